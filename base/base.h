@@ -1,0 +1,20 @@
+/* base.h: everything the layers above share: statuses, memory, containers, text, flags, log.
+ *
+ * A convenience header; each part documents itself. base/ knows nothing of tensors or graphs. */
+#ifndef KILN_BASE_H
+#define KILN_BASE_H
+
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/env.h"
+#include "base/flags.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "base/vec.h"
+
+#endif

@@ -1,0 +1,81 @@
+/* flags.h: the settings of a context. flags.def is the one list: environment variable KILN_<NAME>,
+ * option "<name>" of kiln_options, type, default, range and meaning.
+ *
+ * The environment is read once, when a context is made. A model keeps the flags that it was loaded
+ * with. A kiln_flags is plain data and is copied. */
+#ifndef KILN_BASE_FLAGS_H
+#define KILN_BASE_FLAGS_H
+
+#include "base/str.h"
+#include "base/status.h"
+
+/* A fusion strategy: levels in order, "STATIC,2;DYNAMIC,10". */
+enum { KILN_STRATEGY_MAX = 8 };
+typedef struct kiln_strategy {
+  int count;
+  struct {
+    bool dynamic;
+    int depth;
+  } level[KILN_STRATEGY_MAX];
+} kiln_strategy;
+
+typedef enum kiln_flag_type {
+  KILN_FLAG_BOOL,     /* on|off, 1|0, true|false */
+  KILN_FLAG_INT,      /* within [min, max] */
+  KILN_FLAG_FLOAT,
+  KILN_FLAG_ENUM,     /* one of the words in `words`, "a|b|c", stored as its index */
+  KILN_FLAG_STRING,   /* up to KILN_FLAG_STRING_MAX - 1 bytes */
+  KILN_FLAG_STRATEGY, /* as above */
+} kiln_flag_type;
+
+enum { KILN_FLAG_STRING_MAX = 256 };
+
+/* The struct has one field a line of flags.def, named like the flag. */
+#define KILN_FLAG_FIELD_BOOL bool
+#define KILN_FLAG_FIELD_INT int64_t
+#define KILN_FLAG_FIELD_FLOAT double
+#define KILN_FLAG_FIELD_ENUM int
+#define KILN_FLAG_FIELD_STRING kiln_flag_string
+#define KILN_FLAG_FIELD_STRATEGY kiln_strategy
+typedef struct kiln_flag_string {
+  char text[KILN_FLAG_STRING_MAX];
+} kiln_flag_string;
+
+typedef struct kiln_flags {
+#define KILN_FLAG(name, type, default_text, min, max, words, meaning) \
+  KILN_FLAG_FIELD_##type name;
+#include "base/flags.def"
+#undef KILN_FLAG
+} kiln_flags;
+
+typedef struct kiln_flag_info {
+  const char *name; /* lower case: "num_profiled_runs" */
+  kiln_flag_type type;
+  const char *default_text;
+  int64_t min, max;
+  const char *words; /* of an enum */
+  const char *meaning;
+  size_t offset; /* in kiln_flags */
+} kiln_flag_info;
+
+extern const kiln_flag_info kiln_flag_table[];
+extern const int kiln_flag_count;
+
+/* Sets every flag to its default. */
+void kiln_flags_init(kiln_flags *flags);
+/* Sets one flag from text; KILN_INVALID_ARGUMENT names the flag, the value and what is allowed. */
+kiln_status *kiln_flags_set(kiln_flags *flags, const char *name, const char *value) KILN_MUST_USE;
+/* Applies KILN_* from `environ` (array of "NAME=value"). An unknown KILN_* name is not an error:
+ * on_unknown is called with it. */
+kiln_status *kiln_flags_read_env(kiln_flags *flags, char *const *environment,
+                                 void (*on_unknown)(void *user, const char *name), void *user)
+    KILN_MUST_USE;
+/* Writes the current value of a flag as text that kiln_flags_set reads; returns the length. */
+int kiln_flags_print(const kiln_flags *flags, const kiln_flag_info *info, char *buffer, size_t size);
+
+/* Total depth of a strategy, and whether the level at `remaining` (total .. 1) is dynamic: the list
+ * is walked from the back (reference: PyTorch's getCurrentBehavior). */
+int kiln_strategy_depth(const kiln_strategy *strategy);
+bool kiln_strategy_is_dynamic(const kiln_strategy *strategy, int remaining);
+
+#endif

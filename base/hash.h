@@ -1,0 +1,28 @@
+/* hash.h: hashes. kiln_hash_* are fast and seedless, for tables in memory; kiln_digest is 128 bits
+ * of XXH3 (xxhash, see docs/dependencies.md) for names that last: loop IR, graphs, cache keys. */
+#ifndef KILN_BASE_HASH_H
+#define KILN_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+static inline uint64_t kiln_hash_mix(uint64_t a, uint64_t b) {
+  uint64_t h = (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdu;
+  return h ^ (h >> 32);
+}
+uint64_t kiln_hash_bytes(const void *data, size_t size);
+
+typedef struct kiln_digest {
+  uint64_t lo, hi;
+} kiln_digest;
+
+kiln_digest kiln_digest_bytes(const void *data, size_t size);
+/* 32 hexadecimal digits and a terminator. */
+void kiln_digest_format(kiln_digest digest, char out_hex[33]);
+static inline int kiln_digest_equal(kiln_digest a, kiln_digest b) {
+  return a.lo == b.lo && a.hi == b.hi;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* mem.h: the memory of a context. Every allocation of the library goes through a kiln_mem.
+ *
+ * Two tiers stand on it: arenas (arena.h) for graphs and passes, and reference counts for tensors
+ * and objects. A kiln_mem counts the bytes that it lent out and refuses requests beyond its limit,
+ * so a hostile model meets a status, not the kernel's OOM killer. Thread-safe.
+ *
+ * Blocks carry no header: the caller remembers the size and gives it back. Blocks of 64 bytes and
+ * more are 64-byte aligned, smaller ones 16-byte.
+ * Back ends: jemalloc with arenas of its own (default), system malloc (KILN_ALLOC=system, always
+ * in sanitizer builds), and a test one that fails on the N-th request. */
+#ifndef KILN_BASE_MEM_H
+#define KILN_BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct kiln_mem kiln_mem;
+
+typedef enum kiln_mem_kind {
+  KILN_MEM_DEFAULT, /* jemalloc where built in, else system */
+  KILN_MEM_SYSTEM,  /* malloc of the host */
+} kiln_mem_kind;
+
+kiln_status *kiln_mem_create(kiln_mem_kind kind, kiln_mem **out_mem) KILN_MUST_USE;
+/* Every block must have been given back; in debug builds a leak stops the program. The object is
+ * reference counted so that a tensor may outlive its context. */
+void kiln_mem_retain(kiln_mem *mem);
+void kiln_mem_release(kiln_mem *mem);
+
+/* Returns NULL when memory or the limit is exhausted: return kiln_status_oom(). size 0 gives a
+ * unique pointer. The block is not cleared. */
+void *kiln_mem_alloc(kiln_mem *mem, size_t size) __attribute__((malloc, alloc_size(2)));
+void *kiln_mem_alloc_zero(kiln_mem *mem, size_t size) __attribute__((malloc, alloc_size(2)));
+/* Grows or shrinks a block; on NULL the old block is untouched. */
+void *kiln_mem_realloc(kiln_mem *mem, void *block, size_t old_size, size_t new_size);
+/* Gives a block back. NULL is fine. `size` is what was asked for. */
+void kiln_mem_free(kiln_mem *mem, void *block, size_t size);
+
+/* Bytes lent out now, and at most so far; the limit in bytes, 0 for none. */
+size_t kiln_mem_bytes(const kiln_mem *mem);
+size_t kiln_mem_peak_bytes(const kiln_mem *mem);
+void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);
+/* Returns cached free memory to the system. */
+void kiln_mem_trim(kiln_mem *mem);
+
+/* For tests: request number `n` (from 1, counted from this call) fails, and only that one;
+ * 0 switches it off. Returns how many requests were made since the last call. */
+uint64_t kiln_mem_fail_at(kiln_mem *mem, uint64_t n);
+
+/* -- kiln_cache: one call's private free lists in front of a kiln_mem -- */
+
+/* Size-class LIFO lists used by one thread at a time, so that an interpreter in its steady state
+ * allocates without locks or malloc. It keeps at most `keep_bytes`. The owner embeds it. */
+enum { KILN_CACHE_CLASSES = 64 };
+typedef struct kiln_cache {
+  kiln_mem *mem; /* retained */
+  struct kiln_cache_block *free[KILN_CACHE_CLASSES];
+  size_t bytes, keep_bytes;
+} kiln_cache;
+
+void kiln_cache_init(kiln_cache *cache, kiln_mem *mem, size_t keep_bytes);
+void kiln_cache_deinit(kiln_cache *cache); /* gives everything back */
+/* Blocks of a cache may be given back to any cache of the same mem, or by kiln_cache_free_mem
+ * straight to the mem; both need the size that was asked for. */
+void *kiln_cache_alloc(kiln_cache *cache, size_t size);
+void kiln_cache_free(kiln_cache *cache, void *block, size_t size);
+void kiln_cache_free_mem(kiln_mem *mem, void *block, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* str.h: string views. A kiln_str borrows its bytes, is not terminated, and may hold any byte. */
+#ifndef KILN_BASE_STR_H
+#define KILN_BASE_STR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct kiln_str {
+  const char *data;
+  size_t len;
+} kiln_str;
+
+#define KILN_STR(literal) ((kiln_str){"" literal, sizeof(literal) - 1})
+#define KILN_STR_FMT "%.*s"
+#define KILN_STR_ARG(s) (int)(s).len, (s).data
+
+static inline kiln_str kiln_str_make(const char *data, size_t len) {
+  return (kiln_str){data, len};
+}
+static inline kiln_str kiln_str_from(const char *text) {
+  return (kiln_str){text, text ? strlen(text) : 0};
+}
+static inline bool kiln_str_equal(kiln_str a, kiln_str b) {
+  return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+static inline bool kiln_str_is(kiln_str a, const char *text) {
+  return kiln_str_equal(a, kiln_str_from(text));
+}
+static inline bool kiln_str_starts(kiln_str a, const char *prefix) {
+  size_t n = strlen(prefix);
+  return a.len >= n && memcmp(a.data, prefix, n) == 0;
+}
+
+/* Parse the whole view; false when it is not exactly such a number or out of range.
+ * Independent of the locale. */
+bool kiln_str_parse_i64(kiln_str text, int64_t *out);
+bool kiln_str_parse_f64(kiln_str text, double *out);
+/* True when the bytes are valid UTF-8. */
+bool kiln_str_is_utf8(kiln_str text);
+
+#endif

@@ -1,0 +1,330 @@
+/* kiln.h: runs TorchScript models without libtorch. The whole API of the library.
+ *
+ * Objects. A kiln_context holds settings, memory and the log. A kiln_model is loaded once and is
+ * immutable: archive, graphs, constants, profiles, compiled plans. A kiln_instance holds a model's
+ * attributes; calls go to an instance. A kiln_value is an argument or a result: tensor, number,
+ * string, list, tuple, dict or None.
+ *
+ * Ownership. What a function returns through `out_…` belongs to the caller, who gives it back with
+ * the matching _destroy or _release. `const char *` results are borrowed: each function says until
+ * when. Arguments are borrowed for the call unless the function says "takes". Objects keep what
+ * they need alive: a model may be released while its instances live, a context while its models do.
+ *
+ * Errors. Whatever can fail returns a kiln_status, NULL when fine; the caller must release it with
+ * kiln_status_destroy. Nothing in here aborts, prints (but for models that print, through the
+ * callback) or changes the process. Bad input never crashes.
+ *
+ * Threads. A context and a model may be used by several threads at once. Concurrent calls on one
+ * instance are allowed when the method writes no attribute, else they get KILN_BUSY. A value may be
+ * read by several threads; it is changed by one at a time. A status belongs to one thread.
+ *
+ * Strings are UTF-8 and terminated; where a length is given they may hold NUL. */
+#ifndef KILN_KILN_H
+#define KILN_KILN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define KILN_API __attribute__((visibility("default")))
+#else
+#define KILN_API
+#endif
+
+typedef struct kiln_status kiln_status;
+typedef struct kiln_context kiln_context;
+typedef struct kiln_options kiln_options;
+typedef struct kiln_model kiln_model;
+typedef struct kiln_instance kiln_instance;
+typedef struct kiln_value kiln_value;
+
+/* Version of the library: "0.1.0". Static. */
+KILN_API const char *kiln_version(void);
+
+/* -- Errors -- */
+
+/* X(name, exit status of the `kiln` command, meaning) */
+#define KILN_CODE_LIST(X)                                                                   \
+  X(OK, 0, "no error")                                                                      \
+  X(INVALID_ARGUMENT, 2, "an argument, option or flag is wrong, or inputs do not match the method") \
+  X(INVALID_FILE, 2, "a file is missing, unreadable, damaged or refused")                   \
+  X(NOT_FOUND, 2, "no method, attribute, operator, pass or case of that name")              \
+  X(OP_ERROR, 1, "an operator refused its arguments: shape, dtype, index")                  \
+  X(RAISED, 1, "the model raised an exception")                                             \
+  X(MISSING_OP, 1, "an operator that Kiln does not have was reached")                       \
+  X(UNSUPPORTED, 1, "a feature that Kiln does not have was reached")                        \
+  X(LIMIT, 3, "a limit of kiln_limits was reached")                                         \
+  X(OUT_OF_MEMORY, 3, "memory is exhausted")                                                \
+  X(BUSY, 1, "the instance is in another call that writes its attributes")                  \
+  X(INTERNAL, 4, "a fault of Kiln's own; please report it")
+
+typedef enum kiln_code {
+#define KILN_CODE_ENUM(name, exit_status, meaning) KILN_##name,
+  KILN_CODE_LIST(KILN_CODE_ENUM)
+#undef KILN_CODE_ENUM
+      KILN_CODE__COUNT
+} kiln_code;
+
+/* NULL reads as KILN_OK everywhere below. Results are borrowed until the status is destroyed. */
+KILN_API kiln_code kiln_status_code(const kiln_status *status);
+/* "INVALID_FILE" and so on. Static. */
+KILN_API const char *kiln_code_name(kiln_code code);
+/* One clear sentence, without place or notes. */
+KILN_API const char *kiln_status_message(const kiln_status *status);
+/* The whole report: sentence, place in the model, traceback, notes; several lines. */
+KILN_API const char *kiln_status_report(const kiln_status *status);
+/* Where in the model's source: "model.py:12:4", or NULL. */
+KILN_API const char *kiln_status_location(const kiln_status *status);
+/* Python class of a raised exception ("builtins.ValueError"), or NULL. */
+KILN_API const char *kiln_status_exception(const kiln_status *status);
+KILN_API void kiln_status_destroy(kiln_status *status);
+
+/* -- Options and contexts -- */
+
+/* Options are the flags of `kiln list flags`, by their names in lower case without KILN_:
+ * kiln_options_set(o, "fusion_strategy", "STATIC,2"). The environment (KILN_*) is read by
+ * kiln_context_create, then the options are laid over it. */
+KILN_API kiln_status *kiln_options_create(kiln_options **out_options);
+KILN_API kiln_status *kiln_options_set(kiln_options *options, const char *name, const char *value);
+/* Ignores the environment variables. */
+KILN_API void kiln_options_ignore_environment(kiln_options *options);
+KILN_API void kiln_options_destroy(kiln_options *options);
+
+/* channel: "fusion", "guard", …; line: without a newline. May be called from several threads. */
+typedef void (*kiln_log_fn)(void *user, const char *channel, int level, const char *line);
+/* Gets what a model prints, in pieces as Python's print gives them, newline included. */
+typedef void (*kiln_print_fn)(void *user, const char *text, size_t size);
+
+/* `options` may be NULL and is borrowed. */
+KILN_API kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out_context);
+KILN_API void kiln_context_release(kiln_context *context);
+/* Both before the first load; NULL: stderr for the log, standard output for prints. */
+KILN_API void kiln_context_set_log(kiln_context *context, kiln_log_fn fn, void *user);
+KILN_API void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user);
+/* Changes an option for models that are loaded later, and returns the old value, borrowed until
+ * the next call of this function on the context (out_old may be NULL). */
+KILN_API kiln_status *kiln_context_set(kiln_context *context, const char *name, const char *value,
+                                       const char **out_old);
+/* Bytes that the context and everything made from it hold now, and the most so far. */
+KILN_API size_t kiln_context_bytes(const kiln_context *context);
+KILN_API size_t kiln_context_peak_bytes(const kiln_context *context);
+
+/* -- Limits -- */
+
+/* What one call, or one load, may use; 0 is no limit. Checked at loop back edges, calls and
+ * allocations; a breach is KILN_LIMIT and leaves the instance usable. */
+typedef struct kiln_limits {
+  uint64_t bytes;      /* memory held by the call beyond what was held at its start */
+  uint64_t operations; /* interpreter instructions */
+  uint32_t recursion;  /* nested calls of script functions; 0 is the default of 1000 */
+  uint32_t time_ms;    /* wall time */
+} kiln_limits;
+
+/* -- Models -- */
+
+/* Loads a TorchScript archive. The file is mapped: it must not change while the model lives.
+ * `limits` may be NULL. */
+KILN_API kiln_status *kiln_model_load(kiln_context *context, const char *path,
+                                      const kiln_limits *limits, kiln_model **out_model);
+/* The same from memory. `data` is borrowed until the model and every value made from it are gone;
+ * weights are used where they lie. */
+KILN_API kiln_status *kiln_model_load_memory(kiln_context *context, const void *data, size_t size,
+                                             const kiln_limits *limits, kiln_model **out_model);
+KILN_API void kiln_model_release(kiln_model *model);
+
+/* Methods of the root module. Borrowed until the model is released; NULL beyond the last. */
+KILN_API int kiln_model_method_count(const kiln_model *model);
+KILN_API const char *kiln_model_method_name(const kiln_model *model, int index);
+/* "forward(Tensor x, (Tensor, Tensor) state) -> (Tensor, (Tensor, Tensor))", or NULL. */
+KILN_API const char *kiln_model_method_schema(const kiln_model *model, const char *name);
+
+/* Counters of a model, over all instances and threads. */
+typedef struct kiln_counters {
+  uint64_t calls;           /* of methods, by the host */
+  uint64_t profiled_runs;   /* graph runs that recorded types, fallbacks included */
+  uint64_t groups;          /* fused groups formed */
+  uint64_t compiles;        /* kernels compiled */
+  uint64_t compile_failures;
+  uint64_t compile_ns;      /* time spent in code generation */
+  uint64_t guard_hits;
+  uint64_t guard_misses;
+  uint64_t fallback_calls;  /* dispatches to a fallback function */
+  uint64_t compiled_runs;   /* executions of a compiled group */
+  uint64_t groups_never_run; /* reached under their variant, but never ran compiled */
+  uint32_t max_depth;       /* deepest bailout level reached */
+  uint64_t simple_plans;    /* executors that used up their depth */
+} kiln_counters;
+KILN_API void kiln_model_counters(const kiln_model *model, kiln_counters *out_counters);
+
+/* Counters of one group, in order of compilation; KILN_NOT_FOUND beyond the last. `name` and
+ * `reason` are borrowed until the model is released. */
+typedef struct kiln_group_counters {
+  const char *name;        /* "forward/TensorExprGroup_0" */
+  const char *hash;        /* of its loop IR: 32 hexadecimal digits, "" when there is none */
+  const char *reason;      /* why it was not compiled, or NULL */
+  uint32_t depth;          /* bailout level of its variant: 0 for the first */
+  uint32_t operators;      /* fused nodes */
+  uint64_t guard_hits, guard_misses, runs, compile_ns;
+} kiln_group_counters;
+KILN_API kiln_status *kiln_model_group(const kiln_model *model, int index,
+                                       kiln_group_counters *out_group);
+
+/* -- Instances and calls -- */
+
+KILN_API kiln_status *kiln_instance_create(kiln_model *model, kiln_instance **out_instance);
+KILN_API void kiln_instance_release(kiln_instance *instance);
+
+typedef struct kiln_call_options {
+  kiln_limits limits;
+  int grad; /* 1: record gradients; the default, 0, runs as under torch.no_grad() */
+} kiln_call_options;
+
+/* Calls a method. `arguments` are borrowed; missing ones take their defaults. The method may change
+ * tensors and lists that it is given, as in Python. `options` may be NULL. */
+KILN_API kiln_status *kiln_call(kiln_instance *instance, const char *method,
+                                kiln_value *const *arguments, int argument_count,
+                                const kiln_call_options *options, kiln_value **out_result);
+
+/* Attributes of the instance's module: "weight", "layer.0.bias". Getting shares the value; setting
+ * retains `value` and must match the attribute's type. */
+KILN_API kiln_status *kiln_instance_get(kiln_instance *instance, const char *name,
+                                        kiln_value **out_value);
+KILN_API kiln_status *kiln_instance_set(kiln_instance *instance, const char *name,
+                                        const kiln_value *value);
+
+/* -- Values -- */
+
+typedef enum kiln_kind {
+  KILN_KIND_NONE,
+  KILN_KIND_TENSOR,
+  KILN_KIND_INT,
+  KILN_KIND_FLOAT,
+  KILN_KIND_BOOL,
+  KILN_KIND_COMPLEX,
+  KILN_KIND_STRING,
+  KILN_KIND_DEVICE,
+  KILN_KIND_LIST,
+  KILN_KIND_TUPLE,
+  KILN_KIND_DICT,
+  KILN_KIND_OBJECT,
+  KILN_KIND_OTHER, /* enums, futures, generators */
+} kiln_kind;
+
+/* Element types; the numbers are PyTorch's ScalarType. */
+#define KILN_DTYPE_LIST(X)                                                                   \
+  X(U8, 0, 1, "Byte", "uint8", u8) X(I8, 1, 1, "Char", "int8", i8)                           \
+  X(I16, 2, 2, "Short", "int16", i16) X(I32, 3, 4, "Int", "int32", i32)                      \
+  X(I64, 4, 8, "Long", "int64", i64) X(F16, 5, 2, "Half", "float16", f16)                    \
+  X(F32, 6, 4, "Float", "float32", f32) X(F64, 7, 8, "Double", "float64", f64)               \
+  X(C32, 8, 4, "ComplexHalf", "complex32", c32)                                              \
+  X(C64, 9, 8, "ComplexFloat", "complex64", c64)                                             \
+  X(C128, 10, 16, "ComplexDouble", "complex128", c128) X(BOOL, 11, 1, "Bool", "bool", bool)  \
+  X(QI8, 12, 1, "QInt8", "qint8", qi8) X(QU8, 13, 1, "QUInt8", "quint8", qu8)                \
+  X(QI32, 14, 4, "QInt32", "qint32", qi32) X(BF16, 15, 2, "BFloat16", "bfloat16", bf16)      \
+  X(F8E5M2, 23, 1, "Float8_e5m2", "float8_e5m2", f8e5m2)                                     \
+  X(F8E4M3, 24, 1, "Float8_e4m3fn", "float8_e4m3fn", f8e4m3)                                 \
+  X(U16, 27, 2, "UInt16", "uint16", u16) X(U32, 28, 4, "UInt32", "uint32", u32)              \
+  X(U64, 29, 8, "UInt64", "uint64", u64)
+
+typedef enum kiln_dtype {
+  KILN_DTYPE_NONE = -1, /* unknown, or not a tensor */
+#define KILN_DTYPE_ENUM(name, number, size, storage, python, short_name) KILN_DTYPE_##name = number,
+  KILN_DTYPE_LIST(KILN_DTYPE_ENUM)
+#undef KILN_DTYPE_ENUM
+      KILN_DTYPE__COUNT = 30
+} kiln_dtype;
+
+/* Bytes of an element, and PyTorch's name ("float32"); 0 and NULL for an unknown number. */
+KILN_API size_t kiln_dtype_size(kiln_dtype dtype);
+KILN_API const char *kiln_dtype_name(kiln_dtype dtype);
+
+/* Makers. Each returns a new value in *out_value. */
+KILN_API kiln_status *kiln_value_none(kiln_context *context, kiln_value **out_value);
+KILN_API kiln_status *kiln_value_int(kiln_context *context, int64_t i, kiln_value **out_value);
+KILN_API kiln_status *kiln_value_float(kiln_context *context, double f, kiln_value **out_value);
+KILN_API kiln_status *kiln_value_bool(kiln_context *context, int b, kiln_value **out_value);
+KILN_API kiln_status *kiln_value_complex(kiln_context *context, double re, double im,
+                                         kiln_value **out_value);
+KILN_API kiln_status *kiln_value_string(kiln_context *context, const char *text, size_t size,
+                                        kiln_value **out_value);
+/* A CPU tensor, row-major, 64-byte aligned. `sizes` are elements. `data` is copied; NULL: zeros. */
+KILN_API kiln_status *kiln_value_tensor(kiln_context *context, kiln_dtype dtype, int rank,
+                                        const int64_t *sizes, const void *data,
+                                        kiln_value **out_value);
+/* A tensor over the caller's memory; `release(user)` is called when nothing uses it any more.
+ * Strides are in elements; NULL: row-major. On failure release is not called. */
+KILN_API kiln_status *kiln_value_tensor_over(kiln_context *context, kiln_dtype dtype, int rank,
+                                             const int64_t *sizes, const int64_t *strides,
+                                             void *data, size_t data_size,
+                                             void (*release)(void *user), void *user,
+                                             kiln_value **out_value);
+/* Lists, tuples and dicts share their elements, which are borrowed. Lists are homogeneous: the
+ * element type is found from the elements, and from the method's schema for an empty list. */
+KILN_API kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *items, int count,
+                                      kiln_value **out_value);
+KILN_API kiln_status *kiln_value_tuple(kiln_context *context, kiln_value *const *items, int count,
+                                       kiln_value **out_value);
+KILN_API kiln_status *kiln_value_dict(kiln_context *context, kiln_value *const *keys,
+                                      kiln_value *const *values, int count,
+                                      kiln_value **out_value);
+/* Another handle on the same value. */
+KILN_API kiln_status *kiln_value_share(const kiln_value *value, kiln_value **out_value);
+KILN_API void kiln_value_destroy(kiln_value *value);
+
+/* Readers. A reader of the wrong kind returns 0, NULL or KILN_INVALID_ARGUMENT. Results are
+ * borrowed until the value is destroyed or changed. */
+KILN_API kiln_kind kiln_value_kind(const kiln_value *value);
+KILN_API int64_t kiln_value_as_int(const kiln_value *value);
+KILN_API double kiln_value_as_float(const kiln_value *value);
+KILN_API int kiln_value_as_bool(const kiln_value *value);
+KILN_API void kiln_value_as_complex(const kiln_value *value, double *out_re, double *out_im);
+KILN_API const char *kiln_value_as_string(const kiln_value *value, size_t *out_size);
+/* Elements of a list or tuple, pairs of a dict (in order), attributes of an object. */
+KILN_API int kiln_value_count(const kiln_value *value);
+KILN_API kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **out_item);
+KILN_API kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out_key);
+/* Tensors: dtype, rank, sizes and strides in elements, the first element's address (NULL where the
+ * tensor is empty; writing through it is allowed only for tensors that the caller made). */
+KILN_API kiln_dtype kiln_value_dtype(const kiln_value *value);
+KILN_API int kiln_value_rank(const kiln_value *value);
+KILN_API const int64_t *kiln_value_sizes(const kiln_value *value);
+KILN_API const int64_t *kiln_value_strides(const kiln_value *value);
+KILN_API const void *kiln_value_data(const kiln_value *value);
+KILN_API int kiln_value_requires_grad(const kiln_value *value);
+/* Copies the elements, row-major, to `data`, which holds `size` bytes: numel times element size. */
+KILN_API kiln_status *kiln_value_copy_data(const kiln_value *value, void *data, size_t size);
+/* A type as the model's IR prints it: "Tensor", "int[]", "Dict(str, Tensor)". */
+KILN_API const char *kiln_value_type(const kiln_value *value);
+/* The value as text, as Python would print it, tensors cut after `max_elements`. Freed with
+ * kiln_text_free. */
+KILN_API kiln_status *kiln_value_print(const kiln_value *value, int max_elements, char **out_text);
+KILN_API void kiln_text_free(char *text);
+
+/* -- DLPack -- */
+
+/* include/kiln/dlpack.h has the struct (DLPack 0.8's DLManagedTensor). Export shares the memory
+ * and keeps it alive until the consumer calls the deleter. Import takes `tensor`: its deleter is
+ * called when nothing uses it any more; on failure it stays the caller's. CPU tensors only. */
+struct DLManagedTensor;
+KILN_API kiln_status *kiln_value_to_dlpack(const kiln_value *value,
+                                           struct DLManagedTensor **out_tensor);
+KILN_API kiln_status *kiln_value_from_dlpack(kiln_context *context, struct DLManagedTensor *tensor,
+                                             kiln_value **out_value);
+
+/* -- Files of values -- */
+
+/* Archives of torch.save (tensors, scalars, strings, None, lists, tuples, dicts), and .npy by its
+ * ending. Reading maps nothing: the values are copies. */
+KILN_API kiln_status *kiln_value_read(kiln_context *context, const char *path,
+                                      kiln_value **out_value);
+KILN_API kiln_status *kiln_value_write(const kiln_value *value, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
