@@ -1,0 +1,46 @@
+/* call.h: the state of one call by the host: memory cache, limits, what kernels need.
+ *
+ * A kiln_call belongs to one thread and is pooled by its instance. Kernels get it as their first
+ * argument and allocate through it. */
+#ifndef KILN_RUNTIME_CALL_H
+#define KILN_RUNTIME_CALL_H
+
+#include "runtime/value.h"
+
+typedef struct kiln_call {
+  kiln_env *env;                /* borrowed */
+  kiln_cache cache;
+  const struct kiln_dispatch *dispatch; /* pointwise kernels of this CPU: runtime/kernels/dispatch.h */
+  kiln_limits limits;
+  uint64_t operations;          /* instructions executed so far, counted at back edges and calls */
+  uint64_t deadline_ns;         /* monotonic; 0: none */
+  size_t bytes_at_start;
+  uint32_t recursion;
+  int arg_count;                /* of the kernel being run: variadic kernels read it */
+  const struct kiln_kernel *kernel; /* being run: its name serves errors */
+  bool grad_mode;
+  bool jit;                     /* profile and use specialised plans */
+  kiln_print_fn print;
+  void *print_user;
+  uint64_t random_state[4];     /* of the instance, copied in and out by api */
+  void *frames;                 /* of the interpreter: runtime/interp.c */
+  kiln_type_table *types;       /* of the model, for values that need a new container type */
+  kiln_arena *scratch;          /* emptied after each kernel that used it; see kiln_call_text */
+} kiln_call;
+
+kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) KILN_MUST_USE;
+void kiln_call_destroy(kiln_call *call);
+/* Sets limits and counters for a new call. NULL: none. */
+void kiln_call_begin(kiln_call *call, const kiln_limits *limits);
+
+/* KILN_LIMIT when a limit is passed. `work` is added to `operations`. */
+kiln_status *kiln_call_check(kiln_call *call, uint64_t work) KILN_MUST_USE;
+
+/* What kernels use to make tensors: the byte limit is checked first. */
+kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
+                              kiln_tensor **out_tensor) KILN_MUST_USE;
+
+/* Next 64 random bits (xoshiro256**). */
+uint64_t kiln_call_random(kiln_call *call);
+
+#endif

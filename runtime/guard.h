@@ -1,0 +1,40 @@
+/* guard.h: kiln_guard_desc, plain words that TYPECHECK compares with tensors.
+ *
+ * A static guard on one tensor is its key word and its dims block: a word compare and a memcmp.
+ * An undefined tensor passes only a guard that recorded an undefined one. `key_mask` leaves out the
+ * parts of the word that are not guarded. */
+#ifndef KILN_RUNTIME_GUARD_H
+#define KILN_RUNTIME_GUARD_H
+
+#include "runtime/value.h"
+
+typedef struct kiln_guard_entry {
+  uint64_t key_word, key_mask;
+  uint8_t rank;
+  bool check_dims; /* sizes and strides */
+  int64_t *dims;   /* sizes[rank] then strides[rank]; in the plan's arena */
+} kiln_guard_entry;
+
+typedef struct kiln_guard_desc {
+  int count;
+  kiln_guard_entry *entries;
+  uint64_t hash;         /* of key words and dims: dispatch */
+  uint64_t hits, misses; /* atomic, relaxed */
+} kiln_guard_desc;
+
+static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, kiln_ivalue v) {
+  if (v.tag != KILN_TAG_TENSOR) return false;
+  const kiln_tensor *t = v.u.tensor;
+  if ((t->key.word ^ entry->key_word) & entry->key_mask) return false;
+  return !entry->check_dims ||
+         memcmp(t->dims, entry->dims, 2 * sizeof(int64_t) * entry->rank) == 0;
+}
+/* All entries, in order. Counts nothing. */
+bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *values);
+/* The hash that kiln_guard_desc.hash has for these values. Non-tensors count by tag. */
+uint64_t kiln_guard_hash(const kiln_ivalue *values, int count);
+/* In words: which entry fails and the two types ("Float(2, 3, …) where Float(4, 3, …) was
+ * expected"), for logs and explain. */
+void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, kiln_text *text);
+
+#endif

@@ -1,0 +1,69 @@
+/* kernel.h: what an operator runs: a C function over ivalues.
+ *
+ * A kernel reads its arguments (borrowed; in the schema's order, defaults filled in) and writes its
+ * results (owned by the caller). On entry every result is None, with one exception: where the
+ * operator is an in-place or out= variant, outs[0] holds a retained reference to the destination
+ * tensor, and the kernel writes there instead of making a tensor: one kernel serves `add`, `add_`
+ * and `add.out`. On failure the caller releases what outs holds.
+ * Errors are KILN_OP_ERROR with PyTorch's message in substance. */
+#ifndef KILN_RUNTIME_KERNEL_H
+#define KILN_RUNTIME_KERNEL_H
+
+#include "runtime/call.h"
+
+typedef kiln_status *(*kiln_kernel_body)(kiln_call *call, const kiln_ivalue *args,
+                                         kiln_ivalue *outs);
+
+enum { KILN_MAX_OUTS = 8 };
+
+/* One operator as the interpreter sees it. Made by ir's operator registry from the tables. */
+typedef struct kiln_kernel {
+  const char *name;      /* "aten::add.Tensor" */
+  kiln_kernel_body body; /* NULL: missing, reaching it is KILN_MISSING_OP */
+  int16_t arg_count;     /* of the schema; -1: variadic */
+  int16_t out_count;
+  int16_t dest_arg;      /* in-place and out= variants: the argument that is the destination; -1 */
+  void *user;            /* of a custom operator */
+} kiln_kernel;
+
+/* -- Reading arguments. The schema was matched, so a wrong tag is our bug. -- */
+static inline kiln_tensor *kiln_arg_tensor(const kiln_ivalue *args, int i) {
+  KILN_ASSERT(args[i].tag == KILN_TAG_TENSOR);
+  return args[i].u.tensor;
+}
+/* None is NULL. */
+static inline kiln_tensor *kiln_arg_tensor_opt(const kiln_ivalue *args, int i) {
+  return args[i].tag == KILN_TAG_TENSOR ? args[i].u.tensor : NULL;
+}
+static inline int64_t kiln_arg_int(const kiln_ivalue *args, int i) { return args[i].u.i; }
+static inline double kiln_arg_float(const kiln_ivalue *args, int i) { return args[i].u.f; }
+static inline bool kiln_arg_bool(const kiln_ivalue *args, int i) { return args[i].u.b; }
+static inline bool kiln_arg_is_none(const kiln_ivalue *args, int i) {
+  return args[i].tag == KILN_TAG_NONE;
+}
+static inline int64_t kiln_arg_int_or(const kiln_ivalue *args, int i, int64_t fallback) {
+  return args[i].tag == KILN_TAG_INT ? args[i].u.i : fallback;
+}
+/* A Scalar (int, float, bool) as double or int64. */
+static inline double kiln_arg_number_f64(const kiln_ivalue *args, int i) {
+  return args[i].tag == KILN_TAG_FLOAT ? args[i].u.f
+         : args[i].tag == KILN_TAG_BOOL ? (double)args[i].u.b
+                                        : (double)args[i].u.i;
+}
+static inline int64_t kiln_arg_number_i64(const kiln_ivalue *args, int i) {
+  return args[i].tag == KILN_TAG_FLOAT ? (int64_t)args[i].u.f
+         : args[i].tag == KILN_TAG_BOOL ? (int64_t)args[i].u.b
+                                        : args[i].u.i;
+}
+static inline kiln_list *kiln_arg_list(const kiln_ivalue *args, int i) { return args[i].u.list; }
+static inline kiln_str kiln_arg_str(const kiln_ivalue *args, int i) {
+  return kiln_string_view(args[i].u.string);
+}
+/* An int[] into a fixed array; KILN_OP_ERROR when it has more than `max` elements. */
+kiln_status *kiln_arg_ints(const kiln_ivalue *args, int i, int max, int64_t *out_ints,
+                           int *out_count) KILN_MUST_USE;
+
+/* An operator's complaint: KILN_OP_ERROR. */
+#define KILN_OP_FAIL(...) KILN_ERROR(KILN_OP_ERROR, __VA_ARGS__)
+
+#endif

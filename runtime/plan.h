@@ -1,0 +1,157 @@
+/* plan.h: bytecode plans, what the interpreter runs. A plan never mentions a graph.
+ *
+ * A plan is immutable once published, lives in one arena, and owns its constants. Registers are
+ * ivalues of the frame; every value has one, and an operand that is a value's last use moves it
+ * out, so a tensor's memory returns at once.
+ *
+ * Instructions (x is the immediate; operands are inputs, then outputs):
+ *   OP            kernels[x](inputs) -> outputs
+ *   GROUP         groups[x]: a fused kernel
+ *   LOADC         constants[x] -> out             (only where a register is needed)
+ *   MOVE          in_i -> out_i, all at once
+ *   DROP          releases registers
+ *   JMP, JF       to instruction x; JF when the input is false. Backward jumps check limits.
+ *   LOOP          (i, max, cond): goes to x unless i < max and cond
+ *   INC           in-out: i + 1
+ *   RET           returns the inputs
+ *   CALL          callables[x](inputs) -> outputs; results of a graph function are 1 value
+ *   CALL_VALUE    input 0 is a function value
+ *   CALL_METHOD   strings[x] names a method of the object in input 0 (interfaces)
+ *   PROFILE       records[x] sees the input
+ *   TYPECHECK     guards[x] on the inputs -> bool
+ *   LIST, TUPLE, DICT  construct with types[x]
+ *   LIST_UNPACK, TUPLE_UNPACK, TUPLE_INDEX (x), TUPLE_SLICE
+ *   OBJECT        new instance of types[x];  GET_ATTR, SET_ATTR  slot x
+ *   ISINSTANCE    types of type_lists[x]
+ *   UNCHECKED_CAST  identity; kept for errors
+ *   RAISE         inputs: message, class name
+ *   ENTER, EXIT   `with`; EXIT also runs while unwinding
+ *   FORK, WAIT    run callables[x] now (one thread), as PyTorch's inline order; get the result */
+#ifndef KILN_RUNTIME_PLAN_H
+#define KILN_RUNTIME_PLAN_H
+
+#include "runtime/guard.h"
+#include "runtime/kernel.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/record.h"
+#include "runtime/source.h"
+
+#define KILN_INSTR_LIST(X)                                                                  \
+  X(OP) X(GROUP) X(LOADC) X(MOVE) X(DROP) X(JMP) X(JF) X(LOOP) X(INC) X(RET) X(CALL)        \
+  X(CALL_VALUE) X(CALL_METHOD) X(PROFILE) X(TYPECHECK) X(LIST) X(TUPLE) X(DICT)             \
+  X(LIST_UNPACK) X(TUPLE_UNPACK) X(TUPLE_INDEX) X(TUPLE_SLICE) X(OBJECT) X(GET_ATTR)        \
+  X(SET_ATTR) X(ISINSTANCE) X(UNCHECKED_CAST) X(RAISE) X(ENTER) X(EXIT) X(FORK) X(WAIT)
+
+typedef enum kiln_instr_op {
+#define KILN_INSTR_ENUM(name) KILN_INSTR_##name,
+  KILN_INSTR_LIST(KILN_INSTR_ENUM)
+#undef KILN_INSTR_ENUM
+      KILN_INSTR__COUNT
+} kiln_instr_op;
+
+/* An operand: a register or a constant; MOVE marks the last use. */
+typedef uint32_t kiln_operand;
+#define KILN_OPERAND_MOVE 0x80000000u
+#define KILN_OPERAND_CONSTANT 0x40000000u
+#define KILN_OPERAND_INDEX 0x3fffffffu
+#define KILN_OPERAND_NONE 0x3fffffffu /* an output that nobody uses: released at once */
+
+typedef struct kiln_instr {
+  uint16_t op;
+  uint16_t in_count, out_count;
+  uint16_t flags;
+  uint32_t x;
+  uint32_t operands; /* index in plan->operands: inputs, then outputs */
+} kiln_instr;
+_Static_assert(sizeof(kiln_instr) == 16, "four instructions a cache line");
+
+/* -- Interfaces that are filled from above -- */
+
+/* Something with plans: a function, a method, a fallback. Filled by jit. */
+typedef struct kiln_callable {
+  const char *name; /* qualified */
+  /* The plan to run for these arguments (borrowed). It stays valid until the host's call ends. */
+  kiln_status *(*get_plan)(const struct kiln_callable *self, kiln_call *call,
+                           const kiln_ivalue *args, int arg_count,
+                           const struct kiln_plan **out_plan);
+  int arg_count;
+  uint64_t *call_counter; /* counted relaxed when not NULL (fallbacks) */
+} kiln_callable;
+
+/* A fused kernel and how to call it. Filled by jit from codegen's kernel. */
+typedef struct kiln_group_output {
+  kiln_dtype dtype;
+  int rank;
+  const int64_t *sizes, *strides;
+  bool contiguous;
+  bool requires_grad; /* always false in a group */
+} kiln_group_output;
+typedef struct kiln_group {
+  const char *name;       /* "TensorExprGroup_0" */
+  kiln_kernel_fn fn;      /* NULL while not compiled: never reached then */
+  const void *closure;    /* of the evaluator back end; else NULL */
+  int input_count;        /* tensors and scalars, as kiln_kernel_args wants them */
+  int output_count;
+  const kiln_group_output *outputs;
+  size_t scratch_bytes;
+  int64_t extent;         /* of the outermost parallel loop */
+  int64_t grain;          /* iterations worth a thread */
+  uint64_t *runs;         /* counted relaxed */
+} kiln_group;
+
+/* What a profiling plan does with its records when a run ended well. Called once a run, with the
+ * frame's own records; a failed run never gets here and so leaves no trace. */
+typedef struct kiln_profile_sink {
+  void (*commit)(struct kiln_profile_sink *self, const kiln_type_record *records, int count);
+} kiln_profile_sink;
+
+typedef struct kiln_type_span {
+  int count;
+  const kiln_type *const *types;
+} kiln_type_span;
+
+typedef struct kiln_plan {
+  const char *name;
+  kiln_arena *arena;    /* owns everything below */
+  int register_count;   /* arguments come first: registers 0 .. arg_count - 1 */
+  int arg_count, result_count;
+  int max_in;           /* largest in_count, for the frame's argument space */
+  const kiln_instr *code;
+  int code_count;
+  const kiln_operand *operands;
+  kiln_ivalue *constants; /* owned */
+  int constant_count;
+  const kiln_kernel *const *kernels;
+  const kiln_callable *const *callables;
+  kiln_guard_desc *guards;
+  int guard_count;
+  kiln_group *groups;
+  int group_count;
+  int record_count;     /* records of a profiling plan */
+  kiln_profile_sink *sink; /* NULL in plans that do not profile */
+  const kiln_type *const *types;
+  const kiln_type_span *type_lists;
+  const kiln_str *strings;
+  const kiln_source_range *const *ranges; /* [code_count]; entries may be NULL */
+} kiln_plan;
+
+/* Releases constants and the arena. Kernels of groups are released by their owner in jit. */
+void kiln_plan_destroy(kiln_plan *plan);
+/* One instruction a line: `kiln graph --stage bytecode`. */
+void kiln_plan_print(const kiln_plan *plan, kiln_text *text);
+/* Checks that every index is in range and every jump lands on an instruction; KILN_INTERNAL. */
+kiln_status *kiln_plan_verify(const kiln_plan *plan) KILN_MUST_USE;
+
+/* -- The interpreter -- */
+
+/* Runs a callable to its end: frames are on a stack of the call, not on C's, so script recursion
+ * is bounded by the limit only. `args` are borrowed. One result: a function's tuple is one value.
+ * Errors carry the model's traceback. */
+kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
+                             const kiln_ivalue *args, int arg_count,
+                             kiln_ivalue *out_result) KILN_MUST_USE;
+
+/* Finds the method of an object for CALL_METHOD; set by api in the model's class info. */
+typedef const kiln_callable *(*kiln_method_lookup)(const kiln_type *cls, kiln_str name);
+
+#endif

@@ -1,0 +1,176 @@
+/* tensor.h: storages and strided tensors, reference counted.
+ *
+ * A tensor keeps dtype, device, rank, requires_grad, undefined and layout class in one word, and
+ * sizes and strides inline up to rank 6 in one block, so that a guard is a word compare and a
+ * memcmp. Several tensors may share a storage (views).
+ *
+ * Storages. Mapped and shared storages are read-only: the first write (kiln_tensor_writable_data)
+ * copies the storage in place, so that all its views follow; nobody caches the address across a
+ * write. Every write raises `version`.
+ * Counts are atomic; the contents are not guarded. */
+#ifndef KILN_RUNTIME_TENSOR_H
+#define KILN_RUNTIME_TENSOR_H
+
+#include "runtime/dtype.h"
+
+typedef enum kiln_device_kind { KILN_DEVICE_CPU, KILN_DEVICE_CUDA, KILN_DEVICE_META } kiln_device_kind;
+typedef struct kiln_device {
+  int8_t kind;   /* kiln_device_kind */
+  int16_t index; /* -1: none given */
+} kiln_device;
+#define KILN_CPU ((kiln_device){KILN_DEVICE_CPU, -1})
+
+enum { KILN_STORAGE_READ_ONLY = 1 };
+
+/* What lends its memory to storages: a mapped file, a host's buffer, another storage. */
+typedef struct kiln_owner {
+  int refs; /* atomic */
+  void (*destroy)(struct kiln_owner *owner);
+} kiln_owner;
+void kiln_owner_retain(kiln_owner *owner);
+void kiln_owner_release(kiln_owner *owner);
+
+typedef struct kiln_storage {
+  int refs; /* atomic */
+  uint32_t flags;
+  uint32_t version; /* raised by every write */
+  void *data;
+  size_t bytes;
+  kiln_mem *mem;     /* owns this struct, and data when owner is NULL */
+  kiln_owner *owner; /* retained: lends data; NULL: data is ours */
+  size_t alloc_size; /* bytes to give back for this block (struct, and data where it is inline) */
+} kiln_storage;
+
+/* The guard word. */
+typedef union kiln_tensor_key {
+  uint64_t word;
+  struct {
+    int8_t dtype;
+    uint8_t rank;
+    uint8_t requires_grad; /* 0, 1 */
+    uint8_t undefined;     /* 0, 1 */
+    int8_t device_kind;
+    uint8_t layout;        /* kiln_layout_class */
+    int16_t device_index;
+  } f;
+} kiln_tensor_key;
+_Static_assert(sizeof(kiln_tensor_key) == 8, "a guard compares one word");
+
+typedef enum kiln_layout_class {
+  KILN_LAYOUT_CONTIGUOUS,    /* row-major; also every tensor of 0 or 1 elements */
+  KILN_LAYOUT_CHANNELS_LAST, /* rank 4, NHWC in memory, and not contiguous too */
+  KILN_LAYOUT_STRIDED,       /* anything else */
+} kiln_layout_class;
+
+enum { KILN_INLINE_RANK = 6 };
+
+typedef struct kiln_tensor {
+  int refs; /* atomic */
+  uint32_t flags;
+  kiln_tensor_key key;
+  int64_t numel;
+  int64_t offset;        /* elements from storage->data */
+  kiln_storage *storage; /* retained; NULL when undefined */
+  int64_t *dims;         /* sizes[rank] then strides[rank]: inline_dims, or a block of its own */
+  int64_t inline_dims[2 * KILN_INLINE_RANK];
+  kiln_mem *mem;
+  struct kiln_grad *grad; /* autograd slot, NULL until gradients are recorded */
+} kiln_tensor;
+
+static inline int kiln_tensor_rank(const kiln_tensor *t) { return t->key.f.rank; }
+static inline kiln_dtype kiln_tensor_dtype(const kiln_tensor *t) {
+  return (kiln_dtype)t->key.f.dtype;
+}
+static inline const int64_t *kiln_tensor_sizes(const kiln_tensor *t) { return t->dims; }
+static inline const int64_t *kiln_tensor_strides(const kiln_tensor *t) {
+  return t->dims + t->key.f.rank;
+}
+static inline kiln_device kiln_tensor_device(const kiln_tensor *t) {
+  return (kiln_device){t->key.f.device_kind, t->key.f.device_index};
+}
+static inline bool kiln_tensor_is_contiguous(const kiln_tensor *t) {
+  return t->key.f.layout == KILN_LAYOUT_CONTIGUOUS;
+}
+static inline size_t kiln_tensor_item_size(const kiln_tensor *t) {
+  return kiln_dtype_size(kiln_tensor_dtype(t));
+}
+/* First element, for reading. Any address when numel is 0. */
+static inline const void *kiln_tensor_data(const kiln_tensor *t) {
+  return (const char *)t->storage->data + (size_t)t->offset * kiln_tensor_item_size(t);
+}
+/* First element, for writing: makes the storage ours and raises its version. */
+kiln_status *kiln_tensor_writable_data(kiln_tensor *t, void **out_data) KILN_MUST_USE;
+
+/* Makers. `cache` (of a call; may be NULL) saves the allocator. Elements are not initialised.
+ * Sizes are checked (negative, overflow): KILN_OP_ERROR. All count one reference. */
+kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
+                                const int64_t *sizes, kiln_tensor **out_tensor) KILN_MUST_USE;
+/* With given strides (all >= 0), dense or not: the storage holds the span they reach. */
+kiln_status *kiln_tensor_create_strided(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype,
+                                        int rank, const int64_t *sizes, const int64_t *strides,
+                                        kiln_tensor **out_tensor) KILN_MUST_USE;
+/* A tensor on an existing storage; it must lie within it, else KILN_OP_ERROR (KILN_INVALID_FILE
+ * is for the loader to say). Strides may be 0; negative ones are refused. */
+kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storage *storage,
+                                   kiln_dtype dtype, int rank, const int64_t *sizes,
+                                   const int64_t *strides, int64_t offset,
+                                   kiln_tensor **out_tensor) KILN_MUST_USE;
+/* A view of `base` (same dtype, storage, device) with new geometry, which the caller has proved. */
+kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int rank,
+                              const int64_t *sizes, const int64_t *strides, int64_t offset,
+                              kiln_tensor **out_tensor) KILN_MUST_USE;
+/* A 0-dim tensor holding `value` (I64, F64, BOOL bits by dtype conversion). */
+kiln_status *kiln_tensor_scalar_f64(kiln_mem *mem, kiln_dtype dtype, double value,
+                                    kiln_tensor **out_tensor) KILN_MUST_USE;
+kiln_status *kiln_tensor_scalar_i64(kiln_mem *mem, kiln_dtype dtype, int64_t value,
+                                    kiln_tensor **out_tensor) KILN_MUST_USE;
+/* The undefined tensor. */
+kiln_status *kiln_tensor_undefined(kiln_mem *mem, kiln_tensor **out_tensor) KILN_MUST_USE;
+
+static inline kiln_tensor *kiln_tensor_retain(kiln_tensor *t) {
+  __atomic_fetch_add(&t->refs, 1, __ATOMIC_RELAXED);
+  return t;
+}
+void kiln_tensor_release(kiln_tensor *t); /* NULL is fine */
+/* The same for a caller that has a cache. */
+void kiln_tensor_release_to(kiln_cache *cache, kiln_tensor *t);
+
+/* Storages. create: owned memory, 64-byte aligned; wrap: memory of `owner`, which is retained. */
+kiln_status *kiln_storage_create(kiln_mem *mem, kiln_cache *cache, size_t bytes,
+                                 kiln_storage **out_storage) KILN_MUST_USE;
+kiln_status *kiln_storage_wrap(kiln_mem *mem, kiln_owner *owner, void *data, size_t bytes,
+                               uint32_t flags, kiln_storage **out_storage) KILN_MUST_USE;
+/* A new storage that reads `base`'s memory and copies it on the first write (instances). */
+kiln_status *kiln_storage_share(kiln_storage *base, kiln_storage **out_storage) KILN_MUST_USE;
+static inline kiln_storage *kiln_storage_retain(kiln_storage *s) {
+  __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+  return s;
+}
+void kiln_storage_release(kiln_storage *s);
+
+/* -- Geometry -- */
+
+/* Row-major strides of `sizes`; numel with overflow check (false). */
+void kiln_strides_contiguous(int rank, const int64_t *sizes, int64_t *out_strides);
+bool kiln_numel(int rank, const int64_t *sizes, int64_t *out_numel);
+/* Sets numel and the layout class after dims were written. */
+void kiln_tensor_refresh(kiln_tensor *t);
+/* Broadcasts two shapes; KILN_OP_ERROR with PyTorch's sentence ("The size of tensor a (3) must
+ * match the size of tensor b (4) at non-singleton dimension 1"). */
+kiln_status *kiln_broadcast(int rank_a, const int64_t *a, int rank_b, const int64_t *b,
+                            int *out_rank, int64_t *out_sizes /* [KILN_MAX_RANK] */) KILN_MUST_USE;
+/* Wraps a dimension: -rank..rank-1 (rank 0 counts as 1); KILN_OP_ERROR as PyTorch says it. */
+kiln_status *kiln_wrap_dim(int64_t dim, int rank, int *out_dim) KILN_MUST_USE;
+
+/* -- Copies -- */
+
+/* A contiguous tensor of dtype with t's elements; t itself (retained) when it already is one. */
+kiln_status *kiln_tensor_contiguous(kiln_cache *cache, kiln_tensor *t,
+                                    kiln_tensor **out_tensor) KILN_MUST_USE;
+/* Element-wise copy with conversion between any two dtypes; shapes equal; any strides. */
+kiln_status *kiln_tensor_copy(kiln_tensor *dst, const kiln_tensor *src) KILN_MUST_USE;
+/* One element as a number; KILN_OP_ERROR unless numel is 1. */
+kiln_status *kiln_tensor_item_f64(const kiln_tensor *t, double *out_value) KILN_MUST_USE;
+kiln_status *kiln_tensor_item_i64(const kiln_tensor *t, int64_t *out_value) KILN_MUST_USE;
+
+#endif
