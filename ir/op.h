@@ -1,0 +1,154 @@
+/* op.h: operators: schemas, the tables, the registry.
+ *
+ * ir/ops/<family>.def, gathered by ir/ops.def in registration order (which is the order of overload
+ * resolution), is the one place to add an operator. Columns are keyed; each layer defines its own
+ * columns and the others as nothing (ir/ops_columns.h):
+ *   KILN_OP(id, "schema", columns)
+ *     SHAPE(fn)    kiln__shape_fn: types of the results from those of the arguments
+ *     KERNEL(fn)   kiln__kernel_fn: what the interpreter runs (runtime/kernels)
+ *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen)
+ *     DERIV(fn)    derivative (jit)
+ *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
+ *     FLAGS(a | b) KILN_OP_* below
+ *     VARIANTS(inplace, out)  makes `add_` and `add.out` with derived schemas
+ * A name without parentheses is a structural operator (prim::If): no schema, any arguments.
+ * Built-in and custom operators live in one registry, owned by a context; a node points to a
+ * `const kiln_op *`. */
+#ifndef KILN_IR_OP_H
+#define KILN_IR_OP_H
+
+#include "runtime/kernel.h"
+
+typedef struct kiln_op kiln_op;
+typedef struct kiln_registry kiln_registry;
+typedef struct kiln_node kiln_node;
+
+/* -- Schemas -- */
+
+/* Alias annotation of a schema: (a), (a!), (a|b), (a -> *). Sets are bits: 'a' is bit 0. */
+typedef struct kiln_alias_info {
+  bool present;
+  bool is_write;
+  uint32_t sets;     /* before the call; wildcard: KILN_ALIAS_WILDCARD */
+  uint32_t after;    /* after it, for (a -> *) */
+} kiln_alias_info;
+#define KILN_ALIAS_WILDCARD 0x80000000u
+
+typedef struct kiln_schema_arg {
+  kiln_str name; /* "" for unnamed results */
+  const kiln_type *type;
+  int fixed_count;       /* N of int[N]; 0: none */
+  bool kwarg_only;
+  bool has_default;
+  kiln_ivalue default_value; /* owned by the schema's owner */
+  kiln_alias_info alias;
+  kiln_alias_info elem_alias; /* of list elements: Tensor(a!)[] */
+} kiln_schema_arg;
+
+typedef struct kiln_schema {
+  kiln_str name;     /* "aten::add", or a function's qualified name */
+  kiln_str overload; /* "Tensor", or "" */
+  int arg_count, result_count;
+  kiln_schema_arg *args, *results;
+  bool is_vararg, is_varret;
+} kiln_schema;
+
+/* Parses "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" into `arena`;
+ * types are made in `types`. Also accepts PyTorch's SymInt, ScalarType, Layout, MemoryFormat
+ * (ints), Dimname and Generator. */
+kiln_status *kiln_schema_parse(kiln_arena *arena, kiln_type_table *types, const char *text,
+                               kiln_schema **out_schema) KILN_MUST_USE;
+void kiln_schema_print(kiln_text *text, const kiln_schema *schema);
+/* Releases default values. */
+void kiln_schema_deinit(kiln_schema *schema);
+
+/* -- Operators -- */
+
+typedef enum kiln_op_id {
+#define KILN_OP(id, schema, columns) KILN_OP_##id,
+#include "ir/ops.def"
+#undef KILN_OP
+  KILN_OP__BUILTIN_COUNT,
+  KILN_OP__CUSTOM /* every registered custom operator */
+} kiln_op_id;
+
+typedef enum kiln_op_variant { KILN_VARIANT_NONE, KILN_VARIANT_INPLACE, KILN_VARIANT_OUT } kiln_op_variant;
+
+enum {
+  KILN_OP_SIDE_EFFECT = 1,      /* never removed, folded, merged or reordered with its like */
+  KILN_OP_NONDETERMINISTIC = 2, /* not folded or merged */
+  KILN_OP_PROFILED = 4,         /* its tensor inputs are profiled (COST(pointwise) always is) */
+  KILN_OP_NO_FOLD = 8,          /* constant propagation leaves it alone */
+  KILN_OP_LAYOUT = 16,          /* may take or give tensors in a physical layout */
+  KILN_OP_HAS_VARIANT_INPLACE = 32,
+  KILN_OP_HAS_VARIANT_OUT = 64,
+};
+
+typedef enum kiln_op_cost {
+  KILN_COST_none,      /* not said */
+  KILN_COST_free,      /* structure: no work at run time */
+  KILN_COST_metadata,  /* size, dim, dtype; scalar arithmetic */
+  KILN_COST_view,      /* result shares the argument's storage */
+  KILN_COST_pointwise, /* one result element from one element of each argument */
+  KILN_COST_reduction,
+  KILN_COST_heavy,     /* matmul, convolution */
+  KILN_COST_data,      /* copies, factories, indexing */
+} kiln_op_cost;
+
+struct kiln_shape_query;
+/* Fills query->outs; false: not known. */
+typedef bool (*kiln_shape_fn)(struct kiln_shape_query *query);
+
+struct kiln_op {
+  int id;                  /* kiln_op_id; variants have their base's */
+  kiln_op_variant variant;
+  kiln_str name;           /* "aten::add" */
+  kiln_str full_name;      /* "aten::add.Tensor" */
+  const char *text;        /* as the table has it */
+  const kiln_schema *schema; /* NULL: structural */
+  kiln_kernel kernel;
+  kiln_shape_fn shape;
+  uint32_t flags;
+  kiln_op_cost cost;
+};
+
+/* -- Registry -- */
+
+/* All operators of one name, in registration order. */
+typedef struct kiln_op_set {
+  kiln_str name;
+  int count, capacity;
+  const kiln_op **ops;
+} kiln_op_set;
+
+/* Parses every entry of the tables; `env` is borrowed. A fault in a table is KILN_INTERNAL. */
+kiln_status *kiln_registry_create(kiln_env *env, kiln_registry **out_registry) KILN_MUST_USE;
+void kiln_registry_destroy(kiln_registry *registry);
+/* The context's root table: all types that name no class. */
+kiln_type_table *kiln_registry_types(const kiln_registry *registry);
+/* NULL when no operator has that name ("aten::add"). */
+const kiln_op_set *kiln_registry_find(const kiln_registry *registry, kiln_str name);
+/* By full name ("aten::add.Tensor", "prim::If"); NULL when absent. */
+const kiln_op *kiln_registry_find_exact(const kiln_registry *registry, kiln_str full_name);
+/* A built-in one, never NULL. */
+const kiln_op *kiln_registry_op(const kiln_registry *registry, kiln_op_id id);
+const kiln_op *kiln_registry_variant(const kiln_registry *registry, kiln_op_id id,
+                                     kiln_op_variant variant);
+/* All operators in order, variants after their base. */
+int kiln_registry_count(const kiln_registry *registry);
+const kiln_op *kiln_registry_at(const kiln_registry *registry, int index);
+
+/* -- Shape functions -- */
+
+/* A query: what a node's results would be, given what is known of its inputs. Not only for nodes:
+ * the arguments are given as types and constants. */
+typedef struct kiln_shape_query {
+  kiln_arena *arena;                    /* for sizes and strides of the answer */
+  const kiln_op *op;
+  int arg_count;
+  const kiln_tensor_detail *const *args; /* NULL where not a tensor, or nothing is known */
+  const kiln_ivalue *const *constants;   /* NULL where not a constant */
+  kiln_tensor_detail outs[KILN_MAX_OUTS];
+} kiln_shape_query;
+
+#endif

@@ -1,0 +1,78 @@
+/* pass.h: what a pass is given, and the analyses it may use.
+ *
+ * A pass holds only its idea: `kiln_status *kiln_pass_x(kiln_pass *pass)` changes pass->graph and
+ * sets pass->changed. Only kiln_pass_run (jit/pass_run.h) runs one; it verifies, times, prints and
+ * counts. The table is jit/passes.def; the code lives with what it changes: ir/pass/, guards/,
+ * profiler/, codegen/loop/. */
+#ifndef KILN_IR_PASS_H
+#define KILN_IR_PASS_H
+
+#include "ir/ir.h"
+#include "ir/reason.h"
+
+typedef struct kiln_alias kiln_alias;
+
+typedef struct kiln_pass {
+  kiln_graph *graph;
+  kiln_arena *scratch;   /* emptied after the pass */
+  kiln_env *env;
+  kiln_call *call;       /* to run kernels on constants; without limits of its own */
+  kiln_alias *alias;     /* see kiln_pass_alias */
+  bool changed;          /* set by the pass */
+  void *context;         /* of the executor: what its own passes need (jit/executor_internal.h) */
+  /* Hears of every refusal; may be NULL. */
+  void (*refuse)(struct kiln_pass *pass, const kiln_node *node, kiln_reason reason,
+                 const char *detail);
+} kiln_pass;
+
+typedef kiln_status *(*kiln_pass_fn)(kiln_pass *pass);
+
+/* The alias analysis of the graph as it is now: made at first use; a pass that changed what aliases
+ * what calls kiln_pass_forget_alias before asking again. */
+kiln_alias *kiln_pass_alias(kiln_pass *pass);
+void kiln_pass_forget_alias(kiln_pass *pass);
+void kiln_pass_refuse(kiln_pass *pass, const kiln_node *node, kiln_reason reason,
+                      const char *detail);
+
+/* -- Alias analysis (ir/alias.c). Conservative: "may". -- */
+
+kiln_alias *kiln_alias_create(kiln_arena *arena, const kiln_graph *graph);
+/* Some node writes memory that the value may share (or contains). */
+bool kiln_alias_has_writers(const kiln_alias *alias, const kiln_ir_value *value);
+bool kiln_alias_node_writes(const kiln_alias *alias, const kiln_node *node);
+bool kiln_alias_may_alias(const kiln_alias *alias, const kiln_ir_value *a, const kiln_ir_value *b);
+/* a or something in it may share memory with b or something in it. */
+bool kiln_alias_may_contain(const kiln_alias *alias, const kiln_ir_value *a, const kiln_ir_value *b);
+/* The node writes memory that `value` may share. */
+bool kiln_alias_writes_to(const kiln_alias *alias, const kiln_node *node,
+                          const kiln_ir_value *value);
+/* The value may be memory that came from outside the graph, or went out of it. */
+bool kiln_alias_is_wildcard(const kiln_alias *alias, const kiln_ir_value *value);
+/* The node reads or writes memory that makes its order with `other` matter, or depends on it. */
+bool kiln_alias_must_keep_order(const kiln_alias *alias, const kiln_node *node,
+                                const kiln_node *other);
+/* Moves `node` (same block) to just before `anchor`, taking along what must follow; false and
+ * nothing changed when that is not valid. */
+bool kiln_alias_move_before(kiln_alias *alias, kiln_node *node, kiln_node *anchor);
+bool kiln_alias_move_after(kiln_alias *alias, kiln_node *node, kiln_node *anchor);
+/* A value made by the pass gets the alias facts of an old one. */
+void kiln_alias_copy_facts(kiln_alias *alias, const kiln_ir_value *from, kiln_ir_value *to);
+
+/* -- Shapes (ir/shape.c) -- */
+
+/* Gives every output of the node whose type is incomplete the type that its shape function finds;
+ * true when all tensor outputs are complete afterwards. */
+bool kiln_shape_infer(kiln_graph *graph, kiln_node *node);
+
+/* -- Passes that need no profile (ir/pass/<name>.c) -- */
+
+kiln_status *kiln_pass_inline(kiln_pass *pass);
+kiln_status *kiln_pass_lower_simple_tuples(kiln_pass *pass);
+kiln_status *kiln_pass_constant_propagation(kiln_pass *pass);
+kiln_status *kiln_pass_constant_pooling(kiln_pass *pass);
+kiln_status *kiln_pass_cse(kiln_pass *pass);
+kiln_status *kiln_pass_dce(kiln_pass *pass);
+kiln_status *kiln_pass_peephole(kiln_pass *pass);
+kiln_status *kiln_pass_canonicalize_ops(kiln_pass *pass);
+
+#endif
