@@ -45,6 +45,14 @@ char *kiln_arena_strndup(kiln_arena *arena, const char *text, size_t len)
 char *kiln_arena_printf(kiln_arena *arena, const char *fmt, ...)
     KILN_PRINTF(2, 3) __attribute__((returns_nonnull));
 
+/* Jumps as a failed allocation does: for code that ran out of memory elsewhere while it works on an
+ * arena. Asks the arena for more than there can be. */
+static inline _Noreturn void kiln_arena_fail(kiln_arena *arena) {
+  volatile size_t too_much = PTRDIFF_MAX;
+  (void)kiln_arena_alloc(arena, too_much);
+  __builtin_unreachable();
+}
+
 #define KILN_NEW(arena, type) ((type *)kiln_arena_alloc((arena), sizeof(type)))
 #define KILN_NEW_ARRAY(arena, type, n) \
   ((type *)kiln_arena_alloc((arena), sizeof(type) * (size_t)(n)))

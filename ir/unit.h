@@ -55,6 +55,12 @@ kiln_class *kiln_unit_add_class(kiln_unit *unit, kiln_type_kind kind, kiln_str q
 kiln_function *kiln_unit_find_function(const kiln_unit *unit, kiln_str qualname);
 /* Of a CLASS or INTERFACE type; NULL when it has no such method. */
 kiln_function *kiln_class_find_method(const kiln_type *type, kiln_str name);
+/* A constant that names a function: prim::Constant[name="qualname"] with the pointer attribute
+ * "function". Input 0 of prim::CallFunction. */
+kiln_ir_value *kiln_append_function(kiln_block *block, kiln_function *function);
+/* What a prim::CallFunction or prim::CallMethod[name] calls; NULL where only the run knows
+ * (interfaces, function values) and for fallbacks. */
+kiln_function *kiln_call_callee(const kiln_node *call);
 static inline kiln_class *kiln_class_of(const kiln_type *type) {
   return (kiln_class *)type->cls->ir;
 }

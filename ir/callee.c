@@ -1,0 +1,33 @@
+/* callee.c: how a call node names what it calls. */
+#include "ir/unit.h"
+
+kiln_ir_value *kiln_append_function(kiln_block *block, kiln_function *function) {
+  kiln_graph *graph = block->graph;
+  kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);
+  kiln_string *name = NULL;
+  kiln_str qualname = kiln_str_from(function->qualname);
+  kiln_status *status = kiln_string_create(kiln_arena_mem(graph->arena),
+                                           qualname, &name);
+  if (status) { /* out of memory: let the arena's handler say so */
+    kiln_status_destroy(status);
+    kiln_arena_fail(graph->arena);
+  }
+  kiln_node_set_value(node, "name", kiln_of_box(name));
+  kiln_node_set_pointer(node, "function", function);
+  kiln_node_append(block, node);
+  return kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_FUNCTION));
+}
+
+kiln_function *kiln_call_callee(const kiln_node *call) {
+  if (kiln_node_is(call, KILN_OP_prim_CallFunction)) {
+    const kiln_node *constant = kiln_node_input(call, 0)->node;
+    const kiln_attr *attr = kiln_node_attr(constant, "function");
+    return attr && attr->kind == KILN_ATTR_POINTER ? attr->u.pointer : NULL;
+  }
+  if (kiln_node_is(call, KILN_OP_prim_CallMethod)) {
+    const kiln_type *self = kiln_node_input(call, 0)->type;
+    if (self->kind != KILN_TYPE_CLASS) return NULL;
+    return kiln_class_find_method(self, kiln_node_str(call, "name"));
+  }
+  return NULL;
+}

@@ -1,0 +1,141 @@
+/* cse.c: pass `cse`: equal computations are done once.
+ *
+ * Nodes are looked up by operator, inputs, attributes and result types in a table a block; a nested
+ * block also sees the tables around it, since what stands there dominates it. Left alone: side
+ * effects, random numbers, nodes with blocks, and nodes whose arguments or results somebody writes.
+ * The case that defeats the simple way is two fresh tensors that both leave the graph: merged, they
+ * would become one memory to the caller. */
+#include "ir/pass.h"
+
+typedef struct scope {
+  kiln_map table; /* hash -> entry */
+  const struct scope *outer;
+} scope;
+
+typedef struct entry {
+  kiln_node *node;
+  struct entry *next;
+} entry;
+
+static uint64_t hash_attr(const kiln_attr *attr) {
+  uint64_t h = kiln_hash_bytes(attr->name, strlen(attr->name));
+  if (attr->kind == KILN_ATTR_TYPE) return kiln_hash_mix(h, (uint64_t)(uintptr_t)attr->u.type);
+  if (attr->kind == KILN_ATTR_VALUE && attr->u.value.tag < KILN_TAG__COUNTED) {
+    return kiln_hash_mix(h, (uint64_t)attr->u.value.u.i);
+  }
+  return h;
+}
+
+static uint64_t hash_node(const kiln_node *node) {
+  uint64_t h = (uint64_t)(uintptr_t)node->op;
+  for (int i = 0; i < node->input_count; i++) {
+    h = kiln_hash_mix(h, (uint64_t)(uintptr_t)kiln_node_input(node, i));
+  }
+  for (const kiln_attr *a = node->attrs; a; a = a->next) h = kiln_hash_mix(h, hash_attr(a));
+  return h;
+}
+
+static bool same_constant(kiln_ivalue a, kiln_ivalue b) {
+  if (a.tag != b.tag) return false;
+  if (a.tag == KILN_TAG_TENSOR) return a.u.tensor == b.u.tensor;
+  if (a.tag == KILN_TAG_FLOAT) return memcmp(&a.u.f, &b.u.f, sizeof(double)) == 0;
+  return kiln_ivalue_equal(a, b);
+}
+
+static bool same_attr(const kiln_attr *a, const kiln_attr *b) {
+  if (a->kind != b->kind || strcmp(a->name, b->name) != 0) return false;
+  switch (a->kind) {
+    case KILN_ATTR_VALUE: return same_constant(a->u.value, b->u.value);
+    case KILN_ATTR_TYPE: return a->u.type == b->u.type;
+    case KILN_ATTR_TYPES:
+      return a->u.types.count == b->u.types.count &&
+             memcmp(a->u.types.data, b->u.types.data,
+                    sizeof(*a->u.types.data) * (size_t)a->u.types.count) == 0;
+    case KILN_ATTR_GRAPH:
+    case KILN_ATTR_POINTER: return a->u.pointer == b->u.pointer;
+  }
+  return false;
+}
+
+static bool same_node(const kiln_node *a, const kiln_node *b) {
+  if (a->op != b->op || a->input_count != b->input_count || a->output_count != b->output_count) {
+    return false;
+  }
+  for (int i = 0; i < a->input_count; i++) {
+    if (kiln_node_input(a, i) != kiln_node_input(b, i)) return false;
+  }
+  for (int i = 0; i < a->output_count; i++) {
+    if (kiln_node_output(a, i)->type != kiln_node_output(b, i)->type) return false;
+  }
+  const kiln_attr *x = a->attrs, *y = b->attrs;
+  for (; x && y; x = x->next, y = y->next) {
+    if (!same_attr(x, y)) return false;
+  }
+  return !x && !y;
+}
+
+static bool may_merge(kiln_pass *pass, const kiln_node *node) {
+  if (!node->op || node->block_count > 0 || node->output_count == 0) return false;
+  if (kiln_node_has_side_effects(node) || kiln_node_is_nondeterministic(node)) return false;
+  if (kiln_node_is(node, KILN_OP_prim_Uninitialized)) return false;
+  const kiln_alias *alias = kiln_pass_alias(pass);
+  if (kiln_alias_node_writes(alias, node)) return false;
+  for (int i = 0; i < node->input_count; i++) {
+    if (kiln_alias_has_writers(alias, kiln_node_input(node, i))) return false;
+  }
+  for (int i = 0; i < node->output_count; i++) {
+    if (kiln_alias_has_writers(alias, kiln_node_output(node, i))) return false;
+  }
+  return true;
+}
+
+/* Merging makes the results one memory: not when both may be seen from outside. */
+static bool aliasing_allows(kiln_pass *pass, const kiln_node *a, const kiln_node *b) {
+  const kiln_alias *alias = kiln_pass_alias(pass);
+  for (int i = 0; i < a->output_count; i++) {
+    const kiln_ir_value *x = kiln_node_output(a, i), *y = kiln_node_output(b, i);
+    if (kiln_type_is_mutable(x->type) && kiln_alias_is_wildcard(alias, x) &&
+        kiln_alias_is_wildcard(alias, y)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static kiln_node *find_equal(kiln_pass *pass, const scope *s, const kiln_node *node,
+                             uint64_t hash) {
+  for (; s; s = s->outer) {
+    for (entry *e = kiln_map_find_id(&s->table, hash); e; e = e->next) {
+      if (same_node(e->node, node) && aliasing_allows(pass, e->node, node)) return e->node;
+    }
+  }
+  return NULL;
+}
+
+static void visit_block(kiln_pass *pass, kiln_block *block, const scope *outer) {
+  scope own = {.outer = outer};
+  kiln_map_init(&own.table, pass->scratch);
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    next = n->next;
+    for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b], &own);
+    if (!may_merge(pass, n)) continue;
+    uint64_t hash = hash_node(n);
+    kiln_node *equal = find_equal(pass, &own, n, hash);
+    if (equal) {
+      for (int i = 0; i < n->output_count; i++) {
+        kiln_ir_value_replace_uses(kiln_node_output(n, i), kiln_node_output(equal, i));
+      }
+      kiln_node_destroy(n);
+      pass->changed = true;
+      continue;
+    }
+    entry *e = KILN_NEW(pass->scratch, entry);
+    *e = (entry){n, kiln_map_find_id(&own.table, hash)};
+    kiln_map_set_id(&own.table, hash, e);
+  }
+}
+
+kiln_status *kiln_pass_cse(kiln_pass *pass) {
+  visit_block(pass, pass->graph->top, NULL);
+  return NULL;
+}
