@@ -1,0 +1,84 @@
+/* jit.h: the executors of one model: profile, specialise, compile, run, and tell about it.
+ *
+ * A kiln_jit belongs to a model and hands out a kiln_callable for every function of its unit. It
+ * owns profiles, plans, compiled groups and their counters. Executors are made at first use.
+ * How an executor moves through its states stands in jit/executor.h; the passes in jit/passes.def
+ * and jit/pipelines.def.
+ *
+ * Threads: every function here may be called by several threads at once, except create and
+ * destroy. Compilation is on the calling thread (KILN_COMPILE=sync), under the model's lock. */
+#ifndef KILN_JIT_JIT_H
+#define KILN_JIT_JIT_H
+
+#include "ir/unit.h"
+#include "runtime/plan.h"
+
+typedef struct kiln_jit kiln_jit;
+struct kiln_codegen; /* codegen/codegen.h: one for each context */
+
+/* `env`, `unit` and `codegen` are borrowed and outlive the jit; `flags` are copied: a model keeps
+ * the settings that it was loaded with. `codegen` NULL: nothing is fused. */
+kiln_status *kiln_jit_create(kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
+                             struct kiln_codegen *codegen, kiln_jit **out_jit) KILN_MUST_USE;
+/* No call is under way. NULL is fine. */
+void kiln_jit_destroy(kiln_jit *jit);
+
+/* The callable of a function or method (of self first), borrowed until the jit is destroyed; also
+ * put into function->callable. Its body is compiled by kiln_unit_ensure when it first runs. */
+kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function,
+                               const kiln_callable **out_callable) KILN_MUST_USE;
+
+/* Runs a callable within the epoch of the model: what api calls for the host. `args` are borrowed
+ * and match the function's schema (self first). call->jit false: the plain interpreter. */
+kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
+                           const kiln_ivalue *args, int arg_count,
+                           kiln_ivalue *out_result) KILN_MUST_USE;
+
+/* -- Counters -- */
+
+/* Fills everything but `calls`. */
+void kiln_jit_counters(kiln_jit *jit, kiln_counters *out_counters);
+/* Groups in order of making, also those that failed to compile; KILN_NOT_FOUND beyond the last.
+ * Names and reasons are borrowed until the jit is destroyed. */
+kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out_group) KILN_MUST_USE;
+
+/* Refusals: why nodes were not fused, guards failed, and so on; one entry for each (site, reason,
+ * detail) with its count. False beyond the last. For `kiln explain`. */
+typedef struct kiln_jit_refusal {
+  const char *site;     /* profile site: "__torch__.M.forward#0123456789abcdef" */
+  kiln_reason reason;
+  const char *detail;   /* "aten::mm", or "" */
+  kiln_source_loc loc;  /* line 0: unknown */
+  uint64_t count;
+} kiln_jit_refusal;
+bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out_refusal);
+
+/* -- Text: what `kiln graph` prints -- */
+
+#define KILN_STAGE_LIST(X)                                                        \
+  X(FRONTEND, "frontend", "the function's graph as it was loaded")                \
+  X(PROFILED, "profiled", "the graph with prim::profile and what it saw")         \
+  X(OPTIMIZED, "optimized", "the graph that runs now, with its fallbacks")        \
+  X(BYTECODE, "bytecode", "the plan that runs now")                               \
+  X(LOOP, "loop", "loop IR of the compiled groups")                               \
+  X(LLVM, "llvm", "LLVM IR of the compiled groups")                               \
+  X(ASM, "asm", "machine code of the compiled groups, as assembly")
+
+typedef enum kiln_stage {
+#define KILN_STAGE_ENUM(id, name, meaning) KILN_STAGE_##id,
+  KILN_STAGE_LIST(KILN_STAGE_ENUM)
+#undef KILN_STAGE_ENUM
+      KILN_STAGE__COUNT
+} kiln_stage;
+/* KILN_STAGE__COUNT when no stage has that name. */
+kiln_stage kiln_stage_find(kiln_str name);
+
+/* Writes one stage of a function to `text` (inside kiln_arena_run of its arena).
+ * `site` chooses: "" the function itself; "*" the function and everything made below it; or the
+ * name, or a prefix of the hash, of one group or region. A stage that was not reached yet gives a
+ * line starting with "; " that says so; KILN_NOT_FOUND when no such site exists.
+ * `dot`: Graphviz, for the stages that are graphs. */
+kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_stage stage, kiln_str site,
+                           bool dot, kiln_text *text) KILN_MUST_USE;
+
+#endif
