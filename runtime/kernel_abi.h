@@ -1,0 +1,43 @@
+/* kernel_abi.h: how a fused kernel is called. The interpreter calls it, codegen makes it.
+ *
+ * A kernel is one function for all back ends. It reads everything from the struct: generated code
+ * holds no address and calls nothing outside itself. One call covers the iterations [begin, end) of
+ * the kernel's outermost parallel loop, whose extent is in kiln_kernel_info; calls on disjoint
+ * ranges may run at the same time on the same args (scratch is then one block for each call).
+ * A kernel cannot fail. It needs no stack worth mentioning and keeps no state. */
+#ifndef KILN_RUNTIME_KERNEL_ABI_H
+#define KILN_RUNTIME_KERNEL_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A Python number given at run time. bool is 0 or 1 in `i`. */
+typedef union kiln_kernel_scalar {
+  int64_t i;
+  double f;
+} kiln_kernel_scalar;
+
+/* Fields are only ever added at the end: cached object code knows the offsets. */
+typedef struct kiln_kernel_args {
+  void *const *data;                 /* first element of each tensor: inputs, then outputs */
+  const kiln_kernel_scalar *scalars; /* in the order of the kernel's scalar inputs */
+  const int64_t *sizes;              /* symbolic sizes; NULL while kernels are static */
+  const int64_t *strides;            /* symbolic strides; NULL while kernels are static */
+  void *scratch;                     /* scratch_bytes, 64-byte aligned; NULL when 0 */
+  const void *closure;               /* the group's closure: the evaluator's program, else NULL */
+} kiln_kernel_args;
+
+typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, int64_t begin, int64_t end);
+
+/* What a caller must know of a kernel before it calls it. */
+typedef struct kiln_kernel_info {
+  int input_count;  /* tensors */
+  int output_count; /* tensors; data[input_count + i] is output i, allocated by the caller */
+  int scalar_count;
+  size_t scratch_bytes; /* for each call */
+  int64_t extent;       /* of the outermost parallel loop; begin and end lie in [0, extent] */
+  int64_t grain;        /* iterations that are worth a thread: smaller ranges do not pay */
+  double cost;          /* estimated nanoseconds of one iteration on one core */
+} kiln_kernel_info;
+
+#endif
