@@ -11,6 +11,7 @@
 #define KILN_BASE_ARENA_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -29,21 +30,31 @@ kiln_mem *kiln_arena_mem(const kiln_arena *arena);
 
 /* Runs body(arg) so that allocation from `arena` and its children may fail: returns what body
  * returns, or the out-of-memory status. Runs may nest, on one arena or several; the innermost run
- * that covers the failing arena is returned from. */
-kiln_status *kiln_arena_run(kiln_arena *arena, kiln_status *(*body)(void *arg), void *arg)
-    KILN_MUST_USE;
+ * that covers the failing arena is returned from. Children made inside it live until their parent
+ * dies. Outside of any run, an allocation that fails is a fault of ours and stops the program. */
+kiln_status *kiln_arena_run(kiln_arena *arena, kiln_status *(*body)(void *arg),
+                            void *arg) KILN_MUST_USE;
 
 /* Zeroed, aligned to 16 (or `align`, a power of two up to 64). */
-void *kiln_arena_alloc(kiln_arena *arena, size_t size) __attribute__((returns_nonnull, alloc_size(2)));
+void *kiln_arena_alloc(kiln_arena *arena, size_t size)
+    __attribute__((returns_nonnull, alloc_size(2)));
 void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t size, size_t align)
     __attribute__((returns_nonnull, alloc_size(2)));
+/* What allocation does when memory is short. For a size that cannot be. */
+_Noreturn void kiln_arena_fail(const kiln_arena *arena);
+/* `count` elements of `size` bytes; a product that overflows is out of memory. */
+static inline void *kiln_arena_alloc_array(kiln_arena *arena, size_t size, size_t count) {
+  size_t bytes;
+  if (__builtin_mul_overflow(size, count, &bytes)) kiln_arena_fail(arena);
+  return kiln_arena_alloc(arena, bytes);
+}
 void *kiln_arena_copy(kiln_arena *arena, const void *data, size_t size)
     __attribute__((returns_nonnull));
 char *kiln_arena_strdup(kiln_arena *arena, const char *text) __attribute__((returns_nonnull));
 char *kiln_arena_strndup(kiln_arena *arena, const char *text, size_t len)
     __attribute__((returns_nonnull));
-char *kiln_arena_printf(kiln_arena *arena, const char *fmt, ...)
-    KILN_PRINTF(2, 3) __attribute__((returns_nonnull));
+char *kiln_arena_printf(kiln_arena *arena, const char *fmt, ...) KILN_PRINTF(2, 3)
+    __attribute__((returns_nonnull));
 
 /* Jumps as a failed allocation does: for code that ran out of memory elsewhere while it works on an
  * arena. Asks the arena for more than there can be. */
@@ -55,6 +66,6 @@ static inline _Noreturn void kiln_arena_fail(kiln_arena *arena) {
 
 #define KILN_NEW(arena, type) ((type *)kiln_arena_alloc((arena), sizeof(type)))
 #define KILN_NEW_ARRAY(arena, type, n) \
-  ((type *)kiln_arena_alloc((arena), sizeof(type) * (size_t)(n)))
+  ((type *)kiln_arena_alloc_array((arena), sizeof(type), (size_t)(n)))
 
 #endif

@@ -16,7 +16,8 @@ typedef struct kiln_env {
   kiln_isa isa; /* what this CPU has, capped by the flag */
 } kiln_env;
 
-/* Reads the environment variables (NULL: none) over the defaults, makes the memory, finds the ISA. */
+/* Reads the environment variables (NULL: none) over the defaults, makes the memory and finds the
+ * instruction set. */
 kiln_status *kiln_env_create(char *const *environment, kiln_env **out_env) KILN_MUST_USE;
 void kiln_env_destroy(kiln_env *env);
 /* The highest ISA of this CPU, by CPUID and the operating system's saved state. */

@@ -6,12 +6,13 @@
 #ifndef KILN_BASE_FLAGS_H
 #define KILN_BASE_FLAGS_H
 
-#include "base/str.h"
 #include "base/status.h"
+#include "base/str.h"
 
 /* A fusion strategy: levels in order, "STATIC,2;DYNAMIC,10". */
 enum { KILN_STRATEGY_MAX = 8 };
 typedef struct kiln_strategy {
+  bool given; /* set by the user, not the default */
   int count;
   struct {
     bool dynamic;
@@ -20,8 +21,8 @@ typedef struct kiln_strategy {
 } kiln_strategy;
 
 typedef enum kiln_flag_type {
-  KILN_FLAG_BOOL,     /* on|off, 1|0, true|false */
-  KILN_FLAG_INT,      /* within [min, max] */
+  KILN_FLAG_BOOL, /* on|off, 1|0, true|false */
+  KILN_FLAG_INT,  /* within [min, max] */
   KILN_FLAG_FLOAT,
   KILN_FLAG_ENUM,     /* one of the words in `words`, "a|b|c", stored as its index */
   KILN_FLAG_STRING,   /* up to KILN_FLAG_STRING_MAX - 1 bytes */
@@ -42,8 +43,7 @@ typedef struct kiln_flag_string {
 } kiln_flag_string;
 
 typedef struct kiln_flags {
-#define KILN_FLAG(name, type, default_text, min, max, words, meaning) \
-  KILN_FLAG_FIELD_##type name;
+#define KILN_FLAG(name, type, default_text, min, max, words, meaning) KILN_FLAG_FIELD_##type name;
 #include "base/flags.def"
 #undef KILN_FLAG
 } kiln_flags;
@@ -68,11 +68,16 @@ kiln_status *kiln_flags_set(kiln_flags *flags, const char *name, const char *val
 /* Applies KILN_* from `environ` (array of "NAME=value"). An unknown KILN_* name is not an error:
  * on_unknown is called with it. */
 kiln_status *kiln_flags_read_env(kiln_flags *flags, char *const *environment,
-                                 void (*on_unknown)(void *user, const char *name), void *user)
-    KILN_MUST_USE;
+                                 void (*on_unknown)(void *user, const char *name),
+                                 void *user) KILN_MUST_USE;
 /* Writes the current value of a flag as text that kiln_flags_set reads; returns the length. */
-int kiln_flags_print(const kiln_flags *flags, const kiln_flag_info *info, char *buffer, size_t size);
+int kiln_flags_print(const kiln_flags *flags, const kiln_flag_info *info, char *buffer,
+                     size_t size);
+/* The line of flags.def with that name, or NULL. */
+const kiln_flag_info *kiln_flags_find(const char *name);
 
+/* The strategy in force: fusion_strategy capped by bailout_depth, its first levels kept. */
+kiln_strategy kiln_flags_strategy(const kiln_flags *flags);
 /* Total depth of a strategy, and whether the level at `remaining` (total .. 1) is dynamic: the list
  * is walked from the back (reference: PyTorch's getCurrentBehavior). */
 int kiln_strategy_depth(const kiln_strategy *strategy);

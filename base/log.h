@@ -6,14 +6,14 @@
 
 #include "base/status.h"
 
-#define KILN_LOG_CHANNELS(X)                                             \
-  X(load, "Loading: archive, source, names")                             \
-  X(profile, "Profiling runs and what they recorded")                    \
-  X(pass, "Passes that changed a graph, with the graph at level 2")      \
-  X(fusion, "Groups formed and refused")                                 \
-  X(guard, "Guards that failed, with the two types")                     \
-  X(compile, "Kernels compiled, with times")                             \
-  X(run, "Calls")                                                        \
+#define KILN_LOG_CHANNELS(X)                                        \
+  X(load, "Loading: archive, source, names")                        \
+  X(profile, "Profiling runs and what they recorded")               \
+  X(pass, "Passes that changed a graph, with the graph at level 2") \
+  X(fusion, "Groups formed and refused")                            \
+  X(guard, "Guards that failed, with the two types")                \
+  X(compile, "Kernels compiled, with times")                        \
+  X(run, "Calls")                                                   \
   X(warn, "Warnings; level 1 by default")
 
 typedef enum kiln_log_channel {
@@ -38,9 +38,9 @@ void kiln__log_print(const kiln_log *log, kiln_log_channel channel, int level, c
 static inline bool kiln_log_on(const kiln_log *log, kiln_log_channel channel, int level) {
   return log->level[channel] >= level;
 }
-#define KILN_LOG(log, channel, min_level, ...)                                         \
-  (kiln_log_on((log), KILN_LOG_##channel, (min_level))                                 \
-       ? kiln__log_print((log), KILN_LOG_##channel, (min_level), __VA_ARGS__)          \
+#define KILN_LOG(log, channel, min_level, ...)                                \
+  (kiln_log_on((log), KILN_LOG_##channel, (min_level))                        \
+       ? kiln__log_print((log), KILN_LOG_##channel, (min_level), __VA_ARGS__) \
        : (void)0)
 
 #endif

@@ -6,6 +6,9 @@
  *
  * Blocks carry no header: the caller remembers the size and gives it back. Blocks of 64 bytes and
  * more are 64-byte aligned, smaller ones 16-byte.
+ * Large blocks (64 KiB and more) that are given back are kept in lists by size class, because
+ * allocators return them to the system and page faults then cost more than the work on them;
+ * what is kept is bounded, and kiln_mem_trim returns it.
  * Back ends: jemalloc with arenas of its own (default), system malloc (KILN_ALLOC=system, always
  * in sanitizer builds), and a test one that fails on the N-th request. */
 #ifndef KILN_BASE_MEM_H
@@ -46,26 +49,71 @@ void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);
 void kiln_mem_trim(kiln_mem *mem);
 
 /* For tests: request number `n` (from 1, counted from this call) fails, and only that one;
- * 0 switches it off. Returns how many requests were made since the last call. */
+ * 0 switches it off. Returns how many requests were made since the last call (the first call starts
+ * the count). */
 uint64_t kiln_mem_fail_at(kiln_mem *mem, uint64_t n);
 
 /* -- kiln_cache: one call's private free lists in front of a kiln_mem -- */
 
 /* Size-class LIFO lists used by one thread at a time, so that an interpreter in its steady state
- * allocates without locks or malloc. It keeps at most `keep_bytes`. The owner embeds it. */
+ * allocates without locks or malloc. It keeps at most `keep_bytes`. The owner embeds it. Classes
+ * are 16, 32, 48 and 64 bytes, then four to a doubling up to 2 MiB; larger blocks pass through, and
+ * in sanitizer builds all do. */
 enum { KILN_CACHE_CLASSES = 64 };
+typedef struct kiln_cache_block {
+  struct kiln_cache_block *next;
+} kiln_cache_block;
 typedef struct kiln_cache {
   kiln_mem *mem; /* retained */
-  struct kiln_cache_block *free[KILN_CACHE_CLASSES];
+  kiln_cache_block *free[KILN_CACHE_CLASSES];
   size_t bytes, keep_bytes;
 } kiln_cache;
 
 void kiln_cache_init(kiln_cache *cache, kiln_mem *mem, size_t keep_bytes);
 void kiln_cache_deinit(kiln_cache *cache); /* gives everything back */
+/* Gives the kept blocks back to the mem. */
+void kiln_cache_trim(kiln_cache *cache);
+
+/* The class of a size, KILN_CACHE_CLASSES or more for sizes beyond them (and 0); a class's size. */
+static inline unsigned kiln__cache_class(size_t size) {
+  size_t last = size - 1;
+  if (last < 64) return (unsigned)(last >> 4);
+  unsigned log = 63u - (unsigned)__builtin_clzll(last);
+  return (log - 5) * 4 + (unsigned)(last >> (log - 2) & 3);
+}
+static inline size_t kiln__cache_class_size(unsigned index) {
+  if (index < 4) return (size_t)(index + 1) << 4;
+  return (size_t)(5 + (index & 3)) << (index / 4 + 3);
+}
+void *kiln__cache_alloc_slow(kiln_cache *cache, size_t size);
+void kiln__cache_free_slow(kiln_cache *cache, void *block, size_t size);
+
 /* Blocks of a cache may be given back to any cache of the same mem, or by kiln_cache_free_mem
- * straight to the mem; both need the size that was asked for. */
-void *kiln_cache_alloc(kiln_cache *cache, size_t size);
-void kiln_cache_free(kiln_cache *cache, void *block, size_t size);
+ * straight to the mem; all need the size that was asked for. NULL when memory is exhausted. */
+static inline void *kiln_cache_alloc(kiln_cache *cache, size_t size) {
+  unsigned index = kiln__cache_class(size);
+  if (__builtin_expect(index < KILN_CACHE_CLASSES && cache->free[index], 1)) {
+    kiln_cache_block *block = cache->free[index];
+    cache->free[index] = block->next;
+    cache->bytes -= kiln__cache_class_size(index);
+    return block;
+  }
+  return kiln__cache_alloc_slow(cache, size);
+}
+static inline void kiln_cache_free(kiln_cache *cache, void *block, size_t size) {
+  unsigned index = kiln__cache_class(size);
+  if (__builtin_expect(index < KILN_CACHE_CLASSES && block, 1)) {
+    size_t bytes = cache->bytes + kiln__cache_class_size(index);
+    if (__builtin_expect(bytes <= cache->keep_bytes, 1)) {
+      kiln_cache_block *free_block = (kiln_cache_block *)block;
+      free_block->next = cache->free[index];
+      cache->free[index] = free_block;
+      cache->bytes = bytes;
+      return;
+    }
+  }
+  kiln__cache_free_slow(cache, block, size);
+}
 void kiln_cache_free_mem(kiln_mem *mem, void *block, size_t size);
 
 #endif

@@ -54,23 +54,23 @@ kiln_status *kiln_status_set_exception(kiln_status *status, const char *class_na
 #define KILN_ERROR(code, ...) kiln_status_create((code), __FILE__, __LINE__, __VA_ARGS__)
 
 /* Returns the status from the calling function if `expr` fails. */
-#define KILN_TRY(expr)                          \
-  do {                                          \
-    kiln_status *kiln_try_status = (expr);      \
+#define KILN_TRY(expr)                                                        \
+  do {                                                                        \
+    kiln_status *kiln_try_status = (expr);                                    \
     if (__builtin_expect(kiln_try_status != NULL, 0)) return kiln_try_status; \
   } while (0)
 /* The same with a note: KILN_TRY_NOTE(lower(x), "lowering %s", name). */
-#define KILN_TRY_NOTE(expr, ...)                                                           \
-  do {                                                                                     \
-    kiln_status *kiln_try_status = (expr);                                                 \
-    if (__builtin_expect(kiln_try_status != NULL, 0))                                      \
-      return kiln_status_note(kiln_try_status, __VA_ARGS__);                               \
+#define KILN_TRY_NOTE(expr, ...)                             \
+  do {                                                       \
+    kiln_status *kiln_try_status = (expr);                   \
+    if (__builtin_expect(kiln_try_status != NULL, 0))        \
+      return kiln_status_note(kiln_try_status, __VA_ARGS__); \
   } while (0)
 /* Runs `expr` and jumps to a clean-up label if it fails; `status` must be a local variable. */
-#define KILN_TRY_GOTO(status, expr, label)                          \
-  do {                                                              \
-    (status) = (expr);                                              \
-    if (__builtin_expect((status) != NULL, 0)) goto label;          \
+#define KILN_TRY_GOTO(status, expr, label)                 \
+  do {                                                     \
+    (status) = (expr);                                     \
+    if (__builtin_expect((status) != NULL, 0)) goto label; \
   } while (0)
 
 #ifdef NDEBUG
@@ -79,11 +79,11 @@ kiln_status *kiln_status_set_exception(kiln_status *status, const char *class_na
 #define KILN_ASSERT(cond) assert(cond)
 #endif
 /* An invariant that a release build must survive breaking: KILN_INTERNAL to the caller. */
-#define KILN_CHECK(cond)                                                                  \
-  do {                                                                                    \
-    KILN_ASSERT(cond);                                                                    \
-    if (__builtin_expect(!(cond), 0))                                                     \
-      return KILN_ERROR(KILN_INTERNAL, "internal check failed: %s", #cond);               \
+#define KILN_CHECK(cond)                                                    \
+  do {                                                                      \
+    KILN_ASSERT(cond);                                                      \
+    if (__builtin_expect(!(cond), 0))                                       \
+      return KILN_ERROR(KILN_INTERNAL, "internal check failed: %s", #cond); \
   } while (0)
 
 #endif

@@ -1,0 +1,226 @@
+/* arena.c: bump allocation in a chain of blocks that grow by doubling.
+ *
+ * The handler of kiln_arena_run is found through a list that belongs to the thread and lives on its
+ * stack: runs on different arenas may nest in any order, and the jump out of several at once must
+ * forget all of them. */
+#include "base/arena.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sanitize.h"
+
+enum {
+  FIRST_BLOCK = 4 << 10,
+  LAST_BLOCK = 256 << 10,
+  /* Sanitizer builds leave a poisoned gap after each piece. */
+  GAP = KILN_ASAN ? 16 : 0,
+};
+
+typedef struct arena_block {
+  struct arena_block *next;
+  size_t size; /* with this header */
+  _Alignas(64) char data[];
+} arena_block;
+
+struct kiln_arena {
+  kiln_mem *mem; /* retained */
+  kiln_arena *parent, *first_child, *next_sibling, *previous_sibling;
+  arena_block *first, *current;  /* those after `current` are free */
+  char *at, *end;                /* free space of `current` */
+  size_t next_size, used_before; /* bytes lent out by the blocks before `current` */
+};
+
+typedef struct arena_run {
+  jmp_buf jump;
+  const kiln_arena *arena;
+  struct arena_run *outer;
+} arena_run;
+
+static _Thread_local arena_run *innermost_run;
+
+/* -- Life -- */
+
+static kiln_arena *make_arena(kiln_mem *mem) {
+  kiln_arena *arena = kiln_mem_alloc_zero(mem, sizeof *arena);
+  if (!arena) return NULL;
+  kiln_mem_retain(mem);
+  arena->mem = mem;
+  arena->next_size = FIRST_BLOCK;
+  return arena;
+}
+
+kiln_status *kiln_arena_create(kiln_mem *mem, kiln_arena **out_arena) {
+  *out_arena = make_arena(mem);
+  return *out_arena ? NULL : kiln_status_oom();
+}
+
+void kiln_arena_destroy(kiln_arena *arena) {
+  if (!arena) return;
+  while (arena->first_child) kiln_arena_destroy(arena->first_child);
+  if (arena->parent) {
+    if (arena->next_sibling) arena->next_sibling->previous_sibling = arena->previous_sibling;
+    if (arena->previous_sibling) {
+      arena->previous_sibling->next_sibling = arena->next_sibling;
+    } else {
+      arena->parent->first_child = arena->next_sibling;
+    }
+  }
+  kiln_mem *mem = arena->mem;
+  for (arena_block *block = arena->first, *next; block; block = next) {
+    next = block->next;
+    kiln_asan_unpoison(block, block->size);
+    kiln_mem_free(mem, block, block->size);
+  }
+  kiln_mem_free(mem, arena, sizeof *arena);
+  kiln_mem_release(mem);
+}
+
+void kiln_arena_fail(const kiln_arena *arena) {
+  arena_run *run = innermost_run;
+  for (; run; run = run->outer) {
+    for (const kiln_arena *a = arena; a; a = a->parent) {
+      if (a == run->arena) {
+        innermost_run = run;
+        longjmp(run->jump, 1);
+      }
+    }
+  }
+  fputs("kiln: out of memory outside of kiln_arena_run\n", stderr);
+  abort();
+}
+
+kiln_arena *kiln_arena_create_child(kiln_arena *parent) {
+  kiln_arena *arena = make_arena(parent->mem);
+  if (!arena) kiln_arena_fail(parent);
+  arena->parent = parent;
+  arena->next_sibling = parent->first_child;
+  if (parent->first_child) parent->first_child->previous_sibling = arena;
+  parent->first_child = arena;
+  return arena;
+}
+
+kiln_status *kiln_arena_run(kiln_arena *arena, kiln_status *(*body)(void *arg), void *arg) {
+  arena_run run = {.arena = arena, .outer = innermost_run};
+  kiln_status *status;
+  innermost_run = &run;
+  if (setjmp(run.jump) == 0) {
+    status = body(arg);
+  } else {
+    status = kiln_status_oom();
+  }
+  innermost_run = run.outer;
+  return status;
+}
+
+/* -- Blocks -- */
+
+static void enter_block(kiln_arena *arena, arena_block *block) {
+  arena->current = block;
+  arena->at = block->data;
+  arena->end = (char *)block + block->size;
+  kiln_asan_poison(block->data, (size_t)(arena->end - arena->at));
+}
+
+void kiln_arena_reset(kiln_arena *arena) {
+  while (arena->first_child) kiln_arena_destroy(arena->first_child);
+  arena->used_before = 0;
+  for (arena_block *block = arena->first; KILN_ASAN && block; block = block->next)
+    kiln_asan_poison(block->data, block->size - sizeof *block);
+  if (arena->first) enter_block(arena, arena->first);
+}
+
+/* Makes `current` a block with room for `size` bytes: a kept one, or a new one. */
+static void next_block(kiln_arena *arena, size_t size) {
+  size_t need;
+  if (__builtin_add_overflow(size, sizeof(arena_block), &need) || need > PTRDIFF_MAX)
+    kiln_arena_fail(arena);
+  arena_block *last = arena->current;
+  arena_block *block = last ? last->next : NULL;
+  if (!block || block->size < need) {
+    size_t block_size = need > arena->next_size ? need : arena->next_size;
+    block = kiln_mem_alloc(arena->mem, block_size);
+    if (!block) kiln_arena_fail(arena);
+    if (arena->next_size < LAST_BLOCK) arena->next_size *= 2;
+    block->size = block_size;
+    block->next = last ? last->next : NULL;
+    if (last) {
+      last->next = block;
+    } else {
+      arena->first = block;
+    }
+  }
+  if (last) arena->used_before += (size_t)(arena->at - last->data);
+  enter_block(arena, block);
+}
+
+size_t kiln_arena_bytes(const kiln_arena *arena) {
+  size_t bytes = arena->used_before;
+  if (arena->current) bytes += (size_t)(arena->at - arena->current->data);
+  for (const kiln_arena *child = arena->first_child; child; child = child->next_sibling)
+    bytes += kiln_arena_bytes(child);
+  return bytes;
+}
+
+kiln_mem *kiln_arena_mem(const kiln_arena *arena) {
+  return arena->mem;
+}
+
+/* -- Allocation -- */
+
+/* Not cleared. */
+static inline char *allocate(kiln_arena *arena, size_t size, size_t align) {
+  KILN_ASSERT(align && align <= 64 && (align & (align - 1)) == 0);
+  size_t pad = -(uintptr_t)arena->at & (align - 1);
+  size_t room = (size_t)(arena->end - arena->at);
+  if (__builtin_expect(size > room || pad + GAP > room - size || !arena->at, 0)) {
+    if (size > PTRDIFF_MAX) kiln_arena_fail(arena);
+    next_block(arena, size + GAP); /* a block's data is aligned to 64 */
+    pad = 0;
+  }
+  char *piece = arena->at + pad;
+  arena->at = piece + size + GAP;
+  kiln_asan_unpoison(piece, size);
+  return piece;
+}
+
+void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t size, size_t align) {
+  return memset(allocate(arena, size, align), 0, size);
+}
+
+void *kiln_arena_alloc(kiln_arena *arena, size_t size) {
+  return memset(allocate(arena, size, 16), 0, size);
+}
+
+void *kiln_arena_copy(kiln_arena *arena, const void *data, size_t size) {
+  char *copy = allocate(arena, size, 16);
+  if (size) memcpy(copy, data, size);
+  return copy;
+}
+
+char *kiln_arena_strndup(kiln_arena *arena, const char *text, size_t len) {
+  if (len == SIZE_MAX) kiln_arena_fail(arena);
+  char *copy = allocate(arena, len + 1, 1);
+  if (len) memcpy(copy, text, len);
+  copy[len] = 0;
+  return copy;
+}
+
+char *kiln_arena_strdup(kiln_arena *arena, const char *text) {
+  return kiln_arena_strndup(arena, text, strlen(text));
+}
+
+char *kiln_arena_printf(kiln_arena *arena, const char *fmt, ...) {
+  va_list args, again;
+  va_start(args, fmt);
+  va_copy(again, args);
+  int len = vsnprintf(NULL, 0, fmt, again);
+  va_end(again);
+  char *text = allocate(arena, len > 0 ? (size_t)len + 1 : 1, 1);
+  text[0] = 0;
+  if (len > 0) vsnprintf(text, (size_t)len + 1, fmt, args);
+  va_end(args);
+  return text;
+}

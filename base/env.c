@@ -1,0 +1,93 @@
+/* env.c: makes what a context hands down: memory, log, flags and the instruction set. */
+#include "base/env.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* -- Instruction sets -- */
+
+#if defined(__x86_64__)
+
+/* XCR0: which registers the operating system saves. */
+static uint64_t read_xcr0(void) {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t)high << 32 | low;
+}
+
+static bool has_bits(uint64_t word, uint64_t bits) {
+  return (word & bits) == bits;
+}
+
+/* Exactly the features of -march=x86-64-v3 and -v4, which the kernels are compiled with. */
+kiln_isa kiln_isa_detect(void) {
+  const unsigned v3_leaf1_c = bit_FMA | bit_MOVBE | bit_OSXSAVE | bit_AVX | bit_F16C;
+  const unsigned v3_leaf7_b = bit_AVX2 | bit_BMI | bit_BMI2;
+  const unsigned v4_leaf7_b =
+      bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL;
+  const uint64_t ymm_state = 0x06, zmm_state = 0xe6;
+
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !has_bits(c, v3_leaf1_c)) return KILN_ISA_V2;
+  uint64_t saved = read_xcr0();
+  if (!__get_cpuid(0x80000001, &a, &b, &c, &d) || !has_bits(c, bit_LZCNT)) return KILN_ISA_V2;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return KILN_ISA_V2;
+  if (!has_bits(saved, ymm_state) || !has_bits(b, v3_leaf7_b)) return KILN_ISA_V2;
+  if (!has_bits(saved, zmm_state) || !has_bits(b, v4_leaf7_b)) return KILN_ISA_AVX2;
+  return KILN_ISA_AVX512;
+}
+
+#else
+
+kiln_isa kiln_isa_detect(void) {
+  return KILN_ISA_V2;
+}
+
+#endif
+
+const char *kiln_isa_name(kiln_isa isa) {
+  static const char *const names[] = {"v2", "avx2", "avx512"};
+  return (unsigned)isa < KILN_ISA__COUNT ? names[isa] : "unknown";
+}
+
+/* -- Life -- */
+
+static void warn_unknown(void *user, const char *name) {
+  const kiln_log *log = user;
+  KILN_LOG(log, warn, 1, "unknown environment variable %s (kiln list flags shows those that are)",
+           name);
+}
+
+kiln_status *kiln_env_create(char *const *environment, kiln_env **out_env) {
+  *out_env = NULL;
+  kiln_env env = {0};
+  kiln_log_init(&env.log);
+  kiln_flags_init(&env.flags);
+  KILN_TRY(kiln_flags_read_env(&env.flags, environment, warn_unknown, &env.log));
+  KILN_TRY(kiln_log_parse(&env.log, env.flags.log.text));
+
+  env.isa = kiln_isa_detect();
+  int cap = env.flags.isa - 1; /* "native" is -1 */
+  if (cap >= 0 && cap < (int)env.isa) env.isa = (kiln_isa)cap;
+
+  /* Word 1 of the flag is "system". */
+  KILN_TRY(kiln_mem_create(env.flags.alloc == 1 ? KILN_MEM_SYSTEM : KILN_MEM_DEFAULT, &env.mem));
+  *out_env = kiln_mem_alloc(env.mem, sizeof **out_env);
+  if (!*out_env) {
+    kiln_mem_release(env.mem);
+    return kiln_status_oom();
+  }
+  kiln_mem_set_limit(env.mem, (size_t)env.flags.memory_limit);
+  **out_env = env;
+  return NULL;
+}
+
+void kiln_env_destroy(kiln_env *env) {
+  if (!env) return;
+  kiln_mem *mem = env->mem;
+  kiln_mem_free(mem, env, sizeof *env);
+  kiln_mem_release(mem);
+}

@@ -1,0 +1,120 @@
+/* map.c: hash maps with linear probing over an index, entries in order of insertion.
+ *
+ * A removed entry keeps its place, so its slot serves as the tombstone of the probe sequence; the
+ * next rebuild of the index drops it. */
+#include "base/map.h"
+
+#include <limits.h>
+
+#include "base/hash.h"
+
+void kiln_map_init(kiln_map *map, kiln_arena *arena) {
+  *map = (kiln_map){.arena = arena};
+}
+
+void kiln_map_clear(kiln_map *map) {
+  map->count = 0;
+  if (map->slot_count) memset(map->slots, 0, sizeof *map->slots * (size_t)map->slot_count);
+}
+
+/* Where probing starts. Ids may be pointers or small integers, so they are mixed. */
+static int first_slot(const kiln_map *map, uint64_t id) {
+  return (int)(kiln_hash_mix(id, 0) & (uint64_t)(map->slot_count - 1));
+}
+
+/* The live entry of a key (is_text: `key` counts too), or NULL. */
+static kiln_map_entry *find_entry(const kiln_map *map, uint64_t id, bool is_text, kiln_str key) {
+  if (map->slot_count == 0) return NULL;
+  int mask = map->slot_count - 1;
+  for (int slot = first_slot(map, id); map->slots[slot]; slot = (slot + 1) & mask) {
+    kiln_map_entry *entry = &map->entries[map->slots[slot] - 1];
+    if (entry->id == id && entry->value && (!is_text || kiln_str_equal(entry->key, key)))
+      return entry;
+  }
+  return NULL;
+}
+
+static void put_slot(kiln_map *map, int index) {
+  int mask = map->slot_count - 1;
+  int slot = first_slot(map, map->entries[index].id);
+  while (map->slots[slot]) slot = (slot + 1) & mask;
+  map->slots[slot] = index + 1;
+}
+
+/* Drops removed entries, makes room for one more, and builds the index anew where it is needed. */
+static void make_room(kiln_map *map) {
+  int live = 0;
+  for (int i = 0; i < map->count; i++) {
+    if (map->entries[i].value) map->entries[live++] = map->entries[i];
+  }
+  map->count = live;
+  if (live >= map->capacity - map->capacity / 4) {
+    /* An index of 2^30 slots is the most that int can count; beyond it is out of memory. */
+    size_t capacity = map->capacity ? (size_t)map->capacity * 2 : 6;
+    if (capacity > INT_MAX / 4) kiln_arena_fail(map->arena);
+    kiln_map_entry *entries = kiln_arena_alloc_array(map->arena, sizeof *entries, capacity);
+    int slot_count = 8;
+    while ((size_t)slot_count * 3 < capacity * 4) slot_count *= 2;
+    int32_t *slots = kiln_arena_alloc_array(map->arena, sizeof *slots, (size_t)slot_count);
+    if (live) memcpy(entries, map->entries, sizeof *entries * (size_t)live);
+    map->entries = entries;
+    map->capacity = (int)capacity;
+    map->slots = slots;
+    map->slot_count = slot_count;
+  } else {
+    memset(map->slots, 0, sizeof *map->slots * (size_t)map->slot_count);
+  }
+  for (int i = 0; i < live; i++) put_slot(map, i);
+}
+
+static void set_entry(kiln_map *map, uint64_t id, bool is_text, kiln_str key, void *value) {
+  KILN_ASSERT(value);
+  kiln_map_entry *entry = find_entry(map, id, is_text, key);
+  if (entry) {
+    entry->value = value;
+    return;
+  }
+  if (map->count == map->capacity) make_room(map);
+  map->entries[map->count] = (kiln_map_entry){.key = key, .id = id, .value = value};
+  put_slot(map, map->count++);
+}
+
+static bool remove_entry(kiln_map_entry *entry) {
+  if (!entry) return false;
+  entry->value = NULL;
+  return true;
+}
+
+/* -- Keyed by text -- */
+
+static uint64_t hash_key(kiln_str key) {
+  return kiln_hash_bytes(key.data, key.len);
+}
+
+void *kiln_map_find(const kiln_map *map, kiln_str key) {
+  kiln_map_entry *entry = find_entry(map, hash_key(key), true, key);
+  return entry ? entry->value : NULL;
+}
+
+void kiln_map_set(kiln_map *map, kiln_str key, void *value) {
+  set_entry(map, hash_key(key), true, key, value);
+}
+
+bool kiln_map_remove(kiln_map *map, kiln_str key) {
+  return remove_entry(find_entry(map, hash_key(key), true, key));
+}
+
+/* -- Keyed by integers and pointers -- */
+
+void *kiln_map_find_id(const kiln_map *map, uint64_t id) {
+  kiln_map_entry *entry = find_entry(map, id, false, (kiln_str){0});
+  return entry ? entry->value : NULL;
+}
+
+void kiln_map_set_id(kiln_map *map, uint64_t id, void *value) {
+  set_entry(map, id, false, (kiln_str){0}, value);
+}
+
+bool kiln_map_remove_id(kiln_map *map, uint64_t id) {
+  return remove_entry(find_entry(map, id, false, (kiln_str){0}));
+}

@@ -1,0 +1,48 @@
+/* sanitize.h: what sanitizer builds need to be told. Nothing in other builds. */
+#ifndef KILN_BASE_SANITIZE_H
+#define KILN_BASE_SANITIZE_H
+
+#include <stddef.h>
+
+/* KILN_ASAN: AddressSanitizer. KILN_SANITIZED: that, or ThreadSanitizer or MemorySanitizer: memory
+ * must come from malloc one block at a time. */
+#if defined(__SANITIZE_ADDRESS__)
+#define KILN_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KILN_ASAN 1
+#endif
+#endif
+#ifndef KILN_ASAN
+#define KILN_ASAN 0
+#endif
+
+#if KILN_ASAN || defined(__SANITIZE_THREAD__)
+#define KILN_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define KILN_SANITIZED 1
+#endif
+#endif
+#ifndef KILN_SANITIZED
+#define KILN_SANITIZED 0
+#endif
+
+#if KILN_ASAN
+#include <sanitizer/asan_interface.h>
+static inline void kiln_asan_poison(const void *data, size_t size) {
+  __asan_poison_memory_region(data, size);
+}
+static inline void kiln_asan_unpoison(const void *data, size_t size) {
+  __asan_unpoison_memory_region(data, size);
+}
+#else
+static inline void kiln_asan_poison(const void *data, size_t size) {
+  (void)data, (void)size;
+}
+static inline void kiln_asan_unpoison(const void *data, size_t size) {
+  (void)data, (void)size;
+}
+#endif
+
+#endif

@@ -1,0 +1,122 @@
+/* text.c: text that grows in an arena, and the shortest digits of a double. */
+#include "base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+
+void kiln_text_init(kiln_text *text, kiln_arena *arena) {
+  static char empty[1]; /* never written: capacity 0 */
+  *text = (kiln_text){.arena = arena, .data = empty};
+}
+
+/* Makes room for `more` bytes and the terminator. */
+static char *reserve(kiln_text *text, size_t more) {
+  size_t need;
+  if (__builtin_add_overflow(text->len + 1, more, &need)) kiln_arena_fail(text->arena);
+  if (need > text->capacity) {
+    size_t capacity = text->capacity ? text->capacity * 2 : 64;
+    if (capacity < need) capacity = need;
+    char *data = kiln_arena_alloc(text->arena, capacity);
+    memcpy(data, text->data, text->len + 1);
+    text->data = data;
+    text->capacity = capacity;
+  }
+  return text->data + text->len;
+}
+
+static void put_bytes(kiln_text *text, const char *data, size_t len) {
+  if (len == 0) return;
+  char *at = reserve(text, len);
+  memcpy(at, data, len);
+  at[len] = 0;
+  text->len += len;
+}
+
+void kiln_text_putc(kiln_text *text, char c) {
+  put_bytes(text, &c, 1);
+}
+
+void kiln_text_puts(kiln_text *text, const char *s) {
+  put_bytes(text, s, strlen(s));
+}
+
+void kiln_text_put(kiln_text *text, kiln_str s) {
+  put_bytes(text, s.data, s.len);
+}
+
+void kiln_text_printf(kiln_text *text, const char *fmt, ...) {
+  char piece[256];
+  va_list args, again;
+  va_start(args, fmt);
+  va_copy(again, args);
+  int len = vsnprintf(piece, sizeof piece, fmt, args);
+  if (len >= (int)sizeof piece) {
+    char *at = reserve(text, (size_t)len);
+    vsnprintf(at, (size_t)len + 1, fmt, again);
+    text->len += (size_t)len;
+  } else if (len > 0) {
+    put_bytes(text, piece, (size_t)len);
+  }
+  va_end(again);
+  va_end(args);
+}
+
+void kiln_text_indent(kiln_text *text, int count) {
+  if (count <= 0) return;
+  char *at = reserve(text, (size_t)count);
+  memset(at, ' ', (size_t)count);
+  at[count] = 0;
+  text->len += (size_t)count;
+}
+
+void kiln_text_quote(kiln_text *text, kiln_str s) {
+  static const char plain[] = "\\\'\"\a\b\f\n\r\t\v", escaped[] = "\\\'\"abfnrtv";
+  kiln_text_putc(text, '"');
+  for (size_t i = 0; i < s.len; i++) {
+    unsigned char c = (unsigned char)s.data[i];
+    const char *found = c ? strchr(plain, c) : NULL;
+    if (found) {
+      char pair[2] = {'\\', escaped[found - plain]};
+      put_bytes(text, pair, 2);
+    } else if (c >= 0x20 && c < 0x7f) {
+      kiln_text_putc(text, (char)c);
+    } else {
+      kiln_text_printf(text, "\\%03o", c);
+    }
+  }
+  kiln_text_putc(text, '"');
+}
+
+/* -- Doubles -- */
+
+/* Puts '.' where the locale's point is: whatever %g does not print in the C locale. */
+static int fix_point(char *buffer) {
+  static const char known[] = "+-0123456789einfa.";
+  char *point = buffer + strspn(buffer, known);
+  if (!*point) return (int)strlen(buffer);
+  char *after = point + strcspn(point, known);
+  *point = '.';
+  memmove(point + 1, after, strlen(after) + 1);
+  return (int)strlen(buffer);
+}
+
+int kiln_format_double(double value, char *buffer) {
+  if (isnan(value)) return snprintf(buffer, 32, "nan"); /* without a sign */
+  int len = 0;
+  for (int digits = 15; digits <= 17; digits++) {
+    char local[64];
+    double back;
+    snprintf(local, sizeof local, "%.*g", digits, value);
+    len = fix_point(local);
+    memcpy(buffer, local, (size_t)len + 1);
+    if (kiln_str_parse_f64(kiln_str_make(local, (size_t)len), &back) && back == value) break;
+  }
+  return len;
+}
+
+void kiln_text_double(kiln_text *text, double value) {
+  char digits[32];
+  int len = kiln_format_double(value, digits);
+  put_bytes(text, digits, (size_t)len);
+  if (isfinite(value) && strcspn(digits, ".e") == (size_t)len) kiln_text_putc(text, '.');
+}
