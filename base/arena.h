@@ -40,7 +40,8 @@ void *kiln_arena_alloc(kiln_arena *arena, size_t size)
     __attribute__((returns_nonnull, alloc_size(2)));
 void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t size, size_t align)
     __attribute__((returns_nonnull, alloc_size(2)));
-/* What allocation does when memory is short. For a size that cannot be. */
+/* Jumps as a failed allocation does: for code that works on an arena and ran out of memory
+ * elsewhere, or was asked for a size that cannot be. */
 _Noreturn void kiln_arena_fail(const kiln_arena *arena);
 /* `count` elements of `size` bytes; a product that overflows is out of memory. */
 static inline void *kiln_arena_alloc_array(kiln_arena *arena, size_t size, size_t count) {
@@ -55,14 +56,6 @@ char *kiln_arena_strndup(kiln_arena *arena, const char *text, size_t len)
     __attribute__((returns_nonnull));
 char *kiln_arena_printf(kiln_arena *arena, const char *fmt, ...) KILN_PRINTF(2, 3)
     __attribute__((returns_nonnull));
-
-/* Jumps as a failed allocation does: for code that ran out of memory elsewhere while it works on an
- * arena. Asks the arena for more than there can be. */
-static inline _Noreturn void kiln_arena_fail(kiln_arena *arena) {
-  volatile size_t too_much = PTRDIFF_MAX;
-  (void)kiln_arena_alloc(arena, too_much);
-  __builtin_unreachable();
-}
 
 #define KILN_NEW(arena, type) ((type *)kiln_arena_alloc((arena), sizeof(type)))
 #define KILN_NEW_ARRAY(arena, type, n) \
