@@ -1,0 +1,270 @@
+/* constant_propagation.c: pass `constant_propagation`: what is constant is computed now.
+ *
+ * In one walk in order: an operator whose arguments are all constants is run by its own kernel; a
+ * decided If is replaced by its branch; a Loop that never runs goes; results of an If that are the
+ * same on both sides, and values that a Loop carries unchanged, become what they are. Left alone:
+ * side effects, random numbers, structural operators that have no kernel, results that somebody
+ * writes or that leave the graph while they are mutable (a constant is shared by all calls), and
+ * tensors above MAX_ELEMENTS. A kernel's error leaves the node as it is, to be raised when it is
+ * reached. */
+#include "ir/pass.h"
+
+enum { MAX_ELEMENTS = 1 << 16, MAX_ARGS = 64 };
+
+/* -- Operators -- */
+
+static bool gather_constants(const kiln_node *node, kiln_ivalue *args) {
+  if (node->input_count > MAX_ARGS) return false;
+  for (int i = 0; i < node->input_count; i++) {
+    const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(node, i));
+    if (!c || (c->tag == KILN_TAG_TENSOR && c->u.tensor->key.f.requires_grad)) return false;
+    args[i] = *c;
+  }
+  return true;
+}
+
+/* A constant is one object for all calls, so a mutable one must not be seen or changed by anyone
+ * else. */
+static bool results_may_be_shared(kiln_pass *pass, const kiln_node *node) {
+  for (int i = 0; i < node->output_count; i++) {
+    const kiln_ir_value *out = kiln_node_output(node, i);
+    if (!kiln_type_is_mutable(out->type)) continue;
+    const kiln_alias *alias = kiln_pass_alias(pass);
+    if (kiln_alias_has_writers(alias, out) || kiln_alias_is_wildcard(alias, out)) return false;
+  }
+  return true;
+}
+
+static bool is_foldable(kiln_pass *pass, const kiln_node *node) {
+  if (!node->op || node->block_count > 0 || node->output_count == 0 ||
+      node->output_count > KILN_MAX_OUTS || (node->op->flags & KILN_OP_NO_FOLD) ||
+      kiln_node_has_side_effects(node) || kiln_node_is_nondeterministic(node)) {
+    return false;
+  }
+  return results_may_be_shared(pass, node);
+}
+
+static bool is_small(kiln_ivalue v) {
+  if (v.tag == KILN_TAG_TENSOR) {
+    return v.u.tensor->numel <= MAX_ELEMENTS && !v.u.tensor->key.f.undefined;
+  }
+  if (v.tag == KILN_TAG_LIST) {
+    if (v.u.list->count > 1024) return false;
+    for (int64_t i = 0; i < v.u.list->count; i++) {
+      if (!is_small(v.u.list->items[i])) return false;
+    }
+    return true;
+  }
+  return v.tag != KILN_TAG_DICT && v.tag != KILN_TAG_OBJECT && v.tag != KILN_TAG_FUTURE &&
+         v.tag != KILN_TAG_OTHER;
+}
+
+/* Gives the node's results constant values; takes them. False, and nothing done, if one is too
+ * large. */
+static bool replace_by_constants(kiln_node *node, kiln_ivalue *outs) {
+  for (int i = 0; i < node->output_count; i++) {
+    if (!is_small(outs[i])) {
+      for (int k = 0; k < node->output_count; k++) kiln_ivalue_release(outs[k]);
+      return false;
+    }
+  }
+  for (int i = 0; i < node->output_count; i++) kiln_graph_own(node->graph, outs[i]);
+  for (int i = 0; i < node->output_count; i++) {
+    kiln_ir_value *out = kiln_node_output(node, i);
+    kiln_ir_value *constant =
+        kiln_insert_constant_before(node, kiln_ivalue_retain(outs[i]), out->type);
+    if (out->name.len > 0) kiln_ir_value_set_name(constant, out->name);
+    constant->node->range = node->range;
+    kiln_ir_value_replace_uses(out, constant);
+  }
+  kiln_node_destroy(node);
+  return true;
+}
+
+static bool fold_kernel(kiln_pass *pass, kiln_node *node, const kiln_ivalue *args) {
+  const kiln_kernel *kernel = &node->op->kernel;
+  if (!kernel->body || kernel->dest_arg >= 0 || kernel->out_count != node->output_count) {
+    return false;
+  }
+  kiln_ivalue outs[KILN_MAX_OUTS] = {{0}};
+  pass->call->arg_count = node->input_count;
+  pass->call->kernel = kernel;
+  kiln_status *status = kernel->body(pass->call, args, outs);
+  if (status) {
+    for (int i = 0; i < node->output_count; i++) kiln_ivalue_release(outs[i]);
+    kiln_status_destroy(status);
+    return false;
+  }
+  return replace_by_constants(node, outs);
+}
+
+/* prim::ListConstruct and prim::TupleConstruct of constants. */
+static bool fold_construct(kiln_pass *pass, kiln_node *node, const kiln_ivalue *args) {
+  const kiln_type *type = kiln_node_output(node, 0)->type;
+  kiln_ivalue out;
+  if (kiln_node_is(node, KILN_OP_prim_ListConstruct)) {
+    if (type->kind != KILN_TYPE_LIST || kiln_type_is_mutable(type->elems[0])) return false;
+    kiln_list *list = NULL;
+    kiln_status *status = kiln_list_create(pass->env->mem, type->elems[0], node->input_count, &list);
+    for (int i = 0; !status && i < node->input_count; i++) {
+      status = kiln_list_push(list, kiln_ivalue_retain(args[i]));
+    }
+    out = list ? kiln_of_box(list) : kiln_none();
+    if (status) {
+      kiln_ivalue_release(out);
+      kiln_status_destroy(status);
+      return false;
+    }
+  } else {
+    if (kiln_type_is_mutable(type)) return false;
+    kiln_tuple *tuple = NULL;
+    kiln_status *status = kiln_tuple_create(pass->env->mem, type, node->input_count, &tuple);
+    if (status) {
+      kiln_status_destroy(status);
+      return false;
+    }
+    for (int i = 0; i < node->input_count; i++) tuple->items[i] = kiln_ivalue_retain(args[i]);
+    out = kiln_of_box(tuple);
+  }
+  return replace_by_constants(node, &out);
+}
+
+static bool fold_node(kiln_pass *pass, kiln_node *node) {
+  kiln_ivalue args[MAX_ARGS];
+  if (!is_foldable(pass, node) || !gather_constants(node, args)) return false;
+  /* Room for the results now: between making and owning them nothing may be allocated. */
+  kiln_vec_reserve(node->graph->arena, &node->graph->owned,
+                   node->graph->owned.count + 2 * KILN_MAX_OUTS);
+  if (kiln_node_is(node, KILN_OP_prim_ListConstruct) ||
+      kiln_node_is(node, KILN_OP_prim_TupleConstruct)) {
+    return fold_construct(pass, node, args);
+  }
+  return fold_kernel(pass, node, args);
+}
+
+/* -- Control flow -- */
+
+static bool constant_bool(const kiln_ir_value *value, bool *out) {
+  const kiln_ivalue *c = kiln_ir_value_constant(value);
+  if (!c || c->tag != KILN_TAG_BOOL) return false;
+  *out = c->u.b;
+  return true;
+}
+
+/* Moves the branch's nodes before the If; returns the first node moved, or what follows the If. */
+static kiln_node *splice_branch(kiln_node *node, kiln_block *branch) {
+  kiln_node *first = branch->first ? branch->first : node->next;
+  while (branch->first) {
+    kiln_node *n = branch->first;
+    kiln_node_detach(n);
+    kiln_node_insert_before(n, node);
+  }
+  for (int i = 0; i < node->output_count; i++) {
+    kiln_ir_value_replace_uses(kiln_node_output(node, i), kiln_block_output(branch, i));
+  }
+  kiln_node_destroy(node);
+  return first;
+}
+
+static bool same_constant(const kiln_ir_value *a, const kiln_ir_value *b) {
+  const kiln_ivalue *x = kiln_ir_value_constant(a), *y = kiln_ir_value_constant(b);
+  if (!x || !y || x->tag != y->tag || a->type != b->type) return false;
+  return x->tag == KILN_TAG_NONE || (x->tag == KILN_TAG_BOOL && x->u.b == y->u.b) ||
+         (x->tag == KILN_TAG_INT && x->u.i == y->u.i);
+}
+
+/* Results that are one value on both sides. */
+static void share_if_results(kiln_pass *pass, kiln_node *node) {
+  for (int i = node->output_count - 1; i >= 0; i--) {
+    kiln_ir_value *a = kiln_block_output(node->blocks[0], i);
+    kiln_ir_value *b = kiln_block_output(node->blocks[1], i);
+    if (a != b && !same_constant(a, b)) continue;
+    if (a != b) { /* equal constants, each in its branch: one before the If */
+      kiln_ivalue value = kiln_ivalue_retain(*kiln_ir_value_constant(a));
+      a = kiln_insert_constant_before(node, value, a->type);
+    }
+    kiln_ir_value_replace_uses(kiln_node_output(node, i), a);
+    kiln_node_remove_output(node, i);
+    kiln_block_remove_output(node->blocks[0], i);
+    kiln_block_remove_output(node->blocks[1], i);
+    pass->changed = true;
+  }
+}
+
+static bool loop_never_runs(const kiln_node *loop) {
+  const kiln_ivalue *trip = kiln_ir_value_constant(kiln_node_input(loop, 0));
+  bool cond;
+  return (trip && trip->tag == KILN_TAG_INT && trip->u.i <= 0) ||
+         (constant_bool(kiln_node_input(loop, 1), &cond) && !cond);
+}
+
+static void remove_loop(kiln_node *loop) {
+  for (int i = 0; i < loop->output_count; i++) {
+    kiln_ir_value_replace_uses(kiln_node_output(loop, i), kiln_node_input(loop, 2 + i));
+  }
+  kiln_node_destroy(loop);
+}
+
+/* A carried value that the body hands on as it came, or as it started, never changes. */
+static void share_loop_carried(kiln_pass *pass, kiln_node *loop) {
+  kiln_block *body = loop->blocks[0];
+  for (int i = loop->output_count - 1; i >= 0; i--) {
+    kiln_ir_value *in = kiln_block_input(body, 1 + i), *next = kiln_block_output(body, 1 + i);
+    kiln_ir_value *start = kiln_node_input(loop, 2 + i);
+    if (next != in && next != start) continue;
+    kiln_ir_value_replace_uses(kiln_node_output(loop, i), start);
+    kiln_ir_value_replace_uses(in, start);
+    kiln_node_remove_output(loop, i);
+    kiln_block_remove_output(body, 1 + i);
+    kiln_block_remove_input(body, 1 + i);
+    kiln_node_remove_input(loop, 2 + i);
+    pass->changed = true;
+  }
+}
+
+static void visit_block(kiln_pass *pass, kiln_block *block);
+
+/* Returns the node to go on with. */
+static kiln_node *visit_if(kiln_pass *pass, kiln_node *node) {
+  bool cond;
+  if (constant_bool(kiln_node_input(node, 0), &cond)) {
+    pass->changed = true;
+    return splice_branch(node, node->blocks[cond ? 0 : 1]);
+  }
+  visit_block(pass, node->blocks[0]);
+  visit_block(pass, node->blocks[1]);
+  share_if_results(pass, node);
+  return node->next;
+}
+
+static kiln_node *visit_loop(kiln_pass *pass, kiln_node *loop) {
+  kiln_node *next = loop->next;
+  if (loop_never_runs(loop)) {
+    remove_loop(loop);
+    pass->changed = true;
+    return next;
+  }
+  share_loop_carried(pass, loop);
+  visit_block(pass, loop->blocks[0]);
+  share_loop_carried(pass, loop);
+  return next;
+}
+
+static void visit_block(kiln_pass *pass, kiln_block *block) {
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    if (kiln_node_is(n, KILN_OP_prim_If)) {
+      next = visit_if(pass, n);
+    } else if (kiln_node_is(n, KILN_OP_prim_Loop)) {
+      next = visit_loop(pass, n);
+    } else {
+      next = n->next;
+      for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
+      if (!kiln_node_is(n, KILN_OP_prim_Constant) && fold_node(pass, n)) pass->changed = true;
+    }
+  }
+}
+
+kiln_status *kiln_pass_constant_propagation(kiln_pass *pass) {
+  visit_block(pass, pass->graph->top);
+  return NULL;
+}

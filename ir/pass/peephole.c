@@ -1,0 +1,323 @@
+/* peephole.c: pass `peephole`: local rewrite rules.
+ *
+ * Each rule is a row: the operator at its root, the function that tries it, and its pattern. The
+ * rules for rules: a rule keeps the type of the value it replaces, makes the graph smaller or its
+ * values cheaper, and crosses no effect; a rule that makes two values one memory asks the alias
+ * analysis first. A rule returns the value that takes over, or NULL. Folding a known operator of
+ * constants is constant_propagation's, not ours. */
+#include "ir/pass.h"
+
+typedef kiln_ir_value *(*rule_fn)(kiln_pass *pass, kiln_node *node);
+typedef struct rule {
+  const char *root; /* full name of the operator */
+  rule_fn apply;
+  const char *pattern;
+} rule;
+
+/* -- Helpers -- */
+
+static bool const_int(const kiln_ir_value *value, int64_t *out) {
+  const kiln_ivalue *c = kiln_ir_value_constant(value);
+  if (!c || c->tag != KILN_TAG_INT) return false;
+  *out = c->u.i;
+  return true;
+}
+static bool is_int(const kiln_ir_value *value, int64_t wanted) {
+  int64_t i;
+  return const_int(value, &i) && i == wanted;
+}
+static kiln_ir_value *make_int(kiln_node *at, int64_t i) {
+  return kiln_insert_constant_before(at, kiln_int(i), kiln_type_basic(KILN_TYPE_INT));
+}
+static kiln_ir_value *make_bool(kiln_node *at, bool b) {
+  return kiln_insert_constant_before(at, kiln_bool(b), kiln_type_basic(KILN_TYPE_BOOL));
+}
+/* What is known of a tensor value; NULL when nothing is. */
+static const kiln_tensor_detail *detail_of(const kiln_ir_value *value) {
+  return value->type->kind == KILN_TYPE_TENSOR ? value->type->detail : NULL;
+}
+/* The list is built here and nobody changes it. */
+static const kiln_node *unwritten_list(kiln_pass *pass, const kiln_ir_value *list) {
+  if (!kiln_node_is(list->node, KILN_OP_prim_ListConstruct)) return NULL;
+  return kiln_alias_has_writers(kiln_pass_alias(pass), list) ? NULL : list->node;
+}
+/* x may take the place of the result: the same dtype, and nobody could tell the memory apart. */
+static bool may_stand_for(kiln_pass *pass, const kiln_ir_value *x, const kiln_ir_value *result) {
+  const kiln_alias *alias = kiln_pass_alias(pass);
+  return !kiln_alias_has_writers(alias, x) && !kiln_alias_has_writers(alias, result) &&
+         !kiln_alias_is_wildcard(alias, result);
+}
+
+/* -- None -- */
+
+static bool can_be_none(const kiln_type *type) {
+  switch (type->kind) {
+    case KILN_TYPE_NONE:
+    case KILN_TYPE_OPTIONAL:
+    case KILN_TYPE_ANY:
+    case KILN_TYPE_VAR: return true;
+    case KILN_TYPE_UNION:
+      for (int i = 0; i < type->elem_count; i++) {
+        if (can_be_none(type->elems[i])) return true;
+      }
+      return false;
+    case KILN_TYPE_TENSOR: return !type->detail || type->detail->undefined != 0;
+    default: return false;
+  }
+}
+/* A plain Tensor is never None: only an argument declared Optional is. */
+static bool surely_not_none(const kiln_type *type) {
+  return type->kind == KILN_TYPE_TENSOR ? true : !can_be_none(type);
+}
+static kiln_ir_value *compare_none(kiln_node *node, bool when_none) {
+  kiln_ir_value *a = kiln_node_input(node, 0), *b = kiln_node_input(node, 1);
+  if (a->type->kind == KILN_TYPE_NONE && b->type->kind == KILN_TYPE_NONE) {
+    return make_bool(node, when_none);
+  }
+  if ((a->type->kind == KILN_TYPE_NONE && surely_not_none(b->type)) ||
+      (b->type->kind == KILN_TYPE_NONE && surely_not_none(a->type))) {
+    return make_bool(node, !when_none);
+  }
+  return NULL;
+}
+static kiln_ir_value *is_none(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  return compare_none(node, true);
+}
+static kiln_ir_value *is_not_none(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  return compare_none(node, false);
+}
+static kiln_ir_value *drop_cast(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  kiln_ir_value *x = kiln_node_input(node, 0);
+  return kiln_type_is_subtype(x->type, kiln_node_output(node, 0)->type) ? x : NULL;
+}
+
+/* -- Integers -- */
+
+static kiln_ir_value *add_int(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  kiln_ir_value *a = kiln_node_input(node, 0), *b = kiln_node_input(node, 1);
+  if (is_int(b, 0)) return a;
+  if (is_int(a, 0)) return b;
+  int64_t outer, inner;
+  if (const_int(b, &outer) && a->node->op && kiln_str_is(a->node->op->full_name, "aten::add.int") &&
+      const_int(kiln_node_input(a->node, 1), &inner)) {
+    kiln_node_set_input(node, 1, make_int(node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
+    kiln_node_set_input(node, 0, kiln_node_input(a->node, 0));
+    return kiln_node_output(node, 0); /* rewritten in place */
+  }
+  return NULL;
+}
+static kiln_ir_value *sub_int(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  return is_int(kiln_node_input(node, 1), 0) ? kiln_node_input(node, 0) : NULL;
+}
+static kiln_ir_value *mul_int(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  if (is_int(kiln_node_input(node, 1), 1)) return kiln_node_input(node, 0);
+  return is_int(kiln_node_input(node, 0), 1) ? kiln_node_input(node, 1) : NULL;
+}
+static kiln_ir_value *floordiv_int(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  return is_int(kiln_node_input(node, 1), 1) ? kiln_node_input(node, 0) : NULL;
+}
+static kiln_ir_value *same_operands(kiln_node *node, bool result) {
+  return kiln_node_input(node, 0) == kiln_node_input(node, 1) ? make_bool(node, result) : NULL;
+}
+static kiln_ir_value *eq_same(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  return same_operands(node, true);
+}
+static kiln_ir_value *ne_same(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  return same_operands(node, false);
+}
+static kiln_ir_value *item_of_number(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  const kiln_node *source = kiln_node_input(node, 0)->node;
+  if (!source->op || !kiln_str_is(source->op->full_name, "prim::NumToTensor.Scalar")) return NULL;
+  kiln_ir_value *number = kiln_node_input(source, 0);
+  return number->type == kiln_node_output(node, 0)->type ? number : NULL;
+}
+
+/* -- Lists -- */
+
+static kiln_ir_value *len_of_list(kiln_pass *pass, kiln_node *node) {
+  const kiln_node *list = unwritten_list(pass, kiln_node_input(node, 0));
+  return list ? make_int(node, list->input_count) : NULL;
+}
+static kiln_ir_value *item_of_list(kiln_pass *pass, kiln_node *node) {
+  const kiln_node *list = unwritten_list(pass, kiln_node_input(node, 0));
+  int64_t i;
+  if (!list || !const_int(kiln_node_input(node, 1), &i)) return NULL;
+  if (i < 0) i += list->input_count;
+  return i >= 0 && i < list->input_count ? kiln_node_input(list, (int)i) : NULL;
+}
+/* Several results: done in place, so the caller sees no single value. */
+static bool unpack_of_list(kiln_pass *pass, kiln_node *node) {
+  const kiln_node *list = unwritten_list(pass, kiln_node_input(node, 0));
+  if (!list || list->input_count != node->output_count) return false;
+  bool any = false;
+  for (int i = 0; i < node->output_count; i++) {
+    if (kiln_node_output(node, i)->use_count > 0) any = true;
+    kiln_ir_value_replace_uses(kiln_node_output(node, i), kiln_node_input(list, i));
+  }
+  return any;
+}
+
+/* -- Properties of tensors whose type is known -- */
+
+static kiln_ir_value *known_dim(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
+  return d && d->rank >= 0 ? make_int(node, d->rank) : NULL;
+}
+static kiln_ir_value *known_size(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
+  int64_t dim;
+  if (!d || d->rank <= 0 || !const_int(kiln_node_input(node, 1), &dim)) return NULL;
+  if (dim < 0) dim += d->rank;
+  return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0 ? make_int(node, d->sizes[dim]) : NULL;
+}
+static kiln_ir_value *known_dtype(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
+  return d && d->dtype != KILN_DTYPE_NONE ? make_int(node, d->dtype) : NULL;
+}
+static kiln_ir_value *known_device(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
+  if (!d || d->device < 0) return NULL;
+  kiln_ivalue device = kiln_device_value((kiln_device){d->device, d->device_index});
+  return kiln_insert_constant_before(node, device, kiln_type_basic(KILN_TYPE_DEVICE));
+}
+
+/* -- Tensors -- */
+
+static kiln_ir_value *transpose_twice(kiln_pass *pass, kiln_node *node) {
+  const kiln_ir_value *inner = kiln_node_input(node, 0);
+  if (!inner->node->op || !kiln_str_is(inner->node->op->full_name, "aten::t")) return NULL;
+  kiln_ir_value *x = kiln_node_input(inner->node, 0);
+  return may_stand_for(pass, x, kiln_node_output(node, 0)) ? x : NULL;
+}
+/* The dtype of x op c is x's: x is floating point, or c an integer and x not bool. */
+static bool keeps_dtype(const kiln_ir_value *x, const kiln_ivalue *c) {
+  const kiln_tensor_detail *d = detail_of(x);
+  if (!d || d->dtype == KILN_DTYPE_NONE) return false;
+  kiln_dtype dtype = (kiln_dtype)d->dtype;
+  return kiln_dtype_is_float(dtype) || (c->tag == KILN_TAG_INT && kiln_dtype_is_int(dtype, false));
+}
+static bool is_number(const kiln_ivalue *c, int64_t n) {
+  return c && ((c->tag == KILN_TAG_INT && c->u.i == n) ||
+               (c->tag == KILN_TAG_FLOAT && c->u.f == (double)n));
+}
+static kiln_ir_value *neutral_operand(kiln_pass *pass, kiln_node *node, int64_t neutral) {
+  kiln_ir_value *x = kiln_node_input(node, 0);
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(node, 1));
+  if (!is_number(c, neutral) || !keeps_dtype(x, c)) return NULL;
+  return may_stand_for(pass, x, kiln_node_output(node, 0)) ? x : NULL;
+}
+static kiln_ir_value *times_one(kiln_pass *pass, kiln_node *node) {
+  return neutral_operand(pass, node, 1);
+}
+static kiln_ir_value *divided_by_one(kiln_pass *pass, kiln_node *node) {
+  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
+  if (!d || !kiln_dtype_is_float((kiln_dtype)d->dtype)) return NULL; /* int / 1 is a float */
+  return neutral_operand(pass, node, 1);
+}
+static kiln_ir_value *minus_zero(kiln_pass *pass, kiln_node *node) {
+  return neutral_operand(pass, node, 0);
+}
+
+static const rule rules[] = {
+    {"aten::__is__", is_none, "x is None, x: int => False"},
+    {"aten::__isnot__", is_not_none, "x is not None, x: int => True"},
+    {"prim::unchecked_cast", drop_cast, "unchecked_cast(x: T) -> T => x"},
+    {"aten::_unwrap_optional", drop_cast, "_unwrap_optional(x: T) -> T => x"},
+    {"prim::unchecked_unwrap_optional", drop_cast, "unchecked_unwrap_optional(x: T) -> T => x"},
+    {"aten::add.int", add_int, "x + 0 => x; (x + c) + d => x + (c + d)"},
+    {"aten::sub.int", sub_int, "x - 0 => x"},
+    {"aten::mul.int", mul_int, "x * 1 => x"},
+    {"aten::floordiv.int", floordiv_int, "x // 1 => x"},
+    {"aten::eq.int", eq_same, "x == x => True"},
+    {"aten::ne.int", ne_same, "x != x => False"},
+    {"aten::le.int", eq_same, "x <= x => True"},
+    {"aten::ge.int", eq_same, "x >= x => True"},
+    {"aten::lt.int", ne_same, "x < x => False"},
+    {"aten::gt.int", ne_same, "x > x => False"},
+    {"aten::Int.Tensor", item_of_number, "int(NumToTensor(i)) => i"},
+    {"aten::Float.Tensor", item_of_number, "float(NumToTensor(f)) => f"},
+    {"aten::IntImplicit", item_of_number, "IntImplicit(NumToTensor(i)) => i"},
+    {"aten::len.t", len_of_list, "len([a, b]) => 2"},
+    {"aten::__getitem__.t", item_of_list, "[a, b][1] => b"},
+    {"aten::dim", known_dim, "dim(x: Float(2, 3)) => 2"},
+    {"aten::size.int", known_size, "size(x: Float(2, 3), 1) => 3"},
+    {"prim::dtype", known_dtype, "dtype(x: Float(2, 3)) => 6"},
+    {"prim::device", known_device, "device(x: Float(device=cpu)) => cpu"},
+    {"aten::t", transpose_twice, "t(t(x)) => x"},
+    {"aten::mul.Scalar", times_one, "x * 1 => x, x floating"},
+    {"aten::div.Scalar", divided_by_one, "x / 1 => x, x floating"},
+    {"aten::sub.Scalar", minus_zero, "x - 0 => x, x floating"},
+};
+
+/* -- Structure -- */
+
+/* if c: True else: False => c */
+static kiln_ir_value *bool_if(kiln_node *node) {
+  if (node->output_count != 1) return NULL;
+  const kiln_ivalue *a = kiln_ir_value_constant(kiln_block_output(node->blocks[0], 0));
+  const kiln_ivalue *b = kiln_ir_value_constant(kiln_block_output(node->blocks[1], 0));
+  if (!a || !b || a->tag != KILN_TAG_BOOL || b->tag != KILN_TAG_BOOL || !a->u.b || b->u.b) {
+    return NULL;
+  }
+  return kiln_node_input(node, 0);
+}
+
+static kiln_ir_value *apply_rules(kiln_pass *pass, kiln_node *node) {
+  if (kiln_node_is(node, KILN_OP_prim_If)) return bool_if(node);
+  if (!node->op || node->op->variant != KILN_VARIANT_NONE) return NULL;
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    if (kiln_str_is(node->op->full_name, rules[i].root)) return rules[i].apply(pass, node);
+  }
+  return NULL;
+}
+
+/* prim::Constant for every result that can only be None. */
+static bool none_results(kiln_node *node) {
+  bool changed = false;
+  if (kiln_node_is(node, KILN_OP_prim_Constant)) return false;
+  for (int i = 0; i < node->output_count; i++) {
+    kiln_ir_value *out = kiln_node_output(node, i);
+    if (out->type->kind != KILN_TYPE_NONE || out->use_count == 0) continue;
+    kiln_ir_value *none = kiln_insert_constant_before(node, kiln_none(), out->type);
+    kiln_ir_value_replace_uses(out, none);
+    changed = true;
+  }
+  return changed;
+}
+
+static void visit_block(kiln_pass *pass, kiln_block *block) {
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
+    next = n->next;
+    if (none_results(n)) pass->changed = true;
+    if (kiln_node_is(n, KILN_OP_prim_ListUnpack)) {
+      if (unpack_of_list(pass, n)) pass->changed = true;
+      continue;
+    }
+    kiln_ir_value *value = apply_rules(pass, n);
+    if (!value) continue;
+    pass->changed = true;
+    if (value->node == n) continue; /* rewritten in place */
+    kiln_ir_value_replace_uses(kiln_node_output(n, 0), value);
+    kiln_node_destroy(n);
+  }
+}
+
+kiln_status *kiln_pass_peephole(kiln_pass *pass) {
+  visit_block(pass, pass->graph->top);
+  return NULL;
+}
