@@ -12,7 +12,7 @@ typedef struct kiln_function {
   const kiln_type *owner; /* class of a method, NULL for a function; then arg 0 is self */
   kiln_schema *schema;
   kiln_graph *graph;  /* NULL until its body is compiled (kiln_unit_ensure) */
-  const kiln_callable *callable; /* filled by api from jit; what CALL instructions use */
+  const struct kiln_callable *callable; /* filled by api from jit; what CALL instructions use */
   struct kiln_unit *unit;
   void *pending;      /* of the frontend: the parsed body; NULL when done or failed */
   kiln_status *error; /* why the body did not compile; reported when it is called */

@@ -185,9 +185,10 @@ typedef struct kiln_call_options {
 
 /* Calls a method. `arguments` are borrowed; missing ones take their defaults. The method may change
  * tensors and lists that it is given, as in Python. `options` may be NULL. */
-KILN_API kiln_status *kiln_call(kiln_instance *instance, const char *method,
-                                kiln_value *const *arguments, int argument_count,
-                                const kiln_call_options *options, kiln_value **out_result);
+KILN_API kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
+                                         kiln_value *const *arguments, int argument_count,
+                                         const kiln_call_options *options,
+                                         kiln_value **out_result);
 
 /* Attributes of the instance's module: "weight", "layer.0.bias". Getting shares the value; setting
  * retains `value` and must match the attribute's type. */
