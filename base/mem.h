@@ -115,5 +115,7 @@ static inline void kiln_cache_free(kiln_cache *cache, void *block, size_t size) 
   kiln__cache_free_slow(cache, block, size);
 }
 void kiln_cache_free_mem(kiln_mem *mem, void *block, size_t size);
+/* A block as a cache would give it, straight from the mem: to be given back in either way. */
+void *kiln_cache_alloc_mem(kiln_mem *mem, size_t size);
 
 #endif

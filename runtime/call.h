@@ -14,6 +14,7 @@ typedef struct kiln_call {
   kiln_limits limits;
   uint64_t operations;          /* instructions executed so far, counted at back edges and calls */
   uint64_t deadline_ns;         /* monotonic; 0: none */
+  uint64_t clock_at;            /* the clock is read when `operations` reaches it */
   size_t bytes_at_start;
   uint32_t recursion;
   int arg_count;                /* of the kernel being run: variadic kernels read it */
@@ -24,8 +25,10 @@ typedef struct kiln_call {
   void *print_user;
   uint64_t random_state[4];     /* of the instance, copied in and out by api */
   void *frames;                 /* of the interpreter: runtime/interp.c */
+  void (*destroy_frames)(struct kiln_call *call); /* set with `frames` */
   kiln_type_table *types;       /* of the model, for values that need a new container type */
   kiln_arena *scratch;          /* emptied after each kernel that used it; see kiln_call_text */
+  int scratch_users;
 } kiln_call;
 
 kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) KILN_MUST_USE;
@@ -40,7 +43,19 @@ kiln_status *kiln_call_check(kiln_call *call, uint64_t work) KILN_MUST_USE;
 kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
                               kiln_tensor **out_tensor) KILN_MUST_USE;
 
+/* Memory that the call holds beyond what was held at its start; free blocks of its cache do not
+ * count. */
+size_t kiln_call_bytes(const kiln_call *call);
+
+/* Runs body(call, text, arg) with an empty text in `scratch`, where allocation may fail, and empties
+ * the scratch arena afterwards (of nested uses, the outermost does). */
+kiln_status *kiln_call_text(kiln_call *call,
+                            kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg),
+                            void *arg) KILN_MUST_USE;
+
 /* Next 64 random bits (xoshiro256**). */
 uint64_t kiln_call_random(kiln_call *call);
+/* Fills a random state from a seed (splitmix64): never all zero. */
+void kiln_random_seed(uint64_t seed, uint64_t out_state[4]);
 
 #endif

@@ -33,6 +33,9 @@ static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, kiln_iv
 bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *values);
 /* The hash that kiln_guard_desc.hash has for these values. Non-tensors count by tag. */
 uint64_t kiln_guard_hash(const kiln_ivalue *values, int count);
+/* The same from a guard's entries, for its maker: equal to kiln_guard_hash of values that are all
+ * as recorded, when every key word is whole and dims are set. */
+uint64_t kiln_guard_entries_hash(const kiln_guard_entry *entries, int count);
 /* In words: which entry fails and the two types ("Float(2, 3, …) where Float(4, 3, …) was
  * expected"), for logs and explain. */
 void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, kiln_text *text);

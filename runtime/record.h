@@ -11,6 +11,7 @@ enum { KILN_RECORD_RANK = 8 }; /* tensors of higher rank are recorded without si
 typedef struct kiln_type_record {
   uint32_t seen;       /* values that passed (saturating); 0: never reached */
   uint32_t seen_none;  /* how many were None */
+  uint32_t seen_other; /* how many were neither None nor a tensor */
   /* All below is meaningful when a tensor was seen; -1 and NONE where values differed. */
   int16_t dtype;
   int8_t requires_grad, undefined;
@@ -23,6 +24,11 @@ typedef struct kiln_type_record {
 } kiln_type_record;
 
 void kiln_type_record_init(kiln_type_record *record);
+static inline bool kiln_type_record_has_tensor(const kiln_type_record *record) {
+  return record->seen > record->seen_none && record->seen - record->seen_none > record->seen_other;
+}
+/* What the record says of its tensors; sizes and strides point into the record. */
+kiln_tensor_detail kiln_type_record_detail(const kiln_type_record *record);
 /* One value passes: a tensor, None, or anything else (counted only). */
 void kiln_type_record_add(kiln_type_record *record, kiln_ivalue value, bool grad_mode);
 /* Merges what another run saw. */

@@ -22,7 +22,8 @@ typedef struct kiln_device {
 
 enum { KILN_STORAGE_READ_ONLY = 1 };
 
-/* What lends its memory to storages: a mapped file, a host's buffer, another storage. */
+/* What lends its memory to storages: a mapped file, a host's buffer, a frozen storage's block.
+ * Whoever embeds one starts it with refs 1; destroy is called once, when nobody holds it. */
 typedef struct kiln_owner {
   int refs; /* atomic */
   void (*destroy)(struct kiln_owner *owner);
@@ -39,6 +40,7 @@ typedef struct kiln_storage {
   kiln_mem *mem;     /* owns this struct, and data when owner is NULL */
   kiln_owner *owner; /* retained: lends data; NULL: data is ours */
   size_t alloc_size; /* bytes to give back for this block (struct, and data where it is inline) */
+  size_t block_offset; /* of this struct in that block: not 0 inside a small tensor's block */
 } kiln_storage;
 
 /* The guard word. */
@@ -64,6 +66,12 @@ typedef enum kiln_layout_class {
 
 enum { KILN_INLINE_RANK = 6 };
 
+/* Tensor flags. */
+enum { KILN_TENSOR_FUSED = 1 }; /* one block with its first storage, which frees both: see below */
+
+/* A small new tensor is one block: the tensor, its storage and the data. The tensor holds a
+ * reference on that storage for life, and the block goes with the storage's last reference, so a
+ * view keeps it. */
 typedef struct kiln_tensor {
   int refs; /* atomic */
   uint32_t flags;
@@ -73,8 +81,9 @@ typedef struct kiln_tensor {
   kiln_storage *storage; /* retained; NULL when undefined */
   int64_t *dims;         /* sizes[rank] then strides[rank]: inline_dims, or a block of its own */
   int64_t inline_dims[2 * KILN_INLINE_RANK];
-  kiln_mem *mem;
-  struct kiln_grad *grad; /* autograd slot, NULL until gradients are recorded */
+  kiln_mem *mem;         /* borrowed */
+  struct kiln_grad *grad; /* autograd slot, owned, NULL until gradients are recorded; whatever
+                             struct kiln_grad becomes, it begins with a kiln_owner */
 } kiln_tensor;
 
 static inline int kiln_tensor_rank(const kiln_tensor *t) { return t->key.f.rank; }
@@ -92,13 +101,15 @@ static inline bool kiln_tensor_is_contiguous(const kiln_tensor *t) {
   return t->key.f.layout == KILN_LAYOUT_CONTIGUOUS;
 }
 static inline size_t kiln_tensor_item_size(const kiln_tensor *t) {
-  return kiln_dtype_size(kiln_tensor_dtype(t));
+  return kiln_dtype_bytes(kiln_tensor_dtype(t));
 }
-/* First element, for reading. Any address when numel is 0. */
+static inline bool kiln_tensor_is_undefined(const kiln_tensor *t) { return t->key.f.undefined; }
+/* First element, for reading. Any address when numel is 0. The tensor is not undefined. */
 static inline const void *kiln_tensor_data(const kiln_tensor *t) {
   return (const char *)t->storage->data + (size_t)t->offset * kiln_tensor_item_size(t);
 }
-/* First element, for writing: makes the storage ours and raises its version. */
+/* First element, for writing: makes the storage ours and raises its version. Addresses that were
+ * read from any view of the storage before are stale after it. */
 kiln_status *kiln_tensor_writable_data(kiln_tensor *t, void **out_data) KILN_MUST_USE;
 
 /* Makers. `cache` (of a call; may be NULL) saves the allocator. Elements are not initialised.
@@ -124,6 +135,17 @@ kiln_status *kiln_tensor_scalar_f64(kiln_mem *mem, kiln_dtype dtype, double valu
                                     kiln_tensor **out_tensor) KILN_MUST_USE;
 kiln_status *kiln_tensor_scalar_i64(kiln_mem *mem, kiln_dtype dtype, int64_t value,
                                     kiln_tensor **out_tensor) KILN_MUST_USE;
+/* Another tensor on the storage of `base`, with its geometry, dtype and device; requires_grad 0. */
+kiln_status *kiln_tensor_alias(kiln_cache *cache, const kiln_tensor *base,
+                               kiln_tensor **out_tensor) KILN_MUST_USE;
+/* Makes `t` a tensor over `storage` (retained) with new geometry and dtype, in place: set_, resize_
+ * and a shared storage's swap. Checked like kiln_tensor_create_on; on failure t is unchanged. */
+kiln_status *kiln_tensor_set(kiln_tensor *t, kiln_storage *storage, kiln_dtype dtype, int rank,
+                             const int64_t *sizes, const int64_t *strides,
+                             int64_t offset) KILN_MUST_USE;
+/* Gives an out= destination the sizes that its operator computes: nothing when they are equal, else
+ * new contiguous geometry, growing the storage where it is too small. */
+kiln_status *kiln_tensor_resize(kiln_tensor *t, int rank, const int64_t *sizes) KILN_MUST_USE;
 /* The undefined tensor. */
 kiln_status *kiln_tensor_undefined(kiln_mem *mem, kiln_tensor **out_tensor) KILN_MUST_USE;
 
@@ -140,16 +162,27 @@ kiln_status *kiln_storage_create(kiln_mem *mem, kiln_cache *cache, size_t bytes,
                                  kiln_storage **out_storage) KILN_MUST_USE;
 kiln_status *kiln_storage_wrap(kiln_mem *mem, kiln_owner *owner, void *data, size_t bytes,
                                uint32_t flags, kiln_storage **out_storage) KILN_MUST_USE;
-/* A new storage that reads `base`'s memory and copies it on the first write (instances). */
+/* A new storage that reads `base`'s memory and copies it on the first write (instances). A base
+ * that owns its memory is frozen by it: it too copies on its next write, unless by then it is
+ * alone. So sharing a storage of several threads needs it frozen (or wrapped read-only) before. */
 kiln_status *kiln_storage_share(kiln_storage *base, kiln_storage **out_storage) KILN_MUST_USE;
 static inline kiln_storage *kiln_storage_retain(kiln_storage *s) {
   __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
   return s;
 }
 void kiln_storage_release(kiln_storage *s);
+void kiln_storage_release_to(kiln_cache *cache, kiln_storage *s);
+/* Makes an owned storage read-only: the next write copies it. */
+kiln_status *kiln_storage_freeze(kiln_storage *s) KILN_MUST_USE;
+/* Makes the memory ours and writable, raises the version. kiln_tensor_writable_data does it. */
+kiln_status *kiln_storage_make_writable(kiln_storage *s) KILN_MUST_USE;
+/* Grows to at least `bytes`, keeping the contents; what is new is not initialised. */
+kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) KILN_MUST_USE;
 
 /* -- Geometry -- */
 
+/* "[2, 3]" for errors. */
+void kiln_sizes_print(int rank, const int64_t *sizes, char *buffer, size_t size);
 /* Row-major strides of `sizes`; numel with overflow check (false). */
 void kiln_strides_contiguous(int rank, const int64_t *sizes, int64_t *out_strides);
 bool kiln_numel(int rank, const int64_t *sizes, int64_t *out_numel);
@@ -171,6 +204,9 @@ kiln_status *kiln_tensor_contiguous(kiln_cache *cache, kiln_tensor *t,
 kiln_status *kiln_tensor_copy(kiln_tensor *dst, const kiln_tensor *src) KILN_MUST_USE;
 /* One element as a number; KILN_OP_ERROR unless numel is 1. */
 kiln_status *kiln_tensor_item_f64(const kiln_tensor *t, double *out_value) KILN_MUST_USE;
+/* Real and imaginary part of any dtype; int64 beyond 2^53 rounds. */
+kiln_status *kiln_tensor_item_c128(const kiln_tensor *t, double *out_re,
+                                   double *out_im) KILN_MUST_USE;
 kiln_status *kiln_tensor_item_i64(const kiln_tensor *t, int64_t *out_value) KILN_MUST_USE;
 
 #endif

@@ -171,6 +171,8 @@ int kiln_type_find_attribute(const kiln_type *cls, kiln_str name);
 /* How much of a tensor type is printed: 0 name, 1 sizes, 2 strides, 3 requires_grad and device
  * (the default), 4 symbols. */
 void kiln_type_print(kiln_text *text, const kiln_type *type, int verbosity);
+/* The same of tensor details that are no type yet. */
+void kiln_tensor_detail_print(kiln_text *text, const kiln_tensor_detail *detail, int verbosity);
 /* Annotation form, as Python source has it: "List[int]", "Optional[Tensor]". */
 void kiln_type_print_annotation(kiln_text *text, const kiln_type *type);
 /* Parses the IR form at *cursor, moves past it. Unknown class names are made as empty classes when

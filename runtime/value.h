@@ -60,7 +60,10 @@ typedef struct kiln_box {
   int refs; /* atomic */
   uint32_t tag;
   kiln_mem *mem; /* borrowed: the context outlives it or the handle retains it */
-  void (*destroy)(struct kiln_box *box); /* OTHER only */
+  union {
+    void (*destroy)(struct kiln_box *box); /* OTHER only: frees the box too */
+    struct kiln_box *next_dead;            /* while its last handle is released */
+  };
 } kiln_box;
 
 typedef struct kiln_string {
@@ -88,7 +91,7 @@ typedef struct kiln_tuple {
   kiln_ivalue items[];
 } kiln_tuple;
 
-/* Insertion-ordered; keys are int, float, bool, str, complex or tensor (by identity). */
+/* Insertion-ordered; keys are int, float, bool, str, complex, device or tensor (by identity). */
 typedef struct kiln_dict_entry {
   uint64_t hash;
   kiln_ivalue key, value; /* a removed entry has live == false */
@@ -116,6 +119,14 @@ typedef struct kiln_enum {
   const kiln_type *type;
   int member;
 } kiln_enum;
+
+/* What FORK made. It is complete: `value`, or `error`, which WAIT raises (each time: copy it). */
+typedef struct kiln_future {
+  kiln_box box;
+  const kiln_type *elem_type; /* NULL: not known */
+  kiln_ivalue value;
+  kiln_status *error;
+} kiln_future;
 
 /* -- Makers of plain values -- */
 static inline kiln_ivalue kiln_none(void) { return (kiln_ivalue){.tag = KILN_TAG_NONE}; }
@@ -149,12 +160,16 @@ static inline kiln_ivalue kiln_ivalue_retain(kiln_ivalue v) {
   return v;
 }
 void kiln__ivalue_release_slow(kiln_cache *cache, kiln_ivalue v);
-static inline void kiln_ivalue_release(kiln_ivalue v) {
-  if (v.tag >= KILN_TAG__COUNTED) kiln__ivalue_release_slow(NULL, v);
-}
+/* Deep structures are released in a loop, not by recursion. */
 static inline void kiln_ivalue_release_to(kiln_cache *cache, kiln_ivalue v) {
-  if (v.tag >= KILN_TAG__COUNTED) kiln__ivalue_release_slow(cache, v);
+  if (v.tag < KILN_TAG__COUNTED) return;
+  if (v.tag == KILN_TAG_TENSOR) {
+    kiln_tensor_release_to(cache, v.u.tensor);
+  } else {
+    kiln__ivalue_release_slow(cache, v);
+  }
 }
+static inline void kiln_ivalue_release(kiln_ivalue v) { kiln_ivalue_release_to(NULL, v); }
 
 /* -- Objects. Makers count one reference; what they are given is borrowed unless "takes". -- */
 kiln_status *kiln_string_create(kiln_mem *mem, kiln_str text, kiln_string **out) KILN_MUST_USE;
@@ -182,6 +197,10 @@ kiln_status *kiln_object_create(kiln_mem *mem, const kiln_type *type,
 kiln_status *kiln_enum_create(kiln_mem *mem, const kiln_type *type, int member,
                               kiln_enum **out) KILN_MUST_USE;
 
+/* Takes `value` and `error`, also on failure. */
+kiln_status *kiln_future_create(kiln_mem *mem, const kiln_type *elem_type, kiln_ivalue value,
+                                kiln_status *error, kiln_future **out) KILN_MUST_USE;
+
 static inline kiln_str kiln_string_view(const kiln_string *s) {
   return kiln_str_make(s->data, s->len);
 }
@@ -198,8 +217,11 @@ bool kiln_ivalue_matches(kiln_ivalue v, const kiln_type *type);
 const kiln_type *kiln_ivalue_type(kiln_type_table *table, kiln_ivalue v);
 /* "int", "Tensor", "List[Tensor]" … for errors. */
 void kiln_ivalue_type_name(kiln_text *text, kiln_ivalue v);
-/* As Python's str() shows it: what prim::Print and aten::format write. */
+/* What prim::Print, aten::str and aten::format write: PyTorch's own form, not quite Python's (1.0 is
+ * "1.", 0.1 has 17 digits, strings in lists have no quotes). */
 void kiln_ivalue_print(kiln_text *text, kiln_ivalue v);
+/* A tensor as PyTorch's C++ prints it: columns of 80 characters, then "[ CPUFloatType{2,2} ]". */
+void kiln_tensor_print(kiln_text *text, const kiln_tensor *t);
 /* A copy that shares no mutable container with v. Tensors and the storages under them are shared
  * copy-on-write (kiln_storage_share); aliasing inside v is kept. For instances and constants. */
 kiln_status *kiln_ivalue_clone(kiln_mem *mem, kiln_ivalue v, kiln_ivalue *out) KILN_MUST_USE;

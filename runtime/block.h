@@ -1,0 +1,28 @@
+/* block.h: how runtime objects get and give back their blocks: from a call's cache where there is
+ * one (of the same mem), else straight from the mem, in the sizes that caches use, so that either
+ * way back is open. */
+#ifndef KILN_RUNTIME_BLOCK_H
+#define KILN_RUNTIME_BLOCK_H
+
+#include "base/mem.h"
+
+static inline void *kiln__block_alloc(kiln_mem *mem, kiln_cache *cache, size_t size) {
+  if (cache && cache->mem == mem) return kiln_cache_alloc(cache, size);
+  return kiln_cache_alloc_mem(mem, size);
+}
+static inline void kiln__block_free(kiln_mem *mem, kiln_cache *cache, void *block, size_t size) {
+  if (cache && cache->mem == mem) {
+    kiln_cache_free(cache, block, size);
+  } else {
+    kiln_cache_free_mem(mem, block, size);
+  }
+}
+
+/* Drops a reference; true when it was the last. A sole holder pays no atomic operation: nobody else
+ * can take a reference meanwhile. */
+static inline bool kiln__refs_drop(int *refs) {
+  if (__atomic_load_n(refs, __ATOMIC_ACQUIRE) == 1) return true;
+  return __atomic_fetch_sub(refs, 1, __ATOMIC_ACQ_REL) == 1;
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* call.c: the state of one call: cache, limits, random numbers.
+ *
+ * The clock is read every CLOCK_STEP operations (some 20 ns each time), the other limits are
+ * compared on every check. */
+#include "runtime/call.h"
+
+#include <time.h>
+
+#include "runtime/type.h"
+
+enum { CLOCK_STEP = 32, DEFAULT_RECURSION = 1000, CACHE_KEEP_BYTES = 64 << 20 };
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
+  kiln_call *call = kiln_mem_alloc_zero(env->mem, sizeof *call);
+  if (!call) return kiln_status_oom();
+  kiln_status *status = kiln_arena_create(env->mem, &call->scratch);
+  if (status) {
+    kiln_mem_free(env->mem, call, sizeof *call);
+    return status;
+  }
+  call->env = env;
+  kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
+  kiln_random_seed(0, call->random_state);
+  kiln_call_begin(call, NULL);
+  *out_call = call;
+  return NULL;
+}
+
+void kiln_call_destroy(kiln_call *call) {
+  if (!call) return;
+  if (call->destroy_frames) call->destroy_frames(call);
+  kiln_mem *mem = call->env->mem;
+  kiln_arena_destroy(call->scratch);
+  kiln_mem_retain(mem); /* the cache lets go of it before the struct is given back */
+  kiln_cache_deinit(&call->cache);
+  kiln_mem_free(mem, call, sizeof *call);
+  kiln_mem_release(mem);
+}
+
+static size_t held_bytes(const kiln_call *call) {
+  return kiln_mem_bytes(call->env->mem) - call->cache.bytes;
+}
+
+size_t kiln_call_bytes(const kiln_call *call) {
+  size_t now = held_bytes(call);
+  return now > call->bytes_at_start ? now - call->bytes_at_start : 0;
+}
+
+void kiln_call_begin(kiln_call *call, const kiln_limits *limits) {
+  call->limits = limits ? *limits : (kiln_limits){0};
+  if (call->limits.recursion == 0) call->limits.recursion = DEFAULT_RECURSION;
+  call->operations = 0;
+  call->recursion = 0;
+  call->clock_at = 0;
+  call->deadline_ns = 0;
+  if (call->limits.time_ms > 0) {
+    call->deadline_ns = now_ns() + (uint64_t)call->limits.time_ms * 1000000u;
+  }
+  call->bytes_at_start = held_bytes(call);
+}
+
+static kiln_status *bytes_exceeded(const kiln_call *call) {
+  return KILN_ERROR(KILN_LIMIT, "the call needs more than its limit of %llu bytes",
+                    (unsigned long long)call->limits.bytes);
+}
+
+kiln_status *kiln_call_check(kiln_call *call, uint64_t work) {
+  call->operations += work;
+  if (call->limits.operations > 0 && call->operations > call->limits.operations) {
+    return KILN_ERROR(KILN_LIMIT, "the call ran more than its limit of %llu operations",
+                      (unsigned long long)call->limits.operations);
+  }
+  if (call->limits.bytes > 0 && kiln_call_bytes(call) > call->limits.bytes) {
+    return bytes_exceeded(call);
+  }
+  if (call->deadline_ns > 0 && call->operations >= call->clock_at) {
+    call->clock_at = call->operations + CLOCK_STEP;
+    if (now_ns() > call->deadline_ns) {
+      return KILN_ERROR(KILN_LIMIT, "the call took longer than its limit of %u ms",
+                        (unsigned)call->limits.time_ms);
+    }
+  }
+  return NULL;
+}
+
+kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
+                              kiln_tensor **out_tensor) {
+  if (__builtin_expect(call->limits.bytes > 0, 0)) {
+    int64_t numel;
+    size_t bytes, held = kiln_call_bytes(call);
+    if (rank <= KILN_MAX_RANK && kiln_numel(rank, sizes, &numel) &&
+        kiln_checked_mul_size((size_t)numel, kiln_dtype_bytes(dtype), &bytes) &&
+        (held > call->limits.bytes || bytes > call->limits.bytes - held)) {
+      return bytes_exceeded(call);
+    }
+  }
+  return kiln_tensor_create(call->env->mem, &call->cache, dtype, rank, sizes, out_tensor);
+}
+
+/* -- Text -- */
+
+typedef struct text_job {
+  kiln_call *call;
+  kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg);
+  void *arg;
+} text_job;
+
+static kiln_status *run_text(void *arg) {
+  text_job *job = (text_job *)arg;
+  kiln_text text;
+  kiln_text_init(&text, job->call->scratch);
+  return job->body(job->call, &text, job->arg);
+}
+
+kiln_status *kiln_call_text(kiln_call *call,
+                            kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg),
+                            void *arg) {
+  text_job job = {call, body, arg};
+  call->scratch_users++;
+  kiln_status *status = kiln_arena_run(call->scratch, run_text, &job);
+  if (--call->scratch_users == 0) kiln_arena_reset(call->scratch);
+  return status;
+}
+
+/* -- Random numbers: xoshiro256** (Blackman and Vigna, 2018) -- */
+
+static inline uint64_t rotl(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+
+uint64_t kiln_call_random(kiln_call *call) {
+  uint64_t *s = call->random_state;
+  uint64_t result = rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
+  s[2] ^= s[0];
+  s[3] ^= s[1];
+  s[1] ^= s[2];
+  s[0] ^= s[3];
+  s[2] ^= t;
+  s[3] = rotl(s[3], 45);
+  return result;
+}
+
+void kiln_random_seed(uint64_t seed, uint64_t out_state[4]) {
+  for (int i = 0; i < 4; i++) {
+    uint64_t z = (seed += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    out_state[i] = z ^ (z >> 31);
+  }
+}

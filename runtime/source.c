@@ -1,0 +1,48 @@
+/* source.c: positions in a model's source, and tracebacks from them. */
+#include "runtime/source.h"
+
+/* The line that byte `at` of the text stands in: [*begin, *end), without the newline. */
+static int find_line(const kiln_source *source, size_t at, size_t *begin, size_t *end) {
+  kiln_str text = source->text;
+  int line = source->first_line;
+  if (at > text.len) at = text.len;
+  *begin = 0;
+  for (size_t i = 0; i < at; i++) {
+    if (text.data[i] == '\n') line++, *begin = i + 1;
+  }
+  const char *stop = at < text.len ? memchr(text.data + at, '\n', text.len - at) : NULL;
+  *end = stop ? (size_t)(stop - text.data) : text.len;
+  return line;
+}
+
+kiln_source_loc kiln_source_range_loc(const kiln_source_range *range) {
+  if (!range || !range->source) return (kiln_source_loc){NULL, 0, 0};
+  size_t begin, end;
+  int line = find_line(range->source, range->begin, &begin, &end);
+  size_t at = range->begin < end ? range->begin : end;
+  return (kiln_source_loc){range->source->name.data, line, (int)(at - begin) + 1};
+}
+
+/* One frame; lines longer than the buffer are cut. */
+static kiln_status *trace_one(const kiln_source_range *range, kiln_status *status) {
+  kiln_source_loc loc = kiln_source_range_loc(range);
+  const char *function = range->function ? range->function : "";
+  if (!range->source) return kiln_status_trace(status, function, loc, NULL, 0, 0);
+  size_t begin, end;
+  char line[400];
+  find_line(range->source, range->begin, &begin, &end);
+  size_t len = end - begin < sizeof line - 1 ? end - begin : sizeof line - 1;
+  memcpy(line, range->source->text.data + begin, len);
+  line[len] = 0;
+  size_t from = range->begin > begin ? range->begin - begin : 0;
+  size_t to = range->end > begin ? range->end - begin : 0;
+  if (from > len) from = len;
+  if (to > len) to = len; /* ranges of several lines are marked on their first */
+  return kiln_status_trace(status, function, loc, line, (int)from, (int)to);
+}
+
+kiln_status *kiln_source_range_trace(const kiln_source_range *range, kiln_status *status) {
+  if (range) status = kiln_status_at(status, kiln_source_range_loc(range));
+  for (; range; range = range->inlined_at) status = trace_one(range, status);
+  return status;
+}

@@ -1,0 +1,161 @@
+/* storage.c: the memory under tensors: owned, lent by an owner, or shared copy-on-write.
+ *
+ * Up to INLINE_BYTES the data stands behind the struct in one block. A larger owned block that gets
+ * shared moves to a `block_owner`, from which the last storage that is left takes it back without a
+ * copy. Nothing but this file replaces storage->data. */
+#include "runtime/block.h"
+#include "runtime/tensor_internal.h"
+
+_Static_assert(sizeof(kiln_storage) == 64, "inline data stays 64-byte aligned");
+
+enum { INLINE_BYTES = 4096 - (int)sizeof(kiln_storage) };
+
+/* An owned block that several storages read. */
+typedef struct block_owner {
+  kiln_owner base;
+  kiln_mem *mem;
+  void *data;
+  size_t bytes;
+} block_owner;
+
+void kiln_owner_retain(kiln_owner *owner) {
+  if (owner) __atomic_fetch_add(&owner->refs, 1, __ATOMIC_RELAXED);
+}
+
+void kiln_owner_release(kiln_owner *owner) {
+  if (owner && kiln__refs_drop(&owner->refs)) owner->destroy(owner);
+}
+
+static void destroy_block_owner(kiln_owner *owner) {
+  block_owner *block = (block_owner *)owner;
+  kiln_cache_free_mem(block->mem, block->data, block->bytes);
+  kiln_cache_free_mem(block->mem, block, sizeof *block);
+}
+
+static bool is_inline(const kiln_storage *s) { return s->data == (const void *)(s + 1); }
+
+void kiln__storage_init(kiln_storage *s, kiln_mem *mem, void *data, size_t bytes, size_t alloc_size,
+                        size_t block_offset) {
+  *s = (kiln_storage){.refs = 1,
+                      .data = data,
+                      .bytes = bytes,
+                      .mem = mem,
+                      .alloc_size = alloc_size,
+                      .block_offset = block_offset};
+}
+
+kiln_status *kiln_storage_create(kiln_mem *mem, kiln_cache *cache, size_t bytes,
+                                 kiln_storage **out_storage) {
+  if (bytes <= INLINE_BYTES) {
+    size_t size = sizeof(kiln_storage) + bytes;
+    kiln_storage *s = kiln__block_alloc(mem, cache, size);
+    if (!s) return kiln_status_oom();
+    kiln__storage_init(s, mem, s + 1, bytes, size, 0);
+    *out_storage = s;
+    return NULL;
+  }
+  kiln_storage *s = kiln__block_alloc(mem, cache, sizeof *s);
+  if (!s) return kiln_status_oom();
+  void *data = kiln__block_alloc(mem, cache, bytes);
+  if (!data) {
+    kiln__block_free(mem, cache, s, sizeof *s);
+    return kiln_status_oom();
+  }
+  kiln__storage_init(s, mem, data, bytes, sizeof *s, 0);
+  *out_storage = s;
+  return NULL;
+}
+
+kiln_status *kiln_storage_wrap(kiln_mem *mem, kiln_owner *owner, void *data, size_t bytes,
+                               uint32_t flags, kiln_storage **out_storage) {
+  kiln_storage *s = kiln_cache_alloc_mem(mem, sizeof *s);
+  if (!s) return kiln_status_oom();
+  kiln__storage_init(s, mem, data, bytes, sizeof *s, 0);
+  s->flags = flags;
+  s->owner = owner;
+  kiln_owner_retain(owner);
+  *out_storage = s;
+  return NULL;
+}
+
+/* Gives back what the storage has its data from. */
+static void drop_data(kiln_storage *s, kiln_cache *cache) {
+  if (s->owner) {
+    kiln_owner_release(s->owner);
+  } else if (!is_inline(s)) {
+    kiln__block_free(s->mem, cache, s->data, s->bytes);
+  }
+}
+
+void kiln__storage_destroy(kiln_storage *s, kiln_cache *cache) {
+  drop_data(s, cache);
+  kiln__block_free(s->mem, cache, (char *)s - s->block_offset, s->alloc_size);
+}
+
+void kiln_storage_release(kiln_storage *s) {
+  if (s && kiln__refs_drop(&s->refs)) kiln__storage_destroy(s, NULL);
+}
+
+void kiln_storage_release_to(kiln_cache *cache, kiln_storage *s) {
+  if (s && kiln__refs_drop(&s->refs)) kiln__storage_destroy(s, cache);
+}
+
+kiln_status *kiln_storage_freeze(kiln_storage *s) {
+  if (s->owner || is_inline(s)) return NULL; /* lent, or never shared but by copy */
+  block_owner *block = kiln_cache_alloc_mem(s->mem, sizeof *block);
+  if (!block) return kiln_status_oom();
+  *block = (block_owner){.base = {1, destroy_block_owner},
+                         .mem = s->mem,
+                         .data = s->data,
+                         .bytes = s->bytes};
+  s->owner = &block->base;
+  s->flags |= KILN_STORAGE_READ_ONLY;
+  return NULL;
+}
+
+kiln_status *kiln_storage_share(kiln_storage *base, kiln_storage **out_storage) {
+  if (!base->owner && !is_inline(base)) KILN_TRY(kiln_storage_freeze(base));
+  if (base->owner && (base->flags & KILN_STORAGE_READ_ONLY)) {
+    return kiln_storage_wrap(base->mem, base->owner, base->data, base->bytes,
+                             KILN_STORAGE_READ_ONLY, out_storage);
+  }
+  /* Small, or memory that its lender may change at any time. */
+  KILN_TRY(kiln_storage_create(base->mem, NULL, base->bytes, out_storage));
+  if (base->bytes > 0) memcpy((*out_storage)->data, base->data, base->bytes);
+  return NULL;
+}
+
+/* New owned memory of `bytes` with what fits of the old contents. */
+static kiln_status *replace_data(kiln_storage *s, size_t bytes) {
+  void *data = kiln_cache_alloc_mem(s->mem, bytes);
+  if (!data) return kiln_status_oom();
+  size_t keep = bytes < s->bytes ? bytes : s->bytes;
+  if (keep > 0) memcpy(data, s->data, keep);
+  drop_data(s, NULL);
+  s->owner = NULL;
+  s->data = data;
+  s->bytes = bytes;
+  s->flags &= ~(uint32_t)KILN_STORAGE_READ_ONLY;
+  return NULL;
+}
+
+kiln_status *kiln_storage_make_writable(kiln_storage *s) {
+  if (s->flags & KILN_STORAGE_READ_ONLY) {
+    kiln_owner *owner = s->owner;
+    if (owner && owner->destroy == destroy_block_owner &&
+        __atomic_load_n(&owner->refs, __ATOMIC_ACQUIRE) == 1) {
+      s->owner = NULL; /* the last reader takes the block itself */
+      s->flags &= ~(uint32_t)KILN_STORAGE_READ_ONLY;
+      kiln_cache_free_mem(((block_owner *)owner)->mem, owner, sizeof(block_owner));
+    } else {
+      KILN_TRY(replace_data(s, s->bytes));
+    }
+  }
+  s->version++;
+  return NULL;
+}
+
+kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) {
+  if (bytes <= s->bytes) return NULL;
+  return replace_data(s, bytes);
+}

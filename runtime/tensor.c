@@ -1,0 +1,418 @@
+/* tensor.c: making and releasing tensors, and their geometry.
+ *
+ * A tensor of up to FUSED_BYTES is one block from the caller's cache: making and releasing one are
+ * a list pop, some twenty stores and a list push. */
+#include "runtime/tensor.h"
+
+#include <stdio.h>
+
+#include "runtime/block.h"
+#include "runtime/tensor_internal.h"
+#include "runtime/type.h"
+
+/* In a fused block: tensor, storage, data, each on a cache line of its own. */
+enum { FUSED_STORAGE = 192, FUSED_DATA = FUSED_STORAGE + (int)sizeof(kiln_storage) };
+enum { FUSED_BYTES = 4096 - FUSED_DATA };
+_Static_assert(sizeof(kiln_tensor) <= FUSED_STORAGE && FUSED_DATA % 64 == 0, "cache lines");
+
+/* -- Sizes -- */
+
+void kiln_sizes_print(int rank, const int64_t *sizes, char *buffer, size_t size) {
+  size_t len = 0;
+  for (int i = 0; i <= rank + 1; i++) {
+    char piece[32];
+    if (i == 0 || i > rank) {
+      snprintf(piece, sizeof piece, i == 0 ? "[" : "]");
+    } else {
+      snprintf(piece, sizeof piece, i > 1 ? ", %lld" : "%lld", (long long)sizes[i - 1]);
+    }
+    size_t n = strlen(piece);
+    if (len + n >= size) break;
+    memcpy(buffer + len, piece, n);
+    len += n;
+  }
+  buffer[len] = 0;
+}
+
+bool kiln_numel(int rank, const int64_t *sizes, int64_t *out_numel) {
+  int64_t numel = 1, span = 1; /* span: without zeros, so that strides cannot overflow either */
+  for (int i = 0; i < rank; i++) {
+    if (sizes[i] < 0) return false;
+    if (!kiln_checked_mul_i64(span, sizes[i] > 0 ? sizes[i] : 1, &span)) return false;
+    numel *= sizes[i];
+  }
+  *out_numel = numel;
+  return true;
+}
+
+void kiln_strides_contiguous(int rank, const int64_t *sizes, int64_t *out_strides) {
+  uint64_t stride = 1; /* sizes were checked; unsigned, so that even hostile ones only wrap */
+  for (int i = rank - 1; i >= 0; i--) {
+    out_strides[i] = (int64_t)stride;
+    if (sizes[i] > 1) stride *= (uint64_t)sizes[i];
+  }
+}
+
+static bool follows(const kiln_tensor *t, const int *order) {
+  const int64_t *sizes = t->dims, *strides = t->dims + t->key.f.rank;
+  int64_t expected = 1;
+  for (int k = t->key.f.rank - 1; k >= 0; k--) {
+    int i = order ? order[k] : k;
+    if (sizes[i] == 1) continue;
+    if (strides[i] != expected) return false;
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+void kiln_tensor_refresh(kiln_tensor *t) {
+  static const int nhwc[4] = {0, 2, 3, 1};
+  uint64_t numel = 1;
+  for (int i = 0; i < t->key.f.rank; i++) numel *= (uint64_t)t->dims[i];
+  t->numel = (int64_t)numel;
+  kiln_layout_class layout = KILN_LAYOUT_STRIDED;
+  if (numel <= 1 || follows(t, NULL)) {
+    layout = KILN_LAYOUT_CONTIGUOUS;
+  } else if (t->key.f.rank == 4 && follows(t, nhwc)) {
+    layout = KILN_LAYOUT_CHANNELS_LAST;
+  }
+  t->key.f.layout = (uint8_t)layout;
+}
+
+static kiln_status *bad_sizes(int rank, const int64_t *sizes) {
+  char text[256];
+  if (rank < 0 || rank > KILN_MAX_RANK) {
+    return KILN_ERROR(KILN_OP_ERROR, "a tensor cannot have %d dimensions (at most %d)", rank,
+                      (int)KILN_MAX_RANK);
+  }
+  kiln_sizes_print(rank, sizes, text, sizeof text);
+  for (int i = 0; i < rank; i++) {
+    if (sizes[i] < 0) {
+      return KILN_ERROR(KILN_OP_ERROR, "Trying to create tensor with negative dimension %lld: %s",
+                        (long long)sizes[i], text);
+    }
+  }
+  return KILN_ERROR(KILN_OP_ERROR, "a tensor of sizes %s is too large", text);
+}
+
+/* -- Making -- */
+
+static inline kiln_tensor_key make_key(kiln_dtype dtype, int rank) {
+  return (kiln_tensor_key){.f = {.dtype = (int8_t)dtype,
+                                 .rank = (uint8_t)rank,
+                                 .device_kind = KILN_DEVICE_CPU,
+                                 .layout = KILN_LAYOUT_CONTIGUOUS,
+                                 .device_index = -1}};
+}
+
+static inline void init_tensor(kiln_tensor *t, kiln_mem *mem, kiln_dtype dtype, int rank) {
+  t->refs = 1;
+  t->flags = 0;
+  t->key = make_key(dtype, rank);
+  t->numel = 0;
+  t->offset = 0;
+  t->storage = NULL;
+  t->dims = t->inline_dims;
+  t->mem = mem;
+  t->grad = NULL;
+}
+
+static size_t dims_bytes(int rank) { return 2 * sizeof(int64_t) * (size_t)rank; }
+
+/* Sizes and strides of a fresh tensor; strides NULL: row-major. On failure it can be released. */
+static kiln_status *set_dims(kiln_tensor *t, kiln_cache *cache, const int64_t *sizes,
+                             const int64_t *strides) {
+  int rank = t->key.f.rank;
+  if (rank > KILN_INLINE_RANK) {
+    int64_t *dims = kiln__block_alloc(t->mem, cache, dims_bytes(rank));
+    if (!dims) return kiln_status_oom();
+    t->dims = dims;
+  }
+  for (int i = 0; i < rank; i++) t->dims[i] = sizes[i];
+  if (strides) {
+    for (int i = 0; i < rank; i++) t->dims[rank + i] = strides[i];
+  } else {
+    kiln_strides_contiguous(rank, t->dims, t->dims + rank);
+  }
+  return NULL;
+}
+
+static kiln_status *create_large(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
+                                 const int64_t *sizes, int64_t numel, size_t bytes,
+                                 kiln_tensor **out_tensor) {
+  kiln_tensor *t = kiln__block_alloc(mem, cache, sizeof *t);
+  if (!t) return kiln_status_oom();
+  init_tensor(t, mem, dtype, rank);
+  kiln_status *status = set_dims(t, cache, sizes, NULL);
+  if (!status) status = kiln_storage_create(mem, cache, bytes, &t->storage);
+  if (status) {
+    kiln_tensor_release_to(cache, t);
+    return status;
+  }
+  t->numel = numel;
+  *out_tensor = t;
+  return NULL;
+}
+
+kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
+                                const int64_t *sizes, kiln_tensor **out_tensor) {
+  size_t item = kiln_dtype_bytes(dtype), bytes;
+  int64_t numel;
+  if (__builtin_expect(rank < 0 || rank > KILN_MAX_RANK || !kiln_numel(rank, sizes, &numel) ||
+                           item == 0 || !kiln_checked_mul_size((size_t)numel, item, &bytes),
+                       0)) {
+    return bad_sizes(rank, sizes);
+  }
+  if (bytes > FUSED_BYTES || rank > KILN_INLINE_RANK) {
+    return create_large(mem, cache, dtype, rank, sizes, numel, bytes, out_tensor);
+  }
+  char *block = kiln__block_alloc(mem, cache, FUSED_DATA + bytes);
+  if (__builtin_expect(!block, 0)) return kiln_status_oom();
+  kiln_tensor *t = (kiln_tensor *)(void *)block;
+  kiln_storage *s = (kiln_storage *)(void *)(block + FUSED_STORAGE);
+  kiln__storage_init(s, mem, block + FUSED_DATA, bytes, FUSED_DATA + bytes, FUSED_STORAGE);
+  init_tensor(t, mem, dtype, rank);
+  t->flags = KILN_TENSOR_FUSED;
+  t->numel = numel;
+  t->storage = s;
+  int64_t stride = 1;
+  for (int i = rank - 1; i >= 0; i--) {
+    int64_t size = sizes[i];
+    t->inline_dims[i] = size;
+    t->inline_dims[rank + i] = stride;
+    stride *= size > 1 ? size : 1;
+  }
+  *out_tensor = t;
+  return NULL;
+}
+
+/* The elements that a geometry reaches: one past the last offset. False on overflow or negative
+ * sizes or strides. */
+static bool geometry_span(int rank, const int64_t *sizes, const int64_t *strides, int64_t offset,
+                          int64_t *out_span) {
+  int64_t numel, last = offset, step;
+  if (rank < 0 || rank > KILN_MAX_RANK || offset < 0 || !kiln_numel(rank, sizes, &numel)) {
+    return false;
+  }
+  for (int i = 0; i < rank; i++) {
+    if (strides[i] < 0) return false;
+    if (numel == 0) continue;
+    if (!kiln_checked_mul_i64(sizes[i] - 1, strides[i], &step) ||
+        !kiln_checked_add_i64(last, step, &last)) {
+      return false;
+    }
+  }
+  *out_span = 0;
+  return numel == 0 || kiln_checked_add_i64(last, 1, out_span);
+}
+
+kiln_status *kiln_tensor_create_strided(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype,
+                                        int rank, const int64_t *sizes, const int64_t *strides,
+                                        kiln_tensor **out_tensor) {
+  int64_t span;
+  size_t item = kiln_dtype_bytes(dtype), bytes;
+  if (item == 0 || !geometry_span(rank, sizes, strides, 0, &span) ||
+      !kiln_checked_mul_size((size_t)span, item, &bytes)) {
+    return bad_sizes(rank, sizes);
+  }
+  kiln_storage *storage;
+  KILN_TRY(kiln_storage_create(mem, cache, bytes, &storage));
+  kiln_status *status =
+      kiln_tensor_create_on(mem, cache, storage, dtype, rank, sizes, strides, 0, out_tensor);
+  kiln_storage_release_to(cache, storage);
+  return status;
+}
+
+/* KILN_OP_ERROR unless the geometry lies within the storage. */
+static kiln_status *check_within(const kiln_storage *storage, kiln_dtype dtype, int rank,
+                                 const int64_t *sizes, const int64_t *strides, int64_t offset) {
+  int64_t span;
+  size_t item = kiln_dtype_bytes(dtype), bytes;
+  if (item == 0 || !geometry_span(rank, sizes, strides, offset, &span) ||
+      offset > INT64_MAX / 16) {
+    return bad_sizes(rank, sizes);
+  }
+  if (!kiln_checked_mul_size((size_t)span, item, &bytes) || bytes > storage->bytes) {
+    char text[256], steps[256];
+    kiln_sizes_print(rank, sizes, text, sizeof text);
+    kiln_sizes_print(rank, strides, steps, sizeof steps);
+    return KILN_ERROR(KILN_OP_ERROR,
+                      "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %zu are "
+                      "out of bounds for storage of size %zu",
+                      text, steps, (long long)offset, item, storage->bytes);
+  }
+  return NULL;
+}
+
+kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storage *storage,
+                                   kiln_dtype dtype, int rank, const int64_t *sizes,
+                                   const int64_t *strides, int64_t offset,
+                                   kiln_tensor **out_tensor) {
+  KILN_TRY(check_within(storage, dtype, rank, sizes, strides, offset));
+  kiln_tensor *t = kiln__block_alloc(mem, cache, sizeof *t);
+  if (!t) return kiln_status_oom();
+  init_tensor(t, mem, dtype, rank);
+  kiln_status *status = set_dims(t, cache, sizes, strides);
+  if (status) {
+    kiln_tensor_release_to(cache, t);
+    return status;
+  }
+  t->offset = offset;
+  t->storage = kiln_storage_retain(storage);
+  kiln_tensor_refresh(t);
+  *out_tensor = t;
+  return NULL;
+}
+
+kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int rank,
+                              const int64_t *sizes, const int64_t *strides, int64_t offset,
+                              kiln_tensor **out_tensor) {
+  kiln_tensor *t = kiln__block_alloc(base->mem, cache, sizeof *t);
+  if (!t) return kiln_status_oom();
+  init_tensor(t, base->mem, kiln_tensor_dtype(base), rank);
+  t->key.f.device_kind = base->key.f.device_kind;
+  t->key.f.device_index = base->key.f.device_index;
+  kiln_status *status = set_dims(t, cache, sizes, strides);
+  if (status) {
+    kiln_tensor_release_to(cache, t);
+    return status;
+  }
+  t->offset = offset;
+  t->storage = base->storage ? kiln_storage_retain(base->storage) : NULL;
+  kiln_tensor_refresh(t);
+  *out_tensor = t;
+  return NULL;
+}
+
+kiln_status *kiln_tensor_alias(kiln_cache *cache, const kiln_tensor *base,
+                               kiln_tensor **out_tensor) {
+  if (kiln_tensor_is_undefined(base)) return kiln_tensor_undefined(base->mem, out_tensor);
+  return kiln_tensor_view(cache, base, kiln_tensor_rank(base), kiln_tensor_sizes(base),
+                          kiln_tensor_strides(base), base->offset, out_tensor);
+}
+
+kiln_status *kiln_tensor_undefined(kiln_mem *mem, kiln_tensor **out_tensor) {
+  kiln_tensor *t = kiln_cache_alloc_mem(mem, sizeof *t);
+  if (!t) return kiln_status_oom();
+  init_tensor(t, mem, KILN_DTYPE_NONE, 0);
+  t->key.f.undefined = 1;
+  *out_tensor = t;
+  return NULL;
+}
+
+/* -- Changing in place -- */
+
+kiln_status *kiln_tensor_writable_data(kiln_tensor *t, void **out_data) {
+  kiln_storage *s = t->storage;
+  if (__builtin_expect(!s, 0)) {
+    return KILN_ERROR(KILN_OP_ERROR, "an undefined tensor cannot be written to");
+  }
+  if (__builtin_expect(s->flags & KILN_STORAGE_READ_ONLY, 0)) {
+    KILN_TRY(kiln_storage_make_writable(s));
+  } else {
+    s->version++;
+  }
+  *out_data = (char *)s->data + (size_t)t->offset * kiln_tensor_item_size(t);
+  return NULL;
+}
+
+kiln_status *kiln_tensor_set(kiln_tensor *t, kiln_storage *storage, kiln_dtype dtype, int rank,
+                             const int64_t *sizes, const int64_t *strides, int64_t offset) {
+  KILN_TRY(check_within(storage, dtype, rank, sizes, strides, offset));
+  int64_t *dims = t->inline_dims, *old = t->dims;
+  int old_rank = t->key.f.rank;
+  if (rank > KILN_INLINE_RANK) {
+    dims = kiln_cache_alloc_mem(t->mem, dims_bytes(rank));
+    if (!dims) return kiln_status_oom();
+  }
+  int64_t given[2 * KILN_MAX_RANK]; /* either may be t's own */
+  for (int i = 0; i < rank; i++) given[i] = sizes[i], given[rank + i] = strides[i];
+  memcpy(dims, given, dims_bytes(rank));
+  if (old != t->inline_dims) kiln_cache_free_mem(t->mem, old, dims_bytes(old_rank));
+  kiln_storage *previous = t->storage;
+  bool own = (t->flags & KILN_TENSOR_FUSED) &&
+             (char *)previous == (char *)t + FUSED_STORAGE; /* held for the tensor's life */
+  bool takes_own = (t->flags & KILN_TENSOR_FUSED) && (char *)storage == (char *)t + FUSED_STORAGE;
+  t->storage = takes_own ? storage : kiln_storage_retain(storage);
+  if (!own) kiln_storage_release(previous);
+  t->dims = dims;
+  t->key.f.dtype = (int8_t)dtype;
+  t->key.f.rank = (uint8_t)rank;
+  t->key.f.undefined = 0;
+  t->offset = offset;
+  kiln_tensor_refresh(t);
+  return NULL;
+}
+
+kiln_status *kiln_tensor_resize(kiln_tensor *t, int rank, const int64_t *sizes) {
+  if (kiln_tensor_rank(t) == rank &&
+      (rank == 0 || memcmp(t->dims, sizes, sizeof(int64_t) * (size_t)rank) == 0)) {
+    return NULL;
+  }
+  int64_t numel, end, strides[KILN_MAX_RANK];
+  size_t bytes;
+  if (rank < 0 || rank > KILN_MAX_RANK || !kiln_numel(rank, sizes, &numel) || !t->storage ||
+      !kiln_checked_add_i64(numel, t->offset, &end) ||
+      !kiln_checked_mul_size((size_t)end, kiln_tensor_item_size(t), &bytes)) {
+    return bad_sizes(rank, sizes);
+  }
+  kiln_strides_contiguous(rank, sizes, strides);
+  if (numel > 0) KILN_TRY(kiln_storage_grow(t->storage, bytes));
+  return kiln_tensor_set(t, t->storage, kiln_tensor_dtype(t), rank, sizes, strides, t->offset);
+}
+
+/* -- Releasing -- */
+
+static void destroy_tensor(kiln_cache *cache, kiln_tensor *t) {
+  if (__builtin_expect(t->grad != NULL, 0)) kiln_owner_release((kiln_owner *)(void *)t->grad);
+  if (t->dims != t->inline_dims) {
+    kiln__block_free(t->mem, cache, t->dims, dims_bytes(t->key.f.rank));
+  }
+  kiln_storage *s = t->storage;
+  if (t->flags & KILN_TENSOR_FUSED) {
+    kiln_storage *own = (kiln_storage *)(void *)((char *)t + FUSED_STORAGE);
+    if (s != own) kiln_storage_release_to(cache, s);
+    if (kiln__refs_drop(&own->refs)) kiln__storage_destroy(own, cache);
+    return;
+  }
+  kiln_storage_release_to(cache, s);
+  kiln__block_free(t->mem, cache, t, sizeof *t);
+}
+
+void kiln_tensor_release_to(kiln_cache *cache, kiln_tensor *t) {
+  if (t && kiln__refs_drop(&t->refs)) destroy_tensor(cache, t);
+}
+
+void kiln_tensor_release(kiln_tensor *t) { kiln_tensor_release_to(NULL, t); }
+
+/* -- Shapes -- */
+
+kiln_status *kiln_broadcast(int rank_a, const int64_t *a, int rank_b, const int64_t *b,
+                            int *out_rank, int64_t *out_sizes) {
+  int rank = rank_a > rank_b ? rank_a : rank_b;
+  for (int i = rank - 1; i >= 0; i--) {
+    int ia = i - (rank - rank_a), ib = i - (rank - rank_b);
+    int64_t x = ia >= 0 ? a[ia] : 1, y = ib >= 0 ? b[ib] : 1;
+    if (x != y && x != 1 && y != 1) {
+      return KILN_ERROR(KILN_OP_ERROR,
+                        "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                        "non-singleton dimension %d",
+                        (long long)x, (long long)y, i);
+    }
+    out_sizes[i] = x == 1 ? y : x;
+  }
+  *out_rank = rank;
+  return NULL;
+}
+
+kiln_status *kiln_wrap_dim(int64_t dim, int rank, int *out_dim) {
+  int64_t n = rank > 0 ? rank : 1;
+  if (dim < -n || dim >= n) {
+    return KILN_ERROR(KILN_OP_ERROR,
+                      "Dimension out of range (expected to be in range of [%lld, %lld], but got "
+                      "%lld)",
+                      (long long)-n, (long long)(n - 1), (long long)dim);
+  }
+  *out_dim = (int)(dim < 0 ? dim + n : dim);
+  return NULL;
+}
