@@ -387,6 +387,10 @@ void kiln__cache_free_slow(kiln_cache *cache, void *block, size_t size) {
   kiln_cache_free_mem(cache->mem, block, size);
 }
 
+void *kiln_cache_alloc_mem(kiln_mem *mem, size_t size) {
+  return kiln_mem_alloc(mem, rounded_size(size));
+}
+
 void kiln_cache_free_mem(kiln_mem *mem, void *block, size_t size) {
   kiln_mem_free(mem, block, rounded_size(size));
 }

@@ -396,8 +396,8 @@ static kiln_status *load_item(const kiln_tensor *t, wide_kind *out_kind, wide_va
 }
 
 kiln_status *kiln_tensor_item_c128(const kiln_tensor *t, double *out_re, double *out_im) {
-  wide_kind kind;
-  wide_value v;
+  wide_kind kind = WIDE_F64;
+  wide_value v = {0};
   KILN_TRY(load_item(t, &kind, &v));
   *out_im = 0;
   switch (kind) {
@@ -421,8 +421,8 @@ kiln_status *kiln_tensor_item_f64(const kiln_tensor *t, double *out_value) {
 }
 
 kiln_status *kiln_tensor_item_i64(const kiln_tensor *t, int64_t *out_value) {
-  wide_kind kind;
-  wide_value v;
+  wide_kind kind = WIDE_F64;
+  wide_value v = {0};
   KILN_TRY(load_item(t, &kind, &v));
   if (kind == WIDE_I64 || (kind == WIDE_U64 && v.u64 <= INT64_MAX)) {
     *out_value = v.i64;
