@@ -18,15 +18,23 @@
  *   CALL_VALUE    input 0 is a function value
  *   CALL_METHOD   strings[x] names a method of the object in input 0 (interfaces)
  *   PROFILE       records[x] sees the input
- *   TYPECHECK     guards[x] on the inputs -> bool
+ *   TYPECHECK     guards[x] on the inputs -> bool; counts a hit or a miss
  *   LIST, TUPLE, DICT  construct with types[x]
- *   LIST_UNPACK, TUPLE_UNPACK, TUPLE_INDEX (x), TUPLE_SLICE
+ *   LIST_UNPACK, TUPLE_UNPACK, TUPLE_INDEX (x)
+ *   TUPLE_SLICE   types[x] has the slice's length; `flags` is its first element
  *   OBJECT        new instance of types[x];  GET_ATTR, SET_ATTR  slot x
  *   ISINSTANCE    types of type_lists[x]
  *   UNCHECKED_CAST  identity; kept for errors
- *   RAISE         inputs: message, class name
- *   ENTER, EXIT   `with`; EXIT also runs while unwinding
- *   FORK, WAIT    run callables[x] now (one thread), as PyTorch's inline order; get the result */
+ *   RAISE         inputs: message, class name (may be left out or None)
+ *   ENTER         in: an object; calls its __enter__, remembers it until EXIT
+ *   EXIT          calls __exit__(None, None, None) of what was entered last. What a frame has
+ *                 entered is also left while unwinding, unless a limit or lack of memory stopped it
+ *   FORK, WAIT    run callables[x] now (one thread), as PyTorch's inline order; get the result
+ *
+ * Rules for who makes a plan: a register is empty (or holds no reference) when it is written;
+ * an operand without MOVE leaves its register as it is; of several operands of one instruction
+ * that name one register, only one is marked MOVE. An output register may be that of a moved
+ * input. */
 #ifndef KILN_RUNTIME_PLAN_H
 #define KILN_RUNTIME_PLAN_H
 
@@ -110,19 +118,29 @@ typedef struct kiln_type_span {
   const kiln_type *const *types;
 } kiln_type_span;
 
+/* Finds the method of an object for CALL_METHOD, ENTER and EXIT. Filled by jit. */
+typedef struct kiln_method_lookup {
+  kiln_status *(*find)(const struct kiln_method_lookup *self, const kiln_type *cls, kiln_str name,
+                       const kiln_callable **out_callable);
+} kiln_method_lookup;
+
 typedef struct kiln_plan {
   const char *name;
   kiln_arena *arena;    /* owns everything below */
   int register_count;   /* arguments come first: registers 0 .. arg_count - 1 */
   int arg_count, result_count;
   int max_in;           /* largest in_count, for the frame's argument space */
+  int max_entered;      /* objects that ENTER may hold at once */
+  uint32_t stress;      /* chance of 2^32 that a guard fails although its types match */
   const kiln_instr *code;
   int code_count;
   const kiln_operand *operands;
   kiln_ivalue *constants; /* owned */
   int constant_count;
   const kiln_kernel *const *kernels;
+  int kernel_count;
   const kiln_callable *const *callables;
+  int callable_count;
   kiln_guard_desc *guards;
   int guard_count;
   kiln_group *groups;
@@ -130,8 +148,12 @@ typedef struct kiln_plan {
   int record_count;     /* records of a profiling plan */
   kiln_profile_sink *sink; /* NULL in plans that do not profile */
   const kiln_type *const *types;
+  int type_count;
   const kiln_type_span *type_lists;
+  int type_list_count;
   const kiln_str *strings;
+  int string_count;
+  const kiln_method_lookup *methods; /* NULL: none are looked up */
   const kiln_source_range *const *ranges; /* [code_count]; entries may be NULL */
 } kiln_plan;
 
@@ -150,8 +172,7 @@ kiln_status *kiln_plan_verify(const kiln_plan *plan) KILN_MUST_USE;
 kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
                              const kiln_ivalue *args, int arg_count,
                              kiln_ivalue *out_result) KILN_MUST_USE;
-
-/* Finds the method of an object for CALL_METHOD; set by api in the model's class info. */
-typedef const kiln_callable *(*kiln_method_lookup)(const kiln_type *cls, kiln_str name);
+/* Gives back the stack that runs of this call have left in call->frames, for kiln_call_destroy. */
+void kiln__interp_free_frames(kiln_call *call);
 
 #endif

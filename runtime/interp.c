@@ -1,0 +1,515 @@
+/* interp.c: the interpreter: a register machine over kiln_plan, with switch dispatch.
+ *
+ * Frames and their registers lie on a stack of the call, made of linked chunks that are kept from
+ * run to run, so a call in its steady state allocates nothing here and script recursion does not
+ * use C's stack. Runs may nest (a kernel or __exit__ that calls back): a nested run stacks its
+ * frames on top.
+ *
+ * Limits are checked where control goes backwards and at calls. An error unwinds frame by frame:
+ * it gets one traceback entry a frame, leaves what the frame has entered, and drops registers and
+ * profile records. Threads: a call belongs to one thread, and so does its stack. */
+#include "runtime/interp_internal.h"
+
+enum {
+  FIRST_CHUNK = 16 * 1024,
+  KEEP_BYTES = 1024 * 1024, /* of stack that an idle call keeps */
+  MAX_RECURSION = 1000,     /* where kiln_limits names none */
+  GROUP_VALUES = 256        /* most tensors and scalars of a group: jit keeps below it */
+};
+
+typedef struct chunk {
+  struct chunk *prev, *next;
+  size_t size, used; /* bytes of data */
+  _Alignas(16) char data[];
+} chunk;
+
+/* call->frames */
+typedef struct machine {
+  kiln_frame *top;
+  chunk *chunk; /* that the next frame goes to; those after it are empty */
+  size_t bytes;
+} machine;
+
+/* -- The stack -- */
+
+static kiln_status *machine_of(kiln_call *call, machine **out) {
+  if (!call->frames) {
+    call->frames = kiln_mem_alloc_zero(call->env->mem, sizeof(machine));
+    if (!call->frames) return kiln_status_oom();
+  }
+  *out = call->frames;
+  return NULL;
+}
+
+static void free_chunks_after(kiln_call *call, machine *m, chunk *c) {
+  chunk *next = c ? c->next : NULL;
+  if (c) c->next = NULL;
+  while (next) {
+    chunk *after = next->next;
+    m->bytes -= next->size;
+    kiln_mem_free(call->env->mem, next, sizeof(chunk) + next->size);
+    next = after;
+  }
+}
+
+void kiln__interp_free_frames(kiln_call *call) {
+  machine *m = call->frames;
+  if (!m) return;
+  KILN_ASSERT(!m->top);
+  if (m->chunk) {
+    free_chunks_after(call, m, m->chunk);
+    kiln_mem_free(call->env->mem, m->chunk, sizeof(chunk) + m->chunk->size);
+  }
+  kiln_mem_free(call->env->mem, m, sizeof *m);
+  call->frames = NULL;
+}
+
+/* NULL when memory is exhausted. */
+static void *stack_alloc(kiln_call *call, machine *m, size_t size) {
+  if (!m->chunk || m->chunk->size - m->chunk->used < size) {
+    chunk *next = m->chunk ? m->chunk->next : NULL;
+    if (!next || next->size < size) {
+      free_chunks_after(call, m, m->chunk);
+      size_t bytes = m->chunk ? 2 * m->chunk->size : FIRST_CHUNK;
+      if (bytes < size) bytes = size;
+      next = kiln_mem_alloc(call->env->mem, sizeof(chunk) + bytes);
+      if (!next) return NULL;
+      *next = (chunk){.prev = m->chunk, .size = bytes};
+      if (m->chunk) m->chunk->next = next;
+      m->bytes += bytes;
+    }
+    m->chunk = next;
+  }
+  void *block = m->chunk->data + m->chunk->used;
+  m->chunk->used += size;
+  return block;
+}
+
+static void stack_free(machine *m, void *block) {
+  m->chunk->used = (size_t)((char *)block - m->chunk->data);
+  if (m->chunk->used == 0 && m->chunk->prev) m->chunk = m->chunk->prev;
+}
+
+static size_t frame_bytes(const kiln_plan *plan) {
+  size_t values = (size_t)plan->register_count + (size_t)plan->max_in + (size_t)plan->max_entered;
+  size_t bytes = sizeof(kiln_frame) + values * sizeof(kiln_ivalue);
+  if (plan->sink) bytes += (size_t)plan->record_count * sizeof(kiln_type_record);
+  return (bytes + 15) & ~(size_t)15;
+}
+
+/* A frame whose registers are empty. */
+static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *plan,
+                               kiln_frame **out_frame) {
+  uint32_t limit = call->limits.recursion ? call->limits.recursion : MAX_RECURSION;
+  if (call->recursion >= limit) {
+    return KILN_ERROR(KILN_LIMIT, "script functions are nested more than %u deep", limit);
+  }
+  kiln_frame *f = stack_alloc(call, m, frame_bytes(plan));
+  if (!f) return kiln_status_oom();
+  kiln_ivalue *values = (kiln_ivalue *)(f + 1);
+  int count = plan->register_count + plan->max_in + plan->max_entered;
+  *f = (kiln_frame){.plan = plan,
+                    .pc = plan->code,
+                    .regs = values,
+                    .args = values + plan->register_count,
+                    .entered = values + plan->register_count + plan->max_in,
+                    .result = KILN_OPERAND_NONE,
+                    .prev = m->top};
+  memset(values, 0, (size_t)count * sizeof *values);
+  if (plan->sink) {
+    f->records = (kiln_type_record *)(values + count);
+    for (int i = 0; i < plan->record_count; i++) kiln_type_record_init(&f->records[i]);
+  }
+  m->top = f;
+  call->recursion++;
+  *out_frame = f;
+  return NULL;
+}
+_Static_assert(sizeof(kiln_frame) % 16 == 0 || sizeof(kiln_frame) % 8 == 0, "values follow");
+
+static void pop_frame(kiln_call *call, machine *m) {
+  kiln_frame *f = m->top;
+  for (int i = 0; i < f->plan->register_count; i++) {
+    kiln_ivalue_release_to(&call->cache, f->regs[i]);
+  }
+  for (int i = 0; i < f->plan->max_entered; i++) kiln_ivalue_release_to(&call->cache, f->entered[i]);
+  m->top = f->prev;
+  call->recursion--;
+  stack_free(m, f);
+}
+
+/* -- Operators -- */
+
+static kiln_status *missing_op(const char *name) {
+  return KILN_ERROR(KILN_MISSING_OP, "operator %s is not implemented", name);
+}
+
+static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                                  const kiln_operand *o) {
+  const kiln_kernel *kernel = f->plan->kernels[in->x];
+  kiln_ivalue *args = f->args;
+  kiln_ivalue outs[KILN_MAX_OUTS];
+  int n = in->in_count, out_count = in->out_count;
+  for (int i = 0; i < n; i++) args[i] = *kiln__frame_read(f, o[i]);
+  for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
+  if (__builtin_expect(!kernel->body, 0)) return missing_op(kernel->name);
+  if (kernel->dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
+  call->arg_count = n;
+  call->kernel = kernel;
+  kiln_status *status = kernel->body(call, args, outs);
+  kiln__frame_release_moved(call, f, o, n);
+  if (__builtin_expect(status != NULL, 0)) {
+    for (int i = 0; i < out_count; i++) kiln_ivalue_release_to(&call->cache, outs[i]);
+    return status;
+  }
+  for (int i = 0; i < out_count; i++) kiln__frame_write(call, f, o[n + i], outs[i]);
+  return NULL;
+}
+
+/* -- Fused groups -- */
+
+static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *out,
+                                      kiln_tensor **out_tensor) {
+  if (out->contiguous) {
+    return kiln_call_tensor(call, out->dtype, out->rank, out->sizes, out_tensor);
+  }
+  return kiln_tensor_create_strided(call->env->mem, &call->cache, out->dtype, out->rank, out->sizes,
+                                    out->strides, out_tensor);
+}
+
+static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group *group,
+                               const kiln_operand *o, int in_count, kiln_tensor **outs) {
+  const void *data[GROUP_VALUES];
+  kiln_kernel_scalar scalars[GROUP_VALUES];
+  int tensors = 0, scalar_count = 0;
+  for (int i = 0; i < in_count; i++) {
+    kiln_ivalue v = *kiln__frame_read(f, o[i]);
+    switch (v.tag) {
+      case KILN_TAG_TENSOR: data[tensors++] = kiln_tensor_data(v.u.tensor); break;
+      case KILN_TAG_FLOAT: scalars[scalar_count++].f = v.u.f; break;
+      case KILN_TAG_BOOL: scalars[scalar_count++].i = v.u.b; break;
+      default: scalars[scalar_count++].i = v.u.i; break;
+    }
+  }
+  for (int i = 0; i < group->output_count; i++) {
+    KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
+    data[tensors++] = kiln_tensor_data(outs[i]);
+  }
+  kiln_kernel_args args = {.data = (void *const *)data, .scalars = scalars,
+                           .closure = group->closure};
+  if (group->scratch_bytes) {
+    args.scratch = kiln_cache_alloc(&call->cache, group->scratch_bytes);
+    if (!args.scratch) return kiln_status_oom();
+  }
+  group->fn(&args, 0, group->extent);
+  if (args.scratch) kiln_cache_free(&call->cache, args.scratch, group->scratch_bytes);
+  if (group->runs) __atomic_fetch_add(group->runs, 1, __ATOMIC_RELAXED);
+  return NULL;
+}
+
+static kiln_status *run_group(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                              const kiln_operand *o) {
+  const kiln_group *group = &f->plan->groups[in->x];
+  kiln_tensor *outs[GROUP_VALUES];
+  KILN_CHECK(in->in_count + group->output_count <= GROUP_VALUES && group->fn &&
+             in->out_count == group->output_count);
+  memset(outs, 0, sizeof *outs * (size_t)group->output_count);
+  kiln_status *status = call_group(call, f, group, o, in->in_count, outs);
+  kiln__frame_release_moved(call, f, o, in->in_count);
+  for (int i = 0; i < group->output_count; i++) {
+    if (status) {
+      kiln_tensor_release_to(&call->cache, outs[i]);
+    } else {
+      kiln__frame_write(call, f, o[in->in_count + i], kiln_of_tensor(outs[i]));
+    }
+  }
+  return status;
+}
+
+/* -- Guards -- */
+
+static bool stress_fails(const kiln_plan *plan, const kiln_guard_desc *guard) {
+  uint64_t count = guard->hits + guard->misses;
+  return plan->stress && (uint32_t)kiln_hash_mix(count, guard->hash) < plan->stress;
+}
+
+static void run_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                          const kiln_operand *o) {
+  kiln_guard_desc *guard = &f->plan->guards[in->x];
+  bool holds = guard->count == in->in_count;
+  for (int i = 0; i < in->in_count && holds; i++) {
+    holds = kiln_guard_entry_holds(&guard->entries[i], *kiln__frame_read(f, o[i]),
+                                   call->grad_mode);
+  }
+  if (holds && stress_fails(f->plan, guard)) holds = false;
+  __atomic_fetch_add(holds ? &guard->hits : &guard->misses, 1, __ATOMIC_RELAXED);
+  kiln__frame_release_moved(call, f, o, in->in_count);
+  kiln__frame_write(call, f, o[in->in_count], kiln_bool(holds));
+}
+
+/* -- Moves -- */
+
+static void run_move(kiln_call *call, kiln_frame *f, const kiln_instr *in, const kiln_operand *o) {
+  int n = in->in_count;
+  if (n == 1) {
+    kiln__frame_write(call, f, o[1], kiln__frame_take(f, o[0]));
+    return;
+  }
+  for (int i = 0; i < n; i++) { /* references that stay come first: an operand may stand twice */
+    f->args[i] = *kiln__frame_read(f, o[i]);
+    if (!(o[i] & KILN_OPERAND_MOVE)) (void)kiln_ivalue_retain(f->args[i]);
+  }
+  for (int i = 0; i < n; i++) {
+    if (o[i] & KILN_OPERAND_MOVE) f->regs[o[i] & KILN_OPERAND_INDEX] = kiln_none();
+  }
+  for (int i = 0; i < n; i++) kiln__frame_write(call, f, o[n + i], f->args[i]);
+}
+
+static void run_drop(kiln_call *call, kiln_frame *f, const kiln_instr *in, const kiln_operand *o) {
+  for (int i = 0; i < in->in_count; i++) {
+    kiln_ivalue *slot = &f->regs[o[i] & KILN_OPERAND_INDEX];
+    kiln_ivalue_release_to(&call->cache, *slot);
+    *slot = kiln_none();
+  }
+}
+
+/* -- Calls -- */
+
+/* Pushes a frame for callable(args), which were gathered, borrowed, in `args`. */
+static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_callable *callable,
+                                   const kiln_ivalue *args, int count, kiln_frame **out_frame) {
+  const kiln_plan *plan = NULL;
+  KILN_TRY(kiln_call_check(call, 1));
+  if (callable->call_counter) __atomic_fetch_add(callable->call_counter, 1, __ATOMIC_RELAXED);
+  KILN_TRY(callable->get_plan(callable, call, args, count, &plan));
+  if (plan->arg_count != count) {
+    return KILN_ERROR(KILN_INTERNAL, "%s takes %d arguments but got %d", callable->name,
+                      plan->arg_count, count);
+  }
+  KILN_TRY(push_frame(call, m, plan, out_frame));
+  for (int i = 0; i < count; i++) (*out_frame)->regs[i] = kiln_ivalue_retain(args[i]);
+  return NULL;
+}
+
+static kiln_status *find_method(const kiln_plan *plan, kiln_ivalue object, kiln_str name,
+                                const kiln_callable **out) {
+  if (object.tag != KILN_TAG_OBJECT || !plan->methods) {
+    return KILN_ERROR(KILN_INTERNAL, "method '" KILN_STR_FMT "' of something that has none",
+                      KILN_STR_ARG(name));
+  }
+  return plan->methods->find(plan->methods, object.u.object->type, name, out);
+}
+
+/* CALL, CALL_VALUE, CALL_METHOD, FORK, ENTER: the new frame is on top afterwards. */
+static kiln_status *run_call(kiln_call *call, machine *m, kiln_frame *f, const kiln_instr *in,
+                             const kiln_operand *o) {
+  const kiln_callable *callable = NULL;
+  int n = in->in_count, first = 0;
+  for (int i = 0; i < n; i++) f->args[i] = *kiln__frame_read(f, o[i]);
+  switch (in->op) {
+    case KILN_INSTR_CALL_VALUE:
+      KILN_CHECK(f->args[0].tag == KILN_TAG_FUNCTION);
+      callable = f->args[0].u.function;
+      first = 1;
+      break;
+    case KILN_INSTR_CALL_METHOD:
+      KILN_TRY(find_method(f->plan, f->args[0], f->plan->strings[in->x], &callable));
+      break;
+    case KILN_INSTR_ENTER:
+      KILN_CHECK(f->entered_count < f->plan->max_entered);
+      KILN_TRY(find_method(f->plan, f->args[0], KILN_STR("__enter__"), &callable));
+      break;
+    default: callable = f->plan->callables[in->x]; break;
+  }
+  kiln_frame *callee;
+  KILN_TRY(enter_callable(call, m, callable, f->args + first, n - first, &callee));
+  callee->result = o[n];
+  if (in->op == KILN_INSTR_FORK) callee->on_return = KILN_RETURN_FUTURE;
+  if (in->op == KILN_INSTR_ENTER) {
+    callee->on_return = KILN_RETURN_ENTERED;
+    f->entered[f->entered_count] = kiln_ivalue_retain(f->args[0]);
+  }
+  kiln__frame_release_moved(call, f, o, n);
+  return NULL;
+}
+
+static kiln_status *run_exit(kiln_call *call, machine *m, kiln_frame *f, const kiln_operand *o) {
+  KILN_CHECK(f->entered_count > 0);
+  const kiln_callable *callable;
+  kiln_ivalue args[4] = {f->entered[f->entered_count - 1]};
+  KILN_TRY(find_method(f->plan, args[0], KILN_STR("__exit__"), &callable));
+  kiln_frame *callee;
+  f->entered_count--; /* it is left now, whatever comes */
+  kiln_status *status = enter_callable(call, m, callable, args, 4, &callee);
+  if (!status) callee->result = o[0];
+  f->entered[f->entered_count] = kiln_none();
+  kiln_ivalue_release_to(&call->cache, args[0]);
+  return status;
+}
+
+/* Leaves the top frame with `value` (taken); it goes to the frame below. */
+static kiln_status *return_value(kiln_call *call, machine *m, kiln_ivalue value) {
+  kiln_frame *f = m->top, *caller = f->prev;
+  kiln_operand result = f->result;
+  kiln_interp_return on_return = f->on_return;
+  pop_frame(call, m);
+  if (on_return == KILN_RETURN_FUTURE) {
+    kiln_tuple *future;
+    kiln_status *status = kiln_tuple_create(call->env->mem, NULL, 1, &future);
+    if (status) {
+      kiln_ivalue_release_to(&call->cache, value);
+      return status;
+    }
+    future->items[0] = value;
+    value = kiln_of_box(future);
+  } else if (on_return == KILN_RETURN_ENTERED) {
+    caller->entered_count++;
+  }
+  kiln__frame_write(call, caller, result, value);
+  return NULL;
+}
+
+static kiln_status *run_wait(kiln_call *call, kiln_frame *f, const kiln_operand *o) {
+  kiln_ivalue future = kiln__frame_take(f, o[0]);
+  if (future.tag != KILN_TAG_TUPLE || future.u.tuple->count != 1) {
+    kiln_ivalue_release(future);
+    return KILN_ERROR(KILN_INTERNAL, "WAIT without a future");
+  }
+  kiln__frame_write(call, f, o[1], kiln_ivalue_retain(future.u.tuple->items[0]));
+  kiln_ivalue_release_to(&call->cache, future);
+  return NULL;
+}
+
+/* -- Errors -- */
+
+/* Whether __exit__ may still run: not when what stopped us would stop it too. */
+static bool may_leave(const kiln_status *status) {
+  kiln_code code = kiln_status_code(status);
+  return code != KILN_LIMIT && code != KILN_OUT_OF_MEMORY && code != KILN_INTERNAL;
+}
+
+/* Runs __exit__ of what the frame has entered; an error of its own replaces `status`. */
+static kiln_status *leave_entered(kiln_call *call, kiln_frame *f, kiln_status *status) {
+  while (f->entered_count > 0 && may_leave(status)) {
+    kiln_ivalue object = f->entered[--f->entered_count];
+    f->entered[f->entered_count] = kiln_none();
+    const kiln_callable *callable;
+    kiln_ivalue args[4] = {object}, result = kiln_none();
+    kiln_status *own = find_method(f->plan, object, KILN_STR("__exit__"), &callable);
+    if (!own) own = kiln_interp_run(call, callable, args, 4, &result);
+    kiln_ivalue_release(result);
+    kiln_ivalue_release(object);
+    if (own) {
+      kiln_status_destroy(status);
+      status = own;
+    }
+  }
+  return status;
+}
+
+/* Takes frames off until `base` is on top; takes and returns `status`. */
+static kiln_status *unwind(kiln_call *call, machine *m, const kiln_frame *base,
+                           kiln_status *status) {
+  while (m->top != base) {
+    kiln_frame *f = m->top;
+    const kiln_source_range *range =
+        f->plan->ranges ? f->plan->ranges[f->pc - 1 - f->plan->code] : NULL;
+    if (range) {
+      status = kiln_status_at(status, kiln_source_range_loc(range));
+      status = kiln_source_range_trace(range, status);
+    }
+    status = leave_entered(call, f, status);
+    pop_frame(call, m);
+  }
+  return status;
+}
+
+/* -- The loop -- */
+
+/* Runs until `base` is on top again. */
+static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *base,
+                               kiln_ivalue *out_result) {
+  kiln_frame *f = m->top;
+  const kiln_instr *pc = f->pc;
+  for (;;) {
+    const kiln_instr *in = pc++;
+    const kiln_operand *o = f->plan->operands + in->operands;
+    kiln_status *status = NULL;
+    switch ((kiln_instr_op)in->op) {
+      case KILN_INSTR_OP: status = run_op(call, f, in, o); break;
+      case KILN_INSTR_GROUP: status = run_group(call, f, in, o); break;
+      case KILN_INSTR_LOADC:
+        kiln__frame_write(call, f, o[0], kiln_ivalue_retain(f->plan->constants[in->x]));
+        break;
+      case KILN_INSTR_MOVE: run_move(call, f, in, o); break;
+      case KILN_INSTR_DROP: run_drop(call, f, in, o); break;
+      case KILN_INSTR_JMP:
+        if (f->plan->code + in->x <= in) {
+          status = kiln_call_check(call, (uint64_t)(in - f->plan->code) - in->x + 1);
+        }
+        pc = f->plan->code + in->x;
+        break;
+      case KILN_INSTR_JF:
+        if (!kiln__frame_read(f, o[0])->u.b) pc = f->plan->code + in->x;
+        break;
+      case KILN_INSTR_LOOP:
+        if (kiln__frame_read(f, o[0])->u.i >= kiln__frame_read(f, o[1])->u.i ||
+            !kiln__frame_read(f, o[2])->u.b) {
+          pc = f->plan->code + in->x;
+        }
+        break;
+      case KILN_INSTR_INC: f->regs[o[0]].u.i++; break;
+      case KILN_INSTR_RET: {
+        kiln_ivalue value = kiln__frame_take(f, o[0]);
+        if (f->records) f->plan->sink->commit(f->plan->sink, f->records, f->plan->record_count);
+        if (f->prev == base) {
+          pop_frame(call, m);
+          *out_result = value;
+          return NULL;
+        }
+        status = return_value(call, m, value);
+        f = m->top;
+        pc = f->pc;
+        break;
+      }
+      case KILN_INSTR_CALL:
+      case KILN_INSTR_CALL_VALUE:
+      case KILN_INSTR_CALL_METHOD:
+      case KILN_INSTR_ENTER:
+      case KILN_INSTR_FORK:
+      case KILN_INSTR_EXIT:
+        f->pc = pc;
+        status = in->op == KILN_INSTR_EXIT ? run_exit(call, m, f, o) : run_call(call, m, f, in, o);
+        f = m->top;
+        pc = f->pc;
+        break;
+      case KILN_INSTR_WAIT: status = run_wait(call, f, o); break;
+      case KILN_INSTR_PROFILE:
+        if (f->records) {
+          kiln_type_record_add(&f->records[in->x], *kiln__frame_read(f, o[0]), call->grad_mode);
+        }
+        break;
+      case KILN_INSTR_TYPECHECK: run_typecheck(call, f, in, o); break;
+      default: status = kiln__interp_value(call, f, in, o); break;
+    }
+    if (__builtin_expect(status != NULL, 0)) {
+      f->pc = pc;
+      return unwind(call, m, base, status);
+    }
+  }
+}
+
+kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
+                             const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
+  machine *m;
+  kiln_frame *f;
+  KILN_TRY(machine_of(call, &m));
+  kiln_frame *base = m->top;
+  KILN_TRY(enter_callable(call, m, callable, args, arg_count, &f));
+  kiln_status *status = run_frames(call, m, base, out_result);
+  if (!m->top && m->bytes > KEEP_BYTES) {
+    while (m->chunk->prev) m->chunk = m->chunk->prev;
+    free_chunks_after(call, m, m->chunk);
+  }
+  return status;
+}

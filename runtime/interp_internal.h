@@ -1,0 +1,68 @@
+/* interp_internal.h: between interp.c and interp_values.c. */
+#ifndef KILN_RUNTIME_INTERP_INTERNAL_H
+#define KILN_RUNTIME_INTERP_INTERNAL_H
+
+#include "runtime/plan.h"
+
+/* What the caller's frame does with a result. */
+typedef enum kiln_interp_return {
+  KILN_RETURN_VALUE,
+  KILN_RETURN_FUTURE,  /* FORK: wrapped */
+  KILN_RETURN_ENTERED, /* ENTER: the object counts as entered from now on */
+} kiln_interp_return;
+
+typedef struct kiln_frame {
+  const kiln_plan *plan;
+  const kiln_instr *pc; /* next instruction; current while another frame is on top */
+  kiln_ivalue *regs;    /* [plan->register_count], owned */
+  kiln_ivalue *args;    /* [plan->max_in], borrowed: where an instruction gathers its inputs */
+  kiln_ivalue *entered; /* [plan->max_entered], owned; slots beyond entered_count are None, but
+                           for the object whose __enter__ is running */
+  int entered_count;
+  kiln_interp_return on_return;
+  kiln_operand result;  /* register of the caller's frame */
+  kiln_type_record *records; /* [plan->record_count], or NULL */
+  struct kiln_frame *prev;
+} kiln_frame;
+
+static inline const kiln_ivalue *kiln__frame_read(const kiln_frame *f, kiln_operand o) {
+  uint32_t index = o & KILN_OPERAND_INDEX;
+  return o & KILN_OPERAND_CONSTANT ? &f->plan->constants[index] : &f->regs[index];
+}
+/* An owned reference: moved out of its register, or a new one. */
+static inline kiln_ivalue kiln__frame_take(kiln_frame *f, kiln_operand o) {
+  if (o & KILN_OPERAND_MOVE) {
+    kiln_ivalue *slot = &f->regs[o & KILN_OPERAND_INDEX];
+    kiln_ivalue v = *slot;
+    *slot = kiln_none();
+    return v;
+  }
+  return kiln_ivalue_retain(*kiln__frame_read(f, o));
+}
+/* Releases the registers of the operands that are marked MOVE. */
+static inline void kiln__frame_release_moved(kiln_call *call, kiln_frame *f, const kiln_operand *o,
+                                             int count) {
+  for (int i = 0; i < count; i++) {
+    if (o[i] & KILN_OPERAND_MOVE) {
+      kiln_ivalue *slot = &f->regs[o[i] & KILN_OPERAND_INDEX];
+      kiln_ivalue_release_to(&call->cache, *slot);
+      *slot = kiln_none();
+    }
+  }
+}
+/* Takes `v`. */
+static inline void kiln__frame_write(kiln_call *call, kiln_frame *f, kiln_operand o,
+                                     kiln_ivalue v) {
+  if (__builtin_expect((o & KILN_OPERAND_INDEX) == KILN_OPERAND_NONE, 0)) {
+    kiln_ivalue_release_to(&call->cache, v);
+    return;
+  }
+  KILN_ASSERT(f->regs[o].tag < KILN_TAG__COUNTED);
+  f->regs[o] = v;
+}
+
+/* Instructions that make and take apart values; `o` are the operands. */
+kiln_status *kiln__interp_value(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                                const kiln_operand *o) KILN_MUST_USE;
+
+#endif

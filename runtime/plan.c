@@ -1,0 +1,212 @@
+/* plan.c: bytecode plans: destroy, print, verify.
+ *
+ * What an instruction's immediate means stands in one table here; printer and verifier read it. */
+#include "runtime/plan.h"
+
+/* What x indexes. */
+typedef enum x_kind {
+  X_NONE,
+  X_KERNEL,
+  X_GROUP,
+  X_CONSTANT,
+  X_JUMP,
+  X_CALLABLE,
+  X_STRING,
+  X_RECORD,
+  X_GUARD,
+  X_TYPE,
+  X_TYPE_LIST,
+  X_NUMBER, /* a slot or element: checked when it runs */
+} x_kind;
+
+/* Operand counts: -1 is any. */
+static const struct instr_info {
+  const char *name;
+  x_kind x;
+  int ins, outs;
+} instr_table[] = {
+    [KILN_INSTR_OP] = {"OP", X_KERNEL, -1, -1},
+    [KILN_INSTR_GROUP] = {"GROUP", X_GROUP, -1, -1},
+    [KILN_INSTR_LOADC] = {"LOADC", X_CONSTANT, 0, 1},
+    [KILN_INSTR_MOVE] = {"MOVE", X_NONE, -1, -1},
+    [KILN_INSTR_DROP] = {"DROP", X_NONE, -1, 0},
+    [KILN_INSTR_JMP] = {"JMP", X_JUMP, 0, 0},
+    [KILN_INSTR_JF] = {"JF", X_JUMP, 1, 0},
+    [KILN_INSTR_LOOP] = {"LOOP", X_JUMP, 3, 0},
+    [KILN_INSTR_INC] = {"INC", X_NONE, 0, 1},
+    [KILN_INSTR_RET] = {"RET", X_NONE, 1, 0},
+    [KILN_INSTR_CALL] = {"CALL", X_CALLABLE, -1, 1},
+    [KILN_INSTR_CALL_VALUE] = {"CALL_VALUE", X_NONE, -1, 1},
+    [KILN_INSTR_CALL_METHOD] = {"CALL_METHOD", X_STRING, -1, 1},
+    [KILN_INSTR_PROFILE] = {"PROFILE", X_RECORD, 1, 0},
+    [KILN_INSTR_TYPECHECK] = {"TYPECHECK", X_GUARD, -1, 1},
+    [KILN_INSTR_LIST] = {"LIST", X_TYPE, -1, 1},
+    [KILN_INSTR_TUPLE] = {"TUPLE", X_TYPE, -1, 1},
+    [KILN_INSTR_DICT] = {"DICT", X_TYPE, -1, 1},
+    [KILN_INSTR_LIST_UNPACK] = {"LIST_UNPACK", X_NONE, 1, -1},
+    [KILN_INSTR_TUPLE_UNPACK] = {"TUPLE_UNPACK", X_NONE, 1, -1},
+    [KILN_INSTR_TUPLE_INDEX] = {"TUPLE_INDEX", X_NUMBER, 1, 1},
+    [KILN_INSTR_TUPLE_SLICE] = {"TUPLE_SLICE", X_TYPE, 1, 1},
+    [KILN_INSTR_OBJECT] = {"OBJECT", X_TYPE, 0, 1},
+    [KILN_INSTR_GET_ATTR] = {"GET_ATTR", X_NUMBER, 1, 1},
+    [KILN_INSTR_SET_ATTR] = {"SET_ATTR", X_NUMBER, 2, 0},
+    [KILN_INSTR_ISINSTANCE] = {"ISINSTANCE", X_TYPE_LIST, 1, 1},
+    [KILN_INSTR_UNCHECKED_CAST] = {"UNCHECKED_CAST", X_NONE, 1, 1},
+    [KILN_INSTR_RAISE] = {"RAISE", X_NONE, -1, 0},
+    [KILN_INSTR_ENTER] = {"ENTER", X_NONE, 1, 1},
+    [KILN_INSTR_EXIT] = {"EXIT", X_NONE, 0, 1},
+    [KILN_INSTR_FORK] = {"FORK", X_CALLABLE, -1, 1},
+    [KILN_INSTR_WAIT] = {"WAIT", X_NONE, 1, 1},
+};
+_Static_assert(sizeof instr_table / sizeof *instr_table == KILN_INSTR__COUNT,
+               "every instruction has its line");
+
+void kiln_plan_destroy(kiln_plan *plan) {
+  if (!plan) return;
+  for (int i = 0; i < plan->constant_count; i++) kiln_ivalue_release(plan->constants[i]);
+  kiln_arena_destroy(plan->arena);
+}
+
+/* -- Printing -- */
+
+static void print_x(const kiln_plan *plan, const kiln_instr *in, kiln_text *text) {
+  switch (instr_table[in->op].x) {
+    case X_NONE: break;
+    case X_KERNEL: kiln_text_printf(text, " %s", plan->kernels[in->x]->name); break;
+    case X_GROUP: kiln_text_printf(text, " %s", plan->groups[in->x].name); break;
+    case X_CONSTANT: kiln_text_printf(text, " c%u", in->x); break;
+    case X_JUMP: kiln_text_printf(text, " ->%u", in->x); break;
+    case X_CALLABLE: kiln_text_printf(text, " %s", plan->callables[in->x]->name); break;
+    case X_STRING:
+      kiln_text_printf(text, " " KILN_STR_FMT, KILN_STR_ARG(plan->strings[in->x]));
+      break;
+    case X_RECORD: kiln_text_printf(text, " record %u", in->x); break;
+    case X_GUARD: kiln_text_printf(text, " guard %u", in->x); break;
+    case X_TYPE:
+      kiln_text_putc(text, ' ');
+      kiln_type_print(text, plan->types[in->x], 0);
+      break;
+    case X_TYPE_LIST:
+      for (int i = 0; i < plan->type_lists[in->x].count; i++) {
+        kiln_text_puts(text, i ? " | " : " ");
+        kiln_type_print(text, plan->type_lists[in->x].types[i], 0);
+      }
+      break;
+    case X_NUMBER: kiln_text_printf(text, " %u", in->x); break;
+  }
+}
+
+static void print_operand(kiln_text *text, kiln_operand o) {
+  if ((o & KILN_OPERAND_INDEX) == KILN_OPERAND_NONE) {
+    kiln_text_puts(text, " _");
+  } else {
+    kiln_text_printf(text, " %c%u%s", o & KILN_OPERAND_CONSTANT ? 'c' : 'r',
+                     o & KILN_OPERAND_INDEX, o & KILN_OPERAND_MOVE ? "!" : "");
+  }
+}
+
+void kiln_plan_print(const kiln_plan *plan, kiln_text *text) {
+  kiln_text_printf(text, "plan %s: %d arguments, %d registers, %d instructions\n", plan->name,
+                   plan->arg_count, plan->register_count, plan->code_count);
+  for (int i = 0; i < plan->constant_count; i++) {
+    kiln_text_printf(text, "  c%d = ", i);
+    if (plan->constants[i].tag == KILN_TAG_TENSOR) {
+      kiln_text_puts(text, "<Tensor>");
+    } else if (plan->constants[i].tag == KILN_TAG_FUNCTION) {
+      kiln_text_puts(text, plan->constants[i].u.function->name);
+    } else {
+      kiln_ivalue_print(text, plan->constants[i]);
+    }
+    kiln_text_putc(text, '\n');
+  }
+  for (int i = 0; i < plan->code_count; i++) {
+    const kiln_instr *in = &plan->code[i];
+    const kiln_operand *o = plan->operands + in->operands;
+    kiln_text_printf(text, "%4d %s", i, instr_table[in->op].name);
+    print_x(plan, in, text);
+    for (int k = 0; k < in->in_count; k++) print_operand(text, o[k]);
+    if (in->out_count) kiln_text_puts(text, " =>");
+    for (int k = 0; k < in->out_count; k++) print_operand(text, o[in->in_count + k]);
+    kiln_text_putc(text, '\n');
+  }
+}
+
+/* -- Verifying -- */
+
+static bool x_in_range(const kiln_plan *plan, const kiln_instr *in) {
+  uint32_t limit = UINT32_MAX;
+  switch (instr_table[in->op].x) {
+    case X_NONE:
+    case X_NUMBER: break;
+    case X_KERNEL: limit = (uint32_t)plan->kernel_count; break;
+    case X_GROUP: limit = (uint32_t)plan->group_count; break;
+    case X_CONSTANT: limit = (uint32_t)plan->constant_count; break;
+    case X_JUMP: limit = (uint32_t)plan->code_count; break;
+    case X_CALLABLE: limit = (uint32_t)plan->callable_count; break;
+    case X_STRING: limit = (uint32_t)plan->string_count; break;
+    case X_RECORD: limit = (uint32_t)plan->record_count; break;
+    case X_GUARD: limit = (uint32_t)plan->guard_count; break;
+    case X_TYPE: limit = (uint32_t)plan->type_count; break;
+    case X_TYPE_LIST: limit = (uint32_t)plan->type_list_count; break;
+  }
+  return in->x < limit;
+}
+
+static kiln_status *verify_operand(const kiln_plan *plan, int at, kiln_operand o, bool is_out) {
+  uint32_t index = o & KILN_OPERAND_INDEX;
+  if (is_out) {
+    if (index == KILN_OPERAND_NONE) return NULL;
+    if (o == index && index < (uint32_t)plan->register_count) return NULL;
+  } else if (o & KILN_OPERAND_CONSTANT) {
+    if (!(o & KILN_OPERAND_MOVE) && index < (uint32_t)plan->constant_count) return NULL;
+  } else if (index < (uint32_t)plan->register_count) {
+    return NULL;
+  }
+  return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: operand %#x is out of range",
+                    plan->name, at, (unsigned)o);
+}
+
+static kiln_status *verify_counts(const kiln_plan *plan, int at) {
+  const kiln_instr *in = &plan->code[at];
+  const struct instr_info *info = &instr_table[in->op];
+  bool good = (info->ins < 0 || info->ins == in->in_count) &&
+              (info->outs < 0 || info->outs == in->out_count) && in->in_count <= plan->max_in;
+  if (in->op == KILN_INSTR_MOVE) good = good && in->in_count == in->out_count;
+  if (in->op == KILN_INSTR_OP) good = good && in->out_count <= KILN_MAX_OUTS;
+  if (in->op == KILN_INSTR_DICT) good = good && in->in_count % 2 == 0;
+  if (in->op == KILN_INSTR_RAISE) good = good && (in->in_count == 1 || in->in_count == 2);
+  if (in->op == KILN_INSTR_CALL_VALUE || in->op == KILN_INSTR_CALL_METHOD) {
+    good = good && in->in_count > 0;
+  }
+  if (good) return NULL;
+  return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: %s has %d inputs and %d outputs",
+                    plan->name, at, info->name, in->in_count, in->out_count);
+}
+
+kiln_status *kiln_plan_verify(const kiln_plan *plan) {
+  for (int i = 0; i < plan->code_count; i++) {
+    const kiln_instr *in = &plan->code[i];
+    if (in->op >= KILN_INSTR__COUNT) {
+      return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: no such instruction (%d)",
+                        plan->name, i, in->op);
+    }
+    if (!x_in_range(plan, in)) {
+      return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: %s names %u, out of range",
+                        plan->name, i, instr_table[in->op].name, in->x);
+    }
+    KILN_TRY(verify_counts(plan, i));
+    const kiln_operand *o = plan->operands + in->operands;
+    for (int k = 0; k < in->in_count + in->out_count; k++) {
+      KILN_TRY(verify_operand(plan, i, o[k], k >= in->in_count));
+    }
+  }
+  if (plan->arg_count > plan->register_count) {
+    return KILN_ERROR(KILN_INTERNAL, "plan %s: fewer registers than arguments", plan->name);
+  }
+  int last = plan->code_count - 1; /* control never runs off the end */
+  if (last < 0 || (plan->code[last].op != KILN_INSTR_RET && plan->code[last].op != KILN_INSTR_JMP &&
+                   plan->code[last].op != KILN_INSTR_RAISE)) {
+    return KILN_ERROR(KILN_INTERNAL, "plan %s does not end with RET", plan->name);
+  }
+  return NULL;
+}
