@@ -137,6 +137,29 @@ kiln_status *kiln_status_note(kiln_status *status, const char *fmt, ...) {
   return status;
 }
 
+/* Copies a list of lines to *end; stops where memory does. Returns the new end. */
+static status_line **copy_lines(status_line **end, const status_line *from) {
+  for (; from; from = from->next) {
+    status_line *line = make_line(strdup(from->text));
+    if (!line) break;
+    *end = line;
+    end = &line->next;
+  }
+  return end;
+}
+
+kiln_status *kiln_status_copy(const kiln_status *from) {
+  if (!from || from == &oom_status) return from ? &oom_status : NULL;
+  kiln_status *status =
+      kiln_status_create(from->code, from->c_file, from->c_line, "%s", from->message);
+  if (status == &oom_status) return status;
+  if (from->location) status->location = strdup(from->location);
+  if (from->exception) status->exception = strdup(from->exception);
+  status->notes_end = copy_lines(&status->notes, from->notes);
+  (void)copy_lines(&status->frames, from->frames);
+  return status;
+}
+
 static char *format_location(kiln_source_loc loc) {
   const char *file = loc.file ? loc.file : "<unknown>";
   if (loc.line <= 0) return format("%s", file);

@@ -36,6 +36,8 @@ kiln_status *kiln_status_create_v(kiln_code code, const char *file, int line, co
                                   va_list args) KILN_MUST_USE;
 /* The static out-of-memory status; destroying it does nothing. */
 kiln_status *kiln_status_oom(void) KILN_MUST_USE;
+/* The same error again, with place, notes and traceback as they are now. */
+kiln_status *kiln_status_copy(const kiln_status *status) KILN_MUST_USE;
 
 /* Both take ownership of `status`, return it, and may lose the addition when memory is short.
  * kiln_status_note adds a line of context; kiln_status_at sets the model location if none is set

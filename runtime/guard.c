@@ -1,9 +1,9 @@
 /* guard.c: what TYPECHECK does with its words when they have to be hashed, or told. */
 #include "runtime/guard.h"
 
-bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *values) {
+bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode) {
   for (int i = 0; i < guard->count; i++) {
-    if (!kiln_guard_entry_holds(&guard->entries[i], values[i])) return false;
+    if (!kiln_guard_entry_holds(&guard->entries[i], values[i], grad_mode)) return false;
   }
   return true;
 }
@@ -13,7 +13,7 @@ static uint64_t hash_dims(uint64_t h, const int64_t *dims, int rank) {
   return h;
 }
 
-uint64_t kiln_guard_hash(const kiln_ivalue *values, int count) {
+uint64_t kiln_guard_hash(const kiln_ivalue *values, int count, bool grad_mode) {
   uint64_t h = (uint64_t)count;
   for (int i = 0; i < count; i++) {
     if (values[i].tag != KILN_TAG_TENSOR) {
@@ -21,7 +21,7 @@ uint64_t kiln_guard_hash(const kiln_ivalue *values, int count) {
       continue;
     }
     const kiln_tensor *t = values[i].u.tensor;
-    h = hash_dims(kiln_hash_mix(h, t->key.word), t->dims, kiln_tensor_rank(t));
+    h = hash_dims(kiln_hash_mix(h, kiln_guard_word(t, grad_mode)), t->dims, kiln_tensor_rank(t));
   }
   return h;
 }
@@ -64,14 +64,14 @@ static void print_expected(kiln_text *text, const kiln_guard_entry *entry) {
   kiln_tensor_detail_print(text, &d, 3);
 }
 
-static void print_given(kiln_text *text, kiln_ivalue v) {
+static void print_given(kiln_text *text, kiln_ivalue v, bool grad_mode) {
   if (v.tag != KILN_TAG_TENSOR) {
     kiln_ivalue_type_name(text, v);
     return;
   }
   const kiln_tensor *t = v.u.tensor;
   kiln_tensor_detail d;
-  detail_of_key(t->key.word, &d);
+  detail_of_key(kiln_guard_word(t, grad_mode), &d);
   d.sizes = kiln_tensor_sizes(t);
   d.strides = kiln_tensor_strides(t);
   d.has_strides = true;
@@ -86,12 +86,13 @@ static const char *layout_word(uint8_t layout) {
   }
 }
 
-void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, kiln_text *text) {
+void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode,
+                        kiln_text *text) {
   for (int i = 0; i < guard->count; i++) {
     const kiln_guard_entry *entry = &guard->entries[i];
-    if (kiln_guard_entry_holds(entry, values[i])) continue;
+    if (kiln_guard_entry_holds(entry, values[i], grad_mode)) continue;
     kiln_text_printf(text, "input %d is ", i);
-    print_given(text, values[i]);
+    print_given(text, values[i], grad_mode);
     kiln_text_puts(text, " where ");
     print_expected(text, entry);
     kiln_text_puts(text, " was expected");

@@ -22,22 +22,29 @@ typedef struct kiln_guard_desc {
   uint64_t hits, misses; /* atomic, relaxed */
 } kiln_guard_desc;
 
-static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, kiln_ivalue v) {
+/* A tensor's key word as a run sees it: without grad mode no tensor requires a gradient. */
+static inline uint64_t kiln_guard_word(const kiln_tensor *t, bool grad_mode) {
+  const kiln_tensor_key grad = {.f = {.requires_grad = 0xff}};
+  return grad_mode ? t->key.word : t->key.word & ~grad.word;
+}
+static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, kiln_ivalue v,
+                                          bool grad_mode) {
   if (v.tag != KILN_TAG_TENSOR) return false;
   const kiln_tensor *t = v.u.tensor;
-  if ((t->key.word ^ entry->key_word) & entry->key_mask) return false;
+  if ((kiln_guard_word(t, grad_mode) ^ entry->key_word) & entry->key_mask) return false;
   return !entry->check_dims ||
          memcmp(t->dims, entry->dims, 2 * sizeof(int64_t) * entry->rank) == 0;
 }
 /* All entries, in order. Counts nothing. */
-bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *values);
+bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode);
 /* The hash that kiln_guard_desc.hash has for these values. Non-tensors count by tag. */
-uint64_t kiln_guard_hash(const kiln_ivalue *values, int count);
+uint64_t kiln_guard_hash(const kiln_ivalue *values, int count, bool grad_mode);
 /* The same from a guard's entries, for its maker: equal to kiln_guard_hash of values that are all
  * as recorded, when every key word is whole and dims are set. */
 uint64_t kiln_guard_entries_hash(const kiln_guard_entry *entries, int count);
 /* In words: which entry fails and the two types ("Float(2, 3, …) where Float(4, 3, …) was
  * expected"), for logs and explain. */
-void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, kiln_text *text);
+void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode,
+                        kiln_text *text);
 
 #endif

@@ -36,6 +36,7 @@ static kiln_status *machine_of(kiln_call *call, machine **out) {
   if (!call->frames) {
     call->frames = kiln_mem_alloc_zero(call->env->mem, sizeof(machine));
     if (!call->frames) return kiln_status_oom();
+    call->destroy_frames = kiln__interp_free_frames;
   }
   *out = call->frames;
   return NULL;
@@ -125,7 +126,6 @@ static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *pla
   *out_frame = f;
   return NULL;
 }
-_Static_assert(sizeof(kiln_frame) % 16 == 0 || sizeof(kiln_frame) % 8 == 0, "values follow");
 
 static void pop_frame(kiln_call *call, machine *m) {
   kiln_frame *f = m->top;
@@ -354,13 +354,8 @@ static kiln_status *return_value(kiln_call *call, machine *m, kiln_ivalue value)
   kiln_interp_return on_return = f->on_return;
   pop_frame(call, m);
   if (on_return == KILN_RETURN_FUTURE) {
-    kiln_tuple *future;
-    kiln_status *status = kiln_tuple_create(call->env->mem, NULL, 1, &future);
-    if (status) {
-      kiln_ivalue_release_to(&call->cache, value);
-      return status;
-    }
-    future->items[0] = value;
+    kiln_future *future;
+    KILN_TRY(kiln_future_create(call->env->mem, NULL, value, NULL, &future));
     value = kiln_of_box(future);
   } else if (on_return == KILN_RETURN_ENTERED) {
     caller->entered_count++;
@@ -370,13 +365,12 @@ static kiln_status *return_value(kiln_call *call, machine *m, kiln_ivalue value)
 }
 
 static kiln_status *run_wait(kiln_call *call, kiln_frame *f, const kiln_operand *o) {
-  kiln_ivalue future = kiln__frame_take(f, o[0]);
-  if (future.tag != KILN_TAG_TUPLE || future.u.tuple->count != 1) {
-    kiln_ivalue_release(future);
-    return KILN_ERROR(KILN_INTERNAL, "WAIT without a future");
-  }
-  kiln__frame_write(call, f, o[1], kiln_ivalue_retain(future.u.tuple->items[0]));
-  kiln_ivalue_release_to(&call->cache, future);
+  const kiln_ivalue *future = kiln__frame_read(f, o[0]);
+  KILN_CHECK(future->tag == KILN_TAG_FUTURE);
+  if (future->u.future->error) return kiln_status_copy(future->u.future->error);
+  kiln_ivalue value = kiln_ivalue_retain(future->u.future->value);
+  kiln__frame_release_moved(call, f, o, 1);
+  kiln__frame_write(call, f, o[1], value);
   return NULL;
 }
 
@@ -407,7 +401,17 @@ static kiln_status *leave_entered(kiln_call *call, kiln_frame *f, kiln_status *s
   return status;
 }
 
-/* Takes frames off until `base` is on top; takes and returns `status`. */
+/* A forked function failed: its error waits in the future. */
+static kiln_status *keep_in_future(kiln_call *call, kiln_frame *caller, kiln_operand result,
+                                   kiln_status *status) {
+  kiln_future *future;
+  KILN_TRY(kiln_future_create(call->env->mem, NULL, kiln_none(), status, &future));
+  kiln__frame_write(call, caller, result, kiln_of_box(future));
+  return NULL;
+}
+
+/* Takes frames off until `base` is on top, or until one takes the error. Takes and returns
+ * `status`; NULL: the frame on top goes on. */
 static kiln_status *unwind(kiln_call *call, machine *m, const kiln_frame *base,
                            kiln_status *status) {
   while (m->top != base) {
@@ -419,7 +423,13 @@ static kiln_status *unwind(kiln_call *call, machine *m, const kiln_frame *base,
       status = kiln_source_range_trace(range, status);
     }
     status = leave_entered(call, f, status);
+    bool forked = f->on_return == KILN_RETURN_FUTURE && may_leave(status);
+    kiln_operand result = f->result;
     pop_frame(call, m);
+    if (forked) {
+      status = keep_in_future(call, m->top, result, status);
+      if (!status) return NULL;
+    }
   }
   return status;
 }
@@ -494,14 +504,17 @@ static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *ba
     }
     if (__builtin_expect(status != NULL, 0)) {
       f->pc = pc;
-      return unwind(call, m, base, status);
+      status = unwind(call, m, base, status);
+      if (status) return status;
+      f = m->top;
+      pc = f->pc;
     }
   }
 }
 
 kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
                              const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
-  machine *m;
+  machine *m = NULL;
   kiln_frame *f;
   KILN_TRY(machine_of(call, &m));
   kiln_frame *base = m->top;

@@ -73,6 +73,8 @@ typedef struct kiln_instr {
 } kiln_instr;
 _Static_assert(sizeof(kiln_instr) == 16, "four instructions a cache line");
 
+typedef struct kiln_plan kiln_plan;
+
 /* -- Interfaces that are filled from above -- */
 
 /* Something with plans: a function, a method, a fallback. Filled by jit. */
@@ -81,7 +83,7 @@ typedef struct kiln_callable {
   /* The plan to run for these arguments (borrowed). It stays valid until the host's call ends. */
   kiln_status *(*get_plan)(const struct kiln_callable *self, kiln_call *call,
                            const kiln_ivalue *args, int arg_count,
-                           const struct kiln_plan **out_plan);
+                           const kiln_plan **out_plan);
   int arg_count;
   uint64_t *call_counter; /* counted relaxed when not NULL (fallbacks) */
 } kiln_callable;
@@ -124,7 +126,7 @@ typedef struct kiln_method_lookup {
                        const kiln_callable **out_callable);
 } kiln_method_lookup;
 
-typedef struct kiln_plan {
+struct kiln_plan {
   const char *name;
   kiln_arena *arena;    /* owns everything below */
   int register_count;   /* arguments come first: registers 0 .. arg_count - 1 */
@@ -155,7 +157,7 @@ typedef struct kiln_plan {
   int string_count;
   const kiln_method_lookup *methods; /* NULL: none are looked up */
   const kiln_source_range *const *ranges; /* [code_count]; entries may be NULL */
-} kiln_plan;
+};
 
 /* Releases constants and the arena. Kernels of groups are released by their owner in jit. */
 void kiln_plan_destroy(kiln_plan *plan);
