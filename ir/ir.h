@@ -47,7 +47,7 @@ typedef enum kiln_attr_kind {
 } kiln_attr_kind;
 
 typedef struct kiln_attr {
-  const char *name; /* one of KILN_ATTR_NAME_* or in the arena */
+  const char *name; /* in the arena */
   kiln_attr_kind kind;
   union {
     kiln_ivalue value;
@@ -79,6 +79,7 @@ struct kiln_node {
   kiln_str scope;                 /* "__module.c", or "" */
   int64_t position;               /* order within the block, for kiln_node_is_before */
   uint32_t mark;                  /* of the pass at work */
+  uint32_t order_mark;            /* of the alias analysis, when it moves nodes */
 };
 
 struct kiln_block {
@@ -94,11 +95,15 @@ struct kiln_graph {
   const kiln_registry *registry;
   kiln_type_table *types;     /* where new types of this graph go; borrowed */
   kiln_block *top;
+  kiln_graph *root;           /* owner of the arena and of constants; itself when owns_arena */
   uint32_t next_id;
-  kiln_map names;             /* base name -> highest suffix */
-  KILN_VEC(kiln_ivalue) owned;
-  KILN_VEC(kiln_graph *) retained; /* graphs of other arenas that attributes point to */
-  int refs;                   /* atomic */
+  kiln_map names;             /* debug name -> value */
+  kiln_map suffixes;          /* base name -> next suffix to try, stored + 1 */
+  bool owns_sources;          /* ranges live in the arena (graphs from text): copies copy them */
+  /* Both keep room for one more, so that what is given to them is owned before memory can run out. */
+  KILN_VEC(kiln_ivalue) owned;     /* of roots only */
+  KILN_VEC(kiln_graph *) retained; /* of roots only: other graphs that attributes point to */
+  int refs;                   /* atomic; of roots only */
 };
 
 /* -- Graphs -- */
@@ -106,13 +111,21 @@ struct kiln_graph {
 /* With an arena of its own. */
 kiln_status *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry,
                                kiln_type_table *types, kiln_graph **out_graph) KILN_MUST_USE;
-/* In the arena of `parent`, for Subgraph attributes; dies with it. */
+/* In the arena of `parent`, for Subgraph attributes; dies with it. Its constants are owned, and its
+ * references counted, by the root. */
 kiln_graph *kiln_graph_create_sub(kiln_graph *parent);
 kiln_graph *kiln_graph_retain(kiln_graph *graph);
 void kiln_graph_release(kiln_graph *graph);
-/* A deep copy, subgraphs included, with an arena of its own; new types go to `types`. */
+/* A deep copy, subgraphs included, with an arena of its own; new types go to `types`. Names, ids
+ * and the order of nodes are kept. */
 kiln_status *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types,
                              kiln_graph **out_graph) KILN_MUST_USE;
+/* The same into the arena of `parent`, as a sub graph. */
+kiln_graph *kiln_graph_copy_sub(kiln_graph *parent, const kiln_graph *graph);
+/* `type` as a type of the graph's table: tensor details of another graph's table are made anew. All
+ * that copies nodes between graphs does it, so it runs inside kiln_type_table_run of the target. */
+const kiln_type *kiln_graph_import_type(kiln_graph *graph, const kiln_graph *from,
+                                        const kiln_type *type);
 static inline int kiln_graph_input_count(const kiln_graph *g) { return g->top->param->output_count; }
 static inline kiln_ir_value *kiln_graph_input(const kiln_graph *g, int i) {
   return g->top->param->outputs[i];
@@ -183,8 +196,10 @@ static inline bool kiln_node_is(const kiln_node *node, kiln_op_id id) {
 /* Its flag, or that of what its blocks hold. */
 bool kiln_node_has_side_effects(const kiln_node *node);
 bool kiln_node_is_nondeterministic(const kiln_node *node);
+/* The node of `block` that is `node` or holds it in its blocks; NULL when there is none. */
+kiln_node *kiln_node_in_block(kiln_node *node, const kiln_block *block);
 
-/* Attributes. Setting replaces; an ivalue is taken by the graph. */
+/* Attributes. Setting replaces; an ivalue is taken by the graph; names are copied. */
 void kiln_node_set_value(kiln_node *node, const char *name, kiln_ivalue value);
 void kiln_node_set_int(kiln_node *node, const char *name, int64_t value);
 void kiln_node_set_type(kiln_node *node, const char *name, const kiln_type *type);
@@ -192,6 +207,10 @@ void kiln_node_set_types(kiln_node *node, const char *name, const kiln_type *con
                          int count);
 void kiln_node_set_graph(kiln_node *node, const char *name, kiln_graph *graph);
 void kiln_node_set_pointer(kiln_node *node, const char *name, void *pointer);
+void kiln_node_set_str(kiln_node *node, const char *name, kiln_str value);
+void kiln_node_remove_attr(kiln_node *node, const char *name);
+/* Adds copies of all attributes of `from`; graphs deeply. */
+void kiln_node_copy_attrs(kiln_node *node, const kiln_node *from);
 kiln_attr *kiln_node_attr(const kiln_node *node, const char *name); /* NULL when absent */
 int64_t kiln_node_int(const kiln_node *node, const char *name, int64_t fallback);
 kiln_str kiln_node_str(const kiln_node *node, const char *name); /* "" when absent */
@@ -200,7 +219,9 @@ kiln_graph *kiln_node_graph(const kiln_node *node, const char *name);
 /* -- Values -- */
 
 void kiln_ir_value_replace_uses(kiln_ir_value *value, kiln_ir_value *with);
-/* A unique debug name from a base ("x" -> "x.1"); an empty base keeps the number. */
+/* Gives the value a debug name (copied). As in PyTorch, names are unique in a graph and the latest
+ * owner keeps the plain one: another value of that name becomes "x.1", "x.2", … An empty or
+ * all-digit name goes back to the number. */
 void kiln_ir_value_set_name(kiln_ir_value *value, kiln_str base);
 /* The constant behind a value, or NULL (prim::Constant only; None constants give a None ivalue). */
 const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value);
@@ -208,6 +229,8 @@ bool kiln_ir_value_is_none(const kiln_ir_value *value); /* constant None */
 
 /* -- Building -- */
 
+/* A prim::Constant of the value (taken), not inserted; None has no attribute. */
+kiln_node *kiln_node_create_constant(kiln_graph *graph, kiln_ivalue value, const kiln_type *type);
 /* Makes a constant of the value (taken) before `anchor`, or at the end of `block`. */
 kiln_ir_value *kiln_insert_constant_before(kiln_node *anchor, kiln_ivalue value,
                                            const kiln_type *type);

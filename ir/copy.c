@@ -1,0 +1,224 @@
+/* copy.c: copies of nodes, blocks and graphs, within a graph and between graphs.
+ *
+ * Copies go through a map from old values to new; a value that is not in it is kept, which is right
+ * for values defined around what is copied. Between graphs, types are taken over into the target's
+ * table. A copy of a whole graph also copies source ranges, since it may outlive its original, and
+ * keeps names and numbers. */
+#include "ir/internal.h"
+
+/* -- Types -- */
+
+static const kiln_type *import_elems(kiln_graph *graph, const kiln_graph *from,
+                                     const kiln_type *type) {
+  kiln_arena *arena = kiln_type_table_arena(graph->types);
+  const kiln_type **elems = KILN_NEW_ARRAY(arena, const kiln_type *, type->elem_count);
+  bool same = true;
+  for (int i = 0; i < type->elem_count; i++) {
+    elems[i] = kiln_graph_import_type(graph, from, type->elems[i]);
+    if (elems[i] != type->elems[i]) same = false;
+  }
+  if (same) return type;
+  switch (type->kind) {
+    case KILN_TYPE_LIST: return kiln_type_list(graph->types, elems[0]);
+    case KILN_TYPE_OPTIONAL: return kiln_type_optional(graph->types, elems[0]);
+    case KILN_TYPE_FUTURE:
+    case KILN_TYPE_AWAIT:
+    case KILN_TYPE_RREF: return kiln_type_wrap(graph->types, type->kind, elems[0]);
+    case KILN_TYPE_DICT: return kiln_type_dict(graph->types, elems[0], elems[1]);
+    case KILN_TYPE_UNION: return kiln_type_union(graph->types, elems, type->elem_count);
+    case KILN_TYPE_TUPLE:
+      if (type->names) return type; /* nominal: its fields have no tensor details */
+      return kiln_type_tuple(graph->types, elems, type->elem_count);
+    default: return type;
+  }
+}
+
+const kiln_type *kiln_graph_import_type(kiln_graph *graph, const kiln_graph *from,
+                                        const kiln_type *type) {
+  if (graph->types == from->types) return type;
+  if (type->kind == KILN_TYPE_TENSOR && type->detail) {
+    return kiln_type_tensor(graph->types, type->detail);
+  }
+  if (type->elem_count == 0) return type;
+  return import_elems(graph, from, type);
+}
+
+/* -- Source ranges -- */
+
+static const kiln_source *copy_source(kiln__copier *c, const kiln_source *source) {
+  if (!source || !c->from->owns_sources) return source;
+  const kiln_source *known = kiln_map_find_ptr(c->ranges, source);
+  if (known) return known;
+  kiln_arena *arena = c->to->arena;
+  kiln_source *copy = KILN_NEW(arena, kiln_source);
+  copy->name.data = kiln_arena_strndup(arena, source->name.data, source->name.len);
+  copy->name.len = source->name.len;
+  copy->text.data = kiln_arena_strndup(arena, source->text.data, source->text.len);
+  copy->text.len = source->text.len;
+  copy->first_line = source->first_line;
+  kiln_map_set_ptr(c->ranges, source, copy);
+  return copy;
+}
+
+static const kiln_source_range *copy_range(kiln__copier *c, const kiln_source_range *range) {
+  if (!range || !c->ranges) return range;
+  const kiln_source_range *known = kiln_map_find_ptr(c->ranges, range);
+  if (known) return known;
+  kiln_source_range *copy = kiln_arena_copy(c->to->arena, range, sizeof *range);
+  copy->source = copy_source(c, range->source);
+  copy->inlined_at = copy_range(c, range->inlined_at);
+  kiln_map_set_ptr(c->ranges, range, copy);
+  return copy;
+}
+
+/* -- Nodes -- */
+
+static kiln_ir_value *mapped(const kiln__copier *c, kiln_ir_value *value) {
+  kiln_ir_value *found = kiln_map_find_ptr(c->values, value);
+  return found ? found : value;
+}
+
+static kiln_ir_value *copy_output(kiln__copier *c, kiln_node *node, const kiln_ir_value *value) {
+  kiln_ir_value *copy =
+      kiln_node_add_output(node, kiln_graph_import_type(c->to, c->from, value->type));
+  if (c->exact) copy->id = value->id;
+  if (value->name.len) kiln_ir_value_set_name(copy, value->name);
+  kiln_map_set_ptr(c->values, value, copy);
+  return copy;
+}
+
+static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges);
+
+static void copy_attrs(kiln__copier *c, kiln_node *node, const kiln_node *from) {
+  for (const kiln_attr *a = from->attrs; a; a = a->next) {
+    switch (a->kind) {
+      case KILN_ATTR_VALUE:
+        kiln_node_set_value(node, a->name, kiln_ivalue_retain(a->u.value));
+        break;
+      case KILN_ATTR_TYPE:
+        kiln_node_set_type(node, a->name, kiln_graph_import_type(c->to, c->from, a->u.type));
+        break;
+      case KILN_ATTR_TYPES: {
+        kiln_node_set_types(node, a->name, a->u.types.data, a->u.types.count);
+        kiln_attr *copy = kiln_node_attr(node, a->name);
+        for (int i = 0; i < a->u.types.count; i++) {
+          copy->u.types.data[i] = kiln_graph_import_type(c->to, c->from, a->u.types.data[i]);
+        }
+        break;
+      }
+      case KILN_ATTR_GRAPH: {
+        kiln_graph *sub = kiln_graph_create_sub(c->to);
+        copy_graph_into(sub, a->u.graph, c->ranges);
+        kiln_node_set_graph(node, a->name, sub);
+        break;
+      }
+      case KILN_ATTR_POINTER: kiln_node_set_pointer(node, a->name, a->u.pointer); break;
+    }
+  }
+}
+
+static void copy_nodes(kiln__copier *c, kiln_block *to, const kiln_block *from);
+
+static kiln_node *copy_node(kiln__copier *c, const kiln_node *node) {
+  kiln_node *copy = node->op ? kiln_node_create(c->to, node->op)
+                             : kiln_node_create_unknown(c->to, node->name);
+  copy->range = copy_range(c, node->range);
+  if (node->scope.len) {
+    copy->scope.data = kiln_arena_strndup(c->to->arena, node->scope.data, node->scope.len);
+    copy->scope.len = node->scope.len;
+  }
+  copy_attrs(c, copy, node);
+  for (int i = 0; i < node->input_count; i++) {
+    kiln_node_add_input(copy, mapped(c, kiln_node_input(node, i)));
+  }
+  for (int b = 0; b < node->block_count; b++) {
+    kiln_block *block = kiln_node_add_block(copy);
+    const kiln_node *param = node->blocks[b]->param;
+    for (int i = 0; i < param->output_count; i++) copy_output(c, block->param, param->outputs[i]);
+    copy_nodes(c, block, node->blocks[b]);
+    const kiln_node *ret = node->blocks[b]->ret;
+    for (int i = 0; i < ret->input_count; i++) {
+      kiln_block_add_output(block, mapped(c, kiln_node_input(ret, i)));
+    }
+  }
+  for (int i = 0; i < node->output_count; i++) copy_output(c, copy, node->outputs[i]);
+  return copy;
+}
+
+static void copy_nodes(kiln__copier *c, kiln_block *to, const kiln_block *from) {
+  for (const kiln_node *n = from->first; n; n = n->next) kiln_node_append(to, copy_node(c, n));
+}
+
+kiln_node *kiln_node_copy(kiln_graph *graph, const kiln_node *node, kiln_map *map) {
+  kiln__copier c = {.to = graph, .from = node->graph, .values = map};
+  return copy_node(&c, node);
+}
+
+void kiln_block_copy_into(kiln_block *dst, const kiln_block *src, kiln_map *map) {
+  kiln__copier c = {.to = dst->graph, .from = src->graph, .values = map};
+  const kiln_node *last = src->last; /* src may be dst */
+  for (const kiln_node *n = src->first; n; n = n->next) {
+    kiln_node_append(dst, copy_node(&c, n));
+    if (n == last) break;
+  }
+}
+
+void kiln_node_copy_attrs(kiln_node *node, const kiln_node *from) {
+  kiln__copier c = {.to = node->graph, .from = from->graph};
+  copy_attrs(&c, node, from);
+}
+
+/* -- Graphs -- */
+
+static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges) {
+  kiln_map values;
+  kiln_map_init(&values, to->arena);
+  kiln__copier c = {
+      .to = to, .from = from, .values = &values, .ranges = ranges, .exact = true};
+  const kiln_node *param = from->top->param, *ret = from->top->ret;
+  for (int i = 0; i < param->output_count; i++) copy_output(&c, to->top->param, param->outputs[i]);
+  copy_nodes(&c, to->top, from->top);
+  for (int i = 0; i < ret->input_count; i++) {
+    kiln_block_add_output(to->top, mapped(&c, kiln_node_input(ret, i)));
+  }
+  if (to->next_id < from->next_id) to->next_id = from->next_id;
+}
+
+kiln_graph *kiln_graph_copy_sub(kiln_graph *parent, const kiln_graph *graph) {
+  kiln_graph *copy = kiln_graph_create_sub(parent);
+  copy_graph_into(copy, graph, NULL);
+  return copy;
+}
+
+typedef struct copy_args {
+  kiln_graph *to;
+  const kiln_graph *from;
+} copy_args;
+
+static kiln_status *copy_body(void *arg) {
+  copy_args *args = arg;
+  kiln_map ranges;
+  kiln_map_init(&ranges, args->to->arena);
+  args->to->owns_sources = args->from->owns_sources;
+  copy_graph_into(args->to, args->from, &ranges);
+  return NULL;
+}
+
+static kiln_status *copy_in_arena(void *arg) {
+  copy_args *args = arg;
+  return kiln_arena_run(args->to->arena, copy_body, args);
+}
+
+kiln_status *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types,
+                             kiln_graph **out_graph) {
+  *out_graph = NULL;
+  copy_args args = {.from = graph};
+  KILN_TRY(kiln_graph_create(mem, graph->registry, types, &args.to));
+  kiln_status *status = kiln_type_table_run(types, copy_in_arena, &args);
+  if (status) {
+    kiln_graph_release(args.to);
+    return status;
+  }
+  *out_graph = args.to;
+  return NULL;
+}

@@ -1,0 +1,127 @@
+/* value.c: values: debug names, uses, constants.
+ *
+ * Names follow PyTorch: the latest value to ask for "x" gets it, and the one that had it becomes
+ * "x.1", "x.2", …; the next free suffix of each base is remembered, so naming is O(1). */
+#include "ir/internal.h"
+
+void kiln_ir_value_replace_uses(kiln_ir_value *value, kiln_ir_value *with) {
+  if (value == with) return;
+  while (value->uses) {
+    kiln_use *use = value->uses;
+    kiln_node_set_input(use->user, use->index, with);
+  }
+}
+
+/* -- Names -- */
+
+static bool all_digits(kiln_str text) {
+  for (size_t i = 0; i < text.len; i++) {
+    if (text.data[i] < '0' || text.data[i] > '9') return false;
+  }
+  return true;
+}
+
+void kiln__value_drop_name(kiln_ir_value *value) {
+  if (!value->name.len) return;
+  kiln_graph *graph = value->node->graph;
+  if (kiln_map_find(&graph->names, value->name) == value) {
+    kiln_map_remove(&graph->names, value->name);
+  }
+  value->name = kiln_str_make("", 0);
+}
+
+static void take_name(kiln_ir_value *value, kiln_str name) {
+  kiln_graph *graph = value->node->graph;
+  value->name = name;
+  kiln_map_set(&graph->names, name, value);
+}
+
+/* Splits "x.12" into "x" and 12; other names are their own base, with suffix 1. */
+static kiln_str split_suffix(kiln_str name, int64_t *out_suffix) {
+  *out_suffix = 1;
+  size_t dot = name.len;
+  while (dot > 0 && name.data[dot - 1] != '.') dot--;
+  if (dot < 2 || dot == name.len) return name;
+  kiln_str digits = kiln_str_make(name.data + dot, name.len - dot);
+  int64_t suffix;
+  if (!all_digits(digits) || digits.len > 15 || !kiln_str_parse_i64(digits, &suffix)) return name;
+  *out_suffix = suffix;
+  return kiln_str_make(name.data, dot - 1);
+}
+
+/* The next name of the base of `name` that nobody has, in the arena. */
+static kiln_str free_name(kiln_graph *graph, kiln_str name) {
+  int64_t suffix;
+  kiln_str base = split_suffix(name, &suffix);
+  int64_t next = (int64_t)(intptr_t)kiln_map_find(&graph->suffixes, base);
+  if (next > suffix) suffix = next;
+  kiln_str found;
+  do {
+    char *text = kiln_arena_printf(graph->arena, KILN_STR_FMT ".%lld", KILN_STR_ARG(base),
+                                   (long long)suffix++);
+    found = kiln_str_from(text);
+  } while (kiln_map_find(&graph->names, found));
+  char *key = kiln_arena_strndup(graph->arena, base.data, base.len);
+  kiln_map_set(&graph->suffixes, kiln_str_make(key, base.len), (void *)(intptr_t)suffix);
+  return found;
+}
+
+void kiln_ir_value_set_name(kiln_ir_value *value, kiln_str base) {
+  kiln_graph *graph = value->node->graph;
+  if (kiln_str_equal(value->name, base)) return;
+  char *copy = kiln_arena_strndup(graph->arena, base.data, base.len);
+  kiln_str name = kiln_str_make(copy, base.len);
+  kiln__value_drop_name(value);
+  if (all_digits(name)) return;
+  kiln_ir_value *owner = kiln_map_find(&graph->names, name);
+  if (owner) {
+    kiln_str other = free_name(graph, name);
+    kiln__value_drop_name(owner);
+    take_name(owner, other);
+  }
+  take_name(value, name);
+}
+
+/* -- Constants -- */
+
+const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value) {
+  static const kiln_ivalue none = {.tag = KILN_TAG_NONE};
+  const kiln_node *node = value->node;
+  if (!kiln_node_is(node, KILN_OP_prim_Constant)) return NULL;
+  const kiln_attr *attr = kiln_node_attr(node, "value");
+  if (attr) return attr->kind == KILN_ATTR_VALUE ? &attr->u.value : NULL;
+  return value->type->kind == KILN_TYPE_FUNCTION ? NULL : &none;
+}
+
+bool kiln_ir_value_is_none(const kiln_ir_value *value) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  return constant && constant->tag == KILN_TAG_NONE;
+}
+
+kiln_node *kiln_node_create_constant(kiln_graph *graph, kiln_ivalue value,
+                                     const kiln_type *type) {
+  kiln_graph_own(graph, value);
+  kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);
+  if (value.tag != KILN_TAG_NONE) {
+    kiln_attr *attr = KILN_NEW(graph->arena, kiln_attr);
+    attr->name = "value";
+    attr->kind = KILN_ATTR_VALUE;
+    attr->u.value = value;
+    node->attrs = attr;
+  }
+  kiln_node_add_output(node, type);
+  return node;
+}
+
+kiln_ir_value *kiln_insert_constant_before(kiln_node *anchor, kiln_ivalue value,
+                                           const kiln_type *type) {
+  kiln_node *node = kiln_node_create_constant(anchor->graph, value, type);
+  kiln_node_insert_before(node, anchor);
+  return kiln_node_output(node, 0);
+}
+
+kiln_ir_value *kiln_append_constant(kiln_block *block, kiln_ivalue value, const kiln_type *type) {
+  kiln_node *node = kiln_node_create_constant(block->graph, value, type);
+  kiln_node_append(block, node);
+  return kiln_node_output(node, 0);
+}
