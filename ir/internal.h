@@ -33,4 +33,9 @@ typedef struct kiln__copier {
   bool exact;
 } kiln__copier;
 
+/* -- shape*.c -- */
+
+/* The result is as argument 0: in-place variants. */
+bool kiln__shape_self(struct kiln_shape_query *query);
+
 #endif

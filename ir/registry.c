@@ -1,0 +1,314 @@
+/* registry.c: the operators of a context, built from the tables.
+ *
+ * Two steps. First every entry's schema is parsed; then the final order is laid out, each base
+ * followed by its variants, whose schemas are derived: `add_` writes its first argument, `add.out` an
+ * added keyword argument. How an out variant is called depends on how many overloads its base has,
+ * which is why the second step waits for the first.
+ * The registry is immutable after kiln_registry_create, but for custom operators. */
+#include "ir/op.h"
+#include "ir/internal.h"
+
+/* -- The table -- */
+
+#include "ir/ops_columns.h"
+#undef KERNEL
+#define KERNEL(fn) \
+  kiln_status *kiln__kernel_##fn(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+#undef SHAPE
+#define SHAPE(fn) bool kiln__shape_##fn(struct kiln_shape_query *query);
+#define KILN_OP(id, schema, columns) columns
+#include "ir/ops.def"
+#undef KILN_OP
+
+typedef struct entry {
+  const char *text;
+  kiln_kernel_body body;
+  kiln_shape_fn shape;
+  uint32_t flags, variants;
+  kiln_op_cost cost;
+} entry;
+
+#define VARIANT_FLAG_inplace KILN_OP_HAS_VARIANT_INPLACE
+#define VARIANT_FLAG_out KILN_OP_HAS_VARIANT_OUT
+#define VARIANT_FLAGS_1(a) VARIANT_FLAG_##a
+#define VARIANT_FLAGS_2(a, b) VARIANT_FLAG_##a | VARIANT_FLAG_##b
+#define VARIANT_FLAGS_PICK(a, b, macro, ...) macro
+
+#include "ir/ops_columns.h"
+#undef KERNEL
+#undef SHAPE
+#undef COST
+#undef FLAGS
+#undef VARIANTS
+#define KERNEL(fn) .body = kiln__kernel_##fn,
+#define SHAPE(fn) .shape = kiln__shape_##fn,
+#define COST(cost_class) .cost = KILN_COST_##cost_class,
+#define FLAGS(set) .flags = set,
+#define VARIANTS(...) \
+  .variants = VARIANT_FLAGS_PICK(__VA_ARGS__, VARIANT_FLAGS_2, VARIANT_FLAGS_1, )(__VA_ARGS__),
+static const entry entries[] = {
+#define KILN_OP(id, schema, columns) {.text = schema, columns},
+#include "ir/ops.def"
+#undef KILN_OP
+};
+enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
+_Static_assert((int)ENTRY_COUNT == (int)KILN_OP__BUILTIN_COUNT, "an entry for each operator");
+
+/* -- The registry -- */
+
+struct kiln_registry {
+  kiln_env *env;
+  kiln_arena *arena;
+  kiln_type_table *types;
+  kiln_map sets;  /* "aten::add" -> kiln_op_set */
+  kiln_map exact; /* "aten::add.Tensor" -> kiln_op */
+  KILN_VEC(kiln_op *) ops;
+  kiln_op *bases;         /* [ENTRY_COUNT]: by kiln_op_id */
+  kiln_schema **schemas;  /* [ENTRY_COUNT]: of bases, to release their defaults */
+  int (*variant_at)[3];   /* [ENTRY_COUNT]: index in ops by kiln_op_variant, -1 when absent */
+};
+
+static const char *join(kiln_arena *arena, kiln_str a, const char *b, kiln_str c) {
+  size_t n = strlen(b);
+  char *text = kiln_arena_alloc(arena, a.len + n + c.len + 1);
+  memcpy(text, a.data, a.len);
+  memcpy(text + a.len, b, n);
+  if (c.len) memcpy(text + a.len + n, c.data, c.len);
+  return text;
+}
+
+static kiln_op_set *set_of(kiln_registry *r, kiln_str name) {
+  kiln_op_set *set = kiln_map_find(&r->sets, name);
+  if (!set) {
+    set = KILN_NEW(r->arena, kiln_op_set);
+    set->name = name;
+    kiln_map_set(&r->sets, name, set);
+  }
+  return set;
+}
+
+static void push_to_set(kiln_registry *r, kiln_op *op) {
+  kiln_op_set *set = set_of(r, op->name);
+  if (set->count == set->capacity) {
+    int capacity = set->capacity ? 2 * set->capacity : 2;
+    const kiln_op **ops = KILN_NEW_ARRAY(r->arena, const kiln_op *, capacity);
+    if (set->count) memcpy(ops, set->ops, sizeof *ops * (size_t)set->count);
+    set->ops = ops;
+    set->capacity = capacity;
+  }
+  set->ops[set->count++] = op;
+}
+
+/* Names, kernel and place of an op whose schema (if any) is set. */
+static kiln_status *add_op(kiln_registry *r, kiln_op *op, kiln_kernel_body body, int dest_arg) {
+  const kiln_schema *s = op->schema;
+  if (s) {
+    op->name = s->name;
+    op->full_name = s->name;
+    if (s->overload.len) op->full_name = kiln_str_from(join(r->arena, s->name, ".", s->overload));
+    op->kernel.arg_count = (int16_t)(s->is_vararg ? -1 : s->arg_count);
+    op->kernel.out_count = (int16_t)s->result_count;
+    if (s->result_count > KILN_MAX_OUTS) {
+      return KILN_ERROR(KILN_INTERNAL, "operator %s has too many results", op->text);
+    }
+  } else {
+    op->name = op->full_name = kiln_str_from(op->text);
+    op->kernel.arg_count = -1;
+  }
+  char *name = kiln_arena_strndup(r->arena, op->full_name.data, op->full_name.len);
+  op->kernel.name = name;
+  op->full_name.data = name;
+  op->kernel.body = body;
+  op->kernel.dest_arg = (int16_t)dest_arg;
+  if (kiln_map_find(&r->exact, op->full_name)) {
+    return KILN_ERROR(KILN_INTERNAL, "operator %s is registered twice", name);
+  }
+  kiln_map_set(&r->exact, op->full_name, op);
+  push_to_set(r, op);
+  kiln_vec_push(r->arena, &r->ops, op);
+  return NULL;
+}
+
+/* -- Variants -- */
+
+static const kiln_alias_info written_a = {.present = true, .is_write = true, .sets = 1, .after = 1};
+
+/* The base's schema with room for one more argument and one result. Defaults are shared. */
+static kiln_schema *derive_schema(kiln_registry *r, const kiln_schema *base) {
+  kiln_schema *s = kiln_arena_copy(r->arena, base, sizeof *base);
+  s->args = KILN_NEW_ARRAY(r->arena, kiln_schema_arg, base->arg_count + 1);
+  memcpy(s->args, base->args, sizeof *s->args * (size_t)base->arg_count);
+  s->results = kiln_arena_copy(r->arena, base->results, sizeof *base->results);
+  s->results[0].alias = written_a;
+  return s;
+}
+
+static kiln_schema *inplace_schema(kiln_registry *r, const kiln_schema *base) {
+  kiln_schema *s = derive_schema(r, base);
+  s->name = kiln_str_from(join(r->arena, base->name, "_", kiln_str_make("", 0)));
+  s->args[0].alias = written_a;
+  return s;
+}
+
+static kiln_schema *out_schema(kiln_registry *r, const kiln_schema *base, int overload_count) {
+  kiln_schema *s = derive_schema(r, base);
+  bool plain = overload_count == 1 || base->overload.len == 0 ||
+               kiln_str_is(base->overload, "Tensor");
+  s->overload = KILN_STR("out");
+  if (!plain) {
+    s->overload = kiln_str_from(join(r->arena, base->overload, "_out", kiln_str_make("", 0)));
+  }
+  s->args[s->arg_count++] = (kiln_schema_arg){.name = KILN_STR("out"),
+                                              .type = kiln_type_basic(KILN_TYPE_TENSOR),
+                                              .kwarg_only = true,
+                                              .alias = written_a};
+  return s;
+}
+
+static kiln_status *add_variant(kiln_registry *r, int id, kiln_op_variant variant,
+                                int overload_count) {
+  const kiln_op *base = &r->bases[id];
+  const kiln_schema *s = base->schema;
+  const kiln_type *tensor = kiln_type_basic(KILN_TYPE_TENSOR);
+  if (!s || s->result_count != 1 || s->results[0].type != tensor || s->is_vararg ||
+      (variant == KILN_VARIANT_INPLACE && (!s->arg_count || s->args[0].type != tensor))) {
+    return KILN_ERROR(KILN_INTERNAL, "operator %s cannot have the variants it asks for",
+                      base->text);
+  }
+  kiln_op *op = kiln_arena_copy(r->arena, base, sizeof *base);
+  op->variant = variant;
+  int dest = 0;
+  if (variant == KILN_VARIANT_INPLACE) {
+    op->schema = inplace_schema(r, s);
+    op->shape = kiln__shape_self;
+  } else {
+    op->schema = out_schema(r, s, overload_count);
+    op->shape = NULL; /* the destination is resized */
+    dest = op->schema->arg_count - 1;
+  }
+  r->variant_at[id][variant] = r->ops.count;
+  return add_op(r, op, base->kernel.body, dest);
+}
+
+/* -- Making -- */
+
+static kiln_status *parse_entry(kiln_registry *r, int id) {
+  const entry *e = &entries[id];
+  kiln_op *op = &r->bases[id];
+  op->id = id;
+  op->text = e->text;
+  op->shape = e->shape;
+  op->flags = e->flags | e->variants;
+  op->cost = e->cost;
+  op->kernel.body = e->body;
+  if (!strchr(e->text, '(')) return NULL;
+  kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
+  if (status) {
+    kiln_status *internal = KILN_ERROR(KILN_INTERNAL, "operator table: %s",
+                                       kiln_status_message(status));
+    kiln_status_destroy(status);
+    return internal;
+  }
+  op->schema = r->schemas[id];
+  return NULL;
+}
+
+/* How many table entries have each name; counts are stored + 1 in `counts`. */
+static void count_overloads(kiln_registry *r, kiln_map *counts) {
+  for (int id = 0; id < ENTRY_COUNT; id++) {
+    if (!r->schemas[id]) continue;
+    kiln_str name = r->schemas[id]->name;
+    intptr_t n = (intptr_t)kiln_map_find(counts, name);
+    kiln_map_set(counts, name, (void *)(n + 1));
+  }
+}
+
+static kiln_status *fill(void *arg) {
+  kiln_registry *r = arg;
+  for (int id = 0; id < ENTRY_COUNT; id++) KILN_TRY(parse_entry(r, id));
+  kiln_map counts;
+  kiln_map_init(&counts, r->arena);
+  count_overloads(r, &counts);
+  kiln_vec_reserve(r->arena, &r->ops, 3 * ENTRY_COUNT);
+  for (int id = 0; id < ENTRY_COUNT; id++) {
+    kiln_op *op = &r->bases[id];
+    int *at = r->variant_at[id];
+    at[0] = r->ops.count;
+    at[1] = at[2] = -1;
+    KILN_TRY(add_op(r, op, op->kernel.body, -1));
+    int overloads = op->schema ? (int)(intptr_t)kiln_map_find(&counts, op->name) : 1;
+    if (op->flags & KILN_OP_HAS_VARIANT_INPLACE) {
+      KILN_TRY(add_variant(r, id, KILN_VARIANT_INPLACE, overloads));
+    }
+    if (op->flags & KILN_OP_HAS_VARIANT_OUT) {
+      KILN_TRY(add_variant(r, id, KILN_VARIANT_OUT, overloads));
+    }
+  }
+  return NULL;
+}
+
+static kiln_status *create_tables(void *arg) {
+  kiln_registry *r = arg;
+  r->bases = KILN_NEW_ARRAY(r->arena, kiln_op, ENTRY_COUNT);
+  r->schemas = KILN_NEW_ARRAY(r->arena, kiln_schema *, ENTRY_COUNT);
+  r->variant_at = kiln_arena_alloc(r->arena, sizeof *r->variant_at * ENTRY_COUNT);
+  kiln_map_init(&r->sets, r->arena);
+  kiln_map_init(&r->exact, r->arena);
+  return kiln_type_table_run(r->types, fill, r);
+}
+
+kiln_status *kiln_registry_create(kiln_env *env, kiln_registry **out_registry) {
+  *out_registry = NULL;
+  kiln_registry *r = kiln_mem_alloc_zero(env->mem, sizeof *r);
+  if (!r) return kiln_status_oom();
+  r->env = env;
+  kiln_status *status = kiln_arena_create(env->mem, &r->arena);
+  if (!status) status = kiln_type_table_create(env->mem, NULL, &r->types);
+  if (!status) status = kiln_arena_run(r->arena, create_tables, r);
+  if (status) {
+    kiln_registry_destroy(r);
+    return status;
+  }
+  *out_registry = r;
+  return NULL;
+}
+
+void kiln_registry_destroy(kiln_registry *registry) {
+  if (!registry) return;
+  kiln_mem *mem = registry->env->mem;
+  for (int id = 0; registry->schemas && id < ENTRY_COUNT; id++) {
+    kiln_schema_deinit(registry->schemas[id]);
+  }
+  if (registry->types) kiln_type_table_destroy(registry->types);
+  kiln_arena_destroy(registry->arena);
+  kiln_mem_free(mem, registry, sizeof *registry);
+}
+
+/* -- Lookup -- */
+
+kiln_type_table *kiln_registry_types(const kiln_registry *registry) { return registry->types; }
+
+const kiln_op_set *kiln_registry_find(const kiln_registry *registry, kiln_str name) {
+  return kiln_map_find(&registry->sets, name);
+}
+
+const kiln_op *kiln_registry_find_exact(const kiln_registry *registry, kiln_str full_name) {
+  return kiln_map_find(&registry->exact, full_name);
+}
+
+const kiln_op *kiln_registry_op(const kiln_registry *registry, kiln_op_id id) {
+  KILN_ASSERT((unsigned)id < ENTRY_COUNT);
+  return &registry->bases[id];
+}
+
+const kiln_op *kiln_registry_variant(const kiln_registry *registry, kiln_op_id id,
+                                     kiln_op_variant variant) {
+  int at = registry->variant_at[id][variant];
+  return at < 0 ? NULL : registry->ops.data[at];
+}
+
+int kiln_registry_count(const kiln_registry *registry) { return registry->ops.count; }
+
+const kiln_op *kiln_registry_at(const kiln_registry *registry, int index) {
+  return registry->ops.data[index];
+}

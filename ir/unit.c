@@ -1,0 +1,120 @@
+/* unit.c: units: what an archive's code defines. The frontend fills them; bodies are compiled when
+ * they are first needed (kiln_unit_ensure), and a body that fails to compile fails only its callers. */
+#include "ir/unit.h"
+
+typedef struct init_args {
+  kiln_arena *arena;
+  kiln_env *env;
+  const kiln_registry *registry;
+  kiln_unit *unit;
+} init_args;
+
+static kiln_status *init_unit(void *arg) {
+  init_args *args = arg;
+  kiln_unit *unit = args->unit = KILN_NEW(args->arena, kiln_unit);
+  unit->arena = args->arena;
+  unit->env = args->env;
+  unit->registry = args->registry;
+  kiln_map_init(&unit->functions, args->arena);
+  kiln_map_init(&unit->classes, args->arena);
+  return kiln_type_table_create(args->env->mem, kiln_registry_types(args->registry),
+                                &unit->types);
+}
+
+kiln_status *kiln_unit_create(kiln_env *env, const kiln_registry *registry,
+                              kiln_unit **out_unit) {
+  *out_unit = NULL;
+  init_args args = {.env = env, .registry = registry};
+  KILN_TRY(kiln_arena_create(env->mem, &args.arena));
+  kiln_status *status = kiln_arena_run(args.arena, init_unit, &args);
+  if (status) {
+    kiln_arena_destroy(args.arena);
+    return status;
+  }
+  *out_unit = args.unit;
+  return NULL;
+}
+
+void kiln_unit_destroy(kiln_unit *unit) {
+  if (!unit) return;
+  if (unit->release_frontend) unit->release_frontend(unit);
+  for (int i = 0; i < unit->all.count; i++) {
+    kiln_function *function = unit->all.data[i];
+    kiln_graph_release(function->graph);
+    kiln_schema_deinit(function->schema);
+    kiln_status_destroy(function->error);
+  }
+  for (int i = 0; i < unit->owned.count; i++) kiln_ivalue_release(unit->owned.data[i]);
+  kiln_type_table_destroy(unit->types);
+  kiln_arena_destroy(unit->arena);
+}
+
+/* Another owner for a status that stays with the function: code and sentence, place and class. */
+static kiln_status *copy_error(const kiln_function *function) {
+  const kiln_status *error = function->error;
+  if (kiln_status_code(error) == KILN_OUT_OF_MEMORY) return kiln_status_oom();
+  kiln_status *copy =
+      KILN_ERROR(kiln_status_code(error), "%s", kiln_status_message(error));
+  if (kiln_status_exception(error)) {
+    copy = kiln_status_set_exception(copy, kiln_status_exception(error));
+  }
+  if (kiln_status_location(error)) {
+    copy = kiln_status_note(copy, "at %s", kiln_status_location(error));
+  }
+  return copy;
+}
+
+kiln_status *kiln_unit_ensure(kiln_function *function) {
+  kiln_unit *unit = function->unit;
+  if (function->error) return copy_error(function);
+  if (function->graph && function->state == 2) return NULL;
+  if (unit->ensure) {
+    KILN_TRY(unit->ensure(unit, function));
+    if (function->error) return copy_error(function);
+  }
+  if (function->graph) return NULL;
+  return KILN_ERROR(KILN_INTERNAL, "function %s has no body", function->qualname);
+}
+
+/* -- Definitions -- */
+
+static kiln_str last_part(kiln_str qualname) {
+  size_t dot = qualname.len;
+  while (dot > 0 && qualname.data[dot - 1] != '.') dot--;
+  return kiln_str_make(qualname.data + dot, qualname.len - dot);
+}
+
+kiln_function *kiln_unit_add_function(kiln_unit *unit, kiln_str qualname, const kiln_type *owner) {
+  kiln_function *function = KILN_NEW(unit->arena, kiln_function);
+  kiln_str name = kiln_str_make(
+      kiln_arena_strndup(unit->arena, qualname.data, qualname.len), qualname.len);
+  function->qualname = name.data;
+  function->name = last_part(name);
+  function->owner = owner;
+  function->unit = unit;
+  kiln_vec_push(unit->arena, &unit->all, function);
+  kiln_map_set(&unit->functions, name, function);
+  if (owner) kiln_map_set(&kiln_class_of(owner)->methods, function->name, function);
+  return function;
+}
+
+kiln_class *kiln_unit_add_class(kiln_unit *unit, kiln_type_kind kind, kiln_str qualname) {
+  kiln_class *cls = KILN_NEW(unit->arena, kiln_class);
+  kiln_map_init(&cls->methods, unit->arena);
+  kiln_map_init(&cls->constants, unit->arena);
+  kiln_type *type = kiln_type_nominal(unit->types, kind, qualname);
+  cls->type = type;
+  cls->unit = unit;
+  type->cls->ir = cls;
+  kiln_map_set(&unit->classes, type->name, cls);
+  return cls;
+}
+
+kiln_function *kiln_unit_find_function(const kiln_unit *unit, kiln_str qualname) {
+  return kiln_map_find(&unit->functions, qualname);
+}
+
+kiln_function *kiln_class_find_method(const kiln_type *type, kiln_str name) {
+  if (!type->cls || !type->cls->ir) return NULL;
+  return kiln_map_find(&kiln_class_of(type)->methods, name);
+}
