@@ -84,7 +84,7 @@ void kiln__log_print(const kiln_log *log, kiln_log_channel channel, int level, c
     for (char *line = text; line;) {
       char *end = strchr(line, '\n');
       if (end) *end = 0;
-      if (!end || end[1] || line == text) put_line(log, channel, level, line);
+      put_line(log, channel, level, line);
       line = end && end[1] ? end + 1 : NULL;
     }
   }

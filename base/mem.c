@@ -60,7 +60,8 @@ struct kiln_mem {
 #ifdef KILN_WITH_JEMALLOC
 
 static int jemalloc_flags(const kiln_mem *mem, size_t size) {
-  if (size < 64) return 0; /* 16 already */
+  if (size < 16) return MALLOCX_ALIGN(16); /* it has a class of 8 bytes */
+  if (size < 64) return 0;
   if (size < large_size) return MALLOCX_ALIGN(64);
   return MALLOCX_ALIGN(64) | MALLOCX_ARENA(mem->arena) | MALLOCX_TCACHE_NONE;
 }

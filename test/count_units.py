@@ -13,7 +13,7 @@ except FileNotFoundError:
 for line in lines:
     test = json.loads(line)
     output = test.get('stdout', '') + test.get('stderr', '')
-    sums = {word: sum(map(int, re.findall(r'\[  %s  \] (\d+) test\(s\)' % word, output)))
+    sums = {word: sum(map(int, re.findall(r'\[  %s +\] (\d+) test\(s\)' % word, output)))
             for word in ('PASSED', 'FAILED', 'SKIPPED')}
     if test['result'] == 'SKIP':
         skipped += 1

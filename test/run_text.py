@@ -97,7 +97,7 @@ def bless(path, outputs):
     result, skipping, current = [], False, None
     for number, line in enumerate(lines, 1):
         if line.startswith('; run:'):
-            if current is not None and not skipping:
+            if current is not None and not skipping and outputs[current]:
                 result += ['; expect:'] + outputs[current]
             if result and skipping:
                 result.append('')
@@ -108,7 +108,7 @@ def bless(path, outputs):
         if line.strip() == '; expect:':
             result += outputs[current]
             skipping = True
-    if not skipping:
+    if not skipping and outputs[current]:
         result = tidy(result) + ['; expect:'] + outputs[current]
     with open(path, 'w', encoding='utf-8') as f:
         f.write('\n'.join(result).rstrip('\n') + '\n')

@@ -1,0 +1,94 @@
+/* mem_threads_test.c: several threads on one kiln_mem, blocks given back by another thread. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "test/unit/unit.h"
+
+enum { THREADS = 4, ROUNDS = 3000, SHELF = 16 };
+
+typedef struct shared {
+  kiln_mem *mem;
+  _Atomic(void *) shelf[SHELF]; /* blocks that wait for any thread to free them */
+  atomic_int bad;
+} shared;
+
+static size_t size_of_place(unsigned place) {
+  return place < 12 ? 16 + place * 37 : 70000 * place;
+}
+
+static void *work(void *arg) {
+  shared *s = arg;
+  kiln_cache cache;
+  kiln_cache_init(&cache, s->mem, 1 << 20);
+  uint32_t random = (uint32_t)(uintptr_t)&cache | 1;
+  for (int i = 0; i < ROUNDS; i++) {
+    random = random * 1664525u + 1013904223u;
+    unsigned place = random >> 28;
+    size_t size = size_of_place(place);
+    unsigned char *block = kiln_cache_alloc(&cache, size);
+    if (!block) {
+      atomic_fetch_add(&s->bad, 1);
+      continue;
+    }
+    block[0] = block[size - 1] = (unsigned char)place;
+    unsigned char *old = atomic_exchange(&s->shelf[place], block);
+    if (!old) continue;
+    if (old[0] != place || old[size - 1] != place) atomic_fetch_add(&s->bad, 1);
+    if (random & 1 << 20) {
+      kiln_cache_free(&cache, old, size);
+    } else {
+      kiln_cache_free_mem(s->mem, old, size);
+    }
+    if (i % 500 == 0) kiln_mem_trim(s->mem);
+  }
+  kiln_cache_deinit(&cache);
+  return NULL;
+}
+
+static void blocks_wander_between_threads(void **state) {
+  (void)state;
+  static shared s;
+  assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &s.mem));
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, work, &s), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (unsigned i = 0; i < SHELF; i++) kiln_cache_free_mem(s.mem, s.shelf[i], size_of_place(i));
+  assert_int_equal(atomic_load(&s.bad), 0);
+  assert_int_equal(kiln_mem_bytes(s.mem), 0);
+  kiln_mem_release(s.mem);
+}
+
+static void *limited_work(void *arg) {
+  shared *s = arg;
+  for (int i = 0; i < ROUNDS; i++) {
+    void *block = kiln_mem_alloc(s->mem, 600);
+    if (kiln_mem_bytes(s->mem) > 4000) atomic_fetch_add(&s->bad, 1);
+    kiln_mem_free(s->mem, block, block ? 600 : 0);
+  }
+  return NULL;
+}
+
+/* A refused request may be counted for a moment: at most one a thread. */
+static void limit_holds_for_all_threads(void **state) {
+  (void)state;
+  static shared s;
+  assert_ok(kiln_mem_create(KILN_MEM_SYSTEM, &s.mem));
+  kiln_mem_set_limit(s.mem, 1600);
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, limited_work, &s), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(atomic_load(&s.bad), 0);
+  assert_true(kiln_mem_peak_bytes(s.mem) <= 1600);
+  assert_int_equal(kiln_mem_bytes(s.mem), 0);
+  kiln_mem_release(s.mem);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(blocks_wander_between_threads),
+      cmocka_unit_test(limit_holds_for_all_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
