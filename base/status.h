@@ -83,8 +83,9 @@ kiln_status *kiln_status_set_exception(kiln_status *status, const char *class_na
 /* An invariant that a release build must survive breaking: KILN_INTERNAL to the caller. */
 #define KILN_CHECK(cond)                                                    \
   do {                                                                      \
-    KILN_ASSERT(cond);                                                      \
-    if (__builtin_expect(!(cond), 0))                                       \
+    bool kiln_check_holds = (cond);                                         \
+    KILN_ASSERT(kiln_check_holds && #cond);                                 \
+    if (__builtin_expect(!kiln_check_holds, 0))                             \
       return KILN_ERROR(KILN_INTERNAL, "internal check failed: %s", #cond); \
   } while (0)
 
