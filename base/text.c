@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 void kiln_text_init(kiln_text *text, kiln_arena *arena) {
-  static char empty[1]; /* never written: capacity 0 */
-  *text = (kiln_text){.arena = arena, .data = empty};
+  static const char empty[1] = ""; /* not written: the capacity is 0 */
+  *text = (kiln_text){.arena = arena, .data = (char *)(uintptr_t)empty};
 }
 
 /* Makes room for `more` bytes and the terminator. */

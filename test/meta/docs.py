@@ -1,0 +1,38 @@
+"""docs.py: that the written pages speak of what exists."""
+import os
+import re
+
+FOLDERS = ('api', 'base', 'bench', 'build-aux', 'codegen', 'docs', 'examples', 'frontend', 'guards',
+           'include', 'ir', 'jit', 'profiler', 'runtime', 'test', 'tools')
+
+
+def pages(tree):
+    return [p for p in tree.find('.md') if not p.startswith('test/data/')]
+
+
+def check_links(tree):
+    """a link to a file of the tree leads somewhere"""
+    for path in pages(tree):
+        for target in re.findall(r'\]\(([^)#]+)(?:#[^)]*)?\)', tree.text(path)):
+            if '://' in target:
+                continue
+            if not os.path.exists(os.path.join(os.path.dirname(path), target)):
+                yield '%s: %s' % (path, target)
+
+
+def check_paths(tree):
+    """a path in backticks that begins with a folder of ours exists"""
+    for path in pages(tree):
+        for name in re.findall(r'`([\w.-]+/[\w./-]*)`', tree.text(path)):
+            if name.split('/')[0] in FOLDERS and not os.path.exists(name):
+                yield '%s: %s' % (path, name)
+
+
+def check_flags_exist(tree):
+    """a KILN_X=... in a page is a flag of base/flags.def"""
+    known = {n.upper() for n in re.findall(r'^KILN_FLAG\((\w+)', tree.text('base/flags.def'), re.M)}
+    known |= {'BLESS'}  # of test/run_text.py
+    for path in pages(tree):
+        for name in re.findall(r'\bKILN_([A-Z_]+)=', tree.text(path)):
+            if name not in known:
+                yield '%s: KILN_%s' % (path, name)

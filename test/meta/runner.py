@@ -1,0 +1,112 @@
+"""runner.py: the test runners themselves must see failures."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+GOOD = '; run: sed s/a/b/\nxax\n; expect:\nxbx\n'
+BAD = '; run: sed s/a/b/\nxax\n; expect:\nxax\n'
+
+
+def run_text(folder, **env):
+    done = subprocess.run([sys.executable, 'test/run_text.py', folder], capture_output=True,
+                          text=True, env={**os.environ, **env})
+    return done.returncode, done.stdout
+
+
+def check_run_text(tree):
+    """test/run_text.py tells right from wrong, and rewrites only when asked"""
+    cases = [
+        (GOOD, 1, 0),
+        (BAD, 0, 1),
+        (GOOD + '; run: sed s/x/y/\n; expect:\nyax\n', 2, 0),  # shares the input
+        ('; run: false\n; status: 1\n', 1, 0),
+        ('; run: false\n; expect:\n', 0, 1),
+        ('; run: true\n', 0, 1),  # expects nothing
+        ('; run: sh -c "echo no such file >&2; exit 2"\n; status: 2\n; error: no such\n', 1, 0),
+        ('; run: sh -c "echo other >&2; exit 2"\n; status: 2\n; error: no such\n', 0, 1),
+        ('; run: sh -c "echo $A"\n; env: A=7\n; expect:\n7\n', 1, 0),
+        ('; run: cat %s\nin\n; expect:\nin\n', 1, 0),
+        ('no command\n', 0, 1),
+    ]
+    for text, passed, failed in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'case.ir')
+            with open(path, 'w') as f:
+                f.write(text)
+            status, out = run_text(folder)
+            if '%d passed, %d failed' % (passed, failed) not in out or (status == 0) != (not failed):
+                yield '%r gave %r' % (text, out)
+            with open(path) as f:
+                if f.read() != text:
+                    yield '%r was rewritten' % text
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'case.ir')
+        with open(path, 'w') as f:
+            f.write(BAD)
+        run_text(folder, KILN_BLESS='1')
+        with open(path) as f:
+            if f.read() != GOOD:
+                yield 'KILN_BLESS=1 did not rewrite %r' % BAD
+
+
+def check_count_units(tree):
+    """test/count_units.py counts crashes, empty programs and failures as failures"""
+    ok = '[==========] Running 3 test(s).\n[  PASSED  ] 3 test(s).\n'
+    bad = '[==========] Running 3 test(s).\n[  PASSED  ] 1 test(s).\n[  FAILED  ] 2 test(s), x\n'
+    skipping = '[==========] x\n[  PASSED  ] 2 test(s).\n[  SKIPPED ] 1 test(s), listed below:\n'
+    none = '[==========] Running 0 test(s).\n[  PASSED  ] 0 test(s).\n'
+    cases = [
+        ([('OK', ok)], '3 passed, 0 failed, 0 skipped'),
+        ([('OK', ok), ('FAIL', bad)], '4 passed, 2 failed, 0 skipped'),
+        ([('FAIL', '[==========] Running 3 test(s).\n')], '0 passed, 1 failed, 0 skipped'),
+        ([('TIMEOUT', '')], '0 passed, 1 failed, 0 skipped'),
+        ([('OK', skipping)], '2 passed, 0 failed, 1 skipped'),
+        ([('OK', none)], '0 passed, 1 failed, 0 skipped'),
+        ([('OK', '')], '1 passed, 0 failed, 0 skipped'),  # a script, not cmocka
+        ([], '0 passed, 1 failed, 0 skipped'),
+    ]
+    for tests, wanted in cases:
+        with tempfile.NamedTemporaryFile('w', suffix='.json') as log:
+            for result, output in tests:
+                log.write(json.dumps({'name': 't', 'result': result, 'stdout': output}) + '\n')
+            log.flush()
+            out = subprocess.run([sys.executable, 'test/count_units.py', log.name],
+                                 capture_output=True, text=True).stdout
+            if not out.endswith(wanted + '\n'):
+                yield '%r gave %r' % (tests, out)
+
+
+def check_meta_sees_faults(tree):
+    """the checks of layers and style find what is planted"""
+    import layers
+    import style
+
+    class Planted:
+        files = ['base/a.c', 'ir/internal.h', 'base/b.h']
+        content = {
+            'base/a.c': '#include "ir/ir.h"\n#include <llvm-c/Core.h>\n#include "b.h"\n'
+                        '#include "ir/internal.h"\n#include <nobody.h>\n' + 'int x;  \n'
+                        + 'x' * 101 + '\nvoid f(void) {\n' + '  g();\n' * 90 + '}\n'
+                        + '/* TO' 'DO later */\n',
+            'ir/internal.h': '/* x */\n', 'base/b.h': '/* x */\n'}
+
+        def find(self, *endings, under=()):
+            return [f for f in self.files if f.endswith(endings)]
+
+        def text(self, path):
+            return self.content.get(path, '')
+
+        def lines(self, path):
+            return self.text(path).split('\n')
+
+    planted = Planted()
+    for check, least in [(layers.check_layers, 3), (layers.check_third_parties, 2),
+                         (layers.check_internal_headers, 1), (layers.check_includes_exist, 1),
+                         (style.check_columns, 1), (style.check_function_length, 1),
+                         (style.check_opening_comment, 1), (style.check_todo, 1),
+                         (style.check_tabs_and_ends, 1), (style.check_include_guards, 2)]:
+        count = len(list(check(planted)))
+        if count < least:
+            yield '%s found %d of %d' % (check.__name__, count, least)

@@ -1,0 +1,87 @@
+"""symbols.py: what the built libraries show to a program that links or loads them."""
+import re
+import subprocess
+
+from tree import Skip
+
+
+def defined(path, *options):
+    out = subprocess.run(['nm', '--defined-only', *options, path], capture_output=True, text=True,
+                         check=True).stdout
+    return sorted({line.split()[-1].split('@')[0] for line in out.split('\n')
+                   if len(line.split()) == 3})
+
+
+def declared(tree):
+    names = set()
+    for path in tree.find('.h', under=['include/kiln/']):
+        text = re.sub(r'/\*.*?\*/', '', tree.text(path), flags=re.S)
+        names |= set(re.findall(r'KILN_API[^;]*?\b(kiln_\w+)\s*\(', text))
+    return names
+
+
+def check_exports(tree):
+    """libkiln.so exports what include/kiln declares and nothing else"""
+    exported = set(defined(tree.artefact('libkiln.so'), '-D'))
+    for name in sorted(exported - declared(tree)):
+        yield 'exported but not declared: %s' % name
+    if not exported:
+        yield 'nothing is exported'
+
+
+def check_api_is_complete(tree):
+    """every function that include/kiln declares is there"""
+    exported = set(defined(tree.artefact('libkiln.so'), '-D'))
+    if 'kiln_model_load' not in exported:
+        raise Skip('api is not there yet')
+    for name in sorted(declared(tree) - exported):
+        yield name
+
+
+def check_global_names(tree):
+    """every global symbol of our objects is named kiln_*, so that a static link cannot clash"""
+    allowed = re.compile(r'kiln_|__(asan|ubsan|tsan|odr)|_ZTS|\.')
+    for name in defined(tree.artefact('libkiln.a'), '-g'):
+        if not allowed.match(name):
+            yield name
+
+
+def check_needed_libraries(tree):
+    """libkiln.so needs neither LLVM nor a CUDA driver to be loaded, nor a shared jemalloc"""
+    out = subprocess.run(['readelf', '-d', tree.artefact('libkiln.so')], capture_output=True,
+                         text=True, check=True).stdout
+    needed = re.findall(r'NEEDED.*\[(.*?)\]', out)
+    for name in needed:
+        if re.match(r'libLLVM|libcuda|libjemalloc|libstdc', name):
+            yield name
+    if not needed:
+        yield 'readelf shows no needed library at all'
+    if 'NODELETE' not in out:
+        yield 'it may be unloaded (-z nodelete is missing)'
+
+
+def check_static_tls(tree):
+    """libkiln.so has no static TLS, so that it can be loaded at any time"""
+    out = subprocess.run(['readelf', '-dr', tree.artefact('libkiln.so')], capture_output=True,
+                         text=True, check=True).stdout
+    if 'STATIC_TLS' in out or 'TPOFF64' in out:
+        yield 'readelf shows static TLS'
+
+
+def check_no_mutable_state(tree):
+    """a library has no process-wide mutable state"""
+    allowed = {
+        'oom_status',  # written by nobody: the type of a status is not const
+        'innermost_run',  # of base/arena.c: per thread, points into its stack while a run lasts
+    }
+    out = subprocess.run(['objdump', '-t', tree.artefact('libkiln.a')], capture_output=True,
+                         text=True, check=True).stdout
+    for line in out.split('\n'):
+        # address, seven flags, section, size, name
+        m = re.match(r'[0-9a-f]{16} .{5}.([OC ]) (\S+)\s+[0-9a-f]{16}\s+(?:\.hidden )?(\S+)$', line)
+        if not m or m.group(3) == m.group(2):
+            continue
+        section, name = m.group(2), re.sub(r'\.\d+$', '', m.group(3))
+        mutable = re.match(r'\.(data|bss|tbss|tdata)\b|\*COM\*', section)
+        if mutable and not section.startswith('.data.rel.ro') and name not in allowed:
+            yield '%s in %s' % (name, section)

@@ -1,0 +1,91 @@
+"""tables.py: that each entry of a table has its tests."""
+import os
+import re
+
+from tree import Skip
+
+
+def entries(tree, path, macro):
+    """Names of the entries of a table."""
+    text = re.sub(r'/\*.*?\*/', '', tree.text(path), flags=re.S)
+    return re.findall(r'^\s*%s\(\s*(\w+)' % macro, text, re.M)
+
+
+def check_pass_tests(tree):
+    """each pass has at least three text tests: it works, it must not act, the odd case"""
+    if 'jit/passes.def' not in tree.files:
+        raise Skip('there is no jit/passes.def yet')
+    passes = entries(tree, 'jit/passes.def', 'KILN_PASS')
+    if not passes:
+        yield 'no KILN_PASS in jit/passes.def'
+    for name in passes:
+        count = len(tree.find('.ir', under=['test/passes/%s/' % name]))
+        if count < 3:
+            yield '%s has %d' % (name, count)
+    for folder in sorted({f.split('/')[2] for f in tree.find('.ir', under=['test/passes/'])}):
+        if folder not in passes:
+            yield 'test/passes/%s tests no pass' % folder
+
+
+def check_pass_names(tree):
+    """a pass is listed once, and pipelines name only passes"""
+    if 'jit/passes.def' not in tree.files:
+        raise Skip('there is no jit/passes.def yet')
+    passes = entries(tree, 'jit/passes.def', 'KILN_PASS')
+    for name in sorted({n for n in passes if passes.count(n) > 1}):
+        yield '%s stands twice in jit/passes.def' % name
+    if 'jit/pipelines.def' in tree.files:
+        for name in entries(tree, 'jit/pipelines.def', 'KILN_STEP'):
+            if name not in passes:
+                yield 'jit/pipelines.def names %s' % name
+
+
+def check_op_tests(tree):
+    """each operator is used by a test in test/ops"""
+    tests = tree.find('.ir', '.text', under=['test/ops/'])
+    tables = tree.find('.def', under=['ir/ops/'])
+    if not tests or not tables:
+        raise Skip('there are no operators, or no test/ops, yet')
+    used = set(re.findall(r'\b(\w+::\w+)', '\n'.join(tree.text(t) for t in tests)))
+    for path in tables:
+        names = set(re.findall(r'KILN_OP\(\s*\w+,\s*"(\w+::\w+)', tree.text(path)))
+        for name in sorted(names - used):
+            yield '%s: %s' % (path, name)
+
+
+def check_reasons_are_used(tree):
+    """each reason is given somewhere"""
+    if 'ir/reasons.def' not in tree.files:
+        raise Skip('there is no ir/reasons.def yet')
+    code = '\n'.join(tree.text(f) for f in tree.find('.c', '.h', '.def')
+                     if not f.startswith('test/') and f != 'ir/reasons.def')
+    for name in entries(tree, 'ir/reasons.def', 'KILN_REASON'):
+        if not re.search(r'\b(KILN_REASON_)?%s\b' % name, code):
+            yield name
+
+
+def check_text_tests_begin_with_a_command(tree):
+    """a text test opens with "; run:" and states what must come out"""
+    for path in tree.find('.ir', under=['test/']):
+        if path.startswith('test/data/'):
+            continue
+        text = tree.text(path)
+        if not text.startswith('; run: '):
+            yield '%s does not open with "; run: "' % path
+        elif not re.search(r'^; (expect:|status:|error:)', text, re.M):
+            yield '%s expects nothing' % path
+
+
+def check_recorded_cases(tree):
+    """each folder of test/data is a whole case, and the skips give a reason and an issue"""
+    cases = tree.find('case.json', under=['test/data/'])
+    if not cases:
+        raise Skip('there are no cases in test/data yet')
+    for path in cases:
+        folder = os.path.dirname(path)
+        if folder + '/model.pt' not in tree.files:
+            yield '%s has no model.pt' % folder
+    for line in tree.lines('test/SKIPPED.md'):
+        cells = [c.strip() for c in line.strip('|').split('|')]
+        if line.startswith('|') and (len(cells) != 3 or not all(cells)):
+            yield 'test/SKIPPED.md: %s' % line

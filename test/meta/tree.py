@@ -1,0 +1,43 @@
+"""tree.py: the files of the checkout, read once."""
+import os
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Skip(Exception):
+    """A check has nothing to look at yet."""
+
+
+class Tree:
+    def __init__(self, build):
+        os.chdir(ROOT)
+        self.build = build
+        listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'],
+                                capture_output=True, text=True)
+        if listed.returncode == 0:
+            names = listed.stdout.split('\n')
+        else:  # not a checkout: an unpacked archive
+            names = [os.path.relpath(os.path.join(d, f)) for d, dirs, files in os.walk('.')
+                     for f in files if not d.startswith(('./build', './.git'))]
+        self.files = sorted(n for n in names if n and os.path.isfile(n))
+        self._text = {}
+
+    def find(self, *endings, under=()):
+        return [f for f in self.files if f.endswith(endings)
+                and (not under or f.startswith(tuple(under)))]
+
+    def text(self, path):
+        if path not in self._text:
+            with open(path, encoding='utf-8', errors='replace') as f:
+                self._text[path] = f.read()
+        return self._text[path]
+
+    def lines(self, path):
+        return self.text(path).split('\n')
+
+    def artefact(self, name):
+        path = os.path.join(self.build, name)
+        if not os.path.exists(path):
+            raise Skip('%s is not built' % path)
+        return path
