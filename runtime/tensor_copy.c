@@ -8,7 +8,7 @@
  * Floating to integral truncates; out of range gives what cvttss2si and cvttsd2si give. */
 #include "runtime/block.h"
 #include "runtime/half.h"
-#include "runtime/tensor.h"
+#include "runtime/tensor_internal.h"
 #include "runtime/type.h"
 
 /* -- Wide types -- */
@@ -395,20 +395,33 @@ static kiln_status *load_item(const kiln_tensor *t, wide_kind *out_kind, wide_va
   return NULL;
 }
 
+static pair64 wide_to_complex(wide_kind kind, const wide_value *v) {
+  switch (kind) {
+    case WIDE_I64: return (pair64){(double)v->i64, 0};
+    case WIDE_U64: return (pair64){(double)v->u64, 0};
+    case WIDE_F32: return (pair64){(double)v->f32, 0};
+    case WIDE_C64: return (pair64){(double)v->c64.re, (double)v->c64.im};
+    case WIDE_C128: return v->c128;
+    default: return (pair64){v->f64, 0};
+  }
+}
+
 kiln_status *kiln_tensor_item_c128(const kiln_tensor *t, double *out_re, double *out_im) {
   wide_kind kind = WIDE_F64;
   wide_value v = {0};
   KILN_TRY(load_item(t, &kind, &v));
-  *out_im = 0;
-  switch (kind) {
-    case WIDE_I64: *out_re = (double)v.i64; break;
-    case WIDE_U64: *out_re = (double)v.u64; break;
-    case WIDE_F32: *out_re = (double)v.f32; break;
-    case WIDE_C64: *out_re = (double)v.c64.re, *out_im = (double)v.c64.im; break;
-    case WIDE_C128: *out_re = v.c128.re, *out_im = v.c128.im; break;
-    default: *out_re = v.f64; break;
-  }
+  pair64 number = wide_to_complex(kind, &v);
+  *out_re = number.re, *out_im = number.im;
   return NULL;
+}
+
+bool kiln__can_load_f64(kiln_dtype dtype) { return loaders[(unsigned)dtype & 31].load != NULL; }
+
+double kiln__load_f64(kiln_dtype dtype, const void *data) {
+  wide_value v = {0};
+  if (!kiln__can_load_f64(dtype)) return 0;
+  loaders[dtype].load((const char *)data, 0, 1, &v);
+  return wide_to_complex(loaders[dtype].kind, &v).re;
 }
 
 kiln_status *kiln_tensor_item_f64(const kiln_tensor *t, double *out_value) {

@@ -1,4 +1,4 @@
-/* tensor_internal.h: between storage.c, tensor.c, tensor_copy.c and tensor_print.c only. */
+/* tensor_internal.h: between storage.c, tensor*.c and value_print.c only. */
 #ifndef KILN_RUNTIME_TENSOR_INTERNAL_H
 #define KILN_RUNTIME_TENSOR_INTERNAL_H
 
@@ -8,5 +8,12 @@ void kiln__storage_init(kiln_storage *s, kiln_mem *mem, void *data, size_t bytes
                         size_t block_offset);
 /* When the last reference is gone. */
 void kiln__storage_destroy(kiln_storage *s, kiln_cache *cache);
+
+/* The element at `data` as a double (real part); 0 for dtypes that it cannot load. */
+double kiln__load_f64(kiln_dtype dtype, const void *data);
+bool kiln__can_load_f64(kiln_dtype dtype);
+/* snprintf(fmt, width, precision, value) with a dot whatever the locale. */
+void kiln__text_number(kiln_text *text, const char *fmt, int width, int precision, double value)
+    __attribute__((format(printf, 2, 0)));
 
 #endif

@@ -91,6 +91,8 @@ typedef struct kiln_class_info {
   struct kiln_ivalue *member_values; /* ints, floats or strings; owned by the model */
   const kiln_type *value_type;
   void *ir; /* struct kiln_class of ir/unit.h */
+  /* Interfaces: does that class (or interface) have all of the interface's methods? Set by ir. */
+  bool (*implements)(const kiln_type *sub, const kiln_type *interface);
 } kiln_class_info;
 
 struct kiln_type {
@@ -110,6 +112,7 @@ struct kiln_type {
 kiln_status *kiln_type_table_create(kiln_mem *mem, kiln_type_table *parent,
                                     kiln_type_table **out_table) KILN_MUST_USE;
 void kiln_type_table_destroy(kiln_type_table *table);
+/* Not for tables that several threads may use (the context's, a model's). */
 kiln_arena *kiln_type_table_arena(kiln_type_table *table);
 /* kiln_arena_run over the arena of the table and those of its parents. */
 kiln_status *kiln_type_table_run(kiln_type_table *table, kiln_status *(*body)(void *arg),
@@ -148,6 +151,8 @@ const kiln_type *kiln_type_find(const kiln_type_table *table, kiln_str qualname)
  * dicts invariant (but tensor details inside are ignored), class <: interface by methods (asked
  * through `ir`), all <: Any; tensors: every known property of `super` is equal in `sub`. */
 bool kiln_type_is_subtype(const kiln_type *sub, const kiln_type *super);
+/* The same type when tensor details are left out of both, at every depth. */
+bool kiln_type_equal_unshaped(const kiln_type *a, const kiln_type *b);
 /* The join of both (branches of an If), NULL when there is none. With `to_union` it may be a Union. */
 const kiln_type *kiln_type_unify(kiln_type_table *table, const kiln_type *a, const kiln_type *b,
                                  bool to_union);

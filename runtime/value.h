@@ -189,6 +189,7 @@ kiln_status *kiln_dict_set(kiln_dict *dict, kiln_ivalue key, kiln_ivalue value) 
 /* Borrowed, NULL when absent. */
 kiln_ivalue *kiln_dict_find(const kiln_dict *dict, kiln_ivalue key);
 bool kiln_dict_remove(kiln_dict *dict, kiln_ivalue key);
+void kiln_dict_clear(kiln_dict *dict);
 /* Iterate: index from 0; false at the end. Borrowed. */
 bool kiln_dict_next(const kiln_dict *dict, int64_t *index, kiln_ivalue **out_key,
                     kiln_ivalue **out_value);

@@ -1,0 +1,417 @@
+/* type.c: tables of interned types, and the makers.
+ *
+ * Hash-consing: a composite type is looked up by its kind, the addresses of its parts and its names,
+ * in the one table that it can live in. Types without parts are static, shared by all tables.
+ *
+ * Locks. Each table has one, held for a lookup or one making at a time, never two at once. Memory
+ * is taken inside an inner kiln_arena_run, so that a failure unlocks first and then goes on to the
+ * caller's run. */
+#include "runtime/type.h"
+
+#include <pthread.h>
+
+#include "runtime/type_internal.h"
+
+typedef struct interned {
+  kiln_type type;
+  uint64_t hash;
+  struct interned *next;
+} interned;
+
+struct kiln_type_table {
+  kiln_mem *mem; /* retained */
+  kiln_arena *arena;
+  kiln_type_table *parent, *root; /* borrowed: parents outlive their children */
+  int depth;
+  pthread_mutex_t lock;
+  interned **buckets;
+  uint32_t bucket_count, count;
+  kiln_map names;   /* nominal types and NamedTuples by qualified name */
+  uint32_t next_id; /* atomic; the root's serves the chain */
+};
+
+/* -- Tables -- */
+
+kiln_status *kiln_type_table_create(kiln_mem *mem, kiln_type_table *parent,
+                                    kiln_type_table **out_table) {
+  kiln_type_table *table = kiln_mem_alloc_zero(mem, sizeof *table);
+  if (!table) return kiln_status_oom();
+  kiln_status *status = kiln_arena_create(mem, &table->arena);
+  if (status) {
+    kiln_mem_free(mem, table, sizeof *table);
+    return status;
+  }
+  kiln_mem_retain(mem);
+  table->mem = mem;
+  table->parent = parent;
+  table->root = parent ? parent->root : table;
+  table->depth = parent ? parent->depth + 1 : 0;
+  table->next_id = KILN_TYPE_VAR + 1;
+  pthread_mutex_init(&table->lock, NULL);
+  kiln_map_init(&table->names, table->arena);
+  *out_table = table;
+  return NULL;
+}
+
+void kiln_type_table_destroy(kiln_type_table *table) {
+  if (!table) return;
+  kiln_mem *mem = table->mem;
+  pthread_mutex_destroy(&table->lock);
+  kiln_arena_destroy(table->arena);
+  kiln_mem_free(mem, table, sizeof *table);
+  kiln_mem_release(mem);
+}
+
+kiln_arena *kiln_type_table_arena(kiln_type_table *table) { return table->arena; }
+
+typedef struct chain_run {
+  kiln_type_table *table;
+  kiln_status *(*body)(void *arg);
+  void *arg;
+} chain_run;
+
+static kiln_status *run_chain(void *arg) {
+  chain_run *run = (chain_run *)arg;
+  if (!run->table) return run->body(run->arg);
+  chain_run outer = {run->table->parent, run->body, run->arg};
+  return kiln_arena_run(run->table->arena, run_chain, &outer);
+}
+
+kiln_status *kiln_type_table_run(kiln_type_table *table, kiln_status *(*body)(void *arg),
+                                 void *arg) {
+  chain_run run = {table, body, arg};
+  return run_chain(&run);
+}
+
+/* Runs `body` with the lock held; an allocation that fails in it unlocks before it jumps on. */
+static void locked(kiln_type_table *table, kiln_status *(*body)(void *arg), void *arg) {
+  pthread_mutex_lock(&table->lock);
+  kiln_status *status = kiln_arena_run(table->arena, body, arg);
+  pthread_mutex_unlock(&table->lock);
+  if (!status) return;
+  kiln_status_destroy(status);
+  kiln_arena_fail(table->arena);
+}
+
+typedef struct alloc_job {
+  kiln_arena *arena;
+  size_t size;
+  void *block;
+} alloc_job;
+
+static kiln_status *run_alloc(void *arg) {
+  alloc_job *job = (alloc_job *)arg;
+  job->block = kiln_arena_alloc(job->arena, job->size);
+  return NULL;
+}
+
+void *kiln__type_table_alloc(kiln_type_table *table, size_t size) {
+  alloc_job job = {table->arena, size, NULL};
+  locked(table, run_alloc, &job);
+  return job.block;
+}
+
+/* -- Interning -- */
+
+static bool same_detail(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
+  if (!a || !b) return a == b;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->requires_grad != b->requires_grad ||
+      a->undefined != b->undefined || a->device != b->device ||
+      a->device_index != b->device_index || a->has_strides != b->has_strides) {
+    return false;
+  }
+  if (a->rank <= 0) return true;
+  size_t bytes = sizeof(int64_t) * (size_t)a->rank;
+  return memcmp(a->sizes, b->sizes, bytes) == 0 &&
+         (!a->has_strides || memcmp(a->strides, b->strides, bytes) == 0);
+}
+
+static uint64_t hash_detail(uint64_t h, const kiln_tensor_detail *d) {
+  h = kiln_hash_mix(h, (uint64_t)d->dtype);
+  h = kiln_hash_mix(h, (uint64_t)d->rank);
+  h = kiln_hash_mix(h, (uint64_t)(d->requires_grad * 64 + d->undefined * 8 + d->has_strides));
+  h = kiln_hash_mix(h, (uint64_t)(d->device * 65536 + d->device_index));
+  for (int i = 0; i < d->rank; i++) {
+    h = kiln_hash_mix(h, (uint64_t)d->sizes[i]);
+    if (d->has_strides) h = kiln_hash_mix(h, (uint64_t)d->strides[i]);
+  }
+  return h;
+}
+
+static bool same_type(const kiln_type *a, const kiln_type *b) {
+  if (a->kind != b->kind || a->elem_count != b->elem_count || !a->names != !b->names ||
+      !kiln_str_equal(a->name, b->name) || !same_detail(a->detail, b->detail)) {
+    return false;
+  }
+  for (int i = 0; i < a->elem_count; i++) {
+    if (a->elems[i] != b->elems[i]) return false;
+    if (a->names && !kiln_str_equal(a->names[i], b->names[i])) return false;
+  }
+  return true;
+}
+
+static uint64_t hash_type(const kiln_type *t) {
+  uint64_t h = kiln_hash_mix((uint64_t)t->kind, (uint64_t)t->elem_count);
+  for (int i = 0; i < t->elem_count; i++) {
+    h = kiln_hash_mix(h, (uint64_t)(uintptr_t)t->elems[i]);
+    if (t->names) h = kiln_hash_mix(h, kiln_hash_bytes(t->names[i].data, t->names[i].len));
+  }
+  if (t->name.len > 0) h = kiln_hash_mix(h, kiln_hash_bytes(t->name.data, t->name.len));
+  return t->detail ? hash_detail(h, t->detail) : h;
+}
+
+static const kiln_type *lookup(const kiln_type_table *table, const kiln_type *proto,
+                               uint64_t hash) {
+  if (table->bucket_count == 0) return NULL;
+  for (interned *i = table->buckets[hash & (table->bucket_count - 1)]; i; i = i->next) {
+    if (i->hash == hash && same_type(&i->type, proto)) return &i->type;
+  }
+  return NULL;
+}
+
+static const kiln_type *lookup_locked(kiln_type_table *table, const kiln_type *proto,
+                                      uint64_t hash) {
+  pthread_mutex_lock(&table->lock);
+  const kiln_type *found = lookup(table, proto, hash);
+  pthread_mutex_unlock(&table->lock);
+  return found;
+}
+
+static void grow_buckets(kiln_type_table *table) {
+  uint32_t count = table->bucket_count ? 2 * table->bucket_count : 64;
+  interned **buckets = KILN_NEW_ARRAY(table->arena, interned *, count);
+  for (uint32_t b = 0; b < table->bucket_count; b++) {
+    for (interned *i = table->buckets[b], *next; i; i = next) {
+      next = i->next;
+      i->next = buckets[i->hash & (count - 1)];
+      buckets[i->hash & (count - 1)] = i;
+    }
+  }
+  table->buckets = buckets;
+  table->bucket_count = count;
+}
+
+static kiln_str copy_str(kiln_arena *arena, kiln_str s) {
+  return kiln_str_make(kiln_arena_strndup(arena, s.data ? s.data : "", s.len), s.len);
+}
+
+static const kiln_tensor_detail *copy_detail(kiln_arena *arena, const kiln_tensor_detail *from) {
+  kiln_tensor_detail *to = KILN_NEW(arena, kiln_tensor_detail);
+  *to = *from;
+  size_t bytes = sizeof(int64_t) * (size_t)(from->rank > 0 ? from->rank : 0);
+  to->sizes = bytes ? (const int64_t *)kiln_arena_copy(arena, from->sizes, bytes) : NULL;
+  to->strides = bytes && from->has_strides
+                    ? (const int64_t *)kiln_arena_copy(arena, from->strides, bytes)
+                    : NULL;
+  return to;
+}
+
+/* A copy of `proto` and all it points to, not in the buckets yet. */
+static interned *copy_type(kiln_type_table *table, const kiln_type *proto) {
+  kiln_arena *arena = table->arena;
+  interned *node = KILN_NEW(arena, interned);
+  kiln_type *t = &node->type;
+  *t = *proto;
+  t->id = __atomic_fetch_add(&table->root->next_id, 1, __ATOMIC_RELAXED);
+  t->table = table;
+  size_t n = (size_t)proto->elem_count;
+  if (n > 0) {
+    t->elems = (const kiln_type **)kiln_arena_copy(arena, proto->elems, n * sizeof *t->elems);
+  }
+  if (proto->names) {
+    kiln_str *names = KILN_NEW_ARRAY(arena, kiln_str, n);
+    for (size_t i = 0; i < n; i++) names[i] = copy_str(arena, proto->names[i]);
+    t->names = names;
+  }
+  t->name = copy_str(arena, proto->name);
+  if (proto->detail) t->detail = copy_detail(arena, proto->detail);
+  return node;
+}
+
+typedef struct intern_job {
+  kiln_type_table *table;
+  const kiln_type *proto;
+  uint64_t hash;
+  const kiln_type *result;
+} intern_job;
+
+static kiln_status *run_intern(void *arg) {
+  intern_job *job = (intern_job *)arg;
+  kiln_type_table *table = job->table;
+  job->result = lookup(table, job->proto, job->hash); /* someone may have been faster */
+  if (job->result) return NULL;
+  if (table->count >= table->bucket_count) grow_buckets(table);
+  interned *node = copy_type(table, job->proto);
+  if (node->type.names && node->type.name.len > 0) {
+    kiln_map_set(&table->names, node->type.name, &node->type);
+  }
+  node->hash = job->hash;
+  node->next = table->buckets[job->hash & (table->bucket_count - 1)];
+  table->buckets[job->hash & (table->bucket_count - 1)] = node;
+  table->count++;
+  job->result = &node->type;
+  return NULL;
+}
+
+/* The interned type equal to `proto`: found in `home` or its parents, else made in `home`. */
+static const kiln_type *intern(kiln_type_table *home, const kiln_type *proto) {
+  uint64_t hash = hash_type(proto);
+  for (kiln_type_table *t = home; t; t = t->parent) {
+    const kiln_type *found = lookup_locked(t, proto, hash);
+    if (found) return found;
+  }
+  intern_job job = {home, proto, hash, NULL};
+  locked(home, run_intern, &job);
+  return job.result;
+}
+
+/* The deepest table that a part lives in; `floor` when all are above it. */
+static kiln_type_table *home_of(kiln_type_table *floor, const kiln_type *const *elems, int count) {
+  kiln_type_table *home = floor;
+  for (int i = 0; i < count; i++) {
+    const kiln_type_table *t = elems[i]->table;
+    if (t && t->depth > home->depth) home = (kiln_type_table *)t;
+  }
+  return home;
+}
+
+/* -- Makers -- */
+
+#define BASIC(kind_name) [KILN_TYPE_##kind_name] = {.kind = KILN_TYPE_##kind_name, \
+                                                    .id = KILN_TYPE_##kind_name}
+static const kiln_type basic_types[] = {
+    BASIC(TENSOR),    BASIC(INT),      BASIC(FLOAT),     BASIC(BOOL),      BASIC(COMPLEX),
+    BASIC(NUMBER),    BASIC(STR),      BASIC(NONE),      BASIC(DEVICE),    BASIC(GENERATOR),
+    BASIC(STREAM),    BASIC(STORAGE),  BASIC(QSCHEME),   BASIC(ANY),       BASIC(ANY_LIST),
+    BASIC(ANY_TUPLE), BASIC(ANY_CLASS), BASIC(ANY_ENUM), BASIC(FUNCTION),  BASIC(CAPSULE),
+};
+
+const kiln_type *kiln_type_basic(kiln_type_kind kind) {
+  KILN_ASSERT(kind <= KILN_TYPE_CAPSULE);
+  return &basic_types[kind];
+}
+
+const kiln_type *kiln__type_make(kiln_type_table *table, kiln_type_kind kind,
+                                 const kiln_type *const *elems, int count) {
+  kiln_type proto = {.kind = kind, .elem_count = count, .elems = (const kiln_type **)elems};
+  return intern(home_of(table->root, elems, count), &proto);
+}
+
+const kiln_type *kiln_type_list(kiln_type_table *table, const kiln_type *elem) {
+  return kiln__type_make(table, KILN_TYPE_LIST, &elem, 1);
+}
+
+const kiln_type *kiln_type_wrap(kiln_type_table *table, kiln_type_kind kind,
+                                const kiln_type *elem) {
+  KILN_ASSERT(kind == KILN_TYPE_FUTURE || kind == KILN_TYPE_AWAIT || kind == KILN_TYPE_RREF);
+  return kiln__type_make(table, kind, &elem, 1);
+}
+
+const kiln_type *kiln_type_future(kiln_type_table *table, const kiln_type *elem) {
+  return kiln_type_wrap(table, KILN_TYPE_FUTURE, elem);
+}
+
+const kiln_type *kiln_type_dict(kiln_type_table *table, const kiln_type *key,
+                                const kiln_type *value) {
+  const kiln_type *elems[2] = {key, value};
+  return kiln__type_make(table, KILN_TYPE_DICT, elems, 2);
+}
+
+const kiln_type *kiln_type_tuple(kiln_type_table *table, const kiln_type *const *elems,
+                                 int count) {
+  return kiln__type_make(table, KILN_TYPE_TUPLE, elems, count);
+}
+
+const kiln_type *kiln_type_named_tuple(kiln_type_table *table, kiln_str qualname,
+                                       const kiln_str *names, const kiln_type *const *elems,
+                                       int count) {
+  kiln_type proto = {.kind = KILN_TYPE_TUPLE,
+                     .elem_count = count,
+                     .elems = (const kiln_type **)elems,
+                     .names = names,
+                     .name = qualname};
+  return intern(home_of(table, elems, count), &proto);
+}
+
+const kiln_type *kiln_type_optional(kiln_type_table *table, const kiln_type *elem) {
+  const kiln_type *none = kiln_type_basic(KILN_TYPE_NONE);
+  switch (elem->kind) {
+    case KILN_TYPE_NONE:
+    case KILN_TYPE_ANY:
+    case KILN_TYPE_OPTIONAL: return elem;
+    case KILN_TYPE_UNION: return kiln_type_union(table, (const kiln_type *[]){elem, none}, 2);
+    default: return kiln__type_make(table, KILN_TYPE_OPTIONAL, &elem, 1);
+  }
+}
+
+const kiln_type *kiln_type_var(kiln_type_table *table, kiln_str name) {
+  return intern(table->root, &(kiln_type){.kind = KILN_TYPE_VAR, .name = name});
+}
+
+const kiln_type *kiln_type_tensor(kiln_type_table *table, const kiln_tensor_detail *detail) {
+  kiln_tensor_detail d = *detail;
+  if (d.rank < 0) d.sizes = NULL;
+  if (d.rank < 0 || !d.has_strides) d.strides = NULL, d.has_strides = false;
+  if (d.device < 0) d.device_index = -1;
+  bool some = d.rank == 0; /* strides that are all unknown are no strides; those of rank 0 are known */
+  for (int i = 0; i < d.rank && d.has_strides; i++) some |= d.strides[i] != KILN_DIM_UNKNOWN;
+  d.has_strides = some;
+  if (d.dtype == KILN_DTYPE_NONE && d.rank < 0 && d.requires_grad < 0 && d.undefined < 0 &&
+      d.device < 0) {
+    return kiln_type_basic(KILN_TYPE_TENSOR);
+  }
+  return intern(table, &(kiln_type){.kind = KILN_TYPE_TENSOR, .detail = &d});
+}
+
+typedef struct nominal_job {
+  kiln_type_table *table;
+  kiln_type_kind kind;
+  kiln_str name;
+  kiln_type *result;
+} nominal_job;
+
+static kiln_status *run_nominal(void *arg) {
+  nominal_job *job = (nominal_job *)arg;
+  kiln_type proto = {.kind = job->kind, .name = job->name};
+  kiln_class_info *cls = KILN_NEW(job->table->arena, kiln_class_info);
+  kiln_type *type = &copy_type(job->table, &proto)->type;
+  cls->qualname = type->name;
+  cls->is_interface = job->kind == KILN_TYPE_INTERFACE;
+  type->cls = cls;
+  kiln_map_set(&job->table->names, type->name, type);
+  job->result = type;
+  return NULL;
+}
+
+kiln_type *kiln_type_nominal(kiln_type_table *table, kiln_type_kind kind, kiln_str qualname) {
+  nominal_job job = {table, kind, qualname, NULL};
+  locked(table, run_nominal, &job);
+  return job.result;
+}
+
+const kiln_type *kiln_type_find(const kiln_type_table *table, kiln_str qualname) {
+  for (const kiln_type_table *t = table; t; t = t->parent) {
+    pthread_mutex_t *lock = (pthread_mutex_t *)&t->lock;
+    pthread_mutex_lock(lock);
+    const kiln_type *found = kiln_map_find(&t->names, qualname);
+    pthread_mutex_unlock(lock);
+    if (found) return found;
+  }
+  return NULL;
+}
+
+const kiln_type *kiln__type_find_interface(const kiln_type_table *table, kiln_str atom) {
+  const kiln_type *found = NULL;
+  for (const kiln_type_table *t = table; t && !found; t = t->parent) {
+    pthread_mutex_t *lock = (pthread_mutex_t *)&t->lock;
+    pthread_mutex_lock(lock);
+    for (int i = 0; i < t->names.count && !found; i++) {
+      const kiln_type *type = t->names.entries[i].value;
+      if (!type || type->kind != KILN_TYPE_INTERFACE || type->name.len <= atom.len) continue;
+      const char *tail = type->name.data + type->name.len - atom.len;
+      if (tail[-1] == '.' && memcmp(tail, atom.data, atom.len) == 0) found = type;
+    }
+    pthread_mutex_unlock(lock);
+  }
+  return found;
+}

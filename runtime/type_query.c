@@ -1,0 +1,155 @@
+/* type_query.c: subtyping and other questions that make nothing. */
+#include "runtime/type.h"
+
+static bool dims_agree(const int64_t *sub, const int64_t *super, int rank) {
+  for (int i = 0; i < rank; i++) {
+    if (super[i] != KILN_DIM_UNKNOWN && sub[i] != super[i]) return false;
+  }
+  return true;
+}
+
+/* All that `super` knows, `sub` knows too, and the same. */
+static bool tensor_is_subtype(const kiln_tensor_detail *sub, const kiln_tensor_detail *super) {
+  if (!super) return true;
+  if (!sub) return false;
+  if (super->dtype != KILN_DTYPE_NONE && sub->dtype != super->dtype) return false;
+  if (super->requires_grad >= 0 && sub->requires_grad != super->requires_grad) return false;
+  if (super->undefined >= 0 && sub->undefined != super->undefined) return false;
+  if (super->device >= 0 &&
+      (sub->device != super->device || sub->device_index != super->device_index)) {
+    return false;
+  }
+  if (super->rank < 0) return true;
+  if (sub->rank != super->rank || !dims_agree(sub->sizes, super->sizes, super->rank)) return false;
+  return !super->has_strides || super->rank == 0 ||
+         (sub->has_strides && dims_agree(sub->strides, super->strides, super->rank));
+}
+
+static bool tuple_is_subtype(const kiln_type *sub, const kiln_type *super) {
+  if (sub->elem_count != super->elem_count) return false;
+  if (super->names && !sub->names) return false;
+  for (int i = 0; i < sub->elem_count; i++) {
+    if (super->names && !kiln_str_equal(sub->names[i], super->names[i])) return false;
+    if (!kiln_type_is_subtype(sub->elems[i], super->elems[i])) return false;
+  }
+  return true;
+}
+
+static bool subtype_of_any_elem(const kiln_type *sub, const kiln_type *super) {
+  for (int i = 0; i < super->elem_count; i++) {
+    if (kiln_type_is_subtype(sub, super->elems[i])) return true;
+  }
+  return false;
+}
+
+/* `super` is neither Any nor equal to `sub`, and `sub` is no union or Optional. */
+static bool simple_is_subtype(const kiln_type *sub, const kiln_type *super) {
+  switch (super->kind) {
+    case KILN_TYPE_OPTIONAL:
+      return sub->kind == KILN_TYPE_NONE || kiln_type_is_subtype(sub, super->elems[0]);
+    case KILN_TYPE_UNION: return subtype_of_any_elem(sub, super);
+    case KILN_TYPE_NUMBER:
+      return sub->kind == KILN_TYPE_INT || sub->kind == KILN_TYPE_FLOAT ||
+             sub->kind == KILN_TYPE_COMPLEX;
+    case KILN_TYPE_ANY_LIST: return sub->kind == KILN_TYPE_LIST;
+    case KILN_TYPE_ANY_TUPLE: return sub->kind == KILN_TYPE_TUPLE;
+    case KILN_TYPE_ANY_CLASS: return sub->kind == KILN_TYPE_CLASS;
+    case KILN_TYPE_ANY_ENUM: return sub->kind == KILN_TYPE_ENUM;
+    case KILN_TYPE_INTERFACE:
+      return (sub->kind == KILN_TYPE_CLASS || sub->kind == KILN_TYPE_INTERFACE) &&
+             super->cls->implements && super->cls->implements(sub, super);
+    default: break;
+  }
+  if (sub->kind != super->kind) return false;
+  switch (sub->kind) {
+    case KILN_TYPE_TENSOR: return tensor_is_subtype(sub->detail, super->detail);
+    case KILN_TYPE_TUPLE: return tuple_is_subtype(sub, super);
+    case KILN_TYPE_FUTURE:
+    case KILN_TYPE_AWAIT:
+    case KILN_TYPE_RREF: return kiln_type_is_subtype(sub->elems[0], super->elems[0]);
+    default: return kiln_type_equal_unshaped(sub, super);
+  }
+}
+
+bool kiln_type_is_subtype(const kiln_type *sub, const kiln_type *super) {
+  if (sub == super || super->kind == KILN_TYPE_ANY) return true;
+  if (sub->kind == KILN_TYPE_OPTIONAL) {
+    return kiln_type_is_subtype(kiln_type_basic(KILN_TYPE_NONE), super) &&
+           kiln_type_is_subtype(sub->elems[0], super);
+  }
+  if (sub->kind == KILN_TYPE_UNION) {
+    for (int i = 0; i < sub->elem_count; i++) {
+      if (!kiln_type_is_subtype(sub->elems[i], super)) return false;
+    }
+    return true;
+  }
+  return simple_is_subtype(sub, super);
+}
+
+bool kiln_type_equal_unshaped(const kiln_type *a, const kiln_type *b) {
+  if (a == b) return true;
+  if (a->kind != b->kind || a->elem_count != b->elem_count || !a->names != !b->names) return false;
+  if (a->kind == KILN_TYPE_TENSOR) return true;
+  if (a->elem_count == 0) return a->kind == KILN_TYPE_TUPLE && kiln_str_equal(a->name, b->name);
+  if (!kiln_str_equal(a->name, b->name)) return false;
+  for (int i = 0; i < a->elem_count; i++) {
+    if (a->names && !kiln_str_equal(a->names[i], b->names[i])) return false;
+    if (!kiln_type_equal_unshaped(a->elems[i], b->elems[i])) return false;
+  }
+  return true;
+}
+
+bool kiln_type_has_var(const kiln_type *type) {
+  if (type->kind == KILN_TYPE_VAR) return true;
+  for (int i = 0; i < type->elem_count; i++) {
+    if (kiln_type_has_var(type->elems[i])) return true;
+  }
+  return false;
+}
+
+bool kiln_type_is_mutable(const kiln_type *type) {
+  switch (type->kind) {
+    case KILN_TYPE_TENSOR:
+    case KILN_TYPE_LIST:
+    case KILN_TYPE_DICT:
+    case KILN_TYPE_CLASS:
+    case KILN_TYPE_INTERFACE:
+    case KILN_TYPE_ANY:
+    case KILN_TYPE_ANY_LIST:
+    case KILN_TYPE_ANY_TUPLE:
+    case KILN_TYPE_ANY_CLASS:
+    case KILN_TYPE_GENERATOR:
+    case KILN_TYPE_STREAM:
+    case KILN_TYPE_STORAGE:
+    case KILN_TYPE_CAPSULE:
+    case KILN_TYPE_FUTURE:
+    case KILN_TYPE_AWAIT:
+    case KILN_TYPE_RREF:
+    case KILN_TYPE_VAR: return true;
+    default: break;
+  }
+  for (int i = 0; i < type->elem_count; i++) {
+    if (kiln_type_is_mutable(type->elems[i])) return true;
+  }
+  return false;
+}
+
+bool kiln_type_is_complete_tensor(const kiln_type *type) {
+  const kiln_tensor_detail *d = type->detail;
+  if (type->kind != KILN_TYPE_TENSOR || !d || d->dtype == KILN_DTYPE_NONE || d->rank < 0 ||
+      d->device < 0 || (d->rank > 0 && !d->has_strides)) {
+    return false;
+  }
+  for (int i = 0; i < d->rank; i++) {
+    if (d->sizes[i] < 0 || d->strides[i] < 0) return false;
+  }
+  return true;
+}
+
+int kiln_type_find_attribute(const kiln_type *cls, kiln_str name) {
+  if (!cls->cls) return -1;
+  for (int i = 0; i < cls->cls->attribute_count; i++) {
+    if (kiln_str_equal(cls->cls->attributes[i].name, name)) return i;
+  }
+  return -1;
+}
