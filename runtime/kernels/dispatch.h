@@ -1,0 +1,120 @@
+/* dispatch.h: the kernels that exist once for each instruction set, behind one table.
+ *
+ * Files named *_isa.c are compiled for x86-64-v2, AVX2 and AVX-512 (runtime/meson.build). Each set
+ * fills a kiln_dispatch; a call points to that of its processor. All sets give the same bits: no
+ * contraction, reductions by lanes and a fixed tree (reduce.h), transcendental functions from
+ * runtime/math. The one exception is matmul, which uses fma where the processor has it.
+ *
+ * Pointwise kernels compute in a few types only (kiln_ctype): the small integers in I32, the small
+ * floats in F32. The iterator converts on the way in and out. */
+#ifndef KILN_RUNTIME_KERNELS_DISPATCH_H
+#define KILN_RUNTIME_KERNELS_DISPATCH_H
+
+#include "runtime/call.h"
+
+typedef enum kiln_ctype {
+  KILN_CTYPE_BOOL,
+  KILN_CTYPE_I32,
+  KILN_CTYPE_I64,
+  KILN_CTYPE_F32,
+  KILN_CTYPE_F64,
+  KILN_CTYPE_C64,
+  KILN_CTYPE_C128,
+  KILN_CTYPE__COUNT,
+  KILN_CTYPE_NONE = -1
+} kiln_ctype;
+
+/* What a functor's result is: of the type it computes in, a bool, or the real part's type. */
+typedef enum kiln_pw_result { KILN_PW_SAME, KILN_PW_BOOL, KILN_PW_REAL } kiln_pw_result;
+
+#include "runtime/kernels/pointwise_classes.h"
+typedef enum kiln_pw_functor {
+#define KILN_PW(name, arity, result) KILN_PW_##name,
+#include "runtime/kernels/pointwise.def"
+#undef KILN_PW
+  KILN_PW__COUNT
+} kiln_pw_functor;
+
+/* Numbers that a functor takes besides its operands. Complex ones use f[2k], f[2k + 1]. */
+typedef struct kiln_pw_params {
+  double f[8];
+  int64_t i[4];
+  bool fault; /* set by a loop: integer division by zero */
+} kiln_pw_params;
+
+/* kiln_pw_result of each functor. */
+extern const uint8_t kiln__pw_results[KILN_PW__COUNT];
+
+/* n elements: data[0] is the result, then the operands; strides in bytes, 0 repeats an element.
+ * The result may be one of the operands, element for element. */
+typedef void (*kiln_pw_loop)(char *const *data, const int64_t *strides, int64_t n,
+                             kiln_pw_params *params);
+
+/* dst[i * dst_stride] = src[i * src_stride], converted. */
+typedef void (*kiln_cast_loop)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
+                               int64_t n);
+
+/* Reductions of one row (n elements `stride` bytes apart) or of many columns at once. */
+typedef enum kiln_reduce_op {
+  KILN_REDUCE_SUM,
+  KILN_REDUCE_PROD,
+  KILN_REDUCE_MAX, /* NaN wins */
+  KILN_REDUCE_MIN,
+  KILN_REDUCE_SUMSQ, /* sum of (x - params[0])^2 */
+  KILN_REDUCE_ABS,   /* sum of |x| */
+  KILN_REDUCE_ANY,   /* result 0 or 1, in the type itself */
+  KILN_REDUCE_ALL,
+  KILN_REDUCE__COUNT
+} kiln_reduce_op;
+/* out[c] for c < columns, over `rows` elements each: element (r, c) is at
+ * src + r * row_stride + c * column_stride. `shift` serves SUMSQ: shift[c]. */
+typedef void (*kiln_reduce_loop)(char *out, const char *src, int64_t rows, int64_t row_stride,
+                                 int64_t columns, int64_t column_stride, const void *shift);
+
+/* Rows of n contiguous elements, F32 or F64. */
+typedef struct kiln_row_kernels {
+  void (*softmax)(void *out, const void *in, int64_t n);
+  void (*log_softmax)(void *out, const void *in, int64_t n);
+  /* weight and bias may be NULL; mean and rstd (one element each) too. */
+  void (*layer_norm)(void *out, const void *in, int64_t n, const void *weight, const void *bias,
+                     double eps, void *mean, void *rstd);
+} kiln_row_kernels;
+
+/* Block sizes of the matrix product. */
+enum { KILN_GEMM_KC = 256, KILN_GEMM_MC = 96, KILN_GEMM_NC = 2048 };
+
+/* C[m,n] = alpha * A[m,k] B[k,n] + beta * C, strides in elements; beta 0 does not read C. `scratch`
+ * holds kiln_gemm_scratch bytes, 64-byte aligned. */
+typedef struct kiln_gemm_args {
+  int64_t m, n, k;
+  const void *a, *b;
+  void *c;
+  int64_t a_row, a_col, b_row, b_col, c_row, c_col;
+  double alpha, beta;
+  void *scratch;
+} kiln_gemm_args;
+
+typedef struct kiln_dispatch {
+  kiln_isa isa;
+  const kiln_pw_loop *loops[KILN_CTYPE__COUNT];            /* [functor]; NULL: not for that type */
+  const kiln_cast_loop (*load)[KILN_CTYPE__COUNT];         /* [dtype]: to a compute type */
+  const kiln_cast_loop (*store)[KILN_DTYPE__COUNT];        /* [ctype]: back */
+  const kiln_reduce_loop (*reduce)[KILN_CTYPE__COUNT];     /* [kiln_reduce_op] */
+  const kiln_row_kernels *rows_f32, *rows_f64;
+  void (*gemm_f32)(const kiln_gemm_args *args);
+  void (*gemm_f64)(const kiln_gemm_args *args);
+} kiln_dispatch;
+
+/* The table of an instruction set. Static. */
+const kiln_dispatch *kiln_dispatch_select(kiln_isa isa);
+
+/* The compute type of a dtype; NONE for those without (float8, quantised). */
+kiln_ctype kiln_ctype_of(kiln_dtype dtype);
+/* Bytes of an element of a compute type. */
+size_t kiln_ctype_size(kiln_ctype ctype);
+/* The dtype whose elements are stored as that compute type. */
+kiln_dtype kiln_ctype_dtype(kiln_ctype ctype);
+/* Bytes of scratch that a gemm of these sizes wants. */
+size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item_size);
+
+#endif

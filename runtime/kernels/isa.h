@@ -1,0 +1,52 @@
+/* isa.h: what every *_isa.c shares: names with the instruction set in them, loop hints. */
+#ifndef KILN_RUNTIME_KERNELS_ISA_H
+#define KILN_RUNTIME_KERNELS_ISA_H
+
+#include "runtime/kernels/dispatch.h"
+
+/* Compiled once, for the floor, where the build knows no instruction sets. */
+#ifndef KILN_KERNEL_ISA
+#define KILN_KERNEL_ISA v2
+#define KILN_KERNEL_LEVEL 0
+#endif
+
+#define KILN_ISA_CAT2_(a, b) a##b
+#define KILN_ISA_CAT3_(a, b, c) a##b##c
+#define KILN_ISA_CAT4_(a, b, c, d) a##b##c##d
+#define KILN_ISA_CAT2(a, b) KILN_ISA_CAT2_(a, b)
+#define KILN_ISA_CAT3(a, b, c) KILN_ISA_CAT3_(a, b, c)
+#define KILN_ISA_CAT4(a, b, c, d) KILN_ISA_CAT4_(a, b, c, d)
+
+/* The iterations of the loop that follows do not depend on each other: the result is apart from the
+ * operands, or the same element for element. */
+#if defined(__clang__)
+#define KILN_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define KILN_IVDEP _Pragma("GCC ivdep")
+#endif
+
+/* What dispatch.c gathers: every array and function of an instruction set. */
+#define KILN_ISA_DECLARE(isa)                                                              \
+  extern const kiln_pw_loop kiln__pw_b8_##isa[KILN_PW__COUNT];                           \
+  extern const kiln_pw_loop kiln__pw_i32_##isa[KILN_PW__COUNT];                            \
+  extern const kiln_pw_loop kiln__pw_i64_##isa[KILN_PW__COUNT];                            \
+  extern const kiln_pw_loop kiln__pw_f32_##isa[KILN_PW__COUNT];                            \
+  extern const kiln_pw_loop kiln__pw_f64_##isa[KILN_PW__COUNT];                            \
+  extern const kiln_pw_loop kiln__pw_c64_##isa[KILN_PW__COUNT];                            \
+  extern const kiln_pw_loop kiln__pw_c128_##isa[KILN_PW__COUNT];                           \
+  extern const kiln_cast_loop kiln__load_##isa[KILN_DTYPE__COUNT][KILN_CTYPE__COUNT];      \
+  extern const kiln_cast_loop kiln__store_##isa[KILN_CTYPE__COUNT][KILN_DTYPE__COUNT];     \
+  extern const kiln_reduce_loop kiln__reduce_##isa[KILN_REDUCE__COUNT][KILN_CTYPE__COUNT]; \
+  extern const kiln_row_kernels kiln__rows_f32_##isa, kiln__rows_f64_##isa;                \
+  void kiln__gemm_f32_##isa(const kiln_gemm_args *args);                                   \
+  void kiln__gemm_f64_##isa(const kiln_gemm_args *args)
+KILN_ISA_DECLARE(v2);
+KILN_ISA_DECLARE(avx2);
+KILN_ISA_DECLARE(avx512);
+
+/* Scalar helpers of kernels, kernels/scalar_math.c. */
+double kiln__erfinv(double x);
+double kiln__digamma(double x);
+double kiln__lgamma(double x);
+
+#endif

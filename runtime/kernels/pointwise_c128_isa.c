@@ -1,0 +1,15 @@
+/* pointwise_c128_isa.c: the pointwise loops on pairs of double. Functions are those of libm. */
+#include "runtime/kernels/dispatch.h"
+
+#include <complex.h>
+#undef I
+#include <math.h>
+
+#define R_OF double
+#define CF(name) name
+#define FN(name) name
+#define KILN_PW_T double _Complex
+#define KILN_PW_TAG c128
+#define KILN_PW_IS_COMPLEX 1
+#include "runtime/kernels/pointwise_complex.h"
+#include "runtime/kernels/pointwise_isa.h"

@@ -1,0 +1,15 @@
+/* pointwise_c64_isa.c: the pointwise loops on pairs of float. Functions are those of libm. */
+#include "runtime/kernels/dispatch.h"
+
+#include <complex.h>
+#undef I
+#include <math.h>
+
+#define R_OF float
+#define CF(name) name##f
+#define FN(name) name##f
+#define KILN_PW_T float _Complex
+#define KILN_PW_TAG c64
+#define KILN_PW_IS_COMPLEX 1
+#include "runtime/kernels/pointwise_complex.h"
+#include "runtime/kernels/pointwise_isa.h"

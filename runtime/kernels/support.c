@@ -1,0 +1,227 @@
+/* support.c: numbers, arguments and results (support.h). */
+#include "runtime/kernels/support.h"
+
+#include <string.h>
+
+#include "runtime/half.h"
+#include "runtime/kernels/iter.h"
+
+/* -- Numbers -- */
+
+kiln_number kiln__number(kiln_ivalue v) {
+  switch (v.tag) {
+    case KILN_TAG_INT: return kiln__number_int(v.u.i);
+    case KILN_TAG_FLOAT: return kiln__number_float(v.u.f);
+    case KILN_TAG_BOOL: return (kiln_number){KILN_DTYPE_BOOL, v.u.b, v.u.b, 0};
+    case KILN_TAG_COMPLEX:
+      return (kiln_number){KILN_DTYPE_C128, 0, v.u.complex->re, v.u.complex->im};
+    default: return kiln__number_int(0);
+  }
+}
+
+int64_t kiln__number_i64(kiln_number number) {
+  if (number.kind == KILN_DTYPE_I64 || number.kind == KILN_DTYPE_BOOL) return number.i;
+  return number.f >= -0x1p63 && number.f < 0x1p63 ? (int64_t)number.f : INT64_MIN;
+}
+
+void kiln__number_store(kiln_number number, kiln_dtype dtype, void *to) {
+#define PUT(T, value)          \
+  do {                         \
+    T put = (T)(value);        \
+    memcpy(to, &put, sizeof put); \
+  } while (0)
+  int64_t i = kiln__number_i64(number);
+  switch (dtype) {
+    case KILN_DTYPE_BOOL: PUT(uint8_t, number.f != 0 || number.im != 0); break;
+    case KILN_DTYPE_U8: PUT(uint8_t, i); break;
+    case KILN_DTYPE_I8: PUT(int8_t, i); break;
+    case KILN_DTYPE_I16: PUT(int16_t, i); break;
+    case KILN_DTYPE_U16: PUT(uint16_t, i); break;
+    case KILN_DTYPE_I32: PUT(int32_t, i); break;
+    case KILN_DTYPE_U32: PUT(uint32_t, i); break;
+    case KILN_DTYPE_I64:
+    case KILN_DTYPE_U64: PUT(int64_t, i); break;
+    case KILN_DTYPE_F16: PUT(uint16_t, kiln_float_to_half((float)number.f)); break;
+    case KILN_DTYPE_BF16: PUT(uint16_t, kiln_float_to_bf16((float)number.f)); break;
+    case KILN_DTYPE_F32: PUT(float, number.f); break;
+    case KILN_DTYPE_F64: PUT(double, number.f); break;
+    case KILN_DTYPE_C64: {
+      float pair[2] = {(float)number.f, (float)number.im};
+      memcpy(to, pair, sizeof pair);
+      break;
+    }
+    case KILN_DTYPE_C128: {
+      double pair[2] = {number.f, number.im};
+      memcpy(to, pair, sizeof pair);
+      break;
+    }
+    default: memset(to, 0, 8); break;
+  }
+#undef PUT
+}
+
+/* -- Arguments -- */
+
+kiln_status *kiln__check_dtype(kiln_call *call, kiln_dtype dtype) {
+  if (kiln_ctype_of(dtype) == KILN_CTYPE_NONE) return kiln__not_implemented(call, dtype);
+  return NULL;
+}
+
+kiln_status *kiln_arg_ints(const kiln_ivalue *args, int i, int max, int64_t *out_ints,
+                           int *out_count) {
+  *out_count = 0;
+  if (args[i].tag == KILN_TAG_NONE) return NULL;
+  if (args[i].tag == KILN_TAG_INT) {
+    out_ints[0] = args[i].u.i;
+    *out_count = 1;
+    return NULL;
+  }
+  const kiln_list *list = args[i].u.list;
+  if (list->count > max) {
+    return KILN_OP_FAIL("expected at most %d integers but got %lld", max, (long long)list->count);
+  }
+  for (int64_t k = 0; k < list->count; k++) {
+    if (list->items[k].tag != KILN_TAG_INT) return KILN_OP_FAIL("expected a list of integers");
+    out_ints[k] = list->items[k].u.i;
+  }
+  *out_count = (int)list->count;
+  return NULL;
+}
+
+kiln_status *kiln__arg_int_list(const kiln_ivalue *args, int i, int64_t *out, int *out_count) {
+  return kiln_arg_ints(args, i, KILN_MAX_RANK, out, out_count);
+}
+
+kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank, uint64_t *out_mask) {
+  int64_t dims[KILN_MAX_RANK];
+  int count;
+  KILN_TRY(kiln__arg_int_list(args, i, dims, &count));
+  uint64_t all = rank >= 64 ? ~0ull : (1ull << rank) - 1;
+  if (count == 0) {
+    *out_mask = all;
+    return NULL;
+  }
+  uint64_t mask = 0;
+  for (int k = 0; k < count; k++) {
+    int dim;
+    KILN_TRY(kiln_wrap_dim(dims[k], rank, &dim));
+    if (mask >> dim & 1) return KILN_OP_FAIL("dim %d appears multiple times in the list of dims", dim);
+    mask |= 1ull << dim;
+  }
+  *out_mask = mask & all;
+  return NULL;
+}
+
+/* -- Results -- */
+
+kiln_str kiln__op_name(const kiln_call *call) {
+  if (!call->kernel || !call->kernel->name) return KILN_STR("operator");
+  const char *name = call->kernel->name, *colon = strstr(name, "::");
+  if (colon) name = colon + 2;
+  return kiln_str_make(name, strcspn(name, "."));
+}
+
+kiln_status *kiln__not_implemented(const kiln_call *call, kiln_dtype dtype) {
+  const char *name = kiln_dtype_ir_name(dtype);
+  kiln_str op = kiln__op_name(call);
+  return KILN_OP_FAIL("\"" KILN_STR_FMT "_cpu\" not implemented for '%s'", KILN_STR_ARG(op),
+                      name ? name : "Undefined");
+}
+
+kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, int rank,
+                          const int64_t *sizes, kiln_tensor **out_tensor) {
+  kiln_tensor *dest = kiln__dest(out);
+  if (dest) {
+    if (kiln_tensor_dtype(dest) != dtype) {
+      return KILN_OP_FAIL("Expected out tensor to have dtype %s, but got %s instead",
+                          kiln_dtype_short_name(dtype), kiln_dtype_short_name(kiln_tensor_dtype(dest)));
+    }
+    KILN_TRY(kiln_tensor_resize(dest, rank, sizes));
+    *out_tensor = dest;
+    return NULL;
+  }
+  KILN_TRY(kiln_call_tensor(call, dtype, rank, sizes, out_tensor));
+  kiln__give(out, *out_tensor);
+  return NULL;
+}
+
+kiln_status *kiln__finish(kiln_call *call, kiln_ivalue *out, kiln_tensor *value) {
+  kiln_tensor *dest = kiln__dest(out);
+  if (!dest) {
+    kiln__give(out, value);
+    return NULL;
+  }
+  kiln_status *status = NULL;
+  if (!kiln_dtype_can_cast(kiln_tensor_dtype(value), kiln_tensor_dtype(dest))) {
+    status = KILN_OP_FAIL("result type %s can't be cast to the desired output type %s",
+                          kiln_dtype_ir_name(kiln_tensor_dtype(value)),
+                          kiln_dtype_ir_name(kiln_tensor_dtype(dest)));
+  }
+  if (!status) status = kiln_tensor_resize(dest, kiln_tensor_rank(value), kiln_tensor_sizes(value));
+  if (!status) status = kiln_pw_copy(call, dest, value);
+  kiln_tensor_release_to(&call->cache, value);
+  return status;
+}
+
+kiln_status *kiln__contiguous(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
+  return kiln__as_dtype(call, t, kiln_tensor_dtype(t), out);
+}
+
+kiln_status *kiln__as_dtype(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, kiln_tensor **out) {
+  if (kiln_tensor_dtype(t) == dtype && kiln_tensor_is_contiguous(t)) {
+    *out = kiln_tensor_retain(t);
+    return NULL;
+  }
+  kiln_tensor *copy;
+  KILN_TRY(kiln_call_tensor(call, dtype, kiln_tensor_rank(t), kiln_tensor_sizes(t), &copy));
+  kiln_status *status = kiln_pw_copy(call, copy, t);
+  if (status) {
+    kiln_tensor_release_to(&call->cache, copy);
+    return status;
+  }
+  *out = copy;
+  return NULL;
+}
+
+int64_t kiln__offset_of(int rank, const int64_t *sizes, const int64_t *strides, int64_t i) {
+  int64_t offset = 0;
+  for (int d = rank - 1; d >= 0; d--) {
+    offset += i % sizes[d] * strides[d];
+    i /= sizes[d];
+  }
+  return offset;
+}
+
+double kiln__element_f64(const kiln_tensor *t, int64_t index) {
+  const char *at = (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
+  switch (kiln_tensor_dtype(t)) {
+    case KILN_DTYPE_F32: return (double)*(const float *)at;
+    case KILN_DTYPE_F64: return *(const double *)at;
+    case KILN_DTYPE_F16: return (double)kiln_half_to_float(*(const uint16_t *)at);
+    case KILN_DTYPE_BF16: return (double)kiln_bf16_to_float(*(const uint16_t *)at);
+    case KILN_DTYPE_C64: return (double)*(const float *)at;
+    case KILN_DTYPE_C128: return *(const double *)at;
+    default: return (double)kiln__element_i64(t, index);
+  }
+}
+
+int64_t kiln__element_i64(const kiln_tensor *t, int64_t index) {
+  const char *at = (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
+  switch (kiln_tensor_dtype(t)) {
+    case KILN_DTYPE_BOOL: return *(const uint8_t *)at != 0;
+    case KILN_DTYPE_U8: return *(const uint8_t *)at;
+    case KILN_DTYPE_I8: return *(const int8_t *)at;
+    case KILN_DTYPE_I16: return *(const int16_t *)at;
+    case KILN_DTYPE_U16: return *(const uint16_t *)at;
+    case KILN_DTYPE_I32: return *(const int32_t *)at;
+    case KILN_DTYPE_U32: return *(const uint32_t *)at;
+    case KILN_DTYPE_I64:
+    case KILN_DTYPE_U64: return *(const int64_t *)at;
+    default: return kiln__number_i64(kiln__number_float(kiln__element_f64(t, index)));
+  }
+}
+
+kiln_status *kiln__new_list(kiln_call *call, kiln_type_kind elem, int64_t reserve,
+                            kiln_list **out) {
+  return kiln_list_create(call->env->mem, kiln_type_basic(elem), reserve, out);
+}

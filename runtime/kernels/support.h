@@ -1,0 +1,84 @@
+/* support.h: what the kernels of every family share. */
+#ifndef KILN_RUNTIME_KERNELS_SUPPORT_H
+#define KILN_RUNTIME_KERNELS_SUPPORT_H
+
+#include "base/checked.h"
+#include "runtime/kernel.h"
+#include "runtime/kernels/dispatch.h"
+
+#define KILN_UNUSED __attribute__((unused))
+/* Opens the definition of the kernel that KERNEL(name) of the operator tables refers to. */
+#define KILN_KERNEL(name)                                                                    \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args,                 \
+                                   kiln_ivalue *outs);                                       \
+  kiln_status *kiln__kernel_##name(KILN_UNUSED kiln_call *call,                              \
+                                   KILN_UNUSED const kiln_ivalue *args,                      \
+                                   KILN_UNUSED kiln_ivalue *outs)
+
+/* -- Numbers -- */
+
+/* A Scalar: int, float, bool or complex. `kind` is I64, F64, BOOL or C128. */
+typedef struct kiln_number {
+  kiln_dtype kind;
+  int64_t i;
+  double f, im; /* f is also set for ints and bools */
+} kiln_number;
+kiln_number kiln__number(kiln_ivalue v);
+static inline kiln_number kiln__number_int(int64_t i) {
+  return (kiln_number){KILN_DTYPE_I64, i, (double)i, 0};
+}
+static inline kiln_number kiln__number_float(double f) {
+  return (kiln_number){KILN_DTYPE_F64, 0, f, 0};
+}
+/* Writes it as an element of `dtype`; `to` holds 16 bytes. */
+void kiln__number_store(kiln_number number, kiln_dtype dtype, void *to);
+/* Truncated towards zero where it is a float. */
+int64_t kiln__number_i64(kiln_number number);
+
+/* -- Arguments -- */
+
+/* Optional dtype: `fallback` where None. */
+static inline kiln_dtype kiln__arg_dtype_or(const kiln_ivalue *args, int i, kiln_dtype fallback) {
+  return args[i].tag == KILN_TAG_INT ? (kiln_dtype)args[i].u.i : fallback;
+}
+/* A dtype that kernels can compute with; else KILN_OP_ERROR. */
+kiln_status *kiln__check_dtype(kiln_call *call, kiln_dtype dtype) KILN_MUST_USE;
+/* int[] or int: into out (at most KILN_MAX_RANK). None: count 0. */
+kiln_status *kiln__arg_int_list(const kiln_ivalue *args, int i, int64_t *out,
+                                int *out_count) KILN_MUST_USE;
+/* Dimensions of a reduction: a mask of wrapped ones; None or empty gives all. Refuses repeats. */
+kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank,
+                            uint64_t *out_mask) KILN_MUST_USE;
+
+/* -- Results -- */
+
+/* "add" of "aten::add.Tensor", for errors. */
+kiln_str kiln__op_name(const kiln_call *call);
+kiln_status *kiln__not_implemented(const kiln_call *call, kiln_dtype dtype) KILN_MUST_USE;
+static inline kiln_tensor *kiln__dest(const kiln_ivalue *out) {
+  return out->tag == KILN_TAG_TENSOR ? out->u.tensor : NULL;
+}
+static inline void kiln__give(kiln_ivalue *out, kiln_tensor *t) { *out = kiln_of_tensor(t); }
+static inline void kiln__give_int(kiln_ivalue *out, int64_t i) { *out = kiln_int(i); }
+/* The tensor to write a result of these sizes to: the destination, resized and its dtype checked,
+ * or a new contiguous one, put into *out. */
+kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, int rank,
+                          const int64_t *sizes, kiln_tensor **out_tensor) KILN_MUST_USE;
+/* Makes `value` (taken) the result: copied into the destination where there is one. */
+kiln_status *kiln__finish(kiln_call *call, kiln_ivalue *out, kiln_tensor *value) KILN_MUST_USE;
+/* The same kernel run on other arguments; `dest_free` outs. */
+kiln_status *kiln__contiguous(kiln_call *call, kiln_tensor *t, kiln_tensor **out) KILN_MUST_USE;
+/* t as a contiguous tensor of another dtype; t itself, retained, where it is one. */
+kiln_status *kiln__as_dtype(kiln_call *call, kiln_tensor *t, kiln_dtype dtype,
+                            kiln_tensor **out) KILN_MUST_USE;
+/* A contiguous F64 or I64 reading of element `i` (in memory order from the first) for small loops. */
+double kiln__element_f64(const kiln_tensor *t, int64_t index);
+int64_t kiln__element_i64(const kiln_tensor *t, int64_t index);
+/* Row-major walk: the offset in elements of linear index `i` under sizes and strides. */
+int64_t kiln__offset_of(int rank, const int64_t *sizes, const int64_t *strides, int64_t i);
+
+/* New list of a basic element type. */
+kiln_status *kiln__new_list(kiln_call *call, kiln_type_kind elem, int64_t reserve,
+                            kiln_list **out) KILN_MUST_USE;
+
+#endif
