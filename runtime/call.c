@@ -3,6 +3,7 @@
  * The clock is read every CLOCK_STEP operations (some 20 ns each time), the other limits are
  * compared on every check. */
 #include "runtime/call.h"
+#include "runtime/kernels/dispatch.h"
 
 #include <time.h>
 
@@ -25,6 +26,7 @@ kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
     return status;
   }
   call->env = env;
+  call->dispatch = kiln_dispatch_select(env->isa);
   kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
   kiln_random_seed(0, call->random_state);
   kiln_call_begin(call, NULL);
