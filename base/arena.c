@@ -127,8 +127,10 @@ static void enter_block(kiln_arena *arena, arena_block *block) {
 void kiln_arena_reset(kiln_arena *arena) {
   while (arena->first_child) kiln_arena_destroy(arena->first_child);
   arena->used_before = 0;
-  for (arena_block *block = arena->first; KILN_ASAN && block; block = block->next)
+#if KILN_ASAN
+  for (arena_block *block = arena->first; block; block = block->next)
     kiln_asan_poison(block->data, block->size - sizeof *block);
+#endif
   if (arena->first) enter_block(arena, arena->first);
 }
 
@@ -164,9 +166,7 @@ size_t kiln_arena_bytes(const kiln_arena *arena) {
   return bytes;
 }
 
-kiln_mem *kiln_arena_mem(const kiln_arena *arena) {
-  return arena->mem;
-}
+kiln_mem *kiln_arena_mem(const kiln_arena *arena) { return arena->mem; }
 
 /* -- Allocation -- */
 

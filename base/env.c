@@ -18,9 +18,7 @@ static uint64_t read_xcr0(void) {
   return (uint64_t)high << 32 | low;
 }
 
-static bool has_bits(uint64_t word, uint64_t bits) {
-  return (word & bits) == bits;
-}
+static bool has_bits(uint64_t word, uint64_t bits) { return (word & bits) == bits; }
 
 /* Exactly the features of -march=x86-64-v3 and -v4, which the kernels are compiled with. */
 kiln_isa kiln_isa_detect(void) {
@@ -42,9 +40,7 @@ kiln_isa kiln_isa_detect(void) {
 
 #else
 
-kiln_isa kiln_isa_detect(void) {
-  return KILN_ISA_V2;
-}
+kiln_isa kiln_isa_detect(void) { return KILN_ISA_V2; }
 
 #endif
 

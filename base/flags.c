@@ -109,12 +109,8 @@ static int find_word(const char *words, const char *value) {
 
 static void describe(const kiln_flag_info *info, char *buffer, size_t size) {
   switch (info->type) {
-    case KILN_FLAG_BOOL:
-      snprintf(buffer, size, "on or off");
-      break;
-    case KILN_FLAG_ENUM:
-      snprintf(buffer, size, "one of %s", info->words);
-      break;
+    case KILN_FLAG_BOOL: snprintf(buffer, size, "on or off"); break;
+    case KILN_FLAG_ENUM: snprintf(buffer, size, "one of %s", info->words); break;
     case KILN_FLAG_STRING:
       snprintf(buffer, size, "at most %d bytes", KILN_FLAG_STRING_MAX - 1);
       break;
@@ -136,8 +132,7 @@ static bool parse_value(const kiln_flag_info *info, const char *value, void *fie
   double number;
   int index;
   switch (info->type) {
-    case KILN_FLAG_BOOL:
-      return parse_bool(value, field);
+    case KILN_FLAG_BOOL: return parse_bool(value, field);
     case KILN_FLAG_INT:
       if (!kiln_str_parse_i64(text, &integer)) return false;
       if (integer < info->min || integer > info->max) return false;
@@ -157,8 +152,7 @@ static bool parse_value(const kiln_flag_info *info, const char *value, void *fie
       if (text.len >= KILN_FLAG_STRING_MAX) return false;
       memcpy(((kiln_flag_string *)field)->text, value, text.len + 1);
       return true;
-    case KILN_FLAG_STRATEGY:
-      return parse_strategy(text, field);
+    case KILN_FLAG_STRATEGY: return parse_strategy(text, field);
   }
   return false;
 }
@@ -232,10 +226,8 @@ int kiln_flags_print(const kiln_flags *flags, const kiln_flag_info *info, char *
   const void *field = (const char *)flags + info->offset;
   char digits[32];
   switch (info->type) {
-    case KILN_FLAG_BOOL:
-      return snprintf(buffer, size, "%s", *(const bool *)field ? "on" : "off");
-    case KILN_FLAG_INT:
-      return snprintf(buffer, size, "%lld", (long long)*(const int64_t *)field);
+    case KILN_FLAG_BOOL: return snprintf(buffer, size, "%s", *(const bool *)field ? "on" : "off");
+    case KILN_FLAG_INT: return snprintf(buffer, size, "%lld", (long long)*(const int64_t *)field);
     case KILN_FLAG_FLOAT:
       kiln_format_double(*(const double *)field, digits);
       return snprintf(buffer, size, "%s", digits);
@@ -246,8 +238,7 @@ int kiln_flags_print(const kiln_flags *flags, const kiln_flag_info *info, char *
     }
     case KILN_FLAG_STRING:
       return snprintf(buffer, size, "%s", ((const kiln_flag_string *)field)->text);
-    case KILN_FLAG_STRATEGY:
-      return print_strategy(field, buffer, size);
+    case KILN_FLAG_STRATEGY: return print_strategy(field, buffer, size);
   }
   return 0;
 }

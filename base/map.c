@@ -8,9 +8,7 @@
 
 #include "base/hash.h"
 
-void kiln_map_init(kiln_map *map, kiln_arena *arena) {
-  *map = (kiln_map){.arena = arena};
-}
+void kiln_map_init(kiln_map *map, kiln_arena *arena) { *map = (kiln_map){.arena = arena}; }
 
 void kiln_map_clear(kiln_map *map) {
   map->count = 0;
@@ -87,9 +85,7 @@ static bool remove_entry(kiln_map_entry *entry) {
 
 /* -- Keyed by text -- */
 
-static uint64_t hash_key(kiln_str key) {
-  return kiln_hash_bytes(key.data, key.len);
-}
+static uint64_t hash_key(kiln_str key) { return kiln_hash_bytes(key.data, key.len); }
 
 void *kiln_map_find(const kiln_map *map, kiln_str key) {
   kiln_map_entry *entry = find_entry(map, hash_key(key), true, key);

@@ -303,13 +303,9 @@ static void *alloc_block(kiln_mem *mem, size_t size, bool zero) {
   return block;
 }
 
-void *kiln_mem_alloc(kiln_mem *mem, size_t size) {
-  return alloc_block(mem, size, false);
-}
+void *kiln_mem_alloc(kiln_mem *mem, size_t size) { return alloc_block(mem, size, false); }
 
-void *kiln_mem_alloc_zero(kiln_mem *mem, size_t size) {
-  return alloc_block(mem, size, true);
-}
+void *kiln_mem_alloc_zero(kiln_mem *mem, size_t size) { return alloc_block(mem, size, true); }
 
 void kiln_mem_free(kiln_mem *mem, void *block, size_t size) {
   if (!block) return;

@@ -37,12 +37,8 @@ static inline void kiln_asan_unpoison(const void *data, size_t size) {
   __asan_unpoison_memory_region(data, size);
 }
 #else
-static inline void kiln_asan_poison(const void *data, size_t size) {
-  (void)data, (void)size;
-}
-static inline void kiln_asan_unpoison(const void *data, size_t size) {
-  (void)data, (void)size;
-}
+static inline void kiln_asan_poison(const void *data, size_t size) { (void)data, (void)size; }
+static inline void kiln_asan_unpoison(const void *data, size_t size) { (void)data, (void)size; }
 #endif
 
 #endif

@@ -31,9 +31,7 @@ static kiln_status oom_status = {
     .report = "out of memory",
 };
 
-kiln_status *kiln_status_oom(void) {
-  return &oom_status;
-}
+kiln_status *kiln_status_oom(void) { return &oom_status; }
 
 static char *format_v(const char *fmt, va_list args) {
   va_list again;
@@ -221,9 +219,7 @@ kiln_status *kiln_status_set_exception(kiln_status *status, const char *class_na
 
 /* -- Reading -- */
 
-kiln_code kiln_status_code(const kiln_status *status) {
-  return status ? status->code : KILN_OK;
-}
+kiln_code kiln_status_code(const kiln_status *status) { return status ? status->code : KILN_OK; }
 
 const char *kiln_code_name(kiln_code code) {
   static const char *const names[] = {

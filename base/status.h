@@ -84,7 +84,7 @@ kiln_status *kiln_status_set_exception(kiln_status *status, const char *class_na
 #define KILN_CHECK(cond)                                                    \
   do {                                                                      \
     bool kiln_check_holds = (cond);                                         \
-    KILN_ASSERT(kiln_check_holds && #cond);                                 \
+    KILN_ASSERT(kiln_check_holds &&#cond);                                  \
     if (__builtin_expect(!kiln_check_holds, 0))                             \
       return KILN_ERROR(KILN_INTERNAL, "internal check failed: %s", #cond); \
   } while (0)

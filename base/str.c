@@ -6,9 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool kiln_str_parse_i64(kiln_str text, int64_t *out) {
   size_t i = 0;

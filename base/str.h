@@ -15,9 +15,7 @@ typedef struct kiln_str {
 #define KILN_STR_FMT "%.*s"
 #define KILN_STR_ARG(s) (int)(s).len, (s).data
 
-static inline kiln_str kiln_str_make(const char *data, size_t len) {
-  return (kiln_str){data, len};
-}
+static inline kiln_str kiln_str_make(const char *data, size_t len) { return (kiln_str){data, len}; }
 static inline kiln_str kiln_str_from(const char *text) {
   return (kiln_str){text, text ? strlen(text) : 0};
 }

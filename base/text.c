@@ -32,17 +32,11 @@ static void put_bytes(kiln_text *text, const char *data, size_t len) {
   text->len += len;
 }
 
-void kiln_text_putc(kiln_text *text, char c) {
-  put_bytes(text, &c, 1);
-}
+void kiln_text_putc(kiln_text *text, char c) { put_bytes(text, &c, 1); }
 
-void kiln_text_puts(kiln_text *text, const char *s) {
-  put_bytes(text, s, strlen(s));
-}
+void kiln_text_puts(kiln_text *text, const char *s) { put_bytes(text, s, strlen(s)); }
 
-void kiln_text_put(kiln_text *text, kiln_str s) {
-  put_bytes(text, s.data, s.len);
-}
+void kiln_text_put(kiln_text *text, kiln_str s) { put_bytes(text, s.data, s.len); }
 
 void kiln_text_printf(kiln_text *text, const char *fmt, ...) {
   char piece[256];

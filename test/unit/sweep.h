@@ -56,12 +56,8 @@ static inline void sweep__fresh(sweep_body body, void *arg, bool tolerant) {
   kiln_mem_release(mem);
 }
 
-static inline void sweep(sweep_body body, void *arg) {
-  sweep__fresh(body, arg, false);
-}
-static inline void sweep_tolerant(sweep_body body, void *arg) {
-  sweep__fresh(body, arg, true);
-}
+static inline void sweep(sweep_body body, void *arg) { sweep__fresh(body, arg, false); }
+static inline void sweep_tolerant(sweep_body body, void *arg) { sweep__fresh(body, arg, true); }
 
 /* -- Bodies that want more than a mem -- */
 

@@ -133,12 +133,8 @@ typedef struct nest {
   int reached;
 } nest;
 
-static kiln_status *fails_in_outer(void *arg) {
-  return allocates_too_much(((nest *)arg)->outer);
-}
-static kiln_status *fails_in_inner(void *arg) {
-  return allocates_too_much(((nest *)arg)->inner);
-}
+static kiln_status *fails_in_outer(void *arg) { return allocates_too_much(((nest *)arg)->outer); }
+static kiln_status *fails_in_inner(void *arg) { return allocates_too_much(((nest *)arg)->inner); }
 
 static kiln_status *runs_inner_that_fails_outer(void *arg) {
   nest *n = arg;

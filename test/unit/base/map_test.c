@@ -101,19 +101,13 @@ static kiln_status *vectors(kiln_arena *arena, void *arg) {
   return NULL;
 }
 
-static void keeps_strings_in_order(void **state) {
-  (void)state, sweep_arena(string_keys, NULL);
-}
-static void agrees_with_an_array(void **state) {
-  (void)state, sweep_arena(random_ids, NULL);
-}
+static void keeps_strings_in_order(void **state) { (void)state, sweep_arena(string_keys, NULL); }
+static void agrees_with_an_array(void **state) { (void)state, sweep_arena(random_ids, NULL); }
 static void shows_removals(void **state) {
   (void)state;
   sweep_arena(removed_entries_show_as_null, NULL);
 }
-static void vectors_grow(void **state) {
-  (void)state, sweep_arena(vectors, NULL);
-}
+static void vectors_grow(void **state) { (void)state, sweep_arena(vectors, NULL); }
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -12,9 +12,7 @@ typedef struct shared {
   atomic_int bad;
 } shared;
 
-static size_t size_of_place(unsigned place) {
-  return place < 12 ? 16 + place * 37 : 70000 * place;
-}
+static size_t size_of_place(unsigned place) { return place < 12 ? 16 + place * 37 : 70000 * place; }
 
 static void *work(void *arg) {
   shared *s = arg;

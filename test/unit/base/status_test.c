@@ -30,9 +30,7 @@ static void message_is_the_sentence(void **state) {
   kiln_status_destroy(status);
 }
 
-static kiln_status *fails(void) {
-  return KILN_ERROR(KILN_OP_ERROR, "shapes differ");
-}
+static kiln_status *fails(void) { return KILN_ERROR(KILN_OP_ERROR, "shapes differ"); }
 static kiln_status *passes_it_on(void) {
   KILN_TRY_NOTE(fails(), "calling add, input %d", 2);
   return NULL;

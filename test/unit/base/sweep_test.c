@@ -43,12 +43,8 @@ static kiln_status *names_another_error(kiln_mem *mem, void *arg) {
 }
 
 static sweep_body chosen;
-static void run_chosen(void **state) {
-  (void)state, sweep(chosen, NULL);
-}
-static void run_tolerant(void **state) {
-  (void)state, sweep_tolerant(chosen, NULL);
-}
+static void run_chosen(void **state) { (void)state, sweep(chosen, NULL); }
+static void run_tolerant(void **state) { (void)state, sweep_tolerant(chosen, NULL); }
 
 /* Whether cmocka calls the sweep of `body` good. */
 static bool passes(sweep_body body, void (*run)(void **)) {

@@ -142,9 +142,7 @@ static kiln_status *prints_doubles_body(kiln_arena *arena, void *arg) {
   return NULL;
 }
 
-static void prints_doubles(void **state) {
-  (void)state, sweep_arena(prints_doubles_body, NULL);
-}
+static void prints_doubles(void **state) { (void)state, sweep_arena(prints_doubles_body, NULL); }
 
 static void random_doubles_read_back(void **state) {
   (void)state;
@@ -201,9 +199,7 @@ static kiln_status *builds_text_body(kiln_arena *arena, void *arg) {
   return NULL;
 }
 
-static void builds_text(void **state) {
-  (void)state, sweep_arena(builds_text_body, NULL);
-}
+static void builds_text(void **state) { (void)state, sweep_arena(builds_text_body, NULL); }
 
 /* -- Hashes -- */
 
