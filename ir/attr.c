@@ -29,9 +29,12 @@ void kiln_node_remove_attr(kiln_node *node, const char *name) {
   }
 }
 
-void kiln_node_set_value(kiln_node *node, const char *name, kiln_ivalue value) {
-  kiln_graph_own(node->graph, value);
+void kiln__node_set_owned(kiln_node *node, const char *name, kiln_ivalue value) {
   attr_slot(node, name, KILN_ATTR_VALUE)->u.value = value;
+}
+
+void kiln_node_set_value(kiln_node *node, const char *name, kiln_ivalue value) {
+  kiln__node_set_owned(node, name, kiln_graph_own(node->graph, value));
 }
 
 void kiln_node_set_int(kiln_node *node, const char *name, int64_t value) {

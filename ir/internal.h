@@ -33,6 +33,23 @@ typedef struct kiln__copier {
   bool exact;
 } kiln__copier;
 
+/* -- attr.c -- */
+
+/* Sets an attribute to a value that the graph owns already. */
+void kiln__node_set_owned(kiln_node *node, const char *name, kiln_ivalue value);
+
+/* -- literal_print.c -- */
+
+/* A constant as attributes show it; kiln__literal_parse reads it back. At the top level booleans
+ * are 0 and 1. */
+void kiln__literal_print(kiln_text *text, kiln_ivalue value);
+/* A double with 17 digits and a point, as PyTorch prints it: "1.0000000000000001e-05", "3.". */
+void kiln__print_double(kiln_text *text, double value);
+
+/* -- print.c -- */
+
+void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" */
+
 /* -- shape*.c -- */
 
 /* The result is as argument 0: in-place variants. */
