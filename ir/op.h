@@ -140,15 +140,30 @@ const kiln_op *kiln_registry_at(const kiln_registry *registry, int index);
 
 /* -- Shape functions -- */
 
+/* A list argument whose elements are known one by one: a constant list, or what a
+ * prim::ListConstruct gathers. */
+typedef struct kiln_shape_list {
+  int count;
+  const kiln_tensor_detail *const *tensors; /* of tensors: NULL where nothing is known; else NULL */
+  const int64_t *ints;                      /* of ints; else NULL */
+  const bool *known;                        /* [count], with `ints`: the element is a constant */
+} kiln_shape_list;
+
 /* A query: what a node's results would be, given what is known of its inputs. Not only for nodes:
  * the arguments are given as types and constants. */
 typedef struct kiln_shape_query {
   kiln_arena *arena;                    /* for sizes and strides of the answer */
   const kiln_op *op;
   int arg_count;
+  const kiln_type *const *types;         /* of the arguments, tensor details left aside */
   const kiln_tensor_detail *const *args; /* NULL where not a tensor, or nothing is known */
   const kiln_ivalue *const *constants;   /* NULL where not a constant */
-  kiln_tensor_detail outs[KILN_MAX_OUTS];
+  const kiln_shape_list *const *lists;   /* NULL where not a list, or nothing is known of it */
+  int out_count;                         /* results of the node: chunk and split need it */
+  kiln_tensor_detail outs[KILN_MAX_OUTS]; /* KILN_TENSOR_DETAIL_ANY on entry */
+  /* Of an operator whose result is one list of tensors (chunk, split): what its elements are. */
+  const kiln_tensor_detail *elems;
+  int elem_count;
 } kiln_shape_query;
 
 #endif

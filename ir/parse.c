@@ -329,7 +329,7 @@ static bool accept_block_header(kiln__reader *r) {
 static kiln_status *parse_node(graph_parser *g, kiln_block *block) {
   kiln__reader *r = g->r;
   outputs outs = {0};
-  kiln_node *node;
+  kiln_node *node = NULL;
   KILN_TRY(parse_outputs(g, &outs));
   KILN_TRY(parse_node_name(g, &node));
   bool constant = kiln_str_is(node->name, "prim::Constant");
