@@ -1,0 +1,608 @@
+/* bytecode.c: registers, liveness and control flow of the emitter.
+ *
+ * Liveness is found on the structure, without a fixpoint: a value lives from its definition to the
+ * last node of its own block that uses it, directly or inside. If that is an If, the value is handed
+ * to both branches, where the same rule applies; a Loop keeps what it uses from outside until its
+ * end. The loop's carried values have registers of their own; a value that becomes the next carried
+ * one is made there directly when the old one is dead by then. */
+#include "jit/bytecode_internal.h"
+
+enum { MAX_OPERANDS = UINT16_MAX };
+
+kiln_ir_value *kiln__emit_root(kiln_ir_value *v) {
+  for (;;) {
+    const kiln_node *n = v->node;
+    bool same = kiln_node_is(n, KILN_OP_prim_unchecked_cast) ||
+                kiln_node_is(n, KILN_OP_prim_unchecked_unwrap_optional) ||
+                kiln_node_is(n, KILN_OP_prim_profile) ||
+                ((kiln_node_is(n, KILN_OP_prim_TypeCheck) ||
+                  kiln_node_is(n, KILN_OP_prim_RequiresGradCheck)) &&
+                 v->index < n->input_count);
+    if (!same) return v;
+    v = kiln_node_input(n, v->index);
+  }
+}
+
+bool kiln__emit_is_counted(const kiln_ir_value *v) {
+  switch (v->type->kind) {
+    case KILN_TYPE_INT:
+    case KILN_TYPE_FLOAT:
+    case KILN_TYPE_BOOL:
+    case KILN_TYPE_NONE:
+    case KILN_TYPE_DEVICE: return false;
+    default: return true;
+  }
+}
+
+/* -- Registers -- */
+
+static int new_register(kiln_emitter *e) {
+  for (int r = 0; r < e->live.count; r++) {
+    if (!e->live.data[r] && !e->reserved.data[r]) {
+      e->live.data[r] = 1;
+      return r;
+    }
+  }
+  kiln_vec_push(e->scratch, &e->live, 1);
+  kiln_vec_push(e->scratch, &e->reserved, 0);
+  return e->live.count - 1;
+}
+
+/* The register of a value that is being defined. */
+static int define(kiln_emitter *e, const kiln_ir_value *v) {
+  int hint = e->hints[v->id];
+  int r = hint >= 0 && !e->live.data[hint] ? hint : new_register(e);
+  e->live.data[r] = 1;
+  return e->regs[v->id] = r;
+}
+
+static bool is_constant(const kiln_ir_value *v) {
+  return kiln_node_is(v->node, KILN_OP_prim_Constant) ||
+         kiln_node_is(v->node, KILN_OP_prim_Uninitialized);
+}
+
+static void free_register(kiln_emitter *e, const kiln_ir_value *v) {
+  e->live.data[e->regs[v->id]] = 0;
+}
+
+/* -- Instructions -- */
+
+int kiln__emit_instr(kiln_emitter *e, kiln_instr_op op, int in_count, int out_count, uint32_t x) {
+  kiln_vec_push(e->arena, &e->code,
+                (kiln_instr){.op = (uint16_t)op,
+                             .in_count = (uint16_t)in_count,
+                             .out_count = (uint16_t)out_count,
+                             .x = x,
+                             .operands = (uint32_t)e->operands.count});
+  kiln_vec_push(e->arena, &e->ranges, e->range);
+  for (int i = 0; i < in_count + out_count; i++) {
+    kiln_vec_push(e->arena, &e->operands, KILN_OPERAND_NONE);
+  }
+  if (in_count > e->plan->max_in) e->plan->max_in = in_count;
+  return e->code.count - 1;
+}
+
+uint32_t kiln__emit_constant(kiln_emitter *e, const kiln_ivalue *value) {
+  uintptr_t known = (uintptr_t)kiln_map_find_ptr(&e->constant_index, value);
+  if (known) return (uint32_t)known - 1;
+  kiln_vec_reserve(e->arena, &e->constants, e->constants.count + 1);
+  kiln_map_set_ptr(&e->constant_index, value, (void *)(uintptr_t)(e->constants.count + 1));
+  e->constants.data[e->constants.count++] = kiln_ivalue_retain(*value);
+  e->plan->constants = e->constants.data; /* from here on the plan's destroyer sees it */
+  e->plan->constant_count = e->constants.count;
+  return (uint32_t)e->constants.count - 1;
+}
+
+kiln_operand kiln__emit_read(kiln_emitter *e, kiln_ir_value *v) {
+  static const kiln_ivalue none = {.tag = KILN_TAG_NONE};
+  v = kiln__emit_root(v);
+  if (is_constant(v)) {
+    const kiln_ivalue *value = kiln_ir_value_constant(v);
+    return kiln__emit_constant(e, value ? value : &none) | KILN_OPERAND_CONSTANT;
+  }
+  KILN_ASSERT(e->regs[v->id] >= 0);
+  return (kiln_operand)e->regs[v->id];
+}
+
+static void emit_drop(kiln_emitter *e, kiln_ir_value *const *values, int count) {
+  int counted = 0;
+  for (int i = 0; i < count; i++) counted += kiln__emit_is_counted(values[i]);
+  if (counted) {
+    int at = kiln__emit_instr(e, KILN_INSTR_DROP, counted, 0, 0);
+    kiln_operand *o = kiln__emit_operands(e, at);
+    for (int i = 0; i < count; i++) {
+      if (kiln__emit_is_counted(values[i])) *o++ = (kiln_operand)e->regs[values[i]->id];
+    }
+  }
+  for (int i = 0; i < count; i++) free_register(e, values[i]);
+}
+
+/* -- Liveness -- */
+
+/* The last node of `block` with a use of v under any of its names; NULL: none in the block. */
+static kiln_node *last_use(kiln_ir_value *v, const kiln_block *block, kiln_node *last) {
+  for (const kiln_use *use = v->uses; use; use = use->next) {
+    kiln_node *user = use->user;
+    for (int i = 0; i < user->output_count; i++) {
+      kiln_ir_value *out = user->outputs[i];
+      if (out->index == use->index && kiln__emit_root(out) != out) last = last_use(out, block, last);
+    }
+    /* Is it inside the block at all? It may be in the other branch. */
+    kiln_node *n = user;
+    while (n && n->block != block && n != block->ret) {
+      kiln_block *around = n->block;
+      if (!around) break;
+      n = around->owner;
+    }
+    if (!n || (n->block != block && n != block->ret)) continue;
+    if (n == block->ret) return n;
+    if (!last || (last != block->ret && kiln_node_is_before(last, n))) last = n;
+  }
+  return last;
+}
+
+static kiln_value_vec *deaths_at(kiln_emitter *e, const kiln_node *node) {
+  kiln_value_vec *list = kiln_map_find_ptr(&e->deaths, node);
+  if (!list) {
+    list = KILN_NEW(e->scratch, kiln_value_vec);
+    kiln_map_set_ptr(&e->deaths, node, list);
+  }
+  return list;
+}
+
+/* Plans the death of values in `block`; what is not used there dies now. */
+static void schedule(kiln_emitter *e, kiln_block *block, kiln_ir_value *const *values, int count) {
+  kiln_value_vec now = {0};
+  for (int i = 0; i < count; i++) {
+    kiln_node *last = last_use(values[i], block, NULL);
+    if (last) {
+      kiln_vec_push(e->scratch, deaths_at(e, last), values[i]);
+    } else {
+      kiln_vec_push(e->scratch, &now, values[i]);
+    }
+  }
+  if (now.count) emit_drop(e, now.data, now.count);
+}
+
+/* Marks MOVE on the last operand that reads `v`; false when none does. */
+static bool mark_move(kiln_emitter *e, int at, const kiln_ir_value *v) {
+  kiln_operand *o = kiln__emit_operands(e, at), reg = (kiln_operand)e->regs[v->id];
+  for (int i = e->code.data[at].in_count - 1; i >= 0; i--) {
+    if (o[i] == reg) {
+      o[i] |= KILN_OPERAND_MOVE;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Moves what dies at `node` into instruction `at` where it reads it; the rest stays in the list. */
+static void move_dying(kiln_emitter *e, const kiln_node *node, int at) {
+  kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, node);
+  if (!dying) return;
+  int kept = 0;
+  for (int i = 0; i < dying->count; i++) {
+    kiln_ir_value *v = dying->data[i];
+    if (!kiln__emit_is_counted(v) || mark_move(e, at, v)) {
+      free_register(e, v);
+    } else {
+      dying->data[kept++] = v;
+    }
+  }
+  dying->count = kept;
+}
+
+void kiln__emit_finish(kiln_emitter *e, kiln_node *node) {
+  kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, node);
+  if (!dying) return;
+  emit_drop(e, dying->data, dying->count);
+  dying->count = 0;
+}
+
+/* Gives the node's outputs from `first` on their registers, as outputs of instruction `at`. */
+static void define_outputs(kiln_emitter *e, kiln_node *node, int at, int first) {
+  int in_count = e->code.data[at].in_count;
+  for (int i = first; i < node->output_count; i++) {
+    kiln_ir_value *out = kiln_node_output(node, i);
+    if (!out->uses) continue;
+    int r = define(e, out);
+    kiln__emit_operands(e, at)[in_count + i - first] = (kiln_operand)r;
+  }
+  kiln__emit_finish(e, node);
+  for (int i = first; i < node->output_count; i++) {
+    kiln_ir_value *out = kiln_node_output(node, i);
+    if (out->uses) schedule(e, node->block, &out, 1);
+  }
+}
+
+kiln_status *kiln__emit_simple(kiln_emitter *e, kiln_node *node, kiln_instr_op op, uint32_t x,
+                               int first_input, int input_count, int output_count) {
+  if (input_count > MAX_OPERANDS || output_count > MAX_OPERANDS) {
+    return KILN_ERROR(KILN_UNSUPPORTED, KILN_STR_FMT " has %d arguments: more than %d",
+                      KILN_STR_ARG(node->name), input_count, MAX_OPERANDS);
+  }
+  int at = kiln__emit_instr(e, op, input_count, output_count, x);
+  for (int i = 0; i < input_count; i++) {
+    kiln_operand o = kiln__emit_read(e, kiln_node_input(node, first_input + i));
+    kiln__emit_operands(e, at)[i] = o;
+  }
+  move_dying(e, node, at);
+  define_outputs(e, node, at, node->output_count - output_count);
+  return NULL;
+}
+
+void kiln__emit_unpack_of(kiln_emitter *e, kiln_node *node, int at) {
+  move_dying(e, node, at);
+  int list = new_register(e);
+  kiln__emit_operands(e, at)[e->code.data[at].in_count] = (kiln_operand)list;
+  int unpack = kiln__emit_instr(e, KILN_INSTR_LIST_UNPACK, 1, node->output_count, 0);
+  kiln__emit_operands(e, unpack)[0] = (kiln_operand)list | KILN_OPERAND_MOVE;
+  define_outputs(e, node, unpack, 0);
+  e->live.data[list] = 0;
+}
+
+/* -- Blocks -- */
+
+static kiln_status *emit_block(kiln_emitter *e, kiln_block *block);
+
+/* One MOVE of a block's results first .. first + count - 1 into registers (-1: not wanted). */
+static void emit_results(kiln_emitter *e, kiln_block *block, int first, int count,
+                         const int32_t *targets) {
+  KILN_VEC(int) moved = {0};
+  for (int i = 0; i < count; i++) {
+    if (targets[i] < 0) continue;
+    kiln_operand o = kiln__emit_read(e, kiln_block_output(block, first + i));
+    if (o != (kiln_operand)targets[i]) kiln_vec_push(e->scratch, &moved, i);
+  }
+  if (moved.count) {
+    int at = kiln__emit_instr(e, KILN_INSTR_MOVE, moved.count, moved.count, 0);
+    for (int i = 0; i < moved.count; i++) {
+      kiln_operand o = kiln__emit_read(e, kiln_block_output(block, first + moved.data[i]));
+      kiln__emit_operands(e, at)[i] = o;
+      kiln__emit_operands(e, at)[moved.count + i] = (kiln_operand)targets[moved.data[i]];
+    }
+    /* A value that also stays where it is must not be moved out. */
+    kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, block->ret);
+    for (int i = 0; dying && i < dying->count; i++) {
+      kiln_ir_value *v = dying->data[i];
+      bool stays = false;
+      for (int k = 0; k < count; k++) {
+        stays |= targets[k] == e->regs[v->id] &&
+                 kiln__emit_root(kiln_block_output(block, first + k)) == v;
+      }
+      if (kiln__emit_is_counted(v) && !stays) (void)mark_move(e, at, v);
+    }
+  }
+}
+
+/* What dies at the block's end and is no result any more (moved or in place). */
+static void drop_unmoved(kiln_emitter *e, kiln_block *block, int first, int count,
+                         const int32_t *targets) {
+  kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, block->ret);
+  if (!dying) return;
+  kiln_value_vec drop = {0};
+  for (int i = 0; i < dying->count; i++) {
+    bool wanted = false;
+    for (int k = 0; k < count; k++) {
+      wanted |= targets[k] >= 0 &&
+                kiln__emit_root(kiln_block_output(block, first + k)) == dying->data[i];
+    }
+    if (!wanted) kiln_vec_push(e->scratch, &drop, dying->data[i]);
+  }
+  emit_drop(e, drop.data, drop.count);
+}
+
+static void save_live(kiln_emitter *e, uint8_t **saved, int *count) {
+  *count = e->live.count;
+  *saved = kiln_arena_copy(e->scratch, e->live.data, (size_t)e->live.count + 1);
+}
+static void restore_live(kiln_emitter *e, const uint8_t *saved, int count) {
+  for (int i = 0; i < e->live.count; i++) e->live.data[i] = i < count ? saved[i] : 0;
+}
+
+static kiln_status *emit_branch(kiln_emitter *e, kiln_block *block, const kiln_value_vec *dying,
+                                const int32_t *targets, int count) {
+  schedule(e, block, dying->data, dying->count);
+  for (int i = 0; i < count; i++) { /* make results in place */
+    kiln_ir_value *v = kiln__emit_root(kiln_block_output(block, i));
+    if (targets[i] >= 0 && v->node->block == block && e->hints[v->id] < 0) {
+      e->hints[v->id] = targets[i];
+      e->live.data[targets[i]] = 0; /* reserved below: free for this value alone */
+    }
+  }
+  KILN_TRY(emit_block(e, block));
+  emit_results(e, block, 0, count, targets);
+  drop_unmoved(e, block, 0, count, targets);
+  return NULL;
+}
+
+static kiln_status *emit_if(kiln_emitter *e, kiln_node *node) {
+  int count = node->output_count;
+  int jf = kiln__emit_instr(e, KILN_INSTR_JF, 1, 0, 0);
+  kiln_operand cond = kiln__emit_read(e, kiln_node_input(node, 0));
+  kiln__emit_operands(e, jf)[0] = cond;
+  kiln_value_vec dying = {0};
+  kiln_value_vec *list = kiln_map_find_ptr(&e->deaths, node);
+  if (list) dying = *list, list->count = 0;
+  int32_t *targets = KILN_NEW_ARRAY(e->scratch, int32_t, count + 1);
+  for (int i = 0; i < count; i++) {
+    targets[i] = kiln_node_output(node, i)->uses ? define(e, kiln_node_output(node, i)) : -1;
+  }
+  uint8_t *was_reserved = KILN_NEW_ARRAY(e->scratch, uint8_t, count + 1);
+  for (int i = 0; i < count; i++) {
+    if (targets[i] < 0) continue;
+    was_reserved[i] = e->reserved.data[targets[i]];
+    e->reserved.data[targets[i]] = 1;
+  }
+  uint8_t *live;
+  int live_count;
+  save_live(e, &live, &live_count);
+  KILN_TRY(emit_branch(e, node->blocks[0], &dying, targets, count));
+  e->range = node->range;
+  int jmp = kiln__emit_instr(e, KILN_INSTR_JMP, 0, 0, 0);
+  e->code.data[jf].x = (uint32_t)e->code.count;
+  restore_live(e, live, live_count);
+  KILN_TRY(emit_branch(e, node->blocks[1], &dying, targets, count));
+  if (jmp == e->code.count - 1) { /* an empty else branch */
+    e->code.count--;
+    e->ranges.count--;
+    e->code.data[jf].x = (uint32_t)e->code.count;
+  } else {
+    e->code.data[jmp].x = (uint32_t)e->code.count;
+  }
+  restore_live(e, live, live_count);
+  for (int i = 0; i < dying.count; i++) free_register(e, dying.data[i]);
+  for (int i = 0; i < count; i++) {
+    if (targets[i] >= 0) e->reserved.data[targets[i]] = was_reserved[i];
+  }
+  for (int i = 0; i < count; i++) {
+    kiln_ir_value *out = kiln_node_output(node, i);
+    if (out->uses) schedule(e, node->block, &out, 1);
+  }
+  return NULL;
+}
+
+static bool is_true(kiln_ir_value *v) {
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln__emit_root(v));
+  return c && c->tag == KILN_TAG_BOOL && c->u.b;
+}
+
+/* Whether v is used inside the loop's body under any name. */
+static bool used_in_body(kiln_ir_value *v, const kiln_node *loop) {
+  return last_use(v, loop->blocks[0], NULL) != NULL;
+}
+
+typedef struct loop_registers {
+  int32_t i, cond; /* cond -1: always true */
+  int32_t *carried;
+  kiln_operand max;
+} loop_registers;
+
+/* Initial values; those that die here and that the body does not use are moved. */
+static void emit_loop_entry(kiln_emitter *e, kiln_node *node, loop_registers *regs) {
+  int carried = node->output_count, first = regs->cond >= 0 ? 1 : 2, n = carried + 2 - first;
+  static const kiln_ivalue zero = {.tag = KILN_TAG_INT};
+  uint32_t zero_at = kiln__emit_constant(e, &zero);
+  int at = kiln__emit_instr(e, KILN_INSTR_LOADC, 0, 1, zero_at);
+  kiln__emit_operands(e, at)[0] = (kiln_operand)regs->i;
+  if (!n) return;
+  at = kiln__emit_instr(e, KILN_INSTR_MOVE, n, n, 0);
+  for (int k = 0; k < n; k++) {
+    kiln_operand o = kiln__emit_read(e, kiln_node_input(node, first + k));
+    kiln__emit_operands(e, at)[k] = o;
+    kiln__emit_operands(e, at)[n + k] =
+        (kiln_operand)(first + k == 1 ? regs->cond : regs->carried[first + k - 2]);
+  }
+  kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, node);
+  int kept = 0;
+  for (int i = 0; dying && i < dying->count; i++) {
+    kiln_ir_value *v = dying->data[i];
+    if (kiln__emit_is_counted(v) && !used_in_body(v, node) && mark_move(e, at, v)) {
+      free_register(e, v);
+    } else {
+      dying->data[kept++] = v;
+    }
+  }
+  if (dying) dying->count = kept;
+}
+
+static void define_loop(kiln_emitter *e, kiln_node *node, loop_registers *regs) {
+  kiln_block *body = node->blocks[0];
+  int carried = node->output_count;
+  bool endless = is_true(kiln_node_input(node, 1)) && is_true(kiln_block_output(body, 0));
+  regs->i = define(e, kiln_block_input(body, 0));
+  regs->cond = endless ? -1 : new_register(e);
+  regs->carried = KILN_NEW_ARRAY(e->scratch, int32_t, carried + 1);
+  for (int k = 0; k < carried; k++) {
+    regs->carried[k] = define(e, kiln_block_input(body, k + 1));
+    e->reserved.data[regs->carried[k]]++;
+  }
+  e->reserved.data[regs->i]++;
+  if (regs->cond >= 0) e->reserved.data[regs->cond]++;
+  regs->max = kiln__emit_read(e, kiln_node_input(node, 0));
+}
+
+static kiln_status *emit_loop_body(kiln_emitter *e, kiln_node *node, const loop_registers *regs) {
+  kiln_block *body = node->blocks[0];
+  int carried = node->output_count;
+  schedule(e, body, body->param->outputs + 1, carried);
+  for (int k = 0; k < carried; k++) {
+    kiln_ir_value *v = kiln__emit_root(kiln_block_output(body, k + 1));
+    if (v->node->block == body && v->node != body->param && e->hints[v->id] < 0) {
+      e->hints[v->id] = regs->carried[k];
+    }
+  }
+  KILN_TRY(emit_block(e, body));
+  e->range = node->range;
+  int32_t *targets = KILN_NEW_ARRAY(e->scratch, int32_t, carried + 1);
+  targets[0] = regs->cond;
+  memcpy(targets + 1, regs->carried, sizeof *targets * (size_t)carried);
+  emit_results(e, body, 0, carried + 1, targets);
+  drop_unmoved(e, body, 0, carried + 1, targets);
+  return NULL;
+}
+
+static kiln_status *emit_loop(kiln_emitter *e, kiln_node *node) {
+  loop_registers regs = {0};
+  define_loop(e, node, &regs);
+  emit_loop_entry(e, node, &regs);
+  uint8_t *live;
+  int live_count, carried = node->output_count;
+  save_live(e, &live, &live_count);
+  int loop = kiln__emit_instr(e, KILN_INSTR_LOOP, 3, 0, 0);
+  kiln_operand cond = regs.cond >= 0 ? (kiln_operand)regs.cond
+                                     : kiln__emit_read(e, kiln_node_input(node, 1));
+  kiln_operand *o = kiln__emit_operands(e, loop);
+  o[0] = (kiln_operand)regs.i, o[1] = regs.max, o[2] = cond;
+  KILN_TRY(emit_loop_body(e, node, &regs));
+  int inc = kiln__emit_instr(e, KILN_INSTR_INC, 0, 1, 0);
+  kiln__emit_operands(e, inc)[0] = (kiln_operand)regs.i;
+  kiln__emit_instr(e, KILN_INSTR_JMP, 0, 0, (uint32_t)loop);
+  e->code.data[loop].x = (uint32_t)e->code.count;
+  restore_live(e, live, live_count);
+  e->reserved.data[regs.i]--;
+  e->live.data[regs.i] = 0;
+  if (regs.cond >= 0) {
+    e->reserved.data[regs.cond]--;
+    e->live.data[regs.cond] = 0;
+  }
+  for (int k = 0; k < carried; k++) {
+    e->reserved.data[regs.carried[k]]--;
+    e->regs[kiln_node_output(node, k)->id] = regs.carried[k];
+  }
+  kiln__emit_finish(e, node);
+  schedule(e, node->block, node->outputs, carried);
+  return NULL;
+}
+
+static kiln_status *emit_block(kiln_emitter *e, kiln_block *block) {
+  for (kiln_node *n = block->first; n; n = n->next) {
+    e->range = n->range;
+    if (kiln_node_is(n, KILN_OP_prim_If)) {
+      KILN_TRY(emit_if(e, n));
+    } else if (kiln_node_is(n, KILN_OP_prim_Loop)) {
+      KILN_TRY(emit_loop(e, n));
+    } else {
+      KILN_TRY(kiln__emit_node(e, n));
+    }
+  }
+  return NULL;
+}
+
+/* -- The whole graph -- */
+
+static void emit_return(kiln_emitter *e, kiln_block *top) {
+  static const kiln_ivalue none = {.tag = KILN_TAG_NONE};
+  int count = kiln_block_output_count(top), at;
+  if (count == 1) {
+    at = kiln__emit_instr(e, KILN_INSTR_RET, 1, 0, 0);
+    kiln__emit_operands(e, at)[0] = kiln__emit_read(e, kiln_block_output(top, 0));
+    move_dying(e, top->ret, at);
+    return;
+  }
+  kiln_operand result = kiln__emit_constant(e, &none) | KILN_OPERAND_CONSTANT;
+  if (count > 1) { /* several results, as fallbacks and textual graphs have: a tuple */
+    const kiln_type **elems = KILN_NEW_ARRAY(e->scratch, const kiln_type *, count);
+    for (int i = 0; i < count; i++) {
+      elems[i] = kiln_type_unshaped(e->env->types, kiln_block_output(top, i)->type);
+    }
+    kiln_vec_push(e->arena, &e->types, kiln_type_tuple(e->env->types, elems, count));
+    at = kiln__emit_instr(e, KILN_INSTR_TUPLE, count, 1, (uint32_t)e->types.count - 1);
+    for (int i = 0; i < count; i++) {
+      kiln_operand o = kiln__emit_read(e, kiln_block_output(top, i));
+      kiln__emit_operands(e, at)[i] = o;
+    }
+    move_dying(e, top->ret, at);
+    result = (kiln_operand)new_register(e);
+    kiln__emit_operands(e, at)[count] = result;
+    result |= KILN_OPERAND_MOVE;
+  }
+  at = kiln__emit_instr(e, KILN_INSTR_RET, 1, 0, 0);
+  kiln__emit_operands(e, at)[0] = result;
+}
+
+static void fill_plan(kiln_emitter *e) {
+  kiln_plan *p = e->plan;
+  p->register_count = e->live.count;
+  p->code = e->code.data;
+  p->code_count = e->code.count;
+  p->operands = e->operands.data;
+  p->kernels = e->kernels.data;
+  p->kernel_count = e->kernels.count;
+  p->callables = e->callables.data;
+  p->callable_count = e->callables.count;
+  p->guards = e->guards.data;
+  p->guard_count = e->guards.count;
+  p->groups = e->groups.data;
+  p->group_count = e->groups.count;
+  p->types = e->types.data;
+  p->type_count = e->types.count;
+  p->type_lists = e->type_lists.data;
+  p->type_list_count = e->type_lists.count;
+  p->strings = e->strings.data;
+  p->string_count = e->strings.count;
+  p->ranges = e->ranges.data;
+  p->record_count = e->record_count;
+  p->max_entered = e->enter_count;
+  p->sink = e->env->sink;
+  p->methods = e->env->methods;
+  double stress = e->env->stress * 4294967295.0;
+  p->stress = stress >= 4294967295.0 ? UINT32_MAX : (uint32_t)stress;
+}
+
+typedef struct emit_job {
+  const kiln_graph *graph;
+  const kiln_bytecode_env *env;
+  kiln_arena *arena;
+  kiln_plan *plan;
+} emit_job;
+
+static kiln_status *emit_in_arena(void *arg) {
+  emit_job *job = (emit_job *)arg;
+  kiln_block *top = job->graph->top;
+  kiln_emitter *e = KILN_NEW(job->arena, kiln_emitter);
+  *e = (kiln_emitter){.arena = job->arena, .env = job->env};
+  e->scratch = kiln_arena_create_child(job->arena);
+  job->plan = e->plan = KILN_NEW(job->arena, kiln_plan);
+  e->plan->arena = job->arena;
+  e->plan->name = kiln_arena_strdup(job->arena, job->env->name);
+  e->plan->arg_count = kiln_block_input_count(top);
+  e->plan->result_count = 1;
+  e->plan->max_in = 4; /* EXIT gathers four arguments */
+  kiln_map_init(&e->kernel_index, e->scratch);
+  kiln_map_init(&e->constant_index, e->scratch);
+  kiln_map_init(&e->deaths, e->scratch);
+  e->regs = KILN_NEW_ARRAY(e->scratch, int32_t, job->graph->next_id + 1);
+  e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, job->graph->next_id + 1);
+  for (uint32_t i = 0; i <= job->graph->next_id; i++) e->regs[i] = e->hints[i] = -1;
+  for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
+  schedule(e, top, top->param->outputs, kiln_block_input_count(top));
+  KILN_TRY(emit_block(e, top));
+  e->range = NULL;
+  emit_return(e, top);
+  fill_plan(e);
+  kiln_arena_destroy(e->scratch);
+  return kiln_plan_verify(job->plan);
+}
+
+static kiln_status *emit_with_types(void *arg) {
+  emit_job *job = (emit_job *)arg;
+  return kiln_arena_run(job->arena, emit_in_arena, job);
+}
+
+kiln_status *kiln_bytecode_emit(const kiln_graph *graph, const kiln_bytecode_env *env,
+                                kiln_plan **out_plan) {
+  emit_job job = {.graph = graph, .env = env};
+  KILN_TRY(kiln_arena_create(env->env->mem, &job.arena));
+  kiln_status *status = kiln_type_table_run(env->types, emit_with_types, &job);
+  if (status) {
+    if (job.plan) {
+      kiln_plan_destroy(job.plan);
+    } else {
+      kiln_arena_destroy(job.arena);
+    }
+    return status;
+  }
+  *out_plan = job.plan;
+  return NULL;
+}

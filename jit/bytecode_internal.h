@@ -1,0 +1,60 @@
+/* bytecode_internal.h: between bytecode.c (registers, blocks) and bytecode_nodes.c (nodes). */
+#ifndef KILN_JIT_BYTECODE_INTERNAL_H
+#define KILN_JIT_BYTECODE_INTERNAL_H
+
+#include "jit/bytecode.h"
+
+typedef KILN_VEC(kiln_ir_value *) kiln_value_vec;
+
+typedef struct kiln_emitter {
+  kiln_arena *arena;   /* of the plan */
+  kiln_arena *scratch; /* of this emission */
+  const kiln_bytecode_env *env;
+  kiln_plan *plan;
+  KILN_VEC(kiln_instr) code;
+  KILN_VEC(const kiln_source_range *) ranges;
+  KILN_VEC(kiln_operand) operands;
+  KILN_VEC(kiln_ivalue) constants;
+  KILN_VEC(const kiln_kernel *) kernels;
+  KILN_VEC(const kiln_callable *) callables;
+  KILN_VEC(kiln_guard_desc) guards;
+  KILN_VEC(kiln_group) groups;
+  KILN_VEC(const kiln_type *) types;
+  KILN_VEC(kiln_type_span) type_lists;
+  KILN_VEC(kiln_str) strings;
+  kiln_map kernel_index, constant_index; /* pointer -> index + 1 */
+  int32_t *regs;  /* of a value, by id; -1: none */
+  int32_t *hints; /* register that a value would best get, by id; -1 */
+  KILN_VEC(uint8_t) live, reserved; /* of a register */
+  kiln_map deaths; /* node -> kiln_value_vec*: values whose last use it is */
+  int record_count, enter_count;
+  const kiln_source_range *range; /* of the node being emitted */
+} kiln_emitter;
+
+/* The value that `v` is another name of: refined by a check, profiled, cast. */
+kiln_ir_value *kiln__emit_root(kiln_ir_value *v);
+/* Values of these types hold no reference: no MOVE, no DROP. */
+bool kiln__emit_is_counted(const kiln_ir_value *v);
+
+/* Instruction with room for operands; fill them by index. */
+int kiln__emit_instr(kiln_emitter *e, kiln_instr_op op, int in_count, int out_count, uint32_t x);
+static inline kiln_operand *kiln__emit_operands(kiln_emitter *e, int at) {
+  return e->operands.data + e->code.data[at].operands;
+}
+/* The operand that reads a value, without MOVE. */
+kiln_operand kiln__emit_read(kiln_emitter *e, kiln_ir_value *v);
+uint32_t kiln__emit_constant(kiln_emitter *e, const kiln_ivalue *value);
+
+/* For a node that takes two instructions: `at` has its inputs and makes a list, which is unpacked
+ * to the node's outputs. */
+void kiln__emit_unpack_of(kiln_emitter *e, kiln_node *node, int at);
+
+/* A whole node as one instruction: inputs from `first_input` on, all outputs, moves and drops. */
+kiln_status *kiln__emit_simple(kiln_emitter *e, kiln_node *node, kiln_instr_op op, uint32_t x,
+                               int first_input, int input_count, int output_count) KILN_MUST_USE;
+/* Every node but If and Loop. */
+kiln_status *kiln__emit_node(kiln_emitter *e, kiln_node *node) KILN_MUST_USE;
+/* Drops what dies at the node and was not moved by it. */
+void kiln__emit_finish(kiln_emitter *e, kiln_node *node);
+
+#endif

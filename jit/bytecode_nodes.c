@@ -1,0 +1,247 @@
+/* bytecode_nodes.c: which instruction each kind of node becomes. What has a kernel is an OP; the
+ * structural operators stand in one table. */
+#include "guards/guards.h"
+#include "jit/bytecode_internal.h"
+
+/* -- Tables of the plan -- */
+
+static uint32_t add_kernel(kiln_emitter *e, const kiln_kernel *kernel) {
+  uintptr_t known = (uintptr_t)kiln_map_find_ptr(&e->kernel_index, kernel);
+  if (known) return (uint32_t)known - 1;
+  kiln_vec_push(e->arena, &e->kernels, kernel);
+  kiln_map_set_ptr(&e->kernel_index, kernel, (void *)(uintptr_t)e->kernels.count);
+  return (uint32_t)e->kernels.count - 1;
+}
+
+/* Types that values keep must belong to the model: tensor details, which belong to the graph, are
+ * taken off. */
+static uint32_t add_type(kiln_emitter *e, const kiln_type *type) {
+  kiln_vec_push(e->arena, &e->types, kiln_type_unshaped(e->env->types, type));
+  return (uint32_t)e->types.count - 1;
+}
+
+static uint32_t add_string(kiln_emitter *e, kiln_str s) {
+  kiln_str copy = kiln_str_make(kiln_arena_strndup(e->arena, s.data, s.len), s.len);
+  kiln_vec_push(e->arena, &e->strings, copy);
+  return (uint32_t)e->strings.count - 1;
+}
+
+static uint32_t add_callable(kiln_emitter *e, const kiln_callable *callable) {
+  kiln_vec_push(e->arena, &e->callables, callable);
+  return (uint32_t)e->callables.count - 1;
+}
+
+static kiln_status *bad_node(const kiln_node *node, const char *what) {
+  return KILN_ERROR(KILN_INTERNAL, KILN_STR_FMT " %s", KILN_STR_ARG(node->name), what);
+}
+
+static kiln_status *simple(kiln_emitter *e, kiln_node *node, kiln_instr_op op, uint32_t x) {
+  return kiln__emit_simple(e, node, op, x, 0, node->input_count, node->output_count);
+}
+
+/* -- Operators -- */
+
+static kiln_status *emit_op(kiln_emitter *e, kiln_node *node) {
+  const kiln_kernel *kernel = node->op ? &node->op->kernel : NULL;
+  if (!kernel) {
+    kiln_kernel *missing = KILN_NEW(e->arena, kiln_kernel);
+    missing->name = kiln_arena_strndup(e->arena, node->name.data, node->name.len);
+    missing->dest_arg = -1;
+    kernel = missing;
+  }
+  if (node->output_count > KILN_MAX_OUTS) return bad_node(node, "has too many results");
+  return simple(e, node, KILN_INSTR_OP, add_kernel(e, kernel));
+}
+
+/* Reads tensors through one operator that gives a list: x -> aten::chunk(x, chunks, dim) -> outputs.
+ * The interpreter has no instruction for a form that groups are made of. */
+static kiln_status *emit_constant_chunk(kiln_emitter *e, kiln_node *node) {
+  const kiln_op *chunk = kiln_registry_find_exact(node->graph->registry, KILN_STR("aten::chunk"));
+  const kiln_attr *chunks = kiln_node_attr(node, "chunks"), *dim = kiln_node_attr(node, "dim");
+  if (!chunk || !chunks || !dim) return bad_node(node, "lacks chunks or dim");
+  kiln_operand in = kiln__emit_read(e, kiln_node_input(node, 0));
+  kiln_operand n = kiln__emit_constant(e, &chunks->u.value) | KILN_OPERAND_CONSTANT;
+  kiln_operand d = kiln__emit_constant(e, &dim->u.value) | KILN_OPERAND_CONSTANT;
+  int at = kiln__emit_instr(e, KILN_INSTR_OP, 3, 1, add_kernel(e, &chunk->kernel));
+  kiln_operand *o = kiln__emit_operands(e, at);
+  o[0] = in, o[1] = n, o[2] = d;
+  kiln__emit_unpack_of(e, node, at);
+  return NULL;
+}
+
+/* -- Calls -- */
+
+static const kiln_callable *own_callable(const kiln_node *node) {
+  const kiln_attr *attr = kiln_node_attr(node, KILN_ATTR_CALLABLE);
+  return attr && attr->kind == KILN_ATTR_POINTER ? attr->u.pointer : NULL;
+}
+
+static kiln_status *find_callable(kiln_emitter *e, const kiln_node *node,
+                                  const kiln_callable **out) {
+  kiln_function *callee = kiln_call_callee(node);
+  *out = NULL;
+  if (!callee) return NULL;
+  if (!e->env->callable) {
+    return KILN_ERROR(KILN_UNSUPPORTED, "%s cannot be called here", callee->qualname);
+  }
+  return e->env->callable(e->env->user, callee, out);
+}
+
+static kiln_status *emit_call_function(kiln_emitter *e, kiln_node *node) {
+  const kiln_callable *callable = own_callable(kiln_node_input(node, 0)->node);
+  if (!callable) KILN_TRY(find_callable(e, node, &callable));
+  if (!callable) return simple(e, node, KILN_INSTR_CALL_VALUE, 0);
+  return kiln__emit_simple(e, node, KILN_INSTR_CALL, add_callable(e, callable), 1,
+                           node->input_count - 1, node->output_count);
+}
+
+static kiln_status *emit_call_method(kiln_emitter *e, kiln_node *node) {
+  const kiln_callable *callable;
+  KILN_TRY(find_callable(e, node, &callable));
+  if (callable) return simple(e, node, KILN_INSTR_CALL, add_callable(e, callable));
+  kiln_str name = kiln_node_str(node, "name");
+  return simple(e, node, KILN_INSTR_CALL_METHOD, add_string(e, name));
+}
+
+static kiln_status *emit_fork(kiln_emitter *e, kiln_node *node) {
+  const kiln_callable *callable = own_callable(node);
+  if (!callable) return bad_node(node, "has no callable");
+  return simple(e, node, KILN_INSTR_FORK, add_callable(e, callable));
+}
+
+static kiln_status *emit_enter(kiln_emitter *e, kiln_node *node) {
+  e->enter_count++;
+  return kiln__emit_simple(e, node, KILN_INSTR_ENTER, 0, 0, 1, 1);
+}
+
+static kiln_status *emit_exit(kiln_emitter *e, kiln_node *node) {
+  return kiln__emit_simple(e, node, KILN_INSTR_EXIT, 0, 0, 0, 1);
+}
+
+/* -- Values -- */
+
+static kiln_status *emit_construct(kiln_emitter *e, kiln_node *node, kiln_instr_op op) {
+  return simple(e, node, op, add_type(e, kiln_node_output(node, 0)->type));
+}
+
+static kiln_status *emit_tuple_index(kiln_emitter *e, kiln_node *node) {
+  const kiln_ivalue *index =
+      node->input_count > 1 ? kiln_ir_value_constant(kiln_node_input(node, 1)) : NULL;
+  int64_t i = index && index->tag == KILN_TAG_INT ? index->u.i : kiln_node_int(node, "index", 0);
+  int count = kiln_node_input(node, 0)->type->elem_count;
+  if (i < 0) i += count;
+  if (i < 0 || i >= count) return bad_node(node, "has an index out of range");
+  return kiln__emit_simple(e, node, KILN_INSTR_TUPLE_INDEX, (uint32_t)i, 0, 1, 1);
+}
+
+static kiln_status *emit_tuple_slice(kiln_emitter *e, kiln_node *node) {
+  int64_t begin = kiln_node_int(node, "beg", 0);
+  int count = kiln_node_output(node, 0)->type->elem_count;
+  if (begin < 0 || begin > UINT16_MAX ||
+      begin + count > kiln_node_input(node, 0)->type->elem_count) {
+    return bad_node(node, "has a range beyond the tuple");
+  }
+  int at = e->code.count;
+  uint32_t type = add_type(e, kiln_node_output(node, 0)->type);
+  KILN_TRY(kiln__emit_simple(e, node, KILN_INSTR_TUPLE_SLICE, type, 0, 1, 1));
+  e->code.data[at].flags = (uint16_t)begin;
+  return NULL;
+}
+
+static kiln_status *emit_attr(kiln_emitter *e, kiln_node *node, kiln_instr_op op) {
+  kiln_str name = kiln_node_str(node, "name");
+  int slot = kiln_type_find_attribute(kiln_node_input(node, 0)->type, name);
+  if (slot < 0) {
+    return KILN_ERROR(KILN_INTERNAL, "no attribute '" KILN_STR_FMT "'", KILN_STR_ARG(name));
+  }
+  return simple(e, node, op, (uint32_t)slot);
+}
+
+static kiln_status *emit_isinstance(kiln_emitter *e, kiln_node *node) {
+  const kiln_attr *attr = kiln_node_attr(node, "types");
+  if (!attr || attr->kind != KILN_ATTR_TYPES) return bad_node(node, "has no types");
+  int count = attr->u.types.count;
+  const kiln_type **types = KILN_NEW_ARRAY(e->arena, const kiln_type *, count + 1);
+  for (int i = 0; i < count; i++) {
+    types[i] = kiln_type_unshaped(e->env->types, attr->u.types.data[i]);
+  }
+  kiln_vec_push(e->arena, &e->type_lists, (kiln_type_span){count, types});
+  return kiln__emit_simple(e, node, KILN_INSTR_ISINSTANCE, (uint32_t)e->type_lists.count - 1, 0, 1,
+                           1);
+}
+
+static kiln_status *emit_raise(kiln_emitter *e, kiln_node *node) {
+  int count = node->input_count < 2 ? node->input_count : 2;
+  return kiln__emit_simple(e, node, KILN_INSTR_RAISE, 0, 0, count, 0);
+}
+
+/* -- What the executor put in -- */
+
+static kiln_status *emit_profile(kiln_emitter *e, kiln_node *node) {
+  if (node->input_count == 0) return NULL; /* the run counter: RET commits */
+  int record = e->record_count++;
+  if (!e->env->sink) {
+    kiln__emit_finish(e, node);
+    return NULL;
+  }
+  return kiln__emit_simple(e, node, KILN_INSTR_PROFILE, (uint32_t)record, 0, 1, 0);
+}
+
+static kiln_status *emit_typecheck(kiln_emitter *e, kiln_node *node) {
+  const kiln_attr *attr = kiln_node_attr(node, "types");
+  if (!attr || attr->kind != KILN_ATTR_TYPES || attr->u.types.count != node->input_count) {
+    return bad_node(node, "has no type for each input");
+  }
+  kiln_guard_desc guard;
+  kiln_guard_build(e->arena, attr->u.types.data, attr->u.types.count, &guard);
+  kiln_vec_push(e->arena, &e->guards, guard);
+  return kiln__emit_simple(e, node, KILN_INSTR_TYPECHECK, (uint32_t)e->guards.count - 1, 0,
+                           node->input_count, 1);
+}
+
+static kiln_status *emit_group(kiln_emitter *e, kiln_node *node) {
+  if (!e->env->group) return bad_node(node, "cannot be compiled here");
+  kiln_group group = {0};
+  KILN_TRY(e->env->group(e->env->user, node, e->arena, &group));
+  kiln_vec_push(e->arena, &e->groups, group);
+  return simple(e, node, KILN_INSTR_GROUP, (uint32_t)e->groups.count - 1);
+}
+
+static kiln_status *emit_structural(kiln_emitter *e, kiln_node *node) {
+  switch ((kiln_op_id)node->op->id) {
+    case KILN_OP_prim_Constant:
+    case KILN_OP_prim_Uninitialized: return NULL;
+    case KILN_OP_prim_unchecked_cast:
+    case KILN_OP_prim_unchecked_unwrap_optional: kiln__emit_finish(e, node); return NULL;
+    case KILN_OP_prim_ListConstruct: return emit_construct(e, node, KILN_INSTR_LIST);
+    case KILN_OP_prim_TupleConstruct: return emit_construct(e, node, KILN_INSTR_TUPLE);
+    case KILN_OP_prim_DictConstruct: return emit_construct(e, node, KILN_INSTR_DICT);
+    case KILN_OP_prim_CreateObject: return emit_construct(e, node, KILN_INSTR_OBJECT);
+    case KILN_OP_prim_ListUnpack: return simple(e, node, KILN_INSTR_LIST_UNPACK, 0);
+    case KILN_OP_prim_TupleUnpack: return simple(e, node, KILN_INSTR_TUPLE_UNPACK, 0);
+    case KILN_OP_prim_TupleIndex: return emit_tuple_index(e, node);
+    case KILN_OP_prim_TupleSlice: return emit_tuple_slice(e, node);
+    case KILN_OP_prim_GetAttr: return emit_attr(e, node, KILN_INSTR_GET_ATTR);
+    case KILN_OP_prim_SetAttr: return emit_attr(e, node, KILN_INSTR_SET_ATTR);
+    case KILN_OP_prim_isinstance: return emit_isinstance(e, node);
+    case KILN_OP_prim_CallFunction: return emit_call_function(e, node);
+    case KILN_OP_prim_CallMethod: return emit_call_method(e, node);
+    case KILN_OP_prim_fork: return emit_fork(e, node);
+    case KILN_OP_prim_Enter: return emit_enter(e, node);
+    case KILN_OP_prim_Exit: return emit_exit(e, node);
+    case KILN_OP_prim_RaiseException: return emit_raise(e, node);
+    case KILN_OP_prim_profile: return emit_profile(e, node);
+    case KILN_OP_prim_TypeCheck: return emit_typecheck(e, node);
+    case KILN_OP_prim_TensorExprGroup: return emit_group(e, node);
+    case KILN_OP_prim_ConstantChunk: return emit_constant_chunk(e, node);
+    default: return emit_op(e, node);
+  }
+}
+
+kiln_status *kiln__emit_node(kiln_emitter *e, kiln_node *node) {
+  if (node->op && node->op->variant == KILN_VARIANT_NONE && !node->op->schema) {
+    return emit_structural(e, node);
+  }
+  if (kiln_str_is(node->name, "aten::wait")) return simple(e, node, KILN_INSTR_WAIT, 0);
+  return emit_op(e, node);
+}
