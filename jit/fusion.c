@@ -137,7 +137,7 @@ static void add_memory_edges(kiln_fusion *f) {
     int end = exact || b + 1 == barriers.count ? f->count : barriers.data[b + 1] + 1;
     if (b > 0) add_edge(f, barriers.data[b - 1], w);
     for (int i = first; i < end; i++) {
-      if (i == w || !(i < w || i > w)) continue;
+      if (i == w) continue;
       if (exact && !kiln_alias_must_keep_order(alias, f->nodes[i].node, f->nodes[w].node)) continue;
       add_edge(f, i < w ? i : w, i < w ? w : i);
     }
@@ -292,11 +292,14 @@ static bool worth_joining(const kiln_fusion *f, const kiln_fusion_cluster *a,
   kiln_fusion_values va, vb;
   kiln__fusion_values(f, a->members.data, a->members.count, &va);
   kiln__fusion_values(f, b->members.data, b->members.count, &vb);
-  for (int i = 0; i < va.inputs.count; i++) {
-    for (int k = 0; k < vb.inputs.count; k++) {
-      if (va.inputs.data[i] == vb.inputs.data[k] && kiln_type_is_tensor(va.inputs.data[i]->type)) {
-        return true;
-      }
+  for (int k = 0; k < vb.inputs.count; k++) {
+    const kiln_ir_value *v = vb.inputs.data[k];
+    if (!kiln_type_is_tensor(v->type)) continue;
+    for (int i = 0; i < va.inputs.count; i++) {
+      if (va.inputs.data[i] == v) return true;
+    }
+    for (int i = 0; i < va.outputs.count; i++) {
+      if (va.outputs.data[i] == v) return true;
     }
   }
   for (int i = 0; i < va.outputs.count; i++) {
@@ -332,22 +335,16 @@ static void dissolve_small_groups(kiln_fusion *f) {
     for (int m = 0; m < c->members.count; m++) size += !is_list(f->nodes[c->members.data[m]].node);
     if (size >= least) continue;
     c->is_group = false;
-    int first = c->members.data[0], rest = c->members.count - 1;
-    for (int m = 0; m <= rest; m++) {
-      int member = c->members.data[m];
-      if (is_work(f->nodes[member].node)) {
-        refuse(f, f->nodes[member].node, KILN_REASON_group_too_small);
-      }
-    }
-    if (rest == 0) continue;
-    /* Each member is a cluster of its own again. */
     int count = c->members.count;
     int *members = kiln_arena_copy(f->arena, c->members.data, sizeof *members * (size_t)count);
-    (void)first;
-    for (int m = 0; m < count; m++) {
+    for (int m = 0; m < count; m++) { /* each is a cluster of its own again */
+      kiln_fusion_cluster *own = &f->clusters[members[m]];
       f->nodes[members[m]].cluster = members[m];
-      f->clusters[members[m]].members.count = 0;
-      kiln_vec_push(f->arena, &f->clusters[members[m]].members, members[m]);
+      own->members.count = 0;
+      kiln_vec_push(f->arena, &own->members, members[m]);
+      if (is_work(f->nodes[members[m]].node)) {
+        refuse(f, f->nodes[members[m]].node, KILN_REASON_group_too_small);
+      }
     }
   }
 }

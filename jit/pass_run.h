@@ -1,0 +1,70 @@
+/* pass_run.h: the one runner of passes, over jit/passes.def and jit/pipelines.def.
+ *
+ * It verifies the graph after each pass (debug builds, or KILN_VERIFY), times it, prints what it
+ * changed (KILN_LOG=pass=1, with the graph at 2), stops it after its n-th run (KILN_PASS_LIMIT), and
+ * with KILN_VERIFY checks that a pass tells its changes and keeps what it says it keeps, and prints
+ * and reparses the graph. */
+#ifndef KILN_JIT_PASS_RUN_H
+#define KILN_JIT_PASS_RUN_H
+
+#include "ir/pass.h"
+
+/* -- Tables -- */
+
+typedef struct kiln_pass_info {
+  const char *name, *meaning;
+  kiln_pass_fn fn;
+  const char *needs, *keeps; /* "alias, shapes" */
+} kiln_pass_info;
+
+typedef enum kiln_pass_id {
+#define KILN_PASS(name, meaning, fn, needs, keeps) KILN_PASS_##name,
+#include "jit/passes.def"
+#undef KILN_PASS
+  KILN_PASS__COUNT
+} kiln_pass_id;
+extern const kiln_pass_info kiln_pass_table[];
+
+typedef struct kiln_pipeline_info {
+  const char *name, *meaning;
+  int step_count;
+  const uint8_t *steps; /* kiln_pass_id */
+} kiln_pipeline_info;
+
+typedef enum kiln_pipeline_id {
+#define KILN_PIPELINE(name, meaning, steps) KILN_PIPELINE_##name,
+#include "jit/pipelines.def"
+#undef KILN_PIPELINE
+  KILN_PIPELINE__COUNT
+} kiln_pipeline_id;
+extern const kiln_pipeline_info kiln_pipeline_table[];
+
+/* -- The runner -- */
+
+/* Used by one thread at a time. Counts and times are over its life: one for each model. */
+typedef struct kiln_pass_runner {
+  kiln_env *env;         /* borrowed; its flags are those of the model */
+  kiln_call *call;       /* owned: runs kernels on constants */
+  kiln_arena *scratch;   /* owned */
+  void *context;         /* handed to the passes */
+  void (*refuse)(kiln_pass *pass, const kiln_node *node, kiln_reason reason, const char *detail);
+  bool verify;
+  uint32_t limits[KILN_PASS__COUNT]; /* UINT32_MAX: none */
+  uint32_t runs[KILN_PASS__COUNT], changes[KILN_PASS__COUNT];
+  uint64_t ns[KILN_PASS__COUNT];
+} kiln_pass_runner;
+
+/* KILN_INVALID_ARGUMENT when the flag pass_limit names a pass that is none. */
+kiln_status *kiln_pass_runner_init(kiln_pass_runner *runner, kiln_env *env) KILN_MUST_USE;
+void kiln_pass_runner_deinit(kiln_pass_runner *runner);
+
+/* Runs one pass over the graph. After a failure the graph is to be thrown away. */
+kiln_status *kiln_pass_run(kiln_pass_runner *runner, kiln_graph *graph,
+                           kiln_pass_id pass) KILN_MUST_USE;
+kiln_status *kiln_pipeline_run(kiln_pass_runner *runner, kiln_graph *graph,
+                               kiln_pipeline_id pipeline) KILN_MUST_USE;
+/* "dce,cse": names of passes or pipelines; KILN_NOT_FOUND names one that is neither. */
+kiln_status *kiln_pass_run_names(kiln_pass_runner *runner, kiln_graph *graph,
+                                 kiln_str names) KILN_MUST_USE;
+
+#endif
