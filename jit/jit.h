@@ -55,7 +55,7 @@ bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out_refusal
 
 /* -- Text: what `kiln graph` prints -- */
 
-#define KILN_STAGE_LIST(X)                                                        \
+#define KILN_JIT_STAGE_LIST(X)                                                        \
   X(FRONTEND, "frontend", "the function's graph as it was loaded")                \
   X(PROFILED, "profiled", "the graph with prim::profile and what it saw")         \
   X(OPTIMIZED, "optimized", "the graph that runs now, with its fallbacks")        \
@@ -64,21 +64,21 @@ bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out_refusal
   X(LLVM, "llvm", "LLVM IR of the compiled groups")                               \
   X(ASM, "asm", "machine code of the compiled groups, as assembly")
 
-typedef enum kiln_stage {
-#define KILN_STAGE_ENUM(id, name, meaning) KILN_STAGE_##id,
-  KILN_STAGE_LIST(KILN_STAGE_ENUM)
-#undef KILN_STAGE_ENUM
-      KILN_STAGE__COUNT
-} kiln_stage;
-/* KILN_STAGE__COUNT when no stage has that name. */
-kiln_stage kiln_stage_find(kiln_str name);
+typedef enum kiln_jit_stage {
+#define KILN_JIT_STAGE_ENUM(id, name, meaning) KILN_JIT_STAGE_##id,
+  KILN_JIT_STAGE_LIST(KILN_JIT_STAGE_ENUM)
+#undef KILN_JIT_STAGE_ENUM
+      KILN_JIT_STAGE__COUNT
+} kiln_jit_stage;
+/* KILN_JIT_STAGE__COUNT when no stage has that name. */
+kiln_jit_stage kiln_jit_stage_find(kiln_str name);
 
 /* Writes one stage of a function to `text` (inside kiln_arena_run of its arena).
  * `site` chooses: "" the function itself; "*" the function and everything made below it; or the
  * name, or a prefix of the hash, of one group or region. A stage that was not reached yet gives a
  * line starting with "; " that says so; KILN_NOT_FOUND when no such site exists.
  * `dot`: Graphviz, for the stages that are graphs. */
-kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_stage stage, kiln_str site,
+kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage, kiln_str site,
                            bool dot, kiln_text *text) KILN_MUST_USE;
 
 #endif
