@@ -204,6 +204,7 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   op->kernel.body = e->body;
   if (!strchr(e->text, '(')) return NULL;
   kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
+  if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;
   if (status) {
     kiln_status *internal = KILN_ERROR(KILN_INTERNAL, "operator table: %s",
                                        kiln_status_message(status));

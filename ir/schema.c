@@ -130,11 +130,13 @@ static kiln_status *parse_dict(parser *p, const kiln_type **out) {
   return NULL;
 }
 
+/* "Future(t)" or, as types print, "Future[t]". */
 static kiln_status *parse_wrapped(parser *p, kiln_type_kind kind, const kiln_type **out) {
   const kiln_type *elem;
-  if (!accept(p, '(')) return fail(p, "expected '('");
+  bool square = accept(p, '[');
+  if (!square && !accept(p, '(')) return fail(p, "expected '('");
   KILN_TRY(parse_elem(p, &elem));
-  if (!accept(p, ')')) return fail(p, "expected ')'");
+  if (!accept(p, square ? ']' : ')')) return fail(p, "expected ')'");
   *out = kiln_type_wrap(p->types, kind, elem);
   return NULL;
 }
