@@ -1,0 +1,244 @@
+/* codegen.c: kernels: compiled, loaded, counted. */
+#include "codegen/codegen.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "codegen/llvm/backend.h"
+#include "codegen/loop/eval.h"
+#include "codegen/object.h"
+
+/* Raised whenever the same loop IR gives other code. */
+#define GENERATOR_VERSION "1"
+
+struct kiln_codegen {
+  kiln_env *env; /* borrowed */
+  pthread_mutex_t lock;
+  kiln__llvm_backend *llvm; /* NULL until the first compilation */
+  char version[96];
+};
+
+typedef struct code {
+  kiln_compiled public;
+  _Atomic int refs;
+  kiln_mem *mem;
+  kiln__pages pages;
+  kiln_eval_program *program;
+  void *object;
+} code;
+
+kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
+  kiln_codegen *codegen = kiln_mem_alloc_zero(env->mem, sizeof *codegen);
+  if (!codegen) return kiln_status_oom();
+  codegen->env = env;
+  pthread_mutex_init(&codegen->lock, NULL);
+  *out_codegen = codegen;
+  return NULL;
+}
+
+void kiln_codegen_destroy(kiln_codegen *codegen) {
+  if (!codegen) return;
+  kiln__llvm_backend_destroy(codegen->llvm);
+  pthread_mutex_destroy(&codegen->lock);
+  kiln_mem_free(codegen->env->mem, codegen, sizeof *codegen);
+}
+
+bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen) {
+  return codegen->llvm != NULL;
+}
+
+/* Under the lock. */
+static kiln_status *open_llvm(kiln_codegen *codegen) {
+  if (codegen->llvm) return NULL;
+  KILN_TRY(kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->llvm));
+  snprintf(codegen->version, sizeof codegen->version, "generator " GENERATOR_VERSION ", %s",
+           kiln__llvm_backend_version(codegen->llvm));
+  return NULL;
+}
+
+/* -- Kernels -- */
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void symbol_of(kiln_digest digest, char out_name[40]) {
+  memcpy(out_name, "kiln_k_", 7);
+  kiln_digest_format(digest, out_name + 7);
+}
+
+typedef struct digest_job {
+  const kiln_loop_fn *fn;
+  kiln_arena *scratch;
+  kiln_digest digest;
+} digest_job;
+static kiln_status *find_digest_in_arena(void *arg) {
+  digest_job *job = arg;
+  job->digest = kiln_loop_digest(job->fn, job->scratch);
+  return NULL;
+}
+static kiln_status *find_digest(kiln_mem *mem, const kiln_loop_fn *fn, kiln_digest *out_digest) {
+  digest_job job = {.fn = fn};
+  KILN_TRY(kiln_arena_create(mem, &job.scratch));
+  kiln_status *status = kiln_arena_run(job.scratch, find_digest_in_arena, &job);
+  kiln_arena_destroy(job.scratch);
+  *out_digest = job.digest;
+  return status;
+}
+
+kiln_compiled *kiln_compiled_retain(kiln_compiled *kernel) {
+  atomic_fetch_add_explicit(&((code *)kernel)->refs, 1, memory_order_relaxed);
+  return kernel;
+}
+
+void kiln_compiled_release(kiln_compiled *kernel) {
+  code *c = (code *)kernel;
+  if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
+  kiln__pages_release(&c->pages);
+  kiln_eval_destroy(c->program);
+  kiln_mem_free(c->mem, c->object, c->public.object_bytes);
+  kiln_mem_free(c->mem, c, sizeof *c);
+}
+
+static kiln_status *code_create(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln_backend backend,
+                                code **out_code) {
+  kiln_digest digest;
+  KILN_TRY(find_digest(codegen->env->mem, fn, &digest));
+  code *c = kiln_mem_alloc_zero(codegen->env->mem, sizeof *c);
+  if (!c) return kiln_status_oom();
+  c->mem = codegen->env->mem;
+  atomic_init(&c->refs, 1);
+  c->public.info = kiln_loop_info(fn);
+  c->public.backend = backend;
+  c->public.digest = digest;
+  *out_code = c;
+  return NULL;
+}
+
+static kiln_status *build_eval(code *c, const kiln_loop_fn *fn, kiln_reason *out_reason) {
+  *out_reason = KILN_REASON_out_of_memory;
+  KILN_TRY(kiln_eval_create(fn, c->mem, &c->program, &c->public.info.scratch_bytes));
+  c->public.fn = kiln_eval_run;
+  c->public.closure = c->program;
+  return NULL;
+}
+
+/* Takes the object. */
+static kiln_status *load_object(code *c, void *object, size_t bytes, kiln_reason *out_reason) {
+  char name[40];
+  symbol_of(c->public.digest, name);
+  c->object = object;
+  c->public.object = object;
+  c->public.object_bytes = bytes;
+  *out_reason = KILN_REASON_load_failed;
+  KILN_TRY(kiln__object_load(object, bytes, name, &c->pages, &c->public.fn));
+  c->public.code_bytes = c->pages.size;
+  return NULL;
+}
+
+static kiln_status *build_llvm(kiln_codegen *codegen, code *c, const kiln_loop_fn *fn,
+                               kiln_reason *out_reason) {
+  char name[40];
+  void *object;
+  size_t bytes;
+  symbol_of(c->public.digest, name);
+  pthread_mutex_lock(&codegen->lock);
+  *out_reason = KILN_REASON_llvm_missing;
+  kiln_status *status = open_llvm(codegen);
+  if (!status) {
+    *out_reason = KILN_REASON_llvm_failed;
+    status =
+        kiln__llvm_backend_compile(codegen->llvm, fn, name, KILN__LLVM_OBJECT, &object, &bytes);
+  }
+  pthread_mutex_unlock(&codegen->lock);
+  if (status) return status;
+  return load_object(c, object, bytes, out_reason);
+}
+
+static kiln_status *finish(kiln_status *status, code *c, int64_t begin, kiln_reason *reason,
+                           kiln_compiled **out_code) {
+  if (status) {
+    if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) *reason = KILN_REASON_out_of_memory;
+    kiln_compiled_release(&c->public);
+    return status;
+  }
+  c->public.compile_ns = now_ns() - begin;
+  *reason = KILN_REASON_none;
+  *out_code = &c->public;
+  return NULL;
+}
+
+kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                  kiln_backend backend, kiln_reason *out_reason,
+                                  kiln_compiled **out_code) {
+  int64_t begin = now_ns();
+  code *c;
+  *out_reason = KILN_REASON_out_of_memory;
+  KILN_TRY(code_create(codegen, fn, backend, &c));
+  kiln_status *status = backend == KILN_BACKEND_EVAL ? build_eval(c, fn, out_reason)
+                                                     : build_llvm(codegen, c, fn, out_reason);
+  return finish(status, c, begin, out_reason, out_code);
+}
+
+kiln_status *kiln_codegen_load(kiln_codegen *codegen, const kiln_loop_fn *fn, const void *object,
+                               size_t object_bytes, kiln_reason *out_reason,
+                               kiln_compiled **out_code) {
+  int64_t begin = now_ns();
+  code *c;
+  *out_reason = KILN_REASON_out_of_memory;
+  KILN_TRY(code_create(codegen, fn, KILN_BACKEND_LLVM, &c));
+  void *copy = kiln_mem_alloc(c->mem, object_bytes);
+  if (copy) memcpy(copy, object, object_bytes);
+  kiln_status *status = copy ? load_object(c, copy, object_bytes, out_reason) : kiln_status_oom();
+  return finish(status, c, begin, out_reason, out_code);
+}
+
+/* -- Text -- */
+
+typedef struct text_copy {
+  kiln_arena *arena;
+  const void *bytes;
+  size_t size;
+  char *text;
+} text_copy;
+static kiln_status *copy_text(void *arg) {
+  text_copy *copy = arg;
+  copy->text = kiln_arena_strndup(copy->arena, copy->bytes, copy->size);
+  return NULL;
+}
+
+kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                               kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
+  char name[40];
+  void *bytes;
+  size_t size;
+  kiln_digest digest;
+  KILN_TRY(find_digest(codegen->env->mem, fn, &digest));
+  symbol_of(digest, name);
+  pthread_mutex_lock(&codegen->lock);
+  kiln_status *status = open_llvm(codegen);
+  if (!status)
+    status = kiln__llvm_backend_compile(codegen->llvm, fn, name,
+                                        stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR,
+                                        &bytes, &size);
+  pthread_mutex_unlock(&codegen->lock);
+  if (status) return status;
+  /* The arena may jump: `bytes` must not be lost then. */
+  text_copy copy = {arena, bytes, size, NULL};
+  status = kiln_arena_run(arena, copy_text, &copy);
+  kiln_mem_free(codegen->env->mem, bytes, size);
+  if (!status) *out_text = kiln_str_make(copy.text, size);
+  return status;
+}
+
+kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) {
+  pthread_mutex_lock(&codegen->lock);
+  kiln_status *status = open_llvm(codegen);
+  pthread_mutex_unlock(&codegen->lock);
+  *out_version = status ? "" : codegen->version;
+  return status;
+}

@@ -1,0 +1,59 @@
+/* codegen.h: from a group's graph to a kernel that runs.
+ *
+ * Three entries: kiln_codegen_lower (a group's graph to loop IR), kiln_loop_pass_* in
+ * codegen/loop/loop.h (its passes), kiln_codegen_compile (loop IR to a kernel, or a reason).
+ * A kiln_codegen belongs to a context and is thread-safe; compilations in it run one after another.
+ * libLLVM is opened by the first compilation that needs it, and not before. */
+#ifndef KILN_CODEGEN_CODEGEN_H
+#define KILN_CODEGEN_CODEGEN_H
+
+#include "base/env.h"
+#include "codegen/loop/loop.h"
+#include "ir/ir.h"
+#include "ir/reason.h"
+
+typedef struct kiln_codegen kiln_codegen;
+
+typedef enum kiln_backend { KILN_BACKEND_LLVM, KILN_BACKEND_EVAL } kiln_backend; /* as the flag */
+
+/* A compiled kernel, reference counted (atomic); its code pages go with the last reference. */
+typedef struct kiln_compiled {
+  kiln_kernel_fn fn;
+  const void *closure; /* for kiln_kernel_args */
+  kiln_kernel_info info;
+  kiln_backend backend;
+  kiln_digest digest; /* of the canonical loop IR */
+  int64_t compile_ns;
+  size_t code_bytes;  /* mapped for it, or of the program */
+  const void *object; /* the object file, for a cache on disk; NULL from the evaluator */
+  size_t object_bytes;
+} kiln_compiled;
+
+/* `env` is borrowed and outlives the codegen and all its kernels. */
+kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) KILN_MUST_USE;
+void kiln_codegen_destroy(kiln_codegen *codegen);
+/* Whether libLLVM was opened; a compilation did it. */
+bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen);
+
+/* Compiles a verified kernel. On failure *out_reason says it in one word, the status in a sentence;
+ * the caller's group then stays with the interpreter. */
+kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                  kiln_backend backend, kiln_reason *out_reason,
+                                  kiln_compiled **out_code) KILN_MUST_USE;
+/* Loads what an earlier compilation gave as object bytes, without LLVM. */
+kiln_status *kiln_codegen_load(kiln_codegen *codegen, const kiln_loop_fn *fn, const void *object,
+                               size_t object_bytes, kiln_reason *out_reason,
+                               kiln_compiled **out_code) KILN_MUST_USE;
+kiln_compiled *kiln_compiled_retain(kiln_compiled *code);
+void kiln_compiled_release(kiln_compiled *code);
+
+/* Text of a stage, in `arena`: LLVM IR after its passes, or assembly. */
+typedef enum kiln_codegen_stage { KILN_STAGE_LLVM, KILN_STAGE_ASM } kiln_codegen_stage;
+kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                               kiln_codegen_stage stage, kiln_arena *arena,
+                               kiln_str *out_text) KILN_MUST_USE;
+
+/* What object code depends on besides the loop IR: generator, LLVM's version, CPU. Opens LLVM. */
+kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) KILN_MUST_USE;
+
+#endif

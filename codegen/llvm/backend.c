@@ -1,0 +1,223 @@
+/* backend.c: compiles one kernel: emit, link the math, a short pipeline, an object.
+ *
+ * Each kernel has an LLVMContext of its own, which bounds memory. Only trivial passes run: the IR
+ * is already what should be executed (5 ms of O2 would buy nothing). The object is
+ * position-independent code in the small model, so that it needs no GOT and any address does. */
+#include "codegen/llvm/backend.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/llvm/llvm.h"
+#include "codegen/llvm/math_bitcode.h"
+
+static const char passes[] =
+    "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>)";
+static const char triple[] = "x86_64-unknown-linux-gnu";
+
+struct kiln__llvm_backend {
+  kiln_mem *mem;
+  kiln__llvm llvm;
+  const kiln__emit_target *target;
+  LLVMTargetMachineRef machine;
+  LLVMTargetDataRef layout;
+  bool broken; /* LLVM ended in a fatal error: it is not called again */
+  char version[64];
+};
+
+/* One compilation: what it owns, and its result. */
+typedef struct job {
+  kiln__llvm_backend *backend;
+  const kiln_loop_fn *fn;
+  const char *name;
+  kiln__llvm_product product;
+  kiln_arena *scratch;
+  LLVMContextRef context;
+  LLVMModuleRef module;
+  LLVMMemoryBufferRef object;
+  char *text;
+  kiln_status *status;
+  char diagnosis[256];
+} job;
+
+/* Keeps LLVM's complaints from stderr. */
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
+  job *j = user;
+  const kiln__llvm *ll = &j->backend->llvm;
+  if (ll->GetDiagInfoSeverity(info) != LLVMDSError) return;
+  char *text = ll->GetDiagInfoDescription(info);
+  snprintf(j->diagnosis, sizeof j->diagnosis, "%s", text);
+  ll->DisposeMessage(text);
+}
+
+static kiln_status *failed(const job *j, char *message, const char *what) {
+  const kiln__llvm *ll = &j->backend->llvm;
+  kiln_status *status =
+      KILN_ERROR(KILN_INTERNAL, "LLVM, %s: %s", what, message ? message : j->diagnosis);
+  if (message) ll->DisposeMessage(message);
+  return status;
+}
+
+/* -- Steps -- */
+
+static kiln_status *link_math(job *j) {
+  static const struct {
+    const unsigned char *bytes;
+    const size_t *size;
+  } bitcode[KILN_ISA__COUNT] = {
+      [KILN_ISA_V2] = {kiln__math_bitcode_v2, &kiln__math_bitcode_v2_size},
+      [KILN_ISA_AVX2] = {kiln__math_bitcode_avx2, &kiln__math_bitcode_avx2_size},
+      [KILN_ISA_AVX512] = {kiln__math_bitcode_avx512, &kiln__math_bitcode_avx512_size},
+  };
+  const kiln__llvm *ll = &j->backend->llvm;
+  kiln_isa isa = j->backend->target->isa;
+  LLVMModuleRef math;
+  /* Read lazily: the module takes the buffer, and only what is used is parsed. */
+  LLVMMemoryBufferRef buffer = ll->CreateMemoryBufferWithMemoryRange(
+      (const char *)bitcode[isa].bytes, *bitcode[isa].size, "math", 0);
+  if (ll->GetBitcodeModuleInContext2(j->context, buffer, &math)) {
+    ll->DisposeMemoryBuffer(buffer);
+    return failed(j, NULL, "reading the math library");
+  }
+  ll->SetTarget(math, triple);
+  ll->SetModuleDataLayout(math, j->backend->layout);
+  if (ll->LinkModules2(j->module, math)) return failed(j, NULL, "linking the math library");
+  return NULL;
+}
+
+static kiln_status *run_passes(job *j) {
+  const kiln__llvm *ll = &j->backend->llvm;
+  LLVMPassBuilderOptionsRef options = ll->CreatePassBuilderOptions();
+  LLVMErrorRef error = ll->RunPasses(j->module, passes, j->backend->machine, options);
+  ll->DisposePassBuilderOptions(options);
+  if (!error) return NULL;
+  char *message = ll->GetErrorMessage(error);
+  kiln_status *status = KILN_ERROR(KILN_INTERNAL, "LLVM, passes: %s", message);
+  ll->DisposeErrorMessage(message);
+  return status;
+}
+
+static kiln_status *compile(job *j) {
+  const kiln__llvm *ll = &j->backend->llvm;
+  bool math = false;
+  char *message = NULL;
+  j->context = ll->ContextCreate();
+  ll->ContextSetDiagnosticHandler(j->context, on_diagnostic, j);
+  j->module = ll->ModuleCreateWithNameInContext("kiln", j->context);
+  ll->SetTarget(j->module, triple);
+  ll->SetModuleDataLayout(j->module, j->backend->layout);
+  KILN_TRY(kiln__llvm_emit(ll, j->context, j->module, j->fn, j->backend->target, j->name,
+                           j->scratch, &math));
+  if (ll->VerifyModule(j->module, LLVMReturnStatusAction, &message))
+    return failed(j, message, "verifying");
+  ll->DisposeMessage(message);
+  if (math) KILN_TRY(link_math(j));
+  KILN_TRY(run_passes(j));
+  if (j->product == KILN__LLVM_IR) {
+    j->text = ll->PrintModuleToString(j->module);
+    return NULL;
+  }
+  message = NULL;
+  LLVMCodeGenFileType type = j->product == KILN__LLVM_ASM ? LLVMAssemblyFile : LLVMObjectFile;
+  if (ll->TargetMachineEmitToMemoryBuffer(j->backend->machine, j->module, type, &message,
+                                          &j->object))
+    return failed(j, message, "emitting");
+  return NULL;
+}
+
+static kiln_status *compile_in_arena(void *arg) {
+  return compile(arg);
+}
+static void compile_guarded(void *arg) {
+  job *j = arg;
+  j->status = kiln_arena_run(j->scratch, compile_in_arena, j);
+}
+
+static kiln_status *take_result(const job *j, void **out_bytes, size_t *out_size) {
+  const kiln__llvm *ll = &j->backend->llvm;
+  const char *bytes = j->text ? j->text : ll->GetBufferStart(j->object);
+  size_t size = j->text ? strlen(j->text) : ll->GetBufferSize(j->object);
+  *out_bytes = kiln_mem_alloc(j->backend->mem, size);
+  if (!*out_bytes) return kiln_status_oom();
+  memcpy(*out_bytes, bytes, size);
+  *out_size = size;
+  return NULL;
+}
+
+kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
+                                        const char *name, kiln__llvm_product product,
+                                        void **out_bytes, size_t *out_size) {
+  if (backend->broken) return KILN_ERROR(KILN_UNSUPPORTED, "LLVM is not used after a fatal error");
+  job j = {.backend = backend, .fn = fn, .name = name, .product = product};
+  const kiln__llvm *ll = &backend->llvm;
+  KILN_TRY(kiln_arena_create(backend->mem, &j.scratch));
+  kiln_status *status = kiln__llvm_guard(compile_guarded, &j, &backend->broken);
+  if (!status) status = j.status;
+  if (!status) status = take_result(&j, out_bytes, out_size);
+  if (!backend->broken) { /* after a fatal error nothing of LLVM's is safe to touch */
+    if (j.object) ll->DisposeMemoryBuffer(j.object);
+    if (j.text) ll->DisposeMessage(j.text);
+    if (j.module) ll->DisposeModule(j.module);
+    if (j.context) ll->ContextDispose(j.context);
+  }
+  kiln_arena_destroy(j.scratch);
+  return status;
+}
+
+/* -- Life -- */
+
+void kiln__llvm_fatal(const char *reason);
+
+static kiln_status *open_target(kiln__llvm_backend *b) {
+  kiln__llvm *ll = &b->llvm;
+  LLVMTargetRef target;
+  char *message = NULL;
+  KILN_TRY(kiln__llvm_open(ll));
+  ll->InstallFatalErrorHandler(kiln__llvm_fatal);
+  ll->InitializeX86TargetInfo();
+  ll->InitializeX86Target();
+  ll->InitializeX86TargetMC();
+  ll->InitializeX86AsmPrinter();
+  if (ll->GetTargetFromTriple(triple, &target, &message)) {
+    kiln_status *status = KILN_ERROR(KILN_UNSUPPORTED, "%s: %s", ll->path, message);
+    ll->DisposeMessage(message);
+    return status;
+  }
+  b->machine = ll->CreateTargetMachine(target, triple, b->target->cpu, "", LLVMCodeGenLevelDefault,
+                                       LLVMRelocPIC, LLVMCodeModelSmall);
+  if (!b->machine)
+    return KILN_ERROR(KILN_UNSUPPORTED, "%s has no target for %s", ll->path, b->target->cpu);
+  b->layout = ll->CreateTargetDataLayout(b->machine);
+  unsigned major, minor, patch;
+  ll->GetVersion(&major, &minor, &patch);
+  snprintf(b->version, sizeof b->version, "LLVM %u.%u.%u, %s", major, minor, patch, b->target->cpu);
+  return NULL;
+}
+
+kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa,
+                                       kiln__llvm_backend **out_backend) {
+  kiln__llvm_backend *b = kiln_mem_alloc_zero(env->mem, sizeof *b);
+  if (!b) return kiln_status_oom();
+  b->mem = env->mem;
+  b->target = &kiln__emit_targets[isa];
+  kiln_status *status = open_target(b);
+  if (status) {
+    kiln__llvm_backend_destroy(b);
+    return status;
+  }
+  *out_backend = b;
+  return NULL;
+}
+
+void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) {
+  if (!backend) return;
+  if (!backend->broken) {
+    if (backend->layout) backend->llvm.DisposeTargetData(backend->layout);
+    if (backend->machine) backend->llvm.DisposeTargetMachine(backend->machine);
+  }
+  kiln_mem_free(backend->mem, backend, sizeof *backend);
+}
+
+const char *kiln__llvm_backend_version(const kiln__llvm_backend *backend) {
+  return backend->version;
+}

@@ -1,0 +1,29 @@
+/* backend.h: the LLVM back end without LLVM's types. For codegen/ only. Where Kiln is built without
+ * LLVM's headers or clang, missing.c refuses with the reason. */
+#ifndef KILN_CODEGEN_LLVM_BACKEND_H
+#define KILN_CODEGEN_LLVM_BACKEND_H
+
+#include "base/env.h"
+#include "codegen/loop/loop.h"
+
+typedef struct kiln__llvm_backend kiln__llvm_backend;
+
+typedef enum kiln__llvm_product {
+  KILN__LLVM_OBJECT,
+  KILN__LLVM_ASM,
+  KILN__LLVM_IR, /* after the passes */
+} kiln__llvm_product;
+
+/* Opens libLLVM and makes the target. KILN_UNSUPPORTED where there is none. */
+kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa,
+                                       kiln__llvm_backend **out_backend) KILN_MUST_USE;
+void kiln__llvm_backend_destroy(kiln__llvm_backend *backend);
+/* One thread at a time. The product's bytes are from env->mem, *out_size of them (text is not
+ * terminated). KILN_INTERNAL when LLVM refuses. */
+kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
+                                        const char *name, kiln__llvm_product product,
+                                        void **out_bytes, size_t *out_size) KILN_MUST_USE;
+/* What the library calls itself, for cache keys: "LLVM 19.1.7, x86-64-v4". */
+const char *kiln__llvm_backend_version(const kiln__llvm_backend *backend);
+
+#endif

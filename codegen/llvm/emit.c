@@ -1,0 +1,435 @@
+/* emit.c: loop IR to LLVM IR: loops, loads and stores. Vectors are explicit, LLVM's vectoriser is
+ * not used: half the compile time at the same speed.
+ *
+ * The innermost loop goes in steps of `width` elements; the body is emitted once. Where masked
+ * memory instructions are cheap (AVX-512) every load and store has the mask of the elements that
+ * exist. Elsewhere the last, partial step reads and writes small buffers on the stack, which are
+ * filled before and drained after it element by element. An instruction stands in the outermost
+ * loop that it depends on, always as a vector. */
+#include "codegen/llvm/emit.h"
+
+const kiln__emit_target kiln__emit_targets[KILN_ISA__COUNT] = {
+    [KILN_ISA_V2] = {KILN_ISA_V2, 4, false, "x86-64-v2"},
+    [KILN_ISA_AVX2] = {KILN_ISA_AVX2, 8, false, "x86-64-v3"},
+    [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, true, "x86-64-v4"},
+};
+
+/* A load or store that moves with the innermost loop. */
+typedef struct access {
+  const kiln_loop_inst *inst;
+  int number;
+  int64_t step;        /* of the innermost loop */
+  LLVMValueRef row;    /* address at innermost counter 0 */
+  LLVMValueRef at;     /* address of this step's first element */
+  LLVMValueRef buffer; /* on the stack: partial steps, scattering; or NULL */
+} access;
+
+typedef struct nest_state {
+  int rank, count, access_count;
+  int64_t extents[KILN_LOOP_MAX_RANK];
+  int *levels;
+  access *accesses;
+  LLVMValueRef counters[KILN_LOOP_MAX_RANK];
+  LLVMValueRef first, last; /* of the outermost loop */
+  LLVMValueRef left;        /* elements of this step, 1 to width, i64 */
+  LLVMValueRef full;        /* left == width; when there are no masks */
+  LLVMValueRef mask;
+} nest_state;
+
+#define LL e->ll
+#define BUILD e->builder
+
+static LLVMBasicBlockRef new_block(const kiln__emitter *e) {
+  return LL->AppendBasicBlockInContext(e->context, e->function, "");
+}
+static LLVMValueRef binary(const kiln__emitter *e, LLVMOpcode op, LLVMValueRef a, LLVMValueRef b) {
+  return LL->BuildBinOp(BUILD, op, a, b, "");
+}
+static LLVMValueRef least(const kiln__emitter *e, LLVMValueRef a, LLVMValueRef b) {
+  return LL->BuildSelect(BUILD, LL->BuildICmp(BUILD, LLVMIntSLT, a, b, ""), a, b, "");
+}
+static LLVMValueRef offset_by(const kiln__emitter *e, kiln_dtype dtype, LLVMValueRef base,
+                              LLVMValueRef index) {
+  return LL->BuildGEP2(BUILD, kiln__emit_memory_type(e, dtype), base, &index, 1, "");
+}
+static LLVMTypeRef memory_vector(const kiln__emitter *e, kiln_dtype dtype) {
+  return LL->VectorType(kiln__emit_memory_type(e, dtype), (unsigned)e->width);
+}
+
+/* A counted loop around what the caller emits: loop_begin leaves the builder in its body and
+ * returns the counter; loop_end closes it and leaves the builder behind it. At least one turn. */
+typedef struct loop {
+  LLVMBasicBlockRef body;
+  LLVMValueRef counter;
+} loop;
+
+static loop loop_begin(const kiln__emitter *e, LLVMValueRef first) {
+  loop l;
+  LLVMBasicBlockRef before = LL->GetInsertBlock(BUILD);
+  l.body = new_block(e);
+  LL->BuildBr(BUILD, l.body);
+  LL->PositionBuilderAtEnd(BUILD, l.body);
+  l.counter = LL->BuildPhi(BUILD, e->i64, "");
+  LL->AddIncoming(l.counter, &first, &before, 1);
+  return l;
+}
+
+static void loop_end(const kiln__emitter *e, loop l, int64_t step, LLVMValueRef last) {
+  LLVMBasicBlockRef behind = new_block(e), latch = LL->GetInsertBlock(BUILD);
+  LLVMValueRef next = binary(e, LLVMAdd, l.counter, kiln__emit_index(e, step));
+  LLVMValueRef more = LL->BuildICmp(BUILD, LLVMIntSLT, next, last, "");
+  LL->AddIncoming(l.counter, &next, &latch, 1);
+  LL->BuildCondBr(BUILD, more, l.body, behind);
+  LL->PositionBuilderAtEnd(BUILD, behind);
+}
+
+/* -- Memory -- */
+
+/* The address of an access with the first `levels` counters applied. */
+static LLVMValueRef address_of(const kiln__emitter *e, const nest_state *s,
+                               const kiln_loop_inst *inst, int levels) {
+  LLVMValueRef index = kiln__emit_index(e, inst->offset);
+  for (int d = 0; d < levels; d++) {
+    if (inst->strides[d] == 0) continue;
+    LLVMValueRef step = kiln__emit_index(e, inst->strides[d]);
+    index = binary(e, LLVMAdd, index, binary(e, LLVMMul, s->counters[d], step));
+  }
+  return offset_by(e, inst->dtype, e->data[inst->index], index);
+}
+
+static LLVMValueRef from_memory(const kiln__emitter *e, kiln_dtype dtype, LLVMValueRef value) {
+  if (dtype != KILN_DTYPE_BOOL) return value;
+  return LL->BuildICmp(BUILD, LLVMIntNE, value, LL->ConstNull(LL->TypeOf(value)), "");
+}
+static LLVMValueRef to_memory(const kiln__emitter *e, kiln_dtype dtype, LLVMValueRef value) {
+  if (dtype != KILN_DTYPE_BOOL) return value;
+  return LL->BuildCast(BUILD, LLVMZExt, value, memory_vector(e, dtype), "");
+}
+
+static LLVMValueRef load_aligned(const kiln__emitter *e, LLVMTypeRef type, LLVMValueRef address,
+                                 int align) {
+  LLVMValueRef load = LL->BuildLoad2(BUILD, type, address, "");
+  LL->SetAlignment(load, (unsigned)align);
+  return load;
+}
+static void store_aligned(const kiln__emitter *e, LLVMValueRef value, LLVMValueRef address,
+                          int align) {
+  LL->SetAlignment(LL->BuildStore(BUILD, value, address), (unsigned)align);
+}
+
+static LLVMValueRef load_uniform(const kiln__emitter *e, const nest_state *s,
+                                 const kiln_loop_inst *inst, int level) {
+  LLVMValueRef address = address_of(e, s, inst, level);
+  LLVMValueRef value = LL->BuildLoad2(BUILD, kiln__emit_memory_type(e, inst->dtype), address, "");
+  return from_memory(e, inst->dtype, kiln__emit_splat(e, value, e->width));
+}
+
+/* Element by element; lanes that do not exist read the last that does. */
+static LLVMValueRef load_gather(const kiln__emitter *e, const nest_state *s, const access *a) {
+  LLVMTypeRef scalar = kiln__emit_memory_type(e, a->inst->dtype);
+  LLVMValueRef value = LL->GetPoison(memory_vector(e, a->inst->dtype));
+  LLVMValueRef last = binary(e, LLVMSub, s->left, kiln__emit_index(e, 1));
+  for (int i = 0; i < e->width; i++) {
+    LLVMValueRef lane = i ? least(e, kiln__emit_index(e, i), last) : kiln__emit_index(e, 0);
+    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__emit_index(e, a->step));
+    LLVMValueRef element =
+        LL->BuildLoad2(BUILD, scalar, offset_by(e, a->inst->dtype, a->at, index), "");
+    value = LL->BuildInsertElement(BUILD, value, element,
+                                   LL->ConstInt(e->i32, (unsigned long long)i, 0), "");
+  }
+  return value;
+}
+
+static LLVMValueRef emit_load(kiln__emitter *e, const nest_state *s, const access *a) {
+  kiln_dtype dtype = a->inst->dtype;
+  LLVMTypeRef type = memory_vector(e, dtype);
+  LLVMValueRef value;
+  int align = kiln_loop_size(dtype);
+  if (a->step != 1) {
+    value = load_gather(e, s, a);
+  } else if (s->mask) {
+    LLVMTypeRef types[2] = {type, e->ptr};
+    LLVMValueRef args[4] = {a->at, LL->ConstInt(e->i32, (unsigned long long)align, 0), s->mask,
+                            LL->ConstNull(type)};
+    value = kiln__emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4);
+  } else {
+    value = load_aligned(e, type, a->at, align);
+  }
+  return from_memory(e, dtype, value);
+}
+
+/* Copies the elements of this step between an access's place and its buffer. */
+static void emit_copies(const kiln__emitter *e, const nest_state *s, const access *accesses,
+                        int count, bool drain, bool scatter) {
+  loop l = loop_begin(e, kiln__emit_index(e, 0));
+  for (int i = 0; i < count; i++) {
+    const access *a = &accesses[i];
+    if (!a->buffer || (a->inst->op == KILN_LOOP_store) != drain || (a->step != 1) != scatter)
+      continue;
+    kiln_dtype dtype = a->inst->dtype;
+    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__emit_index(e, a->step));
+    LLVMValueRef place = offset_by(e, dtype, a->at, index);
+    LLVMValueRef slot = offset_by(e, dtype, a->buffer, l.counter);
+    LLVMValueRef from = drain ? slot : place, to = drain ? place : slot;
+    LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__emit_memory_type(e, dtype), from, "");
+    LL->BuildStore(BUILD, element, to);
+  }
+  loop_end(e, l, 1, s->left);
+}
+
+static void emit_store(kiln__emitter *e, const nest_state *s, const access *a) {
+  kiln_dtype dtype = a->inst->dtype;
+  LLVMValueRef value = to_memory(e, dtype, e->values[a->inst->args[0]]);
+  int align = kiln_loop_size(dtype);
+  if (a->step != 1) {
+    store_aligned(e, value, a->buffer, align);
+    emit_copies(e, s, a, 1, true, true);
+  } else if (s->mask) {
+    LLVMTypeRef types[2] = {LL->TypeOf(value), e->ptr};
+    LLVMValueRef args[4] = {value, a->at, LL->ConstInt(e->i32, (unsigned long long)align, 0),
+                            s->mask};
+    kiln__emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+  } else {
+    store_aligned(e, value, LL->BuildSelect(BUILD, s->full, a->at, a->buffer, ""), align);
+  }
+}
+
+/* -- Loops -- */
+
+static void emit_level(kiln__emitter *e, const nest_state *s, int level) {
+  for (int i = 0; i < s->count; i++) {
+    const kiln_loop_inst *inst = &e->nest->body.data[i];
+    if (s->levels[i] != level || inst->op == KILN_LOOP_store) continue;
+    e->values[i] =
+        inst->op == KILN_LOOP_load ? load_uniform(e, s, inst, level) : kiln__emit_value(e, inst);
+  }
+}
+
+/* What the innermost level computes, in order; loads and stores through s->accesses. */
+static void emit_body(kiln__emitter *e, nest_state *s) {
+  int next = 0;
+  for (int i = 0; i < s->count; i++) {
+    const kiln_loop_inst *inst = &e->nest->body.data[i];
+    bool moves = next < s->access_count && s->accesses[next].number == i;
+    if (inst->op == KILN_LOOP_store) {
+      emit_store(e, s, &s->accesses[next]);
+    } else if (moves) {
+      e->values[i] = emit_load(e, s, &s->accesses[next]);
+    } else if (s->levels[i] == s->rank) {
+      e->values[i] = kiln__emit_value(e, inst);
+    }
+    next += moves;
+  }
+}
+
+static bool has_contiguous(const nest_state *s, kiln_loop_opcode op) {
+  for (int i = 0; i < s->access_count; i++)
+    if (s->accesses[i].step == 1 && s->accesses[i].inst->op == op) return true;
+  return false;
+}
+
+/* Without masks: a partial step's loads are copied to their buffers first, and `at` becomes the
+ * place or the buffer. */
+static void emit_partial_loads(kiln__emitter *e, nest_state *s) {
+  if (!has_contiguous(s, KILN_LOOP_load)) return;
+  LLVMBasicBlockRef prepare = new_block(e), body = new_block(e), head = LL->GetInsertBlock(BUILD);
+  LL->BuildCondBr(BUILD, s->full, body, prepare);
+  LL->PositionBuilderAtEnd(BUILD, prepare);
+  emit_copies(e, s, s->accesses, s->access_count, false, false);
+  LLVMBasicBlockRef prepared = LL->GetInsertBlock(BUILD);
+  LL->BuildBr(BUILD, body);
+  LL->PositionBuilderAtEnd(BUILD, body);
+  for (int i = 0; i < s->access_count; i++) {
+    access *a = &s->accesses[i];
+    if (a->step != 1 || a->inst->op != KILN_LOOP_load) continue;
+    LLVMValueRef phi = LL->BuildPhi(BUILD, e->ptr, "");
+    LL->AddIncoming(phi, &a->at, &head, 1);
+    LL->AddIncoming(phi, &a->buffer, &prepared, 1);
+    a->at = phi;
+  }
+}
+
+static void emit_partial_stores(kiln__emitter *e, nest_state *s) {
+  if (!has_contiguous(s, KILN_LOOP_store)) return;
+  LLVMBasicBlockRef drain = new_block(e), done = new_block(e);
+  LL->BuildCondBr(BUILD, s->full, done, drain);
+  LL->PositionBuilderAtEnd(BUILD, drain);
+  emit_copies(e, s, s->accesses, s->access_count, true, false);
+  LL->BuildBr(BUILD, done);
+  LL->PositionBuilderAtEnd(BUILD, done);
+}
+
+static void emit_inner(kiln__emitter *e, nest_state *s, LLVMValueRef first, LLVMValueRef last) {
+  int inner = s->rank - 1;
+  for (int i = 0; i < s->access_count; i++)
+    s->accesses[i].row = address_of(e, s, s->accesses[i].inst, inner);
+  loop l = loop_begin(e, first);
+  s->counters[inner] = l.counter;
+  s->left = least(e, binary(e, LLVMSub, last, l.counter), kiln__emit_index(e, e->width));
+  for (int i = 0; i < s->access_count; i++) {
+    access *a = &s->accesses[i];
+    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__emit_index(e, a->step));
+    a->at = offset_by(e, a->inst->dtype, a->row, index);
+  }
+  if (e->target->masks) {
+    LLVMValueRef left = LL->BuildCast(BUILD, LLVMTrunc, s->left, e->i32, "");
+    s->mask = LL->BuildICmp(BUILD, LLVMIntUGT, kiln__emit_splat(e, left, e->width),
+                            kiln__emit_iota(e, 0, e->width), "");
+    emit_body(e, s);
+  } else {
+    s->full = LL->BuildICmp(BUILD, LLVMIntEQ, s->left, kiln__emit_index(e, e->width), "");
+    emit_partial_loads(e, s);
+    emit_body(e, s);
+    emit_partial_stores(e, s);
+  }
+  loop_end(e, l, e->width, last);
+}
+
+static void emit_loops(kiln__emitter *e, nest_state *s, int depth) {
+  LLVMValueRef first = depth == 0 ? s->first : kiln__emit_index(e, 0);
+  LLVMValueRef last = depth == 0 ? s->last : kiln__emit_index(e, s->extents[depth]);
+  if (depth == s->rank - 1) {
+    emit_inner(e, s, first, last);
+    return;
+  }
+  loop l = loop_begin(e, first);
+  s->counters[depth] = l.counter;
+  emit_level(e, s, depth + 1);
+  emit_loops(e, s, depth + 1);
+  loop_end(e, l, 1, last);
+}
+
+/* -- Nests -- */
+
+/* A vector holds as many elements as floats fill a register; half as many where all numbers are of
+ * 8 bytes. */
+static int width_of(const kiln_loop_nest *nest, const kiln__emit_target *target) {
+  bool narrow = false, wide = false;
+  for (int i = 0; i < nest->body.count; i++) {
+    kiln_dtype dtype = nest->body.data[i].dtype;
+    if (dtype == KILN_DTYPE_BOOL) continue;
+    *(kiln_loop_size(dtype) == 8 ? &wide : &narrow) = true;
+  }
+  return wide && !narrow ? target->lanes / 2 : target->lanes;
+}
+
+/* A zeroed buffer of one vector on the stack. */
+static LLVMValueRef stack_buffer(kiln__emitter *e, kiln_dtype dtype) {
+  LLVMBasicBlockRef here = LL->GetInsertBlock(BUILD);
+  LL->PositionBuilderAtEnd(BUILD, e->entry);
+  LLVMTypeRef type = memory_vector(e, dtype);
+  LLVMValueRef buffer = LL->BuildAlloca(BUILD, type, "");
+  store_aligned(e, LL->ConstNull(type), buffer, kiln_loop_size(dtype));
+  LL->PositionBuilderAtEnd(BUILD, here);
+  return buffer;
+}
+
+static void find_accesses(kiln__emitter *e, nest_state *s) {
+  int inner = s->rank - 1;
+  for (int i = 0; i < s->count; i++) {
+    const kiln_loop_inst *inst = &e->nest->body.data[i];
+    bool is_store = inst->op == KILN_LOOP_store;
+    if (!is_store && !(inst->op == KILN_LOOP_load && s->levels[i] == s->rank)) continue;
+    int64_t step = inst->strides[inner];
+    if (is_store && s->extents[inner] == 1) step = 1; /* a store of one element moves nowhere */
+    access a = {.inst = inst, .number = i, .step = step};
+    bool scatters = is_store && step != 1;
+    if (scatters || (step == 1 && !e->target->masks)) a.buffer = stack_buffer(e, inst->dtype);
+    s->accesses[s->access_count++] = a;
+  }
+}
+
+static void emit_nest(kiln__emitter *e, const kiln_loop_nest *nest, LLVMValueRef begin,
+                      LLVMValueRef end, int64_t base) {
+  nest_state state = {.rank = nest->rank, .count = nest->body.count}, *s = &state;
+  LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
+  LLVMValueRef zero = kiln__emit_index(e, 0), before = kiln__emit_index(e, base);
+  for (int d = 0; d < nest->rank; d++) s->extents[d] = nest->extents[d];
+  s->levels = KILN_NEW_ARRAY(e->scratch, int, s->count + 1);
+  s->accesses = KILN_NEW_ARRAY(e->scratch, access, s->count + 1);
+  e->values = KILN_NEW_ARRAY(e->scratch, LLVMValueRef, s->count + 1);
+  e->nest = nest;
+  e->width = width_of(nest, e->target);
+  kiln_loop_levels(nest, s->levels);
+  if (s->rank == 0) { /* one point: a loop of one turn, in which the stores stand */
+    s->rank = 1;
+    s->extents[0] = 1;
+    for (int i = 0; i < s->count; i++)
+      if (nest->body.data[i].op == KILN_LOOP_store) s->levels[i] = 1;
+  }
+  LLVMValueRef from = binary(e, LLVMSub, begin, before), to = binary(e, LLVMSub, end, before);
+  LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, from, zero, "");
+  s->first = LL->BuildSelect(BUILD, below, zero, from, "");
+  s->last = least(e, to, kiln__emit_index(e, s->extents[0]));
+  LL->BuildCondBr(BUILD, LL->BuildICmp(BUILD, LLVMIntSLT, s->first, s->last, ""), work, behind);
+  LL->PositionBuilderAtEnd(BUILD, work);
+  find_accesses(e, s);
+  emit_level(e, s, 0);
+  emit_loops(e, s, 0);
+  LL->BuildBr(BUILD, behind);
+  LL->PositionBuilderAtEnd(BUILD, behind);
+}
+
+/* -- The function -- */
+
+static LLVMValueRef load_field(const kiln__emitter *e, LLVMValueRef args, size_t offset) {
+  LLVMValueRef index = kiln__emit_index(e, (int64_t)offset);
+  LLVMValueRef address = LL->BuildGEP2(BUILD, e->i8, args, &index, 1, "");
+  return LL->BuildLoad2(BUILD, e->ptr, address, "");
+}
+
+static void add_attributes(const kiln__emitter *e) {
+  unsigned kind = LL->GetEnumAttributeKindForName("nounwind", 8);
+  LL->AddAttributeAtIndex(e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                          LL->CreateEnumAttribute(e->context, kind, 0));
+  LL->AddAttributeAtIndex(
+      e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+      LL->CreateStringAttribute(e->context, "prefer-vector-width", 19, "512", 3));
+}
+
+kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
+                             const kiln_loop_fn *fn, const kiln__emit_target *target,
+                             const char *name, kiln_arena *scratch, bool *out_math) {
+  kiln__emitter emitter = {.ll = llvm,
+                           .context = context,
+                           .module = module,
+                           .fn = fn,
+                           .target = target,
+                           .scratch = scratch},
+                *e = &emitter;
+  e->data = KILN_NEW_ARRAY(scratch, LLVMValueRef, fn->buffers.count + 1);
+  e->i1 = LL->IntTypeInContext(context, 1);
+  e->i8 = LL->IntTypeInContext(context, 8);
+  e->i32 = LL->IntTypeInContext(context, 32);
+  e->i64 = LL->IntTypeInContext(context, 64);
+  e->ptr = LL->PointerTypeInContext(context, 0);
+  LLVMTypeRef params[3] = {e->ptr, e->i64, e->i64};
+  LLVMTypeRef type = LL->FunctionType(LL->VoidTypeInContext(context), params, 3, 0);
+  e->function = LL->AddFunction(module, name, type);
+  e->builder = LL->CreateBuilderInContext(context);
+  e->entry = new_block(e);
+  LLVMBasicBlockRef start = new_block(e);
+  LL->PositionBuilderAtEnd(BUILD, start);
+  add_attributes(e);
+  LLVMValueRef args = LL->GetParam(e->function, 0), begin = LL->GetParam(e->function, 1),
+               end = LL->GetParam(e->function, 2);
+  LLVMValueRef data = load_field(e, args, offsetof(kiln_kernel_args, data));
+  for (int i = 0; i < fn->buffers.count; i++) {
+    LLVMValueRef index = kiln__emit_index(e, i);
+    e->data[i] =
+        LL->BuildLoad2(BUILD, e->ptr, LL->BuildGEP2(BUILD, e->ptr, data, &index, 1, ""), "");
+  }
+  if (fn->scalars.count) e->scalars = load_field(e, args, offsetof(kiln_kernel_args, scalars));
+  int64_t base = 0;
+  for (int n = 0; n < fn->nests.count; n++) {
+    emit_nest(e, fn->nests.data[n], begin, end, base);
+    base += kiln_loop_nest_extent(fn->nests.data[n]);
+  }
+  LL->BuildRetVoid(BUILD);
+  LL->PositionBuilderAtEnd(BUILD, e->entry);
+  LL->BuildBr(BUILD, start);
+  LL->DisposeBuilder(BUILD);
+  *out_math = e->math;
+  if (e->missing) return KILN_ERROR(KILN_INTERNAL, "this LLVM has no intrinsic %s", e->missing);
+  return NULL;
+}

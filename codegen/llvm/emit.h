@@ -1,0 +1,43 @@
+/* emit.h: what the two halves of the emitter share (emit.c: loops and memory; emit_ops.c: values).
+ */
+#ifndef KILN_CODEGEN_LLVM_EMIT_H
+#define KILN_CODEGEN_LLVM_EMIT_H
+
+#include "codegen/llvm/llvm.h"
+
+typedef struct kiln__emitter {
+  const kiln__llvm *ll;
+  LLVMContextRef context;
+  LLVMModuleRef module;
+  LLVMBuilderRef builder;
+  LLVMValueRef function;
+  const kiln_loop_fn *fn;
+  const kiln__emit_target *target;
+  kiln_arena *scratch;
+  LLVMTypeRef i1, i8, i32, i64, ptr;
+  LLVMValueRef *data; /* first element of each buffer */
+  LLVMValueRef scalars;
+  LLVMBasicBlockRef entry; /* allocas; ends with a branch when all is emitted */
+  bool math;
+  const char *missing; /* an intrinsic that LLVM does not have */
+  /* Of the nest at work: */
+  const kiln_loop_nest *nest;
+  int width;            /* elements of a vector */
+  LLVMValueRef *values; /* of its instructions: vectors of `width` */
+} kiln__emitter;
+
+/* The type of one element in registers (bool is i1; f16 and bf16 are i16) and in memory. */
+LLVMTypeRef kiln__emit_scalar_type(const kiln__emitter *e, kiln_dtype dtype);
+LLVMTypeRef kiln__emit_memory_type(const kiln__emitter *e, kiln_dtype dtype);
+LLVMTypeRef kiln__emit_vector_type(const kiln__emitter *e, kiln_dtype dtype);
+LLVMValueRef kiln__emit_splat(const kiln__emitter *e, LLVMValueRef scalar, int width);
+LLVMValueRef kiln__emit_index(const kiln__emitter *e, int64_t value);
+/* 0, 1, … width - 1 as a vector of i32. */
+LLVMValueRef kiln__emit_iota(const kiln__emitter *e, int first, int width);
+/* Calls an intrinsic that is overloaded on `types`. */
+LLVMValueRef kiln__emit_intrinsic(kiln__emitter *e, const char *name, LLVMTypeRef *types,
+                                  int type_count, LLVMValueRef *args, int arg_count);
+/* Any instruction but load and store: its value as a vector. */
+LLVMValueRef kiln__emit_value(kiln__emitter *e, const kiln_loop_inst *inst);
+
+#endif

@@ -1,0 +1,279 @@
+/* emit_ops.c: the values of loop IR as LLVM instructions on vectors; opcodes.def says which. */
+#include "codegen/llvm/emit.h"
+
+#include <stdio.h>
+
+/* -- Types and helpers -- */
+
+LLVMTypeRef kiln__emit_scalar_type(const kiln__emitter *e, kiln_dtype dtype) {
+  switch (dtype) {
+    case KILN_DTYPE_F32:
+      return e->ll->FloatTypeInContext(e->context);
+    case KILN_DTYPE_F64:
+      return e->ll->DoubleTypeInContext(e->context);
+    case KILN_DTYPE_BOOL:
+      return e->i1;
+    default:
+      return e->ll->IntTypeInContext(e->context, (unsigned)kiln_loop_size(dtype) * 8);
+  }
+}
+
+LLVMTypeRef kiln__emit_memory_type(const kiln__emitter *e, kiln_dtype dtype) {
+  return dtype == KILN_DTYPE_BOOL ? e->i8 : kiln__emit_scalar_type(e, dtype);
+}
+
+LLVMTypeRef kiln__emit_vector_type(const kiln__emitter *e, kiln_dtype dtype) {
+  return e->ll->VectorType(kiln__emit_scalar_type(e, dtype), (unsigned)e->width);
+}
+
+LLVMValueRef kiln__emit_index(const kiln__emitter *e, int64_t value) {
+  return e->ll->ConstInt(e->i64, (unsigned long long)value, 1);
+}
+
+LLVMValueRef kiln__emit_iota(const kiln__emitter *e, int first, int width) {
+  LLVMValueRef lanes[64];
+  for (int i = 0; i < width; i++)
+    lanes[i] = e->ll->ConstInt(e->i32, (unsigned long long)(first + i), 0);
+  return e->ll->ConstVector(lanes, (unsigned)width);
+}
+
+LLVMValueRef kiln__emit_splat(const kiln__emitter *e, LLVMValueRef scalar, int width) {
+  LLVMTypeRef type = e->ll->VectorType(e->ll->TypeOf(scalar), (unsigned)width);
+  LLVMValueRef poison = e->ll->GetPoison(type);
+  LLVMValueRef zeros = e->ll->ConstNull(e->ll->VectorType(e->i32, (unsigned)width));
+  LLVMValueRef one =
+      e->ll->BuildInsertElement(e->builder, poison, scalar, e->ll->ConstInt(e->i32, 0, 0), "");
+  return e->ll->BuildShuffleVector(e->builder, one, poison, zeros, "");
+}
+
+LLVMValueRef kiln__emit_intrinsic(kiln__emitter *e, const char *name, LLVMTypeRef *types,
+                                  int type_count, LLVMValueRef *args, int arg_count) {
+  size_t length = strlen(name);
+  unsigned id = e->ll->LookupIntrinsicID(name, length);
+  if (id == 0) { /* calling it all the same would crash */
+    e->missing = name;
+    return args[0];
+  }
+  LLVMValueRef callee = e->ll->GetIntrinsicDeclaration(e->module, id, types, (size_t)type_count);
+  LLVMTypeRef type = e->ll->IntrinsicGetType(e->context, id, types, (size_t)type_count);
+  return e->ll->BuildCall2(e->builder, type, callee, args, (unsigned)arg_count, "");
+}
+
+static LLVMValueRef splat_constant(const kiln__emitter *e, LLVMValueRef scalar) {
+  LLVMValueRef lanes[64];
+  for (int i = 0; i < e->width; i++) lanes[i] = scalar;
+  return e->ll->ConstVector(lanes, (unsigned)e->width);
+}
+
+static LLVMValueRef emit_constant(const kiln__emitter *e, const kiln_loop_inst *inst) {
+  LLVMTypeRef type = kiln__emit_scalar_type(e, inst->dtype);
+  bool is_float = kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F;
+  return splat_constant(e, is_float ? e->ll->ConstReal(type, inst->imm.f)
+                                    : e->ll->ConstInt(type, (unsigned long long)inst->imm.i, 1));
+}
+
+static LLVMValueRef emit_scalar(const kiln__emitter *e, const kiln_loop_inst *inst) {
+  LLVMValueRef index = kiln__emit_index(e, inst->index);
+  LLVMTypeRef type =
+      inst->dtype == KILN_DTYPE_F64 ? kiln__emit_scalar_type(e, inst->dtype) : e->i64;
+  LLVMValueRef address = e->ll->BuildGEP2(e->builder, e->i64, e->scalars, &index, 1, "");
+  LLVMValueRef value = e->ll->BuildLoad2(e->builder, type, address, "");
+  if (inst->dtype == KILN_DTYPE_BOOL)
+    value = e->ll->BuildICmp(e->builder, LLVMIntNE, value, kiln__emit_index(e, 0), "");
+  return kiln__emit_splat(e, value, e->width);
+}
+
+/* -- Calls into runtime/math -- */
+
+static LLVMValueRef call_math(kiln__emitter *e, const char *name, LLVMTypeRef result,
+                              LLVMTypeRef operand, LLVMValueRef *args, int count) {
+  LLVMTypeRef params[2] = {operand, operand};
+  LLVMTypeRef type = e->ll->FunctionType(result, params, (unsigned)count, 0);
+  LLVMValueRef callee = e->ll->GetNamedFunction(e->module, name);
+  if (!callee) callee = e->ll->AddFunction(e->module, name, type);
+  e->math = true;
+  return e->ll->BuildCall2(e->builder, type, callee, args, (unsigned)count, "");
+}
+
+/* A function of functions.def. f64 in a vector as wide as f32's takes two calls. */
+static LLVMValueRef emit_math(kiln__emitter *e, const kiln_loop_inst *inst, const char *name) {
+  char symbol[64];
+  bool is_f64 = inst->dtype == KILN_DTYPE_F64;
+  int lanes = is_f64 ? e->target->lanes / 2 : e->target->lanes,
+      count = kiln_loop_ops[inst->op].arity;
+  LLVMTypeRef type = e->ll->VectorType(kiln__emit_scalar_type(e, inst->dtype), (unsigned)lanes);
+  LLVMValueRef args[2], half[2], result = NULL;
+  snprintf(symbol, sizeof symbol, "kiln_math_%s_%s", name, is_f64 ? "f64v" : "f32v");
+  for (int a = 0; a < count; a++) args[a] = e->values[inst->args[a]];
+  if (lanes == e->width) return call_math(e, symbol, type, type, args, count);
+  for (int h = 0; h < 2; h++) {
+    for (int a = 0; a < count; a++)
+      half[a] = e->ll->BuildShuffleVector(e->builder, args[a], args[a],
+                                          kiln__emit_iota(e, h * lanes, lanes), "");
+    LLVMValueRef part = call_math(e, symbol, type, type, half, count);
+    result = h == 0 ? part
+                    : e->ll->BuildShuffleVector(e->builder, result, part,
+                                                kiln__emit_iota(e, 0, e->width), "");
+  }
+  return result;
+}
+
+/* -- Casts -- */
+
+static LLVMValueRef cast_to(kiln__emitter *e, LLVMOpcode op, LLVMValueRef value,
+                            LLVMTypeRef scalar) {
+  LLVMTypeRef type = e->ll->VectorType(scalar, (unsigned)e->width);
+  return e->ll->BuildCast(e->builder, op, value, type, "");
+}
+
+static LLVMValueRef cast_half(kiln__emitter *e, LLVMValueRef value, kiln_dtype from,
+                              kiln_dtype to) {
+  LLVMTypeRef f32 = e->ll->VectorType(e->ll->FloatTypeInContext(e->context), (unsigned)e->width);
+  LLVMTypeRef i32 = e->ll->VectorType(e->i32, (unsigned)e->width);
+  bool widen = kiln_loop_class(from) == KILN_LOOP_CLASS_H;
+  bool bf16 = from == KILN_DTYPE_BF16 || to == KILN_DTYPE_BF16;
+  if (widen) {
+    value = cast_to(e, LLVMZExt, value, e->i32);
+    return call_math(e, bf16 ? "kiln_math_from_bf16_f32v" : "kiln_math_from_f16_f32v", f32, i32,
+                     &value, 1);
+  }
+  value =
+      call_math(e, bf16 ? "kiln_math_to_bf16_f32v" : "kiln_math_to_f16_f32v", i32, f32, &value, 1);
+  return cast_to(e, LLVMTrunc, value, kiln__emit_scalar_type(e, to));
+}
+
+static bool is_unsigned(kiln_dtype dtype) {
+  return dtype == KILN_DTYPE_U8 || dtype == KILN_DTYPE_BOOL;
+}
+
+/* Conversions from float go through i32, or i64 for i64: what the machine's instructions give. */
+static LLVMValueRef emit_cast(kiln__emitter *e, const kiln_loop_inst *inst) {
+  LLVMValueRef value = e->values[inst->args[0]];
+  kiln_dtype from = e->nest->body.data[inst->args[0]].dtype, to = inst->dtype;
+  int class = kiln_loop_class(from), to_class = kiln_loop_class(to);
+  LLVMTypeRef type = kiln__emit_scalar_type(e, to);
+  if (from == to) return value;
+  if ((class | to_class) & KILN_LOOP_CLASS_H) return cast_half(e, value, from, to);
+  if (to == KILN_DTYPE_BOOL) {
+    LLVMValueRef zero = e->ll->ConstNull(e->ll->TypeOf(value));
+    return class == KILN_LOOP_CLASS_F ? e->ll->BuildFCmp(e->builder, LLVMRealUNE, value, zero, "")
+                                      : e->ll->BuildICmp(e->builder, LLVMIntNE, value, zero, "");
+  }
+  if (class == KILN_LOOP_CLASS_F) {
+    if (to_class == KILN_LOOP_CLASS_F)
+      return cast_to(e, to == KILN_DTYPE_F64 ? LLVMFPExt : LLVMFPTrunc, value, type);
+    if (to == KILN_DTYPE_I64) return cast_to(e, LLVMFPToSI, value, type);
+    value = cast_to(e, LLVMFPToSI, value, e->i32);
+    return to == KILN_DTYPE_I32 ? value : cast_to(e, LLVMTrunc, value, type);
+  }
+  if (to_class == KILN_LOOP_CLASS_F)
+    return cast_to(e, is_unsigned(from) ? LLVMUIToFP : LLVMSIToFP, value, type);
+  int from_bits = from == KILN_DTYPE_BOOL ? 1 : kiln_loop_size(from) * 8;
+  int to_bits = kiln_loop_size(to) * 8;
+  if (from_bits == to_bits) return value; /* i8 and u8 */
+  if (from_bits > to_bits) return cast_to(e, LLVMTrunc, value, type);
+  return cast_to(e, is_unsigned(from) ? LLVMZExt : LLVMSExt, value, type);
+}
+
+/* -- Opcodes -- */
+
+static LLVMValueRef emit_compare(kiln__emitter *e, const kiln_loop_inst *inst, LLVMRealPredicate f,
+                                 LLVMIntPredicate i, LLVMIntPredicate u) {
+  LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]];
+  kiln_dtype dtype = e->nest->body.data[inst->args[0]].dtype;
+  if (kiln_loop_class(dtype) == KILN_LOOP_CLASS_F) return e->ll->BuildFCmp(e->builder, f, a, b, "");
+  return e->ll->BuildICmp(e->builder, is_unsigned(dtype) ? u : i, a, b, "");
+}
+
+static bool is_number(const kiln__emitter *e, int value) {
+  const kiln_loop_inst *inst = &e->nest->body.data[value];
+  return inst->op == KILN_LOOP_const && inst->imm.f == inst->imm.f;
+}
+
+/* min and max: the second where it is beyond the first; NaN from either. A constant that is no NaN
+ * saves a comparison: then the form is that of the machine's own instruction. */
+static LLVMValueRef emit_min_max(kiln__emitter *e, const kiln_loop_inst *inst) {
+  LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]], take_b;
+  bool is_min = inst->op == KILN_LOOP_min;
+  if (kiln_loop_class(inst->dtype) != KILN_LOOP_CLASS_F) {
+    bool u = is_unsigned(inst->dtype);
+    LLVMIntPredicate p = is_min ? (u ? LLVMIntULT : LLVMIntSLT) : (u ? LLVMIntUGT : LLVMIntSGT);
+    take_b = e->ll->BuildICmp(e->builder, p, b, a, "");
+    return e->ll->BuildSelect(e->builder, take_b, b, a, "");
+  }
+  if (is_number(e, inst->args[1])) {
+    take_b = e->ll->BuildFCmp(e->builder, is_min ? LLVMRealOLT : LLVMRealOGT, b, a, "");
+    return e->ll->BuildSelect(e->builder, take_b, b, a, "");
+  }
+  take_b = e->ll->BuildFCmp(e->builder, is_min ? LLVMRealULT : LLVMRealUGT, b, a, "");
+  LLVMValueRef r = e->ll->BuildSelect(e->builder, take_b, b, a, "");
+  if (is_number(e, inst->args[0])) return r;
+  LLVMValueRef a_is_nan = e->ll->BuildFCmp(e->builder, LLVMRealUNO, a, a, "");
+  return e->ll->BuildSelect(e->builder, a_is_nan, a, r, "");
+}
+
+static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
+  LLVMTypeRef type = kiln__emit_vector_type(e, inst->dtype);
+  bool is_float = kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F;
+  LLVMValueRef args[3] = {0};
+  for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) args[a] = e->values[inst->args[a]];
+  switch (inst->op) {
+    case KILN_LOOP_const:
+      return emit_constant(e, inst);
+    case KILN_LOOP_scalar:
+      return emit_scalar(e, inst);
+    case KILN_LOOP_cast:
+      return emit_cast(e, inst);
+    case KILN_LOOP_select:
+      return e->ll->BuildSelect(e->builder, args[0], args[1], args[2], "");
+    case KILN_LOOP_min:
+    case KILN_LOOP_max:
+      return emit_min_max(e, inst);
+    case KILN_LOOP_copysign:
+      return kiln__emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2);
+    case KILN_LOOP_neg:
+      if (is_float) return e->ll->BuildFNeg(e->builder, args[0], "");
+      return e->ll->BuildBinOp(e->builder, LLVMSub, e->ll->ConstNull(type), args[0], "");
+    case KILN_LOOP_abs: {
+      if (is_float) return kiln__emit_intrinsic(e, "llvm.fabs", &type, 1, args, 1);
+      if (is_unsigned(inst->dtype)) return args[0];
+      LLVMValueRef zero = e->ll->ConstNull(type);
+      LLVMValueRef below = e->ll->BuildICmp(e->builder, LLVMIntSLT, args[0], zero, "");
+      LLVMValueRef minus = e->ll->BuildBinOp(e->builder, LLVMSub, zero, args[0], "");
+      return e->ll->BuildSelect(e->builder, below, minus, args[0], "");
+    }
+    case KILN_LOOP_not: {
+      LLVMTypeRef scalar = kiln__emit_scalar_type(e, inst->dtype);
+      LLVMValueRef ones = splat_constant(e, e->ll->ConstInt(scalar, ~0ull, 1));
+      return e->ll->BuildBinOp(e->builder, LLVMXor, args[0], ones, "");
+    }
+    default:
+      return args[0];
+  }
+}
+
+#define EMIT_ARITH(float_op, int_op)                                                     \
+  e->ll->BuildBinOp(                                                                     \
+      e->builder,                                                                        \
+      kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F ? LLVM##float_op : LLVM##int_op, \
+      e->values[inst->args[0]], e->values[inst->args[1]], "")
+#define EMIT_COMPARE(float_predicate, signed_predicate, unsigned_predicate)   \
+  emit_compare(e, inst, LLVMReal##float_predicate, LLVMInt##signed_predicate, \
+               LLVMInt##unsigned_predicate)
+#define EMIT_UNARY(name) \
+  kiln__emit_intrinsic(e, "llvm." #name, &type, 1, &e->values[inst->args[0]], 1)
+#define EMIT_MATH(name) emit_math(e, inst, #name)
+#define EMIT_CUSTOM emit_custom(e, inst)
+
+LLVMValueRef kiln__emit_value(kiln__emitter *e, const kiln_loop_inst *inst) {
+  LLVMTypeRef type = kiln__emit_vector_type(e, inst->dtype);
+  switch (inst->op) {
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) \
+  case KILN_LOOP_##name:                                     \
+    return EMIT_##emit;
+#include "codegen/loop/opcodes.def"
+#undef KILN_LOOP_OP
+    default:
+      return NULL;
+  }
+}

@@ -1,0 +1,72 @@
+/* llvm.c: opening libLLVM, and surviving its fatal errors. */
+#include "codegen/llvm/llvm.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef KILN_LLVM_LIBDIR
+#define KILN_LLVM_LIBDIR "/usr/lib/llvm-19/lib"
+#endif
+
+kiln_status *kiln__llvm_open(kiln__llvm *out_llvm) {
+  static const char *const names[] = {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so",
+                                      KILN_LLVM_LIBDIR "/libLLVM.so.19.1",
+                                      KILN_LLVM_LIBDIR "/libLLVM-19.so"};
+  memset(out_llvm, 0, sizeof *out_llvm);
+  for (size_t i = 0; i < sizeof names / sizeof *names && !out_llvm->library; i++) {
+    out_llvm->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    snprintf(out_llvm->path, sizeof out_llvm->path, "%s", names[i]);
+  }
+  if (!out_llvm->library)
+    return KILN_ERROR(KILN_UNSUPPORTED, "libLLVM 19 (%s) could not be loaded: %s", names[0],
+                      dlerror());
+  struct {
+    const char *name;
+    size_t offset;
+  } symbols[] = {
+#define KILN_LLVM(name) {"LLVM" #name, offsetof(kiln__llvm, name)},
+#include "codegen/llvm/llvm_symbols.def"
+#undef KILN_LLVM
+  };
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    void *address = dlsym(out_llvm->library, symbols[i].name);
+    if (!address)
+      return KILN_ERROR(KILN_UNSUPPORTED, "%s has no function %s", out_llvm->path, symbols[i].name);
+    memcpy((char *)out_llvm + symbols[i].offset, &address, sizeof address);
+  }
+  unsigned major = 0;
+  out_llvm->GetVersion(&major, NULL, NULL);
+  if (major != LLVM_VERSION_MAJOR)
+    return KILN_ERROR(KILN_UNSUPPORTED, "%s is LLVM %u, not %d", out_llvm->path, major,
+                      LLVM_VERSION_MAJOR);
+  return NULL;
+}
+
+/* -- Fatal errors -- */
+
+/* Where the LLVM calls of this thread go back to. LLVM's handler has no argument for it. */
+static _Thread_local jmp_buf *guard_target;
+static _Thread_local char guard_message[256];
+
+void kiln__llvm_fatal(const char *reason);
+void kiln__llvm_fatal(const char *reason) {
+  if (!guard_target) return; /* not ours: LLVM ends the program, as it does without a handler */
+  snprintf(guard_message, sizeof guard_message, "%s", reason);
+  longjmp(*guard_target, 1);
+}
+
+kiln_status *kiln__llvm_guard(void (*body)(void *arg), void *arg, bool *out_fatal) {
+  jmp_buf here, *volatile outer = guard_target;
+  *out_fatal = false;
+  guard_target = &here;
+  if (setjmp(here) == 0) {
+    body(arg);
+    guard_target = outer;
+    return NULL;
+  }
+  guard_target = outer;
+  *out_fatal = true;
+  return KILN_ERROR(KILN_INTERNAL, "LLVM gave up: %s", guard_message);
+}

@@ -1,0 +1,54 @@
+/* llvm.h: libLLVM as Kiln sees it: a table of functions, opened at run time. For codegen/llvm only.
+ *
+ * The library is shared with a host that uses the same one, so nothing global in it is changed but
+ * the fatal error handler, which only acts inside our own calls. */
+#ifndef KILN_CODEGEN_LLVM_LLVM_H
+#define KILN_CODEGEN_LLVM_LLVM_H
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/BitReader.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Linker.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include "base/env.h"
+#include "codegen/loop/loop.h"
+
+typedef struct kiln__llvm {
+#define KILN_LLVM(name) __typeof__(&LLVM##name) name;
+#include "codegen/llvm/llvm_symbols.def"
+#undef KILN_LLVM
+  void *library;
+  char path[256];
+} kiln__llvm;
+
+/* Opens libLLVM 19 and finds all functions. KILN_UNSUPPORTED says what was tried. */
+kiln_status *kiln__llvm_open(kiln__llvm *out_llvm) KILN_MUST_USE;
+/* The library stays in memory: unloading LLVM is not supported by it. */
+
+/* Runs body(arg); a fatal error inside LLVM ends it and gives KILN_INTERNAL (what LLVM had
+ * allocated is then lost, and the caller should not use LLVM again). */
+kiln_status *kiln__llvm_guard(void (*body)(void *arg), void *arg, bool *out_fatal) KILN_MUST_USE;
+
+/* -- emit.c: from loop IR to a module -- */
+
+typedef struct kiln__emit_target {
+  kiln_isa isa;
+  int lanes;       /* floats in a vector */
+  bool masks;      /* masked loads and stores are as cheap as others */
+  const char *cpu; /* LLVM's name */
+} kiln__emit_target;
+
+extern const kiln__emit_target kiln__emit_targets[KILN_ISA__COUNT];
+
+/* Adds the kernel as function `name` to an empty module. `fn` is verified. Failure is KILN_INTERNAL
+ * (an intrinsic that is missing). *out_math: whether functions of runtime/math are called. */
+kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
+                             const kiln_loop_fn *fn, const kiln__emit_target *target,
+                             const char *name, kiln_arena *scratch, bool *out_math) KILN_MUST_USE;
+
+#endif

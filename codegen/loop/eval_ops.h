@@ -1,0 +1,200 @@
+/* eval_ops.h: the arithmetic of the evaluator, generated from opcodes.def (part of eval.c).
+ *
+ * eval_<op>_<type>(r, x, y, z, n) runs one opcode over n elements. A pair that the verifier refuses
+ * has a function too, which is never called. */
+
+typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, int n);
+
+static inline float abs_f32(float x) { return __builtin_fabsf(x); }
+static inline double abs_f64(double x) { return __builtin_fabs(x); }
+static inline float sqrt_f32(float x) { return __builtin_sqrtf(x); }
+static inline double sqrt_f64(double x) { return __builtin_sqrt(x); }
+static inline float floor_f32(float x) { return __builtin_floorf(x); }
+static inline double floor_f64(double x) { return __builtin_floor(x); }
+static inline float ceil_f32(float x) { return __builtin_ceilf(x); }
+static inline double ceil_f64(double x) { return __builtin_ceil(x); }
+static inline float rint_f32(float x) { return __builtin_rintf(x); }
+static inline double rint_f64(double x) { return __builtin_rint(x); }
+static inline float trunc_f32(float x) { return __builtin_truncf(x); }
+static inline double trunc_f64(double x) { return __builtin_trunc(x); }
+static inline float copysign_f32(float x, float y) { return __builtin_copysignf(x, y); }
+static inline double copysign_f64(double x, double y) { return __builtin_copysign(x, y); }
+#define BY_TYPE(fn, x) _Generic((x), float: fn##_f32, double: fn##_f64)
+#define FABS(x) BY_TYPE(abs, x)(x)
+#define SQRT(x) BY_TYPE(sqrt, x)(x)
+#define FLOOR(x) BY_TYPE(floor, x)(x)
+#define CEIL(x) BY_TYPE(ceil, x)(x)
+#define RINT(x) BY_TYPE(rint, x)(x)
+#define TRUNC(x) BY_TYPE(trunc, x)(x)
+#define COPYSIGN(x, y) BY_TYPE(copysign, x)(x, y)
+
+/* Operands that an opcode does not have point to the result: readable, never used. */
+#define STRIP_LOOP(result_type, expression)                   \
+  for (int i = 0; i < n; i++) {                               \
+    T a = ((const T *)x)[i], b = ((const T *)y)[i];           \
+    (void)b;                                                  \
+    ((result_type *)r)[i] = (result_type)(expression);        \
+  }
+#define FLOAT_FI(float_expression, int_expression) STRIP_LOOP(T, float_expression)
+#define FLOAT_B(expression) STRIP_LOOP(uint8_t, expression)
+#define FLOAT_NONE
+#define INT_FI(float_expression, int_expression) STRIP_LOOP(T, int_expression)
+#define INT_B(expression) STRIP_LOOP(uint8_t, expression)
+#define INT_NONE
+#define INT_MATH(name)
+
+/* Whole vectors: strips are padded. */
+#define VECTOR_LOOP(V, ...)                                          \
+  for (int i = 0; i < n; i += (int)(sizeof(V) / sizeof(T))) {        \
+    V a, b, v;                                                       \
+    memcpy(&a, (const T *)x + i, sizeof a);                          \
+    memcpy(&b, (const T *)y + i, sizeof b);                          \
+    (void)b;                                                         \
+    v = __VA_ARGS__;                                                 \
+    memcpy((T *)r + i, &v, sizeof v);                                \
+  }
+#define MATH_CALL_1(name, suffix) kiln_math_##name##_##suffix(a)
+#define MATH_CALL_2(name, suffix) kiln_math_##name##_##suffix(a, b)
+
+#define EVAL_FN(name, type, suffix, unsigned_type, is_bool, body)                            \
+  static void eval_##name##_##suffix(void *r, const void *x, const void *y, const void *z,   \
+                                     int n) {                                                \
+    typedef type T __attribute__((unused));                                                                          \
+    typedef unsigned_type U __attribute__((unused));                                         \
+    enum { IS_BOOL = is_bool };                                                              \
+    (void)r, (void)x, (void)y, (void)z, (void)n, (void)IS_BOOL;                              \
+    body                                                                                     \
+  }
+/* U is at least as wide as int, so that nothing is promoted to a signed type. */
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)  \
+  EVAL_OP_FLOATS(name, arity, eval)                           \
+  EVAL_FN(name, uint8_t, u8, uint32_t, 0, INT_##eval)         \
+  EVAL_FN(name, int8_t, i8, uint32_t, 0, INT_##eval)          \
+  EVAL_FN(name, int16_t, i16, uint32_t, 0, INT_##eval)        \
+  EVAL_FN(name, int32_t, i32, uint32_t, 0, INT_##eval)        \
+  EVAL_FN(name, int64_t, i64, uint64_t, 0, INT_##eval)        \
+  EVAL_FN(name, uint8_t, b1, uint32_t, 1, INT_##eval)
+#define EVAL_OP_FLOATS(name, arity, eval) EVAL_OP_FLOATS_(name, arity, eval)
+#define EVAL_OP_FLOATS_(name, arity, eval)                   \
+  EVAL_FN(name, float, f32, float, 0, FLOAT_F32_##arity##_##eval) \
+  EVAL_FN(name, double, f64, double, 0, FLOAT_F64_##arity##_##eval)
+/* The arity chooses between one and two operands of a math function. */
+#define FLOAT_F32_0_NONE
+#define FLOAT_F64_0_NONE
+#define FLOAT_F32_1_NONE
+#define FLOAT_F64_1_NONE
+#define FLOAT_F32_3_NONE
+#define FLOAT_F64_3_NONE
+#define FLOAT_F32_1_FI FLOAT_FI
+#define FLOAT_F64_1_FI FLOAT_FI
+#define FLOAT_F32_2_FI FLOAT_FI
+#define FLOAT_F64_2_FI FLOAT_FI
+#define FLOAT_F32_2_B FLOAT_B
+#define FLOAT_F64_2_B FLOAT_B
+#define FLOAT_F32_1_MATH(name) VECTOR_LOOP(kiln_f32v, MATH_CALL_1(name, f32v))
+#define FLOAT_F64_1_MATH(name) VECTOR_LOOP(kiln_f64v, MATH_CALL_1(name, f64v))
+#define FLOAT_F32_2_MATH(name) VECTOR_LOOP(kiln_f32v, MATH_CALL_2(name, f32v))
+#define FLOAT_F64_2_MATH(name) VECTOR_LOOP(kiln_f64v, MATH_CALL_2(name, f64v))
+#include "codegen/loop/opcodes.def"
+#undef KILN_LOOP_OP
+
+/* The types in registers, in the order of the tables. */
+#define EVAL_TYPES(X)                                                                    \
+  X(F32, f32, float) X(F64, f64, double) X(U8, u8, uint8_t) X(I8, i8, int8_t)            \
+  X(I16, i16, int16_t) X(I32, i32, int32_t) X(I64, i64, int64_t) X(BOOL, b1, uint8_t)
+enum {
+#define TYPE_ENUM(name, suffix, type) EVAL_TYPE_##name,
+  EVAL_TYPES(TYPE_ENUM)
+#undef TYPE_ENUM
+      EVAL_TYPE__COUNT
+};
+static const eval_fn eval_table[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)                               \
+  {eval_##name##_f32, eval_##name##_f64, eval_##name##_u8,  eval_##name##_i8,              \
+   eval_##name##_i16, eval_##name##_i32, eval_##name##_i64, eval_##name##_b1},
+#include "codegen/loop/opcodes.def"
+#undef KILN_LOOP_OP
+};
+
+/* -- Casts -- */
+
+/* As the machine does, and generated code: out of range gives the least number of the type that the
+ * conversion goes through, which is i64 for i64 and i32 for all smaller ones. */
+static inline int64_t f64_to_i64(double x) {
+  return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+static inline int32_t f64_to_i32(double x) {
+  return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN;
+}
+#define TO_F32(x) (float)(x)
+#define TO_F64(x) (double)(x)
+#define TO_BOOL(x) ((x) != 0)
+#define FROM_FLOAT_U8(x) (uint8_t) f64_to_i32((double)(x))
+#define FROM_FLOAT_I8(x) (int8_t) f64_to_i32((double)(x))
+#define FROM_FLOAT_I16(x) (int16_t) f64_to_i32((double)(x))
+#define FROM_FLOAT_I32(x) f64_to_i32((double)(x))
+#define FROM_FLOAT_I64(x) f64_to_i64((double)(x))
+#define FROM_FLOAT_F32 TO_F32
+#define FROM_FLOAT_F64 TO_F64
+#define FROM_FLOAT_BOOL TO_BOOL
+#define FROM_INT_U8(x) (uint8_t)(x)
+#define FROM_INT_I8(x) (int8_t)(x)
+#define FROM_INT_I16(x) (int16_t)(x)
+#define FROM_INT_I32(x) (int32_t)(x)
+#define FROM_INT_I64(x) (int64_t)(x)
+#define FROM_INT_F32 TO_F32
+#define FROM_INT_F64 TO_F64
+#define FROM_INT_BOOL TO_BOOL
+#define CAST_FN(from, from_type, to, to_suffix, to_type, kind)                            \
+  static void cast_##from##_to_##to_suffix(void *r, const void *x, const void *y, const void *z, \
+                                           int n) {                                       \
+    (void)y, (void)z;                                                                     \
+    for (int i = 0; i < n; i++)                                                           \
+      ((to_type *)r)[i] = (to_type)FROM_##kind##_##to(((const from_type *)x)[i]);         \
+  }
+#define CASTS_FROM(from, from_type, kind)                     \
+  CAST_FN(from, from_type, F32, f32, float, kind)             \
+  CAST_FN(from, from_type, F64, f64, double, kind)            \
+  CAST_FN(from, from_type, U8, u8, uint8_t, kind)             \
+  CAST_FN(from, from_type, I8, i8, int8_t, kind)              \
+  CAST_FN(from, from_type, I16, i16, int16_t, kind)           \
+  CAST_FN(from, from_type, I32, i32, int32_t, kind)           \
+  CAST_FN(from, from_type, I64, i64, int64_t, kind)           \
+  CAST_FN(from, from_type, BOOL, b1, uint8_t, kind)
+CASTS_FROM(f32, float, FLOAT)
+CASTS_FROM(f64, double, FLOAT)
+CASTS_FROM(u8, uint8_t, INT)
+CASTS_FROM(i8, int8_t, INT)
+CASTS_FROM(i16, int16_t, INT)
+CASTS_FROM(i32, int32_t, INT)
+CASTS_FROM(i64, int64_t, INT)
+CASTS_FROM(b1, uint8_t, INT)
+static const eval_fn cast_table[EVAL_TYPE__COUNT][EVAL_TYPE__COUNT] = {
+#define CAST_ROW(name, from, type)                                                          \
+  {cast_##from##_to_f32, cast_##from##_to_f64, cast_##from##_to_u8,  cast_##from##_to_i8,   \
+   cast_##from##_to_i16, cast_##from##_to_i32, cast_##from##_to_i64, cast_##from##_to_b1},
+    EVAL_TYPES(CAST_ROW)
+#undef CAST_ROW
+};
+
+#define HALF_FROM(name, from_type)                                                             \
+  static void cast_##name##_to_f32(void *r, const void *x, const void *y, const void *z, int n) { \
+    (void)y, (void)z;                                                                          \
+    for (int i = 0; i < n; i += KILN_MATH_LANES) {                                             \
+      kiln_i32v h;                                                                             \
+      for (int j = 0; j < KILN_MATH_LANES; j++) h[j] = ((const uint16_t *)x)[i + j];           \
+      kiln_f32v v = kiln_math_from_##name##_f32v(h);                                           \
+      memcpy((float *)r + i, &v, sizeof v);                                                    \
+    }                                                                                          \
+  }                                                                                            \
+  static void cast_f32_to_##name(void *r, const void *x, const void *y, const void *z, int n) { \
+    (void)y, (void)z;                                                                          \
+    for (int i = 0; i < n; i += KILN_MATH_LANES) {                                             \
+      kiln_f32v v;                                                                             \
+      memcpy(&v, (const float *)x + i, sizeof v);                                              \
+      kiln_i32v h = kiln_math_to_##name##_f32v(v);                                             \
+      for (int j = 0; j < KILN_MATH_LANES; j++) ((uint16_t *)r)[i + j] = (uint16_t)h[j];       \
+    }                                                                                          \
+  }
+HALF_FROM(f16, uint16_t)
+HALF_FROM(bf16, uint16_t)

@@ -1,0 +1,248 @@
+/* loop.c: building loop IR, and facts about it. */
+#include "codegen/loop/loop.h"
+
+#define F KILN_LOOP_CLASS_F
+#define I KILN_LOOP_CLASS_I
+#define B KILN_LOOP_CLASS_B
+#define ANY KILN_LOOP_CLASS_ANY
+const kiln_loop_op_info kiln_loop_ops[KILN_LOOP__COUNT] = {
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) \
+  {#name, arity, KILN_LOOP_RULE_##rule, classes},
+#include "codegen/loop/opcodes.def"
+#undef KILN_LOOP_OP
+};
+#undef F
+#undef I
+#undef B
+#undef ANY
+
+int kiln_loop_class(kiln_dtype dtype) {
+  switch (dtype) {
+    case KILN_DTYPE_F32:
+    case KILN_DTYPE_F64:
+      return KILN_LOOP_CLASS_F;
+    case KILN_DTYPE_U8:
+    case KILN_DTYPE_I8:
+    case KILN_DTYPE_I16:
+    case KILN_DTYPE_I32:
+    case KILN_DTYPE_I64:
+      return KILN_LOOP_CLASS_I;
+    case KILN_DTYPE_BOOL:
+      return KILN_LOOP_CLASS_B;
+    case KILN_DTYPE_F16:
+    case KILN_DTYPE_BF16:
+      return KILN_LOOP_CLASS_H;
+    default:
+      return 0;
+  }
+}
+
+int kiln_loop_size(kiln_dtype dtype) {
+  switch (dtype) {
+    case KILN_DTYPE_F64:
+    case KILN_DTYPE_I64:
+      return 8;
+    case KILN_DTYPE_F32:
+    case KILN_DTYPE_I32:
+      return 4;
+    case KILN_DTYPE_I16:
+    case KILN_DTYPE_F16:
+    case KILN_DTYPE_BF16:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+/* -- Building -- */
+
+kiln_loop_fn *kiln_loop_create(kiln_arena *arena) {
+  kiln_loop_fn *fn = KILN_NEW(arena, kiln_loop_fn);
+  fn->arena = arena;
+  return fn;
+}
+
+static int add_buffer(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                      const int64_t *strides) {
+  KILN_ASSERT(rank <= KILN_LOOP_MAX_RANK);
+  kiln_loop_buffer buffer = {.dtype = dtype, .rank = rank};
+  for (int d = 0; d < rank; d++) {
+    buffer.sizes[d] = sizes[d];
+    buffer.strides[d] = strides[d];
+  }
+  kiln_vec_push(fn->arena, &fn->buffers, buffer);
+  return fn->buffers.count - 1;
+}
+
+int kiln_loop_add_input(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                        const int64_t *strides) {
+  KILN_ASSERT(fn->input_count == fn->buffers.count);
+  fn->input_count++;
+  return add_buffer(fn, dtype, rank, sizes, strides);
+}
+
+int kiln_loop_add_output(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                         const int64_t *strides) {
+  return add_buffer(fn, dtype, rank, sizes, strides);
+}
+
+int kiln_loop_add_scalar(kiln_loop_fn *fn, kiln_dtype dtype) {
+  kiln_vec_push(fn->arena, &fn->scalars, dtype);
+  return fn->scalars.count - 1;
+}
+
+kiln_loop_nest *kiln_loop_add_nest(kiln_loop_fn *fn, int rank, const int64_t *extents) {
+  KILN_ASSERT(rank <= KILN_LOOP_MAX_RANK);
+  kiln_loop_nest *nest = KILN_NEW(fn->arena, kiln_loop_nest);
+  nest->rank = rank;
+  for (int d = 0; d < rank; d++) nest->extents[d] = extents[d];
+  kiln_vec_push(fn->arena, &fn->nests, nest);
+  return nest;
+}
+
+static kiln_loop_inst *push(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op,
+                            kiln_dtype dtype) {
+  kiln_loop_inst inst = {.op = op, .dtype = dtype, .args = {-1, -1, -1}, .index = -1};
+  kiln_vec_push(fn->arena, &nest->body, inst);
+  return &kiln_vec_last(&nest->body);
+}
+
+int kiln_loop_load(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
+                   const int64_t *strides) {
+  kiln_loop_inst *inst = push(fn, nest, KILN_LOOP_load, fn->buffers.data[buffer].dtype);
+  inst->index = buffer;
+  inst->offset = offset;
+  for (int d = 0; d < nest->rank; d++) inst->strides[d] = strides[d];
+  return nest->body.count - 1;
+}
+
+int kiln_loop_const_f(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, double value) {
+  push(fn, nest, KILN_LOOP_const, dtype)->imm.f =
+      dtype == KILN_DTYPE_F32 ? (double)(float)value : value;
+  return nest->body.count - 1;
+}
+
+int kiln_loop_const_i(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, int64_t value) {
+  switch (dtype) {
+    case KILN_DTYPE_U8:
+      value = (uint8_t)value;
+      break;
+    case KILN_DTYPE_I8:
+      value = (int8_t)value;
+      break;
+    case KILN_DTYPE_I16:
+      value = (int16_t)value;
+      break;
+    case KILN_DTYPE_I32:
+      value = (int32_t)value;
+      break;
+    case KILN_DTYPE_BOOL:
+      value = value != 0;
+      break;
+    default:
+      break;
+  }
+  push(fn, nest, KILN_LOOP_const, dtype)->imm.i = value;
+  return nest->body.count - 1;
+}
+
+int kiln_loop_const(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, double value) {
+  if (kiln_loop_class(dtype) == KILN_LOOP_CLASS_F) return kiln_loop_const_f(fn, nest, dtype, value);
+  if (dtype == KILN_DTYPE_BOOL) return kiln_loop_const_i(fn, nest, dtype, value != 0);
+  bool fits = value > -0x1p63 && value < 0x1p63;
+  return kiln_loop_const_i(fn, nest, dtype, fits ? (int64_t)value : 0);
+}
+
+int kiln_loop_scalar(kiln_loop_fn *fn, kiln_loop_nest *nest, int scalar) {
+  push(fn, nest, KILN_LOOP_scalar, fn->scalars.data[scalar])->index = scalar;
+  return nest->body.count - 1;
+}
+
+int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype) {
+  kiln_dtype from = nest->body.data[value].dtype;
+  if (from == dtype) return value;
+  bool narrow =
+      kiln_loop_class(from) == KILN_LOOP_CLASS_H || kiln_loop_class(dtype) == KILN_LOOP_CLASS_H;
+  if (narrow && from != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F32)
+    value = kiln_loop_cast(fn, nest, value, KILN_DTYPE_F32);
+  push(fn, nest, KILN_LOOP_cast, dtype)->args[0] = value;
+  return nest->body.count - 1;
+}
+
+int kiln_loop_op(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op, int a, int b, int c) {
+  const kiln_loop_op_info *info = &kiln_loop_ops[op];
+  int args[3] = {a, b, c};
+  kiln_dtype dtype = info->rule == KILN_LOOP_RULE_COMPARE  ? KILN_DTYPE_BOOL
+                     : info->rule == KILN_LOOP_RULE_SELECT ? nest->body.data[b].dtype
+                                                           : nest->body.data[a].dtype;
+  kiln_loop_inst *inst = push(fn, nest, op, dtype);
+  for (int i = 0; i < info->arity; i++) inst->args[i] = args[i];
+  return nest->body.count - 1;
+}
+
+void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
+                     const int64_t *strides, int value) {
+  kiln_loop_inst *inst = push(fn, nest, KILN_LOOP_store, fn->buffers.data[buffer].dtype);
+  inst->args[0] = value;
+  inst->index = buffer;
+  inst->offset = offset;
+  for (int d = 0; d < nest->rank; d++) inst->strides[d] = strides[d];
+}
+
+/* -- Facts -- */
+
+void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels) {
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    int level = inst->op == KILN_LOOP_store ? nest->rank : 0;
+    if (inst->op == KILN_LOOP_load) {
+      for (int d = 0; d < nest->rank; d++)
+        if (inst->strides[d] != 0) level = d + 1;
+    }
+    for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
+      if (out_levels[inst->args[a]] > level) level = out_levels[inst->args[a]];
+    out_levels[i] = level;
+  }
+}
+
+int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest) {
+  return nest->rank ? nest->extents[0] : 1;
+}
+
+/* Rough nanoseconds of one instruction on one element, with wide vectors. */
+static double inst_cost(const kiln_loop_inst *inst) {
+  switch (inst->op) {
+    case KILN_LOOP_load:
+    case KILN_LOOP_store:
+      return 0.05;
+    case KILN_LOOP_const:
+    case KILN_LOOP_scalar:
+      return 0;
+    case KILN_LOOP_div:
+    case KILN_LOOP_sqrt:
+      return 0.15;
+    default:
+      return inst->op >= KILN_LOOP_exp ? 0.4 : 0.03;
+  }
+}
+
+kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
+  kiln_kernel_info info = {.input_count = fn->input_count,
+                           .output_count = fn->buffers.count - fn->input_count,
+                           .scalar_count = fn->scalars.count};
+  double total = 0;
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    double points = 1, each = 0;
+    for (int d = 0; d < nest->rank; d++) points *= (double)nest->extents[d];
+    for (int i = 0; i < nest->body.count; i++) each += inst_cost(&nest->body.data[i]);
+    total += points * each;
+    info.extent += kiln_loop_nest_extent(nest);
+  }
+  info.cost = info.extent ? total / (double)info.extent : 0;
+  /* 20 microseconds of work are worth a fork and join. Multiples of 16 keep vectors whole. */
+  double grain = info.cost > 0 ? 20000 / info.cost : 1;
+  info.grain = grain < 1 ? 1 : grain > 0x1p40 ? INT64_C(1) << 40 : (int64_t)grain;
+  if (info.grain > 64) info.grain = (info.grain + 63) / 64 * 64;
+  return info;
+}

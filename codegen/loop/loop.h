@@ -1,0 +1,160 @@
+/* loop.h: loop IR: what a fused group becomes before a back end sees it.
+ *
+ * A kernel is a list of independent nests over buffers. A nest is a rectangular iteration domain
+ * and a straight-line body in SSA form, run once for each point: loads at affine maps of the loop
+ * counters (an offset and one stride for each loop; stride 0 is broadcasting), constants, scalar
+ * inputs, arithmetic with explicit types, stores. Nothing that a nest stores is loaded by another.
+ * cat is a split of the domain, chunk an offset, promotion a cast: there are no other constructs.
+ *
+ * The text is canonical: printing a parsed kernel gives the same text, and its digest is the
+ * kernel's name. Sizes and strides are numbers; a symbolic form will add names to them.
+ *
+ * Everything lives in the arena of the function; one thread at a time. */
+#ifndef KILN_CODEGEN_LOOP_LOOP_H
+#define KILN_CODEGEN_LOOP_LOOP_H
+
+#include "base/base.h"
+#include "runtime/kernel_abi.h"
+
+enum { KILN_LOOP_MAX_RANK = 12, KILN_LOOP_MAX_INSTS = 1 << 16 };
+
+typedef enum kiln_loop_opcode {
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) KILN_LOOP_##name,
+#include "codegen/loop/opcodes.def"
+#undef KILN_LOOP_OP
+  KILN_LOOP__COUNT
+} kiln_loop_opcode;
+
+typedef enum kiln_loop_rule {
+  KILN_LOOP_RULE_LEAF,
+  KILN_LOOP_RULE_STORE,
+  KILN_LOOP_RULE_CAST,
+  KILN_LOOP_RULE_SAME,
+  KILN_LOOP_RULE_COMPARE,
+  KILN_LOOP_RULE_SELECT,
+} kiln_loop_rule;
+
+enum {
+  KILN_LOOP_CLASS_F = 1,
+  KILN_LOOP_CLASS_I = 2,
+  KILN_LOOP_CLASS_B = 4,
+  KILN_LOOP_CLASS_H = 8, /* f16, bf16: storage only, cast from and to f32 */
+  KILN_LOOP_CLASS_ANY = 15,
+};
+
+typedef struct kiln_loop_op_info {
+  const char *name;
+  int arity;
+  kiln_loop_rule rule;
+  int classes;
+} kiln_loop_op_info;
+
+extern const kiln_loop_op_info kiln_loop_ops[KILN_LOOP__COUNT];
+
+/* The class of a type, 0 for types that loop IR does not know. */
+int kiln_loop_class(kiln_dtype dtype);
+/* Bytes of an element of a type that it knows. */
+int kiln_loop_size(kiln_dtype dtype);
+
+typedef struct kiln_loop_inst {
+  kiln_loop_opcode op;
+  kiln_dtype dtype; /* of the result; of what is stored */
+  int args[3];      /* instructions of the same body, before this one */
+  int index;        /* load, store: buffer; scalar: number of the scalar */
+  int64_t offset;   /* load, store: elements from the buffer's first */
+  int64_t strides[KILN_LOOP_MAX_RANK];
+  union {
+    int64_t i; /* const of I and B */
+    double f;  /* const of F */
+  } imm;
+} kiln_loop_inst;
+
+typedef struct kiln_loop_nest {
+  int rank;
+  int64_t extents[KILN_LOOP_MAX_RANK]; /* outermost first, each at least 1 */
+  KILN_VEC(kiln_loop_inst) body;
+} kiln_loop_nest;
+
+typedef struct kiln_loop_buffer {
+  kiln_dtype dtype;
+  int rank;
+  int64_t sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
+} kiln_loop_buffer;
+
+typedef struct kiln_loop_fn {
+  kiln_arena *arena; /* borrowed */
+  int input_count;   /* buffers [0, input_count) are read, the others are written */
+  KILN_VEC(kiln_loop_buffer) buffers;
+  KILN_VEC(kiln_dtype) scalars; /* I64, F64 or BOOL */
+  KILN_VEC(kiln_loop_nest *) nests;
+} kiln_loop_fn;
+
+/* -- Building (arena rules: no failure to report) -- */
+
+kiln_loop_fn *kiln_loop_create(kiln_arena *arena);
+/* All inputs before all outputs. Return the number. */
+int kiln_loop_add_input(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                        const int64_t *strides);
+int kiln_loop_add_output(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                         const int64_t *strides);
+int kiln_loop_add_scalar(kiln_loop_fn *fn, kiln_dtype dtype);
+kiln_loop_nest *kiln_loop_add_nest(kiln_loop_fn *fn, int rank, const int64_t *extents);
+
+/* Each adds an instruction to the nest and returns its number. */
+int kiln_loop_load(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
+                   const int64_t *strides);
+int kiln_loop_const_f(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, double value);
+int kiln_loop_const_i(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, int64_t value);
+/* A constant of any type, from a number. */
+int kiln_loop_const(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, double value);
+int kiln_loop_scalar(kiln_loop_fn *fn, kiln_loop_nest *nest, int scalar);
+/* No instruction when it has that type already; goes through f32 to and from f16 and bf16. */
+int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype);
+/* An opcode of rule SAME, COMPARE or SELECT; unused operands are ignored. */
+int kiln_loop_op(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op, int a, int b, int c);
+void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
+                     const int64_t *strides, int value);
+
+/* -- Facts -- */
+
+/* How many outer loops each instruction must stand in: 0 is outside all loops (constants, scalars),
+ * rank is innermost. Back ends compute an instruction at its level: this hoists what is invariant.
+ */
+void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
+/* Counts, extent of the parallel loop (the sum of the outermost extents of all nests: nest n
+ * covers the next extents[0] iterations, a nest of rank 0 one), grain and cost. scratch is 0. */
+kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn);
+int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest);
+
+/* -- Text -- */
+
+kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena);
+/* Parses and verifies. KILN_INVALID_ARGUMENT with the line. */
+kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **out_fn) KILN_MUST_USE;
+/* The name of the kernel: digest of the canonical text. */
+kiln_digest kiln_loop_digest(const kiln_loop_fn *fn, kiln_arena *scratch);
+
+/* Types, operands, index maps within their buffers, every output element stored by one nest at
+ * most. KILN_INTERNAL says what is wrong and where. */
+kiln_status *kiln_loop_verify(const kiln_loop_fn *fn) KILN_MUST_USE;
+
+/* -- Passes -- */
+
+/* All have this form; *out_changed tells whether anything was. Temporary memory comes from
+ * `scratch`. The order that compiling uses is kiln_loop_optimize's. */
+typedef kiln_status *(*kiln_loop_pass)(kiln_loop_fn *fn, kiln_arena *scratch, bool *out_changed);
+
+/* Equal pure instructions become one; what no store needs goes; constants are folded through casts.
+ */
+kiln_status *kiln_loop_pass_cse(kiln_loop_fn *fn, kiln_arena *scratch,
+                                bool *out_changed) KILN_MUST_USE;
+/* Loops are put in the order of the strides of the stores, greatest first. */
+kiln_status *kiln_loop_pass_order(kiln_loop_fn *fn, kiln_arena *scratch,
+                                  bool *out_changed) KILN_MUST_USE;
+/* Neighbouring loops that every access walks as one become one; loops of one iteration go. */
+kiln_status *kiln_loop_pass_collapse(kiln_loop_fn *fn, kiln_arena *scratch,
+                                     bool *out_changed) KILN_MUST_USE;
+/* All of them, in the order that compiling wants. */
+kiln_status *kiln_loop_optimize(kiln_loop_fn *fn, kiln_arena *scratch) KILN_MUST_USE;
+
+#endif

@@ -1,0 +1,228 @@
+/* parse.c: the parser of loop IR's text (print.c shows it). Blanks do not matter; ';' starts a
+ * comment. Instruction numbers must be those that printing would give. */
+#include "codegen/loop/loop.h"
+
+typedef struct parser {
+  kiln_str text;
+  size_t at;
+  int line;
+  kiln_loop_fn *fn;
+} parser;
+
+#define FAIL(p, ...)                                                                          \
+  return kiln_status_note(KILN_ERROR(KILN_INVALID_ARGUMENT, __VA_ARGS__), "loop IR, line %d", \
+                          (p)->line)
+
+static void skip_blanks(parser *p) {
+  for (; p->at < p->text.len; p->at++) {
+    char c = p->text.data[p->at];
+    if (c == ';') {
+      while (p->at < p->text.len && p->text.data[p->at] != '\n') p->at++;
+      if (p->at == p->text.len) return;
+      c = '\n';
+    }
+    if (c == '\n') p->line++;
+    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') return;
+  }
+}
+
+static bool is_word_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-' || c == '+';
+}
+
+/* A word (name or number), or an empty view before punctuation. */
+static kiln_str next_word(parser *p) {
+  skip_blanks(p);
+  size_t begin = p->at;
+  while (p->at < p->text.len && is_word_char(p->text.data[p->at])) p->at++;
+  return kiln_str_make(p->text.data + begin, p->at - begin);
+}
+
+static bool accept(parser *p, char c) {
+  skip_blanks(p);
+  if (p->at >= p->text.len || p->text.data[p->at] != c) return false;
+  p->at++;
+  return true;
+}
+
+static kiln_status *expect(parser *p, char c) {
+  if (!accept(p, c)) FAIL(p, "'%c' was expected", c);
+  return NULL;
+}
+
+static kiln_status *parse_int(parser *p, int64_t *out) {
+  kiln_str word = next_word(p);
+  if (!kiln_str_parse_i64(word, out))
+    FAIL(p, "'" KILN_STR_FMT "' is not an integer", KILN_STR_ARG(word));
+  return NULL;
+}
+
+/* A number after a one-letter prefix, as in b3, s0, %7. */
+static kiln_status *parse_number_of(parser *p, char prefix, int count, int *out) {
+  int64_t value;
+  KILN_TRY(expect(p, prefix));
+  KILN_TRY(parse_int(p, &value));
+  if (value < 0 || value >= count) FAIL(p, "%c%lld does not exist", prefix, (long long)value);
+  *out = (int)value;
+  return NULL;
+}
+
+static kiln_status *parse_ints(parser *p, int *count, int64_t *ints) {
+  KILN_TRY(expect(p, '['));
+  for (*count = 0; !accept(p, ']'); ++*count) {
+    if (*count) KILN_TRY(expect(p, ','));
+    if (*count == KILN_LOOP_MAX_RANK) FAIL(p, "more than %d dimensions", KILN_LOOP_MAX_RANK);
+    KILN_TRY(parse_int(p, &ints[*count]));
+  }
+  return NULL;
+}
+
+static kiln_status *parse_dtype(parser *p, kiln_dtype *out) {
+  kiln_str word = next_word(p);
+#define CASE(name, number, size, storage, python, short_name) \
+  if (kiln_str_is(word, #short_name)) {                       \
+    *out = KILN_DTYPE_##name;                                 \
+    return NULL;                                              \
+  }
+  KILN_DTYPE_LIST(CASE)
+#undef CASE
+  FAIL(p, "'" KILN_STR_FMT "' is not a type", KILN_STR_ARG(word));
+}
+
+static kiln_status *parse_buffer(parser *p, bool is_input) {
+  int rank, stride_count, number;
+  int64_t sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
+  kiln_dtype dtype;
+  kiln_loop_fn *fn = p->fn;
+  KILN_TRY(parse_number_of(p, 'b', fn->buffers.count + 1, &number));
+  KILN_TRY(expect(p, ':'));
+  KILN_TRY(parse_dtype(p, &dtype));
+  KILN_TRY(parse_ints(p, &rank, sizes));
+  KILN_TRY(parse_ints(p, &stride_count, strides));
+  if (stride_count != rank) FAIL(p, "%d sizes, but %d strides", rank, stride_count);
+  if (number != fn->buffers.count) FAIL(p, "buffer b%d is out of order", number);
+  if (!is_input) {
+    kiln_loop_add_output(fn, dtype, rank, sizes, strides);
+    return NULL;
+  }
+  if (fn->input_count != fn->buffers.count) FAIL(p, "an input after an output");
+  kiln_loop_add_input(fn, dtype, rank, sizes, strides);
+  return NULL;
+}
+
+static kiln_status *parse_scalar(parser *p) {
+  int number;
+  kiln_dtype dtype;
+  KILN_TRY(parse_number_of(p, 's', p->fn->scalars.count + 1, &number));
+  KILN_TRY(expect(p, ':'));
+  KILN_TRY(parse_dtype(p, &dtype));
+  if (number != p->fn->scalars.count) FAIL(p, "scalar s%d is out of order", number);
+  kiln_loop_add_scalar(p->fn, dtype);
+  return NULL;
+}
+
+static kiln_status *parse_constant(parser *p, kiln_loop_inst *inst) {
+  kiln_str word = next_word(p);
+  bool ok;
+  if (kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F) {
+    ok = true;
+    if (kiln_str_is(word, "nan")) {
+      inst->imm.f = __builtin_nan("");
+    } else if (kiln_str_is(word, "inf") || kiln_str_is(word, "-inf")) {
+      inst->imm.f = word.len == 3 ? __builtin_inf() : -__builtin_inf();
+    } else {
+      ok = kiln_str_parse_f64(word, &inst->imm.f);
+    }
+  } else {
+    ok = kiln_str_parse_i64(word, &inst->imm.i);
+  }
+  if (!ok) FAIL(p, "'" KILN_STR_FMT "' is not a constant of its type", KILN_STR_ARG(word));
+  return NULL;
+}
+
+static kiln_status *parse_inst_rest(parser *p, kiln_loop_nest *nest, kiln_loop_inst *inst) {
+  const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
+  KILN_TRY(parse_dtype(p, &inst->dtype));
+  if (inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store) {
+    int count;
+    KILN_TRY(parse_number_of(p, 'b', p->fn->buffers.count, &inst->index));
+    kiln_str plus = next_word(p);
+    if (!kiln_str_is(plus, "+")) FAIL(p, "'+' and the offset were expected");
+    KILN_TRY(parse_int(p, &inst->offset));
+    KILN_TRY(parse_ints(p, &count, inst->strides));
+    if (count != nest->rank) FAIL(p, "%d strides in a nest of rank %d", count, nest->rank);
+    if (inst->op == KILN_LOOP_store) KILN_TRY(expect(p, ','));
+  }
+  if (inst->op == KILN_LOOP_const) KILN_TRY(parse_constant(p, inst));
+  if (inst->op == KILN_LOOP_scalar)
+    KILN_TRY(parse_number_of(p, 's', p->fn->scalars.count, &inst->index));
+  for (int a = 0; a < info->arity; a++) {
+    if (a) KILN_TRY(expect(p, ','));
+    KILN_TRY(parse_number_of(p, '%', nest->body.count, &inst->args[a]));
+  }
+  return NULL;
+}
+
+static kiln_status *parse_inst(parser *p, kiln_loop_nest *nest) {
+  kiln_loop_inst inst = {.args = {-1, -1, -1}, .index = -1};
+  int number;
+  bool has_result = false;
+  skip_blanks(p);
+  if (p->at < p->text.len && p->text.data[p->at] == '%') {
+    has_result = true;
+    KILN_TRY(parse_number_of(p, '%', nest->body.count + 1, &number));
+    if (number != nest->body.count) FAIL(p, "%%%d is out of order", number);
+    KILN_TRY(expect(p, '='));
+  }
+  kiln_str word = next_word(p);
+  int op = 0;
+  while (op < KILN_LOOP__COUNT && !kiln_str_is(word, kiln_loop_ops[op].name)) op++;
+  if (op == KILN_LOOP__COUNT) FAIL(p, "'" KILN_STR_FMT "' is not an opcode", KILN_STR_ARG(word));
+  inst.op = (kiln_loop_opcode)op;
+  if (has_result == (inst.op == KILN_LOOP_store)) FAIL(p, "only a store has no result");
+  if (nest->body.count >= KILN_LOOP_MAX_INSTS) FAIL(p, "too many instructions");
+  KILN_TRY(parse_inst_rest(p, nest, &inst));
+  kiln_vec_push(p->fn->arena, &nest->body, inst);
+  return NULL;
+}
+
+static kiln_status *parse_nest(parser *p) {
+  int rank;
+  int64_t extents[KILN_LOOP_MAX_RANK];
+  KILN_TRY(parse_ints(p, &rank, extents));
+  kiln_loop_nest *nest = kiln_loop_add_nest(p->fn, rank, extents);
+  KILN_TRY(expect(p, '{'));
+  while (!accept(p, '}')) KILN_TRY(parse_inst(p, nest));
+  return NULL;
+}
+
+kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **out_fn) {
+  parser p = {.text = text, .line = 1, .fn = kiln_loop_create(arena)};
+  kiln_str word = next_word(&p);
+  if (!kiln_str_is(word, "kernel")) FAIL(&p, "'kernel' was expected");
+  KILN_TRY(expect(&p, '{'));
+  while (!accept(&p, '}')) {
+    word = next_word(&p);
+    if (kiln_str_is(word, "in") || kiln_str_is(word, "out")) {
+      KILN_TRY(parse_buffer(&p, word.len == 2));
+    } else if (kiln_str_is(word, "scalar")) {
+      KILN_TRY(parse_scalar(&p));
+    } else if (kiln_str_is(word, "nest")) {
+      KILN_TRY(parse_nest(&p));
+    } else {
+      FAIL(&p, "in, out, scalar or nest was expected, not '" KILN_STR_FMT "'", KILN_STR_ARG(word));
+    }
+  }
+  skip_blanks(&p);
+  if (p.at != text.len) FAIL(&p, "text after the kernel");
+  kiln_status *status = kiln_loop_verify(p.fn);
+  if (status) {
+    kiln_status *wrong =
+        KILN_ERROR(KILN_INVALID_ARGUMENT, "loop IR: %s", kiln_status_message(status));
+    kiln_status_destroy(status);
+    return wrong;
+  }
+  *out_fn = p.fn;
+  return NULL;
+}

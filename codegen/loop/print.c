@@ -1,0 +1,99 @@
+/* print.c: loop IR as canonical text. Two kernels that print alike are the same kernel.
+ *
+ *   kernel {
+ *     in b0: f32[64, 8] [8, 1]
+ *     out b1: f32[64, 8] [8, 1]
+ *     scalar s0: f64
+ *     nest [64, 8] {
+ *       %0 = load f32 b0 + 0 [8, 1]
+ *       %1 = const f32 0.5
+ *       %2 = add f32 %0, %1
+ *       store f32 b1 + 0 [8, 1], %2
+ *     }
+ *   } */
+#include <math.h>
+
+#include "codegen/loop/loop.h"
+
+static const char *dtype_text(kiln_dtype dtype) {
+  switch (dtype) {
+#define CASE(name, number, size, storage, python, short_name) \
+  case KILN_DTYPE_##name:                                     \
+    return #short_name;
+    KILN_DTYPE_LIST(CASE)
+#undef CASE
+    default:
+      return "?";
+  }
+}
+
+static void print_ints(kiln_text *text, int count, const int64_t *ints) {
+  kiln_text_putc(text, '[');
+  for (int i = 0; i < count; i++)
+    kiln_text_printf(text, "%s%lld", i ? ", " : "", (long long)ints[i]);
+  kiln_text_putc(text, ']');
+}
+
+static void print_constant(kiln_text *text, const kiln_loop_inst *inst) {
+  char digits[40];
+  if (kiln_loop_class(inst->dtype) != KILN_LOOP_CLASS_F) {
+    kiln_text_printf(text, " %lld", (long long)inst->imm.i);
+  } else if (isnan(inst->imm.f)) {
+    kiln_text_puts(text, " nan");
+  } else if (isinf(inst->imm.f)) {
+    kiln_text_puts(text, inst->imm.f < 0 ? " -inf" : " inf");
+  } else {
+    kiln_format_double(inst->imm.f, digits);
+    kiln_text_printf(text, " %s", digits);
+  }
+}
+
+static void print_inst(kiln_text *text, const kiln_loop_nest *nest, int number) {
+  const kiln_loop_inst *inst = &nest->body.data[number];
+  const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
+  kiln_text_indent(text, 4);
+  if (inst->op != KILN_LOOP_store) kiln_text_printf(text, "%%%d = ", number);
+  kiln_text_printf(text, "%s %s", info->name, dtype_text(inst->dtype));
+  if (inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store) {
+    kiln_text_printf(text, " b%d + %lld ", inst->index, (long long)inst->offset);
+    print_ints(text, nest->rank, inst->strides);
+    if (inst->op == KILN_LOOP_store) kiln_text_putc(text, ',');
+  }
+  if (inst->op == KILN_LOOP_const) print_constant(text, inst);
+  if (inst->op == KILN_LOOP_scalar) kiln_text_printf(text, " s%d", inst->index);
+  for (int a = 0; a < info->arity; a++)
+    kiln_text_printf(text, "%s%%%d", a ? ", " : " ", inst->args[a]);
+  kiln_text_putc(text, '\n');
+}
+
+kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
+  kiln_text text;
+  kiln_text_init(&text, arena);
+  kiln_text_puts(&text, "kernel {\n");
+  for (int i = 0; i < fn->buffers.count; i++) {
+    const kiln_loop_buffer *b = &fn->buffers.data[i];
+    kiln_text_printf(&text, "  %s b%d: %s", i < fn->input_count ? "in" : "out", i,
+                     dtype_text(b->dtype));
+    print_ints(&text, b->rank, b->sizes);
+    kiln_text_putc(&text, ' ');
+    print_ints(&text, b->rank, b->strides);
+    kiln_text_putc(&text, '\n');
+  }
+  for (int i = 0; i < fn->scalars.count; i++)
+    kiln_text_printf(&text, "  scalar s%d: %s\n", i, dtype_text(fn->scalars.data[i]));
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    kiln_text_puts(&text, "  nest ");
+    print_ints(&text, nest->rank, nest->extents);
+    kiln_text_puts(&text, " {\n");
+    for (int i = 0; i < nest->body.count; i++) print_inst(&text, nest, i);
+    kiln_text_puts(&text, "  }\n");
+  }
+  kiln_text_puts(&text, "}\n");
+  return kiln_text_str(&text);
+}
+
+kiln_digest kiln_loop_digest(const kiln_loop_fn *fn, kiln_arena *scratch) {
+  kiln_str text = kiln_loop_print(fn, scratch);
+  return kiln_digest_bytes(text.data, text.len);
+}
