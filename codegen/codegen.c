@@ -45,9 +45,7 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   kiln_mem_free(codegen->env->mem, codegen, sizeof *codegen);
 }
 
-bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen) {
-  return codegen->llvm != NULL;
-}
+bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen) { return codegen->llvm != NULL; }
 
 /* Under the lock. */
 static kiln_status *open_llvm(kiln_codegen *codegen) {
@@ -119,10 +117,17 @@ static kiln_status *code_create(kiln_codegen *codegen, const kiln_loop_fn *fn, k
   return NULL;
 }
 
-static kiln_status *build_eval(code *c, const kiln_loop_fn *fn, kiln_reason *out_reason) {
+static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn,
+                               kiln_reason *out_reason) {
+  static const kiln_eval_backend *const backends[KILN_ISA__COUNT] = {
+      [KILN_ISA_V2] = &kiln__eval_v2,
+      [KILN_ISA_AVX2] = &kiln__eval_avx2,
+      [KILN_ISA_AVX512] = &kiln__eval_avx512,
+  };
   *out_reason = KILN_REASON_out_of_memory;
-  KILN_TRY(kiln_eval_create(fn, c->mem, &c->program, &c->public.info.scratch_bytes));
-  c->public.fn = kiln_eval_run;
+  KILN_TRY(backends[isa]->create(fn, c->mem, &c->program, &c->public.info.scratch_bytes));
+  c->public.code_bytes = kiln_eval_bytes(c->program);
+  c->public.fn = backends[isa]->run;
   c->public.closure = c->program;
   return NULL;
 }
@@ -179,8 +184,9 @@ kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
   code *c;
   *out_reason = KILN_REASON_out_of_memory;
   KILN_TRY(code_create(codegen, fn, backend, &c));
-  kiln_status *status = backend == KILN_BACKEND_EVAL ? build_eval(c, fn, out_reason)
-                                                     : build_llvm(codegen, c, fn, out_reason);
+  kiln_status *status = backend == KILN_BACKEND_EVAL
+                            ? build_eval(codegen->env->isa, c, fn, out_reason)
+                            : build_llvm(codegen, c, fn, out_reason);
   return finish(status, c, begin, out_reason, out_code);
 }
 

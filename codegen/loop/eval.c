@@ -33,12 +33,10 @@ struct kiln_eval_program {
 static int type_index(kiln_dtype dtype) {
   switch (dtype) {
 #define CASE(name, suffix, type) \
-  case KILN_DTYPE_##name:        \
-    return EVAL_TYPE_##name;
+  case KILN_DTYPE_##name: return EVAL_TYPE_##name;
     EVAL_TYPES(CASE)
 #undef CASE
-    default:
-      return -1;
+    default: return -1;
   }
 }
 
@@ -58,8 +56,8 @@ static eval_fn function_of(const kiln_loop_nest *nest, const kiln_loop_inst *ins
   return NULL;
 }
 
-kiln_status *kiln_eval_create(const kiln_loop_fn *fn, kiln_mem *mem,
-                              kiln_eval_program **out_program, size_t *out_scratch) {
+static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_program **out_program,
+                           size_t *out_scratch) {
   size_t bytes = sizeof(kiln_eval_program) + sizeof(eval_nest) * (size_t)fn->nests.count;
   int most = 0;
   for (int n = 0; n < fn->nests.count; n++) {
@@ -92,22 +90,21 @@ kiln_status *kiln_eval_create(const kiln_loop_fn *fn, kiln_mem *mem,
   return NULL;
 }
 
+#if KILN_KERNEL_LEVEL == 0
 void kiln_eval_destroy(kiln_eval_program *program) {
   if (program) kiln_mem_free(program->mem, program, program->bytes);
 }
+size_t kiln_eval_bytes(const kiln_eval_program *program) { return program->bytes; }
+#endif
 
 /* -- Running -- */
 
 #define BY_SIZE(size, ACTION) \
   switch (size) {             \
-    case 1:                   \
-      ACTION(uint8_t)         \
-    case 2:                   \
-      ACTION(uint16_t)        \
-    case 4:                   \
-      ACTION(uint32_t)        \
-    default:                  \
-      ACTION(uint64_t)        \
+    case 1: ACTION(uint8_t)   \
+    case 2: ACTION(uint16_t)  \
+    case 4: ACTION(uint32_t)  \
+    default: ACTION(uint64_t) \
   }
 
 static void copy_strip(void *to, int64_t to_stride, const void *from, int64_t from_stride, int size,
@@ -137,24 +134,12 @@ static void select_strip(void *r, const uint8_t *mask, const void *x, const void
 static void fill_constant(void *r, const kiln_loop_inst *inst, int n) {
   for (int i = 0; i < n; i++) {
     switch (inst->dtype) {
-      case KILN_DTYPE_F32:
-        ((float *)r)[i] = (float)inst->imm.f;
-        break;
-      case KILN_DTYPE_F64:
-        ((double *)r)[i] = inst->imm.f;
-        break;
-      case KILN_DTYPE_I16:
-        ((int16_t *)r)[i] = (int16_t)inst->imm.i;
-        break;
-      case KILN_DTYPE_I32:
-        ((int32_t *)r)[i] = (int32_t)inst->imm.i;
-        break;
-      case KILN_DTYPE_I64:
-        ((int64_t *)r)[i] = inst->imm.i;
-        break;
-      default:
-        ((uint8_t *)r)[i] = (uint8_t)inst->imm.i;
-        break;
+      case KILN_DTYPE_F32: ((float *)r)[i] = (float)inst->imm.f; break;
+      case KILN_DTYPE_F64: ((double *)r)[i] = inst->imm.f; break;
+      case KILN_DTYPE_I16: ((int16_t *)r)[i] = (int16_t)inst->imm.i; break;
+      case KILN_DTYPE_I32: ((int32_t *)r)[i] = (int32_t)inst->imm.i; break;
+      case KILN_DTYPE_I64: ((int64_t *)r)[i] = inst->imm.i; break;
+      default: ((uint8_t *)r)[i] = (uint8_t)inst->imm.i; break;
     }
   }
 }
@@ -162,15 +147,9 @@ static void fill_constant(void *r, const kiln_loop_inst *inst, int n) {
 static void fill_scalar(void *r, const kiln_loop_inst *inst, kiln_kernel_scalar scalar, int n) {
   for (int i = 0; i < n; i++) {
     switch (inst->dtype) {
-      case KILN_DTYPE_F64:
-        ((double *)r)[i] = scalar.f;
-        break;
-      case KILN_DTYPE_I64:
-        ((int64_t *)r)[i] = scalar.i;
-        break;
-      default:
-        ((uint8_t *)r)[i] = scalar.i != 0;
-        break;
+      case KILN_DTYPE_F64: ((double *)r)[i] = scalar.f; break;
+      case KILN_DTYPE_I64: ((int64_t *)r)[i] = scalar.i; break;
+      default: ((uint8_t *)r)[i] = scalar.i != 0; break;
     }
   }
 }
@@ -199,14 +178,9 @@ static void run_strip(const kiln_kernel_args *args, const eval_nest *nest, const
       case KILN_LOOP_store:
         copy_strip((char *)args->data[inst->index] + at * e->size, step, operand[0], 1, e->size, n);
         break;
-      case KILN_LOOP_const:
-        fill_constant(r, inst, n);
-        break;
-      case KILN_LOOP_scalar:
-        fill_scalar(r, inst, args->scalars[inst->index], n);
-        break;
-      default:
-        select_strip(r, (const uint8_t *)operand[0], operand[1], operand[2], e->size, n);
+      case KILN_LOOP_const: fill_constant(r, inst, n); break;
+      case KILN_LOOP_scalar: fill_scalar(r, inst, args->scalars[inst->index], n); break;
+      default: select_strip(r, (const uint8_t *)operand[0], operand[1], operand[2], e->size, n);
     }
   }
 }
@@ -238,7 +212,7 @@ static void run_nest(const kiln_kernel_args *args, const eval_nest *nest, int64_
   }
 }
 
-void kiln_eval_run(const kiln_kernel_args *args, int64_t begin, int64_t end) {
+static void run(const kiln_kernel_args *args, int64_t begin, int64_t end) {
   const kiln_eval_program *program = args->closure;
   int64_t base = 0;
   for (int n = 0; n < program->nest_count; n++) {
@@ -250,3 +224,7 @@ void kiln_eval_run(const kiln_kernel_args *args, int64_t begin, int64_t end) {
     base += extent;
   }
 }
+
+#define BACKEND_NAME_(isa) kiln__eval_##isa
+#define BACKEND_NAME(isa) BACKEND_NAME_(isa)
+const kiln_eval_backend BACKEND_NAME(KILN_KERNEL_ISA) = {create, run};

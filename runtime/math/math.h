@@ -8,15 +8,20 @@
  *   kiln_math_<name>_f32(float), kiln_math_<name>_f64(double): the same on one number
  * The names are those of functions.def, which also has the promised accuracy.
  *
- * Bits: only IEEE + - * / sqrt, comparisons and integer operations are used, in one fixed order,
- * never a fused multiply-add: a function gives the same bits at every width, on every instruction
- * set and from every caller (docs/numerics.md), if the file is compiled with -ffp-contract=off, as
- * the whole project is. NaN in gives NaN out; which NaN is not promised. The default rounding mode
- * is assumed; no exception flags are promised; errno is never touched. */
+ * Bits: only IEEE + - * / sqrt, fma, comparisons and integer operations are used, in one fixed
+ * order. There are two forms, with fused multiply-add and without, chosen by KILN_MATH_FMA, which
+ * follows the instruction set: 1 for AVX2 and AVX-512, 0 for x86-64-v2. Each form gives the same bits
+ * at every width, on every instruction set and from every caller (docs/numerics.md), if the file is
+ * compiled with -ffp-contract=off, as the whole project is. NaN in gives NaN out; which NaN is not
+ * promised. The default rounding mode is assumed; no exception flags are promised; errno is never
+ * touched. */
 #ifndef KILN_RUNTIME_MATH_MATH_H
 #define KILN_RUNTIME_MATH_MATH_H
 
 #include <stdint.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "runtime/math/coefficients.h"
 
@@ -27,6 +32,14 @@
 #define KILN_MATH_LANES 8
 #else
 #define KILN_MATH_LANES 4
+#endif
+#endif
+
+#ifndef KILN_MATH_FMA
+#ifdef __FMA__
+#define KILN_MATH_FMA 1
+#else
+#define KILN_MATH_FMA 0
 #endif
 #endif
 
@@ -50,6 +63,19 @@ typedef kiln_f64v kiln_f64v_u __attribute__((aligned(8), may_alias));
 /* How the bitcode build gives each function a name that can be seen; nothing elsewhere. */
 #ifndef KILN_MATH_PUBLIC
 #define KILN_MATH_PUBLIC KILN_MATH_INLINE
+#endif
+
+/* -- Fused multiply-add of a whole vector -- */
+
+#if KILN_MATH_FMA && KILN_MATH_LANES == 16
+#define KILN_MATH_FMA_F32 _mm512_fmadd_ps
+#define KILN_MATH_FMA_F64 _mm512_fmadd_pd
+#elif KILN_MATH_FMA && KILN_MATH_LANES == 8
+#define KILN_MATH_FMA_F32 _mm256_fmadd_ps
+#define KILN_MATH_FMA_F64 _mm256_fmadd_pd
+#elif KILN_MATH_FMA
+#define KILN_MATH_FMA_F32 _mm_fmadd_ps
+#define KILN_MATH_FMA_F64 _mm_fmadd_pd
 #endif
 
 /* -- Halves: f32 vectors as pairs of f64 vectors -- */

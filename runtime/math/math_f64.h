@@ -60,7 +60,6 @@ KILN_MATH_INLINE kiln_f64v kiln__math_pow_core_f64v(kiln_f64v a, kiln_f64v y) {
   low += y * e1;
   low = kiln__math_select_f64v(kiln__math_abs_f64v(x) < 800, low, (kiln_f64v){0});
   x = kiln__math_at_least_f64v(kiln__math_at_most_f64v(x, 711), -747);
-  kiln_i64v n;
-  kiln_f64v e = kiln__math_exp_parts_f64v(x, low, &n);
+  kiln_f64v n, e = kiln__math_exp_parts_f64v(x, low, &n);
   return kiln__math_scale_f64v(e + 1, n);
 }

@@ -33,18 +33,10 @@
 
 /* -- Helpers -- */
 
-KILN_MATH_INLINE V H(select)(I mask, V a, V b) {
-  return (V)((mask & (I)a) | (~mask & (I)b));
-}
-KILN_MATH_INLINE V H(splat)(T x) {
-  return x - (V){0};
-}
-KILN_MATH_INLINE V H(abs)(V x) {
-  return (V)((I)x & ~SIGN);
-}
-KILN_MATH_INLINE V H(copysign)(V x, V sign) {
-  return (V)(((I)x & ~SIGN) | ((I)sign & SIGN));
-}
+KILN_MATH_INLINE V H(select)(I mask, V a, V b) { return (V)((mask & (I)a) | (~mask & (I)b)); }
+KILN_MATH_INLINE V H(splat)(T x) { return x - (V){0}; }
+KILN_MATH_INLINE V H(abs)(V x) { return (V)((I)x & ~SIGN); }
+KILN_MATH_INLINE V H(copysign)(V x, V sign) { return (V)(((I)x & ~SIGN) | ((I)sign & SIGN)); }
 /* Both keep NaN. */
 KILN_MATH_INLINE V H(at_most)(V x, T limit) {
   V l = H(splat)(limit);
@@ -55,18 +47,26 @@ KILN_MATH_INLINE V H(at_least)(V x, T limit) {
   return H(select)(l > x, l, x);
 }
 /* 2^k, for k such that it is a normal number. */
-KILN_MATH_INLINE V H(pow2)(I k) {
-  return (V)((k + BIAS) << MANTISSA);
-}
-/* x * 2^k for any k that is not absurd: rounds once, into denormals and infinity. */
-KILN_MATH_INLINE V H(scale)(V x, I k) {
-  I half = k >> 1;
+KILN_MATH_INLINE V H(pow2)(I k) { return (V)((k + BIAS) << MANTISSA); }
+/* x * 2^n for any whole n that is not absurd: rounds once, into denormals and infinity. */
+KILN_MATH_INLINE V H(scale)(V x, V n) {
+#if KILN_MATH_LANES == 16
+  return PICK(_mm512_scalef_ps, _mm512_scalef_pd)(x, n);
+#else
+  I k = (I)(n + MAGIC) - (I)H(splat)(MAGIC), half = k >> 1;
   return x * H(pow2)(half) * H(pow2)(k - half);
+#endif
+}
+/* The same where x * 2^n is a normal number. */
+KILN_MATH_INLINE V H(scale_normal)(V x, V n) {
+#if KILN_MATH_LANES == 16
+  return PICK(_mm512_scalef_ps, _mm512_scalef_pd)(x, n);
+#else
+  return x * H(pow2)((I)(n + MAGIC) - (I)H(splat)(MAGIC));
+#endif
 }
 /* The upper half of the digits: products of two such are exact. */
-KILN_MATH_INLINE V H(upper)(V x) {
-  return (V)((I)x & PICK(~0xfff, ~INT64_C(0x7ffffff)));
-}
+KILN_MATH_INLINE V H(upper)(V x) { return (V)((I)x & PICK(~0xfff, ~INT64_C(0x7ffffff))); }
 KILN_MATH_INLINE V H(sqrt)(V x) {
 #ifdef __clang__
   return __builtin_elementwise_sqrt(x);
@@ -77,21 +77,32 @@ KILN_MATH_INLINE V H(sqrt)(V x) {
   return r;
 #endif
 }
-/* c[0] + c[1] x + ... by Horner's rule. */
-#define POLY(x, ...)                                                                      \
-  __extension__({                                                                         \
-    static const T poly_c[] = {__VA_ARGS__};                                              \
-    V poly_x = (x);                                                                       \
-    V poly_r = H(splat)(poly_c[sizeof poly_c / sizeof(T) - 1]);                           \
-    KILN_MATH_UNROLL for (int poly_i = (int)(sizeof poly_c / sizeof(T)) - 2; poly_i >= 0; \
-                          poly_i--) poly_r = poly_r * poly_x + poly_c[poly_i];            \
-    poly_r;                                                                               \
+/* a * b + c: one rounding in the form with fma, two without. */
+KILN_MATH_INLINE V H(madd)(V a, V b, V c) {
+#if KILN_MATH_FMA
+  return PICK(KILN_MATH_FMA_F32, KILN_MATH_FMA_F64)(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+/* c[0] + c[1] x + ...: the even and the odd powers each by Horner's rule, which halves the time
+ * that one vector takes from end to end. */
+#define POLY(x, ...)                                                                \
+  __extension__({                                                                   \
+    static const T poly_c[] = {__VA_ARGS__};                                        \
+    enum { POLY_N = (int)(sizeof poly_c / sizeof(T)) };                             \
+    V poly_x = (x), poly_z = poly_x * poly_x;                                       \
+    V poly_a = H(splat)(poly_c[POLY_N - 1]), poly_b = H(splat)(poly_c[POLY_N - 2]); \
+    KILN_MATH_UNROLL for (int poly_i = POLY_N - 3; poly_i >= 0; poly_i--) {         \
+      V poly_t = H(madd)(poly_a, poly_z, H(splat)(poly_c[poly_i]));                 \
+      poly_a = poly_b;                                                              \
+      poly_b = poly_t;                                                              \
+    }                                                                               \
+    H(madd)(poly_a, poly_x, poly_b);                                                \
   })
 
 /* A small integer as a number. */
-KILN_MATH_INLINE V H(from_int)(I k) {
-  return (V)(k + (I)H(splat)(MAGIC)) - MAGIC;
-}
+KILN_MATH_INLINE V H(from_int)(I k) { return (V)(k + (I)H(splat)(MAGIC)) - MAGIC; }
 
 /* In math_f32.h and math_f64.h: x = q * pi/2 + r + low, returns q; a to the power y, a > 0. */
 KILN_MATH_INLINE I H(reduce)(V x, V *r, V *low);
@@ -107,66 +118,67 @@ KILN_MATH_INLINE V H(pow_core)(V a, V y);
 #define EXP_MIN PICK(-104.0f, -746.0)
 #define EXP_MAX PICK(89.0f, 710.0)
 
-/* exp(x + low) = (1 + result) * 2^*k, for x in [EXP_MIN, EXP_MAX] or NaN; low is much smaller. */
-KILN_MATH_INLINE V H(exp_parts)(V x, V low, I *k) {
-  V t = (x + low) * LOG2_E + MAGIC;
+/* exp(x + low) = (1 + result) * 2^*out_n, for x in [EXP_MIN, EXP_MAX] or NaN; low is much smaller.
+ */
+KILN_MATH_INLINE V H(exp_parts)(V x, V low, V *out_n) {
+  V t = H(madd)(x + low, H(splat)(LOG2_E), H(splat)(MAGIC));
   V n = t - MAGIC;
-  V r = ((x - n * LN2_HIGH) - n * LN2_LOW) + low;
-  *k = (I)t - (I)H(splat)(MAGIC);
-  return r + r * r * POLY(r, COEF(EXP));
+  V r = H(madd)(n, H(splat)(-LN2_LOW), H(madd)(n, H(splat)(-LN2_HIGH), x)) + low;
+  *out_n = n;
+  return H(madd)(r * r, POLY(r, COEF(EXP)), r);
 }
 
 KILN_MATH_PUBLIC V FN(exp)(V x) {
-  I k;
-  V p = H(exp_parts)(H(at_least)(H(at_most)(x, EXP_MAX), EXP_MIN), H(splat)((T)-0.0), &k);
-  return H(scale)(p + 1, k);
+  V n;
+  V p = H(exp_parts)(H(at_least)(H(at_most)(x, EXP_MAX), EXP_MIN), H(splat)((T)-0.0), &n);
+  return H(scale)(p + 1, n);
 }
 
 KILN_MATH_PUBLIC V FN(exp2)(V x) {
   x = H(at_least)(H(at_most)(x, (T)(BIAS + 2)), -(T)(BIAS + MANTISSA + 2));
   V t = x + MAGIC;
   V r = (x - (t - MAGIC)) * LN2;
-  V p = r + r * r * POLY(r, COEF(EXP));
-  return H(scale)(p + 1, (I)t - (I)H(splat)(MAGIC));
+  V p = H(madd)(r * r, POLY(r, COEF(EXP)), r);
+  return H(scale)(p + 1, t - MAGIC);
 }
 
-/* exp(x) - 1 = 2 (p 2^(k-1) + (2^(k-1) - 1/2)); k = 0 is p itself, which keeps small x exact. */
+/* exp(x) - 1 = 2 (p 2^(n-1) + (2^(n-1) - 1/2)); n = 0 is p itself, which keeps small x exact. */
 KILN_MATH_PUBLIC V FN(expm1)(V x) {
-  I k;
-  V p = H(exp_parts)(H(at_least)(H(at_most)(x, EXP_MAX), -50), H(splat)((T)-0.0), &k);
-  V s = H(pow2)(k - 1);
+  V n;
+  V p = H(exp_parts)(H(at_least)(H(at_most)(x, EXP_MAX), -50), H(splat)((T)-0.0), &n);
+  V s = H(scale_normal)(H(splat)(1), n - 1);
   V wide = 2 * (s * p + (s - (T)0.5));
-  return H(copysign)(H(select)(k == 0, p, wide), x);
+  return H(copysign)(H(select)(n == 0, p, wide), x);
 }
 
 /* exp(-|x|) first, so that neither end overflows and the small end keeps its denormals. What
  * 1 + e lost by rounding is put back. */
 KILN_MATH_PUBLIC V FN(sigmoid)(V x) {
-  I k;
-  V a = (V)((I)x | SIGN);
-  V p = H(exp_parts)(H(at_least)(a, EXP_MIN), H(splat)((T)-0.0), &k);
-  V e = H(scale)(p + 1, k), d = 1 + e;
+  V n;
+  V a = H(at_most)(H(abs)(x), -EXP_MIN);
+  V p = H(exp_parts)(-a, H(splat)((T)-0.0), &n);
+  V e = H(scale)(p + 1, n), d = 1 + e;
   V q = H(select)(x < 0, e, H(splat)(1)) / d;
   return q - q * (e - (d - 1));
 }
 
 /* Odd polynomial below 0.625, 1 - 2/(exp(2|x|) + 1) above, where that loses nothing. */
 KILN_MATH_PUBLIC V FN(tanh)(V x) {
-  I k;
+  V n;
   V a = H(abs)(x), z = x * x;
   V b = H(at_most)(a, PICK(10, 20));
-  V p = H(exp_parts)(b + b, H(splat)((T)-0.0), &k);
-  V e = (p + 1) * H(pow2)(k);
+  V p = H(exp_parts)(b + b, H(splat)((T)-0.0), &n);
+  V e = H(scale_normal)(p + 1, n);
   V large = 1 - 2 / (e + 1);
-  V small = a + a * (z * POLY(z, COEF(TANH)));
+  V small = H(madd)(a * z, POLY(z, COEF(TANH)), a);
   return H(copysign)(H(select)(a < (T)0.625, small, large), x);
 }
 
 /* exp(|x|)/2 in `*e`; its half of the reciprocal is what sinh and cosh subtract and add. */
 KILN_MATH_INLINE V H(half_exp)(V a) {
-  I k;
-  V p = H(exp_parts)(H(at_most)(a, EXP_MAX + 1), H(splat)((T)-0.0), &k);
-  return H(scale)(p + 1, k - 1);
+  V n;
+  V p = H(exp_parts)(H(at_most)(a, EXP_MAX + 1), H(splat)((T)-0.0), &n);
+  return H(scale)(p + 1, n - 1);
 }
 KILN_MATH_PUBLIC V FN(sinh)(V x) {
   V a = H(abs)(x), z = x * x;
@@ -279,12 +291,12 @@ KILN_MATH_INLINE V H(erfc_tail)(V a) {
   V back = kiln__math_two_product(q, d, &q_low);
   q_low = (((p - back) - q_low) + (p_low - q * d_low)) / d;
   /* exp(-a*a), with a*a as an exact head and a tail */
-  I k;
+  V n;
   V head = H(upper)(a);
-  V e = H(exp_parts)(-(head * head), -((a - head) * (a + head)), &k);
+  V e = H(exp_parts)(-(head * head), -((a - head) * (a + head)), &n);
   V one_e = 1 + e, one_low = e - (one_e - 1);
   V r = kiln__math_two_product(one_e, q, &e_low);
-  return H(scale)(r + (e_low + (one_low * q + one_e * q_low)), k);
+  return H(scale)(r + (e_low + (one_low * q + one_e * q_low)), n);
 }
 KILN_MATH_PUBLIC V FN(erfc)(V x) {
   V a = H(abs)(x), z = x * x;
@@ -305,10 +317,10 @@ KILN_MATH_PUBLIC V FN(erf)(V x) {
   V large = 1 - H(erfc_tail)(a);
 #else
   V b = H(at_most)(a, 4);
-  I k;
+  V n;
   V g = POLY(b, COEF(ERFLOG));
-  V p = H(exp_parts)(-g, H(splat)((T)-0.0), &k);
-  V large = 1 - (p + 1) * H(pow2)(k);
+  V p = H(exp_parts)(-g, H(splat)((T)-0.0), &n);
+  V large = 1 - H(scale_normal)(p + 1, n);
 #endif
   V small = x + x * POLY(z, COEF(ERF));
   return H(select)(a < 1, small, H(copysign)(large, x));

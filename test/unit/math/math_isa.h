@@ -21,6 +21,8 @@ typedef struct math_isa {
   void (*to_bf16)(const float *x, unsigned short *out, size_t count);
 } math_isa;
 
-extern const math_isa math_isa_v2, math_isa_avx2, math_isa_avx512;
+/* plain: without fma, as v2. */
+extern const math_isa math_isa_v2, math_isa_avx2, math_isa_avx512, math_isa_plain_avx2,
+    math_isa_plain_avx512;
 
 #endif

@@ -75,22 +75,14 @@ static double random_number(void) {
   uint64_t u = next_random();
   double unit = (double)(int64_t)u * 0x1p-63;
   switch (next_random() % 8) {
-    case 0:
-      return from_bits(u);
-    case 1:
-      return unit;
-    case 2:
-      return unit * 30;
-    case 3:
-      return unit * 750;
-    case 4:
-      return ldexp(unit, (int)(next_random() % 40) - 20);
-    case 5:
-      return ((double)(u % 2000) - 1000) * 1.5707963267948966;
-    case 6:
-      return 1 + unit / 2;
-    default:
-      return (double)(u % 41) - 20;
+    case 0: return from_bits(u);
+    case 1: return unit;
+    case 2: return unit * 30;
+    case 3: return unit * 750;
+    case 4: return ldexp(unit, (int)(next_random() % 40) - 20);
+    case 5: return ((double)(u % 2000) - 1000) * 1.5707963267948966;
+    case 6: return 1 + unit / 2;
+    default: return (double)(u % 41) - 20;
   }
 }
 static const double specials[] = {0.0,
@@ -129,8 +121,28 @@ static const double specials[] = {0.0,
                                   1e-30};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
+/* The form at work: its instruction sets must agree to the bit. */
 static const math_isa *isas[3];
 static int isa_count;
+
+static int plain_form(void **unused) {
+  (void)unused;
+  isa_count = 0;
+  isas[isa_count++] = &math_isa_v2;
+  if (__builtin_cpu_supports("avx2")) isas[isa_count++] = &math_isa_plain_avx2;
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    isas[isa_count++] = &math_isa_plain_avx512;
+  return 0;
+}
+static int fma_form(void **unused) {
+  (void)unused;
+  isa_count = 0;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    isas[isa_count++] = &math_isa_avx2;
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    isas[isa_count++] = &math_isa_avx512;
+  return 0;
+}
 
 static float xf[BLOCK], yf[BLOCK], of[3][BLOCK];
 static double xd[BLOCK], yd[BLOCK], od[3][BLOCK];
@@ -276,12 +288,14 @@ static void test_half(void **unused) {
 }
 
 int main(void) {
-  isas[isa_count++] = &math_isa_v2;
-  if (__builtin_cpu_supports("avx2")) isas[isa_count++] = &math_isa_avx2;
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-    isas[isa_count++] = &math_isa_avx512;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_specials), cmocka_unit_test(test_half),
-                                     cmocka_unit_test(test_random),
-                                     cmocka_unit_test(test_sweep_f32)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_specials),
+      cmocka_unit_test(test_half),
+      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_sweep_f32),
+  };
+  int failures = cmocka_run_group_tests_name("without fma", tests, plain_form, NULL);
+  fma_form(NULL);
+  if (isa_count == 0) return failures;
+  return failures + cmocka_run_group_tests_name("with fma", tests, fma_form, NULL);
 }
