@@ -64,19 +64,5 @@ kiln_function *kiln_call_callee(const kiln_node *call);
 static inline kiln_class *kiln_class_of(const kiln_type *type) {
   return (kiln_class *)type->cls->ir;
 }
-/* What a prim::CallMethod or prim::CallFunction node calls: the function behind the constant, or
- * the method of the receiver's class. NULL when that is not known (an interface's method). */
-static inline kiln_function *kiln_node_callee(const kiln_node *call) {
-  if (call->input_count < 1) return NULL;
-  const kiln_ir_value *first = kiln_node_input(call, 0);
-  if (kiln_node_is(call, KILN_OP_prim_CallMethod)) {
-    return first->type->kind == KILN_TYPE_CLASS
-               ? kiln_class_find_method(first->type, kiln_node_str(call, "name"))
-               : NULL;
-  }
-  if (!kiln_node_is(call, KILN_OP_prim_CallFunction)) return NULL;
-  const kiln_attr *attr = kiln_node_attr(first->node, "function");
-  return attr && attr->kind == KILN_ATTR_POINTER ? (kiln_function *)attr->u.pointer : NULL;
-}
 
 #endif

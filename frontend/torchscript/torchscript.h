@@ -11,7 +11,7 @@
  *
  * How calls look in the IR: prim::CallMethod[name](self, …); prim::CallFunction(f, …) where f is a
  * prim::Constant[name="qualified name"] of type Function with the kiln_function as POINTER
- * attribute "function" (kiln_node_callee of ir/unit.h finds both). */
+ * attribute "function" (kiln_append_function and kiln_call_callee of ir/unit.h). */
 #ifndef KILN_FRONTEND_TORCHSCRIPT_TORCHSCRIPT_H
 #define KILN_FRONTEND_TORCHSCRIPT_TORCHSCRIPT_H
 

@@ -1,0 +1,508 @@
+/* pickle_build.c: the allowlist of globals, and what they make. */
+#include "frontend/pickle_machine.h"
+
+typedef enum kiln_pickle_function {
+  FN_REBUILD_TENSOR,    /* (storage, offset, size, stride, requires_grad, hooks [, meta]) */
+  FN_REBUILD_TENSOR_V3, /* (storage, offset, size, stride, requires_grad, hooks, dtype) */
+  FN_REBUILD_PARAMETER, /* (tensor, requires_grad, hooks) */
+  FN_REBUILD_FROM_TYPE, /* (function, type, args, state) */
+  FN_ORDERED_DICT,
+  FN_INT_LIST,
+  FN_FLOAT_LIST,
+  FN_BOOL_LIST,
+  FN_TENSOR_LIST,
+  FN_TYPE_TAG, /* (container, "List[int]") */
+  FN_COMPLEX,
+  FN_DEVICE,
+  FN_SIZE,
+  FN_TENSOR_CLASS, /* only as an argument of FN_REBUILD_FROM_TYPE */
+  FN_UNSUPPORTED,
+} kiln_pickle_function;
+
+static const struct {
+  const char *module, *name;
+  kiln_pickle_function function;
+} allowed[] = {
+    {"torch._utils", "_rebuild_tensor_v2", FN_REBUILD_TENSOR},
+    {"torch._utils", "_rebuild_tensor_v3", FN_REBUILD_TENSOR_V3},
+    {"torch._utils", "_rebuild_parameter", FN_REBUILD_PARAMETER},
+    {"torch._tensor", "_rebuild_from_type_v2", FN_REBUILD_FROM_TYPE},
+    {"torch._utils", "_rebuild_qtensor", FN_UNSUPPORTED},
+    {"torch._utils", "_rebuild_sparse_tensor", FN_UNSUPPORTED},
+    {"torch._utils", "_rebuild_sparse_csr_tensor", FN_UNSUPPORTED},
+    {"torch._utils", "_rebuild_nested_tensor", FN_UNSUPPORTED},
+    {"torch._utils", "_rebuild_meta_tensor_no_storage", FN_UNSUPPORTED},
+    {"torch.serialization", "_get_layout", FN_UNSUPPORTED},
+    {"torch", "per_tensor_affine", FN_UNSUPPORTED},
+    {"torch", "per_channel_affine", FN_UNSUPPORTED},
+    {"torch.jit._pickle", "build_tensor_from_id", FN_UNSUPPORTED},
+    {"collections", "OrderedDict", FN_ORDERED_DICT},
+    {"torch.jit._pickle", "build_intlist", FN_INT_LIST},
+    {"torch.jit._pickle", "build_doublelist", FN_FLOAT_LIST},
+    {"torch.jit._pickle", "build_boollist", FN_BOOL_LIST},
+    {"torch.jit._pickle", "build_tensorlist", FN_TENSOR_LIST},
+    {"torch.jit._pickle", "restore_type_tag", FN_TYPE_TAG},
+    {"builtins", "complex", FN_COMPLEX},
+    {"__builtin__", "complex", FN_COMPLEX},
+    {"torch", "device", FN_DEVICE},
+    {"torch", "Size", FN_SIZE},
+    {"torch", "Tensor", FN_TENSOR_CLASS},
+    {"torch.nn.parameter", "Parameter", FN_TENSOR_CLASS},
+};
+
+/* -- References on the stack -- */
+
+static void destroy_ref(kiln_box *box) {
+  kiln_pickle_ref *ref = (kiln_pickle_ref *)box;
+  if (ref->storage) kiln_storage_release(ref->storage);
+  kiln_mem_free(box->mem, ref, sizeof *ref);
+}
+
+static kiln_status *make_ref(kiln_pickle *p, kiln_pickle_ref_kind kind, kiln_pickle_ref **out_ref) {
+  kiln_pickle_ref *ref = kiln_mem_alloc_zero(p->mem, sizeof *ref);
+  if (!ref) return kiln_status_oom();
+  ref->box = (kiln_box){.refs = 1, .tag = KILN_TAG_OTHER, .mem = p->mem, .destroy = destroy_ref};
+  ref->kind = kind;
+  *out_ref = ref;
+  return NULL;
+}
+
+static kiln_status *push_ref(kiln_pickle *p, kiln_pickle_ref_kind kind, int function,
+                             const kiln_type *type, kiln_dtype dtype) {
+  kiln_pickle_ref *ref = NULL;
+  KILN_TRY(make_ref(p, kind, &ref));
+  ref->function = function;
+  ref->type = type;
+  ref->dtype = dtype;
+  return kiln__pickle_push(p, kiln_of_box(ref));
+}
+
+/* -- Globals -- */
+
+static kiln_dtype dtype_of_storage(kiln_str name) {
+  const size_t suffix = sizeof "Storage" - 1;
+  if (name.len <= suffix || memcmp(name.data + name.len - suffix, "Storage", suffix) != 0) {
+    return KILN_DTYPE_NONE;
+  }
+  return kiln_dtype_from_ir_name(kiln_str_make(name.data, name.len - suffix));
+}
+
+static kiln_dtype dtype_of_python_name(kiln_str name) {
+#define MATCH(id, number, size, storage, python, short_name) \
+  if (kiln_str_is(name, python)) return KILN_DTYPE_##id;
+  KILN_DTYPE_LIST(MATCH)
+#undef MATCH
+  return KILN_DTYPE_NONE;
+}
+
+static bool is_qualified_name(kiln_str name) {
+  for (size_t i = 0; i < name.len; i++) {
+    char c = name.data[i];
+    bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                c == '_' || c == '.';
+    if (!word) return false;
+  }
+  return name.len > 0;
+}
+
+static kiln_status *push_class(kiln_pickle *p, kiln_str module, kiln_str name) {
+  const kiln_type *type = NULL;
+  const char *qualname = kiln_arena_printf(p->arena, KILN_STR_FMT "." KILN_STR_FMT,
+                                           KILN_STR_ARG(module), KILN_STR_ARG(name));
+  KILN_TRY(p->hooks->find_class(p->hooks->user, kiln_str_from(qualname), &type));
+  return push_ref(p, KILN_REF_CLASS, 0, type, KILN_DTYPE_NONE);
+}
+
+kiln_status *kiln__pickle_global(kiln_pickle *p, kiln_str module, kiln_str name) {
+  if (!is_qualified_name(module) || !is_qualified_name(name) || module.len + name.len > 4096) {
+    return KILN_PICKLE_ERROR(p, "a global with an odd name");
+  }
+  for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
+    if (kiln_str_is(module, allowed[i].module) && kiln_str_is(name, allowed[i].name)) {
+      return push_ref(p, KILN_REF_FUNCTION, (int)allowed[i].function, NULL, KILN_DTYPE_NONE);
+    }
+  }
+  if (kiln_str_is(module, "torch")) {
+    kiln_dtype dtype = dtype_of_python_name(name);
+    if (dtype != KILN_DTYPE_NONE) return kiln__pickle_push(p, kiln_int(dtype));
+    dtype = dtype_of_storage(name);
+    if (dtype != KILN_DTYPE_NONE) return push_ref(p, KILN_REF_STORAGE_TYPE, 0, NULL, dtype);
+  }
+  if (kiln_str_is(module, "torch.storage") && kiln_str_is(name, "UntypedStorage")) {
+    return push_ref(p, KILN_REF_STORAGE_TYPE, 0, NULL, KILN_DTYPE_U8);
+  }
+  bool script = kiln_str_is(module, "__torch__") || kiln_str_starts(module, "__torch__.");
+  if (script && p->hooks->find_class) return push_class(p, module, name);
+  return KILN_PICKLE_ERROR(p, "global '" KILN_STR_FMT "." KILN_STR_FMT "' is not allowed",
+                           KILN_STR_ARG(module), KILN_STR_ARG(name));
+}
+
+/* -- Storages -- */
+
+/* The record's memory itself where it can be read in place, else a copy of it. */
+static kiln_status *storage_of_record(kiln_pickle *p, kiln_str key, size_t bytes,
+                                      kiln_storage **out_storage) {
+  if (bytes == 0) return kiln_storage_create(p->mem, NULL, 0, out_storage);
+  const char *path = kiln_arena_printf(p->arena, "%s/" KILN_STR_FMT, p->name, KILN_STR_ARG(key));
+  kiln_zip_record *record = kiln_zip_find(p->zip, kiln_str_from(path));
+  if (!record) return KILN_PICKLE_ERROR(p, "the archive has no storage '%s'", path);
+  kiln_str data;
+  KILN_TRY(kiln_zip_read(p->zip, record, &data));
+  if (data.len < bytes) {
+    return KILN_PICKLE_ERROR(p, "storage '%s' has %zu bytes where %zu are needed", path, data.len,
+                             bytes);
+  }
+  if (!record->deflated && (uintptr_t)data.data % 16 == 0) {
+    return kiln_storage_wrap(p->mem, &p->mapping->owner, (void *)(uintptr_t)data.data, bytes,
+                             KILN_STORAGE_READ_ONLY, out_storage);
+  }
+  KILN_TRY(kiln_storage_create(p->mem, NULL, bytes, out_storage));
+  memcpy((*out_storage)->data, data.data, bytes);
+  return NULL;
+}
+
+static bool storage_key_is_safe(kiln_str key) {
+  for (size_t i = 0; i < key.len; i++) {
+    char c = key.data[i];
+    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_')) {
+      return false;
+    }
+  }
+  return key.len > 0 && key.len < 64;
+}
+
+/* ('storage', type, key, location, element count) */
+kiln_status *kiln__pickle_persistent(kiln_pickle *p, kiln_ivalue id) {
+  if (id.tag != KILN_TAG_TUPLE || id.u.tuple->count < 5) {
+    return KILN_PICKLE_ERROR(p, "a persistent id of an unknown form");
+  }
+  const kiln_ivalue *item = id.u.tuple->items;
+  const kiln_pickle_ref *type = kiln__pickle_ref_of(item[1]);
+  if (item[0].tag != KILN_TAG_STRING || !kiln_str_is(kiln_string_view(item[0].u.string), "storage") ||
+      !type || type->kind != KILN_REF_STORAGE_TYPE || item[2].tag != KILN_TAG_STRING ||
+      item[4].tag != KILN_TAG_INT) {
+    return KILN_PICKLE_ERROR(p, "a persistent id of an unknown form");
+  }
+  kiln_str key = kiln_string_view(item[2].u.string);
+  size_t bytes;
+  if (!storage_key_is_safe(key)) return KILN_PICKLE_ERROR(p, "a storage with an odd name");
+  if (item[4].u.i < 0 ||
+      !kiln_checked_mul_size((size_t)item[4].u.i, kiln_dtype_size(type->dtype), &bytes)) {
+    return KILN_PICKLE_ERROR(p, "a storage with an impossible size");
+  }
+  kiln_pickle_ref *known = kiln_map_find(&p->storages, key);
+  if (known && known->storage->bytes >= bytes && known->dtype == type->dtype) {
+    return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(known)));
+  }
+  if (known) return KILN_PICKLE_ERROR(p, "one storage with two sizes or dtypes");
+  kiln_str name = kiln_str_make(kiln_arena_strndup(p->arena, key.data, key.len), key.len);
+  kiln_pickle_ref *ref = NULL;
+  KILN_TRY(make_ref(p, KILN_REF_STORAGE, &ref));
+  KILN_TRY(kiln__pickle_add(p, &p->held, kiln_of_box(ref)));
+  ref->dtype = type->dtype;
+  KILN_TRY(storage_of_record(p, name, bytes, &ref->storage));
+  kiln_map_set(&p->storages, name, ref);
+  return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(ref)));
+}
+
+/* -- Tensors -- */
+
+static bool read_dims(kiln_ivalue v, int64_t *out_dims, int *out_rank) {
+  const kiln_ivalue *items;
+  int64_t count;
+  if (v.tag == KILN_TAG_TUPLE) {
+    items = v.u.tuple->items;
+    count = v.u.tuple->count;
+  } else if (v.tag == KILN_TAG_LIST) {
+    items = v.u.list->items;
+    count = v.u.list->count;
+  } else {
+    return false;
+  }
+  if (count > KILN_MAX_RANK) return false;
+  for (int64_t i = 0; i < count; i++) {
+    if (items[i].tag != KILN_TAG_INT || items[i].u.i < 0) return false;
+    out_dims[i] = items[i].u.i;
+  }
+  *out_rank = (int)count;
+  return true;
+}
+
+/* Elements from the storage's begin to the last one that the geometry reaches, plus one. */
+static bool reach(int rank, const int64_t *sizes, const int64_t *strides, int64_t offset,
+                  int64_t *out_reach) {
+  int64_t last = offset;
+  for (int i = 0; i < rank; i++) {
+    int64_t span;
+    if (sizes[i] == 0) {
+      *out_reach = 0;
+      return true;
+    }
+    if (!kiln_checked_mul_i64(sizes[i] - 1, strides[i], &span) ||
+        !kiln_checked_add_i64(last, span, &last)) {
+      return false;
+    }
+  }
+  return kiln_checked_add_i64(last, 1, out_reach);
+}
+
+/* Conjugate and negative views are only marks on a tensor; we have none. */
+static bool has_view_marks(kiln_ivalue meta) {
+  if (meta.tag != KILN_TAG_DICT) return false;
+  int64_t index = 0;
+  kiln_ivalue *key, *value;
+  while (kiln_dict_next(meta.u.dict, &index, &key, &value)) {
+    if (value->tag == KILN_TAG_BOOL && value->u.i != 0) return true;
+  }
+  return false;
+}
+
+static kiln_status *rebuild_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) {
+  const kiln_ivalue *arg = args->items;
+  if (args->count < (v3 ? 7 : 5)) return KILN_PICKLE_ERROR(p, "a tensor with too few arguments");
+  const kiln_pickle_ref *ref = kiln__pickle_ref_of(arg[0]);
+  if (!ref || ref->kind != KILN_REF_STORAGE) {
+    return KILN_PICKLE_ERROR(p, "a tensor without storage");
+  }
+  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK], reached;
+  int rank, stride_rank;
+  if (arg[1].tag != KILN_TAG_INT || arg[1].u.i < 0 || arg[4].tag != KILN_TAG_BOOL) {
+    return KILN_PICKLE_ERROR(p, "a tensor with an impossible offset or flag");
+  }
+  if (!read_dims(arg[2], sizes, &rank) || !read_dims(arg[3], strides, &stride_rank) ||
+      rank != stride_rank) {
+    return KILN_PICKLE_ERROR(p, "a tensor with impossible sizes or strides");
+  }
+  kiln_dtype dtype = ref->dtype;
+  if (v3) {
+    if (arg[6].tag != KILN_TAG_INT || !kiln_dtype_is_valid(arg[6].u.i)) {
+      return KILN_PICKLE_ERROR(p, "a tensor with an unknown dtype");
+    }
+    dtype = (kiln_dtype)arg[6].u.i;
+  }
+  size_t elements = ref->storage->bytes / kiln_dtype_size(dtype);
+  if (!reach(rank, sizes, strides, arg[1].u.i, &reached) || (uint64_t)reached > elements) {
+    return KILN_PICKLE_ERROR(p, "a tensor that reaches past its storage");
+  }
+  if (!v3 && args->count > 6 && has_view_marks(arg[6])) {
+    return KILN_ERROR(KILN_UNSUPPORTED, "%s.pkl holds a lazily conjugated or negated tensor",
+                      p->name);
+  }
+  kiln_tensor *tensor = NULL;
+  KILN_TRY(kiln_tensor_create_on(p->mem, NULL, ref->storage, dtype, rank, sizes, strides,
+                                 arg[1].u.i, &tensor));
+  tensor->key.f.requires_grad = arg[4].u.i != 0;
+  return kiln__pickle_push(p, kiln_of_tensor(tensor));
+}
+
+/* (tensor, requires_grad, hooks): the tensor itself, with its flag. */
+static kiln_status *rebuild_parameter(kiln_pickle *p, const kiln_tuple *args) {
+  if (args->count < 2 || args->items[0].tag != KILN_TAG_TENSOR ||
+      args->items[1].tag != KILN_TAG_BOOL) {
+    return KILN_PICKLE_ERROR(p, "a parameter of an unknown form");
+  }
+  args->items[0].u.tensor->key.f.requires_grad = args->items[1].u.i != 0;
+  return kiln__pickle_push(p, kiln_ivalue_retain(args->items[0]));
+}
+
+/* -- Lists, numbers, devices -- */
+
+static kiln_status *typed_list(kiln_pickle *p, const kiln_tuple *args, kiln_type_kind kind,
+                               kiln_tag tag) {
+  if (args->count != 1 || args->items[0].tag != KILN_TAG_LIST) {
+    return KILN_PICKLE_ERROR(p, "a typed list of an unknown form");
+  }
+  kiln_list *list = args->items[0].u.list;
+  for (int64_t i = 0; i < list->count; i++) {
+    if (list->items[i].tag != (uint32_t)tag) {
+      return KILN_PICKLE_ERROR(p, "a typed list with an item of another type");
+    }
+  }
+  list->elem_type = kiln_type_basic(kind);
+  return kiln__pickle_push(p, kiln_ivalue_retain(args->items[0]));
+}
+
+static kiln_status *tag_type(kiln_pickle *p, const kiln_tuple *args) {
+  if (args->count != 2 || args->items[1].tag != KILN_TAG_STRING || !p->hooks->parse_type) {
+    return KILN_PICKLE_ERROR(p, "a type tag of an unknown form");
+  }
+  const kiln_type *type = NULL;
+  KILN_TRY(p->hooks->parse_type(p->hooks->user, kiln_string_view(args->items[1].u.string), &type));
+  kiln_ivalue v = args->items[0];
+  if (v.tag == KILN_TAG_LIST && type->kind == KILN_TYPE_LIST) {
+    v.u.list->elem_type = type->elems[0];
+  } else if (v.tag == KILN_TAG_DICT && type->kind == KILN_TYPE_DICT) {
+    v.u.dict->key_type = type->elems[0];
+    v.u.dict->value_type = type->elems[1];
+  } else {
+    return KILN_PICKLE_ERROR(p, "a type tag that does not fit its container");
+  }
+  return kiln__pickle_push(p, kiln_ivalue_retain(v));
+}
+
+static bool as_double(kiln_ivalue v, double *out) {
+  if (v.tag == KILN_TAG_FLOAT) *out = v.u.f;
+  else if (v.tag == KILN_TAG_INT) *out = (double)v.u.i;
+  else return false;
+  return true;
+}
+
+static kiln_status *make_complex(kiln_pickle *p, const kiln_tuple *args) {
+  double re, im;
+  if (args->count != 2 || !as_double(args->items[0], &re) || !as_double(args->items[1], &im)) {
+    return KILN_PICKLE_ERROR(p, "a complex number of an unknown form");
+  }
+  kiln_complex *number = NULL;
+  KILN_TRY(kiln_complex_create(p->mem, re, im, &number));
+  return kiln__pickle_push(p, kiln_of_box(number));
+}
+
+/* ("cuda:0",) or ("cuda", 0). */
+static kiln_status *make_device(kiln_pickle *p, const kiln_tuple *args) {
+  if (args->count < 1 || args->items[0].tag != KILN_TAG_STRING) {
+    return KILN_PICKLE_ERROR(p, "a device of an unknown form");
+  }
+  kiln_str text = kiln_string_view(args->items[0].u.string);
+  kiln_device device = KILN_CPU;
+  int64_t index = -1;
+  const char *colon = memchr(text.data, ':', text.len);
+  if (colon) {
+    size_t head = (size_t)(colon - text.data);
+    if (!kiln_str_parse_i64(kiln_str_make(colon + 1, text.len - head - 1), &index)) index = -2;
+    text.len = head;
+  } else if (args->count > 1 && args->items[1].tag == KILN_TAG_INT) {
+    index = args->items[1].u.i;
+  }
+  if (kiln_str_is(text, "cuda")) device.kind = KILN_DEVICE_CUDA;
+  else if (kiln_str_is(text, "meta")) device.kind = KILN_DEVICE_META;
+  else if (!kiln_str_is(text, "cpu")) index = -2;
+  if (index < -1 || index > 255) return KILN_PICKLE_ERROR(p, "an unknown device");
+  device.index = (int16_t)index;
+  return kiln__pickle_push(p, kiln_device_value(device));
+}
+
+/* (dims,): a list of ints, as TorchScript has sizes. */
+static kiln_status *make_size(kiln_pickle *p, const kiln_tuple *args) {
+  int64_t dims[KILN_MAX_RANK];
+  int rank;
+  if (args->count != 1 || !read_dims(args->items[0], dims, &rank)) {
+    return KILN_PICKLE_ERROR(p, "a torch.Size of an unknown form");
+  }
+  kiln_list *list = NULL;
+  KILN_TRY(kiln_list_create(p->mem, kiln_type_basic(KILN_TYPE_INT), rank, &list));
+  KILN_TRY(kiln__pickle_push(p, kiln_of_box(list)));
+  for (int i = 0; i < rank; i++) KILN_TRY(kiln_list_push(list, kiln_int(dims[i])));
+  return NULL;
+}
+
+static kiln_status *make_ordered_dict(kiln_pickle *p, const kiln_tuple *args) {
+  if (args->count != 0) return KILN_PICKLE_ERROR(p, "an OrderedDict of an unknown form");
+  kiln_dict *dict = NULL;
+  KILN_TRY(kiln_dict_create(p->mem, NULL, NULL, &dict));
+  KILN_TRY(kiln__pickle_add(p, &p->made, kiln_of_box(dict)));
+  return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(dict)));
+}
+
+static kiln_status *make_enum(kiln_pickle *p, const kiln_type *type, kiln_ivalue value) {
+  if (value.tag == KILN_TAG_TUPLE && value.u.tuple->count == 1) value = value.u.tuple->items[0];
+  for (int i = 0; i < type->cls->member_count; i++) {
+    if (!kiln_ivalue_equal(type->cls->member_values[i], value)) continue;
+    kiln_enum *enumerator = NULL;
+    KILN_TRY(kiln_enum_create(p->mem, type, i, &enumerator));
+    return kiln__pickle_push(p, kiln_of_box(enumerator));
+  }
+  return KILN_PICKLE_ERROR(p, "a value that " KILN_STR_FMT " does not have",
+                           KILN_STR_ARG(type->name));
+}
+
+/* -- Calls -- */
+
+static kiln_status *call_function(kiln_pickle *p, int function, const kiln_tuple *args) {
+  switch ((kiln_pickle_function)function) {
+    case FN_REBUILD_TENSOR: return rebuild_tensor(p, args, false);
+    case FN_REBUILD_TENSOR_V3: return rebuild_tensor(p, args, true);
+    case FN_REBUILD_PARAMETER: return rebuild_parameter(p, args);
+    case FN_REBUILD_FROM_TYPE: {
+      const kiln_pickle_ref *inner =
+          args->count == 4 ? kiln__pickle_ref_of(args->items[0]) : NULL;
+      if (!inner || inner->kind != KILN_REF_FUNCTION || inner->function == FN_REBUILD_FROM_TYPE ||
+          args->items[2].tag != KILN_TAG_TUPLE) {
+        return KILN_PICKLE_ERROR(p, "a tensor of an unknown class");
+      }
+      return call_function(p, inner->function, args->items[2].u.tuple);
+    }
+    case FN_ORDERED_DICT: return make_ordered_dict(p, args);
+    case FN_INT_LIST: return typed_list(p, args, KILN_TYPE_INT, KILN_TAG_INT);
+    case FN_FLOAT_LIST: return typed_list(p, args, KILN_TYPE_FLOAT, KILN_TAG_FLOAT);
+    case FN_BOOL_LIST: return typed_list(p, args, KILN_TYPE_BOOL, KILN_TAG_BOOL);
+    case FN_TENSOR_LIST: return typed_list(p, args, KILN_TYPE_TENSOR, KILN_TAG_TENSOR);
+    case FN_TYPE_TAG: return tag_type(p, args);
+    case FN_COMPLEX: return make_complex(p, args);
+    case FN_DEVICE: return make_device(p, args);
+    case FN_SIZE: return make_size(p, args);
+    case FN_TENSOR_CLASS:
+    case FN_UNSUPPORTED: break;
+  }
+  return KILN_ERROR(KILN_UNSUPPORTED,
+                    "%s.pkl at byte %zu: quantised, sparse and other special tensors are not "
+                    "supported",
+                    p->name, p->at);
+}
+
+kiln_status *kiln__pickle_reduce(kiln_pickle *p, kiln_ivalue callee, kiln_ivalue args) {
+  const kiln_pickle_ref *ref = kiln__pickle_ref_of(callee);
+  if (ref && ref->kind == KILN_REF_CLASS && ref->type->kind == KILN_TYPE_ENUM) {
+    return make_enum(p, ref->type, args);
+  }
+  if (!ref || ref->kind != KILN_REF_FUNCTION) return KILN_PICKLE_ERROR(p, "a call of no function");
+  if (args.tag != KILN_TAG_TUPLE) return KILN_PICKLE_ERROR(p, "a call without arguments");
+  return call_function(p, ref->function, args.u.tuple);
+}
+
+/* -- Objects -- */
+
+kiln_status *kiln__pickle_new_object(kiln_pickle *p, kiln_ivalue cls, kiln_ivalue args) {
+  const kiln_pickle_ref *ref = kiln__pickle_ref_of(cls);
+  if (!ref || ref->kind != KILN_REF_CLASS || ref->type->kind != KILN_TYPE_CLASS ||
+      args.tag != KILN_TAG_TUPLE) {
+    return KILN_PICKLE_ERROR(p, "an object of no class");
+  }
+  kiln_object *object = NULL;
+  KILN_TRY(kiln_object_create(p->mem, ref->type, &object));
+  KILN_TRY(kiln__pickle_add(p, &p->made, kiln_of_box(object)));
+  return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(object)));
+}
+
+/* Sets every attribute of the class from the dict; others in it are ignored. */
+static kiln_status *fill_object(kiln_pickle *p, kiln_object *object, const kiln_dict *state) {
+  const kiln_class_info *cls = object->type->cls;
+  for (int i = 0; i < cls->attribute_count; i++) {
+    const kiln_class_attribute *attribute = &cls->attributes[i];
+    kiln_string *name = NULL;
+    KILN_TRY(kiln_string_create(p->mem, attribute->name, &name));
+    kiln_ivalue *found = kiln_dict_find(state, kiln_of_box(name));
+    kiln_ivalue_release(kiln_of_box(name));
+    if (!found) {
+      return KILN_PICKLE_ERROR(p, "an object of " KILN_STR_FMT " lacks the attribute '"
+                               KILN_STR_FMT "'",
+                               KILN_STR_ARG(object->type->name), KILN_STR_ARG(attribute->name));
+    }
+    kiln_ivalue old = object->slots[i];
+    object->slots[i] = kiln_ivalue_retain(*found);
+    if (old.tag != KILN_TAG_TENSOR || old.u.tensor) kiln_ivalue_release(old);
+  }
+  return NULL;
+}
+
+kiln_status *kiln__pickle_build(kiln_pickle *p, kiln_ivalue target, kiln_ivalue state) {
+  /* An OrderedDict's own attributes (a state dict's _metadata) are of no interest. */
+  if (target.tag == KILN_TAG_DICT && state.tag == KILN_TAG_DICT) return NULL;
+  if (target.tag != KILN_TAG_OBJECT) return KILN_PICKLE_ERROR(p, "state set on no object");
+  kiln_object *object = target.u.object;
+  if (p->hooks->wants_state && p->hooks->wants_state(p->hooks->user, object->type)) {
+    KILN_TRY(kiln__pickle_add(p, &p->pending, kiln_ivalue_retain(target)));
+    return kiln__pickle_add(p, &p->pending, kiln_ivalue_retain(state));
+  }
+  if (state.tag != KILN_TAG_DICT) return KILN_PICKLE_ERROR(p, "an object's state is no dict");
+  return fill_object(p, object, state.u.dict);
+}

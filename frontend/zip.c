@@ -1,0 +1,301 @@
+/* zip.c: reading zip archives. minizip's file callbacks are over memory; its handle is kept while
+ * the archive is open, since local headers are looked at when a record is first used. */
+#include "frontend/zip.h"
+
+#include <minizip/unzip.h>
+#include <zlib.h>
+
+enum { MAX_NAME = 4096, MAX_RECORDS = 1 << 20 };
+
+struct kiln_zip {
+  kiln_arena *arena;
+  const kiln_mapping *mapping;
+  unzFile file;
+  uint64_t position; /* of the callbacks */
+  uint64_t inflate_left;
+  bool ignore_crc;
+  KILN_VEC(kiln_zip_record) records;
+  kiln_map by_name; /* index + 1 */
+};
+
+/* -- minizip's callbacks -- */
+
+static voidpf ZCALLBACK memory_open(voidpf opaque, const void *filename, int mode) {
+  (void)filename;
+  return (mode & ZLIB_FILEFUNC_MODE_CREATE) ? NULL : opaque;
+}
+
+static uLong ZCALLBACK memory_read(voidpf opaque, voidpf stream, void *buffer, uLong size) {
+  (void)opaque;
+  kiln_zip *zip = stream;
+  uint64_t left = zip->position < zip->mapping->size ? zip->mapping->size - zip->position : 0;
+  uLong take = size < left ? size : (uLong)left;
+  if (take > 0) memcpy(buffer, (const char *)zip->mapping->data + zip->position, take);
+  zip->position += take;
+  return take;
+}
+
+static ZPOS64_T ZCALLBACK memory_tell(voidpf opaque, voidpf stream) {
+  (void)opaque;
+  return ((kiln_zip *)stream)->position;
+}
+
+static long ZCALLBACK memory_seek(voidpf opaque, voidpf stream, ZPOS64_T offset, int origin) {
+  (void)opaque;
+  kiln_zip *zip = stream;
+  uint64_t base = origin == ZLIB_FILEFUNC_SEEK_CUR   ? zip->position
+                  : origin == ZLIB_FILEFUNC_SEEK_END ? zip->mapping->size
+                                                     : 0;
+  uint64_t at;
+  if (__builtin_add_overflow(base, (uint64_t)offset, &at) || at > zip->mapping->size) return -1;
+  zip->position = at;
+  return 0;
+}
+
+static int ZCALLBACK memory_close(voidpf opaque, voidpf stream) {
+  (void)opaque;
+  (void)stream;
+  return 0;
+}
+
+static int ZCALLBACK memory_error(voidpf opaque, voidpf stream) {
+  (void)opaque;
+  (void)stream;
+  return 0;
+}
+
+/* -- The directory -- */
+
+/* A name that can mislead nobody: no NUL, backslash, absolute path or parent folder. */
+static bool name_is_safe(kiln_str name) {
+  if (name.len == 0 || name.data[0] == '/') return false;
+  size_t begin = 0;
+  for (size_t i = 0; i <= name.len; i++) {
+    if (i == name.len || name.data[i] == '/') {
+      if (i - begin == 2 && name.data[begin] == '.' && name.data[begin + 1] == '.') return false;
+      begin = i + 1;
+    } else if (name.data[i] == '\0' || name.data[i] == '\\') {
+      return false;
+    }
+  }
+  return true;
+}
+
+static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
+  unz_file_info64 info;
+  char name[MAX_NAME + 1];
+  if (unzGetCurrentFileInfo64(zip->file, &info, name, MAX_NAME, NULL, 0, NULL, 0) != UNZ_OK) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive's directory is damaged");
+  }
+  if (info.size_filename > MAX_NAME) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record name of %lu bytes",
+                      info.size_filename);
+  }
+  kiln_str full = kiln_str_make(kiln_arena_strndup(zip->arena, name, info.size_filename),
+                                info.size_filename);
+  if (!name_is_safe(full)) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record with an unsafe name");
+  }
+  if (zip->records.count == 0 && prefix->len == 0) {
+    const char *slash = memchr(full.data, '/', full.len);
+    if (!slash) {
+      return KILN_ERROR(KILN_INVALID_FILE, "the archive's first record lies in no folder");
+    }
+    *prefix = kiln_str_make(full.data, (size_t)(slash - full.data) + 1);
+  }
+  if (full.len <= prefix->len || memcmp(full.data, prefix->data, prefix->len) != 0 ||
+      full.data[full.len - 1] == '/') {
+    return NULL; /* a folder, or somebody else's */
+  }
+  kiln_str below = kiln_str_make(full.data + prefix->len, full.len - prefix->len);
+  if (kiln_map_find(&zip->by_name, below)) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive has two records named '" KILN_STR_FMT "'",
+                      KILN_STR_ARG(below));
+  }
+  if (info.flag & 1) {
+    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' is encrypted",
+                      KILN_STR_ARG(below));
+  }
+  if (info.compression_method != 0 && info.compression_method != Z_DEFLATED) {
+    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has compression method %lu",
+                      KILN_STR_ARG(below), info.compression_method);
+  }
+  unz64_file_pos position;
+  if (unzGetFilePos64(zip->file, &position) != UNZ_OK) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive's directory is damaged");
+  }
+  kiln_zip_record record = {.name = below,
+                            .directory_offset = position.pos_in_zip_directory,
+                            .entry_number = position.num_of_file,
+                            .packed = info.compressed_size,
+                            .size = info.uncompressed_size,
+                            .crc = (uint32_t)info.crc,
+                            .deflated = info.compression_method == Z_DEFLATED};
+  kiln_vec_push(zip->arena, &zip->records, record);
+  kiln_map_set(&zip->by_name, below, (void *)(uintptr_t)zip->records.count);
+  return NULL;
+}
+
+static kiln_status *read_directory(kiln_zip *zip) {
+  kiln_str prefix = {0};
+  int result = unzGoToFirstFile(zip->file);
+  for (int i = 0; result == UNZ_OK; i++) {
+    if (i == MAX_RECORDS) {
+      return KILN_ERROR(KILN_INVALID_FILE, "the archive has more than %d records", MAX_RECORDS);
+    }
+    KILN_TRY(add_record(zip, &prefix));
+    result = unzGoToNextFile(zip->file);
+  }
+  if (result != UNZ_END_OF_LIST_OF_FILE) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive's directory is damaged");
+  }
+  return NULL;
+}
+
+kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
+                           const kiln_zip_options *options, kiln_zip **out_zip) {
+  kiln_zip *zip = KILN_NEW(arena, kiln_zip);
+  *out_zip = zip;
+  zip->arena = arena;
+  zip->mapping = mapping;
+  zip->inflate_left = options && options->inflate_cap ? options->inflate_cap : (uint64_t)4 << 30;
+  zip->ignore_crc = options && options->ignore_crc;
+  kiln_map_init(&zip->by_name, arena);
+  zlib_filefunc64_def callbacks = {
+      .zopen64_file = memory_open,
+      .zread_file = memory_read,
+      .ztell64_file = memory_tell,
+      .zseek64_file = memory_seek,
+      .zclose_file = memory_close,
+      .zerror_file = memory_error,
+      .opaque = zip,
+  };
+  const unsigned char *bytes = mapping->data;
+  if (mapping->size < 22 || bytes[0] != 'P' || bytes[1] != 'K') {
+    return KILN_ERROR(KILN_INVALID_FILE, "not a zip archive");
+  }
+  zip->file = unzOpen2_64("", &callbacks);
+  if (!zip->file) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the zip archive is damaged: it has no directory");
+  }
+  return read_directory(zip);
+}
+
+void kiln_zip_close(kiln_zip *zip) {
+  if (zip && zip->file) unzClose(zip->file);
+  if (zip) zip->file = NULL;
+}
+
+int kiln_zip_count(const kiln_zip *zip) { return zip->records.count; }
+
+kiln_zip_record *kiln_zip_at(kiln_zip *zip, int index) { return &zip->records.data[index]; }
+
+kiln_zip_record *kiln_zip_find(kiln_zip *zip, kiln_str name) {
+  uintptr_t index = (uintptr_t)kiln_map_find(&zip->by_name, name);
+  return index ? &zip->records.data[index - 1] : NULL;
+}
+
+/* -- Members -- */
+
+/* Finds where the data begins, by the local header, and that it lies within the file. */
+static kiln_status *locate(kiln_zip *zip, const kiln_zip_record *record, kiln_str *out_packed) {
+  unz64_file_pos position = {record->directory_offset, record->entry_number};
+  int method;
+  if (unzGoToFilePos64(zip->file, &position) != UNZ_OK ||
+      unzOpenCurrentFile2(zip->file, &method, NULL, 1) != UNZ_OK) {
+    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has a damaged header",
+                      KILN_STR_ARG(record->name));
+  }
+  uint64_t offset = unzGetCurrentFileZStreamPos64(zip->file);
+  unzCloseCurrentFile(zip->file);
+  if (offset > zip->mapping->size || record->packed > zip->mapping->size - offset) {
+    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' reaches past the file's end",
+                      KILN_STR_ARG(record->name));
+  }
+  *out_packed = kiln_str_make((const char *)zip->mapping->data + offset, record->packed);
+  return NULL;
+}
+
+static voidpf zlib_alloc(voidpf opaque, uInt items, uInt size) {
+  return kiln_arena_alloc(opaque, (size_t)items * size);
+}
+
+static void zlib_free(voidpf opaque, voidpf address) {
+  (void)opaque;
+  (void)address;
+}
+
+/* Raw inflate of all of `packed` into exactly `size` bytes; zlib counts in 32 bits. */
+static bool inflate_all(kiln_arena *arena, kiln_str packed, char *out, uint64_t size) {
+  z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = arena};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;
+  const uint64_t step = 1u << 30;
+  uint64_t in_left = packed.len, out_left = size;
+  stream.next_in = (Bytef *)(uintptr_t)packed.data;
+  stream.next_out = (Bytef *)out;
+  int result = Z_OK;
+  while (result == Z_OK) {
+    if (stream.avail_in == 0) {
+      stream.avail_in = (uInt)(in_left < step ? in_left : step);
+      in_left -= stream.avail_in;
+    }
+    if (stream.avail_out == 0) {
+      stream.avail_out = (uInt)(out_left < step ? out_left : step);
+      out_left -= stream.avail_out;
+    }
+    uInt had_in = stream.avail_in, had_out = stream.avail_out;
+    result = inflate(&stream, Z_NO_FLUSH);
+    if (result == Z_OK && stream.avail_in == had_in && stream.avail_out == had_out) break;
+    if (result == Z_BUF_ERROR) break;
+  }
+  bool whole = result == Z_STREAM_END && stream.avail_out == 0 && out_left == 0;
+  inflateEnd(&stream);
+  return whole;
+}
+
+static kiln_status *inflate_record(kiln_zip *zip, const kiln_zip_record *record, kiln_str packed,
+                                   kiln_str *out_data) {
+  if (record->size > zip->inflate_left) {
+    return KILN_ERROR(KILN_LIMIT, "record '" KILN_STR_FMT "' inflates past the limit",
+                      KILN_STR_ARG(record->name));
+  }
+  /* Deflate cannot do better than 1032 to 1, so a greater claim is a lie: no memory for it. */
+  if (record->size / 1040 > packed.len) {
+    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' states a false size",
+                      KILN_STR_ARG(record->name));
+  }
+  zip->inflate_left -= record->size;
+  char *out = kiln_arena_alloc_aligned(zip->arena, (size_t)record->size + 1, 64);
+  if (!inflate_all(zip->arena, packed, out, record->size)) {
+    return KILN_ERROR(KILN_INVALID_FILE,
+                      "record '" KILN_STR_FMT "' does not inflate to its stated size",
+                      KILN_STR_ARG(record->name));
+  }
+  *out_data = kiln_str_make(out, (size_t)record->size);
+  return NULL;
+}
+
+kiln_status *kiln_zip_read(kiln_zip *zip, kiln_zip_record *record, kiln_str *out_data) {
+  if (!record->checked) {
+    kiln_str packed;
+    KILN_TRY(locate(zip, record, &packed));
+    if (record->deflated) {
+      KILN_TRY(inflate_record(zip, record, packed, &record->data));
+    } else if (record->packed != record->size) {
+      return KILN_ERROR(KILN_INVALID_FILE, "stored record '" KILN_STR_FMT "' states two sizes",
+                        KILN_STR_ARG(record->name));
+    } else {
+      record->data = packed;
+    }
+    if (!zip->ignore_crc) {
+      uLong crc = crc32_z(0, (const Bytef *)record->data.data, record->data.len);
+      if (crc != record->crc) {
+        return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has a wrong checksum",
+                          KILN_STR_ARG(record->name));
+      }
+    }
+    record->checked = true;
+  }
+  *out_data = record->data;
+  return NULL;
+}

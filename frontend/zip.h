@@ -1,0 +1,49 @@
+/* zip.h: the records of a zip archive in memory (torch's container).
+ *
+ * minizip reads the structure (end records, zip64, central directory, local headers) through
+ * callbacks over the mapping; members are then used in place where they are stored, and inflated
+ * by zlib where they are deflated. Nothing that the archive says is believed: names, offsets and
+ * sizes are checked against the bytes, deflated members give exactly the size that the directory
+ * states, and all inflated bytes together stay below a cap.
+ *
+ * Layout of torch's archives: every record lies below one folder, the prefix, which is that of the
+ * first entry of the directory; names here are without it. Entries outside it are ignored. */
+#ifndef KILN_FRONTEND_ZIP_H
+#define KILN_FRONTEND_ZIP_H
+
+#include "frontend/file.h"
+
+typedef struct kiln_zip_record {
+  kiln_str name;              /* below the prefix */
+  uint64_t directory_offset;  /* of its entry, for minizip */
+  uint64_t entry_number;
+  uint64_t packed, size;      /* bytes in the file, and inflated */
+  uint32_t crc;
+  bool deflated;
+  bool checked;               /* data is valid and its CRC was compared */
+  kiln_str data;              /* in the mapping, or in the zip's arena */
+} kiln_zip_record;
+
+typedef struct kiln_zip kiln_zip;
+
+typedef struct kiln_zip_options {
+  uint64_t inflate_cap; /* bytes that may be inflated in all; 0: 4 GiB */
+  bool ignore_crc;      /* torch.save may write other sums */
+} kiln_zip_options;
+
+/* Reads the directory. Inside kiln_arena_run of `arena`, in which names and inflated data live.
+ * The mapping is borrowed. `name` (for errors) is copied. kiln_zip_close gives back what minizip
+ * holds; also after a failure. */
+kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
+                           const kiln_zip_options *options, kiln_zip **out_zip) KILN_MUST_USE;
+void kiln_zip_close(kiln_zip *zip);
+
+int kiln_zip_count(const kiln_zip *zip);
+kiln_zip_record *kiln_zip_at(kiln_zip *zip, int index);
+/* By the name below the prefix; NULL when absent. */
+kiln_zip_record *kiln_zip_find(kiln_zip *zip, kiln_str name);
+/* The record's bytes: in place, or inflated into the arena (once). */
+kiln_status *kiln_zip_read(kiln_zip *zip, kiln_zip_record *record, kiln_str *out_data)
+    KILN_MUST_USE;
+
+#endif
