@@ -1,0 +1,240 @@
+/* classes.c: class statements to types: modules, script classes, NamedTuples, enums, interfaces. */
+#include "frontend/torchscript/loader.h"
+
+static kiln_str copy(kiln_loader *l, kiln_str text) {
+  return kiln_str_make(kiln_arena_strndup(l->arena, text.data, text.len), text.len);
+}
+
+kiln_function *kiln__declare(kiln_loader *l, kiln_code_file *file, const kiln_ast *def,
+                             kiln_str qualname, const kiln_type *owner) {
+  kiln_function *function = kiln_unit_add_function(l->unit, qualname, owner);
+  kiln_pending_body *body = KILN_NEW(l->ast_arena, kiln_pending_body);
+  body->file = file;
+  body->def = def;
+  function->pending = body;
+  return function;
+}
+
+static void declare_methods(kiln_loader *l, kiln_code_file *file, const kiln_ast *body,
+                            kiln_str qualname, const kiln_type *type) {
+  for (int i = 0; i < body->count; i++) {
+    const kiln_ast *def = body->kids[i];
+    if (def->kind != KILN_AST_DEF || kiln_class_find_method(type, def->text)) continue;
+    const char *name = kiln_arena_printf(l->arena, KILN_STR_FMT "." KILN_STR_FMT,
+                                         KILN_STR_ARG(qualname), KILN_STR_ARG(def->text));
+    kiln__declare(l, file, def, kiln_str_from(name), type);
+  }
+}
+
+/* -- NamedTuple -- */
+
+static kiln_status *define_named_tuple(kiln_loader *l, kiln_code_file *file, const kiln_ast *body,
+                                       kiln_str qualname, const kiln_type **out_type) {
+  kiln_str *names = KILN_NEW_ARRAY(l->ast_arena, kiln_str, body->count + 1);
+  const kiln_type **elems = KILN_NEW_ARRAY(l->ast_arena, const kiln_type *, body->count + 1);
+  int count = 0;
+  for (int i = 0; i < body->count; i++) {
+    const kiln_ast *item = body->kids[i];
+    if (item->kind == KILN_AST_PASS) continue;
+    bool plain = item->kind == KILN_AST_DECLARE && item->kids[0]->kind == KILN_AST_NAME;
+    if (!plain) {
+      return kiln_source_error(&file->source, item->begin, "a NamedTuple has only fields");
+    }
+    names[count] = copy(l, item->kids[0]->text);
+    KILN_TRY(kiln__resolve_type(l, &file->source, item->kids[1], &elems[count]));
+    count++;
+  }
+  *out_type = kiln_type_named_tuple(l->types, qualname, names, elems, count);
+  return NULL;
+}
+
+/* -- Enum -- */
+
+static kiln_status *define_enum(kiln_loader *l, kiln_code_file *file, const kiln_ast *body,
+                                kiln_str qualname, const kiln_type **out_type) {
+  kiln_class *cls = kiln_unit_add_class(l->unit, KILN_TYPE_ENUM, qualname);
+  kiln_class_info *info = cls->type->cls;
+  info->member_names = KILN_NEW_ARRAY(l->arena, kiln_str, body->count + 1);
+  info->member_values = KILN_NEW_ARRAY(l->arena, kiln_ivalue, body->count + 1);
+  for (int i = 0; i < body->count; i++) {
+    const kiln_ast *item = body->kids[i];
+    bool plain = item->kind == KILN_AST_ASSIGN && item->count == 3 &&
+                 item->kids[2]->kind == KILN_AST_NAME;
+    if (!plain) {
+      return kiln_source_error(&file->source, item->begin, "an Enum has only members");
+    }
+    kiln_ivalue value;
+    KILN_TRY(kiln__eval_literal(l, file, item->kids[0], NULL, &value));
+    const kiln_type *type = value.tag == KILN_TAG_INT      ? kiln_type_basic(KILN_TYPE_INT)
+                            : value.tag == KILN_TAG_FLOAT  ? kiln_type_basic(KILN_TYPE_FLOAT)
+                            : value.tag == KILN_TAG_STRING ? kiln_type_basic(KILN_TYPE_STR)
+                                                           : NULL;
+    if (!type || (info->value_type && info->value_type != type)) {
+      return kiln_source_error(&file->source, item->begin,
+                               "members of an Enum are all ints, all floats or all strings");
+    }
+    info->value_type = type;
+    info->member_names[info->member_count] = copy(l, item->kids[2]->text);
+    info->member_values[info->member_count++] = value;
+  }
+  *out_type = cls->type;
+  return NULL;
+}
+
+/* -- Modules and script classes -- */
+
+typedef struct attributes {
+  KILN_VEC(kiln_class_attribute) slots;
+  KILN_VEC(const kiln_ast *) constants; /* Final assignments */
+  const kiln_ast *parameters, *buffers, *pre_hooks, *hooks;
+} attributes;
+
+static bool is_final(const kiln_ast *type) {
+  return type && type->kind == KILN_AST_INDEX && type->kids[0]->kind == KILN_AST_NAME &&
+         kiln_str_is(type->kids[0]->text, "Final");
+}
+
+static kiln_status *add_slot(kiln_loader *l, kiln_code_file *file, kiln_str name,
+                             const kiln_ast *type, attributes *out) {
+  kiln_class_attribute slot = {.name = copy(l, name)};
+  for (int i = 0; i < out->slots.count; i++) {
+    if (kiln_str_equal(out->slots.data[i].name, name)) {
+      return kiln_source_error(&file->source, type->begin,
+                               "attribute '" KILN_STR_FMT "' is declared twice",
+                               KILN_STR_ARG(name));
+    }
+  }
+  KILN_TRY(kiln__resolve_type(l, &file->source, type, &slot.type));
+  kiln_vec_push(l->arena, &out->slots, slot);
+  return NULL;
+}
+
+/* __parameters__ = [...], __annotations__["0"] = T, name : Final[int] = 3. */
+static kiln_status *read_assignment(kiln_loader *l, kiln_code_file *file, const kiln_ast *item,
+                                    attributes *out) {
+  const kiln_ast *value = item->kids[0], *type = item->kids[1], *target = item->kids[2];
+  if (item->count != 3) {
+    return kiln_source_error(&file->source, item->begin, "not a declaration of a class");
+  }
+  if (target->kind == KILN_AST_INDEX && target->count == 2 &&
+      target->kids[0]->kind == KILN_AST_NAME &&
+      kiln_str_is(target->kids[0]->text, "__annotations__") &&
+      target->kids[1]->kind == KILN_AST_STRING) {
+    return add_slot(l, file, target->kids[1]->text, value, out);
+  }
+  if (target->kind != KILN_AST_NAME) {
+    return kiln_source_error(&file->source, item->begin, "not a declaration of a class");
+  }
+  kiln_str name = target->text;
+  if (is_final(type)) {
+    kiln_vec_push(l->ast_arena, &out->constants, item);
+    return NULL;
+  }
+  if (type) return add_slot(l, file, name, type, out);
+  if (kiln_str_is(name, "__parameters__")) out->parameters = value;
+  else if (kiln_str_is(name, "__buffers__")) out->buffers = value;
+  else if (kiln_str_is(name, "__forward_pre_hooks__")) out->pre_hooks = value;
+  else if (kiln_str_is(name, "__forward_hooks__")) out->hooks = value;
+  else if (!kiln_str_starts(name, "__")) {
+    return kiln_source_error(&file->source, item->begin,
+                             "attribute '" KILN_STR_FMT "' has no type", KILN_STR_ARG(name));
+  }
+  return NULL;
+}
+
+static bool names_it(const kiln_ast *list, kiln_str name) {
+  for (int i = 0; list && list->kind == KILN_AST_LIST && i < list->count; i++) {
+    if (list->kids[i]->kind == KILN_AST_STRING && kiln_str_equal(list->kids[i]->text, name)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static kiln_status *set_constants(kiln_loader *l, kiln_code_file *file, const attributes *a,
+                                  kiln_class *cls) {
+  for (int i = 0; i < a->constants.count; i++) {
+    const kiln_ast *item = a->constants.data[i];
+    const kiln_type *type;
+    kiln_ivalue *value = KILN_NEW(l->arena, kiln_ivalue);
+    KILN_TRY(kiln__resolve_type(l, &file->source, item->kids[1], &type));
+    KILN_TRY(kiln__eval_literal(l, file, item->kids[0], type, value));
+    kiln_map_set(&cls->constants, copy(l, item->kids[2]->text), value);
+  }
+  return NULL;
+}
+
+static kiln_status *set_hooks(kiln_loader *l, kiln_code_file *file, kiln_class *cls,
+                              const kiln_ast *list, bool before) {
+  for (int i = 0; list && list->kind == KILN_AST_LIST && i < list->count; i++) {
+    kiln_str name = list->kids[i]->kind == KILN_AST_STRING ? list->kids[i]->text : (kiln_str){0};
+    kiln_function *hook = kiln_class_find_method(cls->type, name);
+    if (!hook) return kiln_source_error(&file->source, list->begin, "a hook that is no method");
+    if (before) kiln_vec_push(l->arena, &cls->forward_pre_hooks, hook);
+    else kiln_vec_push(l->arena, &cls->forward_hooks, hook);
+  }
+  return NULL;
+}
+
+static kiln_status *define_plain(kiln_loader *l, kiln_code_file *file, const kiln_ast *body,
+                                 kiln_str qualname, bool is_module, const kiln_type **out_type) {
+  attributes a = {0};
+  for (int i = 0; i < body->count; i++) {
+    const kiln_ast *item = body->kids[i];
+    switch (item->kind) {
+      case KILN_AST_DEF:
+      case KILN_AST_PASS: break;
+      case KILN_AST_ASSIGN: KILN_TRY(read_assignment(l, file, item, &a)); break;
+      case KILN_AST_DECLARE:
+        if (item->kids[0]->kind == KILN_AST_NAME) {
+          KILN_TRY(add_slot(l, file, item->kids[0]->text, item->kids[1], &a));
+          break;
+        }
+        /* fall through */
+      default:
+        return kiln_source_error(&file->source, item->begin, "not a declaration of a class");
+    }
+  }
+  kiln_class *cls = kiln_unit_add_class(l->unit, KILN_TYPE_CLASS, qualname);
+  kiln_class_info *info = cls->type->cls;
+  info->is_module = is_module;
+  info->attribute_count = a.slots.count;
+  info->attributes = a.slots.data;
+  for (int i = 0; i < a.slots.count; i++) {
+    info->attributes[i].is_parameter = names_it(a.parameters, a.slots.data[i].name);
+    info->attributes[i].is_buffer = names_it(a.buffers, a.slots.data[i].name);
+  }
+  *out_type = cls->type;
+  KILN_TRY(set_constants(l, file, &a, cls));
+  declare_methods(l, file, body, qualname, cls->type);
+  KILN_TRY(set_hooks(l, file, cls, a.pre_hooks, true));
+  return set_hooks(l, file, cls, a.hooks, false);
+}
+
+static kiln_status *define_interface(kiln_loader *l, kiln_code_file *file, const kiln_ast *body,
+                                     kiln_str qualname, bool is_module,
+                                     const kiln_type **out_type) {
+  kiln_class *cls = kiln_unit_add_class(l->unit, KILN_TYPE_INTERFACE, qualname);
+  cls->type->cls->is_module = is_module;
+  cls->type->cls->is_interface = true;
+  declare_methods(l, file, body, qualname, cls->type);
+  *out_type = cls->type;
+  return NULL;
+}
+
+kiln_status *kiln__define_class(kiln_loader *l, kiln_code_file *file, const kiln_ast *ast,
+                                kiln_str qualname, const kiln_type **out_type) {
+  const kiln_ast *base = ast->kids[0], *body = ast->kids[1];
+  kiln_str kind = base && base->kind == KILN_AST_NAME ? base->text : (kiln_str){0};
+  if (!base) return define_plain(l, file, body, qualname, false, out_type);
+  if (kiln_str_is(kind, "Module")) return define_plain(l, file, body, qualname, true, out_type);
+  if (kiln_str_is(kind, "NamedTuple")) {
+    return define_named_tuple(l, file, body, qualname, out_type);
+  }
+  if (kiln_str_is(kind, "Enum")) return define_enum(l, file, body, qualname, out_type);
+  if (kiln_str_is(kind, "Interface") || kiln_str_is(kind, "ModuleInterface")) {
+    return define_interface(l, file, body, qualname, kiln_str_is(kind, "ModuleInterface"),
+                            out_type);
+  }
+  return kiln_source_error(&file->source, base->begin, "a class with an unknown base");
+}

@@ -1,0 +1,250 @@
+/* loader.c: from qualified names to definitions, files parsed on the way; recursion among functions.
+ *
+ * Reference: torch/csrc/jit/serialization/import_source.cpp. */
+#include "frontend/torchscript/loader.h"
+
+#include <time.h>
+
+enum { MAX_NESTED_DEFINITIONS = 200 };
+
+kiln_status *kiln__loader_check_time(const kiln_loader *l) {
+  if (!l->deadline) return NULL;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec < l->deadline) return NULL;
+  return KILN_ERROR(KILN_LIMIT, "the time limit of the load is over");
+}
+
+/* -- Files -- */
+
+static kiln_str record_name_of(kiln_loader *l, kiln_str qualifier) {
+  char *path = kiln_arena_printf(l->arena, "code/" KILN_STR_FMT ".py", KILN_STR_ARG(qualifier));
+  for (size_t i = sizeof "code/" - 1; i < sizeof "code/" - 1 + qualifier.len; i++) {
+    if (path[i] == '.') path[i] = '/';
+  }
+  return kiln_str_from(path);
+}
+
+static kiln_status *index_file(kiln_loader *l, kiln_code_file *file) {
+  for (int i = 0; i < file->ast->count; i++) {
+    kiln_ast *item = file->ast->kids[i];
+    switch (item->kind) {
+      case KILN_AST_CLASS:
+      case KILN_AST_DEF:
+        if (!kiln_map_find(&file->names, item->text)) {
+          kiln_map_set(&file->names, item->text, item);
+        }
+        break;
+      case KILN_AST_IMPORT:
+      case KILN_AST_PASS:
+      case KILN_AST_ASSIGN: break; /* op_version_set = 1 */
+      default:
+        return kiln_source_error(&file->source, item->begin,
+                                 "only classes and functions may stand at the top of a file");
+    }
+  }
+  return kiln__loader_check_time(l);
+}
+
+/* The file of a qualifier, parsed; *out_file is NULL when there is none. */
+static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file **out_file) {
+  *out_file = kiln_map_find(&l->files, qualifier);
+  if (*out_file) return NULL;
+  kiln_str name = record_name_of(l, qualifier);
+  kiln_zip_record *record = kiln_zip_find(l->zip, name);
+  if (!record) return NULL;
+  kiln_code_file *file = KILN_NEW(l->arena, kiln_code_file);
+  file->source.name = name;
+  file->source.first_line = 1;
+  file->qualifier = kiln_str_make(kiln_arena_strndup(l->arena, qualifier.data, qualifier.len),
+                                  qualifier.len);
+  kiln_map_init(&file->names, l->ast_arena);
+  KILN_TRY(kiln_zip_read(l->zip, record, &file->source.text));
+  if (file->source.text.len >= UINT32_MAX) {
+    return KILN_ERROR(KILN_INVALID_FILE, "%s is larger than 4 GiB", name.data);
+  }
+  if (!kiln_str_is_utf8(file->source.text)) {
+    return KILN_ERROR(KILN_INVALID_FILE, "%s is not UTF-8", name.data);
+  }
+  kiln_ast *ast;
+  KILN_TRY(kiln_ast_parse(l->ast_arena, &file->source, &ast));
+  file->ast = ast;
+  KILN_TRY(index_file(l, file));
+  kiln_map_set(&l->files, file->qualifier, file);
+  *out_file = file;
+  return NULL;
+}
+
+/* -- Names -- */
+
+static kiln_status *define(kiln_loader *l, kiln_code_file *file, const kiln_ast *ast,
+                           kiln_str qualname, kiln_found *out_found) {
+  kiln_str name = kiln_str_make(kiln_arena_strndup(l->arena, qualname.data, qualname.len),
+                                qualname.len);
+  if (ast->kind == KILN_AST_DEF) {
+    out_found->function = kiln__declare(l, file, ast, name, NULL);
+    return NULL;
+  }
+  if (kiln_map_find(&l->defining, name)) {
+    return kiln_source_error(&file->source, ast->begin,
+                             "class " KILN_STR_FMT " is defined in terms of itself",
+                             KILN_STR_ARG(name));
+  }
+  if (++l->depth > MAX_NESTED_DEFINITIONS) {
+    return kiln_source_error(&file->source, ast->begin, "classes are nested deeper than %d",
+                             MAX_NESTED_DEFINITIONS);
+  }
+  kiln_map_set(&l->defining, name, l);
+  KILN_TRY(kiln__define_class(l, file, ast, name, &out_found->type));
+  kiln_map_remove(&l->defining, name);
+  l->depth--;
+  return NULL;
+}
+
+kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname, kiln_found *out_found) {
+  *out_found = (kiln_found){0};
+  out_found->function = kiln_unit_find_function(l->unit, qualname);
+  if (out_found->function) return NULL;
+  out_found->type = kiln_type_find(l->types, qualname);
+  if (out_found->type) return NULL;
+  size_t dot = qualname.len;
+  while (dot > 0 && qualname.data[dot - 1] != '.') dot--;
+  if (dot == 0) return NULL;
+  kiln_code_file *file = NULL;
+  KILN_TRY(find_file(l, kiln_str_make(qualname.data, dot - 1), &file));
+  if (!file) return NULL;
+  kiln_str name = kiln_str_make(qualname.data + dot, qualname.len - dot);
+  const kiln_ast *ast = kiln_map_find(&file->names, name);
+  return ast ? define(l, file, ast, qualname, out_found) : NULL;
+}
+
+/* -- Schemas -- */
+
+static kiln_status *resolve_param(kiln_loader *l, kiln_function *function, const kiln_ast *param,
+                                  bool is_self, kiln_schema_arg *arg) {
+  kiln_pending_body *body = function->pending;
+  const kiln_source *source = &body->file->source;
+  arg->name = kiln_str_make(kiln_arena_strndup(l->arena, param->text.data, param->text.len),
+                            param->text.len);
+  arg->kwarg_only = param->op != 0;
+  if (is_self) {
+    arg->type = function->owner;
+    return NULL;
+  }
+  arg->type = kiln_type_basic(KILN_TYPE_TENSOR);
+  if (param->kids[0]) KILN_TRY(kiln__resolve_type(l, source, param->kids[0], &arg->type));
+  if (param->kids[1]) {
+    kiln_ivalue value;
+    KILN_TRY(kiln__eval_literal(l, body->file, param->kids[1], arg->type, &value));
+    if (!kiln_ivalue_matches(value, arg->type)) {
+      return kiln_source_error(source, param->kids[1]->begin,
+                               "the default of '" KILN_STR_FMT "' is not of its type",
+                               KILN_STR_ARG(param->text));
+    }
+    arg->default_value = kiln_ivalue_retain(value);
+    arg->has_default = true;
+  }
+  return NULL;
+}
+
+kiln_status *kiln__loader_schema(kiln_loader *l, kiln_function *function) {
+  if (function->schema) return NULL;
+  kiln_pending_body *body = function->pending;
+  const kiln_ast *def = body->def;
+  if (body->schema_open) {
+    return kiln_source_error(&body->file->source, def->begin, "a signature refers to itself");
+  }
+  body->schema_open = true;
+  kiln_schema *schema = KILN_NEW(l->arena, kiln_schema);
+  schema->name = kiln_str_from(function->qualname);
+  schema->arg_count = def->count - 2;
+  schema->args = KILN_NEW_ARRAY(l->arena, kiln_schema_arg, schema->arg_count + 1);
+  schema->result_count = 1;
+  schema->results = KILN_NEW(l->arena, kiln_schema_arg);
+  kiln_status *status = NULL;
+  if (function->owner && schema->arg_count == 0) {
+    status = kiln_source_error(&body->file->source, def->begin, "a method without self");
+  }
+  for (int i = 0; i < schema->arg_count && !status; i++) {
+    status = resolve_param(l, function, def->kids[2 + i], i == 0 && function->owner,
+                           &schema->args[i]);
+  }
+  schema->results[0].type = kiln_type_basic(KILN_TYPE_TENSOR);
+  if (!status && def->kids[0]) {
+    status = kiln__resolve_type(l, &body->file->source, def->kids[0], &schema->results[0].type);
+  }
+  body->schema_open = false;
+  if (status) {
+    kiln_schema_deinit(schema);
+    return status;
+  }
+  function->schema = schema;
+  return NULL;
+}
+
+/* -- Bodies -- */
+
+/* Depth-first search with a stack of its own: a function that can reach itself is refused, since
+ * its inlining would not end. */
+static kiln_status *refuse_recursion(kiln_loader *l, kiln_function *root) {
+  typedef struct {
+    kiln_pending_body *body;
+    kiln_function *function;
+    int next;
+  } frame;
+  KILN_VEC(frame) stack = {0};
+  kiln_pending_body *first = root->pending;
+  if (!first || first->color) return NULL;
+  first->color = 1;
+  kiln_vec_push(l->ast_arena, &stack, (frame){first, root, 0});
+  while (stack.count > 0) {
+    frame *top = &kiln_vec_last(&stack);
+    if (top->next == top->body->calls.count) {
+      top->body->color = 2;
+      (void)kiln_vec_pop(&stack);
+      continue;
+    }
+    kiln_function *callee = top->body->calls.data[top->next++];
+    kiln_pending_body *body = callee->pending;
+    if (!body || body->color == 2) continue;
+    if (body->color == 1) {
+      return kiln_source_error(&body->file->source, body->def->begin,
+                               "function '%s' is called recursively, which TorchScript does not "
+                               "support",
+                               callee->qualname);
+    }
+    body->color = 1;
+    kiln_vec_push(l->ast_arena, &stack, (frame){body, callee, 0});
+  }
+  return NULL;
+}
+
+static kiln_status *compile(kiln_loader *l, kiln_function *function) {
+  if (function->state != 0 || !function->pending) return NULL;
+  kiln_status *status = kiln__loader_schema(l, function);
+  kiln_pending_body *body = function->pending;
+  bool has_body = !function->owner || function->owner->kind != KILN_TYPE_INTERFACE;
+  if (!status && has_body) {
+    function->state = 1;
+    status = kiln__emit_function(l, function);
+  }
+  function->state = 2;
+  if (!status) return NULL;
+  if (kiln_status_code(status) != KILN_OUT_OF_MEMORY) {
+    status = kiln_status_note(status, "in %s, %.*s", function->qualname,
+                              KILN_STR_ARG(body->file->source.name));
+  }
+  if (!l->lenient || kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;
+  function->error = status;
+  return NULL;
+}
+
+kiln_status *kiln__loader_compile_all(kiln_loader *l) {
+  for (int i = 0; i < l->unit->all.count; i++) {
+    KILN_TRY(kiln__loader_check_time(l));
+    KILN_TRY(compile(l, l->unit->all.data[i]));
+  }
+  for (int i = 0; i < l->unit->all.count; i++) KILN_TRY(refuse_recursion(l, l->unit->all.data[i]));
+  for (int i = 0; i < l->unit->all.count; i++) l->unit->all.data[i]->pending = NULL;
+  return NULL;
+}
