@@ -39,7 +39,7 @@ typedef struct kiln_loader {
   kiln_torchscript *model;
   kiln_map files;       /* qualifier -> kiln_code_file */
   kiln_map defining;    /* qualname of classes under way -> itself */
-  kiln_ivalue constants; /* tuple of constants.pkl, borrowed from the unit */
+  kiln_ivalue constants; /* tuple of constants.pkl, borrowed from the model */
   int depth;            /* of classes that define classes */
   bool lenient;
   uint64_t deadline;    /* nanoseconds of the monotonic clock; 0: none */

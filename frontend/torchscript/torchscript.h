@@ -33,6 +33,7 @@ typedef struct kiln_extra_file {
 typedef struct kiln_torchscript {
   kiln_unit *unit;            /* owned: classes, functions, graphs */
   kiln_ivalue root;           /* owned: the root module, an OBJECT */
+  kiln_ivalue constants;      /* owned: the tuple of constants.pkl */
   kiln_mapping *mapping;      /* retained: sources and weights lie in it */
   int64_t version;            /* which meaning of versioned operators its code has */
   kiln_pending_call *pending; /* in the unit's arena */

@@ -1,0 +1,270 @@
+/* archive.c: the whole of a load: container, version, constants, objects, bodies, extra files. */
+#include <time.h>
+
+#include "frontend/pickle.h"
+#include "frontend/torchscript/loader.h"
+
+enum { MIN_VERSION = 1, MAX_VERSION = 10 };
+
+typedef struct load {
+  kiln_loader l;
+  const kiln_torchscript_options *options;
+  KILN_VEC(kiln_pending_call) pending;
+} load;
+
+/* -- What kind of file it is -- */
+
+static bool begins(const kiln_mapping *m, size_t at, const void *bytes, size_t size) {
+  return m->size >= at + size && memcmp((const char *)m->data + at, bytes, size) == 0;
+}
+
+static kiln_status *refuse_other_formats(const kiln_mapping *m) {
+  if (begins(m, 0, "\x80\x02", 2)) {
+    return KILN_ERROR(KILN_INVALID_FILE,
+                      "a bare pickle (torch.save before 1.6), not a TorchScript archive");
+  }
+  if (begins(m, 4, "PTMF", 4)) {
+    return KILN_ERROR(KILN_INVALID_FILE, "a flatbuffer file of the mobile interpreter, which is "
+                                         "not supported");
+  }
+  if (begins(m, 0, "PYTORCH1", 8) || begins(m, 257, "ustar", 5)) {
+    return KILN_ERROR(KILN_INVALID_FILE, "a file of a torch before 1.0, which is not supported");
+  }
+  return NULL;
+}
+
+static kiln_status *refuse_other_archives(kiln_zip *zip) {
+  if (kiln_zip_find(zip, KILN_STR("model.json"))) {
+    return KILN_ERROR(KILN_INVALID_FILE, "a TorchScript archive of a torch before 1.4, which is "
+                                         "not supported");
+  }
+  if (kiln_zip_find(zip, KILN_STR("constants.pkl"))) return NULL;
+  if (kiln_zip_find(zip, KILN_STR("data.pkl"))) {
+    return KILN_ERROR(KILN_INVALID_FILE,
+                      "no TorchScript archive: it has data but no constants.pkl (torch.save wrote "
+                      "it, not torch.jit.save)");
+  }
+  return KILN_ERROR(KILN_INVALID_FILE, "no TorchScript archive: it has no constants.pkl");
+}
+
+static kiln_status *read_version(kiln_zip *zip, int64_t *out_version) {
+  kiln_zip_record *record = kiln_zip_find(zip, KILN_STR("version"));
+  if (!record) record = kiln_zip_find(zip, KILN_STR(".data/version"));
+  if (!record) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no version");
+  kiln_str text;
+  KILN_TRY(kiln_zip_read(zip, record, &text));
+  while (text.len > 0 && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r')) {
+    text.len--;
+  }
+  if (!kiln_str_parse_i64(text, out_version)) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive's version is not a number");
+  }
+  if (*out_version < MIN_VERSION || *out_version > MAX_VERSION) {
+    return KILN_ERROR(KILN_INVALID_FILE,
+                      "the archive has version %lld; %d to %d can be read",
+                      (long long)*out_version, MIN_VERSION, MAX_VERSION);
+  }
+  return NULL;
+}
+
+static kiln_status *check_byte_order(kiln_zip *zip) {
+  kiln_zip_record *record = kiln_zip_find(zip, KILN_STR("byteorder"));
+  if (!record) return NULL; /* before 2.1: little */
+  kiln_str text;
+  KILN_TRY(kiln_zip_read(zip, record, &text));
+  if (kiln_str_starts(text, "little")) return NULL;
+  return KILN_ERROR(KILN_INVALID_FILE, "the archive is not little-endian, which is not supported");
+}
+
+/* -- Hooks of the pickle -- */
+
+static kiln_status *find_class(void *user, kiln_str qualname, const kiln_type **out_type) {
+  load *ld = user;
+  kiln_found found;
+  KILN_TRY(kiln__loader_find(&ld->l, qualname, &found));
+  if (!found.type || !found.type->cls || found.type->kind == KILN_TYPE_INTERFACE) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive has no code for class '" KILN_STR_FMT "'",
+                      KILN_STR_ARG(qualname));
+  }
+  *out_type = found.type;
+  return NULL;
+}
+
+static kiln_status *parse_type(void *user, kiln_str text, const kiln_type **out_type) {
+  load *ld = user;
+  kiln_source *source = KILN_NEW(ld->l.ast_arena, kiln_source);
+  source->name = KILN_STR("a type in a pickle");
+  source->text = kiln_str_make(kiln_arena_strndup(ld->l.ast_arena, text.data, text.len), text.len);
+  source->first_line = 1;
+  kiln_ast *ast;
+  KILN_TRY(kiln_ast_parse_expression(ld->l.ast_arena, source, &ast));
+  return kiln__resolve_type(&ld->l, source, ast, out_type);
+}
+
+static bool wants_state(void *user, const kiln_type *type) {
+  (void)user;
+  return kiln_class_find_method(type, KILN_STR("__getstate__")) &&
+         kiln_class_find_method(type, KILN_STR("__setstate__"));
+}
+
+static kiln_status *set_state(void *user, kiln_ivalue object, kiln_ivalue state) {
+  load *ld = user;
+  kiln_vec_reserve(ld->l.arena, &ld->pending, ld->pending.count + 1);
+  kiln_pending_call call = {
+      .function = kiln_class_find_method(object.u.object->type, KILN_STR("__setstate__")),
+      .object = kiln_ivalue_retain(object),
+      .state = kiln_ivalue_retain(state)};
+  ld->pending.data[ld->pending.count++] = call;
+  ld->l.model->pending = ld->pending.data;
+  ld->l.model->pending_count = ld->pending.count;
+  return NULL;
+}
+
+/* -- Steps -- */
+
+static kiln_status *read_pickle(load *ld, const char *name, kiln_ivalue *out_value) {
+  kiln_loader *l = &ld->l;
+  kiln_pickle_hooks hooks = {.user = ld,
+                             .find_class = find_class,
+                             .parse_type = parse_type,
+                             .wants_state = wants_state,
+                             .set_state = set_state};
+  return kiln_pickle_read(l->env, l->arena, l->types, l->zip, l->mapping, name, &hooks, out_value);
+}
+
+static kiln_status *read_constants(load *ld) {
+  kiln_ivalue *constants = &ld->l.model->constants;
+  KILN_TRY(read_pickle(ld, "constants", constants));
+  ld->l.constants = *constants;
+  if (constants->tag != KILN_TAG_TUPLE) {
+    return KILN_ERROR(KILN_INVALID_FILE, "constants.pkl holds no tuple");
+  }
+  return NULL;
+}
+
+static kiln_status *read_root(load *ld) {
+  KILN_TRY(read_pickle(ld, "data", &ld->l.model->root));
+  if (ld->l.model->root.tag == KILN_TAG_OBJECT) return NULL;
+  return KILN_ERROR(KILN_INVALID_FILE, "data.pkl holds no module");
+}
+
+/* What __setstate__ gets must be what it declares. */
+static kiln_status *check_pending(load *ld) {
+  for (int i = 0; i < ld->pending.count; i++) {
+    kiln_pending_call *call = &ld->pending.data[i];
+    KILN_TRY(kiln__loader_schema(&ld->l, call->function));
+    const kiln_schema *schema = call->function->schema;
+    if (schema->arg_count < 2) {
+      return KILN_ERROR(KILN_INVALID_FILE, "%s takes no state", call->function->qualname);
+    }
+    KILN_TRY(kiln_pickle_restore_types(ld->l.env->mem, &call->state, schema->args[1].type));
+    if (!kiln_ivalue_matches(call->state, schema->args[1].type)) {
+      return KILN_ERROR(KILN_INVALID_FILE, "the state for %s is not of its declared type",
+                        call->function->qualname);
+    }
+  }
+  return NULL;
+}
+
+static kiln_status *read_extras(load *ld) {
+  KILN_VEC(kiln_extra_file) extras = {0};
+  for (int i = 0; i < kiln_zip_count(ld->l.zip); i++) {
+    kiln_zip_record *record = kiln_zip_at(ld->l.zip, i);
+    if (!kiln_str_starts(record->name, "extra/")) continue;
+    const size_t prefix = sizeof "extra/" - 1;
+    kiln_extra_file extra = {
+        .name = kiln_str_make(record->name.data + prefix, record->name.len - prefix)};
+    KILN_TRY(kiln_zip_read(ld->l.zip, record, &extra.data));
+    kiln_vec_push(ld->l.arena, &extras, extra);
+  }
+  ld->l.model->extras = extras.data;
+  ld->l.model->extra_count = extras.count;
+  return NULL;
+}
+
+static kiln_status *load_all(void *arg) {
+  load *ld = arg;
+  kiln_loader *l = &ld->l;
+  kiln_map_init(&l->files, l->arena);
+  kiln_map_init(&l->defining, l->ast_arena);
+  KILN_TRY(refuse_other_formats(l->mapping));
+  kiln_zip_options zip_options = {.inflate_cap = ld->options ? ld->options->limits.bytes : 0};
+  KILN_TRY(kiln_zip_open(l->arena, l->mapping, &zip_options, &l->zip));
+  KILN_TRY(refuse_other_archives(l->zip));
+  KILN_TRY(read_version(l->zip, &l->model->version));
+  KILN_TRY(check_byte_order(l->zip));
+  KILN_TRY(read_constants(ld));
+  KILN_TRY(read_root(ld));
+  KILN_TRY(kiln__loader_compile_all(l));
+  KILN_TRY(check_pending(ld));
+  return read_extras(ld);
+}
+
+static kiln_status *run_in_types(void *arg) {
+  load *ld = arg;
+  return kiln_type_table_run(ld->l.types, load_all, ld);
+}
+
+static kiln_status *run_in_ast_arena(void *arg) {
+  load *ld = arg;
+  return kiln_arena_run(ld->l.ast_arena, run_in_types, ld);
+}
+
+/* After it nothing points into the trees. */
+static void drop_trees(load *ld) {
+  const kiln_unit *unit = ld->l.unit;
+  for (int i = 0; i < unit->all.count; i++) unit->all.data[i]->pending = NULL;
+  kiln_arena_destroy(ld->l.ast_arena);
+}
+
+kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
+                                   kiln_mapping *mapping, const kiln_torchscript_options *options,
+                                   kiln_torchscript **out_model) {
+  kiln_torchscript *model = kiln_mem_alloc_zero(env->mem, sizeof *model);
+  if (!model) return kiln_status_oom();
+  model->mapping = mapping;
+  kiln_owner_retain(&mapping->owner);
+  load ld = {.options = options};
+  ld.l = (kiln_loader){.env = env, .registry = registry, .mapping = mapping, .model = model};
+  ld.l.lenient = options && options->lenient;
+  if (options && options->limits.time_ms) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    ld.l.deadline = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +
+                    (uint64_t)options->limits.time_ms * 1000000u;
+  }
+  kiln_status *status = kiln_unit_create(env, registry, &model->unit);
+  if (!status) {
+    ld.l.unit = model->unit;
+    ld.l.arena = model->unit->arena;
+    ld.l.types = model->unit->types;
+    status = kiln_arena_create(env->mem, &ld.l.ast_arena);
+  }
+  if (!status) {
+    status = kiln_arena_run(ld.l.arena, run_in_ast_arena, &ld);
+    kiln_zip_close(ld.l.zip);
+    drop_trees(&ld);
+  }
+  if (status) {
+    kiln_torchscript_destroy(model);
+    return status;
+  }
+  *out_model = model;
+  return NULL;
+}
+
+void kiln_torchscript_destroy(kiln_torchscript *model) {
+  if (!model) return;
+  kiln_mem *mem = model->mapping->mem;
+  kiln_mem_retain(mem);
+  for (int i = 0; i < model->pending_count; i++) {
+    kiln_ivalue_release(model->pending[i].object);
+    kiln_ivalue_release(model->pending[i].state);
+  }
+  kiln_ivalue_release(model->root);
+  kiln_ivalue_release(model->constants);
+  kiln_unit_destroy(model->unit);
+  kiln_owner_release(&model->mapping->owner);
+  kiln_mem_free(mem, model, sizeof *model);
+  kiln_mem_release(mem);
+}
