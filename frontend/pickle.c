@@ -49,7 +49,7 @@ static kiln_status *take(kiln_pickle *p, size_t size, const unsigned char **out_
 }
 
 static kiln_status *take_uint(kiln_pickle *p, size_t size, uint64_t *out_value) {
-  const unsigned char *bytes;
+  const unsigned char *bytes = NULL;
   KILN_TRY(take(p, size, &bytes));
   uint64_t value = 0;
   for (size_t i = 0; i < size; i++) value |= (uint64_t)bytes[i] << (8 * i);
@@ -201,7 +201,7 @@ static kiln_status *memo_get(kiln_pickle *p, uint64_t index) {
 
 static kiln_status *push_string(kiln_pickle *p) {
   uint64_t size;
-  const unsigned char *bytes;
+  const unsigned char *bytes = NULL;
   KILN_TRY(take_uint(p, 4, &size));
   KILN_TRY(take(p, (size_t)size, &bytes));
   kiln_str text = kiln_str_make((const char *)bytes, (size_t)size);
@@ -214,7 +214,7 @@ static kiln_status *push_string(kiln_pickle *p) {
 /* LONG1: little-endian two's complement of any length; within 64 bits. */
 static kiln_status *push_long(kiln_pickle *p) {
   uint64_t size;
-  const unsigned char *bytes;
+  const unsigned char *bytes = NULL;
   KILN_TRY(take_uint(p, 1, &size));
   KILN_TRY(take(p, (size_t)size, &bytes));
   uint64_t value = 0;
@@ -232,7 +232,7 @@ static kiln_status *push_long(kiln_pickle *p) {
 }
 
 static kiln_status *push_double(kiln_pickle *p) {
-  const unsigned char *bytes;
+  const unsigned char *bytes = NULL;
   KILN_TRY(take(p, 8, &bytes));
   uint64_t bits = 0;
   for (size_t i = 0; i < 8; i++) bits = bits << 8 | bytes[i];
@@ -273,7 +273,7 @@ static kiln_status *step_global(kiln_pickle *p) {
 }
 
 static kiln_status *step_marked(kiln_pickle *p, unsigned char op) {
-  size_t count;
+  size_t count = 0;
   KILN_TRY(pop_mark(p, &count));
   switch (op) {
     case 't': return make_tuple(p, count);
@@ -296,7 +296,7 @@ static kiln_status *step_few(kiln_pickle *p, unsigned char op) {
 
 /* One opcode; *out_done at STOP. */
 static kiln_status *step(kiln_pickle *p, bool *out_done) {
-  const unsigned char *op;
+  const unsigned char *op = NULL;
   KILN_TRY(take(p, 1, &op));
   switch (*op) {
     case '.': *out_done = true; return need(p, 1);
@@ -346,7 +346,7 @@ static kiln_status *run_machine(kiln_pickle *p) {
   if (!record) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no %s", record_name);
   KILN_TRY(kiln_zip_read(p->zip, record, &p->bytes));
   kiln_map_init(&p->storages, p->arena);
-  const unsigned char *proto;
+  const unsigned char *proto = NULL;
   KILN_TRY(take(p, 2, &proto));
   if (proto[0] != 0x80 || proto[1] != 2) {
     return KILN_PICKLE_ERROR(p, "not a pickle of protocol 2");
