@@ -1,8 +1,9 @@
 /* pickle.c: the opcodes of the pickle machine.
  *
  * All that it holds lives in vectors of the context's memory, so that it can be given back when an
- * arena jumps. Arguments stay on the stack until their result exists. Containers that have been made
- * are all remembered: a cycle or a deep nest is taken apart through that list, without recursion. */
+ * arena jumps. Arguments stay on the stack until their result exists. Containers that have been
+ * made are all remembered: a cycle or a deep nest is taken apart through that list, without
+ * recursion. */
 #include <stdio.h>
 
 #include "frontend/pickle_machine.h"
@@ -153,8 +154,8 @@ static kiln_status *set_items(kiln_pickle *p, kiln_ivalue target, size_t count) 
   for (size_t i = 0; i < count; i += 2) {
     kiln_ivalue *pair = p->stack.data + p->stack.count - count + i;
     if (!is_key(pair[0])) return KILN_PICKLE_ERROR(p, "a dict key of a type that has no hash");
-    KILN_TRY(kiln_dict_set(target.u.dict, kiln_ivalue_retain(pair[0]),
-                           kiln_ivalue_retain(pair[1])));
+    KILN_TRY(
+        kiln_dict_set(target.u.dict, kiln_ivalue_retain(pair[0]), kiln_ivalue_retain(pair[1])));
   }
   drop(p, count);
   return NULL;
@@ -314,14 +315,19 @@ static kiln_status *step(kiln_pickle *p, bool *out_done) {
       KILN_TRY(kiln__pickle_persistent(p, top(p, 0)));
       collapse(p, 1);
       return NULL;
-    case 't': case 'l': case 'd': case 'e': case 'u': return step_marked(p, *op);
-    case ')': case ']': case '}': case 0x85: case 0x86: case 0x87: return step_few(p, *op);
-    case 'a':
-      KILN_TRY(need(p, 2));
-      return append_items(p, top(p, 1), 1);
-    case 's':
-      KILN_TRY(need(p, 3));
-      return set_items(p, top(p, 2), 2);
+    case 't':
+    case 'l':
+    case 'd':
+    case 'e':
+    case 'u': return step_marked(p, *op);
+    case ')':
+    case ']':
+    case '}':
+    case 0x85:
+    case 0x86:
+    case 0x87: return step_few(p, *op);
+    case 'a': KILN_TRY(need(p, 2)); return append_items(p, top(p, 1), 1);
+    case 's': KILN_TRY(need(p, 3)); return set_items(p, top(p, 2), 2);
     case 'N': return kiln__pickle_push(p, kiln_none());
     case 0x88: return kiln__pickle_push(p, kiln_bool(true));
     case 0x89: return kiln__pickle_push(p, kiln_bool(false));
@@ -375,8 +381,14 @@ kiln_status *kiln_pickle_read(kiln_env *env, kiln_arena *arena, kiln_type_table 
                               kiln_zip *zip, kiln_mapping *mapping, const char *name,
                               const kiln_pickle_hooks *hooks, kiln_ivalue *out_value) {
   static const kiln_pickle_hooks no_hooks = {0};
-  kiln_pickle p = {.env = env, .mem = env->mem, .arena = arena, .types = types, .zip = zip,
-                   .mapping = mapping, .name = name, .hooks = hooks ? hooks : &no_hooks};
+  kiln_pickle p = {.env = env,
+                   .mem = env->mem,
+                   .arena = arena,
+                   .types = types,
+                   .zip = zip,
+                   .mapping = mapping,
+                   .name = name,
+                   .hooks = hooks ? hooks : &no_hooks};
   kiln_status *status = kiln_arena_run(arena, run_in_arena, &p);
   kiln__pickle_dismantle(&p, status == NULL);
   if (!status) status = report_pending(&p);

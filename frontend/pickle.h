@@ -26,8 +26,8 @@ typedef struct kiln_pickle_hooks {
   kiln_status *(*set_state)(void *user, kiln_ivalue object, kiln_ivalue state);
 } kiln_pickle_hooks;
 
-/* Reads "<name>.pkl" with storages "<name>/<key>" of the archive. Allocates from `arena` (types from
- * `types`), within runs of its own. The value outlives arena and zip; its storages retain
+/* Reads "<name>.pkl" with storages "<name>/<key>" of the archive. Allocates from `arena` (types
+ * from `types`), within runs of its own. The value outlives arena and zip; its storages retain
  * `mapping`. */
 kiln_status *kiln_pickle_read(kiln_env *env, kiln_arena *arena, kiln_type_table *types,
                               kiln_zip *zip, kiln_mapping *mapping, const char *name,

@@ -178,8 +178,9 @@ kiln_status *kiln__pickle_persistent(kiln_pickle *p, kiln_ivalue id) {
   }
   const kiln_ivalue *item = id.u.tuple->items;
   const kiln_pickle_ref *type = kiln__pickle_ref_of(item[1]);
-  if (item[0].tag != KILN_TAG_STRING || !kiln_str_is(kiln_string_view(item[0].u.string), "storage") ||
-      !type || type->kind != KILN_REF_STORAGE_TYPE || item[2].tag != KILN_TAG_STRING ||
+  if (item[0].tag != KILN_TAG_STRING ||
+      !kiln_str_is(kiln_string_view(item[0].u.string), "storage") || !type ||
+      type->kind != KILN_REF_STORAGE_TYPE || item[2].tag != KILN_TAG_STRING ||
       item[4].tag != KILN_TAG_INT) {
     return KILN_PICKLE_ERROR(p, "a persistent id of an unknown form");
   }
@@ -341,9 +342,12 @@ static kiln_status *tag_type(kiln_pickle *p, const kiln_tuple *args) {
 }
 
 static bool as_double(kiln_ivalue v, double *out) {
-  if (v.tag == KILN_TAG_FLOAT) *out = v.u.f;
-  else if (v.tag == KILN_TAG_INT) *out = (double)v.u.i;
-  else return false;
+  if (v.tag == KILN_TAG_FLOAT)
+    *out = v.u.f;
+  else if (v.tag == KILN_TAG_INT)
+    *out = (double)v.u.i;
+  else
+    return false;
   return true;
 }
 
@@ -373,9 +377,12 @@ static kiln_status *make_device(kiln_pickle *p, const kiln_tuple *args) {
   } else if (args->count > 1 && args->items[1].tag == KILN_TAG_INT) {
     index = args->items[1].u.i;
   }
-  if (kiln_str_is(text, "cuda")) device.kind = KILN_DEVICE_CUDA;
-  else if (kiln_str_is(text, "meta")) device.kind = KILN_DEVICE_META;
-  else if (!kiln_str_is(text, "cpu")) index = -2;
+  if (kiln_str_is(text, "cuda"))
+    device.kind = KILN_DEVICE_CUDA;
+  else if (kiln_str_is(text, "meta"))
+    device.kind = KILN_DEVICE_META;
+  else if (!kiln_str_is(text, "cpu"))
+    index = -2;
   if (index < -1 || index > 255) return KILN_PICKLE_ERROR(p, "an unknown device");
   device.index = (int16_t)index;
   return kiln__pickle_push(p, kiln_device_value(device));
@@ -423,8 +430,7 @@ static kiln_status *call_function(kiln_pickle *p, int function, const kiln_tuple
     case FN_REBUILD_TENSOR_V3: return rebuild_tensor(p, args, true);
     case FN_REBUILD_PARAMETER: return rebuild_parameter(p, args);
     case FN_REBUILD_FROM_TYPE: {
-      const kiln_pickle_ref *inner =
-          args->count == 4 ? kiln__pickle_ref_of(args->items[0]) : NULL;
+      const kiln_pickle_ref *inner = args->count == 4 ? kiln__pickle_ref_of(args->items[0]) : NULL;
       if (!inner || inner->kind != KILN_REF_FUNCTION || inner->function == FN_REBUILD_FROM_TYPE ||
           args->items[2].tag != KILN_TAG_TUPLE) {
         return KILN_PICKLE_ERROR(p, "a tensor of an unknown class");
@@ -483,9 +489,9 @@ static kiln_status *fill_object(kiln_pickle *p, kiln_object *object, const kiln_
     kiln_ivalue *found = kiln_dict_find(state, kiln_of_box(name));
     kiln_ivalue_release(kiln_of_box(name));
     if (!found) {
-      return KILN_PICKLE_ERROR(p, "an object of " KILN_STR_FMT " lacks the attribute '"
-                               KILN_STR_FMT "'",
-                               KILN_STR_ARG(object->type->name), KILN_STR_ARG(attribute->name));
+      return KILN_PICKLE_ERROR(
+          p, "an object of " KILN_STR_FMT " lacks the attribute '" KILN_STR_FMT "'",
+          KILN_STR_ARG(object->type->name), KILN_STR_ARG(attribute->name));
     }
     kiln_ivalue old = object->slots[i];
     object->slots[i] = kiln_ivalue_retain(*found);

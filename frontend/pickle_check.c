@@ -1,5 +1,5 @@
-/* pickle_check.c: looks at what has been read as a whole: no cycles, not too deep, nothing left that
- * is no value, every object filled; element types. */
+/* pickle_check.c: looks at what has been read as a whole: no cycles, not too deep, nothing left
+ * that is no value, every object filled; element types. */
 #include "frontend/pickle_machine.h"
 
 /* -- The graph of values -- */

@@ -17,7 +17,7 @@ typedef enum kiln_pickle_ref_kind {
 typedef struct kiln_pickle_ref {
   kiln_box box;
   kiln_pickle_ref_kind kind;
-  int function;          /* kiln_pickle_function */
+  int function; /* kiln_pickle_function */
   const kiln_type *type;
   kiln_dtype dtype;
   kiln_storage *storage; /* retained */
@@ -42,7 +42,7 @@ typedef struct kiln_pickle {
   kiln_pickle_values stack;
   kiln_pickle_values memo;
   kiln_pickle_values made;    /* every container, so that broken graphs can be taken apart */
-  size_t unreached;            /* the first of `made`, when the check has passed */
+  size_t unreached;           /* the first of `made`, when the check has passed */
   kiln_pickle_values pending; /* pairs: object, state */
   struct {
     size_t *data;
@@ -60,7 +60,7 @@ static inline kiln_status *kiln__pickle_push(kiln_pickle *p, kiln_ivalue value) 
   return kiln__pickle_add(p, &p->stack, value);
 }
 /* An error at the present place. */
-#define KILN_PICKLE_ERROR(p, fmt, ...)                                            \
+#define KILN_PICKLE_ERROR(p, fmt, ...) \
   KILN_ERROR(KILN_INVALID_FILE, "%s.pkl at byte %zu: " fmt, (p)->name, (p)->at, ##__VA_ARGS__)
 
 static inline const kiln_pickle_ref *kiln__pickle_ref_of(kiln_ivalue v) {

@@ -42,8 +42,8 @@ static kiln_status *read_archive(void *arg) {
       return KILN_ERROR(KILN_INVALID_FILE, "the archive is big-endian, which is not supported");
     }
   }
-  KILN_TRY(kiln_pickle_read(r->env, r->arena, r->types, r->zip, r->mapping, "data", NULL,
-                            &r->value));
+  KILN_TRY(
+      kiln_pickle_read(r->env, r->arena, r->types, r->zip, r->mapping, "data", NULL, &r->value));
   return kiln_type_table_run(r->types, infer, r);
 }
 

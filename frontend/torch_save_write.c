@@ -1,10 +1,10 @@
 /* torch_save_write.c: values to torch.save archives.
  *
- * The pickle is made in memory first, then minizip writes the records: data.pkl, version, byteorder,
- * data/<k>. Each record's bytes begin at a multiple of 64, by padding in the local header, as
- * torch's own writer does; so others can map the file too. Containers and tensors that occur twice
- * are memoised, which keeps aliases; since cycles cannot be memoised in time they are refused by
- * depth. */
+ * The pickle is made in memory first, then minizip writes the records: data.pkl, version,
+ * byteorder, data/<k>. Each record's bytes begin at a multiple of 64, by padding in the local
+ * header, as torch's own writer does; so others can map the file too. Containers and tensors that
+ * occur twice are memoised, which keeps aliases; since cycles cannot be memoised in time they are
+ * refused by depth. */
 #include <errno.h>
 #include <minizip/zip.h>
 
@@ -18,13 +18,13 @@ typedef struct writer {
   kiln_arena *arena;
   const char *path;
   kiln_ivalue value;
-  kiln_text out;     /* the pickle */
-  kiln_map memo;     /* box or tensor -> memo index + 1 */
+  kiln_text out; /* the pickle */
+  kiln_map memo; /* box or tensor -> memo index + 1 */
   uint32_t memo_count;
   kiln_map storages; /* storage -> index + 1 */
   KILN_VEC(kiln_storage *) order;
   zipFile zip;
-  uint64_t offset;   /* bytes of the file so far */
+  uint64_t offset; /* bytes of the file so far */
 } writer;
 
 /* -- The pickle -- */
@@ -251,9 +251,9 @@ static kiln_status *write_record(writer *w, const char *name, const void *data, 
   unsigned char extra[4 + ALIGNMENT] = {'F', 'B', (unsigned char)pad, 0};
   memset(extra + 4, 'Z', pad);
   zip_fileinfo info = {0};
-  int result = zipOpenNewFileInZip4_64(w->zip, full, &info, extra, pad + 4, NULL, 0, NULL, 0, 0, 0,
-                                       -MAX_WBITS, DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, NULL, 0, 0,
-                                       0, zip64);
+  int result =
+      zipOpenNewFileInZip4_64(w->zip, full, &info, extra, pad + 4, NULL, 0, NULL, 0, 0, 0,
+                              -MAX_WBITS, DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, NULL, 0, 0, 0, zip64);
   const char *at = data;
   for (uint64_t left = size; result == ZIP_OK && left > 0;) {
     unsigned step = left > (1u << 30) ? 1u << 30 : (unsigned)left;

@@ -91,8 +91,8 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record name of %lu bytes",
                       info.size_filename);
   }
-  kiln_str full = kiln_str_make(kiln_arena_strndup(zip->arena, name, info.size_filename),
-                                info.size_filename);
+  kiln_str full =
+      kiln_str_make(kiln_arena_strndup(zip->arena, name, info.size_filename), info.size_filename);
   if (!name_is_safe(full)) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record with an unsafe name");
   }

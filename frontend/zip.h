@@ -14,14 +14,14 @@
 #include "frontend/file.h"
 
 typedef struct kiln_zip_record {
-  kiln_str name;              /* below the prefix */
-  uint64_t directory_offset;  /* of its entry, for minizip */
+  kiln_str name;             /* below the prefix */
+  uint64_t directory_offset; /* of its entry, for minizip */
   uint64_t entry_number;
-  uint64_t packed, size;      /* bytes in the file, and inflated */
+  uint64_t packed, size; /* bytes in the file, and inflated */
   uint32_t crc;
   bool deflated;
-  bool checked;               /* data is valid and its CRC was compared */
-  kiln_str data;              /* in the mapping, or in the zip's arena */
+  bool checked;  /* data is valid and its CRC was compared */
+  kiln_str data; /* in the mapping, or in the zip's arena */
 } kiln_zip_record;
 
 typedef struct kiln_zip kiln_zip;
@@ -43,7 +43,7 @@ kiln_zip_record *kiln_zip_at(kiln_zip *zip, int index);
 /* By the name below the prefix; NULL when absent. */
 kiln_zip_record *kiln_zip_find(kiln_zip *zip, kiln_str name);
 /* The record's bytes: in place, or inflated into the arena (once). */
-kiln_status *kiln_zip_read(kiln_zip *zip, kiln_zip_record *record, kiln_str *out_data)
-    KILN_MUST_USE;
+kiln_status *kiln_zip_read(kiln_zip *zip, kiln_zip_record *record,
+                           kiln_str *out_data) KILN_MUST_USE;
 
 #endif

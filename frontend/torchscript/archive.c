@@ -60,8 +60,7 @@ static kiln_status *read_version(kiln_zip *zip, int64_t *out_version) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive's version is not a number");
   }
   if (*out_version < MIN_VERSION || *out_version > MAX_VERSION) {
-    return KILN_ERROR(KILN_INVALID_FILE,
-                      "the archive has version %lld; %d to %d can be read",
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive has version %lld; %d to %d can be read",
                       (long long)*out_version, MIN_VERSION, MAX_VERSION);
   }
   return NULL;

@@ -1,7 +1,7 @@
 /* ast.h: the syntax tree of a source file, and its parser.
  *
- * Nodes are uniform: a kind, a text or number, and children. Everything lives in an arena. Trees are
- * not deeper than KILN_AST_MAX_DEPTH, so that others may recurse over them. */
+ * Nodes are uniform: a kind, a text or number, and children. Everything lives in an arena. Trees
+ * are not deeper than KILN_AST_MAX_DEPTH, so that others may recurse over them. */
 #ifndef KILN_FRONTEND_TORCHSCRIPT_AST_H
 #define KILN_FRONTEND_TORCHSCRIPT_AST_H
 
@@ -55,11 +55,11 @@ typedef enum kiln_ast_kind {
   KILN_AST_PASS,
   KILN_AST_BREAK,
   KILN_AST_CONTINUE,
-  KILN_AST_BLOCK,     /* statement… */
-  KILN_AST_DEF,       /* text: name | [return type], body, parameter… */
-  KILN_AST_PARAM,     /* text: name, op 1: keyword only | [type], [default] */
-  KILN_AST_CLASS,     /* text: name | [base], body */
-  KILN_AST_IMPORT,    /* of old archives; no meaning */
+  KILN_AST_BLOCK,  /* statement… */
+  KILN_AST_DEF,    /* text: name | [return type], body, parameter… */
+  KILN_AST_PARAM,  /* text: name, op 1: keyword only | [type], [default] */
+  KILN_AST_CLASS,  /* text: name | [base], body */
+  KILN_AST_IMPORT, /* of old archives; no meaning */
 } kiln_ast_kind;
 
 enum { KILN_COMPARE_IN = 1, KILN_COMPARE_NOT_IN, KILN_COMPARE_IS, KILN_COMPARE_IS_NOT };

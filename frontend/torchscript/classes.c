@@ -58,8 +58,8 @@ static kiln_status *define_enum(kiln_loader *l, kiln_code_file *file, const kiln
   info->member_values = KILN_NEW_ARRAY(l->arena, kiln_ivalue, body->count + 1);
   for (int i = 0; i < body->count; i++) {
     const kiln_ast *item = body->kids[i];
-    bool plain = item->kind == KILN_AST_ASSIGN && item->count == 3 &&
-                 item->kids[2]->kind == KILN_AST_NAME;
+    bool plain =
+        item->kind == KILN_AST_ASSIGN && item->count == 3 && item->kids[2]->kind == KILN_AST_NAME;
     if (!plain) {
       return kiln_source_error(&file->source, item->begin, "an Enum has only members");
     }
@@ -131,13 +131,17 @@ static kiln_status *read_assignment(kiln_loader *l, kiln_code_file *file, const 
     return NULL;
   }
   if (type) return add_slot(l, file, name, type, out);
-  if (kiln_str_is(name, "__parameters__")) out->parameters = value;
-  else if (kiln_str_is(name, "__buffers__")) out->buffers = value;
-  else if (kiln_str_is(name, "__forward_pre_hooks__")) out->pre_hooks = value;
-  else if (kiln_str_is(name, "__forward_hooks__")) out->hooks = value;
+  if (kiln_str_is(name, "__parameters__"))
+    out->parameters = value;
+  else if (kiln_str_is(name, "__buffers__"))
+    out->buffers = value;
+  else if (kiln_str_is(name, "__forward_pre_hooks__"))
+    out->pre_hooks = value;
+  else if (kiln_str_is(name, "__forward_hooks__"))
+    out->hooks = value;
   else if (!kiln_str_starts(name, "__")) {
-    return kiln_source_error(&file->source, item->begin,
-                             "attribute '" KILN_STR_FMT "' has no type", KILN_STR_ARG(name));
+    return kiln_source_error(&file->source, item->begin, "attribute '" KILN_STR_FMT "' has no type",
+                             KILN_STR_ARG(name));
   }
   return NULL;
 }
@@ -170,8 +174,10 @@ static kiln_status *set_hooks(kiln_loader *l, kiln_code_file *file, kiln_class *
     kiln_str name = list->kids[i]->kind == KILN_AST_STRING ? list->kids[i]->text : (kiln_str){0};
     kiln_function *hook = kiln_class_find_method(cls->type, name);
     if (!hook) return kiln_source_error(&file->source, list->begin, "a hook that is no method");
-    if (before) kiln_vec_push(l->arena, &cls->forward_pre_hooks, hook);
-    else kiln_vec_push(l->arena, &cls->forward_hooks, hook);
+    if (before)
+      kiln_vec_push(l->arena, &cls->forward_pre_hooks, hook);
+    else
+      kiln_vec_push(l->arena, &cls->forward_hooks, hook);
   }
   return NULL;
 }
@@ -191,8 +197,7 @@ static kiln_status *define_plain(kiln_loader *l, kiln_code_file *file, const kil
           break;
         }
         /* fall through */
-      default:
-        return kiln_source_error(&file->source, item->begin, "not a declaration of a class");
+      default: return kiln_source_error(&file->source, item->begin, "not a declaration of a class");
     }
   }
   kiln_class *cls = kiln_unit_add_class(l->unit, KILN_TYPE_CLASS, qualname);

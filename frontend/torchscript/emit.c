@@ -1,7 +1,7 @@
 /* emit.c: nodes, names, and whole functions. */
 #include "frontend/torchscript/emit.h"
 
-kiln_status *kiln__emit_error(kiln_emitter *e, const kiln_ast *ast, const char *fmt, ...) {
+kiln_status *kiln__ts_error(kiln_emitter *e, const kiln_ast *ast, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
   kiln_status *status = kiln_status_create_v(KILN_INVALID_FILE, __FILE__, __LINE__, fmt, args);
@@ -10,7 +10,7 @@ kiln_status *kiln__emit_error(kiln_emitter *e, const kiln_ast *ast, const char *
   return kiln_status_at(status, kiln_source_range_loc(&range));
 }
 
-const char *kiln__emit_type_name(kiln_emitter *e, const kiln_type *type) {
+const char *kiln__ts_type_name(kiln_emitter *e, const kiln_type *type) {
   kiln_text text;
   kiln_text_init(&text, e->l->ast_arena);
   kiln_type_print_annotation(&text, type);
@@ -19,7 +19,7 @@ const char *kiln__emit_type_name(kiln_emitter *e, const kiln_type *type) {
 
 /* -- Nodes -- */
 
-void kiln__emit_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node) {
+void kiln__ts_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node) {
   if (ast != e->last_ast) {
     kiln_source_range *range = KILN_NEW(e->arena, kiln_source_range);
     range->source = e->source;
@@ -33,69 +33,68 @@ void kiln__emit_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node) {
   kiln_node_append(e->scope->block, node);
 }
 
-kiln_node *kiln__emit_node(kiln_emitter *e, const kiln_ast *ast, kiln_op_id id) {
+kiln_node *kiln__ts_node(kiln_emitter *e, const kiln_ast *ast, kiln_op_id id) {
   kiln_node *node = kiln_node_create_id(e->graph, id);
-  kiln__emit_append(e, ast, node);
+  kiln__ts_append(e, ast, node);
   return node;
 }
 
-kiln_ir_value *kiln__emit_constant(kiln_emitter *e, const kiln_ast *ast, kiln_ivalue value,
-                                   const kiln_type *type) {
+kiln_ir_value *kiln__ts_constant(kiln_emitter *e, const kiln_ast *ast, kiln_ivalue value,
+                                 const kiln_type *type) {
   kiln_ir_value *out = kiln_append_constant(e->scope->block, value, type);
   if (ast == e->last_ast) out->node->range = e->last_range;
   return out;
 }
 
-kiln_ir_value *kiln__emit_none(kiln_emitter *e, const kiln_ast *ast) {
-  return kiln__emit_constant(e, ast, kiln_none(), kiln_type_basic(KILN_TYPE_NONE));
+kiln_ir_value *kiln__ts_none(kiln_emitter *e, const kiln_ast *ast) {
+  return kiln__ts_constant(e, ast, kiln_none(), kiln_type_basic(KILN_TYPE_NONE));
 }
 
-kiln_ir_value *kiln__emit_int(kiln_emitter *e, const kiln_ast *ast, int64_t value) {
-  return kiln__emit_constant(e, ast, kiln_int(value), kiln_type_basic(KILN_TYPE_INT));
+kiln_ir_value *kiln__ts_int(kiln_emitter *e, const kiln_ast *ast, int64_t value) {
+  return kiln__ts_constant(e, ast, kiln_int(value), kiln_type_basic(KILN_TYPE_INT));
 }
 
-kiln_ir_value *kiln__emit_bool(kiln_emitter *e, const kiln_ast *ast, bool value) {
-  return kiln__emit_constant(e, ast, kiln_bool(value), kiln_type_basic(KILN_TYPE_BOOL));
+kiln_ir_value *kiln__ts_bool(kiln_emitter *e, const kiln_ast *ast, bool value) {
+  return kiln__ts_constant(e, ast, kiln_bool(value), kiln_type_basic(KILN_TYPE_BOOL));
 }
 
-kiln_status *kiln__emit_string(kiln_emitter *e, const kiln_ast *ast, kiln_str text,
-                               kiln_ir_value **out) {
+kiln_status *kiln__ts_string(kiln_emitter *e, const kiln_ast *ast, kiln_str text,
+                             kiln_ir_value **out) {
   kiln_string *string = NULL;
   KILN_TRY(kiln_string_create(e->l->env->mem, text, &string));
-  *out = kiln__emit_constant(e, ast, kiln_of_box(string), kiln_type_basic(KILN_TYPE_STR));
+  *out = kiln__ts_constant(e, ast, kiln_of_box(string), kiln_type_basic(KILN_TYPE_STR));
   return NULL;
 }
 
-kiln_ir_value *kiln__emit_list(kiln_emitter *e, const kiln_ast *ast, const kiln_type *elem,
-                               kiln_ir_value *const *items, int count) {
+kiln_ir_value *kiln__ts_list(kiln_emitter *e, const kiln_ast *ast, const kiln_type *elem,
+                             kiln_ir_value *const *items, int count) {
   const kiln_type *type = kiln_type_list(e->l->types, elem);
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_ListConstruct);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_ListConstruct);
   for (int i = 0; i < count; i++) kiln_node_add_input(node, items[i]);
   return kiln_node_add_output(node, type);
 }
 
-kiln_ir_value *kiln__emit_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
-                                kiln_ir_value *const *items, int count) {
+kiln_ir_value *kiln__ts_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
+                              kiln_ir_value *const *items, int count) {
   if (!type) {
     const kiln_type **elems = KILN_NEW_ARRAY(e->l->ast_arena, const kiln_type *, count + 1);
     for (int i = 0; i < count; i++) elems[i] = items[i]->type;
     type = kiln_type_tuple(e->l->types, elems, count);
   }
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_TupleConstruct);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleConstruct);
   for (int i = 0; i < count; i++) kiln_node_add_input(node, items[i]);
   return kiln_node_add_output(node, type);
 }
 
-kiln_ir_value *kiln__emit_cast(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
-                               const kiln_type *type) {
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_unchecked_cast);
+kiln_ir_value *kiln__ts_cast(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+                             const kiln_type *type) {
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_unchecked_cast);
   kiln_node_add_input(node, value);
   return kiln_node_add_output(node, type);
 }
 
-kiln_ir_value *kiln__emit_uninitialized(kiln_emitter *e, const kiln_ast *ast,
-                                        const kiln_type *type) {
-  return kiln_node_add_output(kiln__emit_node(e, ast, KILN_OP_prim_Uninitialized), type);
+kiln_ir_value *kiln__ts_uninitialized(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type) {
+  return kiln_node_add_output(kiln__ts_node(e, ast, KILN_OP_prim_Uninitialized), type);
 }
 
 bool kiln__is_loose(const kiln_emitter *e, const kiln_ir_value *value) {
@@ -106,16 +105,16 @@ void kiln__make_loose(kiln_emitter *e, const kiln_ir_value *value) {
   kiln_map_set_ptr(&e->loose, value, e);
 }
 
-kiln_status *kiln__emit_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
-                                const kiln_type *type, const char *what, kiln_ir_value **out) {
+kiln_status *kiln__ts_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+                              const kiln_type *type, const char *what, kiln_ir_value **out) {
   *out = value;
   if (kiln_type_is_subtype(value->type, type)) return NULL;
   if (kiln__is_loose(e, value)) {
-    *out = kiln__emit_cast(e, ast, value, type);
+    *out = kiln__ts_cast(e, ast, value, type);
     return NULL;
   }
-  return kiln__emit_error(e, ast, "%s has type %s where %s is wanted", what,
-                          kiln__emit_type_name(e, value->type), kiln__emit_type_name(e, type));
+  return kiln__ts_error(e, ast, "%s has type %s where %s is wanted", what,
+                        kiln__ts_type_name(e, value->type), kiln__ts_type_name(e, type));
 }
 
 /* -- Names -- */
@@ -195,8 +194,8 @@ static kiln_ir_value *branch_value(kiln_emitter *e, const kiln_ast *ast, kiln_sc
   if (value && !cast) return value;
   kiln_scope *saved = e->scope;
   e->scope = branch;
-  kiln_ir_value *out = cast ? kiln__emit_cast(e, ast, value, type)
-                            : kiln__emit_uninitialized(e, ast, type);
+  kiln_ir_value *out =
+      cast ? kiln__ts_cast(e, ast, value, type) : kiln__ts_uninitialized(e, ast, type);
   e->scope = saved;
   return out;
 }
@@ -205,8 +204,7 @@ static const char *type_clash(kiln_emitter *e, kiln_str name, const kiln_type *a
                               const kiln_type *b) {
   return kiln_arena_printf(e->l->ast_arena,
                            "'" KILN_STR_FMT "' is %s in the true branch and %s in the false branch",
-                           KILN_STR_ARG(name), kiln__emit_type_name(e, a),
-                           kiln__emit_type_name(e, b));
+                           KILN_STR_ARG(name), kiln__ts_type_name(e, a), kiln__ts_type_name(e, b));
 }
 
 static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kiln_scope *a,
@@ -220,10 +218,10 @@ static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kil
     value_b = var_b ? var_b->value : NULL;
   }
   if ((!value_a && !a->dead) || (!value_b && !b->dead)) {
-    set_undefined(e, name,
-                  kiln_arena_printf(e->l->ast_arena, "'" KILN_STR_FMT
-                                    "' is not defined in the %s branch",
-                                    KILN_STR_ARG(name), value_a ? "false" : "true"));
+    set_undefined(
+        e, name,
+        kiln_arena_printf(e->l->ast_arena, "'" KILN_STR_FMT "' is not defined in the %s branch",
+                          KILN_STR_ARG(name), value_a ? "false" : "true"));
     return;
   }
   if (!value_a && !value_b) return;
@@ -291,11 +289,11 @@ static bool returns_early(const kiln_ast *body) {
 static void begin_flags(kiln_emitter *e, const kiln_ast *def) {
   const kiln_type *none = kiln_type_basic(KILN_TYPE_NONE);
   e->flags = true;
-  kiln__set_var(e, KILN_STR("$return"), kiln__emit_bool(e, def, false));
-  kiln__set_var(e, e->level->skip, kiln__emit_bool(e, def, false));
+  kiln__set_var(e, KILN_STR("$return"), kiln__ts_bool(e, def, false));
+  kiln__set_var(e, e->level->skip, kiln__ts_bool(e, def, false));
   kiln_ir_value *value = kiln_type_is_subtype(none, e->return_type)
-                             ? kiln__emit_none(e, def)
-                             : kiln__emit_uninitialized(e, def, e->return_type);
+                             ? kiln__ts_none(e, def)
+                             : kiln__ts_uninitialized(e, def, e->return_type);
   kiln__set_var(e, KILN_STR("$value"), value)->declared = e->return_type;
 }
 
@@ -310,27 +308,27 @@ static kiln_status *emit_body(void *arg) {
   kiln_map_init(&e->loose, e->l->ast_arena);
   kiln__push_scope(e, &top, e->graph->top);
   for (int i = 0; i < schema->arg_count; i++) {
-    const char *name = kiln_arena_strndup(e->arena, schema->args[i].name.data,
-                                          schema->args[i].name.len);
+    const char *name =
+        kiln_arena_strndup(e->arena, schema->args[i].name.data, schema->args[i].name.len);
     kiln_ir_value *input = kiln_graph_add_input(e->graph, name, schema->args[i].type);
     kiln__set_var(e, schema->args[i].name, input)->declared = schema->args[i].type;
   }
   const kiln_ast *block = def->kids[1];
   if (returns_early(block)) begin_flags(e, def);
-  KILN_TRY(kiln__emit_statements(e, block->kids, block->count));
+  KILN_TRY(kiln__ts_statements(e, block->kids, block->count));
   kiln_ir_value *result = e->result;
   if (e->flags) result = kiln__find_var(e, KILN_STR("$value"))->value;
-  if (!result && top.dead) result = kiln__emit_uninitialized(e, def, e->return_type);
+  if (!result && top.dead) result = kiln__ts_uninitialized(e, def, e->return_type);
   if (!result) {
-    KILN_TRY(kiln__emit_convert(e, def, kiln__emit_none(e, def), e->return_type,
-                                "a function without return", &result));
+    KILN_TRY(kiln__ts_convert(e, def, kiln__ts_none(e, def), e->return_type,
+                              "a function without return", &result));
   }
-  KILN_TRY(kiln__emit_convert(e, def, result, e->return_type, "the result", &result));
+  KILN_TRY(kiln__ts_convert(e, def, result, e->return_type, "the result", &result));
   kiln_graph_add_output(e->graph, result);
   return NULL;
 }
 
-kiln_status *kiln__emit_function(kiln_loader *l, kiln_function *function) {
+kiln_status *kiln__ts_function(kiln_loader *l, kiln_function *function) {
   kiln_pending_body *body = function->pending;
   KILN_TRY(kiln_graph_create(l->env->mem, l->registry, l->types, &function->graph));
   kiln_emitter e = {.l = l,

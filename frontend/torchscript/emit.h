@@ -2,8 +2,8 @@
  *
  * SSA is made directly. A scope is a block with the names assigned in it; the end of an If or Loop
  * joins its scopes' names into outputs. break, continue and return that are not last become flags
- * (names with a $), and what follows them is put under an If on the flag; a scope whose end cannot be
- * reached is dead and joins with anything.
+ * (names with a $), and what follows them is put under an If on the flag; a scope whose end cannot
+ * be reached is dead and joins with anything.
  *
  * An operator that is not known, or of which no overload fits, stays as a node without op, whose
  * result is typed Tensor and "loose": where another type is needed it is cast, unchecked. Such a
@@ -31,8 +31,8 @@ typedef struct kiln_scope {
 /* The loop that break and continue mean. Level 0 is the function. */
 typedef struct kiln_exit_level {
   struct kiln_exit_level *outer;
-  kiln_str skip;  /* name of the flag "the rest of this body is skipped" */
-  kiln_str stop;  /* "the loop ends"; empty at level 0 */
+  kiln_str skip; /* name of the flag "the rest of this body is skipped" */
+  kiln_str stop; /* "the loop ends"; empty at level 0 */
 } kiln_exit_level;
 
 typedef struct kiln_emitter {
@@ -64,13 +64,13 @@ typedef enum kiln_sugar_kind {
   KILN_SUGAR_NAMESPACE, /* ops.<name> */
   KILN_SUGAR_OP,        /* name: "aten::add"; value: self, or NULL */
   KILN_SUGAR_CONSTANTS,
-  KILN_SUGAR_PATH,      /* name: "__torch__.m" */
-  KILN_SUGAR_CLASS,     /* type */
-  KILN_SUGAR_NEW,       /* type: T.__new__ */
-  KILN_SUGAR_FUNCTION,  /* function; a method named through its class too */
-  KILN_SUGAR_METHOD,    /* value, function */
-  KILN_SUGAR_BUILTIN,   /* name: int, len, annotate, … */
-  KILN_SUGAR_CLOSURE,   /* closure */
+  KILN_SUGAR_PATH,     /* name: "__torch__.m" */
+  KILN_SUGAR_CLASS,    /* type */
+  KILN_SUGAR_NEW,      /* type: T.__new__ */
+  KILN_SUGAR_FUNCTION, /* function; a method named through its class too */
+  KILN_SUGAR_METHOD,   /* value, function */
+  KILN_SUGAR_BUILTIN,  /* name: int, len, annotate, … */
+  KILN_SUGAR_CLOSURE,  /* closure */
 } kiln_sugar_kind;
 
 typedef struct kiln_sugar {
@@ -93,33 +93,32 @@ typedef KILN_VEC(kiln_arg) kiln_args;
 
 /* -- Nodes (emit.c) -- */
 
-kiln_status *kiln__emit_error(kiln_emitter *e, const kiln_ast *ast, const char *fmt, ...)
+kiln_status *kiln__ts_error(kiln_emitter *e, const kiln_ast *ast, const char *fmt, ...)
     KILN_PRINTF(3, 4) KILN_MUST_USE;
 /* A node of a structural operator at the end of the present block, with the range of `ast`. */
-kiln_node *kiln__emit_node(kiln_emitter *e, const kiln_ast *ast, kiln_op_id id);
-void kiln__emit_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node);
-kiln_ir_value *kiln__emit_constant(kiln_emitter *e, const kiln_ast *ast, kiln_ivalue value,
-                                   const kiln_type *type); /* takes value */
-kiln_ir_value *kiln__emit_none(kiln_emitter *e, const kiln_ast *ast);
-kiln_ir_value *kiln__emit_int(kiln_emitter *e, const kiln_ast *ast, int64_t value);
-kiln_ir_value *kiln__emit_bool(kiln_emitter *e, const kiln_ast *ast, bool value);
-kiln_status *kiln__emit_string(kiln_emitter *e, const kiln_ast *ast, kiln_str text,
-                               kiln_ir_value **out) KILN_MUST_USE;
-kiln_ir_value *kiln__emit_list(kiln_emitter *e, const kiln_ast *ast, const kiln_type *elem,
-                               kiln_ir_value *const *items, int count);
-kiln_ir_value *kiln__emit_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
-                                kiln_ir_value *const *items, int count);
-kiln_ir_value *kiln__emit_cast(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
-                               const kiln_type *type);
-kiln_ir_value *kiln__emit_uninitialized(kiln_emitter *e, const kiln_ast *ast,
-                                        const kiln_type *type);
-const char *kiln__emit_type_name(kiln_emitter *e, const kiln_type *type);
+kiln_node *kiln__ts_node(kiln_emitter *e, const kiln_ast *ast, kiln_op_id id);
+void kiln__ts_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node);
+kiln_ir_value *kiln__ts_constant(kiln_emitter *e, const kiln_ast *ast, kiln_ivalue value,
+                                 const kiln_type *type); /* takes value */
+kiln_ir_value *kiln__ts_none(kiln_emitter *e, const kiln_ast *ast);
+kiln_ir_value *kiln__ts_int(kiln_emitter *e, const kiln_ast *ast, int64_t value);
+kiln_ir_value *kiln__ts_bool(kiln_emitter *e, const kiln_ast *ast, bool value);
+kiln_status *kiln__ts_string(kiln_emitter *e, const kiln_ast *ast, kiln_str text,
+                             kiln_ir_value **out) KILN_MUST_USE;
+kiln_ir_value *kiln__ts_list(kiln_emitter *e, const kiln_ast *ast, const kiln_type *elem,
+                             kiln_ir_value *const *items, int count);
+kiln_ir_value *kiln__ts_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
+                              kiln_ir_value *const *items, int count);
+kiln_ir_value *kiln__ts_cast(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+                             const kiln_type *type);
+kiln_ir_value *kiln__ts_uninitialized(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type);
+const char *kiln__ts_type_name(kiln_emitter *e, const kiln_type *type);
 bool kiln__is_loose(const kiln_emitter *e, const kiln_ir_value *value);
 void kiln__make_loose(kiln_emitter *e, const kiln_ir_value *value);
 /* The value as one of `type`: a subtype, a loose one cast; else an error that names `what`. */
-kiln_status *kiln__emit_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
-                                const kiln_type *type, const char *what,
-                                kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+                              const kiln_type *type, const char *what,
+                              kiln_ir_value **out) KILN_MUST_USE;
 
 /* -- Names -- */
 
@@ -133,15 +132,15 @@ kiln_status *kiln__join_branches(kiln_emitter *e, const kiln_ast *ast, kiln_node
 
 /* -- Statements (emit_stmt.c, emit_loop.c) -- */
 
-kiln_status *kiln__emit_statements(kiln_emitter *e, kiln_ast *const *items, int count) KILN_MUST_USE;
-kiln_status *kiln__emit_assign(kiln_emitter *e, const kiln_ast *target, kiln_sugar source,
-                               const kiln_type *declared) KILN_MUST_USE;
-kiln_status *kiln__emit_raise(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
-                              const char *class_name) KILN_MUST_USE;
-kiln_status *kiln__emit_for(kiln_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
-kiln_status *kiln__emit_while(kiln_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
-kiln_status *kiln__emit_comprehension(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                      kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_statements(kiln_emitter *e, kiln_ast *const *items, int count) KILN_MUST_USE;
+kiln_status *kiln__ts_assign(kiln_emitter *e, const kiln_ast *target, kiln_sugar source,
+                             const kiln_type *declared) KILN_MUST_USE;
+kiln_status *kiln__ts_raise(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
+                            const char *class_name) KILN_MUST_USE;
+kiln_status *kiln__ts_for(kiln_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
+kiln_status *kiln__ts_while(kiln_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
+kiln_status *kiln__ts_comprehension(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                                    kiln_ir_value **out) KILN_MUST_USE;
 /* Whether it holds a return, or a break or continue of the loop around it. */
 bool kiln__may_exit(const kiln_ast *ast);
 bool kiln__may_return(const kiln_ast *ast);
@@ -149,48 +148,48 @@ bool kiln__may_return(const kiln_ast *ast);
 /* -- Expressions (emit_expr.c) -- */
 
 /* `hint`: the type that is wanted, for literals; NULL: none. */
-kiln_status *kiln__emit_value(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                              kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__emit_sugar(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                              kiln_sugar *out) KILN_MUST_USE;
+kiln_status *kiln__ts_value(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                            kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_sugar(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                            kiln_sugar *out) KILN_MUST_USE;
 /* One value of what is one or several. */
 kiln_status *kiln__sugar_value(kiln_emitter *e, const kiln_ast *ast, const kiln_sugar *sugar,
                                kiln_ir_value **out) KILN_MUST_USE;
 /* A bool. */
-kiln_status *kiln__emit_condition(kiln_emitter *e, const kiln_ast *ast,
-                                  kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_condition(kiln_emitter *e, const kiln_ast *ast,
+                                kiln_ir_value **out) KILN_MUST_USE;
 kiln_status *kiln__to_bool(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                            kiln_ir_value **out) KILN_MUST_USE;
 /* Names get narrower types in a branch: `x is None`, isinstance(x, T). */
-kiln_status *kiln__emit_refinements(kiln_emitter *e, const kiln_ast *condition,
-                                    bool branch) KILN_MUST_USE;
+kiln_status *kiln__ts_refinements(kiln_emitter *e, const kiln_ast *condition,
+                                  bool branch) KILN_MUST_USE;
 
 /* -- Calls (emit_call.c, emit_builtin.c), subscripts (emit_index.c) -- */
 
-kiln_status *kiln__emit_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
-                           const kiln_arg *args, int count, kiln_sugar *out) KILN_MUST_USE;
+kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
+                         const kiln_arg *args, int count, kiln_sugar *out) KILN_MUST_USE;
 /* The same with plain values and one result. */
-kiln_status *kiln__emit_op_values(kiln_emitter *e, const kiln_ast *ast, const char *name,
-                                  kiln_ir_value *const *values, int count,
-                                  kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__emit_call(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                             kiln_sugar *out) KILN_MUST_USE;
-kiln_status *kiln__emit_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
-                               kiln_function *method, const kiln_arg *args, int count,
-                               kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_op_values(kiln_emitter *e, const kiln_ast *ast, const char *name,
+                                kiln_ir_value *const *values, int count,
+                                kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_call(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                           kiln_sugar *out) KILN_MUST_USE;
+kiln_status *kiln__ts_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
+                             kiln_function *method, const kiln_arg *args, int count,
+                             kiln_ir_value **out) KILN_MUST_USE;
 /* isinstance, annotate, …: `ast` is the call. False when `name` is no builtin. */
 bool kiln__is_builtin(kiln_str name);
-kiln_status *kiln__emit_builtin(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
-                                const kiln_type *hint, kiln_sugar *out) KILN_MUST_USE;
-kiln_status *kiln__emit_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out) KILN_MUST_USE;
-kiln_status *kiln__emit_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
-                             kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__emit_index(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                              kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__emit_index_assign(kiln_emitter *e, const kiln_ast *target,
-                                     kiln_ir_value *value) KILN_MUST_USE;
-kiln_status *kiln__emit_delete(kiln_emitter *e, const kiln_ast *target) KILN_MUST_USE;
-kiln_status *kiln__emit_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sugar base,
-                                  kiln_str name, kiln_sugar *out) KILN_MUST_USE;
+kiln_status *kiln__ts_builtin(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
+                              const kiln_type *hint, kiln_sugar *out) KILN_MUST_USE;
+kiln_status *kiln__ts_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out) KILN_MUST_USE;
+kiln_status *kiln__ts_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
+                           kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_index(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                            kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_index_assign(kiln_emitter *e, const kiln_ast *target,
+                                   kiln_ir_value *value) KILN_MUST_USE;
+kiln_status *kiln__ts_delete(kiln_emitter *e, const kiln_ast *target) KILN_MUST_USE;
+kiln_status *kiln__ts_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sugar base,
+                                kiln_str name, kiln_sugar *out) KILN_MUST_USE;
 
 #endif

@@ -1,4 +1,5 @@
-/* emit_builtin.c: names that mean something by themselves: conversions, annotate, isinstance, fork. */
+/* emit_builtin.c: names that mean something by themselves: conversions, annotate, isinstance, fork.
+ */
 #include "frontend/torchscript/emit.h"
 
 /* -- Names that are plain operators -- */
@@ -6,13 +7,26 @@
 static const struct {
   const char *name, *op;
 } plain[] = {
-    {"min", "prim::min"},       {"max", "prim::max"},     {"all", "aten::all"},
-    {"any", "aten::any"},       {"sum", "aten::sum"},     {"divmod", "aten::divmod"},
-    {"list", "aten::list"},     {"dict", "aten::dict"},   {"ord", "aten::ord"},
-    {"chr", "aten::chr"},       {"bin", "aten::bin"},     {"hex", "aten::hex"},
-    {"oct", "aten::oct"},       {"round", "aten::round"}, {"pow", "aten::pow"},
-    {"hash", "prim::hash"},     {"id", "prim::id"},       {"sorted", "aten::sorted"},
-    {"rangelist", "prim::rangelist"}, {"device", "aten::device"},
+    {"min", "prim::min"},
+    {"max", "prim::max"},
+    {"all", "aten::all"},
+    {"any", "aten::any"},
+    {"sum", "aten::sum"},
+    {"divmod", "aten::divmod"},
+    {"list", "aten::list"},
+    {"dict", "aten::dict"},
+    {"ord", "aten::ord"},
+    {"chr", "aten::chr"},
+    {"bin", "aten::bin"},
+    {"hex", "aten::hex"},
+    {"oct", "aten::oct"},
+    {"round", "aten::round"},
+    {"pow", "aten::pow"},
+    {"hash", "prim::hash"},
+    {"id", "prim::id"},
+    {"sorted", "aten::sorted"},
+    {"rangelist", "prim::rangelist"},
+    {"device", "aten::device"},
 };
 
 typedef kiln_status *(*builtin_fn)(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
@@ -20,8 +34,8 @@ typedef kiln_status *(*builtin_fn)(kiln_emitter *e, const kiln_ast *ast, const k
 
 static kiln_status *need_args(kiln_emitter *e, const kiln_ast *ast, int low, int high) {
   if (ast->count - 1 >= low && ast->count - 1 <= high) return NULL;
-  return kiln__emit_error(e, ast, "a call with %d arguments, where %d to %d are allowed",
-                          ast->count - 1, low, high);
+  return kiln__ts_error(e, ast, "a call with %d arguments, where %d to %d are allowed",
+                        ast->count - 1, low, high);
 }
 
 /* -- Conversions -- */
@@ -30,7 +44,7 @@ static kiln_status *cast_to(kiln_emitter *e, const kiln_ast *ast, kiln_type_kind
                             const char *op, kiln_ir_value **out) {
   kiln_ir_value *value;
   KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &value));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
   *out = value;
   if (value->type->kind == kind) return NULL;
   if (value->type->kind == KILN_TYPE_CLASS) {
@@ -39,10 +53,10 @@ static kiln_status *cast_to(kiln_emitter *e, const kiln_ast *ast, kiln_type_kind
                         : kind == KILN_TYPE_STR   ? "__str__"
                                                   : "__complex__";
     kiln_function *method = kiln_class_find_method(value->type, kiln_str_from(magic));
-    if (method) return kiln__emit_method(e, ast, value, method, NULL, 0, out);
+    if (method) return kiln__ts_method(e, ast, value, method, NULL, 0, out);
   }
-  KILN_TRY(kiln__emit_op_values(e, ast, op, &value, 1, out));
-  return kiln__emit_convert(e, ast, *out, kiln_type_basic(kind), "the converted value", out);
+  KILN_TRY(kiln__ts_op_values(e, ast, op, &value, 1, out));
+  return kiln__ts_convert(e, ast, *out, kiln_type_basic(kind), "the converted value", out);
 }
 
 static kiln_status *do_int(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
@@ -65,15 +79,15 @@ static kiln_status *do_complex(kiln_emitter *e, const kiln_ast *ast, const kiln_
   (void)hint;
   if (ast->count != 3) return cast_to(e, ast, KILN_TYPE_COMPLEX, "aten::Complex", out);
   kiln_ir_value *parts[2];
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &parts[0]));
-  KILN_TRY(kiln__emit_value(e, ast->kids[2], NULL, &parts[1]));
-  return kiln__emit_op_values(e, ast, "aten::Complex", parts, 2, out);
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &parts[0]));
+  KILN_TRY(kiln__ts_value(e, ast->kids[2], NULL, &parts[1]));
+  return kiln__ts_op_values(e, ast, "aten::Complex", parts, 2, out);
 }
 static kiln_status *do_bool(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_ir_value **out) {
   (void)hint;
   KILN_TRY(need_args(e, ast, 1, 1));
-  return kiln__emit_condition(e, ast->kids[1], out);
+  return kiln__ts_condition(e, ast->kids[1], out);
 }
 
 static kiln_status *do_len(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
@@ -81,17 +95,17 @@ static kiln_status *do_len(kiln_emitter *e, const kiln_ast *ast, const kiln_type
   (void)hint;
   kiln_ir_value *value;
   KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &value));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
   if (value->type->kind == KILN_TYPE_TUPLE) {
-    *out = kiln__emit_int(e, ast, value->type->elem_count);
+    *out = kiln__ts_int(e, ast, value->type->elem_count);
     return NULL;
   }
   kiln_function *method = value->type->kind == KILN_TYPE_CLASS
                               ? kiln_class_find_method(value->type, KILN_STR("__len__"))
                               : NULL;
-  if (method) return kiln__emit_method(e, ast, value, method, NULL, 0, out);
-  KILN_TRY(kiln__emit_op_values(e, ast, "aten::len", &value, 1, out));
-  return kiln__emit_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_INT), "the length", out);
+  if (method) return kiln__ts_method(e, ast, value, method, NULL, 0, out);
+  KILN_TRY(kiln__ts_op_values(e, ast, "aten::len", &value, 1, out));
+  return kiln__ts_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_INT), "the length", out);
 }
 
 static kiln_status *do_abs(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
@@ -99,21 +113,21 @@ static kiln_status *do_abs(kiln_emitter *e, const kiln_ast *ast, const kiln_type
   (void)hint;
   kiln_ir_value *value;
   KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &value));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
   bool tensor = kiln_type_is_tensor(value->type);
-  return kiln__emit_op_values(e, ast, tensor ? "aten::abs" : "prim::abs", &value, 1, out);
+  return kiln__ts_op_values(e, ast, tensor ? "aten::abs" : "prim::abs", &value, 1, out);
 }
 
 static kiln_status *do_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                              kiln_ir_value **out) {
   if (ast->count == 1) {
-    *out = kiln__emit_tuple(e, ast, NULL, NULL, 0);
+    *out = kiln__ts_tuple(e, ast, NULL, NULL, 0);
     return NULL;
   }
   KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], hint, out));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], hint, out));
   if ((*out)->type->kind == KILN_TYPE_TUPLE) return NULL;
-  return kiln__emit_error(e, ast, "only a tuple's length is known, so only it can become one");
+  return kiln__ts_error(e, ast, "only a tuple's length is known, so only it can become one");
 }
 
 /* -- Types in expressions -- */
@@ -128,8 +142,8 @@ static kiln_status *do_annotate(kiln_emitter *e, const kiln_ast *ast, const kiln
   const kiln_type *type;
   KILN_TRY(need_args(e, ast, 2, 2));
   KILN_TRY(type_arg(e, ast, &type));
-  KILN_TRY(kiln__emit_value(e, ast->kids[2], type, out));
-  return kiln__emit_convert(e, ast, *out, type, "the annotated value", out);
+  KILN_TRY(kiln__ts_value(e, ast->kids[2], type, out));
+  return kiln__ts_convert(e, ast, *out, type, "the annotated value", out);
 }
 
 static kiln_status *do_unchecked_cast(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
@@ -138,8 +152,8 @@ static kiln_status *do_unchecked_cast(kiln_emitter *e, const kiln_ast *ast, cons
   const kiln_type *type;
   KILN_TRY(need_args(e, ast, 2, 2));
   KILN_TRY(type_arg(e, ast, &type));
-  KILN_TRY(kiln__emit_value(e, ast->kids[2], type, out));
-  *out = kiln__emit_cast(e, ast, *out, type);
+  KILN_TRY(kiln__ts_value(e, ast->kids[2], type, out));
+  *out = kiln__ts_cast(e, ast, *out, type);
   return NULL;
 }
 
@@ -149,7 +163,7 @@ static kiln_status *do_uninitialized(kiln_emitter *e, const kiln_ast *ast, const
   const kiln_type *type;
   KILN_TRY(need_args(e, ast, 1, 1));
   KILN_TRY(type_arg(e, ast, &type));
-  *out = kiln__emit_uninitialized(e, ast, type);
+  *out = kiln__ts_uninitialized(e, ast, type);
   return NULL;
 }
 
@@ -174,7 +188,7 @@ static kiln_status *do_isinstance(kiln_emitter *e, const kiln_ast *ast, const ki
   (void)hint;
   kiln_ir_value *value;
   KILN_TRY(need_args(e, ast, 2, 2));
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &value));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
   const kiln_ast *list = ast->kids[2];
   int count = list->kind == KILN_AST_TUPLE ? list->count : 1;
   const kiln_type **types = KILN_NEW_ARRAY(e->arena, const kiln_type *, count + 1);
@@ -184,10 +198,10 @@ static kiln_status *do_isinstance(kiln_emitter *e, const kiln_ast *ast, const ki
   }
   int known = kiln__is_loose(e, value) ? -1 : static_isinstance(value->type, types, count);
   if (known >= 0) {
-    *out = kiln__emit_bool(e, ast, known == 1);
+    *out = kiln__ts_bool(e, ast, known == 1);
     return NULL;
   }
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_isinstance);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_isinstance);
   kiln_node_add_input(node, value);
   kiln_node_set_types(node, "types", types, count);
   *out = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_BOOL));
@@ -199,22 +213,22 @@ static kiln_status *do_isinstance(kiln_emitter *e, const kiln_ast *ast, const ki
 static kiln_status *do_tolist(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                               kiln_ir_value **out) {
   kiln_ir_value *value;
-  KILN_TRY(kiln__emit_value(e, ast->kids[0]->kids[0], NULL, &value));
+  KILN_TRY(kiln__ts_value(e, ast->kids[0]->kids[0], NULL, &value));
   int64_t depth = 0;
   const kiln_type *elem = hint;
   while (elem && elem->kind == KILN_TYPE_LIST) {
     elem = elem->elems[0];
     depth++;
   }
-  int64_t code = !elem                              ? -1
-                 : elem->kind == KILN_TYPE_INT      ? 0
-                 : elem->kind == KILN_TYPE_FLOAT    ? 1
-                 : elem->kind == KILN_TYPE_COMPLEX  ? 2
-                 : elem->kind == KILN_TYPE_BOOL     ? 3
-                                                    : -1;
-  if (code < 0) return kiln__emit_error(e, ast, "tolist needs an annotated type of its result");
-  kiln_ir_value *dims = kiln__emit_int(e, ast, depth), *type = kiln__emit_int(e, ast, code);
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_tolist);
+  int64_t code = !elem                             ? -1
+                 : elem->kind == KILN_TYPE_INT     ? 0
+                 : elem->kind == KILN_TYPE_FLOAT   ? 1
+                 : elem->kind == KILN_TYPE_COMPLEX ? 2
+                 : elem->kind == KILN_TYPE_BOOL    ? 3
+                                                   : -1;
+  if (code < 0) return kiln__ts_error(e, ast, "tolist needs an annotated type of its result");
+  kiln_ir_value *dims = kiln__ts_int(e, ast, depth), *type = kiln__ts_int(e, ast, code);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_tolist);
   kiln_node_add_input(node, value);
   kiln_node_add_input(node, dims);
   kiln_node_add_input(node, type);
@@ -229,11 +243,11 @@ static kiln_status *do_getattr(kiln_emitter *e, const kiln_ast *ast, const kiln_
   (void)hint;
   KILN_TRY(need_args(e, ast, 2, 3));
   if (ast->kids[2]->kind != KILN_AST_STRING) {
-    return kiln__emit_error(e, ast, "getattr needs a literal name");
+    return kiln__ts_error(e, ast, "getattr needs a literal name");
   }
   kiln_sugar base = {.kind = KILN_SUGAR_VALUE}, found;
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &base.value));
-  KILN_TRY(kiln__emit_attribute(e, ast, base, ast->kids[2]->text, &found));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &base.value));
+  KILN_TRY(kiln__ts_attribute(e, ast, base, ast->kids[2]->text, &found));
   return kiln__sugar_value(e, ast, &found, out);
 }
 
@@ -242,11 +256,11 @@ static kiln_status *do_hasattr(kiln_emitter *e, const kiln_ast *ast, const kiln_
   (void)hint;
   kiln_ir_value *value;
   KILN_TRY(need_args(e, ast, 2, 2));
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &value));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
   bool has = ast->kids[2]->kind == KILN_AST_STRING && value->type->kind == KILN_TYPE_CLASS &&
              (kiln_type_find_attribute(value->type, ast->kids[2]->text) >= 0 ||
               kiln_class_find_method(value->type, ast->kids[2]->text));
-  *out = kiln__emit_bool(e, ast, has);
+  *out = kiln__ts_bool(e, ast, has);
   return NULL;
 }
 
@@ -254,10 +268,10 @@ static kiln_status *do_print(kiln_emitter *e, const kiln_ast *ast, const kiln_ty
                              kiln_ir_value **out) {
   (void)hint;
   kiln_args args = {0};
-  KILN_TRY(kiln__emit_args(e, ast, &args));
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_Print);
+  KILN_TRY(kiln__ts_args(e, ast, &args));
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Print);
   for (int i = 0; i < args.count; i++) kiln_node_add_input(node, args.data[i].value);
-  *out = kiln__emit_none(e, ast);
+  *out = kiln__ts_none(e, ast);
   return NULL;
 }
 
@@ -271,20 +285,20 @@ static kiln_status *emit_closure(kiln_emitter *e, const kiln_ast *closure) {
   for (int i = 0; i < body->count; i++) {
     bool last = i + 1 == body->count && body->kids[i]->kind == KILN_AST_RETURN;
     if (!last && kiln__may_return(body->kids[i])) {
-      return kiln__emit_error(e, body->kids[i], "an early return in a forked function");
+      return kiln__ts_error(e, body->kids[i], "an early return in a forked function");
     }
   }
   kiln__push_scope(e, &top, e->graph->top);
-  KILN_TRY(kiln__emit_statements(e, body->kids, body->count));
-  if (!e->result) e->result = kiln__emit_none(e, closure);
+  KILN_TRY(kiln__ts_statements(e, body->kids, body->count));
+  if (!e->result) e->result = kiln__ts_none(e, closure);
   kiln_graph_add_output(e->graph, e->result);
   return NULL;
 }
 
-kiln_status *kiln__emit_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
-                             kiln_ir_value **out) {
-  if (closure->count != 2) return kiln__emit_error(e, ast, "a forked function with parameters");
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_fork);
+kiln_status *kiln__ts_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
+                           kiln_ir_value **out) {
+  if (closure->count != 2) return kiln__ts_error(e, ast, "a forked function with parameters");
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_fork);
   kiln_graph *graph = kiln_graph_create_sub(e->graph);
   kiln_emitter inner = {.l = e->l,
                         .function = e->function,
@@ -307,31 +321,41 @@ static kiln_status *do_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_typ
   KILN_TRY(need_args(e, ast, 1, 1));
   const kiln_var *var =
       ast->kids[1]->kind == KILN_AST_NAME ? kiln__find_var(e, ast->kids[1]->text) : NULL;
-  if (!var || !var->closure) return kiln__emit_error(e, ast, "fork needs a nested function");
-  return kiln__emit_fork(e, ast, var->closure, out);
+  if (!var || !var->closure) return kiln__ts_error(e, ast, "fork needs a nested function");
+  return kiln__ts_fork(e, ast, var->closure, out);
 }
 
 static kiln_status *refuse(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                            kiln_ir_value **out) {
   (void)hint;
   (void)out;
-  return kiln__emit_error(e, ast, "this call is not supported here");
+  return kiln__ts_error(e, ast, "this call is not supported here");
 }
 
 static const struct {
   const char *name;
   builtin_fn emit;
 } special[] = {
-    {"int", do_int},         {"float", do_float},
-    {"str", do_str},         {"complex", do_complex},
-    {"bool", do_bool},       {"len", do_len},
-    {"abs", do_abs},         {"tuple", do_tuple},
-    {"annotate", do_annotate}, {"unchecked_cast", do_unchecked_cast},
-    {"uninitialized", do_uninitialized}, {"isinstance", do_isinstance},
-    {"tolist", do_tolist},   {"getattr", do_getattr},
-    {"hasattr", do_hasattr}, {"print", do_print},
-    {"fork", do_fork},       {"awaitable", refuse},
-    {"range", refuse},       {"enumerate", refuse},
+    {"int", do_int},
+    {"float", do_float},
+    {"str", do_str},
+    {"complex", do_complex},
+    {"bool", do_bool},
+    {"len", do_len},
+    {"abs", do_abs},
+    {"tuple", do_tuple},
+    {"annotate", do_annotate},
+    {"unchecked_cast", do_unchecked_cast},
+    {"uninitialized", do_uninitialized},
+    {"isinstance", do_isinstance},
+    {"tolist", do_tolist},
+    {"getattr", do_getattr},
+    {"hasattr", do_hasattr},
+    {"print", do_print},
+    {"fork", do_fork},
+    {"awaitable", refuse},
+    {"range", refuse},
+    {"enumerate", refuse},
     {"zip", refuse},
 };
 
@@ -345,17 +369,17 @@ bool kiln__is_builtin(kiln_str name) {
   return false;
 }
 
-kiln_status *kiln__emit_builtin(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
-                                const kiln_type *hint, kiln_sugar *out) {
+kiln_status *kiln__ts_builtin(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
+                              const kiln_type *hint, kiln_sugar *out) {
   out->kind = KILN_SUGAR_VALUE;
   for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
     if (kiln_str_is(name, special[i].name)) return special[i].emit(e, ast, hint, &out->value);
   }
   kiln_args args = {0};
-  KILN_TRY(kiln__emit_args(e, ast, &args));
+  KILN_TRY(kiln__ts_args(e, ast, &args));
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
     if (!kiln_str_is(name, plain[i].name)) continue;
-    return kiln__emit_op(e, ast, plain[i].op, args.data, args.count, out);
+    return kiln__ts_op(e, ast, plain[i].op, args.data, args.count, out);
   }
-  return kiln__emit_error(e, ast, "'" KILN_STR_FMT "' is not a function", KILN_STR_ARG(name));
+  return kiln__ts_error(e, ast, "'" KILN_STR_FMT "' is not a function", KILN_STR_ARG(name));
 }

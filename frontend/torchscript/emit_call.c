@@ -3,16 +3,16 @@
 
 /* -- Arguments -- */
 
-kiln_status *kiln__emit_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out) {
+kiln_status *kiln__ts_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out) {
   for (int i = 1; i < call->count; i++) {
     const kiln_ast *kid = call->kids[i];
     if (kid->kind == KILN_AST_STAR) {
       kiln_ir_value *tuple;
-      KILN_TRY(kiln__emit_value(e, kid->kids[0], NULL, &tuple));
+      KILN_TRY(kiln__ts_value(e, kid->kids[0], NULL, &tuple));
       if (tuple->type->kind != KILN_TYPE_TUPLE) {
-        return kiln__emit_error(e, kid, "only a tuple can be spread");
+        return kiln__ts_error(e, kid, "only a tuple can be spread");
       }
-      kiln_node *node = kiln__emit_node(e, kid, KILN_OP_prim_TupleUnpack);
+      kiln_node *node = kiln__ts_node(e, kid, KILN_OP_prim_TupleUnpack);
       kiln_node_add_input(node, tuple);
       for (int k = 0; k < tuple->type->elem_count; k++) {
         kiln_arg arg = {.value = kiln_node_add_output(node, tuple->type->elems[k])};
@@ -24,7 +24,7 @@ kiln_status *kiln__emit_args(kiln_emitter *e, const kiln_ast *call, kiln_args *o
     const kiln_ast *value = keyword ? kid->kids[0] : kid;
     kiln_arg arg = {.empty_list = value->kind == KILN_AST_LIST && value->count == 0};
     if (keyword) arg.keyword = kid->text;
-    KILN_TRY(kiln__emit_value(e, value, NULL, &arg.value));
+    KILN_TRY(kiln__ts_value(e, value, NULL, &arg.value));
     kiln_vec_push(e->l->ast_arena, out, arg);
   }
   return NULL;
@@ -45,8 +45,8 @@ static kiln_actual *actuals_of(kiln_emitter *e, const kiln_arg *args, int count)
 static kiln_status *insert_conversion(kiln_emitter *e, const kiln_ast *ast, kiln_fit fit,
                                       kiln_ir_value *value, kiln_ir_value **out) {
   const char *name = kiln_fit_op_name(fit);
-  if (!name) return kiln__emit_error(e, ast, "an argument cannot be converted");
-  return kiln__emit_op_values(e, ast, name, &value, 1, out);
+  if (!name) return kiln__ts_error(e, ast, "an argument cannot be converted");
+  return kiln__ts_op_values(e, ast, name, &value, 1, out);
 }
 
 static const kiln_type *constant_type(kiln_ivalue value, const kiln_type *formal) {
@@ -69,44 +69,44 @@ static kiln_status *fill_slot(kiln_emitter *e, const kiln_ast *ast, const kiln_s
   switch (slot->fit) {
     case KILN_FIT_SAME: return NULL;
     case KILN_FIT_DEFAULT:
-      *out = kiln__emit_constant(e, ast, kiln_ivalue_retain(formal->default_value),
-                                 constant_type(formal->default_value, formal->type));
+      *out = kiln__ts_constant(e, ast, kiln_ivalue_retain(formal->default_value),
+                               constant_type(formal->default_value, formal->type));
       return NULL;
     case KILN_FIT_EMPTY_LIST: {
-      const kiln_type *type = slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0]
-                                                                     : slot->type;
-      *out = kiln__emit_list(e, ast, type->elems[0], NULL, 0);
+      const kiln_type *type =
+          slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0] : slot->type;
+      *out = kiln__ts_list(e, ast, type->elems[0], NULL, 0);
       return NULL;
     }
     case KILN_FIT_REPEAT: {
       kiln_ir_value **items =
           KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, formal->fixed_count + 1);
       for (int i = 0; i < formal->fixed_count; i++) items[i] = value;
-      *out = kiln__emit_list(e, ast, value->type, items, formal->fixed_count);
+      *out = kiln__ts_list(e, ast, value->type, items, formal->fixed_count);
       return NULL;
     }
     case KILN_FIT_TUPLE_TO_LIST: {
-      const kiln_type *type = slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0]
-                                                                     : slot->type;
-      kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_TupleUnpack);
+      const kiln_type *type =
+          slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0] : slot->type;
+      kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleUnpack);
       kiln_node_add_input(node, value);
       for (int i = 0; i < value->type->elem_count; i++) {
         kiln_node_add_output(node, value->type->elems[i]);
       }
-      *out = kiln__emit_list(e, ast, type->elems[0], node->outputs, node->output_count);
+      *out = kiln__ts_list(e, ast, type->elems[0], node->outputs, node->output_count);
       return NULL;
     }
     case KILN_FIT_COLLECT: {
-      const kiln_type *type = slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0]
-                                                                     : slot->type;
+      const kiln_type *type =
+          slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0] : slot->type;
       kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, slot->collect + 1);
       for (int i = 0; i < slot->collect; i++) {
         items[i] = args[slot->actual + i].value;
         if (!kiln_type_is_subtype(items[i]->type, type->elems[0])) {
-          KILN_TRY(kiln__emit_op_values(e, ast, "aten::IntImplicit", &items[i], 1, &items[i]));
+          KILN_TRY(kiln__ts_op_values(e, ast, "aten::IntImplicit", &items[i], 1, &items[i]));
         }
       }
-      *out = kiln__emit_list(e, ast, type->elems[0], items, slot->collect);
+      *out = kiln__ts_list(e, ast, type->elems[0], items, slot->collect);
       return NULL;
     }
     default: return insert_conversion(e, ast, slot->fit, value, out);
@@ -138,10 +138,10 @@ static bool any_loose(kiln_emitter *e, const kiln_arg *args, int count) {
 /* Keeps a call that cannot be resolved: it fails when it is reached. */
 static kiln_status *emit_unresolved(kiln_emitter *e, const kiln_ast *ast, const char *name,
                                     const kiln_arg *args, int count, kiln_sugar *out) {
-  kiln_node *node = kiln_node_create_unknown(
-      e->graph, kiln_str_from(kiln_arena_strdup(e->arena, name)));
+  kiln_node *node =
+      kiln_node_create_unknown(e->graph, kiln_str_from(kiln_arena_strdup(e->arena, name)));
   for (int i = 0; i < count; i++) kiln_node_add_input(node, args[i].value);
-  kiln__emit_append(e, ast, node);
+  kiln__ts_append(e, ast, node);
   out->kind = KILN_SUGAR_VALUE;
   out->value = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_TENSOR));
   kiln__make_loose(e, out->value);
@@ -153,17 +153,17 @@ static kiln_status *emit_structural(kiln_emitter *e, const kiln_ast *ast, const 
   if (op->id == KILN_OP_prim_RaiseException && count >= 1) {
     kiln_node *node = kiln_node_create(e->graph, op);
     kiln_node_add_input(node, args[0].value);
-    kiln_node_add_input(node, count > 1 ? args[1].value : kiln__emit_none(e, ast));
-    kiln__emit_append(e, ast, node);
-    out->value = kiln__emit_none(e, ast);
+    kiln_node_add_input(node, count > 1 ? args[1].value : kiln__ts_none(e, ast));
+    kiln__ts_append(e, ast, node);
+    out->value = kiln__ts_none(e, ast);
     return NULL;
   }
   if (op->id == KILN_OP_prim_unchecked_unwrap_optional && count == 1) {
     const kiln_type *type = args[0].value->type;
-    kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_unchecked_unwrap_optional);
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_unchecked_unwrap_optional);
     kiln_node_add_input(node, args[0].value);
-    out->value = kiln_node_add_output(node, type->kind == KILN_TYPE_OPTIONAL ? type->elems[0]
-                                                                             : type);
+    out->value =
+        kiln_node_add_output(node, type->kind == KILN_TYPE_OPTIONAL ? type->elems[0] : type);
     return NULL;
   }
   return emit_unresolved(e, ast, op->name.data, args, count, out);
@@ -182,8 +182,8 @@ static void set_results(kiln_emitter *e, kiln_node *node, const kiln_schema *sch
   out->value = schema->result_count == 1 ? kiln_node_output(node, 0) : NULL;
 }
 
-kiln_status *kiln__emit_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
-                           const kiln_arg *args, int count, kiln_sugar *out) {
+kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
+                         const kiln_arg *args, int count, kiln_sugar *out) {
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};
   const kiln_op_set *set = kiln_registry_find(e->l->registry, kiln_str_from(name));
   if (!set || set->count == 0) return emit_unresolved(e, ast, name, args, count, out);
@@ -192,27 +192,27 @@ kiln_status *kiln__emit_op(kiln_emitter *e, const kiln_ast *ast, const char *nam
   kiln_match_slot *slots =
       KILN_NEW_ARRAY(e->l->ast_arena, kiln_match_slot, kiln_op_set_max_args(set) + 1);
   int varargs = count;
-  const kiln_op *op = kiln_match_overloads(&env, set, actuals_of(e, args, count), count, slots,
-                                           &varargs, NULL);
+  const kiln_op *op =
+      kiln_match_overloads(&env, set, actuals_of(e, args, count), count, slots, &varargs, NULL);
   if (!op) return emit_unresolved(e, ast, name, args, count, out);
   kiln_node *node = kiln_node_create(e->graph, op);
   KILN_TRY(fill(e, ast, node, op->schema, slots, args, count, varargs));
-  kiln__emit_append(e, ast, node);
+  kiln__ts_append(e, ast, node);
   set_results(e, node, op->schema, &env, any_loose(e, args, count), out);
   if (op->schema->result_count == 0) {
     out->kind = KILN_SUGAR_VALUE;
-    out->value = kiln__emit_none(e, ast);
+    out->value = kiln__ts_none(e, ast);
   }
   return NULL;
 }
 
-kiln_status *kiln__emit_op_values(kiln_emitter *e, const kiln_ast *ast, const char *name,
-                                  kiln_ir_value *const *values, int count, kiln_ir_value **out) {
+kiln_status *kiln__ts_op_values(kiln_emitter *e, const kiln_ast *ast, const char *name,
+                                kiln_ir_value *const *values, int count, kiln_ir_value **out) {
   kiln_arg args[8] = {{.value = NULL}};
   KILN_CHECK(count <= 8);
   for (int i = 0; i < count; i++) args[i].value = values[i];
   kiln_sugar sugar;
-  KILN_TRY(kiln__emit_op(e, ast, name, args, count, &sugar));
+  KILN_TRY(kiln__ts_op(e, ast, name, args, count, &sugar));
   return kiln__sugar_value(e, ast, &sugar, out);
 }
 
@@ -224,34 +224,32 @@ static kiln_status *call_schema(kiln_emitter *e, const kiln_ast *ast, kiln_node 
                                 kiln_ir_value **out) {
   const kiln_schema *schema = function->schema;
   kiln_type_env env = {.types = e->l->types};
-  kiln_match_slot *slots =
-      KILN_NEW_ARRAY(e->l->ast_arena, kiln_match_slot, schema->arg_count + 1);
+  kiln_match_slot *slots = KILN_NEW_ARRAY(e->l->ast_arena, kiln_match_slot, schema->arg_count + 1);
   kiln_text why;
   kiln_text_init(&why, e->l->ast_arena);
   int varargs = count;
   /* Guessed types are cast to what is declared, so that they match. */
   for (int i = 0; i < count && i < schema->arg_count; i++) {
     if (args[i].keyword.len == 0 && kiln__is_loose(e, args[i].value)) {
-      KILN_TRY(kiln__emit_convert(e, ast, args[i].value, schema->args[i].type, "an argument",
-                                  &args[i].value));
+      KILN_TRY(kiln__ts_convert(e, ast, args[i].value, schema->args[i].type, "an argument",
+                                &args[i].value));
     }
   }
   if (!kiln_match_schema(&env, schema, actuals_of(e, args, count), count, true, slots, &varargs,
                          &why)) {
-    return kiln__emit_error(e, ast, "the arguments do not fit %s: %s", function->qualname,
-                            why.data);
+    return kiln__ts_error(e, ast, "the arguments do not fit %s: %s", function->qualname, why.data);
   }
   KILN_TRY(fill(e, ast, node, schema, slots, args, count, varargs));
-  kiln__emit_append(e, ast, node);
+  kiln__ts_append(e, ast, node);
   *out = kiln_node_add_output(node, schema->results[0].type);
   kiln_pending_body *body = e->function->pending;
   kiln_vec_push(e->l->ast_arena, &body->calls, function);
   return NULL;
 }
 
-kiln_status *kiln__emit_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
-                               kiln_function *method, const kiln_arg *args, int count,
-                               kiln_ir_value **out) {
+kiln_status *kiln__ts_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
+                             kiln_function *method, const kiln_arg *args, int count,
+                             kiln_ir_value **out) {
   KILN_TRY(kiln__loader_schema(e->l, method));
   kiln_arg *all = KILN_NEW_ARRAY(e->l->ast_arena, kiln_arg, count + 1);
   all[0].value = self;
@@ -266,9 +264,9 @@ kiln_status *kiln__emit_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_val
 static kiln_status *call_function(kiln_emitter *e, const kiln_ast *ast, kiln_function *function,
                                   kiln_args *args, kiln_ir_value **out) {
   if (function->owner) { /* Class.method(object, …) */
-    if (args->count == 0) return kiln__emit_error(e, ast, "a method without self");
-    return kiln__emit_method(e, ast, args->data[0].value, function, args->data + 1,
-                             args->count - 1, out);
+    if (args->count == 0) return kiln__ts_error(e, ast, "a method without self");
+    return kiln__ts_method(e, ast, args->data[0].value, function, args->data + 1, args->count - 1,
+                           out);
   }
   KILN_TRY(kiln__loader_schema(e->l, function));
   kiln_ir_value *constant = kiln_append_function(e->scope->block, function);
@@ -281,8 +279,7 @@ static kiln_status *call_function(kiln_emitter *e, const kiln_ast *ast, kiln_fun
 
 static kiln_status *make_named_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
                                      kiln_args *args, kiln_ir_value **out) {
-  kiln_ir_value **items =
-      KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, type->elem_count + 1);
+  kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, type->elem_count + 1);
   for (int i = 0; i < args->count; i++) {
     int at = i;
     if (args->data[i].keyword.len > 0) {
@@ -291,32 +288,31 @@ static kiln_status *make_named_tuple(kiln_emitter *e, const kiln_ast *ast, const
       }
     }
     if (at >= type->elem_count || items[at]) {
-      return kiln__emit_error(e, ast, "a field too many for " KILN_STR_FMT,
-                              KILN_STR_ARG(type->name));
+      return kiln__ts_error(e, ast, "a field too many for " KILN_STR_FMT, KILN_STR_ARG(type->name));
     }
     const kiln_arg *arg = &args->data[i];
     if (arg->empty_list && type->elems[at]->kind == KILN_TYPE_LIST) {
-      items[at] = kiln__emit_list(e, ast, type->elems[at]->elems[0], NULL, 0);
+      items[at] = kiln__ts_list(e, ast, type->elems[at]->elems[0], NULL, 0);
     } else {
-      KILN_TRY(kiln__emit_convert(e, ast, arg->value, type->elems[at], "a field", &items[at]));
+      KILN_TRY(kiln__ts_convert(e, ast, arg->value, type->elems[at], "a field", &items[at]));
     }
   }
   for (int i = 0; i < type->elem_count; i++) {
     if (items[i]) continue;
-    return kiln__emit_error(e, ast, "field '" KILN_STR_FMT "' is missing",
-                            KILN_STR_ARG(type->names[i]));
+    return kiln__ts_error(e, ast, "field '" KILN_STR_FMT "' is missing",
+                          KILN_STR_ARG(type->names[i]));
   }
-  *out = kiln__emit_tuple(e, ast, type, items, type->elem_count);
+  *out = kiln__ts_tuple(e, ast, type, items, type->elem_count);
   return NULL;
 }
 
 static kiln_status *make_object(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
                                 kiln_ir_value **out) {
   if (type->kind != KILN_TYPE_CLASS) {
-    return kiln__emit_error(e, ast, "objects of " KILN_STR_FMT " cannot be made",
-                            KILN_STR_ARG(type->name));
+    return kiln__ts_error(e, ast, "objects of " KILN_STR_FMT " cannot be made",
+                          KILN_STR_ARG(type->name));
   }
-  *out = kiln_node_add_output(kiln__emit_node(e, ast, KILN_OP_prim_CreateObject), type);
+  *out = kiln_node_add_output(kiln__ts_node(e, ast, KILN_OP_prim_CreateObject), type);
   return NULL;
 }
 
@@ -327,7 +323,7 @@ static kiln_status *call_class(kiln_emitter *e, const kiln_ast *ast, const kiln_
   kiln_function *init = kiln_class_find_method(type, KILN_STR("__init__"));
   if (!init) return NULL;
   kiln_ir_value *ignored;
-  return kiln__emit_method(e, ast, *out, init, args->data, args->count, &ignored);
+  return kiln__ts_method(e, ast, *out, init, args->data, args->count, &ignored);
 }
 
 /* Calling a value: its __call__, or a module's forward. */
@@ -339,10 +335,10 @@ static kiln_status *call_value(kiln_emitter *e, const kiln_ast *ast, kiln_ir_val
     if (!method) method = kiln_class_find_method(value->type, KILN_STR("forward"));
   }
   if (!method) {
-    return kiln__emit_error(e, ast, "a value of type %s cannot be called",
-                            kiln__emit_type_name(e, value->type));
+    return kiln__ts_error(e, ast, "a value of type %s cannot be called",
+                          kiln__ts_type_name(e, value->type));
   }
-  return kiln__emit_method(e, ast, value, method, args->data, args->count, out);
+  return kiln__ts_method(e, ast, value, method, args->data, args->count, out);
 }
 
 /* -- Dispatch -- */
@@ -350,36 +346,35 @@ static kiln_status *call_value(kiln_emitter *e, const kiln_ast *ast, kiln_ir_val
 static kiln_status *call_op(kiln_emitter *e, const kiln_ast *ast, const kiln_sugar *callee,
                             kiln_args *args, kiln_sugar *out) {
   char *name = kiln_arena_strndup(e->l->ast_arena, callee->name.data, callee->name.len);
-  if (!callee->value) return kiln__emit_op(e, ast, name, args->data, args->count, out);
+  if (!callee->value) return kiln__ts_op(e, ast, name, args->data, args->count, out);
   kiln_arg *all = KILN_NEW_ARRAY(e->l->ast_arena, kiln_arg, args->count + 1);
   all[0].value = callee->value;
   for (int i = 0; i < args->count; i++) all[i + 1] = args->data[i];
-  return kiln__emit_op(e, ast, name, all, args->count + 1, out);
+  return kiln__ts_op(e, ast, name, all, args->count + 1, out);
 }
 
-kiln_status *kiln__emit_call(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                             kiln_sugar *out) {
+kiln_status *kiln__ts_call(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                           kiln_sugar *out) {
   kiln_sugar callee;
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};
-  KILN_TRY(kiln__emit_sugar(e, ast->kids[0], NULL, &callee));
+  KILN_TRY(kiln__ts_sugar(e, ast->kids[0], NULL, &callee));
   if (callee.kind == KILN_SUGAR_BUILTIN) {
-    return kiln__emit_builtin(e, ast, callee.name, hint, out);
+    return kiln__ts_builtin(e, ast, callee.name, hint, out);
   }
   if (callee.kind == KILN_SUGAR_OP && callee.value && kiln_str_is(callee.name, "aten::tolist")) {
-    return kiln__emit_builtin(e, ast, KILN_STR("tolist"), hint, out);
+    return kiln__ts_builtin(e, ast, KILN_STR("tolist"), hint, out);
   }
   if (callee.kind == KILN_SUGAR_NEW) return make_object(e, ast, callee.type, &out->value);
   kiln_args args = {0};
-  KILN_TRY(kiln__emit_args(e, ast, &args));
+  KILN_TRY(kiln__ts_args(e, ast, &args));
   switch (callee.kind) {
     case KILN_SUGAR_OP: return call_op(e, ast, &callee, &args, out);
-    case KILN_SUGAR_FUNCTION:
-      return call_function(e, ast, callee.function, &args, &out->value);
+    case KILN_SUGAR_FUNCTION: return call_function(e, ast, callee.function, &args, &out->value);
     case KILN_SUGAR_METHOD:
-      return kiln__emit_method(e, ast, callee.value, callee.function, args.data, args.count,
-                               &out->value);
+      return kiln__ts_method(e, ast, callee.value, callee.function, args.data, args.count,
+                             &out->value);
     case KILN_SUGAR_CLASS: return call_class(e, ast, callee.type, &args, &out->value);
     case KILN_SUGAR_VALUE: return call_value(e, ast, callee.value, &args, &out->value);
-    default: return kiln__emit_error(e, ast, "this cannot be called");
+    default: return kiln__ts_error(e, ast, "this cannot be called");
   }
 }

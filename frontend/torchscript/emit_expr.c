@@ -9,21 +9,21 @@ kiln_status *kiln__sugar_value(kiln_emitter *e, const kiln_ast *ast, const kiln_
     case KILN_SUGAR_VALUE: *out = sugar->value; return NULL;
     case KILN_SUGAR_VALUES: {
       const kiln_node *node = sugar->node;
-      *out = kiln__emit_tuple(e, ast, NULL, node->outputs, node->output_count);
+      *out = kiln__ts_tuple(e, ast, NULL, node->outputs, node->output_count);
       return NULL;
     }
     case KILN_SUGAR_FUNCTION:
       KILN_TRY(kiln__loader_schema(e->l, sugar->function));
       *out = kiln_append_function(e->scope->block, sugar->function);
       return NULL;
-    default: return kiln__emit_error(e, ast, "this is not a value");
+    default: return kiln__ts_error(e, ast, "this is not a value");
   }
 }
 
-kiln_status *kiln__emit_value(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                              kiln_ir_value **out) {
+kiln_status *kiln__ts_value(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                            kiln_ir_value **out) {
   kiln_sugar sugar;
-  KILN_TRY(kiln__emit_sugar(e, ast, hint, &sugar));
+  KILN_TRY(kiln__ts_sugar(e, ast, hint, &sugar));
   return kiln__sugar_value(e, ast, &sugar, out);
 }
 
@@ -34,31 +34,31 @@ kiln_status *kiln__to_bool(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *
   *out = value;
   switch (value->type->kind) {
     case KILN_TYPE_BOOL: return NULL;
-    case KILN_TYPE_NONE: *out = kiln__emit_bool(e, ast, false); return NULL;
+    case KILN_TYPE_NONE: *out = kiln__ts_bool(e, ast, false); return NULL;
     case KILN_TYPE_LIST:
     case KILN_TYPE_DICT:
     case KILN_TYPE_STR: {
       kiln_ir_value *pair[2];
-      KILN_TRY(kiln__emit_op_values(e, ast, "aten::len", &value, 1, &pair[0]));
-      pair[1] = kiln__emit_int(e, ast, 0);
-      KILN_TRY(kiln__emit_op_values(e, ast, "aten::gt", pair, 2, out));
+      KILN_TRY(kiln__ts_op_values(e, ast, "aten::len", &value, 1, &pair[0]));
+      pair[1] = kiln__ts_int(e, ast, 0);
+      KILN_TRY(kiln__ts_op_values(e, ast, "aten::gt", pair, 2, out));
       break;
     }
     case KILN_TYPE_CLASS: {
       kiln_function *method = kiln_class_find_method(value->type, KILN_STR("__bool__"));
       if (!method) method = kiln_class_find_method(value->type, KILN_STR("__len__"));
       if (!method) break;
-      KILN_TRY(kiln__emit_method(e, ast, value, method, NULL, 0, out));
+      KILN_TRY(kiln__ts_method(e, ast, value, method, NULL, 0, out));
       return kiln__to_bool(e, ast, *out, out);
     }
-    default: KILN_TRY(kiln__emit_op_values(e, ast, "aten::Bool", &value, 1, out)); break;
+    default: KILN_TRY(kiln__ts_op_values(e, ast, "aten::Bool", &value, 1, out)); break;
   }
-  return kiln__emit_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_BOOL), "the condition", out);
+  return kiln__ts_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_BOOL), "the condition", out);
 }
 
-kiln_status *kiln__emit_condition(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
+kiln_status *kiln__ts_condition(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   kiln_ir_value *value;
-  KILN_TRY(kiln__emit_value(e, ast, NULL, &value));
+  KILN_TRY(kiln__ts_value(e, ast, NULL, &value));
   return kiln__to_bool(e, ast, value, out);
 }
 
@@ -91,7 +91,7 @@ static void refine(kiln_emitter *e, const kiln_ast *name, const kiln_type *type)
   const kiln_var *var = kiln__find_var(e, name->text);
   if (!var || !var->value || !type || type == var->value->type) return;
   if (kiln_type_is_subtype(var->value->type, type)) return;
-  kiln__set_var(e, name->text, kiln__emit_cast(e, name, var->value, type));
+  kiln__set_var(e, name->text, kiln__ts_cast(e, name, var->value, type));
 }
 
 static kiln_status *refine_isinstance(kiln_emitter *e, const kiln_ast *call, bool branch) {
@@ -111,14 +111,14 @@ static kiln_status *refine_isinstance(kiln_emitter *e, const kiln_ast *call, boo
   return NULL;
 }
 
-kiln_status *kiln__emit_refinements(kiln_emitter *e, const kiln_ast *ast, bool branch) {
+kiln_status *kiln__ts_refinements(kiln_emitter *e, const kiln_ast *ast, bool branch) {
   switch ((kiln_ast_kind)ast->kind) {
-    case KILN_AST_NOT: return kiln__emit_refinements(e, ast->kids[0], !branch);
+    case KILN_AST_NOT: return kiln__ts_refinements(e, ast->kids[0], !branch);
     case KILN_AST_AND:
     case KILN_AST_OR:
       if (branch != (ast->kind == KILN_AST_AND)) return NULL;
-      KILN_TRY(kiln__emit_refinements(e, ast->kids[0], branch));
-      return kiln__emit_refinements(e, ast->kids[1], branch);
+      KILN_TRY(kiln__ts_refinements(e, ast->kids[0], branch));
+      return kiln__ts_refinements(e, ast->kids[1], branch);
     case KILN_AST_COMPARE: {
       bool is = ast->op == KILN_COMPARE_IS;
       if (!is && ast->op != KILN_COMPARE_IS_NOT) return NULL;
@@ -146,17 +146,17 @@ kiln_status *kiln__emit_refinements(kiln_emitter *e, const kiln_ast *ast, bool b
 static kiln_status *emit_logical(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   bool is_and = ast->kind == KILN_AST_AND;
   kiln_ir_value *left, *right;
-  KILN_TRY(kiln__emit_condition(e, ast->kids[0], &left));
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_If);
+  KILN_TRY(kiln__ts_condition(e, ast->kids[0], &left));
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, left);
   for (int side = 0; side < 2; side++) {
     kiln_scope scope;
     kiln__push_scope(e, &scope, kiln_node_add_block(node));
     if ((side == 0) == is_and) {
-      KILN_TRY(kiln__emit_refinements(e, ast->kids[0], is_and));
-      KILN_TRY(kiln__emit_condition(e, ast->kids[1], &right));
+      KILN_TRY(kiln__ts_refinements(e, ast->kids[0], is_and));
+      KILN_TRY(kiln__ts_condition(e, ast->kids[1], &right));
     } else {
-      right = kiln__emit_bool(e, ast, !is_and);
+      right = kiln__ts_bool(e, ast, !is_and);
     }
     kiln_block_add_output(scope.block, right);
     kiln__pop_scope(e);
@@ -168,14 +168,14 @@ static kiln_status *emit_logical(kiln_emitter *e, const kiln_ast *ast, kiln_ir_v
 static kiln_status *emit_ternary(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                                  kiln_ir_value **out) {
   kiln_ir_value *condition, *values[2];
-  KILN_TRY(kiln__emit_condition(e, ast->kids[0], &condition));
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_If);
+  KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, condition);
   kiln_scope scopes[2];
   for (int side = 0; side < 2; side++) {
     kiln__push_scope(e, &scopes[side], kiln_node_add_block(node));
-    KILN_TRY(kiln__emit_refinements(e, ast->kids[0], side == 0));
-    KILN_TRY(kiln__emit_value(e, ast->kids[1 + side], hint, &values[side]));
+    KILN_TRY(kiln__ts_refinements(e, ast->kids[0], side == 0));
+    KILN_TRY(kiln__ts_value(e, ast->kids[1 + side], hint, &values[side]));
     kiln__pop_scope(e);
   }
   const kiln_type *type = kiln_type_unify(e->l->types, values[0]->type, values[1]->type, false);
@@ -186,13 +186,13 @@ static kiln_status *emit_ternary(kiln_emitter *e, const kiln_ast *ast, const kil
   bool loose = kiln__is_loose(e, values[0]) || kiln__is_loose(e, values[1]);
   if (!type && loose) type = values[kiln__is_loose(e, values[0]) ? 1 : 0]->type;
   if (!type) {
-    return kiln__emit_error(e, ast, "one side has type %s and the other %s",
-                            kiln__emit_type_name(e, values[0]->type),
-                            kiln__emit_type_name(e, values[1]->type));
+    return kiln__ts_error(e, ast, "one side has type %s and the other %s",
+                          kiln__ts_type_name(e, values[0]->type),
+                          kiln__ts_type_name(e, values[1]->type));
   }
   for (int side = 0; side < 2; side++) {
     e->scope = &scopes[side];
-    KILN_TRY(kiln__emit_convert(e, ast, values[side], type, "the value", &values[side]));
+    KILN_TRY(kiln__ts_convert(e, ast, values[side], type, "the value", &values[side]));
     kiln_block_add_output(scopes[side].block, values[side]);
     kiln__pop_scope(e);
   }
@@ -280,26 +280,26 @@ static kiln_status *emit_number_first(kiln_emitter *e, const kiln_ast *ast, kiln
     if (rules[i].op != ast->op) continue;
     kiln_ir_value *swapped[2] = {args[1], args[0]};
     if (rules[i].first) {
-      KILN_TRY(kiln__emit_op_values(e, ast, rules[i].first, &swapped[0], 1, &swapped[0]));
+      KILN_TRY(kiln__ts_op_values(e, ast, rules[i].first, &swapped[0], 1, &swapped[0]));
     }
     *out_done = true;
-    return kiln__emit_op_values(e, ast, rules[i].then, swapped, 2, out);
+    return kiln__ts_op_values(e, ast, rules[i].then, swapped, 2, out);
   }
   return NULL;
 }
 
 static kiln_status *emit_binary(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   kiln_ir_value *args[2];
-  KILN_TRY(kiln__emit_value(e, ast->kids[0], NULL, &args[0]));
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &args[1]));
+  KILN_TRY(kiln__ts_value(e, ast->kids[0], NULL, &args[0]));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &args[1]));
   const char *name = binary_name(ast->op), *magic = magic_name(ast->op);
-  if (!name) return kiln__emit_error(e, ast, "an unknown operator");
+  if (!name) return kiln__ts_error(e, ast, "an unknown operator");
   kiln_function *method = args[0]->type->kind == KILN_TYPE_CLASS
                               ? kiln_class_find_method(args[0]->type, kiln_str_from(magic))
                               : NULL;
   if (method) {
     kiln_arg arg = {.value = args[1]};
-    return kiln__emit_method(e, ast, args[0], method, &arg, 1, out);
+    return kiln__ts_method(e, ast, args[0], method, &arg, 1, out);
   }
   if (is_number(args[0]->type) && kiln_type_is_tensor(args[1]->type) &&
       !kiln__is_loose(e, args[1])) {
@@ -308,7 +308,7 @@ static kiln_status *emit_binary(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
     if (done) return NULL;
   }
   if (ast->op == '%' && args[0]->type->kind == KILN_TYPE_STR) name = "aten::percentFormat";
-  return kiln__emit_op_values(e, ast, name, args, 2, out);
+  return kiln__ts_op_values(e, ast, name, args, 2, out);
 }
 
 static kiln_status *emit_compare(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
@@ -316,28 +316,27 @@ static kiln_status *emit_compare(kiln_emitter *e, const kiln_ast *ast, kiln_ir_v
     case KILN_COMPARE_IN:
     case KILN_COMPARE_NOT_IN: {
       kiln_ir_value *args[2];
-      KILN_TRY(kiln__emit_value(e, ast->kids[0], NULL, &args[1]));
-      KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &args[0]));
-      kiln_function *method =
-          args[0]->type->kind == KILN_TYPE_CLASS
-              ? kiln_class_find_method(args[0]->type, KILN_STR("__contains__"))
-              : NULL;
+      KILN_TRY(kiln__ts_value(e, ast->kids[0], NULL, &args[1]));
+      KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &args[0]));
+      kiln_function *method = args[0]->type->kind == KILN_TYPE_CLASS
+                                  ? kiln_class_find_method(args[0]->type, KILN_STR("__contains__"))
+                                  : NULL;
       if (method) {
         kiln_arg arg = {.value = args[1]};
-        KILN_TRY(kiln__emit_method(e, ast, args[0], method, &arg, 1, out));
+        KILN_TRY(kiln__ts_method(e, ast, args[0], method, &arg, 1, out));
       } else {
-        KILN_TRY(kiln__emit_op_values(e, ast, "aten::__contains__", args, 2, out));
+        KILN_TRY(kiln__ts_op_values(e, ast, "aten::__contains__", args, 2, out));
       }
       if (ast->op == KILN_COMPARE_IN) return NULL;
-      return kiln__emit_op_values(e, ast, "aten::__not__", out, 1, out);
+      return kiln__ts_op_values(e, ast, "aten::__not__", out, 1, out);
     }
     case KILN_COMPARE_IS:
     case KILN_COMPARE_IS_NOT: {
       kiln_ir_value *args[2];
       bool is = ast->op == KILN_COMPARE_IS;
-      KILN_TRY(kiln__emit_value(e, ast->kids[0], NULL, &args[0]));
-      KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &args[1]));
-      return kiln__emit_op_values(e, ast, is ? "aten::__is__" : "aten::__isnot__", args, 2, out);
+      KILN_TRY(kiln__ts_value(e, ast->kids[0], NULL, &args[0]));
+      KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &args[1]));
+      return kiln__ts_op_values(e, ast, is ? "aten::__is__" : "aten::__isnot__", args, 2, out);
     }
     default: return emit_binary(e, ast, out);
   }
@@ -349,29 +348,29 @@ static kiln_status *emit_unary(kiln_emitter *e, const kiln_ast *ast, kiln_ir_val
   const kiln_ast *kid = ast->kids[0];
   if (ast->op == '-' && kid->kind == KILN_AST_NAME && kiln_str_is(kid->text, "inf") &&
       !kiln__find_var(e, kid->text)) {
-    *out = kiln__emit_constant(e, ast, kiln_float(-INFINITY), kiln_type_basic(KILN_TYPE_FLOAT));
+    *out = kiln__ts_constant(e, ast, kiln_float(-INFINITY), kiln_type_basic(KILN_TYPE_FLOAT));
     return NULL;
   }
-  KILN_TRY(kiln__emit_value(e, kid, NULL, &value));
+  KILN_TRY(kiln__ts_value(e, kid, NULL, &value));
   if (ast->op == '+') {
     *out = value;
     return NULL;
   }
   kiln_function *method =
       value->type->kind == KILN_TYPE_CLASS
-          ? kiln_class_find_method(value->type, ast->op == '-' ? KILN_STR("__neg__")
-                                                               : KILN_STR("__invert__"))
+          ? kiln_class_find_method(value->type,
+                                   ast->op == '-' ? KILN_STR("__neg__") : KILN_STR("__invert__"))
           : NULL;
-  if (method) return kiln__emit_method(e, ast, value, method, NULL, 0, out);
-  return kiln__emit_op_values(e, ast, ast->op == '-' ? "aten::neg" : "aten::bitwise_not", &value, 1,
-                              out);
+  if (method) return kiln__ts_method(e, ast, value, method, NULL, 0, out);
+  return kiln__ts_op_values(e, ast, ast->op == '-' ? "aten::neg" : "aten::bitwise_not", &value, 1,
+                            out);
 }
 
 static kiln_status *emit_not(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   kiln_ir_value *value;
-  KILN_TRY(kiln__emit_condition(e, ast->kids[0], &value));
-  KILN_TRY(kiln__emit_op_values(e, ast, "aten::__not__", &value, 1, out));
-  return kiln__emit_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_BOOL), "not", out);
+  KILN_TRY(kiln__ts_condition(e, ast->kids[0], &value));
+  KILN_TRY(kiln__ts_op_values(e, ast, "aten::__not__", &value, 1, out));
+  return kiln__ts_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_BOOL), "not", out);
 }
 
 /* -- Displays -- */
@@ -409,7 +408,7 @@ static kiln_status *emit_list_display(kiln_emitter *e, const kiln_ast *ast, cons
   const kiln_type *elem = list ? list->elems[0] : NULL;
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, ast->count + 1);
   for (int i = 0; i < ast->count; i++) {
-    KILN_TRY(kiln__emit_value(e, ast->kids[i], elem, &items[i]));
+    KILN_TRY(kiln__ts_value(e, ast->kids[i], elem, &items[i]));
   }
   bool fits = elem != NULL;
   for (int i = 0; i < ast->count && fits; i++) {
@@ -417,11 +416,11 @@ static kiln_status *emit_list_display(kiln_emitter *e, const kiln_ast *ast, cons
   }
   if (!fits && ast->count > 0) elem = join_types(e, items, 1, ast->count);
   if (!fits && ast->count == 0) elem = kiln_type_basic(KILN_TYPE_TENSOR);
-  if (!elem) return kiln__emit_error(e, ast, "the items of a list have types that do not join");
+  if (!elem) return kiln__ts_error(e, ast, "the items of a list have types that do not join");
   for (int i = 0; i < ast->count; i++) {
-    KILN_TRY(kiln__emit_convert(e, ast->kids[i], items[i], elem, "an item", &items[i]));
+    KILN_TRY(kiln__ts_convert(e, ast->kids[i], items[i], elem, "an item", &items[i]));
   }
-  *out = kiln__emit_list(e, ast, elem, items, ast->count);
+  *out = kiln__ts_list(e, ast, elem, items, ast->count);
   return NULL;
 }
 
@@ -430,7 +429,7 @@ static kiln_status *emit_dict_display(kiln_emitter *e, const kiln_ast *ast, cons
   const kiln_type *type = hint_of_kind(hint, KILN_TYPE_DICT);
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, ast->count + 1);
   for (int i = 0; i < ast->count; i++) {
-    KILN_TRY(kiln__emit_value(e, ast->kids[i], type ? type->elems[i % 2] : NULL, &items[i]));
+    KILN_TRY(kiln__ts_value(e, ast->kids[i], type ? type->elems[i % 2] : NULL, &items[i]));
   }
   if (!type && ast->count == 0) {
     type = kiln_type_dict(e->l->types, kiln_type_basic(KILN_TYPE_STR),
@@ -439,17 +438,16 @@ static kiln_status *emit_dict_display(kiln_emitter *e, const kiln_ast *ast, cons
     const kiln_type *key = join_types(e, items, 2, ast->count);
     const kiln_type *value = join_types(e, items + 1, 2, ast->count - 1);
     if (!key || !value) {
-      return kiln__emit_error(e, ast, "the items of a dict have types that do not join");
+      return kiln__ts_error(e, ast, "the items of a dict have types that do not join");
     }
     type = kiln_type_dict(e->l->types, key, value);
   }
   kiln_node *node = kiln_node_create_id(e->graph, KILN_OP_prim_DictConstruct);
   for (int i = 0; i < ast->count; i++) {
-    KILN_TRY(kiln__emit_convert(e, ast->kids[i], items[i], type->elems[i % 2], "an item",
-                                &items[i]));
+    KILN_TRY(kiln__ts_convert(e, ast->kids[i], items[i], type->elems[i % 2], "an item", &items[i]));
     kiln_node_add_input(node, items[i]);
   }
-  kiln__emit_append(e, ast, node);
+  kiln__ts_append(e, ast, node);
   *out = kiln_node_add_output(node, type);
   return NULL;
 }
@@ -460,13 +458,12 @@ static kiln_status *emit_tuple_display(kiln_emitter *e, const kiln_ast *ast, con
   if (type && type->elem_count != ast->count) type = NULL;
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, ast->count + 1);
   for (int i = 0; i < ast->count; i++) {
-    KILN_TRY(kiln__emit_value(e, ast->kids[i], type ? type->elems[i] : NULL, &items[i]));
+    KILN_TRY(kiln__ts_value(e, ast->kids[i], type ? type->elems[i] : NULL, &items[i]));
     if (type && kiln__is_loose(e, items[i])) {
-      KILN_TRY(kiln__emit_convert(e, ast->kids[i], items[i], type->elems[i], "an item",
-                                  &items[i]));
+      KILN_TRY(kiln__ts_convert(e, ast->kids[i], items[i], type->elems[i], "an item", &items[i]));
     }
   }
-  *out = kiln__emit_tuple(e, ast, NULL, items, ast->count);
+  *out = kiln__ts_tuple(e, ast, NULL, items, ast->count);
   return NULL;
 }
 
@@ -476,7 +473,7 @@ static kiln_status *emit_complex(kiln_emitter *e, const kiln_ast *ast, double im
                                  kiln_ir_value **out) {
   kiln_complex *number = NULL;
   KILN_TRY(kiln_complex_create(e->l->env->mem, 0, im, &number));
-  *out = kiln__emit_constant(e, ast, kiln_of_box(number), kiln_type_basic(KILN_TYPE_COMPLEX));
+  *out = kiln__ts_constant(e, ast, kiln_of_box(number), kiln_type_basic(KILN_TYPE_COMPLEX));
   return NULL;
 }
 
@@ -499,7 +496,7 @@ static kiln_status *emit_name(kiln_emitter *e, const kiln_ast *ast, kiln_sugar *
     out->value = var->value;
     return NULL;
   }
-  if (var) return kiln__emit_error(e, ast, "%s", var->why ? var->why : "it has no value");
+  if (var) return kiln__ts_error(e, ast, "%s", var->why ? var->why : "it has no value");
   for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
     if (!kiln_str_is(ast->text, roots[i].name)) continue;
     out->kind = roots[i].kind;
@@ -507,7 +504,7 @@ static kiln_status *emit_name(kiln_emitter *e, const kiln_ast *ast, kiln_sugar *
   }
   if (kiln_str_is(ast->text, "inf") || kiln_str_is(ast->text, "nan")) {
     double value = ast->text.data[0] == 'i' ? INFINITY : NAN;
-    out->value = kiln__emit_constant(e, ast, kiln_float(value), kiln_type_basic(KILN_TYPE_FLOAT));
+    out->value = kiln__ts_constant(e, ast, kiln_float(value), kiln_type_basic(KILN_TYPE_FLOAT));
     return NULL;
   }
   if (kiln_str_is(ast->text, "infj") || kiln_str_is(ast->text, "nanj")) {
@@ -517,7 +514,7 @@ static kiln_status *emit_name(kiln_emitter *e, const kiln_ast *ast, kiln_sugar *
     out->kind = KILN_SUGAR_BUILTIN;
     return NULL;
   }
-  return kiln__emit_error(e, ast, "undefined name '" KILN_STR_FMT "'", KILN_STR_ARG(ast->text));
+  return kiln__ts_error(e, ast, "undefined name '" KILN_STR_FMT "'", KILN_STR_ARG(ast->text));
 }
 
 /* -- Dispatch -- */
@@ -525,17 +522,16 @@ static kiln_status *emit_name(kiln_emitter *e, const kiln_ast *ast, kiln_sugar *
 static kiln_status *emit_plain(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                                kiln_ir_value **out) {
   switch ((kiln_ast_kind)ast->kind) {
-    case KILN_AST_INT: *out = kiln__emit_int(e, ast, ast->u.integer); return NULL;
+    case KILN_AST_INT: *out = kiln__ts_int(e, ast, ast->u.integer); return NULL;
     case KILN_AST_FLOAT:
-      *out = kiln__emit_constant(e, ast, kiln_float(ast->u.number),
-                                 kiln_type_basic(KILN_TYPE_FLOAT));
+      *out = kiln__ts_constant(e, ast, kiln_float(ast->u.number), kiln_type_basic(KILN_TYPE_FLOAT));
       return NULL;
     case KILN_AST_IMAGINARY: return emit_complex(e, ast, ast->u.number, out);
-    case KILN_AST_STRING: return kiln__emit_string(e, ast, ast->text, out);
-    case KILN_AST_TRUE: *out = kiln__emit_bool(e, ast, true); return NULL;
-    case KILN_AST_FALSE: *out = kiln__emit_bool(e, ast, false); return NULL;
-    case KILN_AST_NONE: *out = kiln__emit_none(e, ast); return NULL;
-    case KILN_AST_INDEX: return kiln__emit_index(e, ast, hint, out);
+    case KILN_AST_STRING: return kiln__ts_string(e, ast, ast->text, out);
+    case KILN_AST_TRUE: *out = kiln__ts_bool(e, ast, true); return NULL;
+    case KILN_AST_FALSE: *out = kiln__ts_bool(e, ast, false); return NULL;
+    case KILN_AST_NONE: *out = kiln__ts_none(e, ast); return NULL;
+    case KILN_AST_INDEX: return kiln__ts_index(e, ast, hint, out);
     case KILN_AST_TUPLE: return emit_tuple_display(e, ast, hint, out);
     case KILN_AST_LIST: return emit_list_display(e, ast, hint, out);
     case KILN_AST_DICT: return emit_dict_display(e, ast, hint, out);
@@ -547,20 +543,20 @@ static kiln_status *emit_plain(kiln_emitter *e, const kiln_ast *ast, const kiln_
     case KILN_AST_OR: return emit_logical(e, ast, out);
     case KILN_AST_TERNARY: return emit_ternary(e, ast, hint, out);
     case KILN_AST_LIST_COMP:
-    case KILN_AST_DICT_COMP: return kiln__emit_comprehension(e, ast, hint, out);
-    default: return kiln__emit_error(e, ast, "this expression is not supported here");
+    case KILN_AST_DICT_COMP: return kiln__ts_comprehension(e, ast, hint, out);
+    default: return kiln__ts_error(e, ast, "this expression is not supported here");
   }
 }
 
-kiln_status *kiln__emit_sugar(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                              kiln_sugar *out) {
+kiln_status *kiln__ts_sugar(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                            kiln_sugar *out) {
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};
   if (ast->kind == KILN_AST_NAME) return emit_name(e, ast, out);
-  if (ast->kind == KILN_AST_CALL) return kiln__emit_call(e, ast, hint, out);
+  if (ast->kind == KILN_AST_CALL) return kiln__ts_call(e, ast, hint, out);
   if (ast->kind == KILN_AST_ATTR) {
     kiln_sugar base;
-    KILN_TRY(kiln__emit_sugar(e, ast->kids[0], NULL, &base));
-    return kiln__emit_attribute(e, ast, base, ast->text, out);
+    KILN_TRY(kiln__ts_sugar(e, ast->kids[0], NULL, &base));
+    return kiln__ts_attribute(e, ast, base, ast->text, out);
   }
   return emit_plain(e, ast, hint, &out->value);
 }

@@ -5,10 +5,10 @@
 
 static kiln_status *constant_int(kiln_emitter *e, const kiln_ast *ast, int64_t *out) {
   kiln_ir_value *value;
-  KILN_TRY(kiln__emit_value(e, ast, NULL, &value));
+  KILN_TRY(kiln__ts_value(e, ast, NULL, &value));
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
   if (!constant || constant->tag != KILN_TAG_INT) {
-    return kiln__emit_error(e, ast, "a tuple's index must be a constant");
+    return kiln__ts_error(e, ast, "a tuple's index must be a constant");
   }
   *out = constant->u.i;
   return NULL;
@@ -16,8 +16,8 @@ static kiln_status *constant_int(kiln_emitter *e, const kiln_ast *ast, int64_t *
 
 static kiln_ir_value *tuple_item(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
                                  int64_t index) {
-  kiln_ir_value *at = kiln__emit_int(e, ast, index);
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_TupleIndex);
+  kiln_ir_value *at = kiln__ts_int(e, ast, index);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleIndex);
   kiln_node_add_input(node, tuple);
   kiln_node_add_input(node, at);
   return kiln_node_add_output(node, tuple->type->elems[index]);
@@ -34,11 +34,11 @@ static kiln_status *tuple_slice(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
   if (slice->kids[0]) KILN_TRY(constant_int(e, slice->kids[0], &begin));
   if (slice->kids[1]) KILN_TRY(constant_int(e, slice->kids[1], &end));
   if (slice->kids[2]) KILN_TRY(constant_int(e, slice->kids[2], &step));
-  if (step != 1) return kiln__emit_error(e, ast, "a slice of a tuple with a step");
+  if (step != 1) return kiln__ts_error(e, ast, "a slice of a tuple with a step");
   begin = clamp_bound(begin, count);
   end = clamp_bound(end, count);
   if (end < begin) end = begin;
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_TupleSlice);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleSlice);
   kiln_node_add_input(node, tuple);
   kiln_node_set_int(node, "beg", begin);
   kiln_node_set_int(node, "end", end);
@@ -54,7 +54,7 @@ static kiln_status *index_tuple(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
   KILN_TRY(constant_int(e, subscript, &index));
   if (index < 0) index += count;
   if (index < 0 || index >= count) {
-    return kiln__emit_error(e, ast, "a tuple of %lld has no such element", (long long)count);
+    return kiln__ts_error(e, ast, "a tuple of %lld has no such element", (long long)count);
   }
   *out = tuple_item(e, ast, tuple, index);
   return NULL;
@@ -66,9 +66,9 @@ static kiln_status *index_tuple(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
 static kiln_status *slice_bounds(kiln_emitter *e, const kiln_ast *slice, kiln_ir_value **out) {
   for (int i = 0; i < 3; i++) {
     if (slice->kids[i]) {
-      KILN_TRY(kiln__emit_value(e, slice->kids[i], NULL, &out[i]));
+      KILN_TRY(kiln__ts_value(e, slice->kids[i], NULL, &out[i]));
     } else {
-      out[i] = i == 2 ? kiln__emit_int(e, slice, 1) : kiln__emit_none(e, slice);
+      out[i] = i == 2 ? kiln__ts_int(e, slice, 1) : kiln__ts_none(e, slice);
     }
   }
   return NULL;
@@ -80,7 +80,7 @@ static kiln_status *slice_bounds(kiln_emitter *e, const kiln_ast *slice, kiln_ir
  * (Optional[Tensor] for each dimension so far), to be applied at once. */
 typedef struct tensor_index {
   kiln_ir_value *self;
-  int dim;       /* from the front; after an ellipsis from the back (negative) */
+  int dim; /* from the front; after an ellipsis from the back (negative) */
   KILN_VEC(kiln_ir_value *) indices; /* NULL: None */
   bool any;
 } tensor_index;
@@ -97,17 +97,16 @@ static kiln_status *apply_slice(kiln_emitter *e, const kiln_ast *slice, tensor_i
   kiln_ir_value *bounds[3], *args[5];
   KILN_TRY(slice_bounds(e, slice, bounds));
   args[0] = t->self;
-  args[1] = kiln__emit_int(e, slice, t->dim);
+  args[1] = kiln__ts_int(e, slice, t->dim);
   memcpy(args + 2, bounds, sizeof bounds);
-  return kiln__emit_op_values(e, slice, "aten::slice", args, 5, &t->self);
+  return kiln__ts_op_values(e, slice, "aten::slice", args, 5, &t->self);
 }
 
-static kiln_status *apply_subscript(kiln_emitter *e, const kiln_ast *ast, int at,
-                                    tensor_index *t) {
+static kiln_status *apply_subscript(kiln_emitter *e, const kiln_ast *ast, int at, tensor_index *t) {
   const kiln_ast *kid = ast->kids[at];
   if (kid->kind == KILN_AST_ELLIPSIS) {
     t->dim = -dims_consumed(ast, at + 1);
-    if (t->any) return kiln__emit_error(e, kid, "'...' after a tensor index");
+    if (t->any) return kiln__ts_error(e, kid, "'...' after a tensor index");
     return NULL;
   }
   if (kid->kind == KILN_AST_SLICE) {
@@ -117,24 +116,24 @@ static kiln_status *apply_subscript(kiln_emitter *e, const kiln_ast *ast, int at
     return NULL;
   }
   kiln_ir_value *value;
-  KILN_TRY(kiln__emit_value(e, kid, NULL, &value));
+  KILN_TRY(kiln__ts_value(e, kid, NULL, &value));
   if (value->type->kind == KILN_TYPE_NONE) {
-    kiln_ir_value *args[2] = {t->self, kiln__emit_int(e, kid, t->dim)};
-    KILN_TRY(kiln__emit_op_values(e, kid, "aten::unsqueeze", args, 2, &t->self));
+    kiln_ir_value *args[2] = {t->self, kiln__ts_int(e, kid, t->dim)};
+    KILN_TRY(kiln__ts_op_values(e, kid, "aten::unsqueeze", args, 2, &t->self));
     kiln_vec_push(e->l->ast_arena, &t->indices, NULL);
     t->dim++;
     return NULL;
   }
   if (value->type->kind == KILN_TYPE_INT) {
-    kiln_ir_value *args[3] = {t->self, kiln__emit_int(e, kid, t->dim), value};
-    KILN_TRY(kiln__emit_op_values(e, kid, "aten::select", args, 3, &t->self));
+    kiln_ir_value *args[3] = {t->self, kiln__ts_int(e, kid, t->dim), value};
+    KILN_TRY(kiln__ts_op_values(e, kid, "aten::select", args, 3, &t->self));
     if (t->dim < 0) t->dim++;
     return NULL;
   }
   if (!kiln_type_is_tensor(value->type) && value->type->kind != KILN_TYPE_OPTIONAL) {
-    KILN_TRY(kiln__emit_op_values(e, kid, "aten::tensor", &value, 1, &value));
+    KILN_TRY(kiln__ts_op_values(e, kid, "aten::tensor", &value, 1, &value));
   }
-  if (t->dim < 0) return kiln__emit_error(e, kid, "a tensor index after '...'");
+  if (t->dim < 0) return kiln__ts_error(e, kid, "a tensor index after '...'");
   kiln_vec_push(e->l->ast_arena, &t->indices, value);
   t->any = true;
   t->dim++;
@@ -156,15 +155,14 @@ static kiln_status *apply_subscripts(kiln_emitter *e, const kiln_ast *ast, kiln_
 }
 
 static kiln_ir_value *index_list(kiln_emitter *e, const kiln_ast *ast, const tensor_index *t) {
-  const kiln_type *elem =
-      kiln_type_optional(e->l->types, kiln_type_basic(KILN_TYPE_TENSOR));
+  const kiln_type *elem = kiln_type_optional(e->l->types, kiln_type_basic(KILN_TYPE_TENSOR));
   int count = t->indices.count;
   while (count > 0 && !t->indices.data[count - 1]) count--;
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, count + 1);
   for (int i = 0; i < count; i++) {
-    items[i] = t->indices.data[i] ? t->indices.data[i] : kiln__emit_none(e, ast);
+    items[i] = t->indices.data[i] ? t->indices.data[i] : kiln__ts_none(e, ast);
   }
-  return kiln__emit_list(e, ast, elem, items, count);
+  return kiln__ts_list(e, ast, elem, items, count);
 }
 
 /* -- Reading -- */
@@ -172,27 +170,27 @@ static kiln_ir_value *index_list(kiln_emitter *e, const kiln_ast *ast, const ten
 static kiln_status *index_class(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *object,
                                 const kiln_type *hint, kiln_ir_value **out) {
   kiln_ir_value *key;
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &key));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &key));
   kiln_function *method = kiln_class_find_method(object->type, KILN_STR("__getitem__"));
   if (method) {
     kiln_arg arg = {.value = key};
-    return kiln__emit_method(e, ast, object, method, &arg, 1, out);
+    return kiln__ts_method(e, ast, object, method, &arg, 1, out);
   }
   if (!object->type->cls->is_module || !hint) {
-    return kiln__emit_error(e, ast, "a value of type %s has no elements",
-                            kiln__emit_type_name(e, object->type));
+    return kiln__ts_error(e, ast, "a value of type %s has no elements",
+                          kiln__ts_type_name(e, object->type));
   }
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_ModuleContainerIndex);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_ModuleContainerIndex);
   kiln_node_add_input(node, object);
   kiln_node_add_input(node, key);
   *out = kiln_node_add_output(node, hint);
   return NULL;
 }
 
-kiln_status *kiln__emit_index(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                              kiln_ir_value **out) {
+kiln_status *kiln__ts_index(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                            kiln_ir_value **out) {
   kiln_ir_value *self;
-  KILN_TRY(kiln__emit_value(e, ast->kids[0], NULL, &self));
+  KILN_TRY(kiln__ts_value(e, ast->kids[0], NULL, &self));
   const kiln_ast *subscript = ast->kids[1];
   bool one = ast->count == 2;
   if (kiln_type_is_tensor(self->type) && !kiln__is_loose(e, self)) {
@@ -201,9 +199,9 @@ kiln_status *kiln__emit_index(kiln_emitter *e, const kiln_ast *ast, const kiln_t
     *out = t.self;
     if (!t.any) return NULL;
     kiln_ir_value *args[2] = {t.self, index_list(e, ast, &t)};
-    return kiln__emit_op_values(e, ast, "aten::index", args, 2, out);
+    return kiln__ts_op_values(e, ast, "aten::index", args, 2, out);
   }
-  if (!one) return kiln__emit_error(e, ast, "several subscripts on what is no tensor");
+  if (!one) return kiln__ts_error(e, ast, "several subscripts on what is no tensor");
   switch (self->type->kind) {
     case KILN_TYPE_TUPLE: return index_tuple(e, ast, self, subscript, out);
     case KILN_TYPE_CLASS: return index_class(e, ast, self, hint, out);
@@ -212,16 +210,16 @@ kiln_status *kiln__emit_index(kiln_emitter *e, const kiln_ast *ast, const kiln_t
     case KILN_TYPE_DICT:
     case KILN_TYPE_TENSOR: break;
     default:
-      return kiln__emit_error(e, ast, "a value of type %s has no elements",
-                              kiln__emit_type_name(e, self->type));
+      return kiln__ts_error(e, ast, "a value of type %s has no elements",
+                            kiln__ts_type_name(e, self->type));
   }
   kiln_ir_value *args[4] = {self, NULL, NULL, NULL};
   if (subscript->kind == KILN_AST_SLICE) {
     KILN_TRY(slice_bounds(e, subscript, args + 1));
-    return kiln__emit_op_values(e, ast, "aten::slice", args, 4, out);
+    return kiln__ts_op_values(e, ast, "aten::slice", args, 4, out);
   }
-  KILN_TRY(kiln__emit_value(e, subscript, NULL, &args[1]));
-  return kiln__emit_op_values(e, ast, "aten::__getitem__", args, 2, out);
+  KILN_TRY(kiln__ts_value(e, subscript, NULL, &args[1]));
+  return kiln__ts_op_values(e, ast, "aten::__getitem__", args, 2, out);
 }
 
 /* -- Writing -- */
@@ -230,57 +228,56 @@ kiln_status *kiln__emit_index(kiln_emitter *e, const kiln_ast *ast, const kiln_t
 static kiln_status *as_tensor_like(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *like,
                                    kiln_ir_value **value) {
   if (kiln_type_is_tensor((*value)->type)) return NULL;
-  kiln_arg args[3] = {{.value = *value}, {.keyword = KILN_STR("dtype")},
-                      {.keyword = KILN_STR("device")}};
-  KILN_TRY(kiln__emit_op_values(e, ast, "prim::dtype", &like, 1, &args[1].value));
-  KILN_TRY(kiln__emit_op_values(e, ast, "prim::device", &like, 1, &args[2].value));
+  kiln_arg args[3] = {
+      {.value = *value}, {.keyword = KILN_STR("dtype")}, {.keyword = KILN_STR("device")}};
+  KILN_TRY(kiln__ts_op_values(e, ast, "prim::dtype", &like, 1, &args[1].value));
+  KILN_TRY(kiln__ts_op_values(e, ast, "prim::device", &like, 1, &args[2].value));
   kiln_sugar sugar;
-  KILN_TRY(kiln__emit_op(e, ast, "aten::tensor", args, 3, &sugar));
+  KILN_TRY(kiln__ts_op(e, ast, "aten::tensor", args, 3, &sugar));
   return kiln__sugar_value(e, ast, &sugar, value);
 }
 
-kiln_status *kiln__emit_index_assign(kiln_emitter *e, const kiln_ast *target,
-                                     kiln_ir_value *value) {
+kiln_status *kiln__ts_index_assign(kiln_emitter *e, const kiln_ast *target, kiln_ir_value *value) {
   kiln_ir_value *self, *ignored;
-  KILN_TRY(kiln__emit_value(e, target->kids[0], NULL, &self));
+  KILN_TRY(kiln__ts_value(e, target->kids[0], NULL, &self));
   if (kiln_type_is_tensor(self->type) && !kiln__is_loose(e, self)) {
     tensor_index t;
     KILN_TRY(apply_subscripts(e, target, self, &t));
     KILN_TRY(as_tensor_like(e, target, self, &value));
     kiln_ir_value *args[3] = {t.self, value, NULL};
-    if (!t.any) return kiln__emit_op_values(e, target, "aten::copy_", args, 2, &ignored);
+    if (!t.any) return kiln__ts_op_values(e, target, "aten::copy_", args, 2, &ignored);
     args[1] = index_list(e, target, &t);
     args[2] = value;
-    return kiln__emit_op_values(e, target, "aten::index_put_", args, 3, &ignored);
+    return kiln__ts_op_values(e, target, "aten::index_put_", args, 3, &ignored);
   }
   if (target->count != 2 || target->kids[1]->kind == KILN_AST_SLICE) {
-    return kiln__emit_error(e, target, "this cannot be assigned to");
+    return kiln__ts_error(e, target, "this cannot be assigned to");
   }
   kiln_ir_value *key;
-  KILN_TRY(kiln__emit_value(e, target->kids[1], NULL, &key));
+  KILN_TRY(kiln__ts_value(e, target->kids[1], NULL, &key));
   kiln_function *method = self->type->kind == KILN_TYPE_CLASS
                               ? kiln_class_find_method(self->type, KILN_STR("__setitem__"))
                               : NULL;
   if (method) {
     kiln_arg args[2] = {{.value = key}, {.value = value}};
-    return kiln__emit_method(e, target, self, method, args, 2, &ignored);
+    return kiln__ts_method(e, target, self, method, args, 2, &ignored);
   }
   kiln_ir_value *args[3] = {self, key, value};
-  return kiln__emit_op_values(e, target, "aten::_set_item", args, 3, &ignored);
+  return kiln__ts_op_values(e, target, "aten::_set_item", args, 3, &ignored);
 }
 
-kiln_status *kiln__emit_delete(kiln_emitter *e, const kiln_ast *target) {
+kiln_status *kiln__ts_delete(kiln_emitter *e, const kiln_ast *target) {
   if (target->kind == KILN_AST_NAME) {
     kiln__set_var(e, target->text, NULL)->why = "it has been deleted";
     return NULL;
   }
   if (target->kind != KILN_AST_INDEX || target->count != 2) {
-    return kiln__emit_error(e, target, "this cannot be deleted");
+    return kiln__ts_error(e, target, "this cannot be deleted");
   }
   kiln_ir_value *args[2], *ignored;
-  KILN_TRY(kiln__emit_value(e, target->kids[0], NULL, &args[0]));
-  KILN_TRY(kiln__emit_value(e, target->kids[1], NULL, &args[1]));
-  return kiln__emit_op_values(e, target, "aten::Delete", args, 2, &ignored);
+  KILN_TRY(kiln__ts_value(e, target->kids[0], NULL, &args[0]));
+  KILN_TRY(kiln__ts_value(e, target->kids[1], NULL, &args[1]));
+  return kiln__ts_op_values(e, target, "aten::Delete", args, 2, &ignored);
 }
 
 /* -- Attributes -- */
@@ -291,7 +288,7 @@ static kiln_status *class_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_i
   int slot = type->kind == KILN_TYPE_CLASS ? kiln_type_find_attribute(type, name) : -1;
   if (slot >= 0) {
     kiln_string *string = NULL;
-    kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_GetAttr);
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_GetAttr);
     KILN_TRY(kiln_string_create(e->l->env->mem, name, &string));
     kiln_node_set_value(node, "name", kiln_of_box(string));
     kiln_node_add_input(node, object);
@@ -307,11 +304,11 @@ static kiln_status *class_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_i
   const kiln_ivalue *constant = kiln_map_find(&kiln_class_of(type)->constants, name);
   if (constant) {
     const kiln_type *constant_type = kiln_ivalue_type(e->l->types, *constant);
-    out->value = kiln__emit_constant(e, ast, kiln_ivalue_retain(*constant), constant_type);
+    out->value = kiln__ts_constant(e, ast, kiln_ivalue_retain(*constant), constant_type);
     return NULL;
   }
-  return kiln__emit_error(e, ast, KILN_STR_FMT " has no attribute '" KILN_STR_FMT "'",
-                          KILN_STR_ARG(type->name), KILN_STR_ARG(name));
+  return kiln__ts_error(e, ast, KILN_STR_FMT " has no attribute '" KILN_STR_FMT "'",
+                        KILN_STR_ARG(type->name), KILN_STR_ARG(name));
 }
 
 /* Properties of tensors and devices: operators without call. */
@@ -343,8 +340,9 @@ static const char *property_op(const kiln_type *type, kiln_str name) {
                 {"real", "aten::real"},
                 {"imag", "aten::imag"}};
   if (type->kind == KILN_TYPE_DEVICE) {
-    return kiln_str_is(name, "type") ? "prim::type" : kiln_str_is(name, "index") ? "prim::index"
-                                                                                  : NULL;
+    return kiln_str_is(name, "type")    ? "prim::type"
+           : kiln_str_is(name, "index") ? "prim::index"
+                                        : NULL;
   }
   for (size_t i = 0; kiln_type_is_tensor(type) && i < sizeof tensor / sizeof *tensor; i++) {
     if (kiln_str_is(name, tensor[i].name)) return tensor[i].op;
@@ -356,13 +354,12 @@ static kiln_status *enum_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_ir
                                    kiln_str name, kiln_sugar *out) {
   bool is_name = kiln_str_is(name, "name");
   if (!is_name && !kiln_str_is(name, "value")) {
-    return kiln__emit_error(e, ast, "an enum has only a name and a value");
+    return kiln__ts_error(e, ast, "an enum has only a name and a value");
   }
-  kiln_node *node = kiln__emit_node(e, ast, is_name ? KILN_OP_prim_EnumName
-                                                    : KILN_OP_prim_EnumValue);
+  kiln_node *node = kiln__ts_node(e, ast, is_name ? KILN_OP_prim_EnumName : KILN_OP_prim_EnumValue);
   kiln_node_add_input(node, value);
-  out->value = kiln_node_add_output(node, is_name ? kiln_type_basic(KILN_TYPE_STR)
-                                                  : value->type->cls->value_type);
+  out->value = kiln_node_add_output(
+      node, is_name ? kiln_type_basic(KILN_TYPE_STR) : value->type->cls->value_type);
   return NULL;
 }
 
@@ -379,26 +376,25 @@ static kiln_status *value_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_i
     return NULL;
   }
   const char *property = property_op(type, name);
-  if (property) return kiln__emit_op_values(e, ast, property, &value, 1, &out->value);
+  if (property) return kiln__ts_op_values(e, ast, property, &value, 1, &out->value);
   switch (type->kind) {
     case KILN_TYPE_OPTIONAL:
     case KILN_TYPE_UNION:
     case KILN_TYPE_ANY:
     case KILN_TYPE_NONE:
     case KILN_TYPE_TUPLE:
-      return kiln__emit_error(e, ast, "a value of type %s has no attribute '" KILN_STR_FMT "'",
-                              kiln__emit_type_name(e, type), KILN_STR_ARG(name));
+      return kiln__ts_error(e, ast, "a value of type %s has no attribute '" KILN_STR_FMT "'",
+                            kiln__ts_type_name(e, type), KILN_STR_ARG(name));
     default: break;
   }
   out->kind = KILN_SUGAR_OP;
   out->value = value;
-  out->name = kiln_str_from(
-      kiln_arena_printf(e->l->ast_arena, "aten::" KILN_STR_FMT, KILN_STR_ARG(name)));
+  out->name =
+      kiln_str_from(kiln_arena_printf(e->l->ast_arena, "aten::" KILN_STR_FMT, KILN_STR_ARG(name)));
   return NULL;
 }
 
-static kiln_status *path_attribute(kiln_emitter *e, kiln_str path, kiln_str name,
-                                   kiln_sugar *out) {
+static kiln_status *path_attribute(kiln_emitter *e, kiln_str path, kiln_str name, kiln_sugar *out) {
   out->kind = KILN_SUGAR_PATH;
   out->name = kiln_str_from(kiln_arena_printf(e->l->ast_arena, KILN_STR_FMT "." KILN_STR_FMT,
                                               KILN_STR_ARG(path), KILN_STR_ARG(name)));
@@ -427,13 +423,13 @@ static kiln_status *type_attribute(kiln_emitter *e, const kiln_ast *ast, const k
     kiln_enum *enumerator = NULL;
     KILN_TRY(kiln_enum_create(e->l->env->mem, type, i, &enumerator));
     out->kind = KILN_SUGAR_VALUE;
-    out->value = kiln__emit_constant(e, ast, kiln_of_box(enumerator), type);
+    out->value = kiln__ts_constant(e, ast, kiln_of_box(enumerator), type);
     return NULL;
   }
   out->function = type->cls ? kiln_class_find_method(type, name) : NULL;
   if (!out->function) {
-    return kiln__emit_error(e, ast, KILN_STR_FMT " has no '" KILN_STR_FMT "'",
-                            KILN_STR_ARG(type->name), KILN_STR_ARG(name));
+    return kiln__ts_error(e, ast, KILN_STR_FMT " has no '" KILN_STR_FMT "'",
+                          KILN_STR_ARG(type->name), KILN_STR_ARG(name));
   }
   out->kind = KILN_SUGAR_FUNCTION;
   return NULL;
@@ -441,10 +437,10 @@ static kiln_status *type_attribute(kiln_emitter *e, const kiln_ast *ast, const k
 
 /* torch.float32: dtypes are ints. */
 static bool dtype_constant(kiln_str name, int64_t *out) {
-#define MATCH(id, number, size, storage, python, short_name)               \
-  if (kiln_str_is(name, python) && !kiln_str_is(name, "bool")) {           \
-    *out = number;                                                         \
-    return true;                                                           \
+#define MATCH(id, number, size, storage, python, short_name)     \
+  if (kiln_str_is(name, python) && !kiln_str_is(name, "bool")) { \
+    *out = number;                                               \
+    return true;                                                 \
   }
   KILN_DTYPE_LIST(MATCH)
 #undef MATCH
@@ -457,7 +453,7 @@ static kiln_status *torch_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_s
   if (kiln_str_is(name, "autograd")) {
     out->kind = KILN_SUGAR_TORCH;
   } else if (dtype_constant(name, &dtype)) {
-    out->value = kiln__emit_int(e, ast, dtype);
+    out->value = kiln__ts_int(e, ast, dtype);
   } else {
     out->kind = KILN_SUGAR_OP;
     out->name = kiln_str_from(
@@ -466,8 +462,8 @@ static kiln_status *torch_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_s
   return NULL;
 }
 
-kiln_status *kiln__emit_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sugar base,
-                                  kiln_str name, kiln_sugar *out) {
+kiln_status *kiln__ts_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sugar base,
+                                kiln_str name, kiln_sugar *out) {
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};
   switch (base.kind) {
     case KILN_SUGAR_VALUE: return value_attribute(e, ast, base.value, name, out);
@@ -481,21 +477,19 @@ kiln_status *kiln__emit_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sug
       return NULL;
     case KILN_SUGAR_NAMESPACE:
       out->kind = KILN_SUGAR_OP;
-      out->name = kiln_str_from(kiln_arena_printf(e->l->ast_arena,
-                                                  KILN_STR_FMT "::" KILN_STR_FMT,
+      out->name = kiln_str_from(kiln_arena_printf(e->l->ast_arena, KILN_STR_FMT "::" KILN_STR_FMT,
                                                   KILN_STR_ARG(base.name), KILN_STR_ARG(name)));
       return NULL;
     case KILN_SUGAR_CONSTANTS: {
       kiln_ivalue value;
       KILN_TRY(kiln__loader_constant(e->l, e->source, ast, &value));
       const kiln_type *type = kiln_type_unshaped(e->l->types, kiln_ivalue_type(e->l->types, value));
-      out->value = kiln__emit_constant(e, ast, kiln_ivalue_retain(value), type);
+      out->value = kiln__ts_constant(e, ast, kiln_ivalue_retain(value), type);
       return NULL;
     }
     case KILN_SUGAR_PATH: return path_attribute(e, base.name, name, out);
     case KILN_SUGAR_CLASS: return type_attribute(e, ast, base.type, name, out);
     default:
-      return kiln__emit_error(e, ast, "this has no attribute '" KILN_STR_FMT "'",
-                              KILN_STR_ARG(name));
+      return kiln__ts_error(e, ast, "this has no attribute '" KILN_STR_FMT "'", KILN_STR_ARG(name));
   }
 }

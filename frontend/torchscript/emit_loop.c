@@ -62,8 +62,8 @@ typedef struct loop {
 /* A carried name may need a wider type than it comes with: what its annotation says. */
 static const kiln_type *carried_type(const kiln_var *var) {
   const kiln_type *type = var->value->type;
-  bool widen = var->declared && type->kind == KILN_TYPE_NONE &&
-               kiln_type_is_subtype(type, var->declared);
+  bool widen =
+      var->declared && type->kind == KILN_TYPE_NONE && kiln_type_is_subtype(type, var->declared);
   return widen ? var->declared : type;
 }
 
@@ -76,7 +76,7 @@ static void begin_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *bod
   collect(e, body, &names);
   lp->exits = kiln__may_exit(body);
   lp->returns = kiln__may_return(body);
-  lp->node = kiln__emit_node(e, ast, KILN_OP_prim_Loop);
+  lp->node = kiln__ts_node(e, ast, KILN_OP_prim_Loop);
   kiln_node_add_input(lp->node, trips);
   kiln_node_add_input(lp->node, condition);
   kiln_block *block = kiln_node_add_block(lp->node);
@@ -102,26 +102,26 @@ static void begin_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *bod
   lp->level.stop = kiln_str_from(kiln_arena_printf(e->l->ast_arena, "$stop%d", depth));
   e->level = &lp->level;
   if (lp->exits) {
-    kiln__set_var(e, lp->level.skip, kiln__emit_bool(e, ast, false));
-    kiln__set_var(e, lp->level.stop, kiln__emit_bool(e, ast, false));
+    kiln__set_var(e, lp->level.skip, kiln__ts_bool(e, ast, false));
+    kiln__set_var(e, lp->level.stop, kiln__ts_bool(e, ast, false));
   }
 }
 
 /* `going` unless `flag` is set. */
 static kiln_status *unless(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *flag,
                            const kiln_ast *condition, kiln_ir_value **going) {
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_If);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, flag);
   kiln_scope yes, no;
   kiln__push_scope(e, &yes, kiln_node_add_block(node));
-  kiln_block_add_output(yes.block, kiln__emit_bool(e, ast, false));
+  kiln_block_add_output(yes.block, kiln__ts_bool(e, ast, false));
   kiln__pop_scope(e);
   kiln__push_scope(e, &no, kiln_node_add_block(node));
   kiln_ir_value *value = *going;
   if (condition) {
-    KILN_TRY(kiln__emit_condition(e, condition, &value));
+    KILN_TRY(kiln__ts_condition(e, condition, &value));
   } else if (!value) {
-    value = kiln__emit_bool(e, ast, true);
+    value = kiln__ts_bool(e, ast, true);
   }
   kiln_block_add_output(no.block, value);
   kiln__pop_scope(e);
@@ -139,28 +139,28 @@ static kiln_status *end_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_as
   if (stop && stop->value) KILN_TRY(unless(e, ast, stop->value, condition, &going));
   if (lp->returns) {
     const kiln_var *returned = kiln__find_var(e, KILN_STR("$return"));
-    if (!returned || !returned->value) return kiln__emit_error(e, ast, "a return is not allowed");
+    if (!returned || !returned->value) return kiln__ts_error(e, ast, "a return is not allowed");
     KILN_TRY(unless(e, ast, returned->value, going ? NULL : condition, &going));
   }
-  if (!going && condition) KILN_TRY(kiln__emit_condition(e, condition, &going));
-  if (!going) going = kiln__emit_bool(e, ast, true);
+  if (!going && condition) KILN_TRY(kiln__ts_condition(e, condition, &going));
+  if (!going) going = kiln__ts_bool(e, ast, true);
   kiln_block_add_output(lp->scope.block, going);
   for (int i = 0; i < lp->carried.count; i++) {
     kiln_str name = lp->carried.data[i];
     kiln_ir_value *input = kiln_block_input(lp->scope.block, i + 1);
     const kiln_var *var = kiln__find_var(e, name);
     if (!var || !var->value) {
-      return kiln__emit_error(e, ast, "'" KILN_STR_FMT "' is not defined at the end of the loop%s%s",
-                              KILN_STR_ARG(name), var && var->why ? ": " : "",
-                              var && var->why ? var->why : "");
+      return kiln__ts_error(e, ast, "'" KILN_STR_FMT "' is not defined at the end of the loop%s%s",
+                            KILN_STR_ARG(name), var && var->why ? ": " : "",
+                            var && var->why ? var->why : "");
     }
     kiln_ir_value *value = var->value;
     if (kiln__is_loose(e, input) && !kiln_type_is_subtype(value->type, input->type)) {
-      value = kiln__emit_cast(e, ast, value, input->type);
+      value = kiln__ts_cast(e, ast, value, input->type);
     }
-    const char *what = kiln_arena_printf(e->l->ast_arena, "'" KILN_STR_FMT
-                                         "', which the loop carries,", KILN_STR_ARG(name));
-    KILN_TRY(kiln__emit_convert(e, ast, value, input->type, what, &value));
+    const char *what = kiln_arena_printf(
+        e->l->ast_arena, "'" KILN_STR_FMT "', which the loop carries,", KILN_STR_ARG(name));
+    KILN_TRY(kiln__ts_convert(e, ast, value, input->type, what, &value));
     kiln_block_add_output(lp->scope.block, value);
   }
   kiln__pop_scope(e);
@@ -180,7 +180,13 @@ static kiln_status *end_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_as
 /* -- Iterables -- */
 
 /* How to get the i-th element: trips, and what the elements come from. */
-typedef enum iterable_kind { ITER_COUNT, ITER_RANGE, ITER_ITEMS, ITER_ENUMERATE, ITER_ZIP } iterable_kind;
+typedef enum iterable_kind {
+  ITER_COUNT,
+  ITER_RANGE,
+  ITER_ITEMS,
+  ITER_ENUMERATE,
+  ITER_ZIP
+} iterable_kind;
 typedef struct iterable {
   iterable_kind kind;
   kiln_ir_value *trips;
@@ -195,32 +201,32 @@ static kiln_status *open_iterable(kiln_emitter *e, const kiln_ast *ast, iterable
 static kiln_status *open_range(kiln_emitter *e, const kiln_ast *ast, iterable *out) {
   kiln_ir_value *args[3];
   int count = ast->count - 1;
-  if (count < 1 || count > 3) return kiln__emit_error(e, ast, "range takes 1 to 3 arguments");
+  if (count < 1 || count > 3) return kiln__ts_error(e, ast, "range takes 1 to 3 arguments");
   for (int i = 0; i < count; i++) {
-    KILN_TRY(kiln__emit_value(e, ast->kids[i + 1], NULL, &args[i]));
+    KILN_TRY(kiln__ts_value(e, ast->kids[i + 1], NULL, &args[i]));
     if (args[i]->type->kind != KILN_TYPE_INT && !kiln__is_loose(e, args[i])) {
-      KILN_TRY(kiln__emit_op_values(e, ast, "aten::IntImplicit", &args[i], 1, &args[i]));
+      KILN_TRY(kiln__ts_op_values(e, ast, "aten::IntImplicit", &args[i], 1, &args[i]));
     }
-    KILN_TRY(kiln__emit_convert(e, ast, args[i], kiln_type_basic(KILN_TYPE_INT), "a range's bound",
-                                &args[i]));
+    KILN_TRY(kiln__ts_convert(e, ast, args[i], kiln_type_basic(KILN_TYPE_INT), "a range's bound",
+                              &args[i]));
   }
   if (count == 1) {
     out->kind = ITER_COUNT;
     out->trips = args[0];
     return NULL;
   }
-  if (count == 2) args[2] = kiln__emit_int(e, ast, 1);
+  if (count == 2) args[2] = kiln__ts_int(e, ast, 1);
   out->kind = ITER_RANGE;
   out->start = args[0];
   out->step = args[2];
-  KILN_TRY(kiln__emit_op_values(e, ast, "aten::__range_length", args, 3, &out->trips));
-  return kiln__emit_convert(e, ast, out->trips, kiln_type_basic(KILN_TYPE_INT), "a range's length",
-                            &out->trips);
+  KILN_TRY(kiln__ts_op_values(e, ast, "aten::__range_length", args, 3, &out->trips));
+  return kiln__ts_convert(e, ast, out->trips, kiln_type_basic(KILN_TYPE_INT), "a range's length",
+                          &out->trips);
 }
 
 static kiln_status *open_parts(kiln_emitter *e, const kiln_ast *ast, bool zip, iterable *out) {
   int count = zip ? ast->count - 1 : 1;
-  if (ast->count < 2) return kiln__emit_error(e, ast, "nothing to iterate over");
+  if (ast->count < 2) return kiln__ts_error(e, ast, "nothing to iterate over");
   out->kind = zip ? ITER_ZIP : ITER_ENUMERATE;
   out->parts = KILN_NEW_ARRAY(e->l->ast_arena, iterable, count);
   out->part_count = count;
@@ -233,11 +239,11 @@ static kiln_status *open_parts(kiln_emitter *e, const kiln_ast *ast, bool zip, i
   if (!zip && ast->count > 2) {
     const kiln_ast *start = ast->kids[2];
     if (start->kind == KILN_AST_KEYWORD) start = start->kids[0];
-    KILN_TRY(kiln__emit_value(e, start, NULL, &out->start));
+    KILN_TRY(kiln__ts_value(e, start, NULL, &out->start));
   }
   if (count > 1) {
-    kiln_ir_value *list = kiln__emit_list(e, ast, kiln_type_basic(KILN_TYPE_INT), lengths, count);
-    KILN_TRY(kiln__emit_op_values(e, ast, "prim::min", &list, 1, &out->trips));
+    kiln_ir_value *list = kiln__ts_list(e, ast, kiln_type_basic(KILN_TYPE_INT), lengths, count);
+    KILN_TRY(kiln__ts_op_values(e, ast, "prim::min", &list, 1, &out->trips));
   }
   return NULL;
 }
@@ -251,21 +257,21 @@ static kiln_status *open_iterable(kiln_emitter *e, const kiln_ast *ast, iterable
     if (kiln_str_is(name, "zip")) return open_parts(e, ast, true, out);
   }
   out->kind = ITER_ITEMS;
-  KILN_TRY(kiln__emit_value(e, ast, NULL, &out->items));
+  KILN_TRY(kiln__ts_value(e, ast, NULL, &out->items));
   if (out->items->type->kind == KILN_TYPE_DICT) {
-    KILN_TRY(kiln__emit_op_values(e, ast, "aten::keys", &out->items, 1, &out->items));
+    KILN_TRY(kiln__ts_op_values(e, ast, "aten::keys", &out->items, 1, &out->items));
   }
   switch (out->items->type->kind) {
     case KILN_TYPE_LIST:
     case KILN_TYPE_STR:
     case KILN_TYPE_TENSOR: break;
     default:
-      return kiln__emit_error(e, ast, "a value of type %s cannot be iterated over",
-                              kiln__emit_type_name(e, out->items->type));
+      return kiln__ts_error(e, ast, "a value of type %s cannot be iterated over",
+                            kiln__ts_type_name(e, out->items->type));
   }
-  KILN_TRY(kiln__emit_op_values(e, ast, "aten::len", &out->items, 1, &out->trips));
-  return kiln__emit_convert(e, ast, out->trips, kiln_type_basic(KILN_TYPE_INT), "the length",
-                            &out->trips);
+  KILN_TRY(kiln__ts_op_values(e, ast, "aten::len", &out->items, 1, &out->trips));
+  return kiln__ts_convert(e, ast, out->trips, kiln_type_basic(KILN_TYPE_INT), "the length",
+                          &out->trips);
 }
 
 /* The element of round `i`, inside the body. */
@@ -275,25 +281,25 @@ static kiln_status *element(kiln_emitter *e, const kiln_ast *ast, const iterable
     case ITER_COUNT: *out = i; return NULL;
     case ITER_RANGE: {
       kiln_ir_value *args[3] = {i, it->start, it->step};
-      KILN_TRY(kiln__emit_op_values(e, ast, "aten::__derive_index", args, 3, out));
-      return kiln__emit_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_INT), "the index", out);
+      KILN_TRY(kiln__ts_op_values(e, ast, "aten::__derive_index", args, 3, out));
+      return kiln__ts_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_INT), "the index", out);
     }
     case ITER_ITEMS: {
       if (it->items->type->kind == KILN_TYPE_TENSOR && !kiln__is_loose(e, it->items)) {
-        kiln_ir_value *args[3] = {it->items, kiln__emit_int(e, ast, 0), i};
-        return kiln__emit_op_values(e, ast, "aten::select", args, 3, out);
+        kiln_ir_value *args[3] = {it->items, kiln__ts_int(e, ast, 0), i};
+        return kiln__ts_op_values(e, ast, "aten::select", args, 3, out);
       }
       kiln_ir_value *args[2] = {it->items, i};
-      return kiln__emit_op_values(e, ast, "aten::__getitem__", args, 2, out);
+      return kiln__ts_op_values(e, ast, "aten::__getitem__", args, 2, out);
     }
     case ITER_ENUMERATE: {
       kiln_ir_value *pair[2] = {i, NULL};
       if (it->start) {
         kiln_ir_value *args[2] = {i, it->start};
-        KILN_TRY(kiln__emit_op_values(e, ast, "aten::add", args, 2, &pair[0]));
+        KILN_TRY(kiln__ts_op_values(e, ast, "aten::add", args, 2, &pair[0]));
       }
       KILN_TRY(element(e, ast, &it->parts[0], i, &pair[1]));
-      *out = kiln__emit_tuple(e, ast, NULL, pair, 2);
+      *out = kiln__ts_tuple(e, ast, NULL, pair, 2);
       return NULL;
     }
     case ITER_ZIP: break;
@@ -302,7 +308,7 @@ static kiln_status *element(kiln_emitter *e, const kiln_ast *ast, const iterable
   for (int k = 0; k < it->part_count; k++) {
     KILN_TRY(element(e, ast, &it->parts[k], i, &items[k]));
   }
-  *out = kiln__emit_tuple(e, ast, NULL, items, it->part_count);
+  *out = kiln__ts_tuple(e, ast, NULL, items, it->part_count);
   return NULL;
 }
 
@@ -311,48 +317,48 @@ static kiln_status *element(kiln_emitter *e, const kiln_ast *ast, const iterable
 /* for x in (a, b): the body once for each element of the tuple. */
 static kiln_status *emit_unrolled(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple) {
   if (kiln__may_exit(ast->kids[2])) {
-    return kiln__emit_error(e, ast, "break, continue or return in a loop over a tuple");
+    return kiln__ts_error(e, ast, "break, continue or return in a loop over a tuple");
   }
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_TupleUnpack);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleUnpack);
   kiln_node_add_input(node, tuple);
   for (int i = 0; i < tuple->type->elem_count; i++) {
     kiln_node_add_output(node, tuple->type->elems[i]);
   }
   for (int i = 0; i < node->output_count; i++) {
     kiln_sugar item = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_output(node, i)};
-    KILN_TRY(kiln__emit_assign(e, ast->kids[0], item, NULL));
-    KILN_TRY(kiln__emit_statements(e, ast->kids[2]->kids, ast->kids[2]->count));
+    KILN_TRY(kiln__ts_assign(e, ast->kids[0], item, NULL));
+    KILN_TRY(kiln__ts_statements(e, ast->kids[2]->kids, ast->kids[2]->count));
   }
   return NULL;
 }
 
-kiln_status *kiln__emit_for(kiln_emitter *e, const kiln_ast *ast) {
+kiln_status *kiln__ts_for(kiln_emitter *e, const kiln_ast *ast) {
   iterable it = {0};
   const kiln_ast *over = ast->kids[1], *body = ast->kids[2];
   if (over->kind == KILN_AST_TUPLE || over->kind == KILN_AST_NAME) {
     kiln_ir_value *value;
-    KILN_TRY(kiln__emit_value(e, over, NULL, &value));
+    KILN_TRY(kiln__ts_value(e, over, NULL, &value));
     if (value->type->kind == KILN_TYPE_TUPLE) return emit_unrolled(e, ast, value);
   }
   KILN_TRY(open_iterable(e, over, &it));
   loop lp;
-  kiln_ir_value *always = kiln__emit_bool(e, ast, true);
+  kiln_ir_value *always = kiln__ts_bool(e, ast, true);
   begin_loop(e, ast, body, it.trips, always, &lp);
   kiln_sugar item = {.kind = KILN_SUGAR_VALUE};
   KILN_TRY(element(e, over, &it, kiln_block_input(lp.scope.block, 0), &item.value));
-  KILN_TRY(kiln__emit_assign(e, ast->kids[0], item, NULL));
-  KILN_TRY(kiln__emit_statements(e, body->kids, body->count));
+  KILN_TRY(kiln__ts_assign(e, ast->kids[0], item, NULL));
+  KILN_TRY(kiln__ts_statements(e, body->kids, body->count));
   return end_loop(e, ast, NULL, &lp);
 }
 
-kiln_status *kiln__emit_while(kiln_emitter *e, const kiln_ast *ast) {
+kiln_status *kiln__ts_while(kiln_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *condition;
-  KILN_TRY(kiln__emit_condition(e, ast->kids[0], &condition));
-  kiln_ir_value *trips = kiln__emit_int(e, ast, INT64_MAX);
+  KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
+  kiln_ir_value *trips = kiln__ts_int(e, ast, INT64_MAX);
   const kiln_ast *body = ast->kids[1];
   loop lp;
   begin_loop(e, ast, body, trips, condition, &lp);
-  KILN_TRY(kiln__emit_statements(e, body->kids, body->count));
+  KILN_TRY(kiln__ts_statements(e, body->kids, body->count));
   return end_loop(e, ast, ast->kids[0], &lp);
 }
 
@@ -363,48 +369,48 @@ static kiln_status *comprehension_body(kiln_emitter *e, const kiln_ast *ast, con
   const kiln_type *want = hint && hint->kind == out->type->kind ? hint : NULL;
   kiln_ir_value *args[3] = {out, NULL, NULL};
   if (dict) {
-    KILN_TRY(kiln__emit_value(e, ast->kids[0], want ? want->elems[0] : NULL, &args[1]));
-    KILN_TRY(kiln__emit_value(e, ast->kids[1], want ? want->elems[1] : NULL, &args[2]));
+    KILN_TRY(kiln__ts_value(e, ast->kids[0], want ? want->elems[0] : NULL, &args[1]));
+    KILN_TRY(kiln__ts_value(e, ast->kids[1], want ? want->elems[1] : NULL, &args[2]));
     if (!want) out->type = kiln_type_dict(e->l->types, args[1]->type, args[2]->type);
     kiln_arg call[3] = {{.value = out}, {.value = args[1]}, {.value = args[2]}};
     kiln_sugar ignored;
-    return kiln__emit_op(e, ast, "aten::_set_item", call, 3, &ignored);
+    return kiln__ts_op(e, ast, "aten::_set_item", call, 3, &ignored);
   }
-  KILN_TRY(kiln__emit_value(e, ast->kids[0], want ? want->elems[0] : NULL, &args[1]));
+  KILN_TRY(kiln__ts_value(e, ast->kids[0], want ? want->elems[0] : NULL, &args[1]));
   if (!want) out->type = kiln_type_list(e->l->types, args[1]->type);
-  return kiln__emit_op_values(e, ast, "aten::append", args, 2, &args[2]);
+  return kiln__ts_op_values(e, ast, "aten::append", args, 2, &args[2]);
 }
 
-kiln_status *kiln__emit_comprehension(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                      kiln_ir_value **out) {
+kiln_status *kiln__ts_comprehension(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+                                    kiln_ir_value **out) {
   bool dict = ast->kind == KILN_AST_DICT_COMP;
   int at = dict ? 2 : 1;
   const kiln_ast *condition = ast->kids[at + 2];
   if (hint && hint->kind == KILN_TYPE_OPTIONAL) hint = hint->elems[0];
   if (hint && hint->kind != (dict ? KILN_TYPE_DICT : KILN_TYPE_LIST)) hint = NULL;
   const kiln_type *tensor = kiln_type_basic(KILN_TYPE_TENSOR);
-  kiln_node *node = kiln__emit_node(e, ast, dict ? KILN_OP_prim_DictConstruct
-                                                 : KILN_OP_prim_ListConstruct);
+  kiln_node *node =
+      kiln__ts_node(e, ast, dict ? KILN_OP_prim_DictConstruct : KILN_OP_prim_ListConstruct);
   *out = kiln_node_add_output(node, hint   ? hint
                                     : dict ? kiln_type_dict(e->l->types, tensor, tensor)
                                            : kiln_type_list(e->l->types, tensor));
   iterable it = {0};
   KILN_TRY(open_iterable(e, ast->kids[at + 1], &it));
   loop lp;
-  kiln_ir_value *always = kiln__emit_bool(e, ast, true);
+  kiln_ir_value *always = kiln__ts_bool(e, ast, true);
   begin_loop(e, ast, NULL, it.trips, always, &lp);
   kiln_sugar item = {.kind = KILN_SUGAR_VALUE};
   KILN_TRY(element(e, ast, &it, kiln_block_input(lp.scope.block, 0), &item.value));
   /* The target is a name of the comprehension alone: it hides an outer one, declared or not. */
-  KILN_TRY(kiln__emit_assign(e, ast->kids[at], item, NULL));
+  KILN_TRY(kiln__ts_assign(e, ast->kids[at], item, NULL));
   if (condition) {
     kiln_ir_value *wanted;
-    KILN_TRY(kiln__emit_condition(e, condition, &wanted));
-    kiln_node *choice = kiln__emit_node(e, ast, KILN_OP_prim_If);
+    KILN_TRY(kiln__ts_condition(e, condition, &wanted));
+    kiln_node *choice = kiln__ts_node(e, ast, KILN_OP_prim_If);
     kiln_node_add_input(choice, wanted);
     kiln_scope yes;
     kiln__push_scope(e, &yes, kiln_node_add_block(choice));
-    KILN_TRY(kiln__emit_refinements(e, condition, true));
+    KILN_TRY(kiln__ts_refinements(e, condition, true));
     KILN_TRY(comprehension_body(e, ast, hint, dict, *out));
     kiln__pop_scope(e);
     kiln_node_add_block(choice);

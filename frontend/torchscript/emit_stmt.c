@@ -28,17 +28,17 @@ bool kiln__may_return(const kiln_ast *ast) { return finds(ast, false); }
 static kiln_status *emit_return(kiln_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *value;
   if (ast->kids[0]) {
-    KILN_TRY(kiln__emit_value(e, ast->kids[0], e->return_type, &value));
+    KILN_TRY(kiln__ts_value(e, ast->kids[0], e->return_type, &value));
   } else {
-    value = kiln__emit_none(e, ast);
+    value = kiln__ts_none(e, ast);
   }
   if (e->return_type) {
-    KILN_TRY(kiln__emit_convert(e, ast, value, e->return_type, "the returned value", &value));
+    KILN_TRY(kiln__ts_convert(e, ast, value, e->return_type, "the returned value", &value));
   }
   if (e->flags) {
     kiln__set_var(e, KILN_STR("$value"), value);
-    kiln__set_var(e, KILN_STR("$return"), kiln__emit_bool(e, ast, true));
-    kiln__set_var(e, e->level->skip, kiln__emit_bool(e, ast, true));
+    kiln__set_var(e, KILN_STR("$return"), kiln__ts_bool(e, ast, true));
+    kiln__set_var(e, e->level->skip, kiln__ts_bool(e, ast, true));
   } else {
     e->result = value;
   }
@@ -47,24 +47,24 @@ static kiln_status *emit_return(kiln_emitter *e, const kiln_ast *ast) {
 }
 
 static kiln_status *emit_break(kiln_emitter *e, const kiln_ast *ast, bool stop) {
-  if (!e->level || !e->level->outer) return kiln__emit_error(e, ast, "not inside a loop");
-  kiln__set_var(e, e->level->skip, kiln__emit_bool(e, ast, true));
-  if (stop) kiln__set_var(e, e->level->stop, kiln__emit_bool(e, ast, true));
+  if (!e->level || !e->level->outer) return kiln__ts_error(e, ast, "not inside a loop");
+  kiln__set_var(e, e->level->skip, kiln__ts_bool(e, ast, true));
+  if (stop) kiln__set_var(e, e->level->stop, kiln__ts_bool(e, ast, true));
   e->scope->dead = true;
   return NULL;
 }
 
 /* -- Raising -- */
 
-kiln_status *kiln__emit_raise(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
-                              const char *class_name) {
+kiln_status *kiln__ts_raise(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
+                            const char *class_name) {
   kiln_ir_value *cls;
   if (class_name) {
-    KILN_TRY(kiln__emit_string(e, ast, kiln_str_from(class_name), &cls));
+    KILN_TRY(kiln__ts_string(e, ast, kiln_str_from(class_name), &cls));
   } else {
-    cls = kiln__emit_none(e, ast);
+    cls = kiln__ts_none(e, ast);
   }
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_RaiseException);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_RaiseException);
   kiln_node_add_input(node, message);
   kiln_node_add_input(node, cls);
   return NULL;
@@ -73,22 +73,22 @@ kiln_status *kiln__emit_raise(kiln_emitter *e, const kiln_ast *ast, kiln_ir_valu
 /* raise Name("text") or raise Name. */
 static kiln_status *emit_raise_statement(kiln_emitter *e, const kiln_ast *ast) {
   const kiln_ast *what = ast->kids[0];
-  if (!what) return kiln__emit_error(e, ast, "raise needs an exception");
+  if (!what) return kiln__ts_error(e, ast, "raise needs an exception");
   const kiln_ast *cls = what->kind == KILN_AST_CALL ? what->kids[0] : what;
   kiln_str name = kiln__dotted_name(e->l->ast_arena, cls);
-  if (name.len == 0) return kiln__emit_error(e, ast, "raise needs an exception");
+  if (name.len == 0) return kiln__ts_error(e, ast, "raise needs an exception");
   kiln_ir_value *message;
   if (what->kind == KILN_AST_CALL && what->count > 1) {
-    KILN_TRY(kiln__emit_value(e, what->kids[1], NULL, &message));
+    KILN_TRY(kiln__ts_value(e, what->kids[1], NULL, &message));
     if (message->type->kind != KILN_TYPE_STR) {
-      KILN_TRY(kiln__emit_op_values(e, ast, "aten::str", &message, 1, &message));
+      KILN_TRY(kiln__ts_op_values(e, ast, "aten::str", &message, 1, &message));
     }
   } else {
-    KILN_TRY(kiln__emit_string(e, ast, KILN_STR(""), &message));
+    KILN_TRY(kiln__ts_string(e, ast, KILN_STR(""), &message));
   }
-  const char *class_name = kiln_arena_printf(e->l->ast_arena, "builtins." KILN_STR_FMT,
-                                             KILN_STR_ARG(name));
-  KILN_TRY(kiln__emit_raise(e, ast, message, class_name));
+  const char *class_name =
+      kiln_arena_printf(e->l->ast_arena, "builtins." KILN_STR_FMT, KILN_STR_ARG(name));
+  KILN_TRY(kiln__ts_raise(e, ast, message, class_name));
   e->scope->dead = true;
   return NULL;
 }
@@ -96,23 +96,23 @@ static kiln_status *emit_raise_statement(kiln_emitter *e, const kiln_ast *ast) {
 /* An If whose true side is empty and whose false side raises. */
 static kiln_status *emit_assert(kiln_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *condition, *message, *prefix;
-  KILN_TRY(kiln__emit_condition(e, ast->kids[0], &condition));
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_If);
+  KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, condition);
   kiln_scope yes, no;
   kiln__push_scope(e, &yes, kiln_node_add_block(node));
-  KILN_TRY(kiln__emit_refinements(e, ast->kids[0], true));
+  KILN_TRY(kiln__ts_refinements(e, ast->kids[0], true));
   kiln__pop_scope(e);
   kiln__push_scope(e, &no, kiln_node_add_block(node));
-  KILN_TRY(kiln__emit_string(e, ast, KILN_STR("AssertionError: "), &prefix));
+  KILN_TRY(kiln__ts_string(e, ast, KILN_STR("AssertionError: "), &prefix));
   if (ast->kids[1]) {
     kiln_ir_value *parts[2] = {prefix, NULL};
-    KILN_TRY(kiln__emit_value(e, ast->kids[1], NULL, &parts[1]));
-    KILN_TRY(kiln__emit_op_values(e, ast, "aten::add", parts, 2, &message));
+    KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &parts[1]));
+    KILN_TRY(kiln__ts_op_values(e, ast, "aten::add", parts, 2, &message));
   } else {
     message = prefix;
   }
-  KILN_TRY(kiln__emit_raise(e, ast, message, NULL));
+  KILN_TRY(kiln__ts_raise(e, ast, message, NULL));
   no.dead = true;
   kiln__pop_scope(e);
   return kiln__join_branches(e, ast, node, &yes, &no);
@@ -129,7 +129,7 @@ static kiln_status *unpack(kiln_emitter *e, const kiln_ast *target, kiln_sugar s
     const kiln_type *type = value->type;
     bool loose = kiln__is_loose(e, value);
     if (type->kind == KILN_TYPE_TUPLE) {
-      node = kiln__emit_node(e, target, KILN_OP_prim_TupleUnpack);
+      node = kiln__ts_node(e, target, KILN_OP_prim_TupleUnpack);
       kiln_node_add_input(node, value);
       for (int i = 0; i < type->elem_count; i++) kiln_node_add_output(node, type->elems[i]);
     } else if (loose && !value->node->op && value->node->output_count == 1) {
@@ -140,15 +140,15 @@ static kiln_status *unpack(kiln_emitter *e, const kiln_ast *target, kiln_sugar s
       }
     } else {
       if (type->kind == KILN_TYPE_TENSOR && !loose) {
-        KILN_TRY(kiln__emit_op_values(e, target, "aten::unbind", &value, 1, &value));
+        KILN_TRY(kiln__ts_op_values(e, target, "aten::unbind", &value, 1, &value));
       }
       type = value->type;
       if (type->kind != KILN_TYPE_LIST && !loose) {
-        return kiln__emit_error(e, target, "a value of type %s cannot be unpacked",
-                                kiln__emit_type_name(e, type));
+        return kiln__ts_error(e, target, "a value of type %s cannot be unpacked",
+                              kiln__ts_type_name(e, type));
       }
       const kiln_type *elem = type->kind == KILN_TYPE_LIST ? type->elems[0] : type;
-      node = kiln__emit_node(e, target, KILN_OP_prim_ListUnpack);
+      node = kiln__ts_node(e, target, KILN_OP_prim_ListUnpack);
       kiln_node_add_input(node, value);
       for (int i = 0; i < count; i++) {
         kiln_ir_value *out = kiln_node_add_output(node, elem);
@@ -157,12 +157,12 @@ static kiln_status *unpack(kiln_emitter *e, const kiln_ast *target, kiln_sugar s
     }
   }
   if (node->output_count != count) {
-    return kiln__emit_error(e, target, "%d values are unpacked into %d names", node->output_count,
-                            count);
+    return kiln__ts_error(e, target, "%d values are unpacked into %d names", node->output_count,
+                          count);
   }
   for (int i = 0; i < count; i++) {
     kiln_sugar one = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_output(node, i)};
-    KILN_TRY(kiln__emit_assign(e, target->kids[i], one, NULL));
+    KILN_TRY(kiln__ts_assign(e, target->kids[i], one, NULL));
   }
   return NULL;
 }
@@ -172,7 +172,7 @@ static kiln_status *assign_name(kiln_emitter *e, const kiln_ast *target, kiln_su
   kiln_ir_value *value;
   KILN_TRY(kiln__sugar_value(e, target, &source, &value));
   if (declared) {
-    KILN_TRY(kiln__emit_convert(e, target, value, declared, "the value", &value));
+    KILN_TRY(kiln__ts_convert(e, target, value, declared, "the value", &value));
   }
   kiln_var *var = kiln__set_var(e, target->text, value);
   if (declared) var->declared = declared;
@@ -181,18 +181,18 @@ static kiln_status *assign_name(kiln_emitter *e, const kiln_ast *target, kiln_su
 
 static kiln_status *assign_attribute(kiln_emitter *e, const kiln_ast *target, kiln_sugar source) {
   kiln_ir_value *object, *value;
-  KILN_TRY(kiln__emit_value(e, target->kids[0], NULL, &object));
+  KILN_TRY(kiln__ts_value(e, target->kids[0], NULL, &object));
   KILN_TRY(kiln__sugar_value(e, target, &source, &value));
   int slot = object->type->kind == KILN_TYPE_CLASS
                  ? kiln_type_find_attribute(object->type, target->text)
                  : -1;
   if (slot < 0) {
-    return kiln__emit_error(e, target, "%s has no attribute '" KILN_STR_FMT "'",
-                            kiln__emit_type_name(e, object->type), KILN_STR_ARG(target->text));
+    return kiln__ts_error(e, target, "%s has no attribute '" KILN_STR_FMT "'",
+                          kiln__ts_type_name(e, object->type), KILN_STR_ARG(target->text));
   }
-  KILN_TRY(kiln__emit_convert(e, target, value, object->type->cls->attributes[slot].type,
-                              "the value", &value));
-  kiln_node *node = kiln__emit_node(e, target, KILN_OP_prim_SetAttr);
+  KILN_TRY(kiln__ts_convert(e, target, value, object->type->cls->attributes[slot].type, "the value",
+                            &value));
+  kiln_node *node = kiln__ts_node(e, target, KILN_OP_prim_SetAttr);
   kiln_string *name = NULL;
   KILN_TRY(kiln_string_create(e->l->env->mem, target->text, &name));
   kiln_node_set_value(node, "name", kiln_of_box(name));
@@ -201,8 +201,8 @@ static kiln_status *assign_attribute(kiln_emitter *e, const kiln_ast *target, ki
   return NULL;
 }
 
-kiln_status *kiln__emit_assign(kiln_emitter *e, const kiln_ast *target, kiln_sugar source,
-                               const kiln_type *declared) {
+kiln_status *kiln__ts_assign(kiln_emitter *e, const kiln_ast *target, kiln_sugar source,
+                             const kiln_type *declared) {
   switch ((kiln_ast_kind)target->kind) {
     case KILN_AST_NAME: return assign_name(e, target, source, declared);
     case KILN_AST_ATTR: return assign_attribute(e, target, source);
@@ -215,9 +215,9 @@ kiln_status *kiln__emit_assign(kiln_emitter *e, const kiln_ast *target, kiln_sug
     case KILN_AST_INDEX: {
       kiln_ir_value *value;
       KILN_TRY(kiln__sugar_value(e, target, &source, &value));
-      return kiln__emit_index_assign(e, target, value);
+      return kiln__ts_index_assign(e, target, value);
     }
-    default: return kiln__emit_error(e, target, "this cannot be assigned to");
+    default: return kiln__ts_error(e, target, "this cannot be assigned to");
   }
 }
 
@@ -226,14 +226,13 @@ static kiln_status *assign_parallel(kiln_emitter *e, const kiln_ast *target,
                                     const kiln_ast *source) {
   kiln_sugar *values = KILN_NEW_ARRAY(e->l->ast_arena, kiln_sugar, source->count + 1);
   for (int i = 0; i < source->count; i++) {
-    const kiln_var *var = target->kids[i]->kind == KILN_AST_NAME
-                              ? kiln__find_var(e, target->kids[i]->text)
-                              : NULL;
+    const kiln_var *var =
+        target->kids[i]->kind == KILN_AST_NAME ? kiln__find_var(e, target->kids[i]->text) : NULL;
     values[i].kind = KILN_SUGAR_VALUE;
-    KILN_TRY(kiln__emit_value(e, source->kids[i], var ? var->declared : NULL, &values[i].value));
+    KILN_TRY(kiln__ts_value(e, source->kids[i], var ? var->declared : NULL, &values[i].value));
   }
   for (int i = 0; i < source->count; i++) {
-    KILN_TRY(kiln__emit_assign(e, target->kids[i], values[i], NULL));
+    KILN_TRY(kiln__ts_assign(e, target->kids[i], values[i], NULL));
   }
   return NULL;
 }
@@ -253,13 +252,13 @@ static kiln_status *emit_assignment(kiln_emitter *e, const kiln_ast *ast) {
     hint = var ? var->declared : NULL;
   }
   kiln_sugar value;
-  KILN_TRY(kiln__emit_sugar(e, source, hint, &value));
+  KILN_TRY(kiln__ts_sugar(e, source, hint, &value));
   for (int i = 2; i < ast->count; i++) {
     if (i == 3) { /* chained: one value for all */
       KILN_TRY(kiln__sugar_value(e, source, &value, &value.value));
       value.kind = KILN_SUGAR_VALUE;
     }
-    KILN_TRY(kiln__emit_assign(e, ast->kids[i], value, declared));
+    KILN_TRY(kiln__ts_assign(e, ast->kids[i], value, declared));
   }
   return NULL;
 }
@@ -268,10 +267,10 @@ static kiln_status *emit_assignment(kiln_emitter *e, const kiln_ast *ast) {
 static kiln_status *emit_augmented(kiln_emitter *e, const kiln_ast *ast) {
   const kiln_ast *target = ast->kids[0];
   kiln_ir_value *values[2], *out;
-  KILN_TRY(kiln__emit_value(e, target, NULL, &values[0]));
-  KILN_TRY(kiln__emit_value(e, ast->kids[1], values[0]->type, &values[1]));
-  bool in_place = values[0]->type->kind == KILN_TYPE_TENSOR ||
-                  values[0]->type->kind == KILN_TYPE_LIST;
+  KILN_TRY(kiln__ts_value(e, target, NULL, &values[0]));
+  KILN_TRY(kiln__ts_value(e, ast->kids[1], values[0]->type, &values[1]));
+  bool in_place =
+      values[0]->type->kind == KILN_TYPE_TENSOR || values[0]->type->kind == KILN_TYPE_LIST;
   static const struct {
     uint32_t op;
     const char *plain, *in_place;
@@ -292,10 +291,10 @@ static kiln_status *emit_augmented(kiln_emitter *e, const kiln_ast *ast) {
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
     if (ops[i].op == ast->op) name = in_place ? ops[i].in_place : ops[i].plain;
   }
-  if (!name) return kiln__emit_error(e, ast, "an unknown operator");
-  KILN_TRY(kiln__emit_op_values(e, ast, name, values, 2, &out));
+  if (!name) return kiln__ts_error(e, ast, "an unknown operator");
+  KILN_TRY(kiln__ts_op_values(e, ast, name, values, 2, &out));
   kiln_sugar sugar = {.kind = KILN_SUGAR_VALUE, .value = out};
-  return kiln__emit_assign(e, target, sugar, NULL);
+  return kiln__ts_assign(e, target, sugar, NULL);
 }
 
 /* -- If, with -- */
@@ -303,8 +302,8 @@ static kiln_status *emit_augmented(kiln_emitter *e, const kiln_ast *ast) {
 static kiln_status *emit_branch(kiln_emitter *e, kiln_scope *scope, kiln_node *node,
                                 const kiln_ast *condition, bool which, const kiln_ast *body) {
   kiln__push_scope(e, scope, kiln_node_add_block(node));
-  KILN_TRY(kiln__emit_refinements(e, condition, which));
-  if (body) KILN_TRY(kiln__emit_statements(e, body->kids, body->count));
+  KILN_TRY(kiln__ts_refinements(e, condition, which));
+  if (body) KILN_TRY(kiln__ts_statements(e, body->kids, body->count));
   kiln__pop_scope(e);
   return NULL;
 }
@@ -314,10 +313,10 @@ static kiln_status *emit_if(kiln_emitter *e, const kiln_ast *ast) {
   if (ast->kids[0]->kind == KILN_AST_FALSE || ast->kids[0]->kind == KILN_AST_TRUE) {
     /* A literal condition: the other side is not even compiled. */
     const kiln_ast *body = ast->kids[ast->kids[0]->kind == KILN_AST_TRUE ? 1 : 2];
-    return body ? kiln__emit_statements(e, body->kids, body->count) : NULL;
+    return body ? kiln__ts_statements(e, body->kids, body->count) : NULL;
   }
-  KILN_TRY(kiln__emit_condition(e, ast->kids[0], &condition));
-  kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_If);
+  KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, condition);
   kiln_scope yes, no;
   KILN_TRY(emit_branch(e, &yes, node, ast->kids[0], true, ast->kids[1]));
@@ -329,23 +328,23 @@ static kiln_status *emit_with(kiln_emitter *e, const kiln_ast *ast) {
   KILN_VEC(kiln_ir_value *) contexts = {0};
   for (int i = 1; i + 1 < ast->count; i += 2) {
     kiln_ir_value *context;
-    KILN_TRY(kiln__emit_value(e, ast->kids[i], NULL, &context));
+    KILN_TRY(kiln__ts_value(e, ast->kids[i], NULL, &context));
     const kiln_type *type = kiln_type_basic(KILN_TYPE_NONE);
     if (context->type->kind == KILN_TYPE_CLASS) {
       kiln_function *enter = kiln_class_find_method(context->type, KILN_STR("__enter__"));
-      if (!enter) return kiln__emit_error(e, ast, "the object has no __enter__");
+      if (!enter) return kiln__ts_error(e, ast, "the object has no __enter__");
       KILN_TRY(kiln__loader_schema(e->l, enter));
       type = enter->schema->results[0].type;
     }
-    kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_Enter);
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Enter);
     kiln_node_add_input(node, context);
     kiln_sugar entered = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_add_output(node, type)};
-    if (ast->kids[i + 1]) KILN_TRY(kiln__emit_assign(e, ast->kids[i + 1], entered, NULL));
+    if (ast->kids[i + 1]) KILN_TRY(kiln__ts_assign(e, ast->kids[i + 1], entered, NULL));
     kiln_vec_push(e->l->ast_arena, &contexts, context);
   }
-  KILN_TRY(kiln__emit_statements(e, ast->kids[0]->kids, ast->kids[0]->count));
+  KILN_TRY(kiln__ts_statements(e, ast->kids[0]->kids, ast->kids[0]->count));
   for (int i = contexts.count - 1; i >= 0; i--) {
-    kiln_node *node = kiln__emit_node(e, ast, KILN_OP_prim_Exit);
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Exit);
     kiln_node_add_input(node, contexts.data[i]);
     kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_NONE));
   }
@@ -358,13 +357,13 @@ static kiln_status *emit_statement(kiln_emitter *e, const kiln_ast *ast) {
   switch ((kiln_ast_kind)ast->kind) {
     case KILN_AST_EXPR: {
       kiln_sugar ignored;
-      return kiln__emit_sugar(e, ast->kids[0], NULL, &ignored);
+      return kiln__ts_sugar(e, ast->kids[0], NULL, &ignored);
     }
     case KILN_AST_ASSIGN: return emit_assignment(e, ast);
     case KILN_AST_AUGMENTED: return emit_augmented(e, ast);
     case KILN_AST_IF: return emit_if(e, ast);
-    case KILN_AST_FOR: return kiln__emit_for(e, ast);
-    case KILN_AST_WHILE: return kiln__emit_while(e, ast);
+    case KILN_AST_FOR: return kiln__ts_for(e, ast);
+    case KILN_AST_WHILE: return kiln__ts_while(e, ast);
     case KILN_AST_WITH: return emit_with(e, ast);
     case KILN_AST_RETURN: return emit_return(e, ast);
     case KILN_AST_BREAK: return emit_break(e, ast, true);
@@ -373,7 +372,7 @@ static kiln_status *emit_statement(kiln_emitter *e, const kiln_ast *ast) {
     case KILN_AST_ASSERT: return emit_assert(e, ast);
     case KILN_AST_PASS: return NULL;
     case KILN_AST_DELETE:
-      for (int i = 0; i < ast->count; i++) KILN_TRY(kiln__emit_delete(e, ast->kids[i]));
+      for (int i = 0; i < ast->count; i++) KILN_TRY(kiln__ts_delete(e, ast->kids[i]));
       return NULL;
     case KILN_AST_DEF: {
       kiln_var *var = kiln__set_var(e, ast->text, NULL);
@@ -381,14 +380,13 @@ static kiln_status *emit_statement(kiln_emitter *e, const kiln_ast *ast) {
       return NULL;
     }
     case KILN_AST_DECLARE: {
-      kiln_var *var = ast->kids[0]->kind == KILN_AST_NAME
-                          ? kiln__set_var(e, ast->kids[0]->text, NULL)
-                          : NULL;
-      if (!var) return kiln__emit_error(e, ast, "this cannot be declared");
+      kiln_var *var =
+          ast->kids[0]->kind == KILN_AST_NAME ? kiln__set_var(e, ast->kids[0]->text, NULL) : NULL;
+      if (!var) return kiln__ts_error(e, ast, "this cannot be declared");
       var->why = "it is declared, but has no value";
       return kiln__resolve_type(e->l, e->source, ast->kids[1], &var->declared);
     }
-    default: return kiln__emit_error(e, ast, "this statement is not supported");
+    default: return kiln__ts_error(e, ast, "this statement is not supported");
   }
 }
 
@@ -396,20 +394,20 @@ static kiln_status *emit_statement(kiln_emitter *e, const kiln_ast *ast) {
 static kiln_status *emit_rest(kiln_emitter *e, const kiln_ast *after, kiln_ast *const *items,
                               int count) {
   const kiln_var *flag = kiln__find_var(e, e->level->skip);
-  if (!flag || !flag->value) return kiln__emit_statements(e, items, count);
-  kiln_node *node = kiln__emit_node(e, after, KILN_OP_prim_If);
+  if (!flag || !flag->value) return kiln__ts_statements(e, items, count);
+  kiln_node *node = kiln__ts_node(e, after, KILN_OP_prim_If);
   kiln_node_add_input(node, flag->value);
   kiln_scope left, rest;
   kiln__push_scope(e, &left, kiln_node_add_block(node));
   left.dead = true;
   kiln__pop_scope(e);
   kiln__push_scope(e, &rest, kiln_node_add_block(node));
-  KILN_TRY(kiln__emit_statements(e, items, count));
+  KILN_TRY(kiln__ts_statements(e, items, count));
   kiln__pop_scope(e);
   return kiln__join_branches(e, after, node, &left, &rest);
 }
 
-kiln_status *kiln__emit_statements(kiln_emitter *e, kiln_ast *const *items, int count) {
+kiln_status *kiln__ts_statements(kiln_emitter *e, kiln_ast *const *items, int count) {
   for (int i = 0; i < count; i++) {
     KILN_TRY(emit_statement(e, items[i]));
     if (e->scope->dead) return NULL;

@@ -6,8 +6,7 @@
 kiln_status *kiln_source_error(const kiln_source *source, uint32_t begin, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  kiln_status *status =
-      kiln_status_create_v(KILN_INVALID_FILE, __FILE__, __LINE__, fmt, args);
+  kiln_status *status = kiln_status_create_v(KILN_INVALID_FILE, __FILE__, __LINE__, fmt, args);
   va_end(args);
   kiln_source_range range = {.source = source, .begin = begin, .end = begin};
   return kiln_status_at(status, kiln_source_range_loc(&range));
@@ -103,10 +102,10 @@ static kiln_status *lex_hex(kiln_lexer *lexer, kiln_token *token) {
   uint32_t digits = 0;
   for (lexer->at += 2;; lexer->at++, digits++) {
     int c = peek(lexer, 0);
-    int digit = is_digit(c)              ? c - '0'
-                : c >= 'a' && c <= 'f'   ? c - 'a' + 10
-                : c >= 'A' && c <= 'F'   ? c - 'A' + 10
-                                         : -1;
+    int digit = is_digit(c)            ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
     if (digit < 0) break;
     value = value << 4 | (unsigned)digit;
   }

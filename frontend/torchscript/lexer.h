@@ -40,8 +40,8 @@ typedef struct kiln_lexer {
   const kiln_source *source;
   kiln_arena *arena; /* for strings */
   uint32_t at;
-  int brackets;      /* open (, [ and { */
-  int pending;       /* DEDENTs still to give */
+  int brackets; /* open (, [ and { */
+  int pending;  /* DEDENTs still to give */
   bool line_start;
   int indent_count;
   int indents[KILN_LEXER_MAX_NESTING];

@@ -37,8 +37,8 @@ static kiln_status *eval_items(kiln_loader *l, kiln_code_file *file, const kiln_
                                const kiln_type *type, kiln_ivalue *out_value) {
   bool is_list = ast->kind == KILN_AST_LIST;
   const kiln_type *elem = is_list && type && type->kind == KILN_TYPE_LIST ? type->elems[0] : NULL;
-  bool typed_tuple = !is_list && type && type->kind == KILN_TYPE_TUPLE &&
-                     type->elem_count == ast->count;
+  bool typed_tuple =
+      !is_list && type && type->kind == KILN_TYPE_TUPLE && type->elem_count == ast->count;
   kiln_list *list = NULL;
   kiln_tuple *tuple = NULL;
   reserve(l);
@@ -127,10 +127,14 @@ static kiln_status *eval_name(kiln_loader *l, kiln_code_file *file, const kiln_a
 
 static bool numbers_of(kiln_ivalue v, double *out_re, double *out_im) {
   *out_im = 0;
-  if (v.tag == KILN_TAG_INT) *out_re = (double)v.u.i;
-  else if (v.tag == KILN_TAG_FLOAT) *out_re = v.u.f;
-  else if (v.tag == KILN_TAG_COMPLEX) *out_re = v.u.complex->re, *out_im = v.u.complex->im;
-  else return false;
+  if (v.tag == KILN_TAG_INT)
+    *out_re = (double)v.u.i;
+  else if (v.tag == KILN_TAG_FLOAT)
+    *out_re = v.u.f;
+  else if (v.tag == KILN_TAG_COMPLEX)
+    *out_re = v.u.complex->re, *out_im = v.u.complex->im;
+  else
+    return false;
   return true;
 }
 
@@ -146,9 +150,12 @@ static kiln_status *eval_operator(kiln_loader *l, kiln_code_file *file, const ki
   if (!numbers_of(a, &re, &im) || !numbers_of(b, &re2, &im2)) return not_constant(file, ast);
   if (ast->kind == KILN_AST_UNARY) {
     if (ast->op != '-') return not_constant(file, ast);
-    if (a.tag == KILN_TAG_INT) *out_value = kiln_int((int64_t)(0 - (uint64_t)a.u.i));
-    else if (a.tag == KILN_TAG_FLOAT) *out_value = kiln_float(-re);
-    else return eval_complex(l, -re, -im, out_value);
+    if (a.tag == KILN_TAG_INT)
+      *out_value = kiln_int((int64_t)(0 - (uint64_t)a.u.i));
+    else if (a.tag == KILN_TAG_FLOAT)
+      *out_value = kiln_float(-re);
+    else
+      return eval_complex(l, -re, -im, out_value);
     return NULL;
   }
   if ((ast->op != '+' && ast->op != '-') || b.tag != KILN_TAG_COMPLEX) {
@@ -171,9 +178,12 @@ static kiln_status *eval_call(kiln_loader *l, kiln_code_file *file, const kiln_a
       ast->kids[1]->kind == KILN_AST_STRING) {
     kiln_str text = ast->kids[1]->text;
     kiln_device device = KILN_CPU;
-    if (kiln_str_starts(text, "cuda")) device.kind = KILN_DEVICE_CUDA;
-    else if (kiln_str_is(text, "meta")) device.kind = KILN_DEVICE_META;
-    else if (!kiln_str_is(text, "cpu")) return not_constant(file, ast);
+    if (kiln_str_starts(text, "cuda"))
+      device.kind = KILN_DEVICE_CUDA;
+    else if (kiln_str_is(text, "meta"))
+      device.kind = KILN_DEVICE_META;
+    else if (!kiln_str_is(text, "cpu"))
+      return not_constant(file, ast);
     int64_t index;
     const char *colon = memchr(text.data, ':', text.len);
     size_t head = colon ? (size_t)(colon - text.data) + 1 : 0;

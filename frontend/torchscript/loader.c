@@ -1,4 +1,5 @@
-/* loader.c: from qualified names to definitions, files parsed on the way; recursion among functions.
+/* loader.c: from qualified names to definitions, files parsed on the way; recursion among
+ * functions.
  *
  * Reference: torch/csrc/jit/serialization/import_source.cpp. */
 #include "frontend/torchscript/loader.h"
@@ -56,8 +57,8 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
   kiln_code_file *file = KILN_NEW(l->arena, kiln_code_file);
   file->source.name = name;
   file->source.first_line = 1;
-  file->qualifier = kiln_str_make(kiln_arena_strndup(l->arena, qualifier.data, qualifier.len),
-                                  qualifier.len);
+  file->qualifier =
+      kiln_str_make(kiln_arena_strndup(l->arena, qualifier.data, qualifier.len), qualifier.len);
   kiln_map_init(&file->names, l->ast_arena);
   KILN_TRY(kiln_zip_read(l->zip, record, &file->source.text));
   if (file->source.text.len >= UINT32_MAX) {
@@ -79,8 +80,8 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
 
 static kiln_status *define(kiln_loader *l, kiln_code_file *file, const kiln_ast *ast,
                            kiln_str qualname, kiln_found *out_found) {
-  kiln_str name = kiln_str_make(kiln_arena_strndup(l->arena, qualname.data, qualname.len),
-                                qualname.len);
+  kiln_str name =
+      kiln_str_make(kiln_arena_strndup(l->arena, qualname.data, qualname.len), qualname.len);
   if (ast->kind == KILN_AST_DEF) {
     out_found->function = kiln__declare(l, file, ast, name, NULL);
     return NULL;
@@ -166,8 +167,8 @@ kiln_status *kiln__loader_schema(kiln_loader *l, kiln_function *function) {
     status = kiln_source_error(&body->file->source, def->begin, "a method without self");
   }
   for (int i = 0; i < schema->arg_count && !status; i++) {
-    status = resolve_param(l, function, def->kids[2 + i], i == 0 && function->owner,
-                           &schema->args[i]);
+    status =
+        resolve_param(l, function, def->kids[2 + i], i == 0 && function->owner, &schema->args[i]);
   }
   schema->results[0].type = kiln_type_basic(KILN_TYPE_TENSOR);
   if (!status && def->kids[0]) {
@@ -226,7 +227,7 @@ static kiln_status *compile(kiln_loader *l, kiln_function *function) {
   bool has_body = !function->owner || function->owner->kind != KILN_TYPE_INTERFACE;
   if (!status && has_body) {
     function->state = 1;
-    status = kiln__emit_function(l, function);
+    status = kiln__ts_function(l, function);
   }
   function->state = 2;
   if (!status) return NULL;

@@ -1,5 +1,5 @@
-/* loader.h: what the loader's files share: names to definitions (loader.c, classes.c), annotations to
- * types (resolve.c), literals to values (literal.c). emit.h stands on it.
+/* loader.h: what the loader's files share: names to definitions (loader.c, classes.c), annotations
+ * to types (resolve.c), literals to values (literal.c). emit.h stands on it.
  *
  * A load is one thread's. Source texts, classes, functions and schemas live in the unit's arena;
  * syntax trees in one that is freed when all bodies are compiled. Code files are parsed when a name
@@ -15,14 +15,14 @@ typedef struct kiln_code_file {
   kiln_source source; /* named "code/__torch__/m.py" */
   kiln_str qualifier; /* "__torch__.m" */
   const kiln_ast *ast;
-  kiln_map names;     /* top-level name -> kiln_ast CLASS or DEF */
+  kiln_map names; /* top-level name -> kiln_ast CLASS or DEF */
 } kiln_code_file;
 
 /* A function's body until it is compiled: kiln_function.pending. */
 typedef struct kiln_pending_body {
   kiln_code_file *file;
   const kiln_ast *def;
-  bool schema_open; /* its schema is being resolved */
+  bool schema_open;                /* its schema is being resolved */
   KILN_VEC(kiln_function *) calls; /* statically known callees, to find recursion */
   int color;
 } kiln_pending_body;
@@ -37,12 +37,12 @@ typedef struct kiln_loader {
   kiln_zip *zip;
   kiln_mapping *mapping;
   kiln_torchscript *model;
-  kiln_map files;       /* qualifier -> kiln_code_file */
-  kiln_map defining;    /* qualname of classes under way -> itself */
+  kiln_map files;        /* qualifier -> kiln_code_file */
+  kiln_map defining;     /* qualname of classes under way -> itself */
   kiln_ivalue constants; /* tuple of constants.pkl, borrowed from the model */
-  int depth;            /* of classes that define classes */
+  int depth;             /* of classes that define classes */
   bool lenient;
-  uint64_t deadline;    /* nanoseconds of the monotonic clock; 0: none */
+  uint64_t deadline; /* nanoseconds of the monotonic clock; 0: none */
 } kiln_loader;
 
 /* -- Names (loader.c) -- */
@@ -54,7 +54,8 @@ typedef struct kiln_found {
 } kiln_found;
 
 /* Defines what "__torch__.m.C" names, if it names something. */
-kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname, kiln_found *out_found) KILN_MUST_USE;
+kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname,
+                               kiln_found *out_found) KILN_MUST_USE;
 /* The function's schema, resolved when first asked for. */
 kiln_status *kiln__loader_schema(kiln_loader *l, kiln_function *function) KILN_MUST_USE;
 /* Compiles every body defined so far and those that they need. */
@@ -89,6 +90,6 @@ kiln_status *kiln__loader_constant(kiln_loader *l, const kiln_source *source, co
 /* -- Bodies (emit.c) -- */
 
 /* Compiles the function's body into function->graph. */
-kiln_status *kiln__emit_function(kiln_loader *l, kiln_function *function) KILN_MUST_USE;
+kiln_status *kiln__ts_function(kiln_loader *l, kiln_function *function) KILN_MUST_USE;
 
 #endif

@@ -57,9 +57,9 @@ kiln_status *kiln__parse_accept_op(kiln_parser *p, uint32_t op, bool *out_found)
 
 static bool is_keyword(kiln_str name) {
   static const char *const words[] = {
-      "and",  "as",     "assert", "break", "class", "continue", "def",  "del",  "elif", "else",
-      "for",  "from",   "global", "if",    "import", "in",      "is",   "lambda", "not", "or",
-      "pass", "raise",  "return", "while", "with",  "try",      "except", "finally", "yield"};
+      "and",  "as",    "assert", "break", "class",  "continue", "def",    "del",     "elif", "else",
+      "for",  "from",  "global", "if",    "import", "in",       "is",     "lambda",  "not",  "or",
+      "pass", "raise", "return", "while", "with",   "try",      "except", "finally", "yield"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     if (kiln_str_is(name, words[i])) return true;
   }
@@ -102,8 +102,8 @@ kiln_status *kiln__parse_finish(kiln_parser *p, kiln_ast *node, kiln_ast **out_n
   return NULL;
 }
 
-kiln_status *kiln__parse_make_list(kiln_parser *p, kiln_ast_kind kind, uint32_t begin, const kiln_ast_list *items,
-                              kiln_ast **out_node) {
+kiln_status *kiln__parse_make_list(kiln_parser *p, kiln_ast_kind kind, uint32_t begin,
+                                   const kiln_ast_list *items, kiln_ast **out_node) {
   kiln_ast *node = kiln__parse_make(p, kind, begin, items->count);
   for (int i = 0; i < items->count; i++) node->kids[i] = items->data[i];
   return kiln__parse_finish(p, node, out_node);
@@ -154,8 +154,8 @@ static kiln_status *parse_comprehension(kiln_parser *p, kiln_ast_kind kind, uint
 }
 
 /* Items up to a closing bracket; a trailing comma is allowed. */
-static kiln_status *parse_items(kiln_parser *p, uint32_t close, const char *close_name, kiln_ast_list *items,
-                                bool *out_trailing_comma) {
+static kiln_status *parse_items(kiln_parser *p, uint32_t close, const char *close_name,
+                                kiln_ast_list *items, bool *out_trailing_comma) {
   *out_trailing_comma = false;
   while (!kiln__parse_at_op(p, close)) {
     kiln_ast *item;
@@ -428,7 +428,8 @@ static kiln_status *parse_power(kiln_parser *p, kiln_ast **out);
 
 /* -x, +x, ~x; a minus before a number literal belongs to it. */
 static kiln_status *parse_unary(kiln_parser *p, kiln_ast **out) {
-  if (!kiln__parse_at_op(p, '-') && !kiln__parse_at_op(p, '+') && !kiln__parse_at_op(p, '~')) return parse_power(p, out);
+  if (!kiln__parse_at_op(p, '-') && !kiln__parse_at_op(p, '+') && !kiln__parse_at_op(p, '~'))
+    return parse_power(p, out);
   uint32_t op = p->token.op, begin = p->token.begin;
   KILN_TRY(kiln__parse_enter(p));
   KILN_TRY(kiln__parse_advance(p));
@@ -436,7 +437,8 @@ static kiln_status *parse_unary(kiln_parser *p, kiln_ast **out) {
   bool number = p->token.kind == KILN_TOKEN_INT || p->token.kind == KILN_TOKEN_FLOAT;
   if (op == '-' && number) {
     KILN_TRY(parse_number(p, -1, &value));
-    if (!kiln__parse_at_op(p, KILN_OP2('*', '*')) && !kiln__parse_at_op(p, '.') && !kiln__parse_at_op(p, '[')) {
+    if (!kiln__parse_at_op(p, KILN_OP2('*', '*')) && !kiln__parse_at_op(p, '.') &&
+        !kiln__parse_at_op(p, '[')) {
       value->begin = begin;
       p->depth--;
       *out = value;

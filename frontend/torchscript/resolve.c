@@ -5,20 +5,33 @@ static const struct {
   const char *name;
   kiln_type_kind kind;
 } basic_types[] = {
-    {"Tensor", KILN_TYPE_TENSOR},      {"int", KILN_TYPE_INT},
-    {"float", KILN_TYPE_FLOAT},        {"bool", KILN_TYPE_BOOL},
-    {"str", KILN_TYPE_STR},            {"complex", KILN_TYPE_COMPLEX},
-    {"number", KILN_TYPE_NUMBER},      {"Scalar", KILN_TYPE_NUMBER},
-    {"Device", KILN_TYPE_DEVICE},      {"Stream", KILN_TYPE_STREAM},
-    {"Generator", KILN_TYPE_GENERATOR}, {"NoneType", KILN_TYPE_NONE},
-    {"Any", KILN_TYPE_ANY},            {"AnyTuple", KILN_TYPE_ANY_TUPLE},
-    {"AnyList", KILN_TYPE_ANY_LIST},   {"AnyClassType", KILN_TYPE_ANY_CLASS},
-    {"AnyEnumType", KILN_TYPE_ANY_ENUM}, {"Storage", KILN_TYPE_STORAGE},
-    {"QScheme", KILN_TYPE_QSCHEME},    {"Capsule", KILN_TYPE_CAPSULE},
-    {"list", KILN_TYPE_ANY_LIST},      {"tuple", KILN_TYPE_ANY_TUPLE},
+    {"Tensor", KILN_TYPE_TENSOR},
+    {"int", KILN_TYPE_INT},
+    {"float", KILN_TYPE_FLOAT},
+    {"bool", KILN_TYPE_BOOL},
+    {"str", KILN_TYPE_STR},
+    {"complex", KILN_TYPE_COMPLEX},
+    {"number", KILN_TYPE_NUMBER},
+    {"Scalar", KILN_TYPE_NUMBER},
+    {"Device", KILN_TYPE_DEVICE},
+    {"Stream", KILN_TYPE_STREAM},
+    {"Generator", KILN_TYPE_GENERATOR},
+    {"NoneType", KILN_TYPE_NONE},
+    {"Any", KILN_TYPE_ANY},
+    {"AnyTuple", KILN_TYPE_ANY_TUPLE},
+    {"AnyList", KILN_TYPE_ANY_LIST},
+    {"AnyClassType", KILN_TYPE_ANY_CLASS},
+    {"AnyEnumType", KILN_TYPE_ANY_ENUM},
+    {"Storage", KILN_TYPE_STORAGE},
+    {"QScheme", KILN_TYPE_QSCHEME},
+    {"Capsule", KILN_TYPE_CAPSULE},
+    {"list", KILN_TYPE_ANY_LIST},
+    {"tuple", KILN_TYPE_ANY_TUPLE},
     /* Enumerations that are ints in TorchScript. */
-    {"Layout", KILN_TYPE_INT},         {"MemoryFormat", KILN_TYPE_INT},
-    {"ScalarType", KILN_TYPE_INT},     {"Dtype", KILN_TYPE_INT},
+    {"Layout", KILN_TYPE_INT},
+    {"MemoryFormat", KILN_TYPE_INT},
+    {"ScalarType", KILN_TYPE_INT},
+    {"Dtype", KILN_TYPE_INT},
 };
 
 kiln_str kiln__dotted_name(kiln_arena *arena, const kiln_ast *ast) {
@@ -82,9 +95,9 @@ static kiln_status *apply(kiln_loader *l, const kiln_source *source, const kiln_
   static const struct {
     const char *name;
     int count; /* -1: any */
-  } generics[] = {{"List", 1},  {"Optional", 1}, {"Dict", 2},  {"Tuple", -1}, {"Union", -1},
-                  {"Future", 1}, {"Await", 1},   {"RRef", 1},  {"Final", 1},  {"list", 1},
-                  {"dict", 2},  {"tuple", -1}};
+  } generics[] = {{"List", 1},   {"Optional", 1}, {"Dict", 2},  {"Tuple", -1},
+                  {"Union", -1}, {"Future", 1},   {"Await", 1}, {"RRef", 1},
+                  {"Final", 1},  {"list", 1},     {"dict", 2},  {"tuple", -1}};
   int which = -1;
   for (int i = 0; i < (int)(sizeof generics / sizeof *generics); i++) {
     if (kiln_str_is(name, generics[i].name)) which = i;
