@@ -136,6 +136,20 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
   return NULL;
 }
 
+/* The end record must end with the file: minizip would also take an archive whose last bytes are
+ * missing, by its zip64 record. */
+static bool ends_with_end_record(const kiln_mapping *mapping) {
+  const unsigned char *bytes = mapping->data;
+  size_t last = mapping->size - 22, first = last > 65535 ? last - 65535 : 0;
+  for (size_t at = last;; at--) {
+    if (memcmp(bytes + at, "PK\5\6", 4) == 0 &&
+        at + 22 + (size_t)(bytes[at + 20] | bytes[at + 21] << 8) == mapping->size) {
+      return true;
+    }
+    if (at == first) return false;
+  }
+}
+
 static kiln_status *read_directory(kiln_zip *zip) {
   kiln_str prefix = {0};
   int result = unzGoToFirstFile(zip->file);
@@ -173,6 +187,9 @@ kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
   const unsigned char *bytes = mapping->data;
   if (mapping->size < 22 || bytes[0] != 'P' || bytes[1] != 'K') {
     return KILN_ERROR(KILN_INVALID_FILE, "not a zip archive");
+  }
+  if (!ends_with_end_record(mapping)) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the zip archive is truncated or damaged");
   }
   zip->file = unzOpen2_64("", &callbacks);
   if (!zip->file) {

@@ -213,6 +213,7 @@ static kiln_status *run_in_ast_arena(void *arg) {
 static void drop_trees(load *ld) {
   const kiln_unit *unit = ld->l.unit;
   for (int i = 0; i < unit->all.count; i++) unit->all.data[i]->pending = NULL;
+  ld->l.unit->frontend = NULL;
   kiln_arena_destroy(ld->l.ast_arena);
 }
 
@@ -237,6 +238,7 @@ kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
     ld.l.unit = model->unit;
     ld.l.arena = model->unit->arena;
     ld.l.types = model->unit->types;
+    model->unit->frontend = &ld.l;
     status = kiln_arena_create(env->mem, &ld.l.ast_arena);
   }
   if (!status) {

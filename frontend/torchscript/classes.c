@@ -216,12 +216,41 @@ static kiln_status *define_plain(kiln_loader *l, kiln_code_file *file, const kil
   return set_hooks(l, file, cls, a.hooks, false);
 }
 
+/* The function's schema, which may still have to be resolved while its file is being loaded. */
+static const kiln_schema *schema_of(kiln_function *function) {
+  if (!function->schema && function->unit->frontend) {
+    kiln_status_destroy(kiln__loader_schema(function->unit->frontend, function));
+  }
+  return function->schema;
+}
+
+/* Same arguments, and a result that fits: kiln_class_info.implements. */
+static bool implements(const kiln_type *sub, const kiln_type *interface) {
+  const kiln_map *methods = &kiln_class_of(interface)->methods;
+  for (int i = 0; i < methods->count; i++) {
+    if (!methods->entries[i].value) continue;
+    kiln_function *mine = kiln_class_find_method(sub, methods->entries[i].key);
+    if (!mine) return false;
+    const kiln_schema *want = schema_of(methods->entries[i].value), *have = schema_of(mine);
+    if (!want || !have || want->arg_count > have->arg_count) return false;
+    for (int k = 1; k < have->arg_count; k++) {
+      if (k >= want->arg_count ? !have->args[k].has_default
+                               : !kiln_type_is_subtype(want->args[k].type, have->args[k].type)) {
+        return false;
+      }
+    }
+    if (!kiln_type_is_subtype(have->results[0].type, want->results[0].type)) return false;
+  }
+  return true;
+}
+
 static kiln_status *define_interface(kiln_loader *l, kiln_code_file *file, const kiln_ast *body,
                                      kiln_str qualname, bool is_module,
                                      const kiln_type **out_type) {
   kiln_class *cls = kiln_unit_add_class(l->unit, KILN_TYPE_INTERFACE, qualname);
   cls->type->cls->is_module = is_module;
   cls->type->cls->is_interface = true;
+  cls->type->cls->implements = implements;
   declare_methods(l, file, body, qualname, cls->type);
   *out_type = cls->type;
   return NULL;

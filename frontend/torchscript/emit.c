@@ -66,24 +66,37 @@ kiln_status *kiln__ts_string(kiln_emitter *e, const kiln_ast *ast, kiln_str text
   return NULL;
 }
 
+/* A container of a guess is a guess. */
+static kiln_ir_value *add_items(kiln_emitter *e, kiln_node *node, const kiln_type *type,
+                                kiln_ir_value *const *items, int count) {
+  bool loose = false;
+  for (int i = 0; i < count; i++) {
+    kiln_node_add_input(node, items[i]);
+    loose = loose || kiln__is_loose(e, items[i]);
+  }
+  kiln_ir_value *out = kiln_node_add_output(node, type);
+  if (loose) kiln__make_loose(e, out);
+  return out;
+}
+
 kiln_ir_value *kiln__ts_list(kiln_emitter *e, const kiln_ast *ast, const kiln_type *elem,
                              kiln_ir_value *const *items, int count) {
   const kiln_type *type = kiln_type_list(e->l->types, elem);
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_ListConstruct);
-  for (int i = 0; i < count; i++) kiln_node_add_input(node, items[i]);
-  return kiln_node_add_output(node, type);
+  return add_items(e, node, type, items, count);
 }
 
 kiln_ir_value *kiln__ts_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
                               kiln_ir_value *const *items, int count) {
   if (!type) {
     const kiln_type **elems = KILN_NEW_ARRAY(e->l->ast_arena, const kiln_type *, count + 1);
-    for (int i = 0; i < count; i++) elems[i] = items[i]->type;
+    for (int i = 0; i < count; i++) {
+      elems[i] = kiln_type_unshaped(e->l->types, items[i]->type);
+    }
     type = kiln_type_tuple(e->l->types, elems, count);
   }
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleConstruct);
-  for (int i = 0; i < count; i++) kiln_node_add_input(node, items[i]);
-  return kiln_node_add_output(node, type);
+  return add_items(e, node, type, items, count);
 }
 
 kiln_ir_value *kiln__ts_cast(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
@@ -234,6 +247,8 @@ static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kil
   bool loose_a = value_a && kiln__is_loose(e, value_a);
   bool loose_b = value_b && kiln__is_loose(e, value_b);
   const kiln_type *declared = var_a && var_a->declared ? var_a->declared : NULL;
+  type_a = kiln_type_unshaped(e->l->types, type_a);
+  type_b = kiln_type_unshaped(e->l->types, type_b);
   const kiln_type *type = kiln_type_unify(e->l->types, type_a, type_b, false);
   if (loose_a != loose_b && type_a != type_b) {
     type = loose_a ? type_b : type_a;

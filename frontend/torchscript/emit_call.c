@@ -43,10 +43,12 @@ static kiln_actual *actuals_of(kiln_emitter *e, const kiln_arg *args, int count)
 /* -- Filling a schema -- */
 
 static kiln_status *insert_conversion(kiln_emitter *e, const kiln_ast *ast, kiln_fit fit,
-                                      kiln_ir_value *value, kiln_ir_value **out) {
+                                      kiln_ir_value *value, const kiln_type *type,
+                                      kiln_ir_value **out) {
   const char *name = kiln_fit_op_name(fit);
   if (!name) return kiln__ts_error(e, ast, "an argument cannot be converted");
-  return kiln__ts_op_values(e, ast, name, &value, 1, out);
+  KILN_TRY(kiln__ts_op_values(e, ast, name, &value, 1, out));
+  return kiln__ts_convert(e, ast, *out, type, "the converted argument", out);
 }
 
 static const kiln_type *constant_type(kiln_ivalue value, const kiln_type *formal) {
@@ -109,7 +111,7 @@ static kiln_status *fill_slot(kiln_emitter *e, const kiln_ast *ast, const kiln_s
       *out = kiln__ts_list(e, ast, type->elems[0], items, slot->collect);
       return NULL;
     }
-    default: return insert_conversion(e, ast, slot->fit, value, out);
+    default: return insert_conversion(e, ast, slot->fit, value, slot->type, out);
   }
 }
 
@@ -326,9 +328,14 @@ static kiln_status *call_class(kiln_emitter *e, const kiln_ast *ast, const kiln_
   return kiln__ts_method(e, ast, *out, init, args->data, args->count, &ignored);
 }
 
-/* Calling a value: its __call__, or a module's forward. */
+/* Calling a value: a function that was given a name, an object's __call__, a module's forward. */
 static kiln_status *call_value(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                                kiln_args *args, kiln_ir_value **out) {
+  const kiln_attr *attr =
+      value->type->kind == KILN_TYPE_FUNCTION ? kiln_node_attr(value->node, "function") : NULL;
+  if (attr && attr->kind == KILN_ATTR_POINTER) {
+    return call_function(e, ast, attr->u.pointer, args, out);
+  }
   kiln_function *method = NULL;
   if (value->type->cls) {
     method = kiln_class_find_method(value->type, KILN_STR("__call__"));

@@ -183,6 +183,7 @@ static kiln_status *emit_ternary(kiln_emitter *e, const kiln_ast *ast, const kil
       kiln_type_is_subtype(values[1]->type, hint)) {
     type = hint;
   }
+  if (type) type = kiln_type_unshaped(e->l->types, type);
   bool loose = kiln__is_loose(e, values[0]) || kiln__is_loose(e, values[1]);
   if (!type && loose) type = values[kiln__is_loose(e, values[0]) ? 1 : 0]->type;
   if (!type) {
@@ -399,7 +400,7 @@ static const kiln_type *join_types(kiln_emitter *e, kiln_ir_value *const *items,
     type = type ? kiln_type_unify(e->l->types, type, items[i]->type, true) : items[i]->type;
     if (!type) return NULL;
   }
-  return type;
+  return type ? kiln_type_unshaped(e->l->types, type) : NULL;
 }
 
 static kiln_status *emit_list_display(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,

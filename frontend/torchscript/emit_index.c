@@ -20,7 +20,9 @@ static kiln_ir_value *tuple_item(kiln_emitter *e, const kiln_ast *ast, kiln_ir_v
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleIndex);
   kiln_node_add_input(node, tuple);
   kiln_node_add_input(node, at);
-  return kiln_node_add_output(node, tuple->type->elems[index]);
+  kiln_ir_value *out = kiln_node_add_output(node, tuple->type->elems[index]);
+  if (kiln__is_loose(e, tuple) && kiln_type_is_tensor(out->type)) kiln__make_loose(e, out);
+  return out;
 }
 
 static int64_t clamp_bound(int64_t bound, int64_t count) {
@@ -483,7 +485,7 @@ kiln_status *kiln__ts_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sugar
     case KILN_SUGAR_CONSTANTS: {
       kiln_ivalue value;
       KILN_TRY(kiln__loader_constant(e->l, e->source, ast, &value));
-      const kiln_type *type = kiln_type_unshaped(e->l->types, kiln_ivalue_type(e->l->types, value));
+      const kiln_type *type = kiln_ivalue_type(e->l->types, value);
       out->value = kiln__ts_constant(e, ast, kiln_ivalue_retain(value), type);
       return NULL;
     }

@@ -60,11 +60,11 @@ typedef struct loop {
 } loop;
 
 /* A carried name may need a wider type than it comes with: what its annotation says. */
-static const kiln_type *carried_type(const kiln_var *var) {
+static const kiln_type *carried_type(kiln_emitter *e, const kiln_var *var) {
   const kiln_type *type = var->value->type;
   bool widen =
       var->declared && type->kind == KILN_TYPE_NONE && kiln_type_is_subtype(type, var->declared);
-  return widen ? var->declared : type;
+  return widen ? var->declared : kiln_type_unshaped(e->l->types, type);
 }
 
 /* The node with its carried inputs, and the scope of its body. */
@@ -88,7 +88,7 @@ static void begin_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *bod
     kiln_vec_push(e->l->ast_arena, &lp->carried, names.entries[i].key);
     kiln_vec_push(e->l->ast_arena, &outer, var);
     kiln_node_add_input(lp->node, var->value);
-    kiln_ir_value *input = kiln_block_add_input(block, "", carried_type(var));
+    kiln_ir_value *input = kiln_block_add_input(block, "", carried_type(e, var));
     if (kiln__is_loose(e, var->value)) kiln__make_loose(e, input);
   }
   kiln__push_scope(e, &lp->scope, block);

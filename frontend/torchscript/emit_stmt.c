@@ -131,7 +131,10 @@ static kiln_status *unpack(kiln_emitter *e, const kiln_ast *target, kiln_sugar s
     if (type->kind == KILN_TYPE_TUPLE) {
       node = kiln__ts_node(e, target, KILN_OP_prim_TupleUnpack);
       kiln_node_add_input(node, value);
-      for (int i = 0; i < type->elem_count; i++) kiln_node_add_output(node, type->elems[i]);
+      for (int i = 0; i < type->elem_count; i++) {
+        kiln_ir_value *out = kiln_node_add_output(node, type->elems[i]);
+        if (loose && kiln_type_is_tensor(out->type)) kiln__make_loose(e, out);
+      }
     } else if (loose && !value->node->op && value->node->output_count == 1) {
       /* An unknown operator with as many results as are asked for. */
       node = value->node;
