@@ -29,6 +29,20 @@ typedef struct kiln_compiled {
   size_t object_bytes;
 } kiln_compiled;
 
+/* -- From graphs -- */
+
+/* Whether the operator has a LOWER column (its in-place and out= variants have none). */
+bool kiln_codegen_has_lowering(const kiln_op *op);
+/* Whether this node, with the types that its values have, can be part of a group; none: it can. */
+kiln_reason kiln_codegen_can_lower(const kiln_node *node);
+/* A group's graph as loop IR, optimised and verified, in `arena` (within kiln_arena_run of it). All
+ * tensors have complete types. Buffers are the tensor inputs in order, then the outputs; scalars are
+ * the int, float and bool inputs in order. On failure *out_reason says why. */
+kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena,
+                                kiln_reason *out_reason, kiln_loop_fn **out_fn) KILN_MUST_USE;
+
+/* -- To kernels -- */
+
 /* `env` is borrowed and outlives the codegen and all its kernels. */
 kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) KILN_MUST_USE;
 void kiln_codegen_destroy(kiln_codegen *codegen);

@@ -7,14 +7,10 @@
 
 LLVMTypeRef kiln__emit_scalar_type(const kiln__emitter *e, kiln_dtype dtype) {
   switch (dtype) {
-    case KILN_DTYPE_F32:
-      return e->ll->FloatTypeInContext(e->context);
-    case KILN_DTYPE_F64:
-      return e->ll->DoubleTypeInContext(e->context);
-    case KILN_DTYPE_BOOL:
-      return e->i1;
-    default:
-      return e->ll->IntTypeInContext(e->context, (unsigned)kiln_loop_size(dtype) * 8);
+    case KILN_DTYPE_F32: return e->ll->FloatTypeInContext(e->context);
+    case KILN_DTYPE_F64: return e->ll->DoubleTypeInContext(e->context);
+    case KILN_DTYPE_BOOL: return e->i1;
+    default: return e->ll->IntTypeInContext(e->context, (unsigned)kiln_loop_size(dtype) * 8);
   }
 }
 
@@ -185,29 +181,31 @@ static LLVMValueRef emit_compare(kiln__emitter *e, const kiln_loop_inst *inst, L
   return e->ll->BuildICmp(e->builder, is_unsigned(dtype) ? u : i, a, b, "");
 }
 
-static bool is_number(const kiln__emitter *e, int value) {
+/* Neither NaN nor a zero, for which it matters which of two equal numbers is taken. */
+static bool is_plain_number(const kiln__emitter *e, int value) {
   const kiln_loop_inst *inst = &e->nest->body.data[value];
-  return inst->op == KILN_LOOP_const && inst->imm.f == inst->imm.f;
+  return inst->op == KILN_LOOP_const && inst->imm.f == inst->imm.f && inst->imm.f != 0;
 }
 
-/* min and max: the second where it is beyond the first; NaN from either. A constant that is no NaN
- * saves a comparison: then the form is that of the machine's own instruction. */
+/* min and max: the first where it is beyond the second or NaN. Beside a plain constant the form is
+ * that of the machine's own instruction, one instead of three. */
 static LLVMValueRef emit_min_max(kiln__emitter *e, const kiln_loop_inst *inst) {
-  LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]], take_b;
+  LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]], take_a;
   bool is_min = inst->op == KILN_LOOP_min;
   if (kiln_loop_class(inst->dtype) != KILN_LOOP_CLASS_F) {
     bool u = is_unsigned(inst->dtype);
     LLVMIntPredicate p = is_min ? (u ? LLVMIntULT : LLVMIntSLT) : (u ? LLVMIntUGT : LLVMIntSGT);
-    take_b = e->ll->BuildICmp(e->builder, p, b, a, "");
+    take_a = e->ll->BuildICmp(e->builder, p, a, b, "");
+    return e->ll->BuildSelect(e->builder, take_a, a, b, "");
+  }
+  LLVMRealPredicate beyond = is_min ? LLVMRealOLT : LLVMRealOGT;
+  if (is_plain_number(e, inst->args[1])) {
+    LLVMValueRef take_b = e->ll->BuildFCmp(e->builder, beyond, b, a, "");
     return e->ll->BuildSelect(e->builder, take_b, b, a, "");
   }
-  if (is_number(e, inst->args[1])) {
-    take_b = e->ll->BuildFCmp(e->builder, is_min ? LLVMRealOLT : LLVMRealOGT, b, a, "");
-    return e->ll->BuildSelect(e->builder, take_b, b, a, "");
-  }
-  take_b = e->ll->BuildFCmp(e->builder, is_min ? LLVMRealULT : LLVMRealUGT, b, a, "");
-  LLVMValueRef r = e->ll->BuildSelect(e->builder, take_b, b, a, "");
-  if (is_number(e, inst->args[0])) return r;
+  take_a = e->ll->BuildFCmp(e->builder, beyond, a, b, "");
+  LLVMValueRef r = e->ll->BuildSelect(e->builder, take_a, a, b, "");
+  if (is_plain_number(e, inst->args[0])) return r;
   LLVMValueRef a_is_nan = e->ll->BuildFCmp(e->builder, LLVMRealUNO, a, a, "");
   return e->ll->BuildSelect(e->builder, a_is_nan, a, r, "");
 }
@@ -218,19 +216,13 @@ static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
   LLVMValueRef args[3] = {0};
   for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) args[a] = e->values[inst->args[a]];
   switch (inst->op) {
-    case KILN_LOOP_const:
-      return emit_constant(e, inst);
-    case KILN_LOOP_scalar:
-      return emit_scalar(e, inst);
-    case KILN_LOOP_cast:
-      return emit_cast(e, inst);
-    case KILN_LOOP_select:
-      return e->ll->BuildSelect(e->builder, args[0], args[1], args[2], "");
+    case KILN_LOOP_const: return emit_constant(e, inst);
+    case KILN_LOOP_scalar: return emit_scalar(e, inst);
+    case KILN_LOOP_cast: return emit_cast(e, inst);
+    case KILN_LOOP_select: return e->ll->BuildSelect(e->builder, args[0], args[1], args[2], "");
     case KILN_LOOP_min:
-    case KILN_LOOP_max:
-      return emit_min_max(e, inst);
-    case KILN_LOOP_copysign:
-      return kiln__emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2);
+    case KILN_LOOP_max: return emit_min_max(e, inst);
+    case KILN_LOOP_copysign: return kiln__emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2);
     case KILN_LOOP_neg:
       if (is_float) return e->ll->BuildFNeg(e->builder, args[0], "");
       return e->ll->BuildBinOp(e->builder, LLVMSub, e->ll->ConstNull(type), args[0], "");
@@ -247,8 +239,7 @@ static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
       LLVMValueRef ones = splat_constant(e, e->ll->ConstInt(scalar, ~0ull, 1));
       return e->ll->BuildBinOp(e->builder, LLVMXor, args[0], ones, "");
     }
-    default:
-      return args[0];
+    default: return args[0];
   }
 }
 
@@ -273,7 +264,6 @@ LLVMValueRef kiln__emit_value(kiln__emitter *e, const kiln_loop_inst *inst) {
     return EMIT_##emit;
 #include "codegen/loop/opcodes.def"
 #undef KILN_LOOP_OP
-    default:
-      return NULL;
+    default: return NULL;
   }
 }

@@ -1,0 +1,426 @@
+/* lower.c: a group's graph to loop IR.
+ *
+ * Outputs of the same sizes share a nest, whose loops are their dimensions. The body is found by
+ * walking from the outputs back, with a memo. Where cat meets a domain that reaches over a boundary
+ * of its pieces, the domain is cut there and both parts are taken up again (a worklist). */
+#include "codegen/lower.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { MAX_NESTS = 256 };
+
+/* The LOWER column of the tables. */
+#include "ir/ops_columns.h"
+#undef LOWER
+#define LOWER(name)                                                            \
+  int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, int output, \
+                         const kiln__lower_map *map);
+#define KILN_OP(id, schema, columns) columns
+#include "ir/ops.def"
+#undef KILN_OP
+
+#include "ir/ops_columns.h"
+#undef LOWER
+#define LOWER(name) .fn = kiln__lower_##name,
+typedef struct lowering_entry {
+  kiln__lower_fn fn;
+  char unused;
+} lowering_entry;
+static const lowering_entry *lowering_of(const kiln_op *op) {
+  static const lowering_entry table[] = {
+#define KILN_OP(id, schema, columns) [KILN_OP_##id] = {columns.unused = 0},
+#include "ir/ops.def"
+#undef KILN_OP
+  };
+  if (!op || op->id < 0 || op->id >= KILN_OP__BUILTIN_COUNT) return NULL;
+  return table[op->id].fn ? &table[op->id] : NULL;
+}
+
+bool kiln_codegen_has_lowering(const kiln_op *op) {
+  return op && op->variant == KILN_VARIANT_NONE && lowering_of(op) != NULL;
+}
+
+int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {
+  if (l->reason == KILN_REASON_none) l->reason = reason;
+  return -1;
+}
+
+/* -- Facts of nodes -- */
+
+bool kiln__lower_is_tensor(const kiln_node *node, int i) {
+  return kiln_node_input(node, i)->type->kind == KILN_TYPE_TENSOR;
+}
+
+bool kiln__lower_is_none(const kiln_node *node, int i) {
+  return i >= node->input_count || kiln_ir_value_is_none(kiln_node_input(node, i));
+}
+
+kiln_dtype kiln__lower_input_dtype(const kiln_node *node, int i) {
+  const kiln_tensor_detail *detail = kiln_node_input(node, i)->type->detail;
+  return detail ? (kiln_dtype)detail->dtype : KILN_DTYPE_NONE;
+}
+
+kiln_dtype kiln__lower_result_dtype(const kiln_node *node, int output) {
+  const kiln_tensor_detail *detail = node->outputs[output]->type->detail;
+  return detail ? (kiln_dtype)detail->dtype : KILN_DTYPE_NONE;
+}
+
+/* I64, F64 or BOOL for a Python number, NONE where its kind is not known. */
+static kiln_dtype number_kind(const kiln_ir_value *value) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  if (constant) {
+    switch (constant->tag) {
+      case KILN_TAG_INT: return KILN_DTYPE_I64;
+      case KILN_TAG_FLOAT: return KILN_DTYPE_F64;
+      case KILN_TAG_BOOL: return KILN_DTYPE_BOOL;
+      default: return KILN_DTYPE_NONE;
+    }
+  }
+  switch (value->type->kind) {
+    case KILN_TYPE_INT: return KILN_DTYPE_I64;
+    case KILN_TYPE_FLOAT: return KILN_DTYPE_F64;
+    case KILN_TYPE_BOOL: return KILN_DTYPE_BOOL;
+    default: return KILN_DTYPE_NONE;
+  }
+}
+
+kiln_dtype kiln__lower_promote(const kiln_node *node, int first, int count) {
+  kiln_promotion promotion = KILN_PROMOTION_INIT;
+  for (int i = first; i < first + count; i++) {
+    const kiln_ir_value *value = kiln_node_input(node, i);
+    if (kiln_ir_value_is_none(value)) continue;
+    if (value->type->kind == KILN_TYPE_TENSOR) {
+      if (!value->type->detail) return KILN_DTYPE_NONE;
+      kiln_promotion_add_tensor(&promotion, (kiln_dtype)value->type->detail->dtype,
+                                value->type->detail->rank);
+    } else {
+      kiln_dtype kind = number_kind(value);
+      if (kind == KILN_DTYPE_NONE) return KILN_DTYPE_NONE;
+      kiln_promotion_add_number(&promotion, kind);
+    }
+  }
+  return kiln_promotion_result(&promotion);
+}
+
+bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double *out_value) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(kiln_node_input(node, i));
+  if (!constant || number_kind(kiln_node_input(node, i)) == KILN_DTYPE_NONE) {
+    kiln__lower_refuse(l, KILN_REASON_not_constant);
+    return false;
+  }
+  *out_value = constant->tag == KILN_TAG_FLOAT  ? constant->u.f
+               : constant->tag == KILN_TAG_BOOL ? (double)constant->u.b
+                                                : (double)constant->u.i;
+  return true;
+}
+
+/* -- Instructions -- */
+
+int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c) {
+  int arity = kiln_loop_ops[op].arity;
+  if (a < 0 || (arity > 1 && b < 0) || (arity > 2 && c < 0)) return -1;
+  int typed = kiln_loop_ops[op].rule == KILN_LOOP_RULE_SELECT ? b : a;
+  if (!(kiln_loop_class(l->nest->body.data[typed].dtype) & kiln_loop_ops[op].classes))
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (l->nest->body.count >= KILN_LOOP_MAX_INSTS - 8)
+    return kiln__lower_refuse(l, KILN_REASON_too_many_values);
+  return kiln_loop_op(l->fn, l->nest, op, a, b, c);
+}
+
+int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype) {
+  if (value < 0 || dtype == KILN_DTYPE_NONE) return value;
+  if (!kiln_loop_class(dtype)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  return kiln_loop_cast(l->fn, l->nest, value, dtype);
+}
+
+int kiln__lower_const(kiln__lowering *l, kiln_dtype dtype, double value) {
+  int class = kiln_loop_class(dtype);
+  if (class == 0 || class == KILN_LOOP_CLASS_H) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  return kiln_loop_const(l->fn, l->nest, dtype, value);
+}
+
+kiln_dtype kiln__lower_dtype_of(const kiln__lowering *l, int value) {
+  return value < 0 ? KILN_DTYPE_NONE : l->nest->body.data[value].dtype;
+}
+
+/* -- Values -- */
+
+static int lower_number_value(kiln__lowering *l, const kiln_ir_value *value) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  if (constant) {
+    switch (constant->tag) {
+      case KILN_TAG_INT: return kiln_loop_const_i(l->fn, l->nest, KILN_DTYPE_I64, constant->u.i);
+      case KILN_TAG_FLOAT: return kiln_loop_const_f(l->fn, l->nest, KILN_DTYPE_F64, constant->u.f);
+      case KILN_TAG_BOOL: return kiln_loop_const_i(l->fn, l->nest, KILN_DTYPE_BOOL, constant->u.b);
+      default: return kiln__lower_refuse(l, KILN_REASON_number_unknown);
+    }
+  }
+  void *number = kiln_map_find_ptr(&l->scalars, value);
+  if (!number) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  return kiln_loop_scalar(l->fn, l->nest, (int)(intptr_t)number - 1);
+}
+
+static int lower_input_tensor(kiln__lowering *l, const kiln_ir_value *value,
+                              const kiln__lower_map *map) {
+  int64_t strides[KILN_LOOP_MAX_RANK] = {0}, offset = 0;
+  int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
+  if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  for (int d = 0; d < map->rank; d++) {
+    int64_t stride = l->fn->buffers.data[buffer].strides[d];
+    offset += map->dims[d].offset * stride;
+    if (map->dims[d].loop >= 0) strides[map->dims[d].loop] += stride;
+  }
+  return kiln_loop_load(l->fn, l->nest, buffer, offset, strides);
+}
+
+typedef struct memo_entry {
+  kiln__lower_map map;
+  int inst;
+  struct memo_entry *next;
+} memo_entry;
+
+static bool same_map(const kiln__lower_map *a, const kiln__lower_map *b) {
+  if (a->rank != b->rank) return false;
+  for (int d = 0; d < a->rank; d++)
+    if (a->dims[d].offset != b->dims[d].offset || a->dims[d].loop != b->dims[d].loop) return false;
+  return true;
+}
+
+int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map) {
+  memo_entry *first = kiln_map_find_ptr(&l->memo, value);
+  for (memo_entry *m = first; m; m = m->next)
+    if (same_map(&m->map, map)) return m->inst;
+  int inst;
+  if (kiln_map_find_ptr(&l->buffers, value)) {
+    inst = lower_input_tensor(l, value, map);
+  } else {
+    const lowering_entry *entry = lowering_of(value->node->op);
+    if (!entry) return kiln__lower_refuse(l, KILN_REASON_no_lowering);
+    inst = entry->fn(l, value->node, value->index, map);
+    if (inst >= 0 &&
+        l->nest->body.data[inst].dtype != kiln__lower_result_dtype(value->node, value->index))
+      inst = kiln__lower_cast(l, inst, kiln__lower_result_dtype(value->node, value->index));
+  }
+  if (inst < 0) return -1;
+  memo_entry *m = KILN_NEW(l->arena, memo_entry);
+  *m = (memo_entry){*map, inst, first};
+  kiln_map_set_ptr(&l->memo, value, m);
+  return inst;
+}
+
+int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
+                      kiln_dtype dtype) {
+  const kiln_ir_value *value = kiln_node_input(node, i);
+  if (value->type->kind != KILN_TYPE_TENSOR)
+    return kiln__lower_cast(l, lower_number_value(l, value), dtype);
+  const kiln_tensor_detail *detail = value->type->detail;
+  if (!detail || detail->rank < 0 || detail->rank > map->rank)
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  kiln__lower_map own = {.rank = detail->rank};
+  for (int d = 0; d < detail->rank; d++) {
+    own.dims[d] = map->dims[map->rank - detail->rank + d];
+    if (detail->sizes[d] == 1) own.dims[d] = (kiln__lower_dim){0, -1};
+  }
+  return kiln__lower_cast(l, kiln__lower_value(l, value, &own), dtype);
+}
+
+/* -- The graph -- */
+
+static kiln_reason check_tensor_type(const kiln_type *type) {
+  if (!kiln_type_is_complete_tensor(type)) return KILN_REASON_types_unknown;
+  const kiln_tensor_detail *detail = type->detail;
+  if (detail->device > KILN_DEVICE_CPU) return KILN_REASON_device;
+  if (detail->rank > KILN_LOOP_MAX_RANK) return KILN_REASON_rank;
+  if (!kiln_loop_class((kiln_dtype)detail->dtype)) return KILN_REASON_dtype;
+  return KILN_REASON_none;
+}
+
+/* A tensor becomes a buffer, a number a scalar. */
+static void add_input(kiln__lowering *l, const kiln_ir_value *value) {
+  if (l->reason != KILN_REASON_none) return;
+  if (value->type->kind == KILN_TYPE_TENSOR) {
+    kiln_reason reason = check_tensor_type(value->type);
+    if (reason != KILN_REASON_none) {
+      kiln__lower_refuse(l, reason);
+      return;
+    }
+    const kiln_tensor_detail *d = value->type->detail;
+    int number = kiln_loop_add_input(l->fn, (kiln_dtype)d->dtype, d->rank, d->sizes, d->strides);
+    kiln_map_set_ptr(&l->buffers, value, (void *)(intptr_t)(number + 1));
+  } else {
+    kiln_dtype kind = number_kind(value);
+    if (kind == KILN_DTYPE_NONE) {
+      kiln__lower_refuse(l, KILN_REASON_number_unknown);
+      return;
+    }
+    int number = kiln_loop_add_scalar(l->fn, kind);
+    kiln_map_set_ptr(&l->scalars, value, (void *)(intptr_t)(number + 1));
+  }
+}
+
+static void add_outputs(kiln__lowering *l) {
+  for (int i = 0; i < kiln_graph_output_count(l->graph); i++) {
+    const kiln_ir_value *value = kiln_graph_output(l->graph, i);
+    kiln_reason reason = value->type->kind == KILN_TYPE_TENSOR ? check_tensor_type(value->type)
+                                                               : KILN_REASON_types_unknown;
+    if (reason != KILN_REASON_none) {
+      kiln__lower_refuse(l, reason);
+      return;
+    }
+    const kiln_tensor_detail *d = value->type->detail;
+    kiln_loop_add_output(l->fn, (kiln_dtype)d->dtype, d->rank, d->sizes, d->strides);
+  }
+}
+
+/* A part of the iteration domain of the outputs whose sizes are those of output `like`. */
+typedef struct domain {
+  int like;
+  int64_t lo[KILN_LOOP_MAX_RANK], extents[KILN_LOOP_MAX_RANK];
+} domain;
+typedef KILN_VEC(domain) domains;
+
+static bool same_sizes(const kiln_loop_buffer *a, const kiln_loop_buffer *b) {
+  return a->rank == b->rank && memcmp(a->sizes, b->sizes, sizeof(int64_t) * (size_t)a->rank) == 0;
+}
+
+/* Lowers all outputs of the domain into a new nest; false when it failed or must be split. */
+static bool lower_domain(kiln__lowering *l, const domain *dom) {
+  int first = l->fn->input_count;
+  const kiln_loop_buffer *like = &l->fn->buffers.data[first + dom->like];
+  kiln__lower_map map = {.rank = like->rank};
+  for (int d = 0; d < like->rank; d++) map.dims[d] = (kiln__lower_dim){dom->lo[d], d};
+  l->nest = kiln_loop_add_nest(l->fn, like->rank, dom->extents);
+  kiln_map_init(&l->memo, l->arena);
+  for (int o = dom->like; o < kiln_graph_output_count(l->graph); o++) {
+    const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
+    if (!same_sizes(buffer, like)) continue;
+    int value = kiln__lower_value(l, kiln_graph_output(l->graph, o), &map);
+    if (value < 0) return false;
+    int64_t offset = 0;
+    for (int d = 0; d < buffer->rank; d++) offset += dom->lo[d] * buffer->strides[d];
+    kiln_loop_store(l->fn, l->nest, first + o, offset, buffer->strides, value);
+  }
+  return true;
+}
+
+static void lower_outputs(kiln__lowering *l) {
+  domains work = {0};
+  int first = l->fn->input_count;
+  for (int o = 0; o < kiln_graph_output_count(l->graph); o++) {
+    const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
+    domain dom = {.like = o};
+    bool done = false;
+    for (int p = 0; p < o; p++)
+      if (same_sizes(&l->fn->buffers.data[first + p], buffer)) done = true;
+    for (int d = 0; d < buffer->rank; d++) {
+      dom.extents[d] = buffer->sizes[d];
+      if (buffer->sizes[d] == 0) done = true;
+    }
+    if (!done) kiln_vec_push(l->arena, &work, dom);
+  }
+  for (int i = 0; i < work.count; i++) {
+    domain dom = work.data[i];
+    l->split_loop = -1;
+    if (lower_domain(l, &dom)) continue;
+    if (l->split_loop < 0 || work.count > MAX_NESTS) {
+      kiln__lower_refuse(l, KILN_REASON_too_many_values);
+      return;
+    }
+    l->fn->nests.count--;
+    domain rest = dom;
+    dom.extents[l->split_loop] = l->split_at;
+    rest.lo[l->split_loop] += l->split_at;
+    rest.extents[l->split_loop] -= l->split_at;
+    kiln_vec_push(l->arena, &work, dom);
+    kiln_vec_push(l->arena, &work, rest);
+  }
+}
+
+kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
+                                kiln_loop_fn **out_fn) {
+  kiln__lowering lowering = {.graph = graph, .arena = arena, .split_loop = -1}, *l = &lowering;
+  l->fn = kiln_loop_create(arena);
+  kiln_map_init(&l->buffers, arena);
+  kiln_map_init(&l->scalars, arena);
+  for (int i = 0; i < kiln_graph_input_count(graph); i++) add_input(l, kiln_graph_input(graph, i));
+  if (l->reason == KILN_REASON_none) add_outputs(l);
+  if (l->reason == KILN_REASON_none) lower_outputs(l);
+  *out_reason = l->reason;
+  if (l->reason != KILN_REASON_none)
+    return KILN_ERROR(KILN_UNSUPPORTED, "%s", kiln_reason_sentence(l->reason));
+  kiln_status *status = kiln_loop_verify(l->fn);
+  if (!status) status = kiln_loop_optimize(l->fn, arena);
+  if (!status) status = kiln_loop_verify(l->fn);
+  if (status) {
+    *out_reason = KILN_REASON_check_failed;
+    return status;
+  }
+  *out_fn = l->fn;
+  return NULL;
+}
+
+/* -- One node -- */
+
+/* Tries the node on a throw-away nest, with every input a graph input of its type. */
+typedef struct trial {
+  const kiln_node *node;
+  kiln_arena *arena;
+  kiln_reason reason;
+} trial;
+
+/* Inputs that a group would have: no constants, and the elements of lists. */
+static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
+  for (int i = 0; i < node->input_count; i++) {
+    const kiln_ir_value *value = kiln_node_input(node, i);
+    if (value->node->op && value->node->op->id == KILN_OP_prim_ListConstruct) {
+      add_trial_inputs(l, value->node);
+    } else if (value->type->kind == KILN_TYPE_TENSOR ||
+               (!kiln_ir_value_constant(value) && number_kind(value) != KILN_DTYPE_NONE)) {
+      add_input(l, value);
+    }
+  }
+}
+
+static kiln_status *run_trial(void *arg) {
+  trial *t = arg;
+  const kiln_node *node = t->node;
+  kiln__lowering lowering = {.graph = node->graph, .arena = t->arena, .split_loop = -1},
+                 *l = &lowering;
+  l->fn = kiln_loop_create(t->arena);
+  kiln_map_init(&l->buffers, t->arena);
+  kiln_map_init(&l->scalars, t->arena);
+  add_trial_inputs(l, node);
+  for (int o = 0; o < node->output_count && l->reason == KILN_REASON_none; o++) {
+    kiln_reason reason = check_tensor_type(node->outputs[o]->type);
+    if (reason != KILN_REASON_none) {
+      kiln__lower_refuse(l, reason);
+      break;
+    }
+    kiln__lower_map map = {.rank = node->outputs[o]->type->detail->rank};
+    int64_t extents[KILN_LOOP_MAX_RANK];
+    for (int d = 0; d < map.rank; d++) {
+      map.dims[d] = (kiln__lower_dim){0, d};
+      extents[d] = 1; /* the first point: cat needs no split there */
+    }
+    l->nest = kiln_loop_add_nest(l->fn, map.rank, extents);
+    kiln_map_init(&l->memo, t->arena);
+    lowering_of(node->op)->fn(l, node, o, &map);
+  }
+  t->reason = l->reason;
+  return NULL;
+}
+
+kiln_reason kiln_codegen_can_lower(const kiln_node *node) {
+  if (!kiln_codegen_has_lowering(node->op)) return KILN_REASON_no_lowering;
+  trial t = {.node = node};
+  kiln_status *status = kiln_arena_create(kiln_arena_mem(node->graph->arena), &t.arena);
+  if (!status) status = kiln_arena_run(t.arena, run_trial, &t);
+  if (status) {
+    kiln_status_destroy(status);
+    t.reason = KILN_REASON_out_of_memory;
+  }
+  kiln_arena_destroy(t.arena);
+  return t.reason;
+}

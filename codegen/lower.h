@@ -1,0 +1,75 @@
+/* lower.h: between lower.c (a graph's values as loop IR) and lower_*.c (operators, kiln__lower_x as
+ * named by LOWER(x) in the tables). For codegen/ only.
+ *
+ * A value is lowered on demand at an index map: for each of its dimensions an offset and the loop
+ * that moves along it. chunk and unsqueeze change the map, broadcasting drops the loop, cat picks a
+ * piece; so nothing is ever materialised. A lowering returns the number of an instruction whose
+ * type is the node's result type, or kiln__lower_refuse. */
+#ifndef KILN_CODEGEN_LOWER_H
+#define KILN_CODEGEN_LOWER_H
+
+#include "codegen/codegen.h"
+
+typedef struct kiln__lower_dim {
+  int64_t offset;
+  int loop; /* -1: stays at offset */
+} kiln__lower_dim;
+
+typedef struct kiln__lower_map {
+  int rank;
+  kiln__lower_dim dims[KILN_LOOP_MAX_RANK];
+} kiln__lower_map;
+
+typedef struct kiln__lowering kiln__lowering;
+struct kiln__lowering {
+  const kiln_graph *graph;
+  kiln_arena *arena;
+  kiln_loop_fn *fn;
+  kiln_loop_nest *nest;
+  kiln_map memo;             /* value -> instructions of this nest, by map */
+  kiln_map buffers, scalars; /* graph input -> number + 1 */
+  kiln_reason reason;        /* why it failed */
+  int split_loop;            /* >= 0: the domain must be cut along this loop */
+  int64_t split_at;          /* after so many iterations */
+};
+
+typedef int (*kiln__lower_fn)(kiln__lowering *l, const kiln_node *node, int output,
+                              const kiln__lower_map *map);
+#define KILN__LOWER(name)                                                      \
+  int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, int output, \
+                         const kiln__lower_map *map);                          \
+  int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, int output, \
+                         const kiln__lower_map *map)
+
+/* Records the reason; returns -1, which every caller passes on. */
+int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason);
+
+/* -- Values -- */
+
+/* A tensor at a map of its own rank. */
+int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map);
+/* Input i at the map of the node's result: broadcast; a number is a constant or a scalar. Cast to
+ * `dtype` (NONE: as it is). */
+int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
+                      kiln_dtype dtype);
+bool kiln__lower_is_tensor(const kiln_node *node, int i);
+bool kiln__lower_is_none(const kiln_node *node, int i);
+/* A constant number of the node's input; false (and a reason) when it is not a constant. */
+bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double *out_value);
+/* The node's inputs [first, first + count) promoted as at::result_type does. */
+kiln_dtype kiln__lower_promote(const kiln_node *node, int first, int count);
+kiln_dtype kiln__lower_input_dtype(const kiln_node *node, int i); /* of a tensor */
+kiln_dtype kiln__lower_result_dtype(const kiln_node *node, int output);
+/* What arithmetic of a type is done in: f32 for f16 and bf16. */
+static inline kiln_dtype kiln__lower_compute(kiln_dtype dtype) {
+  return dtype == KILN_DTYPE_F16 || dtype == KILN_DTYPE_BF16 ? KILN_DTYPE_F32 : dtype;
+}
+
+/* -- Instructions, passing on -1 -- */
+
+int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c);
+int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype);
+int kiln__lower_const(kiln__lowering *l, kiln_dtype dtype, double value);
+kiln_dtype kiln__lower_dtype_of(const kiln__lowering *l, int value); /* of an instruction */
+
+#endif

@@ -1,0 +1,161 @@
+/* lower_nn.c: activations and clamping, as the interpreter's kernels compute them. */
+#include "codegen/lower.h"
+
+#define OP(name, ...) kiln__lower_op(l, KILN_LOOP_##name, __VA_ARGS__)
+#define OP1(name, a) OP(name, a, -1, -1)
+#define OP2(name, a, b) OP(name, a, b, -1)
+#define SELECT(mask, a, b) OP(select, mask, a, b)
+#define K(value) typed_const(l, x, value)
+
+static int typed_const(kiln__lowering *l, int like, double value) {
+  return like < 0 ? -1 : kiln__lower_const(l, kiln__lower_dtype_of(l, like), value);
+}
+/* Input 0 in what its type is computed in; `cls`: the classes of types that it may have. */
+static int input_of(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                    int classes) {
+  kiln_dtype dtype = kiln__lower_input_dtype(node, 0);
+  if (!(kiln_loop_class(dtype) & classes)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  return kiln__lower_input(l, node, 0, map, kiln__lower_compute(dtype));
+}
+#define FLOATS (KILN_LOOP_CLASS_F | KILN_LOOP_CLASS_H)
+#define NUMBERS (FLOATS | KILN_LOOP_CLASS_I)
+static int finish(kiln__lowering *l, const kiln_node *node, int value) {
+  return kiln__lower_cast(l, value, kiln__lower_result_dtype(node, 0));
+}
+/* low where x < low, and high where x > high: NaN stays. */
+static int at_least(kiln__lowering *l, int x, int low) { return SELECT(OP2(lt, x, low), low, x); }
+static int at_most(kiln__lowering *l, int x, int high) { return SELECT(OP2(gt, x, high), high, x); }
+
+/* A function of x with up to three constant numbers p[]. */
+#define ACTIVATION(name, classes, count, expression)             \
+  KILN__LOWER(name) {                                            \
+    (void)output;                                                \
+    double p[4] = {0};                                           \
+    for (int i = 0; i < (count); i++)                            \
+      if (!kiln__lower_number(l, node, i + 1, &p[i])) return -1; \
+    int x = input_of(l, node, map, classes);                     \
+    if (x < 0) return -1;                                        \
+    return finish(l, node, expression);                          \
+  }
+
+ACTIVATION(relu, NUMBERS, 0, SELECT(OP2(lt, x, K(0)), K(0), x))
+ACTIVATION(leaky_relu, FLOATS, 1, SELECT(OP2(gt, x, K(0)), x, OP2(mul, x, K(p[0]))))
+ACTIVATION(threshold, NUMBERS, 2, SELECT(OP2(le, x, K(p[0])), K(p[1]), x))
+ACTIVATION(silu, FLOATS, 0, OP2(mul, x, OP1(sigmoid, x)))
+ACTIVATION(hardsigmoid, FLOATS, 0,
+           OP2(div, at_most(l, at_least(l, OP2(add, x, K(3)), K(0)), K(6)), K(6)))
+ACTIVATION(hardswish, FLOATS, 0,
+           OP2(div, OP2(mul, x, at_most(l, at_least(l, OP2(add, x, K(3)), K(0)), K(6))), K(6)))
+ACTIVATION(hardshrink, FLOATS, 1,
+           SELECT(OP2(and, OP2(ge, x, K(-p[0])), OP2(le, x, K(p[0]))), K(0), x))
+ACTIVATION(softshrink, FLOATS, 1,
+           SELECT(OP2(gt, x, K(p[0])), OP2(sub, x, K(p[0])),
+                  SELECT(OP2(lt, x, K(-p[0])), OP2(add, x, K(p[0])), OP2(mul, x, K(0)))))
+ACTIVATION(softplus, FLOATS, 2,
+           SELECT(OP2(gt, OP2(mul, x, K(p[0])), K(p[1])), x,
+                  OP2(div, OP1(log1p, OP1(exp, OP2(mul, x, K(p[0])))), K(p[0]))))
+ACTIVATION(log_sigmoid, FLOATS, 0,
+           OP2(sub, SELECT(OP2(ge, x, K(0)), K(0), x), OP1(log1p, OP1(exp, OP1(neg, OP1(abs, x))))))
+ACTIVATION(mish, FLOATS, 0,
+           OP2(mul, x,
+               OP1(tanh, OP2(add, SELECT(OP2(gt, x, K(0)), x, K(0)),
+                             OP1(log1p, OP1(exp, OP1(neg, OP1(abs, x))))))))
+
+/* x <= 0: expm1(x * input) * negative; else x * positive. */
+static int elu_of(kiln__lowering *l, int x, double negative, double positive, double input) {
+  int below = OP2(mul, OP1(expm1, OP2(mul, x, K(input))), K(negative));
+  return SELECT(OP2(le, x, K(0)), below, OP2(mul, x, K(positive)));
+}
+ACTIVATION(elu, FLOATS, 3, elu_of(l, x, p[0] * p[1], p[1], p[2]))
+ACTIVATION(celu, FLOATS, 1, elu_of(l, x, p[0], 1, 1 / p[0]))
+ACTIVATION(selu, FLOATS, 0,
+           elu_of(l, x, 1.6732632423543772848170429916717 * 1.0507009873554804934193349852946,
+                  1.0507009873554804934193349852946, 1))
+
+KILN__LOWER(gelu) {
+  (void)output;
+  const kiln_ivalue *how =
+      node->input_count > 1 ? kiln_ir_value_constant(kiln_node_input(node, 1)) : NULL;
+  if (!how || how->tag != KILN_TAG_STRING) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  int x = input_of(l, node, map, FLOATS);
+  if (x < 0) return -1;
+  if (kiln_str_is(kiln_string_view(how->u.string), "tanh")) {
+    int cube = OP2(mul, OP2(mul, x, x), x);
+    int inner = OP2(mul, K(0.79788456080286535588), OP2(add, x, OP2(mul, K(0.044715), cube)));
+    return finish(l, node, OP2(mul, OP2(mul, K(0.5), x), OP2(add, K(1), OP1(tanh, inner))));
+  }
+  int tail = OP1(erfc, OP2(mul, x, K(-0.70710678118654752440)));
+  return finish(l, node, OP2(mul, OP2(mul, K(0.5), x), tail));
+}
+
+/* -- Clamping -- */
+
+/* Bounds at inputs `low` and `high` (-1: none), numbers or tensors, which take part in promotion.
+ */
+static int clamp_of(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int low,
+                    int high) {
+  kiln_promotion promotion = KILN_PROMOTION_INIT;
+  int bounds[2] = {low, high}, value[2] = {-1, -1};
+  kiln_promotion_add_tensor(&promotion, kiln__lower_input_dtype(node, 0),
+                            kiln_node_input(node, 0)->type->detail->rank);
+  for (int i = 0; i < 2; i++) {
+    if (bounds[i] < 0 || kiln__lower_is_none(node, bounds[i])) {
+      bounds[i] = -1;
+      continue;
+    }
+    const kiln_ir_value *v = kiln_node_input(node, bounds[i]);
+    if (kiln__lower_is_tensor(node, bounds[i])) {
+      if (!v->type->detail) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+      kiln_promotion_add_tensor(&promotion, (kiln_dtype)v->type->detail->dtype,
+                                v->type->detail->rank);
+    } else {
+      double number; /* a bound of NaN makes everything NaN: left to the interpreter */
+      if (!kiln__lower_number(l, node, bounds[i], &number)) return -1;
+      if (number != number) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+      bool is_float = kiln_ir_value_constant(v)->tag == KILN_TAG_FLOAT;
+      kiln_promotion_add_number(&promotion, is_float ? KILN_DTYPE_F64 : KILN_DTYPE_I64);
+    }
+  }
+  kiln_dtype common = kiln_promotion_result(&promotion), compute = kiln__lower_compute(common);
+  if (!(kiln_loop_class(common) & NUMBERS)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  int x = kiln__lower_cast(l, kiln__lower_input(l, node, 0, map, common), compute), r;
+  bool tensors = false;
+  for (int i = 0; i < 2; i++) {
+    if (bounds[i] < 0) continue;
+    if (kiln__lower_is_tensor(node, bounds[i])) tensors = true;
+    value[i] = kiln__lower_input(l, node, bounds[i], map, compute);
+  }
+  if (tensors && value[0] >= 0 && value[1] >= 0) {
+    r = at_most(l, at_least(l, x, value[0]), value[1]);
+    for (int i = 1; i >= 0; i--) r = SELECT(OP2(ne, value[i], value[i]), value[i], r);
+    r = SELECT(OP2(ne, x, x), x, r);
+  } else if (tensors) {
+    r = value[0] >= 0 ? OP2(max, x, value[0]) : OP2(min, x, value[1]);
+  } else {
+    r = value[0] >= 0 ? at_least(l, x, value[0]) : x;
+    r = value[1] >= 0 ? at_most(l, r, value[1]) : r;
+  }
+  return kiln__lower_cast(l, r, common);
+}
+KILN__LOWER(clamp) {
+  (void)output;
+  return clamp_of(l, node, map, 1, 2);
+}
+KILN__LOWER(clamp_min) {
+  (void)output;
+  return clamp_of(l, node, map, 1, -1);
+}
+KILN__LOWER(clamp_max) {
+  (void)output;
+  return clamp_of(l, node, map, -1, 1);
+}
+KILN__LOWER(hardtanh) {
+  (void)output;
+  return clamp_of(l, node, map, 1, 2);
+}
+KILN__LOWER(relu6) {
+  (void)output;
+  int x = input_of(l, node, map, NUMBERS);
+  if (x < 0) return -1;
+  return finish(l, node, at_most(l, at_least(l, x, K(0)), K(6)));
+}
