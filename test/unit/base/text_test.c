@@ -1,6 +1,7 @@
 /* text_test.c: numbers and text from and to each other, in any locale. */
 #include <locale.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "test/unit/sweep.h"
 
@@ -163,8 +164,13 @@ static void locale_changes_nothing(void **state) {
   /* A comma as decimal point, where such a locale is installed. */
   static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
   bool found = false;
+  setenv("LOCPATH", TEST_LOCALES, 1);
   for (size_t i = 0; i < 4 && !found; i++) found = setlocale(LC_ALL, names[i]) != NULL;
+  unsetenv("LOCPATH");
   if (!found) skip();
+  char local[8];
+  snprintf(local, sizeof local, "%.1f", 0.5);
+  assert_string_equal(local, "0,5"); /* the locale is at work */
   random_doubles_read_back(state);
   prints_doubles(state);
   parses_doubles(state);
