@@ -29,13 +29,16 @@ typedef struct kiln_source_loc {
   int column;       /* from 1; 0: unknown */
 } kiln_source_loc;
 
+/* Never NULL: so that compilers see it. */
+#define KILN__NOT_NULL __attribute__((returns_nonnull))
+
 /* Makes a status. `file`/`line` are of our C source: use the macro KILN_ERROR. */
 kiln_status *kiln_status_create(kiln_code code, const char *file, int line, const char *fmt, ...)
-    KILN_PRINTF(4, 5) KILN_MUST_USE;
+    KILN_PRINTF(4, 5) KILN_MUST_USE KILN__NOT_NULL;
 kiln_status *kiln_status_create_v(kiln_code code, const char *file, int line, const char *fmt,
-                                  va_list args) KILN_MUST_USE;
+                                  va_list args) KILN_MUST_USE KILN__NOT_NULL;
 /* The static out-of-memory status; destroying it does nothing. */
-kiln_status *kiln_status_oom(void) KILN_MUST_USE;
+kiln_status *kiln_status_oom(void) KILN_MUST_USE KILN__NOT_NULL;
 /* The same error again, with place, notes and traceback as they are now. */
 kiln_status *kiln_status_copy(const kiln_status *status) KILN_MUST_USE;
 
