@@ -1,0 +1,555 @@
+/* kernel_test.c: random kernels on every back end and instruction set.
+ *
+ * The evaluator and LLVM must agree to the bit. Both are checked against plain C written here,
+ * which computes one element at a time: exactly where the arithmetic is exact, within 4 ulp of the
+ * C library where a function of runtime/math is used. Seeds are fixed. */
+#include <math.h>
+
+#include "codegen_support.h"
+
+enum { MAX_ELEMENTS = 4096, INPUTS = 3, MAX_BODY = 24 };
+
+typedef union element {
+  float f32;
+  double f64;
+  int64_t i64;
+} element;
+
+/* -- Plain C: what one instruction gives -- */
+
+static double float_op(kiln_loop_opcode op, double a, double b) {
+  switch (op) {
+    case KILN_LOOP_add: return a + b;
+    case KILN_LOOP_sub: return a - b;
+    case KILN_LOOP_mul: return a * b;
+    case KILN_LOOP_div: return a / b;
+    case KILN_LOOP_neg: return -a;
+    case KILN_LOOP_abs: return fabs(a);
+    case KILN_LOOP_min: return isnan(a) ? a : isnan(b) ? b : a < b ? a : b;
+    case KILN_LOOP_max: return isnan(a) ? a : isnan(b) ? b : a > b ? a : b;
+    case KILN_LOOP_sqrt: return sqrt(a);
+    case KILN_LOOP_floor: return floor(a);
+    case KILN_LOOP_ceil: return ceil(a);
+    case KILN_LOOP_round: return nearbyint(a);
+    case KILN_LOOP_trunc: return trunc(a);
+    case KILN_LOOP_copysign: return copysign(a, b);
+    case KILN_LOOP_exp: return exp(a);
+    case KILN_LOOP_tanh: return tanh(a);
+    case KILN_LOOP_sigmoid: return 1 / (1 + exp(-a));
+    case KILN_LOOP_log1p: return log1p(a);
+    case KILN_LOOP_sin: return sin(a);
+    case KILN_LOOP_erf: return erf(a);
+    case KILN_LOOP_pow: return pow(a, b);
+    default: fail(); return 0;
+  }
+}
+static int64_t wrap_int(kiln_dtype dtype, uint64_t v) {
+  switch (dtype) {
+    case KILN_DTYPE_U8: return (uint8_t)v;
+    case KILN_DTYPE_I8: return (int8_t)v;
+    case KILN_DTYPE_I16: return (int16_t)v;
+    case KILN_DTYPE_I32: return (int32_t)v;
+    case KILN_DTYPE_BOOL: return v & 1;
+    default: return (int64_t)v;
+  }
+}
+static int64_t int_op(kiln_loop_opcode op, kiln_dtype dtype, int64_t a, int64_t b) {
+  uint64_t u = (uint64_t)a, v = (uint64_t)b;
+  switch (op) {
+    case KILN_LOOP_add: return wrap_int(dtype, u + v);
+    case KILN_LOOP_sub: return wrap_int(dtype, u - v);
+    case KILN_LOOP_mul: return wrap_int(dtype, u * v);
+    case KILN_LOOP_neg: return wrap_int(dtype, 0 - u);
+    case KILN_LOOP_abs: return wrap_int(dtype, a < 0 ? 0 - u : u);
+    case KILN_LOOP_min: return a < b ? a : b;
+    case KILN_LOOP_max: return a > b ? a : b;
+    case KILN_LOOP_and: return a & b;
+    case KILN_LOOP_or: return a | b;
+    case KILN_LOOP_xor: return a ^ b;
+    case KILN_LOOP_not: return wrap_int(dtype, ~u);
+    default: fail(); return 0;
+  }
+}
+static bool compare_op(kiln_loop_opcode op, double a, double b) {
+  switch (op) {
+    case KILN_LOOP_eq: return a == b;
+    case KILN_LOOP_ne: return a != b;
+    case KILN_LOOP_lt: return a < b;
+    case KILN_LOOP_le: return a <= b;
+    case KILN_LOOP_gt: return a > b;
+    default: return a >= b;
+  }
+}
+
+/* -- Random kernels: one operation after a few loads, so that plain C can follow -- */
+
+static const kiln_dtype dtypes[] = {KILN_DTYPE_F32, KILN_DTYPE_F64, KILN_DTYPE_U8,
+                                    KILN_DTYPE_I8,  KILN_DTYPE_I16, KILN_DTYPE_I32,
+                                    KILN_DTYPE_I64, KILN_DTYPE_BOOL};
+static const kiln_loop_opcode float_ops[] = {
+    KILN_LOOP_add,  KILN_LOOP_sub,     KILN_LOOP_mul,   KILN_LOOP_div,      KILN_LOOP_neg,
+    KILN_LOOP_abs,  KILN_LOOP_min,     KILN_LOOP_max,   KILN_LOOP_sqrt,     KILN_LOOP_floor,
+    KILN_LOOP_ceil, KILN_LOOP_round,   KILN_LOOP_trunc, KILN_LOOP_copysign, KILN_LOOP_exp,
+    KILN_LOOP_tanh, KILN_LOOP_sigmoid, KILN_LOOP_log1p, KILN_LOOP_sin,      KILN_LOOP_erf,
+    KILN_LOOP_pow};
+static const kiln_loop_opcode int_ops[] = {
+    KILN_LOOP_add, KILN_LOOP_sub, KILN_LOOP_mul, KILN_LOOP_neg, KILN_LOOP_abs, KILN_LOOP_min,
+    KILN_LOOP_max, KILN_LOOP_and, KILN_LOOP_or,  KILN_LOOP_xor, KILN_LOOP_not};
+static const kiln_loop_opcode bool_ops[] = {KILN_LOOP_and, KILN_LOOP_or, KILN_LOOP_xor,
+                                            KILN_LOOP_not};
+static const kiln_loop_opcode compare_ops[] = {KILN_LOOP_eq, KILN_LOOP_ne, KILN_LOOP_lt,
+                                               KILN_LOOP_le, KILN_LOOP_gt, KILN_LOOP_ge};
+#define PICK(seed, array) (array)[random_below(seed, (int)(sizeof(array) / sizeof *(array)))]
+
+typedef struct kernel {
+  fixture *f;
+  uint64_t seed;
+  kiln_loop_fn *fn;
+  int64_t spans[8];           /* elements of each buffer */
+  char *data[8], *results[8]; /* inputs; outputs of the run at work */
+} kernel;
+
+/* Sizes that make whole and partial vectors, rows and columns; strides with gaps, broadcasts,
+ * transposition. */
+static void random_shape(uint64_t *seed, int *rank, int64_t *sizes) {
+  static const int64_t choices[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100};
+  *rank = random_below(seed, 4);
+  int64_t total = 1;
+  for (int d = 0; d < *rank; d++) {
+    sizes[d] = PICK(seed, choices);
+    if (total * sizes[d] > MAX_ELEMENTS / 4) sizes[d] = 1;
+    total *= sizes[d];
+  }
+}
+static int64_t random_strides(uint64_t *seed, int rank, const int64_t *sizes, bool is_output,
+                              int64_t *strides) {
+  int64_t next = is_output ? 1 : 1 + random_below(seed, 2), span = 1;
+  bool swap = rank >= 2 && random_below(seed, 4) == 0;
+  for (int k = 0; k < rank; k++) {
+    int d = swap ? k : rank - 1 - k;
+    bool broadcast = !is_output && random_below(seed, 4) == 0;
+    strides[d] = broadcast ? 0 : next;
+    if (!broadcast) {
+      span += (sizes[d] - 1) * next;
+      next *= sizes[d] + (is_output ? 0 : random_below(seed, 2));
+    }
+  }
+  return span;
+}
+
+static int random_value(kernel *k, kiln_loop_nest *nest, kiln_dtype dtype) {
+  int candidates[MAX_BODY], count = 0;
+  for (int i = 0; i < nest->body.count; i++)
+    if (nest->body.data[i].dtype == dtype) candidates[count++] = i;
+  return count && random_below(&k->seed, 8)
+             ? candidates[random_below(&k->seed, count)]
+             : kiln_loop_const(k->fn, nest, dtype, random_below(&k->seed, 7) - 3);
+}
+
+static kiln_status *make_kernel(void *arg) {
+  kernel *k = arg;
+  uint64_t *seed = &k->seed;
+  int rank, value = -1;
+  int64_t sizes[4], strides[INPUTS][4], out_strides[4];
+  k->fn = kiln_loop_create(k->f->arena);
+  random_shape(seed, &rank, sizes);
+  for (int i = 0; i < INPUTS; i++) {
+    k->spans[i] = random_strides(seed, rank, sizes, false, strides[i]);
+    kiln_loop_add_input(k->fn, PICK(seed, dtypes), rank, sizes, strides[i]);
+  }
+  k->spans[INPUTS] = random_strides(seed, rank, sizes, true, out_strides);
+  kiln_dtype out_dtype = PICK(seed, dtypes);
+  kiln_loop_add_output(k->fn, out_dtype, rank, sizes, out_strides);
+  kiln_loop_add_scalar(k->fn, KILN_DTYPE_F64);
+  kiln_loop_add_scalar(k->fn, KILN_DTYPE_I64);
+  kiln_loop_nest *nest = kiln_loop_add_nest(k->fn, rank, sizes);
+  for (int i = 0; i < INPUTS; i++) kiln_loop_load(k->fn, nest, i, 0, strides[i]);
+  kiln_loop_scalar(k->fn, nest, random_below(seed, 2));
+  while (nest->body.count < MAX_BODY / 2) {
+    kiln_dtype dtype = nest->body.data[random_below(seed, nest->body.count)].dtype;
+    int class = kiln_loop_class(dtype), kind = random_below(seed, 8);
+    int a = random_value(k, nest, dtype), b = random_value(k, nest, dtype);
+    if (kind == 0) {
+      value = kiln_loop_op(k->fn, nest, PICK(seed, compare_ops), a, b, -1);
+    } else if (kind == 1) {
+      int mask = random_value(k, nest, KILN_DTYPE_BOOL);
+      value = kiln_loop_op(k->fn, nest, KILN_LOOP_select, mask, a, b);
+    } else if (kind == 2) {
+      kiln_dtype to = PICK(seed, dtypes);
+      bool narrows = class == KILN_LOOP_CLASS_F && kiln_loop_class(to) == KILN_LOOP_CLASS_I;
+      if (!narrows) value = kiln_loop_cast(k->fn, nest, a, to);
+    } else {
+      kiln_loop_opcode op = class == KILN_LOOP_CLASS_F   ? PICK(seed, float_ops)
+                            : class == KILN_LOOP_CLASS_I ? PICK(seed, int_ops)
+                                                         : PICK(seed, bool_ops);
+      value = kiln_loop_op(k->fn, nest, op, a, b, -1);
+    }
+  }
+  if (kiln_loop_class(nest->body.data[value].dtype) == KILN_LOOP_CLASS_F &&
+      kiln_loop_class(out_dtype) == KILN_LOOP_CLASS_I)
+    value = kiln_loop_op(k->fn, nest, KILN_LOOP_lt, value,
+                         kiln_loop_const(k->fn, nest, nest->body.data[value].dtype, 1), -1);
+  value = kiln_loop_cast(k->fn, nest, value, out_dtype);
+  kiln_loop_store(k->fn, nest, INPUTS, 0, out_strides, value);
+  KILN_TRY(kiln_loop_verify(k->fn));
+  KILN_TRY(kiln_loop_optimize(k->fn, k->f->arena));
+  return kiln_loop_verify(k->fn);
+}
+
+static void fill_input(kernel *k, int i) {
+  kiln_dtype dtype = k->fn->buffers.data[i].dtype;
+  for (int64_t n = 0; n < k->spans[i]; n++) {
+    int r = random_below(&k->seed, 4000) - 2000;
+    static const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e30, -1e-30, 0x1p-140};
+    double d = random_below(&k->seed, 20) == 0 ? PICK(&k->seed, special) : r / 250.0;
+    switch (dtype) {
+      case KILN_DTYPE_F32: ((float *)k->data[i])[n] = (float)d; break;
+      case KILN_DTYPE_F64: ((double *)k->data[i])[n] = d; break;
+      case KILN_DTYPE_I16: ((int16_t *)k->data[i])[n] = (int16_t)(r * 17); break;
+      case KILN_DTYPE_I32: ((int32_t *)k->data[i])[n] = r * 1000003; break;
+      case KILN_DTYPE_I64: ((int64_t *)k->data[i])[n] = (int64_t)random_next(&k->seed) >> 20; break;
+      case KILN_DTYPE_BOOL: k->data[i][n] = r & 1; break;
+      default: k->data[i][n] = (char)r; break;
+    }
+  }
+}
+
+/* -- Plain C over a whole kernel -- */
+
+static element load_element(kiln_dtype dtype, const char *data, int64_t at) {
+  element e = {.i64 = 0};
+  switch (dtype) {
+    case KILN_DTYPE_F32: e.f64 = (double)((const float *)data)[at]; break;
+    case KILN_DTYPE_F64: e.f64 = ((const double *)data)[at]; break;
+    case KILN_DTYPE_U8:
+    case KILN_DTYPE_BOOL: e.i64 = ((const uint8_t *)data)[at]; break;
+    case KILN_DTYPE_I8: e.i64 = ((const int8_t *)data)[at]; break;
+    case KILN_DTYPE_I16: e.i64 = ((const int16_t *)data)[at]; break;
+    case KILN_DTYPE_I32: e.i64 = ((const int32_t *)data)[at]; break;
+    default: e.i64 = ((const int64_t *)data)[at]; break;
+  }
+  return e;
+}
+
+static bool is_float(kiln_dtype dtype) { return kiln_loop_class(dtype) == KILN_LOOP_CLASS_F; }
+
+/* Values of one point; *exact is cleared when a function is used whose last bits are free. */
+static element plain_c(const kernel *k, const kiln_loop_nest *nest, const int64_t *counters,
+                       const kiln_kernel_scalar *scalars, bool *exact) {
+  element values[MAX_BODY * 2];
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
+    element a = {.i64 = 0}, b = a, *r = &values[i];
+    kiln_dtype from = KILN_DTYPE_NONE;
+    if (info->arity > 0) a = values[inst->args[0]], from = nest->body.data[inst->args[0]].dtype;
+    if (info->arity > 1) b = values[inst->args[1]];
+    int64_t at = inst->offset;
+    for (int d = 0; d < nest->rank; d++) at += counters[d] * inst->strides[d];
+    if (inst->op == KILN_LOOP_load) {
+      *r = load_element(inst->dtype, k->data[inst->index], at);
+    } else if (inst->op == KILN_LOOP_const) {
+      r->i64 = inst->imm.i;
+    } else if (inst->op == KILN_LOOP_scalar) {
+      r->i64 = scalars[inst->index].i;
+    } else if (inst->op == KILN_LOOP_store) {
+      return a;
+    } else if (inst->op == KILN_LOOP_select) {
+      *r = a.i64 ? b : values[inst->args[2]];
+    } else if (inst->op == KILN_LOOP_cast) {
+      double d = is_float(from) ? a.f64 : (double)a.i64;
+      if (inst->dtype == KILN_DTYPE_F32)
+        r->f64 = is_float(from) ? (double)(float)d : (double)(float)a.i64;
+      else if (inst->dtype == KILN_DTYPE_F64)
+        r->f64 = d;
+      else if (inst->dtype == KILN_DTYPE_BOOL)
+        r->i64 = is_float(from) ? a.f64 != 0 : a.i64 != 0;
+      else
+        r->i64 = wrap_int(inst->dtype, (uint64_t)a.i64);
+    } else if (info->rule == KILN_LOOP_RULE_COMPARE) {
+      r->i64 = is_float(from) ? compare_op(inst->op, a.f64, b.f64)
+                              : compare_op(inst->op, (double)a.i64, (double)b.i64);
+    } else if (is_float(inst->dtype)) {
+      if (inst->op >= KILN_LOOP_exp) *exact = false;
+      r->f64 = float_op(inst->op, a.f64, b.f64);
+      /* Double rounding of + - * / sqrt is innocuous: 53 >= 2 * 24 + 2. */
+      if (inst->dtype == KILN_DTYPE_F32) r->f64 = (double)(float)r->f64;
+    } else {
+      r->i64 = int_op(inst->op, inst->dtype, a.i64, b.i64);
+    }
+  }
+  fail();
+  return values[0];
+}
+
+static bool has_math(const kiln_loop_fn *fn) {
+  for (int i = 0; i < fn->nests.data[0]->body.count; i++)
+    if (fn->nests.data[0]->body.data[i].op >= KILN_LOOP_exp) return true;
+  return false;
+}
+
+/* Only kernels without functions: their error would go through what follows. */
+static void check_plain_c(const kernel *k, const char *got, const kiln_kernel_scalar *scalars) {
+  const kiln_loop_nest *nest = k->fn->nests.data[0];
+  const kiln_loop_inst *store = &nest->body.data[nest->body.count - 1];
+  int64_t counters[KILN_LOOP_MAX_RANK] = {0};
+  for (;;) {
+    bool exact = true;
+    element want = plain_c(k, nest, counters, scalars, &exact);
+    int64_t at = store->offset;
+    for (int d = 0; d < nest->rank; d++) at += counters[d] * store->strides[d];
+    element have = load_element(store->dtype, got, at);
+    bool same = is_float(store->dtype)
+                    ? (isnan(want.f64) ? isnan(have.f64) : memcmp(&want, &have, 8) == 0)
+                    : want.i64 == have.i64;
+    if (exact && !same) {
+      kiln_str text = kiln_loop_print(k->fn, k->f->arena);
+      fail_msg("element %lld: %g %lld, not %g %lld\n" KILN_STR_FMT, (long long)at, have.f64,
+               (long long)have.i64, want.f64, (long long)want.i64, KILN_STR_ARG(text));
+    }
+    int d = nest->rank - 1;
+    while (d >= 0 && ++counters[d] == nest->extents[d]) counters[d--] = 0;
+    if (d < 0) return;
+  }
+}
+
+/* -- Running -- */
+
+/* Runs in two ranges cut at random, into a buffer with a guard pattern around what is written. */
+static void run_kernel(kernel *k, const kiln_compiled *code, const kiln_kernel_scalar *scalars,
+                       char *out) {
+  void *data[INPUTS + 1] = {k->data[0], k->data[1], k->data[2], out};
+  void *scratch = NULL;
+  if (code->info.scratch_bytes) {
+    scratch = aligned_alloc(64, (code->info.scratch_bytes + 63) / 64 * 64);
+    assert_non_null(scratch);
+  }
+  kiln_kernel_args args = {
+      .data = data, .scalars = scalars, .scratch = scratch, .closure = code->closure};
+  int64_t cut = (int64_t)(random_next(&k->seed) % (uint64_t)(code->info.extent + 1));
+  code->fn(&args, 0, cut);
+  code->fn(&args, cut, code->info.extent);
+  free(scratch);
+}
+
+static bool same_bits(kiln_dtype dtype, const char *a, const char *b, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    element x = load_element(dtype, a, i), y = load_element(dtype, b, i);
+    if (is_float(dtype) && isnan(x.f64) && isnan(y.f64)) continue;
+    if (memcmp(&x, &y, sizeof x) != 0) return false;
+  }
+  return true;
+}
+
+static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
+  fixture f;
+  fixture_open(&f);
+  f.env->isa = isa;
+  kiln_codegen *codegen;
+  assert_ok(kiln_codegen_create(f.env, &codegen));
+  for (int n = 0; n < count; n++) {
+    kernel k = {.f = &f, .seed = seed + (uint64_t)n * 7919};
+    kiln_reason reason;
+    kiln_compiled *eval, *llvm;
+    random_next(&k.seed);
+    assert_ok(kiln_arena_run(f.arena, make_kernel, &k));
+    /* Exactly as much memory as may be touched: a sanitizer sees the first byte beyond. */
+    for (int i = 0; i <= INPUTS; i++) {
+      size_t bytes = (size_t)k.spans[i] * 8;
+      if (i < INPUTS)
+        bytes = (size_t)k.spans[i] * (size_t)kiln_loop_size(k.fn->buffers.data[i].dtype);
+      k.data[i] = malloc(bytes);
+      memset(k.data[i], 0x5a, bytes);
+      if (i < INPUTS) fill_input(&k, i);
+    }
+    kiln_kernel_scalar scalars[2] = {{.f = 1.75}, {.i = -3}};
+    kiln_dtype out_dtype = k.fn->buffers.data[INPUTS].dtype;
+    size_t out_bytes = (size_t)k.spans[INPUTS] * (size_t)kiln_loop_size(out_dtype);
+    char *a = malloc(out_bytes), *b = malloc(out_bytes);
+    assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_EVAL, &reason, &eval));
+    assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_LLVM, &reason, &llvm));
+    assert_int_equal(reason, KILN_REASON_none);
+    run_kernel(&k, eval, scalars, a);
+    run_kernel(&k, llvm, scalars, b);
+    if (!same_bits(out_dtype, a, b, k.spans[INPUTS])) {
+      kiln_str text = kiln_loop_print(k.fn, f.arena);
+      fail_msg("isa %d, kernel %d: back ends differ\n" KILN_STR_FMT, isa, n, KILN_STR_ARG(text));
+    }
+    if (!has_math(k.fn)) check_plain_c(&k, a, scalars);
+    kiln_compiled_release(eval);
+    kiln_compiled_release(llvm);
+    for (int i = 0; i <= INPUTS; i++) free(k.data[i]);
+    free(a);
+    free(b);
+    kiln_arena_reset(f.arena);
+  }
+  kiln_codegen_destroy(codegen);
+  fixture_close(&f);
+}
+
+static void test_v2(void **unused) {
+  (void)unused;
+  random_kernels(KILN_ISA_V2, 1, 120);
+}
+static void test_avx2(void **unused) {
+  (void)unused;
+  if (isa_count() <= KILN_ISA_AVX2) skip();
+  random_kernels(KILN_ISA_AVX2, 1000003, 120);
+}
+static void test_avx512(void **unused) {
+  (void)unused;
+  if (isa_count() <= KILN_ISA_AVX512) skip();
+  random_kernels(KILN_ISA_AVX512, 2000003, 120);
+}
+
+/* -- One thing at a time -- */
+
+/* Every function of runtime/math, f32 and f64, and the halves, on both back ends. */
+static void check_text(fixture *f, kiln_codegen *codegen, const char *text, const void *in, void *a,
+                       void *b, size_t bytes) {
+  kiln_reason reason;
+  kiln_compiled *code;
+  kiln_loop_fn *fn = parse_loop(f, text, true, NULL);
+  for (int backend = 0; backend < 2; backend++) {
+    assert_ok(kiln_codegen_compile(codegen, fn, backend ? KILN_BACKEND_LLVM : KILN_BACKEND_EVAL,
+                                   &reason, &code));
+    void *out = backend ? b : a, *data[2];
+    memset(out, 0, bytes);
+    memcpy(&data[0], &in, sizeof in);
+    data[1] = out;
+    void *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
+    kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
+    code->fn(&args, 0, code->info.extent);
+    free(scratch);
+    kiln_compiled_release(code);
+  }
+}
+
+static void test_functions(void **unused) {
+  (void)unused;
+  static const char *const names[] = {
+#define KILN_MATH_FN(name, arity, ulp_f32, ulp_f64) #name,
+#include "runtime/math/functions.def"
+#undef KILN_MATH_FN
+  };
+  static const int arities[] = {
+#define KILN_MATH_FN(name, arity, ulp_f32, ulp_f64) arity,
+#include "runtime/math/functions.def"
+#undef KILN_MATH_FN
+  };
+  enum { N = 333 };
+  static double in[N], a[N], b[N];
+  for (int isa = 0; isa < isa_count(); isa++) {
+    for (int is_f64 = 0; is_f64 < 2; is_f64++) {
+      for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        fixture f;
+        fixture_open(&f);
+        f.env->isa = (kiln_isa)isa;
+        kiln_codegen *codegen;
+        assert_ok(kiln_codegen_create(f.env, &codegen));
+        const char *t = is_f64 ? "f64" : "f32";
+        char text[512];
+        snprintf(text, sizeof text,
+                 "kernel { in b0: %s[333] [1] out b1: %s[333] [1] nest [333] {\n"
+                 "%%0 = load %s b0 + 0 [1]\n %%1 = const %s 2.25\n %%2 = %s %s %%0%s\n"
+                 "store %s b1 + 0 [1], %%2 } }",
+                 t, t, t, t, names[n], t, arities[n] == 2 ? ", %1" : "", t);
+        for (int i = 0; i < N; i++) {
+          double x = (i - 160) * 0.37 * (i % 7 == 0 ? 1e6 : 1) * (i % 11 == 0 ? 1e-9 : 1);
+          if (is_f64)
+            in[i] = x;
+          else
+            ((float *)in)[i] = (float)x;
+        }
+        check_text(&f, codegen, text, in, a, b, sizeof a);
+        kiln_dtype dtype = is_f64 ? KILN_DTYPE_F64 : KILN_DTYPE_F32;
+        if (!same_bits(dtype, (char *)a, (char *)b, N)) fail_msg("%s %s, isa %d", names[n], t, isa);
+        kiln_codegen_destroy(codegen);
+        fixture_close(&f);
+      }
+    }
+  }
+}
+
+/* f16 and bf16: x + x through f32, exact for numbers far from overflow. */
+static void test_half(void **unused) {
+  (void)unused;
+  for (int isa = 0; isa < isa_count(); isa++) {
+    for (int bf = 0; bf < 2; bf++) {
+      fixture f;
+      fixture_open(&f);
+      f.env->isa = (kiln_isa)isa;
+      kiln_codegen *codegen;
+      assert_ok(kiln_codegen_create(f.env, &codegen));
+      uint16_t in[37], a[37], b[37];
+      for (int i = 0; i < 37; i++) in[i] = (uint16_t)(bf ? 0x3f80 + i : 0x3c00 + 13 * i);
+      const char *t = bf ? "bf16" : "f16";
+      char text[512];
+      snprintf(text, sizeof text,
+               "kernel { in b0: %s[37] [1] out b1: %s[37] [1] nest [37] {\n"
+               "%%0 = load %s b0 + 0 [1]\n %%1 = cast f32 %%0\n %%2 = add f32 %%1, %%1\n"
+               "%%3 = cast %s %%2\n store %s b1 + 0 [1], %%3 } }",
+               t, t, t, t, t);
+      check_text(&f, codegen, text, in, a, b, sizeof a);
+      for (int i = 0; i < 37; i++) {
+        assert_int_equal(a[i], in[i] + (bf ? 0x80 : 0x400)); /* the exponent goes up by one */
+        assert_int_equal(b[i], a[i]);
+      }
+      kiln_codegen_destroy(codegen);
+      fixture_close(&f);
+    }
+  }
+}
+
+/* LLVM is opened by the first kernel that it compiles, not by the evaluator. */
+static void test_lazy(void **unused) {
+  (void)unused;
+  fixture f;
+  fixture_open(&f);
+  kiln_codegen *codegen;
+  kiln_reason reason;
+  kiln_compiled *code;
+  kiln_str asm_text, ir_text;
+  assert_ok(kiln_codegen_create(f.env, &codegen));
+  kiln_loop_fn *fn = parse_loop(&f,
+                                "kernel { in b0: f32[64] [1] out b1: f32[64] [1] nest [64] {\n"
+                                "%0 = load f32 b0 + 0 [1]\n %1 = add f32 %0, %0\n"
+                                "%2 = add f32 %1, %0\n store f32 b1 + 0 [1], %2 } }",
+                                true, NULL);
+  assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_EVAL, &reason, &code));
+  assert_false(kiln_codegen_llvm_is_open(codegen));
+  kiln_compiled_release(code);
+  assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code));
+  assert_true(kiln_codegen_llvm_is_open(codegen));
+  assert_true(code->compile_ns > 0 && code->code_bytes > 0 && code->object_bytes > 0);
+  assert_int_equal(code->info.extent, 64);
+  /* x + x + x is two vector additions. */
+  assert_ok(kiln_codegen_dump(codegen, fn, KILN_STAGE_ASM, f.arena, &asm_text));
+  int adds = 0;
+  for (const char *p = asm_text.data; (p = strstr(p, "addps")); p++) adds++;
+  assert_int_equal(adds, 2);
+  assert_ok(kiln_codegen_dump(codegen, fn, KILN_STAGE_LLVM, f.arena, &ir_text));
+  assert_non_null(strstr(ir_text.data, "fadd <"));
+  /* The object loads again, without a compilation, and does the same. */
+  kiln_compiled *again;
+  assert_ok(kiln_codegen_load(codegen, fn, code->object, code->object_bytes, &reason, &again));
+  float in[64], out[64];
+  for (int i = 0; i < 64; i++) in[i] = (float)i;
+  void *data[2] = {in, out};
+  kiln_kernel_args args = {.data = data};
+  kiln_compiled_release(code);
+  again->fn(&args, 0, 64);
+  for (int i = 0; i < 64; i++) assert_true(out[i] == 3 * in[i]);
+  kiln_compiled_release(kiln_compiled_retain(again));
+  kiln_compiled_release(again);
+  kiln_codegen_destroy(codegen);
+  fixture_close(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_v2),        cmocka_unit_test(test_avx2), cmocka_unit_test(test_avx512),
+      cmocka_unit_test(test_functions), cmocka_unit_test(test_half), cmocka_unit_test(test_lazy),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

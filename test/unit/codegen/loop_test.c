@@ -1,0 +1,181 @@
+/* loop_test.c: loop IR's text, verifier and passes. */
+#include "codegen_support.h"
+
+static const char *const sample = "kernel {\n"
+                                  "  in b0: f32[4, 3] [3, 1]\n"
+                                  "  in b1: bool[3] [1]\n"
+                                  "  out b2: f32[4, 3] [3, 1]\n"
+                                  "  scalar s0: f64\n"
+                                  "  nest [4, 3] {\n"
+                                  "    %0 = load f32 b0 + 0 [3, 1]\n"
+                                  "    %1 = load bool b1 + 0 [0, 1]\n"
+                                  "    %2 = scalar f64 s0\n"
+                                  "    %3 = cast f32 %2\n"
+                                  "    %4 = const f32 -0.5\n"
+                                  "    %5 = add f32 %0, %3\n"
+                                  "    %6 = select f32 %1, %5, %4\n"
+                                  "    store f32 b2 + 0 [3, 1], %6\n"
+                                  "  }\n"
+                                  "}\n";
+
+static void test_text(void **unused) {
+  (void)unused;
+  fixture f;
+  fixture_open(&f);
+  kiln_str print, again;
+  parse_loop(&f, sample, false, &print);
+  assert_int_equal(print.len, strlen(sample));
+  assert_memory_equal(print.data, sample, print.len);
+  parse_loop(&f, kiln_arena_strndup(f.arena, print.data, print.len), false, &again);
+  assert_true(kiln_str_equal(print, again));
+  fixture_close(&f);
+}
+
+/* Each line of the sample replaced by a wrong one is refused, with a sentence that has a word. */
+static void test_refusals(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *line, *wrong, *word;
+  } cases[] = {
+      {"%0 = load f32 b0 + 0 [3, 1]", "%0 = load f32 b0 + 1 [3, 1]", "outside"},
+      {"%0 = load f32 b0 + 0 [3, 1]", "%0 = load f32 b0 + 0 [4, 1]", "outside"},
+      {"%0 = load f32 b0 + 0 [3, 1]", "%0 = load f32 b0 + -1 [3, 1]", "outside"},
+      {"%0 = load f32 b0 + 0 [3, 1]", "%0 = load f32 b2 + 0 [3, 1]", "inputs are loaded"},
+      {"%0 = load f32 b0 + 0 [3, 1]", "%0 = load f64 b0 + 0 [3, 1]", "type of its buffer"},
+      {"%0 = load f32 b0 + 0 [3, 1]", "%0 = load f32 b0 + 0 [3]", "strides"},
+      {"%5 = add f32 %0, %3", "%5 = add f32 %0, %2", "different types"},
+      {"%5 = add f32 %0, %3", "%5 = add f32 %0, %6", "does not exist"},
+      {"%5 = add f32 %0, %3", "%5 = and f32 %0, %3", "does not take"},
+      {"%5 = add f32 %0, %3", "%5 = addd f32 %0, %3", "not an opcode"},
+      {"%5 = add f32 %0, %3", "%7 = add f32 %0, %3", "%7"},
+      {"%6 = select f32 %1, %5, %4", "%6 = select f32 %5, %5, %4", "wrong types"},
+      {"store f32 b2 + 0 [3, 1], %6", "store f32 b2 + 0 [3, 0], %6", "repeatedly"},
+      {"store f32 b2 + 0 [3, 1], %6", "store f32 b2 + 0 [3, 1], %1", "another type"},
+      {"nest [4, 3] {", "nest [0, 3] {", "empty loop"},
+      {"in b1: bool[3] [1]", "in b1: qint8[3] [1]", "type"},
+      {"scalar s0: f64", "scalar s0: f32", "not i64, f64 or bool"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    const char *at = strstr(sample, cases[i].line);
+    assert_non_null(at);
+    char text[2048];
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - sample), sample, cases[i].wrong,
+             at + strlen(cases[i].line));
+    parse_job job = {.f = &f, .text = kiln_str_from(text)};
+    kiln_status *status = kiln_arena_run(f.arena, parse_body, &job);
+    assert_non_null(status);
+    assert_int_equal(kiln_status_code(status), KILN_INVALID_ARGUMENT);
+    if (!strstr(kiln_status_report(status), cases[i].word))
+      fail_msg("'%s' gave: %s", cases[i].wrong, kiln_status_report(status));
+    kiln_status_destroy(status);
+    fixture_close(&f);
+  }
+}
+
+/* No prefix of a kernel's text is a kernel, and none crashes. */
+static void test_truncated(void **unused) {
+  (void)unused;
+  for (size_t n = 0; n + 2 < strlen(sample); n++) {
+    fixture f;
+    fixture_open(&f);
+    parse_job job = {.f = &f, .text = kiln_str_make(sample, n)};
+    kiln_status *status = kiln_arena_run(f.arena, parse_body, &job);
+    assert_non_null(status);
+    kiln_status_destroy(status);
+    fixture_close(&f);
+  }
+}
+
+static void check_pass(const char *before, const char *after) {
+  fixture f;
+  fixture_open(&f);
+  kiln_str print, twice;
+  parse_loop(&f, before, true, &print);
+  if (!kiln_str_is(print, after)) fail_msg("got:\n" KILN_STR_FMT, KILN_STR_ARG(print));
+  parse_loop(&f, kiln_arena_strndup(f.arena, print.data, print.len), true, &twice);
+  assert_true(kiln_str_equal(print, twice)); /* stable */
+  fixture_close(&f);
+}
+
+/* Contiguous loops become one, a loop of one iteration goes, equal values are computed once, what
+ * nobody stores not at all, casts of constants are folded. */
+static void test_simplify(void **unused) {
+  (void)unused;
+  check_pass(
+      "kernel { in b0: f32[2, 1, 8] [8, 8, 1] out b1: f32[2, 1, 8] [8, 8, 1] nest [2, 1, 8] {\n"
+      "%0 = load f32 b0 + 0 [8, 8, 1]\n %1 = load f32 b0 + 0 [8, 8, 1]\n"
+      "%2 = const i64 2\n %3 = cast f32 %2\n %4 = exp f32 %0\n %5 = mul f32 %1, %3\n"
+      "%6 = mul f32 %0, %3\n %7 = add f32 %5, %6\n store f32 b1 + 0 [8, 8, 1], %7 } }",
+      "kernel {\n"
+      "  in b0: f32[2, 1, 8] [8, 8, 1]\n"
+      "  out b1: f32[2, 1, 8] [8, 8, 1]\n"
+      "  nest [16] {\n"
+      "    %0 = load f32 b0 + 0 [1]\n"
+      "    %1 = const f32 2\n"
+      "    %2 = mul f32 %0, %1\n"
+      "    %3 = add f32 %2, %2\n"
+      "    store f32 b1 + 0 [1], %3\n"
+      "  }\n"
+      "}\n");
+}
+
+/* A transposed output is walked in its own order; a broadcast keeps the loops apart. */
+static void test_order(void **unused) {
+  (void)unused;
+  check_pass("kernel { in b0: f32[3] [1] out b1: f32[4, 3] [1, 4] nest [4, 3] {\n"
+             "%0 = load f32 b0 + 0 [0, 1]\n store f32 b1 + 0 [1, 4], %0 } }",
+             "kernel {\n"
+             "  in b0: f32[3] [1]\n"
+             "  out b1: f32[4, 3] [1, 4]\n"
+             "  nest [3, 4] {\n"
+             "    %0 = load f32 b0 + 0 [1, 0]\n"
+             "    store f32 b1 + 0 [4, 1], %0\n"
+             "  }\n"
+             "}\n");
+}
+
+/* Rows with a gap are not merged. */
+static void test_must_not_collapse(void **unused) {
+  (void)unused;
+  const char *text = "kernel {\n"
+                     "  in b0: f32[4, 3] [5, 1]\n"
+                     "  out b1: f32[4, 3] [3, 1]\n"
+                     "  nest [4, 3] {\n"
+                     "    %0 = load f32 b0 + 0 [5, 1]\n"
+                     "    store f32 b1 + 0 [3, 1], %0\n"
+                     "  }\n"
+                     "}\n";
+  check_pass(text, text);
+}
+
+/* Two nests that would store to the same place are refused; those of a cat are not. */
+static void test_overlap(void **unused) {
+  (void)unused;
+  for (int offset = 0; offset < 4; offset++) {
+    fixture f;
+    fixture_open(&f);
+    char text[512];
+    snprintf(text, sizeof text,
+             "kernel { in b0: f32[2, 2] [2, 1] out b1: f32[2, 4] [4, 1]\n"
+             "nest [2, 2] { %%0 = load f32 b0 + 0 [2, 1]\n store f32 b1 + 0 [4, 1], %%0 }\n"
+             "nest [2, %d] { %%0 = load f32 b0 + 0 [2, 0]\n store f32 b1 + %d [4, 1], %%0 } }",
+             4 - offset, offset);
+    parse_job job = {.f = &f, .text = kiln_str_from(text)};
+    kiln_status *status = kiln_arena_run(f.arena, parse_body, &job);
+    assert_true((status == NULL) == (offset >= 2));
+    kiln_status_destroy(status);
+    fixture_close(&f);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_text),      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_truncated), cmocka_unit_test(test_simplify),
+      cmocka_unit_test(test_order),     cmocka_unit_test(test_must_not_collapse),
+      cmocka_unit_test(test_overlap),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
