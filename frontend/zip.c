@@ -2,10 +2,10 @@
  * the archive is open, since local headers are looked at when a record is first used. */
 #include "frontend/zip.h"
 
+#include <libdeflate.h>
 #include <minizip/unzip.h>
-#include <zlib.h>
 
-enum { MAX_NAME = 4096, MAX_RECORDS = 1 << 20 };
+enum { MAX_NAME = 4096, MAX_RECORDS = 1 << 20, DEFLATED = 8 };
 
 struct kiln_zip {
   kiln_arena *arena;
@@ -116,7 +116,7 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
     return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' is encrypted",
                       KILN_STR_ARG(below));
   }
-  if (info.compression_method != 0 && info.compression_method != Z_DEFLATED) {
+  if (info.compression_method != 0 && info.compression_method != DEFLATED) {
     return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has compression method %lu",
                       KILN_STR_ARG(below), info.compression_method);
   }
@@ -130,7 +130,7 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
                             .packed = info.compressed_size,
                             .size = info.uncompressed_size,
                             .crc = (uint32_t)info.crc,
-                            .deflated = info.compression_method == Z_DEFLATED};
+                            .deflated = info.compression_method == DEFLATED};
   kiln_vec_push(zip->arena, &zip->records, record);
   kiln_map_set(&zip->by_name, below, (void *)(uintptr_t)zip->records.count);
   return NULL;
@@ -233,41 +233,15 @@ static kiln_status *locate(kiln_zip *zip, const kiln_zip_record *record, kiln_st
   return NULL;
 }
 
-static voidpf zlib_alloc(voidpf opaque, uInt items, uInt size) {
-  return kiln_arena_alloc(opaque, (size_t)items * size);
-}
-
-static void zlib_free(voidpf opaque, voidpf address) {
-  (void)opaque;
-  (void)address;
-}
-
-/* Raw inflate of all of `packed` into exactly `size` bytes; zlib counts in 32 bits. */
-static bool inflate_all(kiln_arena *arena, kiln_str packed, char *out, uint64_t size) {
-  z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = arena};
-  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;
-  const uint64_t step = 1u << 30;
-  uint64_t in_left = packed.len, out_left = size;
-  stream.next_in = (Bytef *)(uintptr_t)packed.data;
-  stream.next_out = (Bytef *)out;
-  int result = Z_OK;
-  while (result == Z_OK) {
-    if (stream.avail_in == 0) {
-      stream.avail_in = (uInt)(in_left < step ? in_left : step);
-      in_left -= stream.avail_in;
-    }
-    if (stream.avail_out == 0) {
-      stream.avail_out = (uInt)(out_left < step ? out_left : step);
-      out_left -= stream.avail_out;
-    }
-    uInt had_in = stream.avail_in, had_out = stream.avail_out;
-    result = inflate(&stream, Z_NO_FLUSH);
-    if (result == Z_OK && stream.avail_in == had_in && stream.avail_out == had_out) break;
-    if (result == Z_BUF_ERROR) break;
-  }
-  bool whole = result == Z_STREAM_END && stream.avail_out == 0 && out_left == 0;
-  inflateEnd(&stream);
-  return whole;
+/* Raw inflate of all of `packed` into exactly `size` bytes. */
+static bool inflate_all(kiln_str packed, char *out, size_t size) {
+  struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+  if (!decompressor) return false;
+  size_t used = 0;
+  enum libdeflate_result result = libdeflate_deflate_decompress_ex(
+      decompressor, packed.data, packed.len, out, size, &used, NULL);
+  libdeflate_free_decompressor(decompressor);
+  return result == LIBDEFLATE_SUCCESS && used == packed.len;
 }
 
 static kiln_status *inflate_record(kiln_zip *zip, const kiln_zip_record *record, kiln_str packed,
@@ -283,7 +257,7 @@ static kiln_status *inflate_record(kiln_zip *zip, const kiln_zip_record *record,
   }
   zip->inflate_left -= record->size;
   char *out = kiln_arena_alloc_aligned(zip->arena, (size_t)record->size + 1, 64);
-  if (!inflate_all(zip->arena, packed, out, record->size)) {
+  if (!inflate_all(packed, out, (size_t)record->size)) {
     return KILN_ERROR(KILN_INVALID_FILE,
                       "record '" KILN_STR_FMT "' does not inflate to its stated size",
                       KILN_STR_ARG(record->name));
@@ -305,7 +279,7 @@ kiln_status *kiln_zip_read(kiln_zip *zip, kiln_zip_record *record, kiln_str *out
       record->data = packed;
     }
     if (!zip->ignore_crc) {
-      uLong crc = crc32_z(0, (const Bytef *)record->data.data, record->data.len);
+      uint32_t crc = libdeflate_crc32(0, record->data.data, record->data.len);
       if (crc != record->crc) {
         return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has a wrong checksum",
                           KILN_STR_ARG(record->name));

@@ -2,9 +2,9 @@
  *
  * minizip reads the structure (end records, zip64, central directory, local headers) through
  * callbacks over the mapping; members are then used in place where they are stored, and inflated
- * by zlib where they are deflated. Nothing that the archive says is believed: names, offsets and
- * sizes are checked against the bytes, deflated members give exactly the size that the directory
- * states, and all inflated bytes together stay below a cap.
+ * by libdeflate where they are deflated. Nothing that the archive says is believed: names, offsets
+ * and sizes are checked against the bytes, deflated members give exactly the size that the
+ * directory states, and all inflated bytes together stay below a cap.
  *
  * Layout of torch's archives: every record lies below one folder, the prefix, which is that of the
  * first entry of the directory; names here are without it. Entries outside it are ignored. */

@@ -33,6 +33,10 @@ typedef struct kiln_exit_level {
   struct kiln_exit_level *outer;
   kiln_str skip; /* name of the flag "the rest of this body is skipped" */
   kiln_str stop; /* "the loop ends"; empty at level 0 */
+  /* What the loop carries, and the names that keep the values which an exit leaves with. */
+  int carried_count;
+  const kiln_str *carried, *kept;
+  const kiln_type *const *types;
 } kiln_exit_level;
 
 typedef struct kiln_emitter {

@@ -57,6 +57,8 @@ typedef struct loop {
   kiln_exit_level level;
   bool exits, returns; /* the body may leave */
   KILN_VEC(kiln_str) carried;
+  KILN_VEC(kiln_str) kept;
+  KILN_VEC(const kiln_type *) types;
 } loop;
 
 /* A carried name may need a wider type than it comes with: what its annotation says. */
@@ -65,6 +67,23 @@ static const kiln_type *carried_type(kiln_emitter *e, const kiln_var *var) {
   bool widen =
       var->declared && type->kind == KILN_TYPE_NONE && kiln_type_is_subtype(type, var->declared);
   return widen ? var->declared : kiln_type_unshaped(e->l->types, type);
+}
+
+/* An exit leaves with the values at its place, whatever the rest of the body would make of them:
+ * they are kept under names of their own, which begin as what the body was given. */
+static void keep_inputs(kiln_emitter *e, loop *lp, int depth) {
+  for (int i = 0; i < lp->carried.count; i++) {
+    kiln_ir_value *input = kiln_block_input(lp->scope.block, i + 1);
+    kiln_str name = kiln_str_from(kiln_arena_printf(e->l->ast_arena, "$" KILN_STR_FMT "@%d",
+                                                    KILN_STR_ARG(lp->carried.data[i]), depth));
+    kiln_vec_push(e->l->ast_arena, &lp->kept, name);
+    kiln_vec_push(e->l->ast_arena, &lp->types, input->type);
+    kiln__set_var(e, name, input);
+  }
+  lp->level.carried_count = lp->carried.count;
+  lp->level.carried = lp->carried.data;
+  lp->level.kept = lp->kept.data;
+  lp->level.types = lp->types.data;
 }
 
 /* The node with its carried inputs, and the scope of its body. */
@@ -104,6 +123,7 @@ static void begin_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *bod
   if (lp->exits) {
     kiln__set_var(e, lp->level.skip, kiln__ts_bool(e, ast, false));
     kiln__set_var(e, lp->level.stop, kiln__ts_bool(e, ast, false));
+    keep_inputs(e, lp, depth);
   }
 }
 
@@ -129,6 +149,22 @@ static kiln_status *unless(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *
   return NULL;
 }
 
+/* What the loop carries on: the kept values after an exit, else those at the body's end. */
+static void select_kept(kiln_emitter *e, const kiln_ast *ast, loop *lp, kiln_ir_value **values) {
+  const kiln_var *skip = lp->exits ? kiln__find_var(e, lp->level.skip) : NULL;
+  if (!skip || !skip->value || lp->carried.count == 0) return;
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
+  kiln_node_add_input(node, skip->value);
+  kiln_block *left = kiln_node_add_block(node), *ended = kiln_node_add_block(node);
+  for (int i = 0; i < lp->carried.count; i++) {
+    const kiln_var *kept = kiln__find_var(e, lp->kept.data[i]);
+    if (!kept || !kept->value || kept->value == values[i]) continue;
+    kiln_block_add_output(left, kept->value);
+    kiln_block_add_output(ended, values[i]);
+    values[i] = kiln_node_add_output(node, values[i]->type);
+  }
+}
+
 /* The body's next condition and carried values; then the loop's results become the names' values.
  * `condition`: of a while; NULL: always. */
 static kiln_status *end_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *condition,
@@ -145,6 +181,7 @@ static kiln_status *end_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_as
   if (!going && condition) KILN_TRY(kiln__ts_condition(e, condition, &going));
   if (!going) going = kiln__ts_bool(e, ast, true);
   kiln_block_add_output(lp->scope.block, going);
+  kiln_ir_value **values = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, lp->carried.count + 1);
   for (int i = 0; i < lp->carried.count; i++) {
     kiln_str name = lp->carried.data[i];
     kiln_ir_value *input = kiln_block_input(lp->scope.block, i + 1);
@@ -160,9 +197,10 @@ static kiln_status *end_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_as
     }
     const char *what = kiln_arena_printf(
         e->l->ast_arena, "'" KILN_STR_FMT "', which the loop carries,", KILN_STR_ARG(name));
-    KILN_TRY(kiln__ts_convert(e, ast, value, input->type, what, &value));
-    kiln_block_add_output(lp->scope.block, value);
+    KILN_TRY(kiln__ts_convert(e, ast, value, input->type, what, &values[i]));
   }
+  select_kept(e, ast, lp, values);
+  for (int i = 0; i < lp->carried.count; i++) kiln_block_add_output(lp->scope.block, values[i]);
   kiln__pop_scope(e);
   e->level = lp->level.outer;
   for (int i = 0; i < lp->carried.count; i++) {

@@ -11,7 +11,9 @@ static bool finds(const kiln_ast *ast, bool of_loop) {
     case KILN_AST_CONTINUE: return of_loop;
     case KILN_AST_FOR: return finds(ast->kids[2], false);
     case KILN_AST_WHILE: return finds(ast->kids[1], false);
-    case KILN_AST_IF: return finds(ast->kids[1], of_loop) || finds(ast->kids[2], of_loop);
+    case KILN_AST_IF: /* of a literal condition only one side is compiled */
+      return (ast->kids[0]->kind != KILN_AST_FALSE && finds(ast->kids[1], of_loop)) ||
+             (ast->kids[0]->kind != KILN_AST_TRUE && finds(ast->kids[2], of_loop));
     case KILN_AST_WITH: return finds(ast->kids[0], of_loop);
     case KILN_AST_BLOCK:
       for (int i = 0; i < ast->count; i++) {
@@ -46,8 +48,28 @@ static kiln_status *emit_return(kiln_emitter *e, const kiln_ast *ast) {
   return NULL;
 }
 
+/* The values that the loop carries on, or out, from here. */
+static kiln_status *keep_carried(kiln_emitter *e, const kiln_ast *ast) {
+  const kiln_exit_level *level = e->level;
+  for (int i = 0; i < level->carried_count; i++) {
+    const kiln_var *var = kiln__find_var(e, level->carried[i]);
+    if (!var || !var->value) {
+      return kiln__ts_error(e, ast, "'" KILN_STR_FMT "' is not defined at the loop's exit",
+                            KILN_STR_ARG(level->carried[i]));
+    }
+    kiln_ir_value *value;
+    const char *what =
+        kiln_arena_printf(e->l->ast_arena, "'" KILN_STR_FMT "', which the loop carries,",
+                          KILN_STR_ARG(level->carried[i]));
+    KILN_TRY(kiln__ts_convert(e, ast, var->value, level->types[i], what, &value));
+    kiln__set_var(e, level->kept[i], value);
+  }
+  return NULL;
+}
+
 static kiln_status *emit_break(kiln_emitter *e, const kiln_ast *ast, bool stop) {
   if (!e->level || !e->level->outer) return kiln__ts_error(e, ast, "not inside a loop");
+  KILN_TRY(keep_carried(e, ast));
   kiln__set_var(e, e->level->skip, kiln__ts_bool(e, ast, true));
   if (stop) kiln__set_var(e, e->level->stop, kiln__ts_bool(e, ast, true));
   e->scope->dead = true;

@@ -1,0 +1,180 @@
+/* zip_test.c: members in place and inflated, and archives that lie. */
+#include "test/unit/frontend/archive_support.h"
+#include "test/unit/sweep.h"
+
+static archive_builder builder;
+
+typedef struct reading {
+  kiln_mapping *mapping;
+  kiln_arena *arena;
+  kiln_zip *zip;
+  kiln_zip_options options;
+  const char *name;
+  kiln_str data;
+  bool in_place;
+} reading;
+
+static kiln_status *open_and_read(void *arg) {
+  reading *r = arg;
+  KILN_TRY(kiln_zip_open(r->arena, r->mapping, &r->options, &r->zip));
+  if (!r->name) return NULL;
+  kiln_zip_record *record = kiln_zip_find(r->zip, kiln_str_from(r->name));
+  if (!record) return KILN_ERROR(KILN_NOT_FOUND, "no record");
+  KILN_TRY(kiln_zip_read(r->zip, record, &r->data));
+  const char *begin = r->mapping->data;
+  r->in_place = r->data.data >= begin && r->data.data < begin + r->mapping->size;
+  return NULL;
+}
+
+/* Reads `name` of the builder's archive; `expected` is compared while the arena lives. */
+static kiln_status *read_with(kiln_mem *mem, reading *r, const char *name, const char *expected) {
+  r->name = name;
+  r->zip = NULL;
+  KILN_TRY(kiln_mapping_wrap(mem, builder.bytes, builder.size, &r->mapping));
+  kiln_status *status = kiln_arena_create(mem, &r->arena);
+  if (!status) status = kiln_arena_run(r->arena, open_and_read, r);
+  kiln_zip_close(r->zip);
+  if (!status && expected && !kiln_str_is(r->data, expected)) {
+    status = KILN_ERROR(KILN_INTERNAL, "other bytes");
+  }
+  if (r->arena) kiln_arena_destroy(r->arena);
+  r->arena = NULL;
+  kiln_owner_release(&r->mapping->owner);
+  return status;
+}
+
+static kiln_mem *mem;
+
+static kiln_status *read_name(const char *name, const char *expected) {
+  reading r = {0};
+  return read_with(mem, &r, name, expected);
+}
+
+static void begin(void) { memset(&builder, 0, sizeof builder); }
+
+static const char *const long_text = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                                     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+
+static void reads_members(void **state) {
+  (void)state;
+  begin();
+  archive_add(&builder, "top/version", "3\n");
+  archive_add_named(&builder, "top/code/a.py", 13, long_text, strlen(long_text), true, 0, false);
+  archive_add(&builder, "top/empty", "");
+  archive_add(&builder, "other/version", "9\n");
+  archive_finish(&builder);
+  reading r = {0};
+  assert_ok(read_with(mem, &r, "version", "3\n"));
+  assert_true(r.in_place);
+  assert_int_equal((uintptr_t)r.data.data % 64, (uintptr_t)builder.bytes % 64);
+  assert_ok(read_with(mem, &r, "code/a.py", long_text));
+  assert_false(r.in_place);
+  assert_ok(read_name("empty", ""));
+  assert_error(read_name("other/version", NULL), KILN_NOT_FOUND, NULL);
+}
+
+static void refuses_lies(void **state) {
+  (void)state;
+  begin();
+  archive_add(&builder, "t/a", "x");
+  archive_add_named(&builder, "t/crc", 5, "hello", 5, false, 0, true);
+  archive_add_named(&builder, "t/short", 7, long_text, strlen(long_text), true, 50, false);
+  archive_add_named(&builder, "t/long", 6, long_text, strlen(long_text), true, 200, false);
+  archive_add_named(&builder, "t/bomb", 6, long_text, strlen(long_text), true, 0x70000000, false);
+  archive_add_named(&builder, "t/two", 5, "hello", 5, false, 4, false);
+  archive_finish(&builder);
+  assert_ok(read_name("a", "x"));
+  assert_error(read_name("crc", NULL), KILN_INVALID_FILE, "checksum");
+  assert_error(read_name("short", NULL), KILN_INVALID_FILE, "stated size");
+  assert_error(read_name("long", NULL), KILN_INVALID_FILE, "stated size");
+  assert_error(read_name("bomb", NULL), KILN_INVALID_FILE, "false size");
+  assert_error(read_name("two", NULL), KILN_INVALID_FILE, "two sizes");
+  reading r = {.options = {.ignore_crc = true}};
+  assert_ok(read_with(mem, &r, "crc", "hello"));
+  r.options = (kiln_zip_options){.inflate_cap = 10, .ignore_crc = true};
+  assert_error(read_with(mem, &r, "short", NULL), KILN_LIMIT, "limit");
+}
+
+static void refuses_names(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    size_t size;
+  } bad[] = {{"t/../x", 6}, {"t/a\0b", 5}, {"/t/a", 4}, {"t\\a", 3}, {"t/..", 4}, {"naked", 5}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    begin();
+    archive_add_named(&builder, bad[i].name, bad[i].size, "x", 1, false, 0, false);
+    archive_finish(&builder);
+    assert_error(read_name(NULL, NULL), KILN_INVALID_FILE, NULL);
+  }
+  begin();
+  archive_add(&builder, "t/a", "1");
+  archive_add(&builder, "t/a", "2");
+  archive_finish(&builder);
+  assert_error(read_name(NULL, NULL), KILN_INVALID_FILE, "two records");
+}
+
+/* Every truncation, and every byte changed, gives a status or a result. */
+static void survives_damage(void **state) {
+  (void)state;
+  begin();
+  archive_add(&builder, "top/version", "3\n");
+  archive_add_named(&builder, "top/code", 8, long_text, strlen(long_text), true, 0, false);
+  archive_finish(&builder);
+  size_t whole = builder.size;
+  for (size_t size = 0; size < whole; size++) {
+    builder.size = size;
+    assert_error(read_name("version", NULL), KILN_INVALID_FILE, NULL);
+  }
+  builder.size = whole;
+  for (size_t i = 0; i < whole; i++) {
+    for (int bit = 0; bit < 8; bit += 3) {
+      builder.bytes[i] ^= (unsigned char)(1 << bit);
+      kiln_status_destroy(read_name("code", NULL));
+      builder.bytes[i] ^= (unsigned char)(1 << bit);
+    }
+  }
+  assert_ok(read_name("code", long_text));
+}
+
+static kiln_status *sweep_read(kiln_mem *swept, void *arg) {
+  (void)arg;
+  reading r = {0};
+  return read_with(swept, &r, "code/a.py", long_text);
+}
+
+static void survives_lack_of_memory(void **state) {
+  (void)state;
+  begin();
+  archive_add_named(&builder, "t/code/a.py", 11, long_text, strlen(long_text), true, 0, false);
+  archive_finish(&builder);
+  sweep(sweep_read, NULL);
+}
+
+static void refuses_files(void **state) {
+  (void)state;
+  kiln_mapping *mapping = NULL;
+  assert_error(kiln_mapping_open(mem, "/nonexistent/file", &mapping), KILN_INVALID_FILE,
+               "cannot open");
+  assert_error(kiln_mapping_open(mem, "/", &mapping), KILN_INVALID_FILE, "not a regular file");
+}
+
+static int set_up(void **state) {
+  (void)state;
+  kiln_status *status = kiln_mem_create(KILN_MEM_DEFAULT, &mem);
+  return status != NULL;
+}
+static int tear_down(void **state) {
+  (void)state;
+  kiln_mem_release(mem);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reads_members), cmocka_unit_test(refuses_lies),
+      cmocka_unit_test(refuses_names), cmocka_unit_test(survives_damage),
+      cmocka_unit_test(refuses_files), cmocka_unit_test(survives_lack_of_memory),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
