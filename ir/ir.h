@@ -99,6 +99,7 @@ struct kiln_graph {
   uint32_t next_id;
   kiln_map names;             /* debug name -> value */
   kiln_map suffixes;          /* base name -> next suffix to try, stored + 1 */
+  uint32_t order_generation;  /* of kiln_node.order_mark */
   bool owns_sources;          /* ranges live in the arena (graphs from text): copies copy them */
   /* Both keep room for one more, so that what is given to them is owned before memory can run out. */
   KILN_VEC(kiln_ivalue) owned;     /* of roots only */

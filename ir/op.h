@@ -82,6 +82,7 @@ enum {
   KILN_OP_LAYOUT = 16,          /* may take or give tensors in a physical layout */
   KILN_OP_HAS_VARIANT_INPLACE = 32,
   KILN_OP_HAS_VARIANT_OUT = 64,
+  KILN_OP_WRITES = 128,         /* set by the registry: an argument of the schema is written */
 };
 
 typedef enum kiln_op_cost {

@@ -43,7 +43,7 @@ bool kiln_alias_node_writes(const kiln_alias *alias, const kiln_node *node);
 bool kiln_alias_may_alias(const kiln_alias *alias, const kiln_ir_value *a, const kiln_ir_value *b);
 /* a or something in it may share memory with b or something in it. */
 bool kiln_alias_may_contain(const kiln_alias *alias, const kiln_ir_value *a, const kiln_ir_value *b);
-/* The node writes memory that `value` may share. */
+/* The node writes memory that `value`, or something in it, may share. */
 bool kiln_alias_writes_to(const kiln_alias *alias, const kiln_node *node,
                           const kiln_ir_value *value);
 /* The value may be memory that came from outside the graph, or went out of it. */
@@ -51,11 +51,13 @@ bool kiln_alias_is_wildcard(const kiln_alias *alias, const kiln_ir_value *value)
 /* The node reads or writes memory that makes its order with `other` matter, or depends on it. */
 bool kiln_alias_must_keep_order(const kiln_alias *alias, const kiln_node *node,
                                 const kiln_node *other);
-/* Moves `node` (same block) to just before `anchor`, taking along what must follow; false and
- * nothing changed when that is not valid. */
+/* Moves `node` (same block) to just before `anchor`; what stands between and must keep its order with
+ * it is carried to the side where it is valid (its users beyond the anchor, or what it needs in front
+ * of it). False and nothing changed when there is no such order. */
 bool kiln_alias_move_before(kiln_alias *alias, kiln_node *node, kiln_node *anchor);
 bool kiln_alias_move_after(kiln_alias *alias, kiln_node *node, kiln_node *anchor);
-/* A value made by the pass gets the alias facts of an old one. */
+/* A value made by the pass gets the alias facts of an old one. Values that the analysis does not
+ * know may be anything; nodes made since then are judged by their operators. */
 void kiln_alias_copy_facts(kiln_alias *alias, const kiln_ir_value *from, kiln_ir_value *to);
 
 /* -- Shapes (ir/shape.c) -- */
