@@ -373,17 +373,31 @@ static kiln_status *parse_result(parser *p) {
   return NULL;
 }
 
+/* A '(' begins the list of results, unless it is a tuple type that goes on: (str, t)[]. */
+static bool starts_result_list(const parser *p) {
+  const char *q = p->p;
+  int depth = 0;
+  if (*q != '(') return false;
+  for (; *q; q++) {
+    depth += *q == '(' ? 1 : *q == ')' ? -1 : 0;
+    if (depth == 0) break;
+  }
+  return !*q || (q[1] != '[' && q[1] != '?' && q[1] != '(');
+}
+
 static kiln_status *parse_results(parser *p) {
   kiln_schema *s = p->schema;
   if (accept_word(p, "...")) {
     s->is_varret = true;
     return NULL;
   }
-  if (!accept(p, '(')) {
+  skip_space(p);
+  if (!starts_result_list(p)) {
     KILN_TRY(parse_result(p));
     s->result_count++;
     return NULL;
   }
+  p->p++;
   if (accept(p, ')')) return NULL;
   do {
     if (accept_word(p, "...")) {

@@ -50,6 +50,7 @@ static const char *const same[] = {
     "prim::unchecked_cast(t x) -> ...",
     "aten::wait(Future[t] self) -> t",
     "aten::split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",
+    "aten::items.str(Dict(str, t) self) -> (str, t)[](*)",
     "test::either(Tensor(a) x, Tensor(b) y) -> Tensor(a|b)",
     "test::tuple((int, Tensor) pair, Device d, complex c) -> (int, Tensor[])",
 };
