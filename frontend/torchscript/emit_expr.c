@@ -57,7 +57,7 @@ kiln_status *kiln__to_bool(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *
 }
 
 kiln_status *kiln__ts_condition(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
-  kiln_ir_value *value;
+  kiln_ir_value *value = NULL;
   KILN_TRY(kiln__ts_value(e, ast, NULL, &value));
   return kiln__to_bool(e, ast, value, out);
 }

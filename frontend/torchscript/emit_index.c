@@ -52,7 +52,7 @@ static kiln_status *tuple_slice(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
 static kiln_status *index_tuple(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
                                 const kiln_ast *subscript, kiln_ir_value **out) {
   if (subscript->kind == KILN_AST_SLICE) return tuple_slice(e, ast, tuple, subscript, out);
-  int64_t index, count = tuple->type->elem_count;
+  int64_t index = 0, count = tuple->type->elem_count;
   KILN_TRY(constant_int(e, subscript, &index));
   if (index < 0) index += count;
   if (index < 0 || index >= count) {

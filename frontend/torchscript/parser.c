@@ -326,7 +326,7 @@ static kiln_status *parse_call(kiln_parser *p, kiln_ast *callee, kiln_ast **out)
   kiln_vec_push(p->arena, &items, callee);
   KILN_TRY(kiln__parse_advance(p));
   while (!kiln__parse_at_op(p, ')')) {
-    kiln_ast *argument;
+    kiln_ast *argument = NULL;
     KILN_TRY(parse_argument(p, &argument));
     kiln_vec_push(p->arena, &items, argument);
     bool comma;
@@ -367,7 +367,7 @@ static kiln_status *parse_index(kiln_parser *p, kiln_ast *object, kiln_ast **out
   KILN_TRY(kiln__parse_advance(p));
   bool comma = false;
   while (!kiln__parse_at_op(p, ']')) {
-    kiln_ast *subscript;
+    kiln_ast *subscript = NULL;
     KILN_TRY(parse_subscript(p, &subscript));
     kiln_vec_push(p->arena, &items, subscript);
     KILN_TRY(kiln__parse_accept_op(p, ',', &comma));
@@ -516,7 +516,7 @@ static kiln_status *parse_comparison(kiln_parser *p, kiln_ast **out) {
   KILN_TRY(parse_binary(p, LEVEL_BITOR, &left));
   for (;;) {
     uint32_t op;
-    kiln_ast *right, *compare;
+    kiln_ast *right, *compare = NULL;
     KILN_TRY(accept_comparison(p, &op));
     if (!op) break;
     KILN_TRY(parse_binary(p, LEVEL_BITOR, &right));
