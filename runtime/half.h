@@ -1,7 +1,7 @@
 /* half.h: 16- and 8-bit floats to and from float, in plain integer arithmetic.
  *
  * Round to nearest even, as PyTorch. float16 and bfloat16 keep infinities and make NaNs quiet;
- * float8_e5m2 overflows to infinity, float8_e4m3fn (which has none) to NaN. The x86-64-v2 floor has
+ * float8_e5m2 overflows to infinity, float8_e4m3fn (which has none) stops at 448. The x86-64-v2 floor has
  * no instruction for these; the kernels' faster forms must agree with them bit for bit. */
 #ifndef KILN_RUNTIME_HALF_H
 #define KILN_RUNTIME_HALF_H
@@ -93,9 +93,9 @@ static inline float kiln_f8e4m3_to_float(uint8_t h) {
 static inline uint8_t kiln_float_to_f8e4m3(float f) {
   uint32_t bits = kiln_float_bits(f), sign = (bits >> 24) & 0x80u;
   bits &= 0x7fffffffu;
-  if (bits >= 0x44000000u) return (uint8_t)(sign | 0x7f); /* 512 and above, infinity, NaN */
-  uint32_t r = kiln_float_to_small(bits, 4, 3);
-  return (uint8_t)(sign | (r > 0x7f ? 0x7f : r));
+  if (bits > 0x7f800000u) return (uint8_t)(sign | 0x7f);
+  if (bits >= 0x43e80000u) return (uint8_t)(sign | 0x7e); /* 464 and above, infinity */
+  return (uint8_t)(sign | kiln_float_to_small(bits, 4, 3));
 }
 
 #endif
