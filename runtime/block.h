@@ -18,6 +18,25 @@ static inline void kiln__block_free(kiln_mem *mem, kiln_cache *cache, void *bloc
   }
 }
 
+/* The same where the class of the size is known, and only where the lists will do: NULL and false
+ * leave it to the others. */
+static inline void *kiln__cache_pop(kiln_cache *cache, unsigned index) {
+  kiln_cache_block *block = cache->free[index];
+  if (__builtin_expect(!block, 0)) return NULL;
+  cache->free[index] = block->next;
+  cache->bytes -= kiln__cache_class_size(index);
+  return block;
+}
+static inline bool kiln__cache_push(kiln_cache *cache, void *block, unsigned index) {
+  size_t bytes = cache->bytes + kiln__cache_class_size(index);
+  if (__builtin_expect(bytes > cache->keep_bytes, 0)) return false;
+  kiln_cache_block *free_block = (kiln_cache_block *)block;
+  free_block->next = cache->free[index];
+  cache->free[index] = free_block;
+  cache->bytes = bytes;
+  return true;
+}
+
 /* Drops a reference; true when it was the last. A sole holder pays no atomic operation: nobody else
  * can take a reference meanwhile. */
 static inline bool kiln__refs_drop(int *refs) {

@@ -32,18 +32,6 @@ static void destroy_block_owner(kiln_owner *owner) {
   kiln_cache_free_mem(block->mem, block, sizeof *block);
 }
 
-static bool is_inline(const kiln_storage *s) { return s->data == (const void *)(s + 1); }
-
-void kiln__storage_init(kiln_storage *s, kiln_mem *mem, void *data, size_t bytes, size_t alloc_size,
-                        size_t block_offset) {
-  *s = (kiln_storage){.refs = 1,
-                      .data = data,
-                      .bytes = bytes,
-                      .mem = mem,
-                      .alloc_size = alloc_size,
-                      .block_offset = block_offset};
-}
-
 kiln_status *kiln_storage_create(kiln_mem *mem, kiln_cache *cache, size_t bytes,
                                  kiln_storage **out_storage) {
   if (bytes <= INLINE_BYTES) {
@@ -82,7 +70,7 @@ kiln_status *kiln_storage_wrap(kiln_mem *mem, kiln_owner *owner, void *data, siz
 static void drop_data(kiln_storage *s, kiln_cache *cache) {
   if (s->owner) {
     kiln_owner_release(s->owner);
-  } else if (!is_inline(s)) {
+  } else if (!kiln__storage_is_inline(s)) {
     kiln__block_free(s->mem, cache, s->data, s->bytes);
   }
 }
@@ -101,7 +89,7 @@ void kiln_storage_release_to(kiln_cache *cache, kiln_storage *s) {
 }
 
 kiln_status *kiln_storage_freeze(kiln_storage *s) {
-  if (s->owner || is_inline(s)) return NULL; /* lent, or never shared but by copy */
+  if (s->owner || kiln__storage_is_inline(s)) return NULL; /* lent, or never shared but by copy */
   block_owner *block = kiln_cache_alloc_mem(s->mem, sizeof *block);
   if (!block) return kiln_status_oom();
   *block = (block_owner){.base = {1, destroy_block_owner},
@@ -114,7 +102,7 @@ kiln_status *kiln_storage_freeze(kiln_storage *s) {
 }
 
 kiln_status *kiln_storage_share(kiln_storage *base, kiln_storage **out_storage) {
-  if (!base->owner && !is_inline(base)) KILN_TRY(kiln_storage_freeze(base));
+  if (!base->owner && !kiln__storage_is_inline(base)) KILN_TRY(kiln_storage_freeze(base));
   if (base->owner && (base->flags & KILN_STORAGE_READ_ONLY)) {
     return kiln_storage_wrap(base->mem, base->owner, base->data, base->bytes,
                              KILN_STORAGE_READ_ONLY, out_storage);

@@ -15,6 +15,17 @@ enum { FUSED_STORAGE = 192, FUSED_DATA = FUSED_STORAGE + (int)sizeof(kiln_storag
 enum { FUSED_BYTES = 4096 - FUSED_DATA };
 _Static_assert(sizeof(kiln_tensor) <= FUSED_STORAGE && FUSED_DATA % 64 == 0, "cache lines");
 
+/* A fused tensor's flags hold the cache class of its block above the flags proper. Blocks are taken
+ * for multiples of 64 bytes: the class of n lines, without a search for the highest bit. */
+enum { CLASS_SHIFT = 8 };
+#define LOG(n) (63 - __builtin_clzll((n)*64ull - 1))
+#define CLASS(n) (uint8_t)((LOG(n) - 5) * 4 + (((n)*64ull - 1) >> (LOG(n) - 2) & 3))
+#define CLASS4(n) CLASS(n), CLASS((n) + 1), CLASS((n) + 2), CLASS((n) + 3)
+#define CLASS16(n) CLASS4(n), CLASS4((n) + 4), CLASS4((n) + 8), CLASS4((n) + 12)
+static const uint8_t line_class[65] = {0,           3,           CLASS(2),    CLASS(3),
+                                       CLASS4(4),   CLASS4(8),   CLASS4(12),  CLASS16(16),
+                                       CLASS16(32), CLASS16(48), CLASS(64)};
+
 /* -- Sizes -- */
 
 void kiln_sizes_print(int rank, const int64_t *sizes, char *buffer, size_t size) {
@@ -154,36 +165,72 @@ static kiln_status *create_large(kiln_mem *mem, kiln_cache *cache, kiln_dtype dt
   return NULL;
 }
 
-kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
-                                const int64_t *sizes, kiln_tensor **out_tensor) {
-  size_t item = kiln_dtype_bytes(dtype), bytes;
-  int64_t numel;
-  if (__builtin_expect(rank < 0 || rank > KILN_MAX_RANK || !kiln_numel(rank, sizes, &numel) ||
-                           item == 0 || !kiln_checked_mul_size((size_t)numel, item, &bytes),
-                       0)) {
-    return bad_sizes(rank, sizes);
-  }
-  if (bytes > FUSED_BYTES || rank > KILN_INLINE_RANK) {
-    return create_large(mem, cache, dtype, rank, sizes, numel, bytes, out_tensor);
-  }
-  char *block = kiln__block_alloc(mem, cache, FUSED_DATA + bytes);
-  if (__builtin_expect(!block, 0)) return kiln_status_oom();
+/* Of 1, 2, 4, 8, 16. */
+static inline unsigned log2_of_size(uint64_t size) { return (unsigned)__builtin_ctzll(size); }
+
+/* A fused tensor in `block`. */
+static inline kiln_tensor *init_fused(char *block, unsigned index, kiln_mem *mem, kiln_dtype dtype,
+                                      int rank, const int64_t *sizes, uint64_t numel,
+                                      size_t bytes) {
   kiln_tensor *t = (kiln_tensor *)(void *)block;
   kiln_storage *s = (kiln_storage *)(void *)(block + FUSED_STORAGE);
   kiln__storage_init(s, mem, block + FUSED_DATA, bytes, FUSED_DATA + bytes, FUSED_STORAGE);
   init_tensor(t, mem, dtype, rank);
-  t->flags = KILN_TENSOR_FUSED;
-  t->numel = numel;
+  t->flags = KILN_TENSOR_FUSED | index << CLASS_SHIFT;
+  t->numel = (int64_t)numel;
   t->storage = s;
   int64_t stride = 1;
   for (int i = rank - 1; i >= 0; i--) {
-    int64_t size = sizes[i];
-    t->inline_dims[i] = size;
+    int64_t n = sizes[i];
+    t->inline_dims[i] = n;
     t->inline_dims[rank + i] = stride;
-    stride *= size > 1 ? size : 1;
+    stride *= n > 1 ? n : 1; /* at most five sizes of 2^12, beside a zero */
   }
-  *out_tensor = t;
+  return t;
+}
+
+/* Whatever the fast path leaves: large or odd tensors, and small ones when the cache is empty. */
+static __attribute__((noinline)) kiln_status *create_slow(kiln_mem *mem, kiln_cache *cache,
+                                                          kiln_dtype dtype, int rank,
+                                                          const int64_t *sizes,
+                                                          kiln_tensor **out_tensor) {
+  size_t item = kiln_dtype_bytes(dtype), bytes;
+  int64_t numel;
+  if (rank < 0 || rank > KILN_MAX_RANK || !kiln_numel(rank, sizes, &numel) || item == 0 ||
+      !kiln_checked_mul_size((size_t)numel, item, &bytes)) {
+    return bad_sizes(rank, sizes);
+  }
+  for (int i = 0; i < rank; i++) {
+    if (bytes > FUSED_BYTES || rank > KILN_INLINE_RANK || sizes[i] > FUSED_BYTES) {
+      return create_large(mem, cache, dtype, rank, sizes, numel, bytes, out_tensor);
+    }
+  }
+  char *block = kiln__block_alloc(mem, cache, FUSED_DATA + bytes);
+  if (!block) return kiln_status_oom();
+  unsigned index = line_class[(FUSED_DATA + bytes + 63) / 64];
+  *out_tensor = init_fused(block, index, mem, dtype, rank, sizes, (uint64_t)numel, bytes);
   return NULL;
+}
+
+/* The fast path calls nothing, so it saves no registers. */
+kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
+                                const int64_t *sizes, kiln_tensor **out_tensor) {
+  /* Small: the product is bounded on the way, so it cannot overflow. */
+  uint64_t item = kiln_dtype_bytes(dtype), bytes = item;
+  bool small = (unsigned)rank <= KILN_INLINE_RANK && item > 0 && cache && cache->mem == mem;
+  for (int i = 0; small && i < rank; i++) {
+    small = (uint64_t)sizes[i] <= FUSED_BYTES && (bytes *= (uint64_t)sizes[i]) <= FUSED_BYTES;
+  }
+  if (__builtin_expect(small, 1)) {
+    unsigned index = line_class[(FUSED_DATA + bytes + 63) / 64];
+    char *block = kiln__cache_pop(cache, index);
+    if (__builtin_expect(block != NULL, 1)) {
+      uint64_t numel = bytes >> log2_of_size(item);
+      *out_tensor = init_fused(block, index, mem, dtype, rank, sizes, numel, bytes);
+      return NULL;
+    }
+  }
+  return create_slow(mem, cache, dtype, rank, sizes, out_tensor);
 }
 
 /* The elements that a geometry reaches: one past the last offset. False on overflow or negative
@@ -363,8 +410,8 @@ kiln_status *kiln_tensor_resize(kiln_tensor *t, int rank, const int64_t *sizes) 
 
 /* -- Releasing -- */
 
-static void destroy_tensor(kiln_cache *cache, kiln_tensor *t) {
-  if (__builtin_expect(t->grad != NULL, 0)) kiln_owner_release((kiln_owner *)(void *)t->grad);
+static __attribute__((noinline)) void destroy_tensor(kiln_cache *cache, kiln_tensor *t) {
+  if (t->grad) kiln_owner_release((kiln_owner *)(void *)t->grad);
   if (t->dims != t->inline_dims) {
     kiln__block_free(t->mem, cache, t->dims, dims_bytes(t->key.f.rank));
   }
@@ -379,8 +426,31 @@ static void destroy_tensor(kiln_cache *cache, kiln_tensor *t) {
   kiln__block_free(t->mem, cache, t, sizeof *t);
 }
 
+static __attribute__((noinline)) void release_shared(kiln_cache *cache, kiln_tensor *t) {
+  if (__atomic_fetch_sub(&t->refs, 1, __ATOMIC_ACQ_REL) == 1) destroy_tensor(cache, t);
+}
+
+/* A plain fused tensor that nobody shares, with its storage as it was made: its block can go back
+ * as it is. */
+static inline bool is_plain(const kiln_tensor *t) {
+  const kiln_storage *own = (const kiln_storage *)(const void *)((const char *)t + FUSED_STORAGE);
+  return (t->flags & KILN_TENSOR_FUSED) && !t->grad && t->dims == t->inline_dims &&
+         t->storage == own && !own->owner && kiln__storage_is_inline(own) &&
+         __atomic_load_n(&own->refs, __ATOMIC_ACQUIRE) == 1;
+}
+
 void kiln_tensor_release_to(kiln_cache *cache, kiln_tensor *t) {
-  if (t && kiln__refs_drop(&t->refs)) destroy_tensor(cache, t);
+  if (!t) return;
+  if (__builtin_expect(__atomic_load_n(&t->refs, __ATOMIC_ACQUIRE) != 1, 0)) {
+    release_shared(cache, t);
+    return;
+  }
+  if (__builtin_expect(cache && cache->mem == t->mem && is_plain(t) &&
+                           kiln__cache_push(cache, t, t->flags >> CLASS_SHIFT),
+                       1)) {
+    return;
+  }
+  destroy_tensor(cache, t);
 }
 
 void kiln_tensor_release(kiln_tensor *t) { kiln_tensor_release_to(NULL, t); }

@@ -67,7 +67,7 @@ typedef enum kiln_layout_class {
 enum { KILN_INLINE_RANK = 6 };
 
 /* Tensor flags. */
-enum { KILN_TENSOR_FUSED = 1 }; /* one block with its first storage, which frees both: see below */
+enum { KILN_TENSOR_FUSED = 1 }; /* one block with its first storage; bits 8 to 15: its class */
 
 /* A small new tensor is one block: the tensor, its storage and the data. The tensor holds a
  * reference on that storage for life, and the block goes with the storage's last reference, so a

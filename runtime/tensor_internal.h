@@ -4,8 +4,22 @@
 
 #include "runtime/tensor.h"
 
-void kiln__storage_init(kiln_storage *s, kiln_mem *mem, void *data, size_t bytes, size_t alloc_size,
-                        size_t block_offset);
+static inline void kiln__storage_init(kiln_storage *s, kiln_mem *mem, void *data, size_t bytes,
+                                      size_t alloc_size, size_t block_offset) {
+  s->refs = 1;
+  s->flags = 0;
+  s->version = 0;
+  s->data = data;
+  s->bytes = bytes;
+  s->mem = mem;
+  s->owner = NULL;
+  s->alloc_size = alloc_size;
+  s->block_offset = block_offset;
+}
+/* The data stands behind the struct, in its block. */
+static inline bool kiln__storage_is_inline(const kiln_storage *s) {
+  return s->data == (const void *)(s + 1);
+}
 /* When the last reference is gone. */
 void kiln__storage_destroy(kiln_storage *s, kiln_cache *cache);
 
