@@ -6,9 +6,9 @@
 
 enum { PRINT_MAX_DEPTH = 1000 };
 
-/* Whole numbers below 10^10 as "3.", others with 17 significant digits. */
+/* Numbers that an int64 holds as "3.", others with 17 significant digits. */
 static void print_float(kiln_text *text, double f) {
-  if (isfinite(f) && fabs(f) < 1e10 && (double)(int64_t)f == f) {
+  if (f >= -0x1p63 && f < 0x1p63 && (double)(int64_t)f == f) {
     kiln_text_printf(text, "%lld.", (long long)f);
   } else {
     kiln__text_number(text, "%*.*g", 0, 17, f);

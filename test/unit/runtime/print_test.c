@@ -1,0 +1,143 @@
+/* print_test.c: what a TorchScript program prints, against PyTorch 1.13's output. */
+#include <locale.h>
+#include <math.h>
+
+#include "runtime/value.h"
+#include "test/unit/runtime/tables.h"
+#include "test/unit/sweep.h"
+
+/* "case F32 2x3 hex..." makes a tensor. */
+static kiln_tensor *read_case(kiln_mem *mem, char *line) {
+  int64_t sizes[8];
+  int rank = 0;
+  char *save, *save2;
+  strtok_r(line, " \n", &save);
+  kiln_dtype dtype = table_dtype(strtok_r(NULL, " \n", &save));
+  char *shape = strtok_r(NULL, " \n", &save);
+  for (char *s = strtok_r(shape, "x", &save2); s && *s != '-'; s = strtok_r(NULL, "x", &save2)) {
+    sizes[rank++] = atoll(s);
+  }
+  kiln_tensor *wide, *t;
+  assert_ok(kiln_tensor_create(mem, NULL, KILN_DTYPE_F64, rank, sizes, &wide));
+  double *data = wide->storage->data;
+  for (char *v = strtok_r(NULL, " \n", &save); v; v = strtok_r(NULL, " \n", &save)) {
+    *data++ = strtod(v, NULL);
+  }
+  assert_int_equal(data - (double *)wide->storage->data, wide->numel);
+  assert_ok(kiln_tensor_create(mem, NULL, dtype, rank, sizes, &t));
+  assert_ok(kiln_tensor_copy(t, wide));
+  kiln_tensor_release(wide);
+  return t;
+}
+
+static kiln_status *tensors_as_pytorch(void *arg) {
+  kiln_arena *arena = arg;
+  kiln_mem *mem = kiln_arena_mem(arena);
+  FILE *file = open_table("prints.txt");
+  static char line[100000];
+  int cases = 0, wrong = 0;
+  while (fgets(line, sizeof line, file)) {
+    kiln_tensor *t = read_case(mem, line);
+    kiln_text want, got;
+    kiln_text_init(&want, arena);
+    kiln_text_init(&got, arena);
+    while (fgets(line, sizeof line, file) && strcmp(line, "end\n") != 0) {
+      kiln_text_puts(&want, line);
+    }
+    kiln_tensor_print(&got, t);
+    kiln_text_putc(&got, '\n');
+    if (strcmp(got.data, want.data) != 0) {
+      print_error("case %d is\n%swhere PyTorch has\n%s", cases, got.data, want.data);
+      wrong++;
+    }
+    kiln_tensor_release(t);
+    cases++;
+  }
+  fclose(file);
+  assert_int_equal(cases, 50);
+  assert_int_equal(wrong, 0);
+  return NULL;
+}
+
+static kiln_status *print_values(void *arg) {
+  kiln_arena *arena = arg;
+  kiln_mem *mem = kiln_arena_mem(arena);
+  static const struct {
+    double f;
+    const char *text;
+  } floats[] = {{1, "1."},
+                {-0.0, "0."},
+                {0.1, "0.10000000000000001"},
+                {2.5e-7, "2.4999999999999999e-07"},
+                {1e9, "1000000000."},
+                {9999999999.0, "9999999999."},
+                {1e10, "10000000000."},
+                {1e18, "1000000000000000000."},
+                {123456789012345678.0, "123456789012345680."},
+                {0x1p63, "9.2233720368547758e+18"},
+                {-0x1p63, "-9223372036854775808."},
+                {1e19, "1e+19"},
+                {1e20, "1e+20"},
+                {12345678912.5, "12345678912.5"},
+                {123456.789, "123456.789"},
+                {NAN, "nan"},
+                {-INFINITY, "-inf"}};
+  kiln_text text;
+  for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+    kiln_text_init(&text, arena);
+    kiln_ivalue_print(&text, kiln_float(floats[i].f));
+    assert_string_equal(text.data, floats[i].text);
+  }
+  /* {1: ([a, None], 0.5-2.j), True...}: strings have no quotes, one-element tuples a comma */
+  kiln_dict *d;
+  kiln_list *list;
+  kiln_string *s;
+  kiln_tuple *one;
+  kiln_complex *c;
+  assert_ok(kiln_dict_create(mem, NULL, NULL, &d));
+  assert_ok(kiln_list_create(mem, NULL, 0, &list));
+  assert_ok(kiln_string_create(mem, KILN_STR("it's\n"), &s));
+  assert_ok(kiln_tuple_create(mem, NULL, 1, &one));
+  assert_ok(kiln_complex_create(mem, 0.5, -2, &c));
+  assert_ok(kiln_list_push(list, kiln_of_box(s)));
+  assert_ok(kiln_list_push(list, kiln_none()));
+  assert_ok(kiln_list_push(list, kiln_of_box(c)));
+  one->items[0] = kiln_of_box(list);
+  assert_ok(kiln_dict_set(d, kiln_int(-3), kiln_of_box(one)));
+  assert_ok(kiln_dict_set(d, kiln_bool(true), kiln_device_value((kiln_device){1, 2})));
+  kiln_text_init(&text, arena);
+  kiln_ivalue_print(&text, kiln_of_box(d));
+  assert_string_equal(text.data, "{-3: ([it's\n, None, 0.5-2.j],), True: cuda:2}");
+  kiln_ivalue_release(kiln_of_box(d));
+  kiln_tensor *t;
+  assert_ok(kiln_tensor_undefined(mem, &t));
+  kiln_text_init(&text, arena);
+  kiln_tensor_print(&text, t);
+  assert_string_equal(text.data, "[ Tensor (undefined) ]");
+  kiln_tensor_release(t);
+  return NULL;
+}
+
+static void run(kiln_status *(*body)(void *arg)) {
+  kiln_mem *mem = test_mem();
+  kiln_arena *arena;
+  assert_ok(kiln_arena_create(mem, &arena));
+  assert_ok(kiln_arena_run(arena, body, arena));
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+}
+
+static void tensors(void **state) {
+  (void)state;
+  run(tensors_as_pytorch);
+}
+static void values(void **state) {
+  (void)state;
+  run(print_values);
+}
+
+int main(void) {
+  setlocale(LC_ALL, "de_DE.UTF-8"); /* where it is installed: a comma must not show */
+  const struct CMUnitTest tests[] = {cmocka_unit_test(tensors), cmocka_unit_test(values)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
