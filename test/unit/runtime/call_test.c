@@ -1,0 +1,132 @@
+/* call_test.c: limits of a call, its random numbers, and places in a model's source. */
+#include "runtime/call.h"
+
+#include "runtime/source.h"
+#include "test/unit/sweep.h"
+
+static kiln_call *make_call(kiln_env **out_env) {
+  kiln_call *call = NULL;
+  assert_ok(kiln_env_create(NULL, out_env));
+  assert_ok(kiln_call_create(*out_env, &call));
+  return call;
+}
+
+static void limits(void **state) {
+  (void)state;
+  kiln_env *env;
+  kiln_call *call = make_call(&env);
+  assert_ok(kiln_call_check(call, UINT64_C(1) << 40)); /* none are set */
+  assert_int_equal(call->limits.recursion, 1000);
+  kiln_call_begin(call, &(kiln_limits){.operations = 100, .recursion = 7});
+  assert_int_equal(call->limits.recursion, 7);
+  assert_ok(kiln_call_check(call, 100));
+  assert_error(kiln_call_check(call, 1), KILN_LIMIT, "limit of 100 operations");
+  kiln_call_begin(call, &(kiln_limits){.bytes = 100000});
+  int64_t few = 20000, many = 200000, huge = INT64_MAX / 8;
+  kiln_tensor *t, *u;
+  assert_error(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &many, &t), KILN_LIMIT, "100000 bytes");
+  assert_error(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &huge, &t), KILN_LIMIT, "100000 bytes");
+  assert_ok(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &few, &t));
+  assert_error(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &few, &u), KILN_LIMIT, NULL);
+  assert_ok(kiln_call_check(call, 1));
+  kiln_tensor_release_to(&call->cache, t); /* kept by the cache, but not counted */
+  assert_ok(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &few, &t));
+  kiln_tensor_release_to(&call->cache, t);
+  assert_int_equal(kiln_call_bytes(call), 0);
+  kiln_call_begin(call, &(kiln_limits){.time_ms = 20});
+  kiln_status *status = NULL;
+  uint64_t checks = 0;
+  while (!status && checks++ < UINT64_C(10000000000)) status = kiln_call_check(call, 1);
+  assert_error(status, KILN_LIMIT, "longer than its limit of 20 ms");
+  kiln_call_begin(call, NULL);
+  assert_ok(kiln_call_check(call, 1)); /* the call object is usable again */
+  kiln_call_destroy(call);
+  kiln_env_destroy(env);
+}
+
+/* Seed 0 of splitmix64 begins e220a8397b1dcdaf (Vigna's reference); from the state 1, 2, 3, 4
+ * xoshiro256** gives 11520, 0, 1509978240, 1215971899390074240 (rand_xoshiro's test vector). */
+static void random_numbers(void **state) {
+  (void)state;
+  kiln_env *env;
+  kiln_call *call = make_call(&env);
+  uint64_t seeded[4];
+  kiln_random_seed(0, seeded);
+  assert_true(seeded[0] == 0xe220a8397b1dcdafu && seeded[1] == 0x6e789e6aa1b965f4u);
+  for (uint64_t i = 0; i < 4; i++) call->random_state[i] = i + 1;
+  const uint64_t want[] = {11520, 0, 1509978240, 1215971899390074240u};
+  for (int i = 0; i < 4; i++) assert_true(kiln_call_random(call) == want[i]);
+  kiln_call_destroy(call);
+  kiln_env_destroy(env);
+}
+
+static kiln_status *write_text(kiln_call *call, kiln_text *text, void *arg) {
+  int *depth = arg;
+  kiln_text_puts(text, "outer");
+  if (--*depth > 0) KILN_TRY(kiln_call_text(call, write_text, arg));
+  if (strcmp(text->data, "outer") != 0) return KILN_ERROR(KILN_INTERNAL, "lost");
+  return KILN_ERROR(KILN_RAISED, "from the body");
+}
+
+static void scratch_text(void **state) {
+  (void)state;
+  kiln_env *env;
+  kiln_call *call = make_call(&env);
+  int depth = 3;
+  assert_error(kiln_call_text(call, write_text, &depth), KILN_RAISED, "from the body");
+  assert_int_equal(depth, 0);
+  assert_int_equal(call->scratch_users, 0);
+  kiln_call_destroy(call);
+  kiln_env_destroy(env);
+}
+
+static void places(void **state) {
+  (void)state;
+  static const char text[] = "def f(x):\n  return g(x) + \\\n    1\n";
+  kiln_source source = {KILN_STR("code/m.py"), kiln_str_from(text), 11};
+  kiln_source_range outer = {&source, 0, 3, "__torch__.main", NULL};
+  kiln_source_range range = {&source, 12, 40, "__torch__.f", &outer};
+  kiln_source_loc loc = kiln_source_range_loc(&range);
+  assert_string_equal(loc.file, "code/m.py");
+  assert_int_equal(loc.line, 12);
+  assert_int_equal(loc.column, 3);
+  loc = kiln_source_range_loc(&(kiln_source_range){&source, 9, 9, NULL, NULL});
+  assert_int_equal(loc.line, 11);
+  assert_int_equal(loc.column, 10);
+  loc = kiln_source_range_loc(&(kiln_source_range){&source, 5000, 6000, NULL, NULL});
+  assert_int_equal(loc.line, 14); /* past the end: at the end */
+  assert_int_equal(kiln_source_range_loc(NULL).line, 0);
+  kiln_status *status = kiln_source_range_trace(&range, KILN_ERROR(KILN_OP_ERROR, "no"));
+  assert_string_equal(kiln_status_location(status), "code/m.py:12:3");
+  const char *report = kiln_status_report(status);
+  assert_non_null(strstr(report, "__torch__.f"));
+  assert_non_null(strstr(report, "__torch__.main"));
+  assert_non_null(strstr(report, "return g(x) + \\"));
+  assert_non_null(strstr(report, "def f(x):"));
+  kiln_status_destroy(status);
+}
+
+static kiln_status *life(kiln_env *env, void *arg) {
+  (void)arg;
+  kiln_call *call;
+  KILN_TRY(kiln_call_create(env, &call));
+  kiln_tensor *t;
+  int64_t n = 10;
+  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_F32, 1, &n, &t);
+  if (!status) kiln_tensor_release_to(&call->cache, t);
+  kiln_call_destroy(call);
+  return status;
+}
+
+static void survives_lack_of_memory(void **state) {
+  (void)state;
+  sweep_env(life, NULL, false);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(limits), cmocka_unit_test(random_numbers), cmocka_unit_test(scratch_text),
+      cmocka_unit_test(places), cmocka_unit_test(survives_lack_of_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
