@@ -67,7 +67,7 @@ static const char *explain(kiln_arena *arena, const kiln_guard_desc *guard,
                            const kiln_ivalue *values) {
   kiln_text text;
   kiln_text_init(&text, arena);
-  kiln_guard_explain(guard, values, &text);
+  kiln_guard_explain(guard, values, true, &text);
   return text.data;
 }
 
@@ -91,12 +91,12 @@ static kiln_status *guards(void *arg) {
   kiln_ivalue good[2] = {x2, four}, batch[2] = {y, four}, dtype[2] = {d, four};
   kiln_ivalue strides[2] = {t, four}, layout[2] = {x, last}, none[2] = {kiln_none(), four};
   kiln_ivalue undef[2] = {kiln_of_tensor(undefined), four};
-  assert_true(kiln_guard_holds(&guard, good));
-  assert_true(kiln_guard_hash(good, 2) == guard.hash);
+  assert_true(kiln_guard_holds(&guard, good, true));
+  assert_true(kiln_guard_hash(good, 2, true) == guard.hash);
   kiln_ivalue *bad[] = {batch, dtype, strides, layout, none, undef};
   for (int i = 0; i < 6; i++) {
-    assert_false(kiln_guard_holds(&guard, bad[i]));
-    assert_true(kiln_guard_hash(bad[i], 2) != guard.hash);
+    assert_false(kiln_guard_holds(&guard, bad[i], true));
+    assert_true(kiln_guard_hash(bad[i], 2, true) != guard.hash);
   }
   assert_string_equal(explain(arena, &guard, good), "every input is as expected");
   assert_string_equal(
@@ -110,10 +110,12 @@ static kiln_status *guards(void *arg) {
   kiln_tensor_key mask = {.word = UINT64_MAX};
   mask.f.dtype = 0;
   entries[0].key_mask = mask.word;
-  assert_true(kiln_guard_holds(&guard, dtype));
+  assert_true(kiln_guard_holds(&guard, dtype, true));
   entries[0].check_dims = false;
-  assert_true(kiln_guard_holds(&guard, batch));
+  assert_true(kiln_guard_holds(&guard, batch, true));
   x2.u.tensor->key.f.requires_grad = 1;
+  assert_true(kiln_guard_holds(&guard, good, false)); /* outside grad mode nothing requires one */
+  assert_false(kiln_guard_holds(&guard, good, true));
   assert_string_equal(explain(arena, &guard, good),
                       "input 0 is Float(2, 3, strides=[3, 1], requires_grad=1, device=cpu) where "
                       "Tensor(*, *, requires_grad=0, device=cpu) was expected");
