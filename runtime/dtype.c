@@ -108,13 +108,13 @@ kiln_dtype kiln_dtype_from_ir_name(kiln_str name) {
 enum { M_U8, M_I8, M_I16, M_I32, M_I64, M_F16, M_F32, M_F64, M_C32, M_C64, M_C128, M_BOOL, M_BF16 };
 enum { MATRIX = M_BF16 + 1 };
 static const int8_t matrix_dtype[MATRIX] = {
-    KILN_DTYPE_U8,  KILN_DTYPE_I8,  KILN_DTYPE_I16, KILN_DTYPE_I32,  KILN_DTYPE_I64,
-    KILN_DTYPE_F16, KILN_DTYPE_F32, KILN_DTYPE_F64, KILN_DTYPE_C32,  KILN_DTYPE_C64,
+    KILN_DTYPE_U8,   KILN_DTYPE_I8,   KILN_DTYPE_I16, KILN_DTYPE_I32, KILN_DTYPE_I64,
+    KILN_DTYPE_F16,  KILN_DTYPE_F32,  KILN_DTYPE_F64, KILN_DTYPE_C32, KILN_DTYPE_C64,
     KILN_DTYPE_C128, KILN_DTYPE_BOOL, KILN_DTYPE_BF16};
 
 /* Rows and columns: u8 i8 i16 i32 i64 f16 f32 f64 c32 c64 c128 bool bf16. */
 #define R(a, b, c, d, e, f, g, h, i, j, k, l, m) \
-  {M_##a, M_##b, M_##c, M_##d, M_##e, M_##f, M_##g, M_##h, M_##i, M_##j, M_##k, M_##l, M_##m}
+  { M_##a, M_##b, M_##c, M_##d, M_##e, M_##f, M_##g, M_##h, M_##i, M_##j, M_##k, M_##l, M_##m }
 static const int8_t promote_matrix[MATRIX][MATRIX] = {
     [M_U8] = R(U8, I16, I16, I32, I64, F16, F32, F64, C32, C64, C128, U8, BF16),
     [M_I8] = R(I16, I8, I16, I32, I64, F16, F32, F64, C32, C64, C128, I8, BF16),

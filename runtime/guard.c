@@ -99,8 +99,8 @@ void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values,
     kiln_tensor_key mask = {.word = entry->key_mask}, key = {.word = entry->key_word};
     if (values[i].tag == KILN_TAG_TENSOR && mask.f.layout &&
         values[i].u.tensor->key.f.layout != key.f.layout) {
-      kiln_text_printf(text, " (%s where %s was)",
-                       layout_word(values[i].u.tensor->key.f.layout), layout_word(key.f.layout));
+      kiln_text_printf(text, " (%s where %s was)", layout_word(values[i].u.tensor->key.f.layout),
+                       layout_word(key.f.layout));
     }
     return;
   }

@@ -1,8 +1,9 @@
 /* half.h: 16- and 8-bit floats to and from float, in plain integer arithmetic.
  *
  * Round to nearest even, as PyTorch. float16 and bfloat16 keep infinities and make NaNs quiet;
- * float8_e5m2 overflows to infinity, float8_e4m3fn (which has none) stops at 448. The x86-64-v2 floor has
- * no instruction for these; the kernels' faster forms must agree with them bit for bit. */
+ * float8_e5m2 overflows to infinity, float8_e4m3fn (which has none) stops at 448. The x86-64-v2
+ * floor has no instruction for these; the kernels' faster forms must agree with them bit for bit.
+ */
 #ifndef KILN_RUNTIME_HALF_H
 #define KILN_RUNTIME_HALF_H
 

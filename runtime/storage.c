@@ -92,10 +92,8 @@ kiln_status *kiln_storage_freeze(kiln_storage *s) {
   if (s->owner || kiln__storage_is_inline(s)) return NULL; /* lent, or never shared but by copy */
   block_owner *block = kiln_cache_alloc_mem(s->mem, sizeof *block);
   if (!block) return kiln_status_oom();
-  *block = (block_owner){.base = {1, destroy_block_owner},
-                         .mem = s->mem,
-                         .data = s->data,
-                         .bytes = s->bytes};
+  *block = (block_owner){
+      .base = {1, destroy_block_owner}, .mem = s->mem, .data = s->data, .bytes = s->bytes};
   s->owner = &block->base;
   s->flags |= KILN_STORAGE_READ_ONLY;
   return NULL;

@@ -22,8 +22,8 @@ enum { CLASS_SHIFT = 8 };
 #define CLASS(n) (uint8_t)((LOG(n) - 5) * 4 + (((n)*64ull - 1) >> (LOG(n) - 2) & 3))
 #define CLASS4(n) CLASS(n), CLASS((n) + 1), CLASS((n) + 2), CLASS((n) + 3)
 #define CLASS16(n) CLASS4(n), CLASS4((n) + 4), CLASS4((n) + 8), CLASS4((n) + 12)
-static const uint8_t line_class[65] = {0,           3,           CLASS(2),    CLASS(3),
-                                       CLASS4(4),   CLASS4(8),   CLASS4(12),  CLASS16(16),
+static const uint8_t line_class[65] = {0,           3,           CLASS(2),   CLASS(3),
+                                       CLASS4(4),   CLASS4(8),   CLASS4(12), CLASS16(16),
                                        CLASS16(32), CLASS16(48), CLASS(64)};
 
 /* -- Sizes -- */
@@ -275,8 +275,7 @@ static kiln_status *check_within(const kiln_storage *storage, kiln_dtype dtype, 
                                  const int64_t *sizes, const int64_t *strides, int64_t offset) {
   int64_t span;
   size_t item = kiln_dtype_bytes(dtype), bytes;
-  if (item == 0 || !geometry_span(rank, sizes, strides, offset, &span) ||
-      offset > INT64_MAX / 16) {
+  if (item == 0 || !geometry_span(rank, sizes, strides, offset, &span) || offset > INT64_MAX / 16) {
     return bad_sizes(rank, sizes);
   }
   if (!kiln_checked_mul_size((size_t)span, item, &bytes) || bytes > storage->bytes) {

@@ -1,9 +1,9 @@
 /* tensor_copy.c: element-wise copies between any two dtypes and geometries, and single elements.
  *
  * Equal dtypes copy bytes over collapsed dimensions. Other pairs go through a wide type in chunks
- * that stay in the first-level cache: each dtype has one loader to its wide type, and each wide type
- * a storer to every dtype, so n types need about 7 n loops, not n * n. Wide types lose nothing of
- * what they load, and a store rounds as PyTorch's one-step conversion does (int64 to half goes
+ * that stay in the first-level cache: each dtype has one loader to its wide type, and each wide
+ * type a storer to every dtype, so n types need about 7 n loops, not n * n. Wide types lose nothing
+ * of what they load, and a store rounds as PyTorch's one-step conversion does (int64 to half goes
  * through float there too).
  * Floating to integral truncates; out of range gives what cvttss2si and cvttsd2si give. */
 #include "runtime/block.h"
@@ -57,45 +57,45 @@ static inline pair32 half2_to_pair(half2 v) {
 }
 
 /* X(dtype, C type in memory, wide type, C type of the wide one, load expression of `v`) */
-#define LOADERS(X)                                                                      \
-  X(U8, uint8_t, WIDE_I64, int64_t, v)                                                  \
-  X(I8, int8_t, WIDE_I64, int64_t, v)                                                   \
-  X(I16, int16_t, WIDE_I64, int64_t, v)                                                 \
-  X(I32, int32_t, WIDE_I64, int64_t, v)                                                 \
-  X(I64, int64_t, WIDE_I64, int64_t, v)                                                 \
-  X(BOOL, uint8_t, WIDE_I64, int64_t, v != 0)                                           \
-  X(U16, uint16_t, WIDE_I64, int64_t, v)                                                \
-  X(U32, uint32_t, WIDE_I64, int64_t, v)                                                \
-  X(U64, uint64_t, WIDE_U64, uint64_t, v)                                               \
-  X(F16, uint16_t, WIDE_F32, float, kiln_half_to_float(v))                              \
-  X(BF16, uint16_t, WIDE_F32, float, kiln_bf16_to_float(v))                             \
-  X(F8E5M2, uint8_t, WIDE_F32, float, kiln_f8e5m2_to_float(v))                          \
-  X(F8E4M3, uint8_t, WIDE_F32, float, kiln_f8e4m3_to_float(v))                          \
-  X(F32, float, WIDE_F32, float, v)                                                     \
-  X(F64, double, WIDE_F64, double, v)                                                   \
-  X(C32, half2, WIDE_C64, pair32, half2_to_pair(v))                                     \
-  X(C64, pair32, WIDE_C64, pair32, v)                                                   \
+#define LOADERS(X)                                             \
+  X(U8, uint8_t, WIDE_I64, int64_t, v)                         \
+  X(I8, int8_t, WIDE_I64, int64_t, v)                          \
+  X(I16, int16_t, WIDE_I64, int64_t, v)                        \
+  X(I32, int32_t, WIDE_I64, int64_t, v)                        \
+  X(I64, int64_t, WIDE_I64, int64_t, v)                        \
+  X(BOOL, uint8_t, WIDE_I64, int64_t, v != 0)                  \
+  X(U16, uint16_t, WIDE_I64, int64_t, v)                       \
+  X(U32, uint32_t, WIDE_I64, int64_t, v)                       \
+  X(U64, uint64_t, WIDE_U64, uint64_t, v)                      \
+  X(F16, uint16_t, WIDE_F32, float, kiln_half_to_float(v))     \
+  X(BF16, uint16_t, WIDE_F32, float, kiln_bf16_to_float(v))    \
+  X(F8E5M2, uint8_t, WIDE_F32, float, kiln_f8e5m2_to_float(v)) \
+  X(F8E4M3, uint8_t, WIDE_F32, float, kiln_f8e4m3_to_float(v)) \
+  X(F32, float, WIDE_F32, float, v)                            \
+  X(F64, double, WIDE_F64, double, v)                          \
+  X(C32, half2, WIDE_C64, pair32, half2_to_pair(v))            \
+  X(C64, pair32, WIDE_C64, pair32, v)                          \
   X(C128, pair64, WIDE_C128, pair64, v)
 
 typedef void (*load_fn)(const char *src, int64_t step, int n, void *wide);
 typedef void (*store_fn)(char *dst, int64_t step, int n, const void *wide);
 
 /* memcpy, because a mapped storage may lie at any address. */
-#define LOADER(name, type, kind, wide_type, expression)                                  \
-  static void load_##name(const char *src, int64_t step, int n, void *wide) {            \
-    wide_type *out = (wide_type *)wide;                                                  \
-    type v;                                                                              \
-    if (step == (int64_t)sizeof v) {                                                     \
-      for (int i = 0; i < n; i++) {                                                      \
-        memcpy(&v, src + (size_t)i * sizeof v, sizeof v);                                \
-        out[i] = expression;                                                             \
-      }                                                                                  \
-    } else {                                                                             \
-      for (int i = 0; i < n; i++, src += step) {                                         \
-        memcpy(&v, src, sizeof v);                                                       \
-        out[i] = expression;                                                             \
-      }                                                                                  \
-    }                                                                                    \
+#define LOADER(name, type, kind, wide_type, expression)                       \
+  static void load_##name(const char *src, int64_t step, int n, void *wide) { \
+    wide_type *out = (wide_type *)wide;                                       \
+    type v;                                                                   \
+    if (step == (int64_t)sizeof v) {                                          \
+      for (int i = 0; i < n; i++) {                                           \
+        memcpy(&v, src + (size_t)i * sizeof v, sizeof v);                     \
+        out[i] = expression;                                                  \
+      }                                                                       \
+    } else {                                                                  \
+      for (int i = 0; i < n; i++, src += step) {                              \
+        memcpy(&v, src, sizeof v);                                            \
+        out[i] = expression;                                                  \
+      }                                                                       \
+    }                                                                         \
   }
 LOADERS(LOADER)
 #undef LOADER
@@ -112,58 +112,58 @@ static const struct {
 /* -- Storing: each dtype from each wide type -- */
 
 /* X(dtype, C type, from an integer x, from a float or double x) */
-#define REAL_STORES(X)                                                          \
-  X(U8, uint8_t, (uint8_t)x, (uint8_t)to_i64((double)x))                        \
-  X(I8, int8_t, (int8_t)x, (int8_t)to_i32((double)x))                           \
-  X(I16, int16_t, (int16_t)x, (int16_t)to_i32((double)x))                       \
-  X(I32, int32_t, (int32_t)x, to_i32((double)x))                                \
-  X(I64, int64_t, (int64_t)x, to_i64((double)x))                                \
-  X(BOOL, uint8_t, x != 0, x != 0)                                              \
-  X(U16, uint16_t, (uint16_t)x, (uint16_t)to_i64((double)x))                    \
-  X(U32, uint32_t, (uint32_t)x, (uint32_t)to_i64((double)x))                    \
-  X(U64, uint64_t, (uint64_t)x, to_u64((double)x))                              \
-  X(F16, uint16_t, kiln_float_to_half((float)x), kiln_float_to_half((float)x))  \
-  X(BF16, uint16_t, kiln_float_to_bf16((float)x), kiln_float_to_bf16((float)x)) \
+#define REAL_STORES(X)                                                               \
+  X(U8, uint8_t, (uint8_t)x, (uint8_t)to_i64((double)x))                             \
+  X(I8, int8_t, (int8_t)x, (int8_t)to_i32((double)x))                                \
+  X(I16, int16_t, (int16_t)x, (int16_t)to_i32((double)x))                            \
+  X(I32, int32_t, (int32_t)x, to_i32((double)x))                                     \
+  X(I64, int64_t, (int64_t)x, to_i64((double)x))                                     \
+  X(BOOL, uint8_t, x != 0, x != 0)                                                   \
+  X(U16, uint16_t, (uint16_t)x, (uint16_t)to_i64((double)x))                         \
+  X(U32, uint32_t, (uint32_t)x, (uint32_t)to_i64((double)x))                         \
+  X(U64, uint64_t, (uint64_t)x, to_u64((double)x))                                   \
+  X(F16, uint16_t, kiln_float_to_half((float)x), kiln_float_to_half((float)x))       \
+  X(BF16, uint16_t, kiln_float_to_bf16((float)x), kiln_float_to_bf16((float)x))      \
   X(F8E5M2, uint8_t, kiln_float_to_f8e5m2((float)x), kiln_float_to_f8e5m2((float)x)) \
   X(F8E4M3, uint8_t, kiln_float_to_f8e4m3((float)x), kiln_float_to_f8e4m3((float)x)) \
-  X(F32, float, (float)x, (float)x)                                             \
+  X(F32, float, (float)x, (float)x)                                                  \
   X(F64, double, (double)x, (double)x)
-#define COMPLEX_STORES(X)                                                     \
-  X(C32, half2, uint16_t, kiln_float_to_half((float)x))                       \
-  X(C64, pair32, float, (float)x)                                             \
+#define COMPLEX_STORES(X)                               \
+  X(C32, half2, uint16_t, kiln_float_to_half((float)x)) \
+  X(C64, pair32, float, (float)x)                       \
   X(C128, pair64, double, (double)x)
 
-#define STORE_LOOP(type, out_expression)                       \
-  for (int i = 0; i < n; i++, dst += step) {                   \
-    type out = out_expression;                                 \
-    memcpy(dst, &out, sizeof out);                             \
+#define STORE_LOOP(type, out_expression)     \
+  for (int i = 0; i < n; i++, dst += step) { \
+    type out = out_expression;               \
+    memcpy(dst, &out, sizeof out);           \
   }
-#define STORER(name, from, type, in_type, body)                                        \
+#define STORER(name, from, type, in_type, body)                                         \
   static void store_##name##_##from(char *dst, int64_t step, int n, const void *wide) { \
-    const in_type *in = (const in_type *)wide;                                         \
-    if (step == (int64_t)sizeof(type)) {                                               \
-      step = (int64_t)sizeof(type);                                                    \
-      STORE_LOOP(type, body)                                                           \
-    } else {                                                                           \
-      STORE_LOOP(type, body)                                                           \
-    }                                                                                  \
+    const in_type *in = (const in_type *)wide;                                          \
+    if (step == (int64_t)sizeof(type)) {                                                \
+      step = (int64_t)sizeof(type);                                                     \
+      STORE_LOOP(type, body)                                                            \
+    } else {                                                                            \
+      STORE_LOOP(type, body)                                                            \
+    }                                                                                   \
   }
 
 /* One conversion function each, so that the expressions above can name their argument x. */
-#define REAL_STORER(name, type, from_int, from_float)                                         \
-  static inline type name##_of_i64(int64_t x) { return from_int; }                            \
-  static inline type name##_of_u64(uint64_t x) { return from_int; }                           \
-  static inline type name##_of_f32(float x) { return from_float; }                            \
-  static inline type name##_of_f64(double x) { return from_float; }                           \
-  STORER(name, i64, type, int64_t, name##_of_i64(in[i]))                                      \
-  STORER(name, u64, type, uint64_t, name##_of_u64(in[i]))                                     \
-  STORER(name, f32, type, float, name##_of_f32(in[i]))                                        \
-  STORER(name, f64, type, double, name##_of_f64(in[i]))                                       \
-  STORER(name, c64, type, pair32,                                                             \
-         KILN_DTYPE_##name == KILN_DTYPE_BOOL ? (type)(in[i].re != 0 || in[i].im != 0)        \
-                                              : name##_of_f32(in[i].re))                      \
-  STORER(name, c128, type, pair64,                                                            \
-         KILN_DTYPE_##name == KILN_DTYPE_BOOL ? (type)(in[i].re != 0 || in[i].im != 0)        \
+#define REAL_STORER(name, type, from_int, from_float)                                  \
+  static inline type name##_of_i64(int64_t x) { return from_int; }                     \
+  static inline type name##_of_u64(uint64_t x) { return from_int; }                    \
+  static inline type name##_of_f32(float x) { return from_float; }                     \
+  static inline type name##_of_f64(double x) { return from_float; }                    \
+  STORER(name, i64, type, int64_t, name##_of_i64(in[i]))                               \
+  STORER(name, u64, type, uint64_t, name##_of_u64(in[i]))                              \
+  STORER(name, f32, type, float, name##_of_f32(in[i]))                                 \
+  STORER(name, f64, type, double, name##_of_f64(in[i]))                                \
+  STORER(name, c64, type, pair32,                                                      \
+         KILN_DTYPE_##name == KILN_DTYPE_BOOL ? (type)(in[i].re != 0 || in[i].im != 0) \
+                                              : name##_of_f32(in[i].re))               \
+  STORER(name, c128, type, pair64,                                                     \
+         KILN_DTYPE_##name == KILN_DTYPE_BOOL ? (type)(in[i].re != 0 || in[i].im != 0) \
                                               : name##_of_f64(in[i].re))
 REAL_STORES(REAL_STORER)
 #undef REAL_STORER
@@ -183,8 +183,8 @@ COMPLEX_STORES(COMPLEX_STORER)
 #undef COMPLEX_STORER
 
 static const store_fn storers[32][WIDE__COUNT] = {
-#define ENTRY(name, ...)                                                                  \
-  [KILN_DTYPE_##name] = {store_##name##_i64, store_##name##_u64, store_##name##_f32,      \
+#define ENTRY(name, ...)                                                             \
+  [KILN_DTYPE_##name] = {store_##name##_i64, store_##name##_u64, store_##name##_f32, \
                          store_##name##_f64, store_##name##_c64, store_##name##_c128},
     REAL_STORES(ENTRY) COMPLEX_STORES(ENTRY)
 #undef ENTRY
@@ -234,12 +234,12 @@ typedef struct row {
   store_fn store;
 } row;
 
-#define COPY_ITEMS(type)                                         \
+#define COPY_ITEMS(type)                                              \
   for (int64_t i = 0; i < n; i++, dst += dst_step, src += src_step) { \
-    type v;                                                      \
-    memcpy(&v, src, sizeof v);                                   \
-    memcpy(dst, &v, sizeof v);                                   \
-  }                                                              \
+    type v;                                                           \
+    memcpy(&v, src, sizeof v);                                        \
+    memcpy(dst, &v, sizeof v);                                        \
+  }                                                                   \
   return
 
 static void copy_row(const row *r, char *dst, int64_t dst_step, const char *src, int64_t src_step,
@@ -368,8 +368,8 @@ kiln_status *kiln_tensor_contiguous(kiln_cache *cache, kiln_tensor *t, kiln_tens
     return NULL;
   }
   kiln_tensor *copy;
-  KILN_TRY(kiln_tensor_create(t->mem, cache, kiln_tensor_dtype(t), kiln_tensor_rank(t), t->dims,
-                              &copy));
+  KILN_TRY(
+      kiln_tensor_create(t->mem, cache, kiln_tensor_dtype(t), kiln_tensor_rank(t), t->dims, &copy));
   kiln_status *status = kiln_tensor_copy(copy, t);
   if (status) {
     kiln_tensor_release_to(cache, copy);
@@ -450,11 +450,10 @@ kiln_status *kiln_tensor_item_i64(const kiln_tensor *t, int64_t *out_value) {
   return NULL;
 }
 
-static kiln_status *make_scalar(kiln_mem *mem, kiln_dtype dtype, wide_kind kind, const wide_value *v,
-                                kiln_tensor **out_tensor) {
+static kiln_status *make_scalar(kiln_mem *mem, kiln_dtype dtype, wide_kind kind,
+                                const wide_value *v, kiln_tensor **out_tensor) {
   if (!kiln_dtype_is_valid(dtype) || !storers[dtype][kind]) {
-    return KILN_ERROR(KILN_UNSUPPORTED, "no number to a tensor of %s",
-                      kiln_dtype_ir_name(dtype));
+    return KILN_ERROR(KILN_UNSUPPORTED, "no number to a tensor of %s", kiln_dtype_ir_name(dtype));
   }
   kiln_tensor *t;
   KILN_TRY(kiln_tensor_create(mem, NULL, dtype, 0, NULL, &t));

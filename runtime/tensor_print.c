@@ -30,8 +30,7 @@ typedef struct matrix {
 static double element(const printer *p, const matrix *m, int64_t row, int64_t column) {
   int64_t at = m->offset + row * m->row_stride + column * m->column_stride;
   const char *data = (const char *)kiln_tensor_data(p->t);
-  return kiln__load_f64(kiln_tensor_dtype(p->t),
-                        data + at * (int64_t)kiln_tensor_item_size(p->t));
+  return kiln__load_f64(kiln_tensor_dtype(p->t), data + at * (int64_t)kiln_tensor_item_size(p->t));
 }
 
 void kiln__text_number(kiln_text *text, const char *fmt, int width, int precision, double value) {
@@ -136,8 +135,7 @@ static void print_matrix(printer *p, const matrix *m, int indent) {
     int64_t last = first + columns <= m->columns ? first + columns - 1 : m->columns - 1;
     if (columns < m->columns) {
       if (first > 0) kiln_text_putc(p->text, '\n');
-      kiln_text_printf(p->text, "Columns %lld to %lld", (long long)first + 1,
-                       (long long)last + 1);
+      kiln_text_printf(p->text, "Columns %lld to %lld", (long long)first + 1, (long long)last + 1);
       kiln_text_indent(p->text, indent);
     }
     if (scale != 1) {

@@ -1,7 +1,8 @@
 /* type.c: tables of interned types, and the makers.
  *
- * Hash-consing: a composite type is looked up by its kind, the addresses of its parts and its names,
- * in the one table that it can live in. Types without parts are static, shared by all tables.
+ * Hash-consing: a composite type is looked up by its kind, the addresses of its parts and its
+ * names, in the one table that it can live in. Types without parts are static, shared by all
+ * tables.
  *
  * Locks. Each table has one, held for a lookup or one making at a time, never two at once. Memory
  * is taken inside an inner kiln_arena_run, so that a failure unlocks first and then goes on to the
@@ -277,13 +278,13 @@ static kiln_type_table *home_of(kiln_type_table *floor, const kiln_type *const *
 
 /* -- Makers -- */
 
-#define BASIC(kind_name) [KILN_TYPE_##kind_name] = {.kind = KILN_TYPE_##kind_name, \
-                                                    .id = KILN_TYPE_##kind_name}
+#define BASIC(kind_name) \
+  [KILN_TYPE_##kind_name] = {.kind = KILN_TYPE_##kind_name, .id = KILN_TYPE_##kind_name}
 static const kiln_type basic_types[] = {
-    BASIC(TENSOR),    BASIC(INT),      BASIC(FLOAT),     BASIC(BOOL),      BASIC(COMPLEX),
-    BASIC(NUMBER),    BASIC(STR),      BASIC(NONE),      BASIC(DEVICE),    BASIC(GENERATOR),
-    BASIC(STREAM),    BASIC(STORAGE),  BASIC(QSCHEME),   BASIC(ANY),       BASIC(ANY_LIST),
-    BASIC(ANY_TUPLE), BASIC(ANY_CLASS), BASIC(ANY_ENUM), BASIC(FUNCTION),  BASIC(CAPSULE),
+    BASIC(TENSOR),    BASIC(INT),       BASIC(FLOAT),    BASIC(BOOL),     BASIC(COMPLEX),
+    BASIC(NUMBER),    BASIC(STR),       BASIC(NONE),     BASIC(DEVICE),   BASIC(GENERATOR),
+    BASIC(STREAM),    BASIC(STORAGE),   BASIC(QSCHEME),  BASIC(ANY),      BASIC(ANY_LIST),
+    BASIC(ANY_TUPLE), BASIC(ANY_CLASS), BASIC(ANY_ENUM), BASIC(FUNCTION), BASIC(CAPSULE),
 };
 
 const kiln_type *kiln_type_basic(kiln_type_kind kind) {
@@ -317,8 +318,7 @@ const kiln_type *kiln_type_dict(kiln_type_table *table, const kiln_type *key,
   return kiln__type_make(table, KILN_TYPE_DICT, elems, 2);
 }
 
-const kiln_type *kiln_type_tuple(kiln_type_table *table, const kiln_type *const *elems,
-                                 int count) {
+const kiln_type *kiln_type_tuple(kiln_type_table *table, const kiln_type *const *elems, int count) {
   return kiln__type_make(table, KILN_TYPE_TUPLE, elems, count);
 }
 
@@ -353,7 +353,8 @@ const kiln_type *kiln_type_tensor(kiln_type_table *table, const kiln_tensor_deta
   if (d.rank < 0) d.sizes = NULL;
   if (d.rank < 0 || !d.has_strides) d.strides = NULL, d.has_strides = false;
   if (d.device < 0) d.device_index = -1;
-  bool some = d.rank == 0; /* strides that are all unknown are no strides; those of rank 0 are known */
+  bool some =
+      d.rank == 0; /* strides that are all unknown are no strides; those of rank 0 are known */
   for (int i = 0; i < d.rank && d.has_strides; i++) some |= d.strides[i] != KILN_DIM_UNKNOWN;
   d.has_strides = some;
   if (d.dtype == KILN_DTYPE_NONE && d.rank < 0 && d.requires_grad < 0 && d.undefined < 0 &&

@@ -217,10 +217,10 @@ static const kiln_type *find_basic(kiln_str name) {
   static const struct {
     const char *name;
     kiln_type_kind kind;
-  } others[] = {{"None", KILN_TYPE_NONE},          {"number", KILN_TYPE_NUMBER},
-                {"Layout", KILN_TYPE_INT},         {"ScalarType", KILN_TYPE_INT},
-                {"MemoryFormat", KILN_TYPE_INT},   {"AnyClass", KILN_TYPE_ANY_CLASS},
-                {"AnyEnum", KILN_TYPE_ANY_ENUM},   {"DeviceObjType", KILN_TYPE_DEVICE}};
+  } others[] = {{"None", KILN_TYPE_NONE},        {"number", KILN_TYPE_NUMBER},
+                {"Layout", KILN_TYPE_INT},       {"ScalarType", KILN_TYPE_INT},
+                {"MemoryFormat", KILN_TYPE_INT}, {"AnyClass", KILN_TYPE_ANY_CLASS},
+                {"AnyEnum", KILN_TYPE_ANY_ENUM}, {"DeviceObjType", KILN_TYPE_DEVICE}};
   for (int kind = 0; kind <= KILN_TYPE_CAPSULE; kind++) {
     if (kiln_str_is(name, kiln__type_basic_name((kiln_type_kind)kind))) {
       return kiln_type_basic((kiln_type_kind)kind);
@@ -251,9 +251,9 @@ static kiln_status *parse_generic(parser *p, kiln_str name, const kiln_type **ou
     const char *name;
     kiln_type_kind kind;
     int count; /* of parts; 0: any but none */
-  } kinds[] = {{"Dict", KILN_TYPE_DICT, 2},     {"Future", KILN_TYPE_FUTURE, 1},
-               {"Await", KILN_TYPE_AWAIT, 1},   {"RRef", KILN_TYPE_RREF, 1},
-               {"Union", KILN_TYPE_UNION, 0},   {"Optional", KILN_TYPE_OPTIONAL, 1},
+  } kinds[] = {{"Dict", KILN_TYPE_DICT, 2},   {"Future", KILN_TYPE_FUTURE, 1},
+               {"Await", KILN_TYPE_AWAIT, 1}, {"RRef", KILN_TYPE_RREF, 1},
+               {"Union", KILN_TYPE_UNION, 0}, {"Optional", KILN_TYPE_OPTIONAL, 1},
                {"List", KILN_TYPE_LIST, 1}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (!kiln_str_is(name, kinds[i].name)) continue;
@@ -265,9 +265,7 @@ static kiln_status *parse_generic(parser *p, kiln_str name, const kiln_type **ou
       return fail(p, "another number of types before this");
     }
     switch (kinds[i].kind) {
-      case KILN_TYPE_DICT:
-        *out = kiln_type_dict(p->table, parts.elems[0], parts.elems[1]);
-        break;
+      case KILN_TYPE_DICT: *out = kiln_type_dict(p->table, parts.elems[0], parts.elems[1]); break;
       case KILN_TYPE_UNION: *out = kiln_type_union(p->table, parts.elems, parts.count); break;
       case KILN_TYPE_OPTIONAL: *out = kiln_type_optional(p->table, parts.elems[0]); break;
       case KILN_TYPE_LIST: *out = kiln_type_list(p->table, parts.elems[0]); break;

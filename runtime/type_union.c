@@ -8,13 +8,13 @@
 /* The order of PyTorch's kinds, in which it sorts the members of a union. */
 static int kind_rank(kiln_type_kind kind) {
   static const unsigned char order[] = {
-      KILN_TYPE_ANY,     KILN_TYPE_ENUM,   KILN_TYPE_ANY_ENUM,  KILN_TYPE_TENSOR,
-      KILN_TYPE_STORAGE, KILN_TYPE_TUPLE,  KILN_TYPE_LIST,      KILN_TYPE_DICT,
-      KILN_TYPE_NUMBER,  KILN_TYPE_FLOAT,  KILN_TYPE_COMPLEX,   KILN_TYPE_FUTURE,
-      KILN_TYPE_AWAIT,   KILN_TYPE_RREF,   KILN_TYPE_INT,       KILN_TYPE_NONE,
-      KILN_TYPE_STR,     KILN_TYPE_GENERATOR, KILN_TYPE_BOOL,   KILN_TYPE_OPTIONAL,
-      KILN_TYPE_VAR,     KILN_TYPE_DEVICE, KILN_TYPE_STREAM,    KILN_TYPE_FUNCTION,
-      KILN_TYPE_CLASS,   KILN_TYPE_CAPSULE, KILN_TYPE_INTERFACE, KILN_TYPE_QSCHEME,
+      KILN_TYPE_ANY,      KILN_TYPE_ENUM,      KILN_TYPE_ANY_ENUM,  KILN_TYPE_TENSOR,
+      KILN_TYPE_STORAGE,  KILN_TYPE_TUPLE,     KILN_TYPE_LIST,      KILN_TYPE_DICT,
+      KILN_TYPE_NUMBER,   KILN_TYPE_FLOAT,     KILN_TYPE_COMPLEX,   KILN_TYPE_FUTURE,
+      KILN_TYPE_AWAIT,    KILN_TYPE_RREF,      KILN_TYPE_INT,       KILN_TYPE_NONE,
+      KILN_TYPE_STR,      KILN_TYPE_GENERATOR, KILN_TYPE_BOOL,      KILN_TYPE_OPTIONAL,
+      KILN_TYPE_VAR,      KILN_TYPE_DEVICE,    KILN_TYPE_STREAM,    KILN_TYPE_FUNCTION,
+      KILN_TYPE_CLASS,    KILN_TYPE_CAPSULE,   KILN_TYPE_INTERFACE, KILN_TYPE_QSCHEME,
       KILN_TYPE_ANY_LIST, KILN_TYPE_ANY_TUPLE, KILN_TYPE_ANY_CLASS, KILN_TYPE_UNION,
   };
   for (int i = 0; i < (int)sizeof order; i++) {
@@ -87,13 +87,11 @@ static int flatten(const kiln_type **members, int count, const kiln_type *const 
   return count;
 }
 
-const kiln_type *kiln_type_union(kiln_type_table *table, const kiln_type *const *elems,
-                                 int count) {
+const kiln_type *kiln_type_union(kiln_type_table *table, const kiln_type *const *elems, int count) {
   int most = count_members(elems, count);
   const kiln_type *few[16], **members = few;
   if (most > 16) {
-    members = (const kiln_type **)kiln__type_table_alloc(table,
-                                                         sizeof *members * (size_t)most);
+    members = (const kiln_type **)kiln__type_table_alloc(table, sizeof *members * (size_t)most);
   }
   int n = flatten(members, 0, elems, count);
   if (n == 0) return kiln_type_basic(KILN_TYPE_NONE);
@@ -136,8 +134,8 @@ const kiln_type *kiln_type_merge_tensor(kiln_type_table *table, const kiln_type 
   return kiln_type_tensor(table, &d);
 }
 
-static const kiln_type *unify_tuples(kiln_type_table *table, const kiln_type *a,
-                                     const kiln_type *b, bool to_union) {
+static const kiln_type *unify_tuples(kiln_type_table *table, const kiln_type *a, const kiln_type *b,
+                                     bool to_union) {
   int n = a->elem_count;
   if (n != b->elem_count) return NULL;
   const kiln_type *few[16], **elems = few;
@@ -150,8 +148,8 @@ static const kiln_type *unify_tuples(kiln_type_table *table, const kiln_type *a,
 }
 
 /* The join by structure; NULL when the kinds do not meet. */
-static const kiln_type *unify_parts(kiln_type_table *table, const kiln_type *a,
-                                    const kiln_type *b, bool to_union) {
+static const kiln_type *unify_parts(kiln_type_table *table, const kiln_type *a, const kiln_type *b,
+                                    bool to_union) {
   if (a->kind == KILN_TYPE_OPTIONAL || b->kind == KILN_TYPE_OPTIONAL) {
     const kiln_type *x = a->kind == KILN_TYPE_OPTIONAL ? a->elems[0] : a;
     const kiln_type *y = b->kind == KILN_TYPE_OPTIONAL ? b->elems[0] : b;

@@ -62,9 +62,9 @@ static kiln_status *clone_tensor(cloner *c, const kiln_tensor *t, kiln_tensor **
   if (kiln_tensor_is_undefined(t)) return kiln_tensor_undefined(c->mem, out);
   kiln_storage *storage;
   KILN_TRY(clone_storage(c, t->storage, &storage));
-  kiln_status *status = kiln_tensor_create_on(
-      c->mem, NULL, storage, kiln_tensor_dtype(t), kiln_tensor_rank(t), kiln_tensor_sizes(t),
-      kiln_tensor_strides(t), t->offset, out);
+  kiln_status *status =
+      kiln_tensor_create_on(c->mem, NULL, storage, kiln_tensor_dtype(t), kiln_tensor_rank(t),
+                            kiln_tensor_sizes(t), kiln_tensor_strides(t), t->offset, out);
   kiln_storage_release(storage);
   if (!status) (*out)->key = t->key;
   return status;
@@ -108,8 +108,7 @@ static kiln_status *make_empty(cloner *c, kiln_ivalue v, void **out) {
       return kiln_list_create(c->mem, v.u.list->elem_type, v.u.list->count, (kiln_list **)out);
     case KILN_TAG_TUPLE:
       return kiln_tuple_create(c->mem, v.u.tuple->type, v.u.tuple->count, (kiln_tuple **)out);
-    case KILN_TAG_OBJECT:
-      return kiln_object_create(c->mem, v.u.object->type, (kiln_object **)out);
+    case KILN_TAG_OBJECT: return kiln_object_create(c->mem, v.u.object->type, (kiln_object **)out);
     default:
       return kiln_dict_create(c->mem, v.u.dict->key_type, v.u.dict->value_type, (kiln_dict **)out);
   }

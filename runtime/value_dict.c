@@ -1,8 +1,8 @@
 /* value_dict.c: dictionaries with Python's order and equality.
  *
  * Entries stand in order of insertion; an open-addressing table of entry numbers finds them, as in
- * CPython since 3.6. A removed entry stays, dead, until the table grows. Numbers that are equal hash
- * alike whatever their kind: 1, 1.0, True and 1+0j are one key. */
+ * CPython since 3.6. A removed entry stays, dead, until the table grows. Numbers that are equal
+ * hash alike whatever their kind: 1, 1.0, True and 1+0j are one key. */
 #include "runtime/block.h"
 #include "runtime/value.h"
 
@@ -28,21 +28,17 @@ static bool hash_key(kiln_ivalue v, uint64_t *out) {
       if (v.u.complex->im != 0) *out = kiln_hash_mix(*out, hash_number(v.u.complex->im));
       return true;
     }
-    case KILN_TAG_STRING:
-      *out = kiln_hash_bytes(v.u.string->data, v.u.string->len);
-      return true;
+    case KILN_TAG_STRING: *out = kiln_hash_bytes(v.u.string->data, v.u.string->len); return true;
     case KILN_TAG_DEVICE:
       *out = kiln_hash_mix(3, (uint64_t)(v.u.device.kind * 65536 + v.u.device.index));
       return true;
-    case KILN_TAG_TENSOR:
-      *out = kiln_hash_mix(4, (uint64_t)(uintptr_t)v.u.tensor);
-      return true;
+    case KILN_TAG_TENSOR: *out = kiln_hash_mix(4, (uint64_t)(uintptr_t)v.u.tensor); return true;
     default: return false;
   }
 }
 
-kiln_status *kiln_dict_create(kiln_mem *mem, const kiln_type *key_type,
-                              const kiln_type *value_type, kiln_dict **out) {
+kiln_status *kiln_dict_create(kiln_mem *mem, const kiln_type *key_type, const kiln_type *value_type,
+                              kiln_dict **out) {
   kiln_dict *dict = kiln_cache_alloc_mem(mem, sizeof *dict);
   if (!dict) return kiln_status_oom();
   *dict = (kiln_dict){.box = {.refs = 1, .tag = KILN_TAG_DICT, .mem = mem},

@@ -129,7 +129,8 @@ static bool dict_matches(const kiln_dict *dict, const kiln_type *type, int depth
 
 static bool tuple_matches(const kiln_tuple *tuple, const kiln_type *type, int depth) {
   if (tuple->count != type->elem_count) return false;
-  if (type->names && tuple->type && tuple->type->names && !kiln_type_is_subtype(tuple->type, type)) {
+  if (type->names && tuple->type && tuple->type->names &&
+      !kiln_type_is_subtype(tuple->type, type)) {
     return false;
   }
   for (int64_t i = 0; i < tuple->count; i++) {

@@ -125,8 +125,11 @@ static void survives_lack_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(limits), cmocka_unit_test(random_numbers), cmocka_unit_test(scratch_text),
-      cmocka_unit_test(places), cmocka_unit_test(survives_lack_of_memory),
+      cmocka_unit_test(limits),
+      cmocka_unit_test(random_numbers),
+      cmocka_unit_test(scratch_text),
+      cmocka_unit_test(places),
+      cmocka_unit_test(survives_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

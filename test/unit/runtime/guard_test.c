@@ -99,10 +99,9 @@ static kiln_status *guards(void *arg) {
     assert_true(kiln_guard_hash(bad[i], 2, true) != guard.hash);
   }
   assert_string_equal(explain(arena, &guard, good), "every input is as expected");
-  assert_string_equal(
-      explain(arena, &guard, batch),
-      "input 0 is Float(4, 3, strides=[3, 1], requires_grad=0, device=cpu) where "
-      "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) was expected");
+  assert_string_equal(explain(arena, &guard, batch),
+                      "input 0 is Float(4, 3, strides=[3, 1], requires_grad=0, device=cpu) where "
+                      "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) was expected");
   assert_non_null(strstr(explain(arena, &guard, layout), "(channels last where contiguous was)"));
   assert_non_null(strstr(explain(arena, &guard, none), "input 0 is None where"));
   assert_non_null(strstr(explain(arena, &guard, undef), "input 0 is Tensor"));

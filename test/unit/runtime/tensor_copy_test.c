@@ -124,9 +124,10 @@ static void converts_out_of_range(void **state) {
 static void any_geometry(void **state) {
   (void)state;
   kiln_mem *mem = test_mem();
-  static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-  static const kiln_dtype dtypes[] = {KILN_DTYPE_U8, KILN_DTYPE_I16, KILN_DTYPE_F32,
-                                      KILN_DTYPE_I64, KILN_DTYPE_C128};
+  static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                   {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  static const kiln_dtype dtypes[] = {KILN_DTYPE_U8, KILN_DTYPE_I16, KILN_DTYPE_F32, KILN_DTYPE_I64,
+                                      KILN_DTYPE_C128};
   int64_t sizes[3] = {3, 5, 7};
   for (int round = 0; round < 6 * 6 * 3 * 5; round++) {
     const int *so = orders[round % 6], *to = orders[round / 6 % 6];

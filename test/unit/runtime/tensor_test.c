@@ -37,8 +37,8 @@ static void sizes_are_checked(void **state) {
   (void)state;
   kiln_mem *mem = test_mem();
   kiln_tensor *t;
-  assert_error(kiln_tensor_create(mem, NULL, KILN_DTYPE_F32, 1, (int64_t[]){-1}, &t),
-               KILN_OP_ERROR, "negative dimension -1: [-1]");
+  assert_error(kiln_tensor_create(mem, NULL, KILN_DTYPE_F32, 1, (int64_t[]){-1}, &t), KILN_OP_ERROR,
+               "negative dimension -1: [-1]");
   int64_t huge[3] = {INT64_C(1) << 31, INT64_C(1) << 31, 4};
   assert_error(kiln_tensor_create(mem, NULL, KILN_DTYPE_F32, 3, huge, &t), KILN_OP_ERROR, "large");
   huge[2] = 0; /* empty, but its strides would overflow */
@@ -53,9 +53,9 @@ static void sizes_are_checked(void **state) {
   assert_ok(kiln_tensor_create(mem, NULL, KILN_DTYPE_F32, KILN_MAX_RANK, ones, &t));
   assert_int_equal(t->numel, 1);
   kiln_tensor_release(t);
-  assert_error(kiln_tensor_create_strided(mem, NULL, KILN_DTYPE_F32, 1, (int64_t[]){4},
-                                          (int64_t[]){-1}, &t),
-               KILN_OP_ERROR, NULL);
+  assert_error(
+      kiln_tensor_create_strided(mem, NULL, KILN_DTYPE_F32, 1, (int64_t[]){4}, (int64_t[]){-1}, &t),
+      KILN_OP_ERROR, NULL);
   kiln_mem_release(mem);
 }
 
@@ -190,8 +190,8 @@ static void set_and_resize(void **state) {
   int64_t one = 1;
   assert_ok(kiln_tensor_set(t, other->storage, KILN_DTYPE_I64, 1, &two, &one, 0));
   assert_int_equal(kiln_tensor_dtype(t), KILN_DTYPE_I64);
-  assert_ok(kiln_tensor_set(t, own, KILN_DTYPE_F32, 1, kiln_tensor_sizes(t),
-                            kiln_tensor_strides(t), 0));
+  assert_ok(
+      kiln_tensor_set(t, own, KILN_DTYPE_F32, 1, kiln_tensor_sizes(t), kiln_tensor_strides(t), 0));
   assert_true(*(const float *)kiln_tensor_data(t) == 7);
   assert_ok(kiln_tensor_set(t, other->storage, KILN_DTYPE_I64, 1, &two, &one, 0));
   kiln_tensor_release(other);

@@ -45,18 +45,55 @@ static kiln_status *recorded_types(void *arg) {
 }
 
 static kiln_status *written_types(void *arg) {
-  static const char *const same[] = {
-      "int", "float", "bool", "complex", "str", "Scalar", "Device", "NoneType", "Any", "Generator",
-      "Stream", "Storage", "QScheme", "list", "tuple", "AnyClassType", "AnyEnumType", "Function",
-      "Capsule", "t", "()", "(int)", "(int, (Tensor, str[])[])", "Tensor?[]", "Tensor[][]?",
-      "Dict(str, int?[])", "Dict(str, Dict(int, Tensor))", "Future[int]", "Await[Tensor[]]",
-      "RRef[int]", "Union(int[], int, str)", "Union(float, int, NoneType, str)",
-      "NamedTuple(x : int, y : float[])", "Enum<__torch__.Color>", "InterfaceType<I>",
-      "__torch__.a.___torch_mangle_3.B", "FloatTensor", "FloatTensor(requires_grad=1)",
-      "Tensor(requires_grad=0, device=cuda:1)", "Float(*, 3)", "Half(2, 3, strides=[*, 1])",
-      "BFloat16(requires_grad=0, device=cpu)", "ComplexFloat(2)", "Long(SS(-2), 4, SS(-3))",
-      "Tensor(*, *)", "Float(2, strides=[1], device=meta)", "Float(0, strides=[1])",
-      "Tensor[Undefined]", "QUInt8(1, 2, 3, 4, 5, 6, 7, 8)"};
+  static const char *const same[] = {"int",
+                                     "float",
+                                     "bool",
+                                     "complex",
+                                     "str",
+                                     "Scalar",
+                                     "Device",
+                                     "NoneType",
+                                     "Any",
+                                     "Generator",
+                                     "Stream",
+                                     "Storage",
+                                     "QScheme",
+                                     "list",
+                                     "tuple",
+                                     "AnyClassType",
+                                     "AnyEnumType",
+                                     "Function",
+                                     "Capsule",
+                                     "t",
+                                     "()",
+                                     "(int)",
+                                     "(int, (Tensor, str[])[])",
+                                     "Tensor?[]",
+                                     "Tensor[][]?",
+                                     "Dict(str, int?[])",
+                                     "Dict(str, Dict(int, Tensor))",
+                                     "Future[int]",
+                                     "Await[Tensor[]]",
+                                     "RRef[int]",
+                                     "Union(int[], int, str)",
+                                     "Union(float, int, NoneType, str)",
+                                     "NamedTuple(x : int, y : float[])",
+                                     "Enum<__torch__.Color>",
+                                     "InterfaceType<I>",
+                                     "__torch__.a.___torch_mangle_3.B",
+                                     "FloatTensor",
+                                     "FloatTensor(requires_grad=1)",
+                                     "Tensor(requires_grad=0, device=cuda:1)",
+                                     "Float(*, 3)",
+                                     "Half(2, 3, strides=[*, 1])",
+                                     "BFloat16(requires_grad=0, device=cpu)",
+                                     "ComplexFloat(2)",
+                                     "Long(SS(-2), 4, SS(-3))",
+                                     "Tensor(*, *)",
+                                     "Float(2, strides=[1], device=meta)",
+                                     "Float(0, strides=[1])",
+                                     "Tensor[Undefined]",
+                                     "QUInt8(1, 2, 3, 4, 5, 6, 7, 8)"};
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) round_trip(arg, same[i], 4);
   static const char *const other[][2] = {
       {"Union(str, int)", "Union(int, str)"},
@@ -107,12 +144,34 @@ static kiln_status *annotations(void *arg) {
 }
 
 static kiln_status *bad_text(void *arg) {
-  static const char *const texts[] = {
-      "", " ", "(", "(int", "(int,)", "(int Tensor)", "Dict(int)", "Dict(int, int, int)", "Dict",
-      "Union()", "Float(", "Float(2", "Float(-1)", "Float(2, strides=[1, 2])", "Float(2x3)",
-      "Float(requires_grad=2)", "Float(device=tpu)", "Float(device=cuda:99999)",
-      "Float(99999999999999999999)", "NamedTuple(int)", "Enum<>", "Enum<__torch__.X", "Unknown",
-      "__torch__.Unknown", "9", "Float(2, strides=[-1])", "]", "Future[int)"};
+  static const char *const texts[] = {"",
+                                      " ",
+                                      "(",
+                                      "(int",
+                                      "(int,)",
+                                      "(int Tensor)",
+                                      "Dict(int)",
+                                      "Dict(int, int, int)",
+                                      "Dict",
+                                      "Union()",
+                                      "Float(",
+                                      "Float(2",
+                                      "Float(-1)",
+                                      "Float(2, strides=[1, 2])",
+                                      "Float(2x3)",
+                                      "Float(requires_grad=2)",
+                                      "Float(device=tpu)",
+                                      "Float(device=cuda:99999)",
+                                      "Float(99999999999999999999)",
+                                      "NamedTuple(int)",
+                                      "Enum<>",
+                                      "Enum<__torch__.X",
+                                      "Unknown",
+                                      "__torch__.Unknown",
+                                      "9",
+                                      "Float(2, strides=[-1])",
+                                      "]",
+                                      "Future[int)"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     const char *at = texts[i];
     const kiln_type *type = NULL;
@@ -240,10 +299,10 @@ static void run_on(kiln_status *(*body)(void *arg)) {
   kiln_mem_release(mem);
 }
 
-#define RUN(name)                      \
+#define RUN(name)                        \
   static void run_##name(void **state) { \
-    (void)state;                       \
-    run_on(name);                      \
+    (void)state;                         \
+    run_on(name);                        \
   }
 RUN(recorded_types)
 RUN(written_types)
@@ -377,10 +436,14 @@ static void survives_lack_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(run_recorded_types),  cmocka_unit_test(run_written_types),
-      cmocka_unit_test(run_annotations),     cmocka_unit_test(run_bad_text),
-      cmocka_unit_test(run_subtypes),        cmocka_unit_test(run_joins),
-      cmocka_unit_test(tables_make_a_chain), cmocka_unit_test(threads_share_a_table),
+      cmocka_unit_test(run_recorded_types),
+      cmocka_unit_test(run_written_types),
+      cmocka_unit_test(run_annotations),
+      cmocka_unit_test(run_bad_text),
+      cmocka_unit_test(run_subtypes),
+      cmocka_unit_test(run_joins),
+      cmocka_unit_test(tables_make_a_chain),
+      cmocka_unit_test(threads_share_a_table),
       cmocka_unit_test(survives_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,8 +220,9 @@ static kiln_status *type_of_values(void *arg) {
       {"Dict(str, int)", 0},
   };
   kiln_ivalue text = str_of(mem, "x");
-  kiln_ivalue values[] = {kiln_of_box(ints), kiln_of_box(empty), kiln_of_box(mixed), pair,
-                          kiln_int(1), kiln_float(1), kiln_none(), kiln_bool(false), text};
+  kiln_ivalue values[] = {
+      kiln_of_box(ints), kiln_of_box(empty), kiln_of_box(mixed), pair, kiln_int(1),
+      kiln_float(1),     kiln_none(),        kiln_bool(false),   text};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *at = cases[i].type;
     const kiln_type *type;
@@ -234,12 +235,14 @@ static kiln_status *type_of_values(void *arg) {
     }
   }
   static const char *const names[] = {
-      "int[]", "Tensor[]", "int?[]",
-      "(Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), bool)",
-      "int", "float", "NoneType", "bool", "str"};
-  static const char *const short_names[] = {"List[int]", "List[]", "List[int]",
-                                            "Tuple[Tensor, bool]", "int", "float", "None",
-                                            "bool", "str"};
+      "int[]",    "Tensor[]",
+      "int?[]",   "(Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), bool)",
+      "int",      "float",
+      "NoneType", "bool",
+      "str"};
+  static const char *const short_names[] = {
+      "List[int]", "List[]", "List[int]", "Tuple[Tensor, bool]", "int", "float",
+      "None",      "bool",   "str"};
   for (int k = 0; k < 9; k++) {
     kiln_text out;
     kiln_text_init(&out, kiln_type_table_arena(table));
