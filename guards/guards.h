@@ -17,8 +17,8 @@ void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int coun
 
 /* Wraps every TensorExprGroup that is not guarded yet. */
 kiln_status *kiln_pass_insert_guards(kiln_pass *pass);
-/* Lets groups of one block that follow from another's guard share its check. */
-kiln_status *kiln_pass_merge_guards(kiln_pass *pass);
+/* Splices the compiled side of every guard. */
+kiln_status *kiln_pass_assume_guards(kiln_pass *pass);
 /* Tensor types of every value become plain Tensor, but for those of constants, checks and groups. */
 kiln_status *kiln_pass_remove_type_specializations(kiln_pass *pass);
 

@@ -18,20 +18,11 @@ static bool is_guarded(const kiln_node *group) {
 }
 
 /* A copy of the group's graph, in the same arena, whose values have no tensor details. */
-static kiln_graph *copy_unshaped(kiln_graph *graph, const kiln_graph *from, kiln_arena *scratch) {
-  kiln_graph *copy = kiln_graph_create_sub(graph);
-  kiln_map map;
-  kiln_map_init(&map, scratch);
-  for (int i = 0; i < kiln_graph_input_count(from); i++) {
-    kiln_ir_value *old = kiln_graph_input(from, i);
-    kiln_ir_value *v =
-        kiln_graph_add_input(copy, "", kiln_type_unshaped(graph->types, old->type));
-    if (old->name.len) kiln_ir_value_set_name(v, old->name);
-    kiln_map_set_ptr(&map, old, v);
-  }
-  kiln_block_copy_into(copy->top, from->top, &map);
-  for (int i = 0; i < kiln_graph_output_count(from); i++) {
-    kiln_graph_add_output(copy, kiln_map_find_ptr(&map, kiln_graph_output(from, i)));
+static kiln_graph *copy_unshaped(kiln_graph *graph, const kiln_graph *from) {
+  kiln_graph *copy = kiln_graph_copy_sub(graph, from);
+  for (int i = 0; i < kiln_graph_input_count(copy); i++) {
+    kiln_ir_value *v = kiln_graph_input(copy, i);
+    v->type = kiln_type_unshaped(graph->types, v->type);
   }
   for (kiln_node *n = copy->top->first; n; n = n->next) {
     if (kiln_node_is(n, KILN_OP_prim_Constant)) continue;
@@ -75,7 +66,7 @@ static void guard_group(kiln_pass *pass, kiln_node *group) {
   kiln_node *fallback = kiln_node_create_id(graph, KILN_OP_prim_FallbackGraph);
   fallback->range = group->range;
   kiln_graph *subgraph = kiln_node_graph(group, "Subgraph");
-  kiln_node_set_graph(fallback, "Subgraph", copy_unshaped(graph, subgraph, pass->scratch));
+  kiln_node_set_graph(fallback, "Subgraph", copy_unshaped(graph, subgraph));
   for (int i = 0; i < group->input_count; i++) {
     kiln_node_add_input(fallback, kiln_node_input(group, i));
   }

@@ -10,6 +10,7 @@
 #ifndef KILN_JIT_JIT_H
 #define KILN_JIT_JIT_H
 
+#include "ir/reason.h"
 #include "ir/unit.h"
 #include "runtime/plan.h"
 

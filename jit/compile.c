@@ -1,0 +1,412 @@
+/* compile.c: compile jobs: from an executor's graph to the plans of its states.
+ *
+ * Every job works on a copy of the graph with its own arena and type table. Whatever a job makes is
+ * put into the variant at once, so that a failure, memory included, leaves an owner for everything. */
+#include "guards/guards.h"
+#include "jit/executor.h"
+
+kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_program *out) {
+  KILN_TRY(kiln_type_table_create(jit->env.mem, jit->unit->types, &out->types));
+  return kiln_graph_copy(graph, jit->env.mem, out->types, &out->graph);
+}
+
+/* -- Plans -- */
+
+static kiln_status *find_callable(void *user, kiln_function *function, const kiln_callable **out) {
+  return kiln__jit_callable(((kiln_executor *)user)->jit, function, out);
+}
+
+static kiln_status *describe_group(void *user, const kiln_node *node, kiln_arena *arena,
+                                   kiln_group *out) {
+  const kiln_attr *attr = kiln_node_attr(node, KILN_ATTR_RECORD);
+  (void)user;
+  KILN_CHECK(attr && attr->kind == KILN_ATTR_POINTER);
+  return kiln_group_describe(node, attr->u.pointer, arena, out);
+}
+
+static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sink *sink) {
+  kiln_jit *jit = ex->jit;
+  kiln_bytecode_env env = {.env = &jit->env,
+                           .name = ex->callable.name,
+                           .types = jit->unit->types,
+                           .user = ex,
+                           .callable = find_callable,
+                           .group = describe_group,
+                           .methods = &jit->methods,
+                           .sink = sink,
+                           .stress = jit->env.flags.stress_bailout};
+  return kiln_bytecode_emit(code->graph, &env, &code->plan);
+}
+
+/* -- Where executors start -- */
+
+typedef struct digest_job {
+  const kiln_graph *graph;
+  kiln_arena *scratch;
+  kiln_digest digest;
+} digest_job;
+
+static kiln_status *digest_body(void *arg) {
+  digest_job *job = (digest_job *)arg;
+  job->digest = kiln_profile_digest(job->graph, job->scratch);
+  return NULL;
+}
+
+/* Method, and the digest of the canonical graph. */
+static kiln_status *name_site(kiln_executor *ex) {
+  digest_job job = {.graph = ex->source.graph, .scratch = ex->jit->runner.scratch};
+  KILN_TRY(kiln_arena_run(job.scratch, digest_body, &job));
+  kiln_arena_reset(job.scratch);
+  char hex[33];
+  kiln_digest_format(job.digest, hex);
+  const kiln_function *function = ex->root->function;
+  ex->site = kiln_arena_printf(ex->jit->arena, "%s#%.16s",
+                               function ? function->qualname : ex->callable.name, hex);
+  return NULL;
+}
+
+kiln_status *kiln__compile_source(kiln_executor *ex) {
+  if (ex->function) {
+    KILN_TRY(kiln_unit_ensure(ex->function));
+    kiln_program source = {0};
+    kiln_status *status = kiln__program_copy(ex->jit, ex->function->graph, &source);
+    if (!status) {
+      status = kiln_pipeline_run(&ex->jit->runner, source.graph, KILN_PIPELINE_preoptimize);
+    }
+    if (status) {
+      kiln_program_destroy(&source);
+      return status;
+    }
+    ex->source = source;
+  }
+  return name_site(ex);
+}
+
+kiln_status *kiln__compile_plain(kiln_executor *ex, kiln_program *out) {
+  const kiln_graph *graph = ex->source.graph;
+  if (ex->function) {
+    KILN_TRY(kiln_unit_ensure(ex->function));
+    graph = ex->function->graph;
+  }
+  KILN_TRY(kiln__program_copy(ex->jit, graph, out));
+  KILN_TRY(kiln_pipeline_run(&ex->jit->runner, out->graph, KILN_PIPELINE_noopt));
+  return emit(ex, out, NULL);
+}
+
+kiln_status *kiln__compile_simple(kiln_executor *ex, kiln_variant *v) {
+  KILN_TRY(kiln__program_copy(ex->jit, ex->source.graph, &v->shown));
+  KILN_TRY(kiln_pipeline_run(&ex->jit->runner, v->shown.graph, KILN_PIPELINE_simple));
+  return emit(ex, &v->shown, NULL);
+}
+
+kiln_status *kiln__compile_profiling(kiln_executor *ex, kiln_variant *v, int *out_sites) {
+  kiln_jit *jit = ex->jit;
+  KILN_TRY(kiln__program_copy(jit, ex->source.graph, &v->profiled));
+  KILN_TRY(kiln_pipeline_run(&jit->runner, v->profiled.graph, KILN_PIPELINE_simple));
+  KILN_TRY(kiln_pipeline_run(&jit->runner, v->profiled.graph, KILN_PIPELINE_profile));
+  *out_sites = kiln_profile_each(v->profiled.graph->top, NULL, NULL);
+  if (*out_sites == 0) return NULL;
+  int runs = (int)jit->env.flags.num_profiled_runs;
+  KILN_TRY(kiln_profile_create(jit->env.mem, *out_sites, runs, &v->profile));
+  return emit(ex, &v->profiled, &v->profile->sink);
+}
+
+/* -- The optimised plan -- */
+
+typedef struct job {
+  kiln_executor *ex;
+  kiln_variant *v;
+  kiln_graph *graph;
+  kiln_arena *scratch;
+  kiln_status *(*body)(struct job *job);
+} job;
+
+static kiln_status *call_body(void *arg) {
+  job *j = (job *)arg;
+  return j->body(j);
+}
+static kiln_status *in_graph(void *arg) {
+  job *j = (job *)arg;
+  return kiln_arena_run(j->graph->arena, call_body, j);
+}
+static kiln_status *in_types(void *arg) {
+  job *j = (job *)arg;
+  return kiln_type_table_run(j->graph->types, in_graph, j);
+}
+
+/* Runs body where the job's graph, its types and the scratch arena may grow. */
+static kiln_status *run_step(job *j, kiln_status *(*body)(job *j)) {
+  j->body = body;
+  kiln_status *status = kiln_arena_run(j->scratch, in_types, j);
+  kiln_arena_reset(j->scratch);
+  return status;
+}
+
+static kiln_status *annotate(job *j) {
+  kiln_profile_annotate(j->v->profile, j->graph);
+  return NULL;
+}
+
+static int count_operators(const kiln_graph *group) {
+  int count = 0;
+  for (const kiln_node *n = group->top->first; n; n = n->next) {
+    count += !kiln_node_is(n, KILN_OP_prim_Constant) &&
+             !kiln_node_is(n, KILN_OP_prim_ListConstruct);
+  }
+  return count;
+}
+
+static kiln_group_record *add_record(job *j, const kiln_graph *group) {
+  kiln_jit *jit = j->ex->jit;
+  kiln_executor *root = (kiln_executor *)(uintptr_t)j->ex->root;
+  kiln_group_record *record = KILN_NEW(jit->arena, kiln_group_record);
+  const kiln_function *function = root->function;
+  record->name = kiln_arena_printf(
+      jit->arena, KILN_STR_FMT "/TensorExprGroup_%d",
+      KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)),
+      root->group_count++);
+  record->site = &j->ex->callable;
+  record->depth = (uint32_t)j->v->depth;
+  record->operators = (uint32_t)count_operators(group);
+  if (jit->last_group) {
+    jit->last_group->next = record;
+  } else {
+    jit->groups = record;
+  }
+  jit->last_group = record;
+  return record;
+}
+
+static kiln_status *compile_group(job *j, kiln_node *node) {
+  kiln_jit *jit = j->ex->jit;
+  const kiln_graph *group = kiln_node_graph(node, "Subgraph");
+  if (!jit->codegen) {
+    kiln_group_dissolve(node, j->scratch);
+    return NULL;
+  }
+  kiln_group_record *record = add_record(j, group);
+  KILN_TRY(kiln_group_compile(&jit->env, jit->codegen, group, jit->arena, record));
+  jit->compile_ns += record->compile_ns;
+  if (record->code) {
+    jit->compiles++;
+    j->v->cost += record->code->info.cost * (double)record->code->info.extent;
+    kiln_node_set_pointer(node, KILN_ATTR_RECORD, record);
+    return NULL;
+  }
+  jit->compile_failures++;
+  kiln__jit_refuse(jit, j->ex, record->reason, record->name, kiln_source_range_loc(node->range));
+  kiln_group_dissolve(node, j->scratch);
+  return NULL;
+}
+
+static kiln_status *compile_groups_in(job *j, kiln_block *block) {
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    next = n->next;
+    for (int b = 0; b < n->block_count; b++) KILN_TRY(compile_groups_in(j, n->blocks[b]));
+    if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) KILN_TRY(compile_group(j, n));
+  }
+  return NULL;
+}
+static kiln_status *compile_groups(job *j) { return compile_groups_in(j, j->graph->top); }
+
+/* -- Fallbacks -- */
+
+/* The executor of what a FallbackGraph holds: its results become one tuple. */
+static kiln_status *make_region(job *j, kiln_graph *subgraph, kiln_executor **out) {
+  kiln_jit *jit = j->ex->jit;
+  kiln_executor *region = kiln__executor_create(jit, NULL, "fallback_function");
+  region->root = j->ex->root;
+  region->base_depth = region->level = j->v->depth + 1;
+  region->callable.call_counter = &region->dispatches;
+  region->callable.arg_count = kiln_graph_input_count(subgraph);
+  *out = region;
+  kiln_node *tuple = kiln_node_create_id(subgraph, KILN_OP_prim_TupleConstruct);
+  int count = kiln_graph_output_count(subgraph);
+  const kiln_type **elems = KILN_NEW_ARRAY(j->scratch, const kiln_type *, count + 1);
+  for (int i = 0; i < count; i++) {
+    elems[i] = kiln_graph_output(subgraph, i)->type;
+    kiln_node_add_input(tuple, kiln_graph_output(subgraph, i));
+  }
+  kiln_node_append(subgraph->top, tuple);
+  for (int i = count - 1; i >= 0; i--) kiln_block_remove_output(subgraph->top, i);
+  const kiln_type *type = kiln_type_tuple(j->graph->types, elems, count);
+  kiln_graph_add_output(subgraph, kiln_node_add_output(tuple, type));
+  return kiln__program_copy(jit, subgraph, &region->source);
+}
+
+static kiln_ir_value *append_fallback_constant(kiln_node *before, const kiln_executor *region) {
+  kiln_graph *graph = before->graph;
+  kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);
+  kiln_node_set_str(node, "name", KILN_STR("fallback_function"));
+  kiln_node_set_int(node, "fallback", 1);
+  kiln_node_set_pointer(node, KILN_ATTR_CALLABLE, (void *)(uintptr_t)&region->callable);
+  kiln_node_insert_before(node, before);
+  return kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_FUNCTION));
+}
+
+/* FallbackGraph(x…) -> CallFunction(%fallback_function, x…), TupleUnpack. `region` NULL: a new one. */
+static kiln_status *replace_fallback(job *j, kiln_node *node, kiln_executor *region) {
+  kiln_graph *subgraph = kiln_node_graph(node, "Subgraph");
+  KILN_CHECK(subgraph);
+  const kiln_type **elems = KILN_NEW_ARRAY(j->scratch, const kiln_type *, node->output_count + 1);
+  for (int i = 0; i < node->output_count; i++) elems[i] = kiln_node_output(node, i)->type;
+  if (!region) KILN_TRY(make_region(j, subgraph, &region));
+  kiln_ir_value *function = append_fallback_constant(node, region);
+  kiln_node *call = kiln_node_create_id(j->graph, KILN_OP_prim_CallFunction);
+  kiln_node *unpack = kiln_node_create_id(j->graph, KILN_OP_prim_TupleUnpack);
+  call->range = unpack->range = node->range;
+  kiln_node_add_input(call, function);
+  for (int i = 0; i < node->input_count; i++) kiln_node_add_input(call, kiln_node_input(node, i));
+  kiln_node_insert_before(call, node);
+  kiln_node_insert_before(unpack, node);
+  const kiln_type *type = kiln_type_tuple(j->graph->types, elems, node->output_count);
+  kiln_node_add_input(unpack, kiln_node_add_output(call, type));
+  for (int i = 0; i < node->output_count; i++) {
+    kiln_ir_value_replace_uses(kiln_node_output(node, i), kiln_node_add_output(unpack, elems[i]));
+  }
+  kiln_node_destroy(node);
+  return NULL;
+}
+
+static kiln_status *replace_fallbacks_in(job *j, kiln_block *block, kiln_executor *region) {
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    next = n->next;
+    for (int b = 0; b < n->block_count; b++) {
+      KILN_TRY(replace_fallbacks_in(j, n->blocks[b], region));
+    }
+    if (kiln_node_is(n, KILN_OP_prim_FallbackGraph)) KILN_TRY(replace_fallback(j, n, region));
+  }
+  return NULL;
+}
+static kiln_status *replace_fallbacks(job *j) {
+  kiln_executor *region = j->v->guard ? j->ex : NULL;
+  return replace_fallbacks_in(j, j->graph->top, region);
+}
+
+/* -- The guard of a region's variant -- */
+
+/* Index of the graph input that v is, or -1. */
+static int input_index(const kiln_graph *graph, const kiln_ir_value *v) {
+  return v->node == graph->top->param ? v->index : -1;
+}
+
+/* Whether every check of the block stands on the graph's own inputs; counts them in *inputs. */
+static bool checks_inputs_only(const kiln_graph *graph, const kiln_block *block, int *inputs) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_TypeCheck)) {
+      for (int i = 0; i < n->input_count; i++) {
+        if (input_index(graph, kiln_node_input(n, i)) < 0) return false;
+      }
+      *inputs += n->input_count;
+      continue;
+    }
+    for (int b = 0; b < n->block_count; b++) {
+      if (!checks_inputs_only(graph, n->blocks[b], inputs)) return false;
+    }
+  }
+  return true;
+}
+
+static void collect_checks(const kiln_graph *graph, const kiln_block *block,
+                           const kiln_type **type_of_input) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    const kiln_attr *types = kiln_node_is(n, KILN_OP_prim_TypeCheck) ? kiln_node_attr(n, "types")
+                                                                     : NULL;
+    for (int i = 0; types && i < n->input_count; i++) {
+      type_of_input[input_index(graph, kiln_node_input(n, i))] = types->u.types.data[i];
+    }
+    for (int b = 0; b < n->block_count; b++) collect_checks(graph, n->blocks[b], type_of_input);
+  }
+}
+
+/* A region whose groups follow from its inputs is guarded as a whole, before its plan starts. */
+static kiln_status *lift_guard(job *j) {
+  kiln_arena *arena = j->ex->jit->arena;
+  int count = 0;
+  bool torch = j->ex->jit->env.flags.compat == 1;
+  if (j->ex->base_depth == 0 || torch || !checks_inputs_only(j->graph, j->graph->top, &count) ||
+      count == 0) {
+    return NULL;
+  }
+  int inputs = kiln_graph_input_count(j->graph);
+  const kiln_type **all = KILN_NEW_ARRAY(j->scratch, const kiln_type *, inputs + 1);
+  const kiln_type **types = KILN_NEW_ARRAY(j->scratch, const kiln_type *, inputs + 1);
+  collect_checks(j->graph, j->graph->top, all);
+  j->v->checked = KILN_NEW_ARRAY(arena, int, inputs + 1);
+  count = 0;
+  for (int i = 0; i < inputs; i++) {
+    if (!all[i]) continue;
+    types[count] = all[i];
+    j->v->checked[count++] = i;
+  }
+  kiln_guard_desc *guard = KILN_NEW(arena, kiln_guard_desc);
+  kiln_guard_build(arena, types, count, guard);
+  j->v->guard = guard;
+  return NULL;
+}
+
+/* -- Counters of groups -- */
+
+/* Checks are numbered as the emitter does: in order, outer before inner. */
+static void link_counters(job *j, const kiln_block *block, const kiln_plan *plan, int *check) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_TypeCheck)) {
+      kiln_node *check_node = (kiln_node *)(uintptr_t)n;
+      check_node->mark = (uint32_t)(*check)++;
+    }
+    const kiln_attr *attr = kiln_node_attr(n, KILN_ATTR_RECORD);
+    if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup) && attr) {
+      kiln_group_record *record = attr->u.pointer;
+      const kiln_node *owner = block->owner;
+      if (j->v->guard) {
+        record->hits = &j->v->hits;
+        record->misses = &j->v->misses;
+      } else if (owner && kiln_node_is(kiln_node_input(owner, 0)->node, KILN_OP_prim_TypeCheck)) {
+        const kiln_guard_desc *guard = &plan->guards[kiln_node_input(owner, 0)->node->mark];
+        record->hits = &guard->hits;
+        record->misses = &guard->misses;
+      }
+    }
+    for (int b = 0; b < n->block_count; b++) link_counters(j, n->blocks[b], plan, check);
+  }
+}
+
+/* -- The whole job -- */
+
+static void tell_dynamic(kiln_executor *ex) {
+  kiln_jit *jit = ex->jit;
+  if (!kiln_strategy_is_dynamic(&jit->strategy, jit->depth - ex->level)) return;
+  kiln__jit_refuse(jit, ex, KILN_REASON_dynamic_as_static, "", (kiln_source_loc){0});
+  if (jit->told_dynamic) return;
+  jit->told_dynamic = true;
+  KILN_LOG(&jit->env.log, profile, 1, "%s",
+           kiln_reason_sentence(KILN_REASON_dynamic_as_static));
+}
+
+kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
+  kiln_jit *jit = ex->jit;
+  kiln_pass_runner *runner = &jit->runner;
+  tell_dynamic(ex);
+  KILN_TRY(kiln__program_copy(jit, v->profiled.graph, &v->shown));
+  job j = {.ex = ex, .v = v, .graph = v->shown.graph, .scratch = runner->scratch};
+  KILN_TRY(run_step(&j, annotate));
+  jit->current = ex;
+  kiln_status *status = kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_optimize);
+  if (!status) status = run_step(&j, compile_groups);
+  if (!status) status = kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_guard);
+  jit->current = NULL;
+  KILN_TRY(status);
+  KILN_TRY(run_step(&j, lift_guard));
+  KILN_TRY(run_step(&j, replace_fallbacks));
+  KILN_TRY(kiln_graph_verify(j.graph));
+  kiln_program *code = &v->shown;
+  if (v->guard) {
+    KILN_TRY(kiln__program_copy(jit, j.graph, &v->code));
+    KILN_TRY(kiln_pass_run(runner, v->code.graph, KILN_PASS_assume_guards));
+    code = &v->code;
+  }
+  KILN_TRY(emit(ex, code, NULL));
+  int check = 0;
+  link_counters(&j, code->graph->top, code->plan, &check);
+  return NULL;
+}

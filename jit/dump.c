@@ -1,0 +1,182 @@
+/* dump.c: the stages of a function as text: what `kiln graph` prints.
+ *
+ * A site is the function's own executor, one of the regions behind its guards, or one of its
+ * groups. Regions print after the function, each variant with its depth, as PyTorch prints the
+ * nested graphs of fallback functions. */
+#include "jit/executor.h"
+
+kiln_jit_stage kiln_jit_stage_find(kiln_str name) {
+#define STAGE_NAME(id, text, meaning) \
+  if (kiln_str_is(name, text)) return KILN_JIT_STAGE_##id;
+  KILN_JIT_STAGE_LIST(STAGE_NAME)
+#undef STAGE_NAME
+  return KILN_JIT_STAGE__COUNT;
+}
+
+typedef struct dump {
+  kiln_jit *jit;
+  kiln_function *function;
+  kiln_jit_stage stage;
+  kiln_str site;
+  bool dot, found;
+  kiln_text *text;
+} dump;
+
+static void print_graph(dump *d, const kiln_graph *graph) {
+  if (d->dot) {
+    kiln_graph_print_dot(d->text, graph);
+  } else {
+    kiln_graph_print(d->text, graph, 3, false);
+  }
+}
+
+/* -- Profiled graphs -- */
+
+typedef struct annotate_job {
+  kiln_program copy;
+  kiln_profile *profile;
+} annotate_job;
+
+static kiln_status *annotate_graph(void *arg) {
+  annotate_job *job = (annotate_job *)arg;
+  kiln_profile_annotate(job->profile, job->copy.graph);
+  return NULL;
+}
+static kiln_status *annotate_types(void *arg) {
+  annotate_job *job = (annotate_job *)arg;
+  return kiln_arena_run(job->copy.graph->arena, annotate_graph, job);
+}
+
+static kiln_status *print_profiled(dump *d, const kiln_variant *v) {
+  annotate_job job = {.profile = v->profile};
+  kiln_status *status = kiln__program_copy(d->jit, v->profiled.graph, &job.copy);
+  if (!status) status = kiln_type_table_run(job.copy.types, annotate_types, &job);
+  if (!status) print_graph(d, job.copy.graph);
+  kiln_program_destroy(&job.copy);
+  return status;
+}
+
+/* -- Executors -- */
+
+static void print_plan(dump *d, const kiln_plan *plan) {
+  if (plan) kiln_plan_print(plan, d->text);
+}
+
+static kiln_status *print_variant(dump *d, const kiln_executor *ex, const kiln_variant *v) {
+  if (ex->base_depth > 0) {
+    kiln_text_printf(d->text, "%s fallback_function, depth %d, %s:\n", d->dot ? "//" : ";",
+                     v->depth, v->is_simple ? "plain" : v->guard ? "guarded" : "unguarded");
+  }
+  switch (d->stage) {
+    case KILN_JIT_STAGE_PROFILED: return v->profile ? print_profiled(d, v) : NULL;
+    case KILN_JIT_STAGE_OPTIMIZED: print_graph(d, v->shown.graph); return NULL;
+    default: print_plan(d, v->code.plan ? v->code.plan : v->shown.plan); return NULL;
+  }
+}
+
+static const kiln_variant *last_variant(const kiln_executor *ex) {
+  const kiln_variant *v = ex->variants;
+  while (v && v->next) v = v->next;
+  return v;
+}
+
+static kiln_status *print_executor(dump *d, const kiln_executor *ex) {
+  d->found = true;
+  const kiln_variant *building = ex->building;
+  if (d->stage == KILN_JIT_STAGE_PROFILED && building && building->profile) {
+    KILN_TRY(print_variant(d, ex, building));
+  } else if (!last_variant(ex)) {
+    kiln_text_printf(d->text, "; %s: %s\n", ex->callable.name,
+                     building ? "profiling: not optimised yet" : "not called yet");
+  }
+  for (const kiln_variant *v = ex->variants; v; v = v->next) KILN_TRY(print_variant(d, ex, v));
+  return NULL;
+}
+
+static bool matches(const dump *d, const char *name, const char *hash) {
+  if (d->site.len == 0) return false;
+  if (kiln_str_is(d->site, "*") || (name && kiln_str_is(d->site, name))) return true;
+  return hash && strncmp(hash, d->site.data, d->site.len) == 0;
+}
+
+static const char *site_hash(const kiln_executor *ex) {
+  const char *mark = ex->site ? strrchr(ex->site, '#') : NULL;
+  return mark ? mark + 1 : NULL;
+}
+
+static kiln_status *print_executors(dump *d, const kiln_executor *root) {
+  bool nested = d->stage == KILN_JIT_STAGE_OPTIMIZED && d->site.len == 0;
+  for (const kiln_executor *ex = d->jit->executors; ex; ex = ex->next) {
+    if (ex->root != root) continue;
+    bool called = ex->variants || ex->building;
+    if (ex == root ? d->site.len == 0 || matches(d, ex->site, site_hash(ex))
+                   : (nested && called) || matches(d, ex->site, site_hash(ex))) {
+      KILN_TRY(print_executor(d, ex));
+    }
+  }
+  return NULL;
+}
+
+/* -- Groups -- */
+
+static kiln_status *print_groups(dump *d, const kiln_executor *root) {
+  bool any = false;
+  for (const kiln_group_record *g = d->jit->groups; g; g = g->next) {
+    const kiln_executor *ex = (const kiln_executor *)g->site;
+    if (ex->root != root) continue;
+    any = true;
+    if (d->site.len && !matches(d, g->name, g->hash)) continue;
+    d->found = true;
+    if (d->stage == KILN_JIT_STAGE_LOOP) {
+      kiln_text_printf(d->text, "; %s %s\n", g->name, g->hash);
+      kiln_text_puts(d->text, g->loop_ir ? g->loop_ir : "; not lowered\n");
+    } else {
+      KILN_TRY(kiln_group_dump(d->jit->codegen, g, d->stage, d->text));
+    }
+  }
+  if (!any) {
+    d->found = d->found || d->site.len == 0;
+    kiln_text_puts(d->text, "; no groups\n");
+  }
+  return NULL;
+}
+
+/* -- All -- */
+
+static kiln_status *print_all(dump *d) {
+  if (d->stage == KILN_JIT_STAGE_FRONTEND) {
+    KILN_TRY(kiln_unit_ensure(d->function));
+    print_graph(d, d->function->graph);
+    return NULL;
+  }
+  const kiln_executor *root = NULL;
+  for (const kiln_executor *ex = d->jit->executors; ex && !root; ex = ex->next) {
+    if (ex->function == d->function) root = ex;
+  }
+  if (!root) {
+    kiln_text_printf(d->text, "; %s: not called yet\n", d->function->qualname);
+    return NULL;
+  }
+  if (d->stage == KILN_JIT_STAGE_LOOP || d->stage == KILN_JIT_STAGE_LLVM ||
+      d->stage == KILN_JIT_STAGE_ASM) {
+    KILN_TRY(print_groups(d, root));
+  } else {
+    KILN_TRY(print_executors(d, root));
+  }
+  if (!d->found && d->site.len) {
+    return KILN_ERROR(KILN_NOT_FOUND, "no group or region '" KILN_STR_FMT "' in %s",
+                      KILN_STR_ARG(d->site), d->function->qualname);
+  }
+  return NULL;
+}
+
+static kiln_status *print_body(void *arg) { return print_all((dump *)arg); }
+
+kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage,
+                           kiln_str site, bool dot, kiln_text *text) {
+  dump d = {jit, function, stage, site, dot, false, text};
+  pthread_mutex_lock(&jit->lock);
+  kiln_status *status = kiln_arena_run(text->arena, print_body, &d); /* not past the lock */
+  pthread_mutex_unlock(&jit->lock);
+  return status;
+}

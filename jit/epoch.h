@@ -1,0 +1,41 @@
+/* epoch.h: when what was replaced may be freed.
+ *
+ * Epoch-based reclamation (Fraser, 2004) with three epochs. A run enters the current epoch and
+ * leaves it at its end. What is retired in epoch g is freed once the epoch is g + 2, which it can
+ * only become when every run that began in g or before has left: so no run holds what is freed.
+ * Entering and leaving cost two atomic additions; retiring and collecting take a lock. */
+#ifndef KILN_JIT_EPOCH_H
+#define KILN_JIT_EPOCH_H
+
+#include <pthread.h>
+
+#include "base/base.h"
+
+typedef struct kiln_retired {
+  struct kiln_retired *next;
+  uint64_t epoch;
+  void (*destroy)(void *object);
+  void *object;
+} kiln_retired;
+
+typedef struct kiln_epoch {
+  kiln_mem *mem;
+  uint64_t current;  /* atomic */
+  uint64_t inside[3]; /* atomic: runs that entered in epoch % 3 */
+  pthread_mutex_t lock;
+  kiln_retired *retired; /* newest first */
+} kiln_epoch;
+
+void kiln_epoch_init(kiln_epoch *epoch, kiln_mem *mem);
+/* Frees everything; no run is under way. */
+void kiln_epoch_deinit(kiln_epoch *epoch);
+/* Returns a ticket for kiln_epoch_leave. Runs of one thread may nest. */
+uint64_t kiln_epoch_enter(kiln_epoch *epoch);
+void kiln_epoch_leave(kiln_epoch *epoch, uint64_t ticket);
+/* Hands an object over, to be destroyed when no run can hold it. It was unpublished before. When
+ * memory is short, the object is kept until deinit of what owns it: false is returned. */
+bool kiln_epoch_retire(kiln_epoch *epoch, void (*destroy)(void *object), void *object);
+/* Moves the epoch on where that is possible, and frees what is two epochs old; returns how many. */
+int kiln_epoch_collect(kiln_epoch *epoch);
+
+#endif

@@ -1,0 +1,341 @@
+/* executor.c: dispatch, and the state machine of executor.h. */
+#include "jit/executor.h"
+
+enum { HINTS = 8, MANY_VARIANTS = 2, MAX_REFUSALS = 4096 };
+
+#define BIT(state) (1u << KILN_EXECUTOR_##state)
+const uint8_t kiln_executor_moves[KILN_EXECUTOR__COUNT] = {
+    [KILN_EXECUTOR_EMPTY] = BIT(PROFILING) | BIT(NOOP) | BIT(SIMPLE) | BIT(FAILED),
+    [KILN_EXECUTOR_PROFILING] = BIT(QUEUED),
+    [KILN_EXECUTOR_QUEUED] = BIT(COMPILED) | BIT(FAILED),
+    [KILN_EXECUTOR_COMPILED] = BIT(EMPTY),
+};
+#undef BIT
+
+const char *kiln_executor_state_name(kiln_executor_state state) {
+  static const char *const names[] = {
+#define STATE_NAME(name, meaning) #name,
+      KILN_EXECUTOR_STATES(STATE_NAME)
+#undef STATE_NAME
+  };
+  return names[state];
+}
+
+static void move_to(kiln_executor *ex, kiln_executor_state state) {
+  KILN_ASSERT(kiln_executor_moves[ex->state] >> state & 1);
+  KILN_LOG(&ex->jit->env.log, profile, 2, "%s: level %d: %s -> %s", ex->callable.name, ex->level,
+           kiln_executor_state_name(ex->state), kiln_executor_state_name(state));
+  ex->state = state;
+}
+
+/* -- Ends -- */
+
+void kiln_program_destroy(kiln_program *code) {
+  kiln_plan_destroy(code->plan);
+  kiln_graph_release(code->graph);
+  kiln_type_table_destroy(code->types);
+  *code = (kiln_program){0};
+}
+
+static void variant_deinit(kiln_variant *v) {
+  if (!v) return;
+  kiln_program_destroy(&v->code);
+  kiln_program_destroy(&v->shown);
+  kiln_program_destroy(&v->profiled);
+  kiln_profile_destroy(v->profile);
+  v->profile = NULL;
+}
+
+void kiln__executor_destroy(kiln_executor *ex) {
+  variant_deinit(ex->building);
+  for (kiln_variant *v = ex->variants; v; v = v->next) variant_deinit(v);
+  if (ex->plain) kiln_program_destroy(ex->plain);
+  kiln_program_destroy(&ex->source);
+}
+
+/* -- Refusals -- */
+
+void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *ex, kiln_reason reason,
+                      const char *detail, kiln_source_loc loc) {
+  const char *site = ex && ex->site ? ex->site : "";
+  KILN_LOG(&jit->env.log, fusion, 1, "%s: %s%s%s", site, detail, *detail ? ": " : "",
+           kiln_reason_sentence(reason));
+  for (kiln_refusal *r = jit->refusals; r; r = r->next) {
+    if (r->public.reason == reason && r->public.loc.line == loc.line &&
+        strcmp(r->public.site, site) == 0 && strcmp(r->public.detail, detail) == 0) {
+      r->public.count++;
+      return;
+    }
+  }
+  if (jit->refusal_count >= MAX_REFUSALS) return;
+  kiln_refusal *r = KILN_NEW(jit->arena, kiln_refusal);
+  r->public = (kiln_jit_refusal){.site = site,
+                                 .reason = reason,
+                                 .detail = kiln_arena_strdup(jit->arena, detail),
+                                 .loc = loc,
+                                 .count = 1};
+  if (loc.file) r->public.loc.file = kiln_arena_strdup(jit->arena, loc.file);
+  if (jit->last_refusal) {
+    jit->last_refusal->next = r;
+  } else {
+    jit->refusals = r;
+  }
+  jit->last_refusal = r;
+  jit->refusal_count++;
+}
+
+/* A level failed: why, in one word where one fits. */
+static void tell_failure(kiln_executor *ex, kiln_status *status) {
+  kiln_code code = kiln_status_code(status);
+  kiln_reason reason = code == KILN_OUT_OF_MEMORY ? KILN_REASON_out_of_memory
+                                                  : KILN_REASON_check_failed;
+  KILN_LOG(&ex->jit->env.log, warn, 1, "%s: %s", ex->callable.name, kiln_status_report(status));
+  ex->jit->compile_failures++;
+  kiln__jit_refuse(ex->jit, ex, reason, kiln_status_message(status), (kiln_source_loc){0});
+  kiln_status_destroy(status);
+}
+
+/* -- Dispatch -- */
+
+/* A guard that the flag stress_bailout makes fail now and then. */
+static bool stress_fails(const kiln_executor *ex, const kiln_variant *v) {
+  double chance = ex->jit->env.flags.stress_bailout;
+  if (chance <= 0) return false;
+  uint64_t count = __atomic_load_n(&v->hits, __ATOMIC_RELAXED) +
+                   __atomic_load_n(&v->misses, __ATOMIC_RELAXED);
+  return (double)(uint32_t)kiln_hash_mix(count, v->guard->hash) < chance * 4294967296.0;
+}
+
+static bool variant_holds(const kiln_executor *ex, const kiln_variant *v, const kiln_ivalue *args,
+                          bool grad_mode) {
+  if (!v->guard) return true;
+  for (int i = 0; i < v->guard->count; i++) {
+    if (!kiln_guard_entry_holds(&v->guard->entries[i], args[v->checked[i]], grad_mode)) {
+      return false;
+    }
+  }
+  return !stress_fails(ex, v);
+}
+
+static uint64_t count_one(uint64_t *counter) {
+  return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* Counts a call that variant `taken` serves (NULL: none): those before it missed. */
+static void count_dispatch(kiln_variant *first, kiln_variant *taken) {
+  for (kiln_variant *v = first; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
+    if (v == taken) {
+      count_one(&v->hits);
+      return;
+    }
+    count_one(&v->misses);
+  }
+}
+
+/* The variant that serves these arguments, or NULL. */
+static kiln_variant *find_variant(kiln_executor *ex, const kiln_ivalue *args, int arg_count,
+                                  bool grad_mode) {
+  kiln_variant *first = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE), *v = first;
+  if (!v || !v->guard) return v; /* the usual case of a function: one variant without a guard */
+  int tried = 0;
+  for (; v && tried < MANY_VARIANTS; tried++) {
+    if (variant_holds(ex, v, args, grad_mode)) return v;
+    v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE);
+  }
+  if (!v) return NULL;
+  kiln_variant **hint = &ex->hints[kiln_guard_hash(args, arg_count, grad_mode) % HINTS];
+  kiln_variant *guess = __atomic_load_n(hint, __ATOMIC_ACQUIRE);
+  if (guess && variant_holds(ex, guess, args, grad_mode)) return guess;
+  for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
+    if (variant_holds(ex, v, args, grad_mode)) {
+      __atomic_store_n(hint, v, __ATOMIC_RELEASE);
+      return v;
+    }
+  }
+  return NULL;
+}
+
+static void publish(kiln_executor *ex, kiln_variant *variant) {
+  kiln_variant **link = &ex->variants;
+  while (*link) link = &(*link)->next;
+  __atomic_store_n(link, variant, __ATOMIC_RELEASE);
+}
+
+/* -- Levels -- */
+
+/* Goes to a state that stays: the plain interpreter, over the graph that needs no profile. */
+static kiln_status *settle(kiln_executor *ex, kiln_executor_state state) {
+  kiln_variant *v = ex->building;
+  if (v) {
+    kiln_program_destroy(&v->code);
+    kiln_program_destroy(&v->shown);
+  } else {
+    v = ex->building = KILN_NEW(ex->jit->arena, kiln_variant);
+  }
+  v->guard = NULL;
+  v->depth = ex->level;
+  v->is_simple = true;
+  kiln_status *status = kiln__compile_simple(ex, v);
+  if (status) { /* even that: the graph as it was loaded */
+    tell_failure(ex, status);
+    kiln_program_destroy(&v->shown);
+    KILN_TRY(kiln__compile_plain(ex, &v->shown));
+  }
+  __atomic_store_n(&ex->profiling_plan, NULL, __ATOMIC_RELEASE);
+  move_to(ex, state);
+  publish(ex, v);
+  ex->building = NULL;
+  if (state == KILN_EXECUTOR_SIMPLE) {
+    ex->jit->simple_plans++;
+    kiln__jit_refuse(ex->jit, ex, KILN_REASON_depth_used_up, "", (kiln_source_loc){0});
+  }
+  return NULL;
+}
+
+static kiln_status *begin_level(kiln_executor *ex) {
+  kiln_jit *jit = ex->jit;
+  if (!ex->source.graph) KILN_TRY(kiln__compile_source(ex));
+  if ((uint32_t)ex->level > jit->max_depth) jit->max_depth = (uint32_t)ex->level;
+  if (ex->level >= jit->depth) return settle(ex, KILN_EXECUTOR_SIMPLE);
+  ex->building = KILN_NEW(jit->arena, kiln_variant);
+  ex->building->depth = ex->level;
+  int sites = 0;
+  kiln_status *status = kiln__compile_profiling(ex, ex->building, &sites);
+  if (status) {
+    tell_failure(ex, status);
+    return settle(ex, KILN_EXECUTOR_FAILED);
+  }
+  if (sites == 0) return settle(ex, KILN_EXECUTOR_NOOP);
+  __atomic_store_n(&ex->profiling_plan, ex->building->profiled.plan, __ATOMIC_RELEASE);
+  move_to(ex, KILN_EXECUTOR_PROFILING);
+  return NULL;
+}
+
+static void destroy_plan(void *plan) { kiln_plan_destroy(plan); }
+
+static kiln_status *compile_level(kiln_executor *ex) {
+  kiln_variant *v = ex->building;
+  kiln_status *status = kiln__compile_optimized(ex, v);
+  if (status) {
+    tell_failure(ex, status);
+    return settle(ex, KILN_EXECUTOR_FAILED);
+  }
+  __atomic_store_n(&ex->profiling_plan, NULL, __ATOMIC_RELEASE);
+  move_to(ex, KILN_EXECUTOR_COMPILED);
+  publish(ex, v);
+  ex->building = NULL;
+  /* Runs that began while the level was profiling may still be in the instrumented plan. */
+  if (kiln_epoch_retire(&ex->jit->epoch, destroy_plan, v->profiled.plan)) v->profiled.plan = NULL;
+  return NULL;
+}
+
+/* Moves on until there is a plan for these arguments. */
+static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args,
+                            int arg_count, const kiln_plan **out_plan) {
+  for (;;) {
+    switch (ex->state) {
+      case KILN_EXECUTOR_EMPTY: KILN_TRY(begin_level(ex)); break;
+      case KILN_EXECUTOR_PROFILING:
+        if (!kiln_profile_is_ready(ex->building->profile)) {
+          count_dispatch(ex->variants, NULL);
+          *out_plan = ex->profiling_plan;
+          return NULL;
+        }
+        move_to(ex, KILN_EXECUTOR_QUEUED);
+        break;
+      case KILN_EXECUTOR_QUEUED: KILN_TRY(compile_level(ex)); break;
+      default: {
+        kiln_variant *v = find_variant(ex, args, arg_count, call->grad_mode);
+        if (v) {
+          count_dispatch(ex->variants, v);
+          *out_plan = v->code.plan ? v->code.plan : v->shown.plan;
+          return NULL;
+        }
+        KILN_CHECK(ex->state == KILN_EXECUTOR_COMPILED); /* the others have one that always holds */
+        ex->level++;
+        move_to(ex, KILN_EXECUTOR_EMPTY);
+        break;
+      }
+    }
+  }
+}
+
+/* -- The callable -- */
+
+typedef struct plan_job {
+  kiln_executor *ex;
+  const kiln_call *call;
+  const kiln_ivalue *args;
+  int arg_count;
+  const kiln_plan *plan;
+} plan_job;
+
+static kiln_status *advance_job(void *arg) {
+  plan_job *job = (plan_job *)arg;
+  return advance(job->ex, job->call, job->args, job->arg_count, &job->plan);
+}
+
+static kiln_status *plain_job(void *arg) {
+  plan_job *job = (plan_job *)arg;
+  kiln_executor *ex = job->ex;
+  if (!ex->plain) {
+    kiln_program *plain = KILN_NEW(ex->jit->arena, kiln_program);
+    kiln_status *status = kiln__compile_plain(ex, plain);
+    if (status) {
+      kiln_program_destroy(plain);
+      return status;
+    }
+    __atomic_store_n(&ex->plain, plain, __ATOMIC_RELEASE);
+  }
+  job->plan = ex->plain->plan;
+  return NULL;
+}
+
+static kiln_status *run_locked(plan_job *job, kiln_status *(*body)(void *arg)) {
+  kiln_jit *jit = job->ex->jit;
+  pthread_mutex_lock(&jit->lock);
+  kiln_status *status = kiln_arena_run(jit->arena, body, job);
+  pthread_mutex_unlock(&jit->lock);
+  return status;
+}
+
+static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const kiln_ivalue *args,
+                             int arg_count, const kiln_plan **out_plan) {
+  kiln_executor *ex = (kiln_executor *)(uintptr_t)self; /* the callable is its first field */
+  plan_job job = {ex, call, args, arg_count, NULL};
+  /* Specialised plans record no gradients, so a call that wants them runs plain. */
+  if (!call->jit || !ex->jit->env.flags.jit || call->grad_mode) {
+    kiln_program *plain = __atomic_load_n(&ex->plain, __ATOMIC_ACQUIRE);
+    if (plain) {
+      *out_plan = plain->plan;
+      return NULL;
+    }
+    KILN_TRY(run_locked(&job, plain_job));
+    *out_plan = job.plan;
+    return NULL;
+  }
+  kiln_variant *v = find_variant(ex, args, arg_count, call->grad_mode);
+  if (__builtin_expect(v != NULL, 1)) {
+    if (ex->base_depth > 0) count_dispatch(ex->variants, v);
+    *out_plan = v->code.plan ? v->code.plan : v->shown.plan;
+    return NULL;
+  }
+  KILN_TRY(run_locked(&job, advance_job));
+  *out_plan = job.plan;
+  return NULL;
+}
+
+kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_function *function, const char *name) {
+  kiln_executor *ex = KILN_NEW(jit->arena, kiln_executor);
+  ex->callable = (kiln_callable){.name = name, .get_plan = get_plan};
+  ex->jit = jit;
+  ex->function = function;
+  ex->root = ex;
+  if (jit->last_executor) {
+    jit->last_executor->next = ex;
+  } else {
+    jit->executors = ex;
+  }
+  jit->last_executor = ex;
+  return ex;
+}

@@ -1,0 +1,152 @@
+/* groups.c: compiles a group, describes it to the interpreter, or takes it apart again. */
+#include "jit/groups.h"
+
+/* -- Compiling -- */
+
+typedef struct compile_job {
+  kiln_env *env;
+  struct kiln_codegen *codegen;
+  const kiln_graph *graph;
+  kiln_arena *scratch, *arena;
+  kiln_group_record *record;
+} compile_job;
+
+static kiln_status *compile_body(void *arg) {
+  compile_job *job = (compile_job *)arg;
+  kiln_group_record *record = job->record;
+  kiln_loop_fn *fn = NULL;
+  KILN_TRY(kiln_codegen_lower(job->graph, job->scratch, &record->reason, &fn));
+  kiln_digest_format(kiln_loop_digest(fn, job->scratch), record->hash);
+  kiln_str text = kiln_loop_print(fn, job->scratch);
+  record->loop_ir = kiln_arena_strndup(job->arena, text.data, text.len);
+  kiln_backend backend = (kiln_backend)job->env->flags.codegen;
+  KILN_TRY(kiln_codegen_compile(job->codegen, fn, backend, &record->reason, &record->code));
+  record->compile_ns = (uint64_t)record->code->compile_ns;
+  return NULL;
+}
+
+kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
+                                const kiln_graph *graph, kiln_arena *arena,
+                                kiln_group_record *record) {
+  compile_job job = {env, codegen, graph, NULL, arena, record};
+  record->reason = KILN_REASON_none;
+  KILN_TRY(kiln_arena_create(env->mem, &job.scratch));
+  kiln_status *status = kiln_arena_run(job.scratch, compile_body, &job);
+  kiln_arena_destroy(job.scratch);
+  if (!status) {
+    KILN_LOG(&env->log, compile, 1, "%s: %u operators, kernel %.8s, %.2f ms", record->name,
+             record->operators, record->hash, (double)record->compile_ns * 1e-6);
+    return NULL;
+  }
+  if (record->reason == KILN_REASON_none) {
+    record->reason = kiln_status_code(status) == KILN_OUT_OF_MEMORY ? KILN_REASON_out_of_memory
+                                                                    : KILN_REASON_check_failed;
+  }
+  KILN_LOG(&env->log, compile, 1, "%s: not compiled: %s", record->name,
+           kiln_status_report(status));
+  kiln_status_destroy(status);
+  return NULL;
+}
+
+/* -- Describing -- */
+
+static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
+                            kiln_group_output *out) {
+  size_t rank = (size_t)d->rank, bytes = rank * sizeof(int64_t);
+  int64_t *dims = KILN_NEW_ARRAY(arena, int64_t, 3 * rank + 1), *contiguous = dims + 2 * rank;
+  if (rank) {
+    memcpy(dims, d->sizes, bytes);
+    memcpy(dims + rank, d->strides, bytes);
+    kiln_strides_contiguous(d->rank, d->sizes, contiguous);
+  }
+  *out = (kiln_group_output){.dtype = (kiln_dtype)d->dtype,
+                             .rank = d->rank,
+                             .sizes = dims,
+                             .strides = dims + rank,
+                             .contiguous = memcmp(dims + rank, contiguous, bytes) == 0};
+}
+
+kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *record,
+                                 kiln_arena *arena, kiln_group *out) {
+  const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
+  const kiln_kernel_info *info = &record->code->info;
+  KILN_CHECK(graph && info->input_count + info->scalar_count == node->input_count &&
+             info->output_count == node->output_count);
+  kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count + 1);
+  for (int i = 0; i < node->output_count; i++) {
+    const kiln_type *type = kiln_graph_output(graph, i)->type;
+    KILN_CHECK(kiln_type_is_complete_tensor(type));
+    describe_output(arena, type->detail, &outputs[i]);
+  }
+  *out = (kiln_group){.name = record->name,
+                      .fn = record->code->fn,
+                      .closure = record->code->closure,
+                      .input_count = node->input_count,
+                      .output_count = node->output_count,
+                      .outputs = outputs,
+                      .scratch_bytes = info->scratch_bytes,
+                      .extent = info->extent,
+                      .grain = info->grain,
+                      .runs = &record->runs};
+  return NULL;
+}
+
+/* -- Taking apart -- */
+
+void kiln_group_dissolve(kiln_node *group, kiln_arena *scratch) {
+  const kiln_graph *sub = kiln_node_graph(group, "Subgraph");
+  kiln_map map;
+  kiln_map_init(&map, scratch);
+  for (int i = 0; i < group->input_count; i++) {
+    kiln_map_set_ptr(&map, kiln_graph_input(sub, i), kiln_node_input(group, i));
+  }
+  for (const kiln_node *n = sub->top->first; n; n = n->next) {
+    kiln_node *copy = kiln_node_copy(group->graph, n, &map);
+    kiln_node_insert_before(copy, group);
+    for (int i = 0; i < n->output_count; i++) {
+      kiln_map_set_ptr(&map, n->outputs[i], copy->outputs[i]);
+    }
+  }
+  for (int i = 0; i < group->output_count; i++) {
+    kiln_ir_value_replace_uses(kiln_node_output(group, i),
+                               kiln_map_find_ptr(&map, kiln_graph_output(sub, i)));
+  }
+  kiln_node_destroy(group);
+}
+
+/* -- Text -- */
+
+typedef struct dump_job {
+  struct kiln_codegen *codegen;
+  const kiln_group_record *record;
+  kiln_codegen_stage stage;
+  kiln_arena *scratch;
+  kiln_str out;
+} dump_job;
+
+static kiln_status *dump_body(void *arg) {
+  dump_job *job = (dump_job *)arg;
+  kiln_loop_fn *fn;
+  KILN_TRY(kiln_loop_parse(kiln_str_from(job->record->loop_ir), job->scratch, &fn));
+  return kiln_codegen_dump(job->codegen, fn, job->stage, job->scratch, &job->out);
+}
+
+kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_record *record,
+                             kiln_jit_stage stage, kiln_text *text) {
+  if (!record->loop_ir || !record->code || record->code->backend != KILN_BACKEND_LLVM) {
+    kiln_text_printf(text, "; %s: no LLVM code: %s\n", record->name,
+                     record->code ? "it runs in the evaluator"
+                                  : kiln_reason_sentence(record->reason));
+    return NULL;
+  }
+  dump_job job = {codegen, record,
+                  stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM, NULL, {0}};
+  job.scratch = kiln_arena_create_child(text->arena);
+  kiln_status *status = kiln_arena_run(job.scratch, dump_body, &job);
+  if (!status) {
+    kiln_text_printf(text, "; %s %s\n", record->name, record->hash);
+    kiln_text_put(text, job.out);
+  }
+  kiln_arena_destroy(job.scratch);
+  return status;
+}

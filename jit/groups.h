@@ -1,0 +1,41 @@
+/* groups.h: between the executor and codegen: one compiled group. */
+#ifndef KILN_JIT_GROUPS_H
+#define KILN_JIT_GROUPS_H
+
+#include "codegen/codegen.h"
+#include "jit/bytecode.h"
+#include "jit/jit.h"
+
+/* On a prim::TensorExprGroup: the kiln_group_record of its kernel. */
+#define KILN_ATTR_RECORD "record"
+
+/* What is known of one group for as long as the model lives: it outlives its plan. In the jit's
+ * arena. Counters are atomic, relaxed. */
+typedef struct kiln_group_record {
+  const char *name;          /* "forward/TensorExprGroup_0" */
+  const kiln_callable *site; /* the executor that it belongs to */
+  char hash[33];             /* of its loop IR; "" */
+  kiln_reason reason;        /* why it has no kernel, or none */
+  uint32_t depth, operators;
+  kiln_compiled *code;       /* owned; NULL: none */
+  const char *loop_ir;       /* text; NULL */
+  uint64_t runs, compile_ns;
+  const uint64_t *hits, *misses; /* of its guard; NULL: it has none */
+  struct kiln_group_record *next; /* in order of making */
+} kiln_group_record;
+
+/* Compiles the group's graph. A failure is told in record->reason, and to the log; the status is
+ * only for what must end the compile job. `arena` keeps the texts. */
+kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
+                                const kiln_graph *graph, kiln_arena *arena,
+                                kiln_group_record *record) KILN_MUST_USE;
+/* What the interpreter needs of it; memory in `arena`. */
+kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *record,
+                                 kiln_arena *arena, kiln_group *out_group) KILN_MUST_USE;
+/* Puts the group's nodes back where the group stands. Inside runs of the graph's arena and types. */
+void kiln_group_dissolve(kiln_node *group, kiln_arena *scratch);
+/* LLVM IR or assembly of a record's loop IR. */
+kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_record *record,
+                             kiln_jit_stage stage, kiln_text *text) KILN_MUST_USE;
+
+#endif

@@ -1,0 +1,205 @@
+/* jit.c: a model's executors as a whole: making, ending, calling, counting. */
+#include "jit/jit.h"
+
+#include "jit/executor.h"
+
+/* -- Making -- */
+
+/* Sum of a strategy with KILN_BAILOUT_DEPTH laid over it: that caps the sum; alone it is STATIC,d. */
+static void choose_strategy(kiln_jit *jit) {
+  kiln_flags defaults;
+  kiln_flags_init(&defaults);
+  const kiln_flags *flags = &jit->env.flags;
+  jit->strategy = flags->fusion_strategy;
+  int64_t cap = flags->bailout_depth;
+  bool alone = memcmp(&defaults.fusion_strategy, &jit->strategy, sizeof jit->strategy) == 0;
+  if (cap >= 0 && alone) {
+    memset(&jit->strategy, 0, sizeof jit->strategy);
+    jit->strategy.count = 1;
+    jit->strategy.level[0].depth = (int)cap;
+  }
+  jit->depth = kiln_strategy_depth(&jit->strategy);
+  if (cap >= 0 && jit->depth > cap) jit->depth = (int)cap;
+}
+
+static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type *cls,
+                                kiln_str name, const kiln_callable **out) {
+  kiln_jit *jit = (kiln_jit *)((char *)(uintptr_t)self - offsetof(kiln_jit, methods));
+  kiln_function *method = cls->cls ? kiln_class_find_method(cls, name) : NULL;
+  if (!method) {
+    return KILN_ERROR(KILN_NOT_FOUND, "'" KILN_STR_FMT "' has no method '" KILN_STR_FMT "'",
+                      KILN_STR_ARG(cls->name), KILN_STR_ARG(name));
+  }
+  return kiln_jit_callable(jit, method, out);
+}
+
+/* A pass refused something: told to the executor whose job runs. */
+static void refuse(kiln_pass *pass, const kiln_node *node, kiln_reason reason,
+                   const char *detail) {
+  kiln_jit *jit = pass->context;
+  kiln_source_loc loc = node && node->range ? kiln_source_range_loc(node->range)
+                                            : (kiln_source_loc){0};
+  kiln__jit_refuse(jit, jit->current, reason, detail ? detail : "", loc);
+}
+
+kiln_status *kiln_jit_create(kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
+                             struct kiln_codegen *codegen, kiln_jit **out_jit) {
+  kiln_jit *jit = kiln_mem_alloc_zero(env->mem, sizeof *jit);
+  if (!jit) return kiln_status_oom();
+  jit->env = *env;
+  jit->env.flags = *flags;
+  jit->unit = unit;
+  jit->codegen = codegen;
+  jit->methods.find = find_method;
+  kiln_status *status = kiln_arena_create(env->mem, &jit->arena);
+  if (!status) status = kiln_pass_runner_init(&jit->runner, &jit->env);
+  if (status) {
+    kiln_arena_destroy(jit->arena);
+    kiln_mem_free(env->mem, jit, sizeof *jit);
+    return status;
+  }
+  jit->runner.context = jit;
+  jit->runner.refuse = refuse;
+  pthread_mutex_init(&jit->lock, NULL);
+  kiln_epoch_init(&jit->epoch, env->mem);
+  choose_strategy(jit);
+  *out_jit = jit;
+  return NULL;
+}
+
+void kiln_jit_destroy(kiln_jit *jit) {
+  if (!jit) return;
+  kiln_mem *mem = jit->env.mem;
+  kiln_epoch_deinit(&jit->epoch);
+  for (kiln_executor *ex = jit->executors; ex; ex = ex->next) {
+    kiln__executor_destroy(ex);
+    if (ex->function && ex->function->callable == &ex->callable) ex->function->callable = NULL;
+  }
+  for (kiln_group_record *g = jit->groups; g; g = g->next) {
+    if (g->code) kiln_compiled_release(g->code);
+  }
+  kiln_pass_runner_deinit(&jit->runner);
+  pthread_mutex_destroy(&jit->lock);
+  kiln_arena_destroy(jit->arena);
+  kiln_mem_free(mem, jit, sizeof *jit);
+}
+
+/* -- Callables -- */
+
+kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
+                                const kiln_callable **out) {
+  if (!function->callable) {
+    kiln_executor *ex = kiln__executor_create(jit, function, function->qualname);
+    ex->callable.arg_count = function->schema ? function->schema->arg_count : 0;
+    __atomic_store_n(&function->callable, &ex->callable, __ATOMIC_RELEASE);
+  }
+  *out = function->callable;
+  return NULL;
+}
+
+typedef struct callable_job {
+  kiln_jit *jit;
+  kiln_function *function;
+  const kiln_callable *callable;
+} callable_job;
+
+static kiln_status *callable_body(void *arg) {
+  callable_job *job = (callable_job *)arg;
+  return kiln__jit_callable(job->jit, job->function, &job->callable);
+}
+
+kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function,
+                               const kiln_callable **out) {
+  *out = __atomic_load_n(&function->callable, __ATOMIC_ACQUIRE);
+  if (*out) return NULL;
+  callable_job job = {jit, function, NULL};
+  pthread_mutex_lock(&jit->lock);
+  kiln_status *status = kiln_arena_run(jit->arena, callable_body, &job);
+  pthread_mutex_unlock(&jit->lock);
+  *out = job.callable;
+  return status;
+}
+
+kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
+                           const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
+  uint64_t ticket = kiln_epoch_enter(&jit->epoch);
+  kiln_status *status = kiln_interp_run(call, callable, args, arg_count, out_result);
+  kiln_epoch_leave(&jit->epoch, ticket);
+  if (__builtin_expect(jit->epoch.retired != NULL, 0)) (void)kiln_epoch_collect(&jit->epoch);
+  return status;
+}
+
+/* -- Counters -- */
+
+static uint64_t load(const uint64_t *counter) {
+  return counter ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0;
+}
+
+static void count_variant(const kiln_variant *v, kiln_counters *c) {
+  if (v->profile) c->profiled_runs += (uint64_t)kiln_profile_runs(v->profile);
+  const kiln_plan *plan = v->code.plan ? v->code.plan : v->shown.plan;
+  for (int i = 0; plan && i < plan->guard_count; i++) {
+    c->guard_hits += load(&plan->guards[i].hits);
+    c->guard_misses += load(&plan->guards[i].misses);
+  }
+  if (!v->guard) return;
+  c->guard_hits += load(&v->hits);
+  c->guard_misses += load(&v->misses);
+}
+
+void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
+  uint64_t calls = c->calls;
+  *c = (kiln_counters){.calls = calls};
+  pthread_mutex_lock(&jit->lock);
+  c->compiles = jit->compiles;
+  c->compile_failures = jit->compile_failures;
+  c->compile_ns = jit->compile_ns;
+  c->simple_plans = jit->simple_plans;
+  c->max_depth = jit->max_depth;
+  for (kiln_executor *ex = jit->executors; ex; ex = ex->next) {
+    c->fallback_calls += load(&ex->dispatches);
+    if (ex->building) count_variant(ex->building, c);
+    for (const kiln_variant *v = ex->variants; v; v = v->next) count_variant(v, c);
+  }
+  for (const kiln_group_record *g = jit->groups; g; g = g->next) {
+    uint64_t runs = load(&g->runs);
+    c->groups++;
+    c->compiled_runs += runs;
+    c->groups_never_run += runs == 0 && (!g->code || load(g->hits) > 0);
+  }
+  pthread_mutex_unlock(&jit->lock);
+}
+
+kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) {
+  kiln_status *status = NULL;
+  pthread_mutex_lock(&jit->lock);
+  const kiln_group_record *g = jit->groups;
+  for (int i = 0; g && i < index; i++) g = g->next;
+  if (g && index >= 0) {
+    *out = (kiln_group_counters){
+        .name = g->name,
+        .hash = g->hash,
+        .reason = g->code ? NULL : kiln_reason_sentence(g->reason),
+        .depth = g->depth,
+        .operators = g->operators,
+        .guard_hits = load(g->hits),
+        .guard_misses = load(g->misses),
+        .runs = load(&g->runs),
+        .compile_ns = g->compile_ns,
+    };
+  } else {
+    status = KILN_ERROR(KILN_NOT_FOUND, "no group number %d", index);
+  }
+  pthread_mutex_unlock(&jit->lock);
+  return status;
+}
+
+bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out) {
+  pthread_mutex_lock(&jit->lock);
+  const kiln_refusal *r = jit->refusals;
+  for (int i = 0; r && i < index; i++) r = r->next;
+  bool found = r && index >= 0;
+  if (found) *out = r->public;
+  pthread_mutex_unlock(&jit->lock);
+  return found;
+}
