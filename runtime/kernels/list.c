@@ -1,0 +1,426 @@
+/* list.c: TorchScript's lists. Lists are references: what changes one is seen by all who hold it. */
+#include <string.h>
+
+#include "runtime/kernels/support.h"
+
+static bool equal(kiln_ivalue a, kiln_ivalue b) { return kiln_ivalue_equal(a, b); }
+
+/* Wraps an index; false when out of range. */
+static bool wrap(const kiln_list *list, int64_t *index) {
+  if (*index < 0) *index += list->count;
+  return *index >= 0 && *index < list->count;
+}
+#define LIST kiln_arg_list(args, 0)
+#define OUT_OF_RANGE() KILN_OP_FAIL("list index out of range")
+
+KILN_KERNEL(list_get) {
+  int64_t index = kiln_arg_int(args, 1);
+  if (!wrap(LIST, &index)) return OUT_OF_RANGE();
+  *outs = kiln_ivalue_retain(LIST->items[index]);
+  return NULL;
+}
+KILN_KERNEL(list_set) {
+  kiln_list *list = LIST;
+  int64_t index = kiln_arg_int(args, 1);
+  if (!wrap(list, &index)) return OUT_OF_RANGE();
+  kiln_ivalue old = list->items[index];
+  list->items[index] = kiln_ivalue_retain(args[2]);
+  kiln_ivalue_release_to(&call->cache, old);
+  *outs = kiln_ivalue_retain(args[0]);
+  return NULL;
+}
+KILN_KERNEL(list_len) {
+  *outs = kiln_int(LIST->count);
+  return NULL;
+}
+KILN_KERNEL(list_append) {
+  KILN_TRY(kiln_list_push(LIST, kiln_ivalue_retain(args[1])));
+  *outs = kiln_ivalue_retain(args[0]);
+  return NULL;
+}
+/* Appends copies of all of `from`, which may be `to` itself. */
+static kiln_status *append_all(kiln_list *to, const kiln_list *from) {
+  int64_t count = from->count;
+  for (int64_t i = 0; i < count; i++) {
+    KILN_TRY(kiln_list_push(to, kiln_ivalue_retain(from->items[i])));
+  }
+  return NULL;
+}
+KILN_KERNEL(list_extend) { return append_all(LIST, kiln_arg_list(args, 1)); }
+KILN_KERNEL(list_add_) {
+  KILN_TRY(append_all(LIST, kiln_arg_list(args, 1)));
+  *outs = kiln_ivalue_retain(args[0]);
+  return NULL;
+}
+static kiln_status *new_like(kiln_call *call, const kiln_list *list, int64_t count,
+                             kiln_ivalue *out, kiln_list **out_list) {
+  KILN_TRY(kiln_list_create(call->env->mem, list->elem_type, count, out_list));
+  *out = kiln_of_box(*out_list);
+  return NULL;
+}
+KILN_KERNEL(list_add) {
+  kiln_list *result;
+  const kiln_list *like = LIST->elem_type ? LIST : kiln_arg_list(args, 1);
+  KILN_TRY(new_like(call, like, LIST->count + kiln_arg_list(args, 1)->count, outs, &result));
+  KILN_TRY(append_all(result, LIST));
+  return append_all(result, kiln_arg_list(args, 1));
+}
+KILN_KERNEL(list_copy) {
+  kiln_list *result;
+  KILN_TRY(new_like(call, LIST, LIST->count, outs, &result));
+  return append_all(result, LIST);
+}
+static kiln_status *repeat(kiln_call *call, const kiln_list *list, int64_t n, kiln_ivalue *out) {
+  kiln_list *result;
+  int64_t count = 0;
+  if (n < 0) n = 0;
+  if (!kiln_checked_mul_i64(list->count, n, &count)) return kiln_status_oom();
+  KILN_TRY(new_like(call, list, count, out, &result));
+  for (int64_t i = 0; i < n && list->count; i++) {
+    if ((i & 1023) == 0) KILN_TRY(kiln_call_check(call, 1));
+    KILN_TRY(append_all(result, list));
+  }
+  return NULL;
+}
+KILN_KERNEL(list_mul) { return repeat(call, LIST, kiln_arg_int(args, 1), outs); }
+KILN_KERNEL(list_mul_left) {
+  return repeat(call, kiln_arg_list(args, 1), kiln_arg_int(args, 0), outs);
+}
+static void drop_from(kiln_call *call, kiln_list *list, int64_t count) {
+  while (list->count > count) {
+    kiln_ivalue last = list->items[--list->count];
+    kiln_ivalue_release_to(&call->cache, last);
+  }
+}
+KILN_KERNEL(list_mul_) {
+  kiln_list *list = LIST;
+  int64_t n = kiln_arg_int(args, 1), count = list->count;
+  if (n <= 0) drop_from(call, list, 0);
+  for (int64_t i = 1; i < n && count; i++) {
+    if ((i & 1023) == 1) KILN_TRY(kiln_call_check(call, 1));
+    for (int64_t k = 0; k < count; k++) {
+      KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(list->items[k])));
+    }
+  }
+  *outs = kiln_ivalue_retain(args[0]);
+  return NULL;
+}
+KILN_KERNEL(list_clear) {
+  drop_from(call, LIST, 0);
+  return NULL;
+}
+/* Takes one element out; the reference passes to the caller. */
+static kiln_ivalue take(kiln_list *list, int64_t index) {
+  kiln_ivalue v = list->items[index];
+  memmove(&list->items[index], &list->items[index + 1],
+          sizeof(kiln_ivalue) * (size_t)(list->count - index - 1));
+  list->count--;
+  return v;
+}
+KILN_KERNEL(list_pop) {
+  int64_t index = kiln_arg_int(args, 1);
+  if (LIST->count == 0) return KILN_OP_FAIL("pop from empty list");
+  if (!wrap(LIST, &index)) return KILN_OP_FAIL("pop index out of range");
+  *outs = take(LIST, index);
+  return NULL;
+}
+KILN_KERNEL(list_delete) {
+  int64_t index = kiln_arg_int(args, 1);
+  if (!wrap(LIST, &index)) return OUT_OF_RANGE();
+  kiln_ivalue_release_to(&call->cache, take(LIST, index));
+  return NULL;
+}
+KILN_KERNEL(list_insert) {
+  kiln_list *list = LIST;
+  int64_t index = kiln_arg_int(args, 1), count = list->count;
+  if (index < 0) index = index + count < 0 ? 0 : index + count;
+  if (index > count) index = count;
+  KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(args[2])));
+  kiln_ivalue v = list->items[count];
+  memmove(&list->items[index + 1], &list->items[index],
+          sizeof(kiln_ivalue) * (size_t)(count - index));
+  list->items[index] = v;
+  return NULL;
+}
+KILN_KERNEL(list_reverse) {
+  kiln_list *list = LIST;
+  for (int64_t i = 0, j = list->count - 1; i < j; i++, j--) {
+    kiln_ivalue v = list->items[i];
+    list->items[i] = list->items[j];
+    list->items[j] = v;
+  }
+  return NULL;
+}
+/* Python's slice bounds: what start:end:step covers of `count` elements. */
+kiln_status *kiln__slice_bounds(int64_t count, const kiln_ivalue *args, int64_t *out_start,
+                                int64_t *out_step, int64_t *out_length);
+kiln_status *kiln__slice_bounds(int64_t count, const kiln_ivalue *args, int64_t *out_start,
+                                int64_t *out_step, int64_t *out_length) {
+  int64_t step = kiln_arg_int_or(args, 2, 1);
+  if (step == 0) return KILN_OP_FAIL("slice step cannot be zero");
+  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? count : count - 1;
+  int64_t start = step > 0 ? low : high, end = step > 0 ? high : low;
+  for (int k = 0; k < 2; k++) {
+    if (args[k].tag != KILN_TAG_INT) continue;
+    int64_t at = args[k].u.i;
+    if (at < 0) at += count;
+    at = at < low ? low : at > high ? high : at;
+    if (k == 0) start = at;
+    else end = at;
+  }
+  int64_t length = 0;
+  if (step > 0 && end > start) length = (end - start - 1) / step + 1;
+  if (step < 0 && start > end) {
+    uint64_t stride = (uint64_t)0 - (uint64_t)step;
+    length = (int64_t)((uint64_t)(start - end - 1) / stride + 1);
+  }
+  *out_start = start;
+  *out_step = step;
+  *out_length = length;
+  return NULL;
+}
+KILN_KERNEL(list_slice) {
+  int64_t start, step, length;
+  kiln_list *result;
+  KILN_TRY(kiln__slice_bounds(LIST->count, args + 1, &start, &step, &length));
+  KILN_TRY(new_like(call, LIST, length, outs, &result));
+  for (int64_t i = 0; i < length; i++) {
+    KILN_TRY(kiln_list_push(result, kiln_ivalue_retain(LIST->items[start + i * step])));
+  }
+  return NULL;
+}
+
+/* -- Search -- */
+
+/* Tensors are compared by value where they hold one element. */
+static kiln_status *find(kiln_call *call, const kiln_list *list, kiln_ivalue v, int64_t *out_index) {
+  *out_index = -1;
+  for (int64_t i = 0; i < list->count; i++) {
+    bool same = equal(list->items[i], v);
+    if (!same && v.tag == KILN_TAG_TENSOR) {
+      double a, b;
+      KILN_TRY(kiln_tensor_item_f64(v.u.tensor, &a));
+      KILN_TRY(kiln_tensor_item_f64(list->items[i].u.tensor, &b));
+      same = a == b;
+    }
+    if (same) {
+      *out_index = i;
+      return NULL;
+    }
+  }
+  (void)call;
+  return NULL;
+}
+KILN_KERNEL(list_contains) {
+  int64_t index;
+  KILN_TRY(find(call, LIST, args[1], &index));
+  *outs = kiln_bool(index >= 0);
+  return NULL;
+}
+static kiln_status *not_in_list(kiln_call *call, kiln_text *text, void *value) {
+  (void)call;
+  kiln_ivalue_print(text, *(kiln_ivalue *)value);
+  return KILN_OP_FAIL("'" KILN_STR_FMT "' is not in list", KILN_STR_ARG(kiln_text_str(text)));
+}
+KILN_KERNEL(list_index) {
+  int64_t index;
+  KILN_TRY(find(call, LIST, args[1], &index));
+  if (index < 0) {
+    kiln_ivalue v = args[1];
+    return kiln_call_text(call, not_in_list, &v);
+  }
+  *outs = kiln_int(index);
+  return NULL;
+}
+KILN_KERNEL(list_remove) {
+  int64_t index;
+  KILN_TRY(find(call, LIST, args[1], &index));
+  if (index < 0) return KILN_OP_FAIL("list.remove(x): x not in list");
+  kiln_ivalue_release_to(&call->cache, take(LIST, index));
+  return NULL;
+}
+KILN_KERNEL(list_count) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < LIST->count; i++) n += equal(LIST->items[i], args[1]);
+  *outs = kiln_int(n);
+  return NULL;
+}
+
+/* -- Order -- */
+
+/* Merge sort: stable, and no worse on hostile input. less(a, b) may fail for tensors. */
+typedef struct sorter {
+  kiln_ivalue *items, *spare;
+  bool reverse;
+  kiln_status *status;
+} sorter;
+
+static bool before(sorter *s, kiln_ivalue a, kiln_ivalue b) {
+  if (s->status) return false;
+  if (s->reverse) {
+    kiln_ivalue swap = a;
+    a = b;
+    b = swap;
+  }
+  switch (a.tag) {
+    case KILN_TAG_INT: return a.u.i < b.u.i;
+    case KILN_TAG_FLOAT: return a.u.f < b.u.f;
+    case KILN_TAG_BOOL: return a.u.b < b.u.b;
+    case KILN_TAG_STRING: {
+      const kiln_string *x = a.u.string, *y = b.u.string;
+      size_t n = x->len < y->len ? x->len : y->len;
+      int order = memcmp(x->data, y->data, n);
+      return order ? order < 0 : x->len < y->len;
+    }
+    case KILN_TAG_TENSOR: {
+      double x = 0, y = 0;
+      s->status = kiln_tensor_item_f64(a.u.tensor, &x);
+      if (!s->status) s->status = kiln_tensor_item_f64(b.u.tensor, &y);
+      return x < y;
+    }
+    case KILN_TAG_TUPLE: {
+      bool reverse = s->reverse, result = false;
+      s->reverse = false;
+      int64_t n = a.u.tuple->count < b.u.tuple->count ? a.u.tuple->count : b.u.tuple->count;
+      int64_t i = 0;
+      while (i < n && equal(a.u.tuple->items[i], b.u.tuple->items[i])) i++;
+      if (i < n) result = before(s, a.u.tuple->items[i], b.u.tuple->items[i]);
+      else result = a.u.tuple->count < b.u.tuple->count;
+      s->reverse = reverse;
+      return result;
+    }
+    default:
+      s->status = KILN_ERROR(KILN_UNSUPPORTED, "sorting lists of such values is not supported");
+      return false;
+  }
+}
+static void merge_sort(sorter *s, int64_t from, int64_t to) {
+  if (to - from < 2) return;
+  int64_t middle = from + (to - from) / 2;
+  merge_sort(s, from, middle);
+  merge_sort(s, middle, to);
+  int64_t a = from, b = middle;
+  for (int64_t i = from; i < to; i++) {
+    bool right = a >= middle || (b < to && before(s, s->items[b], s->items[a]));
+    s->spare[i] = right ? s->items[b++] : s->items[a++];
+  }
+  memcpy(&s->items[from], &s->spare[from], sizeof(kiln_ivalue) * (size_t)(to - from));
+}
+static kiln_status *sort(kiln_call *call, kiln_list *list, bool reverse) {
+  size_t bytes = sizeof(kiln_ivalue) * (size_t)list->count;
+  if (list->count < 2) return NULL;
+  sorter s = {.items = list->items, .reverse = reverse};
+  s.spare = kiln_mem_alloc(call->env->mem, bytes);
+  if (!s.spare) return kiln_status_oom();
+  merge_sort(&s, 0, list->count);
+  kiln_mem_free(call->env->mem, s.spare, bytes);
+  return s.status;
+}
+KILN_KERNEL(list_sort) { return sort(call, LIST, kiln_arg_bool(args, 1)); }
+KILN_KERNEL(list_sorted) {
+  KILN_TRY(kiln__kernel_list_copy(call, args, outs));
+  return sort(call, outs->u.list, false);
+}
+
+/* -- Folds -- */
+
+KILN_KERNEL(list_sum) {
+  const kiln_list *list = LIST;
+  uint64_t whole = 0;
+  double re = 0, im = 0;
+  uint32_t tag = list->count ? list->items[0].tag : KILN_TAG_INT;
+  if (!list->count && list->elem_type && list->elem_type->kind == KILN_TYPE_FLOAT) {
+    tag = KILN_TAG_FLOAT;
+  }
+  for (int64_t i = 0; i < list->count; i++) {
+    kiln_number n = kiln__number(list->items[i]);
+    whole += (uint64_t)n.i;
+    re += n.f;
+    im += n.im;
+  }
+  if (tag == KILN_TAG_COMPLEX) {
+    kiln_complex *z;
+    KILN_TRY(kiln_complex_create(call->env->mem, re, im, &z));
+    *outs = kiln_of_box(z);
+  } else {
+    *outs = tag == KILN_TAG_FLOAT ? kiln_float(re) : kiln_int((int64_t)whole);
+  }
+  return NULL;
+}
+static bool truth(kiln_ivalue v) {
+  if (v.tag == KILN_TAG_STRING) return v.u.string->len != 0;
+  kiln_number n = kiln__number(v);
+  return n.f != 0 || n.im != 0;
+}
+KILN_KERNEL(list_any) {
+  bool result = false;
+  for (int64_t i = 0; i < LIST->count; i++) result = result || truth(LIST->items[i]);
+  *outs = kiln_bool(result);
+  return NULL;
+}
+KILN_KERNEL(list_all) {
+  bool result = true;
+  for (int64_t i = 0; i < LIST->count; i++) result = result && truth(LIST->items[i]);
+  *outs = kiln_bool(result);
+  return NULL;
+}
+/* max(list) and min(list) */
+static kiln_status *extreme(const kiln_list *list, bool largest, kiln_ivalue *out) {
+  if (list->count == 0) {
+    return KILN_OP_FAIL("%s() arg is an empty sequence", largest ? "max" : "min");
+  }
+  kiln_ivalue best = list->items[0];
+  for (int64_t i = 1; i < list->count; i++) {
+    kiln_ivalue v = list->items[i];
+    bool less = v.tag == KILN_TAG_FLOAT  ? v.u.f < best.u.f
+                : v.tag == KILN_TAG_BOOL ? v.u.b < best.u.b
+                                         : v.u.i < best.u.i;
+    bool more = v.tag == KILN_TAG_FLOAT  ? v.u.f > best.u.f
+                : v.tag == KILN_TAG_BOOL ? v.u.b > best.u.b
+                                         : v.u.i > best.u.i;
+    if (largest ? more : less) best = v;
+  }
+  *out = kiln_ivalue_retain(best);
+  return NULL;
+}
+KILN_KERNEL(list_max) { return extreme(LIST, true, outs); }
+KILN_KERNEL(list_min) { return extreme(LIST, false, outs); }
+/* The lexically larger (smaller) of two lists. */
+static bool list_less(const kiln_list *a, const kiln_list *b) {
+  for (int64_t i = 0; i < a->count && i < b->count; i++) {
+    double x = kiln__number(a->items[i]).f, y = kiln__number(b->items[i]).f;
+    if (x != y) return x < y;
+  }
+  return a->count < b->count;
+}
+KILN_KERNEL(list_max_of) {
+  *outs = kiln_ivalue_retain(list_less(LIST, kiln_arg_list(args, 1)) ? args[1] : args[0]);
+  return NULL;
+}
+KILN_KERNEL(list_min_of) {
+  *outs = kiln_ivalue_retain(list_less(kiln_arg_list(args, 1), LIST) ? args[1] : args[0]);
+  return NULL;
+}
+KILN_KERNEL(rangelist) {
+  kiln_list *list;
+  int64_t n = kiln_arg_int(args, 0);
+  KILN_TRY(kiln__new_list(call, KILN_TYPE_INT, n > 0 && n < 1024 ? n : 0, &list));
+  *outs = kiln_of_box(list);
+  for (int64_t i = 0; i < n; i++) {
+    if ((i & 1023) == 0) KILN_TRY(kiln_call_check(call, 1));
+    KILN_TRY(kiln_list_push(list, kiln_int(i)));
+  }
+  return NULL;
+}
+KILN_KERNEL(infer_size) {
+  int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK];
+  int n, m;
+  kiln_list *list;
+  KILN_TRY(kiln__arg_int_list(args, 0, a, &n));
+  KILN_TRY(kiln__arg_int_list(args, 1, b, &m));
+  KILN_TRY(kiln_broadcast(n, a, m, b, &n, a));
+  KILN_TRY(kiln__new_list(call, KILN_TYPE_INT, n, &list));
+  *outs = kiln_of_box(list);
+  for (int i = 0; i < n; i++) KILN_TRY(kiln_list_push(list, kiln_int(a[i])));
+  return NULL;
+}

@@ -1,0 +1,542 @@
+/* scalar.c: arithmetic, comparison and conversion of TorchScript's numbers, with Python's rules: floor
+ * division, the divisor's sign in remainders, int64 that wraps around. A kernel serves all overloads
+ * of its name: it looks at the values. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/kernels/support.h"
+
+#define WHOLE(n) ((n).kind == KILN_DTYPE_I64 || (n).kind == KILN_DTYPE_BOOL)
+#define COMPLEX(n) ((n).kind == KILN_DTYPE_C128)
+
+static kiln_status *give_complex(kiln_call *call, double re, double im, kiln_ivalue *out) {
+  kiln_complex *z;
+  KILN_TRY(kiln_complex_create(call->env->mem, re, im, &z));
+  *out = kiln_of_box(z);
+  return NULL;
+}
+static inline int64_t wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t wrap_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline int64_t wrap_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
+/* -- Arithmetic -- */
+
+#define ARITHMETIC(name, whole, real, complex_re, complex_im)             \
+  KILN_KERNEL(name) {                                                     \
+    if (args[0].tag == KILN_TAG_INT && args[1].tag == KILN_TAG_INT) {     \
+      const int64_t a = args[0].u.i, b = args[1].u.i;                     \
+      *outs = kiln_int(whole);                                            \
+      return NULL;                                                        \
+    }                                                                     \
+    kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);     \
+    if (COMPLEX(x) || COMPLEX(y)) {                                       \
+      return give_complex(call, complex_re, complex_im, outs);            \
+    }                                                                     \
+    if (WHOLE(x) && WHOLE(y)) {                                           \
+      const int64_t a = x.i, b = y.i;                                     \
+      *outs = kiln_int(whole);                                            \
+      return NULL;                                                        \
+    }                                                                     \
+    *outs = kiln_float(real);                                             \
+    return NULL;                                                          \
+  }
+ARITHMETIC(scalar_add, wrap_add(a, b), x.f + y.f, x.f + y.f, x.im + y.im)
+ARITHMETIC(scalar_sub, wrap_sub(a, b), x.f - y.f, x.f - y.f, x.im - y.im)
+ARITHMETIC(scalar_mul, wrap_mul(a, b), x.f *y.f, x.f *y.f - x.im * y.im, x.f *y.im + x.im * y.f)
+
+KILN_KERNEL(scalar_div) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  if (COMPLEX(x) || COMPLEX(y)) {
+    double norm = y.f * y.f + y.im * y.im;
+    return give_complex(call, (x.f * y.f + x.im * y.im) / norm, (x.im * y.f - x.f * y.im) / norm,
+                        outs);
+  }
+  *outs = kiln_float(x.f / y.f);
+  return NULL;
+}
+static int64_t int_floordiv(int64_t a, int64_t b) {
+  if (b == -1) return wrap_sub(0, a);
+  int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+static int64_t int_remainder(int64_t a, int64_t b) {
+  if (b == -1) return 0;
+  int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+static double float_remainder(double a, double b) {
+  double r = fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+KILN_KERNEL(scalar_floordiv) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  if (WHOLE(x) && WHOLE(y)) {
+    if (y.i == 0) return KILN_OP_FAIL("division by 0");
+    *outs = kiln_int(int_floordiv(x.i, y.i));
+  } else {
+    *outs = kiln_float(floor(x.f / y.f));
+  }
+  return NULL;
+}
+KILN_KERNEL(round_to_zero_floordiv) {
+  int64_t a = kiln_arg_int(args, 0), b = kiln_arg_int(args, 1);
+  if (b == 0) return KILN_OP_FAIL("division by 0");
+  *outs = kiln_int(b == -1 ? wrap_sub(0, a) : a / b);
+  return NULL;
+}
+KILN_KERNEL(scalar_remainder) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  if (WHOLE(x) && WHOLE(y)) {
+    if (y.i == 0) return KILN_OP_FAIL("integer modulo by zero");
+    *outs = kiln_int(int_remainder(x.i, y.i));
+  } else {
+    *outs = kiln_float(float_remainder(x.f, y.f));
+  }
+  return NULL;
+}
+/* IEEE remainder: math.remainder */
+KILN_KERNEL(mathremainder) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  *outs = kiln_float(remainder(x.f, y.f));
+  return NULL;
+}
+KILN_KERNEL(scalar_fmod) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  *outs = kiln_float(fmod(x.f, y.f));
+  return NULL;
+}
+KILN_KERNEL(divmod) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  if (WHOLE(x) && WHOLE(y)) {
+    if (y.i == 0) return KILN_OP_FAIL("ZeroDivisionError: integer division or modulo by zero");
+    outs[0] = kiln_int(int_floordiv(x.i, y.i));
+    outs[1] = kiln_int(int_remainder(x.i, y.i));
+    return NULL;
+  }
+  if (y.f == 0) return KILN_OP_FAIL("ZeroDivisionError: float divmod()");
+  double r = float_remainder(x.f, y.f);
+  outs[0] = kiln_float((x.f - r) / y.f);
+  outs[1] = kiln_float(r);
+  return NULL;
+}
+static void complex_pow(kiln_number x, kiln_number y, double *re, double *im) {
+  if (x.f == 0 && x.im == 0) {
+    *re = y.f == 0 && y.im == 0;
+    *im = 0;
+    return;
+  }
+  double log_r = log(hypot(x.f, x.im)), theta = atan2(x.im, x.f);
+  double r = exp(y.f * log_r - y.im * theta), angle = y.im * log_r + y.f * theta;
+  *re = r * cos(angle);
+  *im = r * sin(angle);
+}
+KILN_KERNEL(scalar_pow) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  if (COMPLEX(x) || COMPLEX(y)) {
+    double re, im;
+    complex_pow(x, y, &re, &im);
+    return give_complex(call, re, im, outs);
+  }
+  *outs = kiln_float(pow(x.f, y.f));
+  return NULL;
+}
+KILN_KERNEL(scalar_pow_int) {
+  *outs = kiln_int(kiln__number_i64(
+      kiln__number_float(pow((double)kiln_arg_int(args, 0), (double)kiln_arg_int(args, 1)))));
+  return NULL;
+}
+KILN_KERNEL(scalar_neg) {
+  kiln_number x = kiln__number(args[0]);
+  if (COMPLEX(x)) return give_complex(call, -x.f, -x.im, outs);
+  *outs = WHOLE(x) ? kiln_int(wrap_sub(0, x.i)) : kiln_float(-x.f);
+  return NULL;
+}
+KILN_KERNEL(scalar_abs) {
+  if (args[0].tag == KILN_TAG_TENSOR) {
+    kiln_status *kiln__kernel_abs(kiln_call *, const kiln_ivalue *, kiln_ivalue *);
+    return kiln__kernel_abs(call, args, outs);
+  }
+  kiln_number x = kiln__number(args[0]);
+  if (COMPLEX(x)) *outs = kiln_float(hypot(x.f, x.im));
+  else *outs = WHOLE(x) ? kiln_int(x.i < 0 ? wrap_sub(0, x.i) : x.i) : kiln_float(fabs(x.f));
+  return NULL;
+}
+KILN_KERNEL(scalar_max) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  if (WHOLE(x) && WHOLE(y)) *outs = kiln_int(x.i > y.i ? x.i : y.i);
+  else *outs = kiln_float(x.f >= y.f ? x.f : y.f);
+  return NULL;
+}
+KILN_KERNEL(scalar_min) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  if (WHOLE(x) && WHOLE(y)) *outs = kiln_int(x.i < y.i ? x.i : y.i);
+  else *outs = kiln_float(x.f >= y.f ? y.f : x.f);
+  return NULL;
+}
+KILN_KERNEL(gcd_int) {
+  uint64_t a = (uint64_t)kiln_arg_int(args, 0), b = (uint64_t)kiln_arg_int(args, 1);
+  if ((int64_t)a < 0) a = 0 - a;
+  if ((int64_t)b < 0) b = 0 - b;
+  while (a) {
+    uint64_t rest = b % a;
+    b = a;
+    a = rest;
+  }
+  *outs = kiln_int((int64_t)b);
+  return NULL;
+}
+
+/* -- Comparison -- */
+
+/* -1, 0, 1; 2 where unordered. Ints and floats are compared by value. */
+static int compare(kiln_ivalue a, kiln_ivalue b) {
+  if (a.tag == KILN_TAG_STRING) {
+    const kiln_string *x = a.u.string, *y = b.u.string;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int order = memcmp(x->data, y->data, n);
+    if (order == 0) order = x->len < y->len ? -1 : x->len > y->len;
+    return order < 0 ? -1 : order > 0;
+  }
+  kiln_number x = kiln__number(a), y = kiln__number(b);
+  if (WHOLE(x) && WHOLE(y)) return x.i < y.i ? -1 : x.i > y.i;
+  return x.f < y.f ? -1 : x.f > y.f ? 1 : x.f == y.f ? 0 : 2;
+}
+#define ORDERED(name, test)                     \
+  KILN_KERNEL(name) {                           \
+    int order = compare(args[0], args[1]);      \
+    *outs = kiln_bool(test);                    \
+    return NULL;                                \
+  }
+ORDERED(scalar_lt, order == -1)
+ORDERED(scalar_le, order == -1 || order == 0)
+ORDERED(scalar_gt, order == 1)
+ORDERED(scalar_ge, order == 1 || order == 0)
+
+static bool number_tag(uint32_t tag) {
+  return tag == KILN_TAG_INT || tag == KILN_TAG_FLOAT || tag == KILN_TAG_BOOL ||
+         tag == KILN_TAG_COMPLEX;
+}
+static bool equal(kiln_ivalue a, kiln_ivalue b) {
+  if (number_tag(a.tag) && number_tag(b.tag)) {
+    kiln_number x = kiln__number(a), y = kiln__number(b);
+    if (WHOLE(x) && WHOLE(y)) return x.i == y.i;
+    return x.f == y.f && x.im == y.im;
+  }
+  return kiln_ivalue_equal(a, b);
+}
+KILN_KERNEL(value_eq) {
+  *outs = kiln_bool(equal(args[0], args[1]));
+  return NULL;
+}
+KILN_KERNEL(value_ne) {
+  *outs = kiln_bool(!equal(args[0], args[1]));
+  return NULL;
+}
+KILN_KERNEL(is) {
+  *outs = kiln_bool(kiln_ivalue_is(args[0], args[1]));
+  return NULL;
+}
+KILN_KERNEL(isnot) {
+  *outs = kiln_bool(!kiln_ivalue_is(args[0], args[1]));
+  return NULL;
+}
+
+/* -- Bits and truth -- */
+
+KILN_KERNEL(bool_not) {
+  *outs = kiln_bool(!kiln_arg_bool(args, 0));
+  return NULL;
+}
+#define BITS(name, op)                                                              \
+  KILN_KERNEL(name) {                                                               \
+    if (args[0].tag == KILN_TAG_BOOL) {                                             \
+      *outs = kiln_bool((int)args[0].u.b op(int) args[1].u.b);                      \
+    } else {                                                                        \
+      *outs = kiln_int((int64_t)((uint64_t)args[0].u.i op(uint64_t) args[1].u.i));  \
+    }                                                                               \
+    return NULL;                                                                    \
+  }
+BITS(scalar_and, &)
+BITS(scalar_or, |)
+BITS(scalar_xor, ^)
+KILN_KERNEL(scalar_lshift) {
+  *outs = kiln_int((int64_t)((uint64_t)args[0].u.i << (args[1].u.i & 63)));
+  return NULL;
+}
+KILN_KERNEL(scalar_rshift) {
+  *outs = kiln_int(args[0].u.i >> (args[1].u.i & 63));
+  return NULL;
+}
+
+/* -- Conversion -- */
+
+KILN_KERNEL(to_int) {
+  if (args[0].tag == KILN_TAG_STRING) {
+    kiln_str text = kiln_arg_str(args, 0);
+    size_t from = 0, end = text.len;
+    int64_t i;
+    while (from < end && strchr(" \t\n\v\f\r", text.data[from])) from++;
+    bool plus = from < end && text.data[from] == '+';
+    if (plus) from++;
+    /* Reads as far as there are digits, as PyTorch does. */
+    size_t stop = from + (from < end && text.data[from] == '-' && !plus);
+    while (stop < end && text.data[stop] >= '0' && text.data[stop] <= '9') stop++;
+    if (!kiln_str_parse_i64(kiln_str_make(text.data + from, stop - from), &i)) {
+      return KILN_OP_FAIL("invalid literal for int(): '" KILN_STR_FMT "' (stoll)",
+                          KILN_STR_ARG(text));
+    }
+    if (stop != end) {
+      return KILN_OP_FAIL("invalid literal for int() with base 10: '" KILN_STR_FMT "'",
+                          KILN_STR_ARG(text));
+    }
+    *outs = kiln_int(i);
+    return NULL;
+  }
+  *outs = kiln_int(kiln__number_i64(kiln__number(args[0])));
+  return NULL;
+}
+KILN_KERNEL(to_float) {
+  if (args[0].tag == KILN_TAG_STRING) {
+    kiln_str text = kiln_arg_str(args, 0);
+    while (text.len && strchr(" \t\n\v\f\r", text.data[0])) text.data++, text.len--;
+    while (text.len && strchr(" \t\n\v\f\r", text.data[text.len - 1])) text.len--;
+    double f;
+    if (!kiln_str_parse_f64(text, &f)) {
+      return KILN_OP_FAIL("could not convert string to float: '" KILN_STR_FMT "' (stod)",
+                          KILN_STR_ARG(text));
+    }
+    *outs = kiln_float(f);
+    return NULL;
+  }
+  kiln_number x = kiln__number(args[0]);
+  if (COMPLEX(x)) return KILN_OP_FAIL("can't convert complex to float");
+  *outs = kiln_float(x.f);
+  return NULL;
+}
+KILN_KERNEL(to_bool) {
+  kiln_number x = kiln__number(args[0]);
+  *outs = kiln_bool(x.f != 0 || x.im != 0);
+  return NULL;
+}
+/* Complex.Scalar, and of two parts, which may be tensors. */
+static kiln_status *part(kiln_ivalue v, double *out) {
+  if (v.tag == KILN_TAG_TENSOR) return kiln_tensor_item_f64(v.u.tensor, out);
+  *out = kiln__number(v).f;
+  return NULL;
+}
+KILN_KERNEL(to_complex) {
+  kiln_number x = kiln__number(args[0]);
+  return give_complex(call, x.f, x.im, outs);
+}
+KILN_KERNEL(to_complex_parts) {
+  double re, im;
+  KILN_TRY(part(args[0], &re));
+  KILN_TRY(part(args[1], &im));
+  return give_complex(call, re, im, outs);
+}
+
+/* -- math -- */
+
+#define MATH1(name, expr)                  \
+  KILN_KERNEL(name) {                      \
+    const double x = kiln__number(args[0]).f; \
+    *outs = kiln_float(expr);              \
+    return NULL;                           \
+  }
+MATH1(math_log1p, log1p(x))
+MATH1(math_expm1, expm1(x))
+MATH1(math_erf, erf(x))
+MATH1(math_erfc, erfc(x))
+MATH1(math_gamma, tgamma(x))
+MATH1(math_fabs, fabs(x))
+MATH1(math_degrees, x * 180 / M_PI)
+MATH1(math_radians, x *M_PI / 180)
+KILN_KERNEL(math_lgamma) {
+  int sign;
+  *outs = kiln_float(lgamma_r(kiln__number(args[0]).f, &sign));
+  return NULL;
+}
+/* Those that take complex numbers too. */
+#include <complex.h>
+#undef I
+static double complex as_complex(kiln_number x) {
+  double complex z;
+  __real__ z = x.f;
+  __imag__ z = x.im;
+  return z;
+}
+#define MATH1C(name, fn)                                              \
+  KILN_KERNEL(math_##name) {                                          \
+    kiln_number x = kiln__number(args[0]);                            \
+    if (COMPLEX(x)) {                                                 \
+      double complex z = c##fn(as_complex(x));                        \
+      return give_complex(call, __real__ z, __imag__ z, outs);        \
+    }                                                                 \
+    *outs = kiln_float(fn(x.f));                                      \
+    return NULL;                                                      \
+  }
+MATH1C(sqrt, sqrt)
+MATH1C(exp, exp)
+MATH1C(sin, sin)
+MATH1C(cos, cos)
+MATH1C(tan, tan)
+MATH1C(asin, asin)
+MATH1C(acos, acos)
+MATH1C(atan, atan)
+MATH1C(sinh, sinh)
+MATH1C(cosh, cosh)
+MATH1C(tanh, tanh)
+MATH1C(asinh, asinh)
+MATH1C(acosh, acosh)
+MATH1C(atanh, atanh)
+static double complex log10_of(double complex z) { return clog(z) / 2.30258509299404568402; }
+KILN_KERNEL(math_log10) {
+  kiln_number x = kiln__number(args[0]);
+  if (COMPLEX(x)) {
+    double complex z = log10_of(as_complex(x));
+    return give_complex(call, __real__ z, __imag__ z, outs);
+  }
+  *outs = kiln_float(log10(x.f));
+  return NULL;
+}
+KILN_KERNEL(math_log) {
+  kiln_number x = kiln__number(args[0]);
+  if (COMPLEX(x)) {
+    double complex z = clog(as_complex(x));
+    return give_complex(call, __real__ z, __imag__ z, outs);
+  }
+  *outs = kiln_float(log(x.f));
+  return NULL;
+}
+KILN_KERNEL(math_log_base) {
+  kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
+  if (COMPLEX(x) || COMPLEX(y)) {
+    double complex z = clog(as_complex(x)) / clog(as_complex(y));
+    return give_complex(call, __real__ z, __imag__ z, outs);
+  }
+  *outs = kiln_float(log(x.f) / log(y.f));
+  return NULL;
+}
+KILN_KERNEL(math_angle) {
+  kiln_number x = kiln__number(args[0]);
+  *outs = kiln_float(COMPLEX(x) ? atan2(x.im, x.f) : x.f != x.f ? x.f : x.f < 0 ? M_PI : 0);
+  return NULL;
+}
+KILN_KERNEL(math_polar) {
+  double r = kiln__number(args[0]).f, angle = kiln__number(args[1]).f;
+  return give_complex(call, r * cos(angle), r * sin(angle), outs);
+}
+#define MATH2(name, expr)                                                                  \
+  KILN_KERNEL(name) {                                                                      \
+    const double x = kiln__number(args[0]).f, y = kiln__number(args[1]).f;                 \
+    *outs = kiln_float(expr);                                                              \
+    return NULL;                                                                           \
+  }
+MATH2(math_atan2, atan2(x, y))
+MATH2(math_copysign, copysign(x, y))
+KILN_KERNEL(math_ldexp) {
+  int64_t e = kiln_arg_int(args, 1);
+  *outs = kiln_float(ldexp(kiln_arg_float(args, 0), e > 10000 ? 10000 : e < -10000 ? -10000 : (int)e));
+  return NULL;
+}
+KILN_KERNEL(math_frexp) {
+  int e;
+  outs[0] = kiln_float(frexp(kiln_arg_float(args, 0), &e));
+  outs[1] = kiln_int(e);
+  return NULL;
+}
+KILN_KERNEL(math_modf) {
+  double whole;
+  outs[0] = kiln_float(modf(kiln_arg_float(args, 0), &whole));
+  outs[1] = kiln_float(whole);
+  return NULL;
+}
+/* floor and ceil give an int; of a Scalar, an int too. */
+static kiln_status *to_whole(kiln_ivalue v, double (*how)(double), kiln_ivalue *out) {
+  kiln_number x = kiln__number(v);
+  *out = kiln_int(WHOLE(x) ? x.i : kiln__number_i64(kiln__number_float(how(x.f))));
+  return NULL;
+}
+KILN_KERNEL(math_floor) { return to_whole(args[0], floor, outs); }
+KILN_KERNEL(math_ceil) { return to_whole(args[0], ceil, outs); }
+KILN_KERNEL(math_round) {
+  kiln_number x = kiln__number(args[0]);
+  *outs = kiln_float(rint(x.f));
+  return NULL;
+}
+KILN_KERNEL(math_factorial) {
+  int64_t n = kiln_arg_int(args, 0), result = 1;
+  if (n < 0) return KILN_OP_FAIL("factorial() not defined for negative values");
+  for (int64_t i = 2; i <= n && result != 0; i++) result = wrap_mul(result, i);
+  *outs = kiln_int(result);
+  return NULL;
+}
+#define MATH_TEST(name, test)                                             \
+  KILN_KERNEL(name) {                                                     \
+    kiln_number z = kiln__number(args[0]);                                \
+    const double x = z.f, y = z.im;                                       \
+    *outs = kiln_bool(test);                                              \
+    return NULL;                                                          \
+  }
+MATH_TEST(math_isnan, isnan(x) || isnan(y))
+MATH_TEST(math_isinf, isinf(x) || isinf(y))
+MATH_TEST(math_isfinite, isfinite(x) && isfinite(y))
+
+/* -- Loops and sizes -- */
+
+KILN_KERNEL(range_length) {
+  int64_t low = kiln_arg_int(args, 0), high = kiln_arg_int(args, 1), step = kiln_arg_int(args, 2);
+  if (step == 0) return KILN_OP_FAIL("range() arg 3 must not be zero");
+  int64_t n = 0;
+  if (step > 0 && low < high) {
+    n = (int64_t)(1 + ((uint64_t)high - 1 - (uint64_t)low) / (uint64_t)step);
+  } else if (step < 0 && low > high) {
+    n = (int64_t)(1 + ((uint64_t)low - 1 - (uint64_t)high) / ((uint64_t)0 - (uint64_t)step));
+  }
+  *outs = kiln_int(n);
+  return NULL;
+}
+KILN_KERNEL(derive_index) {
+  *outs = kiln_int(wrap_add(kiln_arg_int(args, 1),
+                            wrap_mul(kiln_arg_int(args, 0), kiln_arg_int(args, 2))));
+  return NULL;
+}
+KILN_KERNEL(is_grad_enabled) {
+  *outs = kiln_bool(call->grad_mode);
+  return NULL;
+}
+KILN_KERNEL(set_grad_enabled) {
+  call->grad_mode = kiln_arg_bool(args, 0);
+  return NULL;
+}
+KILN_KERNEL(say_false) {
+  *outs = kiln_bool(false);
+  return NULL;
+}
+KILN_KERNEL(say_true) {
+  *outs = kiln_bool(true);
+  return NULL;
+}
+KILN_KERNEL(can_cast) {
+  *outs = kiln_bool(kiln_dtype_can_cast((kiln_dtype)kiln_arg_int(args, 0),
+                                        (kiln_dtype)kiln_arg_int(args, 1)));
+  return NULL;
+}
+KILN_KERNEL(promote_types) {
+  *outs = kiln_int(kiln_dtype_promote((kiln_dtype)kiln_arg_int(args, 0),
+                                      (kiln_dtype)kiln_arg_int(args, 1)));
+  return NULL;
+}
+KILN_KERNEL(manual_seed) {
+  kiln_random_seed((uint64_t)kiln_arg_int(args, 0), call->random_state);
+  return NULL;
+}
+KILN_KERNEL(identity) {
+  *outs = kiln_ivalue_retain(args[0]);
+  return NULL;
+}
+KILN_KERNEL(unwrap_optional) {
+  if (args[0].tag == KILN_TAG_NONE) return KILN_OP_FAIL("Unwrapping null optional");
+  *outs = kiln_ivalue_retain(args[0]);
+  return NULL;
+}

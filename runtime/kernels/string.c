@@ -1,0 +1,581 @@
+/* string.c: TorchScript's strings: bytes, with Python's methods for ASCII. */
+#include <string.h>
+
+#include "runtime/kernels/support.h"
+
+#define SELF kiln_arg_str(args, 0)
+
+static kiln_status *give_str(kiln_call *call, kiln_str text, kiln_ivalue *out) {
+  kiln_string *s;
+  KILN_TRY(kiln_string_create(call->env->mem, text, &s));
+  *out = kiln_of_box(s);
+  return NULL;
+}
+static kiln_status *push_str(kiln_call *call, kiln_list *list, kiln_str text) {
+  kiln_ivalue v;
+  KILN_TRY(give_str(call, text, &v));
+  return kiln_list_push(list, v);
+}
+static kiln_status *str_list(kiln_call *call, kiln_ivalue *out, kiln_list **list) {
+  KILN_TRY(kiln__new_list(call, KILN_TYPE_STR, 0, list));
+  *out = kiln_of_box(*list);
+  return NULL;
+}
+static kiln_str part(kiln_str s, size_t from, size_t to) {
+  return kiln_str_make(s.data + from, to > from ? to - from : 0);
+}
+
+/* -- Built texts -- */
+
+typedef kiln_status *(*builder)(kiln_call *call, kiln_text *text, const kiln_ivalue *args);
+typedef struct job {
+  builder build;
+  const kiln_ivalue *args;
+  kiln_ivalue *out;
+} job;
+static kiln_status *run_job(kiln_call *call, kiln_text *text, void *arg) {
+  job *j = arg;
+  KILN_TRY(j->build(call, text, j->args));
+  return give_str(call, kiln_text_str(text), j->out);
+}
+/* A kernel whose result is what its body writes to `text`. */
+#define TEXT_KERNEL(name)                                                                   \
+  static kiln_status *build_##name(KILN_UNUSED kiln_call *call, kiln_text *text,            \
+                                   const kiln_ivalue *args);                                \
+  KILN_KERNEL(name) {                                                                       \
+    job j = {build_##name, args, outs};                                                     \
+    return kiln_call_text(call, run_job, &j);                                               \
+  }                                                                                         \
+  static kiln_status *build_##name(KILN_UNUSED kiln_call *call, kiln_text *text,            \
+                                   const kiln_ivalue *args)
+
+TEXT_KERNEL(str_add) {
+  kiln_text_put(text, SELF);
+  kiln_text_put(text, kiln_arg_str(args, 1));
+  return NULL;
+}
+TEXT_KERNEL(str_mul) {
+  for (int64_t i = 0; i < kiln_arg_int(args, 1); i++) {
+    if (SELF.len == 0) break;
+    if ((i & 1023) == 0) KILN_TRY(kiln_call_check(call, 1));
+    kiln_text_put(text, SELF);
+  }
+  return NULL;
+}
+TEXT_KERNEL(str) {
+  kiln_ivalue_print(text, args[0]);
+  return NULL;
+}
+/* "{}" is replaced by the next argument. */
+TEXT_KERNEL(format) {
+  kiln_str s = SELF;
+  int used = 1;
+  for (size_t i = 0; i < s.len; i++) {
+    if (s.data[i] == '{' && i + 1 < s.len && s.data[i + 1] == '}') {
+      if (used >= call->arg_count) {
+        return KILN_OP_FAIL("Too few arguments for format string: " KILN_STR_FMT, KILN_STR_ARG(s));
+      }
+      kiln_ivalue_print(text, args[used++]);
+      i++;
+    } else {
+      kiln_text_putc(text, s.data[i]);
+    }
+  }
+  return NULL;
+}
+static kiln_status *put_percent(kiln_text *text, char key, kiln_ivalue v) {
+  kiln_number n = kiln__number(v);
+  bool number = v.tag == KILN_TAG_INT || v.tag == KILN_TAG_FLOAT || v.tag == KILN_TAG_BOOL;
+  switch (key) {
+    case 'd':
+    case 'i':
+      if (!number) return KILN_OP_FAIL("%%%c requires a number for formatting", key);
+      kiln_text_printf(text, "%lld", (long long)kiln__number_i64(n));
+      return NULL;
+    case 'e':
+    case 'E':
+    case 'f':
+    case 'F':
+      if (!number) return KILN_OP_FAIL("%%%c requires a number for formatting", key);
+      if (key == 'e') kiln_text_printf(text, "%e", n.f);
+      else if (key == 'E') kiln_text_printf(text, "%E", n.f);
+      else kiln_text_printf(text, "%f", n.f);
+      return NULL;
+    case 'c':
+      if (v.tag == KILN_TAG_INT) kiln_text_putc(text, (char)v.u.i);
+      else if (v.tag == KILN_TAG_STRING) kiln_text_put(text, kiln_string_view(v.u.string));
+      else return KILN_OP_FAIL("%%c requires an int or char for formatting");
+      return NULL;
+    case 's': kiln_ivalue_print(text, v); return NULL;
+    default:
+      return KILN_OP_FAIL("The specifier %%%c is not supported in TorchScript format strings", key);
+  }
+}
+TEXT_KERNEL(percent_format) {
+  kiln_str s = SELF;
+  const kiln_ivalue *values = args + 1;
+  int64_t count = call->arg_count - 1, used = 0;
+  if (count == 1 && args[1].tag == KILN_TAG_TUPLE) {
+    values = args[1].u.tuple->items;
+    count = args[1].u.tuple->count;
+  }
+  for (size_t i = 0; i < s.len; i++) {
+    if (s.data[i] != '%') {
+      kiln_text_putc(text, s.data[i]);
+      continue;
+    }
+    if (++i >= s.len) return KILN_OP_FAIL("Incomplete format specifier");
+    if (s.data[i] == '%') {
+      kiln_text_putc(text, '%');
+      continue;
+    }
+    if (used >= count) return KILN_OP_FAIL("Too few arguments for format string");
+    KILN_TRY(put_percent(text, s.data[i], values[used++]));
+  }
+  if (used < count) return KILN_OP_FAIL("Too many arguments for format string");
+  return NULL;
+}
+TEXT_KERNEL(str_join) {
+  const kiln_list *list = kiln_arg_list(args, 1);
+  for (int64_t i = 0; i < list->count; i++) {
+    if (i) kiln_text_put(text, SELF);
+    kiln_text_put(text, kiln_string_view(list->items[i].u.string));
+  }
+  return NULL;
+}
+
+/* -- Parts -- */
+
+KILN_KERNEL(str_len) {
+  *outs = kiln_int((int64_t)SELF.len);
+  return NULL;
+}
+KILN_KERNEL(str_get) {
+  int64_t index = kiln_arg_int(args, 1), count = (int64_t)SELF.len;
+  if (index < 0) index += count;
+  if (index < 0 || index >= count) return KILN_OP_FAIL("string index out of range");
+  return give_str(call, kiln_str_make(SELF.data + index, 1), outs);
+}
+kiln_status *kiln__slice_bounds(int64_t count, const kiln_ivalue *args, int64_t *out_start,
+                                int64_t *out_step, int64_t *out_length);
+TEXT_KERNEL(str_slice) {
+  int64_t start, step, length;
+  KILN_TRY(kiln__slice_bounds((int64_t)SELF.len, args + 1, &start, &step, &length));
+  for (int64_t i = 0; i < length; i++) kiln_text_putc(text, SELF.data[start + i * step]);
+  return NULL;
+}
+KILN_KERNEL(str_to_list) {
+  kiln_list *list;
+  KILN_TRY(str_list(call, outs, &list));
+  for (size_t i = 0; i < SELF.len; i++) KILN_TRY(push_str(call, list, part(SELF, i, i + 1)));
+  return NULL;
+}
+KILN_KERNEL(ord) {
+  if (SELF.len != 1) {
+    return KILN_OP_FAIL("String for ord() must be 1 character, found %zu", SELF.len);
+  }
+  *outs = kiln_int((uint8_t)SELF.data[0]);
+  return NULL;
+}
+KILN_KERNEL(chr) {
+  char c = (char)kiln_arg_int(args, 0);
+  return give_str(call, kiln_str_make(&c, 1), outs);
+}
+static void put_base(kiln_text *text, int64_t i, const char *prefix, unsigned base) {
+  char digits[72];
+  int at = (int)sizeof digits;
+  uint64_t n = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
+  do {
+    digits[--at] = "0123456789abcdef"[n % base];
+    n /= base;
+  } while (n);
+  if (i < 0) kiln_text_putc(text, '-');
+  kiln_text_puts(text, prefix);
+  kiln_text_put(text, kiln_str_make(digits + at, sizeof digits - (size_t)at));
+}
+TEXT_KERNEL(bin) {
+  put_base(text, kiln_arg_int(args, 0), "0b", 2);
+  return NULL;
+}
+TEXT_KERNEL(oct) {
+  put_base(text, kiln_arg_int(args, 0), "0o", 8);
+  return NULL;
+}
+TEXT_KERNEL(hex) {
+  put_base(text, kiln_arg_int(args, 0), "0x", 16);
+  return NULL;
+}
+
+/* -- Characters -- */
+
+static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+static bool is_alpha(char c) { return is_upper(c) || is_lower(c); }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_alnum(char c) { return is_alpha(c) || is_digit(c); }
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static bool is_print(char c) { return c >= ' ' && c <= '~'; }
+static char upper_of(char c) { return is_lower(c) ? (char)(c - 32) : c; }
+static char lower_of(char c) { return is_upper(c) ? (char)(c + 32) : c; }
+
+#define ALL_OF(name, test, when_empty)                                         \
+  KILN_KERNEL(name) {                                                          \
+    bool result = SELF.len ? true : (when_empty);                              \
+    for (size_t i = 0; i < SELF.len; i++) result = result && test(SELF.data[i]); \
+    *outs = kiln_bool(result);                                                 \
+    return NULL;                                                               \
+  }
+ALL_OF(str_isalpha, is_alpha, false)
+ALL_OF(str_isdigit, is_digit, false)
+ALL_OF(str_isalnum, is_alnum, false)
+ALL_OF(str_isspace, is_space, false)
+ALL_OF(str_isprintable, is_print, true)
+/* Some letter, and none of the other case. */
+#define CASED(name, want, other)                              \
+  KILN_KERNEL(name) {                                         \
+    bool some = false, wrong = false;                         \
+    for (size_t i = 0; i < SELF.len; i++) {                   \
+      some = some || want(SELF.data[i]);                      \
+      wrong = wrong || other(SELF.data[i]);                   \
+    }                                                         \
+    *outs = kiln_bool(some && !wrong);                        \
+    return NULL;                                              \
+  }
+CASED(str_isupper, is_upper, is_lower)
+CASED(str_islower, is_lower, is_upper)
+KILN_KERNEL(str_istitle) {
+  bool some = false, wrong = false, inside = false;
+  for (size_t i = 0; i < SELF.len; i++) {
+    char c = SELF.data[i];
+    if (is_upper(c)) wrong = wrong || inside;
+    if (is_lower(c)) wrong = wrong || !inside;
+    inside = is_alpha(c);
+    some = some || inside;
+  }
+  *outs = kiln_bool(some && !wrong);
+  return NULL;
+}
+KILN_KERNEL(str_isidentifier) {
+  bool result = SELF.len > 0 && !is_digit(SELF.data[0]);
+  for (size_t i = 0; i < SELF.len; i++) {
+    result = result && (is_alnum(SELF.data[i]) || SELF.data[i] == '_');
+  }
+  *outs = kiln_bool(result);
+  return NULL;
+}
+#define MAP(name, expr)                                     \
+  TEXT_KERNEL(name) {                                       \
+    for (size_t i = 0; i < SELF.len; i++) {                 \
+      const char c = SELF.data[i];                          \
+      kiln_text_putc(text, expr);                           \
+    }                                                       \
+    return NULL;                                            \
+  }
+MAP(str_upper, upper_of(c))
+MAP(str_lower, lower_of(c))
+MAP(str_swapcase, is_upper(c) ? lower_of(c) : upper_of(c))
+MAP(str_capitalize, i == 0 ? upper_of(c) : lower_of(c))
+MAP(str_title, i > 0 && is_alpha(SELF.data[i - 1]) ? lower_of(c) : upper_of(c))
+
+/* -- Padding and trimming -- */
+
+static bool in_set(char c, kiln_str set) { return set.len && memchr(set.data, c, set.len) != NULL; }
+static kiln_status *strip(kiln_call *call, const kiln_ivalue *args, bool left, bool right,
+                          kiln_ivalue *out) {
+  kiln_str s = SELF, set = kiln_arg_str(args, 1);
+  while (left && s.len && in_set(s.data[0], set)) s.data++, s.len--;
+  while (right && s.len && in_set(s.data[s.len - 1], set)) s.len--;
+  return give_str(call, s, out);
+}
+KILN_KERNEL(str_strip) { return strip(call, args, true, true, outs); }
+KILN_KERNEL(str_lstrip) { return strip(call, args, true, false, outs); }
+KILN_KERNEL(str_rstrip) { return strip(call, args, false, true, outs); }
+
+static kiln_status *pad(kiln_call *call, kiln_text *text, const kiln_ivalue *args, int64_t left,
+                        int64_t right) {
+  kiln_str fill = kiln_arg_str(args, 2);
+  if (fill.len != 1) {
+    return KILN_OP_FAIL("TypeError: The fill character must be exactly one character long");
+  }
+  for (int64_t i = 0; i < left; i++) {
+    if ((i & 65535) == 65535) KILN_TRY(kiln_call_check(call, 1));
+    kiln_text_putc(text, fill.data[0]);
+  }
+  kiln_text_put(text, SELF);
+  for (int64_t i = 0; i < right; i++) {
+    if ((i & 65535) == 65535) KILN_TRY(kiln_call_check(call, 1));
+    kiln_text_putc(text, fill.data[0]);
+  }
+  return NULL;
+}
+static int64_t room(const kiln_ivalue *args) {
+  int64_t n = kiln_arg_int(args, 1) - (int64_t)SELF.len;
+  return n > 0 ? n : 0;
+}
+TEXT_KERNEL(str_ljust) { return pad(call, text, args, 0, room(args)); }
+TEXT_KERNEL(str_rjust) { return pad(call, text, args, room(args), 0); }
+TEXT_KERNEL(str_center) {
+  int64_t n = room(args), left = n / 2 + (n & kiln_arg_int(args, 1) & 1);
+  return pad(call, text, args, left, n - left);
+}
+TEXT_KERNEL(str_zfill) {
+  kiln_str s = SELF;
+  int64_t n = room(args);
+  if (s.len && (s.data[0] == '-' || s.data[0] == '+')) {
+    kiln_text_putc(text, s.data[0]);
+    s = part(s, 1, s.len);
+  }
+  for (int64_t i = 0; i < n; i++) {
+    if ((i & 65535) == 65535) KILN_TRY(kiln_call_check(call, 1));
+    kiln_text_putc(text, '0');
+  }
+  kiln_text_put(text, s);
+  return NULL;
+}
+TEXT_KERNEL(str_expandtabs) {
+  int64_t size = kiln_arg_int(args, 1), column = 0;
+  for (size_t i = 0; i < SELF.len; i++) {
+    char c = SELF.data[i];
+    if (c != '\t') {
+      kiln_text_putc(text, c);
+      column = c == '\n' || c == '\r' ? 0 : column + 1;
+    } else if (size > 0) {
+      do {
+        kiln_text_putc(text, ' ');
+      } while (++column % size != 0);
+    }
+  }
+  return NULL;
+}
+
+/* -- Search -- */
+
+/* First place of `what` in s from `from`; SIZE_MAX when absent. */
+static size_t find_from(kiln_str s, kiln_str what, size_t from) {
+  for (size_t i = from; i + what.len <= s.len; i++) {
+    if (what.len == 0 || memcmp(s.data + i, what.data, what.len) == 0) return i;
+  }
+  return SIZE_MAX;
+}
+static size_t find_last(kiln_str s, kiln_str what) {
+  for (size_t i = s.len + 1; i-- > 0;) {
+    if (i + what.len <= s.len && (what.len == 0 || memcmp(s.data + i, what.data, what.len) == 0)) {
+      return i;
+    }
+  }
+  return SIZE_MAX;
+}
+/* The range of (self, substr, start, end): end counts from the back, -1 is the end itself. */
+static bool range_of(const kiln_ivalue *args, kiln_str *out, int64_t *out_start) {
+  int64_t size = (int64_t)SELF.len, start = kiln_arg_int(args, 2), end = kiln_arg_int(args, 3);
+  if (start < 0) start = start + size < 0 ? 0 : start + size;
+  if (end < 0) end = end + size + 1 < 0 ? 0 : end + size + 1;
+  if (end > size) end = size;
+  *out_start = start;
+  if (start > end) return false;
+  *out = part(SELF, (size_t)start, (size_t)end);
+  return true;
+}
+static int64_t search(const kiln_ivalue *args, bool last) {
+  kiln_str s;
+  int64_t start;
+  if (!range_of(args, &s, &start)) return -1;
+  size_t at = last ? find_last(s, kiln_arg_str(args, 1)) : find_from(s, kiln_arg_str(args, 1), 0);
+  return at == SIZE_MAX ? -1 : (int64_t)at + start;
+}
+KILN_KERNEL(str_find) {
+  *outs = kiln_int(search(args, false));
+  return NULL;
+}
+KILN_KERNEL(str_rfind) {
+  *outs = kiln_int(search(args, true));
+  return NULL;
+}
+KILN_KERNEL(str_index) {
+  int64_t at = search(args, false);
+  if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
+  *outs = kiln_int(at);
+  return NULL;
+}
+KILN_KERNEL(str_rindex) {
+  int64_t at = search(args, true);
+  if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
+  *outs = kiln_int(at);
+  return NULL;
+}
+KILN_KERNEL(str_count) {
+  kiln_str s, what = kiln_arg_str(args, 1);
+  int64_t start, n = 0;
+  if (range_of(args, &s, &start)) {
+    if (what.len == 0) n = (int64_t)s.len + 1;
+    else {
+      for (size_t at = find_from(s, what, 0); at != SIZE_MAX; at = find_from(s, what, at)) {
+        n++;
+        at += what.len;
+      }
+    }
+  }
+  *outs = kiln_int(n);
+  return NULL;
+}
+KILN_KERNEL(str_startswith) {
+  kiln_str s, what = kiln_arg_str(args, 1);
+  int64_t start;
+  *outs = kiln_bool(range_of(args, &s, &start) && s.len >= what.len &&
+                    (what.len == 0 || memcmp(s.data, what.data, what.len) == 0));
+  return NULL;
+}
+KILN_KERNEL(str_endswith) {
+  kiln_str s, what = kiln_arg_str(args, 1);
+  int64_t start;
+  *outs = kiln_bool(range_of(args, &s, &start) && s.len >= what.len &&
+                    (what.len == 0 ||
+                     memcmp(s.data + s.len - what.len, what.data, what.len) == 0));
+  return NULL;
+}
+KILN_KERNEL(str_contains) {
+  *outs = kiln_bool(find_from(SELF, kiln_arg_str(args, 1), 0) != SIZE_MAX);
+  return NULL;
+}
+TEXT_KERNEL(str_replace) {
+  kiln_str s = SELF, old = kiln_arg_str(args, 1), with = kiln_arg_str(args, 2);
+  int64_t most = kiln_arg_int(args, 3);
+  size_t at = 0;
+  for (int64_t n = 0; most < 0 || n < most; n++) {
+    size_t found = find_from(s, old, at);
+    if (found == SIZE_MAX) break;
+    kiln_text_put(text, part(s, at, found));
+    kiln_text_put(text, with);
+    at = found + old.len;
+    if (old.len == 0) { /* between all characters */
+      if (at >= s.len) return NULL;
+      kiln_text_putc(text, s.data[at++]);
+    }
+  }
+  kiln_text_put(text, part(s, at, s.len));
+  return NULL;
+}
+
+/* -- Cutting -- */
+
+static kiln_status *split_spaces(kiln_call *call, kiln_str s, int64_t most, kiln_list *list) {
+  size_t i = 0;
+  for (int64_t n = 0;; n++) {
+    while (i < s.len && is_space(s.data[i])) i++;
+    if (i >= s.len) return NULL;
+    size_t end = i;
+    if (most >= 0 && n >= most) return push_str(call, list, part(s, i, s.len));
+    while (end < s.len && !is_space(s.data[end])) end++;
+    KILN_TRY(push_str(call, list, part(s, i, end)));
+    i = end;
+  }
+}
+KILN_KERNEL(str_split) {
+  kiln_list *list;
+  int64_t most = kiln_arg_int(args, 2);
+  KILN_TRY(str_list(call, outs, &list));
+  if (kiln_arg_is_none(args, 1)) return split_spaces(call, SELF, most, list);
+  kiln_str s = SELF, by = kiln_arg_str(args, 1);
+  size_t at = 0;
+  if (by.len == 0) return KILN_OP_FAIL("ValueError: empty separator");
+  for (int64_t n = 0; most < 0 || n < most; n++) {
+    size_t found = find_from(s, by, at);
+    if (found == SIZE_MAX) break;
+    KILN_TRY(push_str(call, list, part(s, at, found)));
+    at = found + by.len;
+  }
+  return push_str(call, list, part(s, at, s.len));
+}
+KILN_KERNEL(str_rsplit) {
+  kiln_list *list;
+  kiln_str s = SELF, by = kiln_arg_str(args, 1);
+  int64_t most = kiln_arg_int(args, 2);
+  KILN_TRY(str_list(call, outs, &list));
+  if (by.len == 0) return KILN_OP_FAIL("ValueError: empty separator");
+  for (int64_t n = 0; most < 0 || n < most; n++) {
+    size_t found = find_last(s, by);
+    if (found == SIZE_MAX) break;
+    KILN_TRY(push_str(call, list, part(s, found + by.len, s.len)));
+    s.len = found;
+  }
+  KILN_TRY(push_str(call, list, s));
+  for (int64_t i = 0, j = list->count - 1; i < j; i++, j--) {
+    kiln_ivalue v = list->items[i];
+    list->items[i] = list->items[j];
+    list->items[j] = v;
+  }
+  return NULL;
+}
+KILN_KERNEL(str_splitlines) {
+  kiln_list *list;
+  kiln_str s = SELF;
+  bool keep = kiln_arg_bool(args, 1);
+  KILN_TRY(str_list(call, outs, &list));
+  for (size_t i = 0; i < s.len;) {
+    size_t end = i;
+    while (end < s.len && !((s.data[end] >= '\n' && s.data[end] <= '\r') ||
+                            (s.data[end] >= 0x1c && s.data[end] <= 0x1e))) {
+      end++;
+    }
+    size_t next = end < s.len ? end + 1 : end;
+    if (next < s.len && s.data[end] == '\r' && s.data[next] == '\n') next++;
+    KILN_TRY(push_str(call, list, part(s, i, keep ? next : end)));
+    i = next;
+  }
+  return NULL;
+}
+static kiln_status *partition(kiln_call *call, const kiln_ivalue *args, bool last,
+                              kiln_ivalue *outs) {
+  kiln_str s = SELF, by = kiln_arg_str(args, 1);
+  if (by.len == 0) return KILN_OP_FAIL("ValueError: empty separator");
+  size_t at = last ? find_last(s, by) : find_from(s, by, 0);
+  bool found = at != SIZE_MAX;
+  if (!found) at = last ? 0 : s.len;
+  kiln_str head = found || !last ? part(s, 0, at) : kiln_str_make("", 0);
+  kiln_str tail = found ? part(s, at + by.len, s.len) : last ? s : kiln_str_make("", 0);
+  KILN_TRY(give_str(call, head, &outs[0]));
+  KILN_TRY(give_str(call, found ? by : kiln_str_make("", 0), &outs[1]));
+  return give_str(call, tail, &outs[2]);
+}
+KILN_KERNEL(str_partition) { return partition(call, args, false, outs); }
+KILN_KERNEL(str_rpartition) { return partition(call, args, true, outs); }
+
+/* -- Devices, warnings -- */
+
+KILN_KERNEL(device_of_str) {
+  kiln_str s = SELF;
+  static const char *const names[] = {"cpu", "cuda", "meta"};
+  for (int kind = 0; kind < 3; kind++) {
+    size_t n = strlen(names[kind]);
+    int64_t index = -1;
+    if (!kiln_str_starts(s, names[kind])) continue;
+    kiln_str rest = part(s, n, s.len);
+    if (rest.len) {
+      if (rest.data[0] != ':' || !kiln_str_parse_i64(part(rest, 1, rest.len), &index) ||
+          index < 0 || index > 127) {
+        break;
+      }
+    }
+    *outs = kiln_device_value((kiln_device){(int8_t)kind, (int16_t)index});
+    return NULL;
+  }
+  return KILN_OP_FAIL("Invalid device string: '" KILN_STR_FMT "'", KILN_STR_ARG(s));
+}
+KILN_KERNEL(device_type) {
+  static const char *const names[] = {"cpu", "cuda", "meta"};
+  return give_str(call, kiln_str_from(names[args[0].u.device.kind]), outs);
+}
+KILN_KERNEL(device_index) {
+  if (args[0].u.device.index >= 0) *outs = kiln_int(args[0].u.device.index);
+  return NULL;
+}
+KILN_KERNEL(warn) {
+  KILN_LOG(&call->env->log, warn, 1, KILN_STR_FMT, KILN_STR_ARG(SELF));
+  return NULL;
+}
+KILN_KERNEL(str_hash) {
+  *outs = kiln_int(args[0].tag == KILN_TAG_STRING
+                       ? (int64_t)(kiln_hash_bytes(SELF.data, SELF.len) >> 1)
+                       : kiln__number_i64(kiln__number(args[0])));
+  return NULL;
+}
