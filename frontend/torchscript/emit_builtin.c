@@ -143,6 +143,13 @@ static kiln_status *do_annotate(kiln_emitter *e, const kiln_ast *ast, const kiln
   KILN_TRY(need_args(e, ast, 2, 2));
   KILN_TRY(type_arg(e, ast, &type));
   KILN_TRY(kiln__ts_value(e, ast->kids[2], type, out));
+  /* It converts implicitly, as an argument would: annotate(int, tensor). */
+  kiln_type_env env = {.types = e->l->types};
+  kiln_schema_arg formal = {.type = type};
+  const kiln_type *fitted = NULL;
+  kiln_fit fit = kiln_match_arg(&env, &formal, (*out)->type, false, true, &fitted);
+  const char *op = fit == KILN_FIT_SAME || fit == KILN_FIT_NO ? NULL : kiln_fit_op_name(fit);
+  if (op) KILN_TRY(kiln__ts_op_values(e, ast, op, out, 1, out));
   return kiln__ts_convert(e, ast, *out, type, "the annotated value", out);
 }
 
