@@ -1,4 +1,299 @@
-#include "ir/internal.h"
-bool kiln__shape_self(kiln_shape_query *q) { (void)q; return false; }
-bool kiln__shape_promote(kiln_shape_query *q);
-bool kiln__shape_promote(kiln_shape_query *q) { (void)q; return false; }
+/* shape.c: from a node to its results' types: gathers what is known of the arguments, asks the
+ * operator's shape function, and sets the types. */
+#include "ir/shape.h"
+
+#include "ir/pass.h"
+
+/* -- Reading arguments -- */
+
+bool kiln__shape_is_tensor(const kiln_shape_query *q, int i) {
+  return i < q->arg_count && q->types[i]->kind == KILN_TYPE_TENSOR;
+}
+
+const kiln_tensor_detail *kiln__shape_tensor(const kiln_shape_query *q, int i) {
+  static const kiln_tensor_detail any = {.dtype = KILN_DTYPE_NONE, .rank = -1,
+                                         .requires_grad = -1, .undefined = -1,
+                                         .device = -1, .device_index = -1};
+  if (!kiln__shape_is_tensor(q, i)) return NULL;
+  return q->args[i] ? q->args[i] : &any;
+}
+
+bool kiln__shape_int(const kiln_shape_query *q, int i, int64_t *out) {
+  const kiln_ivalue *v = i < q->arg_count ? q->constants[i] : NULL;
+  if (!v || v->tag != KILN_TAG_INT) return false;
+  *out = v->u.i;
+  return true;
+}
+
+bool kiln__shape_bool(const kiln_shape_query *q, int i, bool *out) {
+  const kiln_ivalue *v = i < q->arg_count ? q->constants[i] : NULL;
+  if (!v || v->tag != KILN_TAG_BOOL) return false;
+  *out = v->u.b;
+  return true;
+}
+
+bool kiln__shape_is_none(const kiln_shape_query *q, int i) {
+  return i >= q->arg_count || (q->constants[i] && q->constants[i]->tag == KILN_TAG_NONE);
+}
+
+bool kiln__shape_dim(const kiln_shape_query *q, int i, int rank, int *out) {
+  int64_t dim;
+  int64_t bound = rank > 0 ? rank : 1;
+  if (!kiln__shape_int(q, i, &dim) || dim < -bound || dim >= bound) return false;
+  *out = (int)(dim < 0 ? dim + bound : dim);
+  return true;
+}
+
+bool kiln__shape_ints(const kiln_shape_query *q, int i, kiln_shape_list *out) {
+  if (i >= q->arg_count) return false;
+  if (q->lists[i] && q->lists[i]->ints) {
+    *out = *q->lists[i];
+    return out->count <= KILN_MAX_RANK;
+  }
+  int64_t value;
+  if (!kiln__shape_int(q, i, &value)) return false;
+  int64_t *ints = kiln_arena_alloc(q->arena, sizeof *ints);
+  bool *known = kiln_arena_alloc(q->arena, sizeof *known);
+  ints[0] = value;
+  known[0] = true;
+  *out = (kiln_shape_list){.count = 1, .ints = ints, .known = known};
+  return true;
+}
+
+/* -- Making results -- */
+
+kiln_tensor_detail *kiln__shape_result(kiln_shape_query *q, int index) {
+  kiln_tensor_detail *out = &q->outs[index];
+  *out = KILN_TENSOR_DETAIL_ANY;
+  out->undefined = 0;
+  bool first = true, device_known = true;
+  out->requires_grad = 0;
+  for (int i = 0; i < q->arg_count; i++) {
+    const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
+    int count = 1;
+    const kiln_tensor_detail *const *items = &t;
+    if (!t) {
+      if (!q->lists[i] || !q->lists[i]->tensors) continue;
+      count = q->lists[i]->count;
+      items = q->lists[i]->tensors;
+    }
+    for (int k = 0; k < count; k++) {
+      if (!items[k]) device_known = false;
+      if (!items[k] || items[k]->requires_grad != 0) out->requires_grad = -1;
+      if (!items[k] || (!first && items[k]->rank == 0)) continue;
+      device_known &= first || items[k]->device == out->device;
+      out->device = items[k]->device;
+      out->device_index = items[k]->device_index;
+      first = false;
+    }
+  }
+  if (!device_known) out->device = -1, out->device_index = -1;
+  return out;
+}
+
+int64_t *kiln__shape_new(kiln_shape_query *q, int rank) {
+  return kiln_arena_alloc(q->arena, sizeof(int64_t) * (size_t)(rank ? rank : 1));
+}
+
+bool kiln__shape_static(int rank, const int64_t *sizes) {
+  for (int i = 0; i < rank; i++) {
+    if (!kiln__dim_known(sizes[i])) return false;
+  }
+  return rank >= 0;
+}
+
+void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, const int64_t *sizes,
+                     const int64_t *strides) {
+  int64_t *copy = kiln__shape_new(q, rank);
+  for (int i = 0; i < rank; i++) copy[i] = sizes[i];
+  out->rank = (int8_t)rank;
+  out->sizes = copy;
+  out->has_strides = strides != NULL;
+  out->strides = NULL;
+  if (!strides) return;
+  copy = kiln__shape_new(q, rank);
+  for (int i = 0; i < rank; i++) copy[i] = strides[i];
+  out->strides = copy;
+}
+
+void kiln__shape_contiguous(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
+                            const int64_t *sizes) {
+  int64_t strides[KILN_MAX_RANK];
+  int64_t step = 1;
+  for (int i = rank - 1; i >= 0; i--) {
+    strides[i] = step;
+    int64_t size = sizes[i] == 0 ? 1 : sizes[i];
+    if (step < 0 || size < 0 || !kiln_checked_mul_i64(step, size, &step)) step = KILN_DIM_UNKNOWN;
+  }
+  kiln__shape_set(q, out, rank, sizes, strides);
+}
+
+/* -- From nodes -- */
+
+typedef struct gather {
+  kiln_arena *arena;
+  kiln_graph *graph;
+} gather;
+
+static const kiln_tensor_detail *detail_of(const kiln_ir_value *value) {
+  return value->type->kind == KILN_TYPE_TENSOR ? value->type->detail : NULL;
+}
+
+static const kiln_tensor_detail *detail_of_constant(kiln_arena *arena, kiln_ivalue v) {
+  if (v.tag != KILN_TAG_TENSOR || v.u.tensor->key.f.undefined) return NULL;
+  const kiln_tensor *t = v.u.tensor;
+  kiln_tensor_detail *d = KILN_NEW(arena, kiln_tensor_detail);
+  *d = KILN_TENSOR_DETAIL_ANY;
+  d->dtype = t->key.f.dtype;
+  d->rank = (int8_t)t->key.f.rank;
+  d->requires_grad = (int8_t)t->key.f.requires_grad;
+  d->undefined = 0;
+  d->device = t->key.f.device_kind;
+  d->device_index = t->key.f.device_index;
+  d->has_strides = true;
+  d->sizes = kiln_tensor_sizes(t);
+  d->strides = kiln_tensor_strides(t);
+  return d;
+}
+
+static void put_int(int64_t *ints, bool *known, int i, const kiln_ivalue *v) {
+  known[i] = v && v->tag == KILN_TAG_INT;
+  ints[i] = known[i] ? v->u.i : KILN_DIM_UNKNOWN;
+}
+
+/* The elements of a list value, where they are known one by one. */
+static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *value) {
+  const kiln_type *type = value->type;
+  if (type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
+  if (type->kind != KILN_TYPE_LIST) return NULL;
+  bool ints = type->elems[0]->kind == KILN_TYPE_INT;
+  if (!ints && type->elems[0]->kind != KILN_TYPE_TENSOR) return NULL;
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  bool is_constant = constant && constant->tag == KILN_TAG_LIST;
+  if (!is_constant && !kiln_node_is(value->node, KILN_OP_prim_ListConstruct)) return NULL;
+  int64_t count = is_constant ? constant->u.list->count : value->node->input_count;
+  if (count > 4096) return NULL;
+  kiln_shape_list *list = KILN_NEW(arena, kiln_shape_list);
+  list->count = (int)count;
+  int64_t *numbers = KILN_NEW_ARRAY(arena, int64_t, count + 1);
+  bool *known = KILN_NEW_ARRAY(arena, bool, count + 1);
+  const kiln_tensor_detail **tensors = KILN_NEW_ARRAY(arena, const kiln_tensor_detail *, count + 1);
+  for (int i = 0; i < (int)count; i++) {
+    const kiln_ivalue *item = is_constant ? &constant->u.list->items[i]
+                                          : kiln_ir_value_constant(kiln_node_input(value->node, i));
+    if (ints) {
+      put_int(numbers, known, i, item);
+    } else if (is_constant) {
+      tensors[i] = detail_of_constant(arena, *item);
+    } else {
+      tensors[i] = detail_of(kiln_node_input(value->node, i));
+    }
+  }
+  if (ints) {
+    list->ints = numbers;
+    list->known = known;
+  } else {
+    list->tensors = tensors;
+  }
+  return list;
+}
+
+static bool run_query(const kiln_node *node, kiln_shape_query *q) {
+  if (!node->op || !node->op->shape) return false;
+  int count = node->input_count;
+  kiln_arena *arena = q->arena = node->graph->arena;
+  const kiln_type **types = KILN_NEW_ARRAY(arena, const kiln_type *, count + 1);
+  const kiln_tensor_detail **args = KILN_NEW_ARRAY(arena, const kiln_tensor_detail *, count + 1);
+  const kiln_ivalue **constants = KILN_NEW_ARRAY(arena, const kiln_ivalue *, count + 1);
+  const kiln_shape_list **lists = KILN_NEW_ARRAY(arena, const kiln_shape_list *, count + 1);
+  for (int i = 0; i < count; i++) {
+    const kiln_ir_value *value = kiln_node_input(node, i);
+    types[i] = value->type;
+    args[i] = detail_of(value);
+    constants[i] = kiln_ir_value_constant(value);
+    if (constants[i] && constants[i]->tag == KILN_TAG_TENSOR && !args[i]) {
+      args[i] = detail_of_constant(arena, *constants[i]);
+    }
+    lists[i] = list_of(arena, value);
+  }
+  q->op = node->op;
+  q->arg_count = count;
+  q->types = types;
+  q->args = args;
+  q->constants = constants;
+  q->lists = lists;
+  q->out_count = node->output_count;
+  for (int i = 0; i < KILN_MAX_OUTS; i++) q->outs[i] = KILN_TENSOR_DETAIL_ANY;
+  return node->op->shape(q);
+}
+
+/* Pieces of equal size along a dimension, the last one shorter: ConstantChunk[chunks, dim]. */
+static bool run_constant_chunk(const kiln_node *node, kiln_shape_query *q) {
+  const kiln_tensor_detail *self = detail_of(kiln_node_input(node, 0));
+  int64_t chunks = kiln_node_int(node, "chunks", -1), dim = kiln_node_int(node, "dim", 0);
+  if (!self || self->rank < 1 || chunks < 1 || node->output_count > KILN_MAX_OUTS) return false;
+  if (dim < 0) dim += self->rank;
+  if (dim < 0 || dim >= self->rank) return false;
+  q->arena = node->graph->arena;
+  int64_t size = self->sizes[dim], sizes[KILN_MAX_RANK];
+  int64_t step = kiln__dim_known(size) ? (size + chunks - 1) / chunks : 0;
+  for (int i = 0; i < self->rank; i++) sizes[i] = self->sizes[i];
+  for (int k = 0; k < node->output_count; k++) {
+    int64_t left = size - k * step;
+    sizes[dim] = !kiln__dim_known(size) ? KILN_DIM_UNKNOWN : left < step ? left : step;
+    if (kiln__dim_known(size) && left < 0) return false;
+    q->outs[k] = *self;
+    kiln__shape_set(q, &q->outs[k], self->rank, sizes, self->has_strides ? self->strides : NULL);
+  }
+  return true;
+}
+
+/* -- Setting types -- */
+
+/* What is known by either; where both know, what was there stays. */
+static kiln_tensor_detail join(const kiln_tensor_detail *old, const kiln_tensor_detail *found) {
+  if (!old) return *found;
+  kiln_tensor_detail d = *old;
+  if (d.dtype == KILN_DTYPE_NONE) d.dtype = found->dtype;
+  if (d.requires_grad < 0) d.requires_grad = found->requires_grad;
+  if (d.undefined < 0) d.undefined = found->undefined;
+  if (d.device < 0) d.device = found->device, d.device_index = found->device_index;
+  bool complete = d.rank >= 0 && kiln__shape_static(d.rank, d.sizes) && d.has_strides &&
+                  kiln__shape_static(d.rank, d.strides);
+  if (complete || found->rank < 0 || (d.rank >= 0 && d.rank != found->rank)) return d;
+  d.rank = found->rank;
+  d.sizes = found->sizes;
+  d.strides = found->strides;
+  d.has_strides = found->has_strides;
+  return d;
+}
+
+static bool set_type(kiln_graph *graph, kiln_ir_value *value, const kiln_tensor_detail *found) {
+  if (value->type->kind != KILN_TYPE_TENSOR) return true;
+  if (kiln_type_is_complete_tensor(value->type)) return true;
+  if (found) {
+    kiln_tensor_detail d = join(value->type->detail, found);
+    value->type = kiln_type_tensor(graph->types, &d);
+  }
+  return kiln_type_is_complete_tensor(value->type);
+}
+
+bool kiln_shape_infer(kiln_graph *graph, kiln_node *node) {
+  kiln_shape_query q = {0};
+  const kiln_tensor_detail *found[KILN_MAX_OUTS] = {0};
+  bool known = false, all = true;
+  if (kiln_node_is(node, KILN_OP_prim_ListUnpack)) { /* of chunk, split, unbind */
+    known = run_query(kiln_node_input(node, 0)->node, &q) && q.elem_count == node->output_count;
+    for (int i = 0; i < node->output_count; i++) {
+      all &= set_type(graph, node->outputs[i], known ? &q.elems[i] : NULL);
+    }
+    return all;
+  }
+  known = kiln_node_is(node, KILN_OP_prim_ConstantChunk) ? run_constant_chunk(node, &q)
+                                                         : run_query(node, &q);
+  for (int i = 0; known && i < KILN_MAX_OUTS; i++) found[i] = &q.outs[i];
+  for (int i = 0; i < node->output_count; i++) {
+    all &= set_type(graph, node->outputs[i], i < KILN_MAX_OUTS ? found[i] : NULL);
+  }
+  return all;
+}

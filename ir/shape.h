@@ -1,0 +1,49 @@
+/* shape.h: what the shape functions share; for ir/shape*.c alone.
+ *
+ * A function fills in what is known: sizes may hold KILN_DIM_UNKNOWN or symbols, the dtype may be
+ * NONE. It answers false when it knows nothing, or when the arguments are such that the operator
+ * will fail at run time (that is for the kernel to say). Names in SHAPE columns: bool
+ * kiln__shape_<fn>(kiln_shape_query *). */
+#ifndef KILN_IR_SHAPE_H
+#define KILN_IR_SHAPE_H
+
+#include "ir/internal.h"
+
+/* -- shape.c: reading arguments -- */
+
+/* What is known of a tensor argument; NULL when it is none. */
+const kiln_tensor_detail *kiln__shape_tensor(const kiln_shape_query *q, int i);
+bool kiln__shape_is_tensor(const kiln_shape_query *q, int i);
+/* A constant int, bool or None argument; false when it is not a constant of that kind. */
+bool kiln__shape_int(const kiln_shape_query *q, int i, int64_t *out);
+bool kiln__shape_bool(const kiln_shape_query *q, int i, bool *out);
+bool kiln__shape_is_none(const kiln_shape_query *q, int i);
+/* A dimension argument, wrapped. */
+bool kiln__shape_dim(const kiln_shape_query *q, int i, int rank, int *out);
+/* The ints of a list argument, or of one int; KILN_DIM_UNKNOWN and known false where not constant. */
+bool kiln__shape_ints(const kiln_shape_query *q, int i, kiln_shape_list *out);
+
+/* -- shape.c: making results -- */
+
+/* Starts a result: nothing known but that it is defined, on the device of the tensor arguments, and
+ * without gradient if they are. */
+kiln_tensor_detail *kiln__shape_result(kiln_shape_query *q, int index);
+int64_t *kiln__shape_new(kiln_shape_query *q, int rank);
+/* Sets sizes with row-major strides (where the sizes say them). */
+void kiln__shape_contiguous(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
+                            const int64_t *sizes);
+/* Sets sizes and strides; strides NULL: not known. */
+void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, const int64_t *sizes,
+                     const int64_t *strides);
+static inline bool kiln__dim_known(int64_t size) { return size >= 0; }
+bool kiln__shape_static(int rank, const int64_t *sizes);
+
+/* -- shape_pointwise.c -- */
+
+/* The size of a broadcast dimension; false when they do not fit. */
+bool kiln__shape_broadcast_dim(int64_t a, int64_t b, int64_t *out);
+/* Sizes and strides that a pointwise result of these operands gets. */
+bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
+                           const kiln_tensor_detail *const *operands, int count);
+
+#endif

@@ -1,0 +1,268 @@
+/* shape_pointwise.c: shape functions of operators that work element by element.
+ *
+ * Sizes broadcast; dtypes promote as runtime/dtype.h says; the memory order of the result is that of
+ * PyTorch's TensorIterator: operands of one shape and one dense layout give it to the result, else
+ * dimensions are ordered by the operands' strides, the first operand that can tell two dimensions
+ * apart deciding. */
+#include "ir/shape.h"
+
+
+/* -- Broadcasting -- */
+
+bool kiln__shape_broadcast_dim(int64_t a, int64_t b, int64_t *out) {
+  if (a == b || b == 1) {
+    *out = a;
+  } else if (a == 1) {
+    *out = b;
+  } else if (kiln__dim_known(a) && kiln__dim_known(b)) {
+    return false;
+  } else if (kiln__dim_known(a) || kiln__dim_known(b)) {
+    *out = kiln__dim_known(a) ? a : b; /* the other is this or 1 */
+  } else {
+    *out = KILN_DIM_UNKNOWN;
+  }
+  return true;
+}
+
+enum { MAX_OPERANDS = 4 };
+
+/* Strides of an operand over the broadcast shape; 0 where it is repeated. */
+static void spread(int rank, const int64_t *sizes, const kiln_tensor_detail *t, int64_t *out) {
+  int pad = rank - t->rank;
+  for (int i = 0; i < rank; i++) {
+    bool repeated = i < pad || (t->sizes[i - pad] == 1 && sizes[i] != 1);
+    out[i] = repeated ? 0 : t->strides[i - pad];
+  }
+}
+
+/* 1: dimension a lies outside of b, so they change places; -1: inside; 0: no operand tells. */
+static int compare(int a, int b, const int64_t *sizes, int count,
+                   const int64_t (*strides)[KILN_MAX_RANK]) {
+  for (int k = 0; k < count; k++) {
+    int64_t x = strides[k][a], y = strides[k][b];
+    if (x == 0 || y == 0) continue;
+    if (x != y) return x < y ? -1 : 1;
+    if (sizes[a] > sizes[b]) return 1;
+  }
+  return 0;
+}
+
+/* Dense strides with the dimensions ordered as the operands have them. */
+static void order_strides(int rank, const int64_t *sizes, int count,
+                          const int64_t (*strides)[KILN_MAX_RANK], int64_t *out) {
+  int order[KILN_MAX_RANK]; /* innermost first */
+  for (int i = 0; i < rank; i++) order[i] = rank - 1 - i;
+  for (int i = 1; i < rank; i++) { /* insertion: the order is partial, so no faster sort will do */
+    for (int at = i, j = i - 1; j >= 0; j--) {
+      int c = compare(order[j], order[at], sizes, count, strides);
+      if (c < 0) break;
+      if (c == 0) continue;
+      int swap = order[j];
+      order[j] = order[at];
+      order[at] = swap;
+      at = j;
+    }
+  }
+  bool plain = true;
+  for (int i = 0; i < rank; i++) plain &= order[i] == rank - 1 - i;
+  if (plain) {
+    kiln_strides_contiguous(rank, sizes, out);
+    return;
+  }
+  int64_t step = 1;
+  for (int i = 0; i < rank; i++) {
+    out[order[i]] = step;
+    step *= sizes[order[i]];
+  }
+}
+
+/* No two elements at one place and no holes: some order of the dimensions makes it contiguous. */
+static bool is_dense(const kiln_tensor_detail *t) {
+  int64_t expect = 1;
+  uint64_t done = 0;
+  for (int n = 0; n < t->rank; n++) {
+    int found = -1;
+    for (int i = 0; i < t->rank; i++) {
+      if (done >> i & 1) continue;
+      if (t->sizes[i] < 2 || t->strides[i] == expect) {
+        found = i;
+        if (t->sizes[i] >= 2) break;
+      }
+    }
+    if (found < 0) return false;
+    done |= (uint64_t)1 << found;
+    if (t->sizes[found] >= 2) expect *= t->sizes[found];
+  }
+  return true;
+}
+
+static bool is_complete(const kiln_tensor_detail *t) {
+  return t->rank >= 0 && kiln__shape_static(t->rank, t->sizes) && t->has_strides &&
+         kiln__shape_static(t->rank, t->strides);
+}
+
+static bool is_contiguous(const kiln_tensor_detail *t) {
+  int64_t strides[KILN_MAX_RANK];
+  kiln_strides_contiguous(t->rank, t->sizes, strides);
+  for (int i = 0; i < t->rank; i++) {
+    if (t->sizes[i] == 0) return true;
+    if (t->sizes[i] != 1 && t->strides[i] != strides[i]) return false;
+  }
+  return true;
+}
+
+static bool same_dims(const kiln_tensor_detail *a, const kiln_tensor_detail *b, bool strides) {
+  if (a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++) {
+    if (a->sizes[i] != b->sizes[i] || (strides && a->strides[i] != b->strides[i])) return false;
+  }
+  return true;
+}
+
+static void result_strides(int rank, const int64_t *sizes,
+                           const kiln_tensor_detail *const *operands, int count, int64_t *out) {
+  bool one_shape = true, contiguous = true, alike = true;
+  int64_t strides[MAX_OPERANDS][KILN_MAX_RANK];
+  for (int i = 0; i < count; i++) {
+    one_shape &= same_dims(operands[0], operands[i], false);
+    contiguous &= is_contiguous(operands[i]);
+    alike &= one_shape && same_dims(operands[0], operands[i], true);
+    spread(rank, sizes, operands[i], strides[i]);
+  }
+  if (one_shape && contiguous) {
+    kiln_strides_contiguous(rank, sizes, out);
+  } else if (alike && is_dense(operands[0])) {
+    for (int i = 0; i < rank; i++) out[i] = operands[0]->strides[i];
+  } else {
+    order_strides(rank, sizes, count, (const int64_t(*)[KILN_MAX_RANK])strides, out);
+  }
+}
+
+bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
+                           const kiln_tensor_detail *const *operands, int count) {
+  int rank = 0;
+  bool complete = true;
+  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  for (int k = 0; k < count; k++) {
+    if (operands[k]->rank < 0) return true; /* the dtype may be known all the same */
+    if (operands[k]->rank > rank) rank = operands[k]->rank;
+    complete &= is_complete(operands[k]);
+  }
+  for (int i = 0; i < rank; i++) {
+    sizes[i] = 1;
+    for (int k = 0; k < count; k++) {
+      int at = i - (rank - operands[k]->rank);
+      if (at < 0) continue;
+      if (!kiln__shape_broadcast_dim(sizes[i], operands[k]->sizes[at], &sizes[i])) return false;
+    }
+  }
+  if (complete) result_strides(rank, sizes, operands, count, strides);
+  kiln__shape_set(q, out, rank, sizes, complete ? strides : NULL);
+  return true;
+}
+
+/* -- Dtypes -- */
+
+/* The dtype that stands for a Python number; NONE when it is not known which it is. */
+static kiln_dtype number_kind(const kiln_shape_query *q, int i) {
+  switch (q->types[i]->kind) {
+    case KILN_TYPE_INT: return KILN_DTYPE_I64;
+    case KILN_TYPE_FLOAT: return KILN_DTYPE_F64;
+    case KILN_TYPE_BOOL: return KILN_DTYPE_BOOL;
+    case KILN_TYPE_COMPLEX: return KILN_DTYPE_C128;
+    default: break;
+  }
+  const kiln_ivalue *v = q->constants[i];
+  if (!v) return KILN_DTYPE_NONE;
+  return v->tag == KILN_TAG_INT       ? KILN_DTYPE_I64
+         : v->tag == KILN_TAG_FLOAT   ? KILN_DTYPE_F64
+         : v->tag == KILN_TAG_BOOL    ? KILN_DTYPE_BOOL
+         : v->tag == KILN_TAG_COMPLEX ? KILN_DTYPE_C128
+                                      : KILN_DTYPE_NONE;
+}
+
+/* Promotion of arguments [first, end); None is left out. */
+static kiln_dtype promoted(const kiln_shape_query *q, int first, int end) {
+  kiln_promotion p = KILN_PROMOTION_INIT;
+  for (int i = first; i < end && i < q->arg_count; i++) {
+    const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
+    if (!t && kiln__shape_is_none(q, i)) continue;
+    if (t && (t->dtype == KILN_DTYPE_NONE || t->rank < 0)) return KILN_DTYPE_NONE;
+    kiln_dtype kind = t ? (kiln_dtype)t->dtype : number_kind(q, i);
+    if (kind == KILN_DTYPE_NONE) return KILN_DTYPE_NONE;
+    if (t) kiln_promotion_add_tensor(&p, kind, t->rank); else kiln_promotion_add_number(&p, kind);
+  }
+  return kiln_promotion_result(&p);
+}
+
+static kiln_dtype to_float(kiln_dtype dtype) {
+  return dtype == KILN_DTYPE_NONE ? dtype : kiln_dtype_to_float(dtype);
+}
+
+/* Broadcasts the tensors among arguments [0, end). */
+static bool finish(kiln_shape_query *q, int end, kiln_dtype dtype) {
+  const kiln_tensor_detail *operands[MAX_OPERANDS];
+  int count = 0;
+  for (int i = 0; i < end && count < MAX_OPERANDS; i++) {
+    const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
+    if (t) operands[count++] = t;
+  }
+  if (count == 0) return false;
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = (int16_t)dtype;
+  if (kiln_dtype_is_valid(dtype) && !kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
+    out->requires_grad = 0;
+  }
+  return kiln__shape_broadcast(q, out, operands, count);
+}
+
+static kiln_dtype own_dtype(const kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  return self ? (kiln_dtype)self->dtype : KILN_DTYPE_NONE;
+}
+
+/* -- The functions -- */
+
+/* The written argument itself; a gradient may come from the others. */
+bool kiln__shape_self(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  if (!self) return false;
+  int8_t requires_grad = kiln__shape_result(q, 0)->requires_grad;
+  q->outs[0] = *self;
+  if (requires_grad != 0) q->outs[0].requires_grad = -1;
+  return true;
+}
+
+bool kiln__shape_same(kiln_shape_query *q) { return finish(q, 1, own_dtype(q)); }
+
+bool kiln__shape_float(kiln_shape_query *q) { return finish(q, 1, to_float(own_dtype(q))); }
+
+bool kiln__shape_real(kiln_shape_query *q) {
+  kiln_dtype dtype = own_dtype(q);
+  return finish(q, 1, dtype == KILN_DTYPE_NONE ? dtype : kiln_dtype_real(dtype));
+}
+
+bool kiln__shape_promote(kiln_shape_query *q) { return finish(q, 2, promoted(q, 0, 2)); }
+
+bool kiln__shape_promote3(kiln_shape_query *q) { return finish(q, 3, promoted(q, 0, 3)); }
+
+bool kiln__shape_promote_float(kiln_shape_query *q) {
+  return finish(q, 2, to_float(promoted(q, 0, 2)));
+}
+
+bool kiln__shape_bool_result(kiln_shape_query *q) { return finish(q, 2, KILN_DTYPE_BOOL); }
+
+/* div(a, b, rounding_mode): true division without a mode. */
+bool kiln__shape_div_mode(kiln_shape_query *q) {
+  kiln_dtype dtype = promoted(q, 0, 2);
+  if (kiln__shape_is_none(q, 2)) return finish(q, 2, to_float(dtype));
+  bool rounds = q->constants[2] && q->constants[2]->tag == KILN_TAG_STRING;
+  bool same = dtype != KILN_DTYPE_NONE && to_float(dtype) == dtype;
+  return finish(q, 2, rounds || same ? dtype : KILN_DTYPE_NONE);
+}
+
+/* Broadcast with the second argument, in the dtype of the first: masked_fill, prelu. */
+bool kiln__shape_broadcast_self(kiln_shape_query *q) { return finish(q, 2, own_dtype(q)); }
+
+/* where(condition, a, b). */
+bool kiln__shape_select(kiln_shape_query *q) { return finish(q, 3, promoted(q, 1, 3)); }

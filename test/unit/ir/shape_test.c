@@ -1,0 +1,398 @@
+/* shape_test.c: shape functions against the kernels: for random arguments, whatever an operator's
+ * shape function claims to know must be what the kernel makes. */
+#include "ir/pass.h"
+#include "ir/shape.h"
+#include "test/unit/ir/ir_support.h"
+
+enum { ROUNDS = 60, MAX_ARGS = 16 };
+
+static uint64_t seed;
+static int rnd(int n) {
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (int)((seed >> 33) % (uint64_t)n);
+}
+
+/* -- Random arguments -- */
+
+typedef struct sample {
+  int count;
+  kiln_ivalue args[MAX_ARGS];
+  kiln_tensor_detail details[MAX_ARGS];
+  kiln_tensor_detail elem_details[MAX_ARGS][4];
+  int rank;           /* of the first tensor, for dimensions */
+  int64_t sizes[8];   /* of the first tensor */
+} sample;
+
+static const kiln_dtype dtypes[] = {KILN_DTYPE_F32, KILN_DTYPE_F32, KILN_DTYPE_F64, KILN_DTYPE_I64,
+                                    KILN_DTYPE_I32, KILN_DTYPE_BOOL, KILN_DTYPE_U8,
+                                    KILN_DTYPE_F16, KILN_DTYPE_BF16, KILN_DTYPE_C64};
+
+/* Strides of a random order of dimensions, sometimes with gaps or repeated elements. */
+static kiln_tensor *random_tensor(fixture *f, kiln_dtype dtype, int rank, const int64_t *sizes) {
+  int order[8];
+  int64_t strides[8], step = 1;
+  kiln_tensor *t;
+  for (int i = 0; i < rank; i++) order[i] = rank - 1 - i;
+  if (rnd(2)) {
+    for (int i = rank - 1; i > 0; i--) {
+      int j = rnd(i + 1), swap = order[i];
+      order[i] = order[j];
+      order[j] = swap;
+    }
+  }
+  for (int i = 0; i < rank; i++) {
+    strides[order[i]] = step;
+    step *= sizes[order[i]] ? sizes[order[i]] : 1;
+    if (rnd(10) == 0) step *= 2;
+    if (rnd(15) == 0) strides[order[i]] = 0;
+  }
+  assert_ok(kiln_tensor_create_strided(f->env->mem, NULL, dtype, rank, sizes, strides, &t));
+  if (t->storage->bytes) memset(t->storage->data, 1, t->storage->bytes);
+  return t;
+}
+
+static kiln_tensor_detail detail_of(const kiln_tensor *t) {
+  kiln_tensor_detail d = KILN_TENSOR_DETAIL_ANY;
+  d.dtype = t->key.f.dtype;
+  d.rank = (int8_t)t->key.f.rank;
+  d.requires_grad = 0;
+  d.undefined = 0;
+  d.device = t->key.f.device_kind;
+  d.device_index = t->key.f.device_index;
+  d.has_strides = true;
+  d.sizes = kiln_tensor_sizes(t);
+  d.strides = kiln_tensor_strides(t);
+  return d;
+}
+
+/* Tensors after the first have a shape that broadcasts with it, mostly. */
+static kiln_ivalue sample_tensor(fixture *f, sample *s, bool first, kiln_dtype dtype) {
+  int64_t sizes[8];
+  static const int64_t choices[] = {1, 2, 3, 4, 2, 3, 0};
+  int rank = rnd(5), pad = 0;
+  for (int i = 0; i < rank; i++) sizes[i] = choices[rnd(rnd(8) ? 6 : 7)];
+  if (!first) {
+    if (rnd(2)) rank = s->rank;
+    if (rank > s->rank) rank = s->rank;
+    pad = s->rank - rank;
+    for (int i = 0; i < rank; i++) sizes[i] = rnd(4) ? s->sizes[i + pad] : 1;
+  } else {
+    s->rank = rank;
+    memcpy(s->sizes, sizes, sizeof sizes);
+  }
+  if (rnd(3)) dtype = dtypes[rnd(sizeof dtypes / sizeof *dtypes)];
+  return kiln_of_tensor(random_tensor(f, dtype, rank, sizes));
+}
+
+static kiln_ivalue random_number(void) {
+  switch (rnd(3)) {
+    case 0: return kiln_int(rnd(5) + 1);
+    case 1: return kiln_float(rnd(5) + 0.5);
+    default: return kiln_bool(rnd(2));
+  }
+}
+
+static kiln_ivalue random_ints(fixture *f, const sample *s, const kiln_schema_arg *arg) {
+  kiln_list *list;
+  assert_ok(kiln_list_create(f->env->mem, kiln_type_basic(KILN_TYPE_INT), 4, &list));
+  bool size = kiln_str_is(arg->name, "size") || kiln_str_is(arg->name, "shape");
+  bool dims = kiln_str_is(arg->name, "dims");
+  if (dims) { /* a permutation */
+    for (int i = 0; i < s->rank; i++) {
+      assert_ok(kiln_list_push(list, kiln_int((i + 1) % s->rank - (rnd(2) ? s->rank : 0))));
+    }
+  } else if (size) { /* the same elements in another shape, or more of them */
+    int at = 0;
+    while (at < s->rank) {
+      int64_t product = s->sizes[at++];
+      while (at < s->rank && rnd(3) == 0) product *= s->sizes[at++];
+      if (rnd(4) == 0) assert_ok(kiln_list_push(list, kiln_int(1)));
+      assert_ok(kiln_list_push(list, kiln_int(rnd(6) ? product : -1)));
+    }
+  } else {
+    for (int i = 0; i < 1 + rnd(2); i++) assert_ok(kiln_list_push(list, kiln_int(rnd(3) - 1)));
+  }
+  return kiln_of_box(list);
+}
+
+static kiln_ivalue random_string(fixture *f) {
+  static const char *const words[] = {"trunc", "floor", "none", "tanh"};
+  kiln_string *string;
+  assert_ok(kiln_string_create(f->env->mem, kiln_str_from(words[rnd(4)]), &string));
+  return kiln_of_box(string);
+}
+
+static kiln_ivalue random_tensors(fixture *f, sample *s, int index) {
+  kiln_list *list;
+  assert_ok(kiln_list_create(f->env->mem, kiln_type_basic(KILN_TYPE_TENSOR), 4, &list));
+  int count = 1 + rnd(3);
+  kiln_dtype dtype = dtypes[rnd(3)];
+  for (int i = 0; i < count; i++) {
+    kiln_ivalue v = sample_tensor(f, s, i == 0, dtype);
+    s->elem_details[index][i] = detail_of(v.u.tensor);
+    assert_ok(kiln_list_push(list, v));
+  }
+  return kiln_of_box(list);
+}
+
+static kiln_ivalue random_arg(fixture *f, sample *s, int index, const kiln_schema_arg *arg,
+                              kiln_dtype dtype) {
+  const kiln_type *type = arg->type;
+  if (type->kind == KILN_TYPE_OPTIONAL) {
+    if (rnd(3) == 0) return kiln_none();
+    type = type->elems[0];
+  }
+  bool is_dtype = kiln_str_is(arg->name, "dtype");
+  bool fixed = kiln_str_is(arg->name, "layout") || kiln_str_is(arg->name, "memory_format");
+  if (arg->has_default && (fixed || rnd(2))) return kiln_ivalue_retain(arg->default_value);
+  if (is_dtype) return kiln_int(dtypes[rnd(7)]);
+  if (fixed) return kiln_none();
+  switch (type->kind) {
+    case KILN_TYPE_TENSOR: return sample_tensor(f, s, index == 0, dtype);
+    case KILN_TYPE_NUMBER: return random_number();
+    case KILN_TYPE_INT: return kiln_int(rnd(6) - 2);
+    case KILN_TYPE_FLOAT: return kiln_float(0.5);
+    case KILN_TYPE_BOOL: return kiln_bool(rnd(2));
+    case KILN_TYPE_STR: return random_string(f);
+    case KILN_TYPE_DEVICE: return kiln_device_value(KILN_CPU);
+    case KILN_TYPE_LIST:
+      if (type->elems[0]->kind == KILN_TYPE_INT) return random_ints(f, s, arg);
+      if (type->elems[0]->kind == KILN_TYPE_TENSOR) return random_tensors(f, s, index);
+      break;
+    default: break;
+  }
+  return kiln_none();
+}
+
+/* -- Asking -- */
+
+typedef struct ask_args {
+  const kiln_op *op;
+  sample *s;
+  kiln_shape_query q;
+  bool known;
+} ask_args;
+
+static void ask_body(fixture *f, void *arg) {
+  ask_args *a = arg;
+  const kiln_schema *schema = a->op->schema;
+  int n = schema->arg_count;
+  const kiln_type **types = KILN_NEW_ARRAY(f->arena, const kiln_type *, n);
+  const kiln_tensor_detail **args = KILN_NEW_ARRAY(f->arena, const kiln_tensor_detail *, n);
+  const kiln_ivalue **constants = KILN_NEW_ARRAY(f->arena, const kiln_ivalue *, n);
+  const kiln_shape_list **lists = KILN_NEW_ARRAY(f->arena, const kiln_shape_list *, n);
+  for (int i = 0; i < n; i++) {
+    kiln_ivalue v = a->s->args[i];
+    types[i] = kiln_ivalue_type(f->types, v);
+    constants[i] = v.tag == KILN_TAG_TENSOR ? NULL : &a->s->args[i];
+    if (v.tag == KILN_TAG_TENSOR) {
+      a->s->details[i] = detail_of(v.u.tensor);
+      args[i] = &a->s->details[i];
+      types[i] = kiln_type_basic(KILN_TYPE_TENSOR);
+    }
+    if (v.tag != KILN_TAG_LIST) continue;
+    kiln_shape_list *list = KILN_NEW(f->arena, kiln_shape_list);
+    int64_t *ints = KILN_NEW_ARRAY(f->arena, int64_t, v.u.list->count + 1);
+    bool *known = KILN_NEW_ARRAY(f->arena, bool, v.u.list->count + 1);
+    const kiln_tensor_detail **tensors =
+        KILN_NEW_ARRAY(f->arena, const kiln_tensor_detail *, v.u.list->count + 1);
+    list->count = (int)v.u.list->count;
+    for (int k = 0; k < list->count; k++) {
+      ints[k] = v.u.list->items[k].u.i;
+      known[k] = true;
+      tensors[k] = &a->s->elem_details[i][k];
+    }
+    bool is_ints = v.u.list->elem_type->kind == KILN_TYPE_INT;
+    if (is_ints) list->ints = ints, list->known = known; else list->tensors = tensors;
+    lists[i] = list;
+  }
+  a->q = (kiln_shape_query){.arena = f->arena, .op = a->op, .arg_count = n, .types = types,
+                            .args = args, .constants = constants, .lists = lists,
+                            .out_count = schema->result_count};
+  for (int i = 0; i < KILN_MAX_OUTS; i++) a->q.outs[i] = KILN_TENSOR_DETAIL_ANY;
+  a->known = a->op->shape(&a->q);
+}
+
+/* What the detail says is so of the tensor; *out_complete: it says everything. */
+static bool agrees(const kiln_tensor_detail *d, const kiln_tensor *t, bool *out_complete) {
+  *out_complete = d->dtype >= 0 && d->rank >= 0 && d->has_strides && d->device >= 0;
+  if (d->dtype >= 0 && d->dtype != t->key.f.dtype) return false;
+  if (d->device >= 0 && d->device != t->key.f.device_kind) return false;
+  if (d->rank < 0) return true;
+  if (d->rank != t->key.f.rank) return false;
+  for (int i = 0; i < d->rank; i++) {
+    if (d->sizes[i] >= 0 && d->sizes[i] != kiln_tensor_sizes(t)[i]) return false;
+    if (d->sizes[i] < 0) *out_complete = false;
+    if (!d->has_strides) continue;
+    if (d->strides[i] >= 0 && d->strides[i] != kiln_tensor_strides(t)[i]) return false;
+    if (d->strides[i] < 0) *out_complete = false;
+  }
+  return true;
+}
+
+static void print_detail(const char *what, const kiln_tensor_detail *d) {
+  print_error("  %s dtype %d rank %d:", what, d->dtype, d->rank);
+  for (int i = 0; i < d->rank; i++) print_error(" %lld", (long long)d->sizes[i]);
+  print_error(" |");
+  for (int i = 0; d->has_strides && i < d->rank; i++) {
+    print_error(" %lld", (long long)d->strides[i]);
+  }
+  print_error("\n");
+}
+
+static void complain(const ask_args *a, const kiln_tensor_detail *d, const kiln_tensor *t) {
+  print_error("%s\n", a->op->kernel.name);
+  for (int i = 0; i < a->op->schema->arg_count; i++) {
+    if (a->s->args[i].tag == KILN_TAG_TENSOR) print_detail("argument", &a->s->details[i]);
+    else print_error("  argument tag %u value %lld\n", a->s->args[i].tag,
+                     (long long)a->s->args[i].u.i);
+    for (int k = 0; a->q.lists[i] && a->q.lists[i]->ints && k < a->q.lists[i]->count; k++) {
+      print_error("    %lld\n", (long long)a->q.lists[i]->ints[k]);
+    }
+  }
+  kiln_tensor_detail real = detail_of(t);
+  print_detail("kernel  ", &real);
+  print_detail("function", d);
+}
+
+typedef struct tally {
+  int compared, complete;
+} tally;
+
+static void check_sample(fixture *f, kiln_call *call, const kiln_op *op, tally *t) {
+  sample s = {.count = op->schema->arg_count};
+  kiln_ivalue outs[KILN_MAX_OUTS] = {{0}};
+  kiln_dtype dtype = dtypes[rnd(4)];
+  for (int i = 0; i < s.count; i++) s.args[i] = random_arg(f, &s, i, &op->schema->args[i], dtype);
+  ask_args a = {.op = op, .s = &s};
+  fixture_run(f, NULL, ask_body, &a);
+  call->kernel = &op->kernel;
+  call->arg_count = s.count;
+  kiln_status *status = op->kernel.body(call, s.args, outs);
+  if (!status && a.known) {
+    for (int i = 0; i < op->schema->result_count; i++) {
+      int count = 1;
+      const kiln_ivalue *items = &outs[i];
+      const kiln_tensor_detail *found = &a.q.outs[i];
+      if (outs[i].tag == KILN_TAG_LIST) {
+        count = (int)outs[i].u.list->count;
+        items = outs[i].u.list->items;
+        found = a.q.elems;
+        if (!found) continue;
+        assert_int_equal(count, a.q.elem_count);
+      }
+      for (int k = 0; k < count; k++) {
+        bool complete;
+        if (items[k].tag != KILN_TAG_TENSOR) continue;
+        if (!agrees(&found[k], items[k].u.tensor, &complete)) {
+          complain(&a, &found[k], items[k].u.tensor);
+          fail();
+        }
+        t->compared++;
+        t->complete += complete;
+      }
+    }
+  }
+  kiln_status_destroy(status);
+  for (int i = 0; i < s.count; i++) kiln_ivalue_release(s.args[i]);
+  for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
+  kiln_arena_reset(f->arena);
+}
+
+/* Every operator that has both is compared, and mostly told everything. */
+static void test_against_kernels(void **state) {
+  fixture *f = *state;
+  kiln_call *call;
+  assert_ok(kiln_call_create(f->env, &call));
+  int ops = 0, idle = 0;
+  for (int i = 0; i < kiln_registry_count(f->registry); i++) {
+    const kiln_op *op = kiln_registry_at(f->registry, i);
+    if (!op->schema || !op->shape || !op->kernel.body || op->variant != KILN_VARIANT_NONE) continue;
+    if (op->schema->arg_count > MAX_ARGS || (op->flags & KILN_OP_NONDETERMINISTIC)) continue;
+    if (op->flags & KILN_OP_WRITES) continue;
+    tally t = {0};
+    seed = (uint64_t)i * 7919 + 1;
+    kiln_call_begin(call, NULL);
+    for (int k = 0; k < ROUNDS; k++) check_sample(f, call, op, &t);
+    ops++;
+    if (t.compared == 0) {
+      idle++;
+      print_message("%s was never compared\n", op->kernel.name);
+    } else if (2 * t.complete < t.compared) {
+      print_message("%s: %d of %d complete\n", op->kernel.name, t.complete, t.compared);
+    }
+  }
+  print_message("%d operators\n", ops);
+  assert_true(ops > 150);
+  assert_true(idle * 10 < ops);
+  kiln_call_destroy(call);
+}
+
+/* -- Partial knowledge -- */
+
+typedef struct infer_args {
+  kiln_graph *graph;
+  const char *name;
+  bool complete;
+} infer_args;
+
+static void infer_body(fixture *f, void *arg) {
+  (void)f;
+  infer_args *a = arg;
+  for (kiln_node *n = a->graph->top->first; n; n = n->next) {
+    a->complete = kiln_shape_infer(a->graph, n);
+  }
+}
+
+static const char *type_of(fixture *f, const kiln_graph *graph, const char *name) {
+  static char text[256];
+  const char *all = print(f, graph, false);
+  char key[32];
+  snprintf(key, sizeof key, "%%%s : ", name);
+  const char *at = strstr(all, key);
+  assert_non_null(at);
+  at += strlen(key);
+  size_t n = strcspn(at, "=\n");
+  const char *end = strstr(at, " = ");
+  if (end) n = (size_t)(end - at);
+  snprintf(text, sizeof text, "%.*s", (int)n, at);
+  return text;
+}
+
+static void test_infer(void **state) {
+  infer_args a = {parse(*state,
+                        "graph(%x : Float(4, 6, strides=[6, 1], requires_grad=0, device=cpu),\n"
+                        "      %b : Float(6, strides=[1], requires_grad=0, device=cpu),\n"
+                        "      %p : Float(*, 6, requires_grad=0, device=cpu),\n"
+                        "      %u : Tensor,\n"
+                        "      %i : int):\n"
+                        "  %s : Tensor = aten::add(%x, %b, %i)\n"
+                        "  %q : Tensor = aten::mul(%p, %b)\n"
+                        "  %w : Tensor = aten::add(%s, %u, %i)\n"
+                        "  %e : Tensor = aten::eq(%s, %i)\n"
+                        "  %c : Tensor, %d : Tensor = prim::ConstantChunk[chunks=2, dim=1](%s)\n"
+                        "  %t : Tensor = aten::tanh(%c)\n"
+                        "  return (%t)\n")};
+  fixture_run(*state, a.graph->arena, infer_body, &a);
+  assert_true(a.complete);
+  assert_string_equal(type_of(*state, a.graph, "s"),
+                      "Float(4, 6, strides=[6, 1], requires_grad=0, device=cpu)");
+  assert_string_equal(type_of(*state, a.graph, "q"),
+                      "Float(*, 6, requires_grad=0, device=cpu)");
+  assert_null(strchr(type_of(*state, a.graph, "w"), 'F')); /* the other may be of any dtype */
+  assert_string_equal(type_of(*state, a.graph, "e"),
+                      "Bool(4, 6, strides=[6, 1], requires_grad=0, device=cpu)");
+  assert_string_equal(type_of(*state, a.graph, "d"),
+                      "Float(4, 3, strides=[6, 1], requires_grad=0, device=cpu)");
+  assert_string_equal(type_of(*state, a.graph, "t"),
+                      "Float(4, 3, strides=[3, 1], requires_grad=0, device=cpu)");
+  kiln_graph_release(a.graph);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_infer),
+      cmocka_unit_test(test_against_kernels),
+  };
+  return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
