@@ -116,7 +116,7 @@ void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, con
   out->strides = copy;
 }
 
-void kiln__shape_contiguous(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
+void kiln__shape_row_major(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
                             const int64_t *sizes) {
   int64_t strides[KILN_MAX_RANK];
   int64_t step = 1;

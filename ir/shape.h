@@ -30,7 +30,7 @@ bool kiln__shape_ints(const kiln_shape_query *q, int i, kiln_shape_list *out);
 kiln_tensor_detail *kiln__shape_result(kiln_shape_query *q, int index);
 int64_t *kiln__shape_new(kiln_shape_query *q, int rank);
 /* Sets sizes with row-major strides (where the sizes say them). */
-void kiln__shape_contiguous(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
+void kiln__shape_row_major(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
                             const int64_t *sizes);
 /* Sets sizes and strides; strides NULL: not known. */
 void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, const int64_t *sizes,
