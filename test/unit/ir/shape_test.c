@@ -332,7 +332,6 @@ static void test_against_kernels(void **state) {
 
 typedef struct infer_args {
   kiln_graph *graph;
-  const char *name;
   bool complete;
 } infer_args;
 
@@ -360,7 +359,7 @@ static const char *type_of(fixture *f, const kiln_graph *graph, const char *name
 }
 
 static void test_infer(void **state) {
-  infer_args a = {parse(*state,
+  infer_args a = {.graph = parse(*state,
                         "graph(%x : Float(4, 6, strides=[6, 1], requires_grad=0, device=cpu),\n"
                         "      %b : Float(6, strides=[1], requires_grad=0, device=cpu),\n"
                         "      %p : Float(*, 6, requires_grad=0, device=cpu),\n"
