@@ -142,6 +142,16 @@ KILN_API const char *kiln_model_method_name(const kiln_model *model, int index);
 /* "forward(Tensor x, (Tensor, Tensor) state) -> (Tensor, (Tensor, Tensor))", or NULL. */
 KILN_API const char *kiln_model_method_schema(const kiln_model *model, const char *name);
 
+/* One argument of a method; strings are borrowed until the model is released. */
+typedef struct kiln_argument {
+  const char *name; /* "x" */
+  const char *type; /* "Tensor", "int[]", "(Tensor, Tensor)" */
+  int has_default;
+} kiln_argument;
+/* Argument `index` from 0, self not counted; KILN_NOT_FOUND beyond the last, or for no method. */
+KILN_API kiln_status *kiln_model_argument(const kiln_model *model, const char *method, int index,
+                                          kiln_argument *out_argument);
+
 /* Counters of a model, over all instances and threads. */
 typedef struct kiln_counters {
   uint64_t calls;           /* of methods, by the host */
@@ -184,7 +194,10 @@ typedef struct kiln_call_options {
 } kiln_call_options;
 
 /* Calls a method. `arguments` are borrowed; missing ones take their defaults. The method may change
- * tensors and lists that it is given, as in Python. `options` may be NULL. */
+ * tensors and lists that it is given, as in Python. Arguments must have the types of the method's
+ * schema, with what Python allows: an int where a float is wanted, a tuple for a NamedTuple, and
+ * containers whose elements fit (a container whose elements had to be converted is a copy).
+ * KILN_INVALID_ARGUMENT names the argument and the types. `options` may be NULL. */
 KILN_API kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
                                          kiln_value *const *arguments, int argument_count,
                                          const kiln_call_options *options,
@@ -274,6 +287,8 @@ KILN_API kiln_status *kiln_value_dict(kiln_context *context, kiln_value *const *
                                       kiln_value **out_value);
 /* Another handle on the same value. */
 KILN_API kiln_status *kiln_value_share(const kiln_value *value, kiln_value **out_value);
+/* A copy that shares nothing that can change; tensors share memory until either is written. */
+KILN_API kiln_status *kiln_value_clone(const kiln_value *value, kiln_value **out_value);
 KILN_API void kiln_value_destroy(kiln_value *value);
 
 /* Readers. A reader of the wrong kind returns 0, NULL or KILN_INVALID_ARGUMENT. Results are

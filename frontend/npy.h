@@ -1,0 +1,17 @@
+/* npy.h: reads and writes tensors as .npy, the file format of numpy.save (versions 1 to 3).
+ *
+ * Reference: numpy/lib/format.py. Plain numeric dtypes only; nothing is unpickled. Both byte orders
+ * and both memory orders are read; what is written is little-endian and row-major. */
+#ifndef KILN_FRONTEND_NPY_H
+#define KILN_FRONTEND_NPY_H
+
+#include "frontend/file.h"
+
+/* The tensor is a copy. KILN_INVALID_FILE for damaged files and dtypes that Kiln does not have. */
+kiln_status *kiln_npy_read(kiln_env *env, kiln_str bytes, kiln_tensor **out_tensor) KILN_MUST_USE;
+kiln_status *kiln_npy_read_file(kiln_env *env, const char *path,
+                                kiln_tensor **out_tensor) KILN_MUST_USE;
+/* KILN_INVALID_ARGUMENT for dtypes without a form there (bfloat16, float8, quantised). */
+kiln_status *kiln_npy_write_file(kiln_tensor *tensor, const char *path) KILN_MUST_USE;
+
+#endif

@@ -1,0 +1,63 @@
+/* debug.h: what `kiln opt`, `graph`, `list`, `inspect` and `explain` stand on. UNSTABLE: it may
+ * change with every release; the stable API is kiln.h. Ownership, errors and threads as there. */
+#ifndef KILN_DEBUG_H
+#define KILN_DEBUG_H
+
+#include "kiln/kiln.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* -- Tables -- */
+
+/* One row: `count` texts, borrowed for the call. The first row holds the titles. */
+typedef void (*kiln_debug_row_fn)(void *user, const char *const *columns, int count);
+
+/* Rows of "passes", "ops", "flags" or "reasons"; KILN_NOT_FOUND for another name. */
+KILN_API kiln_status *kiln_debug_list(kiln_context *context, const char *table,
+                                      kiln_debug_row_fn row, void *user);
+
+/* -- Graphs -- */
+
+/* Parses textual IR, runs `passes` ("dce,cse", in order, "" for none), verifies, and prints the
+ * graph. `out_text` is freed with kiln_text_free. */
+KILN_API kiln_status *kiln_debug_opt(kiln_context *context, const char *source, size_t size,
+                                     const char *passes, char **out_text);
+
+/* One stage of a method: "frontend", "profiled", "optimized", "bytecode", "loop", "llvm", "asm".
+ * `site`: NULL or "" the method itself, "*" everything made below it, or a group's or region's name
+ * or a prefix of its hash. `dot`: Graphviz, for the stages that are graphs. */
+KILN_API kiln_status *kiln_debug_graph(kiln_model *model, const char *method, const char *stage,
+                                       const char *site, int dot, char **out_text);
+/* Name and meaning of stage `index`, static; NULL beyond the last. */
+KILN_API const char *kiln_debug_stage(int index, const char **out_meaning);
+
+/* -- What was refused -- */
+
+typedef struct kiln_debug_refusal_info {
+  const char *site;     /* where: method and hash of its graph */
+  const char *reason;   /* identifier of `kiln list reasons` */
+  const char *sentence; /* its sentence */
+  const char *detail;   /* "aten::mm", or "" */
+  const char *file;     /* of the model's source; NULL: unknown */
+  int line;
+  uint64_t count;
+} kiln_debug_refusal_info;
+/* KILN_NOT_FOUND beyond the last. Texts are borrowed until the model is released. */
+KILN_API kiln_status *kiln_debug_refusal(kiln_model *model, int index,
+                                         kiln_debug_refusal_info *out_refusal);
+
+/* -- Models at rest: none of these runs code of the model -- */
+
+/* Operators of all graphs: rows of full name, count, and "yes" or "no" for whether Kiln has it. */
+KILN_API kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn row, void *user);
+/* Tensors of the root module: rows of path, dtype, shape, bytes. */
+KILN_API kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row,
+                                               void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
