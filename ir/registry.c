@@ -13,8 +13,7 @@
 #include "ir/ops_columns.h"
 #undef KERNEL
 #define KERNEL(fn) \
-  kiln_status *kiln__kernel_##fn(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) \
-      __attribute__((weak));
+  kiln_status *kiln__kernel_##fn(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 #undef SHAPE
 #define SHAPE(fn) bool kiln__shape_##fn(struct kiln_shape_query *query);
 #define KILN_OP(id, schema, columns) columns
