@@ -1,0 +1,249 @@
+/* arguments.c: the host's values become a method's arguments, by its schema.
+ *
+ * What Python would take is taken: an int for a float, a tuple for a NamedTuple, containers whose
+ * elements fit. A container that fits as it is is shared, so that the method's changes are seen; if
+ * its element type was not known, or is wider than the schema's, it is given the schema's. One
+ * whose elements had to be converted is passed as a copy. */
+#include "api/internal.h"
+
+/* -- Converting one value -- */
+
+typedef struct converter {
+  kiln_context *context;
+  int depth;
+} converter;
+
+enum { MAX_DEPTH = 200 };
+
+static kiln_status *convert(converter *c, kiln_ivalue v, const kiln_type *type, bool *fits,
+                            kiln_ivalue *out);
+
+static bool is_same(kiln_ivalue a, kiln_ivalue b) { return a.tag == b.tag && a.u.i == b.u.i; }
+
+/* Converts `count` items; *out_items is NULL when none changed, else a block of them all. */
+static kiln_status *convert_items(converter *c, const kiln_ivalue *items, int64_t count,
+                                  const kiln_type *const *types, bool one_type, bool *fits,
+                                  kiln_ivalue **out_items) {
+  kiln_mem *mem = c->context->env->mem;
+  size_t size = sizeof(kiln_ivalue) * (size_t)count;
+  kiln_ivalue *results = kiln_mem_alloc_zero(mem, size);
+  kiln_status *status = NULL;
+  bool changed = false;
+  *out_items = NULL;
+  if (!results) return kiln_status_oom();
+  for (int64_t i = 0; !status && *fits && i < count; i++) {
+    const kiln_type *type = one_type ? types[0] : types[i];
+    status = convert(c, kiln_ivalue_retain(items[i]), type, fits, &results[i]);
+    changed = changed || !is_same(items[i], results[i]);
+  }
+  if (!status && *fits && changed) {
+    *out_items = results;
+    return NULL;
+  }
+  for (int64_t i = 0; i < count; i++) kiln_ivalue_release(results[i]);
+  kiln_mem_free(mem, results, size);
+  return status;
+}
+
+static kiln_status *convert_list(converter *c, kiln_ivalue v, const kiln_type *type, bool *fits,
+                                 kiln_ivalue *out) {
+  kiln_mem *mem = c->context->env->mem;
+  kiln_list *list = v.u.list, *copy = NULL;
+  kiln_ivalue *items = NULL;
+  KILN_TRY(convert_items(c, list->items, list->count, type->elems, true, fits, &items));
+  if (!*fits) return NULL;
+  if (!items) {
+    if (list->elem_type != type->elems[0]) list->elem_type = type->elems[0];
+    return NULL;
+  }
+  kiln_status *status = kiln_list_create(mem, type->elems[0], list->count, &copy);
+  for (int64_t i = 0; i < list->count; i++) {
+    if (status) {
+      kiln_ivalue_release(items[i]);
+    } else {
+      status = kiln_list_push(copy, items[i]);
+    }
+  }
+  kiln_mem_free(mem, items, sizeof *items * (size_t)list->count);
+  if (status) {
+    if (copy) kiln_ivalue_release(kiln_of_box(copy));
+    return status;
+  }
+  kiln_ivalue_release(v);
+  *out = kiln_of_box(copy);
+  return NULL;
+}
+
+static kiln_status *convert_tuple(converter *c, kiln_ivalue v, const kiln_type *type, bool *fits,
+                                  kiln_ivalue *out) {
+  kiln_tuple *tuple = v.u.tuple, *copy = NULL;
+  kiln_ivalue *items = NULL;
+  if (tuple->count != type->elem_count) {
+    *fits = false;
+    return NULL;
+  }
+  KILN_TRY(convert_items(c, tuple->items, tuple->count, type->elems, false, fits, &items));
+  if (!*fits || (!items && tuple->type == type)) return NULL;
+  if (!items && !type->names) {
+    if (!tuple->type) tuple->type = type;
+    return NULL;
+  }
+  kiln_mem *mem = c->context->env->mem;
+  kiln_status *status = kiln_tuple_create(mem, type, tuple->count, &copy);
+  for (int64_t i = 0; i < tuple->count; i++) {
+    kiln_ivalue item = items ? items[i] : kiln_ivalue_retain(tuple->items[i]);
+    if (status) {
+      kiln_ivalue_release(item);
+    } else {
+      copy->items[i] = item;
+    }
+  }
+  if (items) kiln_mem_free(mem, items, sizeof *items * (size_t)tuple->count);
+  if (status) return status;
+  kiln_ivalue_release(v);
+  *out = kiln_of_box(copy);
+  return NULL;
+}
+
+static kiln_status *convert_dict(converter *c, kiln_ivalue v, const kiln_type *type, bool *fits,
+                                 kiln_ivalue *out) {
+  kiln_dict *dict = v.u.dict, *copy = NULL;
+  kiln_ivalue *key, *value;
+  bool changed = false;
+  KILN_TRY(kiln_dict_create(c->context->env->mem, type->elems[0], type->elems[1], &copy));
+  kiln_status *status = NULL;
+  for (int64_t i = 0; !status && *fits && kiln_dict_next(dict, &i, &key, &value);) {
+    kiln_ivalue k = kiln_none(), e = kiln_none();
+    status = convert(c, kiln_ivalue_retain(*key), type->elems[0], fits, &k);
+    if (!status && *fits) {
+      status = convert(c, kiln_ivalue_retain(*value), type->elems[1], fits, &e);
+    }
+    if (status || !*fits) {
+      kiln_ivalue_release(k);
+      kiln_ivalue_release(e);
+      break;
+    }
+    changed = changed || !is_same(*key, k) || !is_same(*value, e);
+    status = kiln_dict_set(copy, k, e);
+  }
+  if (!status && *fits && changed) {
+    kiln_ivalue_release(v);
+    *out = kiln_of_box(copy);
+    return NULL;
+  }
+  kiln_ivalue_release(kiln_of_box(copy));
+  if (!status && *fits) {
+    if (dict->key_type != type->elems[0]) dict->key_type = type->elems[0];
+    if (dict->value_type != type->elems[1]) dict->value_type = type->elems[1];
+  }
+  return status;
+}
+
+static kiln_status *convert_union(converter *c, kiln_ivalue v, const kiln_type *type, bool *fits,
+                                  kiln_ivalue *out) {
+  for (int i = 0; i < type->elem_count; i++) { /* without conversion first */
+    if (kiln_ivalue_matches(v, type->elems[i])) return NULL;
+  }
+  for (int i = 0; i < type->elem_count; i++) {
+    bool one = true;
+    KILN_TRY(convert(c, v, type->elems[i], &one, out));
+    if (one) return NULL;
+  }
+  *fits = false;
+  return NULL;
+}
+
+/* Takes v; on failure *out is what the caller has to release (v, unless it was replaced). */
+static kiln_status *convert(converter *c, kiln_ivalue v, const kiln_type *type, bool *fits,
+                            kiln_ivalue *out) {
+  kiln_status *status = NULL;
+  *out = v;
+  if (c->depth >= MAX_DEPTH) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "the argument is nested too deeply");
+  }
+  c->depth++;
+  if (type->kind == KILN_TYPE_LIST && v.tag == KILN_TAG_LIST) {
+    status = convert_list(c, v, type, fits, out);
+  } else if (type->kind == KILN_TYPE_TUPLE && v.tag == KILN_TAG_TUPLE) {
+    status = convert_tuple(c, v, type, fits, out);
+  } else if (type->kind == KILN_TYPE_DICT && v.tag == KILN_TAG_DICT) {
+    status = convert_dict(c, v, type, fits, out);
+  } else if (type->kind == KILN_TYPE_OPTIONAL && v.tag != KILN_TAG_NONE) {
+    status = convert(c, v, type->elems[0], fits, out);
+  } else if (type->kind == KILN_TYPE_UNION) {
+    status = convert_union(c, v, type, fits, out);
+  } else if (type->kind == KILN_TYPE_FLOAT && v.tag == KILN_TAG_INT) {
+    *out = kiln_float((double)v.u.i);
+  } else if (!kiln_ivalue_matches(v, type)) {
+    *fits = false;
+  }
+  c->depth--;
+  return status;
+}
+
+kiln_status *kiln__convert(kiln_context *context, kiln_ivalue v, const kiln_type *type,
+                           bool *out_fits, kiln_ivalue *out) {
+  converter c = {context, 0};
+  *out_fits = true;
+  kiln_status *status = convert(&c, v, type, out_fits, out);
+  if (status) {
+    kiln_ivalue_release(*out);
+    *out = kiln_none();
+  }
+  return status;
+}
+
+/* -- A method's arguments -- */
+
+static kiln_status *print_type_name(kiln_text *text, void *arg) {
+  kiln_ivalue_type_name(text, *(const kiln_ivalue *)arg);
+  return NULL;
+}
+
+static kiln_status *wrong_type(kiln_context *context, const kiln__method *method, int index,
+                               kiln_ivalue v) {
+  const kiln_argument *a = &method->arguments[index];
+  char *got = NULL;
+  KILN_TRY(kiln__text_make(context, print_type_name, &v, &got));
+  kiln_status *status =
+      KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() argument '%s' (position %d) must be %s, not %s",
+                 method->name, a->name, index + 1, a->type, got);
+  kiln_text_free(got);
+  return status;
+}
+
+static kiln_status *wrong_count(const kiln__method *method, int count) {
+  if (count > method->argument_count) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() takes %d argument%s, but %d were given: %s",
+                      method->name, method->argument_count, method->argument_count == 1 ? "" : "s",
+                      count, method->schema);
+  }
+  const kiln_argument *a = &method->arguments[count];
+  return KILN_ERROR(KILN_INVALID_ARGUMENT,
+                    "%s() is missing its argument '%s' of type %s (%d given): %s", method->name,
+                    a->name, a->type, count, method->schema);
+}
+
+kiln_status *kiln__arguments_match(kiln_model *model, const kiln__method *method,
+                                   kiln_value *const *values, int count, kiln_ivalue *args) {
+  const kiln_schema *schema = method->function->schema;
+  if (count > method->argument_count) return wrong_count(method, count);
+  for (int i = 0; i < method->argument_count; i++) {
+    const kiln_schema_arg *want = &schema->args[i + 1];
+    if (i >= count) {
+      if (!want->has_default) return wrong_count(method, i);
+      /* A default list is a new one for each call. */
+      KILN_TRY(kiln_ivalue_clone(model->context->env->mem, want->default_value, &args[i + 1]));
+      continue;
+    }
+    if (!values[i]) {
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() argument '%s' is a NULL handle", method->name,
+                        method->arguments[i].name);
+    }
+    bool fits = true;
+    KILN_TRY(kiln__convert(model->context, kiln_ivalue_retain(values[i]->v), want->type, &fits,
+                           &args[i + 1]));
+    if (!fits) return wrong_type(model->context, method, i, values[i]->v);
+  }
+  return NULL;
+}

@@ -1,0 +1,192 @@
+/* context.c: options, contexts, limits on memory, the host's callbacks. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/internal.h"
+#include "codegen/codegen.h"
+
+extern char **environ;
+
+/* -- Options: "KILN_NAME=value" entries that are laid over the environment -- */
+
+struct kiln_options {
+  bool ignore_environment;
+  int count;
+  char **entries; /* owned, and NULL at the end */
+};
+
+kiln_status *kiln_options_create(kiln_options **out_options) {
+  *out_options = NULL;
+  kiln_options *o = calloc(1, sizeof *o);
+  if (!o) return kiln_status_oom();
+  *out_options = o;
+  return NULL;
+}
+
+static char *make_entry(const char *name, const char *value) {
+  size_t name_len = strlen(name), value_len = strlen(value);
+  char *entry = malloc(5 + name_len + 1 + value_len + 1);
+  if (!entry) return NULL;
+  memcpy(entry, "KILN_", 5);
+  for (size_t i = 0; i < name_len; i++) {
+    char c = name[i];
+    entry[5 + i] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  }
+  entry[5 + name_len] = '=';
+  memcpy(entry + 5 + name_len + 1, value, value_len + 1);
+  return entry;
+}
+
+kiln_status *kiln_options_set(kiln_options *options, const char *name, const char *value) {
+  if (!options || !name || !value) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "an option needs a name and a value");
+  }
+  kiln_flags flags;
+  kiln_log log;
+  kiln_flags_init(&flags);
+  KILN_TRY(kiln_flags_set(&flags, name, value));
+  kiln_log_init(&log);
+  KILN_TRY(kiln_log_parse(&log, flags.log.text));
+  char **entries = realloc(options->entries, sizeof *entries * (size_t)(options->count + 2));
+  if (!entries) return kiln_status_oom();
+  options->entries = entries;
+  entries[options->count] = make_entry(name, value);
+  if (!entries[options->count]) return kiln_status_oom();
+  entries[++options->count] = NULL;
+  return NULL;
+}
+
+void kiln_options_ignore_environment(kiln_options *options) {
+  if (options) options->ignore_environment = true;
+}
+
+void kiln_options_destroy(kiln_options *options) {
+  if (!options) return;
+  for (int i = 0; i < options->count; i++) free(options->entries[i]);
+  free(options->entries);
+  free(options);
+}
+
+/* The environment with the options behind it, where they win. NULL when memory is short. */
+static char **merge(const kiln_options *options) {
+  size_t count = 0, used = 0;
+  bool with = !options || !options->ignore_environment;
+  while (with && environ && environ[count]) count++;
+  char **all = malloc(sizeof *all * (count + (size_t)(options ? options->count : 0) + 1));
+  if (!all) return NULL;
+  for (; used < count; used++) all[used] = environ[used];
+  for (int i = 0; options && i < options->count; i++) all[used++] = options->entries[i];
+  all[used] = NULL;
+  return all;
+}
+
+/* -- Contexts -- */
+
+static void destroy_context(kiln_context *context) {
+  kiln_codegen_destroy(context->codegen);
+  kiln_registry_destroy(context->registry);
+  kiln_env_destroy(context->env);
+  pthread_mutex_destroy(&context->lock);
+  free(context);
+}
+
+static void print_to_stdout(void *user, const char *text, size_t size) {
+  (void)user;
+  fwrite(text, 1, size, stdout);
+}
+
+kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out_context) {
+  *out_context = NULL;
+  kiln_context *context = calloc(1, sizeof *context);
+  char **environment = merge(options);
+  if (!context || !environment) {
+    free(context);
+    free(environment);
+    return kiln_status_oom();
+  }
+  context->refs = 1;
+  context->print = print_to_stdout;
+  pthread_mutex_init(&context->lock, NULL);
+  kiln_status *status = kiln_env_create(environment, &context->env);
+  free(environment);
+  if (!status) status = kiln_registry_create(context->env, &context->registry);
+  if (!status) status = kiln_codegen_create(context->env, &context->codegen);
+  if (status) {
+    destroy_context(context);
+    return status;
+  }
+  *out_context = context;
+  return NULL;
+}
+
+kiln_context *kiln__context_retain(kiln_context *context) {
+  __atomic_fetch_add(&context->refs, 1, __ATOMIC_RELAXED);
+  return context;
+}
+
+void kiln_context_release(kiln_context *context) {
+  if (context && __atomic_fetch_sub(&context->refs, 1, __ATOMIC_ACQ_REL) == 1) {
+    destroy_context(context);
+  }
+}
+
+void kiln_context_set_log(kiln_context *context, kiln_log_fn fn, void *user) {
+  context->env->log.callback = fn;
+  context->env->log.user = user;
+}
+
+void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user) {
+  context->print = fn ? fn : print_to_stdout;
+  context->print_user = fn ? user : NULL;
+}
+
+static const kiln_flag_info *find_flag(const char *name) {
+  for (int i = 0; i < kiln_flag_count; i++) {
+    if (strcmp(kiln_flag_table[i].name, name) == 0) return &kiln_flag_table[i];
+  }
+  return NULL;
+}
+
+/* Flags that are looked at when the context is made, and cannot change later. */
+static bool is_fixed(const char *name) {
+  return strcmp(name, "alloc") == 0 || strcmp(name, "isa") == 0;
+}
+
+static kiln_status *set_flag(kiln_context *context, const char *name, const char *value) {
+  kiln_env *env = context->env;
+  if (is_fixed(name)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s is fixed when the context is made", name);
+  }
+  KILN_TRY(kiln_flags_set(&env->flags, name, value));
+  if (strcmp(name, "log") == 0) {
+    kiln_log log = env->log;
+    kiln_log_init(&log);
+    KILN_TRY(kiln_log_parse(&log, value));
+    memcpy(env->log.level, log.level, sizeof log.level);
+  } else if (strcmp(name, "memory_limit") == 0) {
+    kiln_mem_set_limit(env->mem, (size_t)env->flags.memory_limit);
+  }
+  return NULL;
+}
+
+kiln_status *kiln_context_set(kiln_context *context, const char *name, const char *value,
+                              const char **out_old) {
+  const kiln_flag_info *info = name ? find_flag(name) : NULL;
+  if (!info || !value) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\"", name ? name : "");
+  }
+  char old[sizeof context->old_value];
+  pthread_mutex_lock(&context->lock);
+  kiln_flags_print(&context->env->flags, info, old, sizeof old);
+  kiln_status *status = set_flag(context, name, value);
+  if (!status) memcpy(context->old_value, old, sizeof old);
+  pthread_mutex_unlock(&context->lock);
+  if (!status && out_old) *out_old = context->old_value;
+  return status;
+}
+
+size_t kiln_context_bytes(const kiln_context *context) { return kiln_mem_bytes(context->env->mem); }
+
+size_t kiln_context_peak_bytes(const kiln_context *context) {
+  return kiln_mem_peak_bytes(context->env->mem);
+}

@@ -1,0 +1,219 @@
+/* debug.c: what include/kiln/debug.h declares: tables, passes over text, stages of graphs. */
+#include "kiln/debug.h"
+
+#include <stdio.h>
+
+#include "api/internal.h"
+#include "jit/pass_run.h"
+
+/* -- Tables -- */
+
+typedef struct lister {
+  kiln_context *context;
+  kiln_debug_row_fn row;
+  void *user;
+} lister;
+
+static void put_row(const lister *l, int count, const char *const *columns) {
+  l->row(l->user, columns, count);
+}
+#define ROW(l, ...)                                                           \
+  put_row((l), (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), \
+          (const char *[]){__VA_ARGS__})
+
+static void list_passes(const lister *l) {
+  ROW(l, "name", "needs", "keeps", "meaning");
+  for (int i = 0; i < KILN_PASS__COUNT; i++) {
+    const kiln_pass_info *p = &kiln_pass_table[i];
+    ROW(l, p->name, p->needs, p->keeps, p->meaning);
+  }
+  for (int i = 0; i < KILN_PIPELINE__COUNT; i++) {
+    const kiln_pipeline_info *p = &kiln_pipeline_table[i];
+    ROW(l, p->name, "", "", p->meaning);
+  }
+}
+
+static void list_reasons(const lister *l) {
+  ROW(l, "name", "sentence");
+  for (int i = 0; i < KILN_REASON__COUNT; i++) {
+    ROW(l, kiln_reason_id((kiln_reason)i), kiln_reason_sentence((kiln_reason)i));
+  }
+}
+
+static void list_flags(const lister *l) {
+  ROW(l, "variable", "option", "default", "values", "meaning");
+  for (int i = 0; i < kiln_flag_count; i++) {
+    const kiln_flag_info *f = &kiln_flag_table[i];
+    char variable[80], values[64];
+    snprintf(variable, sizeof variable, "KILN_%s", f->name);
+    for (char *c = variable; *c; c++) {
+      if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+    }
+    switch (f->type) {
+      case KILN_FLAG_BOOL: snprintf(values, sizeof values, "on|off"); break;
+      case KILN_FLAG_ENUM: snprintf(values, sizeof values, "%s", f->words); break;
+      case KILN_FLAG_STRATEGY: snprintf(values, sizeof values, "STATIC,n;DYNAMIC,n"); break;
+      case KILN_FLAG_STRING: snprintf(values, sizeof values, "text"); break;
+      default:
+        if (f->max >= INT32_MAX) {
+          snprintf(values, sizeof values, "%lld...", (long long)f->min);
+        } else {
+          snprintf(values, sizeof values, "%lld...%lld", (long long)f->min, (long long)f->max);
+        }
+    }
+    ROW(l, variable, f->name, f->default_text, values, f->meaning);
+  }
+}
+
+static const char *cost_name(kiln_op_cost cost) {
+  static const char *const names[] = {"",          "free",      "metadata", "view",
+                                      "pointwise", "reduction", "heavy",    "data"};
+  return (unsigned)cost < sizeof names / sizeof names[0] ? names[cost] : "";
+}
+
+static kiln_status *print_schema(kiln_text *text, void *arg) {
+  kiln_schema_print(text, ((const kiln_op *)arg)->schema);
+  return NULL;
+}
+
+/* A hole in a column is a hole in the table. */
+static kiln_status *list_ops(const lister *l) {
+  const kiln_registry *registry = l->context->registry;
+  ROW(l, "name", "cost", "kernel", "shape", "schema");
+  for (int i = 0; i < kiln_registry_count(registry); i++) {
+    const kiln_op *op = kiln_registry_at(registry, i);
+    char name[128], *schema = NULL;
+    snprintf(name, sizeof name, KILN_STR_FMT, KILN_STR_ARG(op->full_name));
+    if (op->schema) {
+      KILN_TRY(kiln__text_make(l->context, print_schema, (void *)(uintptr_t)op, &schema));
+    }
+    ROW(l, name, cost_name(op->cost), op->kernel.body ? "yes" : "", op->shape ? "yes" : "",
+        schema ? schema : "");
+    kiln_text_free(schema);
+  }
+  return NULL;
+}
+
+kiln_status *kiln_debug_list(kiln_context *context, const char *table, kiln_debug_row_fn row,
+                             void *user) {
+  lister l = {context, row, user};
+  if (strcmp(table, "ops") == 0) return list_ops(&l);
+  if (strcmp(table, "passes") == 0) {
+    list_passes(&l);
+  } else if (strcmp(table, "flags") == 0) {
+    list_flags(&l);
+  } else if (strcmp(table, "reasons") == 0) {
+    list_reasons(&l);
+  } else {
+    return KILN_ERROR(KILN_NOT_FOUND, "there is no table '%s': passes, ops, flags, reasons", table);
+  }
+  return NULL;
+}
+
+/* -- Passes over text -- */
+
+typedef struct opt_job {
+  kiln_graph *graph;
+} opt_job;
+
+static kiln_status *print_graph(kiln_text *text, void *arg) {
+  kiln_graph_print(text, ((opt_job *)arg)->graph, 3, false);
+  return NULL;
+}
+
+/* What does not verify was written so by the user: no fault of Kiln's own. */
+static kiln_status *check_given(const kiln_graph *graph) {
+  kiln_status *status = kiln_graph_verify(graph);
+  if (!status) return NULL;
+  kiln_status *refused =
+      KILN_ERROR(KILN_INVALID_FILE, "the graph does not verify: %s", kiln_status_message(status));
+  kiln_status_destroy(status);
+  return refused;
+}
+
+static kiln_status *run_passes(kiln_context *context, kiln_graph *graph, const char *passes) {
+  kiln_pass_runner runner;
+  KILN_TRY(kiln_pass_runner_init(&runner, context->env));
+  runner.verify = true;
+  kiln_status *status = kiln_pass_run_names(&runner, graph, kiln_str_from(passes));
+  kiln_pass_runner_deinit(&runner);
+  return status;
+}
+
+kiln_status *kiln_debug_opt(kiln_context *context, const char *source, size_t size,
+                            const char *passes, char **out_text) {
+  kiln_mem *mem = context->env->mem;
+  kiln_type_table *types = NULL;
+  opt_job job = {NULL};
+  *out_text = NULL;
+  KILN_TRY(kiln_type_table_create(mem, kiln_registry_types(context->registry), &types));
+  kiln_status *status =
+      kiln_graph_parse(mem, context->registry, types, kiln_str_make(source, size), &job.graph);
+  if (!status) status = check_given(job.graph);
+  if (!status && passes && *passes) status = run_passes(context, job.graph, passes);
+  if (!status) status = kiln__text_make(context, print_graph, &job, out_text);
+  if (job.graph) kiln_graph_release(job.graph);
+  kiln_type_table_destroy(types);
+  return status;
+}
+
+/* -- Stages -- */
+
+static const struct {
+  const char *name, *meaning;
+} stages[] = {
+#define DEBUG_STAGE(id, name, meaning) {name, meaning},
+    KILN_JIT_STAGE_LIST(DEBUG_STAGE)
+#undef DEBUG_STAGE
+};
+
+const char *kiln_debug_stage(int index, const char **out_meaning) {
+  if (index < 0 || index >= (int)(sizeof stages / sizeof stages[0])) return NULL;
+  if (out_meaning) *out_meaning = stages[index].meaning;
+  return stages[index].name;
+}
+
+typedef struct graph_job {
+  kiln_model *model;
+  kiln_function *function;
+  kiln_jit_stage stage;
+  kiln_str site;
+  bool dot;
+} graph_job;
+
+static kiln_status *dump_graph(kiln_text *text, void *arg) {
+  graph_job *job = arg;
+  return kiln_jit_dump(job->model->jit, job->function, job->stage, job->site, job->dot, text);
+}
+
+kiln_status *kiln_debug_graph(kiln_model *model, const char *method, const char *stage,
+                              const char *site, int dot, char **out_text) {
+  const kiln__method *m = kiln__model_method(model, method);
+  graph_job job = {.model = model, .site = kiln_str_from(site ? site : ""), .dot = dot != 0};
+  *out_text = NULL;
+  if (!m) return KILN_ERROR(KILN_NOT_FOUND, "the model has no method '%s'", method);
+  job.function = m->function;
+  job.stage = kiln_jit_stage_find(kiln_str_from(stage));
+  if (job.stage == KILN_JIT_STAGE__COUNT) {
+    return KILN_ERROR(KILN_NOT_FOUND, "there is no stage '%s'", stage);
+  }
+  return kiln__text_make(model->context, dump_graph, &job, out_text);
+}
+
+/* -- Refusals -- */
+
+kiln_status *kiln_debug_refusal(kiln_model *model, int index,
+                                kiln_debug_refusal_info *out_refusal) {
+  kiln_jit_refusal r;
+  if (!kiln_jit_refusal_at(model->jit, index, &r)) {
+    return KILN_ERROR(KILN_NOT_FOUND, "there is no refusal %d", index);
+  }
+  *out_refusal = (kiln_debug_refusal_info){.site = r.site,
+                                           .reason = kiln_reason_id(r.reason),
+                                           .sentence = kiln_reason_sentence(r.reason),
+                                           .detail = r.detail,
+                                           .file = r.loc.line ? r.loc.file : NULL,
+                                           .line = r.loc.line,
+                                           .count = r.count};
+  return NULL;
+}

@@ -1,0 +1,113 @@
+/* debug_model.c: what a model is made of, without running any of it: operators and tensors. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/internal.h"
+#include "kiln/debug.h"
+
+/* -- Operators -- */
+
+typedef struct op_count {
+  kiln_str name;
+  bool known;
+  uint64_t count;
+} op_count;
+
+typedef struct op_job {
+  kiln_model *model;
+  kiln_arena *arena;
+  kiln_map counts; /* full name -> op_count* */
+} op_job;
+
+static void count_node(op_job *job, const kiln_node *node) {
+  kiln_str name = node->op ? node->op->full_name : node->name;
+  op_count *c = kiln_map_find(&job->counts, name);
+  if (!c) {
+    c = KILN_NEW(job->arena, op_count);
+    c->name = kiln_str_make(kiln_arena_strndup(job->arena, name.data, name.len), name.len);
+    /* Structural operators need no kernel. */
+    c->known =
+        node->op && (node->op->kernel.body || !node->op->schema || kiln_str_starts(name, "prim::"));
+    kiln_map_set(&job->counts, c->name, c);
+  }
+  c->count++;
+}
+
+static void count_block(op_job *job, const kiln_block *block) {
+  for (const kiln_node *node = block->first; node; node = node->next) {
+    count_node(job, node);
+    for (int i = 0; i < node->block_count; i++) count_block(job, node->blocks[i]);
+  }
+}
+
+static kiln_status *count_ops(void *arg) {
+  op_job *job = arg;
+  const kiln_unit *unit = job->model->script->unit;
+  kiln_map_init(&job->counts, job->arena);
+  for (int i = 0; i < unit->all.count; i++) {
+    kiln_function *function = unit->all.data[i];
+    KILN_TRY(kiln_unit_ensure(function));
+    if (function->graph) count_block(job, function->graph->top);
+  }
+  return NULL;
+}
+
+kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  op_job job = {.model = model};
+  KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
+  kiln_status *status = kiln_arena_run(job.arena, count_ops, &job);
+  if (!status) row(user, (const char *[]){"operator", "count", "kernel"}, 3);
+  for (int i = 0; !status && i < job.counts.count; i++) {
+    const op_count *c = job.counts.entries[i].value;
+    char count[32];
+    snprintf(count, sizeof count, "%" PRIu64, c->count);
+    row(user, (const char *[]){c->name.data, count, c->known ? "yes" : "no"}, 3);
+  }
+  kiln_arena_destroy(job.arena);
+  return status;
+}
+
+/* -- Tensors -- */
+
+enum { PATH_SIZE = 1024, MAX_DEPTH = 64 };
+
+typedef struct weight_job {
+  kiln_debug_row_fn row;
+  void *user;
+  char path[PATH_SIZE];
+} weight_job;
+
+static void tell_tensor(weight_job *job, const kiln_tensor *t) {
+  char shape[256] = "[", bytes[32];
+  size_t len = 1;
+  if (t->key.f.undefined) return;
+  for (int i = 0; i < kiln_tensor_rank(t) && len < sizeof shape - 32; i++) {
+    len += (size_t)snprintf(shape + len, sizeof shape - len, "%s%lld", i ? ", " : "",
+                            (long long)kiln_tensor_sizes(t)[i]);
+  }
+  snprintf(shape + len, sizeof shape - len, "]");
+  snprintf(bytes, sizeof bytes, "%llu",
+           (unsigned long long)t->numel * (unsigned long long)kiln_tensor_item_size(t));
+  job->row(job->user,
+           (const char *[]){job->path, kiln_dtype_name(kiln_tensor_dtype(t)), shape, bytes}, 4);
+}
+
+static void walk_object(weight_job *job, const kiln_object *object, size_t len, int depth) {
+  const kiln_class_info *cls = object->type->cls;
+  for (int i = 0; i < object->count && i < cls->attribute_count && depth < MAX_DEPTH; i++) {
+    kiln_ivalue v = object->slots[i];
+    kiln_str name = cls->attributes[i].name;
+    int n = snprintf(job->path + len, PATH_SIZE - len, "%s" KILN_STR_FMT, len ? "." : "",
+                     KILN_STR_ARG(name));
+    if (n < 0 || (size_t)n >= PATH_SIZE - len) continue;
+    if (v.tag == KILN_TAG_TENSOR && v.u.tensor) tell_tensor(job, v.u.tensor);
+    if (v.tag == KILN_TAG_OBJECT) walk_object(job, v.u.object, len + (size_t)n, depth + 1);
+  }
+}
+
+kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  weight_job job = {.row = row, .user = user};
+  row(user, (const char *[]){"name", "dtype", "shape", "bytes"}, 4);
+  walk_object(&job, model->script->root.u.object, 0, 0);
+  return NULL;
+}

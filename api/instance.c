@@ -1,0 +1,216 @@
+/* instance.c: instances, calls, attributes.
+ *
+ * Calls at the same time. The first call of an instance needs no analysis. When a second comes
+ * while one is under way, alias analysis says of each of the methods, once, whether it may change
+ * attributes; if one may, the second gets KILN_BUSY. */
+#include "api/internal.h"
+
+/* -- Instances -- */
+
+kiln_status *kiln_instance_create(kiln_model *model, kiln_instance **out_instance) {
+  kiln_mem *mem = model->context->env->mem;
+  *out_instance = NULL;
+  kiln_instance *instance = kiln_mem_alloc_zero(mem, sizeof *instance);
+  if (!instance) return kiln_status_oom();
+  kiln_status *status = kiln_ivalue_clone(mem, model->script->root, &instance->root);
+  if (status) {
+    kiln_mem_free(mem, instance, sizeof *instance);
+    return status;
+  }
+  instance->refs = 1;
+  instance->model = kiln__model_retain(model);
+  pthread_mutex_init(&instance->lock, NULL);
+  kiln_random_seed(0, instance->random_state);
+  *out_instance = instance;
+  return NULL;
+}
+
+void kiln_instance_release(kiln_instance *instance) {
+  if (!instance || __atomic_fetch_sub(&instance->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  kiln_model *model = instance->model;
+  for (int i = 0; i < instance->idle_count; i++) kiln_call_destroy(instance->idle[i]);
+  kiln_ivalue_release(instance->root);
+  pthread_mutex_destroy(&instance->lock);
+  kiln_mem_free(model->context->env->mem, instance, sizeof *instance);
+  kiln_model_release(model);
+}
+
+/* -- Who may run at the same time -- */
+
+static kiln_status *busy(const char *method, const char *other) {
+  return KILN_ERROR(KILN_BUSY,
+                    "%s() cannot run while the instance is in %s: one of them may write attributes",
+                    method, other);
+}
+
+/* Enters a call and takes an idle call object, NULL when there is none. */
+static kiln_status *enter(kiln_instance *instance, kiln__active *active, kiln_call **out_call) {
+  kiln_status *status = NULL;
+  *out_call = NULL;
+  pthread_mutex_lock(&instance->lock);
+  kiln__active *other = instance->active;
+  if (instance->being_set) {
+    status = busy(active->method->name, "kiln_instance_set");
+  } else if (other && kiln__method_writes(instance->model, active->method)) {
+    status = busy(active->method->name, other->method->name);
+  }
+  for (; other && !status; other = other->next) {
+    if (kiln__method_writes(instance->model, other->method)) {
+      status = busy(active->method->name, other->method->name);
+    }
+  }
+  if (!status) {
+    active->next = instance->active;
+    instance->active = active;
+    if (instance->idle_count > 0) *out_call = instance->idle[--instance->idle_count];
+  }
+  pthread_mutex_unlock(&instance->lock);
+  return status;
+}
+
+/* Leaves; `call` (may be NULL) goes back to the pool. */
+static void leave(kiln_instance *instance, kiln__active *active, kiln_call *call) {
+  pthread_mutex_lock(&instance->lock);
+  kiln__active **link = &instance->active;
+  while (*link != active) link = &(*link)->next;
+  *link = active->next;
+  if (call) memcpy(instance->random_state, call->random_state, sizeof call->random_state);
+  if (call && instance->idle_count < KILN__IDLE_CALLS) {
+    instance->idle[instance->idle_count++] = call;
+    call = NULL;
+  }
+  pthread_mutex_unlock(&instance->lock);
+  kiln_call_destroy(call);
+}
+
+/* -- Calls -- */
+
+enum { INLINE_ARGS = 16 };
+
+static kiln_status *run(kiln_instance *instance, kiln__method *method, kiln_call *call,
+                        kiln_value *const *values, int count, const kiln_call_options *options,
+                        kiln_value **out_result) {
+  kiln_model *model = instance->model;
+  kiln_mem *mem = model->context->env->mem;
+  kiln_ivalue few[INLINE_ARGS] = {{0}}, *args = few, result = kiln_none();
+  int arg_count = method->argument_count + 1;
+  size_t size = sizeof *args * (size_t)arg_count;
+  if (arg_count > INLINE_ARGS) {
+    args = kiln_mem_alloc_zero(mem, size);
+    if (!args) return kiln_status_oom();
+  }
+  args[0] = instance->root; /* borrowed */
+  kiln_status *status = kiln__arguments_match(model, method, values, count, args);
+  if (!status) {
+    memcpy(call->random_state, instance->random_state, sizeof call->random_state);
+    kiln_call_begin(call, options ? &options->limits : NULL);
+    call->grad_mode = options && options->grad;
+    status = kiln_jit_call(model->jit, call, method->callable, args, arg_count, &result);
+  }
+  for (int i = 1; i < arg_count; i++) kiln_ivalue_release_to(&call->cache, args[i]);
+  if (args != few) kiln_mem_free(mem, args, size);
+  if (status) return status;
+  return kiln__value_wrap(model->context, model, result, out_result);
+}
+
+kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
+                                kiln_value *const *arguments, int argument_count,
+                                const kiln_call_options *options, kiln_value **out_result) {
+  kiln_model *model = instance->model;
+  kiln__method *m = kiln__model_method(model, method);
+  kiln_call *call = NULL;
+  *out_result = NULL;
+  if (!m) return KILN_ERROR(KILN_NOT_FOUND, "the model has no method '%s'", method ? method : "");
+  if (argument_count < 0 || (argument_count > 0 && !arguments)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() with %d arguments", m->name, argument_count);
+  }
+  kiln__active active = {.method = m};
+  KILN_TRY(enter(instance, &active, &call));
+  __atomic_fetch_add(&model->calls, 1, __ATOMIC_RELAXED);
+  kiln_status *status = call ? NULL : kiln__model_make_call(model, &call);
+  if (!status) status = run(instance, m, call, arguments, argument_count, options, out_result);
+  leave(instance, &active, call);
+  return status;
+}
+
+/* -- Attributes -- */
+
+/* Walks "layer.0.bias" to the object that holds the last name, and its slot. */
+static kiln_status *find_slot(kiln_instance *instance, const char *path, kiln_object **out_object,
+                              int *out_slot) {
+  kiln_object *object = instance->root.u.object;
+  for (const char *name = path;;) {
+    size_t len = strcspn(name, ".");
+    int slot = kiln_type_find_attribute(object->type, kiln_str_make(name, len));
+    if (slot < 0) {
+      return KILN_ERROR(KILN_NOT_FOUND, "no attribute '%.*s' in '%s'", (int)len, name, path);
+    }
+    if (!name[len]) {
+      *out_object = object;
+      *out_slot = slot;
+      return NULL;
+    }
+    if (object->slots[slot].tag != KILN_TAG_OBJECT) {
+      return KILN_ERROR(KILN_NOT_FOUND, "'%.*s' in '%s' is no module", (int)len, name, path);
+    }
+    object = object->slots[slot].u.object;
+    name += len + 1;
+  }
+}
+
+kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_value **out_value) {
+  kiln_object *object = NULL;
+  kiln_ivalue v = kiln_none();
+  int slot = 0;
+  *out_value = NULL;
+  if (!name) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an attribute needs a name");
+  pthread_mutex_lock(&instance->lock);
+  kiln_status *status = find_slot(instance, name, &object, &slot);
+  if (!status) {
+    v = object->slots[slot];
+    if (v.tag == KILN_TAG_TENSOR && !v.u.tensor) {
+      status = KILN_ERROR(KILN_NOT_FOUND, "attribute '%s' is not set yet", name);
+    } else {
+      v = kiln_ivalue_retain(v);
+    }
+  }
+  pthread_mutex_unlock(&instance->lock);
+  if (status) return status;
+  return kiln__value_wrap(instance->model->context, instance->model, v, out_value);
+}
+
+static kiln_status *set_slot(kiln_instance *instance, const char *name, const kiln_value *value) {
+  kiln_object *object = NULL;
+  kiln_ivalue v = kiln_none();
+  int slot = 0;
+  bool fits = true;
+  KILN_TRY(find_slot(instance, name, &object, &slot));
+  const kiln_type *type = object->type->cls->attributes[slot].type;
+  KILN_TRY(kiln__convert(instance->model->context, kiln_ivalue_retain(value->v), type, &fits, &v));
+  if (!fits) {
+    kiln_ivalue_release(v);
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "the value does not have the type of attribute '%s'",
+                      name);
+  }
+  kiln_ivalue old = object->slots[slot];
+  object->slots[slot] = v;
+  if (old.tag != KILN_TAG_TENSOR || old.u.tensor) kiln_ivalue_release(old);
+  return NULL;
+}
+
+kiln_status *kiln_instance_set(kiln_instance *instance, const char *name, const kiln_value *value) {
+  if (!name || !value) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a name and a value are needed");
+  if (value->model && value->model != instance->model) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "the value is of another model");
+  }
+  pthread_mutex_lock(&instance->lock);
+  bool free_to_set = !instance->active && !instance->being_set;
+  if (free_to_set) instance->being_set = true;
+  pthread_mutex_unlock(&instance->lock);
+  if (!free_to_set) return busy("kiln_instance_set", "a call");
+  kiln_status *status = set_slot(instance, name, value);
+  pthread_mutex_lock(&instance->lock);
+  instance->being_set = false;
+  pthread_mutex_unlock(&instance->lock);
+  return status;
+}

@@ -1,0 +1,125 @@
+/* internal.h: the objects behind the public API, for api/ alone.
+ *
+ * A context owns what would be global: memory, flags, log, operator registry, code generator. A
+ * model owns an archive's unit and its executors, an instance the attributes of one module, a value
+ * one ivalue. Each holds a reference on what it stands on: value -> (model) -> context. Counts are
+ * atomic; the objects come from the context's memory, except the context itself and options. */
+#ifndef KILN_API_INTERNAL_H
+#define KILN_API_INTERNAL_H
+
+#include <pthread.h>
+
+#include "frontend/torchscript/torchscript.h"
+#include "jit/jit.h"
+#include "runtime/call.h"
+
+struct kiln_codegen;
+
+struct kiln_context {
+  int refs;
+  kiln_env *env;
+  kiln_registry *registry;
+  struct kiln_codegen *codegen; /* NULL when there is none */
+  kiln_print_fn print;
+  void *print_user;
+  pthread_mutex_t lock;                     /* of flags and old_value */
+  char old_value[KILN_FLAG_STRING_MAX + 8]; /* of kiln_context_set */
+};
+
+/* One method of a model's root; texts lie in the model's arena. */
+typedef struct kiln__method {
+  const char *name, *schema;
+  kiln_function *function;
+  const kiln_callable *callable;
+  int argument_count; /* self not counted */
+  kiln_argument *arguments;
+  int writes; /* -1 not known yet, 0, 1: it may change attributes; atomic */
+} kiln__method;
+
+struct kiln_model {
+  int refs;
+  kiln_context *context; /* retained */
+  kiln_flags flags;      /* as they were at the load */
+  kiln_arena *arena;     /* of the methods' texts */
+  kiln_torchscript *script;
+  kiln_jit *jit;
+  int method_count;
+  kiln__method *methods;
+  uint64_t calls; /* atomic */
+};
+
+enum { KILN__IDLE_CALLS = 8 };
+
+/* A call under way; on the caller's stack. */
+typedef struct kiln__active {
+  kiln__method *method;
+  struct kiln__active *next;
+} kiln__active;
+
+struct kiln_instance {
+  int refs;
+  kiln_model *model; /* retained */
+  kiln_ivalue root;
+  pthread_mutex_t lock; /* of what follows */
+  kiln__active *active;
+  bool being_set; /* kiln_instance_set is at work */
+  kiln_call *idle[KILN__IDLE_CALLS];
+  int idle_count;
+  uint64_t random_state[4];
+};
+
+struct kiln_value {
+  kiln_context *context; /* retained */
+  kiln_model *model;     /* retained; NULL when the value needs none */
+  kiln_ivalue v;
+  char *type_text; /* of kiln_value_type, made once; atomic */
+};
+
+/* -- Counts -- */
+
+kiln_context *kiln__context_retain(kiln_context *context);
+kiln_model *kiln__model_retain(kiln_model *model);
+
+/* -- Values -- */
+
+/* A handle on `v`, whose reference it takes, also on failure. `model` may be NULL. */
+kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_ivalue v,
+                              kiln_value **out_value) KILN_MUST_USE;
+static inline kiln_type_table *kiln__value_types(const kiln_value *value) {
+  return value->model ? value->model->script->unit->types
+                      : kiln_registry_types(value->context->registry);
+}
+/* The type that a container of these elements has: their join, else Any; plain tensors. Inside
+ * kiln_type_table_run of `table`. Never NULL. */
+const kiln_type *kiln__elements_type(kiln_type_table *table, const kiln_ivalue *items,
+                                     int64_t count);
+
+/* -- Text -- */
+
+/* Runs body in an arena of its own and hands its text out: freed with kiln_text_free. */
+kiln_status *kiln__text_make(kiln_context *context,
+                             kiln_status *(*body)(kiln_text *text, void *arg), void *arg,
+                             char **out_text) KILN_MUST_USE;
+void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements);
+
+/* -- Models -- */
+
+kiln__method *kiln__model_method(const kiln_model *model, const char *name);
+/* A call object of the model, ready but for limits. */
+kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) KILN_MUST_USE;
+/* True when the method may change attributes of its instance, by alias analysis; kept. */
+bool kiln__method_writes(kiln_model *model, kiln__method *method);
+
+/* -- Arguments -- */
+
+/* Fills `args[1 .. argument_count]` (owned, None before) from the host's values by the method's
+ * schema. On failure what was filled in stays the caller's to release. */
+kiln_status *kiln__arguments_match(kiln_model *model, const kiln__method *method,
+                                   kiln_value *const *values, int count,
+                                   kiln_ivalue *args) KILN_MUST_USE;
+/* Makes `v` (taken, also on failure) fit `type`: *out_fits false when it does not, then *out is v
+ * itself. */
+kiln_status *kiln__convert(kiln_context *context, kiln_ivalue v, const kiln_type *type,
+                           bool *out_fits, kiln_ivalue *out) KILN_MUST_USE;
+
+#endif

@@ -1,0 +1,224 @@
+/* model.c: loads archives, and tells about their methods and counters. */
+#include "api/internal.h"
+#include "runtime/kernels/dispatch.h"
+
+/* -- Methods of the root -- */
+
+typedef struct method_job {
+  kiln_model *model;
+} method_job;
+
+/* "forward(Tensor x, int n=1) -> Tensor": the schema without self. */
+static const char *schema_text(kiln_arena *arena, const kiln_function *function) {
+  const kiln_schema *s = function->schema;
+  kiln_text text;
+  kiln_text_init(&text, arena);
+  kiln_text_put(&text, function->name);
+  kiln_text_putc(&text, '(');
+  for (int i = 1; i < s->arg_count; i++) {
+    const kiln_schema_arg *a = &s->args[i];
+    if (i > 1) kiln_text_puts(&text, ", ");
+    kiln_type_print(&text, a->type, 0);
+    kiln_text_putc(&text, ' ');
+    kiln_text_put(&text, a->name);
+    if (a->has_default) {
+      kiln_text_putc(&text, '=');
+      kiln__print_value(&text, a->default_value, 16);
+    }
+  }
+  kiln_text_puts(&text, ") -> ");
+  if (s->result_count != 1) kiln_text_putc(&text, '(');
+  for (int i = 0; i < s->result_count; i++) {
+    if (i > 0) kiln_text_puts(&text, ", ");
+    kiln_type_print(&text, s->results[i].type, 0);
+  }
+  if (s->result_count != 1) kiln_text_putc(&text, ')');
+  return text.data;
+}
+
+static void fill_method(kiln_model *model, kiln__method *method, kiln_function *function) {
+  kiln_arena *arena = model->arena;
+  const kiln_schema *s = function->schema;
+  method->function = function;
+  method->writes = -1;
+  method->name = kiln_arena_strndup(arena, function->name.data, function->name.len);
+  method->schema = schema_text(arena, function);
+  method->argument_count = s->arg_count - 1;
+  method->arguments = KILN_NEW_ARRAY(arena, kiln_argument, s->arg_count);
+  for (int i = 0; i < method->argument_count; i++) {
+    const kiln_schema_arg *a = &s->args[i + 1];
+    kiln_text text;
+    kiln_text_init(&text, arena);
+    kiln_type_print(&text, a->type, 0);
+    method->arguments[i] = (kiln_argument){kiln_arena_strndup(arena, a->name.data, a->name.len),
+                                           text.data, a->has_default};
+  }
+}
+
+static kiln_status *list_methods(void *arg) {
+  kiln_model *model = ((method_job *)arg)->model;
+  const kiln_type *type = model->script->root.u.object->type;
+  const kiln_map *methods = &kiln_class_of(type)->methods;
+  model->methods = KILN_NEW_ARRAY(model->arena, kiln__method, methods->count + 1);
+  for (int i = 0; i < methods->count; i++) {
+    kiln_function *function = methods->entries[i].value;
+    if (!function || !function->schema || function->schema->arg_count < 1) continue;
+    fill_method(model, &model->methods[model->method_count++], function);
+  }
+  return NULL;
+}
+
+kiln__method *kiln__model_method(const kiln_model *model, const char *name) {
+  for (int i = 0; name && i < model->method_count; i++) {
+    if (strcmp(model->methods[i].name, name) == 0) return &model->methods[i];
+  }
+  return NULL;
+}
+
+/* -- Loading -- */
+
+kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) {
+  kiln_context *context = model->context;
+  kiln_call *call = NULL;
+  KILN_TRY(kiln_call_create(context->env, &call));
+  call->dispatch = kiln_dispatch_select(context->env->isa);
+  call->types = model->script->unit->types;
+  call->print = context->print;
+  call->print_user = context->print_user;
+  call->jit = model->flags.jit;
+  *out_call = call;
+  return NULL;
+}
+
+/* Runs the __setstate__ calls that the archive asks for, under the load's limits. */
+static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits) {
+  kiln_torchscript *script = model->script;
+  kiln_call *call = NULL;
+  if (script->pending_count == 0) return NULL;
+  KILN_TRY(kiln__model_make_call(model, &call));
+  kiln_call_begin(call, limits);
+  kiln_status *status = NULL;
+  for (int i = 0; !status && i < script->pending_count; i++) {
+    kiln_pending_call *p = &script->pending[i];
+    const kiln_callable *callable = NULL;
+    kiln_ivalue args[2] = {p->object, p->state}, result = kiln_none();
+    status = kiln_jit_callable(model->jit, p->function, &callable);
+    if (!status) status = kiln_jit_call(model->jit, call, callable, args, 2, &result);
+    kiln_ivalue_release(result);
+    if (status) status = kiln_status_note(status, "in a __setstate__ of the archive");
+  }
+  kiln_call_destroy(call);
+  return status;
+}
+
+static void destroy_model(kiln_model *model) {
+  kiln_context *context = model->context;
+  kiln_jit_destroy(model->jit);
+  kiln_torchscript_destroy(model->script);
+  kiln_arena_destroy(model->arena);
+  kiln_mem_free(context->env->mem, model, sizeof *model);
+  kiln_context_release(context);
+}
+
+static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping,
+                                const kiln_limits *limits) {
+  kiln_context *context = model->context;
+  kiln_env *env = context->env;
+  kiln_torchscript_options options = {.limits = limits ? *limits : (kiln_limits){0}};
+  method_job job = {model};
+  pthread_mutex_lock(&context->lock);
+  model->flags = env->flags;
+  pthread_mutex_unlock(&context->lock);
+  KILN_TRY(kiln_arena_create(env->mem, &model->arena));
+  KILN_TRY(kiln_torchscript_load(env, context->registry, mapping, &options, &model->script));
+  if (model->script->root.tag != KILN_TAG_OBJECT) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive holds no module");
+  }
+  KILN_TRY(kiln_jit_create(env, &model->flags, model->script->unit, context->codegen, &model->jit));
+  KILN_TRY(kiln_arena_run(model->arena, list_methods, &job));
+  for (int i = 0; i < model->method_count; i++) {
+    KILN_TRY(
+        kiln_jit_callable(model->jit, model->methods[i].function, &model->methods[i].callable));
+  }
+  return run_pending(model, limits);
+}
+
+static kiln_status *load(kiln_context *context, kiln_mapping *mapping, const kiln_limits *limits,
+                         kiln_model **out_model) {
+  kiln_model *model = kiln_mem_alloc_zero(context->env->mem, sizeof *model);
+  if (!model) return kiln_status_oom();
+  model->refs = 1;
+  model->context = kiln__context_retain(context);
+  kiln_status *status = build_model(model, mapping, limits);
+  if (status) {
+    destroy_model(model);
+    return status;
+  }
+  *out_model = model;
+  return NULL;
+}
+
+kiln_status *kiln_model_load(kiln_context *context, const char *path, const kiln_limits *limits,
+                             kiln_model **out_model) {
+  kiln_mapping *mapping = NULL;
+  *out_model = NULL;
+  if (!path) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
+  KILN_TRY(kiln_mapping_open(context->env->mem, path, &mapping));
+  kiln_status *status = load(context, mapping, limits, out_model);
+  kiln_owner_release(&mapping->owner);
+  return status ? kiln_status_note(status, "loading %s", path) : NULL;
+}
+
+kiln_status *kiln_model_load_memory(kiln_context *context, const void *data, size_t size,
+                                    const kiln_limits *limits, kiln_model **out_model) {
+  kiln_mapping *mapping = NULL;
+  *out_model = NULL;
+  if (!data && size > 0) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an archive is needed");
+  KILN_TRY(kiln_mapping_wrap(context->env->mem, data, size, &mapping));
+  kiln_status *status = load(context, mapping, limits, out_model);
+  kiln_owner_release(&mapping->owner);
+  return status;
+}
+
+kiln_model *kiln__model_retain(kiln_model *model) {
+  __atomic_fetch_add(&model->refs, 1, __ATOMIC_RELAXED);
+  return model;
+}
+
+void kiln_model_release(kiln_model *model) {
+  if (model && __atomic_fetch_sub(&model->refs, 1, __ATOMIC_ACQ_REL) == 1) destroy_model(model);
+}
+
+/* -- Questions -- */
+
+int kiln_model_method_count(const kiln_model *model) { return model->method_count; }
+
+const char *kiln_model_method_name(const kiln_model *model, int index) {
+  return index >= 0 && index < model->method_count ? model->methods[index].name : NULL;
+}
+
+const char *kiln_model_method_schema(const kiln_model *model, const char *name) {
+  const kiln__method *method = kiln__model_method(model, name);
+  return method ? method->schema : NULL;
+}
+
+kiln_status *kiln_model_argument(const kiln_model *model, const char *method, int index,
+                                 kiln_argument *out_argument) {
+  const kiln__method *m = kiln__model_method(model, method);
+  if (!m) return KILN_ERROR(KILN_NOT_FOUND, "the model has no method '%s'", method);
+  if (index < 0 || index >= m->argument_count) {
+    return KILN_ERROR(KILN_NOT_FOUND, "%s() has no argument %d", method, index);
+  }
+  *out_argument = m->arguments[index];
+  return NULL;
+}
+
+void kiln_model_counters(const kiln_model *model, kiln_counters *out_counters) {
+  *out_counters = (kiln_counters){0};
+  kiln_jit_counters(model->jit, out_counters);
+  out_counters->calls = __atomic_load_n(&model->calls, __ATOMIC_RELAXED);
+}
+
+kiln_status *kiln_model_group(const kiln_model *model, int index, kiln_group_counters *out_group) {
+  return kiln_jit_group(model->jit, index, out_group);
+}

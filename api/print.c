@@ -1,0 +1,271 @@
+/* print.c: values as text, as Python would show them; and texts that the host frees. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/internal.h"
+
+/* -- Texts: a block that knows its memory -- */
+
+typedef struct text_block {
+  kiln_mem *mem; /* retained */
+  size_t size;
+  char data[];
+} text_block;
+
+typedef struct text_job {
+  kiln_arena *arena;
+  kiln_status *(*body)(kiln_text *text, void *arg);
+  void *arg;
+  kiln_text text;
+} text_job;
+
+static kiln_status *run_body(void *arg) {
+  text_job *job = arg;
+  kiln_text_init(&job->text, job->arena);
+  return job->body(&job->text, job->arg);
+}
+
+kiln_status *kiln__text_make(kiln_context *context,
+                             kiln_status *(*body)(kiln_text *text, void *arg), void *arg,
+                             char **out_text) {
+  kiln_mem *mem = context->env->mem;
+  text_job job = {.body = body, .arg = arg};
+  *out_text = NULL;
+  KILN_TRY(kiln_arena_create(mem, &job.arena));
+  kiln_status *status = kiln_arena_run(job.arena, run_body, &job);
+  if (!status) {
+    size_t size = sizeof(text_block) + job.text.len + 1;
+    text_block *block = kiln_mem_alloc(mem, size);
+    if (block) {
+      kiln_mem_retain(mem);
+      block->mem = mem;
+      block->size = size;
+      memcpy(block->data, job.text.data, job.text.len + 1);
+      *out_text = block->data;
+    } else {
+      status = kiln_status_oom();
+    }
+  }
+  kiln_arena_destroy(job.arena);
+  return status;
+}
+
+void kiln_text_free(char *text) {
+  if (!text) return;
+  text_block *block = (text_block *)(void *)(text - offsetof(text_block, data));
+  kiln_mem *mem = block->mem;
+  kiln_mem_free(mem, block, block->size);
+  kiln_mem_release(mem);
+}
+
+/* -- Tensors -- */
+
+typedef struct tensor_printer {
+  kiln_text *text;
+  const kiln_tensor *tensor;
+  int64_t left; /* elements that may still be printed */
+} tensor_printer;
+
+/* A number of element `offset` (of dtype `dtype`) as a 0-dim look at it, on the stack. */
+static kiln_tensor look_at(const kiln_tensor *tensor, kiln_dtype dtype, int64_t offset) {
+  kiln_tensor one = *tensor;
+  one.offset = offset;
+  one.numel = 1;
+  one.key.f.rank = 0;
+  one.key.f.dtype = (int8_t)dtype;
+  return one; /* a tensor without dimensions reads no dims */
+}
+
+/* The fewest digits that read back as the same float; an exponent where Python would have one. */
+static void print_f32(kiln_text *text, double value) {
+  char digits[64];
+  int precision = 0, exponent = 0;
+  for (; precision < 9; precision++) {
+    double back = 0;
+    snprintf(digits, sizeof digits, "%.*e", precision, value);
+    if (kiln_str_parse_f64(kiln_str_from(digits), &back) && (float)back == (float)value) break;
+  }
+  const char *e = strchr(digits, 'e');
+  if (e) exponent = atoi(e + 1);
+  if (e && exponent >= -4 && exponent < 16) {
+    int decimals = precision - exponent;
+    snprintf(digits, sizeof digits, "%.*f", decimals > 0 ? decimals : 0, value);
+  }
+  kiln_text_puts(text, digits);
+  if (!strpbrk(digits, ".en")) kiln_text_putc(text, '.');
+}
+
+static void print_real(kiln_text *text, const kiln_tensor *tensor, kiln_dtype dtype,
+                       int64_t offset) {
+  kiln_tensor one = look_at(tensor, dtype, offset);
+  double value = 0;
+  kiln_status_destroy(kiln_tensor_item_f64(&one, &value));
+  if (dtype == KILN_DTYPE_F64) {
+    kiln_text_double(text, value);
+  } else {
+    print_f32(text, value);
+  }
+}
+
+static void print_element(tensor_printer *p, int64_t offset) {
+  kiln_dtype dtype = kiln_tensor_dtype(p->tensor);
+  kiln_tensor one = look_at(p->tensor, dtype, offset);
+  int64_t i = 0;
+  switch (kiln_dtype_category_of(dtype)) {
+    case KILN_CATEGORY_FLOAT: print_real(p->text, p->tensor, dtype, offset); break;
+    case KILN_CATEGORY_COMPLEX:
+      kiln_text_putc(p->text, '(');
+      print_real(p->text, p->tensor, kiln_dtype_real(dtype), 2 * offset);
+      kiln_text_puts(p->text, ", ");
+      print_real(p->text, p->tensor, kiln_dtype_real(dtype), 2 * offset + 1);
+      kiln_text_puts(p->text, "j)");
+      break;
+    case KILN_CATEGORY_BOOL:
+      kiln_status_destroy(kiln_tensor_item_i64(&one, &i));
+      kiln_text_puts(p->text, i ? "True" : "False");
+      break;
+    case KILN_CATEGORY_INT:
+      kiln_status_destroy(kiln_tensor_item_i64(&one, &i));
+      kiln_text_printf(p->text, "%lld", (long long)i);
+      break;
+    case KILN_CATEGORY_OTHER: kiln_text_putc(p->text, '?'); break;
+  }
+}
+
+static void print_dim(tensor_printer *p, int dim, int64_t offset, int indent) {
+  const kiln_tensor *t = p->tensor;
+  if (dim == kiln_tensor_rank(t)) {
+    p->left--;
+    print_element(p, offset);
+    return;
+  }
+  bool innermost = dim + 1 == kiln_tensor_rank(t);
+  kiln_text_putc(p->text, '[');
+  for (int64_t i = 0; i < kiln_tensor_sizes(t)[dim]; i++) {
+    if (i > 0) {
+      kiln_text_puts(p->text, innermost ? ", " : ",\n");
+      if (!innermost) kiln_text_indent(p->text, indent + 1);
+    }
+    if (p->left <= 0) {
+      kiln_text_puts(p->text, "...");
+      break;
+    }
+    print_dim(p, dim + 1, offset + i * kiln_tensor_strides(t)[dim], indent + 1);
+  }
+  kiln_text_putc(p->text, ']');
+}
+
+static void print_tensor(kiln_text *text, const kiln_tensor *tensor, int64_t max_elements) {
+  if (tensor->key.f.undefined) {
+    kiln_text_puts(text, "tensor(undefined)");
+    return;
+  }
+  tensor_printer p = {text, tensor, max_elements};
+  kiln_text_puts(text, "tensor(");
+  if (tensor->numel == 0) {
+    kiln_text_puts(text, "[], size=(");
+    for (int i = 0; i < kiln_tensor_rank(tensor); i++) {
+      kiln_text_printf(text, "%s%lld", i ? ", " : "", (long long)kiln_tensor_sizes(tensor)[i]);
+    }
+    kiln_text_putc(text, ')');
+  } else if (max_elements <= 0) {
+    kiln_text_puts(text, "...");
+  } else {
+    print_dim(&p, 0, tensor->offset, 7);
+  }
+  kiln_text_printf(text, ", dtype=%s)", kiln_dtype_name(kiln_tensor_dtype(tensor)));
+}
+
+/* -- Values -- */
+
+static void print_items(kiln_text *text, const kiln_ivalue *items, int64_t count,
+                        int64_t max_elements) {
+  for (int64_t i = 0; i < count; i++) {
+    if (i > 0) kiln_text_puts(text, ", ");
+    kiln__print_value(text, items[i], max_elements);
+  }
+}
+
+static void print_dict(kiln_text *text, const kiln_dict *dict, int64_t max_elements) {
+  kiln_ivalue *key, *value;
+  bool first = true;
+  kiln_text_putc(text, '{');
+  for (int64_t cursor = 0; kiln_dict_next(dict, &cursor, &key, &value); first = false) {
+    if (!first) kiln_text_puts(text, ", ");
+    kiln__print_value(text, *key, max_elements);
+    kiln_text_puts(text, ": ");
+    kiln__print_value(text, *value, max_elements);
+  }
+  kiln_text_putc(text, '}');
+}
+
+/* Python's repr: the fewest digits, and always a point or an exponent. */
+static void print_float(kiln_text *text, double value) {
+  size_t before = text->len;
+  kiln_text_double(text, value);
+  if (text->len > before && text->data[text->len - 1] == '.') kiln_text_putc(text, '0');
+}
+
+/* In single quotes, as Python's repr; bytes that are no UTF-8 as \\xNN. */
+static void print_string(kiln_text *text, kiln_str s) {
+  bool utf8 = kiln_str_is_utf8(s);
+  kiln_text_putc(text, '\'');
+  for (size_t i = 0; i < s.len; i++) {
+    unsigned char c = (unsigned char)s.data[i];
+    if (c == '\n') {
+      kiln_text_puts(text, "\\n");
+    } else if (c == '\t') {
+      kiln_text_puts(text, "\\t");
+    } else if (c == '\'' || c == '\\') {
+      kiln_text_putc(text, '\\');
+      kiln_text_putc(text, (char)c);
+    } else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8)) {
+      kiln_text_printf(text, "\\x%02x", c);
+    } else {
+      kiln_text_putc(text, (char)c);
+    }
+  }
+  kiln_text_putc(text, '\'');
+}
+
+/* Strings inside quotes, tensors with their elements, the rest as the interpreter prints it. */
+void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements) {
+  switch ((kiln_tag)v.tag) {
+    case KILN_TAG_TENSOR: print_tensor(text, v.u.tensor, max_elements); break;
+    case KILN_TAG_STRING: print_string(text, kiln_string_view(v.u.string)); break;
+    case KILN_TAG_FLOAT: print_float(text, v.u.f); break;
+    case KILN_TAG_LIST:
+      kiln_text_putc(text, '[');
+      print_items(text, v.u.list->items, v.u.list->count, max_elements);
+      kiln_text_putc(text, ']');
+      break;
+    case KILN_TAG_TUPLE:
+      kiln_text_putc(text, '(');
+      print_items(text, v.u.tuple->items, v.u.tuple->count, max_elements);
+      kiln_text_puts(text, v.u.tuple->count == 1 ? ",)" : ")");
+      break;
+    case KILN_TAG_DICT: print_dict(text, v.u.dict, max_elements); break;
+    case KILN_TAG_OBJECT:
+      kiln_text_puts(text, "<");
+      kiln_text_put(text, v.u.object->type->name);
+      kiln_text_puts(text, ">");
+      break;
+    default: kiln_ivalue_print(text, v); break;
+  }
+}
+
+typedef struct print_job {
+  kiln_ivalue v;
+  int64_t max_elements;
+} print_job;
+
+static kiln_status *print_body(kiln_text *text, void *arg) {
+  print_job *job = arg;
+  kiln__print_value(text, job->v, job->max_elements);
+  return NULL;
+}
+
+kiln_status *kiln_value_print(const kiln_value *value, int max_elements, char **out_text) {
+  print_job job = {value->v, max_elements};
+  return kiln__text_make(value->context, print_body, &job, out_text);
+}
