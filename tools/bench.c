@@ -1,0 +1,210 @@
+/* bench.c: `kiln bench`: what loading, the first calls and steady calls cost. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "tools/commands.h"
+#include "tools/input.h"
+#include "tools/json.h"
+
+enum { FIRST_CALLS = 10, MIN_STEADY = 10 };
+
+typedef struct bench_options {
+  const char *method, *inputs, *json;
+  tool_list input;
+  double duration;
+  int64_t seed;
+  tool_settings settings;
+} bench_options;
+
+#define FIELD(name) offsetof(bench_options, name)
+static const tool_option options_table[] = {
+    {"--method", TOOL_TEXT, FIELD(method), "NAME", 0, "what to call (forward)"},
+    {"--inputs", TOOL_TEXT, FIELD(inputs), "FILE.pt", 0, "the tuple of positional arguments"},
+    {"--input", TOOL_LIST, FIELD(input), "SPEC", 0, "one argument, as `kiln run` takes it"},
+    {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
+    {"--duration", TOOL_REAL, FIELD(duration), "S", 0, "seconds of steady calls (3)"},
+    {"--json", TOOL_TEXT, FIELD(json), "FILE", 0, "write the figures as JSON; - is stdout"},
+    TOOL_SETTINGS_OPTIONS(bench_options, settings),
+};
+
+static void set_defaults(void *options) {
+  bench_options *o = options;
+  o->method = "forward";
+  o->duration = 3;
+}
+
+typedef struct figures {
+  double load_ms;
+  double first[FIRST_CALLS]; /* call 1, then 2 to k */
+  int first_count;
+  double *steady;
+  int64_t count, capacity;
+  kiln_counters counters;
+} figures;
+
+static kiln_status *timed_call(kiln_instance *instance, const char *method,
+                               const tool_inputs *inputs, double *out_ms) {
+  kiln_value *result = NULL;
+  double start = tool_now_ms();
+  kiln_status *status =
+      kiln_instance_call(instance, method, inputs->values, inputs->count, NULL, &result);
+  kiln_value_destroy(result);
+  *out_ms = tool_now_ms() - start;
+  return status;
+}
+
+static kiln_status *measure(const bench_options *o, kiln_instance *instance,
+                            const tool_inputs *inputs, figures *f) {
+  for (f->first_count = 0; f->first_count < FIRST_CALLS; f->first_count++) {
+    kiln_status *status = timed_call(instance, o->method, inputs, &f->first[f->first_count]);
+    if (status) return status;
+  }
+  double end = tool_now_ms() + o->duration * 1e3;
+  while (f->count < MIN_STEADY || tool_now_ms() < end) {
+    if (f->count == f->capacity) {
+      f->capacity = f->capacity * 2 + 1024;
+      f->steady = tool_grow(f->steady, sizeof *f->steady * (size_t)f->capacity);
+    }
+    kiln_status *status = timed_call(instance, o->method, inputs, &f->steady[f->count]);
+    if (status) return status;
+    f->count++;
+  }
+  return NULL;
+}
+
+/* -- Telling -- */
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double percentile(const figures *f, double part) {
+  return f->steady[(int64_t)ceil(part * (double)f->count) - 1];
+}
+
+static double peak_rss(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (double)usage.ru_maxrss * 1024;
+}
+
+static void print_figures(const bench_options *o, const figures *f) {
+  const kiln_counters *c = &f->counters;
+  printf("kiln %s, JIT %s, %lld threads\n", kiln_version(),
+         o->settings.jit ? o->settings.jit : "on",
+         (long long)(o->settings.threads > 0 ? o->settings.threads : 1));
+  printf("load          %10.3f ms\n", f->load_ms);
+  printf("call 1        %10.3f ms\n", f->first[0]);
+  for (int i = 1; i < f->first_count; i++)
+    printf("call %-2d       %10.3f ms\n", i + 1, f->first[i]);
+  printf("steady median %10.4f ms, p90 %.4f, p99 %.4f (%lld calls)\n", percentile(f, 0.5),
+         percentile(f, 0.9), percentile(f, 0.99), (long long)f->count);
+  printf("compiled      %10llu kernels in %.3f ms, %llu groups, %llu bailouts\n",
+         (unsigned long long)c->compiles, (double)c->compile_ns * 1e-6,
+         (unsigned long long)c->groups, (unsigned long long)c->guard_misses);
+  printf("peak memory   %10.1f MB\n", peak_rss() * 1e-6);
+}
+
+static int write_json(const bench_options *o, const figures *f) {
+  const kiln_counters *c = &f->counters;
+  cJSON *json = cJSON_CreateObject();
+  cJSON_AddNumberToObject(json, "load_ms", f->load_ms);
+  cJSON_AddNumberToObject(json, "first_ms", f->first[0]);
+  cJSON *calls = cJSON_AddArrayToObject(json, "calls_ms");
+  for (int i = 1; i < f->first_count; i++) {
+    cJSON_AddItemToArray(calls, cJSON_CreateNumber(f->first[i]));
+  }
+  cJSON *steady = cJSON_AddObjectToObject(json, "steady");
+  cJSON_AddNumberToObject(steady, "median_ms", percentile(f, 0.5));
+  cJSON_AddNumberToObject(steady, "p90_ms", percentile(f, 0.9));
+  cJSON_AddNumberToObject(steady, "p99_ms", percentile(f, 0.99));
+  cJSON_AddItemToObject(steady, "runs", tool_json_int(f->count));
+  cJSON_AddItemToObject(json, "peak_rss_bytes", tool_json_int((int64_t)peak_rss()));
+  cJSON_AddItemToObject(json, "compiles", tool_json_int((int64_t)c->compiles));
+  cJSON_AddNumberToObject(json, "compile_ms", (double)c->compile_ns * 1e-6);
+  cJSON_AddItemToObject(json, "bailouts", tool_json_int((int64_t)c->guard_misses));
+  cJSON_AddItemToObject(json, "groups", tool_json_int((int64_t)c->groups));
+  cJSON *config = cJSON_AddObjectToObject(json, "config");
+  cJSON_AddStringToObject(config, "version", kiln_version());
+  cJSON_AddStringToObject(config, "method", o->method);
+  cJSON_AddStringToObject(config, "jit", o->settings.jit ? o->settings.jit : "on");
+  cJSON_AddItemToObject(config, "threads",
+                        tool_json_int(o->settings.threads > 0 ? o->settings.threads : 1));
+  cJSON_AddNumberToObject(config, "duration_s", o->duration);
+  FILE *file = strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "w");
+  if (!file) {
+    cJSON_Delete(json);
+    return tool_usage_error("cannot write '%s'", o->json);
+  }
+  tool_json_print(json, file);
+  if (file != stdout && fclose(file) != 0) return tool_usage_error("cannot write '%s'", o->json);
+  return TOOL_GOOD;
+}
+
+/* -- The command -- */
+
+static int bench_model(const bench_options *o, kiln_context *context, kiln_model *model,
+                       figures *f) {
+  tool_inputs inputs = {0};
+  kiln_instance *instance = NULL;
+  kiln_status *status = NULL;
+  int exit_status = -1;
+  if (!kiln_model_method_schema(model, o->method)) {
+    return tool_usage_error("the model has no method '%s'", o->method);
+  }
+  if (o->inputs) {
+    status = tool_inputs_read(context, o->inputs, &inputs);
+  } else {
+    exit_status =
+        tool_inputs_parse(context, model, o->method, &o->input, (uint64_t)o->seed, &inputs);
+    if (exit_status >= 0) return exit_status;
+  }
+  if (!status) status = kiln_instance_create(model, &instance);
+  if (!status) status = measure(o, instance, &inputs, f);
+  kiln_model_counters(model, &f->counters);
+  kiln_instance_release(instance);
+  tool_inputs_free(&inputs);
+  if (status) return tool_report(status);
+  qsort(f->steady, (size_t)f->count, sizeof *f->steady, by_size);
+  if (!o->json || strcmp(o->json, "-") != 0) print_figures(o, f);
+  return o->json ? write_json(o, f) : TOOL_GOOD;
+}
+
+static int run(const void *options, int count, char *const *operands) {
+  const bench_options *o = options;
+  figures f = {0};
+  kiln_context *context = NULL;
+  kiln_model *model = NULL;
+  (void)count;
+  if (o->inputs && o->input.count) {
+    return tool_usage_error("bench: give --inputs or --input, not both");
+  }
+  kiln_status *status = tool_context(&o->settings, &context);
+  double start = tool_now_ms();
+  if (!status) status = kiln_model_load(context, operands[0], NULL, &model);
+  f.load_ms = tool_now_ms() - start;
+  int exit_status = status ? tool_report(status) : bench_model(o, context, model, &f);
+  free(f.steady);
+  kiln_model_release(model);
+  kiln_context_release(context);
+  return exit_status;
+}
+
+const tool_command tool_command_bench = {
+    .name = "bench",
+    .usage = "kiln bench MODEL --inputs FILE.pt [--threads N] [--duration S] [--json FILE]",
+    .summary = "measure loading, the first calls and steady calls",
+    .details =
+        "The first ten calls are told one by one and do not count as steady. The arguments are\n"
+        "the same objects in every call. Pin the process (taskset -c 0) for figures to compare.\n",
+    .options = options_table,
+    .option_count = sizeof options_table / sizeof options_table[0],
+    .options_size = sizeof(bench_options),
+    .defaults = set_defaults,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

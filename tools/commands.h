@@ -1,0 +1,13 @@
+/* commands.h: the one list of subcommands, in the order of the help. */
+#ifndef KILN_TOOLS_COMMANDS_H
+#define KILN_TOOLS_COMMANDS_H
+
+#include "tools/tool.h"
+
+#define KILN_COMMANDS(X) X(run) X(check) X(bench) X(graph) X(explain) X(opt) X(list)
+
+#define TOOL_COMMAND(name) extern const tool_command tool_command_##name;
+KILN_COMMANDS(TOOL_COMMAND)
+#undef TOOL_COMMAND
+
+#endif

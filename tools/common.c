@@ -1,0 +1,182 @@
+/* common.c: complaints, memory, contexts and files of the command. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "tools/tool.h"
+
+extern char **environ;
+
+/* -- Complaints -- */
+
+int tool_usage_error(const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  fputs("kiln: ", stderr);
+  vfprintf(stderr, fmt, args);
+  fputc('\n', stderr);
+  va_end(args);
+  return TOOL_USAGE;
+}
+
+int tool_exit_status(kiln_code code) {
+  static const int exits[] = {
+#define TOOL_EXIT(name, exit_status, meaning) [KILN_##name] = exit_status,
+      KILN_CODE_LIST(TOOL_EXIT)
+#undef TOOL_EXIT
+  };
+  if ((int)code < 0 || (int)code >= (int)(sizeof exits / sizeof exits[0])) return TOOL_INTERNAL;
+  return exits[code];
+}
+
+int tool_report(kiln_status *status) {
+  kiln_code code = kiln_status_code(status);
+  const char *report = kiln_status_report(status);
+  size_t len = strlen(report);
+  fprintf(stderr, "kiln: %s%s", report, len && report[len - 1] == '\n' ? "" : "\n");
+  kiln_status_destroy(status);
+  return tool_exit_status(code);
+}
+
+char *tool_take_message(kiln_status *status) {
+  const char *message = kiln_status_message(status);
+  char *copy =
+      tool_format("%s", message && *message ? message : kiln_code_name(kiln_status_code(status)));
+  kiln_status_destroy(status);
+  return copy;
+}
+
+/* -- Memory: a command that has none left says so and ends -- */
+
+static void no_memory(void) {
+  fputs("kiln: out of memory\n", stderr);
+  _Exit(TOOL_LIMIT);
+}
+
+void *tool_alloc(size_t size) {
+  void *block = calloc(1, size ? size : 1);
+  if (!block) no_memory();
+  return block;
+}
+
+void *tool_grow(void *block, size_t size) {
+  block = realloc(block, size ? size : 1);
+  if (!block) no_memory();
+  return block;
+}
+
+char *tool_format(const char *fmt, ...) {
+  va_list args;
+  char *text = NULL;
+  va_start(args, fmt);
+  if (vasprintf(&text, fmt, args) < 0) no_memory();
+  va_end(args);
+  return text;
+}
+
+/* -- Contexts -- */
+
+/* Lays KILN_* variables over `options` by hand; names that are no flags were complained about. */
+static void copy_environment(kiln_options *options) {
+  kiln_options_ignore_environment(options);
+  for (char **e = environ; *e; e++) {
+    const char *equal = strchr(*e, '=');
+    if (strncmp(*e, "KILN_", 5) != 0 || !equal) continue;
+    size_t len = (size_t)(equal - *e) - 5;
+    char name[64];
+    if (len >= sizeof name) continue;
+    for (size_t i = 0; i < len; i++) {
+      char c = (*e)[5 + i];
+      name[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+    name[len] = 0;
+    kiln_status_destroy(kiln_options_set(options, name, equal + 1));
+  }
+}
+
+static kiln_status *set_named(kiln_options *options, const char *assignment) {
+  const char *equal = strchr(assignment, '=');
+  size_t len = equal ? (size_t)(equal - assignment) : strlen(assignment);
+  char *name = tool_format("%.*s", (int)len, assignment);
+  kiln_status *status = kiln_options_set(options, name, equal ? equal + 1 : "");
+  free(name);
+  return status;
+}
+
+static kiln_status *fill_options(const tool_settings *settings, kiln_options *options) {
+  kiln_status *status = NULL;
+  if (settings->environment_is_checked) copy_environment(options);
+  for (int i = 0; !status && i < settings->set.count; i++) {
+    status = set_named(options, settings->set.items[i]);
+  }
+  if (!status && settings->sync) status = kiln_options_set(options, "compile", "sync");
+  if (!status && settings->jit) status = kiln_options_set(options, "jit", settings->jit);
+  if (!status && settings->threads > 0) {
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)settings->threads);
+    status = kiln_options_set(options, "threads", number);
+  }
+  return status;
+}
+
+kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context) {
+  kiln_options *options = NULL;
+  kiln_status *status = kiln_options_create(&options);
+  if (status) return status;
+  status = fill_options(settings, options);
+  if (!status) status = kiln_context_create(options, out_context);
+  kiln_options_destroy(options);
+  return status;
+}
+
+/* -- Small things -- */
+
+double tool_now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+bool tool_is_directory(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool tool_exists(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0;
+}
+
+char *tool_join(const char *folder, const char *name) {
+  size_t len = strlen(folder);
+  return tool_format("%s%s%s", folder, len && folder[len - 1] == '/' ? "" : "/", name);
+}
+
+char *tool_read_file(const char *path, size_t *out_size, char **out_error) {
+  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+  char *data = NULL;
+  size_t size = 0, capacity = 0;
+  *out_error = NULL;
+  if (!file) {
+    *out_error = tool_format("cannot open '%s': %s", path, strerror(errno));
+    return NULL;
+  }
+  for (;;) {
+    if (capacity - size < 4097) data = tool_grow(data, capacity = capacity * 2 + 8192);
+    size_t n = fread(data + size, 1, capacity - size - 1, file);
+    size += n;
+    if (n == 0) break;
+  }
+  if (ferror(file)) *out_error = tool_format("cannot read '%s': %s", path, strerror(errno));
+  if (file != stdin) fclose(file);
+  if (*out_error) {
+    free(data);
+    return NULL;
+  }
+  data[size] = 0;
+  *out_size = size;
+  return data;
+}

@@ -1,0 +1,140 @@
+/* graph.c: `kiln graph`: shows what became of a method after some calls. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kiln/debug.h"
+#include "tools/commands.h"
+#include "tools/input.h"
+
+typedef struct graph_options {
+  const char *method, *stage, *site;
+  tool_list inputs, input;
+  int64_t after_call, seed;
+  bool all, dot;
+  tool_settings settings;
+} graph_options;
+
+#define FIELD(name) offsetof(graph_options, name)
+static const tool_option options_table[] = {
+    {"--method", TOOL_TEXT, FIELD(method), "NAME", 0, "the method (forward)"},
+    {"--inputs", TOOL_LIST, FIELD(inputs), "FILE.pt", 0,
+     "arguments; given several times, each file has its N calls in turn"},
+    {"--input", TOOL_LIST, FIELD(input), "SPEC", 0, "one argument, as `kiln run` takes it"},
+    {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
+    {"--after-call", TOOL_INT, FIELD(after_call), "N", 0,
+     "calls before the graph is shown (frontend 0, profiled 1, else 3)"},
+    {"--stage", TOOL_WORD, FIELD(stage), "frontend|profiled|optimized|bytecode|loop|llvm|asm", 0,
+     "what is shown (optimized)"},
+    {"--site", TOOL_TEXT, FIELD(site), "ID", 0,
+     "one group or region: its name, or the start of its hash"},
+    {"--all", TOOL_SWITCH, FIELD(all), NULL, 0, "the method and everything made below it"},
+    {"--dot", TOOL_SWITCH, FIELD(dot), NULL, 0, "print Graphviz"},
+    TOOL_SETTINGS_OPTIONS(graph_options, settings),
+};
+
+static void set_defaults(void *options) {
+  graph_options *o = options;
+  o->method = "forward";
+  o->stage = "optimized";
+  o->after_call = -1;
+}
+
+static int64_t calls_for(const graph_options *o) {
+  if (o->after_call >= 0) return o->after_call;
+  if (strcmp(o->stage, "frontend") == 0) return 0;
+  return strcmp(o->stage, "profiled") == 0 ? 1 : 3;
+}
+
+static kiln_status *call_with_file(kiln_context *context, kiln_instance *instance,
+                                   const char *method, const char *path) {
+  tool_inputs inputs = {0};
+  kiln_value *result = NULL;
+  kiln_status *status = tool_inputs_read(context, path, &inputs);
+  if (!status) {
+    status = kiln_instance_call(instance, method, inputs.values, inputs.count, NULL, &result);
+  }
+  kiln_value_destroy(result);
+  tool_inputs_free(&inputs);
+  return status;
+}
+
+static kiln_status *call_with_specs(kiln_instance *instance, const char *method,
+                                    const tool_inputs *inputs) {
+  kiln_value *result = NULL;
+  kiln_status *status =
+      kiln_instance_call(instance, method, inputs->values, inputs->count, NULL, &result);
+  kiln_value_destroy(result);
+  return status;
+}
+
+static int make_calls(const graph_options *o, kiln_context *context, kiln_model *model) {
+  kiln_instance *instance = NULL;
+  tool_inputs inputs = {0};
+  int64_t calls = calls_for(o);
+  if (calls == 0) return -1;
+  int exit_status =
+      tool_inputs_parse(context, model, o->method, &o->input, (uint64_t)o->seed, &inputs);
+  if (exit_status >= 0) return exit_status;
+  kiln_status *status = kiln_instance_create(model, &instance);
+  for (int f = 0; !status && f < o->inputs.count; f++) {
+    for (int64_t i = 0; !status && i < calls; i++) {
+      status = call_with_file(context, instance, o->method, o->inputs.items[f]);
+    }
+  }
+  for (int64_t i = 0; !status && o->inputs.count == 0 && i < calls; i++) {
+    status = call_with_specs(instance, o->method, &inputs);
+  }
+  tool_inputs_free(&inputs);
+  kiln_instance_release(instance);
+  return status ? tool_report(status) : -1;
+}
+
+static int show(const graph_options *o, kiln_model *model) {
+  char *text = NULL;
+  const char *site = o->all ? "*" : o->site;
+  kiln_status *status = kiln_debug_graph(model, o->method, o->stage, site, o->dot, &text);
+  if (status) return tool_report(status);
+  size_t len = strlen(text);
+  printf("%s%s", text, len && text[len - 1] == '\n' ? "" : "\n");
+  kiln_text_free(text);
+  return TOOL_GOOD;
+}
+
+static int run(const void *options, int count, char *const *operands) {
+  const graph_options *o = options;
+  (void)count;
+  if (o->all && o->site) return tool_usage_error("graph: give --site or --all, not both");
+  if (o->inputs.count && o->input.count) {
+    return tool_usage_error("graph: give --inputs or --input, not both");
+  }
+  tool_settings settings = o->settings;
+  settings.sync = true;
+  kiln_context *context = NULL;
+  kiln_model *model = NULL;
+  kiln_status *status = tool_context(&settings, &context);
+  if (!status) status = kiln_model_load(context, operands[0], NULL, &model);
+  int exit_status = -1;
+  if (status) {
+    exit_status = tool_report(status);
+  } else if (!kiln_model_method_schema(model, o->method)) {
+    exit_status = tool_usage_error("the model has no method '%s'", o->method);
+  }
+  if (exit_status < 0) exit_status = make_calls(o, context, model);
+  if (exit_status < 0) exit_status = show(o, model);
+  kiln_model_release(model);
+  kiln_context_release(context);
+  return exit_status;
+}
+
+const tool_command tool_command_graph = {
+    .name = "graph",
+    .usage = "kiln graph MODEL --inputs FILE.pt [--stage STAGE] [--after-call N] [options]",
+    .summary = "show a method's graph, plan, loop IR or machine code",
+    .options = options_table,
+    .option_count = sizeof options_table / sizeof options_table[0],
+    .options_size = sizeof(graph_options),
+    .defaults = set_defaults,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

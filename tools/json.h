@@ -1,0 +1,19 @@
+/* json.h: values and counters as JSON, for --json. */
+#ifndef KILN_TOOLS_JSON_H
+#define KILN_TOOLS_JSON_H
+
+#include <cjson/cJSON.h>
+
+#include "tools/tool.h"
+
+/* Tensors: {"dtype", "shape", "data" (flat, row-major)}; tuples and lists: arrays; dicts: arrays of
+ * pairs; complex numbers: [re, im]; NaN and infinities: "nan", "inf", "-inf". Not NULL. */
+cJSON *tool_json_value(const kiln_value *value);
+cJSON *tool_json_counters(const kiln_counters *counters);
+cJSON *tool_json_number(double value);
+/* Integers beyond 2^53 are written in full. */
+cJSON *tool_json_int(int64_t value);
+/* Prints to `file` with a newline and deletes it. */
+void tool_json_print(cJSON *json, FILE *file);
+
+#endif

@@ -1,0 +1,57 @@
+/* opt.c: `kiln opt`: runs passes over textual IR. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kiln/debug.h"
+#include "tools/commands.h"
+
+typedef struct opt_options {
+  const char *passes;
+  tool_settings settings;
+} opt_options;
+
+#define FIELD(name) offsetof(opt_options, name)
+static const tool_option options_table[] = {
+    {"-p", TOOL_TEXT, FIELD(passes), "PASS,PASS...", 0, "passes in order (kiln list passes)"},
+    TOOL_SETTINGS_OPTIONS(opt_options, settings),
+};
+
+static int run(const void *options, int count, char *const *operands) {
+  const opt_options *o = options;
+  size_t size = 0;
+  (void)count;
+  char *error = NULL, *source = tool_read_file(operands[0], &size, &error), *text = NULL;
+  if (!source) {
+    tool_usage_error("%s", error);
+    free(error);
+    return TOOL_USAGE;
+  }
+  tool_settings settings = o->settings;
+  settings.sync = true;
+  kiln_context *context = NULL;
+  kiln_status *status = tool_context(&settings, &context);
+  if (!status) {
+    status = kiln_debug_opt(context, source, size, o->passes ? o->passes : "", &text);
+  }
+  int exit_status = status ? tool_report(status) : TOOL_GOOD;
+  if (text) {
+    size_t len = strlen(text);
+    printf("%s%s", text, len && text[len - 1] == '\n' ? "" : "\n");
+  }
+  kiln_text_free(text);
+  kiln_context_release(context);
+  free(source);
+  return exit_status;
+}
+
+const tool_command tool_command_opt = {
+    .name = "opt",
+    .usage = "kiln opt FILE.ir [-p PASS,PASS...]",
+    .summary = "run passes over textual IR and print it; - is standard input",
+    .options = options_table,
+    .option_count = sizeof options_table / sizeof options_table[0],
+    .options_size = sizeof(opt_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,170 @@
+/* run.c: `kiln run`: loads a model, calls a method, prints or writes the result. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands.h"
+#include "tools/input.h"
+#include "tools/json.h"
+
+typedef struct run_options {
+  const char *method, *inputs, *out;
+  tool_list input;
+  int64_t repeat, seed, max_elements;
+  int64_t limit_bytes, limit_ms, limit_operations;
+  bool json, counters;
+  tool_settings settings;
+} run_options;
+
+#define FIELD(name) offsetof(run_options, name)
+static const tool_option options_table[] = {
+    {"--method", TOOL_TEXT, FIELD(method), "NAME", 0, "what to call (forward)"},
+    {"--inputs", TOOL_TEXT, FIELD(inputs), "FILE.pt", 0,
+     "arguments: torch.save of the tuple of positional arguments"},
+    {"--input", TOOL_LIST, FIELD(input), "SPEC", 0, "one argument; may be given several times"},
+    {"--out", TOOL_TEXT, FIELD(out), "FILE", 0, "write the result as .pt, or one tensor as .npy"},
+    {"--repeat", TOOL_INT, FIELD(repeat), "N", 1, "call N times, and tell each time on stderr"},
+    {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
+    {"--elements", TOOL_INT, FIELD(max_elements), "N", 0, "elements printed of a tensor (1000)"},
+    {"--limit-bytes", TOOL_INT, FIELD(limit_bytes), "N", 0, "memory of a call, and of the load"},
+    {"--limit-ms", TOOL_INT, FIELD(limit_ms), "N", 0, "time of a call, and of the load"},
+    {"--limit-operations", TOOL_INT, FIELD(limit_operations), "N", 0, "instructions of a call"},
+    {"--counters", TOOL_SWITCH, FIELD(counters), NULL, 0, "tell the JIT's counters on stderr"},
+    {"--json", TOOL_SWITCH, FIELD(json), NULL, 0, "print result, times and counters as JSON"},
+    TOOL_SETTINGS_OPTIONS(run_options, settings),
+};
+
+static void set_defaults(void *options) {
+  run_options *o = options;
+  o->method = "forward";
+  o->repeat = 1;
+  o->max_elements = 1000;
+}
+
+static void print_counters(const kiln_model *model) {
+  kiln_counters c;
+  kiln_model_counters(model, &c);
+  fprintf(stderr,
+          "%llu calls, %llu profiled runs, %llu groups, %llu compiled in %.3f ms (%llu failed), "
+          "%llu compiled runs, %llu guard hits, %llu misses, depth %u\n",
+          (unsigned long long)c.calls, (unsigned long long)c.profiled_runs,
+          (unsigned long long)c.groups, (unsigned long long)c.compiles, (double)c.compile_ns * 1e-6,
+          (unsigned long long)c.compile_failures, (unsigned long long)c.compiled_runs,
+          (unsigned long long)c.guard_hits, (unsigned long long)c.guard_misses, c.max_depth);
+}
+
+/* A call may change its arguments: each repetition gets copies. */
+static kiln_status *call_once(kiln_instance *instance, const run_options *o,
+                              const tool_inputs *inputs, kiln_value **out_result, double *out_ms) {
+  kiln_call_options call = {.limits = {.bytes = (uint64_t)o->limit_bytes,
+                                       .operations = (uint64_t)o->limit_operations,
+                                       .time_ms = (uint32_t)o->limit_ms}};
+  tool_inputs copy = {tool_alloc(sizeof(kiln_value *) * (size_t)(inputs->count + 1)), 0};
+  kiln_status *status = NULL;
+  for (int i = 0; !status && i < inputs->count; i++) {
+    status = kiln_value_clone(inputs->values[i], &copy.values[i]);
+    if (!status) copy.count++;
+  }
+  double start = tool_now_ms();
+  if (!status) {
+    status = kiln_instance_call(instance, o->method, copy.values, copy.count, &call, out_result);
+  }
+  *out_ms = tool_now_ms() - start;
+  tool_inputs_free(&copy);
+  return status;
+}
+
+static int finish(const run_options *o, const kiln_model *model, const kiln_value *result,
+                  cJSON *times) {
+  if (o->out) {
+    kiln_status *status = kiln_value_write(result, o->out);
+    if (status) return tool_report(status);
+  }
+  if (o->counters) print_counters(model);
+  if (o->json) {
+    kiln_counters counters;
+    kiln_model_counters(model, &counters);
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddItemToObject(json, "result", tool_json_value(result));
+    cJSON_AddItemToObject(json, "calls_ms", cJSON_Duplicate(times, true));
+    cJSON_AddItemToObject(json, "counters", tool_json_counters(&counters));
+    tool_json_print(json, stdout);
+  } else if (!o->out) {
+    char *text = NULL;
+    kiln_status *status = kiln_value_print(result, (int)o->max_elements, &text);
+    if (status) return tool_report(status);
+    puts(text);
+    kiln_text_free(text);
+  }
+  return TOOL_GOOD;
+}
+
+static int call_and_finish(const run_options *o, kiln_model *model, const tool_inputs *inputs) {
+  kiln_instance *instance = NULL;
+  kiln_value *result = NULL;
+  cJSON *times = cJSON_CreateArray();
+  kiln_status *status = kiln_instance_create(model, &instance);
+  for (int64_t i = 0; !status && i < o->repeat; i++) {
+    double ms = 0;
+    kiln_value_destroy(result);
+    result = NULL;
+    status = call_once(instance, o, inputs, &result, &ms);
+    if (status) break;
+    cJSON_AddItemToArray(times, cJSON_CreateNumber(ms));
+    if (o->repeat > 1 && !o->json) fprintf(stderr, "call %lld: %.3f ms\n", (long long)i + 1, ms);
+  }
+  int exit_status = status ? tool_report(status) : finish(o, model, result, times);
+  kiln_value_destroy(result);
+  kiln_instance_release(instance);
+  cJSON_Delete(times);
+  return exit_status;
+}
+
+static int run_model(const run_options *o, kiln_context *context, const char *path) {
+  kiln_model *model = NULL;
+  kiln_limits limits = {.bytes = (uint64_t)o->limit_bytes, .time_ms = (uint32_t)o->limit_ms};
+  kiln_status *status = kiln_model_load(context, path, &limits, &model);
+  if (status) return tool_report(status);
+  tool_inputs inputs = {0};
+  int exit_status = -1;
+  if (!kiln_model_method_schema(model, o->method)) {
+    exit_status = tool_usage_error("the model has no method '%s'", o->method);
+  } else if (o->inputs) {
+    status = tool_inputs_read(context, o->inputs, &inputs);
+    if (status) exit_status = tool_report(status);
+  } else {
+    exit_status =
+        tool_inputs_parse(context, model, o->method, &o->input, (uint64_t)o->seed, &inputs);
+  }
+  if (exit_status < 0) exit_status = call_and_finish(o, model, &inputs);
+  tool_inputs_free(&inputs);
+  kiln_model_release(model);
+  return exit_status;
+}
+
+static int run(const void *options, int count, char *const *operands) {
+  const run_options *o = options;
+  (void)count;
+  if (o->inputs && o->input.count > 0) {
+    return tool_usage_error("run: give --inputs or --input, not both");
+  }
+  kiln_context *context = NULL;
+  kiln_status *status = tool_context(&o->settings, &context);
+  if (status) return tool_report(status);
+  int exit_status = run_model(o, context, operands[0]);
+  kiln_context_release(context);
+  return exit_status;
+}
+
+const tool_command tool_command_run = {
+    .name = "run",
+    .usage = "kiln run MODEL [--method NAME] [--inputs FILE.pt | --input SPEC ...] [options]",
+    .summary = "call a method of a model and print or write the result",
+    .details = tool_spec_help,
+    .options = options_table,
+    .option_count = sizeof options_table / sizeof options_table[0],
+    .options_size = sizeof(run_options),
+    .defaults = set_defaults,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,109 @@
+/* tool.h: what the files of the `kiln` command share: option tables, exit statuses, contexts, text.
+ *
+ * A command is one file with one table of options and one function; main.c has the list. The
+ * command stands on include/kiln alone (and cJSON for case.json and --json). Exit statuses are
+ * those of KILN_CODE_LIST: 0 good, 1 a result differs or the model failed, 2 usage, 3 a limit,
+ * 4 internal. Sentences for people who made a mistake go to stderr, results to stdout. */
+#ifndef KILN_TOOLS_TOOL_H
+#define KILN_TOOLS_TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "kiln/kiln.h"
+
+enum { TOOL_GOOD = 0, TOOL_DIFFERENT = 1, TOOL_USAGE = 2, TOOL_LIMIT = 3, TOOL_INTERNAL = 4 };
+
+/* -- Options -- */
+
+typedef enum tool_option_kind {
+  TOOL_SWITCH, /* bool */
+  TOOL_TEXT,   /* const char * */
+  TOOL_WORD,   /* const char *, one of the words in `value` ("on|off") */
+  TOOL_INT,    /* int64_t, at least `min` */
+  TOOL_REAL,   /* double, at least `min` */
+  TOOL_LIST,   /* tool_list: may be given several times */
+} tool_option_kind;
+
+typedef struct tool_list {
+  const char **items; /* owned by the parser until tool_options_free */
+  int count;
+} tool_list;
+
+typedef struct tool_option {
+  const char *name; /* "--repeat", "-p" */
+  tool_option_kind kind;
+  size_t offset;     /* of its field in the command's options struct */
+  const char *value; /* what the usage text shows: "N", "FILE.pt", "on|off"; NULL for switches */
+  int64_t min;
+  const char *help;
+} tool_option;
+
+typedef struct tool_command {
+  const char *name;
+  const char *usage; /* "kiln run MODEL [options]" */
+  const char *summary;
+  const char *details; /* more help, or NULL */
+  const tool_option *options;
+  int option_count;
+  size_t options_size;                                               /* of the options struct */
+  void (*defaults)(void *options);                                   /* NULL: all zero */
+  int min_operands, max_operands;                                    /* -1: any number */
+  int (*run)(const void *options, int count, char *const *operands); /* the exit status */
+} tool_command;
+
+/* Fills `options` and moves the operands to the front of argv. Returns -1 when the command should
+ * run, else the exit status (after --help, or a complaint on stderr). */
+int tool_parse(const tool_command *command, int argc, char **argv, void *options,
+               int *out_operand_count);
+void tool_options_free(const tool_command *command, void *options);
+void tool_print_help(const tool_command *command, FILE *file);
+
+/* -- Complaints -- */
+
+/* "kiln: sentence" on stderr; returns TOOL_USAGE. */
+int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints the report of `status` to stderr, destroys it, returns its exit status. */
+int tool_report(kiln_status *status);
+int tool_exit_status(kiln_code code);
+/* A copy of the message, which the caller frees; destroys the status. */
+char *tool_take_message(kiln_status *status);
+/* asprintf that never returns NULL: it ends the process with TOOL_LIMIT. The same for the others.
+ */
+char *tool_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void *tool_alloc(size_t size); /* zeroed */
+void *tool_grow(void *block, size_t size);
+
+/* -- Contexts -- */
+
+/* Settings common to several commands; NULL or 0: as the environment says. */
+typedef struct tool_settings {
+  const char *jit; /* "on", "off" */
+  int64_t threads;
+  tool_list set;               /* NAME=VALUE of any flag */
+  bool sync;                   /* compile on the calling thread, whatever the environment says */
+  bool environment_is_checked; /* a context was made from it before: do not warn again */
+} tool_settings;
+
+/* Rows of an option table for the fields of a tool_settings at `base` in `type`. */
+#define TOOL_SETTINGS_OPTIONS(type, base)                                                          \
+  {"--jit",  TOOL_WORD, offsetof(type, base.jit),                                                  \
+   "on|off", 0,         "profile and specialise, or run the plain interpreter"},                   \
+      {"--threads", TOOL_INT, offsetof(type, base.threads), "N", 1, "threads of the pool"}, {      \
+    "--set", TOOL_LIST, offsetof(type, base.set), "NAME=VALUE", 0, "any flag of `kiln list flags`" \
+  }
+
+kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context);
+
+/* -- Small things -- */
+
+double tool_now_ms(void); /* monotonic */
+/* Reads a whole file; NULL and a filled-in *out_error (freed by the caller) when it cannot. */
+char *tool_read_file(const char *path, size_t *out_size, char **out_error);
+bool tool_is_directory(const char *path);
+bool tool_exists(const char *path);
+char *tool_join(const char *folder, const char *name);
+
+#endif
