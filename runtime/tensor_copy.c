@@ -266,47 +266,12 @@ static void copy_row(const row *r, char *dst, int64_t dst_step, const char *src,
   }
 }
 
-/* A transposition: rows of the source stand across those of the destination. Makes the dimension
- * that is contiguous in the source the last but one, so that copy_plane can go by tiles. */
-static bool find_plane(walk *w, const row *r, const kiln_tensor *src) {
-  int last = w->rank - 1;
-  int64_t item = r->item ? (int64_t)r->item : (int64_t)kiln_tensor_item_size(src);
-  if (w->src[last] <= item) return false;
-  for (int i = 0; i < last; i++) {
-    if (w->src[i] != item) continue;
-    int64_t size = w->sizes[i], d = w->dst[i];
-    for (; i + 1 < last; i++) {
-      w->sizes[i] = w->sizes[i + 1], w->dst[i] = w->dst[i + 1], w->src[i] = w->src[i + 1];
-    }
-    w->sizes[i] = size, w->dst[i] = d, w->src[i] = item;
-    return true;
-  }
-  return false;
-}
-
-/* Columns of TILE elements: the source lines they touch are used up while they are in the cache. */
-static void copy_plane(const walk *w, const row *r, char *dst, const char *src) {
-  enum { TILE = 16 };
-  int x = w->rank - 1, y = x - 1;
-  for (int64_t at = 0; at < w->sizes[x]; at += TILE) {
-    int64_t n = w->sizes[x] - at < TILE ? w->sizes[x] - at : TILE;
-    for (int64_t i = 0; i < w->sizes[y]; i++) {
-      copy_row(r, dst + i * w->dst[y] + at * w->dst[x], w->dst[x],
-               src + i * w->src[y] + at * w->src[x], w->src[x], n);
-    }
-  }
-}
-
-static void run_walk(const walk *w, const row *r, bool plane, char *dst, const char *src) {
+static void run_walk(const walk *w, const row *r, char *dst, const char *src) {
   int64_t index[KILN_MAX_RANK] = {0};
   int last = w->rank - 1;
   for (;;) {
-    if (plane) {
-      copy_plane(w, r, dst, src);
-    } else {
-      copy_row(r, dst, w->dst[last], src, w->src[last], w->sizes[last]);
-    }
-    int i = plane ? last - 2 : last - 1;
+    copy_row(r, dst, w->dst[last], src, w->src[last], w->sizes[last]);
+    int i = last - 1;
     for (; i >= 0; i--) {
       dst += w->dst[i], src += w->src[i];
       if (++index[i] < w->sizes[i]) break;
@@ -393,8 +358,7 @@ kiln_status *kiln_tensor_copy(kiln_tensor *dst, const kiln_tensor *src) {
   KILN_TRY(kiln_tensor_writable_data(dst, &out));
   walk w;
   plan_walk(&w, dst, src);
-  bool plane = find_plane(&w, &r, src);
-  run_walk(&w, &r, plane, (char *)out, (const char *)kiln_tensor_data(src));
+  run_walk(&w, &r, (char *)out, (const char *)kiln_tensor_data(src));
   return NULL;
 }
 

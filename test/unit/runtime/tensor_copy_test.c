@@ -160,33 +160,6 @@ static void any_geometry(void **state) {
   kiln_mem_release(mem);
 }
 
-/* Larger than a tile both ways, in every batch order, with and without conversion. */
-static void transposes(void **state) {
-  (void)state;
-  kiln_mem *mem = test_mem();
-  int64_t sizes[3] = {3, 37, 53}, strides[2][3] = {{37 * 53, 1, 37}, {1, 3, 3 * 37}};
-  for (int round = 0; round < 4; round++) {
-    kiln_dtype dtype = round < 2 ? KILN_DTYPE_I32 : KILN_DTYPE_F64;
-    const int64_t *st = strides[round % 2];
-    kiln_tensor *src, *dst;
-    assert_ok(kiln_tensor_create_strided(mem, NULL, KILN_DTYPE_I32, 3, sizes, st, &src));
-    for (int i = 0; i < 3 * 37 * 53; i++) ((int32_t *)src->storage->data)[i] = i;
-    assert_ok(kiln_tensor_create(mem, NULL, dtype, 3, sizes, &dst));
-    assert_ok(kiln_tensor_copy(dst, src));
-    for (int64_t i = 0; i < 3 * 37 * 53; i++) {
-      int64_t want = i / (37 * 53) * st[0] + i / 53 % 37 * st[1] + i % 53 * st[2];
-      if (round < 2) {
-        assert_int_equal(((int32_t *)dst->storage->data)[i], want);
-      } else {
-        assert_true(((double *)dst->storage->data)[i] == (double)want);
-      }
-    }
-    kiln_tensor_release(src);
-    kiln_tensor_release(dst);
-  }
-  kiln_mem_release(mem);
-}
-
 static void long_rows_and_overlap(void **state) {
   (void)state;
   kiln_mem *mem = test_mem();
@@ -271,7 +244,6 @@ int main(void) {
       cmocka_unit_test(converts_as_pytorch),
       cmocka_unit_test(converts_out_of_range),
       cmocka_unit_test(any_geometry),
-      cmocka_unit_test(transposes),
       cmocka_unit_test(long_rows_and_overlap),
       cmocka_unit_test(items),
       cmocka_unit_test(survives_lack_of_memory),
