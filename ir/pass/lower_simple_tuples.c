@@ -157,21 +157,27 @@ static bool split_loop(kiln_node *loop) {
   return false;
 }
 
-static void visit_block(kiln_pass *pass, kiln_block *block) {
+/* One walk; true when something changed. Splitting leaves an Unpack behind the walk, at the end of a
+ * block or before a loop, so the walk is repeated: each time some tuple has lost a level. */
+static bool visit_block(kiln_block *block) {
+  bool changed = false;
   for (kiln_node *n = block->first, *next; n; n = next) {
     if (kiln_node_is(n, KILN_OP_prim_Loop)) {
-      while (split_loop(n)) pass->changed = true;
+      while (split_loop(n)) changed = true;
     }
-    for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
+    for (int b = 0; b < n->block_count; b++) {
+      if (visit_block(n->blocks[b])) changed = true;
+    }
     if (kiln_node_is(n, KILN_OP_prim_If)) {
-      while (split_if(n)) pass->changed = true;
+      while (split_if(n)) changed = true;
     }
     next = n->next;
-    if (forward(n)) pass->changed = true;
+    if (forward(n)) changed = true;
   }
+  return changed;
 }
 
 kiln_status *kiln_pass_lower_simple_tuples(kiln_pass *pass) {
-  visit_block(pass, pass->graph->top);
+  while (visit_block(pass->graph->top)) pass->changed = true;
   return NULL;
 }
