@@ -1,0 +1,307 @@
+/* executor_test.c: a function from its first call to its last bailout level, read in the printed
+ * graphs and the counters. */
+#include "test/unit/jit/jit_support.h"
+
+static const char chain[] =
+    "graph(%x.1 : Tensor,\n"
+    "      %y.1 : Tensor):\n"
+    "  %2 : int = prim::Constant[value=1]()\n"
+    "  %3 : float = prim::Constant[value=1.]()\n"
+    "  %4 : Tensor = aten::mul(%x.1, %y.1)\n"
+    "  %5 : Tensor = aten::add(%4, %3, %2)\n"
+    "  %6 : Tensor = aten::tanh(%5)\n"
+    "  %7 : Tensor = aten::sigmoid(%y.1)\n"
+    "  %8 : Tensor = aten::mul(%6, %7)\n"
+    "  %9 : Tensor = aten::sub(%8, %x.1, %2)\n"
+    "  return (%9)\n";
+
+/* Calls with both arguments of rows x 8. */
+static void call_rows(model *m, int64_t rows) {
+  kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)};
+  check_call(m, args, 2);
+  kiln_ivalue_release(args[0]);
+  kiln_ivalue_release(args[1]);
+}
+
+static void test_second_call_is_compiled(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", NULL});
+  call_rows(&m, 4);
+  assert_int_equal(counters(&m).profiled_runs, 1);
+  assert_int_equal(counters(&m).groups, 0);
+  char *profiled = dump_stage(&m, KILN_JIT_STAGE_PROFILED, "");
+  assert_words(profiled, "prim::profile[profiled_type=Float(4, 8, strides=[8, 1], "
+                         "requires_grad=0, device=cpu), seen_none=0](%x.1)");
+  assert_int_equal(count_words(profiled, "prim::profile["), 10); /* nine uses and the result */
+  free(profiled);
+  call_rows(&m, 4);
+  call_rows(&m, 4);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.profiled_runs, 1);
+  assert_int_equal(c.groups, 1);
+  assert_int_equal(c.compiles, 1);
+  assert_int_equal(c.compile_failures, 0);
+  assert_int_equal(c.compiled_runs, 2);
+  assert_int_equal(c.guard_hits, 2);
+  assert_int_equal(c.guard_misses, 0);
+  assert_int_equal(c.groups_never_run, 0);
+  kiln_group_counters g;
+  assert_ok(kiln_jit_group(m.jit, 0, &g));
+  assert_string_equal(g.name, "forward/TensorExprGroup_0");
+  assert_int_equal(g.operators, 6);
+  assert_int_equal(g.guard_hits, 2);
+  assert_int_equal(g.runs, 2);
+  assert_error(kiln_jit_group(m.jit, 1, &g), KILN_NOT_FOUND, "1");
+  char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_int_equal(count_words(text, "= prim::TypeCheck[types=[Float(4, 8, strides=[8, 1], "), 1);
+  assert_int_equal(count_words(text, "prim::TensorExprGroup_0("), 1);
+  assert_words(text, "prim::Constant[name=\"fallback_function\", fallback=1]()");
+  assert_words(text, " = prim::CallFunction(");
+  assert_words(text, "with prim::TensorExprGroup_0 = graph(");
+  free(text);
+  char *loop = dump_stage(&m, KILN_JIT_STAGE_LOOP, "");
+  assert_words(loop, g.hash);
+  free(loop);
+  model_close(&m);
+}
+
+/* A new batch size: a miss, a profile one level down, a compile, then hits; past the depth the
+ * interpreter serves and nothing is compiled. */
+static void test_levels(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", NULL});
+  for (int i = 0; i < 3; i++) call_rows(&m, 4);
+  call_rows(&m, 5); /* misses; profiled at level 1 */
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.guard_misses, 1);
+  assert_int_equal(c.fallback_calls, 1);
+  assert_int_equal(c.profiled_runs, 2);
+  assert_int_equal(c.compiles, 1);
+  assert_int_equal(c.max_depth, 1);
+  call_rows(&m, 5); /* compiled at level 1 */
+  call_rows(&m, 5);
+  c = counters(&m);
+  assert_int_equal(c.compiles, 2);
+  assert_int_equal(c.compiled_runs, 4);
+  kiln_group_counters g;
+  assert_ok(kiln_jit_group(m.jit, 1, &g));
+  assert_int_equal(g.depth, 1);
+  assert_int_equal(g.runs, 2);
+  assert_int_equal(g.guard_hits, 2);
+  assert_int_equal(g.guard_misses, 0);
+  for (int i = 0; i < 3; i++) call_rows(&m, 6); /* the depth is used up */
+  c = counters(&m);
+  assert_int_equal(c.compiles, 2);
+  assert_int_equal(c.profiled_runs, 2);
+  assert_int_equal(c.simple_plans, 1);
+  assert_int_equal(c.max_depth, 2);
+  assert_int_equal(c.compiled_runs, 4);
+  assert_ok(kiln_jit_group(m.jit, 1, &g));
+  assert_int_equal(g.guard_misses, 3);
+  for (int i = 0; i < 2; i++) { /* both kernels still serve their shapes */
+    call_rows(&m, 4);
+    call_rows(&m, 5);
+  }
+  assert_int_equal(counters(&m).compiled_runs, 8);
+  char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_words(text, "; fallback_function, depth 1, guarded:\n");
+  assert_words(text, "Float(5, 8, strides=[8, 1], requires_grad=0, device=cpu)");
+  assert_words(text, "; fallback_function, depth 2, plain:\n");
+  free(text);
+  bool told = false;
+  kiln_jit_refusal r;
+  for (int i = 0; kiln_jit_refusal_at(m.jit, i, &r); i++) {
+    told |= r.reason == KILN_REASON_depth_used_up;
+  }
+  assert_true(told);
+  model_close(&m);
+}
+
+static void test_many_variants(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,8", NULL});
+  for (int64_t rows = 1; rows <= 6; rows++) {
+    for (int i = 0; i < 2; i++) call_rows(&m, rows);
+  }
+  uint64_t before = counters(&m).compiled_runs;
+  assert_int_equal(counters(&m).compiles, 6);
+  for (int round = 0; round < 3; round++) {
+    for (int64_t rows = 6; rows >= 1; rows--) call_rows(&m, rows);
+  }
+  assert_int_equal(counters(&m).compiled_runs, before + 18);
+  assert_int_equal(counters(&m).compiles, 6);
+  model_close(&m);
+}
+
+static void test_no_depth_is_simple(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", "bailout_depth=0", NULL});
+  for (int i = 0; i < 3; i++) call_rows(&m, 4);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.profiled_runs, 0);
+  assert_int_equal(c.groups, 0);
+  assert_int_equal(c.simple_plans, 1);
+  model_close(&m);
+}
+
+static void test_jit_off(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"jit=off", NULL});
+  for (int i = 0; i < 3; i++) call_rows(&m, 4);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.profiled_runs, 0);
+  assert_int_equal(c.simple_plans, 0);
+  assert_false(kiln_codegen_llvm_is_open(m.codegen));
+  model_close(&m);
+}
+
+/* Two runs of different shapes agree on nothing: no group, for good. */
+static void test_profiled_runs_merge(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", "num_profiled_runs=2", NULL});
+  call_rows(&m, 2);
+  call_rows(&m, 4);
+  call_rows(&m, 4);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.profiled_runs, 2);
+  assert_int_equal(c.groups, 0);
+  kiln_jit_refusal r;
+  assert_true(kiln_jit_refusal_at(m.jit, 0, &r));
+  assert_int_equal(r.reason, KILN_REASON_types_unknown);
+  model_close(&m);
+}
+
+/* A run that fails is not counted and leaves no types. */
+static void test_failed_run_leaves_no_trace(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", NULL});
+  kiln_ivalue bad[2] = {make_matrix(&m, 3, 8, 1), make_matrix(&m, 3, 5, 1)}, result = kiln_none();
+  kiln_call_begin(m.call, NULL);
+  assert_error(kiln_jit_call(m.jit, m.call, m.callable, bad, 2, &result), KILN_OP_ERROR, NULL);
+  kiln_ivalue_release(bad[0]);
+  kiln_ivalue_release(bad[1]);
+  assert_int_equal(counters(&m).profiled_runs, 0);
+  for (int i = 0; i < 3; i++) call_rows(&m, 4);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.groups, 1);
+  assert_int_equal(c.guard_hits, 2);
+  model_close(&m);
+}
+
+static void test_small_group_is_refused(void **state) {
+  (void)state;
+  model m;
+  static const char one[] =
+      "graph(%x : Tensor):\n"
+      "  %y : Tensor = aten::tanh(%x)\n"
+      "  return (%y)\n";
+  model_open(&m, one, (const char *[]){"codegen=eval", NULL});
+  kiln_ivalue x = make_matrix(&m, 2, 3, 0.1);
+  for (int i = 0; i < 3; i++) check_call(&m, &x, 1);
+  assert_int_equal(counters(&m).groups, 0);
+  kiln_jit_refusal r;
+  assert_true(kiln_jit_refusal_at(m.jit, 0, &r));
+  assert_int_equal(r.reason, KILN_REASON_group_too_small);
+  kiln_ivalue_release(x);
+  model_close(&m);
+  model_open(&m, one, (const char *[]){"codegen=eval", "min_group_size=1", NULL});
+  x = make_matrix(&m, 2, 3, 0.1);
+  for (int i = 0; i < 3; i++) check_call(&m, &x, 1);
+  assert_int_equal(counters(&m).groups, 1);
+  kiln_ivalue_release(x);
+  model_close(&m);
+}
+
+/* Guards that fail at random lead to the fallback, which agrees. */
+static void test_stress_bailout(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", "stress_bailout=0.5",
+                                         "fusion_strategy=STATIC,3", NULL});
+  for (int i = 0; i < 40; i++) call_rows(&m, 4);
+  kiln_counters c = counters(&m);
+  assert_true(c.guard_misses > 5);
+  assert_true(c.guard_hits > 5);
+  assert_int_equal(c.max_depth, 3);
+  model_close(&m);
+}
+
+static void test_dynamic_levels_are_static_and_say_so(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,2", NULL});
+  for (int i = 0; i < 3; i++) call_rows(&m, 4);
+  assert_int_equal(counters(&m).compiled_runs, 2);
+  kiln_jit_refusal r;
+  bool told = false;
+  for (int i = 0; kiln_jit_refusal_at(m.jit, i, &r); i++) {
+    told |= r.reason == KILN_REASON_dynamic_as_static;
+  }
+  assert_true(told);
+  model_close(&m);
+}
+
+/* Groups in a loop's body, over carried values, and values that die in branches. */
+static void test_loop_and_if(void **state) {
+  (void)state;
+  model m;
+  static const char text[] =
+      "graph(%x : Tensor, %w : Tensor, %n : int):\n"
+      "  %one : int = prim::Constant[value=1]()\n"
+      "  %two : int = prim::Constant[value=2]()\n"
+      "  %true : bool = prim::Constant[value=1]()\n"
+      "  %h : Tensor, %c : Tensor = prim::Loop(%n, %true, %x, %w)\n"
+      "    block0(%i : int, %h.1 : Tensor, %c.1 : Tensor):\n"
+      "      %a : Tensor = aten::mul(%h.1, %w)\n"
+      "      %b : Tensor = aten::add(%a, %c.1, %one)\n"
+      "      %t : Tensor = aten::tanh(%b)\n"
+      "      %late : bool = aten::ge(%i, %two)\n"
+      "      %r : Tensor = prim::If(%late)\n"
+      "        block0():\n"
+      "          %r.1 : Tensor = aten::sigmoid(%t)\n"
+      "          %r.2 : Tensor = aten::mul(%r.1, %h.1)\n"
+      "          -> (%r.2)\n"
+      "        block1():\n"
+      "          -> (%t)\n"
+      "      -> (%true, %r, %h.1)\n"
+      "  %out : (Tensor, Tensor) = prim::TupleConstruct(%h, %c)\n"
+      "  return (%out)\n";
+  model_open(&m, text, (const char *[]){"codegen=eval", NULL});
+  kiln_ivalue args[3] = {make_matrix(&m, 3, 5, 0.02), make_matrix(&m, 3, 5, 0.01), kiln_int(5)};
+  for (int i = 0; i < 4; i++) check_call(&m, args, 3);
+  args[2] = kiln_int(0);
+  check_call(&m, args, 3);
+  assert_int_equal(args[0].u.tensor->refs, 1);
+  assert_int_equal(args[1].u.tensor->refs, 1);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.groups, 2);
+  assert_int_equal(c.compiled_runs, 3 * (5 + 3));
+  assert_int_equal(c.guard_misses, 0);
+  kiln_ivalue_release(args[0]);
+  kiln_ivalue_release(args[1]);
+  model_close(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_second_call_is_compiled),
+      cmocka_unit_test(test_levels),
+      cmocka_unit_test(test_many_variants),
+      cmocka_unit_test(test_no_depth_is_simple),
+      cmocka_unit_test(test_jit_off),
+      cmocka_unit_test(test_profiled_runs_merge),
+      cmocka_unit_test(test_failed_run_leaves_no_trace),
+      cmocka_unit_test(test_small_group_is_refused),
+      cmocka_unit_test(test_stress_bailout),
+      cmocka_unit_test(test_dynamic_levels_are_static_and_say_so),
+      cmocka_unit_test(test_loop_and_if),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
