@@ -204,7 +204,11 @@ static kiln_status *parse_tensor(parser *p, kiln_dtype dtype, bool dtype_only,
     if (t.rank > 0 || dtype_only) t.detail.rank = (int8_t)t.rank;
     if (t.detail.has_strides && t.stride_count != t.rank) return fail(p, "a stride for each size");
   }
-  if (accept(p, "[Undefined]")) t.detail.undefined = 1;
+  if (accept(p, "[Undefined]")) {
+    t.detail.undefined = 1;
+  } else if (t.detail.rank >= 0 && dtype != KILN_DTYPE_NONE) {
+    t.detail.undefined = 0; /* what has a dtype and sizes is a tensor */
+  }
   t.detail.sizes = t.sizes;
   t.detail.strides = t.strides;
   *out = kiln_type_tensor(p->table, &t.detail);
