@@ -294,7 +294,8 @@ static void drop_unmoved(kiln_emitter *e, kiln_block *block, int first, int coun
 
 static void save_live(kiln_emitter *e, uint8_t **saved, int *count) {
   *count = e->live.count;
-  *saved = kiln_arena_copy(e->scratch, e->live.data, (size_t)e->live.count + 1);
+  *saved = KILN_NEW_ARRAY(e->scratch, uint8_t, e->live.count + 1);
+  if (e->live.count > 0) memcpy(*saved, e->live.data, (size_t)e->live.count);
 }
 static void restore_live(kiln_emitter *e, const uint8_t *saved, int count) {
   for (int i = 0; i < e->live.count; i++) e->live.data[i] = i < count ? saved[i] : 0;

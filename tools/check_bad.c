@@ -21,12 +21,12 @@
 
 enum { BAD_LIMIT_MS = 10000 };
 static const uint64_t bad_limit_bytes = 1ull << 30;
-/* Address space, which LLVM and thread stacks use up more of than memory. */
-static const rlim_t bad_address_space = (rlim_t)8 << 30;
 
 static void limit_memory(void) {
 #ifndef HAVE_ASAN /* its shadow memory takes the whole address space */
-  struct rlimit limit = {bad_address_space, bad_address_space};
+  /* LLVM and thread stacks use up more address space than memory. */
+  const rlim_t space = (rlim_t)8 << 30;
+  struct rlimit limit = {space, space};
   setrlimit(RLIMIT_AS, &limit);
 #endif
   struct rlimit none = {0, 0};

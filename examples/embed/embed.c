@@ -3,9 +3,9 @@
  *   cc embed.c -lkiln -o embed && ./embed model.pt 4 13
  *
  * runs `forward` of a model that takes one float tensor, here of shape 4 x 13, filled with 0.5. */
-#include <kiln/kiln.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "kiln/kiln.h"
 
 static int fail(kiln_status *status) {
   fprintf(stderr, "embed: %s\n", kiln_status_report(status));
