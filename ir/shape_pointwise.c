@@ -103,12 +103,13 @@ static bool is_complete(const kiln_tensor_detail *t) {
 
 static bool is_contiguous(const kiln_tensor_detail *t) {
   int64_t strides[KILN_MAX_RANK];
+  bool rows = true;
   kiln_strides_contiguous(t->rank, t->sizes, strides);
   for (int i = 0; i < t->rank; i++) {
     if (t->sizes[i] == 0) return true;
-    if (t->sizes[i] != 1 && t->strides[i] != strides[i]) return false;
+    rows &= t->sizes[i] == 1 || t->strides[i] == strides[i];
   }
-  return true;
+  return rows;
 }
 
 static bool same_dims(const kiln_tensor_detail *a, const kiln_tensor_detail *b, bool strides) {
@@ -233,7 +234,17 @@ bool kiln__shape_self(kiln_shape_query *q) {
   return true;
 }
 
-bool kiln__shape_same(kiln_shape_query *q) { return finish(q, 1, own_dtype(q)); }
+/* What a bool becomes differs from operator to operator. */
+bool kiln__shape_same(kiln_shape_query *q) {
+  kiln_dtype dtype = own_dtype(q);
+  return finish(q, 1, dtype == KILN_DTYPE_BOOL ? KILN_DTYPE_NONE : dtype);
+}
+
+bool kiln__shape_same_if_float(kiln_shape_query *q) {
+  kiln_dtype dtype = own_dtype(q);
+  bool floats = kiln_dtype_is_valid(dtype) && kiln_dtype_is_float(dtype);
+  return finish(q, 1, floats ? dtype : KILN_DTYPE_NONE);
+}
 
 bool kiln__shape_float(kiln_shape_query *q) { return finish(q, 1, to_float(own_dtype(q))); }
 
@@ -252,6 +263,16 @@ bool kiln__shape_promote_float(kiln_shape_query *q) {
 
 bool kiln__shape_bool_result(kiln_shape_query *q) { return finish(q, 2, KILN_DTYPE_BOOL); }
 
+/* isnan and its like: of integers the answer may be a new plain tensor, whatever their layout. */
+bool kiln__shape_bool_test(kiln_shape_query *q) {
+  if (!finish(q, 1, KILN_DTYPE_BOOL)) return false;
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  bool floats = kiln_dtype_is_valid(self->dtype) && !kiln_dtype_is_int((kiln_dtype)self->dtype, true);
+  bool plain = is_complete(self) && is_contiguous(self);
+  if (!floats && !plain) q->outs[0].has_strides = false;
+  return true;
+}
+
 /* div(a, b, rounding_mode): true division without a mode. */
 bool kiln__shape_div_mode(kiln_shape_query *q) {
   kiln_dtype dtype = promoted(q, 0, 2);
@@ -261,8 +282,13 @@ bool kiln__shape_div_mode(kiln_shape_query *q) {
   return finish(q, 2, rounds || same ? dtype : KILN_DTYPE_NONE);
 }
 
-/* Broadcast with the second argument, in the dtype of the first: masked_fill, prelu. */
-bool kiln__shape_broadcast_self(kiln_shape_query *q) { return finish(q, 2, own_dtype(q)); }
+/* masked_fill(self, mask, value): a choice by mask, which is the first operand; self's dtype. */
+bool kiln__shape_masked(kiln_shape_query *q) {
+  const kiln_tensor_detail *operands[] = {kiln__shape_tensor(q, 1), kiln__shape_tensor(q, 0)};
+  if (!operands[0] || !operands[1]) return false;
+  kiln__shape_result(q, 0)->dtype = operands[1]->dtype;
+  return kiln__shape_broadcast(q, &q->outs[0], operands, 2);
+}
 
 /* where(condition, a, b). */
 bool kiln__shape_select(kiln_shape_query *q) { return finish(q, 3, promoted(q, 1, 3)); }

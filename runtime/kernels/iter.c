@@ -144,10 +144,16 @@ void kiln__pw_strides(int rank, const int64_t *sizes, int count,
                       const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides) {
   int order[KILN_MAX_RANK];
   order_dims(rank, sizes, count, strides, order);
+  bool plain = true;
+  for (int i = 0; i < rank; i++) plain = plain && order[i] == rank - 1 - i;
+  if (plain) {
+    kiln_strides_contiguous(rank, sizes, out_strides);
+    return;
+  }
   int64_t step = 1;
   for (int i = 0; i < rank; i++) {
     out_strides[order[i]] = step;
-    step *= sizes[order[i]] > 1 ? sizes[order[i]] : 1;
+    step *= sizes[order[i]]; /* 0 from an empty dimension on, as in PyTorch */
   }
 }
 
@@ -342,13 +348,17 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
     int count = 0;
     const kiln_tensor *first = NULL;
     bool alike = true; /* one shape and equal strides, dense: the result is laid out like them */
+    bool plain_operands = true; /* one shape, contiguous all: so is the result */
     for (int i = 0; i < s->pw->in_count; i++) {
       const kiln_tensor *t = s->pw->in[i].tensor;
       if (!t) continue;
       spread_strides(s, t, inputs[count++]);
       if (!first) first = t;
-      else if (!same_shape(first, t) || memcmp(first->dims, t->dims, sizeof(int64_t) * 2 *
-                                               (size_t)kiln_tensor_rank(t)) != 0) alike = false;
+      bool one_shape = same_shape(first, t);
+      plain_operands = plain_operands && one_shape && kiln_tensor_is_contiguous(t);
+      alike = alike && one_shape &&
+              memcmp(first->dims, t->dims,
+                     sizeof(int64_t) * 2 * (size_t)kiln_tensor_rank(t)) == 0;
     }
     alike = alike && first && non_overlapping_dense(first);
     if (alike) {
@@ -357,7 +367,7 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
       kiln__pw_strides(s->rank, s->sizes, count, (const int64_t(*)[KILN_MAX_RANK])inputs, strides);
     }
     kiln_strides_contiguous(s->rank, s->sizes, plain);
-    if ((alike && kiln_tensor_is_contiguous(first)) ||
+    if ((first && plain_operands) ||
         memcmp(strides, plain, sizeof(int64_t) * (size_t)s->rank) == 0) {
       KILN_TRY(kiln_call_tensor(s->call, s->result, s->rank, s->sizes, &dest));
     } else {

@@ -4,7 +4,7 @@
 #include "ir/shape.h"
 #include "test/unit/ir/ir_support.h"
 
-enum { ROUNDS = 60, MAX_ARGS = 16 };
+enum { ROUNDS = 200, MAX_ARGS = 16 };
 
 static uint64_t seed;
 static int rnd(int n) {
