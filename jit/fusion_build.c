@@ -52,6 +52,7 @@ static void emit_group(kiln_fusion *f, kiln_fusion_cluster *c) {
   kiln_node *last = f->nodes[kiln_vec_last(&c->members)].node;
   group->range = last->range;
   group->scope = last->scope;
+  group->mark = (uint32_t)c->members.data[0] + 1; /* later clusters look its cluster up by it */
   kiln_node_set_graph(group, "Subgraph", build_subgraph(f, c, &values));
   for (int i = 0; i < values.inputs.count; i++) kiln_node_add_input(group, values.inputs.data[i]);
   kiln_node_append(f->block, group);
