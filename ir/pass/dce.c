@@ -14,13 +14,13 @@ typedef struct marker {
   KILN_VEC(kiln_node *) writers;   /* that are not live yet */
 } marker;
 
-static char live_mark; /* its address is the mark; never written */
+static const char live_mark = 0; /* its address is the mark */
 
 static bool value_is_live(const kiln_ir_value *value) { return value->data == &live_mark; }
 
 static void mark_value(marker *m, kiln_ir_value *value) {
   if (value_is_live(value)) return;
-  value->data = &live_mark;
+  value->data = (void *)(uintptr_t)&live_mark;
   kiln_vec_push(m->pass->scratch, &m->work, value);
   kiln_vec_push(m->pass->scratch, &m->live, value);
 }
@@ -51,7 +51,7 @@ static void mark_carried(marker *m, kiln_node *loop, int k) {
 
 static void mark_definition(marker *m, const kiln_ir_value *value) {
   kiln_node *node = value->node;
-  if (kiln_node_is(node, KILN_OP_prim_Param)) {
+  if (node == node->block->param) {
     kiln_node *owner = node->block->owner;
     if (owner && kiln_node_is(owner, KILN_OP_prim_Loop) && value->index > 0) {
       mark_carried(m, owner, value->index - 1);
