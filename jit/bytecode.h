@@ -11,7 +11,7 @@
 #include "runtime/plan.h"
 
 /* On a prim::Constant of type Function, or a prim::fork: the kiln_callable that it stands for
- * (fallbacks). */
+ * (fallbacks, subgraphs). */
 #define KILN_ATTR_CALLABLE "callable"
 
 /* What the emitter asks its maker for. Everything is borrowed. */

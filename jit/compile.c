@@ -65,19 +65,51 @@ static kiln_status *name_site(kiln_executor *ex) {
   return NULL;
 }
 
+/* Gives every fork of the block, whose graph is an attribute, an executor for it; copies of the
+ * graph share it. */
+static kiln_status *prepare_forks_in(kiln_executor *ex, kiln_block *block) {
+  for (kiln_node *n = block->first; n; n = n->next) {
+    for (int b = 0; b < n->block_count; b++) KILN_TRY(prepare_forks_in(ex, n->blocks[b]));
+    if (!kiln_node_is(n, KILN_OP_prim_fork) || kiln_node_attr(n, KILN_ATTR_CALLABLE)) continue;
+    const kiln_graph *subgraph = kiln_node_graph(n, "Subgraph");
+    KILN_CHECK(subgraph);
+    kiln_executor *forked = kiln__executor_create(ex->jit, NULL, "forked_function");
+    forked->root = ex->root;
+    KILN_TRY(kiln__program_copy(ex->jit, subgraph, &forked->source));
+    kiln_node_set_pointer(n, KILN_ATTR_CALLABLE, (void *)(uintptr_t)&forked->callable);
+  }
+  return NULL;
+}
+
+typedef struct fork_job {
+  kiln_executor *ex;
+  kiln_graph *graph;
+} fork_job;
+
+static kiln_status *prepare_forks_body(void *arg) {
+  fork_job *job = (fork_job *)arg;
+  return prepare_forks_in(job->ex, job->graph->top);
+}
+
+static kiln_status *prepare(kiln_executor *ex, kiln_graph *graph, kiln_pipeline_id pipeline) {
+  fork_job job = {ex, graph};
+  KILN_TRY(kiln_pipeline_run(&ex->jit->runner, graph, pipeline));
+  return kiln_arena_run(graph->arena, prepare_forks_body, &job);
+}
+
 kiln_status *kiln__compile_source(kiln_executor *ex) {
   if (ex->function) {
     KILN_TRY(kiln_unit_ensure(ex->function));
     kiln_program source = {0};
     kiln_status *status = kiln__program_copy(ex->jit, ex->function->graph, &source);
-    if (!status) {
-      status = kiln_pipeline_run(&ex->jit->runner, source.graph, KILN_PIPELINE_preoptimize);
-    }
+    if (!status) status = prepare(ex, source.graph, KILN_PIPELINE_preoptimize);
     if (status) {
       kiln_program_destroy(&source);
       return status;
     }
     ex->source = source;
+  } else if (ex->base_depth == 0) {
+    KILN_TRY(prepare(ex, ex->source.graph, KILN_PIPELINE_preoptimize));
   }
   return name_site(ex);
 }
@@ -89,7 +121,7 @@ kiln_status *kiln__compile_plain(kiln_executor *ex, kiln_program *out) {
     graph = ex->function->graph;
   }
   KILN_TRY(kiln__program_copy(ex->jit, graph, out));
-  KILN_TRY(kiln_pipeline_run(&ex->jit->runner, out->graph, KILN_PIPELINE_noopt));
+  KILN_TRY(prepare(ex, out->graph, KILN_PIPELINE_noopt));
   return emit(ex, out, NULL);
 }
 

@@ -194,7 +194,7 @@ static kiln_status *settle(kiln_executor *ex, kiln_executor_state state) {
 
 static kiln_status *begin_level(kiln_executor *ex) {
   kiln_jit *jit = ex->jit;
-  if (!ex->source.graph) KILN_TRY(kiln__compile_source(ex));
+  if (!ex->site) KILN_TRY(kiln__compile_source(ex));
   if ((uint32_t)ex->level > jit->max_depth) jit->max_depth = (uint32_t)ex->level;
   if (ex->level >= jit->depth) return settle(ex, KILN_EXECUTOR_SIMPLE);
   ex->building = KILN_NEW(jit->arena, kiln_variant);
