@@ -297,7 +297,10 @@ static void build_structural(kiln_alias *a, const kiln_node *node) {
   bool runs_it = kiln_node_is(node, KILN_OP_prim_TensorExprGroup) ||
                  kiln_node_is(node, KILN_OP_prim_FallbackGraph) ||
                  kiln_node_is(node, KILN_OP_prim_DifferentiableGraph);
-  if (sub && runs_it) build_subgraph(a, node, sub); else build_unknown(a, node);
+  if (sub && runs_it)
+    build_subgraph(a, node, sub);
+  else
+    build_unknown(a, node);
 }
 
 static void build_block(kiln_alias *a, const kiln_block *block) {

@@ -69,9 +69,9 @@ typedef struct write_fact {
 struct kiln_alias {
   kiln_arena *arena;
   const kiln_graph *graph;
-  kiln_map vars;   /* value -> alias_var */
-  kiln_map writes; /* node (and each node around it) -> loc_set */
-  kiln_map memory; /* storage or box of a constant -> location + 1 */
+  kiln_map vars;           /* value -> alias_var */
+  kiln_map writes;         /* node (and each node around it) -> loc_set */
+  kiln_map memory;         /* storage or box of a constant -> location + 1 */
   KILN_VEC(location) locs; /* the first BUCKET__COUNT are the wildcards */
   KILN_VEC(constraint) constraints;
   KILN_VEC(write_fact) write_facts;

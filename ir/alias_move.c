@@ -1,21 +1,22 @@
 /* alias_move.c: moving a node within its block, where the order of effects and data allows it.
  *
  * Moving towards the anchor meets the nodes in between one by one. Those that must keep their order
- * with the moved node, or with one collected before, are collected too (moving down: what depends on
- * it; moving up: what it depends on); the others stay, since they may be passed. In the end the anchor
- * itself is asked: what has to cross it must not conflict with it. Nothing is changed before that.
- * Going towards the anchor once, with a mark on the nodes that are collected (down) or needed (up),
- * costs the number of edges met; memory is compared only where somebody writes. The case that defeats
- * looking at the two nodes alone is a chain: x = f(p); y = g(x); anchor(y), moving p's writer. */
+ * with the moved node, or with one collected before, are collected too (moving down: what depends
+ * on it; moving up: what it depends on); the others stay, since they may be passed. In the end the
+ * anchor itself is asked: what has to cross it must not conflict with it. Nothing is changed before
+ * that. Going towards the anchor once, with a mark on the nodes that are collected (down) or needed
+ * (up), costs the number of edges met; memory is compared only where somebody writes. The case that
+ * defeats looking at the two nodes alone is a chain: x = f(p); y = g(x); anchor(y), moving p's
+ * writer. */
 #include "ir/alias_internal.h"
 
 typedef struct mover {
   kiln_alias *a;
   kiln_block *block;
   bool down;
-  uint32_t generation; /* of order_mark; counted by the graph, since analyses come and go */
-  bool effects, random; /* among the collected */
-  KILN_VEC(kiln_node *) nodes;   /* collected, the moved node first */
+  uint32_t generation;         /* of order_mark; counted by the graph, since analyses come and go */
+  bool effects, random;        /* among the collected */
+  KILN_VEC(kiln_node *) nodes; /* collected, the moved node first */
   KILN_VEC(kiln_node *) writers; /* of them */
 } mover;
 
@@ -55,7 +56,10 @@ static void collect(mover *m, kiln_node *node) {
   if (kiln_alias_node_writes(m->a, node)) kiln_vec_push(arena, &m->writers, node);
   m->effects |= kiln_node_has_side_effects(node);
   m->random |= kiln_node_is_nondeterministic(node);
-  if (m->down) node->order_mark = m->generation; else mark_producers(m, node);
+  if (m->down)
+    node->order_mark = m->generation;
+  else
+    mark_producers(m, node);
 }
 
 /* Conflicts with one of the collected from number `first` on. With first > 0 the marks say too much
@@ -94,10 +98,16 @@ static void replace_after(kiln_node *node, kiln_node *anchor) {
 /* Puts the collected nodes where they belong; `before`: the moved node in front of the anchor. */
 static void rearrange(mover *m, kiln_node *anchor, bool before) {
   kiln_node *moved = m->nodes.data[0];
-  if (before) replace_before(moved, anchor); else replace_after(moved, anchor);
+  if (before)
+    replace_before(moved, anchor);
+  else
+    replace_after(moved, anchor);
   kiln_node *place = m->down ? (before ? anchor : moved) : (before ? moved : anchor);
   for (int i = 1; i < m->nodes.count; i++) { /* collected in order of meeting */
-    if (m->down) replace_after(m->nodes.data[i], place); else replace_before(m->nodes.data[i], place);
+    if (m->down)
+      replace_after(m->nodes.data[i], place);
+    else
+      replace_before(m->nodes.data[i], place);
     place = m->nodes.data[i];
   }
 }

@@ -11,8 +11,7 @@ static bool is_container(const kiln_ir_value *value) {
 }
 
 static bool writes_list(const kiln_schema_arg *arg) {
-  const kiln_type *type =
-      arg->type->kind == KILN_TYPE_OPTIONAL ? arg->type->elems[0] : arg->type;
+  const kiln_type *type = arg->type->kind == KILN_TYPE_OPTIONAL ? arg->type->elems[0] : arg->type;
   return arg->alias.is_write && (type->kind == KILN_TYPE_LIST || type->kind == KILN_TYPE_DICT);
 }
 
@@ -56,8 +55,8 @@ static void build_args(kiln_alias *a, const kiln_node *node) {
 
 /* -- Results -- */
 
-/* The new containers at and below `loc` may hold whatever is in `source`, at any depth: how a result
- * is put together (items of a dict, a dict of pairs) is not known. */
+/* The new containers at and below `loc` may hold whatever is in `source`, at any depth: how a
+ * result is put together (items of a dict, a dict of pairs) is not known. */
 static void fill_from(kiln_alias *a, int loc, const kiln_ir_value *source) {
   if (loc < BUCKET__COUNT) return;
   kiln__alias_into(a, INTO_DEEP, loc, source);
@@ -88,7 +87,8 @@ static void copy_marked(kiln_alias *a, const kiln_node *node, const kiln_ir_valu
   for (int i = 0; i < s->arg_count && i < node->input_count; i++) {
     const kiln_schema_arg *arg = &s->args[i];
     bool whole = arg->alias.present && ((arg->alias.sets | arg->alias.after) & sets);
-    bool elements = arg->elem_alias.present && ((arg->elem_alias.sets | arg->elem_alias.after) & sets);
+    bool elements =
+        arg->elem_alias.present && ((arg->elem_alias.sets | arg->elem_alias.after) & sets);
     const kiln_ir_value *value = kiln_node_input(node, i);
     if (whole && into < 0) kiln__alias_constrain(a, COPY, out, value);
     if (whole && into >= 0) kiln__alias_into(a, INTO, into, value);
@@ -111,7 +111,10 @@ static void unmarked_result(kiln_alias *a, const kiln_node *node, const kiln_ir_
     bool variable = type->kind == KILN_TYPE_VAR ||
                     (type->kind == KILN_TYPE_OPTIONAL && type->elems[0]->kind == KILN_TYPE_VAR);
     kiln__alias_constrain(a, variable ? COPY : LOAD, out, value);
-    if (variable) kiln__alias_into(a, INTO, loc, value); else fill_from(a, loc, value);
+    if (variable)
+      kiln__alias_into(a, INTO, loc, value);
+    else
+      fill_from(a, loc, value);
   }
 }
 

@@ -1,5 +1,5 @@
-/* alias_set.c: small sorted sets of locations. Most hold one or two; a list that is filled in a long
- * unrolled loop has thousands, added in ascending order, which is appending. */
+/* alias_set.c: small sorted sets of locations. Most hold one or two; a list that is filled in a
+ * long unrolled loop has thousands, added in ascending order, which is appending. */
 #include "ir/alias_internal.h"
 
 /* The first index whose item is not below `loc`. */
@@ -7,7 +7,10 @@ static int lower_bound(const loc_set *set, int loc) {
   int low = 0, high = set->count;
   while (low < high) {
     int mid = low + (high - low) / 2;
-    if (set->items[mid] < loc) low = mid + 1; else high = mid;
+    if (set->items[mid] < loc)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low;
 }
@@ -50,7 +53,10 @@ bool kiln__locs_meet(const loc_set *a, const loc_set *b) {
   }
   for (int i = 0, j = 0; i < a->count && j < b->count;) {
     if (a->items[i] == b->items[j]) return true;
-    if (a->items[i] < b->items[j]) i++; else j++;
+    if (a->items[i] < b->items[j])
+      i++;
+    else
+      j++;
   }
   return false;
 }

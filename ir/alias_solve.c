@@ -1,5 +1,6 @@
 /* alias_solve.c: solves the constraints of the alias analysis: inclusion-based points-to sets
- * (Andersen's analysis, "Program Analysis and Specialization for the C Programming Language", 1994).
+ * (Andersen's analysis, "Program Analysis and Specialization for the C Programming Language",
+ * 1994).
  *
  * Unification would be simpler, but it makes the two sides of every If, and so most inputs of a
  * model, one. Constraints stand in program order, so straight code needs one pass and a check, each

@@ -120,8 +120,8 @@ static void copy_attrs(kiln__copier *c, kiln_node *node, const kiln_node *from) 
 static void copy_nodes(kiln__copier *c, kiln_block *to, const kiln_block *from);
 
 static kiln_node *copy_node(kiln__copier *c, const kiln_node *node) {
-  kiln_node *copy = node->op ? kiln_node_create(c->to, node->op)
-                             : kiln_node_create_unknown(c->to, node->name);
+  kiln_node *copy =
+      node->op ? kiln_node_create(c->to, node->op) : kiln_node_create_unknown(c->to, node->name);
   copy->range = copy_range(c, node->range);
   if (node->scope.len) {
     copy->scope.data = kiln_arena_strndup(c->to->arena, node->scope.data, node->scope.len);
@@ -173,8 +173,7 @@ void kiln_node_copy_attrs(kiln_node *node, const kiln_node *from) {
 static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges) {
   kiln_map values;
   kiln_map_init(&values, to->arena);
-  kiln__copier c = {
-      .to = to, .from = from, .values = &values, .ranges = ranges, .exact = true};
+  kiln__copier c = {.to = to, .from = from, .values = &values, .ranges = ranges, .exact = true};
   const kiln_node *param = from->top->param, *ret = from->top->ret;
   for (int i = 0; i < param->output_count; i++) copy_output(&c, to->top->param, param->outputs[i]);
   copy_nodes(&c, to->top, from->top);

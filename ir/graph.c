@@ -1,9 +1,9 @@
 /* graph.c: graphs and blocks: making, ending, inputs and outputs, what a graph owns.
  *
- * A root graph owns an arena, in which it lives itself; sub graphs share it and hand their constants
- * to the root. The two lists of what is not arena memory (constants, other graphs) keep room for one
- * element more: so kiln_graph_own takes its value before it allocates, and nothing leaks when memory
- * runs out. */
+ * A root graph owns an arena, in which it lives itself; sub graphs share it and hand their
+ * constants to the root. The two lists of what is not arena memory (constants, other graphs) keep
+ * room for one element more: so kiln_graph_own takes its value before it allocates, and nothing
+ * leaks when memory runs out. */
 #include "ir/internal.h"
 
 enum { FIRST_OWNED = 4 };
@@ -43,8 +43,8 @@ static kiln_status *create_body(void *arg) {
   return NULL;
 }
 
-kiln_status *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry,
-                               kiln_type_table *types, kiln_graph **out_graph) {
+kiln_status *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types,
+                               kiln_graph **out_graph) {
   *out_graph = NULL;
   create_args args = {.registry = registry, .types = types};
   KILN_TRY(kiln_arena_create(mem, &args.arena));

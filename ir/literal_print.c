@@ -1,8 +1,8 @@
 /* literal_print.c: constants as the attributes of a printed graph show them.
  *
- * As PyTorch prints them, with one exception. A tensor of one element is {3.14}; of up to ten, where
- * PyTorch shows a rounded dump, it is {[[1., 2.], [3., 4.]]} with digits that read back the same;
- * larger ones are <Tensor>. Type and shape come from the type of the value. */
+ * As PyTorch prints them, with one exception. A tensor of one element is {3.14}; of up to ten,
+ * where PyTorch shows a rounded dump, it is {[[1., 2.], [3., 4.]]} with digits that read back the
+ * same; larger ones are <Tensor>. Type and shape come from the type of the value. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,10 @@ static bool read_elements(kiln_arena *arena, const kiln_tensor *tensor, elements
   size_t size = (size_t)tensor->numel * (is_complex ? 16 : 8);
   void *data = kiln_arena_alloc(arena, size);
   *out = (elements){.tensor = tensor};
-  if (is_int) out->ints = data; else out->doubles = data;
+  if (is_int)
+    out->ints = data;
+  else
+    out->doubles = data;
   kiln_tensor *copy;
   kiln_status *status =
       kiln_tensor_create(kiln_arena_mem(arena), NULL, wide, kiln_tensor_rank(tensor),

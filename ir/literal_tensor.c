@@ -66,9 +66,9 @@ static kiln_status *create_wanted(kiln__reader *r, const wanted *w, kiln_ivalue 
   kiln_mem *mem = kiln_arena_mem(r->arena);
   kiln_tensor *tensor;
   kiln_status *status =
-      w->has_strides ? kiln_tensor_create_strided(mem, NULL, w->dtype, w->rank, w->sizes,
-                                                  w->strides, &tensor)
-                     : kiln_tensor_create(mem, NULL, w->dtype, w->rank, w->sizes, &tensor);
+      w->has_strides
+          ? kiln_tensor_create_strided(mem, NULL, w->dtype, w->rank, w->sizes, w->strides, &tensor)
+          : kiln_tensor_create(mem, NULL, w->dtype, w->rank, w->sizes, &tensor);
   KILN_TRY(status);
   tensor->key.f.requires_grad = w->requires_grad;
   *out = kiln_graph_own(r->root, kiln_of_tensor(tensor));
@@ -167,8 +167,7 @@ static void init_numbers(numbers *n) {
   for (int i = 0; i < MAX_LITERAL_RANK; i++) n->sizes[i] = -1;
 }
 
-kiln_status *kiln__literal_parse_tensor(kiln__reader *r, const kiln_type *hint,
-                                        kiln_ivalue *out) {
+kiln_status *kiln__literal_parse_tensor(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
   numbers n;
   init_numbers(&n);
   KILN_TRY(parse_nested(r, &n, 0));

@@ -74,8 +74,7 @@ const kiln_type *kiln_type_env_eval(kiln_type_env *env, const kiln_type *formal)
   if (!kiln_type_has_var(formal)) return formal;
   if (formal->kind == KILN_TYPE_VAR) return bound(env, formal->name);
   if (formal->kind == KILN_TYPE_TUPLE) return eval_tuple(env, formal);
-  const kiln_type *first =
-      formal->elem_count ? kiln_type_env_eval(env, formal->elems[0]) : NULL;
+  const kiln_type *first = formal->elem_count ? kiln_type_env_eval(env, formal->elems[0]) : NULL;
   if (!first) return NULL;
   switch (formal->kind) {
     case KILN_TYPE_LIST: return kiln_type_list(env->types, first);
@@ -196,8 +195,7 @@ static int find_keyword(const matcher *m, const kiln_schema_arg *formal) {
   for (int i = m->positional; i < m->count; i++) {
     kiln_str keyword = m->actuals[i].keyword;
     if (kiln_str_equal(keyword, formal->name)) return i;
-    if (is_aten(m->schema) && kiln_str_is(formal->name, "self") &&
-        kiln_str_is(keyword, "input")) {
+    if (is_aten(m->schema) && kiln_str_is(formal->name, "self") && kiln_str_is(keyword, "input")) {
       return i;
     }
   }
@@ -259,8 +257,8 @@ static bool match_slot(matcher *m, int index, kiln_match_slot *slot) {
   }
   const kiln_actual *actual = &m->actuals[at];
   *slot = (kiln_match_slot){.actual = at};
-  slot->fit = kiln_match_arg(m->env, formal, actual->type, actual->empty_list, m->convert,
-                             &slot->type);
+  slot->fit =
+      kiln_match_arg(m->env, formal, actual->type, actual->empty_list, m->convert, &slot->type);
   if (slot->fit == KILN_FIT_NO) explain_arg(m, formal, actual->type);
   return slot->fit != KILN_FIT_NO;
 }
@@ -273,8 +271,12 @@ static bool is_blocked(const kiln_schema *s) {
 bool kiln_match_schema(kiln_type_env *env, const kiln_schema *schema, const kiln_actual *actuals,
                        int count, bool convert, kiln_match_slot *slots, int *out_varargs,
                        kiln_text *why) {
-  matcher m = {.env = env, .schema = schema, .actuals = actuals, .count = count,
-               .convert = convert, .why = why};
+  matcher m = {.env = env,
+               .schema = schema,
+               .actuals = actuals,
+               .count = count,
+               .convert = convert,
+               .why = why};
   if (is_blocked(schema)) {
     explain_name(&m, "", schema->overload, ": this overload is not reachable from source");
     return false;
@@ -309,8 +311,8 @@ int kiln_op_set_max_args(const kiln_op_set *set) {
 }
 
 const kiln_op *kiln_match_overloads(kiln_type_env *env, const kiln_op_set *set,
-                                    const kiln_actual *actuals, int count,
-                                    kiln_match_slot *slots, int *out_varargs, kiln_text *why) {
+                                    const kiln_actual *actuals, int count, kiln_match_slot *slots,
+                                    int *out_varargs, kiln_text *why) {
   for (int pass = set->count == 1 ? 1 : 0; pass < 2; pass++) {
     for (int i = 0; i < set->count; i++) {
       env->count = 0;
@@ -334,8 +336,8 @@ const kiln_op *kiln_match_overloads(kiln_type_env *env, const kiln_op_set *set,
 
 /* -- Nodes -- */
 
-static bool node_fits(kiln_type_table *types, const kiln_schema *s,
-                      const kiln_type *const *inputs, int count) {
+static bool node_fits(kiln_type_table *types, const kiln_schema *s, const kiln_type *const *inputs,
+                      int count) {
   if (count < s->arg_count || (count > s->arg_count && !s->is_vararg)) return false;
   kiln_type_env env = {.types = types};
   for (int i = 0; i < s->arg_count; i++) {

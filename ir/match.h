@@ -32,12 +32,12 @@ const kiln_type *kiln_type_env_eval(kiln_type_env *env, const kiln_type *formal)
 /* What the caller does with a value to pass it. */
 typedef enum kiln_fit {
   KILN_FIT_NO,
-  KILN_FIT_SAME,           /* passes as it is: a subtype */
-  KILN_FIT_REPEAT,         /* an int or float for int[N], float[N]: a list of N times the value */
-  KILN_FIT_TUPLE_TO_LIST,  /* unpack, and make a list of `type` */
-  KILN_FIT_EMPTY_LIST,     /* a literal []: make it an empty list of `type` */
-  KILN_FIT_COLLECT,        /* `collect` positional arguments become one list of `type` */
-  KILN_FIT_DEFAULT,        /* not given: the schema's default */
+  KILN_FIT_SAME,          /* passes as it is: a subtype */
+  KILN_FIT_REPEAT,        /* an int or float for int[N], float[N]: a list of N times the value */
+  KILN_FIT_TUPLE_TO_LIST, /* unpack, and make a list of `type` */
+  KILN_FIT_EMPTY_LIST,    /* a literal []: make it an empty list of `type` */
+  KILN_FIT_COLLECT,       /* `collect` positional arguments become one list of `type` */
+  KILN_FIT_DEFAULT,       /* not given: the schema's default */
   /* Implicit conversions (the second pass only); the operator to insert: */
   KILN_FIT_TENSOR_TO_INT,     /* aten::IntImplicit */
   KILN_FIT_TENSOR_TO_FLOAT,   /* aten::FloatImplicit */
@@ -83,8 +83,8 @@ bool kiln_match_schema(kiln_type_env *env, const kiln_schema *schema, const kiln
  * at once). NULL when none does; `why` (may be NULL) then lists each candidate and its complaint.
  * `slots` has room for the longest argument list of the set: kiln_op_set_max_args. env is reset. */
 const kiln_op *kiln_match_overloads(kiln_type_env *env, const kiln_op_set *set,
-                                    const kiln_actual *actuals, int count,
-                                    kiln_match_slot *slots, int *out_varargs, kiln_text *why);
+                                    const kiln_actual *actuals, int count, kiln_match_slot *slots,
+                                    int *out_varargs, kiln_text *why);
 int kiln_op_set_max_args(const kiln_op_set *set);
 
 /* -- Nodes -- */

@@ -1,8 +1,8 @@
 /* node.c: nodes: their place in a block, inputs with use lists, outputs.
  *
  * Places are numbers with gaps: kiln_node_is_before compares two of them. A node that finds no gap
- * renumbers its block, which happens once in about 40 insertions at one spot, so that inserting costs
- * O(1) on average but for hostile patterns. */
+ * renumbers its block, which happens once in about 40 insertions at one spot, so that inserting
+ * costs O(1) on average but for hostile patterns. */
 #include "ir/internal.h"
 
 #define POSITION_STEP ((int64_t)1 << 40)
@@ -62,8 +62,14 @@ static void link_between(kiln_node *node, kiln_block *block, kiln_node *prev, ki
   node->block = block;
   node->prev = prev;
   node->next = next;
-  if (prev) prev->next = node; else block->first = node;
-  if (next) next->prev = node; else block->last = node;
+  if (prev)
+    prev->next = node;
+  else
+    block->first = node;
+  if (next)
+    next->prev = node;
+  else
+    block->last = node;
   place(node);
 }
 
@@ -96,8 +102,14 @@ void kiln_node_insert_after(kiln_node *node, kiln_node *anchor) {
 void kiln_node_detach(kiln_node *node) {
   kiln_block *block = node->block;
   if (!block) return;
-  if (node->prev) node->prev->next = node->next; else block->first = node->next;
-  if (node->next) node->next->prev = node->prev; else block->last = node->prev;
+  if (node->prev)
+    node->prev->next = node->next;
+  else
+    block->first = node->next;
+  if (node->next)
+    node->next->prev = node->prev;
+  else
+    block->last = node->prev;
   node->block = NULL;
   node->prev = node->next = NULL;
 }
@@ -148,7 +160,10 @@ static void link_use(kiln_use *use, kiln_ir_value *value) {
 
 static void unlink_use(kiln_use *use) {
   kiln_ir_value *value = use->value;
-  if (use->prev) use->prev->next = use->next; else value->uses = use->next;
+  if (use->prev)
+    use->prev->next = use->next;
+  else
+    value->uses = use->next;
   if (use->next) use->next->prev = use->prev;
   value->use_count--;
 }

@@ -1,10 +1,11 @@
-/* parse.c: parser of the textual form (print.c): descent over the bytes, any bytes give a graph or a
- * status.
+/* parse.c: parser of the textual form (print.c): descent over the bytes, any bytes give a graph or
+ * a status.
  *
- * Numbers and names of values are kept, so that printing gives the text again. Values are seen in the
- * rest of their block and in blocks within it. Overloads are chosen as the graph's nodes are met,
- * from the types of their inputs; what no overload takes stays an unknown operator. A name with a
- * suffix "_N" is a group while a "with" for it follows the graph; else the suffix is part of it. */
+ * Numbers and names of values are kept, so that printing gives the text again. Values are seen in
+ * the rest of their block and in blocks within it. Overloads are chosen as the graph's nodes are
+ * met, from the types of their inputs; what no overload takes stays an unknown operator. A name
+ * with a suffix "_N" is a group while a "with" for it follows the graph; else the suffix is part of
+ * it. */
 #include "ir/match.h"
 #include "ir/reader.h"
 
@@ -18,9 +19,9 @@ typedef struct pending {
 typedef struct graph_parser {
   kiln__reader *r;
   kiln_graph *graph;
-  kiln_map values;                  /* name -> value, of the blocks that are open */
-  KILN_VEC(kiln_str) names;         /* of `values`, in order of definition */
-  kiln_map ids;                     /* number + 1 -> value */
+  kiln_map values;                      /* name -> value, of the blocks that are open */
+  KILN_VEC(kiln_str) names;             /* of `values`, in order of definition */
+  kiln_map ids;                         /* number + 1 -> value */
   KILN_VEC(kiln_ir_value *) unnumbered; /* numbers that were taken already */
   KILN_VEC(pending) groups;
 } graph_parser;
@@ -389,8 +390,8 @@ static kiln_status *parse_subgraphs(graph_parser *g) {
     if (!found) {
       r->p = begin;
       p.node->op = NULL;
-      p.node->name = kiln_str_make(
-          kiln_arena_strndup(r->arena, p.full_name.data, p.full_name.len), p.full_name.len);
+      p.node->name = kiln_str_make(kiln_arena_strndup(r->arena, p.full_name.data, p.full_name.len),
+                                   p.full_name.len);
       continue;
     }
     KILN_TRY(kiln__reader_expect(r, "="));
@@ -429,8 +430,8 @@ static kiln_status *parse_in_arena(void *arg) {
   return kiln_arena_run(r->arena, parse_body, r);
 }
 
-kiln_status *kiln_graph_parse(kiln_mem *mem, const kiln_registry *registry,
-                              kiln_type_table *types, kiln_str source, kiln_graph **out_graph) {
+kiln_status *kiln_graph_parse(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types,
+                              kiln_str source, kiln_graph **out_graph) {
   *out_graph = NULL;
   kiln_graph *graph;
   KILN_TRY(kiln_graph_create(mem, registry, types, &graph));

@@ -1,5 +1,5 @@
-/* pass.c: what passes ask of their surroundings: the alias analysis, made when it is first wanted, and
- * an ear for refusals. */
+/* pass.c: what passes ask of their surroundings: the alias analysis, made when it is first wanted,
+ * and an ear for refusals. */
 #include "ir/pass.h"
 
 kiln_alias *kiln_pass_alias(kiln_pass *pass) {

@@ -127,8 +127,7 @@ static void print_node(printer *p, const kiln_node *node, int level) {
 
 static void print_body(printer *p, const kiln_graph *graph) {
   kiln_text_puts(p->text, "graph(");
-  print_typed_values(p, graph->top->param->outputs, graph->top->param->output_count,
-                     ",\n      ");
+  print_typed_values(p, graph->top->param->outputs, graph->top->param->output_count, ",\n      ");
   kiln_text_puts(p->text, "):\n");
   for (const kiln_node *n = graph->top->first; n; n = n->next) print_node(p, n, 1);
   kiln_text_puts(p->text, "  return ");

@@ -31,8 +31,8 @@ kiln_status *kiln__reader_type(kiln__reader *r, const kiln_type **out_type) KILN
 
 /* -- literal.c -- */
 
-/* Parses a constant; `hint` (may be NULL) is the type that it shall have. The result is owned by the
- * graph: borrow it. */
+/* Parses a constant; `hint` (may be NULL) is the type that it shall have. The result is owned by
+ * the graph: borrow it. */
 kiln_status *kiln__literal_parse(kiln__reader *r, const kiln_type *hint,
                                  kiln_ivalue *out) KILN_MUST_USE;
 

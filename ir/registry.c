@@ -1,12 +1,12 @@
 /* registry.c: the operators of a context, built from the tables.
  *
  * Two steps. First every entry's schema is parsed; then the final order is laid out, each base
- * followed by its variants, whose schemas are derived: `add_` writes its first argument, `add.out` an
- * added keyword argument. How an out variant is called depends on how many overloads its base has,
- * which is why the second step waits for the first.
- * The registry is immutable after kiln_registry_create, but for custom operators. */
-#include "ir/op.h"
+ * followed by its variants, whose schemas are derived: `add_` writes its first argument, `add.out`
+ * an added keyword argument. How an out variant is called depends on how many overloads its base
+ * has, which is why the second step waits for the first. The registry is immutable after
+ * kiln_registry_create, but for custom operators. */
 #include "ir/internal.h"
+#include "ir/op.h"
 
 /* -- The table -- */
 
@@ -63,9 +63,9 @@ struct kiln_registry {
   kiln_map sets;  /* "aten::add" -> kiln_op_set */
   kiln_map exact; /* "aten::add.Tensor" -> kiln_op */
   KILN_VEC(kiln_op *) ops;
-  kiln_op *bases;         /* [ENTRY_COUNT]: by kiln_op_id */
-  kiln_schema **schemas;  /* [ENTRY_COUNT]: of bases, to release their defaults */
-  int (*variant_at)[3];   /* [ENTRY_COUNT]: index in ops by kiln_op_variant, -1 when absent */
+  kiln_op *bases;        /* [ENTRY_COUNT]: by kiln_op_id */
+  kiln_schema **schemas; /* [ENTRY_COUNT]: of bases, to release their defaults */
+  int (*variant_at)[3];  /* [ENTRY_COUNT]: index in ops by kiln_op_variant, -1 when absent */
 };
 
 static const char *join(kiln_arena *arena, kiln_str a, const char *b, kiln_str c) {
@@ -160,8 +160,8 @@ static kiln_schema *inplace_schema(kiln_registry *r, const kiln_schema *base) {
 
 static kiln_schema *out_schema(kiln_registry *r, const kiln_schema *base, int overload_count) {
   kiln_schema *s = derive_schema(r, base);
-  bool plain = overload_count == 1 || base->overload.len == 0 ||
-               kiln_str_is(base->overload, "Tensor");
+  bool plain =
+      overload_count == 1 || base->overload.len == 0 || kiln_str_is(base->overload, "Tensor");
   s->overload = KILN_STR("out");
   if (!plain) {
     s->overload = kiln_str_from(join(r->arena, base->overload, "_out", kiln_str_make("", 0)));
@@ -213,8 +213,8 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
   if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;
   if (status) {
-    kiln_status *internal = KILN_ERROR(KILN_INTERNAL, "operator table: %s",
-                                       kiln_status_message(status));
+    kiln_status *internal =
+        KILN_ERROR(KILN_INTERNAL, "operator table: %s", kiln_status_message(status));
     kiln_status_destroy(status);
     return internal;
   }

@@ -1,8 +1,8 @@
 /* schema.c: operator schemas: parser and printer of
  *   ns::name.overload(Type(alias)[N]? name=default, *, …) -> (Type name, …)
  *
- * A hand-written descent over the bytes: about a microsecond a schema, since a context parses all of
- * them when it is made. Alias sets are single letters, 'a' to 'z'. */
+ * A hand-written descent over the bytes: about a microsecond a schema, since a context parses all
+ * of them when it is made. Alias sets are single letters, 'a' to 'z'. */
 #include "ir/op.h"
 
 typedef struct parser {
@@ -95,20 +95,34 @@ static const struct {
   const char *name;
   kiln_type_kind kind;
 } basic_types[] = {
-    {"Tensor", KILN_TYPE_TENSOR},       {"int", KILN_TYPE_INT},
-    {"Scalar", KILN_TYPE_NUMBER},       {"bool", KILN_TYPE_BOOL},
-    {"float", KILN_TYPE_FLOAT},         {"SymInt", KILN_TYPE_INT},
-    {"ScalarType", KILN_TYPE_INT},      {"Layout", KILN_TYPE_INT},
-    {"MemoryFormat", KILN_TYPE_INT},    {"Device", KILN_TYPE_DEVICE},
-    {"str", KILN_TYPE_STR},             {"Any", KILN_TYPE_ANY},
-    {"number", KILN_TYPE_NUMBER},       {"complex", KILN_TYPE_COMPLEX},
-    {"Generator", KILN_TYPE_GENERATOR}, {"Dimname", KILN_TYPE_STR},
-    {"NoneType", KILN_TYPE_NONE},       {"AnyEnumType", KILN_TYPE_ANY_ENUM},
-    {"list", KILN_TYPE_ANY_LIST},       {"tuple", KILN_TYPE_ANY_TUPLE},
-    {"AnyClassType", KILN_TYPE_ANY_CLASS}, {"Stream", KILN_TYPE_STREAM},
-    {"Storage", KILN_TYPE_STORAGE},     {"QScheme", KILN_TYPE_QSCHEME},
-    {"SymFloat", KILN_TYPE_FLOAT},      {"SymBool", KILN_TYPE_BOOL},
-    {"DeviceIndex", KILN_TYPE_INT},     {"Capsule", KILN_TYPE_CAPSULE},
+    {"Tensor", KILN_TYPE_TENSOR},
+    {"int", KILN_TYPE_INT},
+    {"Scalar", KILN_TYPE_NUMBER},
+    {"bool", KILN_TYPE_BOOL},
+    {"float", KILN_TYPE_FLOAT},
+    {"SymInt", KILN_TYPE_INT},
+    {"ScalarType", KILN_TYPE_INT},
+    {"Layout", KILN_TYPE_INT},
+    {"MemoryFormat", KILN_TYPE_INT},
+    {"Device", KILN_TYPE_DEVICE},
+    {"str", KILN_TYPE_STR},
+    {"Any", KILN_TYPE_ANY},
+    {"number", KILN_TYPE_NUMBER},
+    {"complex", KILN_TYPE_COMPLEX},
+    {"Generator", KILN_TYPE_GENERATOR},
+    {"Dimname", KILN_TYPE_STR},
+    {"NoneType", KILN_TYPE_NONE},
+    {"AnyEnumType", KILN_TYPE_ANY_ENUM},
+    {"list", KILN_TYPE_ANY_LIST},
+    {"tuple", KILN_TYPE_ANY_TUPLE},
+    {"AnyClassType", KILN_TYPE_ANY_CLASS},
+    {"Stream", KILN_TYPE_STREAM},
+    {"Storage", KILN_TYPE_STORAGE},
+    {"QScheme", KILN_TYPE_QSCHEME},
+    {"SymFloat", KILN_TYPE_FLOAT},
+    {"SymBool", KILN_TYPE_BOOL},
+    {"DeviceIndex", KILN_TYPE_INT},
+    {"Capsule", KILN_TYPE_CAPSULE},
     {"Function", KILN_TYPE_FUNCTION},
 };
 

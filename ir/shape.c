@@ -11,9 +11,12 @@ bool kiln__shape_is_tensor(const kiln_shape_query *q, int i) {
 }
 
 const kiln_tensor_detail *kiln__shape_tensor(const kiln_shape_query *q, int i) {
-  static const kiln_tensor_detail any = {.dtype = KILN_DTYPE_NONE, .rank = -1,
-                                         .requires_grad = -1, .undefined = -1,
-                                         .device = -1, .device_index = -1};
+  static const kiln_tensor_detail any = {.dtype = KILN_DTYPE_NONE,
+                                         .rank = -1,
+                                         .requires_grad = -1,
+                                         .undefined = -1,
+                                         .device = -1,
+                                         .device_index = -1};
   if (!kiln__shape_is_tensor(q, i)) return NULL;
   return q->args[i] ? q->args[i] : &any;
 }
@@ -58,6 +61,34 @@ bool kiln__shape_ints(const kiln_shape_query *q, int i, kiln_shape_list *out) {
   known[0] = true;
   *out = (kiln_shape_list){.count = 1, .ints = ints, .known = known};
   return true;
+}
+
+int kiln__shape_find(const kiln_shape_query *q, const char *name) {
+  const kiln_schema *s = q->op->schema;
+  for (int i = 0; s && i < s->arg_count; i++) {
+    if (kiln_str_is(s->args[i].name, name)) return i;
+  }
+  return -1;
+}
+
+kiln_dtype kiln__shape_dtype(const kiln_shape_query *q, kiln_dtype fallback) {
+  int i = kiln__shape_find(q, "dtype");
+  int64_t dtype;
+  if (i < 0 || kiln__shape_is_none(q, i)) return fallback;
+  if (!kiln__shape_int(q, i, &dtype) || !kiln_dtype_is_valid(dtype)) return KILN_DTYPE_NONE;
+  return (kiln_dtype)dtype;
+}
+
+bool kiln__shape_is_plain(const kiln_tensor_detail *t) {
+  int64_t strides[KILN_MAX_RANK];
+  if (t->rank < 0 || !kiln__shape_static(t->rank, t->sizes)) return false;
+  kiln_strides_contiguous(t->rank, t->sizes, strides);
+  bool rows = t->has_strides;
+  for (int i = 0; i < t->rank; i++) {
+    if (t->sizes[i] == 0) return true;
+    rows = rows && (t->sizes[i] == 1 || t->strides[i] == strides[i]);
+  }
+  return rows;
 }
 
 /* -- Making results -- */
@@ -117,7 +148,7 @@ void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, con
 }
 
 void kiln__shape_row_major(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
-                            const int64_t *sizes) {
+                           const int64_t *sizes) {
   int64_t strides[KILN_MAX_RANK];
   int64_t step = 1;
   for (int i = rank - 1; i >= 0; i--) {

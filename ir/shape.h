@@ -20,8 +20,17 @@ bool kiln__shape_bool(const kiln_shape_query *q, int i, bool *out);
 bool kiln__shape_is_none(const kiln_shape_query *q, int i);
 /* A dimension argument, wrapped. */
 bool kiln__shape_dim(const kiln_shape_query *q, int i, int rank, int *out);
-/* The ints of a list argument, or of one int; KILN_DIM_UNKNOWN and known false where not constant. */
+/* The ints of a list argument, or of one int; KILN_DIM_UNKNOWN and known false where not constant.
+ */
 bool kiln__shape_ints(const kiln_shape_query *q, int i, kiln_shape_list *out);
+
+/* The argument of that name; -1 when the schema has none. */
+int kiln__shape_find(const kiln_shape_query *q, const char *name);
+/* The dtype that an optional `dtype` argument asks for, else `fallback`; NONE when it is not known.
+ */
+kiln_dtype kiln__shape_dtype(const kiln_shape_query *q, kiln_dtype fallback);
+/* Row-major, and all of it known. */
+bool kiln__shape_is_plain(const kiln_tensor_detail *t);
 
 /* -- shape.c: making results -- */
 
@@ -31,7 +40,7 @@ kiln_tensor_detail *kiln__shape_result(kiln_shape_query *q, int index);
 int64_t *kiln__shape_new(kiln_shape_query *q, int rank);
 /* Sets sizes with row-major strides (where the sizes say them). */
 void kiln__shape_row_major(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
-                            const int64_t *sizes);
+                           const int64_t *sizes);
 /* Sets sizes and strides; strides NULL: not known. */
 void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, const int64_t *sizes,
                      const int64_t *strides);

@@ -1,11 +1,10 @@
 /* shape_pointwise.c: shape functions of operators that work element by element.
  *
- * Sizes broadcast; dtypes promote as runtime/dtype.h says; the memory order of the result is that of
- * PyTorch's TensorIterator: operands of one shape and one dense layout give it to the result, else
- * dimensions are ordered by the operands' strides, the first operand that can tell two dimensions
- * apart deciding. */
+ * Sizes broadcast; dtypes promote as runtime/dtype.h says; the memory order of the result is that
+ * of PyTorch's TensorIterator: operands of one shape and one dense layout give it to the result,
+ * else dimensions are ordered by the operands' strides, the first operand that can tell two
+ * dimensions apart deciding. */
 #include "ir/shape.h"
-
 
 /* -- Broadcasting -- */
 
@@ -191,7 +190,10 @@ static kiln_dtype promoted(const kiln_shape_query *q, int first, int end) {
     if (t && (t->dtype == KILN_DTYPE_NONE || t->rank < 0)) return KILN_DTYPE_NONE;
     kiln_dtype kind = t ? (kiln_dtype)t->dtype : number_kind(q, i);
     if (kind == KILN_DTYPE_NONE) return KILN_DTYPE_NONE;
-    if (t) kiln_promotion_add_tensor(&p, kind, t->rank); else kiln_promotion_add_number(&p, kind);
+    if (t)
+      kiln_promotion_add_tensor(&p, kind, t->rank);
+    else
+      kiln_promotion_add_number(&p, kind);
   }
   return kiln_promotion_result(&p);
 }
@@ -267,7 +269,8 @@ bool kiln__shape_bool_result(kiln_shape_query *q) { return finish(q, 2, KILN_DTY
 bool kiln__shape_bool_test(kiln_shape_query *q) {
   if (!finish(q, 1, KILN_DTYPE_BOOL)) return false;
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
-  bool floats = kiln_dtype_is_valid(self->dtype) && !kiln_dtype_is_int((kiln_dtype)self->dtype, true);
+  bool floats =
+      kiln_dtype_is_valid(self->dtype) && !kiln_dtype_is_int((kiln_dtype)self->dtype, true);
   bool plain = is_complete(self) && is_contiguous(self);
   if (!floats && !plain) q->outs[0].has_strides = false;
   return true;

@@ -1,5 +1,6 @@
 /* unit.c: units: what an archive's code defines. The frontend fills them; bodies are compiled when
- * they are first needed (kiln_unit_ensure), and a body that fails to compile fails only its callers. */
+ * they are first needed (kiln_unit_ensure), and a body that fails to compile fails only its
+ * callers. */
 #include "ir/unit.h"
 
 typedef struct init_args {
@@ -17,12 +18,10 @@ static kiln_status *init_unit(void *arg) {
   unit->registry = args->registry;
   kiln_map_init(&unit->functions, args->arena);
   kiln_map_init(&unit->classes, args->arena);
-  return kiln_type_table_create(args->env->mem, kiln_registry_types(args->registry),
-                                &unit->types);
+  return kiln_type_table_create(args->env->mem, kiln_registry_types(args->registry), &unit->types);
 }
 
-kiln_status *kiln_unit_create(kiln_env *env, const kiln_registry *registry,
-                              kiln_unit **out_unit) {
+kiln_status *kiln_unit_create(kiln_env *env, const kiln_registry *registry, kiln_unit **out_unit) {
   *out_unit = NULL;
   init_args args = {.env = env, .registry = registry};
   KILN_TRY(kiln_arena_create(env->mem, &args.arena));
@@ -53,8 +52,7 @@ void kiln_unit_destroy(kiln_unit *unit) {
 static kiln_status *copy_error(const kiln_function *function) {
   const kiln_status *error = function->error;
   if (kiln_status_code(error) == KILN_OUT_OF_MEMORY) return kiln_status_oom();
-  kiln_status *copy =
-      KILN_ERROR(kiln_status_code(error), "%s", kiln_status_message(error));
+  kiln_status *copy = KILN_ERROR(kiln_status_code(error), "%s", kiln_status_message(error));
   if (kiln_status_exception(error)) {
     copy = kiln_status_set_exception(copy, kiln_status_exception(error));
   }
@@ -86,8 +84,8 @@ static kiln_str last_part(kiln_str qualname) {
 
 kiln_function *kiln_unit_add_function(kiln_unit *unit, kiln_str qualname, const kiln_type *owner) {
   kiln_function *function = KILN_NEW(unit->arena, kiln_function);
-  kiln_str name = kiln_str_make(
-      kiln_arena_strndup(unit->arena, qualname.data, qualname.len), qualname.len);
+  kiln_str name =
+      kiln_str_make(kiln_arena_strndup(unit->arena, qualname.data, qualname.len), qualname.len);
   function->qualname = name.data;
   function->name = last_part(name);
   function->owner = owner;

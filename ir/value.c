@@ -98,8 +98,7 @@ bool kiln_ir_value_is_none(const kiln_ir_value *value) {
   return constant && constant->tag == KILN_TAG_NONE;
 }
 
-kiln_node *kiln_node_create_constant(kiln_graph *graph, kiln_ivalue value,
-                                     const kiln_type *type) {
+kiln_node *kiln_node_create_constant(kiln_graph *graph, kiln_ivalue value, const kiln_type *type) {
   kiln_graph_own(graph, value);
   kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);
   if (value.tag != KILN_TAG_NONE) {

@@ -3,7 +3,8 @@
  * Structure (links, positions, use lists, dominance), the shape of If and Loop, arguments against
  * schemas, constants against their types, groups against their subgraphs, and that nothing happens
  * between a guard and the If that it decides. Types of tensors are compared without their details:
- * passes may know more on one side of an edge than on the other. Linear in the graph, times nesting. */
+ * passes may know more on one side of an edge than on the other. Linear in the graph, times
+ * nesting. */
 #include "ir/internal.h"
 #include "ir/match.h"
 
@@ -37,15 +38,16 @@ static kiln_status *complain(const kiln_node *node, const char *fmt, ...) {
   complaint c = {.node = node};
   kiln_status *failed = kiln_arena_create(kiln_arena_mem(node->graph->arena), &c.arena);
   if (!failed) failed = kiln_arena_run(c.arena, print_complaint, &c);
-  if (!failed) status = kiln_status_note(status, KILN_STR_FMT, KILN_STR_ARG(kiln_text_str(&c.text)));
+  if (!failed)
+    status = kiln_status_note(status, KILN_STR_FMT, KILN_STR_ARG(kiln_text_str(&c.text)));
   kiln_status_destroy(failed);
   kiln_arena_destroy(c.arena);
   return status;
 }
 
-#define REQUIRE(cond, node, ...)                         \
-  do {                                                   \
-    if (!(cond)) return complain((node), __VA_ARGS__);   \
+#define REQUIRE(cond, node, ...)                       \
+  do {                                                 \
+    if (!(cond)) return complain((node), __VA_ARGS__); \
   } while (0)
 
 /* -- Types -- */
@@ -84,8 +86,8 @@ static kiln_status *verify_output(const kiln_node *node, int index) {
     REQUIRE(!u->next || u->next->prev == u, node, "the use list of result %d is broken", index);
     count++;
   }
-  REQUIRE(count == v->use_count, node, "result %d counts %d uses but has %d", index,
-          v->use_count, count);
+  REQUIRE(count == v->use_count, node, "result %d counts %d uses but has %d", index, v->use_count,
+          count);
   return NULL;
 }
 
@@ -136,10 +138,10 @@ static kiln_status *verify_loop(const kiln_node *node) {
   REQUIRE(is_kind(kiln_node_input(node, 0), KILN_TYPE_INT) &&
               is_kind(kiln_node_input(node, 1), KILN_TYPE_BOOL),
           node, "prim::Loop takes an int and a bool first");
-  REQUIRE(kiln_block_input_count(body) == carried + 1 &&
-              kiln_block_output_count(body) == carried + 1,
-          node, "the body of prim::Loop has %d inputs and %d results for %d carried values",
-          kiln_block_input_count(body), kiln_block_output_count(body), carried);
+  REQUIRE(
+      kiln_block_input_count(body) == carried + 1 && kiln_block_output_count(body) == carried + 1,
+      node, "the body of prim::Loop has %d inputs and %d results for %d carried values",
+      kiln_block_input_count(body), kiln_block_output_count(body), carried);
   REQUIRE(is_kind(kiln_block_input(body, 0), KILN_TYPE_INT) &&
               is_kind(kiln_block_output(body, 0), KILN_TYPE_BOOL),
           node, "the body of prim::Loop takes an int and gives a bool first");
@@ -212,8 +214,7 @@ static bool is_effect(const kiln_node *node) {
 
 /* A fallback restarts its region: so nothing may have happened since the guard looked. */
 static kiln_status *verify_guard(const kiln_node *node) {
-  REQUIRE(node->output_count > 0 &&
-              is_kind(node->outputs[node->output_count - 1], KILN_TYPE_BOOL),
+  REQUIRE(node->output_count > 0 && is_kind(node->outputs[node->output_count - 1], KILN_TYPE_BOOL),
           node, "a guard gives a bool last");
   const kiln_attr *types = kiln_node_attr(node, "types");
   REQUIRE(!types || types->kind != KILN_ATTR_TYPES || types->u.types.count == node->input_count,

@@ -149,7 +149,7 @@ bool kiln__view_strides(const kiln_tensor *t, int rank, const int64_t *sizes, in
     }
     return true;
   }
-  if (kiln_tensor_is_contiguous(t) || own == 0) {
+  if (own == 0) {
     kiln_strides_contiguous(rank, sizes, out_strides);
     return true;
   }

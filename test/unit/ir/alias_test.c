@@ -248,7 +248,7 @@ static void test_escapes(void **state) {
   assert_true(may_alias(&s, "w", "x"));
   assert_true(wild(&s, "c"));
   assert_true(wild(&s, "r"));
-  assert_true(wild(&s, "d")); /* it is in a list from outside */
+  assert_true(wild(&s, "d"));    /* it is in a list from outside */
   assert_true(written(&s, "x")); /* by the unknown operator, for all one knows */
   assert_false(written(&s, "a"));
   subject_deinit(&s);
@@ -326,15 +326,14 @@ static void test_elements_written(void **state) {
 
 /* -- Moves -- */
 
-static const char move_text[] =
-    "graph(%x : Tensor, %y : Tensor):\n"
-    "  %a : Tensor = test::new(%x)\n"
-    "  %b : Tensor = test::view(%a)\n"
-    "  %c : Tensor = test::new(%y)\n"
-    "  %u : Tensor = test::write_(%a, %c)\n"
-    "  %d : Tensor = test::new(%b)\n"
-    "  %e : Tensor = test::new(%c)\n"
-    "  return (%d, %e)\n";
+static const char move_text[] = "graph(%x : Tensor, %y : Tensor):\n"
+                                "  %a : Tensor = test::new(%x)\n"
+                                "  %b : Tensor = test::view(%a)\n"
+                                "  %c : Tensor = test::new(%y)\n"
+                                "  %u : Tensor = test::write_(%a, %c)\n"
+                                "  %d : Tensor = test::new(%b)\n"
+                                "  %e : Tensor = test::new(%c)\n"
+                                "  return (%d, %e)\n";
 
 typedef struct move_args {
   subject *s;
@@ -365,16 +364,14 @@ static const struct {
   bool before, done;
   const char *order;
 } moves[] = {
-    {"a", "e", true, true, "caebud"},   /* its users b, u, d follow beyond e, which reads only c */
-    {"c", "d", true, false, "abcude"},  /* u uses c, and d sees what u wrote */
-    {"b", "e", true, true, "acbeud"},   /* u writes what b looks at, so it follows; and d after u */
-    {"d", "u", true, false, "abcude"},  /* it reads what u writes */
-    {"e", "a", true, true, "ceabud"},   /* takes along what it needs */
-    {"e", "b", false, true, "acbeud"},  /* the same, directly behind */
-    {"c", "a", true, true, "cabude"},
-    {"d", "e", false, true, "abcued"},
-    {"u", "d", false, false, "abcude"},
-    {"e", "c", true, false, "abcude"},
+    {"a", "e", true, true, "caebud"},  /* its users b, u, d follow beyond e, which reads only c */
+    {"c", "d", true, false, "abcude"}, /* u uses c, and d sees what u wrote */
+    {"b", "e", true, true, "acbeud"},  /* u writes what b looks at, so it follows; and d after u */
+    {"d", "u", true, false, "abcude"}, /* it reads what u writes */
+    {"e", "a", true, true, "ceabud"},  /* takes along what it needs */
+    {"e", "b", false, true, "acbeud"}, /* the same, directly behind */
+    {"c", "a", true, true, "cabude"},   {"d", "e", false, true, "abcued"},
+    {"u", "d", false, false, "abcude"}, {"e", "c", true, false, "abcude"},
     {"a", "a", true, true, "abcude"},
 };
 
@@ -428,8 +425,7 @@ static void step(machine *m, const kiln_node *n) {
     set_cell(m, n->outputs[0], cell_of(m, in));
   } else if (kiln_str_is(name, "test::write_")) {
     int cell = cell_of(m, in);
-    m->cells[cell] =
-        kiln_hash_mix(m->cells[cell], m->cells[cell_of(m, kiln_node_input(n, 1))] + 7);
+    m->cells[cell] = kiln_hash_mix(m->cells[cell], m->cells[cell_of(m, kiln_node_input(n, 1))] + 7);
     set_cell(m, n->outputs[0], cell);
   } else if (kiln_str_is(name, "prim::ListConstruct")) {
     list_value *l = KILN_NEW(m->at.arena, list_value);
@@ -481,12 +477,12 @@ static char *random_program(uint64_t *seed) {
     int b = (int)(next_random(seed) % (uint64_t)tensors);
     int l = lists ? (int)(next_random(seed) % (uint64_t)lists) : 0;
     uint64_t what = next_random(seed) % (lists ? 6 : 4);
-    const char *format[] = {
-        "  %%t%d : Tensor = test::new(%%t%d)\n",     "  %%t%d : Tensor = test::view(%%t%d)\n",
-        "  %%t%d : Tensor = test::write_(%%t%d, %%t%d)\n",
-        "  %%l%d : Tensor[] = prim::ListConstruct(%%t%d, %%t%d)\n",
-        "  %%x%d : Tensor[] = test::append(%%l%d, %%t%d)\n",
-        "  %%t%d : Tensor = test::get(%%l%d, %%i)\n"};
+    const char *format[] = {"  %%t%d : Tensor = test::new(%%t%d)\n",
+                            "  %%t%d : Tensor = test::view(%%t%d)\n",
+                            "  %%t%d : Tensor = test::write_(%%t%d, %%t%d)\n",
+                            "  %%l%d : Tensor[] = prim::ListConstruct(%%t%d, %%t%d)\n",
+                            "  %%x%d : Tensor[] = test::append(%%l%d, %%t%d)\n",
+                            "  %%t%d : Tensor = test::get(%%l%d, %%i)\n"};
     const char *f = format[what];
     if (what < 2) at += sprintf(text + at, f, tensors++, a);
     if (what == 2) at += sprintf(text + at, f, tensors++, a, b);
@@ -560,7 +556,7 @@ static void test_large(void **state) {
   size_t at = (size_t)sprintf(text, "graph(%%t0 : Tensor, %%i : int):\n"
                                     "  %%l : Tensor[] = prim::ListConstruct()\n");
   for (int k = 1; k < COUNT; k++) {
-    const char *format = k % 3 == 0   ? "  %%t%d : Tensor = test::view(%%t%d)\n"
+    const char *format = k % 3 == 0    ? "  %%t%d : Tensor = test::view(%%t%d)\n"
                          : k % 50 == 1 ? "  %%t%d : Tensor = test::write_(%%t%d, %%t0)\n"
                                        : "  %%t%d : Tensor = test::new(%%t%d)\n";
     at += (size_t)sprintf(text + at, format, k, k - 1);
@@ -580,12 +576,18 @@ static void test_large(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_views),        cmocka_unit_test(test_inputs_written),
-      cmocka_unit_test(test_containers),   cmocka_unit_test(test_control),
-      cmocka_unit_test(test_escapes),      cmocka_unit_test(test_set_attr),
-      cmocka_unit_test(test_constants),    cmocka_unit_test(test_groups),
-      cmocka_unit_test(test_elements_written), cmocka_unit_test(test_moves),
-      cmocka_unit_test(test_random_moves), cmocka_unit_test(test_large),
+      cmocka_unit_test(test_views),
+      cmocka_unit_test(test_inputs_written),
+      cmocka_unit_test(test_containers),
+      cmocka_unit_test(test_control),
+      cmocka_unit_test(test_escapes),
+      cmocka_unit_test(test_set_attr),
+      cmocka_unit_test(test_constants),
+      cmocka_unit_test(test_groups),
+      cmocka_unit_test(test_elements_written),
+      cmocka_unit_test(test_moves),
+      cmocka_unit_test(test_random_moves),
+      cmocka_unit_test(test_large),
   };
   return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -1,4 +1,5 @@
-/* graph_test.c: the core of graphs: use lists, order, blocks, names, attributes, constants, copies. */
+/* graph_test.c: the core of graphs: use lists, order, blocks, names, attributes, constants, copies.
+ */
 #include "test/unit/ir/ir_support.h"
 
 static const kiln_type *tensor(void) { return kiln_type_basic(KILN_TYPE_TENSOR); }
@@ -95,17 +96,16 @@ static void test_order(void **state) {
 }
 
 static void test_dominance(void **state) {
-  kiln_graph *g = parse(*state,
-                        "graph(%c : bool, %x : Tensor):\n"
-                        "  %1 : Tensor = prim::A(%x)\n"
-                        "  %2 : Tensor = prim::If(%c)\n"
-                        "    block0():\n"
-                        "      %3 : Tensor = prim::B(%1)\n"
-                        "      -> (%3)\n"
-                        "    block1():\n"
-                        "      -> (%1)\n"
-                        "  %4 : Tensor = prim::C(%2)\n"
-                        "  return (%4)\n");
+  kiln_graph *g = parse(*state, "graph(%c : bool, %x : Tensor):\n"
+                                "  %1 : Tensor = prim::A(%x)\n"
+                                "  %2 : Tensor = prim::If(%c)\n"
+                                "    block0():\n"
+                                "      %3 : Tensor = prim::B(%1)\n"
+                                "      -> (%3)\n"
+                                "    block1():\n"
+                                "      -> (%1)\n"
+                                "  %4 : Tensor = prim::C(%2)\n"
+                                "  return (%4)\n");
   kiln_node *a = value(g, "1")->node, *branch = value(g, "2")->node, *b = value(g, "3")->node,
             *c = value(g, "4")->node, *param = g->top->param;
   assert_true(kiln_node_dominates(a, b));
@@ -199,22 +199,21 @@ static void test_attrs(void **state) {
 
 /* A node with blocks has the effects of what stands in them; unknown operators may do anything. */
 static void test_effects(void **state) {
-  kiln_graph *g = parse(*state,
-                        "graph(%c : bool, %x : Tensor, %i : int):\n"
-                        "  %1 : Tensor = aten::add(%x, %x, %i)\n"
-                        "  %2 : Tensor = prim::Foo(%x)\n"
-                        "  %3 : Tensor = prim::If(%c)\n"
-                        "    block0():\n"
-                        "       = prim::Print(%x)\n"
-                        "      -> (%x)\n"
-                        "    block1():\n"
-                        "      -> (%1)\n"
-                        "  %4 : Tensor = prim::If(%c)\n"
-                        "    block0():\n"
-                        "      -> (%x)\n"
-                        "    block1():\n"
-                        "      -> (%1)\n"
-                        "  return (%1)\n");
+  kiln_graph *g = parse(*state, "graph(%c : bool, %x : Tensor, %i : int):\n"
+                                "  %1 : Tensor = aten::add(%x, %x, %i)\n"
+                                "  %2 : Tensor = prim::Foo(%x)\n"
+                                "  %3 : Tensor = prim::If(%c)\n"
+                                "    block0():\n"
+                                "       = prim::Print(%x)\n"
+                                "      -> (%x)\n"
+                                "    block1():\n"
+                                "      -> (%1)\n"
+                                "  %4 : Tensor = prim::If(%c)\n"
+                                "    block0():\n"
+                                "      -> (%x)\n"
+                                "    block1():\n"
+                                "      -> (%1)\n"
+                                "  return (%1)\n");
   assert_false(kiln_node_has_side_effects(value(g, "1")->node));
   assert_true(kiln_node_has_side_effects(value(g, "2")->node));
   assert_true(kiln_node_has_side_effects(value(g, "3")->node));
@@ -226,15 +225,14 @@ static void test_effects(void **state) {
 
 /* -- Copies -- */
 
-static const char loop_text[] =
-    "graph(%n : int,\n"
-    "      %x.1 : Tensor):\n"
-    "  %2 : bool = prim::Constant[value=1]()\n"
-    "  %x : Tensor = prim::Loop(%n, %2, %x.1)\n"
-    "    block0(%i : int, %x.5 : Tensor):\n"
-    "      %6 : Tensor = prim::Foo(%x.5, %n)\n"
-    "      -> (%2, %6)\n"
-    "  return (%x)\n";
+static const char loop_text[] = "graph(%n : int,\n"
+                                "      %x.1 : Tensor):\n"
+                                "  %2 : bool = prim::Constant[value=1]()\n"
+                                "  %x : Tensor = prim::Loop(%n, %2, %x.1)\n"
+                                "    block0(%i : int, %x.5 : Tensor):\n"
+                                "      %6 : Tensor = prim::Foo(%x.5, %n)\n"
+                                "      -> (%2, %6)\n"
+                                "  return (%x)\n";
 
 typedef struct copy_args {
   kiln_graph *to;
@@ -268,15 +266,14 @@ static void test_copy(void **state) {
   copy_args args = {new_graph(*state), from};
   fixture_run(*state, args.to->arena, copy_body, &args);
   kiln_graph_release(from);
-  assert_string_equal(print(*state, args.to, false),
-                      "graph(%n : int,\n"
-                      "      %c : bool,\n"
-                      "      %t : Tensor):\n"
-                      "  %x : Tensor = prim::Loop(%n, %c, %t)\n"
-                      "    block0(%i : int, %x.5 : Tensor):\n"
-                      "      %5 : Tensor = prim::Foo(%x.5, %n)\n"
-                      "      -> (%c, %5)\n"
-                      "  return (%x)\n");
+  assert_string_equal(print(*state, args.to, false), "graph(%n : int,\n"
+                                                     "      %c : bool,\n"
+                                                     "      %t : Tensor):\n"
+                                                     "  %x : Tensor = prim::Loop(%n, %c, %t)\n"
+                                                     "    block0(%i : int, %x.5 : Tensor):\n"
+                                                     "      %5 : Tensor = prim::Foo(%x.5, %n)\n"
+                                                     "      -> (%c, %5)\n"
+                                                     "  return (%x)\n");
   kiln_graph_release(args.to);
 }
 
@@ -299,11 +296,10 @@ static void test_retain(void **state) {
 /* Tensor details belong to the graph's own table: a copy has them in its own. */
 static void test_copy_types(void **state) {
   fixture *f = *state;
-  static const char text[] =
-      "graph(%x : Float(2, strides=[1], requires_grad=0, device=cpu)):\n"
-      "  %1 : (Long(3, strides=[1], requires_grad=0, device=cpu), int) = "
-      "prim::Foo[t=Float(5, strides=[1], requires_grad=0, device=cpu)](%x)\n"
-      "  return (%1)\n";
+  static const char text[] = "graph(%x : Float(2, strides=[1], requires_grad=0, device=cpu)):\n"
+                             "  %1 : (Long(3, strides=[1], requires_grad=0, device=cpu), int) = "
+                             "prim::Foo[t=Float(5, strides=[1], requires_grad=0, device=cpu)](%x)\n"
+                             "  return (%1)\n";
   kiln_type_table *other;
   kiln_graph *graph, *copy;
   assert_ok(kiln_type_table_create(f->env->mem, kiln_registry_types(f->registry), &other));

@@ -1,5 +1,6 @@
-/* parse_test.c: print → parse → print is a fixed point, on recorded graphs of PyTorch (test/data/ir,
- * and the whole corpus where it is); values, attributes and errors of the textual form. */
+/* parse_test.c: print → parse → print is a fixed point, on recorded graphs of PyTorch
+ * (test/data/ir, and the whole corpus where it is); values, attributes and errors of the textual
+ * form. */
 #include <dirent.h>
 
 #include "test/unit/ir/ir_support.h"
@@ -160,13 +161,13 @@ static void test_tensors(void **state) {
 
 /* What PyTorch prints for small tensors is read too: " 1  2 [ CPULongType{2} ]". */
 static void test_dump(void **state) {
-  kiln_graph *graph = parse(*state,
-                            "graph():\n"
-                            "  %0 : Long(2, strides=[1], requires_grad=0, device=cpu) = "
-                            "prim::Constant[value= 1  2 [ CPULongType{2} ]]()\n"
-                            "  %1 : Float(2, 2, strides=[2, 1], requires_grad=0, device=cpu) = "
-                            "prim::Constant[value=0.01 *  1.5  2  3 -4 [ CPUFloatType{2,2} ]]()\n"
-                            "  return (%0)\n");
+  kiln_graph *graph =
+      parse(*state, "graph():\n"
+                    "  %0 : Long(2, strides=[1], requires_grad=0, device=cpu) = "
+                    "prim::Constant[value= 1  2 [ CPULongType{2} ]]()\n"
+                    "  %1 : Float(2, 2, strides=[2, 1], requires_grad=0, device=cpu) = "
+                    "prim::Constant[value=0.01 *  1.5  2  3 -4 [ CPUFloatType{2,2} ]]()\n"
+                    "  return (%0)\n");
   const int64_t *longs = kiln_tensor_data(kiln_ir_value_constant(value(graph, "0"))->u.tensor);
   assert_int_equal(longs[0], 1);
   assert_int_equal(longs[1], 2);
@@ -177,10 +178,9 @@ static void test_dump(void **state) {
 }
 
 static void test_ranges(void **state) {
-  static const char text[] =
-      "graph(%x : Tensor):\n"
-      "  %1 : Tensor = prim::Foo(%x) # dir/model.py:12:4\n"
-      "  return (%1)\n";
+  static const char text[] = "graph(%x : Tensor):\n"
+                             "  %1 : Tensor = prim::Foo(%x) # dir/model.py:12:4\n"
+                             "  return (%1)\n";
   kiln_graph *graph = parse(*state, text), *copy;
   assert_string_equal(text, print(*state, graph, true));
   fixture *f = *state;
@@ -191,19 +191,18 @@ static void test_ranges(void **state) {
 }
 
 static void test_subgraphs(void **state) {
-  static const char text[] =
-      "graph(%x : Tensor):\n"
-      "  %1 : Tensor = prim::DifferentiableGraph_0(%x)\n"
-      "  %2 : Tensor = prim::TensorExprGroup_1[k=1](%1)\n"
-      "  %3 : Tensor = prim::Foo_7(%2)\n"
-      "  return (%3)\n"
-      "with prim::DifferentiableGraph_0 = graph(%a : Tensor):\n"
-      "  %1 : Tensor = prim::TensorExprGroup_0(%a)\n"
-      "  return (%1)\n"
-      "with prim::TensorExprGroup_0 = graph(%b : Tensor):\n"
-      "  return (%b)\n"
-      "with prim::TensorExprGroup_1 = graph(%c : Tensor):\n"
-      "  return (%c)\n";
+  static const char text[] = "graph(%x : Tensor):\n"
+                             "  %1 : Tensor = prim::DifferentiableGraph_0(%x)\n"
+                             "  %2 : Tensor = prim::TensorExprGroup_1[k=1](%1)\n"
+                             "  %3 : Tensor = prim::Foo_7(%2)\n"
+                             "  return (%3)\n"
+                             "with prim::DifferentiableGraph_0 = graph(%a : Tensor):\n"
+                             "  %1 : Tensor = prim::TensorExprGroup_0(%a)\n"
+                             "  return (%1)\n"
+                             "with prim::TensorExprGroup_0 = graph(%b : Tensor):\n"
+                             "  return (%b)\n"
+                             "with prim::TensorExprGroup_1 = graph(%c : Tensor):\n"
+                             "  return (%c)\n";
   check_fixed_point(*state, text, "subgraphs");
   kiln_graph *graph = parse(*state, text);
   const kiln_node *group = value(graph, "1")->node;
@@ -217,13 +216,12 @@ static void test_subgraphs(void **state) {
 
 /* Overloads come from the types of the inputs, in registration order. */
 static void test_overloads(void **state) {
-  kiln_graph *graph = parse(*state,
-                            "graph(%x : Tensor, %i : int):\n"
-                            "  %1 : Tensor = aten::add(%x, %x, %i)\n"
-                            "  %2 : Tensor = aten::add(%x, %i, %i)\n"
-                            "  %3 = aten::add_(%x, %x, %i)\n"
-                            "  %4 : Tensor = aten::add(%x)\n"
-                            "  return (%1)\n");
+  kiln_graph *graph = parse(*state, "graph(%x : Tensor, %i : int):\n"
+                                    "  %1 : Tensor = aten::add(%x, %x, %i)\n"
+                                    "  %2 : Tensor = aten::add(%x, %i, %i)\n"
+                                    "  %3 = aten::add_(%x, %x, %i)\n"
+                                    "  %4 : Tensor = aten::add(%x)\n"
+                                    "  return (%1)\n");
   assert_true(kiln_str_is(value(graph, "1")->node->op->full_name, "aten::add.Tensor"));
   assert_true(kiln_str_is(value(graph, "2")->node->op->full_name, "aten::add.Scalar"));
   assert_true(kiln_str_is(value(graph, "3")->node->op->full_name, "aten::add_.Tensor"));
@@ -257,8 +255,8 @@ static void test_errors(void **state) {
   fixture *f = *state;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     kiln_graph *graph;
-    kiln_status *status = kiln_graph_parse(f->env->mem, f->registry, f->types,
-                                           kiln_str_from(bad[i].text), &graph);
+    kiln_status *status =
+        kiln_graph_parse(f->env->mem, f->registry, f->types, kiln_str_from(bad[i].text), &graph);
     assert_non_null(status);
     assert_int_equal(kiln_status_code(status), KILN_INVALID_FILE);
     if (!strstr(kiln_status_message(status), bad[i].complaint)) {
@@ -288,8 +286,8 @@ static void test_garbage(void **state) {
       if (k == 2 && i % 3 == 0) length = at;
     }
     kiln_graph *graph = NULL;
-    kiln_status *status = kiln_graph_parse(f->env->mem, f->registry, f->types,
-                                           kiln_str_make(copy, length), &graph);
+    kiln_status *status =
+        kiln_graph_parse(f->env->mem, f->registry, f->types, kiln_str_make(copy, length), &graph);
     assert_true((status == NULL) == (graph != NULL));
     if (graph) {
       kiln_status_destroy(kiln_graph_verify(graph));
@@ -321,18 +319,17 @@ static void test_deep(void **state) {
 
 /* -- Failing memory -- */
 
-static const char sweep_text[] =
-    "graph(%x : Tensor):\n"
-    "  %1 : str = prim::Constant[value=\"abc\"]()\n"
-    "  %2 : int[][] = prim::Constant[value=[[1], [2, 3]]]()\n"
-    "  %3 : Dict(str, int) = prim::Constant[value={\"a\": 1}]()\n"
-    "  %4 : Float(2, strides=[1], requires_grad=0, device=cpu) = "
-    "prim::Constant[value={[1., 2.]}]()\n"
-    "  %5 : (int, str) = prim::Constant[value=(1, \"x\")]()\n"
-    "  %6 : Tensor = prim::TensorExprGroup_0(%x) # m.py:1:2\n"
-    "  return (%6)\n"
-    "with prim::TensorExprGroup_0 = graph(%b : Tensor):\n"
-    "  return (%b)\n";
+static const char sweep_text[] = "graph(%x : Tensor):\n"
+                                 "  %1 : str = prim::Constant[value=\"abc\"]()\n"
+                                 "  %2 : int[][] = prim::Constant[value=[[1], [2, 3]]]()\n"
+                                 "  %3 : Dict(str, int) = prim::Constant[value={\"a\": 1}]()\n"
+                                 "  %4 : Float(2, strides=[1], requires_grad=0, device=cpu) = "
+                                 "prim::Constant[value={[1., 2.]}]()\n"
+                                 "  %5 : (int, str) = prim::Constant[value=(1, \"x\")]()\n"
+                                 "  %6 : Tensor = prim::TensorExprGroup_0(%x) # m.py:1:2\n"
+                                 "  return (%6)\n"
+                                 "with prim::TensorExprGroup_0 = graph(%b : Tensor):\n"
+                                 "  return (%b)\n";
 
 static kiln_status *parse_and_copy(kiln_mem *mem, void *arg) {
   fixture *f = arg;

@@ -1,5 +1,5 @@
-/* schema_test.c: schemas: parse and print are inverse, what the parts say, faults; the registry built
- * from the tables: derived variants, lookup, and that it is quick; overload matching. */
+/* schema_test.c: schemas: parse and print are inverse, what the parts say, faults; the registry
+ * built from the tables: derived variants, lookup, and that it is quick; overload matching. */
 #include <time.h>
 
 #include "ir/match.h"
@@ -156,7 +156,8 @@ static void test_registry(void **state) {
   assert_int_equal(branch->kernel.arg_count, -1);
 }
 
-/* Every built-in operator is found by its full name, and its schema prints as what is registered. */
+/* Every built-in operator is found by its full name, and its schema prints as what is registered.
+ */
 static void test_whole_table(void **state) {
   fixture *f = *state;
   int count = kiln_registry_count(f->registry);
@@ -171,7 +172,8 @@ static void test_whole_table(void **state) {
   }
 }
 
-/* The bound is about 1 ms for 600 operators on a quiet machine; this one is for a loaded machine. */
+/* The bound is about 1 ms for 600 operators on a quiet machine; this one is for a loaded machine.
+ */
 static void test_quick(void **state) {
   fixture *f = *state;
   double best = 1e9;
@@ -182,8 +184,8 @@ static void test_quick(void **state) {
     assert_ok(kiln_registry_create(f->env, &registry));
     clock_gettime(CLOCK_MONOTONIC, &end);
     kiln_registry_destroy(registry);
-    double us = (double)(end.tv_sec - begin.tv_sec) * 1e6 +
-                (double)(end.tv_nsec - begin.tv_nsec) * 1e-3;
+    double us =
+        (double)(end.tv_sec - begin.tv_sec) * 1e6 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-3;
     if (us < best) best = us;
   }
   int count = kiln_registry_count(f->registry);
@@ -210,7 +212,7 @@ typedef struct match_case {
   const char *schema;
   const char *actuals; /* comma-separated IR types; "name=type" for keywords; "[]" an empty list */
   bool convert, fits;
-  const char *fit; /* letters of the slots */
+  const char *fit;    /* letters of the slots */
   const char *result; /* type of the first result, or NULL */
 } match_case;
 
@@ -332,9 +334,9 @@ static void test_match(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_parts),
-      cmocka_unit_test(test_faults),     cmocka_unit_test(test_registry),
-      cmocka_unit_test(test_whole_table), cmocka_unit_test(test_quick),
+      cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_faults),         cmocka_unit_test(test_registry),
+      cmocka_unit_test(test_whole_table),    cmocka_unit_test(test_quick),
       cmocka_unit_test(test_sweep_registry), cmocka_unit_test(test_match),
   };
   return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

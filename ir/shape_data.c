@@ -1,0 +1,248 @@
+/* shape_data.c: shape functions of operators that make tensors, convert them or put them together.
+ */
+#include "ir/shape.h"
+
+/* -- Factories -- */
+
+/* Tensors on the CPU unless a device is asked for. */
+static void set_device(const kiln_shape_query *q, kiln_tensor_detail *out) {
+  int i = kiln__shape_find(q, "device");
+  if (i < 0 || kiln__shape_is_none(q, i)) return;
+  bool known = i < q->arg_count && q->constants[i] && q->constants[i]->tag == KILN_TAG_DEVICE;
+  out->device = known ? q->constants[i]->u.device.kind : -1;
+  out->device_index = known ? q->constants[i]->u.device.index : -1;
+}
+
+static void set_requires_grad(const kiln_shape_query *q, kiln_tensor_detail *out) {
+  int i = kiln__shape_find(q, "requires_grad");
+  bool value;
+  if (i < 0 || kiln__shape_is_none(q, i)) return;
+  out->requires_grad = kiln__shape_bool(q, i, &value) ? value : -1;
+}
+
+/* A new row-major tensor of the sizes in argument `arg`. */
+static bool give_new(kiln_shape_query *q, int arg, kiln_dtype dtype) {
+  kiln_shape_list list;
+  int64_t sizes[KILN_MAX_RANK];
+  if (!kiln__shape_ints(q, arg, &list)) return false;
+  for (int i = 0; i < list.count; i++) {
+    if (list.known[i] && list.ints[i] < 0) return false;
+    sizes[i] = list.known[i] ? list.ints[i] : KILN_DIM_UNKNOWN;
+  }
+  kiln_tensor_detail *out = &q->outs[0];
+  out->dtype = (int16_t)dtype;
+  out->undefined = 0;
+  if (out->requires_grad < 0) out->requires_grad = 0;
+  set_device(q, out);
+  set_requires_grad(q, out);
+  kiln__shape_row_major(q, out, list.count, sizes);
+  return true;
+}
+
+/* zeros(size), ones(size), empty(size): the default dtype unless said. full(size, value): that of
+ * the value. */
+bool kiln__shape_factory(kiln_shape_query *q) {
+  kiln_dtype dtype = KILN_DTYPE_F32;
+  int fill = kiln__shape_find(q, "fill_value");
+  if (fill >= 0) {
+    const kiln_ivalue *v = fill < q->arg_count ? q->constants[fill] : NULL;
+    dtype = !v                         ? KILN_DTYPE_NONE
+            : v->tag == KILN_TAG_INT   ? KILN_DTYPE_I64
+            : v->tag == KILN_TAG_BOOL  ? KILN_DTYPE_BOOL
+            : v->tag == KILN_TAG_FLOAT ? KILN_DTYPE_F32
+                                       : KILN_DTYPE_NONE;
+  }
+  q->outs[0].device = KILN_DEVICE_CPU;
+  return give_new(q, 0, kiln__shape_dtype(q, dtype));
+}
+
+/* new_zeros(self, size). */
+bool kiln__shape_factory_new(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  if (!self) return false;
+  q->outs[0].device = self->device;
+  q->outs[0].device_index = self->device_index;
+  return give_new(q, 1, kiln__shape_dtype(q, (kiln_dtype)self->dtype));
+}
+
+/* The sizes of argument 0 in a dtype; strides where it is plain. */
+static bool give_like(kiln_shape_query *q, kiln_dtype dtype) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  if (!self || self->rank < 0) return false;
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = (int16_t)dtype;
+  set_device(q, out);
+  if (kiln__shape_is_plain(self)) {
+    kiln__shape_row_major(q, out, self->rank, self->sizes);
+  } else {
+    kiln__shape_set(q, out, self->rank, self->sizes, NULL);
+  }
+  return true;
+}
+
+/* zeros_like(self). */
+bool kiln__shape_factory_like(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  if (!self || !give_like(q, kiln__shape_dtype(q, (kiln_dtype)self->dtype))) return false;
+  int format = kiln__shape_find(q, "memory_format");
+  if (format >= 0 && !kiln__shape_is_none(q, format)) q->outs[0].has_strides = false;
+  q->outs[0].requires_grad = 0;
+  set_requires_grad(q, &q->outs[0]);
+  return true;
+}
+
+static bool number(const kiln_shape_query *q, int i, double *out, bool *is_int) {
+  const kiln_ivalue *v = i < q->arg_count ? q->constants[i] : NULL;
+  if (!v || (v->tag != KILN_TAG_INT && v->tag != KILN_TAG_FLOAT)) return false;
+  if (v->tag == KILN_TAG_FLOAT) *is_int = false;
+  *out = v->tag == KILN_TAG_INT ? (double)v->u.i : v->u.f;
+  return true;
+}
+
+/* arange(end), (start, end), (start, end, step). */
+bool kiln__shape_arange(kiln_shape_query *q) {
+  double start = 0, end, step = 1;
+  bool is_int = true;
+  int at_start = kiln__shape_find(q, "start"), at_step = kiln__shape_find(q, "step");
+  if (!number(q, kiln__shape_find(q, "end"), &end, &is_int)) return false;
+  if (at_start >= 0 && !number(q, at_start, &start, &is_int)) return false;
+  if (at_step >= 0 && !number(q, at_step, &step, &is_int)) return false;
+  kiln_dtype dtype = kiln__shape_dtype(q, is_int ? KILN_DTYPE_I64 : KILN_DTYPE_F32);
+  bool to_int = dtype == KILN_DTYPE_NONE || kiln_dtype_is_int(dtype, true);
+  if (!is_int && to_int) return false; /* whether bounds are cut first is the kernel's business */
+  double count = step != 0 ? __builtin_ceil((end - start) / step) : -1;
+  if (!(count >= 0 && count < 1e15)) return false;
+  int64_t size = (int64_t)count;
+  kiln_tensor_detail *out = &q->outs[0];
+  out->undefined = 0;
+  out->requires_grad = 0;
+  out->device = KILN_DEVICE_CPU;
+  set_device(q, out);
+  out->dtype = (int16_t)dtype;
+  kiln__shape_row_major(q, out, 1, &size);
+  return true;
+}
+
+/* -- Conversion -- */
+
+/* All forms of `to`, and type_as(self, other). */
+bool kiln__shape_to_dtype(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  if (!self || self->rank < 0) return false;
+  const kiln_tensor_detail *other = kiln__shape_tensor(q, 1);
+  kiln_dtype dtype =
+      other ? (kiln_dtype)other->dtype : kiln__shape_dtype(q, (kiln_dtype)self->dtype);
+  int copy = kiln__shape_find(q, "copy");
+  bool copies = true;
+  if (copy < 0 || kiln__shape_is_none(q, copy))
+    copies = false;
+  else if (!kiln__shape_bool(q, copy, &copies))
+    copies = true;
+  if (!give_like(q, dtype)) return false;
+  kiln_tensor_detail *out = &q->outs[0];
+  if (other) out->device = other->device, out->device_index = other->device_index;
+  bool same = dtype != KILN_DTYPE_NONE && dtype == (kiln_dtype)self->dtype && !copies &&
+              out->device == self->device && self->device >= 0;
+  if (same)
+    kiln__shape_set(q, out, self->rank, self->sizes, self->has_strides ? self->strides : NULL);
+  if (same) return true;
+  if (dtype == KILN_DTYPE_NONE || dtype == (kiln_dtype)self->dtype) out->has_strides = false;
+  int format = kiln__shape_find(q, "memory_format");
+  if (format >= 0 && !kiln__shape_is_none(q, format)) out->has_strides = false;
+  return true;
+}
+
+/* -- Lists of tensors -- */
+
+/* cat leaves out empty tensors of one dimension. */
+static bool is_skipped(const kiln_tensor_detail *t) { return t->rank == 1 && t->sizes[0] == 0; }
+
+static const kiln_shape_list *tensors_of(const kiln_shape_query *q) {
+  const kiln_shape_list *list = q->arg_count > 0 ? q->lists[0] : NULL;
+  if (!list || !list->tensors || list->count == 0) return NULL;
+  for (int i = 0; i < list->count; i++) {
+    if (!list->tensors[i] || list->tensors[i]->rank < 0) return NULL;
+  }
+  return list;
+}
+
+static kiln_dtype promoted(const kiln_shape_list *list) {
+  kiln_promotion p = KILN_PROMOTION_INIT;
+  for (int i = 0; i < list->count; i++) {
+    const kiln_tensor_detail *t = list->tensors[i];
+    if (t->dtype == KILN_DTYPE_NONE) return KILN_DTYPE_NONE;
+    kiln_promotion_add_tensor(&p, (kiln_dtype)t->dtype, t->rank);
+  }
+  return kiln_promotion_result(&p);
+}
+
+static bool all_plain(const kiln_shape_list *list) {
+  for (int i = 0; i < list->count; i++) {
+    if (!kiln__shape_is_plain(list->tensors[i])) return false;
+  }
+  return true;
+}
+
+static void give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
+                        const int64_t *sizes) {
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = (int16_t)promoted(list);
+  if (all_plain(list)) {
+    kiln__shape_row_major(q, out, rank, sizes);
+  } else {
+    kiln__shape_set(q, out, rank, sizes, NULL); /* their common layout may be kept */
+  }
+}
+
+/* Joins one more dimension size; false when both are known and differ. */
+static bool join_dim(int64_t *size, int64_t other) {
+  if (kiln__dim_known(*size) && kiln__dim_known(other)) return *size == other;
+  if (!kiln__dim_known(*size)) *size = other;
+  return true;
+}
+
+bool kiln__shape_cat(kiln_shape_query *q) {
+  const kiln_shape_list *list = tensors_of(q);
+  int64_t sizes[KILN_MAX_RANK], sum = 0;
+  int rank = -1, dim = 0;
+  if (!list) return false;
+  for (int i = 0; i < list->count; i++) {
+    const kiln_tensor_detail *t = list->tensors[i];
+    if (is_skipped(t)) continue;
+    if (rank < 0) {
+      rank = t->rank;
+      if (rank == 0 || !kiln__shape_dim(q, 1, rank, &dim)) return false;
+      for (int d = 0; d < rank; d++) sizes[d] = t->sizes[d];
+    }
+    if (t->rank != rank) return false;
+    for (int d = 0; d < rank; d++) {
+      if (d != dim && !join_dim(&sizes[d], t->sizes[d])) return false;
+    }
+    bool known = sum >= 0 && kiln__dim_known(t->sizes[dim]);
+    if (!known || !kiln_checked_add_i64(sum, t->sizes[dim], &sum)) sum = KILN_DIM_UNKNOWN;
+  }
+  if (rank < 0) return false;
+  sizes[dim] = sum;
+  give_joined(q, list, rank, sizes);
+  return true;
+}
+
+bool kiln__shape_stack(kiln_shape_query *q) {
+  const kiln_shape_list *list = tensors_of(q);
+  int64_t sizes[KILN_MAX_RANK];
+  int dim;
+  if (!list || list->tensors[0]->rank >= KILN_MAX_RANK - 1) return false;
+  int rank = list->tensors[0]->rank;
+  if (!kiln__shape_dim(q, 1, rank + 1, &dim)) return false;
+  for (int d = 0; d < rank; d++) sizes[d] = list->tensors[0]->sizes[d];
+  for (int i = 1; i < list->count; i++) {
+    if (list->tensors[i]->rank != rank) return false;
+    for (int d = 0; d < rank; d++) {
+      if (!join_dim(&sizes[d], list->tensors[i]->sizes[d])) return false;
+    }
+  }
+  for (int d = rank; d > dim; d--) sizes[d] = sizes[d - 1];
+  sizes[dim] = list->count;
+  give_joined(q, list, rank + 1, sizes);
+  return true;
+}

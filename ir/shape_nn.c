@@ -1,0 +1,202 @@
+/* shape_nn.c: shape functions of matrix products, reductions and neural network layers. */
+#include "ir/shape.h"
+
+/* -- Matrix products -- */
+
+static const kiln_tensor_detail *ranked(const kiln_shape_query *q, int i) {
+  const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
+  return t && t->rank >= 0 ? t : NULL;
+}
+
+static bool dims_meet(int64_t a, int64_t b) {
+  return !kiln__dim_known(a) || !kiln__dim_known(b) || a == b;
+}
+
+/* A new row-major result in the dtype that both share. */
+static bool give_product(kiln_shape_query *q, const kiln_tensor_detail *a,
+                         const kiln_tensor_detail *b, int rank, const int64_t *sizes) {
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = a->dtype == b->dtype ? a->dtype : (int16_t)KILN_DTYPE_NONE;
+  kiln__shape_row_major(q, out, rank, sizes);
+  return true;
+}
+
+/* a (n, k) times b (k, m). */
+static bool product(kiln_shape_query *q, const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
+  if (!a || !b || a->rank != 2 || b->rank != 2 || !dims_meet(a->sizes[1], b->sizes[0]))
+    return false;
+  int64_t sizes[2] = {a->sizes[0], b->sizes[1]};
+  return give_product(q, a, b, 2, sizes);
+}
+
+bool kiln__shape_mm(kiln_shape_query *q) { return product(q, ranked(q, 0), ranked(q, 1)); }
+
+/* addmm(self, a, b): self broadcasts to the product. */
+bool kiln__shape_addmm(kiln_shape_query *q) { return product(q, ranked(q, 1), ranked(q, 2)); }
+
+bool kiln__shape_bmm(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = ranked(q, 0), *b = ranked(q, 1);
+  if (!a || !b || a->rank != 3 || b->rank != 3) return false;
+  if (!dims_meet(a->sizes[2], b->sizes[1]) || !dims_meet(a->sizes[0], b->sizes[0])) return false;
+  int64_t batch = kiln__dim_known(a->sizes[0]) ? a->sizes[0] : b->sizes[0];
+  int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
+  return give_product(q, a, b, 3, sizes);
+}
+
+/* Vectors get a dimension that is taken away again; batches broadcast. */
+bool kiln__shape_matmul(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = ranked(q, 0), *b = ranked(q, 1);
+  if (!a || !b || a->rank == 0 || b->rank == 0) return false;
+  int64_t sizes[KILN_MAX_RANK];
+  int batch_a = a->rank > 2 ? a->rank - 2 : 0, batch_b = b->rank > 2 ? b->rank - 2 : 0;
+  int batch = batch_a > batch_b ? batch_a : batch_b, rank = batch;
+  int64_t inner_a = a->sizes[a->rank - 1], inner_b = b->sizes[b->rank > 1 ? b->rank - 2 : 0];
+  if (!dims_meet(inner_a, inner_b)) return false;
+  for (int i = 0; i < batch; i++) {
+    int at_a = i - (batch - batch_a), at_b = i - (batch - batch_b);
+    int64_t size_a = at_a >= 0 ? a->sizes[at_a] : 1, size_b = at_b >= 0 ? b->sizes[at_b] : 1;
+    if (!kiln__shape_broadcast_dim(size_a, size_b, &sizes[i])) return false;
+  }
+  if (a->rank > 1) sizes[rank++] = a->sizes[a->rank - 2];
+  if (b->rank > 1) sizes[rank++] = b->sizes[b->rank - 1];
+  give_product(q, a, b, rank, sizes);
+  /* Batched products may come out of a product of another order: told only where it is plain. */
+  bool plain = kiln__shape_is_plain(a) && kiln__shape_is_plain(b) && a->rank <= 2 && b->rank <= 2;
+  if (!plain) q->outs[0].has_strides = false;
+  return true;
+}
+
+/* linear(input (…, k), weight (m, k) or (k), bias). */
+bool kiln__shape_linear(kiln_shape_query *q) {
+  const kiln_tensor_detail *x = ranked(q, 0), *w = ranked(q, 1);
+  if (!x || !w || x->rank == 0 || w->rank < 1 || w->rank > 2) return false;
+  if (!dims_meet(x->sizes[x->rank - 1], w->sizes[w->rank - 1])) return false;
+  int64_t sizes[KILN_MAX_RANK];
+  int rank = 0;
+  for (int i = 0; i + 1 < x->rank; i++) sizes[rank++] = x->sizes[i];
+  if (w->rank == 2) sizes[rank++] = w->sizes[0];
+  give_product(q, x, w, rank, sizes);
+  if (!kiln__shape_is_plain(x)) q->outs[0].has_strides = false;
+  return true;
+}
+
+/* -- Reductions -- */
+
+/* sum and prod of integers are int64; the others keep the dtype. */
+static kiln_dtype reduced_dtype(const kiln_shape_query *q, const kiln_tensor_detail *self) {
+  kiln_dtype dtype = (kiln_dtype)self->dtype;
+  bool adds = kiln_str_is(q->op->name, "aten::sum") || kiln_str_is(q->op->name, "aten::prod") ||
+              kiln_str_is(q->op->name, "aten::cumsum") || kiln_str_is(q->op->name, "aten::cumprod");
+  if (kiln_str_is(q->op->name, "aten::all") || kiln_str_is(q->op->name, "aten::any")) {
+    return dtype == KILN_DTYPE_U8 ? KILN_DTYPE_U8 : KILN_DTYPE_BOOL;
+  }
+  if (kiln_str_is(q->op->name, "aten::argmax") || kiln_str_is(q->op->name, "aten::argmin")) {
+    return KILN_DTYPE_I64;
+  }
+  if (adds && kiln_dtype_is_valid(dtype) && kiln_dtype_is_int(dtype, true)) dtype = KILN_DTYPE_I64;
+  return kiln__shape_dtype(q, dtype);
+}
+
+/* Argument 0 without (or with 1 for) the dimensions of the mask. */
+static void give_reduced(kiln_shape_query *q, int index, kiln_dtype dtype, uint64_t mask,
+                         bool keep) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  int64_t sizes[KILN_MAX_RANK];
+  int rank = 0;
+  for (int i = 0; i < self->rank; i++) {
+    bool reduced = mask >> i & 1;
+    if (reduced && !keep) continue;
+    sizes[rank++] = reduced ? 1 : self->sizes[i];
+  }
+  kiln_tensor_detail *out = kiln__shape_result(q, index);
+  out->dtype = (int16_t)dtype;
+  if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_BOOL) out->requires_grad = 0;
+  if (kiln__shape_is_plain(self)) {
+    kiln__shape_row_major(q, out, rank, sizes);
+  } else {
+    kiln__shape_set(q, out, rank, sizes, NULL); /* another layout may show in the result */
+  }
+}
+
+static bool keepdim_of(const kiln_shape_query *q, bool *out) {
+  int i = kiln__shape_find(q, "keepdim");
+  *out = false;
+  return i < 0 || kiln__shape_bool(q, i, out);
+}
+
+/* f(self): one element. */
+bool kiln__shape_reduce_all(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  if (!self) return false;
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  kiln_dtype dtype = reduced_dtype(q, self);
+  out->dtype = (int16_t)dtype;
+  if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_BOOL) out->requires_grad = 0;
+  kiln__shape_row_major(q, out, 0, NULL);
+  return true;
+}
+
+/* f(self, int[] dim, keepdim): None and [] are all dimensions. */
+bool kiln__shape_reduce_dims(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  kiln_shape_list dims = {0};
+  bool keep;
+  uint64_t mask = 0;
+  if (!self || !keepdim_of(q, &keep)) return false;
+  if (!kiln__shape_is_none(q, 1) && !kiln__shape_ints(q, 1, &dims)) return false;
+  for (int i = 0; i < dims.count; i++) {
+    int64_t bound = self->rank ? self->rank : 1;
+    int64_t dim = dims.ints[i] < 0 ? dims.ints[i] + bound : dims.ints[i];
+    if (!dims.known[i] || dim < 0 || dim >= bound || (mask >> dim & 1)) return false;
+    mask |= (uint64_t)1 << dim;
+  }
+  if (dims.count == 0) mask = ~(uint64_t)0;
+  give_reduced(q, 0, reduced_dtype(q, self), mask, keep);
+  return true;
+}
+
+/* f(self, int? dim, keepdim), with one result or (values, int64 indices). */
+bool kiln__shape_reduce_dim(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  int dim = 0;
+  bool keep;
+  if (!self || !keepdim_of(q, &keep)) return false;
+  bool all = kiln__shape_is_none(q, 1);
+  if (!all && !kiln__shape_dim(q, 1, self->rank, &dim)) return false;
+  uint64_t mask = all ? ~(uint64_t)0 : (uint64_t)1 << dim;
+  give_reduced(q, 0, reduced_dtype(q, self), mask, keep);
+  if (q->op->schema->result_count > 1) give_reduced(q, 1, KILN_DTYPE_I64, mask, keep);
+  return true;
+}
+
+/* -- Layers -- */
+
+/* softmax(self, dim, dtype), log_softmax, cumsum: self's shape. */
+bool kiln__shape_softmax(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  if (!self) return false;
+  give_reduced(q, 0, reduced_dtype(q, self), 0, false);
+  return true;
+}
+
+/* layer_norm(input, …), batch_norm, group_norm: the input's shape and dtype. */
+bool kiln__shape_layer_norm(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  if (!self) return false;
+  give_reduced(q, 0, (kiln_dtype)self->dtype, 0, false);
+  return true;
+}
+
+/* embedding(weight (n, m), indices): indices' shape and m. */
+bool kiln__shape_embedding(kiln_shape_query *q) {
+  const kiln_tensor_detail *w = ranked(q, 0), *indices = ranked(q, 1);
+  if (!w || !indices || w->rank != 2 || indices->rank >= KILN_MAX_RANK - 1) return false;
+  int64_t sizes[KILN_MAX_RANK];
+  for (int i = 0; i < indices->rank; i++) sizes[i] = indices->sizes[i];
+  sizes[indices->rank] = w->sizes[1];
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = w->dtype;
+  out->requires_grad = w->requires_grad == 0 ? 0 : -1;
+  kiln__shape_row_major(q, out, indices->rank + 1, sizes);
+  return true;
+}

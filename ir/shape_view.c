@@ -1,0 +1,431 @@
+/* shape_view.c: shape functions of operators whose result shares the argument's storage, or copies
+ * its elements in another shape. */
+#include "ir/shape.h"
+
+/* Sizes and strides being worked out. */
+typedef struct geometry {
+  int rank;
+  bool has_strides;
+  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+} geometry;
+
+/* That of argument 0; false when its rank is not known. */
+static bool self_geometry(const kiln_shape_query *q, geometry *g) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  if (!self || self->rank < 0) return false;
+  g->rank = self->rank;
+  g->has_strides = self->has_strides;
+  for (int i = 0; i < self->rank; i++) {
+    g->sizes[i] = self->sizes[i];
+    if (g->has_strides) g->strides[i] = self->strides[i];
+  }
+  return true;
+}
+
+/* A result with argument 0's dtype. */
+static bool give(kiln_shape_query *q, const geometry *g) {
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = kiln__shape_tensor(q, 0)->dtype;
+  kiln__shape_set(q, out, g->rank, g->sizes, g->has_strides ? g->strides : NULL);
+  return true;
+}
+
+static bool is_static(const geometry *g) {
+  return kiln__shape_static(g->rank, g->sizes) && g->has_strides &&
+         kiln__shape_static(g->rank, g->strides);
+}
+
+static void make_contiguous(geometry *g) {
+  g->has_strides = kiln__shape_static(g->rank, g->sizes);
+  if (g->has_strides) kiln_strides_contiguous(g->rank, g->sizes, g->strides);
+}
+
+static void remove_dim(geometry *g, int dim) {
+  g->rank--;
+  for (int i = dim; i < g->rank; i++) {
+    g->sizes[i] = g->sizes[i + 1];
+    g->strides[i] = g->strides[i + 1];
+  }
+}
+
+static void insert_dim(geometry *g, int dim, int64_t size, int64_t stride) {
+  for (int i = g->rank; i > dim; i--) {
+    g->sizes[i] = g->sizes[i - 1];
+    g->strides[i] = g->strides[i - 1];
+  }
+  g->sizes[dim] = size;
+  g->strides[dim] = stride;
+  g->rank++;
+}
+
+/* -- view, reshape, flatten -- */
+
+/* Strides of a view of `old` as `to`, whose sizes are set. Runs of dimensions that are contiguous
+ * in each other are matched, from the innermost, with new dimensions of the same product (PyTorch's
+ * computeStride). False when there is no such view. */
+static bool view_strides(const geometry *old, geometry *to) {
+  int64_t numel;
+  if (!kiln_numel(old->rank, old->sizes, &numel)) return false;
+  if (numel == 0) {
+    bool same = old->rank == to->rank;
+    for (int i = 0; same && i < old->rank; i++) same = old->sizes[i] == to->sizes[i];
+    if (!same) kiln_strides_contiguous(to->rank, to->sizes, to->strides);
+    for (int i = 0; same && i < old->rank; i++) to->strides[i] = old->strides[i];
+    return true;
+  }
+  if (old->rank == 0) {
+    for (int i = 0; i < to->rank; i++) to->strides[i] = 1;
+    return true;
+  }
+  int at = to->rank - 1;
+  int64_t base = old->strides[old->rank - 1], run = 1, made = 1;
+  for (int i = old->rank - 1; i >= 0; i--) {
+    run *= old->sizes[i];
+    bool ends = i == 0 || (old->sizes[i - 1] != 1 && old->strides[i - 1] != run * base);
+    if (!ends) continue;
+    for (; at >= 0 && (made < run || to->sizes[at] == 1); at--) {
+      to->strides[at] = made * base;
+      made *= to->sizes[at];
+    }
+    if (made != run) return false;
+    if (i > 0) base = old->strides[i - 1], run = made = 1;
+  }
+  return at == -1;
+}
+
+/* The sizes of a list argument, with -1 worked out where all is known. */
+static bool wanted_sizes(const kiln_shape_query *q, int arg, const geometry *self, geometry *to) {
+  kiln_shape_list list;
+  if (!kiln__shape_ints(q, arg, &list)) return false;
+  int64_t product = 1, numel;
+  int open = -1;
+  bool all = true;
+  to->rank = list.count;
+  for (int i = 0; i < list.count; i++) {
+    all &= list.known[i];
+    if (list.known[i] && list.ints[i] < -1) return false;
+    if (list.known[i] && list.ints[i] == -1) {
+      if (open >= 0) return false;
+      open = i;
+    }
+    to->sizes[i] = list.known[i] && list.ints[i] >= 0 ? list.ints[i] : KILN_DIM_UNKNOWN;
+    if (to->sizes[i] >= 0 && !kiln_checked_mul_i64(product, to->sizes[i], &product)) return false;
+  }
+  if (!all || !kiln__shape_static(self->rank, self->sizes)) return true;
+  if (!kiln_numel(self->rank, self->sizes, &numel)) return false;
+  if (open < 0) return product == numel;
+  if (product == 0 || numel % product != 0) return false;
+  to->sizes[open] = numel / product;
+  return true;
+}
+
+static bool finish_view(kiln_shape_query *q, const geometry *self, geometry *to, bool may_copy) {
+  to->has_strides = kiln__shape_static(to->rank, to->sizes) && is_static(self);
+  if (to->has_strides && !view_strides(self, to)) {
+    if (!may_copy) return false;
+    make_contiguous(to);
+  }
+  return give(q, to);
+}
+
+bool kiln__shape_view(kiln_shape_query *q) {
+  geometry self, to;
+  return self_geometry(q, &self) && wanted_sizes(q, 1, &self, &to) &&
+         finish_view(q, &self, &to, false);
+}
+
+bool kiln__shape_reshape(kiln_shape_query *q) {
+  geometry self, to;
+  return self_geometry(q, &self) && wanted_sizes(q, 1, &self, &to) &&
+         finish_view(q, &self, &to, true);
+}
+
+bool kiln__shape_flatten(kiln_shape_query *q) {
+  geometry self, to = {0};
+  int first, last;
+  if (!self_geometry(q, &self) || !kiln__shape_dim(q, 1, self.rank, &first) ||
+      !kiln__shape_dim(q, 2, self.rank, &last) || first > last) {
+    return false;
+  }
+  if (self.rank > 0 && first == last) return give(q, &self);
+  int64_t product = 1;
+  for (int i = first; i <= last && i < self.rank; i++) {
+    int64_t size = self.sizes[i];
+    bool known = kiln__dim_known(size) && product >= 0;
+    if (!known || !kiln_checked_mul_i64(product, size, &product)) product = KILN_DIM_UNKNOWN;
+  }
+  for (int i = 0; i < first; i++) to.sizes[to.rank++] = self.sizes[i];
+  to.sizes[to.rank++] = product;
+  for (int i = last + 1; i < self.rank; i++) to.sizes[to.rank++] = self.sizes[i];
+  return finish_view(q, &self, &to, true);
+}
+
+/* -- Order of dimensions -- */
+
+static void swap_dims(geometry *g, int a, int b) {
+  int64_t size = g->sizes[a], stride = g->strides[a];
+  g->sizes[a] = g->sizes[b];
+  g->strides[a] = g->strides[b];
+  g->sizes[b] = size;
+  g->strides[b] = stride;
+}
+
+bool kiln__shape_transpose(kiln_shape_query *q) {
+  geometry g;
+  int a, b;
+  if (!self_geometry(q, &g) || !kiln__shape_dim(q, 1, g.rank, &a) ||
+      !kiln__shape_dim(q, 2, g.rank, &b)) {
+    return false;
+  }
+  if (g.rank > 0) swap_dims(&g, a, b);
+  return give(q, &g);
+}
+
+bool kiln__shape_t(kiln_shape_query *q) {
+  geometry g;
+  if (!self_geometry(q, &g) || g.rank > 2) return false;
+  if (g.rank == 2) swap_dims(&g, 0, 1);
+  return give(q, &g);
+}
+
+bool kiln__shape_permute(kiln_shape_query *q) {
+  geometry g, to = {0};
+  kiln_shape_list dims;
+  uint64_t seen = 0;
+  if (!self_geometry(q, &g) || !kiln__shape_ints(q, 1, &dims) || dims.count != g.rank) return false;
+  to.rank = g.rank;
+  to.has_strides = g.has_strides;
+  for (int i = 0; i < g.rank; i++) {
+    int64_t dim = dims.ints[i] < 0 ? dims.ints[i] + g.rank : dims.ints[i];
+    if (!dims.known[i] || dim < 0 || dim >= g.rank || (seen >> dim & 1)) return false;
+    seen |= (uint64_t)1 << dim;
+    to.sizes[i] = g.sizes[dim];
+    to.strides[i] = g.strides[dim];
+  }
+  return give(q, &to);
+}
+
+/* -- Expanding -- */
+
+static bool expand_to(kiln_shape_query *q, const geometry *self, int rank, const int64_t *sizes,
+                      const bool *known) {
+  geometry to = {.rank = rank, .has_strides = is_static(self)};
+  if (rank < self->rank) return false;
+  int pad = rank - self->rank;
+  for (int i = rank - 1; i >= 0; i--) {
+    int64_t size = known[i] ? sizes[i] : KILN_DIM_UNKNOWN;
+    bool keep = known[i] && size == -1;
+    int64_t own = i >= pad ? self->sizes[i - pad] : 1;
+    if (keep && i < pad) return false;
+    if (known[i] && kiln__dim_known(own) && own != 1 && !keep && size != own) return false;
+    to.sizes[i] = keep ? own : size;
+    if (!to.has_strides) continue;
+    /* A new dimension gets the stride that it would have inside: only its size counts. */
+    int64_t stride = i >= pad       ? self->strides[i - pad]
+                     : i + 1 < rank ? to.sizes[i + 1] * to.strides[i + 1]
+                                    : 1;
+    to.strides[i] = own == 1 && to.sizes[i] != 1 ? 0 : stride;
+  }
+  if (!kiln__shape_static(rank, to.sizes)) to.has_strides = false;
+  return give(q, &to);
+}
+
+bool kiln__shape_expand(kiln_shape_query *q) {
+  geometry self;
+  kiln_shape_list list;
+  if (!self_geometry(q, &self) || !kiln__shape_ints(q, 1, &list)) return false;
+  return expand_to(q, &self, list.count, list.ints, list.known);
+}
+
+bool kiln__shape_expand_as(kiln_shape_query *q) {
+  geometry self;
+  bool known[KILN_MAX_RANK];
+  const kiln_tensor_detail *other = kiln__shape_tensor(q, 1);
+  if (!self_geometry(q, &self) || !other || other->rank < 0) return false;
+  for (int i = 0; i < other->rank; i++) known[i] = kiln__dim_known(other->sizes[i]);
+  return expand_to(q, &self, other->rank, other->sizes, known);
+}
+
+bool kiln__shape_unsqueeze(kiln_shape_query *q) {
+  geometry g;
+  int dim;
+  if (!self_geometry(q, &g) || g.rank >= KILN_MAX_RANK - 1) return false;
+  if (!kiln__shape_dim(q, 1, g.rank + 1, &dim)) return false;
+  int64_t stride = 1;
+  if (dim < g.rank && g.has_strides) {
+    bool known = kiln__dim_known(g.sizes[dim]) && kiln__dim_known(g.strides[dim]);
+    stride = known ? g.sizes[dim] * g.strides[dim] : KILN_DIM_UNKNOWN;
+  }
+  insert_dim(&g, dim, 1, stride);
+  return give(q, &g);
+}
+
+/* squeeze(self) and squeeze(self, dim). */
+bool kiln__shape_squeeze(kiln_shape_query *q) {
+  geometry g;
+  int dim = -1;
+  if (!self_geometry(q, &g)) return false;
+  if (q->arg_count > 1 && !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
+  for (int i = g.rank - 1; i >= 0; i--) {
+    if (dim >= 0 && i != dim) continue;
+    if (!kiln__dim_known(g.sizes[i])) return false; /* even the rank is open */
+    if (g.sizes[i] == 1) remove_dim(&g, i);
+  }
+  return give(q, &g);
+}
+
+/* -- Parts -- */
+
+bool kiln__shape_select_int(kiln_shape_query *q) {
+  geometry g;
+  int dim;
+  if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
+  remove_dim(&g, dim);
+  return give(q, &g);
+}
+
+/* A bound of a slice, clamped; None gives `fallback`. */
+static bool slice_bound(const kiln_shape_query *q, int arg, int64_t size, int64_t fallback,
+                        int64_t *out) {
+  *out = fallback;
+  if (!kiln__shape_is_none(q, arg) && !kiln__shape_int(q, arg, out)) return false;
+  if (*out < 0) *out += size;
+  if (*out < 0) *out = 0;
+  if (*out > size) *out = size;
+  return true;
+}
+
+bool kiln__shape_slice(kiln_shape_query *q) {
+  geometry g;
+  int dim;
+  int64_t step = 1, start, end;
+  if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
+  bool step_known = kiln__shape_int(q, 4, &step);
+  if (step_known && step < 1) return false;
+  int64_t size = g.sizes[dim];
+  bool bounds = step_known && kiln__dim_known(size) && slice_bound(q, 2, size, 0, &start) &&
+                slice_bound(q, 3, size, size, &end);
+  g.sizes[dim] = KILN_DIM_UNKNOWN;
+  if (bounds) {
+    int64_t length = end > start ? end - start : 0;
+    g.sizes[dim] = length / step + (length % step != 0);
+  }
+  bool stride_known = step_known && g.has_strides && kiln__dim_known(g.strides[dim]);
+  if (!stride_known || !kiln_checked_mul_i64(g.strides[dim], step, &g.strides[dim])) {
+    g.strides[dim] = KILN_DIM_UNKNOWN;
+  }
+  return give(q, &g);
+}
+
+bool kiln__shape_narrow(kiln_shape_query *q) {
+  geometry g;
+  int dim;
+  int64_t length;
+  if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
+  g.sizes[dim] = kiln__shape_int(q, 3, &length) && length >= 0 ? length : KILN_DIM_UNKNOWN;
+  return give(q, &g);
+}
+
+/* `count` pieces of size `step` along `dim`, the last one shorter. */
+static bool give_pieces(kiln_shape_query *q, const geometry *self, int dim, int64_t step,
+                        int64_t count) {
+  enum { MAX_PIECES = 1024 };
+  if (count > MAX_PIECES) return false;
+  geometry g = *self;
+  kiln_tensor_detail *elems = KILN_NEW_ARRAY(q->arena, kiln_tensor_detail, count);
+  for (int i = 0; i < (int)count; i++) {
+    int64_t left = self->sizes[dim] - i * step;
+    g.sizes[dim] = left < step ? left : step;
+    give(q, &g);
+    elems[i] = q->outs[0];
+  }
+  q->outs[0] = KILN_TENSOR_DETAIL_ANY; /* the result is a list */
+  q->elems = elems;
+  q->elem_count = (int)count;
+  return true;
+}
+
+static bool pieces_of(const kiln_shape_query *q, geometry *g, int *dim) {
+  return self_geometry(q, g) && g->rank > 0 && kiln__shape_dim(q, 2, g->rank, dim) &&
+         kiln__dim_known(g->sizes[*dim]);
+}
+
+/* chunk(self, chunks, dim). */
+bool kiln__shape_chunk(kiln_shape_query *q) {
+  geometry g;
+  int dim;
+  int64_t chunks;
+  if (!pieces_of(q, &g, &dim) || !kiln__shape_int(q, 1, &chunks) || chunks < 1) return false;
+  int64_t size = g.sizes[dim], step = size / chunks + (size % chunks != 0);
+  if (step == 0) return give_pieces(q, &g, dim, 0, chunks);
+  return give_pieces(q, &g, dim, step, size / step + (size % step != 0));
+}
+
+/* split(self, split_size, dim). */
+bool kiln__shape_split(kiln_shape_query *q) {
+  geometry g;
+  int dim;
+  int64_t step;
+  if (!pieces_of(q, &g, &dim) || !kiln__shape_int(q, 1, &step) || step < 1) return false;
+  int64_t size = g.sizes[dim], count = size / step + (size % step != 0);
+  return give_pieces(q, &g, dim, step, count ? count : 1);
+}
+
+bool kiln__shape_unbind(kiln_shape_query *q) {
+  geometry g;
+  int dim;
+  if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
+  int64_t count = g.sizes[dim];
+  enum { MAX_PIECES = 1024 };
+  if (!kiln__dim_known(count) || count > MAX_PIECES) return false;
+  remove_dim(&g, dim);
+  kiln_tensor_detail *elems = KILN_NEW_ARRAY(q->arena, kiln_tensor_detail, count);
+  give(q, &g);
+  for (int i = 0; i < (int)count; i++) elems[i] = q->outs[0];
+  q->outs[0] = KILN_TENSOR_DETAIL_ANY;
+  q->elems = elems;
+  q->elem_count = (int)count;
+  return true;
+}
+
+/* -- The same elements -- */
+
+bool kiln__shape_alias(kiln_shape_query *q) {
+  geometry g;
+  return self_geometry(q, &g) && give(q, &g);
+}
+
+/* Row-major already, as a call of contiguous() sees it. */
+static bool is_contiguous(const geometry *g) {
+  int64_t strides[KILN_MAX_RANK];
+  bool rows = true;
+  kiln_strides_contiguous(g->rank, g->sizes, strides);
+  for (int i = 0; i < g->rank; i++) {
+    if (g->sizes[i] == 0) return true;
+    rows &= g->sizes[i] == 1 || g->strides[i] == strides[i];
+  }
+  return rows;
+}
+
+/* contiguous(self, memory_format): itself, or a row-major copy. */
+bool kiln__shape_contiguous(kiln_shape_query *q) {
+  geometry g;
+  int64_t format;
+  if (!self_geometry(q, &g)) return false;
+  bool rows = kiln__shape_int(q, 1, &format) && format == 0 && is_static(&g);
+  g.has_strides &= rows;
+  if (rows && !is_contiguous(&g)) make_contiguous(&g);
+  return give(q, &g);
+}
+
+/* clone(self, memory_format): of other layouts than the plain one only the sizes are told. */
+bool kiln__shape_clone(kiln_shape_query *q) {
+  geometry g;
+  if (!self_geometry(q, &g)) return false;
+  bool plain = is_static(&g) && is_contiguous(&g) && kiln__shape_is_none(q, 1);
+  if (plain)
+    make_contiguous(&g);
+  else
+    g.has_strides = false;
+  return give(q, &g);
+}
