@@ -9,18 +9,17 @@ typedef struct cell {
   kiln_tensor *ih, *hh; /* [batch, gates * hidden] */
 } cell;
 
-static kiln_status *check_hidden(const kiln_tensor *input, const kiln_tensor *hx, int64_t hidden,
-                                 int label) {
+static kiln_status *check_hidden(const kiln_tensor *input, const kiln_tensor *hx, int64_t hidden) {
   if (kiln_tensor_rank(hx) != 2) {
-    return KILN_OP_FAIL("hidden%d must be 2-dimensional, got %s", label, kiln__sizes_of(hx).text);
+    return KILN_OP_FAIL("hidden0 must be 2-dimensional, got %s", kiln__sizes_of(hx).text);
   }
   const int64_t *is = kiln_tensor_sizes(input), *hs = kiln_tensor_sizes(hx);
   if (is[0] != hs[0]) {
-    return KILN_OP_FAIL("Input batch size %lld doesn't match hidden%d batch size %lld",
-                        (long long)is[0], label, (long long)hs[0]);
+    return KILN_OP_FAIL("Input batch size %lld doesn't match hidden0 batch size %lld",
+                        (long long)is[0], (long long)hs[0]);
   }
   if (hs[1] != hidden) {
-    return KILN_OP_FAIL("hidden%d has inconsistent hidden_size: got %lld, expected %lld", label,
+    return KILN_OP_FAIL("hidden0 has inconsistent hidden_size: got %lld, expected %lld",
                         (long long)hs[1], (long long)hidden);
   }
   return NULL;
@@ -42,8 +41,8 @@ static kiln_status *begin_cell(kiln__nn *nn, cell *c, int gates, const kiln_ival
     return KILN_OP_FAIL("input has inconsistent input_size: got %lld expected %lld",
                         (long long)kiln_tensor_sizes(input)[1], (long long)input_size);
   }
-  KILN_TRY(check_hidden(input, hx, hidden, 0));
-  if (cx) KILN_TRY(check_hidden(input, cx, hidden, 1));
+  KILN_TRY(check_hidden(input, hx, hidden));
+  if (cx) KILN_TRY(check_hidden(input, cx, hidden));
   if (kiln_tensor_sizes(w_ih)[0] != kiln_tensor_sizes(w_hh)[0] ||
       kiln_tensor_sizes(w_hh)[0] / gates != hidden || kiln_tensor_sizes(w_hh)[0] % gates != 0) {
     return KILN_OP_FAIL("The size of tensor a (%lld) must match the size of tensor b (%lld) at "
