@@ -85,6 +85,9 @@ static kiln_status *print_executor(dump *d, const kiln_executor *ex) {
   const kiln_variant *building = ex->building;
   if (d->stage == KILN_JIT_STAGE_PROFILED && building && building->profile) {
     KILN_TRY(print_variant(d, ex, building));
+  } else if (!last_variant(ex) && ex->plain && !building) { /* without JIT */
+    if (d->stage == KILN_JIT_STAGE_OPTIMIZED) print_graph(d, ex->plain->graph);
+    if (d->stage == KILN_JIT_STAGE_BYTECODE) print_plan(d, ex->plain->plan);
   } else if (!last_variant(ex)) {
     kiln_text_printf(d->text, "; %s: %s\n", ex->callable.name,
                      building ? "profiling: not optimised yet" : "not called yet");

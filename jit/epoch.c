@@ -44,7 +44,7 @@ bool kiln_epoch_retire(kiln_epoch *e, void (*destroy)(void *object), void *objec
                       .epoch = __atomic_load_n(&e->current, __ATOMIC_SEQ_CST),
                       .destroy = destroy,
                       .object = object};
-  e->retired = r;
+  __atomic_store_n(&e->retired, r, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&e->lock);
   return true;
 }
@@ -62,7 +62,7 @@ int kiln_epoch_collect(kiln_epoch *e) {
     kiln_retired **link = &e->retired;
     while (*link && (*link)->epoch + 2 > now) link = &(*link)->next;
     free_now = *link;
-    *link = NULL;
+    __atomic_store_n(link, NULL, __ATOMIC_RELAXED);
   }
   pthread_mutex_unlock(&e->lock);
   int count = 0;

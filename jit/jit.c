@@ -125,7 +125,8 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
   uint64_t ticket = kiln_epoch_enter(&jit->epoch);
   kiln_status *status = kiln_interp_run(call, callable, args, arg_count, out_result);
   kiln_epoch_leave(&jit->epoch, ticket);
-  if (__builtin_expect(jit->epoch.retired != NULL, 0)) (void)kiln_epoch_collect(&jit->epoch);
+  bool waiting = __atomic_load_n(&jit->epoch.retired, __ATOMIC_RELAXED) != NULL;
+  if (__builtin_expect(waiting, 0)) (void)kiln_epoch_collect(&jit->epoch);
   return status;
 }
 

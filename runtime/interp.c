@@ -150,7 +150,7 @@ static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_ins
   kiln_ivalue *args = f->args;
   kiln_ivalue outs[KILN_MAX_OUTS];
   int n = in->in_count, out_count = in->out_count;
-  for (int i = 0; i < n; i++) args[i] = *kiln__frame_read(f, o[i]);
+  for (int i = 0; i < n; i++) kiln__value_copy(&args[i], kiln__frame_read(f, o[i]));
   for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
   if (__builtin_expect(!kernel->body, 0)) return missing_op(kernel->name);
   if (kernel->dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
@@ -162,7 +162,9 @@ static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_ins
     for (int i = 0; i < out_count; i++) kiln_ivalue_release_to(&call->cache, outs[i]);
     return status;
   }
-  for (int i = 0; i < out_count; i++) kiln__frame_write(call, f, o[n + i], outs[i]);
+  for (int i = 0; i < out_count; i++) {
+    kiln__frame_write(call, f, o[n + i], (kiln_ivalue){.tag = outs[i].tag, .u.i = outs[i].u.i});
+  }
   return NULL;
 }
 
@@ -229,8 +231,10 @@ static kiln_status *run_group(kiln_call *call, kiln_frame *f, const kiln_instr *
 /* -- Guards -- */
 
 static bool stress_fails(const kiln_plan *plan, const kiln_guard_desc *guard) {
-  uint64_t count = guard->hits + guard->misses;
-  return plan->stress && (uint32_t)kiln_hash_mix(count, guard->hash) < plan->stress;
+  if (!plan->stress) return false;
+  uint64_t count = __atomic_load_n(&guard->hits, __ATOMIC_RELAXED) +
+                   __atomic_load_n(&guard->misses, __ATOMIC_RELAXED);
+  return (uint32_t)kiln_hash_mix(count, guard->hash) < plan->stress;
 }
 
 static void run_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,

@@ -25,6 +25,12 @@ typedef struct kiln_frame {
   struct kiln_frame *prev;
 } kiln_frame;
 
+/* Copies field by field. A value is written as a tag and a word, so reading its 16 bytes at once would
+ * wait for both stores to reach the cache instead of being forwarded from them. */
+static inline void kiln__value_copy(kiln_ivalue *to, const kiln_ivalue *from) {
+  to->tag = from->tag;
+  to->u.i = from->u.i;
+}
 static inline const kiln_ivalue *kiln__frame_read(const kiln_frame *f, kiln_operand o) {
   uint32_t index = o & KILN_OPERAND_INDEX;
   return o & KILN_OPERAND_CONSTANT ? &f->plan->constants[index] : &f->regs[index];
@@ -45,8 +51,8 @@ static inline void kiln__frame_release_moved(kiln_call *call, kiln_frame *f, con
   for (int i = 0; i < count; i++) {
     if (o[i] & KILN_OPERAND_MOVE) {
       kiln_ivalue *slot = &f->regs[o[i] & KILN_OPERAND_INDEX];
-      kiln_ivalue_release_to(&call->cache, *slot);
-      *slot = kiln_none();
+      kiln_ivalue_release_to(&call->cache, (kiln_ivalue){.tag = slot->tag, .u.i = slot->u.i});
+      slot->tag = KILN_TAG_NONE;
     }
   }
 }
@@ -58,7 +64,7 @@ static inline void kiln__frame_write(kiln_call *call, kiln_frame *f, kiln_operan
     return;
   }
   KILN_ASSERT(f->regs[o].tag < KILN_TAG__COUNTED);
-  f->regs[o] = v;
+  kiln__value_copy(&f->regs[o], &v);
 }
 
 /* Instructions that make and take apart values; `o` are the operands. */

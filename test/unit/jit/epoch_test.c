@@ -1,0 +1,140 @@
+/* epoch_test.c: what is retired is freed when no run can hold it, and not before. */
+#include "jit/epoch.h"
+
+#include "test/unit/unit.h"
+
+static void count(void *object) { ++*(int *)object; }
+
+static kiln_mem *memory(void) {
+  kiln_mem *mem;
+  assert_ok(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  return mem;
+}
+
+/* Collects as often as a busy model would. */
+static void collect_often(kiln_epoch *e) {
+  for (int i = 0; i < 8; i++) (void)kiln_epoch_collect(e);
+}
+
+static void test_waits_for_runs(void **state) {
+  (void)state;
+  kiln_mem *mem = memory();
+  kiln_epoch e;
+  kiln_epoch_init(&e, mem);
+  int freed = 0;
+  uint64_t old_run = kiln_epoch_enter(&e);
+  assert_true(kiln_epoch_retire(&e, count, &freed));
+  collect_often(&e);
+  assert_int_equal(freed, 0); /* the run may hold it */
+  uint64_t later_run = kiln_epoch_enter(&e);
+  kiln_epoch_leave(&e, old_run);
+  collect_often(&e);
+  kiln_epoch_leave(&e, later_run);
+  collect_often(&e);
+  assert_int_equal(freed, 1);
+  kiln_epoch_deinit(&e);
+  kiln_mem_release(mem);
+}
+
+/* A run that began after the object was retired does not keep it, but the epochs between do. */
+static void test_frees_without_runs(void **state) {
+  (void)state;
+  kiln_mem *mem = memory();
+  kiln_epoch e;
+  kiln_epoch_init(&e, mem);
+  int freed = 0;
+  assert_true(kiln_epoch_retire(&e, count, &freed));
+  assert_int_equal(kiln_epoch_collect(&e), 0); /* two epochs, so two collections */
+  assert_int_equal(kiln_epoch_collect(&e), 1);
+  assert_int_equal(freed, 1);
+  kiln_epoch_deinit(&e);
+  kiln_mem_release(mem);
+}
+
+static void test_deinit_frees_all(void **state) {
+  (void)state;
+  kiln_mem *mem = memory();
+  kiln_epoch e;
+  kiln_epoch_init(&e, mem);
+  int freed = 0;
+  for (int i = 0; i < 3; i++) assert_true(kiln_epoch_retire(&e, count, &freed));
+  kiln_epoch_deinit(&e);
+  assert_int_equal(freed, 3);
+  assert_int_equal(kiln_mem_bytes(mem), 0);
+  kiln_mem_release(mem);
+}
+
+static void test_out_of_memory_keeps(void **state) {
+  (void)state;
+  kiln_mem *mem = memory();
+  kiln_epoch e;
+  kiln_epoch_init(&e, mem);
+  int freed = 0;
+  (void)kiln_mem_fail_at(mem, 1);
+  assert_false(kiln_epoch_retire(&e, count, &freed));
+  (void)kiln_mem_fail_at(mem, 0);
+  kiln_epoch_deinit(&e);
+  assert_int_equal(freed, 0); /* still its owner's */
+  kiln_mem_release(mem);
+}
+
+/* -- Threads: readers dereference what a writer replaces -- */
+
+enum { READERS = 3, ROUNDS = 2000 };
+typedef struct shared {
+  kiln_epoch epoch;
+  int *published; /* atomic: 42, or -1 after it was freed */
+  int stop;
+} shared;
+
+static void poison(void *object) { __atomic_store_n((int *)object, -1, __ATOMIC_RELAXED); }
+
+static void *reader(void *arg) {
+  shared *s = arg;
+  intptr_t bad = 0;
+  while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
+    uint64_t ticket = kiln_epoch_enter(&s->epoch);
+    const int *p = __atomic_load_n(&s->published, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < 20; i++) bad += __atomic_load_n(p, __ATOMIC_RELAXED) != 42;
+    kiln_epoch_leave(&s->epoch, ticket);
+  }
+  return (void *)bad;
+}
+
+static void test_threads(void **state) {
+  (void)state;
+  kiln_mem *mem = memory();
+  static int cells[ROUNDS + 1];
+  for (int i = 0; i <= ROUNDS; i++) cells[i] = 42;
+  shared s = {.published = &cells[0]};
+  kiln_epoch_init(&s.epoch, mem);
+  pthread_t threads[READERS];
+  for (int i = 0; i < READERS; i++) pthread_create(&threads[i], NULL, reader, &s);
+  for (int i = 1; i <= ROUNDS; i++) {
+    int *old = s.published;
+    __atomic_store_n(&s.published, &cells[i], __ATOMIC_RELEASE);
+    assert_true(kiln_epoch_retire(&s.epoch, poison, old));
+    (void)kiln_epoch_collect(&s.epoch);
+  }
+  __atomic_store_n(&s.stop, 1, __ATOMIC_RELEASE);
+  for (int i = 0; i < READERS; i++) {
+    void *bad;
+    pthread_join(threads[i], &bad);
+    assert_null(bad);
+  }
+  collect_often(&s.epoch);
+  assert_int_equal(cells[ROUNDS - 1], -1); /* and it was freed at last */
+  kiln_epoch_deinit(&s.epoch);
+  kiln_mem_release(mem);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_waits_for_runs),
+      cmocka_unit_test(test_frees_without_runs),
+      cmocka_unit_test(test_deinit_frees_all),
+      cmocka_unit_test(test_out_of_memory_keeps),
+      cmocka_unit_test(test_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
