@@ -11,6 +11,9 @@ import neutral
 
 
 SOURCE = """\
+import torch
+
+
 class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -20,7 +23,7 @@ class Model(torch.nn.Module):
     def forward(self, x):
         return torch.relu(x @ self.w + self.b)
 """
-neutral.define(SOURCE, "model.py", globals())
+Model = neutral.define(SOURCE).Model
 
 torch.manual_seed(0)
 folder = pathlib.Path("test/data/own/relu_linear")
