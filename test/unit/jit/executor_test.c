@@ -289,6 +289,42 @@ static void test_loop_and_if(void **state) {
   model_close(&m);
 }
 
+/* The n-th allocation of a model's first calls fails, for each n: a call either works or says that
+ * memory is exhausted, later calls work, and nothing leaks. */
+static void test_memory_runs_out(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", NULL});
+  bool failed = true;
+  for (uint64_t n = 1; failed; n += n < 64 ? 1 : 7) {
+    kiln_jit_destroy(m.jit);
+    assert_ok(kiln_jit_create(m.env, &m.env->flags, m.unit, m.codegen, &m.jit));
+    assert_ok(kiln_jit_callable(m.jit, m.function, &m.callable));
+    kiln_ivalue args[4] = {make_matrix(&m, 4, 8, 0.01), make_matrix(&m, 4, 8, 0.02),
+                           make_matrix(&m, 5, 8, 0.01), make_matrix(&m, 5, 8, 0.02)};
+    (void)kiln_mem_fail_at(m.env->mem, n);
+    for (int i = 0; i < 4; i++) {
+      kiln_ivalue result = kiln_none();
+      kiln_call_begin(m.call, NULL);
+      kiln_status *status =
+          kiln_jit_call(m.jit, m.call, m.callable, i < 2 ? args : args + 2, 2, &result);
+      if (status) assert_int_equal(kiln_status_code(status), KILN_OUT_OF_MEMORY);
+      kiln_status_destroy(status);
+      kiln_ivalue_release(result);
+    }
+    failed = kiln_mem_fail_at(m.env->mem, 0) >= n;
+    check_call(&m, args, 2);
+    for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
+    kiln_jit_destroy(m.jit);
+    kiln_call_destroy(m.call); /* its cache */
+    assert_ok(kiln_call_create(m.env, &m.call));
+    m.call->jit = true;
+    m.call->types = m.unit->types;
+    m.jit = NULL;
+  }
+  model_close(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_second_call_is_compiled),
@@ -302,6 +338,7 @@ int main(void) {
       cmocka_unit_test(test_stress_bailout),
       cmocka_unit_test(test_dynamic_levels_are_static_and_say_so),
       cmocka_unit_test(test_loop_and_if),
+      cmocka_unit_test(test_memory_runs_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
