@@ -218,7 +218,7 @@ static void ask_body(fixture *f, void *arg) {
     for (int k = 0; k < list->count; k++) {
       ints[k] = v.u.list->items[k].u.i;
       known[k] = true;
-      tensors[k] = &a->s->elem_details[i][k];
+      if (v.u.list->items[k].tag == KILN_TAG_TENSOR) tensors[k] = &a->s->elem_details[i][k];
     }
     bool is_ints = v.u.list->elem_type->kind == KILN_TYPE_INT;
     if (is_ints)
