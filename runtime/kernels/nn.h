@@ -74,6 +74,8 @@ static inline void kiln__nn_set(const kiln__nn *nn, char *data, int64_t i, doubl
 double kiln__nn_reduce(const kiln__nn *nn, kiln_reduce_op op, const char *data, int64_t n,
                        double shift);
 
+/* Runs it with scratch memory; m, n and k are above 0. */
+kiln_status *kiln__nn_gemm(kiln__nn *nn, kiln_gemm_args *gemm) KILN_MUST_USE;
 /* x [m, k] times the transposed w [n, k], plus b [n] (may be NULL): a temporary [m, n]. */
 kiln_status *kiln__nn_linear(kiln__nn *nn, kiln_tensor *x, kiln_tensor *w, kiln_tensor *b,
                              kiln_tensor **out_tensor) KILN_MUST_USE;

@@ -3,7 +3,8 @@
 
 Usage: nn_kernels.py OUTPUT      (with torch 1.13)
 
-A case is `case KERNEL`, its `arg` lines, then `out` lines with a tolerance, or `error WORDS`.
+A case is `case KERNEL`, its `arg` lines, then `out` lines with a tolerance, or `error WORDS`;
+`after I` lines tell what argument I holds then.
   T DTYPE SIZES STRIDES : the storage's elements     a tensor
   I n, F x, B 0|1, N, S text                         a number, bool, None, string
   L n...                                             int[]
@@ -55,7 +56,7 @@ def put_args(args):
             lines.append("arg L " + " ".join(map(str, a)))
 
 
-def case(kernel, args, op=None, tolerance=1.0):
+def case(kernel, args, op=None, tolerance=1.0, after=False):
     """Runs torch.ops.aten.<op>; tolerance multiplies the dtype's."""
     call = getattr(torch.ops.aten, op or kernel)
     lines.append("case " + kernel)
@@ -64,6 +65,9 @@ def case(kernel, args, op=None, tolerance=1.0):
     for o in outs if isinstance(outs, (tuple, list)) else [outs]:
         t = TOLERANCE.get(o.dtype, 0) * tolerance
         lines.append("out %g %s" % (t, tensor_text(o.contiguous())))
+    for i in (3, 4) if after else ():
+        t = TOLERANCE[args[i].dtype] * tolerance
+        lines.append("after %d %g %s" % (i, t, tensor_text(args[i])))
 
 
 def error(kernel, args, words, op=None):
@@ -71,7 +75,7 @@ def error(kernel, args, words, op=None):
     put_args(args)
     try:
         getattr(torch.ops.aten, op or kernel)(*args)
-    except (RuntimeError, IndexError) as e:
+    except (RuntimeError, IndexError, ValueError) as e:
         assert words in str(e), str(e)
     else:
         raise SystemExit("%s does not fail" % kernel)
@@ -177,11 +181,81 @@ def others():
     error("one_hot", [i([1.0]), 2], "one_hot is only applicable to index tensor")
 
 
+def batch_norms():
+    def stats(n, dtype=torch.float32):
+        return [r(n, dtype=dtype), r(n, dtype=dtype), r(n, dtype=dtype), r(n, dtype=dtype).abs()]
+    def none(n, dtype=None):
+        return [None] * 4
+    for make, dtype, s in ((r, torch.float32, stats), (strided, torch.float64, stats),
+                           (r, torch.float32, none)):
+        for shape in ((3, 4), (2, 3, 5), (2, 2, 2, 3)):
+            for training in (False, True):
+                if s is none and not training:
+                    continue
+                # Updates of the running statistics are seen as `after` lines.
+                args = [make(*shape, dtype=dtype)] + s(shape[1], dtype) + [training, 0.3, 1e-4]
+                case("batch_norm", args + [False], tolerance=4, after=s is stats)
+                if len(shape) == 3:
+                    case("native_batch_norm", args, tolerance=4)
+                    case("instance_norm", args + [False], tolerance=4, after=s is stats)
+    case("batch_norm", [r(0, 3, 2)] + stats(3) + [False, 0.1, 1e-5, False])
+    error("batch_norm", [r(2, 3), None, None, None, None, False, 0.1, 1e-5, False],
+          "running_mean must be defined in evaluation mode")
+    error("batch_norm", [r(2, 3)] + stats(4) + [True, 0.1, 1e-5, False],
+          "running_mean should contain 3 elements not 4")
+    case("group_norm", [r(2, 4, 3), 2, r(4), r(4), 1e-5, False], tolerance=4)
+    case("group_norm", [strided(2, 6, 2, 2, dtype=torch.float64), 3, None, None, 1e-2, False],
+         tolerance=4)
+    case("group_norm", [r(3, 4), 2, r(4), r(4), 1e-5, False], tolerance=4)
+    case("group_norm", [r(0, 4, 3), 2, r(4), r(4), 1e-5, False])
+    error("group_norm", [r(2, 4), 3, None, None, 1e-5, False],
+          "Expected number of channels in input to be divisible by num_groups, but got input of "
+          "shape [2, 4] and num_groups=3")
+    error("group_norm", [r(2, 4), 2, r(3), None, 1e-5, False],
+          "Expected weight to be a vector of size equal to the number of channels in input, but got "
+          "weight of shape [3] and input of shape [2, 4]")
+
+
+def losses():
+    i = torch.tensor
+    for reduction in (0, 1, 2):
+        a, b = strided(3, 4) * 2, r(3, 4)
+        case("mse_loss", [a, b, reduction], tolerance=4)
+        case("l1_loss", [a, b, reduction], tolerance=4)
+        case("smooth_l1_loss", [a, b, reduction, 0.7], tolerance=4)
+        case("huber_loss", [a, b, reduction, 1.3], tolerance=4)
+        p, y = torch.rand(3, 4, dtype=torch.float64), torch.rand(3, 4, dtype=torch.float64)
+        case("binary_cross_entropy", [p, y, None, reduction], tolerance=4)
+        case("binary_cross_entropy", [torch.tensor([0.0, 1.0, 0.5]), torch.tensor([1.0, 1.0, 0.0]),
+                                      torch.tensor([1.0, 2.0, 3.0]), reduction], tolerance=4)
+        case("binary_cross_entropy_with_logits", [a * 5, y.float(), r(4).abs(), r(4).abs(),
+                                                  reduction], tolerance=4)
+        for w in (None, r(4).abs()):
+            t = i([1, 3, -100])
+            case("nll_loss", [strided(3, 4), t, w, reduction, -100], "nll_loss_nd", tolerance=4)
+            case("nll_loss_forward", [r(3, 4), t.clamp(min=0), w, reduction, 0], tolerance=4)
+            case("cross_entropy_loss", [r(3, 4), t, w, reduction, -100, 0.0], tolerance=4)
+            case("cross_entropy_loss", [r(3, 4), t, w, reduction, -100, 0.2], tolerance=8)
+            case("cross_entropy_loss", [r(3, 4), torch.rand(3, 4), w, reduction, -100, 0.1],
+                 tolerance=8)
+            case("cross_entropy_loss", [strided(2, 4, 3), i([[0, 1, 2], [3, 3, 1]]), w, reduction, -100,
+                                        0.0], tolerance=4)
+    case("mse_loss", [r(0), r(0), 1])
+    case("nll_loss", [r(4), i(2), None, 1, -100], "nll_loss_nd")
+    error("nll_loss", [r(2, 3), i([0, 3]), None, 1, -100], "Target 3 is out of bounds.")
+    error("cross_entropy_loss", [r(2, 3), i([0, 3, 1]), None, 1, -100, 0.0],
+          "Expected input batch_size (2) to match target batch_size (3).", "cross_entropy_loss")
+    error("binary_cross_entropy", [r(3) + 9, torch.rand(3), None, 1],
+          "all elements of input should be between 0 and 1")
+
+
 SCALAR_TYPES = {torch.float64: 7}
 cells()
 norms()
 softmaxes()
 others()
+batch_norms()
+losses()
 with open(sys.argv[1], "w", encoding="ascii") as f:
     f.write("# Made by test/make/nn_kernels.py with PyTorch %s.\n" % torch.__version__.split("+")[0])
     f.write("\n".join(lines) + "\n")

@@ -13,7 +13,9 @@
 #define KERNELS(X)                                                                             \
   X(gru_cell) X(lstm_cell) X(rnn_tanh_cell) X(rnn_relu_cell) X(layer_norm) X(native_layer_norm) \
   X(softmax) X(log_softmax) X(_softmax) X(_log_softmax) X(dropout) X(dropout_) X(embedding)    \
-  X(one_hot)
+  X(one_hot) X(batch_norm) X(native_batch_norm) X(instance_norm) X(group_norm) X(mse_loss)      \
+  X(l1_loss) X(smooth_l1_loss) X(huber_loss) X(binary_cross_entropy)                           \
+  X(binary_cross_entropy_with_logits) X(nll_loss) X(nll_loss_forward) X(cross_entropy_loss)
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
@@ -158,7 +160,8 @@ static void expect_tensor(const reader *r, const char *name, kiln_ivalue got,
   }
 }
 /* The lines after the arguments. */
-static void expect(reader *r, const kiln_kernel *kernel, kiln_status *status, kiln_ivalue *outs) {
+static void expect(reader *r, const kiln_kernel *kernel, kiln_status *status,
+                   const kiln_ivalue *args, const kiln_ivalue *outs) {
   assert_true(next_line(r));
   if (strncmp(r->line, "error ", 6) == 0) {
     if (!status) print_error("line %d: %s\n", r->line_number, kernel->name);
@@ -169,13 +172,15 @@ static void expect(reader *r, const kiln_kernel *kernel, kiln_status *status, ki
   assert_ok(status);
   int count = 0;
   do {
-    char *tensor;
-    assert_memory_equal(r->line, "out ", 4);
-    const double tolerance = strtod(r->line + 4, &tensor);
+    char *tensor = r->line + 4;
+    const bool is_out = strncmp(r->line, "out ", 4) == 0;
+    const kiln_ivalue got = is_out ? outs[count++] : args[strtol(r->line + 6, &tensor, 10)];
+    const double tolerance = strtod(tensor, &tensor);
     kiln_tensor *want = read_tensor(r, tensor + 3);
-    expect_tensor(r, kernel->name, outs[count++], want, tolerance);
+    expect_tensor(r, kernel->name, got, want, tolerance);
     kiln_tensor_release(want);
-  } while (next_line(r) && strncmp(r->line, "out ", 4) == 0);
+  } while (next_line(r) &&
+           (strncmp(r->line, "out ", 4) == 0 || strncmp(r->line, "after ", 6) == 0));
   r->held = !feof(r->file);
 }
 
@@ -202,11 +207,11 @@ static void run_file(kiln_isa isa) {
     for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = kiln_none();
     r.call->kernel = kernel;
     r.call->arg_count = count;
-    expect(&r, kernel, kernel->body(r.call, args, outs), outs);
+    expect(&r, kernel, kernel->body(r.call, args, outs), args, outs);
     for (int i = 0; i < count; i++) kiln_ivalue_release(args[i]);
     for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
   }
-  assert_true(cases > 80);
+  assert_true(cases > 150);
   fclose(r.file);
   kiln_call_destroy(r.call);
   kiln_env_destroy(r.env);

@@ -1,0 +1,297 @@
+/* nn_batch_norm.c: batch_norm, instance_norm, group_norm.
+ *
+ * All are x * scale + shift, with one scale and one shift for each row of an image's positions.
+ * Mean and variance follow reduce.h over the elements in the order (batch, position): the sum divided
+ * by n, then the sum of squared differences from that mean. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/kernels/iter.h"
+#include "runtime/kernels/nn.h"
+
+/* The input as [batch, channels, inner], contiguous, and what the operator was given. */
+typedef struct norm {
+  int64_t batch, channels, inner;
+  const char *in, *weight, *bias, *mean, *var;
+  kiln_tensor *result;
+  char *out;
+  double eps;
+} norm;
+
+/* A per-channel argument. */
+static kiln_status *check_channels(const kiln_tensor *t, const char *name, int64_t channels) {
+  if (!t || t->numel == channels) return NULL;
+  return KILN_OP_FAIL("%s should contain %lld elements not %lld", name, (long long)channels,
+                      (long long)t->numel);
+}
+static kiln_status *check_float_of(const kiln_tensor *input, const kiln_tensor *t) {
+  if (!t) return NULL;
+  const kiln_dtype a = kiln_tensor_dtype(input), b = kiln_tensor_dtype(t);
+  if (a == b || (b == KILN_DTYPE_F32 && (a == KILN_DTYPE_F16 || a == KILN_DTYPE_BF16))) return NULL;
+  return KILN_OP_FAIL("expected scalar type %s but found %s", kiln_dtype_ir_name(a),
+                      kiln_dtype_ir_name(b));
+}
+static kiln_status *begin_norm(kiln__nn *nn, norm *p, kiln_tensor *input, kiln_tensor *weight,
+                               kiln_tensor *bias, double eps) {
+  const int rank = kiln_tensor_rank(input);
+  const int64_t *sizes = kiln_tensor_sizes(input);
+  KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
+  KILN_TRY(check_float_of(input, weight));
+  KILN_TRY(check_float_of(input, bias));
+  p->batch = sizes[0];
+  p->channels = sizes[1];
+  p->inner = 1;
+  for (int d = 2; d < rank; d++) p->inner *= sizes[d];
+  p->mean = p->var = NULL;
+  p->eps = eps;
+  KILN_TRY(kiln__nn_dense(nn, input, &p->in));
+  KILN_TRY(kiln__nn_dense(nn, weight, &p->weight));
+  KILN_TRY(kiln__nn_dense(nn, bias, &p->bias));
+  return kiln__nn_new(nn, rank, sizes, &p->result, &p->out);
+}
+/* out = in * scale + shift over n elements from `first`. */
+static void affine(const kiln__nn *nn, const norm *p, int64_t first, int64_t n, double scale,
+                   double shift) {
+  double a = 0, b = 0;
+  const size_t at = (size_t)first * nn->item;
+  kiln__nn_set(nn, (char *)&a, 0, scale);
+  kiln__nn_set(nn, (char *)&b, 0, shift);
+  kiln__nn_loop2(nn, KILN_PW_mul, p->out + at, p->in + at, (const char *)&a, false, n);
+  kiln__nn_loop2(nn, KILN_PW_add, p->out + at, p->out + at, (const char *)&b, false, n);
+}
+static double weight_of(const kiln__nn *nn, const norm *p, int64_t channel) {
+  return p->weight ? kiln__nn_get(nn, p->weight, channel) : 1;
+}
+static double bias_of(const kiln__nn *nn, const norm *p, int64_t channel) {
+  return p->bias ? kiln__nn_get(nn, p->bias, channel) : 0;
+}
+/* Mean and biased variance of n elements. */
+static void moments(const kiln__nn *nn, const char *data, int64_t n, double *mean, double *var) {
+  *mean = kiln__nn_reduce(nn, KILN_REDUCE_SUM, data, n, 0) / (double)n;
+  *var = kiln__nn_reduce(nn, KILN_REDUCE_SUMSQ, data, n, *mean) / (double)n;
+}
+
+/* -- Batch norm -- */
+
+/* Those of a channel over the batch: gathered into `row` where it lies apart. */
+static void channel_moments(const kiln__nn *nn, const norm *p, int64_t channel, char *row,
+                            double *mean, double *var) {
+  const size_t length = (size_t)p->inner * nn->item;
+  const char *from = p->in + (size_t)channel * length;
+  if (p->batch == 1) {
+    moments(nn, from, p->inner, mean, var);
+    return;
+  }
+  for (int64_t b = 0; b < p->batch; b++, from += (size_t)p->channels * length) {
+    memcpy(row + (size_t)b * length, from, length);
+  }
+  moments(nn, row, p->batch * p->inner, mean, var);
+}
+/* running = momentum * new + (1 - momentum) * running, element by element. */
+static kiln_status *update_running(kiln__nn *nn, kiln_tensor *running, const char *values,
+                                   double momentum) {
+  if (!running) return NULL;
+  const char *old;
+  char *data;
+  kiln_tensor *result;
+  KILN_TRY(kiln__nn_dense(nn, running, &old));
+  KILN_TRY(kiln__nn_new(nn, kiln_tensor_rank(running), kiln_tensor_sizes(running), &result, &data));
+  for (int64_t c = 0; c < running->numel; c++) {
+    kiln__nn_set(nn, data, c, momentum * kiln__nn_get(nn, values, c) +
+                                  (1 - momentum) * kiln__nn_get(nn, old, c));
+  }
+  return kiln_pw_copy(nn->call, running, result);
+}
+
+typedef struct batch_norm {
+  kiln_tensor *running_mean, *running_var;
+  double momentum;
+  bool training;
+  kiln_tensor *mean, *rstd; /* of the batch, where training */
+  char *mean_data, *rstd_data, *unbiased;
+} batch_norm;
+
+static kiln_status *check_batch_norm(const norm *p, const batch_norm *bn, const kiln_tensor *weight,
+                                     const kiln_tensor *bias) {
+  if (!bn->training && (!bn->running_mean || !bn->running_var)) {
+    return KILN_OP_FAIL("running_%s must be defined in evaluation mode",
+                        bn->running_mean ? "var" : "mean");
+  }
+  KILN_TRY(check_channels(bn->running_mean, "running_mean", p->channels));
+  KILN_TRY(check_channels(bn->running_var, "running_var", p->channels));
+  KILN_TRY(check_channels(weight, "weight", p->channels));
+  return check_channels(bias, "bias", p->channels);
+}
+/* Statistics of the batch: mean, rstd, and the unbiased variance, for each channel. */
+static kiln_status *batch_moments(kiln__nn *nn, const norm *p, batch_norm *bn) {
+  const int64_t n = p->batch * p->inner;
+  kiln_tensor *temp;
+  char *row;
+  KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &bn->mean, &bn->mean_data));
+  KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &bn->rstd, &bn->rstd_data));
+  KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &temp, &bn->unbiased));
+  KILN_TRY(kiln__nn_new(nn, 1, &n, &temp, &row));
+  for (int64_t c = 0; c < p->channels; c++) {
+    double mean = 0, var = 0;
+    channel_moments(nn, p, c, row, &mean, &var);
+    kiln__nn_set(nn, bn->mean_data, c, mean);
+    kiln__nn_set(nn, bn->rstd_data, c, 1 / sqrt(var + p->eps));
+    kiln__nn_set(nn, bn->unbiased, c, var * (double)n / (double)(n - 1));
+  }
+  return NULL;
+}
+static kiln_status *run_batch_norm(kiln__nn *nn, norm *p, batch_norm *bn) {
+  if (bn->training) {
+    KILN_TRY(batch_moments(nn, p, bn));
+  } else {
+    KILN_TRY(kiln__nn_dense(nn, bn->running_mean, &p->mean));
+    KILN_TRY(kiln__nn_dense(nn, bn->running_var, &p->var));
+  }
+  for (int64_t c = 0; c < p->channels; c++) {
+    const double mean = kiln__nn_get(nn, bn->training ? bn->mean_data : p->mean, c);
+    const double rstd = bn->training ? kiln__nn_get(nn, bn->rstd_data, c)
+                                     : 1 / sqrt(kiln__nn_get(nn, p->var, c) + p->eps);
+    const double scale = rstd * weight_of(nn, p, c), shift = bias_of(nn, p, c) - mean * scale;
+    for (int64_t b = 0; b < p->batch; b++) {
+      affine(nn, p, (b * p->channels + c) * p->inner, p->inner, scale, shift);
+    }
+  }
+  return NULL;
+}
+static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs,
+                                  bool statistics) {
+  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 1);
+  kiln_tensor *bias = kiln_arg_tensor_opt(args, 2);
+  const kiln_dtype dtype = kiln_tensor_dtype(input);
+  batch_norm bn = {.running_mean = kiln_arg_tensor_opt(args, 3),
+                   .running_var = kiln_arg_tensor_opt(args, 4),
+                   .training = kiln_arg_bool(args, 5), .momentum = kiln_arg_float(args, 6)};
+  norm p;
+  if (kiln_tensor_rank(input) < 2) {
+    return KILN_OP_FAIL("Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+  }
+  KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 7)));
+  KILN_TRY(check_batch_norm(&p, &bn, weight, bias));
+  if (input->numel > 0) {
+    KILN_TRY(run_batch_norm(nn, &p, &bn));
+    if (bn.training) {
+      KILN_TRY(update_running(nn, bn.running_mean, bn.mean_data, bn.momentum));
+      KILN_TRY(update_running(nn, bn.running_var, bn.unbiased, bn.momentum));
+    }
+  }
+  KILN_TRY(kiln__nn_give(nn, p.result, dtype, &outs[0]));
+  if (!statistics) return NULL;
+  const int64_t none = 0;
+  char *data;
+  if (!bn.mean) {
+    KILN_TRY(kiln__nn_new(nn, 1, &none, &bn.mean, &data));
+    KILN_TRY(kiln__nn_new(nn, 1, &none, &bn.rstd, &data));
+  }
+  const kiln_dtype kept = weight ? kiln_tensor_dtype(weight) : dtype;
+  KILN_TRY(kiln__nn_give(nn, bn.mean, kept, &outs[1]));
+  return kiln__nn_give(nn, bn.rstd, kept, &outs[2]);
+}
+KILN_NN_KERNEL(batch_norm) { return batch_norm_of(nn, args, outs, false); }
+KILN_NN_KERNEL(native_batch_norm) { return batch_norm_of(nn, args, outs, true); }
+
+/* -- Instance norm: statistics of each (image, channel); the running ones get their mean -- */
+
+static kiln_status *instance_running(kiln__nn *nn, const norm *p, const batch_norm *bn,
+                                     const char *means, const char *vars) {
+  kiln_tensor *temp;
+  char *mean, *var;
+  KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &temp, &mean));
+  KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &temp, &var));
+  for (int64_t c = 0; c < p->channels; c++) {
+    double sum = 0, sum_var = 0;
+    for (int64_t b = 0; b < p->batch; b++) {
+      sum += kiln__nn_get(nn, means, b * p->channels + c);
+      sum_var += kiln__nn_get(nn, vars, b * p->channels + c);
+    }
+    kiln__nn_set(nn, mean, c, sum / (double)p->batch);
+    kiln__nn_set(nn, var, c, sum_var / (double)p->batch);
+  }
+  KILN_TRY(update_running(nn, bn->running_mean, mean, bn->momentum));
+  return update_running(nn, bn->running_var, var, bn->momentum);
+}
+static kiln_status *run_instance_norm(kiln__nn *nn, const norm *p, const batch_norm *bn) {
+  const int64_t rows = p->batch * p->channels, n = p->inner;
+  kiln_tensor *temp;
+  char *means, *vars;
+  KILN_TRY(kiln__nn_new(nn, 1, &rows, &temp, &means));
+  KILN_TRY(kiln__nn_new(nn, 1, &rows, &temp, &vars));
+  for (int64_t i = 0; i < rows; i++) {
+    double mean, var;
+    moments(nn, p->in + (size_t)(i * n) * nn->item, n, &mean, &var);
+    const double scale = weight_of(nn, p, i % p->channels) / sqrt(var + p->eps);
+    affine(nn, p, i * n, n, scale, bias_of(nn, p, i % p->channels) - mean * scale);
+    kiln__nn_set(nn, means, i, mean);
+    kiln__nn_set(nn, vars, i, var * (double)n / (double)(n - 1));
+  }
+  return instance_running(nn, p, bn, means, vars);
+}
+KILN_NN_KERNEL(instance_norm) {
+  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 1);
+  kiln_tensor *bias = kiln_arg_tensor_opt(args, 2);
+  batch_norm bn = {.running_mean = kiln_arg_tensor_opt(args, 3),
+                   .running_var = kiln_arg_tensor_opt(args, 4),
+                   .training = kiln_arg_bool(args, 5), .momentum = kiln_arg_float(args, 6)};
+  const bool use_input = bn.training;
+  if (!use_input && (!bn.running_mean || !bn.running_var)) {
+    return KILN_OP_FAIL("Expected running_mean and running_var to be defined when "
+                        "use_input_stats is false");
+  }
+  if (kiln_tensor_rank(input) < 2) {
+    return KILN_OP_FAIL("Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+  }
+  norm p;
+  KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 7)));
+  KILN_TRY(check_batch_norm(&p, &bn, weight, bias));
+  if (input->numel > 0) {
+    KILN_TRY(use_input ? run_instance_norm(nn, &p, &bn) : run_batch_norm(nn, &p, &bn));
+  }
+  return kiln__nn_give(nn, p.result, kiln_tensor_dtype(input), outs);
+}
+
+/* -- Group norm -- */
+
+static kiln_status *check_group_param(const kiln_tensor *input, const kiln_tensor *t,
+                                      const char *name) {
+  if (!t || (kiln_tensor_rank(t) == 1 && t->numel == kiln_tensor_sizes(input)[1])) return NULL;
+  return KILN_OP_FAIL("Expected %s to be a vector of size equal to the number of channels in input, "
+                      "but got %s of shape %s and input of shape %s", name, name,
+                      kiln__sizes_of(t).text, kiln__sizes_of(input).text);
+}
+KILN_NN_KERNEL(group_norm) {
+  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 2);
+  kiln_tensor *bias = kiln_arg_tensor_opt(args, 3);
+  const int64_t groups = kiln_arg_int(args, 1);
+  if (kiln_tensor_rank(input) < 2) {
+    return KILN_OP_FAIL("Expected at least 2 dimensions for input tensor but received %d",
+                        kiln_tensor_rank(input));
+  }
+  if (groups <= 0) {
+    return KILN_OP_FAIL("Expected num groups to be greater than 0, got %lld", (long long)groups);
+  }
+  if (kiln_tensor_sizes(input)[1] % groups != 0) {
+    return KILN_OP_FAIL("Expected number of channels in input to be divisible by num_groups, but got "
+                        "input of shape %s and num_groups=%lld", kiln__sizes_of(input).text,
+                        (long long)groups);
+  }
+  KILN_TRY(check_group_param(input, weight, "weight"));
+  KILN_TRY(check_group_param(input, bias, "bias"));
+  norm p;
+  KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 4)));
+  const int64_t per_group = p.channels / groups, n = per_group * p.inner;
+  for (int64_t g = 0; input->numel > 0 && g < p.batch * groups; g++) {
+    double mean, var;
+    moments(nn, p.in + (size_t)(g * n) * nn->item, n, &mean, &var);
+    const double rstd = 1 / sqrt(var + p.eps);
+    for (int64_t k = 0; k < per_group; k++) {
+      const int64_t c = g % groups * per_group + k;
+      const double scale = rstd * weight_of(nn, &p, c);
+      affine(nn, &p, g * n + k * p.inner, p.inner, scale, bias_of(nn, &p, c) - mean * scale);
+    }
+  }
+  return kiln__nn_give(nn, p.result, kiln_tensor_dtype(input), outs);
+}
