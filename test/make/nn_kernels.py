@@ -249,6 +249,35 @@ def losses():
           "all elements of input should be between 0 and 1")
 
 
+def convolutions():
+    f64 = torch.float64
+    case("conv1d", [r(2, 3, 7), r(4, 3, 3), r(4), [2], [1], [1], 1], tolerance=8)
+    case("conv1d", [r(3, 7), r(4, 3, 3), None, [1], [0], [2], 1], tolerance=8)
+    case("conv1d", [r(1, 2, 6, dtype=f64), r(2, 2, 4, dtype=f64), None, [1], "same", [1], 1],
+         tolerance=8)
+    case("conv1d", [r(1, 2, 6), r(2, 2, 3), None, [1], "valid", [1], 1], tolerance=8)
+    case("conv2d", [strided(2, 4, 5, 4), strided(6, 2, 3, 2), r(6), [1, 2], [1, 0], [1, 1], 2],
+         tolerance=8)
+    case("conv2d", [r(1, 3, 4, 4, dtype=f64), r(3, 1, 2, 2, dtype=f64), None, [1, 1], [2, 1], [2, 1],
+                    3], tolerance=8)
+    case("conv2d", [r(0, 2, 4, 4), r(3, 2, 3, 3), r(3), [1, 1], [1, 1], [1, 1], 1])
+    case("conv3d", [r(1, 2, 3, 3, 3), r(2, 2, 2, 2, 2), r(2), [1, 1, 1], [1, 0, 1], [1, 1, 1], 1],
+         tolerance=8)
+    case("conv_transpose1d", [r(2, 4, 3), r(4, 2, 3), r(4), [2], [1], [1], 2, [1]], tolerance=8)
+    case("conv_transpose2d", [strided(1, 2, 3, 2), r(2, 3, 2, 3), None, [2, 1], [0, 1], [1, 0], 1,
+                              [1, 2]], tolerance=8)
+    case("convolution", [r(1, 2, 4, 4), r(3, 2, 3, 3), r(3), [1, 1], [1, 1], [1, 1], False, [0, 0], 1],
+         tolerance=8)
+    case("convolution", [r(1, 2, 4), r(2, 3, 3), r(3), [2], [1], [1], True, [1], 1], tolerance=8)
+    error("conv2d", [r(1, 3, 4, 4), r(2, 2, 3, 3), None, [1, 1], [0, 0], [1, 1], 1],
+          "Given groups=1, weight of size [2, 2, 3, 3], expected input[1, 3, 4, 4] to have 2 "
+          "channels, but got 3 channels instead")
+    error("conv2d", [r(1, 2, 2, 4), r(2, 2, 3, 3), None, [1, 1], [0, 0], [1, 1], 1],
+          "Kernel size can't be greater than actual input size")
+    error("conv2d", [r(4, 4), r(2, 2, 3, 3), None, [1, 1], [0, 0], [1, 1], 1],
+          "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [4, 4]")
+
+
 SCALAR_TYPES = {torch.float64: 7}
 cells()
 norms()
@@ -256,6 +285,7 @@ softmaxes()
 others()
 batch_norms()
 losses()
+convolutions()
 with open(sys.argv[1], "w", encoding="ascii") as f:
     f.write("# Made by test/make/nn_kernels.py with PyTorch %s.\n" % torch.__version__.split("+")[0])
     f.write("\n".join(lines) + "\n")

@@ -15,7 +15,8 @@
   X(softmax) X(log_softmax) X(_softmax) X(_log_softmax) X(dropout) X(dropout_) X(embedding)    \
   X(one_hot) X(batch_norm) X(native_batch_norm) X(instance_norm) X(group_norm) X(mse_loss)      \
   X(l1_loss) X(smooth_l1_loss) X(huber_loss) X(binary_cross_entropy)                           \
-  X(binary_cross_entropy_with_logits) X(nll_loss) X(nll_loss_forward) X(cross_entropy_loss)
+  X(binary_cross_entropy_with_logits) X(nll_loss) X(nll_loss_forward) X(cross_entropy_loss)     \
+  X(conv1d) X(conv2d) X(conv3d) X(conv_transpose1d) X(conv_transpose2d) X(convolution)
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
@@ -123,6 +124,11 @@ static kiln_ivalue read_arg(reader *r) {
     case 'F': return kiln_float(strtod(value, NULL));
     case 'B': return kiln_bool(value[0] == '1');
     case 'N': return kiln_none();
+    case 'S': {
+      kiln_string *string;
+      assert_ok(kiln_string_create(r->env->mem, kiln_str_make(value, strlen(value)), &string));
+      return kiln_of_box(string);
+    }
     case 'L': {
       kiln_list *list;
       assert_ok(kiln_list_create(r->env->mem, kiln_type_basic(KILN_TYPE_INT), 4, &list));
