@@ -278,6 +278,26 @@ def convolutions():
           "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [4, 4]")
 
 
+def pools():
+    for args in ([[2, 2], [], [0, 0], [1, 1], False], [[3, 2], [2, 1], [1, 0], [1, 2], True],
+                 [[3], [2], [1], [1], False]):
+        case("max_pool2d", [strided(2, 2, 5, 6)] + args)
+        case("max_pool2d_with_indices", [r(2, 5, 5, dtype=torch.float64)] + args)
+    nan = r(1, 3, 3)
+    nan[0, 1, 1] = float("nan")
+    case("max_pool2d", [nan, [2, 2], [1, 1], [0, 0], [1, 1], False])
+    for ceil in (False, True):
+        for count in (False, True):
+            case("avg_pool2d", [strided(2, 2, 5, 6), [3, 2], [2, 2], [1, 1], ceil, count, None])
+    case("avg_pool2d", [r(2, 5, 4, dtype=torch.float64), [2, 2], [], [0, 0], False, True, 3])
+    case("avg_pool2d", [r(0, 2, 4, 4), [2, 2], [], [0, 0], False, True, None])
+    case("adaptive_avg_pool2d", [strided(2, 3, 5, 7), [2, 3]])
+    case("adaptive_avg_pool2d", [r(3, 2, 2, dtype=torch.float64), [3, 1]])
+    error("max_pool2d", [r(1, 3, 3), [2, 2], [], [2, 2], [1, 1], False],
+          "pad should be at most half of kernel size")
+    error("avg_pool2d", [r(1, 3, 3), [2, 2], [], [0, 0], False, True, 0], "divisor must be not zero")
+
+
 SCALAR_TYPES = {torch.float64: 7}
 cells()
 norms()
@@ -286,6 +306,7 @@ others()
 batch_norms()
 losses()
 convolutions()
+pools()
 with open(sys.argv[1], "w", encoding="ascii") as f:
     f.write("# Made by test/make/nn_kernels.py with PyTorch %s.\n" % torch.__version__.split("+")[0])
     f.write("\n".join(lines) + "\n")

@@ -16,7 +16,8 @@
   X(one_hot) X(batch_norm) X(native_batch_norm) X(instance_norm) X(group_norm) X(mse_loss)      \
   X(l1_loss) X(smooth_l1_loss) X(huber_loss) X(binary_cross_entropy)                           \
   X(binary_cross_entropy_with_logits) X(nll_loss) X(nll_loss_forward) X(cross_entropy_loss)     \
-  X(conv1d) X(conv2d) X(conv3d) X(conv_transpose1d) X(conv_transpose2d) X(convolution)
+  X(conv1d) X(conv2d) X(conv3d) X(conv_transpose1d) X(conv_transpose2d) X(convolution)\
+  X(max_pool2d) X(max_pool2d_with_indices) X(avg_pool2d) X(adaptive_avg_pool2d)
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
