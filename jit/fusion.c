@@ -170,6 +170,10 @@ static bool reaches_around(kiln_fusion *f, int a, int b) {
   return false;
 }
 
+bool kiln__fusion_is_inline(const kiln_ir_value *v) {
+  return kiln_node_is(v->node, KILN_OP_prim_Constant) && !kiln_type_is_tensor(v->type);
+}
+
 void kiln__fusion_values(const kiln_fusion *f, const int *members, int count,
                          kiln_fusion_values *out) {
   *out = (kiln_fusion_values){0};
@@ -180,7 +184,7 @@ void kiln__fusion_values(const kiln_fusion *f, const int *members, int count,
     kiln_node *n = f->nodes[members[m]].node;
     for (int i = 0; i < n->input_count; i++) {
       kiln_ir_value *v = kiln_node_input(n, i);
-      if (kiln_node_is(v->node, KILN_OP_prim_Constant) || kiln_map_find_ptr(&seen, v)) continue;
+      if (kiln__fusion_is_inline(v) || kiln_map_find_ptr(&seen, v)) continue;
       bool inside = v->node->block == f->block && v->node != f->block->param &&
                     f->nodes[v->node->mark - 1].cluster == cluster;
       kiln_map_set_ptr(&seen, v, v);

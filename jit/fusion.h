@@ -32,7 +32,10 @@ typedef struct kiln_fusion {
 
 /* Index of the node of the block that `user` is or stands in; -1: the block's results. */
 int kiln__fusion_index(const kiln_fusion *f, const kiln_node *user);
-/* A group's values: those it reads (constants left out), and those read outside it. */
+/* A constant that a group holds itself. Tensors are never: generated code has no tensor constants, so
+ * they come in as inputs. */
+bool kiln__fusion_is_inline(const kiln_ir_value *v);
+/* A group's values: those it reads (inline constants left out), and those read outside it. */
 typedef struct kiln_fusion_values {
   KILN_VEC(kiln_ir_value *) inputs, outputs;
 } kiln_fusion_values;

@@ -26,7 +26,7 @@ static kiln_graph *build_subgraph(kiln_fusion *f, const kiln_fusion_cluster *c,
     const kiln_node *n = f->nodes[c->members.data[m]].node;
     for (int i = 0; i < n->input_count; i++) {
       const kiln_ir_value *v = kiln_node_input(n, i);
-      if (kiln_node_is(v->node, KILN_OP_prim_Constant) && !kiln_map_find_ptr(&map, v)) {
+      if (kiln__fusion_is_inline(v) && !kiln_map_find_ptr(&map, v)) {
         kiln_map_set_ptr(&map, v, copy_constant(sub, v, &map));
       }
     }
