@@ -135,11 +135,20 @@ kiln_status *kiln__nn_linear(kiln__nn *nn, kiln_tensor *x, kiln_tensor *w, kiln_
   if (k == 0) {
     memset(c, 0, (size_t)(m * n) * nn->item);
   } else {
-    kiln_gemm_args gemm = {.m = m, .n = n, .k = k, .a = kiln_tensor_data(x),
-                           .b = kiln_tensor_data(w), .c = c,
-                           .a_row = kiln_tensor_strides(x)[0], .a_col = kiln_tensor_strides(x)[1],
-                           .b_row = kiln_tensor_strides(w)[1], .b_col = kiln_tensor_strides(w)[0],
-                           .c_row = n, .c_col = 1, .alpha = 1, .beta = 0};
+    kiln_gemm_args gemm = {.m = m,
+                           .n = n,
+                           .k = k,
+                           .a = kiln_tensor_data(x),
+                           .b = kiln_tensor_data(w),
+                           .c = c,
+                           .a_row = kiln_tensor_strides(x)[0],
+                           .a_col = kiln_tensor_strides(x)[1],
+                           .b_row = kiln_tensor_strides(w)[1],
+                           .b_col = kiln_tensor_strides(w)[0],
+                           .c_row = n,
+                           .c_col = 1,
+                           .alpha = 1,
+                           .beta = 0};
     KILN_TRY(kiln__nn_gemm(nn, &gemm));
   }
   for (int64_t i = 0; bias && i < m; i++) {

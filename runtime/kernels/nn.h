@@ -13,23 +13,23 @@ typedef struct kiln__nn {
   kiln_call *call;
   kiln_dtype dtype; /* computed in: F32 or F64 */
   kiln_ctype ctype;
-  size_t item;      /* bytes of an element of it */
+  size_t item; /* bytes of an element of it */
   int count;
   kiln_tensor *temps[KILN_NN_TEMPS];
 } kiln__nn;
 
 /* Opens a kernel with `nn` whose temporaries are released when its body returns. */
-#define KILN_NN_KERNEL(name)                                                                  \
-  static kiln_status *nn_##name(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs);    \
-  KILN_KERNEL(name) {                                                                         \
-    kiln__nn nn;                                                                              \
-    nn.call = call;                                                                           \
-    nn.count = 0;                                                                             \
-    kiln_status *status = nn_##name(&nn, args, outs);                                         \
-    kiln__nn_release(&nn);                                                                    \
-    return status;                                                                            \
-  }                                                                                           \
-  static kiln_status *nn_##name(kiln__nn *nn, KILN_UNUSED const kiln_ivalue *args,            \
+#define KILN_NN_KERNEL(name)                                                               \
+  static kiln_status *nn_##name(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs); \
+  KILN_KERNEL(name) {                                                                      \
+    kiln__nn nn;                                                                           \
+    nn.call = call;                                                                        \
+    nn.count = 0;                                                                          \
+    kiln_status *status = nn_##name(&nn, args, outs);                                      \
+    kiln__nn_release(&nn);                                                                 \
+    return status;                                                                         \
+  }                                                                                        \
+  static kiln_status *nn_##name(kiln__nn *nn, KILN_UNUSED const kiln_ivalue *args,         \
                                 KILN_UNUSED kiln_ivalue *outs)
 
 void kiln__nn_release(kiln__nn *nn);
@@ -67,8 +67,10 @@ static inline double kiln__nn_get(const kiln__nn *nn, const char *data, int64_t 
                                      : (double)((const float *)(const void *)data)[i];
 }
 static inline void kiln__nn_set(const kiln__nn *nn, char *data, int64_t i, double value) {
-  if (nn->dtype == KILN_DTYPE_F64) ((double *)(void *)data)[i] = value;
-  else ((float *)(void *)data)[i] = (float)value;
+  if (nn->dtype == KILN_DTYPE_F64)
+    ((double *)(void *)data)[i] = value;
+  else
+    ((float *)(void *)data)[i] = (float)value;
 }
 /* Of n contiguous elements, by the rule of reduce.h. `shift` serves SUMSQ. */
 double kiln__nn_reduce(const kiln__nn *nn, kiln_reduce_op op, const char *data, int64_t n,
@@ -84,7 +86,9 @@ kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log
                               kiln_tensor **out_tensor) KILN_MUST_USE;
 
 /* "[2, 3]" for errors. */
-typedef struct kiln__sizes_text { char text[128]; } kiln__sizes_text;
+typedef struct kiln__sizes_text {
+  char text[128];
+} kiln__sizes_text;
 static inline kiln__sizes_text kiln__sizes_of(const kiln_tensor *t) {
   kiln__sizes_text s;
   kiln_sizes_print(kiln_tensor_rank(t), kiln_tensor_sizes(t), s.text, sizeof s.text);

@@ -1,8 +1,8 @@
 /* nn_batch_norm.c: batch_norm, instance_norm, group_norm.
  *
  * All are x * scale + shift, with one scale and one shift for each row of an image's positions.
- * Mean and variance follow reduce.h over the elements in the order (batch, position): the sum divided
- * by n, then the sum of squared differences from that mean. */
+ * Mean and variance follow reduce.h over the elements in the order (batch, position): the sum
+ * divided by n, then the sum of squared differences from that mean. */
 #include <math.h>
 #include <string.h>
 
@@ -97,8 +97,9 @@ static kiln_status *update_running(kiln__nn *nn, kiln_tensor *running, const cha
   KILN_TRY(kiln__nn_dense(nn, running, &old));
   KILN_TRY(kiln__nn_new(nn, kiln_tensor_rank(running), kiln_tensor_sizes(running), &result, &data));
   for (int64_t c = 0; c < running->numel; c++) {
-    kiln__nn_set(nn, data, c, momentum * kiln__nn_get(nn, values, c) +
-                                  (1 - momentum) * kiln__nn_get(nn, old, c));
+    kiln__nn_set(
+        nn, data, c,
+        momentum * kiln__nn_get(nn, values, c) + (1 - momentum) * kiln__nn_get(nn, old, c));
   }
   return kiln_pw_copy(nn->call, running, result);
 }
@@ -165,7 +166,8 @@ static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_iv
   const kiln_dtype dtype = kiln_tensor_dtype(input);
   batch_norm bn = {.running_mean = kiln_arg_tensor_opt(args, 3),
                    .running_var = kiln_arg_tensor_opt(args, 4),
-                   .training = kiln_arg_bool(args, 5), .momentum = kiln_arg_float(args, 6)};
+                   .training = kiln_arg_bool(args, 5),
+                   .momentum = kiln_arg_float(args, 6)};
   norm p;
   if (kiln_tensor_rank(input) < 2) {
     return KILN_OP_FAIL("Dimension out of range (expected to be in range of [-1, 0], but got 1)");
@@ -235,7 +237,8 @@ KILN_NN_KERNEL(instance_norm) {
   kiln_tensor *bias = kiln_arg_tensor_opt(args, 2);
   batch_norm bn = {.running_mean = kiln_arg_tensor_opt(args, 3),
                    .running_var = kiln_arg_tensor_opt(args, 4),
-                   .training = kiln_arg_bool(args, 5), .momentum = kiln_arg_float(args, 6)};
+                   .training = kiln_arg_bool(args, 5),
+                   .momentum = kiln_arg_float(args, 6)};
   const bool use_input = bn.training;
   if (!use_input && (!bn.running_mean || !bn.running_var)) {
     return KILN_OP_FAIL("Expected running_mean and running_var to be defined when "
@@ -258,9 +261,10 @@ KILN_NN_KERNEL(instance_norm) {
 static kiln_status *check_group_param(const kiln_tensor *input, const kiln_tensor *t,
                                       const char *name) {
   if (!t || (kiln_tensor_rank(t) == 1 && t->numel == kiln_tensor_sizes(input)[1])) return NULL;
-  return KILN_OP_FAIL("Expected %s to be a vector of size equal to the number of channels in input, "
-                      "but got %s of shape %s and input of shape %s", name, name,
-                      kiln__sizes_of(t).text, kiln__sizes_of(input).text);
+  return KILN_OP_FAIL(
+      "Expected %s to be a vector of size equal to the number of channels in input, "
+      "but got %s of shape %s and input of shape %s",
+      name, name, kiln__sizes_of(t).text, kiln__sizes_of(input).text);
 }
 KILN_NN_KERNEL(group_norm) {
   kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 2);
@@ -274,9 +278,10 @@ KILN_NN_KERNEL(group_norm) {
     return KILN_OP_FAIL("Expected num groups to be greater than 0, got %lld", (long long)groups);
   }
   if (kiln_tensor_sizes(input)[1] % groups != 0) {
-    return KILN_OP_FAIL("Expected number of channels in input to be divisible by num_groups, but got "
-                        "input of shape %s and num_groups=%lld", kiln__sizes_of(input).text,
-                        (long long)groups);
+    return KILN_OP_FAIL(
+        "Expected number of channels in input to be divisible by num_groups, but got "
+        "input of shape %s and num_groups=%lld",
+        kiln__sizes_of(input).text, (long long)groups);
   }
   KILN_TRY(check_group_param(input, weight, "weight"));
   KILN_TRY(check_group_param(input, bias, "bias"));

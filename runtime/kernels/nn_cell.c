@@ -32,9 +32,9 @@ static kiln_status *begin_cell(kiln__nn *nn, cell *c, int gates, const kiln_ival
   kiln_tensor *b_ih = kiln_arg_tensor_opt(args, 4), *b_hh = kiln_arg_tensor_opt(args, 5);
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
   if (kiln_tensor_rank(input) != 2 || kiln_tensor_rank(w_ih) != 2 || kiln_tensor_rank(w_hh) != 2) {
-    return KILN_OP_FAIL("a recurrent cell expects a 2-dimensional input and weights, got %s, %s, %s",
-                        kiln__sizes_of(input).text, kiln__sizes_of(w_ih).text,
-                        kiln__sizes_of(w_hh).text);
+    return KILN_OP_FAIL(
+        "a recurrent cell expects a 2-dimensional input and weights, got %s, %s, %s",
+        kiln__sizes_of(input).text, kiln__sizes_of(w_ih).text, kiln__sizes_of(w_hh).text);
   }
   const int64_t input_size = kiln_tensor_sizes(w_ih)[1], hidden = kiln_tensor_sizes(w_hh)[1];
   if (kiln_tensor_sizes(input)[1] != input_size) {
@@ -46,7 +46,8 @@ static kiln_status *begin_cell(kiln__nn *nn, cell *c, int gates, const kiln_ival
   if (kiln_tensor_sizes(w_ih)[0] != kiln_tensor_sizes(w_hh)[0] ||
       kiln_tensor_sizes(w_hh)[0] / gates != hidden || kiln_tensor_sizes(w_hh)[0] % gates != 0) {
     return KILN_OP_FAIL("The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                        "non-singleton dimension 1", (long long)kiln_tensor_sizes(w_ih)[0],
+                        "non-singleton dimension 1",
+                        (long long)kiln_tensor_sizes(w_ih)[0],
                         (long long)kiln_tensor_sizes(w_hh)[0]);
   }
   c->gates = gates;

@@ -21,8 +21,10 @@ static kiln_status *read_spatial(const kiln_ivalue *args, int i, const char *nam
   int count;
   KILN_TRY(kiln__arg_int_list(args, i, values, &count));
   if (count != 1 && count != nd) {
-    return KILN_OP_FAIL("expected %s to be a single integer value or a list of %d values to match the "
-                        "convolution dimensions, but got a list of %d", name, nd, count);
+    return KILN_OP_FAIL(
+        "expected %s to be a single integer value or a list of %d values to match the "
+        "convolution dimensions, but got a list of %d",
+        name, nd, count);
   }
   for (int d = 0; d < 3; d++) {
     const int at = d - (3 - nd);
@@ -34,9 +36,10 @@ static kiln_status *check_shapes(conv *c, kiln_tensor *input, kiln_tensor *weigh
                                  kiln_tensor *bias) {
   const int rank = kiln_tensor_rank(input);
   if (kiln_tensor_rank(weight) != c->nd + 2 || (rank != c->nd + 2 && rank != c->nd + 1)) {
-    return KILN_OP_FAIL("Expected %dD (unbatched) or %dD (batched) input to conv%s%dd, but got input "
-                        "of size: %s", c->nd + 1, c->nd + 2, c->transposed ? "_transpose" : "", c->nd,
-                        kiln__sizes_of(input).text);
+    return KILN_OP_FAIL(
+        "Expected %dD (unbatched) or %dD (batched) input to conv%s%dd, but got input "
+        "of size: %s",
+        c->nd + 1, c->nd + 2, c->transposed ? "_transpose" : "", c->nd, kiln__sizes_of(input).text);
   }
   c->lone = rank == c->nd + 1;
   const int64_t *is = kiln_tensor_sizes(input), *ws = kiln_tensor_sizes(weight);
@@ -48,26 +51,29 @@ static kiln_status *check_shapes(conv *c, kiln_tensor *input, kiln_tensor *weigh
   const int64_t expected = c->transposed ? ws[0] : ws[1] * c->groups;
   if (c->in_channels != expected) {
     return KILN_OP_FAIL("Given %s=%lld, weight of size %s, expected input%s to have %lld channels, "
-                        "but got %lld channels instead", c->transposed ? "transposed=1, groups" : "groups",
-                        (long long)c->groups, kiln__sizes_of(weight).text, kiln__sizes_of(input).text,
+                        "but got %lld channels instead",
+                        c->transposed ? "transposed=1, groups" : "groups", (long long)c->groups,
+                        kiln__sizes_of(weight).text, kiln__sizes_of(input).text,
                         (long long)expected, (long long)c->in_channels);
   }
   if (ws[0] % c->groups != 0) {
-    return KILN_OP_FAIL("Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
-                        "but got weight of size %s instead", (long long)c->groups,
-                        (long long)c->groups, kiln__sizes_of(weight).text);
+    return KILN_OP_FAIL(
+        "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
+        "but got weight of size %s instead",
+        (long long)c->groups, (long long)c->groups, kiln__sizes_of(weight).text);
   }
   if (bias && (kiln_tensor_rank(bias) != 1 || bias->numel != c->out_channels)) {
     return KILN_OP_FAIL("Given weight of size %s, expected bias to be 1-dimensional with %lld "
-                        "elements, but got bias of size %s instead", kiln__sizes_of(weight).text,
-                        (long long)c->out_channels, kiln__sizes_of(bias).text);
+                        "elements, but got bias of size %s instead",
+                        kiln__sizes_of(weight).text, (long long)c->out_channels,
+                        kiln__sizes_of(bias).text);
   }
   if (kiln_tensor_dtype(weight) != kiln_tensor_dtype(input) ||
       (bias && kiln_tensor_dtype(bias) != kiln_tensor_dtype(input))) {
-    return KILN_OP_FAIL("expected scalar type %s but found %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(input)),
-                        kiln_dtype_ir_name(kiln_tensor_dtype(
-                            kiln_tensor_dtype(weight) != kiln_tensor_dtype(input) ? weight : bias)));
+    return KILN_OP_FAIL(
+        "expected scalar type %s but found %s", kiln_dtype_ir_name(kiln_tensor_dtype(input)),
+        kiln_dtype_ir_name(kiln_tensor_dtype(
+            kiln_tensor_dtype(weight) != kiln_tensor_dtype(input) ? weight : bias)));
   }
   for (int d = 0; d < 3; d++) {
     const int at = d - (3 - c->nd);
@@ -81,8 +87,8 @@ static kiln_status *output_sizes(conv *c) {
     if (c->stride[d] <= 0) return KILN_OP_FAIL("non-positive stride is not supported");
     if (c->dilation[d] <= 0) return KILN_OP_FAIL("dilation should be greater than zero");
     if (c->pad[d] < 0) return KILN_OP_FAIL("negative padding is not supported");
-    if (c->transposed && (c->out_pad[d] < 0 || (c->out_pad[d] >= c->stride[d] &&
-                                                c->out_pad[d] >= c->dilation[d]))) {
+    if (c->transposed &&
+        (c->out_pad[d] < 0 || (c->out_pad[d] >= c->stride[d] && c->out_pad[d] >= c->dilation[d]))) {
       return KILN_OP_FAIL("output padding must be smaller than either stride or dilation");
     }
     if (c->stride[d] > INT32_MAX || c->dilation[d] > INT32_MAX || c->pad[d] > INT32_MAX) {
@@ -99,9 +105,10 @@ static kiln_status *output_sizes(conv *c) {
     } else if (fits) {
       size = c->same ? c->in[d] : (padded - reach - 1) / c->stride[d] + 1;
       if (!c->same && padded < reach + 1) {
-        return KILN_OP_FAIL("Calculated padded input size per channel: (%lld). Kernel size: (%lld). "
-                            "Kernel size can't be greater than actual input size",
-                            (long long)padded, (long long)(reach + 1));
+        return KILN_OP_FAIL(
+            "Calculated padded input size per channel: (%lld). Kernel size: (%lld). "
+            "Kernel size can't be greater than actual input size",
+            (long long)padded, (long long)(reach + 1));
       }
     }
     if (!fits || size < 0 || c->k[d] < 1) {
@@ -148,16 +155,38 @@ static kiln_status *conv_group(kiln__nn *nn, const conv *c, char *in, char *weig
   if (!c->transposed) {
     const int64_t k = inputs * volume(c->k), n = volume(c->out);
     walk_columns(nn, c, inputs, c->in, c->out, columns, in, false);
-    kiln_gemm_args gemm = {.m = outputs, .n = n, .k = k, .a = weight, .b = columns, .c = out,
-                           .a_row = k, .a_col = 1, .b_row = n, .b_col = 1, .c_row = n, .c_col = 1,
-                           .alpha = 1, .beta = 0};
+    kiln_gemm_args gemm = {.m = outputs,
+                           .n = n,
+                           .k = k,
+                           .a = weight,
+                           .b = columns,
+                           .c = out,
+                           .a_row = k,
+                           .a_col = 1,
+                           .b_row = n,
+                           .b_col = 1,
+                           .c_row = n,
+                           .c_col = 1,
+                           .alpha = 1,
+                           .beta = 0};
     return kiln__nn_gemm(nn, &gemm);
   }
   /* The gradient of a convolution: products go to columns, and columns add up to the image. */
   const int64_t m = outputs * volume(c->k), n = volume(c->in);
-  kiln_gemm_args gemm = {.m = m, .n = n, .k = inputs, .a = weight, .b = in, .c = columns,
-                         .a_row = 1, .a_col = m, .b_row = n, .b_col = 1, .c_row = n, .c_col = 1,
-                         .alpha = 1, .beta = 0};
+  kiln_gemm_args gemm = {.m = m,
+                         .n = n,
+                         .k = inputs,
+                         .a = weight,
+                         .b = in,
+                         .c = columns,
+                         .a_row = 1,
+                         .a_col = m,
+                         .b_row = n,
+                         .b_col = 1,
+                         .c_row = n,
+                         .c_col = 1,
+                         .alpha = 1,
+                         .beta = 0};
   KILN_TRY(kiln__nn_gemm(nn, &gemm));
   walk_columns(nn, c, outputs, c->out, c->in, columns, out, true);
   return NULL;
@@ -166,8 +195,8 @@ static void add_bias(const kiln__nn *nn, const conv *c, const char *bias, char *
   const int64_t n = volume(c->out);
   for (int64_t i = 0; i < c->batch * c->out_channels; i++) {
     char *row = out + (size_t)(i * n) * nn->item;
-    kiln__nn_loop2(nn, KILN_PW_add, row, row, bias + (size_t)(i % c->out_channels) * nn->item, false,
-                   n);
+    kiln__nn_loop2(nn, KILN_PW_add, row, row, bias + (size_t)(i % c->out_channels) * nn->item,
+                   false, n);
   }
 }
 static kiln_status *run_conv(kiln__nn *nn, conv *c, const kiln_ivalue *args, kiln_ivalue *outs) {
@@ -211,7 +240,9 @@ static kiln_status *run_conv(kiln__nn *nn, conv *c, const kiln_ivalue *args, kil
 /* -- The operators -- */
 
 /* Where an operator has its arguments; -1: it has none. */
-typedef struct conv_args { int stride, padding, dilation, out_padding, groups; } conv_args;
+typedef struct conv_args {
+  int stride, padding, dilation, out_padding, groups;
+} conv_args;
 
 static kiln_status *read_conv(conv *c, const kiln_ivalue *args, conv_args at) {
   kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor(args, 1);

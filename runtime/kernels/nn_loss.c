@@ -1,6 +1,6 @@
 /* nn_loss.c: losses: of two equal shapes (mse, l1, smooth_l1, huber, binary cross entropy), and of
- * classes (nll_loss, cross_entropy_loss). Each element is computed in double and rounded; sums follow
- * reduce.h. */
+ * classes (nll_loss, cross_entropy_loss). Each element is computed in double and rounded; sums
+ * follow reduce.h. */
 #include <math.h>
 #include <string.h>
 
@@ -164,8 +164,8 @@ static kiln_status *begin_classes(kiln__nn *nn, classes *c, kiln_tensor *log_p,
   for (int d = 2; d < rank; d++) c->inner *= kiln_tensor_sizes(log_p)[d];
   if (weight && (kiln_tensor_rank(weight) != 1 || weight->numel != c->count)) {
     return KILN_OP_FAIL("weight tensor should be defined either for all %lld classes or no classes "
-                        "but got weight tensor of shape: %s", (long long)c->count,
-                        kiln__sizes_of(weight).text);
+                        "but got weight tensor of shape: %s",
+                        (long long)c->count, kiln__sizes_of(weight).text);
   }
   KILN_TRY(kiln__nn_dense(nn, log_p, &c->log_p));
   KILN_TRY(kiln__nn_dense(nn, weight, &c->weight));
@@ -277,7 +277,8 @@ static kiln_status *probability_losses(kiln__nn *nn, classes *c, kiln_tensor *ta
 KILN_NN_KERNEL(cross_entropy_loss) {
   kiln_tensor *input = kiln_arg_tensor(args, 0), *target = kiln_arg_tensor(args, 1), *log_p;
   const int rank = kiln_tensor_rank(input);
-  classes c = {.reduction = kiln_arg_int(args, 3), .ignored = kiln_arg_int(args, 4),
+  classes c = {.reduction = kiln_arg_int(args, 3),
+               .ignored = kiln_arg_int(args, 4),
                .smoothing = kiln_arg_float(args, 5)};
   if (!(c.smoothing >= 0 && c.smoothing <= 1)) {
     return KILN_OP_FAIL("label_smoothing must be between 0.0 and 1.0. Got: %g", c.smoothing);

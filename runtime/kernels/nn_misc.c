@@ -23,8 +23,8 @@ static kiln_status *check_dropout(const kiln_ivalue *args, bool *out_active) {
 /* A factor for each element: 0 with probability p, else 1 / (1 - p). */
 static kiln_status *make_noise(kiln__nn *nn, const kiln_tensor *t, double p, kiln_tensor **out) {
   char *data;
-  KILN_TRY(kiln__nn_begin(nn, kiln_dtype_is_complex(kiln_tensor_dtype(t)) ? KILN_DTYPE_F32
-                                                                          : kiln_tensor_dtype(t)));
+  KILN_TRY(kiln__nn_begin(
+      nn, kiln_dtype_is_complex(kiln_tensor_dtype(t)) ? KILN_DTYPE_F32 : kiln_tensor_dtype(t)));
   KILN_TRY(kiln__nn_new(nn, kiln_tensor_rank(t), kiln_tensor_sizes(t), out, &data));
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   for (int64_t i = 0; i < t->numel; i++) {
@@ -71,7 +71,8 @@ KILN_NN_KERNEL(embedding) {
   if (index_dtype != KILN_DTYPE_I64 && index_dtype != KILN_DTYPE_I32) {
     return KILN_OP_FAIL("Expected tensor for argument #1 'indices' to have one of the following "
                         "scalar types: Long, Int; but got %s instead (while checking arguments for "
-                        "embedding)", kiln_dtype_ir_name(index_dtype));
+                        "embedding)",
+                        kiln_dtype_ir_name(index_dtype));
   }
   const int rank = kiln_tensor_rank(indices);
   if (rank + 1 > KILN_MAX_RANK) return KILN_OP_FAIL("embedding: indices have too many dimensions");

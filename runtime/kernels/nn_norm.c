@@ -26,7 +26,8 @@ static kiln_status *check_affine(const kiln_tensor *t, const char *name, int ran
   char want[128];
   kiln_sizes_print(rank, sizes, want, sizeof want);
   return KILN_OP_FAIL("Expected %s to be of same shape as normalized_shape, but got %s of shape %s "
-                      "and normalized_shape = %s", name, name, kiln__sizes_of(t).text, want);
+                      "and normalized_shape = %s",
+                      name, name, kiln__sizes_of(t).text, want);
 }
 static kiln_status *check_layer_norm(const kiln_ivalue *args, layer_norm *ln) {
   const kiln_tensor *input = kiln_arg_tensor(args, 0);
@@ -41,12 +42,14 @@ static kiln_status *check_layer_norm(const kiln_ivalue *args, layer_norm *ln) {
   KILN_TRY(check_affine(kiln_arg_tensor_opt(args, 3), "bias", count, shape));
   ln->outer = kiln_tensor_rank(input) - count;
   ln->rows = ln->n = 1;
-  if (ln->outer < 0 || memcmp(kiln_tensor_sizes(input) + ln->outer, shape,
-                              (size_t)count * sizeof *shape) != 0) {
+  if (ln->outer < 0 ||
+      memcmp(kiln_tensor_sizes(input) + ln->outer, shape, (size_t)count * sizeof *shape) != 0) {
     char want[128];
     kiln_sizes_print(count, shape, want, sizeof want);
-    return KILN_OP_FAIL("Given normalized_shape=%s, expected input with shape [*, %s, but got input "
-                        "of size%s", want, want + 1, kiln__sizes_of(input).text);
+    return KILN_OP_FAIL(
+        "Given normalized_shape=%s, expected input with shape [*, %s, but got input "
+        "of size%s",
+        want, want + 1, kiln__sizes_of(input).text);
   }
   for (int d = 0; d < ln->outer; d++) ln->rows *= kiln_tensor_sizes(input)[d];
   for (int d = 0; d < count; d++) ln->n *= shape[d];
@@ -83,8 +86,8 @@ static kiln_status *run_layer_norm(kiln__nn *nn, const kiln_ivalue *args, kiln_i
     KILN_TRY(kiln__nn_new(nn, rank, sizes, &mean_tensor, &mean));
     KILN_TRY(kiln__nn_new(nn, rank, sizes, &rstd_tensor, &rstd));
   }
-  const kiln_row_kernels *kernels = nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->rows_f64
-                                                                : nn->call->dispatch->rows_f32;
+  const kiln_row_kernels *kernels =
+      nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->rows_f64 : nn->call->dispatch->rows_f32;
   const size_t step = (size_t)ln.n * nn->item;
   for (int64_t i = 0; i < ln.rows; i++) {
     kernels->layer_norm(out + (size_t)i * step, in + (size_t)i * step, ln.n, w, b,

@@ -38,7 +38,8 @@ static kiln_status *begin_pool(pool *p, kiln_tensor *input) {
   for (int d = rank == 4 ? 1 : 0; fits && d < rank; d++) fits = sizes[d] > 0;
   if (!fits) {
     return KILN_OP_FAIL("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
-                        "input, but got: %s", kiln__sizes_of(input).text);
+                        "input, but got: %s",
+                        kiln__sizes_of(input).text);
   }
   p->in[0] = sizes[rank - 2];
   p->in[1] = sizes[rank - 1];
@@ -52,7 +53,8 @@ static kiln_status *window_sizes(pool *p, bool ceil_mode) {
     if (p->dilation[d] <= 0) return KILN_OP_FAIL("dilation should be greater than zero");
     if (p->pad[d] > p->k[d] / 2) {
       return KILN_OP_FAIL("pad should be at most half of kernel size, but got pad=%lld and "
-                          "kernel_size=%lld", (long long)p->pad[d], (long long)p->k[d]);
+                          "kernel_size=%lld",
+                          (long long)p->pad[d], (long long)p->k[d]);
     }
     const int64_t room = p->in[d] + 2 * p->pad[d] - p->dilation[d] * (p->k[d] - 1) - 1;
     const int64_t extra = ceil_mode ? p->stride[d] - 1 : 0;

@@ -20,8 +20,8 @@ kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log
   }
   KILN_TRY(kiln__nn_dense(nn, rows, &in));
   KILN_TRY(kiln__nn_new(nn, rank, kiln_tensor_sizes(rows), &result, &out));
-  const kiln_row_kernels *kernels = nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->rows_f64
-                                                                : nn->call->dispatch->rows_f32;
+  const kiln_row_kernels *kernels =
+      nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->rows_f64 : nn->call->dispatch->rows_f32;
   const int64_t count = n > 0 ? t->numel / n : 0;
   for (int64_t i = 0; i < count; i++) {
     const size_t at = (size_t)(i * n) * nn->item;

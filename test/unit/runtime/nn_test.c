@@ -10,14 +10,16 @@
 
 /* -- The kernels by name -- */
 
-#define KERNELS(X)                                                                             \
-  X(gru_cell) X(lstm_cell) X(rnn_tanh_cell) X(rnn_relu_cell) X(layer_norm) X(native_layer_norm) \
-  X(softmax) X(log_softmax) X(_softmax) X(_log_softmax) X(dropout) X(dropout_) X(embedding)    \
-  X(one_hot) X(batch_norm) X(native_batch_norm) X(instance_norm) X(group_norm) X(mse_loss)      \
-  X(l1_loss) X(smooth_l1_loss) X(huber_loss) X(binary_cross_entropy)                           \
-  X(binary_cross_entropy_with_logits) X(nll_loss) X(nll_loss_forward) X(cross_entropy_loss)     \
-  X(conv1d) X(conv2d) X(conv3d) X(conv_transpose1d) X(conv_transpose2d) X(convolution)\
-  X(max_pool2d) X(max_pool2d_with_indices) X(avg_pool2d) X(adaptive_avg_pool2d)
+#define KERNELS(X)                                                                                 \
+  X(gru_cell)                                                                                      \
+  X(lstm_cell) X(rnn_tanh_cell) X(rnn_relu_cell) X(layer_norm) X(native_layer_norm) X(softmax)     \
+      X(log_softmax) X(_softmax) X(_log_softmax) X(dropout) X(dropout_) X(embedding) X(one_hot)    \
+          X(batch_norm) X(native_batch_norm) X(instance_norm) X(group_norm) X(mse_loss) X(l1_loss) \
+              X(smooth_l1_loss) X(huber_loss) X(binary_cross_entropy)                              \
+                  X(binary_cross_entropy_with_logits) X(nll_loss) X(nll_loss_forward)              \
+                      X(cross_entropy_loss) X(conv1d) X(conv2d) X(conv3d) X(conv_transpose1d)      \
+                          X(conv_transpose2d) X(convolution) X(max_pool2d)                         \
+                              X(max_pool2d_with_indices) X(avg_pool2d) X(adaptive_avg_pool2d)
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
@@ -68,9 +70,11 @@ static int read_ints(const char *text, int64_t *out) {
   return count;
 }
 static kiln_dtype read_dtype(const char *name) {
-  static const struct { const char *name; kiln_dtype dtype; } names[] = {
-      {"f32", KILN_DTYPE_F32}, {"f64", KILN_DTYPE_F64}, {"bf16", KILN_DTYPE_BF16},
-      {"i64", KILN_DTYPE_I64}, {"i32", KILN_DTYPE_I32}, {"b8", KILN_DTYPE_BOOL}};
+  static const struct {
+    const char *name;
+    kiln_dtype dtype;
+  } names[] = {{"f32", KILN_DTYPE_F32}, {"f64", KILN_DTYPE_F64}, {"bf16", KILN_DTYPE_BF16},
+               {"i64", KILN_DTYPE_I64}, {"i32", KILN_DTYPE_I32}, {"b8", KILN_DTYPE_BOOL}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (strcmp(names[i].name, name) == 0) return names[i].dtype;
   }
@@ -147,8 +151,8 @@ static kiln_ivalue read_arg(reader *r) {
 /* -- Comparing -- */
 
 static double at(const kiln_tensor *t, int64_t i) {
-  return kiln__element_f64(t, kiln__offset_of(kiln_tensor_rank(t), kiln_tensor_sizes(t),
-                                              kiln_tensor_strides(t), i));
+  return kiln__element_f64(
+      t, kiln__offset_of(kiln_tensor_rank(t), kiln_tensor_sizes(t), kiln_tensor_strides(t), i));
 }
 static void expect_tensor(const reader *r, const char *name, kiln_ivalue got,
                           const kiln_tensor *want, double tolerance) {
@@ -256,8 +260,10 @@ static void test_dropout_keeps_its_share(void **state) {
   int zeros = 0;
   for (int64_t i = 0; i < N; i++) {
     const double value = at(out.u.tensor, i);
-    if (value == 0) zeros++;
-    else assert_true(fabs(value - 2 / 0.75) < 1e-6);
+    if (value == 0)
+      zeros++;
+    else
+      assert_true(fabs(value - 2 / 0.75) < 1e-6);
   }
   /* 5000 are expected, with a standard deviation of 61. */
   assert_in_range(zeros, 4600, 5400);
