@@ -1,0 +1,325 @@
+/* extremes.c: extremes with their places (max.dim, argmax), running sums, sort, topk. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/kernels/iter.h"
+#include "runtime/kernels/reduction.h"
+#include "runtime/kernels/view.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+/* -- Places of extremes: the first of equal ones; a NaN beats all -- */
+
+#define PLACE(name, T, better)                                                              \
+  static void name(const kiln_folded *f, bool largest, char *values, int64_t *indices) {    \
+    const T *from = (const T *)kiln_tensor_data(f->tensor);                                 \
+    T *to = (T *)values;                                                                    \
+    for (int64_t o = 0; o < f->outer; o++) {                                                \
+      for (int64_t c = 0; c < f->inner; c++) {                                              \
+        const T *row = from + o * f->length * f->inner + c;                                 \
+        T best = row[0];                                                                    \
+        int64_t at = 0;                                                                     \
+        for (int64_t i = 1; i < f->length; i++) {                                           \
+          const T x = row[i * f->inner];                                                    \
+          if (better) best = x, at = i;                                                     \
+        }                                                                                   \
+        if (to) to[o * f->inner + c] = best;                                                \
+        indices[o * f->inner + c] = at;                                                     \
+      }                                                                                     \
+    }                                                                                       \
+  }
+#define WHOLE_BETTER largest ? x > best : x < best
+#define FLOAT_BETTER best == best && ((largest ? x > best : x < best) || x != x)
+PLACE(place_f32, float, FLOAT_BETTER)
+PLACE(place_f64, double, FLOAT_BETTER)
+PLACE(place_i32, int32_t, WHOLE_BETTER)
+PLACE(place_i64, int64_t, WHOLE_BETTER)
+PLACE(place_bool, uint8_t, WHOLE_BETTER)
+
+typedef void (*place_fn)(const kiln_folded *f, bool largest, char *values, int64_t *indices);
+static place_fn place_of(kiln_ctype ctype) {
+  switch (ctype) {
+    case KILN_CTYPE_F32: return place_f32;
+    case KILN_CTYPE_F64: return place_f64;
+    case KILN_CTYPE_I32: return place_i32;
+    case KILN_CTYPE_I64: return place_i64;
+    case KILN_CTYPE_BOOL: return place_bool;
+    default: return NULL;
+  }
+}
+/* Values and indices as new tensors of the reduced sizes; out_values may be NULL. */
+static kiln_status *places(kiln_call *call, kiln_tensor *t, uint64_t mask, bool keepdim,
+                           bool largest, kiln_tensor **out_values, kiln_tensor **out_indices) {
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  place_fn place = place_of(kiln_ctype_of(dtype));
+  if (!place) return kiln__not_implemented(call, dtype);
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  kiln_folded folded;
+  int rank;
+  int64_t sizes[KILN_MAX_RANK];
+  kiln__reduced_sizes(t, mask, keepdim, &rank, sizes);
+  KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
+  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_I64, rank, sizes, out_indices);
+  if (!status && out_values) {
+    status = kiln_call_tensor(call, compute, rank, sizes, out_values);
+    if (status) kiln_tensor_release_to(&call->cache, *out_indices);
+  }
+  if (!status && (*out_indices)->numel) {
+    place(&folded, largest,
+          out_values ? (char *)(uintptr_t)kiln_tensor_data(*out_values) : NULL,
+          (int64_t *)(uintptr_t)kiln_tensor_data(*out_indices));
+  }
+  kiln_tensor_release_to(&call->cache, folded.tensor);
+  return status;
+}
+static kiln_status *extreme_dim(kiln_call *call, const kiln_ivalue *args, bool largest,
+                                kiln_ivalue *outs) {
+  kiln_tensor *t = SELF, *values, *indices;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  if (rank && kiln_tensor_sizes(t)[dim] == 0) {
+    return KILN_OP_FAIL("%s(): Expected reduction dim %d to have non-zero size.",
+                        largest ? "max" : "min", dim);
+  }
+  uint64_t mask = rank ? 1ull << dim : 0;
+  KILN_TRY(places(call, t, mask, kiln_arg_bool(args, 2), largest, &values, &indices));
+  kiln__give(&outs[1], indices);
+  return kiln__finish_as(call, &outs[0], values, kiln_tensor_dtype(t));
+}
+KILN_KERNEL(max_dim) { return extreme_dim(call, args, true, outs); }
+KILN_KERNEL(min_dim) { return extreme_dim(call, args, false, outs); }
+static kiln_status *arg_extreme(kiln_call *call, const kiln_ivalue *args, bool largest,
+                                kiln_ivalue *out) {
+  kiln_tensor *t = SELF, *indices;
+  uint64_t mask = kiln__all_dims(t);
+  int rank = kiln_tensor_rank(t);
+  const char *name = largest ? "argmax" : "argmin";
+  if (kiln_tensor_dtype(t) == KILN_DTYPE_BOOL) return kiln__not_implemented(call, KILN_DTYPE_BOOL);
+  if (!kiln_arg_is_none(args, 1)) {
+    int dim;
+    KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+    mask = rank ? 1ull << dim : 0;
+    if (rank && kiln_tensor_sizes(t)[dim] == 0) {
+      return KILN_OP_FAIL("%s(): Expected reduction dim %d to have non-zero size.", name, dim);
+    }
+  } else if (t->numel == 0) {
+    return KILN_OP_FAIL("%s(): Expected reduction dim to be specified for input.numel() == 0. "
+                        "Specify the reduction dim with the 'dim' argument.", name);
+  }
+  KILN_TRY(places(call, t, mask, kiln_arg_bool(args, 2), largest, NULL, &indices));
+  return kiln__finish(call, out, indices);
+}
+KILN_KERNEL(argmax) { return arg_extreme(call, args, true, outs); }
+KILN_KERNEL(argmin) { return arg_extreme(call, args, false, outs); }
+
+/* -- Running sums and products, in order -- */
+
+#define RUNNING(name, T, A, combine)                                                      \
+  static void name(const kiln_folded *f, char *out) {                                     \
+    const T *from = (const T *)kiln_tensor_data(f->tensor);                               \
+    T *to = (T *)out;                                                                     \
+    for (int64_t o = 0; o < f->outer; o++) {                                              \
+      for (int64_t c = 0; c < f->inner; c++) {                                            \
+        const int64_t base = o * f->length * f->inner + c;                                \
+        A acc = (A)from[base];                                                            \
+        to[base] = (T)acc;                                                                \
+        for (int64_t i = 1; i < f->length; i++) {                                         \
+          const A x = (A)from[base + i * f->inner];                                       \
+          acc = (A)(combine);                                                             \
+          to[base + i * f->inner] = (T)acc;                                               \
+        }                                                                                 \
+      }                                                                                   \
+    }                                                                                     \
+  }
+RUNNING(cumsum_f32, float, double, acc + x)
+RUNNING(cumsum_f64, double, double, acc + x)
+RUNNING(cumsum_i64, int64_t, uint64_t, acc + x)
+RUNNING(cumsum_i32, int32_t, uint32_t, acc + x)
+RUNNING(cumprod_f32, float, double, acc *x)
+RUNNING(cumprod_f64, double, double, acc *x)
+RUNNING(cumprod_i64, int64_t, uint64_t, acc *x)
+RUNNING(cumprod_i32, int32_t, uint32_t, acc *x)
+
+static kiln_status *running(kiln_call *call, const kiln_ivalue *args, bool product,
+                            kiln_ivalue *out) {
+  kiln_tensor *t = SELF, *result;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  dtype = kiln__arg_dtype_or(args, 2, kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_I64 : dtype);
+  KILN_TRY(kiln__check_dtype(call, dtype));
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  void (*loop)(const kiln_folded *, char *) = NULL;
+  switch (kiln_ctype_of(compute)) {
+    case KILN_CTYPE_F32: loop = product ? cumprod_f32 : cumsum_f32; break;
+    case KILN_CTYPE_F64: loop = product ? cumprod_f64 : cumsum_f64; break;
+    case KILN_CTYPE_I32: loop = product ? cumprod_i32 : cumsum_i32; break;
+    case KILN_CTYPE_I64: loop = product ? cumprod_i64 : cumsum_i64; break;
+    default: return kiln__not_implemented(call, dtype);
+  }
+  kiln_folded folded;
+  KILN_TRY(kiln__fold(call, t, rank ? 1ull << dim : 0, compute, &folded));
+  kiln_status *status = kiln_call_tensor(call, compute, rank, kiln_tensor_sizes(t), &result);
+  if (!status && result->numel) loop(&folded, (char *)(uintptr_t)kiln_tensor_data(result));
+  kiln_tensor_release_to(&call->cache, folded.tensor);
+  KILN_TRY(status);
+  return kiln__finish_as(call, out, result, dtype);
+}
+KILN_KERNEL(cumsum) { return running(call, args, false, outs); }
+KILN_KERNEL(cumprod) { return running(call, args, true, outs); }
+
+/* -- Order: a stable merge sort of indices; NaN is the greatest -- */
+
+typedef struct keys {
+  const int64_t *whole; /* one of the two */
+  const double *real;
+  bool descending;
+} keys;
+static inline bool comes_before(const keys *k, int64_t a, int64_t b) {
+  if (k->descending) {
+    int64_t swap = a;
+    a = b;
+    b = swap;
+  }
+  if (k->whole) return k->whole[a] < k->whole[b];
+  const double x = k->real[a], y = k->real[b];
+  return x < y || (y != y && x == x);
+}
+static void sort_indices(const keys *k, int64_t *order, int64_t *spare, int64_t n) {
+  for (int64_t width = 1; width < n; width *= 2) {
+    for (int64_t from = 0; from < n; from += 2 * width) {
+      int64_t middle = from + width < n ? from + width : n;
+      int64_t end = from + 2 * width < n ? from + 2 * width : n, a = from, b = middle;
+      for (int64_t i = from; i < end; i++) {
+        bool right = a >= middle || (b < end && comes_before(k, order[b], order[a]));
+        spare[i] = right ? order[b++] : order[a++];
+      }
+    }
+    memcpy(order, spare, sizeof(int64_t) * (size_t)n);
+  }
+}
+/* Sorts along a dimension and keeps the first `count` of each row: values and places. */
+static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, int64_t count,
+                           bool descending, kiln_tensor **out_values, kiln_tensor **out_indices) {
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  KILN_TRY(kiln__check_dtype(call, dtype));
+  if (kiln_dtype_is_complex(dtype)) return kiln__not_implemented(call, dtype);
+  bool whole = kiln_dtype_is_int(dtype, true);
+  int rank = kiln_tensor_rank(t);
+  int64_t sizes[KILN_MAX_RANK];
+  kiln_folded folded;
+  memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
+  if (rank) sizes[dim] = count;
+  KILN_TRY(kiln__fold(call, t, rank ? 1ull << dim : 0, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64,
+                      &folded));
+  kiln_tensor *values = NULL, *indices = NULL;
+  size_t bytes = sizeof(int64_t) * (size_t)folded.length * 3;
+  int64_t *block = kiln_cache_alloc(&call->cache, bytes ? bytes : 8);
+  kiln_status *status = block ? NULL : kiln_status_oom();
+  if (!status) status = kiln_call_tensor(call, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, rank, sizes, &values);
+  if (!status) status = kiln_call_tensor(call, KILN_DTYPE_I64, rank, sizes, &indices);
+  if (!status && values->numel) {
+    int64_t n = folded.length, *key = block, *order = block + n, *spare = block + 2 * n;
+    const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
+    int64_t *to = (int64_t *)(uintptr_t)kiln_tensor_data(values);
+    int64_t *at = (int64_t *)(uintptr_t)kiln_tensor_data(indices);
+    keys k = {whole ? key : NULL, whole ? NULL : (const double *)key, descending};
+    for (int64_t o = 0; o < folded.outer; o++) {
+      for (int64_t c = 0; c < folded.inner; c++) {
+        for (int64_t i = 0; i < n; i++) {
+          key[i] = from[(o * n + i) * folded.inner + c];
+          order[i] = i;
+        }
+        sort_indices(&k, order, spare, n);
+        for (int64_t i = 0; i < count; i++) {
+          to[(o * count + i) * folded.inner + c] = key[order[i]];
+          at[(o * count + i) * folded.inner + c] = order[i];
+        }
+      }
+    }
+  }
+  if (block) kiln_cache_free(&call->cache, block, bytes ? bytes : 8);
+  kiln_tensor_release_to(&call->cache, folded.tensor);
+  if (status) {
+    kiln_tensor_release_to(&call->cache, values);
+    kiln_tensor_release_to(&call->cache, indices);
+    return status;
+  }
+  *out_values = values;
+  *out_indices = indices;
+  return NULL;
+}
+static kiln_status *give_sorted(kiln_call *call, kiln_tensor *t, int64_t wanted, int64_t count,
+                                bool descending, kiln_ivalue *outs) {
+  kiln_tensor *values, *indices;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(wanted, rank, &dim));
+  if (count < 0) count = rank ? kiln_tensor_sizes(t)[dim] : 1;
+  KILN_TRY(sorted(call, t, dim, count, descending, &values, &indices));
+  kiln__give(&outs[1], indices);
+  return kiln__finish_as(call, &outs[0], values, kiln_tensor_dtype(t));
+}
+KILN_KERNEL(sort) {
+  return give_sorted(call, SELF, kiln_arg_int(args, 1), -1, kiln_arg_bool(args, 2), outs);
+}
+KILN_KERNEL(sort_stable) {
+  return give_sorted(call, SELF, kiln_arg_int(args, 2), -1, kiln_arg_bool(args, 3), outs);
+}
+KILN_KERNEL(argsort) {
+  kiln_ivalue both[2] = {{0}, {0}};
+  kiln_status *status = give_sorted(call, SELF, kiln_arg_int(args, 1), -1, kiln_arg_bool(args, 2), both);
+  kiln_ivalue_release_to(&call->cache, both[0]);
+  outs[0] = both[1];
+  return status;
+}
+KILN_KERNEL(argsort_stable) {
+  kiln_ivalue both[2] = {{0}, {0}};
+  kiln_status *status = give_sorted(call, SELF, kiln_arg_int(args, 2), -1, kiln_arg_bool(args, 3), both);
+  kiln_ivalue_release_to(&call->cache, both[0]);
+  outs[0] = both[1];
+  return status;
+}
+KILN_KERNEL(topk) {
+  int64_t k = kiln_arg_int(args, 1);
+  int dim, rank = kiln_tensor_rank(SELF);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
+  if (k < 0 || k > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
+    return KILN_OP_FAIL("selected index k out of range");
+  }
+  return give_sorted(call, SELF, kiln_arg_int(args, 2), k, kiln_arg_bool(args, 3), outs);
+}
+/* The k-th smallest of each row. */
+static kiln_status *kth(kiln_call *call, kiln_tensor *t, int64_t k, int64_t wanted, bool keepdim,
+                        kiln_ivalue *outs) {
+  kiln_tensor *values, *indices;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(wanted, rank, &dim));
+  KILN_TRY(sorted(call, t, dim, k, false, &values, &indices));
+  kiln_tensor *both[2] = {values, indices};
+  kiln_status *status = NULL;
+  for (int i = 0; i < 2; i++) {
+    kiln_tensor *part = NULL;
+    if (!status) {
+      if (rank == 0) part = kiln_tensor_retain(both[i]);
+      else if (keepdim) status = kiln__narrow(call, both[i], dim, k - 1, 1, &part);
+      else status = kiln__select(call, both[i], dim, k - 1, &part);
+    }
+    if (!status) {
+      kiln_tensor *own;
+      status = kiln__contiguous(call, part, &own);
+      if (!status) status = kiln__finish_as(call, &outs[i], own, i ? KILN_DTYPE_I64 : kiln_tensor_dtype(t));
+    }
+    kiln_tensor_release_to(&call->cache, part);
+    kiln_tensor_release_to(&call->cache, both[i]);
+  }
+  return status;
+}
+KILN_KERNEL(kthvalue) {
+  int dim, rank = kiln_tensor_rank(SELF);
+  int64_t k = kiln_arg_int(args, 1);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
+  if (k < 1 || k > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
+    return KILN_OP_FAIL("kthvalue(): selected number k out of range for dimension %d", dim);
+  }
+  return kth(call, SELF, k, kiln_arg_int(args, 2), kiln_arg_bool(args, 3), outs);
+}

@@ -1,0 +1,408 @@
+/* index.c: gathering and scattering along one dimension: index_select, gather, scatter,
+ * nonzero, masked_select. */
+#include "runtime/kernels/index.h"
+
+#include "runtime/kernels/iter.h"
+#include "runtime/kernels/view.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+void kiln__add_element(char *to, const char *from, kiln_dtype dtype) {
+  switch (dtype) {
+    case KILN_DTYPE_F32: *(float *)to += *(const float *)from; return;
+    case KILN_DTYPE_F64: *(double *)to += *(const double *)from; return;
+    case KILN_DTYPE_I64: *(uint64_t *)to += *(const uint64_t *)from; return;
+    case KILN_DTYPE_I32: *(uint32_t *)to += *(const uint32_t *)from; return;
+    case KILN_DTYPE_BOOL: *to = (char)(*to | *from); return;
+    default: break;
+  }
+  const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
+  kiln_ctype ctype = kiln_ctype_of(dtype);
+  double a[2], b[2], sum[2];
+  d->load[dtype][ctype]((char *)a, 0, to, 0, 1);
+  d->load[dtype][ctype]((char *)b, 0, from, 0, 1);
+  char *data[3] = {(char *)sum, (char *)a, (char *)b};
+  int64_t strides[3] = {0, 0, 0};
+  kiln_pw_params params = {0};
+  d->loops[ctype][KILN_PW_add](data, strides, 1, &params);
+  d->store[ctype][dtype](to, 0, (const char *)sum, 0, 1);
+}
+
+kiln_status *kiln__as_index(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  if (!kiln_dtype_is_int(dtype, false)) {
+    return KILN_OP_FAIL("tensors used as indices must be long, int, byte or bool tensors");
+  }
+  return kiln__as_dtype(call, t, KILN_DTYPE_I64, out);
+}
+
+kiln_status *kiln__nonzero(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
+  kiln_tensor *flags;
+  int rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln__as_dtype(call, t, KILN_DTYPE_BOOL, &flags));
+  const uint8_t *f = kiln_tensor_data(flags);
+  int64_t count = 0;
+  for (int64_t i = 0; i < flags->numel; i++) count += f[i] != 0;
+  int64_t sizes[2] = {count, rank};
+  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_I64, 2, sizes, out);
+  if (!status && count && rank) {
+    int64_t *to = (int64_t *)(uintptr_t)kiln_tensor_data(*out), at[KILN_MAX_RANK] = {0};
+    for (int64_t i = 0; i < flags->numel; i++) {
+      if (f[i]) {
+        memcpy(to, at, sizeof(int64_t) * (size_t)rank);
+        to += rank;
+      }
+      for (int d = rank - 1; d >= 0; d--) {
+        if (++at[d] < kiln_tensor_sizes(t)[d]) break;
+        at[d] = 0;
+      }
+    }
+  }
+  kiln_tensor_release_to(&call->cache, flags);
+  return status;
+}
+KILN_KERNEL(nonzero) {
+  kiln_tensor *result;
+  KILN_TRY(kiln__nonzero(call, SELF, &result));
+  return kiln__finish(call, outs, result);
+}
+/* One 1-D tensor for each dimension: where(condition), nonzero_numpy. */
+KILN_KERNEL(nonzero_numpy) {
+  kiln_tensor *t = SELF, *places, *lifted = NULL;
+  if (kiln_tensor_rank(t) == 0) {
+    KILN_TRY(kiln__unsqueeze(call, t, 0, &lifted));
+    t = lifted;
+  }
+  kiln_status *status = kiln__nonzero(call, t, &places);
+  int rank = kiln_tensor_rank(t);
+  kiln_tensor_release_to(&call->cache, lifted);
+  KILN_TRY(status);
+  kiln_list *list;
+  status = kiln__new_list(call, KILN_TYPE_TENSOR, rank, &list);
+  if (!status) *outs = kiln_of_box(list);
+  for (int i = 0; i < rank && !status; i++) {
+    kiln_tensor *column;
+    status = kiln__select(call, places, 1, i, &column);
+    if (!status) status = kiln_list_push(list, kiln_of_tensor(column));
+  }
+  kiln_tensor_release_to(&call->cache, places);
+  return status;
+}
+
+/* -- Whole slices -- */
+
+/* Rows of a contiguous [outer, n, inner] at the places of `index`. */
+static kiln_status *take(kiln_call *call, kiln_tensor *t, int dim, const kiln_tensor *index,
+                         kiln_tensor *result, const char *name) {
+  kiln_tensor *source;
+  int64_t outer = 1, inner = 1, n = kiln_tensor_rank(t) ? kiln_tensor_sizes(t)[dim] : 1;
+  for (int i = 0; i < dim; i++) outer *= kiln_tensor_sizes(t)[i];
+  for (int i = dim + 1; i < kiln_tensor_rank(t); i++) inner *= kiln_tensor_sizes(t)[i];
+  const int64_t *at = kiln_tensor_data(index);
+  for (int64_t i = 0; i < index->numel; i++) {
+    if (at[i] < 0 || at[i] >= n) return KILN_OP_FAIL("%s: index out of range in self", name);
+  }
+  void *data;
+  KILN_TRY(kiln_tensor_writable_data(result, &data));
+  KILN_TRY(kiln__contiguous(call, t, &source));
+  size_t block = (size_t)inner * kiln_tensor_item_size(t);
+  const char *from = kiln_tensor_data(source);
+  char *to = data;
+  for (int64_t o = 0; o < outer && block; o++) {
+    for (int64_t i = 0; i < index->numel; i++, to += block) {
+      memcpy(to, from + (size_t)(o * n + at[i]) * block, block);
+    }
+  }
+  kiln_tensor_release_to(&call->cache, source);
+  return NULL;
+}
+KILN_KERNEL(index_select) {
+  kiln_tensor *t = SELF, *index, *result;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  if (kiln_tensor_rank(kiln_arg_tensor(args, 2)) > 1) {
+    return KILN_OP_FAIL("index_select(): Index is supposed to be a vector");
+  }
+  KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
+  int64_t sizes[KILN_MAX_RANK];
+  memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
+  if (rank) sizes[dim] = index->numel;
+  kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), rank, sizes, &result);
+  if (!status) {
+    status = take(call, t, dim, index, result, "index_select()");
+    if (status) kiln_tensor_release_to(&call->cache, result);
+  }
+  kiln_tensor_release_to(&call->cache, index);
+  KILN_TRY(status);
+  return kiln__finish(call, outs, result);
+}
+/* -- gather and scatter -- */
+
+/* Both walk all elements of `index`: element e of the other operand meets the element of `t` that has
+ * index[e] in place of its own coordinate on `dim`. */
+typedef struct meeting {
+  kiln_tensor *t, *index; /* index: contiguous int64 */
+  int dim;
+  kiln_tensor *other;     /* NULL: a number, at `number` */
+  const char *number;
+  enum { GATHER, SCATTER, SCATTER_ADD, SCATTER_MULTIPLY } what;
+} meeting;
+
+static kiln_status *check_meeting(const meeting *m) {
+  int rank = kiln_tensor_rank(m->t), ri = kiln_tensor_rank(m->index);
+  if ((rank ? rank : 1) != (ri ? ri : 1)) {
+    return KILN_OP_FAIL("Index tensor must have the same number of dimensions as %s tensor",
+                        m->what == GATHER ? "input" : "self");
+  }
+  for (int i = 0; i < rank && i < ri; i++) {
+    int64_t n = kiln_tensor_sizes(m->index)[i];
+    bool beyond = i != m->dim && n > kiln_tensor_sizes(m->t)[i];
+    if (m->other && m->what != GATHER) {
+      beyond = beyond || kiln_tensor_rank(m->other) != rank || n > kiln_tensor_sizes(m->other)[i];
+    }
+    if (beyond) {
+      char a[256], b[256];
+      kiln_sizes_print(ri, kiln_tensor_sizes(m->index), a, sizeof a);
+      kiln_sizes_print(rank, kiln_tensor_sizes(m->t), b, sizeof b);
+      return KILN_OP_FAIL("Size does not match at dimension %d expected index %s to be smaller than "
+                          "self %s apart from dimension %d", i, a, b, m->dim);
+    }
+  }
+  return NULL;
+}
+static void multiply_element(char *to, const char *from, kiln_dtype dtype) {
+  const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
+  kiln_ctype ctype = kiln_ctype_of(dtype);
+  double a[2], b[2], product[2];
+  d->load[dtype][ctype]((char *)a, 0, to, 0, 1);
+  d->load[dtype][ctype]((char *)b, 0, from, 0, 1);
+  char *data[3] = {(char *)product, (char *)a, (char *)b};
+  int64_t strides[3] = {0, 0, 0};
+  kiln_pw_params params = {0};
+  d->loops[ctype][KILN_PW_mul](data, strides, 1, &params);
+  d->store[ctype][dtype](to, 0, (const char *)product, 0, 1);
+}
+static kiln_status *meet(const meeting *m) {
+  KILN_TRY(check_meeting(m));
+  int rank = kiln_tensor_rank(m->index);
+  if (m->index->numel == 0) return NULL;
+  kiln_tensor *written = m->what == GATHER ? m->other : m->t;
+  void *data;
+  KILN_TRY(kiln_tensor_writable_data(written, &data));
+  const int64_t *index = kiln_tensor_data(m->index), *sizes = kiln_tensor_sizes(m->index);
+  size_t item = kiln_tensor_item_size(m->t);
+  char *base = m->what == GATHER ? (char *)(uintptr_t)kiln_tensor_data(m->t) : data;
+  char *other = !m->other ? NULL : m->what == GATHER ? data : (char *)(uintptr_t)kiln_tensor_data(m->other);
+  kiln_dtype dtype = kiln_tensor_dtype(m->t);
+  int64_t at[KILN_MAX_RANK] = {0};
+  bool scalar = kiln_tensor_rank(m->t) == 0;
+  int64_t limit = scalar ? 1 : kiln_tensor_sizes(m->t)[m->dim];
+  for (int64_t e = 0; e < m->index->numel; e++) {
+    int64_t i = index[e], mine = 0, theirs = 0;
+    if (i < 0 || i >= limit) {
+      return KILN_OP_FAIL("index %lld is out of bounds for dimension %d with size %lld",
+                          (long long)i, m->dim, (long long)limit);
+    }
+    for (int d = 0; d < rank && !scalar; d++) {
+      mine += (d == m->dim ? i : at[d]) * kiln_tensor_strides(m->t)[d];
+      if (m->other) theirs += at[d] * kiln_tensor_strides(m->other)[d];
+    }
+    char *a = base + (size_t)mine * item;
+    char *b = other ? other + (size_t)theirs * item : (char *)(uintptr_t)m->number;
+    if (m->what == GATHER) kiln__move_element(b, a, item);
+    else if (m->what == SCATTER) kiln__move_element(a, b, item);
+    else if (m->what == SCATTER_ADD) kiln__add_element(a, b, dtype);
+    else multiply_element(a, b, dtype);
+    for (int d = rank - 1; d >= 0; d--) {
+      if (++at[d] < sizes[d]) break;
+      at[d] = 0;
+    }
+  }
+  return NULL;
+}
+static kiln_status *gather(kiln_call *call, kiln_tensor *t, int64_t wanted, kiln_tensor *index_arg,
+                           kiln_ivalue *out) {
+  meeting m = {.t = t, .what = GATHER};
+  if (kiln_tensor_dtype(index_arg) != KILN_DTYPE_I64 && kiln_tensor_dtype(index_arg) != KILN_DTYPE_I32) {
+    return KILN_OP_FAIL("gather(): Expected dtype int64 for index");
+  }
+  KILN_TRY(kiln_wrap_dim(wanted, kiln_tensor_rank(t), &m.dim));
+  KILN_TRY(kiln__as_index(call, index_arg, &m.index));
+  kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(m.index),
+                                         kiln_tensor_sizes(m.index), &m.other);
+  if (!status) {
+    status = meet(&m);
+    if (status) kiln_tensor_release_to(&call->cache, m.other);
+  }
+  kiln_tensor_release_to(&call->cache, m.index);
+  KILN_TRY(status);
+  return kiln__finish(call, out, m.other);
+}
+KILN_KERNEL(gather) {
+  return gather(call, SELF, kiln_arg_int(args, 1), kiln_arg_tensor(args, 2), outs);
+}
+/* Into *out's destination (self where in place), or a copy of self. */
+static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, int what, kiln_ivalue *out) {
+  kiln_tensor *self = SELF, *to = kiln__dest(out);
+  meeting m = {.what = what};
+  double number[2] = {0, 0};
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), kiln_tensor_rank(self), &m.dim));
+  if (!to) {
+    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), kiln_tensor_rank(self),
+                              kiln_tensor_sizes(self), &to));
+    kiln__give(out, to);
+  } else if (to != self) {
+    KILN_TRY(kiln_tensor_resize(to, kiln_tensor_rank(self), kiln_tensor_sizes(self)));
+  }
+  KILN_TRY(kiln_pw_copy(call, to, self));
+  if (args[3].tag == KILN_TAG_TENSOR) {
+    m.other = args[3].u.tensor;
+    if (kiln_tensor_dtype(m.other) != kiln_tensor_dtype(self)) {
+      return KILN_OP_FAIL("scatter(): Expected self.dtype to be equal to src.dtype");
+    }
+  } else {
+    kiln__number_store(kiln__number(args[3]), kiln_tensor_dtype(self), number);
+    m.number = (const char *)number;
+  }
+  m.t = to;
+  KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &m.index));
+  kiln_status *status = meet(&m);
+  kiln_tensor_release_to(&call->cache, m.index);
+  return status;
+}
+KILN_KERNEL(scatter) { return scatter(call, args, SCATTER, outs); }
+KILN_KERNEL(scatter_add) { return scatter(call, args, SCATTER_ADD, outs); }
+KILN_KERNEL(scatter_reduce_str) {
+  kiln_str how = kiln_arg_str(args, 4);
+  if (kiln_str_is(how, "add")) return scatter(call, args, SCATTER_ADD, outs);
+  if (kiln_str_is(how, "multiply")) return scatter(call, args, SCATTER_MULTIPLY, outs);
+  return KILN_OP_FAIL("reduce argument must be either add or multiply.");
+}
+KILN_KERNEL(take_along_dim) {
+  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 1), *flat = NULL, *flat_index = NULL;
+  if (kiln_arg_is_none(args, 2)) {
+    int64_t n = t->numel, m = index->numel;
+    KILN_TRY(kiln__reshape(call, t, 1, &n, &flat));
+    kiln_status *status = kiln__reshape(call, index, 1, &m, &flat_index);
+    if (!status) status = gather(call, flat, 0, flat_index, outs);
+    kiln_tensor_release_to(&call->cache, flat);
+    kiln_tensor_release_to(&call->cache, flat_index);
+    return status;
+  }
+  /* All dimensions but the one broadcast. */
+  int rank = kiln_tensor_rank(t), dim;
+  int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], wide[KILN_MAX_RANK];
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
+  if (rank != kiln_tensor_rank(index)) {
+    return KILN_OP_FAIL("torch.take_along_dim(): input and indices should have the same number of "
+                        "dimensions, but got %d dimensions for input, and %d dimensions for indices",
+                        rank, kiln_tensor_rank(index));
+  }
+  memcpy(a, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
+  memcpy(b, kiln_tensor_sizes(index), sizeof(int64_t) * (size_t)rank);
+  int64_t own = rank ? a[dim] : 1, wanted = rank ? b[dim] : 1;
+  if (rank) a[dim] = b[dim] = 1;
+  KILN_TRY(kiln_broadcast(rank, a, rank, b, &rank, wide));
+  if (rank) wide[dim] = own;
+  KILN_TRY(kiln__expand(call, t, rank, wide, &flat));
+  if (rank) wide[dim] = wanted;
+  kiln_status *status = kiln__expand(call, index, rank, wide, &flat_index);
+  if (!status) status = gather(call, flat, dim, flat_index, outs);
+  kiln_tensor_release_to(&call->cache, flat);
+  kiln_tensor_release_to(&call->cache, flat_index);
+  return status;
+}
+
+/* -- Whole slices, written: index_add, index_copy, index_fill -- */
+
+typedef enum slice_write { SLICE_ADD, SLICE_COPY, SLICE_FILL } slice_write;
+/* self (in place or a copy), dim, index, source or value */
+static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice_write what,
+                                 kiln_ivalue *out) {
+  kiln_tensor *self = SELF, *to = kiln__dest(out), *index;
+  int dim, rank = kiln_tensor_rank(self);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  if (rank == 0) return KILN_ERROR(KILN_UNSUPPORTED, "writing slices of a 0-dim tensor");
+  if (!to) {
+    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, kiln_tensor_sizes(self), &to));
+    kiln__give(out, to);
+  }
+  KILN_TRY(kiln_pw_copy(call, to, self));
+  KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
+  int64_t size = kiln_tensor_sizes(self)[dim];
+  const int64_t *at = kiln_tensor_data(index);
+  kiln_status *status = NULL;
+  for (int64_t i = 0; i < index->numel && !status; i++) {
+    int64_t k = at[i] < 0 && what == SLICE_FILL ? at[i] + size : at[i];
+    kiln_tensor *part = NULL, *from = NULL;
+    if (k < 0 || k >= size) {
+      status = KILN_OP_FAIL("index out of range in self");
+      break;
+    }
+    status = kiln__select(call, to, dim, k, &part);
+    if (!status && what == SLICE_FILL && args[3].tag != KILN_TAG_TENSOR) {
+      status = kiln_pw_fill(call, part, kiln__number(args[3]));
+    } else if (!status && what == SLICE_FILL) {
+      status = kiln_pw_copy(call, part, args[3].u.tensor);
+    } else if (!status) {
+      kiln_tensor *source = kiln_arg_tensor(args, 3);
+      if (kiln_tensor_rank(source) != rank || kiln_tensor_sizes(source)[dim] <= i) {
+        status = KILN_OP_FAIL("Number of indices should be equal to source.size(dim)");
+      }
+      if (!status) status = kiln__select(call, source, dim, i, &from);
+      if (!status && what == SLICE_COPY) status = kiln_pw_copy(call, part, from);
+      if (!status && what == SLICE_ADD) {
+        kiln_pw pw = {.functor = KILN_PW_add_alpha, .in_count = 2, .common = kiln_tensor_dtype(to),
+                      .in = {{.tensor = part}, {.tensor = from}}};
+        kiln_pw_param(&pw, 0, kiln__number(args[4]));
+        kiln_ivalue result = kiln_of_tensor(part);
+        status = kiln_pw_run(call, &pw, &result);
+      }
+    }
+    kiln_tensor_release_to(&call->cache, part);
+    kiln_tensor_release_to(&call->cache, from);
+  }
+  kiln_tensor_release_to(&call->cache, index);
+  return status;
+}
+KILN_KERNEL(index_add) { return write_slices(call, args, SLICE_ADD, outs); }
+KILN_KERNEL(index_copy) { return write_slices(call, args, SLICE_COPY, outs); }
+KILN_KERNEL(index_fill) { return write_slices(call, args, SLICE_FILL, outs); }
+
+KILN_KERNEL(masked_select) {
+  kiln_tensor *mask = kiln_arg_tensor(args, 1), *wide = NULL, *wide_mask = NULL, *flat = NULL,
+              *flags = NULL, *result;
+  int rank;
+  int64_t sizes[KILN_MAX_RANK], count = 0;
+  if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
+    return KILN_OP_FAIL("masked_select: expected BoolTensor for mask");
+  }
+  KILN_TRY(kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), kiln_tensor_rank(mask),
+                          kiln_tensor_sizes(mask), &rank, sizes));
+  kiln_status *status = kiln__expand(call, SELF, rank, sizes, &wide);
+  if (!status) status = kiln__expand(call, mask, rank, sizes, &wide_mask);
+  if (!status) status = kiln__contiguous(call, wide, &flat);
+  if (!status) status = kiln__as_dtype(call, wide_mask, KILN_DTYPE_BOOL, &flags);
+  if (!status) {
+    const uint8_t *f = kiln_tensor_data(flags);
+    for (int64_t i = 0; i < flags->numel; i++) count += f[i] != 0;
+    status = kiln_call_tensor(call, kiln_tensor_dtype(SELF), 1, &count, &result);
+  }
+  if (!status) {
+    size_t item = kiln_tensor_item_size(SELF);
+    const uint8_t *f = kiln_tensor_data(flags);
+    const char *from = kiln_tensor_data(flat);
+    char *to = (char *)(uintptr_t)kiln_tensor_data(result);
+    for (int64_t i = 0; i < flags->numel; i++) {
+      if (!f[i]) continue;
+      kiln__move_element(to, from + (size_t)i * item, item);
+      to += item;
+    }
+  }
+  kiln_tensor_release_to(&call->cache, wide);
+  kiln_tensor_release_to(&call->cache, wide_mask);
+  kiln_tensor_release_to(&call->cache, flat);
+  kiln_tensor_release_to(&call->cache, flags);
+  KILN_TRY(status);
+  return kiln__finish(call, outs, result);
+}
