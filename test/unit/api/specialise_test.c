@@ -1,0 +1,236 @@
+/* specialise_test.c: the life of a recurrent model as its counters and graphs tell it: profiled,
+ * compiled, a new batch size, the bailout depth used up; and that x + x + x is one kernel. */
+#include <math.h>
+
+#include "kiln/debug.h"
+#include "kiln/kiln.h"
+#include "test/unit/unit.h"
+
+#define LSTM TEST_DATA "/rnn/lstm_cell_loop/"
+
+typedef struct subject {
+  kiln_context *context;
+  kiln_model *model;
+  kiln_instance *instance;
+} subject;
+
+static subject open_subject(const char *folder, const char *option, const char *value) {
+  subject s;
+  kiln_options *options;
+  char path[512];
+  assert_ok(kiln_options_create(&options));
+  kiln_options_ignore_environment(options);
+  if (option) assert_ok(kiln_options_set(options, option, value));
+  assert_ok(kiln_context_create(options, &s.context));
+  kiln_options_destroy(options);
+  snprintf(path, sizeof path, "%smodel.pt", folder);
+  assert_ok(kiln_model_load(s.context, path, NULL, &s.model));
+  assert_ok(kiln_instance_create(s.model, &s.instance));
+  return s;
+}
+
+static void close_subject(subject *s) {
+  kiln_instance_release(s->instance);
+  kiln_model_release(s->model);
+  kiln_context_release(s->context);
+}
+
+static kiln_value *read_value(const subject *s, const char *folder, const char *file, int set) {
+  char path[512];
+  kiln_value *value = NULL;
+  snprintf(path, sizeof path, "%s%s_%d.pt", folder, file, set);
+  assert_ok(kiln_value_read(s->context, path, &value));
+  return value;
+}
+
+/* Tensors within 1e-4 relative and 1.2e-5 absolute, the case's own tolerance; tuples by element. */
+static void assert_close(const kiln_value *got, const kiln_value *want) {
+  assert_int_equal(kiln_value_kind(got), kiln_value_kind(want));
+  if (kiln_value_kind(want) == KILN_KIND_TENSOR) {
+    float a[4096], b[4096];
+    size_t bytes = sizeof *a;
+    assert_int_equal(kiln_value_rank(got), kiln_value_rank(want));
+    for (int i = 0; i < kiln_value_rank(want); i++) {
+      assert_int_equal(kiln_value_sizes(got)[i], kiln_value_sizes(want)[i]);
+      bytes *= (size_t)kiln_value_sizes(want)[i];
+    }
+    assert_true(bytes <= sizeof a);
+    assert_ok(kiln_value_copy_data(got, a, bytes));
+    assert_ok(kiln_value_copy_data(want, b, bytes));
+    for (size_t i = 0; i < bytes / sizeof *a; i++) {
+      assert_true(fabsf(a[i] - b[i]) <= 1.2e-5f + 1e-4f * fabsf(b[i]));
+    }
+    return;
+  }
+  assert_int_equal(kiln_value_count(got), kiln_value_count(want));
+  for (int i = 0; i < kiln_value_count(want); i++) {
+    kiln_value *x, *y;
+    assert_ok(kiln_value_item(got, i, &x));
+    assert_ok(kiln_value_item(want, i, &y));
+    assert_close(x, y);
+    kiln_value_destroy(x);
+    kiln_value_destroy(y);
+  }
+}
+
+/* Calls forward with a recorded input set and compares the result. Returns the first size of the
+ * first argument. */
+static int64_t call(const subject *s, const char *folder, int set) {
+  kiln_value *inputs = read_value(s, folder, "inputs", set);
+  kiln_value *want = read_value(s, folder, "expected", set), *args[4], *result;
+  int count = kiln_value_count(inputs);
+  assert_true(count <= 4);
+  for (int i = 0; i < count; i++) assert_ok(kiln_value_item(inputs, i, &args[i]));
+  int64_t steps = kiln_value_sizes(args[0])[0];
+  assert_ok(kiln_instance_call(s->instance, "forward", args, count, NULL, &result));
+  assert_close(result, want);
+  for (int i = 0; i < count; i++) kiln_value_destroy(args[i]);
+  kiln_value_destroy(result);
+  kiln_value_destroy(want);
+  kiln_value_destroy(inputs);
+  return steps;
+}
+
+static kiln_counters counters_of(const subject *s) {
+  kiln_counters c;
+  kiln_model_counters(s->model, &c);
+  return c;
+}
+
+static int count_of(const char *text, const char *word) {
+  int n = 0;
+  for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) n++;
+  return n;
+}
+
+static void stage_of(const subject *s, const char *stage, const char *site, char **out_text) {
+  *out_text = NULL;
+  assert_ok(kiln_debug_graph(s->model, "forward", stage, site, 0, out_text));
+}
+
+static void test_lstm_is_one_guarded_group(void **state) {
+  (void)state;
+  subject s = open_subject(LSTM, NULL, NULL);
+  uint64_t steps = (uint64_t)call(&s, LSTM, 0);
+  kiln_counters c = counters_of(&s);
+  assert_int_equal(c.profiled_runs, 1);
+  assert_int_equal(c.groups, 0);
+  assert_int_equal(c.compiles, 0);
+  call(&s, LSTM, 0);
+  c = counters_of(&s);
+  assert_int_equal(c.profiled_runs, 1);
+  assert_int_equal(c.groups, 1);
+  assert_int_equal(c.compiles, 1);
+  assert_int_equal(c.compile_failures, 0);
+  assert_int_equal(c.guard_hits, steps);
+  assert_int_equal(c.guard_misses, 0);
+  assert_int_equal(c.compiled_runs, steps);
+
+  char *graph;
+  stage_of(&s, "optimized", NULL, &graph);
+  const char *group = strstr(graph, "with prim::TensorExprGroup_0");
+  assert_non_null(group);
+  assert_int_equal(count_of(graph, "= prim::TensorExprGroup_0("), 1);
+  assert_int_equal(count_of(graph, "prim::TypeCheck["), 1);
+  assert_int_equal(count_of(graph, "fallback_function"), 1);
+  /* The whole pointwise part of the cell, and the chunk, are inside; nothing of it is left. */
+  assert_int_equal(count_of(group, "prim::ConstantChunk"), 1);
+  assert_int_equal(count_of(group, "aten::sigmoid"), 3);
+  assert_int_equal(count_of(group, "aten::tanh"), 2);
+  assert_int_equal(count_of(group, "aten::mul"), 3);
+  assert_int_equal(count_of(group, "aten::add("), 4);
+  assert_int_equal(count_of(graph, "aten::sigmoid"), 3);
+  assert_int_equal(count_of(group, "aten::mm"), 0);
+  kiln_text_free(graph);
+  close_subject(&s);
+}
+
+static void test_new_batch_bails_out_and_specialises(void **state) {
+  (void)state;
+  subject s = open_subject(LSTM, NULL, NULL);
+  call(&s, LSTM, 0);
+  call(&s, LSTM, 0);
+  kiln_counters before = counters_of(&s);
+  uint64_t steps = (uint64_t)call(&s, LSTM, 1);
+  kiln_counters after = counters_of(&s);
+  assert_int_equal(after.guard_misses - before.guard_misses, steps);
+  assert_int_equal(after.profiled_runs - before.profiled_runs, 1); /* one level down */
+  assert_int_equal(after.compiles - before.compiles, 1);           /* the second step compiles */
+  assert_int_equal(after.max_depth, 1);
+  assert_int_equal(after.compiled_runs - before.compiled_runs, steps - 1);
+  kiln_group_counters g;
+  assert_ok(kiln_model_group(s.model, 1, &g));
+  assert_int_equal(g.depth, 1);
+  uint64_t hits = g.guard_hits;
+  before = after;
+  call(&s, LSTM, 1);
+  after = counters_of(&s);
+  assert_ok(kiln_model_group(s.model, 1, &g));
+  assert_int_equal(g.guard_hits - hits, steps); /* then hits */
+  assert_int_equal(after.compiles, before.compiles);
+  assert_int_equal(after.profiled_runs, before.profiled_runs);
+  assert_int_equal(after.compiled_runs - before.compiled_runs, steps);
+  before = after;
+  uint64_t first = (uint64_t)call(&s, LSTM, 0); /* and the first shape is as fast as ever */
+  after = counters_of(&s);
+  assert_int_equal(after.guard_hits - before.guard_hits, first);
+  assert_int_equal(after.compiles, before.compiles);
+  close_subject(&s);
+}
+
+static void test_depth_used_up_is_interpreted(void **state) {
+  (void)state;
+  subject s = open_subject(LSTM, "bailout_depth", "1");
+  call(&s, LSTM, 0);
+  call(&s, LSTM, 0);
+  kiln_counters before = counters_of(&s);
+  assert_int_equal(before.compiles, 1);
+  uint64_t steps = (uint64_t)call(&s, LSTM, 1);
+  call(&s, LSTM, 1);
+  kiln_counters after = counters_of(&s);
+  assert_int_equal(after.compiles, 1);
+  assert_int_equal(after.profiled_runs, before.profiled_runs);
+  assert_int_equal(after.fallback_calls - before.fallback_calls, 2 * steps);
+  assert_int_equal(after.simple_plans, 1);
+  close_subject(&s);
+
+  s = open_subject(LSTM, "bailout_depth", "0");
+  for (int i = 0; i < 3; i++) call(&s, LSTM, 0);
+  after = counters_of(&s);
+  assert_int_equal(after.compiles, 0);
+  assert_int_equal(after.profiled_runs, 0);
+  close_subject(&s);
+}
+
+static void test_triple_add_is_one_kernel(void **state) {
+  (void)state;
+  const char *folder = TEST_DATA "/own/triple_add/";
+  subject s = open_subject(folder, "isa", "v2");
+  call(&s, folder, 0);
+  call(&s, folder, 0);
+  kiln_counters c = counters_of(&s);
+  assert_int_equal(c.groups, 1);
+  assert_int_equal(c.compiles, 1);
+  char *loop, *assembly;
+  stage_of(&s, "loop", "*", &loop);
+  assert_int_equal(count_of(loop, "nest "), 1);
+  assert_int_equal(count_of(loop, "= load "), 1);
+  assert_int_equal(count_of(loop, "= add f32 "), 2);
+  assert_int_equal(count_of(loop, "store "), 1);
+  kiln_text_free(loop);
+  stage_of(&s, "asm", "*", &assembly);
+  assert_true(count_of(assembly, "addps") >= 2); /* adds of whole vectors */
+  assert_int_equal(count_of(assembly, "mulps"), 0);
+  kiln_text_free(assembly);
+  close_subject(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_lstm_is_one_guarded_group),
+      cmocka_unit_test(test_new_batch_bails_out_and_specialises),
+      cmocka_unit_test(test_depth_used_up_is_interpreted),
+      cmocka_unit_test(test_triple_add_is_one_kernel),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
