@@ -161,6 +161,15 @@ static void NAME(dot_rows)(const kiln_gemm_args *g) {
 }
 
 void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *g) {
+  if (g->k == 0) { /* beta C remains */
+    for (int64_t i = 0; i < g->m; i++) {
+      for (int64_t j = 0; j < g->n; j++) {
+        T *to = (T *)g->c + i * g->c_row + j * g->c_col;
+        *to = g->beta == 0 ? (T)0 : *to * (T)g->beta;
+      }
+    }
+    return;
+  }
   if (g->m <= 4 && g->b_col == 1 && g->c_col == 1) {
     NAME(few_rows)(g);
     return;

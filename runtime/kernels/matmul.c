@@ -95,7 +95,10 @@ static kiln_status *begin_product(product *p, kiln_call *call, const kiln_tensor
                         kiln_dtype_ir_name(kiln_tensor_dtype(b)));
   }
   p->compute = compute_dtype(p->dtype);
-  if (p->compute == KILN_DTYPE_NONE) return kiln__not_implemented(call, p->dtype);
+  if (p->compute == KILN_DTYPE_NONE) {
+    const char *name = kiln_dtype_ir_name(p->dtype);
+    return KILN_OP_FAIL("\"addmm_impl_cpu_\" not implemented for '%s'", name ? name : "Undefined");
+  }
   return NULL;
 }
 
@@ -133,8 +136,18 @@ static kiln_status *copy_base(const product *p, int rank, kiln_tensor *c) {
     char have[256], want[256];
     kiln_sizes_print(kiln_tensor_rank(base), kiln_tensor_sizes(base), have, sizeof have);
     kiln_sizes_print(rank, p->sizes, want, sizeof want);
-    return KILN_OP_FAIL("The expanded size of the tensor %s must match the existing size %s", want,
-                        have);
+    int d = rank - 1;
+    while (d > pad && (kiln_tensor_sizes(base)[d - pad] == p->sizes[d] ||
+                       kiln_tensor_sizes(base)[d - pad] == 1)) d--;
+    if (pad < 0) {
+      return KILN_OP_FAIL("expand: the number of sizes provided (%d) must be greater or equal to "
+                          "the number of dimensions in the tensor (%d)", rank,
+                          kiln_tensor_rank(base));
+    }
+    return KILN_OP_FAIL("The expanded size of the tensor (%lld) must match the existing size (%lld)"
+                        " at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+                        (long long)p->sizes[d], (long long)kiln_tensor_sizes(base)[d - pad], d,
+                        want, have);
   }
   kiln_tensor *view;
   KILN_TRY(kiln_tensor_view(&p->call->cache, base, rank, p->sizes, strides, base->offset, &view));
@@ -207,8 +220,10 @@ static kiln_status *matrices(kiln_call *call, kiln_tensor *base, kiln_tensor *a,
                              double beta, double alpha, kiln_ivalue *out) {
   product p;
   if (kiln_tensor_rank(a) != 2 || kiln_tensor_rank(b) != 2) {
-    return KILN_OP_FAIL("mat1 and mat2 must be matrices, got %d-D and %d-D", kiln_tensor_rank(a),
-                        kiln_tensor_rank(b));
+    const bool first = kiln_tensor_rank(a) != 2;
+    return KILN_OP_FAIL("%s must be a matrix, got %d-D tensor",
+                        !first ? "mat2" : base ? "mat1" : "self",
+                        kiln_tensor_rank(first ? a : b));
   }
   if (kiln_tensor_sizes(a)[1] != kiln_tensor_sizes(b)[0]) return cannot_multiply(a, b);
   KILN_TRY(begin_product(&p, call, a, b));
@@ -288,14 +303,35 @@ static void fold_rows(product *p) {
   p->sizes[1] = n;
 }
 
-static kiln_status *check_inner(const kiln_tensor *a, const kiln_tensor *b, int64_t ka, int64_t kb) {
+/* Rows of all matrices of a batch taken together. */
+static long long rows_of(const kiln_tensor *t) {
+  long long rows = 1;
+  for (int i = 0; i + 1 < kiln_tensor_rank(t); i++) rows *= (long long)kiln_tensor_sizes(t)[i];
+  return rows;
+}
+
+/* PyTorch's sentence tells how it would have called its kernels. */
+static kiln_status *check_inner(const product *p, const kiln_tensor *a, const kiln_tensor *b,
+                                int64_t ka, int64_t kb) {
   if (ka == kb) return NULL;
-  if (kiln_tensor_rank(a) == 2 && kiln_tensor_rank(b) == 2) return cannot_multiply(a, b);
-  char have[256], want[256];
-  kiln_sizes_print(kiln_tensor_rank(a), kiln_tensor_sizes(a), have, sizeof have);
-  kiln_sizes_print(kiln_tensor_rank(b), kiln_tensor_sizes(b), want, sizeof want);
-  return KILN_OP_FAIL("tensors of sizes %s and %s cannot be multiplied: %lld != %lld", have, want,
-                      (long long)ka, (long long)kb);
+  if (kiln_tensor_rank(a) == 1 && kiln_tensor_rank(b) == 1) {
+    return KILN_OP_FAIL("inconsistent tensor size, expected tensor [%lld] and src [%lld] to have "
+                        "the same number of elements, but got %lld and %lld elements respectively",
+                        (long long)ka, (long long)kb, (long long)ka, (long long)kb);
+  }
+  if (kiln_tensor_rank(b) == 1) {
+    return KILN_OP_FAIL("size mismatch, got %lld, %lldx%lld,%lld", rows_of(a), rows_of(a),
+                        (long long)ka, (long long)kb);
+  }
+  if (kiln_tensor_rank(b) == 2) {
+    return KILN_OP_FAIL("mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+                        rows_of(a), (long long)ka, (long long)kb,
+                        (long long)kiln_tensor_sizes(b)[1]);
+  }
+  long long batches = 1;
+  for (int i = 0; i < p->batch_rank; i++) batches *= (long long)p->sizes[i];
+  return KILN_OP_FAIL("Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
+                      "but got: [%lld, %lld].", batches, (long long)ka, batches, (long long)kb);
 }
 
 /* numpy's matmul: vectors, matrices, batches that broadcast. */
@@ -310,8 +346,8 @@ static kiln_status *any_ranks(kiln_call *call, kiln_tensor *base, kiln_tensor *a
                         ra, rb);
   }
   KILN_TRY(begin_product(&p, call, a, b));
-  KILN_TRY(check_inner(a, b, x[ra - 1], rb == 1 ? y[0] : y[rb - 2]));
   KILN_TRY(kiln_broadcast(ra - matrix_rank(a), x, rb - matrix_rank(b), y, &p.batch_rank, p.sizes));
+  KILN_TRY(check_inner(&p, a, b, x[ra - 1], rb == 1 ? y[0] : y[rb - 2]));
   if (p.batch_rank + 2 > KILN_MAX_RANK) return KILN_OP_FAIL("matmul of too many dimensions");
   p.base = base;
   p.beta = beta;
@@ -355,18 +391,17 @@ KILN_KERNEL(dot) {
     return KILN_OP_FAIL("1D tensors expected, but got %dD and %dD tensors", kiln_tensor_rank(a),
                         kiln_tensor_rank(b));
   }
-  if (a->numel != b->numel) {
-    return KILN_OP_FAIL("inconsistent tensor size, expected tensor [%lld] and src [%lld] to have "
-                        "the same number of elements", (long long)a->numel, (long long)b->numel);
+  if (kiln_tensor_dtype(a) != kiln_tensor_dtype(b)) {
+    return KILN_OP_FAIL("dot : expected both vectors to have same dtype, but found %s and %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(a)),
+                        kiln_dtype_ir_name(kiln_tensor_dtype(b)));
   }
   return any_ranks(call, NULL, a, b, 0, 1, outs);
 }
 
 static kiln_status *check_batches(const kiln_tensor *a, const kiln_tensor *b) {
-  if (kiln_tensor_rank(a) != 3 || kiln_tensor_rank(b) != 3) {
-    return KILN_OP_FAIL("batch1 and batch2 must be 3D tensors, got %dD and %dD",
-                        kiln_tensor_rank(a), kiln_tensor_rank(b));
-  }
+  if (kiln_tensor_rank(a) != 3) return KILN_OP_FAIL("batch1 must be a 3D tensor");
+  if (kiln_tensor_rank(b) != 3) return KILN_OP_FAIL("batch2 must be a 3D tensor");
   const int64_t *x = kiln_tensor_sizes(a), *y = kiln_tensor_sizes(b);
   if (x[0] == y[0] && x[2] == y[1]) return NULL;
   return KILN_OP_FAIL("Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
@@ -403,6 +438,12 @@ KILN_KERNEL(addmv) {
                         kiln_tensor_rank(base), kiln_tensor_rank(a), kiln_tensor_rank(x));
   }
   KILN_TRY(real_scalars(args, 3));
+  const int64_t m = kiln_tensor_sizes(a)[0], k = kiln_tensor_sizes(a)[1];
+  const int64_t size = kiln_tensor_rank(base) == 1 ? base->numel : m;
+  if (x->numel != k || (size != m && size != 1)) {
+    return KILN_OP_FAIL("size mismatch, got %lld, %lldx%lld,%lld", (long long)size, (long long)m,
+                        (long long)k, (long long)x->numel);
+  }
   if (kiln_tensor_rank(base) == 1) {
     KILN_TRY(column(call, base, &base_column));
     base = base_column;

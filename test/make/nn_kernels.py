@@ -299,14 +299,21 @@ def pools():
 
 
 SCALAR_TYPES = {torch.float64: 7}
-cells()
-norms()
-softmaxes()
-others()
-batch_norms()
-losses()
-convolutions()
-pools()
-with open(sys.argv[1], "w", encoding="ascii") as f:
-    f.write("# Made by test/make/nn_kernels.py with PyTorch %s.\n" % torch.__version__.split("+")[0])
-    f.write("\n".join(lines) + "\n")
+
+
+def main():
+    cells()
+    norms()
+    softmaxes()
+    others()
+    batch_norms()
+    losses()
+    convolutions()
+    pools()
+    with open(sys.argv[1], "w", encoding="ascii") as f:
+        f.write("# Made by test/make/nn_kernels.py with PyTorch %s.\n" % torch.__version__.split("+")[0])
+        f.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
-/* nn_test.c: kernels of neural network layers against the results of PyTorch in
- * test/data/kernels/nn.txt (made by test/make/nn_kernels.py, which tells the format). */
+/* nn_test.c: kernels of neural network layers and of matrix products against the results of PyTorch
+ * in test/data/kernels (made by test/make/nn_kernels.py, which tells the format, and
+ * matmul_kernels.py). */
 #include "test/unit/unit.h"
 
 #include <math.h>
@@ -19,7 +20,9 @@
                   X(binary_cross_entropy_with_logits) X(nll_loss) X(nll_loss_forward)              \
                       X(cross_entropy_loss) X(conv1d) X(conv2d) X(conv3d) X(conv_transpose1d)      \
                           X(conv_transpose2d) X(convolution) X(max_pool2d)                         \
-                              X(max_pool2d_with_indices) X(avg_pool2d) X(adaptive_avg_pool2d)
+                              X(max_pool2d_with_indices) X(avg_pool2d) X(adaptive_avg_pool2d)      \
+                                  X(mm) X(bmm) X(matmul) X(linear) X(addmm) X(baddbmm)         \
+                                      X(addmv) X(mv) X(dot)
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
@@ -74,7 +77,8 @@ static kiln_dtype read_dtype(const char *name) {
     const char *name;
     kiln_dtype dtype;
   } names[] = {{"f32", KILN_DTYPE_F32}, {"f64", KILN_DTYPE_F64}, {"bf16", KILN_DTYPE_BF16},
-               {"i64", KILN_DTYPE_I64}, {"i32", KILN_DTYPE_I32}, {"b8", KILN_DTYPE_BOOL}};
+               {"i64", KILN_DTYPE_I64}, {"i32", KILN_DTYPE_I32}, {"b8", KILN_DTYPE_BOOL},
+               {"u8", KILN_DTYPE_U8}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (strcmp(names[i].name, name) == 0) return names[i].dtype;
   }
@@ -195,14 +199,16 @@ static void expect(reader *r, const kiln_kernel *kernel, kiln_status *status,
   r->held = !feof(r->file);
 }
 
-static void run_file(kiln_isa isa) {
+static void run_file(kiln_isa isa, const char *name, int least) {
   static reader r;
   memset(&r, 0, sizeof r);
   assert_ok(kiln_env_create(NULL, &r.env));
   assert_ok(kiln_call_create(r.env, &r.call));
   kiln_call_begin(r.call, NULL);
   r.call->dispatch = kiln_dispatch_select(isa);
-  r.file = fopen(KILN_TEST_DATA "/kernels/nn.txt", "r");
+  char path[1024];
+  snprintf(path, sizeof path, "%s/kernels/%s", KILN_TEST_DATA, name);
+  r.file = fopen(path, "r");
   assert_non_null(r.file);
   int cases = 0;
   for (; next_line(&r); cases++) {
@@ -222,18 +228,21 @@ static void run_file(kiln_isa isa) {
     for (int i = 0; i < count; i++) kiln_ivalue_release(args[i]);
     for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
   }
-  assert_true(cases > 150);
+  assert_true(cases >= least);
   fclose(r.file);
   kiln_call_destroy(r.call);
   kiln_env_destroy(r.env);
 }
-static void test_v2(void **state) {
+/* On every instruction set of this processor. */
+static void test_nn(void **state) {
   (void)state;
-  run_file(KILN_ISA_V2);
+  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) run_file((kiln_isa)isa, "nn.txt", 150);
 }
-static void test_best(void **state) {
+static void test_matmul(void **state) {
   (void)state;
-  run_file(kiln_isa_detect());
+  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
+    run_file((kiln_isa)isa, "matmul.txt", 150);
+  }
 }
 
 /* -- Dropout's noise -- */
@@ -280,8 +289,8 @@ static void test_dropout_keeps_its_share(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_v2),
-      cmocka_unit_test(test_best),
+      cmocka_unit_test(test_nn),
+      cmocka_unit_test(test_matmul),
       cmocka_unit_test(test_dropout_keeps_its_share),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
