@@ -281,21 +281,31 @@ static bool run_constant_chunk(const kiln_node *node, kiln_shape_query *q) {
 
 /* -- Setting types -- */
 
+/* Dimension by dimension: `old` where it is known, else `found`. NULL stands for all unknown. */
+static const int64_t *join_dims(kiln_arena *arena, int rank, const int64_t *old,
+                                const int64_t *found) {
+  if (!old || !found) return old ? old : found;
+  int64_t *dims = KILN_NEW_ARRAY(arena, int64_t, rank);
+  for (int i = 0; i < rank; i++) dims[i] = kiln__dim_known(old[i]) ? old[i] : found[i];
+  return dims;
+}
+
 /* What is known by either; where both know, what was there stays. */
-static kiln_tensor_detail join(const kiln_tensor_detail *old, const kiln_tensor_detail *found) {
+static kiln_tensor_detail join(kiln_arena *arena, const kiln_tensor_detail *old,
+                               const kiln_tensor_detail *found) {
   if (!old) return *found;
   kiln_tensor_detail d = *old;
   if (d.dtype == KILN_DTYPE_NONE) d.dtype = found->dtype;
   if (d.requires_grad < 0) d.requires_grad = found->requires_grad;
   if (d.undefined < 0) d.undefined = found->undefined;
   if (d.device < 0) d.device = found->device, d.device_index = found->device_index;
-  bool complete = d.rank >= 0 && kiln__shape_static(d.rank, d.sizes) && d.has_strides &&
-                  kiln__shape_static(d.rank, d.strides);
-  if (complete || found->rank < 0 || (d.rank >= 0 && d.rank != found->rank)) return d;
+  if (found->rank < 0 || (d.rank >= 0 && d.rank != found->rank)) return d;
+  bool had_sizes = d.rank >= 0;
   d.rank = found->rank;
-  d.sizes = found->sizes;
-  d.strides = found->strides;
-  d.has_strides = found->has_strides;
+  d.sizes = join_dims(arena, d.rank, had_sizes ? d.sizes : NULL, found->sizes);
+  d.strides = join_dims(arena, d.rank, d.has_strides ? d.strides : NULL,
+                        found->has_strides ? found->strides : NULL);
+  d.has_strides = d.has_strides || found->has_strides;
   return d;
 }
 
@@ -303,7 +313,7 @@ static bool set_type(kiln_graph *graph, kiln_ir_value *value, const kiln_tensor_
   if (value->type->kind != KILN_TYPE_TENSOR) return true;
   if (kiln_type_is_complete_tensor(value->type)) return true;
   if (found) {
-    kiln_tensor_detail d = join(value->type->detail, found);
+    kiln_tensor_detail d = join(graph->arena, value->type->detail, found);
     value->type = kiln_type_tensor(graph->types, &d);
   }
   return kiln_type_is_complete_tensor(value->type);

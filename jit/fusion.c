@@ -59,13 +59,24 @@ static kiln_reason check_values(kiln_node *n) {
   return KILN_REASON_none;
 }
 
+/* Finds the types of the results that the profile did not see. */
+static void infer_types(kiln_fusion *f, kiln_node *n) {
+  const kiln_type *before[KILN_MAX_OUTS];
+  int count = n->output_count < KILN_MAX_OUTS ? n->output_count : KILN_MAX_OUTS;
+  for (int i = 0; i < count; i++) before[i] = n->outputs[i]->type;
+  (void)kiln_shape_infer(n->graph, n);
+  for (int i = 0; i < count; i++) {
+    if (n->outputs[i]->type != before[i]) f->pass->changed = true;
+  }
+}
+
 static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   if (!n->op) return KILN_REASON_no_lowering;
   if (is_cat_list(n)) return check_values(n);
   if (n->op->variant != KILN_VARIANT_NONE) return KILN_REASON_mutation;
   if (!kiln_codegen_has_lowering(n->op)) return KILN_REASON_no_lowering;
   if (kiln_alias_node_writes(kiln_pass_alias(f->pass), n)) return KILN_REASON_mutation;
-  (void)kiln_shape_infer(n->graph, n);
+  infer_types(f, n);
   kiln_reason reason = check_values(n);
   return reason != KILN_REASON_none ? reason : kiln_codegen_can_lower(n);
 }

@@ -32,7 +32,12 @@ kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log
   kiln_tensor *back, *dense;
   KILN_TRY(kiln__transpose(nn->call, result, dim, rank - 1, &back));
   KILN_TRY(kiln__nn_keep(nn, back));
-  KILN_TRY(kiln__contiguous(nn->call, back, &dense));
+  int64_t strides[KILN_MAX_RANK]; /* row-major also where a dimension of size 1 was turned */
+  kiln_strides_contiguous(rank, kiln_tensor_sizes(back), strides);
+  KILN_TRY(kiln_tensor_is_contiguous(back)
+               ? kiln_tensor_view(&nn->call->cache, back, rank, kiln_tensor_sizes(back), strides,
+                                  back->offset, &dense)
+               : kiln__contiguous(nn->call, back, &dense));
   *out_tensor = dense;
   return kiln__nn_keep(nn, dense);
 }
