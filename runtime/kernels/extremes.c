@@ -135,6 +135,10 @@ RUNNING(cumsum_f32, float, double, acc + x)
 RUNNING(cumsum_f64, double, double, acc + x)
 RUNNING(cumsum_i64, int64_t, uint64_t, acc + x)
 RUNNING(cumsum_i32, int32_t, uint32_t, acc + x)
+RUNNING(cumsum_c64, float _Complex, double _Complex, acc + x)
+RUNNING(cumsum_c128, double _Complex, double _Complex, acc + x)
+RUNNING(cumprod_c64, float _Complex, double _Complex, acc *x)
+RUNNING(cumprod_c128, double _Complex, double _Complex, acc *x)
 RUNNING(cumprod_f32, float, double, acc *x)
 RUNNING(cumprod_f64, double, double, acc *x)
 RUNNING(cumprod_i64, int64_t, uint64_t, acc *x)
@@ -155,6 +159,8 @@ static kiln_status *running(kiln_call *call, const kiln_ivalue *args, bool produ
     case KILN_CTYPE_F64: loop = product ? cumprod_f64 : cumsum_f64; break;
     case KILN_CTYPE_I32: loop = product ? cumprod_i32 : cumsum_i32; break;
     case KILN_CTYPE_I64: loop = product ? cumprod_i64 : cumsum_i64; break;
+    case KILN_CTYPE_C64: loop = product ? cumprod_c64 : cumsum_c64; break;
+    case KILN_CTYPE_C128: loop = product ? cumprod_c128 : cumsum_c128; break;
     default: return kiln__not_implemented(call, dtype);
   }
   kiln_folded folded;

@@ -223,10 +223,15 @@ static kiln_status *meet(const meeting *m) {
 static kiln_status *gather(kiln_call *call, kiln_tensor *t, int64_t wanted, kiln_tensor *index_arg,
                            kiln_ivalue *out) {
   meeting m = {.t = t, .what = GATHER};
+  KILN_TRY(kiln_wrap_dim(wanted, kiln_tensor_rank(t), &m.dim));
+  if (index_arg->numel == 0) { /* of any dtype */
+    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(index_arg),
+                              kiln_tensor_sizes(index_arg), &m.other));
+    return kiln__finish(call, out, m.other);
+  }
   if (kiln_tensor_dtype(index_arg) != KILN_DTYPE_I64 && kiln_tensor_dtype(index_arg) != KILN_DTYPE_I32) {
     return KILN_OP_FAIL("gather(): Expected dtype int64 for index");
   }
-  KILN_TRY(kiln_wrap_dim(wanted, kiln_tensor_rank(t), &m.dim));
   KILN_TRY(kiln__as_index(call, index_arg, &m.index));
   kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(m.index),
                                          kiln_tensor_sizes(m.index), &m.other);
@@ -322,14 +327,13 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
   kiln_tensor *self = SELF, *to = kiln__dest(out), *index;
   int dim, rank = kiln_tensor_rank(self);
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
-  if (rank == 0) return KILN_ERROR(KILN_UNSUPPORTED, "writing slices of a 0-dim tensor");
   if (!to) {
     KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, kiln_tensor_sizes(self), &to));
     kiln__give(out, to);
   }
   KILN_TRY(kiln_pw_copy(call, to, self));
   KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
-  int64_t size = kiln_tensor_sizes(self)[dim];
+  int64_t size = rank ? kiln_tensor_sizes(self)[dim] : 1;
   const int64_t *at = kiln_tensor_data(index);
   kiln_status *status = NULL;
   for (int64_t i = 0; i < index->numel && !status; i++) {
@@ -339,17 +343,23 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
       status = KILN_OP_FAIL("index out of range in self");
       break;
     }
-    status = kiln__select(call, to, dim, k, &part);
+    if (rank) status = kiln__select(call, to, dim, k, &part);
+    else part = kiln_tensor_retain(to);
     if (!status && what == SLICE_FILL && args[3].tag != KILN_TAG_TENSOR) {
       status = kiln_pw_fill(call, part, kiln__number(args[3]));
     } else if (!status && what == SLICE_FILL) {
       status = kiln_pw_copy(call, part, args[3].u.tensor);
     } else if (!status) {
       kiln_tensor *source = kiln_arg_tensor(args, 3);
-      if (kiln_tensor_rank(source) != rank || kiln_tensor_sizes(source)[dim] <= i) {
+      int source_rank = kiln_tensor_rank(source), source_dim = dim < source_rank ? dim : 0;
+      int64_t slices = source_rank ? kiln_tensor_sizes(source)[source_dim] : 1;
+      if (slices <= i || (source_rank > 1 && source_rank != rank)) {
         status = KILN_OP_FAIL("Number of indices should be equal to source.size(dim)");
+      } else if (source_rank) {
+        status = kiln__select(call, source, source_dim, i, &from);
+      } else {
+        from = kiln_tensor_retain(source);
       }
-      if (!status) status = kiln__select(call, source, dim, i, &from);
       if (!status && what == SLICE_COPY) status = kiln_pw_copy(call, part, from);
       if (!status && what == SLICE_ADD) {
         kiln_pw pw = {.functor = KILN_PW_add_alpha, .in_count = 2, .common = kiln_tensor_dtype(to),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/iter.h"
+#include "runtime/kernels/view.h"
 
 static inline void set_in(kiln_pw *pw, int i, kiln_ivalue v) {
   if (v.tag == KILN_TAG_TENSOR) pw->in[i].tensor = v.u.tensor;
@@ -204,6 +205,37 @@ COMPARE(logaddexp)
 KILN_KERNEL(atan2) { return binary_float(call, KILN_PW_atan2, args, outs); }
 KILN_KERNEL(copysign) { return binary_float(call, KILN_PW_copysign, args, outs); }
 KILN_KERNEL(xlogy) { return binary_float(call, KILN_PW_xlogy, args, outs); }
+
+/* self * 2^other */
+KILN_KERNEL(ldexp_tensor) {
+  kiln_pw pw;
+  begin_two(&pw, KILN_PW_mul, args);
+  kiln_dtype common = kiln_dtype_to_float(pw.common);
+  kiln_pw power = {.functor = KILN_PW_pow, .in_count = 2, .common = common};
+  power.in[0].number = kiln__number_float(2);
+  power.in[1].tensor = kiln_arg_tensor(args, 1);
+  kiln_ivalue scale = kiln_none();
+  kiln_status *status = kiln_pw_run(call, &power, &scale);
+  if (!status) {
+    pw.common = common;
+    pw.in[1].tensor = scale.u.tensor;
+    status = kiln_pw_run(call, &pw, outs);
+  }
+  kiln_ivalue_release_to(&call->cache, scale);
+  return status;
+}
+KILN_KERNEL(outer) {
+  kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1), *column;
+  if (kiln_tensor_rank(a) != 1 || kiln_tensor_rank(b) != 1) {
+    return KILN_OP_FAIL("outer: Expected 1-D argument, but got %d-D",
+                        kiln_tensor_rank(a) != 1 ? kiln_tensor_rank(a) : kiln_tensor_rank(b));
+  }
+  KILN_TRY(kiln__unsqueeze(call, a, 1, &column));
+  const kiln_ivalue both[2] = {kiln_of_tensor(column), kiln_of_tensor(b)};
+  kiln_status *status = binary(call, KILN_PW_mul, both, outs);
+  kiln_tensor_release_to(&call->cache, column);
+  return status;
+}
 
 /* -- Selection -- */
 

@@ -341,6 +341,14 @@ static kiln_status *map(kiln_call *call, kiln_pw_functor functor, const double *
 /* map, then a reduction, over a value that is taken. */
 static kiln_status *norm(kiln_call *call, kiln_tensor *t, double p, uint64_t mask, bool keepdim,
                          kiln_dtype dtype, kiln_ivalue *out) {
+  if (kiln_dtype_is_complex(dtype)) { /* that of the absolute values */
+    kiln_tensor *absolute = kiln_tensor_retain(t);
+    KILN_TRY(map(call, KILN_PW_abs, NULL, &absolute));
+    kiln_status *status =
+        norm(call, absolute, p, mask, keepdim, kiln_tensor_dtype(absolute), out);
+    kiln_tensor_release_to(&call->cache, absolute);
+    return status;
+  }
   if (!kiln_dtype_is_float(dtype)) {
     return KILN_OP_FAIL("linalg.vector_norm: Expected a floating point or complex tensor as input. "
                         "Got %s", kiln_dtype_ir_name(dtype));

@@ -74,7 +74,6 @@ ROUNDING(trunc)
 ROUNDING(round)
 SAME(abs, abs)
 SAME(sign, sign)
-SAME(square, square)
 SAME(frac, frac)
 SAME(relu, relu)
 SAME(silu, silu)
@@ -85,6 +84,13 @@ SAME(log_sigmoid, log_sigmoid)
 SAME(bitwise_not, not)
 SAME(logical_not, logical_not)
 
+/* pow(x, 2): a bool's is an int64. */
+KILN_KERNEL(square) {
+  kiln_pw pw;
+  begin_one(&pw, KILN_PW_square, kiln_arg_tensor(args, 0));
+  if (pw.common == KILN_DTYPE_BOOL) pw.common = KILN_DTYPE_I64;
+  return kiln_pw_run(call, &pw, outs);
+}
 KILN_KERNEL(neg) {
   if (kiln_tensor_dtype(kiln_arg_tensor(args, 0)) == KILN_DTYPE_BOOL) {
     return KILN_OP_FAIL(
@@ -163,11 +169,22 @@ static kiln_status *clamp(kiln_call *call, kiln_ivalue self, kiln_ivalue low, ki
 KILN_KERNEL(clamp) { return clamp(call, args[0], args[1], args[2], outs); }
 KILN_KERNEL(clamp_min) { return clamp(call, args[0], args[1], kiln_none(), outs); }
 KILN_KERNEL(clamp_max) { return clamp(call, args[0], kiln_none(), args[1], outs); }
-KILN_KERNEL(relu6) { return clamp(call, args[0], kiln_int(0), kiln_int(6), outs); }
+/* Bounds in the dtype of self. */
+static kiln_status *clamp_in_self(kiln_call *call, const kiln_ivalue *args, kiln_number low,
+                                  kiln_number high, kiln_ivalue *out) {
+  kiln_pw pw = {.functor = KILN_PW_clamp, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  pw.common = kiln_tensor_dtype(pw.in[0].tensor);
+  kiln_pw_param(&pw, 0, low);
+  kiln_pw_param(&pw, 1, high);
+  return kiln_pw_run(call, &pw, out);
+}
+KILN_KERNEL(relu6) {
+  return clamp_in_self(call, args, kiln__number_int(0), kiln__number_int(6), outs);
+}
 KILN_KERNEL(hardtanh) {
   kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
   if (dtype == KILN_DTYPE_BOOL) return KILN_OP_FAIL("Bool inputs not supported for hardtanh");
-  return clamp(call, args[0], args[1], args[2], outs);
+  return clamp_in_self(call, args, kiln__number(args[1]), kiln__number(args[2]), outs);
 }
 KILN_KERNEL(leaky_relu) {
   double slope = kiln__number(args[1]).f;
