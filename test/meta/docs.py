@@ -13,7 +13,8 @@ def pages(tree):
 def check_links(tree):
     """a link to a file of the tree leads somewhere"""
     for path in pages(tree):
-        for target in re.findall(r'\]\(([^)#]+)(?:#[^)]*)?\)', tree.text(path)):
+        prose = re.sub(r'^```.*?^```', '', tree.text(path), flags=re.M | re.S)
+        for target in re.findall(r'\]\(([^)#]+)(?:#[^)]*)?\)', prose):
             if '://' in target:
                 continue
             if not os.path.exists(os.path.join(os.path.dirname(path), target)):
