@@ -7,7 +7,7 @@
 
 #include "frontend/torchscript/lexer.h"
 
-enum { KILN_AST_MAX_DEPTH = 1000 };
+enum { KILN_AST_MAX_DEPTH = 400 };
 
 /* After each kind: its text or number, then its children; [x] may be NULL, x… any number. */
 typedef enum kiln_ast_kind {

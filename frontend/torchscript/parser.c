@@ -474,9 +474,11 @@ static kiln_status *parse_power(kiln_parser *p, kiln_ast **out) {
     *out = base;
     return NULL;
   }
+  KILN_TRY(kiln__parse_enter(p));
   KILN_TRY(kiln__parse_advance(p));
   kiln_ast *exponent;
   KILN_TRY(parse_unary(p, &exponent)); /* right associative */
+  p->depth--;
   return make2(p, KILN_AST_BINARY, KILN_OP2('*', '*'), base, exponent, out);
 }
 
