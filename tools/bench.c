@@ -42,6 +42,7 @@ typedef struct figures {
   double *steady;
   int64_t count, capacity;
   kiln_counters counters;
+  cJSON *kernels_ms; /* of each group that was compiled, in order */
 } figures;
 
 static kiln_status *timed_call(kiln_instance *instance, const char *method,
@@ -72,6 +73,17 @@ static kiln_status *measure(const bench_options *o, kiln_instance *instance,
     f->count++;
   }
   return NULL;
+}
+
+static cJSON *kernel_times(const kiln_model *model) {
+  cJSON *times = cJSON_CreateArray();
+  kiln_group_counters g;
+  kiln_status *status = NULL;
+  for (int i = 0; !(status = kiln_model_group(model, i, &g)); i++) {
+    if (!g.reason) cJSON_AddItemToArray(times, cJSON_CreateNumber((double)g.compile_ns * 1e-6));
+  }
+  kiln_status_destroy(status);
+  return times;
 }
 
 /* -- Telling -- */
@@ -125,6 +137,7 @@ static int write_json(const bench_options *o, const figures *f) {
   cJSON_AddItemToObject(json, "peak_rss_bytes", tool_json_int((int64_t)peak_rss()));
   cJSON_AddItemToObject(json, "compiles", tool_json_int((int64_t)c->compiles));
   cJSON_AddNumberToObject(json, "compile_ms", (double)c->compile_ns * 1e-6);
+  cJSON_AddItemToObject(json, "kernels_ms", cJSON_Duplicate(f->kernels_ms, true));
   cJSON_AddItemToObject(json, "bailouts", tool_json_int((int64_t)c->guard_misses));
   cJSON_AddItemToObject(json, "groups", tool_json_int((int64_t)c->groups));
   cJSON *config = cJSON_AddObjectToObject(json, "config");
@@ -165,6 +178,7 @@ static int bench_model(const bench_options *o, kiln_context *context, kiln_model
   if (!status) status = kiln_instance_create(model, &instance);
   if (!status) status = measure(o, instance, &inputs, f);
   kiln_model_counters(model, &f->counters);
+  f->kernels_ms = kernel_times(model);
   kiln_instance_release(instance);
   tool_inputs_free(&inputs);
   if (status) return tool_report(status);
@@ -187,6 +201,7 @@ static int run(const void *options, int count, char *const *operands) {
   if (!status) status = kiln_model_load(context, operands[0], NULL, &model);
   f.load_ms = tool_now_ms() - start;
   int exit_status = status ? tool_report(status) : bench_model(o, context, model, &f);
+  cJSON_Delete(f.kernels_ms);
   free(f.steady);
   kiln_model_release(model);
   kiln_context_release(context);

@@ -11,7 +11,9 @@ import time
 
 import torch
 
-SOURCE = '''
+SOURCE = '''import torch
+
+
 class Chain(torch.nn.Module):
     """Pointwise work: one fused kernel, or a dozen calls."""
 
@@ -30,6 +32,20 @@ class Small(torch.nn.Module):
             x = x + y
             x = x - y
         return x
+
+
+class Many(torch.nn.Module):
+    """Eight different groups, kept apart by products: what one more kernel costs to compile."""
+
+    def forward(self, x, w):
+        x = torch.mm(torch.tanh(x * 0.5 + 1.0) * x, w)
+        x = torch.mm(torch.sigmoid(x) * x - 0.25, w)
+        x = torch.mm(torch.exp(-x * x) + x, w)
+        x = torch.mm((x + 1.0).clamp(-1.0, 1.0) * torch.tanh(x), w)
+        x = torch.mm(torch.sigmoid(x * 2.0) + torch.exp(-x.abs()), w)
+        x = torch.mm(torch.tanh(x) * torch.sigmoid(x) + x, w)
+        x = torch.mm(torch.relu(x) * 0.5 + x * x, w)
+        return torch.tanh(torch.exp(-x * x) - x)
 
 
 class Lstm(torch.nn.Module):
@@ -57,7 +73,8 @@ class Lstm(torch.nn.Module):
 def define():
     sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "test", "make"))
     from neutral import define as define_neutral
-    define_neutral(SOURCE, "bench.py", globals())
+    globals().update((name, value) for name, value in vars(define_neutral(SOURCE)).items()
+                     if isinstance(value, type))
 
 
 def models():
@@ -65,6 +82,7 @@ def models():
     a, b, c = (torch.randn(64, 1024) for _ in range(3))
     yield "chain", Chain(), (a, b, c)
     yield "small", Small(), (torch.randn(4), torch.randn(4), 1000)
+    yield "many", Many(), (torch.randn(8, 64), torch.randn(64, 64) / 8)
     for batch in (1, 16):
         n = 256
         yield "lstm_b%d" % batch, Lstm(n, n), (torch.randn(50, batch, n), torch.zeros(batch, n),

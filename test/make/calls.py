@@ -9,12 +9,15 @@ import json
 import os
 import sys
 from collections import OrderedDict
-from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 from neutral import define
 
-SOURCE = '''
+SOURCE = '''from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+
+
 class Point(NamedTuple):
     x: float
     y: int
@@ -99,7 +102,7 @@ class Calls(torch.nn.Module):
             n = n + 1
         return n
 '''
-define(SOURCE, "calls.py", globals())
+Calls = define(SOURCE).Calls
 
 
 def main(folder):

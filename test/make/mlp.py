@@ -14,7 +14,9 @@ import torch
 
 from neutral import define
 
-SOURCE = '''
+SOURCE = '''import torch
+
+
 class Block(torch.nn.Module):
     """Linear layers by mm with a pointwise tail: gelu by hand, dropout switched off, a scale."""
 
@@ -43,7 +45,7 @@ class MLP(torch.nn.Module):
         y = self.last(h)
         return torch.sigmoid(y) * 2.0 - torch.exp(-y * y)
 '''
-define(SOURCE, "mlp.py", globals())
+MLP = define(SOURCE).MLP
 
 
 def main(folder):

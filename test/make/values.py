@@ -14,7 +14,11 @@ import torch
 
 from neutral import define
 
-SOURCE = '''
+SOURCE = '''from typing import Dict, List, Optional, Tuple
+
+import torch
+
+
 class Values(torch.nn.Module):
     def forward(self, x: torch.Tensor, n: int, log: List[int]) -> Tuple[
             torch.Tensor, Dict[str, torch.Tensor], List[int], str, Optional[torch.Tensor], float,
@@ -28,7 +32,7 @@ class Values(torch.nn.Module):
         return (y, parts, [n, n + 1], "done", None, n * 0.5, n > 1, n, positive,
                 positive.to(torch.int64))
 '''
-define(SOURCE, "values.py", globals())
+Values = define(SOURCE).Values
 
 
 def main(folder):
