@@ -94,7 +94,6 @@ static kiln_status *arg_extreme(kiln_call *call, const kiln_ivalue *args, bool l
   uint64_t mask = kiln__all_dims(t);
   int rank = kiln_tensor_rank(t);
   const char *name = largest ? "argmax" : "argmin";
-  if (kiln_tensor_dtype(t) == KILN_DTYPE_BOOL) return kiln__not_implemented(call, KILN_DTYPE_BOOL);
   if (!kiln_arg_is_none(args, 1)) {
     int dim;
     KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
@@ -106,6 +105,7 @@ static kiln_status *arg_extreme(kiln_call *call, const kiln_ivalue *args, bool l
     return KILN_OP_FAIL("%s(): Expected reduction dim to be specified for input.numel() == 0. "
                         "Specify the reduction dim with the 'dim' argument.", name);
   }
+  if (kiln_tensor_dtype(t) == KILN_DTYPE_BOOL) return kiln__not_implemented(call, KILN_DTYPE_BOOL);
   KILN_TRY(places(call, t, mask, kiln_arg_bool(args, 2), largest, NULL, &indices));
   return kiln__finish(call, out, indices);
 }

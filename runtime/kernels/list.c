@@ -120,7 +120,7 @@ static kiln_ivalue take(kiln_list *list, int64_t index) {
 KILN_KERNEL(list_pop) {
   int64_t index = kiln_arg_int(args, 1);
   if (LIST->count == 0) return KILN_OP_FAIL("pop from empty list");
-  if (!wrap(LIST, &index)) return KILN_OP_FAIL("pop index out of range");
+  if (!wrap(LIST, &index)) return OUT_OF_RANGE();
   *outs = take(LIST, index);
   return NULL;
 }
@@ -157,7 +157,7 @@ kiln_status *kiln__slice_bounds(int64_t count, const kiln_ivalue *args, int64_t 
 kiln_status *kiln__slice_bounds(int64_t count, const kiln_ivalue *args, int64_t *out_start,
                                 int64_t *out_step, int64_t *out_length) {
   int64_t step = kiln_arg_int_or(args, 2, 1);
-  if (step == 0) return KILN_OP_FAIL("slice step cannot be zero");
+  if (step == 0) return KILN_OP_FAIL("List slice should have non-zero step");
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? count : count - 1;
   int64_t start = step > 0 ? low : high, end = step > 0 ? high : low;
   for (int k = 0; k < 2; k++) {

@@ -83,7 +83,8 @@ static kiln_status *check_sub(const kiln_ivalue *args) {
   bool a = args[0].tag == KILN_TAG_BOOL, b = args[1].tag == KILN_TAG_BOOL;
   if (args[0].tag == KILN_TAG_TENSOR) a = kiln_tensor_dtype(args[0].u.tensor) == KILN_DTYPE_BOOL;
   if (args[1].tag == KILN_TAG_TENSOR) b = kiln_tensor_dtype(args[1].u.tensor) == KILN_DTYPE_BOOL;
-  if (!a && !b) return NULL;
+  /* A bool number is fine with a tensor of another dtype. */
+  if ((!a && !b) || (args[1].tag == KILN_TAG_BOOL && !a)) return NULL;
   if (a && b) {
     return KILN_OP_FAIL(
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "

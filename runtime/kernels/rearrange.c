@@ -317,6 +317,18 @@ static kiln_status *pad_by(kiln_call *call, kiln_tensor *t, int count, const int
       kiln_tensor_release_to(&call->cache, x);
       return status;
     }
+    if (circular && (left < 0 || right < 0)) { /* what is cut off is not wrapped around */
+      int64_t from = left < 0 ? -left : 0, length = size - from + (right < 0 ? right : 0);
+      kiln_tensor *cut;
+      status = length > 0 ? kiln__narrow(call, x, d, from, length, &cut)
+                          : KILN_OP_FAIL("padding leaves nothing of dimension %d", d);
+      kiln_tensor_release_to(&call->cache, x);
+      KILN_TRY(status);
+      x = cut;
+      size = length;
+      left = left < 0 ? 0 : left;
+      right = right < 0 ? 0 : right;
+    }
     KILN_TRY(replace(call, &x, d, size + left + right,
                      reflect ? place_reflect : circular ? place_circular : place_replicate, left));
   }

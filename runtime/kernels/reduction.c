@@ -210,6 +210,11 @@ static kiln_status *extreme_dims(kiln_call *call, bool largest, const kiln_ivalu
                                  kiln_ivalue *out) {
   uint64_t mask;
   KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  if (SELF->numel == 0 && args[1].tag == KILN_TAG_LIST && args[1].u.list->count == 0) {
+    return KILN_OP_FAIL("%s(): Expected reduction dim to be specified for input.numel() == 0. "
+                        "Specify the reduction dim with the 'dim' argument.",
+                        largest ? "amax" : "amin");
+  }
   for (int i = 0; i < kiln_tensor_rank(SELF); i++) {
     if ((mask >> i & 1) && kiln_tensor_sizes(SELF)[i] == 0) {
       return KILN_OP_FAIL("%s(): Expected reduction dim %d to have non-zero size.",

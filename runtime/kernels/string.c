@@ -255,10 +255,11 @@ KILN_KERNEL(str_istitle) {
   *outs = kiln_bool(some && !wrong);
   return NULL;
 }
+/* PyTorch does not count the underscore. */
 KILN_KERNEL(str_isidentifier) {
   bool result = SELF.len > 0 && !is_digit(SELF.data[0]);
   for (size_t i = 0; i < SELF.len; i++) {
-    result = result && (is_alnum(SELF.data[i]) || SELF.data[i] == '_');
+    result = result && is_alnum(SELF.data[i]);
   }
   *outs = kiln_bool(result);
   return NULL;
@@ -318,18 +319,14 @@ TEXT_KERNEL(str_center) {
   int64_t n = room(args), left = n / 2 + (n & kiln_arg_int(args, 1) & 1);
   return pad(call, text, args, left, n - left);
 }
+/* As PyTorch's: in front of a sign too. */
 TEXT_KERNEL(str_zfill) {
-  kiln_str s = SELF;
   int64_t n = room(args);
-  if (s.len && (s.data[0] == '-' || s.data[0] == '+')) {
-    kiln_text_putc(text, s.data[0]);
-    s = part(s, 1, s.len);
-  }
   for (int64_t i = 0; i < n; i++) {
     if ((i & 65535) == 65535) KILN_TRY(kiln_call_check(call, 1));
     kiln_text_putc(text, '0');
   }
-  kiln_text_put(text, s);
+  kiln_text_put(text, SELF);
   return NULL;
 }
 TEXT_KERNEL(str_expandtabs) {
@@ -517,8 +514,7 @@ KILN_KERNEL(str_splitlines) {
                             (s.data[end] >= 0x1c && s.data[end] <= 0x1e))) {
       end++;
     }
-    size_t next = end < s.len ? end + 1 : end;
-    if (next < s.len && s.data[end] == '\r' && s.data[next] == '\n') next++;
+    size_t next = end < s.len ? end + 1 : end; /* "\r\n" is two ends, as in PyTorch */
     KILN_TRY(push_str(call, list, part(s, i, keep ? next : end)));
     i = next;
   }

@@ -68,8 +68,12 @@ kiln_status *kiln__expand(kiln_call *call, kiln_tensor *t, int rank, const int64
   int own = kiln_tensor_rank(t);
   int64_t result[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   if (rank < own) {
-    return KILN_OP_FAIL("expand: the number of sizes provided (%d) must be greater or equal to the "
-                        "number of dimensions in the tensor (%d)", rank, own);
+    char have[256], wanted[256];
+    kiln_sizes_print(own, kiln_tensor_sizes(t), have, sizeof have);
+    kiln_sizes_print(rank, sizes, wanted, sizeof wanted);
+    return KILN_OP_FAIL("expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must "
+                        "be greater or equal to the number of dimensions in the tensor (%d)",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(t)), have, wanted, rank, own);
   }
   for (int i = rank - 1; i >= 0; i--) {
     int from = i - (rank - own);
