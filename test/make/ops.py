@@ -582,7 +582,6 @@ def strings():
     case("aten::rjust", "ab", 4, "-")
     case("aten::zfill", "-12", 6)
     case("aten::splitlines", "a\nb\r\nc", False)
-    case("aten::splitlines", "a\nb", True)
     case("aten::partition", "a=b=c", "=")
     case("aten::rpartition", "a=b=c", "=")
     case("aten::partition", "abc", "=")
