@@ -1,5 +1,5 @@
-/* assume_guards.c: splices the compiled side of every guard: for a plan that is only entered when its
- * guards hold (a region's variant, whose guard is compared before the plan starts). */
+/* assume_guards.c: splices the compiled side of every guard: for a plan that is only entered when
+ * its guards hold (a region's variant, whose guard is compared before the plan starts). */
 #include "guards/guards.h"
 
 static void splice(kiln_node *branch) {

@@ -19,7 +19,8 @@ void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int coun
 kiln_status *kiln_pass_insert_guards(kiln_pass *pass);
 /* Splices the compiled side of every guard. */
 kiln_status *kiln_pass_assume_guards(kiln_pass *pass);
-/* Tensor types of every value become plain Tensor, but for those of constants, checks and groups. */
+/* Tensor types of every value become plain Tensor, but for those of constants, checks and groups.
+ */
 kiln_status *kiln_pass_remove_type_specializations(kiln_pass *pass);
 
 #endif

@@ -6,8 +6,7 @@ kiln_ir_value *kiln_append_function(kiln_block *block, kiln_function *function) 
   kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);
   kiln_string *name = NULL;
   kiln_str qualname = kiln_str_from(function->qualname);
-  kiln_status *status = kiln_string_create(kiln_arena_mem(graph->arena),
-                                           qualname, &name);
+  kiln_status *status = kiln_string_create(kiln_arena_mem(graph->arena), qualname, &name);
   if (status) { /* out of memory: let the arena's handler say so */
     kiln_status_destroy(status);
     kiln_arena_fail(graph->arena);

@@ -54,7 +54,8 @@ void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" *
 
 #define KILN__SHAPE_LIST(X)                                                                       \
   X(self)                                                                                         \
-  X(same) X(float) X(real) X(promote) X(promote3) X(promote_float) X(bool_result) X(bool_test)    \
+  X(same)                                                                                         \
+  X(float) X(real) X(promote) X(promote3) X(promote_float) X(bool_result) X(bool_test)            \
       X(same_if_float) X(div_mode) X(masked) X(select) X(view) X(reshape) X(flatten) X(transpose) \
           X(t) X(permute) X(expand) X(expand_as) X(unsqueeze) X(squeeze) X(select_int) X(slice)   \
               X(narrow) X(chunk) X(split) X(unbind) X(contiguous) X(clone) X(alias) X(to_dtype)   \

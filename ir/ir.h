@@ -31,15 +31,15 @@ struct kiln_ir_value {
   kiln_node *node; /* that defines it (a block's param node for block inputs) */
   int index;       /* among the node's outputs */
   const kiln_type *type;
-  kiln_str name;   /* debug name without the %: "x.1", or "" for a number */
-  uint32_t id;     /* unique in the graph; printed when there is no name */
-  kiln_use *uses;  /* first; order is not meaningful */
+  kiln_str name;  /* debug name without the %: "x.1", or "" for a number */
+  uint32_t id;    /* unique in the graph; printed when there is no name */
+  kiln_use *uses; /* first; order is not meaningful */
   int use_count;
-  void *data;      /* of the pass at work; NULL between passes */
+  void *data; /* of the pass at work; NULL between passes */
 };
 
 typedef enum kiln_attr_kind {
-  KILN_ATTR_VALUE,  /* an ivalue (owned by the graph): numbers, strings, tensors, lists */
+  KILN_ATTR_VALUE, /* an ivalue (owned by the graph): numbers, strings, tensors, lists */
   KILN_ATTR_TYPE,
   KILN_ATTR_TYPES,
   KILN_ATTR_GRAPH,
@@ -63,10 +63,10 @@ typedef struct kiln_attr {
 } kiln_attr;
 
 struct kiln_node {
-  const kiln_op *op;     /* NULL: unknown operator; `name` tells */
-  kiln_str name;         /* "aten::add", "prim::If", "aten::nosuch" */
+  const kiln_op *op; /* NULL: unknown operator; `name` tells */
+  kiln_str name;     /* "aten::add", "prim::If", "aten::nosuch" */
   kiln_graph *graph;
-  kiln_block *block;     /* that it stands in; NULL when not inserted */
+  kiln_block *block; /* that it stands in; NULL when not inserted */
   kiln_node *prev, *next;
   kiln_use **inputs;
   int input_count, input_capacity;
@@ -84,34 +84,35 @@ struct kiln_node {
 
 struct kiln_block {
   kiln_graph *graph;
-  kiln_node *owner;        /* NULL for the graph's top block */
-  kiln_node *param, *ret;  /* pseudo nodes */
+  kiln_node *owner;       /* NULL for the graph's top block */
+  kiln_node *param, *ret; /* pseudo nodes */
   kiln_node *first, *last;
 };
 
 struct kiln_graph {
   kiln_arena *arena;
-  bool owns_arena;            /* subgraphs share their parent's */
+  bool owns_arena; /* subgraphs share their parent's */
   const kiln_registry *registry;
-  kiln_type_table *types;     /* where new types of this graph go; borrowed */
+  kiln_type_table *types; /* where new types of this graph go; borrowed */
   kiln_block *top;
-  kiln_graph *root;           /* owner of the arena and of constants; itself when owns_arena */
+  kiln_graph *root; /* owner of the arena and of constants; itself when owns_arena */
   uint32_t next_id;
-  kiln_map names;             /* debug name -> value */
-  kiln_map suffixes;          /* base name -> next suffix to try, stored + 1 */
-  uint32_t order_generation;  /* of kiln_node.order_mark */
-  bool owns_sources;          /* ranges live in the arena (graphs from text): copies copy them */
-  /* Both keep room for one more, so that what is given to them is owned before memory can run out. */
+  kiln_map names;            /* debug name -> value */
+  kiln_map suffixes;         /* base name -> next suffix to try, stored + 1 */
+  uint32_t order_generation; /* of kiln_node.order_mark */
+  bool owns_sources;         /* ranges live in the arena (graphs from text): copies copy them */
+  /* Both keep room for one more, so that what is given to them is owned before memory can run out.
+   */
   KILN_VEC(kiln_ivalue) owned;     /* of roots only */
   KILN_VEC(kiln_graph *) retained; /* of roots only: other graphs that attributes point to */
-  int refs;                   /* atomic; of roots only */
+  int refs;                        /* atomic; of roots only */
 };
 
 /* -- Graphs -- */
 
 /* With an arena of its own. */
-kiln_status *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry,
-                               kiln_type_table *types, kiln_graph **out_graph) KILN_MUST_USE;
+kiln_status *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types,
+                               kiln_graph **out_graph) KILN_MUST_USE;
 /* In the arena of `parent`, for Subgraph attributes; dies with it. Its constants are owned, and its
  * references counted, by the root. */
 kiln_graph *kiln_graph_create_sub(kiln_graph *parent);
@@ -127,7 +128,9 @@ kiln_graph *kiln_graph_copy_sub(kiln_graph *parent, const kiln_graph *graph);
  * that copies nodes between graphs does it, so it runs inside kiln_type_table_run of the target. */
 const kiln_type *kiln_graph_import_type(kiln_graph *graph, const kiln_graph *from,
                                         const kiln_type *type);
-static inline int kiln_graph_input_count(const kiln_graph *g) { return g->top->param->output_count; }
+static inline int kiln_graph_input_count(const kiln_graph *g) {
+  return g->top->param->output_count;
+}
 static inline kiln_ir_value *kiln_graph_input(const kiln_graph *g, int i) {
   return g->top->param->outputs[i];
 }
@@ -186,7 +189,9 @@ void kiln_node_insert_input(kiln_node *node, int index, kiln_ir_value *value);
 void kiln_node_set_input(kiln_node *node, int index, kiln_ir_value *value);
 void kiln_node_remove_input(kiln_node *node, int index);
 void kiln_node_remove_all_inputs(kiln_node *node);
-static inline kiln_ir_value *kiln_node_input(const kiln_node *n, int i) { return n->inputs[i]->value; }
+static inline kiln_ir_value *kiln_node_input(const kiln_node *n, int i) {
+  return n->inputs[i]->value;
+}
 kiln_ir_value *kiln_node_add_output(kiln_node *node, const kiln_type *type);
 void kiln_node_remove_output(kiln_node *node, int index); /* it has no uses */
 static inline kiln_ir_value *kiln_node_output(const kiln_node *n, int i) { return n->outputs[i]; }
@@ -244,9 +249,8 @@ void kiln_graph_print(kiln_text *text, const kiln_graph *graph, int verbosity, b
 void kiln_node_print(kiln_text *text, const kiln_node *node, int verbosity);
 /* Parses that form; print(parse(print(g))) == print(g). Overloads are found from the argument
  * types; unknown operators are kept as such. Errors give line and column. */
-kiln_status *kiln_graph_parse(kiln_mem *mem, const kiln_registry *registry,
-                              kiln_type_table *types, kiln_str source,
-                              kiln_graph **out_graph) KILN_MUST_USE;
+kiln_status *kiln_graph_parse(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types,
+                              kiln_str source, kiln_graph **out_graph) KILN_MUST_USE;
 /* Graphviz. */
 void kiln_graph_print_dot(kiln_text *text, const kiln_graph *graph);
 

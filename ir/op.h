@@ -29,15 +29,15 @@ typedef struct kiln_node kiln_node;
 typedef struct kiln_alias_info {
   bool present;
   bool is_write;
-  uint32_t sets;     /* before the call; wildcard: KILN_ALIAS_WILDCARD */
-  uint32_t after;    /* after it, for (a -> *) */
+  uint32_t sets;  /* before the call; wildcard: KILN_ALIAS_WILDCARD */
+  uint32_t after; /* after it, for (a -> *) */
 } kiln_alias_info;
 #define KILN_ALIAS_WILDCARD 0x80000000u
 
 typedef struct kiln_schema_arg {
   kiln_str name; /* "" for unnamed results */
   const kiln_type *type;
-  int fixed_count;       /* N of int[N]; 0: none */
+  int fixed_count; /* N of int[N]; 0: none */
   bool kwarg_only;
   bool has_default;
   kiln_ivalue default_value; /* owned by the schema's owner */
@@ -72,7 +72,11 @@ typedef enum kiln_op_id {
   KILN_OP__CUSTOM /* every registered custom operator */
 } kiln_op_id;
 
-typedef enum kiln_op_variant { KILN_VARIANT_NONE, KILN_VARIANT_INPLACE, KILN_VARIANT_OUT } kiln_op_variant;
+typedef enum kiln_op_variant {
+  KILN_VARIANT_NONE,
+  KILN_VARIANT_INPLACE,
+  KILN_VARIANT_OUT
+} kiln_op_variant;
 
 enum {
   KILN_OP_SIDE_EFFECT = 1,      /* never removed, folded, merged or reordered with its like */
@@ -82,7 +86,7 @@ enum {
   KILN_OP_LAYOUT = 16,          /* may take or give tensors in a physical layout */
   KILN_OP_HAS_VARIANT_INPLACE = 32,
   KILN_OP_HAS_VARIANT_OUT = 64,
-  KILN_OP_WRITES = 128,         /* set by the registry: an argument of the schema is written */
+  KILN_OP_WRITES = 128, /* set by the registry: an argument of the schema is written */
 };
 
 typedef enum kiln_op_cost {
@@ -92,8 +96,8 @@ typedef enum kiln_op_cost {
   KILN_COST_view,      /* result shares the argument's storage */
   KILN_COST_pointwise, /* one result element from one element of each argument */
   KILN_COST_reduction,
-  KILN_COST_heavy,     /* matmul, convolution */
-  KILN_COST_data,      /* copies, factories, indexing */
+  KILN_COST_heavy, /* matmul, convolution */
+  KILN_COST_data,  /* copies, factories, indexing */
 } kiln_op_cost;
 
 struct kiln_shape_query;
@@ -101,11 +105,11 @@ struct kiln_shape_query;
 typedef bool (*kiln_shape_fn)(struct kiln_shape_query *query);
 
 struct kiln_op {
-  int id;                  /* kiln_op_id; variants have their base's */
+  int id; /* kiln_op_id; variants have their base's */
   kiln_op_variant variant;
-  kiln_str name;           /* "aten::add" */
-  kiln_str full_name;      /* "aten::add.Tensor" */
-  const char *text;        /* as the table has it */
+  kiln_str name;             /* "aten::add" */
+  kiln_str full_name;        /* "aten::add.Tensor" */
+  const char *text;          /* as the table has it */
   const kiln_schema *schema; /* NULL: structural */
   kiln_kernel kernel;
   kiln_shape_fn shape;
@@ -153,14 +157,14 @@ typedef struct kiln_shape_list {
 /* A query: what a node's results would be, given what is known of its inputs. Not only for nodes:
  * the arguments are given as types and constants. */
 typedef struct kiln_shape_query {
-  kiln_arena *arena;                    /* for sizes and strides of the answer */
+  kiln_arena *arena; /* for sizes and strides of the answer */
   const kiln_op *op;
   int arg_count;
-  const kiln_type *const *types;         /* of the arguments, tensor details left aside */
-  const kiln_tensor_detail *const *args; /* NULL where not a tensor, or nothing is known */
-  const kiln_ivalue *const *constants;   /* NULL where not a constant */
-  const kiln_shape_list *const *lists;   /* NULL where not a list, or nothing is known of it */
-  int out_count;                         /* results of the node: chunk and split need it */
+  const kiln_type *const *types;          /* of the arguments, tensor details left aside */
+  const kiln_tensor_detail *const *args;  /* NULL where not a tensor, or nothing is known */
+  const kiln_ivalue *const *constants;    /* NULL where not a constant */
+  const kiln_shape_list *const *lists;    /* NULL where not a list, or nothing is known of it */
+  int out_count;                          /* results of the node: chunk and split need it */
   kiln_tensor_detail outs[KILN_MAX_OUTS]; /* KILN_TENSOR_DETAIL_ANY on entry */
   /* Of an operator whose result is one list of tensors (chunk, split): what its elements are. */
   const kiln_tensor_detail *elems;

@@ -1,6 +1,6 @@
 /* ops_columns.h: defines every column of ir/ops/<family>.def as nothing. A layer includes it, then
- * redefines its own columns, then KILN_OP, then includes ir/ops.def. No include guard: a file may do
- * so twice. */
+ * redefines its own columns, then KILN_OP, then includes ir/ops.def. No include guard: a file may
+ * do so twice. */
 #undef SHAPE
 #undef KERNEL
 #undef LOWER

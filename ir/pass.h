@@ -14,12 +14,12 @@ typedef struct kiln_alias kiln_alias;
 
 typedef struct kiln_pass {
   kiln_graph *graph;
-  kiln_arena *scratch;   /* emptied after the pass */
+  kiln_arena *scratch; /* emptied after the pass */
   kiln_env *env;
-  kiln_call *call;       /* to run kernels on constants; without limits of its own */
-  kiln_alias *alias;     /* see kiln_pass_alias */
-  bool changed;          /* set by the pass */
-  void *context;         /* of the executor: what its own passes need (jit/executor_internal.h) */
+  kiln_call *call;   /* to run kernels on constants; without limits of its own */
+  kiln_alias *alias; /* see kiln_pass_alias */
+  bool changed;      /* set by the pass */
+  void *context;     /* of the executor: what its own passes need (jit/executor_internal.h) */
   /* Hears of every refusal; may be NULL. */
   void (*refuse)(struct kiln_pass *pass, const kiln_node *node, kiln_reason reason,
                  const char *detail);
@@ -42,7 +42,8 @@ bool kiln_alias_has_writers(const kiln_alias *alias, const kiln_ir_value *value)
 bool kiln_alias_node_writes(const kiln_alias *alias, const kiln_node *node);
 bool kiln_alias_may_alias(const kiln_alias *alias, const kiln_ir_value *a, const kiln_ir_value *b);
 /* a or something in it may share memory with b or something in it. */
-bool kiln_alias_may_contain(const kiln_alias *alias, const kiln_ir_value *a, const kiln_ir_value *b);
+bool kiln_alias_may_contain(const kiln_alias *alias, const kiln_ir_value *a,
+                            const kiln_ir_value *b);
 /* The node writes memory that `value`, or something in it, may share. */
 bool kiln_alias_writes_to(const kiln_alias *alias, const kiln_node *node,
                           const kiln_ir_value *value);
@@ -51,9 +52,9 @@ bool kiln_alias_is_wildcard(const kiln_alias *alias, const kiln_ir_value *value)
 /* The node reads or writes memory that makes its order with `other` matter, or depends on it. */
 bool kiln_alias_must_keep_order(const kiln_alias *alias, const kiln_node *node,
                                 const kiln_node *other);
-/* Moves `node` (same block) to just before `anchor`; what stands between and must keep its order with
- * it is carried to the side where it is valid (its users beyond the anchor, or what it needs in front
- * of it). False and nothing changed when there is no such order. */
+/* Moves `node` (same block) to just before `anchor`; what stands between and must keep its order
+ * with it is carried to the side where it is valid (its users beyond the anchor, or what it needs
+ * in front of it). False and nothing changed when there is no such order. */
 bool kiln_alias_move_before(kiln_alias *alias, kiln_node *node, kiln_node *anchor);
 bool kiln_alias_move_after(kiln_alias *alias, kiln_node *node, kiln_node *anchor);
 /* A value made by the pass gets the alias facts of an old one. Values that the analysis does not

@@ -9,7 +9,7 @@ typedef enum kiln_reason {
   KILN_REASON__COUNT
 } kiln_reason;
 
-const char *kiln_reason_id(kiln_reason reason);       /* "no_lowering" */
+const char *kiln_reason_id(kiln_reason reason); /* "no_lowering" */
 const char *kiln_reason_sentence(kiln_reason reason);
 
 #endif

@@ -7,11 +7,11 @@
 
 /* A function or method with its graph. The executor hangs on it. */
 typedef struct kiln_function {
-  kiln_str name;      /* "forward" */
-  const char *qualname; /* "__torch__.m.Linear.forward" */
+  kiln_str name;          /* "forward" */
+  const char *qualname;   /* "__torch__.m.Linear.forward" */
   const kiln_type *owner; /* class of a method, NULL for a function; then arg 0 is self */
   kiln_schema *schema;
-  kiln_graph *graph;  /* NULL until its body is compiled (kiln_unit_ensure) */
+  kiln_graph *graph;                    /* NULL until its body is compiled (kiln_unit_ensure) */
   const struct kiln_callable *callable; /* filled by api from jit; what CALL instructions use */
   struct kiln_unit *unit;
   void *pending;      /* of the frontend: the parsed body; NULL when done or failed */
@@ -40,7 +40,7 @@ typedef struct kiln_unit {
   KILN_VEC(kiln_function *) all; /* functions and methods, in order of definition */
   /* Compiles a function's body on demand; set by the frontend. NULL: all bodies are there. */
   kiln_status *(*ensure)(struct kiln_unit *unit, kiln_function *function);
-  void *frontend;         /* its state, released by `release_frontend` */
+  void *frontend; /* its state, released by `release_frontend` */
   void (*release_frontend)(struct kiln_unit *unit);
 } kiln_unit;
 

@@ -1,10 +1,10 @@
 /* bytecode.c: registers, liveness and control flow of the emitter.
  *
  * Liveness is found on the structure, without a fixpoint: a value lives from its definition to the
- * last node of its own block that uses it, directly or inside. If that is an If, the value is handed
- * to both branches, where the same rule applies; a Loop keeps what it uses from outside until its
- * end. The loop's carried values have registers of their own; a value that becomes the next carried
- * one is made there directly when the old one is dead by then. */
+ * last node of its own block that uses it, directly or inside. If that is an If, the value is
+ * handed to both branches, where the same rule applies; a Loop keeps what it uses from outside
+ * until its end. The loop's carried values have registers of their own; a value that becomes the
+ * next carried one is made there directly when the old one is dead by then. */
 #include "jit/bytecode_internal.h"
 
 enum { MAX_OPERANDS = UINT16_MAX };
@@ -125,7 +125,8 @@ static kiln_node *last_use(kiln_ir_value *v, const kiln_block *block, kiln_node 
     kiln_node *user = use->user;
     for (int i = 0; i < user->output_count; i++) {
       kiln_ir_value *out = user->outputs[i];
-      if (out->index == use->index && kiln__emit_root(out) != out) last = last_use(out, block, last);
+      if (out->index == use->index && kiln__emit_root(out) != out)
+        last = last_use(out, block, last);
     }
     /* Is it inside the block at all? It may be in the other branch. */
     kiln_node *n = user;
@@ -284,8 +285,8 @@ static void drop_unmoved(kiln_emitter *e, kiln_block *block, int first, int coun
   for (int i = 0; i < dying->count; i++) {
     bool wanted = false;
     for (int k = 0; k < count; k++) {
-      wanted |= targets[k] >= 0 &&
-                kiln__emit_root(kiln_block_output(block, first + k)) == dying->data[i];
+      wanted |=
+          targets[k] >= 0 && kiln__emit_root(kiln_block_output(block, first + k)) == dying->data[i];
     }
     if (!wanted) kiln_vec_push(e->scratch, &drop, dying->data[i]);
   }
@@ -451,8 +452,8 @@ static kiln_status *emit_loop(kiln_emitter *e, kiln_node *node) {
   int live_count, carried = node->output_count;
   save_live(e, &live, &live_count);
   int loop = kiln__emit_instr(e, KILN_INSTR_LOOP, 3, 0, 0);
-  kiln_operand cond = regs.cond >= 0 ? (kiln_operand)regs.cond
-                                     : kiln__emit_read(e, kiln_node_input(node, 1));
+  kiln_operand cond =
+      regs.cond >= 0 ? (kiln_operand)regs.cond : kiln__emit_read(e, kiln_node_input(node, 1));
   kiln_operand *o = kiln__emit_operands(e, loop);
   o[0] = (kiln_operand)regs.i, o[1] = regs.max, o[2] = cond;
   KILN_TRY(emit_loop_body(e, node, &regs));

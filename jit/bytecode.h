@@ -17,16 +17,16 @@
 /* What the emitter asks its maker for. Everything is borrowed. */
 typedef struct kiln_bytecode_env {
   kiln_env *env;
-  const char *name;         /* of the plan; copied */
-  kiln_type_table *types;   /* of the model: element types of containers that the plan makes */
+  const char *name;       /* of the plan; copied */
+  kiln_type_table *types; /* of the model: element types of containers that the plan makes */
   void *user;
   /* The callable of a script function; NULL: calls are KILN_UNSUPPORTED. */
   kiln_status *(*callable)(void *user, kiln_function *function, const kiln_callable **out);
   /* The compiled kernel of a prim::TensorExprGroup; memory in `arena`. */
   kiln_status *(*group)(void *user, const kiln_node *node, kiln_arena *arena, kiln_group *out);
   const kiln_method_lookup *methods;
-  kiln_profile_sink *sink;  /* of a profiling plan, else NULL */
-  double stress;            /* chance that a guard fails although its types match */
+  kiln_profile_sink *sink; /* of a profiling plan, else NULL */
+  double stress;           /* chance that a guard fails although its types match */
 } kiln_bytecode_env;
 
 /* Records are numbered in the order of kiln_profile_each (profiler/profile.h). The plan keeps

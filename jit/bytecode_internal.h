@@ -23,10 +23,10 @@ typedef struct kiln_emitter {
   KILN_VEC(kiln_type_span) type_lists;
   KILN_VEC(kiln_str) strings;
   kiln_map kernel_index, constant_index; /* pointer -> index + 1 */
-  int32_t *regs;  /* of a value, by id; -1: none */
-  int32_t *hints; /* register that a value would best get, by id; -1 */
-  KILN_VEC(uint8_t) live, reserved; /* of a register */
-  kiln_map deaths; /* node -> kiln_value_vec*: values whose last use it is */
+  int32_t *regs;                         /* of a value, by id; -1: none */
+  int32_t *hints;                        /* register that a value would best get, by id; -1 */
+  KILN_VEC(uint8_t) live, reserved;      /* of a register */
+  kiln_map deaths;                       /* node -> kiln_value_vec*: values whose last use it is */
   int record_count, enter_count;
   const kiln_source_range *range; /* of the node being emitted */
 } kiln_emitter;

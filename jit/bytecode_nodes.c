@@ -53,8 +53,8 @@ static kiln_status *emit_op(kiln_emitter *e, kiln_node *node) {
   return simple(e, node, KILN_INSTR_OP, add_kernel(e, kernel));
 }
 
-/* Reads tensors through one operator that gives a list: x -> aten::chunk(x, chunks, dim) -> outputs.
- * The interpreter has no instruction for a form that groups are made of. */
+/* Reads tensors through one operator that gives a list: x -> aten::chunk(x, chunks, dim) ->
+ * outputs. The interpreter has no instruction for a form that groups are made of. */
 static kiln_status *emit_constant_chunk(kiln_emitter *e, kiln_node *node) {
   const kiln_op *chunk = kiln_registry_find_exact(node->graph->registry, KILN_STR("aten::chunk"));
   const kiln_attr *chunks = kiln_node_attr(node, "chunks"), *dim = kiln_node_attr(node, "dim");

@@ -1,7 +1,8 @@
 /* compile.c: compile jobs: from an executor's graph to the plans of its states.
  *
  * Every job works on a copy of the graph with its own arena and type table. Whatever a job makes is
- * put into the variant at once, so that a failure, memory included, leaves an owner for everything. */
+ * put into the variant at once, so that a failure, memory included, leaves an owner for everything.
+ */
 #include "guards/guards.h"
 #include "jit/executor.h"
 
@@ -182,8 +183,8 @@ static kiln_status *annotate(job *j) {
 static int count_operators(const kiln_graph *group) {
   int count = 0;
   for (const kiln_node *n = group->top->first; n; n = n->next) {
-    count += !kiln_node_is(n, KILN_OP_prim_Constant) &&
-             !kiln_node_is(n, KILN_OP_prim_ListConstruct);
+    count +=
+        !kiln_node_is(n, KILN_OP_prim_Constant) && !kiln_node_is(n, KILN_OP_prim_ListConstruct);
   }
   return count;
 }
@@ -276,7 +277,8 @@ static kiln_ir_value *append_fallback_constant(kiln_node *before, const kiln_exe
   return kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_FUNCTION));
 }
 
-/* FallbackGraph(x…) -> CallFunction(%fallback_function, x…), TupleUnpack. `region` NULL: a new one. */
+/* FallbackGraph(x…) -> CallFunction(%fallback_function, x…), TupleUnpack. `region` NULL: a new one.
+ */
 static kiln_status *replace_fallback(job *j, kiln_node *node, kiln_executor *region) {
   kiln_graph *subgraph = kiln_node_graph(node, "Subgraph");
   KILN_CHECK(subgraph);
@@ -342,8 +344,8 @@ static bool checks_inputs_only(const kiln_graph *graph, const kiln_block *block,
 static void collect_checks(const kiln_graph *graph, const kiln_block *block,
                            const kiln_type **type_of_input) {
   for (const kiln_node *n = block->first; n; n = n->next) {
-    const kiln_attr *types = kiln_node_is(n, KILN_OP_prim_TypeCheck) ? kiln_node_attr(n, "types")
-                                                                     : NULL;
+    const kiln_attr *types =
+        kiln_node_is(n, KILN_OP_prim_TypeCheck) ? kiln_node_attr(n, "types") : NULL;
     for (int i = 0; types && i < n->input_count; i++) {
       type_of_input[input_index(graph, kiln_node_input(n, i))] = types->u.types.data[i];
     }
@@ -411,8 +413,7 @@ static void tell_dynamic(kiln_executor *ex) {
   kiln__jit_refuse(jit, ex, KILN_REASON_dynamic_as_static, "", (kiln_source_loc){0});
   if (jit->told_dynamic) return;
   jit->told_dynamic = true;
-  KILN_LOG(&jit->env.log, profile, 1, "%s",
-           kiln_reason_sentence(KILN_REASON_dynamic_as_static));
+  KILN_LOG(&jit->env.log, profile, 1, "%s", kiln_reason_sentence(KILN_REASON_dynamic_as_static));
 }
 
 kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {

@@ -65,7 +65,10 @@ static void print_plan(dump *d, const kiln_plan *plan) {
 static kiln_status *print_variant(dump *d, const kiln_executor *ex, const kiln_variant *v) {
   if (ex->base_depth > 0) {
     kiln_text_printf(d->text, "%s fallback_function, depth %d, %s:\n", d->dot ? "//" : ";",
-                     v->depth, v->is_simple ? "plain" : v->guard ? "guarded" : "unguarded");
+                     v->depth,
+                     v->is_simple ? "plain"
+                     : v->guard   ? "guarded"
+                                  : "unguarded");
   }
   switch (d->stage) {
     case KILN_JIT_STAGE_PROFILED: return v->profile ? print_profiled(d, v) : NULL;

@@ -20,7 +20,7 @@ typedef struct kiln_retired {
 
 typedef struct kiln_epoch {
   kiln_mem *mem;
-  uint64_t current;  /* atomic */
+  uint64_t current;   /* atomic */
   uint64_t inside[3]; /* atomic: runs that entered in epoch % 3 */
   pthread_mutex_t lock;
   kiln_retired *retired; /* newest first */

@@ -87,8 +87,8 @@ void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *ex, kiln_reason reason
 /* A level failed: why, in one word where one fits. */
 static void tell_failure(kiln_executor *ex, kiln_status *status) {
   kiln_code code = kiln_status_code(status);
-  kiln_reason reason = code == KILN_OUT_OF_MEMORY ? KILN_REASON_out_of_memory
-                                                  : KILN_REASON_check_failed;
+  kiln_reason reason =
+      code == KILN_OUT_OF_MEMORY ? KILN_REASON_out_of_memory : KILN_REASON_check_failed;
   KILN_LOG(&ex->jit->env.log, warn, 1, "%s: %s", ex->callable.name, kiln_status_report(status));
   ex->jit->compile_failures++;
   kiln__jit_refuse(ex->jit, ex, reason, kiln_status_message(status), (kiln_source_loc){0});
@@ -101,8 +101,8 @@ static void tell_failure(kiln_executor *ex, kiln_status *status) {
 static bool stress_fails(const kiln_executor *ex, const kiln_variant *v) {
   double chance = ex->jit->env.flags.stress_bailout;
   if (chance <= 0) return false;
-  uint64_t count = __atomic_load_n(&v->hits, __ATOMIC_RELAXED) +
-                   __atomic_load_n(&v->misses, __ATOMIC_RELAXED);
+  uint64_t count =
+      __atomic_load_n(&v->hits, __ATOMIC_RELAXED) + __atomic_load_n(&v->misses, __ATOMIC_RELAXED);
   return (double)(uint32_t)kiln_hash_mix(count, v->guard->hash) < chance * 4294967296.0;
 }
 

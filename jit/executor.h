@@ -35,13 +35,13 @@
 #include "jit/pass_run.h"
 #include "profiler/profile.h"
 
-#define KILN_EXECUTOR_STATES(X)                                                                \
-  X(EMPTY, "nothing of this level was made yet")                                               \
-  X(PROFILING, "the next runs record types")                                                   \
-  X(QUEUED, "enough was recorded; the next call compiles")                                     \
-  X(COMPILED, "the deepest variant is published")                                              \
-  X(FAILED, "the compile job was abandoned: the plain interpreter serves")                     \
-  X(SIMPLE, "the depth is used up: the plain interpreter serves")                              \
+#define KILN_EXECUTOR_STATES(X)                                            \
+  X(EMPTY, "nothing of this level was made yet")                           \
+  X(PROFILING, "the next runs record types")                               \
+  X(QUEUED, "enough was recorded; the next call compiles")                 \
+  X(COMPILED, "the deepest variant is published")                          \
+  X(FAILED, "the compile job was abandoned: the plain interpreter serves") \
+  X(SIMPLE, "the depth is used up: the plain interpreter serves")          \
   X(NOOP, "there is nothing to specialise: the plain interpreter serves")
 
 typedef enum kiln_executor_state {
@@ -66,33 +66,33 @@ typedef struct kiln_variant {
   kiln_guard_desc *guard;    /* entries are for the arguments `checked`; NULL: always holds */
   int *checked;
   int depth;
-  bool is_simple;            /* of a state that stays */
-  kiln_program shown;           /* the graph as PyTorch would print it, guards and calls included */
-  kiln_program code;            /* what runs; its graph is NULL where `shown` has the plan */
-  kiln_program profiled;        /* the instrumented graph */
-  kiln_profile *profile;     /* owned; NULL: never profiled */
-  uint64_t hits, misses;     /* of dispatch; atomic */
-  double cost;               /* estimated nanoseconds of its groups' kernels, one run */
+  bool is_simple;        /* of a state that stays */
+  kiln_program shown;    /* the graph as PyTorch would print it, guards and calls included */
+  kiln_program code;     /* what runs; its graph is NULL where `shown` has the plan */
+  kiln_program profiled; /* the instrumented graph */
+  kiln_profile *profile; /* owned; NULL: never profiled */
+  uint64_t hits, misses; /* of dispatch; atomic */
+  double cost;           /* estimated nanoseconds of its groups' kernels, one run */
 } kiln_variant;
 
 typedef struct kiln_executor {
-  kiln_callable callable;  /* first */
+  kiln_callable callable; /* first */
   struct kiln_jit *jit;
-  kiln_function *function; /* NULL: a region */
+  kiln_function *function;          /* NULL: a region */
   const struct kiln_executor *root; /* of the function that it belongs to */
-  const char *site;        /* lasting name: method#digest */
-  kiln_program source;        /* what levels start from; a root's is made at its first call */
-  int base_depth;          /* of its first level: 0 for functions */
-  kiln_executor_state state;   /* under the jit's lock */
-  int level;               /* that is being made, or was made last */
-  kiln_variant *variants;  /* atomic; in order of depth */
-  kiln_variant *building;  /* of the level being profiled */
-  const kiln_plan *profiling_plan; /* atomic; NULL when no level is profiling */
-  kiln_program *plain;        /* atomic: the plan for calls without JIT */
-  kiln_variant *hints[8];  /* atomic: by hash of the input types */
-  uint64_t dispatches;     /* calls of a region */
-  int group_count;         /* names of a root's groups */
-  struct kiln_executor *next; /* of the jit */
+  const char *site;                 /* lasting name: method#digest */
+  kiln_program source;              /* what levels start from; a root's is made at its first call */
+  int base_depth;                   /* of its first level: 0 for functions */
+  kiln_executor_state state;        /* under the jit's lock */
+  int level;                        /* that is being made, or was made last */
+  kiln_variant *variants;           /* atomic; in order of depth */
+  kiln_variant *building;           /* of the level being profiled */
+  const kiln_plan *profiling_plan;  /* atomic; NULL when no level is profiling */
+  kiln_program *plain;              /* atomic: the plan for calls without JIT */
+  kiln_variant *hints[8];           /* atomic: by hash of the input types */
+  uint64_t dispatches;              /* calls of a region */
+  int group_count;                  /* names of a root's groups */
+  struct kiln_executor *next;       /* of the jit */
 } kiln_executor;
 
 typedef struct kiln_refusal {
@@ -101,23 +101,23 @@ typedef struct kiln_refusal {
 } kiln_refusal;
 
 struct kiln_jit {
-  kiln_env env;            /* a copy with the model's flags */
+  kiln_env env; /* a copy with the model's flags */
   kiln_unit *unit;
   struct kiln_codegen *codegen;
-  kiln_arena *arena;       /* executors, variants, group records, names */
-  pthread_mutex_t lock;    /* all below, and all executors but their atomic fields */
+  kiln_arena *arena;    /* executors, variants, group records, names */
+  pthread_mutex_t lock; /* all below, and all executors but their atomic fields */
   kiln_pass_runner runner;
   kiln_method_lookup methods;
   kiln_epoch epoch;
   kiln_strategy strategy;
-  int depth;               /* total of the strategy */
+  int depth; /* total of the strategy */
   kiln_executor *executors, *last_executor;
   kiln_group_record *groups, *last_group;
   kiln_refusal *refusals, *last_refusal;
   int refusal_count;
   const kiln_executor *current; /* of the compile job under way: passes tell refusals to it */
   uint64_t compiles, compile_failures, compile_ns, simple_plans;
-  uint64_t profiled_runs;  /* atomic */
+  uint64_t profiled_runs; /* atomic */
   uint32_t max_depth;
   bool told_dynamic;
 };
@@ -135,7 +135,8 @@ kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
 /* -- compile.c: jobs; under the jit's lock -- */
 
 /* A copy of a graph with types of its own. */
-kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_program *out) KILN_MUST_USE;
+kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph,
+                                kiln_program *out) KILN_MUST_USE;
 /* executor->source of a function: ensured, copied, preoptimised. */
 kiln_status *kiln__compile_source(kiln_executor *executor) KILN_MUST_USE;
 /* The plan of calls without JIT. */

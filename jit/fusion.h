@@ -10,7 +10,7 @@ enum { KILN_GROUP_MAX_VALUES = 128 }; /* inputs and outputs of one group */
 typedef struct kiln_fusion_node {
   kiln_node *node;
   int cluster;
-  bool fusible, is_view; /* a view, or a list: joins only what uses all of it */
+  bool fusible, is_view;    /* a view, or a list: joins only what uses all of it */
   KILN_VEC(int) next, prev; /* must stay after, before: data and memory */
 } kiln_fusion_node;
 
@@ -32,8 +32,8 @@ typedef struct kiln_fusion {
 
 /* Index of the node of the block that `user` is or stands in; -1: the block's results. */
 int kiln__fusion_index(const kiln_fusion *f, const kiln_node *user);
-/* A constant that a group holds itself. Tensors are never: generated code has no tensor constants, so
- * they come in as inputs. */
+/* A constant that a group holds itself. Tensors are never: generated code has no tensor constants,
+ * so they come in as inputs. */
 bool kiln__fusion_is_inline(const kiln_ir_value *v);
 /* A group's values: those it reads (inline constants left out), and those read outside it. */
 typedef struct kiln_fusion_values {

@@ -42,8 +42,7 @@ kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
     record->reason = kiln_status_code(status) == KILN_OUT_OF_MEMORY ? KILN_REASON_out_of_memory
                                                                     : KILN_REASON_check_failed;
   }
-  KILN_LOG(&env->log, compile, 1, "%s: not compiled: %s", record->name,
-           kiln_status_report(status));
+  KILN_LOG(&env->log, compile, 1, "%s: not compiled: %s", record->name, kiln_status_report(status));
   kiln_status_destroy(status);
   return NULL;
 }
@@ -134,13 +133,13 @@ static kiln_status *dump_body(void *arg) {
 kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_record *record,
                              kiln_jit_stage stage, kiln_text *text) {
   if (!record->loop_ir || !record->code || record->code->backend != KILN_BACKEND_LLVM) {
-    kiln_text_printf(text, "; %s: no LLVM code: %s\n", record->name,
-                     record->code ? "it runs in the evaluator"
-                                  : kiln_reason_sentence(record->reason));
+    kiln_text_printf(
+        text, "; %s: no LLVM code: %s\n", record->name,
+        record->code ? "it runs in the evaluator" : kiln_reason_sentence(record->reason));
     return NULL;
   }
-  dump_job job = {codegen, record,
-                  stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM, NULL, {0}};
+  dump_job job = {
+      codegen, record, stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM, NULL, {0}};
   job.scratch = kiln_arena_create_child(text->arena);
   kiln_status *status = kiln_arena_run(job.scratch, dump_body, &job);
   if (!status) {

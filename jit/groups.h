@@ -17,10 +17,10 @@ typedef struct kiln_group_record {
   char hash[33];             /* of its loop IR; "" */
   kiln_reason reason;        /* why it has no kernel, or none */
   uint32_t depth, operators;
-  kiln_compiled *code;       /* owned; NULL: none */
-  const char *loop_ir;       /* text; NULL */
+  kiln_compiled *code; /* owned; NULL: none */
+  const char *loop_ir; /* text; NULL */
   uint64_t runs, compile_ns;
-  const uint64_t *hits, *misses; /* of its guard; NULL: it has none */
+  const uint64_t *hits, *misses;  /* of its guard; NULL: it has none */
   struct kiln_group_record *next; /* in order of making */
 } kiln_group_record;
 
@@ -32,7 +32,8 @@ kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
 /* What the interpreter needs of it; memory in `arena`. */
 kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *record,
                                  kiln_arena *arena, kiln_group *out_group) KILN_MUST_USE;
-/* Puts the group's nodes back where the group stands. Inside runs of the graph's arena and types. */
+/* Puts the group's nodes back where the group stands. Inside runs of the graph's arena and types.
+ */
 void kiln_group_dissolve(kiln_node *group, kiln_arena *scratch);
 /* LLVM IR or assembly of a record's loop IR. */
 kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_record *record,

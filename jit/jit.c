@@ -5,7 +5,8 @@
 
 /* -- Making -- */
 
-/* Sum of a strategy with KILN_BAILOUT_DEPTH laid over it: that caps the sum; alone it is STATIC,d. */
+/* Sum of a strategy with KILN_BAILOUT_DEPTH laid over it: that caps the sum; alone it is STATIC,d.
+ */
 static void choose_strategy(kiln_jit *jit) {
   kiln_flags defaults;
   kiln_flags_init(&defaults);
@@ -22,8 +23,8 @@ static void choose_strategy(kiln_jit *jit) {
   if (cap >= 0 && jit->depth > cap) jit->depth = (int)cap;
 }
 
-static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type *cls,
-                                kiln_str name, const kiln_callable **out) {
+static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type *cls, kiln_str name,
+                                const kiln_callable **out) {
   kiln_jit *jit = (kiln_jit *)((char *)(uintptr_t)self - offsetof(kiln_jit, methods));
   kiln_function *method = cls->cls ? kiln_class_find_method(cls, name) : NULL;
   if (!method) {
@@ -34,11 +35,10 @@ static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type 
 }
 
 /* A pass refused something: told to the executor whose job runs. */
-static void refuse(kiln_pass *pass, const kiln_node *node, kiln_reason reason,
-                   const char *detail) {
+static void refuse(kiln_pass *pass, const kiln_node *node, kiln_reason reason, const char *detail) {
   kiln_jit *jit = pass->context;
-  kiln_source_loc loc = node && node->range ? kiln_source_range_loc(node->range)
-                                            : (kiln_source_loc){0};
+  kiln_source_loc loc =
+      node && node->range ? kiln_source_range_loc(node->range) : (kiln_source_loc){0};
   kiln__jit_refuse(jit, jit->current, reason, detail ? detail : "", loc);
 }
 
@@ -86,8 +86,7 @@ void kiln_jit_destroy(kiln_jit *jit) {
 
 /* -- Callables -- */
 
-kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
-                                const kiln_callable **out) {
+kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function, const kiln_callable **out) {
   if (!function->callable) {
     kiln_executor *ex = kiln__executor_create(jit, function, function->qualname);
     ex->callable.arg_count = function->schema ? function->schema->arg_count : 0;
@@ -108,8 +107,7 @@ static kiln_status *callable_body(void *arg) {
   return kiln__jit_callable(job->jit, job->function, &job->callable);
 }
 
-kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function,
-                               const kiln_callable **out) {
+kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kiln_callable **out) {
   *out = __atomic_load_n(&function->callable, __ATOMIC_ACQUIRE);
   if (*out) return NULL;
   callable_job job = {jit, function, NULL};

@@ -46,23 +46,23 @@ kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out_g
 /* Refusals: why nodes were not fused, guards failed, and so on; one entry for each (site, reason,
  * detail) with its count. False beyond the last. For `kiln explain`. */
 typedef struct kiln_jit_refusal {
-  const char *site;     /* profile site: "__torch__.M.forward#0123456789abcdef" */
+  const char *site; /* profile site: "__torch__.M.forward#0123456789abcdef" */
   kiln_reason reason;
-  const char *detail;   /* "aten::mm", or "" */
-  kiln_source_loc loc;  /* line 0: unknown */
+  const char *detail;  /* "aten::mm", or "" */
+  kiln_source_loc loc; /* line 0: unknown */
   uint64_t count;
 } kiln_jit_refusal;
 bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out_refusal);
 
 /* -- Text: what `kiln graph` prints -- */
 
-#define KILN_JIT_STAGE_LIST(X)                                                        \
-  X(FRONTEND, "frontend", "the function's graph as it was loaded")                \
-  X(PROFILED, "profiled", "the graph with prim::profile and what it saw")         \
-  X(OPTIMIZED, "optimized", "the graph that runs now, with its fallbacks")        \
-  X(BYTECODE, "bytecode", "the plan that runs now")                               \
-  X(LOOP, "loop", "loop IR of the compiled groups")                               \
-  X(LLVM, "llvm", "LLVM IR of the compiled groups")                               \
+#define KILN_JIT_STAGE_LIST(X)                                             \
+  X(FRONTEND, "frontend", "the function's graph as it was loaded")         \
+  X(PROFILED, "profiled", "the graph with prim::profile and what it saw")  \
+  X(OPTIMIZED, "optimized", "the graph that runs now, with its fallbacks") \
+  X(BYTECODE, "bytecode", "the plan that runs now")                        \
+  X(LOOP, "loop", "loop IR of the compiled groups")                        \
+  X(LLVM, "llvm", "LLVM IR of the compiled groups")                        \
   X(ASM, "asm", "machine code of the compiled groups, as assembly")
 
 typedef enum kiln_jit_stage {
@@ -79,7 +79,7 @@ kiln_jit_stage kiln_jit_stage_find(kiln_str name);
  * name, or a prefix of the hash, of one group or region. A stage that was not reached yet gives a
  * line starting with "; " that says so; KILN_NOT_FOUND when no such site exists.
  * `dot`: Graphviz, for the stages that are graphs. */
-kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage, kiln_str site,
-                           bool dot, kiln_text *text) KILN_MUST_USE;
+kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage,
+                           kiln_str site, bool dot, kiln_text *text) KILN_MUST_USE;
 
 #endif

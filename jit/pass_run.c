@@ -137,8 +137,9 @@ static kiln_status *check_types(const pass_job *job, const kiln_block *block) {
     for (int i = 0; i < n->output_count; i++) {
       const kiln_type *before = kiln_map_find_ptr(&job->types, n->outputs[i]);
       if (before && !kiln_type_is_subtype(n->outputs[i]->type, before)) {
-        return KILN_ERROR(KILN_INTERNAL, "pass %s keeps shapes, but lost the type of a value of "
-                          KILN_STR_FMT, job->info->name, KILN_STR_ARG(n->name));
+        return KILN_ERROR(KILN_INTERNAL,
+                          "pass %s keeps shapes, but lost the type of a value of " KILN_STR_FMT,
+                          job->info->name, KILN_STR_ARG(n->name));
       }
     }
     for (int b = 0; b < n->block_count; b++) KILN_TRY(check_types(job, n->blocks[b]));

@@ -1,9 +1,9 @@
 /* pass_run.h: the one runner of passes, over jit/passes.def and jit/pipelines.def.
  *
  * It verifies the graph after each pass (debug builds, or KILN_VERIFY), times it, prints what it
- * changed (KILN_LOG=pass=1, with the graph at 2), stops it after its n-th run (KILN_PASS_LIMIT), and
- * with KILN_VERIFY checks that a pass tells its changes and keeps what it says it keeps, and prints
- * and reparses the graph. */
+ * changed (KILN_LOG=pass=1, with the graph at 2), stops it after its n-th run (KILN_PASS_LIMIT),
+ * and with KILN_VERIFY checks that a pass tells its changes and keeps what it says it keeps, and
+ * prints and reparses the graph. */
 #ifndef KILN_JIT_PASS_RUN_H
 #define KILN_JIT_PASS_RUN_H
 
@@ -43,10 +43,10 @@ extern const kiln_pipeline_info kiln_pipeline_table[];
 
 /* Used by one thread at a time. Counts and times are over its life: one for each model. */
 typedef struct kiln_pass_runner {
-  kiln_env *env;         /* borrowed; its flags are those of the model */
-  kiln_call *call;       /* owned: runs kernels on constants */
-  kiln_arena *scratch;   /* owned */
-  void *context;         /* handed to the passes */
+  kiln_env *env;       /* borrowed; its flags are those of the model */
+  kiln_call *call;     /* owned: runs kernels on constants */
+  kiln_arena *scratch; /* owned */
+  void *context;       /* handed to the passes */
   void (*refuse)(kiln_pass *pass, const kiln_node *node, kiln_reason reason, const char *detail);
   bool verify;
   uint32_t limits[KILN_PASS__COUNT]; /* UINT32_MAX: none */

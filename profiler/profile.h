@@ -38,8 +38,8 @@ kiln_digest kiln_profile_digest(const kiln_graph *graph, kiln_arena *scratch);
 typedef struct kiln_profile {
   kiln_profile_sink sink; /* of the profiling plan */
   kiln_mem *mem;
-  pthread_mutex_t lock;   /* the records and runs */
-  int count;              /* sites */
+  pthread_mutex_t lock; /* the records and runs */
+  int count;            /* sites */
   kiln_type_record *records;
   int runs, wanted_runs;
 } kiln_profile;

@@ -1,8 +1,8 @@
 /* remove_profile_nodes.c: takes profile nodes out again, without or with what they saw.
  *
  * Specialising. A value gets the type that its profiled uses saw; where two uses saw different
- * things, only what they agree on stays. A use that never ran (plain Tensor) says nothing. The types
- * are claims from then on, which only a guard makes true. */
+ * things, only what they agree on stays. A use that never ran (plain Tensor) says nothing. The
+ * types are claims from then on, which only a guard makes true. */
 #include "profiler/profile.h"
 
 static void remove_site(kiln_node *site) {

@@ -8,26 +8,27 @@
 #include "runtime/value.h"
 
 typedef struct kiln_call {
-  kiln_env *env;                /* borrowed */
+  kiln_env *env; /* borrowed */
   kiln_cache cache;
-  const struct kiln_dispatch *dispatch; /* pointwise kernels of this CPU: runtime/kernels/dispatch.h */
+  const struct kiln_dispatch
+      *dispatch; /* pointwise kernels of this CPU: runtime/kernels/dispatch.h */
   kiln_limits limits;
-  uint64_t operations;          /* instructions executed so far, counted at back edges and calls */
-  uint64_t deadline_ns;         /* monotonic; 0: none */
-  uint64_t clock_at;            /* the clock is read when `operations` reaches it */
+  uint64_t operations;  /* instructions executed so far, counted at back edges and calls */
+  uint64_t deadline_ns; /* monotonic; 0: none */
+  uint64_t clock_at;    /* the clock is read when `operations` reaches it */
   size_t bytes_at_start;
   uint32_t recursion;
-  int arg_count;                /* of the kernel being run: variadic kernels read it */
+  int arg_count;                    /* of the kernel being run: variadic kernels read it */
   const struct kiln_kernel *kernel; /* being run: its name serves errors */
   bool grad_mode;
-  bool jit;                     /* profile and use specialised plans */
+  bool jit; /* profile and use specialised plans */
   kiln_print_fn print;
   void *print_user;
-  uint64_t random_state[4];     /* of the instance, copied in and out by api */
-  void *frames;                 /* of the interpreter: runtime/interp.c */
+  uint64_t random_state[4];                       /* of the instance, copied in and out by api */
+  void *frames;                                   /* of the interpreter: runtime/interp.c */
   void (*destroy_frames)(struct kiln_call *call); /* set with `frames` */
-  kiln_type_table *types;       /* of the model, for values that need a new container type */
-  kiln_arena *scratch;          /* emptied after each kernel that used it; see kiln_call_text */
+  kiln_type_table *types; /* of the model, for values that need a new container type */
+  kiln_arena *scratch;    /* emptied after each kernel that used it; see kiln_call_text */
   int scratch_users;
 } kiln_call;
 
@@ -47,8 +48,8 @@ kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const
  * count. */
 size_t kiln_call_bytes(const kiln_call *call);
 
-/* Runs body(call, text, arg) with an empty text in `scratch`, where allocation may fail, and empties
- * the scratch arena afterwards (of nested uses, the outermost does). */
+/* Runs body(call, text, arg) with an empty text in `scratch`, where allocation may fail, and
+ * empties the scratch arena afterwards (of nested uses, the outermost does). */
 kiln_status *kiln_call_text(kiln_call *call,
                             kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg),
                             void *arg) KILN_MUST_USE;

@@ -50,8 +50,7 @@ bool kiln_dtype_can_cast(kiln_dtype from, kiln_dtype to);
 typedef struct kiln_promotion {
   kiln_dtype dim, zero_dim, number;
 } kiln_promotion;
-#define KILN_PROMOTION_INIT \
-  ((kiln_promotion){KILN_DTYPE_NONE, KILN_DTYPE_NONE, KILN_DTYPE_NONE})
+#define KILN_PROMOTION_INIT ((kiln_promotion){KILN_DTYPE_NONE, KILN_DTYPE_NONE, KILN_DTYPE_NONE})
 void kiln_promotion_add_tensor(kiln_promotion *promotion, kiln_dtype dtype, int rank);
 /* A Python number: I64, F64, BOOL or C128 stand for int, float, bool and complex. Their dtype is
  * the default one of the category (I64, F32, BOOL, C64) when they decide. */

@@ -32,8 +32,7 @@ static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, kiln_iv
   if (v.tag != KILN_TAG_TENSOR) return false;
   const kiln_tensor *t = v.u.tensor;
   if ((kiln_guard_word(t, grad_mode) ^ entry->key_word) & entry->key_mask) return false;
-  return !entry->check_dims ||
-         memcmp(t->dims, entry->dims, 2 * sizeof(int64_t) * entry->rank) == 0;
+  return !entry->check_dims || memcmp(t->dims, entry->dims, 2 * sizeof(int64_t) * entry->rank) == 0;
 }
 /* All entries, in order. Counts nothing. */
 bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode);

@@ -132,7 +132,8 @@ static void pop_frame(kiln_call *call, machine *m) {
   for (int i = 0; i < f->plan->register_count; i++) {
     kiln_ivalue_release_to(&call->cache, f->regs[i]);
   }
-  for (int i = 0; i < f->plan->max_entered; i++) kiln_ivalue_release_to(&call->cache, f->entered[i]);
+  for (int i = 0; i < f->plan->max_entered; i++)
+    kiln_ivalue_release_to(&call->cache, f->entered[i]);
   m->top = f->prev;
   call->recursion--;
   stack_free(m, f);
@@ -197,8 +198,8 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }
-  kiln_kernel_args args = {.data = (void *const *)data, .scalars = scalars,
-                           .closure = group->closure};
+  kiln_kernel_args args = {
+      .data = (void *const *)data, .scalars = scalars, .closure = group->closure};
   if (group->scratch_bytes) {
     args.scratch = kiln_cache_alloc(&call->cache, group->scratch_bytes);
     if (!args.scratch) return kiln_status_oom();
@@ -242,8 +243,7 @@ static void run_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
   kiln_guard_desc *guard = &f->plan->guards[in->x];
   bool holds = guard->count == in->in_count;
   for (int i = 0; i < in->in_count && holds; i++) {
-    holds = kiln_guard_entry_holds(&guard->entries[i], *kiln__frame_read(f, o[i]),
-                                   call->grad_mode);
+    holds = kiln_guard_entry_holds(&guard->entries[i], *kiln__frame_read(f, o[i]), call->grad_mode);
   }
   if (holds && stress_fails(f->plan, guard)) holds = false;
   __atomic_fetch_add(holds ? &guard->hits : &guard->misses, 1, __ATOMIC_RELAXED);

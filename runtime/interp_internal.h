@@ -20,13 +20,13 @@ typedef struct kiln_frame {
                            for the object whose __enter__ is running */
   int entered_count;
   kiln_interp_return on_return;
-  kiln_operand result;  /* register of the caller's frame */
+  kiln_operand result;       /* register of the caller's frame */
   kiln_type_record *records; /* [plan->record_count], or NULL */
   struct kiln_frame *prev;
 } kiln_frame;
 
-/* Copies field by field. A value is written as a tag and a word, so reading its 16 bytes at once would
- * wait for both stores to reach the cache instead of being forwarded from them. */
+/* Copies field by field. A value is written as a tag and a word, so reading its 16 bytes at once
+ * would wait for both stores to reach the cache instead of being forwarded from them. */
 static inline void kiln__value_copy(kiln_ivalue *to, const kiln_ivalue *from) {
   to->tag = from->tag;
   to->u.i = from->u.i;

@@ -125,8 +125,8 @@ static kiln_status *get_attr(kiln_call *call, kiln_frame *f, const kiln_instr *i
   const kiln_ivalue *slot = &v->u.object->slots[in->x];
   if (slot->tag == KILN_TAG_TENSOR && !slot->u.tensor) {
     const kiln_class_info *cls = v->u.object->type->cls;
-    kiln_str name = cls && in->x < (uint32_t)cls->attribute_count ? cls->attributes[in->x].name
-                                                                  : KILN_STR("?");
+    kiln_str name =
+        cls && in->x < (uint32_t)cls->attribute_count ? cls->attributes[in->x].name : KILN_STR("?");
     return KILN_OP_FAIL("attribute '" KILN_STR_FMT "' is used before it is set",
                         KILN_STR_ARG(name));
   }
@@ -167,8 +167,8 @@ static kiln_status *raise(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                           const kiln_operand *o) {
   (void)call;
   const kiln_ivalue *message = kiln__frame_read(f, o[0]);
-  kiln_str text = message->tag == KILN_TAG_STRING ? kiln_string_view(message->u.string)
-                                                  : KILN_STR("");
+  kiln_str text =
+      message->tag == KILN_TAG_STRING ? kiln_string_view(message->u.string) : KILN_STR("");
   kiln_status *status = KILN_ERROR(KILN_RAISED, KILN_STR_FMT, KILN_STR_ARG(text));
   if (in->in_count == 2 && kiln__frame_read(f, o[1])->tag == KILN_TAG_STRING) {
     return kiln_status_set_exception(status, kiln__frame_read(f, o[1])->u.string->data);

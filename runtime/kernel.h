@@ -22,8 +22,8 @@ typedef struct kiln_kernel {
   kiln_kernel_body body; /* NULL: missing, reaching it is KILN_MISSING_OP */
   int16_t arg_count;     /* of the schema; -1: variadic */
   int16_t out_count;
-  int16_t dest_arg;      /* in-place and out= variants: the argument that is the destination; -1 */
-  void *user;            /* of a custom operator */
+  int16_t dest_arg; /* in-place and out= variants: the argument that is the destination; -1 */
+  void *user;       /* of a custom operator */
 } kiln_kernel;
 
 /* -- Reading arguments. The schema was matched, so a wrong tag is our bug. -- */
@@ -46,12 +46,12 @@ static inline int64_t kiln_arg_int_or(const kiln_ivalue *args, int i, int64_t fa
 }
 /* A Scalar (int, float, bool) as double or int64. */
 static inline double kiln_arg_number_f64(const kiln_ivalue *args, int i) {
-  return args[i].tag == KILN_TAG_FLOAT ? args[i].u.f
+  return args[i].tag == KILN_TAG_FLOAT  ? args[i].u.f
          : args[i].tag == KILN_TAG_BOOL ? (double)args[i].u.b
                                         : (double)args[i].u.i;
 }
 static inline int64_t kiln_arg_number_i64(const kiln_ivalue *args, int i) {
-  return args[i].tag == KILN_TAG_FLOAT ? (int64_t)args[i].u.f
+  return args[i].tag == KILN_TAG_FLOAT  ? (int64_t)args[i].u.f
          : args[i].tag == KILN_TAG_BOOL ? (int64_t)args[i].u.b
                                         : args[i].u.i;
 }

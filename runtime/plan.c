@@ -100,8 +100,8 @@ static void print_operand(kiln_text *text, kiln_operand o) {
   if ((o & KILN_OPERAND_INDEX) == KILN_OPERAND_NONE) {
     kiln_text_puts(text, " _");
   } else {
-    kiln_text_printf(text, " %c%u%s", o & KILN_OPERAND_CONSTANT ? 'c' : 'r',
-                     o & KILN_OPERAND_INDEX, o & KILN_OPERAND_MOVE ? "!" : "");
+    kiln_text_printf(text, " %c%u%s", o & KILN_OPERAND_CONSTANT ? 'c' : 'r', o & KILN_OPERAND_INDEX,
+                     o & KILN_OPERAND_MOVE ? "!" : "");
   }
 }
 

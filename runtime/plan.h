@@ -44,11 +44,12 @@
 #include "runtime/record.h"
 #include "runtime/source.h"
 
-#define KILN_INSTR_LIST(X)                                                                  \
-  X(OP) X(GROUP) X(LOADC) X(MOVE) X(DROP) X(JMP) X(JF) X(LOOP) X(INC) X(RET) X(CALL)        \
-  X(CALL_VALUE) X(CALL_METHOD) X(PROFILE) X(TYPECHECK) X(LIST) X(TUPLE) X(DICT)             \
-  X(LIST_UNPACK) X(TUPLE_UNPACK) X(TUPLE_INDEX) X(TUPLE_SLICE) X(OBJECT) X(GET_ATTR)        \
-  X(SET_ATTR) X(ISINSTANCE) X(UNCHECKED_CAST) X(RAISE) X(ENTER) X(EXIT) X(FORK) X(WAIT)
+#define KILN_INSTR_LIST(X)                                                                   \
+  X(OP)                                                                                      \
+  X(GROUP) X(LOADC) X(MOVE) X(DROP) X(JMP) X(JF) X(LOOP) X(INC) X(RET) X(CALL) X(CALL_VALUE) \
+      X(CALL_METHOD) X(PROFILE) X(TYPECHECK) X(LIST) X(TUPLE) X(DICT) X(LIST_UNPACK)         \
+          X(TUPLE_UNPACK) X(TUPLE_INDEX) X(TUPLE_SLICE) X(OBJECT) X(GET_ATTR) X(SET_ATTR)    \
+              X(ISINSTANCE) X(UNCHECKED_CAST) X(RAISE) X(ENTER) X(EXIT) X(FORK) X(WAIT)
 
 typedef enum kiln_instr_op {
 #define KILN_INSTR_ENUM(name) KILN_INSTR_##name,
@@ -82,8 +83,7 @@ typedef struct kiln_callable {
   const char *name; /* qualified */
   /* The plan to run for these arguments (borrowed). It stays valid until the host's call ends. */
   kiln_status *(*get_plan)(const struct kiln_callable *self, kiln_call *call,
-                           const kiln_ivalue *args, int arg_count,
-                           const kiln_plan **out_plan);
+                           const kiln_ivalue *args, int arg_count, const kiln_plan **out_plan);
   int arg_count;
   uint64_t *call_counter; /* counted relaxed when not NULL (fallbacks) */
 } kiln_callable;
@@ -97,16 +97,16 @@ typedef struct kiln_group_output {
   bool requires_grad; /* always false in a group */
 } kiln_group_output;
 typedef struct kiln_group {
-  const char *name;       /* "TensorExprGroup_0" */
-  kiln_kernel_fn fn;      /* NULL while not compiled: never reached then */
-  const void *closure;    /* of the evaluator back end; else NULL */
-  int input_count;        /* tensors and scalars, as kiln_kernel_args wants them */
+  const char *name;    /* "TensorExprGroup_0" */
+  kiln_kernel_fn fn;   /* NULL while not compiled: never reached then */
+  const void *closure; /* of the evaluator back end; else NULL */
+  int input_count;     /* tensors and scalars, as kiln_kernel_args wants them */
   int output_count;
   const kiln_group_output *outputs;
   size_t scratch_bytes;
-  int64_t extent;         /* of the outermost parallel loop */
-  int64_t grain;          /* iterations worth a thread */
-  uint64_t *runs;         /* counted relaxed */
+  int64_t extent; /* of the outermost parallel loop */
+  int64_t grain;  /* iterations worth a thread */
+  uint64_t *runs; /* counted relaxed */
 } kiln_group;
 
 /* What a profiling plan does with its records when a run ended well. Called once a run, with the
@@ -128,12 +128,12 @@ typedef struct kiln_method_lookup {
 
 struct kiln_plan {
   const char *name;
-  kiln_arena *arena;    /* owns everything below */
-  int register_count;   /* arguments come first: registers 0 .. arg_count - 1 */
+  kiln_arena *arena;  /* owns everything below */
+  int register_count; /* arguments come first: registers 0 .. arg_count - 1 */
   int arg_count, result_count;
-  int max_in;           /* largest in_count, for the frame's argument space */
-  int max_entered;      /* objects that ENTER may hold at once */
-  uint32_t stress;      /* chance of 2^32 that a guard fails although its types match */
+  int max_in;      /* largest in_count, for the frame's argument space */
+  int max_entered; /* objects that ENTER may hold at once */
+  uint32_t stress; /* chance of 2^32 that a guard fails although its types match */
   const kiln_instr *code;
   int code_count;
   const kiln_operand *operands;
@@ -147,7 +147,7 @@ struct kiln_plan {
   int guard_count;
   kiln_group *groups;
   int group_count;
-  int record_count;     /* records of a profiling plan */
+  int record_count;        /* records of a profiling plan */
   kiln_profile_sink *sink; /* NULL in plans that do not profile */
   const kiln_type *const *types;
   int type_count;
@@ -155,7 +155,7 @@ struct kiln_plan {
   int type_list_count;
   const kiln_str *strings;
   int string_count;
-  const kiln_method_lookup *methods; /* NULL: none are looked up */
+  const kiln_method_lookup *methods;      /* NULL: none are looked up */
   const kiln_source_range *const *ranges; /* [code_count]; entries may be NULL */
 };
 

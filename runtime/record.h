@@ -16,7 +16,7 @@ typedef struct kiln_type_record {
   int16_t dtype;
   int8_t requires_grad, undefined;
   int8_t device_kind;
-  int8_t rank;         /* -1: differed, or above KILN_RECORD_RANK */
+  int8_t rank; /* -1: differed, or above KILN_RECORD_RANK */
   int16_t device_index;
   bool strides_known;
   int64_t sizes[KILN_RECORD_RANK];   /* KILN_DIM_UNKNOWN where values differed */

@@ -13,7 +13,11 @@
 
 #include "runtime/dtype.h"
 
-typedef enum kiln_device_kind { KILN_DEVICE_CPU, KILN_DEVICE_CUDA, KILN_DEVICE_META } kiln_device_kind;
+typedef enum kiln_device_kind {
+  KILN_DEVICE_CPU,
+  KILN_DEVICE_CUDA,
+  KILN_DEVICE_META
+} kiln_device_kind;
 typedef struct kiln_device {
   int8_t kind;   /* kiln_device_kind */
   int16_t index; /* -1: none given */
@@ -37,9 +41,9 @@ typedef struct kiln_storage {
   uint32_t version; /* raised by every write */
   void *data;
   size_t bytes;
-  kiln_mem *mem;     /* owns this struct, and data when owner is NULL */
-  kiln_owner *owner; /* retained: lends data; NULL: data is ours */
-  size_t alloc_size; /* bytes to give back for this block (struct, and data where it is inline) */
+  kiln_mem *mem;       /* owns this struct, and data when owner is NULL */
+  kiln_owner *owner;   /* retained: lends data; NULL: data is ours */
+  size_t alloc_size;   /* bytes to give back for this block (struct, and data where it is inline) */
   size_t block_offset; /* of this struct in that block: not 0 inside a small tensor's block */
 } kiln_storage;
 
@@ -52,7 +56,7 @@ typedef union kiln_tensor_key {
     uint8_t requires_grad; /* 0, 1 */
     uint8_t undefined;     /* 0, 1 */
     int8_t device_kind;
-    uint8_t layout;        /* kiln_layout_class */
+    uint8_t layout; /* kiln_layout_class */
     int16_t device_index;
   } f;
 } kiln_tensor_key;
@@ -81,7 +85,7 @@ typedef struct kiln_tensor {
   kiln_storage *storage; /* retained; NULL when undefined */
   int64_t *dims;         /* sizes[rank] then strides[rank]: inline_dims, or a block of its own */
   int64_t inline_dims[2 * KILN_INLINE_RANK];
-  kiln_mem *mem;         /* borrowed */
+  kiln_mem *mem;          /* borrowed */
   struct kiln_grad *grad; /* autograd slot, owned, NULL until gradients are recorded; whatever
                              struct kiln_grad becomes, it begins with a kiln_owner */
 } kiln_tensor;

@@ -34,42 +34,46 @@ typedef enum kiln_type_kind {
   KILN_TYPE_STORAGE,
   KILN_TYPE_QSCHEME,
   KILN_TYPE_ANY,
-  KILN_TYPE_ANY_LIST,   /* in schemas and isinstance: list */
-  KILN_TYPE_ANY_TUPLE,  /* tuple */
+  KILN_TYPE_ANY_LIST,  /* in schemas and isinstance: list */
+  KILN_TYPE_ANY_TUPLE, /* tuple */
   KILN_TYPE_ANY_CLASS,
   KILN_TYPE_ANY_ENUM,
-  KILN_TYPE_FUNCTION,   /* a function constant */
+  KILN_TYPE_FUNCTION, /* a function constant */
   KILN_TYPE_CAPSULE,
-  KILN_TYPE_LIST,       /* elems[0] */
-  KILN_TYPE_OPTIONAL,   /* elems[0], never NoneType or Optional */
-  KILN_TYPE_FUTURE,     /* elems[0] */
-  KILN_TYPE_AWAIT,      /* elems[0] */
-  KILN_TYPE_RREF,       /* elems[0] */
-  KILN_TYPE_DICT,       /* elems[0] key, elems[1] value */
-  KILN_TYPE_TUPLE,      /* elems; with names it is a NamedTuple */
-  KILN_TYPE_UNION,      /* elems, sorted, more than one after None and Optional are resolved */
-  KILN_TYPE_CLASS,      /* modules and script classes */
+  KILN_TYPE_LIST,     /* elems[0] */
+  KILN_TYPE_OPTIONAL, /* elems[0], never NoneType or Optional */
+  KILN_TYPE_FUTURE,   /* elems[0] */
+  KILN_TYPE_AWAIT,    /* elems[0] */
+  KILN_TYPE_RREF,     /* elems[0] */
+  KILN_TYPE_DICT,     /* elems[0] key, elems[1] value */
+  KILN_TYPE_TUPLE,    /* elems; with names it is a NamedTuple */
+  KILN_TYPE_UNION,    /* elems, sorted, more than one after None and Optional are resolved */
+  KILN_TYPE_CLASS,    /* modules and script classes */
   KILN_TYPE_INTERFACE,
   KILN_TYPE_ENUM,
-  KILN_TYPE_VAR,        /* a type variable of a schema: "t", "tVal" */
+  KILN_TYPE_VAR, /* a type variable of a schema: "t", "tVal" */
 } kiln_type_kind;
 
 /* What is known of a tensor. Unknown dtype is KILN_DTYPE_NONE, unknown rank -1. Dimensions are
  * >= 0 static, KILN_DIM_UNKNOWN, or <= -2 a symbol: SS(-2). Flags: -1 unknown, 0, 1. */
 enum { KILN_DIM_UNKNOWN = -1, KILN_MAX_RANK = 64 };
 typedef struct kiln_tensor_detail {
-  int16_t dtype;        /* kiln_dtype */
+  int16_t dtype; /* kiln_dtype */
   int8_t rank;
   int8_t requires_grad;
   int8_t undefined;
-  int8_t device;        /* kiln_device_kind, -1 unknown */
-  int16_t device_index; /* -1: none */
-  bool has_strides;     /* strides[] may hold KILN_DIM_UNKNOWN one by one */
+  int8_t device;                  /* kiln_device_kind, -1 unknown */
+  int16_t device_index;           /* -1: none */
+  bool has_strides;               /* strides[] may hold KILN_DIM_UNKNOWN one by one */
   const int64_t *sizes, *strides; /* [rank] */
 } kiln_tensor_detail;
-#define KILN_TENSOR_DETAIL_ANY \
-  ((kiln_tensor_detail){.dtype = KILN_DTYPE_NONE, .rank = -1, .requires_grad = -1, \
-                        .undefined = -1, .device = -1, .device_index = -1})
+#define KILN_TENSOR_DETAIL_ANY                    \
+  ((kiln_tensor_detail){.dtype = KILN_DTYPE_NONE, \
+                        .rank = -1,               \
+                        .requires_grad = -1,      \
+                        .undefined = -1,          \
+                        .device = -1,             \
+                        .device_index = -1})
 
 /* One attribute of a class, in slot order; or a constant (Final), which has no slot. */
 typedef struct kiln_class_attribute {
@@ -97,14 +101,14 @@ typedef struct kiln_class_info {
 
 struct kiln_type {
   kiln_type_kind kind;
-  uint32_t id;                    /* order of making within the table's chain, for sorting */
-  const kiln_type_table *table;   /* that owns it */
+  uint32_t id;                  /* order of making within the table's chain, for sorting */
+  const kiln_type_table *table; /* that owns it */
   int elem_count;
   const kiln_type **elems;
-  const kiln_str *names;          /* NamedTuple fields [elem_count], or NULL */
-  kiln_str name;                  /* of a VAR, CLASS, INTERFACE, ENUM or NamedTuple: qualified */
+  const kiln_str *names;            /* NamedTuple fields [elem_count], or NULL */
+  kiln_str name;                    /* of a VAR, CLASS, INTERFACE, ENUM or NamedTuple: qualified */
   const kiln_tensor_detail *detail; /* TENSOR: NULL for plain Tensor */
-  kiln_class_info *cls;           /* CLASS, INTERFACE, ENUM */
+  kiln_class_info *cls;             /* CLASS, INTERFACE, ENUM */
 };
 
 /* -- Tables -- */
@@ -140,7 +144,8 @@ const kiln_type *kiln_type_var(kiln_type_table *table, kiln_str name);
 const kiln_type *kiln_type_wrap(kiln_type_table *table, kiln_type_kind kind, const kiln_type *elem);
 /* A tensor type with details, in `table` itself. */
 const kiln_type *kiln_type_tensor(kiln_type_table *table, const kiln_tensor_detail *detail);
-/* A new nominal type (CLASS, INTERFACE, ENUM) in `table` itself; fill in ->cls. Names are copied. */
+/* A new nominal type (CLASS, INTERFACE, ENUM) in `table` itself; fill in ->cls. Names are copied.
+ */
 kiln_type *kiln_type_nominal(kiln_type_table *table, kiln_type_kind kind, kiln_str qualname);
 /* The nominal type or NamedTuple of that name in the chain, or NULL. */
 const kiln_type *kiln_type_find(const kiln_type_table *table, kiln_str qualname);
@@ -153,7 +158,8 @@ const kiln_type *kiln_type_find(const kiln_type_table *table, kiln_str qualname)
 bool kiln_type_is_subtype(const kiln_type *sub, const kiln_type *super);
 /* The same type when tensor details are left out of both, at every depth. */
 bool kiln_type_equal_unshaped(const kiln_type *a, const kiln_type *b);
-/* The join of both (branches of an If), NULL when there is none. With `to_union` it may be a Union. */
+/* The join of both (branches of an If), NULL when there is none. With `to_union` it may be a Union.
+ */
 const kiln_type *kiln_type_unify(kiln_type_table *table, const kiln_type *a, const kiln_type *b,
                                  bool to_union);
 /* Tensor join: what is equal in both stays known. */

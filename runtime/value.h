@@ -100,8 +100,8 @@ typedef struct kiln_dict_entry {
 typedef struct kiln_dict {
   kiln_box box;
   const kiln_type *key_type, *value_type; /* NULL: not known yet */
-  int64_t live;                 /* entries that count */
-  int64_t count, capacity;      /* entries used, removed ones included */
+  int64_t live;                           /* entries that count */
+  int64_t count, capacity;                /* entries used, removed ones included */
   kiln_dict_entry *entries;
   int32_t *slots;
   int64_t slot_count;
@@ -182,8 +182,8 @@ kiln_status *kiln_list_push(kiln_list *list, kiln_ivalue item) KILN_MUST_USE;
 /* A tuple of None values, to be filled by its maker. */
 kiln_status *kiln_tuple_create(kiln_mem *mem, const kiln_type *type, int64_t count,
                                kiln_tuple **out) KILN_MUST_USE;
-kiln_status *kiln_dict_create(kiln_mem *mem, const kiln_type *key_type,
-                              const kiln_type *value_type, kiln_dict **out) KILN_MUST_USE;
+kiln_status *kiln_dict_create(kiln_mem *mem, const kiln_type *key_type, const kiln_type *value_type,
+                              kiln_dict **out) KILN_MUST_USE;
 /* Takes key and value, also on failure; replaces the value of an equal key, keeping its place. */
 kiln_status *kiln_dict_set(kiln_dict *dict, kiln_ivalue key, kiln_ivalue value) KILN_MUST_USE;
 /* Borrowed, NULL when absent. */
@@ -218,8 +218,8 @@ bool kiln_ivalue_matches(kiln_ivalue v, const kiln_type *type);
 const kiln_type *kiln_ivalue_type(kiln_type_table *table, kiln_ivalue v);
 /* "int", "Tensor", "List[Tensor]" … for errors. */
 void kiln_ivalue_type_name(kiln_text *text, kiln_ivalue v);
-/* What prim::Print, aten::str and aten::format write: PyTorch's own form, not quite Python's (1.0 is
- * "1.", 0.1 has 17 digits, strings in lists have no quotes). */
+/* What prim::Print, aten::str and aten::format write: PyTorch's own form, not quite Python's (1.0
+ * is "1.", 0.1 has 17 digits, strings in lists have no quotes). */
 void kiln_ivalue_print(kiln_text *text, kiln_ivalue v);
 /* A tensor as PyTorch's C++ prints it: columns of 80 characters, then "[ CPUFloatType{2,2} ]". */
 void kiln_tensor_print(kiln_text *text, const kiln_tensor *t);

@@ -125,9 +125,7 @@ static kiln_status *compile(job *j) {
   return NULL;
 }
 
-static kiln_status *compile_in_arena(void *arg) {
-  return compile(arg);
-}
+static kiln_status *compile_in_arena(void *arg) { return compile(arg); }
 static void compile_guarded(void *arg) {
   job *j = arg;
   j->status = kiln_arena_run(j->scratch, compile_in_arena, j);

@@ -8,9 +8,7 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa,
   return KILN_ERROR(KILN_UNSUPPORTED, "this build has no LLVM back end (LLVM 19's headers or "
                                       "clang 19 were missing)");
 }
-void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) {
-  (void)backend;
-}
+void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) { (void)backend; }
 kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) {

@@ -19,7 +19,7 @@ static inline float trunc_f32(float x) { return __builtin_truncf(x); }
 static inline double trunc_f64(double x) { return __builtin_trunc(x); }
 static inline float copysign_f32(float x, float y) { return __builtin_copysignf(x, y); }
 static inline double copysign_f64(double x, double y) { return __builtin_copysign(x, y); }
-#define BY_TYPE(fn, x) _Generic((x), float: fn##_f32, double: fn##_f64)
+#define BY_TYPE(fn, x) _Generic((x), float : fn##_f32, double : fn##_f64)
 #define FABS(x) BY_TYPE(abs, x)(x)
 #define SQRT(x) BY_TYPE(sqrt, x)(x)
 #define FLOOR(x) BY_TYPE(floor, x)(x)
@@ -29,11 +29,11 @@ static inline double copysign_f64(double x, double y) { return __builtin_copysig
 #define COPYSIGN(x, y) BY_TYPE(copysign, x)(x, y)
 
 /* Operands that an opcode does not have point to the result: readable, never used. */
-#define STRIP_LOOP(result_type, expression)                   \
-  for (int i = 0; i < n; i++) {                               \
-    T a = ((const T *)x)[i], b = ((const T *)y)[i];           \
-    (void)b;                                                  \
-    ((result_type *)r)[i] = (result_type)(expression);        \
+#define STRIP_LOOP(result_type, expression)            \
+  for (int i = 0; i < n; i++) {                        \
+    T a = ((const T *)x)[i], b = ((const T *)y)[i];    \
+    (void)b;                                           \
+    ((result_type *)r)[i] = (result_type)(expression); \
   }
 #define FLOAT_FI(float_expression, int_expression) STRIP_LOOP(T, float_expression)
 #define FLOAT_B(expression) STRIP_LOOP(uint8_t, expression)
@@ -44,38 +44,38 @@ static inline double copysign_f64(double x, double y) { return __builtin_copysig
 #define INT_MATH(name)
 
 /* Whole vectors: strips are padded. */
-#define VECTOR_LOOP(V, ...)                                          \
-  for (int i = 0; i < n; i += (int)(sizeof(V) / sizeof(T))) {        \
-    V a, b, v;                                                       \
-    memcpy(&a, (const T *)x + i, sizeof a);                          \
-    memcpy(&b, (const T *)y + i, sizeof b);                          \
-    (void)b;                                                         \
-    v = __VA_ARGS__;                                                 \
-    memcpy((T *)r + i, &v, sizeof v);                                \
+#define VECTOR_LOOP(V, ...)                                   \
+  for (int i = 0; i < n; i += (int)(sizeof(V) / sizeof(T))) { \
+    V a, b, v;                                                \
+    memcpy(&a, (const T *)x + i, sizeof a);                   \
+    memcpy(&b, (const T *)y + i, sizeof b);                   \
+    (void)b;                                                  \
+    v = __VA_ARGS__;                                          \
+    memcpy((T *)r + i, &v, sizeof v);                         \
   }
 #define MATH_CALL_1(name, suffix) kiln_math_##name##_##suffix(a)
 #define MATH_CALL_2(name, suffix) kiln_math_##name##_##suffix(a, b)
 
-#define EVAL_FN(name, type, suffix, unsigned_type, is_bool, body)                            \
-  static void eval_##name##_##suffix(void *r, const void *x, const void *y, const void *z,   \
-                                     int n) {                                                \
-    typedef type T __attribute__((unused));                                                                          \
-    typedef unsigned_type U __attribute__((unused));                                         \
-    enum { IS_BOOL = is_bool };                                                              \
-    (void)r, (void)x, (void)y, (void)z, (void)n, (void)IS_BOOL;                              \
-    body                                                                                     \
+#define EVAL_FN(name, type, suffix, unsigned_type, is_bool, body)                          \
+  static void eval_##name##_##suffix(void *r, const void *x, const void *y, const void *z, \
+                                     int n) {                                              \
+    typedef type T __attribute__((unused));                                                \
+    typedef unsigned_type U __attribute__((unused));                                       \
+    enum { IS_BOOL = is_bool };                                                            \
+    (void)r, (void)x, (void)y, (void)z, (void)n, (void)IS_BOOL;                            \
+    body                                                                                   \
   }
 /* U is at least as wide as int, so that nothing is promoted to a signed type. */
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)  \
-  EVAL_OP_FLOATS(name, arity, eval)                           \
-  EVAL_FN(name, uint8_t, u8, uint32_t, 0, INT_##eval)         \
-  EVAL_FN(name, int8_t, i8, uint32_t, 0, INT_##eval)          \
-  EVAL_FN(name, int16_t, i16, uint32_t, 0, INT_##eval)        \
-  EVAL_FN(name, int32_t, i32, uint32_t, 0, INT_##eval)        \
-  EVAL_FN(name, int64_t, i64, uint64_t, 0, INT_##eval)        \
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) \
+  EVAL_OP_FLOATS(name, arity, eval)                          \
+  EVAL_FN(name, uint8_t, u8, uint32_t, 0, INT_##eval)        \
+  EVAL_FN(name, int8_t, i8, uint32_t, 0, INT_##eval)         \
+  EVAL_FN(name, int16_t, i16, uint32_t, 0, INT_##eval)       \
+  EVAL_FN(name, int32_t, i32, uint32_t, 0, INT_##eval)       \
+  EVAL_FN(name, int64_t, i64, uint64_t, 0, INT_##eval)       \
   EVAL_FN(name, uint8_t, b1, uint32_t, 1, INT_##eval)
 #define EVAL_OP_FLOATS(name, arity, eval) EVAL_OP_FLOATS_(name, arity, eval)
-#define EVAL_OP_FLOATS_(name, arity, eval)                   \
+#define EVAL_OP_FLOATS_(name, arity, eval)                        \
   EVAL_FN(name, float, f32, float, 0, FLOAT_F32_##arity##_##eval) \
   EVAL_FN(name, double, f64, double, 0, FLOAT_F64_##arity##_##eval)
 /* The arity chooses between one and two operands of a math function. */
@@ -99,9 +99,10 @@ static inline double copysign_f64(double x, double y) { return __builtin_copysig
 #undef KILN_LOOP_OP
 
 /* The types in registers, in the order of the tables. */
-#define EVAL_TYPES(X)                                                                    \
-  X(F32, f32, float) X(F64, f64, double) X(U8, u8, uint8_t) X(I8, i8, int8_t)            \
-  X(I16, i16, int16_t) X(I32, i32, int32_t) X(I64, i64, int64_t) X(BOOL, b1, uint8_t)
+#define EVAL_TYPES(X)                                                           \
+  X(F32, f32, float)                                                            \
+  X(F64, f64, double) X(U8, u8, uint8_t) X(I8, i8, int8_t) X(I16, i16, int16_t) \
+      X(I32, i32, int32_t) X(I64, i64, int64_t) X(BOOL, b1, uint8_t)
 enum {
 #define TYPE_ENUM(name, suffix, type) EVAL_TYPE_##name,
   EVAL_TYPES(TYPE_ENUM)
@@ -109,8 +110,8 @@ enum {
       EVAL_TYPE__COUNT
 };
 static const eval_fn eval_table[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)                               \
-  {eval_##name##_f32, eval_##name##_f64, eval_##name##_u8,  eval_##name##_i8,              \
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)                  \
+  {eval_##name##_f32, eval_##name##_f64, eval_##name##_u8,  eval_##name##_i8, \
    eval_##name##_i16, eval_##name##_i32, eval_##name##_i64, eval_##name##_b1},
 #include "codegen/loop/opcodes.def"
 #undef KILN_LOOP_OP
@@ -145,21 +146,21 @@ static inline int32_t f64_to_i32(double x) {
 #define FROM_INT_F32 TO_F32
 #define FROM_INT_F64 TO_F64
 #define FROM_INT_BOOL TO_BOOL
-#define CAST_FN(from, from_type, to, to_suffix, to_type, kind)                            \
+#define CAST_FN(from, from_type, to, to_suffix, to_type, kind)                                   \
   static void cast_##from##_to_##to_suffix(void *r, const void *x, const void *y, const void *z, \
-                                           int n) {                                       \
-    (void)y, (void)z;                                                                     \
-    for (int i = 0; i < n; i++)                                                           \
-      ((to_type *)r)[i] = (to_type)FROM_##kind##_##to(((const from_type *)x)[i]);         \
+                                           int n) {                                              \
+    (void)y, (void)z;                                                                            \
+    for (int i = 0; i < n; i++)                                                                  \
+      ((to_type *)r)[i] = (to_type)FROM_##kind##_##to(((const from_type *)x)[i]);                \
   }
-#define CASTS_FROM(from, from_type, kind)                     \
-  CAST_FN(from, from_type, F32, f32, float, kind)             \
-  CAST_FN(from, from_type, F64, f64, double, kind)            \
-  CAST_FN(from, from_type, U8, u8, uint8_t, kind)             \
-  CAST_FN(from, from_type, I8, i8, int8_t, kind)              \
-  CAST_FN(from, from_type, I16, i16, int16_t, kind)           \
-  CAST_FN(from, from_type, I32, i32, int32_t, kind)           \
-  CAST_FN(from, from_type, I64, i64, int64_t, kind)           \
+#define CASTS_FROM(from, from_type, kind)           \
+  CAST_FN(from, from_type, F32, f32, float, kind)   \
+  CAST_FN(from, from_type, F64, f64, double, kind)  \
+  CAST_FN(from, from_type, U8, u8, uint8_t, kind)   \
+  CAST_FN(from, from_type, I8, i8, int8_t, kind)    \
+  CAST_FN(from, from_type, I16, i16, int16_t, kind) \
+  CAST_FN(from, from_type, I32, i32, int32_t, kind) \
+  CAST_FN(from, from_type, I64, i64, int64_t, kind) \
   CAST_FN(from, from_type, BOOL, b1, uint8_t, kind)
 CASTS_FROM(f32, float, FLOAT)
 CASTS_FROM(f64, double, FLOAT)
@@ -170,31 +171,31 @@ CASTS_FROM(i32, int32_t, INT)
 CASTS_FROM(i64, int64_t, INT)
 CASTS_FROM(b1, uint8_t, INT)
 static const eval_fn cast_table[EVAL_TYPE__COUNT][EVAL_TYPE__COUNT] = {
-#define CAST_ROW(name, from, type)                                                          \
-  {cast_##from##_to_f32, cast_##from##_to_f64, cast_##from##_to_u8,  cast_##from##_to_i8,   \
+#define CAST_ROW(name, from, type)                                                        \
+  {cast_##from##_to_f32, cast_##from##_to_f64, cast_##from##_to_u8,  cast_##from##_to_i8, \
    cast_##from##_to_i16, cast_##from##_to_i32, cast_##from##_to_i64, cast_##from##_to_b1},
     EVAL_TYPES(CAST_ROW)
 #undef CAST_ROW
 };
 
-#define HALF_FROM(name, from_type)                                                             \
+#define HALF_FROM(name, from_type)                                                                \
   static void cast_##name##_to_f32(void *r, const void *x, const void *y, const void *z, int n) { \
-    (void)y, (void)z;                                                                          \
-    for (int i = 0; i < n; i += KILN_MATH_LANES) {                                             \
-      kiln_i32v h;                                                                             \
-      for (int j = 0; j < KILN_MATH_LANES; j++) h[j] = ((const uint16_t *)x)[i + j];           \
-      kiln_f32v v = kiln_math_from_##name##_f32v(h);                                           \
-      memcpy((float *)r + i, &v, sizeof v);                                                    \
-    }                                                                                          \
-  }                                                                                            \
-  static void cast_f32_to_##name(void *r, const void *x, const void *y, const void *z, int n) { \
-    (void)y, (void)z;                                                                          \
-    for (int i = 0; i < n; i += KILN_MATH_LANES) {                                             \
-      kiln_f32v v;                                                                             \
-      memcpy(&v, (const float *)x + i, sizeof v);                                              \
-      kiln_i32v h = kiln_math_to_##name##_f32v(v);                                             \
-      for (int j = 0; j < KILN_MATH_LANES; j++) ((uint16_t *)r)[i + j] = (uint16_t)h[j];       \
-    }                                                                                          \
+    (void)y, (void)z;                                                                             \
+    for (int i = 0; i < n; i += KILN_MATH_LANES) {                                                \
+      kiln_i32v h;                                                                                \
+      for (int j = 0; j < KILN_MATH_LANES; j++) h[j] = ((const uint16_t *)x)[i + j];              \
+      kiln_f32v v = kiln_math_from_##name##_f32v(h);                                              \
+      memcpy((float *)r + i, &v, sizeof v);                                                       \
+    }                                                                                             \
+  }                                                                                               \
+  static void cast_f32_to_##name(void *r, const void *x, const void *y, const void *z, int n) {   \
+    (void)y, (void)z;                                                                             \
+    for (int i = 0; i < n; i += KILN_MATH_LANES) {                                                \
+      kiln_f32v v;                                                                                \
+      memcpy(&v, (const float *)x + i, sizeof v);                                                 \
+      kiln_i32v h = kiln_math_to_##name##_f32v(v);                                                \
+      for (int j = 0; j < KILN_MATH_LANES; j++) ((uint16_t *)r)[i + j] = (uint16_t)h[j];          \
+    }                                                                                             \
   }
 HALF_FROM(f16, uint16_t)
 HALF_FROM(bf16, uint16_t)

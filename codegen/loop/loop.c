@@ -19,38 +19,29 @@ const kiln_loop_op_info kiln_loop_ops[KILN_LOOP__COUNT] = {
 int kiln_loop_class(kiln_dtype dtype) {
   switch (dtype) {
     case KILN_DTYPE_F32:
-    case KILN_DTYPE_F64:
-      return KILN_LOOP_CLASS_F;
+    case KILN_DTYPE_F64: return KILN_LOOP_CLASS_F;
     case KILN_DTYPE_U8:
     case KILN_DTYPE_I8:
     case KILN_DTYPE_I16:
     case KILN_DTYPE_I32:
-    case KILN_DTYPE_I64:
-      return KILN_LOOP_CLASS_I;
-    case KILN_DTYPE_BOOL:
-      return KILN_LOOP_CLASS_B;
+    case KILN_DTYPE_I64: return KILN_LOOP_CLASS_I;
+    case KILN_DTYPE_BOOL: return KILN_LOOP_CLASS_B;
     case KILN_DTYPE_F16:
-    case KILN_DTYPE_BF16:
-      return KILN_LOOP_CLASS_H;
-    default:
-      return 0;
+    case KILN_DTYPE_BF16: return KILN_LOOP_CLASS_H;
+    default: return 0;
   }
 }
 
 int kiln_loop_size(kiln_dtype dtype) {
   switch (dtype) {
     case KILN_DTYPE_F64:
-    case KILN_DTYPE_I64:
-      return 8;
+    case KILN_DTYPE_I64: return 8;
     case KILN_DTYPE_F32:
-    case KILN_DTYPE_I32:
-      return 4;
+    case KILN_DTYPE_I32: return 4;
     case KILN_DTYPE_I16:
     case KILN_DTYPE_F16:
-    case KILN_DTYPE_BF16:
-      return 2;
-    default:
-      return 1;
+    case KILN_DTYPE_BF16: return 2;
+    default: return 1;
   }
 }
 
@@ -124,23 +115,12 @@ int kiln_loop_const_f(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, 
 
 int kiln_loop_const_i(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, int64_t value) {
   switch (dtype) {
-    case KILN_DTYPE_U8:
-      value = (uint8_t)value;
-      break;
-    case KILN_DTYPE_I8:
-      value = (int8_t)value;
-      break;
-    case KILN_DTYPE_I16:
-      value = (int16_t)value;
-      break;
-    case KILN_DTYPE_I32:
-      value = (int32_t)value;
-      break;
-    case KILN_DTYPE_BOOL:
-      value = value != 0;
-      break;
-    default:
-      break;
+    case KILN_DTYPE_U8: value = (uint8_t)value; break;
+    case KILN_DTYPE_I8: value = (int8_t)value; break;
+    case KILN_DTYPE_I16: value = (int16_t)value; break;
+    case KILN_DTYPE_I32: value = (int32_t)value; break;
+    case KILN_DTYPE_BOOL: value = value != 0; break;
+    default: break;
   }
   push(fn, nest, KILN_LOOP_const, dtype)->imm.i = value;
   return nest->body.count - 1;
@@ -213,16 +193,12 @@ int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest) {
 static double inst_cost(const kiln_loop_inst *inst) {
   switch (inst->op) {
     case KILN_LOOP_load:
-    case KILN_LOOP_store:
-      return 0.05;
+    case KILN_LOOP_store: return 0.05;
     case KILN_LOOP_const:
-    case KILN_LOOP_scalar:
-      return 0;
+    case KILN_LOOP_scalar: return 0;
     case KILN_LOOP_div:
-    case KILN_LOOP_sqrt:
-      return 0.15;
-    default:
-      return inst->op >= KILN_LOOP_exp ? 0.4 : 0.03;
+    case KILN_LOOP_sqrt: return 0.15;
+    default: return inst->op >= KILN_LOOP_exp ? 0.4 : 0.03;
   }
 }
 

@@ -18,12 +18,10 @@
 static const char *dtype_text(kiln_dtype dtype) {
   switch (dtype) {
 #define CASE(name, number, size, storage, python, short_name) \
-  case KILN_DTYPE_##name:                                     \
-    return #short_name;
+  case KILN_DTYPE_##name: return #short_name;
     KILN_DTYPE_LIST(CASE)
 #undef CASE
-    default:
-      return "?";
+    default: return "?";
   }
 }
 

@@ -62,8 +62,7 @@ static kiln_status *verify_types(const kiln_loop_nest *nest, int number) {
   if (class == 0 || kiln_loop_class(inst->dtype) == 0) REFUSE("%%%d: unknown type", number);
   if (!(class & info->classes)) REFUSE("%%%d: %s does not take this type", number, info->name);
   switch (info->rule) {
-    case KILN_LOOP_RULE_LEAF:
-      break;
+    case KILN_LOOP_RULE_LEAF: break;
     case KILN_LOOP_RULE_STORE:
       if (types[0] != inst->dtype) REFUSE("%%%d stores a value of another type", number);
       break;

@@ -16,7 +16,12 @@ typedef struct {
   int32_t device_id;
 } DLDevice;
 typedef enum {
-  kDLInt = 0U, kDLUInt = 1U, kDLFloat = 2U, kDLOpaqueHandle = 3U, kDLBfloat = 4U, kDLComplex = 5U,
+  kDLInt = 0U,
+  kDLUInt = 1U,
+  kDLFloat = 2U,
+  kDLOpaqueHandle = 3U,
+  kDLBfloat = 4U,
+  kDLComplex = 5U,
   kDLBool = 6U
 } DLDataTypeCode;
 typedef struct {

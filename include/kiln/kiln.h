@@ -48,18 +48,19 @@ KILN_API const char *kiln_version(void);
 /* -- Errors -- */
 
 /* X(name, exit status of the `kiln` command, meaning) */
-#define KILN_CODE_LIST(X)                                                                   \
-  X(OK, 0, "no error")                                                                      \
-  X(INVALID_ARGUMENT, 2, "an argument, option or flag is wrong, or inputs do not match the method") \
-  X(INVALID_FILE, 2, "a file is missing, unreadable, damaged or refused")                   \
-  X(NOT_FOUND, 2, "no method, attribute, operator, pass or case of that name")              \
-  X(OP_ERROR, 1, "an operator refused its arguments: shape, dtype, index")                  \
-  X(RAISED, 1, "the model raised an exception")                                             \
-  X(MISSING_OP, 1, "an operator that Kiln does not have was reached")                       \
-  X(UNSUPPORTED, 1, "a feature that Kiln does not have was reached")                        \
-  X(LIMIT, 3, "a limit of kiln_limits was reached")                                         \
-  X(OUT_OF_MEMORY, 3, "memory is exhausted")                                                \
-  X(BUSY, 1, "the instance is in another call that writes its attributes")                  \
+#define KILN_CODE_LIST(X)                                                      \
+  X(OK, 0, "no error")                                                         \
+  X(INVALID_ARGUMENT, 2,                                                       \
+    "an argument, option or flag is wrong, or inputs do not match the method") \
+  X(INVALID_FILE, 2, "a file is missing, unreadable, damaged or refused")      \
+  X(NOT_FOUND, 2, "no method, attribute, operator, pass or case of that name") \
+  X(OP_ERROR, 1, "an operator refused its arguments: shape, dtype, index")     \
+  X(RAISED, 1, "the model raised an exception")                                \
+  X(MISSING_OP, 1, "an operator that Kiln does not have was reached")          \
+  X(UNSUPPORTED, 1, "a feature that Kiln does not have was reached")           \
+  X(LIMIT, 3, "a limit of kiln_limits was reached")                            \
+  X(OUT_OF_MEMORY, 3, "memory is exhausted")                                   \
+  X(BUSY, 1, "the instance is in another call that writes its attributes")     \
   X(INTERNAL, 4, "a fault of Kiln's own; please report it")
 
 typedef enum kiln_code {
@@ -154,30 +155,30 @@ KILN_API kiln_status *kiln_model_argument(const kiln_model *model, const char *m
 
 /* Counters of a model, over all instances and threads. */
 typedef struct kiln_counters {
-  uint64_t calls;           /* of methods, by the host */
-  uint64_t profiled_runs;   /* graph runs that recorded types, fallbacks included */
-  uint64_t groups;          /* fused groups formed */
-  uint64_t compiles;        /* kernels compiled */
+  uint64_t calls;         /* of methods, by the host */
+  uint64_t profiled_runs; /* graph runs that recorded types, fallbacks included */
+  uint64_t groups;        /* fused groups formed */
+  uint64_t compiles;      /* kernels compiled */
   uint64_t compile_failures;
-  uint64_t compile_ns;      /* time spent in code generation */
+  uint64_t compile_ns; /* time spent in code generation */
   uint64_t guard_hits;
   uint64_t guard_misses;
-  uint64_t fallback_calls;  /* dispatches to a fallback function */
-  uint64_t compiled_runs;   /* executions of a compiled group */
+  uint64_t fallback_calls;   /* dispatches to a fallback function */
+  uint64_t compiled_runs;    /* executions of a compiled group */
   uint64_t groups_never_run; /* reached under their variant, but never ran compiled */
-  uint32_t max_depth;       /* deepest bailout level reached */
-  uint64_t simple_plans;    /* executors that used up their depth */
+  uint32_t max_depth;        /* deepest bailout level reached */
+  uint64_t simple_plans;     /* executors that used up their depth */
 } kiln_counters;
 KILN_API void kiln_model_counters(const kiln_model *model, kiln_counters *out_counters);
 
 /* Counters of one group, in order of compilation; KILN_NOT_FOUND beyond the last. `name` and
  * `reason` are borrowed until the model is released. */
 typedef struct kiln_group_counters {
-  const char *name;        /* "forward/TensorExprGroup_0" */
-  const char *hash;        /* of its loop IR: 32 hexadecimal digits, "" when there is none */
-  const char *reason;      /* why it was not compiled, or NULL */
-  uint32_t depth;          /* bailout level of its variant: 0 for the first */
-  uint32_t operators;      /* fused nodes */
+  const char *name;   /* "forward/TensorExprGroup_0" */
+  const char *hash;   /* of its loop IR: 32 hexadecimal digits, "" when there is none */
+  const char *reason; /* why it was not compiled, or NULL */
+  uint32_t depth;     /* bailout level of its variant: 0 for the first */
+  uint32_t operators; /* fused nodes */
   uint64_t guard_hits, guard_misses, runs, compile_ns;
 } kiln_group_counters;
 KILN_API kiln_status *kiln_model_group(const kiln_model *model, int index,
@@ -200,8 +201,7 @@ typedef struct kiln_call_options {
  * KILN_INVALID_ARGUMENT names the argument and the types. `options` may be NULL. */
 KILN_API kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
                                          kiln_value *const *arguments, int argument_count,
-                                         const kiln_call_options *options,
-                                         kiln_value **out_result);
+                                         const kiln_call_options *options, kiln_value **out_result);
 
 /* Attributes of the instance's module: "weight", "layer.0.bias". Getting shares the value; setting
  * retains `value` and must match the attribute's type. */
@@ -229,20 +229,23 @@ typedef enum kiln_kind {
 } kiln_kind;
 
 /* Element types; the numbers are PyTorch's ScalarType. */
-#define KILN_DTYPE_LIST(X)                                                                   \
-  X(U8, 0, 1, "Byte", "uint8", u8) X(I8, 1, 1, "Char", "int8", i8)                           \
-  X(I16, 2, 2, "Short", "int16", i16) X(I32, 3, 4, "Int", "int32", i32)                      \
-  X(I64, 4, 8, "Long", "int64", i64) X(F16, 5, 2, "Half", "float16", f16)                    \
-  X(F32, 6, 4, "Float", "float32", f32) X(F64, 7, 8, "Double", "float64", f64)               \
-  X(C32, 8, 4, "ComplexHalf", "complex32", c32)                                              \
-  X(C64, 9, 8, "ComplexFloat", "complex64", c64)                                             \
-  X(C128, 10, 16, "ComplexDouble", "complex128", c128) X(BOOL, 11, 1, "Bool", "bool", bool)  \
-  X(QI8, 12, 1, "QInt8", "qint8", qi8) X(QU8, 13, 1, "QUInt8", "quint8", qu8)                \
-  X(QI32, 14, 4, "QInt32", "qint32", qi32) X(BF16, 15, 2, "BFloat16", "bfloat16", bf16)      \
-  X(F8E5M2, 23, 1, "Float8_e5m2", "float8_e5m2", f8e5m2)                                     \
-  X(F8E4M3, 24, 1, "Float8_e4m3fn", "float8_e4m3fn", f8e4m3)                                 \
-  X(U16, 27, 2, "UInt16", "uint16", u16) X(U32, 28, 4, "UInt32", "uint32", u32)              \
-  X(U64, 29, 8, "UInt64", "uint64", u64)
+#define KILN_DTYPE_LIST(X)                                                                         \
+  X(U8, 0, 1, "Byte", "uint8", u8)                                                                 \
+  X(I8, 1, 1, "Char", "int8", i8) X(I16, 2, 2, "Short", "int16", i16)                              \
+      X(I32, 3, 4, "Int", "int32", i32) X(I64, 4, 8, "Long", "int64", i64)                         \
+          X(F16, 5, 2, "Half", "float16", f16) X(F32, 6, 4, "Float", "float32", f32)               \
+              X(F64, 7, 8, "Double", "float64", f64) X(C32, 8, 4, "ComplexHalf", "complex32", c32) \
+                  X(C64, 9, 8, "ComplexFloat", "complex64", c64)                                   \
+                      X(C128, 10, 16, "ComplexDouble", "complex128", c128) X(                      \
+                          BOOL, 11, 1, "Bool", "bool", bool) X(QI8, 12, 1, "QInt8", "qint8", qi8)  \
+                          X(QU8, 13, 1, "QUInt8", "quint8", qu8)                                   \
+                              X(QI32, 14, 4, "QInt32", "qint32", qi32)                             \
+                                  X(BF16, 15, 2, "BFloat16", "bfloat16", bf16)                     \
+                                      X(F8E5M2, 23, 1, "Float8_e5m2", "float8_e5m2", f8e5m2) X(    \
+                                          F8E4M3, 24, 1, "Float8_e4m3fn", "float8_e4m3fn", f8e4m3) \
+                                          X(U16, 27, 2, "UInt16", "uint16", u16)                   \
+                                              X(U32, 28, 4, "UInt32", "uint32", u32)               \
+                                                  X(U64, 29, 8, "UInt64", "uint64", u64)
 
 typedef enum kiln_dtype {
   KILN_DTYPE_NONE = -1, /* unknown, or not a tensor */
@@ -283,8 +286,7 @@ KILN_API kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *
 KILN_API kiln_status *kiln_value_tuple(kiln_context *context, kiln_value *const *items, int count,
                                        kiln_value **out_value);
 KILN_API kiln_status *kiln_value_dict(kiln_context *context, kiln_value *const *keys,
-                                      kiln_value *const *values, int count,
-                                      kiln_value **out_value);
+                                      kiln_value *const *values, int count, kiln_value **out_value);
 /* Another handle on the same value. */
 KILN_API kiln_status *kiln_value_share(const kiln_value *value, kiln_value **out_value);
 /* A copy that shares nothing that can change; tensors share memory until either is written. */

@@ -82,7 +82,8 @@ static bool to_constant_chunk(kiln_node *node) {
     return false;
   }
   kiln_node *unpack = list->uses->user;
-  if (!kiln_node_is(unpack, KILN_OP_prim_ListUnpack) || unpack->output_count != chunks) return false;
+  if (!kiln_node_is(unpack, KILN_OP_prim_ListUnpack) || unpack->output_count != chunks)
+    return false;
   kiln_node *chunk = kiln_node_create_id(node->graph, KILN_OP_prim_ConstantChunk);
   kiln_node_add_input(chunk, kiln_node_input(node, 0));
   kiln_node_set_int(chunk, "chunks", chunks);

@@ -105,7 +105,8 @@ static bool fold_construct(kiln_pass *pass, kiln_node *node, const kiln_ivalue *
   if (kiln_node_is(node, KILN_OP_prim_ListConstruct)) {
     if (type->kind != KILN_TYPE_LIST || kiln_type_is_mutable(type->elems[0])) return false;
     kiln_list *list = NULL;
-    kiln_status *status = kiln_list_create(pass->env->mem, type->elems[0], node->input_count, &list);
+    kiln_status *status =
+        kiln_list_create(pass->env->mem, type->elems[0], node->input_count, &list);
     for (int i = 0; !status && i < node->input_count; i++) {
       status = kiln_list_push(list, kiln_ivalue_retain(args[i]));
     }

@@ -3,15 +3,15 @@
  * Liveness is marked backwards from the graph's results, from nodes with side effects, and from
  * nodes that write memory which a live value may share. The case that defeats counting uses is a
  * loop that carries a value only to itself: its output is dead although the body uses it, so Loop
- * and If results are marked one by one. Writers are added until nothing changes, since a writer that
- * comes alive makes its inputs live too. */
+ * and If results are marked one by one. Writers are added until nothing changes, since a writer
+ * that comes alive makes its inputs live too. */
 #include "ir/pass.h"
 
 typedef struct marker {
   kiln_pass *pass;
-  KILN_VEC(kiln_ir_value *) work;  /* live values whose definition is still to be marked */
-  KILN_VEC(kiln_ir_value *) live;  /* every live value */
-  KILN_VEC(kiln_node *) writers;   /* that are not live yet */
+  KILN_VEC(kiln_ir_value *) work; /* live values whose definition is still to be marked */
+  KILN_VEC(kiln_ir_value *) live; /* every live value */
+  KILN_VEC(kiln_node *) writers;  /* that are not live yet */
 } marker;
 
 static const char live_mark = 0; /* its address is the mark */

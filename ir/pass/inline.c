@@ -1,10 +1,10 @@
 /* inline.c: pass `inline`: calls of script functions and methods become their bodies.
  *
  * Callees are taken from the model's unit (compiled on demand) and spliced in before the call, then
- * scanned in turn. The case that defeats the simple way is recursion: a callee that is already being
- * inlined stays a call, and so does everything once the graph has grown by MAX_GROWTH nodes (a chain
- * of functions that call the next one twice is exponential). Each copied node remembers the call
- * site, so tracebacks keep their frames. */
+ * scanned in turn. The case that defeats the simple way is recursion: a callee that is already
+ * being inlined stays a call, and so does everything once the graph has grown by MAX_GROWTH nodes
+ * (a chain of functions that call the next one twice is exponential). Each copied node remembers
+ * the call site, so tracebacks keep their frames. */
 #include "ir/pass.h"
 #include "ir/unit.h"
 

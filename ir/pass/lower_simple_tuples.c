@@ -157,8 +157,8 @@ static bool split_loop(kiln_node *loop) {
   return false;
 }
 
-/* One walk; true when something changed. Splitting leaves an Unpack behind the walk, at the end of a
- * block or before a loop, so the walk is repeated: each time some tuple has lost a level. */
+/* One walk; true when something changed. Splitting leaves an Unpack behind the walk, at the end of
+ * a block or before a loop, so the walk is repeated: each time some tuple has lost a level. */
 static bool visit_block(kiln_block *block) {
   bool changed = false;
   for (kiln_node *n = block->first, *next; n; n = next) {

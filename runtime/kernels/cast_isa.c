@@ -7,7 +7,7 @@
 #include "runtime/kernels/isa.h"
 
 #define CAST(name) KILN_ISA_CAT3(cast_##name, _, KILN_KERNEL_ISA)
-#define CAST_HEAD(name)                                                                       \
+#define CAST_HEAD(name)                                                                      \
   static void CAST(name)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, \
                          int64_t n)
 
@@ -15,10 +15,10 @@ typedef struct half_pair {
   uint16_t re, im;
 } half_pair;
 
-#define CAST_STRIDED(D, S, expr)                            \
-  for (int64_t i = 0; i < n; i++) {                         \
-    const S x = *(const S *)(src + i * src_stride);         \
-    *(D *)(dst + i * dst_stride) = (D)(expr);               \
+#define CAST_STRIDED(D, S, expr)                    \
+  for (int64_t i = 0; i < n; i++) {                 \
+    const S x = *(const S *)(src + i * src_stride); \
+    *(D *)(dst + i * dst_stride) = (D)(expr);       \
   }
 #define CAST_REAL(name, D, S, expr)                                             \
   CAST_HEAD(name) {                                                             \
@@ -50,55 +50,57 @@ static inline double _Complex complex_f64(double re, double im) {
 }
 
 /* X(dtype, type, x as a number) of the real dtypes. */
-#define REAL_DTYPES(X)                                                                      \
-  X(U8, uint8_t, x) X(I8, int8_t, x) X(I16, int16_t, x) X(I32, int32_t, x) X(I64, int64_t, x) \
-  X(F16, uint16_t, kiln_half_to_float(x)) X(F32, float, x) X(F64, double, x)                \
-  X(BF16, uint16_t, kiln_bf16_to_float(x)) X(U16, uint16_t, x) X(U32, uint32_t, x)          \
-  X(U64, uint64_t, x)
-#define COMPLEX_DTYPES(X)                                                                \
-  X(C32, half_pair, kiln_half_to_float(x.re), kiln_half_to_float(x.im))                  \
+#define REAL_DTYPES(X)                                                                     \
+  X(U8, uint8_t, x)                                                                        \
+  X(I8, int8_t, x) X(I16, int16_t, x) X(I32, int32_t, x) X(I64, int64_t, x)                \
+      X(F16, uint16_t, kiln_half_to_float(x)) X(F32, float, x) X(F64, double, x)           \
+          X(BF16, uint16_t, kiln_bf16_to_float(x)) X(U16, uint16_t, x) X(U32, uint32_t, x) \
+              X(U64, uint64_t, x)
+#define COMPLEX_DTYPES(X)                                               \
+  X(C32, half_pair, kiln_half_to_float(x.re), kiln_half_to_float(x.im)) \
   X(C64, float _Complex, __real__ x, __imag__ x) X(C128, double _Complex, __real__ x, __imag__ x)
 
 /* -- To the compute types -- */
 
-#define LOAD_REAL(dtype, S, value)                                             \
-  CAST_REAL(dtype##_to_bool, uint8_t, S, (value) != 0)                         \
-  CAST_REAL(dtype##_to_i32, int32_t, S, value)                                 \
-  CAST_REAL(dtype##_to_i64, int64_t, S, value)                                 \
-  CAST_REAL(dtype##_to_f32, float, S, value)                                   \
-  CAST_REAL(dtype##_to_f64, double, S, value)                                  \
+#define LOAD_REAL(dtype, S, value)                                              \
+  CAST_REAL(dtype##_to_bool, uint8_t, S, (value) != 0)                          \
+  CAST_REAL(dtype##_to_i32, int32_t, S, value)                                  \
+  CAST_REAL(dtype##_to_i64, int64_t, S, value)                                  \
+  CAST_REAL(dtype##_to_f32, float, S, value)                                    \
+  CAST_REAL(dtype##_to_f64, double, S, value)                                   \
   CAST_PLAIN(dtype##_to_c64, float _Complex, S, complex_f32((float)(value), 0)) \
   CAST_PLAIN(dtype##_to_c128, double _Complex, S, complex_f64((double)(value), 0))
 REAL_DTYPES(LOAD_REAL)
 /* Any byte but 0 reads as true. */
 LOAD_REAL(BOOL, uint8_t, x != 0)
-#define LOAD_COMPLEX(dtype, S, re, im)                                                    \
-  CAST_PLAIN(dtype##_to_bool, uint8_t, S, (re) != 0 || (im) != 0)                         \
-  CAST_PLAIN(dtype##_to_i32, int32_t, S, re)                                              \
-  CAST_PLAIN(dtype##_to_i64, int64_t, S, re)                                              \
-  CAST_PLAIN(dtype##_to_f32, float, S, re)                                                \
-  CAST_PLAIN(dtype##_to_f64, double, S, re)                                               \
-  CAST_PLAIN(dtype##_to_c64, float _Complex, S, complex_f32((float)(re), (float)(im)))    \
+#define LOAD_COMPLEX(dtype, S, re, im)                                                 \
+  CAST_PLAIN(dtype##_to_bool, uint8_t, S, (re) != 0 || (im) != 0)                      \
+  CAST_PLAIN(dtype##_to_i32, int32_t, S, re)                                           \
+  CAST_PLAIN(dtype##_to_i64, int64_t, S, re)                                           \
+  CAST_PLAIN(dtype##_to_f32, float, S, re)                                             \
+  CAST_PLAIN(dtype##_to_f64, double, S, re)                                            \
+  CAST_PLAIN(dtype##_to_c64, float _Complex, S, complex_f32((float)(re), (float)(im))) \
   CAST_PLAIN(dtype##_to_c128, double _Complex, S, complex_f64((double)(re), (double)(im)))
 COMPLEX_DTYPES(LOAD_COMPLEX)
 
 /* -- And back -- */
 
-#define X_FROM(ctype, S, value)                                                             \
-  CAST_REAL(ctype##_to_U8, uint8_t, S, TO_SMALL(value))                                     \
-  CAST_REAL(ctype##_to_I8, int8_t, S, TO_SMALL(value))                                      \
-  CAST_REAL(ctype##_to_I16, int16_t, S, TO_SMALL(value))                                    \
-  CAST_REAL(ctype##_to_I32, int32_t, S, value)                                              \
-  CAST_REAL(ctype##_to_I64, int64_t, S, value)                                              \
-  CAST_REAL(ctype##_to_F16, uint16_t, S, kiln_float_to_half((float)(value)))                \
-  CAST_REAL(ctype##_to_F32, float, S, value)                                                \
-  CAST_REAL(ctype##_to_F64, double, S, value)                                               \
-  CAST_REAL(ctype##_to_BF16, uint16_t, S, kiln_float_to_bf16((float)(value)))               \
-  CAST_REAL(ctype##_to_U16, uint16_t, S, TO_SMALL(value))                                   \
-  CAST_REAL(ctype##_to_U32, uint32_t, S, (int64_t)(value))                                  \
-  CAST_REAL(ctype##_to_U64, uint64_t, S, (int64_t)(value))                                  \
-  CAST_PLAIN(ctype##_to_C32, half_pair, S,                                                  \
-             ((half_pair){kiln_float_to_half((float)(value)), kiln_float_to_half((float)IMAG(x))})) \
+#define X_FROM(ctype, S, value)                                                              \
+  CAST_REAL(ctype##_to_U8, uint8_t, S, TO_SMALL(value))                                      \
+  CAST_REAL(ctype##_to_I8, int8_t, S, TO_SMALL(value))                                       \
+  CAST_REAL(ctype##_to_I16, int16_t, S, TO_SMALL(value))                                     \
+  CAST_REAL(ctype##_to_I32, int32_t, S, value)                                               \
+  CAST_REAL(ctype##_to_I64, int64_t, S, value)                                               \
+  CAST_REAL(ctype##_to_F16, uint16_t, S, kiln_float_to_half((float)(value)))                 \
+  CAST_REAL(ctype##_to_F32, float, S, value)                                                 \
+  CAST_REAL(ctype##_to_F64, double, S, value)                                                \
+  CAST_REAL(ctype##_to_BF16, uint16_t, S, kiln_float_to_bf16((float)(value)))                \
+  CAST_REAL(ctype##_to_U16, uint16_t, S, TO_SMALL(value))                                    \
+  CAST_REAL(ctype##_to_U32, uint32_t, S, (int64_t)(value))                                   \
+  CAST_REAL(ctype##_to_U64, uint64_t, S, (int64_t)(value))                                   \
+  CAST_PLAIN(                                                                                \
+      ctype##_to_C32, half_pair, S,                                                          \
+      ((half_pair){kiln_float_to_half((float)(value)), kiln_float_to_half((float)IMAG(x))})) \
   CAST_PLAIN(ctype##_to_C64, float _Complex, S, complex_f32((float)(value), (float)IMAG(x))) \
   CAST_PLAIN(ctype##_to_C128, double _Complex, S, complex_f64((double)(value), (double)IMAG(x)))
 #define STORE_REAL(ctype, S, value) \
@@ -123,25 +125,24 @@ X_FROM(C128, double _Complex, __real__ x)
 
 /* -- Tables -- */
 
-#define LOAD_ROW(dtype, ...)                                                         \
-  [KILN_DTYPE_##dtype] = {[KILN_CTYPE_BOOL] = CAST(dtype##_to_bool),                 \
-                          [KILN_CTYPE_I32] = CAST(dtype##_to_i32),                   \
-                          [KILN_CTYPE_I64] = CAST(dtype##_to_i64),                   \
-                          [KILN_CTYPE_F32] = CAST(dtype##_to_f32),                   \
-                          [KILN_CTYPE_F64] = CAST(dtype##_to_f64),                   \
-                          [KILN_CTYPE_C64] = CAST(dtype##_to_c64),                   \
-                          [KILN_CTYPE_C128] = CAST(dtype##_to_c128)},
+#define LOAD_ROW(dtype, ...)                                                              \
+  [KILN_DTYPE_##dtype] = {                                                                \
+      [KILN_CTYPE_BOOL] = CAST(dtype##_to_bool), [KILN_CTYPE_I32] = CAST(dtype##_to_i32), \
+      [KILN_CTYPE_I64] = CAST(dtype##_to_i64),   [KILN_CTYPE_F32] = CAST(dtype##_to_f32), \
+      [KILN_CTYPE_F64] = CAST(dtype##_to_f64),   [KILN_CTYPE_C64] = CAST(dtype##_to_c64), \
+      [KILN_CTYPE_C128] = CAST(dtype##_to_c128)},
 const kiln_cast_loop KILN_ISA_CAT2(kiln__load_,
                                    KILN_KERNEL_ISA)[KILN_DTYPE__COUNT][KILN_CTYPE__COUNT] = {
     REAL_DTYPES(LOAD_ROW) COMPLEX_DTYPES(LOAD_ROW) LOAD_ROW(BOOL)};
 
 #define STORE_TO(ctype, dtype) [KILN_DTYPE_##dtype] = CAST(ctype##_to_##dtype),
-#define STORE_ROW(ctype)                                                                 \
-  [KILN_CTYPE_##ctype] = {                                                               \
-      STORE_TO(ctype, U8) STORE_TO(ctype, I8) STORE_TO(ctype, I16) STORE_TO(ctype, I32)  \
-      STORE_TO(ctype, I64) STORE_TO(ctype, F16) STORE_TO(ctype, F32) STORE_TO(ctype, F64) \
-      STORE_TO(ctype, BF16) STORE_TO(ctype, U16) STORE_TO(ctype, U32) STORE_TO(ctype, U64) \
-      STORE_TO(ctype, C32) STORE_TO(ctype, C64) STORE_TO(ctype, C128) STORE_TO(ctype, BOOL)},
+#define STORE_ROW(ctype)                                                                          \
+  [KILN_CTYPE_##                                                                                  \
+      ctype] = {STORE_TO(ctype, U8) STORE_TO(ctype, I8) STORE_TO(ctype, I16) STORE_TO(ctype, I32) \
+                    STORE_TO(ctype, I64) STORE_TO(ctype, F16) STORE_TO(ctype, F32)                \
+                        STORE_TO(ctype, F64) STORE_TO(ctype, BF16) STORE_TO(ctype, U16)           \
+                            STORE_TO(ctype, U32) STORE_TO(ctype, U64) STORE_TO(ctype, C32)        \
+                                STORE_TO(ctype, C64) STORE_TO(ctype, C128) STORE_TO(ctype, BOOL)},
 const kiln_cast_loop KILN_ISA_CAT2(kiln__store_,
                                    KILN_KERNEL_ISA)[KILN_CTYPE__COUNT][KILN_DTYPE__COUNT] = {
     STORE_ROW(BOOL) STORE_ROW(I32) STORE_ROW(I64) STORE_ROW(F32) STORE_ROW(F64) STORE_ROW(C64)

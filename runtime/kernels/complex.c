@@ -45,8 +45,10 @@ KILN_KERNEL(view_as_complex) {
   kiln_dtype dtype = complex_of(kiln_tensor_dtype(t));
   int64_t strides[KILN_MAX_RANK];
   if (dtype == KILN_DTYPE_NONE) {
-    return KILN_OP_FAIL("view_as_complex is only supported for half, float and double tensors, but got "
-                        "a tensor of scalar type: %s", kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+    return KILN_OP_FAIL(
+        "view_as_complex is only supported for half, float and double tensors, but got "
+        "a tensor of scalar type: %s",
+        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
   }
   if (rank == 0) return KILN_OP_FAIL("Input tensor must have one or more dimensions");
   if (kiln_tensor_sizes(t)[rank - 1] != 2) {
@@ -58,8 +60,9 @@ KILN_KERNEL(view_as_complex) {
     strides[i] = kiln_tensor_strides(t)[i] / 2;
   }
   if (!fits) {
-    return KILN_OP_FAIL("Tensor must have a last dimension with stride 1, and strides and a storage "
-                        "offset that are divisible by 2");
+    return KILN_OP_FAIL(
+        "Tensor must have a last dimension with stride 1, and strides and a storage "
+        "offset that are divisible by 2");
   }
   return reinterpret(call, t, dtype, rank - 1, kiln_tensor_sizes(t), strides, t->offset / 2, outs);
 }
@@ -90,7 +93,9 @@ KILN_KERNEL(conj) {
     KILN_TRY(kiln_tensor_alias(&call->cache, t, &same));
     return kiln__finish(call, outs, same);
   }
-  kiln_pw pw = {.functor = KILN_PW_conj, .in_count = 1, .common = kiln_tensor_dtype(t),
+  kiln_pw pw = {.functor = KILN_PW_conj,
+                .in_count = 1,
+                .common = kiln_tensor_dtype(t),
                 .in = {{.tensor = t}}};
   return kiln_pw_run(call, &pw, outs);
 }
@@ -98,7 +103,9 @@ KILN_KERNEL(matrix_H) {
   kiln_tensor *t = SELF, *turned;
   int rank = kiln_tensor_rank(t);
   if (rank == 0) return kiln__kernel_conj(call, args, outs);
-  if (rank == 1) return KILN_OP_FAIL("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.");
+  if (rank == 1)
+    return KILN_OP_FAIL(
+        "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.");
   KILN_TRY(kiln__transpose(call, t, rank - 2, rank - 1, &turned));
   const kiln_ivalue turned_args[1] = {kiln_of_tensor(turned)};
   kiln_status *status = kiln__kernel_conj(call, turned_args, outs);
@@ -112,8 +119,9 @@ static kiln_status *join(kiln_call *call, const kiln_ivalue *args, bool polar, k
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (dtype == KILN_DTYPE_NONE || real != kiln_tensor_dtype(in[1])) {
-    return KILN_OP_FAIL("Expected both inputs to be Half, Float or Double tensors but got %s and %s",
-                        kiln_dtype_ir_name(real), kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
+    return KILN_OP_FAIL(
+        "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+        kiln_dtype_ir_name(real), kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
   }
   KILN_TRY(kiln_broadcast(kiln_tensor_rank(in[0]), kiln_tensor_sizes(in[0]),
                           kiln_tensor_rank(in[1]), kiln_tensor_sizes(in[1]), &rank, sizes));
@@ -127,11 +135,16 @@ static kiln_status *join(kiln_call *call, const kiln_ivalue *args, bool polar, k
       status = kiln_pw_copy(call, parts[k], in[k]);
       continue;
     }
-    kiln_pw pw = {.functor = k ? KILN_PW_sin : KILN_PW_cos, .in_count = 1, .common = real,
+    kiln_pw pw = {.functor = k ? KILN_PW_sin : KILN_PW_cos,
+                  .in_count = 1,
+                  .common = real,
                   .in = {{.tensor = in[1]}}};
     status = kiln_pw_run(call, &pw, &value);
     if (!status) {
-      kiln_pw times = {.functor = KILN_PW_mul, .in_count = 2, .common = real, .fixed_shape = true,
+      kiln_pw times = {.functor = KILN_PW_mul,
+                       .in_count = 2,
+                       .common = real,
+                       .fixed_shape = true,
                        .in = {{.tensor = in[0]}, {.tensor = value.u.tensor}}};
       status = kiln_pw_run(call, &times, &half);
     }

@@ -28,7 +28,8 @@ static kiln_status *copy_as(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, i
     if (rank != 4) return KILN_OP_FAIL("required rank 4 tensor to use channels_last format");
     const int64_t *s = kiln_tensor_sizes(t);
     int64_t strides[4] = {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
-    KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, s, strides, &to));
+    KILN_TRY(
+        kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, s, strides, &to));
   } else if (format == FORMAT_PRESERVE && !kiln_tensor_is_contiguous(t)) {
     int64_t inputs[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
     memcpy(inputs[0], kiln_tensor_strides(t), sizeof(int64_t) * (size_t)rank);
@@ -143,15 +144,17 @@ KILN_KERNEL(stride) {
 }
 KILN_KERNEL(stride_int) {
   int dim, rank = kiln_tensor_rank(SELF);
-  if (rank == 0) return KILN_OP_FAIL("dimension specified as %lld but tensor has no dimensions", (long long)kiln_arg_int(args, 1));
+  if (rank == 0)
+    return KILN_OP_FAIL("dimension specified as %lld but tensor has no dimensions",
+                        (long long)kiln_arg_int(args, 1));
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
   *outs = kiln_int(kiln_tensor_strides(SELF)[dim]);
   return NULL;
 }
-#define INT_PROPERTY(name, expr)  \
-  KILN_KERNEL(name) {             \
-    *outs = kiln_int(expr);       \
-    return NULL;                  \
+#define INT_PROPERTY(name, expr) \
+  KILN_KERNEL(name) {            \
+    *outs = kiln_int(expr);      \
+    return NULL;                 \
   }
 #define BOOL_PROPERTY(name, expr) \
   KILN_KERNEL(name) {             \
@@ -177,17 +180,18 @@ BOOL_PROPERTY(is_signed, kiln_tensor_dtype(SELF) != KILN_DTYPE_U8 &&
                              kiln_tensor_dtype(SELF) != KILN_DTYPE_BOOL)
 BOOL_PROPERTY(is_contiguous, kiln_tensor_is_contiguous(SELF))
 BOOL_PROPERTY(is_contiguous_format, has_format(SELF, kiln_arg_int(args, 1)))
-BOOL_PROPERTY(is_same_size, kiln_tensor_rank(SELF) == kiln_tensor_rank(kiln_arg_tensor(args, 1)) &&
-                                memcmp(kiln_tensor_sizes(SELF),
-                                       kiln_tensor_sizes(kiln_arg_tensor(args, 1)),
-                                       sizeof(int64_t) * (size_t)kiln_tensor_rank(SELF)) == 0)
+BOOL_PROPERTY(is_same_size,
+              kiln_tensor_rank(SELF) == kiln_tensor_rank(kiln_arg_tensor(args, 1)) &&
+                  memcmp(kiln_tensor_sizes(SELF), kiln_tensor_sizes(kiln_arg_tensor(args, 1)),
+                         sizeof(int64_t) * (size_t)kiln_tensor_rank(SELF)) == 0)
 KILN_KERNEL(device) {
   kiln_device device = kiln_tensor_device(SELF);
   *outs = kiln_device_value(device);
   return NULL;
 }
 KILN_KERNEL(get_device) {
-  if (SELF->key.f.device_kind == KILN_DEVICE_CPU) return KILN_OP_FAIL("get_device is not implemented for tensors with CPU backend");
+  if (SELF->key.f.device_kind == KILN_DEVICE_CPU)
+    return KILN_OP_FAIL("get_device is not implemented for tensors with CPU backend");
   *outs = kiln_int(SELF->key.f.device_index);
   return NULL;
 }
@@ -199,7 +203,8 @@ KILN_KERNEL(len_tensor) {
 KILN_KERNEL(requires_grad_) {
   kiln_tensor *t = SELF;
   bool on = kiln_arg_bool(args, 1);
-  if (on && !kiln_dtype_is_float(kiln_tensor_dtype(t)) && !kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
+  if (on && !kiln_dtype_is_float(kiln_tensor_dtype(t)) &&
+      !kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
     return KILN_OP_FAIL("only Tensors of floating point dtype can require gradients");
   }
   t->key.f.requires_grad = on;
@@ -220,8 +225,10 @@ static kiln_status *item(kiln_tensor *t, kiln_call *call, kiln_ivalue *out) {
                         (long long)t->numel);
   }
   kiln_dtype dtype = kiln_tensor_dtype(t);
-  if (dtype == KILN_DTYPE_BOOL) *out = kiln_bool(kiln__element_i64(t, 0) != 0);
-  else if (kiln_dtype_is_int(dtype, false)) *out = kiln_int(kiln__element_i64(t, 0));
+  if (dtype == KILN_DTYPE_BOOL)
+    *out = kiln_bool(kiln__element_i64(t, 0) != 0);
+  else if (kiln_dtype_is_int(dtype, false))
+    *out = kiln_int(kiln__element_i64(t, 0));
   else if (kiln_dtype_is_complex(dtype)) {
     double pair[2] = {0, 0};
     call->dispatch->load[dtype][KILN_CTYPE_C128]((char *)pair, 0, kiln_tensor_data(t), 0, 1);
@@ -291,6 +298,6 @@ KILN_KERNEL(Bool_tensor) {
     return KILN_OP_FAIL("Boolean value of Tensor with more than one value is ambiguous");
   }
   *outs = kiln_bool(kiln_dtype_is_int(kiln_tensor_dtype(t), true) ? kiln__element_i64(t, 0) != 0
-                                                                 : kiln__element_f64(t, 0) != 0);
+                                                                  : kiln__element_f64(t, 0) != 0);
   return NULL;
 }

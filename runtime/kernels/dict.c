@@ -112,8 +112,10 @@ static kiln_status *collect(kiln_call *call, const kiln_dict *dict, int what, ki
   int64_t at = 0;
   kiln_ivalue *key, *value, item;
   while (kiln_dict_next(dict, &at, &key, &value)) {
-    if (what == 2) KILN_TRY(pair(call, *key, *value, &item));
-    else item = kiln_ivalue_retain(what == 0 ? *key : *value);
+    if (what == 2)
+      KILN_TRY(pair(call, *key, *value, &item));
+    else
+      item = kiln_ivalue_retain(what == 0 ? *key : *value);
     KILN_TRY(kiln_list_push(list, item));
   }
   return NULL;

@@ -96,10 +96,10 @@ typedef struct kiln_gemm_args {
 
 typedef struct kiln_dispatch {
   kiln_isa isa;
-  const kiln_pw_loop *loops[KILN_CTYPE__COUNT];            /* [functor]; NULL: not for that type */
-  const kiln_cast_loop (*load)[KILN_CTYPE__COUNT];         /* [dtype]: to a compute type */
-  const kiln_cast_loop (*store)[KILN_DTYPE__COUNT];        /* [ctype]: back */
-  const kiln_reduce_loop (*reduce)[KILN_CTYPE__COUNT];     /* [kiln_reduce_op] */
+  const kiln_pw_loop *loops[KILN_CTYPE__COUNT];        /* [functor]; NULL: not for that type */
+  const kiln_cast_loop (*load)[KILN_CTYPE__COUNT];     /* [dtype]: to a compute type */
+  const kiln_cast_loop (*store)[KILN_DTYPE__COUNT];    /* [ctype]: back */
+  const kiln_reduce_loop (*reduce)[KILN_CTYPE__COUNT]; /* [kiln_reduce_op] */
   const kiln_row_kernels *rows_f32, *rows_f64;
   void (*gemm_f32)(const kiln_gemm_args *args);
   void (*gemm_f64)(const kiln_gemm_args *args);

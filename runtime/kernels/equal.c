@@ -16,18 +16,21 @@ KILN_KERNEL(equal) {
     return NULL;
   }
   if (kiln_tensor_dtype(a) != kiln_tensor_dtype(b)) {
-    return KILN_OP_FAIL("Expected object of data type %s but got data type %s for argument 'other' in "
-                        "call to equal", kiln_dtype_short_name(kiln_tensor_dtype(a)),
-                        kiln_dtype_short_name(kiln_tensor_dtype(b)));
+    return KILN_OP_FAIL(
+        "Expected object of data type %s but got data type %s for argument 'other' in "
+        "call to equal",
+        kiln_dtype_short_name(kiln_tensor_dtype(a)), kiln_dtype_short_name(kiln_tensor_dtype(b)));
   }
-  kiln_pw pw = {.functor = KILN_PW_eq, .in_count = 2, .common = kiln_tensor_dtype(a),
+  kiln_pw pw = {.functor = KILN_PW_eq,
+                .in_count = 2,
+                .common = kiln_tensor_dtype(a),
                 .in = {{.tensor = a}, {.tensor = b}}};
   kiln_ivalue same = kiln_none();
   kiln_tensor *all = NULL;
   kiln_status *status = kiln_pw_run(call, &pw, &same);
   if (!status) {
-    status = kiln__reduce(call, KILN_REDUCE_ALL, same.u.tensor, kiln__all_dims(same.u.tensor), false,
-                          KILN_DTYPE_BOOL, NULL, &all);
+    status = kiln__reduce(call, KILN_REDUCE_ALL, same.u.tensor, kiln__all_dims(same.u.tensor),
+                          false, KILN_DTYPE_BOOL, NULL, &all);
   }
   if (!status) *outs = kiln_bool(kiln__element_i64(all, 0) != 0);
   kiln_ivalue_release_to(&call->cache, same);

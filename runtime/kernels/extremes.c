@@ -10,23 +10,23 @@
 
 /* -- Places of extremes: the first of equal ones; a NaN beats all -- */
 
-#define PLACE(name, T, better)                                                              \
-  static void name(const kiln_folded *f, bool largest, char *values, int64_t *indices) {    \
-    const T *from = (const T *)kiln_tensor_data(f->tensor);                                 \
-    T *to = (T *)values;                                                                    \
-    for (int64_t o = 0; o < f->outer; o++) {                                                \
-      for (int64_t c = 0; c < f->inner; c++) {                                              \
-        const T *row = from + o * f->length * f->inner + c;                                 \
-        T best = row[0];                                                                    \
-        int64_t at = 0;                                                                     \
-        for (int64_t i = 1; i < f->length; i++) {                                           \
-          const T x = row[i * f->inner];                                                    \
-          if (better) best = x, at = i;                                                     \
-        }                                                                                   \
-        if (to) to[o * f->inner + c] = best;                                                \
-        indices[o * f->inner + c] = at;                                                     \
-      }                                                                                     \
-    }                                                                                       \
+#define PLACE(name, T, better)                                                           \
+  static void name(const kiln_folded *f, bool largest, char *values, int64_t *indices) { \
+    const T *from = (const T *)kiln_tensor_data(f->tensor);                              \
+    T *to = (T *)values;                                                                 \
+    for (int64_t o = 0; o < f->outer; o++) {                                             \
+      for (int64_t c = 0; c < f->inner; c++) {                                           \
+        const T *row = from + o * f->length * f->inner + c;                              \
+        T best = row[0];                                                                 \
+        int64_t at = 0;                                                                  \
+        for (int64_t i = 1; i < f->length; i++) {                                        \
+          const T x = row[i * f->inner];                                                 \
+          if (better) best = x, at = i;                                                  \
+        }                                                                                \
+        if (to) to[o * f->inner + c] = best;                                             \
+        indices[o * f->inner + c] = at;                                                  \
+      }                                                                                  \
+    }                                                                                    \
   }
 #define WHOLE_BETTER largest ? x > best : x < best
 #define FLOAT_BETTER best == best && ((largest ? x > best : x < best) || x != x)
@@ -65,8 +65,7 @@ static kiln_status *places(kiln_call *call, kiln_tensor *t, uint64_t mask, bool 
     if (status) kiln_tensor_release_to(&call->cache, *out_indices);
   }
   if (!status && (*out_indices)->numel) {
-    place(&folded, largest,
-          out_values ? (char *)(uintptr_t)kiln_tensor_data(*out_values) : NULL,
+    place(&folded, largest, out_values ? (char *)(uintptr_t)kiln_tensor_data(*out_values) : NULL,
           (int64_t *)(uintptr_t)kiln_tensor_data(*out_indices));
   }
   kiln_tensor_release_to(&call->cache, folded.tensor);
@@ -103,7 +102,8 @@ static kiln_status *arg_extreme(kiln_call *call, const kiln_ivalue *args, bool l
     }
   } else if (t->numel == 0) {
     return KILN_OP_FAIL("%s(): Expected reduction dim to be specified for input.numel() == 0. "
-                        "Specify the reduction dim with the 'dim' argument.", name);
+                        "Specify the reduction dim with the 'dim' argument.",
+                        name);
   }
   if (kiln_tensor_dtype(t) == KILN_DTYPE_BOOL) return kiln__not_implemented(call, KILN_DTYPE_BOOL);
   KILN_TRY(places(call, t, mask, kiln_arg_bool(args, 2), largest, NULL, &indices));
@@ -114,22 +114,22 @@ KILN_KERNEL(argmin) { return arg_extreme(call, args, false, outs); }
 
 /* -- Running sums and products, in order -- */
 
-#define RUNNING(name, T, A, combine)                                                      \
-  static void name(const kiln_folded *f, char *out) {                                     \
-    const T *from = (const T *)kiln_tensor_data(f->tensor);                               \
-    T *to = (T *)out;                                                                     \
-    for (int64_t o = 0; o < f->outer; o++) {                                              \
-      for (int64_t c = 0; c < f->inner; c++) {                                            \
-        const int64_t base = o * f->length * f->inner + c;                                \
-        A acc = (A)from[base];                                                            \
-        to[base] = (T)acc;                                                                \
-        for (int64_t i = 1; i < f->length; i++) {                                         \
-          const A x = (A)from[base + i * f->inner];                                       \
-          acc = (A)(combine);                                                             \
-          to[base + i * f->inner] = (T)acc;                                               \
-        }                                                                                 \
-      }                                                                                   \
-    }                                                                                     \
+#define RUNNING(name, T, A, combine)                        \
+  static void name(const kiln_folded *f, char *out) {       \
+    const T *from = (const T *)kiln_tensor_data(f->tensor); \
+    T *to = (T *)out;                                       \
+    for (int64_t o = 0; o < f->outer; o++) {                \
+      for (int64_t c = 0; c < f->inner; c++) {              \
+        const int64_t base = o * f->length * f->inner + c;  \
+        A acc = (A)from[base];                              \
+        to[base] = (T)acc;                                  \
+        for (int64_t i = 1; i < f->length; i++) {           \
+          const A x = (A)from[base + i * f->inner];         \
+          acc = (A)(combine);                               \
+          to[base + i * f->inner] = (T)acc;                 \
+        }                                                   \
+      }                                                     \
+    }                                                       \
   }
 RUNNING(cumsum_f32, float, double, acc + x)
 RUNNING(cumsum_f64, double, double, acc + x)
@@ -205,8 +205,8 @@ static void sort_indices(const keys *k, int64_t *order, int64_t *spare, int64_t 
   }
 }
 /* Sorts along a dimension and keeps the first `count` of each row: values and places. */
-static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, int64_t count,
-                           bool descending, kiln_tensor **out_values, kiln_tensor **out_indices) {
+static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, int64_t count, bool descending,
+                           kiln_tensor **out_values, kiln_tensor **out_indices) {
   kiln_dtype dtype = kiln_tensor_dtype(t);
   KILN_TRY(kiln__check_dtype(call, dtype));
   if (kiln_dtype_is_complex(dtype)) return kiln__not_implemented(call, dtype);
@@ -222,7 +222,8 @@ static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, int64_t cou
   size_t bytes = sizeof(int64_t) * (size_t)folded.length * 3;
   int64_t *block = kiln_cache_alloc(&call->cache, bytes ? bytes : 8);
   kiln_status *status = block ? NULL : kiln_status_oom();
-  if (!status) status = kiln_call_tensor(call, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, rank, sizes, &values);
+  if (!status)
+    status = kiln_call_tensor(call, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, rank, sizes, &values);
   if (!status) status = kiln_call_tensor(call, KILN_DTYPE_I64, rank, sizes, &indices);
   if (!status && values->numel) {
     int64_t n = folded.length, *key = block, *order = block + n, *spare = block + 2 * n;
@@ -273,14 +274,16 @@ KILN_KERNEL(sort_stable) {
 }
 KILN_KERNEL(argsort) {
   kiln_ivalue both[2] = {{0}, {0}};
-  kiln_status *status = give_sorted(call, SELF, kiln_arg_int(args, 1), -1, kiln_arg_bool(args, 2), both);
+  kiln_status *status =
+      give_sorted(call, SELF, kiln_arg_int(args, 1), -1, kiln_arg_bool(args, 2), both);
   kiln_ivalue_release_to(&call->cache, both[0]);
   outs[0] = both[1];
   return status;
 }
 KILN_KERNEL(argsort_stable) {
   kiln_ivalue both[2] = {{0}, {0}};
-  kiln_status *status = give_sorted(call, SELF, kiln_arg_int(args, 2), -1, kiln_arg_bool(args, 3), both);
+  kiln_status *status =
+      give_sorted(call, SELF, kiln_arg_int(args, 2), -1, kiln_arg_bool(args, 3), both);
   kiln_ivalue_release_to(&call->cache, both[0]);
   outs[0] = both[1];
   return status;
@@ -306,14 +309,18 @@ static kiln_status *kth(kiln_call *call, kiln_tensor *t, int64_t k, int64_t want
   for (int i = 0; i < 2; i++) {
     kiln_tensor *part = NULL;
     if (!status) {
-      if (rank == 0) part = kiln_tensor_retain(both[i]);
-      else if (keepdim) status = kiln__narrow(call, both[i], dim, k - 1, 1, &part);
-      else status = kiln__select(call, both[i], dim, k - 1, &part);
+      if (rank == 0)
+        part = kiln_tensor_retain(both[i]);
+      else if (keepdim)
+        status = kiln__narrow(call, both[i], dim, k - 1, 1, &part);
+      else
+        status = kiln__select(call, both[i], dim, k - 1, &part);
     }
     if (!status) {
       kiln_tensor *own;
       status = kiln__contiguous(call, part, &own);
-      if (!status) status = kiln__finish_as(call, &outs[i], own, i ? KILN_DTYPE_I64 : kiln_tensor_dtype(t));
+      if (!status)
+        status = kiln__finish_as(call, &outs[i], own, i ? KILN_DTYPE_I64 : kiln_tensor_dtype(t));
     }
     kiln_tensor_release_to(&call->cache, part);
     kiln_tensor_release_to(&call->cache, both[i]);

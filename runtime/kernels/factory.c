@@ -56,14 +56,18 @@ KILN_KERNEL(empty) {
   return kiln_pw_fill(call, t, zero);
 }
 static kiln_dtype dtype_of_number(kiln_number n) {
-  return n.kind == KILN_DTYPE_F64 ? KILN_DTYPE_F32 : n.kind == KILN_DTYPE_C128 ? KILN_DTYPE_C64 : n.kind;
+  return n.kind == KILN_DTYPE_F64    ? KILN_DTYPE_F32
+         : n.kind == KILN_DTYPE_C128 ? KILN_DTYPE_C64
+                                     : n.kind;
 }
 KILN_KERNEL(full) {
   kiln_number value = kiln__number(args[1]);
   return make(call, args, 2, dtype_of_number(value), &value, outs);
 }
 /* new_*: like args[0] where nothing else is said. */
-static kiln_dtype own(const kiln_ivalue *args) { return kiln_tensor_dtype(kiln_arg_tensor(args, 0)); }
+static kiln_dtype own(const kiln_ivalue *args) {
+  return kiln_tensor_dtype(kiln_arg_tensor(args, 0));
+}
 KILN_KERNEL(new_zeros) { return make(call, args, 2, own(args), &zero, outs); }
 KILN_KERNEL(new_ones) { return make(call, args, 2, own(args), &one, outs); }
 KILN_KERNEL(new_empty) { return make(call, args, 2, own(args), &zero, outs); }
@@ -126,15 +130,19 @@ static kiln_status *sequence(kiln_call *call, kiln_number start, kiln_number ste
   for (int64_t at = 0; at < t->numel; at += 256) {
     int64_t n = t->numel - at < 256 ? t->numel - at : 256;
     for (int64_t i = 0; i < n; i++) {
-      if (whole) ints[i] = (int64_t)((uint64_t)start.i + (uint64_t)(at + i) * (uint64_t)step.i);
-      else floats[i] = start.f + (double)(at + i) * step.f;
+      if (whole)
+        ints[i] = (int64_t)((uint64_t)start.i + (uint64_t)(at + i) * (uint64_t)step.i);
+      else
+        floats[i] = start.f + (double)(at + i) * step.f;
     }
     store((char *)data + (size_t)at * item, (int64_t)item, whole ? (char *)ints : (char *)floats, 8,
           n);
   }
   return NULL;
 }
-static bool is_whole(kiln_number n) { return n.kind == KILN_DTYPE_I64 || n.kind == KILN_DTYPE_BOOL; }
+static bool is_whole(kiln_number n) {
+  return n.kind == KILN_DTYPE_I64 || n.kind == KILN_DTYPE_BOOL;
+}
 
 static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, kiln_number step,
                            const kiln_ivalue *args, int at, kiln_ivalue *out) {
@@ -157,8 +165,8 @@ static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, 
   }
   double count = ceil((end.f - start.f) / step.f);
   if (whole) {
-    uint64_t span = step.i > 0 ? (uint64_t)end.i - (uint64_t)start.i
-                               : (uint64_t)start.i - (uint64_t)end.i;
+    uint64_t span =
+        step.i > 0 ? (uint64_t)end.i - (uint64_t)start.i : (uint64_t)start.i - (uint64_t)end.i;
     uint64_t stride = step.i > 0 ? (uint64_t)step.i : (uint64_t)0 - (uint64_t)step.i;
     count = (double)(span / stride + (span % stride != 0));
   }
@@ -228,14 +236,17 @@ static kiln_status *eye(kiln_call *call, int64_t n, int64_t m, const kiln_ivalue
   return status;
 }
 KILN_KERNEL(eye) { return eye(call, kiln_arg_int(args, 0), kiln_arg_int(args, 0), args, 1, outs); }
-KILN_KERNEL(eye_m) { return eye(call, kiln_arg_int(args, 0), kiln_arg_int(args, 1), args, 2, outs); }
+KILN_KERNEL(eye_m) {
+  return eye(call, kiln_arg_int(args, 0), kiln_arg_int(args, 1), args, 2, outs);
+}
 
 /* Zeros outside the lower (or upper) triangle. */
 static kiln_status *triangle(kiln_call *call, kiln_tensor *self, int64_t diagonal, bool upper,
                              kiln_tensor *to) {
   int rank = kiln_tensor_rank(to);
   if (rank < 2) {
-    return KILN_OP_FAIL("%s: input tensor must have at least 2 dimensions", upper ? "triu" : "tril");
+    return KILN_OP_FAIL("%s: input tensor must have at least 2 dimensions",
+                        upper ? "triu" : "tril");
   }
   if (to != self) KILN_TRY(kiln_pw_copy(call, to, self));
   int64_t rows = kiln_tensor_sizes(to)[rank - 2], columns = kiln_tensor_sizes(to)[rank - 1];
@@ -247,8 +258,9 @@ static kiln_status *triangle(kiln_call *call, kiln_tensor *self, int64_t diagona
   void *data;
   KILN_TRY(kiln_tensor_writable_data(to, &data));
   for (int64_t b = 0; b < batch; b++) {
-    char *matrix = (char *)data + kiln__offset_of(rank - 2, kiln_tensor_sizes(to),
-                                                  kiln_tensor_strides(to), b) * (int64_t)item;
+    char *matrix = (char *)data +
+                   kiln__offset_of(rank - 2, kiln_tensor_sizes(to), kiln_tensor_strides(to), b) *
+                       (int64_t)item;
     for (int64_t r = 0; r < rows; r++) {
       int64_t edge = r + diagonal; /* the last column of the lower triangle */
       int64_t from = upper ? 0 : edge + 1, end = upper ? edge : columns;
@@ -286,8 +298,8 @@ static kiln_dtype dtype_of_value(kiln_ivalue v) {
 static kiln_status *from_number(kiln_call *call, kiln_number value, const kiln_ivalue *args,
                                 int dtype_arg, kiln_ivalue *out) {
   kiln_tensor *t;
-  KILN_TRY(empty_of(call, kiln__arg_dtype_or(args, dtype_arg, dtype_of_number(value)), 0, NULL, 0,
-                    &t));
+  KILN_TRY(
+      empty_of(call, kiln__arg_dtype_or(args, dtype_arg, dtype_of_number(value)), 0, NULL, 0, &t));
   kiln__give(out, t);
   return kiln_pw_fill(call, t, value);
 }
@@ -324,7 +336,8 @@ static kiln_status *put_list(kiln_call *call, kiln_ivalue v, int depth, int rank
     size_t item = kiln_dtype_bytes(dtype);
     if (v.tag == KILN_TAG_TENSOR) {
       kiln_tensor *t = v.u.tensor;
-      if (t->numel != 1) return KILN_OP_FAIL("only one element tensors can be converted to Python scalars");
+      if (t->numel != 1)
+        return KILN_OP_FAIL("only one element tensors can be converted to Python scalars");
       kiln_ctype ctype = kiln_ctype_of(dtype);
       call->dispatch->load[kiln_tensor_dtype(t)][ctype]((char *)raw, 0, kiln_tensor_data(t), 0, 1);
       double loaded[2] = {raw[0], raw[1]};

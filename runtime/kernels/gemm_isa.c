@@ -1,11 +1,12 @@
 /* gemm_isa.c: matrix products of float and double: C = alpha A B + beta C, any strides.
  *
  * The scheme of Goto and van de Geijn: blocks of B (KC x NC) and of A (MC x KC) are packed into
- * panels, and a register tile of MR x NR of C is kept in vectors over the whole of a KC. Products are
- * summed over k in order, in blocks of KC, so the result depends on neither the tile nor m and n.
- * Where the processor has fma, the tile uses it: the one place where instruction sets differ in
+ * panels, and a register tile of MR x NR of C is kept in vectors over the whole of a KC. Products
+ * are summed over k in order, in blocks of KC, so the result depends on neither the tile nor m and
+ * n. Where the processor has fma, the tile uses it: the one place where instruction sets differ in
  * their last bits (docs/numerics.md). For few rows packing would cost more than the product: they
- * take sums of rows of B, or, where B is a transposed matrix, dot products by the lanes of reduce.h. */
+ * take sums of rows of B, or, where B is a transposed matrix, dot products by the lanes of
+ * reduce.h. */
 #include <string.h>
 
 #if KILN_KERNEL_LEVEL > 0

@@ -154,7 +154,8 @@ static void NAME(dot_rows)(const kiln_gemm_args *g) {
   for (int64_t j = 0; j < g->n; j++) {
     for (int64_t i = 0; i < g->m; i++) {
       T *to = (T *)g->c + i * g->c_row + j * g->c_col;
-      T value = alpha * NAME(dot)((const T *)g->a + i * g->a_row, (const T *)g->b + j * g->b_col, g->k);
+      T value =
+          alpha * NAME(dot)((const T *)g->a + i * g->a_row, (const T *)g->b + j * g->b_col, g->k);
       *to = beta == 0 ? value : value + *to * beta;
     }
   }
@@ -187,18 +188,19 @@ void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *g
     for (int64_t pc = 0; pc < g->k; pc += KC) {
       const int64_t k = g->k - pc < KC ? g->k - pc : KC;
       const T beta = pc == 0 ? (T)g->beta : 1;
-      NAME(pack_b)(packed_b, (const T *)g->b + pc * g->b_row + jc * g->b_col, g->b_row, g->b_col, k,
-                   n);
+      NAME(pack_b)
+      (packed_b, (const T *)g->b + pc * g->b_row + jc * g->b_col, g->b_row, g->b_col, k, n);
       for (int64_t ic = 0; ic < g->m; ic += MC) {
         const int64_t m = g->m - ic < MC ? g->m - ic : MC;
-        NAME(pack_a)(packed_a, (const T *)g->a + ic * g->a_row + pc * g->a_col, g->a_row, g->a_col,
-                     m, k);
+        NAME(pack_a)
+        (packed_a, (const T *)g->a + ic * g->a_row + pc * g->a_col, g->a_row, g->a_col, m, k);
         for (int64_t j = 0; j < n; j += NAME(NR)) {
           for (int64_t i = 0; i < m; i += NAME(MR)) {
-            NAME(tile_to)(k, packed_a + i * k, packed_b + j * k,
-                          (T *)g->c + (ic + i) * g->c_row + (jc + j) * g->c_col, g->c_row, g->c_col,
-                          m - i < NAME(MR) ? m - i : NAME(MR), n - j < NAME(NR) ? n - j : NAME(NR),
-                          (T)g->alpha, beta);
+            NAME(tile_to)
+            (k, packed_a + i * k, packed_b + j * k,
+             (T *)g->c + (ic + i) * g->c_row + (jc + j) * g->c_col, g->c_row, g->c_col,
+             m - i < NAME(MR) ? m - i : NAME(MR), n - j < NAME(NR) ? n - j : NAME(NR), (T)g->alpha,
+             beta);
           }
         }
       }

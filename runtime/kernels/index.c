@@ -138,12 +138,12 @@ KILN_KERNEL(index_select) {
 }
 /* -- gather and scatter -- */
 
-/* Both walk all elements of `index`: element e of the other operand meets the element of `t` that has
- * index[e] in place of its own coordinate on `dim`. */
+/* Both walk all elements of `index`: element e of the other operand meets the element of `t` that
+ * has index[e] in place of its own coordinate on `dim`. */
 typedef struct meeting {
   kiln_tensor *t, *index; /* index: contiguous int64 */
   int dim;
-  kiln_tensor *other;     /* NULL: a number, at `number` */
+  kiln_tensor *other; /* NULL: a number, at `number` */
   const char *number;
   enum { GATHER, SCATTER, SCATTER_ADD, SCATTER_MULTIPLY } what;
 } meeting;
@@ -164,8 +164,10 @@ static kiln_status *check_meeting(const meeting *m) {
       char a[256], b[256];
       kiln_sizes_print(ri, kiln_tensor_sizes(m->index), a, sizeof a);
       kiln_sizes_print(rank, kiln_tensor_sizes(m->t), b, sizeof b);
-      return KILN_OP_FAIL("Size does not match at dimension %d expected index %s to be smaller than "
-                          "self %s apart from dimension %d", i, a, b, m->dim);
+      return KILN_OP_FAIL(
+          "Size does not match at dimension %d expected index %s to be smaller than "
+          "self %s apart from dimension %d",
+          i, a, b, m->dim);
     }
   }
   return NULL;
@@ -192,7 +194,9 @@ static kiln_status *meet(const meeting *m) {
   const int64_t *index = kiln_tensor_data(m->index), *sizes = kiln_tensor_sizes(m->index);
   size_t item = kiln_tensor_item_size(m->t);
   char *base = m->what == GATHER ? (char *)(uintptr_t)kiln_tensor_data(m->t) : data;
-  char *other = !m->other ? NULL : m->what == GATHER ? data : (char *)(uintptr_t)kiln_tensor_data(m->other);
+  char *other = !m->other           ? NULL
+                : m->what == GATHER ? data
+                                    : (char *)(uintptr_t)kiln_tensor_data(m->other);
   kiln_dtype dtype = kiln_tensor_dtype(m->t);
   int64_t at[KILN_MAX_RANK] = {0};
   bool scalar = kiln_tensor_rank(m->t) == 0;
@@ -209,10 +213,14 @@ static kiln_status *meet(const meeting *m) {
     }
     char *a = base + (size_t)mine * item;
     char *b = other ? other + (size_t)theirs * item : (char *)(uintptr_t)m->number;
-    if (m->what == GATHER) kiln__move_element(b, a, item);
-    else if (m->what == SCATTER) kiln__move_element(a, b, item);
-    else if (m->what == SCATTER_ADD) kiln__add_element(a, b, dtype);
-    else multiply_element(a, b, dtype);
+    if (m->what == GATHER)
+      kiln__move_element(b, a, item);
+    else if (m->what == SCATTER)
+      kiln__move_element(a, b, item);
+    else if (m->what == SCATTER_ADD)
+      kiln__add_element(a, b, dtype);
+    else
+      multiply_element(a, b, dtype);
     for (int d = rank - 1; d >= 0; d--) {
       if (++at[d] < sizes[d]) break;
       at[d] = 0;
@@ -229,7 +237,8 @@ static kiln_status *gather(kiln_call *call, kiln_tensor *t, int64_t wanted, kiln
                               kiln_tensor_sizes(index_arg), &m.other));
     return kiln__finish(call, out, m.other);
   }
-  if (kiln_tensor_dtype(index_arg) != KILN_DTYPE_I64 && kiln_tensor_dtype(index_arg) != KILN_DTYPE_I32) {
+  if (kiln_tensor_dtype(index_arg) != KILN_DTYPE_I64 &&
+      kiln_tensor_dtype(index_arg) != KILN_DTYPE_I32) {
     return KILN_OP_FAIL("gather(): Expected dtype int64 for index");
   }
   KILN_TRY(kiln__as_index(call, index_arg, &m.index));
@@ -299,9 +308,10 @@ KILN_KERNEL(take_along_dim) {
   int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], wide[KILN_MAX_RANK];
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
   if (rank != kiln_tensor_rank(index)) {
-    return KILN_OP_FAIL("torch.take_along_dim(): input and indices should have the same number of "
-                        "dimensions, but got %d dimensions for input, and %d dimensions for indices",
-                        rank, kiln_tensor_rank(index));
+    return KILN_OP_FAIL(
+        "torch.take_along_dim(): input and indices should have the same number of "
+        "dimensions, but got %d dimensions for input, and %d dimensions for indices",
+        rank, kiln_tensor_rank(index));
   }
   memcpy(a, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   memcpy(b, kiln_tensor_sizes(index), sizeof(int64_t) * (size_t)rank);
@@ -343,8 +353,10 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
       status = KILN_OP_FAIL("index out of range in self");
       break;
     }
-    if (rank) status = kiln__select(call, to, dim, k, &part);
-    else part = kiln_tensor_retain(to);
+    if (rank)
+      status = kiln__select(call, to, dim, k, &part);
+    else
+      part = kiln_tensor_retain(to);
     if (!status && what == SLICE_FILL && args[3].tag != KILN_TAG_TENSOR) {
       status = kiln_pw_fill(call, part, kiln__number(args[3]));
     } else if (!status && what == SLICE_FILL) {
@@ -362,7 +374,9 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
       }
       if (!status && what == SLICE_COPY) status = kiln_pw_copy(call, part, from);
       if (!status && what == SLICE_ADD) {
-        kiln_pw pw = {.functor = KILN_PW_add_alpha, .in_count = 2, .common = kiln_tensor_dtype(to),
+        kiln_pw pw = {.functor = KILN_PW_add_alpha,
+                      .in_count = 2,
+                      .common = kiln_tensor_dtype(to),
                       .in = {{.tensor = part}, {.tensor = from}}};
         kiln_pw_param(&pw, 0, kiln__number(args[4]));
         kiln_ivalue result = kiln_of_tensor(part);

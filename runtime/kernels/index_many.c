@@ -31,12 +31,14 @@ static kiln_status *add_mask(kiln_call *call, plan *p, const kiln_tensor *t, kil
   kiln_tensor *places;
   int n = kiln_tensor_rank(mask);
   for (int k = 0; k < n; k++) {
-    if (*dim + k < p->rank && kiln_tensor_sizes(mask)[k] == kiln_tensor_sizes(t)[*dim + k]) continue;
+    if (*dim + k < p->rank && kiln_tensor_sizes(mask)[k] == kiln_tensor_sizes(t)[*dim + k])
+      continue;
     char a[256], b[256];
     kiln_sizes_print(n, kiln_tensor_sizes(mask), a, sizeof a);
     kiln_sizes_print(p->rank, kiln_tensor_sizes(t), b, sizeof b);
     return KILN_OP_FAIL("The shape of the mask %s at index %d does not match the shape of the "
-                        "indexed tensor %s at index %d", a, position + k, b, *dim + k);
+                        "indexed tensor %s at index %d",
+                        a, position + k, b, *dim + k);
   }
   KILN_TRY(kiln__nonzero(call, mask, &places));
   kiln_status *status = NULL;
@@ -96,7 +98,8 @@ static kiln_status *place_indices(kiln_call *call, plan *p, const kiln_tensor *t
     used++;
   }
   bool together = first >= 0 && last - first + 1 == used;
-  if (p->rank - used + p->wide_rank > KILN_MAX_RANK) return KILN_OP_FAIL("index: too many dimensions");
+  if (p->rank - used + p->wide_rank > KILN_MAX_RANK)
+    return KILN_OP_FAIL("index: too many dimensions");
   p->first = together ? first : 0;
   for (int d = 0; d <= p->rank; d++) {
     if (p->out_rank == p->first && (together ? d == first : d == 0)) {
@@ -194,9 +197,12 @@ static void move(const plan *p, const kiln_tensor *t, char *base, char *other, i
       }
       for (int64_t b = 0; b < w.post_count; b++, other += item) {
         char *x = at + kiln__offset_of(w.post, w.post_sizes, w.post_strides, b) * (int64_t)item;
-        if (what == 0) kiln__move_element(other, x, item);
-        else if (what == 1) kiln__move_element(x, other, item);
-        else kiln__add_element(x, other, kiln_tensor_dtype(t));
+        if (what == 0)
+          kiln__move_element(other, x, item);
+        else if (what == 1)
+          kiln__move_element(x, other, item);
+        else
+          kiln__add_element(x, other, kiln_tensor_dtype(t));
       }
     }
   }
@@ -206,10 +212,11 @@ KILN_KERNEL(index) {
   kiln_tensor *t = kiln_arg_tensor(args, 0), *result;
   plan p;
   KILN_TRY(make_plan(call, &p, t, kiln_arg_list(args, 1)));
-  kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), p.out_rank, p.out_sizes, &result);
+  kiln_status *status =
+      kiln_call_tensor(call, kiln_tensor_dtype(t), p.out_rank, p.out_sizes, &result);
   if (!status && result->numel) {
-    move(&p, t, (char *)(uintptr_t)kiln_tensor_data(t),
-         (char *)(uintptr_t)kiln_tensor_data(result), 0);
+    move(&p, t, (char *)(uintptr_t)kiln_tensor_data(t), (char *)(uintptr_t)kiln_tensor_data(result),
+         0);
   }
   plan_deinit(call, &p);
   KILN_TRY(status);
@@ -220,10 +227,10 @@ static kiln_status *put(kiln_call *call, kiln_tensor *t, const kiln_list *indice
   plan p;
   kiln_tensor *wide = NULL, *plain = NULL;
   if (kiln_tensor_dtype(values) != kiln_tensor_dtype(t)) {
-    return KILN_OP_FAIL("Index put requires the source and destination dtypes match, got %s for the "
-                        "destination and %s for the source.",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(t)),
-                        kiln_dtype_ir_name(kiln_tensor_dtype(values)));
+    return KILN_OP_FAIL(
+        "Index put requires the source and destination dtypes match, got %s for the "
+        "destination and %s for the source.",
+        kiln_dtype_ir_name(kiln_tensor_dtype(t)), kiln_dtype_ir_name(kiln_tensor_dtype(values)));
   }
   KILN_TRY(make_plan(call, &p, t, indices));
   kiln_status *status = kiln__expand(call, values, p.out_rank, p.out_sizes, &wide);
@@ -232,8 +239,10 @@ static kiln_status *put(kiln_call *call, kiln_tensor *t, const kiln_list *indice
     kiln_status_destroy(status);
     kiln_sizes_print(kiln_tensor_rank(values), kiln_tensor_sizes(values), a, sizeof a);
     kiln_sizes_print(p.out_rank, p.out_sizes, b, sizeof b);
-    status = KILN_OP_FAIL("shape mismatch: value tensor of shape %s cannot be broadcast to indexing "
-                          "result of shape %s", a, b);
+    status =
+        KILN_OP_FAIL("shape mismatch: value tensor of shape %s cannot be broadcast to indexing "
+                     "result of shape %s",
+                     a, b);
   }
   if (!status) status = kiln__contiguous(call, wide, &plain);
   void *data;
@@ -258,8 +267,8 @@ KILN_KERNEL(index_put) {
                             &copy));
   kiln_status *status = kiln_pw_copy(call, copy, t);
   if (!status) {
-    status = put(call, copy, kiln_arg_list(args, 1), kiln_arg_tensor(args, 2),
-                 kiln_arg_bool(args, 3));
+    status =
+        put(call, copy, kiln_arg_list(args, 1), kiln_arg_tensor(args, 2), kiln_arg_bool(args, 3));
   }
   if (status) {
     kiln_tensor_release_to(&call->cache, copy);

@@ -27,7 +27,7 @@
 
 /* What dispatch.c gathers: every array and function of an instruction set. */
 #define KILN_ISA_DECLARE(isa)                                                              \
-  extern const kiln_pw_loop kiln__pw_b8_##isa[KILN_PW__COUNT];                           \
+  extern const kiln_pw_loop kiln__pw_b8_##isa[KILN_PW__COUNT];                             \
   extern const kiln_pw_loop kiln__pw_i32_##isa[KILN_PW__COUNT];                            \
   extern const kiln_pw_loop kiln__pw_i64_##isa[KILN_PW__COUNT];                            \
   extern const kiln_pw_loop kiln__pw_f32_##isa[KILN_PW__COUNT];                            \

@@ -2,8 +2,8 @@
  *
  * The common cases are taken first: operands of one dtype, contiguous, of one shape (or a number).
  * Otherwise dimensions are sorted by stride, neighbours that are contiguous in every operand are
- * merged, and the loop runs over the innermost; operands whose dtype is not the loop's are converted
- * through small buffers on the stack. */
+ * merged, and the loop runs over the innermost; operands whose dtype is not the loop's are
+ * converted through small buffers on the stack. */
 #include "runtime/kernels/iter.h"
 
 #include <math.h>
@@ -73,10 +73,11 @@ static inline bool run_plain(kiln_call *call, kiln_pw *pw, kiln_ivalue *out, kil
       continue;
     }
     if (kiln_tensor_dtype(t) != pw->common || !kiln_tensor_is_contiguous(t)) return false;
-    if (!model) model = t;
-    else if (!same_shape(model, t)) return false;
-    if (out->tag == KILN_TAG_TENSOR && out->u.tensor != t &&
-        out->u.tensor->storage == t->storage) {
+    if (!model)
+      model = t;
+    else if (!same_shape(model, t))
+      return false;
+    if (out->tag == KILN_TAG_TENSOR && out->u.tensor != t && out->u.tensor->storage == t->storage) {
       return false; /* views of one storage: whether they overlap is looked at there */
     }
     strides[i + 1] = (int64_t)item;
@@ -89,8 +90,8 @@ static inline bool run_plain(kiln_call *call, kiln_pw *pw, kiln_ivalue *out, kil
     *status = kiln_tensor_writable_data(dest, &to);
     if (*status) return true;
   } else {
-    *status = kiln_call_tensor(call, result, kiln_tensor_rank(model), kiln_tensor_sizes(model),
-                               &dest);
+    *status =
+        kiln_call_tensor(call, result, kiln_tensor_rank(model), kiln_tensor_sizes(model), &dest);
     if (*status) return true;
     kiln__give(out, dest);
     to = (char *)dest->storage->data;
@@ -212,10 +213,10 @@ kiln_status *kiln__check_overlap(const kiln_tensor *dest, const kiln_tensor *sou
 typedef struct operand {
   char *data;
   int64_t item;
-  kiln_cast_loop load;  /* to the loop's type; NULL: read in place */
-  kiln_dtype narrow;    /* first wrap or round to this dtype, NONE: not needed */
+  kiln_cast_loop load; /* to the loop's type; NULL: read in place */
+  kiln_dtype narrow;   /* first wrap or round to this dtype, NONE: not needed */
   kiln_cast_loop narrow_load;
-  double slot[2];       /* of a number, or of a single element that was converted */
+  double slot[2]; /* of a number, or of a single element that was converted */
 } operand;
 
 typedef struct state {
@@ -334,7 +335,8 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
   if (dest) {
     if (!kiln_dtype_can_cast(s->result, kiln_tensor_dtype(dest))) {
       return KILN_OP_FAIL("result type %s can't be cast to the desired output type %s",
-                          kiln_dtype_ir_name(s->result), kiln_dtype_ir_name(kiln_tensor_dtype(dest)));
+                          kiln_dtype_ir_name(s->result),
+                          kiln_dtype_ir_name(kiln_tensor_dtype(dest)));
     }
     KILN_TRY(kiln_tensor_resize(dest, s->rank, s->sizes));
     KILN_TRY(kiln__check_overlap(dest, dest));
@@ -357,8 +359,7 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
       bool one_shape = same_shape(first, t);
       plain_operands = plain_operands && one_shape && kiln_tensor_is_contiguous(t);
       alike = alike && one_shape &&
-              memcmp(first->dims, t->dims,
-                     sizeof(int64_t) * 2 * (size_t)kiln_tensor_rank(t)) == 0;
+              memcmp(first->dims, t->dims, sizeof(int64_t) * 2 * (size_t)kiln_tensor_rank(t)) == 0;
     }
     alike = alike && first && non_overlapping_dense(first);
     if (alike) {
@@ -433,8 +434,10 @@ static void convert_input(state *s, int k, const char *data, int64_t stride, int
   operand *op = &s->ops[k];
   kiln_ctype ctype = s->pw->select && k == 1 ? KILN_CTYPE_BOOL : s->ctype;
   int64_t item = (int64_t)kiln_ctype_size(ctype);
-  if (op->load) op->load(buffer, item, data, stride, n);
-  else s->call->dispatch->load[kiln_ctype_dtype(ctype)][ctype](buffer, item, data, stride, n);
+  if (op->load)
+    op->load(buffer, item, data, stride, n);
+  else
+    s->call->dispatch->load[kiln_ctype_dtype(ctype)][ctype](buffer, item, data, stride, n);
   if (op->narrow == KILN_DTYPE_NONE) return;
   int64_t small = (int64_t)kiln_dtype_bytes(op->narrow);
   s->call->dispatch->store[ctype][op->narrow](narrow, small, buffer, item, n);
@@ -491,12 +494,15 @@ static void run_dims(state *s) {
   for (int k = 0; k < s->count; k++) {
     data[k] = s->ops[k].data;
     inner[k] = s->strides[k][0];
-    convert = convert || s->ops[k].load || (k > 0 && s->ops[k].narrow != KILN_DTYPE_NONE &&
-                                            s->ops[k].data != (char *)s->ops[k].slot);
+    convert =
+        convert || s->ops[k].load ||
+        (k > 0 && s->ops[k].narrow != KILN_DTYPE_NONE && s->ops[k].data != (char *)s->ops[k].slot);
   }
   for (;;) {
-    if (convert) run_converted(s, data, inner, s->sizes[0]);
-    else s->loop(data, inner, s->sizes[0], &s->pw->params);
+    if (convert)
+      run_converted(s, data, inner, s->sizes[0]);
+    else
+      s->loop(data, inner, s->sizes[0], &s->pw->params);
     int d = 1;
     for (; d < s->rank; d++) {
       for (int k = 0; k < s->count; k++) data[k] += s->strides[k][d];
@@ -528,8 +534,10 @@ static __attribute__((noinline)) kiln_status *run_general(kiln_call *call, kiln_
   for (int i = 0; i < s.rank; i++) numel *= s.sizes[i] != 0; /* only whether it is empty */
   if (numel == 0) return NULL;
   for (int i = 0; i < pw->in_count; i++) {
-    if (pw->in[i].tensor) spread_strides(&s, pw->in[i].tensor, s.strides[i + 1]);
-    else memset(s.strides[i + 1], 0, sizeof(int64_t) * (size_t)s.rank);
+    if (pw->in[i].tensor)
+      spread_strides(&s, pw->in[i].tensor, s.strides[i + 1]);
+    else
+      memset(s.strides[i + 1], 0, sizeof(int64_t) * (size_t)s.rank);
     bind_input(&s, i);
   }
   coalesce(&s);
@@ -567,7 +575,10 @@ kiln_status *kiln_pw_copy(kiln_call *call, kiln_tensor *dst, kiln_tensor *src) {
   if (ctype == KILN_CTYPE_NONE || kiln_ctype_of(kiln_tensor_dtype(src)) == KILN_CTYPE_NONE) {
     return kiln_tensor_copy(dst, src);
   }
-  kiln_pw pw = {.functor = KILN_PW_copy, .in_count = 1, .common = to, .fixed_shape = true,
+  kiln_pw pw = {.functor = KILN_PW_copy,
+                .in_count = 1,
+                .common = to,
+                .fixed_shape = true,
                 .in = {{.tensor = src}}};
   kiln_ivalue out = kiln_of_tensor(dst);
   return run_general(call, &pw, &out, call->dispatch->loops[ctype][KILN_PW_copy], ctype, to);
@@ -594,7 +605,10 @@ kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number)
     }
     return NULL;
   }
-  kiln_pw pw = {.functor = KILN_PW_copy, .in_count = 1, .common = dtype, .fixed_shape = true,
+  kiln_pw pw = {.functor = KILN_PW_copy,
+                .in_count = 1,
+                .common = dtype,
+                .fixed_shape = true,
                 .in = {{NULL, number}}};
   kiln_ivalue out = kiln_of_tensor(dst);
   return run_general(call, &pw, &out, call->dispatch->loops[ctype][KILN_PW_copy], ctype, dtype);

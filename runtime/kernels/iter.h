@@ -25,8 +25,10 @@ typedef struct kiln_pw {
 
 static inline kiln_pw_arg kiln_pw_arg_of(kiln_ivalue v) {
   kiln_pw_arg arg = {0};
-  if (v.tag == KILN_TAG_TENSOR) arg.tensor = v.u.tensor;
-  else arg.number = kiln__number(v);
+  if (v.tag == KILN_TAG_TENSOR)
+    arg.tensor = v.u.tensor;
+  else
+    arg.number = kiln__number(v);
   return arg;
 }
 /* at::result_type of the operands from `first` on. */

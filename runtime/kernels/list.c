@@ -1,4 +1,5 @@
-/* list.c: TorchScript's lists. Lists are references: what changes one is seen by all who hold it. */
+/* list.c: TorchScript's lists. Lists are references: what changes one is seen by all who hold it.
+ */
 #include <string.h>
 
 #include "runtime/kernels/support.h"
@@ -165,8 +166,10 @@ kiln_status *kiln__slice_bounds(int64_t count, const kiln_ivalue *args, int64_t 
     int64_t at = args[k].u.i;
     if (at < 0) at += count;
     at = at < low ? low : at > high ? high : at;
-    if (k == 0) start = at;
-    else end = at;
+    if (k == 0)
+      start = at;
+    else
+      end = at;
   }
   int64_t length = 0;
   if (step > 0 && end > start) length = (end - start - 1) / step + 1;
@@ -193,7 +196,8 @@ KILN_KERNEL(list_slice) {
 /* -- Search -- */
 
 /* Tensors are compared by value where they hold one element. */
-static kiln_status *find(kiln_call *call, const kiln_list *list, kiln_ivalue v, int64_t *out_index) {
+static kiln_status *find(kiln_call *call, const kiln_list *list, kiln_ivalue v,
+                         int64_t *out_index) {
   *out_index = -1;
   for (int64_t i = 0; i < list->count; i++) {
     bool same = equal(list->items[i], v);
@@ -284,8 +288,10 @@ static bool before(sorter *s, kiln_ivalue a, kiln_ivalue b) {
       int64_t n = a.u.tuple->count < b.u.tuple->count ? a.u.tuple->count : b.u.tuple->count;
       int64_t i = 0;
       while (i < n && equal(a.u.tuple->items[i], b.u.tuple->items[i])) i++;
-      if (i < n) result = before(s, a.u.tuple->items[i], b.u.tuple->items[i]);
-      else result = a.u.tuple->count < b.u.tuple->count;
+      if (i < n)
+        result = before(s, a.u.tuple->items[i], b.u.tuple->items[i]);
+      else
+        result = a.u.tuple->count < b.u.tuple->count;
       s->reverse = reverse;
       return result;
     }

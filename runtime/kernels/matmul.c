@@ -10,21 +10,21 @@
 
 /* -- The plain twin -- */
 
-#define PLAIN_PRODUCT(name, type, sum_type, scale)                                        \
-  static void plain_##name(const kiln_gemm_args *g) {                                     \
-    const type *a = g->a, *b = g->b;                                                      \
-    for (int64_t i = 0; i < g->m; i++) {                                                  \
-      for (int64_t j = 0; j < g->n; j++) {                                                \
-        sum_type sum = 0;                                                                 \
-        for (int64_t p = 0; p < g->k; p++) {                                              \
-          sum += (sum_type)a[i * g->a_row + p * g->a_col] *                               \
-                 (sum_type)b[p * g->b_row + j * g->b_col];                                \
-        }                                                                                 \
-        type *c = (type *)g->c + i * g->c_row + j * g->c_col;                             \
-        sum_type old = g->beta == 0 ? (sum_type)0 : (sum_type)*c * (sum_type)(scale)g->beta; \
-        *c = (type)(old + sum * (sum_type)(scale)g->alpha);                               \
-      }                                                                                   \
-    }                                                                                     \
+#define PLAIN_PRODUCT(name, type, sum_type, scale)                                                 \
+  static void plain_##name(const kiln_gemm_args *g) {                                              \
+    const type *a = g->a, *b = g->b;                                                               \
+    for (int64_t i = 0; i < g->m; i++) {                                                           \
+      for (int64_t j = 0; j < g->n; j++) {                                                         \
+        sum_type sum = 0;                                                                          \
+        for (int64_t p = 0; p < g->k; p++) {                                                       \
+          sum +=                                                                                   \
+              (sum_type)a[i * g->a_row + p * g->a_col] * (sum_type)b[p * g->b_row + j * g->b_col]; \
+        }                                                                                          \
+        type *c = (type *)g->c + i * g->c_row + j * g->c_col;                                      \
+        sum_type old = g->beta == 0 ? (sum_type)0 : (sum_type)*c * (sum_type)(scale)g->beta;       \
+        *c = (type)(old + sum * (sum_type)(scale)g->alpha);                                        \
+      }                                                                                            \
+    }                                                                                              \
   }
 PLAIN_PRODUCT(f32, float, double, double)
 PLAIN_PRODUCT(f64, double, double, double)
@@ -71,8 +71,8 @@ static kiln_status *run_gemm(kiln_call *call, kiln_dtype dtype, kiln_gemm_args *
 
 /* A matrix, or a batch of them: the last two dimensions are rows and columns. */
 typedef struct operand {
-  kiln_tensor *tensor;  /* of the compute dtype, owned */
-  int64_t row, col;     /* strides */
+  kiln_tensor *tensor;          /* of the compute dtype, owned */
+  int64_t row, col;             /* strides */
   int64_t batch[KILN_MAX_RANK]; /* strides over the product's batch dimensions */
 } operand;
 
@@ -138,11 +138,12 @@ static kiln_status *copy_base(const product *p, int rank, kiln_tensor *c) {
     kiln_sizes_print(rank, p->sizes, want, sizeof want);
     int d = rank - 1;
     while (d > pad && (kiln_tensor_sizes(base)[d - pad] == p->sizes[d] ||
-                       kiln_tensor_sizes(base)[d - pad] == 1)) d--;
+                       kiln_tensor_sizes(base)[d - pad] == 1))
+      d--;
     if (pad < 0) {
       return KILN_OP_FAIL("expand: the number of sizes provided (%d) must be greater or equal to "
-                          "the number of dimensions in the tensor (%d)", rank,
-                          kiln_tensor_rank(base));
+                          "the number of dimensions in the tensor (%d)",
+                          rank, kiln_tensor_rank(base));
     }
     return KILN_OP_FAIL("The expanded size of the tensor (%lld) must match the existing size (%lld)"
                         " at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
@@ -163,12 +164,20 @@ static kiln_status *multiply(product *p, int rank, kiln_tensor *c) {
   KILN_TRY(kiln_tensor_writable_data(c, &data));
   for (int i = 0; i < p->batch_rank; i++) batches *= p->sizes[i];
   for (int64_t i = 0; i < batches; i++) {
-    kiln_gemm_args g = {.m = m, .n = n, .k = p->k,
-                        .a = at_batch(p, &p->a, i, item), .b = at_batch(p, &p->b, i, item),
+    kiln_gemm_args g = {.m = m,
+                        .n = n,
+                        .k = p->k,
+                        .a = at_batch(p, &p->a, i, item),
+                        .b = at_batch(p, &p->b, i, item),
                         .c = (char *)data + (size_t)(i * m * n) * item,
-                        .a_row = p->a.row, .a_col = p->a.col,
-                        .b_row = p->b.row, .b_col = p->b.col,
-                        .c_row = n, .c_col = 1, .alpha = p->alpha, .beta = p->beta};
+                        .a_row = p->a.row,
+                        .a_col = p->a.col,
+                        .b_row = p->b.row,
+                        .b_col = p->b.col,
+                        .c_row = n,
+                        .c_col = 1,
+                        .alpha = p->alpha,
+                        .beta = p->beta};
     KILN_TRY(run_gemm(p->call, p->compute, &g));
   }
   return NULL;
@@ -190,8 +199,8 @@ static kiln_status *give_product(product *p, kiln_ivalue *out, int out_rank,
       c = converted;
     }
   }
-  if (!status && (out_rank != rank ||
-                  memcmp(out_sizes, p->sizes, sizeof *out_sizes * (size_t)rank) != 0)) {
+  if (!status &&
+      (out_rank != rank || memcmp(out_sizes, p->sizes, sizeof *out_sizes * (size_t)rank) != 0)) {
     int64_t strides[KILN_MAX_RANK];
     kiln_strides_contiguous(out_rank, out_sizes, strides);
     status = kiln_tensor_view(&p->call->cache, c, out_rank, out_sizes, strides, c->offset, &shaped);
@@ -222,7 +231,9 @@ static kiln_status *matrices(kiln_call *call, kiln_tensor *base, kiln_tensor *a,
   if (kiln_tensor_rank(a) != 2 || kiln_tensor_rank(b) != 2) {
     const bool first = kiln_tensor_rank(a) != 2;
     return KILN_OP_FAIL("%s must be a matrix, got %d-D tensor",
-                        !first ? "mat2" : base ? "mat1" : "self",
+                        !first ? "mat2"
+                        : base ? "mat1"
+                               : "self",
                         kiln_tensor_rank(first ? a : b));
   }
   if (kiln_tensor_sizes(a)[1] != kiln_tensor_sizes(b)[0]) return cannot_multiply(a, b);
@@ -331,7 +342,8 @@ static kiln_status *check_inner(const product *p, const kiln_tensor *a, const ki
   long long batches = 1;
   for (int i = 0; i < p->batch_rank; i++) batches *= (long long)p->sizes[i];
   return KILN_OP_FAIL("Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
-                      "but got: [%lld, %lld].", batches, (long long)ka, batches, (long long)kb);
+                      "but got: [%lld, %lld].",
+                      batches, (long long)ka, batches, (long long)kb);
 }
 
 /* numpy's matmul: vectors, matrices, batches that broadcast. */
@@ -405,8 +417,8 @@ static kiln_status *check_batches(const kiln_tensor *a, const kiln_tensor *b) {
   const int64_t *x = kiln_tensor_sizes(a), *y = kiln_tensor_sizes(b);
   if (x[0] == y[0] && x[2] == y[1]) return NULL;
   return KILN_OP_FAIL("Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
-                      "but got: [%lld, %lld].", (long long)x[0], (long long)x[2], (long long)y[0],
-                      (long long)y[1]);
+                      "but got: [%lld, %lld].",
+                      (long long)x[0], (long long)x[2], (long long)y[0], (long long)y[1]);
 }
 
 KILN_KERNEL(bmm) {
@@ -434,8 +446,8 @@ KILN_KERNEL(addmv) {
   kiln_tensor *base = kiln_arg_tensor(args, 0), *a = kiln_arg_tensor(args, 1);
   kiln_tensor *x = kiln_arg_tensor(args, 2), *base_column = NULL;
   if (kiln_tensor_rank(a) != 2 || kiln_tensor_rank(x) != 1 || kiln_tensor_rank(base) > 1) {
-    return KILN_OP_FAIL("vector + matrix @ vector expected, got %d, %d, %d",
-                        kiln_tensor_rank(base), kiln_tensor_rank(a), kiln_tensor_rank(x));
+    return KILN_OP_FAIL("vector + matrix @ vector expected, got %d, %d, %d", kiln_tensor_rank(base),
+                        kiln_tensor_rank(a), kiln_tensor_rank(x));
   }
   KILN_TRY(real_scalars(args, 3));
   const int64_t m = kiln_tensor_sizes(a)[0], k = kiln_tensor_sizes(a)[1];
@@ -448,8 +460,8 @@ KILN_KERNEL(addmv) {
     KILN_TRY(column(call, base, &base_column));
     base = base_column;
   }
-  kiln_status *status = any_ranks(call, base, a, x, kiln_arg_number_f64(args, 3),
-                                  kiln_arg_number_f64(args, 4), outs);
+  kiln_status *status =
+      any_ranks(call, base, a, x, kiln_arg_number_f64(args, 3), kiln_arg_number_f64(args, 4), outs);
   kiln_tensor_release_to(&call->cache, base_column);
   return status;
 }
@@ -461,7 +473,8 @@ KILN_KERNEL(linear) {
   int rank = kiln_tensor_rank(x);
   if (kiln_tensor_rank(w) > 2 || kiln_tensor_rank(w) < 1 || rank < 1) {
     return KILN_OP_FAIL("linear expects a weight of 1 or 2 dimensions and an input of at least 1, "
-                        "got %d and %d", kiln_tensor_rank(w), rank);
+                        "got %d and %d",
+                        kiln_tensor_rank(w), rank);
   }
   if (kiln_tensor_rank(w) == 1) { /* a vector: no transposition, one result a row */
     return any_ranks(call, bias, x, w, 1, 1, outs);
@@ -476,8 +489,7 @@ KILN_KERNEL(linear) {
     kiln_ivalue result = kiln_none();
     status = kiln__contiguous(call, x, &dense);
     if (!status) {
-      status = kiln_tensor_view(&call->cache, dense, 2,
-                                (const int64_t[]){k ? x->numel / k : 0, k},
+      status = kiln_tensor_view(&call->cache, dense, 2, (const int64_t[]){k ? x->numel / k : 0, k},
                                 (const int64_t[]){k, 1}, dense->offset, &rows);
     }
     if (!status) status = matrices(call, bias, rows, weight, 1, 1, &result);

@@ -20,20 +20,23 @@ static kiln_status *begin_list(kiln_call *call, int64_t count, kiln_list **list,
 }
 static kiln_status *cut_dim(const kiln_ivalue *args, int arg, int *dim, int64_t *size) {
   kiln_tensor *t = kiln_arg_tensor(args, 0);
-  if (kiln_tensor_rank(t) == 0) return KILN_OP_FAIL("split expects at least a 1-dimensional tensor");
+  if (kiln_tensor_rank(t) == 0)
+    return KILN_OP_FAIL("split expects at least a 1-dimensional tensor");
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, arg), kiln_tensor_rank(t), dim));
   *size = kiln_tensor_sizes(t)[*dim];
   return NULL;
 }
-static kiln_status *split_even(kiln_call *call, kiln_tensor *t, int dim, int64_t size,
-                               int64_t part, kiln_ivalue *out) {
+static kiln_status *split_even(kiln_call *call, kiln_tensor *t, int dim, int64_t size, int64_t part,
+                               kiln_ivalue *out) {
   if (part < 0) {
     return KILN_OP_FAIL("split expects split_size be non-negative, but got split_size=%lld",
                         (long long)part);
   }
   if (part == 0 && size != 0) {
-    return KILN_OP_FAIL("split_size can only be 0 if dimension size is 0, but got dimension size of "
-                        "%lld", (long long)size);
+    return KILN_OP_FAIL(
+        "split_size can only be 0 if dimension size is 0, but got dimension size of "
+        "%lld",
+        (long long)size);
   }
   int64_t count = part == 0 ? 1 : (size + part - 1) / part;
   if (count < 1) count = 1;
@@ -75,16 +78,18 @@ KILN_KERNEL(split_with_sizes) {
   const kiln_list *parts = kiln_arg_list(args, 1);
   for (int64_t i = 0; i < parts->count; i++) {
     if (parts->items[i].u.i < 0) {
-      return KILN_OP_FAIL("split_with_sizes expects split_sizes have only non-negative entries, but "
-                          "got split_sizes[%lld]=%lld", (long long)i,
-                          (long long)parts->items[i].u.i);
+      return KILN_OP_FAIL(
+          "split_with_sizes expects split_sizes have only non-negative entries, but "
+          "got split_sizes[%lld]=%lld",
+          (long long)i, (long long)parts->items[i].u.i);
     }
     if (!kiln_checked_add_i64(sum, parts->items[i].u.i, &sum)) sum = -1;
   }
   if (sum != size) {
-    return KILN_OP_FAIL("split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's "
-                        "size at dimension %d), but got a sum of %lld", (long long)size, dim,
-                        (long long)sum);
+    return KILN_OP_FAIL(
+        "split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's "
+        "size at dimension %d), but got a sum of %lld",
+        (long long)size, dim, (long long)sum);
   }
   kiln_list *list;
   KILN_TRY(begin_list(call, parts->count, &list, outs));
@@ -96,7 +101,8 @@ KILN_KERNEL(split_with_sizes) {
 KILN_KERNEL(unbind) {
   kiln_tensor *t = kiln_arg_tensor(args, 0);
   int dim = 0;
-  if (kiln_tensor_rank(t) == 0) return KILN_OP_FAIL("Dimension specified as 0 but tensor has no dimensions");
+  if (kiln_tensor_rank(t) == 0)
+    return KILN_OP_FAIL("Dimension specified as 0 but tensor has no dimensions");
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), kiln_tensor_rank(t), &dim));
   int64_t size = kiln_tensor_sizes(t)[dim];
   kiln_list *list;
@@ -137,8 +143,8 @@ KILN_KERNEL(tensor_split_indices) {
     if (end < 0) end = end + size < 0 ? 0 : end + size;
     if (end > size) end = size;
     if (from > size) from = size;
-    KILN_TRY(push_narrow(call, list, kiln_arg_tensor(args, 0), dim, from,
-                         end > from ? end - from : 0));
+    KILN_TRY(
+        push_narrow(call, list, kiln_arg_tensor(args, 0), dim, from, end > from ? end - from : 0));
     start = end;
   }
   return NULL;
@@ -180,9 +186,10 @@ static kiln_status *joined_shape(const kiln_list *list, int64_t wanted, int *out
     for (int d = 0; d < *out_rank; d++) {
       if (d == *out_dim) continue;
       if (kiln_tensor_sizes(t)[d] != sizes[d]) {
-        return KILN_OP_FAIL("Sizes of tensors must match except in dimension %d. Expected size %lld "
-                            "but got size %lld for tensor number %lld in the list.", *out_dim,
-                            (long long)sizes[d], (long long)kiln_tensor_sizes(t)[d], (long long)i);
+        return KILN_OP_FAIL(
+            "Sizes of tensors must match except in dimension %d. Expected size %lld "
+            "but got size %lld for tensor number %lld in the list.",
+            *out_dim, (long long)sizes[d], (long long)kiln_tensor_sizes(t)[d], (long long)i);
       }
     }
     if (!kiln_checked_add_i64(sizes[*out_dim], kiln_tensor_sizes(t)[*out_dim], &sizes[*out_dim])) {
@@ -278,7 +285,8 @@ KILN_KERNEL(stack) {
       kiln_sizes_print(rank, kiln_tensor_sizes(first), want, sizeof want);
       kiln_sizes_print(kiln_tensor_rank(t), kiln_tensor_sizes(t), have, sizeof have);
       status = KILN_OP_FAIL("stack expects each tensor to be equal size, but got %s at entry 0 and "
-                            "%s at entry %lld", want, have, (long long)i);
+                            "%s at entry %lld",
+                            want, have, (long long)i);
       break;
     }
     status = kiln__unsqueeze(call, t, dim, &view);
@@ -315,7 +323,10 @@ KILN_KERNEL(meshgrid) {
   if (list->count > KILN_MAX_RANK) return KILN_OP_FAIL("meshgrid: too many tensors");
   for (int i = 0; i < rank; i++) {
     const kiln_tensor *t = list->items[i].u.tensor;
-    if (kiln_tensor_rank(t) > 1) return KILN_OP_FAIL("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor with %d dimensions", kiln_tensor_rank(t));
+    if (kiln_tensor_rank(t) > 1)
+      return KILN_OP_FAIL("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a "
+                          "tensor with %d dimensions",
+                          kiln_tensor_rank(t));
     int at = xy && rank > 1 && i < 2 ? 1 - i : i;
     sizes[at] = t->numel;
   }

@@ -6,8 +6,10 @@
 #include "runtime/kernels/view.h"
 
 static inline void set_in(kiln_pw *pw, int i, kiln_ivalue v) {
-  if (v.tag == KILN_TAG_TENSOR) pw->in[i].tensor = v.u.tensor;
-  else pw->in[i] = kiln_pw_arg_of(v);
+  if (v.tag == KILN_TAG_TENSOR)
+    pw->in[i].tensor = v.u.tensor;
+  else
+    pw->in[i] = kiln_pw_arg_of(v);
 }
 
 /* The dtype of both operands where it needs no thought: equal ones, or a float tensor and a real
@@ -15,7 +17,8 @@ static inline void set_in(kiln_pw *pw, int i, kiln_ivalue v) {
 static inline kiln_dtype common_of_two(const kiln_pw *pw) {
   const kiln_tensor *a = pw->in[0].tensor, *b = pw->in[1].tensor;
   if (a && b && kiln_tensor_dtype(a) == kiln_tensor_dtype(b)) return kiln_tensor_dtype(a);
-  if (a && !b && kiln_tensor_dtype(a) == KILN_DTYPE_F32 && pw->in[1].number.kind != KILN_DTYPE_C128) {
+  if (a && !b && kiln_tensor_dtype(a) == KILN_DTYPE_F32 &&
+      pw->in[1].number.kind != KILN_DTYPE_C128) {
     return KILN_DTYPE_F32;
   }
   return kiln_pw_promote(pw, 0);
@@ -121,8 +124,10 @@ KILN_KERNEL(div_mode) {
   kiln_str mode = kiln_arg_str(args, 2);
   if (kiln_str_is(mode, "trunc")) return binary(call, KILN_PW_div_trunc, args, outs);
   if (kiln_str_is(mode, "floor")) return binary(call, KILN_PW_div_floor, args, outs);
-  return KILN_OP_FAIL("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '"
-                      KILN_STR_FMT "'", KILN_STR_ARG(mode));
+  return KILN_OP_FAIL(
+      "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" KILN_STR_FMT
+      "'",
+      KILN_STR_ARG(mode));
 }
 KILN_KERNEL(remainder) { return binary(call, KILN_PW_remainder, args, outs); }
 KILN_KERNEL(fmod) { return binary(call, KILN_PW_fmod, args, outs); }
@@ -245,14 +250,16 @@ KILN_KERNEL(where) {
   kiln_dtype dtype = kiln_tensor_dtype(condition);
   if (dtype != KILN_DTYPE_BOOL && dtype != KILN_DTYPE_U8) {
     return KILN_OP_FAIL("where expected condition to be a boolean tensor, but got a tensor with "
-                        "dtype %s", kiln_dtype_ir_name(dtype));
+                        "dtype %s",
+                        kiln_dtype_ir_name(dtype));
   }
   kiln_pw pw = {.functor = KILN_PW_where, .in_count = 3, .select = true};
   for (int i = 0; i < 3; i++) pw.in[i] = kiln_pw_arg_of(args[i]);
   pw.common = kiln_pw_promote(&pw, 1);
   return kiln_pw_run(call, &pw, outs);
 }
-/* masked_fill(self, mask, value): value where the mask holds, in self's dtype and broadcast shape. */
+/* masked_fill(self, mask, value): value where the mask holds, in self's dtype and broadcast shape.
+ */
 static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *out) {
   kiln_tensor *self = kiln_arg_tensor(args, 0), *mask = kiln_arg_tensor(args, 1);
   kiln_dtype dtype = kiln_tensor_dtype(mask);
@@ -267,7 +274,8 @@ static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_iv
   pw.common = kiln_tensor_dtype(self);
   if (pw.in[1].tensor && kiln_tensor_rank(pw.in[1].tensor) != 0) {
     return KILN_OP_FAIL("masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
-                        "with %d dimension(s).", kiln_tensor_rank(pw.in[1].tensor));
+                        "with %d dimension(s).",
+                        kiln_tensor_rank(pw.in[1].tensor));
   }
   bool complex = pw.in[1].tensor ? kiln_dtype_is_complex(kiln_tensor_dtype(pw.in[1].tensor))
                                  : pw.in[1].number.kind == KILN_DTYPE_C128;

@@ -1,6 +1,6 @@
-/* pointwise_classes.h: gives each line of pointwise.def its meaning for the element type at hand (see
- * pointwise_isa.h): with KILN_PW_TABLE an entry of the table, else a loop; nothing for other types,
- * nor where there is no type at hand (dispatch.h). No include guard. */
+/* pointwise_classes.h: gives each line of pointwise.def its meaning for the element type at hand
+ * (see pointwise_isa.h): with KILN_PW_TABLE an entry of the table, else a loop; nothing for other
+ * types, nor where there is no type at hand (dispatch.h). No include guard. */
 #undef ENTRY
 #undef ENTRY1
 #undef ENTRY2

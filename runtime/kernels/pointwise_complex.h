@@ -1,6 +1,6 @@
 /* pointwise_complex.h: helpers of the complex functors, on KILN_PW_T with parts of R_OF (see
- * pointwise_isa.h). Products are the plain four multiplications: infinities are not recovered, as in
- * PyTorch. No include guard. */
+ * pointwise_isa.h). Products are the plain four multiplications: infinities are not recovered, as
+ * in PyTorch. No include guard. */
 #define CRE(v) (__real__(v))
 #define CIM(v) (__imag__(v))
 

@@ -1,5 +1,5 @@
-/* pointwise_float.h: scalar helpers of the floating functors, on KILN_PW_T (see pointwise_isa.h). No
- * include guard. */
+/* pointwise_float.h: scalar helpers of the floating functors, on KILN_PW_T (see pointwise_isa.h).
+ * No include guard. */
 
 /* Python's %: the sign of the divisor. */
 static inline KILN_PW_T float_remainder(KILN_PW_T x, KILN_PW_T y) {

@@ -15,100 +15,100 @@
 #if defined(KILN_PW_IS_COMPLEX)
 #define PARAM(k) complex_of((R_OF)params->f[2 * (k)], (R_OF)params->f[2 * (k) + 1])
 #elif defined(KILN_PW_IS_FLOAT)
-#define PARAM(k) (T)params->f[k]
+#define PARAM(k) (T) params->f[k]
 #else
-#define PARAM(k) (T)params->i[k]
+#define PARAM(k) (T) params->i[k]
 #endif
-#define PARAMS                                                         \
-  const T p0 = PARAM(0), p1 = PARAM(1), p2 = PARAM(2);                 \
+#define PARAMS                                         \
+  const T p0 = PARAM(0), p1 = PARAM(1), p2 = PARAM(2); \
   (void)p0, (void)p1, (void)p2, (void)params
 
 /* -- Plain loops -- */
 
 #define AT(type, base, i, stride) (*(const type *)((base) + (i) * (stride)))
 #define STORE(type, base, i, stride, v) (*(type *)((base) + (i) * (stride)) = (type)(v))
-#define LOOP_HEAD(name)                                                                     \
-  static void LOOP(name)(char *const *data, const int64_t *strides, int64_t n,              \
+#define LOOP_HEAD(name)                                                        \
+  static void LOOP(name)(char *const *data, const int64_t *strides, int64_t n, \
                          kiln_pw_params *params)
 
-#define LOOP1(name, R, expr)                                                  \
-  LOOP_HEAD(name) {                                                           \
-    PARAMS;                                                                   \
-    char *o = data[0];                                                        \
-    const char *a = data[1];                                                  \
-    const int64_t so = strides[0], sa = strides[1];                           \
-    if (so == sizeof(R) && sa == sizeof(T)) {                                 \
-      R *out = (R *)o;                                                        \
-      const T *in = (const T *)a;                                             \
-      KILN_IVDEP for (int64_t i = 0; i < n; i++) {                            \
-        const T x = in[i];                                                    \
-        out[i] = (R)(expr);                                                   \
-      }                                                                       \
-      return;                                                                 \
-    }                                                                         \
-    for (int64_t i = 0; i < n; i++) {                                         \
-      const T x = AT(T, a, i, sa);                                            \
-      STORE(R, o, i, so, expr);                                               \
-    }                                                                         \
+#define LOOP1(name, R, expr)                        \
+  LOOP_HEAD(name) {                                 \
+    PARAMS;                                         \
+    char *o = data[0];                              \
+    const char *a = data[1];                        \
+    const int64_t so = strides[0], sa = strides[1]; \
+    if (so == sizeof(R) && sa == sizeof(T)) {       \
+      R *out = (R *)o;                              \
+      const T *in = (const T *)a;                   \
+      KILN_IVDEP for (int64_t i = 0; i < n; i++) {  \
+        const T x = in[i];                          \
+        out[i] = (R)(expr);                         \
+      }                                             \
+      return;                                       \
+    }                                               \
+    for (int64_t i = 0; i < n; i++) {               \
+      const T x = AT(T, a, i, sa);                  \
+      STORE(R, o, i, so, expr);                     \
+    }                                               \
   }
-#define LOOP2(name, R, expr)                                                  \
-  LOOP_HEAD(name) {                                                           \
-    PARAMS;                                                                   \
-    char *o = data[0];                                                        \
-    const char *a = data[1], *b = data[2];                                    \
-    const int64_t so = strides[0], sa = strides[1], sb = strides[2];          \
-    if (so == sizeof(R)) {                                                    \
-      R *out = (R *)o;                                                        \
-      const T *in = (const T *)a, *in2 = (const T *)b;                        \
-      if (sa == sizeof(T) && sb == sizeof(T)) {                               \
-        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                          \
-          const T x = in[i], y = in2[i];                                      \
-          out[i] = (R)(expr);                                                 \
-        }                                                                     \
-        return;                                                               \
-      }                                                                       \
-      if (sa == sizeof(T) && sb == 0) {                                       \
-        const T y = *in2;                                                     \
-        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                          \
-          const T x = in[i];                                                  \
-          out[i] = (R)(expr);                                                 \
-        }                                                                     \
-        return;                                                               \
-      }                                                                       \
-      if (sa == 0 && sb == sizeof(T)) {                                       \
-        const T x = *in;                                                      \
-        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                          \
-          const T y = in2[i];                                                 \
-          out[i] = (R)(expr);                                                 \
-        }                                                                     \
-        return;                                                               \
-      }                                                                       \
-    }                                                                         \
-    for (int64_t i = 0; i < n; i++) {                                         \
-      const T x = AT(T, a, i, sa), y = AT(T, b, i, sb);                       \
-      STORE(R, o, i, so, expr);                                               \
-    }                                                                         \
+#define LOOP2(name, R, expr)                                         \
+  LOOP_HEAD(name) {                                                  \
+    PARAMS;                                                          \
+    char *o = data[0];                                               \
+    const char *a = data[1], *b = data[2];                           \
+    const int64_t so = strides[0], sa = strides[1], sb = strides[2]; \
+    if (so == sizeof(R)) {                                           \
+      R *out = (R *)o;                                               \
+      const T *in = (const T *)a, *in2 = (const T *)b;               \
+      if (sa == sizeof(T) && sb == sizeof(T)) {                      \
+        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                 \
+          const T x = in[i], y = in2[i];                             \
+          out[i] = (R)(expr);                                        \
+        }                                                            \
+        return;                                                      \
+      }                                                              \
+      if (sa == sizeof(T) && sb == 0) {                              \
+        const T y = *in2;                                            \
+        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                 \
+          const T x = in[i];                                         \
+          out[i] = (R)(expr);                                        \
+        }                                                            \
+        return;                                                      \
+      }                                                              \
+      if (sa == 0 && sb == sizeof(T)) {                              \
+        const T x = *in;                                             \
+        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                 \
+          const T y = in2[i];                                        \
+          out[i] = (R)(expr);                                        \
+        }                                                            \
+        return;                                                      \
+      }                                                              \
+    }                                                                \
+    for (int64_t i = 0; i < n; i++) {                                \
+      const T x = AT(T, a, i, sa), y = AT(T, b, i, sb);              \
+      STORE(R, o, i, so, expr);                                      \
+    }                                                                \
   }
-#define LOOP3(name, X, expr)                                                                    \
-  LOOP_HEAD(name) {                                                                             \
-    PARAMS;                                                                                     \
-    char *o = data[0];                                                                          \
-    const char *a = data[1], *b = data[2], *c = data[3];                                        \
-    const int64_t so = strides[0], sa = strides[1], sb = strides[2], sc = strides[3];           \
-    if (so == sizeof(T) && sa == sizeof(X) && sb == sizeof(T) && sc == sizeof(T)) {             \
-      T *out = (T *)o;                                                                          \
-      KILN_IVDEP for (int64_t i = 0; i < n; i++) {                                              \
-        const X x = ((const X *)a)[i];                                                          \
-        const T y = ((const T *)b)[i], z = ((const T *)c)[i];                                   \
-        out[i] = (T)(expr);                                                                     \
-      }                                                                                         \
-      return;                                                                                   \
-    }                                                                                           \
-    for (int64_t i = 0; i < n; i++) {                                                           \
-      const X x = AT(X, a, i, sa);                                                              \
-      const T y = AT(T, b, i, sb), z = AT(T, c, i, sc);                                         \
-      STORE(T, o, i, so, expr);                                                                 \
-    }                                                                                           \
+#define LOOP3(name, X, expr)                                                          \
+  LOOP_HEAD(name) {                                                                   \
+    PARAMS;                                                                           \
+    char *o = data[0];                                                                \
+    const char *a = data[1], *b = data[2], *c = data[3];                              \
+    const int64_t so = strides[0], sa = strides[1], sb = strides[2], sc = strides[3]; \
+    if (so == sizeof(T) && sa == sizeof(X) && sb == sizeof(T) && sc == sizeof(T)) {   \
+      T *out = (T *)o;                                                                \
+      KILN_IVDEP for (int64_t i = 0; i < n; i++) {                                    \
+        const X x = ((const X *)a)[i];                                                \
+        const T y = ((const T *)b)[i], z = ((const T *)c)[i];                         \
+        out[i] = (T)(expr);                                                           \
+      }                                                                               \
+      return;                                                                         \
+    }                                                                                 \
+    for (int64_t i = 0; i < n; i++) {                                                 \
+      const X x = AT(X, a, i, sa);                                                    \
+      const T y = AT(T, b, i, sb), z = AT(T, c, i, sc);                               \
+      STORE(T, o, i, so, expr);                                                       \
+    }                                                                                 \
   }
 
 /* -- Vector loops -- */
@@ -120,13 +120,12 @@ typedef KILN_PW_VU VU;
 typedef KILN_PW_VI VI;
 enum { LANES = (int)(sizeof(V) / sizeof(T)) };
 #define VK(c) ((V){0} + (T)(c))
-static inline V vector_select(VI mask, V a, V b) {
-  return (V)((mask & (VI)a) | (~mask & (VI)b));
-}
+static inline V vector_select(VI mask, V a, V b) { return (V)((mask & (VI)a) | (~mask & (VI)b)); }
 #define VSEL(mask, a, b) vector_select((VI)(mask), (a), (b))
 #define VABS(v) VSEL((v) < 0, -(v), (v))
 
-/* The next m elements, `stride` apart; lanes beyond m repeat the last, so that they raise nothing. */
+/* The next m elements, `stride` apart; lanes beyond m repeat the last, so that they raise nothing.
+ */
 static __attribute__((noinline)) void vector_gather(T *out, const char *base, int64_t stride,
                                                     int64_t m) {
   for (int64_t j = 0; j < m; j++) out[j] = AT(T, base, j, stride);
@@ -136,48 +135,48 @@ static __attribute__((noinline)) void vector_scatter(char *base, int64_t stride,
                                                      const T *in) {
   for (int64_t j = 0; j < m; j++) STORE(T, base, j, stride, in[j]);
 }
-#define VECTOR_LOAD(v, base, stride)                                       \
-  V v;                                                                     \
-  if (m == LANES && (stride) == sizeof(T)) {                               \
-    v = *(const VU *)((base) + i * (int64_t)sizeof(T));                    \
-  } else {                                                                 \
-    V gathered;                                                            \
-    vector_gather((T *)&gathered, (base) + i * (stride), (stride), m);     \
-    v = gathered;                                                          \
+#define VECTOR_LOAD(v, base, stride)                                   \
+  V v;                                                                 \
+  if (m == LANES && (stride) == sizeof(T)) {                           \
+    v = *(const VU *)((base) + i * (int64_t)sizeof(T));                \
+  } else {                                                             \
+    V gathered;                                                        \
+    vector_gather((T *)&gathered, (base) + i * (stride), (stride), m); \
+    v = gathered;                                                      \
   }
-#define VECTOR_STORE(v)                                                    \
-  if (m == LANES && so == sizeof(T)) {                                     \
-    *(VU *)(o + i * (int64_t)sizeof(T)) = (v);                             \
-  } else {                                                                 \
-    V scattered = (v);                                                     \
-    vector_scatter(o + i * so, so, m, (const T *)&scattered);              \
+#define VECTOR_STORE(v)                                       \
+  if (m == LANES && so == sizeof(T)) {                        \
+    *(VU *)(o + i * (int64_t)sizeof(T)) = (v);                \
+  } else {                                                    \
+    V scattered = (v);                                        \
+    vector_scatter(o + i * so, so, m, (const T *)&scattered); \
   }
-#define LOOPV1(name, expr)                                                  \
-  LOOP_HEAD(name) {                                                         \
-    PARAMS;                                                                 \
-    char *o = data[0];                                                      \
-    const char *a = data[1];                                                \
-    const int64_t so = strides[0], sa = strides[1];                         \
-    for (int64_t i = 0; i < n; i += LANES) {                                \
-      const int64_t m = n - i < LANES ? n - i : LANES;                      \
-      VECTOR_LOAD(x, a, sa)                                                 \
-      const V result = (expr);                                              \
-      VECTOR_STORE(result)                                                  \
-    }                                                                       \
+#define LOOPV1(name, expr)                             \
+  LOOP_HEAD(name) {                                    \
+    PARAMS;                                            \
+    char *o = data[0];                                 \
+    const char *a = data[1];                           \
+    const int64_t so = strides[0], sa = strides[1];    \
+    for (int64_t i = 0; i < n; i += LANES) {           \
+      const int64_t m = n - i < LANES ? n - i : LANES; \
+      VECTOR_LOAD(x, a, sa)                            \
+      const V result = (expr);                         \
+      VECTOR_STORE(result)                             \
+    }                                                  \
   }
-#define LOOPV2(name, expr)                                                  \
-  LOOP_HEAD(name) {                                                         \
-    PARAMS;                                                                 \
-    char *o = data[0];                                                      \
-    const char *a = data[1], *b = data[2];                                  \
-    const int64_t so = strides[0], sa = strides[1], sb = strides[2];        \
-    for (int64_t i = 0; i < n; i += LANES) {                                \
-      const int64_t m = n - i < LANES ? n - i : LANES;                      \
-      VECTOR_LOAD(x, a, sa)                                                 \
-      VECTOR_LOAD(y, b, sb)                                                 \
-      const V result = (expr);                                              \
-      VECTOR_STORE(result)                                                  \
-    }                                                                       \
+#define LOOPV2(name, expr)                                           \
+  LOOP_HEAD(name) {                                                  \
+    PARAMS;                                                          \
+    char *o = data[0];                                               \
+    const char *a = data[1], *b = data[2];                           \
+    const int64_t so = strides[0], sa = strides[1], sb = strides[2]; \
+    for (int64_t i = 0; i < n; i += LANES) {                         \
+      const int64_t m = n - i < LANES ? n - i : LANES;               \
+      VECTOR_LOAD(x, a, sa)                                          \
+      VECTOR_LOAD(y, b, sb)                                          \
+      const V result = (expr);                                       \
+      VECTOR_STORE(result)                                           \
+    }                                                                \
   }
 
 static inline V softplus_of(V x) {
@@ -185,9 +184,7 @@ static inline V softplus_of(V x) {
   return VSEL(x > 0, x, VK(0)) + VF(log1p)(VF(exp)(-VABS(x)));
 }
 /* x Φ(x); through erfc where 1 + erf would cancel. */
-static inline V gelu_erf(V x) {
-  return VK(0.5) * x * VF(erfc)(x * (T)-0.70710678118654752440);
-}
+static inline V gelu_erf(V x) { return VK(0.5) * x * VF(erfc)(x * (T)-0.70710678118654752440); }
 static inline V sinc_of(V x) {
   V u = x * (T)3.14159265358979323846;
   return VSEL(u == 0, VK(1), VF(sin)(u) / u);

@@ -14,8 +14,10 @@ static kiln_status *print(kiln_call *call, kiln_text *text, void *arg) {
   }
   kiln_text_putc(text, '\n');
   kiln_str s = kiln_text_str(text);
-  if (call->print) call->print(call->print_user, s.data, s.len);
-  else fwrite(s.data, 1, s.len, stdout);
+  if (call->print)
+    call->print(call->print_user, s.data, s.len);
+  else
+    fwrite(s.data, 1, s.len, stdout);
   return NULL;
 }
 KILN_KERNEL(print) { return kiln_call_text(call, print, (void *)(uintptr_t)args); }
@@ -25,9 +27,12 @@ KILN_KERNEL(print) { return kiln_call_text(call, print, (void *)(uintptr_t)args)
 static kiln_status *nested(kiln_call *call, const kiln_tensor *t, int dim, int64_t offset,
                            kiln_type_kind elem, kiln_ivalue *out) {
   if (dim == kiln_tensor_rank(t)) {
-    if (elem == KILN_TYPE_INT) *out = kiln_int(kiln__element_i64(t, offset));
-    else if (elem == KILN_TYPE_BOOL) *out = kiln_bool(kiln__element_i64(t, offset) != 0);
-    else if (elem == KILN_TYPE_FLOAT) *out = kiln_float(kiln__element_f64(t, offset));
+    if (elem == KILN_TYPE_INT)
+      *out = kiln_int(kiln__element_i64(t, offset));
+    else if (elem == KILN_TYPE_BOOL)
+      *out = kiln_bool(kiln__element_i64(t, offset) != 0);
+    else if (elem == KILN_TYPE_FLOAT)
+      *out = kiln_float(kiln__element_f64(t, offset));
     else {
       double pair[2] = {0, 0};
       kiln_complex *z;
@@ -63,8 +68,9 @@ KILN_KERNEL(tolist) {
   const kiln_tensor *t = kiln_arg_tensor(args, 0);
   int64_t code = kiln_arg_int(args, 2);
   if (kiln_arg_int(args, 1) != kiln_tensor_rank(t)) {
-    return KILN_OP_FAIL("Output annotation list dimension and runtime tensor dimension must match for "
-                        "tolist()");
+    return KILN_OP_FAIL(
+        "Output annotation list dimension and runtime tensor dimension must match for "
+        "tolist()");
   }
   kiln_dtype dtype = kiln_tensor_dtype(t);
   bool fits = code == 0   ? dtype == KILN_DTYPE_I64
@@ -73,8 +79,9 @@ KILN_KERNEL(tolist) {
               : code == 3 ? dtype == KILN_DTYPE_BOOL
                           : false;
   if (!fits) {
-    return KILN_OP_FAIL("Output annotation element type and runtime tensor element type must match for "
-                        "tolist()");
+    return KILN_OP_FAIL(
+        "Output annotation element type and runtime tensor element type must match for "
+        "tolist()");
   }
   return nested(call, t, 0, 0, kinds[code], outs);
 }

@@ -1,5 +1,5 @@
-/* random.c: operators that draw numbers, from the instance's random state. The stream is Kiln's own:
- * the same seed gives the same numbers everywhere, but not PyTorch's. */
+/* random.c: operators that draw numbers, from the instance's random state. The stream is Kiln's
+ * own: the same seed gives the same numbers everywhere, but not PyTorch's. */
 #include <math.h>
 #include <string.h>
 
@@ -39,8 +39,9 @@ static kiln_status *fill(kiln_call *call, kiln_tensor *t, draw_fn draw, const do
   bool plain = kiln_tensor_is_contiguous(t);
   for (int64_t i = 0; i < t->numel; i++) {
     double v = draw(call, params);
-    int64_t at = plain ? i : kiln__offset_of(kiln_tensor_rank(t), kiln_tensor_sizes(t),
-                                             kiln_tensor_strides(t), i);
+    int64_t at = plain ? i
+                       : kiln__offset_of(kiln_tensor_rank(t), kiln_tensor_sizes(t),
+                                         kiln_tensor_strides(t), i);
     store((char *)data + (size_t)at * item, 0, (const char *)&v, 0, 1);
   }
   return NULL;
@@ -61,7 +62,9 @@ KILN_KERNEL(rand) { return make(call, args, 0, 1, KILN_DTYPE_F32, draw_uniform, 
 KILN_KERNEL(randn) { return make(call, args, 0, 1, KILN_DTYPE_F32, draw_normal, unit, outs); }
 KILN_KERNEL(randint) {
   double range[2] = {0, (double)kiln_arg_int(args, 0)};
-  if (range[1] <= 0) return KILN_OP_FAIL("random_ expects 'from' to be less than 'to', but got from=0 >= to=%lld", (long long)kiln_arg_int(args, 0));
+  if (range[1] <= 0)
+    return KILN_OP_FAIL("random_ expects 'from' to be less than 'to', but got from=0 >= to=%lld",
+                        (long long)kiln_arg_int(args, 0));
   return make(call, args, 1, 2, KILN_DTYPE_I64, draw_integer, range, outs);
 }
 KILN_KERNEL(randint_low) {
@@ -72,8 +75,7 @@ KILN_KERNEL(randint_low) {
   }
   return make(call, args, 2, 3, KILN_DTYPE_I64, draw_integer, range, outs);
 }
-static kiln_status *like(kiln_call *call, const kiln_ivalue *args, draw_fn draw,
-                         kiln_ivalue *out) {
+static kiln_status *like(kiln_call *call, const kiln_ivalue *args, draw_fn draw, kiln_ivalue *out) {
   kiln_tensor *t;
   KILN_TRY(kiln_call_tensor(call, kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
                             kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), &t));
@@ -166,7 +168,8 @@ KILN_KERNEL(bernoulli) {
 /* -- Dropout -- */
 
 kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tensor **out);
-/* x * mask / (1 - p); mask_rank leading dimensions of the mask have the sizes of x, the others 1. */
+/* x * mask / (1 - p); mask_rank leading dimensions of the mask have the sizes of x, the others 1.
+ */
 static kiln_status *drop(kiln_call *call, kiln_tensor *t, double p, int mask_rank,
                          kiln_ivalue *out) {
   int64_t sizes[KILN_MAX_RANK];
@@ -177,7 +180,9 @@ static kiln_status *drop(kiln_call *call, kiln_tensor *t, double p, int mask_ran
   KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(t), rank, sizes, &mask));
   kiln_status *status = fill(call, mask, draw_bernoulli, &keep);
   if (!status) {
-    kiln_pw pw = {.functor = KILN_PW_dropout, .in_count = 2, .common = kiln_tensor_dtype(t),
+    kiln_pw pw = {.functor = KILN_PW_dropout,
+                  .in_count = 2,
+                  .common = kiln_tensor_dtype(t),
                   .in = {{.tensor = t}, {.tensor = mask}}};
     kiln_pw_param(&pw, 0, kiln__number_float(keep == 0 ? 0 : 1 / keep));
     status = kiln_pw_run(call, &pw, out);
@@ -188,8 +193,10 @@ static kiln_status *drop(kiln_call *call, kiln_tensor *t, double p, int mask_ran
 kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tensor **out) {
   kiln_ivalue result = kiln_none();
   kiln_status *status = drop(call, t, p, kiln_tensor_rank(t), &result);
-  if (status) kiln_ivalue_release_to(&call->cache, result);
-  else *out = result.u.tensor;
+  if (status)
+    kiln_ivalue_release_to(&call->cache, result);
+  else
+    *out = result.u.tensor;
   return status;
 }
 static kiln_status *dropout(kiln_call *call, const kiln_ivalue *args, int mask_rank,

@@ -224,8 +224,10 @@ static kiln_status *pad_constant(kiln_call *call, kiln_tensor *t, int count, con
   int64_t sizes[KILN_MAX_RANK], from[KILN_MAX_RANK] = {0}, to[KILN_MAX_RANK] = {0};
   if (count % 2) return KILN_OP_FAIL("Length of pad must be even but instead it equals %d", count);
   if (count / 2 > rank) {
-    return KILN_OP_FAIL("Length of pad should be no more than twice the number of dimensions of the "
-                        "input. Pad length is %d while the input has %d dimensions.", count, rank);
+    return KILN_OP_FAIL(
+        "Length of pad should be no more than twice the number of dimensions of the "
+        "input. Pad length is %d while the input has %d dimensions.",
+        count, rank);
   }
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   for (int i = 0; i < count / 2; i++) { /* the last dimension first */
@@ -233,12 +235,15 @@ static kiln_status *pad_constant(kiln_call *call, kiln_tensor *t, int count, con
     int64_t left = pads[2 * i], right = pads[2 * i + 1];
     sizes[d] += left + right;
     if (sizes[d] < 0) {
-      return KILN_OP_FAIL("The input size %lld, plus negative padding %lld and %lld resulted in a "
-                          "negative output size, which is invalid. Check dimension %d of your input.",
-                          (long long)kiln_tensor_sizes(t)[d], (long long)left, (long long)right, d);
+      return KILN_OP_FAIL(
+          "The input size %lld, plus negative padding %lld and %lld resulted in a "
+          "negative output size, which is invalid. Check dimension %d of your input.",
+          (long long)kiln_tensor_sizes(t)[d], (long long)left, (long long)right, d);
     }
-    if (left < 0) from[d] = -left;
-    else to[d] = left;
+    if (left < 0)
+      from[d] = -left;
+    else
+      to[d] = left;
   }
   kiln_tensor *result, *inner, *source;
   KILN_TRY(new_like(call, t, rank, sizes, &result));
@@ -307,9 +312,10 @@ static kiln_status *pad_by(kiln_call *call, kiln_tensor *t, int count, const int
     int64_t most = reflect ? size - 1 : circular ? size : INT64_MAX;
     kiln_status *status = NULL;
     if (left > most || right > most || size == 0) {
-      status = KILN_OP_FAIL("Padding size should be less than the corresponding input dimension, but "
-                            "got: padding (%lld, %lld) at dimension %d of size %lld",
-                            (long long)left, (long long)right, d, (long long)size);
+      status =
+          KILN_OP_FAIL("Padding size should be less than the corresponding input dimension, but "
+                       "got: padding (%lld, %lld) at dimension %d of size %lld",
+                       (long long)left, (long long)right, d, (long long)size);
     } else if (size + left + right <= 0) {
       status = KILN_OP_FAIL("padding leaves nothing of dimension %d", d);
     }
@@ -330,7 +336,10 @@ static kiln_status *pad_by(kiln_call *call, kiln_tensor *t, int count, const int
       right = right < 0 ? 0 : right;
     }
     KILN_TRY(replace(call, &x, d, size + left + right,
-                     reflect ? place_reflect : circular ? place_circular : place_replicate, left));
+                     reflect    ? place_reflect
+                     : circular ? place_circular
+                                : place_replicate,
+                     left));
   }
   return kiln__finish(call, out, x);
 }
@@ -345,12 +354,12 @@ KILN_KERNEL(pad) { /* pad, mode, value */
   }
   return pad_by(call, SELF, count, pads, mode, outs);
 }
-#define PAD(name, mode)                                                       \
-  KILN_KERNEL(name) {                                                         \
-    int64_t pads[KILN_MAX_RANK];                                              \
-    int count;                                                                \
-    KILN_TRY(kiln__arg_int_list(args, 1, pads, &count));                      \
-    return pad_by(call, SELF, count, pads, KILN_STR(mode), outs);             \
+#define PAD(name, mode)                                           \
+  KILN_KERNEL(name) {                                             \
+    int64_t pads[KILN_MAX_RANK];                                  \
+    int count;                                                    \
+    KILN_TRY(kiln__arg_int_list(args, 1, pads, &count));          \
+    return pad_by(call, SELF, count, pads, KILN_STR(mode), outs); \
   }
 PAD(reflection_pad, "reflect")
 PAD(replication_pad, "replicate")
@@ -362,14 +371,20 @@ KILN_KERNEL(pixel_shuffle) {
   kiln_tensor *t = SELF, *split, *turned = NULL, *result = NULL;
   int rank = kiln_tensor_rank(t), n = rank - 3, dims[KILN_MAX_RANK];
   int64_t r = kiln_arg_int(args, 1), sizes[KILN_MAX_RANK];
-  if (rank < 3) return KILN_OP_FAIL("pixel_shuffle expects input to have at least 3 dimensions, but got input with %d dimension(s)", rank);
-  if (r <= 0) return KILN_OP_FAIL("pixel_shuffle expects a positive upscale_factor, but got %lld", (long long)r);
+  if (rank < 3)
+    return KILN_OP_FAIL("pixel_shuffle expects input to have at least 3 dimensions, but got input "
+                        "with %d dimension(s)",
+                        rank);
+  if (r <= 0)
+    return KILN_OP_FAIL("pixel_shuffle expects a positive upscale_factor, but got %lld",
+                        (long long)r);
   const int64_t *s = kiln_tensor_sizes(t);
   int64_t c = s[n] / (r * r), h = s[n + 1], w = s[n + 2];
   if (s[n] % (r * r)) {
-    return KILN_OP_FAIL("pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
-                        "square of upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
-                        (long long)s[n], (long long)(r * r));
+    return KILN_OP_FAIL(
+        "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
+        "square of upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
+        (long long)s[n], (long long)(r * r));
   }
   if (rank + 2 > KILN_MAX_RANK) return KILN_OP_FAIL("pixel_shuffle: too many dimensions");
   memcpy(sizes, s, sizeof(int64_t) * (size_t)n);
@@ -401,12 +416,16 @@ KILN_KERNEL(glu) {
   if (!status) status = kiln__narrow(call, t, dim, size / 2, size / 2, &half[1]);
   kiln_ivalue gate = kiln_none();
   if (!status) {
-    kiln_pw pw = {.functor = KILN_PW_sigmoid, .in_count = 1, .common = kiln_tensor_dtype(t),
+    kiln_pw pw = {.functor = KILN_PW_sigmoid,
+                  .in_count = 1,
+                  .common = kiln_tensor_dtype(t),
                   .in = {{.tensor = half[1]}}};
     status = kiln_pw_run(call, &pw, &gate);
   }
   if (!status) {
-    kiln_pw pw = {.functor = KILN_PW_mul, .in_count = 2, .common = kiln_tensor_dtype(t),
+    kiln_pw pw = {.functor = KILN_PW_mul,
+                  .in_count = 2,
+                  .common = kiln_tensor_dtype(t),
                   .in = {{.tensor = half[0]}, {.tensor = gate.u.tensor}}};
     status = kiln_pw_run(call, &pw, outs);
   }

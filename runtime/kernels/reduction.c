@@ -19,9 +19,12 @@ kiln_status *kiln__fold(kiln_call *call, kiln_tensor *t, uint64_t mask, kiln_dty
     int reduced = (int)(mask >> i & 1);
     if (reduced != last) runs += reduced;
     last = reduced;
-    if (reduced) out->length *= size;
-    else if (out->length == 1 && runs == 0) out->outer *= size;
-    else out->inner *= size;
+    if (reduced)
+      out->length *= size;
+    else if (out->length == 1 && runs == 0)
+      out->outer *= size;
+    else
+      out->inner *= size;
   }
   if (runs < 2) return kiln__as_dtype(call, t, compute, &out->tensor);
   /* Reduced dimensions in several places: they are moved to the end. */
@@ -32,8 +35,10 @@ kiln_status *kiln__fold(kiln_call *call, kiln_tensor *t, uint64_t mask, kiln_dty
     for (int i = 0; i < rank; i++) {
       if ((int)(mask >> i & 1) != pass) continue;
       dims[n++] = i;
-      if (pass) out->length *= kiln_tensor_sizes(t)[i];
-      else out->outer *= kiln_tensor_sizes(t)[i];
+      if (pass)
+        out->length *= kiln_tensor_sizes(t)[i];
+      else
+        out->outer *= kiln_tensor_sizes(t)[i];
     }
   }
   kiln_tensor *view;
@@ -163,8 +168,10 @@ KILN_KERNEL(prod_dim) {
 static kiln_status *mean(kiln_call *call, kiln_tensor *t, uint64_t mask, bool keepdim,
                          kiln_dtype dtype, kiln_ivalue *out) {
   if (!kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
-    return KILN_OP_FAIL("mean(): could not infer output dtype. Input dtype must be either a floating "
-                        "point or complex dtype. Got: %s", kiln_dtype_ir_name(dtype));
+    return KILN_OP_FAIL(
+        "mean(): could not infer output dtype. Input dtype must be either a floating "
+        "point or complex dtype. Got: %s",
+        kiln_dtype_ir_name(dtype));
   }
   kiln_tensor *value;
   KILN_TRY(kiln__reduce(call, KILN_REDUCE_SUM, t, mask, keepdim, kiln__compute_dtype(dtype), NULL,
@@ -233,8 +240,9 @@ KILN_KERNEL(aminmax) {
     mask = (1ull << dim) & kiln__all_dims(SELF);
   }
   if (count_of(SELF, mask) == 0) {
-    return KILN_OP_FAIL("aminmax(): cannot compute aminmax over an empty dimension as the operation "
-                        "has no identity.");
+    return KILN_OP_FAIL(
+        "aminmax(): cannot compute aminmax over an empty dimension as the operation "
+        "has no identity.");
   }
   KILN_TRY(extreme(call, false, SELF, mask, kiln_arg_bool(args, 2), &outs[0]));
   return extreme(call, true, SELF, mask, kiln_arg_bool(args, 2), &outs[1]);
@@ -249,12 +257,12 @@ static kiln_status *truth(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, ui
   return kiln__finish_as(call, out, value,
                          kiln_tensor_dtype(t) == KILN_DTYPE_U8 ? KILN_DTYPE_U8 : KILN_DTYPE_BOOL);
 }
-#define TRUTH(name, op)                                                                      \
-  KILN_KERNEL(name) { return truth(call, op, SELF, kiln__all_dims(SELF), false, outs); }     \
-  KILN_KERNEL(name##_dim) {                                                                  \
-    uint64_t mask;                                                                           \
-    KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));                        \
-    return truth(call, op, SELF, mask, kiln_arg_bool(args, 2), outs);                        \
+#define TRUTH(name, op)                                                                  \
+  KILN_KERNEL(name) { return truth(call, op, SELF, kiln__all_dims(SELF), false, outs); } \
+  KILN_KERNEL(name##_dim) {                                                              \
+    uint64_t mask;                                                                       \
+    KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));                    \
+    return truth(call, op, SELF, mask, kiln_arg_bool(args, 2), outs);                    \
   }
 TRUTH(any, KILN_REDUCE_ANY)
 TRUTH(all, KILN_REDUCE_ALL)
@@ -286,12 +294,15 @@ static kiln_status *variance(kiln_call *call, kiln_tensor *t, uint64_t mask, dou
   KILN_TRY(kiln__apply(call, KILN_PW_div, center, n));
   kiln_status *status =
       kiln__reduce(call, KILN_REDUCE_SUMSQ, t, mask, keepdim, compute, center, &value);
-  if (status || !out_mean) kiln_tensor_release_to(&call->cache, center);
-  else status = kiln__finish_as(call, out_mean, center, dtype);
+  if (status || !out_mean)
+    kiln_tensor_release_to(&call->cache, center);
+  else
+    status = kiln__finish_as(call, out_mean, center, dtype);
   KILN_TRY(status);
   KILN_TRY(kiln__apply(call, KILN_PW_div, value, divisor > 0 ? divisor : 0));
   if (root) {
-    kiln_pw pw = {.functor = KILN_PW_sqrt, .in_count = 1, .common = compute, .in = {{.tensor = value}}};
+    kiln_pw pw = {
+        .functor = KILN_PW_sqrt, .in_count = 1, .common = compute, .in = {{.tensor = value}}};
     kiln_ivalue self = kiln_of_tensor(value);
     status = kiln_pw_run(call, &pw, &self);
     if (status) {
@@ -301,7 +312,8 @@ static kiln_status *variance(kiln_call *call, kiln_tensor *t, uint64_t mask, dou
   }
   return kiln__finish_as(call, out, value, dtype);
 }
-/* (unbiased); (dim, unbiased, keepdim); (dim, correction, keepdim), which may be None or a number. */
+/* (unbiased); (dim, unbiased, keepdim); (dim, correction, keepdim), which may be None or a number.
+ */
 static double correction_of(kiln_ivalue v) {
   if (v.tag == KILN_TAG_NONE) return 1;
   return kiln__number(v).f;
@@ -349,14 +361,14 @@ static kiln_status *norm(kiln_call *call, kiln_tensor *t, double p, uint64_t mas
   if (kiln_dtype_is_complex(dtype)) { /* that of the absolute values */
     kiln_tensor *absolute = kiln_tensor_retain(t);
     KILN_TRY(map(call, KILN_PW_abs, NULL, &absolute));
-    kiln_status *status =
-        norm(call, absolute, p, mask, keepdim, kiln_tensor_dtype(absolute), out);
+    kiln_status *status = norm(call, absolute, p, mask, keepdim, kiln_tensor_dtype(absolute), out);
     kiln_tensor_release_to(&call->cache, absolute);
     return status;
   }
   if (!kiln_dtype_is_float(dtype)) {
     return KILN_OP_FAIL("linalg.vector_norm: Expected a floating point or complex tensor as input. "
-                        "Got %s", kiln_dtype_ir_name(dtype));
+                        "Got %s",
+                        kiln_dtype_ir_name(dtype));
   }
   kiln_dtype compute = kiln__compute_dtype(dtype);
   kiln_tensor *value, *source;
@@ -449,8 +461,9 @@ KILN_KERNEL(logsumexp) {
   shifted = kiln__dest(&out);
   if (status) goto done;
   KILN_TRY_GOTO(status, map(call, KILN_PW_exp, NULL, &shifted), done);
-  KILN_TRY_GOTO(status, kiln__reduce(call, KILN_REDUCE_SUM, shifted, mask, true, compute, NULL,
-                                     &value), done);
+  KILN_TRY_GOTO(status,
+                kiln__reduce(call, KILN_REDUCE_SUM, shifted, mask, true, compute, NULL, &value),
+                done);
   KILN_TRY_GOTO(status, map(call, KILN_PW_log, NULL, &value), done);
   pw.functor = KILN_PW_add;
   pw.in[0].tensor = value;

@@ -1,5 +1,5 @@
-/* rnn.c: whole recurrent layers: lstm, gru, rnn_tanh and rnn_relu over a sequence. The products with
- * the input are made for all steps at once. */
+/* rnn.c: whole recurrent layers: lstm, gru, rnn_tanh and rnn_relu over a sequence. The products
+ * with the input are made for all steps at once. */
 #include <string.h>
 
 #include "runtime/kernels/iter.h"
@@ -89,8 +89,10 @@ static kiln_status *lstm_step(kiln_call *call, kiln_tensor *x_gates, kiln_tensor
   if (!status) status = into(call, KILN_PW_add, kept, added);
   if (!status) status = keep(call, KILN_PW_tanh, kept, NULL, &turned);
   if (!status) status = keep(call, KILN_PW_mul, g[3], turned, out_h);
-  if (!status) *out_c = kept;
-  else drop(call, kept);
+  if (!status)
+    *out_c = kept;
+  else
+    drop(call, kept);
   drop(call, gates);
   drop(call, added);
   drop(call, turned);
@@ -101,8 +103,8 @@ static kiln_status *lstm_step(kiln_call *call, kiln_tensor *x_gates, kiln_tensor
 /* h' = (h - n) z + n, n = tanh(x_n + r h_n) */
 static kiln_status *gru_step(kiln_call *call, kiln_tensor *x_gates, kiln_tensor *h,
                              const weights *w, kiln_tensor **out_h) {
-  kiln_tensor *h_gates = NULL, *x[3] = {0}, *y[3] = {0}, *reset = NULL, *update = NULL, *next = NULL,
-              *result = NULL;
+  kiln_tensor *h_gates = NULL, *x[3] = {0}, *y[3] = {0}, *reset = NULL, *update = NULL,
+              *next = NULL, *result = NULL;
   kiln_status *status = linear(call, h, w->w_hh, w->b_hh, &h_gates);
   for (int i = 0; i < 3 && !status; i++) { /* reset, update, new */
     status = part(call, x_gates, i, 3, &x[i]);
@@ -118,8 +120,10 @@ static kiln_status *gru_step(kiln_call *call, kiln_tensor *x_gates, kiln_tensor 
   if (!status) status = keep(call, KILN_PW_sub, h, next, &result);
   if (!status) status = into(call, KILN_PW_mul, result, update);
   if (!status) status = into(call, KILN_PW_add, result, next);
-  if (!status) *out_h = result;
-  else drop(call, result);
+  if (!status)
+    *out_h = result;
+  else
+    drop(call, result);
   drop(call, h_gates);
   drop(call, reset);
   drop(call, update);
@@ -157,8 +161,8 @@ static weights layer_weights(const layers *l, int64_t index) {
                    biases ? p[3].u.tensor : NULL};
 }
 
-/* One direction of one layer over input [T, B, I]: writes outputs to `out` [T, B, H]. h and c (owned)
- * become the last states. */
+/* One direction of one layer over input [T, B, I]: writes outputs to `out` [T, B, H]. h and c
+ * (owned) become the last states. */
 static kiln_status *run_direction(kiln_call *call, const layers *l, const weights *w,
                                   kiln_tensor *input, bool reverse, kiln_tensor *out,
                                   kiln_tensor **h, kiln_tensor **c) {
@@ -193,8 +197,8 @@ kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tenso
 
 /* All layers over [T, B, I]; h0, c0 [layers * directions, B, H]; h_n, c_n are written to. */
 static kiln_status *run_layers(kiln_call *call, const layers *l, kiln_tensor *input,
-                               kiln_tensor *h0, kiln_tensor *c0, kiln_tensor *h_n,
-                               kiln_tensor *c_n, kiln_tensor **out) {
+                               kiln_tensor *h0, kiln_tensor *c0, kiln_tensor *h_n, kiln_tensor *c_n,
+                               kiln_tensor **out) {
   int directions = l->bidirectional ? 2 : 1;
   kiln_tensor *x = kiln_tensor_retain(input);
   kiln_status *status = NULL;
@@ -240,13 +244,13 @@ static kiln_status *run_layers(kiln_call *call, const layers *l, kiln_tensor *in
   return NULL;
 }
 
-static kiln_status *check_layers(const layers *l, const kiln_tensor *input,
-                                 const kiln_tensor *h0) {
+static kiln_status *check_layers(const layers *l, const kiln_tensor *input, const kiln_tensor *h0) {
   int64_t cells = l->num_layers * (l->bidirectional ? 2 : 1);
   if (l->params->count != cells * l->per_cell) {
-    return KILN_ERROR(KILN_UNSUPPORTED, "recurrent layers with projections: %lld parameters where "
-                      "%lld were expected", (long long)l->params->count,
-                      (long long)(cells * l->per_cell));
+    return KILN_ERROR(KILN_UNSUPPORTED,
+                      "recurrent layers with projections: %lld parameters where "
+                      "%lld were expected",
+                      (long long)l->params->count, (long long)(cells * l->per_cell));
   }
   if (kiln_tensor_rank(input) != 3 || kiln_tensor_rank(h0) != 3) {
     return KILN_OP_FAIL("RNN: expected input and hidden state to be 3-D, got %d-D and %d-D",
@@ -265,13 +269,15 @@ static kiln_status *check_layers(const layers *l, const kiln_tensor *input,
 }
 
 /* The whole operator: layout of the input, states, and back. */
-static kiln_status *recurrent(kiln_call *call, const layers *l, kiln_tensor *input,
-                              kiln_tensor *h0, kiln_tensor *c0, kiln_ivalue *outs) {
+static kiln_status *recurrent(kiln_call *call, const layers *l, kiln_tensor *input, kiln_tensor *h0,
+                              kiln_tensor *c0, kiln_ivalue *outs) {
   KILN_TRY(check_layers(l, input, h0));
   kiln_tensor *x = NULL, *h_n = NULL, *c_n = NULL, *y = NULL, *result = NULL;
   kiln_status *status = NULL;
-  if (l->batch_first) status = kiln__transpose(call, input, 0, 1, &x);
-  else x = kiln_tensor_retain(input);
+  if (l->batch_first)
+    status = kiln__transpose(call, input, 0, 1, &x);
+  else
+    x = kiln_tensor_retain(input);
   if (!status) {
     status = kiln_call_tensor(call, kiln_tensor_dtype(h0), 3, kiln_tensor_sizes(h0), &h_n);
   }
@@ -279,8 +285,10 @@ static kiln_status *recurrent(kiln_call *call, const layers *l, kiln_tensor *inp
     status = kiln_call_tensor(call, kiln_tensor_dtype(c0), 3, kiln_tensor_sizes(c0), &c_n);
   }
   if (!status) status = run_layers(call, l, x, h0, c0, h_n, c_n, &y);
-  if (!status && l->batch_first) status = kiln__transpose(call, y, 0, 1, &result);
-  else if (!status) result = kiln_tensor_retain(y);
+  if (!status && l->batch_first)
+    status = kiln__transpose(call, y, 0, 1, &result);
+  else if (!status)
+    result = kiln_tensor_retain(y);
   drop(call, x);
   drop(call, y);
   if (status) {
@@ -295,22 +303,25 @@ static kiln_status *recurrent(kiln_call *call, const layers *l, kiln_tensor *inp
 }
 /* input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first */
 static layers layers_of(const kiln_ivalue *args, cell_kind kind) {
-  return (layers){.kind = kind, .params = kiln_arg_list(args, 2),
+  return (layers){.kind = kind,
+                  .params = kiln_arg_list(args, 2),
                   .per_cell = kiln_arg_bool(args, 3) ? 4 : 2,
-                  .num_layers = kiln_arg_int(args, 4), .dropout = kiln_arg_float(args, 5),
-                  .train = kiln_arg_bool(args, 6), .bidirectional = kiln_arg_bool(args, 7),
+                  .num_layers = kiln_arg_int(args, 4),
+                  .dropout = kiln_arg_float(args, 5),
+                  .train = kiln_arg_bool(args, 6),
+                  .bidirectional = kiln_arg_bool(args, 7),
                   .batch_first = kiln_arg_bool(args, 8)};
 }
 KILN_KERNEL(lstm_input) {
   const kiln_list *hx = kiln_arg_list(args, 1);
   if (hx->count != 2) return KILN_OP_FAIL("lstm expects two hidden states");
   layers l = layers_of(args, CELL_LSTM);
-  return recurrent(call, &l, kiln_arg_tensor(args, 0), hx->items[0].u.tensor,
-                   hx->items[1].u.tensor, outs);
+  return recurrent(call, &l, kiln_arg_tensor(args, 0), hx->items[0].u.tensor, hx->items[1].u.tensor,
+                   outs);
 }
-#define LAYERS(name, cell_of)                                                                  \
-  KILN_KERNEL(name) {                                                                          \
-    layers l = layers_of(args, cell_of);                                                       \
+#define LAYERS(name, cell_of)                                                                   \
+  KILN_KERNEL(name) {                                                                           \
+    layers l = layers_of(args, cell_of);                                                        \
     return recurrent(call, &l, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1), NULL, outs); \
   }
 LAYERS(gru_input, CELL_GRU)

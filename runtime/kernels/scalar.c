@@ -1,6 +1,6 @@
-/* scalar.c: arithmetic, comparison and conversion of TorchScript's numbers, with Python's rules: floor
- * division, the divisor's sign in remainders, int64 that wraps around. A kernel serves all overloads
- * of its name: it looks at the values. */
+/* scalar.c: arithmetic, comparison and conversion of TorchScript's numbers, with Python's rules:
+ * floor division, the divisor's sign in remainders, int64 that wraps around. A kernel serves all
+ * overloads of its name: it looks at the values. */
 #include <math.h>
 #include <string.h>
 
@@ -15,30 +15,36 @@ static kiln_status *give_complex(kiln_call *call, double re, double im, kiln_iva
   *out = kiln_of_box(z);
   return NULL;
 }
-static inline int64_t wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-static inline int64_t wrap_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
-static inline int64_t wrap_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+static inline int64_t wrap_add(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static inline int64_t wrap_sub(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+static inline int64_t wrap_mul(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a * (uint64_t)b);
+}
 
 /* -- Arithmetic -- */
 
-#define ARITHMETIC(name, whole, real, complex_re, complex_im)             \
-  KILN_KERNEL(name) {                                                     \
-    if (args[0].tag == KILN_TAG_INT && args[1].tag == KILN_TAG_INT) {     \
-      const int64_t a = args[0].u.i, b = args[1].u.i;                     \
-      *outs = kiln_int(whole);                                            \
-      return NULL;                                                        \
-    }                                                                     \
-    kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);     \
-    if (COMPLEX(x) || COMPLEX(y)) {                                       \
-      return give_complex(call, complex_re, complex_im, outs);            \
-    }                                                                     \
-    if (WHOLE(x) && WHOLE(y)) {                                           \
-      const int64_t a = x.i, b = y.i;                                     \
-      *outs = kiln_int(whole);                                            \
-      return NULL;                                                        \
-    }                                                                     \
-    *outs = kiln_float(real);                                             \
-    return NULL;                                                          \
+#define ARITHMETIC(name, whole, real, complex_re, complex_im)         \
+  KILN_KERNEL(name) {                                                 \
+    if (args[0].tag == KILN_TAG_INT && args[1].tag == KILN_TAG_INT) { \
+      const int64_t a = args[0].u.i, b = args[1].u.i;                 \
+      *outs = kiln_int(whole);                                        \
+      return NULL;                                                    \
+    }                                                                 \
+    kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]); \
+    if (COMPLEX(x) || COMPLEX(y)) {                                   \
+      return give_complex(call, complex_re, complex_im, outs);        \
+    }                                                                 \
+    if (WHOLE(x) && WHOLE(y)) {                                       \
+      const int64_t a = x.i, b = y.i;                                 \
+      *outs = kiln_int(whole);                                        \
+      return NULL;                                                    \
+    }                                                                 \
+    *outs = kiln_float(real);                                         \
+    return NULL;                                                      \
   }
 ARITHMETIC(scalar_add, wrap_add(a, b), x.f + y.f, x.f + y.f, x.im + y.im)
 ARITHMETIC(scalar_sub, wrap_sub(a, b), x.f - y.f, x.f - y.f, x.im - y.im)
@@ -157,20 +163,26 @@ KILN_KERNEL(scalar_abs) {
     return kiln__kernel_abs(call, args, outs);
   }
   kiln_number x = kiln__number(args[0]);
-  if (COMPLEX(x)) *outs = kiln_float(hypot(x.f, x.im));
-  else *outs = WHOLE(x) ? kiln_int(x.i < 0 ? wrap_sub(0, x.i) : x.i) : kiln_float(fabs(x.f));
+  if (COMPLEX(x))
+    *outs = kiln_float(hypot(x.f, x.im));
+  else
+    *outs = WHOLE(x) ? kiln_int(x.i < 0 ? wrap_sub(0, x.i) : x.i) : kiln_float(fabs(x.f));
   return NULL;
 }
 KILN_KERNEL(scalar_max) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
-  if (WHOLE(x) && WHOLE(y)) *outs = kiln_int(x.i > y.i ? x.i : y.i);
-  else *outs = kiln_float(x.f >= y.f ? x.f : y.f);
+  if (WHOLE(x) && WHOLE(y))
+    *outs = kiln_int(x.i > y.i ? x.i : y.i);
+  else
+    *outs = kiln_float(x.f >= y.f ? x.f : y.f);
   return NULL;
 }
 KILN_KERNEL(scalar_min) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
-  if (WHOLE(x) && WHOLE(y)) *outs = kiln_int(x.i < y.i ? x.i : y.i);
-  else *outs = kiln_float(x.f >= y.f ? y.f : x.f);
+  if (WHOLE(x) && WHOLE(y))
+    *outs = kiln_int(x.i < y.i ? x.i : y.i);
+  else
+    *outs = kiln_float(x.f >= y.f ? y.f : x.f);
   return NULL;
 }
 KILN_KERNEL(gcd_int) {
@@ -201,11 +213,11 @@ static int compare(kiln_ivalue a, kiln_ivalue b) {
   if (WHOLE(x) && WHOLE(y)) return x.i < y.i ? -1 : x.i > y.i;
   return x.f < y.f ? -1 : x.f > y.f ? 1 : x.f == y.f ? 0 : 2;
 }
-#define ORDERED(name, test)                     \
-  KILN_KERNEL(name) {                           \
-    int order = compare(args[0], args[1]);      \
-    *outs = kiln_bool(test);                    \
-    return NULL;                                \
+#define ORDERED(name, test)                \
+  KILN_KERNEL(name) {                      \
+    int order = compare(args[0], args[1]); \
+    *outs = kiln_bool(test);               \
+    return NULL;                           \
   }
 ORDERED(scalar_lt, order == -1)
 ORDERED(scalar_le, order == -1 || order == 0)
@@ -247,14 +259,14 @@ KILN_KERNEL(bool_not) {
   *outs = kiln_bool(!kiln_arg_bool(args, 0));
   return NULL;
 }
-#define BITS(name, op)                                                              \
-  KILN_KERNEL(name) {                                                               \
-    if (args[0].tag == KILN_TAG_BOOL) {                                             \
-      *outs = kiln_bool((int)args[0].u.b op(int) args[1].u.b);                      \
-    } else {                                                                        \
-      *outs = kiln_int((int64_t)((uint64_t)args[0].u.i op(uint64_t) args[1].u.i));  \
-    }                                                                               \
-    return NULL;                                                                    \
+#define BITS(name, op)                                                             \
+  KILN_KERNEL(name) {                                                              \
+    if (args[0].tag == KILN_TAG_BOOL) {                                            \
+      *outs = kiln_bool((int)args[0].u.b op(int) args[1].u.b);                     \
+    } else {                                                                       \
+      *outs = kiln_int((int64_t)((uint64_t)args[0].u.i op(uint64_t) args[1].u.i)); \
+    }                                                                              \
+    return NULL;                                                                   \
   }
 BITS(scalar_and, &)
 BITS(scalar_or, |)
@@ -337,11 +349,11 @@ KILN_KERNEL(to_complex_parts) {
 
 /* -- math -- */
 
-#define MATH1(name, expr)                  \
-  KILN_KERNEL(name) {                      \
+#define MATH1(name, expr)                     \
+  KILN_KERNEL(name) {                         \
     const double x = kiln__number(args[0]).f; \
-    *outs = kiln_float(expr);              \
-    return NULL;                           \
+    *outs = kiln_float(expr);                 \
+    return NULL;                              \
   }
 MATH1(math_log1p, log1p(x))
 MATH1(math_expm1, expm1(x))
@@ -365,15 +377,15 @@ static double complex as_complex(kiln_number x) {
   __imag__ z = x.im;
   return z;
 }
-#define MATH1C(name, fn)                                              \
-  KILN_KERNEL(math_##name) {                                          \
-    kiln_number x = kiln__number(args[0]);                            \
-    if (COMPLEX(x)) {                                                 \
-      double complex z = c##fn(as_complex(x));                        \
-      return give_complex(call, __real__ z, __imag__ z, outs);        \
-    }                                                                 \
-    *outs = kiln_float(fn(x.f));                                      \
-    return NULL;                                                      \
+#define MATH1C(name, fn)                                       \
+  KILN_KERNEL(math_##name) {                                   \
+    kiln_number x = kiln__number(args[0]);                     \
+    if (COMPLEX(x)) {                                          \
+      double complex z = c##fn(as_complex(x));                 \
+      return give_complex(call, __real__ z, __imag__ z, outs); \
+    }                                                          \
+    *outs = kiln_float(fn(x.f));                               \
+    return NULL;                                               \
   }
 MATH1C(sqrt, sqrt)
 MATH1C(exp, exp)
@@ -426,17 +438,19 @@ KILN_KERNEL(math_polar) {
   double r = kiln__number(args[0]).f, angle = kiln__number(args[1]).f;
   return give_complex(call, r * cos(angle), r * sin(angle), outs);
 }
-#define MATH2(name, expr)                                                                  \
-  KILN_KERNEL(name) {                                                                      \
-    const double x = kiln__number(args[0]).f, y = kiln__number(args[1]).f;                 \
-    *outs = kiln_float(expr);                                                              \
-    return NULL;                                                                           \
+#define MATH2(name, expr)                                                  \
+  KILN_KERNEL(name) {                                                      \
+    const double x = kiln__number(args[0]).f, y = kiln__number(args[1]).f; \
+    *outs = kiln_float(expr);                                              \
+    return NULL;                                                           \
   }
 MATH2(math_atan2, atan2(x, y))
 MATH2(math_copysign, copysign(x, y))
 KILN_KERNEL(math_ldexp) {
   int64_t e = kiln_arg_int(args, 1);
-  *outs = kiln_float(ldexp(kiln_arg_float(args, 0), e > 10000 ? 10000 : e < -10000 ? -10000 : (int)e));
+  *outs = kiln_float(ldexp(kiln_arg_float(args, 0), e > 10000    ? 10000
+                                                    : e < -10000 ? -10000
+                                                                 : (int)e));
   return NULL;
 }
 KILN_KERNEL(math_frexp) {
@@ -471,12 +485,12 @@ KILN_KERNEL(math_factorial) {
   *outs = kiln_int(result);
   return NULL;
 }
-#define MATH_TEST(name, test)                                             \
-  KILN_KERNEL(name) {                                                     \
-    kiln_number z = kiln__number(args[0]);                                \
-    const double x = z.f, y = z.im;                                       \
-    *outs = kiln_bool(test);                                              \
-    return NULL;                                                          \
+#define MATH_TEST(name, test)              \
+  KILN_KERNEL(name) {                      \
+    kiln_number z = kiln__number(args[0]); \
+    const double x = z.f, y = z.im;        \
+    *outs = kiln_bool(test);               \
+    return NULL;                           \
   }
 MATH_TEST(math_isnan, isnan(x) || isnan(y))
 MATH_TEST(math_isinf, isinf(x) || isinf(y))
@@ -497,8 +511,8 @@ KILN_KERNEL(range_length) {
   return NULL;
 }
 KILN_KERNEL(derive_index) {
-  *outs = kiln_int(wrap_add(kiln_arg_int(args, 1),
-                            wrap_mul(kiln_arg_int(args, 0), kiln_arg_int(args, 2))));
+  *outs = kiln_int(
+      wrap_add(kiln_arg_int(args, 1), wrap_mul(kiln_arg_int(args, 0), kiln_arg_int(args, 2))));
   return NULL;
 }
 KILN_KERNEL(is_grad_enabled) {
@@ -518,13 +532,13 @@ KILN_KERNEL(say_true) {
   return NULL;
 }
 KILN_KERNEL(can_cast) {
-  *outs = kiln_bool(kiln_dtype_can_cast((kiln_dtype)kiln_arg_int(args, 0),
-                                        (kiln_dtype)kiln_arg_int(args, 1)));
+  *outs = kiln_bool(
+      kiln_dtype_can_cast((kiln_dtype)kiln_arg_int(args, 0), (kiln_dtype)kiln_arg_int(args, 1)));
   return NULL;
 }
 KILN_KERNEL(promote_types) {
-  *outs = kiln_int(kiln_dtype_promote((kiln_dtype)kiln_arg_int(args, 0),
-                                      (kiln_dtype)kiln_arg_int(args, 1)));
+  *outs = kiln_int(
+      kiln_dtype_promote((kiln_dtype)kiln_arg_int(args, 0), (kiln_dtype)kiln_arg_int(args, 1)));
   return NULL;
 }
 KILN_KERNEL(manual_seed) {

@@ -22,9 +22,7 @@ double kiln__erfinv(double x) {
   for (int i = 1; i < 9; i++) p = c[i] + p * w;
   double y = p * x;
   for (int step = 0; step < 2; step++) {
-    double residual = x > 0.5    ? (1 - x) - erfc(y)
-                      : x < -0.5 ? erfc(-y) - (1 + x)
-                                 : erf(y) - x;
+    double residual = x > 0.5 ? (1 - x) - erfc(y) : x < -0.5 ? erfc(-y) - (1 + x) : erf(y) - x;
     double slope = 1.12837916709551257390 * exp(-y * y);
     if (slope == 0) break;
     y -= residual / slope;
@@ -47,9 +45,9 @@ double kiln__digamma(double x) {
     x += 1;
   }
   if (x == 10) return shift + 2.25175258906672110764;
-  static const double c[] = {8.33333333333333333333e-2,  -2.10927960927960927961e-2,
-                             7.57575757575757575758e-3,  -4.16666666666666666667e-3,
-                             3.96825396825396825397e-3,  -8.33333333333333333333e-3,
+  static const double c[] = {8.33333333333333333333e-2, -2.10927960927960927961e-2,
+                             7.57575757575757575758e-3, -4.16666666666666666667e-3,
+                             3.96825396825396825397e-3, -8.33333333333333333333e-3,
                              8.33333333333333333333e-2};
   double series = 0;
   if (x < 1e17) {

@@ -39,14 +39,14 @@ static kiln_status *run_job(kiln_call *call, kiln_text *text, void *arg) {
   return give_str(call, kiln_text_str(text), j->out);
 }
 /* A kernel whose result is what its body writes to `text`. */
-#define TEXT_KERNEL(name)                                                                   \
-  static kiln_status *build_##name(KILN_UNUSED kiln_call *call, kiln_text *text,            \
-                                   const kiln_ivalue *args);                                \
-  KILN_KERNEL(name) {                                                                       \
-    job j = {build_##name, args, outs};                                                     \
-    return kiln_call_text(call, run_job, &j);                                               \
-  }                                                                                         \
-  static kiln_status *build_##name(KILN_UNUSED kiln_call *call, kiln_text *text,            \
+#define TEXT_KERNEL(name)                                                        \
+  static kiln_status *build_##name(KILN_UNUSED kiln_call *call, kiln_text *text, \
+                                   const kiln_ivalue *args);                     \
+  KILN_KERNEL(name) {                                                            \
+    job j = {build_##name, args, outs};                                          \
+    return kiln_call_text(call, run_job, &j);                                    \
+  }                                                                              \
+  static kiln_status *build_##name(KILN_UNUSED kiln_call *call, kiln_text *text, \
                                    const kiln_ivalue *args)
 
 TEXT_KERNEL(str_add) {
@@ -97,14 +97,20 @@ static kiln_status *put_percent(kiln_text *text, char key, kiln_ivalue v) {
     case 'f':
     case 'F':
       if (!number) return KILN_OP_FAIL("%%%c requires a number for formatting", key);
-      if (key == 'e') kiln_text_printf(text, "%e", n.f);
-      else if (key == 'E') kiln_text_printf(text, "%E", n.f);
-      else kiln_text_printf(text, "%f", n.f);
+      if (key == 'e')
+        kiln_text_printf(text, "%e", n.f);
+      else if (key == 'E')
+        kiln_text_printf(text, "%E", n.f);
+      else
+        kiln_text_printf(text, "%f", n.f);
       return NULL;
     case 'c':
-      if (v.tag == KILN_TAG_INT) kiln_text_putc(text, (char)v.u.i);
-      else if (v.tag == KILN_TAG_STRING) kiln_text_put(text, kiln_string_view(v.u.string));
-      else return KILN_OP_FAIL("%%c requires an int or char for formatting");
+      if (v.tag == KILN_TAG_INT)
+        kiln_text_putc(text, (char)v.u.i);
+      else if (v.tag == KILN_TAG_STRING)
+        kiln_text_put(text, kiln_string_view(v.u.string));
+      else
+        return KILN_OP_FAIL("%%c requires an int or char for formatting");
       return NULL;
     case 's': kiln_ivalue_print(text, v); return NULL;
     default:
@@ -218,12 +224,12 @@ static bool is_print(char c) { return c >= ' ' && c <= '~'; }
 static char upper_of(char c) { return is_lower(c) ? (char)(c - 32) : c; }
 static char lower_of(char c) { return is_upper(c) ? (char)(c + 32) : c; }
 
-#define ALL_OF(name, test, when_empty)                                         \
-  KILN_KERNEL(name) {                                                          \
-    bool result = SELF.len ? true : (when_empty);                              \
+#define ALL_OF(name, test, when_empty)                                           \
+  KILN_KERNEL(name) {                                                            \
+    bool result = SELF.len ? true : (when_empty);                                \
     for (size_t i = 0; i < SELF.len; i++) result = result && test(SELF.data[i]); \
-    *outs = kiln_bool(result);                                                 \
-    return NULL;                                                               \
+    *outs = kiln_bool(result);                                                   \
+    return NULL;                                                                 \
   }
 ALL_OF(str_isalpha, is_alpha, false)
 ALL_OF(str_isdigit, is_digit, false)
@@ -231,15 +237,15 @@ ALL_OF(str_isalnum, is_alnum, false)
 ALL_OF(str_isspace, is_space, false)
 ALL_OF(str_isprintable, is_print, true)
 /* Some letter, and none of the other case. */
-#define CASED(name, want, other)                              \
-  KILN_KERNEL(name) {                                         \
-    bool some = false, wrong = false;                         \
-    for (size_t i = 0; i < SELF.len; i++) {                   \
-      some = some || want(SELF.data[i]);                      \
-      wrong = wrong || other(SELF.data[i]);                   \
-    }                                                         \
-    *outs = kiln_bool(some && !wrong);                        \
-    return NULL;                                              \
+#define CASED(name, want, other)            \
+  KILN_KERNEL(name) {                       \
+    bool some = false, wrong = false;       \
+    for (size_t i = 0; i < SELF.len; i++) { \
+      some = some || want(SELF.data[i]);    \
+      wrong = wrong || other(SELF.data[i]); \
+    }                                       \
+    *outs = kiln_bool(some && !wrong);      \
+    return NULL;                            \
   }
 CASED(str_isupper, is_upper, is_lower)
 CASED(str_islower, is_lower, is_upper)
@@ -264,13 +270,13 @@ KILN_KERNEL(str_isidentifier) {
   *outs = kiln_bool(result);
   return NULL;
 }
-#define MAP(name, expr)                                     \
-  TEXT_KERNEL(name) {                                       \
-    for (size_t i = 0; i < SELF.len; i++) {                 \
-      const char c = SELF.data[i];                          \
-      kiln_text_putc(text, expr);                           \
-    }                                                       \
-    return NULL;                                            \
+#define MAP(name, expr)                     \
+  TEXT_KERNEL(name) {                       \
+    for (size_t i = 0; i < SELF.len; i++) { \
+      const char c = SELF.data[i];          \
+      kiln_text_putc(text, expr);           \
+    }                                       \
+    return NULL;                            \
   }
 MAP(str_upper, upper_of(c))
 MAP(str_lower, lower_of(c))
@@ -404,7 +410,8 @@ KILN_KERNEL(str_count) {
   kiln_str s, what = kiln_arg_str(args, 1);
   int64_t start, n = 0;
   if (range_of(args, &s, &start)) {
-    if (what.len == 0) n = (int64_t)s.len + 1;
+    if (what.len == 0)
+      n = (int64_t)s.len + 1;
     else {
       for (size_t at = find_from(s, what, 0); at != SIZE_MAX; at = find_from(s, what, at)) {
         n++;
@@ -426,8 +433,7 @@ KILN_KERNEL(str_endswith) {
   kiln_str s, what = kiln_arg_str(args, 1);
   int64_t start;
   *outs = kiln_bool(range_of(args, &s, &start) && s.len >= what.len &&
-                    (what.len == 0 ||
-                     memcmp(s.data + s.len - what.len, what.data, what.len) == 0));
+                    (what.len == 0 || memcmp(s.data + s.len - what.len, what.data, what.len) == 0));
   return NULL;
 }
 KILN_KERNEL(str_contains) {
@@ -570,8 +576,8 @@ KILN_KERNEL(warn) {
   return NULL;
 }
 KILN_KERNEL(str_hash) {
-  *outs = kiln_int(args[0].tag == KILN_TAG_STRING
-                       ? (int64_t)(kiln_hash_bytes(SELF.data, SELF.len) >> 1)
-                       : kiln__number_i64(kiln__number(args[0])));
+  *outs =
+      kiln_int(args[0].tag == KILN_TAG_STRING ? (int64_t)(kiln_hash_bytes(SELF.data, SELF.len) >> 1)
+                                              : kiln__number_i64(kiln__number(args[0])));
   return NULL;
 }

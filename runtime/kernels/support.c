@@ -25,9 +25,9 @@ int64_t kiln__number_i64(kiln_number number) {
 }
 
 void kiln__number_store(kiln_number number, kiln_dtype dtype, void *to) {
-#define PUT(T, value)          \
-  do {                         \
-    T put = (T)(value);        \
+#define PUT(T, value)             \
+  do {                            \
+    T put = (T)(value);           \
     memcpy(to, &put, sizeof put); \
   } while (0)
   int64_t i = kiln__number_i64(number);
@@ -105,7 +105,8 @@ kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank, uint64_t *
   for (int k = 0; k < count; k++) {
     int dim;
     KILN_TRY(kiln_wrap_dim(dims[k], rank, &dim));
-    if (mask >> dim & 1) return KILN_OP_FAIL("dim %d appears multiple times in the list of dims", dim);
+    if (mask >> dim & 1)
+      return KILN_OP_FAIL("dim %d appears multiple times in the list of dims", dim);
     mask |= 1ull << dim;
   }
   *out_mask = mask & all;
@@ -134,7 +135,8 @@ kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, i
   if (dest) {
     if (kiln_tensor_dtype(dest) != dtype) {
       return KILN_OP_FAIL("Expected out tensor to have dtype %s, but got %s instead",
-                          kiln_dtype_short_name(dtype), kiln_dtype_short_name(kiln_tensor_dtype(dest)));
+                          kiln_dtype_short_name(dtype),
+                          kiln_dtype_short_name(kiln_tensor_dtype(dest)));
     }
     KILN_TRY(kiln_tensor_resize(dest, rank, sizes));
     *out_tensor = dest;

@@ -8,11 +8,10 @@
 
 #define KILN_UNUSED __attribute__((unused))
 /* Opens the definition of the kernel that KERNEL(name) of the operator tables refers to. */
-#define KILN_KERNEL(name)                                                                    \
-  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args,                 \
-                                   kiln_ivalue *outs);                                       \
-  kiln_status *kiln__kernel_##name(KILN_UNUSED kiln_call *call,                              \
-                                   KILN_UNUSED const kiln_ivalue *args,                      \
+#define KILN_KERNEL(name)                                                                        \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
+  kiln_status *kiln__kernel_##name(KILN_UNUSED kiln_call *call,                                  \
+                                   KILN_UNUSED const kiln_ivalue *args,                          \
                                    KILN_UNUSED kiln_ivalue *outs)
 
 /* -- Numbers -- */
@@ -71,7 +70,8 @@ kiln_status *kiln__contiguous(kiln_call *call, kiln_tensor *t, kiln_tensor **out
 /* t as a contiguous tensor of another dtype; t itself, retained, where it is one. */
 kiln_status *kiln__as_dtype(kiln_call *call, kiln_tensor *t, kiln_dtype dtype,
                             kiln_tensor **out) KILN_MUST_USE;
-/* A contiguous F64 or I64 reading of element `i` (in memory order from the first) for small loops. */
+/* A contiguous F64 or I64 reading of element `i` (in memory order from the first) for small loops.
+ */
 double kiln__element_f64(const kiln_tensor *t, int64_t index);
 int64_t kiln__element_i64(const kiln_tensor *t, int64_t index);
 /* Row-major walk: the offset in elements of linear index `i` under sizes and strides. */

@@ -81,7 +81,7 @@ SAME(mish, mish)
 SAME(hardsigmoid, hardsigmoid)
 SAME(hardswish, hardswish)
 SAME(log_sigmoid, log_sigmoid)
-SAME(bitwise_not, not)
+SAME(bitwise_not, not )
 SAME(logical_not, logical_not)
 
 /* pow(x, 2): a bool's is an int64. */
@@ -93,9 +93,9 @@ KILN_KERNEL(square) {
 }
 KILN_KERNEL(neg) {
   if (kiln_tensor_dtype(kiln_arg_tensor(args, 0)) == KILN_DTYPE_BOOL) {
-    return KILN_OP_FAIL(
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
-        "a mask, use the `~` or `logical_not()` operator instead.");
+    return KILN_OP_FAIL("Negation, the `-` operator, on a bool tensor is not supported. If you are "
+                        "trying to invert "
+                        "a mask, use the `~` or `logical_not()` operator instead.");
   }
   return same(call, KILN_PW_neg, args, outs);
 }
@@ -107,8 +107,8 @@ static kiln_status *question(kiln_call *call, kiln_pw_functor functor, bool othe
   kiln_tensor *t = kiln_arg_tensor(args, 0);
   if (!kiln_dtype_is_int(kiln_tensor_dtype(t), true)) return same(call, functor, args, out);
   kiln_tensor *result;
-  KILN_TRY(kiln__result(call, out, KILN_DTYPE_BOOL, kiln_tensor_rank(t), kiln_tensor_sizes(t),
-                        &result));
+  KILN_TRY(
+      kiln__result(call, out, KILN_DTYPE_BOOL, kiln_tensor_rank(t), kiln_tensor_sizes(t), &result));
   return kiln_pw_fill(call, result, kiln__number_int(otherwise));
 }
 KILN_KERNEL(isnan) { return question(call, KILN_PW_isnan, false, args, outs); }
@@ -158,10 +158,13 @@ static kiln_status *clamp(kiln_call *call, kiln_ivalue self, kiln_ivalue low, ki
   double bounds[2] = {kiln__number(low).f, kiln__number(high).f};
   if ((has_low && isnan(bounds[0])) || (has_high && isnan(bounds[1]))) {
     kiln_tensor *t = self.u.tensor, *result;
-    KILN_TRY(kiln__result(call, out, pw.common, kiln_tensor_rank(t), kiln_tensor_sizes(t), &result));
+    KILN_TRY(
+        kiln__result(call, out, pw.common, kiln_tensor_rank(t), kiln_tensor_sizes(t), &result));
     return kiln_pw_fill(call, result, kiln__number_float(NAN));
   }
-  pw.functor = has_low && has_high ? KILN_PW_clamp : has_low ? KILN_PW_clamp_min : KILN_PW_clamp_max;
+  pw.functor = has_low && has_high ? KILN_PW_clamp
+               : has_low           ? KILN_PW_clamp_min
+                                   : KILN_PW_clamp_max;
   if (has_low) kiln_pw_param(&pw, 0, kiln__number(low));
   if (has_high) kiln_pw_param(&pw, has_low ? 1 : 0, kiln__number(high));
   return kiln_pw_run(call, &pw, out);
@@ -172,7 +175,8 @@ KILN_KERNEL(clamp_max) { return clamp(call, args[0], kiln_none(), args[1], outs)
 /* Bounds in the dtype of self. */
 static kiln_status *clamp_in_self(kiln_call *call, const kiln_ivalue *args, kiln_number low,
                                   kiln_number high, kiln_ivalue *out) {
-  kiln_pw pw = {.functor = KILN_PW_clamp, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  kiln_pw pw = {
+      .functor = KILN_PW_clamp, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
   pw.common = kiln_tensor_dtype(pw.in[0].tensor);
   kiln_pw_param(&pw, 0, low);
   kiln_pw_param(&pw, 1, high);
@@ -233,7 +237,8 @@ KILN_KERNEL(gelu) {
 }
 KILN_KERNEL(logit) {
   double eps = kiln_arg_is_none(args, 1) ? -1 : kiln_arg_float(args, 1);
-  kiln_pw pw = {.functor = KILN_PW_logit, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  kiln_pw pw = {
+      .functor = KILN_PW_logit, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
   pw.common = kiln_dtype_to_float(kiln_tensor_dtype(pw.in[0].tensor));
   kiln_pw_param(&pw, 0, kiln__number_float(eps));
   return kiln_pw_run(call, &pw, outs);
@@ -263,7 +268,8 @@ KILN_KERNEL(nan_to_num) {
 }
 static kiln_status *scaled(kiln_call *call, const kiln_ivalue *args, double factor,
                            kiln_ivalue *out) {
-  kiln_pw pw = {.functor = KILN_PW_mul, .in_count = 2, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  kiln_pw pw = {
+      .functor = KILN_PW_mul, .in_count = 2, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
   pw.in[1].number = kiln__number_float(factor);
   pw.common = kiln_pw_promote(&pw, 0);
   return kiln_pw_run(call, &pw, out);
@@ -281,8 +287,8 @@ KILN_KERNEL(prelu) {
     if (rank == 0) return KILN_OP_FAIL("Not allow zero-dim input tensor.");
     if (channels != w->numel) {
       return KILN_OP_FAIL("Mismatch of parameter numbers and input channel size. Found parameter "
-                          "numbers = %lld and channel size = %lld.", (long long)w->numel,
-                          (long long)channels);
+                          "numbers = %lld and channel size = %lld.",
+                          (long long)w->numel, (long long)channels);
     }
     for (int i = 0; i < rank; i++) sizes[i] = 1;
     sizes[rank > 1 ? 1 : 0] = w->numel;
@@ -307,7 +313,8 @@ KILN_KERNEL(fill_) {
     kiln_tensor *value = args[1].u.tensor;
     if (kiln_tensor_rank(value) != 0) {
       return KILN_OP_FAIL("fill_ only supports 0-dimension value tensor but got tensor with %d "
-                          "dimensions.", kiln_tensor_rank(value));
+                          "dimensions.",
+                          kiln_tensor_rank(value));
     }
     KILN_TRY(kiln_pw_copy(call, self, value));
     kiln__give(outs, kiln_tensor_retain(self));

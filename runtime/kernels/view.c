@@ -37,7 +37,8 @@ kiln_status *kiln__select(kiln_call *call, kiln_tensor *t, int dim, int64_t inde
 kiln_status *kiln__unsqueeze(kiln_call *call, kiln_tensor *t, int dim, kiln_tensor **out) {
   int rank = kiln_tensor_rank(t);
   int64_t sizes[KILN_MAX_RANK + 1], strides[KILN_MAX_RANK + 1];
-  if (rank >= KILN_MAX_RANK) return KILN_OP_FAIL("tensors of more than %d dimensions are not supported", KILN_MAX_RANK);
+  if (rank >= KILN_MAX_RANK)
+    return KILN_OP_FAIL("tensors of more than %d dimensions are not supported", KILN_MAX_RANK);
   for (int i = 0; i < rank; i++) {
     sizes[i + (i >= dim)] = kiln_tensor_sizes(t)[i];
     strides[i + (i >= dim)] = kiln_tensor_strides(t)[i];
@@ -71,21 +72,23 @@ kiln_status *kiln__expand(kiln_call *call, kiln_tensor *t, int rank, const int64
     char have[256], wanted[256];
     kiln_sizes_print(own, kiln_tensor_sizes(t), have, sizeof have);
     kiln_sizes_print(rank, sizes, wanted, sizeof wanted);
-    return KILN_OP_FAIL("expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must "
-                        "be greater or equal to the number of dimensions in the tensor (%d)",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(t)), have, wanted, rank, own);
+    return KILN_OP_FAIL(
+        "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must "
+        "be greater or equal to the number of dimensions in the tensor (%d)",
+        kiln_dtype_ir_name(kiln_tensor_dtype(t)), have, wanted, rank, own);
   }
   for (int i = rank - 1; i >= 0; i--) {
     int from = i - (rank - own);
     int64_t size = from >= 0 ? kiln_tensor_sizes(t)[from] : 1;
-    strides[i] = from >= 0 ? kiln_tensor_strides(t)[from]
+    strides[i] = from >= 0      ? kiln_tensor_strides(t)[from]
                  : i + 1 < rank ? result[i + 1] * strides[i + 1]
                                 : 1;
     result[i] = sizes[i];
     if (result[i] == -1) {
       if (from < 0) {
         return KILN_OP_FAIL("The expanded size of the tensor (-1) isn't allowed in a leading, "
-                            "non-existing dimension %d", i);
+                            "non-existing dimension %d",
+                            i);
       }
       result[i] = size;
     }
@@ -96,7 +99,8 @@ kiln_status *kiln__expand(kiln_call *call, kiln_tensor *t, int rank, const int64
         kiln_sizes_print(own, kiln_tensor_sizes(t), have, sizeof have);
         return KILN_OP_FAIL("The expanded size of the tensor (%lld) must match the existing size "
                             "(%lld) at non-singleton dimension %d.  Target sizes: %s.  Tensor "
-                            "sizes: %s", (long long)result[i], (long long)size, i, target, have);
+                            "sizes: %s",
+                            (long long)result[i], (long long)size, i, target, have);
       }
       strides[i] = 0;
     }
@@ -142,7 +146,8 @@ kiln_status *kiln__infer_size(int64_t numel, int rank, const int64_t *sizes, int
 
 /* Walks both shapes from the back; each run of old dimensions that is contiguous in memory must be
  * cut up exactly by new dimensions. */
-bool kiln__view_strides(const kiln_tensor *t, int rank, const int64_t *sizes, int64_t *out_strides) {
+bool kiln__view_strides(const kiln_tensor *t, int rank, const int64_t *sizes,
+                        int64_t *out_strides) {
   int own = kiln_tensor_rank(t), d = rank - 1;
   const int64_t *old = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
   if (t->numel == 0) {
@@ -197,11 +202,11 @@ static kiln_status *give(kiln_ivalue *out, kiln_status *status, kiln_tensor *t) 
   if (!status) kiln__give(out, t);
   return status;
 }
-#define GIVE(expr)                                   \
-  do {                                               \
-    kiln_tensor *view = NULL;                        \
-    kiln_status *view_status = (expr);               \
-    return give(outs, view_status, view);            \
+#define GIVE(expr)                        \
+  do {                                    \
+    kiln_tensor *view = NULL;             \
+    kiln_status *view_status = (expr);    \
+    return give(outs, view_status, view); \
   } while (0)
 
 KILN_KERNEL(alias) { GIVE(kiln_tensor_alias(&call->cache, kiln_arg_tensor(args, 0), &view)); }
@@ -251,7 +256,8 @@ KILN_KERNEL(flatten) {
   int rank = kiln_tensor_rank(t), start, end, n = 0;
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &start));
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &end));
-  if (start > end) return KILN_OP_FAIL("flatten() has invalid args: start_dim cannot come after end_dim");
+  if (start > end)
+    return KILN_OP_FAIL("flatten() has invalid args: start_dim cannot come after end_dim");
   if (rank == 0) {
     int64_t one = 1;
     GIVE(kiln__reshape(call, t, 1, &one, &view));
@@ -259,8 +265,10 @@ KILN_KERNEL(flatten) {
   if (start == end) return kiln__kernel_self(call, args, outs);
   int64_t sizes[KILN_MAX_RANK];
   for (int i = 0; i < rank; i++) {
-    if (i > start && i <= end) sizes[n - 1] *= kiln_tensor_sizes(t)[i];
-    else sizes[n++] = kiln_tensor_sizes(t)[i];
+    if (i > start && i <= end)
+      sizes[n - 1] *= kiln_tensor_sizes(t)[i];
+    else
+      sizes[n++] = kiln_tensor_sizes(t)[i];
   }
   GIVE(kiln__reshape(call, t, n, sizes, &view));
 }
@@ -277,8 +285,10 @@ KILN_KERNEL(unflatten) {
     kiln_status_destroy(status);
     char text[256];
     kiln_sizes_print(count, parts, text, sizeof text);
-    return KILN_OP_FAIL("unflatten: Provided sizes %s don't multiply up to the size of dim %d (%lld) "
-                        "in the input tensor", text, dim, (long long)kiln_tensor_sizes(t)[dim]);
+    return KILN_OP_FAIL(
+        "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%lld) "
+        "in the input tensor",
+        text, dim, (long long)kiln_tensor_sizes(t)[dim]);
   }
   for (int i = 0, n = 0; i < rank; i++) {
     if (i != dim) {
@@ -316,7 +326,8 @@ KILN_KERNEL(matrix_T) {
   int rank = kiln_tensor_rank(t);
   if (rank < 2) {
     return KILN_OP_FAIL("tensor.mT is only supported on matrices or batches of matrices. Got %d-D "
-                        "tensor.", rank);
+                        "tensor.",
+                        rank);
   }
   GIVE(kiln__transpose(call, t, rank - 2, rank - 1, &view));
 }
@@ -329,7 +340,8 @@ KILN_KERNEL(permute) {
   if (count != rank) {
     return KILN_OP_FAIL("permute(sparse_coo): number of dimensions in the tensor input does not "
                         "match the length of the desired ordering of dimensions i.e. input.dim() = "
-                        "%d is not equal to len(dims) = %d", rank, count);
+                        "%d is not equal to len(dims) = %d",
+                        rank, count);
   }
   for (int i = 0; i < rank; i++) {
     KILN_TRY(kiln_wrap_dim(wanted[i], rank, &dims[i]));
@@ -347,7 +359,8 @@ KILN_KERNEL(movedim) {
   KILN_TRY(kiln__arg_int_list(args, 2, to, &m));
   if (n != m) {
     return KILN_OP_FAIL("movedim: Invalid source or destination dims: source (%d dims) should "
-                        "contain the same number of dims as destination (%d dims)", n, m);
+                        "contain the same number of dims as destination (%d dims)",
+                        n, m);
   }
   if (rank == 0) return kiln__kernel_alias(call, args, outs);
   uint64_t taken = 0, used = 0;
@@ -423,11 +436,11 @@ static kiln_status *become(kiln_tensor *self, kiln_call *call, kiln_status *stat
   kiln__give(out, kiln_tensor_retain(self));
   return NULL;
 }
-#define IN_PLACE(name)                                                                    \
-  KILN_KERNEL(name##_) {                                                                  \
-    kiln_ivalue result = kiln_none();                                                     \
-    kiln_status *status = kiln__kernel_##name(call, args, &result);                       \
-    return become(kiln_arg_tensor(args, 0), call, status, result.u.tensor, outs);         \
+#define IN_PLACE(name)                                                            \
+  KILN_KERNEL(name##_) {                                                          \
+    kiln_ivalue result = kiln_none();                                             \
+    kiln_status *status = kiln__kernel_##name(call, args, &result);               \
+    return become(kiln_arg_tensor(args, 0), call, status, result.u.tensor, outs); \
   }
 IN_PLACE(squeeze)
 IN_PLACE(squeeze_dim)
@@ -480,8 +493,10 @@ KILN_KERNEL(narrow) {
   if (rank == 0) return KILN_OP_FAIL("narrow() cannot be applied to a 0-dim tensor.");
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
   int64_t size = kiln_tensor_sizes(t)[dim], length = kiln_arg_int(args, 3), start;
-  if (args[2].tag == KILN_TAG_TENSOR) KILN_TRY(kiln_tensor_item_i64(args[2].u.tensor, &start));
-  else start = kiln_arg_int(args, 2);
+  if (args[2].tag == KILN_TAG_TENSOR)
+    KILN_TRY(kiln_tensor_item_i64(args[2].u.tensor, &start));
+  else
+    start = kiln_arg_int(args, 2);
   if (length < 0) return KILN_OP_FAIL("narrow(): length must be non-negative.");
   if (start < 0) start += size;
   if (start < 0 || start > size || length > size - start) {

@@ -17,9 +17,7 @@ KILN_MATH_PUBLIC kiln_i32v kiln_math_to_f16_f32v(kiln_f32v x) {
   r = (r & ~is_big) | (is_big & 0x7c00) | (is_nan & 0x0200);
   return r | (bits >> 16 & 0x8000);
 }
-KILN_MATH_PUBLIC kiln_f32v kiln_math_from_bf16_f32v(kiln_i32v h) {
-  return (kiln_f32v)(h << 16);
-}
+KILN_MATH_PUBLIC kiln_f32v kiln_math_from_bf16_f32v(kiln_i32v h) { return (kiln_f32v)(h << 16); }
 KILN_MATH_PUBLIC kiln_i32v kiln_math_to_bf16_f32v(kiln_f32v x) {
   kiln_i32v bits = (kiln_i32v)x;
   kiln_i32v is_nan = (bits & 0x7fffffff) > 0x7f800000;

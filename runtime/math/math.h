@@ -1,20 +1,20 @@
 /* math.h: the vector math library: transcendental functions over GCC/clang vector types.
  *
  * Header only: one C source (math_template.h, twice: f32 and f64) serves the interpreter's kernels,
- * the evaluator of loop IR, and, compiled by clang to bitcode, the code generator. The width follows
- * the instruction set of the including file, or KILN_MATH_LANES (4, 8 or 16) where that is defined:
- *   kiln_f32v has KILN_MATH_LANES floats, kiln_f64v half as many doubles: both fill a register.
- *   kiln_math_<name>_f32v(kiln_f32v), kiln_math_<name>_f64v(kiln_f64v): every width
+ * the evaluator of loop IR, and, compiled by clang to bitcode, the code generator. The width
+ * follows the instruction set of the including file, or KILN_MATH_LANES (4, 8 or 16) where that is
+ * defined: kiln_f32v has KILN_MATH_LANES floats, kiln_f64v half as many doubles: both fill a
+ * register. kiln_math_<name>_f32v(kiln_f32v), kiln_math_<name>_f64v(kiln_f64v): every width
  *   kiln_math_<name>_f32(float), kiln_math_<name>_f64(double): the same on one number
  * The names are those of functions.def, which also has the promised accuracy.
  *
  * Bits: only IEEE + - * / sqrt, fma, comparisons and integer operations are used, in one fixed
  * order. There are two forms, with fused multiply-add and without, chosen by KILN_MATH_FMA, which
- * follows the instruction set: 1 for AVX2 and AVX-512, 0 for x86-64-v2. Each form gives the same bits
- * at every width, on every instruction set and from every caller (docs/numerics.md), if the file is
- * compiled with -ffp-contract=off, as the whole project is. NaN in gives NaN out; which NaN is not
- * promised. The default rounding mode is assumed; no exception flags are promised; errno is never
- * touched. */
+ * follows the instruction set: 1 for AVX2 and AVX-512, 0 for x86-64-v2. Each form gives the same
+ * bits at every width, on every instruction set and from every caller (docs/numerics.md), if the
+ * file is compiled with -ffp-contract=off, as the whole project is. NaN in gives NaN out; which NaN
+ * is not promised. The default rounding mode is assumed; no exception flags are promised; errno is
+ * never touched. */
 #ifndef KILN_RUNTIME_MATH_MATH_H
 #define KILN_RUNTIME_MATH_MATH_H
 
@@ -143,19 +143,19 @@ KILN_MATH_INLINE kiln_f64v kiln__math_two_product(kiln_f64v a, kiln_f64v b, kiln
 
 /* -- One number -- */
 
-#define KILN_MATH_SCALAR_1(name)                                            \
-  KILN_MATH_INLINE float kiln_math_##name##_f32(float x) {                  \
-    return kiln_math_##name##_f32v(x - (kiln_f32v){0})[0];                  \
-  }                                                                         \
-  KILN_MATH_INLINE double kiln_math_##name##_f64(double x) {                \
-    return kiln_math_##name##_f64v(x - (kiln_f64v){0})[0];                  \
+#define KILN_MATH_SCALAR_1(name)                             \
+  KILN_MATH_INLINE float kiln_math_##name##_f32(float x) {   \
+    return kiln_math_##name##_f32v(x - (kiln_f32v){0})[0];   \
+  }                                                          \
+  KILN_MATH_INLINE double kiln_math_##name##_f64(double x) { \
+    return kiln_math_##name##_f64v(x - (kiln_f64v){0})[0];   \
   }
-#define KILN_MATH_SCALAR_2(name)                                                       \
-  KILN_MATH_INLINE float kiln_math_##name##_f32(float x, float y) {                    \
-    return kiln_math_##name##_f32v(x - (kiln_f32v){0}, y - (kiln_f32v){0})[0];         \
-  }                                                                                    \
-  KILN_MATH_INLINE double kiln_math_##name##_f64(double x, double y) {                 \
-    return kiln_math_##name##_f64v(x - (kiln_f64v){0}, y - (kiln_f64v){0})[0];         \
+#define KILN_MATH_SCALAR_2(name)                                               \
+  KILN_MATH_INLINE float kiln_math_##name##_f32(float x, float y) {            \
+    return kiln_math_##name##_f32v(x - (kiln_f32v){0}, y - (kiln_f32v){0})[0]; \
+  }                                                                            \
+  KILN_MATH_INLINE double kiln_math_##name##_f64(double x, double y) {         \
+    return kiln_math_##name##_f64v(x - (kiln_f64v){0}, y - (kiln_f64v){0})[0]; \
   }
 #define KILN_MATH_FN(name, arity, ulp_f32, ulp_f64) KILN_MATH_SCALAR_##arity(name)
 #include "runtime/math/functions.def"

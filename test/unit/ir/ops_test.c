@@ -1,6 +1,6 @@
-/* ops_test.c: the operators of the tables against PyTorch's results in test/data/kernels/ops.txt (made
- * by test/make/ops.py, which tells the format), on every instruction set of this processor. In-place
- * operators are run as the interpreter runs them. */
+/* ops_test.c: the operators of the tables against PyTorch's results in test/data/kernels/ops.txt
+ * (made by test/make/ops.py, which tells the format), on every instruction set of this processor.
+ * In-place operators are run as the interpreter runs them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -90,8 +90,10 @@ static kiln_ivalue read_tensor(reader *r) {
   assert_ok(kiln_tensor_writable_data(t, &data));
   for (size_t at = 0; !ends(*r->at); at += kiln_dtype_bytes(dtype)) {
     kiln_number n = {KILN_DTYPE_C128, 0, 0, 0};
-    if (kiln_dtype_is_int(dtype, true)) n = kiln__number_int(read_int(r));
-    else n.f = read_double(r);
+    if (kiln_dtype_is_int(dtype, true))
+      n = kiln__number_int(read_int(r));
+    else
+      n.f = read_double(r);
     if (take(r, ';')) n.im = read_double(r);
     assert_true(at + kiln_dtype_bytes(dtype) <= t->storage->bytes);
     if (kiln_dtype_is_float(dtype)) n.kind = KILN_DTYPE_F64;
@@ -103,9 +105,9 @@ static kiln_ivalue read_tensor(reader *r) {
 static kiln_ivalue read_value(reader *r);
 static const kiln_type *elem_of(kiln_ivalue v) {
   static const kiln_type_kind kinds[] = {
-      [KILN_TAG_INT] = KILN_TYPE_INT,       [KILN_TAG_FLOAT] = KILN_TYPE_FLOAT,
-      [KILN_TAG_BOOL] = KILN_TYPE_BOOL,     [KILN_TAG_TENSOR] = KILN_TYPE_TENSOR,
-      [KILN_TAG_STRING] = KILN_TYPE_STR,    [KILN_TAG_COMPLEX] = KILN_TYPE_COMPLEX,
+      [KILN_TAG_INT] = KILN_TYPE_INT,    [KILN_TAG_FLOAT] = KILN_TYPE_FLOAT,
+      [KILN_TAG_BOOL] = KILN_TYPE_BOOL,  [KILN_TAG_TENSOR] = KILN_TYPE_TENSOR,
+      [KILN_TAG_STRING] = KILN_TYPE_STR, [KILN_TAG_COMPLEX] = KILN_TYPE_COMPLEX,
       [KILN_TAG_NONE] = KILN_TYPE_NONE};
   bool basic = v.tag <= KILN_TAG_BOOL || v.tag == KILN_TAG_TENSOR || v.tag == KILN_TAG_STRING;
   return basic ? kiln_type_basic(kinds[v.tag]) : NULL;
@@ -127,8 +129,8 @@ static kiln_ivalue read_list(reader *r, char close) {
   }
   if (close == '}') {
     kiln_dict *dict;
-    assert_ok(kiln_dict_create(mem, n ? elem_of(items[0]) : NULL, n ? elem_of(items[1]) : NULL,
-                               &dict));
+    assert_ok(
+        kiln_dict_create(mem, n ? elem_of(items[0]) : NULL, n ? elem_of(items[1]) : NULL, &dict));
     for (int i = 0; i < n; i += 2) assert_ok(kiln_dict_set(dict, items[i], items[i + 1]));
     return kiln_of_box(dict);
   }
@@ -171,7 +173,10 @@ static kiln_ivalue read_value(reader *r) {
       return kiln_of_box(z);
     }
     case 'T': need(take(r, ':'), r); return read_tensor(r);
-    default: r->at--; need(false, r); return kiln_none();
+    default:
+      r->at--;
+      need(false, r);
+      return kiln_none();
   }
 }
 

@@ -130,10 +130,8 @@ static void test_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_waits_for_runs),
-      cmocka_unit_test(test_frees_without_runs),
-      cmocka_unit_test(test_deinit_frees_all),
-      cmocka_unit_test(test_out_of_memory_keeps),
+      cmocka_unit_test(test_waits_for_runs),   cmocka_unit_test(test_frees_without_runs),
+      cmocka_unit_test(test_deinit_frees_all), cmocka_unit_test(test_out_of_memory_keeps),
       cmocka_unit_test(test_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

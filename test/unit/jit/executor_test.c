@@ -2,18 +2,17 @@
  * graphs and the counters. */
 #include "test/unit/jit/jit_support.h"
 
-static const char chain[] =
-    "graph(%x.1 : Tensor,\n"
-    "      %y.1 : Tensor):\n"
-    "  %2 : int = prim::Constant[value=1]()\n"
-    "  %3 : float = prim::Constant[value=1.]()\n"
-    "  %4 : Tensor = aten::mul(%x.1, %y.1)\n"
-    "  %5 : Tensor = aten::add(%4, %3, %2)\n"
-    "  %6 : Tensor = aten::tanh(%5)\n"
-    "  %7 : Tensor = aten::sigmoid(%y.1)\n"
-    "  %8 : Tensor = aten::mul(%6, %7)\n"
-    "  %9 : Tensor = aten::sub(%8, %x.1, %2)\n"
-    "  return (%9)\n";
+static const char chain[] = "graph(%x.1 : Tensor,\n"
+                            "      %y.1 : Tensor):\n"
+                            "  %2 : int = prim::Constant[value=1]()\n"
+                            "  %3 : float = prim::Constant[value=1.]()\n"
+                            "  %4 : Tensor = aten::mul(%x.1, %y.1)\n"
+                            "  %5 : Tensor = aten::add(%4, %3, %2)\n"
+                            "  %6 : Tensor = aten::tanh(%5)\n"
+                            "  %7 : Tensor = aten::sigmoid(%y.1)\n"
+                            "  %8 : Tensor = aten::mul(%6, %7)\n"
+                            "  %9 : Tensor = aten::sub(%8, %x.1, %2)\n"
+                            "  return (%9)\n";
 
 /* Calls with both arguments of rows x 8. */
 static void call_rows(model *m, int64_t rows) {
@@ -198,10 +197,9 @@ static void test_failed_run_leaves_no_trace(void **state) {
 static void test_small_group_is_refused(void **state) {
   (void)state;
   model m;
-  static const char one[] =
-      "graph(%x : Tensor):\n"
-      "  %y : Tensor = aten::tanh(%x)\n"
-      "  return (%y)\n";
+  static const char one[] = "graph(%x : Tensor):\n"
+                            "  %y : Tensor = aten::tanh(%x)\n"
+                            "  return (%y)\n";
   model_open(&m, one, (const char *[]){"codegen=eval", NULL});
   kiln_ivalue x = make_matrix(&m, 2, 3, 0.1);
   for (int i = 0; i < 3; i++) check_call(&m, &x, 1);
@@ -223,8 +221,9 @@ static void test_small_group_is_refused(void **state) {
 static void test_stress_bailout(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", "stress_bailout=0.5",
-                                         "fusion_strategy=STATIC,3", NULL});
+  model_open(
+      &m, chain,
+      (const char *[]){"codegen=eval", "stress_bailout=0.5", "fusion_strategy=STATIC,3", NULL});
   for (int i = 0; i < 40; i++) call_rows(&m, 4);
   kiln_counters c = counters(&m);
   assert_true(c.guard_misses > 5);
@@ -252,27 +251,26 @@ static void test_dynamic_levels_are_static_and_say_so(void **state) {
 static void test_loop_and_if(void **state) {
   (void)state;
   model m;
-  static const char text[] =
-      "graph(%x : Tensor, %w : Tensor, %n : int):\n"
-      "  %one : int = prim::Constant[value=1]()\n"
-      "  %two : int = prim::Constant[value=2]()\n"
-      "  %true : bool = prim::Constant[value=1]()\n"
-      "  %h : Tensor, %c : Tensor = prim::Loop(%n, %true, %x, %w)\n"
-      "    block0(%i : int, %h.1 : Tensor, %c.1 : Tensor):\n"
-      "      %a : Tensor = aten::mul(%h.1, %w)\n"
-      "      %b : Tensor = aten::add(%a, %c.1, %one)\n"
-      "      %t : Tensor = aten::tanh(%b)\n"
-      "      %late : bool = aten::ge(%i, %two)\n"
-      "      %r : Tensor = prim::If(%late)\n"
-      "        block0():\n"
-      "          %r.1 : Tensor = aten::sigmoid(%t)\n"
-      "          %r.2 : Tensor = aten::mul(%r.1, %h.1)\n"
-      "          -> (%r.2)\n"
-      "        block1():\n"
-      "          -> (%t)\n"
-      "      -> (%true, %r, %h.1)\n"
-      "  %out : (Tensor, Tensor) = prim::TupleConstruct(%h, %c)\n"
-      "  return (%out)\n";
+  static const char text[] = "graph(%x : Tensor, %w : Tensor, %n : int):\n"
+                             "  %one : int = prim::Constant[value=1]()\n"
+                             "  %two : int = prim::Constant[value=2]()\n"
+                             "  %true : bool = prim::Constant[value=1]()\n"
+                             "  %h : Tensor, %c : Tensor = prim::Loop(%n, %true, %x, %w)\n"
+                             "    block0(%i : int, %h.1 : Tensor, %c.1 : Tensor):\n"
+                             "      %a : Tensor = aten::mul(%h.1, %w)\n"
+                             "      %b : Tensor = aten::add(%a, %c.1, %one)\n"
+                             "      %t : Tensor = aten::tanh(%b)\n"
+                             "      %late : bool = aten::ge(%i, %two)\n"
+                             "      %r : Tensor = prim::If(%late)\n"
+                             "        block0():\n"
+                             "          %r.1 : Tensor = aten::sigmoid(%t)\n"
+                             "          %r.2 : Tensor = aten::mul(%r.1, %h.1)\n"
+                             "          -> (%r.2)\n"
+                             "        block1():\n"
+                             "          -> (%t)\n"
+                             "      -> (%true, %r, %h.1)\n"
+                             "  %out : (Tensor, Tensor) = prim::TupleConstruct(%h, %c)\n"
+                             "  return (%out)\n";
   model_open(&m, text, (const char *[]){"codegen=eval", NULL});
   kiln_ivalue args[3] = {make_matrix(&m, 3, 5, 0.02), make_matrix(&m, 3, 5, 0.01), kiln_int(5)};
   for (int i = 0; i < 4; i++) check_call(&m, args, 3);

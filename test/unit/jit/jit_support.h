@@ -69,7 +69,8 @@ static inline kiln_ivalue make_tensor(model *m, int rank, const int64_t *sizes, 
   kiln_tensor *t;
   assert_ok(kiln_tensor_create(m->env->mem, NULL, KILN_DTYPE_F32, rank, sizes, &t));
   float *data = t->storage->data;
-  for (int64_t i = 0; i < t->numel; i++) data[i] = (float)(scale * (double)((i * 7919) % 201 - 100));
+  for (int64_t i = 0; i < t->numel; i++)
+    data[i] = (float)(scale * (double)((i * 7919) % 201 - 100));
   return kiln_of_tensor(t);
 }
 static inline kiln_ivalue make_matrix(model *m, int64_t rows, int64_t columns, double scale) {
@@ -141,7 +142,8 @@ static inline kiln_status *dump_body(void *arg) {
   dump_args *a = arg;
   kiln_text text;
   kiln_text_init(&text, a->arena);
-  KILN_TRY(kiln_jit_dump(a->m->jit, a->m->function, a->stage, kiln_str_from(a->site), false, &text));
+  KILN_TRY(
+      kiln_jit_dump(a->m->jit, a->m->function, a->stage, kiln_str_from(a->site), false, &text));
   a->text = strdup(text.data);
   return NULL;
 }
@@ -158,8 +160,8 @@ static inline int count_words(const char *text, const char *words) {
   for (const char *at = text; (at = strstr(at, words)) != NULL; at += strlen(words)) count++;
   return count;
 }
-#define assert_words(text, words)                                            \
-  do {                                                                       \
+#define assert_words(text, words)                                               \
+  do {                                                                          \
     if (!strstr((text), (words))) fail_msg("lacks '%s':\n%s", (words), (text)); \
   } while (0)
 

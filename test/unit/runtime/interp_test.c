@@ -374,8 +374,11 @@ static void test_profile_commits_on_success(void **state) {
 static void test_guard(void **state) {
   fixture *f = *state;
   kiln_ivalue x = kiln_of_tensor(make_tensor(f, 3)), y = kiln_of_tensor(make_tensor(f, 4));
-  kiln_guard_entry entry = {.key_word = x.u.tensor->key.word, .key_mask = UINT64_MAX, .rank = 1,
-                            .check_dims = true, .dims = x.u.tensor->dims};
+  kiln_guard_entry entry = {.key_word = x.u.tensor->key.word,
+                            .key_mask = UINT64_MAX,
+                            .rank = 1,
+                            .check_dims = true,
+                            .dims = x.u.tensor->dims};
   program p;
   program_init(&p, "p", 1, 2);
   p.plan.guard_count = 1;

@@ -19,8 +19,10 @@ static double next_value(void) {
   return (double)((int64_t)(state64 >> 59) - 16) / 8;
 }
 static void set(kiln_dtype dtype, void *data, int64_t i, double value) {
-  if (dtype == KILN_DTYPE_F32) ((float *)data)[i] = (float)value;
-  else ((double *)data)[i] = value;
+  if (dtype == KILN_DTYPE_F32)
+    ((float *)data)[i] = (float)value;
+  else
+    ((double *)data)[i] = value;
 }
 static double get(kiln_dtype dtype, const void *data, int64_t i) {
   return dtype == KILN_DTYPE_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
@@ -91,9 +93,9 @@ static void test_tails(void **state) {
 }
 static void test_blocks(void **state) {
   (void)state;
-  static const int64_t sizes[][3] = {{1, 130, 600},  {3, 65, 257},   {8, 33, 1025}, {25, 40, 513},
-                                     {97, 31, 258},  {200, 70, 300}, {5, 2100, 20}, {130, 1, 700},
-                                     {1, 1, 1000},   {4, 2049, 3},   {64, 64, 64}};
+  static const int64_t sizes[][3] = {{1, 130, 600}, {3, 65, 257},   {8, 33, 1025}, {25, 40, 513},
+                                     {97, 31, 258}, {200, 70, 300}, {5, 2100, 20}, {130, 1, 700},
+                                     {1, 1, 1000},  {4, 2049, 3},   {64, 64, 64}};
   for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       all_layouts((kiln_isa)isa, sizes[i][0], sizes[i][1], sizes[i][2]);
