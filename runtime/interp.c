@@ -111,6 +111,7 @@ static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *pla
   int count = plan->register_count + plan->max_in + plan->max_entered;
   *f = (kiln_frame){.plan = plan,
                     .pc = plan->code,
+                    .constants = plan->constants,
                     .regs = values,
                     .args = values + plan->register_count,
                     .entered = values + plan->register_count + plan->max_in,

@@ -14,6 +14,7 @@ typedef enum kiln_interp_return {
 typedef struct kiln_frame {
   const kiln_plan *plan;
   const kiln_instr *pc; /* next instruction; current while another frame is on top */
+  const kiln_ivalue *constants; /* the plan's */
   kiln_ivalue *regs;    /* [plan->register_count], owned */
   kiln_ivalue *args;    /* [plan->max_in], borrowed: where an instruction gathers its inputs */
   kiln_ivalue *entered; /* [plan->max_entered], owned; slots beyond entered_count are None, but
@@ -32,8 +33,8 @@ static inline void kiln__value_copy(kiln_ivalue *to, const kiln_ivalue *from) {
   to->u.i = from->u.i;
 }
 static inline const kiln_ivalue *kiln__frame_read(const kiln_frame *f, kiln_operand o) {
-  uint32_t index = o & KILN_OPERAND_INDEX;
-  return o & KILN_OPERAND_CONSTANT ? &f->plan->constants[index] : &f->regs[index];
+  const kiln_ivalue *base = o & KILN_OPERAND_CONSTANT ? f->constants : f->regs;
+  return base + (o & KILN_OPERAND_INDEX);
 }
 /* An owned reference: moved out of its register, or a new one. */
 static inline kiln_ivalue kiln__frame_take(kiln_frame *f, kiln_operand o) {

@@ -233,6 +233,20 @@ kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dty
   return create_slow(mem, cache, dtype, rank, sizes, out_tensor);
 }
 
+kiln_tensor *kiln_tensor_pop_like(kiln_cache *cache, const kiln_tensor *model, kiln_dtype dtype) {
+  uint64_t numel = (uint64_t)model->numel, bytes = numel * kiln_dtype_bytes(dtype);
+  int rank = model->key.f.rank;
+  /* No size is 0, so none is above FUSED_BYTES either. */
+  if (numel - 1 >= FUSED_BYTES || bytes > FUSED_BYTES || rank > KILN_INLINE_RANK ||
+      cache->mem != model->mem) {
+    return NULL;
+  }
+  unsigned index = line_class[(FUSED_DATA + bytes + 63) / 64];
+  char *block = kiln__cache_pop(cache, index);
+  if (__builtin_expect(!block, 0)) return NULL;
+  return init_fused(block, index, cache->mem, dtype, rank, kiln_tensor_sizes(model), numel, bytes);
+}
+
 /* The elements that a geometry reaches: one past the last offset. False on overflow or negative
  * sizes or strides. */
 static bool geometry_span(int rank, const int64_t *sizes, const int64_t *strides, int64_t offset,

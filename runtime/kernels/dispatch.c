@@ -49,6 +49,12 @@ kiln_ctype kiln_ctype_of(kiln_dtype dtype) {
   return (kiln_ctype)(ctypes[dtype] - 1);
 }
 
+#define NATIVE(dtype) [KILN_DTYPE_##dtype] = KILN_CTYPE_##dtype + 1
+_Static_assert(KILN_DTYPE__COUNT <= 31, "the undefined tensor's dtype, -1, reads the last entry");
+const int8_t kiln__native_ctypes[32] = {
+    NATIVE(BOOL), NATIVE(I32), NATIVE(I64), NATIVE(F32), NATIVE(F64), NATIVE(C64), NATIVE(C128),
+};
+
 kiln_dtype kiln_ctype_dtype(kiln_ctype ctype) {
   static const int8_t dtypes[KILN_CTYPE__COUNT] = {
       [KILN_CTYPE_BOOL] = KILN_DTYPE_BOOL, [KILN_CTYPE_I32] = KILN_DTYPE_I32,

@@ -110,6 +110,8 @@ const kiln_dispatch *kiln_dispatch_select(kiln_isa isa);
 
 /* The compute type of a dtype; NONE for those without (float8, quantised). */
 kiln_ctype kiln_ctype_of(kiln_dtype dtype);
+/* By dtype & 31: one more than its compute type where elements are stored as that, else 0. */
+extern const int8_t kiln__native_ctypes[32];
 /* Bytes of an element of a compute type. */
 size_t kiln_ctype_size(kiln_ctype ctype);
 /* The dtype whose elements are stored as that compute type. */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/alike.h"
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/view.h"
 
@@ -36,15 +37,24 @@ static inline void begin_two(kiln_pw *pw, kiln_pw_functor functor, const kiln_iv
   pw->common = common_of_two(pw);
 }
 
-static inline kiln_status *binary(kiln_call *call, kiln_pw_functor functor, const kiln_ivalue *args,
-                                  kiln_ivalue *out) {
+static __attribute__((noinline)) kiln_status *general(kiln_call *call, kiln_pw_functor functor,
+                                                      const kiln_ivalue *args, kiln_ivalue *out) {
   kiln_pw pw;
   begin_two(&pw, functor, args);
   return kiln_pw_run(call, &pw, out);
 }
+static __attribute__((noinline)) kiln_status *binary(kiln_call *call, kiln_pw_functor functor,
+                                                     const kiln_ivalue *args, kiln_ivalue *out) {
+  kiln_status *status = NULL;
+  if (kiln__pw_alike(call, functor, args, 2, out, &status)) return status;
+  return general(call, functor, args, out);
+}
 /* In the default float dtype where both are integers. */
 static inline kiln_status *binary_float(kiln_call *call, kiln_pw_functor functor,
                                         const kiln_ivalue *args, kiln_ivalue *out) {
+  if (args[0].tag == KILN_TAG_TENSOR && kiln_tensor_dtype(args[0].u.tensor) == KILN_DTYPE_F32) {
+    return binary(call, functor, args, out); /* then the common dtype is a float one */
+  }
   kiln_pw pw;
   begin_two(&pw, functor, args);
   pw.common = kiln_dtype_to_float(pw.common);
@@ -68,19 +78,24 @@ static kiln_status *check_alpha(const kiln_pw *pw, kiln_number alpha) {
   }
   return NULL;
 }
+static __attribute__((noinline)) kiln_status *scaled_sum(kiln_call *call, kiln_pw_functor functor,
+                                                         const kiln_ivalue *args,
+                                                         kiln_ivalue *out) {
+  kiln_pw pw;
+  begin_two(&pw, functor, args);
+  kiln_number alpha = kiln__number(args[2]);
+  KILN_TRY(check_alpha(&pw, alpha));
+  memset(&pw.params, 0, sizeof pw.params);
+  kiln_pw_param(&pw, 0, alpha);
+  return kiln_pw_run(call, &pw, out);
+}
 static inline kiln_status *sum_of_two(kiln_call *call, kiln_pw_functor plain,
                                       kiln_pw_functor scaled, const kiln_ivalue *args,
                                       kiln_ivalue *out) {
-  kiln_pw pw;
-  begin_two(&pw, plain, args);
-  if (__builtin_expect(args[2].tag != KILN_TAG_INT || args[2].u.i != 1, 0)) {
-    kiln_number alpha = kiln__number(args[2]);
-    KILN_TRY(check_alpha(&pw, alpha));
-    pw.functor = scaled;
-    memset(&pw.params, 0, sizeof pw.params);
-    kiln_pw_param(&pw, 0, alpha);
+  if (__builtin_expect(args[2].tag == KILN_TAG_INT && args[2].u.i == 1, 1)) {
+    return binary(call, plain, args, out);
   }
-  return kiln_pw_run(call, &pw, out);
+  return scaled_sum(call, scaled, args, out);
 }
 static kiln_status *check_sub(const kiln_ivalue *args) {
   bool a = args[0].tag == KILN_TAG_BOOL, b = args[1].tag == KILN_TAG_BOOL;
@@ -105,13 +120,7 @@ KILN_KERNEL(sub) {
 /* other - alpha * self */
 KILN_KERNEL(rsub) {
   KILN_TRY(check_sub(args));
-  kiln_pw pw;
-  begin_two(&pw, KILN_PW_rsub, args);
-  kiln_number alpha = kiln__number(args[2]);
-  KILN_TRY(check_alpha(&pw, alpha));
-  memset(&pw.params, 0, sizeof pw.params);
-  kiln_pw_param(&pw, 0, alpha);
-  return kiln_pw_run(call, &pw, outs);
+  return scaled_sum(call, KILN_PW_rsub, args, outs);
 }
 
 /* -- Products and quotients -- */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/alike.h"
 #include "runtime/kernels/iter.h"
 
 static inline void begin_one(kiln_pw *pw, kiln_pw_functor functor, kiln_tensor *t) {
@@ -12,14 +13,22 @@ static inline void begin_one(kiln_pw *pw, kiln_pw_functor functor, kiln_tensor *
   pw->params.fault = false;
   pw->common = kiln_tensor_dtype(t);
 }
-static inline kiln_status *same(kiln_call *call, kiln_pw_functor functor, const kiln_ivalue *args,
-                                kiln_ivalue *out) {
+static __attribute__((noinline)) kiln_status *general(kiln_call *call, kiln_pw_functor functor,
+                                                      const kiln_ivalue *args, kiln_ivalue *out) {
   kiln_pw pw;
   begin_one(&pw, functor, kiln_arg_tensor(args, 0));
   return kiln_pw_run(call, &pw, out);
 }
+static __attribute__((noinline)) kiln_status *same(kiln_call *call, kiln_pw_functor functor,
+                                                   const kiln_ivalue *args, kiln_ivalue *out) {
+  kiln_status *status = NULL;
+  if (kiln__pw_alike(call, functor, args, 1, out, &status)) return status;
+  return general(call, functor, args, out);
+}
 static inline kiln_status *floating(kiln_call *call, kiln_pw_functor functor,
                                     const kiln_ivalue *args, kiln_ivalue *out) {
+  kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
+  if (dtype == KILN_DTYPE_F32 || dtype == KILN_DTYPE_F64) return same(call, functor, args, out);
   kiln_pw pw;
   begin_one(&pw, functor, kiln_arg_tensor(args, 0));
   pw.common = kiln_dtype_to_float(pw.common);
