@@ -13,9 +13,9 @@ typedef enum kiln_interp_return {
 
 typedef struct kiln_frame {
   const kiln_plan *plan;
-  const kiln_instr *pc; /* next instruction; current while another frame is on top */
+  const kiln_instr *pc;         /* next instruction; current while another frame is on top */
   const kiln_ivalue *constants; /* the plan's */
-  kiln_ivalue *regs;    /* [plan->register_count], owned */
+  kiln_ivalue *regs;            /* [plan->register_count], owned */
   kiln_ivalue *args;    /* [plan->max_in], borrowed: where an instruction gathers its inputs */
   kiln_ivalue *entered; /* [plan->max_entered], owned; slots beyond entered_count are None, but
                            for the object whose __enter__ is running */

@@ -120,8 +120,8 @@ kiln_status *kiln_tensor_writable_data(kiln_tensor *t, void **out_data) KILN_MUS
  * Sizes are checked (negative, overflow): KILN_OP_ERROR. All count one reference. */
 kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
                                 const int64_t *sizes, kiln_tensor **out_tensor) KILN_MUST_USE;
-/* A contiguous tensor of `dtype` with the sizes of `model`, made from what the cache holds; NULL: it
- * holds no such block, or the tensor would not be small. For fast paths: nothing is checked. */
+/* A contiguous tensor of `dtype` with the sizes of `model`, made from what the cache holds; NULL:
+ * it holds no such block, or the tensor would not be small. For fast paths: nothing is checked. */
 kiln_tensor *kiln_tensor_pop_like(kiln_cache *cache, const kiln_tensor *model, kiln_dtype dtype);
 /* With given strides (all >= 0), dense or not: the storage holds the span they reach. */
 kiln_status *kiln_tensor_create_strided(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype,
