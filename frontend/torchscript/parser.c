@@ -134,6 +134,7 @@ static kiln_status *parse_binary(kiln_parser *p, int min_level, kiln_ast **out);
 static kiln_status *parse_comprehension(kiln_parser *p, kiln_ast_kind kind, uint32_t begin,
                                         kiln_ast *first, kiln_ast *second, kiln_ast **out) {
   kiln_ast *target, *iterable, *condition = NULL;
+  KILN_TRY(kiln__parse_enter(p));
   KILN_TRY(kiln__parse_advance(p)); /* for */
   KILN_TRY(kiln__parse_target_list(p, &target));
   if (!kiln__parse_at_word(p, "in")) return kiln__parse_unexpected(p, "'in'");
@@ -143,6 +144,7 @@ static kiln_status *parse_comprehension(kiln_parser *p, kiln_ast_kind kind, uint
     KILN_TRY(kiln__parse_advance(p));
     KILN_TRY(parse_binary(p, 0, &condition));
   }
+  p->depth--;
   int extra = second ? 1 : 0;
   *out = kiln__parse_make(p, kind, begin, 4 + extra);
   (*out)->kids[0] = first;

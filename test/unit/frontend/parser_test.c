@@ -149,8 +149,9 @@ static void errors(void **state) {
 /* Nesting of every kind ends in an error, not in the C stack's end. */
 static void depth(void **state) {
   (void)state;
-  static const char *const units[] = {"(",  "[",   "{1:",          "-", "not ", "a.b[",
-                                      "f(", "a**", "a if b else ", "~"};
+  static const char *const units[] = {"(",   "[",   "{1:",          "-", "not ",         "a.b[",
+                                      "f(",  "a**", "a if b else ", "~", "[a for a in ", "[a for ",
+                                      "-2**"};
   static char text[400001];
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
     size_t length = strlen(units[i]), count = (sizeof text - 1) / length;
