@@ -137,7 +137,7 @@ static kiln_status *copy_base(const product *p, int rank, kiln_tensor *c) {
     kiln_sizes_print(kiln_tensor_rank(base), kiln_tensor_sizes(base), have, sizeof have);
     kiln_sizes_print(rank, p->sizes, want, sizeof want);
     int d = rank - 1;
-    while (d > pad && (kiln_tensor_sizes(base)[d - pad] == p->sizes[d] ||
+    while (d > 0 && d > pad && (kiln_tensor_sizes(base)[d - pad] == p->sizes[d] ||
                        kiln_tensor_sizes(base)[d - pad] == 1))
       d--;
     if (pad < 0) {
