@@ -232,6 +232,8 @@ void kiln_ir_value_set_name(kiln_ir_value *value, kiln_str base);
 /* The constant behind a value, or NULL (prim::Constant only; None constants give a None ivalue). */
 const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value);
 bool kiln_ir_value_is_none(const kiln_ir_value *value); /* constant None */
+/* The int behind a constant value; false when it is not one. */
+bool kiln_ir_value_const_int(const kiln_ir_value *value, int64_t *out_int);
 
 /* -- Building -- */
 

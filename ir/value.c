@@ -98,6 +98,13 @@ bool kiln_ir_value_is_none(const kiln_ir_value *value) {
   return constant && constant->tag == KILN_TAG_NONE;
 }
 
+bool kiln_ir_value_const_int(const kiln_ir_value *value, int64_t *out_int) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  if (!constant || constant->tag != KILN_TAG_INT) return false;
+  *out_int = constant->u.i;
+  return true;
+}
+
 kiln_node *kiln_node_create_constant(kiln_graph *graph, kiln_ivalue value, const kiln_type *type) {
   kiln_graph_own(graph, value);
   kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);

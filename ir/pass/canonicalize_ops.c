@@ -66,19 +66,12 @@ static bool to_scalar_form(kiln_pass *pass, kiln_node *node) {
 
 /* -- chunk => ConstantChunk -- */
 
-static bool const_int(const kiln_ir_value *value, int64_t *out) {
-  const kiln_ivalue *c = kiln_ir_value_constant(value);
-  if (!c || c->tag != KILN_TAG_INT) return false;
-  *out = c->u.i;
-  return true;
-}
-
 static bool to_constant_chunk(kiln_node *node) {
   if (!kiln_str_is(node->op->full_name, "aten::chunk")) return false;
   int64_t chunks, dim;
   kiln_ir_value *list = kiln_node_output(node, 0);
-  if (!const_int(kiln_node_input(node, 1), &chunks) || !const_int(kiln_node_input(node, 2), &dim) ||
-      list->use_count != 1) {
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &chunks) ||
+      !kiln_ir_value_const_int(kiln_node_input(node, 2), &dim) || list->use_count != 1) {
     return false;
   }
   kiln_node *unpack = list->uses->user;

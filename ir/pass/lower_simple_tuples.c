@@ -38,9 +38,9 @@ static bool forward_unpack(kiln_node *node) {
 
 static bool forward_index(kiln_node *node) {
   const kiln_node *construct = kiln_node_input(node, 0)->node;
-  const kiln_ivalue *index = kiln_ir_value_constant(kiln_node_input(node, 1));
-  if (!index || index->tag != KILN_TAG_INT) return false;
-  int64_t i = index->u.i < 0 ? index->u.i + construct->input_count : index->u.i;
+  int64_t i;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &i)) return false;
+  if (i < 0) i += construct->input_count;
   if (i < 0 || i >= construct->input_count) return false;
   kiln_ir_value_replace_uses(kiln_node_output(node, 0), kiln_node_input(construct, (int)i));
   kiln_node_destroy(node);

@@ -16,15 +16,9 @@ typedef struct rule {
 
 /* -- Helpers -- */
 
-static bool const_int(const kiln_ir_value *value, int64_t *out) {
-  const kiln_ivalue *c = kiln_ir_value_constant(value);
-  if (!c || c->tag != KILN_TAG_INT) return false;
-  *out = c->u.i;
-  return true;
-}
 static bool is_int(const kiln_ir_value *value, int64_t wanted) {
   int64_t i;
-  return const_int(value, &i) && i == wanted;
+  return kiln_ir_value_const_int(value, &i) && i == wanted;
 }
 static kiln_ir_value *make_int(kiln_node *at, int64_t i) {
   return kiln_insert_constant_before(at, kiln_int(i), kiln_type_basic(KILN_TYPE_INT));
@@ -102,8 +96,9 @@ static kiln_ir_value *add_int(kiln_pass *pass, kiln_node *node) {
   if (is_int(b, 0)) return a;
   if (is_int(a, 0)) return b;
   int64_t outer, inner;
-  if (const_int(b, &outer) && a->node->op && kiln_str_is(a->node->op->full_name, "aten::add.int") &&
-      const_int(kiln_node_input(a->node, 1), &inner)) {
+  if (kiln_ir_value_const_int(b, &outer) && a->node->op &&
+      kiln_str_is(a->node->op->full_name, "aten::add.int") &&
+      kiln_ir_value_const_int(kiln_node_input(a->node, 1), &inner)) {
     kiln_node_set_input(node, 1, make_int(node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
     kiln_node_set_input(node, 0, kiln_node_input(a->node, 0));
     return kiln_node_output(node, 0); /* rewritten in place */
@@ -151,7 +146,7 @@ static kiln_ir_value *len_of_list(kiln_pass *pass, kiln_node *node) {
 static kiln_ir_value *item_of_list(kiln_pass *pass, kiln_node *node) {
   const kiln_node *list = unwritten_list(pass, kiln_node_input(node, 0));
   int64_t i;
-  if (!list || !const_int(kiln_node_input(node, 1), &i)) return NULL;
+  if (!list || !kiln_ir_value_const_int(kiln_node_input(node, 1), &i)) return NULL;
   if (i < 0) i += list->input_count;
   return i >= 0 && i < list->input_count ? kiln_node_input(list, (int)i) : NULL;
 }
@@ -178,7 +173,7 @@ static kiln_ir_value *known_size(kiln_pass *pass, kiln_node *node) {
   (void)pass;
   const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
   int64_t dim;
-  if (!d || d->rank <= 0 || !const_int(kiln_node_input(node, 1), &dim)) return NULL;
+  if (!d || d->rank <= 0 || !kiln_ir_value_const_int(kiln_node_input(node, 1), &dim)) return NULL;
   if (dim < 0) dim += d->rank;
   return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0 ? make_int(node, d->sizes[dim]) : NULL;
 }
