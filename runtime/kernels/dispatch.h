@@ -2,8 +2,8 @@
  *
  * Files named *_isa.c are compiled for x86-64-v2, AVX2 and AVX-512 (runtime/meson.build). Each set
  * fills a kiln_dispatch; a call points to that of its processor. All sets give the same bits: no
- * contraction, reductions by lanes and a fixed tree (reduce.h), transcendental functions from
- * runtime/math. The one exception is matmul, which uses fma where the processor has it.
+ * contraction, reductions by lanes and a fixed tree (reduce.h). The exceptions are matmul and the
+ * functions of runtime/math, which use fma where the processor has it (AVX2 and AVX-512, alike).
  *
  * Pointwise kernels compute in a few types only (kiln_ctype): the small integers in I32, the small
  * floats in F32. The iterator converts on the way in and out. */

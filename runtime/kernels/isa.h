@@ -25,6 +25,17 @@
 #define KILN_IVDEP _Pragma("GCC ivdep")
 #endif
 
+/* GCC's vectoriser makes vfmaddsub of complex products, although -ffp-contract=off forbids it: what
+ * follows is left scalar, up to KILN_ISA_SCALAR_END. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define KILN_ISA_SCALAR_BEGIN \
+  _Pragma("GCC push_options") _Pragma("GCC optimize(\"no-tree-vectorize\")")
+#define KILN_ISA_SCALAR_END _Pragma("GCC pop_options")
+#else
+#define KILN_ISA_SCALAR_BEGIN
+#define KILN_ISA_SCALAR_END
+#endif
+
 /* What dispatch.c gathers: every array and function of an instruction set. */
 #define KILN_ISA_DECLARE(isa)                                                              \
   extern const kiln_pw_loop kiln__pw_b8_##isa[KILN_PW__COUNT];                             \

@@ -1,5 +1,5 @@
 /* pointwise_c64_isa.c: the pointwise loops on pairs of float. Functions are those of libm. */
-#include "runtime/kernels/dispatch.h"
+#include "runtime/kernels/isa.h"
 
 #include <complex.h>
 #undef I
@@ -11,5 +11,8 @@
 #define KILN_PW_T float _Complex
 #define KILN_PW_TAG c64
 #define KILN_PW_IS_COMPLEX 1
+
+KILN_ISA_SCALAR_BEGIN
 #include "runtime/kernels/pointwise_complex.h"
 #include "runtime/kernels/pointwise_isa.h"
+KILN_ISA_SCALAR_END

@@ -130,8 +130,10 @@ DEFINE_REDUCE(all, b8, uint8_t, uint8_t, 1, acc &x, acc &x)
   DEFINE_REDUCE(prod, tag, T, T, 1, COMPLEX_MUL(T), COMPLEX_MUL(T))              \
   DEFINE_REDUCE(any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
   DEFINE_REDUCE(all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
+KILN_ISA_SCALAR_BEGIN
 COMPLEX_REDUCE(c64, float _Complex)
 COMPLEX_REDUCE(c128, double _Complex)
+KILN_ISA_SCALAR_END
 
 #define ROW_FLOAT(op, name) \
   [KILN_REDUCE_##op] = {[KILN_CTYPE_F32] = NAME(name, f32), [KILN_CTYPE_F64] = NAME(name, f64)},

@@ -1,0 +1,316 @@
+/* kernels_test.c: the loops behind kiln_dispatch: every functor, conversion and reduction gives the
+ * same bits on every instruction set, contiguous or strided, and reductions follow reduce.h.
+ * Functors that stand on runtime/math have two forms, with fma (AVX2 and up) and without. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/kernels/dispatch.h"
+#include "runtime/kernels/reduce.h"
+#include "test/unit/unit.h"
+
+enum { N = 67, SLACK = 3 }; /* elements; every SLACKth is used in strided runs */
+
+#include "runtime/kernels/pointwise_classes.h"
+static const struct {
+  const char *name;
+  int arity;
+  kiln_pw_result result;
+} functors[KILN_PW__COUNT] = {
+#define KILN_PW(name, arity, result) {#name, arity, KILN_PW_##result},
+#include "runtime/kernels/pointwise.def"
+#undef KILN_PW
+};
+
+/* Those of class V. */
+#undef KILN_PW_V1
+#undef KILN_PW_V2
+#define KILN_PW_V1(name, expr) [KILN_PW_##name] = true,
+#define KILN_PW_V2(name, expr) [KILN_PW_##name] = true,
+static const bool has_math[KILN_PW__COUNT] = {
+#define KILN_PW(name, arity, result)
+#include "runtime/kernels/pointwise.def"
+#undef KILN_PW
+};
+
+static int isa_count(void) { return (int)kiln_isa_detect() + 1; }
+
+static uint64_t next_random(void) {
+  static uint64_t s = 88172645463325252ull;
+  s ^= s << 13;
+  s ^= s >> 7;
+  return s ^= s << 17;
+}
+static double pick_float(void) {
+  static const double special[] = {0.0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 0.5, 1e-30, 88.5};
+  uint64_t r = next_random();
+  if (r % 4 == 0) return special[r / 4 % 10];
+  return ((double)(int64_t)(r >> 20) / 0x1p43 - 0.5) * (r % 3 ? 4 : 60);
+}
+/* `n` elements of a compute type. */
+static void fill(void *to, kiln_ctype ctype, int n) {
+  for (int i = 0; i < n; i++) {
+    int64_t whole = (int64_t)(next_random() % 41) - 20;
+    switch (ctype) {
+      case KILN_CTYPE_BOOL: ((uint8_t *)to)[i] = next_random() & 1; break;
+      case KILN_CTYPE_I32: ((int32_t *)to)[i] = i % 9 ? (int32_t)whole : INT32_MIN; break;
+      case KILN_CTYPE_I64: ((int64_t *)to)[i] = i % 9 ? whole : INT64_MAX; break;
+      case KILN_CTYPE_F32: ((float *)to)[i] = (float)pick_float(); break;
+      case KILN_CTYPE_F64: ((double *)to)[i] = pick_float(); break;
+      case KILN_CTYPE_C64:
+        ((float *)to)[2 * i] = (float)pick_float();
+        ((float *)to)[2 * i + 1] = (float)pick_float();
+        break;
+      default: ((double *)to)[2 * i] = pick_float(); ((double *)to)[2 * i + 1] = pick_float();
+    }
+  }
+}
+/* Bits are equal, or both are NaN. */
+static bool same_element(const char *a, const char *b, kiln_ctype ctype) {
+  size_t size = kiln_ctype_size(ctype), part = size;
+  bool narrow = ctype == KILN_CTYPE_F32 || ctype == KILN_CTYPE_C64;
+  if (ctype < KILN_CTYPE_F32) return memcmp(a, b, size) == 0;
+  part = narrow ? 4 : 8;
+  for (size_t at = 0; at < size; at += part) {
+    if (memcmp(a + at, b + at, part) == 0) continue;
+    double x = narrow ? (double)*(const float *)(a + at) : *(const double *)(a + at);
+    double y = narrow ? (double)*(const float *)(b + at) : *(const double *)(b + at);
+    if (!isnan(x) || !isnan(y)) return false;
+  }
+  return true;
+}
+static kiln_ctype result_of(int functor, kiln_ctype ctype) {
+  if (functors[functor].result == KILN_PW_BOOL) return KILN_CTYPE_BOOL;
+  if (functors[functor].result == KILN_PW_SAME) return ctype;
+  return ctype == KILN_CTYPE_C64    ? KILN_CTYPE_F32
+         : ctype == KILN_CTYPE_C128 ? KILN_CTYPE_F64
+                                    : ctype;
+}
+static void spread(char *to, const char *from, size_t item, int n) {
+  for (int i = 0; i < n; i++)
+    memcpy(to + (size_t)(i * SLACK) * item, from + (size_t)i * item, item);
+}
+
+static char operands[3][N * 16], wide[3][N * 16 * SLACK], want[N * 16], got[N * 16],
+    got_wide[N * 16 * SLACK];
+
+typedef struct one_case {
+  int functor;
+  kiln_ctype ctype, out;
+  kiln_ctype in[3];
+  kiln_pw_params params;
+} one_case;
+
+/* scalar: which operand is one number, -1 none. */
+static void run(const one_case *c, kiln_isa isa, bool strided, int scalar, char *to, int n) {
+  char *data[4] = {to};
+  int64_t strides[4] = {(int64_t)kiln_ctype_size(c->out) * (strided ? SLACK : 1)};
+  for (int k = 0; k < functors[c->functor].arity; k++) {
+    data[k + 1] = strided ? wide[k] : operands[k];
+    strides[k + 1] = k == scalar ? 0 : (int64_t)kiln_ctype_size(c->in[k]) * (strided ? SLACK : 1);
+  }
+  kiln_pw_params params = c->params;
+  kiln_dispatch_select(isa)->loops[c->ctype][c->functor](data, strides, n, &params);
+}
+static void expect(const one_case *c, const char *have, size_t step, const char *how) {
+  size_t item = kiln_ctype_size(c->out);
+  for (int i = 0; i < N; i++) {
+    if (same_element(have + (size_t)i * step, want + (size_t)i * item, c->out)) continue;
+    fail_msg("%s of compute type %d, %s: element %d differs", functors[c->functor].name,
+             (int)c->ctype, how, i);
+  }
+}
+/* The instruction set whose strided loop, element by element, is the plain twin of `isa`. */
+static kiln_isa twin_of(const one_case *c, kiln_isa isa) {
+  bool math = has_math[c->functor] && (c->ctype == KILN_CTYPE_F32 || c->ctype == KILN_CTYPE_F64);
+  return math && isa > KILN_ISA_AVX2 ? KILN_ISA_AVX2 : math ? isa : KILN_ISA_V2;
+}
+static void check_whole(const one_case *c, kiln_isa isa) {
+  size_t item = kiln_ctype_size(c->out);
+  run(c, twin_of(c, isa), true, -1, got_wide, N);
+  for (int i = 0; i < N; i++) {
+    memcpy(want + (size_t)i * item, got_wide + (size_t)(i * SLACK) * item, item);
+  }
+  run(c, isa, false, -1, got, N);
+  expect(c, got, item, "contiguous");
+  run(c, isa, true, -1, got_wide, N);
+  expect(c, got_wide, item * SLACK, "strided");
+  for (int n = 1; n < 20; n++) { /* tails */
+    memset(got, 0x5a, sizeof got);
+    run(c, isa, false, -1, got, n);
+    for (int i = 0; i < n; i++) {
+      assert_true(same_element(got + (size_t)i * item, want + (size_t)i * item, c->out));
+    }
+    assert_int_equal(got[(size_t)n * item], 0x5a);
+  }
+}
+static void check_functor(one_case *c) {
+  int arity = functors[c->functor].arity;
+  for (int k = 0; k < arity; k++) {
+    fill(operands[k], c->in[k], N);
+    spread(wide[k], operands[k], kiln_ctype_size(c->in[k]), N);
+  }
+  for (int isa = 0; isa < isa_count(); isa++) check_whole(c, (kiln_isa)isa);
+  for (int k = 0; arity == 2 && k < 2; k++) { /* one operand repeated */
+    size_t size = kiln_ctype_size(c->in[k]);
+    for (int i = 1; i < N; i++) memcpy(operands[k] + (size_t)i * size, operands[k], size);
+    for (int isa = 0; isa < isa_count(); isa++) {
+      run(c, twin_of(c, (kiln_isa)isa), false, -1, want, N);
+      run(c, (kiln_isa)isa, false, k, got, N);
+      expect(c, got, kiln_ctype_size(c->out), "with a number");
+    }
+    fill(operands[k], c->in[k], N);
+  }
+}
+static void test_functors(void **state) {
+  (void)state;
+  int count = 0;
+  for (int f = 0; f < KILN_PW__COUNT; f++) {
+    for (int t = 0; t < KILN_CTYPE__COUNT; t++) {
+      kiln_ctype ctype = (kiln_ctype)t;
+      for (int isa = 0; isa < isa_count(); isa++) { /* all have it, or none */
+        assert_true(!kiln_dispatch_select((kiln_isa)isa)->loops[t][f] ==
+                    !kiln_dispatch_select(KILN_ISA_V2)->loops[t][f]);
+      }
+      if (!kiln_dispatch_select(KILN_ISA_V2)->loops[t][f]) continue;
+      one_case c = {.functor = f,
+                    .ctype = ctype,
+                    .out = result_of(f, ctype),
+                    .in = {f == KILN_PW_where ? KILN_CTYPE_BOOL : ctype, ctype, ctype},
+                    .params = {.f = {0.75, 1.5, 0.5, -2}, .i = {3, 5, 7, 1}}};
+      check_functor(&c);
+      count++;
+    }
+  }
+  assert_true(count > 300);
+}
+
+/* -- Reductions -- */
+
+/* reduce.h in its own words, for sums of float. */
+static float sum_by_rule(const float *x, int n, int step) {
+  float lanes[KILN_REDUCE_LANES] = {0};
+  for (int i = 0; i < n; i++) lanes[i % KILN_REDUCE_LANES] += x[i * step];
+  for (int w = KILN_REDUCE_LANES / 2; w > 0; w /= 2) {
+    for (int j = 0; j < w; j++) lanes[j] += lanes[j + w];
+  }
+  return lanes[0];
+}
+static void test_sums_follow_the_rule(void **state) {
+  (void)state;
+  enum { ROWS = 200, COLUMNS = 37 };
+  static float x[ROWS * COLUMNS];
+  float out[ROWS];
+  static const int sizes[] = {0, 1, 2, 63, 64, 65, 127, 130, ROWS};
+  for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)((double)next_random() / 0x1p60 - 8);
+  for (int isa = 0; isa < isa_count(); isa++) {
+    kiln_reduce_loop sum =
+        kiln_dispatch_select((kiln_isa)isa)->reduce[KILN_REDUCE_SUM][KILN_CTYPE_F32];
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+      int n = sizes[s];
+      /* Rows, strided rows, and columns. */
+      sum((char *)out, (const char *)x, n, 4, 3, 4 * ROWS, NULL);
+      for (int r = 0; r < 3; r++) assert_true(out[r] == sum_by_rule(x + r * ROWS, n, 1));
+      sum((char *)out, (const char *)x, n, 8, 1, 0, NULL);
+      assert_true(out[0] == sum_by_rule(x, n, 2));
+      sum((char *)out, (const char *)x, n, 4 * COLUMNS, COLUMNS, 4, NULL);
+      for (int c = 0; c < COLUMNS; c++) assert_true(out[c] == sum_by_rule(x + c, n, COLUMNS));
+    }
+  }
+}
+static void test_reductions_agree(void **state) {
+  (void)state;
+  static char x[N * 16], shift[N * 16];
+  char first[16], other[16];
+  int count = 0;
+  for (int op = 0; op < KILN_REDUCE__COUNT; op++) {
+    for (int t = 0; t < KILN_CTYPE__COUNT; t++) {
+      if (!kiln_dispatch_select(KILN_ISA_V2)->reduce[op][t]) continue;
+      size_t item = kiln_ctype_size((kiln_ctype)t);
+      fill(x, (kiln_ctype)t, N);
+      fill(shift, (kiln_ctype)t, 1);
+      count++;
+      for (int n = 1; n <= N; n += 6) {
+        for (int isa = 0; isa < isa_count(); isa++) {
+          kiln_reduce_loop loop = kiln_dispatch_select((kiln_isa)isa)->reduce[op][t];
+          char *to = isa ? other : first;
+          loop(to, x, n, (int64_t)item, 1, 0, shift);
+          assert_true(same_element(to, first, (kiln_ctype)t));
+        }
+      }
+    }
+  }
+  assert_true(count >= 30);
+}
+/* A NaN anywhere wins; the neutral element does not show. */
+static void test_extremes(void **state) {
+  (void)state;
+  float x[130], out;
+  for (int i = 0; i < 130; i++) x[i] = (float)-i - 5;
+  for (int isa = 0; isa < isa_count(); isa++) {
+    const kiln_dispatch *d = kiln_dispatch_select((kiln_isa)isa);
+    kiln_reduce_loop max = d->reduce[KILN_REDUCE_MAX][KILN_CTYPE_F32];
+    kiln_reduce_loop min = d->reduce[KILN_REDUCE_MIN][KILN_CTYPE_F32];
+    max((char *)&out, (const char *)x, 130, 4, 1, 0, NULL);
+    assert_true(out == -5);
+    min((char *)&out, (const char *)x, 130, 4, 1, 0, NULL);
+    assert_true(out == -134);
+    for (int at = 0; at < 130; at += 43) {
+      float old = x[at];
+      x[at] = NAN;
+      max((char *)&out, (const char *)x, 130, 4, 1, 0, NULL);
+      assert_true(isnan(out));
+      min((char *)&out, (const char *)x, 130, 4, 1, 0, NULL);
+      assert_true(isnan(out));
+      x[at] = old;
+    }
+  }
+}
+
+/* -- Conversions -- */
+
+static void test_casts_agree(void **state) {
+  (void)state;
+  static char from[N * 16], raw[N * 16], first[N * 16], other[N * 16], far[N * 16 * SLACK];
+  int count = 0;
+  for (int d = 0; d < KILN_DTYPE__COUNT; d++) {
+    if (kiln_ctype_of((kiln_dtype)d) == KILN_CTYPE_NONE) continue;
+    kiln_ctype own = kiln_ctype_of((kiln_dtype)d);
+    size_t item = kiln_dtype_bytes((kiln_dtype)d), own_item = kiln_ctype_size(own);
+    fill(from, own, N);
+    if (own >= KILN_CTYPE_F32) { /* only what integers hold too: others are the processor's */
+      for (int i = 0; i < N; i++) {
+        double pair[2] = {(double)(next_random() % 200) / 2, -3};
+        kiln_dispatch_select(KILN_ISA_V2)
+            ->load[KILN_DTYPE_C128][own](from + (size_t)i * own_item, 0, (const char *)pair, 0, 1);
+      }
+    }
+    kiln_dispatch_select(KILN_ISA_V2)
+        ->store[own][d](raw, (int64_t)item, from, (int64_t)own_item, N);
+    for (int t = 0; t < KILN_CTYPE__COUNT; t++) {
+      size_t to_item = kiln_ctype_size((kiln_ctype)t);
+      count++;
+      for (int isa = 0; isa < isa_count(); isa++) {
+        const kiln_dispatch *k = kiln_dispatch_select((kiln_isa)isa);
+        char *to = isa ? other : first;
+        k->load[d][t](to, (int64_t)to_item, raw, (int64_t)item, N);
+        assert_memory_equal(to, first, to_item * N);
+        spread(far, raw, item, N);
+        k->load[d][t](other, (int64_t)to_item, far, (int64_t)item * SLACK, N);
+        assert_memory_equal(other, first, to_item * N);
+        /* And back, which changes nothing where the compute type is the dtype's own. */
+        k->store[t][d](other, (int64_t)item, first, (int64_t)to_item, N);
+        if (t == (int)own) assert_memory_equal(other, raw, item * N);
+      }
+    }
+  }
+  assert_true(count >= 100);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_functors),         cmocka_unit_test(test_sums_follow_the_rule),
+      cmocka_unit_test(test_reductions_agree), cmocka_unit_test(test_extremes),
+      cmocka_unit_test(test_casts_agree),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
