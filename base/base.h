@@ -1,4 +1,5 @@
-/* base.h: everything the layers above share: statuses, memory, containers, text, flags, log.
+/* base.h: everything the layers above share: statuses, memory, containers, text, flags, log,
+ * threads.
  *
  * A convenience header; each part documents itself. base/ knows nothing of tensors or graphs. */
 #ifndef KILN_BASE_H
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-/* env.c: makes what a context hands down: memory, log, flags and the instruction set. */
+/* env.c: makes what a context hands down: memory, threads, log, flags and the instruction set. */
 #include "base/env.h"
 
 #include <string.h>
@@ -71,10 +71,16 @@ kiln_status *kiln_env_create(char *const *environment, kiln_env **out_env) {
 
   /* Word 1 of the flag is "system". */
   KILN_TRY(kiln_mem_create(env.flags.alloc == 1 ? KILN_MEM_SYSTEM : KILN_MEM_DEFAULT, &env.mem));
-  *out_env = kiln_mem_alloc(env.mem, sizeof **out_env);
-  if (!*out_env) {
+  kiln_status *status = NULL;
+  if (env.flags.threads != 1) status = kiln_pool_create((int)env.flags.threads, &env.pool);
+  if (!status) {
+    *out_env = kiln_mem_alloc(env.mem, sizeof **out_env);
+    if (!*out_env) status = kiln_status_oom();
+  }
+  if (status) {
+    kiln_pool_release(env.pool);
     kiln_mem_release(env.mem);
-    return kiln_status_oom();
+    return status;
   }
   kiln_mem_set_limit(env.mem, (size_t)env.flags.memory_limit);
   **out_env = env;
@@ -84,6 +90,7 @@ kiln_status *kiln_env_create(char *const *environment, kiln_env **out_env) {
 void kiln_env_destroy(kiln_env *env) {
   if (!env) return;
   kiln_mem *mem = env->mem;
+  kiln_pool_release(env->pool);
   kiln_mem_free(mem, env, sizeof *env);
   kiln_mem_release(mem);
 }

@@ -6,6 +6,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pool.h"
 
 typedef enum kiln_isa { KILN_ISA_V2, KILN_ISA_AVX2, KILN_ISA_AVX512, KILN_ISA__COUNT } kiln_isa;
 
@@ -13,11 +14,12 @@ typedef struct kiln_env {
   kiln_mem *mem;
   kiln_log log;
   kiln_flags flags;
-  kiln_isa isa; /* what this CPU has, capped by the flag */
+  kiln_isa isa;    /* what this CPU has, capped by the flag */
+  kiln_pool *pool; /* retained; NULL: one thread */
 } kiln_env;
 
-/* Reads the environment variables (NULL: none) over the defaults, makes the memory and finds the
- * instruction set. */
+/* Reads the environment variables (NULL: none) over the defaults, makes the memory and the pool and
+ * finds the instruction set. */
 kiln_status *kiln_env_create(char *const *environment, kiln_env **out_env) KILN_MUST_USE;
 void kiln_env_destroy(kiln_env *env);
 /* The highest ISA of this CPU, by CPUID and the operating system's saved state. */

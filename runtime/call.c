@@ -26,6 +26,7 @@ kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
     return status;
   }
   call->env = env;
+  call->pool = env->pool;
   call->dispatch = kiln_dispatch_select(env->isa);
   kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
   kiln_random_seed(0, call->random_state);

@@ -11,7 +11,8 @@ typedef struct kiln_call {
   kiln_env *env; /* borrowed */
   kiln_cache cache;
   const struct kiln_dispatch
-      *dispatch; /* pointwise kernels of this CPU: runtime/kernels/dispatch.h */
+      *dispatch;   /* pointwise kernels of this CPU: runtime/kernels/dispatch.h */
+  kiln_pool *pool; /* the context's, borrowed; NULL: one thread. For kiln_pool_for */
   kiln_limits limits;
   uint64_t operations;  /* instructions executed so far, counted at back edges and calls */
   uint64_t deadline_ns; /* monotonic; 0: none */

@@ -38,6 +38,7 @@ extern "C" {
 typedef struct kiln_status kiln_status;
 typedef struct kiln_context kiln_context;
 typedef struct kiln_options kiln_options;
+typedef struct kiln_pool kiln_pool;
 typedef struct kiln_model kiln_model;
 typedef struct kiln_instance kiln_instance;
 typedef struct kiln_value kiln_value;
@@ -113,6 +114,37 @@ KILN_API kiln_status *kiln_context_set(kiln_context *context, const char *name, 
 /* Bytes that the context and everything made from it hold now, and the most so far. */
 KILN_API size_t kiln_context_bytes(const kiln_context *context);
 KILN_API size_t kiln_context_peak_bytes(const kiln_context *context);
+
+/* -- Threads -- */
+
+/* A pool of threads, for the parts of a call that can be done side by side. A context makes one of
+ * its own by its option `threads` (1, the default: none, every call runs on its caller's thread;
+ * 0: one thread for each core that the process may use). Contexts that are given the same pool
+ * share it, which is better than a pool each on the same cores. Results do not depend on the number
+ * of threads. Threads start at the first use; between uses they spin for some 100 us, then sleep. A
+ * fork()ed child has no threads of the pool: work runs on its callers there. */
+
+/* The host's own threads, instead of a pool's. `run` calls piece(data, i) once for each i in
+ * [0, count), in any order, side by side or not, on any threads, and returns when all have
+ * returned; it may be called by several threads at once, and a piece may call it again. */
+typedef struct kiln_host_executor {
+  void *user;
+  int threads; /* at most so many pieces are worth making: `count` is never more */
+  void (*run)(void *user, int count, void (*piece)(void *data, int index), void *data);
+} kiln_host_executor;
+
+/* `threads` counts the calling thread: n makes n - 1; 0: one for each core that the process may
+ * use (its affinity; hardware threads of one core count once). At most 1024. */
+KILN_API kiln_status *kiln_pool_create(int threads, kiln_pool **out_pool);
+/* A pool without threads that hands its work to `executor`, which is copied; `user` must live until
+ * the pool is gone. */
+KILN_API kiln_status *kiln_pool_create_over(const kiln_host_executor *executor,
+                                            kiln_pool **out_pool);
+/* Threads that may work at the same time, the caller included; 1 for NULL. */
+KILN_API int kiln_pool_threads(const kiln_pool *pool);
+/* Contexts keep a pool that they were given alive. The last release ends the threads; it must not
+ * come from one of them. */
+KILN_API void kiln_pool_release(kiln_pool *pool);
 
 /* -- Limits -- */
 
@@ -231,21 +263,21 @@ typedef enum kiln_kind {
 /* Element types; the numbers are PyTorch's ScalarType. */
 #define KILN_DTYPE_LIST(X)                                                                         \
   X(U8, 0, 1, "Byte", "uint8", u8)                                                                 \
-  X(I8, 1, 1, "Char", "int8", i8) X(I16, 2, 2, "Short", "int16", i16)                              \
-      X(I32, 3, 4, "Int", "int32", i32) X(I64, 4, 8, "Long", "int64", i64)                         \
-          X(F16, 5, 2, "Half", "float16", f16) X(F32, 6, 4, "Float", "float32", f32)               \
-              X(F64, 7, 8, "Double", "float64", f64) X(C32, 8, 4, "ComplexHalf", "complex32", c32) \
-                  X(C64, 9, 8, "ComplexFloat", "complex64", c64)                                   \
-                      X(C128, 10, 16, "ComplexDouble", "complex128", c128) X(                      \
-                          BOOL, 11, 1, "Bool", "bool", bool) X(QI8, 12, 1, "QInt8", "qint8", qi8)  \
-                          X(QU8, 13, 1, "QUInt8", "quint8", qu8)                                   \
-                              X(QI32, 14, 4, "QInt32", "qint32", qi32)                             \
-                                  X(BF16, 15, 2, "BFloat16", "bfloat16", bf16)                     \
-                                      X(F8E5M2, 23, 1, "Float8_e5m2", "float8_e5m2", f8e5m2) X(    \
-                                          F8E4M3, 24, 1, "Float8_e4m3fn", "float8_e4m3fn", f8e4m3) \
-                                          X(U16, 27, 2, "UInt16", "uint16", u16)                   \
-                                              X(U32, 28, 4, "UInt32", "uint32", u32)               \
-                                                  X(U64, 29, 8, "UInt64", "uint64", u64)
+  X(I8, 1, 1, "Char", "int8", i8)                                                                  \
+  X(I16, 2, 2, "Short", "int16", i16)                                                              \
+  X(I32, 3, 4, "Int", "int32", i32)                                                                \
+  X(I64, 4, 8, "Long", "int64", i64) X(F16, 5, 2, "Half", "float16", f16) X(                       \
+      F32, 6, 4, "Float", "float32", f32) X(F64, 7, 8, "Double", "float64", f64)                   \
+      X(C32, 8, 4, "ComplexHalf", "complex32", c32) X(C64, 9, 8, "ComplexFloat", "complex64", c64) \
+          X(C128, 10, 16, "ComplexDouble", "complex128", c128)                                     \
+              X(BOOL, 11, 1, "Bool", "bool", bool) X(QI8, 12, 1, "QInt8", "qint8", qi8)            \
+                  X(QU8, 13, 1, "QUInt8", "quint8", qu8) X(QI32, 14, 4, "QInt32", "qint32", qi32)  \
+                      X(BF16, 15, 2, "BFloat16", "bfloat16", bf16)                                 \
+                          X(F8E5M2, 23, 1, "Float8_e5m2", "float8_e5m2", f8e5m2)                   \
+                              X(F8E4M3, 24, 1, "Float8_e4m3fn", "float8_e4m3fn", f8e4m3)           \
+                                  X(U16, 27, 2, "UInt16", "uint16", u16)                           \
+                                      X(U32, 28, 4, "UInt32", "uint32", u32)                       \
+                                          X(U64, 29, 8, "UInt64", "uint64", u64)
 
 typedef enum kiln_dtype {
   KILN_DTYPE_NONE = -1, /* unknown, or not a tensor */
