@@ -65,11 +65,3 @@ kiln_dtype kiln_ctype_dtype(kiln_ctype ctype) {
 }
 
 size_t kiln_ctype_size(kiln_ctype ctype) { return kiln_dtype_bytes(kiln_ctype_dtype(ctype)); }
-
-size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item_size) {
-  enum { KC = KILN_GEMM_KC, MC = KILN_GEMM_MC, NC = KILN_GEMM_NC, ROUND = 64 };
-  size_t k = args->k < KC ? (size_t)args->k : KC;
-  size_t n = args->n < NC ? ((size_t)args->n + ROUND - 1) / ROUND * ROUND : NC;
-  size_t m = args->m < MC ? ((size_t)args->m + ROUND - 1) / ROUND * ROUND + ROUND : MC + ROUND;
-  return (k * n + k * m) * item_size + 64;
-}

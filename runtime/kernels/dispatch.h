@@ -11,6 +11,7 @@
 #define KILN_RUNTIME_KERNELS_DISPATCH_H
 
 #include "runtime/call.h"
+#include "runtime/kernels/gemm.h"
 
 typedef enum kiln_ctype {
   KILN_CTYPE_BOOL,
@@ -80,20 +81,6 @@ typedef struct kiln_row_kernels {
                      double eps, void *mean, void *rstd);
 } kiln_row_kernels;
 
-/* Block sizes of the matrix product. */
-enum { KILN_GEMM_KC = 256, KILN_GEMM_MC = 96, KILN_GEMM_NC = 2048 };
-
-/* C[m,n] = alpha * A[m,k] B[k,n] + beta * C, strides in elements; beta 0 does not read C. `scratch`
- * holds kiln_gemm_scratch bytes, 64-byte aligned. */
-typedef struct kiln_gemm_args {
-  int64_t m, n, k;
-  const void *a, *b;
-  void *c;
-  int64_t a_row, a_col, b_row, b_col, c_row, c_col;
-  double alpha, beta;
-  void *scratch;
-} kiln_gemm_args;
-
 typedef struct kiln_dispatch {
   kiln_isa isa;
   const kiln_pw_loop *loops[KILN_CTYPE__COUNT];        /* [functor]; NULL: not for that type */
@@ -116,7 +103,5 @@ extern const int8_t kiln__native_ctypes[32];
 size_t kiln_ctype_size(kiln_ctype ctype);
 /* The dtype whose elements are stored as that compute type. */
 kiln_dtype kiln_ctype_dtype(kiln_ctype ctype);
-/* Bytes of scratch that a gemm of these sizes wants. */
-size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item_size);
 
 #endif

@@ -1,12 +1,15 @@
-/* gemm_isa.c: matrix products of float and double: C = alpha A B + beta C, any strides.
+/* gemm_isa.c: matrix products of float and double: C = alpha A B + beta D, any strides (gemm.h).
  *
- * The scheme of Goto and van de Geijn: blocks of B (KC x NC) and of A (MC x KC) are packed into
- * panels, and a register tile of MR x NR of C is kept in vectors over the whole of a KC. Products
- * are summed over k in order, in blocks of KC, so the result depends on neither the tile nor m and
- * n. Where the processor has fma, the tile uses it: the one place where instruction sets differ in
- * their last bits (docs/numerics.md). For few rows packing would cost more than the product: they
- * take sums of rows of B, or, where B is a transposed matrix, dot products by the lanes of
- * reduce.h. */
+ * A register tile of C, MR rows and up to three vectors wide, is summed over a block of k: elements
+ * of the left factor are spread over a vector and multiply vectors of the right one. It differs
+ * from the scheme of Goto and van de Geijn in that nothing is copied without need: the left factor
+ * is read where it lies (its rows run along k), the right one too when rows are few; else a panel
+ * of it at a time is copied and serves all rows of a block. Remainders are tiles of their own.
+ *
+ * Sums over k are made in order, in blocks of KILN_GEMM_KC, so they depend on neither the tile nor
+ * m and n. Where the processor has fma, the tile uses it: the one place where instruction sets
+ * differ in their last bits (docs/numerics.md). Few rows times a transposed matrix are dot products
+ * (gemm_dot.h): copying would cost more than the product. */
 #include <string.h>
 
 #if KILN_KERNEL_LEVEL > 0
@@ -14,10 +17,10 @@
 #endif
 
 #include "runtime/kernels/isa.h"
-#include "runtime/kernels/reduce.h"
 #include "runtime/math/math.h"
 
 #define NAME(name) KILN_ISA_CAT4(name, _, TAG, KILN_KERNEL_ISA)
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* a + b * x, rounded once where the processor can. */
 #if KILN_KERNEL_LEVEL == 2
@@ -40,20 +43,43 @@
 #define FMA KILN_ISA_CAT2(FMA_, TAG)
 #define FMA1 KILN_ISA_CAT2(FMA1_, TAG)
 
-enum { KC = KILN_GEMM_KC, MC = KILN_GEMM_MC, NC = KILN_GEMM_NC };
+/* f(0, ...), f(1, ...), ... for the lanes of a vector. */
+#define LANES2(f, ...) f(0, __VA_ARGS__), f(1, __VA_ARGS__)
+#define LANES4(f, ...) LANES2(f, __VA_ARGS__), f(2, __VA_ARGS__), f(3, __VA_ARGS__)
+#define LANES8(f, ...) \
+  LANES4(f, __VA_ARGS__), f(4, __VA_ARGS__), f(5, __VA_ARGS__), f(6, __VA_ARGS__), f(7, __VA_ARGS__)
+#define LANES16(f, ...)                                                               \
+  LANES8(f, __VA_ARGS__), f(8, __VA_ARGS__), f(9, __VA_ARGS__), f(10, __VA_ARGS__),   \
+      f(11, __VA_ARGS__), f(12, __VA_ARGS__), f(13, __VA_ARGS__), f(14, __VA_ARGS__), \
+      f(15, __VA_ARGS__)
+
+/* The larger registers, the more rows: accumulators, three vectors of the right factor and one of
+ * the left must fit into 32 or 16 of them. */
+#if KILN_KERNEL_LEVEL == 2
+enum { MR = 8, NV = 3 };
+#elif KILN_KERNEL_LEVEL == 1
+enum { MR = 4, NV = 3 };
+#else
+enum { MR = 4, NV = 2 };
+#endif
+enum { KC = KILN_GEMM_KC, MC = KILN_GEMM_MC };
 
 #define TAG f32
 #define T float
 #define V kiln_f32v
 #define VU kiln_f32v_u
+#define WIDTH KILN_MATH_LANES
 #include "runtime/kernels/gemm_isa.h"
 #undef TAG
 #undef T
 #undef V
 #undef VU
+#undef WIDTH
+#undef LANES
 
 #define TAG f64
 #define T double
 #define V kiln_f64v
 #define VU kiln_f64v_u
+#define WIDTH KILN_MATH_LANES_F64
 #include "runtime/kernels/gemm_isa.h"

@@ -1,0 +1,166 @@
+/* gemm_dot.h: few rows times a transposed matrix: dot products of rows, for one type (gemm_isa.c).
+ *
+ * A dot product is summed in as many lanes as 64 bytes hold, lane l taking the elements l, l +
+ * lanes,
+ * ...; then the upper half of the lanes is added to the lower until one is left. No include guard.
+ */
+
+enum {
+  NAME(SUM_LANES) = 64 / (int)sizeof(T),
+  NAME(DV) = NAME(SUM_LANES) / WIDTH, /* vectors of a sum */
+};
+
+/* Neighbouring halves of segments of 2 d lanes: of a and b, all lower ones or all upper ones. */
+#define SEGMENT_LOW(j, d) ((j) / (d) * 2 * (d) + (j) % (d))
+#define SEGMENT_HIGH(j, d) ((j) / (d) * 2 * (d) + (j) % (d) + (d))
+#define FOLD(x, count, d)                                                \
+  if (WIDTH > (d)) {                                                     \
+    KILN_MATH_UNROLL for (int i_ = 0; i_ < ((count) + 1) / 2; i_++) {    \
+      const V a_ = (x)[2 * i_], b_ = (count) > 1 ? (x)[2 * i_ + 1] : a_; \
+      (x)[i_] = __builtin_shufflevector(a_, b_, LANES(SEGMENT_LOW, d)) + \
+                __builtin_shufflevector(a_, b_, LANES(SEGMENT_HIGH, d)); \
+    }                                                                    \
+  }
+/* Lane i of the result is the sum of the lanes of x[i]; count is a power of two, at most W. */
+ALWAYS_INLINE V NAME(sums_of)(V *x, const int count) {
+  int left = count;
+#if WIDTH >= 16
+  FOLD(x, left, 8)
+  left = (left + 1) / 2;
+#endif
+#if WIDTH >= 8
+  FOLD(x, left, 4)
+  left = (left + 1) / 2;
+#endif
+#if WIDTH >= 4
+  FOLD(x, left, 2)
+  left = (left + 1) / 2;
+#endif
+  FOLD(x, left, 1)
+  return x[0];
+}
+
+/* `rows` rows of a times `columns` rows of b, b_col elements apart, to sums[row * pitch + column].
+ */
+ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t b_col, int64_t k,
+                                  T *sums, int64_t pitch, const int rows, const int columns) {
+  enum { DV = NAME(DV), LANES_ = NAME(SUM_LANES) };
+  V acc[4][8][DV];
+  KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
+    KILN_MATH_UNROLL for (int j = 0; j < columns; j++) {
+      KILN_MATH_UNROLL for (int q = 0; q < DV; q++) acc[i][j][q] = (V){0};
+    }
+  }
+  int64_t p = 0;
+  for (; p + LANES_ <= k; p += LANES_) {
+    KILN_MATH_UNROLL for (int q = 0; q < DV; q++) {
+      V x[4];
+      KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
+        x[i] = *(const VU *)(a + i * a_row + p + q * WIDTH);
+      }
+      KILN_MATH_UNROLL for (int j = 0; j < columns; j++) {
+        const V y = *(const VU *)(b + j * b_col + p + q * WIDTH);
+        KILN_MATH_UNROLL for (int i = 0; i < rows; i++) acc[i][j][q] = FMA(acc[i][j][q], y, x[i]);
+      }
+    }
+  }
+  if (p < k) { /* the rest, and zeros */
+    T x[4][LANES_], y[LANES_];
+    KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
+      memset(x[i], 0, sizeof x[i]);
+      memcpy(x[i], a + i * a_row + p, (size_t)(k - p) * sizeof(T));
+    }
+    KILN_MATH_UNROLL for (int j = 0; j < columns; j++) {
+      memset(y, 0, sizeof y);
+      memcpy(y, b + j * b_col + p, (size_t)(k - p) * sizeof(T));
+      KILN_MATH_UNROLL for (int q = 0; q < DV; q++) {
+        KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
+          acc[i][j][q] =
+              FMA(acc[i][j][q], *(const VU *)(y + q * WIDTH), *(const VU *)(x[i] + q * WIDTH));
+        }
+      }
+    }
+  }
+  KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
+    V one[8];
+    KILN_MATH_UNROLL for (int j = 0; j < columns; j++) {
+      KILN_MATH_UNROLL for (int w = DV / 2; w > 0; w /= 2) {
+        KILN_MATH_UNROLL for (int q = 0; q < w; q++) acc[i][j][q] += acc[i][j][q + w];
+      }
+      one[j] = acc[i][j][0];
+    }
+    const V result = NAME(sums_of)(one, columns);
+    memcpy(sums + i * pitch, &result, (size_t)columns * sizeof(T));
+  }
+}
+
+/* Columns of a tile by its rows: what the registers hold. */
+#if KILN_KERNEL_LEVEL == 2
+#define DOT_COLUMNS(rows) ((rows) > 3 ? 4 : 8)
+#elif KILN_KERNEL_LEVEL == 1
+#define DOT_COLUMNS(rows) ((rows) > 1 ? 2 : 4)
+#else
+#define DOT_COLUMNS(rows) 2
+#endif
+enum { NAME(DOT_MR) = KILN_KERNEL_LEVEL == 2 ? 4 : KILN_KERNEL_LEVEL == 1 ? 3 : 1 };
+#define DOT(rows)                                                                               \
+  static __attribute__((noinline)) void NAME(dot_##rows)(const T *a, int64_t a_row, const T *b, \
+                                                         int64_t b_col, int64_t k, int64_t n,   \
+                                                         T *sums, int64_t pitch) {              \
+    enum { COLUMNS = DOT_COLUMNS(rows) < WIDTH ? DOT_COLUMNS(rows) : WIDTH };                   \
+    int64_t j = 0;                                                                              \
+    for (; j + COLUMNS <= n; j += COLUMNS) {                                                    \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, COLUMNS);        \
+    }                                                                                           \
+    for (; j < n; j++)                                                                          \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1);              \
+  }
+DOT(1)
+#if KILN_KERNEL_LEVEL > 0
+DOT(2)
+DOT(3)
+#endif
+#if KILN_KERNEL_LEVEL == 2
+DOT(4)
+#endif
+#undef DOT
+#undef DOT_COLUMNS
+
+/* All columns, a few at a time, so that b is read from memory once. m is at most 8. */
+static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
+  enum { BLOCK = 16, MAX_ROWS = 8 };
+  static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
+                              int64_t) = {
+      NAME(dot_1),
+#if KILN_KERNEL_LEVEL > 0
+      NAME(dot_2),
+      NAME(dot_3),
+#endif
+#if KILN_KERNEL_LEVEL == 2
+      NAME(dot_4),
+#endif
+  };
+  const T *a = g->a;
+  int64_t a_row = g->a_row;
+  if (g->a_col != 1) {
+    T *copy = g->scratch;
+    for (int64_t i = 0; i < g->m; i++) {
+      for (int64_t p = 0; p < g->k; p++) copy[i * g->k + p] = a[i * g->a_row + p * g->a_col];
+    }
+    a = copy;
+    a_row = g->k;
+  }
+  T sums[MAX_ROWS * BLOCK];
+  for (int64_t j = 0; j < g->n; j += BLOCK) {
+    const int64_t columns = g->n - j < BLOCK ? g->n - j : BLOCK;
+    for (int64_t i = 0; i < g->m;) {
+      const int64_t left = g->m - i, most = NAME(DOT_MR);
+      const int64_t tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
+      dots[rows - 1](a + i * a_row, a_row, (const T *)g->b + j * g->b_col, g->b_col, g->k, columns,
+                     sums + i * BLOCK, BLOCK);
+      i += rows;
+    }
+    const NAME(piece) at = NAME(piece_at)(c, 0, j);
+    NAME(finish)(&at, sums, BLOCK, g->m, columns);
+  }
+}
