@@ -15,8 +15,14 @@
 void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int count,
                       kiln_guard_desc *out_guard);
 
+/* The block is entered only when a TypeCheck held: tensor types in it are facts. */
+bool kiln_guards_is_hit(const kiln_block *block);
+
 /* Wraps every TensorExprGroup that is not guarded yet. */
 kiln_status *kiln_pass_insert_guards(kiln_pass *pass);
+/* Makes one guard of those whose checked values follow from, or stand beside, an earlier one's.
+ * Nothing happens under KILN_COMPAT=torch. */
+kiln_status *kiln_pass_merge_guards(kiln_pass *pass);
 /* Splices the compiled side of every guard. */
 kiln_status *kiln_pass_assume_guards(kiln_pass *pass);
 /* Tensor types of every value become plain Tensor, but for those of constants, checks and groups.

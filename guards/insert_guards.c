@@ -9,11 +9,9 @@ static bool needs_check(const kiln_ir_value *v) {
   return kiln_type_is_tensor(v->type) && !kiln_node_is(v->node, KILN_OP_prim_Constant);
 }
 
-static bool is_guarded(const kiln_node *group) {
-  const kiln_node *owner = group->block->owner;
-  if (!owner || !kiln_node_is(owner, KILN_OP_prim_If) || owner->blocks[0] != group->block) {
-    return false;
-  }
+bool kiln_guards_is_hit(const kiln_block *block) {
+  const kiln_node *owner = block->owner;
+  if (!owner || !kiln_node_is(owner, KILN_OP_prim_If) || owner->blocks[0] != block) return false;
   return kiln_node_is(kiln_node_input(owner, 0)->node, KILN_OP_prim_TypeCheck);
 }
 
@@ -93,7 +91,7 @@ static void guard_block(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) {
-      if (!is_guarded(n)) guard_group(pass, n);
+      if (!kiln_guards_is_hit(n->block)) guard_group(pass, n);
       continue;
     }
     for (int b = 0; b < n->block_count; b++) guard_block(pass, n->blocks[b]);

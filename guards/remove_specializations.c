@@ -1,11 +1,11 @@
 /* remove_specializations.c: after guards stand, tensor types outside of guarded regions are mere
  * claims of the profile; no later pass may build on them. Facts stay: the types of constants, of
- * what a check refined, and of a group's results. */
+ * what a check refined, of a group's results, and of what else stands on the checked side. */
 #include "guards/guards.h"
 
 static bool type_is_fact(const kiln_node *node) {
   return kiln_node_is(node, KILN_OP_prim_Constant) || kiln_node_is(node, KILN_OP_prim_TypeCheck) ||
-         kiln_node_is(node, KILN_OP_prim_TensorExprGroup);
+         kiln_node_is(node, KILN_OP_prim_TensorExprGroup) || kiln_guards_is_hit(node->block);
 }
 
 static void remove_from_node(kiln_pass *pass, kiln_node *node) {

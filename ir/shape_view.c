@@ -395,6 +395,12 @@ bool kiln__shape_alias(kiln_shape_query *q) {
   return self_geometry(q, &g) && give(q, &g);
 }
 
+/* dropout(self, p, train): self where it does nothing. */
+bool kiln__shape_dropout(kiln_shape_query *q) {
+  bool train;
+  return kiln__shape_bool(q, 2, &train) && !train && kiln__shape_alias(q);
+}
+
 /* Row-major already, as a call of contiguous() sees it. */
 static bool is_contiguous(const geometry *g) {
   int64_t strides[KILN_MAX_RANK];

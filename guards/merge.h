@@ -1,0 +1,40 @@
+/* merge.h: between merge_guards.c (which guards may be one, and why) and merge_build.c (making it);
+ * for guards/ alone. */
+#ifndef KILN_GUARDS_MERGE_H
+#define KILN_GUARDS_MERGE_H
+
+#include "guards/guards.h"
+
+typedef KILN_VEC(kiln_node *) kiln_node_vec;
+
+/* prim::TypeCheck, the prim::If after it that alone reads the verdict, and the prim::FallbackGraph
+ * that alone stands on the other side. */
+typedef struct kiln_guarded {
+  kiln_node *check, *branch, *fallback;
+} kiln_guarded;
+
+/* What one check looks at, in order. */
+typedef struct kiln_check_list {
+  KILN_VEC(kiln_ir_value *) values;
+  KILN_VEC(const kiln_type *) types;
+} kiln_check_list;
+
+/* Two regions of one block, `a` first, on their way to be one. */
+typedef struct kiln_guard_merge {
+  kiln_pass *pass;
+  kiln_map *claims; /* value -> the type that the profile claims, for values that are no facts */
+  kiln_guarded a, b;
+  kiln_node_vec dependent; /* nodes between that depend on what `a` gives, in order */
+  kiln_node_vec inner;     /* those of them that `b` needs: they go into the region */
+  kiln_check_list checks;  /* of the merged guard */
+} kiln_guard_merge;
+
+static inline kiln_block *kiln__guarded_hit(const kiln_guarded *r) { return r->branch->blocks[0]; }
+
+/* A check of that list; `refined` (may be NULL) gets a value -> refined value map. */
+kiln_node *kiln__guard_check_create(kiln_graph *graph, const kiln_check_list *list,
+                                    kiln_map *refined);
+/* Puts one region where `b` stood and returns it. */
+kiln_guarded kiln__guards_join(kiln_guard_merge *m);
+
+#endif
