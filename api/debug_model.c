@@ -1,9 +1,72 @@
-/* debug_model.c: what a model is made of, without running any of it: operators and tensors. */
+/* debug_model.c: what a model is made of, without running any of it: facts, sources, operators and
+ * tensors. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "api/internal.h"
 #include "kiln/debug.h"
+
+/* -- Facts -- */
+
+static void tell_number(kiln_debug_row_fn row, void *user, const char *name, uint64_t number) {
+  char text[32];
+  snprintf(text, sizeof text, "%" PRIu64, number);
+  row(user, (const char *[]){name, text}, 2);
+}
+
+kiln_status *kiln_debug_model_facts(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  const kiln_torchscript *script = model->script;
+  const kiln_unit *unit = script->unit;
+  char root[256];
+  snprintf(root, sizeof root, KILN_STR_FMT,
+           KILN_STR_ARG(script->root.u.object->type->cls->qualname));
+  row(user, (const char *[]){"fact", "value"}, 2);
+  row(user, (const char *[]){"root", root}, 2);
+  tell_number(row, user, "version", (uint64_t)script->version);
+  tell_number(row, user, "bytes", script->mapping->size);
+  tell_number(row, user, "files", (uint64_t)script->record_count);
+  tell_number(row, user, "deflated_files", (uint64_t)script->deflated_count);
+  tell_number(row, user, "functions", (uint64_t)unit->all.count);
+  tell_number(row, user, "setstate_calls", (uint64_t)script->pending_count);
+  return NULL;
+}
+
+typedef struct source_job {
+  const kiln_torchscript *script;
+  kiln_arena *arena;
+  kiln_debug_row_fn row;
+  void *user;
+} source_job;
+
+static kiln_status *tell_sources(void *arg) {
+  source_job *job = arg;
+  job->row(job->user, (const char *[]){"file", "text"}, 2);
+  for (int i = 0; i < job->script->source_count; i++) {
+    const kiln_extra_file *file = &job->script->sources[i];
+    const char *text = kiln_arena_strndup(job->arena, file->data.data, file->data.len);
+    job->row(job->user, (const char *[]){file->name.data, text}, 2);
+  }
+  return NULL;
+}
+
+kiln_status *kiln_debug_model_sources(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  source_job job = {.script = model->script, .row = row, .user = user};
+  KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
+  kiln_status *status = kiln_arena_run(job.arena, tell_sources, &job);
+  kiln_arena_destroy(job.arena);
+  return status;
+}
+
+kiln_status *kiln_debug_model_errors(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  const kiln_unit *unit = model->script->unit;
+  row(user, (const char *[]){"function", "why"}, 2);
+  for (int i = 0; i < unit->all.count; i++) {
+    const kiln_function *function = unit->all.data[i];
+    if (!function->error) continue;
+    row(user, (const char *[]){function->qualname, kiln_status_message(function->error)}, 2);
+  }
+  return NULL;
+}
 
 /* -- Operators -- */
 
@@ -11,6 +74,7 @@ typedef struct op_count {
   kiln_str name;
   bool known;
   uint64_t count;
+  kiln_source_loc loc; /* of the first */
 } op_count;
 
 typedef struct op_job {
@@ -28,6 +92,7 @@ static void count_node(op_job *job, const kiln_node *node) {
     /* Structural operators need no kernel. */
     c->known =
         node->op && (node->op->kernel.body || !node->op->schema || kiln_str_starts(name, "prim::"));
+    c->loc = kiln_source_range_loc(node->range);
     kiln_map_set(&job->counts, c->name, c);
   }
   c->count++;
@@ -45,8 +110,7 @@ static kiln_status *count_ops(void *arg) {
   const kiln_unit *unit = job->model->script->unit;
   kiln_map_init(&job->counts, job->arena);
   for (int i = 0; i < unit->all.count; i++) {
-    kiln_function *function = unit->all.data[i];
-    KILN_TRY(kiln_unit_ensure(function));
+    const kiln_function *function = unit->all.data[i];
     if (function->graph) count_block(job, function->graph->top);
   }
   return NULL;
@@ -56,12 +120,13 @@ kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn row, void
   op_job job = {.model = model};
   KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
   kiln_status *status = kiln_arena_run(job.arena, count_ops, &job);
-  if (!status) row(user, (const char *[]){"operator", "count", "kernel"}, 3);
+  if (!status) row(user, (const char *[]){"operator", "count", "kernel", "where"}, 4);
   for (int i = 0; !status && i < job.counts.count; i++) {
     const op_count *c = job.counts.entries[i].value;
-    char count[32];
+    char count[32], place[256] = "";
     snprintf(count, sizeof count, "%" PRIu64, c->count);
-    row(user, (const char *[]){c->name.data, count, c->known ? "yes" : "no"}, 3);
+    if (c->loc.line) snprintf(place, sizeof place, "%s:%d", c->loc.file, c->loc.line);
+    row(user, (const char *[]){c->name.data, count, c->known ? "yes" : "no", place}, 4);
   }
   kiln_arena_destroy(job.arena);
   return status;
@@ -77,7 +142,7 @@ typedef struct weight_job {
   char path[PATH_SIZE];
 } weight_job;
 
-static void tell_tensor(weight_job *job, const kiln_tensor *t) {
+static void tell_tensor(weight_job *job, const kiln_class_attribute *a, const kiln_tensor *t) {
   char shape[256] = "[", bytes[32];
   size_t len = 1;
   if (t->key.f.undefined) return;
@@ -88,8 +153,10 @@ static void tell_tensor(weight_job *job, const kiln_tensor *t) {
   snprintf(shape + len, sizeof shape - len, "]");
   snprintf(bytes, sizeof bytes, "%llu",
            (unsigned long long)t->numel * (unsigned long long)kiln_tensor_item_size(t));
+  const char *role = a->is_parameter ? "parameter" : a->is_buffer ? "buffer" : "attribute";
   job->row(job->user,
-           (const char *[]){job->path, kiln_dtype_name(kiln_tensor_dtype(t)), shape, bytes}, 4);
+           (const char *[]){job->path, role, kiln_dtype_name(kiln_tensor_dtype(t)), shape, bytes},
+           5);
 }
 
 static void walk_object(weight_job *job, const kiln_object *object, size_t len, int depth) {
@@ -100,14 +167,14 @@ static void walk_object(weight_job *job, const kiln_object *object, size_t len, 
     int n = snprintf(job->path + len, PATH_SIZE - len, "%s" KILN_STR_FMT, len ? "." : "",
                      KILN_STR_ARG(name));
     if (n < 0 || (size_t)n >= PATH_SIZE - len) continue;
-    if (v.tag == KILN_TAG_TENSOR && v.u.tensor) tell_tensor(job, v.u.tensor);
+    if (v.tag == KILN_TAG_TENSOR && v.u.tensor) tell_tensor(job, &cls->attributes[i], v.u.tensor);
     if (v.tag == KILN_TAG_OBJECT) walk_object(job, v.u.object, len + (size_t)n, depth + 1);
   }
 }
 
 kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row, void *user) {
   weight_job job = {.row = row, .user = user};
-  row(user, (const char *[]){"name", "dtype", "shape", "bytes"}, 4);
+  row(user, (const char *[]){"name", "role", "dtype", "shape", "bytes"}, 5);
   walk_object(&job, model->script->root.u.object, 0, 0);
   return NULL;
 }

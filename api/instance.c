@@ -10,6 +10,9 @@
 kiln_status *kiln_instance_create(kiln_model *model, kiln_instance **out_instance) {
   kiln_mem *mem = model->context->env->mem;
   *out_instance = NULL;
+  if (model->at_rest) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "the model was opened to be inspected, not run");
+  }
   kiln_instance *instance = kiln_mem_alloc_zero(mem, sizeof *instance);
   if (!instance) return kiln_status_oom();
   kiln_status *status = kiln_ivalue_clone(mem, model->script->root, &instance->root);

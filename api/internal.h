@@ -43,6 +43,7 @@ struct kiln_model {
   kiln_arena *arena;     /* of the methods' texts */
   kiln_torchscript *script;
   kiln_jit *jit;
+  bool at_rest; /* opened to be looked at: nothing of it runs */
   int method_count;
   kiln__method *methods;
   uint64_t calls; /* atomic */

@@ -1,5 +1,6 @@
 /* model.c: loads archives, and tells about their methods and counters. */
 #include "api/internal.h"
+#include "kiln/debug.h"
 #include "runtime/kernels/dispatch.h"
 
 /* -- Methods of the root -- */
@@ -120,11 +121,12 @@ static void destroy_model(kiln_model *model) {
   kiln_context_release(context);
 }
 
-static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping,
-                                const kiln_limits *limits) {
+static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const kiln_limits *limits,
+                                bool at_rest) {
   kiln_context *context = model->context;
   kiln_env *env = context->env;
-  kiln_torchscript_options options = {.limits = limits ? *limits : (kiln_limits){0}};
+  kiln_torchscript_options options = {
+      .limits = limits ? *limits : (kiln_limits){0}, .lenient = at_rest, .at_rest = at_rest};
   method_job job = {model};
   pthread_mutex_lock(&context->lock);
   model->flags = env->flags;
@@ -140,16 +142,17 @@ static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping,
     KILN_TRY(
         kiln_jit_callable(model->jit, model->methods[i].function, &model->methods[i].callable));
   }
-  return run_pending(model, limits);
+  model->at_rest = at_rest;
+  return at_rest ? NULL : run_pending(model, limits);
 }
 
 static kiln_status *load(kiln_context *context, kiln_mapping *mapping, const kiln_limits *limits,
-                         kiln_model **out_model) {
+                         bool at_rest, kiln_model **out_model) {
   kiln_model *model = kiln_mem_alloc_zero(context->env->mem, sizeof *model);
   if (!model) return kiln_status_oom();
   model->refs = 1;
   model->context = kiln__context_retain(context);
-  kiln_status *status = build_model(model, mapping, limits);
+  kiln_status *status = build_model(model, mapping, limits, at_rest);
   if (status) {
     destroy_model(model);
     return status;
@@ -158,15 +161,25 @@ static kiln_status *load(kiln_context *context, kiln_mapping *mapping, const kil
   return NULL;
 }
 
-kiln_status *kiln_model_load(kiln_context *context, const char *path, const kiln_limits *limits,
-                             kiln_model **out_model) {
+static kiln_status *load_path(kiln_context *context, const char *path, const kiln_limits *limits,
+                              bool at_rest, kiln_model **out_model) {
   kiln_mapping *mapping = NULL;
   *out_model = NULL;
   if (!path) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
   KILN_TRY(kiln_mapping_open(context->env->mem, path, &mapping));
-  kiln_status *status = load(context, mapping, limits, out_model);
+  kiln_status *status = load(context, mapping, limits, at_rest, out_model);
   kiln_owner_release(&mapping->owner);
   return status ? kiln_status_note(status, "loading %s", path) : NULL;
+}
+
+kiln_status *kiln_model_load(kiln_context *context, const char *path, const kiln_limits *limits,
+                             kiln_model **out_model) {
+  return load_path(context, path, limits, false, out_model);
+}
+
+kiln_status *kiln_debug_model_open(kiln_context *context, const char *path,
+                                   const kiln_limits *limits, kiln_model **out_model) {
+  return load_path(context, path, limits, true, out_model);
 }
 
 kiln_status *kiln_model_load_memory(kiln_context *context, const void *data, size_t size,
@@ -175,7 +188,7 @@ kiln_status *kiln_model_load_memory(kiln_context *context, const void *data, siz
   *out_model = NULL;
   if (!data && size > 0) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an archive is needed");
   KILN_TRY(kiln_mapping_wrap(context->env->mem, data, size, &mapping));
-  kiln_status *status = load(context, mapping, limits, out_model);
+  kiln_status *status = load(context, mapping, limits, false, out_model);
   kiln_owner_release(&mapping->owner);
   return status;
 }
@@ -190,6 +203,17 @@ void kiln_model_release(kiln_model *model) {
 }
 
 /* -- Questions -- */
+
+kiln_status *kiln_model_extra_file(const kiln_model *model, int index, kiln_extra *out_file) {
+  const kiln_torchscript *script = model->script;
+  *out_file = (kiln_extra){0};
+  if (index < 0 || index >= script->extra_count) {
+    return KILN_ERROR(KILN_NOT_FOUND, "the archive has no extra file %d", index);
+  }
+  const kiln_extra_file *file = &script->extras[index];
+  *out_file = (kiln_extra){file->name.data, file->data.data, file->data.len};
+  return NULL;
+}
 
 int kiln_model_method_count(const kiln_model *model) { return model->method_count; }
 

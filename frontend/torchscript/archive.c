@@ -165,20 +165,48 @@ static kiln_status *check_pending(load *ld) {
   return NULL;
 }
 
-static kiln_status *read_extras(load *ld) {
-  KILN_VEC(kiln_extra_file) extras = {0};
+/* The records below `folder`, named without their first `skip` bytes. */
+static kiln_status *read_folder(load *ld, const char *folder, size_t skip,
+                                kiln_extra_file **out_files, int *out_count) {
+  KILN_VEC(kiln_extra_file) files = {0};
   for (int i = 0; i < kiln_zip_count(ld->l.zip); i++) {
     kiln_zip_record *record = kiln_zip_at(ld->l.zip, i);
-    if (!kiln_str_starts(record->name, "extra/")) continue;
-    const size_t prefix = sizeof "extra/" - 1;
-    kiln_extra_file extra = {
-        .name = kiln_str_make(record->name.data + prefix, record->name.len - prefix)};
-    KILN_TRY(kiln_zip_read(ld->l.zip, record, &extra.data));
-    kiln_vec_push(ld->l.arena, &extras, extra);
+    if (!kiln_str_starts(record->name, folder)) continue;
+    const kiln_str name = {record->name.data + skip, record->name.len - skip};
+    kiln_extra_file file = {
+        .name = kiln_str_make(kiln_arena_strndup(ld->l.arena, name.data, name.len), name.len)};
+    KILN_TRY(kiln_zip_read(ld->l.zip, record, &file.data));
+    kiln_vec_push(ld->l.arena, &files, file);
   }
-  ld->l.model->extras = extras.data;
-  ld->l.model->extra_count = extras.count;
+  *out_files = files.data;
+  *out_count = files.count;
   return NULL;
+}
+
+static bool is_source(kiln_str name) {
+  return name.len > 3 && memcmp(name.data + name.len - 3, ".py", 3) == 0;
+}
+
+static kiln_status *read_sources(load *ld) {
+  kiln_torchscript *model = ld->l.model;
+  int count = 0;
+  KILN_TRY(read_folder(ld, "code/", 0, &model->sources, &count));
+  for (int i = 0; i < count; i++) {
+    if (is_source(model->sources[i].name)) {
+      model->sources[model->source_count++] = model->sources[i];
+    }
+  }
+  return NULL;
+}
+
+static kiln_status *read_extras(load *ld) {
+  kiln_torchscript *model = ld->l.model;
+  model->record_count = kiln_zip_count(ld->l.zip);
+  for (int i = 0; i < model->record_count; i++) {
+    model->deflated_count += kiln_zip_at(ld->l.zip, i)->deflated;
+  }
+  KILN_TRY(read_folder(ld, "extra/", sizeof "extra/" - 1, &model->extras, &model->extra_count));
+  return ld->options && ld->options->at_rest ? read_sources(ld) : NULL;
 }
 
 static kiln_status *load_all(void *arg) {

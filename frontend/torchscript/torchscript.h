@@ -24,9 +24,9 @@ typedef struct kiln_pending_call {
   kiln_ivalue object, state; /* owned */
 } kiln_pending_call;
 
-/* A file of the user's, from extra/. */
+/* A file of the user's, from extra/; or source, from code/. */
 typedef struct kiln_extra_file {
-  kiln_str name; /* below extra/ */
+  kiln_str name; /* below extra/; of source: whole. Terminated */
   kiln_str data; /* in the mapping, or inflated into the unit's arena */
 } kiln_extra_file;
 
@@ -40,11 +40,16 @@ typedef struct kiln_torchscript {
   int pending_count;
   kiln_extra_file *extras; /* in the unit's arena */
   int extra_count;
+  int record_count;         /* files in the archive */
+  int deflated_count;       /* of them */
+  kiln_extra_file *sources; /* with `at_rest`: every file of source; in the unit's arena */
+  int source_count;
 } kiln_torchscript;
 
 typedef struct kiln_torchscript_options {
   kiln_limits limits; /* bytes also caps what is inflated (default 4 GiB); time_ms the whole load */
   bool lenient;       /* bodies that do not compile are errors of their calls only */
+  bool at_rest;       /* to be looked at, not run: keeps the sources */
 } kiln_torchscript_options;
 
 /* `options` may be NULL. The mapping is retained. The registry and env outlive the result.

@@ -50,9 +50,22 @@ KILN_API kiln_status *kiln_debug_refusal(kiln_model *model, int index,
 
 /* -- Models at rest: none of these runs code of the model -- */
 
-/* Operators of all graphs: rows of full name, count, and "yes" or "no" for whether Kiln has it. */
+/* kiln_model_load without what it may run (__setstate__ of the archive), and without stopping at
+ * bodies that do not compile. The model answers questions; instances of it are refused. */
+KILN_API kiln_status *kiln_debug_model_open(kiln_context *context, const char *path,
+                                            const kiln_limits *limits, kiln_model **out_model);
+/* Rows of a fact's name and its value: version, files, root, functions, … */
+KILN_API kiln_status *kiln_debug_model_facts(kiln_model *model, kiln_debug_row_fn row, void *user);
+/* Files of source: rows of name and text. Only of models that kiln_debug_model_open gave. */
+KILN_API kiln_status *kiln_debug_model_sources(kiln_model *model, kiln_debug_row_fn row,
+                                               void *user);
+/* Functions whose body does not compile: rows of name and why. */
+KILN_API kiln_status *kiln_debug_model_errors(kiln_model *model, kiln_debug_row_fn row, void *user);
+/* Operators of all graphs: rows of full name, count, "yes" or "no" for whether Kiln has it, and
+ * where it first stands. */
 KILN_API kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn row, void *user);
-/* Tensors of the root module: rows of path, dtype, shape, bytes. */
+/* Tensors of the root module: rows of path, "parameter", "buffer" or "attribute", dtype, shape and
+ * bytes. */
 KILN_API kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row,
                                                void *user);
 

@@ -185,6 +185,16 @@ typedef struct kiln_argument {
 KILN_API kiln_status *kiln_model_argument(const kiln_model *model, const char *method, int index,
                                           kiln_argument *out_argument);
 
+/* A file that was saved with the model (`_extra_files` in PyTorch). */
+typedef struct kiln_extra {
+  const char *name;
+  const void *data; /* not terminated */
+  size_t size;
+} kiln_extra;
+/* Borrowed until the model is released; KILN_NOT_FOUND beyond the last. */
+KILN_API kiln_status *kiln_model_extra_file(const kiln_model *model, int index,
+                                            kiln_extra *out_file);
+
 /* Counters of a model, over all instances and threads. */
 typedef struct kiln_counters {
   uint64_t calls;         /* of methods, by the host */

@@ -1,0 +1,265 @@
+/* inspect.c: `kiln inspect`: what an archive holds. Nothing of the model runs. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kiln/debug.h"
+#include "tools/commands.h"
+#include "tools/rows.h"
+
+typedef struct inspect_options {
+  bool source, graph, ops, missing, weights, json;
+  tool_settings settings;
+} inspect_options;
+
+#define FIELD(name) offsetof(inspect_options, name)
+static const tool_option options_table[] = {
+    {"--source", TOOL_SWITCH, FIELD(source), NULL, 0, "print the TorchScript source"},
+    {"--graph", TOOL_SWITCH, FIELD(graph), NULL, 0, "print the graph of each method"},
+    {"--ops", TOOL_SWITCH, FIELD(ops), NULL, 0, "list every operator with its uses"},
+    {"--missing", TOOL_SWITCH, FIELD(missing), NULL, 0,
+     "list only what Kiln lacks: operators, functions that do not compile"},
+    {"--weights", TOOL_SWITCH, FIELD(weights), NULL, 0, "list parameters, buffers and tensors"},
+    {"--json", TOOL_SWITCH, FIELD(json), NULL, 0, "everything asked for as one object"},
+    TOOL_SETTINGS_OPTIONS(inspect_options, settings),
+};
+
+typedef struct inspection {
+  kiln_model *model;
+  tool_rows facts, ops, missing, weights, errors, sources;
+} inspection;
+
+static kiln_status *look(inspection *in, bool sources) {
+  kiln_status *status = kiln_debug_model_facts(in->model, tool_rows_add, &in->facts);
+  if (!status) status = kiln_debug_model_ops(in->model, tool_rows_add, &in->ops);
+  if (!status) status = kiln_debug_model_weights(in->model, tool_rows_add, &in->weights);
+  if (!status) status = kiln_debug_model_errors(in->model, tool_rows_add, &in->errors);
+  if (!status && sources) {
+    status = kiln_debug_model_sources(in->model, tool_rows_add, &in->sources);
+  }
+  for (int i = 0; !status && i < in->ops.count; i++) {
+    if (i > 0 && strcmp(tool_rows_cell(&in->ops, i, 2), "no") != 0) continue;
+    tool_rows_add(&in->missing, (const char *const *)in->ops.items[i], in->ops.columns);
+  }
+  return status;
+}
+
+static void free_inspection(inspection *in) {
+  tool_rows *const all[] = {&in->facts,   &in->ops,    &in->missing,
+                            &in->weights, &in->errors, &in->sources};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tool_rows_free(all[i]);
+}
+
+/* -- Sums -- */
+
+static uint64_t sum(const tool_rows *rows, int column) {
+  uint64_t total = 0;
+  for (int i = 1; i < rows->count; i++)
+    total += strtoull(tool_rows_cell(rows, i, column), NULL, 10);
+  return total;
+}
+
+static const char *fact(const inspection *in, const char *name) {
+  for (int i = 1; i < in->facts.count; i++) {
+    if (strcmp(tool_rows_cell(&in->facts, i, 0), name) == 0)
+      return tool_rows_cell(&in->facts, i, 1);
+  }
+  return "";
+}
+
+static void print_bytes(uint64_t bytes) {
+  static const char *const units[] = {"bytes", "KB", "MB", "GB"};
+  double value = (double)bytes;
+  int unit = 0;
+  for (; value >= 1000 && unit < 3; unit++) value /= 1000;
+  printf(unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+/* "tensors    12 parameters, 1.2 MB; 2 buffers, 8 bytes". */
+static void print_weights_line(const tool_rows *weights) {
+  static const char *const roles[] = {"parameter", "buffer", "attribute"};
+  const char *before = "tensors    ";
+  for (int r = 0; r < 3; r++) {
+    uint64_t count = 0, bytes = 0;
+    for (int i = 1; i < weights->count; i++) {
+      if (strcmp(tool_rows_cell(weights, i, 1), roles[r]) != 0) continue;
+      count++;
+      bytes += strtoull(tool_rows_cell(weights, i, 4), NULL, 10);
+    }
+    if (count == 0) continue;
+    printf("%s%" PRIu64 " %s%s, ", before, count, roles[r], count == 1 ? "" : "s");
+    print_bytes(bytes);
+    before = "; ";
+  }
+  printf("%s\n", weights->count <= 1 ? "tensors    none" : "");
+}
+
+/* -- Printing -- */
+
+static void print_missing(const inspection *in) {
+  for (int i = 1; i < in->missing.count; i++) {
+    printf("missing %s, %s uses, first at %s\n", tool_rows_cell(&in->missing, i, 0),
+           tool_rows_cell(&in->missing, i, 1), tool_rows_cell(&in->missing, i, 3));
+  }
+  for (int i = 1; i < in->errors.count; i++) {
+    printf("no body %s: %s\n", tool_rows_cell(&in->errors, i, 0),
+           tool_rows_cell(&in->errors, i, 1));
+  }
+}
+
+static void print_overview(const inspection *in, const char *path) {
+  printf("%s: TorchScript archive, version %s, ", path, fact(in, "version"));
+  print_bytes(strtoull(fact(in, "bytes"), NULL, 10));
+  printf(" in %s files, %s of them deflated\n", fact(in, "files"), fact(in, "deflated_files"));
+  printf("root %s, %s functions\n", fact(in, "root"), fact(in, "functions"));
+  const uint64_t setstate = strtoull(fact(in, "setstate_calls"), NULL, 10);
+  if (setstate) printf("%" PRIu64 " calls of __setstate__ when it is loaded\n", setstate);
+  for (int i = 0; i < kiln_model_method_count(in->model); i++) {
+    const char *name = kiln_model_method_name(in->model, i);
+    printf("method %s\n", kiln_model_method_schema(in->model, name));
+  }
+  print_weights_line(&in->weights);
+  kiln_extra extra;
+  kiln_status *status = NULL;
+  for (int i = 0; !(status = kiln_model_extra_file(in->model, i, &extra)); i++) {
+    printf("extra file %s, ", extra.name);
+    print_bytes(extra.size);
+    printf("\n");
+  }
+  kiln_status_destroy(status);
+  printf("operators  %d, %" PRIu64 " uses; %d missing\n", in->ops.count - 1, sum(&in->ops, 1),
+         in->missing.count - 1);
+  print_missing(in);
+}
+
+static void print_sources(const tool_rows *sources) {
+  for (int i = 1; i < sources->count; i++) {
+    printf("# %s\n%s\n", tool_rows_cell(sources, i, 0), tool_rows_cell(sources, i, 1));
+  }
+}
+
+static kiln_status *method_graph(const inspection *in, int index, char **out_text) {
+  return kiln_debug_graph(in->model, kiln_model_method_name(in->model, index), "frontend", NULL, 0,
+                          out_text);
+}
+
+static kiln_status *print_graphs(const inspection *in) {
+  kiln_status *status = NULL;
+  for (int i = 0; !status && i < kiln_model_method_count(in->model); i++) {
+    char *text = NULL;
+    status = method_graph(in, i, &text);
+    if (!status) printf("# %s\n%s\n", kiln_model_method_name(in->model, i), text);
+    kiln_text_free(text);
+  }
+  return status;
+}
+
+static kiln_status *print(const inspect_options *o, const inspection *in, const char *path) {
+  if (!o->source && !o->graph && !o->ops && !o->missing && !o->weights) print_overview(in, path);
+  if (o->missing) print_missing(in);
+  if (o->ops) tool_rows_print(&in->ops);
+  if (o->weights) tool_rows_print(&in->weights);
+  if (o->source) print_sources(&in->sources);
+  return o->graph ? print_graphs(in) : NULL;
+}
+
+/* -- JSON -- */
+
+/* The same rows, with these columns as numbers. */
+static cJSON *json_rows(const tool_rows *rows, int number_column) {
+  cJSON *array = tool_rows_json(rows), *row = NULL;
+  cJSON_ArrayForEach(row, array) {
+    const char *title = tool_rows_cell(rows, 0, number_column);
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(row, title));
+    cJSON_ReplaceItemInObject(row, title, tool_json_int(text ? strtoll(text, NULL, 10) : 0));
+  }
+  return array;
+}
+
+static cJSON *json_methods(const inspection *in) {
+  cJSON *methods = cJSON_CreateArray();
+  for (int i = 0; i < kiln_model_method_count(in->model); i++) {
+    const char *name = kiln_model_method_name(in->model, i);
+    cJSON *method = cJSON_CreateObject();
+    cJSON_AddStringToObject(method, "name", name);
+    cJSON_AddStringToObject(method, "schema", kiln_model_method_schema(in->model, name));
+    cJSON_AddItemToArray(methods, method);
+  }
+  return methods;
+}
+
+static cJSON *json_extras(const inspection *in) {
+  cJSON *extras = cJSON_CreateArray();
+  kiln_extra extra;
+  kiln_status *status = NULL;
+  for (int i = 0; !(status = kiln_model_extra_file(in->model, i, &extra)); i++) {
+    cJSON *file = cJSON_CreateObject();
+    cJSON_AddStringToObject(file, "name", extra.name);
+    cJSON_AddItemToObject(file, "bytes", tool_json_int((int64_t)extra.size));
+    cJSON_AddItemToArray(extras, file);
+  }
+  kiln_status_destroy(status);
+  return extras;
+}
+
+static kiln_status *print_json(const inspect_options *o, const inspection *in) {
+  cJSON *json = cJSON_CreateObject();
+  for (int i = 1; i < in->facts.count; i++) {
+    const char *value = tool_rows_cell(&in->facts, i, 1);
+    const bool number = *value >= '0' && *value <= '9';
+    cJSON_AddItemToObject(json, tool_rows_cell(&in->facts, i, 0),
+                          number ? cJSON_CreateRaw(value) : cJSON_CreateString(value));
+  }
+  cJSON_AddItemToObject(json, "methods", json_methods(in));
+  cJSON_AddItemToObject(json, "extra_files", json_extras(in));
+  cJSON_AddItemToObject(json, "operators", json_rows(&in->ops, 1));
+  cJSON_AddItemToObject(json, "missing", json_rows(&in->missing, 1));
+  cJSON_AddItemToObject(json, "errors", tool_rows_json(&in->errors));
+  cJSON_AddItemToObject(json, "tensors", json_rows(&in->weights, 4));
+  if (o->source) cJSON_AddItemToObject(json, "sources", tool_rows_json(&in->sources));
+  kiln_status *status = NULL;
+  if (o->graph) {
+    cJSON *graphs = cJSON_AddObjectToObject(json, "graphs");
+    for (int i = 0; !status && i < kiln_model_method_count(in->model); i++) {
+      char *text = NULL;
+      status = method_graph(in, i, &text);
+      if (!status) cJSON_AddStringToObject(graphs, kiln_model_method_name(in->model, i), text);
+      kiln_text_free(text);
+    }
+  }
+  if (status) {
+    cJSON_Delete(json);
+    return status;
+  }
+  tool_json_print(json, stdout);
+  return NULL;
+}
+
+static int run(const void *options, int count, char *const *operands) {
+  const inspect_options *o = options;
+  tool_settings settings = o->settings;
+  kiln_context *context = NULL;
+  inspection in = {0};
+  (void)count;
+  kiln_status *status = tool_context(&settings, &context);
+  if (!status) status = kiln_debug_model_open(context, operands[0], NULL, &in.model);
+  if (!status) status = look(&in, o->source);
+  if (!status) status = o->json ? print_json(o, &in) : print(o, &in, operands[0]);
+  int exit_status = status ? tool_report(status) : TOOL_GOOD;
+  free_inspection(&in);
+  kiln_model_release(in.model);
+  kiln_context_release(context);
+  return exit_status;
+}
+
+const tool_command tool_command_inspect = {
+    .name = "inspect",
+    .usage = "kiln inspect MODEL [--source] [--graph] [--ops] [--missing] [--weights] [--json]",
+    .summary = "tell what an archive holds, without running any of it",
+    .options = options_table,
+    .option_count = sizeof options_table / sizeof options_table[0],
+    .options_size = sizeof(inspect_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};
