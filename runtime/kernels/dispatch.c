@@ -3,17 +3,24 @@
 
 #include "runtime/kernels/isa.h"
 
-#define TABLE(name, token)                                                                       \
-  {                                                                                              \
-    .isa = KILN_ISA_##name,                                                                      \
-    .loops = {[KILN_CTYPE_BOOL] = kiln__pw_b8_##token,  [KILN_CTYPE_I32] = kiln__pw_i32_##token, \
-              [KILN_CTYPE_I64] = kiln__pw_i64_##token,  [KILN_CTYPE_F32] = kiln__pw_f32_##token, \
-              [KILN_CTYPE_F64] = kiln__pw_f64_##token,  [KILN_CTYPE_C64] = kiln__pw_c64_##token, \
-              [KILN_CTYPE_C128] = kiln__pw_c128_##token},                                        \
-    .load = kiln__load_##token, .store = kiln__store_##token, .reduce = kiln__reduce_##token,    \
-    .rows_f32 = &kiln__rows_f32_##token, .rows_f64 = &kiln__rows_f64_##token,                    \
-    .gemm_f32 = kiln__gemm_f32_##token, .gemm_f64 = kiln__gemm_f64_##token                       \
-  }
+#define TABLE(name, token)                               \
+  {.isa = KILN_ISA_##name,                               \
+   .loops = {[KILN_CTYPE_BOOL] = kiln__pw_b8_##token,    \
+             [KILN_CTYPE_I32] = kiln__pw_i32_##token,    \
+             [KILN_CTYPE_I64] = kiln__pw_i64_##token,    \
+             [KILN_CTYPE_F32] = kiln__pw_f32_##token,    \
+             [KILN_CTYPE_F64] = kiln__pw_f64_##token,    \
+             [KILN_CTYPE_C64] = kiln__pw_c64_##token,    \
+             [KILN_CTYPE_C128] = kiln__pw_c128_##token}, \
+   .load = kiln__load_##token,                           \
+   .store = kiln__store_##token,                         \
+   .reduce = kiln__reduce_##token,                       \
+   .rows_f32 = &kiln__rows_f32_##token,                  \
+   .rows_f64 = &kiln__rows_f64_##token,                  \
+   .gemm_f32 = kiln__gemm_f32_##token,                   \
+   .gemm_f64 = kiln__gemm_f64_##token,                   \
+   .conv_f32 = kiln__conv_f32_##token,                   \
+   .conv_f64 = kiln__conv_f64_##token}
 
 static const kiln_dispatch tables[] = {
     TABLE(V2, v2),

@@ -1,7 +1,8 @@
-/* nn_conv.c: convolutions over 1 to 3 dimensions, transposed ones too, by im2col and a product for
- * each image and group. Geometry is padded to 3 dimensions at the front. */
+/* nn_conv.c: the convolution operators, over 1 to 3 dimensions, transposed ones too: arguments,
+ * geometry (padded to 3 dimensions at the front), and how they become a kiln_conv (conv.h). */
 #include <string.h>
 
+#include "runtime/kernels/conv.h"
 #include "runtime/kernels/nn.h"
 
 typedef struct conv {
@@ -120,121 +121,148 @@ static kiln_status *output_sizes(conv *c) {
 }
 static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
-/* -- Columns: [channels * kernel, positions]; `image` is the larger side, `at` the smaller -- */
+/* -- Running -- */
 
-static void walk_columns(const kiln__nn *nn, const conv *c, int64_t channels, const int64_t *image,
-                         const int64_t *at, char *columns, char *data, bool to_image) {
-  const size_t item = nn->item;
-  char *column = columns;
-  for (int64_t row = 0; row < channels * volume(c->k); row++) {
-    const int64_t kw = row % c->k[2], kh = row / c->k[2] % c->k[1];
-    const int64_t kd = row / (c->k[2] * c->k[1]) % c->k[0], channel = row / volume(c->k);
-    char *plane = data + (size_t)(channel * volume(image)) * item;
-    for (int64_t p = 0; p < at[0] * at[1]; p++) {
-      const int64_t d = p / at[1] * c->stride[0] - c->pad[0] + kd * c->dilation[0];
-      const int64_t h = p % at[1] * c->stride[1] - c->pad[1] + kh * c->dilation[1];
-      const bool inside = d >= 0 && d < image[0] && h >= 0 && h < image[1];
-      for (int64_t q = 0; q < at[2]; q++, column += item) {
-        const int64_t w = q * c->stride[2] - c->pad[2] + kw * c->dilation[2];
-        char *pixel = plane + (size_t)((d * image[1] + h) * image[2] + w) * item;
-        if (!inside || w < 0 || w >= image[2]) {
-          if (!to_image) memset(column, 0, item);
-        } else if (to_image) {
-          kiln__nn_set(nn, pixel, 0, kiln__nn_get(nn, pixel, 0) + kiln__nn_get(nn, column, 0));
-        } else {
-          memcpy(column, pixel, item);
+/* Input, weight and bias in the dtype that is computed in. Integers and complex numbers take the
+ * plain loops. */
+static kiln_status *read_operands(kiln__nn *nn, const kiln_ivalue *args, kiln_tensor *t[3]) {
+  const kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
+  switch (kiln_dtype_category_of(dtype)) {
+    case KILN_CATEGORY_INT: nn->dtype = KILN_DTYPE_I64; break;
+    case KILN_CATEGORY_COMPLEX: nn->dtype = KILN_DTYPE_C128; break;
+    default: KILN_TRY(kiln__nn_begin(nn, dtype));
+  }
+  nn->item = kiln_dtype_size(nn->dtype);
+  for (int i = 0; i < 3; i++) {
+    t[i] = kiln_arg_tensor_opt(args, i);
+    if (!t[i] || (i == 0 && dtype == nn->dtype)) continue; /* strides of the input are followed */
+    KILN_TRY(kiln__as_dtype(nn->call, t[i], nn->dtype, &t[i]));
+    KILN_TRY(kiln__nn_keep(nn, t[i]));
+  }
+  return NULL;
+}
+/* All of the problem that does not change from phase to phase. */
+static void set_problem(const conv *c, kiln_tensor *const t[3], char *out, kiln_conv *p) {
+  const int64_t *strides = kiln_tensor_strides(t[0]), taps = volume(c->k);
+  *p = (kiln_conv){.batch = c->batch,
+                   .groups = c->groups,
+                   .channels = c->in_channels / c->groups,
+                   .outputs = c->out_channels / c->groups,
+                   .in = kiln_tensor_data(t[0]),
+                   .weight = kiln_tensor_data(t[1]),
+                   .bias = t[2] ? kiln_tensor_data(t[2]) : NULL,
+                   .out = out};
+  p->in_batch = c->lone ? 0 : *strides++;
+  p->in_channel = *strides++;
+  p->out_channel = volume(c->out);
+  p->out_batch = c->out_channels * p->out_channel;
+  p->w_group = t[1]->numel / c->groups;
+  p->w_output = c->transposed ? taps : taps * p->channels;
+  p->w_channel = c->transposed ? taps * p->outputs : taps;
+  int64_t out_stride = 1, w_tap = 1, first = 1;
+  for (int d = 2; d >= 0; d--) {
+    const int at = d - (3 - c->nd);
+    kiln_conv_axis *a = &p->axis[d];
+    a->in = c->in[d];
+    a->in_stride = at < 0 ? first : strides[at];
+    if (at >= 0) first = a->in * a->in_stride;
+    a->out = c->out[d];
+    a->out_stride = out_stride;
+    a->step = c->stride[d];
+    a->first = -c->pad[d];
+    a->taps = c->k[d];
+    a->tap_step = c->dilation[d];
+    a->w_tap = w_tap;
+    out_stride *= c->out[d];
+    w_tap *= c->k[d];
+  }
+}
+static kiln_status *solve(kiln__nn *nn, kiln_conv *p) {
+  if (nn->dtype != KILN_DTYPE_F32 && nn->dtype != KILN_DTYPE_F64) {
+    kiln__conv_plain(nn->dtype, p);
+    return NULL;
+  }
+  const kiln_dispatch *dispatch = nn->call->dispatch;
+  kiln_conv_plan(p, dispatch->isa, nn->item, 1);
+  const int64_t items = (int64_t)(p->scratch / nn->item);
+  kiln_tensor *block;
+  void *scratch;
+  KILN_TRY(kiln_call_tensor(nn->call, nn->dtype, 1, &items, &block));
+  kiln_status *status = kiln_tensor_writable_data(block, &scratch);
+  if (!status) {
+    (nn->dtype == KILN_DTYPE_F64 ? dispatch->conv_f64 : dispatch->conv_f32)(p, 0, p->units,
+                                                                            scratch);
+  }
+  kiln_tensor_release_to(&nn->call->cache, block);
+  return status;
+}
+/* One axis of the outputs r, r + stride, r + 2 stride and so on of a transposed convolution: tap k
+ * adds to output o from the input at (o + pad - k dilation) / stride, where that divides. Of the
+ * taps that reach this phase, which are `period` apart, the last comes first: its input is the
+ * least. False: there is no such output. */
+static bool set_phase(const conv *c, int d, int64_t r, const kiln_conv_axis *whole,
+                      kiln_conv_axis *a, int64_t *out_at, int64_t *w_at) {
+  const int64_t stride = c->stride[d], dilation = c->dilation[d];
+  *a = *whole;
+  if (r >= c->out[d]) return false;
+  int64_t period = 0, tap = -1;
+  for (int64_t k = 0; k < c->k[d] && k < 2 * stride; k++) {
+    if ((r + c->pad[d] - k * dilation) % stride != 0) continue;
+    if (tap < 0)
+      tap = k;
+    else if (!period)
+      period = k - tap;
+  }
+  a->out = (c->out[d] - 1 - r) / stride + 1;
+  a->out_stride = whole->out_stride * stride;
+  a->step = 1;
+  a->taps = tap < 0 ? 0 : period ? (c->k[d] - 1 - tap) / period + 1 : 1;
+  a->tap_step = period ? period * dilation / stride : 1;
+  const int64_t last = tap + (a->taps - 1) * period;
+  a->first = a->taps ? (r + c->pad[d] - last * dilation) / stride : 0;
+  a->w_tap = -period * whole->w_tap;
+  *out_at += r * whole->out_stride;
+  if (a->taps) *w_at += last * whole->w_tap;
+  return true;
+}
+static kiln_status *solve_transposed(kiln__nn *nn, const conv *c, const kiln_conv *whole) {
+  int64_t count[3], index[3];
+  for (int d = 0; d < 3; d++) count[d] = c->stride[d] < c->out[d] ? c->stride[d] : c->out[d];
+  for (index[0] = 0; index[0] < count[0]; index[0]++) {
+    for (index[1] = 0; index[1] < count[1]; index[1]++) {
+      for (index[2] = 0; index[2] < count[2]; index[2]++) {
+        kiln_conv part = *whole;
+        int64_t out_at = 0, w_at = 0;
+        for (int d = 0; d < 3; d++) {
+          if (!set_phase(c, d, index[d], &whole->axis[d], &part.axis[d], &out_at, &w_at)) break;
         }
+        part.out = (char *)whole->out + out_at * (int64_t)nn->item;
+        part.weight = (const char *)whole->weight + w_at * (int64_t)nn->item;
+        KILN_TRY(solve(nn, &part));
+        KILN_TRY(kiln_call_check(nn->call, 1));
       }
     }
   }
-}
-/* One group of one image: weight [o, i * kernel]. */
-static kiln_status *conv_group(kiln__nn *nn, const conv *c, char *in, char *weight, char *columns,
-                               char *out) {
-  const int64_t inputs = c->in_channels / c->groups, outputs = c->out_channels / c->groups;
-  if (!c->transposed) {
-    const int64_t k = inputs * volume(c->k), n = volume(c->out);
-    walk_columns(nn, c, inputs, c->in, c->out, columns, in, false);
-    kiln_gemm_args gemm = {.m = outputs,
-                           .n = n,
-                           .k = k,
-                           .a = weight,
-                           .b = columns,
-                           .c = out,
-                           .a_row = k,
-                           .a_col = 1,
-                           .b_row = n,
-                           .b_col = 1,
-                           .c_row = n,
-                           .c_col = 1,
-                           .alpha = 1,
-                           .beta = 0};
-    return kiln__nn_gemm(nn, &gemm);
-  }
-  /* The gradient of a convolution: products go to columns, and columns add up to the image. */
-  const int64_t m = outputs * volume(c->k), n = volume(c->in);
-  kiln_gemm_args gemm = {.m = m,
-                         .n = n,
-                         .k = inputs,
-                         .a = weight,
-                         .b = in,
-                         .c = columns,
-                         .a_row = 1,
-                         .a_col = m,
-                         .b_row = n,
-                         .b_col = 1,
-                         .c_row = n,
-                         .c_col = 1,
-                         .alpha = 1,
-                         .beta = 0};
-  KILN_TRY(kiln__nn_gemm(nn, &gemm));
-  walk_columns(nn, c, outputs, c->out, c->in, columns, out, true);
   return NULL;
 }
-static void add_bias(const kiln__nn *nn, const conv *c, const char *bias, char *out) {
-  const int64_t n = volume(c->out);
-  for (int64_t i = 0; i < c->batch * c->out_channels; i++) {
-    char *row = out + (size_t)(i * n) * nn->item;
-    kiln__nn_loop2(nn, KILN_PW_add, row, row, bias + (size_t)(i % c->out_channels) * nn->item,
-                   false, n);
-  }
-}
 static kiln_status *run_conv(kiln__nn *nn, conv *c, const kiln_ivalue *args, kiln_ivalue *outs) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor(args, 1), *result;
+  kiln_tensor *t[3], *result;
   KILN_TRY(output_sizes(c));
-  KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
-  int64_t sizes[5], columns_size;
+  KILN_TRY(read_operands(nn, args, t));
+  int64_t sizes[5];
   int rank = 0;
   if (!c->lone) sizes[rank++] = c->batch;
   sizes[rank++] = c->out_channels;
   for (int d = 3 - c->nd; d < 3; d++) sizes[rank++] = c->out[d];
-  const char *in, *w, *bias;
-  char *out, *columns;
-  KILN_TRY(kiln__nn_dense(nn, input, &in));
-  KILN_TRY(kiln__nn_dense(nn, weight, &w));
-  KILN_TRY(kiln__nn_dense(nn, kiln_arg_tensor_opt(args, 2), &bias));
+  char *out;
   KILN_TRY(kiln__nn_new(nn, rank, sizes, &result, &out));
-  memset(out, 0, (size_t)result->numel * nn->item);
-  const int64_t inputs = c->in_channels / c->groups, outputs = c->out_channels / c->groups;
-  if (result->numel > 0 && input->numel > 0 && weight->numel > 0) {
-    const int64_t rows = c->transposed ? outputs : inputs;
-    if (__builtin_mul_overflow(rows * volume(c->k), volume(c->transposed ? c->in : c->out),
-                               &columns_size)) {
-      return KILN_OP_FAIL("convolution: the sizes are too large");
-    }
-    kiln_tensor *temp;
-    KILN_TRY(kiln__nn_new(nn, 1, &columns_size, &temp, &columns));
-    const size_t in_step = (size_t)(inputs * volume(c->in)) * nn->item;
-    const size_t out_step = (size_t)(outputs * volume(c->out)) * nn->item;
-    const size_t w_step = (size_t)(weight->numel / c->groups) * nn->item;
-    for (int64_t i = 0; i < c->batch * c->groups; i++) {
-      KILN_TRY(conv_group(nn, c, (char *)(uintptr_t)in + (size_t)i * in_step,
-                          (char *)(uintptr_t)w + (size_t)(i % c->groups) * w_step, columns,
-                          out + (size_t)i * out_step));
-    }
+  if (result->numel > 0) {
+    kiln_conv problem;
+    set_problem(c, t, out, &problem);
+    if (t[0]->numel == 0) problem.channels = 0;
+    KILN_TRY(c->transposed ? solve_transposed(nn, c, &problem) : solve(nn, &problem));
   }
-  if (bias && result->numel > 0) add_bias(nn, c, bias, out);
-  return kiln__nn_give(nn, result, kiln_tensor_dtype(input), outs);
+  return kiln__nn_give(nn, result, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), outs);
 }
 
 /* -- The operators -- */

@@ -1,0 +1,188 @@
+/* conv.c: the speed of the core's convolutions (runtime/kernels/conv.h) on the shapes of resnet18
+ * and mobilenet_v3_large, batch 1, one thread, as a share of the processor's FMA peak, which it
+ * measures first. The operands are in the caches as far as they fit.
+ *
+ * conv [NAME] runs the shapes whose name contains NAME. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/kernels/conv.h"
+#include "runtime/math/math.h"
+
+typedef struct shape {
+  const char *name;
+  int64_t channels, outputs, groups, in, k, stride;
+} shape;
+
+static const shape shapes[] = {
+    {"resnet 7x7 s2 3->64 @224", 3, 64, 1, 224, 7, 2},
+    {"resnet 3x3 64->64 @56", 64, 64, 1, 56, 3, 1},
+    {"resnet 3x3 s2 64->128 @56", 64, 128, 1, 56, 3, 2},
+    {"resnet 1x1 s2 64->128 @56", 64, 128, 1, 56, 1, 2},
+    {"resnet 3x3 128->128 @28", 128, 128, 1, 28, 3, 1},
+    {"resnet 3x3 s2 128->256 @28", 128, 256, 1, 28, 3, 2},
+    {"resnet 1x1 s2 128->256 @28", 128, 256, 1, 28, 1, 2},
+    {"resnet 3x3 256->256 @14", 256, 256, 1, 14, 3, 1},
+    {"resnet 3x3 s2 256->512 @14", 256, 512, 1, 14, 3, 2},
+    {"resnet 1x1 s2 256->512 @14", 256, 512, 1, 14, 1, 2},
+    {"resnet 3x3 512->512 @7", 512, 512, 1, 7, 3, 1},
+    {"resnet50 1x1 64->256 @56", 64, 256, 1, 56, 1, 1},
+    {"resnet50 1x1 256->1024 @14", 256, 1024, 1, 14, 1, 1},
+    {"resnet50 1x1 1024->256 @14", 1024, 256, 1, 14, 1, 1},
+    {"resnet50 1x1 512->2048 @7", 512, 2048, 1, 7, 1, 1},
+    {"mobilenet 3x3 s2 3->16 @224", 3, 16, 1, 224, 3, 2},
+    {"mobilenet 1x1 16->16 @112", 16, 16, 1, 112, 1, 1},
+    {"mobilenet 1x1 16->64 @112", 16, 64, 1, 112, 1, 1},
+    {"mobilenet 1x1 64->24 @56", 64, 24, 1, 56, 1, 1},
+    {"mobilenet 1x1 24->72 @56", 24, 72, 1, 56, 1, 1},
+    {"mobilenet 1x1 72->40 @28", 72, 40, 1, 28, 1, 1},
+    {"mobilenet 1x1 40->240 @28", 40, 240, 1, 28, 1, 1},
+    {"mobilenet 1x1 80->480 @14", 80, 480, 1, 14, 1, 1},
+    {"mobilenet 1x1 672->112 @14", 672, 112, 1, 14, 1, 1},
+    {"mobilenet 1x1 960->160 @7", 960, 160, 1, 7, 1, 1},
+    {"mobilenet 1x1 160->960 @7", 160, 960, 1, 7, 1, 1},
+    {"mobilenet 1x1 960->240 @1", 960, 240, 1, 1, 1, 1},
+    {"depthwise 3x3 16 @112", 16, 16, 16, 112, 3, 1},
+    {"depthwise 3x3 s2 64 @112", 64, 64, 64, 112, 3, 2},
+    {"depthwise 3x3 72 @56", 72, 72, 72, 56, 3, 1},
+    {"depthwise 5x5 s2 72 @56", 72, 72, 72, 56, 5, 2},
+    {"depthwise 5x5 120 @28", 120, 120, 120, 28, 5, 1},
+    {"depthwise 3x3 s2 240 @28", 240, 240, 240, 28, 3, 2},
+    {"depthwise 3x3 480 @14", 480, 480, 480, 14, 3, 1},
+    {"depthwise 5x5 s2 672 @14", 672, 672, 672, 14, 5, 2},
+    {"depthwise 5x5 960 @7", 960, 960, 960, 7, 5, 1},
+    {"grouped 3x3 32x4 @56", 128, 128, 32, 56, 3, 1},
+    {"grouped 3x3 32x32 @7", 1024, 1024, 32, 7, 3, 1},
+};
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* GFLOP/s of register FMA of this processor, in f32. */
+#ifdef __x86_64__
+__attribute__((target("avx512f"), noinline)) static float spin_avx512(int64_t n) {
+  __m512 acc[12];
+  for (int i = 0; i < 12; i++) acc[i] = _mm512_set1_ps((float)i);
+  const __m512 x = _mm512_set1_ps(0.5f);
+  for (int64_t p = 0; p < n; p++) {
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; i++) acc[i] = _mm512_fmadd_ps(acc[i], x, x);
+  }
+  float sum = 0;
+  for (int i = 0; i < 12; i++) sum += _mm512_reduce_add_ps(acc[i]);
+  return sum;
+}
+__attribute__((target("avx2,fma"), noinline)) static float spin_avx2(int64_t n) {
+  __m256 acc[12];
+  for (int i = 0; i < 12; i++) acc[i] = _mm256_set1_ps((float)i);
+  const __m256 x = _mm256_set1_ps(0.5f);
+  for (int64_t p = 0; p < n; p++) {
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; i++) acc[i] = _mm256_fmadd_ps(acc[i], x, x);
+  }
+  float sum = 0;
+  for (int i = 0; i < 12; i++) sum += acc[i][0] + acc[i][7];
+  return sum;
+}
+#endif
+static double measure_peak(void) {
+  double best = 0;
+#ifdef __x86_64__
+  const int64_t n = 2000000;
+  const kiln_isa isa = kiln_isa_detect();
+  if (isa == KILN_ISA_V2) return 0;
+  for (int i = 0; i < 5; i++) {
+    const double start = now();
+    volatile float sum = isa == KILN_ISA_AVX512 ? spin_avx512(n) : spin_avx2(n);
+    (void)sum;
+    const double rate =
+        (double)n * 12 * (isa == KILN_ISA_AVX512 ? 32 : 16) / (now() - start) * 1e-9;
+    if (rate > best) best = rate;
+  }
+#endif
+  return best;
+}
+
+static void *filled(int64_t n) {
+  float *data = aligned_alloc(64, ((size_t)n * sizeof(float) + 127) / 64 * 64);
+  if (!data) exit(3);
+  for (int64_t i = 0; i < n; i++) data[i] = (float)(i % 17) / 8 - 1;
+  return data;
+}
+static kiln_conv_axis axis_of(const shape *s, int64_t in_stride, int64_t out, int64_t out_stride,
+                              int64_t w_tap) {
+  return (kiln_conv_axis){.in = s->in,
+                          .in_stride = in_stride,
+                          .out = out,
+                          .out_stride = out_stride,
+                          .step = s->stride,
+                          .first = -(s->k / 2),
+                          .taps = s->k,
+                          .tap_step = 1,
+                          .w_tap = w_tap};
+}
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+static void run_shape(const shape *s, const kiln_dispatch *dispatch, double peak) {
+  const int64_t out = (s->in + 2 * (s->k / 2) - s->k) / s->stride + 1, taps = s->k * s->k;
+  const int64_t channels = s->channels / s->groups;
+  kiln_conv c = {.batch = 1,
+                 .groups = s->groups,
+                 .channels = channels,
+                 .outputs = s->outputs / s->groups,
+                 .in = filled(s->channels * s->in * s->in),
+                 .weight = filled(s->outputs * channels * taps),
+                 .bias = filled(s->outputs),
+                 .out = filled(s->outputs * out * out),
+                 .in_batch = 0,
+                 .in_channel = s->in * s->in,
+                 .out_channel = out * out,
+                 .w_output = channels * taps,
+                 .w_channel = taps};
+  c.w_group = c.w_output * c.outputs;
+  c.axis[0] = (kiln_conv_axis){1, 1, 1, 1, 1, 0, 1, 1, 0};
+  c.axis[1] = axis_of(s, s->in, out, out, s->k);
+  c.axis[2] = axis_of(s, 1, out, 1, 1);
+  kiln_conv_plan(&c, dispatch->isa, sizeof(float), 1);
+  void *scratch = aligned_alloc(64, c.scratch);
+  if (!scratch) exit(3);
+  enum { RUNS = 200 };
+  double times[RUNS];
+  int runs = 0;
+  for (double all = 0; runs < RUNS && all < 0.25; runs++) {
+    const double start = now();
+    dispatch->conv_f32(&c, 0, c.units, scratch);
+    times[runs] = now() - start;
+    all += times[runs];
+  }
+  qsort(times, (size_t)runs, sizeof *times, by_value);
+  const double time = times[runs / 2];
+  const double rate = 2e-9 * (double)(s->outputs * out * out * channels * taps) / time;
+  printf("%-30s %9.1f us %7.1f GFLOP/s", s->name, time * 1e6, rate);
+  if (peak > 0) printf(" %5.1f %%", 100 * rate / peak);
+  printf("\n");
+  fflush(stdout);
+  free(scratch);
+  free((void *)(uintptr_t)c.in);
+  free((void *)(uintptr_t)c.weight);
+  free((void *)(uintptr_t)c.bias);
+  free(c.out);
+}
+
+int main(int argc, char **argv) {
+  const double peak = measure_peak();
+  printf("%-30s %12s %7.1f GFLOP/s\n", "FMA peak of a core", "", peak);
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    if (argc < 2 || strstr(shapes[i].name, argv[1])) {
+      run_shape(&shapes[i], kiln_dispatch_select(kiln_isa_detect()), peak);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,200 @@
+/* conv_plan.c: how a convolution is cut into units and blocks (conv.h): which of the ways of
+ * conv_isa.h serves it, and how much scratch memory that takes. */
+#include "runtime/kernels/conv.h"
+
+#include <string.h>
+
+/* Bytes of a row of columns, of the panels, and of the band (at most, for the last: of a channel
+ * alone). */
+enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, BAND_BYTES = 160 << 10, BAND_MOST = 1 << 20 };
+enum { DOT_COLUMNS = 4, DOT_BYTES = 512 << 10, DIRECT_CHANNELS = 1024 };
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+/* -- Axes -- */
+
+/* One position and one tap of it. */
+static bool is_trivial(const kiln_conv_axis *a) {
+  return a->in == 1 && a->out == 1 && a->taps == 1 && a->first == 0;
+}
+/* Output o is input o. */
+static bool is_straight(const kiln_conv_axis *a) {
+  return a->taps == 1 && a->first == 0 && a->step == 1 && a->in == a->out;
+}
+/* Rows that the taps of the outer axis alone shift are one long row. */
+static bool merge_axes(const kiln_conv_axis *outer, const kiln_conv_axis *inner,
+                       kiln_conv_axis *merged) {
+  int64_t reach;
+  if (!is_straight(inner) || outer->step != 1 || inner->in < 1 ||
+      outer->in_stride != inner->in * inner->in_stride ||
+      outer->out_stride != inner->out * inner->out_stride ||
+      __builtin_mul_overflow(outer->tap_step * (outer->taps + 1), inner->in, &reach) ||
+      __builtin_mul_overflow(outer->first, inner->in, &reach)) {
+    return false;
+  }
+  *merged = (kiln_conv_axis){.in = outer->in * inner->in,
+                             .in_stride = inner->in_stride,
+                             .out = outer->out * inner->out,
+                             .out_stride = inner->out_stride,
+                             .step = 1,
+                             .first = outer->first * inner->in,
+                             .taps = outer->taps,
+                             .tap_step = outer->tap_step * inner->in,
+                             .w_tap = outer->w_tap};
+  return true;
+}
+/* Makes the last axis long. */
+static void arrange_axes(kiln_conv *c) {
+  for (int turn = 0; turn < 2 && is_trivial(&c->axis[2]); turn++) {
+    const kiln_conv_axis last = c->axis[2];
+    c->axis[2] = c->axis[1];
+    c->axis[1] = c->axis[0];
+    c->axis[0] = last;
+  }
+  kiln_conv_axis merged;
+  for (int turn = 0; turn < 2 && merge_axes(&c->axis[1], &c->axis[2], &merged); turn++) {
+    const int64_t volume = merged.in * merged.in_stride;
+    c->axis[2] = merged;
+    c->axis[1] = c->axis[0];
+    c->axis[0] = (kiln_conv_axis){.in = 1,
+                                  .in_stride = volume,
+                                  .out = 1,
+                                  .out_stride = merged.out * merged.out_stride,
+                                  .step = 1,
+                                  .taps = 1,
+                                  .tap_step = 1,
+                                  .w_tap = 0};
+  }
+}
+
+/* -- The band -- */
+
+static int64_t gcd(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+void kiln__conv_lane(const kiln_conv_axis *a, int64_t outs, kiln_conv_lane *lane) {
+  const int64_t common = gcd(a->step, a->tap_step);
+  lane->period = a->step / common;
+  lane->advance = a->tap_step / common;
+  lane->phases = least(a->taps, lane->period);
+  lane->length = outs + (a->taps - 1) / lane->period * lane->advance;
+}
+
+/* Elements of a channel's band for units of c->unit_columns; 0: too many. */
+static int64_t band_size(const kiln_conv *c, size_t item) {
+  const kiln_conv_axis *axis = c->axis;
+  const int64_t row = axis[2].out, plane = axis[1].out * row;
+  int64_t outs[3] = {1, 1, c->unit_columns};
+  if (c->segment > row) {
+    outs[2] = row;
+    outs[1] = least(axis[1].out, (c->unit_columns + row - 2) / row + 1);
+  }
+  if (c->segment > plane) {
+    outs[1] = axis[1].out;
+    outs[0] = least(axis[0].out, (c->unit_columns + plane - 2) / plane + 1);
+  }
+  int64_t size = 1;
+  for (int d = 0; d < 3; d++) {
+    kiln_conv_lane lane;
+    kiln__conv_lane(&axis[d], least(outs[d], axis[d].out), &lane);
+    if (lane.length > BAND_MOST || lane.phases > BAND_MOST) return 0;
+    size *= lane.phases * lane.length;
+    if (size > BAND_MOST / (int64_t)item) return 0;
+  }
+  return size;
+}
+
+/* -- The plan -- */
+
+static bool rows_contiguous(const kiln_conv *c) {
+  const int64_t x = c->axis[2].taps, y = c->axis[1].taps;
+  return (c->axis[2].w_tap == 1 || x == 1) && (c->axis[1].w_tap == x || y == 1) &&
+         (c->axis[0].w_tap == x * y || c->axis[0].taps == 1) &&
+         (c->w_channel == kiln__conv_taps(c) || c->channels == 1);
+}
+static void choose_mode(kiln_conv *c, size_t item) {
+  const int64_t taps = kiln__conv_taps(c), columns = kiln__conv_columns(c);
+  if (taps == 0 || c->channels == 0) {
+    c->mode = KILN_CONV_EMPTY;
+    return;
+  }
+  if (columns <= DOT_COLUMNS && c->a_contiguous &&
+      c->channels * taps <= DOT_BYTES / DOT_COLUMNS / (int64_t)item) {
+    c->mode = KILN_CONV_DOT;
+    return;
+  }
+  c->mode = KILN_CONV_DIRECT;
+  for (int d = 0; d < 2; d++) {
+    if (!is_trivial(&c->axis[d])) c->mode = KILN_CONV_BAND;
+  }
+  if (!is_straight(&c->axis[2]) || c->axis[2].in_stride != 1) c->mode = KILN_CONV_BAND;
+  if (c->mode == KILN_CONV_DIRECT) return;
+  c->band = band_size(c, item);
+  if (c->band == 0) c->mode = KILN_CONV_GATHER;
+}
+/* Blocks of the sum: as many channels as panels and band have room for. */
+static void cut_sum(kiln_conv *c, size_t item) {
+  const int64_t taps = kiln__conv_taps(c);
+  c->block_channels = c->channels;
+  c->block_taps = taps;
+  if (c->mode == KILN_CONV_EMPTY || c->mode == KILN_CONV_DOT) return;
+  int64_t most = PANEL_BYTES / (c->unit_columns * (int64_t)item);
+  if (c->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED) most = DIRECT_CHANNELS;
+  int64_t channels = most / taps;
+  if (c->mode == KILN_CONV_BAND) channels = least(channels, BAND_BYTES / (c->band * (int64_t)item));
+  if (channels < 1) channels = 1;
+  if (channels > c->channels) channels = c->channels;
+  c->block_channels = parts_of(c->channels, parts_of(c->channels, channels));
+  if (c->block_channels == 1 && taps > most) c->block_taps = parts_of(taps, parts_of(taps, most));
+}
+static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+static void size_scratch(kiln_conv *c, size_t item) {
+  const size_t sum = (size_t)(c->block_channels * c->block_taps), vector = 64;
+  const size_t columns = (size_t)c->unit_columns;
+  size_t at = KILN_CONV_TILE_BYTES;
+  c->pieces_at = at;
+  if (c->mode != KILN_CONV_EMPTY) at += rounded((columns * 2 + 8) * sizeof(kiln_conv_piece));
+  c->a_at = at;
+  if (!c->a_contiguous) at += rounded(sum * KILN_CONV_MR * item);
+  c->panels_at = at;
+  if (c->mode == KILN_CONV_DOT) {
+    at += rounded(sum * DOT_COLUMNS * item);
+  } else if (c->mode != KILN_CONV_EMPTY) {
+    at += rounded(sum * columns * item + vector);
+  }
+  c->band_at = at;
+  if (c->mode == KILN_CONV_BAND)
+    at += rounded((size_t)(c->block_channels * c->band) * item + vector);
+  c->scratch = at;
+}
+
+void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads) {
+  const int64_t lanes = (int64_t)((size_t)16 << isa) / (int64_t)item, panel = 3 * lanes;
+  arrange_axes(c);
+  const int64_t row = c->axis[2].out, plane = row * c->axis[1].out;
+  const int64_t columns = plane * c->axis[0].out;
+  const int64_t most = ROW_BYTES / (int64_t)item / panel * panel;
+  c->segment = row >= most ? row : plane >= most / 2 ? plane : columns;
+  c->unit_columns = parts_of(c->segment, parts_of(c->segment, most));
+  c->unit_columns = parts_of(c->unit_columns, panel) * panel;
+  c->a_contiguous = rows_contiguous(c);
+  choose_mode(c, item);
+  cut_sum(c, item);
+  c->column_units = columns / c->segment * parts_of(c->segment, c->unit_columns);
+  const int64_t images = c->batch * c->groups, wanted = threads > 1 ? 4 * (int64_t)threads : 1;
+  const int64_t by_columns = images * c->column_units;
+  c->output_units = least(parts_of(wanted, by_columns), parts_of(c->outputs, 16));
+  if (c->output_units < 1) c->output_units = 1;
+  c->unit_outputs = parts_of(parts_of(c->outputs, c->output_units), KILN_CONV_MR) * KILN_CONV_MR;
+  c->output_units = parts_of(c->outputs, c->unit_outputs);
+  c->units = by_columns * c->output_units;
+  size_scratch(c, item);
+}
