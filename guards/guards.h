@@ -2,8 +2,9 @@
  * around compiled groups.
  *
  * A guarded region is prim::TypeCheck(inputs) -> (refined inputs…, ok), then prim::If(ok) with the
- * group in its first block and prim::FallbackGraph in its second. The check stands before any
- * effect of its region, so a fallback starts the region anew and needs no snapshot. */
+ * group in its first block and prim::FallbackGraph in its second; merged regions hold several
+ * groups and what leads from one to the other. The check stands before any effect of its region, so
+ * a fallback starts the region anew and needs no snapshot. */
 #ifndef KILN_GUARDS_GUARDS_H
 #define KILN_GUARDS_GUARDS_H
 

@@ -502,7 +502,8 @@ static void emit_return(kiln_emitter *e, kiln_block *top) {
     move_dying(e, top->ret, at);
     return;
   }
-  kiln_operand result = kiln__emit_constant(e, &none) | KILN_OPERAND_CONSTANT;
+  kiln_operand result = 0;
+  if (count == 0) result = kiln__emit_constant(e, &none) | KILN_OPERAND_CONSTANT;
   if (count > 1) { /* several results, as fallbacks and textual graphs have: a tuple */
     const kiln_type **elems = KILN_NEW_ARRAY(e->scratch, const kiln_type *, count);
     for (int i = 0; i < count; i++) {

@@ -29,8 +29,8 @@ kiln_status *kiln_pass_specialize_types(kiln_pass *pass);
  * be NULL, and may remove the node. */
 int kiln_profile_each(kiln_block *block, void (*visit)(void *user, kiln_node *node, int number),
                       void *user);
-/* The digest of a graph without names, types of tensors and source places: "canonical". `scratch`
- * takes the text. */
+/* The digest of a graph's print without sizes and strides of tensors and without source places.
+ * `scratch` takes the text. */
 kiln_digest kiln_profile_digest(const kiln_graph *graph, kiln_arena *scratch);
 
 /* -- Profiles -- */

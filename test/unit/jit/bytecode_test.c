@@ -1,0 +1,298 @@
+/* bytecode_test.c: plans made of textual graphs, read as `kiln graph --stage bytecode` prints them.
+ *
+ * What is expected follows from the rules of bytecode.h: a register goes back at the last use,
+ * which takes the value out (`!`); the lowest free register is taken first; a branch drops what
+ * only the other one uses; the results of a branch or of a loop's body are made in their registers.
+ */
+#include "jit/bytecode.h"
+
+#include "test/unit/ir/ir_support.h"
+
+/* -- Emitting -- */
+
+static kiln_status *fake_group(void *user, const kiln_node *node, kiln_arena *arena,
+                               kiln_group *out) {
+  (void)arena;
+  ++*(int *)user;
+  *out = (kiln_group){
+      .name = "G", .input_count = node->input_count, .output_count = node->output_count};
+  return NULL;
+}
+
+static kiln_status *emit(fixture *f, const char *text, double stress, kiln_plan **out_plan) {
+  static int groups;
+  kiln_graph *graph = parse(f, text);
+  kiln_bytecode_env env = {.env = f->env,
+                           .name = "p",
+                           .types = f->types,
+                           .user = &groups,
+                           .group = fake_group,
+                           .stress = stress};
+  kiln_status *status = kiln_bytecode_emit(graph, &env, out_plan);
+  kiln_graph_release(graph); /* only source places are read from it later, and there are none */
+  return status;
+}
+
+static void print_plan(fixture *f, void *arg) {
+  kiln_text text;
+  kiln_text_init(&text, f->arena);
+  kiln_plan_print(*(kiln_plan **)arg, &text);
+  *(const char **)arg = text.data;
+}
+
+static void check(fixture *f, const char *graph, const char *expected) {
+  kiln_plan *plan;
+  assert_ok(emit(f, graph, 0, &plan));
+  void *arg = plan;
+  fixture_run(f, NULL, print_plan, &arg);
+  if (strcmp(arg, expected) != 0) fail_msg("expected:\n%sgot:\n%s", expected, (char *)arg);
+  kiln_plan_destroy(plan);
+}
+
+/* -- Straight lines -- */
+
+static void moves_at_last_use(void **state) {
+  check(*state,
+        "graph(%x : Tensor, %y : Tensor):\n"
+        "  %a : Tensor = aten::mul(%x, %y)\n"
+        "  %b : Tensor = aten::mul(%a, %x)\n"
+        "  %c : Tensor = aten::mul(%b, %b)\n"
+        "  %d : Tensor = aten::mul(%c, %y)\n"
+        "  return (%d)\n",
+        "plan p: 2 arguments, 3 registers, 5 instructions\n"
+        "   0 OP aten::mul.Tensor r0 r1 => r2\n"
+        "   1 OP aten::mul.Tensor r2! r0! => r0\n"
+        "   2 OP aten::mul.Tensor r0 r0! => r0\n" /* of two reads only one takes it */
+        "   3 OP aten::mul.Tensor r0! r1! => r0\n"
+        "   4 RET r0!\n");
+}
+
+/* Numbers hold no reference: their registers go back without a move. */
+static void numbers_are_not_moved(void **state) {
+  check(*state,
+        "graph(%n : int, %m : int):\n"
+        "  %a : int = aten::add(%n, %m)\n"
+        "  %b : int = aten::mul(%a, %m)\n"
+        "  return (%b)\n",
+        "plan p: 2 arguments, 2 registers, 3 instructions\n"
+        "   0 OP aten::add.int r0 r1 => r0\n"
+        "   1 OP aten::mul.int r0 r1 => r0\n"
+        "   2 RET r0\n");
+}
+
+static void drops_what_nobody_uses(void **state) {
+  check(*state,
+        "graph(%x : Tensor, %unused : Tensor, %n : int):\n"
+        "  %a : Tensor, %b : Tensor = aten::max(%x, %n, %n)\n"
+        "  return (%a)\n",
+        "plan p: 3 arguments, 3 registers, 3 instructions\n"
+        "   0 DROP r1\n"
+        "   1 OP aten::max r0! r2 r2 => r0 _\n"
+        "   2 RET r0!\n");
+}
+
+static void constants_are_shared(void **state) {
+  check(*state,
+        "graph(%x : Tensor):\n"
+        "  %one : int = prim::Constant[value=1]()\n"
+        "  %none : NoneType = prim::Constant()\n"
+        "  %a : Tensor = aten::add(%x, %one, %one)\n"
+        "  %b : Tensor = aten::softmax(%a, %one, %none)\n"
+        "  return (%b)\n",
+        "plan p: 1 arguments, 1 registers, 3 instructions\n"
+        "  c0 = 1\n"
+        "  c1 = None\n"
+        "   0 OP aten::add.Scalar r0! c0 c0 => r0\n"
+        "   1 OP aten::softmax.int r0! c0 c1 => r0\n"
+        "   2 RET r0!\n");
+}
+
+static void several_results_are_a_tuple(void **state) {
+  check(*state,
+        "graph(%x : Tensor, %y : Tensor):\n"
+        "  return (%y, %x, %y)\n",
+        "plan p: 2 arguments, 2 registers, 2 instructions\n"
+        "   0 TUPLE (Tensor, Tensor, Tensor) r1 r0! r1! => r0\n"
+        "   1 RET r0!\n");
+  check(*state, "graph():\n  return ()\n",
+        "plan p: 0 arguments, 0 registers, 1 instructions\n"
+        "  c0 = None\n"
+        "   0 RET c0\n");
+}
+
+/* -- Control flow -- */
+
+/* %x dies in the branch that uses it, and at the start of the other; both make %r in its place. */
+static void branches(void **state) {
+  check(*state,
+        "graph(%c : bool, %x : Tensor, %y : Tensor):\n"
+        "  %r : Tensor = prim::If(%c)\n"
+        "    block0():\n"
+        "      %a : Tensor = aten::relu(%x)\n"
+        "      -> (%a)\n"
+        "    block1():\n"
+        "      %b : Tensor = aten::neg(%y)\n"
+        "      -> (%b)\n"
+        "  return (%r)\n",
+        "plan p: 3 arguments, 4 registers, 7 instructions\n"
+        "   0 JF ->4 r0\n"
+        "   1 DROP r2\n"
+        "   2 OP aten::relu r1! => r3\n"
+        "   3 JMP ->6\n"
+        "   4 DROP r1\n"
+        "   5 OP aten::neg r2! => r3\n"
+        "   6 RET r3!\n");
+}
+
+static void branch_without_else(void **state) {
+  check(*state,
+        "graph(%c : bool, %xs : Tensor[], %x : Tensor):\n"
+        "   = prim::If(%c)\n"
+        "    block0():\n"
+        "      %ys : Tensor[] = aten::append(%xs, %x)\n"
+        "      -> ()\n"
+        "    block1():\n"
+        "      -> ()\n"
+        "  return (%xs)\n",
+        "plan p: 3 arguments, 3 registers, 5 instructions\n"
+        "   0 JF ->3 r0\n"
+        "   1 OP aten::append.t r1 r2! => _\n"
+        "   2 JMP ->4\n"
+        "   3 DROP r2\n"
+        "   4 RET r1!\n");
+}
+
+/* A counted loop: its condition needs no register, the next value is made where the old one was. */
+static void counted_loop(void **state) {
+  check(*state,
+        "graph(%n : int, %x : Tensor, %w : Tensor):\n"
+        "  %true : bool = prim::Constant[value=1]()\n"
+        "  %r : Tensor = prim::Loop(%n, %true, %x)\n"
+        "    block0(%i : int, %a : Tensor):\n"
+        "      %b : Tensor = aten::mul(%a, %w)\n"
+        "      -> (%true, %b)\n"
+        "  return (%r)\n",
+        "plan p: 3 arguments, 5 registers, 8 instructions\n"
+        "  c0 = 0\n"
+        "  c1 = True\n"
+        "   0 LOADC c0 => r3\n"
+        "   1 MOVE r1! => r4\n"
+        "   2 LOOP ->6 r3 r0 c1\n"
+        "   3 OP aten::mul.Tensor r4! r2 => r4\n"
+        "   4 INC => r3\n"
+        "   5 JMP ->2\n"
+        "   6 DROP r2\n"
+        "   7 RET r4!\n");
+}
+
+/* A loop that asks at each turn carries its condition in a register. What it started with keeps its
+ * own, r1, until the end. */
+static void asking_loop(void **state) {
+  check(*state,
+        "graph(%n : int, %go : bool, %k : int):\n"
+        "  %r : int = prim::Loop(%n, %go, %k)\n"
+        "    block0(%i : int, %a : int):\n"
+        "      %b : int = aten::add(%a, %i)\n"
+        "      %c : bool = aten::lt(%b, %n)\n"
+        "      -> (%c, %b)\n"
+        "  return (%r)\n",
+        "plan p: 3 arguments, 7 registers, 9 instructions\n"
+        "  c0 = 0\n"
+        "   0 LOADC c0 => r3\n"
+        "   1 MOVE r1 r2 => r4 r5\n"
+        "   2 LOOP ->8 r3 r0 r4\n"
+        "   3 OP aten::add.int r5 r3 => r5\n"
+        "   4 OP aten::lt.int r5 r0 => r6\n"
+        "   5 MOVE r6 => r4\n"
+        "   6 INC => r3\n"
+        "   7 JMP ->2\n"
+        "   8 RET r5\n");
+}
+
+/* -- What the executor puts in -- */
+
+/* A refined value is the register of what was checked; the fallback's side moves what dies there.
+ */
+static void guards_and_groups(void **state) {
+  check(*state,
+        "graph(%x : Tensor, %y : Tensor):\n"
+        "  %a : Float(2), %b : Float(2), %ok : bool = "
+        "prim::TypeCheck[types=[Float(2), Float(2)]](%x, %y)\n"
+        "  %r : Tensor = prim::If(%ok)\n"
+        "    block0():\n"
+        "      %g : Float(2) = prim::TensorExprGroup_0(%a, %b)\n"
+        "      -> (%g)\n"
+        "    block1():\n"
+        "      %h : Tensor = aten::mul(%x, %y)\n"
+        "      -> (%h)\n"
+        "  return (%r)\n"
+        "with prim::TensorExprGroup_0 = graph(%a : Float(2), %b : Float(2)):\n"
+        "  %c : Float(2) = aten::mul(%a, %b)\n"
+        "  return (%c)\n",
+        "plan p: 2 arguments, 4 registers, 6 instructions\n"
+        "   0 TYPECHECK guard 0 r0 r1 => r2\n"
+        "   1 JF ->4 r2\n"
+        "   2 GROUP G r0! r1! => r3\n"
+        "   3 JMP ->5\n"
+        "   4 OP aten::mul.Tensor r0! r1! => r3\n"
+        "   5 RET r3!\n");
+}
+
+/* Without a sink a profile node is a name only. */
+static void profile_nodes(void **state) {
+  check(*state,
+        "graph(%x : Tensor):\n"
+        "  %1 : Tensor = prim::profile(%x)\n"
+        "  %2 : Tensor = aten::relu(%1)\n"
+        "   = prim::profile()\n"
+        "  return (%2)\n",
+        "plan p: 1 arguments, 1 registers, 2 instructions\n"
+        "   0 OP aten::relu r0! => r0\n"
+        "   1 RET r0!\n");
+}
+
+static void stress_and_refusals(void **state) {
+  fixture *f = *state;
+  kiln_plan *plan;
+  static const char guard[] =
+      "graph(%x : Tensor):\n"
+      "  %a : Float(2), %ok : bool = prim::TypeCheck[types=[Float(2)]](%x)\n"
+      "  return (%ok)\n";
+  assert_ok(emit(f, guard, 0.5, &plan));
+  assert_int_equal(plan->stress >> 28, 7); /* half of 2^32, rounded down */
+  assert_int_equal(plan->guard_count, 1);
+  assert_int_equal(plan->guards[0].count, 1);
+  kiln_plan_destroy(plan);
+  assert_error(emit(f,
+                    "graph(%x : Tensor):\n"
+                    "  %ok : bool = prim::TypeCheck(%x)\n"
+                    "  return (%ok)\n",
+                    0, &plan),
+               KILN_INTERNAL, "no type for each input");
+  /* An operator that does not exist is an error of the run that reaches it, not of the plan. */
+  check(f,
+        "graph(%x : Tensor):\n"
+        "  %a : Tensor = aten::nosuch(%x)\n"
+        "  return (%a)\n",
+        "plan p: 1 arguments, 1 registers, 2 instructions\n"
+        "   0 OP aten::nosuch r0! => r0\n"
+        "   1 RET r0!\n");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(moves_at_last_use, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(numbers_are_not_moved, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(drops_what_nobody_uses, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(constants_are_shared, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(several_results_are_a_tuple, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(branches, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(branch_without_else, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(counted_loop, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(asking_loop, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(guards_and_groups, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(profile_nodes, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(stress_and_refusals, fixture_setup, fixture_teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* merge_test.c: groups that share a guard, seen in the counters: how often guards are asked, what a
+ * miss costs, and that the answers stay the same. */
+#include "test/unit/jit/jit_support.h"
+
+/* Two groups with a softmax between, which no kernel takes in. */
+static const char two_groups[] = "graph(%x : Tensor, %y : Tensor):\n"
+                                 "  %1 : int = prim::Constant[value=1]()\n"
+                                 "  %none : NoneType = prim::Constant()\n"
+                                 "  %a : Tensor = aten::mul(%x, %y)\n"
+                                 "  %b : Tensor = aten::add(%a, %x, %1)\n"
+                                 "  %c : Tensor = aten::softmax(%b, %1, %none)\n"
+                                 "  %d : Tensor = aten::mul(%c, %y)\n"
+                                 "  %e : Tensor = aten::sub(%d, %x, %1)\n"
+                                 "  return (%e)\n";
+
+/* The same with a write to something else between. */
+static const char with_effect[] = "graph(%x : Tensor, %y : Tensor):\n"
+                                  "  %1 : int = prim::Constant[value=1]()\n"
+                                  "  %none : NoneType = prim::Constant()\n"
+                                  "  %log : Tensor[] = prim::ListConstruct()\n"
+                                  "  %a : Tensor = aten::mul(%x, %y)\n"
+                                  "  %b : Tensor = aten::add(%a, %x, %1)\n"
+                                  "  %c : Tensor = aten::softmax(%b, %1, %none)\n"
+                                  "  %l : Tensor[] = aten::append(%log, %c)\n"
+                                  "  %d : Tensor = aten::mul(%c, %y)\n"
+                                  "  %e : Tensor = aten::sub(%d, %x, %1)\n"
+                                  "  %f : (Tensor, Tensor[]) = prim::TupleConstruct(%e, %log)\n"
+                                  "  return (%f)\n";
+
+static void call_rows(model *m, int64_t rows) {
+  kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)};
+  kiln_ivalue got = call_model(m, args, 2), want = call_plain(m, args, 2);
+  bool is_tuple = got.tag == KILN_TAG_TUPLE;
+  assert_close(is_tuple ? got.u.tuple->items[0] : got, is_tuple ? want.u.tuple->items[0] : want);
+  if (is_tuple) assert_int_equal(got.u.tuple->items[1].u.list->count, 1);
+  kiln_ivalue_release(got);
+  kiln_ivalue_release(want);
+  for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+}
+
+/* Three calls of one shape: what two compiled runs did. */
+static kiln_counters run_three(const char *graph, const char *compat, model *m) {
+  model_open(m, graph, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,3", compat, NULL});
+  for (int i = 0; i < 3; i++) call_rows(m, 4);
+  kiln_counters c = counters(m);
+  assert_int_equal(c.groups, 2);
+  assert_int_equal(c.compiled_runs, 4);
+  assert_int_equal(c.guard_misses, 0);
+  return c;
+}
+
+static void test_one_guard_for_two_groups(void **state) {
+  (void)state;
+  model m;
+  assert_int_equal(run_three(two_groups, "compat=kiln", &m).guard_hits, 2); /* one a run */
+  char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_int_equal(count_words(text, "prim::TypeCheck["), 1);
+  assert_int_equal(count_words(text, "= prim::CallFunction("), 1);
+  free(text);
+  kiln_group_counters first, second;
+  assert_ok(kiln_jit_group(m.jit, 0, &first));
+  assert_ok(kiln_jit_group(m.jit, 1, &second));
+  assert_true(first.guard_hits == 2 && second.guard_hits == 2); /* each tells of its guard */
+  model_close(&m);
+}
+
+static void test_torch_has_one_a_group(void **state) {
+  (void)state;
+  model m;
+  assert_int_equal(run_three(two_groups, "compat=torch", &m).guard_hits, 4);
+  char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_int_equal(count_words(text, "prim::TypeCheck["), 2);
+  free(text);
+  model_close(&m);
+}
+
+static void test_an_effect_keeps_them_apart(void **state) {
+  (void)state;
+  model m;
+  assert_int_equal(run_three(with_effect, "compat=kiln", &m).guard_hits, 4);
+  bool told = false;
+  kiln_jit_refusal r;
+  for (int i = 0; kiln_jit_refusal_at(m.jit, i, &r); i++) {
+    told |= r.reason == KILN_REASON_guard_effect;
+  }
+  assert_true(told);
+  for (int i = 0; i < 3; i++) call_rows(&m, 5); /* the list has one tensor, whoever misses */
+  model_close(&m);
+}
+
+/* A new shape misses once, and its region is one: profiled, compiled and guarded as a whole. */
+static void test_a_miss_is_one(void **state) {
+  (void)state;
+  model m;
+  (void)run_three(two_groups, "compat=kiln", &m);
+  call_rows(&m, 5);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.guard_misses, 1);
+  assert_int_equal(c.fallback_calls, 1);
+  assert_int_equal(c.profiled_runs, 2);
+  for (int i = 0; i < 3; i++) call_rows(&m, 5);
+  c = counters(&m);
+  assert_int_equal(c.groups, 4);
+  assert_int_equal(c.max_depth, 1);
+  assert_int_equal(c.compiled_runs, 4 + 6);
+  assert_int_equal(c.guard_misses, 4);
+  assert_int_equal(c.guard_hits, 2 + 3); /* of the region's variant */
+  char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_words(text, "; fallback_function, depth 1, guarded:\n");
+  free(text);
+  call_rows(&m, 4); /* the first shape still runs compiled */
+  assert_int_equal(counters(&m).compiled_runs, 12);
+  model_close(&m);
+}
+
+static void test_stress(void **state) {
+  (void)state;
+  static const char *const chances[] = {"stress_bailout=1", "stress_bailout=0.4"};
+  for (int k = 0; k < 2; k++) {
+    model m;
+    model_open(&m, two_groups, (const char *[]){"codegen=eval", chances[k], NULL});
+    for (int i = 0; i < 20; i++) call_rows(&m, 4 + i % 2);
+    kiln_counters c = counters(&m);
+    assert_true(c.guard_misses > 0);
+    assert_true(k == 0 ? c.compiled_runs == 0 : c.compiled_runs > 0);
+    model_close(&m);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_one_guard_for_two_groups),
+      cmocka_unit_test(test_torch_has_one_a_group),
+      cmocka_unit_test(test_an_effect_keeps_them_apart),
+      cmocka_unit_test(test_a_miss_is_one),
+      cmocka_unit_test(test_stress),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
