@@ -84,6 +84,7 @@ kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) {
   KILN_TRY(kiln_call_create(context->env, &call));
   call->dispatch = kiln_dispatch_select(context->env->isa);
   call->types = model->script->unit->types;
+  call->host = model;
   call->print = context->print;
   call->print_user = context->print_user;
   call->jit = model->flags.jit;

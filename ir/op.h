@@ -139,9 +139,28 @@ const kiln_op *kiln_registry_find_exact(const kiln_registry *registry, kiln_str 
 const kiln_op *kiln_registry_op(const kiln_registry *registry, kiln_op_id id);
 const kiln_op *kiln_registry_variant(const kiln_registry *registry, kiln_op_id id,
                                      kiln_op_variant variant);
-/* All operators in order, variants after their base. */
+/* All operators in order, variants after their base, custom ones last. */
 int kiln_registry_count(const kiln_registry *registry);
 const kiln_op *kiln_registry_at(const kiln_registry *registry, int index);
+
+/* A custom operator: its schema's text and its columns. */
+typedef struct kiln_op_def {
+  const char *text;
+  kiln_kernel_body body; /* finds `user` in call->kernel */
+  kiln_shape_fn shape;   /* NULL: none; finds `user` in query->op->kernel */
+  uint32_t flags;
+  kiln_op_cost cost;
+  void *user;
+  void (*destroy)(void *user); /* called when the registry goes; NULL: nothing to do */
+} kiln_op_def;
+/* Adds an operator that no table has, at any time and from any thread: lookups that begin later
+ * find it. KILN_INVALID_ARGUMENT for a bad schema, a name of the tables, of aten or prim, or an
+ * overload that is there; then `user` is not destroyed. `text` is copied. *out_op is set before
+ * anybody can find the operator. */
+kiln_status *kiln_registry_add(kiln_registry *registry, const kiln_op_def *def,
+                               const kiln_op **out_op) KILN_MUST_USE;
+/* Custom operators in the order of their registration; NULL beyond the last. */
+const kiln_op *kiln_registry_custom_at(const kiln_registry *registry, int index);
 
 /* -- Shape functions -- */
 
@@ -170,5 +189,11 @@ typedef struct kiln_shape_query {
   const kiln_tensor_detail *elems;
   int elem_count;
 } kiln_shape_query;
+
+/* For shape functions above this layer: result `index` is a tensor of that dtype (NONE: not known)
+ * and rank (-1: not known), on the device of the arguments, with row-major strides or unknown ones.
+ */
+void kiln_shape_answer(kiln_shape_query *query, int index, kiln_dtype dtype, int rank,
+                       const int64_t *sizes, bool row_major);
 
 #endif

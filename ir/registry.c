@@ -3,8 +3,10 @@
  * Two steps. First every entry's schema is parsed; then the final order is laid out, each base
  * followed by its variants, whose schemas are derived: `add_` writes its first argument, `add.out`
  * an added keyword argument. How an out variant is called depends on how many overloads its base
- * has, which is why the second step waits for the first. The registry is immutable after
- * kiln_registry_create, but for custom operators. */
+ * has, which is why the second step waits for the first. The tables' part
+ * is immutable after kiln_registry_create; the host's operators stand beside it (ir/custom.h), and
+ * names are of one part or the other. */
+#include "ir/custom.h"
 #include "ir/internal.h"
 #include "ir/op.h"
 
@@ -66,6 +68,7 @@ struct kiln_registry {
   kiln_op *bases;        /* [ENTRY_COUNT]: by kiln_op_id */
   kiln_schema **schemas; /* [ENTRY_COUNT]: of bases, to release their defaults */
   int (*variant_at)[3];  /* [ENTRY_COUNT]: index in ops by kiln_op_variant, -1 when absent */
+  kiln__custom_ops custom;
 };
 
 static const char *join(kiln_arena *arena, kiln_str a, const char *b, kiln_str c) {
@@ -271,6 +274,7 @@ kiln_status *kiln_registry_create(kiln_env *env, kiln_registry **out_registry) {
   kiln_registry *r = kiln_mem_alloc_zero(env->mem, sizeof *r);
   if (!r) return kiln_status_oom();
   r->env = env;
+  kiln__custom_init(&r->custom);
   kiln_status *status = kiln_arena_create(env->mem, &r->arena);
   if (!status) status = kiln_type_table_create(env->mem, NULL, &r->types);
   if (!status) status = kiln_arena_run(r->arena, create_tables, r);
@@ -285,6 +289,7 @@ kiln_status *kiln_registry_create(kiln_env *env, kiln_registry **out_registry) {
 void kiln_registry_destroy(kiln_registry *registry) {
   if (!registry) return;
   kiln_mem *mem = registry->env->mem;
+  kiln__custom_deinit(&registry->custom);
   for (int id = 0; registry->schemas && id < ENTRY_COUNT; id++) {
     kiln_schema_deinit(registry->schemas[id]);
   }
@@ -298,11 +303,13 @@ void kiln_registry_destroy(kiln_registry *registry) {
 kiln_type_table *kiln_registry_types(const kiln_registry *registry) { return registry->types; }
 
 const kiln_op_set *kiln_registry_find(const kiln_registry *registry, kiln_str name) {
-  return kiln_map_find(&registry->sets, name);
+  const kiln_op_set *set = kiln_map_find(&registry->sets, name);
+  return set ? set : kiln__custom_find(&registry->custom, name);
 }
 
 const kiln_op *kiln_registry_find_exact(const kiln_registry *registry, kiln_str full_name) {
-  return kiln_map_find(&registry->exact, full_name);
+  const kiln_op *op = kiln_map_find(&registry->exact, full_name);
+  return op ? op : kiln__custom_find_exact(&registry->custom, full_name);
 }
 
 const kiln_op *kiln_registry_op(const kiln_registry *registry, kiln_op_id id) {
@@ -316,8 +323,35 @@ const kiln_op *kiln_registry_variant(const kiln_registry *registry, kiln_op_id i
   return at < 0 ? NULL : registry->ops.data[at];
 }
 
-int kiln_registry_count(const kiln_registry *registry) { return registry->ops.count; }
+int kiln_registry_count(const kiln_registry *registry) {
+  return registry->ops.count + kiln__custom_count(&registry->custom);
+}
 
 const kiln_op *kiln_registry_at(const kiln_registry *registry, int index) {
-  return registry->ops.data[index];
+  int builtin = registry->ops.count;
+  return index < builtin ? registry->ops.data[index]
+                         : kiln__custom_at(&registry->custom, index - builtin);
+}
+
+const kiln_op *kiln_registry_custom_at(const kiln_registry *registry, int index) {
+  return kiln__custom_at(&registry->custom, index);
+}
+
+/* -- Custom operators -- */
+
+/* The name of a schema's text: up to its overload or arguments. */
+static kiln_str name_in(const char *text) {
+  while (*text == ' ' || *text == '\t' || *text == '\n') text++;
+  return kiln_str_make(text, strcspn(text, ".( \t\n"));
+}
+
+kiln_status *kiln_registry_add(kiln_registry *registry, const kiln_op_def *def,
+                               const kiln_op **out_op) {
+  *out_op = NULL;
+  kiln_str name = name_in(def->text);
+  if (kiln_map_find(&registry->sets, name)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "operator " KILN_STR_FMT " is Kiln's own",
+                      KILN_STR_ARG(name));
+  }
+  return kiln__custom_add(&registry->custom, registry->env->mem, registry->types, def, out_op);
 }

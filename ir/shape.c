@@ -159,6 +159,18 @@ void kiln__shape_row_major(kiln_shape_query *q, kiln_tensor_detail *out, int ran
   kiln__shape_set(q, out, rank, sizes, strides);
 }
 
+void kiln_shape_answer(kiln_shape_query *query, int index, kiln_dtype dtype, int rank,
+                       const int64_t *sizes, bool row_major) {
+  kiln_tensor_detail *out = kiln__shape_result(query, index);
+  out->dtype = (int16_t)dtype;
+  if (rank < 0) return;
+  if (row_major) {
+    kiln__shape_row_major(query, out, rank, sizes);
+  } else {
+    kiln__shape_set(query, out, rank, sizes, NULL);
+  }
+}
+
 /* -- From nodes -- */
 
 typedef struct gather {

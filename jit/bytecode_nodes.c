@@ -41,14 +41,34 @@ static kiln_status *simple(kiln_emitter *e, kiln_node *node, kiln_instr_op op, u
 
 /* -- Operators -- */
 
-static kiln_status *emit_op(kiln_emitter *e, kiln_node *node) {
-  const kiln_kernel *kernel = node->op ? &node->op->kernel : NULL;
-  if (!kernel) {
-    kiln_kernel *missing = KILN_NEW(e->arena, kiln_kernel);
-    missing->name = kiln_arena_strndup(e->arena, node->name.data, node->name.len);
-    missing->dest_arg = -1;
-    kernel = missing;
+/* What helps the reader of "operator x is not implemented": the arguments that no overload takes,
+ * or who may supply what is not PyTorch's. NULL: nothing. */
+static char *missing_hint(kiln_emitter *e, const kiln_node *node) {
+  kiln_text text;
+  kiln_text_init(&text, e->arena);
+  if (kiln_registry_find(node->graph->registry, node->name)) {
+    kiln_text_puts(&text, " for (");
+    for (int i = 0; i < node->input_count; i++) {
+      if (i > 0) kiln_text_puts(&text, ", ");
+      kiln_type_print_annotation(&text, kiln_node_input(node, i)->type);
+    }
+    kiln_text_putc(&text, ')');
+  } else if (!kiln_str_starts(node->name, "aten::") && !kiln_str_starts(node->name, "prim::")) {
+    kiln_text_puts(&text, "; a host can supply it by kiln_op_register before it loads the model");
   }
+  return text.data;
+}
+
+static const kiln_kernel *missing_kernel(kiln_emitter *e, const kiln_node *node) {
+  kiln_kernel *missing = KILN_NEW(e->arena, kiln_kernel);
+  missing->name = kiln_arena_strndup(e->arena, node->name.data, node->name.len);
+  missing->dest_arg = -1;
+  missing->user = missing_hint(e, node);
+  return missing;
+}
+
+static kiln_status *emit_op(kiln_emitter *e, kiln_node *node) {
+  const kiln_kernel *kernel = node->op ? &node->op->kernel : missing_kernel(e, node);
   if (node->output_count > KILN_MAX_OUTS) return bad_node(node, "has too many results");
   return simple(e, node, KILN_INSTR_OP, add_kernel(e, kernel));
 }

@@ -28,6 +28,7 @@ typedef struct kiln_call {
   uint64_t random_state[4];                       /* of the instance, copied in and out by api */
   void *frames;                                   /* of the interpreter: runtime/interp.c */
   void (*destroy_frames)(struct kiln_call *call); /* set with `frames` */
+  void *host;             /* of api: the model; NULL where passes run kernels */
   kiln_type_table *types; /* of the model, for values that need a new container type */
   kiln_arena *scratch;    /* emptied after each kernel that used it; see kiln_call_text */
   int scratch_users;

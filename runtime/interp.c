@@ -142,8 +142,10 @@ static void pop_frame(kiln_call *call, machine *m) {
 
 /* -- Operators -- */
 
-static kiln_status *missing_op(const char *name) {
-  return KILN_ERROR(KILN_MISSING_OP, "operator %s is not implemented", name);
+static kiln_status *missing_op(const kiln_kernel *kernel) {
+  const char *hint = kernel->user;
+  return KILN_ERROR(KILN_MISSING_OP, "operator %s is not implemented%s", kernel->name,
+                    hint ? hint : "");
 }
 
 static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
@@ -154,7 +156,7 @@ static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_ins
   int n = in->in_count, out_count = in->out_count;
   for (int i = 0; i < n; i++) kiln__value_copy(&args[i], kiln__frame_read(f, o[i]));
   for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
-  if (__builtin_expect(!kernel->body, 0)) return missing_op(kernel->name);
+  if (__builtin_expect(!kernel->body, 0)) return missing_op(kernel);
   if (kernel->dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
   call->arg_count = n;
   call->kernel = kernel;

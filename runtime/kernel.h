@@ -23,7 +23,7 @@ typedef struct kiln_kernel {
   int16_t arg_count;     /* of the schema; -1: variadic */
   int16_t out_count;
   int16_t dest_arg; /* in-place and out= variants: the argument that is the destination; -1 */
-  void *user;       /* of a custom operator */
+  void *user;       /* of a custom operator; of a missing one: a hint (const char *) or NULL */
 } kiln_kernel;
 
 /* -- Reading arguments. The schema was matched, so a wrong tag is our bug. -- */

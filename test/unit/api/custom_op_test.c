@@ -1,0 +1,770 @@
+/* custom_op_test.c: operators that the host registers: right results with the JIT on and off,
+ * refused registrations, kernels that fail or break their promises, lifetimes. The model is
+ * test/data/custom; what it must give comes from PyTorch. */
+#include <math.h>
+
+#include "api/internal.h"
+#include "kiln/debug.h"
+#include "test/unit/api/custom_ops.h"
+#include "test/unit/sweep.h"
+
+#define DATA TEST_DATA "/custom/"
+
+typedef struct host {
+  kiln_context *context;
+  kiln_model *model;
+  kiln_instance *instance;
+} host;
+
+static void open_context(host *h, const char *jit) {
+  *h = (host){NULL, NULL, NULL};
+  assert_ok(kiln_context_create(NULL, &h->context));
+  assert_ok(kiln_context_set(h->context, "jit", jit, NULL));
+}
+
+static void open_model(host *h) {
+  assert_ok(kiln_model_load(h->context, DATA "model.pt", NULL, &h->model));
+  assert_ok(kiln_instance_create(h->model, &h->instance));
+}
+
+static void open_host(host *h, const char *jit, custom_count *counts) {
+  open_context(h, jit);
+  assert_ok(custom_register_all(h->context, counts));
+  open_model(h);
+}
+
+static void close_host(host *h) {
+  kiln_instance_release(h->instance);
+  kiln_model_release(h->model);
+  kiln_context_release(h->context);
+}
+
+/* -- Values -- */
+
+static kiln_value *read_value(const host *h, const char *name, const char *ending) {
+  char path[512];
+  kiln_value *v = NULL;
+  snprintf(path, sizeof path, DATA "%s%s", name, ending);
+  assert_ok(kiln_value_read(h->context, path, &v));
+  return v;
+}
+
+static kiln_value *item(const kiln_value *v, int i) {
+  kiln_value *out = NULL;
+  assert_ok(kiln_value_item(v, i, &out));
+  return out;
+}
+
+static void assert_close(const kiln_value *got, const kiln_value *want) {
+  assert_int_equal(kiln_value_kind(got), kiln_value_kind(want));
+  if (kiln_value_kind(want) == KILN_KIND_TUPLE) {
+    assert_int_equal(kiln_value_count(got), kiln_value_count(want));
+    for (int i = 0; i < kiln_value_count(want); i++) {
+      kiln_value *a = item(got, i), *b = item(want, i);
+      assert_close(a, b);
+      kiln_value_destroy(a);
+      kiln_value_destroy(b);
+    }
+    return;
+  }
+  if (kiln_value_kind(want) == KILN_KIND_INT) {
+    assert_int_equal(kiln_value_as_int(got), kiln_value_as_int(want));
+    return;
+  }
+  float a[256], b[256];
+  size_t n = 1;
+  assert_int_equal(kiln_value_rank(got), kiln_value_rank(want));
+  for (int i = 0; i < kiln_value_rank(want); i++) {
+    assert_int_equal(kiln_value_sizes(got)[i], kiln_value_sizes(want)[i]);
+    n *= (size_t)kiln_value_sizes(want)[i];
+  }
+  assert_true(n <= 256);
+  assert_ok(kiln_value_copy_data(got, a, n * sizeof(float)));
+  assert_ok(kiln_value_copy_data(want, b, n * sizeof(float)));
+  for (size_t i = 0; i < n; i++) assert_true(fabsf(a[i] - b[i]) <= 2e-6f + 2e-6f * fabsf(b[i]));
+}
+
+/* Calls with the recorded arguments; *out_result may be NULL on failure. */
+static kiln_status *call_recorded(const host *h, const char *method, const char *name,
+                                  kiln_value **out_result) {
+  kiln_value *tuple = read_value(h, name, "_in.pt"), *args[4];
+  int count = kiln_value_count(tuple);
+  for (int i = 0; i < count; i++) args[i] = item(tuple, i);
+  kiln_status *status = kiln_instance_call(h->instance, method, args, count, NULL, out_result);
+  for (int i = 0; i < count; i++) kiln_value_destroy(args[i]);
+  kiln_value_destroy(tuple);
+  return status;
+}
+
+static void check_recorded(const host *h, const char *method, const char *name) {
+  kiln_value *result = NULL, *want = read_value(h, name, "_out.pt");
+  assert_ok(call_recorded(h, method, name, &result));
+  assert_close(result, want);
+  kiln_value_destroy(result);
+  kiln_value_destroy(want);
+}
+
+/* `fails` gives back what mine::fail gives, of x + 1. */
+static kiln_status *call_fails(const host *h, kiln_value **out_result) {
+  const float data[6] = {1, 2, 3, 4, 5, 6};
+  const int64_t sizes[2] = {2, 3};
+  kiln_value *x = NULL;
+  *out_result = NULL;
+  assert_ok(kiln_value_tensor(h->context, KILN_DTYPE_F32, 2, sizes, data, &x));
+  kiln_status *status = kiln_instance_call(h->instance, "fails", &x, 1, NULL, out_result);
+  kiln_value_destroy(x);
+  return status;
+}
+
+/* -- Results -- */
+
+static const struct {
+  const char *method, *name;
+} recorded[] = {{"forward", "forward"},    {"overloads", "overloads"}, {"several", "several"},
+                {"in_place", "in_place"},  {"lists", "lists"},         {"noted", "noted"},
+                {"constants", "constants"}};
+
+static void test_results(void **state) {
+  static const char *const jits[] = {"off", "on"};
+  (void)state;
+  for (int j = 0; j < 2; j++) {
+    custom_count counts[CUSTOM_CASES] = {{0}};
+    host h;
+    open_host(&h, jits[j], counts);
+    for (int run = 0; run < 5; run++) {
+      for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++) {
+        check_recorded(&h, recorded[i].method, recorded[i].name);
+      }
+    }
+    close_host(&h);
+    for (int i = 0; i < CUSTOM_CASES; i++) {
+      assert_int_equal(counts[i].destroyed, 1);
+      assert_true(counts[i].runs > 0 || i == custom_find("mine::fail"));
+    }
+  }
+}
+
+static void test_between_groups(void **state) {
+  custom_count counts[CUSTOM_CASES] = {{0}};
+  kiln_counters before, after;
+  host h;
+  (void)state;
+  open_host(&h, "on", counts);
+  for (int run = 0; run < 4; run++) check_recorded(&h, "forward", "forward");
+  kiln_model_counters(h.model, &before);
+  assert_int_equal(before.groups, 2); /* tanh(x * 2 + y), and sigmoid(b * y - 1) + b */
+  assert_int_equal(before.compile_failures, 0);
+  assert_int_equal(before.guard_misses, 0);
+  assert_true(before.compiled_runs >= 4);
+  for (int run = 0; run < 4; run++) check_recorded(&h, "forward", "wide");
+  kiln_model_counters(h.model, &after);
+  assert_true(after.guard_misses > 0);
+  assert_true(after.compiled_runs > before.compiled_runs);
+  check_recorded(&h, "forward", "forward");
+  assert_int_equal(counts[custom_find("mine::relu_cap")].runs, 9);
+  close_host(&h);
+}
+
+/* Every call of an operator with effects is made; equal calls of a pure one are one. */
+static void test_effects(void **state) {
+  custom_count counts[CUSTOM_CASES] = {{0}};
+  int note = custom_find("mine::note"), scale = custom_find("mine::scale");
+  host h;
+  (void)state;
+  open_host(&h, "on", counts);
+  for (int run = 1; run <= 4; run++) { /* a loop of 3, with two calls of each */
+    int before = counts[scale].runs;
+    check_recorded(&h, "noted", "noted");
+    assert_int_equal(counts[note].runs, 6 * run);
+    assert_true(run < 3 || counts[scale].runs - before == 3);
+  }
+  close_host(&h);
+}
+
+/* -- IR text -- */
+
+static char *opt(const host *h, const char *text, const char *passes) {
+  char *out = NULL;
+  assert_ok(kiln_debug_opt(h->context, text, strlen(text), passes, &out));
+  return out;
+}
+
+static int occurrences(const char *text, const char *word) {
+  int n = 0;
+  for (; (text = strstr(text, word)); text++) n++;
+  return n;
+}
+
+static void test_text(void **state) {
+  static const char source[] = "graph(%x : Tensor, %y : Tensor):\n"
+                               "  %two : float = prim::Constant[value=2.]()\n"
+                               "  %n : int = prim::Constant[value=3]()\n"
+                               "  %no : bool = prim::Constant[value=0]()\n"
+                               "  %a : Tensor = mine::scale(%x, %two)\n"
+                               "  %b : Tensor = mine::scale(%x, %two)\n"
+                               "  %c : Tensor = mine::scale(%x, %y)\n"
+                               "  %d : Tensor = mine::scale(%x, %n, %no)\n"
+                               "  %u : Tensor = mine::note(%x)\n"
+                               "  %v : Tensor = mine::note(%x)\n"
+                               "  %s : Tensor = mine::weighted2(%a, %b)\n"
+                               "  %e : Tensor = mine::add_(%s, %y)\n"
+                               "  return (%a, %b, %s)\n";
+  custom_count counts[CUSTOM_CASES] = {{0}}, extra = {0};
+  host h;
+  (void)state;
+  open_context(&h, "on");
+  assert_ok(custom_register_all(h.context, counts));
+  kiln_op_spec spec = {.struct_size = sizeof spec,
+                       .schema = "mine::weighted2(Tensor x, Tensor y) -> Tensor",
+                       .kernel = custom_cases[0].kernel,
+                       .flags = KILN_OP_SPEC_PURE | KILN_OP_SPEC_NONDETERMINISTIC,
+                       .user = &extra};
+  assert_ok(kiln_op_register(h.context, &spec));
+  char *plain = opt(&h, source, ""), *again = opt(&h, plain, "");
+  assert_string_equal(plain, again);
+  assert_int_equal(occurrences(plain, "mine::scale("), 4);
+  char *dead = opt(&h, source, "dce");
+  assert_int_equal(occurrences(dead, "mine::scale("), 2); /* c and d have no users */
+  assert_int_equal(occurrences(dead, "mine::note("), 2);
+  assert_int_equal(occurrences(dead, "mine::add_("), 1); /* it writes what leaves */
+  kiln_text_free(plain);
+  kiln_text_free(again);
+  kiln_text_free(dead);
+  close_host(&h);
+}
+
+static void test_merging(void **state) {
+  static const char source[] = "graph(%x : Tensor):\n"
+                               "  %two : float = prim::Constant[value=2.]()\n"
+                               "  %one : int = prim::Constant[value=1]()\n"
+                               "  %a : Tensor = mine::scale(%x, %two)\n"
+                               "  %b : Tensor = mine::scale(%x, %two)\n"
+                               "  %c : Tensor = aten::add(%a, %b, %one)\n"
+                               "  return (%c)\n";
+  kiln_op_spec spec = {.struct_size = sizeof spec,
+                       .schema = custom_cases[custom_find("mine::scale")].schema,
+                       .kernel = custom_cases[custom_find("mine::scale")].kernel};
+  static const struct {
+    uint32_t flags;
+    int left;
+  } kinds[] = {
+      {KILN_OP_SPEC_PURE, 1}, {0, 2}, {KILN_OP_SPEC_PURE | KILN_OP_SPEC_NONDETERMINISTIC, 2}};
+  (void)state;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    host h;
+    open_context(&h, "on");
+    spec.flags = kinds[i].flags;
+    assert_ok(kiln_op_register(h.context, &spec));
+    char *text = opt(&h, source, "cse,dce");
+    assert_int_equal(occurrences(text, "mine::scale("), kinds[i].left);
+    kiln_text_free(text);
+    close_host(&h);
+  }
+}
+
+static kiln_status *twice(void *user, kiln_op_call *call) {
+  kiln_value *v = NULL;
+  (void)user;
+  kiln_status *status =
+      kiln_value_int(kiln_op_context(call), 2 * kiln_value_as_int(kiln_op_argument(call, 0)), &v);
+  if (!status) status = kiln_op_set_result(call, 0, v);
+  kiln_value_destroy(v);
+  return status;
+}
+
+static void test_folding(void **state) {
+  static const char source[] = "graph():\n"
+                               "  %n : int = prim::Constant[value=21]()\n"
+                               "  %a : int = mine::twice(%n)\n"
+                               "  return (%a)\n";
+  kiln_op_spec spec = {
+      .struct_size = sizeof spec, .schema = "mine::twice(int n) -> int", .kernel = twice};
+  (void)state;
+  for (uint32_t flags = 0; flags <= KILN_OP_SPEC_PURE; flags++) {
+    host h;
+    open_context(&h, "on");
+    spec.flags = flags;
+    assert_ok(kiln_op_register(h.context, &spec));
+    char *text = opt(&h, source, "constant_propagation");
+    assert_int_equal(occurrences(text, "mine::twice("), flags ? 0 : 1);
+    assert_int_equal(occurrences(text, "prim::Constant[value=42]()"), flags ? 1 : 0);
+    kiln_text_free(text);
+    close_host(&h);
+  }
+}
+
+/* -- Failures -- */
+
+static void test_failing_kernel(void **state) {
+  custom_count counts[CUSTOM_CASES] = {{0}};
+  kiln_value *result = NULL;
+  host h;
+  (void)state;
+  open_host(&h, "on", counts);
+  for (int run = 0; run < 3; run++) {
+    kiln_status *status = call_fails(&h, &result);
+    assert_int_equal(kiln_status_code(status), KILN_OP_ERROR); /* it said INVALID_ARGUMENT */
+    assert_string_equal(kiln_status_message(status), "mine::fail: no such luck");
+    assert_non_null(strstr(kiln_status_report(status), "ops.mine.fail("));
+    assert_non_null(kiln_status_location(status));
+    kiln_status_destroy(status);
+    assert_null(result);
+  }
+  check_recorded(&h, "forward", "forward");
+  close_host(&h);
+}
+
+static void test_not_registered(void **state) {
+  custom_count counts[CUSTOM_CASES] = {{0}};
+  kiln_value *result = NULL;
+  host h;
+  (void)state;
+  open_context(&h, "on");
+  open_model(&h);
+  kiln_status *status = call_recorded(&h, "forward", "forward", &result);
+  assert_int_equal(kiln_status_code(status), KILN_MISSING_OP);
+  assert_non_null(strstr(kiln_status_message(status), "operator mine::relu_cap"));
+  assert_non_null(strstr(kiln_status_message(status), "kiln_op_register"));
+  assert_non_null(strstr(kiln_status_report(status), "ops.mine.relu_cap(a, 0.5)"));
+  kiln_status_destroy(status);
+  /* What is loaded already does not change; what is loaded now does. */
+  assert_ok(custom_register_all(h.context, counts));
+  assert_error(call_recorded(&h, "forward", "forward", &result), KILN_MISSING_OP, NULL);
+  kiln_instance_release(h.instance);
+  kiln_model_release(h.model);
+  open_model(&h);
+  check_recorded(&h, "forward", "forward");
+  close_host(&h);
+}
+
+static void test_no_overload(void **state) {
+  custom_count count = {0};
+  kiln_value *result = NULL;
+  host h;
+  (void)state;
+  open_context(&h, "on");
+  assert_ok(custom_register(h.context, custom_find("mine::relu_cap"), &count));
+  assert_ok(custom_register(h.context, custom_find("mine::scale.int"), &count));
+  open_model(&h);
+  assert_error(call_recorded(&h, "overloads", "overloads", &result), KILN_MISSING_OP,
+               "operator mine::scale is not implemented for (Tensor)");
+  close_host(&h);
+}
+
+/* Promises that a kernel breaks. */
+typedef enum breach {
+  SETS_NOTHING,
+  SETS_INT,
+  SETS_TUPLE,
+  SETS_NULL,
+  SETS_TOO_FAR,
+  BAD_DTYPE,
+  BAD_SIZE,
+  WRITES_UNMARKED,
+  LIES_ABOUT_SHAPE,
+  BREACHES
+} breach;
+
+static kiln_status *set_int(kiln_op_call *call, int index) {
+  kiln_value *v = NULL;
+  kiln_status *status = kiln_value_int(kiln_op_context(call), 5, &v);
+  if (!status) status = kiln_op_set_result(call, index, v);
+  kiln_value_destroy(v);
+  return status;
+}
+
+static kiln_status *broken(void *user, kiln_op_call *call) {
+  const int64_t sizes[2] = {2, 2}, negative[1] = {-2};
+  const kiln_value *x = kiln_op_argument(call, 0);
+  kiln_value *v = NULL;
+  void *data;
+  kiln_status *status = NULL;
+  switch (*(breach *)user) {
+    case SETS_INT: return set_int(call, 0);
+    case SETS_TUPLE:
+      status = kiln_value_tuple(kiln_op_context(call), NULL, 0, &v);
+      if (!status) status = kiln_op_set_result(call, 0, v);
+      kiln_value_destroy(v);
+      return status;
+    case SETS_NULL: return kiln_op_set_result(call, 0, NULL);
+    case SETS_TOO_FAR: return set_int(call, 1);
+    case BAD_DTYPE: return kiln_op_result_tensor(call, 0, (kiln_dtype)29 + 1, 2, sizes, &data);
+    case BAD_SIZE: return kiln_op_result_tensor(call, 0, KILN_DTYPE_F32, 1, negative, &data);
+    case WRITES_UNMARKED: return kiln_op_writable(call, 0, -1, &data);
+    case LIES_ABOUT_SHAPE: return kiln_op_set_result(call, 0, x);
+    default: return NULL;
+  }
+}
+
+static int lying_shape(void *user, kiln_op_shape *shape) {
+  const int64_t sizes[2] = {2, 7};
+  if (*(breach *)user != LIES_ABOUT_SHAPE) return 0;
+  kiln_op_shape_set(shape, 0, KILN_DTYPE_F32, 2, sizes);
+  return 1;
+}
+
+static void test_broken_promises(void **state) {
+  static const char *const words[BREACHES] = {
+      [SETS_NOTHING] = "result 0 must be Tensor, not None (the kernel did not set it)",
+      [SETS_INT] = "mine::fail: result 0 must be Tensor, not int",
+      [SETS_TUPLE] = "result 0 must be Tensor, not",
+      [SETS_NULL] = "result 0 is a NULL handle",
+      [SETS_TOO_FAR] = "has no result 1",
+      [BAD_DTYPE] = "no tensor has dtype 30",
+      [BAD_SIZE] = "negative",
+      [WRITES_UNMARKED] = "argument 0 is no tensor that its schema marks",
+      [LIES_ABOUT_SHAPE] = "not the tensor that the shape function told"};
+  static const char *const jits[] = {"off", "on"};
+  (void)state;
+  for (int i = 0; i < 2 * BREACHES; i++) {
+    breach kind = (breach)(i / 2);
+    kiln_value *result = NULL;
+    host h;
+    open_context(&h, jits[i % 2]);
+    kiln_op_spec spec = {.struct_size = sizeof spec,
+                         .schema = "mine::fail(Tensor x, str why) -> Tensor",
+                         .kernel = broken,
+                         .shape = lying_shape,
+                         .user = &kind};
+    assert_ok(kiln_op_register(h.context, &spec));
+    open_model(&h);
+    for (int run = 0; run < 3; run++) {
+      assert_error(call_fails(&h, &result), KILN_OP_ERROR, words[kind]);
+    }
+    close_host(&h);
+  }
+}
+
+/* -- Memory of results -- */
+
+typedef struct keeper {
+  kiln_value *kept; /* NULL: the argument is returned */
+  const void *argument_data;
+} keeper;
+
+static kiln_status *give_kept(void *user, kiln_op_call *call) {
+  keeper *k = user;
+  const kiln_value *x = kiln_op_argument(call, 0);
+  k->argument_data = kiln_value_data(x);
+  return kiln_op_set_result(call, 0, k->kept ? k->kept : x);
+}
+
+/* Neither an argument nor what the host keeps becomes memory of the model, unless it is marked. */
+static void test_shared_results(void **state) {
+  static const struct {
+    const char *schema;
+    bool keeps, shares;
+  } cases[] = {{"mine::fail(Tensor x, str why) -> Tensor", true, false},
+               {"mine::fail(Tensor x, str why) -> Tensor", false, false},
+               {"mine::fail(Tensor(a) x, str why) -> Tensor(a)", true, false},
+               {"mine::fail(Tensor(a) x, str why) -> Tensor(a)", false, true}};
+  const float data[2] = {8, 9};
+  const int64_t sizes[1] = {2};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    keeper k = {NULL, NULL};
+    kiln_value *result = NULL;
+    host h;
+    open_context(&h, "off");
+    if (cases[i].keeps) {
+      assert_ok(kiln_value_tensor(h.context, KILN_DTYPE_F32, 1, sizes, data, &k.kept));
+    }
+    kiln_op_spec spec = {.struct_size = sizeof spec,
+                         .schema = cases[i].schema,
+                         .kernel = give_kept,
+                         .flags = KILN_OP_SPEC_PURE,
+                         .user = &k};
+    assert_ok(kiln_op_register(h.context, &spec));
+    open_model(&h);
+    assert_ok(call_fails(&h, &result));
+    const void *got = kiln_value_data(result), *kept = k.kept ? kiln_value_data(k.kept) : NULL;
+    if (cases[i].shares) {
+      assert_ptr_equal(got, k.argument_data);
+    } else {
+      assert_ptr_not_equal(got, k.argument_data);
+      assert_ptr_not_equal(got, kept);
+    }
+    assert_true(((const float *)got)[0] == (k.kept ? 8 : 2)); /* x + 1 begins with 2 */
+    kiln_value_destroy(result);
+    kiln_value_destroy(k.kept);
+    close_host(&h);
+  }
+}
+
+/* -- Registering -- */
+
+static kiln_status *never(void *user, kiln_op_call *call) {
+  (void)user;
+  (void)call;
+  return kiln_op_error(KILN_INTERNAL, "it ran");
+}
+
+static void test_refused(void **state) {
+  static const struct {
+    const char *schema, *words;
+  } bad[] = {
+      {"mine::f", "expected '('"},
+      {"", "expected a name"},
+      {"mine::f(Tensor x)", "expected '->'"},
+      {"mine::f(Tensr x) -> Tensor", "unknown type"},
+      {"mine::f(tensor x) -> Tensor", "unknown type of argument 'x'"},
+      {"mine::f(Tensor x) -> t", "unknown type of a result"},
+      {"mine::f(Tensor x) -> Tensor !", "unexpected text"},
+      {"f(Tensor x) -> Tensor", "namespace::name"},
+      {"a::b::f(Tensor x) -> Tensor", "namespace::name"},
+      {"::f(Tensor x) -> Tensor", "namespace::name"},
+      {"mine::(Tensor x) -> Tensor", "namespace::name"},
+      {"mine::f(Tensor) -> Tensor", "no name"},
+      {"mine::f(Tensor x, Tensor x) -> Tensor", "two arguments 'x'"},
+      {"mine::f(Tensor x, ...) -> Tensor", "'...'"},
+      {"mine::f(Tensor x) -> ...", "'...'"},
+      {"mine::f(int[](a!) x) -> ()", "only tensors can be marked"},
+      {"mine::f(Tensor(a!)[] x) -> Tensor(b)", "no argument has the alias set"},
+      {"mine::f(int x=1.5) -> ()", "the default is of another type"},
+      {"mine::f(Tensor x=3) -> ()", "the default is of another type"},
+      {"mine::f(int x=1, int y) -> ()", "without default"},
+      {"mine::f(int x) -> (int, int, int, int, int, int, int, int, int)", "more than 8 results"},
+      {"aten::relu_cap(Tensor x) -> Tensor", "cannot add to the namespace 'aten'"},
+      {"prim::mine(Tensor x) -> Tensor", "cannot add to the namespace 'prim'"},
+      {"aten::relu.mine(Tensor x, int y) -> Tensor", "aten::relu is Kiln's own"},
+      {"mine::good(int y) -> ()", "mine::good is registered already"},
+  };
+  custom_count count = {0};
+  host h;
+  (void)state;
+  open_context(&h, "on");
+  kiln_op_spec spec = {.struct_size = sizeof spec,
+                       .schema = "mine::good(Tensor x) -> Tensor",
+                       .kernel = never,
+                       .user = &count};
+  assert_ok(kiln_op_register(h.context, &spec));
+  size_t bytes = kiln_context_bytes(h.context);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    spec.schema = bad[i].schema;
+    assert_error(kiln_op_register(h.context, &spec), KILN_INVALID_ARGUMENT, bad[i].words);
+    assert_string_equal(kiln_op_registered(h.context, 0), "mine::good(Tensor x) -> Tensor");
+    assert_null(kiln_op_registered(h.context, 1));
+  }
+  assert_true(kiln_context_bytes(h.context) < bytes + 4096); /* types that were named may stay */
+  spec.schema = "mine::other() -> ()";
+  spec.struct_size = 1;
+  assert_error(kiln_op_register(h.context, &spec), KILN_INVALID_ARGUMENT, "kiln_op_spec");
+  spec.struct_size = sizeof spec;
+  spec.flags = 1u << 20;
+  assert_error(kiln_op_register(h.context, &spec), KILN_INVALID_ARGUMENT, "unknown flags");
+  spec.flags = 0;
+  spec.kernel = NULL;
+  assert_error(kiln_op_register(h.context, &spec), KILN_INVALID_ARGUMENT, "needs");
+  assert_error(kiln_op_register(h.context, NULL), KILN_INVALID_ARGUMENT, "needs");
+  spec.kernel = never;
+  spec.schema =
+      "mine::good.more(Tensor(a!)[] xs, *, int[2] n=1, str s=\"a\", Scalar? k=None) -> ()";
+  assert_ok(kiln_op_register(h.context, &spec));
+  assert_string_equal(kiln_op_registered(h.context, 1), spec.schema);
+  assert_null(kiln_op_registered(h.context, -1));
+  close_host(&h);
+}
+
+typedef struct row_search {
+  int found;
+} row_search;
+
+static void search_row(void *user, const char *const *columns, int count) {
+  assert_true(count > 4);
+  if (strcmp(columns[0], "mine::scale.Tensor") != 0) return;
+  assert_string_equal(columns[4], "mine::scale.Tensor(Tensor x, Tensor by) -> Tensor");
+  ((row_search *)user)->found++;
+}
+
+static void test_listed(void **state) {
+  custom_count counts[CUSTOM_CASES] = {{0}};
+  row_search search = {0};
+  host h;
+  (void)state;
+  open_host(&h, "on", counts);
+  assert_ok(kiln_debug_list(h.context, "ops", search_row, &search));
+  assert_int_equal(search.found, 1);
+  close_host(&h);
+}
+
+/* -- Contexts, threads, nesting -- */
+
+static kiln_status *times_ten(void *user, kiln_op_call *call) {
+  const kiln_value *x = kiln_op_argument(call, 0);
+  float *out;
+  (void)user;
+  kiln_status *status =
+      kiln_op_result_tensor(call, 0, KILN_DTYPE_F32, 2, kiln_value_sizes(x), (void **)&out);
+  for (int i = 0; !status && i < 6; i++) out[i] = ((const float *)kiln_value_data(x))[i] * 10;
+  return status;
+}
+
+/* Runs the same method of another context's model. */
+static kiln_status *ask_other(void *user, kiln_op_call *call) {
+  host *other = user;
+  kiln_value *x = NULL, *y = NULL;
+  float data[6], *out;
+  kiln_status *status = kiln_value_copy_data(kiln_op_argument(call, 0), data, sizeof data);
+  if (!status) {
+    status = kiln_value_tensor(other->context, KILN_DTYPE_F32, 2,
+                               kiln_value_sizes(kiln_op_argument(call, 0)), data, &x);
+  }
+  if (!status) status = kiln_instance_call(other->instance, "fails", &x, 1, NULL, &y);
+  if (!status) {
+    status = kiln_op_result_tensor(call, 0, KILN_DTYPE_F32, 2, kiln_value_sizes(y), (void **)&out);
+  }
+  if (!status) status = kiln_value_copy_data(y, out, sizeof data);
+  kiln_value_destroy(x);
+  kiln_value_destroy(y);
+  return status;
+}
+
+static void test_two_contexts(void **state) {
+  host inner, outer;
+  kiln_value *result = NULL;
+  kiln_op_spec spec = {.struct_size = sizeof spec,
+                       .schema = "mine::fail(Tensor x, str why) -> Tensor",
+                       .kernel = times_ten};
+  (void)state;
+  open_context(&inner, "on");
+  open_context(&outer, "on");
+  assert_ok(kiln_op_register(inner.context, &spec));
+  spec.kernel = ask_other;
+  spec.user = &inner;
+  assert_ok(kiln_op_register(outer.context, &spec));
+  open_model(&inner);
+  open_model(&outer);
+  for (int run = 0; run < 4; run++) { /* x[0] is 1: (1 + 1) * 10, and ((1 + 1) + 1) * 10 */
+    assert_ok(call_fails(&inner, &result));
+    assert_true(((const float *)kiln_value_data(result))[0] == 20);
+    kiln_value_destroy(result);
+    assert_ok(call_fails(&outer, &result));
+    assert_true(((const float *)kiln_value_data(result))[0] == 30);
+    kiln_value_destroy(result);
+  }
+  close_host(&outer);
+  close_host(&inner);
+}
+
+static void *register_many(void *arg) {
+  kiln_context *context = arg;
+  for (int i = 0; i < 200; i++) {
+    char schema[64];
+    snprintf(schema, sizeof schema, "many::f%d.o%d(Tensor x) -> Tensor", i % 20, i);
+    kiln_op_spec spec = {.struct_size = sizeof spec, .schema = schema, .kernel = never};
+    kiln_status *status = kiln_op_register(context, &spec);
+    if (status) return status;
+  }
+  return NULL;
+}
+
+/* One thread registers while another loads and calls. */
+static void test_registering_beside_loads(void **state) {
+  custom_count counts[CUSTOM_CASES] = {{0}};
+  pthread_t thread;
+  void *status = NULL;
+  host h;
+  (void)state;
+  open_host(&h, "on", counts);
+  assert_int_equal(pthread_create(&thread, NULL, register_many, h.context), 0);
+  for (int run = 0; run < 10; run++) {
+    kiln_instance_release(h.instance);
+    kiln_model_release(h.model);
+    open_model(&h);
+    check_recorded(&h, "overloads", "overloads");
+  }
+  pthread_join(thread, &status);
+  assert_ok(status);
+  assert_string_equal(kiln_op_registered(h.context, CUSTOM_CASES + 199),
+                      "many::f19.o199(Tensor x) -> Tensor");
+  assert_null(kiln_op_registered(h.context, CUSTOM_CASES + 200));
+  close_host(&h);
+}
+
+/* -- Limits and memory -- */
+
+static kiln_status *spin(void *user, kiln_op_call *call) {
+  (void)user;
+  for (;;) {
+    kiln_status *status = kiln_op_check(call, 1000);
+    if (status) return status;
+  }
+}
+
+static void test_limits(void **state) {
+  host h;
+  kiln_value *x = NULL, *result = NULL;
+  const int64_t sizes[1] = {4};
+  kiln_call_options options = {.limits = {.operations = 100000}};
+  kiln_op_spec spec = {.struct_size = sizeof spec,
+                       .schema = "mine::fail(Tensor x, str why) -> Tensor",
+                       .kernel = spin};
+  (void)state;
+  open_context(&h, "on");
+  assert_ok(kiln_op_register(h.context, &spec));
+  open_model(&h);
+  assert_ok(kiln_value_tensor(h.context, KILN_DTYPE_F32, 1, sizes, NULL, &x));
+  assert_error(kiln_instance_call(h.instance, "fails", &x, 1, &options, &result), KILN_LIMIT, NULL);
+  kiln_value_destroy(x);
+  close_host(&h);
+}
+
+typedef struct sweeping {
+  host *h;
+  const char *method;
+  kiln_value *args[2];
+  int count;
+} sweeping;
+
+static kiln_status *call_once(kiln_mem *mem, void *arg) {
+  sweeping *s = arg;
+  kiln_instance *instance = NULL;
+  kiln_value *result = NULL;
+  (void)mem;
+  KILN_TRY(kiln_instance_create(s->h->model, &instance));
+  kiln_status *status = kiln_instance_call(instance, s->method, s->args, s->count, NULL, &result);
+  kiln_value_destroy(result);
+  kiln_instance_release(instance);
+  return status;
+}
+
+static void test_memory(void **state) {
+  static const char *const methods[] = {"forward", "overloads", "several", "in_place", "lists"};
+  custom_count counts[CUSTOM_CASES] = {{0}};
+  host h;
+  (void)state;
+  open_host(&h, "off", counts);
+  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+    kiln_value *tuple = read_value(&h, methods[i], "_in.pt");
+    sweeping s = {.h = &h, .method = methods[i], .count = kiln_value_count(tuple)};
+    for (int k = 0; k < s.count; k++) s.args[k] = item(tuple, k);
+    assert_ok(call_once(NULL, &s)); /* the method's plan is made by the first call */
+    sweep__run(h.context->env->mem, call_once, &s, true);
+    for (int k = 0; k < s.count; k++) kiln_value_destroy(s.args[k]);
+    kiln_value_destroy(tuple);
+  }
+  close_host(&h);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_results),
+      cmocka_unit_test(test_between_groups),
+      cmocka_unit_test(test_effects),
+      cmocka_unit_test(test_text),
+      cmocka_unit_test(test_merging),
+      cmocka_unit_test(test_folding),
+      cmocka_unit_test(test_failing_kernel),
+      cmocka_unit_test(test_not_registered),
+      cmocka_unit_test(test_no_overload),
+      cmocka_unit_test(test_broken_promises),
+      cmocka_unit_test(test_shared_results),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_listed),
+      cmocka_unit_test(test_two_contexts),
+      cmocka_unit_test(test_registering_beside_loads),
+      cmocka_unit_test(test_limits),
+      cmocka_unit_test(test_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
