@@ -200,3 +200,43 @@ bool kiln__shape_embedding(kiln_shape_query *q) {
   kiln__shape_row_major(q, out, indices->rank + 1, sizes);
   return true;
 }
+
+/* scaled_dot_product_attention(q (…, L, E), k, v (…, S, Ev)): (…, L, Ev), where the batches of the
+ * three are equal; in which order of memory is not said. */
+bool kiln__shape_attention(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = ranked(q, 0), *k = ranked(q, 1), *v = ranked(q, 2);
+  int64_t sizes[KILN_MAX_RANK];
+  if (!a || !k || !v || a->rank < 2 || a->rank != k->rank || a->rank != v->rank) return false;
+  if (!kiln__shape_is_none(q, 3) && (!ranked(q, 3) || ranked(q, 3)->rank > a->rank)) return false;
+  for (int d = 0; d + 2 < a->rank; d++) {
+    if (!kiln__dim_known(a->sizes[d]) || a->sizes[d] != k->sizes[d] || a->sizes[d] != v->sizes[d]) {
+      return false;
+    }
+    sizes[d] = a->sizes[d];
+  }
+  sizes[a->rank - 2] = a->sizes[a->rank - 2];
+  sizes[a->rank - 1] = v->sizes[a->rank - 1];
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = a->dtype;
+  kiln__shape_set(q, out, a->rank, sizes, NULL);
+  return true;
+}
+
+/* upsample_*(input, output_size, …): sizes where output_size is constant, else the rank. */
+bool kiln__shape_upsample(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  kiln_shape_list list = {0};
+  int64_t sizes[KILN_MAX_RANK];
+  if (!self || self->rank < 3) return false;
+  const int spatial = self->rank - 2;
+  const bool given = !kiln__shape_is_none(q, 1) && kiln__shape_ints(q, 1, &list);
+  for (int d = 0; d < self->rank; d++) {
+    const bool fits = given && d >= 2 && (list.count == spatial || list.count == 1);
+    const int at = list.count == 1 ? 0 : d - 2;
+    sizes[d] = d < 2 ? self->sizes[d] : fits && list.known[at] ? list.ints[at] : KILN_DIM_UNKNOWN;
+  }
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = self->dtype;
+  kiln__shape_set(q, out, self->rank, sizes, NULL);
+  return true;
+}

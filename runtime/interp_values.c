@@ -53,13 +53,13 @@ static kiln_status *make_dict(kiln_call *call, kiln_frame *f, const kiln_instr *
   return NULL;
 }
 
-/* Writes count items, then releases the container if it was moved in. */
+/* Writes count items (None where NULL), then releases the container if it was moved in. */
 static void unpack(kiln_call *call, kiln_frame *f, const kiln_operand *o, const kiln_ivalue *items,
                    int count) {
   kiln_ivalue container = kiln__frame_take(f, o[0]);
   for (int i = 0; i < count; i++) {
     if ((o[1 + i] & KILN_OPERAND_INDEX) != KILN_OPERAND_NONE) {
-      kiln__frame_write(call, f, o[1 + i], kiln_ivalue_retain(items[i]));
+      kiln__frame_write(call, f, o[1 + i], items ? kiln_ivalue_retain(items[i]) : kiln_none());
     }
   }
   kiln_ivalue_release_to(&call->cache, container);
@@ -80,6 +80,10 @@ static kiln_status *unpack_list(kiln_call *call, kiln_frame *f, const kiln_instr
 static kiln_status *unpack_tuple(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                  const kiln_operand *o) {
   const kiln_ivalue *v = kiln__frame_read(f, o[0]);
+  if (v->tag == KILN_TAG_NONE) { /* not initialised on this way: nobody looks at the elements */
+    unpack(call, f, o, NULL, in->out_count);
+    return NULL;
+  }
   KILN_CHECK(v->tag == KILN_TAG_TUPLE && v->u.tuple->count == in->out_count);
   unpack(call, f, o, v->u.tuple->items, in->out_count);
   return NULL;

@@ -4,7 +4,8 @@
  * If or a Loop are first taken apart: the node carries the elements, and a TupleConstruct behind it
  * (or at the start of the loop's body) makes the tuple for those who still want it. That is done
  * only where some side would profit: a block builds the tuple, or the body takes it apart. The dead
- * constructs are left to dce. */
+ * constructs are left to dce. A tuple that is not initialised on some way may so be taken apart on
+ * it: the interpreter gives nothing for its elements. */
 #include "ir/pass.h"
 
 static bool is_tuple(const kiln_ir_value *value) { return value->type->kind == KILN_TYPE_TUPLE; }
@@ -64,8 +65,27 @@ static bool forward_slice(kiln_node *node) {
   return true;
 }
 
+/* The elements of a value that no run looks at are no more looked at than the value. */
+static bool forward_uninitialized(kiln_node *node) {
+  for (int i = 0; i < node->output_count; i++) {
+    kiln_node *nothing = kiln_node_create_id(node->graph, KILN_OP_prim_Uninitialized);
+    kiln_ir_value *old = kiln_node_output(node, i);
+    kiln_ir_value *out = kiln_node_add_output(nothing, old->type);
+    nothing->range = node->range;
+    kiln_node_insert_before(nothing, node);
+    kiln_ir_value_replace_uses(old, out);
+  }
+  kiln_node_destroy(node);
+  return true;
+}
+
 static bool forward(kiln_node *node) {
-  if (node->input_count == 0 || !is_construct(kiln_node_input(node, 0))) return false;
+  if (node->input_count == 0) return false;
+  if (kiln_node_is(node, KILN_OP_prim_TupleUnpack) &&
+      kiln_node_is(kiln_node_input(node, 0)->node, KILN_OP_prim_Uninitialized)) {
+    return forward_uninitialized(node);
+  }
+  if (!is_construct(kiln_node_input(node, 0))) return false;
   if (kiln_node_is(node, KILN_OP_prim_TupleUnpack)) return forward_unpack(node);
   if (kiln_node_is(node, KILN_OP_prim_TupleIndex)) return forward_index(node);
   if (kiln_node_is(node, KILN_OP_prim_TupleSlice)) return forward_slice(node);

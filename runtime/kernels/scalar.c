@@ -77,7 +77,7 @@ static double float_remainder(double a, double b) {
 KILN_KERNEL(scalar_floordiv) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
   if (WHOLE(x) && WHOLE(y)) {
-    if (y.i == 0) return KILN_OP_FAIL("division by 0");
+    if (y.i == 0) return KILN_OP_FAIL("division by 0: the divisor is zero");
     *outs = kiln_int(int_floordiv(x.i, y.i));
   } else {
     *outs = kiln_float(floor(x.f / y.f));
@@ -86,7 +86,7 @@ KILN_KERNEL(scalar_floordiv) {
 }
 KILN_KERNEL(round_to_zero_floordiv) {
   int64_t a = kiln_arg_int(args, 0), b = kiln_arg_int(args, 1);
-  if (b == 0) return KILN_OP_FAIL("division by 0");
+  if (b == 0) return KILN_OP_FAIL("division by 0: the divisor is zero");
   *outs = kiln_int(b == -1 ? wrap_sub(0, a) : a / b);
   return NULL;
 }

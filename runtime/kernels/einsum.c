@@ -1,0 +1,371 @@
+/* einsum.c: einsum, and contractions that are one: tensordot, inner.
+ *
+ * Every operand is seen with one dimension for each label: those of the result in front, those that
+ * are summed behind, size 1 where it lacks one. Operands are then contracted from left to right;
+ * each pair is one batched product: labels of both that live on are its batch, labels of both that
+ * end there its inner dimension. */
+#include <ctype.h>
+#include <string.h>
+
+#include "runtime/kernels/recipe.h"
+
+enum { LETTERS = 52, LABELS = LETTERS + KILN_MAX_RANK };
+
+/* -- Pairs -- */
+
+/* Dimensions of a product by role, in their order. */
+typedef struct roles {
+  int count;
+  int dims[KILN_MAX_RANK];
+  int64_t size; /* of all together */
+} roles;
+static void add_dim(roles *to, int dim, int64_t size) {
+  to->dims[to->count++] = dim;
+  to->size *= size;
+}
+static kiln_tensor *arrange(kiln__recipe *r, kiln_tensor *t, const roles *a, const roles *b,
+                            const roles *c, const roles *rest) {
+  int64_t order[KILN_MAX_RANK];
+  const roles *all[4] = {a, b, c, rest};
+  int n = 0;
+  for (int k = 0; k < 4; k++) {
+    for (int i = 0; i < all[k]->count; i++) order[n++] = all[k]->dims[i];
+  }
+  t = KILN_COOK(r, permute, T(t), kiln__recipe_ints(r, n, order));
+  return kiln__recipe_reshape(r, t, 3, (const int64_t[]){a->size, b->size, c->size});
+}
+/* The product of two tensors of the same rank, whose sizes broadcast, summed over `sum`: those
+ * dimensions stay with size 1. */
+static kiln_tensor *contract(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b, uint64_t sum) {
+  const int rank = kiln__recipe_rank(a);
+  roles batch = {0, {0}, 1}, left = batch, right = batch, inner = batch, none = batch;
+  int64_t sizes[KILN_MAX_RANK], order[KILN_MAX_RANK], full[KILN_MAX_RANK];
+  int n = 0;
+  for (int d = 0; d < rank; d++) {
+    const int64_t x = kiln__recipe_size(a, d), y = kiln__recipe_size(b, d);
+    if (x != y && x != 1 && y != 1) {
+      KILN_RECIPE_FAIL(r,
+                       "einsum(): operands do not broadcast with remapped shapes: dimension %d "
+                       "has sizes %lld and %lld",
+                       d, (long long)x, (long long)y);
+      return NULL;
+    }
+    const bool ends = sum >> d & 1;
+    full[d] = x == 1 ? y : x;
+    if (ends && (x == 1) != (y == 1)) { /* of one alone: summed before */
+      kiln_tensor **one = x == 1 ? &b : &a;
+      *one = KILN_COOK(r, sum_dim, T(*one), INTS(d), B(true), I(kiln__recipe_dtype(*one)));
+      add_dim(&none, d, 1);
+    } else if (ends && x != 1) {
+      add_dim(&inner, d, x);
+    } else if (x == 1 && y == 1) {
+      add_dim(&none, d, 1);
+    } else if (x != 1 && y != 1) {
+      add_dim(&batch, d, x);
+    } else {
+      add_dim(x != 1 ? &left : &right, d, x != 1 ? x : y);
+    }
+  }
+  roles left_rest = right, right_rest = left; /* size 1 there */
+  memcpy(left_rest.dims + left_rest.count, none.dims, sizeof(int) * (size_t)none.count);
+  left_rest.count += none.count;
+  memcpy(right_rest.dims + right_rest.count, none.dims, sizeof(int) * (size_t)none.count);
+  right_rest.count += none.count;
+  a = arrange(r, a, &batch, &left, &inner, &left_rest);
+  b = arrange(r, b, &batch, &inner, &right, &right_rest);
+  kiln_tensor *product = KILN_COOK(r, bmm, T(a), T(b));
+  /* batch, left, right, then those of size 1; and back into the labels' order. */
+  const roles *groups[5] = {&batch, &left, &right, &inner, &none};
+  for (int k = 0; k < 5; k++) {
+    for (int i = 0; i < groups[k]->count; i++, n++) {
+      const int d = groups[k]->dims[i];
+      sizes[n] = k < 3 ? full[d] : 1;
+      order[d] = n;
+    }
+  }
+  product = kiln__recipe_reshape(r, product, rank, sizes);
+  return KILN_COOK(r, permute, T(product), kiln__recipe_ints(r, rank, order));
+}
+
+/* -- Equations -- */
+
+typedef struct equation {
+  int ellipsis;       /* dimensions that ... stands for: the most of any operand */
+  int count[LABELS];  /* of the operands' subscripts */
+  int place[LABELS];  /* in the common order; -1: not there */
+  int out_rank, rank; /* of the result; of the common order */
+} equation;
+
+static int letter(char c) { return c >= 'a' ? c - 'a' + 26 : c - 'A'; }
+/* Reads one operand's subscripts: a label for each of its dimensions, or the number of labels and
+ * where the ellipsis stands (-1: nowhere). Ends at ',', '-' or the end. */
+static bool read_subscripts(kiln__recipe *r, const char **at, int *labels, int *out_count,
+                            int *out_ellipsis) {
+  *out_count = 0;
+  *out_ellipsis = -1;
+  for (; **at && **at != ',' && **at != '-'; (*at)++) {
+    if (**at == ' ') continue;
+    if (**at == '.') {
+      if ((*at)[1] != '.' || (*at)[2] != '.' || *out_ellipsis >= 0) {
+        KILN_RECIPE_FAIL(r, "einsum(): found '.' that is not part of any ellipsis, or two of them");
+        return false;
+      }
+      *out_ellipsis = *out_count;
+      *at += 2;
+    } else if (isalpha((unsigned char)**at) && *out_count < KILN_MAX_RANK) {
+      labels[(*out_count)++] = letter(**at);
+    } else {
+      KILN_RECIPE_FAIL(r, "einsum(): invalid subscript given: %c, subscripts must be in [a-zA-Z]",
+                       **at);
+      return false;
+    }
+  }
+  return true;
+}
+/* Labels of each dimension of an operand of `rank`, the ellipsis put in. */
+static bool spread(kiln__recipe *r, int rank, const int *labels, int count, int ellipsis,
+                   int *out) {
+  const int extra = rank - count;
+  if (extra < 0 || (extra > 0 && ellipsis < 0)) {
+    KILN_RECIPE_FAIL(r,
+                     "einsum(): the number of subscripts in the equation (%d) does not match the "
+                     "number of dimensions (%d) for an operand",
+                     count, rank);
+    return false;
+  }
+  int n = 0;
+  for (int i = 0; i <= count; i++) {
+    if (i == ellipsis) {
+      for (int k = 0; k < extra; k++) out[n++] = LETTERS + KILN_MAX_RANK - extra + k;
+    }
+    if (i < count) out[n++] = labels[i];
+  }
+  return true;
+}
+/* The result's labels come first, in its order; then the others. */
+static bool order_labels(kiln__recipe *r, equation *e, const char *arrow) {
+  int labels[KILN_MAX_RANK], count, ellipsis;
+  for (int i = 0; i < LABELS; i++) e->place[i] = -1;
+  e->out_rank = 0;
+  if (arrow) {
+    if (!read_subscripts(r, &arrow, labels, &count, &ellipsis)) return false;
+    for (int i = 0; i <= count; i++) {
+      for (int k = e->ellipsis; i == ellipsis && k > 0; k--) e->place[LABELS - k] = e->out_rank++;
+      if (i == count) break;
+      if (e->count[labels[i]] == 0 || e->place[labels[i]] >= 0) {
+        KILN_RECIPE_FAIL(r, "einsum(): output subscript %c %s",
+                         (char)(labels[i] < 26 ? 'A' + labels[i] : 'a' + labels[i] - 26),
+                         e->count[labels[i]] ? "appears more than once in the output"
+                                             : "does not appear in the equation for any input "
+                                               "operand");
+        return false;
+      }
+      e->place[labels[i]] = e->out_rank++;
+    }
+  } else {
+    for (int k = e->ellipsis; k > 0; k--) e->place[LABELS - k] = e->out_rank++;
+    for (int i = 0; i < LETTERS; i++) {
+      if (e->count[i] == 1) e->place[i] = e->out_rank++;
+    }
+  }
+  e->rank = e->out_rank;
+  for (int i = 0; i < LABELS; i++) {
+    const bool used = i < LETTERS ? e->count[i] > 0 : i >= LABELS - e->ellipsis;
+    if (used && e->place[i] < 0 && e->rank < KILN_MAX_RANK) e->place[i] = e->rank++;
+  }
+  return true;
+}
+/* The operand with a dimension for every label; repeated labels are its diagonal. */
+static kiln_tensor *place_operand(kiln__recipe *r, const equation *e, kiln_tensor *t, int *labels) {
+  int rank = kiln__recipe_rank(t);
+  for (int i = 0; i < rank; i++) {
+    for (int j = i + 1; j < rank; j++) {
+      if (labels[i] != labels[j]) continue;
+      if (kiln__recipe_size(t, i) != kiln__recipe_size(t, j)) {
+        KILN_RECIPE_FAIL(r,
+                         "einsum(): subscript is repeated for an operand but the sizes don't "
+                         "match, %lld != %lld",
+                         (long long)kiln__recipe_size(t, j), (long long)kiln__recipe_size(t, i));
+        return NULL;
+      }
+      t = KILN_COOK(r, diagonal, T(t), I(0), I(i), I(j));
+      const int label = labels[i];
+      memmove(labels + j, labels + j + 1, sizeof *labels * (size_t)(rank - j - 1));
+      memmove(labels + i, labels + i + 1, sizeof *labels * (size_t)(rank - i - 2));
+      rank--;
+      labels[rank - 1] = label;
+      i = -1;
+      break;
+    }
+  }
+  if (!t || r->status) return NULL;
+  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  for (int d = 0; d < e->rank; d++) sizes[d] = 1, strides[d] = 0;
+  for (int d = 0; d < rank; d++) {
+    sizes[e->place[labels[d]]] = kiln_tensor_sizes(t)[d];
+    strides[e->place[labels[d]]] = kiln_tensor_strides(t)[d];
+  }
+  kiln_tensor *view;
+  if (!kiln__recipe_ok(
+          r, kiln_tensor_view(&r->call->cache, t, e->rank, sizes, strides, t->offset, &view))) {
+    return NULL;
+  }
+  return kiln__recipe_keep(r, view);
+}
+/* Contracts the placed operands; takes labels away as soon as no later operand has them. */
+static kiln_tensor *contract_all(kiln__recipe *r, const equation *e, int64_t count,
+                                 kiln_tensor **operands) {
+  kiln_tensor *now = operands[0];
+  for (int64_t i = 1; i < count && !r->status; i++) {
+    uint64_t sum = 0;
+    for (int d = e->out_rank; d < e->rank; d++) {
+      bool later = false;
+      for (int64_t k = i + 1; k < count; k++) later |= kiln__recipe_size(operands[k], d) != 1;
+      if (!later) sum |= 1ull << d;
+    }
+    now = contract(r, now, operands[i], sum);
+  }
+  if (count == 1) {
+    for (int d = e->out_rank; d < e->rank; d++) {
+      now = KILN_COOK(r, sum_dim, T(now), INTS(d), B(true), I(kiln__recipe_dtype(now)));
+    }
+  }
+  if (r->status || e->rank == e->out_rank) return now;
+  return kiln__recipe_reshape(r, now, e->out_rank, kiln_tensor_sizes(now));
+}
+KILN_RECIPE(einsum) {
+  const kiln_str text = kiln_arg_str(args, 0);
+  const kiln_list *list = kiln_arg_list(args, 1);
+  equation e = {0};
+  enum { MAX_OPERANDS = 32 };
+  int labels[MAX_OPERANDS][KILN_MAX_RANK];
+  kiln_tensor *operands[MAX_OPERANDS];
+  const char *at = text.data, *arrow = NULL;
+  if (list->count == 0 || list->count > MAX_OPERANDS) {
+    KILN_RECIPE_FAIL(r, "einsum(): must provide at least one operand, and at most %d",
+                     (int)MAX_OPERANDS);
+    return;
+  }
+  for (int64_t i = 0; i < list->count; i++) {
+    int own[KILN_MAX_RANK], count, ellipsis;
+    kiln_tensor *t = list->items[i].u.tensor;
+    const int rank = kiln_tensor_rank(t);
+    if (i > 0 && *at++ != ',') {
+      KILN_RECIPE_FAIL(r, "einsum(): more operands were provided than specified in the equation");
+      return;
+    }
+    if (!read_subscripts(r, &at, own, &count, &ellipsis) ||
+        !spread(r, rank, own, count, ellipsis, labels[i])) {
+      return;
+    }
+    for (int k = 0; k < count; k++) e.count[own[k]]++;
+    if (rank - count > e.ellipsis) e.ellipsis = rank - count;
+    operands[i] = t;
+  }
+  if (*at == '-' && at[1] == '>') {
+    arrow = at + 2;
+  } else if (*at) {
+    KILN_RECIPE_FAIL(r, "einsum(): fewer operands were provided than specified in the equation");
+    return;
+  }
+  if (!order_labels(r, &e, arrow)) return;
+  for (int64_t i = 0; i < list->count; i++)
+    operands[i] = place_operand(r, &e, operands[i], labels[i]);
+  kiln_tensor *result = r->status ? NULL : contract_all(r, &e, list->count, operands);
+  kiln__recipe_give(r, outs, result);
+}
+
+/* -- tensordot, inner -- */
+
+KILN_RECIPE(tensordot) {
+  kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1);
+  const int ra = kiln_tensor_rank(a), rb = kiln_tensor_rank(b);
+  int64_t x[KILN_MAX_RANK], y[KILN_MAX_RANK], order_a[KILN_MAX_RANK], order_b[KILN_MAX_RANK];
+  int64_t sizes[2 * KILN_MAX_RANK], rows = 1, columns = 1, inner = 1;
+  int n, m, free_a = 0, free_b = 0, rank = 0;
+  uint64_t used_a = 0, used_b = 0;
+  if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 2, x, &n)) ||
+      !kiln__recipe_ok(r, kiln__arg_int_list(args, 3, y, &m))) {
+    return;
+  }
+  if (n != m) KILN_RECIPE_FAIL(r, "both dimension lists should have same length");
+  for (int i = 0; i < n && !r->status; i++) {
+    const int dx = kiln__recipe_dim(r, x[i], ra), dy = kiln__recipe_dim(r, y[i], rb);
+    const int64_t p = kiln__recipe_size(a, dx), q = kiln__recipe_size(b, dy);
+    if (p != 1 && q != 1 && p != q) {
+      KILN_RECIPE_FAIL(r,
+                       "contracted dimensions need to match, but first has size %lld in dim %d "
+                       "and second has size %lld in dim %d",
+                       (long long)p, dx, (long long)q, dy);
+    }
+    if ((used_a >> dx & 1) || (used_b >> dy & 1)) {
+      KILN_RECIPE_FAIL(r, "dim %d appears multiple times in the list of dims", dx);
+    }
+    used_a |= 1ull << dx;
+    used_b |= 1ull << dy;
+    x[i] = dx;
+    y[i] = dy;
+    if (p != q) { /* broadcast: the sum of the other alone */
+      kiln_tensor **wide = p == 1 ? &b : &a;
+      *wide = KILN_COOK(r, sum_dim, T(*wide), INTS(p == 1 ? dy : dx), B(true),
+                        I(kiln__recipe_dtype(*wide)));
+    } else {
+      inner *= p;
+    }
+  }
+  if (r->status) return;
+  for (int d = 0; d < ra; d++) {
+    if (used_a >> d & 1) continue;
+    order_a[free_a++] = d;
+    sizes[rank++] = kiln__recipe_size(a, d);
+    rows *= kiln__recipe_size(a, d);
+  }
+  for (int d = 0; d < rb; d++) {
+    if (used_b >> d & 1) continue;
+    order_b[n + free_b++] = d;
+    sizes[rank++] = kiln__recipe_size(b, d);
+    columns *= kiln__recipe_size(b, d);
+  }
+  for (int i = 0; i < n; i++) {
+    order_a[free_a + i] = x[i];
+    order_b[i] = y[i];
+  }
+  if (rank > KILN_MAX_RANK) {
+    KILN_RECIPE_FAIL(r, "tensordot: too many dimensions");
+    return;
+  }
+  a = KILN_COOK(r, permute, T(a), kiln__recipe_ints(r, ra, order_a));
+  b = KILN_COOK(r, permute, T(b), kiln__recipe_ints(r, rb, order_b));
+  a = kiln__recipe_reshape(r, a, 2, (const int64_t[]){rows, inner});
+  b = kiln__recipe_reshape(r, b, 2, (const int64_t[]){inner, columns});
+  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, KILN_COOK(r, mm, T(a), T(b)), rank, sizes));
+}
+KILN_RECIPE(inner) {
+  kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1);
+  const int ra = kiln_tensor_rank(a), rb = kiln_tensor_rank(b);
+  int64_t sizes[2 * KILN_MAX_RANK];
+  int rank = 0;
+  if (ra == 0 || rb == 0) {
+    kiln__recipe_give(r, outs, KILN_COOK(r, mul, T(a), T(b)));
+    return;
+  }
+  const int64_t k = kiln__recipe_size(a, -1);
+  if (k != kiln__recipe_size(b, -1)) {
+    KILN_RECIPE_FAIL(r,
+                     "inner() the last dimension must match on both input tensors but got shapes "
+                     "with last dimensions %lld and %lld",
+                     (long long)k, (long long)kiln__recipe_size(b, -1));
+    return;
+  }
+  int64_t rows = 1, columns = 1;
+  for (int d = 0; d + 1 < ra; d++) rows *= sizes[rank++] = kiln__recipe_size(a, d);
+  for (int d = 0; d + 1 < rb; d++) columns *= sizes[rank++] = kiln__recipe_size(b, d);
+  if (rank > KILN_MAX_RANK) {
+    KILN_RECIPE_FAIL(r, "inner: too many dimensions");
+    return;
+  }
+  a = kiln__recipe_reshape(r, a, 2, (const int64_t[]){rows, k});
+  b = kiln__recipe_reshape(r, b, 2, (const int64_t[]){columns, k});
+  b = KILN_COOK(r, transpose, T(b), I(0), I(1));
+  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, KILN_COOK(r, mm, T(a), T(b)), rank, sizes));
+}

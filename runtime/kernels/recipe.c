@@ -1,0 +1,177 @@
+/* recipe.c: the book-keeping of operators made of other kernels (recipe.h). */
+#include "runtime/kernels/recipe.h"
+
+#include <string.h>
+
+#include "runtime/kernels/view.h"
+
+bool kiln__recipe_ok(kiln__recipe *r, kiln_status *status) {
+  if (!status) return !r->status;
+  if (r->status)
+    kiln_status_destroy(status);
+  else
+    r->status = status;
+  return false;
+}
+
+/* Takes `v`, also on failure. */
+static bool keep(kiln__recipe *r, kiln_ivalue v) {
+  if (r->count == r->capacity) {
+    const size_t old = (size_t)r->capacity * sizeof v;
+    kiln_ivalue *more = kiln_cache_alloc(&r->call->cache, 2 * old);
+    if (!more) {
+      kiln_ivalue_release_to(&r->call->cache, v);
+      return kiln__recipe_ok(r, kiln_status_oom());
+    }
+    memcpy(more, r->temps, old);
+    if (r->temps != r->few) kiln_cache_free(&r->call->cache, r->temps, old);
+    r->temps = more;
+    r->capacity *= 2;
+  }
+  r->temps[r->count++] = v;
+  return true;
+}
+kiln_tensor *kiln__recipe_keep(kiln__recipe *r, kiln_tensor *t) {
+  return t && keep(r, kiln_of_tensor(t)) ? t : NULL;
+}
+
+kiln_status *kiln__recipe_run(kiln_call *call,
+                              void (*recipe)(kiln__recipe *, const kiln_ivalue *, kiln_ivalue *),
+                              const kiln_ivalue *args, kiln_ivalue *outs) {
+  kiln__recipe r;
+  r.call = call;
+  r.status = NULL;
+  r.count = 0;
+  r.capacity = (int)(sizeof r.few / sizeof *r.few);
+  r.temps = r.few;
+  recipe(&r, args, outs);
+  for (int i = 0; i < r.count; i++) kiln_ivalue_release_to(&call->cache, r.temps[i]);
+  if (r.temps != r.few) {
+    kiln_cache_free(&call->cache, r.temps, (size_t)r.capacity * sizeof *r.temps);
+  }
+  return r.status;
+}
+
+/* -- Calls -- */
+
+/* Results are kept by the recipe; false after a failure. */
+static bool cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
+                 kiln_ivalue results[KILN_MAX_OUTS]) {
+  if (r->status) return false;
+  for (int i = 0; i < KILN_MAX_OUTS; i++) results[i] = kiln_none();
+  bool fine = kiln__recipe_ok(r, body(r->call, args, results));
+  for (int i = 0; i < KILN_MAX_OUTS; i++) {
+    if (results[i].tag >= KILN_TAG__COUNTED && !keep(r, results[i])) fine = false;
+  }
+  return fine && !r->status;
+}
+kiln_tensor *kiln__recipe_cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args) {
+  kiln_ivalue results[KILN_MAX_OUTS];
+  if (!cook(r, body, args, results)) return NULL;
+  return results[0].tag == KILN_TAG_TENSOR ? results[0].u.tensor : NULL;
+}
+void kiln__recipe_cook_many(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
+                            int count, kiln_tensor **out) {
+  kiln_ivalue results[KILN_MAX_OUTS];
+  const bool fine = cook(r, body, args, results);
+  for (int i = 0; i < count; i++) {
+    out[i] = fine && results[i].tag == KILN_TAG_TENSOR ? results[i].u.tensor : NULL;
+  }
+}
+kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args) {
+  kiln_ivalue results[KILN_MAX_OUTS];
+  return cook(r, body, args, results) && results[0].tag == KILN_TAG_LIST ? results[0].u.list : NULL;
+}
+void kiln__recipe_give(kiln__recipe *r, kiln_ivalue *out, kiln_tensor *t) {
+  if (r->status || !t) return;
+  (void)kiln__recipe_ok(r, kiln__finish(r->call, out, kiln_tensor_retain(t)));
+}
+
+/* -- Arguments -- */
+
+kiln_ivalue kiln__recipe_ints(kiln__recipe *r, int count, const int64_t *ints) {
+  kiln_list *list;
+  if (r->status ||
+      !kiln__recipe_ok(r, kiln__new_list(r->call, KILN_TYPE_INT, count ? count : 1, &list))) {
+    return kiln_none();
+  }
+  if (!keep(r, kiln_of_box(list))) return kiln_none();
+  for (int i = 0; i < count; i++) {
+    if (!kiln__recipe_ok(r, kiln_list_push(list, kiln_int(ints[i])))) break;
+  }
+  return kiln_of_box(list);
+}
+kiln_ivalue kiln__recipe_tensors(kiln__recipe *r, int64_t count, kiln_tensor *const *tensors) {
+  kiln_list *list;
+  if (r->status ||
+      !kiln__recipe_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, count ? count : 1, &list))) {
+    return kiln_none();
+  }
+  if (!keep(r, kiln_of_box(list))) return kiln_none();
+  for (int64_t i = 0; i < count && !r->status; i++) {
+    kiln_ivalue item = kiln_of_tensor(kiln_tensor_retain(tensors[i]));
+    if (!kiln__recipe_ok(r, kiln_list_push(list, item))) break;
+  }
+  return kiln_of_box(list);
+}
+kiln_ivalue kiln__recipe_text(kiln__recipe *r, const char *text) {
+  kiln_string *string;
+  if (r->status ||
+      !kiln__recipe_ok(r, kiln_string_create(r->call->env->mem, kiln_str_from(text), &string))) {
+    return kiln_none();
+  }
+  return keep(r, kiln_of_box(string)) ? kiln_of_box(string) : kiln_none();
+}
+
+/* -- Questions and shorthand -- */
+
+int kiln__recipe_dim(kiln__recipe *r, int64_t dim, int rank) {
+  int wrapped = 0;
+  (void)kiln__recipe_ok(r, kiln_wrap_dim(dim, rank, &wrapped));
+  return r->status ? 0 : wrapped;
+}
+const void *kiln__recipe_read(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype,
+                              kiln_tensor **out) {
+  *out = kiln__recipe_to(r, t, dtype);
+  return *out ? kiln_tensor_data(*out) : NULL;
+}
+void *kiln__recipe_new(kiln__recipe *r, kiln_dtype dtype, int rank, const int64_t *sizes,
+                       kiln_tensor **out) {
+  void *data = NULL;
+  *out = NULL;
+  if (r->status || !kiln__recipe_ok(r, kiln_call_tensor(r->call, dtype, rank, sizes, out))) {
+    *out = NULL;
+    return NULL;
+  }
+  *out = kiln__recipe_keep(r, *out);
+  if (!*out || !kiln__recipe_ok(r, kiln_tensor_writable_data(*out, &data))) return NULL;
+  return data;
+}
+kiln_tensor *kiln__recipe_to(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype) {
+  kiln_tensor *out;
+  if (r->status || !t || !kiln__recipe_ok(r, kiln__as_dtype(r->call, t, dtype, &out))) return NULL;
+  return kiln__recipe_keep(r, out);
+}
+kiln_tensor *kiln__recipe_reshape(kiln__recipe *r, kiln_tensor *t, int rank, const int64_t *sizes) {
+  kiln_tensor *out;
+  if (r->status || !t || !kiln__recipe_ok(r, kiln__reshape(r->call, t, rank, sizes, &out))) {
+    return NULL;
+  }
+  return kiln__recipe_keep(r, out);
+}
+kiln_tensor *kiln__recipe_narrow(kiln__recipe *r, kiln_tensor *t, int dim, int64_t start,
+                                 int64_t length) {
+  kiln_tensor *out;
+  if (r->status || !t || !kiln__recipe_ok(r, kiln__narrow(r->call, t, dim, start, length, &out))) {
+    return NULL;
+  }
+  return kiln__recipe_keep(r, out);
+}
+kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t) {
+  kiln_tensor *out;
+  if (r->status || !t) return NULL;
+  if (!kiln__recipe_new(r, kiln_tensor_dtype(t), kiln_tensor_rank(t), kiln_tensor_sizes(t), &out)) {
+    return NULL;
+  }
+  return kiln__recipe_ok(r, kiln_tensor_copy(out, t)) ? out : NULL;
+}

@@ -1,0 +1,129 @@
+/* recipe.h: operators made of other kernels.
+ *
+ * A recipe calls kernels like functions: KILN_COOK(r, add, T(a), T(b), I(1)) is a tensor that lives
+ * until the recipe ends. The first failure is kept, every later call does nothing and gives NULL,
+ * and all that a recipe may ask of a tensor (size, rank, dtype) has an answer for NULL: so a recipe
+ * reads like a formula and fails with the first error. Loops must be bounded without the answers.
+ * Arguments are all of the schema's, in its order, without defaults. */
+#ifndef KILN_RUNTIME_KERNELS_RECIPE_H
+#define KILN_RUNTIME_KERNELS_RECIPE_H
+
+#include "runtime/kernels/support.h"
+
+typedef struct kiln__recipe {
+  kiln_call *call;
+  kiln_status *status; /* the first failure */
+  int count, capacity;
+  kiln_ivalue *temps; /* owned */
+  kiln_ivalue few[24];
+} kiln__recipe;
+
+/* Opens a kernel made by a recipe: `r`, `args`, `outs`. */
+#define KILN_RECIPE(name)                                                                     \
+  static void recipe_##name(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *outs);     \
+  KILN_KERNEL(name) { return kiln__recipe_run(call, recipe_##name, args, outs); }             \
+  static void recipe_##name(KILN_UNUSED kiln__recipe *r, KILN_UNUSED const kiln_ivalue *args, \
+                            KILN_UNUSED kiln_ivalue *outs)
+kiln_status *kiln__recipe_run(kiln_call *call,
+                              void (*recipe)(kiln__recipe *, const kiln_ivalue *, kiln_ivalue *),
+                              const kiln_ivalue *args, kiln_ivalue *outs) KILN_MUST_USE;
+
+/* Keeps the first failure; true when there is none. */
+bool kiln__recipe_ok(kiln__recipe *r, kiln_status *status);
+#define KILN_RECIPE_FAIL(r, ...) ((void)kiln__recipe_ok(r, KILN_OP_FAIL(__VA_ARGS__)))
+/* Takes a tensor (or value) over and gives it back; NULL stays NULL. */
+kiln_tensor *kiln__recipe_keep(kiln__recipe *r, kiln_tensor *t);
+
+/* The kernel's first result. */
+kiln_tensor *kiln__recipe_cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args);
+/* All of its results. */
+void kiln__recipe_cook_many(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
+                            int count, kiln_tensor **out);
+/* A kernel whose result is a list of tensors: the list, NULL after a failure. */
+kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args);
+#define KILN_COOK(r, name, ...) \
+  kiln__recipe_cook(r, kiln__kernel_##name, (const kiln_ivalue[]){__VA_ARGS__})
+#define KILN_COOK_LIST(r, name, ...) \
+  kiln__recipe_cook_list(r, kiln__kernel_##name, (const kiln_ivalue[]){__VA_ARGS__})
+/* Writes it as result i of the operator. */
+void kiln__recipe_give(kiln__recipe *r, kiln_ivalue *out, kiln_tensor *t);
+
+/* -- Arguments: borrowed -- */
+#define T(t) kiln__recipe_tensor(t)
+#define I(i) kiln_int(i)
+#define F(f) kiln_float(f)
+#define B(b) kiln_bool(b)
+#define NONE kiln_none()
+static inline kiln_ivalue kiln__recipe_tensor(kiln_tensor *t) {
+  return t ? kiln_of_tensor(t) : kiln_none();
+}
+/* int[] and Tensor[], kept by the recipe. */
+kiln_ivalue kiln__recipe_ints(kiln__recipe *r, int count, const int64_t *ints);
+kiln_ivalue kiln__recipe_tensors(kiln__recipe *r, int64_t count, kiln_tensor *const *tensors);
+kiln_ivalue kiln__recipe_text(kiln__recipe *r, const char *text);
+#define INTS(...)                                                                       \
+  kiln__recipe_ints(r, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+                    (const int64_t[]){__VA_ARGS__})
+static inline kiln_ivalue kiln__recipe_no_list(kiln__recipe *r) {
+  return kiln__recipe_ints(r, 0, NULL);
+}
+
+/* -- Questions; NULL answers 0 -- */
+static inline int kiln__recipe_rank(const kiln_tensor *t) { return t ? kiln_tensor_rank(t) : 0; }
+static inline int64_t kiln__recipe_numel(const kiln_tensor *t) { return t ? t->numel : 0; }
+/* dim may be negative; a dimension that is not there has size 1. */
+static inline int64_t kiln__recipe_size(const kiln_tensor *t, int dim) {
+  int rank = kiln__recipe_rank(t);
+  if (dim < 0) dim += rank;
+  return dim >= 0 && dim < rank ? kiln_tensor_sizes(t)[dim] : 1;
+}
+static inline kiln_dtype kiln__recipe_dtype(const kiln_tensor *t) {
+  return t ? kiln_tensor_dtype(t) : KILN_DTYPE_F32;
+}
+/* A dimension argument, wrapped; 0 after a failure. */
+int kiln__recipe_dim(kiln__recipe *r, int64_t dim, int rank);
+/* Contiguous elements in a dtype, for reading; `out` is the tensor itself. NULL after a failure. */
+const void *kiln__recipe_read(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, kiln_tensor **out);
+/* A new contiguous tensor and its elements; NULL after a failure. */
+void *kiln__recipe_new(kiln__recipe *r, kiln_dtype dtype, int rank, const int64_t *sizes,
+                       kiln_tensor **out);
+
+/* -- Shorthand for the commonest kernels -- */
+kiln_tensor *kiln__recipe_to(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype);
+kiln_tensor *kiln__recipe_reshape(kiln__recipe *r, kiln_tensor *t, int rank, const int64_t *sizes);
+kiln_tensor *kiln__recipe_narrow(kiln__recipe *r, kiln_tensor *t, int dim, int64_t start,
+                                 int64_t length);
+/* In its order of memory a fresh copy that is row-major. */
+kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
+
+/* -- The kernels that recipes use -- */
+#define KILN_RECIPE_KERNELS(X)                                                                     \
+  X(abs)                                                                                           \
+  X(add) X(sub) X(mul) X(div) X(div_mode) X(pow) X(exp) X(exp2) X(log) X(log1p) X(log2) X(sqrt) X( \
+      square) X(neg) X(sign) X(maximum) X(minimum) X(where) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)    \
+      X(isnan) X(logical_and) X(logical_not) X(logical_or) X(clamp) X(clamp_min) X(lgamma) X(      \
+          digamma) X(erfc) X(erf) X(sum) X(sum_dim) X(mean) X(mean_dim) X(prod_dim) X(amax)        \
+          X(amin) X(any) X(all) X(max_dim) X(min_dim) X(argmax) X(cumsum) X(cumprod) X(            \
+              sort_stable) X(matmul) X(mm) X(bmm) X(linear) X(layer_norm) X(softmax) X(relu)       \
+              X(gelu) X(dropout) X(permute) X(transpose) X(t) X(reshape) X(view) X(expand) X(      \
+                  unsqueeze) X(squeeze_dim) X(select)                                              \
+                  X(narrow) X(slice) X(diagonal) X(flip) X(cat) X(stack) X(flatten) X(contiguous)  \
+                      X(clone) X(copy_) X(zeros) X(ones) X(full) X(zeros_like) X(ones_like) X(     \
+                          full_like) X(arange) X(gather) X(index_select) X(nonzero) X(masked_fill) \
+                          X(masked_select) X(tril) X(triu) X(constant_pad_nd)                      \
+                              X(repeat) X(roll) X(conj) X(real) X(imag) X(complex) X(view_as_real) \
+                                  X(view_as_complex) X(linalg_vector_norm) X(angle) X(to_dtype) X( \
+                                      repeat_interleave) X(as_strided) X(outer) X(xlogy)           \
+                                      X(tensor_split_sections) X(tensor_split_indices)             \
+                                          X(log_sigmoid)                                           \
+                                              X(count_nonzero) X(split_with_sizes) X(unbind)       \
+                                                  X(chunk) X(index_put) X(index) X(frac) X(fill_)  \
+                                                      X(dot) X(sinc) X(meshgrid) X(isfinite)       \
+                                                          X(reciprocal) X(floor_divide)            \
+                                                              X(remainder) X(atan2) X(var_dim)     \
+                                                                  X(topk)
+#define KILN_RECIPE_DECLARE(name) \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+KILN_RECIPE_KERNELS(KILN_RECIPE_DECLARE)
+
+#endif
