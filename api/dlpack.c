@@ -4,13 +4,23 @@
 #include "api/internal.h"
 
 /* X(dtype, DLPack's code, bits) */
-#define DLPACK_DTYPES(X)                                                                           \
-  X(U8, kDLUInt, 8)                                                                                \
-  X(I8, kDLInt, 8)                                                                                 \
-  X(I16, kDLInt, 16) X(I32, kDLInt, 32) X(I64, kDLInt, 64) X(U16, kDLUInt, 16) X(U32, kDLUInt, 32) \
-      X(U64, kDLUInt, 64) X(F16, kDLFloat, 16) X(F32, kDLFloat, 32) X(F64, kDLFloat, 64)           \
-          X(BF16, kDLBfloat, 16) X(C32, kDLComplex, 32) X(C64, kDLComplex, 64)                     \
-              X(C128, kDLComplex, 128) X(BOOL, kDLBool, 8)
+#define DLPACK_DTYPES(X)   \
+  X(U8, kDLUInt, 8)        \
+  X(I8, kDLInt, 8)         \
+  X(I16, kDLInt, 16)       \
+  X(I32, kDLInt, 32)       \
+  X(I64, kDLInt, 64)       \
+  X(U16, kDLUInt, 16)      \
+  X(U32, kDLUInt, 32)      \
+  X(U64, kDLUInt, 64)      \
+  X(F16, kDLFloat, 16)     \
+  X(F32, kDLFloat, 32)     \
+  X(F64, kDLFloat, 64)     \
+  X(BF16, kDLBfloat, 16)   \
+  X(C32, kDLComplex, 32)   \
+  X(C64, kDLComplex, 64)   \
+  X(C128, kDLComplex, 128) \
+  X(BOOL, kDLBool, 8)
 
 static bool to_dlpack_type(kiln_dtype dtype, DLDataType *out) {
   switch (dtype) {

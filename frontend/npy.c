@@ -7,12 +7,21 @@
 #include "runtime/type.h" /* KILN_MAX_RANK */
 
 /* X(dtype, descr without byte order, bytes of a swapped unit) */
-#define NPY_DTYPES(X)                                                                            \
-  X(BOOL, "b1", 1)                                                                               \
-  X(U8, "u1", 1)                                                                                 \
-  X(I8, "i1", 1) X(I16, "i2", 2) X(U16, "u2", 2) X(I32, "i4", 4) X(U32, "u4", 4) X(I64, "i8", 8) \
-      X(U64, "u8", 8) X(F16, "f2", 2) X(F32, "f4", 4) X(F64, "f8", 8) X(C64, "c8", 4)            \
-          X(C128, "c16", 8)
+#define NPY_DTYPES(X) \
+  X(BOOL, "b1", 1)    \
+  X(U8, "u1", 1)      \
+  X(I8, "i1", 1)      \
+  X(I16, "i2", 2)     \
+  X(U16, "u2", 2)     \
+  X(I32, "i4", 4)     \
+  X(U32, "u4", 4)     \
+  X(I64, "i8", 8)     \
+  X(U64, "u8", 8)     \
+  X(F16, "f2", 2)     \
+  X(F32, "f4", 4)     \
+  X(F64, "f8", 8)     \
+  X(C64, "c8", 4)     \
+  X(C128, "c16", 8)
 
 static const struct {
   kiln_dtype dtype;

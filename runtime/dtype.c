@@ -114,7 +114,7 @@ static const int8_t matrix_dtype[MATRIX] = {
 
 /* Rows and columns: u8 i8 i16 i32 i64 f16 f32 f64 c32 c64 c128 bool bf16. */
 #define R(a, b, c, d, e, f, g, h, i, j, k, l, m) \
-  { M_##a, M_##b, M_##c, M_##d, M_##e, M_##f, M_##g, M_##h, M_##i, M_##j, M_##k, M_##l, M_##m }
+  {M_##a, M_##b, M_##c, M_##d, M_##e, M_##f, M_##g, M_##h, M_##i, M_##j, M_##k, M_##l, M_##m}
 static const int8_t promote_matrix[MATRIX][MATRIX] = {
     [M_U8] = R(U8, I16, I16, I32, I64, F16, F32, F64, C32, C64, C128, U8, BF16),
     [M_I8] = R(I16, I8, I16, I32, I64, F16, F32, F64, C32, C64, C128, I8, BF16),

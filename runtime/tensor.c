@@ -18,8 +18,8 @@ _Static_assert(sizeof(kiln_tensor) <= FUSED_STORAGE && FUSED_DATA % 64 == 0, "ca
 /* A fused tensor's flags hold the cache class of its block above the flags proper. Blocks are taken
  * for multiples of 64 bytes: the class of n lines, without a search for the highest bit. */
 enum { CLASS_SHIFT = 8 };
-#define LOG(n) (63 - __builtin_clzll((n)*64ull - 1))
-#define CLASS(n) (uint8_t)((LOG(n) - 5) * 4 + (((n)*64ull - 1) >> (LOG(n) - 2) & 3))
+#define LOG(n) (63 - __builtin_clzll((n) * 64ull - 1))
+#define CLASS(n) (uint8_t)((LOG(n) - 5) * 4 + (((n) * 64ull - 1) >> (LOG(n) - 2) & 3))
 #define CLASS4(n) CLASS(n), CLASS((n) + 1), CLASS((n) + 2), CLASS((n) + 3)
 #define CLASS16(n) CLASS4(n), CLASS4((n) + 4), CLASS4((n) + 8), CLASS4((n) + 12)
 static const uint8_t line_class[65] = {0,           3,           CLASS(2),   CLASS(3),

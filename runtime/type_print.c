@@ -5,17 +5,27 @@
 enum { PRINT_MAX_DEPTH = 300 };
 
 /* X(kind, IR name, annotation) */
-#define BASIC_NAMES(X)                                                                            \
-  X(TENSOR, "Tensor", "Tensor")                                                                   \
-  X(INT, "int", "int")                                                                            \
-  X(FLOAT, "float", "float") X(BOOL, "bool", "bool") X(COMPLEX, "complex", "complex")             \
-      X(NUMBER, "Scalar", "number") X(STR, "str", "str") X(NONE, "NoneType", "NoneType")          \
-          X(DEVICE, "Device", "Device") X(GENERATOR, "Generator", "Generator")                    \
-              X(STREAM, "Stream", "Stream") X(STORAGE, "Storage", "Storage") X(                   \
-                  QSCHEME, "QScheme", "QScheme") X(ANY, "Any", "Any") X(ANY_LIST, "list", "list") \
-                  X(ANY_TUPLE, "tuple", "tuple") X(ANY_CLASS, "AnyClassType", "AnyClassType")     \
-                      X(ANY_ENUM, "AnyEnumType", "AnyEnumType")                                   \
-                          X(FUNCTION, "Function", "Function") X(CAPSULE, "Capsule", "Capsule")
+#define BASIC_NAMES(X)                         \
+  X(TENSOR, "Tensor", "Tensor")                \
+  X(INT, "int", "int")                         \
+  X(FLOAT, "float", "float")                   \
+  X(BOOL, "bool", "bool")                      \
+  X(COMPLEX, "complex", "complex")             \
+  X(NUMBER, "Scalar", "number")                \
+  X(STR, "str", "str")                         \
+  X(NONE, "NoneType", "NoneType")              \
+  X(DEVICE, "Device", "Device")                \
+  X(GENERATOR, "Generator", "Generator")       \
+  X(STREAM, "Stream", "Stream")                \
+  X(STORAGE, "Storage", "Storage")             \
+  X(QSCHEME, "QScheme", "QScheme")             \
+  X(ANY, "Any", "Any")                         \
+  X(ANY_LIST, "list", "list")                  \
+  X(ANY_TUPLE, "tuple", "tuple")               \
+  X(ANY_CLASS, "AnyClassType", "AnyClassType") \
+  X(ANY_ENUM, "AnyEnumType", "AnyEnumType")    \
+  X(FUNCTION, "Function", "Function")          \
+  X(CAPSULE, "Capsule", "Capsule")
 
 static const char *const basic_names[][2] = {
 #define NAMES(kind, ir, annotation) [KILN_TYPE_##kind] = {ir, annotation},

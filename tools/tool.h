@@ -88,12 +88,12 @@ typedef struct tool_settings {
 } tool_settings;
 
 /* Rows of an option table for the fields of a tool_settings at `base` in `type`. */
-#define TOOL_SETTINGS_OPTIONS(type, base)                                                          \
-  {"--jit",  TOOL_WORD, offsetof(type, base.jit),                                                  \
-   "on|off", 0,         "profile and specialise, or run the plain interpreter"},                   \
-      {"--threads", TOOL_INT, offsetof(type, base.threads), "N", 1, "threads of the pool"}, {      \
-    "--set", TOOL_LIST, offsetof(type, base.set), "NAME=VALUE", 0, "any flag of `kiln list flags`" \
-  }
+#define TOOL_SETTINGS_OPTIONS(type, base)                                                   \
+  {"--jit",  TOOL_WORD, offsetof(type, base.jit),                                           \
+   "on|off", 0,         "profile and specialise, or run the plain interpreter"},            \
+      {"--threads", TOOL_INT, offsetof(type, base.threads), "N", 1, "threads of the pool"}, \
+      {"--set",      TOOL_LIST, offsetof(type, base.set),                                   \
+       "NAME=VALUE", 0,         "any flag of `kiln list flags`"}
 
 kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context);
 

@@ -260,8 +260,7 @@ LLVMValueRef kiln__emit_value(kiln__emitter *e, const kiln_loop_inst *inst) {
   LLVMTypeRef type = kiln__emit_vector_type(e, inst->dtype);
   switch (inst->op) {
 #define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) \
-  case KILN_LOOP_##name:                                     \
-    return EMIT_##emit;
+  case KILN_LOOP_##name: return EMIT_##emit;
 #include "codegen/loop/opcodes.def"
 #undef KILN_LOOP_OP
     default: return NULL;

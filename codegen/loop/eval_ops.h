@@ -19,7 +19,7 @@ static inline float trunc_f32(float x) { return __builtin_truncf(x); }
 static inline double trunc_f64(double x) { return __builtin_trunc(x); }
 static inline float copysign_f32(float x, float y) { return __builtin_copysignf(x, y); }
 static inline double copysign_f64(double x, double y) { return __builtin_copysign(x, y); }
-#define BY_TYPE(fn, x) _Generic((x), float : fn##_f32, double : fn##_f64)
+#define BY_TYPE(fn, x) _Generic((x), float: fn##_f32, double: fn##_f64)
 #define FABS(x) BY_TYPE(abs, x)(x)
 #define SQRT(x) BY_TYPE(sqrt, x)(x)
 #define FLOOR(x) BY_TYPE(floor, x)(x)
@@ -99,10 +99,15 @@ static inline double copysign_f64(double x, double y) { return __builtin_copysig
 #undef KILN_LOOP_OP
 
 /* The types in registers, in the order of the tables. */
-#define EVAL_TYPES(X)                                                           \
-  X(F32, f32, float)                                                            \
-  X(F64, f64, double) X(U8, u8, uint8_t) X(I8, i8, int8_t) X(I16, i16, int16_t) \
-      X(I32, i32, int32_t) X(I64, i64, int64_t) X(BOOL, b1, uint8_t)
+#define EVAL_TYPES(X)  \
+  X(F32, f32, float)   \
+  X(F64, f64, double)  \
+  X(U8, u8, uint8_t)   \
+  X(I8, i8, int8_t)    \
+  X(I16, i16, int16_t) \
+  X(I32, i32, int32_t) \
+  X(I64, i64, int64_t) \
+  X(BOOL, b1, uint8_t)
 enum {
 #define TYPE_ENUM(name, suffix, type) EVAL_TYPE_##name,
   EVAL_TYPES(TYPE_ENUM)
@@ -130,9 +135,9 @@ static inline int32_t f64_to_i32(double x) {
 #define TO_F32(x) (float)(x)
 #define TO_F64(x) (double)(x)
 #define TO_BOOL(x) ((x) != 0)
-#define FROM_FLOAT_U8(x) (uint8_t) f64_to_i32((double)(x))
-#define FROM_FLOAT_I8(x) (int8_t) f64_to_i32((double)(x))
-#define FROM_FLOAT_I16(x) (int16_t) f64_to_i32((double)(x))
+#define FROM_FLOAT_U8(x) (uint8_t)f64_to_i32((double)(x))
+#define FROM_FLOAT_I8(x) (int8_t)f64_to_i32((double)(x))
+#define FROM_FLOAT_I16(x) (int16_t)f64_to_i32((double)(x))
 #define FROM_FLOAT_I32(x) f64_to_i32((double)(x))
 #define FROM_FLOAT_I64(x) f64_to_i64((double)(x))
 #define FROM_FLOAT_F32 TO_F32

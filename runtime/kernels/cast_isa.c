@@ -50,15 +50,23 @@ static inline double _Complex complex_f64(double re, double im) {
 }
 
 /* X(dtype, type, x as a number) of the real dtypes. */
-#define REAL_DTYPES(X)                                                                     \
-  X(U8, uint8_t, x)                                                                        \
-  X(I8, int8_t, x) X(I16, int16_t, x) X(I32, int32_t, x) X(I64, int64_t, x)                \
-      X(F16, uint16_t, kiln_half_to_float(x)) X(F32, float, x) X(F64, double, x)           \
-          X(BF16, uint16_t, kiln_bf16_to_float(x)) X(U16, uint16_t, x) X(U32, uint32_t, x) \
-              X(U64, uint64_t, x)
+#define REAL_DTYPES(X)                     \
+  X(U8, uint8_t, x)                        \
+  X(I8, int8_t, x)                         \
+  X(I16, int16_t, x)                       \
+  X(I32, int32_t, x)                       \
+  X(I64, int64_t, x)                       \
+  X(F16, uint16_t, kiln_half_to_float(x))  \
+  X(F32, float, x)                         \
+  X(F64, double, x)                        \
+  X(BF16, uint16_t, kiln_bf16_to_float(x)) \
+  X(U16, uint16_t, x)                      \
+  X(U32, uint32_t, x)                      \
+  X(U64, uint64_t, x)
 #define COMPLEX_DTYPES(X)                                               \
   X(C32, half_pair, kiln_half_to_float(x.re), kiln_half_to_float(x.im)) \
-  X(C64, float _Complex, __real__ x, __imag__ x) X(C128, double _Complex, __real__ x, __imag__ x)
+  X(C64, float _Complex, __real__ x, __imag__ x)                        \
+  X(C128, double _Complex, __real__ x, __imag__ x)
 
 /* -- To the compute types -- */
 

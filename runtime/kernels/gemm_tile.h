@@ -198,14 +198,17 @@ typedef void (*NAME(tile_fn))(const NAME(factors) * f, const NAME(piece) * p, in
 #endif
 TILES(1)
 TILES(2)
-TILES(3) TILES(4)
+TILES(3)
+TILES(4)
 #if KILN_KERNEL_LEVEL == 2
-    TILES(5) TILES(6) TILES(7) TILES(8)
+TILES(5)
+TILES(6)
+TILES(7) TILES(8)
 #endif
-        static const NAME(tile_fn) NAME(tiles)[MR][NV] = {
-            TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
+    static const NAME(tile_fn) NAME(tiles)[MR][NV] = {
+        TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
 #if KILN_KERNEL_LEVEL == 2
-            TILES_OF(5), TILES_OF(6), TILES_OF(7), TILES_OF(8),
+        TILES_OF(5), TILES_OF(6), TILES_OF(7), TILES_OF(8),
 #endif
 };
 #undef TILE

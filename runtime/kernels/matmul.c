@@ -21,7 +21,7 @@
               (sum_type)a[i * g->a_row + p * g->a_col] * (sum_type)b[p * g->b_row + j * g->b_col]; \
         }                                                                                          \
         type *c = (type *)g->c + i * g->c_row + j * g->c_col;                                      \
-        sum_type old = g->beta == 0 ? (sum_type)0 : (sum_type)*c * (sum_type)(scale)g->beta;       \
+        sum_type old = g->beta == 0 ? (sum_type)0 : (sum_type)(*c) * (sum_type)(scale)g->beta;     \
         *c = (type)(old + sum * (sum_type)(scale)g->alpha);                                        \
       }                                                                                            \
     }                                                                                              \
@@ -137,9 +137,10 @@ static kiln_status *copy_base(const product *p, int rank, kiln_tensor *c) {
     kiln_sizes_print(kiln_tensor_rank(base), kiln_tensor_sizes(base), have, sizeof have);
     kiln_sizes_print(rank, p->sizes, want, sizeof want);
     int d = rank - 1;
-    while (d > 0 && d > pad && (kiln_tensor_sizes(base)[d - pad] == p->sizes[d] ||
-                       kiln_tensor_sizes(base)[d - pad] == 1))
-      d--;
+    for (; d > 0 && d > pad; d--) {
+      int64_t size = kiln_tensor_sizes(base)[d - pad];
+      if (size != p->sizes[d] && size != 1) break;
+    }
     if (pad < 0) {
       return KILN_OP_FAIL("expand: the number of sizes provided (%d) must be greater or equal to "
                           "the number of dimensions in the tensor (%d)",

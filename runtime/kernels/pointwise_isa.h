@@ -89,23 +89,23 @@
       STORE(R, o, i, so, expr);                                      \
     }                                                                \
   }
-#define LOOP3(name, X, expr)                                                          \
+#define LOOP3(name, XT, expr)                                                         \
   LOOP_HEAD(name) {                                                                   \
     PARAMS;                                                                           \
     char *o = data[0];                                                                \
     const char *a = data[1], *b = data[2], *c = data[3];                              \
     const int64_t so = strides[0], sa = strides[1], sb = strides[2], sc = strides[3]; \
-    if (so == sizeof(T) && sa == sizeof(X) && sb == sizeof(T) && sc == sizeof(T)) {   \
+    if (so == sizeof(T) && sa == sizeof(XT) && sb == sizeof(T) && sc == sizeof(T)) {  \
       T *out = (T *)o;                                                                \
       KILN_IVDEP for (int64_t i = 0; i < n; i++) {                                    \
-        const X x = ((const X *)a)[i];                                                \
+        const XT x = ((const XT *)a)[i];                                              \
         const T y = ((const T *)b)[i], z = ((const T *)c)[i];                         \
         out[i] = (T)(expr);                                                           \
       }                                                                               \
       return;                                                                         \
     }                                                                                 \
     for (int64_t i = 0; i < n; i++) {                                                 \
-      const X x = AT(X, a, i, sa);                                                    \
+      const XT x = AT(XT, a, i, sa);                                                  \
       const T y = AT(T, b, i, sb), z = AT(T, c, i, sc);                               \
       STORE(T, o, i, so, expr);                                                       \
     }                                                                                 \

@@ -90,7 +90,7 @@ SAME(mish, mish)
 SAME(hardsigmoid, hardsigmoid)
 SAME(hardswish, hardswish)
 SAME(log_sigmoid, log_sigmoid)
-SAME(bitwise_not, not )
+SAME(bitwise_not, not)
 SAME(logical_not, logical_not)
 
 /* pow(x, 2): a bool's is an int64. */

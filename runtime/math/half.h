@@ -12,7 +12,7 @@ KILN_MATH_PUBLIC kiln_i32v kiln_math_to_f16_f32v(kiln_f32v x) {
   kiln_i32v bits = (kiln_i32v)x, a = bits & 0x7fffffff;
   kiln_i32v normal = (a - (112 << 23) + 0xfff + (a >> 13 & 1)) >> 13;
   kiln_i32v tiny = (kiln_i32v)((kiln_f32v)a + 0.5f) - 0x3f000000;
-  kiln_i32v is_tiny = a<113 << 23, is_big = a >= 0x477ff000, is_nan = a> 0x7f800000;
+  kiln_i32v is_tiny = a < 113 << 23, is_big = a >= 0x477ff000, is_nan = a > 0x7f800000;
   kiln_i32v r = (tiny & is_tiny) | (normal & ~is_tiny);
   r = (r & ~is_big) | (is_big & 0x7c00) | (is_nan & 0x0200);
   return r | (bits >> 16 & 0x8000);

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct { const char *kiln, *data; } setup;
+static struct {
+  const char *kiln, *data;
+} setup;
 
 void alter_setup(const char *kiln, const char *data) {
   setup.kiln = kiln;

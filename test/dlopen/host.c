@@ -19,15 +19,28 @@
 #include "kiln/kiln.h"
 
 /* The functions that are used: a struct of pointers, filled by dlsym. */
-#define FUNCTIONS(X)                                                                     \
-  X(version)                                                                             \
-  X(status_report)                                                                       \
-  X(status_destroy)                                                                      \
-  X(context_create)                                                                      \
-  X(context_release) X(model_load) X(model_release) X(model_counters) X(instance_create) \
-      X(instance_release) X(instance_call) X(value_read) X(value_count) X(value_item)    \
-          X(value_kind) X(value_rank) X(value_sizes) X(value_copy_data) X(value_tensor)  \
-              X(value_dtype) X(value_destroy)
+#define FUNCTIONS(X)  \
+  X(version)          \
+  X(status_report)    \
+  X(status_destroy)   \
+  X(context_create)   \
+  X(context_release)  \
+  X(model_load)       \
+  X(model_release)    \
+  X(model_counters)   \
+  X(instance_create)  \
+  X(instance_release) \
+  X(instance_call)    \
+  X(value_read)       \
+  X(value_count)      \
+  X(value_item)       \
+  X(value_kind)       \
+  X(value_rank)       \
+  X(value_sizes)      \
+  X(value_copy_data)  \
+  X(value_tensor)     \
+  X(value_dtype)      \
+  X(value_destroy)
 typedef struct api {
   void *handle;
 #define POINTER(name) __typeof__(&kiln_##name) name;

@@ -11,19 +11,53 @@
 
 /* -- The kernels by name -- */
 
-#define KERNELS(X)                                                                               \
-  X(gru_cell)                                                                                    \
-  X(lstm_cell)                                                                                   \
-  X(rnn_tanh_cell) X(rnn_relu_cell) X(layer_norm) X(native_layer_norm) X(softmax) X(log_softmax) \
-      X(_softmax) X(_log_softmax) X(dropout) X(dropout_) X(embedding) X(one_hot) X(batch_norm)   \
-          X(native_batch_norm) X(instance_norm) X(group_norm) X(mse_loss) X(l1_loss)             \
-              X(smooth_l1_loss) X(huber_loss) X(binary_cross_entropy)                            \
-                  X(binary_cross_entropy_with_logits) X(nll_loss) X(nll_loss_forward)            \
-                      X(cross_entropy_loss) X(conv1d) X(conv2d) X(conv3d) X(conv_transpose1d)    \
-                          X(conv_transpose2d) X(convolution) X(max_pool2d)                       \
-                              X(max_pool2d_with_indices) X(avg_pool2d) X(adaptive_avg_pool2d)    \
-                                  X(mm) X(bmm) X(matmul) X(linear) X(addmm) X(baddbmm) X(addmv)  \
-                                      X(mv) X(dot)
+#define KERNELS(X)                    \
+  X(gru_cell)                         \
+  X(lstm_cell)                        \
+  X(rnn_tanh_cell)                    \
+  X(rnn_relu_cell)                    \
+  X(layer_norm)                       \
+  X(native_layer_norm)                \
+  X(softmax)                          \
+  X(log_softmax)                      \
+  X(_softmax)                         \
+  X(_log_softmax)                     \
+  X(dropout)                          \
+  X(dropout_)                         \
+  X(embedding)                        \
+  X(one_hot)                          \
+  X(batch_norm)                       \
+  X(native_batch_norm)                \
+  X(instance_norm)                    \
+  X(group_norm)                       \
+  X(mse_loss)                         \
+  X(l1_loss)                          \
+  X(smooth_l1_loss)                   \
+  X(huber_loss)                       \
+  X(binary_cross_entropy)             \
+  X(binary_cross_entropy_with_logits) \
+  X(nll_loss)                         \
+  X(nll_loss_forward)                 \
+  X(cross_entropy_loss)               \
+  X(conv1d)                           \
+  X(conv2d)                           \
+  X(conv3d)                           \
+  X(conv_transpose1d)                 \
+  X(conv_transpose2d)                 \
+  X(convolution)                      \
+  X(max_pool2d)                       \
+  X(max_pool2d_with_indices)          \
+  X(avg_pool2d)                       \
+  X(adaptive_avg_pool2d)              \
+  X(mm)                               \
+  X(bmm)                              \
+  X(matmul)                           \
+  X(linear)                           \
+  X(addmm)                            \
+  X(baddbmm)                          \
+  X(addmv)                            \
+  X(mv)                               \
+  X(dot)
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
