@@ -2,8 +2,6 @@
  * is copied first. The choice depends on nothing but sizes and strides, so neither do the bits. */
 #include "runtime/kernels/gemm.h"
 
-/* Up to so many rows a product with a transposed matrix is made of dot products. */
-enum { DOT_ROWS = 8 };
 /* Up to so many rows the right factor is read where it lies. */
 enum { UNPACKED_ROWS = 32 };
 
@@ -34,8 +32,9 @@ kiln_gemm_form kiln__gemm_form(const kiln_gemm_args *g, size_t item) {
     return form;
   }
   if (!g->chain) {
-    const bool few_rows = g->m <= DOT_ROWS && g->b_row == 1 && (g->b_col != 1 || g->n == 1);
-    const bool few_columns = g->n <= DOT_ROWS && g->a_col == 1;
+    const bool few_rows =
+        g->m <= KILN_GEMM_DOT_ROWS && g->b_row == 1 && (g->b_col != 1 || g->n == 1);
+    const bool few_columns = g->n <= KILN_GEMM_DOT_ROWS && g->a_col == 1;
     if (few_rows || few_columns) {
       form.dot = true;
       form.swap = few_columns && (!few_rows || g->n < g->m);
@@ -48,6 +47,8 @@ kiln_gemm_form kiln__gemm_form(const kiln_gemm_args *g, size_t item) {
     form.swap = g->a_row == 1 || g->m < g->n;
   }
   const kiln_gemm_args s = form.swap ? kiln__gemm_swapped(g) : *g;
+  form.axpy = s.b_col == 1 && s.m <= KILN_GEMM_AXPY_ROWS && s.n * (int64_t)item >= 64;
+  if (form.axpy) return form;
   form.pack_left = packs_left(&s, item);
   form.pack_right = s.b_col != 1 || s.m > UNPACKED_ROWS;
   return form;
@@ -58,6 +59,7 @@ size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item) {
   const kiln_gemm_args g = form.swap ? kiln__gemm_swapped(args) : *args;
   const size_t k = (size_t)(g.k < KILN_GEMM_KC ? g.k : KILN_GEMM_KC);
   if (form.dot) return g.a_col == 1 ? 0 : (size_t)(g.m * g.k) * item;
+  if (form.axpy) return 0;
   size_t bytes = 0;
   /* Columns beyond the last whole vector are always copied. */
   if (form.pack_right || (size_t)g.n * item % 64 != 0) bytes += k * KILN_GEMM_PANEL_BYTES;

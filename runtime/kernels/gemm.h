@@ -46,11 +46,17 @@ enum { KILN_GEMM_MC = 384 };
 /* A row of a panel of the right factor, in bytes. */
 enum { KILN_GEMM_PANEL_BYTES = 192 };
 
+/* Up to so many rows the rows of the right factor are added up in memory. */
+enum { KILN_GEMM_AXPY_ROWS = 3 };
+/* Up to so many rows a product with a transposed matrix is made of dot products. */
+enum { KILN_GEMM_DOT_ROWS = 32 };
+
 /* How a product is made, by its sizes and strides alone. The left factor's elements are taken one
  * by one, the right one's as vectors. */
 typedef struct kiln_gemm_form {
   bool swap;       /* C^T = B^T A^T instead */
   bool dot;        /* few rows on the left: dot products, both factors read along k */
+  bool axpy;       /* few rows on the left: rows of the right factor are added up */
   bool pack_left;  /* the left factor is copied by blocks */
   bool pack_right; /* so is the right one */
 } kiln_gemm_form;

@@ -59,7 +59,8 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
         x[i] = *(const VU *)(a + i * a_row + p + q * WIDTH);
       }
       KILN_MATH_UNROLL for (int j = 0; j < columns; j++) {
-        const V y = *(const VU *)(b + j * b_col + p + q * WIDTH);
+        V y = *(const VU *)(b + j * b_col + p + q * WIDTH);
+        if (rows > 1) KEEP(y);
         KILN_MATH_UNROLL for (int i = 0; i < rows; i++) acc[i][j][q] = FMA(acc[i][j][q], y, x[i]);
       }
     }
@@ -96,7 +97,7 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
 
 /* Columns of a tile by its rows: what the registers hold. */
 #if KILN_KERNEL_LEVEL == 2
-#define DOT_COLUMNS(rows) ((rows) > 3 ? 4 : 8)
+#define DOT_COLUMNS(rows) ((rows) > 1 ? 4 : 8)
 #elif KILN_KERNEL_LEVEL == 1
 #define DOT_COLUMNS(rows) ((rows) > 1 ? 2 : 4)
 #else
@@ -126,9 +127,10 @@ DOT(4)
 #undef DOT
 #undef DOT_COLUMNS
 
-/* All columns, a few at a time, so that b is read from memory once. m is at most 8. */
+/* All columns, a few at a time, so that b is read from memory once. m is at most
+ * KILN_GEMM_DOT_ROWS. */
 static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
-  enum { BLOCK = 16, MAX_ROWS = 8 };
+  enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
                               int64_t) = {
       NAME(dot_1),

@@ -43,6 +43,15 @@
 #define FMA KILN_ISA_CAT2(FMA_, TAG)
 #define FMA1 KILN_ISA_CAT2(FMA1_, TAG)
 
+/* The vector is in a register from here on: else GCC loads it again for each use. */
+#if KILN_KERNEL_LEVEL == 2
+#define KEEP(x) __asm__("" : "+v"(x))
+#elif defined(__x86_64__)
+#define KEEP(x) __asm__("" : "+x"(x))
+#else
+#define KEEP(x) (void)(x)
+#endif
+
 /* f(0, ...), f(1, ...), ... for the lanes of a vector. */
 #define LANES2(f, ...) f(0, __VA_ARGS__), f(1, __VA_ARGS__)
 #define LANES4(f, ...) LANES2(f, __VA_ARGS__), f(2, __VA_ARGS__), f(3, __VA_ARGS__)
@@ -68,12 +77,14 @@ enum { KC = KILN_GEMM_KC, MC = KILN_GEMM_MC };
 #define T float
 #define V kiln_f32v
 #define VU kiln_f32v_u
+#define VI kiln_i32v
 #define WIDTH KILN_MATH_LANES
 #include "runtime/kernels/gemm_isa.h"
 #undef TAG
 #undef T
 #undef V
 #undef VU
+#undef VI
 #undef WIDTH
 #undef LANES
 
@@ -81,5 +92,6 @@ enum { KC = KILN_GEMM_KC, MC = KILN_GEMM_MC };
 #define T double
 #define V kiln_f64v
 #define VU kiln_f64v_u
+#define VI kiln_i64v
 #define WIDTH KILN_MATH_LANES_F64
 #include "runtime/kernels/gemm_isa.h"

@@ -14,14 +14,6 @@
 #include "runtime/kernels/gemm_pack.h"
 #include "runtime/kernels/gemm_dot.h"
 
-/* A product in the form that was chosen for it: m, n, k and strides are those of the two factors.
- */
-typedef struct NAME(job) {
-  const kiln_gemm_args *g;
-  kiln_gemm_form form;
-  T *panel, *left; /* scratch */
-} NAME(job);
-
 /* C, and what it starts from in the block of k at p: later blocks add to what is there. */
 static NAME(piece) NAME(whole)(const kiln_gemm_args *g, int64_t p) {
   NAME(piece)
@@ -37,6 +29,17 @@ static NAME(piece) NAME(whole)(const kiln_gemm_args *g, int64_t p) {
   }
   return c;
 }
+
+enum { NAME(STRIP) = 4096 / (int)sizeof(T) }; /* columns: a row of them is a page */
+#include "runtime/kernels/gemm_axpy.h"
+
+/* A product in the form that was chosen for it: m, n, k and strides are those of the two factors.
+ */
+typedef struct NAME(job) {
+  const kiln_gemm_args *g;
+  kiln_gemm_form form;
+  T *panel, *left; /* scratch */
+} NAME(job);
 
 /* How many vectors the next panel takes of those left: never a single one after wider ones. */
 ALWAYS_INLINE int64_t NAME(next_vectors)(int64_t left) {
@@ -128,6 +131,10 @@ void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *a
   if (job.form.dot) {
     const NAME(piece) c = NAME(whole)(g, 0);
     NAME(dot_rows)(g, &c);
+    return;
+  }
+  if (job.form.axpy) {
+    NAME(axpy_rows)(g);
     return;
   }
   const bool panel = job.form.pack_right || (size_t)g->n * sizeof(T) % 64 != 0;

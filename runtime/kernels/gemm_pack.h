@@ -12,7 +12,17 @@ static void NAME(pack_right)(T *to, const T *from, int64_t row, int64_t col, int
       }
       return;
     }
-    for (int64_t p = 0; p < k; p++, to += panel, from += row) {
+    int64_t p = 0;
+    if (n < WIDTH && panel == WIDTH && row >= n) { /* whole vectors, as far as the matrix goes */
+      T mask[WIDTH];
+      memset(mask, 0, sizeof mask);
+      memset(mask, 0xff, (size_t)n * sizeof(T));
+      const VI bits = (VI) * (const VU *)mask;
+      for (; p * row + WIDTH <= (k - 1) * row + n; p++, to += panel, from += row) {
+        *(V *)to = (V)((VI) * (const VU *)from & bits);
+      }
+    }
+    for (; p < k; p++, to += panel, from += row) {
       for (int64_t j = 0; j < n; j++) to[j] = from[j];
       for (int64_t j = n; j < panel; j++) to[j] = 0;
     }

@@ -202,8 +202,7 @@ TILES(3)
 TILES(4)
 #if KILN_KERNEL_LEVEL == 2
 TILES(5)
-TILES(6)
-TILES(7) TILES(8)
+TILES(6) TILES(7) TILES(8)
 #endif
     static const NAME(tile_fn) NAME(tiles)[MR][NV] = {
         TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
