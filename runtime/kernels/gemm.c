@@ -2,9 +2,6 @@
  * is copied first. The choice depends on nothing but sizes and strides, so neither do the bits. */
 #include "runtime/kernels/gemm.h"
 
-/* Up to so many rows the right factor is read where it lies. */
-enum { UNPACKED_ROWS = 32 };
-
 kiln_gemm_args kiln__gemm_swapped(const kiln_gemm_args *g) {
   kiln_gemm_args s = *g;
   s.m = g->n, s.n = g->m;
@@ -50,7 +47,7 @@ kiln_gemm_form kiln__gemm_form(const kiln_gemm_args *g, size_t item) {
   form.axpy = s.b_col == 1 && s.m <= KILN_GEMM_AXPY_ROWS && s.n * (int64_t)item >= 64;
   if (form.axpy) return form;
   form.pack_left = packs_left(&s, item);
-  form.pack_right = s.b_col != 1 || s.m > UNPACKED_ROWS;
+  form.pack_right = s.b_col != 1;
   return form;
 }
 
@@ -60,9 +57,7 @@ size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item) {
   const size_t k = (size_t)(g.k < KILN_GEMM_KC ? g.k : KILN_GEMM_KC);
   if (form.dot) return g.a_col == 1 ? 0 : (size_t)(g.m * g.k) * item;
   if (form.axpy) return 0;
-  size_t bytes = 0;
-  /* Columns beyond the last whole vector are always copied. */
-  if (form.pack_right || (size_t)g.n * item % 64 != 0) bytes += k * KILN_GEMM_PANEL_BYTES;
+  size_t bytes = k * KILN_GEMM_PANEL_BYTES;
   if (form.pack_left) bytes += k * (size_t)(g.m < KILN_GEMM_MC ? g.m : KILN_GEMM_MC) * item;
   return bytes;
 }

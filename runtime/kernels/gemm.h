@@ -58,7 +58,7 @@ typedef struct kiln_gemm_form {
   bool dot;        /* few rows on the left: dot products, both factors read along k */
   bool axpy;       /* few rows on the left: rows of the right factor are added up */
   bool pack_left;  /* the left factor is copied by blocks */
-  bool pack_right; /* so is the right one */
+  bool pack_right; /* the right one too, whatever the number of rows */
 } kiln_gemm_form;
 kiln_gemm_form kiln__gemm_form(const kiln_gemm_args *args, size_t item_size);
 /* A and B exchanged, with all that belongs to them. */

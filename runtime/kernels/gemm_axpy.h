@@ -10,7 +10,7 @@ ALWAYS_INLINE void NAME(axpy)(T *sums, const T *a, int64_t a_row, int64_t a_k, c
   const T *from[8];
   KILN_MATH_UNROLL for (int q = 0; q < steps; q++) {
     from[q] = b + q * b_row;
-    KILN_MATH_UNROLL for (int i = 0; i < rows; i++) x[i][q] = (V){0} + a[i * a_row + q * a_k];
+    KILN_MATH_UNROLL for (int i = 0; i < rows; i++) x[i][q] = a[i * a_row + q * a_k] - (V){0};
   }
   for (int64_t j = 0; j < columns; j += WIDTH) {
     V acc[KILN_GEMM_AXPY_ROWS];

@@ -57,6 +57,7 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
       V x[4];
       KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
         x[i] = *(const VU *)(a + i * a_row + p + q * WIDTH);
+        if (columns > 1) KEEP(x[i]);
       }
       KILN_MATH_UNROLL for (int j = 0; j < columns; j++) {
         V y = *(const VU *)(b + j * b_col + p + q * WIDTH);

@@ -71,6 +71,8 @@ enum { MR = 4, NV = 3 };
 #else
 enum { MR = 4, NV = 2 };
 #endif
+/* Up to so many rows the right factor is read where it lies. */
+enum { UNPACKED_ROWS = KILN_KERNEL_LEVEL == 2 ? 32 : 16 };
 enum { KC = KILN_GEMM_KC, MC = KILN_GEMM_MC };
 
 #define TAG f32

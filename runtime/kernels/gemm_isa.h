@@ -137,10 +137,10 @@ void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *a
     NAME(axpy_rows)(g);
     return;
   }
-  const bool panel = job.form.pack_right || (size_t)g->n * sizeof(T) % 64 != 0;
+  if (g->m > UNPACKED_ROWS) job.form.pack_right = true;
   const int64_t kc = g->k < KC ? g->k : KC;
   job.panel = g->scratch;
-  job.left = (T *)((char *)g->scratch + (panel ? kc * KILN_GEMM_PANEL_BYTES : 0));
+  job.left = (T *)((char *)g->scratch + kc * KILN_GEMM_PANEL_BYTES);
   for (int64_t i = 0; i < g->m; i += MC) {
     const int64_t m = g->m - i < MC ? g->m - i : MC;
     for (int64_t p = 0; p < g->k; p += KC) {

@@ -151,9 +151,12 @@ ALWAYS_INLINE void NAME(tile)(const NAME(factors) * f, const NAME(piece) * p, in
   int64_t at = 0;
   for (int64_t left = f->k; left > 0; left--, at += l_k, r += r_k) {
     V b[NV];
-    KILN_MATH_UNROLL for (int q = 0; q < vectors; q++) b[q] = *(const VU *)(r + q * WIDTH);
+    KILN_MATH_UNROLL for (int q = 0; q < vectors; q++) {
+      b[q] = *(const VU *)(r + q * WIDTH);
+      KEEP(b[q]);
+    }
     KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
-      const V x = (V){0} + l[i][at];
+      const V x = l[i][at] - (V){0};
       KILN_MATH_UNROLL for (int q = 0; q < vectors; q++) acc[i][q] = FMA(acc[i][q], b[q], x);
     }
   }
@@ -202,7 +205,8 @@ TILES(3)
 TILES(4)
 #if KILN_KERNEL_LEVEL == 2
 TILES(5)
-TILES(6) TILES(7) TILES(8)
+TILES(6)
+TILES(7) TILES(8)
 #endif
     static const NAME(tile_fn) NAME(tiles)[MR][NV] = {
         TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
