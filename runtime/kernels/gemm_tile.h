@@ -199,15 +199,12 @@ typedef void (*NAME(tile_fn))(const NAME(factors) * f, const NAME(piece) * p, in
 #define TILES(rows) TILE(rows, 1) TILE(rows, 2)
 #define TILES_OF(rows) {NAME(tile_##rows##_1), NAME(tile_##rows##_2)}
 #endif
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
+/* clang-format off */
+TILES(1) TILES(2) TILES(3) TILES(4)
 #if KILN_KERNEL_LEVEL == 2
-TILES(5)
-TILES(6)
-TILES(7) TILES(8)
+TILES(5) TILES(6) TILES(7) TILES(8)
 #endif
+    /* clang-format on */
     static const NAME(tile_fn) NAME(tiles)[MR][NV] = {
         TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
 #if KILN_KERNEL_LEVEL == 2
