@@ -39,7 +39,8 @@ static const lowering_entry *lowering_of(const kiln_op *op) {
 }
 
 bool kiln_codegen_has_lowering(const kiln_op *op) {
-  return op && op->variant == KILN_VARIANT_NONE && lowering_of(op) != NULL;
+  bool pure = op && (op->variant == KILN_VARIANT_NONE || op->variant == KILN_VARIANT_COPY);
+  return pure && lowering_of(op) != NULL;
 }
 
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {

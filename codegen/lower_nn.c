@@ -1,4 +1,4 @@
-/* lower_nn.c: activations and clamping, as the interpreter's kernels compute them. */
+/* lower_nn.c: activations, clamping and batch norm, as the interpreter's kernels compute them. */
 #include "codegen/lower.h"
 
 #define OP(name, ...) kiln__lower_op(l, KILN_LOOP_##name, __VA_ARGS__)
@@ -158,4 +158,62 @@ KILN__LOWER(relu6) {
   int x = input_of(l, node, map, NUMBERS);
   if (x < 0) return -1;
   return finish(l, node, at_most(l, at_least(l, x, K(0)), K(6)));
+}
+
+/* -- Batch norm that uses given statistics -- */
+
+/* Input i, one number for each channel, as a double, having been rounded to `compute` first; -1 and
+ * a reason when it is anything else. */
+static int channel_number(kiln__lowering *l, const kiln_node *node, int i,
+                          const kiln__lower_map *map, kiln_dtype compute) {
+  const kiln_ir_value *v = kiln_node_input(node, i);
+  const kiln_tensor_detail *d = kiln__lower_is_tensor(node, i) ? v->type->detail : NULL;
+  if (!d || d->rank != 1) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (d->sizes[0] != kiln_node_input(node, 0)->type->detail->sizes[1]) {
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  }
+  if (!(kiln_loop_class((kiln_dtype)d->dtype) & FLOATS)) {
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  }
+  const kiln__lower_map own = {.rank = 1, .dims = {map->dims[1]}};
+  int value = kiln__lower_cast(l, kiln__lower_value(l, v, &own), compute);
+  return kiln__lower_cast(l, value, KILN_DTYPE_F64);
+}
+/* Weight and bias have the input's type, or f32 beside f16 and bf16; the operator refuses others.
+ */
+static bool fits_input(const kiln_node *node, int i) {
+  if (kiln__lower_is_none(node, i)) return true;
+  kiln_dtype x = kiln__lower_input_dtype(node, 0), p = kiln__lower_input_dtype(node, i);
+  return p == x || (p == KILN_DTYPE_F32 && kiln_loop_class(x) == KILN_LOOP_CLASS_H);
+}
+
+/* x * scale + shift: scale and shift in double, rounded once to what x is computed in. */
+KILN__LOWER(batch_norm) {
+  (void)output;
+  const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
+  const kiln_ivalue *training = kiln_ir_value_constant(kiln_node_input(node, 5));
+  double eps;
+  if (!training || training->tag != KILN_TAG_BOOL || training->u.b) {
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  }
+  if (!kiln__lower_number(l, node, 7, &eps)) return -1;
+  if (!d || d->rank < 2) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (!fits_input(node, 1) || !fits_input(node, 2)) {
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  }
+  kiln_dtype compute = kiln__lower_compute(kiln__lower_input_dtype(node, 0));
+  int x = input_of(l, node, map, FLOATS);
+  int mean = channel_number(l, node, 3, map, compute);
+  int var = channel_number(l, node, 4, map, compute);
+  if (x < 0 || mean < 0 || var < 0) return -1;
+  int one = kiln__lower_const(l, KILN_DTYPE_F64, 1), zero = kiln__lower_const(l, KILN_DTYPE_F64, 0);
+  int deviation = OP1(sqrt, OP2(add, var, kiln__lower_const(l, KILN_DTYPE_F64, eps)));
+  int scale = OP2(div, one, deviation), bias = zero;
+  if (!kiln__lower_is_none(node, 1)) {
+    scale = OP2(mul, scale, channel_number(l, node, 1, map, compute));
+  }
+  if (!kiln__lower_is_none(node, 2)) bias = channel_number(l, node, 2, map, compute);
+  int shift = kiln__lower_cast(l, OP2(sub, bias, OP2(mul, mean, scale)), compute);
+  scale = kiln__lower_cast(l, scale, compute);
+  return finish(l, node, OP2(add, OP2(mul, x, scale), shift));
 }

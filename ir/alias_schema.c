@@ -152,10 +152,8 @@ static void build_exceptions(kiln_alias *a, const kiln_node *node) {
     kiln__alias_write(a, node, kiln_node_input(node, 3), false); /* running mean and variance */
     kiln__alias_write(a, node, kiln_node_input(node, 4), false);
   }
-  bool dropout = kiln_str_is(name, "aten::dropout") || kiln_str_is(name, "aten::alpha_dropout") ||
-                 kiln_str_is(name, "aten::feature_dropout") ||
-                 kiln_str_is(name, "aten::feature_alpha_dropout");
-  if (dropout) kiln__alias_constrain(a, COPY, node->outputs[0], kiln_node_input(node, 0));
+  bool returns_it = node->op->flags & KILN_OP_MAY_RETURN_ARG;
+  if (returns_it) kiln__alias_constrain(a, COPY, node->outputs[0], kiln_node_input(node, 0));
 }
 
 void kiln__alias_build_schema(kiln_alias *a, const kiln_node *node) {

@@ -10,7 +10,8 @@
  *     DERIV(fn)    derivative (jit)
  *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
  *     FLAGS(a | b) KILN_OP_* below
- *     VARIANTS(inplace, out)  makes `add_` and `add.out` with derived schemas
+ *     VARIANTS(inplace, out)  makes `add_` and `add.out` with derived schemas; every operator that
+ *                  is written in place also gets its functional form, `kiln::add_`
  * A name without parentheses is a structural operator (prim::If): no schema, any arguments.
  * Built-in and custom operators live in one registry, owned by a context; a node points to a
  * `const kiln_op *`. */
@@ -75,7 +76,9 @@ typedef enum kiln_op_id {
 typedef enum kiln_op_variant {
   KILN_VARIANT_NONE,
   KILN_VARIANT_INPLACE,
-  KILN_VARIANT_OUT
+  KILN_VARIANT_OUT,
+  KILN_VARIANT_COPY, /* kiln::add_: what add_ would make of self, in new memory */
+  KILN_VARIANT__COUNT
 } kiln_op_variant;
 
 enum {
@@ -86,7 +89,11 @@ enum {
   KILN_OP_LAYOUT = 16,          /* may take or give tensors in a physical layout */
   KILN_OP_HAS_VARIANT_INPLACE = 32,
   KILN_OP_HAS_VARIANT_OUT = 64,
-  KILN_OP_WRITES = 128, /* set by the registry: an argument of the schema is written */
+  KILN_OP_WRITES = 128,    /* set by the registry: an argument of the schema is written */
+  KILN_OP_SAME_TYPE = 256, /* the result has the dtype and sizes of the first argument, or it and
+                              its in-place variant fail alike: x.relu_() may become relu(x) */
+  KILN_OP_MAY_RETURN_ARG =
+      512, /* the result may be the first argument, though the schema does not say so */
 };
 
 typedef enum kiln_op_cost {

@@ -66,6 +66,9 @@ void kiln_alias_copy_facts(kiln_alias *alias, const kiln_ir_value *from, kiln_ir
 /* Gives every output of the node whose type is incomplete the type that its shape function finds;
  * true when all tensor outputs are complete afterwards. */
 bool kiln_shape_infer(kiln_graph *graph, kiln_node *node);
+/* Of a node of KILN_VARIANT_COPY whose types are known: its base operator would give the same dtype
+ * and sizes, so that the two are the same. */
+bool kiln_shape_keeps_self(const kiln_node *node);
 
 /* -- Passes that need no profile (ir/pass/<name>.c) -- */
 
@@ -77,5 +80,6 @@ kiln_status *kiln_pass_cse(kiln_pass *pass);
 kiln_status *kiln_pass_dce(kiln_pass *pass);
 kiln_status *kiln_pass_peephole(kiln_pass *pass);
 kiln_status *kiln_pass_canonicalize_ops(kiln_pass *pass);
+kiln_status *kiln_pass_remove_tensor_mutation(kiln_pass *pass);
 
 #endif

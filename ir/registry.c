@@ -2,10 +2,11 @@
  *
  * Two steps. First every entry's schema is parsed; then the final order is laid out, each base
  * followed by its variants, whose schemas are derived: `add_` writes its first argument, `add.out`
- * an added keyword argument. How an out variant is called depends on how many overloads its base
- * has, which is why the second step waits for the first. The tables' part
- * is immutable after kiln_registry_create; the host's operators stand beside it (ir/custom.h), and
- * names are of one part or the other. */
+ * an added keyword argument, `kiln::add_` gives what `add_` would have made of its first argument,
+ * with the same complaints, in memory that nobody else sees. How an out variant is called depends
+ * on how many overloads its base has, which is why the second step waits for the first. The tables'
+ * part is immutable after kiln_registry_create; the host's operators stand beside it (ir/custom.h),
+ * and names are of one part or the other. */
 #include "ir/custom.h"
 #include "ir/internal.h"
 #include "ir/op.h"
@@ -65,9 +66,10 @@ struct kiln_registry {
   kiln_map sets;  /* "aten::add" -> kiln_op_set */
   kiln_map exact; /* "aten::add.Tensor" -> kiln_op */
   KILN_VEC(kiln_op *) ops;
-  kiln_op *bases;        /* [ENTRY_COUNT]: by kiln_op_id */
-  kiln_schema **schemas; /* [ENTRY_COUNT]: of bases, to release their defaults */
-  int (*variant_at)[3];  /* [ENTRY_COUNT]: index in ops by kiln_op_variant, -1 when absent */
+  kiln_op *bases;                         /* [ENTRY_COUNT]: by kiln_op_id */
+  kiln_schema **schemas;                  /* [ENTRY_COUNT]: of bases, to release their defaults */
+  int (*variant_at)[KILN_VARIANT__COUNT]; /* [ENTRY_COUNT]: index in ops by kiln_op_variant, -1 when
+                                             absent */
   kiln__custom_ops custom;
 };
 
@@ -176,6 +178,41 @@ static kiln_schema *out_schema(kiln_registry *r, const kiln_schema *base, int ov
   return s;
 }
 
+/* The operator writes its first argument, returns it and does nothing else that a copy of it would
+ * not show. */
+static bool has_copy_form(const kiln_op *op) {
+  const kiln_schema *s = op->schema;
+  const kiln_type *tensor = kiln_type_basic(KILN_TYPE_TENSOR);
+  if (!s || s->is_vararg || s->arg_count < 1 || s->result_count != 1) return false;
+  if (op->cost != KILN_COST_pointwise && op->cost != KILN_COST_data) return false;
+  if (op->flags & (KILN_OP_SIDE_EFFECT | KILN_OP_NONDETERMINISTIC)) return false;
+  for (int i = 1; i < s->arg_count; i++) {
+    if (s->args[i].alias.is_write || s->args[i].elem_alias.is_write) return false;
+  }
+  return s->args[0].type == tensor && s->results[0].type == tensor && s->args[0].alias.is_write &&
+         s->results[0].alias.is_write && kiln_str_starts(s->name, "aten::");
+}
+
+/* The schema of `aten::x_` without its marks, as `kiln::x_`. */
+static kiln_schema *copy_schema(kiln_registry *r, const kiln_schema *inplace) {
+  kiln_schema *s = derive_schema(r, inplace);
+  kiln_str base = {s->name.data + 6, s->name.len - 6};
+  s->name = kiln_str_from(join(r->arena, KILN_STR("kiln::"), "", base));
+  s->args[0].alias = s->results[0].alias = (kiln_alias_info){0};
+  return s;
+}
+
+static kiln_status *add_copy_form(kiln_registry *r, const kiln_op *inplace) {
+  kiln_op *op = kiln_arena_copy(r->arena, inplace, sizeof *inplace);
+  op->variant = KILN_VARIANT_COPY;
+  op->schema = copy_schema(r, inplace->schema);
+  op->shape = kiln__shape_self;
+  op->flags = (op->flags & ~(uint32_t)KILN_OP_WRITES) | KILN_OP_NO_FOLD;
+  op->kernel.reuse = KILN_REUSE_COPY;
+  r->variant_at[inplace->id][KILN_VARIANT_COPY] = r->ops.count;
+  return add_op(r, op, inplace->kernel.body, inplace->kernel.dest_arg);
+}
+
 static kiln_status *add_variant(kiln_registry *r, int id, kiln_op_variant variant,
                                 int overload_count) {
   const kiln_op *base = &r->bases[id];
@@ -246,12 +283,16 @@ static kiln_status *fill(void *arg) {
     kiln_op *op = &r->bases[id];
     int *at = r->variant_at[id];
     at[0] = r->ops.count;
-    at[1] = at[2] = -1;
+    for (int v = 1; v < KILN_VARIANT__COUNT; v++) at[v] = -1;
     KILN_TRY(add_op(r, op, op->kernel.body, -1));
     int overloads = op->schema ? (int)(intptr_t)kiln_map_find(&counts, op->name) : 1;
     if (op->flags & KILN_OP_HAS_VARIANT_INPLACE) {
       KILN_TRY(add_variant(r, id, KILN_VARIANT_INPLACE, overloads));
+      bool same = op->flags & KILN_OP_SAME_TYPE && op->cost == KILN_COST_pointwise;
+      if (same) op->kernel.reuse = KILN_REUSE_SELF;
     }
+    const kiln_op *written = at[KILN_VARIANT_INPLACE] < 0 ? op : r->ops.data[at[1]];
+    if (has_copy_form(written)) KILN_TRY(add_copy_form(r, written));
     if (op->flags & KILN_OP_HAS_VARIANT_OUT) {
       KILN_TRY(add_variant(r, id, KILN_VARIANT_OUT, overloads));
     }

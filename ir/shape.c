@@ -241,8 +241,8 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
   return list;
 }
 
-static bool run_query(const kiln_node *node, kiln_shape_query *q) {
-  if (!node->op || !node->op->shape) return false;
+static bool run_query_as(const kiln_op *op, const kiln_node *node, kiln_shape_query *q) {
+  if (!op || !op->shape) return false;
   int count = node->input_count;
   kiln_arena *arena = q->arena = node->graph->arena;
   const kiln_type **types = KILN_NEW_ARRAY(arena, const kiln_type *, count + 1);
@@ -259,7 +259,7 @@ static bool run_query(const kiln_node *node, kiln_shape_query *q) {
     }
     lists[i] = list_of(arena, value);
   }
-  q->op = node->op;
+  q->op = op;
   q->arg_count = count;
   q->types = types;
   q->args = args;
@@ -267,7 +267,11 @@ static bool run_query(const kiln_node *node, kiln_shape_query *q) {
   q->lists = lists;
   q->out_count = node->output_count;
   for (int i = 0; i < KILN_MAX_OUTS; i++) q->outs[i] = KILN_TENSOR_DETAIL_ANY;
-  return node->op->shape(q);
+  return op->shape(q);
+}
+
+static bool run_query(const kiln_node *node, kiln_shape_query *q) {
+  return run_query_as(node->op, node, q);
 }
 
 /* Pieces of equal size along a dimension, the last one shorter: ConstantChunk[chunks, dim]. */
@@ -349,4 +353,16 @@ bool kiln_shape_infer(kiln_graph *graph, kiln_node *node) {
     all &= set_type(graph, node->outputs[i], i < KILN_MAX_OUTS ? found[i] : NULL);
   }
   return all;
+}
+
+bool kiln_shape_keeps_self(const kiln_node *node) {
+  kiln_shape_query q = {0};
+  const kiln_tensor_detail *self = detail_of(kiln_node_input(node, 0));
+  const kiln_op *base = kiln_registry_op(node->graph->registry, (kiln_op_id)node->op->id);
+  if (!self || !run_query_as(base, node, &q)) return false;
+  const kiln_tensor_detail *out = &q.outs[0];
+  if (out->dtype == KILN_DTYPE_NONE || out->dtype != self->dtype || out->rank < 0) return false;
+  if (out->rank != self->rank || !kiln__shape_static(out->rank, out->sizes)) return false;
+  size_t bytes = sizeof *out->sizes * (size_t)out->rank;
+  return bytes == 0 || memcmp(out->sizes, self->sizes, bytes) == 0;
 }

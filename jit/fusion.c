@@ -73,12 +73,17 @@ static void infer_types(kiln_fusion *f, kiln_node *n) {
 static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   if (!n->op) return KILN_REASON_no_lowering;
   if (is_cat_list(n)) return check_values(n);
-  if (n->op->variant != KILN_VARIANT_NONE) return KILN_REASON_mutation;
+  bool pure = n->op->variant == KILN_VARIANT_NONE || n->op->variant == KILN_VARIANT_COPY;
+  if (!pure) return KILN_REASON_mutation;
   if (!kiln_codegen_has_lowering(n->op)) return KILN_REASON_no_lowering;
   if (kiln_alias_node_writes(kiln_pass_alias(f->pass), n)) return KILN_REASON_mutation;
   infer_types(f, n);
   kiln_reason reason = check_values(n);
-  return reason != KILN_REASON_none ? reason : kiln_codegen_can_lower(n);
+  if (reason != KILN_REASON_none) return reason;
+  if (n->op->variant == KILN_VARIANT_COPY && !kiln_shape_keeps_self(n)) {
+    return KILN_REASON_result_type;
+  }
+  return kiln_codegen_can_lower(n);
 }
 
 /* Nodes whose refusal is worth telling: those that compute something. */

@@ -148,6 +148,56 @@ static kiln_status *missing_op(const kiln_kernel *kernel) {
                     hint ? hint : "");
 }
 
+/* Nobody else could see a write to it. */
+static bool is_sole_owner(const kiln_call *call, const kiln_tensor *t) {
+  const kiln_storage *s = t->storage;
+  return s && __atomic_load_n(&t->refs, __ATOMIC_ACQUIRE) == 1 &&
+         __atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) == 1 && !s->owner &&
+         !(call->grad_mode && t->key.f.requires_grad);
+}
+
+/* Same sizes, strides and elements, in new memory. */
+static kiln_status *copy_tensor(kiln_call *call, const kiln_tensor *t, kiln_tensor **out) {
+  int rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, kiln_tensor_dtype(t), rank,
+                                      kiln_tensor_sizes(t), kiln_tensor_strides(t), out));
+  return kiln_tensor_copy(*out, t);
+}
+
+/* Where the first argument's memory may take the result (kiln_reuse). *out_copy: owned. */
+static kiln_status *offer_memory(kiln_call *call, const kiln_kernel *kernel, bool last_use,
+                                 kiln_ivalue *args, kiln_ivalue *outs, kiln_tensor **out_copy) {
+  if (args[0].tag != KILN_TAG_TENSOR || kiln_tensor_is_undefined(args[0].u.tensor)) return NULL;
+  kiln_tensor *self = args[0].u.tensor;
+  bool sole = last_use && is_sole_owner(call, self);
+  if (kernel->reuse == KILN_REUSE_SELF) {
+    if (sole && kiln_tensor_is_contiguous(self)) outs[0] = kiln_ivalue_retain(args[0]);
+    return NULL;
+  }
+  if (!sole) {
+    KILN_TRY(copy_tensor(call, self, out_copy));
+    args[0] = kiln_of_tensor(*out_copy);
+  }
+  if (kernel->dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[0]);
+  return NULL;
+}
+
+/* The rare kinds of operators: those that have a destination. */
+static __attribute__((noinline)) kiln_status *run_into(kiln_call *call, const kiln_kernel *kernel,
+                                                       bool last_use, kiln_ivalue *args,
+                                                       kiln_ivalue *outs) {
+  kiln_tensor *copy = NULL;
+  kiln_status *status = NULL;
+  if (kernel->reuse) {
+    status = offer_memory(call, kernel, last_use, args, outs, &copy);
+  } else {
+    outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
+  }
+  if (!status) status = kernel->body(call, args, outs);
+  kiln_tensor_release_to(&call->cache, copy);
+  return status;
+}
+
 static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                   const kiln_operand *o) {
   const kiln_kernel *kernel = f->plan->kernels[in->x];
@@ -157,10 +207,11 @@ static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_ins
   for (int i = 0; i < n; i++) kiln__value_copy(&args[i], kiln__frame_read(f, o[i]));
   for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
   if (__builtin_expect(!kernel->body, 0)) return missing_op(kernel);
-  if (kernel->dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
   call->arg_count = n;
   call->kernel = kernel;
-  kiln_status *status = kernel->body(call, args, outs);
+  kiln_status *status = kernel->dest_arg >= 0 || kernel->reuse
+                            ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, outs)
+                            : kernel->body(call, args, outs);
   kiln__frame_release_moved(call, f, o, n);
   if (__builtin_expect(status != NULL, 0)) {
     for (int i = 0; i < out_count; i++) kiln_ivalue_release_to(&call->cache, outs[i]);

@@ -16,6 +16,14 @@ typedef kiln_status *(*kiln_kernel_body)(kiln_call *call, const kiln_ivalue *arg
 
 enum { KILN_MAX_OUTS = 8 };
 
+/* What the interpreter may do with a first argument that nobody else holds, and whose last use this
+ * is: its memory can take the result. */
+typedef enum kiln_reuse {
+  KILN_REUSE_NONE,
+  KILN_REUSE_SELF, /* the result is like it: it may become the destination */
+  KILN_REUSE_COPY, /* the destination: it, or else a copy of it */
+} kiln_reuse;
+
 /* One operator as the interpreter sees it. Made by ir's operator registry from the tables. */
 typedef struct kiln_kernel {
   const char *name;      /* "aten::add.Tensor" */
@@ -24,6 +32,7 @@ typedef struct kiln_kernel {
   int16_t out_count;
   int16_t dest_arg; /* in-place and out= variants: the argument that is the destination; -1 */
   void *user;       /* of a custom operator; of a missing one: a hint (const char *) or NULL */
+  kiln_reuse reuse;
 } kiln_kernel;
 
 /* -- Reading arguments. The schema was matched, so a wrong tag is our bug. -- */
