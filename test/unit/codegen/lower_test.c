@@ -186,11 +186,46 @@ static void test_reasons(void **unused) {
   }
 }
 
+/* Batch norm by its definition: scale and shift in double, rounded once, then in float. */
+static void check_batch_norm(bool affine) {
+  lowered t;
+  char source[1024];
+  snprintf(source, sizeof source,
+           "graph(%%x : %s, %%w : %s, %%b : %s, %%m : %s, %%v : %s):\n"
+           "  %%none : NoneType = prim::Constant()\n"
+           "  %%no : bool = prim::Constant[value=0]()\n"
+           "  %%f : float = prim::Constant[value=0.001]()\n"
+           "  %%y : %s = aten::batch_norm(%%x, %s, %%m, %%v, %%no, %%f, %%f, %%no)\n"
+           "  return (%%y)\n",
+           F32("2, 3, 5", "15, 5, 1"), F32("3", "1"), F32("3", "1"), F32("3", "1"), F32("3", "1"),
+           F32("2, 3, 5", "15, 5, 1"), affine ? "%w, %b" : "%none, %none");
+  assert_ok(open_graph(&t, source));
+  float x[30], y[30], again[30], expect[30];
+  float w[3] = {0.5f, -2.25f, 1.1f}, b[3] = {0, 0.3f, -7}, m[3] = {0.1f, -3, 12.7f},
+        v[3] = {1, 0, 1e-4f};
+  for (int i = 0; i < 30; i++) {
+    int c = i / 5 % 3;
+    x[i] = (float)(i * i) * 0.37f - 4;
+    double scale = 1 / sqrt((double)v[c] + 0.001) * (affine ? (double)w[c] : 1);
+    double shift = (affine ? (double)b[c] : 0) - (double)m[c] * scale;
+    expect[i] = x[i] * (float)scale + (float)shift;
+  }
+  void *data[] = {x, w, b, m, v, y};
+  run(&t, data, NULL, again, 5, sizeof y);
+  assert_memory_equal(expect, y, sizeof y);
+  close_graph(&t);
+}
+static void test_batch_norm(void **unused) {
+  (void)unused;
+  check_batch_norm(true);
+  check_batch_norm(false);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_x_x_x),   cmocka_unit_test(test_diamond),
       cmocka_unit_test(test_mixed),   cmocka_unit_test(test_chunk_cat),
-      cmocka_unit_test(test_reasons),
+      cmocka_unit_test(test_reasons), cmocka_unit_test(test_batch_norm),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
