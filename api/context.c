@@ -27,7 +27,7 @@ static char *make_entry(const char *name, const char *value) {
   size_t name_len = strlen(name), value_len = strlen(value);
   char *entry = malloc(5 + name_len + 1 + value_len + 1);
   if (!entry) return NULL;
-  memcpy(entry, "KILN_", 5);
+  memcpy(entry, "KILN_", sizeof "KILN_");
   for (size_t i = 0; i < name_len; i++) {
     char c = name[i];
     entry[5 + i] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);

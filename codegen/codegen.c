@@ -65,7 +65,7 @@ static int64_t now_ns(void) {
 }
 
 static void symbol_of(kiln_digest digest, char out_name[40]) {
-  memcpy(out_name, "kiln_k_", 7);
+  memcpy(out_name, "kiln_k_", sizeof "kiln_k_");
   kiln_digest_format(digest, out_name + 7);
 }
 

@@ -96,7 +96,7 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
   if (!name_is_safe(full)) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record with an unsafe name");
   }
-  if (zip->records.count == 0 && prefix->len == 0) {
+  if (!prefix->data) {
     const char *slash = memchr(full.data, '/', full.len);
     if (!slash) {
       return KILN_ERROR(KILN_INVALID_FILE, "the archive's first record lies in no folder");

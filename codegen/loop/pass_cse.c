@@ -15,8 +15,8 @@ static bool same_inst(const kiln_loop_inst *a, const kiln_loop_inst *b) {
 
 static uint64_t hash_inst(const kiln_loop_inst *inst) {
   uint64_t h = kiln_hash_mix((uint64_t)inst->op, (uint64_t)inst->dtype);
-  for (int i = 0; i < 3; i++) h = kiln_hash_mix(h, (uint64_t)(inst->args[i] + 1));
-  h = kiln_hash_mix(h, (uint64_t)(inst->index + 1));
+  for (int i = 0; i < 3; i++) h = kiln_hash_mix(h, (uint64_t)inst->args[i] + 1);
+  h = kiln_hash_mix(h, (uint64_t)inst->index + 1);
   h = kiln_hash_mix(h, (uint64_t)inst->offset);
   for (int d = 0; d < KILN_LOOP_MAX_RANK; d++) h = kiln_hash_mix(h, (uint64_t)inst->strides[d]);
   return kiln_hash_mix(h, (uint64_t)inst->imm.i);

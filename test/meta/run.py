@@ -9,13 +9,14 @@ import sys
 
 import docs
 import layers
+import ops
 import runner
 import style
 import symbols
 import tables
 from tree import Skip, Tree
 
-MODULES = [layers, style, symbols, tables, docs, runner]
+MODULES = [layers, style, symbols, tables, ops, docs, runner]
 
 
 def main():

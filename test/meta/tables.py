@@ -40,19 +40,6 @@ def check_pass_names(tree):
                 yield 'jit/pipelines.def names %s' % name
 
 
-def check_op_tests(tree):
-    """each operator is used by a test in test/ops"""
-    tests = tree.find('.ir', '.text', under=['test/ops/'])
-    tables = tree.find('.def', under=['ir/ops/'])
-    if not tests or not tables:
-        raise Skip('there are no operators, or no test/ops, yet')
-    used = set(re.findall(r'\b(\w+::\w+)', '\n'.join(tree.text(t) for t in tests)))
-    for path in tables:
-        names = set(re.findall(r'KILN_OP\(\s*\w+,\s*"(\w+::\w+)', tree.text(path)))
-        for name in sorted(names - used):
-            yield '%s: %s' % (path, name)
-
-
 def check_reasons_are_used(tree):
     """each reason is given somewhere"""
     if 'ir/reasons.def' not in tree.files:

@@ -1,5 +1,6 @@
 """tree.py: the files of the checkout, read once."""
 import os
+import re
 import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -13,13 +14,12 @@ class Tree:
     def __init__(self, build):
         os.chdir(ROOT)
         self.build = build
-        listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'],
-                                capture_output=True, text=True)
-        if listed.returncode == 0:
-            names = listed.stdout.split('\n')
-        else:  # not a checkout: an unpacked archive
+        try:
+            names = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], check=True,
+                                   capture_output=True, text=True).stdout.split('\n')
+        except (OSError, subprocess.CalledProcessError):  # no git, or an unpacked archive
             names = [os.path.relpath(os.path.join(d, f)) for d, dirs, files in os.walk('.')
-                     for f in files if not d.startswith(('./build', './.git'))]
+                     for f in files if not re.match(r'\./(build(?!-aux)|\.git|.*__pycache__)', d)]
         self.files = sorted(n for n in names if n and os.path.isfile(n))
         self._text = {}
 

@@ -3,25 +3,10 @@
 #define KILN_TEST_CODEGEN_SUPPORT_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "codegen/codegen.h"
-
-#define assert_ok(expr)                                   \
-  do {                                                    \
-    kiln_status *ok_status = (expr);                      \
-    if (ok_status) {                                      \
-      print_error("%s\n", kiln_status_report(ok_status)); \
-      kiln_status_destroy(ok_status);                     \
-      fail();                                             \
-    }                                                     \
-  } while (0)
+#include "test/unit/unit.h"
 
 typedef struct fixture {
   kiln_env *env;

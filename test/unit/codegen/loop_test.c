@@ -1,5 +1,6 @@
 /* loop_test.c: loop IR's text, verifier and passes. */
 #include "codegen_support.h"
+#include "test/unit/sweep.h"
 
 static const char *const sample = "kernel {\n"
                                   "  in b0: f32[4, 3] [3, 1]\n"
@@ -170,12 +171,23 @@ static void test_overlap(void **unused) {
   }
 }
 
+static kiln_status *optimize_in(kiln_arena *arena, void *arg) {
+  fixture f = {.arena = arena};
+  parse_job job = {.f = &f, .text = kiln_str_from(arg), .optimize = true};
+  return parse_body(&job);
+}
+
+static void test_lack_of_memory(void **unused) {
+  (void)unused;
+  sweep_arena(optimize_in, (void *)(uintptr_t)sample);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_text),      cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_truncated), cmocka_unit_test(test_simplify),
       cmocka_unit_test(test_order),     cmocka_unit_test(test_must_not_collapse),
-      cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_overlap),   cmocka_unit_test(test_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

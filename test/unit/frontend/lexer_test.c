@@ -1,6 +1,6 @@
 /* lexer_test.c: tokens, written as a line of kinds and texts. */
 #include "frontend/torchscript/lexer.h"
-#include "test/unit/unit.h"
+#include "test/unit/sweep.h"
 
 typedef struct lexing {
   kiln_arena *arena;
@@ -106,9 +106,21 @@ static void places(void **state) {
   kiln_status_destroy(status);
 }
 
+static kiln_status *lex_in(kiln_arena *arena, void *arg) {
+  lexing x = {.arena = arena, .text = arg};
+  return lex_all(&x);
+}
+
+static void survives_lack_of_memory(void **state) {
+  (void)state;
+  static char text[] = "a = \"x\\n\" + 'y'\nif b:\n  c = 1e-5 ** 0x10  # text\n  d\n";
+  sweep_arena(lex_in, text);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(indents), cmocka_unit_test(numbers),
-                                     cmocka_unit_test(strings), cmocka_unit_test(operators),
-                                     cmocka_unit_test(places)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(indents), cmocka_unit_test(numbers),
+      cmocka_unit_test(strings), cmocka_unit_test(operators),
+      cmocka_unit_test(places),  cmocka_unit_test(survives_lack_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

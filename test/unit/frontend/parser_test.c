@@ -1,6 +1,6 @@
 /* parser_test.c: trees, written as S-expressions. */
 #include "frontend/torchscript/ast.h"
-#include "test/unit/unit.h"
+#include "test/unit/sweep.h"
 
 typedef struct parsing {
   kiln_arena *arena;
@@ -165,9 +165,28 @@ static void depth(void **state) {
   assert_error(parse(text), KILN_INVALID_FILE, "nested deeper");
 }
 
+static kiln_status *parse_in(kiln_arena *arena, void *arg) {
+  result = (parsing){.arena = arena, .text = arg};
+  return parse_in_arena(&result);
+}
+
+static void survives_lack_of_memory(void **state) {
+  (void)state;
+  static char text[] =
+      "class A(Module):\n  __parameters__ = [\"w\", ]\n  w : Tensor\n"
+      "  def f(self: __torch__.A, x: Tensor=1, *, k: Optional[int]=None) -> Tuple[int, str]:\n"
+      "    for i in range(3):\n      if not x[0, 1:2] and a < b:\n        y = [z for z in {1: 2}]\n"
+      "      else:\n        raise E(\"m\", *q, k=-1)\n    return (x if y else 2, 's')\n";
+  sweep_arena(parse_in, text);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(precedence), cmocka_unit_test(postfix),
-                                     cmocka_unit_test(statements), cmocka_unit_test(definitions),
-                                     cmocka_unit_test(errors),     cmocka_unit_test(depth)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(precedence),
+                                     cmocka_unit_test(postfix),
+                                     cmocka_unit_test(statements),
+                                     cmocka_unit_test(definitions),
+                                     cmocka_unit_test(errors),
+                                     cmocka_unit_test(depth),
+                                     cmocka_unit_test(survives_lack_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * from the language's rules (reference: PyTorch's language reference and ir_emitter), not from
  * output. */
 #include "test/unit/frontend/script_support.h"
+#include "test/unit/sweep.h"
 
 #define CLASS "class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n"
 
@@ -220,11 +221,37 @@ static void lenient(void **state) {
   assert_error(kiln_unit_ensure(bad), KILN_INVALID_FILE, "undefined name");
 }
 
+static kiln_status *load_in(kiln_env *env, void *arg) {
+  script s = {.env = env, .registry = ((script *)arg)->registry};
+  kiln_status *status = script_load(&s, NULL);
+  script_drop(&s);
+  return status;
+}
+
+static void survives_lack_of_memory(void **state) {
+  script *s = *state;
+  if (s->lacks) skip();
+  assert_ok(compile_body(
+      s, "Tensor",
+      "    y = x\n    for i in range(n):\n      if torch.gt(i, 1):\n        y = torch.exp(y)\n"
+      "      else:\n        break\n    z = [torch.neg(a) for a in [x, y]]\n    return z[0]\n"));
+  sweep_env(load_in, s, false);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, script_setup, script_teardown)
-      TEST(branches), TEST(loops), TEST(exits),   TEST(refinement),        TEST(values),
-      TEST(calls),    TEST(forks), TEST(classes), TEST(unknown_operators), TEST(lenient),
+      TEST(branches),
+      TEST(loops),
+      TEST(exits),
+      TEST(refinement),
+      TEST(values),
+      TEST(calls),
+      TEST(forks),
+      TEST(classes),
+      TEST(unknown_operators),
+      TEST(lenient),
+      TEST(survives_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
