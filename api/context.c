@@ -140,6 +140,12 @@ void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user)
   context->print_user = fn ? user : NULL;
 }
 
+void kiln_context_set_pool(kiln_context *context, kiln_pool *pool) {
+  kiln_pool_retain(pool);
+  kiln_pool_release(context->env->pool);
+  context->env->pool = pool;
+}
+
 static const kiln_flag_info *find_flag(const char *name) {
   for (int i = 0; i < kiln_flag_count; i++) {
     if (strcmp(kiln_flag_table[i].name, name) == 0) return &kiln_flag_table[i];

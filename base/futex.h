@@ -16,6 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Whether waking in a fork's child could wait for a lock that a thread of the parent held. */
+enum { KILN__FUTEX_LOCKS = 0 };
+
 typedef struct kiln_futex {
   char unused;
 } kiln_futex;
@@ -37,6 +40,8 @@ static inline void kiln__futex_wake(kiln_futex *futex, uint32_t *word, int count
 #else
 
 #include <pthread.h>
+
+enum { KILN__FUTEX_LOCKS = 1 };
 
 typedef struct kiln_futex {
   pthread_mutex_t lock;

@@ -38,12 +38,6 @@ enum { WAKE_WORKERS = 1, WAKE_JOINER = 2 };
 
 enum { TASK_QUEUED, TASK_RUNNING, TASK_WAITED, TASK_DONE };
 
-/* What is left of one participant's part, in grains: next in the low half, end in the high. Where
- * a range has too many grains for that, a unit is several grains. */
-typedef struct slice {
-  _Alignas(LINE) uint64_t left;
-} slice;
-
 typedef struct worker {
   kiln_pool *pool;
   int index; /* from 1; the caller of a range is 0 */
@@ -67,30 +61,31 @@ struct kiln_pool {
   uint32_t sleepers; /* threads that sleep on the gate, or are about to */
   uint32_t queued;   /* tasks in the queue */
   bool stop;
+  bool busy; /* a caller has the range below */
   kiln_futex futex;
 
-  /* The range that is out. Written by the caller that holds `busy`, before it opens the gate. */
-  _Alignas(LINE) bool busy;
-  kiln_range_fn fn;
+  /* The range that is out. Written by the caller that holds `busy`, before it opens the gate.
+   * slices[i] is what is left of participant i's part, in units: next in the low half, end in the
+   * high. With few threads all of it is one cache line, and one miss for whoever comes. */
+  _Alignas(LINE) kiln_range_fn fn;
   void *data;
   int64_t n, unit;
   uint32_t units;
   int slice_count;
-  slice *slices; /* [threads] */
+  uint64_t slices[]; /* [threads], atomic */
 };
 
 /* -- Ranges -- */
 
 /* The next piece of a slice, in units; false when it is empty. */
-static bool take_units(slice *s, uint32_t *out_begin, uint32_t *out_end) {
-  uint64_t left = __atomic_load_n(&s->left, __ATOMIC_RELAXED);
+static bool take_units(uint64_t *slice, uint32_t *out_begin, uint32_t *out_end) {
+  uint64_t left = __atomic_load_n(slice, __ATOMIC_RELAXED);
   for (;;) {
     uint32_t next = (uint32_t)left, end = (uint32_t)(left >> 32);
     if (next >= end) return false;
     uint32_t count = (end - next + 3) / 4;
     uint64_t rest = (uint64_t)end << 32 | (next + count);
-    if (__atomic_compare_exchange_n(&s->left, &left, rest, true, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED)) {
+    if (__atomic_compare_exchange_n(slice, &left, rest, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
       *out_begin = next;
       *out_end = next + count;
       return true;
@@ -102,9 +97,9 @@ static bool take_units(slice *s, uint32_t *out_begin, uint32_t *out_end) {
 static void run_pieces(kiln_pool *pool, int index) {
   int count = pool->slice_count;
   for (int i = 0; i < count; i++) {
-    slice *s = &pool->slices[(index + i) % count];
+    uint64_t *slice = &pool->slices[(index + i) % count];
     uint32_t begin, end;
-    while (take_units(s, &begin, &end)) {
+    while (take_units(slice, &begin, &end)) {
       int64_t last = end == pool->units ? pool->n : (int64_t)end * pool->unit;
       pool->fn(pool->data, (int64_t)begin * pool->unit, last, index);
     }
@@ -129,7 +124,7 @@ static void set_range(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn f
   pool->slice_count = count;
   for (int i = 0; i < count; i++) {
     uint64_t begin = (uint64_t)(units * i / count), end = (uint64_t)(units * (i + 1) / count);
-    __atomic_store_n(&pool->slices[i].left, end << 32 | begin, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->slices[i], end << 32 | begin, __ATOMIC_RELAXED);
   }
 }
 
@@ -174,6 +169,20 @@ static inline void start_threads(kiln_pool *pool) {
   if (__builtin_expect(!__atomic_load_n(&pool->ready, __ATOMIC_ACQUIRE), 0)) start_all(pool);
 }
 
+/* Whether the threads are not this process's but its parent's. After start_threads. */
+static inline bool is_forked(const kiln_pool *pool) { return pool->owner != getpid(); }
+
+static void run_range(kiln_pool *pool) {
+  if (KILN__FUTEX_LOCKS && is_forked(pool)) {
+    run_pieces(pool, 0);
+    return;
+  }
+  __atomic_add_fetch(&pool->gate, GENERATION + OPEN, __ATOMIC_SEQ_CST);
+  wake_workers(pool, pool->slice_count - 1);
+  run_pieces(pool, 0);
+  join(pool, __atomic_and_fetch(&pool->gate, ~OPEN, __ATOMIC_ACQ_REL));
+}
+
 void kiln_pool_for(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, void *data) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
@@ -187,10 +196,7 @@ void kiln_pool_for(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, 
     pool->executor.run(pool->executor.user, pool->slice_count, run_executor_piece, pool);
   } else {
     start_threads(pool);
-    __atomic_add_fetch(&pool->gate, GENERATION + OPEN, __ATOMIC_SEQ_CST);
-    wake_workers(pool, pool->slice_count - 1);
-    run_pieces(pool, 0);
-    join(pool, __atomic_and_fetch(&pool->gate, ~OPEN, __ATOMIC_ACQ_REL));
+    run_range(pool);
   }
   __atomic_store_n(&pool->busy, false, __ATOMIC_RELEASE);
 }
@@ -225,7 +231,7 @@ static bool run_queued_task(kiln_pool *pool) {
 static bool has_threads(kiln_pool *pool) {
   if (!pool || pool->threads < 2 || pool->executor.run) return false;
   start_threads(pool);
-  return pool->started > 0 && pool->owner == getpid();
+  return pool->started > 0 && !is_forked(pool);
 }
 
 void kiln_pool_submit(kiln_pool *pool, kiln_task *task) {
@@ -390,12 +396,11 @@ void kiln__pool_limit_start(kiln_pool *pool, int limit) { pool->start_limit = li
 
 static kiln_status *create(int threads, const kiln_host_executor *executor, kiln_pool **out_pool) {
   size_t count = (size_t)threads;
-  kiln_pool *pool = aligned_alloc(LINE, sizeof *pool);
-  slice *slices = aligned_alloc(LINE, sizeof *slices * count);
+  size_t bytes = sizeof(kiln_pool) + count * sizeof(uint64_t);
+  kiln_pool *pool = aligned_alloc(LINE, (bytes + LINE - 1) & ~(size_t)(LINE - 1));
   worker *workers = calloc(count, sizeof *workers);
-  if (!pool || !slices || !workers) {
+  if (!pool || !workers) {
     free(pool);
-    free(slices);
     free(workers);
     return kiln_status_oom();
   }
@@ -403,8 +408,7 @@ static kiln_status *create(int threads, const kiln_host_executor *executor, kiln
                       .threads = threads,
                       .spins = threads <= usable_cpus(false) ? SPINS : 0,
                       .workers = workers,
-                      .start_limit = -1,
-                      .slices = slices};
+                      .start_limit = -1};
   if (executor) pool->executor = *executor;
   pthread_mutex_init(&pool->lock, NULL);
   kiln__futex_init(&pool->futex);
@@ -448,10 +452,12 @@ static void stop_threads(kiln_pool *pool) {
 
 void kiln_pool_release(kiln_pool *pool) {
   if (!pool || __atomic_sub_fetch(&pool->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
-  if (pool->started > 0 && pool->owner == getpid()) stop_threads(pool);
-  kiln__futex_deinit(&pool->futex);
-  pthread_mutex_destroy(&pool->lock);
-  free(pool->slices);
+  bool forked = pool->started > 0 && is_forked(pool);
+  if (!forked) { /* else the parent's threads, as copied, still hold or await these */
+    if (pool->started > 0) stop_threads(pool);
+    kiln__futex_deinit(&pool->futex);
+    pthread_mutex_destroy(&pool->lock);
+  }
   free(pool->workers);
   free(pool);
 }

@@ -145,6 +145,9 @@ KILN_API int kiln_pool_threads(const kiln_pool *pool);
 /* Contexts keep a pool that they were given alive. The last release ends the threads; it must not
  * come from one of them. */
 KILN_API void kiln_pool_release(kiln_pool *pool);
+/* Before the first load: calls of the context use `pool` (retained) instead of what its option
+ * `threads` made; NULL: one thread. */
+KILN_API void kiln_context_set_pool(kiln_context *context, kiln_pool *pool);
 
 /* -- Limits -- */
 
@@ -276,8 +279,9 @@ typedef enum kiln_kind {
   X(I8, 1, 1, "Char", "int8", i8)                                                                  \
   X(I16, 2, 2, "Short", "int16", i16)                                                              \
   X(I32, 3, 4, "Int", "int32", i32)                                                                \
-  X(I64, 4, 8, "Long", "int64", i64) X(F16, 5, 2, "Half", "float16", f16) X(                       \
-      F32, 6, 4, "Float", "float32", f32) X(F64, 7, 8, "Double", "float64", f64)                   \
+  X(I64, 4, 8, "Long", "int64", i64)                                                               \
+  X(F16, 5, 2, "Half", "float16", f16)                                                             \
+  X(F32, 6, 4, "Float", "float32", f32) X(F64, 7, 8, "Double", "float64", f64)                     \
       X(C32, 8, 4, "ComplexHalf", "complex32", c32) X(C64, 9, 8, "ComplexFloat", "complex64", c64) \
           X(C128, 10, 16, "ComplexDouble", "complex128", c128)                                     \
               X(BOOL, 11, 1, "Bool", "bool", bool) X(QI8, 12, 1, "QInt8", "qint8", qi8)            \

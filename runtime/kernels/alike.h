@@ -22,7 +22,8 @@ static inline __attribute__((always_inline)) bool kiln__pw_alike(kiln_call *call
   kiln_dtype dtype = kiln_tensor_dtype(a);
   kiln_ctype ctype = (kiln_ctype)(kiln__native_ctypes[(unsigned)dtype & 31] - 1);
   if (a->key.word != b->key.word || !kiln_tensor_is_contiguous(a) || ctype == KILN_CTYPE_NONE ||
-      out->tag == KILN_TAG_TENSOR || call->limits.bytes > 0) {
+      out->tag == KILN_TAG_TENSOR || call->limits.bytes > 0 ||
+      (call->pool && a->numel >= 2 * KILN_PW_GRAIN)) {
     return false;
   }
   for (int i = 0; i < a->key.f.rank; i++) {

@@ -3,7 +3,9 @@
  * The common cases are taken first: operands of one dtype, contiguous, of one shape (or a number).
  * Otherwise dimensions are sorted by stride, neighbours that are contiguous in every operand are
  * merged, and the loop runs over the innermost; operands whose dtype is not the loop's are
- * converted through small buffers on the stack. */
+ * converted through small buffers on the stack.
+ *
+ * Large work is a range of the call's pool: element by element, so cuts change no bit. */
 #include "runtime/kernels/iter.h"
 
 #include <math.h>
@@ -45,6 +47,34 @@ static kiln_dtype result_dtype(const kiln_pw *pw) {
 }
 
 /* -- Plain operands -- */
+
+typedef struct plain_run {
+  kiln_pw_loop loop;
+  char *const *data;
+  const int64_t *strides;
+  int count; /* operands: the result first */
+  const kiln_pw_params *params;
+  bool fault; /* atomic */
+} plain_run;
+
+static void run_plain_piece(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  plain_run *run = data;
+  char *at[MAX_OPERANDS];
+  kiln_pw_params params = *run->params;
+  for (int i = 0; i < run->count; i++) at[i] = run->data[i] + begin * run->strides[i];
+  run->loop(at, run->strides, end - begin, &params);
+  if (params.fault) __atomic_store_n(&run->fault, true, __ATOMIC_RELAXED);
+}
+
+/* On the pool's threads. */
+static __attribute__((noinline)) void split_plain(kiln_call *call, kiln_pw *pw, kiln_pw_loop loop,
+                                                  char *const *data, const int64_t *strides,
+                                                  int64_t n) {
+  plain_run run = {loop, data, strides, pw->in_count + 1, &pw->params, false};
+  kiln_pool_for(call->pool, n, KILN_PW_GRAIN, run_plain_piece, &run);
+  pw->params.fault = run.fault;
+}
 
 static inline bool same_shape(const kiln_tensor *a, const kiln_tensor *b) {
   int rank = kiln_tensor_rank(a);
@@ -101,7 +131,11 @@ static inline bool run_plain(kiln_call *call, kiln_pw *pw, kiln_ivalue *out, kil
   for (int i = 0; i < pw->in_count; i++) {
     if (pw->in[i].tensor) data[i + 1] = (char *)(uintptr_t)kiln_tensor_data(pw->in[i].tensor);
   }
-  loop(data, strides, model->numel, &pw->params);
+  if (__builtin_expect(call->pool && model->numel >= 2 * KILN_PW_GRAIN, 0)) {
+    split_plain(call, pw, loop, data, strides, model->numel);
+  } else {
+    loop(data, strides, model->numel, &pw->params);
+  }
   if (__builtin_expect(pw->params.fault, 0)) *status = KILN_OP_FAIL("ZeroDivisionError");
   return true;
 }
@@ -429,9 +463,9 @@ static void coalesce(state *s) {
   }
 }
 
-static void convert_input(state *s, int k, const char *data, int64_t stride, int64_t n,
+static void convert_input(const state *s, int k, const char *data, int64_t stride, int64_t n,
                           char *buffer, char *narrow) {
-  operand *op = &s->ops[k];
+  const operand *op = &s->ops[k];
   kiln_ctype ctype = s->pw->select && k == 1 ? KILN_CTYPE_BOOL : s->ctype;
   int64_t item = (int64_t)kiln_ctype_size(ctype);
   if (op->load)
@@ -445,7 +479,8 @@ static void convert_input(state *s, int k, const char *data, int64_t stride, int
 }
 
 /* One inner run through buffers. */
-static void run_converted(state *s, char *const *data, const int64_t *strides, int64_t n) {
+static void run_converted(const state *s, char *const *data, const int64_t *strides, int64_t n,
+                          kiln_pw_params *params) {
   _Alignas(64) char buffers[MAX_OPERANDS][CHUNK * 16];
   _Alignas(64) char narrow[CHUNK * 16];
   for (int64_t at = 0; at < n; at += CHUNK) {
@@ -470,12 +505,12 @@ static void run_converted(state *s, char *const *data, const int64_t *strides, i
     if (!s->store) {
       chunk[0] = to;
       steps[0] = strides[0];
-      s->loop(chunk, steps, m, &s->pw->params);
+      s->loop(chunk, steps, m, params);
       continue;
     }
     chunk[0] = buffers[0];
     steps[0] = (int64_t)kiln_ctype_size(s->result_ctype);
-    s->loop(chunk, steps, m, &s->pw->params);
+    s->loop(chunk, steps, m, params);
     if (!s->widen) {
       s->store(to, strides[0], chunk[0], steps[0], m);
       continue;
@@ -487,31 +522,67 @@ static void run_converted(state *s, char *const *data, const int64_t *strides, i
   }
 }
 
-static void run_dims(state *s) {
-  bool convert = s->store != NULL;
+typedef struct dims_run {
+  const state *s;
+  bool convert;
+  int split;  /* the dimension that pieces are cut from */
+  bool fault; /* atomic */
+} dims_run;
+
+/* All of the iteration, with [begin, end) of dimension `split`. */
+static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  dims_run *run = arg;
+  const state *s = run->s;
   char *data[MAX_OPERANDS];
-  int64_t inner[MAX_OPERANDS], index[KILN_MAX_RANK] = {0};
+  int64_t inner[MAX_OPERANDS], index[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
+  kiln_pw_params params = s->pw->params;
+  for (int d = 0; d < s->rank; d++) {
+    index[d] = 0;
+    sizes[d] = d == run->split ? end - begin : s->sizes[d];
+  }
   for (int k = 0; k < s->count; k++) {
-    data[k] = s->ops[k].data;
+    data[k] = s->ops[k].data + begin * s->strides[k][run->split];
     inner[k] = s->strides[k][0];
-    convert =
-        convert || s->ops[k].load ||
-        (k > 0 && s->ops[k].narrow != KILN_DTYPE_NONE && s->ops[k].data != (char *)s->ops[k].slot);
   }
   for (;;) {
-    if (convert)
-      run_converted(s, data, inner, s->sizes[0]);
+    if (run->convert)
+      run_converted(s, data, inner, sizes[0], &params);
     else
-      s->loop(data, inner, s->sizes[0], &s->pw->params);
+      s->loop(data, inner, sizes[0], &params);
     int d = 1;
     for (; d < s->rank; d++) {
       for (int k = 0; k < s->count; k++) data[k] += s->strides[k][d];
-      if (++index[d] < s->sizes[d]) break;
-      for (int k = 0; k < s->count; k++) data[k] -= s->strides[k][d] * s->sizes[d];
+      if (++index[d] < sizes[d]) break;
+      for (int k = 0; k < s->count; k++) data[k] -= s->strides[k][d] * sizes[d];
       index[d] = 0;
     }
-    if (d >= s->rank) return;
+    if (d >= s->rank) break;
   }
+  if (params.fault) __atomic_store_n(&run->fault, true, __ATOMIC_RELAXED);
+}
+
+static void run_dims(state *s) {
+  int64_t numel = 1;
+  dims_run run = {.s = s, .convert = s->store != NULL, .split = 0};
+  for (int k = 1; k < s->count; k++) {
+    run.convert = run.convert || s->ops[k].load ||
+                  (s->ops[k].narrow != KILN_DTYPE_NONE && s->ops[k].data != (char *)s->ops[k].slot);
+  }
+  for (int d = 0; d < s->rank; d++) numel *= s->sizes[d];
+  if (!s->call->pool || numel < 2 * KILN_PW_GRAIN) {
+    run_dims_piece(&run, 0, s->sizes[0], 0);
+  } else {
+    /* The outermost dimension that has pieces for all threads, else the longest. */
+    const int64_t enough = 4 * (int64_t)kiln_pool_threads(s->call->pool);
+    for (int d = 1; d < s->rank; d++) {
+      if (s->sizes[d] >= enough || s->sizes[d] > s->sizes[run.split]) run.split = d;
+    }
+    int64_t each = numel / s->sizes[run.split]; /* elements of one step */
+    int64_t grain = (KILN_PW_GRAIN + each - 1) / each;
+    kiln_pool_for(s->call->pool, s->sizes[run.split], grain, run_dims_piece, &run);
+  }
+  s->pw->params.fault = run.fault;
 }
 
 static __attribute__((noinline)) kiln_status *run_general(kiln_call *call, kiln_pw *pw,

@@ -58,17 +58,39 @@ void kiln__reduced_sizes(const kiln_tensor *t, uint64_t mask, bool keepdim, int 
   }
 }
 
-static void run(kiln_reduce_loop loop, const kiln_folded *f, const char *from, char *to,
-                const char *shift, size_t item) {
-  int64_t step = (int64_t)item;
-  if (f->inner == 1) { /* rows */
-    loop(to, from, f->length, step, f->outer, f->length * step, shift);
+typedef struct reduce_run {
+  kiln_reduce_loop loop;
+  const kiln_folded *folded;
+  const char *from, *shift; /* shift NULL: 0 */
+  char *to;
+  int64_t item;
+} reduce_run;
+
+/* Results [begin, end) of the row of outer * inner results. */
+static void run_piece(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const reduce_run *r = data;
+  const int64_t length = r->folded->length, inner = r->folded->inner, item = r->item;
+  if (inner == 1) { /* rows */
+    r->loop(r->to + begin * item, r->from + begin * length * item, length, item, end - begin,
+            length * item, r->shift ? r->shift + begin * item : NULL);
     return;
   }
-  for (int64_t o = 0; o < f->outer; o++) {
-    loop(to + o * f->inner * step, from + o * f->length * f->inner * step, f->length,
-         f->inner * step, f->inner, step, shift ? shift + o * f->inner * step : NULL);
+  while (begin < end) { /* columns of one outer step at a time */
+    int64_t outer = begin / inner, column = begin % inner;
+    int64_t count = inner - column < end - begin ? inner - column : end - begin;
+    r->loop(r->to + begin * item, r->from + (outer * length * inner + column) * item, length,
+            inner * item, count, item, r->shift ? r->shift + begin * item : NULL);
+    begin += count;
   }
+}
+
+/* One result is never cut: the order of its additions is the rule of reduce.h. */
+static void run(kiln_pool *pool, reduce_run *r) {
+  const int64_t length = r->folded->length > 0 ? r->folded->length : 1;
+  int64_t grain = (KILN_PW_GRAIN + length - 1) / length;
+  if (r->folded->inner > 1) grain = (grain + 63) & ~(int64_t)63; /* whole blocks of columns */
+  kiln_pool_for(pool, r->folded->outer * r->folded->inner, grain, run_piece, r);
 }
 
 kiln_status *kiln__reduce(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, uint64_t mask,
@@ -86,9 +108,14 @@ kiln_status *kiln__reduce(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, ui
   KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
   kiln_status *status = kiln_call_tensor(call, compute, rank, sizes, out);
   if (!status && (*out)->numel) {
-    run(loop, &folded, kiln_tensor_data(folded.tensor),
-        (char *)(*out)->storage->data + (size_t)(*out)->offset * kiln_dtype_bytes(compute),
-        shift ? kiln_tensor_data(shift) : NULL, kiln_dtype_bytes(compute));
+    const size_t item = kiln_dtype_bytes(compute);
+    reduce_run r = {.loop = loop,
+                    .folded = &folded,
+                    .from = kiln_tensor_data(folded.tensor),
+                    .shift = shift ? kiln_tensor_data(shift) : NULL,
+                    .to = (char *)(*out)->storage->data + (size_t)(*out)->offset * item,
+                    .item = (int64_t)item};
+    run(call->pool, &r);
   }
   kiln_tensor_release_to(&call->cache, folded.tensor);
   return status;

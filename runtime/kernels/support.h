@@ -14,6 +14,10 @@
                                    KILN_UNUSED const kiln_ivalue *args,                          \
                                    KILN_UNUSED kiln_ivalue *outs)
 
+/* Elements of cheap work that are worth a thread: some 10 us. A multiple of 64, so that pieces of a
+ * range begin on cache lines. */
+enum { KILN_PW_GRAIN = 16384 };
+
 /* -- Numbers -- */
 
 /* A Scalar: int, float, bool or complex. `kind` is I64, F64, BOOL or C128. */
