@@ -146,6 +146,10 @@ void kiln_context_set_pool(kiln_context *context, kiln_pool *pool) {
   context->env->pool = pool;
 }
 
+int kiln_context_threads(const kiln_context *context) {
+  return kiln_pool_threads(context->env->pool);
+}
+
 static const kiln_flag_info *find_flag(const char *name) {
   for (int i = 0; i < kiln_flag_count; i++) {
     if (strcmp(kiln_flag_table[i].name, name) == 0) return &kiln_flag_table[i];

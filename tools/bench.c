@@ -36,6 +36,7 @@ static void set_defaults(void *options) {
 }
 
 typedef struct figures {
+  int threads;
   double load_ms;
   double first[FIRST_CALLS]; /* call 1, then 2 to k */
   int first_count;
@@ -105,9 +106,8 @@ static double peak_rss(void) {
 
 static void print_figures(const bench_options *o, const figures *f) {
   const kiln_counters *c = &f->counters;
-  printf("kiln %s, JIT %s, %lld threads\n", kiln_version(),
-         o->settings.jit ? o->settings.jit : "on",
-         (long long)(o->settings.threads > 0 ? o->settings.threads : 1));
+  printf("kiln %s, JIT %s, %d threads\n", kiln_version(), o->settings.jit ? o->settings.jit : "on",
+         f->threads);
   printf("load          %10.3f ms\n", f->load_ms);
   printf("call 1        %10.3f ms\n", f->first[0]);
   for (int i = 1; i < f->first_count; i++)
@@ -144,8 +144,7 @@ static int write_json(const bench_options *o, const figures *f) {
   cJSON_AddStringToObject(config, "version", kiln_version());
   cJSON_AddStringToObject(config, "method", o->method);
   cJSON_AddStringToObject(config, "jit", o->settings.jit ? o->settings.jit : "on");
-  cJSON_AddItemToObject(config, "threads",
-                        tool_json_int(o->settings.threads > 0 ? o->settings.threads : 1));
+  cJSON_AddItemToObject(config, "threads", tool_json_int(f->threads));
   cJSON_AddNumberToObject(config, "duration_s", o->duration);
   FILE *file = strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "w");
   if (!file) {
@@ -197,6 +196,7 @@ static int run(const void *options, int count, char *const *operands) {
     return tool_usage_error("bench: give --inputs or --input, not both");
   }
   kiln_status *status = tool_context(&o->settings, &context);
+  if (!status) f.threads = kiln_context_threads(context);
   double start = tool_now_ms();
   if (!status) status = kiln_model_load(context, operands[0], NULL, &model);
   f.load_ms = tool_now_ms() - start;

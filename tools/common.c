@@ -114,11 +114,8 @@ static kiln_status *fill_options(const tool_settings *settings, kiln_options *op
   }
   if (!status && settings->sync) status = kiln_options_set(options, "compile", "sync");
   if (!status && settings->jit) status = kiln_options_set(options, "jit", settings->jit);
-  if (!status && settings->threads > 0) {
-    char number[32];
-    snprintf(number, sizeof number, "%lld", (long long)settings->threads);
-    status = kiln_options_set(options, "threads", number);
-  }
+  if (!status && settings->threads)
+    status = kiln_options_set(options, "threads", settings->threads);
   return status;
 }
 

@@ -80,19 +80,19 @@ void *tool_grow(void *block, size_t size);
 
 /* Settings common to several commands; NULL or 0: as the environment says. */
 typedef struct tool_settings {
-  const char *jit; /* "on", "off" */
-  int64_t threads;
+  const char *jit;             /* "on", "off" */
+  const char *threads;         /* a number */
   tool_list set;               /* NAME=VALUE of any flag */
   bool sync;                   /* compile on the calling thread, whatever the environment says */
   bool environment_is_checked; /* a context was made from it before: do not warn again */
 } tool_settings;
 
 /* Rows of an option table for the fields of a tool_settings at `base` in `type`. */
-#define TOOL_SETTINGS_OPTIONS(type, base)                                                   \
-  {"--jit",  TOOL_WORD, offsetof(type, base.jit),                                           \
-   "on|off", 0,         "profile and specialise, or run the plain interpreter"},            \
-      {"--threads", TOOL_INT, offsetof(type, base.threads), "N", 1, "threads of the pool"}, \
-      {"--set",      TOOL_LIST, offsetof(type, base.set),                                   \
+#define TOOL_SETTINGS_OPTIONS(type, base)                                                           \
+  {"--jit",  TOOL_WORD, offsetof(type, base.jit),                                                   \
+   "on|off", 0,         "profile and specialise, or run the plain interpreter"},                    \
+      {"--threads", TOOL_TEXT, offsetof(type, base.threads), "N", 0, "threads of a call (0: all)"}, \
+      {"--set",      TOOL_LIST, offsetof(type, base.set),                                           \
        "NAME=VALUE", 0,         "any flag of `kiln list flags`"}
 
 kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context);

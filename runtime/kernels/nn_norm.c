@@ -63,6 +63,26 @@ static kiln_status *check_weight_dtype(const kiln_tensor *input, const kiln_tens
   return KILN_OP_FAIL("expected scalar type %s but found %s", kiln_dtype_ir_name(a),
                       kiln_dtype_ir_name(b));
 }
+typedef struct norm_rows {
+  const kiln_row_kernels *kernels;
+  char *out, *mean, *rstd; /* the latter two may be NULL */
+  const char *in, *weight, *bias;
+  int64_t n;
+  double eps;
+  size_t item;
+} norm_rows;
+
+static void run_rows(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const norm_rows *r = data;
+  const size_t step = (size_t)r->n * r->item;
+  for (int64_t i = begin; i < end; i++) {
+    r->kernels->layer_norm(r->out + (size_t)i * step, r->in + (size_t)i * step, r->n, r->weight,
+                           r->bias, r->eps, r->mean ? r->mean + (size_t)i * r->item : NULL,
+                           r->rstd ? r->rstd + (size_t)i * r->item : NULL);
+  }
+}
+
 /* Statistics go to outs[1] and outs[2] where there are three. */
 static kiln_status *run_layer_norm(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs,
                                    bool statistics) {
@@ -86,14 +106,19 @@ static kiln_status *run_layer_norm(kiln__nn *nn, const kiln_ivalue *args, kiln_i
     KILN_TRY(kiln__nn_new(nn, rank, sizes, &mean_tensor, &mean));
     KILN_TRY(kiln__nn_new(nn, rank, sizes, &rstd_tensor, &rstd));
   }
-  const kiln_row_kernels *kernels =
-      nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->rows_f64 : nn->call->dispatch->rows_f32;
-  const size_t step = (size_t)ln.n * nn->item;
-  for (int64_t i = 0; i < ln.rows; i++) {
-    kernels->layer_norm(out + (size_t)i * step, in + (size_t)i * step, ln.n, w, b,
-                        kiln_arg_float(args, 4), mean ? mean + (size_t)i * nn->item : NULL,
-                        rstd ? rstd + (size_t)i * nn->item : NULL);
-  }
+  norm_rows all = {.kernels = nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->rows_f64
+                                                          : nn->call->dispatch->rows_f32,
+                   .out = out,
+                   .mean = mean,
+                   .rstd = rstd,
+                   .in = in,
+                   .weight = w,
+                   .bias = b,
+                   .n = ln.n,
+                   .eps = kiln_arg_float(args, 4),
+                   .item = nn->item};
+  const int64_t grain = ln.n > 0 ? (KILN_PW_GRAIN + ln.n - 1) / ln.n : KILN_PW_GRAIN;
+  kiln_pool_for(nn->call->pool, ln.rows, grain, run_rows, &all);
   KILN_TRY(kiln__nn_give(nn, result, kiln_tensor_dtype(input), &outs[0]));
   if (!statistics) return NULL;
   const kiln_dtype dtype = kiln_tensor_dtype(weight ? weight : input);

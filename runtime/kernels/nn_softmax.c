@@ -6,6 +6,23 @@
 #include "runtime/kernels/nn.h"
 #include "runtime/kernels/view.h"
 
+typedef struct softmax_rows {
+  void (*kernel)(void *out, const void *in, int64_t n);
+  char *out;
+  const char *in;
+  int64_t n;
+  size_t item;
+} softmax_rows;
+
+static void run_rows(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const softmax_rows *rows = data;
+  for (int64_t i = begin; i < end; i++) {
+    const size_t at = (size_t)(i * rows->n) * rows->item;
+    rows->kernel(rows->out + at, rows->in + at, rows->n);
+  }
+}
+
 kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log,
                               kiln_tensor **out_tensor) {
   const int rank = kiln_tensor_rank(t);
@@ -22,11 +39,9 @@ kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log
   KILN_TRY(kiln__nn_new(nn, rank, kiln_tensor_sizes(rows), &result, &out));
   const kiln_row_kernels *kernels =
       nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->rows_f64 : nn->call->dispatch->rows_f32;
-  const int64_t count = n > 0 ? t->numel / n : 0;
-  for (int64_t i = 0; i < count; i++) {
-    const size_t at = (size_t)(i * n) * nn->item;
-    (is_log ? kernels->log_softmax : kernels->softmax)(out + at, in + at, n);
-  }
+  softmax_rows all = {is_log ? kernels->log_softmax : kernels->softmax, out, in, n, nn->item};
+  const int64_t grain = n > 0 ? (KILN_PW_GRAIN / 2 + n - 1) / n : 1;
+  kiln_pool_for(nn->call->pool, n > 0 ? t->numel / n : 0, grain, run_rows, &all);
   *out_tensor = result;
   if (!turned) return NULL;
   kiln_tensor *back, *dense;
