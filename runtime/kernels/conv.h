@@ -21,11 +21,12 @@ typedef struct kiln_conv_axis {
 
 /* Where the columns of a product (a row for each channel and tap) come from. */
 typedef enum kiln_conv_mode {
-  KILN_CONV_EMPTY,  /* nothing to add: the bias alone */
-  KILN_CONV_DIRECT, /* rows of the input are rows of the product */
-  KILN_CONV_BAND,   /* a copy of the input's part with its padding, cut by the step */
-  KILN_CONV_GATHER, /* element by element: the padding would be too large a copy */
-  KILN_CONV_DOT,    /* very few columns: dot products along the sum */
+  KILN_CONV_EMPTY,     /* nothing to add: the bias alone */
+  KILN_CONV_DIRECT,    /* rows of the input are rows of the product */
+  KILN_CONV_BAND,      /* a copy of the input's part with its padding, cut by the step */
+  KILN_CONV_GATHER,    /* element by element: the padding would be too large a copy */
+  KILN_CONV_DOT,       /* very few columns: dot products along the sum */
+  KILN_CONV_DEPTHWISE, /* groups of one channel: planes, depthwise_isa.h */
 } kiln_conv_mode;
 
 typedef struct kiln_conv {
@@ -39,6 +40,7 @@ typedef struct kiln_conv {
   kiln_conv_mode mode;
   int64_t segment;                    /* columns that units do not reach across */
   int64_t unit_columns, unit_outputs; /* of a unit, at most */
+  int64_t unit_rows, unit_groups;     /* instead, of depthwise units */
   int64_t column_units, output_units; /* of a group of an image */
   int64_t units;                      /* of all */
   int64_t block_channels, block_taps; /* of a block of the sum; fewer taps than all only when it
@@ -52,6 +54,8 @@ typedef struct kiln_conv {
 /* Rows of a tile (the smaller instruction sets take half of them at once), and its bytes; channels
  * of output up to which DIRECT does not copy the input's rows to panels. */
 enum { KILN_CONV_MR = 8, KILN_CONV_TILE_BYTES = KILN_CONV_MR * 3 * 64, KILN_CONV_UNPACKED = 64 };
+/* Most taps of an axis that the depthwise kernels take. */
+enum { KILN_CONV_DEPTHWISE_TAPS = 15 };
 
 /* A run of columns in a panel that lie in one row of the output. */
 typedef struct kiln_conv_piece {

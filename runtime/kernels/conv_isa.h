@@ -74,7 +74,8 @@ typedef void (*NAME(multiply_fn))(int64_t k, const T *a, int64_t a_row, const T 
 #define ROWS_ENTRY(rows) \
   {NAME(multiply_##rows##_1), NAME(multiply_##rows##_2), NAME(multiply_##rows##_3)}
 MULTIPLY_ROWS(1)
-MULTIPLY_ROWS(2) MULTIPLY_ROWS(4)
+MULTIPLY_ROWS(2)
+MULTIPLY_ROWS(4)
 #if KILN_KERNEL_LEVEL == 2
     MULTIPLY_ROWS(8)
 #endif
@@ -449,6 +450,10 @@ static void NAME(begin_unit)(NAME(unit) * u, const kiln_conv *c, int64_t index) 
 }
 void KILN_ISA_CAT4(kiln__conv_, TAG, _, KILN_KERNEL_ISA)(const kiln_conv *c, int64_t begin,
                                                          int64_t end, void *scratch) {
+  if (c->mode == KILN_CONV_DEPTHWISE) {
+    KILN_ISA_CAT4(kiln__depthwise_, TAG, _, KILN_KERNEL_ISA)(c, begin, end, scratch);
+    return;
+  }
   char *base = scratch;
   NAME(unit)
   u = {.c = c,

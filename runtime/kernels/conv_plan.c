@@ -7,9 +7,12 @@
 /* Bytes of a row of columns, of the panels, and of the band (at most, for the last: of a channel
  * alone). */
 enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, BAND_BYTES = 160 << 10, BAND_MOST = 1 << 20 };
+/* Bytes of a depthwise unit's band, and how many outputs are worth a unit. */
+enum { PLANE_BYTES = 24 << 10, PLANE_WORK = 1 << 14 };
 enum { DOT_COLUMNS = 4, DOT_BYTES = 512 << 10, DIRECT_CHANNELS = 1024 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 /* -- Axes -- */
@@ -111,6 +114,38 @@ static int64_t band_size(const kiln_conv *c, size_t item) {
   return size;
 }
 
+/* -- Planes -- */
+
+/* Depthwise units: rows whose band stays in the L1 cache, and as many groups as are worth the
+ * set-up. False: not a case for them. */
+static bool plan_planes(kiln_conv *c, size_t item, int threads) {
+  const kiln_conv_axis *y = &c->axis[1], *x = &c->axis[2];
+  kiln_conv_lane lane;
+  if (c->channels != 1 || !is_trivial(&c->axis[0]) || x->out_stride != 1) return false;
+  if (y->taps < 1 || y->taps > KILN_CONV_DEPTHWISE_TAPS) return false;
+  if (x->taps < 1 || x->taps > KILN_CONV_DEPTHWISE_TAPS) return false;
+  kiln__conv_lane(x, x->out, &lane);
+  const int64_t reach = (y->taps - 1) * y->tap_step, most = BAND_MOST / (int64_t)item;
+  if (lane.length > most || reach > most || y->step > most) return false;
+  const int64_t pitch = lane.phases * lane.length, room = PLANE_BYTES / (int64_t)item / pitch;
+  int64_t rows = room > reach ? (room - reach - 1) / y->step + 1 : 1;
+  if (rows < 4) rows = 4;
+  rows = parts_of(y->out, parts_of(y->out, rows));
+  const int64_t band = ((rows - 1) * y->step + reach + 1) * pitch;
+  if (band > most) return false;
+  c->mode = KILN_CONV_DEPTHWISE;
+  c->unit_rows = rows;
+  const int64_t blocks = parts_of(y->out, rows), work = rows * x->out * c->outputs;
+  int64_t groups = parts_of(PLANE_WORK, work);
+  if (threads > 1) groups = least(groups, parts_of(c->groups * c->batch * blocks, 4 * threads));
+  c->unit_groups = least(groups, c->groups);
+  c->units = c->batch * blocks * parts_of(c->groups, c->unit_groups);
+  c->unit_columns = work * c->unit_groups;
+  c->unit_outputs = 1;
+  c->scratch = rounded((size_t)band * item + 256);
+  return true;
+}
+
 /* -- The plan -- */
 
 static bool rows_contiguous(const kiln_conv *c) {
@@ -154,8 +189,6 @@ static void cut_sum(kiln_conv *c, size_t item) {
   c->block_channels = parts_of(c->channels, parts_of(c->channels, channels));
   if (c->block_channels == 1 && taps > most) c->block_taps = parts_of(taps, parts_of(taps, most));
 }
-static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
-
 static void size_scratch(kiln_conv *c, size_t item) {
   const size_t sum = (size_t)(c->block_channels * c->block_taps), vector = 64;
   const size_t columns = (size_t)c->unit_columns;
@@ -186,6 +219,7 @@ void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads) {
   c->unit_columns = parts_of(c->segment, parts_of(c->segment, most));
   c->unit_columns = parts_of(c->unit_columns, panel) * panel;
   c->a_contiguous = rows_contiguous(c);
+  if (plan_planes(c, item, threads)) return;
   choose_mode(c, item);
   cut_sum(c, item);
   c->column_units = columns / c->segment * parts_of(c->segment, c->unit_columns);

@@ -51,6 +51,10 @@
   extern const kiln_row_kernels kiln__rows_f32_##isa, kiln__rows_f64_##isa;                        \
   void kiln__gemm_f32_##isa(const kiln_gemm_args *args);                                           \
   void kiln__gemm_f64_##isa(const kiln_gemm_args *args);                                           \
+  void kiln__depthwise_f32_##isa(const struct kiln_conv *c, int64_t begin, int64_t end,            \
+                                 void *scratch);                                                   \
+  void kiln__depthwise_f64_##isa(const struct kiln_conv *c, int64_t begin, int64_t end,            \
+                                 void *scratch);                                                   \
   void kiln__conv_f32_##isa(const struct kiln_conv *c, int64_t begin, int64_t end, void *scratch); \
   void kiln__conv_f64_##isa(const struct kiln_conv *c, int64_t begin, int64_t end, void *scratch)
 KILN_ISA_DECLARE(v2);

@@ -182,7 +182,7 @@ static void test_random(void **state) {
     check(&p, &modes);
     discard(&p);
   }
-  for (unsigned mode = KILN_CONV_DIRECT; mode <= KILN_CONV_DOT; mode++) {
+  for (unsigned mode = KILN_CONV_DIRECT; mode <= KILN_CONV_DEPTHWISE; mode++) {
     if (mode != KILN_CONV_GATHER) assert_true(modes >> mode & 1);
   }
 }
@@ -205,6 +205,13 @@ static void test_blocks(void **state) {
       {400, 50, 1, {1, 2, 2}, {1, 3, 3}, 1, 1, 1, KILN_CONV_DOT},
       {4000, 5, 1, {1, 7, 7}, {1, 7, 7}, 1, 0, 1, KILN_CONV_BAND},
       {2, 3, 1, {1, 600, 2}, {1, 5, 1}, 1, 2, 1, KILN_CONV_BAND},
+      {1, 1, 40, {1, 7, 7}, {1, 5, 5}, 1, 2, 1, KILN_CONV_DEPTHWISE},
+      {1, 2, 9, {1, 14, 14}, {1, 3, 3}, 2, 1, 1, KILN_CONV_DEPTHWISE},
+      {1, 1, 3, {1, 300, 90}, {1, 7, 7}, 1, 3, 1, KILN_CONV_DEPTHWISE},
+      {1, 1, 5, {1, 29, 33}, {1, 5, 5}, 2, 2, 1, KILN_CONV_DEPTHWISE},
+      {1, 1, 5, {1, 30, 31}, {1, 7, 7}, 2, 3, 1, KILN_CONV_DEPTHWISE},
+      {1, 1, 5, {1, 30, 31}, {1, 3, 3}, 1, 4, 4, KILN_CONV_DEPTHWISE},
+      {1, 1, 70, {1, 1, 900}, {1, 1, 9}, 1, 4, 1, KILN_CONV_DEPTHWISE},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     problem p = {.dtype = i % 3 == 2 ? KILN_DTYPE_F64 : KILN_DTYPE_F32};

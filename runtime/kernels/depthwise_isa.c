@@ -1,0 +1,146 @@
+/* depthwise_isa.c: convolutions whose groups have one input channel (conv.h), in float and double.
+ *
+ * There is nothing to share between planes, so each is done by itself: its rows are copied to a
+ * band with the padding around them, sorted for the step along x, and vectors of outputs along x,
+ * four rows at once, are summed in registers: each vector of the band is read once for the rows
+ * that it serves. The padding of a band is the same for all planes of a unit and written once. */
+#include <string.h>
+
+#include "runtime/kernels/conv.h"
+#include "runtime/kernels/isa.h"
+#include "runtime/math/math.h"
+
+#define NAME(name) KILN_ISA_CAT4(name, _, TAG, KILN_KERNEL_ISA)
+
+#if KILN_KERNEL_LEVEL > 0
+#define FMA_f32(a, b, x) ((kiln_f32v)KILN_MATH_FMA_F32(b, x, a))
+#define FMA_f64(a, b, x) ((kiln_f64v)KILN_MATH_FMA_F64(b, x, a))
+#else
+#define FMA_f32(a, b, x) ((a) + (b) * (x))
+#define FMA_f64(a, b, x) ((a) + (b) * (x))
+#endif
+
+/* The first n < lanes elements of a vector, read and written without touching others. */
+#if KILN_KERNEL_LEVEL == 2
+typedef float half_v __attribute__((vector_size(32)));
+typedef half_v half_v_u __attribute__((aligned(4), may_alias));
+#define FMA_f32h(a, b, x) ((half_v)_mm256_fmadd_ps(b, x, a))
+#define MASK(n) (~(~0u << (n)))
+#define LOAD_SOME_f32(from, n) ((kiln_f32v)_mm512_maskz_loadu_ps((__mmask16)MASK(n), from))
+#define LOAD_SOME_f32h(from, n) ((half_v)_mm256_maskz_loadu_ps((__mmask8)MASK(n), from))
+#define LOAD_SOME_f64(from, n) ((kiln_f64v)_mm512_maskz_loadu_pd((__mmask8)MASK(n), from))
+#define STORE_SOME_f32(to, v, n) _mm512_mask_storeu_ps(to, (__mmask16)MASK(n), (__m512)(v))
+#define STORE_SOME_f32h(to, v, n) _mm256_mask_storeu_ps(to, (__mmask8)MASK(n), (__m256)(v))
+#define STORE_SOME_f64(to, v, n) _mm512_mask_storeu_pd(to, (__mmask8)MASK(n), (__m512d)(v))
+#elif KILN_KERNEL_LEVEL == 1
+#define MASK_f32(n) \
+  _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define MASK_f64(n) _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))
+#define LOAD_SOME_f32(from, n) ((kiln_f32v)_mm256_maskload_ps(from, MASK_f32(n)))
+#define LOAD_SOME_f64(from, n) ((kiln_f64v)_mm256_maskload_pd(from, MASK_f64(n)))
+#define STORE_SOME_f32(to, v, n) _mm256_maskstore_ps(to, MASK_f32(n), (__m256)(v))
+#define STORE_SOME_f64(to, v, n) _mm256_maskstore_pd(to, MASK_f64(n), (__m256d)(v))
+#else
+static inline kiln_f32v load_some_f32(const float *from, int64_t n) {
+  kiln_f32v v = {0};
+  for (int64_t i = 0; i < n; i++) v[i] = from[i];
+  return v;
+}
+static inline kiln_f64v load_some_f64(const double *from, int64_t n) {
+  kiln_f64v v = {0};
+  for (int64_t i = 0; i < n; i++) v[i] = from[i];
+  return v;
+}
+#define LOAD_SOME_f32 load_some_f32
+#define LOAD_SOME_f64 load_some_f64
+#define STORE_SOME_f32(to, v, n) \
+  for (int64_t at = 0; at < (n); at++) (to)[at] = (v)[at]
+#define STORE_SOME_f64 STORE_SOME_f32
+#endif
+#define FMA KILN_ISA_CAT2(FMA_, TAG)
+#define LOAD_SOME KILN_ISA_CAT2(LOAD_SOME_, TAG)
+#define STORE_SOME KILN_ISA_CAT2(STORE_SOME_, TAG)
+
+/* Numbers of an axis of a unit. */
+typedef struct span {
+  int64_t to, from, count; /* of a row of the band: where inputs go, where they come from */
+} span;
+typedef struct unit {
+  const kiln_conv *c;
+  int64_t group, groups, row, rows; /* outputs [row, row + rows) of some groups */
+  int64_t image;
+  int64_t pitch, first_row, band_rows; /* of the band; the input row of its first */
+  kiln_conv_lane lane;
+  int64_t offsets[KILN_CONV_DEPTHWISE_TAPS]; /* of the taps along x, in a row of the band */
+} unit;
+
+static void begin_unit(unit *u, const kiln_conv *c, int64_t index) {
+  const kiln_conv_axis *y = &c->axis[1], *x = &c->axis[2];
+  const int64_t blocks = (y->out + c->unit_rows - 1) / c->unit_rows;
+  const int64_t parts = (c->groups + c->unit_groups - 1) / c->unit_groups;
+  u->c = c;
+  u->row = index % blocks * c->unit_rows;
+  u->rows = y->out - u->row < c->unit_rows ? y->out - u->row : c->unit_rows;
+  u->group = index / blocks % parts * c->unit_groups;
+  u->groups = c->groups - u->group < c->unit_groups ? c->groups - u->group : c->unit_groups;
+  u->image = index / blocks / parts;
+  kiln__conv_lane(x, x->out, &u->lane);
+  u->pitch = u->lane.phases * u->lane.length;
+  u->first_row = y->first + u->row * y->step;
+  u->band_rows = (u->rows - 1) * y->step + (y->taps - 1) * y->tap_step + 1;
+  for (int64_t t = 0; t < x->taps; t++) {
+    u->offsets[t] = t % u->lane.period * u->lane.length + t / u->lane.period * u->lane.advance;
+  }
+}
+/* The part of a phase of a row of the band that is not padding. */
+static span find_span(const unit *u, int64_t phase) {
+  const kiln_conv_axis *x = &u->c->axis[2];
+  const int64_t n = u->lane.length, base = x->first + phase * x->tap_step;
+  int64_t begin = base < 0 ? (-base + x->step - 1) / x->step : 0;
+  int64_t end = base < x->in ? (x->in - base + x->step - 1) / x->step : 0;
+  if (begin > n) begin = n;
+  if (end > n) end = n;
+  if (end < begin) end = begin;
+  return (span){phase * n + begin, (base + begin * x->step) * x->in_stride, end - begin};
+}
+
+#define TAG f32
+#define T float
+#define V kiln_f32v
+#define VU kiln_f32v_u
+#include "runtime/kernels/depthwise_isa.h"
+#undef TAG
+#undef V
+#undef VU
+
+#if KILN_KERNEL_LEVEL == 2
+#define TAG f32h
+#define V half_v
+#define VU half_v_u
+#include "runtime/kernels/depthwise_isa.h"
+#undef TAG
+#undef V
+#undef VU
+#endif
+#undef T
+
+#define TAG f64
+#define T double
+#define V kiln_f64v
+#define VU kiln_f64v_u
+#include "runtime/kernels/depthwise_isa.h"
+
+void KILN_ISA_CAT2(kiln__depthwise_f32_, KILN_KERNEL_ISA)(const kiln_conv *c, int64_t begin,
+                                                          int64_t end, void *scratch) {
+#if KILN_KERNEL_LEVEL == 2
+  if (c->axis[2].out <= 8) { /* half a vector is twice as fast */
+    for (int64_t i = begin; i < end; i++) KILN_ISA_CAT2(run_f32h, KILN_KERNEL_ISA)(c, i, scratch);
+    return;
+  }
+#endif
+  for (int64_t i = begin; i < end; i++) KILN_ISA_CAT2(run_f32, KILN_KERNEL_ISA)(c, i, scratch);
+}
+void KILN_ISA_CAT2(kiln__depthwise_f64_, KILN_KERNEL_ISA)(const kiln_conv *c, int64_t begin,
+                                                          int64_t end, void *scratch) {
+  for (int64_t i = begin; i < end; i++) KILN_ISA_CAT2(run_f64, KILN_KERNEL_ISA)(c, i, scratch);
+}

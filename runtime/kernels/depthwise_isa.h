@@ -1,0 +1,141 @@
+/* depthwise_isa.h: planes of one type (see depthwise_isa.c). No include guard. */
+
+enum { NAME(W) = (int)(sizeof(V) / sizeof(T)) };
+
+static inline void NAME(store)(T *to, V value, int64_t n) {
+  if (n >= NAME(W))
+    *(VU *)to = value;
+  else
+    STORE_SOME(to, value, n);
+}
+
+/* -- The sums -- */
+
+/* `rows` >= 4 rows of outputs with k x k taps. The last vectors and rows overlap those before. */
+static inline __attribute__((always_inline)) void NAME(square)(const int k, const int step,
+                                                               const unit *u, const T *band,
+                                                               const T *weight, T start, T *out) {
+  const int64_t columns = u->c->axis[2].out, out_row = u->c->axis[1].out_stride;
+  V w[7 * 7];
+#pragma GCC unroll 49
+  for (int i = 0; i < k * k; i++) w[i] = weight[i] - (V){0};
+  for (int64_t y = 0; y < u->rows; y += 4) {
+    const int64_t at_y = y + 4 <= u->rows ? y : u->rows - 4;
+    for (int64_t x = 0; x < columns; x += NAME(W)) {
+      const int64_t at_x = x + NAME(W) <= columns || x == 0 ? x : columns - NAME(W);
+      const T *from = band + at_y * step * u->pitch + at_x;
+      V acc[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) acc[i] = start - (V){0};
+#pragma GCC unroll 16
+      for (int r = 0; r < 3 * step + k; r++, from += u->pitch) {
+#pragma GCC unroll 7
+        for (int t = 0; t < k; t++) {
+          const V in = *(const VU *)(from + u->offsets[t]);
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; i++) {
+            const int tap = r - i * step;
+            if (tap >= 0 && tap < k) acc[i] = FMA(acc[i], in, w[tap * k + t]);
+          }
+        }
+      }
+      T *to = out + at_y * out_row + at_x;
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) NAME(store)(to + i * out_row, acc[i], columns - at_x);
+    }
+  }
+}
+#define SQUARE(k, step)                                                 \
+  static __attribute__((noinline)) void NAME(square_##k##_##step)(      \
+      const unit *u, const T *band, const T *weight, T start, T *out) { \
+    NAME(square)(k, step, u, band, weight, start, out);                 \
+  }
+SQUARE(3, 1)
+SQUARE(3, 2) SQUARE(5, 1) SQUARE(5, 2) SQUARE(7, 1) SQUARE(7, 2)
+#undef SQUARE
+    /* Any taps and steps, a row at a time. */
+    static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
+  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
+  for (int64_t row = 0; row < u->rows; row++, out += y->out_stride) {
+    for (int64_t at = 0; at < x->out; at += 2 * NAME(W)) {
+      V low = start - (V){0}, high = low;
+      for (int64_t ty = 0; ty < y->taps; ty++) {
+        const T *from = band + (row * y->step + ty * y->tap_step) * u->pitch + at;
+        const T *w = weight + ty * x->taps;
+        for (int64_t t = 0; t < x->taps; t++) {
+          const V tap = w[t] - (V){0};
+          low = FMA(low, *(const VU *)(from + u->offsets[t]), tap);
+          high = FMA(high, *(const VU *)(from + u->offsets[t] + NAME(W)), tap);
+        }
+      }
+      NAME(store)(out + at, low, x->out - at);
+      if (x->out - at > NAME(W)) NAME(store)(out + at + NAME(W), high, x->out - at - NAME(W));
+    }
+  }
+}
+typedef void (*NAME(plane_fn))(const unit *u, const T *band, const T *weight, T start, T *out);
+static NAME(plane_fn) NAME(choose)(const unit *u) {
+  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
+  if (u->rows < 4 || y->taps != x->taps || y->tap_step != 1 || y->step > 2) return NAME(any);
+  switch (y->taps) {
+    case 3: return y->step == 1 ? NAME(square_3_1) : NAME(square_3_2);
+    case 5: return y->step == 1 ? NAME(square_5_1) : NAME(square_5_2);
+    case 7: return y->step == 1 ? NAME(square_7_1) : NAME(square_7_2);
+    default: return NAME(any);
+  }
+}
+
+/* -- The band -- */
+
+static inline void NAME(copy)(T *to, const T *from, int64_t stride, int64_t n) {
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i + NAME(W) <= n; i += NAME(W)) *(VU *)(to + i) = *(const VU *)(from + i);
+    if (i < n) {
+      const V rest = LOAD_SOME(from + i, n - i);
+      STORE_SOME(to + i, rest, n - i);
+    }
+    return;
+  }
+  for (; i < n; i++) to[i] = from[i * stride];
+}
+static void NAME(fill)(const unit *u, T *band, const T *in) {
+  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
+  int64_t begin = u->first_row < 0 ? -u->first_row : 0, end = y->in - u->first_row;
+  if (end > u->band_rows) end = u->band_rows;
+  for (int64_t phase = 0; phase < u->lane.phases; phase++) {
+    const span s = find_span(u, phase);
+    if (s.count == 0) continue;
+    for (int64_t row = begin; row < end; row++) {
+      NAME(copy)
+      (band + row * u->pitch + s.to, in + (u->first_row + row) * y->in_stride + s.from,
+       x->step * x->in_stride, s.count);
+    }
+  }
+}
+
+static void NAME(run)(const kiln_conv *c, int64_t index, void *scratch) {
+  unit u;
+  begin_unit(&u, c, index);
+  const NAME(plane_fn) plane = NAME(choose)(&u);
+  const int64_t nx = c->axis[2].taps, ny = c->axis[1].taps;
+  T *band = scratch, weight[KILN_CONV_DEPTHWISE_TAPS * KILN_CONV_DEPTHWISE_TAPS];
+  const T *in = (const T *)c->in + u.image * c->in_batch;
+  T *out = (T *)c->out + u.image * c->out_batch + u.row * c->axis[1].out_stride;
+  memset(band, 0, c->scratch);
+  for (int64_t g = u.group; g < u.group + u.groups; g++) {
+    NAME(fill)(&u, band, in + g * c->in_channel);
+    for (int64_t i = 0; i < c->outputs; i++) {
+      const T *w = (const T *)c->weight + g * c->w_group + i * c->w_output;
+      const int64_t channel = g * c->outputs + i;
+      if (!c->a_contiguous) {
+        for (int64_t t = 0; t < ny * nx; t++) {
+          weight[t] = w[t / nx * c->axis[1].w_tap + t % nx * c->axis[2].w_tap];
+        }
+        w = weight;
+      }
+      plane(&u, band, w, c->bias ? ((const T *)c->bias)[channel] : (T)0,
+            out + channel * c->out_channel);
+    }
+  }
+}
