@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/kernels/conv.h"
+#include "runtime/kernels/evens.h"
 #include "runtime/kernels/isa.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/math/math.h"
@@ -31,18 +32,6 @@
 #define FMA KILN_ISA_CAT2(FMA_, TAG)
 #define FMA1 KILN_ISA_CAT2(FMA1_, TAG)
 
-/* Every other element of two vectors. */
-#if KILN_MATH_LANES == 16
-#define EVENS_f32(a, b) \
-  __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
-#define EVENS_f64(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
-#elif KILN_MATH_LANES == 8
-#define EVENS_f32(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
-#define EVENS_f64(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
-#else
-#define EVENS_f32(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
-#define EVENS_f64(a, b) __builtin_shufflevector(a, b, 0, 2)
-#endif
 #define EVENS KILN_ISA_CAT2(EVENS_, TAG)
 
 #define TAG f32

@@ -142,7 +142,7 @@ static bool plan_planes(kiln_conv *c, size_t item, int threads) {
   c->units = c->batch * blocks * parts_of(c->groups, c->unit_groups);
   c->unit_columns = work * c->unit_groups;
   c->unit_outputs = 1;
-  c->scratch = rounded((size_t)band * item + 256);
+  c->scratch = 2 * rounded((size_t)band * item + 256);
   return true;
 }
 

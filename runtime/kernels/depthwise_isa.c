@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/kernels/conv.h"
+#include "runtime/kernels/evens.h"
 #include "runtime/kernels/isa.h"
 #include "runtime/math/math.h"
 
@@ -58,6 +59,7 @@ static inline kiln_f64v load_some_f64(const double *from, int64_t n) {
 #define STORE_SOME_f64 STORE_SOME_f32
 #endif
 #define FMA KILN_ISA_CAT2(FMA_, TAG)
+#define EVENS KILN_ISA_CAT2(EVENS_, TAG)
 #define LOAD_SOME KILN_ISA_CAT2(LOAD_SOME_, TAG)
 #define STORE_SOME KILN_ISA_CAT2(STORE_SOME_, TAG)
 

@@ -16,22 +16,27 @@ static inline __attribute__((always_inline)) void NAME(square)(const int k, cons
                                                                const unit *u, const T *band,
                                                                const T *weight, T start, T *out) {
   const int64_t columns = u->c->axis[2].out, out_row = u->c->axis[1].out_stride;
+  const int64_t rows = u->rows, pitch = u->pitch;
+  int64_t offsets[7];
   V w[7 * 7];
+#pragma GCC unroll 7
+  for (int i = 0; i < k; i++) offsets[i] = u->offsets[i];
 #pragma GCC unroll 49
   for (int i = 0; i < k * k; i++) w[i] = weight[i] - (V){0};
-  for (int64_t y = 0; y < u->rows; y += 4) {
-    const int64_t at_y = y + 4 <= u->rows ? y : u->rows - 4;
+  for (int64_t y = 0; y < rows; y += 4) {
+    const int64_t at_y = y + 4 <= rows ? y : rows - 4;
     for (int64_t x = 0; x < columns; x += NAME(W)) {
       const int64_t at_x = x + NAME(W) <= columns || x == 0 ? x : columns - NAME(W);
-      const T *from = band + at_y * step * u->pitch + at_x;
+      const T *from = band + at_y * step * pitch + at_x;
       V acc[4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) acc[i] = start - (V){0};
 #pragma GCC unroll 16
-      for (int r = 0; r < 3 * step + k; r++, from += u->pitch) {
+      for (int r = 0; r < 3 * step + k; r++, from += pitch) {
 #pragma GCC unroll 7
         for (int t = 0; t < k; t++) {
-          const V in = *(const VU *)(from + u->offsets[t]);
+          V in = *(const VU *)(from + offsets[t]);
+          KILN_IN_REGISTER(in);
 #pragma GCC unroll 4
           for (int i = 0; i < 4; i++) {
             const int tap = r - i * step;
@@ -51,7 +56,8 @@ static inline __attribute__((always_inline)) void NAME(square)(const int k, cons
     NAME(square)(k, step, u, band, weight, start, out);                 \
   }
 SQUARE(3, 1)
-SQUARE(3, 2) SQUARE(5, 1) SQUARE(5, 2) SQUARE(7, 1) SQUARE(7, 2)
+SQUARE(3, 2)
+SQUARE(5, 1) SQUARE(5, 2) SQUARE(7, 1) SQUARE(7, 2)
 #undef SQUARE
     /* Any taps and steps, a row at a time. */
     static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
@@ -97,6 +103,22 @@ static inline void NAME(copy)(T *to, const T *from, int64_t stride, int64_t n) {
     }
     return;
   }
+  if (stride == 2) {
+    for (; i < n; i += NAME(W)) {
+      const T *at = from + 2 * i;
+      const int64_t left = n - i < NAME(W) ? n - i : NAME(W), reach = 2 * left - 1;
+      V low, high = {0};
+      if (reach >= NAME(W)) {
+        low = *(const VU *)at;
+        if (reach > NAME(W)) high = LOAD_SOME(at + NAME(W), reach - NAME(W));
+      } else {
+        low = LOAD_SOME(at, reach);
+      }
+      const V evens = EVENS(low, high);
+      NAME(store)(to + i, evens, left);
+    }
+    return;
+  }
   for (; i < n; i++) to[i] = from[i * stride];
 }
 static void NAME(fill)(const unit *u, T *band, const T *in) {
@@ -122,9 +144,14 @@ static void NAME(run)(const kiln_conv *c, int64_t index, void *scratch) {
   T *band = scratch, weight[KILN_CONV_DEPTHWISE_TAPS * KILN_CONV_DEPTHWISE_TAPS];
   const T *in = (const T *)c->in + u.image * c->in_batch;
   T *out = (T *)c->out + u.image * c->out_batch + u.row * c->axis[1].out_stride;
+  /* Two bands in turn: one is filled well before it is read, so that no load waits for a store that
+   * it overlaps only in part. */
+  const int64_t half = (int64_t)(c->scratch / 2 / sizeof(T));
   memset(band, 0, c->scratch);
+  NAME(fill)(&u, band, in + u.group * c->in_channel);
   for (int64_t g = u.group; g < u.group + u.groups; g++) {
-    NAME(fill)(&u, band, in + g * c->in_channel);
+    T *next = band == (T *)scratch ? band + half : scratch;
+    if (g + 1 < u.group + u.groups) NAME(fill)(&u, next, in + (g + 1) * c->in_channel);
     for (int64_t i = 0; i < c->outputs; i++) {
       const T *w = (const T *)c->weight + g * c->w_group + i * c->w_output;
       const int64_t channel = g * c->outputs + i;
@@ -137,5 +164,6 @@ static void NAME(run)(const kiln_conv *c, int64_t index, void *scratch) {
       plane(&u, band, w, c->bias ? ((const T *)c->bias)[channel] : (T)0,
             out + channel * c->out_channel);
     }
+    band = next;
   }
 }

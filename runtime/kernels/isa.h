@@ -36,6 +36,13 @@
 #define KILN_ISA_SCALAR_END
 #endif
 
+/* Keeps a vector that several operations use in a register: GCC would load it for each of them. */
+#ifdef __x86_64__
+#define KILN_IN_REGISTER(v) __asm__("" : "+v"(v))
+#else
+#define KILN_IN_REGISTER(v) ((void)0)
+#endif
+
 /* What dispatch.c gathers: every array and function of an instruction set. */
 #define KILN_ISA_DECLARE(isa)                                                                      \
   extern const kiln_pw_loop kiln__pw_b8_##isa[KILN_PW__COUNT];                                     \
