@@ -88,11 +88,11 @@ typedef struct tool_settings {
 } tool_settings;
 
 /* Rows of an option table for the fields of a tool_settings at `base` in `type`. */
-#define TOOL_SETTINGS_OPTIONS(type, base)                                                           \
-  {"--jit",  TOOL_WORD, offsetof(type, base.jit),                                                   \
-   "on|off", 0,         "profile and specialise, or run the plain interpreter"},                    \
-      {"--threads", TOOL_TEXT, offsetof(type, base.threads), "N", 0, "threads of a call (0: all)"}, \
-      {"--set",      TOOL_LIST, offsetof(type, base.set),                                           \
+#define TOOL_SETTINGS_OPTIONS(type, base)                                                  \
+  {"--jit",  TOOL_WORD, offsetof(type, base.jit),                                          \
+   "on|off", 0,         "profile and specialise, or run the plain interpreter"},           \
+      {"--threads", TOOL_TEXT, offsetof(type, base.threads), "N", 0, "threads of a call"}, \
+      {"--set",      TOOL_LIST, offsetof(type, base.set),                                  \
        "NAME=VALUE", 0,         "any flag of `kiln list flags`"}
 
 kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context);
