@@ -108,8 +108,7 @@ bool kiln__shape_arange(kiln_shape_query *q) {
   if (at_start >= 0 && !number(q, at_start, &start, &is_int)) return false;
   if (at_step >= 0 && !number(q, at_step, &step, &is_int)) return false;
   kiln_dtype dtype = kiln__shape_dtype(q, is_int ? KILN_DTYPE_I64 : KILN_DTYPE_F32);
-  bool to_int = dtype == KILN_DTYPE_NONE || kiln_dtype_is_int(dtype, true);
-  if (!is_int && to_int) return false; /* whether bounds are cut first is the kernel's business */
+  if (dtype == KILN_DTYPE_NONE) return false;
   double count = step != 0 ? __builtin_ceil((end - start) / step) : -1;
   if (!(count >= 0 && count < 1e15)) return false;
   int64_t size = (int64_t)count;

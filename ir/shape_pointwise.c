@@ -289,8 +289,15 @@ bool kiln__shape_div_mode(kiln_shape_query *q) {
 bool kiln__shape_masked(kiln_shape_query *q) {
   const kiln_tensor_detail *operands[] = {kiln__shape_tensor(q, 1), kiln__shape_tensor(q, 0)};
   if (!operands[0] || !operands[1]) return false;
-  kiln__shape_result(q, 0)->dtype = operands[1]->dtype;
-  return kiln__shape_broadcast(q, &q->outs[0], operands, 2);
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = operands[1]->dtype;
+  if (!kiln__shape_broadcast(q, out, operands, 2)) return false;
+  if (q->op->variant == KILN_VARIANT_NONE && out->rank >= 0) { /* a new one is row-major */
+    int64_t sizes[KILN_MAX_RANK];
+    memcpy(sizes, out->sizes, sizeof *sizes * (size_t)out->rank);
+    kiln__shape_row_major(q, out, out->rank, sizes);
+  }
+  return true;
 }
 
 /* where(condition, a, b). */

@@ -156,19 +156,17 @@ static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, 
   if ((step.f > 0 && end.f < start.f) || (step.f < 0 && end.f > start.f)) {
     return KILN_OP_FAIL("upper bound and larger bound inconsistent with step sign");
   }
-  if (kiln_dtype_is_int(dtype, true) && !whole) { /* truncated first, as PyTorch does */
-    start = kiln__number_int(kiln__number_i64(start));
-    end = kiln__number_int(kiln__number_i64(end));
-    step = kiln__number_int(kiln__number_i64(step));
-    if (step.i == 0) return KILN_OP_FAIL("step must be nonzero");
-    whole = true;
-  }
   double count = ceil((end.f - start.f) / step.f);
   if (whole) {
     uint64_t span =
         step.i > 0 ? (uint64_t)end.i - (uint64_t)start.i : (uint64_t)start.i - (uint64_t)end.i;
     uint64_t stride = step.i > 0 ? (uint64_t)step.i : (uint64_t)0 - (uint64_t)step.i;
     count = (double)(span / stride + (span % stride != 0));
+  }
+  if (kiln_dtype_is_int(dtype, true) && !whole) { /* elements are of the truncated numbers */
+    start = kiln__number_int(kiln__number_i64(start));
+    step = kiln__number_int(kiln__number_i64(step));
+    whole = true;
   }
   if (!(count < 0x1p62)) return KILN_OP_FAIL("invalid size, possible overflow?");
   int64_t n = (int64_t)count;

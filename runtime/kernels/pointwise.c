@@ -294,7 +294,18 @@ static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_iv
   }
   return kiln_pw_run(call, &pw, out);
 }
-KILN_KERNEL(masked_fill) { return fill_where(call, args, outs); }
+/* A new result is row-major, whatever the layout of self. */
+KILN_KERNEL(masked_fill) {
+  kiln_tensor *self = kiln_arg_tensor(args, 0), *mask = kiln_arg_tensor(args, 1), *result;
+  int rank;
+  int64_t sizes[KILN_MAX_RANK];
+  if (kiln__dest(outs)) return fill_where(call, args, outs);
+  KILN_TRY(kiln_broadcast(kiln_tensor_rank(self), kiln_tensor_sizes(self), kiln_tensor_rank(mask),
+                          kiln_tensor_sizes(mask), &rank, sizes));
+  KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, sizes, &result));
+  kiln__give(outs, result);
+  return fill_where(call, args, outs);
+}
 
 /* -- Of three -- */
 

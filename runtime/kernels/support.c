@@ -129,6 +129,21 @@ kiln_status *kiln__not_implemented(const kiln_call *call, kiln_dtype dtype) {
                       name ? name : "Undefined");
 }
 
+/* A destination that is argument 0 keeps its shape; out= takes that of the result. */
+static kiln_status *fit_dest(const kiln_call *call, kiln_tensor *dest, int rank,
+                             const int64_t *sizes) {
+  const bool in_place = call->kernel && call->kernel->dest_arg == 0;
+  const bool same = kiln_tensor_rank(dest) == rank &&
+                    memcmp(kiln_tensor_sizes(dest), sizes, sizeof *sizes * (size_t)rank) == 0;
+  if (same || !in_place) return kiln_tensor_resize(dest, rank, sizes);
+  char have[256], want[256];
+  kiln_sizes_print(kiln_tensor_rank(dest), kiln_tensor_sizes(dest), have, sizeof have);
+  kiln_sizes_print(rank, sizes, want, sizeof want);
+  return KILN_OP_FAIL("Bad in-place call: input tensor size %s and output tensor size %s should "
+                      "match",
+                      have, want);
+}
+
 kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, int rank,
                           const int64_t *sizes, kiln_tensor **out_tensor) {
   kiln_tensor *dest = kiln__dest(out);
@@ -138,7 +153,7 @@ kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, i
                           kiln_dtype_short_name(dtype),
                           kiln_dtype_short_name(kiln_tensor_dtype(dest)));
     }
-    KILN_TRY(kiln_tensor_resize(dest, rank, sizes));
+    KILN_TRY(fit_dest(call, dest, rank, sizes));
     *out_tensor = dest;
     return NULL;
   }
@@ -159,7 +174,7 @@ kiln_status *kiln__finish(kiln_call *call, kiln_ivalue *out, kiln_tensor *value)
                           kiln_dtype_ir_name(kiln_tensor_dtype(value)),
                           kiln_dtype_ir_name(kiln_tensor_dtype(dest)));
   }
-  if (!status) status = kiln_tensor_resize(dest, kiln_tensor_rank(value), kiln_tensor_sizes(value));
+  if (!status) status = fit_dest(call, dest, kiln_tensor_rank(value), kiln_tensor_sizes(value));
   if (!status) status = kiln_pw_copy(call, dest, value);
   kiln_tensor_release_to(&call->cache, value);
   return status;

@@ -197,7 +197,15 @@ KILN_KERNEL(relu6) {
 KILN_KERNEL(hardtanh) {
   kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
   if (dtype == KILN_DTYPE_BOOL) return KILN_OP_FAIL("Bool inputs not supported for hardtanh");
-  return clamp_in_self(call, args, kiln__number(args[1]), kiln__number(args[2]), outs);
+  kiln_number low = kiln__number(args[1]), high = kiln__number(args[2]);
+  if (kiln_dtype_is_int(dtype, false)) { /* bounds are cut */
+    low = kiln__number_int(kiln__number_i64(low));
+    high = kiln__number_int(kiln__number_i64(high));
+    if (dtype == KILN_DTYPE_U8 && (low.i < 0 || high.i < 0)) {
+      return KILN_OP_FAIL("cannot do hardtanh on an unsigned type with negative limits");
+    }
+  }
+  return clamp_in_self(call, args, low, high, outs);
 }
 KILN_KERNEL(leaky_relu) {
   double slope = kiln__number(args[1]).f;
