@@ -77,14 +77,14 @@ MULTIPLY_ROWS(1)
 MULTIPLY_ROWS(2)
 MULTIPLY_ROWS(4)
 #if KILN_KERNEL_LEVEL == 2
-    MULTIPLY_ROWS(8)
+MULTIPLY_ROWS(8)
 #endif
-        static const NAME(multiply_fn) NAME(multiplies)[][3] = {
-            ROWS_ENTRY(1),
-            ROWS_ENTRY(2),
-            ROWS_ENTRY(4),
+static const NAME(multiply_fn) NAME(multiplies)[][3] = {
+    ROWS_ENTRY(1),
+    ROWS_ENTRY(2),
+    ROWS_ENTRY(4),
 #if KILN_KERNEL_LEVEL == 2
-            ROWS_ENTRY(8),
+    ROWS_ENTRY(8),
 #endif
 };
 #undef MULTIPLY

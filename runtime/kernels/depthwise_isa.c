@@ -21,57 +21,64 @@
 #define FMA_f64(a, b, x) ((a) + (b) * (x))
 #endif
 
-/* The first n < lanes elements of a vector, read and written without touching others. */
+/* STORE_SOME: the first n < lanes elements. LOAD_PART: elements [low, high), 0 for the others,
+ * which are not touched. */
 #if KILN_KERNEL_LEVEL == 2
 typedef float half_v __attribute__((vector_size(32)));
 typedef half_v half_v_u __attribute__((aligned(4), may_alias));
 #define FMA_f32h(a, b, x) ((half_v)_mm256_fmadd_ps(b, x, a))
-#define MASK(n) (~(~0u << (n)))
-#define LOAD_SOME_f32(from, n) ((kiln_f32v)_mm512_maskz_loadu_ps((__mmask16)MASK(n), from))
-#define LOAD_SOME_f32h(from, n) ((half_v)_mm256_maskz_loadu_ps((__mmask8)MASK(n), from))
-#define LOAD_SOME_f64(from, n) ((kiln_f64v)_mm512_maskz_loadu_pd((__mmask8)MASK(n), from))
-#define STORE_SOME_f32(to, v, n) _mm512_mask_storeu_ps(to, (__mmask16)MASK(n), (__m512)(v))
-#define STORE_SOME_f32h(to, v, n) _mm256_mask_storeu_ps(to, (__mmask8)MASK(n), (__m256)(v))
-#define STORE_SOME_f64(to, v, n) _mm512_mask_storeu_pd(to, (__mmask8)MASK(n), (__m512d)(v))
+#define BITS(low, high) (~0u >> (32 - (high)) & ~0u << (low))
+#define LOAD_PART_f32(p, low, high) \
+  ((kiln_f32v)_mm512_maskz_loadu_ps((__mmask16)BITS(low, high), p))
+#define LOAD_PART_f32h(p, low, high) ((half_v)_mm256_maskz_loadu_ps((__mmask8)BITS(low, high), p))
+#define LOAD_PART_f64(p, low, high) ((kiln_f64v)_mm512_maskz_loadu_pd((__mmask8)BITS(low, high), p))
+#define STORE_SOME_f32(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)BITS(0, n), (__m512)(v))
+#define STORE_SOME_f32h(p, v, n) _mm256_mask_storeu_ps(p, (__mmask8)BITS(0, n), (__m256)(v))
+#define STORE_SOME_f64(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)BITS(0, n), (__m512d)(v))
 #elif KILN_KERNEL_LEVEL == 1
-#define MASK_f32(n) \
-  _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
-#define MASK_f64(n) _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))
-#define LOAD_SOME_f32(from, n) ((kiln_f32v)_mm256_maskload_ps(from, MASK_f32(n)))
-#define LOAD_SOME_f64(from, n) ((kiln_f64v)_mm256_maskload_pd(from, MASK_f64(n)))
-#define STORE_SOME_f32(to, v, n) _mm256_maskstore_ps(to, MASK_f32(n), (__m256)(v))
-#define STORE_SOME_f64(to, v, n) _mm256_maskstore_pd(to, MASK_f64(n), (__m256d)(v))
+static inline __m256i bits_f32(int64_t low, int64_t high) {
+  const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32((int)low), at),
+                             _mm256_cmpgt_epi32(_mm256_set1_epi32((int)high), at));
+}
+static inline __m256i bits_f64(int64_t low, int64_t high) {
+  const __m256i at = _mm256_setr_epi64x(0, 1, 2, 3);
+  return _mm256_andnot_si256(_mm256_cmpgt_epi64(_mm256_set1_epi64x(low), at),
+                             _mm256_cmpgt_epi64(_mm256_set1_epi64x(high), at));
+}
+#define LOAD_PART_f32(p, low, high) ((kiln_f32v)_mm256_maskload_ps(p, bits_f32(low, high)))
+#define LOAD_PART_f64(p, low, high) ((kiln_f64v)_mm256_maskload_pd(p, bits_f64(low, high)))
+#define STORE_SOME_f32(p, v, n) _mm256_maskstore_ps(p, bits_f32(0, n), (__m256)(v))
+#define STORE_SOME_f64(p, v, n) _mm256_maskstore_pd(p, bits_f64(0, n), (__m256d)(v))
 #else
-static inline kiln_f32v load_some_f32(const float *from, int64_t n) {
+static inline kiln_f32v load_part_f32(const float *from, int64_t low, int64_t high) {
   kiln_f32v v = {0};
-  for (int64_t i = 0; i < n; i++) v[i] = from[i];
+  for (int64_t i = low; i < high; i++) v[i] = from[i];
   return v;
 }
-static inline kiln_f64v load_some_f64(const double *from, int64_t n) {
+static inline kiln_f64v load_part_f64(const double *from, int64_t low, int64_t high) {
   kiln_f64v v = {0};
-  for (int64_t i = 0; i < n; i++) v[i] = from[i];
+  for (int64_t i = low; i < high; i++) v[i] = from[i];
   return v;
 }
-#define LOAD_SOME_f32 load_some_f32
-#define LOAD_SOME_f64 load_some_f64
-#define STORE_SOME_f32(to, v, n) \
-  for (int64_t at = 0; at < (n); at++) (to)[at] = (v)[at]
+#define LOAD_PART_f32 load_part_f32
+#define LOAD_PART_f64 load_part_f64
+#define STORE_SOME_f32(p, v, n) \
+  for (int64_t at_ = 0; at_ < (n); at_++) (p)[at_] = (v)[at_]
 #define STORE_SOME_f64 STORE_SOME_f32
 #endif
 #define FMA KILN_ISA_CAT2(FMA_, TAG)
 #define EVENS KILN_ISA_CAT2(EVENS_, TAG)
-#define LOAD_SOME KILN_ISA_CAT2(LOAD_SOME_, TAG)
+#define ODDS KILN_ISA_CAT2(ODDS_, TAG)
+#define LOAD_PART KILN_ISA_CAT2(LOAD_PART_, TAG)
 #define STORE_SOME KILN_ISA_CAT2(STORE_SOME_, TAG)
 
-/* Numbers of an axis of a unit. */
-typedef struct span {
-  int64_t to, from, count; /* of a row of the band: where inputs go, where they come from */
-} span;
 typedef struct unit {
   const kiln_conv *c;
   int64_t group, groups, row, rows; /* outputs [row, row + rows) of some groups */
   int64_t image;
-  int64_t pitch, first_row, band_rows; /* of the band; the input row of its first */
+  int64_t length, pitch, first_row, band_rows; /* of the band: of a phase, of a row; the
+                                                input row of the first; how many */
   kiln_conv_lane lane;
   int64_t offsets[KILN_CONV_DEPTHWISE_TAPS]; /* of the taps along x, in a row of the band */
 } unit;
@@ -87,25 +94,14 @@ static void begin_unit(unit *u, const kiln_conv *c, int64_t index) {
   u->groups = c->groups - u->group < c->unit_groups ? c->groups - u->group : c->unit_groups;
   u->image = index / blocks / parts;
   kiln__conv_lane(x, x->out, &u->lane);
-  u->pitch = u->lane.phases * u->lane.length;
+  u->length = kiln__conv_plane_length(c, &u->lane);
+  u->pitch = u->lane.phases * u->length;
   u->first_row = y->first + u->row * y->step;
   u->band_rows = (u->rows - 1) * y->step + (y->taps - 1) * y->tap_step + 1;
   for (int64_t t = 0; t < x->taps; t++) {
-    u->offsets[t] = t % u->lane.period * u->lane.length + t / u->lane.period * u->lane.advance;
+    u->offsets[t] = t % u->lane.period * u->length + t / u->lane.period * u->lane.advance;
   }
 }
-/* The part of a phase of a row of the band that is not padding. */
-static span find_span(const unit *u, int64_t phase) {
-  const kiln_conv_axis *x = &u->c->axis[2];
-  const int64_t n = u->lane.length, base = x->first + phase * x->tap_step;
-  int64_t begin = base < 0 ? (-base + x->step - 1) / x->step : 0;
-  int64_t end = base < x->in ? (x->in - base + x->step - 1) / x->step : 0;
-  if (begin > n) begin = n;
-  if (end > n) end = n;
-  if (end < begin) end = begin;
-  return (span){phase * n + begin, (base + begin * x->step) * x->in_stride, end - begin};
-}
-
 #define TAG f32
 #define T float
 #define V kiln_f32v

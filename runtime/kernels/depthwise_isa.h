@@ -57,7 +57,8 @@ static inline __attribute__((always_inline)) void NAME(square)(const int k, cons
   }
 SQUARE(3, 1)
 SQUARE(3, 2)
-SQUARE(5, 1) SQUARE(5, 2) SQUARE(7, 1) SQUARE(7, 2)
+SQUARE(5, 1)
+SQUARE(5, 2) SQUARE(7, 1) SQUARE(7, 2)
 #undef SQUARE
     /* Any taps and steps, a row at a time. */
     static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
@@ -93,46 +94,43 @@ static NAME(plane_fn) NAME(choose)(const unit *u) {
 
 /* -- The band -- */
 
-static inline void NAME(copy)(T *to, const T *from, int64_t stride, int64_t n) {
-  int64_t i = 0;
-  if (stride == 1) {
-    for (; i + NAME(W) <= n; i += NAME(W)) *(VU *)(to + i) = *(const VU *)(from + i);
-    if (i < n) {
-      const V rest = LOAD_SOME(from + i, n - i);
-      STORE_SOME(to + i, rest, n - i);
+/* Inputs [at, at + W) of a row, 0 outside [0, n). */
+static inline V NAME(inputs)(const T *row, int64_t at, int64_t n) {
+  const int64_t low = at < 0 ? -at : 0, high = n - at;
+  if (low == 0 && high >= NAME(W)) return *(const VU *)(row + at);
+  if (low >= NAME(W) || high <= 0) return (V){0};
+  return LOAD_PART(row + at, low, high < NAME(W) ? high : NAME(W));
+}
+static void NAME(fill_row)(const unit *u, T *to, const T *row) {
+  const kiln_conv_axis *x = &u->c->axis[2];
+  const int64_t n = u->lane.length;
+  if (x->in_stride == 1 && x->step == 1) {
+    for (int64_t i = 0; i < n; i += NAME(W)) {
+      *(VU *)(to + i) = NAME(inputs)(row, x->first + i, x->in);
     }
-    return;
-  }
-  if (stride == 2) {
-    for (; i < n; i += NAME(W)) {
-      const T *at = from + 2 * i;
-      const int64_t left = n - i < NAME(W) ? n - i : NAME(W), reach = 2 * left - 1;
-      V low, high = {0};
-      if (reach >= NAME(W)) {
-        low = *(const VU *)at;
-        if (reach > NAME(W)) high = LOAD_SOME(at + NAME(W), reach - NAME(W));
-      } else {
-        low = LOAD_SOME(at, reach);
+  } else if (x->in_stride == 1 && x->step == 2 && x->tap_step == 1) {
+    for (int64_t i = 0; i < n; i += NAME(W)) {
+      const V low = NAME(inputs)(row, x->first + 2 * i, x->in);
+      const V high = NAME(inputs)(row, x->first + 2 * i + NAME(W), x->in);
+      *(VU *)(to + i) = EVENS(low, high);
+      if (u->lane.phases > 1) *(VU *)(to + u->length + i) = ODDS(low, high);
+    }
+  } else {
+    for (int64_t phase = 0; phase < u->lane.phases; phase++, to += u->length) {
+      for (int64_t i = 0; i < n; i++) {
+        const int64_t at = x->first + phase * x->tap_step + i * x->step;
+        to[i] = at < 0 || at >= x->in ? 0 : row[at * x->in_stride];
       }
-      const V evens = EVENS(low, high);
-      NAME(store)(to + i, evens, left);
     }
-    return;
   }
-  for (; i < n; i++) to[i] = from[i * stride];
 }
 static void NAME(fill)(const unit *u, T *band, const T *in) {
-  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
-  int64_t begin = u->first_row < 0 ? -u->first_row : 0, end = y->in - u->first_row;
+  const kiln_conv_axis *y = &u->c->axis[1];
+  const int64_t begin = u->first_row < 0 ? -u->first_row : 0;
+  int64_t end = y->in - u->first_row;
   if (end > u->band_rows) end = u->band_rows;
-  for (int64_t phase = 0; phase < u->lane.phases; phase++) {
-    const span s = find_span(u, phase);
-    if (s.count == 0) continue;
-    for (int64_t row = begin; row < end; row++) {
-      NAME(copy)
-      (band + row * u->pitch + s.to, in + (u->first_row + row) * y->in_stride + s.from,
-       x->step * x->in_stride, s.count);
-    }
+  for (int64_t row = begin; row < end; row++) {
+    NAME(fill_row)(u, band + row * u->pitch, in + (u->first_row + row) * y->in_stride);
   }
 }
 
