@@ -72,9 +72,8 @@ typedef struct kiln_conv_lane {
 void kiln__conv_lane(const kiln_conv_axis *a, int64_t outs, kiln_conv_lane *lane);
 
 /* Elements of a phase of a row of a depthwise band: whole vectors, so that rows are written so. */
-static inline int64_t kiln__conv_plane_length(const kiln_conv *c, const kiln_conv_lane *lane) {
-  const int64_t vector = c->axis[2].out <= 8 ? 8 : 16;
-  return (lane->length + vector - 1) / vector * vector;
+static inline int64_t kiln__conv_plane_length(const kiln_conv_lane *lane) {
+  return (lane->length + 15) / 16 * 16;
 }
 
 /* Fills the last lines of `c`, and may rearrange its axes, for kernels of `isa` and elements of

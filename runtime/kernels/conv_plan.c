@@ -127,7 +127,7 @@ static bool plan_planes(kiln_conv *c, size_t item, int threads) {
   kiln__conv_lane(x, x->out, &lane);
   const int64_t reach = (y->taps - 1) * y->tap_step, most = BAND_MOST / (int64_t)item;
   if (lane.length > most || reach > most || y->step > most) return false;
-  const int64_t pitch = lane.phases * kiln__conv_plane_length(c, &lane);
+  const int64_t pitch = lane.phases * kiln__conv_plane_length(&lane);
   const int64_t room = PLANE_BYTES / (int64_t)item / pitch;
   int64_t rows = room > reach ? (room - reach - 1) / y->step + 1 : 1;
   if (rows < 4) rows = 4;

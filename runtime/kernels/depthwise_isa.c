@@ -27,10 +27,9 @@
 typedef float half_v __attribute__((vector_size(32)));
 typedef half_v half_v_u __attribute__((aligned(4), may_alias));
 #define FMA_f32h(a, b, x) ((half_v)_mm256_fmadd_ps(b, x, a))
-#define BITS(low, high) (~0u >> (32 - (high)) & ~0u << (low))
+#define BITS(low, high) (((1u << (high)) - 1) & ~0u << (low))
 #define LOAD_PART_f32(p, low, high) \
   ((kiln_f32v)_mm512_maskz_loadu_ps((__mmask16)BITS(low, high), p))
-#define LOAD_PART_f32h(p, low, high) ((half_v)_mm256_maskz_loadu_ps((__mmask8)BITS(low, high), p))
 #define LOAD_PART_f64(p, low, high) ((kiln_f64v)_mm512_maskz_loadu_pd((__mmask8)BITS(low, high), p))
 #define STORE_SOME_f32(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)BITS(0, n), (__m512)(v))
 #define STORE_SOME_f32h(p, v, n) _mm256_mask_storeu_ps(p, (__mmask8)BITS(0, n), (__m256)(v))
@@ -94,7 +93,7 @@ static void begin_unit(unit *u, const kiln_conv *c, int64_t index) {
   u->groups = c->groups - u->group < c->unit_groups ? c->groups - u->group : c->unit_groups;
   u->image = index / blocks / parts;
   kiln__conv_lane(x, x->out, &u->lane);
-  u->length = kiln__conv_plane_length(c, &u->lane);
+  u->length = kiln__conv_plane_length(&u->lane);
   u->pitch = u->lane.phases * u->length;
   u->first_row = y->first + u->row * y->step;
   u->band_rows = (u->rows - 1) * y->step + (y->taps - 1) * y->tap_step + 1;
@@ -110,15 +109,18 @@ static void begin_unit(unit *u, const kiln_conv *c, int64_t index) {
 #undef TAG
 #undef V
 #undef VU
+#undef FILL
 
 #if KILN_KERNEL_LEVEL == 2
 #define TAG f32h
+#define FILL KILN_ISA_CAT2(fill_f32, KILN_KERNEL_ISA)
 #define V half_v
 #define VU half_v_u
 #include "runtime/kernels/depthwise_isa.h"
 #undef TAG
 #undef V
 #undef VU
+#undef FILL
 #endif
 #undef T
 

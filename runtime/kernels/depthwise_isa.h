@@ -58,7 +58,8 @@ static inline __attribute__((always_inline)) void NAME(square)(const int k, cons
 SQUARE(3, 1)
 SQUARE(3, 2)
 SQUARE(5, 1)
-SQUARE(5, 2) SQUARE(7, 1) SQUARE(7, 2)
+SQUARE(5, 2)
+SQUARE(7, 1) SQUARE(7, 2)
 #undef SQUARE
     /* Any taps and steps, a row at a time. */
     static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
@@ -94,45 +95,75 @@ static NAME(plane_fn) NAME(choose)(const unit *u) {
 
 /* -- The band -- */
 
-/* Inputs [at, at + W) of a row, 0 outside [0, n). */
-static inline V NAME(inputs)(const T *row, int64_t at, int64_t n) {
-  const int64_t low = at < 0 ? -at : 0, high = n - at;
-  if (low == 0 && high >= NAME(W)) return *(const VU *)(row + at);
-  if (low >= NAME(W) || high <= 0) return (V){0};
-  return LOAD_PART(row + at, low, high < NAME(W) ? high : NAME(W));
+#ifndef FILL
+#define FILL NAME(fill)
+/* Which of W inputs from `at` on are inside [0, n). */
+static inline void NAME(clip)(int64_t at, int64_t n, int64_t *low, int64_t *high) {
+  *low = at >= 0 ? 0 : -at < NAME(W) ? -at : NAME(W);
+  *high = n - at > NAME(W) ? NAME(W) : n > at ? n - at : 0;
 }
-static void NAME(fill_row)(const unit *u, T *to, const T *row) {
-  const kiln_conv_axis *x = &u->c->axis[2];
-  const int64_t n = u->lane.length;
-  if (x->in_stride == 1 && x->step == 1) {
-    for (int64_t i = 0; i < n; i += NAME(W)) {
-      *(VU *)(to + i) = NAME(inputs)(row, x->first + i, x->in);
-    }
-  } else if (x->in_stride == 1 && x->step == 2 && x->tap_step == 1) {
-    for (int64_t i = 0; i < n; i += NAME(W)) {
-      const V low = NAME(inputs)(row, x->first + 2 * i, x->in);
-      const V high = NAME(inputs)(row, x->first + 2 * i + NAME(W), x->in);
-      *(VU *)(to + i) = EVENS(low, high);
-      if (u->lane.phases > 1) *(VU *)(to + u->length + i) = ODDS(low, high);
-    }
-  } else {
-    for (int64_t phase = 0; phase < u->lane.phases; phase++, to += u->length) {
-      for (int64_t i = 0; i < n; i++) {
-        const int64_t at = x->first + phase * x->tap_step + i * x->step;
-        to[i] = at < 0 || at >= x->in ? 0 : row[at * x->in_stride];
-      }
+/* W columns of all rows: the inputs from `at` on. */
+static void NAME(fill_whole)(T *to, int64_t pitch, const T *from, int64_t stride, int64_t rows) {
+  for (int64_t i = 0; i < rows; i++) *(VU *)(to + i * pitch) = *(const VU *)(from + i * stride);
+}
+static void NAME(fill_part)(T *to, int64_t pitch, const T *from, int64_t stride, int64_t rows,
+                            int64_t low, int64_t high) {
+  for (int64_t i = 0; i < rows; i++) {
+    *(VU *)(to + i * pitch) = LOAD_PART(from + i * stride, low, high);
+  }
+}
+/* The same for every other input; `odds` may be NULL. */
+static void NAME(fill_pairs)(T *evens, T *odds, int64_t pitch, const T *from, int64_t stride,
+                             int64_t rows, const int64_t low[2], const int64_t high[2]) {
+  for (int64_t i = 0; i < rows; i++, evens += pitch, from += stride) {
+    const V a = LOAD_PART(from, low[0], high[0]);
+    const V b = LOAD_PART(from + NAME(W), low[1], high[1]);
+    *(VU *)evens = EVENS(a, b);
+    if (!odds) continue;
+    *(VU *)odds = ODDS(a, b);
+    odds += pitch;
+  }
+}
+static void NAME(fill_columns)(const unit *u, T *to, const T *from, int64_t rows) {
+  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
+  int64_t low[2], high[2];
+  for (int64_t i = 0; i < u->lane.length; i += NAME(W)) {
+    const int64_t at = x->first + i * x->step;
+    NAME(clip)(at, x->in, &low[0], &high[0]);
+    if (x->step == 2) {
+      NAME(clip)(at + NAME(W), x->in, &low[1], &high[1]);
+      NAME(fill_pairs)
+      (to + i, u->lane.phases > 1 ? to + u->length + i : NULL, u->pitch, from + at, y->in_stride,
+       rows, low, high);
+    } else if (low[0] == 0 && high[0] == NAME(W)) {
+      NAME(fill_whole)(to + i, u->pitch, from + at, y->in_stride, rows);
+    } else if (low[0] < NAME(W) && high[0] > 0) {
+      NAME(fill_part)(to + i, u->pitch, from + at, y->in_stride, rows, low[0], high[0]);
     }
   }
 }
 static void NAME(fill)(const unit *u, T *band, const T *in) {
-  const kiln_conv_axis *y = &u->c->axis[1];
+  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
   const int64_t begin = u->first_row < 0 ? -u->first_row : 0;
   int64_t end = y->in - u->first_row;
   if (end > u->band_rows) end = u->band_rows;
-  for (int64_t row = begin; row < end; row++) {
-    NAME(fill_row)(u, band + row * u->pitch, in + (u->first_row + row) * y->in_stride);
+  if (begin >= end) return;
+  in += (u->first_row + begin) * y->in_stride;
+  band += begin * u->pitch;
+  if (x->in_stride == 1 && (x->step == 1 || (x->step == 2 && x->tap_step == 1))) {
+    NAME(fill_columns)(u, band, in, end - begin);
+    return;
+  }
+  for (int64_t row = begin; row < end; row++, band += u->pitch, in += y->in_stride) {
+    for (int64_t phase = 0; phase < u->lane.phases; phase++) {
+      for (int64_t i = 0; i < u->lane.length; i++) {
+        const int64_t at = x->first + phase * x->tap_step + i * x->step;
+        if (at >= 0 && at < x->in) band[phase * u->length + i] = in[at * x->in_stride];
+      }
+    }
   }
 }
+#endif
 
 static void NAME(run)(const kiln_conv *c, int64_t index, void *scratch) {
   unit u;
@@ -146,10 +177,10 @@ static void NAME(run)(const kiln_conv *c, int64_t index, void *scratch) {
    * it overlaps only in part. */
   const int64_t half = (int64_t)(c->scratch / 2 / sizeof(T));
   memset(band, 0, c->scratch);
-  NAME(fill)(&u, band, in + u.group * c->in_channel);
+  FILL(&u, band, in + u.group * c->in_channel);
   for (int64_t g = u.group; g < u.group + u.groups; g++) {
     T *next = band == (T *)scratch ? band + half : scratch;
-    if (g + 1 < u.group + u.groups) NAME(fill)(&u, next, in + (g + 1) * c->in_channel);
+    if (g + 1 < u.group + u.groups) FILL(&u, next, in + (g + 1) * c->in_channel);
     for (int64_t i = 0; i < c->outputs; i++) {
       const T *w = (const T *)c->weight + g * c->w_group + i * c->w_output;
       const int64_t channel = g * c->outputs + i;

@@ -5,7 +5,6 @@
 
 #include "runtime/math/math.h"
 
-/* By the names of the types: f32h is half an AVX-512 vector. */
 #if KILN_MATH_LANES == 16
 #define EVENS_f32(a, b) \
   __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
@@ -24,7 +23,5 @@
 #define EVENS_f64(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define ODDS_f64(a, b) __builtin_shufflevector(a, b, 1, 3)
 #endif
-#define EVENS_f32h(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
-#define ODDS_f32h(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
 
 #endif
