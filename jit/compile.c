@@ -98,17 +98,29 @@ static kiln_status *prepare(kiln_executor *ex, kiln_graph *graph, kiln_pipeline_
   return kiln_arena_run(graph->arena, prepare_forks_body, &job);
 }
 
-kiln_status *kiln__compile_source(kiln_executor *ex) {
+/* A method's graph with the caller's flags in it. */
+static kiln_status *freeze(kiln_executor *ex, kiln_graph *graph, const kiln_ivalue *args,
+                           int arg_count, kiln_frozen **out_frozen) {
+  kiln_jit *jit = ex->jit;
+  if (arg_count < 1 || !ex->function->owner || jit->env.flags.compat == 1) return NULL;
+  KILN_TRY(kiln_pass_run(&jit->runner, graph, KILN_PASS_inline));
+  return kiln__freeze_flags(graph, args[0], jit->arena, jit->runner.scratch, out_frozen);
+}
+
+kiln_status *kiln__compile_source(kiln_executor *ex, const kiln_ivalue *args, int arg_count) {
   if (ex->function) {
     KILN_TRY(kiln_unit_ensure(ex->function));
     kiln_program source = {0};
+    kiln_frozen *frozen = NULL;
     kiln_status *status = kiln__program_copy(ex->jit, ex->function->graph, &source);
+    if (!status) status = freeze(ex, source.graph, args, arg_count, &frozen);
     if (!status) status = prepare(ex, source.graph, KILN_PIPELINE_preoptimize);
     if (status) {
       kiln_program_destroy(&source);
       return status;
     }
     ex->source = source;
+    __atomic_store_n(&ex->frozen, frozen, __ATOMIC_RELEASE);
   } else if (ex->base_depth == 0) {
     KILN_TRY(prepare(ex, ex->source.graph, KILN_PIPELINE_preoptimize));
   }

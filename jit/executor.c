@@ -192,9 +192,9 @@ static kiln_status *settle(kiln_executor *ex, kiln_executor_state state) {
   return NULL;
 }
 
-static kiln_status *begin_level(kiln_executor *ex) {
+static kiln_status *begin_level(kiln_executor *ex, const kiln_ivalue *args, int arg_count) {
   kiln_jit *jit = ex->jit;
-  if (!ex->site) KILN_TRY(kiln__compile_source(ex));
+  if (!ex->site) KILN_TRY(kiln__compile_source(ex, args, arg_count));
   if ((uint32_t)ex->level > jit->max_depth) jit->max_depth = (uint32_t)ex->level;
   if (ex->level >= jit->depth) return settle(ex, KILN_EXECUTOR_SIMPLE);
   ex->building = KILN_NEW(jit->arena, kiln_variant);
@@ -234,7 +234,7 @@ static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln
                             int arg_count, const kiln_plan **out_plan) {
   for (;;) {
     switch (ex->state) {
-      case KILN_EXECUTOR_EMPTY: KILN_TRY(begin_level(ex)); break;
+      case KILN_EXECUTOR_EMPTY: KILN_TRY(begin_level(ex, args, arg_count)); break;
       case KILN_EXECUTOR_PROFILING:
         if (!kiln_profile_is_ready(ex->building->profile)) {
           count_dispatch(ex->variants, NULL);
@@ -270,8 +270,20 @@ typedef struct plan_job {
   const kiln_plan *plan;
 } plan_job;
 
+/* The object that a method is called on has the flags that its plans were made for. */
+static bool flags_hold(const kiln_executor *ex, const kiln_ivalue *args, int arg_count) {
+  const kiln_frozen *frozen = __atomic_load_n(&ex->frozen, __ATOMIC_ACQUIRE);
+  return !frozen || (arg_count > 0 && kiln__frozen_holds(frozen, args[0]));
+}
+
+static kiln_status *plain_job(void *arg);
+
 static kiln_status *advance_job(void *arg) {
   plan_job *job = (plan_job *)arg;
+  if (!flags_hold(job->ex, job->args, job->arg_count)) {
+    kiln__jit_refuse(job->ex->jit, job->ex, KILN_REASON_flags_changed, "", (kiln_source_loc){0});
+    return plain_job(job);
+  }
   return advance(job->ex, job->call, job->args, job->arg_count, &job->plan);
 }
 
@@ -299,23 +311,22 @@ static kiln_status *run_locked(plan_job *job, kiln_status *(*body)(void *arg)) {
   return status;
 }
 
+static kiln_status *get_plain(plan_job *job, const kiln_plan **out_plan) {
+  const kiln_program *plain = __atomic_load_n(&job->ex->plain, __ATOMIC_ACQUIRE);
+  if (!plain) KILN_TRY(run_locked(job, plain_job));
+  *out_plan = plain ? plain->plan : job->plan;
+  return NULL;
+}
+
 static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const kiln_ivalue *args,
                              int arg_count, const kiln_plan **out_plan) {
   kiln_executor *ex = (kiln_executor *)(uintptr_t)self; /* the callable is its first field */
   plan_job job = {ex, call, args, arg_count, NULL};
   /* Specialised plans record no gradients, so a call that wants them runs plain. */
-  if (!call->jit || !ex->jit->env.flags.jit || call->grad_mode) {
-    kiln_program *plain = __atomic_load_n(&ex->plain, __ATOMIC_ACQUIRE);
-    if (plain) {
-      *out_plan = plain->plan;
-      return NULL;
-    }
-    KILN_TRY(run_locked(&job, plain_job));
-    *out_plan = job.plan;
-    return NULL;
-  }
+  if (!call->jit || !ex->jit->env.flags.jit || call->grad_mode) return get_plain(&job, out_plan);
   kiln_variant *v = find_variant(ex, args, arg_count, call->grad_mode);
-  if (__builtin_expect(v != NULL, 1)) {
+  if (__builtin_expect(v != NULL, 1)) { /* what it takes for granted was published before it */
+    if (!flags_hold(ex, args, arg_count)) return get_plain(&job, out_plan);
     if (ex->base_depth > 0) count_dispatch(ex->variants, v);
     *out_plan = v->code.plan ? v->code.plan : v->shown.plan;
     return NULL;

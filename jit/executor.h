@@ -24,12 +24,16 @@
  * acquire loads and takes the model's lock only when none fits. The profiling plan of a finished
  * level is retired to the epoch.
  *
+ * Flags of modules are constants in all these plans (jit/frozen.h); a call on an object whose flags
+ * differ gets the plan of calls without JIT.
+ *
  * A compile job works on a copy of the graph with its own arena and type table; when it fails, the
  * copy is thrown away and the reason kept: a compile failure is never a run failure. */
 #ifndef KILN_JIT_EXECUTOR_H
 #define KILN_JIT_EXECUTOR_H
 
 #include "jit/epoch.h"
+#include "jit/frozen.h"
 #include "jit/groups.h"
 #include "jit/jit.h"
 #include "jit/pass_run.h"
@@ -82,6 +86,7 @@ typedef struct kiln_executor {
   const struct kiln_executor *root; /* of the function that it belongs to */
   const char *site;                 /* lasting name: method#digest */
   kiln_program source;              /* what levels start from; a root's is made at its first call */
+  kiln_frozen *frozen;              /* atomic: what its plans take for granted, or NULL */
   int base_depth;                   /* of its first level: 0 for functions */
   kiln_executor_state state;        /* under the jit's lock */
   int level;                        /* that is being made, or was made last */
@@ -137,8 +142,10 @@ kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
 /* A copy of a graph with types of its own. */
 kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph,
                                 kiln_program *out) KILN_MUST_USE;
-/* executor->source of a function: ensured, copied, preoptimised. */
-kiln_status *kiln__compile_source(kiln_executor *executor) KILN_MUST_USE;
+/* executor->source of a function: ensured, copied, preoptimised, with the flags of `self` (args[0]
+ * of a method's call) for constants. */
+kiln_status *kiln__compile_source(kiln_executor *executor, const kiln_ivalue *args,
+                                  int arg_count) KILN_MUST_USE;
 /* The plan of calls without JIT. */
 kiln_status *kiln__compile_plain(kiln_executor *executor, kiln_program *out) KILN_MUST_USE;
 /* The plan that serves for good; the graph of `variant->shown`. */

@@ -276,7 +276,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
     proof p = {.arena = pass->scratch, .node = n, .self = kiln_node_input(n, 0)};
     kiln_map_init(&p.seen, pass->scratch);
     if (!is_unseen(&p)) {
-      kiln_pass_refuse(pass, n, KILN_REASON_mutation, op->kernel.name);
+      kiln_pass_refuse(pass, n, KILN_REASON_mutation, n->op->kernel.name);
       continue;
     }
     rewrite(&p, op);

@@ -225,12 +225,63 @@ static void test_triple_add_is_one_kernel(void **state) {
   close_subject(&s);
 }
 
+/* The first element of forward's result on an input set, and of what was recorded for it. */
+static void first_of(const subject *s, const char *folder, int set, float *out_got,
+                     float *out_want) {
+  kiln_value *inputs = read_value(s, folder, "inputs", set);
+  kiln_value *want = read_value(s, folder, "expected", set), *x, *result;
+  float all[12];
+  assert_ok(kiln_value_item(inputs, 0, &x));
+  assert_ok(kiln_instance_call(s->instance, "forward", &x, 1, NULL, &result));
+  assert_ok(kiln_value_copy_data(result, all, sizeof all));
+  int most = 0;
+  for (int i = 0; i < 12; i++) most = fabsf(all[i]) > fabsf(all[most]) ? i : most;
+  *out_got = all[most];
+  assert_ok(kiln_value_copy_data(want, all, sizeof all));
+  *out_want = all[most];
+  kiln_value_destroy(x);
+  kiln_value_destroy(result);
+  kiln_value_destroy(want);
+  kiln_value_destroy(inputs);
+}
+
+/* Flags of modules are constants of compiled code; an instance whose flags are others is served by
+ * the interpreter, with its own flags, and the others by the kernel. */
+static void test_flags_are_constants(void **state) {
+  (void)state;
+  const char *folder = TEST_DATA "/own/flags/";
+  subject s = open_subject(folder, NULL, NULL), other = s;
+  float got, want;
+  assert_ok(kiln_instance_create(s.model, &other.instance));
+  for (int i = 0; i < 3; i++) call(&s, folder, 0);
+  kiln_counters c = counters_of(&s);
+  assert_int_equal(c.groups, 1); /* two batch norms and what stands between them */
+  uint64_t before = c.compiled_runs;
+  kiln_value *yes, *no;
+  assert_ok(kiln_value_bool(s.context, 1, &yes));
+  assert_ok(kiln_value_bool(s.context, 0, &no));
+  assert_ok(kiln_instance_set(other.instance, "second.negate", yes));
+  first_of(&other, folder, 0, &got, &want);
+  assert_true(fabsf(want) > 0.1f && fabsf(got + want) < 1e-5f);
+  assert_int_equal(counters_of(&s).compiled_runs, before);
+  call(&s, folder, 0);
+  assert_int_equal(counters_of(&s).compiled_runs, before + 1);
+  assert_ok(kiln_instance_set(other.instance, "second.negate", no));
+  call(&other, folder, 0);
+  assert_int_equal(counters_of(&s).compiled_runs, before + 2);
+  kiln_value_destroy(yes);
+  kiln_value_destroy(no);
+  kiln_instance_release(other.instance);
+  close_subject(&s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lstm_is_one_guarded_group),
       cmocka_unit_test(test_new_batch_bails_out_and_specialises),
       cmocka_unit_test(test_depth_used_up_is_interpreted),
       cmocka_unit_test(test_triple_add_is_one_kernel),
+      cmocka_unit_test(test_flags_are_constants),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

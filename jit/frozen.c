@@ -1,0 +1,184 @@
+/* frozen.c: bool attributes as constants, and the check that they still are what they were.
+ *
+ * The check is two flat lists: the objects on the way to the attributes, each a slot of one that
+ * stands before it, and the slots that hold the flags. Classes are compared too, so that the slots
+ * mean what they meant. */
+#include "jit/frozen.h"
+
+enum { MAX_OBJECTS = 2048 };
+
+typedef struct frozen_object {
+  int parent, slot; /* of the first object, the caller's self: -1 */
+  const kiln_type *type;
+} frozen_object;
+
+typedef struct frozen_flag {
+  int object, slot;
+  bool value;
+} frozen_flag;
+
+struct kiln_frozen {
+  int object_count, flag_count;
+  frozen_object *objects;
+  frozen_flag *flags;
+};
+
+typedef struct freezer {
+  kiln_graph *graph;
+  kiln_arena *arena, *scratch;
+  kiln_ivalue self;
+  kiln_map known;      /* value -> index of the object + 1 */
+  kiln_map by_slot;    /* parent and slot -> index + 1 */
+  kiln_map flags_seen; /* object and slot -> anything */
+  kiln_map written;    /* names of attributes that are set */
+  bool opaque;         /* something is called that cannot be looked into */
+  KILN_VEC(frozen_object) objects;
+  KILN_VEC(const kiln_object *) now;
+  KILN_VEC(frozen_flag) flags;
+  KILN_VEC(kiln_node *) reads; /* with the value of each in `values` */
+  KILN_VEC(bool) values;
+  kiln_frozen *result;
+} freezer;
+
+/* -- What is read -- */
+
+static bool is_harmless(const kiln_type *type) {
+  switch (type->kind) {
+    case KILN_TYPE_TENSOR:
+    case KILN_TYPE_INT:
+    case KILN_TYPE_FLOAT:
+    case KILN_TYPE_BOOL:
+    case KILN_TYPE_NUMBER:
+    case KILN_TYPE_STR:
+    case KILN_TYPE_NONE: return true;
+    case KILN_TYPE_LIST:
+    case KILN_TYPE_OPTIONAL: return is_harmless(type->elems[0]);
+    default: return false;
+  }
+}
+
+/* Only through an argument could an unknown operator come at an attribute. */
+static bool takes_object(const kiln_node *n) {
+  for (int i = 0; i < n->input_count; i++) {
+    if (!is_harmless(kiln_node_input(n, i)->type)) return true;
+  }
+  return false;
+}
+
+static void find_writes(freezer *f, const kiln_block *block) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_SetAttr)) {
+      kiln_map_set(&f->written, kiln_node_str(n, "name"), f);
+    }
+    f->opaque |= (!n->op && takes_object(n)) || kiln_node_is(n, KILN_OP_prim_CallFunction) ||
+                 kiln_node_is(n, KILN_OP_prim_CallMethod) || kiln_node_is(n, KILN_OP_prim_Enter) ||
+                 kiln_node_is(n, KILN_OP_prim_Exit) || kiln_node_is(n, KILN_OP_prim_fork);
+    for (int b = 0; b < n->block_count; b++) find_writes(f, n->blocks[b]);
+  }
+}
+
+static uint64_t slot_key(int object, int slot) { return (uint64_t)object << 32 | (uint32_t)slot; }
+
+static void read_attribute(freezer *f, kiln_node *n) {
+  int parent = (int)(intptr_t)kiln_map_find_ptr(&f->known, kiln_node_input(n, 0)) - 1;
+  if (parent < 0) return;
+  kiln_str name = kiln_node_str(n, "name");
+  const kiln_object *object = f->now.data[parent];
+  int slot = kiln_type_find_attribute(object->type, name);
+  if (slot < 0 || slot >= object->count || kiln_map_find(&f->written, name)) return;
+  uint64_t key = slot_key(parent, slot);
+  kiln_ivalue v = object->slots[slot];
+  if (v.tag == KILN_TAG_BOOL) {
+    kiln_vec_push(f->scratch, &f->reads, n);
+    kiln_vec_push(f->scratch, &f->values, v.u.b);
+    if (kiln_map_find_id(&f->flags_seen, key)) return;
+    kiln_map_set_id(&f->flags_seen, key, f);
+    kiln_vec_push(f->scratch, &f->flags, ((frozen_flag){parent, slot, v.u.b}));
+  } else if (v.tag == KILN_TAG_OBJECT && v.u.object) {
+    intptr_t index = (intptr_t)kiln_map_find_id(&f->by_slot, key);
+    if (!index) {
+      if (f->objects.count == MAX_OBJECTS) return;
+      kiln_vec_push(f->scratch, &f->objects, ((frozen_object){parent, slot, v.u.object->type}));
+      kiln_vec_push(f->scratch, &f->now, v.u.object);
+      index = f->objects.count;
+      kiln_map_set_id(&f->by_slot, key, (void *)index);
+    }
+    kiln_map_set_ptr(&f->known, kiln_node_output(n, 0), (void *)index);
+  }
+}
+
+static void find_reads(freezer *f, const kiln_block *block) {
+  for (kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_GetAttr)) read_attribute(f, n);
+    for (int b = 0; b < n->block_count; b++) find_reads(f, n->blocks[b]);
+  }
+}
+
+/* -- Replacing -- */
+
+static kiln_status *replace(void *arg) {
+  freezer *f = arg;
+  for (int i = 0; i < f->reads.count; i++) {
+    kiln_node *n = f->reads.data[i];
+    kiln_ir_value *flag = kiln_insert_constant_before(n, kiln_bool(f->values.data[i]),
+                                                      kiln_type_basic(KILN_TYPE_BOOL));
+    kiln_ir_value_replace_uses(kiln_node_output(n, 0), flag);
+    kiln_node_destroy(n);
+  }
+  return NULL;
+}
+
+static kiln_status *look(void *arg) {
+  freezer *f = arg;
+  kiln_map_init(&f->known, f->scratch);
+  kiln_map_init(&f->by_slot, f->scratch);
+  kiln_map_init(&f->flags_seen, f->scratch);
+  kiln_map_init(&f->written, f->scratch);
+  find_writes(f, f->graph->top);
+  if (f->opaque) return NULL;
+  kiln_vec_push(f->scratch, &f->objects, ((frozen_object){-1, -1, f->self.u.object->type}));
+  kiln_vec_push(f->scratch, &f->now, f->self.u.object);
+  kiln_map_set_ptr(&f->known, kiln_graph_input(f->graph, 0), (void *)(intptr_t)1);
+  find_reads(f, f->graph->top);
+  if (f->reads.count == 0) return NULL;
+  kiln_frozen *r = KILN_NEW(f->arena, kiln_frozen);
+  r->object_count = f->objects.count;
+  r->flag_count = f->flags.count;
+  r->objects =
+      kiln_arena_copy(f->arena, f->objects.data, sizeof *r->objects * (size_t)r->object_count);
+  r->flags = kiln_arena_copy(f->arena, f->flags.data, sizeof *r->flags * (size_t)r->flag_count);
+  KILN_TRY(kiln_arena_run(f->graph->arena, replace, f));
+  f->result = r;
+  return NULL;
+}
+
+kiln_status *kiln__freeze_flags(kiln_graph *graph, kiln_ivalue self, kiln_arena *arena,
+                                kiln_arena *scratch, kiln_frozen **out_frozen) {
+  freezer f = {.graph = graph, .arena = arena, .scratch = scratch, .self = self};
+  *out_frozen = NULL;
+  if (self.tag != KILN_TAG_OBJECT || kiln_graph_input_count(graph) == 0) return NULL;
+  kiln_status *status = kiln_arena_run(scratch, look, &f);
+  kiln_arena_reset(scratch);
+  *out_frozen = f.result;
+  return status;
+}
+
+/* -- The check -- */
+
+bool kiln__frozen_holds(const kiln_frozen *frozen, kiln_ivalue self) {
+  const kiln_object *objects[MAX_OBJECTS];
+  if (self.tag != KILN_TAG_OBJECT || self.u.object->type != frozen->objects[0].type) return false;
+  objects[0] = self.u.object;
+  for (int i = 1; i < frozen->object_count; i++) {
+    const frozen_object *o = &frozen->objects[i];
+    kiln_ivalue v = objects[o->parent]->slots[o->slot];
+    if (v.tag != KILN_TAG_OBJECT || !v.u.object || v.u.object->type != o->type) return false;
+    objects[i] = v.u.object;
+  }
+  for (int i = 0; i < frozen->flag_count; i++) {
+    const frozen_flag *flag = &frozen->flags[i];
+    kiln_ivalue v = objects[flag->object]->slots[flag->slot];
+    if (v.tag != KILN_TAG_BOOL || v.u.b != flag->value) return false;
+  }
+  return true;
+}

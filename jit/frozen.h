@@ -1,0 +1,23 @@
+/* frozen.h: bool attributes of modules (`training` and its like) as constants of compiled code.
+ *
+ * Scripted layers read their flags at every call, and almost nobody changes them: as constants they
+ * decide branches, and batch norm becomes pointwise. What was assumed is compared with the caller's
+ * object before every call; a caller whose flags differ gets the plain interpreter. Not for
+ * KILN_COMPAT=torch. */
+#ifndef KILN_JIT_FROZEN_H
+#define KILN_JIT_FROZEN_H
+
+#include "ir/ir.h"
+
+typedef struct kiln_frozen kiln_frozen;
+
+/* Replaces reads of bool attributes that are reached from `self`, the graph's first input, by what
+ * they are now. A graph that calls what cannot be looked into, or sets an attribute of that name,
+ * is left alone. *out_frozen: in `arena`, inside kiln_arena_run of which this is called; NULL when
+ * nothing was replaced. `scratch` is empty, and emptied. */
+kiln_status *kiln__freeze_flags(kiln_graph *graph, kiln_ivalue self, kiln_arena *arena,
+                                kiln_arena *scratch, kiln_frozen **out_frozen) KILN_MUST_USE;
+/* The object has the values that were assumed. */
+bool kiln__frozen_holds(const kiln_frozen *frozen, kiln_ivalue self);
+
+#endif
