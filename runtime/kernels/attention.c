@@ -396,6 +396,9 @@ static bool check_mha(kiln__recipe *r, const mha *m, const kiln_tensor *q, const
                       const kiln_tensor *v, const kiln_tensor *w) {
   if (kiln_tensor_rank(q) != 3 || kiln_tensor_rank(k) != 3 || kiln_tensor_rank(v) != 3) {
     KILN_RECIPE_FAIL(r, "expected 3-D `query`, got %d-D tensor", kiln_tensor_rank(q));
+  } else if (memcmp(kiln_tensor_sizes(q), kiln_tensor_sizes(k), 3 * sizeof(int64_t)) != 0 ||
+             memcmp(kiln_tensor_sizes(q), kiln_tensor_sizes(v), 3 * sizeof(int64_t)) != 0) {
+    KILN_RECIPE_FAIL(r, "expected `query`/`key`/`value` shapes to match");
   } else if (kiln_tensor_sizes(q)[2] != m->dim) {
     KILN_RECIPE_FAIL(r, "passed-in embed_dim %lld didn't match last dim of query %lld",
                      (long long)m->dim, (long long)kiln_tensor_sizes(q)[2]);

@@ -60,8 +60,7 @@ KILN_RECIPE(sum_to_size) {
   }
   kiln_tensor *t = SELF;
   if (count) {
-    t = KILN_COOK(r, sum_dim, T(t), kiln__recipe_ints(r, count, over), B(true),
-                  I(kiln_tensor_dtype(t)));
+    t = KILN_COOK(r, sum_dim, T(t), kiln__recipe_ints(r, count, over), B(true), NONE);
     t = kiln__recipe_reshape(r, t, rank, sizes);
   }
   kiln__recipe_give(r, outs, t);
@@ -114,6 +113,10 @@ KILN_RECIPE(cumulative_trapezoid_dx) {
 /* beta * self + alpha * product; beta 0 does not look at self. */
 static void add_product(kiln__recipe *r, kiln_tensor *self, kiln_tensor *product, kiln_ivalue beta,
                         kiln_ivalue alpha, kiln_ivalue *outs) {
+  if (kiln_dtype_is_int(kiln__recipe_dtype(product), true)) { /* whole numbers take whole factors */
+    beta = I(kiln__number_i64(kiln__number(beta)));
+    alpha = I(kiln__number_i64(kiln__number(alpha)));
+  }
   const kiln_number b = kiln__number(beta);
   if (alpha.tag != KILN_TAG_INT || alpha.u.i != 1) product = KILN_COOK(r, mul, T(product), alpha);
   if (b.f == 0 && b.im == 0) {
@@ -220,8 +223,8 @@ KILN_RECIPE(bilinear) {
   x = kiln__recipe_reshape(r, x, 2, (const int64_t[]){rows, a});
   y = kiln__recipe_reshape(r, y, 3, (const int64_t[]){1, rows, b});
   kiln_tensor *xw = KILN_COOK(r, matmul, T(x), T(w)); /* [n, rows, b] */
-  kiln_tensor *t =
-      KILN_COOK(r, sum_dim, T(KILN_COOK(r, mul, T(xw), T(y))), INTS(2), B(false), NONE);
+  kiln_tensor *t = KILN_COOK(r, sum_dim, T(KILN_COOK(r, mul, T(xw), T(y))), INTS(2), B(false),
+                             I(kiln__recipe_dtype(xw)));
   t = kiln__recipe_copy(r, KILN_COOK(r, transpose, T(t), I(0), I(1)));
   t = kiln__recipe_reshape(r, t, rank, sizes);
   if (!kiln_arg_is_none(args, 3)) t = KILN_COOK(r, add, T(t), args[3], I(1));
@@ -462,7 +465,7 @@ KILN_RECIPE(cov) {
   if (kiln_dtype_is_complex(kiln__recipe_dtype(y))) y = KILN_COOK(r, conj, T(y));
   kiln_tensor *c = KILN_COOK(r, mm, T(x), T(y));
   c = KILN_COOK(r, div, T(c), T(norm));
-  if (rank < 2) c = kiln__recipe_reshape(r, c, 0, NULL);
+  if (rows == 1) c = kiln__recipe_reshape(r, c, 0, NULL);
   kiln__recipe_give(r, outs, c);
 }
 KILN_RECIPE(corrcoef) {

@@ -251,7 +251,13 @@ static void scatter_into(kiln__recipe *r, const kiln_ivalue *args, kiln_kernel_b
   if (kiln_tensor_rank(part) != kiln_tensor_rank(src) ||
       memcmp(kiln_tensor_sizes(part), kiln_tensor_sizes(src),
              sizeof(int64_t) * (size_t)kiln_tensor_rank(part)) != 0) {
-    KILN_RECIPE_FAIL(r, "expected src to have a size equal to the slice of self");
+    char have[256], want[256];
+    kiln_sizes_print(kiln_tensor_rank(src), kiln_tensor_sizes(src), have, sizeof have);
+    kiln_sizes_print(kiln_tensor_rank(part), kiln_tensor_sizes(part), want, sizeof want);
+    KILN_RECIPE_FAIL(r,
+                     "expected src to have a size equal to the slice of self. src size = %s, "
+                     "slice size = %s",
+                     have, want);
     return;
   }
   (void)KILN_COOK(r, copy_, T(part), T(src), B(false));

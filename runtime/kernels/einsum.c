@@ -233,6 +233,23 @@ static kiln_tensor *contract_all(kiln__recipe *r, const equation *e, int64_t cou
   if (r->status || e->rank == e->out_rank) return now;
   return kiln__recipe_reshape(r, now, e->out_rank, kiln_tensor_sizes(now));
 }
+/* Sizes of a letter are equal, or 1; seen[label] - 1 is what it has so far. */
+static bool check_sizes(kiln__recipe *r, const kiln_tensor *t, int operand, const int *labels,
+                        int64_t *seen) {
+  for (int d = 0; d < kiln_tensor_rank(t); d++) {
+    const int64_t n = kiln_tensor_sizes(t)[d], had = seen[labels[d]] - 1;
+    if (labels[d] < LETTERS && had >= 0 && had != 1 && n != 1 && n != had) {
+      KILN_RECIPE_FAIL(r,
+                       "einsum(): subscript %c has size %lld for operand %d which does not "
+                       "broadcast with previously seen size %lld",
+                       (char)(labels[d] < 26 ? 'A' + labels[d] : 'a' + labels[d] - 26),
+                       (long long)n, operand, (long long)had);
+      return false;
+    }
+    if (had < 0 || had == 1) seen[labels[d]] = n + 1;
+  }
+  return true;
+}
 KILN_RECIPE(einsum) {
   const kiln_str text = kiln_arg_str(args, 0);
   const kiln_list *list = kiln_arg_list(args, 1);
@@ -241,6 +258,7 @@ KILN_RECIPE(einsum) {
   int labels[MAX_OPERANDS][KILN_MAX_RANK];
   kiln_tensor *operands[MAX_OPERANDS];
   const char *at = text.data, *arrow = NULL;
+  int64_t seen[LABELS] = {0};
   if (list->count == 0 || list->count > MAX_OPERANDS) {
     KILN_RECIPE_FAIL(r, "einsum(): must provide at least one operand, and at most %d",
                      (int)MAX_OPERANDS);
@@ -259,6 +277,7 @@ KILN_RECIPE(einsum) {
       return;
     }
     for (int k = 0; k < count; k++) e.count[own[k]]++;
+    if (!check_sizes(r, t, (int)i, labels[i], seen)) return;
     if (rank - count > e.ellipsis) e.ellipsis = rank - count;
     operands[i] = t;
   }

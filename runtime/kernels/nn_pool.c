@@ -74,7 +74,9 @@ static kiln_status *make_result(kiln__nn *nn, pool *p, kiln_tensor *input) {
   for (int d = 0; d < rank; d++) {
     sizes[d] = d < rank - 2 ? kiln_tensor_sizes(input)[d] : p->out[d - rank + 2];
   }
-  KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
+  /* Whole numbers up to 2^53 are exact in double; a mean is cut on the way back. */
+  const bool whole = kiln_tensor_dtype(input) == KILN_DTYPE_I64;
+  KILN_TRY(kiln__nn_begin(nn, whole ? KILN_DTYPE_F64 : kiln_tensor_dtype(input)));
   KILN_TRY(kiln__nn_dense(nn, input, &p->data));
   return kiln__nn_new(nn, rank, sizes, &p->result, &p->to);
 }

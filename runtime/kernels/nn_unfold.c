@@ -37,9 +37,11 @@ static kiln_status *read_windows(windows *w, const kiln_ivalue *args, int i) {
     w->count[d] = room < 0 ? 0 : room / w->stride[d] + 1;
     if (w->count[d] < 1) {
       return KILN_OP_FAIL("Given input with spatial size (%lld, %lld), kernel_size=(%lld, %lld), "
-                          "the shape of the array of sliding blocks is too small (non-positive)",
+                          "dilation=(%lld, %lld), padding=(%lld, %lld), calculated shape of the "
+                          "array of sliding blocks is too small (non-positive)",
                           (long long)w->size[0], (long long)w->size[1], (long long)w->k[0],
-                          (long long)w->k[1]);
+                          (long long)w->k[1], (long long)w->dilation[0], (long long)w->dilation[1],
+                          (long long)w->pad[0], (long long)w->pad[1]);
     }
   }
   return NULL;
@@ -138,11 +140,15 @@ KILN_NN_KERNEL(col2im) {
                         (long long)sizes[rank - 2], (long long)w.k[0], (long long)w.k[1]);
   }
   if (sizes[rank - 1] != places) {
-    return KILN_OP_FAIL("Given output_size=(%lld, %lld), expected size of input's dimension 2 to "
-                        "match the calculated number of sliding blocks %lld * %lld = %lld, but got "
-                        "input.size(2)=%lld.",
-                        (long long)w.size[0], (long long)w.size[1], (long long)w.count[0],
-                        (long long)w.count[1], (long long)places, (long long)sizes[rank - 1]);
+    return KILN_OP_FAIL("Given output_size=(%lld, %lld), kernel_size=(%lld, %lld), "
+                        "dilation=(%lld, %lld), padding=(%lld, %lld), stride=(%lld, %lld), "
+                        "expected size of input's dimension 2 to match the calculated number of "
+                        "sliding blocks %lld * %lld = %lld, but got input.size(2)=%lld.",
+                        (long long)w.size[0], (long long)w.size[1], (long long)w.k[0],
+                        (long long)w.k[1], (long long)w.dilation[0], (long long)w.dilation[1],
+                        (long long)w.pad[0], (long long)w.pad[1], (long long)w.stride[0],
+                        (long long)w.stride[1], (long long)w.count[0], (long long)w.count[1],
+                        (long long)places, (long long)sizes[rank - 1]);
   }
   w.channels = sizes[rank - 2] / window;
   KILN_TRY(kiln__contiguous(nn->call, t, &dense));

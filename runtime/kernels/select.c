@@ -62,6 +62,35 @@ static void quickselect(const row *k, int64_t n, int64_t at) {
   }
 }
 
+/* The middle of a, b and c goes to `to`. */
+static void middle_to(const row *k, int64_t to, int64_t a, int64_t b, int64_t c) {
+  if (is_greater(k, b, a))
+    swap(k, to, is_greater(k, c, b) ? b : is_greater(k, c, a) ? c : a);
+  else
+    swap(k, to, is_greater(k, c, a) ? a : is_greater(k, c, b) ? c : b);
+}
+static void nth_element(const row *k, int64_t n, int64_t at) {
+  int64_t first = 0, last = n;
+  while (last - first > 3) {
+    middle_to(k, first, first + 1, first + (last - first) / 2, last - 1);
+    int64_t i = first + 1, j = last; /* the pivot stands at first */
+    for (;;) {
+      while (is_greater(k, first, i)) i++;
+      j--;
+      while (is_greater(k, j, first)) j--;
+      if (i >= j) break;
+      swap(k, i++, j);
+    }
+    if (i <= at)
+      first = i;
+    else
+      last = i;
+  }
+  for (int64_t i = first + 1; i < last; i++) { /* insertion, equal ones in order */
+    for (int64_t j = i; j > first && is_greater(k, j - 1, j); j--) swap(k, j - 1, j);
+  }
+}
+
 typedef enum pick_kind { KTH, MEDIAN, NAN_MEDIAN, MODE } pick_kind;
 
 /* Index in the row of the wanted element; the row may be reordered. */
@@ -77,7 +106,7 @@ static int64_t find_rank(const row *k, int64_t n, pick_kind kind, int64_t wanted
     nans++;
   }
   const int64_t middle = nans == n ? 0 : (n - nans - 1) / 2;
-  quickselect(k, n, middle);
+  nth_element(k, n, middle);
   return middle;
 }
 /* The most frequent value, the least of several; its last place. */

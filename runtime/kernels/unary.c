@@ -201,7 +201,7 @@ KILN_KERNEL(hardtanh) {
   if (kiln_dtype_is_int(dtype, false)) { /* bounds are cut */
     low = kiln__number_int(kiln__number_i64(low));
     high = kiln__number_int(kiln__number_i64(high));
-    if (dtype == KILN_DTYPE_U8 && (low.i < 0 || high.i < 0)) {
+    if (dtype == KILN_DTYPE_U8 && (low.i < 0 || high.i < 0) && args[0].u.tensor->numel) {
       return KILN_OP_FAIL("cannot do hardtanh on an unsigned type with negative limits");
     }
   }

@@ -598,9 +598,14 @@ def strings():
     case("aten::lt.str", "ab", "b")
 
 
-for group in (binary, in_place, unary, reductions, views, factories, indexing, scalars, lists,
-              strings):
-    group()
-with open(sys.argv[1], "w", encoding="ascii") as f:
-    f.write("# Made by test/make/ops.py with PyTorch %s.\n" % torch.__version__)
-    f.write("\n".join(lines) + "\n")
+def write(path, script, groups):
+    for group in groups:
+        group()
+    with open(path, "w", encoding="ascii") as f:
+        f.write("# Made by test/make/%s with PyTorch %s.\n" % (script, torch.__version__))
+        f.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    write(sys.argv[1], "ops.py", (binary, in_place, unary, reductions, views, factories, indexing,
+                                  scalars, lists, strings))

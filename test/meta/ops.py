@@ -1,7 +1,7 @@
 """ops.py: that operators have samples with results that somebody else has computed.
 
-A sample is a line of test/data/kernels/ops.txt (by the operator's full name), a case of the other
-files there (by its kernel) or a use in a model of test/data, whose recorded results `kiln check`
+A sample is a line of ops.txt or compose.txt in test/data/kernels (by the operator's full name), a
+case of the other files there (by its kernel) or a use in a model of test/data, whose recorded results `kiln check`
 compares. The operators without one stand in test/untested_ops.txt: a list that may only shrink."""
 import os
 import re
@@ -33,8 +33,10 @@ def plain(name):
 
 def sampled(tree, ops):
     """The operators that have a sample."""
-    with open('test/data/kernels/ops.txt', encoding='utf-8') as f:
-        names = {line.split('\t')[0].strip() for line in f if '\t' in line}
+    names = set()
+    for file in ('ops.txt', 'compose.txt'):
+        with open('test/data/kernels/' + file, encoding='utf-8') as f:
+            names |= {line.split('\t')[0].strip() for line in f if '\t' in line}
     kernels = set()
     for path in tree.find('.txt', under=['test/data/kernels/']):
         kernels |= set(re.findall(r'^case (\w+)$', tree.text(path), re.M))

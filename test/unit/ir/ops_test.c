@@ -1,5 +1,6 @@
 /* ops_test.c: the operators of the tables against PyTorch's results in test/data/kernels/ops.txt
- * (made by test/make/ops.py, which tells the format), on every instruction set of this processor.
+ * and compose.txt (made by test/make/ops.py, which tells the format, and compose.py), on every
+ * instruction set of this processor.
  * In-place operators are run as the interpreter runs them. */
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "runtime/kernels/support.h"
 #include "test/unit/ir/ir_support.h"
 
-enum { MAX_ARGS = 16, MAX_LINE = 1 << 15, LEAST_CASES = 1600 };
+enum { MAX_ARGS = 24, MAX_LINE = 1 << 15, LEAST_CASES = 1600, LEAST_COMPOSED = 200 };
 
 typedef struct reader {
   fixture *f;
@@ -317,11 +318,11 @@ static bool run_line(reader *r, char *line) {
   for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
   return fine;
 }
-static void run_file(fixture *f, kiln_isa isa) {
+static void run_file(fixture *f, kiln_isa isa, const char *path, int least) {
   static char line[MAX_LINE];
   reader r = {.f = f};
   int cases = 0, wrong = 0;
-  FILE *file = fopen(KILN_SOURCE_DIR "/test/data/kernels/ops.txt", "r");
+  FILE *file = fopen(path, "r");
   assert_non_null(file);
   assert_ok(kiln_call_create(f->env, &r.call));
   kiln_call_begin(r.call, NULL);
@@ -335,17 +336,21 @@ static void run_file(fixture *f, kiln_isa isa) {
   }
   fclose(file);
   kiln_call_destroy(r.call);
-  assert_true(cases >= LEAST_CASES);
+  assert_true(cases >= least);
   if (wrong) fail_msg("%d of %d cases are wrong on %s", wrong, cases, kiln_isa_name(isa));
 }
-static void test_ops_v2(void **state) { run_file(*state, KILN_ISA_V2); }
+static void run_files(fixture *f, kiln_isa isa) {
+  run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/ops.txt", LEAST_CASES);
+  run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/compose.txt", LEAST_COMPOSED);
+}
+static void test_ops_v2(void **state) { run_files(*state, KILN_ISA_V2); }
 static void test_ops_avx2(void **state) {
   if (kiln_isa_detect() < KILN_ISA_AVX2) skip();
-  run_file(*state, KILN_ISA_AVX2);
+  run_files(*state, KILN_ISA_AVX2);
 }
 static void test_ops_avx512(void **state) {
   if (kiln_isa_detect() < KILN_ISA_AVX512) skip();
-  run_file(*state, KILN_ISA_AVX512);
+  run_files(*state, KILN_ISA_AVX512);
 }
 
 int main(void) {
