@@ -12,9 +12,7 @@
 #ifndef KILN_RUNTIME_KERNELS_GEMM_H
 #define KILN_RUNTIME_KERNELS_GEMM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "runtime/call.h"
 
 /* Writes rows k0 .. k0 + k and columns n0 .. n0 + n of B to `to`, row after row, `panel` elements
  * each (n <= panel), zeros in the columns from n on. `to` is aligned to 64 bytes; `panel` is the
@@ -35,8 +33,10 @@ typedef struct kiln_gemm_args {
   /* Instead of b, b_row and b_col, where it is not NULL. */
   kiln_gemm_pack pack_b;
   const void *pack_data; /* its first argument, borrowed */
-  int64_t n0; /* what is added to the columns that it is asked for: a part of a product */
-  bool chain; /* sum in order of k even where dot products are faster */
+  /* Of a part of a product, else 0: where its columns begin, for pack_b; and the form of the whole,
+   * whose bits the part must have. A and B are exchanged already if that says so. */
+  int64_t n0;
+  const struct kiln_gemm_form *form;
 } kiln_gemm_args;
 
 /* How many products are summed in a row before the sum is added to C. */
@@ -63,6 +63,20 @@ typedef struct kiln_gemm_form {
 kiln_gemm_form kiln__gemm_form(const kiln_gemm_args *args, size_t item_size);
 /* A and B exchanged, with all that belongs to them. */
 kiln_gemm_args kiln__gemm_swapped(const kiln_gemm_args *args);
+
+/* -- What kernels call -- */
+
+/* The product, shared among the threads of the call's pool, in F32 or F64; scratch is taken from
+ * the call. Its bits do not depend on the number of threads. */
+kiln_status *kiln__gemm_run(kiln_call *call, kiln_dtype dtype,
+                            const kiln_gemm_args *args) KILN_MUST_USE;
+/* `count` products that differ in where they lie: locate(data, i, &args) sets a, b, c and init. */
+typedef void (*kiln_gemm_locate)(const void *data, int64_t i, kiln_gemm_args *args);
+kiln_status *kiln__gemm_run_many(kiln_call *call, kiln_dtype dtype, const kiln_gemm_args *args,
+                                 int64_t count, kiln_gemm_locate locate,
+                                 const void *data) KILN_MUST_USE;
+
+/* -- What they stand on: one thread -- */
 
 /* Bytes of scratch that a gemm of these sizes and strides wants. */
 size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item_size);

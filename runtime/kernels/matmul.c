@@ -1,7 +1,7 @@
 /* matmul.c: matrix products: mm, bmm, mv, dot, matmul, linear, addmm, baddbmm, addmv.
  *
- * All are one product: batches of C = alpha A B + beta C, where A and B are matrices of any strides
- * and C starts as an expanded tensor or as nothing. float and double go to gemm_isa.c; the small
+ * All are one product: batches of C = alpha A B + beta D, where A and B are matrices of any strides
+ * and D is an expanded tensor or nothing. float and double go to gemm.c; the small
  * floats are widened to float and rounded once; integers (which wrap around) and complex numbers
  * take the plain loop, which is also the twin that tests compare gemm with. */
 #include "runtime/kernels/matmul.h"
@@ -21,7 +21,10 @@
               (sum_type)a[i * g->a_row + p * g->a_col] * (sum_type)b[p * g->b_row + j * g->b_col]; \
         }                                                                                          \
         type *c = (type *)g->c + i * g->c_row + j * g->c_col;                                      \
-        sum_type old = g->beta == 0 ? (sum_type)0 : (sum_type)(*c) * (sum_type)(scale)g->beta;     \
+        const type *old_at =                                                                       \
+            g->init ? (const type *)g->init + i * g->init_row + j * g->init_col : c;               \
+        sum_type old =                                                                             \
+            g->beta == 0 ? (sum_type)0 : (sum_type)(*old_at) * (sum_type)(scale)g->beta;           \
         *c = (type)(old + sum * (sum_type)(scale)g->alpha);                                        \
       }                                                                                            \
     }                                                                                              \
@@ -50,23 +53,6 @@ static kiln_dtype compute_dtype(kiln_dtype dtype) {
   }
 }
 
-static kiln_status *run_gemm(kiln_call *call, kiln_dtype dtype, kiln_gemm_args *g) {
-  if (g->m == 0 || g->n == 0) return NULL;
-  bool fast = dtype == KILN_DTYPE_F32 || dtype == KILN_DTYPE_F64;
-  if (!fast || g->k == 0) {
-    kiln__matmul_plain(dtype, g);
-    return NULL;
-  }
-  size_t bytes = kiln_gemm_scratch(g, kiln_dtype_size(dtype));
-  if (bytes) {
-    g->scratch = kiln_cache_alloc(&call->cache, bytes);
-    if (!g->scratch) return kiln_status_oom();
-  }
-  (dtype == KILN_DTYPE_F64 ? call->dispatch->gemm_f64 : call->dispatch->gemm_f32)(g);
-  if (bytes) kiln_cache_free(&call->cache, g->scratch, bytes);
-  return NULL;
-}
-
 /* -- One product -- */
 
 /* A matrix, or a batch of them: the last two dimensions are rows and columns. */
@@ -83,7 +69,7 @@ typedef struct product {
   int64_t sizes[KILN_MAX_RANK]; /* of the batch, then m, n */
   int64_t k;
   operand a, b;
-  kiln_tensor *base; /* what C starts as, expanded; borrowed, may be NULL */
+  operand base; /* what C starts as, expanded: no tensor where it starts as nothing */
   double alpha, beta;
 } product;
 
@@ -114,6 +100,7 @@ static kiln_status *set_operand(product *p, operand *o, kiln_tensor *t) {
 static void end_product(product *p) {
   kiln_tensor_release_to(&p->call->cache, p->a.tensor);
   kiln_tensor_release_to(&p->call->cache, p->b.tensor);
+  kiln_tensor_release_to(&p->call->cache, p->base.tensor);
 }
 
 static const char *at_batch(const product *p, const operand *o, int64_t index, size_t item) {
@@ -121,77 +108,98 @@ static const char *at_batch(const product *p, const operand *o, int64_t index, s
   return (const char *)kiln_tensor_data(o->tensor) + (size_t)offset * item;
 }
 
-/* C starts as `base`, expanded to its sizes. */
-static kiln_status *copy_base(const product *p, int rank, kiln_tensor *c) {
-  const kiln_tensor *base = p->base;
-  int pad = rank - kiln_tensor_rank(base);
-  int64_t strides[KILN_MAX_RANK] = {0};
-  bool fits = pad >= 0;
-  for (int i = pad; fits && i < rank; i++) {
-    int64_t size = kiln_tensor_sizes(base)[i - pad];
-    fits = size == p->sizes[i] || size == 1;
-    strides[i] = size == 1 ? 0 : kiln_tensor_strides(base)[i - pad];
+static kiln_status *cannot_expand(const product *p, const kiln_tensor *base) {
+  const int rank = p->batch_rank + 2, pad = rank - kiln_tensor_rank(base);
+  char have[256], want[256];
+  kiln_sizes_print(kiln_tensor_rank(base), kiln_tensor_sizes(base), have, sizeof have);
+  kiln_sizes_print(rank, p->sizes, want, sizeof want);
+  int d = rank - 1;
+  for (; d > 0 && d > pad; d--) {
+    int64_t size = kiln_tensor_sizes(base)[d - pad];
+    if (size != p->sizes[d] && size != 1) break;
   }
-  if (!fits) {
-    char have[256], want[256];
-    kiln_sizes_print(kiln_tensor_rank(base), kiln_tensor_sizes(base), have, sizeof have);
-    kiln_sizes_print(rank, p->sizes, want, sizeof want);
-    int d = rank - 1;
-    for (; d > 0 && d > pad; d--) {
-      int64_t size = kiln_tensor_sizes(base)[d - pad];
-      if (size != p->sizes[d] && size != 1) break;
-    }
-    if (pad < 0) {
-      return KILN_OP_FAIL("expand: the number of sizes provided (%d) must be greater or equal to "
-                          "the number of dimensions in the tensor (%d)",
-                          rank, kiln_tensor_rank(base));
-    }
-    return KILN_OP_FAIL("The expanded size of the tensor (%lld) must match the existing size (%lld)"
-                        " at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
-                        (long long)p->sizes[d], (long long)kiln_tensor_sizes(base)[d - pad], d,
-                        want, have);
+  if (pad < 0) {
+    return KILN_OP_FAIL("expand: the number of sizes provided (%d) must be greater or equal to "
+                        "the number of dimensions in the tensor (%d)",
+                        rank, kiln_tensor_rank(base));
   }
-  kiln_tensor *view;
-  KILN_TRY(kiln_tensor_view(&p->call->cache, base, rank, p->sizes, strides, base->offset, &view));
-  kiln_status *status = kiln_tensor_copy(c, view);
-  kiln_tensor_release_to(&p->call->cache, view);
-  return status;
+  return KILN_OP_FAIL("The expanded size of the tensor (%lld) must match the existing size (%lld)"
+                      " at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+                      (long long)p->sizes[d], (long long)kiln_tensor_sizes(base)[d - pad], d, want,
+                      have);
 }
 
-static kiln_status *multiply(product *p, int rank, kiln_tensor *c) {
-  size_t item = kiln_dtype_size(p->compute);
-  int64_t m = p->sizes[rank - 2], n = p->sizes[rank - 1], batches = 1;
+/* C starts as `t`, expanded to its sizes. */
+static kiln_status *set_base(product *p, kiln_tensor *t) {
+  const int rank = p->batch_rank + 2, pad = rank - kiln_tensor_rank(t);
+  bool fits = pad >= 0;
+  for (int i = pad; fits && i < rank; i++) {
+    int64_t size = kiln_tensor_sizes(t)[i - pad];
+    fits = size == p->sizes[i] || size == 1;
+  }
+  if (!fits) return cannot_expand(p, t);
+  KILN_TRY(set_operand(p, &p->base, t));
+  int64_t strides[KILN_MAX_RANK] = {0};
+  for (int i = pad; i < rank; i++) {
+    const int64_t size = kiln_tensor_sizes(t)[i - pad];
+    strides[i] = size == 1 ? 0 : kiln_tensor_strides(p->base.tensor)[i - pad];
+  }
+  memcpy(p->base.batch, strides, sizeof strides);
+  p->base.row = strides[rank - 2];
+  p->base.col = strides[rank - 1];
+  return NULL;
+}
+
+typedef struct places {
+  const product *p;
+  char *c;
+} places;
+static void locate(const void *data, int64_t i, kiln_gemm_args *g) {
+  const places *at = data;
+  const product *p = at->p;
+  const size_t item = kiln_dtype_size(p->compute);
+  g->a = at_batch(p, &p->a, i, item);
+  g->b = at_batch(p, &p->b, i, item);
+  g->c = at->c + (size_t)(i * g->m * g->n) * item;
+  if (p->base.tensor) g->init = at_batch(p, &p->base, i, item);
+}
+static kiln_status *multiply(const product *p, int rank, kiln_tensor *c) {
+  int64_t batches = 1;
   void *data;
   KILN_TRY(kiln_tensor_writable_data(c, &data));
   for (int i = 0; i < p->batch_rank; i++) batches *= p->sizes[i];
+  const places at = {p, data};
+  kiln_gemm_args g = {.m = p->sizes[rank - 2],
+                      .n = p->sizes[rank - 1],
+                      .k = p->k,
+                      .a_row = p->a.row,
+                      .a_col = p->a.col,
+                      .b_row = p->b.row,
+                      .b_col = p->b.col,
+                      .c_row = p->sizes[rank - 1],
+                      .c_col = 1,
+                      .alpha = p->alpha,
+                      .beta = p->base.tensor ? p->beta : 0,
+                      .init_row = p->base.row,
+                      .init_col = p->base.col};
+  if (p->compute == KILN_DTYPE_F32 || p->compute == KILN_DTYPE_F64) {
+    return kiln__gemm_run_many(p->call, p->compute, &g, batches, locate, &at);
+  }
   for (int64_t i = 0; i < batches; i++) {
-    kiln_gemm_args g = {.m = m,
-                        .n = n,
-                        .k = p->k,
-                        .a = at_batch(p, &p->a, i, item),
-                        .b = at_batch(p, &p->b, i, item),
-                        .c = (char *)data + (size_t)(i * m * n) * item,
-                        .a_row = p->a.row,
-                        .a_col = p->a.col,
-                        .b_row = p->b.row,
-                        .b_col = p->b.col,
-                        .c_row = n,
-                        .c_col = 1,
-                        .alpha = p->alpha,
-                        .beta = p->beta};
-    KILN_TRY(run_gemm(p->call, p->compute, &g));
+    locate(&at, i, &g);
+    kiln__matmul_plain(p->compute, &g);
   }
   return NULL;
 }
 
-/* Runs the product and gives it out with `out_sizes`, which hold as many elements. */
-static kiln_status *give_product(product *p, kiln_ivalue *out, int out_rank,
+/* Runs the product, added to `base` where that is not NULL, and gives it out with `out_sizes`,
+ * which hold as many elements. */
+static kiln_status *give_product(product *p, kiln_tensor *base, kiln_ivalue *out, int out_rank,
                                  const int64_t *out_sizes) {
   int rank = p->batch_rank + 2;
   kiln_tensor *c = NULL, *converted = NULL, *shaped = NULL;
-  kiln_status *status = kiln_call_tensor(p->call, p->compute, rank, p->sizes, &c);
-  if (!p->base) p->beta = 0;
-  if (!status && p->beta != 0) status = copy_base(p, rank, c);
+  kiln_status *status = base && p->beta != 0 ? set_base(p, base) : NULL;
+  if (!status) status = kiln_call_tensor(p->call, p->compute, rank, p->sizes, &c);
   if (!status) status = multiply(p, rank, c);
   if (!status && p->compute != p->dtype) {
     status = kiln__as_dtype(p->call, c, p->dtype, &converted);
@@ -239,7 +247,6 @@ static kiln_status *matrices(kiln_call *call, kiln_tensor *base, kiln_tensor *a,
   }
   if (kiln_tensor_sizes(a)[1] != kiln_tensor_sizes(b)[0]) return cannot_multiply(a, b);
   KILN_TRY(begin_product(&p, call, a, b));
-  p.base = base;
   p.beta = beta;
   p.alpha = alpha;
   p.k = kiln_tensor_sizes(a)[1];
@@ -253,7 +260,7 @@ static kiln_status *matrices(kiln_call *call, kiln_tensor *base, kiln_tensor *a,
   }
   p.a.row = kiln_tensor_strides(p.a.tensor)[0], p.a.col = kiln_tensor_strides(p.a.tensor)[1];
   p.b.row = kiln_tensor_strides(p.b.tensor)[0], p.b.col = kiln_tensor_strides(p.b.tensor)[1];
-  return give_product(&p, out, 2, p.sizes);
+  return give_product(&p, base, out, 2, p.sizes);
 }
 
 KILN_KERNEL(mm) {
@@ -362,7 +369,6 @@ static kiln_status *any_ranks(kiln_call *call, kiln_tensor *base, kiln_tensor *a
   KILN_TRY(kiln_broadcast(ra - matrix_rank(a), x, rb - matrix_rank(b), y, &p.batch_rank, p.sizes));
   KILN_TRY(check_inner(&p, a, b, x[ra - 1], rb == 1 ? y[0] : y[rb - 2]));
   if (p.batch_rank + 2 > KILN_MAX_RANK) return KILN_OP_FAIL("matmul of too many dimensions");
-  p.base = base;
   p.beta = beta;
   p.alpha = alpha;
   p.k = x[ra - 1];
@@ -382,7 +388,7 @@ static kiln_status *any_ranks(kiln_call *call, kiln_tensor *base, kiln_tensor *a
   set_matrix(&p.a, true);
   set_matrix(&p.b, false);
   if (!base && ra > 1) fold_rows(&p);
-  return give_product(&p, out, out_rank, out_sizes);
+  return give_product(&p, base, out, out_rank, out_sizes);
 }
 
 KILN_KERNEL(matmul) {

@@ -97,19 +97,7 @@ static kiln_status *check_linear(const kiln_tensor *x, const kiln_tensor *w, con
   return NULL;
 }
 kiln_status *kiln__nn_gemm(kiln__nn *nn, kiln_gemm_args *gemm) {
-  kiln_tensor *block;
-  const size_t bytes = kiln_gemm_scratch(gemm, nn->item) + 64;
-  const int64_t items = (int64_t)(bytes / nn->item);
-  void *scratch;
-  KILN_TRY(kiln_call_tensor(nn->call, nn->dtype, 1, &items, &block));
-  kiln_status *status = kiln_tensor_writable_data(block, &scratch);
-  if (!status) {
-    gemm->scratch = (void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-    (nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->gemm_f64
-                                 : nn->call->dispatch->gemm_f32)(gemm);
-  }
-  kiln_tensor_release_to(&nn->call->cache, block);
-  return status;
+  return kiln__gemm_run(nn->call, nn->dtype, gemm);
 }
 /* A tensor that the product can read with its strides. */
 static kiln_status *readable(kiln__nn *nn, kiln_tensor *t, kiln_tensor **out) {
@@ -132,28 +120,22 @@ kiln_status *kiln__nn_linear(kiln__nn *nn, kiln_tensor *x, kiln_tensor *w, kiln_
   char *c;
   KILN_TRY(kiln__nn_new(nn, 2, (const int64_t[]){m, n}, out_tensor, &c));
   if (m == 0 || n == 0) return NULL;
-  if (k == 0) {
-    memset(c, 0, (size_t)(m * n) * nn->item);
-  } else {
-    kiln_gemm_args gemm = {.m = m,
-                           .n = n,
-                           .k = k,
-                           .a = kiln_tensor_data(x),
-                           .b = kiln_tensor_data(w),
-                           .c = c,
-                           .a_row = kiln_tensor_strides(x)[0],
-                           .a_col = kiln_tensor_strides(x)[1],
-                           .b_row = kiln_tensor_strides(w)[1],
-                           .b_col = kiln_tensor_strides(w)[0],
-                           .c_row = n,
-                           .c_col = 1,
-                           .alpha = 1,
-                           .beta = 0};
-    KILN_TRY(kiln__nn_gemm(nn, &gemm));
-  }
-  for (int64_t i = 0; bias && i < m; i++) {
-    char *row = c + (size_t)(i * n) * nn->item;
-    kiln__nn_loop2(nn, KILN_PW_add, row, row, bias, true, n);
-  }
-  return NULL;
+  kiln_gemm_args gemm = {.m = m,
+                         .n = n,
+                         .k = k,
+                         .a = kiln_tensor_data(x),
+                         .b = kiln_tensor_data(w),
+                         .c = c,
+                         .a_row = kiln_tensor_strides(x)[0],
+                         .a_col = kiln_tensor_strides(x)[1],
+                         .b_row = kiln_tensor_strides(w)[1],
+                         .b_col = kiln_tensor_strides(w)[0],
+                         .c_row = n,
+                         .c_col = 1,
+                         .alpha = 1,
+                         .beta = bias ? 1 : 0,
+                         .init = bias,
+                         .init_row = 0,
+                         .init_col = 1};
+  return kiln__nn_gemm(nn, &gemm);
 }
