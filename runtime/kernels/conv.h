@@ -47,7 +47,7 @@ typedef struct kiln_conv {
                                          has one channel */
   bool a_contiguous;                  /* the weights of an output are in the sum's order */
   int64_t band;                       /* elements of a channel in the band */
-  size_t pieces_at, a_at, panels_at, band_at,
+  size_t pieces_at, taps_at, a_at, panels_at, band_at,
       scratch; /* in bytes: parts of what one thread needs, and all */
 } kiln_conv;
 

@@ -22,6 +22,7 @@ typedef struct NAME(unit) {
   bool dense;         /* columns are contiguous in the output */
   T *tile, *a, *panels, *band;
   kiln_conv_piece *pieces;
+  int64_t *taps; /* of a band */
 } NAME(unit);
 
 /* -- The product -- */
@@ -192,8 +193,24 @@ static void NAME(fill_band)(const NAME(unit) * u, int64_t channel, int64_t chann
 
 /* -- Panels -- */
 
-static inline int64_t NAME(tap_at)(const kiln_conv_lane *lane, int64_t tap) {
-  return tap % lane->period * lane->length + tap / lane->period * lane->advance;
+/* Where each tap's inputs are in a band, from those of the first output on. */
+static void NAME(find_taps)(const NAME(unit) * u) {
+  const kiln_conv_axis *axis = u->c->axis;
+  const int64_t pitches[] = {u->plane, u->row, 1};
+  int64_t *to = u->taps, at[3];
+  for (at[0] = 0; at[0] < axis[0].taps; at[0]++) {
+    for (at[1] = 0; at[1] < axis[1].taps; at[1]++) {
+      for (at[2] = 0; at[2] < axis[2].taps; at[2]++) {
+        *to = 0;
+        for (int d = 0; d < 3; d++) {
+          const kiln_conv_lane *lane = &u->lanes[d];
+          *to += pitches[d] *
+                 (at[d] % lane->period * lane->length + at[d] / lane->period * lane->advance);
+        }
+        to++;
+      }
+    }
+  }
 }
 /* The pieces of the columns of a panel. */
 static int NAME(find_pieces)(const NAME(unit) * u, int64_t panel, int64_t columns) {
@@ -212,37 +229,29 @@ static int NAME(find_pieces)(const NAME(unit) * u, int64_t panel, int64_t column
   return count;
 }
 /* Copies run on to the end of their last vector: what they spoil is written after them. */
-static inline __attribute__((always_inline)) void NAME(copy_pieces)(T *to, const T *from,
-                                                                    const kiln_conv_piece *pieces,
-                                                                    int count) {
-  for (int i = 0; i < count; i++) {
-    T *at = to + pieces[i].to;
-    const T *source = from + pieces[i].from;
-    for (int32_t j = 0; j < pieces[i].count; j += NAME(W)) {
-      *(VU *)(at + j) = *(const VU *)(source + j);
+static __attribute__((noinline)) void NAME(pack_taps)(T *to, const T *band,
+                                                      const kiln_conv_piece *pieces, int count,
+                                                      const int64_t *taps, int64_t tap_count) {
+  for (int64_t t = 0; t < tap_count; t++, to += NAME(NR)) {
+    const T *from = band + taps[t];
+    for (int i = 0; i < count; i++) {
+      const kiln_conv_piece piece = pieces[i];
+      T *at = to + piece.to;
+      const T *source = from + piece.from;
+      *(VU *)at = *(const VU *)source;
+      if (piece.count <= NAME(W)) continue;
+      *(VU *)(at + NAME(W)) = *(const VU *)(source + NAME(W));
+      if (piece.count <= 2 * NAME(W)) continue;
+      *(VU *)(at + 2 * NAME(W)) = *(const VU *)(source + 2 * NAME(W));
     }
   }
 }
 static void NAME(pack_band)(const NAME(unit) * u, T *to, int64_t panel, int64_t columns,
                             int64_t channels, int64_t tap, int64_t taps) {
-  const kiln_conv *c = u->c;
-  const int64_t nx = c->axis[2].taps, ny = c->axis[1].taps;
   const int64_t size = u->lanes[0].phases * u->lanes[0].length * u->plane;
   const int count = NAME(find_pieces)(u, panel, columns);
-  int64_t x0 = tap % nx, y0 = tap / nx % ny, z0 = tap / nx / ny;
-  for (int64_t i = 0; i < channels; i++) {
-    const T *band = u->band + i * size;
-    int64_t x = x0, y = y0, z = z0;
-    const T *row =
-        band + NAME(tap_at)(&u->lanes[0], z) * u->plane + NAME(tap_at)(&u->lanes[1], y) * u->row;
-    for (int64_t t = 0; t < taps; t++, to += NAME(NR)) {
-      NAME(copy_pieces)(to, row + NAME(tap_at)(&u->lanes[2], x), u->pieces, count);
-      if (++x < nx) continue;
-      x = 0;
-      if (++y == ny) y = 0, z++;
-      row =
-          band + NAME(tap_at)(&u->lanes[0], z) * u->plane + NAME(tap_at)(&u->lanes[1], y) * u->row;
-    }
+  for (int64_t i = 0; i < channels; i++, to += taps * NAME(NR)) {
+    NAME(pack_taps)(to, u->band + i * size, u->pieces, count, u->taps + tap, taps);
   }
 }
 static void NAME(pack_direct)(const NAME(unit) * u, T *to, int64_t panel, int64_t columns,
@@ -461,7 +470,8 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _, KILN_KERNEL_ISA)(const kiln_conv *c, int
        .a = (T *)(void *)(base + c->a_at),
        .panels = (T *)(void *)(base + c->panels_at),
        .band = (T *)(void *)(base + c->band_at),
-       .pieces = (kiln_conv_piece *)(void *)(base + c->pieces_at)};
+       .pieces = (kiln_conv_piece *)(void *)(base + c->pieces_at),
+       .taps = (int64_t *)(void *)(base + c->taps_at)};
   u.dense = c->axis[2].out_stride == 1 &&
             (c->axis[1].out == 1 || c->axis[1].out_stride == c->axis[2].out) &&
             (c->axis[0].out == 1 || c->axis[0].out_stride == c->axis[1].out * c->axis[2].out);
@@ -477,6 +487,7 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _, KILN_KERNEL_ISA)(const kiln_conv *c, int
       continue;
     }
     NAME(find_box)(&u);
+    if (c->mode == KILN_CONV_BAND) NAME(find_taps)(&u);
     NAME(block) block;
     for (block.channel = 0; block.channel < c->channels; block.channel += c->block_channels) {
       const int64_t left = c->channels - block.channel;

@@ -196,6 +196,8 @@ static void size_scratch(kiln_conv *c, size_t item) {
   size_t at = KILN_CONV_TILE_BYTES;
   c->pieces_at = at;
   if (c->mode != KILN_CONV_EMPTY) at += rounded((columns * 2 + 8) * sizeof(kiln_conv_piece));
+  c->taps_at = at;
+  if (c->mode == KILN_CONV_BAND) at += rounded((size_t)kiln__conv_taps(c) * sizeof(int64_t));
   c->a_at = at;
   if (!c->a_contiguous) at += rounded(sum * KILN_CONV_MR * item);
   c->panels_at = at;

@@ -103,6 +103,56 @@ static double window_max(const kiln__nn *nn, const pool *p, int64_t plane, int64
   }
   return best;
 }
+typedef struct max_rows {
+  const kiln__nn *nn;
+  const pool *p;
+  char *rows; /* `length` elements for each worker: a row of maxima and its padding */
+  int64_t length;
+} max_rows;
+/* Planes [begin, end): the greatest of the window's rows, then of its columns. */
+static void max_planes(void *data, int64_t begin, int64_t end, int worker) {
+  const max_rows *m = data;
+  const kiln__nn *nn = m->nn;
+  const pool *p = m->p;
+  const int64_t item = (int64_t)nn->item, step = p->stride[1] * item, width = p->in[1];
+  char *row = m->rows + worker * m->length * item;
+  for (int64_t i = 0; i < m->length; i++) kiln__nn_set(nn, row, i, -(double)INFINITY);
+  for (int64_t i = begin * p->out[0]; i < end * p->out[0]; i++) {
+    const char *plane = p->data + i / p->out[0] * p->in[0] * width * item;
+    char *inside = row + p->pad[1] * item, *out = p->to + i * p->out[1] * item;
+    bool any = false;
+    for (int64_t k = 0; k < p->k[0]; k++) {
+      const int64_t y = i % p->out[0] * p->stride[0] - p->pad[0] + k * p->dilation[0];
+      if (y < 0 || y >= p->in[0]) continue;
+      const char *from = plane + y * width * item;
+      kiln__nn_loop2(nn, KILN_PW_maximum, inside, from, any ? inside : from, true, width);
+      any = true;
+    }
+    for (int64_t x = 0; !any && x < width; x++) kiln__nn_set(nn, inside, x, -(double)INFINITY);
+    for (int64_t k = 0; k < p->k[1]; k++) {
+      char *from = row + k * p->dilation[1] * item;
+      char *operands[] = {out, from, k ? out : from};
+      const int64_t strides[] = {item, step, k ? item : step};
+      kiln_pw_params params = {0};
+      nn->call->dispatch->loops[nn->ctype][KILN_PW_maximum](operands, strides, p->out[1], &params);
+    }
+  }
+}
+/* False: the windows reach too far for rows with padding. */
+static kiln_status *max_without_indices(kiln__nn *nn, const pool *p, bool *done) {
+  const int64_t reach = (p->out[1] - 1) * p->stride[1] + (p->k[1] - 1) * p->dilation[1] + 1;
+  max_rows m = {.nn = nn, .p = p, .length = p->in[1] + p->pad[1]};
+  if (reach > m.length) m.length = reach;
+  *done = m.length <= p->in[1] + (1 << 16);
+  if (!*done) return NULL;
+  kiln_pool *threads = nn->call->pool;
+  const int64_t workers = threads ? kiln_pool_threads(threads) : 1;
+  const int64_t work = p->out[0] * (p->in[1] * p->k[0] + p->out[1] * p->k[1]);
+  kiln_tensor *rows;
+  KILN_TRY(kiln__nn_new(nn, 2, (const int64_t[]){workers, m.length}, &rows, &m.rows));
+  kiln_pool_for(threads, p->planes, 1 + (1 << 15) / work, max_planes, &m);
+  return NULL;
+}
 static kiln_status *max_pool(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs,
                              bool with_indices) {
   kiln_tensor *input = kiln_arg_tensor(args, 0), *indices = NULL;
@@ -121,7 +171,9 @@ static kiln_status *max_pool(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue 
     KILN_TRY(kiln__nn_keep(nn, indices));
     KILN_TRY(kiln_tensor_writable_data(indices, &index_data));
   }
-  for (int64_t i = 0; i < p.result->numel; i++) {
+  bool done = false;
+  if (!with_indices && p.result->numel > 0) KILN_TRY(max_without_indices(nn, &p, &done));
+  for (int64_t i = 0; !done && i < p.result->numel; i++) {
     const int64_t x = i % p.out[1], y = i / p.out[1] % p.out[0], plane = i / (p.out[0] * p.out[1]);
     int64_t index;
     kiln__nn_set(nn, p.to, i, window_max(nn, &p, plane, y, x, &index));
@@ -137,6 +189,11 @@ KILN_NN_KERNEL(max_pool2d_with_indices) { return max_pool(nn, args, outs, true);
 
 static double box_sum(const kiln__nn *nn, const pool *p, int64_t plane, const int64_t from[2],
                       const int64_t to[2]) {
+  const int64_t size = p->in[0] * p->in[1];
+  if (to[0] - from[0] == p->in[0] && to[1] - from[1] == p->in[1]) {
+    return kiln__nn_reduce(nn, KILN_REDUCE_SUM, p->data + (size_t)(plane * size) * nn->item, size,
+                           0);
+  }
   double sum = 0;
   for (int64_t i = from[0]; i < to[0]; i++) {
     for (int64_t j = from[1]; j < to[1]; j++) {
