@@ -230,10 +230,10 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
     return NULL;
   }
   kiln_group_record *record = add_record(j, group);
-  KILN_TRY(kiln_group_compile(&jit->env, jit->codegen, group, jit->arena, record));
+  KILN_TRY(kiln_group_compile(&jit->env, jit->codegen, group, jit->groups, jit->arena, record));
   jit->compile_ns += record->compile_ns;
   if (record->code) {
-    jit->compiles++;
+    jit->compiles += !record->shares;
     j->v->cost += record->code->info.cost * (double)record->code->info.extent;
     kiln_node_set_pointer(node, KILN_ATTR_RECORD, record);
     return NULL;

@@ -8,8 +8,17 @@ typedef struct compile_job {
   struct kiln_codegen *codegen;
   const kiln_graph *graph;
   kiln_arena *scratch, *arena;
+  const kiln_group_record *made;
   kiln_group_record *record;
 } compile_job;
+
+/* The kernel of an earlier group with the same loop IR, whose digest is its name; or NULL. */
+static const kiln_group_record *find_alike(const compile_job *job) {
+  for (const kiln_group_record *r = job->made; r; r = r->next) {
+    if (r->code && strcmp(r->hash, job->record->hash) == 0) return r;
+  }
+  return NULL;
+}
 
 static kiln_status *compile_body(void *arg) {
   compile_job *job = (compile_job *)arg;
@@ -17,6 +26,13 @@ static kiln_status *compile_body(void *arg) {
   kiln_loop_fn *fn = NULL;
   KILN_TRY(kiln_codegen_lower(job->graph, job->scratch, &record->reason, &fn));
   kiln_digest_format(kiln_loop_digest(fn, job->scratch), record->hash);
+  const kiln_group_record *alike = find_alike(job);
+  if (alike) {
+    record->loop_ir = alike->loop_ir;
+    record->code = kiln_compiled_retain(alike->code);
+    record->shares = true;
+    return NULL;
+  }
   kiln_str text = kiln_loop_print(fn, job->scratch);
   record->loop_ir = kiln_arena_strndup(job->arena, text.data, text.len);
   kiln_backend backend = (kiln_backend)job->env->flags.codegen;
@@ -26,9 +42,9 @@ static kiln_status *compile_body(void *arg) {
 }
 
 kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
-                                const kiln_graph *graph, kiln_arena *arena,
-                                kiln_group_record *record) {
-  compile_job job = {env, codegen, graph, NULL, arena, record};
+                                const kiln_graph *graph, const kiln_group_record *made,
+                                kiln_arena *arena, kiln_group_record *record) {
+  compile_job job = {env, codegen, graph, NULL, arena, made, record};
   record->reason = KILN_REASON_none;
   KILN_TRY(kiln_arena_create(env->mem, &job.scratch));
   kiln_status *status = kiln_arena_run(job.scratch, compile_body, &job);

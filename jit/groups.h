@@ -17,18 +17,20 @@ typedef struct kiln_group_record {
   char hash[33];             /* of its loop IR; "" */
   kiln_reason reason;        /* why it has no kernel, or none */
   uint32_t depth, operators;
-  kiln_compiled *code; /* owned; NULL: none */
+  bool shares;         /* its kernel was another group's */
+  kiln_compiled *code; /* retained; NULL: none */
   const char *loop_ir; /* text; NULL */
   uint64_t runs, compile_ns;
   const uint64_t *hits, *misses;  /* of its guard; NULL: it has none */
   struct kiln_group_record *next; /* in order of making */
 } kiln_group_record;
 
-/* Compiles the group's graph. A failure is told in record->reason, and to the log; the status is
+/* Compiles the group's graph, or shares the kernel of a group among `made` that has the same loop
+ * IR: then compile_ns is 0. A failure is told in record->reason, and to the log; the status is
  * only for what must end the compile job. `arena` keeps the texts. */
 kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
-                                const kiln_graph *graph, kiln_arena *arena,
-                                kiln_group_record *record) KILN_MUST_USE;
+                                const kiln_graph *graph, const kiln_group_record *made,
+                                kiln_arena *arena, kiln_group_record *record) KILN_MUST_USE;
 /* What the interpreter needs of it; memory in `arena`. */
 kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *record,
                                  kiln_arena *arena, kiln_group *out_group) KILN_MUST_USE;

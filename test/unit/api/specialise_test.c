@@ -225,7 +225,20 @@ static void test_triple_add_is_one_kernel(void **state) {
   close_subject(&s);
 }
 
-/* The first element of forward's result on an input set, and of what was recorded for it. */
+static void test_equal_groups_share_a_kernel(void **state) {
+  (void)state;
+  const char *folder = TEST_DATA "/own/same_groups/";
+  subject s = open_subject(folder, NULL, NULL);
+  for (int i = 0; i < 3; i++) call(&s, folder, 0);
+  kiln_counters c = counters_of(&s);
+  assert_int_equal(c.groups, 2);
+  assert_int_equal(c.compiles, 1);
+  assert_int_equal(c.compiled_runs, 4);
+  assert_int_equal(c.groups_never_run, 0);
+  close_subject(&s);
+}
+
+/* The largest element of forward's result on an input set, and of what was recorded for it. */
 static void first_of(const subject *s, const char *folder, int set, float *out_got,
                      float *out_want) {
   kiln_value *inputs = read_value(s, folder, "inputs", set);
@@ -281,6 +294,7 @@ int main(void) {
       cmocka_unit_test(test_new_batch_bails_out_and_specialises),
       cmocka_unit_test(test_depth_used_up_is_interpreted),
       cmocka_unit_test(test_triple_add_is_one_kernel),
+      cmocka_unit_test(test_equal_groups_share_a_kernel),
       cmocka_unit_test(test_flags_are_constants),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
