@@ -44,6 +44,7 @@ void kiln__fusion_values(const kiln_fusion *f, const int *members, int count,
 /* Orders the block so that every cluster is contiguous, and replaces groups by their nodes. */
 void kiln__fusion_build(kiln_fusion *f);
 
+kiln_status *kiln_pass_decompose_ops(kiln_pass *pass);
 kiln_status *kiln_pass_fuse_groups(kiln_pass *pass);
 
 #endif

@@ -227,6 +227,16 @@ static kiln_ir_value *minus_zero(kiln_pass *pass, kiln_node *node) {
   return neutral_operand(pass, node, 0);
 }
 
+/* The kernel gives its argument back, so the two were one memory before. */
+static kiln_ir_value *dropout_off(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  const kiln_ivalue *p = kiln_ir_value_constant(kiln_node_input(node, 1));
+  const kiln_ivalue *train = kiln_ir_value_constant(kiln_node_input(node, 2));
+  bool off = p && p->tag == KILN_TAG_FLOAT && p->u.f >= 0 && p->u.f <= 1 && train &&
+             train->tag == KILN_TAG_BOOL && !train->u.b;
+  return off ? kiln_node_input(node, 0) : NULL;
+}
+
 static const rule rules[] = {
     {"aten::__is__", is_none, "x is None, x: int => False"},
     {"aten::__isnot__", is_not_none, "x is not None, x: int => True"},
@@ -256,6 +266,8 @@ static const rule rules[] = {
     {"aten::mul.Scalar", times_one, "x * 1 => x, x floating"},
     {"aten::div.Scalar", divided_by_one, "x / 1 => x, x floating"},
     {"aten::sub.Scalar", minus_zero, "x - 0 => x, x floating"},
+    {"aten::dropout", dropout_off, "dropout(x, p, False) => x"},
+    {"aten::feature_dropout", dropout_off, "feature_dropout(x, p, False) => x"},
 };
 
 /* -- Structure -- */
