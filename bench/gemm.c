@@ -84,19 +84,19 @@ static double gflops(const bench *b, shape s, bool transposed) {
 #if defined(__x86_64__)
 #include <immintrin.h>
 enum { PEAK_STEPS = 1 << 18, PEAK_CHAINS = 12 };
-#define PEAK(name, isa, type, fma, set)                                               \
-  __attribute__((target(isa))) static double peak_##name(void) {                      \
-    type acc[PEAK_CHAINS], x = set(0.999f), y = set(1e-3f);                           \
-    for (int i = 0; i < PEAK_CHAINS; i++) acc[i] = set((float)i);                     \
-    const double start = seconds();                                                   \
-    for (int step = 0; step < PEAK_STEPS; step++) {                                   \
-      _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_CHAINS; i++) {                \
-        acc[i] = fma(acc[i], x, y);                                                   \
-      }                                                                               \
-    }                                                                                 \
-    const double time = seconds() - start;                                            \
-    for (int i = 0; i < PEAK_CHAINS; i++) __asm__ volatile("" ::"x"(acc[i]));         \
-    return 2.0 * PEAK_STEPS * PEAK_CHAINS * (double)(sizeof(type) / 4) / time * 1e-9; \
+#define PEAK(name, isa, type, fma, set)                                                 \
+  __attribute__((target(isa))) static double peak_##name(void) {                        \
+    type acc[PEAK_CHAINS], x = set(0.999f), y = set(1e-3f);                             \
+    for (int i = 0; i < PEAK_CHAINS; i++) acc[i] = set((float)i);                       \
+    const double start = seconds();                                                     \
+    for (int step = 0; step < PEAK_STEPS; step++) {                                     \
+      _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_CHAINS; i++) {                  \
+        acc[i] = fma(acc[i], x, y);                                                     \
+      }                                                                                 \
+    }                                                                                   \
+    const double time = seconds() - start;                                              \
+    for (int i = 0; i < PEAK_CHAINS; i++) __asm__ volatile("" ::"x"(acc[i]));           \
+    return 2.0 * (double)(PEAK_STEPS * PEAK_CHAINS * (sizeof(type) / 4)) / time * 1e-9; \
   }
 PEAK(avx512, "avx512f", __m512, _mm512_fmadd_ps, _mm512_set1_ps)
 PEAK(avx2, "avx2,fma", __m256, _mm256_fmadd_ps, _mm256_set1_ps)

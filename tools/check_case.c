@@ -36,7 +36,7 @@ bool check_fail(check_result *result, char *reason) {
 bool check_fail_status(check_result *result, const char *what, kiln_status *status) {
   kiln_code code = kiln_status_code(status);
   const char *place = kiln_status_location(status);
-  char *at = tool_format(place ? " at %s" : "", place);
+  char *at = place ? tool_format(" at %s", place) : tool_format("%s", "");
   char *message = tool_take_message(status);
   char *reason = tool_format("%s: %s: %s%s", what, kiln_code_name(code), message, at);
   free(message);

@@ -110,7 +110,7 @@ static int run_batch(const check_options *options, const check_case *cases, int 
                      check_done_fn done, void *user, bool *good_end) {
   int ends[2], finished = 0, status = 0;
   double timeout_s = check_is_bad(&cases[first]) && options->timeout_s > BAD_TIMEOUT_S
-                         ? BAD_TIMEOUT_S
+                         ? (double)BAD_TIMEOUT_S
                          : (double)options->timeout_s;
   fflush(stdout);
   fflush(stderr);

@@ -129,7 +129,9 @@ static int64_t cut(job *j, int64_t count, int threads) {
     j->units = (g.m + CUT_ROWS - 1) / CUT_ROWS;
   }
   const double products = (double)g.k * (double)j->unit * (double)(j->by_rows ? g.n : g.m);
-  int64_t grain = products >= GRAIN_PRODUCTS ? 1 : (int64_t)(GRAIN_PRODUCTS / (products + 1)) + 1;
+  int64_t grain = products >= (double)GRAIN_PRODUCTS
+                      ? 1
+                      : (int64_t)((double)GRAIN_PRODUCTS / (products + 1)) + 1;
   /* Each piece copies what it needs of both factors: few and large ones. */
   const int64_t large = j->units * count / (4 * (int64_t)threads);
   return large > grain ? large : grain;

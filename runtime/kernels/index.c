@@ -138,6 +138,8 @@ KILN_KERNEL(index_select) {
 }
 /* -- gather and scatter -- */
 
+typedef enum meeting_kind { GATHER, SCATTER, SCATTER_ADD, SCATTER_MULTIPLY } meeting_kind;
+
 /* Both walk all elements of `index`: element e of the other operand meets the element of `t` that
  * has index[e] in place of its own coordinate on `dim`. */
 typedef struct meeting {
@@ -145,7 +147,7 @@ typedef struct meeting {
   int dim;
   kiln_tensor *other; /* NULL: a number, at `number` */
   const char *number;
-  enum { GATHER, SCATTER, SCATTER_ADD, SCATTER_MULTIPLY } what;
+  meeting_kind what;
 } meeting;
 
 static kiln_status *check_meeting(const meeting *m) {
@@ -256,7 +258,8 @@ KILN_KERNEL(gather) {
   return gather(call, SELF, kiln_arg_int(args, 1), kiln_arg_tensor(args, 2), outs);
 }
 /* Into *out's destination (self where in place), or a copy of self. */
-static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, int what, kiln_ivalue *out) {
+static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, meeting_kind what,
+                            kiln_ivalue *out) {
   kiln_tensor *self = SELF, *to = kiln__dest(out);
   meeting m = {.what = what};
   double number[2] = {0, 0};

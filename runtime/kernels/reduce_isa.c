@@ -93,10 +93,10 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
 #define FLOAT_REDUCE(tag, T, FABS)                                               \
   DEFINE_REDUCE(sum, tag, T, T, 0, acc + x, acc + x)                             \
   DEFINE_REDUCE(prod, tag, T, T, 1, acc *x, acc *x)                              \
-  DEFINE_REDUCE(max, tag, T, T, -INFINITY, (acc > x) | (acc != acc) ? acc : x,   \
-                (acc > x) | (acc != acc) ? acc : x)                              \
-  DEFINE_REDUCE(min, tag, T, T, INFINITY, (acc < x) | (acc != acc) ? acc : x,    \
-                (acc < x) | (acc != acc) ? acc : x)                              \
+  DEFINE_REDUCE(max, tag, T, T, -INFINITY, ((acc > x) | (acc != acc)) ? acc : x, \
+                ((acc > x) | (acc != acc)) ? acc : x)                            \
+  DEFINE_REDUCE(min, tag, T, T, INFINITY, ((acc < x) | (acc != acc)) ? acc : x,  \
+                ((acc < x) | (acc != acc)) ? acc : x)                            \
   DEFINE_REDUCE(sumsq, tag, T, T, 0, acc + (x - s) * (x - s), acc + x)           \
   DEFINE_REDUCE(sumabs, tag, T, T, 0, acc + FABS(x), acc + x)                    \
   DEFINE_REDUCE(any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
