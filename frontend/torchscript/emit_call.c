@@ -137,6 +137,10 @@ static bool any_loose(kiln_emitter *e, const kiln_arg *args, int count) {
   return false;
 }
 
+static kiln_status *call_plain_function(kiln_emitter *e, const kiln_ast *ast,
+                                        kiln_function *function, const kiln_arg *args, int count,
+                                        kiln_ir_value **out);
+
 /* Keeps a call that cannot be resolved: it fails when it is reached. */
 static kiln_status *emit_unresolved(kiln_emitter *e, const kiln_ast *ast, const char *name,
                                     const kiln_arg *args, int count, kiln_sugar *out) {
@@ -190,12 +194,15 @@ kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
   const kiln_op_set *set = kiln_registry_find(e->l->registry, kiln_str_from(name));
   if (!set || set->count == 0) return emit_unresolved(e, ast, name, args, count, out);
   if (!set->ops[0]->schema) return emit_structural(e, ast, set->ops[0], args, count, out);
+  const kiln_actual *actuals = actuals_of(e, args, count);
+  kiln_function *old = NULL;
+  KILN_TRY(kiln__ts_find_upgrade(e, name, set, actuals, count, &old));
+  if (old) return call_plain_function(e, ast, old, args, count, &out->value);
   kiln_type_env env = {.types = e->l->types};
   kiln_match_slot *slots =
       KILN_NEW_ARRAY(e->l->ast_arena, kiln_match_slot, kiln_op_set_max_args(set) + 1);
   int varargs = count;
-  const kiln_op *op =
-      kiln_match_overloads(&env, set, actuals_of(e, args, count), count, slots, &varargs, NULL);
+  const kiln_op *op = kiln_match_overloads(&env, set, actuals, count, slots, &varargs, NULL);
   if (!op) return emit_unresolved(e, ast, name, args, count, out);
   kiln_node *node = kiln_node_create(e->graph, op);
   KILN_TRY(fill(e, ast, node, op->schema, slots, args, count, varargs));
@@ -263,6 +270,18 @@ kiln_status *kiln__ts_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value
   return call_schema(e, ast, node, method, all, count + 1, out);
 }
 
+static kiln_status *call_plain_function(kiln_emitter *e, const kiln_ast *ast,
+                                        kiln_function *function, const kiln_arg *args, int count,
+                                        kiln_ir_value **out) {
+  kiln_arg *own = KILN_NEW_ARRAY(e->l->ast_arena, kiln_arg, count + 1);
+  for (int i = 0; i < count; i++) own[i] = args[i];
+  KILN_TRY(kiln__loader_schema(e->l, function));
+  kiln_ir_value *constant = kiln_append_function(e->scope->block, function);
+  kiln_node *node = kiln_node_create_id(e->graph, KILN_OP_prim_CallFunction);
+  kiln_node_add_input(node, constant);
+  return call_schema(e, ast, node, function, own, count, out);
+}
+
 static kiln_status *call_function(kiln_emitter *e, const kiln_ast *ast, kiln_function *function,
                                   kiln_args *args, kiln_ir_value **out) {
   if (function->owner) { /* Class.method(object, …) */
@@ -270,11 +289,7 @@ static kiln_status *call_function(kiln_emitter *e, const kiln_ast *ast, kiln_fun
     return kiln__ts_method(e, ast, args->data[0].value, function, args->data + 1, args->count - 1,
                            out);
   }
-  KILN_TRY(kiln__loader_schema(e->l, function));
-  kiln_ir_value *constant = kiln_append_function(e->scope->block, function);
-  kiln_node *node = kiln_node_create_id(e->graph, KILN_OP_prim_CallFunction);
-  kiln_node_add_input(node, constant);
-  return call_schema(e, ast, node, function, args->data, args->count, out);
+  return call_plain_function(e, ast, function, args->data, args->count, out);
 }
 
 /* -- Classes -- */

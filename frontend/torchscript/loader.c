@@ -51,16 +51,22 @@ static kiln_status *index_file(kiln_loader *l, kiln_code_file *file) {
 static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file **out_file) {
   *out_file = kiln_map_find(&l->files, qualifier);
   if (*out_file) return NULL;
-  kiln_str name = record_name_of(l, qualifier);
-  kiln_zip_record *record = kiln_zip_find(l->zip, name);
-  if (!record) return NULL;
+  bool builtin = kiln_str_is(qualifier, KILN_UPGRADE_QUALIFIER);
+  kiln_str name = builtin ? KILN_STR("an upgrader of Kiln") : record_name_of(l, qualifier);
+  kiln_zip_record *record = builtin ? NULL : kiln_zip_find(l->zip, name);
+  if (!record && !builtin) return NULL;
   kiln_code_file *file = KILN_NEW(l->arena, kiln_code_file);
+  file->builtin = builtin;
   file->source.name = name;
   file->source.first_line = 1;
   file->qualifier =
       kiln_str_make(kiln_arena_strndup(l->arena, qualifier.data, qualifier.len), qualifier.len);
   kiln_map_init(&file->names, l->ast_arena);
-  KILN_TRY(kiln_zip_read(l->zip, record, &file->source.text));
+  if (builtin) {
+    file->source.text = kiln__upgrade_source();
+  } else {
+    KILN_TRY(kiln_zip_read(l->zip, record, &file->source.text));
+  }
   if (file->source.text.len >= UINT32_MAX) {
     return KILN_ERROR(KILN_INVALID_FILE, "%s is larger than 4 GiB", name.data);
   }

@@ -16,6 +16,7 @@ typedef struct kiln_code_file {
   kiln_str qualifier; /* "__torch__.m" */
   const kiln_ast *ast;
   kiln_map names; /* top-level name -> kiln_ast CLASS or DEF */
+  bool builtin;   /* of Kiln, not of the archive */
 } kiln_code_file;
 
 /* A function's body until it is compiled: kiln_function.pending. */
@@ -62,6 +63,11 @@ kiln_status *kiln__loader_schema(kiln_loader *l, kiln_function *function) KILN_M
 kiln_status *kiln__loader_compile_all(kiln_loader *l) KILN_MUST_USE;
 /* KILN_LIMIT when the load's time is over. */
 kiln_status *kiln__loader_check_time(const kiln_loader *l) KILN_MUST_USE;
+
+/* upgrade.c: what old meanings of operators are written in. The archive's own names begin with
+ * "__torch__", so this qualifier is nobody else's. */
+#define KILN_UPGRADE_QUALIFIER "__upgrade__"
+kiln_str kiln__upgrade_source(void);
 
 /* classes.c: defines a class of a file; *out_type is registered in the unit. */
 kiln_status *kiln__define_class(kiln_loader *l, kiln_code_file *file, const kiln_ast *ast,
