@@ -243,7 +243,8 @@ static kiln_status *weigh(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_
   const char *from;
   int64_t sizes[MAX_SPATIAL + 2];
   kiln_tensor *now = NULL;
-  KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(t)));
+  const bool bytes = kiln_tensor_dtype(t) == KILN_DTYPE_U8; /* in float, rounded at the end */
+  KILN_TRY(kiln__nn_begin(nn, bytes ? KILN_DTYPE_F32 : kiln_tensor_dtype(t)));
   KILN_TRY(kiln__nn_dense(nn, t, &from));
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   for (int d = 0; d < p->spatial; d++) {
@@ -258,6 +259,10 @@ static kiln_status *weigh(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_
     (nn->dtype == KILN_DTYPE_F64 ? resample_f64 : resample_f32)(&table, from, to, outer, p->in[d],
                                                                 p->out[d], inner);
     from = to;
+    for (int64_t i = 0; bytes && d == p->spatial - 1 && i < now->numel; i++) {
+      const double x = nearbyint(kiln__nn_get(nn, to, i));
+      kiln__nn_set(nn, to, i, x < 0 ? 0 : x > 255 ? 255 : x);
+    }
   }
   return kiln__nn_give(nn, now, kiln_tensor_dtype(t), out);
 }

@@ -1,8 +1,8 @@
 """ops.py: that operators have samples with results that somebody else has computed.
 
-A sample is a line of ops.txt or compose.txt in test/data/kernels (by the operator's full name), a
-case of the other files there (by its kernel) or a use in a model of test/data, whose recorded results `kiln check`
-compares. The operators without one stand in test/untested_ops.txt: a list that may only shrink."""
+A sample is a line of the FILES in test/data/kernels (by the operator's full name), a case of the
+other files there (by its kernel) or a use in a model of test/data, whose recorded results `kiln check` compares. The
+operators without one stand in test/untested_ops.txt: a list that may only shrink."""
 import os
 import re
 import subprocess
@@ -10,6 +10,7 @@ import subprocess
 from tree import Skip
 
 LIST = 'test/untested_ops.txt'
+FILES = ('ops.txt', 'compose.txt', 'library.txt')
 
 
 def entries(tree):
@@ -34,7 +35,7 @@ def plain(name):
 def sampled(tree, ops):
     """The operators that have a sample."""
     names = set()
-    for file in ('ops.txt', 'compose.txt'):
+    for file in FILES:
         with open('test/data/kernels/' + file, encoding='utf-8') as f:
             names |= {line.split('\t')[0].strip() for line in f if '\t' in line}
     kernels = set()

@@ -1,6 +1,6 @@
-/* ops_test.c: the operators of the tables against PyTorch's results in test/data/kernels/ops.txt
- * and compose.txt (made by test/make/ops.py, which tells the format, and compose.py), on every
- * instruction set of this processor.
+/* ops_test.c: the operators of the tables against PyTorch's results in test/data/kernels/ops.txt,
+ * compose.txt and library.txt (made by test/make/ops.py, which tells the format, and its like), on
+ * every instruction set of this processor.
  * In-place operators are run as the interpreter runs them. */
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "runtime/kernels/support.h"
 #include "test/unit/ir/ir_support.h"
 
-enum { MAX_ARGS = 24, MAX_LINE = 1 << 15, LEAST_CASES = 1600, LEAST_COMPOSED = 200 };
+enum { MAX_ARGS = 24, MAX_LINE = 1 << 15, LEAST_CASES = 1600, LEAST_OTHERS = 200 };
 
 typedef struct reader {
   fixture *f;
@@ -341,7 +341,8 @@ static void run_file(fixture *f, kiln_isa isa, const char *path, int least) {
 }
 static void run_files(fixture *f, kiln_isa isa) {
   run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/ops.txt", LEAST_CASES);
-  run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/compose.txt", LEAST_COMPOSED);
+  run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/compose.txt", LEAST_OTHERS);
+  run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/library.txt", LEAST_OTHERS);
 }
 static void test_ops_v2(void **state) { run_files(*state, KILN_ISA_V2); }
 static void test_ops_avx2(void **state) {

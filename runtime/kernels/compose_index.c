@@ -1,0 +1,517 @@
+/* compose_index.c: reductions into indexed places, searches in order, counts.
+ *
+ * Elements are worked on as int64 or double and rounded once at the end. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/kernels/recipe.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+static kiln_dtype work_dtype(kiln_dtype dtype) {
+  return kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_I64 : KILN_DTYPE_F64;
+}
+static bool check_real(kiln__recipe *r, const kiln_tensor *t) {
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  return kiln__recipe_ok(r, kiln_dtype_is_complex(dtype) ? kiln__not_implemented(r->call, dtype)
+                                                         : kiln__check_dtype(r->call, dtype));
+}
+
+/* -- Reductions into places -- */
+
+typedef enum how { SUM, PROD, MEAN, AMAX, AMIN, HOW_UNKNOWN } how;
+static how read_how(kiln__recipe *r, kiln_str text) {
+  static const char *const names[] = {"sum", "prod", "mean", "amax", "amin"};
+  for (int i = 0; i < HOW_UNKNOWN; i++) {
+    if (kiln_str_is(text, names[i])) return (how)i;
+  }
+  KILN_RECIPE_FAIL(
+      r, "reduce argument must be either sum, prod, mean, amax or amin, got " KILN_STR_FMT,
+      KILN_STR_ARG(text));
+  return HOW_UNKNOWN;
+}
+static void combine_whole(how h, int64_t *to, int64_t x) {
+  if (h == PROD)
+    *to = (int64_t)((uint64_t)*to * (uint64_t)x);
+  else if (h == AMAX)
+    *to = x > *to ? x : *to;
+  else if (h == AMIN)
+    *to = x < *to ? x : *to;
+  else
+    *to = (int64_t)((uint64_t)*to + (uint64_t)x);
+}
+static void combine_real(how h, double *to, double x) {
+  if (h == PROD)
+    *to *= x;
+  else if (h == AMAX)
+    *to = x > *to || x != x ? x : *to;
+  else if (h == AMIN)
+    *to = x < *to || x != x ? x : *to;
+  else
+    *to += x;
+}
+/* index and src have a rank with self; index says where along dim each element of src goes, and
+ * only as much of src as index has is read. */
+static void reduce_into(kiln__recipe *r, kiln_tensor *self, int dim, kiln_tensor *index,
+                        kiln_tensor *src, how h, bool include_self, kiln_ivalue *outs) {
+  const kiln_dtype dtype = kiln_tensor_dtype(self), work = work_dtype(dtype);
+  const int rank = kiln_tensor_rank(self) ? kiln_tensor_rank(self) : 1;
+  kiln_tensor *to = NULL, *from, *at, *count_tensor;
+  int64_t strides[KILN_MAX_RANK], src_strides[KILN_MAX_RANK], place[KILN_MAX_RANK] = {0};
+  int64_t *data = kiln__recipe_new(r, work, kiln_tensor_rank(self), kiln_tensor_sizes(self), &to);
+  const int64_t *values = kiln__recipe_read(r, src, work, &from);
+  const int64_t *indices = kiln__recipe_read(r, index, KILN_DTYPE_I64, &at);
+  int64_t *counts = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &self->numel, &count_tensor);
+  if (r->status || !kiln__recipe_ok(r, kiln_tensor_copy(to, self))) return;
+  for (int64_t i = 0; i < self->numel; i++) counts[i] = include_self;
+  kiln_strides_contiguous(kiln_tensor_rank(to), kiln_tensor_sizes(to), strides);
+  kiln_strides_contiguous(kiln_tensor_rank(from), kiln_tensor_sizes(from), src_strides);
+  if (kiln_tensor_rank(to) == 0) strides[0] = 1;
+  if (kiln_tensor_rank(from) == 0) src_strides[0] = 1;
+  const int64_t limit = kiln_tensor_rank(self) ? kiln_tensor_sizes(self)[dim] : 1;
+  for (int64_t e = 0; e < index->numel; e++) {
+    int64_t mine = 0, theirs = 0;
+    if (indices[e] < 0 || indices[e] >= limit) {
+      KILN_RECIPE_FAIL(r, "index %lld is out of bounds for dimension %d with size %lld",
+                       (long long)indices[e], dim, (long long)limit);
+      return;
+    }
+    for (int d = 0; d < rank; d++) {
+      mine += (d == dim ? indices[e] : place[d]) * strides[d];
+      theirs += place[d] * src_strides[d];
+    }
+    if (counts[mine]++ == 0)
+      data[mine] = values[theirs]; /* 8 bytes of either kind */
+    else if (work == KILN_DTYPE_I64)
+      combine_whole(h, &data[mine], values[theirs]);
+    else
+      combine_real(h, (double *)(void *)data + mine,
+                   ((const double *)(const void *)values)[theirs]);
+    for (int d = rank - 1; d >= 0; d--) {
+      if (++place[d] < kiln__recipe_size(index, d)) break;
+      place[d] = 0;
+    }
+  }
+  for (int64_t i = 0; h == MEAN && i < self->numel; i++) {
+    if (counts[i] < 2) continue;
+    if (work == KILN_DTYPE_I64) {
+      const int64_t q = data[i] / counts[i];
+      data[i] = data[i] % counts[i] < 0 ? q - 1 : q;
+    } else {
+      ((double *)(void *)data)[i] /= (double)counts[i];
+    }
+  }
+  kiln__recipe_give(r, outs, kiln__recipe_to(r, to, dtype));
+}
+/* self, dim, index, src, reduce, include_self */
+KILN_RECIPE(scatter_reduce_two) {
+  kiln_tensor *index = kiln_arg_tensor(args, 2), *src = kiln_arg_tensor(args, 3);
+  const int rank = kiln_tensor_rank(SELF), dim = kiln__recipe_dim(r, kiln_arg_int(args, 1), rank);
+  const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
+  if (r->status || !check_real(r, SELF)) return;
+  if (kiln_tensor_dtype(SELF) != kiln_tensor_dtype(src)) {
+    KILN_RECIPE_FAIL(r, "scatter(): Expected self.dtype to be equal to src.dtype");
+    return;
+  }
+  if (index->numel == 0) {
+    kiln__recipe_give(r, outs, kiln__recipe_copy(r, SELF));
+    return;
+  }
+  if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
+    KILN_RECIPE_FAIL(r, "scatter(): Expected dtype int64 for index");
+    return;
+  }
+  const int ranks = rank ? rank : 1, index_rank = kiln_tensor_rank(index),
+            src_rank = kiln_tensor_rank(src);
+  bool fits = (index_rank ? index_rank : 1) == ranks && (src_rank ? src_rank : 1) == ranks;
+  for (int d = 0; fits && d < ranks; d++) {
+    const int64_t n = kiln__recipe_size(index, d);
+    fits = n <= kiln__recipe_size(src, d) && (d == dim || n <= kiln__recipe_size(SELF, d));
+  }
+  if (!fits) {
+    KILN_RECIPE_FAIL(r,
+                     "Expected index to be smaller than self apart from dimension %d and to be "
+                     "smaller size than src",
+                     dim);
+    return;
+  }
+  reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5), outs);
+}
+/* self, dim, index (one dimension), source, reduce, include_self */
+KILN_RECIPE(index_reduce) {
+  kiln_tensor *index = kiln_arg_tensor(args, 2), *src = kiln_arg_tensor(args, 3);
+  const int rank = kiln_tensor_rank(SELF), dim = kiln__recipe_dim(r, kiln_arg_int(args, 1), rank);
+  const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
+  if (r->status || !check_real(r, SELF)) return;
+  bool fits = kiln_tensor_rank(index) <= 1 && kiln_tensor_rank(src) == rank &&
+              kiln_tensor_dtype(src) == kiln_tensor_dtype(SELF) &&
+              kiln__recipe_size(src, dim) == index->numel;
+  for (int d = 0; fits && d < rank; d++) {
+    fits = d == dim || kiln__recipe_size(src, d) == kiln__recipe_size(SELF, d);
+  }
+  if (!fits) {
+    KILN_RECIPE_FAIL(r,
+                     "index_reduce(): Number of indices should be equal to source.size(dim), and "
+                     "the other dimensions those of self");
+    return;
+  }
+  int64_t sizes[KILN_MAX_RANK];
+  for (int d = 0; d < rank; d++) sizes[d] = d == dim ? index->numel : 1;
+  index = kiln__recipe_reshape(r, index, rank, sizes);
+  index =
+      KILN_COOK(r, expand, T(index), kiln__recipe_ints(r, rank, kiln_tensor_sizes(src)), B(false));
+  if (index) reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5), outs);
+}
+
+/* -- Elements by their place in row-major order -- */
+
+KILN_RECIPE(take) {
+  kiln_tensor *index = kiln_arg_tensor(args, 1), *at, *safe;
+  const int64_t n = SELF->numel;
+  if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
+    KILN_RECIPE_FAIL(r, "take(): Expected a long tensor for index, but got %s",
+                     kiln_dtype_ir_name(kiln_tensor_dtype(index)));
+    return;
+  }
+  const int64_t *from = kiln__recipe_read(r, index, KILN_DTYPE_I64, &at);
+  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &index->numel, &safe);
+  if (r->status) return;
+  for (int64_t i = 0; i < index->numel; i++) {
+    if (from[i] < -n || from[i] >= n) {
+      KILN_RECIPE_FAIL(r, "out of range: tried to access index %lld on a tensor of %lld elements.",
+                       (long long)from[i], (long long)n);
+      return;
+    }
+    to[i] = from[i] < 0 ? from[i] + n : from[i];
+  }
+  kiln_tensor *flat = kiln__recipe_reshape(r, SELF, 1, &n);
+  flat = KILN_COOK(r, index_select, T(flat), I(0), T(safe));
+  kiln__recipe_give(
+      r, outs, kiln__recipe_reshape(r, flat, kiln_tensor_rank(index), kiln_tensor_sizes(index)));
+}
+/* self, index, source, accumulate */
+KILN_RECIPE(put) {
+  kiln_tensor *index = kiln_arg_tensor(args, 1), *src = kiln_arg_tensor(args, 2);
+  const int64_t n = SELF->numel, m = index->numel;
+  if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
+    KILN_RECIPE_FAIL(r, "put_(): Expected a long tensor for index, but got %s",
+                     kiln_dtype_ir_name(kiln_tensor_dtype(index)));
+  } else if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
+    KILN_RECIPE_FAIL(r, "put_(): self and source expected to have the same dtype");
+  } else if (src->numel != m) {
+    KILN_RECIPE_FAIL(r, "put_(): Expected source and index to have the same number of elements");
+  }
+  if (r->status) return;
+  kiln_tensor *flat = kiln__recipe_reshape(r, kiln__recipe_copy(r, SELF), 1, &n);
+  index = kiln__recipe_reshape(r, index, 1, &m);
+  src = kiln__recipe_reshape(r, src, 1, &m);
+  if (r->status) return;
+  const kiln_ivalue list = kiln__recipe_tensors(r, 1, &index);
+  flat = KILN_COOK(r, index_put, T(flat), list, T(src), args[3]);
+  kiln__recipe_give(r, outs,
+                    kiln__recipe_reshape(r, flat, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF)));
+}
+/* self, mask, source: elements of source, in order, where the mask holds */
+KILN_RECIPE(masked_scatter) {
+  kiln_tensor *mask = kiln_arg_tensor(args, 1), *src = kiln_arg_tensor(args, 2), *flags, *from, *to;
+  int rank;
+  int64_t sizes[KILN_MAX_RANK], next = 0;
+  if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL ||
+      kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
+    KILN_RECIPE_FAIL(
+        r, "masked_scatter: expected a bool mask, and self and source to have same dtypes");
+    return;
+  }
+  if (!kiln__recipe_ok(
+          r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), kiln_tensor_rank(mask),
+                            kiln_tensor_sizes(mask), &rank, sizes))) {
+    return;
+  }
+  const kiln_ivalue wide = kiln__recipe_ints(r, rank, sizes);
+  to = kiln__recipe_copy(r, KILN_COOK(r, expand, T(SELF), wide, B(false)));
+  mask = KILN_COOK(r, expand, T(mask), wide, B(false));
+  const uint8_t *flag = kiln__recipe_read(r, mask, KILN_DTYPE_BOOL, &flags);
+  const char *data = kiln__recipe_read(r, src, kiln_tensor_dtype(src), &from);
+  void *target = NULL;
+  if (r->status || !kiln__recipe_ok(r, kiln_tensor_writable_data(to, &target))) return;
+  const size_t item = kiln_tensor_item_size(to);
+  for (int64_t i = 0; i < to->numel; i++) {
+    if (!flag[i]) continue;
+    if (next == src->numel) {
+      KILN_RECIPE_FAIL(r, "masked_scatter: Number of elements of source < number of ones in mask");
+      return;
+    }
+    memcpy((char *)target + (size_t)i * item, data + (size_t)next++ * item, item);
+  }
+  kiln__recipe_give(r, outs, to);
+}
+
+/* -- Searches -- */
+
+/* First place in n ascending elements whose element is not less (right: is greater); `order` may
+ * be NULL. NaN is the greatest. */
+static int64_t bound(const double *row, const int64_t *order, int64_t n, double x, bool right) {
+  int64_t low = 0, high = n;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    const double y = row[order ? order[middle] : middle];
+    const bool before = right ? !(y > x) : !(y >= x);
+    if (before)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_tensor *values, kiln_tensor *sorter,
+                   bool narrow, bool right, kiln_ivalue *outs) {
+  kiln_tensor *rows, *wanted, *order_tensor, *result;
+  const int rank = kiln_tensor_rank(sorted), out_rank = kiln__recipe_rank(values);
+  if (r->status || !check_real(r, sorted) || !check_real(r, values)) return;
+  bool fits = rank >= 1 && (rank == 1 || rank == out_rank);
+  for (int d = 0; fits && rank > 1 && d + 1 < rank; d++) {
+    fits = kiln_tensor_sizes(sorted)[d] == kiln_tensor_sizes(values)[d];
+  }
+  if (!fits || (sorter && (kiln_tensor_rank(sorter) != rank || sorter->numel != sorted->numel))) {
+    KILN_RECIPE_FAIL(
+        r, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+           "dimensions of boundaries tensor and input value tensor must match");
+    return;
+  }
+  const double *data = kiln__recipe_read(r, sorted, KILN_DTYPE_F64, &rows);
+  const double *x = kiln__recipe_read(r, values, KILN_DTYPE_F64, &wanted);
+  const int64_t *order =
+      sorter ? kiln__recipe_read(r, sorter, KILN_DTYPE_I64, &order_tensor) : NULL;
+  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, out_rank,
+                                 values ? kiln_tensor_sizes(values) : NULL, &result);
+  if (r->status) return;
+  const int64_t n = kiln__recipe_size(sorted, -1), m = rank > 1 ? kiln__recipe_size(values, -1) : 0;
+  for (int64_t i = 0; order && i < sorter->numel; i++) {
+    if (order[i] < 0 || order[i] >= n) {
+      KILN_RECIPE_FAIL(r, "torch.searchsorted(): sorter index out of range");
+      return;
+    }
+  }
+  for (int64_t i = 0; i < values->numel; i++) {
+    const int64_t row = rank > 1 ? i / m : 0;
+    to[i] = bound(data + row * n, order ? order + row * n : NULL, n, x[i], right);
+  }
+  kiln__recipe_give(r, outs, narrow ? kiln__recipe_to(r, result, KILN_DTYPE_I32) : result);
+}
+static kiln_tensor *value_of(kiln__recipe *r, kiln_ivalue v) {
+  if (v.tag == KILN_TAG_TENSOR) return v.u.tensor;
+  return KILN_COOK(r, full, kiln__recipe_no_list(r), v, I(KILN_DTYPE_F64), NONE, NONE, NONE);
+}
+/* sorted, values, out_int32, right, side, sorter */
+KILN_RECIPE(searchsorted) {
+  bool right = kiln_arg_bool(args, 3);
+  if (!kiln_arg_is_none(args, 4)) {
+    const bool side = kiln_str_is(kiln_arg_str(args, 4), "right");
+    if ((!side && !kiln_str_is(kiln_arg_str(args, 4), "left")) || (right && !side)) {
+      KILN_RECIPE_FAIL(
+          r, "torch.searchsorted(): side and right can't be set to opposites, and side can only be "
+             "'left' or 'right'");
+      return;
+    }
+    right = side;
+  }
+  kiln_tensor *values = value_of(r, args[1]);
+  if (values) {
+    search(r, SELF, values, kiln_arg_tensor_opt(args, 5), kiln_arg_bool(args, 2), right, outs);
+  }
+}
+/* values, boundaries, out_int32, right */
+KILN_RECIPE(bucketize) {
+  kiln_tensor *values = value_of(r, args[0]), *boundaries = kiln_arg_tensor(args, 1);
+  if (kiln_tensor_rank(boundaries) != 1) {
+    KILN_RECIPE_FAIL(r, "boundaries tensor must be 1 dimension, but got dim(%d)",
+                     kiln_tensor_rank(boundaries));
+    return;
+  }
+  if (values)
+    search(r, boundaries, values, NULL, kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
+}
+/* elements, test_elements, assume_unique, invert */
+KILN_RECIPE(isin) {
+  kiln_tensor *elements = value_of(r, args[0]), *tests = value_of(r, args[1]);
+  const int64_t n = kiln__recipe_numel(tests);
+  if (r->status) return;
+  kiln_tensor *wide = KILN_COOK(r, unsqueeze, T(elements), I(-1));
+  tests = kiln__recipe_reshape(r, tests, 1, &n);
+  kiln_tensor *same = KILN_COOK(r, eq, T(wide), T(tests)), *found = NULL;
+  if (!r->status) {
+    kiln_tensor *sum = KILN_COOK(r, sum_dim, T(same), INTS(-1), B(false), NONE);
+    found =
+        kiln_arg_bool(args, 3) ? KILN_COOK(r, eq, T(sum), I(0)) : KILN_COOK(r, gt, T(sum), I(0));
+  }
+  kiln__recipe_give(r, outs, found);
+}
+
+/* -- Counts -- */
+
+/* self, weights, minlength */
+KILN_RECIPE(bincount) {
+  kiln_tensor *weights = kiln_arg_tensor_opt(args, 1), *at, *dense = NULL, *result;
+  int64_t bins = kiln_arg_int(args, 2);
+  if (!kiln_dtype_is_int(kiln_tensor_dtype(SELF), false)) {
+    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(SELF)));
+  } else if (kiln_tensor_rank(SELF) != 1) {
+    KILN_RECIPE_FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
+  } else if (bins < 0) {
+    KILN_RECIPE_FAIL(r, "minlength should be >= 0");
+  } else if (weights && (kiln_tensor_rank(weights) != 1 || weights->numel != SELF->numel)) {
+    KILN_RECIPE_FAIL(r, "weights should be 1-d and have the same length as input");
+  }
+  if (r->status) return;
+  const int64_t *index = kiln__recipe_read(r, SELF, KILN_DTYPE_I64, &at);
+  const double *w = weights ? kiln__recipe_read(r, weights, KILN_DTYPE_F64, &dense) : NULL;
+  for (int64_t i = 0; index && i < SELF->numel; i++) {
+    if (index[i] < 0 || index[i] == INT64_MAX) {
+      KILN_RECIPE_FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
+      return;
+    }
+    if (index[i] >= bins) bins = index[i] + 1;
+  }
+  void *to = kiln__recipe_new(r, w ? KILN_DTYPE_F64 : KILN_DTYPE_I64, 1, &bins, &result);
+  if (r->status) return;
+  memset(to, 0, (size_t)bins * sizeof(int64_t));
+  for (int64_t i = 0; i < SELF->numel; i++) {
+    if (w)
+      ((double *)to)[index[i]] += w[i];
+    else
+      ((int64_t *)to)[index[i]]++;
+  }
+  const bool narrow = weights && kiln_tensor_dtype(weights) == KILN_DTYPE_F32;
+  kiln__recipe_give(r, outs, narrow ? kiln__recipe_to(r, result, KILN_DTYPE_F32) : result);
+}
+/* self, bins, min, max: equal bins; outside of the range is not counted */
+KILN_RECIPE(histc) {
+  const int64_t bins = kiln_arg_int(args, 1), n = SELF->numel;
+  double low = kiln__number(args[2]).f, high = kiln__number(args[3]).f;
+  kiln_tensor *dense, *result;
+  if (!kiln_dtype_is_float(kiln_tensor_dtype(SELF))) {
+    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(SELF)));
+    return;
+  }
+  const double *x = kiln__recipe_read(r, SELF, KILN_DTYPE_F64, &dense);
+  if (r->status) return;
+  if (low == high && n > 0) {
+    low = high = x[0];
+    for (int64_t i = 1; i < n; i++) {
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+    }
+  }
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  if (bins <= 0) {
+    KILN_RECIPE_FAIL(r, "torch.histogram(): bins must be > 0, but got %lld for dimension 0",
+                     (long long)bins);
+  } else if (!isfinite(low) || !isfinite(high)) {
+    KILN_RECIPE_FAIL(r, "torch.histc: range of [%g, %g] is not finite", low, high);
+  } else if (low > high) {
+    KILN_RECIPE_FAIL(r, "torch.histc: max must be larger than min");
+  }
+  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, 1, &bins, &result);
+  if (!to) return;
+  memset(to, 0, (size_t)bins * sizeof *to);
+  for (int64_t i = 0; i < n; i++) {
+    if (!(x[i] >= low && x[i] <= high)) continue;
+    const int64_t at = (int64_t)((x[i] - low) / (high - low) * (double)bins);
+    to[at < bins ? at : bins - 1]++;
+  }
+  kiln__recipe_give(r, outs, kiln__recipe_to(r, result, kiln_tensor_dtype(SELF)));
+}
+
+/* -- Quantiles -- */
+
+/* self, q, dim, keepdim, interpolation; along the last dimension after a sort */
+static void quantile(kiln__recipe *r, const kiln_ivalue *args, bool skip_nan, kiln_ivalue *outs) {
+  const kiln_str way = kiln_arg_str(args, 4);
+  kiln_tensor *t = SELF, *q = args[1].tag == KILN_TAG_TENSOR ? args[1].u.tensor : NULL, *result;
+  kiln_tensor *levels = value_of(r, args[1]), *level_data, *dense;
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  const int rank = kiln_tensor_rank(t), q_rank = q ? kiln_tensor_rank(q) : 0;
+  const bool flat = kiln_arg_is_none(args, 2), keep = kiln_arg_bool(args, 3);
+  const int dim = flat ? 0 : kiln__recipe_dim(r, kiln_arg_int(args, 2), rank);
+  int64_t sizes[KILN_MAX_RANK + 1];
+  int out_rank = 0;
+  if (r->status) return;
+  if (t->numel == 0) KILN_RECIPE_FAIL(r, "quantile() input tensor must be non-empty");
+  if (q_rank > 1) KILN_RECIPE_FAIL(r, "quantile() q must be a scalar or 1D tensor");
+  if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
+    KILN_RECIPE_FAIL(r, "quantile() input tensor must be either float or double dtype");
+  }
+  if (r->status) return;
+  if (q_rank) sizes[out_rank++] = q->numel;
+  for (int d = 0; d < rank; d++) {
+    const bool gone = flat || d == dim;
+    if (!gone || keep) sizes[out_rank++] = gone ? 1 : kiln_tensor_sizes(t)[d];
+  }
+  const int64_t n = flat ? t->numel : kiln__recipe_size(t, dim), rows = t->numel / n;
+  t = flat ? kiln__recipe_reshape(r, t, 1, &t->numel)
+           : KILN_COOK(r, transpose, T(t), I(dim), I(-1));
+  if (!flat && dim != rank - 1) { /* the others keep their order */
+    int64_t order[KILN_MAX_RANK];
+    int at = 0;
+    for (int d = 0; d < rank; d++) {
+      if (d != dim) order[at++] = d;
+    }
+    order[at] = dim;
+    t = KILN_COOK(r, permute, T(SELF), kiln__recipe_ints(r, rank, order));
+  }
+  t = KILN_COOK(r, sort_stable, T(t), B(true), I(-1), B(false));
+  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &dense);
+  const double *level = kiln__recipe_read(r, levels, KILN_DTYPE_F64, &level_data);
+  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, out_rank, sizes, &result);
+  if (r->status) return;
+  for (int64_t e = 0; e < levels->numel * rows; e++) {
+    const double *row = x + e % rows * n, p = level[e / rows];
+    int64_t count = n;
+    if (!(p >= 0 && p <= 1)) {
+      KILN_RECIPE_FAIL(r,
+                       args[1].tag == KILN_TAG_TENSOR
+                           ? "quantile() q values must be in the range [0, 1]"
+                           : "quantile() q must be in the range [0, 1] but got %g",
+                       p);
+      return;
+    }
+    while (count > 0 && row[count - 1] != row[count - 1]) count--;
+    if (count == 0 || (!skip_nan && count < n)) {
+      to[e] = NAN;
+      continue;
+    }
+    const double at = p * (double)(count - 1);
+    const int64_t below = (int64_t)floor(at), above = (int64_t)ceil(at);
+    const double rest = at - (double)below;
+    if (kiln_str_is(way, "lower"))
+      to[e] = row[below];
+    else if (kiln_str_is(way, "higher"))
+      to[e] = row[above];
+    else if (kiln_str_is(way, "nearest"))
+      to[e] = row[(int64_t)nearbyint(at)];
+    else if (kiln_str_is(way, "midpoint"))
+      to[e] = row[below] + (row[above] - row[below]) * (rest > 0 ? 0.5 : 0);
+    else
+      to[e] = row[below] + (row[above] - row[below]) * rest;
+  }
+  kiln__recipe_give(r, outs, kiln__recipe_to(r, result, dtype));
+}
+KILN_RECIPE(quantile) { quantile(r, args, false, outs); }
+KILN_RECIPE(nanquantile) { quantile(r, args, true, outs); }
+
+/* -- Convolution with its padding as a word -- */
+
+kiln_status *kiln__kernel_conv1d(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+kiln_status *kiln__kernel_conv2d(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+kiln_status *kiln__kernel_conv3d(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+KILN_KERNEL(_convolution_mode) {
+  switch (kiln_tensor_rank(kiln_arg_tensor(args, 1))) {
+    case 3: return kiln__kernel_conv1d(call, args, outs);
+    case 4: return kiln__kernel_conv2d(call, args, outs);
+    case 5: return kiln__kernel_conv3d(call, args, outs);
+    default: return KILN_OP_FAIL("convolution expects a weight of 3 to 5 dimensions");
+  }
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Makes test/data/kernels/library.txt: searches, counts, pools, transforms, by PyTorch.
+
+Usage: library.py OUTPUT      (with torch 1.13; ops.py tells the format)
+"""
+import sys
+
+import torch
+
+from ops import B8, C64, F16, F32, F64, I32, I64, INF, NAN, U8, case, values, write
+
+
+def places():
+    for dtype in (F32, F64, I64, U8, F16, B8, C64):
+        t = values(dtype, (3, 4))
+        case("aten::take", t, torch.tensor([[0, -1], [5, 11]]))
+        case("aten::put", t, torch.tensor([0, -1, 5]), values(dtype, (3,)), False)
+    case("aten::take", values(F32, (4, 3)).t(), torch.tensor(7))
+    case("aten::take", values(F32, (4,)), torch.tensor([4]))
+    case("aten::take", values(F32, (4,)), torch.tensor([1], dtype=I32))
+    case("aten::take", values(F32, (4,)), torch.zeros(0, 2, dtype=I64))
+    case("aten::put", values(F32, (2, 3)), torch.tensor([[1, 1], [0, -1]]), values(F32, (2, 2)), True)
+    case("aten::put_", values(I64, (2, 3)), torch.tensor([1, 2]), values(I64, (2,)), True)
+    case("aten::put", values(F32, (3,)), torch.tensor([1]), values(F32, (2,)), False)
+    mask = torch.tensor([True, False, True])
+    for dtype in (F32, I64, B8):
+        case("aten::masked_scatter", values(dtype, (2, 3)), mask, values(dtype, (5,)))
+    case("aten::masked_scatter_", values(F32, (2, 3)), mask, values(F32, (2, 2)))
+    case("aten::masked_scatter", values(F32, (2, 3)), mask, values(F32, (3,)))
+    index = torch.tensor([[0, 1, 2, 0], [2, 0, 0, 1]])
+    for how in ("sum", "prod", "mean", "amax", "amin"):
+        for include in (True, False):
+            for dtype in (F32, I64, I32):
+                case("aten::scatter_reduce.two", values(dtype, (3, 5)), 0, index,
+                     values(dtype, (2, 5)), how, include)
+            if how != "sum":
+                case("aten::index_reduce", values(F32, (3, 4)), 1, torch.tensor([0, 3, 0]),
+                     values(F32, (3, 3)), how, include)
+    case("aten::scatter_reduce.two", values(F32, (3,)), 0, torch.tensor([3]), values(F32, (1,)), "sum", True)
+    case("aten::scatter_reduce.two", values(F32, ()), 0, torch.tensor(0), values(F32, ()), "amax", True)
+    case("aten::index_reduce_", values(I64, (4,)), 0, torch.tensor([1, 1]), values(I64, (2,)), "amax", True)
+
+
+
+def searches():
+    for dtype in (F32, I64, F64, F16, U8):
+        row = values(dtype, (6,)).sort().values
+        for right in (False, True):
+            for narrow in (False, True):
+                case("aten::searchsorted.Tensor", row, values(dtype, (2, 3)), narrow, right, None, None)
+                case("aten::bucketize.Tensor", values(dtype, (2, 3)), row, narrow, right)
+            case("aten::searchsorted.Scalar", row, 2, False, right, None, None)
+            case("aten::bucketize.Scalar", 1, row, False, right)
+    rows, order = values(F32, (2, 5)).sort()
+    case("aten::searchsorted.Tensor", rows, values(F32, (2, 3)), False, False, "right", None)
+    shuffled = values(F32, (2, 5))
+    case("aten::searchsorted.Tensor", shuffled, values(F32, (2, 3)), False, True, None,
+         shuffled.argsort())
+    case("aten::searchsorted.Tensor", rows, values(F32, (3, 3)), False, False, None, None)
+    case("aten::searchsorted.Tensor", rows, values(F32, (2, 3)), False, True, "left", None)
+    case("aten::searchsorted.Tensor", torch.tensor([1.0, 2.0, NAN]), torch.tensor([NAN, INF, -INF]),
+         False, False, None, None)
+    case("aten::bucketize.Tensor", values(F32, (2,)), values(F32, (2, 2)), False, False)
+    case("aten::bucketize.Tensor", values(F32, (0, 2)), values(F32, (3,)), False, False)
+    for dtype in (F32, I64, U8):
+        for invert in (False, True):
+            case("aten::isin.Tensor_Tensor", values(dtype, (3, 4)), values(dtype, (5,)), False, invert)
+            case("aten::isin.Tensor_Scalar", values(dtype, (3, 4)), 2, False, invert)
+            case("aten::isin.Scalar_Tensor", 1, values(dtype, (3, 4)), False, invert)
+    case("aten::isin.Tensor_Tensor", values(F32, (3,)), values(F32, (0,)), False, False)
+
+
+def counts():
+    for dtype in (I64, U8, I32):
+        t = torch.tensor([3, 0, 1, 3, 5], dtype=dtype)
+        case("aten::bincount", t, None, 0)
+        case("aten::bincount", t, None, 8)
+        case("aten::bincount", t, values(F32, (5,)), 0)
+        case("aten::bincount", t, values(I64, (5,)), 0)
+    case("aten::bincount", torch.zeros(0, dtype=I64), None, 3)
+    case("aten::bincount", torch.tensor([-1]), None, 0)
+    case("aten::bincount", values(F32, (3,)), None, 0)
+    case("aten::bincount", torch.tensor([1, 2]), values(F32, (3,)), 0)
+    for dtype in (F32, F64):
+        t = values(dtype, (4, 5))
+        case("aten::histc", t, 4, 0, 0)
+        case("aten::histc", t, 5, -2, 1.5)
+    case("aten::histc", torch.ones(3), 4, 0, 0)
+    case("aten::histc", values(I64, (3,)), 4, 0, 0)
+    case("aten::histc", values(F32, (3,)), 4, 2, 1)
+    case("aten::histc", values(F32, (3,)), 0, 0, 1)
+    q = torch.tensor([0.0, 0.3, 0.5, 1.0])
+    for how in ("linear", "lower", "higher", "midpoint", "nearest"):
+        t = values(F32, (3, 7))
+        t[1, 2] = NAN
+        for kind in ("quantile", "nanquantile"):
+            case("aten::" + kind, t, q, 1, False, how)
+            case("aten::" + kind, t, q, 0, True, how)
+            case("aten::" + kind + ".scalar", t, 0.4, None, False, how)
+            case("aten::" + kind + ".scalar", t, 0.7, -1, True, how)
+    case("aten::quantile", values(F64, (2, 3, 4)), q.double(), 1, False, "linear")
+    case("aten::quantile.scalar", values(F32, (3,)), 1.5, None, False, "linear")
+    case("aten::quantile.scalar", values(I64, (3,)), 0.5, None, False, "linear")
+
+
+def pools():
+    for dims in (1, 3):
+        for batch in ((), (2,)):
+            t = values(F32, batch + (2 - len(batch),) + (7, 4, 4)[:dims][::-1])
+            for k, s, p, d, ceil in ((2, [], 0, 1, False), (3, 2, 1, 1, True), (2, 1, 0, 2, False)):
+                args = [[k] * dims, [s] * dims if s else [], [p] * dims, [d] * dims, ceil]
+                case("aten::max_pool%dd" % dims, t, *args)
+                case("aten::max_pool%dd_with_indices" % dims, t, *args)
+                if d == 1:
+                    more = [] if dims == 1 else [None]
+                    for pad in (True, False):
+                        case("aten::avg_pool%dd" % dims, t, *args[:3], ceil, pad, *more)
+            for size in (1, 3):
+                case("aten::adaptive_avg_pool%dd" % dims, t, [size] * dims)
+                case("aten::adaptive_max_pool%dd" % dims, t, [size] * dims)
+    case("aten::avg_pool3d", values(F64, (1, 1, 2, 2, 2)), [2], [], [0], False, True, 3)
+    case("aten::adaptive_max_pool2d", values(F64, (2, 5, 4)), [3, 2])
+    case("aten::max_pool1d", values(F32, (2, 3)), [2], [], [2], [1], False)
+    for rank in (1, 2, 3):
+        for padding in ("same", "valid"):
+            case("aten::_convolution_mode", values(F32, (1, 2) + (5,) * rank),
+                 values(F32, (2, 1) + (3,) * rank), values(F32, (2,)), [1] * rank, padding,
+                 [1] * rank, 2)
+
+
+if __name__ == "__main__":
+    write(sys.argv[1], "library.py", (places, searches, counts, pools))
