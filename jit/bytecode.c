@@ -168,9 +168,11 @@ static void schedule(kiln_emitter *e, kiln_block *block, kiln_ir_value *const *v
 /* Marks MOVE on the last operand that reads `v`; false when none does. */
 static bool mark_move(kiln_emitter *e, int at, const kiln_ir_value *v) {
   kiln_operand *o = kiln__emit_operands(e, at), reg = (kiln_operand)e->regs[v->id];
-  for (int i = e->code.data[at].in_count - 1; i >= 0; i--) {
+  kiln_instr *in = &e->code.data[at];
+  for (int i = in->in_count - 1; i >= 0; i--) {
     if (o[i] == reg) {
       o[i] |= KILN_OPERAND_MOVE;
+      if (in->op == KILN_INSTR_OP && i < KILN_INSTR_MOVE_BITS) in->flags |= (uint16_t)(1u << i);
       return true;
     }
   }

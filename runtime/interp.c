@@ -205,14 +205,22 @@ static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_ins
   kiln_ivalue outs[KILN_MAX_OUTS];
   int n = in->in_count, out_count = in->out_count;
   for (int i = 0; i < n; i++) kiln__value_copy(&args[i], kiln__frame_read(f, o[i]));
-  for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
+  outs[0] = kiln_none();
+  for (int i = 1; i < out_count; i++) outs[i] = kiln_none();
   if (__builtin_expect(!kernel->body, 0)) return missing_op(kernel);
   call->arg_count = n;
   call->kernel = kernel;
   kiln_status *status = kernel->dest_arg >= 0 || kernel->reuse
                             ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, outs)
                             : kernel->body(call, args, outs);
-  kiln__frame_release_moved(call, f, o, n);
+  for (unsigned moved = in->flags; moved; moved &= moved - 1) {
+    kiln_ivalue *slot = &f->regs[o[__builtin_ctz(moved)] & KILN_OPERAND_INDEX];
+    kiln_ivalue_release_to(&call->cache, (kiln_ivalue){.tag = slot->tag, .u.i = slot->u.i});
+    slot->tag = KILN_TAG_NONE;
+  }
+  if (__builtin_expect(n > KILN_INSTR_MOVE_BITS, 0)) {
+    kiln__frame_release_moved(call, f, o + KILN_INSTR_MOVE_BITS, n - KILN_INSTR_MOVE_BITS);
+  }
   if (__builtin_expect(status != NULL, 0)) {
     for (int i = 0; i < out_count; i++) kiln_ivalue_release_to(&call->cache, outs[i]);
     return status;

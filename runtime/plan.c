@@ -166,6 +166,19 @@ static kiln_status *verify_operand(const kiln_plan *plan, int at, kiln_operand o
                     plan->name, at, (unsigned)o);
 }
 
+/* The flags of an OP say what its operands say. */
+static kiln_status *verify_moves(const kiln_plan *plan, int at) {
+  const kiln_instr *in = &plan->code[at];
+  const kiln_operand *o = plan->operands + in->operands;
+  unsigned moved = 0;
+  for (int i = 0; i < in->in_count && i < KILN_INSTR_MOVE_BITS; i++) {
+    if (o[i] & KILN_OPERAND_MOVE) moved |= 1u << i;
+  }
+  if (in->op != KILN_INSTR_OP || in->flags == moved) return NULL;
+  return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: flags %#x, but it moves %#x",
+                    plan->name, at, in->flags, moved);
+}
+
 static kiln_status *verify_counts(const kiln_plan *plan, int at) {
   const kiln_instr *in = &plan->code[at];
   const struct instr_info *info = &instr_table[in->op];
@@ -195,6 +208,7 @@ kiln_status *kiln_plan_verify(const kiln_plan *plan) {
                         plan->name, i, instr_table[in->op].name, in->x);
     }
     KILN_TRY(verify_counts(plan, i));
+    KILN_TRY(verify_moves(plan, i));
     const kiln_operand *o = plan->operands + in->operands;
     for (int k = 0; k < in->in_count + in->out_count; k++) {
       KILN_TRY(verify_operand(plan, i, o[k], k >= in->in_count));

@@ -65,6 +65,9 @@ typedef uint32_t kiln_operand;
 #define KILN_OPERAND_INDEX 0x3fffffffu
 #define KILN_OPERAND_NONE 0x3fffffffu /* an output that nobody uses: released at once */
 
+/* The inputs whose MOVE the flags of an OP repeat, a bit each, so that it need not look for them. */
+enum { KILN_INSTR_MOVE_BITS = 16 };
+
 typedef struct kiln_instr {
   uint16_t op;
   uint16_t in_count, out_count;

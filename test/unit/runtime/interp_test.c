@@ -71,7 +71,12 @@ static int emit(program *p, kiln_instr_op op, uint32_t x, int ins, int outs, ...
                                              .out_count = (uint16_t)outs,
                                              .x = x,
                                              .operands = (uint32_t)p->used};
-  for (int i = 0; i < ins + outs; i++) p->operands[p->used++] = va_arg(args, kiln_operand);
+  for (int i = 0; i < ins + outs; i++) {
+    kiln_operand o = p->operands[p->used++] = va_arg(args, kiln_operand);
+    if (op == KILN_INSTR_OP && i < ins && i < KILN_INSTR_MOVE_BITS && o & KILN_OPERAND_MOVE) {
+      p->code[p->plan.code_count].flags |= (uint16_t)(1u << i);
+    }
+  }
   va_end(args);
   return p->plan.code_count++;
 }
@@ -500,6 +505,11 @@ static void test_verify_refuses(void **state) {
   kiln_status_destroy(status);
   build_sum(&p);
   p.operands[p.code[3].operands] = R(9); /* no such register */
+  status = kiln_plan_verify(&p.plan);
+  assert_int_equal(kiln_status_code(status), KILN_INTERNAL);
+  kiln_status_destroy(status);
+  build_sum(&p);
+  p.code[3].flags ^= 2; /* a move that is not on the operand */
   status = kiln_plan_verify(&p.plan);
   assert_int_equal(kiln_status_code(status), KILN_INTERNAL);
   kiln_status_destroy(status);
