@@ -237,15 +237,14 @@ static kiln_status *parse_outputs(graph_parser *g, outputs *outs) {
   return NULL;
 }
 
-/* Splits "prim::TensorExprGroup_2" when 2 is the number of the next group. */
-static bool split_group(const graph_parser *g, kiln_str name, kiln_str *out_base) {
+/* Splits "prim::TensorExprGroup_2". */
+static bool split_group(kiln_str name, kiln_str *out_base, int64_t *out_number) {
   size_t at = name.len;
   while (at > 0 && name.data[at - 1] >= '0' && name.data[at - 1] <= '9') at--;
-  int64_t number;
   if (at < 2 || at == name.len || name.data[at - 1] != '_') return false;
-  if (!kiln_str_parse_i64(kiln_str_make(name.data + at, name.len - at), &number)) return false;
+  if (!kiln_str_parse_i64(kiln_str_make(name.data + at, name.len - at), out_number)) return false;
   *out_base = kiln_str_make(name.data, at - 1);
-  return number == g->groups.count && (name.data[at] != '0' || at + 1 == name.len);
+  return name.data[at] != '0' || at + 1 == name.len;
 }
 
 /* A node without operator for now; choose_op follows when its inputs are known. */
@@ -253,10 +252,11 @@ static kiln_status *parse_node_name(graph_parser *g, kiln_node **out_node) {
   kiln__reader *r = g->r;
   kiln__reader_skip(r);
   kiln_str name = kiln__reader_word(r), base;
+  int64_t number;
   bool qualified = name.len > 2 && memchr(name.data, ':', name.len);
   if (!qualified) return kiln__reader_fail(r, "expected an operator");
   const kiln_registry *registry = g->graph->registry;
-  if (!kiln_registry_find(registry, name) && split_group(g, name, &base)) {
+  if (!kiln_registry_find(registry, name) && split_group(name, &base, &number)) {
     *out_node = kiln_node_create_unknown(g->graph, base);
     pending p = {*out_node, name};
     kiln_vec_push(r->arena, &g->groups, p);
@@ -376,27 +376,38 @@ static kiln_status *parse_block(graph_parser *g, kiln_block *block, const char *
   return NULL;
 }
 
+/* The next "with name_N" is for the first such node after those before it, N their number. Where
+ * there is none, it is that of a graph around this one, and index is the count of nodes. */
+static int find_group(const graph_parser *g, int begin, int64_t number) {
+  kiln__reader *r = g->r;
+  const char *text = r->p;
+  kiln_str name = {0}, base;
+  int64_t stated = -1;
+  if (kiln__reader_accept(r, "with")) {
+    kiln__reader_skip(r);
+    name = kiln__reader_word(r);
+  }
+  int i = split_group(name, &base, &stated) && stated == number ? begin : g->groups.count;
+  while (i < g->groups.count && !kiln_str_equal(name, g->groups.data[i].full_name)) i++;
+  if (i == g->groups.count) r->p = text;
+  return i;
+}
+
 /* The "with" parts of one graph; nodes that get none are plain operators after all. */
 static kiln_status *parse_subgraphs(graph_parser *g) {
   kiln__reader *r = g->r;
-  for (int i = 0; i < g->groups.count; i++) {
-    pending p = g->groups.data[i];
-    const char *begin = r->p;
-    bool found = kiln__reader_accept(r, "with");
-    if (found) {
-      kiln__reader_skip(r);
-      found = kiln_str_equal(kiln__reader_word(r), p.full_name);
-    }
-    if (!found) {
-      r->p = begin;
+  for (int i = 0, number = 0; i < g->groups.count; i++, number++) {
+    int taken = find_group(g, i, number);
+    for (; i < taken; i++) {
+      pending p = g->groups.data[i];
       p.node->op = NULL;
       p.node->name = kiln_str_make(kiln_arena_strndup(r->arena, p.full_name.data, p.full_name.len),
                                    p.full_name.len);
-      continue;
     }
+    if (taken == g->groups.count) break;
     KILN_TRY(kiln__reader_expect(r, "="));
     kiln_graph *sub = kiln_graph_create_sub(g->graph);
-    kiln_node_set_graph(p.node, "Subgraph", sub);
+    kiln_node_set_graph(g->groups.data[taken].node, "Subgraph", sub);
     KILN_TRY(parse_graph(r, sub));
   }
   return NULL;

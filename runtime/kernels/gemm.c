@@ -85,6 +85,11 @@ typedef struct job {
   int64_t unit, units; /* rows or columns are cut at multiples of `unit`: into `units` */
 } job;
 
+/* `bytes` further; an empty operand has no address. */
+static void *further(const void *p, int64_t bytes) {
+  return p ? (char *)(uintptr_t)p + bytes : NULL;
+}
+
 /* Units [from, to) of one product. */
 static void run_part(const job *j, int64_t product, int64_t from, int64_t to, int worker) {
   kiln_gemm_args g = j->g;
@@ -92,15 +97,15 @@ static void run_part(const job *j, int64_t product, int64_t from, int64_t to, in
   if (!g.init) g.init = g.c, g.init_row = g.c_row, g.init_col = g.c_col;
   if (j->form.swap) g = kiln__gemm_swapped(&g);
   g.form = &j->part_form;
-  g.scratch = j->scratch + (size_t)worker * j->scratch_bytes;
+  g.scratch = further(j->scratch, (int64_t)((size_t)worker * j->scratch_bytes));
   const int64_t all = j->by_rows ? g.m : g.n, begin = from * j->unit;
   const int64_t end = to * j->unit < all ? to * j->unit : all;
   const int64_t item = (int64_t)j->item, row = j->by_rows ? begin : 0, col = begin - row;
   if (begin > 0) {
-    g.a = (const char *)g.a + row * g.a_row * item;
-    if (!g.pack_b) g.b = (const char *)g.b + col * g.b_col * item;
-    g.c = (char *)g.c + (row * g.c_row + col * g.c_col) * item;
-    g.init = (const char *)g.init + (row * g.init_row + col * g.init_col) * item;
+    g.a = further(g.a, row * g.a_row * item);
+    if (!g.pack_b) g.b = further(g.b, col * g.b_col * item);
+    g.c = further(g.c, (row * g.c_row + col * g.c_col) * item);
+    g.init = further(g.init, (row * g.init_row + col * g.init_col) * item);
     g.n0 += col;
   }
   *(j->by_rows ? &g.m : &g.n) = end - begin;
