@@ -52,18 +52,60 @@ void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" *
 
 /* -- shape*.c: every function that a SHAPE column may name -- */
 
-#define KILN__SHAPE_LIST(X)                                                                        \
-  X(self)                                                                                          \
-  X(same)                                                                                          \
-  X(float)                                                                                         \
-  X(real)                                                                                          \
-  X(promote) X(promote3) X(promote_float) X(bool_result) X(bool_test) X(same_if_float) X(div_mode) \
-      X(masked) X(select) X(view) X(reshape) X(flatten) X(transpose) X(t) X(permute) X(expand)     \
-          X(expand_as) X(unsqueeze) X(squeeze) X(select_int) X(slice) X(narrow) X(chunk) X(split)  \
-              X(unbind) X(contiguous) X(clone) X(alias) X(to_dtype) X(factory) X(factory_like)     \
-                  X(factory_new) X(arange) X(mm) X(bmm) X(matmul) X(addmm) X(linear)               \
-                      X(reduce_dims) X(reduce_all) X(reduce_dim) X(softmax) X(layer_norm)          \
-                          X(embedding) X(cat) X(stack) X(dropout) X(attention) X(upsample)
+#define KILN__SHAPE_LIST(X) \
+  X(self)                   \
+  X(same)                   \
+  X(float)                  \
+  X(real)                   \
+  X(promote)                \
+  X(promote3)               \
+  X(promote_float)          \
+  X(bool_result)            \
+  X(bool_test)              \
+  X(same_if_float)          \
+  X(div_mode)               \
+  X(masked)                 \
+  X(select)                 \
+  X(view)                   \
+  X(reshape)                \
+  X(flatten)                \
+  X(transpose)              \
+  X(t)                      \
+  X(permute)                \
+  X(expand)                 \
+  X(expand_as)              \
+  X(unsqueeze)              \
+  X(squeeze)                \
+  X(select_int)             \
+  X(slice)                  \
+  X(narrow)                 \
+  X(chunk)                  \
+  X(split)                  \
+  X(unbind)                 \
+  X(contiguous)             \
+  X(clone)                  \
+  X(alias)                  \
+  X(to_dtype)               \
+  X(factory)                \
+  X(factory_like)           \
+  X(factory_new)            \
+  X(arange)                 \
+  X(mm)                     \
+  X(bmm)                    \
+  X(matmul)                 \
+  X(addmm)                  \
+  X(linear)                 \
+  X(reduce_dims)            \
+  X(reduce_all)             \
+  X(reduce_dim)             \
+  X(softmax)                \
+  X(layer_norm)             \
+  X(embedding)              \
+  X(cat)                    \
+  X(stack)                  \
+  X(dropout)                \
+  X(attention)              \
+  X(upsample)
 #define KILN__SHAPE_PROTOTYPE(fn) bool kiln__shape_##fn(struct kiln_shape_query *query);
 KILN__SHAPE_LIST(KILN__SHAPE_PROTOTYPE)
 #undef KILN__SHAPE_PROTOTYPE

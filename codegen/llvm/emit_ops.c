@@ -28,8 +28,7 @@ LLVMValueRef kiln__emit_index(const kiln__emitter *e, int64_t value) {
 
 LLVMValueRef kiln__emit_iota(const kiln__emitter *e, int first, int width) {
   LLVMValueRef lanes[64];
-  for (int i = 0; i < width; i++)
-    lanes[i] = e->ll->ConstInt(e->i32, (unsigned)(first + i), 0);
+  for (int i = 0; i < width; i++) lanes[i] = e->ll->ConstInt(e->i32, (unsigned)(first + i), 0);
   return e->ll->ConstVector(lanes, (unsigned)width);
 }
 

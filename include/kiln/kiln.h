@@ -276,25 +276,28 @@ typedef enum kiln_kind {
 } kiln_kind;
 
 /* Element types; the numbers are PyTorch's ScalarType. */
-#define KILN_DTYPE_LIST(X)                                                                        \
-  X(U8, 0, 1, "Byte", "uint8", u8)                                                                \
-  X(I8, 1, 1, "Char", "int8", i8)                                                                 \
-  X(I16, 2, 2, "Short", "int16", i16)                                                             \
-  X(I32, 3, 4, "Int", "int32", i32)                                                               \
-  X(I64, 4, 8, "Long", "int64", i64)                                                              \
-  X(F16, 5, 2, "Half", "float16", f16)                                                            \
-  X(F32, 6, 4, "Float", "float32", f32)                                                           \
-  X(F64, 7, 8, "Double", "float64", f64) X(C32, 8, 4, "ComplexHalf", "complex32", c32)            \
-      X(C64, 9, 8, "ComplexFloat", "complex64", c64)                                              \
-          X(C128, 10, 16, "ComplexDouble", "complex128", c128)                                    \
-              X(BOOL, 11, 1, "Bool", "bool", bool) X(QI8, 12, 1, "QInt8", "qint8", qi8)           \
-                  X(QU8, 13, 1, "QUInt8", "quint8", qu8) X(QI32, 14, 4, "QInt32", "qint32", qi32) \
-                      X(BF16, 15, 2, "BFloat16", "bfloat16", bf16)                                \
-                          X(F8E5M2, 23, 1, "Float8_e5m2", "float8_e5m2", f8e5m2)                  \
-                              X(F8E4M3, 24, 1, "Float8_e4m3fn", "float8_e4m3fn", f8e4m3)          \
-                                  X(U16, 27, 2, "UInt16", "uint16", u16)                          \
-                                      X(U32, 28, 4, "UInt32", "uint32", u32)                      \
-                                          X(U64, 29, 8, "UInt64", "uint64", u64)
+#define KILN_DTYPE_LIST(X)                                   \
+  X(U8, 0, 1, "Byte", "uint8", u8)                           \
+  X(I8, 1, 1, "Char", "int8", i8)                            \
+  X(I16, 2, 2, "Short", "int16", i16)                        \
+  X(I32, 3, 4, "Int", "int32", i32)                          \
+  X(I64, 4, 8, "Long", "int64", i64)                         \
+  X(F16, 5, 2, "Half", "float16", f16)                       \
+  X(F32, 6, 4, "Float", "float32", f32)                      \
+  X(F64, 7, 8, "Double", "float64", f64)                     \
+  X(C32, 8, 4, "ComplexHalf", "complex32", c32)              \
+  X(C64, 9, 8, "ComplexFloat", "complex64", c64)             \
+  X(C128, 10, 16, "ComplexDouble", "complex128", c128)       \
+  X(BOOL, 11, 1, "Bool", "bool", bool)                       \
+  X(QI8, 12, 1, "QInt8", "qint8", qi8)                       \
+  X(QU8, 13, 1, "QUInt8", "quint8", qu8)                     \
+  X(QI32, 14, 4, "QInt32", "qint32", qi32)                   \
+  X(BF16, 15, 2, "BFloat16", "bfloat16", bf16)               \
+  X(F8E5M2, 23, 1, "Float8_e5m2", "float8_e5m2", f8e5m2)     \
+  X(F8E4M3, 24, 1, "Float8_e4m3fn", "float8_e4m3fn", f8e4m3) \
+  X(U16, 27, 2, "UInt16", "uint16", u16)                     \
+  X(U32, 28, 4, "UInt32", "uint32", u32)                     \
+  X(U64, 29, 8, "UInt64", "uint64", u64)
 
 typedef enum kiln_dtype {
   KILN_DTYPE_NONE = -1, /* unknown, or not a tensor */

@@ -59,7 +59,8 @@ SQUARE(3, 1)
 SQUARE(3, 2)
 SQUARE(5, 1)
 SQUARE(5, 2)
-SQUARE(7, 1) SQUARE(7, 2)
+SQUARE(7, 1)
+SQUARE(7, 2)
 #undef SQUARE
     /* Any taps and steps, a row at a time. */
     static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
