@@ -46,14 +46,28 @@ static kiln_status *busy(const char *method, const char *other) {
                     method, other);
 }
 
+kiln_status *kiln__instance_occupy(kiln_instance *instance, const char *function) {
+  pthread_mutex_lock(&instance->lock);
+  bool is_free = !instance->active && !instance->occupied_by;
+  if (is_free) instance->occupied_by = function;
+  pthread_mutex_unlock(&instance->lock);
+  return is_free ? NULL : busy(function, "a call");
+}
+
+void kiln__instance_vacate(kiln_instance *instance) {
+  pthread_mutex_lock(&instance->lock);
+  instance->occupied_by = NULL;
+  pthread_mutex_unlock(&instance->lock);
+}
+
 /* Enters a call and takes an idle call object, NULL when there is none. */
 static kiln_status *enter(kiln_instance *instance, kiln__active *active, kiln_call **out_call) {
   kiln_status *status = NULL;
   *out_call = NULL;
   pthread_mutex_lock(&instance->lock);
   kiln__active *other = instance->active;
-  if (instance->being_set) {
-    status = busy(active->method->name, "kiln_instance_set");
+  if (instance->occupied_by) {
+    status = busy(active->method->name, instance->occupied_by);
   } else if (other && kiln__method_writes(instance->model, active->method)) {
     status = busy(active->method->name, other->method->name);
   }
@@ -206,14 +220,8 @@ kiln_status *kiln_instance_set(kiln_instance *instance, const char *name, const 
   if (value->model && value->model != instance->model) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "the value is of another model");
   }
-  pthread_mutex_lock(&instance->lock);
-  bool free_to_set = !instance->active && !instance->being_set;
-  if (free_to_set) instance->being_set = true;
-  pthread_mutex_unlock(&instance->lock);
-  if (!free_to_set) return busy("kiln_instance_set", "a call");
+  KILN_TRY(kiln__instance_occupy(instance, "kiln_instance_set"));
   kiln_status *status = set_slot(instance, name, value);
-  pthread_mutex_lock(&instance->lock);
-  instance->being_set = false;
-  pthread_mutex_unlock(&instance->lock);
+  kiln__instance_vacate(instance);
   return status;
 }

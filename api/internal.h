@@ -63,7 +63,7 @@ struct kiln_instance {
   kiln_ivalue root;
   pthread_mutex_t lock; /* of what follows */
   kiln__active *active;
-  bool being_set; /* kiln_instance_set is at work */
+  const char *occupied_by; /* the function that has the instance for itself; NULL: none */
   kiln_call *idle[KILN__IDLE_CALLS];
   int idle_count;
   uint64_t random_state[4];
@@ -110,6 +110,13 @@ kiln__method *kiln__model_method(const kiln_model *model, const char *name);
 kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) KILN_MUST_USE;
 /* True when the method may change attributes of its instance, by alias analysis; kept. */
 bool kiln__method_writes(kiln_model *model, kiln__method *method);
+
+/* -- Instances -- */
+
+/* Has the instance for `function` alone (static text), until it is vacated; KILN_BUSY when a call
+ * is under way. */
+kiln_status *kiln__instance_occupy(kiln_instance *instance, const char *function) KILN_MUST_USE;
+void kiln__instance_vacate(kiln_instance *instance);
 
 /* -- Arguments -- */
 

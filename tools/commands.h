@@ -4,7 +4,16 @@
 
 #include "tools/tool.h"
 
-#define KILN_COMMANDS(X) X(run) X(check) X(bench) X(inspect) X(graph) X(explain) X(opt) X(list)
+#define KILN_COMMANDS(X) \
+  X(run)                 \
+  X(check)               \
+  X(bench)               \
+  X(inspect)             \
+  X(convert)             \
+  X(graph)               \
+  X(explain)             \
+  X(opt)                 \
+  X(list)
 
 #define TOOL_COMMAND(name) extern const tool_command tool_command_##name;
 KILN_COMMANDS(TOOL_COMMAND)

@@ -1,0 +1,99 @@
+/* save.c: models and instances to TorchScript archives. */
+#include "frontend/torchscript/save.h"
+
+#include "api/internal.h"
+
+typedef struct save_job {
+  kiln_instance *instance;
+  kiln_torchscript_save_options options;
+  kiln_write_fn write; /* of the host */
+  void *user;
+} save_job;
+
+/* Runs an object's __getstate__. */
+static kiln_status *get_state(void *user, kiln_ivalue object, kiln_ivalue *out_state) {
+  kiln_model *model = ((save_job *)user)->instance->model;
+  kiln_function *function = kiln_class_find_method(object.u.object->type, KILN_STR("__getstate__"));
+  const kiln_callable *callable = NULL;
+  kiln_call *call = NULL;
+  KILN_TRY(kiln__model_make_call(model, &call));
+  kiln_call_begin(call, NULL);
+  kiln_status *status = kiln_jit_callable(model->jit, function, &callable);
+  if (!status) status = kiln_jit_call(model->jit, call, callable, &object, 1, out_state);
+  kiln_call_destroy(call);
+  return status ? kiln_status_note(status, "in %s", function->qualname) : NULL;
+}
+
+static kiln_status *write_to(const kiln_sink *sink, void *arg) {
+  save_job *job = arg;
+  const kiln_instance *instance = job->instance;
+  return kiln_torchscript_save(instance->model->context->env, instance->model->script,
+                               instance->root, &job->options, sink);
+}
+
+static kiln_status *write_by_host(void *user, const void *data, size_t size) {
+  const save_job *job = user;
+  if (job->write(job->user, data, size) == 0) return NULL;
+  return KILN_ERROR(KILN_INVALID_FILE, "the host could not take the archive's bytes");
+}
+
+static kiln_status *init_job(save_job *job, kiln_instance *instance,
+                             const kiln_save_options *options) {
+  job->instance = instance;
+  job->options.get_state = get_state;
+  job->options.user = job;
+  if (!options) return NULL;
+  if (options->extra_count < 0 || (options->extra_count > 0 && !options->extras)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d extra files are wanted, and none is given",
+                      options->extra_count);
+  }
+  job->options.extras = options->extras;
+  job->options.extra_count = options->extra_count;
+  job->options.drop_extras = options->drop_extras != 0;
+  return NULL;
+}
+
+/* -- Instances: nothing else may run on one meanwhile -- */
+
+kiln_status *kiln_instance_save(kiln_instance *instance, const char *path,
+                                const kiln_save_options *options) {
+  save_job job = {0};
+  if (!path || !*path) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
+  KILN_TRY(init_job(&job, instance, options));
+  KILN_TRY(kiln__instance_occupy(instance, "kiln_instance_save"));
+  kiln_status *status = kiln_file_write(instance->model->context->env->mem, path, write_to, &job);
+  kiln__instance_vacate(instance);
+  return status ? kiln_status_note(status, "saving %s", path) : NULL;
+}
+
+kiln_status *kiln_instance_save_to(kiln_instance *instance, kiln_write_fn write, void *user,
+                                   const kiln_save_options *options) {
+  save_job job = {.write = write, .user = user};
+  const kiln_sink sink = {&job, write_by_host};
+  if (!write) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a function that takes the bytes is needed");
+  KILN_TRY(init_job(&job, instance, options));
+  KILN_TRY(kiln__instance_occupy(instance, "kiln_instance_save_to"));
+  kiln_status *status = write_to(&sink, &job);
+  kiln__instance_vacate(instance);
+  return status;
+}
+
+/* -- Models: as a new instance would be -- */
+
+kiln_status *kiln_model_save(kiln_model *model, const char *path,
+                             const kiln_save_options *options) {
+  kiln_instance *instance = NULL;
+  KILN_TRY(kiln_instance_create(model, &instance));
+  kiln_status *status = kiln_instance_save(instance, path, options);
+  kiln_instance_release(instance);
+  return status;
+}
+
+kiln_status *kiln_model_save_to(kiln_model *model, kiln_write_fn write, void *user,
+                                const kiln_save_options *options) {
+  kiln_instance *instance = NULL;
+  KILN_TRY(kiln_instance_create(model, &instance));
+  kiln_status *status = kiln_instance_save_to(instance, write, user, options);
+  kiln_instance_release(instance);
+  return status;
+}

@@ -1,0 +1,26 @@
+/* sink.h: where written bytes go: a file that appears whole or not at all, or a function. */
+#ifndef KILN_FRONTEND_SINK_H
+#define KILN_FRONTEND_SINK_H
+
+#include "base/base.h"
+
+typedef struct kiln_sink {
+  void *user;
+  /* Takes all of the bytes, in order, or fails. */
+  kiln_status *(*write)(void *user, const void *data, size_t size);
+} kiln_sink;
+
+static inline kiln_status *kiln_sink_put(const kiln_sink *sink, const void *data, size_t size) {
+  return size > 0 ? sink->write(sink->user, data, size) : NULL;
+}
+
+/* Runs body(sink, arg) on a new file beside `path`, and puts it in the place of `path` in one step
+ * when all of it is on the disk: whatever fails, and whenever the machine stops, `path` is what it
+ * was or what it shall be. So a file that is mapped may be written over. A symbolic link is
+ * followed; what is no regular file (a pipe, /dev/stdout) is written as it comes. `body`
+ * returns also when memory is short: it has its own kiln_arena_run. */
+kiln_status *kiln_file_write(kiln_mem *mem, const char *path,
+                             kiln_status *(*body)(const kiln_sink *sink, void *arg),
+                             void *arg) KILN_MUST_USE;
+
+#endif

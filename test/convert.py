@@ -1,0 +1,113 @@
+"""convert.py: `kiln convert` and back: every recorded case is converted, the archive must have the
+digest that PyTorch accepted (test/data/convert.txt, where the case is listed), hold itself to
+torch's layout, convert to itself again, and pass `kiln check` in the place of the original.
+
+    convert.py --kiln build/kiln [CASE or FOLDER]...
+"""
+import argparse
+import hashlib
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+LIST = pathlib.Path(__file__).resolve().parent / 'data/convert.txt'
+
+
+def digest(path):
+    """Of the members' names and bytes, in order; not of how they are packed."""
+    sums = hashlib.sha256()
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            data = archive.read(info)
+            sums.update(f'{info.filename} {len(data)}\n'.encode())
+            sums.update(data)
+    return sums.hexdigest()[:32]
+
+
+def layout_complaint(path):
+    """What of torch's layout the archive lacks, or None."""
+    with zipfile.ZipFile(path) as archive:
+        names = {i.filename.split('/', 1)[1] for i in archive.infolist()}
+        for need in ('data.pkl', 'constants.pkl', 'version', 'byteorder'):
+            if need not in names:
+                return f'it lacks {need}'
+        raw = pathlib.Path(path).read_bytes()
+        for info in archive.infolist():
+            at = info.header_offset
+            name_size, extra_size = struct.unpack_from('<HH', raw, at + 26)
+            if (at + 30 + name_size + extra_size) % 64:
+                return f'{info.filename} does not begin at a multiple of 64'
+    return None
+
+
+def accepted():
+    lines = LIST.read_text().splitlines() if LIST.exists() else []
+    words = [line.split() for line in lines if line and not line.startswith('#')]
+    return {w[1]: w[0] for w in words}
+
+
+def cases_of(paths):
+    for path in paths:
+        found = [path] if (path / 'case.json').exists() else [
+            p.parent for p in sorted(path.rglob('case.json'))]
+        yield from (c for c in found if (c / 'model.pt').exists() and c.parent.name != 'bad')
+
+
+def convert(kiln, source, target):
+    run = subprocess.run([kiln, 'convert', source, target], capture_output=True, text=True)
+    return run.stderr.strip() if run.returncode else None
+
+
+def try_case(kiln, case, folder, wanted):
+    """The complaint, or None; the converted case is left in `folder`."""
+    for path in case.iterdir():
+        if path.name != 'model.pt':
+            (folder / path.name).symlink_to(path.resolve())
+    out, again = folder / 'model.pt', folder / 'again.pt'
+    complaint = convert(kiln, case / 'model.pt', out) or layout_complaint(out)
+    if complaint:
+        return complaint
+    name = f'{case.parent.name}/{case.name}'
+    if name in wanted and digest(out) != wanted[name]:
+        return 'not the archive that PyTorch accepted: run test/make/convert.py'
+    complaint = convert(kiln, out, again)
+    if complaint or out.read_bytes() != again.read_bytes():
+        return complaint or 'converting it again gives another archive'
+    again.unlink()
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--kiln', required=True)
+    parser.add_argument('paths', nargs='*', type=pathlib.Path,
+                        default=[LIST.parent])
+    args = parser.parse_args()
+    wanted, failed, count = accepted(), 0, 0
+    with tempfile.TemporaryDirectory() as top:
+        good = []
+        for case in cases_of(args.paths):
+            count += 1
+            folder = pathlib.Path(top) / str(count) / case.parent.name / case.name
+            folder.mkdir(parents=True)
+            complaint = try_case(args.kiln, case, folder, wanted)
+            if complaint:
+                print(f'FAIL {case.name}: {complaint}')
+                failed += 1
+            else:
+                good.append(str(folder))
+        if good:
+            check = subprocess.run([args.kiln, 'check', '--repeat', '2', *good],
+                                   capture_output=True, text=True)
+            failed += check.returncode != 0
+            print(''.join(f'{line}\n' for line in check.stdout.splitlines()
+                          if not line.startswith('PASS')), end='')
+    print(f'{count} converted, {failed} failed')
+    return failed > 0 or count == 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
