@@ -191,7 +191,7 @@ kiln_status *kiln_debug_graph(kiln_model *model, const char *method, const char 
   const kiln__method *m = kiln__model_method(model, method);
   graph_job job = {.model = model, .site = kiln_str_from(site ? site : ""), .dot = dot != 0};
   *out_text = NULL;
-  if (!m) return KILN_ERROR(KILN_NOT_FOUND, "the model has no method '%s'", method);
+  if (!m) return kiln__model_no_method(model, method);
   job.function = m->function;
   job.stage = kiln_jit_stage_find(kiln_str_from(stage));
   if (job.stage == KILN_JIT_STAGE__COUNT) {

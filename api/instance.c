@@ -137,7 +137,7 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   kiln__method *m = kiln__model_method(model, method);
   kiln_call *call = NULL;
   *out_result = NULL;
-  if (!m) return KILN_ERROR(KILN_NOT_FOUND, "the model has no method '%s'", method ? method : "");
+  if (!m) return kiln__model_no_method(model, method);
   if (argument_count < 0 || (argument_count > 0 && !arguments)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() with %d arguments", m->name, argument_count);
   }

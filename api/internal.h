@@ -106,6 +106,8 @@ void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements);
 /* -- Models -- */
 
 kiln__method *kiln__model_method(const kiln_model *model, const char *name);
+/* KILN_NOT_FOUND, with the methods that there are. */
+kiln_status *kiln__model_no_method(const kiln_model *model, const char *name) KILN_MUST_USE;
 /* A call object of the model, ready but for limits. */
 kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) KILN_MUST_USE;
 /* True when the method may change attributes of its instance, by alias analysis; kept. */

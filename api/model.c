@@ -222,6 +222,16 @@ const char *kiln_model_method_name(const kiln_model *model, int index) {
   return index >= 0 && index < model->method_count ? model->methods[index].name : NULL;
 }
 
+kiln_status *kiln__model_no_method(const kiln_model *model, const char *name) {
+  char names[400] = "";
+  size_t len = 0;
+  for (int i = 0; i < model->method_count && len < sizeof names; i++) {
+    len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "; it has ",
+                            model->methods[i].name);
+  }
+  return KILN_ERROR(KILN_NOT_FOUND, "the model has no method '%s'%s", name ? name : "", names);
+}
+
 const char *kiln_model_method_schema(const kiln_model *model, const char *name) {
   const kiln__method *method = kiln__model_method(model, name);
   return method ? method->schema : NULL;
@@ -230,7 +240,7 @@ const char *kiln_model_method_schema(const kiln_model *model, const char *name) 
 kiln_status *kiln_model_argument(const kiln_model *model, const char *method, int index,
                                  kiln_argument *out_argument) {
   const kiln__method *m = kiln__model_method(model, method);
-  if (!m) return KILN_ERROR(KILN_NOT_FOUND, "the model has no method '%s'", method);
+  if (!m) return kiln__model_no_method(model, method);
   if (index < 0 || index >= m->argument_count) {
     return KILN_ERROR(KILN_NOT_FOUND, "%s() has no argument %d", method, index);
   }

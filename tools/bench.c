@@ -165,7 +165,7 @@ static int bench_model(const bench_options *o, kiln_context *context, kiln_model
   kiln_status *status = NULL;
   int exit_status = -1;
   if (!kiln_model_method_schema(model, o->method)) {
-    return tool_usage_error("the model has no method '%s'", o->method);
+    return tool_no_method(model, o->method);
   }
   if (o->inputs) {
     status = tool_inputs_read(context, o->inputs, &inputs);

@@ -22,6 +22,14 @@ int tool_usage_error(const char *fmt, ...) {
   return TOOL_USAGE;
 }
 
+int tool_no_method(const kiln_model *model, const char *method) {
+  kiln_argument unused;
+  char *message = tool_take_message(kiln_model_argument(model, method, 0, &unused));
+  int exit_status = tool_usage_error("%s", message);
+  free(message);
+  return exit_status;
+}
+
 int tool_exit_status(kiln_code code) {
   static const int exits[] = {
 #define TOOL_EXIT(name, exit_status, meaning) [KILN_##name] = exit_status,

@@ -117,7 +117,7 @@ static int run(const void *options, int count, char *const *operands) {
   if (status) {
     exit_status = tool_report(status);
   } else if (!kiln_model_method_schema(model, o->method)) {
-    exit_status = tool_usage_error("the model has no method '%s'", o->method);
+    exit_status = tool_no_method(model, o->method);
   }
   if (exit_status < 0) exit_status = make_calls(o, context, model);
   if (exit_status < 0) exit_status = show(o, model);

@@ -127,7 +127,7 @@ static int run_model(const run_options *o, kiln_context *context, const char *pa
   tool_inputs inputs = {0};
   int exit_status = -1;
   if (!kiln_model_method_schema(model, o->method)) {
-    exit_status = tool_usage_error("the model has no method '%s'", o->method);
+    exit_status = tool_no_method(model, o->method);
   } else if (o->inputs) {
     status = tool_inputs_read(context, o->inputs, &inputs);
     if (status) exit_status = tool_report(status);

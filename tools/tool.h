@@ -65,6 +65,8 @@ void tool_print_help(const tool_command *command, FILE *file);
 
 /* "kiln: sentence" on stderr; returns TOOL_USAGE. */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The complaint about a method that the model has not; it names those that it has. */
+int tool_no_method(const kiln_model *model, const char *method);
 /* Prints the report of `status` to stderr, destroys it, returns its exit status. */
 int tool_report(kiln_status *status);
 int tool_exit_status(kiln_code code);
