@@ -1,5 +1,8 @@
 /* model.c: loads archives, and tells about their methods and counters. */
 #include "api/internal.h"
+
+#include <stdio.h>
+
 #include "kiln/debug.h"
 #include "runtime/kernels/dispatch.h"
 

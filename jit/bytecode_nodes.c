@@ -147,6 +147,9 @@ static kiln_status *emit_construct(kiln_emitter *e, kiln_node *node, kiln_instr_
 static kiln_status *emit_tuple_index(kiln_emitter *e, kiln_node *node) {
   const kiln_ivalue *index =
       node->input_count > 1 ? kiln_ir_value_constant(kiln_node_input(node, 1)) : NULL;
+  if (node->input_count > 1 && !index) {
+    return kiln__emit_simple(e, node, KILN_INSTR_TUPLE_ITEM, 0, 0, 2, 1);
+  }
   int64_t i = index && index->tag == KILN_TAG_INT ? index->u.i : kiln_node_int(node, "index", 0);
   int count = kiln_node_input(node, 0)->type->elem_count;
   if (i < 0) i += count;

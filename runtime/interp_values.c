@@ -97,6 +97,20 @@ static kiln_status *index_tuple(kiln_call *call, kiln_frame *f, const kiln_instr
   return NULL;
 }
 
+static kiln_status *item_of_tuple(kiln_call *call, kiln_frame *f, const kiln_operand *o) {
+  const kiln_ivalue *v = kiln__frame_read(f, o[0]);
+  int64_t i = kiln__frame_read(f, o[1])->u.i;
+  KILN_CHECK(v->tag == KILN_TAG_TUPLE);
+  if (i < 0) i += v->u.tuple->count;
+  if (i < 0 || i >= v->u.tuple->count) {
+    return KILN_ERROR(KILN_OP_ERROR, "Tuple list index out of range");
+  }
+  kiln_ivalue item = kiln_ivalue_retain(v->u.tuple->items[i]);
+  kiln__frame_release_moved(call, f, o, 2);
+  kiln__frame_write(call, f, o[2], item);
+  return NULL;
+}
+
 static kiln_status *slice_tuple(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                 const kiln_operand *o) {
   const kiln_ivalue *v = kiln__frame_read(f, o[0]);
@@ -189,6 +203,7 @@ kiln_status *kiln__interp_value(kiln_call *call, kiln_frame *f, const kiln_instr
     case KILN_INSTR_LIST_UNPACK: return unpack_list(call, f, in, o);
     case KILN_INSTR_TUPLE_UNPACK: return unpack_tuple(call, f, in, o);
     case KILN_INSTR_TUPLE_INDEX: return index_tuple(call, f, in, o);
+    case KILN_INSTR_TUPLE_ITEM: return item_of_tuple(call, f, o);
     case KILN_INSTR_TUPLE_SLICE: return slice_tuple(call, f, in, o);
     case KILN_INSTR_OBJECT: return make_object(call, f, in, o);
     case KILN_INSTR_GET_ATTR: return get_attr(call, f, in, o);

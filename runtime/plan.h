@@ -20,7 +20,7 @@
  *   PROFILE       records[x] sees the input
  *   TYPECHECK     guards[x] on the inputs -> bool; counts a hit or a miss
  *   LIST, TUPLE, DICT  construct with types[x]
- *   LIST_UNPACK, TUPLE_UNPACK, TUPLE_INDEX (x)
+ *   LIST_UNPACK, TUPLE_UNPACK, TUPLE_INDEX (x); TUPLE_ITEM  the tuple and the index are inputs
  *   TUPLE_SLICE   types[x] has the slice's length; `flags` is its first element
  *   OBJECT        new instance of types[x];  GET_ATTR, SET_ATTR  slot x
  *   ISINSTANCE    types of type_lists[x]
@@ -44,12 +44,40 @@
 #include "runtime/record.h"
 #include "runtime/source.h"
 
-#define KILN_INSTR_LIST(X)                                                                   \
-  X(OP)                                                                                      \
-  X(GROUP) X(LOADC) X(MOVE) X(DROP) X(JMP) X(JF) X(LOOP) X(INC) X(RET) X(CALL) X(CALL_VALUE) \
-      X(CALL_METHOD) X(PROFILE) X(TYPECHECK) X(LIST) X(TUPLE) X(DICT) X(LIST_UNPACK)         \
-          X(TUPLE_UNPACK) X(TUPLE_INDEX) X(TUPLE_SLICE) X(OBJECT) X(GET_ATTR) X(SET_ATTR)    \
-              X(ISINSTANCE) X(UNCHECKED_CAST) X(RAISE) X(ENTER) X(EXIT) X(FORK) X(WAIT)
+#define KILN_INSTR_LIST(X) \
+  X(OP)                    \
+  X(GROUP)                 \
+  X(LOADC)                 \
+  X(MOVE)                  \
+  X(DROP)                  \
+  X(JMP)                   \
+  X(JF)                    \
+  X(LOOP)                  \
+  X(INC)                   \
+  X(RET)                   \
+  X(CALL)                  \
+  X(CALL_VALUE)            \
+  X(CALL_METHOD)           \
+  X(PROFILE)               \
+  X(TYPECHECK)             \
+  X(LIST)                  \
+  X(TUPLE)                 \
+  X(DICT)                  \
+  X(LIST_UNPACK)           \
+  X(TUPLE_UNPACK)          \
+  X(TUPLE_INDEX)           \
+  X(TUPLE_ITEM)            \
+  X(TUPLE_SLICE)           \
+  X(OBJECT)                \
+  X(GET_ATTR)              \
+  X(SET_ATTR)              \
+  X(ISINSTANCE)            \
+  X(UNCHECKED_CAST)        \
+  X(RAISE)                 \
+  X(ENTER)                 \
+  X(EXIT)                  \
+  X(FORK)                  \
+  X(WAIT)
 
 typedef enum kiln_instr_op {
 #define KILN_INSTR_ENUM(name) KILN_INSTR_##name,
@@ -65,7 +93,8 @@ typedef uint32_t kiln_operand;
 #define KILN_OPERAND_INDEX 0x3fffffffu
 #define KILN_OPERAND_NONE 0x3fffffffu /* an output that nobody uses: released at once */
 
-/* The inputs whose MOVE the flags of an OP repeat, a bit each, so that it need not look for them. */
+/* The inputs whose MOVE the flags of an OP repeat, a bit each, so that it need not look for them.
+ */
 enum { KILN_INSTR_MOVE_BITS = 16 };
 
 typedef struct kiln_instr {

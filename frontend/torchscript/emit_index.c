@@ -49,11 +49,35 @@ static kiln_status *tuple_slice(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
   return NULL;
 }
 
+/* Elements of one type may be picked by any int. */
+static kiln_status *pick_item(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
+                              kiln_ir_value *index, kiln_ir_value **out) {
+  const kiln_type *type = tuple->type;
+  bool alike = type->elem_count > 0;
+  for (int i = 1; alike && i < type->elem_count; i++) alike = type->elems[i] == type->elems[0];
+  if (!alike) {
+    return kiln__ts_error(e, ast,
+                          "Cannot index into a tuple with a non-integer literal because we cannot "
+                          "resolve the output type");
+  }
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleIndex);
+  kiln_node_add_input(node, tuple);
+  kiln_node_add_input(node, index);
+  *out = kiln_node_add_output(node, type->elems[0]);
+  if (kiln__is_loose(e, tuple) && kiln_type_is_tensor(type->elems[0])) kiln__make_loose(e, *out);
+  return NULL;
+}
+
 static kiln_status *index_tuple(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
                                 const kiln_ast *subscript, kiln_ir_value **out) {
   if (subscript->kind == KILN_AST_SLICE) return tuple_slice(e, ast, tuple, subscript, out);
+  kiln_ir_value *value;
+  KILN_TRY(kiln__ts_value(e, subscript, NULL, &value));
+  if (value->type->kind != KILN_TYPE_INT) {
+    return kiln__ts_error(e, ast, "tuple index must be an integer");
+  }
   int64_t index = 0, count = tuple->type->elem_count;
-  KILN_TRY(constant_int(e, subscript, &index));
+  if (!kiln_ir_value_const_int(value, &index)) return pick_item(e, ast, tuple, value, out);
   if (index < 0) index += count;
   if (index < 0 || index >= count) {
     return kiln__ts_error(e, ast, "a tuple of %lld has no such element", (long long)count);
