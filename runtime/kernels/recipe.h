@@ -97,31 +97,140 @@ kiln_tensor *kiln__recipe_narrow(kiln__recipe *r, kiln_tensor *t, int dim, int64
 kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
 
 /* -- The kernels that recipes use -- */
-#define KILN_RECIPE_KERNELS(X)                                                                     \
-  X(abs)                                                                                           \
-  X(add) X(sub) X(mul) X(div) X(div_mode) X(pow) X(exp) X(exp2) X(log) X(log1p) X(log2) X(sqrt) X( \
-      square) X(neg) X(sign) X(maximum) X(minimum) X(where) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)    \
-      X(isnan) X(logical_and) X(logical_not) X(logical_or) X(clamp) X(clamp_min) X(lgamma) X(      \
-          digamma) X(erfc) X(erf) X(sum) X(sum_dim) X(mean) X(mean_dim) X(prod_dim) X(amax)        \
-          X(amin) X(any) X(all) X(max_dim) X(min_dim) X(argmax) X(cumsum) X(cumprod) X(            \
-              sort_stable) X(matmul) X(mm) X(bmm) X(linear) X(layer_norm) X(softmax) X(relu)       \
-              X(gelu) X(dropout) X(permute) X(transpose) X(t) X(reshape) X(view) X(expand) X(      \
-                  unsqueeze) X(squeeze_dim) X(select)                                              \
-                  X(narrow) X(slice) X(diagonal) X(flip) X(cat) X(stack) X(flatten) X(contiguous)  \
-                      X(clone) X(copy_) X(zeros) X(ones) X(full) X(zeros_like) X(ones_like) X(     \
-                          full_like) X(arange) X(gather) X(index_select) X(nonzero) X(masked_fill) \
-                          X(masked_select) X(tril) X(triu) X(constant_pad_nd)                      \
-                              X(repeat) X(roll) X(conj) X(real) X(imag) X(complex) X(view_as_real) \
-                                  X(view_as_complex) X(linalg_vector_norm) X(angle) X(to_dtype) X( \
-                                      repeat_interleave) X(as_strided) X(outer) X(xlogy)           \
-                                      X(tensor_split_sections) X(tensor_split_indices)             \
-                                          X(log_sigmoid)                                           \
-                                              X(count_nonzero) X(split_with_sizes) X(unbind)       \
-                                                  X(chunk) X(index_put) X(index) X(frac) X(fill_)  \
-                                                      X(dot) X(sinc) X(meshgrid) X(isfinite)       \
-                                                          X(reciprocal) X(floor_divide)            \
-                                                              X(remainder) X(atan2) X(var_dim)     \
-                                                                  X(topk)
+#define KILN_RECIPE_KERNELS(X) \
+  X(abs)                       \
+  X(add)                       \
+  X(sub)                       \
+  X(mul)                       \
+  X(div)                       \
+  X(div_mode)                  \
+  X(pow)                       \
+  X(exp)                       \
+  X(exp2)                      \
+  X(log)                       \
+  X(log1p)                     \
+  X(log2)                      \
+  X(sqrt)                      \
+  X(square)                    \
+  X(neg)                       \
+  X(sign)                      \
+  X(maximum)                   \
+  X(minimum)                   \
+  X(where)                     \
+  X(eq)                        \
+  X(ne)                        \
+  X(lt)                        \
+  X(le)                        \
+  X(gt)                        \
+  X(ge)                        \
+  X(isnan)                     \
+  X(logical_and)               \
+  X(logical_not)               \
+  X(logical_or)                \
+  X(clamp)                     \
+  X(clamp_min)                 \
+  X(lgamma)                    \
+  X(digamma)                   \
+  X(erfc)                      \
+  X(erf)                       \
+  X(sum)                       \
+  X(sum_dim)                   \
+  X(mean)                      \
+  X(mean_dim)                  \
+  X(prod_dim)                  \
+  X(amax)                      \
+  X(amin)                      \
+  X(any)                       \
+  X(all)                       \
+  X(max_dim)                   \
+  X(min_dim)                   \
+  X(argmax)                    \
+  X(cumsum)                    \
+  X(cumprod)                   \
+  X(sort_stable)               \
+  X(matmul)                    \
+  X(mm)                        \
+  X(bmm)                       \
+  X(linear)                    \
+  X(layer_norm)                \
+  X(softmax)                   \
+  X(relu)                      \
+  X(gelu)                      \
+  X(dropout)                   \
+  X(permute)                   \
+  X(transpose)                 \
+  X(t)                         \
+  X(reshape)                   \
+  X(view)                      \
+  X(expand)                    \
+  X(unsqueeze)                 \
+  X(squeeze_dim)               \
+  X(select)                    \
+  X(narrow)                    \
+  X(slice)                     \
+  X(diagonal)                  \
+  X(flip)                      \
+  X(cat)                       \
+  X(stack)                     \
+  X(flatten)                   \
+  X(contiguous)                \
+  X(clone)                     \
+  X(copy_)                     \
+  X(zeros)                     \
+  X(ones)                      \
+  X(full)                      \
+  X(zeros_like)                \
+  X(ones_like)                 \
+  X(full_like)                 \
+  X(arange)                    \
+  X(gather)                    \
+  X(index_select)              \
+  X(nonzero)                   \
+  X(masked_fill)               \
+  X(masked_select)             \
+  X(tril)                      \
+  X(triu)                      \
+  X(constant_pad_nd)           \
+  X(repeat)                    \
+  X(roll)                      \
+  X(conj)                      \
+  X(real)                      \
+  X(imag)                      \
+  X(complex)                   \
+  X(view_as_real)              \
+  X(view_as_complex)           \
+  X(linalg_vector_norm)        \
+  X(angle)                     \
+  X(to_dtype)                  \
+  X(repeat_interleave)         \
+  X(as_strided)                \
+  X(outer)                     \
+  X(xlogy)                     \
+  X(tensor_split_sections)     \
+  X(tensor_split_indices)      \
+  X(log_sigmoid)               \
+  X(pad)                       \
+  X(_fft_c2c)                  \
+  X(_fft_r2c)                  \
+  X(_fft_c2r)                  \
+  X(count_nonzero)             \
+  X(split_with_sizes)          \
+  X(unbind)                    \
+  X(chunk)                     \
+  X(index_put)                 \
+  X(index)                     \
+  X(frac)                      \
+  X(fill_)                     \
+  X(dot)                       \
+  X(sinc)                      \
+  X(meshgrid)                  \
+  X(isfinite)                  \
+  X(reciprocal)                \
+  X(floor_divide)              \
+  X(remainder)                 \
+  X(atan2)                     \
+  X(var_dim)                   \
+  X(topk)
 #define KILN_RECIPE_DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KILN_RECIPE_KERNELS(KILN_RECIPE_DECLARE)

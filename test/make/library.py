@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from ops import B8, C64, F16, F32, F64, I32, I64, INF, NAN, U8, case, values, write
+from ops import B8, C64, C128, F16, F32, F64, I32, I64, INF, NAN, U8, case, values, write
 
 
 def places():
@@ -128,5 +128,72 @@ def pools():
                  [1] * rank, 2)
 
 
+def transforms():
+    """Of lengths with small factors, large ones and none."""
+    for n in (1, 2, 6, 8, 15, 49, 61, 67, 134):
+        for kind in ("fft", "ifft"):
+            case("aten::fft_" + kind, values(C128, (n,)), None, -1, None)
+        case("aten::fft_rfft", values(F64, (n,)), None, -1, None)
+        case("aten::fft_irfft", values(C64, (n // 2 + 1,)), n, -1, None)
+    for norm in (None, "forward", "backward", "ortho"):
+        for kind in ("fft", "ifft", "irfft", "hfft"):
+            case("aten::fft_" + kind, values(C64, (3, 5)), 6, 0, norm)
+            case("aten::fft_%sn" % kind, values(C64, (2, 3, 4)), None, [0, 2], norm)
+            case("aten::fft_%s2" % kind, values(C64, (2, 3, 4)), [4, -1], [-2, -1], norm)
+        for kind in ("rfft", "ihfft", "fft"):
+            case("aten::fft_" + kind, values(F32, (3, 5)), 4, 0, norm)
+            case("aten::fft_%sn" % kind, values(F64, (2, 3, 4)), None, [0, 2], norm)
+            case("aten::fft_%s2" % kind, values(I64, (2, 3, 4)), [4, 5], [-2, -1], norm)
+    for kind in ("fft", "ifft", "irfft", "hfft"):
+        case("aten::fft_%sn" % kind, values(C64, (3, 4)), None, None, None)
+    case("aten::fft_fft", values(F16, (4,)), None, -1, None)
+    case("aten::fft_fft", values(F32, (4,)), 0, -1, None)
+    case("aten::fft_fft", values(F32, (4,)), None, 2, None)
+    case("aten::fft_fft", values(F32, (4,)), None, 0, "x")
+    case("aten::fft_rfft", values(C64, (4,)), None, -1, None)
+    case("aten::fft_fftn", values(F32, (4, 4)), None, [0, -2], None)
+    case("aten::fft_fftn", values(F32, (4, 4)), [2], [0, 1], None)
+    case("aten::fft_ifft", values(C128, (0, 4)), None, -1, None)
+    case("aten::_fft_c2c", values(C64, (3, 4)), [0, 1], 1, False)
+    case("aten::_fft_r2c", values(F32, (3, 4)), [1], 2, True)
+    case("aten::_fft_r2c", values(F32, (3, 4)), [0, 1], 0, False)
+    case("aten::_fft_c2r", values(C64, (3, 4)), [0, 1], 2, 7)
+    for dim in (None, [0], [0, -1]):
+        case("aten::fft_fftshift", values(F32, (3, 4)), dim)
+        case("aten::fft_ifftshift", values(F32, (3, 4)), dim)
+    for n in (5, 6):
+        case("aten::fft_fftfreq", n, 0.5, None, None, None, None)
+        case("aten::fft_rfftfreq", n, 2.0, F64, None, None, None)
+
+
+def frames():
+    for shape, dtype in (((24,), F32), ((2, 17), F64)):
+        window = torch.hann_window(8).to(dtype)
+        t = values(dtype, shape)
+        for args in ((8, None, None, None, False, None, True), (8, 3, 8, window, True, None, False),
+                     (12, 5, 8, window, False, False, True), (9, 4, 7, None, True, True, True)):
+            case("aten::stft", t, *args)
+            case("aten::stft.center", t, *args[:4], True, "reflect", *args[4:])
+        case("aten::stft.center", t, 6, 4, None, None, True, "constant", False, None, True)
+        case("aten::stft.center", t, 6, 4, None, None, False, "constant", False, None, True)
+        for normalized in (False, True):
+            s = torch.stft(t, 8, 3, 8, window, normalized=normalized, return_complex=True)
+            for length in (None, 15, 31):
+                case("aten::istft", s, 8, 3, 8, window, True, normalized, None, length, False)
+            s = torch.stft(t, 8, 2, 6, None, onesided=False, normalized=normalized, return_complex=True)
+            case("aten::istft", s, 8, 2, 6, None, True, normalized, False, None, True)
+    case("aten::stft", values(C64, (20,)), 8, 4, None, None, False, None, None)
+    case("aten::stft", values(F32, (20,)), 30, 4, None, None, False, None, True,
+         says="expected 0 < n_fft < 20, but got n_fft=")
+    case("aten::stft", values(F32, (20,)), 8, 0, None, None, False, None, True,
+         says="expected hop_length > 0, but got hop_length=0")
+    case("aten::stft", values(F32, (20,)), 8, 2, None, torch.ones(5), False, None, True,
+         says="expected a 1D window tensor of size equal to win_length=8, but got window with ")
+    case("aten::stft", values(I64, (20,)), 8, 2, None, None, False, None, True,
+         says="expected a tensor of floating point or complex values")
+    case("aten::istft", values(C64, (5, 4)), 8, 2, 8, torch.hann_window(8), False, False, None, None, False,
+         says="window overlap add min")
+
+
 if __name__ == "__main__":
-    write(sys.argv[1], "library.py", (places, searches, counts, pools))
+    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames))

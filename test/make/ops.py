@@ -20,6 +20,7 @@ DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16", to
           torch.uint8: "u8", torch.bool: "b8", torch.complex64: "c64", torch.complex128: "c128"}
 F32, F64, F16, BF16 = torch.float32, torch.float64, torch.float16, torch.bfloat16
 I64, I32, U8, B8, C64 = torch.int64, torch.int32, torch.uint8, torch.bool, torch.complex64
+C128 = torch.complex128
 NAN, INF = math.nan, math.inf
 CODES = {d: i for i, d in enumerate([U8, torch.int8, torch.int16, I32, I64, F16, F32, F64, None,
                                      C64, torch.complex128, B8])}
@@ -75,7 +76,7 @@ def call(name, args):
     return getattr(packet, overload or "default"), base
 
 
-def case(name, *args, strides=False, results=None):
+def case(name, *args, strides=False, says=None):
     """Runs one operator; keyword-only arguments are given by position."""
     before = [text(a) for a in args]
     op, _ = call(name, args)
@@ -94,7 +95,8 @@ def case(name, *args, strides=False, results=None):
         if "not implemented for" in str(e) and any(
                 isinstance(a, torch.Tensor) and a.dtype in (F16, BF16) for a in args):
             return  # later versions have it
-        words = str(e).split("\n")[0][:60]
+        words = says or str(e).split("\n")[0][:60]
+        assert words in str(e), e
         if "not implemented for" in words:
             words = words[words.index("not implemented for"):]
         lines.append("\t".join([name] + before + ["!", words]))
