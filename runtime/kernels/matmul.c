@@ -5,6 +5,7 @@
  * floats are widened to float and rounded once; integers (which wrap around) and complex numbers
  * take the plain loop, which is also the twin that tests compare gemm with. */
 #include "runtime/kernels/matmul.h"
+#include "runtime/kernels/complex_math.h"
 
 #include <complex.h>
 
@@ -267,18 +268,14 @@ KILN_KERNEL(mm) {
   return matrices(call, NULL, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1), 0, 1, outs);
 }
 
-/* beta and alpha of addmm and its kin. */
-static kiln_status *real_scalars(const kiln_ivalue *args, int i) {
-  for (int k = i; k < i + 2; k++) {
-    if (kiln__number(args[k]).kind == KILN_DTYPE_C128) {
-      return KILN_ERROR(KILN_UNSUPPORTED, "complex beta and alpha are not supported");
-    }
-  }
-  return NULL;
+/* Of beta and alpha of addmm and its kin. */
+static bool has_complex_scalar(const kiln_ivalue *args) {
+  return kiln__number(args[3]).kind == KILN_DTYPE_C128 ||
+         kiln__number(args[4]).kind == KILN_DTYPE_C128;
 }
 
 KILN_KERNEL(addmm) {
-  KILN_TRY(real_scalars(args, 3));
+  if (has_complex_scalar(args)) return kiln__complex_product_sum(call, args, outs);
   return matrices(call, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1),
                   kiln_arg_tensor(args, 2), kiln_arg_number_f64(args, 3),
                   kiln_arg_number_f64(args, 4), outs);
@@ -437,7 +434,7 @@ KILN_KERNEL(bmm) {
 KILN_KERNEL(baddbmm) {
   kiln_tensor *a = kiln_arg_tensor(args, 1), *b = kiln_arg_tensor(args, 2);
   KILN_TRY(check_batches(a, b));
-  KILN_TRY(real_scalars(args, 3));
+  if (has_complex_scalar(args)) return kiln__complex_product_sum(call, args, outs);
   return any_ranks(call, kiln_arg_tensor(args, 0), a, b, kiln_arg_number_f64(args, 3),
                    kiln_arg_number_f64(args, 4), outs);
 }
@@ -456,7 +453,7 @@ KILN_KERNEL(addmv) {
     return KILN_OP_FAIL("vector + matrix @ vector expected, got %d, %d, %d", kiln_tensor_rank(base),
                         kiln_tensor_rank(a), kiln_tensor_rank(x));
   }
-  KILN_TRY(real_scalars(args, 3));
+  if (has_complex_scalar(args)) return kiln__complex_product_sum(call, args, outs);
   const int64_t m = kiln_tensor_sizes(a)[0], k = kiln_tensor_sizes(a)[1];
   const int64_t size = kiln_tensor_rank(base) == 1 ? base->numel : m;
   if (x->numel != k || (size != m && size != 1)) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/complex_math.h"
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/nn.h"
 #include "runtime/kernels/view.h"
@@ -79,6 +80,9 @@ KILN_NN_KERNEL(mse_loss) {
   return pair_loss(nn, args, squared, 0, NULL, kiln_arg_int(args, 2), outs);
 }
 KILN_NN_KERNEL(l1_loss) {
+  if (kiln__is_complex(kiln_arg_tensor(args, 0)) || kiln__is_complex(kiln_arg_tensor(args, 1))) {
+    return kiln__complex_l1_loss(nn->call, args, outs);
+  }
   return pair_loss(nn, args, absolute, 0, NULL, kiln_arg_int(args, 2), outs);
 }
 KILN_NN_KERNEL(smooth_l1_loss) {

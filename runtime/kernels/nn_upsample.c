@@ -238,16 +238,32 @@ static kiln_status *make_taps(kiln__nn *nn, const resample *p, int d, taps *t) {
 RESAMPLE_DIM(resample_f32, float)
 RESAMPLE_DIM(resample_f64, double)
 
+/* Weights of bytes are whole numbers of at most 15 bits, and every dimension is rounded: the factor
+ * by which they were multiplied. */
+static double whole_weights(const taps *t, int64_t out) {
+  double *weights = (double *)(uintptr_t)t->weights, most = 0, factor = 1;
+  for (int64_t i = 0; i < out * t->count; i++) most = fmax(most, weights[i]);
+  while (factor < 0x1p22 && 0.5 + most * 2 * factor < 0x1p15) factor *= 2;
+  for (int64_t i = 0; i < out * t->count; i++) weights[i] = round(weights[i] * factor);
+  return factor;
+}
+static void round_bytes(double *x, int64_t n, double factor) {
+  for (int64_t i = 0; i < n; i++) {
+    const double whole = floor((x[i] + factor / 2) / factor);
+    x[i] = whole < 0 ? 0 : whole > 255 ? 255 : whole;
+  }
+}
 static kiln_status *weigh(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_ivalue *out) {
   const int rank = p->spatial + 2;
   const char *from;
   int64_t sizes[MAX_SPATIAL + 2];
   kiln_tensor *now = NULL;
-  const bool bytes = kiln_tensor_dtype(t) == KILN_DTYPE_U8; /* in float, rounded at the end */
-  KILN_TRY(kiln__nn_begin(nn, bytes ? KILN_DTYPE_F32 : kiln_tensor_dtype(t)));
+  const bool bytes = kiln_tensor_dtype(t) == KILN_DTYPE_U8;
+  KILN_TRY(kiln__nn_begin(nn, bytes ? KILN_DTYPE_F64 : kiln_tensor_dtype(t)));
   KILN_TRY(kiln__nn_dense(nn, t, &from));
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
-  for (int d = 0; d < p->spatial; d++) {
+  for (int pass = 0; pass < p->spatial; pass++) {
+    const int d = bytes ? p->spatial - 1 - pass : pass; /* bytes: rows first */
     taps table;
     char *to;
     int64_t outer = 1, inner = 1;
@@ -256,13 +272,11 @@ static kiln_status *weigh(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_
     for (int i = d + 3; i < rank; i++) inner *= sizes[i];
     sizes[d + 2] = p->out[d];
     KILN_TRY(kiln__nn_new(nn, rank, sizes, &now, &to));
+    const double factor = bytes ? whole_weights(&table, p->out[d]) : 1;
     (nn->dtype == KILN_DTYPE_F64 ? resample_f64 : resample_f32)(&table, from, to, outer, p->in[d],
                                                                 p->out[d], inner);
+    if (bytes) round_bytes((double *)(void *)to, now->numel, factor);
     from = to;
-    for (int64_t i = 0; bytes && d == p->spatial - 1 && i < now->numel; i++) {
-      const double x = nearbyint(kiln__nn_get(nn, to, i));
-      kiln__nn_set(nn, to, i, x < 0 ? 0 : x > 255 ? 255 : x);
-    }
   }
   return kiln__nn_give(nn, now, kiln_tensor_dtype(t), out);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/alike.h"
+#include "runtime/kernels/complex_math.h"
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/view.h"
 
@@ -216,7 +217,12 @@ COMPARE(gcd)
 COMPARE(lcm)
 COMPARE(hypot)
 COMPARE(nextafter)
-COMPARE(logaddexp)
+KILN_KERNEL(logaddexp) {
+  if (kiln__is_complex(kiln_arg_tensor(args, 0)) || kiln__is_complex(kiln_arg_tensor(args, 1))) {
+    return kiln__complex_logaddexp(call, args, outs);
+  }
+  return binary(call, KILN_PW_logaddexp, args, outs);
+}
 KILN_KERNEL(atan2) { return binary_float(call, KILN_PW_atan2, args, outs); }
 KILN_KERNEL(copysign) { return binary_float(call, KILN_PW_copysign, args, outs); }
 KILN_KERNEL(xlogy) { return binary_float(call, KILN_PW_xlogy, args, outs); }

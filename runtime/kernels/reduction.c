@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/complex_math.h"
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/view.h"
 
@@ -502,6 +503,7 @@ KILN_KERNEL(frobenius_norm) {
 
 /* log(sum(exp(x))), shifted by the greatest, which is left alone where it is not finite. */
 KILN_KERNEL(logsumexp) {
+  if (kiln__is_complex(SELF)) return kiln__complex_logsumexp(call, args, outs);
   kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
   kiln_dtype compute = kiln__compute_dtype(dtype);
   uint64_t mask;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/alike.h"
+#include "runtime/kernels/complex_math.h"
 #include "runtime/kernels/iter.h"
 
 static inline void begin_one(kiln_pw *pw, kiln_pw_functor functor, kiln_tensor *t) {
@@ -277,6 +278,7 @@ static double largest(kiln_dtype dtype) {
 KILN_KERNEL(nan_to_num) {
   kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
   if (kiln_dtype_is_int(dtype, true)) return same(call, KILN_PW_copy, args, outs);
+  if (kiln_dtype_is_complex(dtype)) return kiln__complex_nan_to_num(call, args, outs);
   double numbers[3] = {0, largest(dtype), -largest(dtype)};
   for (int i = 0; i < 3; i++) {
     if (!kiln_arg_is_none(args, i + 1)) numbers[i] = kiln_arg_float(args, i + 1);

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from ops import B8, C64, C128, F16, F32, F64, I32, I64, INF, NAN, U8, case, values, write
+from ops import B8, BF16, C64, C128, F16, F32, F64, I32, I64, INF, NAN, U8, case, values, write
 
 
 def places():
@@ -195,5 +195,80 @@ def frames():
          says="window overlap add min")
 
 
+def specials():
+    odd = torch.tensor([0.0, 0.5, -0.5, 1.0, -3.25, 8.0, 24.5, 30.0, -60.0, INF, -INF, NAN])
+    for kind in ("i0e", "i1", "i1e", "erfcx", "log_ndtr", "i0", "modified_bessel_i0", "modified_bessel_i1"):
+        for dtype in (F64, I64, BF16):
+            t = odd.nan_to_num(1, 2, -3) if dtype == I64 else odd.clamp(-20, 20) if dtype == BF16 else odd
+            case("aten::special_" + kind, t.to(dtype))
+    case("aten::i0", odd.double())
+    case("aten::i0_", values(F32, (3,)))
+    case("aten::special_ndtri", torch.tensor([0, 1e-300, 1e-9, 0.01, 0.3, 0.5, 0.9, 1, 1.5, NAN], dtype=F64))
+    case("aten::special_ndtri", torch.tensor([True, False]))
+    x = torch.tensor([1.0, 0.5, 2.0, 3.5, 30.0, 2.0, 2.0, 2.5, NAN], dtype=F64)
+    q = torch.tensor([2.0, 2.0, 0.25, 7.0, 1.5, -1.5, -2.0, -1.5, 1.0], dtype=F64)
+    case("aten::special_zeta", x, q)
+    case("aten::special_zeta", x.reshape(9, 1), torch.tensor([1, 2]))
+    case("aten::special_zeta.self_scalar", 2, q)
+    case("aten::special_zeta.other_scalar", x, 1.5)
+    for n in (0, 1, 2, 5):
+        t = torch.tensor([0.5, 1.0, 2.5, 20.0, -0.5, -2.25], dtype=F64)
+        case("aten::polygamma", n, t)
+        case("aten::special_polygamma", n, t.float().abs())
+        case("aten::polygamma_", t.abs(), n)
+    case("aten::polygamma", -1, values(F32, (2,)))
+    case("aten::frexp.Tensor", torch.tensor([0.0, 1.0, -0.3, 1000.0]))
+    case("aten::frexp.Tensor", values(I64, (2,)))
+    t = torch.tensor([0.25, 0.5, 0.875])
+    for kind in ("expit", "erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "digamma", "psi", "gammaln", "sinc"):
+        case("aten::special_" + kind, t)
+        case("aten::special_" + kind, torch.tensor([0, 1]))
+    case("aten::special_round", values(F32, (4,)), 1)
+    case("aten::special_logit", t, None)
+    case("aten::special_logit", torch.tensor([0.0, 1.0, 0.5]), 0.1)
+    case("aten::special_logsumexp", values(F32, (2, 3)), [1], True)
+    case("aten::special_multigammaln", t + 3, 2)
+    case("aten::special_xlogy", values(F32, (3,)), t)
+    case("aten::special_xlogy.other_scalar", values(F32, (3,)), 2)
+    case("aten::special_xlogy.self_scalar", 2, t)
+    case("aten::special_softmax", values(F32, (2, 3)), 0, None)
+    case("aten::special_log_softmax", values(F32, (2, 3)), 1, F64)
+
+
+def complexes():
+    a, b, c = (values(C64, s) for s in ((2, 3), (3, 4), (2, 4)))
+    case("aten::addmm", c, a, b, 1 + 2j, 0.5j)
+    case("aten::addmm", c * NAN, a, b, 0, 0.5j)
+    case("aten::baddbmm", c[None], a[None], b[None], 1j, 2)
+    case("aten::addmv", c[0], b.t(), a[0], 1j, 1 - 1j)
+    case("aten::addmm", c.real, a.real, b.real, 1, 0.5j)
+    case("aten::addmm_", values(F32, (3,)), values(F32, (2, 3)), values(F32, (3, 3)), 1, 1)
+    case("aten::addmv_", values(F32, ()), values(F32, (2, 3)), values(F32, (3,)), 1, 1)
+    case("aten::baddbmm_", values(F32, (3, 3)), values(F32, (2, 3, 3)), values(F32, (2, 3, 3)), 1, 1)
+    case("aten::l1_loss", a, a.flip(0), 1)
+    case("aten::l1_loss", a, a.flip(0), 0)
+
+
+def scans():
+    for dtype in (F32, I64, B8, F16, U8):
+        for dim in (0, -1):
+            t = values(dtype, (4, 5))
+            case("aten::cummax", t, dim)
+            case("aten::cummin", t.t(), dim)
+    odd = torch.tensor([1.0, NAN, 3.0, -INF, INF, NAN])
+    for kind in ("cummax", "cummin", "logcumsumexp"):
+        case("aten::" + kind, odd, 0)
+        case("aten::" + kind, torch.tensor(2.0), 0)
+        case("aten::" + kind, torch.zeros(0, 2), 0)
+        case("aten::" + kind, values(C64, (2,)) if kind[0] == "c" else values(I64, (2,)), 0)
+    case("aten::logcumsumexp", values(F64, (3, 4)), 0)
+    case("aten::logcumsumexp", torch.tensor([-INF, -INF, 2.0, INF, 1.0]), 0)
+    for r in (0, 1, 2, 3):
+        for again in (False, True):
+            case("aten::combinations", values(F32, (4,)), r, again)
+    case("aten::combinations", values(I64, (2,)), 3, False)
+    case("aten::combinations", values(I64, (2, 2)), 2, False)
+
+
 if __name__ == "__main__":
-    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames))
+    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames, specials, complexes, scans))

@@ -1,0 +1,229 @@
+/* special.c: functions of mathematics that models seldom use, element by element in double: Bessel,
+ * zeta and polygamma, scaled error functions, the normal distribution.
+ *
+ * Bessel functions: the power series (all terms of one sign) below SERIES, the asymptotic series
+ * above. Zeta: Euler and Maclaurin's sum. */
+#include <math.h>
+
+#include "runtime/kernels/recipe.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+#define ROOT_HALF 0.70710678118654752440
+#define ROOT_2PI 2.50662827463100050242
+#define ROOT_PI 1.77245385090551602730
+
+/* -- Bessel: exp(-|x|) I_order(x) or I_order(x), order 0 or 1 -- */
+
+static double bessel(double x, int order, bool scaled) {
+  enum { SERIES = 25 };
+  const double a = fabs(x);
+  if (!(a < INFINITY)) return scaled && a == a ? 0 : NAN;
+  double sum, term = order ? a / 2 : 1;
+  if (a < SERIES) {
+    sum = term;
+    for (int k = 1; term > sum * 1e-17; k++) {
+      term *= a / 2 * (a / 2) / ((double)k * (k + order));
+      sum += term;
+    }
+    if (scaled) sum *= exp(-a);
+  } else {
+    sum = term = 1;
+    for (int k = 1; fabs(term) > 1e-17 && k < 2 * SERIES; k++) {
+      const double odd = 2 * k - 1;
+      term *= (odd * odd - 4 * order) / (8 * a * k);
+      sum += term;
+    }
+    /* In two halves, as exp(a) may be too great before the division. */
+    sum *= scaled ? 1 / sqrt(a) : exp(a / 2) / sqrt(a) * exp(a / 2);
+    sum /= ROOT_2PI;
+  }
+  return order && x < 0 ? -sum : sum;
+}
+static double i0(double x) { return bessel(x, 0, false); }
+static double i0e(double x) { return bessel(x, 0, true); }
+static double i1(double x) { return bessel(x, 1, false); }
+static double i1e(double x) { return bessel(x, 1, true); }
+
+/* -- The normal distribution -- */
+
+/* exp(x * x) erfc(x) */
+static double erfcx(double x) {
+  if (x < 25) {
+    const double square = x * x, rest = fma(x, x, -square), e = exp(square);
+    return e < INFINITY ? e * (1 + rest) * erfc(x) : INFINITY;
+  }
+  const double v = 1 / (x * x); /* 0 for infinity */
+  return (1 - v / 2 * (1 - v * 1.5 * (1 - v * 2.5 * (1 - v * 3.5 * (1 - v * 4.5))))) /
+         (x * ROOT_PI);
+}
+static double log_ndtr(double x) {
+  if (x < -1) return log(erfcx(-x * ROOT_HALF) / 2) - x * x / 2;
+  return log1p(-erfc(x * ROOT_HALF) / 2);
+}
+/* Where the distribution has p: a start of some nine digits, by rational functions (P. J. Acklam),
+ * then two of Halley's steps. */
+static double ndtri(double p) {
+  static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
+                             1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00},
+                      b[] = {-5.447609879822406e+01, 1.615858368580409e+02,  -1.556989798598866e+02,
+                             6.680131188771972e+01,  -1.328068155288572e+01, 1},
+                      c[] = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
+                             -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00},
+                      d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                             3.754408661415590e+00, 1};
+  if (!(p >= 0 && p <= 1)) return NAN;
+  if (p == 0 || p == 1) return p == 0 ? -INFINITY : INFINITY;
+  if (p > 0.5) return -ndtri(1 - p);
+  double x, above = 0, below = 0;
+  const bool tail = p < 0.02425;
+  const double q = tail ? sqrt(-2 * log(p)) : p - 0.5, v = tail ? q : q * q;
+  for (int i = 0; i < 6; i++) above = above * v + (tail ? c : a)[i];
+  for (int i = 0; i < (tail ? 5 : 6); i++) below = below * v + (tail ? d : b)[i];
+  x = above / below * (tail ? 1 : q);
+  for (int step = 0; step < 2; step++) {
+    const double error = erfc(-x * ROOT_HALF) / 2 - p, u = error * ROOT_2PI * exp(x * x / 2);
+    x -= u / (1 + x * u / 2);
+  }
+  return x;
+}
+
+/* -- Zeta: the sum of (q + k)^-x -- */
+
+static double zeta(double x, double q) {
+  /* (2k)! / B(2k), B Bernoulli's numbers */
+  static const double over[] = {12.0,
+                                -720.0,
+                                30240.0,
+                                -1209600.0,
+                                47900160.0,
+                                -1307674368000.0 / 691,
+                                74724249600.0,
+                                -10670622842880000.0 / 3617,
+                                5109094217170944000.0 / 43867,
+                                -802857662698291200000.0 / 174611};
+  enum { DIRECT = 9 };
+  if (x == 1) return INFINITY;
+  if (!(x > 1) || q != q) return NAN;
+  if (q <= 0) {
+    if (q == floor(q)) return INFINITY;
+    if (x != floor(x)) return NAN;
+  }
+  double sum = pow(q, -x), a = q, power = sum;
+  for (int i = 0; i < DIRECT || a <= DIRECT; i++) {
+    a += 1;
+    power = pow(a, -x);
+    sum += power;
+    if (fabs(power) < fabs(sum) * 1e-17) return sum;
+  }
+  sum += power * a / (x - 1) - power / 2;
+  double factor = 1;
+  for (int i = 0; i < (int)(sizeof over / sizeof *over); i++) {
+    factor *= x + 2 * i;
+    power /= a;
+    const double term = factor * power / over[i];
+    sum += term;
+    if (fabs(term) < fabs(sum) * 1e-17) break;
+    factor *= x + 2 * i + 1;
+    power /= a;
+  }
+  return sum;
+}
+
+/* -- The operators -- */
+
+static kiln_dtype float_of(kiln_dtype dtype) {
+  return kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_F32 : dtype;
+}
+static void unary(kiln__recipe *r, kiln_tensor *t, double (*fn)(double), kiln_ivalue *outs) {
+  const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
+  kiln_tensor *in, *out;
+  if (!kiln_dtype_is_float(dtype)) {
+    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    return;
+  }
+  const double *from = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
+  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
+  if (r->status) return;
+  for (int64_t i = 0; i < t->numel; i++) to[i] = fn(from[i]);
+  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+}
+#define UNARY(name) \
+  KILN_RECIPE(special_##name) { unary(r, SELF, name, outs); }
+UNARY(i0)
+UNARY(i0e)
+UNARY(i1)
+UNARY(i1e)
+UNARY(erfcx)
+UNARY(log_ndtr)
+UNARY(ndtri)
+
+/* Two tensors, or one and a number. */
+KILN_RECIPE(special_zeta) {
+  kiln_tensor *in, *other, *pair[2], *out;
+  for (int i = 0; i < 2; i++) {
+    pair[i] = args[i].tag == KILN_TAG_TENSOR ? args[i].u.tensor : NULL;
+  }
+  for (int i = 0; i < 2; i++) { /* a number has the dtype of the tensor */
+    if (pair[i]) continue;
+    pair[i] = KILN_COOK(r, full, kiln__recipe_no_list(r), args[i],
+                        I(float_of(kiln__recipe_dtype(pair[1 - i]))), NONE, NONE, NONE);
+  }
+  /* add broadcasts, promotes and complains */
+  kiln_tensor *sum = KILN_COOK(r, add, T(pair[0]), T(pair[1]), I(1));
+  if (r->status) return;
+  const int rank = kiln_tensor_rank(sum);
+  const kiln_dtype dtype = float_of(kiln_tensor_dtype(sum));
+  const kiln_ivalue sizes = kiln__recipe_ints(r, rank, kiln_tensor_sizes(sum));
+  for (int i = 0; i < 2; i++) pair[i] = KILN_COOK(r, expand, T(pair[i]), sizes, B(false));
+  if (!kiln_dtype_is_float(dtype)) {
+    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    return;
+  }
+  const double *x = kiln__recipe_read(r, pair[0], KILN_DTYPE_F64, &in);
+  const double *q = kiln__recipe_read(r, pair[1], KILN_DTYPE_F64, &other);
+  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(sum), &out);
+  if (r->status) return;
+  for (int64_t i = 0; i < out->numel; i++) to[i] = zeta(x[i], q[i]);
+  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+}
+
+static void polygamma(kiln__recipe *r, kiln_tensor *t, int64_t n, kiln_ivalue *outs) {
+  kiln_tensor *in, *out;
+  const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
+  if (n < 0) KILN_RECIPE_FAIL(r, "polygamma(n, x) does not support negative n.");
+  if (n == 0) {
+    kiln__recipe_give(r, outs, KILN_COOK(r, digamma, T(t)));
+    return;
+  }
+  if (!kiln_dtype_is_float(dtype)) {
+    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+  }
+  const double *from = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
+  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
+  if (r->status) return;
+  const double factor = (n % 2 ? 1 : -1) * tgamma((double)n + 1);
+  for (int64_t i = 0; i < t->numel; i++) to[i] = factor * zeta((double)n + 1, from[i]);
+  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+}
+KILN_RECIPE(polygamma) { polygamma(r, kiln_arg_tensor(args, 1), kiln_arg_int(args, 0), outs); }
+KILN_RECIPE(polygamma_) { polygamma(r, SELF, kiln_arg_int(args, 1), outs); }
+
+/* Mantissa in [0.5, 1) and exponent. */
+KILN_RECIPE(frexp_Tensor) {
+  kiln_tensor *in, *mantissa, *exponent, *t = SELF;
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  if (!kiln_dtype_is_float(dtype)) {
+    KILN_RECIPE_FAIL(r, "torch.frexp() only supports floating-point dtypes");
+  }
+  const double *from = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
+  const int rank = kiln_tensor_rank(t);
+  double *m = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mantissa);
+  int32_t *e = kiln__recipe_new(r, KILN_DTYPE_I32, rank, kiln_tensor_sizes(t), &exponent);
+  if (r->status) return;
+  for (int64_t i = 0; i < t->numel; i++) {
+    e[i] = 0;
+    m[i] = frexp(from[i], &e[i]);
+  }
+  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, mantissa, dtype));
+  kiln__recipe_give(r, &outs[1], exponent);
+}
