@@ -48,7 +48,9 @@ static eval_fn function_of(const kiln_loop_nest *nest, const kiln_loop_inst *ins
     if (from == KILN_DTYPE_BF16) return cast_bf16_to_f32;
     if (inst->dtype == KILN_DTYPE_F16) return cast_f32_to_f16;
     if (inst->dtype == KILN_DTYPE_BF16) return cast_f32_to_bf16;
-    return cast_table[type_index(from)][type_index(inst->dtype)];
+    const int row = type_index(from), column = type_index(inst->dtype);
+    KILN_ASSERT(row >= 0 && column >= 0);
+    return cast_table[row][column];
   }
   if (info->rule == KILN_LOOP_RULE_SAME) return eval_table[inst->op][type_index(inst->dtype)];
   if (info->rule == KILN_LOOP_RULE_COMPARE)
