@@ -24,6 +24,7 @@ struct kiln_context {
   void *print_user;
   pthread_mutex_t lock;                     /* of flags and old_value */
   char old_value[KILN_FLAG_STRING_MAX + 8]; /* of kiln_context_set */
+  uint64_t trace_serial;                    /* of the last trace; atomic */
 };
 
 /* One method of a model's root; texts lie in the model's arena. */
@@ -74,6 +75,8 @@ struct kiln_value {
   kiln_model *model;     /* retained; NULL when the value needs none */
   kiln_ivalue v;
   char *type_text; /* of kiln_value_type, made once; atomic */
+  uint64_t trace;  /* serial of the trace that knows this handle as `var`; 0: none */
+  int var;
 };
 
 /* -- Counts -- */

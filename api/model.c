@@ -1,8 +1,7 @@
 /* model.c: loads archives, and tells about their methods and counters. */
-#include "api/internal.h"
-
 #include <stdio.h>
 
+#include "api/builder.h"
 #include "kiln/debug.h"
 #include "runtime/kernels/dispatch.h"
 
@@ -125,38 +124,72 @@ static void destroy_model(kiln_model *model) {
   kiln_context_release(context);
 }
 
-static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const kiln_limits *limits,
-                                bool at_rest) {
+/* What a model has beyond its script. */
+static kiln_status *prepare(kiln_model *model) {
   kiln_context *context = model->context;
-  kiln_env *env = context->env;
-  kiln_torchscript_options options = {
-      .limits = limits ? *limits : (kiln_limits){0}, .lenient = at_rest, .at_rest = at_rest};
   method_job job = {model};
-  pthread_mutex_lock(&context->lock);
-  model->flags = env->flags;
-  pthread_mutex_unlock(&context->lock);
-  KILN_TRY(kiln_arena_create(env->mem, &model->arena));
-  KILN_TRY(kiln_torchscript_load(env, context->registry, mapping, &options, &model->script));
-  if (model->script->root.tag != KILN_TAG_OBJECT) {
-    return KILN_ERROR(KILN_INVALID_FILE, "the archive holds no module");
-  }
-  KILN_TRY(kiln_jit_create(env, &model->flags, model->script->unit, context->codegen, &model->jit));
+  KILN_TRY(kiln_arena_create(context->env->mem, &model->arena));
+  KILN_TRY(kiln_jit_create(context->env, &model->flags, model->script->unit, context->codegen,
+                           &model->jit));
   KILN_TRY(kiln_arena_run(model->arena, list_methods, &job));
   for (int i = 0; i < model->method_count; i++) {
     KILN_TRY(
         kiln_jit_callable(model->jit, model->methods[i].function, &model->methods[i].callable));
   }
+  return NULL;
+}
+
+static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const kiln_limits *limits,
+                                bool at_rest) {
+  kiln_context *context = model->context;
+  kiln_torchscript_options options = {
+      .limits = limits ? *limits : (kiln_limits){0}, .lenient = at_rest, .at_rest = at_rest};
+  KILN_TRY(
+      kiln_torchscript_load(context->env, context->registry, mapping, &options, &model->script));
+  if (model->script->root.tag != KILN_TAG_OBJECT) {
+    return KILN_ERROR(KILN_INVALID_FILE, "the archive holds no module");
+  }
+  KILN_TRY(prepare(model));
   model->at_rest = at_rest;
   return at_rest ? NULL : run_pending(model, limits);
 }
 
-static kiln_status *load(kiln_context *context, kiln_mapping *mapping, const kiln_limits *limits,
-                         bool at_rest, kiln_model **out_model) {
+/* An empty model with the settings of now. */
+static kiln_status *new_model(kiln_context *context, kiln_model **out_model) {
   kiln_model *model = kiln_mem_alloc_zero(context->env->mem, sizeof *model);
   if (!model) return kiln_status_oom();
   model->refs = 1;
   model->context = kiln__context_retain(context);
+  pthread_mutex_lock(&context->lock);
+  model->flags = context->env->flags;
+  pthread_mutex_unlock(&context->lock);
+  *out_model = model;
+  return NULL;
+}
+
+static kiln_status *load(kiln_context *context, kiln_mapping *mapping, const kiln_limits *limits,
+                         bool at_rest, kiln_model **out_model) {
+  kiln_model *model = NULL;
+  KILN_TRY(new_model(context, &model));
   kiln_status *status = build_model(model, mapping, limits, at_rest);
+  if (status) {
+    destroy_model(model);
+    return status;
+  }
+  *out_model = model;
+  return NULL;
+}
+
+kiln_status *kiln__model_create(kiln_context *context, kiln_torchscript *script,
+                                kiln_model **out_model) {
+  kiln_model *model = NULL;
+  kiln_status *status = new_model(context, &model);
+  if (status) {
+    kiln_torchscript_destroy(script);
+    return status;
+  }
+  model->script = script;
+  status = prepare(model);
   if (status) {
     destroy_model(model);
     return status;

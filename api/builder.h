@@ -1,0 +1,71 @@
+/* builder.h: graphs under construction, between builder.c (values), builder_block.c
+ * (branches, loops, results), builder_call.c (operators), builder_model.c (text in, model out) and
+ * trace.c.
+ *
+ * A builder owns a unit with one class, __torch__.Graph, and the graph of its `forward`. The
+ * graph's types and sizes are never believed beyond what the schemas say: values have plain types,
+ * but for constants, whose types are made from them. */
+#ifndef KILN_API_BUILDER_H
+#define KILN_API_BUILDER_H
+
+#include "api/internal.h"
+#include "kiln/kiln_graph.h"
+
+/* A branch or loop that is open. */
+typedef struct kiln__open_block {
+  kiln_node *node;
+  bool is_loop, in_else;
+} kiln__open_block;
+
+struct kiln_builder {
+  kiln_context *context; /* retained */
+  kiln_unit *unit;       /* owned; NULL when the model was taken */
+  kiln_class *cls;
+  kiln_graph *graph; /* owned */
+  kiln_block *block; /* that nodes go to */
+  bool returned;
+  KILN_VEC(kiln_ir_value *) vars; /* var - 1 -> value; in the unit's arena, as the others */
+  KILN_VEC(kiln__open_block) open;
+  KILN_VEC(kiln_class_attribute) attributes;
+  KILN_VEC(kiln_ivalue) values; /* of the attributes, owned */
+};
+
+/* Runs body where graph, unit and types may be allocated from. On failure nodes, variables and
+ * inputs of blocks that it made are gone again. KILN_INVALID_ARGUMENT when the builder is empty. */
+kiln_status *kiln__builder_run(kiln_builder *b, kiln_status *(*body)(kiln_builder *b, void *arg),
+                               void *arg) KILN_MUST_USE;
+
+/* -- For bodies -- */
+
+kiln_var kiln__builder_var(kiln_builder *b, kiln_ir_value *value);
+/* The value, if it can be used here. */
+kiln_status *kiln__builder_value(kiln_builder *b, kiln_var var,
+                                 kiln_ir_value **out_value) KILN_MUST_USE;
+/* The same of several, in an array of the graph's arena. */
+kiln_status *kiln__builder_values(kiln_builder *b, const kiln_var *vars, int count,
+                                  kiln_ir_value ***out_values) KILN_MUST_USE;
+/* A constant with a copy of `v` (borrowed). */
+kiln_status *kiln__builder_constant(kiln_builder *b, kiln_ivalue v,
+                                    kiln_ir_value **out_value) KILN_MUST_USE;
+/* A value as it is given to a call. */
+typedef struct kiln__builder_actual {
+  kiln_str keyword;
+  kiln_ir_value *value;
+  bool empty_list; /* a constant [] of no type */
+} kiln__builder_actual;
+/* The node of the call, appended, arguments and results filled in. */
+kiln_status *kiln__builder_call(kiln_builder *b, const char *op, kiln__builder_actual *actuals,
+                                int count, kiln_node **out_node) KILN_MUST_USE;
+/* A value of the host as an actual: a constant. */
+kiln_status *kiln__builder_host_actual(kiln_builder *b, const kiln_value *value,
+                                       kiln__builder_actual *out_actual) KILN_MUST_USE;
+/* The graph's type of a host's value: without sizes, lists and dicts of nothing of tensors. */
+const kiln_type *kiln__builder_type_of(kiln_builder *b, kiln_ivalue v);
+
+/* -- model.c -- */
+
+/* A model of what `script` (taken, also on failure) holds. */
+kiln_status *kiln__model_create(kiln_context *context, kiln_torchscript *script,
+                                kiln_model **out_model) KILN_MUST_USE;
+
+#endif

@@ -1,0 +1,255 @@
+/* builder_block.c: branches, loops, results.
+ *
+ * A branch or loop is a node that stands in its block from the beginning, so that what is in it has
+ * its place; its results are added when it is closed. Nothing is added before all is checked; what
+ * was added when memory ran out is taken back. */
+#include "api/builder.h"
+
+typedef struct block_job {
+  const kiln_var *vars;
+  int count;
+  kiln_var var, condition;
+  kiln_var *out_var, *out_vars;
+} block_job;
+
+static kiln_status *check_vars(const kiln_var *vars, int count, const kiln_var *out_vars) {
+  if (count >= 0 && (count == 0 || (vars && out_vars))) return NULL;
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d values, and no place for them", count);
+}
+
+static kiln__open_block *top(kiln_builder *b) {
+  return b->open.count > 0 ? &kiln_vec_last(&b->open) : NULL;
+}
+
+static void drop_outputs(kiln_block *block) {
+  while (kiln_block_output_count(block) > 0) {
+    kiln_block_remove_output(block, kiln_block_output_count(block) - 1);
+  }
+}
+
+static void drop_results(kiln_node *node) {
+  while (node->output_count > 0) kiln_node_remove_output(node, node->output_count - 1);
+}
+
+static kiln_status *bool_value(kiln_builder *b, kiln_var var, kiln_ir_value **out_value) {
+  if (var == 0) return kiln__builder_constant(b, kiln_bool(true), out_value);
+  KILN_TRY(kiln__builder_value(b, var, out_value));
+  if ((*out_value)->type->kind == KILN_TYPE_BOOL) return NULL;
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "a condition is a bool (aten::Bool makes one of a "
+                                           "tensor or number)");
+}
+
+static void open_block(kiln_builder *b, kiln_node *node, bool is_loop) {
+  kiln__open_block open = {.node = node, .is_loop = is_loop};
+  kiln_vec_push(b->unit->arena, &b->open, open);
+  b->block = node->blocks[0];
+}
+
+/* Adds the node's results and gives their variables, for which there is room. */
+static void close_block(kiln_builder *b, const kiln_type *const *types, int count,
+                        kiln_var *out_vars) {
+  kiln_node *node = top(b)->node;
+  for (int i = 0; i < count; i++) (void)kiln_node_add_output(node, types[i]);
+  for (int i = 0; i < count; i++) out_vars[i] = kiln__builder_var(b, node->outputs[i]);
+  b->open.count--;
+  b->block = node->block;
+}
+
+/* -- If -- */
+
+static kiln_status *begin_if(kiln_builder *b, void *arg) {
+  kiln_ir_value *condition;
+  KILN_TRY(bool_value(b, ((block_job *)arg)->condition, &condition));
+  kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_If);
+  kiln_node_add_input(node, condition);
+  kiln_node_append(b->block, node);
+  kiln_node_add_block(node);
+  kiln_node_add_block(node);
+  open_block(b, node, false);
+  return NULL;
+}
+
+kiln_status *kiln_builder_if(kiln_builder *b, kiln_var condition) {
+  block_job job = {.condition = condition};
+  return kiln__builder_run(b, begin_if, &job);
+}
+
+static kiln_status *begin_else(kiln_builder *b, void *arg) {
+  const block_job *job = arg;
+  kiln_ir_value **values;
+  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
+  for (int i = 0; i < job->count; i++) kiln_block_add_output(b->block, values[i]);
+  top(b)->in_else = true;
+  b->block = top(b)->node->blocks[1];
+  return NULL;
+}
+
+kiln_status *kiln_builder_else(kiln_builder *b, const kiln_var *results, int count) {
+  block_job job = {.vars = results, .count = count};
+  kiln__open_block *open = top(b);
+  if (!open || open->is_loop || open->in_else) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "no branch is open that could have an else");
+  }
+  kiln_block *block = b->block;
+  kiln_status *status = kiln__builder_run(b, begin_else, &job);
+  if (status) drop_outputs(block);
+  return status;
+}
+
+static kiln_status *end_if(kiln_builder *b, void *arg) {
+  const block_job *job = arg;
+  const kiln_block *then = top(b)->node->blocks[0];
+  kiln_ir_value **values;
+  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
+  if (job->count != kiln_block_output_count(then)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "one branch gives %d results, the other %d",
+                      kiln_block_output_count(then), job->count);
+  }
+  const kiln_type **types = KILN_NEW_ARRAY(b->graph->arena, const kiln_type *, job->count + 1);
+  for (int i = 0; i < job->count; i++) {
+    const kiln_type *a = kiln_type_unshaped(b->unit->types, kiln_block_output(then, i)->type);
+    const kiln_type *c = kiln_type_unshaped(b->unit->types, values[i]->type);
+    types[i] = kiln_type_unify(b->unit->types, a, c, false);
+    if (!types[i]) {
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "the types of result %d have no join", i);
+    }
+  }
+  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + job->count);
+  for (int i = 0; i < job->count; i++) kiln_block_add_output(b->block, values[i]);
+  close_block(b, types, job->count, job->out_vars);
+  return NULL;
+}
+
+kiln_status *kiln_builder_end_if(kiln_builder *b, const kiln_var *results, int count,
+                                 kiln_var *out_vars) {
+  block_job job = {.vars = results, .count = count, .out_vars = out_vars};
+  kiln__open_block *open = top(b);
+  KILN_TRY(check_vars(results, count, out_vars));
+  if (!open || open->is_loop || !open->in_else) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "no branch is open, or its else is missing");
+  }
+  kiln_node *node = open->node;
+  kiln_status *status = kiln__builder_run(b, end_if, &job);
+  if (status) {
+    drop_outputs(node->blocks[1]);
+    drop_results(node);
+  }
+  return status;
+}
+
+/* -- Loop -- */
+
+static kiln_status *begin_loop(kiln_builder *b, void *arg) {
+  const block_job *job = arg;
+  kiln_ir_value *max_trip, *condition, **values;
+  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
+  if (job->var) {
+    KILN_TRY(kiln__builder_value(b, job->var, &max_trip));
+  } else {
+    KILN_TRY(kiln__builder_constant(b, kiln_int(INT64_MAX), &max_trip));
+  }
+  if (max_trip->type->kind != KILN_TYPE_INT) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "the most rounds of a loop are an int");
+  }
+  KILN_TRY(bool_value(b, job->condition, &condition));
+  kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_Loop);
+  kiln_node_add_input(node, max_trip);
+  kiln_node_add_input(node, condition);
+  for (int i = 0; i < job->count; i++) kiln_node_add_input(node, values[i]);
+  kiln_node_append(b->block, node);
+  kiln_block *body = kiln_node_add_block(node);
+  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + job->count + 1);
+  kiln_ir_value *i = kiln_block_add_input(body, NULL, kiln_type_basic(KILN_TYPE_INT));
+  kiln_var iteration = kiln__builder_var(b, i);
+  if (job->out_var) *job->out_var = iteration;
+  for (int k = 0; k < job->count; k++) {
+    const kiln_type *type = kiln_type_unshaped(b->unit->types, values[k]->type);
+    job->out_vars[k] = kiln__builder_var(b, kiln_block_add_input(body, NULL, type));
+  }
+  open_block(b, node, true);
+  return NULL;
+}
+
+kiln_status *kiln_builder_loop(kiln_builder *b, kiln_var max_trip, kiln_var condition,
+                               const kiln_var *carried, int count, kiln_var *out_iteration,
+                               kiln_var *out_carried) {
+  block_job job = {.vars = carried,
+                   .count = count,
+                   .var = max_trip,
+                   .condition = condition,
+                   .out_var = out_iteration,
+                   .out_vars = out_carried};
+  KILN_TRY(check_vars(carried, count, out_carried));
+  return kiln__builder_run(b, begin_loop, &job);
+}
+
+static kiln_status *end_loop(kiln_builder *b, void *arg) {
+  const block_job *job = arg;
+  const kiln_node *node = top(b)->node;
+  kiln_ir_value *condition, **values;
+  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
+  if (job->count != node->input_count - 2) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "the loop carries %d values, not %d",
+                      node->input_count - 2, job->count);
+  }
+  const kiln_type **types = KILN_NEW_ARRAY(b->graph->arena, const kiln_type *, job->count + 1);
+  for (int i = 0; i < job->count; i++) {
+    types[i] = kiln_block_input(b->block, i + 1)->type;
+    if (!kiln_type_is_subtype(kiln_type_unshaped(b->unit->types, values[i]->type), types[i])) {
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "carried value %d would change its type", i);
+    }
+  }
+  KILN_TRY(bool_value(b, job->condition, &condition));
+  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + job->count);
+  kiln_block_add_output(b->block, condition);
+  for (int i = 0; i < job->count; i++) kiln_block_add_output(b->block, values[i]);
+  close_block(b, types, job->count, job->out_vars);
+  return NULL;
+}
+
+kiln_status *kiln_builder_end_loop(kiln_builder *b, kiln_var condition, const kiln_var *next,
+                                   int count, kiln_var *out_vars) {
+  block_job job = {.vars = next, .count = count, .condition = condition, .out_vars = out_vars};
+  kiln__open_block *open = top(b);
+  KILN_TRY(check_vars(next, count, out_vars));
+  if (!open || !open->is_loop) return KILN_ERROR(KILN_INVALID_ARGUMENT, "no loop is open");
+  kiln_node *node = open->node;
+  kiln_block *body = b->block;
+  kiln_status *status = kiln__builder_run(b, end_loop, &job);
+  if (status) {
+    drop_outputs(body);
+    drop_results(node);
+  }
+  return status;
+}
+
+/* -- Results -- */
+
+static kiln_status *give_back(kiln_builder *b, void *arg) {
+  const block_job *job = arg;
+  kiln_ir_value **values, *result;
+  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
+  if (job->count == 1) {
+    result = values[0];
+  } else if (job->count == 0) {
+    KILN_TRY(kiln__builder_constant(b, kiln_none(), &result));
+  } else {
+    kiln__builder_actual *items = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, job->count);
+    kiln_node *node;
+    for (int i = 0; i < job->count; i++) items[i].value = values[i];
+    KILN_TRY(kiln__builder_call(b, "prim::TupleConstruct", items, job->count, &node));
+    result = kiln_node_output(node, 0);
+  }
+  kiln_graph_add_output(b->graph, result);
+  b->returned = true;
+  return NULL;
+}
+
+kiln_status *kiln_builder_return(kiln_builder *b, const kiln_var *vars, int count) {
+  block_job job = {.vars = vars, .count = count};
+  if (b->open.count > 0) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "a branch or loop is still open");
+  }
+  if (b->returned) return KILN_ERROR(KILN_INVALID_ARGUMENT, "the graph has its results already");
+  return kiln__builder_run(b, give_back, &job);
+}

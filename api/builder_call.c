@@ -1,0 +1,314 @@
+/* builder_call.c: calls of operators: overload resolution, and the nodes that make the arguments
+ * fit, as PyTorch's compiler inserts them. */
+#include "api/builder.h"
+#include "ir/match.h"
+
+typedef struct call_site {
+  kiln_builder *b;
+  const kiln__builder_actual *actuals;
+  int count;
+} call_site;
+
+/* -- Small nodes -- */
+
+static kiln_node *append(kiln_builder *b, kiln_node *node) {
+  kiln_node_append(b->block, node);
+  return node;
+}
+
+static kiln_ir_value *make_list(kiln_builder *b, const kiln_type *elem, kiln_ir_value *const *items,
+                                int count) {
+  kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_ListConstruct);
+  for (int i = 0; i < count; i++) kiln_node_add_input(node, items[i]);
+  kiln_ir_value *list = kiln_node_add_output(node, kiln_type_list(b->unit->types, elem));
+  append(b, node);
+  return list;
+}
+
+static kiln_node *unpack_tuple(kiln_builder *b, kiln_ir_value *tuple) {
+  kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_TupleUnpack);
+  kiln_node_add_input(node, tuple);
+  for (int i = 0; i < tuple->type->elem_count; i++) {
+    kiln_node_add_output(node, tuple->type->elems[i]);
+  }
+  return append(b, node);
+}
+
+static const kiln_type *constant_type(kiln_ivalue value, const kiln_type *formal) {
+  if (formal->kind == KILN_TYPE_OPTIONAL) formal = formal->elems[0];
+  switch ((kiln_tag)value.tag) {
+    case KILN_TAG_NONE: return kiln_type_basic(KILN_TYPE_NONE);
+    case KILN_TAG_INT: return kiln_type_basic(KILN_TYPE_INT);
+    case KILN_TAG_FLOAT: return kiln_type_basic(KILN_TYPE_FLOAT);
+    case KILN_TAG_BOOL: return kiln_type_basic(KILN_TYPE_BOOL);
+    case KILN_TAG_COMPLEX: return kiln_type_basic(KILN_TYPE_COMPLEX);
+    default: return formal;
+  }
+}
+
+/* -- Arguments -- */
+
+static kiln_status *convert(kiln_builder *b, kiln_fit fit, kiln_ir_value *value,
+                            kiln_ir_value **out_value) {
+  const char *name = kiln_fit_op_name(fit);
+  kiln__builder_actual actual = {.value = value};
+  kiln_node *node;
+  if (!name) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an argument cannot be converted");
+  KILN_TRY(kiln__builder_call(b, name, &actual, 1, &node));
+  *out_value = kiln_node_output(node, 0);
+  return NULL;
+}
+
+static kiln_status *collect(const call_site *site, const kiln_match_slot *slot,
+                            const kiln_type *elem, kiln_ir_value **out_value) {
+  kiln_ir_value **items = KILN_NEW_ARRAY(site->b->graph->arena, kiln_ir_value *, slot->collect + 1);
+  for (int i = 0; i < slot->collect; i++) {
+    items[i] = site->actuals[slot->actual + i].value;
+    if (kiln_type_is_subtype(items[i]->type, elem)) continue;
+    KILN_TRY(convert(site->b, KILN_FIT_TENSOR_TO_INT, items[i], &items[i]));
+  }
+  *out_value = make_list(site->b, elem, items, slot->collect);
+  return NULL;
+}
+
+static kiln_status *fill_slot(const call_site *site, const kiln_schema_arg *formal,
+                              const kiln_match_slot *slot, kiln_ir_value **out_value) {
+  kiln_builder *b = site->b;
+  kiln_ir_value *value = slot->actual >= 0 ? site->actuals[slot->actual].value : NULL;
+  const kiln_type *type = slot->type;
+  if (type && type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
+  *out_value = value;
+  switch (slot->fit) {
+    case KILN_FIT_SAME: return NULL;
+    case KILN_FIT_DEFAULT:
+      *out_value = kiln_append_constant(b->block, kiln_ivalue_retain(formal->default_value),
+                                        constant_type(formal->default_value, formal->type));
+      return NULL;
+    case KILN_FIT_EMPTY_LIST: *out_value = make_list(b, type->elems[0], NULL, 0); return NULL;
+    case KILN_FIT_REPEAT: {
+      kiln_ir_value **items =
+          KILN_NEW_ARRAY(b->graph->arena, kiln_ir_value *, formal->fixed_count + 1);
+      for (int i = 0; i < formal->fixed_count; i++) items[i] = value;
+      *out_value = make_list(b, value->type, items, formal->fixed_count);
+      return NULL;
+    }
+    case KILN_FIT_TUPLE_TO_LIST: {
+      kiln_node *node = unpack_tuple(b, value);
+      *out_value = make_list(b, type->elems[0], node->outputs, node->output_count);
+      return NULL;
+    }
+    case KILN_FIT_COLLECT: return collect(site, slot, type->elems[0], out_value);
+    default: return convert(b, slot->fit, value, out_value);
+  }
+}
+
+/* A node of `op` with these inputs, appended: nothing is left behind where this is not reached. */
+static kiln_node *make_node(kiln_builder *b, const kiln_op *op, kiln_ir_value *const *inputs,
+                            int count) {
+  kiln_node *node = kiln_node_create(b->graph, op);
+  for (int i = 0; i < count; i++) kiln_node_add_input(node, inputs[i]);
+  return append(b, node);
+}
+
+/* The inputs of the node, in the schema's order, varargs last. */
+static kiln_status *fill(const call_site *site, const kiln_schema *schema,
+                         const kiln_match_slot *slots, int varargs, kiln_ir_value ***out_inputs,
+                         int *out_count) {
+  kiln_ir_value **inputs =
+      KILN_NEW_ARRAY(site->b->graph->arena, kiln_ir_value *, schema->arg_count + site->count + 1);
+  int count = 0;
+  for (int i = 0; i < schema->arg_count; i++) {
+    KILN_TRY(fill_slot(site, &schema->args[i], &slots[i], &inputs[count++]));
+  }
+  for (int i = varargs; i < site->count; i++) inputs[count++] = site->actuals[i].value;
+  *out_inputs = inputs;
+  *out_count = count;
+  return NULL;
+}
+
+/* -- Operators without a schema -- */
+
+static kiln_status *list_type(const call_site *site, const kiln_type **out_type) {
+  kiln_type_table *types = site->b->unit->types;
+  const kiln_type *elem = NULL;
+  for (int i = 0; i < site->count; i++) {
+    const kiln_type *type = kiln_type_unshaped(types, site->actuals[i].value->type);
+    elem = i == 0 ? type : kiln_type_unify(types, elem, type, false);
+    if (!elem) break;
+  }
+  if (!elem) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "prim::ListConstruct takes values of one type");
+  }
+  *out_type = kiln_type_list(types, elem);
+  return NULL;
+}
+
+static const kiln_type *tuple_type(const call_site *site) {
+  kiln_type_table *types = site->b->unit->types;
+  const kiln_type **elems =
+      KILN_NEW_ARRAY(site->b->graph->arena, const kiln_type *, site->count + 1);
+  for (int i = 0; i < site->count; i++) {
+    elems[i] = kiln_type_unshaped(types, site->actuals[i].value->type);
+  }
+  return kiln_type_tuple(types, elems, site->count);
+}
+
+static kiln_status *call_structural(const call_site *site, const kiln_op *op,
+                                    kiln_node **out_node) {
+  kiln_builder *b = site->b;
+  const kiln_type *type = NULL, *first = site->count > 0 ? site->actuals[0].value->type : NULL;
+  int count = site->count;
+  kiln_ir_value **inputs = KILN_NEW_ARRAY(b->graph->arena, kiln_ir_value *, count + 2);
+  for (int i = 0; i < count; i++) {
+    inputs[i] = site->actuals[i].value;
+    if (site->actuals[i].keyword.len > 0) {
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s takes no keywords", op->name.data);
+    }
+  }
+  switch (op->id) {
+    case KILN_OP_prim_ListConstruct: KILN_TRY(list_type(site, &type)); break;
+    case KILN_OP_prim_TupleConstruct: type = tuple_type(site); break;
+    case KILN_OP_prim_TupleUnpack:
+      if (count != 1 || first->kind != KILN_TYPE_TUPLE) {
+        return KILN_ERROR(KILN_INVALID_ARGUMENT, "prim::TupleUnpack takes a tuple");
+      }
+      *out_node = unpack_tuple(b, inputs[0]);
+      return NULL;
+    case KILN_OP_prim_RaiseException:
+      if (count != 1 || first->kind != KILN_TYPE_STR) {
+        return KILN_ERROR(KILN_INVALID_ARGUMENT, "prim::RaiseException takes a message");
+      }
+      KILN_TRY(kiln__builder_constant(b, kiln_none(), &inputs[count++]));
+      break;
+    default:
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s cannot be called by its name", op->name.data);
+  }
+  *out_node = make_node(b, op, inputs, count);
+  if (type) kiln_node_add_output(*out_node, type);
+  return NULL;
+}
+
+/* -- Calls -- */
+
+static kiln_actual *schema_actuals(const call_site *site) {
+  kiln_actual *out = KILN_NEW_ARRAY(site->b->graph->arena, kiln_actual, site->count + 1);
+  for (int i = 0; i < site->count; i++) {
+    out[i].keyword = site->actuals[i].keyword;
+    out[i].type = kiln_type_unshaped(site->b->unit->types, site->actuals[i].value->type);
+    out[i].empty_list = site->actuals[i].empty_list;
+  }
+  return out;
+}
+
+/* The overload that the call means, with its slots. */
+static kiln_status *resolve(const call_site *site, const char *name, kiln_type_env *env,
+                            const kiln_op **out_op, kiln_match_slot **out_slots, int *out_varargs) {
+  const kiln_registry *registry = site->b->context->registry;
+  kiln_arena *arena = site->b->graph->arena;
+  const kiln_op_set *set = kiln_registry_find(registry, kiln_str_from(name));
+  const kiln_op *op = NULL;
+  kiln_text why;
+  kiln_text_init(&why, arena);
+  *out_varargs = site->count;
+  if (set && set->count > 0 && set->ops[0]->schema) {
+    *out_slots = KILN_NEW_ARRAY(arena, kiln_match_slot, kiln_op_set_max_args(set) + 1);
+    op = kiln_match_overloads(env, set, schema_actuals(site), site->count, *out_slots, out_varargs,
+                              &why);
+  } else if (set && set->count > 0) {
+    *out_op = set->ops[0];
+    return NULL;
+  } else {
+    op = kiln_registry_find_exact(registry, kiln_str_from(name));
+    if (!op || !op->schema) {
+      return KILN_ERROR(KILN_NOT_FOUND, "there is no operator '%s'", name);
+    }
+    *out_slots = KILN_NEW_ARRAY(arena, kiln_match_slot, op->schema->arg_count + 1);
+    if (!kiln_match_schema(env, op->schema, schema_actuals(site), site->count, true, *out_slots,
+                           out_varargs, &why)) {
+      op = NULL;
+    }
+  }
+  *out_op = op;
+  if (op) return NULL;
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "the arguments do not fit %s: %s", name, why.data);
+}
+
+kiln_status *kiln__builder_call(kiln_builder *b, const char *name, kiln__builder_actual *actuals,
+                                int count, kiln_node **out_node) {
+  const call_site site = {b, actuals, count};
+  kiln_type_env env = {.types = b->unit->types};
+  kiln_match_slot *slots = NULL;
+  const kiln_op *op = NULL;
+  int varargs = count;
+  KILN_TRY(resolve(&site, name, &env, &op, &slots, &varargs));
+  if (!op->schema) return call_structural(&site, op, out_node);
+  kiln_ir_value **inputs;
+  int input_count;
+  KILN_TRY(fill(&site, op->schema, slots, varargs, &inputs, &input_count));
+  kiln_node *node = make_node(b, op, inputs, input_count);
+  for (int i = 0; i < op->schema->result_count; i++) {
+    const kiln_type *type = kiln_type_env_eval(&env, op->schema->results[i].type);
+    kiln_node_add_output(node, type ? type : kiln_type_basic(KILN_TYPE_TENSOR));
+  }
+  *out_node = node;
+  return NULL;
+}
+
+kiln_status *kiln__builder_host_actual(kiln_builder *b, const kiln_value *value,
+                                       kiln__builder_actual *out_actual) {
+  kiln_ivalue v = value ? value->v : kiln_none();
+  out_actual->empty_list = v.tag == KILN_TAG_LIST && v.u.list->count == 0 && !v.u.list->elem_type;
+  return kiln__builder_constant(b, v, &out_actual->value);
+}
+
+/* -- The public call -- */
+
+typedef struct call_job {
+  const char *op;
+  const kiln_builder_arg *args;
+  int count;
+  kiln_var *out_vars;
+  int max_results, result_count;
+} call_job;
+
+static kiln_status *call(kiln_builder *b, void *arg) {
+  call_job *job = arg;
+  kiln__builder_actual *actuals =
+      KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, job->count + 1);
+  for (int i = 0; i < job->count; i++) {
+    const kiln_builder_arg *given = &job->args[i];
+    if (given->name) actuals[i].keyword = kiln_str_from(given->name);
+    if (given->var) {
+      KILN_TRY(kiln__builder_value(b, given->var, &actuals[i].value));
+    } else {
+      KILN_TRY(kiln__builder_host_actual(b, given->value, &actuals[i]));
+    }
+  }
+  kiln_node *node;
+  KILN_TRY(kiln__builder_call(b, job->op, actuals, job->count, &node));
+  if (node->output_count > job->max_results) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s gives %d results, and there is room for %d",
+                      job->op, node->output_count, job->max_results);
+  }
+  for (int i = 0; i < node->output_count; i++) {
+    job->out_vars[i] = kiln__builder_var(b, kiln_node_output(node, i));
+  }
+  job->result_count = node->output_count;
+  return NULL;
+}
+
+kiln_status *kiln_builder_call(kiln_builder *b, const char *op, const kiln_builder_arg *args,
+                               int count, kiln_var *out_vars, int max_results, int *out_count) {
+  call_job job = {op, args, count, out_vars, out_vars ? max_results : 0, 0};
+  if (out_count) *out_count = 0;
+  if (!op || count < 0 || (count > 0 && !args)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "a call needs an operator and its arguments");
+  }
+  for (int i = 1; i < count; i++) {
+    if (args[i].name || !args[i - 1].name) continue;
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "argument %d comes after a keyword", i);
+  }
+  KILN_TRY(kiln__builder_run(b, call, &job));
+  if (out_count) *out_count = job.result_count;
+  return NULL;
+}
