@@ -5,10 +5,13 @@
 
 #include "kiln/debug.h"
 #include "tools/commands.h"
+#include "tools/input.h"
 #include "tools/rows.h"
 
 typedef struct inspect_options {
-  bool source, graph, ops, missing, weights, json;
+  bool source, graph, ops, missing, weights, cost, json;
+  const char *method, *inputs;
+  tool_list input;
   tool_settings settings;
 } inspect_options;
 
@@ -20,13 +23,19 @@ static const tool_option options_table[] = {
     {"--missing", TOOL_SWITCH, FIELD(missing), NULL, 0,
      "list only what Kiln lacks: operators, functions that do not compile"},
     {"--weights", TOOL_SWITCH, FIELD(weights), NULL, 0, "list parameters, buffers and tensors"},
+    {"--cost", TOOL_SWITCH, FIELD(cost), NULL, 0,
+     "operations and memory of a call on the inputs, by their shapes; nothing is called"},
+    {"--method", TOOL_TEXT, FIELD(method), "NAME", 0, "the method of --cost (forward)"},
+    {"--inputs", TOOL_TEXT, FIELD(inputs), "FILE.pt", 0, "its arguments"},
+    {"--input", TOOL_LIST, FIELD(input), "SPEC", 0, "one of them, as `kiln run` takes it"},
     {"--json", TOOL_SWITCH, FIELD(json), NULL, 0, "everything asked for as one object"},
     TOOL_SETTINGS_OPTIONS(inspect_options, settings),
 };
 
 typedef struct inspection {
   kiln_model *model;
-  tool_rows facts, ops, missing, weights, errors, sources;
+  tool_rows facts, ops, missing, weights, errors, sources, costs;
+  kiln_debug_cost cost;
 } inspection;
 
 static kiln_status *look(inspection *in, bool sources) {
@@ -45,8 +54,8 @@ static kiln_status *look(inspection *in, bool sources) {
 }
 
 static void free_inspection(inspection *in) {
-  tool_rows *const all[] = {&in->facts,   &in->ops,    &in->missing,
-                            &in->weights, &in->errors, &in->sources};
+  tool_rows *const all[] = {&in->facts,  &in->ops,     &in->missing, &in->weights,
+                            &in->errors, &in->sources, &in->costs};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tool_rows_free(all[i]);
 }
 
@@ -92,6 +101,82 @@ static void print_weights_line(const tool_rows *weights) {
     before = "; ";
   }
   printf("%s\n", weights->count <= 1 ? "tensors    none" : "");
+}
+
+/* -- Costs -- */
+
+/* An exit status after a complaint, else -1. */
+static int look_at_cost(const inspect_options *o, kiln_context *context, inspection *in) {
+  tool_inputs inputs = {0};
+  kiln_status *status = NULL;
+  const char *method = o->method ? o->method : "forward";
+  if (!o->cost) return -1;
+  if (o->inputs && o->input.count) {
+    return tool_usage_error("--inputs and --input cannot both be given");
+  }
+  if (o->inputs) {
+    status = tool_inputs_read(context, o->inputs, &inputs);
+  } else {
+    int exit_status = tool_inputs_parse(context, in->model, method, &o->input, 0, &inputs);
+    if (exit_status >= 0) return exit_status;
+  }
+  if (!status) {
+    status = kiln_debug_model_cost(in->model, method, inputs.values, inputs.count, &in->cost,
+                                   tool_rows_add, &in->costs);
+  }
+  tool_inputs_free(&inputs);
+  return status ? tool_report(status) : -1;
+}
+
+static void print_count(uint64_t count, const char *sentence) {
+  if (count) printf("%" PRIu64 " %s\n", count, sentence);
+}
+
+static void print_cost(const inspection *in) {
+  const kiln_debug_cost *c = &in->cost;
+  tool_rows_print(&in->costs);
+  printf("flops      %" PRIu64 " (%.3f G)\n", c->flops, (double)c->flops * 1e-9);
+  printf("memory     ");
+  print_bytes(sum(&in->weights, 4));
+  printf(" weights, ");
+  print_bytes(c->input_bytes);
+  printf(" inputs, ");
+  print_bytes(c->peak_bytes);
+  printf(" results at once, of ");
+  print_bytes(c->made_bytes);
+  printf(" made\n");
+  print_count(c->unknown, "operators of unknown cost: it is missing above");
+  print_count(c->branches, "branches that are not decided: the costlier side counts");
+  print_count(c->loops, "loops of unknown length: one round counts");
+}
+
+static cJSON *json_cost(const inspection *in) {
+  const kiln_debug_cost *c = &in->cost;
+  const struct {
+    const char *name;
+    uint64_t value;
+  } numbers[] = {{"flops", c->flops},
+                 {"weight_bytes", sum(&in->weights, 4)},
+                 {"input_bytes", c->input_bytes},
+                 {"peak_bytes", c->peak_bytes},
+                 {"made_bytes", c->made_bytes},
+                 {"unknown", c->unknown},
+                 {"branches", c->branches},
+                 {"loops", c->loops}};
+  cJSON *json = cJSON_CreateObject();
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    cJSON_AddItemToObject(json, numbers[i].name, tool_json_int((int64_t)numbers[i].value));
+  }
+  cJSON *rows = tool_rows_json(&in->costs), *row = NULL;
+  cJSON_ArrayForEach(row, rows) {
+    for (int i = 1; i < 5; i++) {
+      const char *title = tool_rows_cell(&in->costs, 0, i);
+      const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(row, title));
+      cJSON_ReplaceItemInObject(row, title, tool_json_int(text ? strtoll(text, NULL, 10) : 0));
+    }
+  }
+  cJSON_AddItemToObject(json, "operators", rows);
+  return json;
 }
 
 /* -- Printing -- */
@@ -155,10 +240,13 @@ static kiln_status *print_graphs(const inspection *in) {
 }
 
 static kiln_status *print(const inspect_options *o, const inspection *in, const char *path) {
-  if (!o->source && !o->graph && !o->ops && !o->missing && !o->weights) print_overview(in, path);
+  if (!o->source && !o->graph && !o->ops && !o->missing && !o->weights && !o->cost) {
+    print_overview(in, path);
+  }
   if (o->missing) print_missing(in);
   if (o->ops) tool_rows_print(&in->ops);
   if (o->weights) tool_rows_print(&in->weights);
+  if (o->cost) print_cost(in);
   if (o->source) print_sources(&in->sources);
   return o->graph ? print_graphs(in) : NULL;
 }
@@ -216,6 +304,7 @@ static kiln_status *print_json(const inspect_options *o, const inspection *in) {
   cJSON_AddItemToObject(json, "missing", json_rows(&in->missing, 1));
   cJSON_AddItemToObject(json, "errors", tool_rows_json(&in->errors));
   cJSON_AddItemToObject(json, "tensors", json_rows(&in->weights, 4));
+  if (o->cost) cJSON_AddItemToObject(json, "cost", json_cost(in));
   if (o->source) cJSON_AddItemToObject(json, "sources", tool_rows_json(&in->sources));
   kiln_status *status = NULL;
   if (o->graph) {
@@ -244,8 +333,11 @@ static int run(const void *options, int count, char *const *operands) {
   kiln_status *status = tool_context(&settings, &context);
   if (!status) status = kiln_debug_model_open(context, operands[0], NULL, &in.model);
   if (!status) status = look(&in, o->source);
-  if (!status) status = o->json ? print_json(o, &in) : print(o, &in, operands[0]);
-  int exit_status = status ? tool_report(status) : TOOL_GOOD;
+  int exit_status = status ? tool_report(status) : look_at_cost(o, context, &in);
+  if (exit_status < 0) {
+    status = o->json ? print_json(o, &in) : print(o, &in, operands[0]);
+    exit_status = status ? tool_report(status) : TOOL_GOOD;
+  }
   free_inspection(&in);
   kiln_model_release(in.model);
   kiln_context_release(context);
@@ -254,7 +346,8 @@ static int run(const void *options, int count, char *const *operands) {
 
 const tool_command tool_command_inspect = {
     .name = "inspect",
-    .usage = "kiln inspect MODEL [--source] [--graph] [--ops] [--missing] [--weights] [--json]",
+    .usage = "kiln inspect MODEL [--source] [--graph] [--ops] [--missing] [--weights] [--cost "
+             "[--inputs FILE.pt]] [--json]",
     .summary = "tell what an archive holds, without running any of it",
     .options = options_table,
     .option_count = sizeof options_table / sizeof options_table[0],

@@ -69,6 +69,25 @@ KILN_API kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn 
 KILN_API kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row,
                                                void *user);
 
+/* What one call of a method would cost, by propagation of shapes from these inputs: the method is
+ * not called, no element of an input is read, and no state changes. Arithmetic on constants (sizes)
+ * is evaluated, and an operator without a shape function is run alone, once, on zeros. */
+typedef struct kiln_debug_cost {
+  uint64_t flops;       /* 2 for a multiply-add, 1 for an element of another operator's result */
+  uint64_t made_bytes;  /* of all tensors that operators make */
+  uint64_t peak_bytes;  /* of those that live at the same time; without inputs and weights */
+  uint64_t input_bytes; /* of the arguments' tensors */
+  uint64_t unknown;     /* operators whose cost is not known: it is missing in the sums */
+  uint64_t branches;    /* that are not decided: the costlier side is counted */
+  uint64_t loops;       /* of unknown length: one round is counted */
+} kiln_debug_cost;
+/* Rows of operator, count, flops, bytes made, and how many of unknown cost; operators that cost
+ * nothing are left out. Missing arguments take their defaults. */
+KILN_API kiln_status *kiln_debug_model_cost(kiln_model *model, const char *method,
+                                            kiln_value *const *inputs, int input_count,
+                                            kiln_debug_cost *out_cost, kiln_debug_row_fn row,
+                                            void *user);
+
 #ifdef __cplusplus
 }
 #endif
