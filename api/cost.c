@@ -279,7 +279,7 @@ kiln_status *kiln_debug_model_cost(kiln_model *model, const char *method, kiln_v
   kiln_pass_runner runner;
   *out_cost = (kiln_debug_cost){0};
   job.method = kiln__model_method(model, method);
-  if (!job.method) return KILN_ERROR(KILN_NOT_FOUND, "the model has no method '%s'", method);
+  if (!job.method) return kiln__model_no_method(model, method);
   if (count_of_inputs > job.method->argument_count) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() takes %d arguments, not %d", method,
                       job.method->argument_count, count_of_inputs);

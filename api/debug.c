@@ -114,10 +114,11 @@ kiln_status *kiln_debug_list(kiln_context *context, const char *table, kiln_debu
 
 typedef struct opt_job {
   kiln_graph *graph;
+  int verbosity;
 } opt_job;
 
 static kiln_status *print_graph(kiln_text *text, void *arg) {
-  kiln_graph_print(text, ((opt_job *)arg)->graph, 3, false);
+  kiln_graph_print(text, ((opt_job *)arg)->graph, ((opt_job *)arg)->verbosity, false);
   return NULL;
 }
 
@@ -141,10 +142,10 @@ static kiln_status *run_passes(kiln_context *context, kiln_graph *graph, const c
 }
 
 kiln_status *kiln_debug_opt(kiln_context *context, const char *source, size_t size,
-                            const char *passes, char **out_text) {
+                            const char *passes, int verbosity, char **out_text) {
   kiln_mem *mem = context->env->mem;
   kiln_type_table *types = NULL;
-  opt_job job = {NULL};
+  opt_job job = {NULL, verbosity};
   *out_text = NULL;
   KILN_TRY(kiln_type_table_create(mem, kiln_registry_types(context->registry), &types));
   kiln_status *status =

@@ -309,6 +309,13 @@ static kiln_status *parse_word(kiln__reader *r, const kiln_type *hint, kiln_ival
   const char *begin = r->p;
   kiln_str word = kiln__reader_word(r);
   if (kiln_str_is(word, "annotate")) return parse_annotate(r, out);
+  if (kiln_str_is(word, "torch.device")) { /* within a list or tuple of PyTorch's */
+    KILN_TRY(kiln__reader_expect(r, "("));
+    kiln__reader_skip(r);
+    KILN_TRY(kiln__literal_parse(r, kiln_type_basic(KILN_TYPE_DEVICE), out));
+    if (out->tag != KILN_TAG_DEVICE) return kiln__reader_fail(r, "expected a device");
+    return kiln__reader_expect(r, ")");
+  }
   if (kiln_str_is(word, "None")) {
     *out = kiln_none();
   } else if (kiln_str_is(word, "True") || kiln_str_is(word, "False")) {
@@ -337,8 +344,34 @@ static bool starts_tensor(kiln__reader *r, const kiln_type *hint) {
   return alone;
 }
 
+/* "CPUFloatType{" after the '[' of a dump's tail. */
+static bool is_dump_tail(const char *p, const char *end) {
+  while (p < end && *p == ' ') p++;
+  const char *word = p;
+  while (p < end && ((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') ||
+                     (*p >= '0' && *p <= '9') || *p == '_')) {
+    p++;
+  }
+  return p - word > 4 && p < end && *p == '{' && memcmp(p - 4, "Type", 4) == 0;
+}
+
+/* PyTorch's dump of a small tensor: numbers, "(1,.,.) = " before each matrix, "1e+03 *" before all,
+ * then "[ CPUFloatType{2,3} ]". */
+static bool starts_dump(const kiln__reader *r) {
+  for (const char *p = r->p; p < r->end; p++) {
+    if (*p == '[') return is_dump_tail(p + 1, r->end);
+    if (!strchr("0123456789.+-einfaj*(),= \n\t", *p) || *p == 0) return false;
+    if (*p == ',' && (p + 1 == r->end || !strchr(".0123456789", p[1]) || p[1] == 0)) return false;
+  }
+  return false;
+}
+
 static kiln_status *parse_any(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
   int c = kiln__reader_peek(r);
+  if ((starts_number(c) || c == '(' || c == '[' || c == 'n' || c == 'i') && !r->in_dump &&
+      starts_dump(r)) {
+    return kiln__literal_parse_dump(r, hint_is(hint, KILN_TYPE_TENSOR) ? hint : NULL, out);
+  }
   if (c == '"' || c == '\'') return parse_text(r, hint, out);
   if (kiln__reader_accept(r, "[")) return parse_list(r, hint, out);
   if (kiln__reader_accept(r, "(")) return parse_tuple(r, hint, out);
@@ -346,9 +379,6 @@ static kiln_status *parse_any(kiln__reader *r, const kiln_type *hint, kiln_ivalu
   if (kiln__reader_accept(r, "{")) {
     return starts_tensor(r, hint) ? kiln__literal_parse_tensor(r, hint, out)
                                   : parse_dict(r, hint, out);
-  }
-  if (hint_is(hint, KILN_TYPE_TENSOR) && starts_number(c)) {
-    return kiln__literal_parse_dump(r, hint, out);
   }
   if (starts_number(c)) return parse_number(r, hint, out);
   return parse_word(r, hint, out);

@@ -13,6 +13,7 @@ typedef struct numbers {
   KILN_VEC(double) im;
   KILN_VEC(int64_t) ints; /* the same, where all are integers */
   bool all_ints, any_complex;
+  kiln_dtype dtype; /* that the text names; NONE: it names none */
   int rank;
   int64_t sizes[MAX_LITERAL_RANK];
 } numbers;
@@ -34,6 +35,7 @@ typedef struct wanted {
 } wanted;
 
 static kiln_dtype dtype_of_numbers(const numbers *n) {
+  if (n->dtype != KILN_DTYPE_NONE) return n->dtype;
   return n->any_complex ? KILN_DTYPE_C64 : n->all_ints ? KILN_DTYPE_I64 : KILN_DTYPE_F32;
 }
 
@@ -163,7 +165,7 @@ static kiln_status *parse_nested(kiln__reader *r, numbers *n, int dim) {
 }
 
 static void init_numbers(numbers *n) {
-  *n = (numbers){.all_ints = true};
+  *n = (numbers){.all_ints = true, .dtype = KILN_DTYPE_NONE};
   for (int i = 0; i < MAX_LITERAL_RANK; i++) n->sizes[i] = -1;
 }
 
@@ -180,10 +182,39 @@ static void scale(numbers *n, double factor) {
   for (int i = 0; i < n->re.count; i++) n->re.data[i] *= factor;
 }
 
+/* "CPUFloatType", "CUDABFloat16Type": the storage's name in it. */
+static kiln_dtype dtype_of_word(kiln_str word) {
+  static const struct {
+    const char *name;
+    kiln_dtype dtype;
+  } dtypes[] = {
+#define DTYPE_NAME(id, number, size, storage, python, short_name) {storage, KILN_DTYPE_##id},
+      KILN_DTYPE_LIST(DTYPE_NAME)
+#undef DTYPE_NAME
+  };
+  if (kiln_str_starts(word, "CPU")) word = kiln_str_make(word.data + 3, word.len - 3);
+  if (kiln_str_starts(word, "CUDA")) word = kiln_str_make(word.data + 4, word.len - 4);
+  if (word.len > 4) word.len -= 4; /* "Type" */
+  for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+    if (kiln_str_is(word, dtypes[i].name)) return dtypes[i].dtype;
+  }
+  return KILN_DTYPE_NONE;
+}
+
+/* "(1,.,.) = ", which says where the next matrix belongs: they come in order. */
+static bool skip_matrix_label(kiln__reader *r) {
+  const char *begin = r->p;
+  if (!kiln__reader_accept(r, "(")) return false;
+  while (r->p < r->end && *r->p != ')' && *r->p != '\n') r->p++;
+  if (kiln__reader_accept(r, ")") && kiln__reader_accept(r, "=")) return true;
+  r->p = begin;
+  return false;
+}
+
 /* "[ CPUFloatType{2,3} ]" after its '['. */
 static kiln_status *parse_dump_tail(kiln__reader *r, numbers *n) {
   kiln__reader_skip(r);
-  kiln__reader_word(r);
+  n->dtype = dtype_of_word(kiln__reader_word(r));
   KILN_TRY(kiln__reader_expect(r, "{"));
   while (!kiln__reader_accept(r, "}")) {
     kiln_ivalue size;
@@ -202,13 +233,16 @@ kiln_status *kiln__literal_parse_dump(kiln__reader *r, const kiln_type *hint, ki
   numbers n;
   double factor = 1;
   init_numbers(&n);
+  r->in_dump = true;
   while (!kiln__reader_accept(r, "[")) {
+    if (skip_matrix_label(r)) continue;
     KILN_TRY(parse_element(r, &n));
     if (!kiln__reader_accept(r, "*")) continue;
     factor = n.re.data[0];
     init_numbers(&n);
   }
   KILN_TRY(parse_dump_tail(r, &n));
+  r->in_dump = false;
   if (factor != 1) scale(&n, factor);
   return make(r, hint, &n, out);
 }

@@ -88,8 +88,9 @@ static bool looks_like_type(kiln__reader *r) {
   const char *begin = r->p;
   while (r->p < r->end && (*r->p == '(' || *r->p == ' ')) r->p++;
   kiln_str word = kiln__reader_word(r);
+  bool is_dump = kiln__reader_peek(r) == '{'; /* "CPUFloatType{0}" */
   r->p = begin;
-  if (!word.len || (word.data[0] >= '0' && word.data[0] <= '9') || word.data[0] == '.') {
+  if (is_dump || !word.len || (word.data[0] >= '0' && word.data[0] <= '9') || word.data[0] == '.') {
     return false;
   }
   static const char *const values[] = {"inf", "nan", "None", "True", "False", "annotate"};

@@ -10,6 +10,7 @@ typedef struct kiln__reader {
   kiln_type_table *types;
   const char *begin, *p, *end;
   int depth;
+  bool in_dump; /* what follows are the numbers of a tensor's dump */
 } kiln__reader;
 
 enum { KILN__MAX_NESTING = 100 };

@@ -7,14 +7,19 @@
 
 typedef struct opt_options {
   const char *passes;
+  int64_t verbosity;
   tool_settings settings;
 } opt_options;
 
 #define FIELD(name) offsetof(opt_options, name)
 static const tool_option options_table[] = {
     {"-p", TOOL_TEXT, FIELD(passes), "PASS,PASS...", 0, "passes in order (kiln list passes)"},
+    {"--verbosity", TOOL_INT, FIELD(verbosity), "0...4", 0,
+     "of tensor types: 0 names, 1 sizes, 2 strides, 3 as PyTorch (default), 4 symbols"},
     TOOL_SETTINGS_OPTIONS(opt_options, settings),
 };
+
+static void set_defaults(void *options) { ((opt_options *)options)->verbosity = 3; }
 
 static int run(const void *options, int count, char *const *operands) {
   const opt_options *o = options;
@@ -31,7 +36,8 @@ static int run(const void *options, int count, char *const *operands) {
   kiln_context *context = NULL;
   kiln_status *status = tool_context(&settings, &context);
   if (!status) {
-    status = kiln_debug_opt(context, source, size, o->passes ? o->passes : "", &text);
+    status = kiln_debug_opt(context, source, size, o->passes ? o->passes : "",
+                            (int)(o->verbosity < 4 ? o->verbosity : 4), &text);
   }
   int exit_status = status ? tool_report(status) : TOOL_GOOD;
   if (text) {
@@ -46,11 +52,12 @@ static int run(const void *options, int count, char *const *operands) {
 
 const tool_command tool_command_opt = {
     .name = "opt",
-    .usage = "kiln opt FILE.ir [-p PASS,PASS...]",
+    .usage = "kiln opt FILE.ir [-p PASS,PASS...] [--verbosity N]",
     .summary = "run passes over textual IR and print it; - is standard input",
     .options = options_table,
     .option_count = sizeof options_table / sizeof options_table[0],
     .options_size = sizeof(opt_options),
+    .defaults = set_defaults,
     .min_operands = 1,
     .max_operands = 1,
     .run = run,

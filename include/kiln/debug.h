@@ -21,9 +21,10 @@ KILN_API kiln_status *kiln_debug_list(kiln_context *context, const char *table,
 /* -- Graphs -- */
 
 /* Parses textual IR, runs `passes` ("dce,cse", in order, "" for none), verifies, and prints the
- * graph. `out_text` is freed with kiln_text_free. */
+ * graph. `verbosity` as for kiln_builder_print: 3 is PyTorch's. `out_text` is freed with
+ * kiln_text_free. */
 KILN_API kiln_status *kiln_debug_opt(kiln_context *context, const char *source, size_t size,
-                                     const char *passes, char **out_text);
+                                     const char *passes, int verbosity, char **out_text);
 
 /* One stage of a method: "frontend", "profiled", "optimized", "bytecode", "loop", "llvm", "asm".
  * `site`: NULL or "" the method itself, "*" everything made below it, or a group's or region's name

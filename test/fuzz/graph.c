@@ -13,11 +13,11 @@ void fuzz_graph(const uint8_t *data, size_t size) {
   char *first = NULL, *second = NULL;
   if (!context) fuzz_must(kiln_context_create(NULL, &context));
   size_t before = kiln_context_bytes(context);
-  kiln_status *status = kiln_debug_opt(context, (const char *)data, size, "", &first);
+  kiln_status *status = kiln_debug_opt(context, (const char *)data, size, "", 3, &first);
   bool good = !status;
   fuzz_may(status);
   if (good) {
-    fuzz_must(kiln_debug_opt(context, first, strlen(first), "", &second));
+    fuzz_must(kiln_debug_opt(context, first, strlen(first), "", 3, &second));
     if (strcmp(first, second) != 0) {
       fprintf(stderr, "printed:\n%s\nparsed and printed again:\n%s\n", first, second);
       abort();

@@ -185,7 +185,7 @@ static void test_effects(void **state) {
 
 static char *opt(const host *h, const char *text, const char *passes) {
   char *out = NULL;
-  assert_ok(kiln_debug_opt(h->context, text, strlen(text), passes, &out));
+  assert_ok(kiln_debug_opt(h->context, text, strlen(text), passes, 3, &out));
   return out;
 }
 

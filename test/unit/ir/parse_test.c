@@ -177,6 +177,44 @@ static void test_dump(void **state) {
   kiln_graph_release(graph);
 }
 
+/* The forms in which PyTorch prints attributes (print(graph) after n.t_("t", …) and so on): dumps
+ * of more dimensions, nested ones, and where no type tells the dtype. */
+static void test_attributes(void **state) {
+  static const char text[] =
+      "graph(%x : Tensor):\n"
+      "  %1 : Tensor = prim::Foo[i=1, f=0.5, is=[1, 2], fs=[0.5, 1.], s=\"a\\tb\", ss=[\"x\", "
+      "\"y\"], c=0.+2.j, cs=[1.+1.j], t={3.14}, ts=[{1}, {2}], ty=Tensor?, tys=[int, Tensor[]], "
+      "fs0=annotate(List[float], []), inf=inf, minf=-inf, nan=nan, big=1e+22, two=2.](%x)\n"
+      "  return (%1)\n";
+  check_fixed_point(*state, text, "attributes");
+  kiln_graph *graph =
+      parse(*state, "graph(%x : Tensor):\n"
+                    "  %1 : Tensor = prim::Foo[a= 1  2 [ CPUFloatType{2} ], b=(1,.,.) = \n"
+                    "   1  2\n  3  4\n\n(2,.,.) = \n   5  6\n  7  8\n[ CPULongType{2,2,2} ], "
+                    "c= 1  2\n 3  4\n[ CPUIntType{2,2} ], d=[ CPUDoubleType{0} ], "
+                    "e=(1, torch.device(\"cuda:1\"),  0  5 [ CPUByteType{2} ])](%x)\n"
+                    "  return (%1)\n");
+  const kiln_node *node = value(graph, "1")->node;
+  const kiln_tensor *a = kiln_node_attr(node, "a")->u.value.u.tensor;
+  const kiln_tensor *b = kiln_node_attr(node, "b")->u.value.u.tensor;
+  const kiln_tensor *c = kiln_node_attr(node, "c")->u.value.u.tensor;
+  const kiln_tensor *d = kiln_node_attr(node, "d")->u.value.u.tensor;
+  const kiln_tuple *e = kiln_node_attr(node, "e")->u.value.u.tuple;
+  assert_int_equal(kiln_tensor_dtype(a), KILN_DTYPE_F32);
+  assert_true(((const float *)kiln_tensor_data(a))[1] == 2);
+  assert_int_equal(kiln_tensor_dtype(b), KILN_DTYPE_I64);
+  assert_int_equal(kiln_tensor_rank(b), 3);
+  assert_int_equal(((const int64_t *)kiln_tensor_data(b))[6], 7);
+  assert_int_equal(kiln_tensor_dtype(c), KILN_DTYPE_I32);
+  assert_int_equal(((const int32_t *)kiln_tensor_data(c))[2], 3);
+  assert_int_equal(kiln_tensor_dtype(d), KILN_DTYPE_F64);
+  assert_int_equal(d->numel, 0);
+  assert_int_equal(e->items[1].tag, KILN_TAG_DEVICE);
+  assert_int_equal(e->items[1].u.device.index, 1);
+  assert_int_equal(kiln_tensor_dtype(e->items[2].u.tensor), KILN_DTYPE_U8);
+  kiln_graph_release(graph);
+}
+
 static void test_ranges(void **state) {
   static const char text[] = "graph(%x : Tensor):\n"
                              "  %1 : Tensor = prim::Foo(%x) # dir/model.py:12:4\n"
@@ -354,11 +392,12 @@ static void test_sweep(void **state) { sweep(parse_and_copy, *state); }
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_values),    cmocka_unit_test(test_tensors),
-      cmocka_unit_test(test_dump),      cmocka_unit_test(test_ranges),
-      cmocka_unit_test(test_subgraphs), cmocka_unit_test(test_overloads),
-      cmocka_unit_test(test_errors),    cmocka_unit_test(test_garbage),
-      cmocka_unit_test(test_deep),      cmocka_unit_test(test_sweep),
-      cmocka_unit_test(test_data),      cmocka_unit_test(test_corpus),
+      cmocka_unit_test(test_dump),      cmocka_unit_test(test_attributes),
+      cmocka_unit_test(test_ranges),    cmocka_unit_test(test_subgraphs),
+      cmocka_unit_test(test_overloads), cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_garbage),   cmocka_unit_test(test_deep),
+      cmocka_unit_test(test_sweep),     cmocka_unit_test(test_data),
+      cmocka_unit_test(test_corpus),
   };
   return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }
