@@ -72,6 +72,20 @@ bool kiln_str_parse_f64(kiln_str text, double *out) {
   return true;
 }
 
+double kiln_str_scan_f64(const char *text, const char **out_end) {
+  locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  *out_end = NULL;
+  if (!c_locale) return 0;
+  int saved = errno;
+  char *end;
+  errno = 0;
+  double value = strtod_l(text, &end, c_locale);
+  if (end != text && errno != ERANGE) *out_end = end;
+  errno = saved;
+  freelocale(c_locale);
+  return value;
+}
+
 /* Bytes of the UTF-8 sequence at `s`, 0 if it is not one (RFC 3629: shortest form, no surrogates).
  */
 static size_t utf8_len(const unsigned char *s, size_t left) {

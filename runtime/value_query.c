@@ -90,8 +90,9 @@ bool kiln_ivalue_is(kiln_ivalue a, kiln_ivalue b) {
     case KILN_TAG_DICT:
     case KILN_TAG_OBJECT:
     case KILN_TAG_FUTURE:
+    case KILN_TAG_ENUM: /* each mention of Color.RED is one of its own, as in PyTorch */
     case KILN_TAG_OTHER: return a.u.box == b.u.box;
-    default: return kiln_ivalue_equal(a, b); /* ints, strings and enums have no identity */
+    default: return kiln_ivalue_equal(a, b); /* numbers and strings have no identity */
   }
 }
 

@@ -206,6 +206,9 @@ kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
   int varargs = count;
   const kiln_op *op = kiln_match_overloads(&env, set, actuals, count, slots, &varargs, NULL);
   if (!op) return emit_unresolved(e, ast, name, args, count, out);
+  if (count > 0 && kiln__sorts_objects(op, args[0].value)) {
+    return kiln__ts_sort(e, ast, op, args[0].value, count > 1 ? args[1].value : NULL, &out->value);
+  }
   kiln_node *node = kiln_node_create(e->graph, op);
   KILN_TRY(fill(e, ast, node, op->schema, slots, args, count, varargs));
   kiln__ts_append(e, ast, node);

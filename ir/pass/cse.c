@@ -38,6 +38,7 @@ static uint64_t hash_node(const kiln_node *node) {
 static bool same_constant(kiln_ivalue a, kiln_ivalue b) {
   if (a.tag != b.tag) return false;
   if (a.tag == KILN_TAG_TENSOR) return a.u.tensor == b.u.tensor;
+  if (a.tag == KILN_TAG_ENUM) return a.u.box == b.u.box; /* `is` tells them apart */
   if (a.tag == KILN_TAG_FLOAT) return memcmp(&a.u.f, &b.u.f, sizeof(double)) == 0;
   return kiln_ivalue_equal(a, b);
 }

@@ -13,6 +13,7 @@ static bool wrap(const kiln_list *list, int64_t *index) {
 }
 #define LIST kiln_arg_list(args, 0)
 #define OUT_OF_RANGE() KILN_OP_FAIL("list index out of range")
+#define POP_OUT_OF_RANGE() KILN_OP_FAIL("pop index out of range")
 
 KILN_KERNEL(list_get) {
   int64_t index = kiln_arg_int(args, 1);
@@ -74,6 +75,9 @@ KILN_KERNEL(list_copy) {
 static kiln_status *repeat(kiln_call *call, const kiln_list *list, int64_t n, kiln_ivalue *out) {
   kiln_list *result;
   int64_t count = 0;
+  if (n < 0 && list->count > 0) { /* as in PyTorch */
+    return KILN_OP_FAIL("vector::reserve: a list cannot be repeated %lld times", (long long)n);
+  }
   if (n < 0) n = 0;
   if (!kiln_checked_mul_i64(list->count, n, &count)) return kiln_status_oom();
   KILN_TRY(new_like(call, list, count, out, &result));
@@ -121,13 +125,13 @@ static kiln_ivalue take(kiln_list *list, int64_t index) {
 KILN_KERNEL(list_pop) {
   int64_t index = kiln_arg_int(args, 1);
   if (LIST->count == 0) return KILN_OP_FAIL("pop from empty list");
-  if (!wrap(LIST, &index)) return OUT_OF_RANGE();
+  if (!wrap(LIST, &index)) return POP_OUT_OF_RANGE();
   *outs = take(LIST, index);
   return NULL;
 }
 KILN_KERNEL(list_delete) {
   int64_t index = kiln_arg_int(args, 1);
-  if (!wrap(LIST, &index)) return OUT_OF_RANGE();
+  if (!wrap(LIST, &index)) return POP_OUT_OF_RANGE();
   kiln_ivalue_release_to(&call->cache, take(LIST, index));
   return NULL;
 }
@@ -296,7 +300,9 @@ static bool before(sorter *s, kiln_ivalue a, kiln_ivalue b) {
       return result;
     }
     default:
-      s->status = KILN_ERROR(KILN_UNSUPPORTED, "sorting lists of such values is not supported");
+      s->status = KILN_OP_FAIL(
+          "Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the "
+          "__lt__ compare method or Tuples of aforementioned types can be sorted");
       return false;
   }
 }

@@ -1,6 +1,8 @@
 /* scalar.c: arithmetic, comparison and conversion of TorchScript's numbers, with Python's rules:
  * floor division, the divisor's sign in remainders, int64 that wraps around. A kernel serves all
  * overloads of its name: it looks at the values. */
+#include <complex.h>
+#undef complex /* a member's name */
 #include <math.h>
 #include <string.h>
 
@@ -125,16 +127,20 @@ KILN_KERNEL(divmod) {
   outs[1] = kiln_float(r);
   return NULL;
 }
+/* As C++'s std::pow: a real exponent goes by the polar form. */
 static void complex_pow(kiln_number x, kiln_number y, double *re, double *im) {
-  if (x.f == 0 && x.im == 0) {
-    *re = y.f == 0 && y.im == 0;
-    *im = 0;
-    return;
+  double _Complex z;
+  if (COMPLEX(y)) {
+    z = cpow(CMPLX(x.f, COMPLEX(x) ? x.im : 0), CMPLX(y.f, y.im));
+  } else if (x.im == 0 && x.f > 0) {
+    z = pow(x.f, y.f);
+  } else {
+    double _Complex t = clog(CMPLX(x.f, x.im));
+    double r = exp(y.f * creal(t)), angle = y.f * cimag(t);
+    z = CMPLX(r * cos(angle), r * sin(angle));
   }
-  double log_r = log(hypot(x.f, x.im)), theta = atan2(x.im, x.f);
-  double r = exp(y.f * log_r - y.im * theta), angle = y.im * log_r + y.f * theta;
-  *re = r * cos(angle);
-  *im = r * sin(angle);
+  *re = creal(z);
+  *im = cimag(z);
 }
 KILN_KERNEL(scalar_pow) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
@@ -143,6 +149,7 @@ KILN_KERNEL(scalar_pow) {
     complex_pow(x, y, &re, &im);
     return give_complex(call, re, im, outs);
   }
+  if (x.f == 0 && y.f < 0) return KILN_OP_FAIL("0.0 cannot be raised to a negative power");
   *outs = kiln_float(pow(x.f, y.f));
   return NULL;
 }
@@ -310,12 +317,11 @@ KILN_KERNEL(to_int) {
 KILN_KERNEL(to_float) {
   if (args[0].tag == KILN_TAG_STRING) {
     kiln_str text = kiln_arg_str(args, 0);
-    while (text.len && strchr(" \t\n\v\f\r", text.data[0])) text.data++, text.len--;
-    while (text.len && strchr(" \t\n\v\f\r", text.data[text.len - 1])) text.len--;
-    double f;
-    if (!kiln_str_parse_f64(text, &f)) {
-      return KILN_OP_FAIL("could not convert string to float: '" KILN_STR_FMT "' (stod)",
-                          KILN_STR_ARG(text));
+    const char *end;
+    double f = kiln_str_scan_f64(text.data, &end);
+    if (end != text.data + text.len) {
+      return KILN_OP_FAIL("could not convert string to float: '" KILN_STR_FMT "'%s",
+                          KILN_STR_ARG(text), end ? "" : " (stod)");
     }
     *outs = kiln_float(f);
     return NULL;
@@ -371,8 +377,8 @@ KILN_KERNEL(math_lgamma) {
 /* Those that take complex numbers too. */
 #include <complex.h>
 #undef I
-static double complex as_complex(kiln_number x) {
-  double complex z;
+static double _Complex as_complex(kiln_number x) {
+  double _Complex z;
   __real__ z = x.f;
   __imag__ z = x.im;
   return z;
@@ -381,7 +387,7 @@ static double complex as_complex(kiln_number x) {
   KILN_KERNEL(math_##name) {                                   \
     kiln_number x = kiln__number(args[0]);                     \
     if (COMPLEX(x)) {                                          \
-      double complex z = c##fn(as_complex(x));                 \
+      double _Complex z = c##fn(as_complex(x));                \
       return give_complex(call, __real__ z, __imag__ z, outs); \
     }                                                          \
     *outs = kiln_float(fn(x.f));                               \
@@ -401,11 +407,11 @@ MATH1C(tanh, tanh)
 MATH1C(asinh, asinh)
 MATH1C(acosh, acosh)
 MATH1C(atanh, atanh)
-static double complex log10_of(double complex z) { return clog(z) / 2.30258509299404568402; }
+static double _Complex log10_of(double _Complex z) { return clog(z) / 2.30258509299404568402; }
 KILN_KERNEL(math_log10) {
   kiln_number x = kiln__number(args[0]);
   if (COMPLEX(x)) {
-    double complex z = log10_of(as_complex(x));
+    double _Complex z = log10_of(as_complex(x));
     return give_complex(call, __real__ z, __imag__ z, outs);
   }
   *outs = kiln_float(log10(x.f));
@@ -414,7 +420,7 @@ KILN_KERNEL(math_log10) {
 KILN_KERNEL(math_log) {
   kiln_number x = kiln__number(args[0]);
   if (COMPLEX(x)) {
-    double complex z = clog(as_complex(x));
+    double _Complex z = clog(as_complex(x));
     return give_complex(call, __real__ z, __imag__ z, outs);
   }
   *outs = kiln_float(log(x.f));
@@ -423,7 +429,7 @@ KILN_KERNEL(math_log) {
 KILN_KERNEL(math_log_base) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
   if (COMPLEX(x) || COMPLEX(y)) {
-    double complex z = clog(as_complex(x)) / clog(as_complex(y));
+    double _Complex z = clog(as_complex(x)) / clog(as_complex(y));
     return give_complex(call, __real__ z, __imag__ z, outs);
   }
   *outs = kiln_float(log(x.f) / log(y.f));
@@ -468,6 +474,9 @@ KILN_KERNEL(math_modf) {
 /* floor and ceil give an int; of a Scalar, an int too. */
 static kiln_status *to_whole(kiln_ivalue v, double (*how)(double), kiln_ivalue *out) {
   kiln_number x = kiln__number(v);
+  if (!WHOLE(x) && !(fabs(how(x.f)) <= 0x1p63)) {
+    return KILN_OP_FAIL("Cannot convert float %f to integer", how(x.f));
+  }
   *out = kiln_int(WHOLE(x) ? x.i : kiln__number_i64(kiln__number_float(how(x.f))));
   return NULL;
 }

@@ -159,7 +159,11 @@ KILN_KERNEL(str_len) {
 KILN_KERNEL(str_get) {
   int64_t index = kiln_arg_int(args, 1), count = (int64_t)SELF.len;
   if (index < 0) index += count;
-  if (index < 0 || index >= count) return KILN_OP_FAIL("string index out of range");
+  if (index < 0 || index >= count) {
+    return KILN_OP_FAIL("string index out of range: basic_string::at: __n (which is %llu) >= "
+                        "this->size() (which is %zu)",
+                        (unsigned long long)index, SELF.len);
+  }
   return give_str(call, kiln_str_make(SELF.data + index, 1), outs);
 }
 kiln_status *kiln__slice_bounds(int64_t count, const kiln_ivalue *args, int64_t *out_start,
@@ -184,6 +188,10 @@ KILN_KERNEL(ord) {
   return NULL;
 }
 KILN_KERNEL(chr) {
+  int64_t i = kiln_arg_int(args, 0);
+  if (i < 0 || i >= 1114111) { /* PyTorch's bound */
+    return KILN_OP_FAIL("chr() arg not in range(0x110000), found %lld", (long long)i);
+  }
   char c = (char)kiln_arg_int(args, 0);
   return give_str(call, kiln_str_make(&c, 1), outs);
 }
@@ -368,22 +376,24 @@ static size_t find_last(kiln_str s, kiln_str what) {
   }
   return SIZE_MAX;
 }
-/* The range of (self, substr, start, end): end counts from the back, -1 is the end itself. */
-static bool range_of(const kiln_ivalue *args, kiln_str *out, int64_t *out_start) {
+/* The bounds of (self, substr, start, end): both count from the back, where -1 as an end is the end
+ * itself. They may lie beyond the end. */
+static void bounds_of(const kiln_ivalue *args, int64_t *out_start, int64_t *out_end) {
   int64_t size = (int64_t)SELF.len, start = kiln_arg_int(args, 2), end = kiln_arg_int(args, 3);
   if (start < 0) start = start + size < 0 ? 0 : start + size;
   if (end < 0) end = end + size + 1 < 0 ? 0 : end + size + 1;
-  if (end > size) end = size;
   *out_start = start;
-  if (start > end) return false;
-  *out = part(SELF, (size_t)start, (size_t)end);
-  return true;
+  *out_end = end;
 }
+static size_t clamped(kiln_str s, int64_t at) { return at < (int64_t)s.len ? (size_t)at : s.len; }
+/* An empty range has nothing in it but the empty string, wherever it lies (as in PyTorch). */
 static int64_t search(const kiln_ivalue *args, bool last) {
-  kiln_str s;
-  int64_t start;
-  if (!range_of(args, &s, &start)) return -1;
-  size_t at = last ? find_last(s, kiln_arg_str(args, 1)) : find_from(s, kiln_arg_str(args, 1), 0);
+  int64_t start, end;
+  kiln_str what = kiln_arg_str(args, 1);
+  bounds_of(args, &start, &end);
+  if (end <= start || start > (int64_t)SELF.len) return what.len == 0 ? start : -1;
+  kiln_str s = part(SELF, (size_t)start, clamped(SELF, end));
+  size_t at = last ? find_last(s, what) : find_from(s, what, 0);
   return at == SIZE_MAX ? -1 : (int64_t)at + start;
 }
 KILN_KERNEL(str_find) {
@@ -406,33 +416,43 @@ KILN_KERNEL(str_rindex) {
   *outs = kiln_int(at);
   return NULL;
 }
+/* What begins before `end` counts. */
 KILN_KERNEL(str_count) {
-  kiln_str s, what = kiln_arg_str(args, 1);
-  int64_t start, n = 0;
-  if (range_of(args, &s, &start)) {
-    if (what.len == 0)
-      n = (int64_t)s.len + 1;
-    else {
-      for (size_t at = find_from(s, what, 0); at != SIZE_MAX; at = find_from(s, what, at)) {
-        n++;
-        at += what.len;
-      }
-    }
+  kiln_str s = SELF, what = kiln_arg_str(args, 1);
+  int64_t start, end, n = 0;
+  bounds_of(args, &start, &end);
+  if (what.len == 0) {
+    size_t from = clamped(s, start), to = clamped(s, end);
+    n = to < from ? 0 : (int64_t)(to - from) + 1;
+  } else if (start <= (int64_t)s.len) {
+    size_t at = find_from(s, what, (size_t)start);
+    for (; at != SIZE_MAX && (int64_t)at < end; at = find_from(s, what, at + what.len)) n++;
   }
   *outs = kiln_int(n);
   return NULL;
 }
+/* The part that startswith and endswith look at: an end before the start is no end. */
+static kiln_status *tested_part(const kiln_ivalue *args, kiln_str *out) {
+  int64_t start, end;
+  bounds_of(args, &start, &end);
+  if (start > (int64_t)SELF.len) {
+    return KILN_OP_FAIL("basic_string::substr: __pos (which is %lld) > this->size() (which is %zu)",
+                        (long long)start, SELF.len);
+  }
+  *out = part(SELF, (size_t)start, end < start ? SELF.len : clamped(SELF, end));
+  return NULL;
+}
 KILN_KERNEL(str_startswith) {
   kiln_str s, what = kiln_arg_str(args, 1);
-  int64_t start;
-  *outs = kiln_bool(range_of(args, &s, &start) && s.len >= what.len &&
-                    (what.len == 0 || memcmp(s.data, what.data, what.len) == 0));
+  KILN_TRY(tested_part(args, &s));
+  *outs =
+      kiln_bool(s.len >= what.len && (what.len == 0 || memcmp(s.data, what.data, what.len) == 0));
   return NULL;
 }
 KILN_KERNEL(str_endswith) {
   kiln_str s, what = kiln_arg_str(args, 1);
-  int64_t start;
-  *outs = kiln_bool(range_of(args, &s, &start) && s.len >= what.len &&
+  KILN_TRY(tested_part(args, &s));
+  *outs = kiln_bool(s.len >= what.len &&
                     (what.len == 0 || memcmp(s.data + s.len - what.len, what.data, what.len) == 0));
   return NULL;
 }
@@ -509,22 +529,24 @@ KILN_KERNEL(str_rsplit) {
   }
   return NULL;
 }
+/* PyTorch ends lines at single bytes: those of U+0085, U+2028 and U+2029 too. What is kept of them
+ * is an element of its own. */
+static bool ends_line(char c) {
+  return c != 0 && strchr("\n\r\v\f\x1c\x1d\x1e\x85\xe2\x80\xa8\xa9", c) != NULL;
+}
 KILN_KERNEL(str_splitlines) {
   kiln_list *list;
   kiln_str s = SELF;
   bool keep = kiln_arg_bool(args, 1);
   KILN_TRY(str_list(call, outs, &list));
-  for (size_t i = 0; i < s.len;) {
-    size_t end = i;
-    while (end < s.len && !((s.data[end] >= '\n' && s.data[end] <= '\r') ||
-                            (s.data[end] >= 0x1c && s.data[end] <= 0x1e))) {
-      end++;
-    }
-    size_t next = end < s.len ? end + 1 : end; /* "\r\n" is two ends, as in PyTorch */
-    KILN_TRY(push_str(call, list, part(s, i, keep ? next : end)));
-    i = next;
+  size_t from = 0;
+  for (size_t i = 0; i < s.len; i++) {
+    if (!ends_line(s.data[i])) continue;
+    KILN_TRY(push_str(call, list, part(s, from, i)));
+    if (keep) KILN_TRY(push_str(call, list, part(s, i, i + 1)));
+    from = i + 1;
   }
-  return NULL;
+  return from < s.len ? push_str(call, list, part(s, from, s.len)) : NULL;
 }
 static kiln_status *partition(kiln_call *call, const kiln_ivalue *args, bool last,
                               kiln_ivalue *outs) {
