@@ -266,10 +266,24 @@ static kiln_status *check_group_param(const kiln_tensor *input, const kiln_tenso
       "but got %s of shape %s and input of shape %s",
       name, name, kiln__sizes_of(t).text, kiln__sizes_of(input).text);
 }
-KILN_NN_KERNEL(group_norm) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 2);
-  kiln_tensor *bias = kiln_arg_tensor_opt(args, 3);
-  const int64_t groups = kiln_arg_int(args, 1);
+/* means and rstds may be NULL. */
+static void run_groups(kiln__nn *nn, norm *p, int64_t groups, char *means, char *rstds) {
+  const int64_t per_group = p->channels / groups, n = per_group * p->inner;
+  for (int64_t g = 0; g < p->batch * groups; g++) {
+    double mean, var;
+    moments(nn, p->in + (size_t)(g * n) * nn->item, n, &mean, &var);
+    const double rstd = 1 / sqrt(var + p->eps);
+    for (int64_t k = 0; k < per_group; k++) {
+      const int64_t c = g % groups * per_group + k;
+      const double scale = rstd * weight_of(nn, p, c);
+      affine(nn, p, g * n + k * p->inner, p->inner, scale, bias_of(nn, p, c) - mean * scale);
+    }
+    if (means) kiln__nn_set(nn, means, g, mean);
+    if (rstds) kiln__nn_set(nn, rstds, g, rstd);
+  }
+}
+static kiln_status *check_groups(const kiln_tensor *input, int64_t groups,
+                                 const kiln_tensor *weight, const kiln_tensor *bias) {
   if (kiln_tensor_rank(input) < 2) {
     return KILN_OP_FAIL("Expected at least 2 dimensions for input tensor but received %d",
                         kiln_tensor_rank(input));
@@ -284,19 +298,35 @@ KILN_NN_KERNEL(group_norm) {
         kiln__sizes_of(input).text, (long long)groups);
   }
   KILN_TRY(check_group_param(input, weight, "weight"));
-  KILN_TRY(check_group_param(input, bias, "bias"));
+  return check_group_param(input, bias, "bias");
+}
+KILN_NN_KERNEL(group_norm) {
+  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 2);
+  kiln_tensor *bias = kiln_arg_tensor_opt(args, 3);
+  const int64_t groups = kiln_arg_int(args, 1);
   norm p;
+  KILN_TRY(check_groups(input, groups, weight, bias));
   KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 4)));
-  const int64_t per_group = p.channels / groups, n = per_group * p.inner;
-  for (int64_t g = 0; input->numel > 0 && g < p.batch * groups; g++) {
-    double mean, var;
-    moments(nn, p.in + (size_t)(g * n) * nn->item, n, &mean, &var);
-    const double rstd = 1 / sqrt(var + p.eps);
-    for (int64_t k = 0; k < per_group; k++) {
-      const int64_t c = g % groups * per_group + k;
-      const double scale = rstd * weight_of(nn, &p, c);
-      affine(nn, &p, g * n + k * p.inner, p.inner, scale, bias_of(nn, &p, c) - mean * scale);
-    }
-  }
+  if (input->numel > 0) run_groups(nn, &p, groups, NULL, NULL);
   return kiln__nn_give(nn, p.result, kiln_tensor_dtype(input), outs);
+}
+/* input, weight, bias, N, C, HxW, group, eps: the sizes are the input's own */
+KILN_NN_KERNEL(native_group_norm) {
+  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 1);
+  kiln_tensor *bias = kiln_arg_tensor_opt(args, 2), *mean, *rstd;
+  const int64_t groups = kiln_arg_int(args, 6);
+  const kiln_dtype dtype = kiln_tensor_dtype(input);
+  char *means, *rstds;
+  norm p;
+  KILN_TRY(check_groups(input, groups, weight, bias));
+  KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 7)));
+  if (kiln_arg_int(args, 3) != p.batch || kiln_arg_int(args, 4) != p.channels) {
+    return KILN_OP_FAIL("native_group_norm: N and C must be the sizes of input");
+  }
+  KILN_TRY(kiln__nn_new(nn, 2, (const int64_t[]){p.batch, groups}, &mean, &means));
+  KILN_TRY(kiln__nn_new(nn, 2, (const int64_t[]){p.batch, groups}, &rstd, &rstds));
+  if (input->numel > 0) run_groups(nn, &p, groups, means, rstds);
+  KILN_TRY(kiln__nn_give(nn, p.result, dtype, &outs[0]));
+  KILN_TRY(kiln__nn_give(nn, mean, dtype, &outs[1]));
+  return kiln__nn_give(nn, rstd, dtype, &outs[2]);
 }

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from ops import B8, BF16, C64, C128, F16, F32, F64, I32, I64, INF, NAN, U8, case, values, write
+from ops import B8, BF16, C64, C128, F16, F32, F64, I32, I64, INF, NAN, U8, case, lines, values, write
 
 
 def places():
@@ -270,5 +270,66 @@ def scans():
     case("aten::combinations", values(I64, (2, 2)), 2, False)
 
 
+def rare():
+    g = torch.Generator().manual_seed(3)
+    for spatial in (2, 3):
+        t = values(F32, (2, 2) + (3, 4, 2)[:spatial])
+        grid = torch.rand((2,) + (2, 3, 2)[:spatial] + (spatial,), generator=g) * 3 - 1.5
+        grid.view(-1)[:2] = torch.tensor([1.0, -1.0])
+        for mode in (0, 1, 2)[: 5 - spatial]:
+            for padding in (0, 1, 2):
+                for align in (False, True):
+                    case("aten::grid_sampler", t.double(), grid.double(), mode, padding, align)
+        case("aten::grid_sampler_%dd" % spatial, t, grid, 0, 2, True)
+    case("aten::grid_sampler", t, grid[:1], 0, 0, True)
+    case("aten::grid_sampler", t, grid[..., :2], 0, 0, True)
+    case("aten::grid_sampler", t, grid.double(), 0, 0, True)
+    t, at = torch.nn.functional.max_pool2d_with_indices(values(F32, (2, 4, 6)), 2)
+    case("aten::max_unpool2d", t, at, [4, 6])
+    case("aten::max_unpool2d", t.double()[None], at[None], [5, 6])
+    t, at = torch.nn.functional.max_pool3d_with_indices(values(F32, (1, 2, 2, 4, 4)), 2)
+    case("aten::max_unpool3d", t, at, [2, 4, 4], [2, 2, 2], [0, 0, 0])
+    t, target, w = values(F32, (3, 4)), torch.tensor([1, 0, 3]), values(F32, (4,)).abs()
+    for how in (0, 1, 2):
+        case("aten::multi_margin_loss", t, target, 1, 1, None, how)
+        case("aten::multi_margin_loss", t, target, 2, 0.5, w, how)
+        case("aten::multi_margin_loss", t[0], target[0], 1, 1, None, how)
+        labels = torch.tensor([[3, 0, -1, 1], [-1, 0, 0, 0], [2, 1, 0, 3]])
+        case("aten::multilabel_margin_loss", t, labels, how)
+        case("aten::multilabel_margin_loss_forward", t[0], labels[0], how)
+    case("aten::multi_margin_loss", t, target + 2, 1, 1, None, 1)
+    log_probs = values(F32, (5, 2, 4)).log_softmax(-1)
+    targets = torch.tensor([[1, 1, 3], [2, 3, 1]])
+    for how in (0, 1, 2):
+        for zero in (False, True):
+            case("aten::ctc_loss.IntList", log_probs, targets, [5, 4], [3, 2], 0, how, zero)
+            case("aten::ctc_loss.IntList", log_probs, targets, [3, 2], [3, 0], 0, how, zero)
+        case("aten::ctc_loss.Tensor", log_probs.double(), torch.tensor([0, 2, 2]), torch.tensor([5, 5]),
+             torch.tensor([1, 2]), 3, how, False)
+        case("aten::ctc_loss.IntList", log_probs[:, 0], targets[0], [5], [3], 0, how, False)
+    case("aten::ctc_loss.IntList", log_probs, targets, [6, 4], [3, 2], 0, 0, False)
+    for power in (2.0, 1.0, INF):
+        case("aten::embedding_renorm_", values(F32, (4, 3)), torch.tensor([1, 3, 1]), 1.0, power)
+    table = values(F32, (5, 3))
+    index, offsets = torch.tensor([1, 4, 0, 1, 2, 2]), torch.tensor([0, 2, 2, 6])
+    for mode in (0, 1, 2):
+        for last in (False, True):
+            first("aten::embedding_bag", table, index, offsets, False, mode, False, None, last)
+        first("aten::embedding_bag.padding_idx", table, index, offsets, False, mode, False, None, False, 2)
+        first("aten::embedding_bag.padding_idx", table, index, offsets, False, mode, False, None, False, -1)
+        first("aten::_embedding_bag", table, index, offsets, False, mode, False, None, False, 1)
+    first("aten::embedding_bag", table, index, offsets, False, 0, False, values(F32, (6,)), False)
+    t = values(F32, (2, 4, 3))
+    for weight, bias in ((None, None), (w, values(F32, (4,)))):
+        case("aten::native_group_norm", t, weight, bias, 2, 4, 3, 2, 1e-5)
+
+
+def first(*args):
+    """Only the first result: what the others hold depends on the way that is taken."""
+    case(*args)
+    head, sign, results = lines[-1].partition("\t=\t")
+    lines[-1] = head + sign + results.split("\t")[0]
+
+
 if __name__ == "__main__":
-    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames, specials, complexes, scans))
+    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames, specials, complexes, scans, rare))
