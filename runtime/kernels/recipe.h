@@ -209,6 +209,7 @@ kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
   X(tensor_split_sections)     \
   X(tensor_split_indices)      \
   X(log_sigmoid)               \
+  X(linspace)                  \
   X(nan_to_num)                \
   X(pad)                       \
   X(_fft_c2c)                  \

@@ -324,6 +324,66 @@ def rare():
         case("aten::native_group_norm", t, weight, bias, 2, 4, 3, 2, 1e-5)
 
 
+def matrices():
+    g = torch.Generator().manual_seed(4)
+    for dtype in (F64, F32, C64, C128):
+        a = torch.randint(0, 32, (2, 3, 3), generator=g).to(dtype) / 32 + torch.eye(3)
+        if dtype.is_complex:
+            a = a + 1j / 64 * torch.randint(0, 32, (2, 3, 3), generator=g)
+        b, good = values(dtype, (2, 3, 2)), a @ a.mH + torch.eye(3)
+        for kind in ("det", "slogdet", "inv", "svdvals"):
+            case("aten::linalg_" + kind, a)
+            case("aten::linalg_" + kind, a[0].t() * 0.5)
+        case("aten::logdet", good)
+        for upper in (False, True):
+            case("aten::linalg_cholesky", good, upper)
+            case("aten::linalg_solve_triangular", a, b, upper, True, False)
+            case("aten::linalg_solve_triangular", a[0], b.mT, upper, False, True)
+        case("aten::linalg_solve", a, b, True)
+        case("aten::linalg_solve", a[0], b, True)
+        case("aten::linalg_solve", a, b[..., 0], True)
+        case("aten::linalg_solve", a[0], b[0, :, 0], True)
+        case("aten::linalg_solve", a, b.mT, False)
+        for n in (-2, 0, 1, 5):
+            case("aten::linalg_matrix_power", a, n)
+        t = values(dtype, (2, 3, 4))
+        for keep in (False, True):
+            for order in (1, -1, 2, -2, INF, -INF):
+                case("aten::linalg_matrix_norm", t, order, [-2, -1], keep, None)
+                case("aten::linalg_norm", t, order, [2, 0], keep, None)
+            for order in ("fro", "nuc"):
+                case("aten::linalg_matrix_norm.str_ord", t, order, [0, 2], keep, None)
+                case("aten::linalg_norm.ord_str", t[0], order, None, keep, None)
+            case("aten::linalg_norm", t, None, None, keep, None)
+            case("aten::linalg_norm", t[0, 0], 3, None, keep, None)
+        case("aten::linalg_vander", t[0], None)
+        case("aten::linalg_vander", t[0, 0], 3)
+        case("aten::linalg_svdvals", t[:, :, :2])
+    for name in ("det", "slogdet", "inverse", "logdet"):
+        case("aten::" + name, -a.real)
+    case("aten::cholesky", good, False)
+    case("aten::matrix_power", a, 3)
+    case("aten::linalg_vander", values(I64, (3,)), None)
+    case("aten::linalg_det", torch.zeros(2, 2))
+    case("aten::linalg_slogdet", torch.zeros(2, 2))
+    case("aten::linalg_inv", torch.zeros(2, 2), says="The diagonal element 1 is zero, the inversion")
+    case("aten::linalg_inv", torch.zeros(1, 2, 2), says="(Batch element 0): The diagonal element 1 is zero")
+    case("aten::linalg_solve", torch.zeros(2, 2), torch.ones(2, 2), True, says="because the input matrix is singular")
+    case("aten::linalg_cholesky", -torch.eye(2), False, says="(the leading minor of order 1 is not positive-definite)")
+    case("aten::linalg_inv", values(F32, (2, 3)), says="A must be batches of square matrices, but they are 2 by 3")
+    case("aten::linalg_inv", values(I64, (2, 2)), says="Expected a floating point or complex tensor as input. Got Long")
+    case("aten::linalg_det", values(F16, (2, 2)), says="Low precision dtypes not supported. Got Half")
+    case("aten::linalg_det", values(F32, (2,)), says="must have at least 2 dimensions")
+    for dtype in (F32, F64):
+        t, w = values(dtype, (3, 4)), values(dtype, (3, 4)).abs()
+        for density in (False, True):
+            case("aten::histogram.bin_ct", t, 4, None, None, density)
+            case("aten::histogram.bin_ct", t, 3, [-1.0, 2.0], w, density)
+            case("aten::histogram.bins_tensor", t, torch.tensor([-2.0, 0.5, 1, 4], dtype=dtype), w, density)
+    case("aten::histogram.bin_ct", torch.ones(3), 2, None, None, False)
+    case("aten::histogram.bin_ct", values(F32, (3,)), 0, None, None, False)
+
+
 def first(*args):
     """Only the first result: what the others hold depends on the way that is taken."""
     case(*args)
@@ -332,4 +392,4 @@ def first(*args):
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames, specials, complexes, scans, rare))
+    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames, specials, complexes, scans, rare, matrices))
