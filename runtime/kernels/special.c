@@ -19,7 +19,7 @@ static double bessel(double x, int order, bool scaled) {
   const double a = fabs(x);
   if (!(a < INFINITY)) return scaled && a == a ? 0 : NAN;
   double sum, term = order ? a / 2 : 1;
-  if (a < SERIES) {
+  if (a < (double)SERIES) {
     sum = term;
     for (int k = 1; term > sum * 1e-17; k++) {
       term *= a / 2 * (a / 2) / ((double)k * (k + order));
@@ -109,7 +109,7 @@ static double zeta(double x, double q) {
     if (x != floor(x)) return NAN;
   }
   double sum = pow(q, -x), a = q, power = sum;
-  for (int i = 0; i < DIRECT || a <= DIRECT; i++) {
+  for (int i = 0; i < DIRECT || a <= (double)DIRECT; i++) {
     a += 1;
     power = pow(a, -x);
     sum += power;
