@@ -166,6 +166,7 @@ static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, 
   if (kiln_dtype_is_int(dtype, true) && !whole) { /* elements are of the truncated numbers */
     start = kiln__number_int(kiln__number_i64(start));
     step = kiln__number_int(kiln__number_i64(step));
+    if (step.i == 0) return KILN_OP_FAIL("step must be nonzero");
     whole = true;
   }
   if (!(count < 0x1p62)) return KILN_OP_FAIL("invalid size, possible overflow?");

@@ -384,6 +384,29 @@ def matrices():
     case("aten::histogram.bin_ct", values(F32, (3,)), 0, None, None, False)
 
 
+def layouts_and_ties():
+    a, b = values(F32, (2, 3, 4)).permute(2, 0, 1), values(I64, (4, 2, 3))
+    case("aten::ldexp.Tensor", a, b, strides=True)
+    case("aten::ldexp.Tensor", a.contiguous(), b.permute(0, 2, 1).contiguous().permute(0, 2, 1), strides=True)
+    case("aten::ldexp.Tensor", a, values(I64, (4, 1, 1)), strides=True)
+    case("aten::ldexp.Tensor", values(I64, (2, 2)), values(F64, (2,)))
+    for row in ([3.0, 1, 2, 1, 1, 2, 3, 3], [1.0, 1, 1, 1], [2.0, 1, 2, 1, 2, NAN, NAN]):
+        for dtype in (F32, I64):
+            t = torch.tensor(row).nan_to_num(9).to(dtype) if dtype == I64 else torch.tensor(row)
+            for k in range(1, len(row) + 1):
+                case("aten::kthvalue", t, k, 0, False)
+            case("aten::mode", t, 0, False)
+    case("aten::kthvalue", values(F32, (3, 4)), 2, 0, True)
+    for end in (5, 5.0, True):
+        for dtype in (None, F64, I32, U8, F16):
+            case("aten::arange", end, dtype, None, None, None)
+            case("aten::arange.start", 1, end, dtype, None, None, None)
+            case("aten::arange.start_step", 0, end, 0.5, dtype, None, None, None)
+            case("aten::arange.start_step", end, -2, -1, dtype, None, None, None)
+    for train, p in ((False, 0.5), (True, 0.0)):
+        case("aten::dropout", values(F32, (3, 2)).t(), p, train, strides=True)
+
+
 def first(*args):
     """Only the first result: what the others hold depends on the way that is taken."""
     case(*args)
@@ -392,4 +415,5 @@ def first(*args):
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames, specials, complexes, scans, rare, matrices))
+    write(sys.argv[1], "library.py", (places, searches, counts, pools, transforms, frames, specials, complexes, scans, rare, matrices,
+                                        layouts_and_ties))
