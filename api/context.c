@@ -85,6 +85,7 @@ static char **merge(const kiln_options *options) {
 static void destroy_context(kiln_context *context) {
   kiln_codegen_destroy(context->codegen);
   kiln_registry_destroy(context->registry);
+  kiln_file_table_release(context->files);
   kiln_env_destroy(context->env);
   pthread_mutex_destroy(&context->lock);
   free(context);
@@ -110,6 +111,7 @@ kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out
   kiln_status *status = kiln_env_create(environment, &context->env);
   free(environment);
   if (!status) status = kiln_registry_create(context->env, &context->registry);
+  if (!status) status = kiln_file_table_create(context->env->mem, &context->files);
   if (!status) status = kiln_codegen_create(context->env, &context->codegen);
   if (status) {
     destroy_context(context);
@@ -196,6 +198,10 @@ kiln_status *kiln_context_set(kiln_context *context, const char *name, const cha
 }
 
 size_t kiln_context_bytes(const kiln_context *context) { return kiln_mem_bytes(context->env->mem); }
+
+uint64_t kiln_context_mapped_bytes(const kiln_context *context) {
+  return kiln_file_table_mapped_bytes(context->files);
+}
 
 size_t kiln_context_peak_bytes(const kiln_context *context) {
   return kiln_mem_peak_bytes(context->env->mem);

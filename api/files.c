@@ -8,37 +8,6 @@ static bool is_npy(const char *path) {
   return len >= 4 && strcmp(path + len - 4, ".npy") == 0;
 }
 
-/* A file's bytes in memory of ours, so that values do not depend on the file any more. */
-static void destroy_bytes(kiln_owner *owner) {
-  kiln_mapping *bytes = (kiln_mapping *)owner;
-  kiln_mem *mem = bytes->mem;
-  kiln_mem_free(mem, (void *)(uintptr_t)bytes->data, bytes->size);
-  kiln_mem_free(mem, bytes, sizeof *bytes);
-  kiln_mem_release(mem);
-}
-
-static kiln_status *read_bytes(kiln_mem *mem, const char *path, kiln_mapping **out_bytes) {
-  kiln_mapping *mapping = NULL;
-  KILN_TRY(kiln_mapping_open(mem, path, &mapping));
-  kiln_mapping *bytes = kiln_mem_alloc_zero(mem, sizeof *bytes);
-  void *data = kiln_mem_alloc(mem, mapping->size);
-  if (!bytes || !data) {
-    if (bytes) kiln_mem_free(mem, bytes, sizeof *bytes);
-    if (data) kiln_mem_free(mem, data, mapping->size);
-    kiln_owner_release(&mapping->owner);
-    return kiln_status_oom();
-  }
-  memcpy(data, mapping->data, mapping->size);
-  kiln_mem_retain(mem);
-  *bytes = (kiln_mapping){.owner = {.refs = 1, .destroy = destroy_bytes},
-                          .mem = mem,
-                          .data = data,
-                          .size = mapping->size};
-  kiln_owner_release(&mapping->owner);
-  *out_bytes = bytes;
-  return NULL;
-}
-
 kiln_status *kiln_value_read(kiln_context *context, const char *path, kiln_value **out_value) {
   kiln_ivalue v = kiln_none();
   kiln_env *env = context->env;
@@ -49,10 +18,16 @@ kiln_status *kiln_value_read(kiln_context *context, const char *path, kiln_value
     KILN_TRY(kiln_npy_read_file(env, path, &tensor));
     return kiln__value_wrap(context, NULL, kiln_of_tensor(tensor), out_value);
   }
+  /* Copied, so that values do not depend on the file any more. */
   kiln_mapping *bytes = NULL;
-  KILN_TRY(read_bytes(env->mem, path, &bytes));
+  KILN_TRY(kiln_mapping_open(env->mem, path, &(kiln_file_options){.mode = KILN_MAP_COPY}, &bytes));
+  char rules[KILN_FLAG_STRING_MAX];
+  pthread_mutex_lock(&context->lock);
+  memcpy(rules, env->flags.map_device.text, sizeof rules);
+  pthread_mutex_unlock(&context->lock);
+  kiln_torch_save_options options = {.map_device = rules};
   kiln_status *status =
-      kiln_torch_save_read(env, kiln_registry_types(context->registry), bytes, &v);
+      kiln_torch_save_read(env, kiln_registry_types(context->registry), bytes, &options, &v);
   kiln_owner_release(&bytes->owner);
   if (status) return kiln_status_note(status, "reading %s", path);
   return kiln__value_wrap(context, NULL, v, out_value);

@@ -117,7 +117,8 @@ static kiln_status *run(kiln_instance *instance, kiln__method *method, kiln_call
     if (!args) return kiln_status_oom();
   }
   args[0] = instance->root; /* borrowed */
-  kiln_status *status = kiln__arguments_match(model, method, values, count, args);
+  kiln_status *status = kiln_mapping_check(model->script->mapping, false);
+  if (!status) status = kiln__arguments_match(model, method, values, count, args);
   if (!status) {
     memcpy(call->random_state, instance->random_state, sizeof call->random_state);
     kiln_call_begin(call, options ? &options->limits : NULL);

@@ -19,6 +19,7 @@ struct kiln_context {
   int refs;
   kiln_env *env;
   kiln_registry *registry;
+  kiln_file_table *files;       /* of archives that are open */
   struct kiln_codegen *codegen; /* NULL when there is none */
   kiln_print_fn print;
   void *print_user;

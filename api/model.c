@@ -1,7 +1,8 @@
 /* model.c: loads archives, and tells about their methods and counters. */
+#include "api/internal.h"
+
 #include <stdio.h>
 
-#include "api/builder.h"
 #include "kiln/debug.h"
 #include "runtime/kernels/dispatch.h"
 
@@ -142,8 +143,11 @@ static kiln_status *prepare(kiln_model *model) {
 static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const kiln_limits *limits,
                                 bool at_rest) {
   kiln_context *context = model->context;
-  kiln_torchscript_options options = {
-      .limits = limits ? *limits : (kiln_limits){0}, .lenient = at_rest, .at_rest = at_rest};
+  kiln_torchscript_options options = {.limits = limits ? *limits : (kiln_limits){0},
+                                      .crc_warns = model->flags.crc != 0,
+                                      .map_device = model->flags.map_device.text,
+                                      .lenient = at_rest,
+                                      .at_rest = at_rest};
   KILN_TRY(
       kiln_torchscript_load(context->env, context->registry, mapping, &options, &model->script));
   if (model->script->root.tag != KILN_TAG_OBJECT) {
@@ -152,6 +156,28 @@ static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const 
   KILN_TRY(prepare(model));
   model->at_rest = at_rest;
   return at_rest ? NULL : run_pending(model, limits);
+}
+
+/* Where an archive comes from. */
+typedef struct source {
+  const char *path; /* or */
+  int fd;           /* or, when it is -1, */
+  const void *data;
+  size_t size;
+} source;
+
+static kiln_status *open_source(const kiln_model *model, const source *from,
+                                const kiln_limits *limits, kiln_mapping **out_mapping) {
+  kiln_context *context = model->context;
+  kiln_mem *mem = context->env->mem;
+  kiln_file_options options = {
+      .mode = model->flags.map ? KILN_MAP_COPY : KILN_MAP_AUTO,
+      .table = context->files,
+      .max_copy = limits ? limits->bytes : 0,
+  };
+  if (from->path) return kiln_mapping_open(mem, from->path, &options, out_mapping);
+  if (from->fd >= 0) return kiln_mapping_open_fd(mem, from->fd, &options, out_mapping);
+  return kiln_mapping_wrap(mem, from->data, from->size, out_mapping);
 }
 
 /* An empty model with the settings of now. */
@@ -167,11 +193,17 @@ static kiln_status *new_model(kiln_context *context, kiln_model **out_model) {
   return NULL;
 }
 
-static kiln_status *load(kiln_context *context, kiln_mapping *mapping, const kiln_limits *limits,
+static kiln_status *load(kiln_context *context, const source *from, const kiln_limits *limits,
                          bool at_rest, kiln_model **out_model) {
+  kiln_mapping *mapping = NULL;
+  *out_model = NULL;
   kiln_model *model = NULL;
   KILN_TRY(new_model(context, &model));
-  kiln_status *status = build_model(model, mapping, limits, at_rest);
+  kiln_status *status = open_source(model, from, limits, &mapping);
+  if (!status) {
+    status = build_model(model, mapping, limits, at_rest);
+    kiln_owner_release(&mapping->owner);
+  }
   if (status) {
     destroy_model(model);
     return status;
@@ -200,12 +232,10 @@ kiln_status *kiln__model_create(kiln_context *context, kiln_torchscript *script,
 
 static kiln_status *load_path(kiln_context *context, const char *path, const kiln_limits *limits,
                               bool at_rest, kiln_model **out_model) {
-  kiln_mapping *mapping = NULL;
   *out_model = NULL;
   if (!path) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
-  KILN_TRY(kiln_mapping_open(context->env->mem, path, &mapping));
-  kiln_status *status = load(context, mapping, limits, at_rest, out_model);
-  kiln_owner_release(&mapping->owner);
+  kiln_status *status =
+      load(context, &(source){.path = path, .fd = -1}, limits, at_rest, out_model);
   return status ? kiln_status_note(status, "loading %s", path) : NULL;
 }
 
@@ -219,15 +249,18 @@ kiln_status *kiln_debug_model_open(kiln_context *context, const char *path,
   return load_path(context, path, limits, true, out_model);
 }
 
+kiln_status *kiln_model_load_fd(kiln_context *context, int fd, const kiln_limits *limits,
+                                kiln_model **out_model) {
+  *out_model = NULL;
+  if (fd < 0) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a file descriptor is needed");
+  return load(context, &(source){.fd = fd}, limits, false, out_model);
+}
+
 kiln_status *kiln_model_load_memory(kiln_context *context, const void *data, size_t size,
                                     const kiln_limits *limits, kiln_model **out_model) {
-  kiln_mapping *mapping = NULL;
   *out_model = NULL;
   if (!data && size > 0) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an archive is needed");
-  KILN_TRY(kiln_mapping_wrap(context->env->mem, data, size, &mapping));
-  kiln_status *status = load(context, mapping, limits, false, out_model);
-  kiln_owner_release(&mapping->owner);
-  return status;
+  return load(context, &(source){.fd = -1, .data = data, .size = size}, limits, false, out_model);
 }
 
 kiln_model *kiln__model_retain(kiln_model *model) {
@@ -249,6 +282,22 @@ kiln_status *kiln_model_extra_file(const kiln_model *model, int index, kiln_extr
   }
   const kiln_extra_file *file = &script->extras[index];
   *out_file = (kiln_extra){file->name.data, file->data.data, file->data.len};
+  return NULL;
+}
+
+kiln_status *kiln_model_remap(const kiln_model *model, int index, kiln_remap *out_remap) {
+  static const char *const kinds[] = {"storages", "values", "code"};
+  const kiln_device_map *map = model->script->devices;
+  *out_remap = (kiln_remap){0};
+  if (index < 0 || !map || index >= map->rows.count) {
+    return KILN_ERROR(KILN_NOT_FOUND, "the load moved no device %d", index);
+  }
+  const kiln_remap_row *row = &map->rows.data[index];
+  *out_remap = (kiln_remap){.from = row->from.data,
+                            .to = row->to.data,
+                            .kind = kinds[row->kind],
+                            .count = row->count,
+                            .where = row->where.data};
   return NULL;
 }
 

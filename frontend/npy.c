@@ -211,7 +211,7 @@ kiln_status *kiln_npy_read(kiln_env *env, kiln_str bytes, kiln_tensor **out_tens
 kiln_status *kiln_npy_read_file(kiln_env *env, const char *path, kiln_tensor **out_tensor) {
   kiln_mapping *mapping = NULL;
   *out_tensor = NULL;
-  KILN_TRY(kiln_mapping_open(env->mem, path, &mapping));
+  KILN_TRY(kiln_mapping_open(env->mem, path, NULL, &mapping));
   kiln_status *status = kiln_npy_read(env, kiln_str_make(mapping->data, mapping->size), out_tensor);
   kiln_owner_release(&mapping->owner);
   return status ? kiln_status_note(status, "reading %s", path) : NULL;

@@ -358,7 +358,10 @@ static kiln_status *run_machine(kiln_pickle *p) {
     return KILN_PICKLE_ERROR(p, "not a pickle of protocol 2");
   }
   bool done = false;
-  while (!done) KILN_TRY(step(p, &done));
+  for (uint32_t i = 0; !done; i++) {
+    if (i % 4096 == 0) KILN_TRY(kiln_budget_check(p->hooks->budget, 0));
+    KILN_TRY(step(p, &done));
+  }
   p->result = kiln_ivalue_retain(top(p, 0));
   return kiln__pickle_check(p);
 }
@@ -388,7 +391,8 @@ kiln_status *kiln_pickle_read(kiln_env *env, kiln_arena *arena, kiln_type_table 
                    .zip = zip,
                    .mapping = mapping,
                    .name = name,
-                   .hooks = hooks ? hooks : &no_hooks};
+                   .hooks = hooks ? hooks : &no_hooks,
+                   .devices = hooks ? hooks->devices : NULL};
   kiln_status *status = kiln_arena_run(arena, run_in_arena, &p);
   kiln__pickle_dismantle(&p, status == NULL);
   if (!status) status = report_pending(&p);

@@ -8,6 +8,7 @@
 #ifndef KILN_FRONTEND_PICKLE_H
 #define KILN_FRONTEND_PICKLE_H
 
+#include "frontend/devices.h"
 #include "frontend/zip.h"
 #include "runtime/value.h"
 
@@ -16,6 +17,8 @@ enum { KILN_PICKLE_MAX_DEPTH = 500 };
 /* What the reader asks of its user. A NULL function: such things are refused. */
 typedef struct kiln_pickle_hooks {
   void *user;
+  const kiln_budget *budget; /* NULL: no limits */
+  kiln_device_map *devices;  /* NULL: tensors that are not on the CPU are refused */
   /* The CLASS or ENUM type of "__torch__.m.C", with its attributes defined. */
   kiln_status *(*find_class)(void *user, kiln_str qualname, const kiln_type **out_type);
   /* The type of "Dict[str, int]". */

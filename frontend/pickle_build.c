@@ -55,10 +55,14 @@ static const struct {
 static void destroy_ref(kiln_box *box) {
   kiln_pickle_ref *ref = (kiln_pickle_ref *)box;
   if (ref->storage) kiln_storage_release(ref->storage);
+  for (int i = 0; i < 3; i++) {
+    if (ref->resolved[i]) kiln_storage_release(ref->resolved[i]);
+  }
   kiln_mem_free(box->mem, ref, sizeof *ref);
 }
 
-static kiln_status *make_ref(kiln_pickle *p, kiln_pickle_ref_kind kind, kiln_pickle_ref **out_ref) {
+kiln_status *kiln__pickle_ref_create(kiln_pickle *p, kiln_pickle_ref_kind kind,
+                                     kiln_pickle_ref **out_ref) {
   kiln_pickle_ref *ref = kiln_mem_alloc_zero(p->mem, sizeof *ref);
   if (!ref) return kiln_status_oom();
   ref->box = (kiln_box){.refs = 1, .tag = KILN_TAG_OTHER, .mem = p->mem, .destroy = destroy_ref};
@@ -70,7 +74,7 @@ static kiln_status *make_ref(kiln_pickle *p, kiln_pickle_ref_kind kind, kiln_pic
 static kiln_status *push_ref(kiln_pickle *p, kiln_pickle_ref_kind kind, int function,
                              const kiln_type *type, kiln_dtype dtype) {
   kiln_pickle_ref *ref = NULL;
-  KILN_TRY(make_ref(p, kind, &ref));
+  KILN_TRY(kiln__pickle_ref_create(p, kind, &ref));
   ref->function = function;
   ref->type = type;
   ref->dtype = dtype;
@@ -137,175 +141,6 @@ kiln_status *kiln__pickle_global(kiln_pickle *p, kiln_str module, kiln_str name)
                            KILN_STR_ARG(module), KILN_STR_ARG(name));
 }
 
-/* -- Storages -- */
-
-/* The record's memory itself where it can be read in place, else a copy of it. */
-static kiln_status *storage_of_record(kiln_pickle *p, kiln_str key, size_t bytes,
-                                      kiln_storage **out_storage) {
-  if (bytes == 0) return kiln_storage_create(p->mem, NULL, 0, out_storage);
-  const char *path = kiln_arena_printf(p->arena, "%s/" KILN_STR_FMT, p->name, KILN_STR_ARG(key));
-  kiln_zip_record *record = kiln_zip_find(p->zip, kiln_str_from(path));
-  if (!record) return KILN_PICKLE_ERROR(p, "the archive has no storage '%s'", path);
-  kiln_str data;
-  KILN_TRY(kiln_zip_read(p->zip, record, &data));
-  if (data.len < bytes) {
-    return KILN_PICKLE_ERROR(p, "storage '%s' has %zu bytes where %zu are needed", path, data.len,
-                             bytes);
-  }
-  if (!record->deflated && (uintptr_t)data.data % 16 == 0) {
-    return kiln_storage_wrap(p->mem, &p->mapping->owner, (void *)(uintptr_t)data.data, bytes,
-                             KILN_STORAGE_READ_ONLY, out_storage);
-  }
-  KILN_TRY(kiln_storage_create(p->mem, NULL, bytes, out_storage));
-  memcpy((*out_storage)->data, data.data, bytes);
-  return NULL;
-}
-
-static bool storage_key_is_safe(kiln_str key) {
-  for (size_t i = 0; i < key.len; i++) {
-    char c = key.data[i];
-    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_')) {
-      return false;
-    }
-  }
-  return key.len > 0 && key.len < 64;
-}
-
-/* ('storage', type, key, location, element count) */
-kiln_status *kiln__pickle_persistent(kiln_pickle *p, kiln_ivalue id) {
-  if (id.tag != KILN_TAG_TUPLE || id.u.tuple->count < 5) {
-    return KILN_PICKLE_ERROR(p, "a persistent id of an unknown form");
-  }
-  const kiln_ivalue *item = id.u.tuple->items;
-  const kiln_pickle_ref *type = kiln__pickle_ref_of(item[1]);
-  if (item[0].tag != KILN_TAG_STRING ||
-      !kiln_str_is(kiln_string_view(item[0].u.string), "storage") || !type ||
-      type->kind != KILN_REF_STORAGE_TYPE || item[2].tag != KILN_TAG_STRING ||
-      item[4].tag != KILN_TAG_INT) {
-    return KILN_PICKLE_ERROR(p, "a persistent id of an unknown form");
-  }
-  kiln_str key = kiln_string_view(item[2].u.string);
-  size_t bytes;
-  if (!storage_key_is_safe(key)) return KILN_PICKLE_ERROR(p, "a storage with an odd name");
-  if (item[4].u.i < 0 ||
-      !kiln_checked_mul_size((size_t)item[4].u.i, kiln_dtype_size(type->dtype), &bytes)) {
-    return KILN_PICKLE_ERROR(p, "a storage with an impossible size");
-  }
-  kiln_pickle_ref *known = kiln_map_find(&p->storages, key);
-  if (known && known->storage->bytes >= bytes && known->dtype == type->dtype) {
-    return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(known)));
-  }
-  if (known) return KILN_PICKLE_ERROR(p, "one storage with two sizes or dtypes");
-  kiln_str name = kiln_str_make(kiln_arena_strndup(p->arena, key.data, key.len), key.len);
-  kiln_pickle_ref *ref = NULL;
-  KILN_TRY(make_ref(p, KILN_REF_STORAGE, &ref));
-  KILN_TRY(kiln__pickle_add(p, &p->held, kiln_of_box(ref)));
-  ref->dtype = type->dtype;
-  KILN_TRY(storage_of_record(p, name, bytes, &ref->storage));
-  kiln_map_set(&p->storages, name, ref);
-  return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(ref)));
-}
-
-/* -- Tensors -- */
-
-static bool read_dims(kiln_ivalue v, int64_t *out_dims, int *out_rank) {
-  const kiln_ivalue *items;
-  int64_t count;
-  if (v.tag == KILN_TAG_TUPLE) {
-    items = v.u.tuple->items;
-    count = v.u.tuple->count;
-  } else if (v.tag == KILN_TAG_LIST) {
-    items = v.u.list->items;
-    count = v.u.list->count;
-  } else {
-    return false;
-  }
-  if (count > KILN_MAX_RANK) return false;
-  for (int64_t i = 0; i < count; i++) {
-    if (items[i].tag != KILN_TAG_INT || items[i].u.i < 0) return false;
-    out_dims[i] = items[i].u.i;
-  }
-  *out_rank = (int)count;
-  return true;
-}
-
-/* Elements from the storage's begin to the last one that the geometry reaches, plus one. */
-static bool reach(int rank, const int64_t *sizes, const int64_t *strides, int64_t offset,
-                  int64_t *out_reach) {
-  int64_t last = offset;
-  for (int i = 0; i < rank; i++) {
-    int64_t span;
-    if (sizes[i] == 0) {
-      *out_reach = 0;
-      return true;
-    }
-    if (!kiln_checked_mul_i64(sizes[i] - 1, strides[i], &span) ||
-        !kiln_checked_add_i64(last, span, &last)) {
-      return false;
-    }
-  }
-  return kiln_checked_add_i64(last, 1, out_reach);
-}
-
-/* Conjugate and negative views are only marks on a tensor; we have none. */
-static bool has_view_marks(kiln_ivalue meta) {
-  if (meta.tag != KILN_TAG_DICT) return false;
-  int64_t index = 0;
-  kiln_ivalue *key, *value;
-  while (kiln_dict_next(meta.u.dict, &index, &key, &value)) {
-    if (value->tag == KILN_TAG_BOOL && value->u.i != 0) return true;
-  }
-  return false;
-}
-
-static kiln_status *rebuild_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) {
-  const kiln_ivalue *arg = args->items;
-  if (args->count < (v3 ? 7 : 5)) return KILN_PICKLE_ERROR(p, "a tensor with too few arguments");
-  const kiln_pickle_ref *ref = kiln__pickle_ref_of(arg[0]);
-  if (!ref || ref->kind != KILN_REF_STORAGE) {
-    return KILN_PICKLE_ERROR(p, "a tensor without storage");
-  }
-  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK], reached;
-  int rank, stride_rank;
-  if (arg[1].tag != KILN_TAG_INT || arg[1].u.i < 0 || arg[4].tag != KILN_TAG_BOOL) {
-    return KILN_PICKLE_ERROR(p, "a tensor with an impossible offset or flag");
-  }
-  if (!read_dims(arg[2], sizes, &rank) || !read_dims(arg[3], strides, &stride_rank) ||
-      rank != stride_rank) {
-    return KILN_PICKLE_ERROR(p, "a tensor with impossible sizes or strides");
-  }
-  kiln_dtype dtype = ref->dtype;
-  if (v3) {
-    if (arg[6].tag != KILN_TAG_INT || !kiln_dtype_is_valid(arg[6].u.i)) {
-      return KILN_PICKLE_ERROR(p, "a tensor with an unknown dtype");
-    }
-    dtype = (kiln_dtype)arg[6].u.i;
-  }
-  size_t elements = ref->storage->bytes / kiln_dtype_size(dtype);
-  if (!reach(rank, sizes, strides, arg[1].u.i, &reached) || (uint64_t)reached > elements) {
-    return KILN_PICKLE_ERROR(p, "a tensor that reaches past its storage");
-  }
-  if (!v3 && args->count > 6 && has_view_marks(arg[6])) {
-    return KILN_ERROR(KILN_UNSUPPORTED, "%s.pkl holds a lazily conjugated or negated tensor",
-                      p->name);
-  }
-  kiln_tensor *tensor = NULL;
-  KILN_TRY(kiln_tensor_create_on(p->mem, NULL, ref->storage, dtype, rank, sizes, strides,
-                                 arg[1].u.i, &tensor));
-  tensor->key.f.requires_grad = arg[4].u.i != 0;
-  return kiln__pickle_push(p, kiln_of_tensor(tensor));
-}
-
-/* (tensor, requires_grad, hooks): the tensor itself, with its flag. */
-static kiln_status *rebuild_parameter(kiln_pickle *p, const kiln_tuple *args) {
-  if (args->count < 2 || args->items[0].tag != KILN_TAG_TENSOR ||
-      args->items[1].tag != KILN_TAG_BOOL) {
-    return KILN_PICKLE_ERROR(p, "a parameter of an unknown form");
-  }
-  args->items[0].u.tensor->key.f.requires_grad = args->items[1].u.i != 0;
-  return kiln__pickle_push(p, kiln_ivalue_retain(args->items[0]));
-}
-
 /* -- Lists, numbers, devices -- */
 
 static kiln_status *typed_list(kiln_pickle *p, const kiln_tuple *args, kiln_type_kind kind,
@@ -367,24 +202,16 @@ static kiln_status *make_device(kiln_pickle *p, const kiln_tuple *args) {
     return KILN_PICKLE_ERROR(p, "a device of an unknown form");
   }
   kiln_str text = kiln_string_view(args->items[0].u.string);
-  kiln_device device = KILN_CPU;
-  int64_t index = -1;
-  const char *colon = memchr(text.data, ':', text.len);
-  if (colon) {
-    size_t head = (size_t)(colon - text.data);
-    if (!kiln_str_parse_i64(kiln_str_make(colon + 1, text.len - head - 1), &index)) index = -2;
-    text.len = head;
-  } else if (args->count > 1 && args->items[1].tag == KILN_TAG_INT) {
-    index = args->items[1].u.i;
+  if (args->count > 1 && args->items[1].tag == KILN_TAG_INT) {
+    text = kiln_str_from(kiln_arena_printf(p->arena, KILN_STR_FMT ":%lld", KILN_STR_ARG(text),
+                                           (long long)args->items[1].u.i));
   }
-  if (kiln_str_is(text, "cuda"))
-    device.kind = KILN_DEVICE_CUDA;
-  else if (kiln_str_is(text, "meta"))
-    device.kind = KILN_DEVICE_META;
-  else if (!kiln_str_is(text, "cpu"))
-    index = -2;
-  if (index < -1 || index > 255) return KILN_PICKLE_ERROR(p, "an unknown device");
-  device.index = (int16_t)index;
+  kiln_device device;
+  kiln_device_map_apply(p->devices, &text, KILN_REMAP_VALUE,
+                        kiln_str_from(kiln_arena_printf(p->arena, "%s.pkl", p->name)));
+  if (!kiln_device_parse(text, &device)) {
+    return KILN_PICKLE_ERROR(p, "device '" KILN_STR_FMT "' is not known", KILN_STR_ARG(text));
+  }
   return kiln__pickle_push(p, kiln_device_value(device));
 }
 
@@ -392,7 +219,7 @@ static kiln_status *make_device(kiln_pickle *p, const kiln_tuple *args) {
 static kiln_status *make_size(kiln_pickle *p, const kiln_tuple *args) {
   int64_t dims[KILN_MAX_RANK];
   int rank;
-  if (args->count != 1 || !read_dims(args->items[0], dims, &rank)) {
+  if (args->count != 1 || !kiln__pickle_dims(args->items[0], dims, &rank)) {
     return KILN_PICKLE_ERROR(p, "a torch.Size of an unknown form");
   }
   kiln_list *list = NULL;
@@ -426,9 +253,9 @@ static kiln_status *make_enum(kiln_pickle *p, const kiln_type *type, kiln_ivalue
 
 static kiln_status *call_function(kiln_pickle *p, int function, const kiln_tuple *args) {
   switch ((kiln_pickle_function)function) {
-    case FN_REBUILD_TENSOR: return rebuild_tensor(p, args, false);
-    case FN_REBUILD_TENSOR_V3: return rebuild_tensor(p, args, true);
-    case FN_REBUILD_PARAMETER: return rebuild_parameter(p, args);
+    case FN_REBUILD_TENSOR: return kiln__pickle_tensor(p, args, false);
+    case FN_REBUILD_TENSOR_V3: return kiln__pickle_tensor(p, args, true);
+    case FN_REBUILD_PARAMETER: return kiln__pickle_parameter(p, args);
     case FN_REBUILD_FROM_TYPE: {
       const kiln_pickle_ref *inner = args->count == 4 ? kiln__pickle_ref_of(args->items[0]) : NULL;
       if (!inner || inner->kind != KILN_REF_FUNCTION || inner->function == FN_REBUILD_FROM_TYPE ||

@@ -1,5 +1,6 @@
 /* pickle_machine.h: the state of the pickle reader, between pickle.c (opcodes), pickle_build.c
- * (globals, storages, tensors, objects) and pickle_check.c (what has been read as a whole). */
+ * (globals, values, objects), pickle_tensor.c (storages, tensors) and pickle_check.c (what has been
+ * read as a whole). */
 #ifndef KILN_FRONTEND_PICKLE_MACHINE_H
 #define KILN_FRONTEND_PICKLE_MACHINE_H
 
@@ -20,7 +21,8 @@ typedef struct kiln_pickle_ref {
   int function; /* kiln_pickle_function */
   const kiln_type *type;
   kiln_dtype dtype;
-  kiln_storage *storage; /* retained */
+  kiln_storage *storage;     /* retained, as the next are */
+  kiln_storage *resolved[3]; /* with its elements conjugated, negated, both; where needed */
 } kiln_pickle_ref;
 
 typedef struct kiln_pickle_values {
@@ -37,6 +39,7 @@ typedef struct kiln_pickle {
   kiln_mapping *mapping;
   const char *name;
   const kiln_pickle_hooks *hooks;
+  kiln_device_map *devices; /* NULL: none */
   kiln_str bytes;
   size_t at;
   kiln_pickle_values stack;
@@ -77,6 +80,17 @@ kiln_status *kiln__pickle_new_object(kiln_pickle *p, kiln_ivalue cls,
 kiln_status *kiln__pickle_build(kiln_pickle *p, kiln_ivalue target,
                                 kiln_ivalue state) KILN_MUST_USE;
 kiln_status *kiln__pickle_persistent(kiln_pickle *p, kiln_ivalue id) KILN_MUST_USE;
+
+kiln_status *kiln__pickle_ref_create(kiln_pickle *p, kiln_pickle_ref_kind kind,
+                                     kiln_pickle_ref **out_ref) KILN_MUST_USE;
+
+/* -- pickle_tensor.c -- */
+/* (storage, offset, size, stride, requires_grad, hooks [, meta]); v3: the last is a dtype. */
+kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) KILN_MUST_USE;
+/* (tensor, requires_grad, hooks). */
+kiln_status *kiln__pickle_parameter(kiln_pickle *p, const kiln_tuple *args) KILN_MUST_USE;
+/* A list or tuple of non-negative ints. */
+bool kiln__pickle_dims(kiln_ivalue v, int64_t *out_dims, int *out_rank);
 
 /* -- pickle_check.c -- */
 /* The result is a tree or DAG of plain, complete values, not too deep. */

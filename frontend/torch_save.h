@@ -9,9 +9,18 @@
 #include "frontend/file.h"
 #include "runtime/value.h"
 
+/* How an archive is read; all zero is right. */
+typedef struct kiln_torch_save_options {
+  kiln_limits limits;     /* bytes and time */
+  const char *map_device; /* rules of frontend/devices.h; NULL: none */
+} kiln_torch_save_options;
+
 /* Storages are used where they lie in the mapping, which they retain. Element types are made in
- * `types`, which outlives the value; a list of unlike elements has element type Any. */
+ * `types`, which outlives the value; a list of unlike elements has element type Any. A wrong
+ * checksum is only a warning: torch's writer may be told to leave them out. `options` may be NULL.
+ */
 kiln_status *kiln_torch_save_read(kiln_env *env, kiln_type_table *types, kiln_mapping *mapping,
+                                  const kiln_torch_save_options *options,
                                   kiln_ivalue *out_value) KILN_MUST_USE;
 /* The same from a file. */
 kiln_status *kiln_torch_save_read_file(kiln_env *env, kiln_type_table *types, const char *path,

@@ -6,6 +6,8 @@ typedef struct reader {
   kiln_env *env;
   kiln_type_table *types;
   kiln_mapping *mapping;
+  const kiln_torch_save_options *options;
+  kiln_budget budget;
   kiln_arena *arena;
   kiln_zip *zip;
   kiln_ivalue value;
@@ -31,8 +33,10 @@ static kiln_status *refuse_other_formats(const kiln_mapping *mapping) {
 static kiln_status *read_archive(void *arg) {
   reader *r = arg;
   KILN_TRY(refuse_other_formats(r->mapping));
-  /* torch.save may write other sums than CRC32 (set_crc32_options), so they tell nothing. */
-  kiln_zip_options options = {.ignore_crc = true};
+  kiln_pickle_hooks hooks = {.budget = &r->budget};
+  KILN_TRY(
+      kiln_device_map_parse(r->arena, r->options ? r->options->map_device : NULL, &hooks.devices));
+  kiln_zip_options options = {.budget = &r->budget, .crc_warns = true};
   KILN_TRY(kiln_zip_open(r->arena, r->mapping, &options, &r->zip));
   kiln_zip_record *order = kiln_zip_find(r->zip, KILN_STR("byteorder"));
   if (order) {
@@ -43,13 +47,17 @@ static kiln_status *read_archive(void *arg) {
     }
   }
   KILN_TRY(
-      kiln_pickle_read(r->env, r->arena, r->types, r->zip, r->mapping, "data", NULL, &r->value));
+      kiln_pickle_read(r->env, r->arena, r->types, r->zip, r->mapping, "data", &hooks, &r->value));
+  KILN_TRY(kiln_zip_check_all(r->zip));
+  kiln_zip_report(r->zip, r->env);
+  kiln_device_map_report(hooks.devices, r->env);
   return kiln_type_table_run(r->types, infer, r);
 }
 
 kiln_status *kiln_torch_save_read(kiln_env *env, kiln_type_table *types, kiln_mapping *mapping,
-                                  kiln_ivalue *out_value) {
-  reader r = {.env = env, .types = types, .mapping = mapping};
+                                  const kiln_torch_save_options *options, kiln_ivalue *out_value) {
+  reader r = {.env = env, .types = types, .mapping = mapping, .options = options};
+  kiln_budget_begin(&r.budget, env->mem, options ? &options->limits : NULL);
   KILN_TRY(kiln_arena_create(env->mem, &r.arena));
   kiln_status *status = kiln_arena_run(r.arena, read_archive, &r);
   kiln_zip_close(r.zip);
@@ -65,8 +73,8 @@ kiln_status *kiln_torch_save_read(kiln_env *env, kiln_type_table *types, kiln_ma
 kiln_status *kiln_torch_save_read_file(kiln_env *env, kiln_type_table *types, const char *path,
                                        kiln_ivalue *out_value) {
   kiln_mapping *mapping = NULL;
-  KILN_TRY(kiln_mapping_open(env->mem, path, &mapping));
-  kiln_status *status = kiln_torch_save_read(env, types, mapping, out_value);
+  KILN_TRY(kiln_mapping_open(env->mem, path, NULL, &mapping));
+  kiln_status *status = kiln_torch_save_read(env, types, mapping, NULL, out_value);
   kiln_owner_release(&mapping->owner);
   return status ? kiln_status_note(status, "reading '%s'", path) : NULL;
 }

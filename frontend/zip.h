@@ -4,13 +4,16 @@
  * callbacks over the mapping; members are then used in place where they are stored, and inflated
  * by libdeflate where they are deflated. Nothing that the archive says is believed: names, offsets
  * and sizes are checked against the bytes, deflated members give exactly the size that the
- * directory states, and all inflated bytes together stay below a cap.
+ * directory states, and all inflated bytes together stay below a cap. Every record's CRC-32 is
+ * compared, by libdeflate's carry-less multiplication.
  *
  * Layout of torch's archives: every record lies below one folder, the prefix, which is that of the
  * first entry of the directory; names here are without it. Entries outside it are ignored. */
 #ifndef KILN_FRONTEND_ZIP_H
 #define KILN_FRONTEND_ZIP_H
 
+#include "base/env.h"
+#include "frontend/budget.h"
 #include "frontend/file.h"
 
 typedef struct kiln_zip_record {
@@ -20,15 +23,16 @@ typedef struct kiln_zip_record {
   uint64_t packed, size; /* bytes in the file, and inflated */
   uint32_t crc;
   bool deflated;
-  bool checked;  /* data is valid and its CRC was compared */
+  bool read;     /* data is valid and its sum was compared */
   kiln_str data; /* in the mapping, or in the zip's arena */
 } kiln_zip_record;
 
 typedef struct kiln_zip kiln_zip;
 
 typedef struct kiln_zip_options {
-  uint64_t inflate_cap; /* bytes that may be inflated in all; 0: 4 GiB */
-  bool ignore_crc;      /* torch.save may write other sums */
+  const kiln_budget *budget; /* of the load; NULL: none */
+  uint64_t inflate_cap;      /* bytes that may be inflated in all; 0: 4 GiB */
+  bool crc_warns;            /* a wrong sum is counted, not refused */
 } kiln_zip_options;
 
 /* Reads the directory. Inside kiln_arena_run of `arena`, in which names and inflated data live.
@@ -37,6 +41,11 @@ typedef struct kiln_zip_options {
 kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
                            const kiln_zip_options *options, kiln_zip **out_zip) KILN_MUST_USE;
 void kiln_zip_close(kiln_zip *zip);
+
+/* Compares the sums of all records, also of those that nobody reads. */
+kiln_status *kiln_zip_check_all(kiln_zip *zip) KILN_MUST_USE;
+/* Warns of the wrong sums so far, if there were any (with crc_warns). */
+void kiln_zip_report(const kiln_zip *zip, kiln_env *env);
 
 int kiln_zip_count(const kiln_zip *zip);
 kiln_zip_record *kiln_zip_at(kiln_zip *zip, int index);

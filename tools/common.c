@@ -122,6 +122,8 @@ static kiln_status *fill_options(const tool_settings *settings, kiln_options *op
   }
   if (!status && settings->sync) status = kiln_options_set(options, "compile", "sync");
   if (!status && settings->jit) status = kiln_options_set(options, "jit", settings->jit);
+  if (!status && settings->map_device)
+    status = kiln_options_set(options, "map_device", settings->map_device);
   if (!status && settings->threads)
     status = kiln_options_set(options, "threads", settings->threads);
   return status;

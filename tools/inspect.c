@@ -192,6 +192,17 @@ static void print_missing(const inspection *in) {
   }
 }
 
+/* What --map-device did. */
+static void print_moved(const inspection *in) {
+  kiln_remap moved;
+  kiln_status *status = NULL;
+  for (int i = 0; !(status = kiln_model_remap(in->model, i, &moved)); i++) {
+    printf("moved      %s to %s: %" PRId64 " in %s, first at %s\n", moved.from, moved.to,
+           moved.count, moved.kind, moved.where);
+  }
+  kiln_status_destroy(status);
+}
+
 static void print_overview(const inspection *in, const char *path) {
   printf("%s: TorchScript archive, version %s, ", path, fact(in, "version"));
   print_bytes(strtoull(fact(in, "bytes"), NULL, 10));
@@ -212,6 +223,7 @@ static void print_overview(const inspection *in, const char *path) {
     printf("\n");
   }
   kiln_status_destroy(status);
+  print_moved(in);
   printf("operators  %d, %" PRIu64 " uses; %d missing\n", in->ops.count - 1, sum(&in->ops, 1),
          in->missing.count - 1);
   print_missing(in);
@@ -290,6 +302,23 @@ static cJSON *json_extras(const inspection *in) {
   return extras;
 }
 
+static cJSON *json_moved(const inspection *in) {
+  cJSON *rows = cJSON_CreateArray();
+  kiln_remap moved;
+  kiln_status *status = NULL;
+  for (int i = 0; !(status = kiln_model_remap(in->model, i, &moved)); i++) {
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "from", moved.from);
+    cJSON_AddStringToObject(row, "to", moved.to);
+    cJSON_AddStringToObject(row, "kind", moved.kind);
+    cJSON_AddItemToObject(row, "count", tool_json_int(moved.count));
+    cJSON_AddStringToObject(row, "where", moved.where);
+    cJSON_AddItemToArray(rows, row);
+  }
+  kiln_status_destroy(status);
+  return rows;
+}
+
 static kiln_status *print_json(const inspect_options *o, const inspection *in) {
   cJSON *json = cJSON_CreateObject();
   for (int i = 1; i < in->facts.count; i++) {
@@ -300,6 +329,7 @@ static kiln_status *print_json(const inspect_options *o, const inspection *in) {
   }
   cJSON_AddItemToObject(json, "methods", json_methods(in));
   cJSON_AddItemToObject(json, "extra_files", json_extras(in));
+  cJSON_AddItemToObject(json, "moved", json_moved(in));
   cJSON_AddItemToObject(json, "operators", json_rows(&in->ops, 1));
   cJSON_AddItemToObject(json, "missing", json_rows(&in->missing, 1));
   cJSON_AddItemToObject(json, "errors", tool_rows_json(&in->errors));

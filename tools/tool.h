@@ -84,6 +84,7 @@ void *tool_grow(void *block, size_t size);
 typedef struct tool_settings {
   const char *jit;             /* "on", "off" */
   const char *threads;         /* a number */
+  const char *map_device;      /* cuda:*=cpu */
   tool_list set;               /* NAME=VALUE of any flag */
   bool sync;                   /* compile on the calling thread, whatever the environment says */
   bool environment_is_checked; /* a context was made from it before: do not warn again */
@@ -94,6 +95,8 @@ typedef struct tool_settings {
   {"--jit",  TOOL_WORD, offsetof(type, base.jit),                                          \
    "on|off", 0,         "profile and specialise, or run the plain interpreter"},           \
       {"--threads", TOOL_TEXT, offsetof(type, base.threads), "N", 0, "threads of a call"}, \
+      {"--map-device", TOOL_TEXT, offsetof(type, base.map_device),                         \
+       "RULES",        0,         "where the archive's devices go: cuda:*=cpu"},           \
       {"--set",      TOOL_LIST, offsetof(type, base.set),                                  \
        "NAME=VALUE", 0,         "any flag of `kiln list flags`"}
 

@@ -1,6 +1,4 @@
 /* archive.c: the whole of a load: container, version, constants, objects, bodies, extra files. */
-#include <time.h>
-
 #include "frontend/pickle.h"
 #include "frontend/torchscript/loader.h"
 
@@ -124,6 +122,8 @@ static kiln_status *set_state(void *user, kiln_ivalue object, kiln_ivalue state)
 static kiln_status *read_pickle(load *ld, const char *name, kiln_ivalue *out_value) {
   kiln_loader *l = &ld->l;
   kiln_pickle_hooks hooks = {.user = ld,
+                             .budget = &l->budget,
+                             .devices = l->model->devices,
                              .find_class = find_class,
                              .parse_type = parse_type,
                              .wants_state = wants_state,
@@ -215,7 +215,11 @@ static kiln_status *load_all(void *arg) {
   kiln_map_init(&l->files, l->arena);
   kiln_map_init(&l->defining, l->ast_arena);
   KILN_TRY(refuse_other_formats(l->mapping));
-  kiln_zip_options zip_options = {.inflate_cap = ld->options ? ld->options->limits.bytes : 0};
+  KILN_TRY(kiln_device_map_parse(l->arena, ld->options ? ld->options->map_device : NULL,
+                                 &l->model->devices));
+  kiln_zip_options zip_options = {.budget = &l->budget,
+                                  .inflate_cap = ld->options ? ld->options->limits.bytes : 0,
+                                  .crc_warns = ld->options && ld->options->crc_warns};
   KILN_TRY(kiln_zip_open(l->arena, l->mapping, &zip_options, &l->zip));
   KILN_TRY(refuse_other_archives(l->zip));
   KILN_TRY(read_version(l->zip, &l->model->version));
@@ -224,7 +228,11 @@ static kiln_status *load_all(void *arg) {
   KILN_TRY(read_root(ld));
   KILN_TRY(kiln__loader_compile_all(l));
   KILN_TRY(check_pending(ld));
-  return read_extras(ld);
+  KILN_TRY(read_extras(ld));
+  KILN_TRY(kiln_zip_check_all(l->zip));
+  kiln_zip_report(l->zip, l->env);
+  kiln_device_map_report(l->model->devices, l->env);
+  return kiln_mapping_check(l->mapping, true);
 }
 
 static kiln_status *run_in_types(void *arg) {
@@ -255,12 +263,7 @@ kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
   load ld = {.options = options};
   ld.l = (kiln_loader){.env = env, .registry = registry, .mapping = mapping, .model = model};
   ld.l.lenient = options && options->lenient;
-  if (options && options->limits.time_ms) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    ld.l.deadline = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +
-                    (uint64_t)options->limits.time_ms * 1000000u;
-  }
+  kiln_budget_begin(&ld.l.budget, env->mem, options ? &options->limits : NULL);
   kiln_status *status = kiln_unit_create(env, registry, &model->unit);
   if (!status) {
     ld.l.unit = model->unit;

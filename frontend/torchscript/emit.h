@@ -176,6 +176,11 @@ kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
 kiln_status *kiln__ts_op_values(kiln_emitter *e, const kiln_ast *ast, const char *name,
                                 kiln_ir_value *const *values, int count,
                                 kiln_ir_value **out) KILN_MUST_USE;
+/* remap.c: what stands for a call that makes a device, or moves to one, by the load's rules; NULL
+ * when the operator itself does. */
+kiln_status *kiln__ts_map_device(kiln_emitter *e, const kiln_ast *ast, const char *name,
+                                 const kiln_arg *args, int count,
+                                 kiln_ir_value **out) KILN_MUST_USE;
 /* upgrade.c: the function that stands for the operator in an archive of this version; NULL when the
  * operator itself is meant. */
 kiln_status *kiln__ts_find_upgrade(kiln_emitter *e, const char *name, const kiln_op_set *set,

@@ -193,6 +193,8 @@ static void set_results(kiln_emitter *e, kiln_node *node, const kiln_schema *sch
 kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
                          const kiln_arg *args, int count, kiln_sugar *out) {
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};
+  KILN_TRY(kiln__ts_map_device(e, ast, name, args, count, &out->value));
+  if (out->value) return NULL;
   const kiln_op_set *set = kiln_registry_find(e->l->registry, kiln_str_from(name));
   if (!set || set->count == 0) return emit_unresolved(e, ast, name, args, count, out);
   if (!set->ops[0]->schema) return emit_structural(e, ast, set->ops[0], args, count, out);

@@ -177,20 +177,9 @@ static kiln_status *eval_call(kiln_loader *l, kiln_code_file *file, const kiln_a
   if (kiln_str_is(name, "torch.device") && ast->count == 2 &&
       ast->kids[1]->kind == KILN_AST_STRING) {
     kiln_str text = ast->kids[1]->text;
-    kiln_device device = KILN_CPU;
-    if (kiln_str_starts(text, "cuda"))
-      device.kind = KILN_DEVICE_CUDA;
-    else if (kiln_str_is(text, "meta"))
-      device.kind = KILN_DEVICE_META;
-    else if (!kiln_str_is(text, "cpu"))
-      return not_constant(file, ast);
-    int64_t index;
-    const char *colon = memchr(text.data, ':', text.len);
-    size_t head = colon ? (size_t)(colon - text.data) + 1 : 0;
-    if (colon && kiln_str_parse_i64(kiln_str_make(colon + 1, text.len - head), &index) &&
-        index >= 0 && index < 256) {
-      device.index = (int16_t)index;
-    }
+    kiln_device device;
+    kiln_device_map_apply(l->model->devices, &text, KILN_REMAP_CODE, file->source.name);
+    if (!kiln_device_parse(text, &device)) return not_constant(file, ast);
     *out_value = kiln_device_value(device);
     return NULL;
   }

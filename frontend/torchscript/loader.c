@@ -4,16 +4,10 @@
  * Reference: torch/csrc/jit/serialization/import_source.cpp. */
 #include "frontend/torchscript/loader.h"
 
-#include <time.h>
-
 enum { MAX_NESTED_DEFINITIONS = 200 };
 
-kiln_status *kiln__loader_check_time(const kiln_loader *l) {
-  if (!l->deadline) return NULL;
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec < l->deadline) return NULL;
-  return KILN_ERROR(KILN_LIMIT, "the time limit of the load is over");
+kiln_status *kiln__loader_check_limits(const kiln_loader *l) {
+  return kiln_budget_check(&l->budget, 0);
 }
 
 /* -- Files -- */
@@ -44,7 +38,7 @@ static kiln_status *index_file(kiln_loader *l, kiln_code_file *file) {
                                  "only classes and functions may stand at the top of a file");
     }
   }
-  return kiln__loader_check_time(l);
+  return kiln__loader_check_limits(l);
 }
 
 /* The file of a qualifier, parsed; *out_file is NULL when there is none. */
@@ -248,7 +242,7 @@ static kiln_status *compile(kiln_loader *l, kiln_function *function) {
 
 kiln_status *kiln__loader_compile_all(kiln_loader *l) {
   for (int i = 0; i < l->unit->all.count; i++) {
-    KILN_TRY(kiln__loader_check_time(l));
+    KILN_TRY(kiln__loader_check_limits(l));
     KILN_TRY(compile(l, l->unit->all.data[i]));
   }
   for (int i = 0; i < l->unit->all.count; i++) KILN_TRY(refuse_recursion(l, l->unit->all.data[i]));

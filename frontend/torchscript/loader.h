@@ -43,7 +43,7 @@ typedef struct kiln_loader {
   kiln_ivalue constants; /* tuple of constants.pkl, borrowed from the model */
   int depth;             /* of classes that define classes */
   bool lenient;
-  uint64_t deadline; /* nanoseconds of the monotonic clock; 0: none */
+  kiln_budget budget;
 } kiln_loader;
 
 /* -- Names (loader.c) -- */
@@ -61,8 +61,8 @@ kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname,
 kiln_status *kiln__loader_schema(kiln_loader *l, kiln_function *function) KILN_MUST_USE;
 /* Compiles every body defined so far and those that they need. */
 kiln_status *kiln__loader_compile_all(kiln_loader *l) KILN_MUST_USE;
-/* KILN_LIMIT when the load's time is over. */
-kiln_status *kiln__loader_check_time(const kiln_loader *l) KILN_MUST_USE;
+/* KILN_LIMIT when the load has used up its time or memory. */
+kiln_status *kiln__loader_check_limits(const kiln_loader *l) KILN_MUST_USE;
 
 /* upgrade.c: what old meanings of operators are written in. The archive's own names begin with
  * "__torch__", so this qualifier is nobody else's. */

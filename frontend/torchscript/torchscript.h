@@ -15,6 +15,7 @@
 #ifndef KILN_FRONTEND_TORCHSCRIPT_TORCHSCRIPT_H
 #define KILN_FRONTEND_TORCHSCRIPT_TORCHSCRIPT_H
 
+#include "frontend/devices.h"
 #include "frontend/file.h"
 #include "ir/unit.h"
 
@@ -35,6 +36,7 @@ typedef struct kiln_torchscript {
   kiln_ivalue root;           /* owned: the root module, an OBJECT */
   kiln_ivalue constants;      /* owned: the tuple of constants.pkl */
   kiln_mapping *mapping;      /* retained: sources and weights lie in it */
+  kiln_device_map *devices;   /* in the unit's arena: rules, and what they did */
   int64_t version;            /* which meaning of versioned operators its code has */
   kiln_pending_call *pending; /* in the unit's arena */
   int pending_count;
@@ -48,8 +50,10 @@ typedef struct kiln_torchscript {
 
 typedef struct kiln_torchscript_options {
   kiln_limits limits; /* bytes also caps what is inflated (default 4 GiB); time_ms the whole load */
-  bool lenient;       /* bodies that do not compile are errors of their calls only */
-  bool at_rest;       /* to be looked at, not run: keeps the sources */
+  bool crc_warns;     /* a wrong checksum is a warning */
+  const char *map_device; /* rules of frontend/devices.h; NULL: none */
+  bool lenient;           /* bodies that do not compile are errors of their calls only */
+  bool at_rest;           /* to be looked at, not run: keeps the sources */
 } kiln_torchscript_options;
 
 /* `options` may be NULL. The mapping is retained. The registry and env outlive the result.

@@ -114,6 +114,8 @@ KILN_API kiln_status *kiln_context_set(kiln_context *context, const char *name, 
 /* Bytes that the context and everything made from it hold now, and the most so far. */
 KILN_API size_t kiln_context_bytes(const kiln_context *context);
 KILN_API size_t kiln_context_peak_bytes(const kiln_context *context);
+/* Bytes of the files that its models map now, each counted once. */
+KILN_API uint64_t kiln_context_mapped_bytes(const kiln_context *context);
 
 /* -- Threads -- */
 
@@ -164,14 +166,21 @@ typedef struct kiln_limits {
 
 /* -- Models -- */
 
-/* Loads a TorchScript archive. The file is mapped: it must not change while the model lives.
- * `limits` may be NULL. */
+/* Loads a TorchScript archive. The file is mapped, unless the option `map` says copy, and loads of
+ * one file share its weights. A mapped file must not be written while a model of it lives (another
+ * file may be renamed to its name): a change that is seen in time is KILN_INVALID_FILE of the next
+ * call. Options `crc` and `map_device` say what becomes of wrong checksums and of devices that are
+ * not here. `limits` may be NULL. */
 KILN_API kiln_status *kiln_model_load(kiln_context *context, const char *path,
                                       const kiln_limits *limits, kiln_model **out_model);
 /* The same from memory. `data` is borrowed until the model and every value made from it are gone;
  * weights are used where they lie. */
 KILN_API kiln_status *kiln_model_load_memory(kiln_context *context, const void *data, size_t size,
                                              const kiln_limits *limits, kiln_model **out_model);
+/* The same from an open file, from its begin whatever its position is. `fd` stays the caller's and
+ * may be closed at once. What is no regular file (a pipe) is read to its end. */
+KILN_API kiln_status *kiln_model_load_fd(kiln_context *context, int fd, const kiln_limits *limits,
+                                         kiln_model **out_model);
 KILN_API void kiln_model_release(kiln_model *model);
 
 /* Methods of the root module. Borrowed until the model is released; NULL beyond the last. */
@@ -189,6 +198,16 @@ typedef struct kiln_argument {
 /* Argument `index` from 0, self not counted; KILN_NOT_FOUND beyond the last, or for no method. */
 KILN_API kiln_status *kiln_model_argument(const kiln_model *model, const char *method, int index,
                                           kiln_argument *out_argument);
+
+/* What the option `map_device` moved when the model was loaded. Strings are borrowed until the
+ * model is released; KILN_NOT_FOUND beyond the last. */
+typedef struct kiln_remap {
+  const char *from, *to; /* "cuda:0", "cpu" */
+  const char *kind;      /* "storages" of tensors, "values" of the archive, "code" */
+  int64_t count;
+  const char *where; /* the first: "data/0", "code/__torch__.py:12" */
+} kiln_remap;
+KILN_API kiln_status *kiln_model_remap(const kiln_model *model, int index, kiln_remap *out_remap);
 
 /* A file that was saved with the model (`_extra_files` in PyTorch). */
 typedef struct kiln_extra {

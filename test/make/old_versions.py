@@ -90,7 +90,7 @@ def main(folder):
             torch.save((x, i, n), os.path.join(where, "inputs_%d.pt" % k))
             torch.save(module(x, i, n), os.path.join(where, "expected_%d.pt" % k))
         case = OrderedDict(
-            name=name, category="own", producer="torch " + torch.__version__.split("+")[0],
+            name=name, category="load", producer="torch " + torch.__version__.split("+")[0],
             kind="script", method="forward", n_cases=2, rtol=2e-6, atol=1e-6, stateful=False,
             note="test/make/old_versions.py")
         with open(os.path.join(where, "case.json"), "w") as f:

@@ -7,7 +7,7 @@ static kiln_status *load_file(script *s, const char *path) {
   char full[512];
   snprintf(full, sizeof full, "%s/%s", KILN_TEST_DATA, path);
   kiln_mapping *mapping = NULL;
-  KILN_TRY(kiln_mapping_open(s->env->mem, full, &mapping));
+  KILN_TRY(kiln_mapping_open(s->env->mem, full, NULL, &mapping));
   kiln_status *status = kiln_torchscript_load(s->env, s->registry, mapping, NULL, &s->model);
   kiln_owner_release(&mapping->owner);
   return status;

@@ -12,11 +12,13 @@ typedef struct reading {
   const char *name;
   kiln_str data;
   bool in_place;
+  bool check_all; /* every record's sum, before the read */
 } reading;
 
 static kiln_status *open_and_read(void *arg) {
   reading *r = arg;
   KILN_TRY(kiln_zip_open(r->arena, r->mapping, &r->options, &r->zip));
+  if (r->check_all) KILN_TRY(kiln_zip_check_all(r->zip));
   if (!r->name) return NULL;
   kiln_zip_record *record = kiln_zip_find(r->zip, kiln_str_from(r->name));
   if (!record) return KILN_ERROR(KILN_NOT_FOUND, "no record");
@@ -89,10 +91,31 @@ static void refuses_lies(void **state) {
   assert_error(read_name("long", NULL), KILN_INVALID_FILE, "stated size");
   assert_error(read_name("bomb", NULL), KILN_INVALID_FILE, "false size");
   assert_error(read_name("two", NULL), KILN_INVALID_FILE, "two sizes");
-  reading r = {.options = {.ignore_crc = true}};
+  reading r = {.options = {.crc_warns = true}};
   assert_ok(read_with(mem, &r, "crc", "hello"));
-  r.options = (kiln_zip_options){.inflate_cap = 10, .ignore_crc = true};
+  r.options = (kiln_zip_options){.inflate_cap = 10, .crc_warns = true};
   assert_error(read_with(mem, &r, "short", NULL), KILN_LIMIT, "limit");
+}
+
+static void checks_every_sum(void **state) {
+  (void)state;
+  for (int i = 0; i < 6; i++) { /* which sum is wrong, and whether its record is deflated */
+    reading r = {.check_all = true};
+    begin();
+    archive_add(&builder, "t/a", "x");
+    archive_add_named(&builder, "t/b", 3, long_text, strlen(long_text), i % 2, 0, i / 2 == 1);
+    archive_add_named(&builder, "t/c", 3, long_text, strlen(long_text), i % 2, 0, i / 2 == 2);
+    archive_finish(&builder);
+    kiln_status *status = read_with(mem, &r, "a", "x");
+    if (i / 2 == 0) {
+      assert_ok(status);
+    } else {
+      assert_error(status, KILN_INVALID_FILE,
+                   i / 2 == 1 ? "record 'b' has a wrong" : "record 'c' has a wrong");
+    }
+    r.options.crc_warns = true;
+    assert_ok(read_with(mem, &r, "a", "x"));
+  }
 }
 
 static void refuses_names(void **state) {
@@ -154,9 +177,10 @@ static void survives_lack_of_memory(void **state) {
 static void refuses_files(void **state) {
   (void)state;
   kiln_mapping *mapping = NULL;
-  assert_error(kiln_mapping_open(mem, "/nonexistent/file", &mapping), KILN_INVALID_FILE,
+  assert_error(kiln_mapping_open(mem, "/nonexistent/file", NULL, &mapping), KILN_INVALID_FILE,
                "cannot open");
-  assert_error(kiln_mapping_open(mem, "/", &mapping), KILN_INVALID_FILE, "not a regular file");
+  assert_error(kiln_mapping_open(mem, "/", NULL, &mapping), KILN_INVALID_FILE,
+               "not a regular file");
 }
 
 static int set_up(void **state) {
@@ -172,9 +196,10 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads_members), cmocka_unit_test(refuses_lies),
-      cmocka_unit_test(refuses_names), cmocka_unit_test(survives_damage),
-      cmocka_unit_test(refuses_files), cmocka_unit_test(survives_lack_of_memory),
+      cmocka_unit_test(reads_members),           cmocka_unit_test(refuses_lies),
+      cmocka_unit_test(refuses_names),           cmocka_unit_test(checks_every_sum),
+      cmocka_unit_test(survives_damage),         cmocka_unit_test(refuses_files),
+      cmocka_unit_test(survives_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

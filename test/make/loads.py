@@ -1,0 +1,150 @@
+"""Makes test/data/load: archives that load only with an option, and those with odd containers.
+
+    python test/make/loads.py test/data/load      (torch 1.13 or 2.x, which must load each of them)
+
+`cuda`: as saved from a GPU, with a parameter on cuda:0, a device among its values and two in its
+code. `crc`: one storage with a wrong checksum. `forever`: its __setstate__ does not end. `nested`: a prefix of odd characters, zip64 records
+for every member, data descriptors, extra files in folders, traced inputs and the members of the
+lite interpreter. `flags`: what torch.save of today adds beside the data. Written by hand.
+"""
+import io
+import os
+import struct
+import sys
+import zipfile
+
+import torch
+
+SOURCE = '''class M(Module):
+  __parameters__ = ["w", ]
+  __buffers__ = []
+  w : Tensor
+  where : Device
+  training : bool
+  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    w = self.w
+    y = torch.add(x, torch.to(w, self.where))
+    z = torch.zeros([2, 3], dtype=6, device=torch.device("%s"))
+    u = torch.ones([2, 3], dtype=6, device=torch.device("%s"))
+    return torch.add(torch.add(y, z), u)
+'''
+
+
+FOREVER = '''class S:
+  n : int
+  def __getstate__(self: __torch__.S) -> int:
+    return self.n
+  def __setstate__(self: __torch__.S,
+    state: int) -> NoneType:
+    i = 0
+    while True:
+      i = torch.add(i, 1)
+    self.n = i
+    return None
+class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  s : __torch__.S
+  training : bool
+  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    return x
+'''
+
+
+def text(s):
+    return b"X" + struct.pack("<I", len(s)) + s.encode()
+
+
+def a_global(module, name):
+    return b"c" + module.encode() + b"\n" + name.encode() + b"\n"
+
+
+def module(device):
+    storage = (b"(" + text("storage") + a_global("torch", "FloatStorage") + text("0") +
+               text(device) + b"K\x06tQ")
+    tensor = (a_global("torch._utils", "_rebuild_tensor_v2") + b"(" + storage +
+              b"K\x00(K\x02K\x03t(K\x03K\x01t\x89" + a_global("collections", "OrderedDict") +
+              b")RtR")
+    place = a_global("torch", "device") + b"(" + text(device) + b"tR"
+    return (b"\x80\x02" + a_global("__torch__", "M") + b")\x81}(" + text("w") + tensor +
+            text("where") + place + text("training") + b"\x89ub.")
+
+
+def members(device="cpu", prefix="m", extra=()):
+    parts = [("data.pkl", module(device)),
+             ("code/__torch__.py", (SOURCE % (device, device)).encode()),
+             ("data/0", struct.pack("<6f", 1, 2, 3, 4, 5, 6)),
+             ("constants.pkl", b"\x80\x02)."), ("version", b"3\n")]
+    return [(prefix + "/" + name, data) for name, data in parts + list(extra)]
+
+
+def forever():
+    """Whose __setstate__ does not end: only for limits, torch would hang."""
+    data = (b"\x80\x02" + a_global("__torch__", "M") + b")\x81}(" + text("s") +
+            a_global("__torch__", "S") + b")\x81K\x05b" + text("training") + b"\x89ub.")
+    return [("m/data.pkl", data), ("m/code/__torch__.py", FOREVER.encode()),
+            ("m/constants.pkl", b"\x80\x02)."), ("m/version", b"3\n")]
+
+
+class Stream(io.RawIOBase):
+    """What cannot seek makes zipfile write data descriptors."""
+
+    def __init__(self):
+        self.data = bytearray()
+
+    def writable(self):
+        return True
+
+    def write(self, b):
+        self.data += bytes(b)
+        return len(b)
+
+
+def pack(parts, zip64=False):
+    stream = Stream()
+    with zipfile.ZipFile(stream, "w") as z:
+        for name, data in parts:
+            info = zipfile.ZipInfo(name)
+            if name.endswith(".py"):
+                info.compress_type = zipfile.ZIP_DEFLATED
+            with z.open(info, "w", force_zip64=zip64) as f:
+                f.write(data)
+    return bytes(stream.data)
+
+
+def main(folder):
+    plain = pack(members())
+    crc = bytearray(plain)
+    at = crc.index(struct.pack("<6f", 1, 2, 3, 4, 5, 6))
+    crc[at + 3] ^= 0x80  # the first weight is -1
+    odd = [("extra/notes/read me.txt", "caf\u00e9".encode()), ("extra/empty", b""),
+           ("traced_inputs.pkl", b"not read"), ("traced_inputs/0", b""),
+           ("bytecode.pkl", b"not read"), ("mobile_debug_handles.pkl", b"not read"),
+           ("byteorder", b"little"), (".data/serialization_id", b"0" * 40),
+           (".format_version", b"1"), (".storage_alignment", b"64")]
+    archives = {"cuda": pack(members("cuda:0")), "crc": bytes(crc), "plain": plain,
+                "nested": pack(members(prefix="a b-\u00e9.1", extra=odd), zip64=True)}
+    os.makedirs(folder, exist_ok=True)
+    archives["forever"] = pack(forever())
+    for name, data in archives.items():
+        if name not in ("crc", "forever"):
+            model = torch.jit.load(io.BytesIO(data), map_location="cpu")
+            if name != "cuda":  # torch leaves the devices in the code
+                assert model(torch.zeros(2, 3)).tolist() == [[2, 3, 4], [5, 6, 7]]
+        with open(os.path.join(folder, name + ".pt"), "wb") as f:
+            f.write(data)
+    torch.save({"w": torch.arange(3.0)}, os.path.join(folder, "state.pt"))
+    with open(os.path.join(folder, "state.pt"), "rb") as f:
+        state = f.read()
+    with zipfile.ZipFile(io.BytesIO(state)) as z, \
+            zipfile.ZipFile(os.path.join(folder, "state_cuda.pt"), "w") as out:
+        for info in z.infolist():
+            data = z.read(info.filename)
+            if info.filename.endswith("data.pkl"):
+                data = data.replace(text("cpu"), text("cuda:1"))
+            out.writestr(zipfile.ZipInfo(info.filename), data)
+
+
+main(sys.argv[1])
