@@ -7,6 +7,9 @@ typedef enum kiln_pickle_function {
   FN_REBUILD_PARAMETER, /* (tensor, requires_grad, hooks) */
   FN_REBUILD_FROM_TYPE, /* (function, type, args, state) */
   FN_ORDERED_DICT,
+  FN_DEFAULT_DICT, /* (factory,) */
+  FN_LAYOUT,       /* ("torch.strided",) */
+  FN_FACTORY,      /* only as an argument of FN_DEFAULT_DICT */
   FN_INT_LIST,
   FN_FLOAT_LIST,
   FN_BOOL_LIST,
@@ -32,11 +35,20 @@ static const struct {
     {"torch._utils", "_rebuild_sparse_csr_tensor", FN_UNSUPPORTED},
     {"torch._utils", "_rebuild_nested_tensor", FN_UNSUPPORTED},
     {"torch._utils", "_rebuild_meta_tensor_no_storage", FN_UNSUPPORTED},
-    {"torch.serialization", "_get_layout", FN_UNSUPPORTED},
+    {"torch.serialization", "_get_layout", FN_LAYOUT},
     {"torch", "per_tensor_affine", FN_UNSUPPORTED},
     {"torch", "per_channel_affine", FN_UNSUPPORTED},
     {"torch.jit._pickle", "build_tensor_from_id", FN_UNSUPPORTED},
     {"collections", "OrderedDict", FN_ORDERED_DICT},
+    {"collections", "defaultdict", FN_DEFAULT_DICT},
+    {"builtins", "list", FN_FACTORY},
+    {"__builtin__", "list", FN_FACTORY},
+    {"builtins", "dict", FN_FACTORY},
+    {"__builtin__", "dict", FN_FACTORY},
+    {"builtins", "int", FN_FACTORY},
+    {"__builtin__", "int", FN_FACTORY},
+    {"builtins", "float", FN_FACTORY},
+    {"__builtin__", "float", FN_FACTORY},
     {"torch.jit._pickle", "build_intlist", FN_INT_LIST},
     {"torch.jit._pickle", "build_doublelist", FN_FLOAT_LIST},
     {"torch.jit._pickle", "build_boollist", FN_BOOL_LIST},
@@ -117,12 +129,26 @@ static kiln_status *push_class(kiln_pickle *p, kiln_str module, kiln_str name) {
   return push_ref(p, KILN_REF_CLASS, 0, type, KILN_DTYPE_NONE);
 }
 
+/* What PyTorch writes and Kiln does not have, by its name. */
+static kiln_status *unsupported(kiln_pickle *p, kiln_str module, kiln_str name) {
+  const char *what = kiln_str_is(name, "_rebuild_qtensor") || kiln_str_starts(name, "per_")
+                         ? "quantised tensors"
+                     : kiln_str_starts(name, "_rebuild_sparse") ? "sparse tensors"
+                     : kiln_str_starts(name, "_rebuild_nested") ? "nested tensors"
+                     : kiln_str_starts(name, "_rebuild_meta")   ? "tensors without data"
+                                                                : "tensor tables";
+  return KILN_ERROR(KILN_UNSUPPORTED,
+                    "%s.pkl at byte %zu: '" KILN_STR_FMT "." KILN_STR_FMT "': %s are not supported",
+                    p->name, p->at, KILN_STR_ARG(module), KILN_STR_ARG(name), what);
+}
+
 kiln_status *kiln__pickle_global(kiln_pickle *p, kiln_str module, kiln_str name) {
   if (!is_qualified_name(module) || !is_qualified_name(name) || module.len + name.len > 4096) {
     return KILN_PICKLE_ERROR(p, "a global with an odd name");
   }
   for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
     if (kiln_str_is(module, allowed[i].module) && kiln_str_is(name, allowed[i].name)) {
+      if (allowed[i].function == FN_UNSUPPORTED) return unsupported(p, module, name);
       return push_ref(p, KILN_REF_FUNCTION, (int)allowed[i].function, NULL, KILN_DTYPE_NONE);
     }
   }
@@ -237,6 +263,31 @@ static kiln_status *make_ordered_dict(kiln_pickle *p, const kiln_tuple *args) {
   return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(dict)));
 }
 
+/* The factory only matters to those who miss a key in Python. */
+static kiln_status *make_default_dict(kiln_pickle *p, const kiln_tuple *args) {
+  static const kiln_tuple none = {.count = 0};
+  const kiln_pickle_ref *factory = args->count == 1 ? kiln__pickle_ref_of(args->items[0]) : NULL;
+  bool known = factory && factory->kind == KILN_REF_FUNCTION &&
+               (factory->function == FN_FACTORY || factory->function == FN_ORDERED_DICT);
+  if (args->count != 0 && !known && !(args->count == 1 && args->items[0].tag == KILN_TAG_NONE)) {
+    return KILN_PICKLE_ERROR(p, "a defaultdict of an unknown form");
+  }
+  return make_ordered_dict(p, &none);
+}
+
+/* ("torch.strided",): a layout, an int in TorchScript. */
+static kiln_status *make_layout(kiln_pickle *p, const kiln_tuple *args) {
+  static const char *const names[] = {"torch.strided",    "torch.sparse_coo", "torch.sparse_csr",
+                                      "torch._mkldnn",    "torch.sparse_csc", "torch.sparse_bsr",
+                                      "torch.sparse_bsc", "torch.jagged"};
+  for (int i = 0; i < 8 && args->count == 1 && args->items[0].tag == KILN_TAG_STRING; i++) {
+    if (kiln_str_is(kiln_string_view(args->items[0].u.string), names[i])) {
+      return kiln__pickle_push(p, kiln_int(i));
+    }
+  }
+  return KILN_PICKLE_ERROR(p, "an unknown layout");
+}
+
 static kiln_status *make_enum(kiln_pickle *p, const kiln_type *type, kiln_ivalue value) {
   if (value.tag == KILN_TAG_TUPLE && value.u.tuple->count == 1) value = value.u.tuple->items[0];
   for (int i = 0; i < type->cls->member_count; i++) {
@@ -265,6 +316,8 @@ static kiln_status *call_function(kiln_pickle *p, int function, const kiln_tuple
       return call_function(p, inner->function, args->items[2].u.tuple);
     }
     case FN_ORDERED_DICT: return make_ordered_dict(p, args);
+    case FN_DEFAULT_DICT: return make_default_dict(p, args);
+    case FN_LAYOUT: return make_layout(p, args);
     case FN_INT_LIST: return typed_list(p, args, KILN_TYPE_INT, KILN_TAG_INT);
     case FN_FLOAT_LIST: return typed_list(p, args, KILN_TYPE_FLOAT, KILN_TAG_FLOAT);
     case FN_BOOL_LIST: return typed_list(p, args, KILN_TYPE_BOOL, KILN_TAG_BOOL);
@@ -274,12 +327,10 @@ static kiln_status *call_function(kiln_pickle *p, int function, const kiln_tuple
     case FN_DEVICE: return make_device(p, args);
     case FN_SIZE: return make_size(p, args);
     case FN_TENSOR_CLASS:
+    case FN_FACTORY:
     case FN_UNSUPPORTED: break;
   }
-  return KILN_ERROR(KILN_UNSUPPORTED,
-                    "%s.pkl at byte %zu: quantised, sparse and other special tensors are not "
-                    "supported",
-                    p->name, p->at);
+  return KILN_PICKLE_ERROR(p, "a call of what is no function");
 }
 
 kiln_status *kiln__pickle_reduce(kiln_pickle *p, kiln_ivalue callee, kiln_ivalue args) {

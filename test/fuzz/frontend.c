@@ -93,7 +93,7 @@ void fuzz_values(const uint8_t *data, size_t size) {
     kiln_ivalue value = kiln_none();
     fuzz_must(kiln_type_table_create(env->mem, kiln_registry_types(registry), &types));
     fuzz_must(kiln_mapping_wrap(env->mem, data, size, &mapping));
-    fuzz_may(kiln_torch_save_read(env, types, mapping, &value));
+    fuzz_may(kiln_torch_save_read(env, types, mapping, NULL, &value));
     kiln_owner_release(&mapping->owner);
     kiln_ivalue_release(value);
     kiln_type_table_destroy(types);
