@@ -78,7 +78,7 @@ static kiln_status *save_all(void *arg) {
     return KILN_ERROR(KILN_UNSUPPORTED, "a model that was not loaded from an archive has no "
                                         "source to save");
   }
-  kiln_zip_options zip_options = {0};
+  kiln_zip_options zip_options = {.crc_warns = true}; /* the load has judged them */
   KILN_TRY(kiln_zip_open(s->arena, s->script->mapping, &zip_options, &s->in));
   s->pickle.arena = s->arena;
   s->pickle.mem = s->env->mem;
