@@ -321,7 +321,8 @@ static kiln_status *make_root(kiln_builder *b, kiln_ivalue *out_root) {
   return NULL;
 }
 
-/* What a load would give; takes unit and graph when it succeeds. */
+/* What a load would give; takes unit and graph when it succeeds, and with the unit's arena all that
+ * the builder kept there. */
 static kiln_status *make_script(kiln_builder *b, kiln_function *function,
                                 kiln_torchscript **out_script) {
   kiln_mem *mem = b->context->env->mem;
@@ -337,6 +338,8 @@ static kiln_status *make_script(kiln_builder *b, kiln_function *function,
   }
   function->graph = b->graph;
   *script = (kiln_torchscript){.unit = b->unit, .root = root, .mapping = nothing, .version = 10};
+  for (int i = 0; i < b->values.count; i++) kiln_ivalue_release(b->values.data[i]);
+  b->values.count = b->vars.count = b->open.count = 0;
   b->graph = NULL;
   b->unit = NULL;
   *out_script = script;

@@ -396,13 +396,19 @@ static void test_not_saved(void **state) {
   kiln_model *model = NULL;
   (void)state;
   kiln_var x = input(b, "x", "Tensor");
+  kiln_value *one = int_of(1);
+  assert_ok(kiln_builder_attribute(b, "one", one, NULL));
+  kiln_value_destroy(one);
   assert_ok(kiln_builder_return(b, &x, 1));
   assert_ok(kiln_builder_finish(b, &model));
   assert_string_equal(kiln_model_method_schema(model, "forward"), "forward(Tensor x) -> Tensor");
   assert_error(kiln_model_save_to(model, ignore, NULL, NULL), KILN_UNSUPPORTED, "no source");
+  kiln_model_release(model); /* before the builder, which has nothing of it any more */
   assert_error(kiln_builder_verify(b), KILN_INVALID_ARGUMENT, "gave its model away");
+  assert_error(kiln_builder_if(b, x), KILN_INVALID_ARGUMENT, "gave its model away");
+  assert_error(kiln_builder_end_if(b, NULL, 0, NULL), KILN_INVALID_ARGUMENT, "no branch");
+  assert_null(kiln_builder_type(b, x));
   kiln_builder_destroy(b);
-  kiln_model_release(model);
 }
 
 int main(void) {
