@@ -62,6 +62,9 @@ kiln_status *kiln__builder_host_actual(kiln_builder *b, const kiln_value *value,
 /* The graph's type of a host's value: without sizes, lists and dicts of nothing of tensors. */
 const kiln_type *kiln__builder_type_of(kiln_builder *b, kiln_ivalue v);
 
+/* Checks at run time what the block only claims: casts, uninitialised values (builder_harden.c). */
+kiln_status *kiln__builder_harden(kiln_builder *b, const kiln_block *block) KILN_MUST_USE;
+
 /* -- model.c -- */
 
 /* A model of what `script` (taken, also on failure) holds. */

@@ -34,6 +34,9 @@ static kiln_status *check_node(const kiln_builder *b, const kiln_node *node) {
     case KILN_OP_prim_CallMethod:
     case KILN_OP_prim_CreateObject:
     case KILN_OP_prim_ModuleContainerIndex:
+    case KILN_OP_prim_tolist: /* its result's type is only claimed */
+    case KILN_OP_prim_EnumName:
+    case KILN_OP_prim_EnumValue:
     case KILN_OP_prim_Enter:
     case KILN_OP_prim_Exit:
     case KILN_OP_prim_fork:
@@ -299,6 +302,7 @@ static kiln_status *join_outputs(kiln_builder *b) {
 }
 
 static kiln_status *declare(kiln_builder *b, void *arg) {
+  KILN_TRY(kiln__builder_harden(b, b->graph->top));
   KILN_TRY(join_outputs(b));
   kiln_class_info *info = b->cls->type->cls;
   info->attributes = b->attributes.data;
@@ -353,6 +357,7 @@ kiln_status *kiln_builder_finish(kiln_builder *b, kiln_model **out_model) {
   KILN_TRY(kiln_builder_verify(b));
   if (!b->returned) return KILN_ERROR(KILN_INVALID_ARGUMENT, "the graph returns nothing yet");
   KILN_TRY(kiln__builder_run(b, declare, &function));
+  KILN_TRY(kiln_builder_verify(b));
   KILN_TRY(make_script(b, function, &script));
   return kiln__model_create(b->context, script, out_model);
 }

@@ -384,6 +384,44 @@ static void test_parse_attribute(void **state) {
   kiln_value_destroy(five);
 }
 
+/* What a text only claims is checked when it runs. */
+static void test_claims(void **state) {
+  static const char cast[] = "graph(%x : Any):\n  %s : str = prim::unchecked_cast(%x)\n"
+                             "  %y : str = aten::add(%s, %s)\n  return (%y)\n";
+  static const char unwrap[] = "graph(%x : int?):\n"
+                               "  %i : int = prim::unchecked_unwrap_optional(%x)\n"
+                               "  %y : int = aten::add(%i, %i)\n  return (%y)\n";
+  static const char nothing[] =
+      "graph():\n  %s : str = prim::Uninitialized()\n  %y : str = aten::add(%s, %s)\n"
+      "  %t : (int, Tensor[]) = prim::Uninitialized()\n  %i : int, %l : Tensor[] = "
+      "prim::TupleUnpack(%t)\n  %n : int = aten::len(%l)\n  return (%y, %i, %n)\n";
+  kiln_builder *b = NULL;
+  kiln_value *text = NULL, *five = int_of(5), *none = NULL, *result = NULL;
+  (void)state;
+  assert_ok(kiln_value_string(context, "ab", 2, &text));
+  assert_ok(kiln_value_none(context, &none));
+  assert_ok(parse(cast, &b));
+  kiln_instance *instance = finish(b);
+  assert_result(instance, &text, 1, "'abab'");
+  assert_error(kiln_instance_call(instance, "forward", &five, 1, NULL, &result), KILN_RAISED,
+               "cast to str");
+  kiln_instance_release(instance);
+  assert_ok(parse(unwrap, &b));
+  instance = finish(b);
+  assert_result(instance, &five, 1, "10");
+  kiln_status *status = kiln_instance_call(instance, "forward", &none, 1, NULL, &result);
+  assert_non_null(status);
+  kiln_status_destroy(status);
+  kiln_instance_release(instance);
+  assert_ok(parse(nothing, &b));
+  instance = finish(b);
+  assert_result(instance, NULL, 0, "('', 0, 0)");
+  kiln_instance_release(instance);
+  kiln_value_destroy(text);
+  kiln_value_destroy(five);
+  kiln_value_destroy(none);
+}
+
 static int ignore(void *user, const void *data, size_t size) {
   (void)user;
   (void)data;
@@ -417,7 +455,7 @@ int main(void) {
       cmocka_unit_test(test_state),         cmocka_unit_test(test_fits),
       cmocka_unit_test(test_refused),       cmocka_unit_test(test_parse),
       cmocka_unit_test(test_parse_refused), cmocka_unit_test(test_parse_attribute),
-      cmocka_unit_test(test_not_saved),
+      cmocka_unit_test(test_not_saved),     cmocka_unit_test(test_claims),
   };
   return cmocka_run_group_tests(tests, open_context, close_context);
 }
