@@ -43,6 +43,8 @@ void kiln__node_set_owned(kiln_node *node, const char *name, kiln_ivalue value);
 /* A constant as attributes show it; kiln__literal_parse reads it back. At the top level booleans
  * are 0 and 1. */
 void kiln__literal_print(kiln_text *text, kiln_ivalue value);
+/* The same where no type stands by it that tells a tensor's dtype and sizes. */
+void kiln__literal_print_untyped(kiln_text *text, kiln_ivalue value);
 /* A double with 17 digits and a point, as PyTorch prints it: "1.0000000000000001e-05", "3.". */
 void kiln__print_double(kiln_text *text, double value);
 

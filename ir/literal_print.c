@@ -127,6 +127,44 @@ static void print_nested(kiln_text *text, elements *e, int dim) {
   kiln_text_putc(text, ']');
 }
 
+static const char *storage_name(kiln_dtype dtype) {
+  switch (dtype) {
+#define STORAGE_NAME(id, number, size, storage, python, short_name) \
+  case KILN_DTYPE_##id: return storage;
+    KILN_DTYPE_LIST(STORAGE_NAME)
+#undef STORAGE_NAME
+    default: return "";
+  }
+}
+
+/* Where no type stands by it, a list of numbers tells neither such a dtype nor such sizes. */
+static bool needs_dump(const kiln_tensor *tensor) {
+  if (tensor->key.f.undefined || tensor->numel > MAX_SHOWN) return false;
+  kiln_dtype dtype = kiln_tensor_dtype(tensor);
+  return (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_C64) ||
+         (tensor->numel == 0 && kiln_tensor_rank(tensor) > 1) ||
+         (tensor->numel == 1 && kiln_tensor_rank(tensor) > 0);
+}
+
+/* " 1 2 [ CPUDoubleType{2} ]", on one line. */
+static void print_dump(kiln_text *text, const kiln_tensor *tensor) {
+  elements e;
+  if (!read_elements(text->arena, tensor, &e)) {
+    kiln_text_puts(text, "<Tensor>");
+    return;
+  }
+  for (int64_t i = 0; i < tensor->numel; i++) {
+    kiln_text_putc(text, ' ');
+    print_element(text, &e);
+  }
+  kiln_text_printf(text, "%s[ CPU%sType{", tensor->numel ? " " : "",
+                   storage_name(kiln_tensor_dtype(tensor)));
+  for (int i = 0; i < kiln_tensor_rank(tensor); i++) {
+    kiln_text_printf(text, "%s%lld", i ? "," : "", (long long)kiln_tensor_sizes(tensor)[i]);
+  }
+  kiln_text_puts(text, "} ]");
+}
+
 static void print_tensor(kiln_text *text, const kiln_tensor *tensor) {
   elements e;
   if (tensor->key.f.undefined) {
@@ -145,6 +183,14 @@ static void print_tensor(kiln_text *text, const kiln_tensor *tensor) {
 static void print_inner(kiln_text *text, kiln_ivalue v) {
   if (v.tag == KILN_TAG_BOOL) {
     kiln_text_puts(text, v.u.b ? "True" : "False");
+  } else {
+    kiln__literal_print_untyped(text, v);
+  }
+}
+
+void kiln__literal_print_untyped(kiln_text *text, kiln_ivalue v) {
+  if (v.tag == KILN_TAG_TENSOR && needs_dump(v.u.tensor)) {
+    print_dump(text, v.u.tensor);
   } else {
     kiln__literal_print(text, v);
   }

@@ -54,11 +54,18 @@ static void print_types(printer *p, const kiln_attr *attr) {
   kiln_text_putc(p->text, ']');
 }
 
-static void print_attr(printer *p, const kiln_attr *attr) {
+/* `typed`: the value's type stands by it, as by a constant. */
+static void print_attr(printer *p, const kiln_attr *attr, bool typed) {
   kiln_text_puts(p->text, attr->name);
   kiln_text_putc(p->text, '=');
   switch (attr->kind) {
-    case KILN_ATTR_VALUE: kiln__literal_print(p->text, attr->u.value); break;
+    case KILN_ATTR_VALUE:
+      if (typed) {
+        kiln__literal_print(p->text, attr->u.value);
+      } else {
+        kiln__literal_print_untyped(p->text, attr->u.value);
+      }
+      break;
     case KILN_ATTR_TYPE: kiln_type_print(p->text, attr->u.type, p->verbosity); break;
     case KILN_ATTR_TYPES: print_types(p, attr); break;
     case KILN_ATTR_GRAPH: kiln_text_puts(p->text, "<Graph>"); break;
@@ -72,7 +79,7 @@ static void print_attrs(printer *p, const kiln_node *node, bool hide_subgraph) {
     if (a->kind == KILN_ATTR_POINTER) continue;
     if (hide_subgraph && strcmp(a->name, "Subgraph") == 0) continue;
     kiln_text_puts(p->text, any ? ", " : "[");
-    print_attr(p, a);
+    print_attr(p, a, kiln_node_is(node, KILN_OP_prim_Constant));
     any = true;
   }
   if (any) kiln_text_putc(p->text, ']');

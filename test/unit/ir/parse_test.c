@@ -184,7 +184,9 @@ static void test_attributes(void **state) {
       "graph(%x : Tensor):\n"
       "  %1 : Tensor = prim::Foo[i=1, f=0.5, is=[1, 2], fs=[0.5, 1.], s=\"a\\tb\", ss=[\"x\", "
       "\"y\"], c=0.+2.j, cs=[1.+1.j], t={3.14}, ts=[{1}, {2}], ty=Tensor?, tys=[int, Tensor[]], "
-      "fs0=annotate(List[float], []), inf=inf, minf=-inf, nan=nan, big=1e+22, two=2.](%x)\n"
+      "fs0=annotate(List[float], []), inf=inf, minf=-inf, nan=nan, big=1e+22, two=2., "
+      "d= 1.5 2. [ CPUDoubleType{2} ], h= 3 4 [ CPUIntType{2,1} ], o= 7 [ CPULongType{1} ], "
+      "z=[ CPUFloatType{0,5} ], l=[ 0 1 [ CPUBoolType{2} ], {[1, 2]}]](%x)\n"
       "  return (%1)\n";
   check_fixed_point(*state, text, "attributes");
   kiln_graph *graph =
