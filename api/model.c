@@ -1,5 +1,5 @@
 /* model.c: loads archives, and tells about their methods and counters. */
-#include "api/internal.h"
+#include "api/builder.h"
 
 #include <stdio.h>
 

@@ -35,7 +35,8 @@ static inline bool kiln_str_starts(kiln_str a, const char *prefix) {
 bool kiln_str_parse_i64(kiln_str text, int64_t *out);
 bool kiln_str_parse_f64(kiln_str text, double *out);
 /* What strtod reads at the start of a terminated text in the C locale: blanks, hexadecimals and
- * "infinity" too. *out_end is where it stopped, NULL where there is no number or none of its size. */
+ * "infinity" too. *out_end is where it stopped, NULL where there is no number or none of its size.
+ */
 double kiln_str_scan_f64(const char *text, const char **out_end);
 /* True when the bytes are valid UTF-8. */
 bool kiln_str_is_utf8(kiln_str text);

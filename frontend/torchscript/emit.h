@@ -196,7 +196,8 @@ bool kiln__is_builtin(kiln_str name);
 kiln_status *kiln__ts_builtin(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
                               const kiln_type *hint, kiln_sugar *out) KILN_MUST_USE;
 kiln_status *kiln__ts_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out) KILN_MUST_USE;
-/* emit_sort.c: whether `op` sorts a list of objects by their __lt__, and that; `reverse` may be NULL.
+/* emit_sort.c: whether `op` sorts a list of objects by their __lt__, and that; `reverse` may be
+ * NULL.
  */
 bool kiln__sorts_objects(const kiln_op *op, const kiln_ir_value *list);
 kiln_status *kiln__ts_sort(kiln_emitter *e, const kiln_ast *ast, const kiln_op *op,

@@ -17,7 +17,7 @@
 
 /* Each part by itself. */
 COMPLEX_RECIPE(nan_to_num) {
-  kiln_tensor *parts = KILN_COOK(r, view_as_real, T(KILN_COOK(r, contiguous, T(SELF), I(0))));
+  kiln_tensor *parts = KILN_COOK(r, view_as_real, T(SELF));
   parts = KILN_COOK(r, nan_to_num, T(parts), args[1], args[2], args[3]);
   kiln__recipe_give(r, outs, KILN_COOK(r, view_as_complex, T(parts)));
 }

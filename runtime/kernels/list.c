@@ -13,7 +13,6 @@ static bool wrap(const kiln_list *list, int64_t *index) {
 }
 #define LIST kiln_arg_list(args, 0)
 #define OUT_OF_RANGE() KILN_OP_FAIL("list index out of range")
-#define POP_OUT_OF_RANGE() KILN_OP_FAIL("pop index out of range")
 
 KILN_KERNEL(list_get) {
   int64_t index = kiln_arg_int(args, 1);
@@ -125,13 +124,14 @@ static kiln_ivalue take(kiln_list *list, int64_t index) {
 KILN_KERNEL(list_pop) {
   int64_t index = kiln_arg_int(args, 1);
   if (LIST->count == 0) return KILN_OP_FAIL("pop from empty list");
-  if (!wrap(LIST, &index)) return POP_OUT_OF_RANGE();
+  if (!wrap(LIST, &index)) return OUT_OF_RANGE();
   *outs = take(LIST, index);
   return NULL;
 }
 KILN_KERNEL(list_delete) {
   int64_t index = kiln_arg_int(args, 1);
-  if (!wrap(LIST, &index)) return POP_OUT_OF_RANGE();
+  if (LIST->count == 0) return KILN_OP_FAIL("pop index out of range");
+  if (!wrap(LIST, &index)) return OUT_OF_RANGE();
   kiln_ivalue_release_to(&call->cache, take(LIST, index));
   return NULL;
 }
