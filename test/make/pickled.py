@@ -44,7 +44,7 @@ class Pair:
 
 @torch.jit.script
 class Packed:
-    """Keeps its state as a tensor and a number, and doubles the number when it is read."""
+    """Its state is another tensor and another number than what it has."""
 
     def __init__(self, t: torch.Tensor, n: int):
         self.t = t
@@ -54,8 +54,8 @@ class Packed:
         return self.t + 1, self.n * 2
 
     def __setstate__(self, state: Tuple[torch.Tensor, int]) -> None:
-        self.t = state[0]
-        self.n = state[1]
+        self.t = state[0] - 1
+        self.n = state[1] // 2
 
 
 class Dtypes(torch.nn.Module):
