@@ -1,17 +1,19 @@
 """Makes test/data/load: archives that load only with an option, and those with odd containers.
 
-    python test/make/loads.py test/data/load      (torch 1.13 or 2.x, which must load each of them)
+    python test/make/loads.py test/data/load      (torch 2.x, which must load each of them)
 
 `cuda`: as saved from a GPU, with a parameter on cuda:0, a device among its values and two in its
 code. `crc`: one storage with a wrong checksum. `forever`: its __setstate__ does not end. `nested`: a prefix of odd characters, zip64 records
 for every member, data descriptors, extra files in folders, traced inputs and the members of the
 lite interpreter. `flags`: what torch.save of today adds beside the data. Written by hand.
+`values`, `quantised` and `sparse` are what torch.save writes.
 """
 import io
 import os
 import struct
 import sys
 import zipfile
+from collections import OrderedDict, defaultdict
 
 import torch
 
@@ -135,6 +137,15 @@ def main(folder):
                 assert model(torch.zeros(2, 3)).tolist() == [[2, 3, 4], [5, 6, 7]]
         with open(os.path.join(folder, name + ".pt"), "wb") as f:
             f.write(data)
+    lists = defaultdict(list)
+    lists["k"].append(1)
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    torch.save((OrderedDict([("b", 1), ("a", 2)]), lists, torch.Size([2, 3]), torch.device("cpu"),
+                torch.sparse_coo, torch.float16, z.conj(), torch._neg_view(torch.tensor([1.0, -2.0]))),
+               os.path.join(folder, "values.pt"))
+    torch.save(torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.quint8),
+               os.path.join(folder, "quantised.pt"))
+    torch.save(torch.eye(2).to_sparse(), os.path.join(folder, "sparse.pt"))
     torch.save({"w": torch.arange(3.0)}, os.path.join(folder, "state.pt"))
     with open(os.path.join(folder, "state.pt"), "rb") as f:
         state = f.read()

@@ -319,6 +319,28 @@ static void reads_odd_containers(void **state) {
   kiln_context_release(context);
 }
 
+/* -- Files of values -- */
+
+static void reads_values(void **state) {
+  (void)state;
+  kiln_value *value = NULL;
+  char *text = NULL;
+  kiln_context *context = context_with(NULL, NULL);
+  assert_ok(kiln_value_read(context, TEST_DATA "/load/values.pt", &value));
+  assert_ok(kiln_value_print(value, 100, &text));
+  /* Layouts and dtypes are ints in TorchScript: sparse_coo 1, float16 5. */
+  assert_string_equal(
+      text, "({'b': 1, 'a': 2}, {'k': [1]}, [2, 3], cpu, 1, 5, "
+            "tensor([(1., -2.j), (3., 4.j)], dtype=complex64), tensor([-1., 2.], dtype=float32))");
+  kiln_text_free(text);
+  kiln_value_destroy(value);
+  assert_error(kiln_value_read(context, TEST_DATA "/load/quantised.pt", &value), KILN_UNSUPPORTED,
+               "'torch._utils._rebuild_qtensor': quantised tensors are not supported");
+  assert_error(kiln_value_read(context, TEST_DATA "/load/sparse.pt", &value), KILN_UNSUPPORTED,
+               "'torch._utils._rebuild_sparse_tensor': sparse tensors are not supported");
+  kiln_context_release(context);
+}
+
 /* -- Limits -- */
 
 static void keeps_limits(void **state) {
@@ -343,7 +365,8 @@ int main(void) {
       cmocka_unit_test(loads_from_everywhere), cmocka_unit_test(shares_a_file),
       cmocka_unit_test(copies_on_request),     cmocka_unit_test(sees_a_changed_file),
       cmocka_unit_test(minds_checksums),       cmocka_unit_test(moves_devices),
-      cmocka_unit_test(reads_odd_containers),  cmocka_unit_test(keeps_limits),
+      cmocka_unit_test(reads_odd_containers),  cmocka_unit_test(reads_values),
+      cmocka_unit_test(keeps_limits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
