@@ -1,8 +1,8 @@
 /* conv.c: the speed of the core's convolutions (runtime/kernels/conv.h) on the shapes of resnet18
- * and mobilenet_v3_large, batch 1, one thread, as a share of the processor's FMA peak, which it
+ * and mobilenet_v3_large, batch 1, as a share of the FMA peak of a core times the threads, which it
  * measures first. The operands are in the caches as far as they fit.
  *
- * conv [NAME] runs the shapes whose name contains NAME. */
+ * conv [--threads N] [NAME] runs the shapes whose name contains NAME. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +130,7 @@ static int by_value(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
-static void run_shape(const shape *s, const kiln_dispatch *dispatch, double peak) {
+static void run_shape(const shape *s, const kiln_dispatch *dispatch, kiln_pool *all, double peak) {
   const int64_t out = (s->in + 2 * (s->k / 2) - s->k) / s->stride + 1, taps = s->k * s->k;
   const int64_t channels = s->channels / s->groups;
   kiln_conv c = {.batch = 1,
@@ -150,17 +150,19 @@ static void run_shape(const shape *s, const kiln_dispatch *dispatch, double peak
   c.axis[0] = (kiln_conv_axis){1, 1, 1, 1, 1, 0, 1, 1, 0};
   c.axis[1] = axis_of(s, s->in, out, out, s->k);
   c.axis[2] = axis_of(s, 1, out, 1, 1);
-  kiln_conv_plan(&c, dispatch->isa, sizeof(float), 1);
-  void *scratch = aligned_alloc(64, c.scratch);
+  const int threads = kiln_conv_threads(&c, kiln_pool_threads(all));
+  kiln_pool *pool = threads > 1 ? all : NULL;
+  kiln_conv_plan(&c, dispatch->isa, sizeof(float), threads);
+  void *scratch = aligned_alloc(64, kiln_conv_scratch(&c, threads));
   if (!scratch) exit(3);
   enum { RUNS = 200 };
   double times[RUNS];
   int runs = 0;
-  for (double all = 0; runs < RUNS && all < 0.25; runs++) {
+  for (double spent = 0; runs < RUNS && spent < 0.25; runs++) {
     const double start = now();
-    dispatch->conv_f32(&c, 0, c.units, scratch);
+    kiln_conv_run(&c, dispatch->conv_f32, pool, scratch);
     times[runs] = now() - start;
-    all += times[runs];
+    spent += times[runs];
   }
   qsort(times, (size_t)runs, sizeof *times, by_value);
   const double time = times[runs / 2];
@@ -177,12 +179,25 @@ static void run_shape(const shape *s, const kiln_dispatch *dispatch, double peak
 }
 
 int main(int argc, char **argv) {
-  const double peak = measure_peak();
-  printf("%-30s %12s %7.1f GFLOP/s\n", "FMA peak of a core", "", peak);
+  kiln_pool *pool;
+  int threads = 1;
+  if (argc > 2 && strcmp(argv[1], "--threads") == 0) {
+    threads = atoi(argv[2]);
+    argc -= 2;
+    argv += 2;
+  }
+  kiln_status *status = kiln_pool_create(threads, &pool);
+  if (status) {
+    fprintf(stderr, "%s\n", kiln_status_message(status));
+    return 2;
+  }
+  const double peak = threads * measure_peak();
+  printf("%-30s %12s %7.1f GFLOP/s\n", "FMA peak of the cores", "", peak);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     if (argc < 2 || strstr(shapes[i].name, argv[1])) {
-      run_shape(&shapes[i], kiln_dispatch_select(kiln_isa_detect()), peak);
+      run_shape(&shapes[i], kiln_dispatch_select(kiln_isa_detect()), pool, peak);
     }
   }
+  kiln_pool_release(pool);
   return 0;
 }

@@ -9,6 +9,7 @@
 #ifndef KILN_RUNTIME_KERNELS_CONV_H
 #define KILN_RUNTIME_KERNELS_CONV_H
 
+#include "base/pool.h"
 #include "runtime/kernels/dispatch.h"
 
 /* All strides are in elements. */
@@ -39,6 +40,8 @@ typedef struct kiln_conv {
   /* By kiln_conv_plan: how the work is cut, and what each unit does (conv_isa.h). */
   kiln_conv_mode mode;
   int64_t segment;                    /* columns that units do not reach across */
+  int64_t granule, parts;             /* a segment is cut into `parts` at multiples of `granule` */
+  int64_t tile_rows, panel;           /* a tile's outputs and columns */
   int64_t unit_columns, unit_outputs; /* of a unit, at most */
   int64_t unit_rows, unit_groups;     /* instead, of depthwise units */
   int64_t column_units, output_units; /* of a group of an image */
@@ -47,9 +50,21 @@ typedef struct kiln_conv {
                                          has one channel */
   bool a_contiguous;                  /* the weights of an output are in the sum's order */
   int64_t band;                       /* elements of a channel in the band */
-  size_t pieces_at, taps_at, a_at, panels_at, band_at,
-      scratch; /* in bytes: parts of what one thread needs, and all */
+  size_t pieces_at, firsts_at, taps_at, a_at, panels_at, band_at,
+      scratch;         /* in bytes: parts of what one thread needs, and all */
+  size_t shared_bytes; /* not 0: threads fill panels of this size together, unit by unit */
 } kiln_conv;
+
+/* What a kernel is asked for: whole units; or of one unit and block of the sum, panels or products,
+ * for threads that share the panels. */
+typedef enum kiln_conv_step { KILN_CONV_UNITS, KILN_CONV_PACK, KILN_CONV_MULTIPLY } kiln_conv_step;
+typedef struct kiln_conv_part {
+  kiln_conv_step step;
+  int64_t begin, end; /* of the units; of the block's channels; of its tiles of outputs x panels */
+  int64_t unit, channel; /* of the last two: which unit, and the block's first channel */
+  void *shared;
+} kiln_conv_part;
+typedef void (*kiln_conv_fn)(const kiln_conv *c, const kiln_conv_part *part, void *scratch);
 
 /* Rows of a tile (the smaller instruction sets take half of them at once), and its bytes; channels
  * of output up to which DIRECT does not copy the input's rows to panels. */
@@ -80,12 +95,27 @@ static inline int64_t kiln__conv_plane_length(const kiln_conv_lane *lane) {
  * `item` bytes. There is at least one output and one unit. Bits do not depend on `threads`, which
  * only cuts finer. */
 void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads);
+/* `threads`, or 1 if it is not worth more. Before the plan. */
+int kiln_conv_threads(const kiln_conv *c, int threads);
+/* Bytes that kiln_conv_run needs at 64-byte boundaries. The pool has as many threads as there
+ * were for the plan, or is NULL. */
+size_t kiln_conv_scratch(const kiln_conv *c, int threads);
+/* Runs a planned problem, on the pool where it is worth that. */
+void kiln_conv_run(const kiln_conv *c, kiln_conv_fn fn, kiln_pool *pool, void *scratch);
 
 /* The plain twin: F32 (summed in double), F64, I64 (wraps around) or C128. */
 void kiln__conv_plain(kiln_dtype dtype, const kiln_conv *c);
 
 static inline int64_t kiln__conv_taps(const kiln_conv *c) {
   return c->axis[0].taps * c->axis[1].taps * c->axis[2].taps;
+}
+/* Part `index` of all segments: its first column, and how many. */
+static inline int64_t kiln__conv_part_columns(const kiln_conv *c, int64_t index, int64_t *column) {
+  const int64_t granules = (c->segment + c->granule - 1) / c->granule, part = index % c->parts;
+  const int64_t from = part * granules / c->parts * c->granule;
+  const int64_t to = (part + 1) * granules / c->parts * c->granule;
+  *column = index / c->parts * c->segment + from;
+  return (to < c->segment ? to : c->segment) - from;
 }
 static inline int64_t kiln__conv_columns(const kiln_conv *c) {
   return c->axis[0].out * c->axis[1].out * c->axis[2].out;

@@ -22,7 +22,8 @@ typedef struct NAME(unit) {
   bool dense;         /* columns are contiguous in the output */
   T *tile, *a, *panels, *band;
   kiln_conv_piece *pieces;
-  int64_t *taps; /* of a band */
+  int32_t *firsts; /* of the pieces of each panel; one more at the end */
+  int64_t *taps;   /* of a band */
 } NAME(unit);
 
 /* -- The product -- */
@@ -171,6 +172,7 @@ static inline int64_t NAME(lane_at)(const NAME(unit) * u, int d, int64_t i) {
   const int64_t at = a->first + (u->first[d] + index) * a->step + phase * a->tap_step;
   return at >= 0 && at < a->in ? at : -1;
 }
+/* Some channels, to the band's beginning. */
 static void NAME(fill_band)(const NAME(unit) * u, int64_t channel, int64_t channels) {
   const kiln_conv *c = u->c;
   const int64_t planes = u->lanes[0].phases * u->lanes[0].length;
@@ -212,21 +214,28 @@ static void NAME(find_taps)(const NAME(unit) * u) {
     }
   }
 }
-/* The pieces of the columns of a panel. */
-static int NAME(find_pieces)(const NAME(unit) * u, int64_t panel, int64_t columns) {
+/* The pieces of the columns, panel by panel. */
+static void NAME(find_pieces)(const NAME(unit) * u) {
   const kiln_conv *c = u->c;
-  int count = 0;
-  for (int64_t done = 0; done < columns;) {
-    int64_t at[3];
-    NAME(locate)(c, u->column + panel + done, at);
-    int64_t n = c->axis[2].out - at[2];
-    if (n > columns - done) n = columns - done;
-    const int64_t from =
-        (at[0] - u->first[0]) * u->plane + (at[1] - u->first[1]) * u->row + (at[2] - u->first[2]);
-    u->pieces[count++] = (kiln_conv_piece){(int32_t)done, (int32_t)n, from};
-    done += n;
+  kiln_conv_piece *piece = u->pieces;
+  int32_t *first = u->firsts;
+  int64_t at[3];
+  NAME(locate)(c, u->column, at);
+  for (int64_t panel = 0; panel < u->columns; panel += NAME(NR)) {
+    const int64_t left = u->columns - panel, columns = left < NAME(NR) ? left : NAME(NR);
+    *first++ = (int32_t)(piece - u->pieces);
+    for (int64_t done = 0; done < columns;) {
+      int64_t n = c->axis[2].out - at[2];
+      if (n > columns - done) n = columns - done;
+      const int64_t from =
+          (at[0] - u->first[0]) * u->plane + (at[1] - u->first[1]) * u->row + (at[2] - u->first[2]);
+      *piece++ = (kiln_conv_piece){(int32_t)done, (int32_t)n, from};
+      done += n;
+      at[2] += n;
+      for (int d = 2; d > 0 && at[d] == c->axis[d].out; d--) at[d] = 0, at[d - 1]++;
+    }
   }
-  return count;
+  *first = (int32_t)(piece - u->pieces);
 }
 /* Copies run on to the end of their last vector: what they spoil is written after them. */
 static __attribute__((noinline)) void NAME(pack_taps)(T *to, const T *band,
@@ -246,12 +255,23 @@ static __attribute__((noinline)) void NAME(pack_taps)(T *to, const T *band,
     }
   }
 }
-static void NAME(pack_band)(const NAME(unit) * u, T *to, int64_t panel, int64_t columns,
-                            int64_t channels, int64_t tap, int64_t taps) {
+/* Some channels of the band. What comes after their rows may be another thread's. */
+static void NAME(pack_band)(const NAME(unit) * u, T *to, int64_t panel, int64_t channels,
+                            int64_t tap, int64_t taps) {
   const int64_t size = u->lanes[0].phases * u->lanes[0].length * u->plane;
-  const int count = NAME(find_pieces)(u, panel, columns);
-  for (int64_t i = 0; i < channels; i++, to += taps * NAME(NR)) {
-    NAME(pack_taps)(to, u->band + i * size, u->pieces, count, u->taps + tap, taps);
+  const int32_t *first = u->firsts + panel / NAME(NR);
+  const kiln_conv_piece *pieces = u->pieces + first[0];
+  const int count = first[1] - first[0];
+  const int64_t *offsets = u->taps + tap;
+  const T *from = u->band;
+  for (int64_t i = 1; i < channels; i++, to += taps * NAME(NR), from += size) {
+    NAME(pack_taps)(to, from, pieces, count, offsets, taps);
+  }
+  NAME(pack_taps)(to, from, pieces, count, offsets, taps - 1);
+  to += (taps - 1) * NAME(NR);
+  from += offsets[taps - 1];
+  for (int i = 0; i < count; i++) {
+    memcpy(to + pieces[i].to, from + pieces[i].from, sizeof(T) * (size_t)pieces[i].count);
   }
 }
 static void NAME(pack_direct)(const NAME(unit) * u, T *to, int64_t panel, int64_t columns,
@@ -354,41 +374,57 @@ static void NAME(tile)(const NAME(unit) * u, const NAME(block) * block, int64_t 
                       u->bias ? u->bias + output : NULL, first);
   if (!whole) NAME(move_tile)(u, output, rows, panel, columns, false);
 }
-static void NAME(run_block)(const NAME(unit) * u, const NAME(block) * block) {
+static inline bool NAME(reads_input)(const kiln_conv *c) {
+  return c->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
+}
+/* The panels' rows that `channels` of the block's channels from its `first` on give. */
+static void NAME(pack)(const NAME(unit) * u, const NAME(block) * block, int64_t first,
+                       int64_t channels) {
   const kiln_conv *c = u->c;
-  const int64_t k = block->channels * block->taps, size = k * NAME(NR);
-  const bool direct = c->mode == KILN_CONV_DIRECT;
-  const bool unpacked = direct && c->outputs <= KILN_CONV_UNPACKED;
-  const T *in = u->in + block->channel * c->in_channel + u->column;
-  T *to = u->panels;
+  const int64_t size = block->channels * block->taps * NAME(NR), channel = block->channel + first;
+  T *to = u->panels + first * block->taps * NAME(NR);
+  if (c->mode == KILN_CONV_BAND && block->tap == 0) NAME(fill_band)(u, channel, channels);
   for (int64_t j = 0; j < u->columns; j += NAME(NR), to += size) {
     const int64_t left = u->columns - j, columns = left < NAME(NR) ? left : NAME(NR);
-    if (unpacked && columns % NAME(W) == 0) continue;
-    if (direct) {
-      NAME(pack_direct)(u, to, j, columns, block->channel, block->channels);
+    if (NAME(reads_input)(c) && columns % NAME(W) == 0) continue;
+    if (c->mode == KILN_CONV_DIRECT) {
+      NAME(pack_direct)(u, to, j, columns, channel, channels);
     } else if (c->mode == KILN_CONV_BAND) {
-      NAME(pack_band)(u, to, j, columns, block->channels, block->tap, block->taps);
+      NAME(pack_band)(u, to, j, channels, block->tap, block->taps);
     } else {
       NAME(pack_gather)
-      (u, to, NAME(NR), 1, j, columns, block->channel, block->channels, block->tap, block->taps);
+      (u, to, NAME(NR), 1, j, columns, channel, channels, block->tap, block->taps);
     }
   }
-  int rank = NAME(MR) == 8 ? 3 : 2;
-  for (int64_t i = 0; i < u->outputs; i += (int64_t)1 << rank) {
-    while (u->outputs - i < (int64_t)1 << rank) rank--;
-    const T *a = u->weight + i * c->w_output + (block->channel * kiln__conv_taps(c) + block->tap);
+}
+/* Products [begin, end) of the block: a group of outputs with a panel each, panel after panel. */
+static void NAME(multiply_block)(const NAME(unit) * u, const NAME(block) * block, int64_t begin,
+                                 int64_t end) {
+  const kiln_conv *c = u->c;
+  const int64_t k = block->channels * block->taps;
+  const int64_t panels = (u->columns + NAME(NR) - 1) / NAME(NR);
+  const T *in = u->in + block->channel * c->in_channel + u->column;
+  for (int64_t index = begin; index < end; index++) {
+    const int64_t output = index / panels * NAME(MR), j = index % panels * NAME(NR);
+    const int64_t below = u->outputs - output, outputs = below < NAME(MR) ? below : NAME(MR);
+    const int64_t left = u->columns - j;
+    const bool lies = NAME(reads_input)(c) && (left >= NAME(NR) || left % NAME(W) == 0);
+    const T *a = u->weight + output * c->w_output;
     int64_t a_row = c->w_output;
+    a += block->channel * kiln__conv_taps(c) + block->tap;
     if (!c->a_contiguous) {
-      NAME(pack_weights)
-      (u, i, (int64_t)1 << rank, block->channel, block->channels, block->tap, block->taps);
+      if (index == begin || j == 0) {
+        NAME(pack_weights)
+        (u, output, outputs, block->channel, block->channels, block->tap, block->taps);
+      }
       a = u->a;
       a_row = k;
     }
-    for (int64_t j = 0; j < u->columns; j += NAME(NR)) {
-      const int64_t left = u->columns - j;
-      const bool lies = unpacked && (left >= NAME(NR) || left % NAME(W) == 0);
+    int rank = NAME(MR) == 8 ? 3 : 2;
+    for (int64_t i = 0; i < outputs; i += (int64_t)1 << rank) {
+      while (outputs - i < (int64_t)1 << rank) rank--;
       NAME(tile)
-      (u, block, i, rank, a, a_row, j, lies ? in + j : u->panels + j * k,
+      (u, block, output + i, rank, a + i * a_row, a_row, j, lies ? in + j : u->panels + j * k,
        lies ? c->in_channel : NAME(NR));
     }
   }
@@ -421,13 +457,20 @@ static T NAME(conv_dot)(const T *a, const T *b, int64_t n) {
 static void NAME(run_dots)(const NAME(unit) * u) {
   const kiln_conv *c = u->c;
   const int64_t taps = kiln__conv_taps(c), k = c->channels * taps;
-  NAME(pack_gather)(u, u->panels, 1, k, 0, u->columns, 0, c->channels, 0, taps);
+  const T *columns = u->panels;
+  const bool lies = taps == 1 && u->columns == 1 && c->in_channel == 1 && c->axis[0].in == 1 &&
+                    c->axis[1].in == 1 && c->axis[2].in == 1 && c->axis[0].first == 0 &&
+                    c->axis[1].first == 0 && c->axis[2].first == 0;
+  if (lies)
+    columns = u->in;
+  else
+    NAME(pack_gather)(u, u->panels, 1, k, 0, u->columns, 0, c->channels, 0, taps);
   for (int64_t i = 0; i < u->outputs; i++) {
     const T start = u->bias ? u->bias[i] : 0;
     for (int64_t j = 0; j < u->columns; j++) {
       NAME(out_at)
       (u, u->column + j)[i * c->out_channel] =
-          start + NAME(conv_dot)(u->weight + i * c->w_output, u->panels + j * k, k);
+          start + NAME(conv_dot)(u->weight + i * c->w_output, columns + j * k, k);
     }
   }
 }
@@ -446,10 +489,7 @@ static void NAME(begin_unit)(NAME(unit) * u, const kiln_conv *c, int64_t index) 
   const int64_t output = rest % c->output_units * c->unit_outputs;
   const int64_t group = rest / c->output_units % c->groups;
   const int64_t image = rest / c->output_units / c->groups;
-  const int64_t parts = (c->segment + c->unit_columns - 1) / c->unit_columns;
-  const int64_t from = part % parts * c->unit_columns;
-  u->column = part / parts * c->segment + from;
-  u->columns = c->segment - from < c->unit_columns ? c->segment - from : c->unit_columns;
+  u->columns = kiln__conv_part_columns(c, part, &u->column);
   u->outputs = c->outputs - output < c->unit_outputs ? c->outputs - output : c->unit_outputs;
   const int64_t channel = group * c->outputs + output;
   u->in = (const T *)c->in + image * c->in_batch + group * c->channels * c->in_channel;
@@ -457,10 +497,40 @@ static void NAME(begin_unit)(NAME(unit) * u, const kiln_conv *c, int64_t index) 
   u->bias = c->bias ? (const T *)c->bias + channel : NULL;
   u->out = (T *)c->out + image * c->out_batch + channel * c->out_channel;
 }
-void KILN_ISA_CAT4(kiln__conv_, TAG, _, KILN_KERNEL_ISA)(const kiln_conv *c, int64_t begin,
-                                                         int64_t end, void *scratch) {
+static void NAME(find_columns)(NAME(unit) * u) {
+  NAME(find_box)(u);
+  if (u->c->mode != KILN_CONV_BAND) return;
+  NAME(find_taps)(u);
+  NAME(find_pieces)(u);
+}
+static NAME(block) NAME(block_at)(const kiln_conv *c, int64_t channel, int64_t tap) {
+  const int64_t taps = kiln__conv_taps(c);
+  return (NAME(block)){
+      .channel = channel,
+      .channels =
+          c->channels - channel < c->block_channels ? c->channels - channel : c->block_channels,
+      .tap = tap,
+      .taps = taps - tap < c->block_taps ? taps - tap : c->block_taps,
+  };
+}
+static void NAME(run_unit)(NAME(unit) * u) {
+  const kiln_conv *c = u->c;
+  const int64_t taps = kiln__conv_taps(c);
+  const int64_t products =
+      (u->outputs + NAME(MR) - 1) / NAME(MR) * ((u->columns + NAME(NR) - 1) / NAME(NR));
+  NAME(find_columns)(u);
+  for (int64_t channel = 0; channel < c->channels; channel += c->block_channels) {
+    for (int64_t tap = 0; tap < taps; tap += c->block_taps) {
+      const NAME(block) block = NAME(block_at)(c, channel, tap);
+      NAME(pack)(u, &block, 0, block.channels);
+      NAME(multiply_block)(u, &block, 0, products);
+    }
+  }
+}
+void KILN_ISA_CAT4(kiln__conv_, TAG, _,
+                   KILN_KERNEL_ISA)(const kiln_conv *c, const kiln_conv_part *part, void *scratch) {
   if (c->mode == KILN_CONV_DEPTHWISE) {
-    KILN_ISA_CAT4(kiln__depthwise_, TAG, _, KILN_KERNEL_ISA)(c, begin, end, scratch);
+    KILN_ISA_CAT4(kiln__depthwise_, TAG, _, KILN_KERNEL_ISA)(c, part->begin, part->end, scratch);
     return;
   }
   char *base = scratch;
@@ -468,35 +538,32 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _, KILN_KERNEL_ISA)(const kiln_conv *c, int
   u = {.c = c,
        .tile = scratch,
        .a = (T *)(void *)(base + c->a_at),
-       .panels = (T *)(void *)(base + c->panels_at),
+       .panels = c->shared_bytes ? part->shared : (T *)(void *)(base + c->panels_at),
        .band = (T *)(void *)(base + c->band_at),
        .pieces = (kiln_conv_piece *)(void *)(base + c->pieces_at),
+       .firsts = (int32_t *)(void *)(base + c->firsts_at),
        .taps = (int64_t *)(void *)(base + c->taps_at)};
   u.dense = c->axis[2].out_stride == 1 &&
             (c->axis[1].out == 1 || c->axis[1].out_stride == c->axis[2].out) &&
             (c->axis[0].out == 1 || c->axis[0].out_stride == c->axis[1].out * c->axis[2].out);
-  const int64_t taps = kiln__conv_taps(c);
-  for (int64_t index = begin; index < end; index++) {
+  if (part->step != KILN_CONV_UNITS) {
+    const NAME(block) block = NAME(block_at)(c, part->channel, 0);
+    NAME(begin_unit)(&u, c, part->unit);
+    if (part->step == KILN_CONV_PACK) {
+      NAME(find_columns)(&u);
+      NAME(pack)(&u, &block, part->begin, part->end - part->begin);
+    } else {
+      NAME(multiply_block)(&u, &block, part->begin, part->end);
+    }
+    return;
+  }
+  for (int64_t index = part->begin; index < part->end; index++) {
     NAME(begin_unit)(&u, c, index);
-    if (c->mode == KILN_CONV_EMPTY) {
+    if (c->mode == KILN_CONV_EMPTY)
       NAME(run_empty)(&u);
-      continue;
-    }
-    if (c->mode == KILN_CONV_DOT) {
+    else if (c->mode == KILN_CONV_DOT)
       NAME(run_dots)(&u);
-      continue;
-    }
-    NAME(find_box)(&u);
-    if (c->mode == KILN_CONV_BAND) NAME(find_taps)(&u);
-    NAME(block) block;
-    for (block.channel = 0; block.channel < c->channels; block.channel += c->block_channels) {
-      const int64_t left = c->channels - block.channel;
-      block.channels = left < c->block_channels ? left : c->block_channels;
-      if (c->mode == KILN_CONV_BAND) NAME(fill_band)(&u, block.channel, block.channels);
-      for (block.tap = 0; block.tap < taps; block.tap += c->block_taps) {
-        block.taps = taps - block.tap < c->block_taps ? taps - block.tap : c->block_taps;
-        NAME(run_block)(&u, &block);
-      }
-    }
+    else
+      NAME(run_unit)(&u);
   }
 }

@@ -11,6 +11,9 @@ enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, BAND_BYTES = 160 << 10, BAND_M
 enum { PLANE_BYTES = 24 << 10, PLANE_WORK = 1 << 14 };
 enum { DOT_COLUMNS = 4, DOT_BYTES = 512 << 10, DIRECT_CHANNELS = 1024 };
 
+/* Multiplications, and elements of panels, that are worth a piece of a range. */
+enum { GRAIN_PRODUCTS = 500000, GRAIN_ELEMENTS = 12000 };
+
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -147,7 +150,7 @@ static bool plan_planes(kiln_conv *c, size_t item, int threads) {
   return true;
 }
 
-/* -- The plan -- */
+/* -- Blocks -- */
 
 static bool rows_contiguous(const kiln_conv *c) {
   const int64_t x = c->axis[2].taps, y = c->axis[1].taps;
@@ -175,14 +178,21 @@ static void choose_mode(kiln_conv *c, size_t item) {
   c->band = band_size(c, item);
   if (c->band == 0) c->mode = KILN_CONV_GATHER;
 }
+/* Whether the panels are read where the input lies. */
+static bool reads_input(const kiln_conv *c) {
+  return c->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
+}
+static bool has_panels(const kiln_conv *c) {
+  return c->mode != KILN_CONV_EMPTY && c->mode != KILN_CONV_DOT;
+}
 /* Blocks of the sum: as many channels as panels and band have room for. */
 static void cut_sum(kiln_conv *c, size_t item) {
   const int64_t taps = kiln__conv_taps(c);
   c->block_channels = c->channels;
   c->block_taps = taps;
-  if (c->mode == KILN_CONV_EMPTY || c->mode == KILN_CONV_DOT) return;
+  if (!has_panels(c)) return;
   int64_t most = PANEL_BYTES / (c->unit_columns * (int64_t)item);
-  if (c->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED) most = DIRECT_CHANNELS;
+  if (reads_input(c)) most = DIRECT_CHANNELS;
   int64_t channels = most / taps;
   if (c->mode == KILN_CONV_BAND) channels = least(channels, BAND_BYTES / (c->band * (int64_t)item));
   if (channels < 1) channels = 1;
@@ -192,46 +202,142 @@ static void cut_sum(kiln_conv *c, size_t item) {
 }
 static void size_scratch(kiln_conv *c, size_t item) {
   const size_t sum = (size_t)(c->block_channels * c->block_taps), vector = 64;
-  const size_t columns = (size_t)c->unit_columns;
+  const size_t columns = (size_t)c->unit_columns, panels = rounded(sum * columns * item + vector);
   size_t at = KILN_CONV_TILE_BYTES;
   c->pieces_at = at;
-  if (c->mode != KILN_CONV_EMPTY) at += rounded((columns * 2 + 8) * sizeof(kiln_conv_piece));
+  if (c->mode == KILN_CONV_BAND) at += rounded(columns * sizeof(kiln_conv_piece));
+  c->firsts_at = at;
+  if (c->mode == KILN_CONV_BAND) at += rounded((columns + 1) * sizeof(int32_t));
   c->taps_at = at;
   if (c->mode == KILN_CONV_BAND) at += rounded((size_t)kiln__conv_taps(c) * sizeof(int64_t));
   c->a_at = at;
   if (!c->a_contiguous) at += rounded(sum * KILN_CONV_MR * item);
   c->panels_at = at;
-  if (c->mode == KILN_CONV_DOT) {
-    at += rounded(sum * DOT_COLUMNS * item);
-  } else if (c->mode != KILN_CONV_EMPTY) {
-    at += rounded(sum * columns * item + vector);
-  }
+  if (c->mode == KILN_CONV_DOT) at += rounded(sum * DOT_COLUMNS * item);
+  if (has_panels(c) && !c->shared_bytes) at += panels;
+  if (c->shared_bytes) c->shared_bytes = panels;
   c->band_at = at;
   if (c->mode == KILN_CONV_BAND)
     at += rounded((size_t)(c->block_channels * c->band) * item + vector);
   c->scratch = at;
 }
 
-void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads) {
-  const int64_t lanes = (int64_t)((size_t)16 << isa) / (int64_t)item, panel = 3 * lanes;
-  arrange_axes(c);
-  const int64_t row = c->axis[2].out, plane = row * c->axis[1].out;
-  const int64_t columns = plane * c->axis[0].out;
-  const int64_t most = ROW_BYTES / (int64_t)item / panel * panel;
-  c->segment = row >= most ? row : plane >= most / 2 ? plane : columns;
-  c->unit_columns = parts_of(c->segment, parts_of(c->segment, most));
-  c->unit_columns = parts_of(c->unit_columns, panel) * panel;
-  c->a_contiguous = rows_contiguous(c);
-  if (plan_planes(c, item, threads)) return;
-  choose_mode(c, item);
-  cut_sum(c, item);
-  c->column_units = columns / c->segment * parts_of(c->segment, c->unit_columns);
-  const int64_t images = c->batch * c->groups, wanted = threads > 1 ? 4 * (int64_t)threads : 1;
-  const int64_t by_columns = images * c->column_units;
+/* -- Threads -- */
+
+/* Vectors of a unit, at least, where columns are cut for threads alone. */
+enum { LEAST_VECTORS = 6 };
+
+/* How a segment is cut. With threads, into equal shares of whole vectors for each of them, if there
+ * are so many, and else into panels. True: threads that take units are equally busy. */
+static bool cut_columns(kiln_conv *c, int64_t lanes, int64_t most, int64_t segments, int threads) {
+  const int64_t vectors = parts_of(c->segment, lanes);
+  const int64_t least_parts = parts_of(c->segment, most);
+  c->granule = 3 * lanes;
+  c->parts = least_parts;
+  const bool plenty = segments * least_parts >= 8 * (int64_t)threads;
+  if (threads == 1 || plenty) return true;
+  int64_t parts = least_parts;
+  while (parts * segments % threads && parts < vectors) parts++;
+  const int64_t share = parts_of(vectors * segments, threads) * threads;
+  if (parts * LEAST_VECTORS > vectors || share * 19 > vectors * segments * 20) return false;
+  c->granule = lanes;
+  c->parts = parts;
+  return true;
+}
+/* Units of fewer outputs, for threads that would have no columns. */
+static void cut_outputs(kiln_conv *c, int64_t by_columns, int threads) {
+  const int64_t wanted = threads > 1 ? 4 * (int64_t)threads : 1;
   c->output_units = least(parts_of(wanted, by_columns), parts_of(c->outputs, 16));
   if (c->output_units < 1) c->output_units = 1;
   c->unit_outputs = parts_of(parts_of(c->outputs, c->output_units), KILN_CONV_MR) * KILN_CONV_MR;
   c->output_units = parts_of(c->outputs, c->unit_outputs);
-  c->units = by_columns * c->output_units;
+}
+
+/* -- The plan -- */
+
+void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads) {
+  const int64_t lanes = (int64_t)((size_t)16 << isa) / (int64_t)item, panel = 3 * lanes;
+  arrange_axes(c);
+  c->panel = panel;
+  c->tile_rows = isa == KILN_ISA_AVX512 ? KILN_CONV_MR : KILN_CONV_MR / 2;
+  const int64_t row = c->axis[2].out, plane = row * c->axis[1].out;
+  const int64_t columns = plane * c->axis[0].out;
+  const int64_t most = ROW_BYTES / (int64_t)item / panel * panel;
+  c->segment = row >= most ? row : plane >= most / 2 ? plane : columns;
+  c->shared_bytes = 0;
+  c->a_contiguous = rows_contiguous(c);
+  if (plan_planes(c, item, threads)) return;
+  const int64_t segments = c->batch * c->groups * (columns / c->segment);
+  const bool even = cut_columns(c, lanes, most, segments, threads);
+  c->unit_columns = parts_of(parts_of(c->segment, c->granule), c->parts) * c->granule;
+  c->unit_columns = parts_of(c->unit_columns, panel) * panel;
+  choose_mode(c, item);
+  cut_sum(c, item);
+  c->column_units = columns / c->segment * c->parts;
+  c->shared_bytes = !even && has_panels(c) && !reads_input(c) &&
+                    c->block_taps == kiln__conv_taps(c) && c->outputs > 2 * KILN_CONV_MR;
+  c->output_units = 1;
+  c->unit_outputs = c->outputs;
+  if (!even && !c->shared_bytes) cut_outputs(c, c->batch * c->groups * c->column_units, threads);
+  c->units = c->batch * c->groups * c->column_units * c->output_units;
   size_scratch(c, item);
+}
+
+/* -- Running -- */
+
+typedef struct work {
+  const kiln_conv *c;
+  kiln_conv_fn fn;
+  kiln_conv_part part;
+  char *scratch; /* c->scratch bytes for each worker */
+} work;
+
+static void run_part(void *data, int64_t begin, int64_t end, int worker) {
+  const work *w = data;
+  kiln_conv_part part = w->part;
+  part.begin = begin;
+  part.end = end;
+  w->fn(w->c, &part, w->scratch + (size_t)worker * w->c->scratch);
+}
+static int64_t grain_of(double wanted, double each) {
+  return wanted <= each ? 1 : (int64_t)(wanted / each) + 1;
+}
+/* One unit: in turn threads fill its panels and multiply, block by block. */
+static void run_shared(work *w, kiln_pool *pool) {
+  const kiln_conv *c = w->c;
+  const int64_t taps = kiln__conv_taps(c), row = c->unit_columns;
+  int64_t column;
+  const int64_t columns = kiln__conv_part_columns(c, w->part.unit % c->column_units, &column);
+  const int64_t tiles = parts_of(c->outputs, c->tile_rows) * parts_of(columns, c->panel);
+  for (int64_t at = 0; at < c->channels; at += c->block_channels) {
+    const int64_t channels = least(c->channels - at, c->block_channels);
+    const double tile = (double)(channels * taps) * (double)c->tile_rows * (double)c->panel;
+    w->part.channel = at;
+    w->part.step = KILN_CONV_PACK;
+    kiln_pool_for(pool, channels, grain_of(GRAIN_ELEMENTS, (double)(taps * row)), run_part, w);
+    w->part.step = KILN_CONV_MULTIPLY;
+    kiln_pool_for(pool, tiles, grain_of(GRAIN_PRODUCTS, tile), run_part, w);
+  }
+}
+
+int kiln_conv_threads(const kiln_conv *c, int threads) {
+  const double products = (double)(c->batch * c->groups) * (double)(c->channels * c->outputs) *
+                          (double)(kiln__conv_columns(c) * kiln__conv_taps(c));
+  return products < 2 * GRAIN_PRODUCTS ? 1 : threads;
+}
+
+size_t kiln_conv_scratch(const kiln_conv *c, int threads) {
+  return c->scratch * (size_t)threads + c->shared_bytes;
+}
+
+void kiln_conv_run(const kiln_conv *c, kiln_conv_fn fn, kiln_pool *pool, void *scratch) {
+  work w = {.c = c, .fn = fn, .scratch = (char *)scratch + c->shared_bytes};
+  w.part.shared = scratch;
+  if (!c->shared_bytes) {
+    const double unit = (double)c->unit_columns * (double)c->unit_outputs *
+                        (double)(c->channels * kiln__conv_taps(c) + 8);
+    kiln_pool_for(pool, c->units, grain_of(GRAIN_PRODUCTS, unit), run_part, &w);
+    return;
+  }
+  for (w.part.unit = 0; w.part.unit < c->units; w.part.unit++) run_shared(&w, pool);
 }

@@ -14,6 +14,7 @@
 #include "runtime/kernels/gemm.h"
 
 struct kiln_conv;
+struct kiln_conv_part;
 
 typedef enum kiln_ctype {
   KILN_CTYPE_BOOL,
@@ -92,9 +93,9 @@ typedef struct kiln_dispatch {
   const kiln_row_kernels *rows_f32, *rows_f64;
   void (*gemm_f32)(const kiln_gemm_args *args);
   void (*gemm_f64)(const kiln_gemm_args *args);
-  /* Units [begin, end) of a planned convolution, conv.h. */
-  void (*conv_f32)(const struct kiln_conv *c, int64_t begin, int64_t end, void *scratch);
-  void (*conv_f64)(const struct kiln_conv *c, int64_t begin, int64_t end, void *scratch);
+  /* A part of a planned convolution, conv.h. */
+  void (*conv_f32)(const struct kiln_conv *c, const struct kiln_conv_part *part, void *scratch);
+  void (*conv_f64)(const struct kiln_conv *c, const struct kiln_conv_part *part, void *scratch);
 } kiln_dispatch;
 
 /* The table of an instruction set. Static. */

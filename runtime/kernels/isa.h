@@ -62,8 +62,10 @@
                                  void *scratch);                                                   \
   void kiln__depthwise_f64_##isa(const struct kiln_conv *c, int64_t begin, int64_t end,            \
                                  void *scratch);                                                   \
-  void kiln__conv_f32_##isa(const struct kiln_conv *c, int64_t begin, int64_t end, void *scratch); \
-  void kiln__conv_f64_##isa(const struct kiln_conv *c, int64_t begin, int64_t end, void *scratch)
+  void kiln__conv_f32_##isa(const struct kiln_conv *c, const struct kiln_conv_part *part,          \
+                            void *scratch);                                                        \
+  void kiln__conv_f64_##isa(const struct kiln_conv *c, const struct kiln_conv_part *part,          \
+                            void *scratch)
 KILN_ISA_DECLARE(v2);
 KILN_ISA_DECLARE(avx2);
 KILN_ISA_DECLARE(avx512);

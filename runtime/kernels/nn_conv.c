@@ -177,41 +177,22 @@ static void set_problem(const conv *c, kiln_tensor *const t[3], char *out, kiln_
     w_tap *= c->k[d];
   }
 }
-typedef struct work {
-  const kiln_conv *problem;
-  void (*run)(const kiln_conv *c, int64_t begin, int64_t end, void *scratch);
-  char *scratch; /* problem->scratch bytes for each worker */
-} work;
-static void run_units(void *data, int64_t begin, int64_t end, int worker) {
-  const work *w = data;
-  w->run(w->problem, begin, end, w->scratch + (size_t)worker * w->problem->scratch);
-}
-/* Units that are worth a piece of a range: half a million multiplications. */
-static int64_t grain_of(const kiln_conv *p) {
-  const double unit = (double)p->unit_columns * (double)p->unit_outputs *
-                      (double)(p->channels * kiln__conv_taps(p) + 8);
-  const double grain = 5e5 / unit;
-  return grain < 1 ? 1 : (int64_t)grain + 1;
-}
 static kiln_status *solve(kiln__nn *nn, kiln_conv *p) {
   if (nn->dtype != KILN_DTYPE_F32 && nn->dtype != KILN_DTYPE_F64) {
     kiln__conv_plain(nn->dtype, p);
     return NULL;
   }
   const kiln_dispatch *dispatch = nn->call->dispatch;
-  kiln_pool *pool = nn->call->pool;
-  int threads = pool ? kiln_pool_threads(pool) : 1;
+  const int threads = kiln_conv_threads(p, kiln_pool_threads(nn->call->pool));
   kiln_conv_plan(p, dispatch->isa, nn->item, threads);
-  const int64_t grain = grain_of(p);
-  if (p->units < 2 * grain) pool = NULL, threads = 1;
-  const int64_t items = (int64_t)(p->scratch / nn->item) * threads;
+  const int64_t items = (int64_t)(kiln_conv_scratch(p, threads) / nn->item);
   kiln_tensor *block;
   void *scratch;
   KILN_TRY(kiln_call_tensor(nn->call, nn->dtype, 1, &items, &block));
   kiln_status *status = kiln_tensor_writable_data(block, &scratch);
   if (!status) {
-    work w = {p, nn->dtype == KILN_DTYPE_F64 ? dispatch->conv_f64 : dispatch->conv_f32, scratch};
-    kiln_pool_for(pool, p->units, grain, run_units, &w);
+    kiln_conv_run(p, nn->dtype == KILN_DTYPE_F64 ? dispatch->conv_f64 : dispatch->conv_f32,
+                  threads > 1 ? nn->call->pool : NULL, scratch);
   }
   kiln_tensor_release_to(&nn->call->cache, block);
   return status;

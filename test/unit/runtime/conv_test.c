@@ -98,19 +98,54 @@ static void discard(problem *p) {
   free(p->conv.out);
 }
 
-/* Runs it cut for `threads`, in two calls, into `out`. */
-static kiln_conv_mode run(const problem *p, kiln_isa isa, int threads, void *out) {
+enum { WORKERS = 3 };
+static int shared_runs; /* problems whose threads share panels */
+
+/* Every index of a part alone, the last first, by different workers. */
+static void run_part(const kiln_conv *c, kiln_conv_fn fn, kiln_conv_part part, int64_t count,
+                     char *scratch) {
+  for (int64_t i = count - 1; i >= 0; i--) {
+    part.begin = i;
+    part.end = i + 1;
+    fn(c, &part, scratch + c->shared_bytes + (size_t)(i % WORKERS) * c->scratch);
+  }
+}
+static void run_cut(const kiln_conv *c, kiln_conv_fn fn, char *scratch) {
+  kiln_conv_part part = {.shared = scratch};
+  if (!c->shared_bytes) {
+    run_part(c, fn, part, c->units, scratch);
+    return;
+  }
+  shared_runs++;
+  for (part.unit = 0; part.unit < c->units; part.unit++) {
+    int64_t column;
+    const int64_t columns = kiln__conv_part_columns(c, part.unit % c->column_units, &column);
+    const int64_t rows = (c->outputs + c->tile_rows - 1) / c->tile_rows;
+    for (part.channel = 0; part.channel < c->channels; part.channel += c->block_channels) {
+      const int64_t left = c->channels - part.channel;
+      part.step = KILN_CONV_PACK;
+      run_part(c, fn, part, left < c->block_channels ? left : c->block_channels, scratch);
+      part.step = KILN_CONV_MULTIPLY;
+      run_part(c, fn, part, rows * ((columns + c->panel - 1) / c->panel), scratch);
+    }
+  }
+}
+/* Runs it planned for `threads`: cut as finely as it can be, or, with `whole`, by kiln_conv_run. */
+static kiln_conv_mode run(const problem *p, kiln_isa isa, int threads, bool whole, void *out) {
   kiln_conv c = p->conv;
   const kiln_dispatch *d = kiln_dispatch_select(isa);
   c.out = out;
   kiln_conv_plan(&c, isa, kiln_dtype_bytes(p->dtype), threads);
-  assert_int_equal(c.scratch % 64, 0);
-  char *scratch = aligned_alloc(64, c.scratch);
+  const kiln_conv_fn fn = p->dtype == KILN_DTYPE_F32 ? d->conv_f32 : d->conv_f64;
+  const size_t bytes = kiln_conv_scratch(&c, threads);
+  assert_int_equal(bytes % 64, 0);
+  char *scratch = aligned_alloc(64, bytes);
   assert_non_null(scratch);
-  for (size_t i = 0; i < c.scratch; i++) scratch[i] = (char)0xff; /* NaN */
-  const int64_t middle = c.units / 2;
-  (p->dtype == KILN_DTYPE_F32 ? d->conv_f32 : d->conv_f64)(&c, 0, middle, scratch);
-  (p->dtype == KILN_DTYPE_F32 ? d->conv_f32 : d->conv_f64)(&c, middle, c.units, scratch);
+  for (size_t i = 0; i < bytes; i++) scratch[i] = (char)0xff; /* NaN */
+  if (whole)
+    kiln_conv_run(&c, fn, NULL, scratch);
+  else
+    run_cut(&c, fn, scratch);
   free(scratch);
   return c.mode;
 }
@@ -139,10 +174,17 @@ static void check(problem *p, unsigned *modes) {
   kiln__conv_plain(p->dtype, &p->conv);
   for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
     memset(got, 0xff, bytes);
-    memset(cut, 0xff, bytes);
-    *modes |= 1u << run(p, (kiln_isa)isa, 1, got);
-    run(p, (kiln_isa)isa, 3, cut);
-    assert_memory_equal(got, cut, bytes);
+    *modes |= 1u << run(p, (kiln_isa)isa, 1, true, got);
+    for (int whole = 0; whole < 2; whole++) {
+      memset(cut, 0xff, bytes);
+      run(p, (kiln_isa)isa, WORKERS, whole, cut);
+      if (memcmp(got, cut, bytes) != 0) {
+        char text[1024];
+        describe(p, text, sizeof text);
+        fail_msg("%s %s: cut for threads (whole: %d) the bits differ", kiln_isa_name((kiln_isa)isa),
+                 text, whole);
+      }
+    }
     for (int64_t i = 0; i < p->out_count; i++) {
       const double x = value_of(p->dtype, got, i), y = value_of(p->dtype, p->conv.out, i);
       if (isnan(y) ? isnan(x) : x == y || fabs(x - y) <= unit * 4 * (8 + 2 * terms)) continue;
@@ -236,6 +278,7 @@ static void test_blocks(void **state) {
     assert_int_equal(modes, 1u << cases[i].mode);
     discard(&p);
   }
+  assert_true(shared_runs > 5);
 }
 
 /* NaN and infinities reach the outputs that read them and no others. */
