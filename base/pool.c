@@ -256,6 +256,25 @@ bool kiln_task_done(const kiln_task *task) {
   return __atomic_load_n(&task->state, __ATOMIC_ACQUIRE) == TASK_DONE;
 }
 
+/* How many tasks this thread has taken while it waited: one inside another would let its stack
+ * grow with the queue. */
+static _Thread_local int helping;
+
+/* Runs a lone task from the queue; false when there is none. */
+static bool help(kiln_pool *pool) {
+  if (helping > 0 || __atomic_load_n(&pool->queued, __ATOMIC_RELAXED) == 0) return false;
+  pthread_mutex_lock(&pool->lock);
+  kiln_task *task = pool->first;
+  while (task && !task->lone) task = task->next;
+  if (task) unlink_task(pool, task);
+  pthread_mutex_unlock(&pool->lock);
+  if (!task) return false;
+  helping++;
+  run_task(pool, task);
+  helping--;
+  return true;
+}
+
 void kiln_pool_wait(kiln_pool *pool, kiln_task *task) {
   if (kiln_task_done(task)) return;
   pthread_mutex_lock(&pool->lock);
@@ -266,6 +285,7 @@ void kiln_pool_wait(kiln_pool *pool, kiln_task *task) {
     run_task(pool, task);
     return;
   }
+  while (!kiln_task_done(task) && help(pool)) continue;
   for (int i = 0; i < pool->spins; i++) {
     if (kiln_task_done(task)) return;
     pause_cpu();

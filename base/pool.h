@@ -47,15 +47,17 @@ typedef void (*kiln_task_fn)(void *data);
 typedef struct kiln_task {
   kiln_task_fn fn;
   void *data;
+  bool lone;                     /* it waits for no task but those that it submits itself */
   uint32_t state;                /* atomic */
   struct kiln_task *prev, *next; /* in the queue, under the pool's lock */
 } kiln_task;
 
-/* Hands `task` over, its fn and data set. pool NULL: it runs here and now. */
+/* Hands `task` over, its fn, data and lone set. pool NULL: it runs here and now. */
 void kiln_pool_submit(kiln_pool *pool, kiln_task *task);
-/* Returns when the task has run, and runs it on this thread if nobody has begun it. It never runs
- * another task meanwhile, which could wait for what stands below it on this stack. Every task is
- * waited for, by any number of threads, before its memory goes. */
+/* Returns when the task has run, and runs it on this thread if nobody has begun it. While another
+ * thread runs it, this one takes queued tasks that are `lone`; any other could wait for what stands
+ * below it on this stack. Every task is waited for, by any number of threads, before its memory
+ * goes. */
 void kiln_pool_wait(kiln_pool *pool, kiln_task *task);
 /* True when the task has run. */
 bool kiln_task_done(const kiln_task *task);

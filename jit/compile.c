@@ -5,6 +5,7 @@
  */
 #include "guards/guards.h"
 #include "jit/executor.h"
+#include "jit/forks.h"
 
 kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_program *out) {
   KILN_TRY(kiln_type_table_create(jit->env.mem, jit->unit->types, &out->types));
@@ -77,9 +78,16 @@ static kiln_status *prepare_forks_in(kiln_executor *ex, kiln_block *block) {
     kiln_executor *forked = kiln__executor_create(ex->jit, NULL, "forked_function");
     forked->root = ex->root;
     KILN_TRY(kiln__program_copy(ex->jit, subgraph, &forked->source));
+    forked->callable.fork = KILN_FORK_UNKNOWN;
     kiln_node_set_pointer(n, KILN_ATTR_CALLABLE, (void *)(uintptr_t)&forked->callable);
   }
   return NULL;
+}
+
+static kiln_executor *executor_of_fork(const kiln_node *n) {
+  if (!kiln_node_is(n, KILN_OP_prim_fork)) return NULL;
+  const kiln_attr *attr = kiln_node_attr(n, KILN_ATTR_CALLABLE);
+  return attr ? attr->u.pointer : NULL; /* the callable is its first field */
 }
 
 typedef struct fork_job {
@@ -92,10 +100,46 @@ static kiln_status *prepare_forks_body(void *arg) {
   return prepare_forks_in(job->ex, job->graph->top);
 }
 
+/* Calls of the functions that were forked here for the first time, inlined. */
+static kiln_status *inline_forks(kiln_jit *jit, kiln_block *block, bool *out_found) {
+  for (kiln_node *n = block->first; n; n = n->next) {
+    for (int b = 0; b < n->block_count; b++) {
+      KILN_TRY(inline_forks(jit, n->blocks[b], out_found));
+    }
+    kiln_executor *forked = executor_of_fork(n);
+    if (!forked || forked->callable.fork != KILN_FORK_UNKNOWN) continue;
+    KILN_TRY(kiln_pass_run(&jit->runner, forked->source.graph, KILN_PASS_inline));
+    *out_found = true;
+  }
+  return NULL;
+}
+static void judge_forks_in(const fork_job *job, const kiln_alias *alias, const kiln_block *block) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    for (int b = 0; b < n->block_count; b++) judge_forks_in(job, alias, n->blocks[b]);
+    kiln_executor *forked = executor_of_fork(n);
+    if (!forked || forked->callable.fork != KILN_FORK_UNKNOWN) continue;
+    forked->callable.fork =
+        kiln__fork_judge(job->ex->jit->runner.scratch, job->graph, alias, n, forked->source.graph);
+  }
+}
+static kiln_status *judge_forks_body(void *arg) {
+  const fork_job *job = arg;
+  const kiln_alias *alias = kiln_alias_create(job->ex->jit->runner.scratch, job->graph);
+  judge_forks_in(job, alias, job->graph->top);
+  return NULL;
+}
+
 static kiln_status *prepare(kiln_executor *ex, kiln_graph *graph, kiln_pipeline_id pipeline) {
   fork_job job = {ex, graph};
+  kiln_arena *scratch = ex->jit->runner.scratch;
+  bool found = false;
   KILN_TRY(kiln_pipeline_run(&ex->jit->runner, graph, pipeline));
-  return kiln_arena_run(graph->arena, prepare_forks_body, &job);
+  KILN_TRY(kiln_arena_run(graph->arena, prepare_forks_body, &job));
+  KILN_TRY(inline_forks(ex->jit, graph->top, &found));
+  if (!found) return NULL;
+  KILN_TRY(kiln_arena_run(scratch, judge_forks_body, &job));
+  kiln_arena_reset(scratch);
+  return NULL;
 }
 
 /* A method's graph with the caller's flags in it. */

@@ -135,6 +135,7 @@ static void pop_frame(kiln_call *call, machine *m) {
   }
   for (int i = 0; i < f->plan->max_entered; i++)
     kiln_ivalue_release_to(&call->cache, f->entered[i]);
+  if (f->forks) kiln__fork_join(call, f);
   m->top = f->prev;
   call->recursion--;
   stack_free(m, f);
@@ -426,6 +427,18 @@ static kiln_status *run_call(kiln_call *call, machine *m, kiln_frame *f, const k
   return NULL;
 }
 
+static kiln_status *run_fork(kiln_call *call, machine *m, kiln_frame *f, const kiln_instr *in,
+                             const kiln_operand *o) {
+  const kiln_callable *callable = f->plan->callables[in->x];
+  if (!kiln__fork_is_worth(call, callable)) return run_call(call, m, f, in, o);
+  kiln_ivalue future;
+  for (int i = 0; i < in->in_count; i++) f->args[i] = *kiln__frame_read(f, o[i]);
+  KILN_TRY(kiln__fork_start(call, f, callable, f->args, in->in_count, &future));
+  kiln__frame_release_moved(call, f, o, in->in_count);
+  kiln__frame_write(call, f, o[in->in_count], future);
+  return NULL;
+}
+
 static kiln_status *run_exit(kiln_call *call, machine *m, kiln_frame *f, const kiln_operand *o) {
   KILN_CHECK(f->entered_count > 0);
   const kiln_callable *callable;
@@ -460,6 +473,7 @@ static kiln_status *return_value(kiln_call *call, machine *m, kiln_ivalue value)
 static kiln_status *run_wait(kiln_call *call, kiln_frame *f, const kiln_operand *o) {
   const kiln_ivalue *future = kiln__frame_read(f, o[0]);
   KILN_CHECK(future->tag == KILN_TAG_FUTURE);
+  kiln__fork_wait(call, future->u.future);
   if (future->u.future->error) return kiln_status_copy(future->u.future->error);
   kiln_ivalue value = kiln_ivalue_retain(future->u.future->value);
   kiln__frame_release_moved(call, f, o, 1);
@@ -579,10 +593,15 @@ static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *ba
       case KILN_INSTR_CALL_VALUE:
       case KILN_INSTR_CALL_METHOD:
       case KILN_INSTR_ENTER:
-      case KILN_INSTR_FORK:
       case KILN_INSTR_EXIT:
         f->pc = pc;
         status = in->op == KILN_INSTR_EXIT ? run_exit(call, m, f, o) : run_call(call, m, f, in, o);
+        f = m->top;
+        pc = f->pc;
+        break;
+      case KILN_INSTR_FORK:
+        f->pc = pc;
+        status = run_fork(call, m, f, in, o);
         f = m->top;
         pc = f->pc;
         break;

@@ -11,6 +11,8 @@ typedef enum kiln_interp_return {
   KILN_RETURN_ENTERED, /* ENTER: the object counts as entered from now on */
 } kiln_interp_return;
 
+typedef struct kiln_fork kiln_fork; /* interp_fork.c */
+
 typedef struct kiln_frame {
   const kiln_plan *plan;
   const kiln_instr *pc;         /* next instruction; current while another frame is on top */
@@ -23,6 +25,8 @@ typedef struct kiln_frame {
   kiln_interp_return on_return;
   kiln_operand result;       /* register of the caller's frame */
   kiln_type_record *records; /* [plan->record_count], or NULL */
+  /* Tasks of this frame, the oldest first; each holds a handle of its future. */
+  kiln_fork *forks, *last_fork;
   struct kiln_frame *prev;
 } kiln_frame;
 
@@ -67,6 +71,19 @@ static inline void kiln__frame_write(kiln_call *call, kiln_frame *f, kiln_operan
   KILN_ASSERT(f->regs[o].tag < KILN_TAG__COUNTED);
   kiln__value_copy(&f->regs[o], &v);
 }
+
+/* -- Forked functions that run beside their frame -- */
+
+/* Whether this FORK becomes a task. */
+bool kiln__fork_is_worth(const kiln_call *call, const kiln_callable *callable);
+/* `args` are borrowed. */
+kiln_status *kiln__fork_start(kiln_call *call, kiln_frame *f, const kiln_callable *callable,
+                              const kiln_ivalue *args, int count,
+                              kiln_ivalue *out_future) KILN_MUST_USE;
+/* Returns when the future is complete. */
+void kiln__fork_wait(kiln_call *call, kiln_future *future);
+/* Before the frame goes, its registers empty already: waits for its tasks. */
+void kiln__fork_join(kiln_call *call, kiln_frame *f);
 
 /* Instructions that make and take apart values; `o` are the operands. */
 kiln_status *kiln__interp_value(kiln_call *call, kiln_frame *f, const kiln_instr *in,

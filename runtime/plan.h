@@ -29,7 +29,8 @@
  *   ENTER         in: an object; calls its __enter__, remembers it until EXIT
  *   EXIT          calls __exit__(None, None, None) of what was entered last. What a frame has
  *                 entered is also left while unwinding, unless a limit or lack of memory stopped it
- *   FORK, WAIT    run callables[x] now (one thread), as PyTorch's inline order; get the result
+ *   FORK, WAIT    run callables[x] now, as PyTorch's inline order, or, where it allows that, as a
+ *                 task of the pool; get the result
  *
  * Rules for who makes a plan: a register is empty (or holds no reference) when it is written;
  * an operand without MOVE leaves its register as it is; of several operands of one instruction
@@ -110,6 +111,14 @@ typedef struct kiln_plan kiln_plan;
 
 /* -- Interfaces that are filled from above -- */
 
+/* How a forked function may run. */
+typedef enum kiln_fork_flag {
+  KILN_FORK_INLINE,  /* before its frame goes on */
+  KILN_FORK_BESIDE,  /* beside its frame */
+  KILN_FORK_LONE,    /* the same, and it waits for no future that it did not make */
+  KILN_FORK_UNKNOWN, /* not judged yet: inline */
+} kiln_fork_flag;
+
 /* Something with plans: a function, a method, a fallback. Filled by jit. */
 typedef struct kiln_callable {
   const char *name; /* qualified */
@@ -118,6 +127,7 @@ typedef struct kiln_callable {
                            const kiln_ivalue *args, int arg_count, const kiln_plan **out_plan);
   int arg_count;
   uint64_t *call_counter; /* counted relaxed when not NULL (fallbacks) */
+  kiln_fork_flag fork;    /* of the function of a FORK */
 } kiln_callable;
 
 /* A fused kernel and how to call it. Filled by jit from codegen's kernel. */

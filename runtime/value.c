@@ -138,6 +138,7 @@ kiln_status *kiln_future_create(kiln_mem *mem, const kiln_type *elem_type, kiln_
   f->elem_type = elem_type;
   f->value = value;
   f->error = error;
+  f->fork = NULL;
   *out = f;
   return NULL;
 }
@@ -216,6 +217,7 @@ static kiln_box *destroy_box(kiln_cache *cache, kiln_box *box, kiln_box *dead) {
       kiln_future *future = (kiln_future *)box;
       dead = drop(cache, future->value, dead);
       kiln_status_destroy(future->error);
+      kiln__fork_destroy(mem, future->fork);
       size = sizeof *future;
       break;
     }

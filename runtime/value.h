@@ -120,13 +120,19 @@ typedef struct kiln_enum {
   int member;
 } kiln_enum;
 
-/* What FORK made. It is complete: `value`, or `error`, which WAIT raises (each time: copy it). */
+/* What FORK made: `value`, or `error`, which WAIT raises (each time: copy it). While its function
+ * may still run beside the frame that forked it, `fork` tells how to wait (interp_fork.c); no
+ * future leaves that frame before it is complete. */
 typedef struct kiln_future {
   kiln_box box;
   const kiln_type *elem_type; /* NULL: not known */
   kiln_ivalue value;
   kiln_status *error;
+  struct kiln_fork *fork; /* owned; NULL: it has run on the thread that forked it */
 } kiln_future;
+bool kiln__future_complete(const kiln_future *future);
+/* The part of a future that is given back with it. NULL is ignored. */
+void kiln__fork_destroy(kiln_mem *mem, struct kiln_fork *fork);
 
 /* -- Makers of plain values -- */
 static inline kiln_ivalue kiln_none(void) { return (kiln_ivalue){.tag = KILN_TAG_NONE}; }

@@ -268,6 +268,7 @@ static const kiln_type *type_at(kiln_type_table *table, kiln_ivalue v, int depth
     case KILN_TAG_ENUM: return v.u.enumerator->type;
     case KILN_TAG_FUTURE: {
       const kiln_type *elem = v.u.future->elem_type;
+      if (!elem && !kiln__future_complete(v.u.future)) elem = kiln_type_basic(KILN_TYPE_NONE);
       return kiln_type_future(table, elem ? elem : type_at(table, v.u.future->value, depth + 1));
     }
     default: return kiln_type_basic(KILN_TYPE_CAPSULE);

@@ -1,4 +1,6 @@
 /* emit_call.c: calls: operators by overload resolution, functions, methods, classes. */
+#include <string.h>
+
 #include "frontend/torchscript/emit.h"
 
 /* -- Arguments -- */
@@ -151,6 +153,11 @@ static kiln_status *emit_unresolved(kiln_emitter *e, const kiln_ast *ast, const 
   for (int i = 0; i < count; i++) kiln_node_add_input(node, args[i].value);
   kiln__ts_append(e, ast, node);
   out->kind = KILN_SUGAR_VALUE;
+  const kiln_type *first = count == 1 ? args[0].value->type : NULL;
+  if (strcmp(name, "aten::wait") == 0 && first && first->kind == KILN_TYPE_FUTURE) {
+    out->value = kiln_node_add_output(node, first->elems[0]); /* an instruction, not an operator */
+    return NULL;
+  }
   out->value = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_TENSOR));
   kiln__make_loose(e, out->value);
   return NULL;

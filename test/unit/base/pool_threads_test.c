@@ -199,7 +199,7 @@ static void run_fib(void *data) {
     return;
   }
   fib a = {.pool = f->pool, .n = f->n - 1}, b = {.pool = f->pool, .n = f->n - 2};
-  kiln_task task = {.fn = run_fib, .data = &a};
+  kiln_task task = {.fn = run_fib, .data = &a, .lone = f->n % 3 != 0};
   kiln_pool_submit(f->pool, &task);
   run_fib(&b);
   kiln_pool_wait(f->pool, &task);
@@ -275,6 +275,28 @@ static void a_running_task_is_waited_for(void **state) {
   for (int i = 0; i < 1000; i++) assert_int_equal(g->cover.seen[i], 1);
   kiln_pool_release(g->pool);
   free(g);
+}
+
+static void open_gate(void *data) { __atomic_store_n(&((gate *)data)->open, 1, __ATOMIC_RELEASE); }
+
+/* The pool's one thread is in a task that ends when another has run, which is in the queue. */
+static void who_waits_takes_lone_tasks(void **state) {
+  (void)state;
+  for (int i = 0; i < 20; i++) {
+    gate *g = calloc(1, sizeof *g);
+    g->pool = make(2);
+    g->cover = (cover){.n = 100, .grain = 10, .threads = 2};
+    kiln_task first = {.fn = range_when_open, .data = g};
+    kiln_task second = {.fn = open_gate, .data = g, .lone = true};
+    kiln_pool_submit(g->pool, &first);
+    if (i % 2) usleep(2000); /* most likely the thread has begun it */
+    kiln_pool_submit(g->pool, &second);
+    kiln_pool_wait(g->pool, &first);
+    kiln_pool_wait(g->pool, &second);
+    assert_int_equal(g->cover.faults, 0);
+    kiln_pool_release(g->pool);
+    free(g);
+  }
 }
 
 /* -- Few threads -- */
@@ -407,6 +429,7 @@ int main(void) {
       cmocka_unit_test(tasks_wait_for_tasks),
       cmocka_unit_test(one_thread_runs_tasks_at_once_in_order),
       cmocka_unit_test(a_running_task_is_waited_for),
+      cmocka_unit_test(who_waits_takes_lone_tasks),
       cmocka_unit_test(threads_that_cannot_start_are_done_without),
       cmocka_unit_test(a_child_process_works_alone),
       cmocka_unit_test(idle_threads_end_with_the_pool),
