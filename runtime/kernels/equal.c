@@ -37,13 +37,17 @@ KILN_KERNEL(equal) {
   kiln_tensor_release_to(&call->cache, all);
   return status;
 }
-/* |a - b| <= atol + rtol |b|, element by element in double. */
+/* |a - b| <= atol + rtol |b|, element by element in complex doubles. */
 static kiln_status *close(kiln_call *call, const kiln_ivalue *args, kiln_tensor **out) {
   kiln_tensor *in[2] = {SELF, kiln_arg_tensor(args, 1)}, *wide[2] = {NULL, NULL};
   double rtol = kiln_arg_float(args, 2), atol = kiln_arg_float(args, 3);
   bool equal_nan = kiln_arg_bool(args, 4);
   int rank;
   int64_t sizes[KILN_MAX_RANK];
+  if (!(rtol >= 0))
+    return KILN_OP_FAIL("rtol must be greater than or equal to zero, but got %g", rtol);
+  if (!(atol >= 0))
+    return KILN_OP_FAIL("atol must be greater than or equal to zero, but got %g", atol);
   if (kiln_tensor_dtype(in[0]) != kiln_tensor_dtype(in[1])) {
     return KILN_OP_FAIL("%s did not match %s", kiln_dtype_ir_name(kiln_tensor_dtype(in[0])),
                         kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
@@ -52,15 +56,18 @@ static kiln_status *close(kiln_call *call, const kiln_ivalue *args, kiln_tensor 
                           kiln_tensor_rank(in[1]), kiln_tensor_sizes(in[1]), &rank, sizes));
   kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_BOOL, rank, sizes, out);
   for (int i = 0; i < 2 && !status; i++) {
-    status = kiln_call_tensor(call, KILN_DTYPE_F64, rank, sizes, &wide[i]);
+    status = kiln_call_tensor(call, KILN_DTYPE_C128, rank, sizes, &wide[i]);
     if (!status) status = kiln_pw_copy(call, wide[i], in[i]);
   }
   if (!status) {
     const double *a = kiln_tensor_data(wide[0]), *b = kiln_tensor_data(wide[1]);
     uint8_t *to = (uint8_t *)(uintptr_t)kiln_tensor_data(*out);
-    for (int64_t i = 0; i < (*out)->numel; i++) {
-      to[i] = a[i] == b[i] || (equal_nan && a[i] != a[i] && b[i] != b[i]) ||
-              (isfinite(b[i]) && fabs(a[i] - b[i]) <= atol + fabs(rtol * b[i]));
+    for (int64_t i = 0; i < (*out)->numel; i++, a += 2, b += 2) {
+      const bool same = a[0] == b[0] && a[1] == b[1];
+      const bool nans = (a[0] != a[0] || a[1] != a[1]) && (b[0] != b[0] || b[1] != b[1]);
+      const double error = hypot(a[0] - b[0], a[1] - b[1]);
+      to[i] = same || (equal_nan && nans) ||
+              (isfinite(error) && error <= atol + fabs(rtol) * hypot(b[0], b[1]));
     }
   }
   kiln_tensor_release_to(&call->cache, wide[0]);

@@ -273,9 +273,12 @@ static void run_groups(kiln__nn *nn, norm *p, int64_t groups, char *means, char 
     double mean, var;
     moments(nn, p->in + (size_t)(g * n) * nn->item, n, &mean, &var);
     const double rstd = 1 / sqrt(var + p->eps);
+    const bool narrow = nn->dtype == KILN_DTYPE_F32;
+    if (narrow) mean = (float)mean;
     for (int64_t k = 0; k < per_group; k++) {
       const int64_t c = g % groups * per_group + k;
-      const double scale = rstd * weight_of(nn, p, c);
+      double scale = rstd * weight_of(nn, p, c);
+      if (narrow) scale = (float)scale; /* then x * scale and mean * scale are rounded alike */
       affine(nn, p, g * n + k * p->inner, p->inner, scale, bias_of(nn, p, c) - mean * scale);
     }
     if (means) kiln__nn_set(nn, means, g, mean);

@@ -355,10 +355,15 @@ KILN_KERNEL(to_complex_parts) {
 
 /* -- math -- */
 
+/* The overloads for a Scalar round to float, as PyTorch's do. */
+static kiln_ivalue math_result(const kiln_call *call, double x) {
+  const char *dot = call->kernel && call->kernel->name ? strrchr(call->kernel->name, '.') : NULL;
+  return kiln_float(dot && strcmp(dot, ".Scalar") == 0 ? (double)(float)x : x);
+}
 #define MATH1(name, expr)                     \
   KILN_KERNEL(name) {                         \
     const double x = kiln__number(args[0]).f; \
-    *outs = kiln_float(expr);                 \
+    *outs = math_result(call, expr);          \
     return NULL;                              \
   }
 MATH1(math_log1p, log1p(x))
@@ -371,7 +376,7 @@ MATH1(math_degrees, x * 180 / M_PI)
 MATH1(math_radians, x *M_PI / 180)
 KILN_KERNEL(math_lgamma) {
   int sign;
-  *outs = kiln_float(lgamma_r(kiln__number(args[0]).f, &sign));
+  *outs = math_result(call, lgamma_r(kiln__number(args[0]).f, &sign));
   return NULL;
 }
 /* Those that take complex numbers too. */
@@ -390,7 +395,7 @@ static double _Complex as_complex(kiln_number x) {
       double _Complex z = c##fn(as_complex(x));                \
       return give_complex(call, __real__ z, __imag__ z, outs); \
     }                                                          \
-    *outs = kiln_float(fn(x.f));                               \
+    *outs = math_result(call, fn(x.f));                        \
     return NULL;                                               \
   }
 MATH1C(sqrt, sqrt)
@@ -414,7 +419,7 @@ KILN_KERNEL(math_log10) {
     double _Complex z = log10_of(as_complex(x));
     return give_complex(call, __real__ z, __imag__ z, outs);
   }
-  *outs = kiln_float(log10(x.f));
+  *outs = math_result(call, log10(x.f));
   return NULL;
 }
 KILN_KERNEL(math_log) {
@@ -423,7 +428,7 @@ KILN_KERNEL(math_log) {
     double _Complex z = clog(as_complex(x));
     return give_complex(call, __real__ z, __imag__ z, outs);
   }
-  *outs = kiln_float(log(x.f));
+  *outs = math_result(call, log(x.f));
   return NULL;
 }
 KILN_KERNEL(math_log_base) {
