@@ -116,10 +116,79 @@ def sample(name, most=4):
             return
 
 
+def by_hand():
+    """Those whose arguments do not follow from their types."""
+    for dtype in (F32, I64, B8, C64, BF16):
+        t, u = values(dtype, (2, 3, 4)), values(dtype, (4, 3)).t()
+        ops.case("aten::swapaxes", t, 0, -1, strides=True)
+        ops.case("aten::moveaxis.int", t, 0, -1, strides=True)
+        ops.case("aten::movedim.int", t, 2, 0, strides=True)
+        ops.case("aten::moveaxis.intlist", t, [0, 1], [2, 0], strides=True)
+        ops.case("aten::narrow.Tensor", t, 2, torch.tensor(1), 2)
+        ops.case("aten::index_copy", u, 1, torch.tensor([2, 0]), values(dtype, (3, 2)))
+        ops.case("aten::index_fill.int_Scalar", u, -1, torch.tensor([0, 3]), 2)
+        ops.case("aten::index_fill.int_Tensor", u, 0, torch.tensor(1), values(dtype, ()))
+        ops.case("aten::split.sizes", t, [1, 3], 2)
+        ops.case("aten::unsafe_split_with_sizes", t, [1, 2], 1)
+        ops.case("aten::tensor_split.sections", t, 3, 2)
+        ops.case("aten::tensor_split.indices", u, [1, 2], 1)
+        ops.case("aten::as_strided", t, [2, 2], [3, 1], 1)
+        ops.case("aten::masked_fill.Tensor", u, values(B8, (3, 1)), values(dtype, ()))
+        ops.case("aten::meshgrid", [values(dtype, (2,)), values(dtype, (3,))])
+        ops.case("aten::meshgrid.indexing", [values(dtype, (2,)), values(dtype, ())], "xy")
+        ops.case("aten::index.Tensor_hacked_twin", u, [torch.tensor([0, 2]), torch.tensor([1, -1])])
+        ops.case("aten::index_put.hacked_twin", u, [torch.tensor([0, 2])], values(dtype, (2, 4)), False)
+    for dtype in (F32, I64, F16):
+        t, index = values(dtype, (3, 4)), torch.tensor([[0, 1, 0, 2]])
+        for how in ("add", "multiply"):
+            ops.case("aten::scatter.reduce", t, 0, index, values(dtype, (1, 4)), how)
+            ops.case("aten::scatter.value_reduce", t, 1, index % 4, 2, how)
+        ops.case("aten::clip", t, -1, 2)
+        row = torch.arange(7).to(dtype)[torch.tensor([3, 0, 6, 2, 5, 1, 4])]
+        for down in (False, True):
+            ops.case("aten::sort", row, 0, down)
+            ops.case("aten::argsort", row, 0, down)
+            ops.case("aten::argsort.stable", t, True, 1, down)
+    for dtype in (I64, torch.int32, U8):
+        t, by = values(dtype, (2, 3)), torch.tensor([0, 1, 3], dtype=dtype)
+        for side in ("left", "right"):
+            ops.case("aten::bitwise_%s_shift.Tensor" % side, t, by)
+            ops.case("aten::bitwise_%s_shift.Tensor_Scalar" % side, t, 2)
+        ops.case("aten::__lshift__.Tensor", t, by)
+        ops.case("aten::__rshift__.Tensor", t, by)
+    for a in (5, -5, 0):
+        ops.case("aten::__lshift__.int", a, 2)
+        ops.case("aten::__rshift__.int", a, 1)
+    for dtype in (F32, F64):
+        for dims in (1, 2, 3):
+            t = values(dtype, (1, 2) + (3, 4, 3)[:dims])
+            for pad in ([1, 2] * dims, [0, 1] * dims):
+                ops.case("aten::replication_pad%dd" % dims, t, pad)
+                if dims < 3:
+                    ops.case("aten::reflection_pad%dd" % dims, t[0], pad)
+    for dtype in (F32, I64):
+        ops.case("aten::pixel_shuffle", values(dtype, (1, 8, 2, 3)), 2)
+    ops.case("aten::view_as_complex", values(F32, (3, 2)))
+    ops.case("aten::conv_transpose3d.input", values(F32, (1, 2, 2, 3, 2)), values(F32, (2, 1, 2, 2, 2)),
+             values(F32, (2,)), [1, 2, 1], [0, 1, 0], [0, 1, 0], 2, [1, 1, 1])
+    for a in (U8, I64, F16, F32, C64, B8):
+        for b in (torch.int8, F64, BF16, B8):
+            ops.case("aten::promote_types", a, b)
+            ops.case("aten::can_cast", a, b)
+    for x, y in ((2.0, 0.5), (1, 2), (2.0, 3), (3, 0.25)):
+        names = {(float, float): "float", (int, int): "int", (float, int): "float_int", (int, float): "int_float"}
+        ops.case("aten::polar." + names[type(x), type(y)], x, y)
+    for x in (0.5, 1.5, -2.5, 2.7):
+        ops.case("aten::round.Scalar", x)
+    ops.case("aten::round.int", 3)
+    ops.case("aten::rindex", "abcab", "ab", 0, -1)
+    ops.case("aten::index.str", "abcab", "ca", 0, -1)
+
+
 def families():
     for name in names():
         sample(name)
 
 
 if __name__ == "__main__":
-    ops.write(sys.argv[1], "families.py", (families,))
+    ops.write(sys.argv[1], "families.py", (by_hand, families))
