@@ -73,6 +73,10 @@ KILN_KERNEL(to_dtype_layout) { /* dtype, layout, device, pin_memory, non_blockin
   return to(call, SELF, args[3], kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
             kiln_arg_bool(args, 6), kiln_arg_int_or(args, 7, FORMAT_PRESERVE), outs);
 }
+KILN_KERNEL(to_cpu) {
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, FORMAT_PRESERVE, outs);
+}
+KILN_KERNEL(to_cuda) { return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available"); }
 KILN_KERNEL(to_prim_device) { /* device, dtype, non_blocking, copy */
   return to(call, SELF, args[1], kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(SELF)),
             kiln_arg_bool(args, 4), FORMAT_PRESERVE, outs);
