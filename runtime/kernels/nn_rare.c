@@ -145,6 +145,9 @@ static kiln_tensor *ctc(kiln__recipe *r, const kiln_ivalue *args, int64_t blank,
   const int64_t width = kiln__recipe_size(targets, -1);
   int64_t longest = 0, all = 0;
   if (rows != n) KILN_RECIPE_FAIL(r, "input_lengths must be of size batch_size");
+  if (!batch && kiln_tensor_rank(targets) != 1) {
+    KILN_RECIPE_FAIL(r, "targets of one sequence must have one dimension");
+  }
   if (blank < 0 || blank >= c) KILN_RECIPE_FAIL(r, "blank must be in label range");
   for (int64_t i = 0; i < n && !r->status; i++) {
     if (in_length[i] < 0 || in_length[i] > time) {
@@ -327,6 +330,7 @@ KILN_RECIPE(embedding_bag) {
   int64_t *places = kiln__recipe_new(r, KILN_DTYPE_I64, mode == BAG_MAX ? 2 : 1,
                                      mode == BAG_MAX ? sizes : &bags, &result[3]);
   if (r->status) return;
+  if (of) memset(of, 0, sizeof *of * (size_t)count);
   if (places) memset(places, 0, sizeof *places * (size_t)result[3]->numel);
   for (int64_t b = 0; b < bags; b++) {
     const int64_t end = b + 1 < offsets->numel ? start[b + 1] : count;
