@@ -111,6 +111,7 @@ static void begin_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *bod
     if (kiln__is_loose(e, var->value)) kiln__make_loose(e, input);
   }
   kiln__push_scope(e, &lp->scope, block);
+  KILN_ASSERT(outer.count == lp->carried.count && (outer.data || outer.count == 0));
   for (int i = 0; i < lp->carried.count; i++) {
     kiln__set_var(e, lp->carried.data[i], kiln_block_input(block, i + 1))->declared =
         outer.data[i]->declared;

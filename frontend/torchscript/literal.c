@@ -71,7 +71,7 @@ static kiln_status *eval_dict(kiln_loader *l, kiln_code_file *file, const kiln_a
                             typed ? type->elems[1] : NULL, &dict));
   *out_value = own(l, kiln_of_box(dict));
   for (int i = 0; i + 1 < ast->count; i += 2) {
-    kiln_ivalue key, value;
+    kiln_ivalue key = kiln_none(), value = kiln_none();
     KILN_TRY(kiln__eval_literal(l, file, ast->kids[i], typed ? type->elems[0] : NULL, &key));
     KILN_TRY(kiln__eval_literal(l, file, ast->kids[i + 1], typed ? type->elems[1] : NULL, &value));
     KILN_TRY(kiln_dict_set(dict, kiln_ivalue_retain(key), kiln_ivalue_retain(value)));
@@ -141,7 +141,7 @@ static bool numbers_of(kiln_ivalue v, double *out_re, double *out_im) {
 /* -inf, and complex constants, which print as sums: 0.+2.j, 1.-infj. */
 static kiln_status *eval_operator(kiln_loader *l, kiln_code_file *file, const kiln_ast *ast,
                                   kiln_ivalue *out_value) {
-  kiln_ivalue a, b = kiln_int(0);
+  kiln_ivalue a = kiln_none(), b = kiln_int(0);
   double re, im, re2, im2;
   KILN_TRY(kiln__eval_literal(l, file, ast->kids[0], NULL, &a));
   if (ast->kind == KILN_AST_BINARY) {
