@@ -111,8 +111,8 @@ class Remembered:
         """None: it does not compile."""
         entry = self.entries[path]
         words = shlex.split(re.sub(r' -(MD|c|g|(MQ|MF|o) \S+)(?= )', '', entry['command']))
-        # With comments: some excuse a place.
-        text = subprocess.run(words + ['-E', '-C'], cwd=entry['directory'], capture_output=True,
+        # With comments, for some excuse a place; without line numbers, for lines move.
+        text = subprocess.run(words + ['-E', '-C', '-P'], cwd=entry['directory'], capture_output=True,
                               check=False)
         if text.returncode != 0:
             return None
