@@ -2,7 +2,8 @@
  *
  * check.c finds the cases and tells the verdicts, check_worker.c runs them in child processes (a
  * crash is a verdict, not the end), check_case.c runs recorded calls, check_ops.c operator samples,
- * check_bad.c malformed archives, skips.c reads the list of what cannot run yet. */
+ * check_language.c sequences of calls, check_bad.c malformed archives, skips.c reads the list of
+ * what cannot run yet. */
 #ifndef KILN_TOOLS_CHECK_H
 #define KILN_TOOLS_CHECK_H
 
@@ -51,6 +52,7 @@ void check_count(check_result *result, const kiln_model *model);
 void check_run(const check_options *options, const check_case *c, check_result *result);
 void check_run_recorded(const check_options *options, const check_case *c, check_result *result);
 void check_run_ops(const check_options *options, const check_case *c, check_result *result);
+void check_run_language(const check_options *options, const check_case *c, check_result *result);
 void check_run_bad(const check_options *options, const check_case *c, check_result *result);
 bool check_is_bad(const check_case *c);
 

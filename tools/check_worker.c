@@ -29,6 +29,8 @@ void check_run(const check_options *options, const check_case *c, check_result *
     check_fail(result, tool_format("gradients are not built"));
   } else if (strcmp(c->category, "ops") == 0) {
     check_run_ops(options, c, result);
+  } else if (strcmp(c->category, "language") == 0) {
+    check_run_language(options, c, result);
   } else if (check_is_bad(c)) {
     check_run_bad(options, c, result);
   } else {
