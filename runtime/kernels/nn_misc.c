@@ -69,10 +69,11 @@ KILN_NN_KERNEL(embedding) {
   const kiln_dtype dtype = kiln_tensor_dtype(weight), index_dtype = kiln_tensor_dtype(indices);
   if (kiln_tensor_rank(weight) != 2) return KILN_OP_FAIL("'weight' must be 2-D");
   if (index_dtype != KILN_DTYPE_I64 && index_dtype != KILN_DTYPE_I32) {
-    return KILN_OP_FAIL("Expected tensor for argument #1 'indices' to have one of the following "
-                        "scalar types: Long, Int; but got %s instead (while checking arguments for "
-                        "embedding)",
-                        kiln_dtype_ir_name(index_dtype));
+    return KILN_OP_FAIL(
+        "Expected tensor for argument #1 'indices' to have one of the following "
+        "scalar types: Long, Int; but got torch.%sTensor instead (while checking arguments for "
+        "embedding)",
+        kiln_dtype_ir_name(index_dtype));
   }
   const int rank = kiln_tensor_rank(indices);
   if (rank + 1 > KILN_MAX_RANK) return KILN_OP_FAIL("embedding: indices have too many dimensions");

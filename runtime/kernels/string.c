@@ -83,20 +83,38 @@ TEXT_KERNEL(format) {
   }
   return NULL;
 }
+/* PyTorch's names of what cannot be formatted as a number. */
+static const char *tag_name(kiln_ivalue v) {
+  switch ((kiln_tag)v.tag) {
+    case KILN_TAG_NONE: return "None";
+    case KILN_TAG_STRING: return "String";
+    case KILN_TAG_TENSOR: return "Tensor";
+    case KILN_TAG_COMPLEX: return "ComplexDouble";
+    case KILN_TAG_LIST: return "GenericList";
+    case KILN_TAG_DICT: return "GenericDict";
+    case KILN_TAG_TUPLE: return "Tuple";
+    case KILN_TAG_OBJECT: return "Object";
+    case KILN_TAG_DEVICE: return "Device";
+    case KILN_TAG_ENUM: return "Enum";
+    default: return "another value";
+  }
+}
 static kiln_status *put_percent(kiln_text *text, char key, kiln_ivalue v) {
   kiln_number n = kiln__number(v);
   bool number = v.tag == KILN_TAG_INT || v.tag == KILN_TAG_FLOAT || v.tag == KILN_TAG_BOOL;
   switch (key) {
     case 'd':
     case 'i':
-      if (!number) return KILN_OP_FAIL("%%%c requires a number for formatting", key);
+      if (!number)
+        return KILN_OP_FAIL("%%%c requires a number for formatting, but got %s", key, tag_name(v));
       kiln_text_printf(text, "%lld", (long long)kiln__number_i64(n));
       return NULL;
     case 'e':
     case 'E':
     case 'f':
     case 'F':
-      if (!number) return KILN_OP_FAIL("%%%c requires a number for formatting", key);
+      if (!number)
+        return KILN_OP_FAIL("%%%c requires a number for formatting, but got %s", key, tag_name(v));
       if (key == 'e')
         kiln_text_printf(text, "%e", n.f);
       else if (key == 'E')
@@ -386,32 +404,45 @@ static void bounds_of(const kiln_ivalue *args, int64_t *out_start, int64_t *out_
   *out_end = end;
 }
 static size_t clamped(kiln_str s, int64_t at) { return at < (int64_t)s.len ? (size_t)at : s.len; }
+static kiln_status *beyond_end(kiln_str s, int64_t at) {
+  return KILN_OP_FAIL("basic_string::substr: __pos (which is %lld) > this->size() (which is %zu)",
+                      (long long)at, s.len);
+}
 /* An empty range has nothing in it but the empty string, wherever it lies (as in PyTorch). */
-static int64_t search(const kiln_ivalue *args, bool last) {
+static kiln_status *search(const kiln_ivalue *args, bool last, int64_t *out) {
   int64_t start, end;
   kiln_str what = kiln_arg_str(args, 1);
   bounds_of(args, &start, &end);
-  if (end <= start || start > (int64_t)SELF.len) return what.len == 0 ? start : -1;
+  *out = what.len == 0 ? start : -1;
+  if (end <= start) return NULL;
+  if (start > (int64_t)SELF.len) return beyond_end(SELF, start);
   kiln_str s = part(SELF, (size_t)start, clamped(SELF, end));
   size_t at = last ? find_last(s, what) : find_from(s, what, 0);
-  return at == SIZE_MAX ? -1 : (int64_t)at + start;
+  *out = at == SIZE_MAX ? -1 : (int64_t)at + start;
+  return NULL;
 }
 KILN_KERNEL(str_find) {
-  *outs = kiln_int(search(args, false));
+  int64_t at;
+  KILN_TRY(search(args, false, &at));
+  *outs = kiln_int(at);
   return NULL;
 }
 KILN_KERNEL(str_rfind) {
-  *outs = kiln_int(search(args, true));
+  int64_t at;
+  KILN_TRY(search(args, true, &at));
+  *outs = kiln_int(at);
   return NULL;
 }
 KILN_KERNEL(str_index) {
-  int64_t at = search(args, false);
+  int64_t at;
+  KILN_TRY(search(args, false, &at));
   if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
   *outs = kiln_int(at);
   return NULL;
 }
 KILN_KERNEL(str_rindex) {
-  int64_t at = search(args, true);
+  int64_t at;
+  KILN_TRY(search(args, true, &at));
   if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
   *outs = kiln_int(at);
   return NULL;
@@ -435,10 +466,7 @@ KILN_KERNEL(str_count) {
 static kiln_status *tested_part(const kiln_ivalue *args, kiln_str *out) {
   int64_t start, end;
   bounds_of(args, &start, &end);
-  if (start > (int64_t)SELF.len) {
-    return KILN_OP_FAIL("basic_string::substr: __pos (which is %lld) > this->size() (which is %zu)",
-                        (long long)start, SELF.len);
-  }
+  if (start > (int64_t)SELF.len) return beyond_end(SELF, start);
   *out = part(SELF, (size_t)start, end < start ? SELF.len : clamped(SELF, end));
   return NULL;
 }

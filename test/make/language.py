@@ -106,7 +106,7 @@ def describe(error):
         class_name = None
     elif "." not in (class_name or ""):
         class_name, message = None, tail
-    place = "%s:%s:" % places[-1] if places else None
+    place = 'File "%s", line %s,' % places[-1] if places else None
     return class_name, message.split("\n")[0].strip(), place
 
 
@@ -119,6 +119,8 @@ def run(model, calls):
                 result = plain(getattr(model, method)(*given))
             except (RuntimeError, torch.jit.Error) as e:
                 class_name, message, place = describe(e)
+            except UnicodeDecodeError:
+                continue  # a part of a character: Python has no such string
         samples.append((method, arguments, result, printed.text, class_name, message, place))
     return samples
 

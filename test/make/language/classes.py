@@ -408,17 +408,6 @@ def total(shapes: List[Shape], k: float) -> float:
     return t
 
 
-@case((2.0,),)
-def interfaces(k: float):
-    l: List[Shape] = []
-    l.append(Square(k))
-    l.append(Circle(1.0))
-    s: Shape = Square(1.0)
-    if k > 1:
-        s = Circle(k)
-    return total(l, k), s.name(), s.area(1.0), [x.name() for x in l]
-
-
 @case((1,), ("a",))
 def object_any(x: Any):
     if isinstance(x, Vec):

@@ -338,12 +338,6 @@ def list_eq(l: List[int]):
     return l == [1, 2], l == [1], l != [1, 2], [1.0] == [1.0], ["a"] == ["b"], [True] != [True]
 
 
-@case(([[2, 1], [1, 2]],),)
-def nested_sort(l: List[List[int]]):
-    l.sort()
-    return l
-
-
 @case(([1, 2, 3, 4, 5],),)
 def slice_assign(l: List[int]):
     m = l[1:3]
