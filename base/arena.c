@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena_limit.h"
 #include "base/sanitize.h"
 
 enum {
@@ -31,6 +32,8 @@ struct kiln_arena {
   arena_block *first, *current;  /* those after `current` are free */
   char *at, *end;                /* free space of `current` */
   size_t next_size, used_before; /* bytes lent out by the blocks before `current` */
+  size_t limit;                  /* of bytes lent out; 0: none */
+  bool limit_met;
 };
 
 typedef struct arena_run {
@@ -139,6 +142,10 @@ static void next_block(kiln_arena *arena, size_t size) {
   size_t need;
   if (__builtin_add_overflow(size, sizeof(arena_block), &need) || need > PTRDIFF_MAX)
     kiln_arena_fail(arena);
+  if (arena->limit && (need > arena->limit || arena->used_before > arena->limit - need)) {
+    arena->limit_met = true;
+    kiln_arena_fail(arena);
+  }
   arena_block *last = arena->current;
   arena_block *block = last ? last->next : NULL;
   if (!block || block->size < need) {
@@ -167,6 +174,13 @@ size_t kiln_arena_bytes(const kiln_arena *arena) {
 }
 
 kiln_mem *kiln_arena_mem(const kiln_arena *arena) { return arena->mem; }
+
+void kiln_arena_set_limit(kiln_arena *arena, size_t bytes) {
+  arena->limit = bytes;
+  arena->limit_met = false;
+}
+
+bool kiln_arena_limit_met(const kiln_arena *arena) { return arena->limit_met; }
 
 /* -- Allocation -- */
 

@@ -224,7 +224,7 @@ static size_t print_header(const kiln_tensor *tensor, int dtype, char *buffer, s
   static const char magic[] = "\x93NUMPY\x01\x00";
   char order = dtypes[dtype].unit > 1 ? '<' : '|';
   size_t len = 10;
-  memcpy(buffer, magic, 8);  // NOLINT(bugprone-not-null-terminated-result): printed after
+  memcpy(buffer, magic, 8);
   len += (size_t)snprintf(buffer + len, capacity - len,
                           "{'descr': '%c%s', 'fortran_order': False, 'shape': (", order,
                           dtypes[dtype].descr);

@@ -8,6 +8,14 @@
 
 #include "frontend/pickle_machine.h"
 
+enum { STEPS_PER_CHECK = 1024 };
+
+kiln_status *kiln__pickle_ask(const kiln_pickle *p) {
+  if (!p->hooks->check) return NULL;
+  size_t values = p->stack.capacity + p->memo.capacity + p->made.capacity + p->pending.capacity;
+  return p->hooks->check(p->hooks->user, p->object_bytes + values * sizeof(kiln_ivalue));
+}
+
 kiln_status *kiln__pickle_add(kiln_pickle *p, kiln_pickle_values *values, kiln_ivalue value) {
   if (values->count == values->capacity) {
     size_t capacity = values->capacity ? 2 * values->capacity : 32;
@@ -352,6 +360,7 @@ static kiln_status *run_machine(kiln_pickle *p) {
   if (!record) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no %s", record_name);
   KILN_TRY(kiln_zip_read(p->zip, record, &p->bytes));
   kiln_map_init(&p->storages, p->arena);
+  kiln_map_init(&p->pending_objects, p->arena);
   const unsigned char *proto = NULL;
   KILN_TRY(take(p, 2, &proto));
   if (proto[0] != 0x80 || proto[1] != 2) {
@@ -361,6 +370,7 @@ static kiln_status *run_machine(kiln_pickle *p) {
   for (uint32_t i = 0; !done; i++) {
     if (i % 4096 == 0) KILN_TRY(kiln_budget_check(p->hooks->budget, 0));
     KILN_TRY(step(p, &done));
+    if (i % STEPS_PER_CHECK == 0) KILN_TRY(kiln__pickle_ask(p));
   }
   p->result = kiln_ivalue_retain(top(p, 0));
   return kiln__pickle_check(p);

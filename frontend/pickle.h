@@ -27,6 +27,9 @@ typedef struct kiln_pickle_hooks {
   bool (*wants_state)(void *user, const kiln_type *type);
   /* Called for each such object, in order, when all is read. Borrows both. */
   kiln_status *(*set_state)(void *user, kiln_ivalue object, kiln_ivalue state);
+  /* Asked now and then, with the bytes that the objects made so far take; an error ends the read.
+   * NULL: no limit. */
+  kiln_status *(*check)(void *user, size_t bytes);
 } kiln_pickle_hooks;
 
 /* Reads "<name>.pkl" with storages "<name>/<key>" of the archive. Allocates from `arena` (types

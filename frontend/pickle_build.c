@@ -345,6 +345,8 @@ kiln_status *kiln__pickle_reduce(kiln_pickle *p, kiln_ivalue callee, kiln_ivalue
 
 /* -- Objects -- */
 
+enum { BYTES_PER_CHECK = 1 << 16 };
+
 kiln_status *kiln__pickle_new_object(kiln_pickle *p, kiln_ivalue cls, kiln_ivalue args) {
   const kiln_pickle_ref *ref = kiln__pickle_ref_of(cls);
   if (!ref || ref->kind != KILN_REF_CLASS || ref->type->kind != KILN_TYPE_CLASS ||
@@ -352,6 +354,13 @@ kiln_status *kiln__pickle_new_object(kiln_pickle *p, kiln_ivalue cls, kiln_ivalu
     return KILN_PICKLE_ERROR(p, "an object of no class");
   }
   kiln_object *object = NULL;
+  /* A class of many attributes makes objects that are larger than what asks for them. */
+  size_t bytes = sizeof *object + (size_t)ref->type->cls->attribute_count * sizeof(kiln_ivalue);
+  p->object_bytes += bytes;
+  if (bytes > BYTES_PER_CHECK ||
+      p->object_bytes / BYTES_PER_CHECK != (p->object_bytes - bytes) / BYTES_PER_CHECK) {
+    KILN_TRY(kiln__pickle_ask(p));
+  }
   KILN_TRY(kiln_object_create(p->mem, ref->type, &object));
   KILN_TRY(kiln__pickle_add(p, &p->made, kiln_of_box(object)));
   return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(object)));
@@ -384,6 +393,7 @@ kiln_status *kiln__pickle_build(kiln_pickle *p, kiln_ivalue target, kiln_ivalue 
   if (target.tag != KILN_TAG_OBJECT) return KILN_PICKLE_ERROR(p, "state set on no object");
   kiln_object *object = target.u.object;
   if (p->hooks->wants_state && p->hooks->wants_state(p->hooks->user, object->type)) {
+    kiln_map_set_ptr(&p->pending_objects, object, object);
     KILN_TRY(kiln__pickle_add(p, &p->pending, kiln_ivalue_retain(target)));
     return kiln__pickle_add(p, &p->pending, kiln_ivalue_retain(state));
   }

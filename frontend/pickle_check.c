@@ -28,10 +28,7 @@ static kiln_status *visit_item(walk *w, kiln_ivalue item, const kiln_type *type,
 }
 
 static bool is_pending(const kiln_pickle *p, const kiln_object *object) {
-  for (size_t i = 0; i < p->pending.count; i += 2) {
-    if (p->pending.data[i].u.object == object) return true;
-  }
-  return false;
+  return kiln_map_find_ptr(&p->pending_objects, object) != NULL;
 }
 
 static kiln_status *visit_object(walk *w, kiln_object *object, int depth) {

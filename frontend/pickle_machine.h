@@ -54,7 +54,13 @@ typedef struct kiln_pickle {
   kiln_map storages; /* key -> kiln_pickle_ref, which `held` keeps */
   kiln_pickle_values held;
   kiln_ivalue result;
+
+  size_t object_bytes;      /* of slots */
+  kiln_map pending_objects; /* those in `pending` */
 } kiln_pickle;
+
+/* Asks hooks->check. */
+kiln_status *kiln__pickle_ask(const kiln_pickle *p) KILN_MUST_USE;
 
 /* Takes `value`, also on failure. */
 kiln_status *kiln__pickle_add(kiln_pickle *p, kiln_pickle_values *values,

@@ -60,12 +60,11 @@ bool kiln_alias_has_writers(const kiln_alias *a, const kiln_ir_value *value) {
 
 static bool is_plain(const kiln_ir_value *value) { return !kiln__alias_mask(value->type); }
 
-bool kiln_alias_may_alias(const kiln_alias *alias, const kiln_ir_value *a, const kiln_ir_value *b) {
-  bool all_a, all_b;
-  const loc_set *pa = kiln__alias_points(alias, a, &all_a),
-                *pb = kiln__alias_points(alias, b, &all_b);
-  if (is_plain(a) || is_plain(b)) return false;
-  return all_a || all_b || kiln__locs_meet(pa, pb);
+bool kiln_alias_may_alias(const kiln_alias *a, const kiln_ir_value *x, const kiln_ir_value *y) {
+  bool all_x, all_y;
+  const loc_set *px = kiln__alias_points(a, x, &all_x), *py = kiln__alias_points(a, y, &all_y);
+  if (is_plain(x) || is_plain(y)) return false;
+  return all_x || all_y || kiln__locs_meet(px, py);
 }
 
 /* Something that `points` reach is in `locs`. */
@@ -76,15 +75,13 @@ static bool deep_meets(const kiln_alias *a, const loc_set *points, const loc_set
   return false;
 }
 
-bool kiln_alias_may_contain(const kiln_alias *alias, const kiln_ir_value *a,
-                            const kiln_ir_value *b) {
-  bool all_a, all_b;
-  const loc_set *pa = kiln__alias_points(alias, a, &all_a),
-                *pb = kiln__alias_points(alias, b, &all_b);
-  if (is_plain(a) || is_plain(b)) return false;
-  if (all_a || all_b) return true;
-  for (int i = 0; i < pa->count; i++) {
-    if (deep_meets(alias, pb, &alias->locs.data[pa->items[i]].deep)) return true;
+bool kiln_alias_may_contain(const kiln_alias *a, const kiln_ir_value *x, const kiln_ir_value *y) {
+  bool all_x, all_y;
+  const loc_set *px = kiln__alias_points(a, x, &all_x), *py = kiln__alias_points(a, y, &all_y);
+  if (is_plain(x) || is_plain(y)) return false;
+  if (all_x || all_y) return true;
+  for (int i = 0; i < px->count; i++) {
+    if (deep_meets(a, py, &a->locs.data[px->items[i]].deep)) return true;
   }
   return false;
 }

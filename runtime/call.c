@@ -1,14 +1,19 @@
 /* call.c: the state of one call: cache, limits, random numbers.
  *
- * The clock is read every CLOCK_STEP operations (some 20 ns each time), the other limits are
- * compared on every check. */
+ * The clock is read every CLOCK_STEP operations (some 20 ns each time) and before a tensor is made,
+ * the other limits are compared on every check. */
 #include "runtime/call.h"
+#include "base/arena_limit.h"
+#include "runtime/call_room.h"
 #include "runtime/kernels/dispatch.h"
 
 #include <time.h>
 
 #include "runtime/type.h"
 
+/* Of what one operator writes as text, where kiln_limits does not name less: 4 GiB with what is
+ * copied as it grows. */
+#define MAX_SCRATCH ((size_t)4 << 30)
 enum { CLOCK_STEP = 32, DEFAULT_RECURSION = 1000, CACHE_KEEP_BYTES = 64 << 20 };
 
 static uint64_t now_ns(void) {
@@ -73,6 +78,12 @@ static kiln_status *bytes_exceeded(const kiln_call *call) {
                     (unsigned long long)call->limits.bytes);
 }
 
+static kiln_status *check_clock(const kiln_call *call) {
+  if (call->deadline_ns == 0 || now_ns() <= call->deadline_ns) return NULL;
+  return KILN_ERROR(KILN_LIMIT, "the call took longer than its limit of %u ms",
+                    (unsigned)call->limits.time_ms);
+}
+
 kiln_status *kiln_call_check(kiln_call *call, uint64_t work) {
   call->operations += work;
   if (call->limits.operations > 0 && call->operations > call->limits.operations) {
@@ -84,25 +95,29 @@ kiln_status *kiln_call_check(kiln_call *call, uint64_t work) {
   }
   if (call->deadline_ns > 0 && call->operations >= call->clock_at) {
     call->clock_at = call->operations + CLOCK_STEP;
-    if (now_ns() > call->deadline_ns) {
-      return KILN_ERROR(KILN_LIMIT, "the call took longer than its limit of %u ms",
-                        (unsigned)call->limits.time_ms);
-    }
+    return check_clock(call);
   }
   return NULL;
+}
+
+kiln_status *kiln_call_room(const kiln_call *call, size_t bytes) {
+  if (call->limits.bytes == 0) return NULL;
+  size_t held = kiln_call_bytes(call);
+  bool fits = held <= call->limits.bytes && bytes <= call->limits.bytes - held;
+  return fits ? NULL : bytes_exceeded(call);
 }
 
 kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
                               kiln_tensor **out_tensor) {
   if (__builtin_expect(call->limits.bytes > 0, 0)) {
     int64_t numel;
-    size_t bytes, held = kiln_call_bytes(call);
+    size_t bytes;
     if (rank <= KILN_MAX_RANK && kiln_numel(rank, sizes, &numel) &&
-        kiln_checked_mul_size((size_t)numel, kiln_dtype_bytes(dtype), &bytes) &&
-        (held > call->limits.bytes || bytes > call->limits.bytes - held)) {
-      return bytes_exceeded(call);
+        kiln_checked_mul_size((size_t)numel, kiln_dtype_bytes(dtype), &bytes)) {
+      KILN_TRY(kiln_call_room(call, bytes));
     }
   }
+  KILN_TRY(check_clock(call));
   return kiln_tensor_create(call->env->mem, &call->cache, dtype, rank, sizes, out_tensor);
 }
 
@@ -113,6 +128,13 @@ typedef struct text_job {
   kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg);
   void *arg;
 } text_job;
+
+static size_t scratch_limit(const kiln_call *call) {
+  size_t held = kiln_call_bytes(call);
+  if (call->limits.bytes == 0) return MAX_SCRATCH;
+  if (held >= call->limits.bytes) return 1;
+  return call->limits.bytes - held < MAX_SCRATCH ? (size_t)call->limits.bytes - held : MAX_SCRATCH;
+}
 
 static kiln_status *run_text(void *arg) {
   text_job *job = (text_job *)arg;
@@ -125,10 +147,14 @@ kiln_status *kiln_call_text(kiln_call *call,
                             kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg),
                             void *arg) {
   text_job job = {call, body, arg};
-  call->scratch_users++;
+  if (call->scratch_users++ == 0) kiln_arena_set_limit(call->scratch, scratch_limit(call));
   kiln_status *status = kiln_arena_run(call->scratch, run_text, &job);
+  bool limit_met = kiln_arena_limit_met(call->scratch);
   if (--call->scratch_users == 0) kiln_arena_reset(call->scratch);
-  return status;
+  if (!status || !limit_met) return status;
+  kiln_status_destroy(status);
+  return call->limits.bytes > 0 ? bytes_exceeded(call)
+                                : KILN_ERROR(KILN_LIMIT, "a text would be larger than 2 GiB");
 }
 
 /* -- Random numbers: xoshiro256** (Blackman and Vigna, 2018) -- */

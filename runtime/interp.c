@@ -183,6 +183,48 @@ static kiln_status *offer_memory(kiln_call *call, const kiln_kernel *kernel, boo
   return NULL;
 }
 
+static bool shares_storage(kiln_ivalue v, const kiln_storage *storage) {
+  if (v.tag == KILN_TAG_TENSOR) return v.u.tensor->storage == storage;
+  if (v.tag != KILN_TAG_LIST) return false;
+  for (int64_t i = 0; i < v.u.list->count; i++) {
+    if (shares_storage(v.u.list->items[i], storage)) return true;
+  }
+  return false;
+}
+
+/* True when out= is memory that the operator also reads: to fit it to the result would change the
+ * arguments under the kernel. */
+static bool reads_destination(const kiln_call *call, const kiln_kernel *kernel,
+                              const kiln_ivalue *args) {
+  const int dest = kernel->dest_arg;
+  if (dest <= 0 || kernel->out_count != 1 || args[dest].tag != KILN_TAG_TENSOR) return false;
+  const kiln_storage *storage = args[dest].u.tensor->storage;
+  for (int i = 0; storage && i < call->arg_count; i++) {
+    if (i != dest && shares_storage(args[i], storage)) return true;
+  }
+  return false;
+}
+
+/* The result is made apart, then put into the destination. */
+static kiln_status *run_apart(kiln_call *call, const kiln_kernel *kernel, const kiln_ivalue *args,
+                              kiln_ivalue *outs) {
+  kiln_tensor *dest = args[kernel->dest_arg].u.tensor;
+  KILN_TRY(kernel->body(call, args, outs));
+  if (outs[0].tag != KILN_TAG_TENSOR || outs[0].u.tensor == dest) return NULL;
+  kiln_tensor *made = outs[0].u.tensor;
+  kiln_status *status = NULL;
+  if (!kiln_dtype_can_cast(kiln_tensor_dtype(made), kiln_tensor_dtype(dest))) {
+    status = KILN_ERROR(KILN_OP_ERROR, "result type %s can't be cast to the desired output type %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(made)),
+                        kiln_dtype_ir_name(kiln_tensor_dtype(dest)));
+  }
+  if (!status) status = kiln_tensor_resize(dest, kiln_tensor_rank(made), kiln_tensor_sizes(made));
+  if (!status) status = kiln_tensor_copy(dest, made);
+  outs[0] = status ? kiln_none() : kiln_of_tensor(kiln_tensor_retain(dest));
+  kiln_tensor_release_to(&call->cache, made);
+  return status;
+}
+
 /* The rare kinds of operators: those that have a destination. */
 static __attribute__((noinline)) kiln_status *run_into(kiln_call *call, const kiln_kernel *kernel,
                                                        bool last_use, kiln_ivalue *args,
@@ -191,6 +233,8 @@ static __attribute__((noinline)) kiln_status *run_into(kiln_call *call, const ki
   kiln_status *status = NULL;
   if (kernel->reuse) {
     status = offer_memory(call, kernel, last_use, args, outs, &copy);
+  } else if (reads_destination(call, kernel, args)) {
+    return run_apart(call, kernel, args, outs);
   } else {
     outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
   }

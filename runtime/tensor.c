@@ -189,14 +189,24 @@ static inline kiln_tensor *init_fused(char *block, unsigned index, kiln_mem *mem
   return t;
 }
 
+/* Bytes of an element; 0 for what is no dtype (a model may give any int for one). */
+static inline size_t item_of(kiln_dtype dtype) {
+  return (unsigned)dtype < 32 ? kiln_dtype_bytes(dtype) : 0;
+}
+
+static kiln_status *bad_dtype(kiln_dtype dtype) {
+  return KILN_ERROR(KILN_OP_ERROR, "%d is no dtype", (int)dtype);
+}
+
 /* Whatever the fast path leaves: large or odd tensors, and small ones when the cache is empty. */
 static __attribute__((noinline)) kiln_status *create_slow(kiln_mem *mem, kiln_cache *cache,
                                                           kiln_dtype dtype, int rank,
                                                           const int64_t *sizes,
                                                           kiln_tensor **out_tensor) {
-  size_t item = kiln_dtype_bytes(dtype), bytes;
+  size_t item = item_of(dtype), bytes;
   int64_t numel;
-  if (rank < 0 || rank > KILN_MAX_RANK || !kiln_numel(rank, sizes, &numel) || item == 0 ||
+  if (item == 0) return bad_dtype(dtype);
+  if (rank < 0 || rank > KILN_MAX_RANK || !kiln_numel(rank, sizes, &numel) ||
       !kiln_checked_mul_size((size_t)numel, item, &bytes)) {
     return bad_sizes(rank, sizes);
   }
@@ -216,7 +226,7 @@ static __attribute__((noinline)) kiln_status *create_slow(kiln_mem *mem, kiln_ca
 kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
                                 const int64_t *sizes, kiln_tensor **out_tensor) {
   /* Small: the product is bounded on the way, so it cannot overflow. */
-  uint64_t item = kiln_dtype_bytes(dtype), bytes = item;
+  uint64_t item = item_of(dtype), bytes = item;
   bool small = (unsigned)rank <= KILN_INLINE_RANK && item > 0 && cache && cache->mem == mem;
   for (int i = 0; small && i < rank; i++) {
     small = (uint64_t)sizes[i] <= FUSED_BYTES && (bytes *= (uint64_t)sizes[i]) <= FUSED_BYTES;
@@ -234,10 +244,10 @@ kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dty
 }
 
 kiln_tensor *kiln_tensor_pop_like(kiln_cache *cache, const kiln_tensor *model, kiln_dtype dtype) {
-  uint64_t numel = (uint64_t)model->numel, bytes = numel * kiln_dtype_bytes(dtype);
+  uint64_t numel = (uint64_t)model->numel, bytes = numel * item_of(dtype);
   int rank = model->key.f.rank;
   /* No size is 0, so none is above FUSED_BYTES either. */
-  if (numel - 1 >= FUSED_BYTES || bytes > FUSED_BYTES || rank > KILN_INLINE_RANK ||
+  if (numel - 1 >= FUSED_BYTES || bytes - 1 >= FUSED_BYTES || rank > KILN_INLINE_RANK ||
       cache->mem != model->mem) {
     return NULL;
   }
@@ -271,8 +281,9 @@ kiln_status *kiln_tensor_create_strided(kiln_mem *mem, kiln_cache *cache, kiln_d
                                         int rank, const int64_t *sizes, const int64_t *strides,
                                         kiln_tensor **out_tensor) {
   int64_t span;
-  size_t item = kiln_dtype_bytes(dtype), bytes;
-  if (item == 0 || !geometry_span(rank, sizes, strides, 0, &span) ||
+  size_t item = item_of(dtype), bytes;
+  if (item == 0) return bad_dtype(dtype);
+  if (!geometry_span(rank, sizes, strides, 0, &span) ||
       !kiln_checked_mul_size((size_t)span, item, &bytes)) {
     return bad_sizes(rank, sizes);
   }
@@ -288,8 +299,9 @@ kiln_status *kiln_tensor_create_strided(kiln_mem *mem, kiln_cache *cache, kiln_d
 static kiln_status *check_within(const kiln_storage *storage, kiln_dtype dtype, int rank,
                                  const int64_t *sizes, const int64_t *strides, int64_t offset) {
   int64_t span;
-  size_t item = kiln_dtype_bytes(dtype), bytes;
-  if (item == 0 || !geometry_span(rank, sizes, strides, offset, &span) || offset > INT64_MAX / 16) {
+  size_t item = item_of(dtype), bytes;
+  if (item == 0) return bad_dtype(dtype);
+  if (!geometry_span(rank, sizes, strides, offset, &span) || offset > INT64_MAX / 16) {
     return bad_sizes(rank, sizes);
   }
   if (!kiln_checked_mul_size((size_t)span, item, &bytes) || bytes > storage->bytes) {

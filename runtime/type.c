@@ -12,9 +12,12 @@
 #include <pthread.h>
 
 #include "runtime/type_internal.h"
+#include "runtime/type_weight.h"
 
 typedef struct interned {
-  kiln_type type;
+  kiln_type type; /* first: what has a table is one of these */
+  uint32_t weight;
+  bool shaped;
   uint64_t hash;
   struct interned *next;
 } interned;
@@ -207,6 +210,14 @@ static const kiln_tensor_detail *copy_detail(kiln_arena *arena, const kiln_tenso
   return to;
 }
 
+uint32_t kiln_type_weight(const kiln_type *type) {
+  return type->table ? ((const interned *)type)->weight : 1;
+}
+
+bool kiln_type_is_shaped(const kiln_type *type) {
+  return type->table && ((const interned *)type)->shaped;
+}
+
 /* A copy of `proto` and all it points to, not in the buckets yet. */
 static interned *copy_type(kiln_type_table *table, const kiln_type *proto) {
   kiln_arena *arena = table->arena;
@@ -226,6 +237,14 @@ static interned *copy_type(kiln_type_table *table, const kiln_type *proto) {
   }
   t->name = copy_str(arena, proto->name);
   if (proto->detail) t->detail = copy_detail(arena, proto->detail);
+  uint64_t weight = 1;
+  node->shaped = t->detail != NULL;
+  for (size_t i = 0; i < n; i++) {
+    weight += kiln_type_weight(t->elems[i]);
+    node->shaped = node->shaped || kiln_type_is_shaped(t->elems[i]);
+  }
+  if (weight > KILN_TYPE_MAX_WEIGHT) kiln_arena_fail(arena);
+  node->weight = (uint32_t)weight;
   return node;
 }
 

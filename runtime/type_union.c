@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "runtime/type_internal.h"
+#include "runtime/type_weight.h"
 
 /* -- Unions -- */
 
@@ -186,7 +187,7 @@ const kiln_type *kiln_type_unify(kiln_type_table *table, const kiln_type *a, con
 
 const kiln_type *kiln_type_unshaped(kiln_type_table *table, const kiln_type *type) {
   if (type->kind == KILN_TYPE_TENSOR) return kiln_type_basic(KILN_TYPE_TENSOR);
-  if (type->elem_count == 0) return type;
+  if (!kiln_type_is_shaped(type)) return type;
   const kiln_type *few[16], **elems = few;
   int n = type->elem_count;
   if (n > 16) elems = (const kiln_type **)kiln__type_table_alloc(table, sizeof *elems * (size_t)n);

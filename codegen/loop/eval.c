@@ -48,9 +48,7 @@ static eval_fn function_of(const kiln_loop_nest *nest, const kiln_loop_inst *ins
     if (from == KILN_DTYPE_BF16) return cast_bf16_to_f32;
     if (inst->dtype == KILN_DTYPE_F16) return cast_f32_to_f16;
     if (inst->dtype == KILN_DTYPE_BF16) return cast_f32_to_bf16;
-    const int row = type_index(from), column = type_index(inst->dtype);
-    KILN_ASSERT(row >= 0 && column >= 0);
-    return cast_table[row][column];
+    return cast_table[type_index(from)][type_index(inst->dtype)];
   }
   if (info->rule == KILN_LOOP_RULE_SAME) return eval_table[inst->op][type_index(inst->dtype)];
   if (info->rule == KILN_LOOP_RULE_COMPARE)

@@ -93,7 +93,7 @@ static kiln_status *parse_dtype(parser *p, kiln_dtype *out) {
 static kiln_status *parse_buffer(parser *p, bool is_input) {
   int rank, stride_count, number;
   int64_t sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
-  kiln_dtype dtype = KILN_DTYPE_F32;
+  kiln_dtype dtype;
   kiln_loop_fn *fn = p->fn;
   KILN_TRY(parse_number_of(p, 'b', fn->buffers.count + 1, &number));
   KILN_TRY(expect(p, ':'));
@@ -112,8 +112,8 @@ static kiln_status *parse_buffer(parser *p, bool is_input) {
 }
 
 static kiln_status *parse_scalar(parser *p) {
-  int number = 0;
-  kiln_dtype dtype = KILN_DTYPE_F32;
+  int number;
+  kiln_dtype dtype;
   KILN_TRY(parse_number_of(p, 's', p->fn->scalars.count + 1, &number));
   KILN_TRY(expect(p, ':'));
   KILN_TRY(parse_dtype(p, &dtype));
@@ -166,7 +166,7 @@ static kiln_status *parse_inst_rest(parser *p, kiln_loop_nest *nest, kiln_loop_i
 
 static kiln_status *parse_inst(parser *p, kiln_loop_nest *nest) {
   kiln_loop_inst inst = {.args = {-1, -1, -1}, .index = -1};
-  int number = 0;
+  int number;
   bool has_result = false;
   skip_blanks(p);
   if (p->at < p->text.len && p->text.data[p->at] == '%') {

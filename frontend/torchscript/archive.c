@@ -117,6 +117,12 @@ static kiln_status *set_state(void *user, kiln_ivalue object, kiln_ivalue state)
   return NULL;
 }
 
+static kiln_status *check_pickle(void *user, size_t bytes) {
+  load *ld = user;
+  ld->l.object_bytes = bytes;
+  return kiln__loader_check(&ld->l, 0);
+}
+
 /* -- Steps -- */
 
 static kiln_status *read_pickle(load *ld, const char *name, kiln_ivalue *out_value) {
@@ -127,7 +133,8 @@ static kiln_status *read_pickle(load *ld, const char *name, kiln_ivalue *out_val
                              .find_class = find_class,
                              .parse_type = parse_type,
                              .wants_state = wants_state,
-                             .set_state = set_state};
+                             .set_state = set_state,
+                             .check = check_pickle};
   return kiln_pickle_read(l->env, l->arena, l->types, l->zip, l->mapping, name, &hooks, out_value);
 }
 
@@ -218,7 +225,7 @@ static kiln_status *load_all(void *arg) {
   KILN_TRY(kiln_device_map_parse(l->arena, ld->options ? ld->options->map_device : NULL,
                                  &l->model->devices));
   kiln_zip_options zip_options = {.budget = &l->budget,
-                                  .inflate_cap = ld->options ? ld->options->limits.bytes : 0,
+                                  .inflate_cap = l->memory,
                                   .crc_warns = ld->options && ld->options->crc_warns};
   KILN_TRY(kiln_zip_open(l->arena, l->mapping, &zip_options, &l->zip));
   KILN_TRY(refuse_other_archives(l->zip));
@@ -245,6 +252,12 @@ static kiln_status *run_in_ast_arena(void *arg) {
   return kiln_arena_run(ld->l.ast_arena, run_in_types, ld);
 }
 
+/* What a load may take where no limit says it: much more than honest archives of that size need,
+ * and too little for a small one to hurt. */
+static uint64_t default_memory(size_t archive_bytes) {
+  return ((uint64_t)256 << 20) + 64 * (uint64_t)archive_bytes;
+}
+
 /* After it nothing points into the trees. */
 static void drop_trees(load *ld) {
   const kiln_unit *unit = ld->l.unit;
@@ -264,6 +277,8 @@ kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
   ld.l = (kiln_loader){.env = env, .registry = registry, .mapping = mapping, .model = model};
   ld.l.lenient = options && options->lenient;
   kiln_budget_begin(&ld.l.budget, env->mem, options ? &options->limits : NULL);
+  ld.l.memory =
+      options && options->limits.bytes ? options->limits.bytes : default_memory(mapping->size);
   kiln_status *status = kiln_unit_create(env, registry, &model->unit);
   if (!status) {
     ld.l.unit = model->unit;

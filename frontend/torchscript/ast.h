@@ -78,9 +78,16 @@ typedef struct kiln_ast {
   } u;
 } kiln_ast;
 
-/* A file: a BLOCK of CLASS, DEF, IMPORT and ASSIGN. Inside kiln_arena_run of `arena`. */
+/* Asked now and then while parsing; an error ends it. */
+typedef struct kiln_ast_check {
+  kiln_status *(*fn)(void *user);
+  void *user;
+} kiln_ast_check;
+
+/* A file: a BLOCK of CLASS, DEF, IMPORT and ASSIGN. Inside kiln_arena_run of `arena`. `check` may
+ * be NULL. */
 kiln_status *kiln_ast_parse(kiln_arena *arena, const kiln_source *source,
-                            kiln_ast **out_file) KILN_MUST_USE;
+                            const kiln_ast_check *check, kiln_ast **out_file) KILN_MUST_USE;
 /* One expression: a type in a pickle. */
 kiln_status *kiln_ast_parse_expression(kiln_arena *arena, const kiln_source *source,
                                        kiln_ast **out_expr) KILN_MUST_USE;

@@ -45,6 +45,9 @@ static kiln_status *define_named_tuple(kiln_loader *l, kiln_code_file *file, con
     count++;
   }
   *out_type = kiln_type_named_tuple(l->types, qualname, names, elems, count);
+  if (kiln_type_weight(*out_type) > KILN_TS_MAX_TYPE_WEIGHT + 16 * (int64_t)count) {
+    return kiln_source_error(&file->source, body->begin, "a NamedTuple of too many parts");
+  }
   return NULL;
 }
 

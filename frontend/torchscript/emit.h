@@ -57,6 +57,7 @@ typedef struct kiln_emitter {
   const kiln_ast *last_ast;     /* with its range, which its nodes share */
   const kiln_source_range *last_range;
   int depth;
+  int rests; /* blocks for what follows an exit, one in the other */
 } kiln_emitter;
 
 /* What an expression can be besides a value. */

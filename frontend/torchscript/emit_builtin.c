@@ -284,6 +284,8 @@ static kiln_status *do_print(kiln_emitter *e, const kiln_ast *ast, const kiln_ty
 
 /* -- Fork -- */
 
+enum { MAX_FORK_NESTING = 32 };
+
 static kiln_status *emit_closure(kiln_emitter *e, const kiln_ast *closure) {
   kiln_scope top;
   kiln_exit_level level = {.skip = KILN_STR("$skip")};
@@ -305,6 +307,11 @@ static kiln_status *emit_closure(kiln_emitter *e, const kiln_ast *closure) {
 kiln_status *kiln__ts_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
                            kiln_ir_value **out) {
   if (closure->count != 2) return kiln__ts_error(e, ast, "a forked function with parameters");
+  int nesting = 0; /* a function that forks itself has no end */
+  for (const kiln_emitter *outer = e; outer; outer = outer->outer) nesting++;
+  if (nesting > MAX_FORK_NESTING) {
+    return kiln__ts_error(e, ast, "forks are nested deeper than %d", MAX_FORK_NESTING);
+  }
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_fork);
   kiln_graph *graph = kiln_graph_create_sub(e->graph);
   kiln_emitter inner = {.l = e->l,

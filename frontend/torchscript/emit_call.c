@@ -69,8 +69,6 @@ static kiln_status *fill_slot(kiln_emitter *e, const kiln_ast *ast, const kiln_s
                               const kiln_match_slot *slot, const kiln_arg *args,
                               kiln_ir_value **out) {
   kiln_ir_value *value = slot->actual >= 0 ? args[slot->actual].value : NULL;
-  KILN_CHECK(value || slot->fit == KILN_FIT_DEFAULT || slot->fit == KILN_FIT_EMPTY_LIST ||
-             slot->fit == KILN_FIT_COLLECT);
   *out = value;
   switch (slot->fit) {
     case KILN_FIT_SAME: return NULL;

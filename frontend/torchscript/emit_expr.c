@@ -465,6 +465,10 @@ static kiln_status *emit_tuple_display(kiln_emitter *e, const kiln_ast *ast, con
     }
   }
   *out = kiln__ts_tuple(e, ast, NULL, items, ast->count);
+  /* Tuples of the same tuple twice double their type with every line. */
+  const int64_t most = KILN_TS_MAX_TYPE_WEIGHT + 16 * (int64_t)ast->count;
+  if (kiln_type_weight((*out)->type) > most)
+    return kiln__ts_error(e, ast, "the type of this tuple is too large");
   return NULL;
 }
 

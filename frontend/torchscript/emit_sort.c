@@ -43,7 +43,7 @@ static kiln_status *find_sort(kiln_emitter *e, const kiln_type *type, kiln_funct
   file->qualifier = type->name;
   kiln_map_init(&file->names, l->ast_arena);
   kiln_ast *ast;
-  KILN_TRY(kiln_ast_parse(l->ast_arena, &file->source, &ast));
+  KILN_TRY(kiln_ast_parse(l->ast_arena, &file->source, NULL, &ast));
   file->ast = ast;
   *out = kiln__declare(l, file, ast->kids[0], kiln_str_from(name), NULL);
   return kiln__loader_schema(l, *out);

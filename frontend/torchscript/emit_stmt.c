@@ -378,6 +378,8 @@ static kiln_status *emit_with(kiln_emitter *e, const kiln_ast *ast) {
 
 /* -- Lists of statements -- */
 
+enum { STATEMENTS_PER_CHECK = 64, MAX_RESTS = 1000 };
+
 static kiln_status *emit_statement(kiln_emitter *e, const kiln_ast *ast) {
   switch ((kiln_ast_kind)ast->kind) {
     case KILN_AST_EXPR: {
@@ -420,6 +422,9 @@ static kiln_status *emit_rest(kiln_emitter *e, const kiln_ast *after, kiln_ast *
                               int count) {
   const kiln_var *flag = kiln__find_var(e, e->level->skip);
   if (!flag || !flag->value) return kiln__ts_statements(e, items, count);
+  if (++e->rests > MAX_RESTS) {
+    return kiln__ts_error(e, after, "more than %d early exits follow one another", MAX_RESTS);
+  }
   kiln_node *node = kiln__ts_node(e, after, KILN_OP_prim_If);
   kiln_node_add_input(node, flag->value);
   kiln_scope left, rest;
@@ -429,11 +434,15 @@ static kiln_status *emit_rest(kiln_emitter *e, const kiln_ast *after, kiln_ast *
   kiln__push_scope(e, &rest, kiln_node_add_block(node));
   KILN_TRY(kiln__ts_statements(e, items, count));
   kiln__pop_scope(e);
+  e->rests--;
   return kiln__join_branches(e, after, node, &left, &rest);
 }
 
 kiln_status *kiln__ts_statements(kiln_emitter *e, kiln_ast *const *items, int count) {
   for (int i = 0; i < count; i++) {
+    if (++e->l->statements % STATEMENTS_PER_CHECK == 0) {
+      KILN_TRY(kiln__loader_check(e->l, kiln_arena_bytes(e->arena)));
+    }
     KILN_TRY(emit_statement(e, items[i]));
     if (e->scope->dead) return NULL;
     bool flagged = e->flags || (e->level && e->level->outer);

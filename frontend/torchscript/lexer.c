@@ -20,6 +20,8 @@ void kiln_lexer_init(kiln_lexer *lexer, kiln_arena *arena, const kiln_source *so
   lexer->indent_count = 1; /* column 0 */
 }
 
+enum { MAX_COLUMN = 1 << 20 }; /* beyond, indentations are taken as equal */
+
 static int peek(const kiln_lexer *lexer, uint32_t ahead) {
   size_t at = (size_t)lexer->at + ahead;
   return at < lexer->source->text.len ? (unsigned char)lexer->source->text.data[at] : -1;
@@ -59,7 +61,7 @@ static int measure_indent(kiln_lexer *lexer) {
   for (;;) {
     int column = 0;
     while (peek(lexer, 0) == ' ' || peek(lexer, 0) == '\t') {
-      column += peek(lexer, 0) == '\t' ? 8 - column % 8 : 1;
+      if (column < MAX_COLUMN) column += peek(lexer, 0) == '\t' ? 8 - column % 8 : 1;
       lexer->at++;
     }
     bool newline;

@@ -4,11 +4,19 @@
  * Reference: torch/csrc/jit/serialization/import_source.cpp. */
 #include "frontend/torchscript/loader.h"
 
-enum { MAX_NESTED_DEFINITIONS = 200 };
+enum { MAX_NESTED_DEFINITIONS = 200, FUNCTIONS_PER_CHECK = 16 };
 
-kiln_status *kiln__loader_check_limits(const kiln_loader *l) {
+kiln_status *kiln__loader_check(const kiln_loader *l, size_t more) {
+  size_t bytes = kiln_arena_bytes(l->ast_arena) + kiln_arena_bytes(l->arena) + l->graph_bytes +
+                 l->object_bytes + more;
+  if (bytes > l->memory) {
+    return KILN_ERROR(KILN_LIMIT, "the load needs more than %llu bytes",
+                      (unsigned long long)l->memory);
+  }
   return kiln_budget_check(&l->budget, 0);
 }
+
+static kiln_status *check_parsing(void *user) { return kiln__loader_check(user, 0); }
 
 /* -- Files -- */
 
@@ -38,12 +46,15 @@ static kiln_status *index_file(kiln_loader *l, kiln_code_file *file) {
                                  "only classes and functions may stand at the top of a file");
     }
   }
-  return kiln__loader_check_limits(l);
+  return kiln__loader_check(l, 0);
 }
 
 /* The file of a qualifier, parsed; *out_file is NULL when there is none. */
 static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file **out_file) {
   *out_file = kiln_map_find(&l->files, qualifier);
+  if (*out_file && (*out_file)->broken) {
+    return KILN_ERROR(KILN_INVALID_FILE, "%s could not be read", (*out_file)->source.name.data);
+  }
   if (*out_file) return NULL;
   bool builtin = kiln_str_is(qualifier, KILN_UPGRADE_QUALIFIER);
   kiln_str name = builtin ? KILN_STR("an upgrader of Kiln") : record_name_of(l, qualifier);
@@ -68,10 +79,13 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
     return KILN_ERROR(KILN_INVALID_FILE, "%s is not UTF-8", name.data);
   }
   kiln_ast *ast;
-  KILN_TRY(kiln_ast_parse(l->ast_arena, &file->source, &ast));
+  file->broken = true; /* it is not parsed twice, whoever needs it again */
+  kiln_map_set(&l->files, file->qualifier, file);
+  const kiln_ast_check check = {check_parsing, l};
+  KILN_TRY(kiln_ast_parse(l->ast_arena, &file->source, &check, &ast));
   file->ast = ast;
   KILN_TRY(index_file(l, file));
-  kiln_map_set(&l->files, file->qualifier, file);
+  file->broken = false;
   *out_file = file;
   return NULL;
 }
@@ -96,10 +110,10 @@ static kiln_status *define(kiln_loader *l, kiln_code_file *file, const kiln_ast 
                              MAX_NESTED_DEFINITIONS);
   }
   kiln_map_set(&l->defining, name, l);
-  KILN_TRY(kiln__define_class(l, file, ast, name, &out_found->type));
+  kiln_status *status = kiln__define_class(l, file, ast, name, &out_found->type);
   kiln_map_remove(&l->defining, name);
   l->depth--;
-  return NULL;
+  return status;
 }
 
 kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname, kiln_found *out_found) {
@@ -220,6 +234,12 @@ static kiln_status *refuse_recursion(kiln_loader *l, kiln_function *root) {
   return NULL;
 }
 
+/* False for what stops a lenient load too. */
+static bool is_of_body(const kiln_status *status) {
+  kiln_code code = kiln_status_code(status);
+  return code != KILN_OUT_OF_MEMORY && code != KILN_LIMIT;
+}
+
 static kiln_status *compile(kiln_loader *l, kiln_function *function) {
   if (function->state != 0 || !function->pending) return NULL;
   kiln_status *status = kiln__loader_schema(l, function);
@@ -228,6 +248,8 @@ static kiln_status *compile(kiln_loader *l, kiln_function *function) {
   if (!status && has_body) {
     function->state = 1;
     status = kiln__ts_function(l, function);
+    if (function->graph) l->graph_bytes += kiln_arena_bytes(function->graph->arena);
+    if (!status && ++l->functions % FUNCTIONS_PER_CHECK == 0) status = kiln__loader_check(l, 0);
   }
   function->state = 2;
   if (!status) return NULL;
@@ -235,14 +257,14 @@ static kiln_status *compile(kiln_loader *l, kiln_function *function) {
     status = kiln_status_note(status, "in %s, %.*s", function->qualname,
                               KILN_STR_ARG(body->file->source.name));
   }
-  if (!l->lenient || kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;
+  if (!l->lenient || !is_of_body(status)) return status;
   function->error = status;
   return NULL;
 }
 
 kiln_status *kiln__loader_compile_all(kiln_loader *l) {
   for (int i = 0; i < l->unit->all.count; i++) {
-    KILN_TRY(kiln__loader_check_limits(l));
+    KILN_TRY(kiln_budget_check(&l->budget, 0));
     KILN_TRY(compile(l, l->unit->all.data[i]));
   }
   for (int i = 0; i < l->unit->all.count; i++) KILN_TRY(refuse_recursion(l, l->unit->all.data[i]));

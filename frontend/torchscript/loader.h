@@ -10,6 +10,11 @@
 #include "frontend/torchscript/ast.h"
 #include "frontend/torchscript/torchscript.h"
 #include "frontend/zip.h"
+#include "runtime/type_weight.h"
+
+/* Parts of a type that source may make, beside 16 for each field: a type in which the same one is
+ * met twice doubles with every line. */
+enum { KILN_TS_MAX_TYPE_WEIGHT = 4096 };
 
 typedef struct kiln_code_file {
   kiln_source source; /* named "code/__torch__/m.py" */
@@ -17,6 +22,7 @@ typedef struct kiln_code_file {
   const kiln_ast *ast;
   kiln_map names; /* top-level name -> kiln_ast CLASS or DEF */
   bool builtin;   /* of Kiln, not of the archive */
+  bool broken;    /* it could not be read */
 } kiln_code_file;
 
 /* A function's body until it is compiled: kiln_function.pending. */
@@ -44,6 +50,10 @@ typedef struct kiln_loader {
   int depth;             /* of classes that define classes */
   bool lenient;
   kiln_budget budget;
+  uint64_t memory;                /* bytes that trees, graphs and objects may take together */
+  size_t graph_bytes;             /* of the graphs that are done */
+  size_t object_bytes;            /* of what a pickle has made */
+  unsigned functions, statements; /* compiled */
 } kiln_loader;
 
 /* -- Names (loader.c) -- */
@@ -61,8 +71,8 @@ kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname,
 kiln_status *kiln__loader_schema(kiln_loader *l, kiln_function *function) KILN_MUST_USE;
 /* Compiles every body defined so far and those that they need. */
 kiln_status *kiln__loader_compile_all(kiln_loader *l) KILN_MUST_USE;
-/* KILN_LIMIT when the load has used up its time or memory. */
-kiln_status *kiln__loader_check_limits(const kiln_loader *l) KILN_MUST_USE;
+/* KILN_LIMIT when the load's time is over, or what it has made, with `more` bytes, is too much. */
+kiln_status *kiln__loader_check(const kiln_loader *l, size_t more) KILN_MUST_USE;
 
 /* upgrade.c: what old meanings of operators are written in. The archive's own names begin with
  * "__torch__", so this qualifier is nobody else's. */

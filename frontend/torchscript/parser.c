@@ -4,17 +4,22 @@
  * descending and in the finished tree (left-deep chains), so no input exhausts the C stack. */
 #include "frontend/torchscript/parser.h"
 
+enum { TOKENS_PER_CHECK = 1024 };
+
 /* -- Tokens -- */
 
-kiln_status *kiln__parse_begin(kiln_parser *p, kiln_arena *arena, const kiln_source *source) {
+kiln_status *kiln__parse_begin(kiln_parser *p, kiln_arena *arena, const kiln_source *source,
+                               const kiln_ast_check *check) {
   memset(p, 0, sizeof *p);
   p->arena = arena;
   p->source = source;
+  p->check = check;
   kiln_lexer_init(&p->lexer, arena, source);
   return kiln__parse_advance(p);
 }
 
 kiln_status *kiln__parse_advance(kiln_parser *p) {
+  if (p->check && ++p->tokens % TOKENS_PER_CHECK == 0) KILN_TRY(p->check->fn(p->check->user));
   p->last_end = p->token.end;
   return kiln_lexer_next(&p->lexer, &p->token);
 }
@@ -640,7 +645,7 @@ kiln_status *kiln__parse_target_list(kiln_parser *p, kiln_ast **out) {
 kiln_status *kiln_ast_parse_expression(kiln_arena *arena, const kiln_source *source,
                                        kiln_ast **out_expr) {
   kiln_parser *p = KILN_NEW(arena, kiln_parser);
-  KILN_TRY(kiln__parse_begin(p, arena, source));
+  KILN_TRY(kiln__parse_begin(p, arena, source, NULL));
   KILN_TRY(kiln__parse_expression(p, out_expr));
   if (p->token.kind == KILN_TOKEN_NEWLINE) KILN_TRY(kiln__parse_advance(p));
   return p->token.kind == KILN_TOKEN_END ? NULL : kiln__parse_unexpected(p, "the end");

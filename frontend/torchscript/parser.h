@@ -12,13 +12,15 @@ typedef struct kiln_parser {
   kiln_token token; /* the next one */
   uint32_t last_end;
   int depth;
+  const kiln_ast_check *check; /* may be NULL */
+  unsigned tokens;
 } kiln_parser;
 
 typedef KILN_VEC(kiln_ast *) kiln_ast_list;
 
 /* Begins at the first token. */
-kiln_status *kiln__parse_begin(kiln_parser *p, kiln_arena *arena,
-                               const kiln_source *source) KILN_MUST_USE;
+kiln_status *kiln__parse_begin(kiln_parser *p, kiln_arena *arena, const kiln_source *source,
+                               const kiln_ast_check *check) KILN_MUST_USE;
 kiln_status *kiln__parse_advance(kiln_parser *p) KILN_MUST_USE;
 bool kiln__parse_at_op(const kiln_parser *p, uint32_t op);
 bool kiln__parse_at_word(const kiln_parser *p, const char *word);

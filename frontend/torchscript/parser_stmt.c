@@ -309,10 +309,11 @@ static kiln_status *parse_statement(kiln_parser *p, kiln_ast **out) {
   return expect_newline(p);
 }
 
-kiln_status *kiln_ast_parse(kiln_arena *arena, const kiln_source *source, kiln_ast **out_file) {
+kiln_status *kiln_ast_parse(kiln_arena *arena, const kiln_source *source,
+                            const kiln_ast_check *check, kiln_ast **out_file) {
   kiln_parser *p = KILN_NEW(arena, kiln_parser);
   kiln_ast_list items = {0};
-  KILN_TRY(kiln__parse_begin(p, arena, source));
+  KILN_TRY(kiln__parse_begin(p, arena, source, check));
   while (p->token.kind != KILN_TOKEN_END) {
     kiln_ast *item;
     if (p->token.kind == KILN_TOKEN_NEWLINE) {

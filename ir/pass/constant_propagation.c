@@ -9,7 +9,7 @@
  * reached. */
 #include "ir/pass.h"
 
-enum { MAX_ELEMENTS = 1 << 16, MAX_ARGS = 64 };
+enum { MAX_ELEMENTS = 1 << 16, MAX_ARGS = 64, MAX_FOLDED_BYTES = 16 << 20 };
 
 /* -- Operators -- */
 
@@ -87,6 +87,8 @@ static bool fold_kernel(kiln_pass *pass, kiln_node *node, const kiln_ivalue *arg
     return false;
   }
   kiln_ivalue outs[KILN_MAX_OUTS] = {{0}};
+  /* A model may ask for any amount; what is too large to be kept need not be made. */
+  kiln_call_begin(pass->call, &(kiln_limits){.bytes = MAX_FOLDED_BYTES});
   pass->call->arg_count = node->input_count;
   pass->call->kernel = kernel;
   kiln_status *status = kernel->body(pass->call, args, outs);

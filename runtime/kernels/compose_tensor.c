@@ -202,7 +202,12 @@ static kiln_tensor *embed(kiln__recipe *r, kiln_tensor *t, int64_t offset, int64
                      (long long)dim2);
   }
   if (r->status || !t) return NULL;
-  const int64_t n = kiln__recipe_size(t, -1) + (offset < 0 ? -offset : offset);
+  int64_t n;
+  if (offset == INT64_MIN ||
+      !kiln_checked_add_i64(kiln__recipe_size(t, -1), offset < 0 ? -offset : offset, &n)) {
+    KILN_RECIPE_FAIL(r, "a diagonal at %lld is too far away", (long long)offset);
+    return NULL;
+  }
   for (int d = 0, from = 0; d < rank; d++) {
     sizes[d] = d == a || d == b ? n : kiln_tensor_sizes(t)[from++];
   }

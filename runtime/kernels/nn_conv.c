@@ -48,8 +48,12 @@ static kiln_status *check_shapes(conv *c, kiln_tensor *input, kiln_tensor *weigh
   if (!c->lone) is++;
   c->in_channels = is[0];
   if (c->groups <= 0) return KILN_OP_FAIL("non-positive groups is not supported");
-  c->out_channels = c->transposed ? ws[1] * c->groups : ws[0];
-  const int64_t expected = c->transposed ? ws[0] : ws[1] * c->groups;
+  int64_t grouped;
+  if (!kiln_checked_mul_i64(ws[1], c->groups, &grouped)) {
+    return KILN_OP_FAIL("%lld groups are too many", (long long)c->groups);
+  }
+  c->out_channels = c->transposed ? grouped : ws[0];
+  const int64_t expected = c->transposed ? ws[0] : grouped;
   if (c->in_channels != expected) {
     return KILN_OP_FAIL("Given %s=%lld, weight of size %s, expected input%s to have %lld channels, "
                         "but got %lld channels instead",

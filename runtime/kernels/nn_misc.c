@@ -130,7 +130,9 @@ KILN_NN_KERNEL(one_hot) {
   }
   if (least < 0) return KILN_OP_FAIL("Class values must be non-negative.");
   if (classes == -1) {
-    classes = greatest + 1;
+    if (!kiln_checked_add_i64(greatest, 1, &classes)) {
+      return KILN_OP_FAIL("Class values must be smaller than num_classes.");
+    }
   } else {
     if (classes <= 0) return KILN_OP_FAIL("num_classes should be positive");
     if (greatest >= classes) {

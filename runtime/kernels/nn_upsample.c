@@ -293,7 +293,7 @@ static kiln_status *pick(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_i
   KILN_TRY(kiln__nn_keep(nn, dense));
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   for (int d = 0; d < p->spatial; d++) {
-    total += p->out[d];
+    if (!kiln_checked_add_i64(total, p->out[d], &total)) return kiln_status_oom();
     sizes[d + 2] = p->out[d];
   }
   KILN_TRY(kiln_call_tensor(nn->call, KILN_DTYPE_I64, 1, &total, &table));

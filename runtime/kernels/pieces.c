@@ -38,7 +38,7 @@ static kiln_status *split_even(kiln_call *call, kiln_tensor *t, int dim, int64_t
         "%lld",
         (long long)size);
   }
-  int64_t count = part == 0 ? 1 : (size + part - 1) / part;
+  int64_t count = part == 0 ? 1 : size / part + (size % part != 0);
   if (count < 1) count = 1;
   kiln_list *list;
   KILN_TRY(begin_list(call, count, &list, out));

@@ -1,6 +1,7 @@
 /* rearrange.c: copies with elements in other places: repeat, flip, roll, padding, interleaving. */
 #include <string.h>
 
+#include "runtime/call_room.h"
 #include "runtime/kernels/index.h"
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/view.h"
@@ -27,7 +28,7 @@ static kiln_status *repeat(kiln_call *call, kiln_tensor *t, int count, const int
     int64_t size = i < pad ? 1 : kiln_tensor_sizes(t)[i - pad];
     if (repeats[i] < 0) {
       return KILN_OP_FAIL("Trying to create tensor with negative dimension %lld",
-                          (long long)(size * repeats[i]));
+                          (long long)(repeats[i] < -INT32_MAX ? repeats[i] : size * repeats[i]));
     }
     if (!kiln_checked_mul_i64(size, repeats[i], &sizes[i])) return kiln_status_oom();
     twice[2 * i] = repeats[i];
@@ -85,9 +86,13 @@ KILN_KERNEL(repeat_interleave) { /* int repeats, dim or None */
     int rank = kiln_tensor_rank(lifted);
     memcpy(sizes, kiln_tensor_sizes(lifted), sizeof(int64_t) * (size_t)rank);
     sizes[dim + 1] = n;
-    status = kiln__expand(call, lifted, rank, sizes, &wide);
+    int64_t all;
+    if (!kiln_checked_mul_i64(sizes[dim], n, &all)) {
+      status = KILN_OP_FAIL("repeat_interleave: %lld repeats are too many", (long long)n);
+    }
+    if (!status) status = kiln__expand(call, lifted, rank, sizes, &wide);
     if (!status) status = kiln__contiguous(call, wide, &plain);
-    sizes[dim] *= n;
+    if (!status) sizes[dim] = all;
     memmove(&sizes[dim + 1], &sizes[dim + 2], sizeof(int64_t) * (size_t)(rank - dim - 2));
     if (!status) status = kiln__reshape(call, plain, rank - 1, sizes, &result);
   }
@@ -129,7 +134,11 @@ static kiln_status *pick(kiln_call *call, kiln_tensor *t, int dim, const int64_t
 static kiln_status *pick_by(kiln_call *call, kiln_tensor *t, int dim, int64_t count,
                             int64_t (*place)(int64_t i, int64_t size, int64_t arg), int64_t arg,
                             kiln_tensor **out) {
-  size_t bytes = sizeof(int64_t) * (size_t)(count ? count : 1);
+  size_t bytes;
+  if (!kiln_checked_mul_size((size_t)(count ? count : 1), sizeof(int64_t), &bytes)) {
+    return kiln_status_oom();
+  }
+  KILN_TRY(kiln_call_room(call, bytes));
   int64_t *places = kiln_cache_alloc(&call->cache, bytes);
   if (!places) return kiln_status_oom();
   for (int64_t i = 0; i < count; i++) places[i] = place(i, kiln_tensor_sizes(t)[dim], arg);
@@ -142,7 +151,7 @@ static int64_t place_flip(int64_t i, int64_t size, int64_t arg) {
   return size - 1 - i;
 }
 static int64_t place_roll(int64_t i, int64_t size, int64_t shift) {
-  return ((i - shift) % size + size) % size;
+  return ((i - shift % size) % size + size) % size;
 }
 /* Replaces *t (owned) by what pick_by makes of it. */
 static kiln_status *replace(kiln_call *call, kiln_tensor **t, int dim, int64_t count,
@@ -233,7 +242,11 @@ static kiln_status *pad_constant(kiln_call *call, kiln_tensor *t, int count, con
   for (int i = 0; i < count / 2; i++) { /* the last dimension first */
     int d = rank - 1 - i;
     int64_t left = pads[2 * i], right = pads[2 * i + 1];
-    sizes[d] += left + right;
+    if (!kiln_checked_add_i64(sizes[d], left, &sizes[d]) ||
+        !kiln_checked_add_i64(sizes[d], right, &sizes[d])) {
+      return KILN_OP_FAIL("Padding %lld and %lld of dimension %d is beyond 64 bits",
+                          (long long)left, (long long)right, d);
+    }
     if (sizes[d] < 0) {
       return KILN_OP_FAIL(
           "The input size %lld, plus negative padding %lld and %lld resulted in a "
@@ -309,15 +322,16 @@ static kiln_status *pad_by(kiln_call *call, kiln_tensor *t, int count, const int
   for (int i = 0; i < count / 2; i++) {
     int d = rank - 1 - i;
     int64_t left = pads[2 * i], right = pads[2 * i + 1], size = kiln_tensor_sizes(x)[d];
-    int64_t most = reflect ? size - 1 : circular ? size : INT64_MAX;
+    int64_t most = reflect ? size - 1 : circular ? size : INT64_MAX, padded = 0;
     kiln_status *status = NULL;
     if (left > most || right > most || size == 0) {
       status =
           KILN_OP_FAIL("Padding size should be less than the corresponding input dimension, but "
                        "got: padding (%lld, %lld) at dimension %d of size %lld",
                        (long long)left, (long long)right, d, (long long)size);
-    } else if (size + left + right <= 0) {
-      status = KILN_OP_FAIL("padding leaves nothing of dimension %d", d);
+    } else if (!kiln_checked_add_i64(size, left, &padded) ||
+               !kiln_checked_add_i64(padded, right, &padded) || padded <= 0) {
+      status = KILN_OP_FAIL("padding leaves nothing of dimension %d, or too much", d);
     }
     if (status) {
       kiln_tensor_release_to(&call->cache, x);
@@ -379,12 +393,14 @@ KILN_KERNEL(pixel_shuffle) {
     return KILN_OP_FAIL("pixel_shuffle expects a positive upscale_factor, but got %lld",
                         (long long)r);
   const int64_t *s = kiln_tensor_sizes(t);
-  int64_t c = s[n] / (r * r), h = s[n + 1], w = s[n + 2];
-  if (s[n] % (r * r)) {
+  int64_t square;
+  if (!kiln_checked_mul_i64(r, r, &square)) square = INT64_MAX;
+  int64_t c = s[n] / square, h = s[n + 1], w = s[n + 2];
+  if (s[n] % square) {
     return KILN_OP_FAIL(
         "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
         "square of upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
-        (long long)s[n], (long long)(r * r));
+        (long long)s[n], (long long)square);
   }
   if (rank + 2 > KILN_MAX_RANK) return KILN_OP_FAIL("pixel_shuffle: too many dimensions");
   memcpy(sizes, s, sizeof(int64_t) * (size_t)n);

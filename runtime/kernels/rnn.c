@@ -245,12 +245,16 @@ static kiln_status *run_layers(kiln_call *call, const layers *l, kiln_tensor *in
 }
 
 static kiln_status *check_layers(const layers *l, const kiln_tensor *input, const kiln_tensor *h0) {
-  int64_t cells = l->num_layers * (l->bidirectional ? 2 : 1);
-  if (l->params->count != cells * l->per_cell) {
+  int64_t cells, params;
+  if (!kiln_checked_mul_i64(l->num_layers, l->bidirectional ? 2 : 1, &cells) ||
+      !kiln_checked_mul_i64(cells, l->per_cell, &params)) {
+    return KILN_OP_FAIL("RNN: %lld layers", (long long)l->num_layers);
+  }
+  if (l->params->count != params) {
     return KILN_ERROR(KILN_UNSUPPORTED,
                       "recurrent layers with projections: %lld parameters where "
                       "%lld were expected",
-                      (long long)l->params->count, (long long)(cells * l->per_cell));
+                      (long long)l->params->count, (long long)params);
   }
   if (kiln_tensor_rank(input) != 3 || kiln_tensor_rank(h0) != 3) {
     return KILN_OP_FAIL("RNN: expected input and hidden state to be 3-D, got %d-D and %d-D",

@@ -264,7 +264,7 @@ KILN_KERNEL(logit) {
 KILN_KERNEL(round_decimals) {
   int64_t decimals = kiln_arg_int(args, 1);
   if (decimals == 0) return rounding(call, KILN_PW_round, args, outs);
-  double numbers[2] = {pow(10, (double)(decimals < 0 ? -decimals : decimals)), decimals < 0};
+  double numbers[2] = {pow(10, fabs((double)decimals)), decimals < 0};
   return with_params(call, KILN_PW_round_scaled, args, 2, numbers, outs);
 }
 static double largest(kiln_dtype dtype) {

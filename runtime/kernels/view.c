@@ -558,7 +558,9 @@ KILN_KERNEL(unfold) {
   int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   for (int i = 0; i < rank; i++) {
     sizes[i] = i == dim ? (have - size) / step + 1 : kiln_tensor_sizes(t)[i];
-    strides[i] = i == dim ? step * kiln_tensor_strides(t)[i] : kiln_tensor_strides(t)[i];
+    strides[i] = kiln_tensor_strides(t)[i];
+    /* The stride of a single window may be anything. */
+    if (i == dim && !kiln_checked_mul_i64(step, strides[i], &strides[i])) strides[i] = 1;
   }
   sizes[rank] = size;
   strides[rank] = rank ? kiln_tensor_strides(t)[dim] : 1;

@@ -97,6 +97,11 @@ typedef struct region {
   double top, left, height, width; /* of one bin */
   int64_t rows, columns;           /* samples of one bin */
 } region;
+/* One sample a pixel; what no image reaches, or is no number, has as many as an int can say. */
+static int64_t samples_of(double pixels) {
+  const double count = ceil(pixels);
+  return count < INT32_MAX ? (count > 0 ? (int64_t)count : 0) : INT32_MAX;
+}
 static region region_of(const kiln__nn *nn, const char *roi, double scale, const int64_t bins[2],
                         int64_t ratio, bool aligned) {
   const double shift = aligned ? 0.5 : 0;
@@ -107,8 +112,8 @@ static region region_of(const kiln__nn *nn, const char *roi, double scale, const
   if (!aligned && width < 1) width = 1;
   region g = {at[1], at[0], height / (double)bins[0], width / (double)bins[1], ratio, ratio};
   if (ratio <= 0) {
-    g.rows = (int64_t)ceil(g.height);
-    g.columns = (int64_t)ceil(g.width);
+    g.rows = samples_of(g.height);
+    g.columns = samples_of(g.width);
   }
   return g;
 }
@@ -164,6 +169,7 @@ KILN_NN_KERNEL(torchvision_roi_align) {
     for (int64_t c = 0; c < sizes[1]; c++) {
       const char *from = data + (size_t)(((int64_t)batch * sizes[1] + c) * plane) * nn->item;
       for (int64_t i = 0; i < bins[0] * bins[1]; i++) {
+        KILN_TRY(kiln_call_check(nn->call, 0));
         const double mean = bin_mean(nn, &g, from, sizes[2], sizes[3], i / bins[1], i % bins[1]);
         kiln__nn_set(nn, to, (k * sizes[1] + c) * bins[0] * bins[1] + i, mean);
       }

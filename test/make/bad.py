@@ -57,14 +57,14 @@ def module():
             text("training") + b"\x89" + b"ub.")
 
 
-def archive(source=SOURCE, data=None, version=b"3\n"):
+def archive(source=SOURCE, data=None, version=b"3\n", method=zipfile.ZIP_STORED):
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
+    with zipfile.ZipFile(out, "w", method, compresslevel=9) as z:
         for name, content in [("data.pkl", module() if data is None else data),
                               ("code/__torch__.py", source.encode()),
                               ("data/0", struct.pack("<6f", 1, 2, 3, 4, 5, 6)),
                               ("constants.pkl", b"\x80\x02)."), ("version", version)]:
-            z.writestr(zipfile.ZipInfo("archive/" + name), content)
+            z.writestr(zipfile.ZipInfo("archive/" + name), content, method)
     return out.getvalue()
 
 
@@ -72,6 +72,12 @@ def main(folder):
     good = archive()
     forbidden = b"\x80\x02" + a_global("os", "system") + items(text("true")) + b"R."
     unknown = SOURCE.replace("torch.add(x, w)", "torch.frobnicate(x, w)")
+    deflated = zipfile.ZIP_DEFLATED
+    statements = SOURCE.replace("    w = self.w\n", "    w = self.w\n" + "    x\n" * 3000000)
+    attributes = SOURCE.replace("  training", "".join("  a%d : int\n" % i for i in range(5000)) +
+                                "  training")
+    objects = (b"\x80\x02" + a_global("__torch__", "M") + b"q\x00)\x81](" + b"h\x00)\x81" * 30000 +
+               b"e0.")
     cases = [
         ("good", "ok", "the archive that the others derive from", good),
         ("truncated", "error", "the first half of it", good[:len(good) // 2]),
@@ -79,6 +85,10 @@ def main(folder):
         ("not_a_zip", "error", "a text file", b"This is no archive.\n" * 20),
         ("forbidden_global", "error", "data.pkl calls os.system", archive(data=forbidden)),
         ("unknown_operator", "error", "forward calls torch.frobnicate", archive(source=unknown)),
+        ("statement_bomb", "no crash", "30 KB that inflate to a function of 3 million statements",
+         archive(source=statements, method=deflated)),
+        ("object_bomb", "error", "30000 objects of a class of 5000 attributes",
+         archive(source=attributes, data=objects, method=deflated)),
         ("wrong_version", "error", "version 9999", archive(version=b"9999\n")),
     ]
     for name, expect, note, data in cases:

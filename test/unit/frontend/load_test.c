@@ -148,11 +148,20 @@ static void keeps_limits(void **state) {
   assert_ok(script_load(s, NULL));
 }
 
+/* What is small as a file and large in memory is refused where no limit is given too. */
+static void refuses_bombs(void **state) {
+  script *s = *state;
+  const size_t before = kiln_mem_bytes(s->env->mem);
+  assert_error(load_file(s, "bad/statement_bomb/model.pt"), KILN_LIMIT, "the load needs more than");
+  assert_error(load_file(s, "bad/object_bomb/model.pt"), KILN_LIMIT, "the load needs more than");
+  assert_true(kiln_mem_peak_bytes(s->env->mem) < before + ((size_t)512 << 20));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, script_setup, script_teardown)
       TEST(loads_recorded_models),   TEST(has_the_objects), TEST(refuses_what_is_no_model),
-      TEST(survives_lack_of_memory), TEST(keeps_limits),
+      TEST(survives_lack_of_memory), TEST(keeps_limits),    TEST(refuses_bombs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static kiln_status *parse_in_arena(void *arg) {
   parsing *x = arg;
   kiln_source source = {.name = KILN_STR("t.py"), .text = kiln_str_from(x->text), .first_line = 1};
   kiln_ast *file = NULL;
-  KILN_TRY(kiln_ast_parse(x->arena, &source, &file));
+  KILN_TRY(kiln_ast_parse(x->arena, &source, NULL, &file));
   kiln_text_init(&x->out, x->arena);
   for (int i = 0; i < file->count; i++) show(&x->out, file->kids[i]);
   assert_true(x->out.len < sizeof x->copy);
