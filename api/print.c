@@ -178,23 +178,36 @@ static void print_tensor(kiln_text *text, const kiln_tensor *tensor, int64_t max
 
 /* -- Values -- */
 
+/* A value may contain itself, or the same one many times at every level. */
+enum { MAX_DEPTH = 200, MAX_TEXT = 16 << 20 };
+
+static void print_at(kiln_text *text, kiln_ivalue v, int64_t max_elements, int depth);
+
 static void print_items(kiln_text *text, const kiln_ivalue *items, int64_t count,
-                        int64_t max_elements) {
+                        int64_t max_elements, int depth) {
   for (int64_t i = 0; i < count; i++) {
     if (i > 0) kiln_text_puts(text, ", ");
-    kiln__print_value(text, items[i], max_elements);
+    if (text->len > MAX_TEXT) {
+      kiln_text_puts(text, "...");
+      return;
+    }
+    print_at(text, items[i], max_elements, depth);
   }
 }
 
-static void print_dict(kiln_text *text, const kiln_dict *dict, int64_t max_elements) {
+static void print_dict(kiln_text *text, const kiln_dict *dict, int64_t max_elements, int depth) {
   kiln_ivalue *key, *value;
   bool first = true;
   kiln_text_putc(text, '{');
   for (int64_t cursor = 0; kiln_dict_next(dict, &cursor, &key, &value); first = false) {
     if (!first) kiln_text_puts(text, ", ");
-    kiln__print_value(text, *key, max_elements);
+    if (text->len > MAX_TEXT) {
+      kiln_text_puts(text, "...");
+      break;
+    }
+    print_at(text, *key, max_elements, depth);
     kiln_text_puts(text, ": ");
-    kiln__print_value(text, *value, max_elements);
+    print_at(text, *value, max_elements, depth);
   }
   kiln_text_putc(text, '}');
 }
@@ -228,23 +241,26 @@ static void print_string(kiln_text *text, kiln_str s) {
   kiln_text_putc(text, '\'');
 }
 
-/* Strings inside quotes, tensors with their elements, the rest as the interpreter prints it. */
-void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements) {
+static void print_at(kiln_text *text, kiln_ivalue v, int64_t max_elements, int depth) {
+  if (depth > MAX_DEPTH) {
+    kiln_text_puts(text, "...");
+    return;
+  }
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_TENSOR: print_tensor(text, v.u.tensor, max_elements); break;
     case KILN_TAG_STRING: print_string(text, kiln_string_view(v.u.string)); break;
     case KILN_TAG_FLOAT: print_float(text, v.u.f); break;
     case KILN_TAG_LIST:
       kiln_text_putc(text, '[');
-      print_items(text, v.u.list->items, v.u.list->count, max_elements);
+      print_items(text, v.u.list->items, v.u.list->count, max_elements, depth + 1);
       kiln_text_putc(text, ']');
       break;
     case KILN_TAG_TUPLE:
       kiln_text_putc(text, '(');
-      print_items(text, v.u.tuple->items, v.u.tuple->count, max_elements);
+      print_items(text, v.u.tuple->items, v.u.tuple->count, max_elements, depth + 1);
       kiln_text_puts(text, v.u.tuple->count == 1 ? ",)" : ")");
       break;
-    case KILN_TAG_DICT: print_dict(text, v.u.dict, max_elements); break;
+    case KILN_TAG_DICT: print_dict(text, v.u.dict, max_elements, depth + 1); break;
     case KILN_TAG_OBJECT:
       kiln_text_puts(text, "<");
       kiln_text_put(text, v.u.object->type->name);
@@ -252,6 +268,11 @@ void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements) {
       break;
     default: kiln_ivalue_print(text, v); break;
   }
+}
+
+/* Strings inside quotes, tensors with their elements, the rest as the interpreter prints it. */
+void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements) {
+  print_at(text, v, max_elements, 0);
 }
 
 typedef struct print_job {
