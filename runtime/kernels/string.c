@@ -1,6 +1,7 @@
 /* string.c: TorchScript's strings: bytes, with Python's methods for ASCII. */
 #include <string.h>
 
+#include "runtime/call_room.h"
 #include "runtime/kernels/support.h"
 
 #define SELF kiln_arg_str(args, 0)
@@ -324,21 +325,28 @@ KILN_KERNEL(str_strip) { return strip(call, args, true, true, outs); }
 KILN_KERNEL(str_lstrip) { return strip(call, args, true, false, outs); }
 KILN_KERNEL(str_rstrip) { return strip(call, args, false, true, outs); }
 
+/* `count` times `c`, by blocks; a count beyond all memory is seen at once. */
+static kiln_status *put_fill(kiln_call *call, kiln_text *text, char c, int64_t count) {
+  char block[4096];
+  memset(block, c, sizeof block);
+  if (count > (int64_t)1 << 31) return KILN_ERROR(KILN_LIMIT, "a text would be larger than 2 GiB");
+  if (count > 0) KILN_TRY(kiln_call_room(call, (size_t)count));
+  for (; count > 0; count -= (int64_t)sizeof block) {
+    KILN_TRY(kiln_call_check(call, 1));
+    const bool all = count >= (int64_t)sizeof block;
+    kiln_text_put(text, kiln_str_make(block, all ? sizeof block : (size_t)count));
+  }
+  return NULL;
+}
 static kiln_status *pad(kiln_call *call, kiln_text *text, const kiln_ivalue *args, int64_t left,
                         int64_t right) {
   kiln_str fill = kiln_arg_str(args, 2);
   if (fill.len != 1) {
     return KILN_OP_FAIL("TypeError: The fill character must be exactly one character long");
   }
-  for (int64_t i = 0; i < left; i++) {
-    if ((i & 65535) == 65535) KILN_TRY(kiln_call_check(call, 1));
-    kiln_text_putc(text, fill.data[0]);
-  }
+  KILN_TRY(put_fill(call, text, fill.data[0], left));
   kiln_text_put(text, SELF);
-  for (int64_t i = 0; i < right; i++) {
-    if ((i & 65535) == 65535) KILN_TRY(kiln_call_check(call, 1));
-    kiln_text_putc(text, fill.data[0]);
-  }
+  KILN_TRY(put_fill(call, text, fill.data[0], right));
   return NULL;
 }
 static int64_t room(const kiln_ivalue *args) {
@@ -353,11 +361,7 @@ TEXT_KERNEL(str_center) {
 }
 /* As PyTorch's: in front of a sign too. */
 TEXT_KERNEL(str_zfill) {
-  int64_t n = room(args);
-  for (int64_t i = 0; i < n; i++) {
-    if ((i & 65535) == 65535) KILN_TRY(kiln_call_check(call, 1));
-    kiln_text_putc(text, '0');
-  }
+  KILN_TRY(put_fill(call, text, '0', room(args)));
   kiln_text_put(text, SELF);
   return NULL;
 }
@@ -369,9 +373,9 @@ TEXT_KERNEL(str_expandtabs) {
       kiln_text_putc(text, c);
       column = c == '\n' || c == '\r' ? 0 : column + 1;
     } else if (size > 0) {
-      do {
-        kiln_text_putc(text, ' ');
-      } while (++column % size != 0);
+      const int64_t spaces = size - column % size;
+      KILN_TRY(put_fill(call, text, ' ', spaces));
+      column += spaces;
     }
   }
   return NULL;
