@@ -107,7 +107,7 @@ static kiln_status *parse_all(void *arg) {
     source->name = KILN_STR("source");
     source->text = kiln_str_make(p->texts[i], p->sizes[i]);
     source->first_line = 1;
-    KILN_TRY(kiln_ast_parse(p->arena, source, &ast));
+    KILN_TRY(kiln_ast_parse(p->arena, source, NULL, &ast));
   }
   return NULL;
 }

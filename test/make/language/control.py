@@ -1,3 +1,4 @@
+"""Language cases: control flow, exceptions and refinement. test/make/language.py scripts them."""
 from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 

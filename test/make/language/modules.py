@@ -1,3 +1,4 @@
+"""Language cases: modules, attributes and hooks. test/make/language.py scripts them."""
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple
 import torch
 import torch.nn as nn

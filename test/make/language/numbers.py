@@ -1,3 +1,4 @@
+"""Language cases: ints, floats and complex numbers. test/make/language.py scripts them."""
 from typing import Any, Dict, List, Optional, Tuple, Union
 import cmath
 import math

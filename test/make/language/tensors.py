@@ -1,3 +1,4 @@
+"""Language cases: tensors: methods, indexing, keywords. test/make/language.py scripts them."""
 from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 from torch import Tensor
