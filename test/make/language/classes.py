@@ -1,4 +1,4 @@
-"""Language cases: classes, enums, NamedTuples and interfaces. test/make/language.py scripts them."""
+"""Cases of test/make/language.py: script classes, enums, NamedTuples, with."""
 from enum import Enum
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union
 import torch

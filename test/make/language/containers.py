@@ -1,4 +1,4 @@
-"""Language cases: lists, dicts and tuples. test/make/language.py scripts them."""
+"""Cases of test/make/language.py: lists, dicts and tuples."""
 from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 

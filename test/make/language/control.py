@@ -1,4 +1,4 @@
-"""Language cases: control flow, exceptions and refinement. test/make/language.py scripts them."""
+"""Cases of test/make/language.py: branches, loops, refinement, exceptions, calls."""
 from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 

@@ -1,4 +1,4 @@
-"""Language cases: modules, attributes and hooks. test/make/language.py scripts them."""
+"""Cases of test/make/language.py: modules: state, containers, hooks, interfaces, fork."""
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""Language cases: ints, floats and complex numbers. test/make/language.py scripts them."""
+"""Cases of test/make/language.py: ints, floats, bools and complex numbers."""
 from typing import Any, Dict, List, Optional, Tuple, Union
 import cmath
 import math

@@ -1,4 +1,4 @@
-"""Language cases: strings and formatting. test/make/language.py scripts them."""
+"""Cases of test/make/language.py: strings: methods, formats, prints."""
 from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 

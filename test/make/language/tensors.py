@@ -1,4 +1,4 @@
-"""Language cases: tensors: methods, indexing, keywords. test/make/language.py scripts them."""
+"""Cases of test/make/language.py: tensors: indexing, keywords, errors."""
 from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 from torch import Tensor
