@@ -20,7 +20,7 @@
 #endif
 
 enum { BAD_LIMIT_MS = 10000 };
-static const uint64_t bad_limit_bytes = 1ull << 30;
+static const uint64_t bad_limit_bytes = 96ull << 20;
 
 static void limit_memory(void) {
 #ifndef HAVE_ASAN /* its shadow memory takes the whole address space */
