@@ -80,11 +80,15 @@ kiln_status *kiln__builder_run(kiln_builder *b, kiln_status *(*body)(kiln_builde
   kiln_block *block = b->block;
   kiln_node *last = block ? block->last : NULL;
   const int vars = b->vars.count, open = b->open.count;
+  const int outputs = block ? kiln_block_output_count(block) : 0;
   kiln_status *status = kiln_arena_run(b->graph->arena, run_in_unit, &job);
   if (!status) return NULL;
   b->vars.count = vars;
   b->open.count = open;
   b->block = block;
+  while (block && kiln_block_output_count(block) > outputs) {
+    kiln_block_remove_output(block, kiln_block_output_count(block) - 1);
+  }
   while (block && block->last != last) kiln_node_destroy(block->last);
   return status;
 }

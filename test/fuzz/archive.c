@@ -98,9 +98,9 @@ static kiln_value *make_tensor(maker *m) {
   size_t bytes = (size_t)count * kiln_dtype_size(dtypes[dtype].dtype);
   static union {
     unsigned char u8[4096 * 16];
-    float f32[1];
-    int64_t i64[1];
-    double f64[1];
+    float f32[4096];
+    int64_t i64[4096];
+    double f64[4096];
   } data;
   for (size_t i = 0; i < bytes; i++) data.u8[i] = (unsigned char)draw(m, 2);
   for (int64_t i = 0; i < count; i++) {
