@@ -131,13 +131,13 @@ KILN_KERNEL(divmod) {
 static void complex_pow(kiln_number x, kiln_number y, double *re, double *im) {
   double _Complex z;
   if (COMPLEX(y)) {
-    z = cpow(CMPLX(x.f, COMPLEX(x) ? x.im : 0), CMPLX(y.f, y.im));
+    z = cpow(__builtin_complex(x.f, COMPLEX(x) ? x.im : 0.0), __builtin_complex(y.f, y.im));
   } else if (x.im == 0 && x.f > 0) {
     z = pow(x.f, y.f);
   } else {
-    double _Complex t = clog(CMPLX(x.f, x.im));
+    double _Complex t = clog(__builtin_complex(x.f, x.im));
     double r = exp(y.f * creal(t)), angle = y.f * cimag(t);
-    z = CMPLX(r * cos(angle), r * sin(angle));
+    z = __builtin_complex(r * cos(angle), r * sin(angle));
   }
   *re = creal(z);
   *im = cimag(z);
