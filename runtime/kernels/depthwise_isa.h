@@ -62,8 +62,8 @@ SQUARE(5, 2)
 SQUARE(7, 1)
 SQUARE(7, 2)
 #undef SQUARE
-    /* Any taps and steps, a row at a time. */
-    static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
+/* Any taps and steps, a row at a time. */
+static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
   const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
   for (int64_t row = 0; row < u->rows; row++, out += y->out_stride) {
     for (int64_t at = 0; at < x->out; at += 2 * NAME(W)) {

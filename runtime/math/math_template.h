@@ -399,7 +399,7 @@ KILN_MATH_PUBLIC V FN(atan)(V x) {
 }
 KILN_MATH_PUBLIC V FN(atan2)(V y, V x) {
   V b = H(abs)(y), a = H(abs)(x);
-  I unordered = (b != b) | (a != a); // NOLINT(misc-redundant-expression): NaN
+  I unordered = (b != b) | (a != a);  // NOLINT(misc-redundant-expression): NaN
   /* Sums must not overflow; two infinities or zeros are as 1/1 and 0/1. */
   I infinite = (b > LARGEST) & (a > LARGEST), zero = (b == 0) & (a == 0);
   I big = (b > LARGEST / 8) | (a > LARGEST / 8);
@@ -467,7 +467,7 @@ KILN_MATH_INLINE V H(pow_specials)(V r, V x, V y) {
   I negative = ((I)x & SIGN) != 0;
   r = (V)((I)r ^ (odd & negative & SIGN));
   r = H(select)((x < 0) & (a <= LARGEST) & ~integer, H(splat)(NOT_A_NUMBER), r);
-  r = H(select)((x != x) | (y != y), x + y, r); // NOLINT(misc-redundant-expression): NaN
+  r = H(select)((x != x) | (y != y), x + y, r);  // NOLINT(misc-redundant-expression): NaN
   return H(select)((y == 0) | (x == 1), H(splat)(1), r);
 }
 KILN_MATH_PUBLIC V FN(pow)(V x, V y) {
