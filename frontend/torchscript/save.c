@@ -48,20 +48,12 @@ static kiln_status *copy_folder(save *s, const char *folder, bool deflate) {
   return NULL;
 }
 
-static kiln_status *add_data(save *s) {
-  const kiln_pickle_writer *p = &s->pickle;
-  for (int i = 0; i < p->order.count; i++) {
-    const char *name = kiln_arena_printf(s->arena, "data/%d", i);
-    KILN_TRY(kiln_zip_writer_add(s->out, kiln_str_from(name), p->order.data[i]->data,
-                                 p->order.data[i]->bytes, false));
-  }
-  return kiln_zip_writer_add(s->out, KILN_STR("data.pkl"), p->out.data, p->out.len, false);
-}
-
 static kiln_status *add_members(save *s) {
   KILN_TRY(add_extras(s));
   if (!s->options->drop_extras) KILN_TRY(copy_folder(s, "extra/", false));
-  KILN_TRY(add_data(s));
+  KILN_TRY(kiln__pickle_add_data(&s->pickle.out, s->out));
+  const kiln_text *pickle = &s->pickle.out.text;
+  KILN_TRY(kiln_zip_writer_add(s->out, KILN_STR("data.pkl"), pickle->data, pickle->len, false));
   KILN_TRY(copy_folder(s, "code/", true));
   KILN_TRY(copy_folder(s, "constants/", false));
   kiln_zip_record *constants = kiln_zip_find(s->in, KILN_STR("constants.pkl"));
@@ -80,10 +72,8 @@ static kiln_status *save_all(void *arg) {
   }
   kiln_zip_options zip_options = {.crc_warns = true}; /* the load has judged them */
   KILN_TRY(kiln_zip_open(s->arena, s->script->mapping, &zip_options, &s->in));
-  s->pickle.arena = s->arena;
-  s->pickle.mem = s->env->mem;
   s->pickle.options = s->options;
-  KILN_TRY(kiln__pickle_write(&s->pickle, s->root));
+  KILN_TRY(kiln__pickle_write(&s->pickle, s->arena, s->root));
   s->out = kiln_zip_writer_create(s->arena, s->sink, "archive");
   return add_members(s);
 }

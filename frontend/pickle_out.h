@@ -1,0 +1,48 @@
+/* pickle_out.h: the opcodes of a pickle of protocol 2, for both writers: torch.save's
+ * (torch_save_write.c) and TorchScript's (torchscript/pickle_write.c). */
+#ifndef KILN_FRONTEND_PICKLE_OUT_H
+#define KILN_FRONTEND_PICKLE_OUT_H
+
+#include "base/map.h"
+#include "base/text.h"
+#include "frontend/zip_write.h"
+#include "runtime/value.h"
+
+typedef struct kiln_pickle_out {
+  kiln_arena *arena;
+  kiln_text text;                    /* the pickle so far */
+  kiln_map memo;                     /* tensor, box or storage -> memo index + 1 */
+  KILN_VEC(kiln_storage *) storages; /* storage i is the member data/<i> */
+  uint32_t memo_count;
+} kiln_pickle_out;
+
+/* Everything here runs inside kiln_arena_run of `arena`. */
+void kiln__pickle_out_begin(kiln_pickle_out *out, kiln_arena *arena);
+static inline void kiln__pickle_put_byte(kiln_pickle_out *out, unsigned value) {
+  kiln_text_putc(&out->text, (char)value);
+}
+void kiln__pickle_put_string(kiln_pickle_out *out, kiln_str text);
+void kiln__pickle_put_int(kiln_pickle_out *out, int64_t value);
+void kiln__pickle_put_bool(kiln_pickle_out *out, bool value);
+/* "torch._utils\n_rebuild_tensor_v2". */
+void kiln__pickle_put_global(kiln_pickle_out *out, const char *module_and_name);
+/* A tuple of sizes or strides. */
+void kiln__pickle_put_dims(kiln_pickle_out *out, const int64_t *dims, int rank);
+/* None, numbers, bools, strings. KILN_INVALID_ARGUMENT for every other value, by its type's name.
+ */
+kiln_status *kiln__pickle_put_plain(kiln_pickle_out *out, kiln_ivalue v) KILN_MUST_USE;
+
+/* Memoises what is on top under `address`; gets it from there, or says false. */
+void kiln__pickle_put_memo(kiln_pickle_out *out, const void *address);
+bool kiln__pickle_put_from_memo(kiln_pickle_out *out, const void *address);
+
+/* KILN_INVALID_ARGUMENT beyond KILN_PICKLE_MAX_DEPTH, which is how cycles are met. */
+kiln_status *kiln__pickle_check_depth(int depth) KILN_MUST_USE;
+/* "torch\nFloatStorage"; NULL for a dtype without one. */
+const char *kiln__pickle_storage_type(kiln_dtype dtype);
+/* A persistent id: storage `index`, of `numel` elements. */
+void kiln__pickle_put_storage(kiln_pickle_out *out, const char *type, int index, int64_t numel);
+/* The members data/<i> of an archive. */
+kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, kiln_zip_writer *zip) KILN_MUST_USE;
+
+#endif
