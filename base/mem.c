@@ -340,6 +340,14 @@ void *kiln_mem_realloc(kiln_mem *mem, void *block, size_t old_size, size_t new_s
 
 /* -- Caches -- */
 
+#define OCTAVE(log) 5u << (log), 6u << (log), 7u << (log), 8u << (log)
+const uint32_t kiln__cache_class_sizes[KILN_CACHE_CLASSES] = {
+    16,         32,         48,         64,         OCTAVE(4),  OCTAVE(5),  OCTAVE(6),
+    OCTAVE(7),  OCTAVE(8),  OCTAVE(9),  OCTAVE(10), OCTAVE(11), OCTAVE(12), OCTAVE(13),
+    OCTAVE(14), OCTAVE(15), OCTAVE(16), OCTAVE(17), OCTAVE(18),
+};
+#undef OCTAVE
+
 void kiln_cache_init(kiln_cache *cache, kiln_mem *mem, size_t keep_bytes) {
   *cache = (kiln_cache){.mem = mem, .keep_bytes = KILN_SANITIZED ? 0 : keep_bytes};
   kiln_mem_retain(mem);

@@ -81,9 +81,10 @@ static inline unsigned kiln__cache_class(size_t size) {
   unsigned log = 63u - (unsigned)__builtin_clzll(last);
   return (log - 5) * 4 + (unsigned)(last >> (log - 2) & 3);
 }
+extern const uint32_t kiln__cache_class_sizes[KILN_CACHE_CLASSES]
+    __attribute__((visibility("hidden")));
 static inline size_t kiln__cache_class_size(unsigned index) {
-  if (index < 4) return (size_t)(index + 1) << 4;
-  return (size_t)(5 + (index & 3)) << (index / 4 + 3);
+  return kiln__cache_class_sizes[index];
 }
 void *kiln__cache_alloc_slow(kiln_cache *cache, size_t size);
 void kiln__cache_free_slow(kiln_cache *cache, void *block, size_t size);

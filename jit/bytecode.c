@@ -172,7 +172,7 @@ static bool mark_move(kiln_emitter *e, int at, const kiln_ir_value *v) {
   for (int i = in->in_count - 1; i >= 0; i--) {
     if (o[i] == reg) {
       o[i] |= KILN_OPERAND_MOVE;
-      if (in->op == KILN_INSTR_OP && i < KILN_INSTR_MOVE_BITS) in->flags |= (uint16_t)(1u << i);
+      if (kiln_instr_is_op(in) && i < KILN_INSTR_MOVE_BITS) in->flags |= (uint16_t)(1u << i);
       return true;
     }
   }

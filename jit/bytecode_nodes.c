@@ -70,7 +70,8 @@ static const kiln_kernel *missing_kernel(kiln_emitter *e, const kiln_node *node)
 static kiln_status *emit_op(kiln_emitter *e, kiln_node *node) {
   const kiln_kernel *kernel = node->op ? &node->op->kernel : missing_kernel(e, node);
   if (node->output_count > KILN_MAX_OUTS) return bad_node(node, "has too many results");
-  return simple(e, node, KILN_INSTR_OP, add_kernel(e, kernel));
+  bool is_simple = kiln_op_is_simple(kernel, node->input_count, node->output_count);
+  return simple(e, node, is_simple ? KILN_INSTR_OP_SIMPLE : KILN_INSTR_OP, add_kernel(e, kernel));
 }
 
 /* Reads tensors through one operator that gives a list: x -> aten::chunk(x, chunks, dim) ->

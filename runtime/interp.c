@@ -243,36 +243,62 @@ static __attribute__((noinline)) kiln_status *run_into(kiln_call *call, const ki
   return status;
 }
 
-static inline kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
-                                  const kiln_operand *o) {
-  const kiln_kernel *kernel = f->plan->kernels[in->x];
-  kiln_ivalue *args = f->args;
-  kiln_ivalue outs[KILN_MAX_OUTS];
-  int n = in->in_count, out_count = in->out_count;
-  for (int i = 0; i < n; i++) kiln__value_copy(&args[i], kiln__frame_read(f, o[i]));
-  outs[0] = kiln_none();
-  for (int i = 1; i < out_count; i++) outs[i] = kiln_none();
-  if (__builtin_expect(!kernel->body, 0)) return missing_op(kernel);
-  call->arg_count = n;
-  call->kernel = kernel;
-  kiln_status *status = kernel->dest_arg >= 0 || kernel->reuse
-                            ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, outs)
-                            : kernel->body(call, args, outs);
+/* Empties the registers of the first inputs that are marked MOVE. */
+static inline void release_flagged(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                                   const kiln_operand *o) {
   for (unsigned moved = in->flags; moved; moved &= moved - 1) {
     kiln_ivalue *slot = &f->regs[o[__builtin_ctz(moved)] & KILN_OPERAND_INDEX];
     kiln_ivalue_release_to(&call->cache, (kiln_ivalue){.tag = slot->tag, .u.i = slot->u.i});
     slot->tag = KILN_TAG_NONE;
   }
-  if (__builtin_expect(n > KILN_INSTR_MOVE_BITS, 0)) {
+}
+
+static kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                           const kiln_operand *o) {
+  const kiln_kernel *kernel = f->plan->kernels[in->x];
+  kiln_ivalue *args = f->args;
+  kiln_ivalue outs[KILN_MAX_OUTS];
+  int n = in->in_count, out_count = in->out_count;
+  for (int i = 0; i < n; i++) kiln__value_copy(&args[i], kiln__frame_read(f, o[i]));
+  for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
+  if (!kernel->body) return missing_op(kernel);
+  call->arg_count = n;
+  call->kernel = kernel;
+  kiln_status *status = kernel->dest_arg >= 0 || kernel->reuse
+                            ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, outs)
+                            : kernel->body(call, args, outs);
+  release_flagged(call, f, in, o);
+  if (n > KILN_INSTR_MOVE_BITS) {
     kiln__frame_release_moved(call, f, o + KILN_INSTR_MOVE_BITS, n - KILN_INSTR_MOVE_BITS);
   }
+  for (int i = 0; i < out_count; i++) {
+    if (status) {
+      kiln_ivalue_release_to(&call->cache, outs[i]);
+    } else {
+      kiln__frame_write(call, f, o[n + i], outs[i]);
+    }
+  }
+  return status;
+}
+
+static inline kiln_status *run_simple_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                                         const kiln_operand *o) {
+  const kiln_kernel *kernel = f->plan->kernels[in->x];
+  kiln_ivalue *arg = f->args, out = kiln_none();
+  int n = in->in_count;
+  const kiln_operand *end = o + n;
+  for (const kiln_operand *input = o; input < end; input++, arg++) {
+    kiln__value_copy(arg, kiln__frame_read(f, *input));
+  }
+  call->arg_count = n;
+  call->kernel = kernel;
+  kiln_status *status = kernel->body(call, f->args, &out);
+  release_flagged(call, f, in, o);
   if (__builtin_expect(status != NULL, 0)) {
-    for (int i = 0; i < out_count; i++) kiln_ivalue_release_to(&call->cache, outs[i]);
+    kiln_ivalue_release_to(&call->cache, out);
     return status;
   }
-  for (int i = 0; i < out_count; i++) {
-    kiln__frame_write(call, f, o[n + i], (kiln_ivalue){.tag = outs[i].tag, .u.i = outs[i].u.i});
-  }
+  kiln__frame_write(call, f, *end, (kiln_ivalue){.tag = out.tag, .u.i = out.u.i});
   return NULL;
 }
 
@@ -597,6 +623,7 @@ static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *ba
     const kiln_operand *o = f->plan->operands + in->operands;
     kiln_status *status = NULL;
     switch ((kiln_instr_op)in->op) {
+      case KILN_INSTR_OP_SIMPLE: status = run_simple_op(call, f, in, o); break;
       case KILN_INSTR_OP: status = run_op(call, f, in, o); break;
       case KILN_INSTR_GROUP: status = run_group(call, f, in, o); break;
       case KILN_INSTR_LOADC:

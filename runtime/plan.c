@@ -26,6 +26,7 @@ static const struct instr_info {
   int ins, outs;
 } instr_table[] = {
     [KILN_INSTR_OP] = {"OP", X_KERNEL, -1, -1},
+    [KILN_INSTR_OP_SIMPLE] = {"OP", X_KERNEL, -1, 1},
     [KILN_INSTR_GROUP] = {"GROUP", X_GROUP, -1, -1},
     [KILN_INSTR_LOADC] = {"LOADC", X_CONSTANT, 0, 1},
     [KILN_INSTR_MOVE] = {"MOVE", X_NONE, -1, -1},
@@ -175,7 +176,7 @@ static kiln_status *verify_moves(const kiln_plan *plan, int at) {
   for (int i = 0; i < in->in_count && i < KILN_INSTR_MOVE_BITS; i++) {
     if (o[i] & KILN_OPERAND_MOVE) moved |= 1u << i;
   }
-  if (in->op != KILN_INSTR_OP || in->flags == moved) return NULL;
+  if (!kiln_instr_is_op(in) || in->flags == moved) return NULL;
   return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: flags %#x, but it moves %#x",
                     plan->name, at, in->flags, moved);
 }
@@ -187,6 +188,9 @@ static kiln_status *verify_counts(const kiln_plan *plan, int at) {
               (info->outs < 0 || info->outs == in->out_count) && in->in_count <= plan->max_in;
   if (in->op == KILN_INSTR_MOVE) good = good && in->in_count == in->out_count;
   if (in->op == KILN_INSTR_OP) good = good && in->out_count <= KILN_MAX_OUTS;
+  if (in->op == KILN_INSTR_OP_SIMPLE) {
+    good = good && kiln_op_is_simple(plan->kernels[in->x], in->in_count, in->out_count);
+  }
   if (in->op == KILN_INSTR_DICT) good = good && in->in_count % 2 == 0;
   if (in->op == KILN_INSTR_RAISE) good = good && (in->in_count == 1 || in->in_count == 2);
   if (in->op == KILN_INSTR_CALL_VALUE || in->op == KILN_INSTR_CALL_METHOD) {

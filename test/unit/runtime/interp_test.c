@@ -514,6 +514,13 @@ static void test_verify_refuses(void **state) {
   assert_int_equal(kiln_status_code(status), KILN_INTERNAL);
   kiln_status_destroy(status);
   build_sum(&p);
+  p.code[3].op = KILN_INSTR_OP_SIMPLE;
+  assert_null(kiln_plan_verify(&p.plan));
+  p.kernels[0] = &missing_kernel; /* that is not simple */
+  status = kiln_plan_verify(&p.plan);
+  assert_int_equal(kiln_status_code(status), KILN_INTERNAL);
+  kiln_status_destroy(status);
+  build_sum(&p);
   p.plan.code_count--; /* control runs off the end */
   status = kiln_plan_verify(&p.plan);
   assert_non_null(status);
