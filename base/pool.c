@@ -11,8 +11,9 @@
  * same core's cache; each takes a quarter of what is left of its own slice, then of the others'
  * (guided self-scheduling, Polychronopoulos and Kuck 1987, with stealing). Units are grains.
  *
- * Idle threads pause SPINS times, which keeps a fork-join at 0.4 us, then sleep on the gate; with
- * fewer cores than threads they do not spin. Other systems than Linux sleep on a condition. */
+ * Idle threads pause SPINS times (0.2 to 0.4 ms, longer than a network's serial stretches), which
+ * keeps a fork-join at 0.4 us, then sleep on the gate; with fewer cores than threads they do not
+ * spin. Other systems than Linux sleep on a condition. */
 #include "base/pool.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@
 
 #include "base/futex.h"
 
-enum { SPINS = 4000, LINE = 64, STACK_BYTES = 8 << 20 };
+enum { SPINS = 8000, LINE = 64, STACK_BYTES = 8 << 20 };
 
 /* The gate. */
 #define USERS 0xffffu

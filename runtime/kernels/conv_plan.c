@@ -11,8 +11,10 @@ enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, BAND_BYTES = 160 << 10, BAND_M
 enum { PLANE_BYTES = 24 << 10, PLANE_WORK = 1 << 14 };
 enum { DOT_COLUMNS = 4, DOT_BYTES = 512 << 10, DIRECT_CHANNELS = 1024 };
 
-/* Multiplications, and elements of panels, that are worth a piece of a range. */
-enum { GRAIN_PRODUCTS = 500000, GRAIN_ELEMENTS = 12000 };
+/* Work that is worth a piece of a range, about 3 microseconds: multiplications, and elements of
+ * panels. To read a weight, where few columns share it, costs as much as so many multiplications.
+ */
+enum { GRAIN_PRODUCTS = 150000, GRAIN_ELEMENTS = 4000, WEIGHT_PRODUCTS = 8 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
@@ -228,7 +230,8 @@ static void size_scratch(kiln_conv *c, size_t item) {
 enum { LEAST_VECTORS = 6 };
 
 /* How a segment is cut. With threads, into equal shares of whole vectors for each of them, if there
- * are so many, and else into panels. True: threads that take units are equally busy. */
+ * are so many, and else into panels; up to four shares for each, so that a thread whose core is
+ * slower takes fewer. True: threads that take units are equally busy. */
 static bool cut_columns(kiln_conv *c, int64_t lanes, int64_t most, int64_t segments, int threads) {
   const int64_t vectors = parts_of(c->segment, lanes);
   const int64_t least_parts = parts_of(c->segment, most);
@@ -240,16 +243,25 @@ static bool cut_columns(kiln_conv *c, int64_t lanes, int64_t most, int64_t segme
   while (parts * segments % threads && parts < vectors) parts++;
   const int64_t share = parts_of(vectors * segments, threads) * threads;
   if (parts * LEAST_VECTORS > vectors || share * 19 > vectors * segments * 20) return false;
+  while (parts * segments < 4 * (int64_t)threads && 2 * parts * LEAST_VECTORS <= vectors)
+    parts *= 2;
   c->granule = lanes;
   c->parts = parts;
   return true;
 }
-/* Units of fewer outputs, for threads that would have no columns. */
+/* Units of fewer outputs, for threads that would have no columns: some four for each thread, and so
+ * many that the threads end together. */
 static void cut_outputs(kiln_conv *c, int64_t by_columns, int threads) {
-  const int64_t wanted = threads > 1 ? 4 * (int64_t)threads : 1;
-  c->output_units = least(parts_of(wanted, by_columns), parts_of(c->outputs, 16));
-  if (c->output_units < 1) c->output_units = 1;
-  c->unit_outputs = parts_of(parts_of(c->outputs, c->output_units), KILN_CONV_MR) * KILN_CONV_MR;
+  const int64_t tiles = parts_of(c->outputs, KILN_CONV_MR);
+  int64_t tiles_each = tiles, least_longest = INT64_MAX;
+  const int64_t wanted = threads > 1 ? parts_of(4 * (int64_t)threads, by_columns) : 1;
+  for (int64_t each = tiles < wanted ? 1 : tiles / wanted; each >= 1; each--) {
+    const int64_t longest = parts_of(by_columns * parts_of(tiles, each), threads) * each;
+    if (longest >= least_longest) continue;
+    least_longest = longest;
+    tiles_each = each;
+  }
+  c->unit_outputs = tiles_each * KILN_CONV_MR;
   c->output_units = parts_of(c->outputs, c->unit_outputs);
 }
 
@@ -320,10 +332,15 @@ static void run_shared(work *w, kiln_pool *pool) {
   }
 }
 
+/* As multiplications. */
+static double work_of(const kiln_conv *c, int64_t outputs, int64_t columns) {
+  return (double)(columns + WEIGHT_PRODUCTS) * (double)outputs *
+         (double)(c->channels * kiln__conv_taps(c));
+}
+
 int kiln_conv_threads(const kiln_conv *c, int threads) {
-  const double products = (double)(c->batch * c->groups) * (double)(c->channels * c->outputs) *
-                          (double)(kiln__conv_columns(c) * kiln__conv_taps(c));
-  return products < 2 * GRAIN_PRODUCTS ? 1 : threads;
+  const double images = (double)(c->batch * c->groups);
+  return images * work_of(c, c->outputs, kiln__conv_columns(c)) < 2 * GRAIN_PRODUCTS ? 1 : threads;
 }
 
 size_t kiln_conv_scratch(const kiln_conv *c, int threads) {
@@ -334,8 +351,8 @@ void kiln_conv_run(const kiln_conv *c, kiln_conv_fn fn, kiln_pool *pool, void *s
   work w = {.c = c, .fn = fn, .scratch = (char *)scratch + c->shared_bytes};
   w.part.shared = scratch;
   if (!c->shared_bytes) {
-    const double unit = (double)c->unit_columns * (double)c->unit_outputs *
-                        (double)(c->channels * kiln__conv_taps(c) + 8);
+    const int64_t columns = c->mode == KILN_CONV_DOT ? kiln__conv_columns(c) : c->unit_columns;
+    const double unit = work_of(c, c->unit_outputs, columns);
     kiln_pool_for(pool, c->units, grain_of(GRAIN_PRODUCTS, unit), run_part, &w);
     return;
   }

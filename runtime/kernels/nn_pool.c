@@ -168,23 +168,43 @@ WINDOW_MAX(max_f64, double)
 WINDOW_SUM(sum_f32, float)
 WINDOW_SUM(sum_f64, double)
 
-/* Calls for every window: the greatest element and its place, or the mean. */
-static void max_windows(const kiln__nn *nn, const pool *p, int64_t *index) {
-  int64_t at = 0;
+static int64_t outputs_of(const pool *p) { return p->out[0] * p->out[1] * p->out[2]; }
+/* Calls `fn` for all planes, in pieces that are worth a thread. */
+static void for_planes(const kiln__nn *nn, const pool *p, kiln_range_fn fn, void *data) {
+  const double each = p->adaptive ? 1 : (double)(p->k[0] * p->k[1]) * (double)p->k[2];
+  const double reads = (double)outputs_of(p) * each + (double)(p->in[0] * p->in[1] * p->in[2]);
+  const int64_t grain = reads < KILN_PW_GRAIN ? (int64_t)(KILN_PW_GRAIN / (reads + 1)) : 0;
+  kiln_pool_for(nn->call->pool, p->planes, 1 + grain, fn, data);
+}
+
+typedef struct max_run {
+  const kiln__nn *nn;
+  const pool *p;
+  int64_t *index;
+} max_run;
+static void max_windows_of(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const max_run *m = data;
+  const pool *p = m->p;
+  int64_t at = begin * outputs_of(p);
   window w = {.padded = 1};
-  for (int64_t plane = 0; plane < p->planes; plane++) {
+  for (int64_t plane = begin; plane < end; plane++) {
     for (int64_t z = 0; z < p->out[0]; z++) {
       set_window(p, 0, z, &w);
       for (int64_t y = 0; y < p->out[1]; y++) {
         set_window(p, 1, y, &w);
         for (int64_t x = 0; x < p->out[2]; x++, at++) {
           set_window(p, 2, x, &w);
-          (nn->dtype == KILN_DTYPE_F64 ? max_f64 : max_f32)(p, &w, plane, at, index);
+          (m->nn->dtype == KILN_DTYPE_F64 ? max_f64 : max_f32)(p, &w, plane, at, m->index);
           w.padded = 1;
         }
       }
     }
   }
+}
+static void max_windows(const kiln__nn *nn, const pool *p, int64_t *index) {
+  max_run run = {nn, p, index};
+  for_planes(nn, p, max_windows_of, &run);
 }
 typedef struct max_rows {
   const kiln__nn *nn;
@@ -245,10 +265,19 @@ static double window_sum(const kiln__nn *nn, const pool *p, const window *w, int
   }
   return nn->dtype == KILN_DTYPE_F64 ? sum_f64(p, w, plane) : sum_f32(p, w, plane);
 }
-static void mean_windows(const kiln__nn *nn, const pool *p, bool count_pad, int64_t divisor) {
-  int64_t at = 0;
-  for (int64_t plane = 0; plane < p->planes; plane++) {
-    for (int64_t i = 0; i < p->out[0] * p->out[1] * p->out[2]; i++, at++) {
+typedef struct mean_run {
+  const kiln__nn *nn;
+  const pool *p;
+  bool count_pad;
+  int64_t divisor;
+} mean_run;
+static void mean_windows_of(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const mean_run *m = data;
+  const pool *p = m->p;
+  const int64_t outputs = outputs_of(p);
+  for (int64_t plane = begin; plane < end; plane++) {
+    for (int64_t i = 0; i < outputs; i++) {
       window w = {.padded = 1};
       set_window(p, 0, i / (p->out[1] * p->out[2]), &w);
       set_window(p, 1, i / p->out[2] % p->out[1], &w);
@@ -257,11 +286,15 @@ static void mean_windows(const kiln__nn *nn, const pool *p, bool count_pad, int6
       for (int d = 0; d < AXES; d++) {
         inside *= w.end[d] > w.first[d] ? w.end[d] - w.first[d] : 0;
       }
-      const double sum = window_sum(nn, p, &w, plane, inside);
-      const double count = (double)(divisor ? divisor : count_pad ? w.padded : inside);
-      kiln__nn_set(nn, p->to, at, inside == 0 ? 0 : sum / count);
+      const double sum = window_sum(m->nn, p, &w, plane, inside);
+      const double count = (double)(m->divisor ? m->divisor : m->count_pad ? w.padded : inside);
+      kiln__nn_set(m->nn, p->to, plane * outputs + i, inside == 0 ? 0 : sum / count);
     }
   }
+}
+static void mean_windows(const kiln__nn *nn, const pool *p, bool count_pad, int64_t divisor) {
+  mean_run run = {nn, p, count_pad, divisor};
+  for_planes(nn, p, mean_windows_of, &run);
 }
 
 /* -- The operators -- */

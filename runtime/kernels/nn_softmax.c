@@ -40,7 +40,7 @@ kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log
   const kiln_row_kernels *kernels =
       nn->dtype == KILN_DTYPE_F64 ? nn->call->dispatch->rows_f64 : nn->call->dispatch->rows_f32;
   softmax_rows all = {is_log ? kernels->log_softmax : kernels->softmax, out, in, n, nn->item};
-  const int64_t grain = n > 0 ? (KILN_PW_GRAIN / 2 + n - 1) / n : 1;
+  const int64_t grain = n > 0 ? (KILN_PW_GRAIN + n - 1) / n : 1;
   kiln_pool_for(nn->call->pool, n > 0 ? t->numel / n : 0, grain, run_rows, &all);
   *out_tensor = result;
   if (!turned) return NULL;
