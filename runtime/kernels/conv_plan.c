@@ -227,7 +227,7 @@ static void size_scratch(kiln_conv *c, size_t item) {
 /* -- Threads -- */
 
 /* Vectors of a unit, at least, where columns are cut for threads alone. */
-enum { LEAST_VECTORS = 6 };
+enum { LEAST_VECTORS = 3 };
 
 /* How a segment is cut. With threads, into equal shares of whole vectors for each of them, if there
  * are so many, and else into panels; up to four shares for each, so that a thread whose core is
@@ -239,11 +239,13 @@ static bool cut_columns(kiln_conv *c, int64_t lanes, int64_t most, int64_t segme
   c->parts = least_parts;
   const bool plenty = segments * least_parts >= 8 * (int64_t)threads;
   if (threads == 1 || plenty) return true;
+  if (c->outputs >= segments * c->segment)
+    return false; /* let each thread read its weights alone */
   int64_t parts = least_parts;
   while (parts * segments % threads && parts < vectors) parts++;
   const int64_t share = parts_of(vectors * segments, threads) * threads;
   if (parts * LEAST_VECTORS > vectors || share * 19 > vectors * segments * 20) return false;
-  while (parts * segments < 4 * (int64_t)threads && 2 * parts * LEAST_VECTORS <= vectors)
+  while (parts * segments < 8 * (int64_t)threads && 2 * parts * LEAST_VECTORS <= vectors)
     parts *= 2;
   c->granule = lanes;
   c->parts = parts;
@@ -254,7 +256,7 @@ static bool cut_columns(kiln_conv *c, int64_t lanes, int64_t most, int64_t segme
 static void cut_outputs(kiln_conv *c, int64_t by_columns, int threads) {
   const int64_t tiles = parts_of(c->outputs, KILN_CONV_MR);
   int64_t tiles_each = tiles, least_longest = INT64_MAX;
-  const int64_t wanted = threads > 1 ? parts_of(4 * (int64_t)threads, by_columns) : 1;
+  const int64_t wanted = threads > 1 ? parts_of(8 * (int64_t)threads, by_columns) : 1;
   for (int64_t each = tiles < wanted ? 1 : tiles / wanted; each >= 1; each--) {
     const int64_t longest = parts_of(by_columns * parts_of(tiles, each), threads) * each;
     if (longest >= least_longest) continue;

@@ -141,14 +141,26 @@ static kiln_status *batch_moments(kiln__nn *nn, const norm *p, batch_norm *bn) {
   }
   return NULL;
 }
-static kiln_status *run_batch_norm(kiln__nn *nn, norm *p, batch_norm *bn) {
-  if (bn->training) {
-    KILN_TRY(batch_moments(nn, p, bn));
-  } else {
-    KILN_TRY(kiln__nn_dense(nn, bn->running_mean, &p->mean));
-    KILN_TRY(kiln__nn_dense(nn, bn->running_var, &p->var));
-  }
-  for (int64_t c = 0; c < p->channels; c++) {
+/* Calls `fn` for [0, n), each of `length` elements, in pieces that are worth a thread. */
+static void share(const kiln__nn *nn, int64_t n, int64_t length, kiln_range_fn fn, void *data) {
+  kiln_pool_for(nn->call->pool, n, 1 + KILN_PW_GRAIN / (length + 1), fn, data);
+}
+
+typedef struct norm_run {
+  const kiln__nn *nn;
+  const norm *p;
+  const batch_norm *bn;
+  int64_t groups;
+  char *means, *vars; /* of each row; of each group, 1 / deviation, and NULL where not wanted */
+} norm_run;
+
+static void norm_channels(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const norm_run *run = data;
+  const kiln__nn *nn = run->nn;
+  const norm *p = run->p;
+  const batch_norm *bn = run->bn;
+  for (int64_t c = begin; c < end; c++) {
     const double mean = kiln__nn_get(nn, bn->training ? bn->mean_data : p->mean, c);
     const double rstd = bn->training ? kiln__nn_get(nn, bn->rstd_data, c)
                                      : 1 / sqrt(kiln__nn_get(nn, p->var, c) + p->eps);
@@ -157,6 +169,16 @@ static kiln_status *run_batch_norm(kiln__nn *nn, norm *p, batch_norm *bn) {
       affine(nn, p, (b * p->channels + c) * p->inner, p->inner, scale, shift);
     }
   }
+}
+static kiln_status *run_batch_norm(kiln__nn *nn, norm *p, batch_norm *bn) {
+  if (bn->training) {
+    KILN_TRY(batch_moments(nn, p, bn));
+  } else {
+    KILN_TRY(kiln__nn_dense(nn, bn->running_mean, &p->mean));
+    KILN_TRY(kiln__nn_dense(nn, bn->running_var, &p->var));
+  }
+  norm_run run = {.nn = nn, .p = p, .bn = bn};
+  share(nn, p->channels, p->batch * p->inner, norm_channels, &run);
   return NULL;
 }
 static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs,
@@ -216,21 +238,29 @@ static kiln_status *instance_running(kiln__nn *nn, const norm *p, const batch_no
   KILN_TRY(update_running(nn, bn->running_mean, mean, bn->momentum));
   return update_running(nn, bn->running_var, var, bn->momentum);
 }
-static kiln_status *run_instance_norm(kiln__nn *nn, const norm *p, const batch_norm *bn) {
-  const int64_t rows = p->batch * p->channels, n = p->inner;
-  kiln_tensor *temp;
-  char *means, *vars;
-  KILN_TRY(kiln__nn_new(nn, 1, &rows, &temp, &means));
-  KILN_TRY(kiln__nn_new(nn, 1, &rows, &temp, &vars));
-  for (int64_t i = 0; i < rows; i++) {
+static void norm_rows(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const norm_run *run = data;
+  const kiln__nn *nn = run->nn;
+  const norm *p = run->p;
+  const int64_t n = p->inner;
+  for (int64_t i = begin; i < end; i++) {
     double mean, var;
     moments(nn, p->in + (size_t)(i * n) * nn->item, n, &mean, &var);
     const double scale = weight_of(nn, p, i % p->channels) / sqrt(var + p->eps);
     affine(nn, p, i * n, n, scale, bias_of(nn, p, i % p->channels) - mean * scale);
-    kiln__nn_set(nn, means, i, mean);
-    kiln__nn_set(nn, vars, i, var * (double)n / (double)(n - 1));
+    kiln__nn_set(nn, run->means, i, mean);
+    kiln__nn_set(nn, run->vars, i, var * (double)n / (double)(n - 1));
   }
-  return instance_running(nn, p, bn, means, vars);
+}
+static kiln_status *run_instance_norm(kiln__nn *nn, const norm *p, const batch_norm *bn) {
+  const int64_t rows = p->batch * p->channels;
+  kiln_tensor *temp;
+  norm_run run = {.nn = nn, .p = p};
+  KILN_TRY(kiln__nn_new(nn, 1, &rows, &temp, &run.means));
+  KILN_TRY(kiln__nn_new(nn, 1, &rows, &temp, &run.vars));
+  share(nn, rows, p->inner, norm_rows, &run);
+  return instance_running(nn, p, bn, run.means, run.vars);
 }
 KILN_NN_KERNEL(instance_norm) {
   kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 1);
@@ -266,24 +296,32 @@ static kiln_status *check_group_param(const kiln_tensor *input, const kiln_tenso
       "but got %s of shape %s and input of shape %s",
       name, name, kiln__sizes_of(t).text, kiln__sizes_of(input).text);
 }
-/* means and rstds may be NULL. */
-static void run_groups(kiln__nn *nn, norm *p, int64_t groups, char *means, char *rstds) {
-  const int64_t per_group = p->channels / groups, n = per_group * p->inner;
-  for (int64_t g = 0; g < p->batch * groups; g++) {
+static void norm_groups(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const norm_run *run = data;
+  const kiln__nn *nn = run->nn;
+  const norm *p = run->p;
+  const int64_t per_group = p->channels / run->groups, n = per_group * p->inner;
+  for (int64_t g = begin; g < end; g++) {
     double mean, var;
     moments(nn, p->in + (size_t)(g * n) * nn->item, n, &mean, &var);
     const double rstd = 1 / sqrt(var + p->eps);
     const bool narrow = nn->dtype == KILN_DTYPE_F32;
     if (narrow) mean = (float)mean;
     for (int64_t k = 0; k < per_group; k++) {
-      const int64_t c = g % groups * per_group + k;
+      const int64_t c = g % run->groups * per_group + k;
       double scale = rstd * weight_of(nn, p, c);
       if (narrow) scale = (float)scale; /* then x * scale and mean * scale are rounded alike */
       affine(nn, p, g * n + k * p->inner, p->inner, scale, bias_of(nn, p, c) - mean * scale);
     }
-    if (means) kiln__nn_set(nn, means, g, mean);
-    if (rstds) kiln__nn_set(nn, rstds, g, rstd);
+    if (run->means) kiln__nn_set(nn, run->means, g, mean);
+    if (run->vars) kiln__nn_set(nn, run->vars, g, rstd);
   }
+}
+/* means and rstds may be NULL. */
+static void run_groups(kiln__nn *nn, norm *p, int64_t groups, char *means, char *rstds) {
+  norm_run run = {.nn = nn, .p = p, .groups = groups, .means = means, .vars = rstds};
+  share(nn, p->batch * groups, p->channels / groups * p->inner, norm_groups, &run);
 }
 static kiln_status *check_groups(const kiln_tensor *input, int64_t groups,
                                  const kiln_tensor *weight, const kiln_tensor *bias) {
