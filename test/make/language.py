@@ -1,10 +1,12 @@
 """Makes test/data/language/NAME from test/make/language/NAME.py.
 
     /usr/bin/python3 test/make/language.py NAME test/data/language/NAME
+    PYTHON test/make/language.py NAME test/data/language/NAME_215
     python3 test/make/language.py --verify test/data/language/NAME
 
-Needs torch 1.13 (Debian: python3-torch); --verify runs the same archive with another torch and
-tells the calls that differ. A case is a function or a module under `@case(arguments, ...)`; one
+Needs torch 1.13 (Debian: python3-torch), and 2.15 for the folders whose names say so (tensors has
+none: the messages of operators differ there); --verify runs the same archive with another torch
+and tells the calls that differ. A case is a function or a module under `@case(arguments, ...)`; one
 root module has a method t_<case> for each. Every case is called ROUNDS times with all its
 arguments in turn. samples.pt: (method, inputs, result, printed, class, message, place) for each
 call, as tools/check_language.c reads it. Cases that torch cannot script are an error."""
@@ -137,7 +139,8 @@ def make(name, folder):
              for _ in range(ROUNDS) for arguments in sets]
     samples = run(torch.jit.load(path).eval(), calls)
     torch.save(samples, os.path.join(folder, "samples.pt"))
-    case = OrderedDict(name="language_" + name, category="language", producer="torch 1.13.1",
+    case = OrderedDict(name="language_" + os.path.basename(os.path.normpath(folder)),
+                       category="language", producer="torch " + torch.__version__.split("+")[0],
                        calls=len(samples), rtol=1e-5, atol=1e-6, note="test/make/language.py")
     with open(os.path.join(folder, "case.json"), "w") as f:
         json.dump(case, f, indent=1)
