@@ -1,16 +1,23 @@
 /* arguments.c: the host's values become a method's arguments, by its schema.
  *
  * What Python would take is taken: an int for a float, a tuple for a NamedTuple, containers whose
- * elements fit. A container that fits as it is is shared, so that the method's changes are seen; if
- * its element type was not known, or is wider than the schema's, it is given the schema's. One
- * whose elements had to be converted is passed as a copy. */
+ * elements fit. A container that fits as it is is shared, so that the method's changes are seen. If
+ * its element type was not known, or is another than the schema's, it is given the schema's, but
+ * only where the host alone has it: who else holds it relies on the type that it had. Otherwise,
+ * where elements had to be converted, and where it has types of another model, it is passed as a
+ * copy. */
 #include "api/internal.h"
+#include "frontend/pickle.h"
 
 /* -- Converting one value -- */
 
 typedef struct converter {
   kiln_context *context;
+  kiln_type_table *types; /* where types of what is wanted as Any are made */
   int depth;
+  int shared;   /* containers around this one that others hold too */
+  bool foreign; /* the value is of another model */
+  bool retyped; /* a container of the host's has been given a type of the model */
 } converter;
 
 enum { MAX_DEPTH = 200 };
@@ -20,15 +27,34 @@ static kiln_status *convert(converter *c, kiln_ivalue v, const kiln_type *type, 
 
 static bool is_same(kiln_ivalue a, kiln_ivalue b) { return a.tag == b.tag && a.u.i == b.u.i; }
 
-/* Converts `count` items; *out_items is NULL when none changed, else a block of them all. */
+/* The host's handle and this conversion hold it, or what it lies in and this conversion. */
+static bool is_sole(const converter *c, const kiln_box *box) {
+  return c->shared == 0 && __atomic_load_n(&box->refs, __ATOMIC_ACQUIRE) <= 2;
+}
+
+/* Whether what says `have` of its elements may go on as it is, being wanted with `want`. */
+static bool may_stay(const converter *c, const kiln_box *box, const kiln_type *have,
+                     const kiln_type *want) {
+  if (c->foreign) return false;
+  return have == want || (have && kiln_type_equal_unshaped(have, want)) || is_sole(c, box);
+}
+
+static void give_type(converter *c, const kiln_type **part, const kiln_type *type) {
+  if (*part == type || (*part && kiln_type_equal_unshaped(*part, type))) return;
+  *part = type;
+  c->retyped = true;
+}
+
+/* Converts `count` items; *out_items is NULL when none changed, else a block of them all. `copy`:
+ * all of them are wanted in any case. */
 static kiln_status *convert_items(converter *c, const kiln_ivalue *items, int64_t count,
-                                  const kiln_type *const *types, bool one_type, bool *fits,
-                                  kiln_ivalue **out_items) {
+                                  const kiln_type *const *types, bool one_type, bool copy,
+                                  bool *fits, kiln_ivalue **out_items) {
   kiln_mem *mem = c->context->env->mem;
   size_t size = sizeof(kiln_ivalue) * (size_t)count;
   kiln_ivalue *results = kiln_mem_alloc_zero(mem, size);
   kiln_status *status = NULL;
-  bool changed = false;
+  bool changed = copy;
   *out_items = NULL;
   if (!results) return kiln_status_oom();
   for (int64_t i = 0; !status && *fits && i < count; i++) {
@@ -50,13 +76,18 @@ static kiln_status *convert_list(converter *c, kiln_ivalue v, const kiln_type *t
   kiln_mem *mem = c->context->env->mem;
   kiln_list *list = v.u.list, *copy = NULL;
   kiln_ivalue *items = NULL;
-  KILN_TRY(convert_items(c, list->items, list->count, type->elems, true, fits, &items));
-  if (!*fits) return NULL;
+  const bool stays = may_stay(c, &list->box, list->elem_type, type->elems[0]);
+  const bool held = !is_sole(c, &list->box);
+  c->shared += held;
+  kiln_status *status =
+      convert_items(c, list->items, list->count, type->elems, true, !stays, fits, &items);
+  c->shared -= held;
+  if (status || !*fits) return status;
   if (!items) {
-    if (list->elem_type != type->elems[0]) list->elem_type = type->elems[0];
+    give_type(c, &list->elem_type, type->elems[0]);
     return NULL;
   }
-  kiln_status *status = kiln_list_create(mem, type->elems[0], list->count, &copy);
+  status = kiln_list_create(mem, type->elems[0], list->count, &copy);
   for (int64_t i = 0; i < list->count; i++) {
     if (status) {
       kiln_ivalue_release(items[i]);
@@ -82,14 +113,18 @@ static kiln_status *convert_tuple(converter *c, kiln_ivalue v, const kiln_type *
     *fits = false;
     return NULL;
   }
-  KILN_TRY(convert_items(c, tuple->items, tuple->count, type->elems, false, fits, &items));
-  if (!*fits || (!items && tuple->type == type)) return NULL;
+  const bool held = !is_sole(c, &tuple->box);
+  c->shared += held;
+  kiln_status *status =
+      convert_items(c, tuple->items, tuple->count, type->elems, false, c->foreign, fits, &items);
+  c->shared -= held;
+  if (status || !*fits || (!items && tuple->type == type)) return status;
   if (!items && !type->names) {
-    if (!tuple->type) tuple->type = type;
+    if (!tuple->type) give_type(c, &tuple->type, type);
     return NULL;
   }
   kiln_mem *mem = c->context->env->mem;
-  kiln_status *status = kiln_tuple_create(mem, type, tuple->count, &copy);
+  status = kiln_tuple_create(mem, type, tuple->count, &copy);
   for (int64_t i = 0; i < tuple->count; i++) {
     kiln_ivalue item = items ? items[i] : kiln_ivalue_retain(tuple->items[i]);
     if (status) {
@@ -109,9 +144,12 @@ static kiln_status *convert_dict(converter *c, kiln_ivalue v, const kiln_type *t
                                  kiln_ivalue *out) {
   kiln_dict *dict = v.u.dict, *copy = NULL;
   kiln_ivalue *key, *value;
-  bool changed = false;
+  bool changed = !may_stay(c, &dict->box, dict->key_type, type->elems[0]) ||
+                 !may_stay(c, &dict->box, dict->value_type, type->elems[1]);
+  const bool held = !is_sole(c, &dict->box);
   KILN_TRY(kiln_dict_create(c->context->env->mem, type->elems[0], type->elems[1], &copy));
   kiln_status *status = NULL;
+  c->shared += held;
   for (int64_t i = 0; !status && *fits && kiln_dict_next(dict, &i, &key, &value);) {
     kiln_ivalue k = kiln_none(), e = kiln_none();
     status = convert(c, kiln_ivalue_retain(*key), type->elems[0], fits, &k);
@@ -126,6 +164,7 @@ static kiln_status *convert_dict(converter *c, kiln_ivalue v, const kiln_type *t
     changed = changed || !is_same(*key, k) || !is_same(*value, e);
     status = kiln_dict_set(copy, k, e);
   }
+  c->shared -= held;
   if (!status && *fits && changed) {
     kiln_ivalue_release(v);
     *out = kiln_of_box(copy);
@@ -133,16 +172,54 @@ static kiln_status *convert_dict(converter *c, kiln_ivalue v, const kiln_type *t
   }
   kiln_ivalue_release(kiln_of_box(copy));
   if (!status && *fits) {
-    if (dict->key_type != type->elems[0]) dict->key_type = type->elems[0];
-    if (dict->value_type != type->elems[1]) dict->value_type = type->elems[1];
+    give_type(c, &dict->key_type, type->elems[0]);
+    give_type(c, &dict->value_type, type->elems[1]);
   }
   return status;
 }
 
+/* Looks down to the first container that says what is in it. */
+static bool knows_types(kiln_ivalue v, int depth) {
+  if (v.tag == KILN_TAG_LIST) return v.u.list->elem_type;
+  if (v.tag == KILN_TAG_DICT) return v.u.dict->key_type && v.u.dict->value_type;
+  if (v.tag != KILN_TAG_TUPLE) return true;
+  if (depth > MAX_DEPTH) return false;
+  for (int64_t i = 0; i < v.u.tuple->count; i++) {
+    if (!knows_types(v.u.tuple->items[i], depth + 1)) return false;
+  }
+  return true;
+}
+
+typedef struct settling {
+  kiln_type_table *types;
+  kiln_ivalue value;
+} settling;
+
+static kiln_status *settle(void *arg) {
+  const settling *s = arg;
+  (void)kiln_pickle_settle_types(s->types, s->value);
+  return NULL;
+}
+
+/* What is wanted as Any has one type, also where it is empty. */
+static kiln_status *convert_any(converter *c, kiln_ivalue v) {
+  const bool container =
+      v.tag == KILN_TAG_LIST || v.tag == KILN_TAG_DICT || v.tag == KILN_TAG_TUPLE;
+  if (!container) return NULL;
+  if (c->foreign) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT,
+                      "a container of another model cannot be passed where any type is wanted");
+  }
+  if (knows_types(v, 0)) return NULL;
+  settling s = {c->types, v};
+  return kiln_type_table_run(c->types, settle, &s);
+}
+
 static kiln_status *convert_union(converter *c, kiln_ivalue v, const kiln_type *type, bool *fits,
                                   kiln_ivalue *out) {
-  for (int i = 0; i < type->elem_count; i++) { /* without conversion first */
-    if (kiln_ivalue_matches(v, type->elems[i])) return NULL;
+  for (int i = 0; i < type->elem_count && !c->foreign; i++) { /* without conversion first */
+    if (!knows_types(v, 0) || !kiln_ivalue_matches(v, type->elems[i])) continue;
+    return NULL;
   }
   for (int i = 0; i < type->elem_count; i++) {
     bool one = true;
@@ -174,6 +251,8 @@ static kiln_status *convert(converter *c, kiln_ivalue v, const kiln_type *type, 
     status = convert_union(c, v, type, fits, out);
   } else if (type->kind == KILN_TYPE_FLOAT && v.tag == KILN_TAG_INT) {
     *out = kiln_float((double)v.u.i);
+  } else if (type->kind == KILN_TYPE_ANY) {
+    status = convert_any(c, v);
   } else if (!kiln_ivalue_matches(v, type)) {
     *fits = false;
   }
@@ -181,16 +260,38 @@ static kiln_status *convert(converter *c, kiln_ivalue v, const kiln_type *type, 
   return status;
 }
 
-kiln_status *kiln__convert(kiln_context *context, kiln_ivalue v, const kiln_type *type,
-                           bool *out_fits, kiln_ivalue *out) {
-  converter c = {context, 0};
+static kiln_status *run_converter(converter *c, kiln_ivalue v, const kiln_type *type,
+                                  bool *out_fits, kiln_ivalue *out) {
   *out_fits = true;
-  kiln_status *status = convert(&c, v, type, out_fits, out);
+  kiln_status *status = convert(c, v, type, out_fits, out);
   if (status) {
     kiln_ivalue_release(*out);
     *out = kiln_none();
   }
   return status;
+}
+
+kiln_status *kiln__convert(kiln_context *context, kiln_ivalue v, const kiln_type *type,
+                           bool *out_fits, kiln_ivalue *out) {
+  converter c = {.context = context, .types = kiln_registry_types(context->registry)};
+  return run_converter(&c, v, type, out_fits, out);
+}
+
+kiln_status *kiln__convert_value(kiln_model *model, kiln_value *value, const kiln_type *type,
+                                 bool *out_fits, kiln_ivalue *out) {
+  kiln_model *of = __atomic_load_n(&value->model, __ATOMIC_ACQUIRE);
+  converter c = {.context = model->context, .types = kiln__value_types(value)};
+  c.foreign = of && of != model;
+  KILN_TRY(run_converter(&c, kiln_ivalue_retain(value->v), type, out_fits, out));
+  /* Types of the model are in it now. */
+  if (c.retyped && !of) {
+    kiln_model *none = NULL, *kept = kiln__model_retain(model);
+    if (!__atomic_compare_exchange_n(&value->model, &none, kept, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+      kiln_model_release(kept);
+    }
+  }
+  return NULL;
 }
 
 /* -- A method's arguments -- */
@@ -241,8 +342,7 @@ kiln_status *kiln__arguments_match(kiln_model *model, const kiln__method *method
                         method->arguments[i].name);
     }
     bool fits = true;
-    KILN_TRY(kiln__convert(model->context, kiln_ivalue_retain(values[i]->v), want->type, &fits,
-                           &args[i + 1]));
+    KILN_TRY(kiln__convert_value(model, values[i], want->type, &fits, &args[i + 1]));
     if (!fits) return wrong_type(model->context, method, i, values[i]->v);
   }
   return NULL;

@@ -45,6 +45,7 @@ static bool is_number(kiln_ivalue v) {
 /* What is known of a value that holds `v`: a constant in its place, or its type. */
 static void bind_value(cost_job *job, kiln_ir_value *value, kiln_ivalue v, kiln_node *anchor) {
   kiln_type_table *types = job->graph->types;
+  if (v.tag == KILN_TAG_TENSOR && !v.u.tensor) return;
   if (v.tag == KILN_TAG_OBJECT) {
     kiln_map_set_ptr(&job->objects, value, v.u.object);
   } else if (v.tag == KILN_TAG_TENSOR && v.u.tensor && !kiln_tensor_is_undefined(v.u.tensor)) {

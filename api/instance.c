@@ -197,14 +197,14 @@ kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_v
   return kiln__value_wrap(instance->model->context, instance->model, v, out_value);
 }
 
-static kiln_status *set_slot(kiln_instance *instance, const char *name, const kiln_value *value) {
+static kiln_status *set_slot(kiln_instance *instance, const char *name, kiln_value *value) {
   kiln_object *object = NULL;
   kiln_ivalue v = kiln_none();
   int slot = 0;
   bool fits = true;
   KILN_TRY(find_slot(instance, name, &object, &slot));
   const kiln_type *type = object->type->cls->attributes[slot].type;
-  KILN_TRY(kiln__convert(instance->model->context, kiln_ivalue_retain(value->v), type, &fits, &v));
+  KILN_TRY(kiln__convert_value(instance->model, value, type, &fits, &v));
   if (!fits) {
     kiln_ivalue_release(v);
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "the value does not have the type of attribute '%s'",
@@ -222,7 +222,8 @@ kiln_status *kiln_instance_set(kiln_instance *instance, const char *name, const 
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "the value is of another model");
   }
   KILN_TRY(kiln__instance_occupy(instance, "kiln_instance_set"));
-  kiln_status *status = set_slot(instance, name, value);
+  /* The handle is not changed in what the caller can see. */
+  kiln_status *status = set_slot(instance, name, (kiln_value *)(uintptr_t)value);
   kiln__instance_vacate(instance);
   return status;
 }

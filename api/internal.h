@@ -135,5 +135,8 @@ kiln_status *kiln__arguments_match(kiln_model *model, const kiln__method *method
  * itself. */
 kiln_status *kiln__convert(kiln_context *context, kiln_ivalue v, const kiln_type *type,
                            bool *out_fits, kiln_ivalue *out) KILN_MUST_USE;
+/* The same for a host's handle, which keeps `model` if its containers got types of it. */
+kiln_status *kiln__convert_value(kiln_model *model, kiln_value *value, const kiln_type *type,
+                                 bool *out_fits, kiln_ivalue *out) KILN_MUST_USE;
 
 #endif

@@ -46,5 +46,7 @@ kiln_status *kiln_pickle_restore_types(kiln_mem *mem, kiln_ivalue *value,
 /* The same where no type is declared: element types follow from the elements, unlike ones are Any.
  * Inside kiln_type_table_run of `types`. */
 const kiln_type *kiln_pickle_infer_types(kiln_type_table *types, kiln_ivalue value);
+/* The same, empty containers too: nothing is left whose type an isinstance could decide. */
+const kiln_type *kiln_pickle_settle_types(kiln_type_table *types, kiln_ivalue value);
 
 #endif

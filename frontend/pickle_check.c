@@ -17,6 +17,8 @@ static kiln_status *visit(walk *w, kiln_ivalue v, int depth);
 /* `type`, when it is known, is what every item is declared to be. */
 static kiln_status *visit_item(walk *w, kiln_ivalue item, const kiln_type *type, int depth) {
   KILN_TRY(visit(w, item, depth + 1));
+  /* A program may ask what this is; it must not be two things. */
+  if (type && type->kind == KILN_TYPE_ANY) (void)kiln_pickle_settle_types(w->p->types, item);
   if (type && !kiln_ivalue_matches(item, type)) {
     kiln_text text;
     kiln_text_init(&text, w->p->arena);
@@ -168,6 +170,10 @@ kiln_status *kiln_pickle_restore_types(kiln_mem *mem, kiln_ivalue *value, const 
     return value->tag == KILN_TAG_NONE ? NULL
                                        : kiln_pickle_restore_types(mem, value, type->elems[0]);
   }
+  for (int i = 0; type->kind == KILN_TYPE_UNION && i < type->elem_count; i++) {
+    if (!kiln_ivalue_matches(*value, type->elems[i])) continue;
+    return kiln_pickle_restore_types(mem, value, type->elems[i]);
+  }
   switch ((kiln_tag)value->tag) {
     case KILN_TAG_NONE:
       if (kiln_type_is_tensor(type)) {
@@ -210,13 +216,30 @@ static const kiln_type *common(const kiln_type *a, const kiln_type *b) {
   return kiln_type_basic(KILN_TYPE_ANY);
 }
 
-static const kiln_type *infer_dict(kiln_type_table *types, kiln_dict *dict) {
+/* `empty`: what has no elements gets a type too, that of a bare [] or {}. */
+static const kiln_type *infer(kiln_type_table *types, kiln_ivalue v, bool empty);
+
+static const kiln_type *infer_list(kiln_type_table *types, kiln_list *list, bool empty) {
+  const kiln_type *elem = empty && list->count == 0 ? kiln_type_basic(KILN_TYPE_TENSOR) : NULL;
+  for (int64_t i = 0; !list->elem_type && i < list->count; i++) {
+    elem = common(elem, infer(types, list->items[i], empty));
+  }
+  if (!list->elem_type) list->elem_type = elem;
+  elem = list->elem_type ? list->elem_type : kiln_type_basic(KILN_TYPE_ANY);
+  return kiln_type_list(types, elem);
+}
+
+static const kiln_type *infer_dict(kiln_type_table *types, kiln_dict *dict, bool empty) {
   const kiln_type *key_type = NULL, *value_type = NULL;
   int64_t index = 0;
   kiln_ivalue *key, *value;
+  if (empty && dict->live == 0) {
+    key_type = kiln_type_basic(KILN_TYPE_STR);
+    value_type = kiln_type_basic(KILN_TYPE_TENSOR);
+  }
   while (!dict->key_type && kiln_dict_next(dict, &index, &key, &value)) {
-    key_type = common(key_type, kiln_pickle_infer_types(types, *key));
-    value_type = common(value_type, kiln_pickle_infer_types(types, *value));
+    key_type = common(key_type, infer(types, *key, empty));
+    value_type = common(value_type, infer(types, *value, empty));
   }
   if (!dict->key_type) {
     dict->key_type = key_type;
@@ -227,30 +250,29 @@ static const kiln_type *infer_dict(kiln_type_table *types, kiln_dict *dict) {
                         dict->value_type ? dict->value_type : any);
 }
 
-static const kiln_type *infer_tuple(kiln_type_table *types, kiln_tuple *tuple) {
+static const kiln_type *infer_tuple(kiln_type_table *types, kiln_tuple *tuple, bool empty) {
   const kiln_type **elems =
       KILN_NEW_ARRAY(kiln_type_table_arena(types), const kiln_type *, tuple->count + 1);
   for (int64_t i = 0; !tuple->type && i < tuple->count; i++) {
-    elems[i] = kiln_pickle_infer_types(types, tuple->items[i]);
+    elems[i] = infer(types, tuple->items[i], empty);
   }
   if (!tuple->type) tuple->type = kiln_type_tuple(types, elems, (int)tuple->count);
   return tuple->type;
 }
 
-const kiln_type *kiln_pickle_infer_types(kiln_type_table *types, kiln_ivalue v) {
+static const kiln_type *infer(kiln_type_table *types, kiln_ivalue v, bool empty) {
   switch ((kiln_tag)v.tag) {
-    case KILN_TAG_LIST: {
-      kiln_list *list = v.u.list;
-      const kiln_type *elem = NULL;
-      for (int64_t i = 0; !list->elem_type && i < list->count; i++) {
-        elem = common(elem, kiln_pickle_infer_types(types, list->items[i]));
-      }
-      if (!list->elem_type) list->elem_type = elem;
-      elem = list->elem_type ? list->elem_type : kiln_type_basic(KILN_TYPE_ANY);
-      return kiln_type_list(types, elem);
-    }
-    case KILN_TAG_TUPLE: return infer_tuple(types, v.u.tuple);
-    case KILN_TAG_DICT: return infer_dict(types, v.u.dict);
+    case KILN_TAG_LIST: return infer_list(types, v.u.list, empty);
+    case KILN_TAG_TUPLE: return infer_tuple(types, v.u.tuple, empty);
+    case KILN_TAG_DICT: return infer_dict(types, v.u.dict, empty);
     default: return kiln_type_unshaped(types, kiln_ivalue_type(types, v));
   }
+}
+
+const kiln_type *kiln_pickle_infer_types(kiln_type_table *types, kiln_ivalue v) {
+  return infer(types, v, false);
+}
+
+const kiln_type *kiln_pickle_settle_types(kiln_type_table *types, kiln_ivalue v) {
+  return infer(types, v, true);
 }

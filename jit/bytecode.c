@@ -582,7 +582,9 @@ static kiln_status *emit_in_arena(void *arg) {
   for (uint32_t i = 0; i <= job->graph->next_id; i++) e->regs[i] = e->hints[i] = -1;
   for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
   schedule(e, top, top->param->outputs, kiln_block_input_count(top));
+  kiln__emit_find_unset(e, job->graph);
   KILN_TRY(emit_block(e, top));
+  kiln__emit_check_unset(e, top->ret);
   e->range = NULL;
   emit_return(e, top);
   fill_plan(e);

@@ -27,6 +27,7 @@ typedef struct kiln_emitter {
   int32_t *hints;                        /* register that a value would best get, by id; -1 */
   KILN_VEC(uint8_t) live, reserved;      /* of a register */
   kiln_map deaths;                       /* node -> kiln_value_vec*: values whose last use it is */
+  uint8_t *unset;                        /* of a value, by id: it may be uninitialised; or NULL */
   int record_count, enter_count;
   const kiln_source_range *range; /* of the node being emitted */
 } kiln_emitter;
@@ -48,6 +49,17 @@ uint32_t kiln__emit_constant(kiln_emitter *e, const kiln_ivalue *value);
 /* For a node that takes two instructions: `at` has its inputs and makes a list, which is unpacked
  * to the node's outputs. */
 void kiln__emit_unpack_of(kiln_emitter *e, kiln_node *node, int at);
+
+/* -- Values whose static type is only claimed (bytecode_check.c) -- */
+
+/* A CHECK that `v` is of `type`. */
+void kiln__emit_check(kiln_emitter *e, kiln_ir_value *v, const kiln_type *type);
+/* Whether the cast needs none. */
+bool kiln__emit_is_proved(kiln_emitter *e, const kiln_node *cast);
+/* Fills e->unset. */
+void kiln__emit_find_unset(kiln_emitter *e, const kiln_graph *graph);
+/* Before the instructions of `node`: checks of those of its inputs that may be uninitialised. */
+void kiln__emit_check_unset(kiln_emitter *e, const kiln_node *node);
 
 /* A whole node as one instruction: inputs from `first_input` on, all outputs, moves and drops. */
 kiln_status *kiln__emit_simple(kiln_emitter *e, kiln_node *node, kiln_instr_op op, uint32_t x,

@@ -127,7 +127,12 @@ static kiln_status *emit_call_method(kiln_emitter *e, kiln_node *node) {
 static kiln_status *emit_fork(kiln_emitter *e, kiln_node *node) {
   const kiln_callable *callable = own_callable(node);
   if (!callable) return bad_node(node, "has no callable");
-  return simple(e, node, KILN_INSTR_FORK, add_callable(e, callable));
+  int at = e->code.count;
+  const kiln_type *type = kiln_node_output(node, 0)->type;
+  uint32_t index = type->kind == KILN_TYPE_FUTURE ? add_type(e, type->elems[0]) + 1 : 0;
+  KILN_TRY(simple(e, node, KILN_INSTR_FORK, add_callable(e, callable)));
+  if (index <= UINT16_MAX) e->code.data[at].flags = (uint16_t)index;
+  return NULL;
 }
 
 static kiln_status *emit_enter(kiln_emitter *e, kiln_node *node) {
@@ -199,6 +204,20 @@ static kiln_status *emit_raise(kiln_emitter *e, kiln_node *node) {
   return kiln__emit_simple(e, node, KILN_INSTR_RAISE, 0, 0, count, 0);
 }
 
+void kiln__emit_check(kiln_emitter *e, kiln_ir_value *v, const kiln_type *type) {
+  kiln_operand o = kiln__emit_read(e, v);
+  int at = kiln__emit_instr(e, KILN_INSTR_CHECK, 1, 0, add_type(e, type));
+  kiln__emit_operands(e, at)[0] = o;
+}
+
+/* The result is the argument under another name. */
+static void emit_cast(kiln_emitter *e, kiln_node *node) {
+  if (!kiln__emit_is_proved(e, node)) {
+    kiln__emit_check(e, kiln_node_input(node, 0), kiln_node_output(node, 0)->type);
+  }
+  kiln__emit_finish(e, node);
+}
+
 /* -- What the executor put in -- */
 
 static kiln_status *emit_profile(kiln_emitter *e, kiln_node *node) {
@@ -236,7 +255,7 @@ static kiln_status *emit_structural(kiln_emitter *e, kiln_node *node) {
     case KILN_OP_prim_Constant:
     case KILN_OP_prim_Uninitialized: return NULL;
     case KILN_OP_prim_unchecked_cast:
-    case KILN_OP_prim_unchecked_unwrap_optional: kiln__emit_finish(e, node); return NULL;
+    case KILN_OP_prim_unchecked_unwrap_optional: emit_cast(e, node); return NULL;
     case KILN_OP_prim_ListConstruct: return emit_construct(e, node, KILN_INSTR_LIST);
     case KILN_OP_prim_TupleConstruct: return emit_construct(e, node, KILN_INSTR_TUPLE);
     case KILN_OP_prim_DictConstruct: return emit_construct(e, node, KILN_INSTR_DICT);
@@ -263,9 +282,13 @@ static kiln_status *emit_structural(kiln_emitter *e, kiln_node *node) {
 }
 
 kiln_status *kiln__emit_node(kiln_emitter *e, kiln_node *node) {
+  kiln__emit_check_unset(e, node);
   if (node->op && node->op->variant == KILN_VARIANT_NONE && !node->op->schema) {
     return emit_structural(e, node);
   }
-  if (kiln_str_is(node->name, "aten::wait")) return simple(e, node, KILN_INSTR_WAIT, 0);
+  if (kiln_str_is(node->name, "aten::wait") && node->input_count == 1 && node->output_count == 1 &&
+      kiln_node_input(node, 0)->type->kind == KILN_TYPE_FUTURE) {
+    return simple(e, node, KILN_INSTR_WAIT, 0);
+  }
   return emit_op(e, node);
 }

@@ -503,7 +503,7 @@ static kiln_status *run_fork(kiln_call *call, machine *m, kiln_frame *f, const k
   if (!kiln__fork_is_worth(call, callable)) return run_call(call, m, f, in, o);
   kiln_ivalue future;
   for (int i = 0; i < in->in_count; i++) f->args[i] = *kiln__frame_read(f, o[i]);
-  KILN_TRY(kiln__fork_start(call, f, callable, f->args, in->in_count, &future));
+  KILN_TRY(kiln__fork_start(call, f, in, f->args, &future));
   kiln__frame_release_moved(call, f, o, in->in_count);
   kiln__frame_write(call, f, o[in->in_count], future);
   return NULL;
@@ -531,7 +531,8 @@ static kiln_status *return_value(kiln_call *call, machine *m, kiln_ivalue value)
   pop_frame(call, m);
   if (on_return == KILN_RETURN_FUTURE) {
     kiln_future *future;
-    KILN_TRY(kiln_future_create(call->env->mem, NULL, value, NULL, &future));
+    const kiln_type *type = kiln__fork_type(caller->plan, caller->pc - 1);
+    KILN_TRY(kiln_future_create(call->env->mem, type, value, NULL, &future));
     value = kiln_of_box(future);
   } else if (on_return == KILN_RETURN_ENTERED) {
     caller->entered_count++;
@@ -582,7 +583,8 @@ static kiln_status *leave_entered(kiln_call *call, kiln_frame *f, kiln_status *s
 static kiln_status *keep_in_future(kiln_call *call, kiln_frame *caller, kiln_operand result,
                                    kiln_status *status) {
   kiln_future *future;
-  KILN_TRY(kiln_future_create(call->env->mem, NULL, kiln_none(), status, &future));
+  const kiln_type *type = kiln__fork_type(caller->plan, caller->pc - 1);
+  KILN_TRY(kiln_future_create(call->env->mem, type, kiln_none(), status, &future));
   kiln__frame_write(call, caller, result, kiln_of_box(future));
   return NULL;
 }

@@ -92,15 +92,18 @@ static void prune(kiln_call *call, kiln_frame *f) {
   }
 }
 
-kiln_status *kiln__fork_start(kiln_call *call, kiln_frame *f, const kiln_callable *callable,
-                              const kiln_ivalue *args, int count, kiln_ivalue *out_future) {
+kiln_status *kiln__fork_start(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                              const kiln_ivalue *args, kiln_ivalue *out_future) {
+  const kiln_callable *callable = f->plan->callables[in->x];
+  const int count = in->in_count;
   KILN_TRY(kiln_call_check(call, 1));
   prune(call, f);
   const size_t bytes = sizeof(kiln_fork) + (size_t)count * sizeof(kiln_ivalue);
   kiln_fork *fork = kiln_mem_alloc_zero(call->env->mem, bytes);
   if (!fork) return kiln_status_oom();
   kiln_future *future;
-  kiln_status *status = kiln_future_create(call->env->mem, NULL, kiln_none(), NULL, &future);
+  kiln_status *status =
+      kiln_future_create(call->env->mem, kiln__fork_type(f->plan, in), kiln_none(), NULL, &future);
   if (status) {
     kiln_mem_free(call->env->mem, fork, bytes);
     return status;

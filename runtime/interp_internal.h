@@ -76,10 +76,13 @@ static inline void kiln__frame_write(kiln_call *call, kiln_frame *f, kiln_operan
 
 /* Whether this FORK becomes a task. */
 bool kiln__fork_is_worth(const kiln_call *call, const kiln_callable *callable);
-/* `args` are borrowed. */
-kiln_status *kiln__fork_start(kiln_call *call, kiln_frame *f, const kiln_callable *callable,
-                              const kiln_ivalue *args, int count,
-                              kiln_ivalue *out_future) KILN_MUST_USE;
+/* By the FORK `in`; `args` are borrowed. */
+kiln_status *kiln__fork_start(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                              const kiln_ivalue *args, kiln_ivalue *out_future) KILN_MUST_USE;
+/* Of what the future of this FORK holds; NULL: not known. */
+static inline const kiln_type *kiln__fork_type(const kiln_plan *plan, const kiln_instr *in) {
+  return in->flags && in->flags <= plan->type_count ? plan->types[in->flags - 1] : NULL;
+}
 /* Returns when the future is complete. */
 void kiln__fork_wait(kiln_call *call, kiln_future *future);
 /* Before the frame goes, its registers empty already: waits for its tasks. */

@@ -179,6 +179,37 @@ static void is_instance(kiln_call *call, kiln_frame *f, const kiln_instr *in,
   kiln__frame_write(call, f, o[1], kiln_bool(matches));
 }
 
+/* -- Checks -- */
+
+typedef struct wrong_value {
+  kiln_arena *arena;
+  kiln_ivalue value;
+  const kiln_type *type;
+} wrong_value;
+
+static kiln_status *tell_wrong_value(void *arg) {
+  const wrong_value *w = arg;
+  kiln_text have, want;
+  kiln_text_init(&have, w->arena);
+  kiln_text_init(&want, w->arena);
+  kiln_ivalue_type_name(&have, w->value);
+  kiln_type_print_annotation(&want, w->type);
+  if (w->value.tag == KILN_TAG_NONE) {
+    return KILN_OP_FAIL("None, or a value that was never set, is used as %s", want.data);
+  }
+  return KILN_OP_FAIL("a value of type %s is used as %s", have.data, want.data);
+}
+
+static kiln_status *check_type(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                               const kiln_operand *o) {
+  wrong_value w = {.value = *kiln__frame_read(f, o[0]), .type = f->plan->types[in->x]};
+  if (kiln_ivalue_matches(w.value, w.type)) return NULL;
+  KILN_TRY(kiln_arena_create(call->env->mem, &w.arena));
+  kiln_status *status = kiln_arena_run(w.arena, tell_wrong_value, &w);
+  kiln_arena_destroy(w.arena);
+  return status;
+}
+
 /* -- Exceptions -- */
 
 static kiln_status *raise(kiln_call *call, kiln_frame *f, const kiln_instr *in,
@@ -210,9 +241,7 @@ kiln_status *kiln__interp_value(kiln_call *call, kiln_frame *f, const kiln_instr
     case KILN_INSTR_SET_ATTR: return set_attr(call, f, in, o);
     case KILN_INSTR_ISINSTANCE: is_instance(call, f, in, o); return NULL;
     case KILN_INSTR_RAISE: return raise(call, f, in, o);
-    case KILN_INSTR_UNCHECKED_CAST:
-      kiln__frame_write(call, f, o[1], kiln__frame_take(f, o[0]));
-      return NULL;
+    case KILN_INSTR_CHECK: return check_type(call, f, in, o);
     default: return KILN_ERROR(KILN_INTERNAL, "unknown instruction %d", in->op);
   }
 }

@@ -24,13 +24,13 @@
  *   TUPLE_SLICE   types[x] has the slice's length; `flags` is its first element
  *   OBJECT        new instance of types[x];  GET_ATTR, SET_ATTR  slot x
  *   ISINSTANCE    types of type_lists[x]
- *   UNCHECKED_CAST  identity; kept for errors
- *   RAISE         inputs: message, class name (may be left out or None)
- *   ENTER         in: an object; calls its __enter__, remembers it until EXIT
- *   EXIT          calls __exit__(None, None, None) of what was entered last. What a frame has
- *                 entered is also left while unwinding, unless a limit or lack of memory stopped it
- *   FORK, WAIT    run callables[x] now, as PyTorch's inline order, or, where it allows that, as a
- *                 task of the pool; get the result
+ *   CHECK         fails unless the input is a value of types[x]: where a static type is only
+ * claimed RAISE         inputs: message, class name (may be left out or None) ENTER         in: an
+ * object; calls its __enter__, remembers it until EXIT EXIT          calls __exit__(None, None,
+ * None) of what was entered last. What a frame has entered is also left while unwinding, unless a
+ * limit or lack of memory stopped it FORK, WAIT    run callables[x] now, as PyTorch's inline order,
+ * or, where it allows that, as a task of the pool; get the result. `flags` of FORK, less 1, is the
+ * type of what the future holds
  *
  * Rules for who makes a plan: a register is empty (or holds no reference) when it is written;
  * an operand without MOVE leaves its register as it is; of several operands of one instruction
@@ -74,7 +74,7 @@
   X(GET_ATTR)              \
   X(SET_ATTR)              \
   X(ISINSTANCE)            \
-  X(UNCHECKED_CAST)        \
+  X(CHECK)                 \
   X(RAISE)                 \
   X(ENTER)                 \
   X(EXIT)                  \

@@ -111,7 +111,7 @@ kiln_status *kiln_object_create(kiln_mem *mem, const kiln_type *type, kiln_objec
   init_box(&object->box, mem, KILN_TAG_OBJECT);
   object->type = type;
   object->count = count;
-  memset(object->slots, 0, (size_t)count * sizeof(kiln_ivalue));
+  for (int64_t i = 0; i < count; i++) object->slots[i] = kiln_of_tensor(NULL);
   *out = object;
   return NULL;
 }

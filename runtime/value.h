@@ -218,7 +218,8 @@ bool kiln_ivalue_equal(kiln_ivalue a, kiln_ivalue b);
 /* Python's `is`. */
 bool kiln_ivalue_is(kiln_ivalue a, kiln_ivalue b);
 /* The value is an instance of the type (isinstance; also used for argument checks). Ints are not
- * floats. A list of unknown element type fits every list type it could be. */
+ * floats. A list or dict of unknown element type fits every type that it could be, and has the one
+ * that it was asked for from then on. */
 bool kiln_ivalue_matches(kiln_ivalue v, const kiln_type *type);
 /* The most exact type of the value, made in `table` (inside its run). */
 const kiln_type *kiln_ivalue_type(kiln_type_table *table, kiln_ivalue v);

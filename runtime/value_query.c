@@ -100,24 +100,36 @@ bool kiln_ivalue_is(kiln_ivalue a, kiln_ivalue b) {
 
 static bool matches_at(kiln_ivalue v, const kiln_type *type, int depth);
 
-/* A container's declared part: lists and dicts are invariant. */
+/* A container's declared part: lists and dicts are invariant, or one could be written as a list of
+ * Any and read as one of ints. */
 static bool same_part(const kiln_type *have, const kiln_type *want) {
-  return want->kind == KILN_TYPE_ANY || want->kind == KILN_TYPE_VAR ||
-         kiln_type_equal_unshaped(have, want);
+  return want->kind == KILN_TYPE_VAR || kiln_type_equal_unshaped(have, want);
 }
 
-static bool list_matches(const kiln_list *list, const kiln_type *elem, int depth) {
-  if (list->elem_type) return same_part(list->elem_type, elem);
+/* A part that was not known yet is from now on what it was found to fit; else an empty list could
+ * be a list of two types at once. Several threads may ask. */
+static bool settle(const kiln_type **part, const kiln_type *type) {
+  const kiln_type *was = NULL;
+  if (kiln_type_has_var(type)) return true;
+  return __atomic_compare_exchange_n(part, &was, type, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+         same_part(was, type);
+}
+
+static bool list_matches(kiln_list *list, const kiln_type *elem, int depth) {
+  const kiln_type *have = __atomic_load_n(&list->elem_type, __ATOMIC_RELAXED);
+  if (have) return same_part(have, elem);
   for (int64_t i = 0; i < list->count; i++) {
     if (!matches_at(list->items[i], elem, depth)) return false;
   }
-  return true;
+  return settle(&list->elem_type, elem);
 }
 
-static bool dict_matches(const kiln_dict *dict, const kiln_type *type, int depth) {
-  if (dict->key_type && !same_part(dict->key_type, type->elems[0])) return false;
-  if (dict->value_type && !same_part(dict->value_type, type->elems[1])) return false;
-  if (dict->key_type && dict->value_type) return true;
+static bool dict_matches(kiln_dict *dict, const kiln_type *type, int depth) {
+  const kiln_type *key_type = __atomic_load_n(&dict->key_type, __ATOMIC_RELAXED);
+  const kiln_type *value_type = __atomic_load_n(&dict->value_type, __ATOMIC_RELAXED);
+  if (key_type && !same_part(key_type, type->elems[0])) return false;
+  if (value_type && !same_part(value_type, type->elems[1])) return false;
+  if (key_type && value_type) return true;
   int64_t at = 0;
   kiln_ivalue *key, *value;
   while (kiln_dict_next(dict, &at, &key, &value)) {
@@ -125,7 +137,7 @@ static bool dict_matches(const kiln_dict *dict, const kiln_type *type, int depth
       return false;
     }
   }
-  return true;
+  return settle(&dict->key_type, type->elems[0]) && settle(&dict->value_type, type->elems[1]);
 }
 
 static bool tuple_matches(const kiln_tuple *tuple, const kiln_type *type, int depth) {
@@ -179,7 +191,9 @@ static bool matches_at(kiln_ivalue v, const kiln_type *type, int depth) {
       return tag == KILN_TAG_NONE || matches_at(v, type->elems[0], depth + 1);
     case KILN_TYPE_FUTURE:
     case KILN_TYPE_AWAIT:
-    case KILN_TYPE_RREF: return tag == KILN_TAG_FUTURE;
+    case KILN_TYPE_RREF:
+      return tag == KILN_TAG_FUTURE && v.u.future->elem_type &&
+             kiln_type_is_subtype(v.u.future->elem_type, type->elems[0]);
     case KILN_TYPE_DICT: return tag == KILN_TAG_DICT && dict_matches(v.u.dict, type, depth + 1);
     case KILN_TYPE_TUPLE: return tag == KILN_TAG_TUPLE && tuple_matches(v.u.tuple, type, depth + 1);
     case KILN_TYPE_UNION: return union_matches(v, type, depth + 1);

@@ -145,6 +145,7 @@ static kiln_status *read_constants(load *ld) {
   if (constants->tag != KILN_TAG_TUPLE) {
     return KILN_ERROR(KILN_INVALID_FILE, "constants.pkl holds no tuple");
   }
+  (void)kiln_pickle_settle_types(ld->l.types, *constants);
   return NULL;
 }
 
@@ -168,6 +169,7 @@ static kiln_status *check_pending(load *ld) {
       return KILN_ERROR(KILN_INVALID_FILE, "the state for %s is not of its declared type",
                         call->function->qualname);
     }
+    (void)kiln_pickle_settle_types(ld->l.types, call->state);
   }
   return NULL;
 }

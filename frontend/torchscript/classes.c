@@ -166,6 +166,11 @@ static kiln_status *set_constants(kiln_loader *l, kiln_code_file *file, const at
     kiln_ivalue *value = KILN_NEW(l->arena, kiln_ivalue);
     KILN_TRY(kiln__resolve_type(l, &file->source, item->kids[1], &type));
     KILN_TRY(kiln__eval_literal(l, file, item->kids[0], type, value));
+    if (!kiln_ivalue_matches(*value, type)) {
+      return kiln_source_error(&file->source, item->begin,
+                               "constant '" KILN_STR_FMT "' is not of its type",
+                               KILN_STR_ARG(item->kids[2]->text));
+    }
     kiln_map_set(&cls->constants, copy(l, item->kids[2]->text), value);
   }
   return NULL;

@@ -206,10 +206,15 @@ static kiln_status *index_class(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
     return kiln__ts_error(e, ast, "a value of type %s has no elements",
                           kiln__ts_type_name(e, object->type));
   }
+  if (key->type->kind != KILN_TYPE_INT && key->type->kind != KILN_TYPE_STR) {
+    return kiln__ts_error(e, ast, "an index of type %s", kiln__ts_type_name(e, key->type));
+  }
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_ModuleContainerIndex);
   kiln_node_add_input(node, object);
   kiln_node_add_input(node, key);
-  *out = kiln_node_add_output(node, hint);
+  /* Only the run finds out which module it is. */
+  kiln_ir_value *found = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_ANY));
+  *out = kiln__ts_cast(e, ast, found, hint);
   return NULL;
 }
 

@@ -349,18 +349,33 @@ static kiln_status *emit_if(kiln_emitter *e, const kiln_ast *ast) {
   return kiln__join_branches(e, ast, node, &yes, &no);
 }
 
+/* The interpreter calls __enter__(self) and __exit__(self, None, None, None) by name. */
+static kiln_status *check_context(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
+                                  const kiln_type **out_type) {
+  const bool has_methods = type->kind == KILN_TYPE_CLASS || type->kind == KILN_TYPE_INTERFACE;
+  kiln_function *enter = NULL, *exit = NULL;
+  if (has_methods) enter = kiln_class_find_method(type, KILN_STR("__enter__"));
+  if (has_methods) exit = kiln_class_find_method(type, KILN_STR("__exit__"));
+  if (!enter || !exit) return kiln__ts_error(e, ast, "the object has no __enter__ and __exit__");
+  KILN_TRY(kiln__loader_schema(e->l, enter));
+  KILN_TRY(kiln__loader_schema(e->l, exit));
+  bool good = enter->schema->arg_count == 1 && exit->schema->arg_count == 4;
+  for (int i = 1; i < 4 && good; i++) {
+    good = kiln_type_is_subtype(kiln_type_basic(KILN_TYPE_NONE), exit->schema->args[i].type);
+  }
+  if (!good)
+    return kiln__ts_error(e, ast, "__enter__ or __exit__ has arguments that it cannot get");
+  *out_type = enter->schema->results[0].type;
+  return NULL;
+}
+
 static kiln_status *emit_with(kiln_emitter *e, const kiln_ast *ast) {
   KILN_VEC(kiln_ir_value *) contexts = {0};
   for (int i = 1; i + 1 < ast->count; i += 2) {
     kiln_ir_value *context;
     KILN_TRY(kiln__ts_value(e, ast->kids[i], NULL, &context));
-    const kiln_type *type = kiln_type_basic(KILN_TYPE_NONE);
-    if (context->type->kind == KILN_TYPE_CLASS) {
-      kiln_function *enter = kiln_class_find_method(context->type, KILN_STR("__enter__"));
-      if (!enter) return kiln__ts_error(e, ast, "the object has no __enter__");
-      KILN_TRY(kiln__loader_schema(e->l, enter));
-      type = enter->schema->results[0].type;
-    }
+    const kiln_type *type;
+    KILN_TRY(check_context(e, ast, context->type, &type));
     kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Enter);
     kiln_node_add_input(node, context);
     kiln_sugar entered = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_add_output(node, type)};

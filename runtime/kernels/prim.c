@@ -104,17 +104,23 @@ KILN_KERNEL(enum_value) {
   *outs = kiln_ivalue_retain(cls->member_values[e->member]);
   return NULL;
 }
+static kiln_status *submodule(const kiln_object *object, int slot, kiln_ivalue *out) {
+  kiln_ivalue v = object->slots[slot];
+  if (v.tag != KILN_TAG_OBJECT) return KILN_OP_FAIL("a submodule is not set");
+  *out = kiln_ivalue_retain(v);
+  return NULL;
+}
+
 /* A submodule by position or by name. Positions are counted over attributes that are modules. */
 KILN_KERNEL(module_index) {
   const kiln_object *object = args[0].u.object;
   const kiln_type *type = object->type;
   if (args[1].tag == KILN_TAG_STRING) {
     int slot = kiln_type_find_attribute(type, kiln_arg_str(args, 1));
-    if (slot < 0) {
+    if (slot < 0 || slot >= object->count) {
       return KILN_OP_FAIL("KeyError: " KILN_STR_FMT, KILN_STR_ARG(kiln_arg_str(args, 1)));
     }
-    *outs = kiln_ivalue_retain(object->slots[slot]);
-    return NULL;
+    return submodule(object, slot, outs);
   }
   int64_t index = kiln_arg_int(args, 1), count = 0;
   for (int pass = 0; pass < 2; pass++) {
@@ -122,10 +128,7 @@ KILN_KERNEL(module_index) {
     for (int i = 0; i < type->cls->attribute_count && i < object->count; i++) {
       const kiln_type *t = type->cls->attributes[i].type;
       if (t->kind != KILN_TYPE_CLASS || !t->cls->is_module) continue;
-      if (pass && at == index) {
-        *outs = kiln_ivalue_retain(object->slots[i]);
-        return NULL;
-      }
+      if (pass && at == index) return submodule(object, i, outs);
       at++;
     }
     count = at;

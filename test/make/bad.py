@@ -101,4 +101,5 @@ def main(folder):
             f.write("\n")
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

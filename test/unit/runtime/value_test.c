@@ -204,6 +204,7 @@ static kiln_status *type_of_values(void *arg) {
   } cases[] = {
       {"int[]", 1 | 2},
       {"int?[]", 2 | 4},
+      {"Any[]", 2 | 4},
       {"float[]", 2},
       {"list", 1 | 2 | 4},
       {"(Tensor, bool)", 8},
@@ -227,6 +228,7 @@ static kiln_status *type_of_values(void *arg) {
     const char *at = cases[i].type;
     const kiln_type *type;
     assert_ok(kiln_type_parse(table, &at, at + strlen(at), false, &type));
+    empty->elem_type = mixed->elem_type = NULL;
     for (unsigned k = 0; k < 9; k++) {
       if (kiln_ivalue_matches(values[k], type) != (cases[i].fits >> k & 1)) {
         print_error("%s and value %u\n", cases[i].type, k);
@@ -234,6 +236,13 @@ static kiln_status *type_of_values(void *arg) {
       }
     }
   }
+  /* The first question decides what an empty list is. */
+  empty->elem_type = NULL;
+  assert_true(kiln_ivalue_matches(values[1], kiln_type_list(table, int_type)));
+  assert_false(
+      kiln_ivalue_matches(values[1], kiln_type_list(table, kiln_type_basic(KILN_TYPE_STR))));
+  assert_true(kiln_ivalue_matches(values[1], kiln_type_list(table, int_type)));
+  empty->elem_type = mixed->elem_type = NULL;
   static const char *const names[] = {
       "int[]",    "Tensor[]",
       "int?[]",   "(Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), bool)",

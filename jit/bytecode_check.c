@@ -1,0 +1,216 @@
+/* bytecode_check.c: where a plan must look at a value because its static type is only claimed.
+ *
+ * Two things claim: an unchecked cast, and an uninitialised value. A cast that the graph proves
+ * costs nothing: the value's type says it, or an If around the cast has asked (isinstance, is None;
+ * values are in single assignment, so an answer holds wherever it is dominated). Any other cast is
+ * a CHECK. What may be uninitialised is followed through Ifs, loops and tuples, where honest
+ * programs carry it without looking, not counting branches that end in an exception; whoever else
+ * uses it is preceded by a CHECK. Who trusts casts and marks instead crashes on a file whose author
+ * has written them by hand. */
+#include "jit/bytecode_internal.h"
+
+/* -- What the Ifs around a node have found out -- */
+
+/* Asked: is it of one of `types`, and which answer is wanted for the proof. */
+typedef struct question {
+  const kiln_ir_value *root;
+  const kiln_type *type;           /* to be proved */
+  const kiln_type *const *members; /* that the value may be of */
+  bool *excluded;
+  int count;
+} question;
+
+static bool fits_all(const kiln_type *const *types, int count, const kiln_type *type) {
+  for (int i = 0; i < count; i++) {
+    if (!kiln_type_is_subtype(types[i], type)) return false;
+  }
+  return count > 0;
+}
+
+static void exclude(question *q, const kiln_type *type) {
+  for (int i = 0; i < q->count; i++) {
+    q->excluded[i] = q->excluded[i] || kiln_type_is_subtype(q->members[i], type);
+  }
+}
+
+static bool is_none_constant(kiln_ir_value *v) {
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln__emit_root(v));
+  return c && c->tag == KILN_TAG_NONE;
+}
+
+static bool is_bool_constant(kiln_ir_value *v, bool value) {
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln__emit_root(v));
+  return c && c->tag == KILN_TAG_BOOL && c->u.b == value;
+}
+
+/* x is None (`none` true) or is not: `holds` is what the condition came to. */
+static void learn_identity(question *q, const kiln_node *n, bool is_none) {
+  if (n->input_count != 2 || kiln__emit_root(kiln_node_input(n, 0)) != q->root ||
+      !is_none_constant(kiln_node_input(n, 1))) {
+    return;
+  }
+  const kiln_type *none = kiln_type_basic(KILN_TYPE_NONE);
+  if (!is_none) {
+    exclude(q, none);
+    return;
+  }
+  for (int i = 0; i < q->count; i++) {
+    if (!kiln_type_is_subtype(none, q->members[i])) q->excluded[i] = true;
+  }
+}
+
+static bool learn_isinstance(question *q, const kiln_node *n, bool holds) {
+  const kiln_attr *attr = kiln_node_attr(n, "types");
+  if (n->input_count != 1 || kiln__emit_root(kiln_node_input(n, 0)) != q->root || !attr ||
+      attr->kind != KILN_ATTR_TYPES) {
+    return false;
+  }
+  if (holds) return fits_all(attr->u.types.data, attr->u.types.count, q->type);
+  for (int i = 0; i < attr->u.types.count; i++) exclude(q, attr->u.types.data[i]);
+  return false;
+}
+
+enum { MAX_CONDITIONS = 32 };
+
+/* What `condition` being `holds` says; true when it proves all. */
+static bool learn(question *q, kiln_ir_value *condition, bool holds, int depth) {
+  const kiln_node *n = condition->node;
+  if (depth > MAX_CONDITIONS) return false;
+  if (kiln_node_is(n, KILN_OP_prim_isinstance)) return learn_isinstance(q, n, holds);
+  if (kiln_str_is(n->name, "aten::__is__")) learn_identity(q, n, holds);
+  if (kiln_str_is(n->name, "aten::__isnot__")) learn_identity(q, n, !holds);
+  if (kiln_str_is(n->name, "aten::__not__") && n->input_count == 1) {
+    return learn(q, kiln_node_input(n, 0), !holds, depth + 1);
+  }
+  if (!kiln_node_is(n, KILN_OP_prim_If)) return false;
+  /* a and b: if a: b else False; a or b: if a: True else b */
+  int other = holds ? 1 : 0;
+  if (!is_bool_constant(kiln_block_output(n->blocks[other], condition->index), !holds))
+    return false;
+  return learn(q, kiln_node_input(n, 0), holds, depth + 1) ||
+         learn(q, kiln_block_output(n->blocks[!other], condition->index), holds, depth + 1);
+}
+
+bool kiln__emit_is_proved(kiln_emitter *e, const kiln_node *cast) {
+  question q = {.type = kiln_node_output(cast, 0)->type};
+  const kiln_ir_value *from = kiln_node_input(cast, 0);
+  q.root = kiln__emit_root(kiln_node_input(cast, 0));
+  if (kiln_type_is_subtype(from->type, q.type)) return true;
+  const bool optional = from->type->kind == KILN_TYPE_OPTIONAL;
+  const kiln_type *both[2] = {from->type, kiln_type_basic(KILN_TYPE_NONE)};
+  q.members = both;
+  q.count = 1;
+  if (optional) {
+    both[0] = from->type->elems[0];
+    q.count = 2;
+  } else if (from->type->kind == KILN_TYPE_UNION) {
+    q.members = from->type->elems;
+    q.count = from->type->elem_count;
+  }
+  q.excluded = KILN_NEW_ARRAY(e->scratch, bool, q.count);
+  for (const kiln_block *b = cast->block; b && b->owner; b = b->owner->block) {
+    if (!kiln_node_is(b->owner, KILN_OP_prim_If)) continue;
+    if (learn(&q, kiln_node_input(b->owner, 0), b == b->owner->blocks[0], 0)) return true;
+  }
+  for (int i = 0; i < q.count; i++) {
+    if (!q.excluded[i] && !kiln_type_is_subtype(q.members[i], q.type)) return false;
+  }
+  return true;
+}
+
+/* -- What may be uninitialised -- */
+
+static bool holds_uninitialized(const kiln_block *block) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_Uninitialized)) return true;
+    for (int i = 0; i < n->block_count; i++) {
+      if (holds_uninitialized(n->blocks[i])) return true;
+    }
+  }
+  return false;
+}
+
+static bool always_raises(const kiln_block *block) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_RaiseException)) return true;
+    if (kiln_node_is(n, KILN_OP_prim_If) && always_raises(n->blocks[0]) &&
+        always_raises(n->blocks[1])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* None stands for what is uninitialised, so where None is a value nothing can go wrong. */
+static bool mark(kiln_emitter *e, const kiln_ir_value *v) {
+  if (e->unset[v->id] || kiln_type_is_subtype(kiln_type_basic(KILN_TYPE_NONE), v->type)) {
+    return false;
+  }
+  e->unset[v->id] = 1;
+  return true;
+}
+
+static bool is_unset(const kiln_emitter *e, const kiln_ir_value *v) { return e->unset[v->id]; }
+
+/* Nodes that hand a value on without looking at it. */
+static bool passes_on(const kiln_node *n) {
+  return kiln_node_is(n, KILN_OP_prim_unchecked_cast) ||
+         kiln_node_is(n, KILN_OP_prim_unchecked_unwrap_optional) ||
+         kiln_node_is(n, KILN_OP_prim_profile) || kiln_node_is(n, KILN_OP_prim_TupleUnpack);
+}
+
+static bool propagate(kiln_emitter *e, const kiln_block *block);
+
+static bool through_if(kiln_emitter *e, const kiln_node *n) {
+  bool changed = propagate(e, n->blocks[0]);
+  changed |= propagate(e, n->blocks[1]);
+  for (int side = 0; side < 2; side++) {
+    if (n->output_count == 0 || always_raises(n->blocks[side])) continue;
+    for (int i = 0; i < n->output_count; i++) {
+      if (is_unset(e, kiln_block_output(n->blocks[side], i))) changed |= mark(e, n->outputs[i]);
+    }
+  }
+  return changed;
+}
+
+static bool through_loop(kiln_emitter *e, const kiln_node *n) {
+  bool changed = propagate(e, n->blocks[0]);
+  for (int i = 0; i < n->output_count; i++) {
+    if (is_unset(e, kiln_node_input(n, i + 2)) ||
+        is_unset(e, kiln_block_output(n->blocks[0], i + 1))) {
+      changed |= mark(e, kiln_block_input(n->blocks[0], i + 1));
+      changed |= mark(e, n->outputs[i]);
+    }
+  }
+  return changed;
+}
+
+static bool propagate(kiln_emitter *e, const kiln_block *block) {
+  bool changed = false;
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_If)) {
+      changed |= through_if(e, n);
+    } else if (kiln_node_is(n, KILN_OP_prim_Loop)) {
+      changed |= through_loop(e, n);
+    } else if (kiln_node_is(n, KILN_OP_prim_Uninitialized) ||
+               (passes_on(n) && n->input_count > 0 && is_unset(e, kiln_node_input(n, 0)))) {
+      for (int i = 0; i < n->output_count; i++) changed |= mark(e, n->outputs[i]);
+    }
+  }
+  return changed;
+}
+
+void kiln__emit_find_unset(kiln_emitter *e, const kiln_graph *graph) {
+  if (!holds_uninitialized(graph->top)) return;
+  e->unset = KILN_NEW_ARRAY(e->scratch, uint8_t, graph->next_id + 1);
+  while (propagate(e, graph->top)) {
+  }
+}
+
+void kiln__emit_check_unset(kiln_emitter *e, const kiln_node *node) {
+  if (!e->unset || passes_on(node) || kiln_node_is(node, KILN_OP_prim_TypeCheck)) return;
+  for (int i = 0; i < node->input_count; i++) {
+    kiln_ir_value *v = kiln_node_input(node, i);
+    if (is_unset(e, v)) kiln__emit_check(e, v, v->type);
+  }
+}
