@@ -85,7 +85,7 @@ PROGRAMS = {
     "cast_enum": ("str", "torch.upper((unchecked_cast(__torch__.F, __torch__.E.P)).value)"),
     "cast_future": ("Tensor", "torch.relu(torch.wait(unchecked_cast(Future[Tensor], 3)))"),
     "cast_device": ("Tensor", "torch.to(x, unchecked_cast(Device, 5), 6)"),
-    "cast_generator": ("int", "torch.len([unchecked_cast(Generator, 5)])"),
+    "cast_generator": ("List[Generator]", "[unchecked_cast(Generator, 5)]"),
     "cast_self": ("Tensor", "(unchecked_cast(__torch__.B, self)).both()"),
     "cast_complex": ("complex", "torch.add(unchecked_cast(complex, 1.5), 1)"),
     "annotate_list": ("Tensor", "torch.relu((annotate(List[Tensor], [1]))[0])"),
