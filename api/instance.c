@@ -33,6 +33,7 @@ void kiln_instance_release(kiln_instance *instance) {
   kiln_model *model = instance->model;
   for (int i = 0; i < instance->idle_count; i++) kiln_call_destroy(instance->idle[i]);
   kiln_ivalue_release(instance->root);
+  kiln_suspects_deinit(model->context->env->mem, &instance->survivors);
   pthread_mutex_destroy(&instance->lock);
   kiln_mem_free(model->context->env->mem, instance, sizeof *instance);
   kiln_model_release(model);
@@ -85,6 +86,35 @@ static kiln_status *enter(kiln_instance *instance, kiln__active *active, kiln_ca
   return status;
 }
 
+/* -- What contains itself (runtime/cycles.h) -- */
+
+/* Frees what this call and those before it have left and nobody holds any more. True: some of it is
+ * held, perhaps by a value of the host. */
+static bool collect(kiln_instance *instance, kiln_call *call) {
+  kiln_mem *mem = instance->model->context->env->mem;
+  kiln_suspects suspects = {0};
+  pthread_mutex_lock(&instance->lock);
+  suspects = instance->survivors;
+  instance->survivors = (kiln_suspects){0};
+  pthread_mutex_unlock(&instance->lock);
+  kiln_suspects_take(mem, &suspects, &call->suspects);
+  kiln_suspects_collect(mem, &suspects);
+  const bool some = suspects.count > 0;
+  pthread_mutex_lock(&instance->lock);
+  kiln_suspects_take(mem, &instance->survivors, &suspects);
+  __atomic_store_n(&instance->has_survivors, instance->survivors.count > 0, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&instance->lock);
+  return some;
+}
+
+static bool has_survivors(const kiln_instance *instance) {
+  return __atomic_load_n(&instance->has_survivors, __ATOMIC_RELAXED);
+}
+
+static void set_cyclic(kiln_value *value) {
+  __atomic_store_n(&value->cyclic, true, __ATOMIC_RELAXED);
+}
+
 /* Leaves; `call` (may be NULL) goes back to the pool. */
 static void leave(kiln_instance *instance, kiln__active *active, kiln_call *call) {
   pthread_mutex_lock(&instance->lock);
@@ -127,8 +157,13 @@ static kiln_status *run(kiln_instance *instance, kiln__method *method, kiln_call
   }
   for (int i = 1; i < arg_count; i++) kiln_ivalue_release_to(&call->cache, args[i]);
   if (args != few) kiln_mem_free(mem, args, size);
-  if (status) return status;
-  return kiln__value_wrap(model->context, model, result, out_result);
+  if (!status) status = kiln__value_wrap(model->context, model, result, out_result);
+  if (__builtin_expect(call->suspects.count || has_survivors(instance), 0) &&
+      collect(instance, call)) {
+    for (int i = 0; i < count; i++) set_cyclic(values[i]);
+    if (*out_result) set_cyclic(*out_result);
+  }
+  return status;
 }
 
 kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
@@ -194,7 +229,9 @@ kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_v
   }
   pthread_mutex_unlock(&instance->lock);
   if (status) return status;
-  return kiln__value_wrap(instance->model->context, instance->model, v, out_value);
+  KILN_TRY(kiln__value_wrap(instance->model->context, instance->model, v, out_value));
+  if (has_survivors(instance)) set_cyclic(*out_value);
+  return NULL;
 }
 
 static kiln_status *set_slot(kiln_instance *instance, const char *name, kiln_value *value) {

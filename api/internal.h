@@ -69,12 +69,15 @@ struct kiln_instance {
   kiln_call *idle[KILN__IDLE_CALLS];
   int idle_count;
   uint64_t random_state[4];
+  kiln_suspects survivors; /* that contain themselves, and that something held at the last call */
+  bool has_survivors;      /* atomic */
 };
 
 struct kiln_value {
   kiln_context *context; /* retained */
   kiln_model *model;     /* retained; NULL when the value needs none */
   kiln_ivalue v;
+  bool cyclic;     /* something in it may contain itself; atomic */
   char *type_text; /* of kiln_value_type, made once; atomic */
   uint64_t trace;  /* serial of the trace that knows this handle as `var`; 0: none */
   int var;

@@ -90,7 +90,9 @@ kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **ou
   if (item->tag == KILN_TAG_TENSOR && !item->u.tensor) {
     return KILN_ERROR(KILN_NOT_FOUND, "attribute %d is not set yet", index);
   }
-  return kiln__value_wrap(value->context, value->model, kiln_ivalue_retain(*item), out_item);
+  KILN_TRY(kiln__value_wrap(value->context, value->model, kiln_ivalue_retain(*item), out_item));
+  (*out_item)->cyclic = value->cyclic;
+  return NULL;
 }
 
 kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out_key) {

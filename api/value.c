@@ -24,22 +24,37 @@ void kiln_value_destroy(kiln_value *value) {
   kiln_context *context = value->context;
   kiln_mem *mem = context->env->mem;
   kiln_model *model = value->model;
-  kiln_ivalue_release(value->v);
+  if (value->cyclic) {
+    kiln_ivalue_release_cyclic(mem, value->v);
+  } else {
+    kiln_ivalue_release(value->v);
+  }
   if (value->type_text) kiln_mem_free(mem, value->type_text, strlen(value->type_text) + 1);
   kiln_mem_free(mem, value, sizeof *value);
   kiln_model_release(model);
   kiln_context_release(context);
 }
 
+/* A handle on what is, or holds, the values of `parts`. */
+static kiln_status *wrap_like(const kiln_value *const *parts, int count, kiln_context *context,
+                              kiln_model *model, kiln_ivalue v, kiln_value **out_value) {
+  bool cyclic = false;
+  for (int i = 0; i < count; i++) cyclic |= __atomic_load_n(&parts[i]->cyclic, __ATOMIC_RELAXED);
+  KILN_TRY(kiln__value_wrap(context, model, v, out_value));
+  (*out_value)->cyclic = cyclic;
+  return NULL;
+}
+
 kiln_status *kiln_value_share(const kiln_value *value, kiln_value **out_value) {
-  return kiln__value_wrap(value->context, value->model, kiln_ivalue_retain(value->v), out_value);
+  return wrap_like(&value, 1, value->context, value->model, kiln_ivalue_retain(value->v),
+                   out_value);
 }
 
 kiln_status *kiln_value_clone(const kiln_value *value, kiln_value **out_value) {
   kiln_ivalue copy;
   *out_value = NULL;
   KILN_TRY(kiln_ivalue_clone(value->context->env->mem, value->v, &copy));
-  return kiln__value_wrap(value->context, value->model, copy, out_value);
+  return wrap_like(&value, 1, value->context, value->model, copy, out_value);
 }
 
 /* -- Plain values -- */
@@ -253,7 +268,8 @@ kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *items, in
     kiln_ivalue_release(kiln_of_box(list));
     return status;
   }
-  return kiln__value_wrap(context, model, kiln_of_box(list), out_value);
+  return wrap_like((const kiln_value *const *)items, count, context, model, kiln_of_box(list),
+                   out_value);
 }
 
 kiln_status *kiln_value_tuple(kiln_context *context, kiln_value *const *items, int count,
@@ -265,7 +281,8 @@ kiln_status *kiln_value_tuple(kiln_context *context, kiln_value *const *items, i
   KILN_TRY(find_model(items, count, &model));
   KILN_TRY(kiln_tuple_create(context->env->mem, NULL, count, &tuple));
   for (int i = 0; i < count; i++) tuple->items[i] = kiln_ivalue_retain(items[i]->v);
-  return kiln__value_wrap(context, model, kiln_of_box(tuple), out_value);
+  return wrap_like((const kiln_value *const *)items, count, context, model, kiln_of_box(tuple),
+                   out_value);
 }
 
 static bool is_key(kiln_ivalue v) {
@@ -311,5 +328,6 @@ kiln_status *kiln_value_dict(kiln_context *context, kiln_value *const *keys,
     kiln_ivalue_release(kiln_of_box(dict));
     return status;
   }
-  return kiln__value_wrap(context, model, kiln_of_box(dict), out_value);
+  return wrap_like((const kiln_value *const *)values, count, context, model, kiln_of_box(dict),
+                   out_value);
 }

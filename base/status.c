@@ -22,7 +22,8 @@ struct kiln_status {
   char *exception; /* or NULL */
   char *report;    /* made when first asked for */
   status_line *notes, **notes_end;
-  status_line *frames; /* the outermost first */
+  status_line *frames;    /* the outermost first */
+  status_line *originals; /* the same, of the program that the model was made from */
 };
 
 static kiln_status oom_status = {
@@ -98,6 +99,7 @@ void kiln_status_destroy(kiln_status *status) {
   free(status->report);
   free_lines(status->notes);
   free_lines(status->frames);
+  free_lines(status->originals);
   free(status);
 }
 
@@ -155,6 +157,7 @@ kiln_status *kiln_status_copy(const kiln_status *from) {
   if (from->exception) status->exception = strdup(from->exception);
   status->notes_end = copy_lines(&status->notes, from->notes);
   (void)copy_lines(&status->frames, from->frames);
+  (void)copy_lines(&status->originals, from->originals);
   return status;
 }
 
@@ -189,9 +192,9 @@ static char *format_marked(const char *source_line, int mark_begin, int mark_end
   return result;
 }
 
-kiln_status *kiln_status_trace(kiln_status *status, const char *function, kiln_source_loc loc,
-                               const char *source_line, int mark_begin, int mark_end) {
-  if (!can_add(status)) return status;
+/* A frame before those that are there. */
+static void add_frame(status_line **frames, const char *function, kiln_source_loc loc,
+                      const char *source_line, int mark_begin, int mark_end) {
   char *marked = source_line ? format_marked(source_line, mark_begin, mark_end) : NULL;
   const char *file = loc.file ? loc.file : "<unknown>";
   char *text = loc.line > 0
@@ -201,9 +204,23 @@ kiln_status *kiln_status_trace(kiln_status *status, const char *function, kiln_s
   free(marked);
   status_line *line = make_line(text);
   if (line) {
-    line->next = status->frames;
-    status->frames = line;
+    line->next = *frames;
+    *frames = line;
   }
+}
+
+kiln_status *kiln_status_trace(kiln_status *status, const char *function, kiln_source_loc loc,
+                               const char *source_line, int mark_begin, int mark_end) {
+  if (!can_add(status)) return status;
+  add_frame(&status->frames, function, loc, source_line, mark_begin, mark_end);
+  return status;
+}
+
+kiln_status *kiln_status_trace_original(kiln_status *status, const char *function,
+                                        kiln_source_loc loc, const char *source_line,
+                                        int mark_begin, int mark_end) {
+  if (!can_add(status)) return status;
+  add_frame(&status->originals, function, loc, source_line, mark_begin, mark_end);
   return status;
 }
 
@@ -242,6 +259,16 @@ const char *kiln_status_exception(const kiln_status *status) {
   return status ? status->exception : NULL;
 }
 
+static void print_frames(const status_line *frames, const char *title, FILE *out) {
+  if (!frames) return;
+  fprintf(out, "\n%s (most recent call last):\n", title);
+  for (const status_line *frame = frames; frame; frame = frame->next) {
+    size_t len = strlen(frame->text);
+    if (!frame->next && len > 0) len--; /* the last newline */
+    fwrite(frame->text, 1, len, out);
+  }
+}
+
 static void print_report(const kiln_status *status, FILE *out) {
   if (status->code == KILN_INTERNAL)
     fprintf(out, "fault in Kiln itself, %s:%d (please report it): ", status->c_file,
@@ -249,14 +276,10 @@ static void print_report(const kiln_status *status, FILE *out) {
   if (status->exception) fprintf(out, "%s: ", status->exception);
   fputs(status->message, out);
   if (status->location) fprintf(out, "\n  at %s", status->location);
-  if (status->frames) {
-    fputs("\nTraceback of the model (most recent call last):\n", out);
-    for (const status_line *frame = status->frames; frame; frame = frame->next) {
-      size_t len = strlen(frame->text);
-      if (!frame->next && len > 0) len--; /* the last newline */
-      fwrite(frame->text, 1, len, out);
-    }
-  }
+  const bool both = status->originals;
+  print_frames(status->frames,
+               both ? "Traceback of TorchScript, serialized code" : "Traceback of the model", out);
+  print_frames(status->originals, "Traceback of TorchScript, original code", out);
   for (const status_line *note = status->notes; note; note = note->next)
     fprintf(out, "\n  note: %s", note->text);
 }

@@ -51,6 +51,10 @@ kiln_status *kiln_status_note(kiln_status *status, const char *fmt, ...)
 kiln_status *kiln_status_at(kiln_status *status, kiln_source_loc loc) KILN_MUST_USE;
 kiln_status *kiln_status_trace(kiln_status *status, const char *function, kiln_source_loc loc,
                                const char *source_line, int mark_begin, int mark_end) KILN_MUST_USE;
+/* The same frame in the program that the model was made from. */
+kiln_status *kiln_status_trace_original(kiln_status *status, const char *function,
+                                        kiln_source_loc loc, const char *source_line,
+                                        int mark_begin, int mark_end) KILN_MUST_USE;
 /* For an exception of the model: the Python class name ("builtins.ValueError"), copied. */
 kiln_status *kiln_status_set_exception(kiln_status *status, const char *class_name) KILN_MUST_USE;
 

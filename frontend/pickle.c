@@ -4,8 +4,6 @@
  * arena jumps. Arguments stay on the stack until their result exists. Containers that have been
  * made are all remembered: a cycle or a deep nest is taken apart through that list, without
  * recursion. */
-#include <stdio.h>
-
 #include "frontend/pickle_machine.h"
 
 enum { STEPS_PER_CHECK = 1024 };
@@ -354,8 +352,8 @@ static kiln_status *step(kiln_pickle *p, bool *out_done) {
 }
 
 static kiln_status *run_machine(kiln_pickle *p) {
-  char record_name[64];
-  snprintf(record_name, sizeof record_name, "%s.pkl", p->name);
+  const char *record_name =
+      p->hooks->whole_name ? p->name : kiln_arena_printf(p->arena, "%s.pkl", p->name);
   kiln_zip_record *record = kiln_zip_find(p->zip, kiln_str_from(record_name));
   if (!record) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no %s", record_name);
   KILN_TRY(kiln_zip_read(p->zip, record, &p->bytes));

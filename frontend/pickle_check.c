@@ -120,41 +120,9 @@ kiln_status *kiln__pickle_check(kiln_pickle *p) {
   return NULL;
 }
 
-/* Empties a container; what was in it is held by the list of all containers. */
-static void empty(kiln_ivalue v) {
-  switch ((kiln_tag)v.tag) {
-    case KILN_TAG_LIST:
-      while (v.u.list->count > 0) kiln_ivalue_release(v.u.list->items[--v.u.list->count]);
-      break;
-    case KILN_TAG_TUPLE:
-      for (int64_t i = 0; i < v.u.tuple->count; i++) {
-        kiln_ivalue_release(v.u.tuple->items[i]);
-        v.u.tuple->items[i] = kiln_none();
-      }
-      break;
-    case KILN_TAG_OBJECT:
-      for (int64_t i = 0; i < v.u.object->count; i++) {
-        kiln_ivalue slot = v.u.object->slots[i];
-        if (slot.tag != KILN_TAG_TENSOR || slot.u.tensor) kiln_ivalue_release(slot);
-        v.u.object->slots[i] = kiln_none();
-      }
-      break;
-    case KILN_TAG_DICT: {
-      kiln_dict *dict = v.u.dict;
-      for (int64_t i = 0; i < dict->count; i++) {
-        if (!dict->entries[i].live) continue;
-        kiln_ivalue_release(dict->entries[i].value);
-        dict->entries[i].value = kiln_none();
-      }
-      break;
-    }
-    default: break;
-  }
-}
-
 void kiln__pickle_dismantle(kiln_pickle *p, bool keep_reached) {
   size_t count = keep_reached ? p->unreached : p->made.count;
-  for (size_t i = 0; i < count; i++) empty(p->made.data[i]);
+  for (size_t i = 0; i < count; i++) kiln_container_empty(p->made.data[i]);
 }
 
 /* -- Element types -- */

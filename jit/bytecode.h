@@ -26,6 +26,7 @@ typedef struct kiln_bytecode_env {
   kiln_status *(*group)(void *user, const kiln_node *node, kiln_arena *arena, kiln_group *out);
   const kiln_method_lookup *methods;
   kiln_profile_sink *sink; /* of a profiling plan, else NULL */
+  bool quantised;          /* operators that know nothing of quantised tensors refuse them */
   double stress;           /* chance that a guard fails although its types match */
 } kiln_bytecode_env;
 

@@ -36,6 +36,7 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
                            .group = describe_group,
                            .methods = &jit->methods,
                            .sink = sink,
+                           .quantised = jit->unit->quantised,
                            .stress = jit->env.flags.stress_bailout};
   return kiln_bytecode_emit(code->graph, &env, &code->plan);
 }

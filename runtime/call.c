@@ -45,6 +45,7 @@ void kiln_call_destroy(kiln_call *call) {
   if (call->destroy_frames) call->destroy_frames(call);
   kiln_mem *mem = call->env->mem;
   kiln_arena_destroy(call->scratch);
+  kiln_suspects_deinit(mem, &call->suspects);
   kiln_mem_retain(mem); /* the cache lets go of it before the struct is given back */
   kiln_cache_deinit(&call->cache);
   kiln_mem_free(mem, call, sizeof *call);

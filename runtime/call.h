@@ -5,7 +5,7 @@
 #ifndef KILN_RUNTIME_CALL_H
 #define KILN_RUNTIME_CALL_H
 
-#include "runtime/value.h"
+#include "runtime/cycles.h"
 
 typedef struct kiln_call {
   kiln_env *env; /* borrowed */
@@ -32,6 +32,7 @@ typedef struct kiln_call {
   kiln_type_table *types; /* of the model, for values that need a new container type */
   kiln_arena *scratch;    /* emptied after each kernel that used it; see kiln_call_text */
   int scratch_users;
+  kiln_suspects suspects; /* that may contain themselves */
 } kiln_call;
 
 kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) KILN_MUST_USE;

@@ -21,7 +21,8 @@ struct kiln_fork {
   kiln_fork *next; /* in the frame's list */
   size_t bytes, held_at_start;
   uint32_t recursion;
-  bool abandoned; /* atomic */
+  bool abandoned;         /* atomic */
+  kiln_suspects suspects; /* that it left */
   int count;
   kiln_ivalue args[]; /* owned until it has run */
 };
@@ -45,10 +46,12 @@ static kiln_status *make_call(const kiln_fork *fork, kiln_call **out_call) {
   return NULL;
 }
 
-static kiln_status *run_callable(const kiln_fork *fork, kiln_ivalue *out_value) {
+static kiln_status *run_callable(kiln_fork *fork, kiln_ivalue *out_value) {
   kiln_call *call;
   KILN_TRY(make_call(fork, &call));
   kiln_status *status = kiln_interp_run(call, fork->callable, fork->args, fork->count, out_value);
+  fork->suspects = call->suspects;
+  call->suspects = (kiln_suspects){0};
   kiln_call_destroy(call);
   return status;
 }
@@ -88,6 +91,7 @@ static void prune(kiln_call *call, kiln_frame *f) {
   while (f->forks && kiln_task_done(&f->forks->task)) {
     kiln_fork *fork = f->forks;
     f->forks = fork->next;
+    kiln_suspects_take(call->env->mem, &call->suspects, &fork->suspects);
     kiln_ivalue_release_to(&call->cache, kiln_of_box(fork->future));
   }
 }
@@ -140,6 +144,7 @@ void kiln__fork_join(kiln_call *call, kiln_frame *f) {
   while (f->forks) {
     kiln_fork *fork = f->forks;
     f->forks = fork->next;
+    kiln_suspects_take(call->env->mem, &call->suspects, &fork->suspects);
     kiln_ivalue_release_to(&call->cache, kiln_of_box(fork->future));
   }
 }

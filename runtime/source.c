@@ -41,8 +41,28 @@ static kiln_status *trace_one(const kiln_source_range *range, kiln_status *statu
   return kiln_status_trace(status, function, loc, line, (int)from, (int)to);
 }
 
+/* The part of a qualified name after its last dot. */
+static const char *own_name(const char *function) {
+  const char *dot = strrchr(function, '.');
+  return dot ? dot + 1 : function;
+}
+
+static kiln_status *trace_original(const kiln_source_range *range, kiln_status *status) {
+  kiln_original original;
+  kiln_source_origin *origin = range->source ? range->source->origin : NULL;
+  const kiln_code code = kiln_status_code(status);
+  if (!origin || code == KILN_OUT_OF_MEMORY || code == KILN_LIMIT) return status; /* it reads */
+  if (!origin->find(origin, range->begin, &original)) return status;
+  const kiln_source_loc loc = {original.file, original.line, original.column};
+  return kiln_status_trace_original(status, own_name(range->function ? range->function : ""), loc,
+                                    original.text, original.column - 1, (int)original.end);
+}
+
 kiln_status *kiln_source_range_trace(const kiln_source_range *range, kiln_status *status) {
   if (range) status = kiln_status_at(status, kiln_source_range_loc(range));
-  for (; range; range = range->inlined_at) status = trace_one(range, status);
+  for (; range; range = range->inlined_at) {
+    status = trace_one(range, status);
+    status = trace_original(range, status);
+  }
   return status;
 }

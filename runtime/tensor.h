@@ -87,7 +87,8 @@ typedef struct kiln_tensor {
   int64_t inline_dims[2 * KILN_INLINE_RANK];
   kiln_mem *mem;          /* borrowed */
   struct kiln_grad *grad; /* autograd slot, owned, NULL until gradients are recorded; whatever
-                             struct kiln_grad becomes, it begins with a kiln_owner */
+                             struct kiln_grad becomes, it begins with a kiln_owner. Quantised
+                             tensors have their parameters here (runtime/quant.h) */
 } kiln_tensor;
 
 static inline int kiln_tensor_rank(const kiln_tensor *t) { return t->key.f.rank; }

@@ -184,6 +184,36 @@ static kiln_box *destroy_dict(kiln_cache *cache, kiln_dict *dict, kiln_box *dead
   return dead;
 }
 
+void kiln_container_empty(kiln_ivalue v) {
+  switch ((kiln_tag)v.tag) {
+    case KILN_TAG_LIST:
+      while (v.u.list->count > 0) kiln_ivalue_release(v.u.list->items[--v.u.list->count]);
+      break;
+    case KILN_TAG_TUPLE:
+      for (int64_t i = 0; i < v.u.tuple->count; i++) {
+        kiln_ivalue item = v.u.tuple->items[i];
+        v.u.tuple->items[i] = kiln_none();
+        kiln_ivalue_release(item);
+      }
+      break;
+    case KILN_TAG_OBJECT:
+      for (int64_t i = 0; i < v.u.object->count; i++) {
+        kiln_ivalue slot = v.u.object->slots[i];
+        v.u.object->slots[i] = kiln_of_tensor(NULL);
+        if (slot.tag != KILN_TAG_TENSOR || slot.u.tensor) kiln_ivalue_release(slot);
+      }
+      break;
+    case KILN_TAG_DICT: kiln_dict_clear(v.u.dict); break;
+    case KILN_TAG_FUTURE: {
+      kiln_ivalue value = v.u.future->value;
+      v.u.future->value = kiln_none();
+      kiln_ivalue_release(value);
+      break;
+    }
+    default: break;
+  }
+}
+
 /* Frees one dead box; what it held may join the dead. */
 static kiln_box *destroy_box(kiln_cache *cache, kiln_box *box, kiln_box *dead) {
   kiln_mem *mem = box->mem;

@@ -5,8 +5,8 @@
  * function (out_… and results own; arguments borrow). Lists, dicts and objects are reference
  * values: mutation is seen through every handle. Tuples and strings do not change. Containers know
  * their element types, which belong to the context's or the model's type table. Counts are atomic,
- * contents are not guarded. Reference cycles (a list in itself) leak and are refused where they
- * could arise from a file. */
+ * contents are not guarded. Reference cycles (a list in itself) are refused where they could arise
+ * from a file, and looked for where a program closes them (runtime/cycles.h). */
 #ifndef KILN_RUNTIME_VALUE_H
 #define KILN_RUNTIME_VALUE_H
 
@@ -201,6 +201,8 @@ bool kiln_dict_next(const kiln_dict *dict, int64_t *index, kiln_ivalue **out_key
                     kiln_ivalue **out_value);
 kiln_status *kiln_object_create(kiln_mem *mem, const kiln_type *type,
                                 kiln_object **out) KILN_MUST_USE;
+/* Takes everything out of a list, tuple (None is left), dict, object or future. */
+void kiln_container_empty(kiln_ivalue v);
 kiln_status *kiln_enum_create(kiln_mem *mem, const kiln_type *type, int member,
                               kiln_enum **out) KILN_MUST_USE;
 

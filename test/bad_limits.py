@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 def folders():
     found = []
-    for base in (os.path.join(ROOT, "test", "data", "bad"),
+    for base in (os.path.join(ROOT, "test", "data", "bad"), os.path.join(ROOT, "test", "data", "lies"),
                  os.environ.get("KILN_CORPUS_BAD") or os.path.join(ROOT, "..", "shared", "corpus", "bad")):
         for name in sorted(os.listdir(base)) if os.path.isdir(base) else []:
             if os.path.exists(os.path.join(base, name, "case.json")):

@@ -53,7 +53,7 @@ def cases_of(paths):
     for path in paths:
         found = [path] if (path / 'case.json').exists() else [
             p.parent for p in sorted(path.rglob('case.json'))]
-        yield from (c for c in found if (c / 'model.pt').exists() and c.parent.name != 'bad')
+        yield from (c for c in found if (c / 'model.pt').exists() and c.parent.name not in ('bad', 'lies'))
 
 
 def convert(kiln, source, target):

@@ -1,6 +1,7 @@
 /* archive.c: the whole of a load: container, version, constants, objects, bodies, extra files. */
 #include "frontend/pickle.h"
 #include "frontend/torchscript/loader.h"
+#include "frontend/torchscript/origins.h"
 
 enum { MIN_VERSION = 1, MAX_VERSION = 10 };
 
@@ -312,6 +313,7 @@ void kiln_torchscript_destroy(kiln_torchscript *model) {
   }
   kiln_ivalue_release(model->root);
   kiln_ivalue_release(model->constants);
+  for (int i = 0; i < model->origins.count; i++) kiln__origins_deinit(model->origins.data[i]);
   kiln_unit_destroy(model->unit);
   kiln_owner_release(&model->mapping->owner);
   kiln_mem_free(mem, model, sizeof *model);

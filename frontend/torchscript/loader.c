@@ -3,6 +3,7 @@
  *
  * Reference: torch/csrc/jit/serialization/import_source.cpp. */
 #include "frontend/torchscript/loader.h"
+#include "frontend/torchscript/origins.h"
 
 enum { MAX_NESTED_DEFINITIONS = 200, FUNCTIONS_PER_CHECK = 16 };
 
@@ -49,6 +50,17 @@ static kiln_status *index_file(kiln_loader *l, kiln_code_file *file) {
   return kiln__loader_check(l, 0);
 }
 
+/* What the code was printed from, if the archive tells it: read when an error is told. */
+static void find_origins(kiln_loader *l, kiln_code_file *file) {
+  kiln_str record =
+      kiln_str_from(kiln_arena_printf(l->arena, "%s.debug_pkl", file->source.name.data));
+  if (!kiln_zip_find(l->zip, record)) return;
+  kiln_torchscript *model = l->model;
+  kiln_vec_reserve(l->arena, &model->origins, model->origins.count + 1);
+  file->source.origin = kiln__origins_create(l->arena, l->env, l->mapping, l->types, record);
+  model->origins.data[model->origins.count++] = file->source.origin;
+}
+
 /* The file of a qualifier, parsed; *out_file is NULL when there is none. */
 static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file **out_file) {
   *out_file = kiln_map_find(&l->files, qualifier);
@@ -78,6 +90,7 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
   if (!kiln_str_is_utf8(file->source.text)) {
     return KILN_ERROR(KILN_INVALID_FILE, "%s is not UTF-8", name.data);
   }
+  if (!builtin) find_origins(l, file);
   kiln_ast *ast;
   file->broken = true; /* it is not parsed twice, whoever needs it again */
   kiln_map_set(&l->files, file->qualifier, file);

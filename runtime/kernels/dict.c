@@ -28,13 +28,17 @@ KILN_KERNEL(dict_get_default) {
   *outs = kiln_ivalue_retain(value ? *value : args[2]);
   return NULL;
 }
-KILN_KERNEL(dict_set_item) {
-  return kiln_dict_set(DICT, kiln_ivalue_retain(args[1]), kiln_ivalue_retain(args[2]));
+/* Copies of key and value. */
+static kiln_status *put(kiln_call *call, kiln_dict *dict, kiln_ivalue key, kiln_ivalue value) {
+  KILN_TRY(kiln_dict_set(dict, kiln_ivalue_retain(key), kiln_ivalue_retain(value)));
+  kiln_cycle_note(call->env->mem, &call->suspects, &dict->box, dict->value_type, value);
+  return NULL;
 }
+KILN_KERNEL(dict_set_item) { return put(call, DICT, args[1], args[2]); }
 KILN_KERNEL(dict_setdefault) {
   const kiln_ivalue *value = kiln_dict_find(DICT, args[1]);
   if (!value) {
-    KILN_TRY(kiln_dict_set(DICT, kiln_ivalue_retain(args[1]), kiln_ivalue_retain(args[2])));
+    KILN_TRY(put(call, DICT, args[1], args[2]));
   }
   *outs = kiln_ivalue_retain(value ? *value : args[2]);
   return NULL;
@@ -87,21 +91,21 @@ KILN_KERNEL(dict_clear) {
   kiln_dict_clear(DICT);
   return NULL;
 }
-static kiln_status *put_all(kiln_dict *to, const kiln_dict *from) {
+static kiln_status *put_all(kiln_call *call, kiln_dict *to, const kiln_dict *from) {
   int64_t at = 0;
   kiln_ivalue *key, *value;
   if (to == from) return NULL;
   while (kiln_dict_next(from, &at, &key, &value)) {
-    KILN_TRY(kiln_dict_set(to, kiln_ivalue_retain(*key), kiln_ivalue_retain(*value)));
+    KILN_TRY(put(call, to, *key, *value));
   }
   return NULL;
 }
-KILN_KERNEL(dict_update) { return put_all(DICT, args[1].u.dict); }
+KILN_KERNEL(dict_update) { return put_all(call, DICT, args[1].u.dict); }
 KILN_KERNEL(dict_copy) {
   kiln_dict *copy;
   KILN_TRY(kiln_dict_create(call->env->mem, DICT->key_type, DICT->value_type, &copy));
   *outs = kiln_of_box(copy);
-  return put_all(copy, DICT);
+  return put_all(call, copy, DICT);
 }
 
 static kiln_status *collect(kiln_call *call, const kiln_dict *dict, int what, kiln_ivalue *out) {

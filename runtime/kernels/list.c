@@ -11,6 +11,9 @@ static bool wrap(const kiln_list *list, int64_t *index) {
   if (*index < 0) *index += list->count;
   return *index >= 0 && *index < list->count;
 }
+/* A value has come into the list. */
+#define NOTE(list, v) \
+  kiln_cycle_note(call->env->mem, &call->suspects, &(list)->box, (list)->elem_type, v)
 #define LIST kiln_arg_list(args, 0)
 #define OUT_OF_RANGE() KILN_OP_FAIL("list index out of range")
 
@@ -26,6 +29,7 @@ KILN_KERNEL(list_set) {
   if (!wrap(list, &index)) return OUT_OF_RANGE();
   kiln_ivalue old = list->items[index];
   list->items[index] = kiln_ivalue_retain(args[2]);
+  NOTE(list, args[2]);
   kiln_ivalue_release_to(&call->cache, old);
   *outs = kiln_ivalue_retain(args[0]);
   return NULL;
@@ -36,6 +40,7 @@ KILN_KERNEL(list_len) {
 }
 KILN_KERNEL(list_append) {
   KILN_TRY(kiln_list_push(LIST, kiln_ivalue_retain(args[1])));
+  NOTE(LIST, args[1]);
   *outs = kiln_ivalue_retain(args[0]);
   return NULL;
 }
@@ -47,9 +52,15 @@ static kiln_status *append_all(kiln_list *to, const kiln_list *from) {
   }
   return NULL;
 }
-KILN_KERNEL(list_extend) { return append_all(LIST, kiln_arg_list(args, 1)); }
+static kiln_status *extend(kiln_call *call, kiln_list *to, const kiln_list *from) {
+  int64_t count = to->count;
+  KILN_TRY(append_all(to, from));
+  for (int64_t i = count; i < to->count; i++) NOTE(to, to->items[i]);
+  return NULL;
+}
+KILN_KERNEL(list_extend) { return extend(call, LIST, kiln_arg_list(args, 1)); }
 KILN_KERNEL(list_add_) {
-  KILN_TRY(append_all(LIST, kiln_arg_list(args, 1)));
+  KILN_TRY(extend(call, LIST, kiln_arg_list(args, 1)));
   *outs = kiln_ivalue_retain(args[0]);
   return NULL;
 }
@@ -141,6 +152,7 @@ KILN_KERNEL(list_insert) {
   if (index < 0) index = index + count < 0 ? 0 : index + count;
   if (index > count) index = count;
   KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(args[2])));
+  NOTE(list, args[2]);
   kiln_ivalue v = list->items[count];
   memmove(&list->items[index + 1], &list->items[index],
           sizeof(kiln_ivalue) * (size_t)(count - index));

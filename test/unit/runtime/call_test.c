@@ -83,7 +83,7 @@ static void scratch_text(void **state) {
 static void places(void **state) {
   (void)state;
   static const char text[] = "def f(x):\n  return g(x) + \\\n    1\n";
-  kiln_source source = {KILN_STR("code/m.py"), kiln_str_from(text), 11};
+  kiln_source source = {KILN_STR("code/m.py"), kiln_str_from(text), 11, NULL};
   kiln_source_range outer = {&source, 0, 3, "__torch__.main", NULL};
   kiln_source_range range = {&source, 12, 40, "__torch__.f", &outer};
   kiln_source_loc loc = kiln_source_range_loc(&range);

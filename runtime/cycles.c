@@ -1,0 +1,222 @@
+/* cycles.c: trial deletion (Christopher's, as in Bacon and Rajan, "Concurrent Cycle Collection in
+ * Reference Counted Systems", 2001, without the colours: the part that is looked at is small).
+ *
+ * Everything that the suspects reach is walked once, and the references that lie inside of it are
+ * counted. Who has more than those is held from outside, and so is all that it reaches; the others
+ * hold only one another. Counts that another thread raises meanwhile keep a container alive, which
+ * is safe; a container that somebody uses always has one reference that is not inside. */
+#include "runtime/cycles.h"
+
+#include "base/map.h"
+
+static bool is_container(kiln_ivalue v) {
+  return v.tag == KILN_TAG_LIST || v.tag == KILN_TAG_TUPLE || v.tag == KILN_TAG_DICT ||
+         v.tag == KILN_TAG_OBJECT || v.tag == KILN_TAG_FUTURE;
+}
+
+static int64_t child_count(kiln_ivalue v) {
+  switch ((kiln_tag)v.tag) {
+    case KILN_TAG_LIST: return v.u.list->count;
+    case KILN_TAG_TUPLE: return v.u.tuple->count;
+    case KILN_TAG_DICT: return 2 * v.u.dict->count;
+    case KILN_TAG_OBJECT: return v.u.object->count;
+    case KILN_TAG_FUTURE: return kiln__future_complete(v.u.future) ? 1 : 0;
+    default: return 0;
+  }
+}
+
+static kiln_ivalue child_at(kiln_ivalue v, int64_t i) {
+  switch ((kiln_tag)v.tag) {
+    case KILN_TAG_LIST: return v.u.list->items[i];
+    case KILN_TAG_TUPLE: return v.u.tuple->items[i];
+    case KILN_TAG_OBJECT: return v.u.object->slots[i];
+    case KILN_TAG_FUTURE: return v.u.future->value;
+    default: {
+      const kiln_dict_entry *entry = &v.u.dict->entries[i / 2];
+      return !entry->live ? kiln_none() : i % 2 ? entry->value : entry->key;
+    }
+  }
+}
+
+/* -- Noting -- */
+
+/* Whether a value of the type may hold a value of any other. Classes do not contain themselves, but
+ * by an interface. */
+static bool is_open(const kiln_type *type) {
+  switch (type->kind) {
+    case KILN_TYPE_ANY:
+    case KILN_TYPE_CLASS:
+    case KILN_TYPE_INTERFACE:
+    case KILN_TYPE_ANY_LIST:
+    case KILN_TYPE_ANY_TUPLE:
+    case KILN_TYPE_ANY_CLASS: return true;
+    default: break;
+  }
+  for (int i = 0; i < type->elem_count; i++) {
+    if (is_open(type->elems[i])) return true;
+  }
+  return false;
+}
+
+enum { MAX_STEPS = 256, MAX_STACK = 64 };
+
+static bool may_reach(kiln_ivalue from, const kiln_box *to) {
+  kiln_ivalue stack[MAX_STACK];
+  int depth = 0, steps = 0;
+  if (from.u.box == to) return true;
+  stack[depth++] = from;
+  while (depth > 0) {
+    kiln_ivalue v = stack[--depth];
+    int64_t count = child_count(v);
+    for (int64_t i = 0; i < count; i++) {
+      kiln_ivalue child = child_at(v, i);
+      if (++steps > MAX_STEPS) return true;
+      if (!is_container(child)) continue;
+      if (child.u.box == to || depth == MAX_STACK) return true;
+      stack[depth++] = child;
+    }
+  }
+  return false;
+}
+
+void kiln__cycle_look(kiln_mem *mem, kiln_suspects *suspects, kiln_box *box, const kiln_type *type,
+                      kiln_ivalue v) {
+  if (!is_container(v) || (type && !is_open(type)) || !may_reach(v, box)) return;
+  if (suspects->count && suspects->items[suspects->count - 1].u.box == box) return;
+  kiln_suspects_add(mem, suspects, kiln_ivalue_retain(kiln_of_box(box)));
+}
+
+void kiln_suspects_add(kiln_mem *mem, kiln_suspects *suspects, kiln_ivalue v) {
+  if (suspects->count == suspects->capacity) {
+    size_t capacity = suspects->capacity ? 2 * suspects->capacity : 8;
+    kiln_ivalue *items = kiln_mem_alloc(mem, capacity * sizeof *items);
+    if (!items) {
+      kiln_ivalue_release(v);
+      return;
+    }
+    if (suspects->items) {
+      memcpy(items, suspects->items, suspects->count * sizeof *items);
+      kiln_mem_free(mem, suspects->items, suspects->capacity * sizeof *items);
+    }
+    suspects->items = items;
+    suspects->capacity = capacity;
+  }
+  suspects->items[suspects->count++] = v;
+}
+
+void kiln_suspects_take(kiln_mem *mem, kiln_suspects *to, kiln_suspects *from) {
+  for (size_t i = 0; i < from->count; i++) kiln_suspects_add(mem, to, from->items[i]);
+  if (from->items) kiln_mem_free(mem, from->items, from->capacity * sizeof *from->items);
+  *from = (kiln_suspects){0};
+}
+
+/* -- Collecting -- */
+
+typedef struct node {
+  kiln_ivalue v;
+  int64_t inside; /* references from other nodes and from the suspects */
+  bool alive;
+} node;
+
+typedef struct collection {
+  kiln_arena *arena;
+  kiln_suspects *suspects;
+  kiln_map index; /* box -> node */
+  KILN_VEC(node *) nodes;
+  KILN_VEC(node *) work;
+} collection;
+
+static void count_reference(collection *c, kiln_ivalue v) {
+  if (!is_container(v)) return;
+  node *n = kiln_map_find_ptr(&c->index, v.u.box);
+  if (!n) {
+    n = KILN_NEW(c->arena, node);
+    n->v = v;
+    kiln_map_set_ptr(&c->index, v.u.box, n);
+    kiln_vec_push(c->arena, &c->nodes, n);
+  }
+  n->inside++;
+}
+
+static void keep(collection *c, node *n) {
+  if (n->alive) return;
+  n->alive = true;
+  kiln_vec_push(c->arena, &c->work, n);
+}
+
+static kiln_status *find_garbage(void *arg) {
+  collection *c = arg;
+  kiln_map_init(&c->index, c->arena);
+  for (size_t i = 0; i < c->suspects->count; i++) count_reference(c, c->suspects->items[i]);
+  for (int i = 0; i < c->nodes.count; i++) {
+    kiln_ivalue v = c->nodes.data[i]->v;
+    int64_t count = child_count(v);
+    for (int64_t k = 0; k < count; k++) count_reference(c, child_at(v, k));
+  }
+  for (int i = 0; i < c->nodes.count; i++) {
+    node *n = c->nodes.data[i];
+    if (__atomic_load_n(&n->v.u.box->refs, __ATOMIC_ACQUIRE) != n->inside) keep(c, n);
+  }
+  while (c->work.count > 0) {
+    kiln_ivalue v = kiln_vec_pop(&c->work)->v;
+    int64_t count = child_count(v);
+    for (int64_t k = 0; k < count; k++) {
+      kiln_ivalue child = child_at(v, k);
+      if (is_container(child)) keep(c, kiln_map_find_ptr(&c->index, child.u.box));
+    }
+  }
+  return NULL;
+}
+
+static void free_garbage(const collection *c) {
+  kiln_suspects *suspects = c->suspects;
+  for (int i = 0; i < c->nodes.count; i++) {
+    if (!c->nodes.data[i]->alive) (void)kiln_ivalue_retain(c->nodes.data[i]->v);
+  }
+  for (int i = 0; i < c->nodes.count; i++) {
+    if (!c->nodes.data[i]->alive) kiln_container_empty(c->nodes.data[i]->v);
+  }
+  size_t left = 0;
+  for (size_t i = 0; i < suspects->count; i++) {
+    kiln_ivalue v = suspects->items[i];
+    node *n = kiln_map_find_ptr(&c->index, v.u.box);
+    if (n->alive && n->inside > 0) {
+      n->inside = 0; /* one entry for each */
+      suspects->items[left++] = v;
+    } else {
+      kiln_ivalue_release(v);
+    }
+  }
+  suspects->count = left;
+  for (int i = 0; i < c->nodes.count; i++) {
+    if (!c->nodes.data[i]->alive) kiln_ivalue_release(c->nodes.data[i]->v);
+  }
+}
+
+void kiln_suspects_collect(kiln_mem *mem, kiln_suspects *suspects) {
+  collection c = {.suspects = suspects};
+  if (suspects->count == 0) return;
+  kiln_status *status = kiln_arena_create(mem, &c.arena);
+  if (!status) status = kiln_arena_run(c.arena, find_garbage, &c);
+  if (!status) free_garbage(&c);
+  kiln_status_destroy(status); /* short of memory: another time */
+  kiln_arena_destroy(c.arena);
+}
+
+void kiln_suspects_deinit(kiln_mem *mem, kiln_suspects *suspects) {
+  kiln_suspects_collect(mem, suspects);
+  for (size_t i = 0; i < suspects->count; i++) kiln_ivalue_release(suspects->items[i]);
+  if (suspects->items)
+    kiln_mem_free(mem, suspects->items, suspects->capacity * sizeof(kiln_ivalue));
+  *suspects = (kiln_suspects){0};
+}
+
+void kiln_ivalue_release_cyclic(kiln_mem *mem, kiln_ivalue v) {
+  kiln_suspects suspects = {0};
+  if (!is_container(v)) {
+    kiln_ivalue_release(v);
+    return;
+  }
+  kiln_suspects_add(mem, &suspects, v);
+  kiln_suspects_deinit(mem, &suspects);
+}
