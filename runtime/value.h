@@ -219,6 +219,9 @@ static inline kiln_str kiln_string_view(const kiln_string *s) {
 bool kiln_ivalue_equal(kiln_ivalue a, kiln_ivalue b);
 /* Python's `is`. */
 bool kiln_ivalue_is(kiln_ivalue a, kiln_ivalue b);
+/* Nobody can tell them apart: the same type and bits (0.0 and -0.0 differ, 1 and True differ, NaN
+ * equals itself); what could be written to, by identity. */
+bool kiln_ivalue_same(kiln_ivalue a, kiln_ivalue b);
 /* The value is an instance of the type (isinstance; also used for argument checks). Ints are not
  * floats. A list or dict of unknown element type fits every type that it could be, and has the one
  * that it was asked for from then on. */

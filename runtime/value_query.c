@@ -96,6 +96,28 @@ bool kiln_ivalue_is(kiln_ivalue a, kiln_ivalue b) {
   }
 }
 
+bool kiln_ivalue_same(kiln_ivalue a, kiln_ivalue b) {
+  if (a.tag != b.tag) return false;
+  switch ((kiln_tag)a.tag) {
+    case KILN_TAG_NONE: return true;
+    case KILN_TAG_BOOL: return a.u.b == b.u.b;
+    case KILN_TAG_DEVICE:
+      return a.u.device.kind == b.u.device.kind && a.u.device.index == b.u.device.index;
+    case KILN_TAG_STRING:
+      return kiln_str_equal(kiln_string_view(a.u.string), kiln_string_view(b.u.string));
+    case KILN_TAG_COMPLEX:
+      return kiln_ivalue_same(kiln_float(a.u.complex->re), kiln_float(b.u.complex->re)) &&
+             kiln_ivalue_same(kiln_float(a.u.complex->im), kiln_float(b.u.complex->im));
+    case KILN_TAG_TUPLE:
+      if (a.u.tuple->count != b.u.tuple->count) return false;
+      for (int64_t i = 0; i < a.u.tuple->count; i++) {
+        if (!kiln_ivalue_same(a.u.tuple->items[i], b.u.tuple->items[i])) return false;
+      }
+      return true;
+    default: return a.u.i == b.u.i; /* numbers by bits, objects by address */
+  }
+}
+
 /* -- Types -- */
 
 static bool matches_at(kiln_ivalue v, const kiln_type *type, int depth);

@@ -39,27 +39,6 @@ static uint64_t hash_constant(const kiln_node *node) {
   return kiln_hash_mix(h, (uint64_t)v.u.i); /* numbers by bits, objects by address */
 }
 
-static bool same_value(kiln_ivalue a, kiln_ivalue b) {
-  if (a.tag != b.tag) return false;
-  switch (a.tag) {
-    case KILN_TAG_NONE: return true;
-    case KILN_TAG_BOOL: return a.u.b == b.u.b;
-    case KILN_TAG_DEVICE:
-      return a.u.device.kind == b.u.device.kind && a.u.device.index == b.u.device.index;
-    case KILN_TAG_STRING:
-      return kiln_str_equal(kiln_string_view(a.u.string), kiln_string_view(b.u.string));
-    case KILN_TAG_COMPLEX:
-      return memcmp(&a.u.complex->re, &b.u.complex->re, 2 * sizeof(double)) == 0;
-    case KILN_TAG_TUPLE:
-      if (a.u.tuple->count != b.u.tuple->count) return false;
-      for (int64_t i = 0; i < a.u.tuple->count; i++) {
-        if (!same_value(a.u.tuple->items[i], b.u.tuple->items[i])) return false;
-      }
-      return true;
-    default: return a.u.i == b.u.i;
-  }
-}
-
 static void place(pool *p, kiln_node *node) {
   kiln_block *top = p->pass->graph->top;
   kiln_node *after = p->anchor;
@@ -80,7 +59,7 @@ static void pool_constant(pool *p, kiln_node *node) {
   entry *chain = kiln_map_find_id(&p->table, hash);
   for (entry *e = chain; e; e = e->next) {
     kiln_ir_value *old = kiln_node_output(e->node, 0);
-    if (old->type != value->type || !same_value(value_of(e->node), value_of(node))) continue;
+    if (old->type != value->type || !kiln_ivalue_same(value_of(e->node), value_of(node))) continue;
     kiln_ir_value_replace_uses(value, old);
     kiln_node_destroy(node);
     p->pass->changed = true;
