@@ -5,24 +5,6 @@
 
 /* -- Making -- */
 
-/* Sum of a strategy with KILN_BAILOUT_DEPTH laid over it: that caps the sum; alone it is STATIC,d.
- */
-static void choose_strategy(kiln_jit *jit) {
-  kiln_flags defaults;
-  kiln_flags_init(&defaults);
-  const kiln_flags *flags = &jit->env.flags;
-  jit->strategy = flags->fusion_strategy;
-  int64_t cap = flags->bailout_depth;
-  bool alone = memcmp(&defaults.fusion_strategy, &jit->strategy, sizeof jit->strategy) == 0;
-  if (cap >= 0 && alone) {
-    memset(&jit->strategy, 0, sizeof jit->strategy);
-    jit->strategy.count = 1;
-    jit->strategy.level[0].depth = (int)cap;
-  }
-  jit->depth = kiln_strategy_depth(&jit->strategy);
-  if (cap >= 0 && jit->depth > cap) jit->depth = (int)cap;
-}
-
 static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type *cls, kiln_str name,
                                 const kiln_callable **out) {
   kiln_jit *jit = (kiln_jit *)((char *)(uintptr_t)self - offsetof(kiln_jit, methods));
@@ -62,7 +44,8 @@ kiln_status *kiln_jit_create(kiln_env *env, const kiln_flags *flags, kiln_unit *
   jit->runner.refuse = refuse;
   pthread_mutex_init(&jit->lock, NULL);
   kiln_epoch_init(&jit->epoch, env->mem);
-  choose_strategy(jit);
+  jit->strategy = kiln_flags_strategy(&jit->env.flags);
+  jit->depth = kiln_strategy_depth(&jit->strategy);
   *out_jit = jit;
   return NULL;
 }

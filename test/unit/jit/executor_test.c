@@ -232,18 +232,34 @@ static void test_stress_bailout(void **state) {
   model_close(&m);
 }
 
+static bool says_dynamic(const model *m) {
+  kiln_jit_refusal r;
+  for (int i = 0; kiln_jit_refusal_at(m->jit, i, &r); i++) {
+    if (r.reason == KILN_REASON_dynamic_as_static) return true;
+  }
+  return false;
+}
+
 static void test_dynamic_levels_are_static_and_say_so(void **state) {
   (void)state;
   model m;
   model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,2", NULL});
   for (int i = 0; i < 3; i++) call_rows(&m, 4);
   assert_int_equal(counters(&m).compiled_runs, 2);
-  kiln_jit_refusal r;
-  bool told = false;
-  for (int i = 0; kiln_jit_refusal_at(m.jit, i, &r); i++) {
-    told |= r.reason == KILN_REASON_dynamic_as_static;
-  }
-  assert_true(told);
+  assert_true(says_dynamic(&m));
+  model_close(&m);
+}
+
+/* The depth caps the strategy from behind: what is left of it is its first, static level. */
+static void test_bailout_depth_keeps_the_first_levels(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain,
+             (const char *[]){"codegen=eval", "fusion_strategy=STATIC,1;DYNAMIC,5",
+                              "bailout_depth=1", NULL});
+  for (int i = 0; i < 3; i++) call_rows(&m, 4);
+  assert_int_equal(counters(&m).compiled_runs, 2);
+  assert_false(says_dynamic(&m));
   model_close(&m);
 }
 
@@ -335,6 +351,7 @@ int main(void) {
       cmocka_unit_test(test_small_group_is_refused),
       cmocka_unit_test(test_stress_bailout),
       cmocka_unit_test(test_dynamic_levels_are_static_and_say_so),
+      cmocka_unit_test(test_bailout_depth_keeps_the_first_levels),
       cmocka_unit_test(test_loop_and_if),
       cmocka_unit_test(test_memory_runs_out),
   };
