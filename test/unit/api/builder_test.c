@@ -2,40 +2,15 @@
  * out by hand. */
 #include "kiln/kiln_graph.h"
 
-#include "test/unit/unit.h"
+#include "test/unit/api/values.h"
 
-static kiln_context *context;
-
-static int open_context(void **state) {
-  kiln_options *options = NULL;
+static int open_eval(void **state) {
   (void)state;
-  assert_ok(kiln_options_create(&options));
-  assert_ok(kiln_options_set(options, "codegen", "eval"));
-  assert_ok(kiln_context_create(options, &context));
-  kiln_options_destroy(options);
-  return 0;
-}
-
-static int close_context(void **state) {
-  (void)state;
-  kiln_context_release(context);
+  context = context_with("codegen", "eval");
   return 0;
 }
 
 /* -- Helpers -- */
-
-static kiln_value *tensor(int rows, int columns, const float *data) {
-  const int64_t sizes[2] = {rows, columns};
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 2, sizes, data, &v));
-  return v;
-}
-
-static kiln_value *int_of(int64_t i) {
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_int(context, i, &v));
-  return v;
-}
 
 static kiln_builder *make(void) {
   kiln_builder *b = NULL;
@@ -97,7 +72,8 @@ static void assert_result(kiln_instance *instance, kiln_value *const *args, int 
 /* relu(x @ w + b) with alpha as a keyword: [1 2] @ [[1 0 -1], [0 1 1]] = [1 2 1]; minus 2 * 1. */
 static void test_straight(void **state) {
   static const float w_data[] = {1, 0, -1, 0, 1, 1}, ones[] = {1, 1, 1}, x_data[] = {1, 2};
-  kiln_value *w = tensor(2, 3, w_data), *bias = tensor(1, 3, ones), *x = tensor(1, 2, x_data);
+  kiln_value *w = matrix_of(2, 3, w_data), *bias = matrix_of(1, 3, ones),
+             *x = matrix_of(1, 2, x_data);
   kiln_value *alpha = int_of(-2);
   kiln_builder *b = make();
   (void)state;
@@ -124,7 +100,7 @@ static void test_straight(void **state) {
   assert_result(instance, &x, 1, "tensor([[0., 0., 0.]], dtype=float32)");
   kiln_value *got = NULL;
   static const float small[] = {3, 5};
-  kiln_value *y = tensor(1, 2, small); /* [3 5 2] - 2 */
+  kiln_value *y = matrix_of(1, 2, small); /* [3 5 2] - 2 */
   assert_result(instance, &y, 1, "tensor([[1., 3., 0.]], dtype=float32)");
   assert_ok(kiln_instance_get(instance, "w", &got));
   kiln_value_destroy(got);
@@ -216,7 +192,7 @@ static void test_fits(void **state) {
   kiln_builder *b = make();
   kiln_value *two = int_of(2);
   static const float ones[] = {1, 1, 1, 1};
-  kiln_value *x = tensor(2, 2, ones);
+  kiln_value *x = matrix_of(2, 2, ones);
   (void)state;
   kiln_var vx = input(b, "x", "Tensor"), size = 0, list, made, viewed;
   assert_ok(kiln_builder_constant(b, two, &size));
@@ -308,7 +284,7 @@ static void test_parse(void **state) {
                  "  %3 : bool = prim::Constant[value=0]()\n"
                  "  %y : Tensor, %i : Tensor = aten::max(%x, %n.1, %3)\n"
                  "  return (%y, %i)\n");
-  kiln_value *args[2] = {tensor(1, 2, data), int_of(1)};
+  kiln_value *args[2] = {matrix_of(1, 2, data), int_of(1)};
   kiln_instance *instance = finish(b);
   assert_result(instance, args, 2, "(tensor([7.], dtype=float32), tensor([1], dtype=int64))");
   kiln_instance_release(instance);
@@ -367,7 +343,7 @@ static void test_parse_attribute(void **state) {
                              "  %2 : Tensor = aten::mul(%x, %w)\n  return (%2)\n";
   static const float data[] = {2, 3};
   kiln_builder *b = NULL;
-  kiln_value *w = tensor(1, 2, data), *five = int_of(5);
+  kiln_value *w = matrix_of(1, 2, data), *five = int_of(5);
   kiln_model *model = NULL;
   (void)state;
   assert_ok(parse(text, &b));
@@ -457,5 +433,5 @@ int main(void) {
       cmocka_unit_test(test_parse_refused), cmocka_unit_test(test_parse_attribute),
       cmocka_unit_test(test_not_saved),     cmocka_unit_test(test_claims),
   };
-  return cmocka_run_group_tests(tests, open_context, close_context);
+  return cmocka_run_group_tests(tests, open_eval, close_context);
 }

@@ -1,50 +1,26 @@
 /* calls_test.c: models, instances, arguments, attributes, errors and limits of calls.
  *
  * test/data/own/calls has a method for every kind of argument (test/make/calls.py). */
-#include "kiln/kiln.h"
-#include "test/unit/unit.h"
+#include "test/unit/api/values.h"
 
-static kiln_context *context;
 static kiln_model *model;
 static kiln_instance *instance;
 
 static int open_model(void **state) {
-  (void)state;
-  assert_ok(kiln_context_create(NULL, &context));
+  open_context(state);
   assert_ok(kiln_model_load(context, TEST_DATA "/own/calls/model.pt", NULL, &model));
   assert_ok(kiln_instance_create(model, &instance));
   return 0;
 }
 
 static int close_model(void **state) {
-  (void)state;
   kiln_instance_release(instance);
   kiln_model_release(model);
-  kiln_context_release(context);
-  return 0;
+  return close_context(state);
 }
 
-static kiln_value *int_of(int64_t i) {
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_int(context, i, &v));
-  return v;
-}
-static kiln_value *float_of(double f) {
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_float(context, f, &v));
-  return v;
-}
-static kiln_value *string_of(const char *text) {
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_string(context, text, strlen(text), &v));
-  return v;
-}
 static kiln_value *tensor_of(float a, float b, float c) {
-  const float data[3] = {a, b, c};
-  const int64_t sizes[1] = {3};
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 1, sizes, data, &v));
-  return v;
+  return vector_of(3, (const float[]){a, b, c});
 }
 static kiln_value *list_of(int64_t a, int64_t b) {
   kiln_value *items[2] = {int_of(a), int_of(b)}, *v = NULL;

@@ -2,29 +2,24 @@
  * by side, others get KILN_BUSY; several instances and models share a context. */
 #include <pthread.h>
 
-#include "kiln/kiln.h"
-#include "test/unit/unit.h"
+#include "test/unit/api/values.h"
 
 enum { THREADS = 4, SPINS = 20000, LONG_SPIN = 3000000 };
 
-static kiln_context *context;
 static kiln_model *model;
 static kiln_instance *instance;
 
 static int open_model(void **state) {
-  (void)state;
-  assert_ok(kiln_context_create(NULL, &context));
+  open_context(state);
   assert_ok(kiln_model_load(context, TEST_DATA "/own/calls/model.pt", NULL, &model));
   assert_ok(kiln_instance_create(model, &instance));
   return 0;
 }
 
 static int close_model(void **state) {
-  (void)state;
   kiln_instance_release(instance);
   kiln_model_release(model);
-  kiln_context_release(context);
-  return 0;
+  return close_context(state);
 }
 
 typedef struct caller {

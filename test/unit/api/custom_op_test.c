@@ -6,42 +6,24 @@
 #include "api/internal.h"
 #include "kiln/debug.h"
 #include "test/unit/api/custom_ops.h"
+#include "test/unit/api/fixture.h"
 #include "test/unit/sweep.h"
 
 #define DATA TEST_DATA "/custom/"
 
-typedef struct host {
-  kiln_context *context;
-  kiln_model *model;
-  kiln_instance *instance;
-} host;
-
-static void open_context(host *h, const char *jit) {
-  *h = (host){NULL, NULL, NULL};
-  assert_ok(kiln_context_create(NULL, &h->context));
-  assert_ok(kiln_context_set(h->context, "jit", jit, NULL));
+static void open_context(subject *h, const char *jit) {
+  *h = (subject){.context = context_with("jit", jit)};
 }
 
-static void open_model(host *h) {
-  assert_ok(kiln_model_load(h->context, DATA "model.pt", NULL, &h->model));
-  assert_ok(kiln_instance_create(h->model, &h->instance));
-}
-
-static void open_host(host *h, const char *jit, custom_count *counts) {
+static void open_subject(subject *h, const char *jit, custom_count *counts) {
   open_context(h, jit);
   assert_ok(custom_register_all(h->context, counts));
-  open_model(h);
-}
-
-static void close_host(host *h) {
-  kiln_instance_release(h->instance);
-  kiln_model_release(h->model);
-  kiln_context_release(h->context);
+  load_subject(h, DATA "model.pt");
 }
 
 /* -- Values -- */
 
-static kiln_value *read_value(const host *h, const char *name, const char *ending) {
+static kiln_value *read_value(const subject *h, const char *name, const char *ending) {
   char path[512];
   kiln_value *v = NULL;
   snprintf(path, sizeof path, DATA "%s%s", name, ending);
@@ -85,7 +67,7 @@ static void assert_close(const kiln_value *got, const kiln_value *want) {
 }
 
 /* Calls with the recorded arguments; *out_result may be NULL on failure. */
-static kiln_status *call_recorded(const host *h, const char *method, const char *name,
+static kiln_status *call_recorded(const subject *h, const char *method, const char *name,
                                   kiln_value **out_result) {
   kiln_value *tuple = read_value(h, name, "_in.pt"), *args[4];
   int count = kiln_value_count(tuple);
@@ -96,7 +78,7 @@ static kiln_status *call_recorded(const host *h, const char *method, const char 
   return status;
 }
 
-static void check_recorded(const host *h, const char *method, const char *name) {
+static void check_recorded(const subject *h, const char *method, const char *name) {
   kiln_value *result = NULL, *want = read_value(h, name, "_out.pt");
   assert_ok(call_recorded(h, method, name, &result));
   assert_close(result, want);
@@ -105,7 +87,7 @@ static void check_recorded(const host *h, const char *method, const char *name) 
 }
 
 /* `fails` gives back what mine::fail gives, of x + 1. */
-static kiln_status *call_fails(const host *h, kiln_value **out_result) {
+static kiln_status *call_fails(const subject *h, kiln_value **out_result) {
   const float data[6] = {1, 2, 3, 4, 5, 6};
   const int64_t sizes[2] = {2, 3};
   kiln_value *x = NULL;
@@ -129,14 +111,14 @@ static void test_results(void **state) {
   (void)state;
   for (int j = 0; j < 2; j++) {
     custom_count counts[CUSTOM_CASES] = {{0}};
-    host h;
-    open_host(&h, jits[j], counts);
+    subject h;
+    open_subject(&h, jits[j], counts);
     for (int run = 0; run < 5; run++) {
       for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++) {
         check_recorded(&h, recorded[i].method, recorded[i].name);
       }
     }
-    close_host(&h);
+    close_subject(&h);
     for (int i = 0; i < CUSTOM_CASES; i++) {
       assert_int_equal(counts[i].destroyed, 1);
       assert_true(counts[i].runs > 0 || i == custom_find("mine::fail"));
@@ -147,9 +129,9 @@ static void test_results(void **state) {
 static void test_between_groups(void **state) {
   custom_count counts[CUSTOM_CASES] = {{0}};
   kiln_counters before, after;
-  host h;
+  subject h;
   (void)state;
-  open_host(&h, "on", counts);
+  open_subject(&h, "on", counts);
   for (int run = 0; run < 4; run++) check_recorded(&h, "forward", "forward");
   kiln_model_counters(h.model, &before);
   assert_int_equal(before.groups, 2); /* tanh(x * 2 + y), and sigmoid(b * y - 1) + b */
@@ -162,28 +144,28 @@ static void test_between_groups(void **state) {
   assert_true(after.compiled_runs > before.compiled_runs);
   check_recorded(&h, "forward", "forward");
   assert_int_equal(counts[custom_find("mine::relu_cap")].runs, 9);
-  close_host(&h);
+  close_subject(&h);
 }
 
 /* Every call of an operator with effects is made; equal calls of a pure one are one. */
 static void test_effects(void **state) {
   custom_count counts[CUSTOM_CASES] = {{0}};
   int note = custom_find("mine::note"), scale = custom_find("mine::scale");
-  host h;
+  subject h;
   (void)state;
-  open_host(&h, "on", counts);
+  open_subject(&h, "on", counts);
   for (int run = 1; run <= 4; run++) { /* a loop of 3, with two calls of each */
     int before = counts[scale].runs;
     check_recorded(&h, "noted", "noted");
     assert_int_equal(counts[note].runs, 6 * run);
     assert_true(run < 3 || counts[scale].runs - before == 3);
   }
-  close_host(&h);
+  close_subject(&h);
 }
 
 /* -- IR text -- */
 
-static char *opt(const host *h, const char *text, const char *passes) {
+static char *opt(const subject *h, const char *text, const char *passes) {
   char *out = NULL;
   assert_ok(kiln_debug_opt(h->context, text, strlen(text), passes, 3, &out));
   return out;
@@ -210,7 +192,7 @@ static void test_text(void **state) {
                                "  %e : Tensor = mine::add_(%s, %y)\n"
                                "  return (%a, %b, %s)\n";
   custom_count counts[CUSTOM_CASES] = {{0}}, extra = {0};
-  host h;
+  subject h;
   (void)state;
   open_context(&h, "on");
   assert_ok(custom_register_all(h.context, counts));
@@ -230,7 +212,7 @@ static void test_text(void **state) {
   kiln_text_free(plain);
   kiln_text_free(again);
   kiln_text_free(dead);
-  close_host(&h);
+  close_subject(&h);
 }
 
 static void test_merging(void **state) {
@@ -251,14 +233,14 @@ static void test_merging(void **state) {
       {KILN_OP_SPEC_PURE, 1}, {0, 2}, {KILN_OP_SPEC_PURE | KILN_OP_SPEC_NONDETERMINISTIC, 2}};
   (void)state;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    host h;
+    subject h;
     open_context(&h, "on");
     spec.flags = kinds[i].flags;
     assert_ok(kiln_op_register(h.context, &spec));
     char *text = opt(&h, source, "cse,dce");
     assert_int_equal(occurrences(text, "mine::scale("), kinds[i].left);
     kiln_text_free(text);
-    close_host(&h);
+    close_subject(&h);
   }
 }
 
@@ -281,7 +263,7 @@ static void test_folding(void **state) {
       .struct_size = sizeof spec, .schema = "mine::twice(int n) -> int", .kernel = twice};
   (void)state;
   for (uint32_t flags = 0; flags <= KILN_OP_SPEC_PURE; flags++) {
-    host h;
+    subject h;
     open_context(&h, "on");
     spec.flags = flags;
     assert_ok(kiln_op_register(h.context, &spec));
@@ -289,7 +271,7 @@ static void test_folding(void **state) {
     assert_int_equal(occurrences(text, "mine::twice("), flags ? 0 : 1);
     assert_int_equal(occurrences(text, "prim::Constant[value=42]()"), flags ? 1 : 0);
     kiln_text_free(text);
-    close_host(&h);
+    close_subject(&h);
   }
 }
 
@@ -298,9 +280,9 @@ static void test_folding(void **state) {
 static void test_failing_kernel(void **state) {
   custom_count counts[CUSTOM_CASES] = {{0}};
   kiln_value *result = NULL;
-  host h;
+  subject h;
   (void)state;
-  open_host(&h, "on", counts);
+  open_subject(&h, "on", counts);
   for (int run = 0; run < 3; run++) {
     kiln_status *status = call_fails(&h, &result);
     assert_int_equal(kiln_status_code(status), KILN_OP_ERROR); /* it said INVALID_ARGUMENT */
@@ -311,16 +293,16 @@ static void test_failing_kernel(void **state) {
     assert_null(result);
   }
   check_recorded(&h, "forward", "forward");
-  close_host(&h);
+  close_subject(&h);
 }
 
 static void test_not_registered(void **state) {
   custom_count counts[CUSTOM_CASES] = {{0}};
   kiln_value *result = NULL;
-  host h;
+  subject h;
   (void)state;
   open_context(&h, "on");
-  open_model(&h);
+  load_subject(&h, DATA "model.pt");
   kiln_status *status = call_recorded(&h, "forward", "forward", &result);
   assert_int_equal(kiln_status_code(status), KILN_MISSING_OP);
   assert_non_null(strstr(kiln_status_message(status), "operator mine::relu_cap"));
@@ -332,23 +314,23 @@ static void test_not_registered(void **state) {
   assert_error(call_recorded(&h, "forward", "forward", &result), KILN_MISSING_OP, NULL);
   kiln_instance_release(h.instance);
   kiln_model_release(h.model);
-  open_model(&h);
+  load_subject(&h, DATA "model.pt");
   check_recorded(&h, "forward", "forward");
-  close_host(&h);
+  close_subject(&h);
 }
 
 static void test_no_overload(void **state) {
   custom_count count = {0};
   kiln_value *result = NULL;
-  host h;
+  subject h;
   (void)state;
   open_context(&h, "on");
   assert_ok(custom_register(h.context, custom_find("mine::relu_cap"), &count));
   assert_ok(custom_register(h.context, custom_find("mine::scale.int"), &count));
-  open_model(&h);
+  load_subject(&h, DATA "model.pt");
   assert_error(call_recorded(&h, "overloads", "overloads", &result), KILN_MISSING_OP,
                "operator mine::scale is not implemented for (Tensor)");
-  close_host(&h);
+  close_subject(&h);
 }
 
 /* Promises that a kernel breaks. */
@@ -419,7 +401,7 @@ static void test_broken_promises(void **state) {
   for (int i = 0; i < 2 * BREACHES; i++) {
     breach kind = (breach)(i / 2);
     kiln_value *result = NULL;
-    host h;
+    subject h;
     open_context(&h, jits[i % 2]);
     kiln_op_spec spec = {.struct_size = sizeof spec,
                          .schema = "mine::fail(Tensor x, str why) -> Tensor",
@@ -427,11 +409,11 @@ static void test_broken_promises(void **state) {
                          .shape = lying_shape,
                          .user = &kind};
     assert_ok(kiln_op_register(h.context, &spec));
-    open_model(&h);
+    load_subject(&h, DATA "model.pt");
     for (int run = 0; run < 3; run++) {
       assert_error(call_fails(&h, &result), KILN_OP_ERROR, words[kind]);
     }
-    close_host(&h);
+    close_subject(&h);
   }
 }
 
@@ -464,7 +446,7 @@ static void test_shared_results(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     keeper k = {NULL, NULL};
     kiln_value *result = NULL;
-    host h;
+    subject h;
     open_context(&h, "off");
     if (cases[i].keeps) {
       assert_ok(kiln_value_tensor(h.context, KILN_DTYPE_F32, 1, sizes, data, &k.kept));
@@ -475,7 +457,7 @@ static void test_shared_results(void **state) {
                          .flags = KILN_OP_SPEC_PURE,
                          .user = &k};
     assert_ok(kiln_op_register(h.context, &spec));
-    open_model(&h);
+    load_subject(&h, DATA "model.pt");
     assert_ok(call_fails(&h, &result));
     const void *got = kiln_value_data(result), *kept = k.kept ? kiln_value_data(k.kept) : NULL;
     if (cases[i].shares) {
@@ -487,7 +469,7 @@ static void test_shared_results(void **state) {
     assert_true(((const float *)got)[0] == (k.kept ? 8 : 2)); /* x + 1 begins with 2 */
     kiln_value_destroy(result);
     kiln_value_destroy(k.kept);
-    close_host(&h);
+    close_subject(&h);
   }
 }
 
@@ -530,7 +512,7 @@ static void test_refused(void **state) {
       {"mine::good(int y) -> ()", "mine::good is registered already"},
   };
   custom_count count = {0};
-  host h;
+  subject h;
   (void)state;
   open_context(&h, "on");
   kiln_op_spec spec = {.struct_size = sizeof spec,
@@ -562,7 +544,7 @@ static void test_refused(void **state) {
   assert_ok(kiln_op_register(h.context, &spec));
   assert_string_equal(kiln_op_registered(h.context, 1), spec.schema);
   assert_null(kiln_op_registered(h.context, -1));
-  close_host(&h);
+  close_subject(&h);
 }
 
 typedef struct row_search {
@@ -579,12 +561,12 @@ static void search_row(void *user, const char *const *columns, int count) {
 static void test_listed(void **state) {
   custom_count counts[CUSTOM_CASES] = {{0}};
   row_search search = {0};
-  host h;
+  subject h;
   (void)state;
-  open_host(&h, "on", counts);
+  open_subject(&h, "on", counts);
   assert_ok(kiln_debug_list(h.context, "ops", search_row, &search));
   assert_int_equal(search.found, 1);
-  close_host(&h);
+  close_subject(&h);
 }
 
 /* -- Contexts, threads, nesting -- */
@@ -601,7 +583,7 @@ static kiln_status *times_ten(void *user, kiln_op_call *call) {
 
 /* Runs the same method of another context's model. */
 static kiln_status *ask_other(void *user, kiln_op_call *call) {
-  host *other = user;
+  subject *other = user;
   kiln_value *x = NULL, *y = NULL;
   float data[6], *out;
   kiln_status *status = kiln_value_copy_data(kiln_op_argument(call, 0), data, sizeof data);
@@ -620,7 +602,7 @@ static kiln_status *ask_other(void *user, kiln_op_call *call) {
 }
 
 static void test_two_contexts(void **state) {
-  host inner, outer;
+  subject inner, outer;
   kiln_value *result = NULL;
   kiln_op_spec spec = {.struct_size = sizeof spec,
                        .schema = "mine::fail(Tensor x, str why) -> Tensor",
@@ -632,8 +614,8 @@ static void test_two_contexts(void **state) {
   spec.kernel = ask_other;
   spec.user = &inner;
   assert_ok(kiln_op_register(outer.context, &spec));
-  open_model(&inner);
-  open_model(&outer);
+  load_subject(&inner, DATA "model.pt");
+  load_subject(&outer, DATA "model.pt");
   for (int run = 0; run < 4; run++) { /* x[0] is 1: (1 + 1) * 10, and ((1 + 1) + 1) * 10 */
     assert_ok(call_fails(&inner, &result));
     assert_true(((const float *)kiln_value_data(result))[0] == 20);
@@ -642,8 +624,8 @@ static void test_two_contexts(void **state) {
     assert_true(((const float *)kiln_value_data(result))[0] == 30);
     kiln_value_destroy(result);
   }
-  close_host(&outer);
-  close_host(&inner);
+  close_subject(&outer);
+  close_subject(&inner);
 }
 
 static void *register_many(void *arg) {
@@ -663,14 +645,14 @@ static void test_registering_beside_loads(void **state) {
   custom_count counts[CUSTOM_CASES] = {{0}};
   pthread_t thread;
   void *status = NULL;
-  host h;
+  subject h;
   (void)state;
-  open_host(&h, "on", counts);
+  open_subject(&h, "on", counts);
   assert_int_equal(pthread_create(&thread, NULL, register_many, h.context), 0);
   for (int run = 0; run < 10; run++) {
     kiln_instance_release(h.instance);
     kiln_model_release(h.model);
-    open_model(&h);
+    load_subject(&h, DATA "model.pt");
     check_recorded(&h, "overloads", "overloads");
   }
   pthread_join(thread, &status);
@@ -678,7 +660,7 @@ static void test_registering_beside_loads(void **state) {
   assert_string_equal(kiln_op_registered(h.context, CUSTOM_CASES + 199),
                       "many::f19.o199(Tensor x) -> Tensor");
   assert_null(kiln_op_registered(h.context, CUSTOM_CASES + 200));
-  close_host(&h);
+  close_subject(&h);
 }
 
 /* -- Limits and memory -- */
@@ -692,7 +674,7 @@ static kiln_status *spin(void *user, kiln_op_call *call) {
 }
 
 static void test_limits(void **state) {
-  host h;
+  subject h;
   kiln_value *x = NULL, *result = NULL;
   const int64_t sizes[1] = {4};
   kiln_call_options options = {.limits = {.operations = 100000}};
@@ -702,15 +684,15 @@ static void test_limits(void **state) {
   (void)state;
   open_context(&h, "on");
   assert_ok(kiln_op_register(h.context, &spec));
-  open_model(&h);
+  load_subject(&h, DATA "model.pt");
   assert_ok(kiln_value_tensor(h.context, KILN_DTYPE_F32, 1, sizes, NULL, &x));
   assert_error(kiln_instance_call(h.instance, "fails", &x, 1, &options, &result), KILN_LIMIT, NULL);
   kiln_value_destroy(x);
-  close_host(&h);
+  close_subject(&h);
 }
 
 typedef struct sweeping {
-  host *h;
+  subject *h;
   const char *method;
   kiln_value *args[2];
   int count;
@@ -731,9 +713,9 @@ static kiln_status *call_once(kiln_mem *mem, void *arg) {
 static void test_memory(void **state) {
   static const char *const methods[] = {"forward", "overloads", "several", "in_place", "lists"};
   custom_count counts[CUSTOM_CASES] = {{0}};
-  host h;
+  subject h;
   (void)state;
-  open_host(&h, "off", counts);
+  open_subject(&h, "off", counts);
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
     kiln_value *tuple = read_value(&h, methods[i], "_in.pt");
     sweeping s = {.h = &h, .method = methods[i], .count = kiln_value_count(tuple)};
@@ -743,7 +725,7 @@ static void test_memory(void **state) {
     for (int k = 0; k < s.count; k++) kiln_value_destroy(s.args[k]);
     kiln_value_destroy(tuple);
   }
-  close_host(&h);
+  close_subject(&h);
 }
 
 int main(void) {

@@ -1,21 +1,7 @@
 /* dlpack_test.c: tensors out to a consumer of DLPack and in from a producer. */
 #include "kiln/dlpack.h"
 
-#include "test/unit/unit.h"
-
-static kiln_context *context;
-
-static int open_context(void **state) {
-  (void)state;
-  assert_ok(kiln_context_create(NULL, &context));
-  return 0;
-}
-
-static int close_context(void **state) {
-  (void)state;
-  kiln_context_release(context);
-  return 0;
-}
+#include "test/unit/api/values.h"
 
 static void test_out(void **state) {
   const int32_t data[6] = {1, 2, 3, 4, 5, 6};

@@ -3,66 +3,46 @@
  * host's executor. */
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "kiln/kiln.h"
-#include "test/unit/unit.h"
+#include "test/unit/api/fixture.h"
 
 enum { ROWS = 64, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS };
 
-typedef struct loaded {
-  kiln_context *context;
-  kiln_model *model;
-  kiln_instance *instance;
-} loaded;
-
 /* Threads of its own where `pool` is NULL. */
-static loaded load(int threads, kiln_pool *pool) {
-  loaded l;
+static subject load(int threads, kiln_pool *pool) {
   char text[16];
-  kiln_options *options;
   snprintf(text, sizeof text, "%d", threads);
-  assert_ok(kiln_options_create(&options));
-  assert_ok(kiln_options_set(options, "threads", text));
-  assert_ok(kiln_context_create(options, &l.context));
-  kiln_options_destroy(options);
-  if (pool) kiln_context_set_pool(l.context, pool);
-  assert_ok(kiln_model_load(l.context, TEST_DATA "/own/forks/model.pt", NULL, &l.model));
-  assert_ok(kiln_instance_create(l.model, &l.instance));
-  return l;
-}
-static void unload(loaded l) {
-  kiln_instance_release(l.instance);
-  kiln_model_release(l.model);
-  kiln_context_release(l.context);
+  subject s = {.context = context_with("threads", text)};
+  if (pool) kiln_context_set_pool(s.context, pool);
+  load_subject(&s, TEST_DATA "/own/forks/model.pt");
+  return s;
 }
 
-static kiln_value *tensor(const loaded *l, float base) {
+static kiln_value *tensor(const subject *s, float base) {
   float data[ELEMENTS];
   kiln_value *value;
   for (int i = 0; i < ELEMENTS; i++) data[i] = base + (float)(i % 13) / 16;
   assert_ok(
-      kiln_value_tensor(l->context, KILN_DTYPE_F32, 2, (int64_t[]){ROWS, COLUMNS}, data, &value));
+      kiln_value_tensor(s->context, KILN_DTYPE_F32, 2, (int64_t[]){ROWS, COLUMNS}, data, &value));
   return value;
 }
-static kiln_value *number(const loaded *l, int64_t i) {
+static kiln_value *number(const subject *s, int64_t i) {
   kiln_value *value;
-  assert_ok(kiln_value_int(l->context, i, &value));
+  assert_ok(kiln_value_int(s->context, i, &value));
   return value;
 }
 /* method(x, n), or method(x) where n < 0. */
-static kiln_status *call(const loaded *l, const char *method, float base, int64_t n,
+static kiln_status *call(const subject *s, const char *method, float base, int64_t n,
                          const kiln_call_options *options, kiln_value **out) {
-  kiln_value *args[] = {tensor(l, base), n < 0 ? NULL : number(l, n)};
-  kiln_status *status = kiln_instance_call(l->instance, method, args, n < 0 ? 1 : 2, options, out);
+  kiln_value *args[] = {tensor(s, base), n < 0 ? NULL : number(s, n)};
+  kiln_status *status = kiln_instance_call(s->instance, method, args, n < 0 ? 1 : 2, options, out);
   for (int i = 0; i < 2; i++) kiln_value_destroy(args[i]);
   return status;
 }
 /* Gives the elements of method(x, n), a float tensor. */
-static void result_of(const loaded *l, const char *method, float base, int64_t n, float *out) {
+static void result_of(const subject *s, const char *method, float base, int64_t n, float *out) {
   kiln_value *value = NULL;
-  assert_ok(call(l, method, base, n, NULL, &value));
+  assert_ok(call(s, method, base, n, NULL, &value));
   memcpy(out, kiln_value_data(value), ELEMENTS * sizeof *out);
   kiln_value_destroy(value);
 }
@@ -75,40 +55,40 @@ static void same_bits_on_every_pool(void **state) {
   float want[2][ELEMENTS], got[ELEMENTS];
   (void)state;
   for (int p = 0; p < POOLS; p++) {
-    loaded l = load(pool_sizes[p], NULL);
+    subject s = load(pool_sizes[p], NULL);
     for (int m = 0; m < 2; m++) {
       for (int repeat = 0; repeat < 20; repeat++) {
-        result_of(&l, methods[m], 0.25f, 9, p || repeat ? got : want[m]);
+        result_of(&s, methods[m], 0.25f, 9, p || repeat ? got : want[m]);
         if (p || repeat) assert_memory_equal(got, want[m], sizeof got);
       }
     }
-    unload(l);
+    close_subject(&s);
   }
 }
 
 /* steps() by hand: the values themselves, not only their being equal. */
 static void chained_gives_the_sum(void **state) {
   float got[ELEMENTS];
-  loaded l = load(3, NULL);
+  subject s = load(3, NULL);
   (void)state;
-  result_of(&l, "chained", 0.25f, 4, got);
+  result_of(&s, "chained", 0.25f, 4, got);
   for (int i = 0; i < ELEMENTS; i++) {
     const double x = 0.25 + (double)(i % 13) / 16;
     double y = x;
     for (int step = 0; step < 4; step++) y = tanh(y * 1.5 + step);
     assert_true(fabs(got[i] - (y + 4 * x)) < 1e-5);
   }
-  unload(l);
+  close_subject(&s);
 }
 
 /* What a forked function appends to a list is there before its frame goes on. */
 static void writers_run_in_order(void **state) {
   (void)state;
   for (int p = 0; p < POOLS; p++) {
-    loaded l = load(pool_sizes[p], NULL);
+    subject s = load(pool_sizes[p], NULL);
     for (int repeat = 0; repeat < 5; repeat++) {
       kiln_value *value = NULL;
-      assert_ok(call(&l, "in_order", 0, 6, NULL, &value));
+      assert_ok(call(&s, "in_order", 0, 6, NULL, &value));
       assert_int_equal(kiln_value_count(value), 12);
       for (int i = 0; i < 12; i++) {
         kiln_value *item = NULL;
@@ -118,7 +98,7 @@ static void writers_run_in_order(void **state) {
       }
       kiln_value_destroy(value);
     }
-    unload(l);
+    close_subject(&s);
   }
 }
 
@@ -126,17 +106,17 @@ static void errors_wait_in_the_future(void **state) {
   float got[ELEMENTS];
   (void)state;
   for (int p = 0; p < POOLS; p++) {
-    loaded l = load(pool_sizes[p], NULL);
+    subject s = load(pool_sizes[p], NULL);
     for (int repeat = 0; repeat < 5; repeat++) {
       kiln_value *value = NULL;
-      assert_error(call(&l, "small", 1000, -1, NULL, &value), KILN_RAISED, "too large");
+      assert_error(call(&s, "small", 1000, -1, NULL, &value), KILN_RAISED, "too large");
       assert_null(value);
-      result_of(&l, "small", 1, -1, got);
+      result_of(&s, "small", 1, -1, got);
       assert_true(got[0] == 6); /* 2 x 1 + 2 x 2 */
-      result_of(&l, "unwaited", 1000, -1, got);
+      result_of(&s, "unwaited", 1000, -1, got);
       assert_true(got[0] == 1001);
     }
-    unload(l);
+    close_subject(&s);
   }
 }
 
@@ -144,32 +124,32 @@ static void errors_wait_in_the_future(void **state) {
 static void results_may_be_ints(void **state) {
   (void)state;
   for (int p = 0; p < POOLS; p++) {
-    loaded l = load(pool_sizes[p], NULL);
+    subject s = load(pool_sizes[p], NULL);
     for (int repeat = 0; repeat < 4; repeat++) {
-      kiln_value *n = number(&l, 30000), *value = NULL;
-      assert_ok(kiln_instance_call(l.instance, "counts", &n, 1, NULL, &value));
+      kiln_value *n = number(&s, 30000), *value = NULL;
+      assert_ok(kiln_instance_call(s.instance, "counts", &n, 1, NULL, &value));
       assert_int_equal(kiln_value_as_int(value), 90000);
       kiln_value_destroy(n);
       kiln_value_destroy(value);
     }
-    unload(l);
+    close_subject(&s);
   }
 }
 
 static void limits_hold_in_tasks(void **state) {
   (void)state;
   for (int p = 0; p < POOLS; p++) {
-    loaded l = load(pool_sizes[p], NULL);
-    kiln_value *n = number(&l, INT64_C(1) << 50), *value = NULL;
+    subject s = load(pool_sizes[p], NULL);
+    kiln_value *n = number(&s, INT64_C(1) << 50), *value = NULL;
     const kiln_call_options time = {.limits = {.time_ms = 30}};
     const kiln_call_options work = {.limits = {.operations = 10000}};
-    assert_error(kiln_instance_call(l.instance, "counts", &n, 1, &time, &value), KILN_LIMIT, "30");
-    assert_error(kiln_instance_call(l.instance, "counts", &n, 1, &work, &value), KILN_LIMIT,
+    assert_error(kiln_instance_call(s.instance, "counts", &n, 1, &time, &value), KILN_LIMIT, "30");
+    assert_error(kiln_instance_call(s.instance, "counts", &n, 1, &work, &value), KILN_LIMIT,
                  "10000");
     kiln_value_destroy(n);
     const kiln_call_options bytes = {.limits = {.bytes = ELEMENTS * sizeof(float) / 2}};
-    assert_error(call(&l, "forward", 0, 3, &bytes, &value), KILN_LIMIT, "bytes");
-    unload(l);
+    assert_error(call(&s, "forward", 0, 3, &bytes, &value), KILN_LIMIT, "bytes");
+    close_subject(&s);
   }
 }
 
@@ -177,7 +157,7 @@ static void limits_hold_in_tasks(void **state) {
 
 typedef struct caller {
   pthread_t thread;
-  loaded l;
+  subject s;
   float base, want[ELEMENTS];
   int faults;
 } caller;
@@ -186,7 +166,7 @@ static void *call_often(void *arg) {
   caller *c = arg;
   float got[ELEMENTS];
   for (int i = 0; i < 30; i++) {
-    result_of(&c->l, "forward", c->base, 5, got);
+    result_of(&c->s, "forward", c->base, 5, got);
     c->faults += memcmp(got, c->want, sizeof got) != 0;
   }
   return NULL;
@@ -201,11 +181,11 @@ static void contexts_share_a_pool(void **state) {
   for (int i = 0; i < CALLERS; i++) {
     caller *c = &callers[i];
     *c = (caller){.base = (float)i};
-    loaded alone = load(1, NULL);
+    subject alone = load(1, NULL);
     result_of(&alone, "forward", c->base, 5, c->want);
-    unload(alone);
-    c->l = load(5, pool);
-    assert_int_equal(kiln_context_threads(c->l.context), 2);
+    close_subject(&alone);
+    c->s = load(5, pool);
+    assert_int_equal(kiln_context_threads(c->s.context), 2);
   }
   kiln_pool_release(pool); /* the contexts keep it */
   for (int i = 0; i < CALLERS; i++) {
@@ -214,7 +194,7 @@ static void contexts_share_a_pool(void **state) {
   for (int i = 0; i < CALLERS; i++) {
     pthread_join(callers[i].thread, NULL);
     assert_int_equal(callers[i].faults, 0);
-    unload(callers[i].l);
+    close_subject(&callers[i].s);
   }
 }
 
@@ -266,16 +246,16 @@ static void a_host_executor_runs_ranges(void **state) {
   assert_non_null(data);
   for (int i = 0; i < LARGE; i++) data[i] = (float)(i % 7);
   assert_ok(kiln_pool_create_over(&executor, &pool));
-  loaded l = load(1, pool), alone = load(1, NULL);
+  subject s = load(1, pool), alone = load(1, NULL);
   kiln_pool_release(pool);
-  assert_int_equal(kiln_context_threads(l.context), 4);
+  assert_int_equal(kiln_context_threads(s.context), 4);
   result_of(&alone, "forward", 2, 4, want);
-  result_of(&l, "forward", 2, 4, got);
+  result_of(&s, "forward", 2, 4, got);
   assert_memory_equal(got, want, sizeof got);
   kiln_value *x, *value = NULL;
-  assert_ok(kiln_value_tensor(l.context, KILN_DTYPE_F32, 2, (int64_t[]){LARGE / 8, 8}, data, &x));
+  assert_ok(kiln_value_tensor(s.context, KILN_DTYPE_F32, 2, (int64_t[]){LARGE / 8, 8}, data, &x));
   for (int repeat = 0; repeat < 4; repeat++) {
-    assert_ok(kiln_instance_call(l.instance, "unwaited", &x, 1, NULL, &value));
+    assert_ok(kiln_instance_call(s.instance, "unwaited", &x, 1, NULL, &value));
     for (int i = 0; i < LARGE; i += 1001) {
       assert_true(((const float *)kiln_value_data(value))[i] == data[i] + 1);
     }
@@ -284,8 +264,8 @@ static void a_host_executor_runs_ranges(void **state) {
   assert_true(h.runs > 0);
   kiln_value_destroy(x);
   free(data);
-  unload(l);
-  unload(alone);
+  close_subject(&s);
+  close_subject(&alone);
 }
 
 int main(void) {

@@ -3,13 +3,9 @@
  *
  * test/data/load is made by test/make/loads.py; the models add their weight, 1 to 6, and 1. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "kiln/kiln.h"
-#include "test/unit/unit.h"
+#include "test/unit/api/fixture.h"
 
 enum { COMMENT = 65000 };
 
@@ -22,14 +18,10 @@ static void keep_line(void *user, const char *channel, int level, const char *li
   snprintf(warnings + at, sizeof warnings - at, "%s: %s\n", channel, line);
 }
 
-static kiln_context *context_with(const char *name, const char *value) {
-  kiln_options *options = NULL;
-  kiln_context *context = NULL;
-  assert_ok(kiln_options_create(&options));
-  assert_ok(kiln_options_set(options, "log", "load=1"));
-  if (name) assert_ok(kiln_options_set(options, name, value));
-  assert_ok(kiln_context_create(options, &context));
-  kiln_options_destroy(options);
+/* Its warnings about loads are kept. */
+static kiln_context *warned_context(const char *name, const char *value) {
+  kiln_context *context = context_with(name, value);
+  assert_ok(kiln_context_set(context, "log", "load=1", NULL));
   warnings[0] = 0;
   kiln_context_set_log(context, keep_line, NULL);
   return context;
@@ -80,13 +72,6 @@ static void assert_runs(kiln_context *context, kiln_model *model) {
   kiln_instance_release(instance);
 }
 
-static void temporary(char *path) {
-  strcpy(path, "/tmp/kiln_loading_XXXXXX");
-  int fd = mkstemp(path);
-  assert_true(fd >= 0);
-  close(fd);
-}
-
 /* Longer than a tick of the coarse clock, within which a file is not looked at twice. */
 static void wait_a_tick(void) {
   struct timespec t = {0, 30000000};
@@ -98,7 +83,7 @@ static void wait_a_tick(void) {
 static void loads_from_everywhere(void **state) {
   (void)state;
   static unsigned char data[1 << 17];
-  kiln_context *context = context_with(NULL, NULL);
+  kiln_context *context = warned_context(NULL, NULL);
   kiln_model *model = NULL;
   assert_ok(kiln_model_load(context, TEST_DATA "/load/plain.pt", NULL, &model));
   assert_runs(context, model);
@@ -143,9 +128,9 @@ static void shares_a_file(void **state) {
   static unsigned char data[1 << 17];
   char path[64];
   size_t size = make_large(data, sizeof data);
-  temporary(path);
+  temporary_file(path, sizeof path, "");
   write_file(path, data, size);
-  kiln_context *context = context_with(NULL, NULL);
+  kiln_context *context = warned_context(NULL, NULL);
   kiln_model *a = NULL, *b = NULL, *c = NULL;
   assert_ok(kiln_model_load(context, path, NULL, &a));
   assert_int_equal(kiln_context_mapped_bytes(context), size);
@@ -161,7 +146,7 @@ static void shares_a_file(void **state) {
 
   /* Another file under the name: a mapping of its own, and the old model lives on. */
   char other[64];
-  temporary(other);
+  temporary_file(other, sizeof other, "");
   write_file(other, data, size - 1);
   data[size - COMMENT - 2]--; /* the comment is one byte shorter */
   write_file(other, data, size - 1);
@@ -182,9 +167,9 @@ static void copies_on_request(void **state) {
   static unsigned char data[1 << 17];
   char path[64];
   size_t size = make_large(data, sizeof data);
-  temporary(path);
+  temporary_file(path, sizeof path, "");
   write_file(path, data, size);
-  kiln_context *context = context_with("map", "copy");
+  kiln_context *context = warned_context("map", "copy");
   kiln_model *a = NULL, *b = NULL;
   assert_ok(kiln_model_load(context, path, NULL, &a));
   assert_int_equal(kiln_context_mapped_bytes(context), 0);
@@ -211,9 +196,9 @@ static void sees_a_changed_file(void **state) {
   static unsigned char data[1 << 17];
   char path[64];
   size_t size = make_large(data, sizeof data);
-  temporary(path);
+  temporary_file(path, sizeof path, "");
   write_file(path, data, size);
-  kiln_context *context = context_with(NULL, NULL);
+  kiln_context *context = warned_context(NULL, NULL);
   kiln_model *model = NULL;
   kiln_instance *instance = NULL;
   float y[6];
@@ -234,7 +219,7 @@ static void sees_a_changed_file(void **state) {
 static void minds_checksums(void **state) {
   (void)state;
   kiln_model *model = NULL;
-  kiln_context *context = context_with(NULL, NULL);
+  kiln_context *context = warned_context(NULL, NULL);
   assert_error(kiln_model_load(context, TEST_DATA "/load/crc.pt", NULL, &model), KILN_INVALID_FILE,
                "record 'data/0' has a wrong checksum");
   assert_ok(kiln_context_set(context, "crc", "warn", NULL));
@@ -257,7 +242,7 @@ static void moves_devices(void **state) {
   kiln_model *model = NULL;
   kiln_value *value = NULL;
   kiln_remap remap;
-  kiln_context *context = context_with(NULL, NULL);
+  kiln_context *context = warned_context(NULL, NULL);
   assert_error(kiln_model_load(context, TEST_DATA "/load/cuda.pt", NULL, &model), KILN_INVALID_FILE,
                "device 'cuda:0', which is not here; the option map_device");
   assert_error(kiln_value_read(context, TEST_DATA "/load/state_cuda.pt", &value), KILN_INVALID_FILE,
@@ -304,7 +289,7 @@ static void reads_odd_containers(void **state) {
   (void)state;
   kiln_model *model = NULL;
   kiln_extra extra;
-  kiln_context *context = context_with(NULL, NULL);
+  kiln_context *context = warned_context(NULL, NULL);
   assert_ok(kiln_model_load(context, TEST_DATA "/load/nested.pt", NULL, &model));
   assert_runs(context, model);
   assert_ok(kiln_model_extra_file(model, 0, &extra));
@@ -325,7 +310,7 @@ static void reads_values(void **state) {
   (void)state;
   kiln_value *value = NULL;
   char *text = NULL;
-  kiln_context *context = context_with(NULL, NULL);
+  kiln_context *context = warned_context(NULL, NULL);
   assert_ok(kiln_value_read(context, TEST_DATA "/load/values.pt", &value));
   assert_ok(kiln_value_print(value, 100, &text));
   /* Layouts and dtypes are ints in TorchScript: sparse_coo 1, float16 5. */
@@ -347,7 +332,7 @@ static void keeps_limits(void **state) {
   (void)state;
   const char *path = TEST_DATA "/load/forever.pt";
   kiln_model *model = NULL;
-  kiln_context *context = context_with(NULL, NULL);
+  kiln_context *context = warned_context(NULL, NULL);
   assert_error(kiln_model_load(context, path, &(kiln_limits){.operations = 100000}, &model),
                KILN_LIMIT, "100000 operations");
   assert_error(kiln_model_load(context, path, &(kiln_limits){.time_ms = 50}, &model), KILN_LIMIT,

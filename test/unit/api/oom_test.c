@@ -1,6 +1,7 @@
 /* oom_test.c: a model's life through the public API with the N-th request for memory failing, for
  * each N: loaded, instantiated, called until it is compiled, its result copied out. */
 #include "api/internal.h"
+#include "test/unit/api/fixture.h"
 #include "test/unit/sweep.h"
 
 static kiln_context *context;
@@ -44,13 +45,8 @@ static kiln_status *live(kiln_mem *mem, void *arg) {
 
 /* Tolerant: what could not be compiled is interpreted. */
 static void test_life(void **state) {
-  kiln_options *options = NULL;
   (void)state;
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  assert_ok(kiln_options_set(options, "codegen", "eval"));
-  assert_ok(kiln_context_create(options, &context));
-  kiln_options_destroy(options);
+  context = context_with("codegen", "eval");
   context->env->log.level[KILN_LOG_warn] = 0;
   static char path[] = TEST_DATA "/own/triple_add/model.pt";
   sweep__run(context->env->mem, live, path, true);
@@ -77,7 +73,7 @@ static kiln_status *print_and_copy(kiln_mem *mem, void *arg) {
 
 static void test_values(void **state) {
   (void)state;
-  assert_ok(kiln_context_create(NULL, &context));
+  context = context_with(NULL, NULL);
   sweep__run(context->env->mem, print_and_copy, NULL, false);
   kiln_context_release(context);
 }

@@ -1,22 +1,19 @@
 /* save_test.c: models and instances saved and loaded again: state, ties, extra files, files that
  * stay whole. What PyTorch makes of the archives is test/make/convert.py's to tell. */
 #include <dirent.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "api/internal.h"
+#include "test/unit/api/values.h"
 #include "test/unit/sweep.h"
 
-static kiln_context *context;
 static kiln_model *model;
 static char folder[64];
 
 static int open_all(void **state) {
-  (void)state;
+  open_context(state);
   strcpy(folder, "/tmp/kiln_save_XXXXXX");
   assert_non_null(mkdtemp(folder));
-  assert_ok(kiln_context_create(NULL, &context));
   assert_ok(kiln_model_load(context, TEST_DATA "/own/saved/model.pt", NULL, &model));
   return 0;
 }
@@ -38,12 +35,10 @@ static int empty_folder(void) {
 }
 
 static int close_all(void **state) {
-  (void)state;
   kiln_model_release(model);
-  kiln_context_release(context);
   empty_folder();
   rmdir(folder);
-  return 0;
+  return close_context(state);
 }
 
 /* -- Memory -- */
@@ -75,18 +70,11 @@ static kiln_instance *instance_of(kiln_model *m) {
   return instance;
 }
 
-static void assert_prints(kiln_value *v, const char *want) {
-  char *text = NULL;
-  assert_ok(kiln_value_print(v, 100, &text));
-  assert_string_equal(text, want);
-  kiln_text_free(text);
-  kiln_value_destroy(v);
-}
-
 static void assert_attribute(kiln_instance *instance, const char *name, const char *want) {
   kiln_value *v = NULL;
   assert_ok(kiln_instance_get(instance, name, &v));
   assert_prints(v, want);
+  kiln_value_destroy(v);
 }
 
 static kiln_value *call(kiln_instance *instance) {
@@ -127,6 +115,7 @@ static void test_state(void **state) {
   char *text = NULL;
   assert_ok(kiln_value_print(a, 100, &text));
   assert_prints(c, text);
+  kiln_value_destroy(c);
   kiln_text_free(text);
   kiln_value_destroy(a);
   kiln_value_destroy(list);

@@ -3,36 +3,16 @@
 #include <math.h>
 
 #include "kiln/debug.h"
-#include "kiln/kiln.h"
-#include "test/unit/unit.h"
+#include "test/unit/api/fixture.h"
 
 #define LSTM TEST_DATA "/rnn/lstm_cell_loop/"
 
-typedef struct subject {
-  kiln_context *context;
-  kiln_model *model;
-  kiln_instance *instance;
-} subject;
-
 static subject open_subject(const char *folder, const char *option, const char *value) {
-  subject s;
-  kiln_options *options;
+  subject s = {.context = context_with(option, value)};
   char path[512];
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  if (option) assert_ok(kiln_options_set(options, option, value));
-  assert_ok(kiln_context_create(options, &s.context));
-  kiln_options_destroy(options);
   snprintf(path, sizeof path, "%smodel.pt", folder);
-  assert_ok(kiln_model_load(s.context, path, NULL, &s.model));
-  assert_ok(kiln_instance_create(s.model, &s.instance));
+  load_subject(&s, path);
   return s;
-}
-
-static void close_subject(subject *s) {
-  kiln_instance_release(s->instance);
-  kiln_model_release(s->model);
-  kiln_context_release(s->context);
 }
 
 static kiln_value *read_value(const subject *s, const char *folder, const char *file, int set) {

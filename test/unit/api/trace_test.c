@@ -3,34 +3,11 @@
 #include "kiln/kiln_graph.h"
 
 #include "api/internal.h"
+#include "test/unit/api/values.h"
 #include "test/unit/sweep.h"
 
-static kiln_context *context;
-
-static int open_context(void **state) {
-  (void)state;
-  assert_ok(kiln_context_create(NULL, &context));
-  return 0;
-}
-
-static int close_context(void **state) {
-  (void)state;
-  kiln_context_release(context);
-  return 0;
-}
-
 static kiln_value *tensor(float a, float b, float c, float d) {
-  const float data[4] = {a, b, c, d};
-  const int64_t sizes[2] = {2, 2};
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 2, sizes, data, &v));
-  return v;
-}
-
-static kiln_value *int_of(int64_t i) {
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_int(context, i, &v));
-  return v;
+  return matrix_of(2, 2, (const float[]){a, b, c, d});
 }
 
 /* A call with one result; y may be NULL. */
@@ -42,13 +19,6 @@ static kiln_value *call(kiln_trace *trace, const char *op, const kiln_value *x,
   assert_ok(kiln_operator_call(context, trace, op, args, y ? 2 : 1, &result, 1, &count));
   assert_int_equal(count, 1);
   return result;
-}
-
-static void assert_prints(const kiln_value *v, const char *want) {
-  char *text = NULL;
-  assert_ok(kiln_value_print(v, 100, &text));
-  assert_string_equal(text, want);
-  kiln_text_free(text);
 }
 
 static void assert_text(kiln_builder *b, const char *want) {

@@ -1,47 +1,7 @@
 /* values_test.c: makers and readers of values, containers, copies, files. */
 #include <math.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "kiln/kiln.h"
-#include "test/unit/unit.h"
-
-static kiln_context *context;
-
-static int open_context(void **state) {
-  kiln_options *options = NULL;
-  (void)state;
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  assert_ok(kiln_context_create(options, &context));
-  kiln_options_destroy(options);
-  return 0;
-}
-
-static int close_context(void **state) {
-  (void)state;
-  kiln_context_release(context);
-  return 0;
-}
-
-static void assert_prints(const kiln_value *value, const char *want) {
-  char *text = NULL;
-  assert_ok(kiln_value_print(value, 100, &text));
-  assert_string_equal(text, want);
-  kiln_text_free(text);
-}
-
-static kiln_value *int_of(int64_t i) {
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_int(context, i, &v));
-  return v;
-}
-
-static kiln_value *string_of(const char *text) {
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_string(context, text, strlen(text), &v));
-  return v;
-}
+#include "test/unit/api/values.h"
 
 static void test_plain(void **state) {
   kiln_value *v = NULL;
@@ -217,12 +177,9 @@ static void test_values_outlive_their_context(void **state) {
 }
 
 static void round_trip(const kiln_value *value, const char *ending, const char *want) {
-  char path[] = "/tmp/kiln_value_XXXXXX.....";
+  char path[64];
   kiln_value *back = NULL;
-  strcpy(strchr(path, '.'), ending);
-  int file = mkstemps(path, (int)strlen(ending));
-  assert_true(file >= 0);
-  close(file);
+  temporary_file(path, sizeof path, ending);
   assert_ok(kiln_value_write(value, path));
   assert_ok(kiln_value_read(context, path, &back));
   assert_prints(back, want);

@@ -1,0 +1,52 @@
+/* fixture.h: what units of the public API begin with: a context, what is loaded into it, and files
+ * that go away again. For units that want one context for all their tests: values.h. */
+#ifndef KILN_TEST_API_FIXTURE_H
+#define KILN_TEST_API_FIXTURE_H
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "kiln/kiln.h"
+#include "test/unit/unit.h"
+
+/* With one setting, or `name` NULL; the environment is not read. */
+static inline kiln_context *context_with(const char *name, const char *value) {
+  kiln_options *options = NULL;
+  kiln_context *made = NULL;
+  assert_ok(kiln_options_create(&options));
+  kiln_options_ignore_environment(options);
+  if (name) assert_ok(kiln_options_set(options, name, value));
+  assert_ok(kiln_context_create(options, &made));
+  kiln_options_destroy(options);
+  return made;
+}
+
+/* A loaded model, one instance of it, and their context. */
+typedef struct subject {
+  kiln_context *context;
+  kiln_model *model;
+  kiln_instance *instance;
+} subject;
+
+/* Into the context that `s` has. */
+static inline void load_subject(subject *s, const char *path) {
+  assert_ok(kiln_model_load(s->context, path, NULL, &s->model));
+  assert_ok(kiln_instance_create(s->model, &s->instance));
+}
+
+static inline void close_subject(subject *s) {
+  kiln_instance_release(s->instance);
+  kiln_model_release(s->model);
+  kiln_context_release(s->context);
+}
+
+/* An empty file whose name ends so, which the caller unlinks. */
+static inline void temporary_file(char *path, size_t capacity, const char *ending) {
+  int len = snprintf(path, capacity, "/tmp/kiln_test_XXXXXX%s", ending);
+  assert_in_range(len, 1, capacity - 1);
+  int fd = mkstemps(path, (int)strlen(ending));
+  assert_true(fd >= 0);
+  close(fd);
+}
+
+#endif
