@@ -190,6 +190,9 @@ KILN_KERNEL(roll) {
   KILN_TRY(kiln__arg_int_list(args, 1, shifts, &n));
   KILN_TRY(kiln__arg_int_list(args, 2, dims, &m));
   if (n == 0) return KILN_OP_FAIL("`shifts` required");
+  if (rank == 0 && m > 0) {
+    return KILN_OP_FAIL("Dimension specified as 0 but tensor has no dimensions");
+  }
   KILN_TRY(new_like(call, SELF, rank, kiln_tensor_sizes(SELF), &t));
   kiln_status *status = kiln_pw_copy(call, t, SELF);
   if (status) {

@@ -256,6 +256,7 @@ KILN_KERNEL(flatten) {
   int rank = kiln_tensor_rank(t), start, end, n = 0;
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &start));
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &end));
+  KILN_ASSERT(start >= 0);
   if (start > end)
     return KILN_OP_FAIL("flatten() has invalid args: start_dim cannot come after end_dim");
   if (rank == 0) {
@@ -278,7 +279,10 @@ KILN_KERNEL(unflatten) {
   int64_t parts[KILN_MAX_RANK], sizes[2 * KILN_MAX_RANK], resolved[KILN_MAX_RANK];
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
   KILN_TRY(kiln__arg_int_list(args, 2, parts, &count));
-  if (count == 0) return KILN_OP_FAIL("unflatten: sizes must be non-empty");
+  if (count < 1) return KILN_OP_FAIL("unflatten: sizes must be non-empty");
+  if (rank == 0) {
+    return KILN_OP_FAIL("Dimension specified as %d but tensor has no dimensions", dim);
+  }
   if (rank + count - 1 > KILN_MAX_RANK) return KILN_OP_FAIL("unflatten: too many dimensions");
   kiln_status *status = kiln__infer_size(kiln_tensor_sizes(t)[dim], count, parts, resolved);
   if (status) {
@@ -290,14 +294,11 @@ KILN_KERNEL(unflatten) {
         "in the input tensor",
         text, dim, (long long)kiln_tensor_sizes(t)[dim]);
   }
-  for (int i = 0, n = 0; i < rank; i++) {
-    if (i != dim) {
-      sizes[n++] = kiln_tensor_sizes(t)[i];
-      continue;
-    }
-    for (int k = 0; k < count; k++) sizes[n++] = resolved[k];
-  }
-  GIVE(kiln__reshape(call, t, rank + count - 1, sizes, &view));
+  int n = 0;
+  for (int i = 0; i < dim; i++) sizes[n++] = kiln_tensor_sizes(t)[i];
+  for (int k = 0; k < count; k++) sizes[n++] = resolved[k];
+  for (int i = dim + 1; i < rank; i++) sizes[n++] = kiln_tensor_sizes(t)[i];
+  GIVE(kiln__reshape(call, t, n, sizes, &view));
 }
 
 KILN_KERNEL(transpose) {

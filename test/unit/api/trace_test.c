@@ -100,6 +100,25 @@ static void test_eager_refused(void **state) {
   kiln_value_destroy(x);
 }
 
+/* Dimension 0 of a tensor without dimensions may be asked for, but has no size. */
+static void test_no_dimensions(void **state) {
+  const float five = 5;
+  kiln_value *x = NULL, *list = NULL, *out = NULL, *zero = int_of(0);
+  (void)state;
+  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 0, NULL, &five, &x));
+  assert_ok(kiln_value_list(context, (kiln_value *const[]){zero, zero}, 2, &list));
+  const kiln_call_arg unflatten[3] = {{NULL, x}, {NULL, zero}, {NULL, list}};
+  const kiln_call_arg roll[3] = {{NULL, x}, {NULL, list}, {NULL, list}};
+  assert_error(kiln_operator_call(context, NULL, "aten::unflatten", unflatten, 3, &out, 1, NULL),
+               KILN_OP_ERROR, "tensor has no dimensions");
+  assert_error(kiln_operator_call(context, NULL, "aten::roll", roll, 3, &out, 1, NULL),
+               KILN_OP_ERROR, "tensor has no dimensions");
+  assert_null(out);
+  kiln_value_destroy(list);
+  kiln_value_destroy(zero);
+  kiln_value_destroy(x);
+}
+
 /* relu(x @ x + c) with c unknown to the trace: a constant. */
 static void test_trace(void **state) {
   kiln_value *x = tensor(1, 2, 0, 1), *c = tensor(-1, 0, 0, -1), *other = tensor(0, 1, 1, 0);
@@ -232,9 +251,10 @@ static void test_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_eager),   cmocka_unit_test(test_eager_refused),
-      cmocka_unit_test(test_trace),   cmocka_unit_test(test_flow),
-      cmocka_unit_test(test_failure), cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_eager),         cmocka_unit_test(test_eager_refused),
+      cmocka_unit_test(test_no_dimensions), cmocka_unit_test(test_trace),
+      cmocka_unit_test(test_flow),          cmocka_unit_test(test_failure),
+      cmocka_unit_test(test_memory),
   };
   return cmocka_run_group_tests(tests, open_context, close_context);
 }
