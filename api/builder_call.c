@@ -74,17 +74,18 @@ static kiln_status *collect(const call_site *site, const kiln_match_slot *slot,
 static kiln_status *fill_slot(const call_site *site, const kiln_schema_arg *formal,
                               const kiln_match_slot *slot, kiln_ir_value **out_value) {
   kiln_builder *b = site->b;
-  kiln_ir_value *value = slot->actual >= 0 ? site->actuals[slot->actual].value : NULL;
-  const kiln_type *type = slot->type;
-  if (type && type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
-  *out_value = value;
+  if (slot->fit == KILN_FIT_DEFAULT) {
+    *out_value = kiln_append_constant(b->block, kiln_ivalue_retain(formal->default_value),
+                                      constant_type(formal->default_value, formal->type));
+    return NULL;
+  }
+  KILN_ASSERT(slot->actual >= 0);
+  kiln_ir_value *value = site->actuals[slot->actual].value;
   switch (slot->fit) {
-    case KILN_FIT_SAME: return NULL;
-    case KILN_FIT_DEFAULT:
-      *out_value = kiln_append_constant(b->block, kiln_ivalue_retain(formal->default_value),
-                                        constant_type(formal->default_value, formal->type));
+    case KILN_FIT_SAME: *out_value = value; return NULL;
+    case KILN_FIT_EMPTY_LIST:
+      *out_value = make_list(b, kiln_match_elem(slot), NULL, 0);
       return NULL;
-    case KILN_FIT_EMPTY_LIST: *out_value = make_list(b, type->elems[0], NULL, 0); return NULL;
     case KILN_FIT_REPEAT: {
       kiln_ir_value **items =
           KILN_NEW_ARRAY(b->graph->arena, kiln_ir_value *, formal->fixed_count + 1);
@@ -94,10 +95,10 @@ static kiln_status *fill_slot(const call_site *site, const kiln_schema_arg *form
     }
     case KILN_FIT_TUPLE_TO_LIST: {
       kiln_node *node = unpack_tuple(b, value);
-      *out_value = make_list(b, type->elems[0], node->outputs, node->output_count);
+      *out_value = make_list(b, kiln_match_elem(slot), node->outputs, node->output_count);
       return NULL;
     }
-    case KILN_FIT_COLLECT: return collect(site, slot, type->elems[0], out_value);
+    case KILN_FIT_COLLECT: return collect(site, slot, kiln_match_elem(slot), out_value);
     default: return convert(b, slot->fit, value, out_value);
   }
 }

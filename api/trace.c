@@ -208,6 +208,7 @@ static void forget(kiln_trace *t, int count) {
 
 static kiln_status *wrap_results(kiln_trace *t, const kiln_node *node, kiln_value **out_results) {
   kiln_context *context = t->b->context;
+  KILN_ASSERT(out_results || node->output_count == 0); /* record has counted */
   for (int i = 0; i < node->output_count; i++) {
     int var = var_of(t, kiln_node_output(node, i));
     kiln_status *status = kiln__value_wrap(

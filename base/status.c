@@ -107,7 +107,8 @@ void kiln_status_destroy(kiln_status *status) {
 
 /* Whether there is something to add to; what was reported so far is then out of date. */
 static bool can_add(kiln_status *status) {
-  if (!status || status == &oom_status) return false;
+  KILN_ASSERT(status);
+  if (status == &oom_status) return false;
   free(status->report);
   status->report = NULL;
   return true;

@@ -42,21 +42,24 @@ kiln_status *kiln_status_oom(void) KILN_MUST_USE KILN__NOT_NULL;
 /* The same error again, with place, notes and traceback as they are now. */
 kiln_status *kiln_status_copy(const kiln_status *status) KILN_MUST_USE;
 
-/* Both take ownership of `status`, return it, and may lose the addition when memory is short.
+/* All take ownership of `status`, which is not NULL, return it, and may lose the addition when
+ * memory is short.
  * kiln_status_note adds a line of context; kiln_status_at sets the model location if none is set
  * (the innermost place wins); kiln_status_trace appends one frame of the model's traceback:
  * function name, location, and the source line's text with the byte range to mark (may be NULL). */
 kiln_status *kiln_status_note(kiln_status *status, const char *fmt, ...)
-    KILN_PRINTF(2, 3) KILN_MUST_USE;
-kiln_status *kiln_status_at(kiln_status *status, kiln_source_loc loc) KILN_MUST_USE;
+    KILN_PRINTF(2, 3) KILN_MUST_USE KILN__NOT_NULL;
+kiln_status *kiln_status_at(kiln_status *status, kiln_source_loc loc) KILN_MUST_USE KILN__NOT_NULL;
 kiln_status *kiln_status_trace(kiln_status *status, const char *function, kiln_source_loc loc,
-                               const char *source_line, int mark_begin, int mark_end) KILN_MUST_USE;
+                               const char *source_line, int mark_begin,
+                               int mark_end) KILN_MUST_USE KILN__NOT_NULL;
 /* The same frame in the program that the model was made from. */
 kiln_status *kiln_status_trace_original(kiln_status *status, const char *function,
                                         kiln_source_loc loc, const char *source_line,
-                                        int mark_begin, int mark_end) KILN_MUST_USE;
+                                        int mark_begin, int mark_end) KILN_MUST_USE KILN__NOT_NULL;
 /* For an exception of the model: the Python class name ("builtins.ValueError"), copied. */
-kiln_status *kiln_status_set_exception(kiln_status *status, const char *class_name) KILN_MUST_USE;
+kiln_status *kiln_status_set_exception(kiln_status *status,
+                                       const char *class_name) KILN_MUST_USE KILN__NOT_NULL;
 
 /* Drops a status that the caller has decided to ignore. NULL is fine. (Also public.) */
 
@@ -82,7 +85,10 @@ kiln_status *kiln_status_set_exception(kiln_status *status, const char *class_na
     if (__builtin_expect((status) != NULL, 0)) goto label; \
   } while (0)
 
-#ifdef NDEBUG
+#ifdef __clang_analyzer__
+/* The analyser of ./dev lint believes what is asserted. */
+#define KILN_ASSERT(cond) ((cond) ? (void)0 : __builtin_unreachable())
+#elif defined(NDEBUG)
 #define KILN_ASSERT(cond) ((void)sizeof(cond))
 #else
 #define KILN_ASSERT(cond) assert(cond)

@@ -175,7 +175,9 @@ kiln_status *kiln__object_load(const void *bytes, size_t size, const char *symbo
   KILN_TRY(lay_out(&o));
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   o.mapped = (o.mapped + page - 1) / page * page;
+  // cppcheck-suppress invalidFunctionArg ; no file is -1
   o.base = mmap(NULL, o.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // cppcheck-suppress memleak ; there is none to unmap
   if (o.base == MAP_FAILED) return kiln_status_oom();
   kiln_status *status = load(&o, symbol, out_fn);
   if (status) {

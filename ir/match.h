@@ -68,10 +68,16 @@ typedef struct kiln_actual {
 
 typedef struct kiln_match_slot {
   kiln_fit fit;
-  int actual;  /* first of the actuals that go here; -1: the default */
+  int actual;  /* first of the actuals that go here; -1 if and only if DEFAULT */
   int collect; /* how many, for COLLECT */
   const kiln_type *type;
 } kiln_match_slot;
+
+/* The type of the elements of the list that a slot takes. */
+static inline const kiln_type *kiln_match_elem(const kiln_match_slot *slot) {
+  const kiln_type *type = slot->type;
+  return (type->kind == KILN_TYPE_OPTIONAL ? type->elems[0] : type)->elems[0];
+}
 
 /* Fits a whole call. `slots` has one entry for each argument of the schema. *out_varargs is the
  * first actual that goes to a `...`, or `count`. With `why`, a failure is told there in a line. */

@@ -40,10 +40,9 @@ kiln_alias *kiln_alias_create(kiln_arena *arena, const kiln_graph *graph);
 /* Some node writes memory that the value may share (or contains). */
 bool kiln_alias_has_writers(const kiln_alias *alias, const kiln_ir_value *value);
 bool kiln_alias_node_writes(const kiln_alias *alias, const kiln_node *node);
-bool kiln_alias_may_alias(const kiln_alias *alias, const kiln_ir_value *a, const kiln_ir_value *b);
-/* a or something in it may share memory with b or something in it. */
-bool kiln_alias_may_contain(const kiln_alias *alias, const kiln_ir_value *a,
-                            const kiln_ir_value *b);
+bool kiln_alias_may_alias(const kiln_alias *a, const kiln_ir_value *x, const kiln_ir_value *y);
+/* x or something in it may share memory with y or something in it. */
+bool kiln_alias_may_contain(const kiln_alias *a, const kiln_ir_value *x, const kiln_ir_value *y);
 /* The node writes memory that `value`, or something in it, may share. */
 bool kiln_alias_writes_to(const kiln_alias *alias, const kiln_node *node,
                           const kiln_ir_value *value);

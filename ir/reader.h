@@ -17,7 +17,7 @@ enum { KILN__MAX_NESTING = 100 };
 
 /* KILN_INVALID_FILE with line and column of the cursor: "line 3, column 7: expected ')'". */
 kiln_status *kiln__reader_fail(const kiln__reader *r, const char *fmt, ...)
-    KILN_PRINTF(2, 3) KILN_MUST_USE;
+    KILN_PRINTF(2, 3) KILN_MUST_USE KILN__NOT_NULL;
 /* Moves past white space, line ends and comments. */
 void kiln__reader_skip(kiln__reader *r);
 static inline int kiln__reader_peek(const kiln__reader *r) {

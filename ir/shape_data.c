@@ -233,6 +233,7 @@ bool kiln__shape_stack(kiln_shape_query *q) {
   if (!list || list->tensors[0]->rank >= KILN_MAX_RANK - 1) return false;
   int rank = list->tensors[0]->rank;
   if (!kiln__shape_dim(q, 1, rank + 1, &dim)) return false;
+  KILN_ASSERT(dim >= 0);
   for (int d = 0; d < rank; d++) sizes[d] = list->tensors[0]->sizes[d];
   for (int i = 1; i < list->count; i++) {
     if (list->tensors[i]->rank != rank) return false;

@@ -215,6 +215,7 @@ static void destroy_plan(void *plan) { kiln_plan_destroy(plan); }
 
 static kiln_status *compile_level(kiln_executor *ex) {
   kiln_variant *v = ex->building;
+  KILN_ASSERT(v); /* as in PROFILING, which comes before */
   kiln_status *status = kiln__compile_optimized(ex, v);
   if (status) {
     tell_failure(ex, status);
@@ -236,6 +237,7 @@ static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln
     switch (ex->state) {
       case KILN_EXECUTOR_EMPTY: KILN_TRY(begin_level(ex, args, arg_count)); break;
       case KILN_EXECUTOR_PROFILING:
+        KILN_ASSERT(ex->building);
         if (!kiln_profile_is_ready(ex->building->profile)) {
           count_dispatch(ex->variants, NULL);
           *out_plan = ex->profiling_plan;

@@ -451,6 +451,7 @@ static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_calla
                       plan->arg_count, count);
   }
   KILN_TRY(push_frame(call, m, plan, out_frame));
+  KILN_ASSERT(count == 0 || (*out_frame)->regs); /* arguments are the first registers */
   for (int i = 0; i < count; i++) (*out_frame)->regs[i] = kiln_ivalue_retain(args[i]);
   return NULL;
 }

@@ -336,6 +336,7 @@ kiln_status *kiln_tensor_copy(kiln_tensor *dst, const kiln_tensor *src) {
   row r = {0};
   if (to == from) {
     r.item = kiln_dtype_bytes(to);
+    KILN_ASSERT(r.item > 0);
   } else {
     r.load = loaders[from].load;
     r.store = storers[to][loaders[from].kind];

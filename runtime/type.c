@@ -276,6 +276,7 @@ static kiln_status *run_intern(void *arg) {
 /* The interned type equal to `proto`: found in `home` or its parents, else made in `home`. */
 static const kiln_type *intern(kiln_type_table *home, const kiln_type *proto) {
   uint64_t hash = hash_type(proto);
+  KILN_ASSERT(home);
   for (kiln_type_table *t = home; t; t = t->parent) {
     const kiln_type *found = lookup_locked(t, proto, hash);
     if (found) return found;

@@ -71,9 +71,9 @@ void *tool_alloc(size_t size) {
 }
 
 void *tool_grow(void *block, size_t size) {
-  block = realloc(block, size ? size : 1);
-  if (!block) no_memory();
-  return block;
+  void *grown = realloc(block, size ? size : 1);
+  if (!grown) no_memory();
+  return grown;
 }
 
 char *tool_format(const char *fmt, ...) {
@@ -163,7 +163,8 @@ char *tool_join(const char *folder, const char *name) {
 }
 
 char *tool_read_file(const char *path, size_t *out_size, char **out_error) {
-  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+  const bool standard = strcmp(path, "-") == 0;
+  FILE *file = standard ? stdin : fopen(path, "rb");
   char *data = NULL;
   size_t size = 0, capacity = 0;
   *out_error = NULL;
@@ -171,14 +172,12 @@ char *tool_read_file(const char *path, size_t *out_size, char **out_error) {
     *out_error = tool_format("cannot open '%s': %s", path, strerror(errno));
     return NULL;
   }
-  for (;;) {
+  do {
     if (capacity - size < 4097) data = tool_grow(data, capacity = capacity * 2 + 8192);
-    size_t n = fread(data + size, 1, capacity - size - 1, file);
-    size += n;
-    if (n == 0) break;
-  }
+    size += fread(data + size, 1, capacity - size - 1, file);
+  } while (!feof(file) && !ferror(file));
   if (ferror(file)) *out_error = tool_format("cannot read '%s': %s", path, strerror(errno));
-  if (file != stdin) fclose(file);
+  if (!standard) fclose(file);
   if (*out_error) {
     free(data);
     return NULL;

@@ -152,6 +152,7 @@ int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype
 int kiln_loop_op(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op, int a, int b, int c) {
   const kiln_loop_op_info *info = &kiln_loop_ops[op];
   int args[3] = {a, b, c};
+  KILN_ASSERT(info->arity <= 3);
   kiln_dtype dtype = info->rule == KILN_LOOP_RULE_COMPARE  ? KILN_DTYPE_BOOL
                      : info->rule == KILN_LOOP_RULE_SELECT ? nest->body.data[b].dtype
                                                            : nest->body.data[a].dtype;

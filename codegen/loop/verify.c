@@ -104,9 +104,10 @@ static bool may_overlap(const kiln_loop_buffer *b, const kiln_loop_nest *x,
   int64_t ox = sx->offset, oy = sy->offset, outer = 0;
   bool used[KILN_LOOP_MAX_RANK] = {false};
   for (int n = 0; n < b->rank; n++) {
-    int best = -1;
-    for (int d = 0; d < b->rank; d++)
-      if (!used[d] && (best < 0 || b->strides[d] > b->strides[best])) best = d;
+    int best = 0;
+    while (used[best]) best++;
+    for (int d = best + 1; d < b->rank; d++)
+      if (!used[d] && b->strides[d] > b->strides[best]) best = d;
     used[best] = true;
     int64_t stride = b->strides[best];
     if (stride == 0 || b->sizes[best] == 1) continue;

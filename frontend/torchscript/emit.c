@@ -237,13 +237,13 @@ static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kil
                           KILN_STR_ARG(name), value_a ? "false" : "true"));
     return;
   }
-  if (!value_a && !value_b) return;
   if (value_a == value_b) {
-    kiln__set_var(e, name, value_a);
+    if (value_a) kiln__set_var(e, name, value_a);
     return;
   }
-  const kiln_type *type_a = value_a ? value_a->type : value_b->type;
+  const kiln_type *type_a = value_a ? value_a->type : NULL;
   const kiln_type *type_b = value_b ? value_b->type : type_a;
+  if (!type_a) type_a = type_b;
   bool loose_a = value_a && kiln__is_loose(e, value_a);
   bool loose_b = value_b && kiln__is_loose(e, value_b);
   const kiln_type *declared = var_a && var_a->declared ? var_a->declared : NULL;

@@ -99,7 +99,7 @@ typedef KILN_VEC(kiln_arg) kiln_args;
 /* -- Nodes (emit.c) -- */
 
 kiln_status *kiln__ts_error(kiln_emitter *e, const kiln_ast *ast, const char *fmt, ...)
-    KILN_PRINTF(3, 4) KILN_MUST_USE;
+    KILN_PRINTF(3, 4) KILN_MUST_USE KILN__NOT_NULL;
 /* A node of a structural operator at the end of the present block, with the range of `ast`. */
 kiln_node *kiln__ts_node(kiln_emitter *e, const kiln_ast *ast, kiln_op_id id);
 void kiln__ts_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node);

@@ -307,8 +307,8 @@ static kiln_status *emit_closure(kiln_emitter *e, const kiln_ast *closure) {
 kiln_status *kiln__ts_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
                            kiln_ir_value **out) {
   if (closure->count != 2) return kiln__ts_error(e, ast, "a forked function with parameters");
-  int nesting = 0; /* a function that forks itself has no end */
-  for (const kiln_emitter *outer = e; outer; outer = outer->outer) nesting++;
+  int nesting = 1; /* a function that forks itself has no end */
+  for (const kiln_emitter *outer = e->outer; outer; outer = outer->outer) nesting++;
   if (nesting > MAX_FORK_NESTING) {
     return kiln__ts_error(e, ast, "forks are nested deeper than %d", MAX_FORK_NESTING);
   }

@@ -68,20 +68,18 @@ static const kiln_type *constant_type(kiln_ivalue value, const kiln_type *formal
 static kiln_status *fill_slot(kiln_emitter *e, const kiln_ast *ast, const kiln_schema_arg *formal,
                               const kiln_match_slot *slot, const kiln_arg *args,
                               kiln_ir_value **out) {
-  kiln_ir_value *value = slot->actual >= 0 ? args[slot->actual].value : NULL;
-  *out = value;
+  if (slot->fit == KILN_FIT_DEFAULT) {
+    *out = kiln__ts_constant(e, ast, kiln_ivalue_retain(formal->default_value),
+                             constant_type(formal->default_value, formal->type));
+    return NULL;
+  }
+  KILN_ASSERT(args && slot->actual >= 0);
+  kiln_ir_value *value = args[slot->actual].value;
   switch (slot->fit) {
-    case KILN_FIT_SAME: return NULL;
-    case KILN_FIT_DEFAULT:
-      *out = kiln__ts_constant(e, ast, kiln_ivalue_retain(formal->default_value),
-                               constant_type(formal->default_value, formal->type));
+    case KILN_FIT_SAME: *out = value; return NULL;
+    case KILN_FIT_EMPTY_LIST:
+      *out = kiln__ts_list(e, ast, kiln_match_elem(slot), NULL, 0);
       return NULL;
-    case KILN_FIT_EMPTY_LIST: {
-      const kiln_type *type =
-          slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0] : slot->type;
-      *out = kiln__ts_list(e, ast, type->elems[0], NULL, 0);
-      return NULL;
-    }
     case KILN_FIT_REPEAT: {
       kiln_ir_value **items =
           KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, formal->fixed_count + 1);
@@ -90,27 +88,24 @@ static kiln_status *fill_slot(kiln_emitter *e, const kiln_ast *ast, const kiln_s
       return NULL;
     }
     case KILN_FIT_TUPLE_TO_LIST: {
-      const kiln_type *type =
-          slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0] : slot->type;
       kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleUnpack);
       kiln_node_add_input(node, value);
       for (int i = 0; i < value->type->elem_count; i++) {
         kiln_node_add_output(node, value->type->elems[i]);
       }
-      *out = kiln__ts_list(e, ast, type->elems[0], node->outputs, node->output_count);
+      *out = kiln__ts_list(e, ast, kiln_match_elem(slot), node->outputs, node->output_count);
       return NULL;
     }
     case KILN_FIT_COLLECT: {
-      const kiln_type *type =
-          slot->type->kind == KILN_TYPE_OPTIONAL ? slot->type->elems[0] : slot->type;
+      const kiln_type *elem = kiln_match_elem(slot);
       kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, slot->collect + 1);
       for (int i = 0; i < slot->collect; i++) {
         items[i] = args[slot->actual + i].value;
-        if (!kiln_type_is_subtype(items[i]->type, type->elems[0])) {
+        if (!kiln_type_is_subtype(items[i]->type, elem)) {
           KILN_TRY(kiln__ts_op_values(e, ast, "aten::IntImplicit", &items[i], 1, &items[i]));
         }
       }
-      *out = kiln__ts_list(e, ast, type->elems[0], items, slot->collect);
+      *out = kiln__ts_list(e, ast, elem, items, slot->collect);
       return NULL;
     }
     default: return insert_conversion(e, ast, slot->fit, value, slot->type, out);
@@ -126,6 +121,7 @@ static kiln_status *fill(kiln_emitter *e, const kiln_ast *ast, kiln_node *node,
     KILN_TRY(fill_slot(e, ast, &schema->args[i], &slots[i], args, &value));
     kiln_node_add_input(node, value);
   }
+  KILN_ASSERT(args || varargs == count);
   for (int i = varargs; i < count; i++) kiln_node_add_input(node, args[i].value);
   return NULL;
 }

@@ -53,6 +53,6 @@ kiln_status *kiln_lexer_next(kiln_lexer *lexer, kiln_token *out_token) KILN_MUST
 
 /* KILN_INVALID_FILE at a place of the source. */
 kiln_status *kiln_source_error(const kiln_source *source, uint32_t begin, const char *fmt, ...)
-    KILN_PRINTF(3, 4) KILN_MUST_USE;
+    KILN_PRINTF(3, 4) KILN_MUST_USE KILN__NOT_NULL;
 
 #endif

@@ -312,7 +312,7 @@ static kiln_status *parse_argument(kiln_parser *p, kiln_ast **out) {
   bool star;
   KILN_TRY(kiln__parse_accept_op(p, '*', &star));
   KILN_TRY(kiln__parse_expression(p, &value));
-  kiln_ast *node = value;
+  kiln_ast *node;
   if (star) {
     node = kiln__parse_make(p, KILN_AST_STAR, begin, 1);
     node->kids[0] = value;

@@ -74,6 +74,7 @@ static bool to_constant_chunk(kiln_node *node) {
       !kiln_ir_value_const_int(kiln_node_input(node, 2), &dim) || list->use_count != 1) {
     return false;
   }
+  KILN_ASSERT(list->uses);
   kiln_node *unpack = list->uses->user;
   if (!kiln_node_is(unpack, KILN_OP_prim_ListUnpack) || unpack->output_count != chunks)
     return false;

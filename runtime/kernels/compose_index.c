@@ -375,6 +375,7 @@ KILN_RECIPE(bincount) {
   void *to = kiln__recipe_new(r, w ? KILN_DTYPE_F64 : KILN_DTYPE_I64, 1, &bins, &result);
   if (r->status) return;
   memset(to, 0, (size_t)bins * sizeof(int64_t));
+  KILN_ASSERT(index || SELF->numel == 0);
   for (int64_t i = 0; i < SELF->numel; i++) {
     if (w)
       ((double *)to)[index[i]] += w[i];
@@ -534,6 +535,7 @@ static void quantile(kiln__recipe *r, const kiln_ivalue *args, bool skip_nan, ki
   const double *level = kiln__recipe_read(r, levels, KILN_DTYPE_F64, &level_data);
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, out_rank, sizes, &result);
   if (r->status) return;
+  KILN_ASSERT(levels);
   for (int64_t e = 0; e < levels->numel * rows; e++) {
     const double *row = x + e % rows * n, p = level[e / rows];
     int64_t count = n;

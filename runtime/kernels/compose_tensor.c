@@ -19,7 +19,7 @@ static kiln_tensor *at_least(kiln__recipe *r, kiln_tensor *t, int rank) {
 /* Tensors of a list, each prepared; NULL after a failure. */
 static kiln_tensor **all_at_least(kiln__recipe *r, const kiln_list *list, int rank,
                                   kiln_tensor **few, int few_count) {
-  if (list->count == 0 || list->count > few_count) {
+  if (list->count < 1 || list->count > few_count) {
     KILN_RECIPE_FAIL(r, "expected between 1 and %d tensors, got %lld", few_count,
                      (long long)list->count);
     return NULL;

@@ -259,7 +259,7 @@ KILN_RECIPE(einsum) {
   kiln_tensor *operands[MAX_OPERANDS];
   const char *at = text.data, *arrow = NULL;
   int64_t seen[LABELS] = {0};
-  if (list->count == 0 || list->count > MAX_OPERANDS) {
+  if (list->count < 1 || list->count > MAX_OPERANDS) {
     KILN_RECIPE_FAIL(r, "einsum(): must provide at least one operand, and at most %d",
                      (int)MAX_OPERANDS);
     return;
@@ -310,6 +310,7 @@ KILN_RECIPE(tensordot) {
   if (n != m) KILN_RECIPE_FAIL(r, "both dimension lists should have same length");
   for (int i = 0; i < n && !r->status; i++) {
     const int dx = kiln__recipe_dim(r, x[i], ra), dy = kiln__recipe_dim(r, y[i], rb);
+    KILN_ASSERT(dx >= 0 && dy >= 0);
     const int64_t p = kiln__recipe_size(a, dx), q = kiln__recipe_size(b, dy);
     if (p != 1 && q != 1 && p != q) {
       KILN_RECIPE_FAIL(r,

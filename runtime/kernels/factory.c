@@ -161,7 +161,8 @@ static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, 
     uint64_t span =
         step.i > 0 ? (uint64_t)end.i - (uint64_t)start.i : (uint64_t)start.i - (uint64_t)end.i;
     uint64_t stride = step.i > 0 ? (uint64_t)step.i : (uint64_t)0 - (uint64_t)step.i;
-    count = (double)(span / stride + (span % stride != 0));
+    uint64_t steps = span / stride + (span % stride != 0);
+    count = (double)steps;
   }
   if (kiln_dtype_is_int(dtype, true) && !whole) { /* elements are of the truncated numbers */
     start = kiln__number_int(kiln__number_i64(start));

@@ -534,10 +534,11 @@ static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
   (void)worker;
   dims_run *run = arg;
   const state *s = run->s;
+  const int rank = s->rank;
   char *data[MAX_OPERANDS];
   int64_t inner[MAX_OPERANDS], index[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
   kiln_pw_params params = s->pw->params;
-  for (int d = 0; d < s->rank; d++) {
+  for (int d = 0; d < rank; d++) {
     index[d] = 0;
     sizes[d] = d == run->split ? end - begin : s->sizes[d];
   }
@@ -551,13 +552,13 @@ static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
     else
       s->loop(data, inner, sizes[0], &params);
     int d = 1;
-    for (; d < s->rank; d++) {
+    for (; d < rank; d++) {
       for (int k = 0; k < s->count; k++) data[k] += s->strides[k][d];
       if (++index[d] < sizes[d]) break;
       for (int k = 0; k < s->count; k++) data[k] -= s->strides[k][d] * sizes[d];
       index[d] = 0;
     }
-    if (d >= s->rank) break;
+    if (d >= rank) break;
   }
   if (params.fault) __atomic_store_n(&run->fault, true, __ATOMIC_RELAXED);
 }
@@ -565,6 +566,7 @@ static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
 static void run_dims(state *s) {
   int64_t numel = 1;
   dims_run run = {.s = s, .convert = s->store != NULL, .split = 0};
+  KILN_ASSERT(s->count > 0 && s->rank > 0); /* a result and what coalesce has left */
   for (int k = 1; k < s->count; k++) {
     run.convert = run.convert || s->ops[k].load ||
                   (s->ops[k].narrow != KILN_DTYPE_NONE && s->ops[k].data != (char *)s->ops[k].slot);

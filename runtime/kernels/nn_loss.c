@@ -126,6 +126,7 @@ KILN_NN_KERNEL(binary_cross_entropy_with_logits) {
   KILN_TRY(expand_dense(nn, kiln_arg_tensor_opt(args, 2), rank, sizes, &w));
   KILN_TRY(expand_dense(nn, kiln_arg_tensor_opt(args, 3), rank, sizes, &pos));
   KILN_TRY(kiln__nn_new(nn, rank, sizes, &losses, &data));
+  KILN_ASSERT(y || a->numel == 0);
   for (int64_t i = 0; i < a->numel; i++) {
     const double xi = kiln__nn_get(nn, x, i), yi = kiln__nn_get(nn, y, i);
     const double factor = pos ? 1 + (kiln__nn_get(nn, pos, i) - 1) * yi : 1;

@@ -334,6 +334,7 @@ KILN_RECIPE(embedding_bag) {
   if (places) memset(places, 0, sizeof *places * (size_t)result[3]->numel);
   for (int64_t b = 0; b < bags; b++) {
     const int64_t end = b + 1 < offsets->numel ? start[b + 1] : count;
+    KILN_ASSERT(of || start[b] == end);
     for (int64_t i = start[b]; i < end; i++) of[i] = b;
     size[b] = one_bag(w, scale, index, start[b], end, n, mode, skip, to + b * n,
                       mode == BAG_MAX ? places + b * n : NULL);

@@ -8,10 +8,13 @@
 #include "runtime/kernels/view.h"
 
 static inline void set_in(kiln_pw *pw, int i, kiln_ivalue v) {
-  if (v.tag == KILN_TAG_TENSOR)
-    pw->in[i].tensor = v.u.tensor;
-  else
+  if (v.tag == KILN_TAG_TENSOR) {
+    kiln_tensor *t = v.u.tensor;
+    KILN_ASSERT(t);
+    pw->in[i].tensor = t;
+  } else {
     pw->in[i] = kiln_pw_arg_of(v);
+  }
 }
 
 /* The dtype of both operands where it needs no thought: equal ones, or a float tensor and a real

@@ -30,7 +30,8 @@ kiln_status *kiln__recipe_run(kiln_call *call,
 
 /* Keeps the first failure; true when there is none. */
 bool kiln__recipe_ok(kiln__recipe *r, kiln_status *status);
-#define KILN_RECIPE_FAIL(r, ...) ((void)kiln__recipe_ok(r, KILN_OP_FAIL(__VA_ARGS__)))
+#define KILN_RECIPE_FAIL(r, ...) \
+  ((void)kiln__recipe_ok(r, KILN_OP_FAIL(__VA_ARGS__)), KILN_ASSERT((r)->status))
 /* Takes a tensor (or value) over and gives it back; NULL stays NULL. */
 kiln_tensor *kiln__recipe_keep(kiln__recipe *r, kiln_tensor *t);
 

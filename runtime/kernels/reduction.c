@@ -410,6 +410,7 @@ KILN_KERNEL(std_mean_dim) { return spread(call, args, true, true, &outs[0], &out
 static kiln_status *map(kiln_call *call, kiln_pw_functor functor, const double *number,
                         kiln_tensor **value) {
   kiln_pw pw = {.functor = functor, .in_count = number ? 2 : 1};
+  KILN_ASSERT(*value);
   pw.common = kiln_tensor_dtype(*value);
   pw.in[0].tensor = *value;
   if (number) pw.in[1].number = kiln__number_float(*number);

@@ -169,6 +169,7 @@ static void pick_dim(kiln__recipe *r, kiln_tensor *t, int64_t wanted_dim, bool k
                      pick_kind kind, int64_t k, const char *name, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(t), dim = kiln__recipe_dim(r, wanted_dim, rank);
   const int64_t n = rank ? kiln__recipe_size(t, dim) : 1;
+  KILN_ASSERT(dim >= 0);
   if (r->status) return;
   if (kind == KTH && (k < 1 || k > n)) {
     KILN_RECIPE_FAIL(r, "kthvalue(): selected number k out of range for dimension %d", dim);

@@ -57,7 +57,8 @@ kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank,
 
 /* "add" of "aten::add.Tensor", for errors. */
 kiln_str kiln__op_name(const kiln_call *call);
-kiln_status *kiln__not_implemented(const kiln_call *call, kiln_dtype dtype) KILN_MUST_USE;
+kiln_status *kiln__not_implemented(const kiln_call *call,
+                                   kiln_dtype dtype) KILN_MUST_USE KILN__NOT_NULL;
 static inline kiln_tensor *kiln__dest(const kiln_ivalue *out) {
   return out->tag == KILN_TAG_TENSOR ? out->u.tensor : NULL;
 }
