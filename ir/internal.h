@@ -107,7 +107,14 @@ void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" *
   X(stack)                  \
   X(dropout)                \
   X(attention)              \
-  X(upsample)
+  X(upsample)               \
+  X(window)                 \
+  X(window_steps)           \
+  X(strided)                \
+  X(multinomial)            \
+  X(native_dropout)         \
+  X(pool_to)                \
+  X(affine_grid)
 #define KILN__SHAPE_PROTOTYPE(fn) bool kiln__shape_##fn(struct kiln_shape_query *query);
 KILN__SHAPE_LIST(KILN__SHAPE_PROTOTYPE)
 #undef KILN__SHAPE_PROTOTYPE

@@ -1,6 +1,8 @@
 /* canonicalize_ops.c: pass `canonicalize_ops`: one form where the language has several.
  *
- * A tensor operand that is a constant of no dimensions becomes the Scalar overload with its item;
+ * A second operand that is a constant tensor of no dimensions (so traces keep the numbers of
+ * Python) becomes the Scalar overload with its item, as in PyTorch's executor: a number has no dtype
+ * of its own, so that int64 times 0.5 is float32;
  * `aten::chunk` with constant arguments whose list is only taken apart becomes prim::ConstantChunk,
  * which fusion understands. */
 #include "ir/pass.h"
@@ -19,29 +21,20 @@ static const struct {
 static bool item_of(const kiln_tensor *t, kiln_ivalue *out) {
   if (kiln_tensor_rank(t) != 0 || t->key.f.undefined || t->key.f.requires_grad) return false;
   kiln_status *status = NULL;
-  if (kiln_tensor_dtype(t) == KILN_DTYPE_F64 || kiln_tensor_dtype(t) == KILN_DTYPE_F32) {
+  if (kiln_dtype_is_float(kiln_tensor_dtype(t))) {
     double f = 0;
     status = kiln_tensor_item_f64(t, &f);
     *out = kiln_float(f);
-  } else if (kiln_tensor_dtype(t) == KILN_DTYPE_I64) {
+  } else if (kiln_dtype_is_int(kiln_tensor_dtype(t), false)) {
     int64_t i = 0;
     status = kiln_tensor_item_i64(t, &i);
     *out = kiln_int(i);
   } else {
-    return false; /* narrower types promote differently from Python numbers */
+    return false; /* bools and complex numbers stay tensors */
   }
   bool ok = !status;
   kiln_status_destroy(status);
   return ok;
-}
-
-/* The result's dtype must not depend on the operand's: it does not when both are of one category,
- * which is known only when x's dtype is. */
-static bool dtype_allows(const kiln_ir_value *x, const kiln_tensor *t) {
-  const kiln_tensor_detail *d = x->type->kind == KILN_TYPE_TENSOR ? x->type->detail : NULL;
-  return d && d->rank > 0 && d->dtype != KILN_DTYPE_NONE &&
-         kiln_dtype_category_of((kiln_dtype)d->dtype) >=
-             kiln_dtype_category_of(kiln_tensor_dtype(t));
 }
 
 static bool to_scalar_form(kiln_pass *pass, kiln_node *node) {
@@ -51,8 +44,7 @@ static bool to_scalar_form(kiln_pass *pass, kiln_node *node) {
         kiln_registry_find_exact(pass->graph->registry, kiln_str_from(scalar_forms[i].scalar));
     const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(node, 1));
     kiln_ivalue item;
-    if (!scalar || !c || c->tag != KILN_TAG_TENSOR || !item_of(c->u.tensor, &item) ||
-        !dtype_allows(kiln_node_input(node, 0), c->u.tensor)) {
+    if (!scalar || !c || c->tag != KILN_TAG_TENSOR || !item_of(c->u.tensor, &item)) {
       return false;
     }
     const kiln_type *type =

@@ -211,27 +211,12 @@ KILN_RECIPE(put) {
   kiln__recipe_give(r, outs,
                     kiln__recipe_reshape(r, flat, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF)));
 }
-/* self, mask, source: elements of source, in order, where the mask holds */
-KILN_RECIPE(masked_scatter) {
-  kiln_tensor *mask = kiln_arg_tensor(args, 1), *src = kiln_arg_tensor(args, 2), *flags, *from, *to;
-  int rank;
-  int64_t sizes[KILN_MAX_RANK], next = 0;
-  if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL ||
-      kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
-    KILN_RECIPE_FAIL(
-        r, "masked_scatter: expected a bool mask, and self and source to have same dtypes");
-    return;
-  }
-  if (!kiln__recipe_ok(
-          r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), kiln_tensor_rank(mask),
-                            kiln_tensor_sizes(mask), &rank, sizes))) {
-    return;
-  }
-  const kiln_ivalue wide = kiln__recipe_ints(r, rank, sizes);
-  to = kiln__recipe_copy(r, KILN_COOK(r, expand, T(SELF), wide, B(false)));
-  mask = KILN_COOK(r, expand, T(mask), wide, B(false));
+/* `to` and the mask, of its sizes, are contiguous. */
+static void scatter_masked(kiln__recipe *r, kiln_tensor *to, kiln_tensor *mask, kiln_tensor *src) {
+  kiln_tensor *flags, *from;
+  int64_t next = 0;
   const uint8_t *flag = kiln__recipe_read(r, mask, KILN_DTYPE_BOOL, &flags);
-  const char *data = kiln__recipe_read(r, src, kiln_tensor_dtype(src), &from);
+  const char *data = kiln__recipe_read(r, src, kiln__recipe_dtype(src), &from);
   void *target = NULL;
   if (r->status || !kiln__recipe_ok(r, kiln_tensor_writable_data(to, &target))) return;
   const size_t item = kiln_tensor_item_size(to);
@@ -243,6 +228,38 @@ KILN_RECIPE(masked_scatter) {
     }
     memcpy((char *)target + (size_t)i * item, data + (size_t)next++ * item, item);
   }
+}
+/* self, mask, source: elements of source where the mask holds, in row-major order. (Versions before
+ * 2 went in the order of self's memory where self was written.) */
+KILN_RECIPE(masked_scatter) {
+  kiln_tensor *mask = kiln_arg_tensor(args, 1), *src = kiln_arg_tensor(args, 2);
+  int rank;
+  int64_t sizes[KILN_MAX_RANK];
+  if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
+    KILN_RECIPE_FAIL(r, "masked_scatter: expected self and source to have same dtypes but got %s "
+                        "and %s",
+                     kiln_dtype_ir_name(kiln_tensor_dtype(SELF)),
+                     kiln_dtype_ir_name(kiln_tensor_dtype(src)));
+    return;
+  }
+  if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
+    KILN_RECIPE_FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
+    return;
+  }
+  const bool in_place = kiln__dest(outs) && r->call->kernel && r->call->kernel->dest_arg == 0;
+  if (in_place) {
+    rank = kiln_tensor_rank(SELF);
+    memcpy(sizes, kiln_tensor_sizes(SELF), sizeof *sizes * (size_t)rank);
+  } else if (!kiln__recipe_ok(r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF),
+                                                kiln_tensor_rank(mask), kiln_tensor_sizes(mask),
+                                                &rank, sizes))) {
+    return;
+  }
+  const kiln_ivalue wide = kiln__recipe_ints(r, rank, sizes);
+  kiln_tensor *to = KILN_COOK(r, expand, T(SELF), wide, B(false));
+  mask = KILN_COOK(r, expand, T(mask), wide, B(false));
+  to = kiln__recipe_copy(r, to);
+  if (to) scatter_masked(r, to, mask, src);
   kiln__recipe_give(r, outs, to);
 }
 

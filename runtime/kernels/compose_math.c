@@ -118,6 +118,10 @@ static void add_product(kiln__recipe *r, kiln_tensor *self, kiln_tensor *product
     alpha = I(kiln__number_i64(kiln__number(alpha)));
   }
   const kiln_number b = kiln__number(beta);
+  if (!product) return;
+  self = KILN_COOK(r, expand, T(self),
+                   kiln__recipe_ints(r, kiln_tensor_rank(product), kiln_tensor_sizes(product)),
+                   B(false));
   if (alpha.tag != KILN_TAG_INT || alpha.u.i != 1) product = KILN_COOK(r, mul, T(product), alpha);
   if (b.f == 0 && b.im == 0) {
     kiln__recipe_give(r, outs, product);

@@ -2,23 +2,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/factory.h"
 #include "runtime/kernels/iter.h"
 
-/* Checks a device argument: only the CPU is there. */
-static kiln_status *check_device(kiln_ivalue v) {
+kiln_status *kiln__check_device(kiln_ivalue v) {
   if (v.tag == KILN_TAG_DEVICE && v.u.device.kind != KILN_DEVICE_CPU) {
     return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available");
   }
   return NULL;
 }
 
-/* MemoryFormat: 0 contiguous, 1 preserve, 2 channels last. */
-enum { FORMAT_CONTIGUOUS, FORMAT_PRESERVE, FORMAT_CHANNELS_LAST };
-
-static kiln_status *empty_of(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
-                             int64_t format, kiln_tensor **out) {
+kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
+                         int64_t format, kiln_tensor **out) {
   KILN_TRY(kiln__check_dtype(call, dtype));
-  if (format == FORMAT_CHANNELS_LAST) {
+  if (format == KILN__FORMAT_CHANNELS_LAST) {
     if (rank != 4) return KILN_OP_FAIL("required rank 4 tensor to use channels_last format");
     int64_t strides[4] = {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
     return kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides,
@@ -34,8 +31,8 @@ static kiln_status *make(kiln_call *call, const kiln_ivalue *args, int at, kiln_
   int rank, size_arg = args[0].tag == KILN_TAG_TENSOR ? 1 : 0;
   kiln_tensor *t;
   KILN_TRY(kiln__arg_int_list(args, size_arg, sizes, &rank));
-  KILN_TRY(check_device(args[at + 2]));
-  KILN_TRY(empty_of(call, kiln__arg_dtype_or(args, at, fallback), rank, sizes, 0, &t));
+  KILN_TRY(kiln__check_device(args[at + 2]));
+  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, at, fallback), rank, sizes, 0, &t));
   kiln__give(out, t);
   return fill ? kiln_pw_fill(call, t, *fill) : NULL;
 }
@@ -48,8 +45,8 @@ KILN_KERNEL(empty) {
   int rank;
   kiln_tensor *t;
   KILN_TRY(kiln__arg_int_list(args, 0, sizes, &rank));
-  KILN_TRY(check_device(args[3]));
-  KILN_TRY(empty_of(call, kiln__arg_dtype_or(args, 1, KILN_DTYPE_F32), rank, sizes,
+  KILN_TRY(kiln__check_device(args[3]));
+  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, 1, KILN_DTYPE_F32), rank, sizes,
                     kiln_arg_int_or(args, 5, 0), &t));
   kiln__give(outs, t);
   /* Not left as it is: the same call gives the same answer. */
@@ -63,6 +60,15 @@ static kiln_dtype dtype_of_number(kiln_number n) {
 KILN_KERNEL(full) {
   kiln_number value = kiln__number(args[1]);
   return make(call, args, 2, dtype_of_number(value), &value, outs);
+}
+KILN_KERNEL(full_out) {
+  int64_t sizes[KILN_MAX_RANK];
+  int rank;
+  kiln_tensor *t = kiln_arg_tensor(args, 2);
+  KILN_TRY(kiln__arg_int_list(args, 0, sizes, &rank));
+  kiln__give(outs, kiln_tensor_retain(t));
+  KILN_TRY(kiln_tensor_resize(t, rank, sizes));
+  return kiln_pw_fill(call, t, kiln__number(args[1]));
 }
 /* new_*: like args[0] where nothing else is said. */
 static kiln_dtype own(const kiln_ivalue *args) {
@@ -81,11 +87,11 @@ static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int at, const
                          kiln_ivalue *out) {
   kiln_tensor *self = kiln_arg_tensor(args, 0), *t;
   kiln_dtype dtype = kiln__arg_dtype_or(args, at, own(args));
-  int64_t format = kiln_arg_int_or(args, at + 4, FORMAT_PRESERVE);
+  int64_t format = kiln_arg_int_or(args, at + 4, KILN__FORMAT_PRESERVE);
   int rank = kiln_tensor_rank(self);
-  KILN_TRY(check_device(args[at + 2]));
+  KILN_TRY(kiln__check_device(args[at + 2]));
   KILN_TRY(kiln__check_dtype(call, dtype));
-  if (format == FORMAT_PRESERVE && !kiln_tensor_is_contiguous(self)) {
+  if (format == KILN__FORMAT_PRESERVE && !kiln_tensor_is_contiguous(self)) {
     int64_t inputs[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
     memcpy(inputs[0], kiln_tensor_strides(self), sizeof(int64_t) * (size_t)rank);
     kiln__pw_strides(rank, kiln_tensor_sizes(self), 1, (const int64_t(*)[KILN_MAX_RANK])inputs,
@@ -93,7 +99,7 @@ static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int at, const
     KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank,
                                         kiln_tensor_sizes(self), strides, &t));
   } else {
-    KILN_TRY(empty_of(call, dtype, rank, kiln_tensor_sizes(self), format, &t));
+    KILN_TRY(kiln__empty(call, dtype, rank, kiln_tensor_sizes(self), format, &t));
   }
   kiln__give(out, t);
   return fill ? kiln_pw_fill(call, t, *fill) : NULL;
@@ -108,8 +114,8 @@ KILN_KERNEL(full_like) {
 KILN_KERNEL(scalar_tensor) {
   kiln_number value = kiln__number(args[0]);
   kiln_tensor *t;
-  KILN_TRY(check_device(args[3]));
-  KILN_TRY(empty_of(call, kiln__arg_dtype_or(args, 1, KILN_DTYPE_F32), 0, NULL, 0, &t));
+  KILN_TRY(kiln__check_device(args[3]));
+  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, 1, KILN_DTYPE_F32), 0, NULL, 0, &t));
   kiln__give(outs, t);
   return kiln_pw_fill(call, t, value);
 }
@@ -148,7 +154,7 @@ static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, 
                            const kiln_ivalue *args, int at, kiln_ivalue *out) {
   bool whole = is_whole(start) && is_whole(end) && is_whole(step);
   kiln_dtype dtype = kiln__arg_dtype_or(args, at, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F32);
-  KILN_TRY(check_device(args[at + 2]));
+  KILN_TRY(kiln__check_device(args[at + 2]));
   if (step.f == 0) return KILN_OP_FAIL("step must be nonzero");
   if (!isfinite(start.f) || !isfinite(end.f)) {
     return KILN_OP_FAIL("unsupported range: %g -> %g", start.f, end.f);
@@ -173,7 +179,7 @@ static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, 
   if (!(count < 0x1p62)) return KILN_OP_FAIL("invalid size, possible overflow?");
   int64_t n = (int64_t)count;
   kiln_tensor *t;
-  KILN_TRY(empty_of(call, dtype, 1, &n, 0, &t));
+  KILN_TRY(kiln__empty(call, dtype, 1, &n, 0, &t));
   kiln__give(out, t);
   return sequence(call, start, step, whole, t);
 }
@@ -187,16 +193,29 @@ KILN_KERNEL(arange_start_step) {
 }
 
 /* From both ends towards the middle, so that both are exact. */
-static kiln_status *spaced(kiln_call *call, const kiln_ivalue *args, double base, int at,
-                           kiln_ivalue *out) {
-  double start = kiln__number(args[0]).f, end = kiln__number(args[1]).f;
+/* A Scalar, or a tensor of no dimensions. */
+static kiln_status *end_of(kiln_ivalue v, double *out) {
+  *out = 0;
+  if (v.tag != KILN_TAG_TENSOR) {
+    *out = kiln__number(v).f;
+    return NULL;
+  }
+  if (kiln_tensor_rank(v.u.tensor) != 0) {
+    return KILN_OP_FAIL("linspace only supports 0-dimensional start and end tensors");
+  }
+  return kiln_tensor_item_f64(v.u.tensor, out);
+}
+/* start, end, steps: a new tensor; powers of `base` where it is not 0. */
+static kiln_status *spaced(kiln_call *call, const kiln_ivalue *args, double base, kiln_dtype dtype,
+                           kiln_tensor **out) {
+  double start, end;
   int64_t steps = kiln_arg_int_or(args, 2, 100);
-  kiln_dtype dtype = kiln__arg_dtype_or(args, at, KILN_DTYPE_F32);
   kiln_tensor *t;
-  KILN_TRY(check_device(args[at + 2]));
+  KILN_TRY(end_of(args[0], &start));
+  KILN_TRY(end_of(args[1], &end));
   if (steps < 0) return KILN_OP_FAIL("number of steps must be non-negative");
-  KILN_TRY(empty_of(call, dtype, 1, &steps, 0, &t));
-  kiln__give(out, t);
+  KILN_TRY(kiln__empty(call, dtype, 1, &steps, 0, &t));
+  *out = t;
   void *data;
   KILN_TRY(kiln_tensor_writable_data(t, &data));
   kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][dtype];
@@ -216,17 +235,39 @@ static kiln_status *spaced(kiln_call *call, const kiln_ivalue *args, double base
   }
   return NULL;
 }
-KILN_KERNEL(linspace) { return spaced(call, args, 0, 3, outs); }
-KILN_KERNEL(logspace) { return spaced(call, args, kiln_arg_float(args, 3), 4, outs); }
+static kiln_status *new_spaced(kiln_call *call, const kiln_ivalue *args, double base, int at,
+                               kiln_ivalue *out) {
+  kiln_tensor *t = NULL;
+  KILN_TRY(kiln__check_device(args[at + 2]));
+  kiln_status *status =
+      spaced(call, args, base, kiln__arg_dtype_or(args, at, KILN_DTYPE_F32), &t);
+  if (t) kiln__give(out, t);
+  return status;
+}
+static kiln_status *spaced_out(kiln_call *call, const kiln_ivalue *args, double base, int at,
+                               kiln_ivalue *out) {
+  kiln_tensor *dest = kiln_arg_tensor(args, at), *t = NULL;
+  kiln_status *status = spaced(call, args, base, kiln_tensor_dtype(dest), &t);
+  if (status) {
+    kiln_tensor_release_to(&call->cache, t);
+    return status;
+  }
+  kiln__give(out, kiln_tensor_retain(dest));
+  return kiln__finish(call, out, t);
+}
+KILN_KERNEL(linspace) { return new_spaced(call, args, 0, 3, outs); }
+KILN_KERNEL(logspace) { return new_spaced(call, args, kiln_arg_float(args, 3), 4, outs); }
+KILN_KERNEL(linspace_out) { return spaced_out(call, args, 0, 3, outs); }
+KILN_KERNEL(logspace_out) { return spaced_out(call, args, kiln_arg_float(args, 3), 4, outs); }
 
 static kiln_status *eye(kiln_call *call, int64_t n, int64_t m, const kiln_ivalue *args, int at,
                         kiln_ivalue *out) {
   int64_t sizes[2] = {n, m};
   kiln_tensor *t, *diagonal;
-  KILN_TRY(check_device(args[at + 2]));
+  KILN_TRY(kiln__check_device(args[at + 2]));
   if (n < 0) return KILN_OP_FAIL("n must be greater or equal to 0, got %lld", (long long)n);
   if (m < 0) return KILN_OP_FAIL("m must be greater or equal to 0, got %lld", (long long)m);
-  KILN_TRY(empty_of(call, kiln__arg_dtype_or(args, at, KILN_DTYPE_F32), 2, sizes, 0, &t));
+  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, at, KILN_DTYPE_F32), 2, sizes, 0, &t));
   kiln__give(out, t);
   KILN_TRY(kiln_pw_fill(call, t, zero));
   int64_t length = n < m ? n : m, stride = m + 1;
@@ -300,13 +341,13 @@ static kiln_status *from_number(kiln_call *call, kiln_number value, const kiln_i
                                 int dtype_arg, kiln_ivalue *out) {
   kiln_tensor *t;
   KILN_TRY(
-      empty_of(call, kiln__arg_dtype_or(args, dtype_arg, dtype_of_number(value)), 0, NULL, 0, &t));
+      kiln__empty(call, kiln__arg_dtype_or(args, dtype_arg, dtype_of_number(value)), 0, NULL, 0, &t));
   kiln__give(out, t);
   return kiln_pw_fill(call, t, value);
 }
 /* tensor.int, .float, .bool, .complex */
 KILN_KERNEL(tensor_number) {
-  KILN_TRY(check_device(args[2]));
+  KILN_TRY(kiln__check_device(args[2]));
   kiln_number value = kiln__number(args[0]);
   return from_number(call, value, args, 1, outs);
 }
@@ -368,7 +409,7 @@ static kiln_status *from_list(kiln_call *call, kiln_ivalue v, const kiln_ivalue 
   KILN_TRY(list_shape(v, &rank, sizes, &dtype));
   kiln_tensor *t;
   dtype = kiln__arg_dtype_or(args, dtype_arg, dtype);
-  KILN_TRY(empty_of(call, dtype, rank, sizes, 0, &t));
+  KILN_TRY(kiln__empty(call, dtype, rank, sizes, 0, &t));
   kiln__give(out, t);
   void *data;
   KILN_TRY(kiln_tensor_writable_data(t, &data));
@@ -376,7 +417,7 @@ static kiln_status *from_list(kiln_call *call, kiln_ivalue v, const kiln_ivalue 
   return t->numel ? put_list(call, v, 0, rank, sizes, dtype, &to) : NULL;
 }
 KILN_KERNEL(tensor_list) {
-  KILN_TRY(check_device(args[2]));
+  KILN_TRY(kiln__check_device(args[2]));
   return from_list(call, args[0], args, 1, outs);
 }
 KILN_KERNEL(as_tensor_list) { return from_list(call, args[0], args, 1, outs); }

@@ -139,6 +139,7 @@ static kiln_status *set_base(product *p, kiln_tensor *t) {
     fits = size == p->sizes[i] || size == 1;
   }
   if (!fits) return cannot_expand(p, t);
+  if (p->beta == 0) return NULL; /* its elements are not looked at */
   KILN_TRY(set_operand(p, &p->base, t));
   int64_t strides[KILN_MAX_RANK] = {0};
   for (int i = pad; i < rank; i++) {
@@ -199,7 +200,7 @@ static kiln_status *give_product(product *p, kiln_tensor *base, kiln_ivalue *out
                                  const int64_t *out_sizes) {
   int rank = p->batch_rank + 2;
   kiln_tensor *c = NULL, *converted = NULL, *shaped = NULL;
-  kiln_status *status = base && p->beta != 0 ? set_base(p, base) : NULL;
+  kiln_status *status = base ? set_base(p, base) : NULL;
   if (!status) status = kiln_call_tensor(p->call, p->compute, rank, p->sizes, &c);
   if (!status) status = multiply(p, rank, c);
   if (!status && p->compute != p->dtype) {

@@ -1,34 +1,32 @@
 /* random.c: operators that draw numbers, from the instance's random state. The stream is Kiln's
  * own: the same seed gives the same numbers everywhere, but not PyTorch's. */
 #include <math.h>
-#include <string.h>
 
 #include "runtime/kernels/iter.h"
+#include "runtime/kernels/random.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
-static double uniform(kiln_call *call) { return (double)(kiln_call_random(call) >> 11) * 0x1p-53; }
-/* Box and Muller; the second number of a pair is not kept. */
-static double normal(kiln_call *call) {
-  double u = 1 - uniform(call), v = uniform(call);
-  return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
-}
-
-typedef double (*draw_fn)(kiln_call *call, const double *params);
 static double draw_uniform(kiln_call *call, const double *p) {
-  return p[0] + uniform(call) * (p[1] - p[0]);
+  return p[0] + kiln__uniform(call) * (p[1] - p[0]);
 }
-static double draw_normal(kiln_call *call, const double *p) { return p[0] + normal(call) * p[1]; }
-static double draw_bernoulli(kiln_call *call, const double *p) { return uniform(call) < p[0]; }
-static double draw_integer(kiln_call *call, const double *p) {
-  return p[0] + floor(uniform(call) * (p[1] - p[0]));
+/* Box and Muller; the second number of a pair is not kept. */
+double kiln__draw_normal(kiln_call *call, const double *p) {
+  double u = 1 - kiln__uniform(call), v = kiln__uniform(call);
+  return p[0] + sqrt(-2 * log(u)) * cos(2 * M_PI * v) * p[1];
+}
+double kiln__draw_bernoulli(kiln_call *call, const double *p) {
+  return kiln__uniform(call) < p[0];
+}
+double kiln__draw_integer(kiln_call *call, const double *p) {
+  return p[0] + floor(kiln__uniform(call) * (p[1] - p[0]));
 }
 static double draw_exponential(kiln_call *call, const double *p) {
-  return -log(1 - uniform(call)) / p[0];
+  return -log(1 - kiln__uniform(call)) / p[0];
 }
 
-/* Fills any tensor, element by element in row-major order. */
-static kiln_status *fill(kiln_call *call, kiln_tensor *t, draw_fn draw, const double *params) {
+kiln_status *kiln__random_fill(kiln_call *call, kiln_tensor *t, kiln__draw draw,
+                               const double *params) {
   kiln_dtype dtype = kiln_tensor_dtype(t);
   KILN_TRY(kiln__check_dtype(call, dtype));
   kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][dtype];
@@ -47,7 +45,7 @@ static kiln_status *fill(kiln_call *call, kiln_tensor *t, draw_fn draw, const do
   return NULL;
 }
 static kiln_status *make(kiln_call *call, const kiln_ivalue *args, int size_arg, int dtype_arg,
-                         kiln_dtype fallback, draw_fn draw, const double *params,
+                         kiln_dtype fallback, kiln__draw draw, const double *params,
                          kiln_ivalue *out) {
   int64_t sizes[KILN_MAX_RANK];
   int rank;
@@ -55,17 +53,17 @@ static kiln_status *make(kiln_call *call, const kiln_ivalue *args, int size_arg,
   KILN_TRY(kiln__arg_int_list(args, size_arg, sizes, &rank));
   KILN_TRY(kiln_call_tensor(call, kiln__arg_dtype_or(args, dtype_arg, fallback), rank, sizes, &t));
   kiln__give(out, t);
-  return fill(call, t, draw, params);
+  return kiln__random_fill(call, t, draw, params);
 }
 static const double unit[2] = {0, 1};
 KILN_KERNEL(rand) { return make(call, args, 0, 1, KILN_DTYPE_F32, draw_uniform, unit, outs); }
-KILN_KERNEL(randn) { return make(call, args, 0, 1, KILN_DTYPE_F32, draw_normal, unit, outs); }
+KILN_KERNEL(randn) { return make(call, args, 0, 1, KILN_DTYPE_F32, kiln__draw_normal, unit, outs); }
 KILN_KERNEL(randint) {
   double range[2] = {0, (double)kiln_arg_int(args, 0)};
   if (range[1] <= 0)
     return KILN_OP_FAIL("random_ expects 'from' to be less than 'to', but got from=0 >= to=%lld",
                         (long long)kiln_arg_int(args, 0));
-  return make(call, args, 1, 2, KILN_DTYPE_I64, draw_integer, range, outs);
+  return make(call, args, 1, 2, KILN_DTYPE_I64, kiln__draw_integer, range, outs);
 }
 KILN_KERNEL(randint_low) {
   double range[2] = {(double)kiln_arg_int(args, 0), (double)kiln_arg_int(args, 1)};
@@ -73,17 +71,17 @@ KILN_KERNEL(randint_low) {
     return KILN_OP_FAIL("random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
                         (long long)kiln_arg_int(args, 0), (long long)kiln_arg_int(args, 1));
   }
-  return make(call, args, 2, 3, KILN_DTYPE_I64, draw_integer, range, outs);
+  return make(call, args, 2, 3, KILN_DTYPE_I64, kiln__draw_integer, range, outs);
 }
-static kiln_status *like(kiln_call *call, const kiln_ivalue *args, draw_fn draw, kiln_ivalue *out) {
+static kiln_status *like(kiln_call *call, const kiln_ivalue *args, kiln__draw draw, kiln_ivalue *out) {
   kiln_tensor *t;
   KILN_TRY(kiln_call_tensor(call, kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
                             kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), &t));
   kiln__give(out, t);
-  return fill(call, t, draw, unit);
+  return kiln__random_fill(call, t, draw, unit);
 }
 KILN_KERNEL(rand_like) { return like(call, args, draw_uniform, outs); }
-KILN_KERNEL(randn_like) { return like(call, args, draw_normal, outs); }
+KILN_KERNEL(randn_like) { return like(call, args, kiln__draw_normal, outs); }
 KILN_KERNEL(randperm) {
   int64_t n = kiln_arg_int(args, 0);
   kiln_tensor *t;
@@ -91,7 +89,7 @@ KILN_KERNEL(randperm) {
   KILN_TRY(kiln_call_tensor(call, KILN_DTYPE_I64, 1, &n, &t));
   int64_t *to = (int64_t *)(uintptr_t)kiln_tensor_data(t);
   for (int64_t i = 0; i < n; i++) {
-    int64_t j = (int64_t)(uniform(call) * (double)(i + 1));
+    int64_t j = (int64_t)(kiln__uniform(call) * (double)(i + 1));
     to[i] = to[j];
     to[j] = i;
   }
@@ -103,9 +101,9 @@ KILN_KERNEL(randperm) {
   kiln__give(outs, converted);
   return NULL;
 }
-static kiln_status *in_place(kiln_call *call, kiln_tensor *t, draw_fn draw, const double *params,
+static kiln_status *in_place(kiln_call *call, kiln_tensor *t, kiln__draw draw, const double *params,
                              kiln_ivalue *out) {
-  KILN_TRY(fill(call, t, draw, params));
+  KILN_TRY(kiln__random_fill(call, t, draw, params));
   kiln__give(out, kiln_tensor_retain(t));
   return NULL;
 }
@@ -120,7 +118,7 @@ KILN_KERNEL(uniform_) {
 KILN_KERNEL(normal_) {
   double params[2] = {kiln_arg_float(args, 1), kiln_arg_float(args, 2)};
   if (params[1] < 0) return KILN_OP_FAIL("normal expects std >= 0.0, but found std %g", params[1]);
-  return in_place(call, SELF, draw_normal, params, outs);
+  return in_place(call, SELF, kiln__draw_normal, params, outs);
 }
 KILN_KERNEL(exponential_) {
   double lambda = kiln_arg_float(args, 1);
@@ -133,7 +131,7 @@ static kiln_status *check_probability(double p) {
 KILN_KERNEL(bernoulli_float_) {
   double p = kiln_arg_float(args, 1);
   KILN_TRY(check_probability(p));
-  return in_place(call, SELF, draw_bernoulli, &p, outs);
+  return in_place(call, SELF, kiln__draw_bernoulli, &p, outs);
 }
 KILN_KERNEL(bernoulli_p) {
   double p = kiln_arg_float(args, 1);
@@ -142,7 +140,7 @@ KILN_KERNEL(bernoulli_p) {
   KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(SELF), kiln_tensor_rank(SELF),
                             kiln_tensor_sizes(SELF), &t));
   kiln__give(outs, t);
-  return fill(call, t, draw_bernoulli, &p);
+  return kiln__random_fill(call, t, kiln__draw_bernoulli, &p);
 }
 /* Each element is the probability of its own result. */
 KILN_KERNEL(bernoulli) {
@@ -157,7 +155,7 @@ KILN_KERNEL(bernoulli) {
     kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][kiln_tensor_dtype(t)];
     for (int64_t i = 0; i < t->numel && !status; i++) {
       status = check_probability(from[i]);
-      double v = draw_bernoulli(call, &from[i]);
+      double v = kiln__draw_bernoulli(call, &from[i]);
       store((char *)(uintptr_t)kiln_tensor_data(t) + (size_t)i * item, 0, (const char *)&v, 0, 1);
     }
   }
@@ -178,7 +176,7 @@ static kiln_status *drop(kiln_call *call, kiln_tensor *t, double p, int mask_ran
   kiln_tensor *mask;
   double keep = 1 - p;
   KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(t), rank, sizes, &mask));
-  kiln_status *status = fill(call, mask, draw_bernoulli, &keep);
+  kiln_status *status = kiln__random_fill(call, mask, kiln__draw_bernoulli, &keep);
   if (!status) {
     kiln_pw pw = {.functor = KILN_PW_dropout,
                   .in_count = 2,

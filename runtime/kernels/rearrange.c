@@ -380,6 +380,7 @@ KILN_KERNEL(pad) { /* pad, mode, value */
   }
 PAD(reflection_pad, "reflect")
 PAD(replication_pad, "replicate")
+PAD(_pad_circular, "circular")
 
 /* -- Blocks of channels -- */
 

@@ -1,7 +1,8 @@
 /* select.c: the k-th smallest of rows: kthvalue, median, nanmedian; the most frequent: mode.
  *
  * Quickselect (Hoare; the middle of three as pivot, as in Numerical Recipes): which of several
- * equal elements is found follows from its exchanges, so they are PyTorch's. NaN is the greatest.
+ * equal elements kthvalue finds follows from its exchanges, so they are PyTorch's; the medians take
+ * equal ones in the order of their places. NaN is the greatest.
  */
 #include <math.h>
 #include <string.h>
@@ -11,15 +12,26 @@
 
 /* Whole numbers or reals, with their places. */
 typedef struct row {
-  bool is_whole;
+  bool is_whole, by_place; /* the place decides between equal ones */
   int64_t *whole;
   double *real;
   int64_t *places;
 } row;
 static bool is_greater(const row *k, int64_t a, int64_t b) {
-  if (k->is_whole) return k->whole[a] > k->whole[b];
-  const double x = k->real[a], y = k->real[b];
-  return (x != x && y == y) || x > y;
+  if (k->is_whole) {
+    if (k->whole[a] != k->whole[b]) return k->whole[a] > k->whole[b];
+  } else {
+    const double x = k->real[a], y = k->real[b];
+    if (x != x || y != y) {
+      if ((x != x) != (y != y)) return x != x;
+    } else if (x != y) {
+      return x > y;
+    }
+  }
+  return k->by_place && k->places[a] > k->places[b];
+}
+static bool is_equal(const row *k, int64_t a, int64_t b) {
+  return k->is_whole ? k->whole[a] == k->whole[b] : k->real[a] == k->real[b];
 }
 static void swap(const row *k, int64_t a, int64_t b) {
   const int64_t place = k->places[a];
@@ -62,6 +74,12 @@ static void quickselect(const row *k, int64_t n, int64_t at) {
   }
 }
 
+/* -- Introsort (Musser, 1997), with the exchanges of GNU's std::sort --
+ *
+ * Which of equal elements comes last is seen in mode()'s places. */
+
+enum { SMALL = 16 }; /* left to the insertion sort at the end */
+
 /* The middle of a, b and c goes to `to`. */
 static void middle_to(const row *k, int64_t to, int64_t a, int64_t b, int64_t c) {
   if (is_greater(k, b, a))
@@ -69,25 +87,50 @@ static void middle_to(const row *k, int64_t to, int64_t a, int64_t b, int64_t c)
   else
     swap(k, to, is_greater(k, c, a) ? a : is_greater(k, c, b) ? c : b);
 }
-static void nth_element(const row *k, int64_t n, int64_t at) {
-  int64_t first = 0, last = n;
-  while (last - first > 3) {
-    middle_to(k, first, first + 1, first + (last - first) / 2, last - 1);
-    int64_t i = first + 1, j = last; /* the pivot stands at first */
-    for (;;) {
-      while (is_greater(k, first, i)) i++;
-      j--;
-      while (is_greater(k, j, first)) j--;
-      if (i >= j) break;
-      swap(k, i++, j);
-    }
-    if (i <= at)
-      first = i;
-    else
-      last = i;
+static int64_t partition(const row *k, int64_t first, int64_t last) {
+  middle_to(k, first, first + 1, first + (last - first) / 2, last - 1);
+  int64_t i = first + 1, j = last; /* the pivot stands at first */
+  for (;;) {
+    while (is_greater(k, first, i)) i++;
+    j--;
+    while (is_greater(k, j, first)) j--;
+    if (i >= j) return i;
+    swap(k, i++, j);
   }
-  for (int64_t i = first + 1; i < last; i++) { /* insertion, equal ones in order */
-    for (int64_t j = i; j > first && is_greater(k, j - 1, j); j--) swap(k, j - 1, j);
+}
+static void sift_down(const row *k, int64_t first, int64_t n, int64_t i) {
+  for (int64_t child; (child = 2 * i + 1) < n; i = child) {
+    if (child + 1 < n && is_greater(k, first + child + 1, first + child)) child++;
+    if (!is_greater(k, first + child, first + i)) return;
+    swap(k, first + i, first + child);
+  }
+}
+static void heap_sort(const row *k, int64_t first, int64_t last) {
+  const int64_t n = last - first;
+  for (int64_t i = n / 2 - 1; i >= 0; i--) sift_down(k, first, n, i);
+  for (int64_t i = n - 1; i > 0; i--) {
+    swap(k, first, first + i);
+    sift_down(k, first, i, 0);
+  }
+}
+/* Sorts all but runs of SMALL; the depth bounds the recursion. */
+static void intro_sort(const row *k, int64_t first, int64_t last, int depth) {
+  while (last - first > SMALL) {
+    if (depth-- == 0) {
+      heap_sort(k, first, last);
+      return;
+    }
+    const int64_t cut = partition(k, first, last);
+    intro_sort(k, cut, last, depth);
+    last = cut;
+  }
+}
+static void sort_row(const row *k, int64_t n) {
+  int depth = 0;
+  for (int64_t m = n; m > 1; m >>= 1) depth += 2;
+  intro_sort(k, 0, n, depth);
+  for (int64_t i = 1; i < n; i++) { /* insertion, equal ones in order */
+    for (int64_t j = i; j > 0 && is_greater(k, j - 1, j); j--) swap(k, j - 1, j);
   }
 }
 
@@ -106,18 +149,17 @@ static int64_t find_rank(const row *k, int64_t n, pick_kind kind, int64_t wanted
     nans++;
   }
   const int64_t middle = nans == n ? 0 : (n - nans - 1) / 2;
-  nth_element(k, n, middle);
+  const row ordered = {k->is_whole, true, k->whole, k->real, k->places};
+  quickselect(&ordered, n, middle);
   return middle;
 }
-/* The most frequent value, the least of several; its last place. */
+/* The most frequent value, the least of several; NaN is equal to none. The place of its last one. */
 static int64_t find_mode(const row *k, int64_t n) {
   int64_t best = 0, best_count = 0;
-  for (int64_t i = 1; i < n; i++) { /* insertion by value, equal ones in order */
-    for (int64_t j = i; j > 0 && is_greater(k, j - 1, j); j--) swap(k, j - 1, j);
-  }
+  sort_row(k, n);
   for (int64_t i = 0; i < n;) {
     int64_t end = i + 1;
-    while (end < n && !is_greater(k, end, i)) end++;
+    while (end < n && is_equal(k, end, i)) end++;
     if (end - i > best_count) {
       best_count = end - i;
       best = end - 1;
@@ -151,7 +193,7 @@ static void pick_rows(kiln__recipe *r, kiln_tensor *t, uint64_t mask, bool keepd
   int64_t *block = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &two, &scratch);
   if (r->status) return;
   const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
-  const row k = {whole, block, (double *)(void *)block, block + n};
+  const row k = {whole, false, block, (double *)(void *)block, block + n};
   for (int64_t e = 0; n > 0 && e < folded.outer * folded.inner; e++) {
     const int64_t o = e / folded.inner, c = e % folded.inner;
     for (int64_t i = 0; i < n; i++) {
