@@ -1,152 +1,17 @@
-/* linalg.c: factorisations of matrices and what is made of them: determinants, inverses, solutions,
- * powers, norms.
- *
- * All is done in complex doubles, one small matrix of a batch after the other, and rounded once at
- * the end: LU with partial pivots, Cholesky, substitution, singular values by one-sided Jacobi
- * rotations (Hestenes). */
+/* linalg.c: what is made of factorised matrices: determinants, inverses, solutions, powers, norms.
+ * (linalg.h says how they are worked on.) */
+#include "runtime/kernels/linalg.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/kernels/fft.h"
-#include "runtime/kernels/recipe.h"
-
 #define SELF kiln_arg_tensor(args, 0)
-
-typedef kiln__z z;
-static inline z add(z a, z b) { return (z){a.re + b.re, a.im + b.im}; }
-static inline z sub(z a, z b) { return (z){a.re - b.re, a.im - b.im}; }
-static inline z mul(z a, z b) { return (z){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-static inline z conjugate(z a) { return (z){a.re, -a.im}; }
-static inline double size2(z a) { return a.re * a.re + a.im * a.im; }
-static inline z over(z a, z b) {
-  if (b.im == 0) return (z){a.re / b.re, a.im / b.re};
-  const double s = size2(b);
-  const z p = mul(a, conjugate(b));
-  return (z){p.re / s, p.im / s};
-}
-
-/* -- Matrices of n rows, row-major, in place -- */
-
-/* Unit lower and upper triangle; pivot[i] is the row that came to i. The first column without a
- * pivot, from 1; 0: none. */
-static int64_t factor_lu(z *a, int64_t n, int64_t *pivot, bool *odd) {
-  int64_t singular = 0;
-  *odd = false;
-  for (int64_t k = 0; k < n; k++) {
-    int64_t best = k;
-    for (int64_t i = k + 1; i < n; i++) {
-      if (size2(a[i * n + k]) > size2(a[best * n + k])) best = i;
-    }
-    pivot[k] = best;
-    for (int64_t j = 0; best != k && j < n; j++) {
-      const z swap = a[k * n + j];
-      a[k * n + j] = a[best * n + j];
-      a[best * n + j] = swap;
-    }
-    *odd ^= best != k;
-    if (size2(a[k * n + k]) == 0) {
-      if (!singular) singular = k + 1;
-      continue;
-    }
-    for (int64_t i = k + 1; i < n; i++) {
-      const z f = a[i * n + k] = over(a[i * n + k], a[k * n + k]);
-      for (int64_t j = k + 1; j < n; j++) a[i * n + j] = sub(a[i * n + j], mul(f, a[k * n + j]));
-    }
-  }
-  return singular;
-}
-/* x [n, m] becomes the solution of a x = it, a triangular. */
-static void substitute(const z *a, int64_t n, z *x, int64_t m, bool upper, bool unit) {
-  for (int64_t step = 0; step < n; step++) {
-    const int64_t i = upper ? n - 1 - step : step;
-    for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); k++) {
-      for (int64_t j = 0; j < m; j++)
-        x[i * m + j] = sub(x[i * m + j], mul(a[i * n + k], x[k * m + j]));
-    }
-    for (int64_t j = 0; !unit && j < m; j++) x[i * m + j] = over(x[i * m + j], a[i * n + i]);
-  }
-}
-static void solve_lu(const z *lu, int64_t n, const int64_t *pivot, z *x, int64_t m) {
-  for (int64_t i = 0; i < n; i++) {
-    for (int64_t j = 0; pivot[i] != i && j < m; j++) {
-      const z swap = x[i * m + j];
-      x[i * m + j] = x[pivot[i] * m + j];
-      x[pivot[i] * m + j] = swap;
-    }
-  }
-  substitute(lu, n, x, m, false, true);
-  substitute(lu, n, x, m, true, false);
-}
-/* The lower factor; above it zeros. The order of the first minor that is not positive; 0: none. */
-static int64_t factor_cholesky(z *a, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
-    for (int64_t j = 0; j <= i; j++) {
-      z sum = a[i * n + j];
-      for (int64_t k = 0; k < j; k++) sum = sub(sum, mul(a[i * n + k], conjugate(a[j * n + k])));
-      if (i == j) {
-        if (!(sum.re > 0)) return i + 1;
-        a[i * n + i] = (z){sqrt(sum.re), 0};
-      } else {
-        a[i * n + j] = over(sum, a[j * n + j]);
-      }
-    }
-    for (int64_t j = i + 1; j < n; j++) a[i * n + j] = (z){0, 0};
-  }
-  return 0;
-}
-/* Rows i and j turned so that their product vanishes; false where it does. */
-static bool rotate_rows(z *a, int64_t n, int64_t i, int64_t j) {
-  double alpha = 0, beta = 0;
-  z gamma = {0, 0};
-  for (int64_t k = 0; k < n; k++) {
-    alpha += size2(a[i * n + k]);
-    beta += size2(a[j * n + k]);
-    gamma = add(gamma, mul(a[i * n + k], conjugate(a[j * n + k])));
-  }
-  const double g = sqrt(size2(gamma));
-  if (!(g > 1e-16 * sqrt(alpha * beta)) || g == 0) return false;
-  const double tau = (beta - alpha) / (2 * g);
-  const double t = (tau < 0 ? -1 : 1) / (fabs(tau) + sqrt(1 + tau * tau));
-  const double c = 1 / sqrt(1 + t * t), s = c * t;
-  const z turn = {gamma.re / g, gamma.im / g};
-  for (int64_t k = 0; k < n; k++) {
-    const z x = a[i * n + k], y = mul(turn, a[j * n + k]);
-    a[i * n + k] = (z){c * x.re - s * y.re, c * x.im - s * y.im};
-    a[j * n + k] = (z){s * x.re + c * y.re, s * x.im + c * y.im};
-  }
-  return true;
-}
-/* Of a [m, n], which is lost: m lengths of rows made orthogonal, descending. */
-static void singular_values(z *a, int64_t m, int64_t n, double *out) {
-  bool more = true;
-  for (int sweep = 0; more && sweep < 60; sweep++) {
-    more = false;
-    for (int64_t i = 0; i < m; i++) {
-      for (int64_t j = i + 1; j < m; j++) more |= rotate_rows(a, n, i, j);
-    }
-  }
-  for (int64_t i = 0; i < m; i++) {
-    double sum = 0;
-    for (int64_t k = 0; k < n; k++) sum += size2(a[i * n + k]);
-    int64_t at = i;
-    for (sum = sqrt(sum); at > 0 && out[at - 1] < sum; at--) out[at] = out[at - 1];
-    out[at] = sum;
-  }
-}
 
 /* -- Batches -- */
 
-typedef struct batch {
-  kiln_dtype dtype; /* of the operator's argument */
-  int rank;         /* all dimensions */
-  int64_t count, m, n;
-  int64_t sizes[KILN_MAX_RANK];
-  z *data;
-  kiln_tensor *tensor; /* a fresh copy */
-} batch;
 
-static bool check_float(kiln__recipe *r, const char *name, const kiln_tensor *t) {
+bool kiln__la_check(kiln__recipe *r, const char *name, const kiln_tensor *t) {
   const kiln_dtype dtype = kiln__recipe_dtype(t);
   if (r->status) return false;
   if (!kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
@@ -158,15 +23,15 @@ static bool check_float(kiln__recipe *r, const char *name, const kiln_tensor *t)
   }
   return !r->status;
 }
-static bool read_batch(kiln__recipe *r, const char *name, kiln_tensor *t, bool square, batch *b) {
+bool kiln__la_read(kiln__recipe *r, const char *name, kiln_tensor *t, bool square, kiln__la_batch *b) {
   const int rank = kiln__recipe_rank(t);
   void *data = NULL;
-  if (!check_float(r, name, t)) return false;
+  if (!kiln__la_check(r, name, t)) return false;
   if (rank < 2) {
     KILN_RECIPE_FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
     return false;
   }
-  *b = (batch){.dtype = kiln_tensor_dtype(t), .rank = rank, .count = 1};
+  *b = (kiln__la_batch){.dtype = kiln_tensor_dtype(t), .rank = rank, .count = 1};
   memcpy(b->sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   b->m = b->sizes[rank - 2];
   b->n = b->sizes[rank - 1];
@@ -183,95 +48,17 @@ static bool read_batch(kiln__recipe *r, const char *name, kiln_tensor *t, bool s
   b->data = data;
   return true;
 }
-/* As the operator's dtype; `real`: its real part. */
-static kiln_tensor *as_result(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, bool real) {
+kiln_tensor *kiln__la_result(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, bool real) {
   const bool parts = kiln_dtype_is_complex(kiln__recipe_dtype(t));
   if (parts && (real || !kiln_dtype_is_complex(dtype))) t = KILN_COOK(r, real, T(t));
   return kiln__recipe_to(r, t, real ? kiln_dtype_real(dtype) : dtype);
 }
-/* Memory for the pivots of a matrix. */
-static int64_t *new_pivots(kiln__recipe *r, int64_t n) {
+int64_t *kiln__la_pivots(kiln__recipe *r, int64_t n) {
   kiln_tensor *t;
   return kiln__recipe_new(r, KILN_DTYPE_I64, 1, &n, &t);
 }
 
-/* -- Determinants: outs in the order sign, log of the size; or one of them -- */
-
-typedef enum wanted { DET, SLOGDET, LOGDET } wanted;
-static void determinants(kiln__recipe *r, const char *name, kiln_tensor *t, wanted what,
-                         kiln_ivalue *outs) {
-  batch b;
-  kiln_tensor *det, *logs;
-  if (!read_batch(r, name, t, true, &b)) return;
-  int64_t *pivot = new_pivots(r, b.n);
-  z *to = kiln__recipe_new(r, KILN_DTYPE_C128, b.rank - 2, b.sizes, &det);
-  double *size = kiln__recipe_new(r, KILN_DTYPE_F64, b.rank - 2, b.sizes, &logs);
-  if (r->status) return;
-  for (int64_t i = 0; i < b.count; i++) {
-    z *a = b.data + i * b.n * b.n;
-    bool odd;
-    factor_lu(a, b.n, pivot, &odd);
-    to[i] = (z){odd ? -1 : 1, 0};
-    size[i] = 0;
-    for (int64_t k = 0; k < b.n; k++) {
-      const double length = sqrt(size2(a[k * b.n + k]));
-      size[i] += log(length);
-      if (what != DET && length == 0) to[i] = (z){0, 0};
-      if (what != DET && length > 0) {
-        to[i] = mul(to[i], (z){a[k * b.n + k].re / length, a[k * b.n + k].im / length});
-      } else {
-        to[i] = mul(to[i], a[k * b.n + k]);
-      }
-    }
-  }
-  if (what == LOGDET) { /* NaN for negative ones */
-    kiln_tensor *sign = as_result(r, det, b.dtype, false);
-    logs = kiln__recipe_to(r, logs, kiln_dtype_real(b.dtype));
-    kiln__recipe_give(r, outs, KILN_COOK(r, add, T(KILN_COOK(r, log, T(sign))), T(logs), I(1)));
-    return;
-  }
-  kiln__recipe_give(r, &outs[0], as_result(r, det, b.dtype, false));
-  if (what == SLOGDET) {
-    kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, logs, kiln_dtype_real(b.dtype)));
-  }
-}
-KILN_RECIPE(linalg_det) { determinants(r, "linalg.det", SELF, DET, outs); }
-KILN_RECIPE(linalg_slogdet) { determinants(r, "linalg.slogdet", SELF, SLOGDET, outs); }
-KILN_RECIPE(logdet) { determinants(r, "logdet", SELF, LOGDET, outs); }
-
-/* -- Solutions -- */
-
-static void identity(z *x, int64_t n) {
-  for (int64_t i = 0; i < n * n; i++) x[i] = (z){i % (n + 1) == 0, 0};
-}
-static kiln_tensor *inverse(kiln__recipe *r, const char *name, kiln_tensor *t) {
-  batch b;
-  kiln_tensor *result;
-  if (!read_batch(r, name, t, true, &b)) return NULL;
-  int64_t *pivot = new_pivots(r, b.n);
-  z *to = kiln__recipe_new(r, KILN_DTYPE_C128, b.rank, b.sizes, &result);
-  for (int64_t i = 0; !r->status && i < b.count; i++) {
-    z *a = b.data + i * b.n * b.n, *x = to + i * b.n * b.n;
-    bool odd;
-    const int64_t singular = factor_lu(a, b.n, pivot, &odd);
-    char which[64] = "";
-    if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
-    if (singular) {
-      KILN_RECIPE_FAIL(r,
-                       "%s: %sThe diagonal element %lld is zero, the inversion could not be "
-                       "completed because the input matrix is singular.",
-                       name, which, (long long)singular);
-      return NULL;
-    }
-    identity(x, b.n);
-    solve_lu(a, b.n, pivot, x, b.n);
-  }
-  return as_result(r, result, b.dtype, false);
-}
-KILN_RECIPE(linalg_inv) { kiln__recipe_give(r, outs, inverse(r, "linalg.inv", SELF)); }
-
-/* Both to the batch sizes that they broadcast to. */
-static void share_batch(kiln__recipe *r, kiln_tensor **a, kiln_tensor **b) {
+void kiln__la_share(kiln__recipe *r, kiln_tensor **a, kiln_tensor **b) {
   int64_t sizes[KILN_MAX_RANK];
   int rank;
   if (r->status || !*a || !*b) return;
@@ -288,12 +75,91 @@ static void share_batch(kiln__recipe *r, kiln_tensor **a, kiln_tensor **b) {
     if (r->status) return;
   }
 }
-/* a x = b, or triangular a; both matrices. */
-static kiln_tensor *solve(kiln__recipe *r, const char *name, kiln_tensor *a, kiln_tensor *b,
+kiln_tensor *kiln__la_turned(kiln__recipe *r, kiln_tensor *t) {
+  return KILN_COOK(r, transpose, T(t), I(-2), I(-1));
+}
+kiln_tensor *kiln__la_adjoint(kiln__recipe *r, kiln_tensor *t) {
+  t = kiln__la_turned(r, t);
+  return kiln_dtype_is_complex(kiln__recipe_dtype(t)) ? KILN_COOK(r, conj, T(t)) : t;
+}
+
+/* -- Determinants: outs in the order sign, log of the size; or one of them -- */
+
+typedef enum wanted { DET, SLOGDET, LOGDET } wanted;
+static void determinants(kiln__recipe *r, const char *name, kiln_tensor *t, wanted what,
+                         kiln_ivalue *outs) {
+  kiln__la_batch b;
+  kiln_tensor *det, *logs;
+  if (!kiln__la_read(r, name, t, true, &b)) return;
+  int64_t *pivot = kiln__la_pivots(r, b.n);
+  z *to = kiln__recipe_new(r, KILN_DTYPE_C128, b.rank - 2, b.sizes, &det);
+  double *size = kiln__recipe_new(r, KILN_DTYPE_F64, b.rank - 2, b.sizes, &logs);
+  if (r->status) return;
+  for (int64_t i = 0; i < b.count; i++) {
+    z *a = b.data + i * b.n * b.n;
+    bool odd;
+    kiln__la_lu(a, b.n, b.n, pivot, &odd);
+    to[i] = (z){odd ? -1 : 1, 0};
+    size[i] = 0;
+    for (int64_t k = 0; k < b.n; k++) {
+      const double length = sqrt(z_size2(a[k * b.n + k]));
+      size[i] += log(length);
+      if (what != DET && length == 0) to[i] = (z){0, 0};
+      if (what != DET && length > 0) {
+        to[i] = z_mul(to[i], (z){a[k * b.n + k].re / length, a[k * b.n + k].im / length});
+      } else {
+        to[i] = z_mul(to[i], a[k * b.n + k]);
+      }
+    }
+  }
+  if (what == LOGDET) { /* NaN for negative ones */
+    kiln_tensor *sign = kiln__la_result(r, det, b.dtype, false);
+    logs = kiln__recipe_to(r, logs, kiln_dtype_real(b.dtype));
+    kiln__recipe_give(r, outs, KILN_COOK(r, add, T(KILN_COOK(r, log, T(sign))), T(logs), I(1)));
+    return;
+  }
+  kiln__recipe_give(r, &outs[0], kiln__la_result(r, det, b.dtype, false));
+  if (what == SLOGDET) {
+    kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, logs, kiln_dtype_real(b.dtype)));
+  }
+}
+KILN_RECIPE(linalg_det) { determinants(r, "linalg.det", SELF, DET, outs); }
+KILN_RECIPE(linalg_slogdet) { determinants(r, "linalg.slogdet", SELF, SLOGDET, outs); }
+KILN_RECIPE(logdet) { determinants(r, "logdet", SELF, LOGDET, outs); }
+
+/* -- Solutions -- */
+
+kiln_tensor *kiln__la_inverse(kiln__recipe *r, const char *name, kiln_tensor *t) {
+  kiln__la_batch b;
+  kiln_tensor *result;
+  if (!kiln__la_read(r, name, t, true, &b)) return NULL;
+  int64_t *pivot = kiln__la_pivots(r, b.n);
+  z *to = kiln__recipe_new(r, KILN_DTYPE_C128, b.rank, b.sizes, &result);
+  for (int64_t i = 0; !r->status && i < b.count; i++) {
+    z *a = b.data + i * b.n * b.n, *x = to + i * b.n * b.n;
+    bool odd;
+    const int64_t singular = kiln__la_lu(a, b.n, b.n, pivot, &odd);
+    char which[64] = "";
+    if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
+    if (singular) {
+      KILN_RECIPE_FAIL(r,
+                       "%s: %sThe diagonal element %lld is zero, the inversion could not be "
+                       "completed because the input matrix is singular.",
+                       name, which, (long long)singular);
+      return NULL;
+    }
+    kiln__la_identity(x, b.n);
+    kiln__la_solve_lu(a, b.n, pivot, x, b.n);
+  }
+  return kiln__la_result(r, result, b.dtype, false);
+}
+KILN_RECIPE(linalg_inv) { kiln__recipe_give(r, outs, kiln__la_inverse(r, "linalg.inv", SELF)); }
+
+kiln_tensor *kiln__la_solve(kiln__recipe *r, const char *name, kiln_tensor *a, kiln_tensor *b,
                           bool triangular, bool upper, bool unit) {
-  batch left, right;
-  share_batch(r, &a, &b);
-  if (!read_batch(r, name, a, true, &left) || !read_batch(r, name, b, false, &right)) return NULL;
+  kiln__la_batch left, right;
+  kiln__la_share(r, &a, &b);
+  if (!kiln__la_read(r, name, a, true, &left) || !kiln__la_read(r, name, b, false, &right)) return NULL;
   if (left.n != right.m || left.dtype != right.dtype) {
     KILN_RECIPE_FAIL(r,
                      "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
@@ -302,27 +168,24 @@ static kiln_tensor *solve(kiln__recipe *r, const char *name, kiln_tensor *a, kil
                      (long long)right.n);
     return NULL;
   }
-  int64_t *pivot = new_pivots(r, left.n);
+  int64_t *pivot = kiln__la_pivots(r, left.n);
   for (int64_t i = 0; !r->status && i < left.count; i++) {
     z *m = left.data + i * left.n * left.n, *x = right.data + i * right.m * right.n;
     bool odd;
     if (triangular) {
-      substitute(m, left.n, x, right.n, upper, unit);
+      kiln__la_substitute(m, left.n, x, right.n, upper, unit);
       continue;
     }
-    if (factor_lu(m, left.n, pivot, &odd)) {
+    if (kiln__la_lu(m, left.n, left.n, pivot, &odd)) {
       char which[64] = "";
       if (left.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
       KILN_RECIPE_FAIL(r, "torch.%s: %sThe solver failed because the input matrix is singular.",
                        name, which);
       return NULL;
     }
-    solve_lu(m, left.n, pivot, x, right.n);
+    kiln__la_solve_lu(m, left.n, pivot, x, right.n);
   }
-  return as_result(r, right.tensor, right.dtype, false);
-}
-static kiln_tensor *turned(kiln__recipe *r, kiln_tensor *t) {
-  return KILN_COOK(r, transpose, T(t), I(-2), I(-1));
+  return kiln__la_result(r, right.tensor, right.dtype, false);
 }
 /* A, B, left */
 KILN_RECIPE(linalg_solve) {
@@ -343,12 +206,12 @@ KILN_RECIPE(linalg_solve) {
   }
   if (vector) b = KILN_COOK(r, unsqueeze, T(b), I(-1));
   if (!left) {
-    a = turned(r, a);
-    b = turned(r, b);
+    a = kiln__la_turned(r, a);
+    b = kiln__la_turned(r, b);
   }
-  kiln_tensor *x = solve(r, "linalg.solve", a, b, false, false, false);
+  kiln_tensor *x = kiln__la_solve(r, "linalg.solve", a, b, false, false, false);
   if (vector) x = KILN_COOK(r, squeeze_dim, T(x), I(-1));
-  kiln__recipe_give(r, outs, left ? x : turned(r, x));
+  kiln__recipe_give(r, outs, left ? x : kiln__la_turned(r, x));
 }
 /* self, B, upper, left, unitriangular */
 KILN_RECIPE(linalg_solve_triangular) {
@@ -360,23 +223,23 @@ KILN_RECIPE(linalg_solve_triangular) {
     return;
   }
   if (!left) {
-    a = turned(r, a);
-    b = turned(r, b);
+    a = kiln__la_turned(r, a);
+    b = kiln__la_turned(r, b);
   }
   kiln_tensor *x =
-      solve(r, "linalg.solve_triangular", a, b, true, upper == left, kiln_arg_bool(args, 4));
-  kiln__recipe_give(r, outs, left ? x : turned(r, x));
+      kiln__la_solve(r, "linalg.solve_triangular", a, b, true, upper == left, kiln_arg_bool(args, 4));
+  kiln__recipe_give(r, outs, left ? x : kiln__la_turned(r, x));
 }
 /* self, upper */
 KILN_RECIPE(linalg_cholesky) {
-  batch b;
-  if (!read_batch(r, "linalg.cholesky", SELF, true, &b)) return;
+  kiln__la_batch b;
+  if (!kiln__la_read(r, "linalg.cholesky", SELF, true, &b)) return;
   for (int64_t i = 0; i < b.count; i++) {
     z *a = b.data + i * b.n * b.n;
     for (int64_t k = 0; kiln_arg_bool(args, 1) && k < b.n * b.n; k++) { /* from the upper half */
-      if (k / b.n > k % b.n) a[k] = conjugate(a[k % b.n * b.n + k / b.n]);
+      if (k / b.n > k % b.n) a[k] = z_conj(a[k % b.n * b.n + k / b.n]);
     }
-    const int64_t minor = factor_cholesky(a, b.n);
+    const int64_t minor = kiln__la_cholesky(a, b.n);
     char which[64] = "";
     if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
     if (minor) {
@@ -389,25 +252,25 @@ KILN_RECIPE(linalg_cholesky) {
     }
   }
   kiln_tensor *t = b.tensor;
-  if (kiln_arg_bool(args, 1)) t = KILN_COOK(r, conj, T(turned(r, t)));
-  kiln__recipe_give(r, outs, as_result(r, t, b.dtype, false));
+  if (kiln_arg_bool(args, 1)) t = KILN_COOK(r, conj, T(kiln__la_turned(r, t)));
+  kiln__recipe_give(r, outs, kiln__la_result(r, t, b.dtype, false));
 }
 
 /* -- Powers -- */
 
 KILN_RECIPE(linalg_matrix_power) {
-  batch b;
+  kiln__la_batch b;
   kiln_tensor *t = SELF, *result = NULL;
   int64_t n = kiln_arg_int(args, 1);
-  if (!read_batch(r, "linalg.matrix_power", t, true, &b)) return;
-  if (n < 0) t = inverse(r, "linalg.inv", t);
+  if (!kiln__la_read(r, "linalg.matrix_power", t, true, &b)) return;
+  if (n < 0) t = kiln__la_inverse(r, "linalg.inv", t);
   for (uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n; rest && !r->status; rest /= 2) {
     if (rest % 2) result = result ? KILN_COOK(r, matmul, T(result), T(t)) : t;
     if (rest > 1) t = KILN_COOK(r, matmul, T(t), T(t));
   }
   if (n == 0) {
-    for (int64_t i = 0; i < b.count; i++) identity(b.data + i * b.n * b.n, b.n);
-    result = as_result(r, b.tensor, b.dtype, false);
+    for (int64_t i = 0; i < b.count; i++) kiln__la_identity(b.data + i * b.n * b.n, b.n);
+    result = kiln__la_result(r, b.tensor, b.dtype, false);
   }
   kiln__recipe_give(r, outs, result == SELF ? kiln__recipe_copy(r, result) : result);
 }
@@ -440,13 +303,13 @@ KILN_RECIPE(linalg_vander) {
 
 /* The last two dimensions are the matrix: [..., k] values, k the smaller size, in double. */
 static kiln_tensor *values_of(kiln__recipe *r, const char *name, kiln_tensor *t) {
-  batch b;
+  kiln__la_batch b;
   kiln_tensor *out;
-  if (kiln__recipe_size(t, -2) > kiln__recipe_size(t, -1)) t = turned(r, t);
-  if (!read_batch(r, name, t, false, &b)) return NULL;
+  if (kiln__recipe_size(t, -2) > kiln__recipe_size(t, -1)) t = kiln__la_turned(r, t);
+  if (!kiln__la_read(r, name, t, false, &b)) return NULL;
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, b.rank - 1, b.sizes, &out);
   for (int64_t i = 0; to && i < b.count; i++) {
-    singular_values(b.data + i * b.m * b.n, b.m, b.n, to + i * b.m);
+    kiln__la_svd(b.data + i * b.m * b.n, b.m, b.n, to + i * b.m, NULL);
   }
   return out;
 }
@@ -471,7 +334,7 @@ static kiln_tensor *matrix_norm(kiln__recipe *r, kiln_tensor *t, kiln_ivalue ord
   if (dtype.tag == KILN_TAG_INT) t = kiln__recipe_to(r, t, (kiln_dtype)dtype.u.i);
   const kiln_dtype real = kiln_dtype_real(kiln__recipe_dtype(t));
   const bool low = real == KILN_DTYPE_F16 || real == KILN_DTYPE_BF16; /* only for singular values */
-  if (!low && !check_float(r, "linalg.matrix_norm", t)) return NULL;
+  if (!low && !kiln__la_check(r, "linalg.matrix_norm", t)) return NULL;
   const bool text = ord.tag == KILN_TAG_STRING;
   const kiln_str name = text ? kiln_string_view(ord.u.string) : KILN_STR("");
   const double p = text ? 0 : kiln__number(ord).f;

@@ -235,6 +235,9 @@ kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
   X(var_dim)                   \
   X(topk)                      \
   X(bernoulli)                \
+  X(eye) \
+  X(linalg_inv_ex) \
+  X(linalg_matrix_norm) \
   X(upsample_nearest1d) \
   X(upsample_nearest2d) \
   X(upsample_nearest3d) \

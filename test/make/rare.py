@@ -191,6 +191,115 @@ def interpolated():
     case("aten::__interpolate", boxes[4], 6, None, "nearest", True, None, False)
 
 
+def square(dtype, *shape):
+    """Well away from singular."""
+    return values(dtype, shape) + 4 * torch.eye(shape[-1], dtype=dtype)
+
+
+def positive(dtype, *shape):
+    t = values(dtype, shape)
+    return t @ t.mT.conj() + torch.eye(shape[-1], dtype=dtype)
+
+
+def factors():
+    for dtype in (F32, F64, C64, C128):
+        for shape in ((3, 3), (4, 2), (2, 4), (2, 3, 2), (1, 1), (0, 2), (2, 0)):
+            t = values(dtype, shape)
+            for mode in ("reduced", "complete", "r"):
+                case("aten::linalg_qr", t, mode)
+            case("aten::qr", t, True)
+            case("aten::geqrf", t)
+        case("aten::qr", values(dtype, (3, 2)), False)
+        a = values(dtype, (4, 3))
+        reflectors, tau = torch.geqrf(a)
+        case("aten::linalg_householder_product", reflectors, tau)
+        case("aten::orgqr", reflectors[:, :2], tau[:1])
+        for left in (True, False) if dtype != C128 else ():  # too few digits are written
+            for turn in (True, False):
+                case("aten::ormqr", reflectors, tau, values(dtype, (4, 4)), left, turn)
+        for shape in ((3, 3), (2, 4), (4, 2), (2, 3, 3)):
+            t = values(dtype, shape) + torch.arange(shape[-1])
+            if dtype.is_complex:
+                t = t.real.to(dtype) + 0.25j  # the pivots of both kinds of length agree
+            case("aten::linalg_lu", t, True)
+            case("aten::linalg_lu_factor_ex", t, True, False)
+            data, pivots, _ = torch.linalg.lu_factor_ex(t)
+            for what in ((True, True), (True, False), (False, True)):
+                case("aten::lu_unpack", data, pivots, *what)
+        t = square(dtype, 3, 3)
+        data, pivots = torch.linalg.lu_factor(t)
+        case("aten::linalg_lu_factor", t, True)
+        for adjoint in (False, True):
+            case("aten::linalg_lu_solve", data, pivots, values(dtype, (3, 2)), True, adjoint)
+            case("aten::linalg_lu_solve", data, pivots, values(dtype, (2, 3)), False, adjoint)
+        case("aten::lu_solve", values(dtype, (3, 2)), data, pivots)
+        p = positive(dtype, 2, 3, 3)
+        low = torch.linalg.cholesky(p)
+        for upper in (False, True):
+            factor = low.mT.conj() if upper else low
+            case("aten::linalg_cholesky_ex", p, upper, False)
+            case("aten::cholesky_solve", values(dtype, (2, 3, 2)), factor, upper)
+            case("aten::cholesky_inverse", factor, upper)
+            for turn in (False, True):
+                case("aten::triangular_solve", values(dtype, (3, 2)), t, upper, turn, turn)
+        case("aten::linalg_inv_ex", t, False)
+        case("aten::linalg_solve_ex", t, values(dtype, (3, 2)), True, False)
+        case("aten::linalg_solve_ex", t, values(dtype, (2, 3)), False, False)
+        case("aten::linalg_solve_ex", t, values(dtype, (3,)), True, True)
+    singular = torch.tensor([[1.0, 2.0], [2.0, 4.0]])
+    case("aten::linalg_lu_factor_ex", singular, True, False)
+    case("aten::linalg_cholesky_ex", -torch.eye(2), False, False)
+    case("aten::linalg_cholesky_ex", -torch.eye(2), False, True)
+    case("aten::linalg_inv_ex", singular, True, says="singular")
+    case("aten::linalg_qr", values(F32, (2, 2)), "full")
+    case("aten::linalg_qr", values(F32, (2,)), "r")
+    case("aten::linalg_qr", values(I64, (2, 2)), "r", says="Expected a floating point or complex tensor")
+    case("aten::linalg_lu", values(F32, (2, 2)), False, says="pivoting is not implemented on the CPU")
+
+
+def spectra():
+    for dtype in (F32, F64, C64, C128):
+        p = positive(dtype, 2, 3, 3)
+        for side in ("L", "U"):
+            case("aten::linalg_eigvalsh", p, side)
+            case("aten::linalg_eigvalsh", square(dtype, 4, 4), side)
+        case("aten::linalg_eigvals", torch.diag(torch.arange(3)).to(dtype))
+        for shape in ((3, 3), (2, 4, 2), (2, 4)):
+            t = values(dtype, shape)
+            case("aten::linalg_matrix_rank", t, 0.5, False)
+            case("aten::linalg_matrix_rank.atol_rtol_float", t, None, None, False)
+            case("aten::linalg_matrix_rank.atol_rtol_float", t, 1.0, 0.25, False)
+            case("aten::linalg_matrix_rank.atol_rtol_float", t, None, 0.5, False)
+            case("aten::linalg_pinv.atol_rtol_float", t, None, None, False)
+            case("aten::linalg_pinv.atol_rtol_float", t, 1.0, None, False)
+            case("aten::linalg_pinv", t, 1e-3, False)
+            case("aten::pinverse", t, 1e-6)
+            case("aten::linalg_cond", t, None)
+            case("aten::linalg_cond", t, -2)
+        low = values(dtype, (4, 1)) @ values(dtype, (1, 4))
+        case("aten::linalg_matrix_rank.atol_rtol_float", low, None, None, False)
+        case("aten::linalg_matrix_rank.atol_rtol_float", p, None, None, True)
+        case("aten::linalg_pinv.atol_rtol_float", p, None, None, True)
+        case("aten::linalg_matrix_rank.tol_tensor", p, torch.tensor([0.5, 9.0]).to(
+            torch.zeros(0, dtype=dtype).real.dtype), False)
+        t = square(dtype, 3, 3)
+        for order in (1, -1, INF, -INF):
+            case("aten::linalg_cond", t, order)
+        for order in ("fro", "nuc"):
+            case("aten::linalg_cond.p_str", t, order)
+        for shape in ((4, 2), (2, 4), (3, 3), (2, 4, 3)):
+            a = values(dtype, shape)
+            for driver in ("gels", "gelsy", "gelsd", "gelss", None):
+                case("aten::linalg_lstsq", a, values(dtype, shape[:-1] + (2,)), None, driver)
+        case("aten::linalg_lstsq", values(dtype, (2, 4, 3)), values(dtype, (2, 4)), None, None)
+        for shape in ((3, 3), (2, 2, 2), (1, 1), (0, 0)):
+            case("aten::matrix_exp", values(dtype, shape))
+            case("aten::linalg_matrix_exp", values(dtype, shape) / 16)
+    case("aten::linalg_eigvalsh", torch.eye(2), "X", says="Expected UPLO argument to be 'L' or 'U'")
+    case("aten::linalg_cond", values(F32, (2, 3)), 1)
+    case("aten::linalg_lstsq", values(F32, (2, 3)), values(F32, (3, 1)), None, None)
+
+
 if __name__ == "__main__":
     write(sys.argv[1], "rare.py", (ties, masked, products, recurrent, windows, seldom_layers,
-                                   interpolated))
+                                   interpolated, factors, spectra))

@@ -1,0 +1,438 @@
+/* linalg_matrix.c: factorisations of one matrix: LU with partial pivots, Cholesky, QR by Householder's
+ * reflectors (signs as LAPACK's), singular values by one-sided Jacobi rotations (Hestenes, 1958),
+ * eigenvalues of Hermitian matrices by Jacobi's rotations, of others by the shifted QR iteration
+ * (Francis, 1961) on the Hessenberg form. Jacobi's method is exact for tiny values too, and short. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/kernels/linalg.h"
+
+static double size1(z a) { return fabs(a.re) + fabs(a.im); }
+
+int64_t kiln__la_lu(z *a, int64_t m, int64_t n, int64_t *pivot, bool *odd) {
+  int64_t singular = 0;
+  *odd = false;
+  for (int64_t k = 0; k < m && k < n; k++) {
+    int64_t best = k;
+    for (int64_t i = k + 1; i < m; i++) {
+      if (size1(a[i * n + k]) > size1(a[best * n + k])) best = i;
+    }
+    pivot[k] = best;
+    for (int64_t j = 0; best != k && j < n; j++) {
+      const z swap = a[k * n + j];
+      a[k * n + j] = a[best * n + j];
+      a[best * n + j] = swap;
+    }
+    *odd ^= best != k;
+    if (z_size2(a[k * n + k]) == 0) {
+      if (!singular) singular = k + 1;
+      continue;
+    }
+    for (int64_t i = k + 1; i < m; i++) {
+      const z f = a[i * n + k] = z_over(a[i * n + k], a[k * n + k]);
+      for (int64_t j = k + 1; j < n; j++) {
+        a[i * n + j] = z_sub(a[i * n + j], z_mul(f, a[k * n + j]));
+      }
+    }
+  }
+  return singular;
+}
+void kiln__la_substitute(const z *a, int64_t n, z *x, int64_t m, bool upper, bool unit) {
+  for (int64_t step = 0; step < n; step++) {
+    const int64_t i = upper ? n - 1 - step : step;
+    for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); k++) {
+      for (int64_t j = 0; j < m; j++)
+        x[i * m + j] = z_sub(x[i * m + j], z_mul(a[i * n + k], x[k * m + j]));
+    }
+    for (int64_t j = 0; !unit && j < m; j++) x[i * m + j] = z_over(x[i * m + j], a[i * n + i]);
+  }
+}
+void kiln__la_solve_lu(const z *lu, int64_t n, const int64_t *pivot, z *x, int64_t m) {
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = 0; pivot[i] != i && j < m; j++) {
+      const z swap = x[i * m + j];
+      x[i * m + j] = x[pivot[i] * m + j];
+      x[pivot[i] * m + j] = swap;
+    }
+  }
+  kiln__la_substitute(lu, n, x, m, false, true);
+  kiln__la_substitute(lu, n, x, m, true, false);
+}
+int64_t kiln__la_cholesky(z *a, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = 0; j <= i; j++) {
+      z sum = a[i * n + j];
+      for (int64_t k = 0; k < j; k++) sum = z_sub(sum, z_mul(a[i * n + k], z_conj(a[j * n + k])));
+      if (i == j) {
+        if (!(sum.re > 0)) return i + 1;
+        a[i * n + i] = (z){sqrt(sum.re), 0};
+      } else {
+        a[i * n + j] = z_over(sum, a[j * n + j]);
+      }
+    }
+    for (int64_t j = i + 1; j < n; j++) a[i * n + j] = (z){0, 0};
+  }
+  return 0;
+}
+void kiln__la_identity(z *x, int64_t n) {
+  for (int64_t i = 0; i < n * n; i++) x[i] = (z){i % (n + 1) == 0, 0};
+}
+
+void kiln__la_multiply(z *out, const z *a, bool a_turned, const z *b, bool b_turned, int64_t m,
+                       int64_t k, int64_t n) {
+  for (int64_t i = 0; i < m; i++) {
+    for (int64_t j = 0; j < n; j++) out[i * n + j] = (z){0, 0};
+    for (int64_t l = 0; l < k; l++) {
+      const z x = a_turned ? z_conj(a[l * m + i]) : a[i * k + l];
+      for (int64_t j = 0; j < n; j++) {
+        const z y = b_turned ? z_conj(b[j * k + l]) : b[l * n + j];
+        out[i * n + j] = z_add(out[i * n + j], z_mul(x, y));
+      }
+    }
+  }
+}
+
+/* -- Rotations -- */
+
+/* Rows i and j of a [m, n] turned: x' = c x - s t y, y' = s x + c t y. */
+typedef struct rotation {
+  double c, s;
+  z t;
+} rotation;
+static void rotate(z *a, int64_t n, int64_t i, int64_t j, const rotation *turn) {
+  for (int64_t k = 0; k < n; k++) {
+    const z x = a[i * n + k], y = z_mul(turn->t, a[j * n + k]);
+    a[i * n + k] = (z){turn->c * x.re - turn->s * y.re, turn->c * x.im - turn->s * y.im};
+    a[j * n + k] = (z){turn->s * x.re + turn->c * y.re, turn->s * x.im + turn->c * y.im};
+  }
+}
+/* The rotation that makes [alpha gamma; conj(gamma) beta] diagonal, g the size of gamma. */
+static rotation rotation_for(double alpha, double beta, z gamma, double g) {
+  const double tau = (beta - alpha) / (2 * g);
+  const double t = (tau < 0 ? -1 : 1) / (fabs(tau) + sqrt(1 + tau * tau));
+  rotation turn;
+  turn.c = 1 / sqrt(1 + t * t);
+  turn.s = turn.c * t;
+  turn.t = (z){gamma.re / g, gamma.im / g};
+  return turn;
+}
+
+/* -- Singular values -- */
+
+/* Rows i and j turned so that their product vanishes; false where it does. */
+static bool part_rows(z *a, int64_t m, int64_t n, int64_t i, int64_t j, z *u) {
+  double alpha = 0, beta = 0;
+  z gamma = {0, 0};
+  for (int64_t k = 0; k < n; k++) {
+    alpha += z_size2(a[i * n + k]);
+    beta += z_size2(a[j * n + k]);
+    gamma = z_add(gamma, z_mul(a[i * n + k], z_conj(a[j * n + k])));
+  }
+  const double g = z_length(gamma);
+  if (!(g > 1e-16 * sqrt(alpha * beta)) || g == 0) return false;
+  const rotation turn = rotation_for(alpha, beta, gamma, g);
+  rotate(a, n, i, j, &turn);
+  if (u) rotate(u, m, i, j, &turn);
+  return true;
+}
+static void swap_rows(z *a, int64_t n, int64_t i, int64_t j) {
+  for (int64_t k = 0; i != j && k < n; k++) {
+    const z x = a[i * n + k];
+    a[i * n + k] = a[j * n + k];
+    a[j * n + k] = x;
+  }
+}
+/* Gram and Schmidt, twice, with the unit vector that is left longest. */
+void kiln__la_complete_rows(z *a, int64_t from, int64_t m, int64_t n) {
+  for (int64_t i = from; i < m; i++) {
+    z *row = a + i * n;
+    double best = -1;
+    int64_t at = 0;
+    for (int64_t e = 0; e < n; e++) { /* what the rows before leave of a unit vector */
+      double left = 1;
+      for (int64_t k = 0; k < i; k++) left -= z_size2(a[k * n + e]);
+      if (left > best) best = left, at = e;
+    }
+    for (int64_t k = 0; k < n; k++) row[k] = (z){k == at, 0};
+    for (int round = 0; round < 2; round++) {
+      for (int64_t k = 0; k < i; k++) {
+        z dot = {0, 0};
+        for (int64_t e = 0; e < n; e++) dot = z_add(dot, z_mul(row[e], z_conj(a[k * n + e])));
+        for (int64_t e = 0; e < n; e++) row[e] = z_sub(row[e], z_mul(dot, a[k * n + e]));
+      }
+      double sum = 0;
+      for (int64_t e = 0; e < n; e++) sum += z_size2(row[e]);
+      for (int64_t e = 0; e < n && sum > 0; e++) {
+        row[e] = (z){row[e].re / sqrt(sum), row[e].im / sqrt(sum)};
+      }
+    }
+  }
+}
+void kiln__la_svd(z *a, int64_t m, int64_t n, double *s, z *u) {
+  bool more = true;
+  if (u) kiln__la_identity(u, m);
+  for (int sweep = 0; more && sweep < 60; sweep++) {
+    more = false;
+    for (int64_t i = 0; i < m; i++) {
+      for (int64_t j = i + 1; j < m; j++) more |= part_rows(a, m, n, i, j, u);
+    }
+  }
+  for (int64_t i = 0; i < m; i++) {
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) sum += z_size2(a[i * n + k]);
+    s[i] = sqrt(sum);
+  }
+  int64_t rank = 0;
+  for (int64_t i = 0; i < m; i++) { /* the longest first */
+    int64_t best = i;
+    for (int64_t j = i + 1; j < m; j++) best = s[j] > s[best] ? j : best;
+    const double x = s[i];
+    s[i] = s[best];
+    s[best] = x;
+    swap_rows(a, n, i, best);
+    if (u) swap_rows(u, m, i, best);
+    if (!u) continue;
+    /* Shorter ones are rounding, and not orthogonal. */
+    if (s[i] > 1e-15 * (double)n * s[0]) rank = i + 1;
+    for (int64_t k = 0; k < n && s[i] > 0; k++) {
+      a[i * n + k] = (z){a[i * n + k].re / s[i], a[i * n + k].im / s[i]};
+    }
+  }
+  if (!u) return;
+  kiln__la_complete_rows(a, rank, m, n);
+  for (int64_t i = 0; i < m; i++) { /* u turned a into rows: a = u^H (s vh) */
+    for (int64_t j = 0; j < i; j++) {
+      const z x = u[i * m + j];
+      u[i * m + j] = z_conj(u[j * m + i]);
+      u[j * m + i] = z_conj(x);
+    }
+    u[i * m + i] = z_conj(u[i * m + i]);
+  }
+}
+
+/* -- QR -- */
+
+/* Columns [from, n) of rows [k, m) times the reflector in column k: I - tau v v^H, v[k] = 1. */
+static void reflect(const z *a, int64_t m, int64_t n, int64_t k, z tau, z *to, int64_t width,
+                    int64_t from) {
+  for (int64_t j = from; j < width; j++) {
+    z sum = to[k * width + j];
+    for (int64_t i = k + 1; i < m; i++) {
+      sum = z_add(sum, z_mul(z_conj(a[i * n + k]), to[i * width + j]));
+    }
+    sum = z_mul(tau, sum);
+    to[k * width + j] = z_sub(to[k * width + j], sum);
+    for (int64_t i = k + 1; i < m; i++) {
+      to[i * width + j] = z_sub(to[i * width + j], z_mul(a[i * n + k], sum));
+    }
+  }
+}
+void kiln__la_qr(z *a, int64_t m, int64_t n, z *tau) {
+  for (int64_t k = 0; k < m && k < n; k++) {
+    double below = 0, most = 0;
+    const z alpha = a[k * n + k];
+    for (int64_t i = k; i < m; i++) most = fmax(most, size1(a[i * n + k]));
+    for (int64_t i = k + 1; i < m && most > 0; i++) {
+      below += z_size2((z){a[i * n + k].re / most, a[i * n + k].im / most});
+    }
+    tau[k] = (z){0, 0};
+    if (below == 0 && alpha.im == 0) continue;
+    const double length = hypot(sqrt(below) * most, z_length(alpha));
+    const double beta = signbit(alpha.re) ? length : -length;
+    tau[k] = (z){(beta - alpha.re) / beta, -alpha.im / beta};
+    const z scale = z_over((z){1, 0}, (z){alpha.re - beta, alpha.im});
+    for (int64_t i = k + 1; i < m; i++) a[i * n + k] = z_mul(a[i * n + k], scale);
+    reflect(a, m, n, k, z_conj(tau[k]), a, n, k + 1);
+    a[k * n + k] = (z){beta, 0};
+  }
+}
+void kiln__la_make_q(const z *a, int64_t m, int64_t n, const z *tau, int64_t k, z *q,
+                     int64_t columns) {
+  for (int64_t i = 0; i < m * columns; i++) q[i] = (z){i / columns == i % columns, 0};
+  while (k-- > 0) reflect(a, m, n, k, tau[k], q, columns, 0);
+}
+
+/* -- Eigenvalues of Hermitian matrices (Jacobi, 1846) -- */
+
+/* Element (i, j) becomes 0; false where it was as good as that. v has its vectors in rows, and
+ * conjugated. */
+static bool turn_pair(z *a, int64_t n, int64_t i, int64_t j, z *v) {
+  const z gamma = a[i * n + j];
+  const double g = z_length(gamma), alpha = a[i * n + i].re, beta = a[j * n + j].re;
+  if (g == 0 || g < 1e-17 * sqrt(fabs(alpha * beta))) return false;
+  const rotation turn = rotation_for(alpha, beta, gamma, g);
+  rotate(a, n, i, j, &turn);
+  for (int64_t k = 0; k < n; k++) { /* and the columns, by the adjoint */
+    const z x = a[k * n + i], y = z_mul(z_conj(turn.t), a[k * n + j]);
+    a[k * n + i] = (z){turn.c * x.re - turn.s * y.re, turn.c * x.im - turn.s * y.im};
+    a[k * n + j] = (z){turn.s * x.re + turn.c * y.re, turn.s * x.im + turn.c * y.im};
+  }
+  a[i * n + j] = a[j * n + i] = (z){0, 0};
+  if (v) rotate(v, n, i, j, &turn);
+  return true;
+}
+void kiln__la_eigh(z *a, int64_t n, double *w, z *v) {
+  double all = 0;
+  bool more = true;
+  if (v) kiln__la_identity(v, n);
+  for (int64_t i = 0; i < n * n; i++) all += z_size2(a[i]);
+  for (int sweep = 0; more && sweep < 60; sweep++) {
+    double off = 0;
+    more = false;
+    for (int64_t i = 0; i < n; i++) {
+      for (int64_t j = i + 1; j < n; j++) {
+        more |= turn_pair(a, n, i, j, v);
+      }
+    }
+    for (int64_t i = 0; i < n * n; i++) off += i / n == i % n ? 0 : z_size2(a[i]);
+    if (!(off > 1e-34 * all)) break;
+  }
+  for (int64_t i = 0; i < n; i++) w[i] = a[i * n + i].re;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t best = i;
+    for (int64_t j = i + 1; j < n; j++) best = w[j] < w[best] ? j : best;
+    const double x = w[i];
+    w[i] = w[best];
+    w[best] = x;
+    if (v) swap_rows(v, n, i, best);
+  }
+  for (int64_t i = 0; v && i < n; i++) { /* rows of v a v^H = w: vectors are v's adjoint */
+    for (int64_t j = 0; j < i; j++) {
+      const z x = v[i * n + j];
+      v[i * n + j] = z_conj(v[j * n + i]);
+      v[j * n + i] = z_conj(x);
+    }
+    v[i * n + i] = z_conj(v[i * n + i]);
+  }
+}
+
+/* -- Eigenvalues of any matrix -- */
+
+static z root(z a) {
+  const double x = sqrt((z_length(a) + fabs(a.re)) / 2);
+  if (x == 0) return (z){0, 0};
+  const double y = a.im / (2 * x);
+  return a.re >= 0 ? (z){x, y} : (z){fabs(y), a.im < 0 ? -x : x};
+}
+/* a becomes q^H a q, zero below the first subdiagonal; q begins as the identity. */
+static void to_hessenberg(z *a, int64_t n, z *q) {
+  kiln__la_identity(q, n);
+  for (int64_t k = 0; k + 2 < n; k++) {
+    for (int64_t i = n - 1; i > k + 1; i--) { /* row i against row i - 1 */
+      const z x = a[(i - 1) * n + k], y = a[i * n + k];
+      const double length = hypot(z_length(x), z_length(y));
+      if (z_length(y) == 0) continue;
+      const z c = {x.re / length, -x.im / length}, s = {y.re / length, -y.im / length};
+      for (int64_t j = 0; j < n; j++) {
+        const z u = a[(i - 1) * n + j], v = a[i * n + j];
+        a[(i - 1) * n + j] = z_add(z_mul(c, u), z_mul(s, v));
+        a[i * n + j] = z_sub(z_mul(z_conj(c), v), z_mul(z_conj(s), u));
+      }
+      for (int64_t j = 0; j < n; j++) {
+        z *rows[2] = {a + j * n, q + j * n};
+        for (int half = 0; half < 2; half++) {
+          const z u = rows[half][i - 1], v = rows[half][i];
+          rows[half][i - 1] = z_add(z_mul(z_conj(c), u), z_mul(z_conj(s), v));
+          rows[half][i] = z_sub(z_mul(c, v), z_mul(s, u));
+        }
+      }
+    }
+  }
+}
+/* The eigenvalue of the last 2x2 block of [.., end) that is nearer its last element. */
+static z shift_of(const z *a, int64_t n, int64_t end) {
+  const z p = a[(end - 2) * n + end - 2], d = a[(end - 1) * n + end - 1];
+  const z bc = z_mul(a[(end - 2) * n + end - 1], a[(end - 1) * n + end - 2]);
+  const z half = {(p.re - d.re) / 2, (p.im - d.im) / 2};
+  const z r = root(z_add(z_mul(half, half), bc));
+  const z plus = z_add(half, r), minus = z_sub(half, r);
+  const z best = z_length(plus) > z_length(minus) ? plus : minus;
+  return z_length(best) == 0 ? d : z_sub(d, z_over(bc, best));
+}
+/* One step of the iteration on the active block [begin, end), by rotations. */
+static void qr_step(z *a, int64_t n, int64_t begin, int64_t end, z shift, z *q, z *turns) {
+  for (int64_t i = begin; i < end; i++) a[i * n + i] = z_sub(a[i * n + i], shift);
+  for (int64_t i = begin; i + 1 < end; i++) {
+    const z x = a[i * n + i], y = a[(i + 1) * n + i];
+    const double length = hypot(z_length(x), z_length(y));
+    z c = {1, 0}, s = {0, 0};
+    if (length > 0) {
+      c = (z){x.re / length, -x.im / length};
+      s = (z){y.re / length, -y.im / length};
+    }
+    turns[2 * i] = c;
+    turns[2 * i + 1] = s;
+    for (int64_t j = i; j < n; j++) {
+      const z u = a[i * n + j], v = a[(i + 1) * n + j];
+      a[i * n + j] = z_add(z_mul(c, u), z_mul(s, v));
+      a[(i + 1) * n + j] = z_sub(z_mul(z_conj(c), v), z_mul(z_conj(s), u));
+    }
+  }
+  for (int64_t i = begin; i + 1 < end; i++) {
+    const z c = turns[2 * i], s = turns[2 * i + 1];
+    for (int half = 0; half < 2; half++) {
+      z *m = half ? q : a;
+      const int64_t rows = half ? n : (i + 3 < end ? i + 3 : end);
+      for (int64_t j = 0; j < rows; j++) {
+        const z u = m[j * n + i], v = m[j * n + i + 1];
+        m[j * n + i] = z_add(z_mul(z_conj(c), u), z_mul(z_conj(s), v));
+        m[j * n + i + 1] = z_sub(z_mul(c, v), z_mul(s, u));
+      }
+    }
+  }
+  for (int64_t i = begin; i < end; i++) a[i * n + i] = z_add(a[i * n + i], shift);
+}
+/* Vectors of the upper triangle t, by substitution, through q, of length 1. */
+static void schur_vectors(const z *t, int64_t n, const z *q, z *v, z *x) {
+  double norm = 0;
+  for (int64_t i = 0; i < n * n; i++) norm = fmax(norm, size1(t[i]));
+  for (int64_t k = 0; k < n; k++) {
+    for (int64_t i = 0; i < n; i++) x[i] = (z){i == k, 0};
+    for (int64_t i = k - 1; i >= 0; i--) {
+      z sum = {0, 0}, d = z_sub(t[k * n + k], t[i * n + i]);
+      for (int64_t j = i + 1; j <= k; j++) sum = z_add(sum, z_mul(t[i * n + j], x[j]));
+      if (size1(d) <= 1e-16 * norm) d = (z){1e-16 * norm + 1e-300, 0};
+      x[i] = z_over(sum, d);
+    }
+    double length = 0, most = -1;
+    z top = {1, 0};
+    for (int64_t i = 0; i < n; i++) {
+      z sum = {0, 0};
+      for (int64_t j = 0; j <= k; j++) sum = z_add(sum, z_mul(q[i * n + j], x[j]));
+      v[i * n + k] = sum;
+      length += z_size2(sum);
+      if (z_size2(sum) > most * (1 + 1e-12)) most = z_size2(sum), top = sum;
+    }
+    /* The greatest part is made real, as LAPACK does. */
+    const double most1 = sqrt(z_size2(top)), scale = 1 / sqrt(length);
+    const z turn = {top.re / most1 * scale, -top.im / most1 * scale};
+    for (int64_t i = 0; i < n; i++) v[i * n + k] = z_mul(v[i * n + k], turn);
+  }
+}
+bool kiln__la_eig(z *a, int64_t n, z *w, z *v, z *room) {
+  z *q = room, *turns = room + n * n;
+  to_hessenberg(a, n, q);
+  int64_t steps = 0;
+  for (int64_t end = n; end > 1;) {
+    int64_t begin = end - 1;
+    for (; begin > 0; begin--) {
+      z *below = &a[begin * n + begin - 1];
+      const double near = size1(a[begin * n + begin]) + size1(a[(begin - 1) * n + begin - 1]);
+      if (size1(*below) > 1e-16 * near && size1(*below) > 1e-300) continue;
+      *below = (z){0, 0};
+      break;
+    }
+    if (begin == end - 1) {
+      end--;
+      steps = 0;
+      continue;
+    }
+    if (++steps > 300) return false;
+    z shift = shift_of(a, n, end);
+    if (steps % 10 == 0) shift.re += size1(a[(end - 1) * n + end - 2]); /* an odd one, to get on */
+    qr_step(a, n, begin, end, shift, q, turns);
+  }
+  for (int64_t i = 0; i < n; i++) w[i] = a[i * n + i];
+  if (v) schur_vectors(a, n, q, v, turns);
+  return true;
+}

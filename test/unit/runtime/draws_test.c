@@ -1,0 +1,274 @@
+/* draws_test.c: operators that draw numbers, by the moments of what they draw: the stream is
+ * Kiln's own, so PyTorch's numbers would not do. Limits are five deviations of the estimate. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/kernels/recipe.h"
+#include "test/unit/unit.h"
+
+enum { N = 20000 };
+
+#define KERNELS(X)         \
+  X(random_)               \
+  X(random_from_)          \
+  X(random_to_)            \
+  X(cauchy_)               \
+  X(log_normal_)           \
+  X(geometric_)            \
+  X(randint_like)          \
+  X(randint_like_low)      \
+  X(normal_Tensor_Tensor)  \
+  X(normal_Tensor_float)   \
+  X(normal_float_Tensor)   \
+  X(normal_float_float)    \
+  X(poisson)               \
+  X(binomial)              \
+  X(_standard_gamma)       \
+  X(_sample_dirichlet)     \
+  X(bernoulli_Tensor_)     \
+  X(multinomial)           \
+  X(alpha_dropout)         \
+  X(feature_alpha_dropout) \
+  X(native_dropout)        \
+  X(rrelu)                 \
+  X(rrelu_with_noise)
+#define DECLARE(name) \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+KERNELS(DECLARE)
+
+typedef struct fixture {
+  kiln_env *env;
+  kiln_call *call;
+} fixture;
+static int setup(void **state) {
+  fixture *f = calloc(1, sizeof *f);
+  assert_ok(kiln_env_create(NULL, &f->env));
+  assert_ok(kiln_call_create(f->env, &f->call));
+  kiln_call_begin(f->call, NULL);
+  *state = f;
+  return 0;
+}
+static int teardown(void **state) {
+  fixture *f = *state;
+  kiln_call_destroy(f->call);
+  kiln_env_destroy(f->env);
+  free(f);
+  return 0;
+}
+
+/* [rows, N / rows] of one number. */
+static kiln_tensor *filled(fixture *f, kiln_dtype dtype, int64_t rows, double value) {
+  const int64_t sizes[2] = {rows, N / rows};
+  kiln_tensor *t;
+  void *data;
+  assert_ok(kiln_call_tensor(f->call, dtype, 2, sizes, &t));
+  assert_ok(kiln_tensor_writable_data(t, &data));
+  for (int64_t i = 0; i < N; i++) {
+    kiln__number_store(kiln__number_float(value), dtype,
+                       (char *)data + (size_t)i * kiln_dtype_bytes(dtype));
+  }
+  return t;
+}
+typedef struct moments {
+  double mean, variance, least, most;
+  int64_t zeros;
+} moments;
+static moments moments_of(const kiln_tensor *t) {
+  moments m = {0, 0, INFINITY, -INFINITY, 0};
+  double square = 0;
+  for (int64_t i = 0; i < t->numel; i++) {
+    const double x = kiln__element_f64(t, i);
+    m.mean += x / (double)t->numel;
+    square += x * x / (double)t->numel;
+    m.least = fmin(m.least, x);
+    m.most = fmax(m.most, x);
+    m.zeros += x == 0;
+  }
+  m.variance = square - m.mean * m.mean;
+  return m;
+}
+/* The mean of count numbers of that mean and variance is near it. */
+static void assert_mean(double got, double mean, double variance, double count) {
+  if (!(fabs(got - mean) <= 5 * sqrt(variance / count) + 1e-12)) {
+    fail_msg("the mean is %g, not %g", got, mean);
+  }
+}
+static kiln_tensor *run(fixture *f, kiln_kernel_body body, int results, const kiln_ivalue *args,
+                        kiln_tensor **second) {
+  kiln_ivalue outs[KILN_MAX_OUTS];
+  for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = kiln_none();
+  assert_ok(body(f->call, args, outs));
+  if (results > 1) *second = outs[1].u.tensor;
+  return outs[0].u.tensor;
+}
+#define RUN(name, ...) \
+  run(f, kiln__kernel_##name, 1, (const kiln_ivalue[]){__VA_ARGS__, NONE, NONE}, NULL)
+static void drop(fixture *f, kiln_tensor *t) { kiln_tensor_release_to(&f->call->cache, t); }
+
+static void test_whole(void **state) {
+  fixture *f = *state;
+  kiln_tensor *t = filled(f, KILN_DTYPE_I64, 1, 0), *same = RUN(random_from_, T(t), I(-3), I(5));
+  moments m = moments_of(t);
+  assert_ptr_equal(same, t);
+  assert_true(m.least == -3 && m.most == 4);
+  assert_mean(m.mean, 0.5, 63.0 / 12, N);
+  drop(f, RUN(random_to_, T(t), I(4)));
+  m = moments_of(t);
+  assert_true(m.least == 0 && m.most == 3);
+  kiln_tensor *like = RUN(randint_like_low, T(t), I(2), I(4), I(KILN_DTYPE_F32));
+  m = moments_of(like);
+  assert_true(m.least == 2 && m.most == 3 && kiln_tensor_dtype(like) == KILN_DTYPE_F32);
+  drop(f, like);
+  like = RUN(randint_like, T(t), I(2), NONE, NONE, NONE, NONE, NONE);
+  m = moments_of(like);
+  assert_true(m.least == 0 && m.most == 1);
+  kiln_tensor *bytes = filled(f, KILN_DTYPE_U8, 1, 0);
+  drop(f, RUN(random_, T(bytes)));
+  m = moments_of(bytes);
+  assert_true(m.least == 0 && m.most == 255);
+  drop(f, bytes);
+  drop(f, like);
+  drop(f, t);
+  drop(f, t); /* `same` */
+}
+static void test_real(void **state) {
+  fixture *f = *state;
+  kiln_tensor *t = filled(f, KILN_DTYPE_F64, 1, 4);
+  kiln_tensor *got = RUN(normal_Tensor_float, T(t), F(3));
+  moments m = moments_of(got);
+  assert_mean(m.mean, 4, 9, N);
+  assert_mean(m.variance, 9, 2 * 81, N);
+  drop(f, got);
+  got = RUN(normal_float_Tensor, F(-1), T(t));
+  m = moments_of(got);
+  assert_mean(m.mean, -1, 16, N);
+  assert_mean(m.variance, 16, 2 * 256, N);
+  drop(f, got);
+  got = RUN(normal_Tensor_Tensor, T(t), T(t));
+  m = moments_of(got);
+  assert_mean(m.variance, 16, 2 * 256, N);
+  drop(f, got);
+  got = RUN(poisson, T(t));
+  m = moments_of(got);
+  assert_mean(m.mean, 4, 4, N);
+  assert_mean(m.variance, 4, 4 + 2 * 16, N);
+  drop(f, got);
+  got = RUN(_standard_gamma, T(t));
+  m = moments_of(got);
+  assert_mean(m.mean, 4, 4, N);
+  drop(f, got);
+  drop(f, RUN(geometric_, T(t), F(0.25)));
+  m = moments_of(t);
+  assert_true(m.least == 1);
+  assert_mean(m.mean, 4, 0.75 / 0.0625, N);
+  drop(f, RUN(log_normal_, T(t), F(0), F(0.5)));
+  m = moments_of(t);
+  assert_mean(m.mean, exp(0.125), (exp(0.25) - 1) * exp(0.25), N);
+  drop(f, RUN(cauchy_, T(t), F(1), F(2)));
+  int64_t below = 0; /* of the quarter below median - sigma */
+  for (int64_t i = 0; i < N; i++) below += kiln__element_f64(t, i) < -1;
+  assert_mean((double)below / N, 0.25, 0.1875, N);
+  drop(f, t);
+}
+static void test_counts(void **state) {
+  fixture *f = *state;
+  kiln_tensor *count = filled(f, KILN_DTYPE_F32, 1, 10), *p = filled(f, KILN_DTYPE_F32, 1, 0.3);
+  kiln_tensor *got = RUN(binomial, T(count), T(p));
+  moments m = moments_of(got);
+  assert_mean(m.mean, 3, 2.1, N);
+  assert_true(m.most <= 10);
+  drop(f, got);
+  drop(f, RUN(bernoulli_Tensor_, T(count), T(p)));
+  m = moments_of(count);
+  assert_mean(m.mean, 0.3, 0.21, N);
+  drop(f, count);
+  kiln_tensor *alpha = filled(f, KILN_DTYPE_F32, N / 4, 2);
+  got = RUN(_sample_dirichlet, T(alpha));
+  for (int64_t i = 0; i < N; i += 4) {
+    double sum = 0;
+    for (int64_t k = 0; k < 4; k++) sum += kiln__element_f64(got, i + k);
+    assert_true(fabs(sum - 1) < 1e-5);
+  }
+  drop(f, got);
+  drop(f, alpha);
+  drop(f, p);
+}
+/* Weights 0, 1, 2, 3 of each row. */
+static void test_classes(void **state) {
+  fixture *f = *state;
+  kiln_tensor *weights = filled(f, KILN_DTYPE_F32, N / 4, 0);
+  int64_t seen[4] = {0};
+  for (int64_t i = 0; i < N; i++) {
+    ((float *)(uintptr_t)kiln_tensor_data(weights))[i] = (float)(i % 4);
+  }
+  kiln_tensor *got = RUN(multinomial, T(weights), I(8), B(true));
+  assert_int_equal(got->numel, 2 * N);
+  for (int64_t i = 0; i < got->numel; i++) seen[kiln__element_i64(got, i)]++;
+  assert_int_equal(seen[0], 0);
+  for (int k = 1; k < 4; k++) assert_mean((double)seen[k] / (2 * N), k / 6.0, 0.25, 2 * N);
+  drop(f, got);
+  got = RUN(multinomial, T(weights), I(3), B(false));
+  int64_t first = 0;
+  for (int64_t i = 0; i < got->numel; i += 3) { /* each once, without class 0 */
+    int64_t set = 0;
+    for (int64_t k = 0; k < 3; k++) set |= 1 << kiln__element_i64(got, i + k);
+    assert_int_equal(set, 14);
+    first += kiln__element_i64(got, i) == 3;
+  }
+  assert_mean((double)first / (N / 4), 0.5, 0.25, N / 4);
+  drop(f, got);
+  drop(f, weights);
+}
+static void test_layers(void **state) {
+  fixture *f = *state;
+  kiln_tensor *t = filled(f, KILN_DTYPE_F64, N / 10, -2), *mask, *got;
+  got = RUN(rrelu, T(t), F(0.25), F(0.75), B(true));
+  moments m = moments_of(got);
+  assert_true(m.least >= -1.5 && m.most <= -0.5);
+  assert_mean(m.mean, -1, 4 * 0.25 / 12, N);
+  drop(f, got);
+  kiln_tensor *noise = filled(f, KILN_DTYPE_F64, N / 10, 9);
+  got = RUN(rrelu_with_noise, T(t), T(noise), F(0.25), F(0.75), B(true));
+  for (int64_t i = 0; i < N; i++) {
+    assert_true(kiln__element_f64(got, i) == -2 * kiln__element_f64(noise, i));
+  }
+  drop(f, got);
+  drop(f, noise);
+  /* Of standard normal numbers mean and variance stay. */
+  kiln_tensor *x = RUN(normal_Tensor_float, T(t), F(1));
+  kiln_tensor *plus = filled(f, KILN_DTYPE_F64, N / 10, 2);
+  got = RUN(add, T(x), T(plus), I(1));
+  drop(f, x);
+  x = got;
+  got = RUN(alpha_dropout, T(x), F(0.3), B(true));
+  m = moments_of(got);
+  assert_mean(m.mean, 0, 1, N);
+  assert_mean(m.variance, 1, 4, N);
+  drop(f, got);
+  got = RUN(feature_alpha_dropout, T(x), F(0.3), B(true)); /* two dimensions: as above */
+  m = moments_of(got);
+  assert_mean(m.mean, 0, 1, N);
+  drop(f, got);
+  got = run(f, kiln__kernel_native_dropout, 2, (const kiln_ivalue[]){T(plus), F(0.25), NONE}, &mask);
+  m = moments_of(got);
+  assert_mean(m.mean, 2, 4 * 0.25 / 0.75, N);
+  for (int64_t i = 0; i < N; i++) {
+    assert_true((kiln__element_i64(mask, i) != 0) == (kiln__element_f64(got, i) != 0));
+  }
+  drop(f, got);
+  drop(f, mask);
+  drop(f, plus);
+  drop(f, x);
+  drop(f, t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_real, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_counts, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_classes, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_layers, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
