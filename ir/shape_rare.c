@@ -92,9 +92,9 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
   for (int d = 0; d < self->rank; d++) {
     const int at = given && list.count == 1 ? 0 : d - (self->rank - n);
     const bool pooled = d >= self->rank - n;
-    sizes[d] = !pooled                                               ? self->sizes[d]
+    sizes[d] = !pooled                                         ? self->sizes[d]
                : given && list.known[at] && list.ints[at] >= 0 ? list.ints[at]
-                                                                     : KILN_DIM_UNKNOWN;
+                                                               : KILN_DIM_UNKNOWN;
   }
   give(q, 0, (kiln_dtype)self->dtype, self->rank, sizes);
   give(q, 1, KILN_DTYPE_I64, self->rank, sizes)->requires_grad = 0;

@@ -1,10 +1,9 @@
 /* canonicalize_ops.c: pass `canonicalize_ops`: one form where the language has several.
  *
  * A second operand that is a constant tensor of no dimensions (so traces keep the numbers of
- * Python) becomes the Scalar overload with its item, as in PyTorch's executor: a number has no dtype
- * of its own, so that int64 times 0.5 is float32;
- * `aten::chunk` with constant arguments whose list is only taken apart becomes prim::ConstantChunk,
- * which fusion understands. */
+ * Python) becomes the Scalar overload with its item, as in PyTorch's executor: a number has no
+ * dtype of its own, so that int64 times 0.5 is float32; `aten::chunk` with constant arguments whose
+ * list is only taken apart becomes prim::ConstantChunk, which fusion understands. */
 #include "ir/pass.h"
 
 /* -- add(x, tensor(2)) => add(x, 2) -- */

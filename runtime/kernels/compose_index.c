@@ -236,8 +236,9 @@ KILN_RECIPE(masked_scatter) {
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
-    KILN_RECIPE_FAIL(r, "masked_scatter: expected self and source to have same dtypes but got %s "
-                        "and %s",
+    KILN_RECIPE_FAIL(r,
+                     "masked_scatter: expected self and source to have same dtypes but got %s "
+                     "and %s",
                      kiln_dtype_ir_name(kiln_tensor_dtype(SELF)),
                      kiln_dtype_ir_name(kiln_tensor_dtype(src)));
     return;

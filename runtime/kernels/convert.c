@@ -194,9 +194,8 @@ KILN_KERNEL(device) {
   return NULL;
 }
 KILN_KERNEL(get_device) {
-  if (SELF->key.f.device_kind == KILN_DEVICE_CPU)
-    return KILN_OP_FAIL("get_device is not implemented for tensors with CPU backend");
-  *outs = kiln_int(SELF->key.f.device_index);
+  const bool cpu = SELF->key.f.device_kind == KILN_DEVICE_CPU;
+  *outs = kiln_int(cpu ? -1 : SELF->key.f.device_index);
   return NULL;
 }
 KILN_KERNEL(len_tensor) {

@@ -47,7 +47,7 @@ KILN_KERNEL(empty) {
   KILN_TRY(kiln__arg_int_list(args, 0, sizes, &rank));
   KILN_TRY(kiln__check_device(args[3]));
   KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, 1, KILN_DTYPE_F32), rank, sizes,
-                    kiln_arg_int_or(args, 5, 0), &t));
+                       kiln_arg_int_or(args, 5, 0), &t));
   kiln__give(outs, t);
   /* Not left as it is: the same call gives the same answer. */
   return kiln_pw_fill(call, t, zero);
@@ -239,8 +239,7 @@ static kiln_status *new_spaced(kiln_call *call, const kiln_ivalue *args, double 
                                kiln_ivalue *out) {
   kiln_tensor *t = NULL;
   KILN_TRY(kiln__check_device(args[at + 2]));
-  kiln_status *status =
-      spaced(call, args, base, kiln__arg_dtype_or(args, at, KILN_DTYPE_F32), &t);
+  kiln_status *status = spaced(call, args, base, kiln__arg_dtype_or(args, at, KILN_DTYPE_F32), &t);
   if (t) kiln__give(out, t);
   return status;
 }
@@ -340,8 +339,8 @@ static kiln_dtype dtype_of_value(kiln_ivalue v) {
 static kiln_status *from_number(kiln_call *call, kiln_number value, const kiln_ivalue *args,
                                 int dtype_arg, kiln_ivalue *out) {
   kiln_tensor *t;
-  KILN_TRY(
-      kiln__empty(call, kiln__arg_dtype_or(args, dtype_arg, dtype_of_number(value)), 0, NULL, 0, &t));
+  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, dtype_arg, dtype_of_number(value)), 0, NULL,
+                       0, &t));
   kiln__give(out, t);
   return kiln_pw_fill(call, t, value);
 }

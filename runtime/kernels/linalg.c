@@ -10,7 +10,6 @@
 
 /* -- Batches -- */
 
-
 bool kiln__la_check(kiln__recipe *r, const char *name, const kiln_tensor *t) {
   const kiln_dtype dtype = kiln__recipe_dtype(t);
   if (r->status) return false;
@@ -23,7 +22,8 @@ bool kiln__la_check(kiln__recipe *r, const char *name, const kiln_tensor *t) {
   }
   return !r->status;
 }
-bool kiln__la_read(kiln__recipe *r, const char *name, kiln_tensor *t, bool square, kiln__la_batch *b) {
+bool kiln__la_read(kiln__recipe *r, const char *name, kiln_tensor *t, bool square,
+                   kiln__la_batch *b) {
   const int rank = kiln__recipe_rank(t);
   void *data = NULL;
   if (!kiln__la_check(r, name, t)) return false;
@@ -50,7 +50,9 @@ bool kiln__la_read(kiln__recipe *r, const char *name, kiln_tensor *t, bool squar
 }
 kiln_tensor *kiln__la_result(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, bool real) {
   const bool parts = kiln_dtype_is_complex(kiln__recipe_dtype(t));
-  if (parts && (real || !kiln_dtype_is_complex(dtype))) t = KILN_COOK(r, real, T(t));
+  if (parts && (real || !kiln_dtype_is_complex(dtype))) {
+    t = kiln__recipe_copy(r, KILN_COOK(r, real, T(t))); /* not a view of every other number */
+  }
   return kiln__recipe_to(r, t, real ? kiln_dtype_real(dtype) : dtype);
 }
 int64_t *kiln__la_pivots(kiln__recipe *r, int64_t n) {
@@ -156,10 +158,11 @@ kiln_tensor *kiln__la_inverse(kiln__recipe *r, const char *name, kiln_tensor *t)
 KILN_RECIPE(linalg_inv) { kiln__recipe_give(r, outs, kiln__la_inverse(r, "linalg.inv", SELF)); }
 
 kiln_tensor *kiln__la_solve(kiln__recipe *r, const char *name, kiln_tensor *a, kiln_tensor *b,
-                          bool triangular, bool upper, bool unit) {
+                            bool triangular, bool upper, bool unit) {
   kiln__la_batch left, right;
   kiln__la_share(r, &a, &b);
-  if (!kiln__la_read(r, name, a, true, &left) || !kiln__la_read(r, name, b, false, &right)) return NULL;
+  if (!kiln__la_read(r, name, a, true, &left) || !kiln__la_read(r, name, b, false, &right))
+    return NULL;
   if (left.n != right.m || left.dtype != right.dtype) {
     KILN_RECIPE_FAIL(r,
                      "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
@@ -226,8 +229,8 @@ KILN_RECIPE(linalg_solve_triangular) {
     a = kiln__la_turned(r, a);
     b = kiln__la_turned(r, b);
   }
-  kiln_tensor *x =
-      kiln__la_solve(r, "linalg.solve_triangular", a, b, true, upper == left, kiln_arg_bool(args, 4));
+  kiln_tensor *x = kiln__la_solve(r, "linalg.solve_triangular", a, b, true, upper == left,
+                                  kiln_arg_bool(args, 4));
   kiln__recipe_give(r, outs, left ? x : kiln__la_turned(r, x));
 }
 /* self, upper */

@@ -15,7 +15,9 @@
 typedef kiln__z z;
 static inline z z_add(z a, z b) { return (z){a.re + b.re, a.im + b.im}; }
 static inline z z_sub(z a, z b) { return (z){a.re - b.re, a.im - b.im}; }
-static inline z z_mul(z a, z b) { return (z){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static inline z z_mul(z a, z b) {
+  return (z){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
 static inline z z_conj(z a) { return (z){a.re, -a.im}; }
 static inline double z_size2(z a) { return a.re * a.re + a.im * a.im; }
 /* Smith's division (1962): no square that underflows. */
@@ -29,7 +31,6 @@ static inline z z_over(z a, z b) {
   return (z){(a.re * r + a.im) / d, (a.im * r - a.re) / d};
 }
 static inline double z_length(z a) { return hypot(a.re, a.im); }
-
 
 /* -- Matrices, in place (linalg_matrix.c) -- */
 

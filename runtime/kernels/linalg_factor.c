@@ -117,8 +117,9 @@ KILN_RECIPE(ormqr) {
   }
   kiln_tensor *full = kiln__la_result(r, out, b.dtype, false);
   if (kiln_arg_bool(args, 4)) full = kiln__la_adjoint(r, full);
-  kiln__recipe_give(r, outs, kiln_arg_bool(args, 3) ? KILN_COOK(r, matmul, T(full), args[2])
-                                                    : KILN_COOK(r, matmul, args[2], T(full)));
+  kiln__recipe_give(r, outs,
+                    kiln_arg_bool(args, 3) ? KILN_COOK(r, matmul, T(full), args[2])
+                                           : KILN_COOK(r, matmul, args[2], T(full)));
 }
 
 /* -- LU -- */
@@ -149,8 +150,9 @@ static void check_info(kiln__recipe *r, const char *name, const lu *f) {
   const int64_t *info = kiln_tensor_data(f->info);
   for (int64_t i = 0; i < f->b.count; i++) {
     if (!info[i] || r->status) continue;
-    KILN_RECIPE_FAIL(r, "%s: U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero",
-                     name, (long long)info[i], (long long)info[i]);
+    KILN_RECIPE_FAIL(
+        r, "%s: U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero",
+        name, (long long)info[i], (long long)info[i]);
   }
 }
 static void give_lu(kiln__recipe *r, const char *name, kiln_tensor *t, bool pivoting, bool check,
@@ -184,12 +186,11 @@ static void unpack(kiln__recipe *r, kiln_tensor *data, kiln_tensor *pivots, bool
   } else if (with_pivots && pivots->numel != b.count * k) {
     KILN_RECIPE_FAIL(r, "torch.lu_unpack: the pivots do not fit LU_data");
   }
-  const int64_t *pivot =
-      with_pivots ? kiln__recipe_read(r, pivots, KILN_DTYPE_I64, &dense) : NULL;
-  z *low = with_data ? new_batch(r, &b, b.m, k, &l)
-                     : kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &l);
-  z *up = with_data ? new_batch(r, &b, k, b.n, &u)
-                    : kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &u);
+  const int64_t *pivot = with_pivots ? kiln__recipe_read(r, pivots, KILN_DTYPE_I64, &dense) : NULL;
+  z *low =
+      with_data ? new_batch(r, &b, b.m, k, &l) : kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &l);
+  z *up =
+      with_data ? new_batch(r, &b, k, b.n, &u) : kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &u);
   z *turn = with_pivots ? new_batch(r, &b, b.m, b.m, &p)
                         : kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &p);
   int64_t *order = kiln__la_pivots(r, b.m);
@@ -249,8 +250,9 @@ static kiln_tensor *solve_from(kiln__recipe *r, const char *name, kiln_tensor *d
   }
   const int64_t n = left.n;
   if (right.m != n || kiln__recipe_size(column, -2) != n) {
-    KILN_RECIPE_FAIL(r, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
-                        "%lldx%lld)",
+    KILN_RECIPE_FAIL(r,
+                     "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
+                     "%lldx%lld)",
                      name, (long long)left.m, (long long)left.n, (long long)right.m,
                      (long long)right.n);
     return NULL;
@@ -326,8 +328,9 @@ static kiln_tensor *solve_with_info(kiln__recipe *r, const char *name, kiln_tens
   const int64_t *info = kiln_tensor_data(f.info);
   for (int64_t i = 0; check && i < f.b.count; i++) {
     if (!info[i]) continue;
-    KILN_RECIPE_FAIL(r, "%s: The diagonal element %lld is zero, the inversion could not be "
-                        "completed because the input matrix is singular.",
+    KILN_RECIPE_FAIL(r,
+                     "%s: The diagonal element %lld is zero, the inversion could not be "
+                     "completed because the input matrix is singular.",
                      name, (long long)info[i]);
     return NULL;
   }
@@ -339,18 +342,17 @@ KILN_RECIPE(linalg_inv_ex) {
   const int64_t n = kiln__recipe_size(SELF, -1);
   kiln_tensor *eye = KILN_COOK(r, eye, I(n), I(KILN_DTYPE_C128), NONE, NONE, NONE);
   if (!kiln__la_check(r, "linalg.inv_ex", SELF)) return;
-  kiln_tensor *x =
-      solve_with_info(r, "linalg.inv_ex", SELF, eye, kiln_arg_bool(args, 1), &outs[1]);
+  kiln_tensor *x = solve_with_info(r, "linalg.inv_ex", SELF, eye, kiln_arg_bool(args, 1), &outs[1]);
   give(r, &outs[0], x, kiln_tensor_dtype(SELF));
 }
 /* A, B, left, check_errors -> result, info */
 KILN_RECIPE(linalg_solve_ex) {
   kiln_tensor *a = SELF, *b = ARG(1);
   const bool left = kiln_arg_bool(args, 2);
-  const bool vector = kiln_tensor_rank(b) == 1 ||
-                      (kiln_tensor_rank(b) == kiln_tensor_rank(a) - 1 && left &&
-                       memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b),
-                              sizeof(int64_t) * (size_t)kiln_tensor_rank(b)) == 0);
+  const bool vector =
+      kiln_tensor_rank(b) == 1 || (kiln_tensor_rank(b) == kiln_tensor_rank(a) - 1 && left &&
+                                   memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b),
+                                          sizeof(int64_t) * (size_t)kiln_tensor_rank(b)) == 0);
   if (vector) b = KILN_COOK(r, unsqueeze, T(b), I(-1));
   if (!left) a = kiln__la_turned(r, a), b = kiln__la_turned(r, b);
   kiln_tensor *x =
@@ -366,22 +368,24 @@ KILN_RECIPE(linalg_solve_ex) {
 KILN_RECIPE(cholesky_solve) {
   kiln_tensor *low = kiln_arg_bool(args, 2) ? kiln__la_adjoint(r, ARG(1)) : ARG(1);
   kiln_tensor *y = kiln__la_solve(r, "cholesky_solve", low, SELF, true, false, false);
-  kiln__recipe_give(r, outs, kiln__la_solve(r, "cholesky_solve", kiln__la_adjoint(r, low), y, true,
-                                            true, false));
+  kiln__recipe_give(
+      r, outs, kiln__la_solve(r, "cholesky_solve", kiln__la_adjoint(r, low), y, true, true, false));
 }
 KILN_RECIPE(cholesky_inverse) {
   kiln_tensor *low = kiln_arg_bool(args, 1) ? kiln__la_adjoint(r, SELF) : SELF;
   kiln_tensor *eye = KILN_COOK(r, eye, I(kiln__recipe_size(SELF, -1)), I(kiln_tensor_dtype(SELF)),
                                NONE, NONE, NONE);
   kiln_tensor *y = kiln__la_solve(r, "cholesky_inverse", low, eye, true, false, false);
-  kiln__recipe_give(r, outs, kiln__la_solve(r, "cholesky_inverse", kiln__la_adjoint(r, low), y,
-                                            true, true, false));
+  kiln__recipe_give(
+      r, outs,
+      kiln__la_solve(r, "cholesky_inverse", kiln__la_adjoint(r, low), y, true, true, false));
 }
 /* self (b), A, upper, transpose, unitriangular -> solution, A's copy */
 KILN_RECIPE(triangular_solve) {
   const bool turn = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
   kiln_tensor *a = turn ? kiln__la_turned(r, ARG(1)) : ARG(1);
-  kiln__recipe_give(r, &outs[0], kiln__la_solve(r, "triangular_solve", a, SELF, true, upper != turn,
-                                                kiln_arg_bool(args, 4)));
+  kiln__recipe_give(
+      r, &outs[0],
+      kiln__la_solve(r, "triangular_solve", a, SELF, true, upper != turn, kiln_arg_bool(args, 4)));
   kiln__recipe_give(r, &outs[1], KILN_COOK(r, clone, args[1], NONE));
 }

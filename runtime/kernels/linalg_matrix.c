@@ -1,7 +1,8 @@
-/* linalg_matrix.c: factorisations of one matrix: LU with partial pivots, Cholesky, QR by Householder's
- * reflectors (signs as LAPACK's), singular values by one-sided Jacobi rotations (Hestenes, 1958),
- * eigenvalues of Hermitian matrices by Jacobi's rotations, of others by the shifted QR iteration
- * (Francis, 1961) on the Hessenberg form. Jacobi's method is exact for tiny values too, and short. */
+/* linalg_matrix.c: factorisations of one matrix: LU with partial pivots, Cholesky, QR by
+ * Householder's reflectors (signs as LAPACK's), singular values by one-sided Jacobi rotations
+ * (Hestenes, 1958), eigenvalues of Hermitian matrices by Jacobi's rotations, of others by the
+ * shifted QR iteration (Francis, 1961) on the Hessenberg form. Jacobi's method is exact for tiny
+ * values too, and short. */
 #include <math.h>
 #include <string.h>
 

@@ -75,18 +75,20 @@ KILN_RECIPE(svd) {
   parts p;
   const bool vectors = kiln_arg_bool(args, 2);
   if (!svd(r, "linalg.svd", SELF, vectors && !kiln_arg_bool(args, 1), &p)) return;
-  kiln__recipe_give(r, &outs[0], vectors ? rounded(r, p.u, p.dtype)
-                                         : zeros_of(r, SELF, kiln__recipe_size(SELF, -2)));
+  kiln__recipe_give(
+      r, &outs[0],
+      vectors ? rounded(r, p.u, p.dtype) : zeros_of(r, SELF, kiln__recipe_size(SELF, -2)));
   kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, p.s, kiln_dtype_real(p.dtype)));
-  kiln__recipe_give(r, &outs[2], vectors ? rounded(r, kiln__la_adjoint(r, p.vh), p.dtype)
-                                         : zeros_of(r, SELF, kiln__recipe_size(SELF, -1)));
+  kiln__recipe_give(r, &outs[2],
+                    vectors ? rounded(r, kiln__la_adjoint(r, p.vh), p.dtype)
+                            : zeros_of(r, SELF, kiln__recipe_size(SELF, -1)));
 }
 
 /* -- Eigenvalues -- */
 
 /* values (double) and vectors of the triangle that `upper` says. */
-static bool eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper, kiln_tensor **values,
-                 kiln_tensor **vectors, kiln_dtype *dtype) {
+static bool eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper,
+                 kiln_tensor **values, kiln_tensor **vectors, kiln_dtype *dtype) {
   kiln__la_batch b;
   if (!kiln__la_read(r, name, t, true, &b)) return false;
   const int64_t n = b.n;
@@ -109,8 +111,7 @@ static bool eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper, 
 static bool read_side(kiln__recipe *r, const char *name, kiln_str side, bool *upper) {
   *upper = kiln_str_is(side, "U") || kiln_str_is(side, "u");
   if (*upper || kiln_str_is(side, "L") || kiln_str_is(side, "l")) return true;
-  KILN_RECIPE_FAIL(r,
-                   "Expected UPLO argument to be 'L' or 'U', but got " KILN_STR_FMT " (%s)",
+  KILN_RECIPE_FAIL(r, "Expected UPLO argument to be 'L' or 'U', but got " KILN_STR_FMT " (%s)",
                    KILN_STR_ARG(side), name);
   return false;
 }
@@ -292,8 +293,8 @@ static kiln_tensor *pseudo_inverse(kiln__recipe *r, const char *name, kiln_tenso
   kiln_tensor *kept = KILN_COOK(r, gt, T(size), T(threshold(r, size, tol, t, *dtype)));
   kiln_tensor *over = KILN_COOK(r, where, T(kept), T(KILN_COOK(r, reciprocal, T(s))),
                                 T(KILN_COOK(r, zeros_like, T(s), NONE, NONE, NONE, NONE, NONE)));
-  kiln_tensor *v = KILN_COOK(r, mul, T(kiln__la_adjoint(r, vh)),
-                             T(KILN_COOK(r, unsqueeze, T(over), I(-2))));
+  kiln_tensor *v =
+      KILN_COOK(r, mul, T(kiln__la_adjoint(r, vh)), T(KILN_COOK(r, unsqueeze, T(over), I(-2))));
   return KILN_COOK(r, matmul, T(v), T(kiln__la_adjoint(r, u)));
 }
 static void give_pinv(kiln__recipe *r, kiln_tensor *t, const tolerance *tol, bool hermitian,
@@ -341,7 +342,8 @@ KILN_RECIPE(linalg_cond) {
     }
     kiln_tensor *top = KILN_COOK(r, select, T(s.s), I(-1), I(0));
     kiln_tensor *low = KILN_COOK(r, select, T(s.s), I(-1), I(-1));
-    kiln_tensor *ratio = p > 0 ? KILN_COOK(r, div, T(top), T(low)) : KILN_COOK(r, div, T(low), T(top));
+    kiln_tensor *ratio =
+        p > 0 ? KILN_COOK(r, div, T(top), T(low)) : KILN_COOK(r, div, T(low), T(top));
     kiln__recipe_give(r, outs, kiln__recipe_to(r, ratio, kiln_dtype_real(dtype)));
     return;
   }
@@ -349,7 +351,8 @@ KILN_RECIPE(linalg_cond) {
     KILN_RECIPE_FAIL(r,
                      "linalg.cond(ord=%g): A must be batches of square matrices, but they are %lld "
                      "by %lld matrices",
-                     p, (long long)kiln__recipe_size(SELF, -2), (long long)kiln__recipe_size(SELF, -1));
+                     p, (long long)kiln__recipe_size(SELF, -2),
+                     (long long)kiln__recipe_size(SELF, -1));
     return;
   }
   const kiln_dtype wide = kiln_dtype_is_complex(dtype) ? KILN_DTYPE_C128 : KILN_DTYPE_F64;

@@ -211,24 +211,56 @@ KILN_KERNEL(list_slice) {
 
 /* -- Search -- */
 
-/* Tensors are compared by value where they hold one element. */
+kiln_status *kiln__kernel_eq(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+/* Python's bool(a == b): tensors must compare to one element. */
+static kiln_status *same_value(kiln_call *call, kiln_ivalue a, kiln_ivalue b, bool *out) {
+  if (a.tag != KILN_TAG_TENSOR || b.tag != KILN_TAG_TENSOR) {
+    *out = equal(a, b);
+    return NULL;
+  }
+  const kiln_ivalue both[2] = {a, b};
+  kiln_ivalue found = kiln_none();
+  kiln_status *status = kiln__kernel_eq(call, both, &found);
+  const kiln_tensor *t = status ? NULL : found.u.tensor;
+  if (t && t->numel != 1) {
+    status = KILN_OP_FAIL("Boolean value of Tensor with %s is ambiguous",
+                          t->numel ? "more than one value" : "no values");
+  }
+  *out = !status && kiln__element_i64(t, 0) != 0;
+  kiln_ivalue_release_to(&call->cache, found);
+  return status;
+}
 static kiln_status *find(kiln_call *call, const kiln_list *list, kiln_ivalue v,
                          int64_t *out_index) {
   *out_index = -1;
   for (int64_t i = 0; i < list->count; i++) {
-    bool same = equal(list->items[i], v);
-    if (!same && v.tag == KILN_TAG_TENSOR) {
-      double a, b;
-      KILN_TRY(kiln_tensor_item_f64(v.u.tensor, &a));
-      KILN_TRY(kiln_tensor_item_f64(list->items[i].u.tensor, &b));
-      same = a == b;
-    }
+    bool same;
+    KILN_TRY(same_value(call, list->items[i], v, &same));
     if (same) {
       *out_index = i;
       return NULL;
     }
   }
-  (void)call;
+  return NULL;
+}
+static kiln_status *same_tensors(kiln_call *call, const kiln_ivalue *args, bool *out) {
+  const kiln_list *a = kiln_arg_list(args, 0), *b = kiln_arg_list(args, 1);
+  *out = a->count == b->count;
+  for (int64_t i = 0; *out && i < a->count; i++) {
+    KILN_TRY(same_value(call, a->items[i], b->items[i], out));
+  }
+  return NULL;
+}
+KILN_KERNEL(tensor_list_eq) {
+  bool same;
+  KILN_TRY(same_tensors(call, args, &same));
+  *outs = kiln_bool(same);
+  return NULL;
+}
+KILN_KERNEL(tensor_list_ne) {
+  bool same;
+  KILN_TRY(same_tensors(call, args, &same));
+  *outs = kiln_bool(!same);
   return NULL;
 }
 KILN_KERNEL(list_contains) {
@@ -261,7 +293,11 @@ KILN_KERNEL(list_remove) {
 }
 KILN_KERNEL(list_count) {
   int64_t n = 0;
-  for (int64_t i = 0; i < LIST->count; i++) n += equal(LIST->items[i], args[1]);
+  for (int64_t i = 0; i < LIST->count; i++) {
+    bool same;
+    KILN_TRY(same_value(call, LIST->items[i], args[1], &same));
+    n += same;
+  }
   *outs = kiln_int(n);
   return NULL;
 }

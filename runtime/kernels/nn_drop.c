@@ -1,5 +1,5 @@
-/* nn_drop.c: dropout that keeps mean and variance, dropout with its mask, leaky relu of random slope.
- * Without training they change nothing, and draw nothing. */
+/* nn_drop.c: dropout that keeps mean and variance, dropout with its mask, leaky relu of random
+ * slope. Without training they change nothing, and draw nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -36,8 +36,8 @@ static void alpha_drop(kiln__recipe *r, const kiln_ivalue *args, bool by_feature
     return;
   }
   for (int d = 0; d < rank; d++) sizes[d] = by_feature && d > 1 ? 1 : kiln_tensor_sizes(t)[d];
-  kiln_tensor *mask = KILN_COOK(r, zeros, kiln__recipe_ints(r, rank, sizes), I(dtype), NONE, NONE,
-                                NONE);
+  kiln_tensor *mask =
+      KILN_COOK(r, zeros, kiln__recipe_ints(r, rank, sizes), I(dtype), NONE, NONE, NONE);
   const double keep = 1 - p, a = 1 / sqrt((alpha * alpha * p + 1) * (1 - p));
   if (!mask || !kiln__recipe_ok(r, kiln__random_fill(r->call, mask, kiln__draw_bernoulli, &keep))) {
     return;
@@ -48,7 +48,8 @@ static void alpha_drop(kiln__recipe *r, const kiln_ivalue *args, bool by_feature
   }
   kiln_tensor *shift = KILN_COOK(r, mul, T(mask), T(number(r, alpha * a, dtype)));
   shift = KILN_COOK(r, add, T(shift), T(number(r, alpha * a * (p - 1), dtype)), I(1));
-  kiln_tensor *kept = KILN_COOK(r, mul, T(t), T(KILN_COOK(r, mul, T(mask), T(number(r, a, dtype)))));
+  kiln_tensor *kept =
+      KILN_COOK(r, mul, T(t), T(KILN_COOK(r, mul, T(mask), T(number(r, a, dtype)))));
   kiln__recipe_give(r, outs, KILN_COOK(r, add, T(kept), T(shift), I(1)));
 }
 KILN_RECIPE(alpha_dropout) { alpha_drop(r, args, false, outs); }
@@ -72,9 +73,9 @@ KILN_RECIPE(native_dropout) {
   }
   if (!kiln__recipe_ok(r, kiln__random_fill(r->call, mask, kiln__draw_bernoulli, &keep))) return;
   kiln_tensor *kept = KILN_COOK(r, mul, T(t), T(mask));
-  kiln__recipe_give(r, &outs[0],
-                    KILN_COOK(r, mul, T(kept),
-                              T(number(r, keep == 0 ? 0 : 1 / keep, kiln_tensor_dtype(t)))));
+  kiln__recipe_give(
+      r, &outs[0],
+      KILN_COOK(r, mul, T(kept), T(number(r, keep == 0 ? 0 : 1 / keep, kiln_tensor_dtype(t)))));
   kiln__recipe_give(r, &outs[1], mask);
 }
 
@@ -98,8 +99,8 @@ static void rrelu(kiln__recipe *r, kiln_tensor *t, kiln_tensor *noise, const kil
   if (rest[2].u.b) {
     kiln_tensor *in, *slopes;
     const uint8_t *is_low = kiln__recipe_read(r, low, KILN_DTYPE_BOOL, &in);
-    double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t),
-                                  &slopes);
+    double *to =
+        kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &slopes);
     for (int64_t i = 0; !r->status && i < t->numel; i++) {
       to[i] = is_low[i] ? range[0] + kiln__uniform(r->call) * (range[1] - range[0]) : 1;
     }

@@ -39,8 +39,9 @@ static bool read_pool(kiln__recipe *r, const kiln_ivalue *args, int n, pool *p) 
     if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 1 + k, list[k], &count))) return false;
     for (int d = 1; count == 1 && d < n; d++) list[k][d] = list[k][0];
     if (count != 1 && count != n) {
-      KILN_RECIPE_FAIL(r, "fractional_max_pool%dd: %s must either be a single int or tuple of %d "
-                          "ints",
+      KILN_RECIPE_FAIL(r,
+                       "fractional_max_pool%dd: %s must either be a single int or tuple of %d "
+                       "ints",
                        n, k ? "output_size" : "kernel_size", n);
       return false;
     }
@@ -62,15 +63,16 @@ static bool read_pool(kiln__recipe *r, const kiln_ivalue *args, int n, pool *p) 
     p->out[d] = list[1][d];
     if (p->size[d] < 1 || p->out[d] < 1 || p->size[d] > p->in[d] ||
         p->out[d] - (n == 2) > p->in[d] - p->size[d]) { /* in three one place must be left */
-      KILN_RECIPE_FAIL(r, "fractional_max_pool%dd(): pool %s %lld too large relative to input %s %lld",
-                       n, names[n - 1 - d], (long long)p->size[d], names[n - 1 - d],
-                       (long long)p->in[d]);
+      KILN_RECIPE_FAIL(
+          r, "fractional_max_pool%dd(): pool %s %lld too large relative to input %s %lld", n,
+          names[n - 1 - d], (long long)p->size[d], names[n - 1 - d], (long long)p->in[d]);
       return false;
     }
   }
   if (kiln_tensor_rank(samples) != 3 || samples->numel != p->planes * n ||
       kiln_tensor_sizes(samples)[2] != n) {
-    KILN_RECIPE_FAIL(r, "Expect _random_samples to have %d values for each channel of the batch", n);
+    KILN_RECIPE_FAIL(r, "Expect _random_samples to have %d values for each channel of the batch",
+                     n);
     return false;
   }
   return true;
@@ -151,8 +153,9 @@ KILN_RECIPE(affine_grid_generator) {
   const int k = count - 2;
   if (kiln_tensor_rank(t) != 3 || kiln_tensor_sizes(t)[0] != size[0] ||
       kiln_tensor_sizes(t)[1] != k || kiln_tensor_sizes(t)[2] != k + 1) {
-    KILN_RECIPE_FAIL(r, "Expected a batch of %dx%d affine matrices of shape Nx%dx%d for size of %d "
-                        "dimensions",
+    KILN_RECIPE_FAIL(r,
+                     "Expected a batch of %dx%d affine matrices of shape Nx%dx%d for size of %d "
+                     "dimensions",
                      k, k + 1, k, k + 1, count);
     return;
   }
@@ -180,27 +183,30 @@ KILN_RECIPE(affine_grid_generator) {
 /* -- Convolutions by other names -- */
 
 /* self, weight, kernel_size, bias, stride, padding [, dilation] */
-#define PLAIN(name, conv)                                                                        \
-  KILN_RECIPE(name) {                                                                            \
-    const bool dilated = r->call->kernel->arg_count > 6;                                         \
-    kiln__recipe_give(r, outs, KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5],   \
-                                         dilated ? args[6] : I(1), I(1)));                       \
+#define PLAIN(name, conv)                                                             \
+  KILN_RECIPE(name) {                                                                 \
+    const bool dilated = r->call->kernel->arg_count > 6;                              \
+    kiln__recipe_give(r, outs,                                                        \
+                      KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], \
+                                dilated ? args[6] : I(1), I(1)));                     \
   }
 PLAIN(thnn_conv2d, conv2d)
 PLAIN(slow_conv3d, conv3d)
 /* self, weight, kernel_size, bias, stride, padding, output_padding, dilation */
-#define TRANSPOSED(name, conv)                                                                   \
-  KILN_RECIPE(name) {                                                                            \
-    kiln__recipe_give(r, outs, KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5],   \
-                                         args[6], I(1), args[7]));                               \
+#define TRANSPOSED(name, conv)                                                                    \
+  KILN_RECIPE(name) {                                                                             \
+    kiln__recipe_give(                                                                            \
+        r, outs,                                                                                  \
+        KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], I(1), args[7])); \
   }
 TRANSPOSED(slow_conv_transpose2d, conv_transpose2d)
 TRANSPOSED(slow_conv_transpose3d, conv_transpose3d)
 /* self, weight [C, 1, ..], kernel_size, bias, stride, padding, dilation: a group a channel */
-#define DEPTHWISE(name, conv)                                                                    \
-  KILN_RECIPE(name) {                                                                            \
-    kiln__recipe_give(r, outs, KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5],   \
-                                         args[6], I(kiln__recipe_size(SELF, -1 - DIMS_##conv))));\
+#define DEPTHWISE(name, conv)                                                                  \
+  KILN_RECIPE(name) {                                                                          \
+    kiln__recipe_give(r, outs,                                                                 \
+                      KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], \
+                                I(kiln__recipe_size(SELF, -1 - DIMS_##conv))));                \
   }
 enum { DIMS_conv2d = 2, DIMS_conv3d = 3 };
 DEPTHWISE(_conv_depthwise2d, conv2d)

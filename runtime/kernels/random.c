@@ -15,9 +15,7 @@ double kiln__draw_normal(kiln_call *call, const double *p) {
   double u = 1 - kiln__uniform(call), v = kiln__uniform(call);
   return p[0] + sqrt(-2 * log(u)) * cos(2 * M_PI * v) * p[1];
 }
-double kiln__draw_bernoulli(kiln_call *call, const double *p) {
-  return kiln__uniform(call) < p[0];
-}
+double kiln__draw_bernoulli(kiln_call *call, const double *p) { return kiln__uniform(call) < p[0]; }
 double kiln__draw_integer(kiln_call *call, const double *p) {
   return p[0] + floor(kiln__uniform(call) * (p[1] - p[0]));
 }
@@ -73,7 +71,8 @@ KILN_KERNEL(randint_low) {
   }
   return make(call, args, 2, 3, KILN_DTYPE_I64, kiln__draw_integer, range, outs);
 }
-static kiln_status *like(kiln_call *call, const kiln_ivalue *args, kiln__draw draw, kiln_ivalue *out) {
+static kiln_status *like(kiln_call *call, const kiln_ivalue *args, kiln__draw draw,
+                         kiln_ivalue *out) {
   kiln_tensor *t;
   KILN_TRY(kiln_call_tensor(call, kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
                             kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), &t));

@@ -1,4 +1,5 @@
-/* random.h: what the operators that draw numbers share: numbers from the instance's random state. */
+/* random.h: what the operators that draw numbers share: numbers from the instance's random state.
+ */
 #ifndef KILN_RUNTIME_KERNELS_RANDOM_H
 #define KILN_RUNTIME_KERNELS_RANDOM_H
 

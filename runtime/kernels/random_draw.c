@@ -134,9 +134,9 @@ static void normal(kiln__recipe *r, kiln_tensor *mean, kiln_tensor *std, kiln_iv
   if (r->status) return;
   int rank;
   int64_t sizes[KILN_MAX_RANK];
-  if (!kiln__recipe_ok(r, kiln_broadcast(kiln_tensor_rank(mean), kiln_tensor_sizes(mean),
-                                         kiln_tensor_rank(std), kiln_tensor_sizes(std), &rank,
-                                         sizes))) {
+  if (!kiln__recipe_ok(
+          r, kiln_broadcast(kiln_tensor_rank(mean), kiln_tensor_sizes(mean), kiln_tensor_rank(std),
+                            kiln_tensor_sizes(std), &rank, sizes))) {
     return;
   }
   const kiln_ivalue wide = kiln__recipe_ints(r, rank, sizes);
@@ -159,8 +159,7 @@ KILN_RECIPE(normal_float_float) {
   const double params[2] = {kiln_arg_float(args, 0), kiln_arg_float(args, 1)};
   kiln_tensor *t = KILN_COOK(r, zeros, args[2], args[4], NONE, NONE, NONE);
   if (params[1] < 0) KILN_RECIPE_FAIL(r, "normal expects std >= 0.0, but found std %g", params[1]);
-  if (r->status || !kiln__recipe_ok(
-                       r, kiln__random_fill(r->call, t, kiln__draw_normal, params))) {
+  if (r->status || !kiln__recipe_ok(r, kiln__random_fill(r->call, t, kiln__draw_normal, params))) {
     return;
   }
   kiln__recipe_give(r, outs, t);
@@ -246,9 +245,9 @@ KILN_RECIPE(_sample_dirichlet) {
 /* self, p (a tensor that broadcasts to self) */
 KILN_RECIPE(bernoulli_Tensor_) {
   kiln_tensor *t = SELF;
-  kiln_tensor *p = KILN_COOK(r, expand, args[1],
-                             kiln__recipe_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t)),
-                             B(false));
+  kiln_tensor *p =
+      KILN_COOK(r, expand, args[1], kiln__recipe_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t)),
+                B(false));
   kiln_tensor *drawn = KILN_COOK(r, bernoulli, T(kiln__recipe_to(r, p, KILN_DTYPE_F64)), NONE);
   KILN_COOK(r, copy_, T(t), T(drawn), B(false));
   if (!r->status) kiln__give(outs, kiln_tensor_retain(t));

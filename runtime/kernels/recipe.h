@@ -234,24 +234,24 @@ kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
   X(atan2)                     \
   X(var_dim)                   \
   X(topk)                      \
-  X(bernoulli)                \
-  X(eye) \
-  X(linalg_inv_ex) \
-  X(linalg_matrix_norm) \
-  X(upsample_nearest1d) \
-  X(upsample_nearest2d) \
-  X(upsample_nearest3d) \
-  X(adaptive_avg_pool1d) \
-  X(adaptive_avg_pool2d) \
-  X(adaptive_avg_pool3d) \
-  X(upsample_linear1d) \
-  X(upsample_bilinear2d) \
-  X(upsample_bicubic2d) \
-  X(upsample_trilinear3d) \
-  X(conv1d) \
-  X(conv2d) \
-  X(conv3d) \
-  X(conv_transpose2d) \
+  X(bernoulli)                 \
+  X(eye)                       \
+  X(linalg_inv_ex)             \
+  X(linalg_matrix_norm)        \
+  X(upsample_nearest1d)        \
+  X(upsample_nearest2d)        \
+  X(upsample_nearest3d)        \
+  X(adaptive_avg_pool1d)       \
+  X(adaptive_avg_pool2d)       \
+  X(adaptive_avg_pool3d)       \
+  X(upsample_linear1d)         \
+  X(upsample_bilinear2d)       \
+  X(upsample_bicubic2d)        \
+  X(upsample_trilinear3d)      \
+  X(conv1d)                    \
+  X(conv2d)                    \
+  X(conv3d)                    \
+  X(conv_transpose2d)          \
   X(conv_transpose3d)
 #define KILN_RECIPE_DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);

@@ -1,5 +1,5 @@
-/* rnn.c: whole recurrent layers: lstm, gru, rnn_tanh and rnn_relu over a sequence, padded or packed.
- * The products with the input are made for all steps at once. */
+/* rnn.c: whole recurrent layers: lstm, gru, rnn_tanh and rnn_relu over a sequence, padded or
+ * packed. The products with the input are made for all steps at once. */
 #include <string.h>
 
 #include "runtime/kernels/iter.h"
@@ -297,11 +297,11 @@ static kiln_status *check_layers(const layers *l, const kiln_tensor *input, cons
   }
   const int rank = l->batch ? 2 : 3;
   if (kiln_tensor_rank(input) != rank || kiln_tensor_rank(h0) != 3) {
-    return KILN_OP_FAIL("RNN: expected input and hidden state to be %d-D and 3-D, got %d-D and %d-D",
-                        rank, kiln_tensor_rank(input), kiln_tensor_rank(h0));
+    return KILN_OP_FAIL(
+        "RNN: expected input and hidden state to be %d-D and 3-D, got %d-D and %d-D", rank,
+        kiln_tensor_rank(input), kiln_tensor_rank(h0));
   }
-  const int64_t batch =
-      l->batch ? l->batch[0] : kiln_tensor_sizes(input)[l->batch_first ? 0 : 1];
+  const int64_t batch = l->batch ? l->batch[0] : kiln_tensor_sizes(input)[l->batch_first ? 0 : 1];
   if (kiln_tensor_sizes(h0)[0] != cells || kiln_tensor_sizes(h0)[1] != batch) {
     return KILN_OP_FAIL("Expected hidden size (%lld, %lld, ...), got [%lld, %lld, ...]",
                         (long long)cells, (long long)batch, (long long)kiln_tensor_sizes(h0)[0],
@@ -388,8 +388,8 @@ static kiln_status *packed(kiln_call *call, const kiln_ivalue *args, cell_kind k
   l.batch = kiln_tensor_data(sizes);
   l.steps = sizes->numel;
   for (int64_t t = 0; fits && t < l.steps; t++) { /* they do not grow */
-    fits = l.batch[t] > 0 && l.batch[t] <= l.batch[0] &&
-           kiln_checked_add_i64(rows, l.batch[t], &rows);
+    fits =
+        l.batch[t] > 0 && l.batch[t] <= l.batch[0] && kiln_checked_add_i64(rows, l.batch[t], &rows);
   }
   kiln_status *status =
       fits && rows == kiln_tensor_sizes(data)[0]
@@ -404,15 +404,15 @@ KILN_KERNEL(lstm_data) {
   KILN_TRY(two_states(kiln_arg_list(args, 2), &h0, &c0));
   return packed(call, args, CELL_LSTM, h0, c0, outs);
 }
-#define LAYERS(name, cell_of)                                                           \
-  KILN_KERNEL(name##_input) {                                                           \
-    kiln_tensor *h0 = kiln_arg_tensor(args, 1);                                         \
-    layers l = layers_of(args, 2, cell_of, h0, NULL);                                   \
-    l.batch_first = kiln_arg_bool(args, 8);                                             \
-    return recurrent(call, &l, kiln_arg_tensor(args, 0), h0, NULL, outs);               \
-  }                                                                                     \
-  KILN_KERNEL(name##_data) {                                                            \
-    return packed(call, args, cell_of, kiln_arg_tensor(args, 2), NULL, outs);           \
+#define LAYERS(name, cell_of)                                                 \
+  KILN_KERNEL(name##_input) {                                                 \
+    kiln_tensor *h0 = kiln_arg_tensor(args, 1);                               \
+    layers l = layers_of(args, 2, cell_of, h0, NULL);                         \
+    l.batch_first = kiln_arg_bool(args, 8);                                   \
+    return recurrent(call, &l, kiln_arg_tensor(args, 0), h0, NULL, outs);     \
+  }                                                                           \
+  KILN_KERNEL(name##_data) {                                                  \
+    return packed(call, args, cell_of, kiln_arg_tensor(args, 2), NULL, outs); \
   }
 LAYERS(gru, CELL_GRU)
 LAYERS(rnn_tanh, CELL_TANH)

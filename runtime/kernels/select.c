@@ -153,7 +153,8 @@ static int64_t find_rank(const row *k, int64_t n, pick_kind kind, int64_t wanted
   quickselect(&ordered, n, middle);
   return middle;
 }
-/* The most frequent value, the least of several; NaN is equal to none. The place of its last one. */
+/* The most frequent value, the least of several; NaN is equal to none. The place of its last one.
+ */
 static int64_t find_mode(const row *k, int64_t n) {
   int64_t best = 0, best_count = 0;
   sort_row(k, n);

@@ -98,9 +98,8 @@ static kiln_status *whole_range(kiln_call *call, const kiln_ivalue *args, kiln_n
   KILN_TRY(kiln_tensor_writable_data(t, &data));
   const kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][dtype];
   for (int64_t i = 0; i < count; i++) {
-    const double v = dtype == KILN_DTYPE_F32
-                         ? (double)((float)start.f + (float)i * (float)step.f)
-                         : start.f + (double)i * step.f;
+    const double v = dtype == KILN_DTYPE_F32 ? (double)((float)start.f + (float)i * (float)step.f)
+                                             : start.f + (double)i * step.f;
     store((char *)data + (size_t)i * kiln_dtype_bytes(dtype), 0, (const char *)&v, 0, 1);
   }
   return NULL;
@@ -130,8 +129,8 @@ static kiln_status *strided(kiln_call *call, const kiln_ivalue *args, int at, ki
       return KILN_OP_FAIL("empty_strided: sizes and strides must not be negative");
     }
   }
-  KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides,
-                                      &t));
+  KILN_TRY(
+      kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides, &t));
   kiln__give(out, t);
   if (t->numel == 0) return NULL;
   void *data;

@@ -1,8 +1,9 @@
 """ops.py: that operators have samples with results that somebody else has computed.
 
 A sample is a line of the FILES in test/data/kernels (by the operator's full name), a case of the
-other files there (by its kernel) or a use in a model of test/data, whose recorded results `kiln check` compares. The
-operators without one stand in test/untested_ops.txt: a list that may only shrink."""
+other files there (by its kernel), RUN(kernel) in a unit test of test/unit/runtime, where results are
+checked by what they must be, or a use in a model of test/data, whose recorded results `kiln check`
+compares. The operators without one stand in test/untested_ops.txt: a list that may only shrink."""
 import os
 import re
 import subprocess
@@ -41,6 +42,8 @@ def sampled(tree, ops):
     kernels = set()
     for path in tree.find('.txt', under=['test/data/kernels/']):
         kernels |= set(re.findall(r'^case (\w+)$', tree.text(path), re.M))
+    for path in tree.find('_test.c', under=['test/unit/runtime/']):
+        kernels |= set(re.findall(r'\b(?:RUN\(|run\(f, kiln__kernel_)(\w+)', tree.text(path)))
     names |= {name for name, kernel in ops.items() if kernel in kernels}
     kiln = tree.artefact('kiln')
     for path in tree.find('/case.json', under=['test/data/']):

@@ -1,10 +1,8 @@
 /* draws_test.c: operators that draw numbers, by the moments of what they draw: the stream is
  * Kiln's own, so PyTorch's numbers would not do. Limits are five deviations of the estimate. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "runtime/kernels/recipe.h"
-#include "test/unit/unit.h"
+#include "test/unit/runtime/run_kernel.h"
 
 enum { N = 20000 };
 
@@ -31,30 +29,23 @@ enum { N = 20000 };
   X(feature_alpha_dropout) \
   X(native_dropout)        \
   X(rrelu)                 \
-  X(rrelu_with_noise)
+  X(rrelu_with_noise)      \
+  X(rand)                  \
+  X(randn)                 \
+  X(randint)               \
+  X(randint_low)           \
+  X(randperm)              \
+  X(rand_like)             \
+  X(randn_like)            \
+  X(bernoulli_p)           \
+  X(bernoulli_float_)      \
+  X(uniform_)              \
+  X(normal_)               \
+  X(exponential_)          \
+  X(feature_dropout)
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
-
-typedef struct fixture {
-  kiln_env *env;
-  kiln_call *call;
-} fixture;
-static int setup(void **state) {
-  fixture *f = calloc(1, sizeof *f);
-  assert_ok(kiln_env_create(NULL, &f->env));
-  assert_ok(kiln_call_create(f->env, &f->call));
-  kiln_call_begin(f->call, NULL);
-  *state = f;
-  return 0;
-}
-static int teardown(void **state) {
-  fixture *f = *state;
-  kiln_call_destroy(f->call);
-  kiln_env_destroy(f->env);
-  free(f);
-  return 0;
-}
 
 /* [rows, N / rows] of one number. */
 static kiln_tensor *filled(fixture *f, kiln_dtype dtype, int64_t rows, double value) {
@@ -93,18 +84,6 @@ static void assert_mean(double got, double mean, double variance, double count) 
     fail_msg("the mean is %g, not %g", got, mean);
   }
 }
-static kiln_tensor *run(fixture *f, kiln_kernel_body body, int results, const kiln_ivalue *args,
-                        kiln_tensor **second) {
-  kiln_ivalue outs[KILN_MAX_OUTS];
-  for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = kiln_none();
-  assert_ok(body(f->call, args, outs));
-  if (results > 1) *second = outs[1].u.tensor;
-  return outs[0].u.tensor;
-}
-#define RUN(name, ...) \
-  run(f, kiln__kernel_##name, 1, (const kiln_ivalue[]){__VA_ARGS__, NONE, NONE}, NULL)
-static void drop(fixture *f, kiln_tensor *t) { kiln_tensor_release_to(&f->call->cache, t); }
-
 static void test_whole(void **state) {
   fixture *f = *state;
   kiln_tensor *t = filled(f, KILN_DTYPE_I64, 1, 0), *same = RUN(random_from_, T(t), I(-3), I(5));
@@ -249,7 +228,8 @@ static void test_layers(void **state) {
   m = moments_of(got);
   assert_mean(m.mean, 0, 1, N);
   drop(f, got);
-  got = run(f, kiln__kernel_native_dropout, 2, (const kiln_ivalue[]){T(plus), F(0.25), NONE}, &mask);
+  got =
+      run(f, kiln__kernel_native_dropout, 2, (const kiln_ivalue[]){T(plus), F(0.25), NONE}, &mask);
   m = moments_of(got);
   assert_mean(m.mean, 2, 4 * 0.25 / 0.75, N);
   for (int64_t i = 0; i < N; i++) {
@@ -262,6 +242,94 @@ static void test_layers(void **state) {
   drop(f, t);
 }
 
+/* -- random.c -- */
+
+static void test_uniform(void **state) {
+  fixture *f = *state;
+  kiln_list *list = NULL;
+  assert_ok(kiln__new_list(f->call, KILN_TYPE_INT, 1, &list));
+  assert_ok(kiln_list_push(list, kiln_int(N)));
+  const kiln_ivalue size = kiln_of_box(list);
+  kiln_tensor *t = RUN(rand, size, NONE, NONE, NONE, NONE);
+  moments m = moments_of(t);
+  assert_true(m.least >= 0 && m.most <= 1 && t->numel == N);
+  assert_mean(m.mean, 0.5, 1.0 / 12, N);
+  drop(f, t);
+  t = RUN(randn, size, I(KILN_DTYPE_F64), NONE, NONE, NONE);
+  m = moments_of(t);
+  assert_mean(m.mean, 0, 1, N);
+  assert_mean(m.variance, 1, 2, N);
+  drop(f, t);
+  t = RUN(normal_float_float, F(5), F(2), size, NONE, NONE, NONE, NONE, NONE);
+  m = moments_of(t);
+  assert_mean(m.mean, 5, 4, N);
+  drop(f, t);
+  t = RUN(randint, I(7), size, I(KILN_DTYPE_I64), NONE, NONE, NONE);
+  m = moments_of(t);
+  assert_true(m.least == 0 && m.most == 6);
+  assert_mean(m.mean, 3, 4, N);
+  drop(f, t);
+  t = RUN(randint_low, I(-2), I(2), size, I(KILN_DTYPE_I32), NONE, NONE, NONE);
+  m = moments_of(t);
+  assert_true(m.least == -2 && m.most == 1 && kiln_tensor_dtype(t) == KILN_DTYPE_I32);
+  drop(f, t);
+  t = RUN(randperm, I(N), NONE, NONE, NONE, NONE);
+  static uint8_t seen[N + 1];
+  int64_t fixed = 0;
+  for (int64_t i = 0; i < N; i++) {
+    const int64_t x = kiln__element_i64(t, i);
+    assert_true(x >= 0 && x < N && !seen[x]++);
+    fixed += x == i;
+  }
+  assert_true(fixed < 10); /* one, on average */
+  drop(f, t);
+  kiln_ivalue_release(size);
+}
+static void test_like(void **state) {
+  fixture *f = *state;
+  kiln_tensor *t = filled(f, KILN_DTYPE_F64, 4, 0.25);
+  kiln_tensor *got = RUN(rand_like, T(t), NONE, NONE, NONE, NONE, NONE);
+  moments m = moments_of(got);
+  assert_mean(m.mean, 0.5, 1.0 / 12, N);
+  assert_int_equal(kiln_tensor_rank(got), 2);
+  drop(f, got);
+  got = RUN(randn_like, T(t), NONE, NONE, NONE, NONE, NONE);
+  m = moments_of(got);
+  assert_mean(m.variance, 1, 2, N);
+  drop(f, got);
+  got = RUN(bernoulli, T(t), NONE);
+  m = moments_of(got);
+  assert_mean(m.mean, 0.25, 0.1875, N);
+  drop(f, got);
+  got = RUN(bernoulli_p, T(t), F(0.75), NONE);
+  m = moments_of(got);
+  assert_mean(m.mean, 0.75, 0.1875, N);
+  drop(f, got);
+  drop(f, RUN(bernoulli_float_, T(t), F(0.1), NONE));
+  m = moments_of(t);
+  assert_mean(m.mean, 0.1, 0.09, N);
+  drop(f, RUN(uniform_, T(t), F(-1), F(3), NONE));
+  m = moments_of(t);
+  assert_true(m.least >= -1 && m.most <= 3);
+  assert_mean(m.mean, 1, 16.0 / 12, N);
+  drop(f, RUN(normal_, T(t), F(2), F(3), NONE));
+  m = moments_of(t);
+  assert_mean(m.mean, 2, 9, N);
+  assert_mean(m.variance, 9, 2 * 81, N);
+  drop(f, RUN(exponential_, T(t), F(0.5), NONE));
+  m = moments_of(t);
+  assert_true(m.least >= 0);
+  assert_mean(m.mean, 2, 4, N);
+  drop(f, t);
+  t = filled(f, KILN_DTYPE_F32, N / 2, 3);
+  got = RUN(feature_dropout, T(t), F(0.5), B(true));
+  m = moments_of(got);
+  assert_true(m.least == 0 && m.most == 6);
+  assert_mean(m.mean, 3, 9, N);
+  drop(f, got);
+  drop(f, t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
@@ -269,6 +337,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_counts, setup, teardown),
       cmocka_unit_test_setup_teardown(test_classes, setup, teardown),
       cmocka_unit_test_setup_teardown(test_layers, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_uniform, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_like, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

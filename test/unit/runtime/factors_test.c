@@ -2,10 +2,19 @@
  * matrix, vectors are orthonormal, A v = w v. Signs of vectors are free, so recorded results would
  * not do. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "runtime/kernels/linalg.h"
-#include "test/unit/unit.h"
+#include "test/unit/runtime/run_kernel.h"
+
+#define KERNELS(X) \
+  X(linalg_svd)    \
+  X(svd)           \
+  X(linalg_eigh)   \
+  X(symeig)        \
+  X(linalg_eig)
+#define DECLARE(name) \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+KERNELS(DECLARE)
 
 enum { MOST = 24, KINDS = 6 };
 
@@ -47,11 +56,11 @@ static void assert_orthonormal(const z *a, int64_t m, int64_t n, const char *wha
   assert_near(product, one, m * m, 1, what);
 }
 
-static z a[MOST * MOST], kept[MOST * MOST], u[MOST * MOST], v[MOST * MOST], t[MOST * MOST];
-static z room[2 * MOST * MOST + 2 * MOST];
+typedef z matrix[MOST * MOST];
 
 static void test_singular_values(void **state) {
   (void)state;
+  static matrix a, kept, u, v, t;
   double s[MOST];
   for (int kind = 0; kind < KINDS; kind++) {
     for (int64_t m = 1; m <= 20; m += 3) {
@@ -61,7 +70,8 @@ static void test_singular_values(void **state) {
         kiln__la_svd(a, m, n, s, u);
         for (int64_t i = 0; i < m; i++) {
           assert_true(s[i] >= 0 && (i == 0 || s[i] <= s[i - 1]));
-          for (int64_t j = 0; j < m; j++) t[j * m + i] = (z){u[j * m + i].re * s[i], u[j * m + i].im * s[i]};
+          for (int64_t j = 0; j < m; j++)
+            t[j * m + i] = (z){u[j * m + i].re * s[i], u[j * m + i].im * s[i]};
         }
         assert_orthonormal(u, m, m, "u");
         assert_orthonormal(a, m, n, "vh");
@@ -73,6 +83,7 @@ static void test_singular_values(void **state) {
 }
 static void test_hermitian(void **state) {
   (void)state;
+  static matrix a, kept, u, v, t;
   double w[MOST];
   for (int kind = 0; kind < KINDS; kind++) {
     for (int64_t n = 1; n <= MOST; n++) {
@@ -100,6 +111,8 @@ static void test_hermitian(void **state) {
 }
 static void test_any(void **state) {
   (void)state;
+  static matrix a, kept, u, v, t;
+  static z room[2 * MOST * MOST + 2 * MOST];
   z w[MOST];
   for (int kind = 0; kind < KINDS; kind++) {
     for (int64_t n = 1; n <= MOST; n++) {
@@ -120,6 +133,7 @@ static void test_any(void **state) {
 }
 static void test_reflectors(void **state) {
   (void)state;
+  static matrix a, kept, u, v, t;
   z tau[MOST];
   for (int kind = 0; kind < KINDS; kind++) {
     for (int64_t m = 1; m <= 20; m += 3) {
@@ -138,12 +152,111 @@ static void test_reflectors(void **state) {
   }
 }
 
+/* -- The operators: batches, shapes, dtypes -- */
+
+static kiln_tensor *random_tensor(fixture *f, kiln_dtype dtype, int64_t m, int64_t n) {
+  const int64_t sizes[3] = {2, m, n};
+  kiln_tensor *t;
+  void *data;
+  assert_ok(kiln_call_tensor(f->call, dtype, 3, sizes, &t));
+  assert_ok(kiln_tensor_writable_data(t, &data));
+  for (int64_t i = 0; i < t->numel; i++) {
+    const kiln_number x = {KILN_DTYPE_C128, 0, next_random(),
+                           kiln_dtype_is_complex(dtype) ? next_random() : 0};
+    kiln__number_store(x, dtype, (char *)data + (size_t)i * kiln_dtype_bytes(dtype));
+  }
+  return t;
+}
+/* The greatest size of an element of a - b. */
+static double gap_of(fixture *f, kiln_tensor *a, kiln_tensor *b) {
+  kiln_tensor *gap = RUN(sub, T(a), T(b), I(1)), *sizes = RUN(abs, T(gap));
+  kiln_tensor *none = RUN(amax, T(sizes), NONE, B(false));
+  double most = 0;
+  assert_ok(kiln_tensor_item_f64(none, &most));
+  drop(f, gap);
+  drop(f, sizes);
+  drop(f, none);
+  return most;
+}
+static kiln_tensor *adjoint(fixture *f, kiln_tensor *t) {
+  kiln_tensor *view = RUN(transpose, T(t), I(-2), I(-1)), *result = RUN(conj, T(view));
+  drop(f, view);
+  return result;
+}
+/* u[..., :k] s vh[:k] */
+static kiln_tensor *product_of(fixture *f, kiln_tensor *u, kiln_tensor *s, kiln_tensor *vh) {
+  const int64_t k = kiln_tensor_sizes(s)[1];
+  kiln_tensor *left = RUN(narrow, T(u), I(-1), I(0), I(k));
+  kiln_tensor *right = RUN(narrow, T(vh), I(-2), I(0), I(k)), *row = RUN(unsqueeze, T(s), I(-2));
+  kiln_tensor *scaled = RUN(mul, T(left), T(row)), *product = RUN(matmul, T(scaled), T(right));
+  drop(f, left);
+  drop(f, right);
+  drop(f, row);
+  drop(f, scaled);
+  return product;
+}
+static const kiln_dtype dtypes[] = {KILN_DTYPE_F32, KILN_DTYPE_F64, KILN_DTYPE_C64,
+                                    KILN_DTYPE_C128};
+static void test_svd_operators(void **state) {
+  fixture *f = *state;
+  for (int i = 0; i < 4; i++) {
+    for (int shape = 0; shape < 12; shape++) {
+      const int64_t m = shape % 3 == 0 ? 3 : shape % 3 == 1 ? 5 : 2, n = 3;
+      const int64_t k = m < n ? m : n;
+      const bool old = shape >= 6, all = shape / 3 % 2;
+      kiln_tensor *t = random_tensor(f, dtypes[i], m, n), *rest[2];
+      kiln_tensor *u =
+          old ? run(f, kiln__kernel_svd, 3, (const kiln_ivalue[]){T(t), B(!all), B(true)}, rest)
+              : run(f, kiln__kernel_linalg_svd, 3, (const kiln_ivalue[]){T(t), B(all), NONE}, rest);
+      kiln_tensor *vh = old ? adjoint(f, rest[1]) : kiln_tensor_retain(rest[1]);
+      kiln_tensor *product = product_of(f, u, rest[0], vh);
+      assert_true(gap_of(f, product, t) < (i % 2 ? 1e-13 : 1e-5));
+      assert_int_equal(kiln_tensor_sizes(u)[2], all ? m : k);
+      assert_int_equal(kiln_tensor_sizes(vh)[1], all ? n : k);
+      assert_int_equal(kiln_tensor_dtype(rest[0]), kiln_dtype_real(dtypes[i]));
+      kiln_tensor *each[] = {t, u, rest[0], rest[1], vh, product};
+      for (int d = 0; d < 6; d++) drop(f, each[d]);
+    }
+  }
+}
+static void test_eigen_operators(void **state) {
+  fixture *f = *state;
+  for (int i = 0; i < 4; i++) {
+    for (int kind = 0; kind < 3; kind++) {
+      kiln_tensor *any = random_tensor(f, dtypes[i], 4, 4), *turned = adjoint(f, any), *v, *w;
+      kiln_tensor *t = kind == 2 ? kiln_tensor_retain(any) : RUN(add, T(any), T(turned), I(1));
+      kiln_string *side;
+      assert_ok(kiln_string_create(f->env->mem, KILN_STR("L"), &side));
+      if (kind == 0) {
+        w = run(f, kiln__kernel_linalg_eigh, 2, (const kiln_ivalue[]){T(t), kiln_of_box(side)}, &v);
+      } else if (kind == 1) {
+        w = run(f, kiln__kernel_symeig, 2, (const kiln_ivalue[]){T(t), B(true), B(true)}, &v);
+      } else {
+        w = run(f, kiln__kernel_linalg_eig, 2, (const kiln_ivalue[]){T(t)}, &v);
+      }
+      kiln_ivalue_release(kiln_of_box(side));
+      kiln_tensor *row = RUN(unsqueeze, T(w), I(-2)), *scaled = RUN(mul, T(v), T(row));
+      kiln_tensor *wide = kiln_tensor_retain(t);
+      if (kind == 2 && i < 2) {
+        drop(f, wide);
+        wide = RUN(to_dtype, T(t), I(kiln_tensor_dtype(v)), B(false), B(false), NONE);
+      }
+      kiln_tensor *product = RUN(matmul, T(wide), T(v));
+      assert_true(gap_of(f, product, scaled) < (i % 2 ? 1e-12 : 1e-4));
+      kiln_tensor *each[] = {any, turned, t, v, w, row, scaled, wide, product};
+      for (int d = 0; d < 9; d++) drop(f, each[d]);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_singular_values),
       cmocka_unit_test(test_hermitian),
       cmocka_unit_test(test_any),
       cmocka_unit_test(test_reflectors),
+      cmocka_unit_test_setup_teardown(test_svd_operators, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_eigen_operators, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

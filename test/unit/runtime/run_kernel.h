@@ -1,0 +1,43 @@
+/* run_kernel.h: kernels called like functions from unit tests; include after those are declared. */
+#ifndef KILN_TEST_UNIT_RUNTIME_RUN_KERNEL_H
+#define KILN_TEST_UNIT_RUNTIME_RUN_KERNEL_H
+
+#include <stdlib.h>
+
+#include "runtime/kernels/recipe.h"
+#include "test/unit/unit.h"
+
+typedef struct fixture {
+  kiln_env *env;
+  kiln_call *call;
+} fixture;
+static inline int setup(void **state) {
+  fixture *f = calloc(1, sizeof *f);
+  assert_ok(kiln_env_create(NULL, &f->env));
+  assert_ok(kiln_call_create(f->env, &f->call));
+  kiln_call_begin(f->call, NULL);
+  *state = f;
+  return 0;
+}
+static inline int teardown(void **state) {
+  fixture *f = *state;
+  kiln_call_destroy(f->call);
+  kiln_env_destroy(f->env);
+  free(f);
+  return 0;
+}
+
+/* Result 0; where `results` is not 1, second[] gets the others. */
+static inline kiln_tensor *run(fixture *f, kiln_kernel_body body, int results,
+                               const kiln_ivalue *args, kiln_tensor **second) {
+  kiln_ivalue outs[KILN_MAX_OUTS];
+  for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = kiln_none();
+  assert_ok(body(f->call, args, outs));
+  for (int i = 1; i < results; i++) second[i - 1] = outs[i].u.tensor;
+  return outs[0].u.tensor;
+}
+#define RUN(name, ...) \
+  run(f, kiln__kernel_##name, 1, (const kiln_ivalue[]){__VA_ARGS__, NONE, NONE}, NULL)
+static inline void drop(fixture *f, kiln_tensor *t) { kiln_tensor_release_to(&f->call->cache, t); }
+
+#endif
