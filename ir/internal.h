@@ -108,6 +108,8 @@ void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" *
   X(dropout)                \
   X(attention)              \
   X(upsample)               \
+  X(adaptive)               \
+  X(like)                   \
   X(window)                 \
   X(window_steps)           \
   X(strided)                \

@@ -116,3 +116,41 @@ bool kiln__shape_affine_grid(kiln_shape_query *q) {
   give(q, 0, (kiln_dtype)theta->dtype, rank, sizes);
   return true;
 }
+
+/* adaptive_avg_pool(self, output_size): None keeps a size. */
+bool kiln__shape_adaptive(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  kiln_shape_list list;
+  int64_t sizes[KILN_MAX_RANK];
+  if (!self || !kiln__shape_ints(q, 1, &list) || list.count < 1) return false;
+  const bool three = kiln_str_is(q->op->name, "aten::_adaptive_avg_pool3d") ||
+                     kiln_str_is(q->op->name, "aten::adaptive_avg_pool3d");
+  const bool one = kiln_str_is(q->op->name, "aten::adaptive_avg_pool1d");
+  const int n = three ? 3 : one ? 1 : 2;
+  if (self->rank < n + 1 || self->rank > n + 2 || (list.count != n && list.count != 1))
+    return false;
+  for (int d = 0; d < self->rank; d++) {
+    const int at = list.count == 1 ? 0 : d - (self->rank - n);
+    const bool pooled = d >= self->rank - n;
+    sizes[d] = !pooled                                ? self->sizes[d]
+               : list.known[at] && list.ints[at] >= 0 ? list.ints[at]
+                                                      : KILN_DIM_UNKNOWN;
+  }
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = self->dtype;
+  kiln__shape_set(q, out, self->rank, sizes, NULL);
+  return true;
+}
+
+/* A new first result of argument 0's sizes and dtype; its strides where those are row-major. */
+bool kiln__shape_like(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  if (!self) return false;
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = self->dtype;
+  if (kiln__shape_is_plain(self))
+    kiln__shape_row_major(q, out, self->rank, self->sizes);
+  else
+    kiln__shape_set(q, out, self->rank, self->sizes, NULL);
+  return true;
+}

@@ -235,6 +235,10 @@ kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
   X(var_dim)                   \
   X(topk)                      \
   X(bernoulli)                 \
+  X(linalg_inv)                \
+  X(linalg_solve)              \
+  X(_unique2)                  \
+  X(native_batch_norm)         \
   X(eye)                       \
   X(linalg_inv_ex)             \
   X(linalg_matrix_norm)        \

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from ops import B8, C64, C128, F32, F64, I64, INF, NAN, case, lines, rng, script, text, values, write
+from ops import B8, C64, C128, F32, F64, I32, I64, INF, NAN, case, lines, rng, script, text, values, write
 
 
 def ties():
@@ -277,6 +277,169 @@ def odds():
         lines.append("\t".join(["aten::all.dims", text(flags), text(dims), "b0", "=", text(got)]))
 
 
+def older():
+    for dtype in (F32, I64, F64):
+        t, u = values(dtype, (2, 3)), values(dtype, (3, 2)).t()
+        for op in ("arcsinh", "arccosh", "arctanh"):
+            case("aten::" + op, t.double() / 4 + (1 if op == "arccosh" else 0))
+            case("aten::" + op, u, strides=True)
+        for x in (t, u):
+            case("aten::fill.Scalar", x, 2, strides=True)
+            case("aten::fill.Tensor", x, torch.tensor(2.5), strides=True)
+            case("aten::zero", x, strides=True)
+            case("aten::vander", x.reshape(-1)[:3], None, False)
+            case("aten::vander", x.reshape(-1)[:3], 2, True)
+            case("aten::vander", x.reshape(-1)[:3], 0, True)
+            for kind in ("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"):
+                case("aten::_cast_" + kind, x.abs(), False)
+            case("aten::_shape_as_tensor", x)
+            case("aten::_reshape_from_tensor", x, torch.tensor([3, 2]))
+            case("aten::_unsafe_view", x, [6] if x is t else [2, 3], strides=True)
+            index = torch.tensor([2, 0])
+            lines.append("\t".join(["aten::_unsafe_index.Tensor", text(x), text([None, index]), "=",
+                                   text(x[:, index], False)]))
+            put = x.index_put([index[:1] - 1], x[0])
+            lines.append("\t".join(["aten::_unsafe_index_put", text(x), text([index[:1] - 1]),
+                                   text(x[0]), "b0", "=", text(put, False)]))
+            case("aten::_stack", [x, x], 1)
+            case("aten::_unique", x, True, True)
+        case("aten::fill.Tensor", t, t)
+        case("aten::divide.Tensor_mode", t, torch.full((3,), 2).to(dtype), "floor")
+        case("aten::divide.Scalar_mode", t, 2, "trunc")
+        case("aten::clip.Tensor", t, values(dtype, (3,)), None)
+        case("aten::cumsum_", t.clone(), 1, None)
+        case("aten::cumprod_", u.clone(), 0, None, strides=True)
+        for shape in ((3, 3), (7, 2), (2, 5), (3, 3, 3)):
+            for wrap in (False, True):
+                case("aten::fill_diagonal_", values(dtype, shape), 9, wrap)
+        case("aten::fill_diagonal_", values(dtype, (3, 4)).t(), 9, True, strides=True)
+        case("aten::fill_diagonal_", values(dtype, (3, 4, 3)), 9, False)
+        case("aten::fill_diagonal_", values(dtype, (3,)), 9, False)
+        case("aten::resize_", values(dtype, (2, 3)), [3, 2], None)
+        case("aten::resize_", values(dtype, (2, 3)), [2], None)
+        case("aten::resize_as_", values(dtype, (2, 3)), values(dtype, (4,)), None)
+    x, y = values(F32, (2, 3)).abs() + 0.5, values(F32, (3,)).abs() + 0.5
+    case("aten::lerp_.Scalar", x.clone(), y, 0.25)
+    case("aten::lerp_.Tensor", x.clone(), y, y)
+    case("aten::xlogy_.Tensor", x.clone(), y)
+    case("aten::xlogy_.Scalar_Other", x.clone(), 2)
+    case("aten::float_power_.Scalar", x.double(), 2)
+    case("aten::float_power_.Tensor", x.double(), y)
+    for dtype in (I64, I32, B8):
+        a, b = values(dtype, (2, 3)).abs() if dtype != B8 else values(B8, (2, 3)), values(dtype, (3,))
+        for op in ("iand", "ior", "ixor"):
+            case("aten::__%s__.Tensor" % op, a.clone(), b)
+        if dtype != B8:
+            for op in ("and", "or", "xor"):
+                case("aten::__i%s__.Scalar" % op, a.clone(), 5)
+                case("aten::bitwise_%s.Scalar_Tensor" % op, 5, b)
+            for op in ("left", "right"):
+                case("aten::bitwise_%s_shift_.Tensor" % op, a.clone(), b.abs())
+                case("aten::bitwise_%s_shift_.Tensor_Scalar" % op, a.clone(), 2)
+                case("aten::bitwise_%s_shift.Scalar_Tensor" % op, 9, b.abs())
+                case("aten::__i%sshift__.Scalar" % op[0], a.clone(), 2)
+                case("aten::__i%sshift__.Tensor" % op[0], a.clone(), b.abs())
+    for op in ("lift", "lift_fresh", "detach_"):
+        case("aten::" + op, values(F32, (2, 3)).clone())
+    lines.append("\t".join(["aten::pin_memory", text(y), "N", "=", text(y)]))  # needs a GPU there
+    case("aten::is_pinned", x, None)
+    case("aten::is_distributed", x)
+    case("aten::retains_grad", x)
+    for t in (torch.tensor([0.0]), torch.tensor(3), torch.tensor([[2j]]), torch.tensor([1, 2]),
+              torch.zeros(0)):
+        case("aten::is_nonzero", t)
+    for flags in ([True, True], [True, False], []):
+        t = torch.tensor(flags, dtype=torch.bool)
+        for op, got in (("all", t.all()), ("any", t.any())):
+            lines.append("\t".join(["aten::_is_%s_true" % op, text(t), "=", text(got)]))
+    t = values(F32, (4, 3))[1:, ::2]
+    for name, args, got in (("size", [], list(t.shape)), ("size.int", [-1], t.shape[-1]),
+                            ("stride", [], list(t.stride())), ("stride.int", [0], t.stride(0)),
+                            ("numel", [], t.numel())):
+        lines.append("\t".join(["aten::sym_" + name, text(t)] + [text(a) for a in args] +
+                               ["=", text(got)]))
+    lines.append("\t".join(["aten::sym_storage_offset", text(x), "=", "i0"]))
+    lines.append("\t".join(["aten::concatenate", text([x, x]), "i1", "=", text(torch.cat([x, x], 1))]))
+    rows = [values(F32, (n, 2)) for n in (3, 1, 2)]
+    for first in (False, True):
+        case("aten::pad_sequence", rows, first, -1.0)
+    case("aten::pad_sequence", [values(I64, (2,)), values(I64, (4,))], True, 0.0)
+    case("aten::flatten_dense_tensors", rows)
+    case("aten::chain_matmul", [values(F32, (2, 3)), values(F32, (3, 4)), values(F32, (4, 1))])
+    case("aten::chain_matmul", [values(F32, (2, 3)), values(F32, (3,))])
+    case("aten::linalg_matmul", values(F32, (2, 3)), values(F32, (3, 2)))
+    for dim in (-1, 0, 1, 2, 3):
+        case("aten::norm_except_dim", values(F32, (3, 2, 4)), 2, dim)
+    for dim in (0, 2):
+        v = values(F32, (3, 2, 4))
+        case("aten::_weight_norm_interface", v, values(F32, tuple(n if d == dim else 1 for d, n in
+                                                                 enumerate(v.shape))), dim)
+    case("aten::nuclear_norm", values(F32, (3, 2)), True)
+    case("aten::nuclear_norm.dim", values(F32, (2, 3, 4)), [0, 2], False)
+    case("aten::linalg_tensorinv", torch.eye(6).reshape(2, 3, 6) + values(F32, (2, 3, 6)) / 8, 2)
+    case("aten::linalg_tensorinv", values(F32, (2, 3)), 1)
+    case("aten::linalg_tensorsolve", torch.eye(6).reshape(2, 3, 6) + values(F32, (2, 3, 6)) / 8,
+         values(F32, (2, 3)), None)
+    case("aten::linalg_tensorsolve", (torch.eye(6).reshape(6, 2, 3) + values(F32, (6, 2, 3)) / 8),
+         values(F32, (2, 3)), [0])
+    case("aten::linalg_tensorsolve", values(F32, (2, 3, 4)), values(F32, (2, 3)), None)
+
+
+def inner_layers():
+    x = values(F32, (2, 3, 4))
+    case("aten::log_sigmoid_forward", x)
+    case("aten::native_channel_shuffle", values(F32, (1, 4, 2, 2)), 2)
+    case("aten::_adaptive_avg_pool2d", values(F32, (1, 2, 5, 4)), [3, 2])
+    case("aten::_adaptive_avg_pool3d", values(F32, (1, 2, 3, 4, 3)), [2, 2, 1])
+    weight = torch.tensor([0.25])
+    lines.append("\t".join(["aten::_prelu_kernel", text(x), text(weight), "=",
+                            text(torch.where(x > 0, x, weight * x))]))
+    rows = x.clone()
+    rows[0, 1] = -INF
+    got = rows.softmax(-1).nan_to_num(0)
+    lines.append("\t".join(["aten::_safe_softmax", text(rows), "i-1", "N", "=", text(got)]))
+    mask = values(B8, (2, 3, 4))
+    mask[0, 0] = True
+    got = x.masked_fill(mask, -INF).softmax(-1).nan_to_num(0)
+    lines.append("\t".join(["aten::_masked_softmax", text(x), text(mask), "i-1", "i2", "=", text(got)]))
+    scores, mask = values(F32, (2, 2, 3, 3)), torch.tensor([[False, True, False], [True, False, True]])
+    got = scores.masked_fill(mask.view(2, 1, 1, 3), -INF).softmax(-1)
+    lines.append("\t".join(["aten::_masked_softmax", text(scores), text(mask), "i-1", "i1", "=",
+                            text(got)]))
+    mean, var = values(F32, (3,)), values(F32, (3,)).abs() + 0.5
+    w, b = values(F32, (3,)), values(F32, (3,))
+    for training in (False, True):
+        case("aten::_batch_norm_impl_index", x, w, b, mean.clone(), var.clone(), training, 0.1, 1e-5,
+             False)
+        out = torch.native_batch_norm(x, w, b, mean.clone(), var.clone(), training, 0.1, 1e-5)
+        args = [x, w, b, mean, var, training, 0.1, 1e-5]
+        lines.append("\t".join(["aten::_native_batch_norm_legit"] + [text(a) for a in args] + ["="] +
+                               [text(o) for o in out]))
+    out = torch.native_batch_norm(x, w, b, None, None, True, 0.1, 1e-5)
+    lines.append("\t".join(["aten::_native_batch_norm_legit.no_stats"] +
+                           [text(a) for a in (x, w, b, True, 0.1, 1e-5)] + ["="] +
+                           [text(o) for o in out]))
+    out = torch.native_batch_norm(x, w, b, mean, var, False, 0.1, 1e-5)
+    lines.append("\t".join(["aten::_native_batch_norm_legit_no_training"] +
+                           [text(a) for a in (x, w, b, mean, var, 0.1, 1e-5)] + ["="] +
+                           [text(o) for o in out]))
+    q, k, v = (values(F32, (2, 3, 4)) for _ in range(3))
+    case("aten::_scaled_dot_product_attention", q, k, v, None, 0.0, True, False)
+    case("aten::_scaled_dot_product_attention", q, k, v, None, 0.0, True, True)
+    case("aten::_scaled_dot_product_attention", q, k, v, values(F32, (3, 3)), 0.0, True, False)
+    case("aten::_scaled_dot_product_attention", q, k, v, values(B8, (3, 3)) | torch.eye(3).bool(), 0.0,
+         True, False)
+    data = values(F32, (6, 2))
+    for how in ("sum", "mean", "max", "min"):
+        for initial in (None, 1.5):
+            case("aten::segment_reduce", data, how, torch.tensor([2, 0, 4]), None, None, 0, False,
+                 initial)
+        case("aten::segment_reduce", values(F64, (5,)), how, torch.tensor([1, 4]), None, None, 0, True,
+             None)
+    case("aten::segment_reduce", data, "sum", torch.tensor([2, 1]), None, None, 0, False, None,
+         says="Expected all rows of lengths along axis to sum to data.size(")
+
+
 def square(dtype, *shape):
     """Well away from singular."""
     return values(dtype, shape) + 4 * torch.eye(shape[-1], dtype=dtype)
@@ -400,4 +563,4 @@ def spectra():
 
 if __name__ == "__main__":
     write(sys.argv[1], "rare.py", (ties, masked, products, recurrent, windows, numbers, seldom_layers,
-                                   interpolated, odds, factors, spectra))
+                                   interpolated, odds, older, inner_layers, factors, spectra))
