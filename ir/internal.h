@@ -110,6 +110,7 @@ void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" *
   X(upsample)               \
   X(adaptive)               \
   X(like)                   \
+  X(promote_real)           \
   X(window)                 \
   X(window_steps)           \
   X(strided)                \

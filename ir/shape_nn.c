@@ -87,7 +87,9 @@ static kiln_dtype reduced_dtype(const kiln_shape_query *q, const kiln_tensor_det
   kiln_dtype dtype = (kiln_dtype)self->dtype;
   bool adds = kiln_str_is(q->op->name, "aten::sum") || kiln_str_is(q->op->name, "aten::prod") ||
               kiln_str_is(q->op->name, "aten::cumsum") || kiln_str_is(q->op->name, "aten::cumprod");
-  if (kiln_str_is(q->op->name, "aten::all") || kiln_str_is(q->op->name, "aten::any")) {
+  if (kiln_str_is(q->op->name, "aten::all") || kiln_str_is(q->op->name, "aten::any") ||
+      kiln_str_is(q->op->name, "aten::_is_all_true") ||
+      kiln_str_is(q->op->name, "aten::_is_any_true")) {
     return dtype == KILN_DTYPE_U8 ? KILN_DTYPE_U8 : KILN_DTYPE_BOOL;
   }
   if (kiln_str_is(q->op->name, "aten::argmax") || kiln_str_is(q->op->name, "aten::argmin")) {

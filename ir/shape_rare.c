@@ -154,3 +154,13 @@ bool kiln__shape_like(kiln_shape_query *q) {
     kiln__shape_set(q, out, self->rank, self->sizes, NULL);
   return true;
 }
+
+/* promote, but that complex results (made of other operators) may lie otherwise. */
+bool kiln__shape_promote_real(kiln_shape_query *q) {
+  if (!kiln__shape_promote(q)) return false;
+  const int16_t dtype = q->outs[0].dtype;
+  if (dtype == KILN_DTYPE_NONE || kiln_dtype_is_complex((kiln_dtype)dtype)) {
+    q->outs[0].has_strides = false;
+  }
+  return true;
+}
