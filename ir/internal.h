@@ -108,7 +108,20 @@ void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" *
   X(dropout)                \
   X(attention)              \
   X(upsample)               \
-  X(adaptive)               \
+  X(conv)                   \
+  X(pool)                   \
+  X(gather)                 \
+  X(topk)                   \
+  X(sort)                   \
+  X(glu)                    \
+  X(repeat)                 \
+  X(pad)                    \
+  X(pixel_shuffle)          \
+  X(baddbmm)                \
+  X(mv)                     \
+  X(dot)                    \
+  X(loss)                   \
+  X(class_loss)             \
   X(like)                   \
   X(promote_real)           \
   X(window)                 \

@@ -79,27 +79,7 @@ bool kiln__shape_native_dropout(kiln_shape_query *q) {
   return true;
 }
 
-/* -- Pools, grids -- */
-
-/* fractional_max_pool(self, kernel_size, output_size, samples) -> output, indices. */
-bool kiln__shape_pool_to(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
-  const int n = kiln_str_is(q->op->name, "aten::fractional_max_pool2d") ? 2 : 3;
-  kiln_shape_list list;
-  int64_t sizes[KILN_MAX_RANK];
-  if (!self || self->rank < n + 1 || self->rank > n + 2) return false;
-  const bool given = kiln__shape_ints(q, 2, &list) && (list.count == n || list.count == 1);
-  for (int d = 0; d < self->rank; d++) {
-    const int at = given && list.count == 1 ? 0 : d - (self->rank - n);
-    const bool pooled = d >= self->rank - n;
-    sizes[d] = !pooled                                         ? self->sizes[d]
-               : given && list.known[at] && list.ints[at] >= 0 ? list.ints[at]
-                                                               : KILN_DIM_UNKNOWN;
-  }
-  give(q, 0, (kiln_dtype)self->dtype, self->rank, sizes);
-  give(q, 1, KILN_DTYPE_I64, self->rank, sizes)->requires_grad = 0;
-  return true;
-}
+/* -- Grids -- */
 
 /* affine_grid_generator(theta, size (N, C, ...)): (N, ..., k). */
 bool kiln__shape_affine_grid(kiln_shape_query *q) {
@@ -114,44 +94,6 @@ bool kiln__shape_affine_grid(kiln_shape_query *q) {
   }
   sizes[rank++] = list.count - 2;
   give(q, 0, (kiln_dtype)theta->dtype, rank, sizes);
-  return true;
-}
-
-/* adaptive_avg_pool(self, output_size): None keeps a size. */
-bool kiln__shape_adaptive(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
-  kiln_shape_list list;
-  int64_t sizes[KILN_MAX_RANK];
-  if (!self || !kiln__shape_ints(q, 1, &list) || list.count < 1) return false;
-  const bool three = kiln_str_is(q->op->name, "aten::_adaptive_avg_pool3d") ||
-                     kiln_str_is(q->op->name, "aten::adaptive_avg_pool3d");
-  const bool one = kiln_str_is(q->op->name, "aten::adaptive_avg_pool1d");
-  const int n = three ? 3 : one ? 1 : 2;
-  if (self->rank < n + 1 || self->rank > n + 2 || (list.count != n && list.count != 1))
-    return false;
-  for (int d = 0; d < self->rank; d++) {
-    const int at = list.count == 1 ? 0 : d - (self->rank - n);
-    const bool pooled = d >= self->rank - n;
-    sizes[d] = !pooled                                ? self->sizes[d]
-               : list.known[at] && list.ints[at] >= 0 ? list.ints[at]
-                                                      : KILN_DIM_UNKNOWN;
-  }
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = self->dtype;
-  kiln__shape_set(q, out, self->rank, sizes, NULL);
-  return true;
-}
-
-/* A new first result of argument 0's sizes and dtype; its strides where those are row-major. */
-bool kiln__shape_like(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
-  if (!self) return false;
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = self->dtype;
-  if (kiln__shape_is_plain(self))
-    kiln__shape_row_major(q, out, self->rank, self->sizes);
-  else
-    kiln__shape_set(q, out, self->rank, self->sizes, NULL);
   return true;
 }
 

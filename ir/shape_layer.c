@@ -1,0 +1,313 @@
+/* shape_layer.c: shape functions of convolutions, pools, picks, pads, orders and losses. Strides
+ * are told where all inputs are row-major; other layouts may show in the result. */
+#include "ir/shape.h"
+
+static const kiln_tensor_detail *ranked(const kiln_shape_query *q, int i) {
+  const kiln_tensor_detail *t = i < 0 ? NULL : kiln__shape_tensor(q, i);
+  return t && t->rank >= 0 ? t : NULL;
+}
+/* Result `index`; with strides where `plain`. */
+static void give(kiln_shape_query *q, int index, int dtype, int rank, const int64_t *sizes,
+                 bool plain) {
+  kiln_tensor_detail *out = kiln__shape_result(q, index);
+  out->dtype = (int16_t)dtype;
+  if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_BOOL) out->requires_grad = 0;
+  if (plain)
+    kiln__shape_row_major(q, out, rank, sizes);
+  else
+    kiln__shape_set(q, out, rank, sizes, NULL);
+}
+
+/* -- Windows -- */
+
+/* Element d of a list argument of n numbers (one stands for all); unknown where it is no constant,
+ * `fallback` where the schema has no such argument. */
+static int64_t item(const kiln_shape_query *q, const char *name, int d, int n, int64_t fallback) {
+  const int at = kiln__shape_find(q, name);
+  kiln_shape_list list;
+  if (at < 0) return fallback;
+  if (!kiln__shape_ints(q, at, &list)) return KILN_DIM_UNKNOWN;
+  if (list.count == 0) return fallback;
+  if (list.count != n && list.count != 1) return KILN_DIM_UNKNOWN;
+  const int i = list.count == 1 ? 0 : d;
+  return list.known[i] ? list.ints[i] : KILN_DIM_UNKNOWN;
+}
+static bool is_sane(int64_t x) { return x >= 0 && x < (int64_t)1 << 40; }
+/* Windows of `size` (spread by `dilation`) in `in` + 2 `padding`; unknown, or -2 where none fits.
+ */
+enum { NO_FIT = -77 };
+static int64_t windows(int64_t in, int64_t size, int64_t stride, int64_t padding, int64_t dilation,
+                       bool ceil_mode) {
+  if (!is_sane(in) || !is_sane(size) || !is_sane(stride) || !is_sane(padding) ||
+      !is_sane(dilation)) {
+    return KILN_DIM_UNKNOWN;
+  }
+  if (stride == 0 || size == 0 || size > (int64_t)1 << 20 || dilation > (int64_t)1 << 20) {
+    return NO_FIT;
+  }
+  const int64_t room = in + 2 * padding - dilation * (size - 1) - 1;
+  if (room < 0) return NO_FIT;
+  int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  if (ceil_mode && (out - 1) * stride >= in + padding) out--;
+  return out;
+}
+
+/* "same", "valid" or a list: the padding of dimension d; -1: not known, -2: same. */
+static int64_t padding_of(const kiln_shape_query *q, int d, int n) {
+  const int at = kiln__shape_find(q, "padding");
+  const kiln_ivalue *v = at >= 0 && at < q->arg_count ? q->constants[at] : NULL;
+  if (v && v->tag == KILN_TAG_STRING) {
+    return kiln_str_is(kiln_string_view(v->u.string), "valid") ? 0 : -2;
+  }
+  const kiln_type *type = at >= 0 ? q->op->schema->args[at].type : NULL;
+  if (type && type->kind == KILN_TYPE_STR) return KILN_DIM_UNKNOWN;
+  return item(q, "padding", d, n, 0);
+}
+/* conv1d to 3d, conv_transpose, convolution: input, weight, bias, then by name. */
+bool kiln__shape_conv(kiln_shape_query *q) {
+  const kiln_tensor_detail *x = ranked(q, 0), *w = ranked(q, 1);
+  int64_t sizes[KILN_MAX_RANK], groups = 1;
+  bool transposed = kiln_str_starts(q->op->name, "aten::conv_transpose");
+  const int flag = kiln__shape_find(q, "transposed");
+  if (!x || !w || w->rank < 3 || w->rank > 5) return false;
+  const int n = w->rank - 2;
+  if (x->rank != n + 2 && x->rank != n + 1) return false;
+  if (flag >= 0 && !kiln__shape_bool(q, flag, &transposed)) return false;
+  const int group_arg = kiln__shape_find(q, "groups");
+  const bool known = group_arg >= 0 && kiln__shape_int(q, group_arg, &groups);
+  int rank = 0;
+  if (x->rank == n + 2) sizes[rank++] = x->sizes[0];
+  sizes[rank++] = !transposed                                                ? w->sizes[0]
+                  : known && kiln__dim_known(w->sizes[1]) && is_sane(groups) ? w->sizes[1] * groups
+                                                                             : KILN_DIM_UNKNOWN;
+  for (int d = 0; d < n; d++) {
+    const int64_t in = x->sizes[x->rank - n + d], size = w->sizes[2 + d];
+    const int64_t stride = item(q, "stride", d, n, 1), padding = padding_of(q, d, n);
+    const int64_t dilation = item(q, "dilation", d, n, 1);
+    int64_t out;
+    if (padding == -2) {
+      out = in;
+    } else if (transposed) {
+      const int64_t more = item(q, "output_padding", d, n, 0);
+      const bool all = is_sane(in) && is_sane(size) && size < (int64_t)1 << 20 && is_sane(stride) &&
+                       stride < (int64_t)1 << 20 && is_sane(padding) && is_sane(dilation) &&
+                       dilation < (int64_t)1 << 20 && is_sane(more);
+      out = all ? (in - 1) * stride - 2 * padding + dilation * (size - 1) + more + 1
+                : KILN_DIM_UNKNOWN;
+      if (all && out <= 0) return false;
+    } else {
+      out = windows(in, size, stride, padding, dilation, false);
+    }
+    if (out == NO_FIT) return false;
+    sizes[rank++] = out;
+  }
+  const int dtype = x->dtype == w->dtype ? x->dtype : (int)KILN_DTYPE_NONE;
+  give(q, 0, dtype, rank, sizes, kiln__shape_is_plain(x) && kiln__shape_is_plain(w));
+  return true;
+}
+
+/* The n of pool<n>d in an operator's name. */
+static int pooled_dims(const kiln_shape_query *q) {
+  for (size_t i = 0; i + 5 < q->op->name.len; i++) {
+    const char *at = q->op->name.data + i;
+    if (memcmp(at, "pool", 4) == 0 && at[4] >= '1' && at[4] <= '3') return at[4] - '0';
+  }
+  return 0;
+}
+static void give_pool(kiln_shape_query *q, const kiln_tensor_detail *x, const int64_t *sizes) {
+  const bool plain = kiln__shape_is_plain(x);
+  give(q, 0, x->dtype, x->rank, sizes, plain);
+  if (q->op->schema->result_count > 1) give(q, 1, KILN_DTYPE_I64, x->rank, sizes, plain);
+}
+/* max_pool, avg_pool: self, kernel_size, stride, padding, [dilation,] ceil_mode. */
+bool kiln__shape_pool(kiln_shape_query *q) {
+  const kiln_tensor_detail *x = ranked(q, 0);
+  const int n = pooled_dims(q), mode = kiln__shape_find(q, "ceil_mode");
+  int64_t sizes[KILN_MAX_RANK];
+  bool ceil_mode = false;
+  if (!x || !n || x->rank < n + 1 || x->rank > n + 2) return false;
+  const bool told = mode < 0 || kiln__shape_bool(q, mode, &ceil_mode);
+  for (int d = 0; d < x->rank; d++) {
+    const int at = d - (x->rank - n);
+    sizes[d] = x->sizes[d];
+    if (at < 0) continue;
+    const int64_t size = item(q, "kernel_size", at, n, KILN_DIM_UNKNOWN);
+    sizes[d] = windows(x->sizes[d], size, item(q, "stride", at, n, size),
+                       item(q, "padding", at, n, 0), item(q, "dilation", at, n, 1), ceil_mode);
+    if (sizes[d] == NO_FIT) return false;
+    if (!told) sizes[d] = KILN_DIM_UNKNOWN;
+  }
+  give_pool(q, x, sizes);
+  return true;
+}
+/* adaptive pools: self, output_size; fractional ones: self, kernel_size, output_size. */
+bool kiln__shape_pool_to(kiln_shape_query *q) {
+  const kiln_tensor_detail *x = ranked(q, 0);
+  const int n = pooled_dims(q);
+  int64_t sizes[KILN_MAX_RANK];
+  if (!x || !n || x->rank < n + 1 || x->rank > n + 2) return false;
+  for (int d = 0; d < x->rank; d++) {
+    const int at = d - (x->rank - n);
+    sizes[d] = at < 0 ? x->sizes[d] : item(q, "output_size", at, n, KILN_DIM_UNKNOWN);
+    if (sizes[d] < 0) sizes[d] = KILN_DIM_UNKNOWN;
+  }
+  give_pool(q, x, sizes);
+  return true;
+}
+
+/* -- Picks and orders -- */
+
+/* A new first result of argument 0's sizes and dtype. */
+bool kiln__shape_like(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  if (!self) return false;
+  give(q, 0, self->dtype, self->rank, self->sizes, kiln__shape_is_plain(self));
+  return true;
+}
+/* gather(self, dim, index): index's sizes. */
+bool kiln__shape_gather(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0), *index = ranked(q, 2);
+  if (!self || !index) return false;
+  give(q, 0, self->dtype, index->rank, index->sizes, kiln__shape_is_plain(index));
+  return true;
+}
+/* topk(self, k, dim): values and places, k of them along dim. */
+bool kiln__shape_topk(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK], k;
+  int dim;
+  if (!self || !kiln__shape_dim(q, 2, self->rank, &dim)) return false;
+  if (!kiln__shape_int(q, 1, &k) || k < 0) k = KILN_DIM_UNKNOWN;
+  for (int d = 0; d < self->rank; d++) sizes[d] = d == dim ? k : self->sizes[d];
+  if (self->rank == 0 && k != 1) return false;
+  give(q, 0, self->dtype, self->rank, sizes, false);
+  give(q, 1, KILN_DTYPE_I64, self->rank, sizes, false);
+  return true;
+}
+/* sort(self, ...): values and places. */
+bool kiln__shape_sort(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  if (!self) return false;
+  give(q, 0, self->dtype, self->rank, self->sizes, false);
+  give(q, 1, KILN_DTYPE_I64, self->rank, self->sizes, false);
+  return true;
+}
+/* glu(self, dim): half of it. */
+bool kiln__shape_glu(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK];
+  int dim;
+  if (!self || self->rank == 0 || !kiln__shape_dim(q, 1, self->rank, &dim)) return false;
+  for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
+  if (kiln__dim_known(sizes[dim])) {
+    if (sizes[dim] % 2) return false;
+    sizes[dim] /= 2;
+  } else {
+    sizes[dim] = KILN_DIM_UNKNOWN;
+  }
+  give(q, 0, self->dtype, self->rank, sizes, false);
+  return true;
+}
+/* repeat(self, repeats). */
+bool kiln__shape_repeat(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  kiln_shape_list list;
+  int64_t sizes[KILN_MAX_RANK];
+  if (!self || !kiln__shape_ints(q, 1, &list) || list.count < self->rank) return false;
+  for (int d = 0; d < list.count; d++) {
+    const int at = d - (list.count - self->rank);
+    const int64_t own = at < 0 ? 1 : self->sizes[at];
+    if (list.known[d] && list.ints[d] < 0) return false;
+    sizes[d] = list.known[d] && is_sane(list.ints[d]) && is_sane(own) ? own * list.ints[d]
+                                                                      : KILN_DIM_UNKNOWN;
+  }
+  give(q, 0, self->dtype, list.count, sizes, true);
+  return true;
+}
+/* pad(self, pad, ...), constant_pad_nd: pairs from the last dimension. */
+bool kiln__shape_pad(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  kiln_shape_list list;
+  int64_t sizes[KILN_MAX_RANK];
+  if (!self || !kiln__shape_ints(q, 1, &list) || list.count % 2 || list.count / 2 > self->rank) {
+    return false;
+  }
+  for (int d = 0; d < self->rank; d++) {
+    const int pair = self->rank - 1 - d;
+    sizes[d] = self->sizes[d];
+    if (pair >= list.count / 2) continue;
+    const bool known = list.known[2 * pair] && list.known[2 * pair + 1] && is_sane(sizes[d]);
+    sizes[d] = known ? sizes[d] + list.ints[2 * pair] + list.ints[2 * pair + 1] : KILN_DIM_UNKNOWN;
+    if (known && sizes[d] < 0) return false;
+  }
+  give(q, 0, self->dtype, self->rank, sizes, false);
+  return true;
+}
+/* pixel_shuffle(self (.., c r r, h, w), r). */
+bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK], r;
+  if (!self || self->rank < 3) return false;
+  const bool known = kiln__shape_int(q, 1, &r) && r > 0 && r < 1 << 15;
+  const int n = self->rank - 3;
+  for (int d = 0; d < self->rank; d++) {
+    sizes[d] = self->sizes[d];
+    if (d < n) continue;
+    const bool told = known && is_sane(sizes[d]);
+    if (told && d == n && sizes[d] % (r * r)) return false;
+    sizes[d] = !told ? KILN_DIM_UNKNOWN : d == n ? sizes[d] / (r * r) : sizes[d] * r;
+  }
+  give(q, 0, self->dtype, self->rank, sizes, false);
+  return true;
+}
+
+/* -- Products -- */
+
+/* baddbmm(self, batch1 (b, n, k), batch2 (b, k, m)). */
+bool kiln__shape_baddbmm(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = ranked(q, 1), *b = ranked(q, 2);
+  if (!a || !b || a->rank != 3 || b->rank != 3) return false;
+  const int64_t batch = kiln__dim_known(a->sizes[0]) ? a->sizes[0] : b->sizes[0];
+  const int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
+  give(q, 0, a->dtype == b->dtype ? a->dtype : (int)KILN_DTYPE_NONE, 3, sizes, true);
+  return true;
+}
+/* mv(self (n, k), vec), addmv(self, mat, vec). */
+bool kiln__shape_mv(kiln_shape_query *q) {
+  const int at = kiln_str_is(q->op->name, "aten::addmv") ? 1 : 0;
+  const kiln_tensor_detail *a = ranked(q, at), *x = ranked(q, at + 1);
+  if (!a || !x || a->rank != 2 || x->rank != 1) return false;
+  give(q, 0, a->dtype == x->dtype ? a->dtype : (int)KILN_DTYPE_NONE, 1, a->sizes, true);
+  return true;
+}
+bool kiln__shape_dot(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = ranked(q, 0), *b = ranked(q, 1);
+  if (!a || !b || a->rank != 1 || b->rank != 1 || a->dtype != b->dtype) return false;
+  give(q, 0, a->dtype, 0, NULL, true);
+  return true;
+}
+
+/* -- Losses -- */
+
+/* A loss with `reduction`: one number where it is reduced. */
+bool kiln__shape_loss(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0), *target = kiln__shape_tensor(q, 1);
+  const int at = kiln__shape_find(q, "reduction");
+  int64_t how;
+  if (!self || !target || at < 0 || !kiln__shape_int(q, at, &how) || (how != 1 && how != 2)) {
+    return false;
+  }
+  const bool same = self->dtype == target->dtype && self->dtype != KILN_DTYPE_NONE &&
+                    kiln_dtype_is_float((kiln_dtype)self->dtype);
+  give(q, 0, same ? self->dtype : (int)KILN_DTYPE_NONE, 0, NULL, true);
+  return true;
+}
+/* Losses whose target are classes: the dtype is the input's. */
+bool kiln__shape_class_loss(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
+  const int at = kiln__shape_find(q, "reduction");
+  int64_t how;
+  if (!self || at < 0 || !kiln__shape_int(q, at, &how) || (how != 1 && how != 2)) return false;
+  give(q, 0, self->dtype, 0, NULL, true);
+  return true;
+}
