@@ -8,6 +8,7 @@
  * copy. */
 #include "api/internal.h"
 #include "frontend/pickle.h"
+#include "runtime/quant.h"
 
 /* -- Converting one value -- */
 
@@ -282,6 +283,12 @@ kiln_status *kiln__convert_value(kiln_model *model, kiln_value *value, const kil
   kiln_model *of = __atomic_load_n(&value->model, __ATOMIC_ACQUIRE);
   converter c = {.context = model->context, .types = kiln__value_types(value)};
   c.foreign = of && of != model;
+  if (!model->script->unit->quantised && kiln_ivalue_holds_quant(value->v)) {
+    *out_fits = false;
+    *out = kiln_none();
+    return KILN_ERROR(KILN_INVALID_ARGUMENT,
+                      "a quantised tensor, for a model that has no operator for such tensors");
+  }
   KILN_TRY(run_converter(&c, kiln_ivalue_retain(value->v), type, out_fits, out));
   /* Types of the model are in it now. */
   if (c.retyped && !of) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/internal.h"
+#include "runtime/quant.h"
 
 /* -- Texts: a block that knows its memory -- */
 
@@ -155,11 +156,8 @@ static void print_dim(tensor_printer *p, int dim, int64_t offset, int indent) {
   kiln_text_putc(p->text, ']');
 }
 
-static void print_tensor(kiln_text *text, const kiln_tensor *tensor, int64_t max_elements) {
-  if (tensor->key.f.undefined) {
-    kiln_text_puts(text, "tensor(undefined)");
-    return;
-  }
+/* "tensor([1, 2]" without what follows. */
+static void print_elements(kiln_text *text, const kiln_tensor *tensor, int64_t max_elements) {
   tensor_printer p = {text, tensor, max_elements};
   kiln_text_puts(text, "tensor(");
   if (tensor->numel == 0) {
@@ -173,7 +171,24 @@ static void print_tensor(kiln_text *text, const kiln_tensor *tensor, int64_t max
   } else {
     print_dim(&p, 0, tensor->offset, 7);
   }
-  kiln_text_printf(text, ", dtype=%s)", kiln_dtype_name(kiln_tensor_dtype(tensor)));
+}
+
+static void print_tensor(kiln_text *text, const kiln_tensor *tensor, int64_t max_elements) {
+  const kiln_quant *quant = kiln_tensor_quant(tensor);
+  kiln_tensor *values = NULL;
+  if (tensor->key.f.undefined) {
+    kiln_text_puts(text, "tensor(undefined)");
+    return;
+  }
+  if (quant) kiln_status_destroy(kiln_tensor_dequantize(tensor->mem, NULL, tensor, &values));
+  print_elements(text, values ? values : tensor, quant && !values ? 0 : max_elements);
+  kiln_tensor_release(values);
+  kiln_text_printf(text, ", dtype=%s", kiln_dtype_name(kiln_tensor_dtype(tensor)));
+  if (quant) {
+    kiln_text_puts(text, ", ");
+    kiln_quant_print(text, quant);
+  }
+  kiln_text_putc(text, ')');
 }
 
 /* -- Values -- */

@@ -4,6 +4,7 @@
 typedef enum kiln_pickle_function {
   FN_REBUILD_TENSOR,    /* (storage, offset, size, stride, requires_grad, hooks [, meta]) */
   FN_REBUILD_TENSOR_V3, /* (storage, offset, size, stride, requires_grad, hooks, dtype) */
+  FN_REBUILD_QTENSOR,   /* (storage, offset, size, stride, parameters, requires_grad, hooks) */
   FN_REBUILD_PARAMETER, /* (tensor, requires_grad, hooks) */
   FN_REBUILD_FROM_TYPE, /* (function, type, args, state) */
   FN_ORDERED_DICT,
@@ -30,14 +31,12 @@ static const struct {
     {"torch._utils", "_rebuild_tensor_v3", FN_REBUILD_TENSOR_V3},
     {"torch._utils", "_rebuild_parameter", FN_REBUILD_PARAMETER},
     {"torch._tensor", "_rebuild_from_type_v2", FN_REBUILD_FROM_TYPE},
-    {"torch._utils", "_rebuild_qtensor", FN_UNSUPPORTED},
+    {"torch._utils", "_rebuild_qtensor", FN_REBUILD_QTENSOR},
     {"torch._utils", "_rebuild_sparse_tensor", FN_UNSUPPORTED},
     {"torch._utils", "_rebuild_sparse_csr_tensor", FN_UNSUPPORTED},
     {"torch._utils", "_rebuild_nested_tensor", FN_UNSUPPORTED},
     {"torch._utils", "_rebuild_meta_tensor_no_storage", FN_UNSUPPORTED},
     {"torch.serialization", "_get_layout", FN_LAYOUT},
-    {"torch", "per_tensor_affine", FN_UNSUPPORTED},
-    {"torch", "per_channel_affine", FN_UNSUPPORTED},
     {"torch.jit._pickle", "build_tensor_from_id", FN_UNSUPPORTED},
     {"collections", "OrderedDict", FN_ORDERED_DICT},
     {"collections", "defaultdict", FN_DEFAULT_DICT},
@@ -131,9 +130,7 @@ static kiln_status *push_class(kiln_pickle *p, kiln_str module, kiln_str name) {
 
 /* What PyTorch writes and Kiln does not have, by its name. */
 static kiln_status *unsupported(kiln_pickle *p, kiln_str module, kiln_str name) {
-  const char *what = kiln_str_is(name, "_rebuild_qtensor") || kiln_str_starts(name, "per_")
-                         ? "quantised tensors"
-                     : kiln_str_starts(name, "_rebuild_sparse") ? "sparse tensors"
+  const char *what = kiln_str_starts(name, "_rebuild_sparse")   ? "sparse tensors"
                      : kiln_str_starts(name, "_rebuild_nested") ? "nested tensors"
                      : kiln_str_starts(name, "_rebuild_meta")   ? "tensors without data"
                                                                 : "tensor tables";
@@ -153,6 +150,8 @@ kiln_status *kiln__pickle_global(kiln_pickle *p, kiln_str module, kiln_str name)
     }
   }
   if (kiln_str_is(module, "torch")) {
+    if (kiln_str_is(name, "per_tensor_affine")) return kiln__pickle_push(p, kiln_int(0));
+    if (kiln_str_is(name, "per_channel_affine")) return kiln__pickle_push(p, kiln_int(1));
     kiln_dtype dtype = dtype_of_python_name(name);
     if (dtype != KILN_DTYPE_NONE) return kiln__pickle_push(p, kiln_int(dtype));
     dtype = dtype_of_storage(name);
@@ -306,6 +305,7 @@ static kiln_status *call_function(kiln_pickle *p, int function, const kiln_tuple
   switch ((kiln_pickle_function)function) {
     case FN_REBUILD_TENSOR: return kiln__pickle_tensor(p, args, false);
     case FN_REBUILD_TENSOR_V3: return kiln__pickle_tensor(p, args, true);
+    case FN_REBUILD_QTENSOR: return kiln__pickle_qtensor(p, args);
     case FN_REBUILD_PARAMETER: return kiln__pickle_parameter(p, args);
     case FN_REBUILD_FROM_TYPE: {
       const kiln_pickle_ref *inner = args->count == 4 ? kiln__pickle_ref_of(args->items[0]) : NULL;

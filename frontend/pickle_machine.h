@@ -93,6 +93,8 @@ kiln_status *kiln__pickle_ref_create(kiln_pickle *p, kiln_pickle_ref_kind kind,
 /* -- pickle_tensor.c -- */
 /* (storage, offset, size, stride, requires_grad, hooks [, meta]); v3: the last is a dtype. */
 kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) KILN_MUST_USE;
+/* (storage, offset, size, stride, parameters, requires_grad, hooks). */
+kiln_status *kiln__pickle_qtensor(kiln_pickle *p, const kiln_tuple *args) KILN_MUST_USE;
 /* (tensor, requires_grad, hooks). */
 kiln_status *kiln__pickle_parameter(kiln_pickle *p, const kiln_tuple *args) KILN_MUST_USE;
 /* A list or tuple of non-negative ints. */

@@ -1,5 +1,6 @@
 /* pickle_tensor.c: storages and tensors of a pickle: what lies where in the archive. */
 #include "frontend/pickle_machine.h"
+#include "runtime/quant.h"
 
 /* -- Storages -- */
 
@@ -181,16 +182,17 @@ static kiln_status *resolve_marks(kiln_pickle *p, kiln_pickle_ref *ref, kiln_dty
   return NULL;
 }
 
-kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) {
+/* `flag`: which argument is requires_grad. */
+static kiln_status *make_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3, int flag,
+                                kiln_tensor **out_tensor) {
   const kiln_ivalue *arg = args->items;
-  if (args->count < (v3 ? 7 : 5)) return KILN_PICKLE_ERROR(p, "a tensor with too few arguments");
   kiln_pickle_ref *ref = (kiln_pickle_ref *)(uintptr_t)kiln__pickle_ref_of(arg[0]);
   if (!ref || ref->kind != KILN_REF_STORAGE) {
     return KILN_PICKLE_ERROR(p, "a tensor without storage");
   }
   int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK], reached;
   int rank, stride_rank;
-  if (arg[1].tag != KILN_TAG_INT || arg[1].u.i < 0 || arg[4].tag != KILN_TAG_BOOL) {
+  if (arg[1].tag != KILN_TAG_INT || arg[1].u.i < 0 || arg[flag].tag != KILN_TAG_BOOL) {
     return KILN_PICKLE_ERROR(p, "a tensor with an impossible offset or flag");
   }
   if (!kiln__pickle_dims(arg[2], sizes, &rank) ||
@@ -208,13 +210,80 @@ kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3
   if (!reach(rank, sizes, strides, arg[1].u.i, &reached) || (uint64_t)reached > elements) {
     return KILN_PICKLE_ERROR(p, "a tensor that reaches past its storage");
   }
-  unsigned marks = !v3 && args->count > 6 ? view_marks(arg[6]) : 0;
+  if (kiln_dtype_is_quant(dtype) != (flag == 5)) {
+    return KILN_PICKLE_ERROR(p, "a tensor of dtype %s that is %squantised", kiln_dtype_name(dtype),
+                             flag == 5 ? "" : "not ");
+  }
+  unsigned marks = !v3 && flag == 4 && args->count > 6 ? view_marks(arg[6]) : 0;
   kiln_storage *storage = NULL;
   kiln_tensor *tensor = NULL;
   KILN_TRY(resolve_marks(p, ref, dtype, marks, &storage));
   KILN_TRY(kiln_tensor_create_on(p->mem, NULL, storage, dtype, rank, sizes, strides, arg[1].u.i,
                                  &tensor));
-  tensor->key.f.requires_grad = arg[4].u.i != 0;
+  tensor->key.f.requires_grad = flag == 4 && arg[4].u.b;
+  *out_tensor = tensor;
+  return NULL;
+}
+
+kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) {
+  kiln_tensor *tensor = NULL;
+  if (args->count < (v3 ? 7 : 5)) return KILN_PICKLE_ERROR(p, "a tensor with too few arguments");
+  KILN_TRY(make_tensor(p, args, v3, 4, &tensor));
+  return kiln__pickle_push(p, kiln_of_tensor(tensor));
+}
+
+/* -- Quantised tensors -- */
+
+/* A contiguous tensor of `count` elements of that dtype. */
+static bool is_column(kiln_ivalue v, kiln_dtype dtype, int64_t count) {
+  return v.tag == KILN_TAG_TENSOR && !kiln_tensor_is_undefined(v.u.tensor) &&
+         kiln_tensor_dtype(v.u.tensor) == dtype && kiln_tensor_rank(v.u.tensor) == 1 &&
+         v.u.tensor->numel == count && kiln_tensor_is_contiguous(v.u.tensor);
+}
+
+/* (scheme, scale, zero point) or (scheme, scales, zero points, axis). */
+static kiln_status *read_parameters(kiln_pickle *p, const kiln_tensor *tensor, kiln_ivalue v,
+                                    kiln_quant **out_quant) {
+  const kiln_tuple *q = v.tag == KILN_TAG_TUPLE ? v.u.tuple : NULL;
+  const kiln_dtype dtype = kiln_tensor_dtype(tensor);
+  if (!q || q->count < 3 || q->items[0].tag != KILN_TAG_INT) {
+    return KILN_PICKLE_ERROR(p, "quantisation parameters of an unknown form");
+  }
+  const kiln_ivalue *item = q->items;
+  if (item[0].u.i == KILN_QSCHEME_PER_TENSOR && item[1].tag == KILN_TAG_FLOAT &&
+      item[2].tag == KILN_TAG_INT) {
+    return kiln_quant_create(p->mem, dtype, item[1].u.f, item[2].u.i, out_quant);
+  }
+  int64_t axis = q->count > 3 && item[3].tag == KILN_TAG_INT ? item[3].u.i : -1;
+  if (item[0].u.i != KILN_QSCHEME_PER_CHANNEL || axis < 0 || axis >= kiln_tensor_rank(tensor)) {
+    return KILN_PICKLE_ERROR(p, "quantisation parameters of an unknown form");
+  }
+  const int64_t count = kiln_tensor_sizes(tensor)[axis];
+  if (!is_column(item[1], KILN_DTYPE_F64, count) || !is_column(item[2], KILN_DTYPE_I64, count) ||
+      count == 0) {
+    return KILN_PICKLE_ERROR(p, "quantisation parameters that do not fit their tensor");
+  }
+  return kiln_quant_create_channels(p->mem, dtype, (int)axis, count,
+                                    kiln_tensor_data(item[1].u.tensor),
+                                    kiln_tensor_data(item[2].u.tensor), out_quant);
+}
+
+kiln_status *kiln__pickle_qtensor(kiln_pickle *p, const kiln_tuple *args) {
+  kiln_tensor *tensor = NULL;
+  kiln_quant *quant = NULL;
+  if (args->count < 6) return KILN_PICKLE_ERROR(p, "a tensor with too few arguments");
+  KILN_TRY(make_tensor(p, args, false, 5, &tensor));
+  kiln_status *status = read_parameters(p, tensor, args->items[4], &quant);
+  if (status) {
+    kiln_tensor_release(tensor);
+    kiln_code code = kiln_status_code(status);
+    if (code != KILN_OP_ERROR) return status;
+    kiln_status_destroy(status);
+    return KILN_PICKLE_ERROR(p, "impossible quantisation parameters");
+  }
+  kiln_tensor_set_quant(tensor, quant);
+  kiln_quant_release(quant);
+  if (p->hooks->quantised) *p->hooks->quantised = true;
   return kiln__pickle_push(p, kiln_of_tensor(tensor));
 }
 
@@ -224,6 +293,7 @@ kiln_status *kiln__pickle_parameter(kiln_pickle *p, const kiln_tuple *args) {
       args->items[1].tag != KILN_TAG_BOOL) {
     return KILN_PICKLE_ERROR(p, "a parameter of an unknown form");
   }
-  args->items[0].u.tensor->key.f.requires_grad = args->items[1].u.i != 0;
+  kiln_tensor *tensor = args->items[0].u.tensor;
+  tensor->key.f.requires_grad = args->items[1].u.b && !kiln_tensor_is_quant(tensor);
   return kiln__pickle_push(p, kiln_ivalue_retain(args->items[0]));
 }

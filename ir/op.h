@@ -124,6 +124,12 @@ struct kiln_op {
   kiln_op_cost cost;
 };
 
+/* Makes quantised tensors, or asks about them (ir/ops/quantized.def). */
+static inline bool kiln_op_is_quantised(const kiln_op *op) {
+  return op->id >= KILN_OP_quantize_per_tensor &&
+         op->id <= KILN_OP__make_per_channel_quantized_tensor;
+}
+
 /* -- Registry -- */
 
 /* All operators of one name, in registration order. */

@@ -577,6 +577,7 @@ static kiln_status *emit_in_arena(void *arg) {
   kiln_map_init(&e->kernel_index, e->scratch);
   kiln_map_init(&e->constant_index, e->scratch);
   kiln_map_init(&e->deaths, e->scratch);
+  kiln_map_init(&e->guarded_kernels, e->scratch);
   e->regs = KILN_NEW_ARRAY(e->scratch, int32_t, job->graph->next_id + 1);
   e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, job->graph->next_id + 1);
   for (uint32_t i = 0; i <= job->graph->next_id; i++) e->regs[i] = e->hints[i] = -1;

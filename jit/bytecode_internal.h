@@ -23,6 +23,7 @@ typedef struct kiln_emitter {
   KILN_VEC(kiln_type_span) type_lists;
   KILN_VEC(kiln_str) strings;
   kiln_map kernel_index, constant_index; /* pointer -> index + 1 */
+  kiln_map guarded_kernels;              /* kernel -> what stands for it */
   int32_t *regs;                         /* of a value, by id; -1: none */
   int32_t *hints;                        /* register that a value would best get, by id; -1 */
   KILN_VEC(uint8_t) live, reserved;      /* of a register */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/quant.h"
 #include "runtime/tensor_internal.h"
 #include "runtime/value.h"
 
@@ -181,7 +182,35 @@ static void print_elements(printer *p) {
   }
 }
 
+/* What it stands for, then how; nothing of the elements when memory is short. */
+static void print_quantized(kiln_text *text, const kiln_tensor *t) {
+  const kiln_quant *quant = kiln_tensor_quant(t);
+  kiln_tensor *values = NULL;
+  kiln_status_destroy(kiln_tensor_dequantize(t->mem, NULL, t, &values));
+  if (values && values->numel > 0) {
+    printer p = {text, values, GENERAL, 6};
+    print_elements(&p);
+  }
+  kiln_tensor_release(values);
+  kiln_text_printf(text, "[ QuantizedCPU%sType{", kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+  for (int i = 0; i < kiln_tensor_rank(t); i++) {
+    kiln_text_printf(text, i > 0 ? ",%lld" : "%lld", (long long)kiln_tensor_sizes(t)[i]);
+  }
+  kiln_text_puts(text, "}, qscheme: per_");
+  if (quant->scheme == KILN_QSCHEME_PER_CHANNEL) {
+    kiln_text_printf(text, "channel_affine, axis: %d ]", quant->axis);
+    return;
+  }
+  kiln_text_puts(text, "tensor_affine, scale: ");
+  kiln__text_number(text, "%*.*f", 0, 4, quant->scale);
+  kiln_text_printf(text, ", zero_point: %lld ]", (long long)quant->zero_point);
+}
+
 void kiln_tensor_print(kiln_text *text, const kiln_tensor *t) {
+  if (kiln_tensor_quant(t)) {
+    print_quantized(text, t);
+    return;
+  }
   if (kiln_tensor_is_undefined(t)) {
     kiln_text_puts(text, "[ Tensor (undefined) ]");
     return;

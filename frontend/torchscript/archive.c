@@ -79,6 +79,11 @@ static kiln_status *check_byte_order(kiln_zip *zip) {
 static kiln_status *find_class(void *user, kiln_str qualname, const kiln_type **out_type) {
   load *ld = user;
   kiln_found found;
+  if (kiln_str_starts(qualname, "__torch__.torch.classes.")) {
+    return KILN_ERROR(KILN_UNSUPPORTED,
+                      "objects of the custom class " KILN_STR_FMT " are not supported",
+                      KILN_STR_ARG(qualname));
+  }
   KILN_TRY(kiln__loader_find(&ld->l, qualname, &found));
   if (!found.type || !found.type->cls || found.type->kind == KILN_TYPE_INTERFACE) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has no code for class '" KILN_STR_FMT "'",
@@ -131,6 +136,7 @@ static kiln_status *read_pickle(load *ld, const char *name, kiln_ivalue *out_val
   kiln_pickle_hooks hooks = {.user = ld,
                              .budget = &l->budget,
                              .devices = l->model->devices,
+                             .quantised = &l->unit->quantised,
                              .find_class = find_class,
                              .parse_type = parse_type,
                              .wants_state = wants_state,

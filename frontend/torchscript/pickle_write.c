@@ -5,6 +5,8 @@
  * refused. */
 #include "frontend/torchscript/pickle_write.h"
 
+#include "runtime/quant.h"
+
 static kiln_status *put_value(kiln_pickle_writer *w, kiln_ivalue v, const kiln_type *declared,
                               int depth);
 
@@ -21,6 +23,30 @@ static void put_storage(kiln_pickle_writer *w, kiln_storage *storage, kiln_dtype
   kiln__pickle_put_memo(&w->out, key);
 }
 
+static kiln_status *put_tensor(kiln_pickle_writer *w, kiln_tensor *tensor);
+
+/* (scheme, scale, zero point), or (scheme, scales, zero points, axis). */
+static kiln_status *put_quant(kiln_pickle_writer *w, const kiln_quant *quant) {
+  const bool channels = quant->scheme == KILN_QSCHEME_PER_CHANNEL;
+  kiln__pickle_put_byte(&w->out, '(');
+  kiln__pickle_put_global(&w->out,
+                          channels ? "torch\nper_channel_affine" : "torch\nper_tensor_affine");
+  if (!channels) {
+    KILN_TRY(kiln__pickle_put_plain(&w->out, kiln_float(quant->scale)));
+    kiln__pickle_put_int(&w->out, quant->zero_point);
+  }
+  for (int i = 0; i < 2 && channels; i++) {
+    kiln_tensor *column = NULL;
+    kiln_vec_reserve(w->out.arena, &w->states, w->states.count + 1);
+    KILN_TRY(kiln_quant_column(quant, i == 1, &column));
+    w->states.data[w->states.count++] = kiln_of_tensor(column);
+    KILN_TRY(put_tensor(w, column));
+  }
+  if (channels) kiln__pickle_put_int(&w->out, quant->axis);
+  kiln__pickle_put_byte(&w->out, 't');
+  return NULL;
+}
+
 static kiln_status *put_tensor(kiln_pickle_writer *w, kiln_tensor *tensor) {
   if (kiln__pickle_put_from_memo(&w->out, tensor)) return NULL;
   kiln_dtype dtype = kiln_tensor_dtype(tensor);
@@ -28,17 +54,21 @@ static kiln_status *put_tensor(kiln_pickle_writer *w, kiln_tensor *tensor) {
     kiln__pickle_put_byte(&w->out, 'N');
     return NULL;
   }
-  if (!kiln__pickle_storage_type(dtype) || (dtype >= KILN_DTYPE_QI8 && dtype <= KILN_DTYPE_QI32) ||
+  if (!kiln__pickle_storage_type(dtype) ||
+      (kiln_dtype_is_quant(dtype) && !kiln_tensor_quant(tensor)) ||
       tensor->key.f.device_kind != KILN_DEVICE_CPU) {
     return KILN_ERROR(KILN_UNSUPPORTED, "a tensor of dtype %s on device %d cannot be saved",
                       kiln_dtype_name(dtype), tensor->key.f.device_kind);
   }
-  kiln__pickle_put_global(&w->out, "torch._utils\n_rebuild_tensor_v2");
+  const kiln_quant *quant = kiln_tensor_quant(tensor);
+  kiln__pickle_put_global(
+      &w->out, quant ? "torch._utils\n_rebuild_qtensor" : "torch._utils\n_rebuild_tensor_v2");
   kiln__pickle_put_byte(&w->out, '(');
   put_storage(w, tensor->storage, dtype);
   kiln__pickle_put_int(&w->out, tensor->offset);
   kiln__pickle_put_dims(&w->out, kiln_tensor_sizes(tensor), kiln_tensor_rank(tensor));
   kiln__pickle_put_dims(&w->out, kiln_tensor_strides(tensor), kiln_tensor_rank(tensor));
+  if (quant) KILN_TRY(put_quant(w, quant));
   kiln__pickle_put_bool(&w->out, tensor->key.f.requires_grad);
   kiln__pickle_put_global(&w->out, "collections\nOrderedDict");
   kiln_text_puts(&w->out.text, ")RtR");

@@ -8,6 +8,7 @@
  * tensors above MAX_ELEMENTS. A kernel's error leaves the node as it is, to be raised when it is
  * reached. */
 #include "ir/pass.h"
+#include "runtime/quant.h"
 
 enum { MAX_ELEMENTS = 1 << 16, MAX_ARGS = 64, MAX_FOLDED_BYTES = 16 << 20 };
 
@@ -83,6 +84,9 @@ static bool replace_by_constants(kiln_node *node, kiln_ivalue *outs) {
 
 static bool fold_kernel(kiln_pass *pass, kiln_node *node, const kiln_ivalue *args) {
   const kiln_kernel *kernel = &node->op->kernel;
+  for (int i = 0; i < node->input_count; i++) {
+    if (kiln_ivalue_holds_quant(args[i])) return false; /* only plans guard operators from them */
+  }
   if (!kernel->body || kernel->dest_arg >= 0 || kernel->out_count != node->output_count) {
     return false;
   }

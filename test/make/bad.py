@@ -57,13 +57,14 @@ def module():
             text("training") + b"\x89" + b"ub.")
 
 
-def archive(source=SOURCE, data=None, version=b"3\n", method=zipfile.ZIP_STORED):
+def archive(source=SOURCE, data=None, version=b"3\n", method=zipfile.ZIP_STORED,
+            more=()):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method, compresslevel=9) as z:
         for name, content in [("data.pkl", module() if data is None else data),
                               ("code/__torch__.py", source.encode()),
                               ("data/0", struct.pack("<6f", 1, 2, 3, 4, 5, 6)),
-                              ("constants.pkl", b"\x80\x02)."), ("version", version)]:
+                              ("constants.pkl", b"\x80\x02)."), ("version", version), *more]:
             z.writestr(zipfile.ZipInfo("archive/" + name), content, method)
     return out.getvalue()
 

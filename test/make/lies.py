@@ -256,6 +256,34 @@ def an_object(name, *state):
     return a_global("__torch__", name) + b")\x81" + a_dict(*state) + b"b"
 
 
+def q_tensor(parameters, storage="QUInt8Storage", function="_rebuild_qtensor", rest=b"\x89"):
+    saved = items(text("storage"), a_global("torch", storage), text("0"), text("cpu"),
+                  number(6)) + b"Q"
+    return (a_global("torch._utils", function) +
+            items(saved, number(0), items(number(2), number(3)), items(number(3), number(1)),
+                  *parameters, rest, a_global("collections", "OrderedDict") + b")R") + b"R")
+
+
+def column(storage, count):
+    saved = items(text("storage"), a_global("torch", storage), text("1"), text("cpu"),
+                  number(count)) + b"Q"
+    return (a_global("torch._utils", "_rebuild_tensor_v2") +
+            items(saved, number(0), items(number(count)), items(number(1)), b"\x89",
+                  a_global("collections", "OrderedDict") + b")R") + b"R")
+
+
+def a_float(value):
+    return b"G" + struct.pack(">d", value)
+
+
+def per_tensor(scale, zero_point):
+    return [items(a_global("torch", "per_tensor_affine"), scale, zero_point)]
+
+
+def per_channel(scales, zero_points, axis):
+    return [items(a_global("torch", "per_channel_affine"), scales, zero_points, axis)]
+
+
 INT = b"K\x05"
 A_B = a_global("__torch__", "B") + b")\x81" + a_dict(text("t"), INT, text("u"), INT) + b"b"
 # name: (declared type, the attribute's pickle, what forward does with it)
@@ -300,6 +328,22 @@ ATTRIBUTES = {
       ops.prim.RaiseException("no list of strings")
     return y
 """),
+    "quantised_relu": ("Tensor", q_tensor(per_tensor(a_float(0.5), number(3))), "torch.relu(v)"),
+    "quantised_bits": ("Tensor", q_tensor(per_tensor(a_float(0.5), number(3))),
+                       "torch.view(v, dtype=0)"),
+    "quantised_zero_point": ("Tensor", q_tensor(per_tensor(a_float(0.5), b"M\x2c\x01")),
+                             "torch.dequantize(v)"),
+    "quantised_scale": ("Tensor", q_tensor(per_tensor(a_float(float("nan")), number(3))),
+                        "torch.dequantize(v)"),
+    "quantised_floats": ("Tensor", q_tensor(per_tensor(a_float(0.5), number(3)), "FloatStorage"),
+                         "torch.dequantize(v)"),
+    "quantised_plain": ("Tensor", q_tensor([], "QUInt8Storage", "_rebuild_tensor_v2"),
+                        "torch.dequantize(v)"),
+    "quantised_axis": ("Tensor", q_tensor(per_channel(column("DoubleStorage", 2), number(0),
+                                                      number(2))), "torch.dequantize(v)"),
+    "quantised_count": ("Tensor", q_tensor(per_channel(column("DoubleStorage", 1),
+                                                       column("DoubleStorage", 1), number(0))),
+                        "torch.dequantize(v)"),
     "any_cast": ("Any", INT, "torch.relu(unchecked_cast(Tensor, v))"),
 }
 RESULTS = {"dict_keys": "str", "enum": "str", "enum_value": "str"}
@@ -322,7 +366,9 @@ def cases():
         source = OTHERS + PLAIN + "  v : %s\n" % declared + FORWARD % (
             RESULTS.get(name, "Tensor"),
             "    v = self.v\n" + (use.lstrip("\n") if "\n" in use else "    return %s\n" % use))
-        yield "attribute_" + name, archive(source=source, data=root(text("v"), value))
+        yield "attribute_" + name, archive(source=source, data=root(text("v"), value),
+                                           more=[("data/1", b"\0" * 16)] if "Double" in str(value)
+                                           else ())
 
 
 def main(folder):
