@@ -440,6 +440,35 @@ def inner_layers():
          says="Expected all rows of lengths along axis to sum to data.size(")
 
 
+def mathematics():
+    places = torch.tensor([0.0, 0.25, 1.0, 2.5, 7.0, 30.0, -1.0, INF, NAN])
+    for dtype in (F32, F64):
+        a, x = places.to(dtype).unsqueeze(1), places.to(dtype)
+        for op in ("igamma", "igammac", "special_gammainc", "special_gammaincc"):
+            case("aten::" + op, a, x)
+        case("aten::igamma_", x[1:4].clone(), x[2:5])
+        for op in ("j0", "j1", "y0", "y1"):
+            case("aten::special_bessel_" + op, places[1:].to(dtype) if op[0] == "y" else places.to(dtype))
+        case("aten::special_spherical_bessel_j0", places.to(dtype))
+    case("aten::igamma", torch.tensor([2]), torch.tensor([1]), says="not implemented for")
+    case("aten::special_bessel_j0", torch.tensor([0, 1, 5]))
+    for t in (values(F32, (4, 5)), values(F64, (3, 4, 3)), values(F32, (5,)), values(F32, (5, 4)).t()):
+        n = t.dim()
+        for order in (1, 2):
+            case("aten::gradient.scalarint", t, None, None, order)
+            case("aten::gradient.scalarint", t, 0.5, -1, order)
+            case("aten::gradient.scalararray", t, 2.0, list(range(n)), order)
+            case("aten::gradient.array", t, [0], order)
+            case("aten::gradient.scalarrayint", t, [0.5] * n, None, order)
+            case("aten::gradient.scalarrayarray", t, [0.5] * n, list(range(n)), order)
+            axes = [torch.arange(k, dtype=t.dtype) ** 2 / 2 + 1 for k in t.shape]
+            case("aten::gradient.tensorarray", t, axes, list(range(n)), order)
+            case("aten::gradient.tensorarrayint", t, axes[:1], 0, order)
+    case("aten::gradient.scalarint", values(F32, (2,)), None, None, 2,
+         says="torch.gradient expected each dimension size to be at least edge_order+1")
+    case("aten::gradient.scalarint", values(F32, (4,)), None, None, 3)
+
+
 def square(dtype, *shape):
     """Well away from singular."""
     return values(dtype, shape) + 4 * torch.eye(shape[-1], dtype=dtype)
@@ -563,4 +592,5 @@ def spectra():
 
 if __name__ == "__main__":
     write(sys.argv[1], "rare.py", (ties, masked, products, recurrent, windows, numbers, seldom_layers,
-                                   interpolated, odds, older, inner_layers, factors, spectra))
+                                   interpolated, odds, older, inner_layers, mathematics, factors,
+                                   spectra))

@@ -182,6 +182,87 @@ static kiln_ivalue random_arg(fixture *f, sample *s, int index, const kiln_schem
   return kiln_none();
 }
 
+/* -- Arguments of layers: sizes that fit -- */
+
+static kiln_ivalue few_ints(fixture *f, int n, int least, int most) {
+  kiln_list *list;
+  const int count = rnd(4) ? n : 1;
+  assert_ok(kiln_list_create(f->env->mem, kiln_type_basic(KILN_TYPE_INT), 4, &list));
+  for (int i = 0; i < count; i++) {
+    assert_ok(kiln_list_push(list, kiln_int(least + rnd(most - least + 1))));
+  }
+  return kiln_of_box(list);
+}
+/* The dimensions of a layer by the digit in its name; 0: it is no convolution or pool. */
+static int layer_dims(const kiln_op *op) {
+  char name[64];
+  snprintf(name, sizeof name, KILN_STR_FMT, KILN_STR_ARG(op->name));
+  if (!strstr(name, "conv") && !strstr(name, "pool")) return 0;
+  for (int n = 1; n <= 3; n++) {
+    if (strchr(name, '0' + n)) return n;
+  }
+  return strstr(name, "aten::convolution") || strstr(name, "aten::_convolution") ? 1 + rnd(3) : 0;
+}
+static kiln_ivalue layer_arg(fixture *f, const kiln_op *op, int i, int n, int64_t channels,
+                             int64_t groups, bool transposed) {
+  const kiln_schema_arg *arg = &op->schema->args[i];
+  int64_t sizes[8];
+  if (kiln_str_is(arg->name, "weight")) {
+    sizes[0] = transposed ? channels : groups * (1 + rnd(3));
+    sizes[1] = transposed ? 1 + rnd(3) : channels / groups;
+    for (int d = 0; d < n; d++) sizes[2 + d] = 1 + rnd(3);
+    return kiln_of_tensor(random_tensor(f, KILN_DTYPE_F32, n + 2, sizes));
+  }
+  if (i == 0) {
+    sizes[0] = 1 + rnd(2);
+    sizes[1] = channels;
+    for (int d = 0; d < n; d++) sizes[2 + d] = 3 + rnd(6);
+    return kiln_of_tensor(random_tensor(f, KILN_DTYPE_F32, n + 2, sizes));
+  }
+  if (kiln_str_is(arg->name, "groups")) return kiln_int(groups);
+  if (kiln_str_is(arg->name, "transposed")) return kiln_bool(transposed);
+  if (kiln_str_is(arg->name, "output_padding")) return few_ints(f, n, 0, 0);
+  if (kiln_str_is(arg->name, "padding")) {
+    if (arg->type->kind != KILN_TYPE_STR) return few_ints(f, n, 0, 1);
+    kiln_string *string;
+    assert_ok(
+        kiln_string_create(f->env->mem, rnd(2) ? KILN_STR("same") : KILN_STR("valid"), &string));
+    return kiln_of_box(string);
+  }
+  if (kiln_str_is(arg->name, "kernel_size")) return few_ints(f, n, 1, 3);
+  if (kiln_str_is(arg->name, "output_size")) return few_ints(f, n, 1, 3);
+  if (kiln_str_is(arg->name, "stride") && kiln_str_is(op->schema->overload, "padding")) {
+    return kiln_int(1);
+  }
+  if (kiln_str_is(arg->name, "stride") || kiln_str_is(arg->name, "dilation")) {
+    return few_ints(f, n, 1, 2);
+  }
+  if (arg->type->kind == KILN_TYPE_OPTIONAL) return kiln_none();
+  return arg->type->kind == KILN_TYPE_BOOL ? kiln_bool(rnd(2)) : kiln_int(1);
+}
+static bool layer_args(fixture *f, sample *s, const kiln_op *op) {
+  const int n = layer_dims(op);
+  if (!n) return false;
+  const int64_t groups = 1 + rnd(2), channels = groups * (1 + rnd(2));
+  char name[64];
+  snprintf(name, sizeof name, KILN_STR_FMT, KILN_STR_ARG(op->name));
+  bool transposed = strstr(name, "transpose") != NULL;
+  for (int i = 0; i < s->count; i++) {
+    if (kiln_str_is(op->schema->args[i].name, "transposed")) transposed = rnd(2);
+  }
+  for (int i = 1; i < s->count; i++) { /* others want more of their arguments */
+    const kiln_schema_arg *arg = &op->schema->args[i];
+    if (arg->type->kind == KILN_TYPE_TENSOR && !kiln_str_is(arg->name, "weight")) return false;
+    if (kiln_str_is(arg->name, "kernel_size") && kiln_str_is(op->schema->args[1].name, "weight")) {
+      return false;
+    }
+  }
+  for (int i = 0; i < s->count; i++) {
+    s->args[i] = layer_arg(f, op, i, n, channels, groups, transposed);
+  }
+  return true;
+}
+
 /* -- Asking -- */
 
 typedef struct ask_args {
@@ -291,7 +372,9 @@ static void check_sample(fixture *f, kiln_call *call, const kiln_op *op, tally *
   sample s = {.count = op->schema->arg_count};
   kiln_ivalue outs[KILN_MAX_OUTS] = {{0}};
   kiln_dtype dtype = dtypes[rnd(4)];
-  for (int i = 0; i < s.count; i++) s.args[i] = random_arg(f, &s, i, &op->schema->args[i], dtype);
+  if (!layer_args(f, &s, op)) {
+    for (int i = 0; i < s.count; i++) s.args[i] = random_arg(f, &s, i, &op->schema->args[i], dtype);
+  }
   ask_args a = {.op = op, .s = &s};
   fixture_run(f, NULL, ask_body, &a);
   call->kernel = &op->kernel;
