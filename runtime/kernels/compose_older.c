@@ -193,11 +193,17 @@ KILN_RECIPE(chain_matmul) {
   for (int64_t i = 1; i < list->count; i++) t = KILN_COOK(r, mm, T(t), list->items[i]);
   kiln__recipe_give(r, outs, t);
 }
-/* sequences, batch_first, padding_value */
+/* sequences, batch_first, padding_value, padding_side */
 KILN_RECIPE(pad_sequence) {
   const kiln_list *list = kiln_arg_list(args, 0);
-  const bool first = kiln_arg_bool(args, 1);
+  const bool first = kiln_arg_bool(args, 1), left = kiln_str_is(kiln_arg_str(args, 3), "left");
   int64_t sizes[KILN_MAX_RANK + 1], longest = 0;
+  if (!left && !kiln_str_is(kiln_arg_str(args, 3), "right")) {
+    KILN_RECIPE_FAIL(r,
+                     "Expected padding_side to be one of left or right, but got " KILN_STR_FMT ".",
+                     KILN_STR_ARG(kiln_arg_str(args, 3)));
+    return;
+  }
   if (list->count == 0) {
     KILN_RECIPE_FAIL(r, "received an empty list of sequences");
     return;
@@ -221,7 +227,8 @@ KILN_RECIPE(pad_sequence) {
   for (int64_t i = 0; i < list->count && !r->status; i++) {
     kiln_tensor *t = list->items[i].u.tensor;
     kiln_tensor *place = KILN_COOK(r, select, T(out), I(first ? 0 : 1), I(i));
-    place = kiln__recipe_narrow(r, place, 0, 0, kiln_tensor_sizes(t)[0]);
+    const int64_t n = kiln_tensor_sizes(t)[0];
+    place = kiln__recipe_narrow(r, place, 0, left ? longest - n : 0, n);
     KILN_COOK(r, copy_, T(place), T(t), B(false));
   }
   kiln__recipe_give(r, outs, out);

@@ -53,7 +53,8 @@ static void center_window(kiln__recipe *r, kiln_dtype dtype, frames *f) {
 
 /* -- There -- */
 
-/* `rest`: normalized, onesided, return_complex */
+/* `rest`: normalized, onesided, return_complex, align_to_window: frames begin where the window,
+ * which may be shorter, begins to be in the signal */
 static void there(kiln__recipe *r, kiln_tensor *t, const kiln_ivalue *args, const kiln_ivalue *rest,
                   const char *pad_mode, kiln_ivalue *outs) {
   frames f;
@@ -72,6 +73,15 @@ static void there(kiln__recipe *r, kiln_tensor *t, const kiln_ivalue *args, cons
   }
   if (r->status) return;
   if (rank == 1) t = KILN_COOK(r, unsqueeze, T(t), I(0));
+  const bool aligned = rest[3].tag == KILN_TAG_BOOL && rest[3].u.b && f.n > f.length;
+  if (pad_mode && rest[3].tag == KILN_TAG_BOOL) {
+    KILN_RECIPE_FAIL(r, "stft align_to_window should only be set when center = false");
+    return;
+  }
+  if (aligned) {
+    const int64_t side = (f.n - f.length) / 2;
+    t = KILN_COOK(r, constant_pad_nd, T(t), INTS(side, side), I(0));
+  }
   if (pad_mode) {
     t = KILN_COOK(r, unsqueeze, T(t), I(0));
     const kiln_ivalue padding = INTS(f.n / 2, f.n / 2), mode = kiln__recipe_text(r, pad_mode);

@@ -445,9 +445,12 @@ static kiln_status *become(kiln_tensor *self, kiln_call *call, kiln_status *stat
   }
 IN_PLACE(squeeze)
 IN_PLACE(squeeze_dim)
+IN_PLACE(squeeze_dims)
 IN_PLACE(unsqueeze)
 IN_PLACE(transpose)
 IN_PLACE(t)
+kiln_status *kiln__kernel_as_strided(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+IN_PLACE(as_strided)
 
 /* -- Parts -- */
 

@@ -363,6 +363,18 @@ def older():
     rows = [values(F32, (n, 2)) for n in (3, 1, 2)]
     for first in (False, True):
         case("aten::pad_sequence", rows, first, -1.0)
+    got = torch.nn.utils.rnn.pad_sequence([t.flip(0) for t in rows]).flip(0)
+    lines.append("\t".join(["aten::pad_sequence", text(rows), "b0", "f0.0", "sleft", "=", text(got)]))
+    wave, window = values(F32, (20,)), torch.hann_window(4)
+    got = torch.view_as_real(torch.stft(torch.constant_pad_nd(wave, [2, 2]), 8, 3, 4, window,
+                                        center=False, return_complex=True))
+    lines.append("\t".join(["aten::stft"] + [text(x) for x in (wave, 8, 3, 4, window, False, None, False,
+                                                               True)] + ["=", text(got, False)]))
+    box = values(F32, (2, 1, 3, 1))
+    lines.append("\t".join(["aten::squeeze_.dims", text(box), "[i1 i3]", "=", text(box[:, 0, :, 0])]))
+    case("aten::swapaxes_", values(F32, (2, 3)), 0, 1, strides=True)
+    case("aten::swapdims_", values(F32, (2, 3, 2)), 0, -1, strides=True)
+    case("aten::as_strided_", values(F32, (2, 3)), [3], [2], 0, strides=True)
     case("aten::pad_sequence", [values(I64, (2,)), values(I64, (4,))], True, 0.0)
     case("aten::flatten_dense_tensors", rows)
     case("aten::chain_matmul", [values(F32, (2, 3)), values(F32, (3, 4)), values(F32, (4, 1))])

@@ -310,6 +310,10 @@ static bool run_line(reader *r, char *line) {
   }
   for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = kiln_none();
   if (op->kernel.dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[op->kernel.dest_arg]);
+  for (; count < op->kernel.arg_count && op->schema->args[count].has_default; count++) {
+    args[count] =
+        kiln_ivalue_retain(op->schema->args[count].default_value); /* newer than the case */
+  }
   assert_int_equal(count, op->kernel.arg_count);
   r->call->kernel = &op->kernel;
   r->call->arg_count = count;
