@@ -332,7 +332,7 @@ static kiln_status *pad_by(kiln_call *call, kiln_tensor *t, int count, const int
           KILN_OP_FAIL("Padding size should be less than the corresponding input dimension, but "
                        "got: padding (%lld, %lld) at dimension %d of size %lld",
                        (long long)left, (long long)right, d, (long long)size);
-    } else if (!kiln_checked_add_i64(size, left, &padded) ||
+    } else if (left < INT64_MIN / 2 || !kiln_checked_add_i64(size, left, &padded) ||
                !kiln_checked_add_i64(padded, right, &padded) || padded <= 0) {
       status = KILN_OP_FAIL("padding leaves nothing of dimension %d, or too much", d);
     }
