@@ -65,6 +65,9 @@ const kiln_type *kiln__builder_type_of(kiln_builder *b, kiln_ivalue v);
 /* Checks at run time what the block only claims: casts, uninitialised values (builder_harden.c). */
 kiln_status *kiln__builder_harden(kiln_builder *b, const kiln_block *block) KILN_MUST_USE;
 
+/* A builder of the same graph and attributes, whose values are shared (builder_model.c). */
+kiln_status *kiln__builder_copy(kiln_builder *from, kiln_builder **out_builder) KILN_MUST_USE;
+
 /* -- model.c -- */
 
 /* A model of what `script` (taken, also on failure) holds. */

@@ -253,6 +253,39 @@ kiln_status *kiln_builder_parse(kiln_context *context, const char *text, size_t 
   return NULL;
 }
 
+/* -- Copies -- */
+
+static kiln_status *copy_attributes(kiln_builder *b, void *arg) {
+  const kiln_builder *from = arg;
+  kiln_arena *arena = b->unit->arena;
+  kiln_vec_reserve(arena, &b->attributes, from->attributes.count);
+  kiln_vec_reserve(arena, &b->values, from->values.count);
+  for (int i = 0; i < from->attributes.count; i++) {
+    kiln_class_attribute a = from->attributes.data[i]; /* types of attributes are the context's */
+    a.name = kiln_str_make(kiln_arena_strndup(arena, a.name.data, a.name.len), a.name.len);
+    b->attributes.data[b->attributes.count++] = a;
+    b->values.data[b->values.count++] = kiln_ivalue_retain(from->values.data[i]);
+  }
+  return NULL;
+}
+
+kiln_status *kiln__builder_copy(kiln_builder *from, kiln_builder **out_builder) {
+  kiln_builder *b = NULL;
+  *out_builder = NULL;
+  KILN_TRY(kiln_builder_verify(from));
+  KILN_TRY(kiln_builder_create(from->context, &b));
+  parse_job job = {from->graph};
+  kiln_status *status = kiln__builder_run(b, copy_attributes, from);
+  if (!status) status = kiln__builder_run(b, adopt, &job);
+  if (status) {
+    kiln_builder_destroy(b);
+    return status;
+  }
+  b->returned = from->returned;
+  *out_builder = b;
+  return NULL;
+}
+
 /* -- To a model -- */
 
 static kiln_str argument_name(kiln_builder *b, const kiln_ir_value *value, int index) {

@@ -68,6 +68,35 @@ kiln_status *kiln_debug_model_errors(kiln_model *model, kiln_debug_row_fn row, v
   return NULL;
 }
 
+typedef struct function_job {
+  const kiln_unit *unit;
+  kiln_arena *arena;
+  kiln_debug_row_fn row;
+  void *user;
+} function_job;
+
+static kiln_status *tell_functions(void *arg) {
+  const function_job *job = arg;
+  for (int i = 0; i < job->unit->all.count; i++) {
+    const kiln_function *function = job->unit->all.data[i];
+    if (!function->graph || function->error) continue;
+    kiln_text text;
+    kiln_text_init(&text, job->arena);
+    kiln_graph_print(&text, function->graph, 3, false);
+    job->row(job->user, (const char *[]){function->qualname, text.data}, 2);
+  }
+  return NULL;
+}
+
+kiln_status *kiln_debug_model_functions(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  function_job job = {.unit = model->script->unit, .row = row, .user = user};
+  KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
+  row(user, (const char *[]){"function", "graph"}, 2);
+  kiln_status *status = kiln_arena_run(job.arena, tell_functions, &job);
+  kiln_arena_destroy(job.arena);
+  return status;
+}
+
 /* -- Operators -- */
 
 typedef struct op_count {

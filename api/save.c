@@ -1,7 +1,7 @@
-/* save.c: models and instances to TorchScript archives. */
+/* save.c: models, instances and builders to TorchScript archives. */
 #include "frontend/torchscript/save.h"
 
-#include "api/internal.h"
+#include "api/builder.h"
 
 typedef struct save_job {
   kiln_instance *instance;
@@ -50,6 +50,7 @@ static kiln_status *init_job(save_job *job, kiln_instance *instance,
   job->options.extras = options->extras;
   job->options.extra_count = options->extra_count;
   job->options.drop_extras = options->drop_extras != 0;
+  job->options.reprint = options->reprint != 0;
   return NULL;
 }
 
@@ -95,5 +96,33 @@ kiln_status *kiln_model_save_to(kiln_model *model, kiln_write_fn write, void *us
   KILN_TRY(kiln_instance_create(model, &instance));
   kiln_status *status = kiln_instance_save_to(instance, write, user, options);
   kiln_instance_release(instance);
+  return status;
+}
+
+/* -- Builders: as the model would be that they make -- */
+
+static kiln_status *make_model(kiln_builder *builder, kiln_model **out_model) {
+  kiln_builder *copy = NULL;
+  KILN_TRY(kiln__builder_copy(builder, &copy));
+  kiln_status *status = kiln_builder_finish(copy, out_model);
+  kiln_builder_destroy(copy);
+  return status;
+}
+
+kiln_status *kiln_builder_save(kiln_builder *builder, const char *path,
+                               const kiln_save_options *options) {
+  kiln_model *model = NULL;
+  KILN_TRY(make_model(builder, &model));
+  kiln_status *status = kiln_model_save(model, path, options);
+  kiln_model_release(model);
+  return status;
+}
+
+kiln_status *kiln_builder_save_to(kiln_builder *builder, kiln_write_fn write, void *user,
+                                  const kiln_save_options *options) {
+  kiln_model *model = NULL;
+  KILN_TRY(make_model(builder, &model));
+  kiln_status *status = kiln_model_save_to(model, write, user, options);
+  kiln_model_release(model);
   return status;
 }

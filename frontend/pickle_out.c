@@ -129,10 +129,11 @@ void kiln__pickle_put_storage(kiln_pickle_out *out, const char *type, int index,
   kiln_text_puts(&out->text, "tQ");
 }
 
-kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, kiln_zip_writer *zip) {
+kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, const char *folder,
+                                   kiln_zip_writer *zip) {
   for (int i = 0; i < out->storages.count; i++) {
     const kiln_storage *storage = out->storages.data[i];
-    const char *name = kiln_arena_printf(out->arena, "data/%d", i);
+    const char *name = kiln_arena_printf(out->arena, "%s/%d", folder, i);
     KILN_TRY(kiln_zip_writer_add(zip, kiln_str_from(name), storage->data, storage->bytes, false));
   }
   return NULL;

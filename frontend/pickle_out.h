@@ -42,7 +42,8 @@ kiln_status *kiln__pickle_check_depth(int depth) KILN_MUST_USE;
 const char *kiln__pickle_storage_type(kiln_dtype dtype);
 /* A persistent id: storage `index`, of `numel` elements. */
 void kiln__pickle_put_storage(kiln_pickle_out *out, const char *type, int index, int64_t numel);
-/* The members data/<i> of an archive. */
-kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, kiln_zip_writer *zip) KILN_MUST_USE;
+/* The members <folder>/<i> of an archive: "data" beside data.pkl. */
+kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, const char *folder,
+                                   kiln_zip_writer *zip) KILN_MUST_USE;
 
 #endif

@@ -176,7 +176,7 @@ static kiln_status *write_archive(void *arg) {
   kiln_zip_writer *zip = kiln_zip_writer_create(w->arena, w->sink, "archive");
   KILN_TRY(kiln_zip_writer_add(zip, KILN_STR("data.pkl"), pickle->data, pickle->len, false));
   KILN_TRY(kiln_zip_writer_add(zip, KILN_STR("byteorder"), "little", 6, false));
-  KILN_TRY(kiln__pickle_add_data(&w->out, zip));
+  KILN_TRY(kiln__pickle_add_data(&w->out, "data", zip));
   KILN_TRY(kiln_zip_writer_add(zip, KILN_STR("version"), "3\n", 2, false));
   return kiln_zip_writer_finish(zip);
 }

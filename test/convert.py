@@ -105,7 +105,7 @@ def main():
             failed += check.returncode != 0
             print(''.join(f'{line}\n' for line in check.stdout.splitlines()
                           if not line.startswith('PASS')), end='')
-    print(f'{count} converted, {failed} failed')
+    print(f'{count - failed} passed, {failed} failed')
     return failed > 0 or count == 0
 
 

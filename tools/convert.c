@@ -1,12 +1,14 @@
-/* convert.c: `kiln convert`: loads an archive and saves the module again. */
+/* convert.c: `kiln convert`: loads an archive, or reads a graph, and saves the module. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kiln/kiln_graph.h"
 #include "tools/commands.h"
 
 typedef struct convert_options {
   tool_list extra;
-  bool drop_extra;
+  bool drop_extra, reprint;
   tool_settings settings;
 } convert_options;
 
@@ -14,6 +16,7 @@ typedef struct convert_options {
 static const tool_option options_table[] = {
     {"--extra", TOOL_LIST, FIELD(extra), "NAME=FILE", 0, "save a file's bytes along (repeatable)"},
     {"--drop-extra", TOOL_SWITCH, FIELD(drop_extra), NULL, 0, "leave the archive's own files out"},
+    {"--reprint", TOOL_SWITCH, FIELD(reprint), NULL, 0, "print the source anew from the graphs"},
     TOOL_SETTINGS_OPTIONS(convert_options, settings),
 };
 
@@ -43,6 +46,43 @@ static int read_extras(const tool_list *list, kiln_extra *extras) {
   return -1;
 }
 
+/* Whether the file begins as the text of a graph does, after comments. */
+static bool is_graph(const char *path) {
+  static const char begin[] = "graph(";
+  char line[4096];
+  bool found = false;
+  FILE *file = fopen(path, "rb");
+  while (file && fgets(line, sizeof line, file)) {
+    if (*line == '#' || *line == ';' || *line == '\n') continue;
+    found = strncmp(line, begin, sizeof begin - 1) == 0;
+    break;
+  }
+  if (file) fclose(file);
+  return found;
+}
+
+/* The model behind IN; an exit status after a complaint, else -1. */
+static int read_model(kiln_context *context, const char *path, kiln_model **out_model) {
+  kiln_status *status = NULL;
+  if (is_graph(path)) {
+    size_t size = 0;
+    char *error = NULL, *text = tool_read_file(path, &size, &error);
+    if (!text) {
+      const int exit_status = tool_usage_error("%s", error);
+      free(error);
+      return exit_status;
+    }
+    kiln_builder *builder = NULL;
+    status = kiln_builder_parse(context, text, size, &builder);
+    if (!status) status = kiln_builder_finish(builder, out_model);
+    kiln_builder_destroy(builder);
+    free(text);
+  } else {
+    status = kiln_model_load(context, path, NULL, out_model);
+  }
+  return status ? tool_report(status) : -1;
+}
+
 static int run(const void *options, int count, char *const *operands) {
   const convert_options *o = options;
   tool_settings settings = o->settings;
@@ -52,12 +92,16 @@ static int run(const void *options, int count, char *const *operands) {
   kiln_extra *extras = tool_alloc(sizeof *extras * (size_t)(o->extra.count + 1));
   int exit_status = read_extras(&o->extra, extras);
   if (exit_status < 0) {
-    const kiln_save_options save = {
-        .extras = extras, .extra_count = o->extra.count, .drop_extras = o->drop_extra};
+    const kiln_save_options save = {.extras = extras,
+                                    .extra_count = o->extra.count,
+                                    .drop_extras = o->drop_extra,
+                                    .reprint = o->reprint};
     kiln_status *status = tool_context(&settings, &context);
-    if (!status) status = kiln_model_load(context, operands[0], NULL, &model);
-    if (!status) status = kiln_model_save(model, operands[1], &save);
-    exit_status = status ? tool_report(status) : TOOL_GOOD;
+    exit_status = status ? tool_report(status) : read_model(context, operands[0], &model);
+    if (exit_status < 0) {
+      status = kiln_model_save(model, operands[1], &save);
+      exit_status = status ? tool_report(status) : TOOL_GOOD;
+    }
   }
   kiln_model_release(model);
   kiln_context_release(context);
@@ -67,10 +111,12 @@ static int run(const void *options, int count, char *const *operands) {
 
 const tool_command tool_command_convert = {
     .name = "convert",
-    .usage = "kiln convert IN OUT [--extra NAME=FILE]... [--drop-extra]",
+    .usage = "kiln convert IN OUT [--extra NAME=FILE]... [--drop-extra] [--reprint]",
     .summary = "load an archive and save its module again, for PyTorch or Kiln",
-    .details = "Source, constants and version stay as they are; what the optimiser does is never\n"
-               "saved. OUT appears when it is complete, and may be IN.\n",
+    .details =
+        "Source, constants and version stay as they are, unless they are printed anew; what\n"
+        "the optimiser does is never saved. IN may also be a graph as text, which becomes\n"
+        "a module without attributes. OUT appears when it is complete, and may be IN.\n",
     .options = options_table,
     .option_count = sizeof options_table / sizeof options_table[0],
     .options_size = sizeof(convert_options),

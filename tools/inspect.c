@@ -9,7 +9,7 @@
 #include "tools/rows.h"
 
 typedef struct inspect_options {
-  bool source, graph, ops, missing, weights, cost, json;
+  bool source, graph, functions, ops, missing, weights, cost, json;
   const char *method, *inputs;
   tool_list input;
   tool_settings settings;
@@ -19,6 +19,8 @@ typedef struct inspect_options {
 static const tool_option options_table[] = {
     {"--source", TOOL_SWITCH, FIELD(source), NULL, 0, "print the TorchScript source"},
     {"--graph", TOOL_SWITCH, FIELD(graph), NULL, 0, "print the graph of each method"},
+    {"--functions", TOOL_SWITCH, FIELD(functions), NULL, 0,
+     "print the graph of every function and method of the archive"},
     {"--ops", TOOL_SWITCH, FIELD(ops), NULL, 0, "list every operator with its uses"},
     {"--missing", TOOL_SWITCH, FIELD(missing), NULL, 0,
      "list only what Kiln lacks: operators, functions that do not compile"},
@@ -34,17 +36,20 @@ static const tool_option options_table[] = {
 
 typedef struct inspection {
   kiln_model *model;
-  tool_rows facts, ops, missing, weights, errors, sources, costs;
+  tool_rows facts, ops, missing, weights, errors, sources, functions, costs;
   kiln_debug_cost cost;
 } inspection;
 
-static kiln_status *look(inspection *in, bool sources) {
+static kiln_status *look(inspection *in, bool sources, bool functions) {
   kiln_status *status = kiln_debug_model_facts(in->model, tool_rows_add, &in->facts);
   if (!status) status = kiln_debug_model_ops(in->model, tool_rows_add, &in->ops);
   if (!status) status = kiln_debug_model_weights(in->model, tool_rows_add, &in->weights);
   if (!status) status = kiln_debug_model_errors(in->model, tool_rows_add, &in->errors);
   if (!status && sources) {
     status = kiln_debug_model_sources(in->model, tool_rows_add, &in->sources);
+  }
+  if (!status && functions) {
+    status = kiln_debug_model_functions(in->model, tool_rows_add, &in->functions);
   }
   for (int i = 0; !status && i < in->ops.count; i++) {
     if (i > 0 && strcmp(tool_rows_cell(&in->ops, i, 2), "no") != 0) continue;
@@ -54,8 +59,8 @@ static kiln_status *look(inspection *in, bool sources) {
 }
 
 static void free_inspection(inspection *in) {
-  tool_rows *const all[] = {&in->facts,  &in->ops,     &in->missing, &in->weights,
-                            &in->errors, &in->sources, &in->costs};
+  tool_rows *const all[] = {&in->facts,  &in->ops,     &in->missing,   &in->weights,
+                            &in->errors, &in->sources, &in->functions, &in->costs};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tool_rows_free(all[i]);
 }
 
@@ -229,6 +234,7 @@ static void print_overview(const inspection *in, const char *path) {
   print_missing(in);
 }
 
+/* Names and texts. */
 static void print_sources(const tool_rows *sources) {
   for (int i = 1; i < sources->count; i++) {
     printf("# %s\n%s\n", tool_rows_cell(sources, i, 0), tool_rows_cell(sources, i, 1));
@@ -252,7 +258,8 @@ static kiln_status *print_graphs(const inspection *in) {
 }
 
 static kiln_status *print(const inspect_options *o, const inspection *in, const char *path) {
-  if (!o->source && !o->graph && !o->ops && !o->missing && !o->weights && !o->cost) {
+  if (!o->source && !o->graph && !o->functions && !o->ops && !o->missing && !o->weights &&
+      !o->cost) {
     print_overview(in, path);
   }
   if (o->missing) print_missing(in);
@@ -260,6 +267,7 @@ static kiln_status *print(const inspect_options *o, const inspection *in, const 
   if (o->weights) tool_rows_print(&in->weights);
   if (o->cost) print_cost(in);
   if (o->source) print_sources(&in->sources);
+  if (o->functions) print_sources(&in->functions);
   return o->graph ? print_graphs(in) : NULL;
 }
 
@@ -336,6 +344,7 @@ static kiln_status *print_json(const inspect_options *o, const inspection *in) {
   cJSON_AddItemToObject(json, "tensors", json_rows(&in->weights, 4));
   if (o->cost) cJSON_AddItemToObject(json, "cost", json_cost(in));
   if (o->source) cJSON_AddItemToObject(json, "sources", tool_rows_json(&in->sources));
+  if (o->functions) cJSON_AddItemToObject(json, "functions", tool_rows_json(&in->functions));
   kiln_status *status = NULL;
   if (o->graph) {
     cJSON *graphs = cJSON_AddObjectToObject(json, "graphs");
@@ -362,7 +371,7 @@ static int run(const void *options, int count, char *const *operands) {
   (void)count;
   kiln_status *status = tool_context(&settings, &context);
   if (!status) status = kiln_debug_model_open(context, operands[0], NULL, &in.model);
-  if (!status) status = look(&in, o->source);
+  if (!status) status = look(&in, o->source, o->functions);
   int exit_status = status ? tool_report(status) : look_at_cost(o, context, &in);
   if (exit_status < 0) {
     status = o->json ? print_json(o, &in) : print(o, &in, operands[0]);
@@ -376,8 +385,9 @@ static int run(const void *options, int count, char *const *operands) {
 
 const tool_command tool_command_inspect = {
     .name = "inspect",
-    .usage = "kiln inspect MODEL [--source] [--graph] [--ops] [--missing] [--weights] [--cost "
-             "[--inputs FILE.pt]] [--json]",
+    .usage =
+        "kiln inspect MODEL [--source] [--graph] [--functions] [--ops] [--missing] [--weights] "
+        "[--cost [--inputs FILE.pt]] [--json]",
     .summary = "tell what an archive holds, without running any of it",
     .options = options_table,
     .option_count = sizeof options_table / sizeof options_table[0],

@@ -196,6 +196,9 @@ kiln_status *kiln__ts_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value
 bool kiln__is_builtin(kiln_str name);
 kiln_status *kiln__ts_builtin(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
                               const kiln_type *hint, kiln_sugar *out) KILN_MUST_USE;
+/* x.tolist() of the value, to the type `hint`. */
+kiln_status *kiln__ts_tolist(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+                             const kiln_type *hint, kiln_ir_value **out) KILN_MUST_USE;
 kiln_status *kiln__ts_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out) KILN_MUST_USE;
 /* emit_sort.c: whether `op` sorts a list of objects by their __lt__, and that; `reverse` may be
  * NULL.

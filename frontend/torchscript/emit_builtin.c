@@ -217,10 +217,8 @@ static kiln_status *do_isinstance(kiln_emitter *e, const kiln_ast *ast, const ki
 
 /* x.tolist() under annotate(List[List[float]], …): prim::tolist(x, depth, element code), codes as
  * PyTorch's: 0 int, 1 float, 2 complex, 3 bool. */
-static kiln_status *do_tolist(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                              kiln_ir_value **out) {
-  kiln_ir_value *value;
-  KILN_TRY(kiln__ts_value(e, ast->kids[0]->kids[0], NULL, &value));
+kiln_status *kiln__ts_tolist(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+                             const kiln_type *hint, kiln_ir_value **out) {
   int64_t depth = 0;
   const kiln_type *elem = hint;
   while (elem && elem->kind == KILN_TYPE_LIST) {
@@ -362,7 +360,6 @@ static const struct {
     {"unchecked_cast", do_unchecked_cast},
     {"uninitialized", do_uninitialized},
     {"isinstance", do_isinstance},
-    {"tolist", do_tolist},
     {"getattr", do_getattr},
     {"hasattr", do_hasattr},
     {"print", do_print},
@@ -378,7 +375,7 @@ bool kiln__is_builtin(kiln_str name) {
     if (kiln_str_is(name, plain[i].name)) return true;
   }
   for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
-    if (kiln_str_is(name, special[i].name)) return !kiln_str_is(name, "tolist");
+    if (kiln_str_is(name, special[i].name)) return true;
   }
   return false;
 }

@@ -139,6 +139,23 @@ static kiln_status *call_plain_function(kiln_emitter *e, const kiln_ast *ast,
                                         kiln_function *function, const kiln_arg *args, int count,
                                         kiln_ir_value **out);
 
+/* The keywords of the last arguments stay beside a node that no schema describes. */
+static kiln_status *keep_keywords(kiln_emitter *e, kiln_node *node, const kiln_arg *args,
+                                  int count) {
+  int first = 0;
+  while (first < count && args[first].keyword.len == 0) first++;
+  if (first == count) return NULL;
+  kiln_list *list = NULL;
+  KILN_TRY(kiln_list_create(e->l->env->mem, kiln_type_basic(KILN_TYPE_STR), count - first, &list));
+  kiln_node_set_value(node, "keywords", kiln_of_box(list)); /* it owns the list from here on */
+  for (int i = first; i < count; i++) {
+    kiln_string *name = NULL;
+    KILN_TRY(kiln_string_create(e->l->env->mem, args[i].keyword, &name));
+    KILN_TRY(kiln_list_push(list, kiln_of_box(name)));
+  }
+  return NULL;
+}
+
 /* Keeps a call that cannot be resolved: it fails when it is reached. */
 static kiln_status *emit_unresolved(kiln_emitter *e, const kiln_ast *ast, const char *name,
                                     const kiln_arg *args, int count, kiln_sugar *out) {
@@ -146,6 +163,7 @@ static kiln_status *emit_unresolved(kiln_emitter *e, const kiln_ast *ast, const 
       kiln_node_create_unknown(e->graph, kiln_str_from(kiln_arena_strdup(e->arena, name)));
   for (int i = 0; i < count; i++) kiln_node_add_input(node, args[i].value);
   kiln__ts_append(e, ast, node);
+  KILN_TRY(keep_keywords(e, node, args, count));
   out->kind = KILN_SUGAR_VALUE;
   const kiln_type *first = count == 1 ? args[0].value->type : NULL;
   if (strcmp(name, "aten::wait") == 0 && first && first->kind == KILN_TYPE_FUTURE) {
@@ -393,7 +411,7 @@ kiln_status *kiln__ts_call(kiln_emitter *e, const kiln_ast *ast, const kiln_type
     return kiln__ts_builtin(e, ast, callee.name, hint, out);
   }
   if (callee.kind == KILN_SUGAR_OP && callee.value && kiln_str_is(callee.name, "aten::tolist")) {
-    return kiln__ts_builtin(e, ast, KILN_STR("tolist"), hint, out);
+    return kiln__ts_tolist(e, ast, callee.value, hint, &out->value);
   }
   if (callee.kind == KILN_SUGAR_NEW) return make_object(e, ast, callee.type, &out->value);
   kiln_args args = {0};

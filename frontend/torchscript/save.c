@@ -3,6 +3,7 @@
 #include "frontend/torchscript/save.h"
 
 #include "frontend/torchscript/pickle_write.h"
+#include "frontend/torchscript/python_print.h"
 #include "frontend/zip.h"
 #include "frontend/zip_write.h"
 
@@ -16,6 +17,10 @@ typedef struct save {
   kiln_zip *in;
   kiln_zip_writer *out;
   kiln_pickle_writer pickle;
+  bool prints; /* source and constants are made anew */
+  kiln_printed printed;
+  kiln_pickle_writer constants_pickle;
+  kiln_tuple *constants; /* owned */
 } save;
 
 static kiln_status *add_extras(save *s) {
@@ -48,30 +53,59 @@ static kiln_status *copy_folder(save *s, const char *folder, bool deflate) {
   return NULL;
 }
 
-static kiln_status *add_members(save *s) {
-  KILN_TRY(add_extras(s));
-  if (!s->options->drop_extras) KILN_TRY(copy_folder(s, "extra/", false));
-  KILN_TRY(kiln__pickle_add_data(&s->pickle.out, s->out));
-  const kiln_text *pickle = &s->pickle.out.text;
-  KILN_TRY(kiln_zip_writer_add(s->out, KILN_STR("data.pkl"), pickle->data, pickle->len, false));
+static kiln_status *add_pickle(save *s, const kiln_pickle_out *out, const char *folder) {
+  KILN_TRY(kiln__pickle_add_data(out, folder, s->out));
+  const kiln_str name = kiln_str_from(kiln_arena_printf(s->arena, "%s.pkl", folder));
+  return kiln_zip_writer_add(s->out, name, out->text.data, out->text.len, false);
+}
+
+/* Source and constants of the loaded archive, byte for byte. */
+static kiln_status *copy_source(save *s) {
   KILN_TRY(copy_folder(s, "code/", true));
   KILN_TRY(copy_folder(s, "constants/", false));
   kiln_zip_record *constants = kiln_zip_find(s->in, KILN_STR("constants.pkl"));
-  if (constants) KILN_TRY(copy_record(s, constants, false));
-  const char *version = kiln_arena_printf(s->arena, "%lld\n", (long long)s->script->version);
+  return constants ? copy_record(s, constants, false) : NULL;
+}
+
+/* The same as printed from the graphs. */
+static kiln_status *add_printed(save *s) {
+  for (int i = 0; i < s->printed.files.count; i++) {
+    const kiln_printed_file *file = s->printed.files.data[i];
+    KILN_TRY(kiln_zip_writer_add(s->out, file->name, file->text.data, file->text.len, true));
+  }
+  return add_pickle(s, &s->constants_pickle.out, "constants");
+}
+
+static kiln_status *add_members(save *s) {
+  KILN_TRY(add_extras(s));
+  if (s->in && !s->options->drop_extras) KILN_TRY(copy_folder(s, "extra/", false));
+  KILN_TRY(add_pickle(s, &s->pickle.out, "data"));
+  KILN_TRY(s->prints ? add_printed(s) : copy_source(s));
+  const int64_t number = s->prints ? s->printed.version : s->script->version;
+  const char *version = kiln_arena_printf(s->arena, "%lld\n", (long long)number);
   KILN_TRY(kiln_zip_writer_add(s->out, KILN_STR("version"), version, strlen(version), false));
   KILN_TRY(kiln_zip_writer_add(s->out, KILN_STR("byteorder"), "little", 6, false));
   return kiln_zip_writer_finish(s->out);
 }
 
+static kiln_status *print_source(save *s) {
+  KILN_TRY(kiln__python_print(s->arena, s->root, &s->printed));
+  const int count = s->printed.constants.count;
+  KILN_TRY(kiln_tuple_create(s->env->mem, NULL, count, &s->constants));
+  for (int i = 0; i < count; i++) {
+    s->constants->items[i] = kiln_ivalue_retain(s->printed.constants.data[i]);
+  }
+  s->constants_pickle.options = s->options;
+  return kiln__pickle_write(&s->constants_pickle, s->arena, kiln_of_box(s->constants));
+}
+
 static kiln_status *save_all(void *arg) {
   save *s = arg;
-  if (s->script->mapping->size == 0) {
-    return KILN_ERROR(KILN_UNSUPPORTED, "a model that was not loaded from an archive has no "
-                                        "source to save");
-  }
+  kiln_mapping *mapping = s->script->mapping;
+  s->prints = s->options->reprint || mapping->size == 0;
+  if (s->prints) KILN_TRY(print_source(s));
   kiln_zip_options zip_options = {.crc_warns = true}; /* the load has judged them */
-  KILN_TRY(kiln_zip_open(s->arena, s->script->mapping, &zip_options, &s->in));
+  if (mapping->size > 0) KILN_TRY(kiln_zip_open(s->arena, mapping, &zip_options, &s->in));
   s->pickle.options = s->options;
   KILN_TRY(kiln__pickle_write(&s->pickle, s->arena, s->root));
   s->out = kiln_zip_writer_create(s->arena, s->sink, "archive");
@@ -85,6 +119,8 @@ kiln_status *kiln_torchscript_save(kiln_env *env, const kiln_torchscript *script
   KILN_TRY(kiln_arena_create(env->mem, &s.arena));
   kiln_status *status = kiln_arena_run(s.arena, save_all, &s);
   kiln__pickle_writer_deinit(&s.pickle);
+  kiln__pickle_writer_deinit(&s.constants_pickle);
+  if (s.constants) kiln_ivalue_release(kiln_of_box(s.constants));
   kiln_zip_close(s.in);
   kiln_arena_destroy(s.arena);
   return status;

@@ -2,7 +2,9 @@
  * load.
  *
  * The source is the archive's own, byte for byte, with its constants, its version and the tables of
- * source places: what the optimiser did is never seen. The state is that of the given root:
+ * source places; or it is printed from the graphs as they were loaded or built (python_print.h),
+ * where it is asked for and for models that came from no archive. What the optimiser did is never
+ * seen. The state is that of the given root:
  * data.pkl and its storages are new. Tensors that share a storage share it in the file, objects
  * that are reached twice are one object. Weights go to the sink from where they lie. Left out are
  * members that no loader reads: traced_inputs, the lite interpreter's bytecode, the serialization
@@ -17,6 +19,7 @@ typedef struct kiln_torchscript_save_options {
   const kiln_extra *extras; /* added under extra/, instead of the archive's of the same name */
   int extra_count;
   bool drop_extras; /* the archive's own are not kept */
+  bool reprint;     /* source and constants are printed from the graphs */
   /* The state of an object whose class has __getstate__ and __setstate__; *out_state is owned. */
   kiln_status *(*get_state)(void *user, kiln_ivalue object, kiln_ivalue *out_state);
   void *user;

@@ -10,6 +10,7 @@
  * changed). full made floats of every number unless told a dtype. linspace and logspace had 100
  * steps unless told. gelu had no other form. */
 #include "frontend/torchscript/emit.h"
+#include "frontend/torchscript/python_print.h"
 
 static const char source_text[] =
     "def div_Tensor(self: Tensor, other: Tensor) -> Tensor:\n"
@@ -88,6 +89,16 @@ static const struct {
 enum { UPGRADE_COUNT = sizeof upgrades / sizeof *upgrades };
 
 kiln_str kiln__upgrade_source(void) { return kiln_str_make(source_text, sizeof source_text - 1); }
+
+int64_t kiln__upgrade_first_version(kiln_str op) {
+  int64_t version = 3;
+  for (int i = 0; i < UPGRADE_COUNT; i++) {
+    if (kiln_str_is(op, upgrades[i].op) && upgrades[i].last >= version) {
+      version = upgrades[i].last + 1;
+    }
+  }
+  return version;
+}
 
 /* The row of an overload in an archive of this version, or -1. */
 static int find_upgrade(const kiln_loader *l, const kiln_op *op) {

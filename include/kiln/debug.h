@@ -62,6 +62,9 @@ KILN_API kiln_status *kiln_debug_model_sources(kiln_model *model, kiln_debug_row
                                                void *user);
 /* Functions whose body does not compile: rows of name and why. */
 KILN_API kiln_status *kiln_debug_model_errors(kiln_model *model, kiln_debug_row_fn row, void *user);
+/* Every function and method of the archive: rows of its qualified name and its graph. */
+KILN_API kiln_status *kiln_debug_model_functions(kiln_model *model, kiln_debug_row_fn row,
+                                                 void *user);
 /* Operators of all graphs: rows of full name, count, "yes" or "no" for whether Kiln has it, and
  * where it first stands. */
 KILN_API kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn row, void *user);

@@ -280,10 +280,11 @@ KILN_API kiln_status *kiln_instance_set(kiln_instance *instance, const char *nam
 
 /* Writes a TorchScript archive, which PyTorch (torch.jit.load, 1.4 to 2.x) and Kiln load and run
  * with the same results. Its source, constants and version are those of the loaded archive, byte
- * for byte: nothing that the optimiser did is in it. Its state is that of the instance, attributes
- * that calls or kiln_instance_set changed included (of a model: of a new instance). Tensors that
- * share memory share it in the file. Objects whose class has __getstate__ and __setstate__ are
- * asked for their state, which runs code of the model.
+ * for byte; of a model that the host built or traced they are printed from its graphs. Nothing that
+ * the optimiser did is in it. KILN_UNSUPPORTED names what has no form in source. Its state is that
+ * of the instance, attributes that calls or kiln_instance_set changed included (of a model: of a
+ * new instance). Tensors that share memory share it in the file. Objects whose class has
+ * __getstate__ and __setstate__ are asked for their state, which runs code of the model.
  *
  * A path is written by a temporary file beside it and a rename: it is what it was, or complete; it
  * may be the file that the model was loaded from, and the model goes on with the old bytes.
@@ -292,6 +293,7 @@ typedef struct kiln_save_options {
   const kiln_extra *extras; /* files to save along, instead of the archive's of the same name */
   int extra_count;
   int drop_extras; /* 1: the archive's own are left out */
+  int reprint;     /* 1: the source is printed anew from the graphs, without comments and places */
 } kiln_save_options;
 /* Takes the next bytes, of any number; 0 when it did. */
 typedef int (*kiln_write_fn)(void *user, const void *data, size_t size);

@@ -107,9 +107,21 @@ KILN_API kiln_status *kiln_builder_print(kiln_builder *builder, int verbosity, c
 /* -- Running -- */
 
 /* A model whose method `forward` is the graph; the builder is empty after it and can only be
- * destroyed. The model profiles, compiles and runs like a loaded one. It cannot be saved as an
- * archive (KILN_UNSUPPORTED): it has no source. */
+ * destroyed. The model profiles, compiles and runs like a loaded one, and is saved like one: its
+ * source is printed from the graph. */
 KILN_API kiln_status *kiln_builder_finish(kiln_builder *builder, kiln_model **out_model);
+
+/* Writes the graph as a TorchScript archive, which PyTorch (torch.jit.load, 1.4 to 2.x) and Kiln
+ * load: a module __torch__.Graph with the builder's attributes and the method `forward`, printed as
+ * source. What a trace recorded is saved so too, after kiln_trace_end. The builder stays as it is
+ * and may go on. Checks as _finish does: KILN_INVALID_ARGUMENT for a graph that is not complete;
+ * KILN_UNSUPPORTED, with the operator's name, for what has no form in source: a call whose
+ * arguments would mean another overload when the name is all that says which. The path, the
+ * function that takes the bytes, and options are those of kiln_model_save. */
+KILN_API kiln_status *kiln_builder_save(kiln_builder *builder, const char *path,
+                                        const kiln_save_options *options);
+KILN_API kiln_status *kiln_builder_save_to(kiln_builder *builder, kiln_write_fn write, void *user,
+                                           const kiln_save_options *options);
 
 /* -- Calling operators, and tracing -- */
 

@@ -21,6 +21,7 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from convert import digest  # noqa: E402
 
+OPTIONS = {'copy': [], 'reprint': ['--reprint'], 'freeze': ['--freeze']}
 LIST = pathlib.Path('test/data/convert.txt')
 
 
@@ -78,6 +79,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--kiln', default='build/kiln')
     parser.add_argument('--keep', action='store_true')
+    parser.add_argument('--how', choices=['copy', 'reprint', 'freeze'], default='copy')
     parser.add_argument('cases', nargs='+', type=pathlib.Path)
     args = parser.parse_args()
     if not hasattr(torch.load, 'kiln') and 'weights_only' in torch.load.__code__.co_varnames:
@@ -95,7 +97,8 @@ def main():
         name = f'{case.parent.name}/{case.name}'
         with tempfile.TemporaryDirectory() as folder:
             out = str(pathlib.Path(folder) / 'converted.pt')
-            run = subprocess.run([args.kiln, 'convert', str(case / 'model.pt'), out],
+            run = subprocess.run([args.kiln, 'convert', *OPTIONS[args.how],
+                                  str(case / 'model.pt'), out],
                                  capture_output=True, text=True)
             complaint = run.stderr.strip() if run.returncode else compare(case, out)
             if complaint and complaint.startswith('skip:'):
