@@ -115,6 +115,9 @@ void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements);
 kiln__method *kiln__model_method(const kiln_model *model, const char *name);
 /* KILN_NOT_FOUND, with the methods that there are. */
 kiln_status *kiln__model_no_method(const kiln_model *model, const char *name) KILN_MUST_USE;
+/* A model of the archive in `mapping` (taken, also on failure), with the context's settings. */
+kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mapping,
+                                      kiln_model **out_model) KILN_MUST_USE;
 /* A call object of the model, ready but for limits. */
 kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) KILN_MUST_USE;
 /* True when the method may change attributes of its instance, by alias analysis; kept. */
@@ -126,6 +129,11 @@ bool kiln__method_writes(kiln_model *model, kiln__method *method);
  * is under way. */
 kiln_status *kiln__instance_occupy(kiln_instance *instance, const char *function) KILN_MUST_USE;
 void kiln__instance_vacate(kiln_instance *instance);
+
+/* Runs __getstate__ of an object of the instance `user`: get_state of frontend/torchscript/save.h.
+ */
+kiln_status *kiln__object_state(void *user, kiln_ivalue object,
+                                kiln_ivalue *out_state) KILN_MUST_USE;
 
 /* -- Arguments -- */
 

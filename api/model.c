@@ -212,6 +212,21 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
   return NULL;
 }
 
+kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mapping,
+                                      kiln_model **out_model) {
+  kiln_model *model = NULL;
+  *out_model = NULL;
+  kiln_status *status = new_model(context, &model);
+  if (!status) status = build_model(model, mapping, NULL, false);
+  kiln_owner_release(&mapping->owner);
+  if (status) {
+    if (model) destroy_model(model);
+    return status;
+  }
+  *out_model = model;
+  return NULL;
+}
+
 kiln_status *kiln__model_create(kiln_context *context, kiln_torchscript *script,
                                 kiln_model **out_model) {
   kiln_model *model = NULL;

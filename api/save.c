@@ -10,9 +10,8 @@ typedef struct save_job {
   void *user;
 } save_job;
 
-/* Runs an object's __getstate__. */
-static kiln_status *get_state(void *user, kiln_ivalue object, kiln_ivalue *out_state) {
-  kiln_model *model = ((save_job *)user)->instance->model;
+kiln_status *kiln__object_state(void *user, kiln_ivalue object, kiln_ivalue *out_state) {
+  kiln_model *model = ((kiln_instance *)user)->model;
   kiln_function *function = kiln_class_find_method(object.u.object->type, KILN_STR("__getstate__"));
   const kiln_callable *callable = NULL;
   kiln_call *call = NULL;
@@ -40,8 +39,8 @@ static kiln_status *write_by_host(void *user, const void *data, size_t size) {
 static kiln_status *init_job(save_job *job, kiln_instance *instance,
                              const kiln_save_options *options) {
   job->instance = instance;
-  job->options.get_state = get_state;
-  job->options.user = job;
+  job->options.get_state = kiln__object_state;
+  job->options.user = instance;
   if (!options) return NULL;
   if (options->extra_count < 0 || (options->extra_count > 0 && !options->extras)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d extra files are wanted, and none is given",

@@ -43,8 +43,9 @@ def layout_complaint(path):
     return None
 
 
-def accepted():
-    lines = LIST.read_text().splitlines() if LIST.exists() else []
+def accepted(path=LIST):
+    """case -> digest of the archive that PyTorch accepted."""
+    lines = path.read_text().splitlines() if path.exists() else []
     words = [line.split() for line in lines if line and not line.startswith('#')]
     return {w[1]: w[0] for w in words}
 
@@ -56,8 +57,9 @@ def cases_of(paths):
         yield from (c for c in found if (c / 'model.pt').exists() and c.parent.name not in ('bad', 'lies'))
 
 
-def convert(kiln, source, target):
-    run = subprocess.run([kiln, 'convert', source, target], capture_output=True, text=True)
+def convert(kiln, source, target, *options):
+    run = subprocess.run([kiln, 'convert', *options, source, target], capture_output=True,
+                         text=True)
     return run.stderr.strip() if run.returncode else None
 
 

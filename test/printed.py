@@ -3,7 +3,8 @@
 Each archive is written again with its source printed from the graphs. Loaded, it must have the
 graphs of the original, but for names, the place of constants, and branches that a literal decides;
 printed again, those too; and `kiln check` must pass it in the place of the
-original.
+original. It must have the digest that PyTorch accepted (test/data/reprinted.txt, where the case is
+listed).
 
     printed.py --kiln build/kiln [CASE or FOLDER]...
 """
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from convert import cases_of, layout_complaint
+from convert import accepted, cases_of, convert, digest, layout_complaint
 
 VALUE = re.compile(r'%[\w.]+')
 CONSTANT = re.compile(r'\s*(%[\w.]+) : (.*?) = prim::Constant(\[.*\])?\(\)$')
@@ -73,13 +74,7 @@ def difference(old, new):
     return None
 
 
-def convert(kiln, source, target, *options):
-    run = subprocess.run([kiln, 'convert', *options, source, target], capture_output=True,
-                         text=True)
-    return run.stderr.strip() if run.returncode else None
-
-
-def try_case(kiln, case, folder):
+def try_case(kiln, case, folder, wanted):
     for path in case.iterdir():
         if path.name != 'model.pt':
             (folder / path.name).symlink_to(path.resolve())
@@ -94,6 +89,9 @@ def try_case(kiln, case, folder):
     complaint = complaint or difference(graphs_of(kiln, out), graphs_of(kiln, again))
     if complaint:
         return f'printed again: {complaint}'
+    name = f'{case.parent.name}/{case.name}'
+    if name in wanted and digest(out) != wanted[name]:
+        return 'not the archive that PyTorch accepted: run test/make/convert.py --how reprint'
     again.unlink()
     return None
 
@@ -103,6 +101,7 @@ def main():
     parser.add_argument('--kiln', required=True)
     parser.add_argument('paths', nargs='*', type=pathlib.Path, default=[DATA])
     args = parser.parse_args()
+    wanted = accepted(DATA / 'reprinted.txt')
     failed = count = 0
     with tempfile.TemporaryDirectory() as top:
         good = []
@@ -110,7 +109,7 @@ def main():
             count += 1
             folder = pathlib.Path(top) / str(count) / case.parent.name / case.name
             folder.mkdir(parents=True)
-            complaint = try_case(args.kiln, case, folder)
+            complaint = try_case(args.kiln, case, folder, wanted)
             if complaint:
                 print(f'FAIL {case.parent.name}/{case.name}: {complaint}')
                 failed += 1

@@ -7,8 +7,8 @@
 #include "tools/commands.h"
 
 typedef struct convert_options {
-  tool_list extra;
-  bool drop_extra, reprint;
+  tool_list extra, preserve;
+  bool drop_extra, reprint, freeze, eval;
   tool_settings settings;
 } convert_options;
 
@@ -17,6 +17,12 @@ static const tool_option options_table[] = {
     {"--extra", TOOL_LIST, FIELD(extra), "NAME=FILE", 0, "save a file's bytes along (repeatable)"},
     {"--drop-extra", TOOL_SWITCH, FIELD(drop_extra), NULL, 0, "leave the archive's own files out"},
     {"--reprint", TOOL_SWITCH, FIELD(reprint), NULL, 0, "print the source anew from the graphs"},
+    {"--freeze", TOOL_SWITCH, FIELD(freeze), NULL, 0,
+     "make attributes constants, as torch.jit.freeze does"},
+    {"--eval", TOOL_SWITCH, FIELD(eval), NULL, 0,
+     "let --freeze take every module as one in eval mode"},
+    {"--preserve", TOOL_LIST, FIELD(preserve), "NAME", 0,
+     "a method or attribute that --freeze leaves alone (repeatable)"},
     TOOL_SETTINGS_OPTIONS(convert_options, settings),
 };
 
@@ -83,12 +89,27 @@ static int read_model(kiln_context *context, const char *path, kiln_model **out_
   return status ? tool_report(status) : -1;
 }
 
+/* Puts the frozen model in the place of the model. */
+static kiln_status *freeze(const convert_options *o, kiln_model **model) {
+  const kiln_freeze_options options = {(const char *const *)o->preserve.items, o->preserve.count,
+                                       o->eval};
+  kiln_model *frozen = NULL;
+  kiln_status *status = kiln_model_freeze(*model, &options, &frozen);
+  if (status) return status;
+  kiln_model_release(*model);
+  *model = frozen;
+  return NULL;
+}
+
 static int run(const void *options, int count, char *const *operands) {
   const convert_options *o = options;
   tool_settings settings = o->settings;
   kiln_context *context = NULL;
   kiln_model *model = NULL;
   (void)count;
+  if ((o->preserve.count > 0 || o->eval) && !o->freeze) {
+    return tool_usage_error("--eval and --preserve are for --freeze");
+  }
   kiln_extra *extras = tool_alloc(sizeof *extras * (size_t)(o->extra.count + 1));
   int exit_status = read_extras(&o->extra, extras);
   if (exit_status < 0) {
@@ -99,7 +120,8 @@ static int run(const void *options, int count, char *const *operands) {
     kiln_status *status = tool_context(&settings, &context);
     exit_status = status ? tool_report(status) : read_model(context, operands[0], &model);
     if (exit_status < 0) {
-      status = kiln_model_save(model, operands[1], &save);
+      status = o->freeze ? freeze(o, &model) : NULL;
+      if (!status) status = kiln_model_save(model, operands[1], &save);
       exit_status = status ? tool_report(status) : TOOL_GOOD;
     }
   }
@@ -111,7 +133,8 @@ static int run(const void *options, int count, char *const *operands) {
 
 const tool_command tool_command_convert = {
     .name = "convert",
-    .usage = "kiln convert IN OUT [--extra NAME=FILE]... [--drop-extra] [--reprint]",
+    .usage = "kiln convert IN OUT [--extra NAME=FILE]... [--drop-extra] [--reprint] "
+             "[--freeze [--eval] [--preserve NAME]...]",
     .summary = "load an archive and save its module again, for PyTorch or Kiln",
     .details =
         "Source, constants and version stay as they are, unless they are printed anew; what\n"

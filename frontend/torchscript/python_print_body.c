@@ -127,23 +127,53 @@ static void print_targets(kiln_body *b, const kiln_node *node) {
   if (node->output_count > 0) kiln_text_puts(b->text, " = ");
 }
 
+/* "m : Interface = modules[i]": the index, whose type is Any, and the cast that says what it is. */
+static const kiln_node *cast_of_index(const kiln_node *node) {
+  const kiln_ir_value *out = kiln_node_output(node, 0);
+  const kiln_node *user = out->use_count == 1 ? out->uses->user : NULL;
+  return user && user->block == node->block && kiln_node_is(user, KILN_OP_prim_unchecked_cast)
+             ? user
+             : NULL;
+}
+
+static bool is_cast_of_index(const kiln_node *node) {
+  return kiln_node_is(node, KILN_OP_prim_unchecked_cast) &&
+         kiln_node_is(kiln_node_input(node, 0)->node, KILN_OP_prim_ModuleContainerIndex);
+}
+
+static kiln_status *print_index(kiln_body *b, const kiln_node *node) {
+  kiln_text text;
+  if (!cast_of_index(node)) return no_source(node, "its result has no type");
+  flush(b, 0);
+  kiln_text_init(&text, b->p->arena);
+  KILN_TRY(kiln__print_expression(b, &text, node));
+  set_name(b, kiln_node_output(node, 0), text.data);
+  return NULL;
+}
+
 static kiln_status *print_simple(kiln_body *b, const kiln_node *node) {
   kiln_text text;
+  if (kiln_node_is(node, KILN_OP_prim_ModuleContainerIndex)) return print_index(b, node);
   if (kiln_node_is(node, KILN_OP_prim_TupleUnpack) && node->output_count == 0) return NULL;
   if (kiln_node_is(node, KILN_OP_prim_ListUnpack) && node->output_count == 0) {
     return no_source(node, "nothing is taken out");
   }
+  const bool declares = is_cast_of_index(node);
   kiln_text_init(&text, b->p->arena);
   take_operands(b, node, 0);
-  KILN_TRY(kiln__print_expression(b, &text, node));
-  if (can_wait(node) && text.len <= LONG_EXPRESSION) {
-    set_name(b, kiln_node_output(node, 0), text.data);
-    kiln_vec_push(b->p->arena, &b->pending, kiln_node_output(node, 0));
-    return NULL;
+  if (declares) {
+    KILN_TRY(kiln__print_operand(b, &text, kiln_node_input(node, 0)));
+  } else {
+    KILN_TRY(kiln__print_expression(b, &text, node));
+    if (can_wait(node) && text.len <= LONG_EXPRESSION) {
+      set_name(b, kiln_node_output(node, 0), text.data);
+      kiln_vec_push(b->p->arena, &b->pending, kiln_node_output(node, 0));
+      return NULL;
+    }
   }
   flush(b, 0);
   begin_line(b);
-  if (kiln_node_is(node, KILN_OP_prim_ModuleContainerIndex)) {
+  if (declares) {
     kiln_text_printf(b->text, "%s : ", new_name(b, kiln_node_output(node, 0)));
     KILN_TRY(kiln__print_type(b->p, b->text, kiln_node_output(node, 0)->type));
     kiln_text_puts(b->text, " = ");

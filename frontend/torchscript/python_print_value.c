@@ -223,16 +223,34 @@ static kiln_status *print_items(kiln_printer *p, kiln_text *text, const kiln_iva
   return NULL;
 }
 
+/* [1, 2] reads back as the same list without saying its type. */
+static bool says_its_type(const kiln_list *list, const kiln_type *elem) {
+  const kiln_tag tag = elem->kind == KILN_TYPE_INT     ? KILN_TAG_INT
+                       : elem->kind == KILN_TYPE_FLOAT ? KILN_TAG_FLOAT
+                       : elem->kind == KILN_TYPE_BOOL  ? KILN_TAG_BOOL
+                       : elem->kind == KILN_TYPE_STR   ? KILN_TAG_STRING
+                                                       : KILN_TAG_NONE;
+  if (tag == KILN_TAG_NONE || list->count == 0) return false;
+  for (int64_t i = 0; i < list->count; i++) {
+    if (list->items[i].tag != tag) return false;
+  }
+  return true;
+}
+
 /* annotate(List[int], [1, 2]): constants may have been made with a wider type than they show. */
 static kiln_status *print_list(kiln_printer *p, kiln_text *text, const kiln_list *list,
                                const kiln_type *type) {
   const kiln_type *elem = type && type->kind == KILN_TYPE_LIST ? type->elems[0] : list->elem_type;
   if (!elem) elem = kiln_type_basic(KILN_TYPE_TENSOR);
-  kiln_text_puts(text, "annotate(List[");
-  KILN_TRY(kiln__print_type(p, text, elem));
-  kiln_text_puts(text, "], [");
+  const bool bare = says_its_type(list, elem);
+  if (!bare) {
+    kiln_text_puts(text, "annotate(List[");
+    KILN_TRY(kiln__print_type(p, text, elem));
+    kiln_text_puts(text, "], ");
+  }
+  kiln_text_putc(text, '[');
   KILN_TRY(print_items(p, text, list->items, list->count, elem, NULL));
-  kiln_text_puts(text, "])");
+  kiln_text_puts(text, bare ? "]" : "])");
   return NULL;
 }
 

@@ -308,6 +308,32 @@ KILN_API kiln_status *kiln_instance_save(kiln_instance *instance, const char *pa
 KILN_API kiln_status *kiln_instance_save_to(kiln_instance *instance, kiln_write_fn write,
                                             void *user, const kiln_save_options *options);
 
+/* -- Freezing -- */
+
+typedef struct kiln_freeze_options {
+  /* Methods and attributes that stay as they are: "encode", "steps", "sub.weight", "sub". */
+  const char *const *preserve;
+  int preserve_count;
+  int eval; /* 1: `training` counts as false in all modules, as after eval() */
+} kiln_freeze_options;
+
+/* A new model, as torch.jit.freeze makes it: submodules are inlined into forward and the methods to
+ * preserve, attributes that no method changes are constants without requires_grad, and what is
+ * constant is evaluated. Attributes that are stored to, or whose memory is written, stay, as do
+ * those that share memory with them. Results are those of the original: nothing is folded across
+ * operators. The new model stands by itself, with the archive's extra files, and is saved as an
+ * archive for PyTorch and Kiln by kiln_model_save.
+ *
+ * `options` may be NULL. KILN_INVALID_ARGUMENT for a module in training mode (`training` is true)
+ * and for names that it does not have; KILN_UNSUPPORTED, with the place, for what cannot be frozen:
+ * hooks of the module itself, modules that only a run chooses, what has no form in source. Of an
+ * instance: with its attributes as they are now; KILN_BUSY while calls on it are under way. */
+KILN_API kiln_status *kiln_model_freeze(kiln_model *model, const kiln_freeze_options *options,
+                                        kiln_model **out_model);
+KILN_API kiln_status *kiln_instance_freeze(kiln_instance *instance,
+                                           const kiln_freeze_options *options,
+                                           kiln_model **out_model);
+
 /* -- Values -- */
 
 typedef enum kiln_kind {

@@ -1,26 +1,10 @@
 /* graph_save_test.c: built, read and traced graphs saved as archives and loaded again: the source
  * that is printed means the same. Expected results are worked out by hand; what PyTorch makes of
  * such archives is test/make/convert.py's to tell. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "api/internal.h"
 #include "kiln/kiln_graph.h"
+#include "test/unit/api/values.h"
 #include "test/unit/sweep.h"
-
-static kiln_context *context;
-
-static int open_context(void **state) {
-  (void)state;
-  assert_ok(kiln_context_create(NULL, &context));
-  return 0;
-}
-
-static int close_context(void **state) {
-  (void)state;
-  kiln_context_release(context);
-  return 0;
-}
 
 /* -- Helpers -- */
 
@@ -36,19 +20,6 @@ static int take(void *user, const void *data, size_t size) {
   memcpy(b->data + b->size, data, size);
   b->size += size;
   return 0;
-}
-
-static kiln_value *tensor(int count, const float *data) {
-  const int64_t sizes[1] = {count};
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 1, sizes, data, &v));
-  return v;
-}
-
-static kiln_value *int_of(int64_t i) {
-  kiln_value *v = NULL;
-  assert_ok(kiln_value_int(context, i, &v));
-  return v;
 }
 
 static kiln_builder *parse(const char *text) {
@@ -70,11 +41,8 @@ static void assert_calls(kiln_model *model, kiln_value *const *args, int count, 
   assert_ok(kiln_instance_create(model, &instance));
   for (int i = 0; i < 3; i++) {
     kiln_value *result = NULL;
-    char *text = NULL;
     assert_ok(kiln_instance_call(instance, "forward", args, count, NULL, &result));
-    assert_ok(kiln_value_print(result, 100, &text));
-    assert_string_equal(text, want);
-    kiln_text_free(text);
+    assert_prints(result, want);
     kiln_value_destroy(result);
   }
   kiln_instance_release(instance);
@@ -209,7 +177,7 @@ static void test_text(void **state) {
 static kiln_builder *build_counter(void) {
   static const float ones[] = {1, 1};
   kiln_builder *b = NULL;
-  kiln_value *start = int_of(10), *one = int_of(1), *w = tensor(2, ones), *c = NULL;
+  kiln_value *start = int_of(10), *one = int_of(1), *w = vector_of(2, ones), *c = NULL;
   kiln_var x, n, next, sum, weight, out;
   assert_ok(kiln_value_complex(context, -0.0, 2, &c));
   assert_ok(kiln_builder_create(context, &b));
@@ -241,7 +209,7 @@ static void test_built(void **state) {
   kiln_builder *b = build_counter();
   kiln_model *model = save_and_load(b, &archive);
   kiln_instance *instance = NULL;
-  kiln_value *x = tensor(2, data);
+  kiln_value *x = vector_of(2, data);
   (void)state;
   assert_ok(kiln_instance_create(model, &instance));
   for (int i = 1; i <= 3; i++) {
@@ -267,7 +235,7 @@ static void test_traced(void **state) {
   static const float data[] = {1, -2, 3}, other[] = {-4, 5, 6};
   kiln_trace *trace = NULL;
   kiln_builder *b = NULL;
-  kiln_value *x = tensor(3, data), *y = NULL, *z = NULL, *two = int_of(2);
+  kiln_value *x = vector_of(3, data), *y = NULL, *z = NULL, *two = int_of(2);
   const char *name = "lambda"; /* no name for an argument in source */
   (void)state;
   assert_ok(kiln_trace_begin(context, &x, &name, 1, &trace));
@@ -280,7 +248,7 @@ static void test_traced(void **state) {
   kiln_model *model = save_and_load(b, &archive);
   assert_string_equal(kiln_model_method_schema(model, "forward"),
                       "forward(Tensor lambda0) -> Tensor");
-  kiln_value *again = tensor(3, other);
+  kiln_value *again = vector_of(3, other);
   assert_calls(model, &again, 1, "tensor([0., 10., 12.], dtype=float32)");
   kiln_value_destroy(again);
   kiln_value_destroy(x);
