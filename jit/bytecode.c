@@ -93,12 +93,24 @@ uint32_t kiln__emit_constant(kiln_emitter *e, const kiln_ivalue *value) {
   return (uint32_t)e->constants.count - 1;
 }
 
+/* What an uninitialised value is: a number is 0, and anybody may read it; the others are None,
+ * which a CHECK stops (bytecode_check.c). */
+static const kiln_ivalue *uninitialized(const kiln_ir_value *v) {
+  static const kiln_ivalue none = {.tag = KILN_TAG_NONE}, zero = {.tag = KILN_TAG_INT},
+                           zero_float = {.tag = KILN_TAG_FLOAT}, no = {.tag = KILN_TAG_BOOL};
+  switch (v->type->kind) {
+    case KILN_TYPE_INT: return &zero;
+    case KILN_TYPE_FLOAT: return &zero_float;
+    case KILN_TYPE_BOOL: return &no;
+    default: return &none;
+  }
+}
+
 kiln_operand kiln__emit_read(kiln_emitter *e, kiln_ir_value *v) {
-  static const kiln_ivalue none = {.tag = KILN_TAG_NONE};
   v = kiln__emit_root(v);
   if (is_constant(v)) {
     const kiln_ivalue *value = kiln_ir_value_constant(v);
-    return kiln__emit_constant(e, value ? value : &none) | KILN_OPERAND_CONSTANT;
+    return kiln__emit_constant(e, value ? value : uninitialized(v)) | KILN_OPERAND_CONSTANT;
   }
   KILN_ASSERT(e->regs[v->id] >= 0);
   return (kiln_operand)e->regs[v->id];

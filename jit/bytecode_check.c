@@ -141,9 +141,12 @@ static bool always_raises(const kiln_block *block) {
   return false;
 }
 
-/* None stands for what is uninitialised, so where None is a value nothing can go wrong. */
+/* Numbers that are uninitialised are 0, the others None: where None is a value nothing can go
+ * wrong. */
 static bool mark(kiln_emitter *e, const kiln_ir_value *v) {
-  if (e->unset[v->id] || kiln_type_is_subtype(kiln_type_basic(KILN_TYPE_NONE), v->type)) {
+  const kiln_type_kind kind = v->type->kind;
+  if (e->unset[v->id] || kind == KILN_TYPE_INT || kind == KILN_TYPE_FLOAT ||
+      kind == KILN_TYPE_BOOL || kiln_type_is_subtype(kiln_type_basic(KILN_TYPE_NONE), v->type)) {
     return false;
   }
   e->unset[v->id] = 1;
