@@ -220,7 +220,7 @@ static kiln_status *print_class(kiln_printer *p, kiln_text *text, const kiln_typ
   if (type->kind == KILN_TYPE_ENUM) base = "(Enum)";
   if (type->kind == KILN_TYPE_INTERFACE) base = module ? "(ModuleInterface)" : "(Interface)";
   if (type->kind == KILN_TYPE_CLASS && module) base = "(Module)";
-  if (type->cls && !type->cls->ir) {
+  if (type->kind != KILN_TYPE_TUPLE && (!type->cls || !type->cls->ir)) {
     return KILN_ERROR(KILN_UNSUPPORTED, "there is no code for class " KILN_STR_FMT,
                       KILN_STR_ARG(qualname));
   }

@@ -423,7 +423,7 @@ int main(void) {
       cmocka_unit_test(test_state),         cmocka_unit_test(test_fits),
       cmocka_unit_test(test_refused),       cmocka_unit_test(test_parse),
       cmocka_unit_test(test_parse_refused), cmocka_unit_test(test_parse_attribute),
-      cmocka_unit_test(test_finished),     cmocka_unit_test(test_claims),
+      cmocka_unit_test(test_finished),      cmocka_unit_test(test_claims),
   };
   return cmocka_run_group_tests(tests, open_eval, close_context);
 }
