@@ -133,7 +133,7 @@ static void set_window(const pool *p, int d, int64_t at, window *w) {
   static void name(const pool *p, const window *w, int64_t plane, int64_t at, int64_t *index) { \
     const type *from =                                                                          \
         (const type *)(const void *)p->data + plane * p->in[0] * p->in[1] * p->in[2];           \
-    type best = (type)-INFINITY;                                                                \
+    type best = (type) - INFINITY;                                                              \
     int64_t best_at = -1;                                                                       \
     for (int64_t z = w->first[0]; z < w->end[0]; z += w->step[0]) {                             \
       for (int64_t y = w->first[1]; y < w->end[1]; y += w->step[1]) {                           \
