@@ -118,7 +118,7 @@ static void fractional(kiln__recipe *r, const kiln_ivalue *args, int n, kiln_iva
     }
     int64_t at[MOST] = {0};
     for (int d = 0; d >= 0;) {
-      int64_t from[MOST];
+      int64_t from[MOST] = {0};
       for (int k = 0; k < n; k++) from[k] = windows[k][at[k]];
       *index = greatest(&p, x, from);
       *to++ = x[*index++];

@@ -173,7 +173,8 @@ static int64_t outputs_of(const pool *p) { return p->out[0] * p->out[1] * p->out
 static void for_planes(const kiln__nn *nn, const pool *p, kiln_range_fn fn, void *data) {
   const double each = p->adaptive ? 1 : (double)(p->k[0] * p->k[1]) * (double)p->k[2];
   const double reads = (double)outputs_of(p) * each + (double)(p->in[0] * p->in[1] * p->in[2]);
-  const int64_t grain = reads < KILN_PW_GRAIN ? (int64_t)(KILN_PW_GRAIN / (reads + 1)) : 0;
+  const double worth = KILN_PW_GRAIN;
+  const int64_t grain = reads < worth ? (int64_t)(worth / (reads + 1)) : 0;
   kiln_pool_for(nn->call->pool, p->planes, 1 + grain, fn, data);
 }
 

@@ -201,7 +201,7 @@ static double draw_binomial(kiln_call *call, double count, double p) {
     const double n = floor(kiln__draw_normal(call, params) + 0.5);
     return n < 0 ? 0 : n > count ? count : n;
   }
-  for (double i = 0; i < count; i++) found += kiln__uniform(call) < p;
+  for (int64_t i = 0; (double)i < count; i++) found += kiln__uniform(call) < p;
   return found;
 }
 KILN_RECIPE(binomial) {
