@@ -350,8 +350,8 @@ static kiln_status *pad(kiln_call *call, kiln_text *text, const kiln_ivalue *arg
   return NULL;
 }
 static int64_t room(const kiln_ivalue *args) {
-  int64_t n = kiln_arg_int(args, 1) - (int64_t)SELF.len;
-  return n > 0 ? n : 0;
+  const int64_t width = kiln_arg_int(args, 1), len = (int64_t)SELF.len;
+  return width > len ? width - len : 0;
 }
 TEXT_KERNEL(str_ljust) { return pad(call, text, args, 0, room(args)); }
 TEXT_KERNEL(str_rjust) { return pad(call, text, args, room(args), 0); }
