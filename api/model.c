@@ -67,6 +67,9 @@ static kiln_status *list_methods(void *arg) {
   for (int i = 0; i < methods->count; i++) {
     kiln_function *function = methods->entries[i].value;
     if (!function || !function->schema || function->schema->arg_count < 1) continue;
+    if (kiln_str_is(function->name, "forward")) {
+      KILN_TRY(kiln_class_call(kiln_class_of(type), &function));
+    }
     fill_method(model, &model->methods[model->method_count++], function);
   }
   return NULL;

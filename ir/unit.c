@@ -43,6 +43,10 @@ void kiln_unit_destroy(kiln_unit *unit) {
     kiln_schema_deinit(function->schema);
     kiln_status_destroy(function->error);
   }
+  for (int i = 0; i < unit->classes.count; i++) {
+    kiln_class *cls = unit->classes.entries[i].value;
+    if (cls) kiln_graph_release(cls->call_graph);
+  }
   for (int i = 0; i < unit->owned.count; i++) kiln_ivalue_release(unit->owned.data[i]);
   kiln_type_table_destroy(unit->types);
   kiln_arena_destroy(unit->arena);

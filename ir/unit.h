@@ -27,6 +27,7 @@ typedef struct kiln_class {
   kiln_map constants; /* Final name -> kiln_ivalue* (owned by the unit) */
   KILN_VEC(kiln_function *) forward_pre_hooks;
   KILN_VEC(kiln_function *) forward_hooks;
+  kiln_graph *call_graph; /* of kiln_class_call; the unit's */
 } kiln_class;
 
 typedef struct kiln_unit {
@@ -54,6 +55,9 @@ kiln_status *kiln_unit_ensure(kiln_function *function) KILN_MUST_USE;
 kiln_function *kiln_unit_add_function(kiln_unit *unit, kiln_str qualname, const kiln_type *owner);
 kiln_class *kiln_unit_add_class(kiln_unit *unit, kiln_type_kind kind, kiln_str qualname);
 kiln_function *kiln_unit_find_function(const kiln_unit *unit, kiln_str qualname);
+/* What calling a module of the class runs: its forward(), among its forward hooks. Once a class.
+ * *out NULL: no forward(). KILN_INVALID_FILE: hooks that do not fit it. */
+kiln_status *kiln_class_call(kiln_class *cls, kiln_function **out) KILN_MUST_USE;
 /* Of a CLASS or INTERFACE type; NULL when it has no such method. */
 kiln_function *kiln_class_find_method(const kiln_type *type, kiln_str name);
 /* A constant that names a function: prim::Constant[name="qualname"] with the pointer attribute

@@ -1,7 +1,7 @@
 /* value.c: the counted objects behind ivalues: making, releasing, cloning.
  *
- * Objects come in the sizes of caches (block.h), so a call's cache can take back what it did not
- * make. The last release of a structure walks it with a list through the dead boxes, not by
+ * Objects come from the mem and go back to it: a cache that took what it does not give would only
+ * grow. The last release of a structure walks it with a list through the dead boxes, not by
  * recursion: nesting depth is the input's choice. */
 #include "runtime/value.h"
 
@@ -175,12 +175,12 @@ static kiln_box *destroy_dict(kiln_cache *cache, kiln_dict *dict, kiln_box *dead
     dead = drop(cache, dict->entries[i].value, dead);
   }
   if (dict->entries) {
-    kiln__block_free(mem, cache, dict->entries, (size_t)dict->capacity * sizeof *dict->entries);
+    kiln_cache_free_mem(mem, dict->entries, (size_t)dict->capacity * sizeof *dict->entries);
   }
   if (dict->slots) {
-    kiln__block_free(mem, cache, dict->slots, (size_t)dict->slot_count * sizeof *dict->slots);
+    kiln_cache_free_mem(mem, dict->slots, (size_t)dict->slot_count * sizeof *dict->slots);
   }
-  kiln__block_free(mem, cache, dict, sizeof *dict);
+  kiln_cache_free_mem(mem, dict, sizeof *dict);
   return dead;
 }
 
@@ -226,7 +226,7 @@ static kiln_box *destroy_box(kiln_cache *cache, kiln_box *box, kiln_box *dead) {
       kiln_list *list = (kiln_list *)box;
       dead = drop_all(cache, list->items, list->count, dead);
       if (list->items) {
-        kiln__block_free(mem, cache, list->items, (size_t)list->capacity * sizeof *list->items);
+        kiln_cache_free_mem(mem, list->items, (size_t)list->capacity * sizeof *list->items);
       }
       size = sizeof *list;
       break;
@@ -253,7 +253,7 @@ static kiln_box *destroy_box(kiln_cache *cache, kiln_box *box, kiln_box *dead) {
     }
     default: return destroy_dict(cache, (kiln_dict *)box, dead);
   }
-  kiln__block_free(mem, cache, box, size);
+  kiln_cache_free_mem(mem, box, size);
   return dead;
 }
 

@@ -319,8 +319,13 @@ static void reads_values(void **state) {
             "tensor([(1., -2.j), (3., 4.j)], dtype=complex64), tensor([-1., 2.], dtype=float32))");
   kiln_text_free(text);
   kiln_value_destroy(value);
-  assert_error(kiln_value_read(context, TEST_DATA "/load/quantised.pt", &value), KILN_UNSUPPORTED,
-               "'torch._utils._rebuild_qtensor': quantised tensors are not supported");
+  assert_ok(kiln_value_read(context, TEST_DATA "/load/quantised.pt", &value));
+  assert_ok(kiln_value_print(value, 100, &text));
+  assert_string_equal(text,
+                      "tensor([1., 1.], dtype=quint8, "
+                      "quantization_scheme=torch.per_tensor_affine, scale=0.5, zero_point=0)");
+  kiln_text_free(text);
+  kiln_value_destroy(value);
   assert_error(kiln_value_read(context, TEST_DATA "/load/sparse.pt", &value), KILN_UNSUPPORTED,
                "'torch._utils._rebuild_sparse_tensor': sparse tensors are not supported");
   kiln_context_release(context);
