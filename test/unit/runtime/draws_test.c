@@ -146,7 +146,7 @@ static void test_real(void **state) {
   drop(f, RUN(cauchy_, T(t), F(1), F(2)));
   int64_t below = 0; /* of the quarter below median - sigma */
   for (int64_t i = 0; i < N; i++) below += kiln__element_f64(t, i) < -1;
-  assert_mean((double)below / N, 0.25, 0.1875, N);
+  assert_mean((double)below / (double)N, 0.25, 0.1875, N);
   drop(f, t);
 }
 static void test_counts(void **state) {
