@@ -297,6 +297,10 @@ KILN_KERNEL(deg2rad) { return scaled(call, args, M_PI / 180, outs); }
 KILN_KERNEL(rad2deg) { return scaled(call, args, 180 / M_PI, outs); }
 KILN_KERNEL(prelu) {
   kiln_tensor *x = kiln_arg_tensor(args, 0), *w = kiln_arg_tensor(args, 1), *view = NULL;
+  if (kiln_tensor_rank(w) > 1) {
+    return KILN_OP_FAIL("prelu: Expected `weight` to be a scalar or 1D tensor, but got ndim = %d",
+                        kiln_tensor_rank(w));
+  }
   kiln_pw pw = {.functor = KILN_PW_prelu, .in_count = 2, .in = {{.tensor = x}, {.tensor = w}}};
   pw.common = kiln_tensor_dtype(x);
   int rank = kiln_tensor_rank(x);
