@@ -56,7 +56,7 @@ static void gamma_of(kiln__recipe *r, const kiln_ivalue *args, bool upper, kiln_
     x[i] = t ? kiln__recipe_read(r, t, KILN_DTYPE_F64, &in[i]) : NULL;
   }
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(both), &out);
-  if (r->status) return;
+  if (r->status || !x[0] || !x[1]) return;
   for (int64_t i = 0; i < out->numel; i++) to[i] = incomplete(x[0][i], x[1][i], upper);
   kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
 }
