@@ -65,9 +65,6 @@ def convert(kiln, source, target, *options):
 
 def try_case(kiln, case, folder, wanted):
     """The complaint, or None; the converted case is left in `folder`."""
-    for path in case.iterdir():
-        if path.name != 'model.pt':
-            (folder / path.name).symlink_to(path.resolve())
     out, again = folder / 'model.pt', folder / 'again.pt'
     complaint = convert(kiln, case / 'model.pt', out) or layout_complaint(out)
     if complaint:
@@ -82,33 +79,45 @@ def try_case(kiln, case, folder, wanted):
     return None
 
 
+def run_cases(kiln, paths, try_case):
+    """Tries each case, try_case(case, folder): (complaint or None, whether `kiln check` is to pass
+    what it left in `folder`, where all but the model lies already). The exit status."""
+    failed = count = 0
+    with tempfile.TemporaryDirectory() as top:
+        good = []
+        for case in cases_of(paths):
+            count += 1
+            name = f'{case.parent.name}/{case.name}'
+            folder = pathlib.Path(top) / str(count) / name
+            folder.mkdir(parents=True)
+            for path in case.iterdir():
+                if path.name != 'model.pt':
+                    (folder / path.name).symlink_to(path.resolve())
+            complaint, check = try_case(case, folder)
+            if complaint:
+                print(f'FAIL {name}: {complaint}')
+                failed += 1
+            elif check:
+                good.append(str(folder))
+        if good:
+            run = subprocess.run([kiln, 'check', '--repeat', '2', *good], capture_output=True,
+                                 text=True)
+            failed += run.returncode != 0
+            print(''.join(f'{line}\n' for line in run.stdout.splitlines()
+                          if not line.startswith('PASS')), end='')
+    print(f'{count - failed} passed, {failed} failed')
+    return failed > 0 or count == 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--kiln', required=True)
     parser.add_argument('paths', nargs='*', type=pathlib.Path,
                         default=[LIST.parent])
     args = parser.parse_args()
-    wanted, failed, count = accepted(), 0, 0
-    with tempfile.TemporaryDirectory() as top:
-        good = []
-        for case in cases_of(args.paths):
-            count += 1
-            folder = pathlib.Path(top) / str(count) / case.parent.name / case.name
-            folder.mkdir(parents=True)
-            complaint = try_case(args.kiln, case, folder, wanted)
-            if complaint:
-                print(f'FAIL {case.name}: {complaint}')
-                failed += 1
-            else:
-                good.append(str(folder))
-        if good:
-            check = subprocess.run([args.kiln, 'check', '--repeat', '2', *good],
-                                   capture_output=True, text=True)
-            failed += check.returncode != 0
-            print(''.join(f'{line}\n' for line in check.stdout.splitlines()
-                          if not line.startswith('PASS')), end='')
-    print(f'{count - failed} passed, {failed} failed')
-    return failed > 0 or count == 0
+    wanted = accepted()
+    return run_cases(args.kiln, args.paths,
+                     lambda case, folder: (try_case(args.kiln, case, folder, wanted), True))
 
 
 if __name__ == '__main__':

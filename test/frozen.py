@@ -12,9 +12,8 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 
-from convert import accepted, cases_of, convert, digest, layout_complaint
+from convert import accepted, convert, digest, layout_complaint, run_cases
 
 DATA = pathlib.Path(__file__).resolve().parent / 'data'
 
@@ -34,9 +33,6 @@ def freeze_options(kiln, path):
 
 def try_case(kiln, case, folder, refused, wanted):
     """(complaint or None, whether there is a case to check)."""
-    for path in case.iterdir():
-        if path.name != 'model.pt':
-            (folder / path.name).symlink_to(path.resolve())
     out, again = folder / 'model.pt', folder / 'again.pt'
     complaint = convert(kiln, case / 'model.pt', out, *freeze_options(kiln, case / 'model.pt'))
     if refused:
@@ -67,28 +63,8 @@ def main():
     args = parser.parse_args()
     refused = refusals(args.expect)
     wanted = accepted(DATA / 'frozen.txt')
-    failed = count = 0
-    with tempfile.TemporaryDirectory() as top:
-        good = []
-        for case in cases_of(args.paths):
-            count += 1
-            name = f'{case.parent.name}/{case.name}'
-            folder = pathlib.Path(top) / str(count) / name
-            folder.mkdir(parents=True)
-            complaint, check = try_case(args.kiln, case, folder, refused.get(name), wanted)
-            if complaint:
-                print(f'FAIL {name}: {complaint}')
-                failed += 1
-            elif check:
-                good.append(str(folder))
-        if good:
-            run = subprocess.run([args.kiln, 'check', '--repeat', '2', *good],
-                                 capture_output=True, text=True)
-            failed += run.returncode != 0
-            print(''.join(f'{line}\n' for line in run.stdout.splitlines()
-                          if not line.startswith('PASS')), end='')
-    print(f'{count - failed} passed, {failed} failed')
-    return failed > 0 or count == 0
+    return run_cases(args.kiln, args.paths, lambda case, folder: try_case(
+        args.kiln, case, folder, refused.get(f'{case.parent.name}/{case.name}'), wanted))
 
 
 if __name__ == '__main__':

@@ -14,9 +14,8 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
-from convert import accepted, cases_of, convert, digest, layout_complaint
+from convert import accepted, convert, digest, layout_complaint, run_cases
 
 VALUE = re.compile(r'%[\w.]+')
 CONSTANT = re.compile(r'\s*(%[\w.]+) : (.*?) = prim::Constant(\[.*\])?\(\)$')
@@ -75,9 +74,6 @@ def difference(old, new):
 
 
 def try_case(kiln, case, folder, wanted):
-    for path in case.iterdir():
-        if path.name != 'model.pt':
-            (folder / path.name).symlink_to(path.resolve())
     out, again = folder / 'model.pt', folder / 'again.pt'
     complaint = convert(kiln, case / 'model.pt', out, '--reprint') or layout_complaint(out)
     if complaint:
@@ -102,27 +98,9 @@ def main():
     parser.add_argument('paths', nargs='*', type=pathlib.Path, default=[DATA])
     args = parser.parse_args()
     wanted = accepted(DATA / 'reprinted.txt')
-    failed = count = 0
-    with tempfile.TemporaryDirectory() as top:
-        good = []
-        for case in cases_of(args.paths):
-            count += 1
-            folder = pathlib.Path(top) / str(count) / case.parent.name / case.name
-            folder.mkdir(parents=True)
-            complaint = try_case(args.kiln, case, folder, wanted)
-            if complaint:
-                print(f'FAIL {case.parent.name}/{case.name}: {complaint}')
-                failed += 1
-            elif case.parent.name != 'language':  # those expect lines of the old source
-                good.append(str(folder))
-        if good:
-            check = subprocess.run([args.kiln, 'check', '--repeat', '2', *good],
-                                   capture_output=True, text=True)
-            failed += check.returncode != 0
-            print(''.join(f'{line}\n' for line in check.stdout.splitlines()
-                          if not line.startswith('PASS')), end='')
-    print(f'{count - failed} passed, {failed} failed')
-    return failed > 0 or count == 0
+    return run_cases(args.kiln, args.paths,
+                     lambda case, folder: (try_case(args.kiln, case, folder, wanted),
+                                           case.parent.name != 'language'))  # lines of the old source
 
 
 if __name__ == '__main__':

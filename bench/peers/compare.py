@@ -17,7 +17,8 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGE = os.path.join(ROOT, "docs", "performance.md")
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+import page  # noqa: E402
 PACKAGES = ["torch==2.15.*", "torchvision", "onnxruntime", "onnxscript", "openvino"]
 TOLERANCE = 2e-3  # of the largest element: the runtimes fold and reorder, this only finds mistakes
 
@@ -127,16 +128,6 @@ def cell(values):
     return "%.3g (%.3g to %.3g)" % (statistics.median(values), min(values), max(values))
 
 
-def write_page(threads, text):
-    begin = "<!-- figures of compare.py, threads %d -->" % threads
-    end = "<!-- end of compare.py, threads %d -->" % threads
-    with open(PAGE, encoding="utf-8") as f:
-        page = f.read()
-    head, tail = page[:page.index(begin) + len(begin)], page[page.index(end):]
-    with open(PAGE, "w", encoding="utf-8") as f:
-        f.write(head + "\n" + text + "\n" + tail)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", nargs="?")
@@ -190,7 +181,8 @@ def main():
     text = "\n".join(lines)
     print(text)
     if args.write:
-        write_page(args.threads, text)
+        page.write("<!-- figures of compare.py, threads %d -->" % args.threads,
+                   "<!-- end of compare.py, threads %d -->" % args.threads, text)
 
 
 main()
