@@ -10,6 +10,11 @@ void kiln__pickle_out_begin(kiln_pickle_out *out, kiln_arena *arena) {
   kiln_text_puts(&out->text, "\x80\x02");
 }
 
+void kiln__pickle_out_end(kiln_pickle_out *out) {
+  for (int i = 0; i < out->held.count; i++) kiln_ivalue_release(out->held.data[i]);
+  out->held.count = 0;
+}
+
 static void put_number(kiln_pickle_out *out, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; i++) kiln__pickle_put_byte(out, (unsigned)(value >> (8 * i)) & 0xff);
 }
@@ -127,6 +132,28 @@ void kiln__pickle_put_storage(kiln_pickle_out *out, const char *type, int index,
   kiln__pickle_put_string(out, KILN_STR("cpu"));
   kiln__pickle_put_int(out, numel);
   kiln_text_puts(&out->text, "tQ");
+}
+
+kiln_status *kiln__pickle_put_quant(kiln_pickle_out *out, const kiln_quant *quant,
+                                    kiln_status *(*put_tensor)(void *writer, kiln_tensor *tensor),
+                                    void *writer) {
+  const bool channels = quant->scheme == KILN_QSCHEME_PER_CHANNEL;
+  kiln__pickle_put_byte(out, '(');
+  kiln__pickle_put_global(out, channels ? "torch\nper_channel_affine" : "torch\nper_tensor_affine");
+  if (!channels) {
+    put_double(out, quant->scale);
+    kiln__pickle_put_int(out, quant->zero_point);
+  }
+  for (int i = 0; i < 2 && channels; i++) {
+    kiln_tensor *column = NULL;
+    kiln_vec_reserve(out->arena, &out->held, out->held.count + 1);
+    KILN_TRY(kiln_quant_column(quant, i == 1, &column));
+    out->held.data[out->held.count++] = kiln_of_tensor(column);
+    KILN_TRY(put_tensor(writer, column));
+  }
+  if (channels) kiln__pickle_put_int(out, quant->axis);
+  kiln__pickle_put_byte(out, 't');
+  return NULL;
 }
 
 kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, const char *folder,

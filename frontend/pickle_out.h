@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "frontend/zip_write.h"
+#include "runtime/quant.h"
 #include "runtime/value.h"
 
 typedef struct kiln_pickle_out {
@@ -14,10 +15,13 @@ typedef struct kiln_pickle_out {
   kiln_map memo;                     /* tensor, box or storage -> memo index + 1 */
   KILN_VEC(kiln_storage *) storages; /* storage i is the member data/<i> */
   uint32_t memo_count;
+  KILN_VEC(kiln_ivalue) held; /* made for the archive: they keep storages until all is written */
 } kiln_pickle_out;
 
 /* Everything here runs inside kiln_arena_run of `arena`. */
 void kiln__pickle_out_begin(kiln_pickle_out *out, kiln_arena *arena);
+/* Releases what it holds; also after a failure, and where nothing was begun. */
+void kiln__pickle_out_end(kiln_pickle_out *out);
 static inline void kiln__pickle_put_byte(kiln_pickle_out *out, unsigned value) {
   kiln_text_putc(&out->text, (char)value);
 }
@@ -42,6 +46,11 @@ kiln_status *kiln__pickle_check_depth(int depth) KILN_MUST_USE;
 const char *kiln__pickle_storage_type(kiln_dtype dtype);
 /* A persistent id: storage `index`, of `numel` elements. */
 void kiln__pickle_put_storage(kiln_pickle_out *out, const char *type, int index, int64_t numel);
+/* (scheme, scale, zero point), or (scheme, scales, zero points, axis); the columns by the writer's
+ * own `put_tensor`. */
+kiln_status *kiln__pickle_put_quant(kiln_pickle_out *out, const kiln_quant *quant,
+                                    kiln_status *(*put_tensor)(void *writer, kiln_tensor *tensor),
+                                    void *writer) KILN_MUST_USE;
 /* The members <folder>/<i> of an archive: "data" beside data.pkl. */
 kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, const char *folder,
                                    kiln_zip_writer *zip) KILN_MUST_USE;

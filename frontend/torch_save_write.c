@@ -12,8 +12,7 @@ typedef struct writer {
   kiln_ivalue value;
   const kiln_sink *sink;
   kiln_pickle_out out;
-  kiln_map storages;          /* storage -> index + 1 */
-  KILN_VEC(kiln_ivalue) held; /* tensors that are made for the archive */
+  kiln_map storages; /* storage -> index + 1 */
 } writer;
 
 /* -- The pickle -- */
@@ -47,31 +46,8 @@ static const char *dtype_global(kiln_dtype dtype) {
   }
 }
 
-static kiln_status *put_tensor(writer *w, kiln_tensor *tensor);
-
-/* (scheme, scale, zero point), or (scheme, scales, zero points, axis). */
-static kiln_status *put_quant(writer *w, const kiln_quant *quant) {
-  const bool channels = quant->scheme == KILN_QSCHEME_PER_CHANNEL;
-  kiln__pickle_put_byte(&w->out, '(');
-  kiln__pickle_put_global(&w->out,
-                          channels ? "torch\nper_channel_affine" : "torch\nper_tensor_affine");
-  if (!channels) {
-    KILN_TRY(kiln__pickle_put_plain(&w->out, kiln_float(quant->scale)));
-    kiln__pickle_put_int(&w->out, quant->zero_point);
-  }
-  for (int i = 0; i < 2 && channels; i++) {
-    kiln_tensor *column = NULL;
-    kiln_vec_reserve(w->out.arena, &w->held, w->held.count + 1);
-    KILN_TRY(kiln_quant_column(quant, i == 1, &column));
-    w->held.data[w->held.count++] = kiln_of_tensor(column);
-    KILN_TRY(put_tensor(w, column));
-  }
-  if (channels) kiln__pickle_put_int(&w->out, quant->axis);
-  kiln__pickle_put_byte(&w->out, 't');
-  return NULL;
-}
-
-static kiln_status *put_tensor(writer *w, kiln_tensor *tensor) {
+static kiln_status *put_tensor(void *arg, kiln_tensor *tensor) {
+  writer *w = arg;
   if (kiln__pickle_put_from_memo(&w->out, tensor)) return NULL;
   kiln_dtype dtype = kiln_tensor_dtype(tensor);
   kiln_dtype_category category = kiln_dtype_category_of(dtype);
@@ -95,7 +71,7 @@ static kiln_status *put_tensor(writer *w, kiln_tensor *tensor) {
   kiln__pickle_put_int(&w->out, tensor->offset);
   kiln__pickle_put_dims(&w->out, kiln_tensor_sizes(tensor), kiln_tensor_rank(tensor));
   kiln__pickle_put_dims(&w->out, kiln_tensor_strides(tensor), kiln_tensor_rank(tensor));
-  if (quant) KILN_TRY(put_quant(w, quant));
+  if (quant) KILN_TRY(kiln__pickle_put_quant(&w->out, quant, put_tensor, w));
   kiln__pickle_put_bool(&w->out, tensor->key.f.requires_grad);
   kiln__pickle_put_global(&w->out, "collections\nOrderedDict");
   kiln_text_puts(&w->out.text, ")R");
@@ -191,7 +167,7 @@ kiln_status *kiln_torch_save_write(kiln_env *env, kiln_ivalue value, const char 
   writer w = {.value = value};
   KILN_TRY(kiln_arena_create(env->mem, &w.arena));
   kiln_status *status = kiln_file_write(env->mem, path, run_write, &w);
-  for (int i = 0; i < w.held.count; i++) kiln_ivalue_release(w.held.data[i]);
+  kiln__pickle_out_end(&w.out);
   kiln_arena_destroy(w.arena);
   return status;
 }

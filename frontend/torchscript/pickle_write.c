@@ -23,31 +23,8 @@ static void put_storage(kiln_pickle_writer *w, kiln_storage *storage, kiln_dtype
   kiln__pickle_put_memo(&w->out, key);
 }
 
-static kiln_status *put_tensor(kiln_pickle_writer *w, kiln_tensor *tensor);
-
-/* (scheme, scale, zero point), or (scheme, scales, zero points, axis). */
-static kiln_status *put_quant(kiln_pickle_writer *w, const kiln_quant *quant) {
-  const bool channels = quant->scheme == KILN_QSCHEME_PER_CHANNEL;
-  kiln__pickle_put_byte(&w->out, '(');
-  kiln__pickle_put_global(&w->out,
-                          channels ? "torch\nper_channel_affine" : "torch\nper_tensor_affine");
-  if (!channels) {
-    KILN_TRY(kiln__pickle_put_plain(&w->out, kiln_float(quant->scale)));
-    kiln__pickle_put_int(&w->out, quant->zero_point);
-  }
-  for (int i = 0; i < 2 && channels; i++) {
-    kiln_tensor *column = NULL;
-    kiln_vec_reserve(w->out.arena, &w->states, w->states.count + 1);
-    KILN_TRY(kiln_quant_column(quant, i == 1, &column));
-    w->states.data[w->states.count++] = kiln_of_tensor(column);
-    KILN_TRY(put_tensor(w, column));
-  }
-  if (channels) kiln__pickle_put_int(&w->out, quant->axis);
-  kiln__pickle_put_byte(&w->out, 't');
-  return NULL;
-}
-
-static kiln_status *put_tensor(kiln_pickle_writer *w, kiln_tensor *tensor) {
+static kiln_status *put_tensor(void *arg, kiln_tensor *tensor) {
+  kiln_pickle_writer *w = arg;
   if (kiln__pickle_put_from_memo(&w->out, tensor)) return NULL;
   kiln_dtype dtype = kiln_tensor_dtype(tensor);
   if (kiln_tensor_is_undefined(tensor) || !tensor->storage) {
@@ -68,7 +45,7 @@ static kiln_status *put_tensor(kiln_pickle_writer *w, kiln_tensor *tensor) {
   kiln__pickle_put_int(&w->out, tensor->offset);
   kiln__pickle_put_dims(&w->out, kiln_tensor_sizes(tensor), kiln_tensor_rank(tensor));
   kiln__pickle_put_dims(&w->out, kiln_tensor_strides(tensor), kiln_tensor_rank(tensor));
-  if (quant) KILN_TRY(put_quant(w, quant));
+  if (quant) KILN_TRY(kiln__pickle_put_quant(&w->out, quant, put_tensor, w));
   kiln__pickle_put_bool(&w->out, tensor->key.f.requires_grad);
   kiln__pickle_put_global(&w->out, "collections\nOrderedDict");
   kiln_text_puts(&w->out.text, ")RtR");
@@ -184,10 +161,10 @@ static kiln_status *put_state(kiln_pickle_writer *w, kiln_object *object, int de
                       "__getstate__",
                       KILN_STR_ARG(object->type->name));
   }
-  kiln_vec_reserve(w->out.arena, &w->states, w->states.count + 1);
+  kiln_vec_reserve(w->out.arena, &w->out.held, w->out.held.count + 1);
   kiln_ivalue state = kiln_none();
   KILN_TRY(o->get_state(o->user, kiln_of_box(object), &state));
-  w->states.data[w->states.count++] = state;
+  w->out.held.data[w->out.held.count++] = state;
   const kiln_function *set = kiln_class_find_method(object->type, KILN_STR("__setstate__"));
   const kiln_schema *schema = set->schema;
   return put_value(w, state, schema && schema->arg_count > 1 ? schema->args[1].type : NULL,
@@ -263,9 +240,4 @@ kiln_status *kiln__pickle_write(kiln_pickle_writer *w, kiln_arena *arena, kiln_i
   KILN_TRY(put_value(w, value, NULL, 0));
   kiln__pickle_put_byte(&w->out, '.');
   return NULL;
-}
-
-void kiln__pickle_writer_deinit(kiln_pickle_writer *w) {
-  for (int i = 0; i < w->states.count; i++) kiln_ivalue_release(w->states.data[i]);
-  w->states.count = 0;
 }

@@ -9,14 +9,11 @@
 typedef struct kiln_pickle_writer {
   const kiln_torchscript_save_options *options;
   kiln_pickle_out out;
-  /* States that get_state gave: they hold storages until all is written. Release them. */
-  KILN_VEC(kiln_ivalue) states;
 } kiln_pickle_writer;
 
-/* Pickles `value` into w->out; w is zero but for options. Inside kiln_arena_run of `arena`. */
+/* Pickles `value` into w->out, to be ended also after a failure; w is zero but for options. Inside
+ * kiln_arena_run of `arena`. */
 kiln_status *kiln__pickle_write(kiln_pickle_writer *w, kiln_arena *arena,
                                 kiln_ivalue value) KILN_MUST_USE;
-/* Releases what it holds; also after a failure. */
-void kiln__pickle_writer_deinit(kiln_pickle_writer *w);
 
 #endif

@@ -118,8 +118,8 @@ kiln_status *kiln_torchscript_save(kiln_env *env, const kiln_torchscript *script
   save s = {.env = env, .script = script, .root = root, .options = options, .sink = sink};
   KILN_TRY(kiln_arena_create(env->mem, &s.arena));
   kiln_status *status = kiln_arena_run(s.arena, save_all, &s);
-  kiln__pickle_writer_deinit(&s.pickle);
-  kiln__pickle_writer_deinit(&s.constants_pickle);
+  kiln__pickle_out_end(&s.pickle.out);
+  kiln__pickle_out_end(&s.constants_pickle.out);
   if (s.constants) kiln_ivalue_release(kiln_of_box(s.constants));
   kiln_zip_close(s.in);
   kiln_arena_destroy(s.arena);

@@ -92,29 +92,31 @@ static bool read_reflectors(kiln__recipe *r, const char *name, kiln_tensor *t, k
   }
   return !r->status;
 }
-KILN_RECIPE(linalg_householder_product) {
-  kiln__la_batch b;
+/* Q of reflectors and factors, whole [.., m, m] or its first n columns; false after a failure. */
+static bool make_qs(kiln__recipe *r, const char *name, const kiln_ivalue *args, bool whole,
+                    kiln__la_batch *b, kiln_tensor **out) {
   const z *tau;
   int64_t k;
-  kiln_tensor *out;
-  if (!read_reflectors(r, "torch.linalg.householder_product", SELF, ARG(1), &b, &tau, &k)) return;
-  z *q = new_batch(r, &b, b.m, b.n, &out);
-  for (int64_t i = 0; q && i < b.count; i++) {
-    kiln__la_make_q(b.data + i * b.m * b.n, b.m, b.n, tau + i * k, k, q + i * b.m * b.n, b.n);
+  if (!read_reflectors(r, name, SELF, ARG(1), b, &tau, &k)) return false;
+  const int64_t columns = whole ? b->m : b->n;
+  z *q = new_batch(r, b, b->m, columns, out);
+  for (int64_t i = 0; q && i < b->count; i++) {
+    kiln__la_make_q(b->data + i * b->m * b->n, b->m, b->n, tau + i * k, k, q + i * b->m * columns,
+                    columns);
   }
+  return true;
+}
+KILN_RECIPE(linalg_householder_product) {
+  kiln__la_batch b;
+  kiln_tensor *out;
+  if (!make_qs(r, "torch.linalg.householder_product", args, false, &b, &out)) return;
   give(r, outs, out, b.dtype);
 }
 /* reflectors, tau, other, left, transpose */
 KILN_RECIPE(ormqr) {
   kiln__la_batch b;
-  const z *tau;
-  int64_t k;
   kiln_tensor *out;
-  if (!read_reflectors(r, "torch.ormqr", SELF, ARG(1), &b, &tau, &k)) return;
-  z *q = new_batch(r, &b, b.m, b.m, &out);
-  for (int64_t i = 0; q && i < b.count; i++) {
-    kiln__la_make_q(b.data + i * b.m * b.n, b.m, b.n, tau + i * k, k, q + i * b.m * b.m, b.m);
-  }
+  if (!make_qs(r, "torch.ormqr", args, true, &b, &out)) return;
   kiln_tensor *full = kiln__la_result(r, out, b.dtype, false);
   if (kiln_arg_bool(args, 4)) full = kiln__la_adjoint(r, full);
   kiln__recipe_give(r, outs,

@@ -43,9 +43,10 @@ static int64_t inner_of(const kiln_tensor *t, const kiln_quant *quant) {
   return inner > 0 ? inner : 1;
 }
 
-/* Takes `quant`. */
-static kiln_status *quantize(kiln_call *call, kiln_tensor *self, kiln_quant *quant,
-                             kiln_dtype dtype, kiln_ivalue *outs) {
+/* A quantised tensor of self's sizes: of its numbers, which are quantised, or (`integers`) of its
+ * integers as they are. Takes `quant`. */
+static kiln_status *make(kiln_call *call, kiln_tensor *self, kiln_quant *quant, kiln_dtype dtype,
+                         bool integers, kiln_ivalue *outs) {
   kiln_tensor *from = NULL, *to = NULL;
   void *data;
   kiln_status *status = kiln__contiguous(call, self, &from);
@@ -56,7 +57,9 @@ static kiln_status *quantize(kiln_call *call, kiln_tensor *self, kiln_quant *qua
     kiln__give(outs, to);
     kiln_tensor_set_quant(to, quant);
     if (to->numel > 0) status = kiln_tensor_writable_data(to, &data);
-    if (!status && to->numel > 0) {
+    if (!status && to->numel > 0 && integers) {
+      memcpy(data, kiln_tensor_data(from), (size_t)to->numel * kiln_dtype_bytes(dtype));
+    } else if (!status && to->numel > 0) {
       quantize_all(kiln_tensor_data(from), quant, dtype, to->numel, inner_of(self, quant), data);
     }
   }
@@ -77,7 +80,7 @@ KILN_KERNEL(quantize_per_tensor) {
   KILN_TRY(check_float(SELF));
   KILN_TRY(kiln_quant_create(call->env->mem, dtype, kiln_arg_float(args, 1), kiln_arg_int(args, 2),
                              &quant));
-  return quantize(call, SELF, quant, dtype, outs);
+  return make(call, SELF, quant, dtype, false, outs);
 }
 KILN_KERNEL(quantize_per_tensor_qparams) {
   const kiln_dtype dtype = (kiln_dtype)kiln_arg_int(args, 3);
@@ -88,7 +91,7 @@ KILN_KERNEL(quantize_per_tensor_qparams) {
   KILN_TRY(kiln_tensor_item_f64(args[1].u.tensor, &scale));
   KILN_TRY(kiln_tensor_item_i64(args[2].u.tensor, &zero_point));
   KILN_TRY(kiln_quant_create(call->env->mem, dtype, scale, zero_point, &quant));
-  return quantize(call, SELF, quant, dtype, outs);
+  return make(call, SELF, quant, dtype, false, outs);
 }
 
 /* Parameters by channels from two tensors. */
@@ -127,29 +130,7 @@ KILN_KERNEL(quantize_per_channel) {
   KILN_TRY(check_float(SELF));
   KILN_TRY(read_channels(call, SELF, dtype, args[1].u.tensor, args[2].u.tensor,
                          kiln_arg_int(args, 3), &quant));
-  return quantize(call, SELF, quant, dtype, outs);
-}
-
-/* The integers of `self`, as a quantised tensor. Takes `quant`. */
-static kiln_status *make_of_integers(kiln_call *call, kiln_tensor *self, kiln_dtype dtype,
-                                     kiln_quant *quant, kiln_ivalue *outs) {
-  kiln_tensor *from = NULL, *to = NULL;
-  void *data;
-  kiln_status *status = kiln__contiguous(call, self, &from);
-  if (!status) {
-    status = kiln_call_tensor(call, dtype, kiln_tensor_rank(self), kiln_tensor_sizes(self), &to);
-  }
-  if (!status) {
-    kiln__give(outs, to);
-    kiln_tensor_set_quant(to, quant);
-    if (to->numel > 0) status = kiln_tensor_writable_data(to, &data);
-    if (!status && to->numel > 0) {
-      memcpy(data, kiln_tensor_data(from), (size_t)to->numel * kiln_dtype_bytes(dtype));
-    }
-  }
-  kiln_tensor_release_to(&call->cache, from);
-  kiln_quant_release(quant);
-  return status;
+  return make(call, SELF, quant, dtype, false, outs);
 }
 
 static kiln_status *quant_of_integers(const kiln_tensor *t, kiln_dtype *out) {
@@ -167,7 +148,7 @@ KILN_KERNEL(make_per_tensor) {
   KILN_TRY(quant_of_integers(SELF, &dtype));
   KILN_TRY(kiln_quant_create(call->env->mem, dtype, kiln_arg_float(args, 1), kiln_arg_int(args, 2),
                              &quant));
-  return make_of_integers(call, SELF, dtype, quant, outs);
+  return make(call, SELF, quant, dtype, true, outs);
 }
 KILN_KERNEL(make_per_channel) {
   kiln_quant *quant = NULL;
@@ -175,7 +156,7 @@ KILN_KERNEL(make_per_channel) {
   KILN_TRY(quant_of_integers(SELF, &dtype));
   KILN_TRY(read_channels(call, SELF, dtype, args[1].u.tensor, args[2].u.tensor,
                          kiln_arg_int(args, 3), &quant));
-  return make_of_integers(call, SELF, dtype, quant, outs);
+  return make(call, SELF, quant, dtype, true, outs);
 }
 
 /* -- Back -- */
