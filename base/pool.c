@@ -9,7 +9,8 @@
  *
  * The range is cut into one slice a participant, so that repeated ranges find their data in the
  * same core's cache; each takes a quarter of what is left of its own slice, then of the others'
- * (guided self-scheduling, Polychronopoulos and Kuck 1987, with stealing). Units are grains.
+ * (guided self-scheduling, Polychronopoulos and Kuck 1987, with stealing), in units of at least a
+ * grain.
  *
  * Idle threads pause SPINS times (0.2 to 0.4 ms, longer than a network's serial stretches), which
  * keeps a fork-join at 0.4 us, then sleep on the gate; with fewer cores than threads they do not
@@ -27,6 +28,8 @@
 #include "base/futex.h"
 
 enum { SPINS = 8000, LINE = 64, STACK_BYTES = 8 << 20 };
+/* Units for each participant that are so few that one too many would be felt. */
+enum { FEW_UNITS = 8, GRANULE_MOST = 64 };
 
 /* The gate. */
 #define USERS 0xffffu
@@ -70,8 +73,8 @@ struct kiln_pool {
    * high. With few threads all of it is one cache line, and one miss for whoever comes. */
   _Alignas(LINE) kiln_range_fn fn;
   void *data;
-  int64_t n, unit;
-  uint32_t units;
+  int64_t n, granule, unit; /* unit: in granules */
+  uint32_t units, longer;
   int slice_count;
   uint64_t slices[]; /* [threads], atomic */
 };
@@ -94,6 +97,12 @@ static bool take_units(uint64_t *slice, uint32_t *out_begin, uint32_t *out_end) 
   }
 }
 
+/* Where a unit begins: the first `longer` of them have a granule more, the last has the rest. */
+static int64_t first_of(const kiln_pool *pool, uint32_t unit) {
+  if (unit == pool->units) return pool->n;
+  return ((int64_t)unit * pool->unit + (unit < pool->longer ? unit : pool->longer)) * pool->granule;
+}
+
 /* Takes pieces until none is left: first those of its own slice. */
 static void run_pieces(kiln_pool *pool, int index) {
   int count = pool->slice_count;
@@ -101,8 +110,7 @@ static void run_pieces(kiln_pool *pool, int index) {
     uint64_t *slice = &pool->slices[(index + i) % count];
     uint32_t begin, end;
     while (take_units(slice, &begin, &end)) {
-      int64_t last = end == pool->units ? pool->n : (int64_t)end * pool->unit;
-      pool->fn(pool->data, (int64_t)begin * pool->unit, last, index);
+      pool->fn(pool->data, first_of(pool, begin), first_of(pool, end), index);
     }
   }
 }
@@ -110,17 +118,19 @@ static void run_pieces(kiln_pool *pool, int index) {
 /* As an executor's piece: which thread runs it is the host's affair. */
 static void run_executor_piece(void *data, int index) { run_pieces(data, index); }
 
+/* Equal units of at least a grain each; where there are few, as many for each participant. */
 static void set_range(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, void *data) {
-  int64_t units = n / grain;
-  if (units > INT32_MAX) {
-    grain *= units / INT32_MAX + 1;
-    units = n / grain;
-  }
+  int64_t granule = grain & -grain;
+  if (granule > GRANULE_MOST) granule = GRANULE_MOST;
+  int64_t units = n / grain < INT32_MAX ? n / grain : INT32_MAX;
   int count = units < pool->threads ? (int)units : pool->threads;
+  if (units < FEW_UNITS * (int64_t)count) units -= units % count;
   pool->fn = fn;
   pool->data = data;
   pool->n = n;
-  pool->unit = grain;
+  pool->granule = granule;
+  pool->unit = n / granule / units;
+  pool->longer = (uint32_t)(n / granule % units);
   pool->units = (uint32_t)units;
   pool->slice_count = count;
   for (int i = 0; i < count; i++) {

@@ -82,6 +82,8 @@ typedef struct kiln_row_kernels {
   /* weight and bias may be NULL; mean and rstd (one element each) too. */
   void (*layer_norm)(void *out, const void *in, int64_t n, const void *weight, const void *bias,
                      double eps, void *mean, void *rstd);
+  /* out = in * scale + shift, the product rounded first. */
+  void (*scale_shift)(void *out, const void *in, int64_t n, double scale, double shift);
 } kiln_row_kernels;
 
 typedef struct kiln_dispatch {

@@ -52,12 +52,10 @@ static kiln_status *begin_norm(kiln__nn *nn, norm *p, kiln_tensor *input, kiln_t
 /* out = in * scale + shift over n elements from `first`. */
 static void affine(const kiln__nn *nn, const norm *p, int64_t first, int64_t n, double scale,
                    double shift) {
-  double a = 0, b = 0;
+  const kiln_dispatch *d = nn->call->dispatch;
   const size_t at = (size_t)first * nn->item;
-  kiln__nn_set(nn, (char *)&a, 0, scale);
-  kiln__nn_set(nn, (char *)&b, 0, shift);
-  kiln__nn_loop2(nn, KILN_PW_mul, p->out + at, p->in + at, (const char *)&a, false, n);
-  kiln__nn_loop2(nn, KILN_PW_add, p->out + at, p->out + at, (const char *)&b, false, n);
+  (nn->dtype == KILN_DTYPE_F64 ? d->rows_f64 : d->rows_f32)
+      ->scale_shift(p->out + at, p->in + at, n, scale, shift);
 }
 static double weight_of(const kiln__nn *nn, const norm *p, int64_t channel) {
   return p->weight ? kiln__nn_get(nn, p->weight, channel) : 1;

@@ -272,21 +272,28 @@ typedef struct mean_run {
   bool count_pad;
   int64_t divisor;
 } mean_run;
+/* The window of a plane's result i; how many elements it has. */
+static int64_t place_window(const pool *p, int64_t i, window *w) {
+  int64_t inside = 1;
+  w->padded = 1;
+  set_window(p, 0, i / (p->out[1] * p->out[2]), w);
+  set_window(p, 1, i / p->out[2] % p->out[1], w);
+  set_window(p, 2, i % p->out[2], w);
+  for (int d = 0; d < AXES; d++) {
+    inside *= w->end[d] > w->first[d] ? w->end[d] - w->first[d] : 0;
+  }
+  return inside;
+}
 static void mean_windows_of(void *data, int64_t begin, int64_t end, int worker) {
   (void)worker;
   const mean_run *m = data;
   const pool *p = m->p;
   const int64_t outputs = outputs_of(p);
+  window w;
+  int64_t inside = 0;
   for (int64_t plane = begin; plane < end; plane++) {
     for (int64_t i = 0; i < outputs; i++) {
-      window w = {.padded = 1};
-      set_window(p, 0, i / (p->out[1] * p->out[2]), &w);
-      set_window(p, 1, i / p->out[2] % p->out[1], &w);
-      set_window(p, 2, i % p->out[2], &w);
-      int64_t inside = 1;
-      for (int d = 0; d < AXES; d++) {
-        inside *= w.end[d] > w.first[d] ? w.end[d] - w.first[d] : 0;
-      }
+      if (outputs > 1 || plane == begin) inside = place_window(p, i, &w);
       const double sum = window_sum(m->nn, p, &w, plane, inside);
       const double count = (double)(m->divisor ? m->divisor : m->count_pad ? w.padded : inside);
       kiln__nn_set(m->nn, p->to, plane * outputs + i, inside == 0 ? 0 : sum / count);

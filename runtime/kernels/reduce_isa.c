@@ -11,14 +11,15 @@
 enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
 #define NAME(op, tag) KILN_ISA_CAT3(op##_##tag, _, KILN_KERNEL_ISA)
 
-/* acc, x: combine; s: the shift of SUMSQ. */
-#define DEFINE_REDUCE(op, tag, T, A, neutral, STEP, FOLD)                                         \
+/* acc, x: combine; s: the shift of SUMSQ. padded: a neutral lane, folded in, changes no bit, so
+ * that short rows are folded as long ones are. */
+#define DEFINE_REDUCE_OF(padded, op, tag, T, A, neutral, STEP, FOLD)                              \
   static A NAME(op##_row, tag)(const char *src, int64_t n, int64_t stride, T s) {                 \
     A lanes[LANES];                                                                               \
     (void)s;                                                                                      \
-    const int64_t used = n < LANES ? n : LANES; /* folding in a neutral lane changes no bit */    \
+    const int used = padded || n >= LANES ? LANES : (int)n;                                       \
     if (n <= 0) return (A)(neutral);                                                              \
-    for (int64_t j = 0; j < used; j++) lanes[j] = (A)(neutral);                                   \
+    for (int j = 0; j < LANES; j++) lanes[j] = (A)(neutral);                                      \
     int64_t i = 0;                                                                                \
     if (stride == (int64_t)sizeof(T)) {                                                           \
       const T *p = (const T *)src;                                                                \
@@ -29,14 +30,20 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
           lanes[j] = (A)(STEP);                                                                   \
         }                                                                                         \
       }                                                                                           \
+      for (int j = 0; j < n - i; j++) {                                                           \
+        const T x = p[i + j];                                                                     \
+        const A acc = lanes[j];                                                                   \
+        lanes[j] = (A)(STEP);                                                                     \
+      }                                                                                           \
+      i = n;                                                                                      \
     }                                                                                             \
     for (int j = 0; i < n; i++, j = (j + 1) % LANES) {                                            \
       const T x = *(const T *)(src + i * stride);                                                 \
       const A acc = lanes[j];                                                                     \
       lanes[j] = (A)(STEP);                                                                       \
     }                                                                                             \
-    for (int64_t w = LANES / 2; w > 0; w /= 2) {                                                  \
-      for (int64_t j = 0; j < w && j + w < used; j++) {                                           \
+    for (int w = LANES / 2; w > 0; w /= 2) {                                                      \
+      for (int j = 0; j < (used - w < w ? used - w : w); j++) {                                   \
         const A acc = lanes[j], x = lanes[j + w];                                                 \
         lanes[j] = (A)(FOLD);                                                                     \
       }                                                                                           \
@@ -90,6 +97,8 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
     }                                                                                             \
   }
 
+#define DEFINE_REDUCE(...) DEFINE_REDUCE_OF(true, __VA_ARGS__)
+
 #define FLOAT_REDUCE(tag, T, FABS)                                               \
   DEFINE_REDUCE(sum, tag, T, T, 0, acc + x, acc + x)                             \
   DEFINE_REDUCE(prod, tag, T, T, 1, acc *x, acc *x)                              \
@@ -125,11 +134,11 @@ DEFINE_REDUCE(all, b8, uint8_t, uint8_t, 1, acc &x, acc &x)
     __imag__ product = __real__ acc * __imag__ x + __imag__ acc * __real__ x; \
     product;                                                                  \
   })
-#define COMPLEX_REDUCE(tag, T)                                                   \
-  DEFINE_REDUCE(sum, tag, T, T, 0, acc + x, acc + x)                             \
-  DEFINE_REDUCE(prod, tag, T, T, 1, COMPLEX_MUL(T), COMPLEX_MUL(T))              \
-  DEFINE_REDUCE(any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
-  DEFINE_REDUCE(all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
+#define COMPLEX_REDUCE(tag, T)                                                             \
+  DEFINE_REDUCE_OF(false, sum, tag, T, T, 0, acc + x, acc + x)                             \
+  DEFINE_REDUCE_OF(false, prod, tag, T, T, 1, COMPLEX_MUL(T), COMPLEX_MUL(T))              \
+  DEFINE_REDUCE_OF(false, any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
+  DEFINE_REDUCE_OF(false, all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
 KILN_ISA_SCALAR_BEGIN
 COMPLEX_REDUCE(c64, float _Complex)
 COMPLEX_REDUCE(c128, double _Complex)

@@ -1,4 +1,5 @@
-/* rows_isa.c: kernels over one contiguous row: softmax, log_softmax, layer norm. */
+/* rows_isa.c: kernels over one contiguous row: softmax, log_softmax, layer norm, scale and
+ * shift. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* rows_isa.h: softmax and layer norm over contiguous rows of one type (see rows_isa.c). No include
+/* rows_isa.h: softmax, layer norm and the like over contiguous rows of one type (see rows_isa.c). No include
  * guard. Sums follow reduce.h; exp and log are those of runtime/math. */
 enum { JOIN(LANES) = (int)(sizeof(V) / sizeof(T)) };
 
@@ -52,5 +52,14 @@ static void JOIN(layer_norm)(void *out_row, const void *in_row, int64_t n, const
   if (out_mean) *(T *)out_mean = mean;
   if (out_rstd) *(T *)out_rstd = rstd;
 }
+static void JOIN(scale_shift)(void *out_row, const void *in_row, int64_t n, double scale,
+                              double shift) {
+  T *out = out_row;
+  const T *in = in_row, a = (T)scale, b = (T)shift;
+  KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = in[i] * a + b;
+}
 const kiln_row_kernels KILN_ISA_CAT4(kiln__rows_, TAG, _, KILN_KERNEL_ISA) = {
-    .softmax = JOIN(softmax), .log_softmax = JOIN(log_softmax), .layer_norm = JOIN(layer_norm)};
+    .softmax = JOIN(softmax),
+    .log_softmax = JOIN(log_softmax),
+    .layer_norm = JOIN(layer_norm),
+    .scale_shift = JOIN(scale_shift)};
