@@ -432,9 +432,10 @@ static void NAME(multiply_block)(const NAME(unit) * u, const NAME(block) * block
 
 /* -- Few columns -- */
 
-/* By the lanes and the tree of reduce.h. */
+/* By the lanes and the tree of reduce.h; what is left at the end is taken with zeros to 64 bytes.
+ */
 static T NAME(conv_dot)(const T *a, const T *b, int64_t n) {
-  enum { VECTORS = KILN_REDUCE_LANES / NAME(W) };
+  enum { VECTORS = KILN_REDUCE_LANES / NAME(W), GROUP = 64 / (int)sizeof(T), G = GROUP / NAME(W) };
   V lanes[VECTORS];
 #pragma GCC unroll 32
   for (int q = 0; q < VECTORS; q++) lanes[q] = (V){0};
@@ -446,10 +447,33 @@ static T NAME(conv_dot)(const T *a, const T *b, int64_t n) {
                      (V) * (const VU *)(a + i + q * NAME(W)));
     }
   }
-  T sums[KILN_REDUCE_LANES];
+#pragma GCC unroll 32
+  for (int q = 0; q < VECTORS; q += G) {
+    T rest[2][GROUP];
+    const T *x = a + i, *y = b + i;
+    if (i >= n) break;
+    if (i + GROUP > n) {
+      memset(rest, 0, sizeof rest);
+      x = memcpy(rest[0], x, (size_t)(n - i) * sizeof(T));
+      y = memcpy(rest[1], y, (size_t)(n - i) * sizeof(T));
+    }
+#pragma GCC unroll 32
+    for (int g = 0; g < G; g++) {
+      lanes[q + g] =
+          FMA(lanes[q + g], *(const VU *)(y + g * NAME(W)), (V) * (const VU *)(x + g * NAME(W)));
+    }
+    i += GROUP;
+  }
+#pragma GCC unroll 32
+  for (int w = VECTORS / 2; w > 0; w /= 2) {
+#pragma GCC unroll 32
+    for (int q = 0; q < w; q++) lanes[q] += lanes[q + w];
+  }
+  T sums[NAME(W)];
   memcpy(sums, lanes, sizeof sums);
-  for (int j = 0; i < n; i++, j++) sums[j] = FMA1(sums[j], b[i], a[i]);
-  for (int w = KILN_REDUCE_LANES / 2; w > 0; w /= 2) {
+#pragma GCC unroll 32
+  for (int w = NAME(W) / 2; w > 0; w /= 2) {
+#pragma GCC unroll 32
     for (int j = 0; j < w; j++) sums[j] += sums[j + w];
   }
   return sums[0];

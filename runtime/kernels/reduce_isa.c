@@ -11,6 +11,12 @@
 enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
 #define NAME(op, tag) KILN_ISA_CAT3(op##_##tag, _, KILN_KERNEL_ISA)
 
+/* Lane j takes lane j + w, if there is such a one: a constant w, for which the loop is unrolled. */
+#define FOLD_LANES(T, A, FOLD, w)                           \
+  for (int j = 0; j < (used - w < w ? used - w : w); j++) { \
+    const A acc = lanes[j], x = lanes[j + w];               \
+    lanes[j] = (A)(FOLD);                                   \
+  }
 /* acc, x: combine; s: the shift of SUMSQ. padded: a neutral lane, folded in, changes no bit, so
  * that short rows are folded as long ones are. */
 #define DEFINE_REDUCE_OF(padded, op, tag, T, A, neutral, STEP, FOLD)                              \
@@ -42,12 +48,12 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
       const A acc = lanes[j];                                                                     \
       lanes[j] = (A)(STEP);                                                                       \
     }                                                                                             \
-    for (int w = LANES / 2; w > 0; w /= 2) {                                                      \
-      for (int j = 0; j < (used - w < w ? used - w : w); j++) {                                   \
-        const A acc = lanes[j], x = lanes[j + w];                                                 \
-        lanes[j] = (A)(FOLD);                                                                     \
-      }                                                                                           \
-    }                                                                                             \
+    FOLD_LANES(T, A, FOLD, 32)                                                                    \
+    FOLD_LANES(T, A, FOLD, 16)                                                                    \
+    FOLD_LANES(T, A, FOLD, 8)                                                                     \
+    FOLD_LANES(T, A, FOLD, 4)                                                                     \
+    FOLD_LANES(T, A, FOLD, 2)                                                                     \
+    FOLD_LANES(T, A, FOLD, 1)                                                                     \
     return lanes[0];                                                                              \
   }                                                                                               \
   static void NAME(op##_block, tag)(A * out, const char *src, int64_t rows, int64_t row_stride,   \
