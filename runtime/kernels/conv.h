@@ -50,19 +50,18 @@ typedef struct kiln_conv {
                                          has one channel */
   bool a_contiguous;                  /* the weights of an output are in the sum's order */
   int64_t band;                       /* elements of a channel in the band */
-  size_t pieces_at, firsts_at, taps_at, a_at, panels_at, band_at,
-      scratch;         /* in bytes: parts of what one thread needs, and all */
-  size_t shared_bytes; /* not 0: threads fill panels of this size together, unit by unit */
+  bool by_tiles; /* parts are tiles of a unit's block, not units: else threads would lack work */
+  size_t tile_at, pieces_at, firsts_at, taps_at, a_at, panels_at, band_at,
+      scratch; /* in bytes: parts of what one thread needs, and all */
 } kiln_conv;
 
-/* What a kernel is asked for: whole units; or of one unit and block of the sum, panels or products,
- * for threads that share the panels. */
-typedef enum kiln_conv_step { KILN_CONV_UNITS, KILN_CONV_PACK, KILN_CONV_MULTIPLY } kiln_conv_step;
+/* What a kernel is asked for: units [begin, end), or tiles of outputs x panels of one unit and
+ * block of the sum. For those each thread fills panels of its own, once a block: what several
+ * filled together, each would read from the others' caches. Which block that was stands at the
+ * beginning of its scratch, an int64_t, 0 before the first. */
 typedef struct kiln_conv_part {
-  kiln_conv_step step;
-  int64_t begin, end; /* of the units; of the block's channels; of its tiles of outputs x panels */
-  int64_t unit, channel; /* of the last two: which unit, and the block's first channel */
-  void *shared;
+  int64_t begin, end;
+  int64_t unit, channel; /* by tiles: which unit, and the block's first channel */
 } kiln_conv_part;
 typedef void (*kiln_conv_fn)(const kiln_conv *c, const kiln_conv_part *part, void *scratch);
 

@@ -377,23 +377,21 @@ static void NAME(tile)(const NAME(unit) * u, const NAME(block) * block, int64_t 
 static inline bool NAME(reads_input)(const kiln_conv *c) {
   return c->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
 }
-/* The panels' rows that `channels` of the block's channels from its `first` on give. */
-static void NAME(pack)(const NAME(unit) * u, const NAME(block) * block, int64_t first,
-                       int64_t channels) {
+static void NAME(pack)(const NAME(unit) * u, const NAME(block) * block) {
   const kiln_conv *c = u->c;
-  const int64_t size = block->channels * block->taps * NAME(NR), channel = block->channel + first;
-  T *to = u->panels + first * block->taps * NAME(NR);
-  if (c->mode == KILN_CONV_BAND && block->tap == 0) NAME(fill_band)(u, channel, channels);
+  const int64_t channels = block->channels, size = channels * block->taps * NAME(NR);
+  T *to = u->panels;
+  if (c->mode == KILN_CONV_BAND && block->tap == 0) NAME(fill_band)(u, block->channel, channels);
   for (int64_t j = 0; j < u->columns; j += NAME(NR), to += size) {
     const int64_t left = u->columns - j, columns = left < NAME(NR) ? left : NAME(NR);
     if (NAME(reads_input)(c) && columns % NAME(W) == 0) continue;
     if (c->mode == KILN_CONV_DIRECT) {
-      NAME(pack_direct)(u, to, j, columns, channel, channels);
+      NAME(pack_direct)(u, to, j, columns, block->channel, channels);
     } else if (c->mode == KILN_CONV_BAND) {
       NAME(pack_band)(u, to, j, channels, block->tap, block->taps);
     } else {
       NAME(pack_gather)
-      (u, to, NAME(NR), 1, j, columns, channel, channels, block->tap, block->taps);
+      (u, to, NAME(NR), 1, j, columns, block->channel, channels, block->tap, block->taps);
     }
   }
 }
@@ -546,7 +544,7 @@ static void NAME(run_unit)(NAME(unit) * u) {
   for (int64_t channel = 0; channel < c->channels; channel += c->block_channels) {
     for (int64_t tap = 0; tap < taps; tap += c->block_taps) {
       const NAME(block) block = NAME(block_at)(c, channel, tap);
-      NAME(pack)(u, &block, 0, block.channels);
+      NAME(pack)(u, &block);
       NAME(multiply_block)(u, &block, 0, products);
     }
   }
@@ -560,9 +558,9 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _,
   char *base = scratch;
   NAME(unit)
   u = {.c = c,
-       .tile = scratch,
+       .tile = (T *)(void *)(base + c->tile_at),
        .a = (T *)(void *)(base + c->a_at),
-       .panels = c->shared_bytes ? part->shared : (T *)(void *)(base + c->panels_at),
+       .panels = (T *)(void *)(base + c->panels_at),
        .band = (T *)(void *)(base + c->band_at),
        .pieces = (kiln_conv_piece *)(void *)(base + c->pieces_at),
        .firsts = (int32_t *)(void *)(base + c->firsts_at),
@@ -570,15 +568,16 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _,
   u.dense = c->axis[2].out_stride == 1 &&
             (c->axis[1].out == 1 || c->axis[1].out_stride == c->axis[2].out) &&
             (c->axis[0].out == 1 || c->axis[0].out_stride == c->axis[1].out * c->axis[2].out);
-  if (part->step != KILN_CONV_UNITS) {
+  if (c->by_tiles) {
     const NAME(block) block = NAME(block_at)(c, part->channel, 0);
+    int64_t *filled = scratch, wanted = part->unit * c->channels + part->channel + 1;
     NAME(begin_unit)(&u, c, part->unit);
-    if (part->step == KILN_CONV_PACK) {
+    if (*filled != wanted) {
       NAME(find_columns)(&u);
-      NAME(pack)(&u, &block, part->begin, part->end - part->begin);
-    } else {
-      NAME(multiply_block)(&u, &block, part->begin, part->end);
+      NAME(pack)(&u, &block);
+      *filled = wanted;
     }
+    NAME(multiply_block)(&u, &block, part->begin, part->end);
     return;
   }
   for (int64_t index = part->begin; index < part->end; index++) {

@@ -11,10 +11,9 @@ enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, BAND_BYTES = 160 << 10, BAND_M
 enum { PLANE_BYTES = 24 << 10, PLANE_WORK = 1 << 14 };
 enum { DOT_COLUMNS = 4, DOT_BYTES = 512 << 10, DIRECT_CHANNELS = 1024 };
 
-/* Work that is worth a piece of a range, about 3 microseconds: multiplications, and elements of
- * panels. To read a weight, where few columns share it, costs as much as so many multiplications.
- */
-enum { GRAIN_PRODUCTS = 150000, GRAIN_ELEMENTS = 4000, WEIGHT_PRODUCTS = 8 };
+/* Multiplications that are worth a piece of a range, about 3 microseconds. To read a weight, where
+ * few columns share it, costs as much as so many of them. */
+enum { GRAIN_PRODUCTS = 150000, WEIGHT_PRODUCTS = 8 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
@@ -205,7 +204,8 @@ static void cut_sum(kiln_conv *c, size_t item) {
 static void size_scratch(kiln_conv *c, size_t item) {
   const size_t sum = (size_t)(c->block_channels * c->block_taps), vector = 64;
   const size_t columns = (size_t)c->unit_columns, panels = rounded(sum * columns * item + vector);
-  size_t at = KILN_CONV_TILE_BYTES;
+  c->tile_at = 64;
+  size_t at = c->tile_at + KILN_CONV_TILE_BYTES;
   c->pieces_at = at;
   if (c->mode == KILN_CONV_BAND) at += rounded(columns * sizeof(kiln_conv_piece));
   c->firsts_at = at;
@@ -216,8 +216,7 @@ static void size_scratch(kiln_conv *c, size_t item) {
   if (!c->a_contiguous) at += rounded(sum * KILN_CONV_MR * item);
   c->panels_at = at;
   if (c->mode == KILN_CONV_DOT) at += rounded(sum * DOT_COLUMNS * item);
-  if (has_panels(c) && !c->shared_bytes) at += panels;
-  if (c->shared_bytes) c->shared_bytes = panels;
+  if (has_panels(c)) at += panels;
   c->band_at = at;
   if (c->mode == KILN_CONV_BAND)
     at += rounded((size_t)(c->block_channels * c->band) * item + vector);
@@ -278,7 +277,7 @@ void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads) {
   const int64_t columns = plane * c->axis[0].out;
   const int64_t most = ROW_BYTES / (int64_t)item / panel * panel;
   c->segment = row >= most ? row : plane >= most / 2 ? plane : columns;
-  c->shared_bytes = 0;
+  c->by_tiles = false;
   c->a_contiguous = rows_contiguous(c);
   if (plan_planes(c, item, threads)) return;
   const int64_t segments = c->batch * c->groups * (columns / c->segment);
@@ -288,11 +287,11 @@ void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads) {
   choose_mode(c, item);
   cut_sum(c, item);
   c->column_units = columns / c->segment * c->parts;
-  c->shared_bytes = !even && has_panels(c) && !reads_input(c) &&
-                    c->block_taps == kiln__conv_taps(c) && c->outputs > 2 * KILN_CONV_MR;
+  c->by_tiles = !even && has_panels(c) && !reads_input(c) && c->block_taps == kiln__conv_taps(c) &&
+                c->outputs > 2 * KILN_CONV_MR;
   c->output_units = 1;
   c->unit_outputs = c->outputs;
-  if (!even && !c->shared_bytes) cut_outputs(c, c->batch * c->groups * c->column_units, threads);
+  if (!even && !c->by_tiles) cut_outputs(c, c->batch * c->groups * c->column_units, threads);
   c->units = c->batch * c->groups * c->column_units * c->output_units;
   size_scratch(c, item);
 }
@@ -316,10 +315,10 @@ static void run_part(void *data, int64_t begin, int64_t end, int worker) {
 static int64_t grain_of(double wanted, double each) {
   return wanted <= each ? 1 : (int64_t)(wanted / each) + 1;
 }
-/* One unit: in turn threads fill its panels and multiply, block by block. */
-static void run_shared(work *w, kiln_pool *pool) {
+/* One unit, block by block. */
+static void run_tiles(work *w, kiln_pool *pool) {
   const kiln_conv *c = w->c;
-  const int64_t taps = kiln__conv_taps(c), row = c->unit_columns;
+  const int64_t taps = kiln__conv_taps(c);
   int64_t column;
   const int64_t columns = kiln__conv_part_columns(c, w->part.unit % c->column_units, &column);
   const int64_t tiles = parts_of(c->outputs, c->tile_rows) * parts_of(columns, c->panel);
@@ -327,9 +326,6 @@ static void run_shared(work *w, kiln_pool *pool) {
     const int64_t channels = least(c->channels - at, c->block_channels);
     const double tile = (double)(channels * taps) * (double)c->tile_rows * (double)c->panel;
     w->part.channel = at;
-    w->part.step = KILN_CONV_PACK;
-    kiln_pool_for(pool, channels, grain_of(GRAIN_ELEMENTS, (double)(taps * row)), run_part, w);
-    w->part.step = KILN_CONV_MULTIPLY;
     kiln_pool_for(pool, tiles, grain_of(GRAIN_PRODUCTS, tile), run_part, w);
   }
 }
@@ -345,18 +341,18 @@ int kiln_conv_threads(const kiln_conv *c, int threads) {
   return images * work_of(c, c->outputs, kiln__conv_columns(c)) < 2 * GRAIN_PRODUCTS ? 1 : threads;
 }
 
-size_t kiln_conv_scratch(const kiln_conv *c, int threads) {
-  return c->scratch * (size_t)threads + c->shared_bytes;
-}
+size_t kiln_conv_scratch(const kiln_conv *c, int threads) { return c->scratch * (size_t)threads; }
 
 void kiln_conv_run(const kiln_conv *c, kiln_conv_fn fn, kiln_pool *pool, void *scratch) {
-  work w = {.c = c, .fn = fn, .scratch = (char *)scratch + c->shared_bytes};
-  w.part.shared = scratch;
-  if (!c->shared_bytes) {
+  work w = {.c = c, .fn = fn, .scratch = scratch};
+  if (!c->by_tiles) {
     const int64_t columns = c->mode == KILN_CONV_DOT ? kiln__conv_columns(c) : c->unit_columns;
     const double unit = work_of(c, c->unit_outputs, columns);
     kiln_pool_for(pool, c->units, grain_of(GRAIN_PRODUCTS, unit), run_part, &w);
     return;
   }
-  for (w.part.unit = 0; w.part.unit < c->units; w.part.unit++) run_shared(&w, pool);
+  for (int i = 0; i < kiln_pool_threads(pool); i++) {
+    memset(w.scratch + (size_t)i * c->scratch, 0, sizeof(int64_t));
+  }
+  for (w.part.unit = 0; w.part.unit < c->units; w.part.unit++) run_tiles(&w, pool);
 }

@@ -99,7 +99,7 @@ static void discard(problem *p) {
 }
 
 enum { WORKERS = 3 };
-static int shared_runs; /* problems whose threads share panels */
+static int runs_by_tiles;
 
 /* Every index of a part alone, the last first, by different workers. */
 static void run_part(const kiln_conv *c, kiln_conv_fn fn, kiln_conv_part part, int64_t count,
@@ -107,25 +107,22 @@ static void run_part(const kiln_conv *c, kiln_conv_fn fn, kiln_conv_part part, i
   for (int64_t i = count - 1; i >= 0; i--) {
     part.begin = i;
     part.end = i + 1;
-    fn(c, &part, scratch + c->shared_bytes + (size_t)(i % WORKERS) * c->scratch);
+    fn(c, &part, scratch + (size_t)(i % WORKERS) * c->scratch);
   }
 }
 static void run_cut(const kiln_conv *c, kiln_conv_fn fn, char *scratch) {
-  kiln_conv_part part = {.shared = scratch};
-  if (!c->shared_bytes) {
+  kiln_conv_part part = {0};
+  if (!c->by_tiles) {
     run_part(c, fn, part, c->units, scratch);
     return;
   }
-  shared_runs++;
+  runs_by_tiles++;
+  for (int i = 0; i < WORKERS; i++) memset(scratch + (size_t)i * c->scratch, 0, sizeof(int64_t));
   for (part.unit = 0; part.unit < c->units; part.unit++) {
     int64_t column;
     const int64_t columns = kiln__conv_part_columns(c, part.unit % c->column_units, &column);
     const int64_t rows = (c->outputs + c->tile_rows - 1) / c->tile_rows;
     for (part.channel = 0; part.channel < c->channels; part.channel += c->block_channels) {
-      const int64_t left = c->channels - part.channel;
-      part.step = KILN_CONV_PACK;
-      run_part(c, fn, part, left < c->block_channels ? left : c->block_channels, scratch);
-      part.step = KILN_CONV_MULTIPLY;
       run_part(c, fn, part, rows * ((columns + c->panel - 1) / c->panel), scratch);
     }
   }
@@ -278,7 +275,7 @@ static void test_blocks(void **state) {
     assert_int_equal(modes, 1u << cases[i].mode);
     discard(&p);
   }
-  assert_true(shared_runs > 5);
+  assert_true(runs_by_tiles > 5);
 }
 
 /* NaN and infinities reach the outputs that read them and no others. */
