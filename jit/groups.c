@@ -78,7 +78,16 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                              .rank = d->rank,
                              .sizes = dims,
                              .strides = dims + rank,
+                             .takes = -1,
                              .contiguous = memcmp(dims + rank, contiguous, bytes) == 0};
+}
+
+/* Which input of the group is its tensor number `number`; -1 for -1. */
+static int operand_of(const kiln_graph *graph, int number) {
+  for (int i = 0; number >= 0 && i < kiln_graph_input_count(graph); i++) {
+    if (kiln_type_is_complete_tensor(kiln_graph_input(graph, i)->type) && number-- == 0) return i;
+  }
+  return -1;
 }
 
 kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *record,
@@ -92,6 +101,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *recor
     const kiln_type *type = kiln_graph_output(graph, i)->type;
     KILN_CHECK(kiln_type_is_complete_tensor(type));
     describe_output(arena, type->detail, &outputs[i]);
+    if (i < KILN_KERNEL_TAKES) outputs[i].takes = operand_of(graph, info->takes[i]);
   }
   *out = (kiln_group){.name = record->name,
                       .fn = record->code->fn,

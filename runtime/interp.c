@@ -313,6 +313,30 @@ static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *
                                     out->strides, out_tensor);
 }
 
+/* The tensor of the operand that ends here, retained as the output, if nobody else sees it and it
+ * has the output's layout; else NULL. Writing over what was read takes half the memory, and half
+ * the caches. */
+static kiln_tensor *take_operand(const kiln_call *call, const kiln_frame *f,
+                                 const kiln_group_output *out, const kiln_operand *o,
+                                 int in_count) {
+  if (out->takes < 0 || !(o[out->takes] & KILN_OPERAND_MOVE)) return NULL;
+  const kiln_ivalue v = *kiln__frame_read(f, o[out->takes]);
+  if (v.tag != KILN_TAG_TENSOR || !is_sole_owner(call, v.u.tensor)) return NULL;
+  kiln_tensor *t = v.u.tensor;
+  const size_t bytes = (size_t)out->rank * sizeof(int64_t);
+  if ((t->storage->flags & KILN_STORAGE_READ_ONLY) || t->grad || t->key.f.requires_grad ||
+      kiln_tensor_dtype(t) != out->dtype || kiln_tensor_rank(t) != out->rank ||
+      memcmp(kiln_tensor_sizes(t), out->sizes, bytes) != 0 ||
+      memcmp(kiln_tensor_strides(t), out->strides, bytes) != 0) {
+    return NULL;
+  }
+  for (int i = 0; i < in_count; i++) { /* the same register twice is one reference */
+    const kiln_ivalue other = *kiln__frame_read(f, o[i]);
+    if (i != out->takes && other.tag == KILN_TAG_TENSOR && other.u.tensor == t) return NULL;
+  }
+  return kiln_tensor_retain(t);
+}
+
 typedef struct group_run {
   kiln_kernel_fn fn;
   const kiln_kernel_args *args;
@@ -360,7 +384,8 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     }
   }
   for (int i = 0; i < group->output_count; i++) {
-    KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
+    outs[i] = take_operand(call, f, &group->outputs[i], o, in_count);
+    if (!outs[i]) KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }
   kiln_kernel_args args = {

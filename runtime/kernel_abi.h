@@ -29,6 +29,8 @@ typedef struct kiln_kernel_args {
 
 typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, int64_t begin, int64_t end);
 
+enum { KILN_KERNEL_TAKES = 4 };
+
 /* What a caller must know of a kernel before it calls it. */
 typedef struct kiln_kernel_info {
   int input_count;  /* tensors */
@@ -38,6 +40,9 @@ typedef struct kiln_kernel_info {
   int64_t extent;       /* of the outermost parallel loop; begin and end lie in [0, extent] */
   int64_t grain;        /* iterations that are worth a thread: smaller ranges do not pay */
   double cost;          /* estimated nanoseconds of one iteration on one core */
+  /* Of each of the first outputs: the input tensor in whose memory it may be written, for every
+   * element of that is read, for the last time, where the output's is written; or -1. */
+  int takes[KILN_KERNEL_TAKES];
 } kiln_kernel_info;
 
 #endif

@@ -147,6 +147,7 @@ typedef struct kiln_group_output {
   const int64_t *sizes, *strides;
   bool contiguous;
   bool requires_grad; /* always false in a group */
+  int takes;          /* the operand whose tensor it may be where nobody else has that, or -1 */
 } kiln_group_output;
 typedef struct kiln_group {
   const char *name;    /* "TensorExprGroup_0" */

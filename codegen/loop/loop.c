@@ -203,6 +203,48 @@ static double inst_cost(const kiln_loop_inst *inst) {
   }
 }
 
+static bool same_map(const kiln_loop_nest *nest, const kiln_loop_inst *a, const kiln_loop_inst *b) {
+  if (a->offset != b->offset) return false;
+  for (int d = 0; d < nest->rank; d++) {
+    if (nest->extents[d] > 1 && a->strides[d] != b->strides[d]) return false;
+  }
+  return true;
+}
+
+static bool same_layout(const kiln_loop_buffer *a, const kiln_loop_buffer *b) {
+  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  const size_t bytes = (size_t)a->rank * sizeof(int64_t);
+  return memcmp(a->sizes, b->sizes, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
+}
+
+/* Whether all loads of `input` in the nest come before a store to `output` at the same place. */
+static bool reads_before(const kiln_loop_nest *nest, int input, int output) {
+  const kiln_loop_inst *store = NULL;
+  for (int i = nest->body.count - 1; i >= 0; i--) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op == KILN_LOOP_store && inst->index == output) store = inst;
+    if (inst->op != KILN_LOOP_load || inst->index != input) continue;
+    if (!store || !same_map(nest, inst, store)) return false;
+  }
+  return true;
+}
+
+/* The first input whose memory an output may take; each is taken once. */
+static void find_takes(const kiln_loop_fn *fn, int takes[KILN_KERNEL_TAKES]) {
+  for (int o = 0; o < KILN_KERNEL_TAKES; o++) {
+    const int output = fn->input_count + o;
+    takes[o] = -1;
+    for (int i = 0; output < fn->buffers.count && i < fn->input_count && takes[o] < 0; i++) {
+      bool fits = same_layout(&fn->buffers.data[i], &fn->buffers.data[output]);
+      for (int before = 0; before < o; before++) fits = fits && takes[before] != i;
+      for (int n = 0; n < fn->nests.count; n++) {
+        fits = fits && reads_before(fn->nests.data[n], i, output);
+      }
+      if (fits) takes[o] = i;
+    }
+  }
+}
+
 kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
   kiln_kernel_info info = {.input_count = fn->input_count,
                            .output_count = fn->buffers.count - fn->input_count,
@@ -222,5 +264,6 @@ kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
   double grain = info.cost > 0 ? 2000 / info.cost : 1;
   info.grain = grain < 1 ? 1 : grain > 0x1p40 ? INT64_C(1) << 40 : (int64_t)grain;
   if (info.grain > 64) info.grain = (info.grain + 63) / 64 * 64;
+  find_takes(fn, info.takes);
   return info;
 }

@@ -137,6 +137,73 @@ static void test_order(void **unused) {
              "}\n");
 }
 
+/* Which input's memory each output may take. */
+static void test_takes(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *text;
+    int takes[2];
+  } cases[] = {
+      {"kernel { in b0: f32[8] [1] out b1: f32[8] [1] nest [8] {\n"
+       "%0 = load f32 b0 + 0 [1]\n store f32 b1 + 0 [1], %0 } }",
+       {0, -1}},
+      /* a scalar for all, then the rows themselves */
+      {"kernel { in b0: f32[1] [1] in b1: f32[8] [1] out b2: f32[8] [1] nest [8] {\n"
+       "%0 = load f32 b0 + 0 [0]\n %1 = load f32 b1 + 0 [1]\n %2 = add f32 %0, %1\n"
+       "store f32 b2 + 0 [1], %2 } }",
+       {1, -1}},
+      /* read elsewhere too */
+      {"kernel { in b0: f32[8] [1] out b1: f32[8] [1] nest [8] {\n"
+       "%0 = load f32 b0 + 0 [1]\n %1 = load f32 b0 + 3 [0]\n %2 = add f32 %0, %1\n"
+       "store f32 b1 + 0 [1], %2 } }",
+       {-1, -1}},
+      /* transposed */
+      {"kernel { in b0: f32[3, 3] [3, 1] out b1: f32[3, 3] [3, 1] nest [3, 3] {\n"
+       "%0 = load f32 b0 + 0 [1, 3]\n store f32 b1 + 0 [3, 1], %0 } }",
+       {-1, -1}},
+      /* read after the store */
+      {"kernel { in b0: f32[8] [1] out b1: f32[8] [1] out b2: f32[8] [1] nest [8] {\n"
+       "%0 = load f32 b0 + 0 [1]\n store f32 b1 + 0 [1], %0\n %2 = load f32 b0 + 0 [1]\n"
+       "%3 = neg f32 %2\n store f32 b2 + 0 [1], %3 } }",
+       {-1, 0}},
+      /* another type, another layout */
+      {"kernel { in b0: i32[8] [1] in b1: f32[4, 2] [2, 1] out b2: f32[8] [1] nest [8] {\n"
+       "%0 = load i32 b0 + 0 [1]\n %1 = cast f32 %0\n %2 = load f32 b1 + 0 [1]\n"
+       "%3 = add f32 %1, %2\n store f32 b2 + 0 [1], %3 } }",
+       {-1, -1}},
+      /* two for two */
+      {"kernel { in b0: f32[8] [1] in b1: f32[8] [1] out b2: f32[8] [1] out b3: f32[8] [1]\n"
+       "nest [8] { %0 = load f32 b0 + 0 [1]\n %1 = load f32 b1 + 0 [1]\n"
+       "%2 = add f32 %0, %1\n store f32 b2 + 0 [1], %2\n store f32 b3 + 0 [1], %1 } }",
+       {0, 1}},
+      /* halves exchanged by two nests */
+      {"kernel { in b0: f32[8] [1] out b1: f32[8] [1]\n"
+       "nest [4] { %0 = load f32 b0 + 4 [1]\n store f32 b1 + 0 [1], %0 }\n"
+       "nest [4] { %0 = load f32 b0 + 0 [1]\n store f32 b1 + 4 [1], %0 } }",
+       {-1, -1}},
+      /* halves that stay */
+      {"kernel { in b0: f32[8] [1] in b1: f32[4] [1] out b2: f32[8] [1]\n"
+       "nest [4] { %0 = load f32 b0 + 0 [1]\n store f32 b2 + 0 [1], %0 }\n"
+       "nest [4] { %0 = load f32 b1 + 0 [1]\n store f32 b2 + 4 [1], %0 } }",
+       {0, -1}},
+      /* read by a nest that does not store there */
+      {"kernel { in b0: f32[8] [1] out b1: f32[8] [1] out b2: f32[4] [1]\n"
+       "nest [8] { %0 = load f32 b0 + 0 [1]\n store f32 b1 + 0 [1], %0 }\n"
+       "nest [4] { %0 = load f32 b0 + 0 [1]\n store f32 b2 + 0 [1], %0 } }",
+       {-1, -1}},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    const kiln_kernel_info info = kiln_loop_info(parse_loop(&f, cases[i].text, false, NULL));
+    for (int o = 0; o < 2; o++) {
+      if (info.takes[o] != cases[i].takes[o])
+        fail_msg("output %d takes %d in %s", o, info.takes[o], cases[i].text);
+    }
+    fixture_close(&f);
+  }
+}
+
 /* Rows with a gap are not merged. */
 static void test_must_not_collapse(void **unused) {
   (void)unused;
@@ -184,10 +251,15 @@ static void test_lack_of_memory(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),      cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_truncated), cmocka_unit_test(test_simplify),
-      cmocka_unit_test(test_order),     cmocka_unit_test(test_must_not_collapse),
-      cmocka_unit_test(test_overlap),   cmocka_unit_test(test_lack_of_memory),
+      cmocka_unit_test(test_text),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_truncated),
+      cmocka_unit_test(test_simplify),
+      cmocka_unit_test(test_order),
+      cmocka_unit_test(test_takes),
+      cmocka_unit_test(test_must_not_collapse),
+      cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
