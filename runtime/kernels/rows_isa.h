@@ -1,5 +1,5 @@
-/* rows_isa.h: softmax, layer norm and the like over contiguous rows of one type (see rows_isa.c). No include
- * guard. Sums follow reduce.h; exp and log are those of runtime/math. */
+/* rows_isa.h: softmax, layer norm and the like over contiguous rows of one type (see rows_isa.c).
+ * No include guard. Sums follow reduce.h; exp and log are those of runtime/math. */
 enum { JOIN(LANES) = (int)(sizeof(V) / sizeof(T)) };
 
 static inline T JOIN(reduce)(kiln_reduce_op op, const T *in, int64_t n, T shift) {
