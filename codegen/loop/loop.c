@@ -259,9 +259,9 @@ kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
     info.extent += kiln_loop_nest_extent(nest);
   }
   info.cost = info.extent ? total / (double)info.extent : 0;
-  /* 2 microseconds are worth a piece: a fork and join takes 0.4. Whole multiples keep vectors
+  /* A microsecond is worth a piece: a fork and join takes 0.4. Whole multiples keep vectors
    * whole. */
-  double grain = info.cost > 0 ? 2000 / info.cost : 1;
+  double grain = info.cost > 0 ? 1000 / info.cost : 1;
   info.grain = grain < 1 ? 1 : grain > 0x1p40 ? INT64_C(1) << 40 : (int64_t)grain;
   if (info.grain > 64) info.grain = (info.grain + 63) / 64 * 64;
   find_takes(fn, info.takes);

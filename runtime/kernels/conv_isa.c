@@ -29,6 +29,17 @@
 #define FMA1_f32(a, b, x) ((a) + (b) * (x))
 #define FMA1_f64(a, b, x) ((a) + (b) * (x))
 #endif
+#if KILN_KERNEL_LEVEL == 2 /* half a vector: H, unaligned HU */
+typedef float half_f32 __attribute__((vector_size(32)));
+typedef double half_f64 __attribute__((vector_size(32)));
+typedef half_f32 half_f32_u __attribute__((aligned(4), may_alias));
+typedef half_f64 half_f64_u __attribute__((aligned(8), may_alias));
+#define HALF_FMA_f32(a, b, x) ((half_f32)_mm256_fmadd_ps((__m256)(b), (__m256)(x), (__m256)(a)))
+#define HALF_FMA_f64(a, b, x) ((half_f64)_mm256_fmadd_pd((__m256d)(b), (__m256d)(x), (__m256d)(a)))
+#define H KILN_ISA_CAT2(half_, TAG)
+#define HU KILN_ISA_CAT3(half_, TAG, _u)
+#define FMA_HALF KILN_ISA_CAT2(HALF_FMA_, TAG)
+#endif
 #define FMA KILN_ISA_CAT2(FMA_, TAG)
 #define FMA1 KILN_ISA_CAT2(FMA1_, TAG)
 

@@ -72,16 +72,57 @@ typedef void (*NAME(multiply_fn))(int64_t k, const T *a, int64_t a_row, const T 
                                                 const T *start, bool first) {                     \
     NAME(multiply)(rows, vectors, k, a, a_row, b, b_row, c, c_row, start, first);                 \
   }
-#define MULTIPLY_ROWS(rows) MULTIPLY(rows, 1) MULTIPLY(rows, 2) MULTIPLY(rows, 3)
+#define MULTIPLY_ROWS(rows) \
+  MULTIPLY(rows, 1) MULTIPLY(rows, 2) MULTIPLY(rows, 3) MULTIPLY_HALF(rows)
+#if KILN_KERNEL_LEVEL == 2
+/* Half a vector: AVX-512 does two of them in the time of a whole one, where a segment of 7 x 7
+ * columns, say, leaves one column over. */
+static inline __attribute__((always_inline)) void NAME(multiply_half)(const int rows, int64_t k,
+                                                                      const T *a, int64_t a_row,
+                                                                      const T *b, int64_t b_row,
+                                                                      T *c, int64_t c_row,
+                                                                      const T *start, bool first) {
+  H acc[NAME(MR)];
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; i++) {
+    if (first)
+      acc[i] = (start ? start[i] : 0) - (H){0};
+    else
+      acc[i] = *(HU *)(c + i * c_row);
+  }
+  const T *a3 = a + 3 * a_row, *a6 = a3 + 3 * a_row;
+  for (int64_t p = 0; p < k; p++, b += b_row) {
+    const H x = *(const HU *)b;
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+      const T *from = i < 3 ? a + i * a_row : i < 6 ? a3 + (i - 3) * a_row : a6 + (i - 6) * a_row;
+      acc[i] = FMA_HALF(acc[i], x, from[p] - (H){0});
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; i++) *(HU *)(c + i * c_row) = acc[i];
+}
+#define MULTIPLY_HALF(rows)                                                                    \
+  static void NAME(multiply_##rows##_half)(int64_t k, const T *a, int64_t a_row, const T *b,   \
+                                           int64_t b_row, T *c, int64_t c_row, const T *start, \
+                                           bool first) {                                       \
+    NAME(multiply_half)(rows, k, a, a_row, b, b_row, c, c_row, start, first);                  \
+  }
+#define HALF(rows) NAME(multiply_##rows##_half)
+#else
+#define MULTIPLY_HALF(rows)
+#define HALF(rows) NAME(multiply_##rows##_1)
+#endif
 #define ROWS_ENTRY(rows) \
-  {NAME(multiply_##rows##_1), NAME(multiply_##rows##_2), NAME(multiply_##rows##_3)}
+  {HALF(rows), NAME(multiply_##rows##_1), NAME(multiply_##rows##_2), NAME(multiply_##rows##_3)}
 MULTIPLY_ROWS(1)
 MULTIPLY_ROWS(2)
 MULTIPLY_ROWS(4)
 #if KILN_KERNEL_LEVEL == 2
 MULTIPLY_ROWS(8)
 #endif
-static const NAME(multiply_fn) NAME(multiplies)[][3] = {
+/* [rank of the rows][vectors, 0: half a vector] */
+static const NAME(multiply_fn) NAME(multiplies)[][4] = {
     ROWS_ENTRY(1),
     ROWS_ENTRY(2),
     ROWS_ENTRY(4),
@@ -92,6 +133,8 @@ static const NAME(multiply_fn) NAME(multiplies)[][3] = {
 #undef MULTIPLY
 #undef MULTIPLY_ROWS
 #undef ROWS_ENTRY
+#undef MULTIPLY_HALF
+#undef HALF
 
 /* -- Where columns lie -- */
 
@@ -370,8 +413,8 @@ static void NAME(tile)(const NAME(unit) * u, const NAME(block) * block, int64_t 
     NAME(move_tile)(u, output, rows, panel, columns, true);
   }
   NAME(multiplies)
-  [rank][vectors - 1](block->channels * block->taps, a, a_row, b, b_row, c, c_row,
-                      u->bias ? u->bias + output : NULL, first);
+  [rank][columns <= NAME(W) / 2 ? 0 : vectors](block->channels * block->taps, a, a_row, b, b_row, c,
+                                               c_row, u->bias ? u->bias + output : NULL, first);
   if (!whole) NAME(move_tile)(u, output, rows, panel, columns, false);
 }
 static inline bool NAME(reads_input)(const kiln_conv *c) {

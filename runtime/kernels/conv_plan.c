@@ -11,9 +11,9 @@ enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, BAND_BYTES = 160 << 10, BAND_M
 enum { PLANE_BYTES = 24 << 10, PLANE_WORK = 1 << 14 };
 enum { DOT_COLUMNS = 4, DOT_BYTES = 512 << 10, DIRECT_CHANNELS = 1024 };
 
-/* Multiplications that are worth a piece of a range, about 3 microseconds. To read a weight, where
- * few columns share it, costs as much as so many of them. */
-enum { GRAIN_PRODUCTS = 150000, WEIGHT_PRODUCTS = 8 };
+/* Multiplications that are worth a piece of a range, about 1.5 microseconds. To read a weight,
+ * where few columns share it, costs as much as so many of them. */
+enum { GRAIN_PRODUCTS = 75000, WEIGHT_PRODUCTS = 8 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
