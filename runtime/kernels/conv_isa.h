@@ -28,7 +28,9 @@ typedef struct NAME(unit) {
 
 /* -- The product -- */
 
-/* c[rows][vectors] = start (or c) + a[rows][k] b[k][vectors]. */
+/* c[rows][vectors] = start (or c) + a[rows][k] b[k][vectors]. An output that is written for the
+ * first time is far away, mostly, and stores wait for their lines one by one: they are asked for
+ * before the sum. */
 static inline __attribute__((always_inline)) void NAME(multiply)(const int rows, const int vectors,
                                                                  int64_t k, const T *a,
                                                                  int64_t a_row, const T *b,
@@ -39,10 +41,13 @@ static inline __attribute__((always_inline)) void NAME(multiply)(const int rows,
   for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 3
     for (int j = 0; j < vectors; j++) {
-      if (first)
+      T *to = c + i * c_row + j * NAME(W);
+      if (first) {
+        __builtin_prefetch(to, 1);
         acc[i][j] = (start ? start[i] : 0) - (V){0};
-      else
-        acc[i][j] = *(VU *)(c + i * c_row + j * NAME(W));
+      } else {
+        acc[i][j] = *(VU *)to;
+      }
     }
   }
   const T *a3 = a + 3 * a_row, *a6 = a3 + 3 * a_row;
