@@ -35,7 +35,7 @@ typedef void (*kiln_range_fn)(void *data, int64_t begin, int64_t end, int worker
 /* Runs `fn` over [0, n), every index exactly once, in pieces of at least `grain` (n itself where n
  * is smaller), and returns when all have returned; what they wrote is then visible. Pieces begin at
  * multiples of the greatest power of two that divides the grain, or of 64 where that is greater:
- * rows of elements stay aligned. The grain should be worth 2 us or more: a fork and join costs
+ * rows of elements stay aligned. The grain should be worth 1 us or more: a fork and join costs
  * about 0.4 us while the threads are awake and several us when they sleep. pool NULL, or n below
  * two grains: one piece, on the calling thread, worker 0. n <= 0 does nothing. */
 void kiln_pool_for(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, void *data);
