@@ -128,9 +128,9 @@ DOT(4)
 #undef DOT
 #undef DOT_COLUMNS
 
-/* All columns, a few at a time, so that b is read from memory once: one after another where it is
- * too long for the nearer caches, for memory gives one stream faster than several (1.5 times, on
- * Zen 4). m is at most KILN_GEMM_DOT_ROWS. */
+/* All columns, a few at a time, so that b is read from memory once. One row waits for memory alone,
+ * which gives one stream faster than several (1.5 times, on Zen 4): where b is too long for the
+ * nearer caches its columns are taken one after another. m is at most KILN_GEMM_DOT_ROWS. */
 static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
   enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS, FAR_BYTES = 1 << 20 };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
@@ -154,7 +154,7 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
     a = copy;
     a_row = g->k;
   }
-  const bool far = g->n * g->k > FAR_BYTES / (int64_t)sizeof(T);
+  const bool far = g->m == 1 && g->n * g->k > FAR_BYTES / (int64_t)sizeof(T);
   T sums[MAX_ROWS * BLOCK];
   for (int64_t j = 0; j < g->n; j += BLOCK) {
     const int64_t columns = g->n - j < BLOCK ? g->n - j : BLOCK;
