@@ -57,7 +57,7 @@ static int by_size(const void *a, const void *b) {
 }
 static double rate(double *times) {
   qsort(times, TURNS, sizeof *times, by_size);
-  return BYTES / times[TURNS / 2] * 1e-9;
+  return (double)BYTES / times[TURNS / 2] * 1e-9;
 }
 
 int main(int argc, char **argv) {
