@@ -108,10 +108,10 @@ enum { NAME(DOT_MR) = KILN_KERNEL_LEVEL == 2 ? 4 : KILN_KERNEL_LEVEL == 1 ? 3 : 
 #define DOT(rows)                                                                               \
   static __attribute__((noinline)) void NAME(dot_##rows)(const T *a, int64_t a_row, const T *b, \
                                                          int64_t b_col, int64_t k, int64_t n,   \
-                                                         T *sums, int64_t pitch, bool far) {    \
+                                                         T *sums, int64_t pitch) {              \
     enum { COLUMNS = DOT_COLUMNS(rows) < WIDTH ? DOT_COLUMNS(rows) : WIDTH };                   \
     int64_t j = 0;                                                                              \
-    for (; !far && j + COLUMNS <= n; j += COLUMNS) {                                            \
+    for (; j + COLUMNS <= n; j += COLUMNS) {                                                    \
       NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, COLUMNS);        \
     }                                                                                           \
     for (; j < n; j++)                                                                          \
@@ -128,13 +128,12 @@ DOT(4)
 #undef DOT
 #undef DOT_COLUMNS
 
-/* All columns, a few at a time, so that b is read from memory once. One row waits for memory alone,
- * which gives one stream faster than several (1.5 times, on Zen 4): where b is too long for the
- * nearer caches its columns are taken one after another. m is at most KILN_GEMM_DOT_ROWS. */
+/* All columns, a few at a time, so that b is read from memory once. m is at most
+ * KILN_GEMM_DOT_ROWS. */
 static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
-  enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS, FAR_BYTES = 1 << 20 };
+  enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
-                              int64_t, bool) = {
+                              int64_t) = {
       NAME(dot_1),
 #if KILN_KERNEL_LEVEL > 0
       NAME(dot_2),
@@ -154,7 +153,6 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
     a = copy;
     a_row = g->k;
   }
-  const bool far = g->m == 1 && g->n * g->k > FAR_BYTES / (int64_t)sizeof(T);
   T sums[MAX_ROWS * BLOCK];
   for (int64_t j = 0; j < g->n; j += BLOCK) {
     const int64_t columns = g->n - j < BLOCK ? g->n - j : BLOCK;
@@ -162,7 +160,7 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
       const int64_t left = g->m - i, most = NAME(DOT_MR);
       const int64_t tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
       dots[rows - 1](a + i * a_row, a_row, (const T *)g->b + j * g->b_col, g->b_col, g->k, columns,
-                     sums + i * BLOCK, BLOCK, far);
+                     sums + i * BLOCK, BLOCK);
       i += rows;
     }
     const NAME(piece) at = NAME(piece_at)(c, 0, j);
