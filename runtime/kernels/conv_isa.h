@@ -28,47 +28,11 @@ typedef struct NAME(unit) {
 
 /* -- The product -- */
 
-/* c[rows][vectors] = start (or c) + a[rows][k] b[k][vectors]. An output that is written for the
- * first time is far away, mostly, and stores wait for their lines one by one: they are asked for
- * before the sum. */
-static inline __attribute__((always_inline)) void NAME(multiply)(const int rows, const int vectors,
-                                                                 int64_t k, const T *a,
-                                                                 int64_t a_row, const T *b,
-                                                                 int64_t b_row, T *c, int64_t c_row,
-                                                                 const T *start, bool first) {
-  V acc[NAME(MR)][3];
-#pragma GCC unroll 8
-  for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 3
-    for (int j = 0; j < vectors; j++) {
-      T *to = c + i * c_row + j * NAME(W);
-      if (first) {
-        __builtin_prefetch(to, 1);
-        acc[i][j] = (start ? start[i] : 0) - (V){0};
-      } else {
-        acc[i][j] = *(VU *)to;
-      }
-    }
-  }
-  const T *a3 = a + 3 * a_row, *a6 = a3 + 3 * a_row;
-  for (int64_t p = 0; p < k; p++, b += b_row) {
-    V x[3];
-#pragma GCC unroll 3
-    for (int j = 0; j < vectors; j++) x[j] = *(const VU *)(b + j * NAME(W));
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++) {
-      const T *from = i < 3 ? a + i * a_row : i < 6 ? a3 + (i - 3) * a_row : a6 + (i - 6) * a_row;
-      const V w = from[p] - (V){0};
-#pragma GCC unroll 3
-      for (int j = 0; j < vectors; j++) acc[i][j] = FMA(acc[i][j], x[j], w);
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 3
-    for (int j = 0; j < vectors; j++) *(VU *)(c + i * c_row + j * NAME(W)) = acc[i][j];
-  }
-}
+#define PRODUCT multiply
+#define P V
+#define PU VU
+#define PRODUCT_FMA FMA
+#include "runtime/kernels/conv_tile.h"
 typedef void (*NAME(multiply_fn))(int64_t k, const T *a, int64_t a_row, const T *b, int64_t b_row,
                                   T *c, int64_t c_row, const T *start, bool first);
 #define MULTIPLY(rows, vectors)                                                                   \
@@ -82,36 +46,16 @@ typedef void (*NAME(multiply_fn))(int64_t k, const T *a, int64_t a_row, const T 
 #if KILN_KERNEL_LEVEL == 2
 /* Half a vector: AVX-512 does two of them in the time of a whole one, where a segment of 7 x 7
  * columns, say, leaves one column over. */
-static inline __attribute__((always_inline)) void NAME(multiply_half)(const int rows, int64_t k,
-                                                                      const T *a, int64_t a_row,
-                                                                      const T *b, int64_t b_row,
-                                                                      T *c, int64_t c_row,
-                                                                      const T *start, bool first) {
-  H acc[NAME(MR)];
-#pragma GCC unroll 8
-  for (int i = 0; i < rows; i++) {
-    if (first)
-      acc[i] = (start ? start[i] : 0) - (H){0};
-    else
-      acc[i] = *(HU *)(c + i * c_row);
-  }
-  const T *a3 = a + 3 * a_row, *a6 = a3 + 3 * a_row;
-  for (int64_t p = 0; p < k; p++, b += b_row) {
-    const H x = *(const HU *)b;
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++) {
-      const T *from = i < 3 ? a + i * a_row : i < 6 ? a3 + (i - 3) * a_row : a6 + (i - 6) * a_row;
-      acc[i] = FMA_HALF(acc[i], x, from[p] - (H){0});
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < rows; i++) *(HU *)(c + i * c_row) = acc[i];
-}
+#define PRODUCT multiply_half
+#define P H
+#define PU HU
+#define PRODUCT_FMA FMA_HALF
+#include "runtime/kernels/conv_tile.h"
 #define MULTIPLY_HALF(rows)                                                                    \
   static void NAME(multiply_##rows##_half)(int64_t k, const T *a, int64_t a_row, const T *b,   \
                                            int64_t b_row, T *c, int64_t c_row, const T *start, \
                                            bool first) {                                       \
-    NAME(multiply_half)(rows, k, a, a_row, b, b_row, c, c_row, start, first);                  \
+    NAME(multiply_half)(rows, 1, k, a, a_row, b, b_row, c, c_row, start, first);               \
   }
 #define HALF(rows) NAME(multiply_##rows##_half)
 #else
