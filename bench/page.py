@@ -1,8 +1,13 @@
-"""docs/performance.md: figures between two marks of it."""
+"""docs/performance.md: figures between two marks of it, and how a cell of its tables reads."""
 import os
+import statistics
 
 PAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs",
                     "performance.md")
+
+
+def cell(values):
+    return "%.3g (%.3g to %.3g)" % (statistics.median(values), min(values), max(values))
 
 
 def write(begin, end, text):

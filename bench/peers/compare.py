@@ -124,10 +124,6 @@ def check(name, peer, got, want):
         sys.exit("compare: %s of %s differs by %g of the largest element" % (name, peer, error))
 
 
-def cell(values):
-    return "%.3g (%.3g to %.3g)" % (statistics.median(values), min(values), max(values))
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", nargs="?")
@@ -176,8 +172,8 @@ def main():
              "| model | %s | Kiln: load and first call |" % " | ".join(columns),
              "|---" * (len(columns) + 2) + "|"]
     for name, f in figures.items():
-        lines.append("| %s | %s | %s |" % (name, " | ".join(cell(f[c]) for c in columns),
-                                           cell(f["first"])))
+        lines.append("| %s | %s | %s |" % (name, " | ".join(page.cell(f[c]) for c in columns),
+                                           page.cell(f["first"])))
     text = "\n".join(lines)
     print(text)
     if args.write:
