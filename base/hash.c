@@ -4,7 +4,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-uint64_t kiln_hash_bytes(const void *data, size_t size) { return XXH3_64bits(data, size); }
+uint64_t kiln_hash_bytes(uint64_t seed, const void *data, size_t size) {
+  return XXH3_64bits_withSeed(data, size, seed);
+}
 
 kiln_digest kiln_digest_bytes(const void *data, size_t size) {
   XXH128_hash_t hash = XXH3_128bits(data, size);

@@ -1,35 +1,43 @@
 /* map.c: hash maps with linear probing over an index, entries in order of insertion.
  *
- * A removed entry keeps its place, so its slot serves as the tombstone of the probe sequence; the
- * next rebuild of the index drops it. */
+ * A removed entry keeps its place among the entries until the index is built anew, but leaves the
+ * index at once: what stands behind it in the probe sequence moves up (Knuth 6.4, algorithm R).
+ * With tombstones, a key that is set and removed again and again would be searched behind all its
+ * former selves. */
 #include "base/map.h"
 
 #include <limits.h>
 
 #include "base/hash.h"
 
-void kiln_map_init(kiln_map *map, kiln_arena *arena) { *map = (kiln_map){.arena = arena}; }
+void kiln_map_init(kiln_map *map, kiln_arena *arena) {
+  *map = (kiln_map){.arena = arena, .seed = kiln_mem_hash_seed(kiln_arena_mem(arena))};
+}
 
 void kiln_map_clear(kiln_map *map) {
   map->count = 0;
   if (map->slot_count) memset(map->slots, 0, sizeof *map->slots * (size_t)map->slot_count);
 }
 
-/* Where probing starts. Ids may be pointers or small integers, so they are mixed. */
+/* Where probing starts. */
 static int first_slot(const kiln_map *map, uint64_t id) {
-  return (int)(kiln_hash_mix(id, 0) & (uint64_t)(map->slot_count - 1));
+  return (int)(kiln_hash_id(map->seed, id) & (uint64_t)(map->slot_count - 1));
 }
 
-/* The live entry of a key (is_text: `key` counts too), or NULL. */
-static kiln_map_entry *find_entry(const kiln_map *map, uint64_t id, bool is_text, kiln_str key) {
-  if (map->slot_count == 0) return NULL;
+/* The slot of a key (is_text: `key` counts too), or -1. */
+static int find_slot(const kiln_map *map, uint64_t id, bool is_text, kiln_str key) {
+  if (map->slot_count == 0) return -1;
   int mask = map->slot_count - 1;
   for (int slot = first_slot(map, id); map->slots[slot]; slot = (slot + 1) & mask) {
-    kiln_map_entry *entry = &map->entries[map->slots[slot] - 1];
-    if (entry->id == id && entry->value && (!is_text || kiln_str_equal(entry->key, key)))
-      return entry;
+    const kiln_map_entry *entry = &map->entries[map->slots[slot] - 1];
+    if (entry->id == id && (!is_text || kiln_str_equal(entry->key, key))) return slot;
   }
-  return NULL;
+  return -1;
+}
+
+static kiln_map_entry *find_entry(const kiln_map *map, uint64_t id, bool is_text, kiln_str key) {
+  int slot = find_slot(map, id, is_text, key);
+  return slot < 0 ? NULL : &map->entries[map->slots[slot] - 1];
 }
 
 static void put_slot(kiln_map *map, int index) {
@@ -77,27 +85,38 @@ static void set_entry(kiln_map *map, uint64_t id, bool is_text, kiln_str key, vo
   put_slot(map, map->count++);
 }
 
-static bool remove_entry(kiln_map_entry *entry) {
-  if (!entry) return false;
-  entry->value = NULL;
+static bool remove_entry(kiln_map *map, uint64_t id, bool is_text, kiln_str key) {
+  int hole = find_slot(map, id, is_text, key);
+  if (hole < 0) return false;
+  map->entries[map->slots[hole] - 1].value = NULL;
+  int mask = map->slot_count - 1;
+  for (int slot = (hole + 1) & mask; map->slots[slot]; slot = (slot + 1) & mask) {
+    int home = first_slot(map, map->entries[map->slots[slot] - 1].id);
+    if (((slot - home) & mask) < ((slot - hole) & mask)) continue; /* its search starts behind */
+    map->slots[hole] = map->slots[slot];
+    hole = slot;
+  }
+  map->slots[hole] = 0;
   return true;
 }
 
 /* -- Keyed by text -- */
 
-static uint64_t hash_key(kiln_str key) { return kiln_hash_bytes(key.data, key.len); }
+static uint64_t hash_key(const kiln_map *map, kiln_str key) {
+  return kiln_hash_bytes(map->seed, key.data, key.len);
+}
 
 void *kiln_map_find(const kiln_map *map, kiln_str key) {
-  kiln_map_entry *entry = find_entry(map, hash_key(key), true, key);
+  kiln_map_entry *entry = find_entry(map, hash_key(map, key), true, key);
   return entry ? entry->value : NULL;
 }
 
 void kiln_map_set(kiln_map *map, kiln_str key, void *value) {
-  set_entry(map, hash_key(key), true, key, value);
+  set_entry(map, hash_key(map, key), true, key, value);
 }
 
 bool kiln_map_remove(kiln_map *map, kiln_str key) {
-  return remove_entry(find_entry(map, hash_key(key), true, key));
+  return remove_entry(map, hash_key(map, key), true, key);
 }
 
 /* -- Keyed by integers and pointers -- */
@@ -112,5 +131,5 @@ void kiln_map_set_id(kiln_map *map, uint64_t id, void *value) {
 }
 
 bool kiln_map_remove_id(kiln_map *map, uint64_t id) {
-  return remove_entry(find_entry(map, id, false, (kiln_str){0}));
+  return remove_entry(map, id, false, (kiln_str){0});
 }

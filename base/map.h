@@ -21,6 +21,7 @@ typedef struct kiln_map {
   int count, capacity; /* entries in order of insertion, removed ones included */
   int32_t *slots;      /* open addressing: entry index + 1, 0 empty */
   int slot_count;
+  uint64_t seed; /* of the arena's memory */
 } kiln_map;
 
 void kiln_map_init(kiln_map *map, kiln_arena *arena);

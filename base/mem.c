@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
 
+#include "base/hash.h"
 #include "base/sanitize.h"
 
 #ifdef KILN_WITH_JEMALLOC
@@ -46,6 +49,7 @@ struct kiln_mem {
   bool jemalloc;  /* where blocks come from: it, or malloc */
   bool keep;      /* whether large blocks have lists */
   unsigned arena; /* jemalloc's, for large blocks */
+  uint64_t hash_seed;
 
   atomic_bool counting; /* kiln_mem_fail_at was called */
   _Atomic(uint64_t) requests, fail_at;
@@ -195,6 +199,15 @@ static void large_free(kiln_mem *mem, void *block, size_t size) {
 
 /* -- Life -- */
 
+/* Where the system has no random bytes to give (yet), the clock and an address have to do. */
+static uint64_t random_seed(const kiln_mem *mem) {
+  uint64_t seed;
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed) return seed;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return kiln_hash_id((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec, (uint64_t)(uintptr_t)mem);
+}
+
 kiln_status *kiln_mem_create(kiln_mem_kind kind, kiln_mem **out_mem) {
   *out_mem = NULL;
   kiln_mem *mem = calloc(1, sizeof *mem);
@@ -204,6 +217,7 @@ kiln_status *kiln_mem_create(kiln_mem_kind kind, kiln_mem **out_mem) {
     return kiln_status_oom();
   }
   atomic_init(&mem->references, 1);
+  mem->hash_seed = random_seed(mem);
   if (kind == KILN_MEM_DEFAULT && !KILN_SANITIZED) {
     mem->keep = true;
 #ifdef KILN_WITH_JEMALLOC
@@ -276,6 +290,9 @@ size_t kiln_mem_peak_bytes(const kiln_mem *mem) {
 void kiln_mem_set_limit(kiln_mem *mem, size_t bytes) {
   atomic_store_explicit(&mem->limit, bytes, memory_order_relaxed);
 }
+
+uint64_t kiln_mem_hash_seed(const kiln_mem *mem) { return mem->hash_seed; }
+void kiln_mem_set_hash_seed(kiln_mem *mem, uint64_t seed) { mem->hash_seed = seed; }
 
 void kiln_mem_trim(kiln_mem *mem) {
   drop_kept(mem);

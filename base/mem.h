@@ -48,6 +48,10 @@ void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);
 /* Returns cached free memory to the system. */
 void kiln_mem_trim(kiln_mem *mem);
 
+/* The secret of the hash tables in this memory: random, unless it is set before the first one. */
+uint64_t kiln_mem_hash_seed(const kiln_mem *mem);
+void kiln_mem_set_hash_seed(kiln_mem *mem, uint64_t seed);
+
 /* For tests: request number `n` (from 1, counted from this call) fails, and only that one;
  * 0 switches it off. Returns how many requests were made since the last call (the first call starts
  * the count). */

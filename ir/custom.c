@@ -47,7 +47,7 @@ void kiln__custom_deinit(kiln__custom_ops *ops) {
 /* -- Lookup -- */
 
 static int bucket_of(kiln_str name) {
-  return (int)(kiln_hash_bytes(name.data, name.len) % KILN__CUSTOM_BUCKETS);
+  return (int)(kiln_hash_bytes(0, name.data, name.len) % KILN__CUSTOM_BUCKETS);
 }
 
 static kiln__custom_name *find_name(const kiln__custom_ops *ops, kiln_str name) {

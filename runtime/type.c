@@ -154,13 +154,13 @@ static bool same_type(const kiln_type *a, const kiln_type *b) {
   return true;
 }
 
-static uint64_t hash_type(const kiln_type *t) {
-  uint64_t h = kiln_hash_mix((uint64_t)t->kind, (uint64_t)t->elem_count);
+static uint64_t hash_type(uint64_t seed, const kiln_type *t) {
+  uint64_t h = kiln_hash_mix(seed + (uint64_t)t->kind, (uint64_t)t->elem_count);
   for (int i = 0; i < t->elem_count; i++) {
     h = kiln_hash_mix(h, (uint64_t)(uintptr_t)t->elems[i]);
-    if (t->names) h = kiln_hash_mix(h, kiln_hash_bytes(t->names[i].data, t->names[i].len));
+    if (t->names) h = kiln_hash_mix(h, kiln_hash_bytes(seed, t->names[i].data, t->names[i].len));
   }
-  if (t->name.len > 0) h = kiln_hash_mix(h, kiln_hash_bytes(t->name.data, t->name.len));
+  if (t->name.len > 0) h = kiln_hash_mix(h, kiln_hash_bytes(seed, t->name.data, t->name.len));
   return t->detail ? hash_detail(h, t->detail) : h;
 }
 
@@ -275,8 +275,8 @@ static kiln_status *run_intern(void *arg) {
 
 /* The interned type equal to `proto`: found in `home` or its parents, else made in `home`. */
 static const kiln_type *intern(kiln_type_table *home, const kiln_type *proto) {
-  uint64_t hash = hash_type(proto);
   KILN_ASSERT(home);
+  uint64_t hash = hash_type(kiln_mem_hash_seed(home->mem), proto);
   for (kiln_type_table *t = home; t; t = t->parent) {
     const kiln_type *found = lookup_locked(t, proto, hash);
     if (found) return found;

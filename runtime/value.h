@@ -105,6 +105,7 @@ typedef struct kiln_dict {
   kiln_dict_entry *entries;
   int32_t *slots;
   int64_t slot_count;
+  uint64_t seed; /* of the hashes: the memory's */
 } kiln_dict;
 
 typedef struct kiln_object {
@@ -222,6 +223,8 @@ bool kiln_ivalue_is(kiln_ivalue a, kiln_ivalue b);
 /* Nobody can tell them apart: the same type and bits (0.0 and -0.0 differ, 1 and True differ, NaN
  * equals itself); what could be written to, by identity. */
 bool kiln_ivalue_same(kiln_ivalue a, kiln_ivalue b);
+/* Equal for values that are the same, or would be if lists of the same items were. */
+uint64_t kiln_ivalue_hash(uint64_t seed, kiln_ivalue v, bool lists_by_items);
 /* The value is an instance of the type (isinstance; also used for argument checks). Ints are not
  * floats. A list or dict of unknown element type fits every type that it could be, and has the one
  * that it was asked for from then on. */

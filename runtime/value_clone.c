@@ -19,7 +19,7 @@ typedef struct cloner {
 } cloner;
 
 static memo_slot *memo_probe(memo_slot *slots, size_t capacity, const void *from) {
-  size_t i = (size_t)kiln_hash_mix(0, (uint64_t)(uintptr_t)from) & (capacity - 1);
+  size_t i = (size_t)kiln_hash_id(0, (uint64_t)(uintptr_t)from) & (capacity - 1);
   while (slots[i].from && slots[i].from != from) i = (i + 1) & (capacity - 1);
   return &slots[i];
 }

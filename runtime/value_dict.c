@@ -1,38 +1,41 @@
 /* value_dict.c: dictionaries with Python's order and equality.
  *
  * Entries stand in order of insertion; an open-addressing table of entry numbers finds them, as in
- * CPython since 3.6. A removed entry stays, dead, until the table grows. Numbers that are equal
- * hash alike whatever their kind: 1, 1.0, True and 1+0j are one key. */
+ * CPython since 3.6. A removed entry stays, dead, until the table grows, but leaves the index at
+ * once, as in base/map.c. Numbers that are equal hash alike whatever their kind: 1, 1.0, True and
+ * 1+0j are one key. */
 #include "runtime/block.h"
 #include "runtime/value.h"
 
 enum { MIN_SLOTS = 8 };
 
-static uint64_t hash_number(double f) {
+static uint64_t hash_number(uint64_t seed, double f) {
   if (f >= -0x1p63 && f < 0x1p63 && (double)(int64_t)f == f) {
-    return kiln_hash_mix(1, (uint64_t)(int64_t)f);
+    return kiln_hash_id(seed, (uint64_t)(int64_t)f);
   }
   uint64_t bits;
   memcpy(&bits, &f, sizeof bits);
-  return kiln_hash_mix(2, bits);
+  return kiln_hash_id(seed, ~bits);
 }
 
 /* False for what cannot be a key. */
-static bool hash_key(kiln_ivalue v, uint64_t *out) {
+static bool hash_key(uint64_t seed, kiln_ivalue v, uint64_t *out) {
   switch ((kiln_tag)v.tag) {
-    case KILN_TAG_INT: *out = kiln_hash_mix(1, (uint64_t)v.u.i); return true;
-    case KILN_TAG_BOOL: *out = kiln_hash_mix(1, (uint64_t)v.u.b); return true;
-    case KILN_TAG_FLOAT: *out = hash_number(v.u.f); return true;
+    case KILN_TAG_INT: *out = kiln_hash_id(seed, (uint64_t)v.u.i); return true;
+    case KILN_TAG_BOOL: *out = kiln_hash_id(seed, (uint64_t)v.u.b); return true;
+    case KILN_TAG_FLOAT: *out = hash_number(seed, v.u.f); return true;
     case KILN_TAG_COMPLEX: {
-      *out = hash_number(v.u.complex->re);
-      if (v.u.complex->im != 0) *out = kiln_hash_mix(*out, hash_number(v.u.complex->im));
+      *out = hash_number(seed, v.u.complex->re);
+      if (v.u.complex->im != 0) *out = kiln_hash_mix(*out, hash_number(seed, v.u.complex->im));
       return true;
     }
-    case KILN_TAG_STRING: *out = kiln_hash_bytes(v.u.string->data, v.u.string->len); return true;
-    case KILN_TAG_DEVICE:
-      *out = kiln_hash_mix(3, (uint64_t)(v.u.device.kind * 65536 + v.u.device.index));
+    case KILN_TAG_STRING:
+      *out = kiln_hash_bytes(seed, v.u.string->data, v.u.string->len);
       return true;
-    case KILN_TAG_TENSOR: *out = kiln_hash_mix(4, (uint64_t)(uintptr_t)v.u.tensor); return true;
+    case KILN_TAG_DEVICE:
+      *out = kiln_hash_id(seed, (uint64_t)(v.u.device.kind * 65536 + v.u.device.index));
+      return true;
+    case KILN_TAG_TENSOR: *out = kiln_hash_id(seed, (uint64_t)(uintptr_t)v.u.tensor); return true;
     default: return false;
   }
 }
@@ -43,7 +46,8 @@ kiln_status *kiln_dict_create(kiln_mem *mem, const kiln_type *key_type, const ki
   if (!dict) return kiln_status_oom();
   *dict = (kiln_dict){.box = {.refs = 1, .tag = KILN_TAG_DICT, .mem = mem},
                       .key_type = key_type,
-                      .value_type = value_type};
+                      .value_type = value_type,
+                      .seed = kiln_mem_hash_seed(mem)};
   *out = dict;
   return NULL;
 }
@@ -90,20 +94,38 @@ static kiln_status *grow(kiln_dict *dict) {
   return NULL;
 }
 
-static kiln_dict_entry *find_entry(const kiln_dict *dict, kiln_ivalue key, uint64_t hash) {
-  if (dict->live == 0) return NULL;
+/* The slot of a key, or -1. */
+static int64_t find_slot(const kiln_dict *dict, kiln_ivalue key, uint64_t hash) {
+  if (dict->live == 0) return -1;
   uint64_t mask = (uint64_t)dict->slot_count - 1;
   for (uint64_t i = hash & mask; dict->slots[i]; i = (i + 1) & mask) {
-    kiln_dict_entry *entry = &dict->entries[dict->slots[i] - 1];
-    if (entry->live && entry->hash == hash && kiln_ivalue_equal(entry->key, key)) return entry;
+    const kiln_dict_entry *entry = &dict->entries[dict->slots[i] - 1];
+    if (entry->hash == hash && kiln_ivalue_equal(entry->key, key)) return (int64_t)i;
   }
-  return NULL;
+  return -1;
+}
+
+static kiln_dict_entry *find_entry(const kiln_dict *dict, kiln_ivalue key, uint64_t hash) {
+  int64_t slot = find_slot(dict, key, hash);
+  return slot < 0 ? NULL : &dict->entries[dict->slots[slot] - 1];
+}
+
+/* Empties a slot; what stands behind it in the probe sequence moves up. */
+static void close_slot(kiln_dict *dict, uint64_t hole) {
+  uint64_t mask = (uint64_t)dict->slot_count - 1;
+  for (uint64_t i = (hole + 1) & mask; dict->slots[i]; i = (i + 1) & mask) {
+    uint64_t home = dict->entries[dict->slots[i] - 1].hash;
+    if (((i - home) & mask) < ((i - hole) & mask)) continue; /* its search starts behind */
+    dict->slots[hole] = dict->slots[i];
+    hole = i;
+  }
+  dict->slots[hole] = 0;
 }
 
 kiln_status *kiln_dict_set(kiln_dict *dict, kiln_ivalue key, kiln_ivalue value) {
   kiln_status *status = NULL;
   uint64_t hash;
-  if (!hash_key(key, &hash)) {
+  if (!hash_key(dict->seed, key, &hash)) {
     status = KILN_ERROR(KILN_INVALID_ARGUMENT,
                         "a dict key must be an int, float, bool, complex, str, device or Tensor");
   }
@@ -129,15 +151,17 @@ kiln_status *kiln_dict_set(kiln_dict *dict, kiln_ivalue key, kiln_ivalue value) 
 
 kiln_ivalue *kiln_dict_find(const kiln_dict *dict, kiln_ivalue key) {
   uint64_t hash;
-  if (!hash_key(key, &hash)) return NULL;
+  if (!hash_key(dict->seed, key, &hash)) return NULL;
   kiln_dict_entry *entry = find_entry(dict, key, hash);
   return entry ? &entry->value : NULL;
 }
 
 bool kiln_dict_remove(kiln_dict *dict, kiln_ivalue key) {
   uint64_t hash;
-  kiln_dict_entry *entry = hash_key(key, &hash) ? find_entry(dict, key, hash) : NULL;
-  if (!entry) return false;
+  int64_t slot = hash_key(dict->seed, key, &hash) ? find_slot(dict, key, hash) : -1;
+  if (slot < 0) return false;
+  kiln_dict_entry *entry = &dict->entries[dict->slots[slot] - 1];
+  close_slot(dict, (uint64_t)slot);
   kiln_ivalue old_key = entry->key, old_value = entry->value;
   entry->live = false;
   dict->live--;

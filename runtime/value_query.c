@@ -118,6 +118,43 @@ bool kiln_ivalue_same(kiln_ivalue a, kiln_ivalue b) {
   }
 }
 
+typedef struct hasher {
+  bool lists_by_items;
+  int left; /* values to look at: what shares its parts is walked as a tree */
+} hasher;
+
+static uint64_t hash_value(hasher *s, uint64_t h, kiln_ivalue v);
+
+static uint64_t hash_items(hasher *s, uint64_t h, const kiln_ivalue *items, int64_t count) {
+  for (int64_t i = 0; i < count && s->left > 0; i++) h = hash_value(s, h, items[i]);
+  return kiln_hash_mix(h, (uint64_t)count);
+}
+
+static uint64_t hash_value(hasher *s, uint64_t h, kiln_ivalue v) {
+  h = kiln_hash_mix(h, v.tag);
+  s->left--;
+  switch ((kiln_tag)v.tag) {
+    case KILN_TAG_NONE: return h;
+    case KILN_TAG_BOOL: return kiln_hash_mix(h, v.u.b);
+    case KILN_TAG_DEVICE:
+      return kiln_hash_mix(h, (uint64_t)(v.u.device.kind * 65536 + v.u.device.index));
+    case KILN_TAG_STRING: return kiln_hash_bytes(h, v.u.string->data, v.u.string->len);
+    case KILN_TAG_COMPLEX:
+      h = hash_value(s, h, kiln_float(v.u.complex->re));
+      return hash_value(s, h, kiln_float(v.u.complex->im));
+    case KILN_TAG_TUPLE: return hash_items(s, h, v.u.tuple->items, v.u.tuple->count);
+    case KILN_TAG_LIST:
+      if (s->lists_by_items) return hash_items(s, h, v.u.list->items, v.u.list->count);
+      return kiln_hash_mix(h, (uint64_t)v.u.i);
+    default: return kiln_hash_mix(h, (uint64_t)v.u.i);
+  }
+}
+
+uint64_t kiln_ivalue_hash(uint64_t seed, kiln_ivalue v, bool lists_by_items) {
+  hasher s = {lists_by_items, 4096};
+  return hash_value(&s, seed, v);
+}
+
 /* -- Types -- */
 
 static bool matches_at(kiln_ivalue v, const kiln_type *type, int depth);

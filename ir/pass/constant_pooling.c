@@ -26,19 +26,6 @@ static kiln_ivalue value_of(const kiln_node *node) {
   return attr ? attr->u.value : kiln_none();
 }
 
-static uint64_t hash_constant(const kiln_node *node) {
-  kiln_ivalue v = value_of(node);
-  uint64_t h = kiln_hash_mix(v.tag, (uint64_t)(uintptr_t)kiln_node_output(node, 0)->type);
-  if (v.tag == KILN_TAG_STRING) {
-    return kiln_hash_mix(h, kiln_hash_bytes(v.u.string->data, v.u.string->len));
-  }
-  if (v.tag == KILN_TAG_NONE) return h;
-  if (v.tag == KILN_TAG_BOOL) return kiln_hash_mix(h, v.u.b);
-  if (v.tag == KILN_TAG_DEVICE) return kiln_hash_mix(h, (uint64_t)v.u.device.kind);
-  if (v.tag == KILN_TAG_COMPLEX || v.tag == KILN_TAG_TUPLE) return h;
-  return kiln_hash_mix(h, (uint64_t)v.u.i); /* numbers by bits, objects by address */
-}
-
 static void place(pool *p, kiln_node *node) {
   kiln_block *top = p->pass->graph->top;
   kiln_node *after = p->anchor;
@@ -54,8 +41,9 @@ static void place(pool *p, kiln_node *node) {
 }
 
 static void pool_constant(pool *p, kiln_node *node) {
-  uint64_t hash = hash_constant(node);
   kiln_ir_value *value = kiln_node_output(node, 0);
+  uint64_t hash = kiln_hash_mix(p->table.seed, (uint64_t)(uintptr_t)value->type);
+  hash = kiln_ivalue_hash(hash, value_of(node), false);
   entry *chain = kiln_map_find_id(&p->table, hash);
   for (entry *e = chain; e; e = e->next) {
     kiln_ir_value *old = kiln_node_output(e->node, 0);

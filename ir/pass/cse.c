@@ -17,21 +17,21 @@ typedef struct entry {
   struct entry *next;
 } entry;
 
-static uint64_t hash_attr(const kiln_attr *attr) {
-  uint64_t h = kiln_hash_bytes(attr->name, strlen(attr->name));
+static uint64_t hash_attr(uint64_t h, const kiln_attr *attr) {
+  h = kiln_hash_bytes(h, attr->name, strlen(attr->name));
   if (attr->kind == KILN_ATTR_TYPE) return kiln_hash_mix(h, (uint64_t)(uintptr_t)attr->u.type);
-  if (attr->kind == KILN_ATTR_VALUE && attr->u.value.tag < KILN_TAG__COUNTED) {
-    return kiln_hash_mix(h, (uint64_t)attr->u.value.u.i);
-  }
-  return h;
+  return attr->kind == KILN_ATTR_VALUE ? kiln_ivalue_hash(h, attr->u.value, true) : h;
 }
 
-static uint64_t hash_node(const kiln_node *node) {
-  uint64_t h = (uint64_t)(uintptr_t)node->op;
+static uint64_t hash_node(uint64_t seed, const kiln_node *node) {
+  uint64_t h = kiln_hash_mix(seed, (uint64_t)(uintptr_t)node->op);
   for (int i = 0; i < node->input_count; i++) {
     h = kiln_hash_mix(h, (uint64_t)(uintptr_t)kiln_node_input(node, i));
   }
-  for (const kiln_attr *a = node->attrs; a; a = a->next) h = kiln_hash_mix(h, hash_attr(a));
+  for (int i = 0; i < node->output_count; i++) {
+    h = kiln_hash_mix(h, (uint64_t)(uintptr_t)kiln_node_output(node, i)->type);
+  }
+  for (const kiln_attr *a = node->attrs; a; a = a->next) h = hash_attr(h, a);
   return h;
 }
 
@@ -122,7 +122,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block, const scope *outer) 
     next = n->next;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b], &own);
     if (!may_merge(pass, n)) continue;
-    uint64_t hash = hash_node(n);
+    uint64_t hash = hash_node(own.table.seed, n);
     kiln_node *equal = find_equal(pass, &own, n, hash);
     if (equal) {
       for (int i = 0; i < n->output_count; i++) {

@@ -630,8 +630,8 @@ KILN_KERNEL(warn) {
   return NULL;
 }
 KILN_KERNEL(str_hash) {
-  *outs =
-      kiln_int(args[0].tag == KILN_TAG_STRING ? (int64_t)(kiln_hash_bytes(SELF.data, SELF.len) >> 1)
-                                              : kiln__number_i64(kiln__number(args[0])));
+  *outs = kiln_int(args[0].tag == KILN_TAG_STRING
+                       ? (int64_t)(kiln_hash_bytes(0, SELF.data, SELF.len) >> 1)
+                       : kiln__number_i64(kiln__number(args[0])));
   return NULL;
 }

@@ -212,7 +212,7 @@ static void builds_text(void **state) { (void)state, sweep_arena(builds_text_bod
 static void hashes_differ_and_last(void **state) {
   (void)state;
   /* XXH3 of no bytes, from xxHash's own published test values. */
-  assert_int_equal(kiln_hash_bytes("", 0), 0x2d06800538d394c2u);
+  assert_int_equal(kiln_hash_bytes(0, "", 0), 0x2d06800538d394c2u);
   char hex[33];
   kiln_digest_format(kiln_digest_bytes("", 0), hex);
   assert_string_equal(hex, "99aa06d3014798d86001c324468d497f");
@@ -220,6 +220,22 @@ static void hashes_differ_and_last(void **state) {
   assert_true(kiln_digest_equal(a, kiln_digest_bytes("kiln", 4)));
   assert_false(kiln_digest_equal(a, b));
   assert_int_not_equal(kiln_hash_mix(1, 2), kiln_hash_mix(2, 1));
+}
+
+/* Which ids and texts share a slot of a table depends on the seed. */
+static void a_seed_decides_who_meets(void **state) {
+  (void)state;
+  int both_id = 0, both_text = 0;
+  for (uint64_t id = 1; id < 1 << 14; id++) {
+    uint64_t first = (kiln_hash_id(7, id) ^ kiln_hash_id(7, 0)) & 63;
+    uint64_t second = (kiln_hash_id(8, id) ^ kiln_hash_id(8, 0)) & 63;
+    both_id += first == 0 && second == 0;
+    first = (kiln_hash_bytes(7, &id, sizeof id) ^ kiln_hash_bytes(7, "12345678", 8)) & 63;
+    second = (kiln_hash_bytes(8, &id, sizeof id) ^ kiln_hash_bytes(8, "12345678", 8)) & 63;
+    both_text += first == 0 && second == 0;
+  }
+  assert_in_range(both_id, 0, 32); /* 4 are expected, and 256 if the seed did nothing */
+  assert_in_range(both_text, 0, 32);
 }
 
 static void checked_arithmetic_reports(void **state) {
@@ -247,6 +263,7 @@ int main(void) {
       cmocka_unit_test(locale_changes_nothing),
       cmocka_unit_test(builds_text),
       cmocka_unit_test(hashes_differ_and_last),
+      cmocka_unit_test(a_seed_decides_who_meets),
       cmocka_unit_test(checked_arithmetic_reports),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
