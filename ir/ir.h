@@ -232,6 +232,11 @@ void kiln_ir_value_set_name(kiln_ir_value *value, kiln_str base);
 /* The constant behind a value, or NULL (prim::Constant only; None constants give a None ivalue). */
 const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value);
 bool kiln_ir_value_is_none(const kiln_ir_value *value); /* constant None */
+/* A constant tensor of no dimensions may stand for a number of Python's, which a trace keeps that
+ * way (`wrapped=1`); ir/pass/unwrap_numbers.c tells what it matters for. No constant is one by its
+ * looks: the reader of an archive says so. Does nothing to other constants. */
+bool kiln_ir_value_is_wrapped_number(const kiln_ir_value *value);
+void kiln_ir_value_set_wrapped_number(kiln_ir_value *value);
 /* The int behind a constant value; false when it is not one. */
 bool kiln_ir_value_const_int(const kiln_ir_value *value, int64_t *out_int);
 

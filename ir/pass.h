@@ -72,6 +72,7 @@ bool kiln_shape_keeps_self(const kiln_node *node);
 /* -- Passes that need no profile (ir/pass/<name>.c) -- */
 
 kiln_status *kiln_pass_inline(kiln_pass *pass);
+kiln_status *kiln_pass_unwrap_numbers(kiln_pass *pass);
 kiln_status *kiln_pass_lower_simple_tuples(kiln_pass *pass);
 kiln_status *kiln_pass_constant_propagation(kiln_pass *pass);
 kiln_status *kiln_pass_constant_pooling(kiln_pass *pass);

@@ -105,6 +105,24 @@ bool kiln_ir_value_const_int(const kiln_ir_value *value, int64_t *out_int) {
   return true;
 }
 
+/* A bool is no number to PyTorch's executor, and what has a gradient is no constant. */
+static bool is_number_tensor(const kiln_ivalue *c) {
+  if (!c || c->tag != KILN_TAG_TENSOR) return false;
+  const kiln_tensor *t = c->u.tensor;
+  const kiln_dtype_category category = kiln_dtype_category_of(kiln_tensor_dtype(t));
+  return kiln_tensor_rank(t) == 0 && !t->key.f.undefined && !t->key.f.requires_grad &&
+         category != KILN_CATEGORY_BOOL && category != KILN_CATEGORY_OTHER;
+}
+
+bool kiln_ir_value_is_wrapped_number(const kiln_ir_value *value) {
+  return is_number_tensor(kiln_ir_value_constant(value)) &&
+         kiln_node_int(value->node, "wrapped", 0) != 0;
+}
+
+void kiln_ir_value_set_wrapped_number(kiln_ir_value *value) {
+  if (is_number_tensor(kiln_ir_value_constant(value))) kiln_node_set_int(value->node, "wrapped", 1);
+}
+
 kiln_node *kiln_node_create_constant(kiln_graph *graph, kiln_ivalue value, const kiln_type *type) {
   kiln_graph_own(graph, value);
   kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);

@@ -288,6 +288,7 @@ static kiln_status *see_graph(kiln__freezer *f, kiln_graph *graph) {
     const int reads = f->reads.count, graphs = f->graphs.count;
     calls = false;
     KILN_TRY(kiln_pass_run(&f->runner, graph, KILN_PASS_inline));
+    KILN_TRY(kiln_pass_run(&f->runner, graph, KILN_PASS_unwrap_numbers));
     KILN_TRY(see_block(f, graph, graph->top, &calls));
     if (!calls) break;
     f->reads.count = reads;

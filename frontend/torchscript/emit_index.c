@@ -516,6 +516,7 @@ kiln_status *kiln__ts_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sugar
       KILN_TRY(kiln__loader_constant(e->l, e->source, ast, &value));
       const kiln_type *type = kiln_ivalue_type(e->l->types, value);
       out->value = kiln__ts_constant(e, ast, kiln_ivalue_retain(value), type);
+      kiln_ir_value_set_wrapped_number(out->value);
       return NULL;
     }
     case KILN_SUGAR_PATH: return path_attribute(e, base.name, name, out);

@@ -16,6 +16,18 @@ static kiln_status *no_source(const kiln_node *node, const char *why) {
 
 /* -- Operands -- */
 
+/* A reader takes a literal tensor of no dimensions for a number; behind an operator it is one no
+ * more. */
+static kiln_status *print_constant(kiln_body *b, kiln_text *text, const kiln_ir_value *value,
+                                   kiln_ivalue constant) {
+  const bool hide = constant.tag == KILN_TAG_TENSOR && kiln_tensor_rank(constant.u.tensor) == 0 &&
+                    !kiln_ir_value_is_wrapped_number(value);
+  if (hide) kiln_text_puts(text, "torch.detach(");
+  KILN_TRY(kiln__print_literal(b->p, text, constant, value->type));
+  if (hide) kiln_text_puts(text, ")");
+  return NULL;
+}
+
 kiln_status *kiln__print_operand(kiln_body *b, kiln_text *text, const kiln_ir_value *value) {
   const char *name = kiln_map_find_ptr(&b->names, value);
   if (name) {
@@ -23,7 +35,7 @@ kiln_status *kiln__print_operand(kiln_body *b, kiln_text *text, const kiln_ir_va
     return NULL;
   }
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
-  if (constant) return kiln__print_literal(b->p, text, *constant, value->type);
+  if (constant) return print_constant(b, text, value, *constant);
   return no_source(value->node, "its result is used where it has no name");
 }
 

@@ -47,7 +47,10 @@ static void pool_constant(pool *p, kiln_node *node) {
   entry *chain = kiln_map_find_id(&p->table, hash);
   for (entry *e = chain; e; e = e->next) {
     kiln_ir_value *old = kiln_node_output(e->node, 0);
-    if (old->type != value->type || !kiln_ivalue_same(value_of(e->node), value_of(node))) continue;
+    if (old->type != value->type || !kiln_ivalue_same(value_of(e->node), value_of(node)) ||
+        kiln_ir_value_is_wrapped_number(old) != kiln_ir_value_is_wrapped_number(value)) {
+      continue;
+    }
     kiln_ir_value_replace_uses(value, old);
     kiln_node_destroy(node);
     p->pass->changed = true;
