@@ -153,6 +153,7 @@ static kiln_status *fit_code(kiln_status *status) {
     case KILN_RAISED:
     case KILN_UNSUPPORTED:
     case KILN_LIMIT:
+    case KILN_CANCELLED:
     case KILN_OUT_OF_MEMORY:
     case KILN_INTERNAL: return status;
     default: break;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/arena_limit.h"
+#include "base/budget.h"
 #include "base/sanitize.h"
 
 enum {
@@ -18,6 +19,7 @@ enum {
   LAST_BLOCK = 256 << 10,
   /* Sanitizer builds leave a poisoned gap after each piece. */
   GAP = KILN_ASAN ? 16 : 0,
+  STEPS = 1024, /* between two questions to the budget */
 };
 
 typedef struct arena_block {
@@ -34,11 +36,13 @@ struct kiln_arena {
   size_t next_size, used_before; /* bytes lent out by the blocks before `current` */
   size_t limit;                  /* of bytes lent out; 0: none */
   bool limit_met;
+  unsigned steps;
 };
 
 typedef struct arena_run {
   jmp_buf jump;
   const kiln_arena *arena;
+  kiln_status *why; /* of the jump */
   struct arena_run *outer;
 } arena_run;
 
@@ -81,18 +85,40 @@ void kiln_arena_destroy(kiln_arena *arena) {
   kiln_mem_release(mem);
 }
 
-void kiln_arena_fail(const kiln_arena *arena) {
-  arena_run *run = innermost_run;
-  for (; run; run = run->outer) {
+/* The innermost run that covers the arena, or NULL. */
+static arena_run *find_run(const kiln_arena *arena) {
+  for (arena_run *run = innermost_run; run; run = run->outer) {
     for (const kiln_arena *a = arena; a; a = a->parent) {
-      if (a == run->arena) {
-        innermost_run = run;
-        longjmp(run->jump, 1);
-      }
+      if (a == run->arena) return run;
     }
   }
+  return NULL;
+}
+
+static _Noreturn void jump(arena_run *run, kiln_status *why) {
+  innermost_run = run;
+  run->why = why;
+  longjmp(run->jump, 1);
+}
+
+void kiln_arena_fail(const kiln_arena *arena) {
+  arena_run *run = find_run(arena);
+  if (run) jump(run, kiln_status_oom());
   fputs("kiln: out of memory outside of kiln_arena_run\n", stderr);
   abort();
+}
+
+/* Asks the thread's budget, with `more` bytes. */
+static void ask_budget(const kiln_arena *arena, size_t more) {
+  const kiln_budget *budget = kiln_budget_current();
+  if (!budget) return;
+  arena_run *run = find_run(arena);
+  kiln_status *why = run ? kiln_budget_check(budget, more) : NULL;
+  if (why) jump(run, why);
+}
+
+void kiln_arena_step(kiln_arena *arena) {
+  if (++arena->steps % STEPS == 0) ask_budget(arena, 0);
 }
 
 kiln_arena *kiln_arena_create_child(kiln_arena *parent) {
@@ -112,7 +138,7 @@ kiln_status *kiln_arena_run(kiln_arena *arena, kiln_status *(*body)(void *arg), 
   if (setjmp(run.jump) == 0) {
     status = body(arg);
   } else {
-    status = kiln_status_oom();
+    status = run.why;
   }
   innermost_run = run.outer;
   return status;
@@ -150,6 +176,7 @@ static void next_block(kiln_arena *arena, size_t size) {
   arena_block *block = last ? last->next : NULL;
   if (!block || block->size < need) {
     size_t block_size = need > arena->next_size ? need : arena->next_size;
+    ask_budget(arena, block_size);
     block = kiln_mem_alloc(arena->mem, block_size);
     if (!block) kiln_arena_fail(arena);
     if (arena->next_size < LAST_BLOCK) arena->next_size *= 2;

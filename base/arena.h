@@ -1,7 +1,8 @@
 /* arena.h: memory that dies at once. Graphs, passes, parsers and compile jobs live in arenas.
  *
  * Nothing in an arena needs a destructor. Allocation from an arena never returns NULL: when memory
- * is short it jumps to the kiln_arena_run that is under way, which returns kiln_status_oom(). So
+ * is short it jumps to the kiln_arena_run that is under way, which returns kiln_status_oom(), or
+ * what the thread's budget says. So
  * code that works on arenas has no error paths for memory, under one rule: between acquiring
  * something an arena does not own (a tensor, a file, a lock) and handing it to its owner, do not
  * allocate from an arena. The failing allocator of the tests keeps that rule.
@@ -29,9 +30,10 @@ size_t kiln_arena_bytes(const kiln_arena *arena);
 kiln_mem *kiln_arena_mem(const kiln_arena *arena);
 
 /* Runs body(arg) so that allocation from `arena` and its children may fail: returns what body
- * returns, or the out-of-memory status. Runs may nest, on one arena or several; the innermost run
- * that covers the failing arena is returned from. Children made inside it live until their parent
- * dies. Outside of any run, an allocation that fails is a fault of ours and stops the program. */
+ * returns, or the out-of-memory status, or KILN_LIMIT or KILN_CANCELLED of the budget. Runs may
+ * nest, on one arena or several; the innermost run that covers the failing arena is returned from.
+ * Children made inside it live until their parent dies. Outside of any run, an allocation that
+ * fails is a fault of ours and stops the program. */
 kiln_status *kiln_arena_run(kiln_arena *arena, kiln_status *(*body)(void *arg),
                             void *arg) KILN_MUST_USE;
 
@@ -43,6 +45,10 @@ void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t size, size_t align)
 /* Jumps as a failed allocation does: for code that works on an arena and ran out of memory
  * elsewhere, or was asked for a size that cannot be. */
 _Noreturn void kiln_arena_fail(const kiln_arena *arena);
+/* One more item of a loop that may be long and need not allocate: now and then the thread's budget
+ * (budget.h) is asked, as whenever the arena needs a block. When it is over the run that covers the
+ * arena is returned from, with what the budget says; outside of any run nothing happens. */
+void kiln_arena_step(kiln_arena *arena);
 /* `count` elements of `size` bytes; a product that overflows is out of memory. */
 static inline void *kiln_arena_alloc_array(kiln_arena *arena, size_t size, size_t count) {
   size_t bytes;

@@ -6,6 +6,7 @@
 #define KILN_BASE_H
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/checked.h"
 #include "base/env.h"
 #include "base/flags.h"

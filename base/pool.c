@@ -25,11 +25,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/futex.h"
 
 enum { SPINS = 8000, LINE = 64, STACK_BYTES = 8 << 20 };
 /* Units for each participant that are so few that one too many would be felt. */
 enum { FEW_UNITS = 8, GRANULE_MOST = 64 };
+/* Under a budget: grains of the first piece, and when a piece is long enough. */
+enum { FIRST_GRAINS = 8, PIECE_NS = 1000000 };
 
 /* The gate. */
 #define USERS 0xffffu
@@ -73,7 +76,8 @@ struct kiln_pool {
    * high. With few threads all of it is one cache line, and one miss for whoever comes. */
   _Alignas(LINE) kiln_range_fn fn;
   void *data;
-  int64_t n, granule, unit; /* unit: in granules */
+  kiln_budget *budget;             /* of the caller; NULL: it cannot end */
+  int64_t n, grain, granule, unit; /* unit: in granules */
   uint32_t units, longer;
   int slice_count;
   uint64_t slices[]; /* [threads], atomic */
@@ -103,16 +107,39 @@ static int64_t first_of(const kiln_pool *pool, uint32_t unit) {
   return ((int64_t)unit * pool->unit + (unit < pool->longer ? unit : pool->longer)) * pool->granule;
 }
 
+/* fn over [begin, end), under a budget in pieces of some ms: they begin with a few grains and
+ * double while they are shorter. */
+static void run_piece(kiln_range_fn fn, void *data, int64_t begin, int64_t end, int64_t grain,
+                      int index, kiln_budget *budget) {
+  if (!budget) {
+    fn(data, begin, end, index);
+    return;
+  }
+  int64_t count = grain <= INT64_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
+  uint64_t last = kiln_now_ns();
+  while (begin < end && !kiln_budget_is_over(budget)) {
+    int64_t left = end - begin, size = left - grain > count ? count : left;
+    fn(data, begin, begin + size, index);
+    begin += size;
+    uint64_t now = kiln_now_ns();
+    if (now - last < PIECE_NS && count <= INT64_MAX / 2) count *= 2;
+    last = now;
+  }
+}
+
 /* Takes pieces until none is left: first those of its own slice. */
 static void run_pieces(kiln_pool *pool, int index) {
+  kiln_budget *outer = kiln_budget_enter(pool->budget);
   int count = pool->slice_count;
   for (int i = 0; i < count; i++) {
     uint64_t *slice = &pool->slices[(index + i) % count];
     uint32_t begin, end;
     while (take_units(slice, &begin, &end)) {
-      pool->fn(pool->data, first_of(pool, begin), first_of(pool, end), index);
+      run_piece(pool->fn, pool->data, first_of(pool, begin), first_of(pool, end), pool->grain,
+                index, pool->budget);
     }
   }
+  kiln_budget_leave(outer);
 }
 
 /* As an executor's piece: which thread runs it is the host's affair. */
@@ -128,6 +155,7 @@ static void set_range(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn f
   pool->fn = fn;
   pool->data = data;
   pool->n = n;
+  pool->grain = grain;
   pool->granule = granule;
   pool->unit = n / granule / units;
   pool->longer = (uint32_t)(n / granule % units);
@@ -197,12 +225,15 @@ static void run_range(kiln_pool *pool) {
 void kiln_pool_for(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, void *data) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
+  kiln_budget *own = kiln_budget_current(), *budget = kiln_budget_may_end(own) ? own : NULL;
   if (!pool || pool->threads < 2 || n / 2 < grain ||
       __atomic_exchange_n(&pool->busy, true, __ATOMIC_ACQUIRE)) {
-    fn(data, 0, n, 0);
+    run_piece(fn, data, 0, n, grain, 0, budget);
+    if (budget) kiln_budget_settle(budget);
     return;
   }
   set_range(pool, n, grain, fn, data);
+  pool->budget = budget;
   if (pool->executor.run) {
     pool->executor.run(pool->executor.user, pool->slice_count, run_executor_piece, pool);
   } else {
@@ -210,6 +241,7 @@ void kiln_pool_for(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, 
     run_range(pool);
   }
   __atomic_store_n(&pool->busy, false, __ATOMIC_RELEASE);
+  if (budget) kiln_budget_settle(budget);
 }
 
 /* -- Tasks -- */

@@ -13,6 +13,10 @@
  *
  * Results must not depend on how a range was cut: the pieces follow from timing.
  *
+ * A range is worked for under the budget of its caller's thread (budget.h), on all threads: where
+ * that can end, pieces are made short, and when it is over what is left is not worked on. The
+ * results are then worth nothing; whoever has the budget sees that nobody takes them for some.
+ *
  * fork(): the pool's threads stay with the parent; in the child, ranges and tasks run whole on the
  * thread that asks (tasks submitted before the fork stay the parent's). The public part (create,
  * release) is in include/kiln/kiln.h. */
@@ -37,7 +41,8 @@ typedef void (*kiln_range_fn)(void *data, int64_t begin, int64_t end, int worker
  * multiples of the greatest power of two that divides the grain, or of 64 where that is greater:
  * rows of elements stay aligned. The grain should be worth 1 us or more: a fork and join costs
  * about 0.4 us while the threads are awake and several us when they sleep. pool NULL, or n below
- * two grains: one piece, on the calling thread, worker 0. n <= 0 does nothing. */
+ * two grains: on the calling thread, as worker 0, and in one piece where no budget can end. n <= 0
+ * does nothing. */
 void kiln_pool_for(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, void *data);
 
 /* -- Tasks -- */

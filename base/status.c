@@ -34,6 +34,11 @@ static kiln_status oom_status = {
 
 kiln_status *kiln_status_oom(void) { return &oom_status; }
 
+bool kiln_status_ends(const kiln_status *status) {
+  kiln_code code = kiln_status_code(status);
+  return code == KILN_LIMIT || code == KILN_CANCELLED || code == KILN_OUT_OF_MEMORY;
+}
+
 static char *format_v(const char *fmt, va_list args) {
   va_list again;
   va_copy(again, args);

@@ -39,6 +39,8 @@ kiln_status *kiln_status_create_v(kiln_code code, const char *file, int line, co
                                   va_list args) KILN_MUST_USE KILN__NOT_NULL;
 /* The static out-of-memory status; destroying it does nothing. */
 kiln_status *kiln_status_oom(void) KILN_MUST_USE KILN__NOT_NULL;
+/* Limits, cancelling and lack of memory: what stops whoever goes on after other errors. */
+bool kiln_status_ends(const kiln_status *status);
 /* The same error again, with place, notes and traceback as they are now. */
 kiln_status *kiln_status_copy(const kiln_status *status) KILN_MUST_USE;
 

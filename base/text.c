@@ -108,6 +108,13 @@ int kiln_format_double(double value, char *buffer) {
   return len;
 }
 
+void kiln_format_bytes(uint64_t bytes, char *buffer) {
+  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  for (; bytes && bytes % 1024 == 0 && unit < 4; unit++) bytes /= 1024;
+  snprintf(buffer, 32, "%llu %s", (unsigned long long)bytes, units[unit]);
+}
+
 void kiln_text_double(kiln_text *text, double value) {
   char digits[32];
   int len = kiln_format_double(value, digits);

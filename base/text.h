@@ -29,5 +29,7 @@ static inline kiln_str kiln_text_str(const kiln_text *text) {
 /* The digits of `value` that read back the same, as %.{15,16,17}g would print them; returns the
  * length. `buffer` holds at least 32 bytes. */
 int kiln_format_double(double value, char *buffer);
+/* "64 MiB" where it is a whole number of those, else "1000 bytes"; `buffer` holds 32 bytes. */
+void kiln_format_bytes(uint64_t bytes, char *buffer);
 
 #endif

@@ -57,10 +57,12 @@ static kiln_status *read_archive(void *arg) {
 kiln_status *kiln_torch_save_read(kiln_env *env, kiln_type_table *types, kiln_mapping *mapping,
                                   const kiln_torch_save_options *options, kiln_ivalue *out_value) {
   reader r = {.env = env, .types = types, .mapping = mapping, .options = options};
-  kiln_budget_begin(&r.budget, env->mem, options ? &options->limits : NULL);
+  kiln_budget_begin(&r.budget, "the reading", env->mem, options ? &options->limits : NULL);
   KILN_TRY(kiln_arena_create(env->mem, &r.arena));
+  kiln_budget *outer = kiln_budget_enter(&r.budget);
   kiln_status *status = kiln_arena_run(r.arena, read_archive, &r);
   kiln_zip_close(r.zip);
+  kiln_budget_leave(outer);
   kiln_arena_destroy(r.arena);
   if (status) {
     kiln_ivalue_release(r.value);

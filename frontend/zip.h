@@ -13,7 +13,7 @@
 #define KILN_FRONTEND_ZIP_H
 
 #include "base/env.h"
-#include "frontend/budget.h"
+#include "base/budget.h"
 #include "frontend/file.h"
 
 typedef struct kiln_zip_record {

@@ -1,26 +1,17 @@
 /* call.c: the state of one call: cache, limits, random numbers.
  *
- * The clock is read every CLOCK_STEP operations (some 20 ns each time) and before a tensor is made,
- * the other limits are compared on every check. */
+ * Limits are asked every few operations (base/budget.h) and before a tensor is made. */
 #include "runtime/call.h"
 #include "base/arena_limit.h"
 #include "runtime/call_room.h"
 #include "runtime/kernels/dispatch.h"
-
-#include <time.h>
 
 #include "runtime/type.h"
 
 /* Of what one operator writes as text, where kiln_limits does not name less: 4 GiB with what is
  * copied as it grows. */
 #define MAX_SCRATCH ((size_t)4 << 30)
-enum { CLOCK_STEP = 32, DEFAULT_RECURSION = 1000, CACHE_KEEP_BYTES = 64 << 20 };
-
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+enum { DEFAULT_RECURSION = 1000, CACHE_KEEP_BYTES = 64 << 20 };
 
 kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
   kiln_call *call = kiln_mem_alloc_zero(env->mem, sizeof *call);
@@ -52,60 +43,23 @@ void kiln_call_destroy(kiln_call *call) {
   kiln_mem_release(mem);
 }
 
-static size_t held_bytes(const kiln_call *call) {
-  return kiln_mem_bytes(call->env->mem) - call->cache.bytes;
-}
-
-size_t kiln_call_bytes(const kiln_call *call) {
-  size_t now = held_bytes(call);
-  return now > call->bytes_at_start ? now - call->bytes_at_start : 0;
-}
+size_t kiln_call_bytes(const kiln_call *call) { return kiln_budget_bytes(&call->budget); }
 
 void kiln_call_begin(kiln_call *call, const kiln_limits *limits) {
   call->limits = limits ? *limits : (kiln_limits){0};
   if (call->limits.recursion == 0) call->limits.recursion = DEFAULT_RECURSION;
-  call->operations = 0;
   call->recursion = 0;
-  call->clock_at = 0;
-  call->deadline_ns = 0;
-  if (call->limits.time_ms > 0) {
-    call->deadline_ns = now_ns() + (uint64_t)call->limits.time_ms * 1000000u;
-  }
-  call->bytes_at_start = held_bytes(call);
-}
-
-static kiln_status *bytes_exceeded(const kiln_call *call) {
-  return KILN_ERROR(KILN_LIMIT, "the call needs more than its limit of %llu bytes",
-                    (unsigned long long)call->limits.bytes);
-}
-
-static kiln_status *check_clock(const kiln_call *call) {
-  if (call->deadline_ns == 0 || now_ns() <= call->deadline_ns) return NULL;
-  return KILN_ERROR(KILN_LIMIT, "the call took longer than its limit of %u ms",
-                    (unsigned)call->limits.time_ms);
+  kiln_budget_begin(&call->budget, "the call", call->env->mem, limits);
+  call->budget.cache = &call->cache;
+  call->budget.held_at_start -= call->cache.bytes;
 }
 
 kiln_status *kiln_call_check(kiln_call *call, uint64_t work) {
-  call->operations += work;
-  if (call->limits.operations > 0 && call->operations > call->limits.operations) {
-    return KILN_ERROR(KILN_LIMIT, "the call ran more than its limit of %llu operations",
-                      (unsigned long long)call->limits.operations);
-  }
-  if (call->limits.bytes > 0 && kiln_call_bytes(call) > call->limits.bytes) {
-    return bytes_exceeded(call);
-  }
-  if (call->deadline_ns > 0 && call->operations >= call->clock_at) {
-    call->clock_at = call->operations + CLOCK_STEP;
-    return check_clock(call);
-  }
-  return NULL;
+  return kiln_budget_work(&call->budget, work);
 }
 
 kiln_status *kiln_call_room(const kiln_call *call, size_t bytes) {
-  if (call->limits.bytes == 0) return NULL;
-  size_t held = kiln_call_bytes(call);
-  bool fits = held <= call->limits.bytes && bytes <= call->limits.bytes - held;
-  return fits ? NULL : bytes_exceeded(call);
+  return kiln_budget_room(&call->budget, bytes);
 }
 
 kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
@@ -118,7 +72,7 @@ kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const
       KILN_TRY(kiln_call_room(call, bytes));
     }
   }
-  KILN_TRY(check_clock(call));
+  if (kiln_budget_may_end(&call->budget)) KILN_TRY(kiln_budget_check(&call->budget, 0));
   return kiln_tensor_create(call->env->mem, &call->cache, dtype, rank, sizes, out_tensor);
 }
 
@@ -154,8 +108,8 @@ kiln_status *kiln_call_text(kiln_call *call,
   if (--call->scratch_users == 0) kiln_arena_reset(call->scratch);
   if (!status || !limit_met) return status;
   kiln_status_destroy(status);
-  return call->limits.bytes > 0 ? bytes_exceeded(call)
-                                : KILN_ERROR(KILN_LIMIT, "a text would be larger than 2 GiB");
+  KILN_TRY(kiln_call_room(call, SIZE_MAX));
+  return KILN_ERROR(KILN_LIMIT, "a text would be larger than 2 GiB");
 }
 
 /* -- Random numbers: xoshiro256** (Blackman and Vigna, 2018) -- */

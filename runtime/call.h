@@ -14,10 +14,7 @@ typedef struct kiln_call {
       *dispatch;   /* pointwise kernels of this CPU: runtime/kernels/dispatch.h */
   kiln_pool *pool; /* the context's, borrowed; NULL: one thread. For kiln_pool_for */
   kiln_limits limits;
-  uint64_t operations;  /* instructions executed so far, counted at back edges and calls */
-  uint64_t deadline_ns; /* monotonic; 0: none */
-  uint64_t clock_at;    /* the clock is read when `operations` reaches it */
-  size_t bytes_at_start;
+  kiln_budget budget; /* of those limits; the thread's while the call runs */
   uint32_t recursion;
   int arg_count;                    /* of the kernel being run: variadic kernels read it */
   const struct kiln_kernel *kernel; /* being run: its name serves errors */
@@ -40,7 +37,7 @@ void kiln_call_destroy(kiln_call *call);
 /* Sets limits and counters for a new call. NULL: none. */
 void kiln_call_begin(kiln_call *call, const kiln_limits *limits);
 
-/* KILN_LIMIT when a limit is passed. `work` is added to `operations`. */
+/* KILN_LIMIT when a limit is passed, KILN_CANCELLED. `work` is added to the operations. */
 kiln_status *kiln_call_check(kiln_call *call, uint64_t work) KILN_MUST_USE;
 
 /* What kernels use to make tensors: the byte limit is checked first. */

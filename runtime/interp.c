@@ -5,9 +5,10 @@
  * use C's stack. Runs may nest (a kernel or __exit__ that calls back): a nested run stacks its
  * frames on top.
  *
- * Limits are checked where control goes backwards and at calls. An error unwinds frame by frame:
- * it gets one traceback entry a frame, leaves what the frame has entered, and drops registers and
- * profile records. Threads: a call belongs to one thread, and so does its stack. */
+ * Every instruction burns fuel of the call's budget, which asks all limits when it is out of it. An
+ * error unwinds frame by frame: it gets one traceback entry a frame, leaves what the frame has
+ * entered, and drops registers and profile records. Threads: a call belongs to one thread, and so
+ * does its stack. */
 #include "runtime/interp_internal.h"
 
 enum {
@@ -359,7 +360,7 @@ static kiln_status *run_kernel(kiln_call *call, const kiln_group *group, kiln_ke
     args->scratch = kiln_cache_alloc(&call->cache, bytes);
     if (!args->scratch) return kiln_status_oom();
   }
-  if (split) {
+  if (split || kiln_budget_may_end(&call->budget)) {
     group_run run = {group->fn, args, each};
     kiln_pool_for(call->pool, group->extent, group->grain, run_group_piece, &run);
   } else {
@@ -468,7 +469,6 @@ static void run_drop(kiln_call *call, kiln_frame *f, const kiln_instr *in, const
 static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_callable *callable,
                                    const kiln_ivalue *args, int count, kiln_frame **out_frame) {
   const kiln_plan *plan = NULL;
-  KILN_TRY(kiln_call_check(call, 1));
   if (callable->call_counter) __atomic_fetch_add(callable->call_counter, 1, __ATOMIC_RELAXED);
   KILN_TRY(callable->get_plan(callable, call, args, count, &plan));
   if (plan->arg_count != count) {
@@ -582,8 +582,7 @@ static kiln_status *run_wait(kiln_call *call, kiln_frame *f, const kiln_operand 
 
 /* Whether __exit__ may still run: not when what stopped us would stop it too. */
 static bool may_leave(const kiln_status *status) {
-  kiln_code code = kiln_status_code(status);
-  return code != KILN_LIMIT && code != KILN_OUT_OF_MEMORY && code != KILN_INTERNAL;
+  return !kiln_status_ends(status) && kiln_status_code(status) != KILN_INTERNAL;
 }
 
 /* Runs __exit__ of what the frame has entered; an error of its own replaces `status`. */
@@ -650,6 +649,10 @@ static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *ba
     const kiln_instr *in = pc++;
     const kiln_operand *o = f->plan->operands + in->operands;
     kiln_status *status = NULL;
+    if (__builtin_expect(!kiln_budget_burn(&call->budget), 0)) {
+      status = kiln_budget_work(&call->budget, 0);
+      if (status) goto failed;
+    }
     switch ((kiln_instr_op)in->op) {
       case KILN_INSTR_OP_SIMPLE: status = run_simple_op(call, f, in, o); break;
       case KILN_INSTR_OP: status = run_op(call, f, in, o); break;
@@ -659,12 +662,7 @@ static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *ba
         break;
       case KILN_INSTR_MOVE: run_move(call, f, in, o); break;
       case KILN_INSTR_DROP: run_drop(call, f, in, o); break;
-      case KILN_INSTR_JMP:
-        if (f->plan->code + in->x <= in) {
-          status = kiln_call_check(call, (uint64_t)(in - f->plan->code) - in->x + 1);
-        }
-        pc = f->plan->code + in->x;
-        break;
+      case KILN_INSTR_JMP: pc = f->plan->code + in->x; break;
       case KILN_INSTR_JF:
         if (!kiln__frame_read(f, o[0])->u.b) pc = f->plan->code + in->x;
         break;
@@ -714,6 +712,7 @@ static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *ba
       default: status = kiln__interp_value(call, f, in, o); break;
     }
     if (__builtin_expect(status != NULL, 0)) {
+    failed:
       f->pc = pc;
       status = unwind(call, m, base, status);
       if (status) return status;

@@ -34,8 +34,8 @@ static kiln_status *make_call(const kiln_fork *fork, kiln_call **out_call) {
   KILN_TRY(kiln_call_create(parent->env, &call));
   kiln_call_begin(call, &parent->limits);
   call->pool = parent->pool;
-  call->deadline_ns = parent->deadline_ns;
-  call->bytes_at_start = fork->held_at_start;
+  call->budget.deadline_ns = parent->budget.deadline_ns;
+  call->budget.held_at_start = fork->held_at_start;
   call->recursion = fork->recursion;
   call->jit = parent->jit;
   call->print = parent->print;
@@ -49,7 +49,9 @@ static kiln_status *make_call(const kiln_fork *fork, kiln_call **out_call) {
 static kiln_status *run_callable(kiln_fork *fork, kiln_ivalue *out_value) {
   kiln_call *call;
   KILN_TRY(make_call(fork, &call));
+  kiln_budget *outer = kiln_budget_enter(&call->budget);
   kiln_status *status = kiln_interp_run(call, fork->callable, fork->args, fork->count, out_value);
+  kiln_budget_leave(outer);
   fork->suspects = call->suspects;
   call->suspects = (kiln_suspects){0};
   kiln_call_destroy(call);
@@ -119,7 +121,7 @@ kiln_status *kiln__fork_start(kiln_call *call, kiln_frame *f, const kiln_instr *
                   .parent = call,
                   .callable = callable,
                   .bytes = bytes,
-                  .held_at_start = call->bytes_at_start + call->cache.bytes,
+                  .held_at_start = call->budget.held_at_start + call->cache.bytes,
                   .recursion = call->recursion,
                   .count = count};
   for (int i = 0; i < count; i++) fork->args[i] = kiln_ivalue_retain(args[i]);

@@ -50,8 +50,7 @@ static const char *own_name(const char *function) {
 static kiln_status *trace_original(const kiln_source_range *range, kiln_status *status) {
   kiln_original original;
   kiln_source_origin *origin = range->source ? range->source->origin : NULL;
-  const kiln_code code = kiln_status_code(status);
-  if (!origin || code == KILN_OUT_OF_MEMORY || code == KILN_LIMIT) return status; /* it reads */
+  if (!origin || kiln_status_ends(status)) return status; /* it reads */
   if (!origin->find(origin, range->begin, &original)) return status;
   const kiln_source_loc loc = {original.file, original.line, original.column};
   return kiln_status_trace_original(status, own_name(range->function ? range->function : ""), loc,

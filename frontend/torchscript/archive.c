@@ -285,7 +285,7 @@ kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
   load ld = {.options = options};
   ld.l = (kiln_loader){.env = env, .registry = registry, .mapping = mapping, .model = model};
   ld.l.lenient = options && options->lenient;
-  kiln_budget_begin(&ld.l.budget, env->mem, options ? &options->limits : NULL);
+  kiln_budget_begin(&ld.l.budget, "the load", env->mem, options ? &options->limits : NULL);
   ld.l.memory =
       options && options->limits.bytes ? options->limits.bytes : default_memory(mapping->size);
   kiln_status *status = kiln_unit_create(env, registry, &model->unit);
@@ -297,8 +297,10 @@ kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
     status = kiln_arena_create(env->mem, &ld.l.ast_arena);
   }
   if (!status) {
+    kiln_budget *outer = kiln_budget_enter(&ld.l.budget);
     status = kiln_arena_run(ld.l.arena, run_in_ast_arena, &ld);
     kiln_zip_close(ld.l.zip);
+    kiln_budget_leave(outer);
     drop_trees(&ld);
   }
   if (status) {

@@ -247,12 +247,6 @@ static kiln_status *refuse_recursion(kiln_loader *l, kiln_function *root) {
   return NULL;
 }
 
-/* False for what stops a lenient load too. */
-static bool is_of_body(const kiln_status *status) {
-  kiln_code code = kiln_status_code(status);
-  return code != KILN_OUT_OF_MEMORY && code != KILN_LIMIT;
-}
-
 static kiln_status *compile(kiln_loader *l, kiln_function *function) {
   if (function->state != 0 || !function->pending) return NULL;
   kiln_status *status = kiln__loader_schema(l, function);
@@ -270,7 +264,7 @@ static kiln_status *compile(kiln_loader *l, kiln_function *function) {
     status = kiln_status_note(status, "in %s, %.*s", function->qualname,
                               KILN_STR_ARG(body->file->source.name));
   }
-  if (!l->lenient || !is_of_body(status)) return status;
+  if (!l->lenient || kiln_status_ends(status)) return status;
   function->error = status;
   return NULL;
 }

@@ -42,6 +42,7 @@ typedef struct kiln_pool kiln_pool;
 typedef struct kiln_model kiln_model;
 typedef struct kiln_instance kiln_instance;
 typedef struct kiln_value kiln_value;
+typedef struct kiln_cancel kiln_cancel;
 
 /* Version of the library: "0.1.0". Static. */
 KILN_API const char *kiln_version(void);
@@ -60,6 +61,7 @@ KILN_API const char *kiln_version(void);
   X(MISSING_OP, 1, "an operator that Kiln does not have was reached")          \
   X(UNSUPPORTED, 1, "a feature that Kiln does not have was reached")           \
   X(LIMIT, 3, "a limit of kiln_limits was reached")                            \
+  X(CANCELLED, 3, "the host cancelled the call or the load")                   \
   X(OUT_OF_MEMORY, 3, "memory is exhausted")                                   \
   X(BUSY, 1, "the instance is in another call that writes its attributes")     \
   X(INTERNAL, 4, "a fault of Kiln's own; please report it")
@@ -155,14 +157,27 @@ KILN_API int kiln_context_threads(const kiln_context *context);
 
 /* -- Limits -- */
 
-/* What one call, or one load, may use; 0 is no limit. Checked at loop back edges, calls and
- * allocations; a breach is KILN_LIMIT and leaves the instance usable. */
+/* What one call, or one load, may use; 0 is no limit. A breach is KILN_LIMIT, which names the limit
+ * and its number, and leaves the instance usable. Time and cancelling are looked at every few
+ * operations and inside of long ones; by a load, every few thousand items. */
 typedef struct kiln_limits {
-  uint64_t bytes;      /* memory held by the call beyond what was held at its start */
-  uint64_t operations; /* interpreter instructions */
-  uint32_t recursion;  /* nested calls of script functions; 0 is the default of 1000 */
-  uint32_t time_ms;    /* wall time */
+  uint64_t bytes;            /* memory held by the call beyond what was held at its start */
+  uint64_t operations;       /* of the interpreter: operators, fused groups, jumps, calls */
+  uint32_t recursion;        /* nested calls of script functions; 0 is the default of 1000 */
+  uint32_t time_ms;          /* wall time */
+  const kiln_cancel *cancel; /* borrowed; NULL: nobody cancels */
 } kiln_limits;
+
+/* A token by which another thread ends calls and loads that were given it in their limits: they
+ * return KILN_CANCELLED, mostly within some ms. It may be given to any number of calls, also at the
+ * same time, and must outlive them. Once cancelled it stays so, and ends calls that begin later,
+ * until it is reset. kiln_call_cancel and kiln_cancel_is_asked may be called from any thread and
+ * from signal handlers; NULL is fine everywhere. */
+KILN_API kiln_status *kiln_cancel_create(kiln_cancel **out_cancel);
+KILN_API void kiln_call_cancel(kiln_cancel *cancel);
+KILN_API int kiln_cancel_is_asked(const kiln_cancel *cancel);
+KILN_API void kiln_cancel_reset(kiln_cancel *cancel);
+KILN_API void kiln_cancel_destroy(kiln_cancel *cancel);
 
 /* -- Models -- */
 

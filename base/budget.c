@@ -1,0 +1,129 @@
+/* budget.c: budgets, and the tokens by which a host cancels. */
+#include "base/budget.h"
+#include "base/text.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Operations between two looks at the clock: with its 30 ns, some 2 % of the cheapest ones. */
+enum { GRANT = 32 };
+
+struct kiln_cancel {
+  atomic_bool asked;
+};
+
+static _Thread_local kiln_budget *current_budget;
+
+uint64_t kiln_now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* -- Tokens -- */
+
+kiln_status *kiln_cancel_create(kiln_cancel **out_cancel) {
+  *out_cancel = malloc(sizeof **out_cancel);
+  if (!*out_cancel) return kiln_status_oom();
+  atomic_init(&(*out_cancel)->asked, false);
+  return NULL;
+}
+
+void kiln_cancel_destroy(kiln_cancel *cancel) { free(cancel); }
+
+void kiln_call_cancel(kiln_cancel *cancel) {
+  if (cancel) atomic_store_explicit(&cancel->asked, true, memory_order_release);
+}
+
+void kiln_cancel_reset(kiln_cancel *cancel) {
+  if (cancel) atomic_store_explicit(&cancel->asked, false, memory_order_release);
+}
+
+int kiln_cancel_is_asked(const kiln_cancel *cancel) {
+  return cancel && atomic_load_explicit(&cancel->asked, memory_order_acquire);
+}
+
+/* -- Budgets -- */
+
+void kiln_budget_begin(kiln_budget *b, const char *what, kiln_mem *mem, const kiln_limits *limits) {
+  *b = (kiln_budget){.what = what, .mem = mem, .held_at_start = kiln_mem_bytes(mem)};
+  if (!limits) return;
+  b->bytes = limits->bytes;
+  b->operations = limits->operations;
+  b->time_ms = limits->time_ms;
+  b->cancel = limits->cancel;
+  if (limits->time_ms) b->deadline_ns = kiln_now_ns() + (uint64_t)limits->time_ms * 1000000u;
+}
+
+uint64_t kiln_budget_bytes(const kiln_budget *b) {
+  size_t held = kiln_mem_bytes(b->mem) - (b->cache ? b->cache->bytes : 0);
+  return held > b->held_at_start ? held - b->held_at_start : 0;
+}
+
+uint64_t kiln_budget_operations(const kiln_budget *b) {
+  return b->done + (uint64_t)(b->granted - b->fuel);
+}
+
+static kiln_status *out_of_bytes(const kiln_budget *b) {
+  char number[32];
+  kiln_format_bytes(b->bytes, number);
+  return KILN_ERROR(KILN_LIMIT, "%s needs more than its limit of %s (bytes)", b->what, number);
+}
+
+static kiln_status *ended(const kiln_budget *b) {
+  if (kiln_cancel_is_asked(b->cancel)) {
+    return KILN_ERROR(KILN_CANCELLED, "%s was cancelled", b->what);
+  }
+  return KILN_ERROR(KILN_LIMIT, "%s took longer than its limit of %u ms (time_ms)", b->what,
+                    b->time_ms);
+}
+
+static bool is_over(const kiln_budget *b) {
+  return __atomic_load_n(&b->over, __ATOMIC_RELAXED) || kiln_cancel_is_asked(b->cancel) ||
+         (b->deadline_ns && kiln_now_ns() > b->deadline_ns);
+}
+
+bool kiln_budget_is_over(kiln_budget *b) {
+  if (!kiln_budget_may_end(b) || !is_over(b)) return false;
+  __atomic_store_n(&b->over, true, __ATOMIC_RELAXED);
+  return true;
+}
+
+kiln_status *kiln_budget_room(const kiln_budget *b, uint64_t more) {
+  if (!b || !b->bytes) return NULL;
+  uint64_t used = kiln_budget_bytes(b);
+  return used > b->bytes || more > b->bytes - used ? out_of_bytes(b) : NULL;
+}
+
+kiln_status *kiln_budget_check(const kiln_budget *b, uint64_t more) {
+  KILN_TRY(kiln_budget_room(b, more));
+  return kiln_budget_may_end(b) && is_over(b) ? ended(b) : NULL;
+}
+
+kiln_status *kiln_budget_work(kiln_budget *b, uint64_t operations) {
+  b->done = kiln_budget_operations(b) + operations;
+  b->granted = b->fuel = 0;
+  if (b->operations && b->done > b->operations) {
+    return KILN_ERROR(KILN_LIMIT, "%s ran more than its limit of %llu operations (operations)",
+                      b->what, (unsigned long long)b->operations);
+  }
+  KILN_TRY(kiln_budget_check(b, 0));
+  b->granted = kiln_budget_may_end(b) || b->bytes ? GRANT : INT64_MAX >> 1;
+  uint64_t left = b->operations - b->done;
+  if (b->operations && (uint64_t)b->granted > left) b->granted = (int64_t)left;
+  b->fuel = b->granted;
+  return NULL;
+}
+
+/* -- The thread's -- */
+
+kiln_budget *kiln_budget_current(void) { return current_budget; }
+
+kiln_budget *kiln_budget_enter(kiln_budget *budget) {
+  kiln_budget *outer = current_budget;
+  current_budget = budget;
+  return outer;
+}
+
+void kiln_budget_leave(kiln_budget *outer) { current_budget = outer; }

@@ -1,0 +1,78 @@
+/* budget.h: what one piece of work may use: memory, time, operations, and the host's patience.
+ *
+ * Whatever a file, a program or a call can make large is done under a kiln_budget: a load, a call,
+ * a compile job. It is handed on where that is natural (a call has its own, a loader too); for the
+ * rest it is the thread's: between kiln_budget_enter and kiln_budget_leave, arenas ask it whenever
+ * they need a block and at every kiln_arena_step, and jump with KILN_LIMIT or KILN_CANCELLED to
+ * the kiln_arena_run that covers them; pools ask it between the pieces of a range, on every thread
+ * that works for it, and leave out what is left. So code on arenas and ranges has nothing to do but
+ * for this rule: no step over more than some thousand items without one of these.
+ *
+ * What a range has left out is noticed by the interpreter after the operator, and by
+ * kiln_budget_check everywhere else: nobody reads results before.
+ *
+ * Memory is what the kiln_mem holds beyond what it held at the start, so that work of one context
+ * at the same time counts for each other. Pages of a mapped file are not memory in this sense.
+ *
+ * Threads: a budget belongs to one thread, but for kiln_budget_is_over, which others may ask. */
+#ifndef KILN_BASE_BUDGET_H
+#define KILN_BASE_BUDGET_H
+
+#include "base/mem.h"
+
+typedef struct kiln_budget {
+  const char *what;          /* "the call", "the load": how its sentences begin; static */
+  kiln_mem *mem;             /* borrowed */
+  const kiln_cache *cache;   /* whose free blocks do not count; NULL: none */
+  size_t held_at_start;      /* in `mem` */
+  uint64_t bytes;            /* 0: no limit */
+  uint64_t operations;       /* 0: no limit */
+  uint64_t deadline_ns;      /* of kiln_now_ns; 0: none */
+  uint32_t time_ms;          /* that the deadline came from */
+  const kiln_cancel *cancel; /* borrowed; NULL: nobody cancels */
+  uint64_t done;             /* operations, those that `fuel` was granted for left out */
+  int64_t granted, fuel;     /* see kiln_budget_burn */
+  bool over;                 /* atomic: the deadline has passed or the host has cancelled */
+} kiln_budget;
+
+/* Nanoseconds of the monotonic clock. */
+uint64_t kiln_now_ns(void);
+
+/* From now on; `limits` may be NULL: none. `what` is kept. */
+void kiln_budget_begin(kiln_budget *budget, const char *what, kiln_mem *mem,
+                       const kiln_limits *limits);
+/* Bytes that are held now beyond the start. */
+uint64_t kiln_budget_bytes(const kiln_budget *budget);
+uint64_t kiln_budget_operations(const kiln_budget *budget);
+
+/* KILN_LIMIT when the time is over, or what is held and `more` bytes are too much; KILN_CANCELLED.
+ * NULL is fine. Some 30 ns where there is a deadline. */
+kiln_status *kiln_budget_check(const kiln_budget *budget, uint64_t more) KILN_MUST_USE;
+/* `more` bytes alone: neither clock nor cancelling. */
+kiln_status *kiln_budget_room(const kiln_budget *budget, uint64_t more) KILN_MUST_USE;
+/* The same as _check, after `operations` more, which are counted. */
+kiln_status *kiln_budget_work(kiln_budget *budget, uint64_t operations) KILN_MUST_USE;
+/* Whether time or patience is over; stays true. NULL is not over. */
+bool kiln_budget_is_over(kiln_budget *budget);
+/* Whether kiln_budget_is_over can ever be true. */
+static inline bool kiln_budget_may_end(const kiln_budget *budget) {
+  return budget && (budget->deadline_ns || budget->cancel);
+}
+
+/* One operation. False: kiln_budget_work(budget, 0) is to be asked, which grants fuel for some
+ * more. What an operation's range has left out takes the fuel away. */
+static inline bool kiln_budget_burn(kiln_budget *budget) { return --budget->fuel >= 0; }
+/* After a range, on the budget's thread: takes the fuel if something was left out. */
+static inline void kiln_budget_settle(kiln_budget *budget) {
+  if (__atomic_load_n(&budget->over, __ATOMIC_RELAXED)) budget->fuel = 0;
+}
+
+/* -- The thread's budget -- */
+
+/* NULL: none. */
+kiln_budget *kiln_budget_current(void);
+/* `budget` (NULL: none) is the thread's until it is left, with what was returned here. */
+kiln_budget *kiln_budget_enter(kiln_budget *budget) KILN_MUST_USE;
+void kiln_budget_leave(kiln_budget *outer);
+
+#endif
