@@ -130,7 +130,9 @@ void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" *
   X(multinomial)            \
   X(native_dropout)         \
   X(pool_to)                \
-  X(affine_grid)
+  X(affine_grid)            \
+  X(regions)                \
+  X(deform_conv)
 #define KILN__SHAPE_PROTOTYPE(fn) bool kiln__shape_##fn(struct kiln_shape_query *query);
 KILN__SHAPE_LIST(KILN__SHAPE_PROTOTYPE)
 #undef KILN__SHAPE_PROTOTYPE

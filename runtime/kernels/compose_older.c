@@ -51,6 +51,51 @@ KILN_KERNEL(resize_as_) {
   kiln__give(outs, kiln_tensor_retain(SELF));
   return NULL;
 }
+/* -- set_: self becomes another tensor over the source's storage -- */
+
+static kiln_status *set_to(kiln_tensor *t, const kiln_tensor *source, int rank,
+                           const int64_t *sizes, const int64_t *strides, int64_t offset) {
+  if (kiln_tensor_dtype(t) != kiln_tensor_dtype(source)) {
+    return KILN_OP_FAIL("Could not set tensor of type %s to a tensor of type %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(source)),
+                        kiln_dtype_name(kiln_tensor_dtype(t)));
+  }
+  if (kiln_tensor_is_undefined(t) || kiln_tensor_is_undefined(source)) {
+    return KILN_OP_FAIL("set_: an undefined tensor has no storage");
+  }
+  return kiln_tensor_set(t, source->storage, kiln_tensor_dtype(t), rank, sizes, strides, offset);
+}
+/* self: empty, over no storage of anyone's */
+KILN_KERNEL(set_) {
+  const int64_t none = 0, one = 1;
+  kiln_tensor *empty;
+  KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(SELF), 1, &none, &empty));
+  kiln_status *status = set_to(SELF, empty, 1, &none, &one, 0);
+  kiln_tensor_release_to(&call->cache, empty);
+  if (!status) kiln__give(outs, kiln_tensor_retain(SELF));
+  return status;
+}
+KILN_KERNEL(set_source) {
+  const kiln_tensor *source = kiln_arg_tensor(args, 1);
+  KILN_TRY(set_to(SELF, source, kiln_tensor_rank(source), kiln_tensor_sizes(source),
+                  kiln_tensor_strides(source), source->offset));
+  kiln__give(outs, kiln_tensor_retain(SELF));
+  return NULL;
+}
+/* self, source, storage_offset, size, stride */
+KILN_KERNEL(set_source_geometry) {
+  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  int rank, count;
+  KILN_TRY(kiln__arg_int_list(args, 3, sizes, &rank));
+  KILN_TRY(kiln__arg_int_list(args, 4, strides, &count));
+  if (count == 0) kiln_strides_contiguous(rank, sizes, strides);
+  if (count != 0 && count != rank) {
+    return KILN_OP_FAIL("unequal size length (%d) and stride length (%d)", rank, count);
+  }
+  KILN_TRY(set_to(SELF, kiln_arg_tensor(args, 1), rank, sizes, strides, kiln_arg_int(args, 2)));
+  kiln__give(outs, kiln_tensor_retain(SELF));
+  return NULL;
+}
 /* self, fill_value, wrap: in tall matrices the diagonal may begin again */
 KILN_RECIPE(fill_diagonal_) {
   kiln_tensor *t = SELF;

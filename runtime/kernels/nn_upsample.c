@@ -17,7 +17,8 @@ typedef enum resample_kind {
   LINEAR,
   CUBIC,
   LINEAR_AA, /* filters that widen when they shrink the picture */
-  CUBIC_AA
+  CUBIC_AA,
+  LANCZOS_AA
 } resample_kind;
 
 enum { MAX_SPATIAL = 3 };
@@ -163,13 +164,15 @@ static void plain_taps(const resample *p, int d, bool wide, const taps *t) {
     }
   }
 }
+static double sinc(double x) { return x == 0 ? 1 : sin(M_PI * x) / (M_PI * x); }
 static double filter(resample_kind kind, double x) {
   x = fabs(x);
   if (kind == LINEAR_AA) return x < 1 ? 1 - x : 0;
+  if (kind == LANCZOS_AA) return x < 3 ? sinc(x) * sinc(x / 3) : 0;
   return x < 1 ? cubic_near(x, -0.5) : x < 2 ? cubic_far(x, -0.5) : 0;
 }
 static double support(const resample *p, double scale) {
-  return (p->kind == LINEAR_AA ? 1 : 2) * (scale >= 1 ? scale : 1);
+  return (p->kind == LINEAR_AA ? 1 : p->kind == CUBIC_AA ? 2 : 3) * (scale >= 1 ? scale : 1);
 }
 static void wide_taps(const resample *p, int d, bool wide, const taps *t) {
   const double scale = ratio(p, d, wide), reach = support(p, scale);
@@ -352,3 +355,4 @@ UPSAMPLE(upsample_trilinear3d, LINEAR, 3)
 UPSAMPLE(upsample_bicubic2d, CUBIC, 2)
 UPSAMPLE(_upsample_bilinear2d_aa, LINEAR_AA, 2)
 UPSAMPLE(_upsample_bicubic2d_aa, CUBIC_AA, 2)
+UPSAMPLE(_upsample_lanczos2d_aa, LANCZOS_AA, 2)

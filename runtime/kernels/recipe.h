@@ -256,7 +256,9 @@ kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
   X(conv2d)                    \
   X(conv3d)                    \
   X(conv_transpose2d)          \
-  X(conv_transpose3d)
+  X(conv_transpose3d)          \
+  X(convolution)               \
+  X(torchaudio_lfilter_core_loop)
 #define KILN_RECIPE_DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KILN_RECIPE_KERNELS(KILN_RECIPE_DECLARE)

@@ -1,9 +1,10 @@
 /* vision.c: operators of torchvision: nms (greedy, by falling score), roi_align (means of bilinear
  * samples). Computed in the boxes' own float type. */
+#include "runtime/kernels/vision.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/nn.h"
 #include "runtime/kernels/recipe.h"
 
 /* -- nms -- */
@@ -72,9 +73,8 @@ KILN_RECIPE(torchvision_nms) {
 
 /* -- roi_align -- */
 
-/* One sample of a plane at (y, x); 0 outside of it by more than a pixel. */
-static double sample(const kiln__nn *nn, const char *plane, int64_t height, int64_t width, double y,
-                     double x) {
+double kiln__picture_sample(const kiln__nn *nn, const char *plane, int64_t height, int64_t width,
+                            double y, double x) {
   if (!(y >= -1 && y <= (double)height && x >= -1 && x <= (double)width)) return 0;
   if (y < 0) y = 0;
   if (x < 0) x = 0;
@@ -126,7 +126,7 @@ static double bin_mean(const kiln__nn *nn, const region *g, const char *plane, i
     for (int64_t j = 0; j < g->columns; j++) {
       const double x =
           g->left + (double)bx * g->width + ((double)j + 0.5) * g->width / (double)g->columns;
-      sum += sample(nn, plane, height, width, y, x);
+      sum += kiln__picture_sample(nn, plane, height, width, y, x);
     }
   }
   const int64_t count = g->rows * g->columns;

@@ -1,0 +1,47 @@
+/* shape_vision.c: shape functions of torchvision's operators. */
+#include "ir/shape.h"
+
+static const kiln_tensor_detail *ranked(const kiln_shape_query *q, int i, int rank) {
+  const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
+  return t && t->rank == rank ? t : NULL;
+}
+static int64_t int_of(const kiln_shape_query *q, const char *name) {
+  const int at = kiln__shape_find(q, name);
+  int64_t value;
+  return at >= 0 && kiln__shape_int(q, at, &value) && value >= 0 && value < INT32_MAX
+             ? value
+             : KILN_DIM_UNKNOWN;
+}
+
+/* roi_pool and its kin (input (N, C, H, W), rois (K, 5), ...): (K, channels, height, width), and
+ * where the elements came from; position-sensitive ones have a channel for each bin. */
+bool kiln__shape_regions(kiln_shape_query *q) {
+  const kiln_tensor_detail *t = ranked(q, 0, 4), *rois = ranked(q, 1, 2);
+  if (!t || !rois) return false;
+  const int64_t height = int_of(q, "pooled_height"), width = int_of(q, "pooled_width");
+  int64_t channels = t->sizes[1];
+  if (kiln_str_starts(q->op->name, "torchvision::ps_")) {
+    const bool known = kiln__dim_known(channels) && height > 0 && width > 0;
+    if (known && channels % (height * width) != 0) return false;
+    channels = known ? channels / (height * width) : KILN_DIM_UNKNOWN;
+  }
+  const int64_t sizes[4] = {rois->sizes[0], channels, height, width};
+  for (int i = 0; i < q->op->schema->result_count; i++) {
+    kiln_tensor_detail *out = kiln__shape_result(q, i);
+    out->dtype = i == 0 ? t->dtype : (int16_t)KILN_DTYPE_I32;
+    if (i > 0) out->requires_grad = 0;
+    kiln__shape_row_major(q, out, 4, sizes);
+  }
+  return true;
+}
+
+/* deform_conv2d(input, weight, offset (N, ..., height, width), ...): (N, out, height, width) */
+bool kiln__shape_deform_conv(kiln_shape_query *q) {
+  const kiln_tensor_detail *t = ranked(q, 0, 4), *w = ranked(q, 1, 4), *offset = ranked(q, 2, 4);
+  if (!t || !w || !offset) return false;
+  const int64_t sizes[4] = {t->sizes[0], w->sizes[0], offset->sizes[2], offset->sizes[3]};
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = t->dtype;
+  kiln__shape_row_major(q, out, 4, sizes);
+  return true;
+}
