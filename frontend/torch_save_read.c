@@ -1,4 +1,5 @@
 /* torch_save_read.c: torch.save archives to values. */
+#include "frontend/formats.h"
 #include "frontend/pickle.h"
 #include "frontend/torch_save.h"
 
@@ -19,20 +20,9 @@ static kiln_status *infer(void *arg) {
   return NULL;
 }
 
-/* Says what else the file may be. */
-static kiln_status *refuse_other_formats(const kiln_mapping *mapping) {
-  static const unsigned char legacy[] = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46};
-  if (mapping->size >= sizeof legacy && memcmp(mapping->data, legacy, sizeof legacy) == 0) {
-    return KILN_ERROR(KILN_INVALID_FILE,
-                      "a torch.save file of the format before 1.6, which is not supported; save it "
-                      "again with a newer torch");
-  }
-  return NULL;
-}
-
 static kiln_status *read_archive(void *arg) {
   reader *r = arg;
-  KILN_TRY(refuse_other_formats(r->mapping));
+  KILN_TRY(kiln_format_refuse_values(r->mapping->data, r->mapping->size));
   kiln_pickle_hooks hooks = {.budget = &r->budget};
   KILN_TRY(
       kiln_device_map_parse(r->arena, r->options ? r->options->map_device : NULL, &hooks.devices));

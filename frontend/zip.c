@@ -3,7 +3,10 @@
 #include "frontend/zip.h"
 
 #include <libdeflate.h>
+#include <limits.h>
 #include <minizip/unzip.h>
+
+#include "frontend/formats.h"
 
 enum { MAX_NAME = 4096, MAX_RECORDS = 1 << 20, DEFLATED = 8 };
 enum { MAX_UNREAD = 16 << 20 }; /* of a record that nobody reads, to be inflated for its sum */
@@ -85,6 +88,26 @@ static bool name_is_safe(kiln_str name) {
   return true;
 }
 
+/* The archive's first record lies in no folder, as torch's never do. What is it then? */
+static kiln_status *refuse_flat(kiln_zip *zip) {
+  char name[MAX_NAME + 1], first[MAX_NAME + 1] = "";
+  int row = INT_MAX, result = unzGoToFirstFile(zip->file);
+  for (int i = 0; i < MAX_RECORDS && result == UNZ_OK; i++) {
+    if (unzGetCurrentFileInfo64(zip->file, NULL, name, sizeof name, NULL, 0, NULL, 0) != UNZ_OK) {
+      break;
+    }
+    name[MAX_NAME] = 0;
+    if (i == 0) memcpy(first, name, sizeof first);
+    const int of_record = kiln_format_of_record(kiln_str_from(name));
+    if (of_record < row) row = of_record;
+    result = unzGoToNextFile(zip->file);
+  }
+  KILN_TRY(kiln_format_refuse_row(row));
+  return KILN_ERROR(KILN_INVALID_FILE,
+                    "a zip archive, but not PyTorch's: its first record '%s' lies in no folder",
+                    first);
+}
+
 static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
   unz_file_info64 info;
   char name[MAX_NAME + 1];
@@ -102,9 +125,7 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
   }
   if (!prefix->data) {
     const char *slash = memchr(full.data, '/', full.len);
-    if (!slash) {
-      return KILN_ERROR(KILN_INVALID_FILE, "the archive's first record lies in no folder");
-    }
+    if (!slash) return refuse_flat(zip);
     *prefix = kiln_str_make(full.data, (size_t)(slash - full.data) + 1);
   }
   if (full.len <= prefix->len || memcmp(full.data, prefix->data, prefix->len) != 0 ||

@@ -198,7 +198,7 @@ static int run(const void *options, int count, char *const *operands) {
   kiln_status *status = tool_context(&o->settings, &context);
   if (!status) f.threads = kiln_context_threads(context);
   double start = tool_now_ms();
-  if (!status) status = kiln_model_load(context, operands[0], NULL, &model);
+  if (!status) status = tool_load(context, operands[0], NULL, &model);
   f.load_ms = tool_now_ms() - start;
   int exit_status = status ? tool_report(status) : bench_model(o, context, model, &f);
   cJSON_Delete(f.kernels_ms);

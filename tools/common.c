@@ -1,10 +1,13 @@
 /* common.c: complaints, memory, contexts and files of the command. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tools/tool.h"
 
@@ -160,6 +163,47 @@ bool tool_exists(const char *path) {
 char *tool_join(const char *folder, const char *name) {
   size_t len = strlen(folder);
   return tool_format("%s%s%s", folder, len && folder[len - 1] == '/' ? "" : "/", name);
+}
+
+/* Copies what can be read to a file in memory; -1 when that fails. */
+static int read_to_memory(int from) {
+  char block[1 << 14];
+  const int to = memfd_create("input", 0);
+  ssize_t got = 0;
+  while (to >= 0 && (got = read(from, block, sizeof block)) > 0) {
+    for (ssize_t put = 0, n; put < got; put += n) {
+      n = write(to, block + put, (size_t)(got - put));
+      if (n < 0) return close(to), -1;
+    }
+  }
+  return got < 0 ? close(to), -1 : to;
+}
+
+char *tool_path(const char *path) {
+  const bool standard = strcmp(path, "-") == 0;
+  struct stat st;
+  if (!standard && (stat(path, &st) != 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))) {
+    return tool_format("%s", path);
+  }
+  const int from = standard ? STDIN_FILENO : open(path, O_RDONLY);
+  const int to = from < 0 ? -1 : read_to_memory(from);
+  if (!standard && from >= 0) close(from);
+  return to < 0 ? tool_format("%s", path) : tool_format("/proc/self/fd/%d", to);
+}
+
+kiln_status *tool_load(kiln_context *context, const char *path, const kiln_limits *limits,
+                       kiln_model **out_model) {
+  char *readable = tool_path(path);
+  kiln_status *status = kiln_model_load(context, readable, limits, out_model);
+  free(readable);
+  return status;
+}
+
+kiln_status *tool_read_value(kiln_context *context, const char *path, kiln_value **out_value) {
+  char *readable = tool_path(path);
+  kiln_status *status = kiln_value_read(context, readable, out_value);
+  free(readable);
+  return status;
 }
 
 char *tool_read_file(const char *path, size_t *out_size, char **out_error) {

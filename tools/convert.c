@@ -67,26 +67,31 @@ static bool is_graph(const char *path) {
   return found;
 }
 
+/* Reads IN, a graph as text. */
+static kiln_status *read_graph(kiln_context *context, const char *text, size_t size,
+                               kiln_model **out_model) {
+  kiln_builder *builder = NULL;
+  kiln_status *status = kiln_builder_parse(context, text, size, &builder);
+  if (!status) status = kiln_builder_finish(builder, out_model);
+  kiln_builder_destroy(builder);
+  return status;
+}
+
 /* The model behind IN; an exit status after a complaint, else -1. */
-static int read_model(kiln_context *context, const char *path, kiln_model **out_model) {
+static int read_model(kiln_context *context, const char *named, kiln_model **out_model) {
+  char *path = tool_path(named), *text = NULL, *error = NULL;
+  size_t size = 0;
   kiln_status *status = NULL;
-  if (is_graph(path)) {
-    size_t size = 0;
-    char *error = NULL, *text = tool_read_file(path, &size, &error);
-    if (!text) {
-      const int exit_status = tool_usage_error("%s", error);
-      free(error);
-      return exit_status;
-    }
-    kiln_builder *builder = NULL;
-    status = kiln_builder_parse(context, text, size, &builder);
-    if (!status) status = kiln_builder_finish(builder, out_model);
-    kiln_builder_destroy(builder);
-    free(text);
-  } else {
+  if (!is_graph(path)) {
     status = kiln_model_load(context, path, NULL, out_model);
+  } else if ((text = tool_read_file(path, &size, &error))) {
+    status = read_graph(context, text, size, out_model);
   }
-  return status ? tool_report(status) : -1;
+  const int exit_status = error ? tool_usage_error("%s", error) : -1;
+  free(error);
+  free(text);
+  free(path);
+  return status ? tool_report(status) : exit_status;
 }
 
 /* Puts the frozen model in the place of the model. */

@@ -102,7 +102,7 @@ static int run(const void *options, int count, char *const *operands) {
   if (o->inputs.count == 0) return tool_usage_error("explain: --inputs FILE.pt is needed");
   settings.sync = true;
   kiln_status *status = tool_context(&settings, &context);
-  if (!status) status = kiln_model_load(context, operands[0], NULL, &model);
+  if (!status) status = tool_load(context, operands[0], NULL, &model);
   if (!status) status = kiln_instance_create(model, &instance);
   if (!status) status = make_calls(o, context, instance);
   if (!status) {

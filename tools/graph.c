@@ -112,7 +112,7 @@ static int run(const void *options, int count, char *const *operands) {
   kiln_context *context = NULL;
   kiln_model *model = NULL;
   kiln_status *status = tool_context(&settings, &context);
-  if (!status) status = kiln_model_load(context, operands[0], NULL, &model);
+  if (!status) status = tool_load(context, operands[0], NULL, &model);
   int exit_status = -1;
   if (status) {
     exit_status = tool_report(status);

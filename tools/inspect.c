@@ -370,7 +370,8 @@ static int run(const void *options, int count, char *const *operands) {
   inspection in = {0};
   (void)count;
   kiln_status *status = tool_context(&settings, &context);
-  if (!status) status = kiln_debug_model_open(context, operands[0], NULL, &in.model);
+  char *path = tool_path(operands[0]);
+  if (!status) status = kiln_debug_model_open(context, path, NULL, &in.model);
   if (!status) status = look(&in, o->source, o->functions);
   int exit_status = status ? tool_report(status) : look_at_cost(o, context, &in);
   if (exit_status < 0) {
@@ -378,6 +379,7 @@ static int run(const void *options, int count, char *const *operands) {
     exit_status = status ? tool_report(status) : TOOL_GOOD;
   }
   free_inspection(&in);
+  free(path);
   kiln_model_release(in.model);
   kiln_context_release(context);
   return exit_status;

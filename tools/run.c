@@ -122,7 +122,7 @@ static int call_and_finish(const run_options *o, kiln_model *model, const tool_i
 static int run_model(const run_options *o, kiln_context *context, const char *path) {
   kiln_model *model = NULL;
   kiln_limits limits = {.bytes = (uint64_t)o->limit_bytes, .time_ms = (uint32_t)o->limit_ms};
-  kiln_status *status = kiln_model_load(context, path, &limits, &model);
+  kiln_status *status = tool_load(context, path, &limits, &model);
   if (status) return tool_report(status);
   tool_inputs inputs = {0};
   int exit_status = -1;

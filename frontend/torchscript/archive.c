@@ -1,4 +1,7 @@
 /* archive.c: the whole of a load: container, version, constants, objects, bodies, extra files. */
+#include <limits.h>
+
+#include "frontend/formats.h"
 #include "frontend/pickle.h"
 #include "frontend/torchscript/loader.h"
 #include "frontend/torchscript/origins.h"
@@ -13,36 +16,14 @@ typedef struct load {
 
 /* -- What kind of file it is -- */
 
-static bool begins(const kiln_mapping *m, size_t at, const void *bytes, size_t size) {
-  return m->size >= at + size && memcmp((const char *)m->data + at, bytes, size) == 0;
-}
-
-static kiln_status *refuse_other_formats(const kiln_mapping *m) {
-  if (begins(m, 0, "\x80\x02", 2)) {
-    return KILN_ERROR(KILN_INVALID_FILE,
-                      "a bare pickle (torch.save before 1.6), not a TorchScript archive");
-  }
-  if (begins(m, 4, "PTMF", 4)) {
-    return KILN_ERROR(KILN_INVALID_FILE, "a flatbuffer file of the mobile interpreter, which is "
-                                         "not supported");
-  }
-  if (begins(m, 0, "PYTORCH1", 8) || begins(m, 257, "ustar", 5)) {
-    return KILN_ERROR(KILN_INVALID_FILE, "a file of a torch before 1.0, which is not supported");
-  }
-  return NULL;
-}
-
 static kiln_status *refuse_other_archives(kiln_zip *zip) {
-  if (kiln_zip_find(zip, KILN_STR("model.json"))) {
-    return KILN_ERROR(KILN_INVALID_FILE, "a TorchScript archive of a torch before 1.4, which is "
-                                         "not supported");
-  }
+  int row = INT_MAX;
   if (kiln_zip_find(zip, KILN_STR("constants.pkl"))) return NULL;
-  if (kiln_zip_find(zip, KILN_STR("data.pkl"))) {
-    return KILN_ERROR(KILN_INVALID_FILE,
-                      "no TorchScript archive: it has data but no constants.pkl (torch.save wrote "
-                      "it, not torch.jit.save)");
+  for (int i = 0; i < kiln_zip_count(zip); i++) {
+    const int of_record = kiln_format_of_record(kiln_zip_at(zip, i)->name);
+    if (of_record < row) row = of_record;
   }
+  KILN_TRY(kiln_format_refuse_row(row));
   return KILN_ERROR(KILN_INVALID_FILE, "no TorchScript archive: it has no constants.pkl");
 }
 
@@ -230,7 +211,7 @@ static kiln_status *load_all(void *arg) {
   kiln_loader *l = &ld->l;
   kiln_map_init(&l->files, l->arena);
   kiln_map_init(&l->defining, l->ast_arena);
-  KILN_TRY(refuse_other_formats(l->mapping));
+  KILN_TRY(kiln_format_refuse_model(l->mapping->data, l->mapping->size));
   KILN_TRY(kiln_device_map_parse(l->arena, ld->options ? ld->options->map_device : NULL,
                                  &l->model->devices));
   kiln_zip_options zip_options = {.budget = &l->budget,

@@ -116,7 +116,8 @@ static void loads_from_everywhere(void **state) {
                "cannot be read");
   assert_int_equal(pipe(ends), 0);
   close(ends[1]);
-  assert_error(kiln_model_load_fd(context, ends[0], NULL, &model), KILN_INVALID_FILE, "zip");
+  assert_error(kiln_model_load_fd(context, ends[0], NULL, &model), KILN_INVALID_FILE,
+               "an empty file");
   close(ends[0]);
   kiln_context_release(context);
 }

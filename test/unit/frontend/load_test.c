@@ -127,7 +127,7 @@ static void refuses_what_is_no_model(void **state) {
   script *s = *state;
   assert_error(load_file(s, "nosuch.pt"), KILN_INVALID_FILE, "cannot open");
   assert_error(load_file(s, "rnn/lstm_cell_loop/inputs_0.pt"), KILN_INVALID_FILE, "torch.save");
-  assert_error(load_file(s, "rnn/lstm_cell_loop/case.json"), KILN_INVALID_FILE, "not a zip");
+  assert_error(load_file(s, "rnn/lstm_cell_loop/case.json"), KILN_INVALID_FILE, "a JSON file");
 }
 
 static void keeps_limits(void **state) {

@@ -75,6 +75,19 @@ static void reads_members(void **state) {
   assert_error(read_name("other/version", NULL), KILN_NOT_FOUND, NULL);
 }
 
+static void names_flat_archives(void **state) {
+  (void)state;
+  begin();
+  archive_add(&builder, "metadata.json", "{}");
+  archive_add(&builder, "model.weights.h5", "x");
+  archive_finish(&builder);
+  assert_error(read_name("x", NULL), KILN_INVALID_FILE, "a Keras model");
+  begin();
+  archive_add(&builder, "readme", "x");
+  archive_finish(&builder);
+  assert_error(read_name("x", NULL), KILN_INVALID_FILE, "its first record 'readme'");
+}
+
 static void refuses_lies(void **state) {
   (void)state;
   begin();
@@ -199,7 +212,7 @@ int main(void) {
       cmocka_unit_test(reads_members),           cmocka_unit_test(refuses_lies),
       cmocka_unit_test(refuses_names),           cmocka_unit_test(checks_every_sum),
       cmocka_unit_test(survives_damage),         cmocka_unit_test(refuses_files),
-      cmocka_unit_test(survives_lack_of_memory),
+      cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(names_flat_archives),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
