@@ -14,13 +14,11 @@ static void destroy_custom(void *user) {
   kiln_mem_free(custom->context->env->mem, custom, sizeof *custom);
 }
 
-static kiln_status *check_spec(const kiln_context *context, const kiln_op_spec *spec) {
-  if (!context || !spec || !spec->schema || !spec->kernel) {
+static kiln_status *read_spec(const kiln_context *context, const kiln_op_spec *given,
+                              kiln_op_spec *spec) {
+  KILN_ABI_READ(kiln_op_spec, given, spec);
+  if (!context || !spec->schema || !spec->kernel) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "an operator needs a context, a schema and a kernel");
-  }
-  if (spec->struct_size != sizeof *spec) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "kiln_op_spec has %zu bytes, not %zu", sizeof *spec,
-                      spec->struct_size);
   }
   if (spec->flags & ~(uint32_t)FLAGS_KNOWN) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "unknown flags of an operator: %#x", spec->flags);
@@ -28,8 +26,9 @@ static kiln_status *check_spec(const kiln_context *context, const kiln_op_spec *
   return NULL;
 }
 
-kiln_status *kiln_op_register(kiln_context *context, const kiln_op_spec *spec) {
-  KILN_TRY(check_spec(context, spec));
+kiln_status *kiln_op_register(kiln_context *context, const kiln_op_spec *given) {
+  kiln_op_spec read, *spec = &read;
+  KILN_TRY(read_spec(context, given, spec));
   kiln_mem *mem = context->env->mem;
   kiln__custom *custom = kiln_mem_alloc(mem, sizeof *custom);
   if (!custom) return kiln_status_oom();

@@ -38,8 +38,8 @@ static const kiln_tensor_detail *detail_of(const kiln_op_shape *shape, int argum
   return list && list->tensors && element < list->count ? list->tensors[element] : NULL;
 }
 
-int kiln_op_shape_tensor(const kiln_op_shape *shape, int argument, int element,
-                         kiln_op_tensor_info *out_info) {
+static int tensor_info(const kiln_op_shape *shape, int argument, int element,
+                       kiln_op_tensor_info *out_info) {
   const kiln_tensor_detail *d = detail_of(shape, argument, element);
   *out_info = (kiln_op_tensor_info){.dtype = KILN_DTYPE_NONE, .rank = -1};
   if (d) return put_info(out_info, (kiln_dtype)d->dtype, d->rank, d->sizes);
@@ -47,6 +47,19 @@ int kiln_op_shape_tensor(const kiln_op_shape *shape, int argument, int element,
   if (!v || v->tag != KILN_TAG_TENSOR || kiln_tensor_is_undefined(v->u.tensor)) return 0;
   const kiln_tensor *t = v->u.tensor;
   return put_info(out_info, kiln_tensor_dtype(t), kiln_tensor_rank(t), kiln_tensor_sizes(t));
+}
+
+int kiln_op_shape_tensor_sized(const kiln_op_shape *shape, int argument, int element,
+                               kiln_op_tensor_info *out_info, size_t struct_size) {
+  kiln_op_tensor_info info;
+  int known = tensor_info(shape, argument, element, &info);
+  kiln_abi_write(out_info, struct_size, &info, sizeof info);
+  return known;
+}
+
+int(kiln_op_shape_tensor)(const kiln_op_shape *shape, int argument, int element,
+                          kiln_op_tensor_info *out_info) {
+  return kiln_op_shape_tensor(shape, argument, element, out_info);
 }
 
 int kiln_op_shape_int(const kiln_op_shape *shape, int argument, int element, int64_t *out_value) {

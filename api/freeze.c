@@ -38,10 +38,8 @@ static kiln_status *write_archive(kiln_instance *instance, const kiln_freeze_opt
   kiln_frozen_module frozen;
   kiln_env env = *model->context->env;
   env.flags = model->flags;
-  kiln_freeze_request request = {0};
-  if (options) {
-    request = (kiln_freeze_request){options->preserve, options->preserve_count, options->eval != 0};
-  }
+  const kiln_freeze_request request = {options->preserve, options->preserve_count,
+                                       options->eval != 0};
   KILN_TRY(kiln_jit_freeze(&env, model->script->unit, instance->root, &request, &frozen));
   kiln_torchscript script = {
       .unit = frozen.unit, .root = frozen.root, .mapping = model->script->mapping};
@@ -55,15 +53,16 @@ static kiln_status *write_archive(kiln_instance *instance, const kiln_freeze_opt
 
 /* -- Public -- */
 
-kiln_status *kiln_instance_freeze(kiln_instance *instance, const kiln_freeze_options *options,
+kiln_status *kiln_instance_freeze(kiln_instance *instance, const kiln_freeze_options *given,
                                   kiln_model **out_model) {
+  kiln_freeze_options read, *options = &read;
   kiln_mem *mem = instance->model->context->env->mem;
   memory_file file = {.mem = mem};
   const kiln_sink sink = {&file, append};
   kiln_mapping *mapping = NULL;
   *out_model = NULL;
-  if (options &&
-      (options->preserve_count < 0 || (options->preserve_count > 0 && !options->preserve))) {
+  KILN_ABI_READ(kiln_freeze_options, given, options);
+  if (options->preserve_count < 0 || (options->preserve_count > 0 && !options->preserve)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d names are to be preserved, and none is given",
                       options->preserve_count);
   }

@@ -151,8 +151,8 @@ static kiln_status *run(kiln_instance *instance, kiln__method *method, kiln_call
   if (!status) status = kiln__arguments_match(model, method, values, count, args);
   if (!status) {
     memcpy(call->random_state, instance->random_state, sizeof call->random_state);
-    kiln_call_begin(call, options ? &options->limits : NULL);
-    call->grad_mode = options && options->grad;
+    kiln_call_begin(call, &options->limits);
+    call->grad_mode = options->grad != 0;
     status = kiln_jit_call(model->jit, call, method->callable, args, arg_count, &result);
   }
   for (int i = 1; i < arg_count; i++) kiln_ivalue_release_to(&call->cache, args[i]);
@@ -168,7 +168,8 @@ static kiln_status *run(kiln_instance *instance, kiln__method *method, kiln_call
 
 kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
                                 kiln_value *const *arguments, int argument_count,
-                                const kiln_call_options *options, kiln_value **out_result) {
+                                const kiln_call_options *given, kiln_value **out_result) {
+  kiln_call_options read, *options = &read;
   kiln_model *model = instance->model;
   kiln__method *m = kiln__model_method(model, method);
   kiln_call *call = NULL;
@@ -177,6 +178,7 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   if (argument_count < 0 || (argument_count > 0 && !arguments)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() with %d arguments", m->name, argument_count);
   }
+  KILN_ABI_READ(kiln_call_options, given, options);
   kiln__active active = {.method = m};
   KILN_TRY(enter(instance, &active, &call));
   __atomic_fetch_add(&model->calls, 1, __ATOMIC_RELAXED);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "base/abi.h"
 #include "frontend/torchscript/torchscript.h"
 #include "jit/jit.h"
 #include "runtime/call.h"

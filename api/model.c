@@ -340,23 +340,42 @@ const char *kiln_model_method_schema(const kiln_model *model, const char *name) 
   return method ? method->schema : NULL;
 }
 
-kiln_status *kiln_model_argument(const kiln_model *model, const char *method, int index,
-                                 kiln_argument *out_argument) {
+kiln_status *kiln_model_argument_sized(const kiln_model *model, const char *method, int index,
+                                       kiln_argument *out_argument, size_t struct_size) {
   const kiln__method *m = kiln__model_method(model, method);
   if (!m) return kiln__model_no_method(model, method);
   if (index < 0 || index >= m->argument_count) {
     return KILN_ERROR(KILN_NOT_FOUND, "%s() has no argument %d", method, index);
   }
-  *out_argument = m->arguments[index];
+  kiln_abi_write(out_argument, struct_size, &m->arguments[index], sizeof *out_argument);
   return NULL;
 }
 
-void kiln_model_counters(const kiln_model *model, kiln_counters *out_counters) {
-  *out_counters = (kiln_counters){0};
-  kiln_jit_counters(model->jit, out_counters);
-  out_counters->calls = __atomic_load_n(&model->calls, __ATOMIC_RELAXED);
+void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_counters,
+                               size_t struct_size) {
+  kiln_counters counters = {0};
+  kiln_jit_counters(model->jit, &counters);
+  counters.calls = __atomic_load_n(&model->calls, __ATOMIC_RELAXED);
+  kiln_abi_write(out_counters, struct_size, &counters, sizeof counters);
 }
 
-kiln_status *kiln_model_group(const kiln_model *model, int index, kiln_group_counters *out_group) {
-  return kiln_jit_group(model->jit, index, out_group);
+kiln_status *kiln_model_group_sized(const kiln_model *model, int index,
+                                    kiln_group_counters *out_group, size_t struct_size) {
+  kiln_group_counters group = {0};
+  kiln_status *status = kiln_jit_group(model->jit, index, &group);
+  kiln_abi_write(out_group, struct_size, &group, sizeof group);
+  return status;
+}
+
+/* The same for hosts that look a function up by its name. */
+kiln_status *(kiln_model_argument)(const kiln_model *model, const char *method, int index,
+                                   kiln_argument *out_argument) {
+  return kiln_model_argument(model, method, index, out_argument);
+}
+void(kiln_model_counters)(const kiln_model *model, kiln_counters *out_counters) {
+  kiln_model_counters(model, out_counters);
+}
+kiln_status *(kiln_model_group)(const kiln_model *model, int index,
+                                kiln_group_counters *out_group) {
+  return kiln_model_group(model, index, out_group);
 }

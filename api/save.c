@@ -37,11 +37,12 @@ static kiln_status *write_by_host(void *user, const void *data, size_t size) {
 }
 
 static kiln_status *init_job(save_job *job, kiln_instance *instance,
-                             const kiln_save_options *options) {
+                             const kiln_save_options *given) {
+  kiln_save_options read, *options = &read;
   job->instance = instance;
   job->options.get_state = kiln__object_state;
   job->options.user = instance;
-  if (!options) return NULL;
+  KILN_ABI_READ(kiln_save_options, given, options);
   if (options->extra_count < 0 || (options->extra_count > 0 && !options->extras)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d extra files are wanted, and none is given",
                       options->extra_count);

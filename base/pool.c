@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/abi.h"
 #include "base/budget.h"
 #include "base/futex.h"
 
@@ -489,10 +490,11 @@ kiln_status *kiln_pool_create(int threads, kiln_pool **out_pool) {
   return create(threads, NULL, out_pool);
 }
 
-kiln_status *kiln_pool_create_over(const kiln_host_executor *executor, kiln_pool **out_pool) {
+kiln_status *kiln_pool_create_over(const kiln_host_executor *given, kiln_pool **out_pool) {
+  kiln_host_executor read, *executor = &read;
   *out_pool = NULL;
-  if (!executor || !executor->run || executor->threads < 1 ||
-      executor->threads > KILN_POOL_MAX_THREADS) {
+  KILN_ABI_READ(kiln_host_executor, given, executor);
+  if (!executor->run || executor->threads < 1 || executor->threads > KILN_POOL_MAX_THREADS) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "an executor needs a function and 1 to %d threads",
                       KILN_POOL_MAX_THREADS);
   }

@@ -96,8 +96,9 @@ static int read_model(kiln_context *context, const char *named, kiln_model **out
 
 /* Puts the frozen model in the place of the model. */
 static kiln_status *freeze(const convert_options *o, kiln_model **model) {
-  const kiln_freeze_options options = {(const char *const *)o->preserve.items, o->preserve.count,
-                                       o->eval};
+  const kiln_freeze_options options = {.preserve = (const char *const *)o->preserve.items,
+                                       .preserve_count = o->preserve.count,
+                                       .eval = o->eval};
   kiln_model *frozen = NULL;
   kiln_status *status = kiln_model_freeze(*model, &options, &frozen);
   if (status) return status;

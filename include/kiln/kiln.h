@@ -44,8 +44,29 @@ typedef struct kiln_instance kiln_instance;
 typedef struct kiln_value kiln_value;
 typedef struct kiln_cancel kiln_cancel;
 
-/* Version of the library: "0.1.0". Static. */
+/* -- Versions -- */
+
+/* What a host was compiled against. Before 1.0 every minor version has a binary interface and a
+ * soname of its own (libkiln.so.0.2); patch versions keep both. docs/install.md has the promise. */
+#define KILN_VERSION_MAJOR 0
+#define KILN_VERSION_MINOR 2
+#define KILN_VERSION_PATCH 0
+#define KILN_VERSION_STRING "0.2.0"
+/* For comparing: 200 is 0.2.0, 10203 is 1.2.3. */
+#define KILN_VERSION_NUMBER \
+  (KILN_VERSION_MAJOR * 10000 + KILN_VERSION_MINOR * 100 + KILN_VERSION_PATCH)
+
+/* What the host runs with: "0.2.0", static, and 200. */
 KILN_API const char *kiln_version(void);
+KILN_API int kiln_version_number(void);
+
+/* Structs grow at their end from version to version, and the library is told how much of one the
+ * host knows. Options have a field `struct_size`: sizeof of the struct, or 0 for its size in the
+ * first release of this minor version; a field that the library does not know must be 0, else it is
+ * KILN_UNSUPPORTED. Structs that the library fills are given with their size to a function named
+ * …_sized; in C the name without it is a macro that takes the header's size, and as a symbol, for
+ * hosts that look it up, a function that takes the size of this minor version's first release.
+ * kiln_limits, kiln_remap and kiln_extra stay as they are. */
 
 /* -- Errors -- */
 
@@ -135,6 +156,7 @@ typedef struct kiln_host_executor {
   void *user;
   int threads; /* at most so many pieces are worth making: `count` is never more */
   void (*run)(void *user, int count, void (*piece)(void *data, int index), void *data);
+  size_t struct_size;
 } kiln_host_executor;
 
 /* `threads` counts the calling thread: n makes n - 1; 0: one for each core that the process may
@@ -211,8 +233,13 @@ typedef struct kiln_argument {
   int has_default;
 } kiln_argument;
 /* Argument `index` from 0, self not counted; KILN_NOT_FOUND beyond the last, or for no method. */
+KILN_API kiln_status *kiln_model_argument_sized(const kiln_model *model, const char *method,
+                                                int index, kiln_argument *out_argument,
+                                                size_t struct_size);
 KILN_API kiln_status *kiln_model_argument(const kiln_model *model, const char *method, int index,
                                           kiln_argument *out_argument);
+#define kiln_model_argument(model, method, index, out) \
+  kiln_model_argument_sized(model, method, index, out, sizeof(kiln_argument))
 
 /* What the option `map_device` moved when the model was loaded. Strings are borrowed until the
  * model is released; KILN_NOT_FOUND beyond the last. */
@@ -250,7 +277,10 @@ typedef struct kiln_counters {
   uint32_t max_depth;        /* deepest bailout level reached */
   uint64_t simple_plans;     /* executors that used up their depth */
 } kiln_counters;
+KILN_API void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_counters,
+                                        size_t struct_size);
 KILN_API void kiln_model_counters(const kiln_model *model, kiln_counters *out_counters);
+#define kiln_model_counters(model, out) kiln_model_counters_sized(model, out, sizeof(kiln_counters))
 
 /* Counters of one group, in order of compilation; KILN_NOT_FOUND beyond the last. `name` and
  * `reason` are borrowed until the model is released. */
@@ -262,8 +292,12 @@ typedef struct kiln_group_counters {
   uint32_t operators; /* fused nodes */
   uint64_t guard_hits, guard_misses, runs, compile_ns;
 } kiln_group_counters;
+KILN_API kiln_status *kiln_model_group_sized(const kiln_model *model, int index,
+                                             kiln_group_counters *out_group, size_t struct_size);
 KILN_API kiln_status *kiln_model_group(const kiln_model *model, int index,
                                        kiln_group_counters *out_group);
+#define kiln_model_group(model, index, out) \
+  kiln_model_group_sized(model, index, out, sizeof(kiln_group_counters))
 
 /* -- Instances and calls -- */
 
@@ -273,6 +307,7 @@ KILN_API void kiln_instance_release(kiln_instance *instance);
 typedef struct kiln_call_options {
   kiln_limits limits;
   int grad; /* 1: record gradients; the default, 0, runs as under torch.no_grad() */
+  size_t struct_size;
 } kiln_call_options;
 
 /* Calls a method; "forward" among the root's forward hooks, as calling a module does in PyTorch.
@@ -310,6 +345,7 @@ typedef struct kiln_save_options {
   int extra_count;
   int drop_extras; /* 1: the archive's own are left out */
   int reprint;     /* 1: the source is printed anew from the graphs, without comments and places */
+  size_t struct_size;
 } kiln_save_options;
 /* Takes the next bytes, of any number; 0 when it did. */
 typedef int (*kiln_write_fn)(void *user, const void *data, size_t size);
@@ -331,6 +367,7 @@ typedef struct kiln_freeze_options {
   const char *const *preserve;
   int preserve_count;
   int eval; /* 1: `training` counts as false in all modules, as after eval() */
+  size_t struct_size;
 } kiln_freeze_options;
 
 /* A new model, as torch.jit.freeze makes it: submodules are inlined into forward and the methods to

@@ -62,7 +62,7 @@ enum {
 };
 
 typedef struct kiln_op_spec {
-  size_t struct_size; /* sizeof(kiln_op_spec), for versions to come */
+  size_t struct_size; /* sizeof(kiln_op_spec) */
   /* "mine::scale.Tensor(Tensor x, Tensor by, *, float[] bias=[], int? axis=None) -> (Tensor, int)":
    * what torch.library's define takes, with the namespace. Alias marks are believed: an argument
    * that is written is marked, Tensor(a!) or Tensor(a!)[], and a result that shares memory with an
@@ -139,8 +139,12 @@ typedef struct kiln_op_tensor_info {
 
 /* `element`: of a list argument, from 0; -1: the argument itself. Each returns 1 when it is a
  * tensor (an int or bool, a float or int) of which something is known, else 0. */
+KILN_API int kiln_op_shape_tensor_sized(const kiln_op_shape *shape, int argument, int element,
+                                        kiln_op_tensor_info *out_info, size_t struct_size);
 KILN_API int kiln_op_shape_tensor(const kiln_op_shape *shape, int argument, int element,
                                   kiln_op_tensor_info *out_info);
+#define kiln_op_shape_tensor(shape, argument, element, out) \
+  kiln_op_shape_tensor_sized(shape, argument, element, out, sizeof(kiln_op_tensor_info))
 KILN_API int kiln_op_shape_int(const kiln_op_shape *shape, int argument, int element,
                                int64_t *out_value);
 KILN_API int kiln_op_shape_float(const kiln_op_shape *shape, int argument, int element,

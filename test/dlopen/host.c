@@ -154,7 +154,7 @@ static void use(const api *k) {
   kiln_context *context = NULL;
   kiln_value *tensor = NULL;
   int64_t sizes[2] = {300, 200};
-  if (strcmp(k->version(), KILN_VERSION) != 0) die("version", k->version());
+  if (strcmp(k->version(), KILN_VERSION_STRING) != 0) die("version", k->version());
   check(k, k->context_create(NULL, &context), "context");
   check(k, k->value_tensor(context, KILN_DTYPE_F32, 2, sizes, NULL, &tensor), "tensor");
   if (element_count(k, tensor) != 60000) die("tensor", "another size");

@@ -24,7 +24,8 @@ def check_exports(tree):
     """libkiln.so exports what include/kiln declares and nothing else"""
     exported = set(defined(tree.artefact('libkiln.so'), '-D'))
     for name in sorted(exported - declared(tree)):
-        yield 'exported but not declared: %s' % name
+        if not re.fullmatch(r'KILN_[0-9.]+', name):  # a version of symbols
+            yield 'exported but not declared: %s' % name
     if not exported:
         yield 'nothing is exported'
 
@@ -80,7 +81,7 @@ def check_no_mutable_state(tree):
         'guard_target',
         'guard_message',
     }
-    out = subprocess.run(['objdump', '-t', tree.artefact('libkiln.a')], capture_output=True,
+    out = subprocess.run(['objdump', '-t', tree.artefact('libkiln_all.a')], capture_output=True,
                          text=True, check=True).stdout
     for line in out.split('\n'):
         # address, seven flags, section, size, name

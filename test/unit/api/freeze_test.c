@@ -30,7 +30,8 @@ static void assert_has(kiln_instance *instance, const char *name, bool has) {
 }
 
 static kiln_model *freeze(kiln_model *model, const char *preserve, bool eval) {
-  const kiln_freeze_options options = {&preserve, preserve ? 1 : 0, eval};
+  const kiln_freeze_options options = {
+      .preserve = &preserve, .preserve_count = preserve ? 1 : 0, .eval = eval};
   kiln_model *frozen = NULL;
   assert_ok(kiln_model_freeze(model, &options, &frozen));
   return frozen;
@@ -165,7 +166,8 @@ static void test_ties(void **state) {
 static void test_refused(void **state) {
   kiln_model *model = counting(true), *frozen = NULL;
   const char *const names[] = {"forward", "nosuch"};
-  const kiln_freeze_options options = {names, 2, 1}, none = {NULL, 1, 1};
+  const kiln_freeze_options options = {.preserve = names, .preserve_count = 2, .eval = 1},
+                            none = {.preserve_count = 1, .eval = 1};
   (void)state;
   assert_error(kiln_model_freeze(model, NULL, &frozen), KILN_INVALID_ARGUMENT, "eval mode");
   assert_null(frozen);
