@@ -14,6 +14,8 @@
     int count, capacity; \
   }
 
+typedef KILN_VEC(int) kiln_vec_int;
+
 /* Grows *data (of `size` bytes each) to hold at least `need`. */
 void *kiln__vec_grow(kiln_arena *arena, void *data, int count, int *capacity, int need,
                      size_t size);

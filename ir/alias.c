@@ -50,10 +50,7 @@ bool kiln_alias_has_writers(const kiln_alias *a, const kiln_ir_value *value) {
   const loc_set *points = kiln__alias_points(a, value, &all);
   if (all) return a->writes.count > 0;
   for (int i = 0; i < points->count; i++) {
-    const loc_set *deep = &a->locs.data[points->items[i]].deep;
-    for (int d = 0; d < deep->count; d++) {
-      if (a->locs.data[deep->items[d]].written) return true;
-    }
+    if (a->locs.data[points->items[i]].written_deep.count) return true;
   }
   return false;
 }

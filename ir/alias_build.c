@@ -347,6 +347,16 @@ static void resolve_writes(kiln_alias *a) {
   }
 }
 
+static void find_written(kiln_alias *a) {
+  for (int i = 0; i < a->locs.count; i++) {
+    location *loc = &a->locs.data[i];
+    for (int d = 0; d < loc->deep.count; d++) {
+      int part = loc->deep.items[d];
+      if (a->locs.data[part].written) kiln__locs_add(a->arena, &loc->written_deep, part);
+    }
+  }
+}
+
 static void mark_leaving(kiln_alias *a) {
   for (int i = 0; i < kiln_graph_output_count(a->graph); i++) {
     const alias_var *var = kiln_map_find_ptr(&a->vars, kiln_graph_output(a->graph, i));
@@ -374,6 +384,7 @@ kiln_alias *kiln_alias_create(kiln_arena *arena, const kiln_graph *graph) {
   build_block(a, graph->top);
   kiln__alias_solve(a);
   resolve_writes(a);
+  find_written(a);
   mark_leaving(a);
   return a;
 }

@@ -34,7 +34,8 @@ typedef struct location {
   bool written; /* by some node */
   bool leaves;  /* is, or is in, a result of the graph */
   loc_set contents;
-  loc_set deep; /* after the solution: itself and all that it contains */
+  loc_set deep;         /* after the solution: itself and all that it contains */
+  loc_set written_deep; /* those of them that are written */
 } location;
 
 typedef struct alias_var {

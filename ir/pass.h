@@ -51,6 +51,14 @@ bool kiln_alias_is_wildcard(const kiln_alias *alias, const kiln_ir_value *value)
 /* The node reads or writes memory that makes its order with `other` matter, or depends on it. */
 bool kiln_alias_must_keep_order(const kiln_alias *alias, const kiln_node *node,
                                 const kiln_node *other);
+/* Locations of memory that the graph writes and that a node, or a node in it, reads or writes; two
+ * nodes meet where one writes what the other reads or writes. False: not known, or there were more
+ * than *steps, which is counted down. `out` is emptied first. */
+typedef struct kiln_alias_accesses {
+  kiln_vec_int reads, writes; /* numbers of locations; some occur twice */
+} kiln_alias_accesses;
+bool kiln_alias_collect(const kiln_alias *alias, kiln_arena *arena, const kiln_node *node,
+                        int64_t *steps, kiln_alias_accesses *out);
 /* Moves `node` (same block) to just before `anchor`; what stands between and must keep its order
  * with it is carried to the side where it is valid (its users beyond the anchor, or what it needs
  * in front of it). False and nothing changed when there is no such order. */

@@ -1,4 +1,5 @@
-/* fusion.h: between fusion.c (which nodes go together) and fusion_build.c (making the groups). */
+/* fusion.h: between the files of fusion: fusion.c (what can be fused), fusion_order.c (what orders
+ * nodes), fusion_cluster.c (which nodes go together), fusion_build.c (making the groups). */
 #ifndef KILN_JIT_FUSION_H
 #define KILN_JIT_FUSION_H
 
@@ -6,18 +7,21 @@
 
 enum { KILN_GROUP_MAX_VALUES = 128 }; /* inputs and outputs of one group */
 
-/* The nodes of one block in order; a cluster is one node, or the members of a group. */
+/* The nodes of one block in order, from 0. A cluster is one node, or the members of a group, and
+ * has the number of one of them. */
 typedef struct kiln_fusion_node {
   kiln_node *node;
-  int cluster;
-  bool fusible, is_view;    /* a view, or a list: joins only what uses all of it */
-  KILN_VEC(int) next, prev; /* must stay after, before: data and memory */
+  int cluster, next_member;       /* -1: the last of its cluster */
+  bool fusible, is_list, is_view; /* a view, or a list: joins only what uses all of it */
+  kiln_vec_int next, prev;        /* must stay after, before */
 } kiln_fusion_node;
 
 typedef struct kiln_fusion_cluster {
-  KILN_VEC(int) members; /* in order; empty: merged into another */
+  int first, last; /* members; first also begins the chain of all, last ends it */
   bool is_group, emitted;
-  uint32_t stamp; /* of the search that saw it */
+  bool leads_back; /* to a group that begins before this cluster */
+  int seen;        /* number of the last search that came by, and what it found: */
+  bool reaches;
 } kiln_fusion_cluster;
 
 typedef struct kiln_fusion {
@@ -25,13 +29,16 @@ typedef struct kiln_fusion {
   kiln_arena *arena; /* scratch */
   kiln_block *block;
   int count;
+  int64_t edges;
   kiln_fusion_node *nodes;
   kiln_fusion_cluster *clusters; /* [count] */
-  uint32_t stamp;
 } kiln_fusion;
 
 /* Index of the node of the block that `user` is or stands in; -1: the block's results. */
 int kiln__fusion_index(const kiln_fusion *f, const kiln_node *user);
+/* Nodes whose refusal is worth telling: those that compute something. */
+bool kiln__fusion_is_work(const kiln_node *n);
+void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason);
 /* A constant that a group holds itself. Tensors are never: generated code has no tensor constants,
  * so they come in as inputs. */
 bool kiln__fusion_is_inline(const kiln_ir_value *v);
@@ -39,8 +46,12 @@ bool kiln__fusion_is_inline(const kiln_ir_value *v);
 typedef struct kiln_fusion_values {
   KILN_VEC(kiln_ir_value *) inputs, outputs;
 } kiln_fusion_values;
-void kiln__fusion_values(const kiln_fusion *f, const int *members, int count,
+void kiln__fusion_values(const kiln_fusion *f, const kiln_fusion_cluster *c,
                          kiln_fusion_values *out_values);
+
+void kiln__fusion_order(kiln_fusion *f);
+/* False: there are no groups. */
+bool kiln__fusion_partition(kiln_fusion *f);
 /* Orders the block so that every cluster is contiguous, and replaces groups by their nodes. */
 void kiln__fusion_build(kiln_fusion *f);
 

@@ -22,8 +22,8 @@ static kiln_graph *build_subgraph(kiln_fusion *f, const kiln_fusion_cluster *c,
     if (v->name.len) kiln_ir_value_set_name(input, v->name);
     kiln_map_set_ptr(&map, v, input);
   }
-  for (int m = 0; m < c->members.count; m++) {
-    const kiln_node *n = f->nodes[c->members.data[m]].node;
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    const kiln_node *n = f->nodes[m].node;
     for (int i = 0; i < n->input_count; i++) {
       const kiln_ir_value *v = kiln_node_input(n, i);
       if (kiln__fusion_is_inline(v) && !kiln_map_find_ptr(&map, v)) {
@@ -31,8 +31,8 @@ static kiln_graph *build_subgraph(kiln_fusion *f, const kiln_fusion_cluster *c,
       }
     }
   }
-  for (int m = 0; m < c->members.count; m++) {
-    const kiln_node *n = f->nodes[c->members.data[m]].node;
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    const kiln_node *n = f->nodes[m].node;
     kiln_node *copy = kiln_node_copy(sub, n, &map);
     kiln_node_append(sub->top, copy);
     for (int i = 0; i < n->output_count; i++) {
@@ -45,14 +45,14 @@ static kiln_graph *build_subgraph(kiln_fusion *f, const kiln_fusion_cluster *c,
   return sub;
 }
 
-static void emit_group(kiln_fusion *f, kiln_fusion_cluster *c) {
+static void emit_group(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values values;
-  kiln__fusion_values(f, c->members.data, c->members.count, &values);
+  kiln__fusion_values(f, c, &values);
   kiln_node *group = kiln_node_create_id(f->pass->graph, KILN_OP_prim_TensorExprGroup);
-  kiln_node *last = f->nodes[kiln_vec_last(&c->members)].node;
+  const kiln_node *last = f->nodes[c->last].node;
   group->range = last->range;
   group->scope = last->scope;
-  group->mark = (uint32_t)c->members.data[0] + 1; /* later clusters look its cluster up by it */
+  group->mark = (uint32_t)c->first + 1; /* later clusters look its cluster up by it */
   kiln_node_set_graph(group, "Subgraph", build_subgraph(f, c, &values));
   for (int i = 0; i < values.inputs.count; i++) kiln_node_add_input(group, values.inputs.data[i]);
   kiln_node_append(f->block, group);
@@ -62,38 +62,58 @@ static void emit_group(kiln_fusion *f, kiln_fusion_cluster *c) {
     if (old->name.len) kiln_ir_value_set_name(out, old->name);
     kiln_ir_value_replace_uses(old, out);
   }
-  for (int m = c->members.count - 1; m >= 0; m--) {
-    kiln_node_destroy(f->nodes[c->members.data[m]].node);
+  /* Inside the group there are only copies: what members read of each other goes first. */
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    kiln_node_remove_all_inputs(f->nodes[m].node);
   }
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) kiln_node_destroy(f->nodes[m].node);
   f->pass->changed = true;
 }
 
-/* What the cluster needs first, then the cluster. Clusters form no cycle, so this ends. */
 static void emit_cluster(kiln_fusion *f, int index) {
-  kiln_fusion_cluster *c = &f->clusters[index];
-  if (c->emitted) return;
-  c->emitted = true;
-  for (int m = 0; m < c->members.count; m++) {
-    const kiln_fusion_node *n = &f->nodes[c->members.data[m]];
-    for (int k = 0; k < n->prev.count; k++) emit_cluster(f, f->nodes[n->prev.data[k]].cluster);
-  }
-  if (c->is_group) {
-    emit_group(f, c);
+  if (f->clusters[index].is_group) {
+    emit_group(f, &f->clusters[index]);
     return;
   }
-  kiln_node *node = f->nodes[c->members.data[0]].node;
-  kiln_node_detach(node);
-  kiln_node_append(f->block, node);
+  kiln_node_detach(f->nodes[index].node);
+  kiln_node_append(f->block, f->nodes[index].node);
+}
+
+typedef struct visit {
+  int cluster, member, prev; /* what it needs next */
+} visit;
+typedef KILN_VEC(visit) visit_stack;
+
+static void begin_visit(kiln_fusion *f, visit_stack *stack, int cluster) {
+  if (f->clusters[cluster].emitted) return;
+  f->clusters[cluster].emitted = true;
+  visit v = {cluster, f->clusters[cluster].first, 0};
+  kiln_vec_push(f->arena, stack, v);
+}
+
+/* What the cluster needs first, then the cluster. Clusters form no cycle, so this ends. */
+static void emit_in_order(kiln_fusion *f, visit_stack *stack, int cluster) {
+  begin_visit(f, stack, cluster);
+  while (stack->count) {
+    visit *top = &kiln_vec_last(stack);
+    if (top->member < 0) {
+      emit_cluster(f, kiln_vec_pop(stack).cluster);
+      continue;
+    }
+    const kiln_fusion_node *n = &f->nodes[top->member];
+    if (top->prev < n->prev.count) {
+      begin_visit(f, stack, f->nodes[n->prev.data[top->prev++]].cluster);
+    } else {
+      top->member = n->next_member;
+      top->prev = 0;
+    }
+  }
 }
 
 void kiln__fusion_build(kiln_fusion *f) {
-  bool any = false;
-  for (int i = 0; i < f->count; i++) any |= f->clusters[i].is_group;
-  if (!any) return;
+  visit_stack stack = {0};
   for (int i = 0; i < f->count; i++) {
-    int index = f->nodes[i].cluster;
-    const kiln_fusion_cluster *c = &f->clusters[index];
-    if (!c->is_group || kiln_vec_last(&c->members) == i) emit_cluster(f, index);
+    int cluster = f->nodes[i].cluster;
+    if (f->clusters[cluster].last == i) emit_in_order(f, &stack, cluster);
   }
-  kiln_pass_forget_alias(f->pass);
 }

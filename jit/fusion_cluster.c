@@ -1,0 +1,388 @@
+/* fusion_cluster.c: which nodes go together.
+ *
+ * A group is grown from its last node backwards, taking in producers, latest first, as PyTorch's
+ * fuser does. A producer may join when no path leads from it to the group through a third cluster,
+ * which would have to stand both before and after the group. (No path leads the other way: it would
+ * close a cycle with the edge that makes it a producer.) What is found about a cluster, that it
+ * reaches the group or does not, stays true while the group grows, for whatever reaches a producer
+ * reached the group through it before: so each group looks at an edge once. A search need not look
+ * behind the group, but for clusters from which a group leads back.
+ *
+ * Groups that stand side by side are then joined when they share an input or the shape of their
+ * results: one kernel then reads once what both read. (PyTorch joins any two; KILN_COMPAT=torch
+ * does too.)
+ *
+ * All searches of a block share one budget; when it is used up, they count as having found a path.
+ */
+#include "jit/fusion.h"
+
+enum { STEPS_PER_EDGE = 256, STEPS_MIN = 1 << 16 };
+
+/* What the group that is being grown knows of a value. */
+typedef struct value_note {
+  int group, uses; /* the group (and 1) that reads it, and how often */
+  int node;        /* the node (and 1) whose inputs were counted last */
+} value_note;
+
+typedef struct frame {
+  int cluster, member, next; /* the next edge to follow */
+} frame;
+
+typedef struct partition {
+  kiln_fusion *f;
+  kiln_map notes; /* value -> value_note */
+  kiln_vec_int heap;
+  int *asked;    /* of a node: the group (and 1) that it was last a candidate of */
+  int search;    /* the number of the present one */
+  int64_t steps; /* left */
+  KILN_VEC(frame) stack;
+  int group, values; /* of the group that is being grown: its inputs and outputs */
+} partition;
+
+/* -- Paths -- */
+
+static void enter(partition *p, int cluster) {
+  frame top = {cluster, p->f->clusters[cluster].first, 0};
+  kiln_vec_push(p->f->arena, &p->stack, top);
+}
+
+/* The next cluster that an edge from the top of the stack leads to, or -1. */
+static int next_cluster(partition *p) {
+  frame *top = &kiln_vec_last(&p->stack);
+  while (top->member >= 0) {
+    const kiln_fusion_node *n = &p->f->nodes[top->member];
+    while (top->next < n->next.count) {
+      int to = p->f->nodes[n->next.data[top->next++]].cluster;
+      p->steps--;
+      if (to != top->cluster) return to;
+    }
+    top->member = n->next_member;
+    top->next = 0;
+  }
+  return -1;
+}
+
+/* The search found a path: all on the stack but its begin are on it. */
+static bool note_path(partition *p) {
+  for (int i = 1; i < p->stack.count; i++) {
+    p->f->clusters[p->stack.data[i].cluster].reaches = true;
+  }
+  return true;
+}
+
+/* Whether a path leads from one cluster to another through a third one. Searches with the same
+ * number share what they found. */
+static bool reaches_around(partition *p, int from, int to) {
+  kiln_fusion_cluster *clusters = p->f->clusters;
+  kiln_vec_clear(&p->stack);
+  enter(p, from);
+  while (p->stack.count && p->steps > 0) {
+    int c = next_cluster(p);
+    if (c < 0) {
+      (void)kiln_vec_pop(&p->stack); /* `reaches` is false since it was entered */
+    } else if (c == to) {
+      if (p->stack.count > 1) return note_path(p);
+    } else if (clusters[c].seen == p->search) {
+      if (clusters[c].reaches) return note_path(p);
+    } else if (clusters[c].first < clusters[to].last || clusters[c].leads_back) {
+      clusters[c].seen = p->search;
+      clusters[c].reaches = false;
+      enter(p, c);
+    }
+  }
+  return p->steps <= 0;
+}
+
+/* All that stands behind `node` is in its final cluster. */
+static void find_whether_it_leads_back(partition *p, int node) {
+  kiln_fusion *f = p->f;
+  int own = f->nodes[node].cluster;
+  if (f->clusters[own].first != node) return;
+  for (int m = node; m >= 0; m = f->nodes[m].next_member) {
+    for (int k = 0; k < f->nodes[m].next.count; k++) {
+      int c = f->nodes[f->nodes[m].next.data[k]].cluster;
+      if (c != own && (f->clusters[c].first < node || f->clusters[c].leads_back)) {
+        f->clusters[own].leads_back = true;
+        return;
+      }
+    }
+  }
+}
+
+/* -- Values -- */
+
+bool kiln__fusion_is_inline(const kiln_ir_value *v) {
+  return kiln_node_is(v->node, KILN_OP_prim_Constant) && !kiln_type_is_tensor(v->type);
+}
+
+static bool is_used_outside(const kiln_fusion *f, const kiln_ir_value *v, int cluster) {
+  for (const kiln_use *use = v->uses; use; use = use->next) {
+    if (use->user->block != f->block || use->user == f->block->ret ||
+        f->nodes[use->user->mark - 1].cluster != cluster) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void kiln__fusion_values(const kiln_fusion *f, const kiln_fusion_cluster *c,
+                         kiln_fusion_values *out) {
+  *out = (kiln_fusion_values){0};
+  kiln_map seen;
+  kiln_map_init(&seen, f->arena);
+  int cluster = f->nodes[c->first].cluster;
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    kiln_node *n = f->nodes[m].node;
+    for (int i = 0; i < n->input_count; i++) {
+      kiln_ir_value *v = kiln_node_input(n, i);
+      if (kiln__fusion_is_inline(v) || kiln_map_find_ptr(&seen, v)) continue;
+      bool inside = v->node->block == f->block && v->node != f->block->param &&
+                    f->nodes[v->node->mark - 1].cluster == cluster;
+      kiln_map_set_ptr(&seen, v, v);
+      if (!inside) kiln_vec_push(f->arena, &out->inputs, v);
+    }
+    for (int i = 0; i < n->output_count; i++) {
+      if (is_used_outside(f, n->outputs[i], cluster)) {
+        kiln_vec_push(f->arena, &out->outputs, n->outputs[i]);
+      }
+    }
+  }
+}
+
+static value_note *note_of(partition *p, const kiln_ir_value *v) {
+  value_note *note = kiln_map_find_ptr(&p->notes, v);
+  if (note) return note;
+  note = KILN_NEW(p->f->arena, value_note);
+  kiln_map_set_ptr(&p->notes, v, note);
+  return note;
+}
+
+/* How often the growing group reads a result of one of the nodes in front of it. */
+static int uses_in_group(partition *p, const kiln_ir_value *v) {
+  const value_note *note = kiln_map_find_ptr(&p->notes, v);
+  return note && note->group == p->group + 1 ? note->uses : 0;
+}
+
+/* Inputs and outputs of a node by itself. */
+static int count_values(partition *p, int node) {
+  const kiln_node *n = p->f->nodes[node].node;
+  int count = 0;
+  for (int i = 0; i < n->input_count; i++) {
+    const kiln_ir_value *v = kiln_node_input(n, i);
+    value_note *note = kiln__fusion_is_inline(v) ? NULL : note_of(p, v);
+    if (!note || note->node == node + 1) continue;
+    note->node = node + 1;
+    count++;
+  }
+  for (int i = 0; i < n->output_count; i++) count += n->outputs[i]->use_count > 0;
+  return count;
+}
+
+/* -- Growing -- */
+
+static void push_candidate(partition *p, int node) {
+  kiln_vec_push(p->f->arena, &p->heap, node);
+  int *heap = p->heap.data, at = p->heap.count - 1;
+  for (; at > 0 && heap[(at - 1) / 2] < node; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+  heap[at] = node;
+}
+
+/* The latest one. */
+static int pop_candidate(partition *p) {
+  int *heap = p->heap.data, top = heap[0], node = kiln_vec_pop(&p->heap), at = 0;
+  for (int child; (child = 2 * at + 1) < p->heap.count; at = child) {
+    if (child + 1 < p->heap.count && heap[child + 1] > heap[child]) child++;
+    if (heap[child] <= node) break;
+    heap[at] = heap[child];
+  }
+  if (p->heap.count) heap[at] = node;
+  return top;
+}
+
+/* Takes in a node that stands before all members. */
+static void add_member(partition *p, int node) {
+  kiln_fusion *f = p->f;
+  const kiln_node *n = f->nodes[node].node;
+  for (int i = 0; i < n->output_count; i++) {
+    int inside = uses_in_group(p, n->outputs[i]);
+    p->values += (n->outputs[i]->use_count > inside) - (inside > 0);
+  }
+  for (int i = 0; i < n->input_count; i++) {
+    const kiln_ir_value *v = kiln_node_input(n, i);
+    if (kiln__fusion_is_inline(v)) continue;
+    value_note *note = note_of(p, v);
+    if (note->group != p->group + 1) {
+      *note = (value_note){.group = p->group + 1, .node = note->node};
+      p->values++;
+    }
+    note->uses++;
+  }
+  kiln_fusion_cluster *c = &f->clusters[p->group];
+  f->nodes[node].cluster = p->group;
+  if (node != c->first) f->nodes[node].next_member = c->first;
+  c->first = node;
+  for (int k = 0; k < f->nodes[node].prev.count; k++) {
+    int from = f->nodes[node].prev.data[k];
+    if (!f->nodes[from].fusible || f->clusters[f->nodes[from].cluster].is_group) continue;
+    if (p->asked[from] == p->group + 1) continue;
+    p->asked[from] = p->group + 1;
+    push_candidate(p, from);
+  }
+}
+
+/* A view or list must have all its users in the group: memory of the group's own results only. (All
+ * that could still join stand before it.) */
+static bool all_users_in(partition *p, int node) {
+  const kiln_node *n = p->f->nodes[node].node;
+  for (int i = 0; i < n->output_count; i++) {
+    if (uses_in_group(p, n->outputs[i]) != n->outputs[i]->use_count) return false;
+  }
+  return true;
+}
+
+static void grow_group(partition *p, int node) {
+  kiln_fusion *f = p->f;
+  p->group = node;
+  p->values = 0;
+  p->search++;
+  f->clusters[node].is_group = true;
+  add_member(p, node);
+  while (p->heap.count) {
+    int from = pop_candidate(p);
+    if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
+    if (p->values + count_values(p, from) > KILN_GROUP_MAX_VALUES) {
+      kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_too_many_values);
+    } else if (!reaches_around(p, from, node)) {
+      add_member(p, from);
+    }
+  }
+}
+
+static void grow_groups(partition *p) {
+  const kiln_fusion *f = p->f;
+  for (int i = f->count - 1; i >= 0; i--) {
+    const kiln_fusion_node *n = &f->nodes[i];
+    if (n->fusible && !n->is_view && !f->clusters[n->cluster].is_group) grow_group(p, i);
+    find_whether_it_leads_back(p, i);
+  }
+}
+
+/* -- Neighbours -- */
+
+static bool same_sizes(const kiln_ir_value *a, const kiln_ir_value *b) {
+  const kiln_tensor_detail *x = a->type->detail, *y = b->type->detail;
+  if (!kiln_type_is_tensor(a->type) || !kiln_type_is_tensor(b->type) || !x || !y) return false;
+  return x->rank == y->rank &&
+         (x->rank == 0 || memcmp(x->sizes, y->sizes, sizeof *x->sizes * (size_t)x->rank) == 0);
+}
+
+/* The second one reads a tensor that the first reads or gives, or results have the same shape. */
+static bool worth_joining(const kiln_fusion *f, const kiln_fusion_values *a,
+                          const kiln_fusion_values *b) {
+  if (f->pass->env->flags.compat == 1) return true; /* torch */
+  for (int k = 0; k < b->inputs.count; k++) {
+    const kiln_ir_value *v = b->inputs.data[k];
+    if (!kiln_type_is_tensor(v->type)) continue;
+    for (int i = 0; i < a->inputs.count; i++) {
+      if (a->inputs.data[i] == v) return true;
+    }
+    for (int i = 0; i < a->outputs.count; i++) {
+      if (a->outputs.data[i] == v) return true;
+    }
+  }
+  for (int i = 0; i < a->outputs.count; i++) {
+    for (int k = 0; k < b->outputs.count; k++) {
+      if (same_sizes(a->outputs.data[i], b->outputs.data[k])) return true;
+    }
+  }
+  return false;
+}
+
+static bool is_path(partition *p, int from, int to) {
+  p->search++;
+  return reaches_around(p, from, to);
+}
+
+/* The members of b become members of a. */
+static void join(kiln_fusion *f, int a, int b) {
+  kiln_fusion_cluster *ca = &f->clusters[a], *cb = &f->clusters[b];
+  int *link = &ca->first, left = ca->first, right = cb->first;
+  for (int m = right; m >= 0; m = f->nodes[m].next_member) f->nodes[m].cluster = a;
+  while (left >= 0 || right >= 0) {
+    int *least = right < 0 || (left >= 0 && left < right) ? &left : &right;
+    *link = *least;
+    link = &f->nodes[*least].next_member;
+    *least = *link;
+  }
+  if (cb->last > ca->last) ca->last = cb->last;
+  cb->is_group = false;
+}
+
+static void join_neighbours(partition *p) {
+  kiln_fusion *f = p->f;
+  int previous = -1;
+  kiln_fusion_values before = {0}, values;
+  for (int i = 0; i < f->count; i++) {
+    int c = f->nodes[i].cluster;
+    if (!f->clusters[c].is_group || f->clusters[c].first != i) continue;
+    kiln__fusion_values(f, &f->clusters[c], &values);
+    bool joins = previous >= 0 && worth_joining(f, &before, &values);
+    if (joins &&
+        before.inputs.count + before.outputs.count + values.inputs.count + values.outputs.count >
+            KILN_GROUP_MAX_VALUES) {
+      kiln__fusion_refuse(f, f->nodes[i].node, KILN_REASON_too_many_values);
+      joins = false;
+    }
+    if (joins && !is_path(p, previous, c) && !is_path(p, c, previous)) {
+      join(f, previous, c);
+      kiln__fusion_values(f, &f->clusters[previous], &before);
+    } else {
+      previous = c;
+      before = values;
+    }
+  }
+}
+
+/* -- Small groups -- */
+
+static bool is_large_enough(const kiln_fusion *f, const kiln_fusion_cluster *c) {
+  int64_t size = 0, least = f->pass->env->flags.min_group_size;
+  for (int m = c->first; m >= 0 && size < least; m = f->nodes[m].next_member) {
+    size += !f->nodes[m].is_list;
+  }
+  return size >= least;
+}
+
+/* Each member is a cluster of its own again. */
+static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c) {
+  for (int m = c->first, next; m >= 0; m = next) {
+    next = f->nodes[m].next_member;
+    f->nodes[m].next_member = -1;
+    f->nodes[m].cluster = m;
+    f->clusters[m] = (kiln_fusion_cluster){.first = m, .last = m};
+    if (kiln__fusion_is_work(f->nodes[m].node)) {
+      kiln__fusion_refuse(f, f->nodes[m].node, KILN_REASON_group_too_small);
+    }
+  }
+}
+
+bool kiln__fusion_partition(kiln_fusion *f) {
+  f->clusters = KILN_NEW_ARRAY(f->arena, kiln_fusion_cluster, f->count + 1);
+  for (int i = 0; i < f->count; i++) f->clusters[i].first = f->clusters[i].last = i;
+  partition p = {.f = f, .asked = KILN_NEW_ARRAY(f->arena, int, f->count + 1)};
+  p.steps = STEPS_MIN + STEPS_PER_EDGE * f->edges;
+  kiln_map_init(&p.notes, f->arena);
+  grow_groups(&p);
+  join_neighbours(&p);
+  bool any = false;
+  for (int i = 0; i < f->count; i++) {
+    kiln_fusion_cluster *c = &f->clusters[i];
+    if (!c->is_group) continue;
+    if (is_large_enough(f, c)) {
+      any = true;
+    } else {
+      dissolve(f, c);
+    }
+  }
+  return any;
+}
