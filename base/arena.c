@@ -19,7 +19,8 @@ enum {
   LAST_BLOCK = 256 << 10,
   /* Sanitizer builds leave a poisoned gap after each piece. */
   GAP = KILN_ASAN ? 16 : 0,
-  STEPS = 1024, /* between two questions to the budget */
+  KEPT = 4 << 20, /* bytes that a reset leaves */
+  STEPS = 1024,   /* between two questions to the budget */
 };
 
 typedef struct arena_block {
@@ -34,6 +35,7 @@ struct kiln_arena {
   arena_block *first, *current;  /* those after `current` are free */
   char *at, *end;                /* free space of `current` */
   size_t next_size, used_before; /* bytes lent out by the blocks before `current` */
+  size_t held;                   /* in all blocks */
   size_t limit;                  /* of bytes lent out; 0: none */
   bool limit_met;
   unsigned steps;
@@ -47,6 +49,12 @@ typedef struct arena_run {
 } arena_run;
 
 static _Thread_local arena_run *innermost_run;
+
+/* Takes bytes off the thread's budget. */
+static void discharge(size_t bytes) {
+  kiln_budget *budget = kiln_budget_current();
+  if (budget) budget->charged -= bytes < budget->charged ? bytes : budget->charged;
+}
 
 /* -- Life -- */
 
@@ -76,6 +84,7 @@ void kiln_arena_destroy(kiln_arena *arena) {
     }
   }
   kiln_mem *mem = arena->mem;
+  discharge(arena->held);
   for (arena_block *block = arena->first, *next; block; block = next) {
     next = block->next;
     kiln_asan_unpoison(block, block->size);
@@ -110,11 +119,12 @@ void kiln_arena_fail(const kiln_arena *arena) {
 
 /* Asks the thread's budget, with `more` bytes. */
 static void ask_budget(const kiln_arena *arena, size_t more) {
-  const kiln_budget *budget = kiln_budget_current();
+  kiln_budget *budget = kiln_budget_current();
   if (!budget) return;
   arena_run *run = find_run(arena);
   kiln_status *why = run ? kiln_budget_check(budget, more) : NULL;
   if (why) jump(run, why);
+  budget->charged += more;
 }
 
 void kiln_arena_step(kiln_arena *arena) {
@@ -153,8 +163,24 @@ static void enter_block(kiln_arena *arena, arena_block *block) {
   kiln_asan_poison(block->data, (size_t)(arena->end - arena->at));
 }
 
+/* Frees the blocks behind those that make up KEPT. */
+static void drop_blocks(kiln_arena *arena) {
+  size_t kept = arena->first->size, held = arena->held;
+  arena_block *last = arena->first;
+  for (; last->next && kept + last->next->size <= KEPT; last = last->next) kept += last->next->size;
+  for (arena_block *block = last->next, *next; block; block = next) {
+    next = block->next;
+    arena->held -= block->size;
+    kiln_asan_unpoison(block, block->size);
+    kiln_mem_free(arena->mem, block, block->size);
+  }
+  last->next = NULL;
+  discharge(held - arena->held);
+}
+
 void kiln_arena_reset(kiln_arena *arena) {
   while (arena->first_child) kiln_arena_destroy(arena->first_child);
+  if (arena->held > KEPT) drop_blocks(arena);
   arena->used_before = 0;
 #if KILN_ASAN
   for (arena_block *block = arena->first; block; block = block->next)
@@ -181,6 +207,7 @@ static void next_block(kiln_arena *arena, size_t size) {
     if (!block) kiln_arena_fail(arena);
     if (arena->next_size < LAST_BLOCK) arena->next_size *= 2;
     block->size = block_size;
+    arena->held += block_size;
     block->next = last ? last->next : NULL;
     if (last) {
       last->next = block;

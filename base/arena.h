@@ -24,7 +24,7 @@ kiln_status *kiln_arena_create(kiln_mem *mem, kiln_arena **out_arena) KILN_MUST_
 void kiln_arena_destroy(kiln_arena *arena);
 /* A child shares its parent's handler and dies with it or earlier; made inside kiln_arena_run. */
 kiln_arena *kiln_arena_create_child(kiln_arena *parent);
-/* Forgets everything in the arena but keeps its blocks. */
+/* Forgets everything in the arena, and keeps its blocks, up to some MiB. */
 void kiln_arena_reset(kiln_arena *arena);
 size_t kiln_arena_bytes(const kiln_arena *arena);
 kiln_mem *kiln_arena_mem(const kiln_arena *arena);

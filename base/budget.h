@@ -18,13 +18,16 @@
 #ifndef KILN_BASE_BUDGET_H
 #define KILN_BASE_BUDGET_H
 
+#include <pthread.h>
+
 #include "base/mem.h"
 
 typedef struct kiln_budget {
   const char *what;          /* "the call", "the load": how its sentences begin; static */
-  kiln_mem *mem;             /* borrowed */
+  kiln_mem *mem;             /* borrowed; NULL: `charged` counts instead */
   const kiln_cache *cache;   /* whose free blocks do not count; NULL: none */
   size_t held_at_start;      /* in `mem` */
+  uint64_t charged;          /* bytes of arenas' blocks that were taken under it */
   uint64_t bytes;            /* 0: no limit */
   uint64_t operations;       /* 0: no limit */
   uint64_t deadline_ns;      /* of kiln_now_ns; 0: none */
@@ -66,6 +69,9 @@ static inline bool kiln_budget_burn(kiln_budget *budget) { return --budget->fuel
 static inline void kiln_budget_settle(kiln_budget *budget) {
   if (__atomic_load_n(&budget->over, __ATOMIC_RELAXED)) budget->fuel = 0;
 }
+
+/* Locks, waiting no longer than the budget allows. */
+kiln_status *kiln_budget_lock(const kiln_budget *budget, pthread_mutex_t *lock) KILN_MUST_USE;
 
 /* -- The thread's budget -- */
 

@@ -117,6 +117,9 @@ static void describe(const kiln_flag_info *info, char *buffer, size_t size) {
     case KILN_FLAG_STRATEGY:
       snprintf(buffer, size, "levels like STATIC,2;DYNAMIC,10, at most %d", KILN_STRATEGY_MAX);
       break;
+    case KILN_FLAG_BYTES:
+      snprintf(buffer, size, "a number of bytes, or of KiB, MiB, GiB or TiB: 1000, 64M, 2G");
+      break;
     case KILN_FLAG_INT:
     case KILN_FLAG_FLOAT:
       snprintf(buffer, size, "%s from %lld to %lld",
@@ -134,7 +137,11 @@ static bool parse_value(const kiln_flag_info *info, const char *value, void *fie
   switch (info->type) {
     case KILN_FLAG_BOOL: return parse_bool(value, field);
     case KILN_FLAG_INT:
-      if (!kiln_str_parse_i64(text, &integer)) return false;
+    case KILN_FLAG_BYTES:
+      if (info->type == KILN_FLAG_BYTES ? !kiln_str_parse_bytes(text, &integer)
+                                        : !kiln_str_parse_i64(text, &integer)) {
+        return false;
+      }
       if (integer < info->min || integer > info->max) return false;
       *(int64_t *)field = integer;
       return true;
@@ -227,6 +234,12 @@ int kiln_flags_print(const kiln_flags *flags, const kiln_flag_info *info, char *
   char digits[32];
   switch (info->type) {
     case KILN_FLAG_BOOL: return snprintf(buffer, size, "%s", *(const bool *)field ? "on" : "off");
+    case KILN_FLAG_BYTES: {
+      int64_t bytes = *(const int64_t *)field;
+      int unit = 0;
+      for (; bytes && bytes % 1024 == 0 && unit < 4; unit++) bytes /= 1024;
+      return snprintf(buffer, size, "%lld%.1s", (long long)bytes, unit ? &"KMGT"[unit - 1] : "");
+    }
     case KILN_FLAG_INT: return snprintf(buffer, size, "%lld", (long long)*(const int64_t *)field);
     case KILN_FLAG_FLOAT:
       kiln_format_double(*(const double *)field, digits);

@@ -21,8 +21,9 @@ typedef struct kiln_strategy {
 } kiln_strategy;
 
 typedef enum kiln_flag_type {
-  KILN_FLAG_BOOL, /* on|off, 1|0, true|false */
-  KILN_FLAG_INT,  /* within [min, max] */
+  KILN_FLAG_BOOL,  /* on|off, 1|0, true|false */
+  KILN_FLAG_INT,   /* within [min, max] */
+  KILN_FLAG_BYTES, /* the same, with K, M, G or T for KiB and so on behind it */
   KILN_FLAG_FLOAT,
   KILN_FLAG_ENUM,     /* one of the words in `words`, "a|b|c", stored as its index */
   KILN_FLAG_STRING,   /* up to KILN_FLAG_STRING_MAX - 1 bytes */
@@ -34,6 +35,7 @@ enum { KILN_FLAG_STRING_MAX = 256 };
 /* The struct has one field a line of flags.def, named like the flag. */
 #define KILN_FLAG_FIELD_BOOL bool
 #define KILN_FLAG_FIELD_INT int64_t
+#define KILN_FLAG_FIELD_BYTES int64_t
 #define KILN_FLAG_FIELD_FLOAT double
 #define KILN_FLAG_FIELD_ENUM int
 #define KILN_FLAG_FIELD_STRING kiln_flag_string

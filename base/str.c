@@ -117,3 +117,11 @@ bool kiln_str_is_utf8(kiln_str text) {
   }
   return true;
 }
+
+bool kiln_str_parse_bytes(kiln_str text, int64_t *out) {
+  static const char units[] = "KMGT";
+  const char *unit = text.len ? memchr(units, text.data[text.len - 1] & ~0x20, 4) : NULL;
+  int64_t n;
+  if (!kiln_str_parse_i64(kiln_str_make(text.data, text.len - (unit ? 1 : 0)), &n)) return false;
+  return !__builtin_mul_overflow(n, (int64_t)1 << (unit ? 10 * (unit - units + 1) : 0), out);
+}

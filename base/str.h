@@ -33,6 +33,8 @@ static inline bool kiln_str_starts(kiln_str a, const char *prefix) {
 /* Parse the whole view; false when it is not exactly such a number or out of range.
  * Independent of the locale. */
 bool kiln_str_parse_i64(kiln_str text, int64_t *out);
+/* An integer, or one of KiB, MiB, GiB or TiB: "1000", "64M", "1G". */
+bool kiln_str_parse_bytes(kiln_str text, int64_t *out);
 bool kiln_str_parse_f64(kiln_str text, double *out);
 /* What strtod reads at the start of a terminated text in the C locale: blanks, hexadecimals and
  * "infinity" too. *out_end is where it stopped, NULL where there is no number or none of its size.

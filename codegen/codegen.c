@@ -151,7 +151,8 @@ static kiln_status *build_llvm(kiln_codegen *codegen, code *c, const kiln_loop_f
   void *object;
   size_t bytes;
   symbol_of(c->public.digest, name);
-  pthread_mutex_lock(&codegen->lock);
+  *out_reason = KILN_REASON_compile_budget;
+  KILN_TRY(kiln_budget_lock(kiln_budget_current(), &codegen->lock));
   *out_reason = KILN_REASON_llvm_missing;
   kiln_status *status = open_llvm(codegen);
   if (!status) {

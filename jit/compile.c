@@ -155,16 +155,11 @@ static kiln_status *freeze(kiln_executor *ex, kiln_graph *graph, const kiln_ival
 kiln_status *kiln__compile_source(kiln_executor *ex, const kiln_ivalue *args, int arg_count) {
   if (ex->function) {
     KILN_TRY(kiln_unit_ensure(ex->function));
-    kiln_program source = {0};
+    kiln_program_destroy(&ex->source); /* of a job that was not finished */
     kiln_frozen *frozen = NULL;
-    kiln_status *status = kiln__program_copy(ex->jit, ex->function->graph, &source);
-    if (!status) status = freeze(ex, source.graph, args, arg_count, &frozen);
-    if (!status) status = prepare(ex, source.graph, KILN_PIPELINE_preoptimize);
-    if (status) {
-      kiln_program_destroy(&source);
-      return status;
-    }
-    ex->source = source;
+    KILN_TRY(kiln__program_copy(ex->jit, ex->function->graph, &ex->source));
+    KILN_TRY(freeze(ex, ex->source.graph, args, arg_count, &frozen));
+    KILN_TRY(prepare(ex, ex->source.graph, KILN_PIPELINE_preoptimize));
     __atomic_store_n(&ex->frozen, frozen, __ATOMIC_RELEASE);
   } else if (ex->base_depth == 0) {
     KILN_TRY(prepare(ex, ex->source.graph, KILN_PIPELINE_preoptimize));
@@ -172,14 +167,14 @@ kiln_status *kiln__compile_source(kiln_executor *ex, const kiln_ivalue *args, in
   return name_site(ex);
 }
 
-kiln_status *kiln__compile_plain(kiln_executor *ex, kiln_program *out) {
+kiln_status *kiln__compile_plain(kiln_executor *ex, bool bare, kiln_program *out) {
   const kiln_graph *graph = ex->source.graph;
   if (ex->function) {
     KILN_TRY(kiln_unit_ensure(ex->function));
     graph = ex->function->graph;
   }
   KILN_TRY(kiln__program_copy(ex->jit, graph, out));
-  KILN_TRY(prepare(ex, out->graph, KILN_PIPELINE_noopt));
+  KILN_TRY(prepare(ex, out->graph, bare ? KILN_PIPELINE_bare : KILN_PIPELINE_noopt));
   return emit(ex, out, NULL);
 }
 
@@ -267,6 +262,13 @@ static kiln_group_record *add_record(job *j, const kiln_graph *group) {
   return record;
 }
 
+static kiln_status *give_up_group(job *j, kiln_node *node, const kiln_group_record *record) {
+  kiln__jit_refuse(j->ex->jit, j->ex, record->reason, record->name,
+                   kiln_source_range_loc(node->range));
+  kiln_group_dissolve(node, j->scratch);
+  return NULL;
+}
+
 static kiln_status *compile_group(job *j, kiln_node *node) {
   kiln_jit *jit = j->ex->jit;
   const kiln_graph *group = kiln_node_graph(node, "Subgraph");
@@ -274,7 +276,17 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
     kiln_group_dissolve(node, j->scratch);
     return NULL;
   }
+  KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
+  const kiln_compile_scope *scope = jit->scope;
+  const bool late = scope && scope->groups_until_ns && kiln_now_ns() > scope->groups_until_ns;
+  if (late && scope->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
+    return KILN_ERROR(KILN_LIMIT, "the groups took too long"); /* a later job finds their kernels */
+  }
   kiln_group_record *record = add_record(j, group);
+  if (late || j->ex->root->group_count > jit->env.flags.max_groups) {
+    record->reason = late ? KILN_REASON_compile_budget : KILN_REASON_too_many_groups;
+    return give_up_group(j, node, record);
+  }
   KILN_TRY(kiln_group_compile(&jit->env, jit->codegen, group, jit->groups, jit->arena, record));
   jit->compile_ns += record->compile_ns;
   if (record->code) {
@@ -284,9 +296,7 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
     return NULL;
   }
   jit->compile_failures++;
-  kiln__jit_refuse(jit, j->ex, record->reason, record->name, kiln_source_range_loc(node->range));
-  kiln_group_dissolve(node, j->scratch);
-  return NULL;
+  return give_up_group(j, node, record);
 }
 
 static kiln_status *compile_groups_in(job *j, kiln_block *block) {
@@ -477,6 +487,10 @@ kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
   kiln_jit *jit = ex->jit;
   kiln_pass_runner *runner = &jit->runner;
   tell_dynamic(ex);
+  kiln_program_destroy(&v->shown); /* of a job that was not finished */
+  kiln_program_destroy(&v->code);
+  v->guard = NULL;
+  v->cost = 0;
   KILN_TRY(kiln__program_copy(jit, v->profiled.graph, &v->shown));
   job j = {.ex = ex, .v = v, .graph = v->shown.graph, .scratch = runner->scratch};
   KILN_TRY(run_step(&j, annotate));

@@ -50,6 +50,7 @@ void kiln__executor_destroy(kiln_executor *ex) {
   variant_deinit(ex->building);
   for (kiln_variant *v = ex->variants; v; v = v->next) variant_deinit(v);
   if (ex->plain) kiln_program_destroy(ex->plain);
+  kiln_program_destroy(&ex->draft);
   kiln_program_destroy(&ex->source);
 }
 
@@ -163,6 +164,12 @@ static void publish(kiln_executor *ex, kiln_variant *variant) {
 
 /* -- Levels -- */
 
+/* A job ended for its budget: it may be tried again. */
+static bool is_unfinished(const kiln_status *status) {
+  kiln_code code = kiln_status_code(status);
+  return code == KILN_LIMIT || code == KILN_CANCELLED;
+}
+
 /* Goes to a state that stays: the plain interpreter, over the graph that needs no profile. */
 static kiln_status *settle(kiln_executor *ex, kiln_executor_state state) {
   kiln_variant *v = ex->building;
@@ -176,10 +183,11 @@ static kiln_status *settle(kiln_executor *ex, kiln_executor_state state) {
   v->depth = ex->level;
   v->is_simple = true;
   kiln_status *status = kiln__compile_simple(ex, v);
+  if (is_unfinished(status)) return status;
   if (status) { /* even that: the graph as it was loaded */
     tell_failure(ex, status);
     kiln_program_destroy(&v->shown);
-    KILN_TRY(kiln__compile_plain(ex, &v->shown));
+    KILN_TRY(kiln__compile_plain(ex, false, &v->shown));
   }
   __atomic_store_n(&ex->profiling_plan, NULL, __ATOMIC_RELEASE);
   move_to(ex, state);
@@ -197,10 +205,12 @@ static kiln_status *begin_level(kiln_executor *ex, const kiln_ivalue *args, int 
   if (!ex->site) KILN_TRY(kiln__compile_source(ex, args, arg_count));
   if ((uint32_t)ex->level > jit->max_depth) jit->max_depth = (uint32_t)ex->level;
   if (ex->level >= jit->depth) return settle(ex, KILN_EXECUTOR_SIMPLE);
-  ex->building = KILN_NEW(jit->arena, kiln_variant);
-  ex->building->depth = ex->level;
+  if (!ex->building) ex->building = KILN_NEW(jit->arena, kiln_variant);
+  variant_deinit(ex->building); /* of a job that was not finished */
+  *ex->building = (kiln_variant){.depth = ex->level};
   int sites = 0;
   kiln_status *status = kiln__compile_profiling(ex, ex->building, &sites);
+  if (is_unfinished(status)) return status;
   if (status) {
     tell_failure(ex, status);
     return settle(ex, KILN_EXECUTOR_FAILED);
@@ -217,6 +227,7 @@ static kiln_status *compile_level(kiln_executor *ex) {
   kiln_variant *v = ex->building;
   KILN_ASSERT(v); /* as in PROFILING, which comes before */
   kiln_status *status = kiln__compile_optimized(ex, v);
+  if (is_unfinished(status)) return status;
   if (status) {
     tell_failure(ex, status);
     return settle(ex, KILN_EXECUTOR_FAILED);
@@ -266,9 +277,10 @@ static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln
 
 typedef struct plan_job {
   kiln_executor *ex;
-  const kiln_call *call;
+  kiln_call *call;
   const kiln_ivalue *args;
   int arg_count;
+  bool bare; /* plain_job: without inlining */
   const kiln_plan *plan;
 } plan_job;
 
@@ -278,9 +290,26 @@ static bool flags_hold(const kiln_executor *ex, const kiln_ivalue *args, int arg
   return !frozen || (arg_count > 0 && kiln__frozen_holds(frozen, args[0]));
 }
 
-static kiln_status *plain_job(void *arg);
+static kiln_status *plain_job(void *arg) {
+  plan_job *job = (plan_job *)arg;
+  kiln_executor *ex = job->ex;
+  if (!ex->plain) {
+    kiln_program_destroy(&ex->draft); /* of a job that was not finished */
+    kiln_program *plain = KILN_NEW(ex->jit->arena, kiln_program);
+    kiln_status *status = kiln__compile_plain(ex, job->bare, &ex->draft);
+    if (status) {
+      kiln_program_destroy(&ex->draft);
+      return status;
+    }
+    *plain = ex->draft;
+    ex->draft = (kiln_program){0};
+    __atomic_store_n(&ex->plain, plain, __ATOMIC_RELEASE);
+  }
+  job->plan = ex->plain->plan;
+  return NULL;
+}
 
-static kiln_status *advance_job(void *arg) {
+static kiln_status *advance_body(void *arg) {
   plan_job *job = (plan_job *)arg;
   if (!flags_hold(job->ex, job->args, job->arg_count)) {
     kiln__jit_refuse(job->ex->jit, job->ex, KILN_REASON_flags_changed, "", (kiln_source_loc){0});
@@ -289,41 +318,73 @@ static kiln_status *advance_job(void *arg) {
   return advance(job->ex, job->call, job->args, job->arg_count, &job->plan);
 }
 
-static kiln_status *plain_job(void *arg) {
-  plan_job *job = (plan_job *)arg;
-  kiln_executor *ex = job->ex;
-  if (!ex->plain) {
-    kiln_program *plain = KILN_NEW(ex->jit->arena, kiln_program);
-    kiln_status *status = kiln__compile_plain(ex, plain);
-    if (status) {
-      kiln_program_destroy(plain);
-      return status;
-    }
-    __atomic_store_n(&ex->plain, plain, __ATOMIC_RELEASE);
-  }
-  job->plan = ex->plain->plan;
-  return NULL;
+/* What a job that was not finished has made goes; a level keeps its profile. */
+static void drop_unfinished(kiln_executor *ex) {
+  kiln_variant *v = ex->building;
+  if (!ex->site && ex->function) kiln_program_destroy(&ex->source);
+  if (!v) return;
+  kiln_program_destroy(&v->code);
+  kiln_program_destroy(&v->shown);
+  if (ex->state != KILN_EXECUTOR_EMPTY) return;
+  variant_deinit(v);
 }
 
-static kiln_status *run_locked(plan_job *job, kiln_status *(*body)(void *arg)) {
-  kiln_jit *jit = job->ex->jit;
-  pthread_mutex_lock(&jit->lock);
-  kiln_status *status = kiln_arena_run(jit->arena, body, job);
-  pthread_mutex_unlock(&jit->lock);
+/* A job that runs out of its budget is noted on the executor. */
+static kiln_status *advance_job(void *arg) {
+  plan_job *job = (plan_job *)arg;
+  kiln_executor *ex = job->ex;
+  kiln_status *status = kiln_arena_run(ex->jit->arena, advance_body, job);
+  ex->jit->current = NULL;
+  if (kiln_status_code(status) != KILN_LIMIT) return status;
+  kiln_budget *budget = kiln_budget_enter(NULL);
+  drop_unfinished(ex);
+  const bool last = ++ex->tries >= KILN__MAX_TRIES || !ex->jit->scope->is_limited;
+  if (last) {
+    __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
+    ex->jit->compile_failures++;
+  }
+  KILN_LOG(&ex->jit->env.log, compile, 1, "%s: %s%s", ex->callable.name,
+           kiln_status_message(status), last ? "" : "; to be tried again");
+  kiln__jit_refuse(ex->jit, ex, KILN_REASON_compile_budget, "", (kiln_source_loc){0});
+  kiln_budget_leave(budget);
   return status;
 }
 
+/* `body` under the lock and a budget for compiling. `needs`: the call cannot go on without. */
+static kiln_status *run_locked(plan_job *job, bool needs, kiln_status *(*body)(void *arg)) {
+  kiln_jit *jit = job->ex->jit;
+  kiln_compile_scope scope;
+  kiln__compile_begin(&scope, jit, job->call, needs);
+  kiln_status *status = kiln_budget_lock(&scope.budget, &jit->lock);
+  if (!status) {
+    kiln_budget *outer = kiln_budget_enter(&scope.budget);
+    jit->scope = &scope;
+    status = kiln_arena_run(jit->arena, body, job);
+    jit->scope = NULL;
+    pthread_mutex_unlock(&jit->lock);
+    kiln_budget_leave(outer);
+  }
+  kiln__compile_end(&scope);
+  return status;
+}
+
+/* The plan of calls without JIT; where inlining takes too long, one without it. */
 static kiln_status *get_plain(plan_job *job, const kiln_plan **out_plan) {
   const kiln_program *plain = __atomic_load_n(&job->ex->plain, __ATOMIC_ACQUIRE);
-  if (!plain) KILN_TRY(run_locked(job, plain_job));
-  *out_plan = plain ? plain->plan : job->plan;
-  return NULL;
+  kiln_status *status = plain ? NULL : run_locked(job, false, plain_job);
+  if (kiln_status_code(status) == KILN_LIMIT) {
+    kiln_status_destroy(status);
+    job->bare = true;
+    status = run_locked(job, true, plain_job);
+  }
+  if (!status) *out_plan = plain ? plain->plan : job->plan;
+  return status;
 }
 
 static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const kiln_ivalue *args,
                              int arg_count, const kiln_plan **out_plan) {
   kiln_executor *ex = (kiln_executor *)(uintptr_t)self; /* the callable is its first field */
-  plan_job job = {ex, call, args, arg_count, NULL};
+  plan_job job = {ex, call, args, arg_count, false, NULL};
   /* Specialised plans record no gradients, so a call that wants them runs plain. */
   if (!call->jit || !ex->jit->env.flags.jit || call->grad_mode) return get_plain(&job, out_plan);
   kiln_variant *v = find_variant(ex, args, arg_count, call->grad_mode);
@@ -333,9 +394,14 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
     *out_plan = v->code.plan ? v->code.plan : v->shown.plan;
     return NULL;
   }
-  KILN_TRY(run_locked(&job, advance_job));
+  if (__atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE)) return get_plain(&job, out_plan);
+  kiln_status *status = run_locked(&job, false, advance_job);
+  if (kiln_status_code(status) == KILN_LIMIT) {
+    kiln_status_destroy(status);
+    return get_plain(&job, out_plan);
+  }
   *out_plan = job.plan;
-  return NULL;
+  return status;
 }
 
 kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_function *function, const char *name) {

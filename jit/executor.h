@@ -24,6 +24,11 @@
  * acquire loads and takes the model's lock only when none fits. The profiling plan of a finished
  * level is retired to the epoch.
  *
+ * Budgets. A call's thread compiles under a budget of its own (jit/compile_budget.c), which is not
+ * the call's: a job that runs out of it leaves its executor in the state that it was in, the call
+ * goes on in the plan of calls without JIT, and a later call tries again, KILN__MAX_TRIES times in
+ * all.
+ *
  * Flags of modules are constants in all these plans (jit/frozen.h); a call on an object whose flags
  * differ gets the plan of calls without JIT.
  *
@@ -94,11 +99,16 @@ typedef struct kiln_executor {
   kiln_variant *building;           /* of the level being profiled */
   const kiln_plan *profiling_plan;  /* atomic; NULL when no level is profiling */
   kiln_program *plain;              /* atomic: the plan for calls without JIT */
-  kiln_variant *hints[8];           /* atomic: by hash of the input types */
-  uint64_t dispatches;              /* calls of a region */
-  int group_count;                  /* names of a root's groups */
-  struct kiln_executor *next;       /* of the jit */
+  kiln_program draft;               /* of `plain`, while it is made */
+  int tries;                        /* compile jobs that ran out of their budget */
+  bool given_up;              /* atomic: after too many, `plain` serves where no variant does */
+  kiln_variant *hints[8];     /* atomic: by hash of the input types */
+  uint64_t dispatches;        /* calls of a region */
+  int group_count;            /* names of a root's groups */
+  struct kiln_executor *next; /* of the jit */
 } kiln_executor;
+
+typedef struct kiln_compile_scope kiln_compile_scope;
 
 typedef struct kiln_refusal {
   kiln_jit_refusal public;
@@ -120,7 +130,8 @@ struct kiln_jit {
   kiln_group_record *groups, *last_group;
   kiln_refusal *refusals, *last_refusal;
   int refusal_count;
-  const kiln_executor *current; /* of the compile job under way: passes tell refusals to it */
+  const kiln_executor *current;    /* of the compile job under way: passes tell refusals to it */
+  const kiln_compile_scope *scope; /* of the compile job under way */
   uint64_t compiles, compile_failures, compile_ns, simple_plans;
   uint64_t profiled_runs; /* atomic */
   uint32_t max_depth;
@@ -137,6 +148,26 @@ void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *executor, kiln_reason 
 kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
                                 const kiln_callable **out_callable) KILN_MUST_USE;
 
+/* -- compile_budget.c -- */
+
+enum { KILN__MAX_TRIES = 3 };
+
+/* A compile job on a call's thread, with what it may take. */
+struct kiln_compile_scope {
+  kiln_call *call;
+  kiln_budget budget;
+  uint64_t begin_ns, groups_until_ns; /* 0: no limit */
+  size_t held;
+  bool is_limited; /* by the call, and not by flags */
+};
+
+/* What can be left to the interpreter gets the call's allowance for compiling; what the call
+ * `needs` also the time that it has left. */
+void kiln__compile_begin(kiln_compile_scope *scope, const kiln_jit *jit, kiln_call *call,
+                         bool needs);
+/* The call is charged only with what went beyond the allowance. */
+void kiln__compile_end(kiln_compile_scope *scope);
+
 /* -- compile.c: jobs; under the jit's lock -- */
 
 /* A copy of a graph with types of its own. */
@@ -146,8 +177,9 @@ kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph,
  * of a method's call) for constants. */
 kiln_status *kiln__compile_source(kiln_executor *executor, const kiln_ivalue *args,
                                   int arg_count) KILN_MUST_USE;
-/* The plan of calls without JIT. */
-kiln_status *kiln__compile_plain(kiln_executor *executor, kiln_program *out) KILN_MUST_USE;
+/* The plan of calls without JIT; `bare`: without inlining, in little time. */
+kiln_status *kiln__compile_plain(kiln_executor *executor, bool bare,
+                                 kiln_program *out) KILN_MUST_USE;
 /* The plan that serves for good; the graph of `variant->shown`. */
 kiln_status *kiln__compile_simple(kiln_executor *executor, kiln_variant *variant) KILN_MUST_USE;
 /* The instrumented plan of a new level; *out_sites: how many sites it has. */

@@ -55,7 +55,9 @@ kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
     return NULL;
   }
   if (record->reason == KILN_REASON_none) {
-    record->reason = kiln_status_code(status) == KILN_OUT_OF_MEMORY ? KILN_REASON_out_of_memory
+    const kiln_code code = kiln_status_code(status);
+    record->reason = code == KILN_OUT_OF_MEMORY                     ? KILN_REASON_out_of_memory
+                     : code == KILN_LIMIT || code == KILN_CANCELLED ? KILN_REASON_compile_budget
                                                                     : KILN_REASON_check_failed;
   }
   KILN_LOG(&env->log, compile, 1, "%s: not compiled: %s", record->name, kiln_status_report(status));

@@ -94,7 +94,7 @@ kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kil
   *out = __atomic_load_n(&function->callable, __ATOMIC_ACQUIRE);
   if (*out) return NULL;
   callable_job job = {jit, function, NULL};
-  pthread_mutex_lock(&jit->lock);
+  KILN_TRY(kiln_budget_lock(kiln_budget_current(), &jit->lock));
   kiln_status *status = kiln_arena_run(jit->arena, callable_body, &job);
   pthread_mutex_unlock(&jit->lock);
   *out = job.callable;

@@ -78,7 +78,8 @@ static kiln_status *read_limits(kiln_pass_runner *r) {
 }
 
 kiln_status *kiln_pass_runner_init(kiln_pass_runner *r, kiln_env *env) {
-  *r = (kiln_pass_runner){.env = env, .verify = env->flags.verify};
+  *r = (kiln_pass_runner){
+      .env = env, .verify = env->flags.verify, .fold_left = (uint64_t)env->flags.fold_memory};
 #ifndef NDEBUG
   r->verify = true;
 #endif
@@ -225,6 +226,7 @@ static kiln_status *run_in_types(void *arg) {
 }
 
 kiln_status *kiln_pass_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pass_id id) {
+  KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
   if (r->runs[id] >= r->limits[id]) return NULL;
   r->runs[id]++;
   pass_job job = {.runner = r,
@@ -233,6 +235,7 @@ kiln_status *kiln_pass_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pass_id 
                            .scratch = r->scratch,
                            .env = r->env,
                            .call = r->call,
+                           .fold_left = &r->fold_left,
                            .context = r->context,
                            .refuse = r->refuse}};
   kiln_status *status = kiln_arena_run(graph->arena, run_in_types, &job);

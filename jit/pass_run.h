@@ -49,6 +49,7 @@ typedef struct kiln_pass_runner {
   void *context;       /* handed to the passes */
   void (*refuse)(kiln_pass *pass, const kiln_node *node, kiln_reason reason, const char *detail);
   bool verify;
+  uint64_t fold_left;                /* bytes of constants that passes may still make */
   uint32_t limits[KILN_PASS__COUNT]; /* UINT32_MAX: none */
   uint32_t runs[KILN_PASS__COUNT], changes[KILN_PASS__COUNT];
   uint64_t ns[KILN_PASS__COUNT];

@@ -15,6 +15,8 @@ typedef struct kiln_call {
   kiln_pool *pool; /* the context's, borrowed; NULL: one thread. For kiln_pool_for */
   kiln_limits limits;
   kiln_budget budget; /* of those limits; the thread's while the call runs */
+  /* What compiling may still take in this call, beside its own limits. */
+  uint64_t compile_ns, compile_bytes;
   uint32_t recursion;
   int arg_count;                    /* of the kernel being run: variadic kernels read it */
   const struct kiln_kernel *kernel; /* being run: its name serves errors */

@@ -36,6 +36,8 @@ static kiln_status *make_call(const kiln_fork *fork, kiln_call **out_call) {
   call->pool = parent->pool;
   call->budget.deadline_ns = parent->budget.deadline_ns;
   call->budget.held_at_start = fork->held_at_start;
+  call->compile_ns = parent->compile_ns;
+  call->compile_bytes = parent->compile_bytes;
   call->recursion = fork->recursion;
   call->jit = parent->jit;
   call->print = parent->print;

@@ -5,7 +5,8 @@
  * same on both sides, and values that a Loop carries unchanged, become what they are. Left alone:
  * side effects, random numbers, structural operators that have no kernel, results that somebody
  * writes or that leave the graph while they are mutable (a constant is shared by all calls), and
- * tensors above MAX_ELEMENTS. A kernel's error leaves the node as it is, to be raised when it is
+ * tensors above MAX_ELEMENTS, and everything once constants have taken the bytes that the model may
+ * fold (flag fold_memory). A kernel's error leaves the node as it is, to be raised when it is
  * reached. */
 #include "ir/pass.h"
 #include "runtime/quant.h"
@@ -60,14 +61,39 @@ static bool is_small(kiln_ivalue v) {
          v.tag != KILN_TAG_OTHER;
 }
 
+/* Roughly: views count as if they were copies. */
+static uint64_t bytes_of(kiln_ivalue v) {
+  uint64_t bytes = sizeof v;
+  if (v.tag == KILN_TAG_TENSOR) {
+    const kiln_tensor *t = v.u.tensor;
+    bytes += sizeof *t + (uint64_t)t->numel * kiln_tensor_item_size(t);
+  }
+  if (v.tag == KILN_TAG_STRING) bytes += v.u.string->len;
+  for (int64_t i = 0; v.tag == KILN_TAG_LIST && i < v.u.list->count; i++) {
+    bytes += bytes_of(v.u.list->items[i]);
+  }
+  return bytes;
+}
+
+/* Takes the results off what may be folded; false when they are too large. */
+static bool afford(kiln_pass *pass, const kiln_node *node, const kiln_ivalue *outs) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < node->output_count; i++) {
+    if (!is_small(outs[i])) return false;
+    bytes += bytes_of(outs[i]);
+  }
+  if (!pass->fold_left) return true;
+  if (bytes > *pass->fold_left) return false;
+  *pass->fold_left -= bytes;
+  return true;
+}
+
 /* Gives the node's results constant values; takes them. False, and nothing done, if one is too
  * large. */
-static bool replace_by_constants(kiln_node *node, kiln_ivalue *outs) {
-  for (int i = 0; i < node->output_count; i++) {
-    if (!is_small(outs[i])) {
-      for (int k = 0; k < node->output_count; k++) kiln_ivalue_release(outs[k]);
-      return false;
-    }
+static bool replace_by_constants(kiln_pass *pass, kiln_node *node, kiln_ivalue *outs) {
+  if (!afford(pass, node, outs)) {
+    for (int k = 0; k < node->output_count; k++) kiln_ivalue_release(outs[k]);
+    return false;
   }
   for (int i = 0; i < node->output_count; i++) kiln_graph_own(node->graph, outs[i]);
   for (int i = 0; i < node->output_count; i++) {
@@ -92,16 +118,22 @@ static bool fold_kernel(kiln_pass *pass, kiln_node *node, const kiln_ivalue *arg
   }
   kiln_ivalue outs[KILN_MAX_OUTS] = {{0}};
   /* A model may ask for any amount; what is too large to be kept need not be made. */
+  const kiln_budget *budget = kiln_budget_current();
   kiln_call_begin(pass->call, &(kiln_limits){.bytes = MAX_FOLDED_BYTES});
+  if (budget) {
+    pass->call->budget.deadline_ns = budget->deadline_ns;
+    pass->call->budget.cancel = budget->cancel;
+  }
   pass->call->arg_count = node->input_count;
   pass->call->kernel = kernel;
   kiln_status *status = kernel->body(pass->call, args, outs);
+  if (!status) status = kiln_budget_check(budget, 0); /* ranges may have been left out */
   if (status) {
     for (int i = 0; i < node->output_count; i++) kiln_ivalue_release(outs[i]);
     kiln_status_destroy(status);
     return false;
   }
-  return replace_by_constants(node, outs);
+  return replace_by_constants(pass, node, outs);
 }
 
 /* prim::ListConstruct and prim::TupleConstruct of constants. */
@@ -133,7 +165,7 @@ static bool fold_construct(kiln_pass *pass, kiln_node *node, const kiln_ivalue *
     for (int i = 0; i < node->input_count; i++) tuple->items[i] = kiln_ivalue_retain(args[i]);
     out = kiln_of_box(tuple);
   }
-  return replace_by_constants(node, &out);
+  return replace_by_constants(pass, node, &out);
 }
 
 static bool fold_node(kiln_pass *pass, kiln_node *node) {
