@@ -19,22 +19,25 @@ typedef struct kiln_check_list {
   KILN_VEC(const kiln_type *) types;
 } kiln_check_list;
 
-/* Two regions of one block, `a` first, on their way to be one. */
-typedef struct kiln_guard_merge {
+/* Regions of one block that become one, and what goes into it with them. */
+typedef struct kiln_guard_part {
+  kiln_node *inner; /* NULL: a region */
+  kiln_guarded region;
+} kiln_guard_part;
+typedef struct kiln_guard_run {
   kiln_pass *pass;
   kiln_map *claims; /* value -> the type that the profile claims, for values that are no facts */
-  kiln_guarded a, b;
-  kiln_node_vec dependent; /* nodes between that depend on what `a` gives, in order */
-  kiln_node_vec inner;     /* those of them that `b` needs: they go into the region */
-  kiln_check_list checks;  /* of the merged guard */
-} kiln_guard_merge;
+  KILN_VEC(kiln_guard_part) parts; /* in order; the last one is a region */
+  kiln_node_vec behind;            /* what depends on them and stood between them, in order */
+  kiln_check_list checks;          /* of the merged guard */
+} kiln_guard_run;
 
 static inline kiln_block *kiln__guarded_hit(const kiln_guarded *r) { return r->branch->blocks[0]; }
 
 /* A check of that list; `refined` (may be NULL) gets a value -> refined value map. */
 kiln_node *kiln__guard_check_create(kiln_graph *graph, const kiln_check_list *list,
                                     kiln_map *refined);
-/* Puts one region where `b` stood and returns it. */
-kiln_guarded kiln__guards_join(kiln_guard_merge *m);
+/* Puts one region where the last one stood. */
+void kiln__guards_join(kiln_guard_run *run);
 
 #endif

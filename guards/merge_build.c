@@ -1,9 +1,9 @@
-/* merge_build.c: makes one guarded region of two: the check over the union, the If with both groups
- * and what stands between them on its first side, and on its second one fallback, whose graph is
- * that of both fallbacks with plain copies of what stands between.
+/* merge_build.c: makes one guarded region of several: the check over the union, the If with their
+ * groups and what stands between them on its first side, and on its second one fallback, whose
+ * graph is that of all fallbacks with plain copies of what stands between.
  *
- * The region stands where the second one stood, so whatever both need from outside is there. What
- * depends on the first region without being needed by the second follows behind. Constants that the
+ * The region stands where the last one stood, so whatever they need from outside is there. What
+ * depends on a region without being needed by a later one follows behind. Constants that the
  * fallback reads are copied into it: its own passes want to see them. */
 #include "guards/merge.h"
 
@@ -21,7 +21,7 @@ kiln_node *kiln__guard_check_create(kiln_graph *graph, const kiln_check_list *li
 }
 
 typedef struct joiner {
-  kiln_guard_merge *m;
+  kiln_guard_run *run;
   kiln_graph *graph, *sub; /* sub: of the fallback */
   kiln_node *check, *branch, *fallback;
   kiln_map plain; /* outer value -> its value in the fallback's graph */
@@ -72,17 +72,19 @@ static void copy_fallback(joiner *j, const kiln_guarded *r) {
 }
 
 static void build_fallback(joiner *j) {
-  kiln_guard_merge *m = j->m;
+  const kiln_guard_run *run = j->run;
   j->fallback = kiln_node_create_id(j->graph, KILN_OP_prim_FallbackGraph);
-  j->fallback->range = m->b.fallback->range;
+  j->fallback->range = kiln_vec_last(&run->parts).region.fallback->range;
   j->sub = kiln_graph_create_sub(j->graph);
-  copy_fallback(j, &m->a);
-  for (int i = 0; i < m->inner.count; i++) {
-    kiln_node *n = m->inner.data[i];
+  for (int i = 0; i < run->parts.count; i++) {
+    const kiln_node *n = run->parts.data[i].inner;
+    if (!n) {
+      copy_fallback(j, &run->parts.data[i].region);
+      continue;
+    }
     for (int k = 0; k < n->input_count; k++) (void)plain_value(j, kiln_node_input(n, k));
     copy_node(j, n);
   }
-  copy_fallback(j, &m->b);
   kiln_node_set_graph(j->fallback, "Subgraph", j->sub);
 }
 
@@ -131,9 +133,9 @@ static void give_out(joiner *j, kiln_ir_value *old) {
     kiln_node_set_input(use->user, use->index, out);
   }
   if (!out) return;
-  const kiln_type *claim = kiln_map_find_ptr(j->m->claims, old);
+  const kiln_type *claim = kiln_map_find_ptr(j->run->claims, old);
   if (!claim && kiln_type_is_tensor(old->type) && old->type->detail) claim = old->type;
-  kiln_map_set_ptr(j->m->claims, out, (void *)(uintptr_t)claim);
+  kiln_map_set_ptr(j->run->claims, out, (void *)(uintptr_t)claim);
   kiln_block_add_output(j->branch->blocks[0], exact_value(j, old));
   kiln_ir_value *plain = kiln_map_find_ptr(&j->plain, old);
   kiln_graph_add_output(j->sub, plain);
@@ -142,53 +144,57 @@ static void give_out(joiner *j, kiln_ir_value *old) {
 }
 
 static void give_results(joiner *j) {
-  const kiln_guard_merge *m = j->m;
-  for (int i = 0; i < m->a.branch->output_count; i++) {
-    give_out(j, kiln_node_output(m->a.branch, i));
-  }
-  for (int i = 0; i < m->inner.count; i++) {
-    kiln_node *n = m->inner.data[i];
+  const kiln_guard_run *run = j->run;
+  for (int i = 0; i < run->parts.count; i++) {
+    const kiln_guard_part *part = &run->parts.data[i];
+    const kiln_node *n = part->inner ? part->inner : part->region.branch;
     for (int k = 0; k < n->output_count; k++) give_out(j, kiln_node_output(n, k));
-  }
-  for (int i = 0; i < m->b.branch->output_count; i++) {
-    give_out(j, kiln_node_output(m->b.branch, i));
   }
 }
 
 static void forget(const kiln_guarded *r) {
   kiln_node_remove_all_inputs(r->fallback);
   kiln_node_remove_all_inputs(r->branch->blocks[1]->ret);
+  kiln_node_remove_all_inputs(r->check);
 }
 
-kiln_guarded kiln__guards_join(kiln_guard_merge *m) {
-  joiner j = {.m = m, .graph = m->pass->graph};
-  kiln_map_init(&j.plain, m->pass->scratch);
-  kiln_map_init(&j.exact, m->pass->scratch);
+static void move_behind(const kiln_guard_run *run) {
+  kiln_node *place = kiln_vec_last(&run->parts).region.branch;
+  for (int i = 0; i < run->behind.count; i++) {
+    kiln_node_detach(run->behind.data[i]);
+    kiln_node_insert_after(run->behind.data[i], place);
+    place = run->behind.data[i];
+  }
+}
+
+void kiln__guards_join(kiln_guard_run *run) {
+  const kiln_guarded *last = &kiln_vec_last(&run->parts).region;
+  joiner j = {.run = run, .graph = run->pass->graph};
+  kiln_map_init(&j.plain, run->pass->scratch);
+  kiln_map_init(&j.exact, run->pass->scratch);
   build_fallback(&j);
-  j.check = kiln__guard_check_create(j.graph, &m->checks, &j.exact);
+  j.check = kiln__guard_check_create(j.graph, &run->checks, &j.exact);
   j.branch = kiln_node_create_id(j.graph, KILN_OP_prim_If);
-  j.check->range = j.branch->range = m->b.branch->range;
+  j.check->range = j.branch->range = last->branch->range;
   kiln_node_add_input(j.branch, kiln_node_output(j.check, j.check->output_count - 1));
   (void)kiln_node_add_block(j.branch);
   kiln_node_append(kiln_node_add_block(j.branch), j.fallback);
-  kiln_node_insert_before(j.check, m->b.check);
-  kiln_node_insert_before(j.branch, m->b.check);
-  kiln_node *behind = m->b.branch;
-  for (int i = 0; i < m->dependent.count; i++) {
-    kiln_node_detach(m->dependent.data[i]);
-    kiln_node_insert_after(m->dependent.data[i], behind);
-    behind = m->dependent.data[i];
+  kiln_node_insert_before(j.check, last->check);
+  kiln_node_insert_before(j.branch, last->check);
+  move_behind(run);
+  for (int i = 0; i < run->parts.count; i++) {
+    kiln_guard_part *part = &run->parts.data[i];
+    if (part->inner) {
+      move_in(&j, part->inner);
+    } else {
+      move_region(&j, &part->region);
+      forget(&part->region);
+    }
   }
-  move_region(&j, &m->a);
-  for (int i = 0; i < m->inner.count; i++) move_in(&j, m->inner.data[i]);
-  move_region(&j, &m->b);
-  forget(&m->a);
-  forget(&m->b);
-  kiln_node_remove_all_inputs(m->b.check);
   give_results(&j);
-  kiln_node_destroy(m->b.branch);
-  kiln_node_destroy(m->b.check);
-  kiln_node_destroy(m->a.branch);
-  kiln_node_destroy(m->a.check);
-  return (kiln_guarded){j.check, j.branch, j.fallback};
+  for (int i = run->parts.count - 1; i >= 0; i--) {
+    if (run->parts.data[i].inner) continue;
+    kiln_node_destroy(run->parts.data[i].region.branch);
+    kiln_node_destroy(run->parts.data[i].region.check);
+  }
 }

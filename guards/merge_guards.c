@@ -1,19 +1,22 @@
 /* merge_guards.c: pass `merge_guards`: groups whose inputs follow from one region's inputs share
  * one guard.
  *
- * Regions of a block are taken in order; each next one joins the region before it when
- *  - between the two stands no effect, no write and no random number, so that the first guard may
- *    be asked as late as the second, and a fallback may start both regions anew;
- *  - every value that the second guard checks is checked by the first already, or was not made by
- *    the first region, so that the merged guard can check it too, or is made from what the region
- *    knows by operators whose shape functions prove the very type.
- * What stands between and leads from the first region to the second goes into it, and into the
- * fallback. A proof may need a value that no guard has looked at, a weight: then the merged guard
- * checks it too, for the type that the profile claims.
+ * Regions of a block are taken in order; each next one joins the run of those before it when
+ *  - between it and them stands no effect, no write and no random number, so that the first guard
+ *    may be asked as late as the last, and a fallback may start all regions anew;
+ *  - every value that its guard checks is checked by the run already, or was not made by the run,
+ * so that the merged guard can check it too, or is made from what the run knows by operators whose
+ *    shape functions prove the very type.
+ * What stands between and leads from the run to the region goes into it, and into the fallback. A
+ * finished run is put into the block once (merge_build.c). A proof may need a value that no guard
+ * has looked at, a weight: then the merged guard checks it too, for the type that the profile
+ * claims.
  *
  * Claims of the profile must prove nothing, so they are set aside while the pass runs: a value's
  * type is then what is known for a fact where the region's guard holds. */
 #include "guards/merge.h"
+
+#include <stdlib.h>
 
 enum { MAX_CHECKS = 128 };
 
@@ -186,80 +189,87 @@ static void note_values(kiln_map *set, kiln_ir_value *const *values, int count) 
   for (int i = 0; i < count; i++) kiln_map_set_ptr(set, values[i], values[i]);
 }
 
-static void note_inputs(kiln_map *set, const kiln_node *n) {
+/* -- Runs -- */
+
+/* A run that is being looked for. What is known of values is on them while it lasts. */
+typedef struct runner {
+  kiln_guard_run run;
+  kiln_map made;                     /* values that its regions make, or that are made from them */
+  kiln_map between;                  /* nodes in `behind` that no region needs so far */
+  kiln_map inner;                    /* nodes that go into the region */
+  kiln_map known;                    /* values that `know` was told of */
+  KILN_VEC(kiln_ir_value *) touched; /* values that got a type for the time of the run */
+} runner;
+
+/* What stands between the run and the next region, and depends on the run. */
+static void add_between(runner *r, const kiln_guarded *next) {
+  kiln_arena *scratch = r->run.pass->scratch;
+  kiln_node *n = kiln_vec_last(&r->run.parts).region.branch->next;
+  for (; n != next->check; n = n->next) {
+    if (!reads_any(n, &r->made)) continue;
+    note_values(&r->made, n->outputs, n->output_count);
+    kiln_vec_push(scratch, &r->run.behind, n);
+    kiln_map_set_ptr(&r->between, n, n);
+  }
+}
+
+/* Takes from `between` what the node, or a node in it, reads. */
+static void take_inputs(runner *r, const kiln_node *n, kiln_node_vec *inner) {
   for (int i = 0; i < n->input_count; i++) {
-    kiln_map_set_ptr(set, kiln_node_input(n, i), kiln_node_input(n, i));
+    kiln_node *maker = kiln_node_input(n, i)->node;
+    if (!kiln_map_remove_ptr(&r->between, maker)) continue;
+    kiln_vec_push(r->run.pass->scratch, inner, maker);
   }
   for (int b = 0; b < n->block_count; b++) {
-    note_inputs(set, n->blocks[b]->ret);
-    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next) note_inputs(set, m);
+    take_inputs(r, n->blocks[b]->ret, inner);
+    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next) take_inputs(r, m, inner);
   }
 }
 
-static bool gives_any(const kiln_node *n, const kiln_map *set) {
-  for (int i = 0; i < n->output_count; i++) {
-    if (kiln_map_find_ptr(set, kiln_node_output(n, i))) return true;
-  }
-  return false;
+static int compare_places(const void *a, const void *b) {
+  const kiln_node *const *x = (const kiln_node *const *)a, *const *y = (const kiln_node *const *)b;
+  return kiln_node_is_before(*x, *y) ? -1 : kiln_node_is_before(*y, *x);
 }
 
-/* Fills m->dependent and m->inner. `made` gets every value that the merged region makes and the
- * second one can see. */
-static void sort_between(kiln_guard_merge *m, kiln_map *made) {
-  kiln_arena *scratch = m->pass->scratch;
-  kiln_map needed;
-  kiln_map_init(&needed, scratch);
-  note_values(made, m->a.branch->outputs, m->a.branch->output_count);
-  for (kiln_node *n = m->a.branch->next; n != m->b.check; n = n->next) {
-    if (!reads_any(n, made)) continue;
-    note_values(made, n->outputs, n->output_count);
-    kiln_vec_push(scratch, &m->dependent, n);
-  }
-  note_inputs(&needed, m->b.check);
-  note_inputs(&needed, m->b.branch);
-  for (int i = m->dependent.count - 1; i >= 0; i--) {
-    kiln_node *n = m->dependent.data[i];
-    if (!gives_any(n, &needed)) continue;
-    note_inputs(&needed, n);
-    kiln_vec_push(scratch, &m->inner, n);
-  }
-  for (int i = 0, k = m->inner.count - 1; i < k; i++, k--) {
-    kiln_node *swap = m->inner.data[i];
-    m->inner.data[i] = m->inner.data[k];
-    m->inner.data[k] = swap;
-  }
+/* What the next region needs of what stands between, in order. */
+static kiln_node_vec take_inner(runner *r, const kiln_guarded *next) {
+  kiln_node_vec inner = {0};
+  take_inputs(r, next->check, &inner);
+  take_inputs(r, next->branch, &inner);
+  for (int i = 0; i < inner.count; i++) take_inputs(r, inner.data[i], &inner);
+  if (inner.count) qsort(inner.data, (size_t)inner.count, sizeof *inner.data, compare_places);
+  return inner;
 }
 
 /* -- Proof -- */
 
-typedef struct prover {
-  kiln_guard_merge *m;
-  kiln_map made;
-  KILN_VEC(kiln_ir_value *) touched; /* values that got a type for the time of the proof */
-} prover;
-
-static void know(prover *p, kiln_ir_value *v, const kiln_type *type) {
+static void know(runner *r, kiln_ir_value *v, const kiln_type *type) {
   if (v->type->detail) return; /* a constant: it says more */
-  kiln_vec_push(p->m->pass->scratch, &p->touched, v);
+  kiln_vec_push(r->run.pass->scratch, &r->touched, v);
+  kiln_map_set_ptr(&r->known, v, v);
   v->type = type;
 }
 
-static void unknow(prover *p, int keep) {
-  while (p->touched.count > keep) {
-    kiln_ir_value *v = kiln_vec_pop(&p->touched);
-    v->type = kiln_type_unshaped(p->m->pass->graph->types, v->type);
-  }
+static void unshape(runner *r, kiln_ir_value *v) {
+  v->type = kiln_type_unshaped(r->run.pass->graph->types, v->type);
 }
 
-static void know_region(prover *p) {
-  const kiln_guard_merge *m = p->m;
-  for (int i = 0; i < m->checks.values.count; i++) {
-    know(p, m->checks.values.data[i], m->checks.types.data[i]);
+static void unknow(runner *r, int keep) {
+  while (r->touched.count > keep) unshape(r, kiln_vec_pop(&r->touched));
+}
+
+/* What a region's guard makes true, and what the region gives. */
+static void know_region(runner *r, const kiln_guarded *region) {
+  const kiln_guard_run *run = &r->run;
+  for (int i = 0; i < run->checks.values.count; i++) {
+    kiln_ir_value *v = run->checks.values.data[i];
+    know(r, v, run->checks.types.data[i]);
+    if (kiln_map_find_ptr(&r->known, v)) v->type = run->checks.types.data[i]; /* it may say more */
   }
-  kiln_block *hit = kiln__guarded_hit(&m->a);
-  for (int i = 0; i < m->a.branch->output_count; i++) {
-    kiln_ir_value *out = kiln_node_output(m->a.branch, i);
-    if (kiln_type_is_tensor(out->type)) know(p, out, kiln_block_output(hit, i)->type);
+  kiln_block *hit = kiln__guarded_hit(region);
+  for (int i = 0; i < region->branch->output_count; i++) {
+    kiln_ir_value *out = kiln_node_output(region->branch, i);
+    if (kiln_type_is_tensor(out->type)) know(r, out, kiln_block_output(hit, i)->type);
   }
 }
 
@@ -272,57 +282,52 @@ static bool is_proven(const kiln_node *n) {
 }
 
 /* Lets the merged guard check what the node reads from outside and nothing is known of. */
-static bool check_operands(prover *p, const kiln_node *n) {
+static bool check_operands(runner *r, const kiln_node *n) {
   bool any = false;
   for (int i = 0; i < n->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(n, i);
-    if (kiln_node_is(v->node, KILN_OP_prim_ListConstruct) && !kiln_map_find_ptr(&p->made, v)) {
-      any |= check_operands(p, v->node);
+    if (kiln_node_is(v->node, KILN_OP_prim_ListConstruct) && !kiln_map_find_ptr(&r->made, v)) {
+      any |= check_operands(r, v->node);
       continue;
     }
-    const kiln_type *claim = kiln_map_find_ptr(p->m->claims, v);
-    if (!kiln_type_is_tensor(v->type) || v->type->detail || kiln_map_find_ptr(&p->made, v) ||
+    const kiln_type *claim = kiln_map_find_ptr(r->run.claims, v);
+    if (!kiln_type_is_tensor(v->type) || v->type->detail || kiln_map_find_ptr(&r->made, v) ||
         !claim || !kiln_type_is_complete_tensor(claim)) {
       continue;
     }
-    know(p, v, claim);
-    kiln_vec_push(p->m->pass->scratch, &p->m->checks.values, v);
-    kiln_vec_push(p->m->pass->scratch, &p->m->checks.types, claim);
+    know(r, v, claim);
+    kiln_vec_push(r->run.pass->scratch, &r->run.checks.values, v);
+    kiln_vec_push(r->run.pass->scratch, &r->run.checks.types, claim);
     any = true;
   }
   return any;
 }
 
-static void touch_outputs(prover *p, kiln_node *n) {
+/* The node's results get the types that its shape function finds. */
+static void prove_node(runner *r, kiln_node *n) {
   for (int i = 0; i < n->output_count; i++) {
-    kiln_vec_push(p->m->pass->scratch, &p->touched, kiln_node_output(n, i));
+    kiln_vec_push(r->run.pass->scratch, &r->touched, kiln_node_output(n, i));
   }
-}
-
-static void prove_node(prover *p, kiln_node *n) {
-  touch_outputs(p, n);
   if (kiln_shape_infer(n->graph, n) || is_proven(n)) return;
-  int touched = p->touched.count, checks = p->m->checks.values.count;
-  if (!check_operands(p, n) || kiln_shape_infer(n->graph, n)) return;
-  unknow(p, touched);
-  p->m->checks.values.count = p->m->checks.types.count = checks;
-  for (int i = 0; i < n->output_count; i++) {
-    n->outputs[i]->type = kiln_type_unshaped(n->graph->types, n->outputs[i]->type);
-  }
+  int touched = r->touched.count, checks = r->run.checks.values.count;
+  if (!check_operands(r, n) || kiln_shape_infer(n->graph, n)) return;
+  unknow(r, touched);
+  r->run.checks.values.count = r->run.checks.types.count = checks;
+  for (int i = 0; i < n->output_count; i++) unshape(r, n->outputs[i]);
 }
 
-/* Every value that the second guard checks. */
-static bool prove_checks(prover *p) {
-  kiln_guard_merge *m = p->m;
-  for (int i = 0; i < m->b.check->input_count; i++) {
-    kiln_ir_value *v = kiln_node_input(m->b.check, i);
-    const kiln_type *asked = asked_type(m->b.check, i);
+/* Every value that the next guard checks. */
+static bool prove_checks(runner *r, const kiln_node *check) {
+  kiln_guard_run *run = &r->run;
+  for (int i = 0; i < check->input_count; i++) {
+    kiln_ir_value *v = kiln_node_input(check, i);
+    const kiln_type *asked = asked_type(check, i);
     if (kiln_type_is_subtype(v->type, asked)) continue;
-    if (kiln_map_find_ptr(&p->made, v)) return false;
+    if (kiln_map_find_ptr(&r->made, v)) return false;
     if (v->type->detail && !kiln_type_is_subtype(asked, v->type)) return false; /* never both */
-    add_check(m->pass->scratch, &m->checks, v, asked);
+    add_check(run->pass->scratch, &run->checks, v, asked);
   }
-  return m->checks.values.count <= MAX_CHECKS;
+  return run->checks.values.count <= MAX_CHECKS;
 }
 
 static bool can_be_inner(const kiln_node *n) {
@@ -330,62 +335,101 @@ static bool can_be_inner(const kiln_node *n) {
          !kiln_node_graph(n, "Subgraph");
 }
 
-/* The pair may be one: fills what kiln__guards_join needs. What was inferred for the nodes that go
- * into the region stays on them, for there it is a fact; all else is forgotten again. */
-static bool may_join(kiln_guard_merge *m) {
-  prover p = {.m = m};
-  kiln_map_init(&p.made, m->pass->scratch);
-  sort_between(m, &p.made);
-  for (int i = 0; i < m->inner.count; i++) {
-    if (!can_be_inner(m->inner.data[i])) return false;
+static bool prove_region(runner *r, const kiln_guarded *next, const kiln_node_vec *inner) {
+  for (int i = 0; i < inner->count; i++) {
+    if (!can_be_inner(inner->data[i])) return false;
   }
-  m->checks = list_checks(m->pass->scratch, m->a.check);
-  know_region(&p);
-  for (int i = 0; i < m->inner.count; i++) prove_node(&p, m->inner.data[i]);
-  bool joins = prove_checks(&p);
-  for (int i = 0; joins && i < m->inner.count; i++) {
-    for (int k = 0; k < m->inner.data[i]->output_count; k++) {
-      kiln_ir_value *v = kiln_node_output(m->inner.data[i], k);
-      kiln_map_set_ptr(&p.made, v, (void *)(uintptr_t)v->type);
-    }
+  for (int i = 0; i < inner->count; i++) prove_node(r, inner->data[i]);
+  return prove_checks(r, next->check);
+}
+
+static void add_region(runner *r, const kiln_guarded *region) {
+  kiln_guard_part part = {.region = *region};
+  kiln_vec_push(r->run.pass->scratch, &r->run.parts, part);
+  note_values(&r->made, region->branch->outputs, region->branch->output_count);
+  know_region(r, region);
+}
+
+static void begin_run(runner *r, kiln_pass *pass, kiln_map *claims, const kiln_guarded *first) {
+  *r = (runner){.run = {.pass = pass, .claims = claims}};
+  kiln_map_init(&r->made, pass->scratch);
+  kiln_map_init(&r->between, pass->scratch);
+  kiln_map_init(&r->inner, pass->scratch);
+  kiln_map_init(&r->known, pass->scratch);
+  r->run.checks = list_checks(pass->scratch, first->check);
+  add_region(r, first);
+}
+
+/* Whether the next region belongs to the run; if not, the run is at its end. */
+static bool extend_run(runner *r, const kiln_guarded *next) {
+  kiln_arena *scratch = r->run.pass->scratch;
+  int behind = r->run.behind.count, touched = r->touched.count;
+  kiln_check_list checks = r->run.checks, *list = &r->run.checks;
+  size_t count = (size_t)checks.values.count;
+  checks.types.data = kiln_arena_copy(scratch, list->types.data, sizeof *list->types.data * count);
+  add_between(r, next);
+  kiln_node_vec inner = take_inner(r, next);
+  if (!prove_region(r, next, &inner)) {
+    unknow(r, touched);
+    r->run.behind.count = behind;
+    r->run.checks = checks;
+    return false;
   }
-  unknow(&p, 0);
-  for (int i = 0; joins && i < m->inner.count; i++) {
-    for (int k = 0; k < m->inner.data[i]->output_count; k++) {
-      kiln_ir_value *v = kiln_node_output(m->inner.data[i], k);
-      v->type = kiln_map_find_ptr(&p.made, v);
-    }
+  for (int i = 0; i < inner.count; i++) {
+    kiln_guard_part part = {.inner = inner.data[i]};
+    kiln_vec_push(scratch, &r->run.parts, part);
+    kiln_map_set_ptr(&r->inner, inner.data[i], inner.data[i]);
   }
-  return joins;
+  add_region(r, next);
+  return true;
+}
+
+/* What was inferred for the nodes that go into the region stays on them, for there it is a fact;
+ * all else is forgotten. */
+static void end_run(runner *r) {
+  kiln_guard_run *run = &r->run;
+  if (!run->pass) return;
+  for (int i = 0; i < r->touched.count; i++) {
+    const kiln_node *maker = r->touched.data[i]->node;
+    if (!kiln_map_find_ptr(&r->inner, maker)) unshape(r, r->touched.data[i]);
+  }
+  int kept = 0;
+  for (int i = 0; i < run->behind.count; i++) {
+    kiln_node *n = run->behind.data[i];
+    if (!kiln_map_find_ptr(&r->inner, n)) run->behind.data[kept++] = n;
+  }
+  run->behind.count = kept;
+  if (run->parts.count > 1) {
+    kiln__guards_join(run);
+    run->pass->changed = true;
+  }
+  run->pass = NULL;
 }
 
 /* -- The pass -- */
 
 static void merge_block(merger *g, kiln_block *block) {
   kiln_pass *pass = g->pass;
-  kiln_guarded last = {0};
+  runner run = {0};
   bool effect = false;
   for (kiln_node *n = block->first; n; n = n->next) {
     kiln_guarded next;
     if (!kiln_node_is(n, KILN_OP_prim_TypeCheck) || !find_region(n, &next)) {
       for (int b = 0; b < n->block_count; b++) merge_block(g, n->blocks[b]);
-      effect = effect || (last.check && is_effect(pass, n));
+      effect = effect || (run.run.pass && is_effect(pass, n));
       continue;
     }
     merge_duplicates(g, &next);
-    kiln_guard_merge m = {.pass = pass, .claims = &g->claims, .a = last, .b = next};
-    if (last.check && effect) {
-      kiln_pass_refuse(pass, next.check, KILN_REASON_guard_effect, "");
-    } else if (last.check && may_join(&m)) {
-      next = kiln__guards_join(&m);
-      pass->changed = true;
-    } else if (last.check) {
-      kiln_pass_refuse(pass, next.check, KILN_REASON_guard_not_proven, "");
+    if (run.run.pass && (effect || !extend_run(&run, &next))) {
+      kiln_pass_refuse(pass, next.check,
+                       effect ? KILN_REASON_guard_effect : KILN_REASON_guard_not_proven, "");
+      end_run(&run);
     }
-    last = next;
+    if (!run.run.pass) begin_run(&run, pass, &g->claims, &next);
     effect = false;
     n = next.branch;
   }
+  end_run(&run);
 }
 
 kiln_status *kiln_pass_merge_guards(kiln_pass *pass) {
