@@ -76,10 +76,9 @@ static bool follows(const kiln_tensor *t, const int *order) {
   return true;
 }
 
-void kiln_tensor_refresh(kiln_tensor *t) {
+/* Sets numel and the layout class after dims were written, all of which were checked. */
+static void classify(kiln_tensor *t, uint64_t numel) {
   static const int nhwc[4] = {0, 2, 3, 1};
-  uint64_t numel = 1;
-  for (int i = 0; i < t->key.f.rank; i++) numel *= (uint64_t)t->dims[i];
   t->numel = (int64_t)numel;
   kiln_layout_class layout = KILN_LAYOUT_STRIDED;
   if (numel <= 1 || follows(t, NULL)) {
@@ -88,6 +87,12 @@ void kiln_tensor_refresh(kiln_tensor *t) {
     layout = KILN_LAYOUT_CHANNELS_LAST;
   }
   t->key.f.layout = (uint8_t)layout;
+}
+
+static void refresh(kiln_tensor *t) {
+  uint64_t numel = 1;
+  for (int i = 0; i < t->key.f.rank; i++) numel *= (uint64_t)t->dims[i];
+  classify(t, numel);
 }
 
 static kiln_status *bad_sizes(int rank, const int64_t *sizes) {
@@ -331,14 +336,36 @@ kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storag
   }
   t->offset = offset;
   t->storage = kiln_storage_retain(storage);
-  kiln_tensor_refresh(t);
+  refresh(t);
   *out_tensor = t;
   return NULL;
+}
+
+/* One past the last element of t's geometry where that is plain: no negative number, no overflow.
+ * 0 where it is not, or where there is no element: then check_within judges. */
+static inline uint64_t plain_end(const kiln_tensor *t, uint64_t *out_numel) {
+  const int rank = t->key.f.rank;
+  int64_t numel = 1, last = t->offset, step;
+  bool odd = last < 0;
+  for (int i = 0; i < rank; i++) {
+    const int64_t n = t->dims[i], stride = t->dims[rank + i];
+    odd |= n <= 0 || stride < 0;
+    odd |= __builtin_mul_overflow(numel, n, &numel);
+    odd |= __builtin_mul_overflow((int64_t)((uint64_t)n - 1), stride, &step);
+    odd |= __builtin_add_overflow(last, step, &last);
+  }
+  *out_numel = (uint64_t)numel;
+  return odd ? 0 : (uint64_t)last + 1;
 }
 
 kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int rank,
                               const int64_t *sizes, const int64_t *strides, int64_t offset,
                               kiln_tensor **out_tensor) {
+  kiln_storage *storage = base->storage;
+  if (__builtin_expect(!storage || (unsigned)rank > KILN_MAX_RANK, 0)) {
+    if (storage) return bad_sizes(rank, sizes);
+    return KILN_ERROR(KILN_OP_ERROR, "an undefined tensor has no views");
+  }
   kiln_tensor *t = kiln__block_alloc(base->mem, cache, sizeof *t);
   if (!t) return kiln_status_oom();
   init_tensor(t, base->mem, kiln_tensor_dtype(base), rank);
@@ -350,8 +377,17 @@ kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int ra
     return status;
   }
   t->offset = offset;
-  t->storage = base->storage ? kiln_storage_retain(base->storage) : NULL;
-  kiln_tensor_refresh(t);
+  uint64_t numel, end = plain_end(t, &numel);
+  if (__builtin_expect(end - 1 >= storage->bytes >> log2_of_size(kiln_tensor_item_size(t)), 0)) {
+    status = check_within(storage, kiln_tensor_dtype(t), rank, sizes, strides, offset);
+    if (status) {
+      kiln_tensor_release_to(cache, t);
+      return status;
+    }
+    numel = 0; /* what is fine and not plain has no elements */
+  }
+  t->storage = kiln_storage_retain(storage);
+  classify(t, numel);
   *out_tensor = t;
   return NULL;
 }
@@ -412,7 +448,7 @@ kiln_status *kiln_tensor_set(kiln_tensor *t, kiln_storage *storage, kiln_dtype d
   t->key.f.rank = (uint8_t)rank;
   t->key.f.undefined = 0;
   t->offset = offset;
-  kiln_tensor_refresh(t);
+  refresh(t);
   return NULL;
 }
 

@@ -134,7 +134,8 @@ kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storag
                                    kiln_dtype dtype, int rank, const int64_t *sizes,
                                    const int64_t *strides, int64_t offset,
                                    kiln_tensor **out_tensor) KILN_MUST_USE;
-/* A view of `base` (same dtype, storage, device) with new geometry, which the caller has proved. */
+/* A view of `base` (same dtype, storage, device) with new geometry, checked likewise: whatever the
+ * arithmetic of a kernel, no view reaches beyond its storage. */
 kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int rank,
                               const int64_t *sizes, const int64_t *strides, int64_t offset,
                               kiln_tensor **out_tensor) KILN_MUST_USE;
@@ -194,8 +195,6 @@ void kiln_sizes_print(int rank, const int64_t *sizes, char *buffer, size_t size)
 /* Row-major strides of `sizes`; numel with overflow check (false). */
 void kiln_strides_contiguous(int rank, const int64_t *sizes, int64_t *out_strides);
 bool kiln_numel(int rank, const int64_t *sizes, int64_t *out_numel);
-/* Sets numel and the layout class after dims were written. */
-void kiln_tensor_refresh(kiln_tensor *t);
 /* Broadcasts two shapes; KILN_OP_ERROR with PyTorch's sentence ("The size of tensor a (3) must
  * match the size of tensor b (4) at non-singleton dimension 1"). */
 kiln_status *kiln_broadcast(int rank_a, const int64_t *a, int rank_b, const int64_t *b,

@@ -84,6 +84,16 @@ typedef struct kiln_class_attribute {
 
 /* Classes, interfaces and enums are nominal: made once, then filled in by the frontend. What only
  * the IR knows (methods, constants' values) hangs on `ir`, opaque here. */
+/* A question of subtyping that led to others: the pairs of class and interface under way. */
+typedef struct kiln_subtype_pair {
+  const kiln_type *sub, *interface;
+  const struct kiln_subtype_pair *outer;
+} kiln_subtype_pair;
+typedef struct kiln_subtype_walk {
+  const kiln_subtype_pair *pairs;
+  int depth, steps;
+} kiln_subtype_walk;
+
 typedef struct kiln_class_info {
   kiln_str qualname; /* "__torch__.m.Linear" */
   bool is_module, is_interface;
@@ -96,7 +106,7 @@ typedef struct kiln_class_info {
   const kiln_type *value_type;
   void *ir; /* struct kiln_class of ir/unit.h */
   /* Interfaces: does that class (or interface) have all of the interface's methods? Set by ir. */
-  bool (*implements)(const kiln_type *sub, const kiln_type *interface);
+  bool (*implements)(const kiln_type *sub, const kiln_type *interface, kiln_subtype_walk *walk);
 } kiln_class_info;
 
 struct kiln_type {
@@ -156,6 +166,9 @@ const kiln_type *kiln_type_find(const kiln_type_table *table, kiln_str qualname)
  * dicts invariant (but tensor details inside are ignored), class <: interface by methods (asked
  * through `ir`), all <: Any; tensors: every known property of `super` is equal in `sub`. */
 bool kiln_type_is_subtype(const kiln_type *sub, const kiln_type *super);
+/* The same as part of the question `walk`: for kiln_class_info.implements. */
+bool kiln_type_is_subtype_within(kiln_subtype_walk *walk, const kiln_type *sub,
+                                 const kiln_type *super);
 /* The same type when tensor details are left out of both, at every depth. */
 bool kiln_type_equal_unshaped(const kiln_type *a, const kiln_type *b);
 /* The join of both (branches of an If), NULL when there is none. With `to_union` it may be a Union.

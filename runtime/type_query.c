@@ -25,29 +25,53 @@ static bool tensor_is_subtype(const kiln_tensor_detail *sub, const kiln_tensor_d
          (sub->has_strides && dims_agree(sub->strides, super->strides, super->rank));
 }
 
-static bool tuple_is_subtype(const kiln_type *sub, const kiln_type *super) {
+static bool is_subtype(const kiln_type *sub, const kiln_type *super, kiln_subtype_walk *walk);
+
+static bool tuple_is_subtype(const kiln_type *sub, const kiln_type *super,
+                             kiln_subtype_walk *walk) {
   if (sub->elem_count != super->elem_count) return false;
   if (super->names && !sub->names) return false;
   for (int i = 0; i < sub->elem_count; i++) {
     if (super->names && !kiln_str_equal(sub->names[i], super->names[i])) return false;
-    if (!kiln_type_is_subtype(sub->elems[i], super->elems[i])) return false;
+    if (!is_subtype(sub->elems[i], super->elems[i], walk)) return false;
   }
   return true;
 }
 
-static bool subtype_of_any_elem(const kiln_type *sub, const kiln_type *super) {
+static bool subtype_of_any_elem(const kiln_type *sub, const kiln_type *super,
+                                kiln_subtype_walk *walk) {
   for (int i = 0; i < super->elem_count; i++) {
-    if (kiln_type_is_subtype(sub, super->elems[i])) return true;
+    if (is_subtype(sub, super->elems[i], walk)) return true;
   }
   return false;
 }
 
+/* Interfaces may refer to each other and to themselves: what is being asked already holds as long
+ * as nothing speaks against it. More than the bounds is no program that somebody wrote. */
+static bool implements(const kiln_type *sub, const kiln_type *interface, kiln_subtype_walk *walk) {
+  enum { MAX_DEPTH = 100, MAX_STEPS = 20000 };
+  kiln_subtype_walk own = {0};
+  if (!walk) walk = &own;
+  for (const kiln_subtype_pair *p = walk->pairs; p; p = p->outer) {
+    if (p->sub == sub && p->interface == interface) return true;
+  }
+  if (walk->depth >= MAX_DEPTH || walk->steps++ >= MAX_STEPS) return false;
+  const kiln_subtype_pair pair = {sub, interface, walk->pairs};
+  walk->pairs = &pair;
+  walk->depth++;
+  const bool yes = interface->cls->implements(sub, interface, walk);
+  walk->depth--;
+  walk->pairs = pair.outer;
+  return yes;
+}
+
 /* `super` is neither Any nor equal to `sub`, and `sub` is no union or Optional. */
-static bool simple_is_subtype(const kiln_type *sub, const kiln_type *super) {
+static bool simple_is_subtype(const kiln_type *sub, const kiln_type *super,
+                              kiln_subtype_walk *walk) {
   switch (super->kind) {
     case KILN_TYPE_OPTIONAL:
-      return sub->kind == KILN_TYPE_NONE || kiln_type_is_subtype(sub, super->elems[0]);
-    case KILN_TYPE_UNION: return subtype_of_any_elem(sub, super);
+      return sub->kind == KILN_TYPE_NONE || is_subtype(sub, super->elems[0], walk);
+    case KILN_TYPE_UNION: return subtype_of_any_elem(sub, super, walk);
     case KILN_TYPE_NUMBER:
       return sub->kind == KILN_TYPE_INT || sub->kind == KILN_TYPE_FLOAT ||
              sub->kind == KILN_TYPE_COMPLEX;
@@ -57,33 +81,41 @@ static bool simple_is_subtype(const kiln_type *sub, const kiln_type *super) {
     case KILN_TYPE_ANY_ENUM: return sub->kind == KILN_TYPE_ENUM;
     case KILN_TYPE_INTERFACE:
       return (sub->kind == KILN_TYPE_CLASS || sub->kind == KILN_TYPE_INTERFACE) &&
-             super->cls->implements && super->cls->implements(sub, super);
+             super->cls->implements && implements(sub, super, walk);
     default: break;
   }
   if (sub->kind != super->kind) return false;
   switch (sub->kind) {
     case KILN_TYPE_TENSOR: return tensor_is_subtype(sub->detail, super->detail);
-    case KILN_TYPE_TUPLE: return tuple_is_subtype(sub, super);
+    case KILN_TYPE_TUPLE: return tuple_is_subtype(sub, super, walk);
     case KILN_TYPE_FUTURE:
     case KILN_TYPE_AWAIT:
-    case KILN_TYPE_RREF: return kiln_type_is_subtype(sub->elems[0], super->elems[0]);
+    case KILN_TYPE_RREF: return is_subtype(sub->elems[0], super->elems[0], walk);
     default: return kiln_type_equal_unshaped(sub, super);
   }
 }
 
-bool kiln_type_is_subtype(const kiln_type *sub, const kiln_type *super) {
+static bool is_subtype(const kiln_type *sub, const kiln_type *super, kiln_subtype_walk *walk) {
   if (sub == super || super->kind == KILN_TYPE_ANY) return true;
   if (sub->kind == KILN_TYPE_OPTIONAL) {
-    return kiln_type_is_subtype(kiln_type_basic(KILN_TYPE_NONE), super) &&
-           kiln_type_is_subtype(sub->elems[0], super);
+    return is_subtype(kiln_type_basic(KILN_TYPE_NONE), super, walk) &&
+           is_subtype(sub->elems[0], super, walk);
   }
   if (sub->kind == KILN_TYPE_UNION) {
     for (int i = 0; i < sub->elem_count; i++) {
-      if (!kiln_type_is_subtype(sub->elems[i], super)) return false;
+      if (!is_subtype(sub->elems[i], super, walk)) return false;
     }
     return true;
   }
-  return simple_is_subtype(sub, super);
+  return simple_is_subtype(sub, super, walk);
+}
+
+bool kiln_type_is_subtype(const kiln_type *sub, const kiln_type *super) {
+  return is_subtype(sub, super, NULL);
+}
+bool kiln_type_is_subtype_within(kiln_subtype_walk *walk, const kiln_type *sub,
+                                 const kiln_type *super) {
+  return is_subtype(sub, super, walk);
 }
 
 bool kiln_type_equal_unshaped(const kiln_type *a, const kiln_type *b) {

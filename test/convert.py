@@ -54,7 +54,7 @@ def cases_of(paths):
     for path in paths:
         found = [path] if (path / 'case.json').exists() else [
             p.parent for p in sorted(path.rglob('case.json'))]
-        yield from (c for c in found if (c / 'model.pt').exists() and c.parent.name not in ('bad', 'lies'))
+        yield from (c for c in found if (c / 'model.pt').exists() and c.parent.name not in ('bad', 'hostile', 'lies'))
 
 
 def convert(kiln, source, target, *options):

@@ -233,7 +233,7 @@ static const kiln_schema *schema_of(kiln_function *function) {
 }
 
 /* Same arguments, and a result that fits: kiln_class_info.implements. */
-static bool implements(const kiln_type *sub, const kiln_type *interface) {
+static bool implements(const kiln_type *sub, const kiln_type *interface, kiln_subtype_walk *walk) {
   const kiln_map *methods = &kiln_class_of(interface)->methods;
   for (int i = 0; i < methods->count; i++) {
     if (!methods->entries[i].value) continue;
@@ -242,12 +242,15 @@ static bool implements(const kiln_type *sub, const kiln_type *interface) {
     const kiln_schema *want = schema_of(methods->entries[i].value), *have = schema_of(mine);
     if (!want || !have || want->arg_count > have->arg_count) return false;
     for (int k = 1; k < have->arg_count; k++) {
-      if (k >= want->arg_count ? !have->args[k].has_default
-                               : !kiln_type_is_subtype(want->args[k].type, have->args[k].type)) {
+      if (k >= want->arg_count
+              ? !have->args[k].has_default
+              : !kiln_type_is_subtype_within(walk, want->args[k].type, have->args[k].type)) {
         return false;
       }
     }
-    if (!kiln_type_is_subtype(have->results[0].type, want->results[0].type)) return false;
+    if (!kiln_type_is_subtype_within(walk, have->results[0].type, want->results[0].type)) {
+      return false;
+    }
   }
   return true;
 }

@@ -319,8 +319,10 @@ KILN_RECIPE(pixel_unshuffle) {
   const int rank = kiln_tensor_rank(SELF);
   const int64_t f = kiln_arg_int(args, 1), *sizes = kiln_tensor_sizes(SELF);
   int64_t wide[KILN_MAX_RANK + 2], order[KILN_MAX_RANK + 2];
+  int64_t channels = 0;
   if (rank < 3 || rank + 2 > KILN_MAX_RANK || f <= 0 || sizes[rank - 2] % f ||
-      sizes[rank - 1] % f) {
+      sizes[rank - 1] % f || !kiln_checked_mul_i64(sizes[rank - 3], f, &channels) ||
+      !kiln_checked_mul_i64(channels, f, &channels)) {
     KILN_RECIPE_FAIL(r,
                      "pixel_unshuffle expects an input of at least 3 dimensions whose height and "
                      "width are divisible by a positive downscale_factor");
@@ -335,7 +337,7 @@ KILN_RECIPE(pixel_unshuffle) {
   memcpy(order + n + 1, moved, sizeof moved);
   kiln_tensor *t = kiln__recipe_reshape(r, SELF, n + 5, wide);
   t = KILN_COOK(r, permute, T(t), kiln__recipe_ints(r, n + 5, order));
-  const int64_t last[] = {sizes[n] * f * f, parts[0], parts[2]};
+  const int64_t last[] = {channels, parts[0], parts[2]};
   memcpy(wide + n, last, sizeof last);
   kiln__recipe_give(r, outs, kiln__recipe_copy(r, kiln__recipe_reshape(r, t, rank, wide)));
 }

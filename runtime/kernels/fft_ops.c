@@ -72,7 +72,10 @@ static kiln_tensor *transform(kiln__recipe *r, kiln_tensor *t, kind how, int dim
   const int rank = kiln__recipe_rank(t);
   kiln_tensor *in, *out, *buffers;
   int64_t sizes[KILN_MAX_RANK];
-  if (rank == 0) return NULL;
+  if (rank == 0) {
+    KILN_RECIPE_FAIL(r, "Dimension specified as %d but tensor has no dimensions", dim);
+    return NULL;
+  }
   t = KILN_COOK(r, transpose, T(t), I(dim), I(-1));
   rows w = {.kind = how, .forward = forward, .scale = scale, .n = n};
   w.in = kiln__recipe_read(r, t, real_in ? KILN_DTYPE_F64 : KILN_DTYPE_C128, &in);
@@ -151,6 +154,10 @@ static void read_dims(kiln__recipe *r, const kiln_tensor *t, kiln_ivalue s, kiln
       return;
     }
     for (int i = 0; i < d->count; i++) wanted[i] = rank - d->count + i;
+  }
+  if (d->count > 0 && rank == 0) {
+    KILN_RECIPE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
+                     (long long)wanted[0]);
   }
   for (int i = 0; i < d->count && !r->status; i++) {
     d->dim[i] = kiln__recipe_dim(r, wanted[i], rank);
@@ -268,6 +275,7 @@ KILN_RECIPE(_fft_r2c) {
   const kiln_dtype part = part_of(r, t);
   read_dims(r, t, NONE, args[1], false, &d);
   double scale = scale_by(kiln_arg_int(args, 2), &d);
+  if (d.count == 0) KILN_RECIPE_FAIL(r, "_fft_r2c must transform at least one axis");
   const kind first = kiln_arg_bool(args, 3) ? R2C : R2C_WHOLE;
   for (int i = d.count - 1; i >= 0 && !r->status; i--, scale = 1) {
     t = transform(r, t, i == d.count - 1 ? first : C2C, d.dim[i], d.n[i], true, scale);
@@ -279,7 +287,8 @@ KILN_RECIPE(_fft_c2r) {
   dims d;
   const kiln_dtype part = part_of(r, t);
   read_dims(r, t, NONE, args[1], false, &d);
-  if (r->status || d.count == 0) return;
+  if (d.count == 0) KILN_RECIPE_FAIL(r, "_fft_c2r must transform at least one axis");
+  if (r->status) return;
   d.points *= (double)kiln_arg_int(args, 3) / (double)d.n[d.count - 1];
   d.n[d.count - 1] = kiln_arg_int(args, 3);
   double scale = scale_by(kiln_arg_int(args, 2), &d);

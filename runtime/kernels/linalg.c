@@ -65,6 +65,15 @@ void kiln__la_share(kiln__recipe *r, kiln_tensor **a, kiln_tensor **b) {
   int rank;
   if (r->status || !*a || !*b) return;
   kiln_tensor **pair[] = {a, b};
+  for (int i = 1; i >= 0; i--) {
+    if (kiln_tensor_rank(*pair[i]) < 2) {
+      KILN_RECIPE_FAIL(r,
+                       "Expected %s to have at least 2 dimensions, but it has %d dimensions "
+                       "instead",
+                       i == 0 ? "A" : "b", kiln_tensor_rank(*pair[i]));
+      return;
+    }
+  }
   if (!kiln__recipe_ok(
           r, kiln_broadcast(kiln_tensor_rank(*a) - 2, kiln_tensor_sizes(*a),
                             kiln_tensor_rank(*b) - 2, kiln_tensor_sizes(*b), &rank, sizes))) {

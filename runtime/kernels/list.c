@@ -311,6 +311,28 @@ typedef struct sorter {
   kiln_status *status;
 } sorter;
 
+static const char *kind_name(kiln_ivalue v) {
+  switch ((kiln_tag)v.tag) {
+    case KILN_TAG_NONE: return "NoneType";
+    case KILN_TAG_INT: return "int";
+    case KILN_TAG_FLOAT: return "float";
+    case KILN_TAG_BOOL: return "bool";
+    case KILN_TAG_STRING: return "str";
+    case KILN_TAG_TENSOR: return "Tensor";
+    case KILN_TAG_TUPLE: return "tuple";
+    case KILN_TAG_LIST: return "list";
+    case KILN_TAG_DICT: return "dict";
+    default: return "object";
+  }
+}
+
+static bool text_before(const kiln_string *x, const kiln_string *y) {
+  size_t n = x->len < y->len ? x->len : y->len;
+  int order = memcmp(x->data, y->data, n);
+  return order ? order < 0 : x->len < y->len;
+}
+
+/* A list of Any may hold values of several kinds: both tags are looked at. */
 static bool before(sorter *s, kiln_ivalue a, kiln_ivalue b) {
   if (s->status) return false;
   if (s->reverse) {
@@ -318,34 +340,29 @@ static bool before(sorter *s, kiln_ivalue a, kiln_ivalue b) {
     a = b;
     b = swap;
   }
+  while (a.tag == KILN_TAG_TUPLE && b.tag == KILN_TAG_TUPLE) { /* by the first that differ */
+    const kiln_tuple *x = a.u.tuple, *y = b.u.tuple;
+    int64_t n = x->count < y->count ? x->count : y->count, i = 0;
+    while (i < n && equal(x->items[i], y->items[i])) i++;
+    if (i == n) return x->count < y->count;
+    a = x->items[i];
+    b = y->items[i];
+  }
+  if (a.tag != b.tag) {
+    s->status = KILN_OP_FAIL("'<' not supported between instances of '%s' and '%s'", kind_name(a),
+                             kind_name(b));
+    return false;
+  }
   switch (a.tag) {
     case KILN_TAG_INT: return a.u.i < b.u.i;
     case KILN_TAG_FLOAT: return a.u.f < b.u.f;
     case KILN_TAG_BOOL: return a.u.b < b.u.b;
-    case KILN_TAG_STRING: {
-      const kiln_string *x = a.u.string, *y = b.u.string;
-      size_t n = x->len < y->len ? x->len : y->len;
-      int order = memcmp(x->data, y->data, n);
-      return order ? order < 0 : x->len < y->len;
-    }
+    case KILN_TAG_STRING: return text_before(a.u.string, b.u.string);
     case KILN_TAG_TENSOR: {
       double x = 0, y = 0;
       s->status = kiln_tensor_item_f64(a.u.tensor, &x);
       if (!s->status) s->status = kiln_tensor_item_f64(b.u.tensor, &y);
       return x < y;
-    }
-    case KILN_TAG_TUPLE: {
-      bool reverse = s->reverse, result = false;
-      s->reverse = false;
-      int64_t n = a.u.tuple->count < b.u.tuple->count ? a.u.tuple->count : b.u.tuple->count;
-      int64_t i = 0;
-      while (i < n && equal(a.u.tuple->items[i], b.u.tuple->items[i])) i++;
-      if (i < n)
-        result = before(s, a.u.tuple->items[i], b.u.tuple->items[i]);
-      else
-        result = a.u.tuple->count < b.u.tuple->count;
-      s->reverse = reverse;
-      return result;
     }
     default:
       s->status = KILN_OP_FAIL(

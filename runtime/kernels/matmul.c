@@ -489,12 +489,13 @@ KILN_KERNEL(linear) {
                             (const int64_t[]){strides[1], strides[0]}, w->offset, &weight));
   kiln_status *status = NULL;
   if (rank > 2 || (rank == 1 && bias)) { /* as rows, so that the product is one */
-    int64_t k = kiln_tensor_sizes(x)[rank - 1], n = sizes[0], out_sizes[KILN_MAX_RANK];
+    int64_t k = kiln_tensor_sizes(x)[rank - 1], n = sizes[0], out_sizes[KILN_MAX_RANK], count = 1;
     kiln_tensor *dense = NULL, *product_rows = NULL;
     kiln_ivalue result = kiln_none();
+    for (int d = 0; d < rank - 1; d++) count *= kiln_tensor_sizes(x)[d]; /* also where k is 0 */
     status = kiln__contiguous(call, x, &dense);
     if (!status) {
-      status = kiln_tensor_view(&call->cache, dense, 2, (const int64_t[]){k ? x->numel / k : 0, k},
+      status = kiln_tensor_view(&call->cache, dense, 2, (const int64_t[]){count, k},
                                 (const int64_t[]){k, 1}, dense->offset, &rows);
     }
     if (!status) status = matrices(call, bias, rows, weight, 1, 1, &result);

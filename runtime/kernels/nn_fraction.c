@@ -242,6 +242,13 @@ static bool output_sizes(kiln__recipe *r, const kiln_tensor *t, kiln_ivalue size
     return false;
   }
   const bool list = given.tag == KILN_TAG_LIST;
+  if (scale.tag == KILN_TAG_LIST && scale.u.list->count != n) {
+    KILN_RECIPE_FAIL(r,
+                     "Input and scale_factor must have the same number of spatial dimensions, "
+                     "but got %d and %lld",
+                     n, (long long)scale.u.list->count);
+    return false;
+  }
   if (list && given.u.list->count != n) {
     KILN_RECIPE_FAIL(r, "Sizes should be a list of %d numbers, but got %lld", n,
                      (long long)given.u.list->count);

@@ -65,25 +65,37 @@ static bool cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args
   }
   return fine && !r->status;
 }
+/* A step that succeeds without a tensor must not go on as one that has none. */
+static kiln_tensor *tensor_of(kiln__recipe *r, kiln_ivalue result) {
+  if (result.tag == KILN_TAG_TENSOR) return result.u.tensor;
+  (void)kiln__recipe_ok(r, KILN_OP_FAIL("a step of the operator gave no tensor"));
+  return NULL;
+}
 kiln_tensor *kiln__recipe_cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args) {
   kiln_ivalue results[KILN_MAX_OUTS];
-  if (!cook(r, body, args, results)) return NULL;
-  return results[0].tag == KILN_TAG_TENSOR ? results[0].u.tensor : NULL;
+  return cook(r, body, args, results) ? tensor_of(r, results[0]) : NULL;
 }
 void kiln__recipe_cook_many(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
                             int count, kiln_tensor **out) {
   kiln_ivalue results[KILN_MAX_OUTS];
   const bool fine = cook(r, body, args, results);
   for (int i = 0; i < count; i++) {
-    out[i] = fine && results[i].tag == KILN_TAG_TENSOR ? results[i].u.tensor : NULL;
+    out[i] = fine ? tensor_of(r, results[i]) : NULL;
   }
 }
 kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args) {
   kiln_ivalue results[KILN_MAX_OUTS];
-  return cook(r, body, args, results) && results[0].tag == KILN_TAG_LIST ? results[0].u.list : NULL;
+  if (!cook(r, body, args, results)) return NULL;
+  if (results[0].tag == KILN_TAG_LIST) return results[0].u.list;
+  (void)kiln__recipe_ok(r, KILN_OP_FAIL("a step of the operator gave no list"));
+  return NULL;
 }
 void kiln__recipe_give(kiln__recipe *r, kiln_ivalue *out, kiln_tensor *t) {
-  if (r->status || !t) return;
+  if (r->status) return;
+  if (!t) {
+    (void)kiln__recipe_ok(r, KILN_OP_FAIL("a step of the operator gave no tensor"));
+    return;
+  }
   (void)kiln__recipe_ok(r, kiln__finish(r->call, out, kiln_tensor_retain(t)));
 }
 

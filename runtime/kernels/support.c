@@ -33,18 +33,29 @@ void kiln__number_store(kiln_number number, kiln_dtype dtype, void *to) {
   int64_t i = kiln__number_i64(number);
   switch (dtype) {
     case KILN_DTYPE_BOOL: PUT(uint8_t, number.f != 0 || number.im != 0); break;
-    case KILN_DTYPE_U8: PUT(uint8_t, i); break;
-    case KILN_DTYPE_I8: PUT(int8_t, i); break;
+    case KILN_DTYPE_U8:
+    case KILN_DTYPE_QU8: PUT(uint8_t, i); break;
+    case KILN_DTYPE_I8:
+    case KILN_DTYPE_QI8: PUT(int8_t, i); break;
     case KILN_DTYPE_I16: PUT(int16_t, i); break;
     case KILN_DTYPE_U16: PUT(uint16_t, i); break;
-    case KILN_DTYPE_I32: PUT(int32_t, i); break;
+    case KILN_DTYPE_I32:
+    case KILN_DTYPE_QI32: PUT(int32_t, i); break;
     case KILN_DTYPE_U32: PUT(uint32_t, i); break;
     case KILN_DTYPE_I64:
     case KILN_DTYPE_U64: PUT(int64_t, i); break;
     case KILN_DTYPE_F16: PUT(uint16_t, kiln_float_to_half((float)number.f)); break;
     case KILN_DTYPE_BF16: PUT(uint16_t, kiln_float_to_bf16((float)number.f)); break;
+    case KILN_DTYPE_F8E5M2: PUT(uint8_t, kiln_float_to_f8e5m2((float)number.f)); break;
+    case KILN_DTYPE_F8E4M3: PUT(uint8_t, kiln_float_to_f8e4m3((float)number.f)); break;
     case KILN_DTYPE_F32: PUT(float, number.f); break;
     case KILN_DTYPE_F64: PUT(double, number.f); break;
+    case KILN_DTYPE_C32: {
+      uint16_t pair[2] = {kiln_float_to_half((float)number.f),
+                          kiln_float_to_half((float)number.im)};
+      memcpy(to, pair, sizeof pair);
+      break;
+    }
     case KILN_DTYPE_C64: {
       float pair[2] = {(float)number.f, (float)number.im};
       memcpy(to, pair, sizeof pair);
@@ -55,7 +66,8 @@ void kiln__number_store(kiln_number number, kiln_dtype dtype, void *to) {
       memcpy(to, pair, sizeof pair);
       break;
     }
-    default: memset(to, 0, 8); break;
+    case KILN_DTYPE_NONE:
+    case KILN_DTYPE__COUNT: break; /* no dtype has been added that is not above */
   }
 #undef PUT
 }
@@ -209,33 +221,54 @@ int64_t kiln__offset_of(int rank, const int64_t *sizes, const int64_t *strides, 
   return offset;
 }
 
+static int64_t whole_number(kiln_dtype dtype, const void *at) {
+  switch (dtype) {
+    case KILN_DTYPE_BOOL: return *(const uint8_t *)at != 0;
+    case KILN_DTYPE_U8:
+    case KILN_DTYPE_QU8: return *(const uint8_t *)at;
+    case KILN_DTYPE_I8:
+    case KILN_DTYPE_QI8: return *(const int8_t *)at;
+    case KILN_DTYPE_I16: return *(const int16_t *)at;
+    case KILN_DTYPE_U16: return *(const uint16_t *)at;
+    case KILN_DTYPE_I32:
+    case KILN_DTYPE_QI32: return *(const int32_t *)at;
+    case KILN_DTYPE_U32: return *(const uint32_t *)at;
+    case KILN_DTYPE_I64:
+    case KILN_DTYPE_U64: return *(const int64_t *)at;
+    default: return 0;
+  }
+}
+
+/* The real part of an element; false where its dtype is one of whole numbers. */
+static bool real_number(kiln_dtype dtype, const void *at, double *out) {
+  switch (dtype) {
+    case KILN_DTYPE_C64:
+    case KILN_DTYPE_F32: *out = (double)*(const float *)at; return true;
+    case KILN_DTYPE_C128:
+    case KILN_DTYPE_F64: *out = *(const double *)at; return true;
+    case KILN_DTYPE_C32:
+    case KILN_DTYPE_F16: *out = (double)kiln_half_to_float(*(const uint16_t *)at); return true;
+    case KILN_DTYPE_BF16: *out = (double)kiln_bf16_to_float(*(const uint16_t *)at); return true;
+    case KILN_DTYPE_F8E5M2: *out = (double)kiln_f8e5m2_to_float(*(const uint8_t *)at); return true;
+    case KILN_DTYPE_F8E4M3: *out = (double)kiln_f8e4m3_to_float(*(const uint8_t *)at); return true;
+    default: return false;
+  }
+}
+
 double kiln__element_f64(const kiln_tensor *t, int64_t index) {
   const char *at = (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
-  switch (kiln_tensor_dtype(t)) {
-    case KILN_DTYPE_F32: return (double)*(const float *)at;
-    case KILN_DTYPE_F64: return *(const double *)at;
-    case KILN_DTYPE_F16: return (double)kiln_half_to_float(*(const uint16_t *)at);
-    case KILN_DTYPE_BF16: return (double)kiln_bf16_to_float(*(const uint16_t *)at);
-    case KILN_DTYPE_C64: return (double)*(const float *)at;
-    case KILN_DTYPE_C128: return *(const double *)at;
-    default: return (double)kiln__element_i64(t, index);
-  }
+  double real;
+  if (real_number(kiln_tensor_dtype(t), at, &real)) return real;
+  return (double)whole_number(kiln_tensor_dtype(t), at);
 }
 
 int64_t kiln__element_i64(const kiln_tensor *t, int64_t index) {
   const char *at = (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
-  switch (kiln_tensor_dtype(t)) {
-    case KILN_DTYPE_BOOL: return *(const uint8_t *)at != 0;
-    case KILN_DTYPE_U8: return *(const uint8_t *)at;
-    case KILN_DTYPE_I8: return *(const int8_t *)at;
-    case KILN_DTYPE_I16: return *(const int16_t *)at;
-    case KILN_DTYPE_U16: return *(const uint16_t *)at;
-    case KILN_DTYPE_I32: return *(const int32_t *)at;
-    case KILN_DTYPE_U32: return *(const uint32_t *)at;
-    case KILN_DTYPE_I64:
-    case KILN_DTYPE_U64: return *(const int64_t *)at;
-    default: return kiln__number_i64(kiln__number_float(kiln__element_f64(t, index)));
+  double real;
+  if (real_number(kiln_tensor_dtype(t), at, &real)) {
+    return kiln__number_i64(kiln__number_float(real));
   }
+  return whole_number(kiln_tensor_dtype(t), at);
 }
 
 kiln_status *kiln__new_list(kiln_call *call, kiln_type_kind elem, int64_t reserve,

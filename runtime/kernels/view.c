@@ -12,26 +12,46 @@ static kiln_status *view_of(kiln_call *call, const kiln_tensor *t, int rank, con
   return kiln_tensor_view(&call->cache, t, rank, sizes, strides, offset, out);
 }
 
+/* A recipe's arithmetic may ask for a dimension that a tensor of rank 0 does not have. */
+static kiln_status *no_dim(int dim, int rank) {
+  if (rank == 0) {
+    return KILN_OP_FAIL("Dimension specified as %d but tensor has no dimensions", dim);
+  }
+  return KILN_OP_FAIL("Dimension out of range (expected to be in range of [0, %d], but got %d)",
+                      rank - 1, dim);
+}
+static bool has_dim(int dim, int rank) { return (unsigned)dim < (unsigned)rank; }
+/* Where element `index` of a dimension is; what wraps is refused with the view. */
+static int64_t offset_at(const kiln_tensor *t, int dim, int64_t index) {
+  return (int64_t)((uint64_t)t->offset + (uint64_t)index * (uint64_t)kiln_tensor_strides(t)[dim]);
+}
+/* The stride of a new dimension before one of these: of no effect where the product wraps, which it
+ * does in tensors without elements only. */
+static int64_t stride_over(int64_t size, int64_t stride) {
+  return (int64_t)((uint64_t)size * (uint64_t)stride & INT64_MAX);
+}
+
 kiln_status *kiln__narrow(kiln_call *call, kiln_tensor *t, int dim, int64_t start, int64_t length,
                           kiln_tensor **out) {
   int rank = kiln_tensor_rank(t);
+  if (!has_dim(dim, rank)) return no_dim(dim, rank);
   int64_t sizes[KILN_MAX_RANK];
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   sizes[dim] = length;
-  return view_of(call, t, rank, sizes, kiln_tensor_strides(t),
-                 t->offset + start * kiln_tensor_strides(t)[dim], out);
+  return view_of(call, t, rank, sizes, kiln_tensor_strides(t), offset_at(t, dim, start), out);
 }
 
 kiln_status *kiln__select(kiln_call *call, kiln_tensor *t, int dim, int64_t index,
                           kiln_tensor **out) {
   int rank = kiln_tensor_rank(t), n = 0;
+  if (!has_dim(dim, rank)) return no_dim(dim, rank);
   int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   for (int i = 0; i < rank; i++) {
     if (i == dim) continue;
     sizes[n] = kiln_tensor_sizes(t)[i];
     strides[n++] = kiln_tensor_strides(t)[i];
   }
-  return view_of(call, t, n, sizes, strides, t->offset + index * kiln_tensor_strides(t)[dim], out);
+  return view_of(call, t, n, sizes, strides, offset_at(t, dim, index), out);
 }
 
 kiln_status *kiln__unsqueeze(kiln_call *call, kiln_tensor *t, int dim, kiln_tensor **out) {
@@ -39,12 +59,14 @@ kiln_status *kiln__unsqueeze(kiln_call *call, kiln_tensor *t, int dim, kiln_tens
   int64_t sizes[KILN_MAX_RANK + 1], strides[KILN_MAX_RANK + 1];
   if (rank >= KILN_MAX_RANK)
     return KILN_OP_FAIL("tensors of more than %d dimensions are not supported", KILN_MAX_RANK);
+  if (!has_dim(dim, rank + 1)) return no_dim(dim, rank + 1);
   for (int i = 0; i < rank; i++) {
     sizes[i + (i >= dim)] = kiln_tensor_sizes(t)[i];
     strides[i + (i >= dim)] = kiln_tensor_strides(t)[i];
   }
   sizes[dim] = 1;
-  strides[dim] = dim < rank ? kiln_tensor_sizes(t)[dim] * kiln_tensor_strides(t)[dim] : 1;
+  strides[dim] =
+      dim < rank ? stride_over(kiln_tensor_sizes(t)[dim], kiln_tensor_strides(t)[dim]) : 1;
   return view_of(call, t, rank + 1, sizes, strides, t->offset, out);
 }
 
@@ -52,6 +74,7 @@ kiln_status *kiln__permute(kiln_call *call, kiln_tensor *t, const int *dims, kil
   int rank = kiln_tensor_rank(t);
   int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   for (int i = 0; i < rank; i++) {
+    if (!has_dim(dims[i], rank)) return no_dim(dims[i], rank);
     sizes[i] = kiln_tensor_sizes(t)[dims[i]];
     strides[i] = kiln_tensor_strides(t)[dims[i]];
   }
@@ -81,7 +104,7 @@ kiln_status *kiln__expand(kiln_call *call, kiln_tensor *t, int rank, const int64
     int from = i - (rank - own);
     int64_t size = from >= 0 ? kiln_tensor_sizes(t)[from] : 1;
     strides[i] = from >= 0      ? kiln_tensor_strides(t)[from]
-                 : i + 1 < rank ? result[i + 1] * strides[i + 1]
+                 : i + 1 < rank ? stride_over(result[i + 1], strides[i + 1])
                                 : 1;
     result[i] = sizes[i];
     if (result[i] == -1) {
@@ -484,7 +507,7 @@ KILN_KERNEL(slice) {
   int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   memcpy(strides, kiln_tensor_strides(t), sizeof(int64_t) * (size_t)rank);
-  int64_t offset = t->offset + start * strides[dim];
+  int64_t offset = offset_at(t, dim, start);
   sizes[dim] = end == start ? 0 : (end - start - 1) / step + 1;
   if (step > 1 && !kiln_checked_mul_i64(strides[dim], step, &strides[dim])) strides[dim] = 1;
   if (sizes[dim] == 0) offset = t->offset;
@@ -542,7 +565,7 @@ KILN_KERNEL(diagonal) {
     strides[n++] = step[i];
   }
   sizes[n] = length;
-  strides[n] = step[a] + step[b];
+  strides[n] = (int64_t)(((uint64_t)step[a] + (uint64_t)step[b]) & INT64_MAX);
   if (length > 0) at += offset >= 0 ? offset * step[b] : -offset * step[a];
   GIVE(view_of(call, t, n + 1, sizes, strides, at, &view));
 }

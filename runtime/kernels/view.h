@@ -4,10 +4,10 @@
 
 #include "runtime/kernels/support.h"
 
-/* Elements [start, start + length) of a dimension. Unchecked. */
+/* Elements [start, start + length) of a dimension, which the tensor must have. */
 kiln_status *kiln__narrow(kiln_call *call, kiln_tensor *t, int dim, int64_t start, int64_t length,
                           kiln_tensor **out) KILN_MUST_USE;
-/* One element of a dimension, which goes away. Unchecked. */
+/* One element of a dimension, which goes away. */
 kiln_status *kiln__select(kiln_call *call, kiln_tensor *t, int dim, int64_t index,
                           kiln_tensor **out) KILN_MUST_USE;
 kiln_status *kiln__unsqueeze(kiln_call *call, kiln_tensor *t, int dim,
