@@ -132,6 +132,13 @@ void kiln_context_release(kiln_context *context) {
   }
 }
 
+kiln_env kiln__context_env(kiln_context *context) {
+  pthread_mutex_lock(&context->lock);
+  const kiln_env env = *context->env;
+  pthread_mutex_unlock(&context->lock);
+  return env;
+}
+
 void kiln_context_set_log(kiln_context *context, kiln_log_fn fn, void *user) {
   context->env->log.callback = fn;
   context->env->log.user = user;
@@ -174,7 +181,7 @@ static kiln_status *set_flag(kiln_context *context, const char *name, const char
     kiln_log log = env->log;
     kiln_log_init(&log);
     KILN_TRY(kiln_log_parse(&log, value));
-    memcpy(env->log.level, log.level, sizeof log.level);
+    kiln_log_copy_levels(&env->log, &log);
   } else if (strcmp(name, "memory_limit") == 0) {
     kiln_mem_set_limit(env->mem, (size_t)env->flags.memory_limit);
   }

@@ -36,7 +36,7 @@ static kiln_status *write_archive(kiln_instance *instance, const kiln_freeze_opt
                                   const kiln_sink *sink) {
   kiln_model *model = instance->model;
   kiln_frozen_module frozen;
-  kiln_env env = *model->context->env;
+  kiln_env env = kiln__context_env(model->context);
   env.flags = model->flags;
   const kiln_freeze_request request = {options->preserve, options->preserve_count,
                                        options->eval != 0};

@@ -61,25 +61,31 @@ void kiln__instance_vacate(kiln_instance *instance) {
   pthread_mutex_unlock(&instance->lock);
 }
 
+/* The name of what may be writing attributes at this time, or NULL; the lock is held. */
+static const char *writer(const kiln_instance *instance) {
+  if (instance->occupied_by) return instance->occupied_by;
+  for (const kiln__active *a = instance->active; a; a = a->next) {
+    if (kiln__method_writes(instance->model, a->method)) return a->method->name;
+  }
+  return NULL;
+}
+
 /* Enters a call and takes an idle call object, NULL when there is none. */
 static kiln_status *enter(kiln_instance *instance, kiln__active *active, kiln_call **out_call) {
   kiln_status *status = NULL;
   *out_call = NULL;
   pthread_mutex_lock(&instance->lock);
-  kiln__active *other = instance->active;
-  if (instance->occupied_by) {
-    status = busy(active->method->name, instance->occupied_by);
-  } else if (other && kiln__method_writes(instance->model, active->method)) {
-    status = busy(active->method->name, other->method->name);
+  /* The first call of an instance needs no analysis. */
+  const bool alone = !instance->active && !instance->occupied_by;
+  const char *other = alone ? NULL : writer(instance);
+  if (!alone && !other && kiln__method_writes(instance->model, active->method)) {
+    other = instance->active->method->name;
   }
-  for (; other && !status; other = other->next) {
-    if (kiln__method_writes(instance->model, other->method)) {
-      status = busy(active->method->name, other->method->name);
-    }
-  }
+  if (other) status = busy(active->method->name, other);
   if (!status) {
     active->next = instance->active;
     instance->active = active;
+    memcpy(active->random_state, instance->random_state, sizeof active->random_state);
     if (instance->idle_count > 0) *out_call = instance->idle[--instance->idle_count];
   }
   pthread_mutex_unlock(&instance->lock);
@@ -134,10 +140,11 @@ static void leave(kiln_instance *instance, kiln__active *active, kiln_call *call
 
 enum { INLINE_ARGS = 16 };
 
-static kiln_status *run(kiln_instance *instance, kiln__method *method, kiln_call *call,
+static kiln_status *run(kiln_instance *instance, const kiln__active *active, kiln_call *call,
                         kiln_value *const *values, int count, const kiln_call_options *options,
                         kiln_value **out_result) {
   kiln_model *model = instance->model;
+  kiln__method *method = active->method;
   kiln_mem *mem = model->context->env->mem;
   kiln_ivalue few[INLINE_ARGS] = {{0}}, *args = few, result = kiln_none();
   int arg_count = method->argument_count + 1;
@@ -150,7 +157,7 @@ static kiln_status *run(kiln_instance *instance, kiln__method *method, kiln_call
   kiln_status *status = kiln_mapping_check(model->script->mapping, false);
   if (!status) status = kiln__arguments_match(model, method, values, count, args);
   if (!status) {
-    memcpy(call->random_state, instance->random_state, sizeof call->random_state);
+    memcpy(call->random_state, active->random_state, sizeof call->random_state);
     kiln_call_begin(call, &options->limits);
     call->grad_mode = options->grad != 0;
     status = kiln_jit_call(model->jit, call, method->callable, args, arg_count, &result);
@@ -183,7 +190,8 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   KILN_TRY(enter(instance, &active, &call));
   __atomic_fetch_add(&model->calls, 1, __ATOMIC_RELAXED);
   kiln_status *status = call ? NULL : kiln__model_make_call(model, &call);
-  if (!status) status = run(instance, m, call, arguments, argument_count, options, out_result);
+  if (!status)
+    status = run(instance, &active, call, arguments, argument_count, options, out_result);
   leave(instance, &active, call);
   return status;
 }
@@ -220,7 +228,9 @@ kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_v
   *out_value = NULL;
   if (!name) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an attribute needs a name");
   pthread_mutex_lock(&instance->lock);
-  kiln_status *status = find_slot(instance, name, &object, &slot);
+  const char *other = writer(instance);
+  kiln_status *status = other ? busy("kiln_instance_get", other) : NULL;
+  if (!status) status = find_slot(instance, name, &object, &slot);
   if (!status) {
     v = object->slots[slot];
     if (v.tag == KILN_TAG_TENSOR && !v.u.tensor) {

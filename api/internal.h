@@ -58,6 +58,7 @@ enum { KILN__IDLE_CALLS = 8 };
 typedef struct kiln__active {
   kiln__method *method;
   struct kiln__active *next;
+  uint64_t random_state[4]; /* the instance's when the call entered */
 } kiln__active;
 
 struct kiln_instance {
@@ -87,6 +88,8 @@ struct kiln_value {
 /* -- Counts -- */
 
 kiln_context *kiln__context_retain(kiln_context *context);
+/* The context's environment as it is now: its flags change when the host sets options. */
+kiln_env kiln__context_env(kiln_context *context);
 kiln_model *kiln__model_retain(kiln_model *model);
 
 /* -- Values -- */

@@ -133,8 +133,9 @@ static kiln_status *prepare(kiln_model *model) {
   kiln_context *context = model->context;
   method_job job = {model};
   KILN_TRY(kiln_arena_create(context->env->mem, &model->arena));
-  KILN_TRY(kiln_jit_create(context->env, &model->flags, model->script->unit, context->codegen,
-                           &model->jit));
+  const kiln_env env = kiln__context_env(context);
+  KILN_TRY(
+      kiln_jit_create(&env, &model->flags, model->script->unit, context->codegen, &model->jit));
   KILN_TRY(kiln_arena_run(model->arena, list_methods, &job));
   for (int i = 0; i < model->method_count; i++) {
     KILN_TRY(

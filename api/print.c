@@ -69,12 +69,16 @@ typedef struct tensor_printer {
 
 /* A number of element `offset` (of dtype `dtype`) as a 0-dim look at it, on the stack. */
 static kiln_tensor look_at(const kiln_tensor *tensor, kiln_dtype dtype, int64_t offset) {
-  kiln_tensor one = *tensor;
-  one.offset = offset;
-  one.numel = 1;
+  /* Not its count, which other threads change. Without dimensions it reads no dims. */
+  kiln_tensor one = {.refs = 1,
+                     .key = tensor->key,
+                     .numel = 1,
+                     .offset = offset,
+                     .storage = tensor->storage,
+                     .mem = tensor->mem};
   one.key.f.rank = 0;
   one.key.f.dtype = (int8_t)dtype;
-  return one; /* a tensor without dimensions reads no dims */
+  return one;
 }
 
 /* The fewest digits that read back as the same float; an exponent where Python would have one. */

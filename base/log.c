@@ -34,6 +34,13 @@ static bool parse_channel(kiln_log *log, kiln_str text) {
   return false;
 }
 
+void kiln_log_copy_levels(kiln_log *to, const kiln_log *from) {
+  for (int i = 0; i < KILN_LOG__COUNT; i++) {
+    const int level = __atomic_load_n(&from->level[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&to->level[i], level, __ATOMIC_RELAXED);
+  }
+}
+
 kiln_status *kiln_log_parse(kiln_log *log, const char *spec) {
   kiln_log parsed = *log;
   for (const char *at = spec; *at;) {

@@ -24,19 +24,21 @@ typedef enum kiln_log_channel {
 } kiln_log_channel;
 
 typedef struct kiln_log {
-  int level[KILN_LOG__COUNT];
-  kiln_log_fn callback; /* NULL: stderr */
+  int level[KILN_LOG__COUNT]; /* atomic: a host may set them at any time */
+  kiln_log_fn callback;       /* NULL: stderr */
   void *user;
 } kiln_log;
 
 void kiln_log_init(kiln_log *log);
+/* Gives `to` the levels of `from`. */
+void kiln_log_copy_levels(kiln_log *to, const kiln_log *from);
 /* "fusion=2,guard=1": KILN_INVALID_ARGUMENT on an unknown channel. */
 kiln_status *kiln_log_parse(kiln_log *log, const char *spec) KILN_MUST_USE;
 void kiln__log_print(const kiln_log *log, kiln_log_channel channel, int level, const char *fmt, ...)
     KILN_PRINTF(4, 5);
 
 static inline bool kiln_log_on(const kiln_log *log, kiln_log_channel channel, int level) {
-  return log->level[channel] >= level;
+  return __atomic_load_n(&log->level[channel], __ATOMIC_RELAXED) >= level;
 }
 #define KILN_LOG(log, channel, min_level, ...)                                \
   (kiln_log_on((log), KILN_LOG_##channel, (min_level))                        \

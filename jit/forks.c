@@ -11,9 +11,10 @@
 
 /* -- Types -- */
 
-/* Whether values of the type may hold a future; classes are looked into so deep. */
-enum { CLASS_DEPTH = 8 };
-static bool may_hold_future(const kiln_type *type, int depth) {
+/* Whether values of the type may hold a future; classes are looked into so deep, and so many types
+ * are looked at. */
+enum { CLASS_DEPTH = 8, MAX_TYPES = 10000 };
+static bool may_hold_future(const kiln_type *type, int depth, int *types) {
   switch (type->kind) {
     case KILN_TYPE_FUTURE:
     case KILN_TYPE_AWAIT:
@@ -26,13 +27,13 @@ static bool may_hold_future(const kiln_type *type, int depth) {
     case KILN_TYPE_CAPSULE: return true;
     default: break;
   }
-  if (depth == 0) return true;
+  if (depth == 0 || ++*types > MAX_TYPES) return true;
   for (int i = 0; i < type->elem_count; i++) {
-    if (may_hold_future(type->elems[i], depth - 1)) return true;
+    if (may_hold_future(type->elems[i], depth - 1, types)) return true;
   }
   if (type->kind != KILN_TYPE_CLASS || !type->cls) return type->kind == KILN_TYPE_CLASS;
   for (int i = 0; i < type->cls->attribute_count; i++) {
-    if (may_hold_future(type->cls->attributes[i].type, depth - 1)) return true;
+    if (may_hold_future(type->cls->attributes[i].type, depth - 1, types)) return true;
   }
   return false;
 }
@@ -99,8 +100,9 @@ kiln_fork_flag kiln__fork_judge(kiln_arena *scratch, const kiln_graph *graph,
                                 const kiln_graph *inlined) {
   if (!is_quiet(scratch, inlined)) return KILN_FORK_INLINE;
   if (!leaves_alone(alias, graph->top, fork)) return KILN_FORK_INLINE;
-  for (int i = 0; i < fork->input_count; i++) {
-    if (may_hold_future(kiln_node_input(fork, i)->type, CLASS_DEPTH)) return KILN_FORK_BESIDE;
+  for (int i = 0, types = 0; i < fork->input_count; i++) {
+    if (may_hold_future(kiln_node_input(fork, i)->type, CLASS_DEPTH, &types))
+      return KILN_FORK_BESIDE;
   }
   return KILN_FORK_LONE;
 }

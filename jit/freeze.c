@@ -38,8 +38,15 @@ kiln_ivalue kiln__frozen_value(const kiln__freezer *f, const kiln_object *object
   return training ? kiln_bool(false) : v;
 }
 
-/* Plain data, on the CPU: what source can say. Parameters in containers stay attributes. */
-static bool can_be_constant(kiln_ivalue v, int depth) {
+/* A container may be a part of a constant once: source cannot say that two parts are one, nor that
+ * something holds itself. */
+static bool is_first_visit(kiln__freezer *f, kiln_ivalue container) {
+  if (kiln_map_find_ptr(&f->visited, container.u.box)) return false;
+  kiln_map_set_ptr(&f->visited, container.u.box, f);
+  return true;
+}
+
+static bool part_can_be_constant(kiln__freezer *f, kiln_ivalue v, int depth) {
   int64_t index = 0;
   kiln_ivalue *key, *value;
   if (depth > MAX_DEPTH) return false;
@@ -49,18 +56,24 @@ static bool can_be_constant(kiln_ivalue v, int depth) {
              v.u.tensor->key.f.device_kind == KILN_DEVICE_CPU &&
              (depth == 0 || !v.u.tensor->key.f.requires_grad);
     case KILN_TAG_LIST:
+      if (!is_first_visit(f, v)) return false;
       for (int64_t i = 0; i < v.u.list->count; i++) {
-        if (!can_be_constant(v.u.list->items[i], depth + 1)) return false;
+        if (!part_can_be_constant(f, v.u.list->items[i], depth + 1)) return false;
       }
       return true;
     case KILN_TAG_TUPLE:
+      if (!is_first_visit(f, v)) return false;
       for (int64_t i = 0; i < v.u.tuple->count; i++) {
-        if (!can_be_constant(v.u.tuple->items[i], depth + 1)) return false;
+        if (!part_can_be_constant(f, v.u.tuple->items[i], depth + 1)) return false;
       }
       return true;
     case KILN_TAG_DICT:
+      if (!is_first_visit(f, v)) return false;
       while (kiln_dict_next(v.u.dict, &index, &key, &value)) {
-        if (!can_be_constant(*key, depth + 1) || !can_be_constant(*value, depth + 1)) return false;
+        if (!part_can_be_constant(f, *key, depth + 1) ||
+            !part_can_be_constant(f, *value, depth + 1)) {
+          return false;
+        }
       }
       return true;
     case KILN_TAG_NONE:
@@ -74,53 +87,61 @@ static bool can_be_constant(kiln_ivalue v, int depth) {
     default: return false;
   }
 }
+/* Plain data, on the CPU: what source can say. Parameters in containers stay attributes. */
+static bool can_be_constant(kiln__freezer *f, kiln_ivalue v) {
+  kiln_map_clear(&f->visited);
+  return part_can_be_constant(f, v, 0);
+}
 
 /* -- Memory that changes -- */
 
-/* Adds the addresses of what v holds to the map, or tells whether one of them is there. */
-static bool visit_memory(kiln__freezer *f, kiln_ivalue v, bool add, int depth) {
+static bool visit_items(kiln__freezer *f, const kiln_ivalue *items, int64_t count, bool add,
+                        int depth);
+
+/* Adds the addresses of what v holds to the map, or tells whether one of them is there. A container
+ * that was seen by the same question is not entered again: values may share parts and hold
+ * themselves. */
+static bool visit_value(kiln__freezer *f, kiln_ivalue v, bool add, int depth) {
   const void *address = NULL;
   bool found = false;
   int64_t index = 0;
   kiln_ivalue *key, *value;
   if (depth > MAX_DEPTH) return true;
-  switch ((kiln_tag)v.tag) {
-    case KILN_TAG_OBJECT: /* of a script class */
-      if (!v.u.object || (add && kiln_map_find_ptr(&f->memory, v.u.object))) return true;
-      address = v.u.object;
-      if (add) kiln_map_set_ptr(&f->memory, address, f);
-      for (int64_t i = 0; i < v.u.object->count; i++) {
-        found |= visit_memory(f, v.u.object->slots[i], add, depth + 1);
-      }
-      break;
-    case KILN_TAG_TENSOR: address = v.u.tensor ? v.u.tensor->storage : NULL; break;
-    case KILN_TAG_LIST:
-      address = v.u.list;
-      for (int64_t i = 0; i < v.u.list->count; i++) {
-        found |= visit_memory(f, v.u.list->items[i], add, depth + 1);
-      }
-      break;
-    case KILN_TAG_TUPLE:
-      for (int64_t i = 0; i < v.u.tuple->count; i++) {
-        found |= visit_memory(f, v.u.tuple->items[i], add, depth + 1);
-      }
-      break;
-    case KILN_TAG_DICT:
-      address = v.u.dict;
-      while (kiln_dict_next(v.u.dict, &index, &key, &value)) {
-        found |= visit_memory(f, *value, add, depth + 1);
-      }
-      break;
-    default: break;
+  if (v.tag == KILN_TAG_TENSOR) {
+    address = v.u.tensor ? v.u.tensor->storage : NULL;
+  } else if (v.tag == KILN_TAG_OBJECT || v.tag == KILN_TAG_LIST || v.tag == KILN_TAG_TUPLE ||
+             v.tag == KILN_TAG_DICT) {
+    if (!is_first_visit(f, v)) return false;
+    if (v.tag != KILN_TAG_TUPLE) address = v.u.box;
+  }
+  if (v.tag == KILN_TAG_OBJECT) { /* of a script class */
+    found = visit_items(f, v.u.object->slots, v.u.object->count, add, depth);
+  } else if (v.tag == KILN_TAG_LIST) {
+    found = visit_items(f, v.u.list->items, v.u.list->count, add, depth);
+  } else if (v.tag == KILN_TAG_TUPLE) {
+    found = visit_items(f, v.u.tuple->items, v.u.tuple->count, add, depth);
+  }
+  while (v.tag == KILN_TAG_DICT && kiln_dict_next(v.u.dict, &index, &key, &value)) {
+    found |= visit_value(f, *value, add, depth + 1);
   }
   if (!address) return found;
   if (add) kiln_map_set_ptr(&f->memory, address, f);
   return found || kiln_map_find_ptr(&f->memory, address);
 }
+static bool visit_items(kiln__freezer *f, const kiln_ivalue *items, int64_t count, bool add,
+                        int depth) {
+  bool found = false;
+  for (int64_t i = 0; i < count; i++) found |= visit_value(f, items[i], add, depth + 1);
+  return found;
+}
+static bool visit_memory(kiln__freezer *f, kiln_ivalue v, bool add) {
+  kiln_map_clear(&f->visited);
+  return visit_value(f, v, add, 0);
+}
 
 static void set_changes(kiln__freezer *f, kiln__frozen_object *o, int slot) {
   o->changes[slot] = true;
-  visit_memory(f, o->object->slots[slot], true, 0);
+  visit_memory(f, o->object->slots[slot], true);
 }
 
 static void pin(kiln__freezer *f, kiln__frozen_object *o, int slot) {
@@ -228,7 +249,7 @@ static kiln_status *see_attribute(kiln__freezer *f, kiln_graph *graph, kiln_node
   } else if (kiln__is_module(v)) {
     kiln_map_set_ptr(&f->known, kiln_node_output(n, 0), kiln__frozen_object_of(f, v.u.object));
     kiln_node_output(n, 0)->type = v.u.object->type; /* behind an interface too */
-  } else if (can_be_constant(v, 0)) {
+  } else if (can_be_constant(f, v)) {
     const kiln__frozen_read read = {.graph = graph, .get = n, .object = o, .slot = slot};
     kiln_vec_push(f->arena, &f->reads, read);
   } else {
@@ -392,7 +413,7 @@ static void take_back(kiln__freezer *f) {
     for (int i = 0; i < f->reads.count; i++) {
       const kiln__frozen_read *read = &f->reads.data[i];
       if (read->object->changes[read->slot] ||
-          !visit_memory(f, read->object->object->slots[read->slot], false, 0)) {
+          !visit_memory(f, read->object->object->slots[read->slot], false)) {
         continue;
       }
       set_changes(f, read->object, read->slot);
@@ -518,6 +539,7 @@ static kiln_status *freeze_body(void *arg) {
   kiln__freezer *f = job->f;
   kiln_map_init(&f->by_object, f->arena);
   kiln_map_init(&f->known, f->arena);
+  kiln_map_init(&f->visited, f->arena);
   kiln_map_init(&f->memory, f->arena);
   kiln_map_init(&f->detached, f->arena);
   return freeze_all(f, &job->root);

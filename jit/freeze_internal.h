@@ -38,6 +38,7 @@ typedef struct kiln__freezer {
   KILN_VEC(kiln__frozen_object *) objects;
   kiln_map by_object; /* object -> kiln__frozen_object */
   kiln_map known;     /* value of a graph -> kiln__frozen_object */
+  kiln_map visited;   /* containers of the value that is looked through */
   kiln_map memory;    /* addresses of what changes: storages, lists, dicts */
   kiln_map detached;  /* tensor -> the same without requires_grad, owned by `to` */
 } kiln__freezer;

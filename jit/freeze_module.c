@@ -103,7 +103,8 @@ static kiln_status *fill_object(maker *m, const frozen_class *c, const kiln_obje
       }
       v = kiln_of_box(object);
     }
-    made->slots[at++] = kiln_ivalue_retain(v);
+    const bool unset = v.tag == KILN_TAG_TENSOR && !v.u.tensor; /* and stays so */
+    made->slots[at++] = unset ? v : kiln_ivalue_retain(v);
   }
   return NULL;
 }

@@ -24,7 +24,7 @@ static void refuse(kiln_pass *pass, const kiln_node *node, kiln_reason reason, c
   kiln__jit_refuse(jit, jit->current, reason, detail ? detail : "", loc);
 }
 
-kiln_status *kiln_jit_create(kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
+kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
                              struct kiln_codegen *codegen, kiln_jit **out_jit) {
   kiln_jit *jit = kiln_mem_alloc_zero(env->mem, sizeof *jit);
   if (!jit) return kiln_status_oom();

@@ -19,7 +19,7 @@ struct kiln_codegen; /* codegen/codegen.h: one for each context */
 
 /* `env`, `unit` and `codegen` are borrowed and outlive the jit; `flags` are copied: a model keeps
  * the settings that it was loaded with. `codegen` NULL: nothing is fused. */
-kiln_status *kiln_jit_create(kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
+kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
                              struct kiln_codegen *codegen, kiln_jit **out_jit) KILN_MUST_USE;
 /* No call is under way. NULL is fine. */
 void kiln_jit_destroy(kiln_jit *jit);

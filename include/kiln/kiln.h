@@ -321,7 +321,9 @@ KILN_API kiln_status *kiln_instance_call(kiln_instance *instance, const char *me
                                          const kiln_call_options *options, kiln_value **out_result);
 
 /* Attributes of the instance's module: "weight", "layer.0.bias". Getting shares the value; setting
- * retains `value` and must match the attribute's type. */
+ * retains `value` and must match the attribute's type. KILN_BUSY: getting beside a call that may
+ * write attributes, setting beside any call. What a later call writes into a tensor or list is seen
+ * in the value that was got: to read that beside such a call, clone it before. */
 KILN_API kiln_status *kiln_instance_get(kiln_instance *instance, const char *name,
                                         kiln_value **out_value);
 KILN_API kiln_status *kiln_instance_set(kiln_instance *instance, const char *name,
