@@ -65,6 +65,13 @@ static inline bool kiln_budget_may_end(const kiln_budget *budget) {
 /* One operation. False: kiln_budget_work(budget, 0) is to be asked, which grants fuel for some
  * more. What an operation's range has left out takes the fuel away. */
 static inline bool kiln_budget_burn(kiln_budget *budget) { return --budget->fuel >= 0; }
+/* Looks at the limits `operations` sooner; they are not counted. */
+static inline void kiln_budget_skip(kiln_budget *budget, int64_t operations) {
+  const int64_t most = budget->fuel > 0 ? budget->fuel : 0;
+  const int64_t taken = operations < most ? operations : most;
+  budget->fuel -= taken;
+  budget->granted -= taken;
+}
 /* After a range, on the budget's thread: takes the fuel if something was left out. */
 static inline void kiln_budget_settle(kiln_budget *budget) {
   if (__atomic_load_n(&budget->over, __ATOMIC_RELAXED)) budget->fuel = 0;

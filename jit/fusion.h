@@ -18,6 +18,7 @@ typedef struct kiln_fusion_node {
 
 typedef struct kiln_fusion_cluster {
   int first, last; /* members; first also begins the chain of all, last ends it */
+  int size;        /* of a group: operators */
   bool is_group, emitted;
   bool leads_back; /* to a group that begins before this cluster */
   int seen;        /* number of the last search that came by, and what it found: */

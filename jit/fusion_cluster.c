@@ -218,6 +218,7 @@ static void add_member(partition *p, int node) {
     note->uses++;
   }
   kiln_fusion_cluster *c = &f->clusters[p->group];
+  c->size++;
   f->nodes[node].cluster = p->group;
   if (node != c->first) f->nodes[node].next_member = c->first;
   c->first = node;
@@ -250,7 +251,9 @@ static void grow_group(partition *p, int node) {
   while (p->heap.count) {
     int from = pop_candidate(p);
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
-    if (p->values + count_values(p, from) > KILN_GROUP_MAX_VALUES) {
+    if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {
+      kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_group_too_large);
+    } else if (p->values + count_values(p, from) > KILN_GROUP_MAX_VALUES) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_too_many_values);
     } else if (!reaches_around(p, from, node)) {
       add_member(p, from);
@@ -315,6 +318,7 @@ static void join(kiln_fusion *f, int a, int b) {
     *least = *link;
   }
   if (cb->last > ca->last) ca->last = cb->last;
+  ca->size += cb->size;
   cb->is_group = false;
 }
 
@@ -326,7 +330,9 @@ static void join_neighbours(partition *p) {
     int c = f->nodes[i].cluster;
     if (!f->clusters[c].is_group || f->clusters[c].first != i) continue;
     kiln__fusion_values(f, &f->clusters[c], &values);
-    bool joins = previous >= 0 && worth_joining(f, &before, &values);
+    bool joins =
+        previous >= 0 && worth_joining(f, &before, &values) &&
+        f->clusters[previous].size + f->clusters[c].size <= f->pass->env->flags.max_group_size;
     if (joins &&
         before.inputs.count + before.outputs.count + values.inputs.count + values.outputs.count >
             KILN_GROUP_MAX_VALUES) {

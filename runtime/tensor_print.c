@@ -59,13 +59,17 @@ typedef struct range {
   double lowest, highest; /* digits of the smallest magnitude and of the largest value */
 } range;
 
+/* What an expanded view repeats is looked at once. */
 static range find_range(const printer *p, const matrix *m) {
+  const int64_t rows = m->row_stride || m->rows == 0 ? m->rows : 1;
+  const int64_t columns = m->column_stride || m->columns == 0 ? m->columns : 1;
   range r = {true, 1, 1};
   bool started = false;
   double lowest = 0, highest = 0;
-  for (int64_t i = 0; i < m->rows; i++) {
-    for (int64_t j = 0; j < m->columns; j++) {
+  for (int64_t i = 0; i < rows; i++) {
+    for (int64_t j = 0; j < columns; j++) {
       double x = element(p, m, i, j), magnitude = fabs(x);
+      kiln_arena_step(p->text->arena);
       if (!isfinite(x)) continue;
       if (x != ceil(x)) r.integral = false;
       if (!started) lowest = highest = magnitude, started = true;

@@ -7,8 +7,20 @@
 
 #include "runtime/block.h"
 
+enum {
+  ITEMS_PER_CHECK = 1023, /* of lists: a mask */
+  LARGE = 4096            /* bytes for which the budget is asked */
+};
+
 static void init_box(kiln_box *box, kiln_mem *mem, kiln_tag tag) {
   *box = (kiln_box){.refs = 1, .tag = tag, .mem = mem};
+}
+
+/* The thread's budget has room for `bytes` more; small pieces are not worth the question. */
+static inline kiln_status *find_room(const kiln_mem *mem, size_t bytes) {
+  if (__builtin_expect(bytes < LARGE, 1)) return NULL;
+  const kiln_budget *budget = kiln_budget_current();
+  return budget && budget->mem == mem ? kiln_budget_check(budget, bytes) : NULL;
 }
 
 /* -- Makers -- */
@@ -16,6 +28,7 @@ static void init_box(kiln_box *box, kiln_mem *mem, kiln_tag tag) {
 kiln_status *kiln_string_create(kiln_mem *mem, kiln_str text, kiln_string **out) {
   size_t size;
   if (!kiln_checked_add_size(sizeof(kiln_string) + 1, text.len, &size)) return kiln_status_oom();
+  KILN_TRY(find_room(mem, size));
   kiln_string *s = kiln_cache_alloc_mem(mem, size);
   if (!s) return kiln_status_oom();
   init_box(&s->box, mem, KILN_TAG_STRING);
@@ -44,6 +57,7 @@ static bool items_bytes(int64_t count, size_t item, size_t head, size_t *out_byt
 static kiln_status *list_reserve(kiln_list *list, int64_t capacity) {
   size_t bytes;
   if (!items_bytes(capacity, sizeof(kiln_ivalue), 0, &bytes)) return kiln_status_oom();
+  KILN_TRY(find_room(list->box.mem, bytes));
   kiln_ivalue *items = kiln_cache_alloc_mem(list->box.mem, bytes);
   if (!items) return kiln_status_oom();
   if (list->items) {
@@ -72,9 +86,16 @@ kiln_status *kiln_list_create(kiln_mem *mem, const kiln_type *elem_type, int64_t
   return NULL;
 }
 
+/* Now and then, and where there is no room: all makers of lists come by here. */
+static kiln_status *go_on(kiln_list *list) {
+  KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
+  if (list->count < list->capacity) return NULL;
+  return list_reserve(list, list->capacity < 4 ? 4 : 2 * list->capacity);
+}
+
 kiln_status *kiln_list_push(kiln_list *list, kiln_ivalue item) {
-  if (list->count == list->capacity) {
-    kiln_status *status = list_reserve(list, list->capacity < 4 ? 4 : 2 * list->capacity);
+  if (list->count == list->capacity || (list->count & ITEMS_PER_CHECK) == ITEMS_PER_CHECK) {
+    kiln_status *status = go_on(list);
     if (status) {
       kiln_ivalue_release(item);
       return status;
@@ -90,6 +111,7 @@ kiln_status *kiln_tuple_create(kiln_mem *mem, const kiln_type *type, int64_t cou
   if (!items_bytes(count, sizeof(kiln_ivalue), sizeof(kiln_tuple), &bytes)) {
     return kiln_status_oom();
   }
+  KILN_TRY(find_room(mem, bytes));
   kiln_tuple *tuple = kiln_cache_alloc_mem(mem, bytes);
   if (!tuple) return kiln_status_oom();
   init_box(&tuple->box, mem, KILN_TAG_TUPLE);

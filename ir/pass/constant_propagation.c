@@ -126,7 +126,9 @@ static bool fold_kernel(kiln_pass *pass, kiln_node *node, const kiln_ivalue *arg
   }
   pass->call->arg_count = node->input_count;
   pass->call->kernel = kernel;
+  kiln_budget *outer = kiln_budget_enter(&pass->call->budget);
   kiln_status *status = kernel->body(pass->call, args, outs);
+  kiln_budget_leave(outer);
   if (!status) status = kiln_budget_check(budget, 0); /* ranges may have been left out */
   if (status) {
     for (int i = 0; i < node->output_count; i++) kiln_ivalue_release(outs[i]);

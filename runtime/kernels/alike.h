@@ -23,7 +23,7 @@ static inline __attribute__((always_inline)) bool kiln__pw_alike(kiln_call *call
   kiln_ctype ctype = (kiln_ctype)(kiln__native_ctypes[(unsigned)dtype & 31] - 1);
   if (a->key.word != b->key.word || !kiln_tensor_is_contiguous(a) || ctype == KILN_CTYPE_NONE ||
       out->tag == KILN_TAG_TENSOR || call->limits.bytes > 0 ||
-      (call->pool && a->numel >= 2 * KILN_PW_GRAIN)) {
+      (a->numel >= 2 * KILN_PW_GRAIN && (call->pool || kiln_budget_may_end(&call->budget)))) {
     return false;
   }
   for (int i = 0; i < a->key.f.rank; i++) {

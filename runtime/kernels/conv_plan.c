@@ -322,7 +322,8 @@ static void run_tiles(work *w, kiln_pool *pool) {
   int64_t column;
   const int64_t columns = kiln__conv_part_columns(c, w->part.unit % c->column_units, &column);
   const int64_t tiles = parts_of(c->outputs, c->tile_rows) * parts_of(columns, c->panel);
-  for (int64_t at = 0; at < c->channels; at += c->block_channels) {
+  kiln_budget *budget = kiln_budget_current();
+  for (int64_t at = 0; at < c->channels && !kiln_budget_is_over(budget); at += c->block_channels) {
     const int64_t channels = least(c->channels - at, c->block_channels);
     const double tile = (double)(channels * taps) * (double)c->tile_rows * (double)c->panel;
     w->part.channel = at;

@@ -57,10 +57,11 @@ static void NAME(axpy_rows)(const kiln_gemm_args *g) {
   static void (*const axpys[])(T *, const T *, int64_t, int64_t, const T *, int64_t, int64_t,
                                int64_t) = {NAME(axpy_1), NAME(axpy_2), NAME(axpy_3)};
   T sums[KILN_GEMM_AXPY_ROWS * NAME(STRIP)];
+  kiln_budget *budget = kiln_budget_current();
   for (int64_t j = 0; j < g->n; j += NAME(STRIP)) {
     const int64_t columns = g->n - j < NAME(STRIP) ? g->n - j : NAME(STRIP);
     const int64_t whole = columns / WIDTH * WIDTH;
-    for (int64_t p = 0; p < g->k; p += KC) {
+    for (int64_t p = 0; p < g->k && !kiln_budget_is_over(budget); p += KC) {
       const int64_t k = g->k - p < KC ? g->k - p : KC;
       const T *a = (const T *)g->a + p * g->a_col, *b = (const T *)g->b + p * g->b_row + j;
       for (int64_t i = 0; i < g->m; i++) {

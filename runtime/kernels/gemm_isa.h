@@ -139,11 +139,12 @@ void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *a
   }
   if (g->m > UNPACKED_ROWS) job.form.pack_right = true;
   const int64_t kc = g->k < KC ? g->k : KC;
+  kiln_budget *budget = kiln_budget_current();
   job.panel = g->scratch;
   job.left = (T *)((char *)g->scratch + kc * KILN_GEMM_PANEL_BYTES);
   for (int64_t i = 0; i < g->m; i += MC) {
     const int64_t m = g->m - i < MC ? g->m - i : MC;
-    for (int64_t p = 0; p < g->k; p += KC) {
+    for (int64_t p = 0; p < g->k && !kiln_budget_is_over(budget); p += KC) {
       NAME(block)(&job, i, m, p, g->k - p < KC ? g->k - p : KC);
     }
   }

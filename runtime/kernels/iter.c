@@ -131,7 +131,9 @@ static inline bool run_plain(kiln_call *call, kiln_pw *pw, kiln_ivalue *out, kil
   for (int i = 0; i < pw->in_count; i++) {
     if (pw->in[i].tensor) data[i + 1] = (char *)(uintptr_t)kiln_tensor_data(pw->in[i].tensor);
   }
-  if (__builtin_expect(call->pool && model->numel >= 2 * KILN_PW_GRAIN, 0)) {
+  if (__builtin_expect(
+          model->numel >= 2 * KILN_PW_GRAIN && (call->pool || kiln_budget_may_end(&call->budget)),
+          0)) {
     split_plain(call, pw, loop, data, strides, model->numel);
   } else {
     loop(data, strides, model->numel, &pw->params);
@@ -572,7 +574,8 @@ static void run_dims(state *s) {
                   (s->ops[k].narrow != KILN_DTYPE_NONE && s->ops[k].data != (char *)s->ops[k].slot);
   }
   for (int d = 0; d < s->rank; d++) numel *= s->sizes[d];
-  if (!s->call->pool || numel < 2 * KILN_PW_GRAIN) {
+  const bool cut = s->call->pool || kiln_budget_may_end(&s->call->budget);
+  if (!cut || numel < 2 * KILN_PW_GRAIN) {
     run_dims_piece(&run, 0, s->sizes[0], 0);
   } else {
     /* The outermost dimension that has pieces for all threads, else the longest. */

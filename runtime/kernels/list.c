@@ -4,6 +4,8 @@
 
 #include "runtime/kernels/support.h"
 
+enum { MOVED_PER_OPERATION = 256 }; /* items */
+
 static bool equal(kiln_ivalue a, kiln_ivalue b) { return kiln_ivalue_equal(a, b); }
 
 /* Wraps an index; false when out of range. */
@@ -124,9 +126,10 @@ KILN_KERNEL(list_clear) {
   drop_from(call, LIST, 0);
   return NULL;
 }
-/* Takes one element out; the reference passes to the caller. */
-static kiln_ivalue take(kiln_list *list, int64_t index) {
+/* Takes one element out; the reference passes to the caller. What moves is work of the call. */
+static kiln_ivalue take(kiln_call *call, kiln_list *list, int64_t index) {
   kiln_ivalue v = list->items[index];
+  kiln_budget_skip(&call->budget, (list->count - index) / MOVED_PER_OPERATION);
   memmove(&list->items[index], &list->items[index + 1],
           sizeof(kiln_ivalue) * (size_t)(list->count - index - 1));
   list->count--;
@@ -136,14 +139,14 @@ KILN_KERNEL(list_pop) {
   int64_t index = kiln_arg_int(args, 1);
   if (LIST->count == 0) return KILN_OP_FAIL("pop from empty list");
   if (!wrap(LIST, &index)) return OUT_OF_RANGE();
-  *outs = take(LIST, index);
+  *outs = take(call, LIST, index);
   return NULL;
 }
 KILN_KERNEL(list_delete) {
   int64_t index = kiln_arg_int(args, 1);
   if (LIST->count == 0) return KILN_OP_FAIL("pop index out of range");
   if (!wrap(LIST, &index)) return OUT_OF_RANGE();
-  kiln_ivalue_release_to(&call->cache, take(LIST, index));
+  kiln_ivalue_release_to(&call->cache, take(call, LIST, index));
   return NULL;
 }
 KILN_KERNEL(list_insert) {
@@ -288,7 +291,7 @@ KILN_KERNEL(list_remove) {
   int64_t index;
   KILN_TRY(find(call, LIST, args[1], &index));
   if (index < 0) return KILN_OP_FAIL("list.remove(x): x not in list");
-  kiln_ivalue_release_to(&call->cache, take(LIST, index));
+  kiln_ivalue_release_to(&call->cache, take(call, LIST, index));
   return NULL;
 }
 KILN_KERNEL(list_count) {

@@ -218,6 +218,7 @@ static double draw_gamma(kiln_call *call, double alpha, double unused) {
   (void)unused;
   double scale = 1;
   if (!(alpha > 0)) return 0;
+  if (alpha > 1e300) return alpha; /* 9 d overflows; the spread is far below the last bit */
   if (alpha < 1) {
     scale = pow(1 - kiln__uniform(call), 1 / alpha);
     alpha += 1;

@@ -12,6 +12,8 @@
 
 /* -- Incomplete gamma -- */
 
+enum { MOST_TERMS = 100000 };
+
 /* P(a, x), or Q(a, x) = 1 - P. */
 static double incomplete(double a, double x, bool upper) {
   if (a < 0 || x < 0) return NAN;
@@ -23,11 +25,11 @@ static double incomplete(double a, double x, bool upper) {
   const double scale = exp(a * log(x) - x - lgamma(a));
   if (x < a + 1) {
     double term = 1 / a, sum = term;
-    for (double k = a + 1; term > sum * 1e-17 && k < a + 1e6; k++) sum += term *= x / k;
+    for (int i = 1; term > sum * 1e-17 && i < MOST_TERMS; i++) sum += term *= x / (a + i);
     return upper ? 1 - sum * scale : sum * scale;
   }
   double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
-  for (int i = 1; i < 1000000; i++) {
+  for (int i = 1; i < MOST_TERMS; i++) {
     const double n = -i * (i - a);
     b += 2;
     d = n * d + b;
@@ -57,7 +59,10 @@ static void gamma_of(kiln__recipe *r, const kiln_ivalue *args, bool upper, kiln_
   }
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(both), &out);
   if (r->status || !x[0] || !x[1]) return;
-  for (int64_t i = 0; i < out->numel; i++) to[i] = incomplete(x[0][i], x[1][i], upper);
+  for (int64_t i = 0; i < out->numel; i++) {
+    if (i % 16 == 0 && !kiln__recipe_ok(r, kiln_call_check(r->call, 0))) return;
+    to[i] = incomplete(x[0][i], x[1][i], upper);
+  }
   kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
 }
 KILN_RECIPE(igamma) { gamma_of(r, args, false, outs); }

@@ -313,12 +313,13 @@ MAP(str_title, i > 0 && is_alpha(SELF.data[i - 1]) ? lower_of(c) : upper_of(c))
 
 /* -- Padding and trimming -- */
 
-static bool in_set(char c, kiln_str set) { return set.len && memchr(set.data, c, set.len) != NULL; }
 static kiln_status *strip(kiln_call *call, const kiln_ivalue *args, bool left, bool right,
                           kiln_ivalue *out) {
   kiln_str s = SELF, set = kiln_arg_str(args, 1);
-  while (left && s.len && in_set(s.data[0], set)) s.data++, s.len--;
-  while (right && s.len && in_set(s.data[s.len - 1], set)) s.len--;
+  bool in_set[256] = {false};
+  for (size_t i = 0; i < set.len; i++) in_set[(uint8_t)set.data[i]] = true;
+  while (left && s.len && in_set[(uint8_t)s.data[0]]) s.data++, s.len--;
+  while (right && s.len && in_set[(uint8_t)s.data[s.len - 1]]) s.len--;
   return give_str(call, s, out);
 }
 KILN_KERNEL(str_strip) { return strip(call, args, true, true, outs); }
@@ -383,14 +384,42 @@ TEXT_KERNEL(str_expandtabs) {
 
 /* -- Search -- */
 
+/* Longer texts are not compared at every place. */
+enum { SHORT = 16 };
+/* a b + c modulo 2^61 - 1. */
+static uint64_t roll(uint64_t a, uint64_t b, uint64_t c) {
+  const uint64_t prime = (UINT64_C(1) << 61) - 1;
+  const __uint128_t product = (__uint128_t)a * b + c;
+  const uint64_t folded = (uint64_t)(product & prime) + (uint64_t)(product >> 61);
+  return folded >= prime ? folded - prime : folded;
+}
 /* First place of `what` in s from `from`; SIZE_MAX when absent. */
 static size_t find_from(kiln_str s, kiln_str what, size_t from) {
-  for (size_t i = from; i + what.len <= s.len; i++) {
-    if (what.len == 0 || memcmp(s.data + i, what.data, what.len) == 0) return i;
-  }
-  return SIZE_MAX;
+  if (from > s.len || what.len > s.len - from) return SIZE_MAX;
+  const char *found = what.len ? memmem(s.data + from, s.len - from, what.data, what.len)
+                               : s.data + from; /* memmem is linear (two-way) */
+  return found ? (size_t)(found - s.data) : SIZE_MAX;
 }
-static size_t find_last(kiln_str s, kiln_str what) {
+/* By a rolling hash (Karp and Rabin, 1987) modulo 2^61 - 1, with the context's seed for a base:
+ * what repeats would make comparing from every place quadratic. */
+static size_t find_last_long(uint64_t seed, kiln_str s, kiln_str what) {
+  const uint64_t prime = (UINT64_C(1) << 61) - 1, base = seed % (prime - 256) + 256;
+  uint64_t wanted = 0, seen = 0, top = 1; /* base to the power of len - 1 */
+  for (size_t i = what.len; i-- > 0;) {
+    wanted = roll(wanted, base, (uint8_t)what.data[i]);
+    seen = roll(seen, base, (uint8_t)s.data[s.len - what.len + i]);
+    if (i > 0) top = roll(top, base, 0);
+  }
+  for (size_t i = s.len - what.len;; i--) {
+    if (seen == wanted && memcmp(s.data + i, what.data, what.len) == 0) return i;
+    if (i == 0) return SIZE_MAX;
+    const uint64_t gone = roll(top, (uint8_t)s.data[i + what.len - 1], 0);
+    seen = roll(seen >= gone ? seen - gone : seen + prime - gone, base, (uint8_t)s.data[i - 1]);
+  }
+}
+static size_t find_last(const kiln_call *call, kiln_str s, kiln_str what) {
+  if (what.len > s.len) return SIZE_MAX;
+  if (what.len > SHORT) return find_last_long(kiln_mem_hash_seed(call->env->mem), s, what);
   for (size_t i = s.len + 1; i-- > 0;) {
     if (i + what.len <= s.len && (what.len == 0 || memcmp(s.data + i, what.data, what.len) == 0)) {
       return i;
@@ -413,7 +442,8 @@ static kiln_status *beyond_end(kiln_str s, int64_t at) {
                       (long long)at, s.len);
 }
 /* An empty range has nothing in it but the empty string, wherever it lies (as in PyTorch). */
-static kiln_status *search(const kiln_ivalue *args, bool last, int64_t *out) {
+static kiln_status *search(const kiln_call *call, const kiln_ivalue *args, bool last,
+                           int64_t *out) {
   int64_t start, end;
   kiln_str what = kiln_arg_str(args, 1);
   bounds_of(args, &start, &end);
@@ -421,32 +451,32 @@ static kiln_status *search(const kiln_ivalue *args, bool last, int64_t *out) {
   if (end <= start) return NULL;
   if (start > (int64_t)SELF.len) return beyond_end(SELF, start);
   kiln_str s = part(SELF, (size_t)start, clamped(SELF, end));
-  size_t at = last ? find_last(s, what) : find_from(s, what, 0);
+  size_t at = last ? find_last(call, s, what) : find_from(s, what, 0);
   *out = at == SIZE_MAX ? -1 : (int64_t)at + start;
   return NULL;
 }
 KILN_KERNEL(str_find) {
   int64_t at;
-  KILN_TRY(search(args, false, &at));
+  KILN_TRY(search(call, args, false, &at));
   *outs = kiln_int(at);
   return NULL;
 }
 KILN_KERNEL(str_rfind) {
   int64_t at;
-  KILN_TRY(search(args, true, &at));
+  KILN_TRY(search(call, args, true, &at));
   *outs = kiln_int(at);
   return NULL;
 }
 KILN_KERNEL(str_index) {
   int64_t at;
-  KILN_TRY(search(args, false, &at));
+  KILN_TRY(search(call, args, false, &at));
   if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
   *outs = kiln_int(at);
   return NULL;
 }
 KILN_KERNEL(str_rindex) {
   int64_t at;
-  KILN_TRY(search(args, true, &at));
+  KILN_TRY(search(call, args, true, &at));
   if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
   *outs = kiln_int(at);
   return NULL;
@@ -548,7 +578,7 @@ KILN_KERNEL(str_rsplit) {
   KILN_TRY(str_list(call, outs, &list));
   if (by.len == 0) return KILN_OP_FAIL("ValueError: empty separator");
   for (int64_t n = 0; most < 0 || n < most; n++) {
-    size_t found = find_last(s, by);
+    size_t found = find_last(call, s, by);
     if (found == SIZE_MAX) break;
     KILN_TRY(push_str(call, list, part(s, found + by.len, s.len)));
     s.len = found;
@@ -584,7 +614,7 @@ static kiln_status *partition(kiln_call *call, const kiln_ivalue *args, bool las
                               kiln_ivalue *outs) {
   kiln_str s = SELF, by = kiln_arg_str(args, 1);
   if (by.len == 0) return KILN_OP_FAIL("ValueError: empty separator");
-  size_t at = last ? find_last(s, by) : find_from(s, by, 0);
+  size_t at = last ? find_last(call, s, by) : find_from(s, by, 0);
   bool found = at != SIZE_MAX;
   if (!found) at = last ? 0 : s.len;
   kiln_str head = found || !last ? part(s, 0, at) : kiln_str_make("", 0);
