@@ -229,10 +229,9 @@ static kiln_status *input(kiln_builder *b, void *arg) {
   if (cursor != end) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no type", job->text);
   }
-  for (int i = 0; i < kiln_graph_input_count(b->graph); i++) {
-    if (kiln_str_is(kiln_graph_input(b->graph, i)->name, job->name)) {
-      return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an argument '%s' already", job->name);
-    }
+  const kiln_ir_value *same = kiln_map_find(&b->graph->names, kiln_str_from(job->name));
+  if (same && same->node == b->graph->top->param) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an argument '%s' already", job->name);
   }
   type = kiln_type_unshaped(b->unit->types, type);
   kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + 1);

@@ -5,6 +5,8 @@
  * was added when memory ran out is taken back. */
 #include "api/builder.h"
 
+enum { MAX_DEPTH = 1000 }; /* of blocks: as in source */
+
 typedef struct block_job {
   const kiln_var *vars;
   int count;
@@ -39,6 +41,12 @@ static kiln_status *bool_value(kiln_builder *b, kiln_var var, kiln_ir_value **ou
                                            "tensor or number)");
 }
 
+static kiln_status *check_depth(const kiln_builder *b) {
+  if (b->open.count < MAX_DEPTH) return NULL;
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "branches and loops are nested more than %d deep",
+                    MAX_DEPTH);
+}
+
 static void open_block(kiln_builder *b, kiln_node *node, bool is_loop) {
   kiln__open_block open = {.node = node, .is_loop = is_loop};
   kiln_vec_push(b->unit->arena, &b->open, open);
@@ -59,6 +67,7 @@ static void close_block(kiln_builder *b, const kiln_type *const *types, int coun
 
 static kiln_status *begin_if(kiln_builder *b, void *arg) {
   kiln_ir_value *condition;
+  KILN_TRY(check_depth(b));
   KILN_TRY(bool_value(b, ((block_job *)arg)->condition, &condition));
   kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_If);
   kiln_node_add_input(node, condition);
@@ -142,6 +151,7 @@ kiln_status *kiln_builder_end_if(kiln_builder *b, const kiln_var *results, int c
 static kiln_status *begin_loop(kiln_builder *b, void *arg) {
   const block_job *job = arg;
   kiln_ir_value *max_trip, *condition, **values;
+  KILN_TRY(check_depth(b));
   KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
   if (job->var) {
     KILN_TRY(kiln__builder_value(b, job->var, &max_trip));

@@ -339,8 +339,7 @@ static kiln_status *declare(kiln_builder *b, void *arg) {
   KILN_TRY(kiln__builder_harden(b, b->graph->top));
   KILN_TRY(join_outputs(b));
   kiln_class_info *info = b->cls->type->cls;
-  info->attributes = b->attributes.data;
-  info->attribute_count = b->attributes.count;
+  kiln_class_set_attributes(info, b->unit->arena, b->attributes.data, b->attributes.count);
   kiln_function *function =
       kiln_unit_add_function(b->unit, KILN_STR("__torch__.Graph.forward"), b->cls->type);
   function->schema = make_schema(b, function->qualname);

@@ -61,14 +61,17 @@ void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *ex, kiln_reason reason
   const char *site = ex && ex->site ? ex->site : "";
   KILN_LOG(&jit->env.log, fusion, 1, "%s: %s%s%s", site, detail, *detail ? ": " : "",
            kiln_reason_sentence(reason));
-  for (kiln_refusal *r = jit->refusals; r; r = r->next) {
+  uint64_t hash = kiln_hash_mix(jit->refusal_index.seed + (uint64_t)loc.line, (uint64_t)reason);
+  hash = kiln_hash_bytes(kiln_hash_bytes(hash, site, strlen(site)), detail, strlen(detail));
+  kiln_refusal *same_hash = kiln_map_find_id(&jit->refusal_index, hash);
+  for (kiln_refusal *r = same_hash; r; r = r->same_hash) {
     if (r->public.reason == reason && r->public.loc.line == loc.line &&
         strcmp(r->public.site, site) == 0 && strcmp(r->public.detail, detail) == 0) {
       r->public.count++;
       return;
     }
   }
-  if (jit->refusal_count >= MAX_REFUSALS) return;
+  if (jit->refusals.count >= MAX_REFUSALS) return;
   kiln_refusal *r = KILN_NEW(jit->arena, kiln_refusal);
   r->public = (kiln_jit_refusal){.site = site,
                                  .reason = reason,
@@ -76,13 +79,9 @@ void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *ex, kiln_reason reason
                                  .loc = loc,
                                  .count = 1};
   if (loc.file) r->public.loc.file = kiln_arena_strdup(jit->arena, loc.file);
-  if (jit->last_refusal) {
-    jit->last_refusal->next = r;
-  } else {
-    jit->refusals = r;
-  }
-  jit->last_refusal = r;
-  jit->refusal_count++;
+  r->same_hash = same_hash;
+  kiln_vec_push(jit->arena, &jit->refusals, r);
+  kiln_map_set_id(&jit->refusal_index, hash, r);
 }
 
 /* A level failed: why, in one word where one fits. */

@@ -112,7 +112,7 @@ typedef struct kiln_compile_scope kiln_compile_scope;
 
 typedef struct kiln_refusal {
   kiln_jit_refusal public;
-  struct kiln_refusal *next;
+  struct kiln_refusal *same_hash; /* an earlier one */
 } kiln_refusal;
 
 struct kiln_jit {
@@ -128,8 +128,8 @@ struct kiln_jit {
   int depth; /* total of the strategy */
   kiln_executor *executors, *last_executor;
   kiln_group_record *groups, *last_group;
-  kiln_refusal *refusals, *last_refusal;
-  int refusal_count;
+  KILN_VEC(kiln_refusal *) refusals;
+  kiln_map refusal_index;          /* hash -> kiln_refusal */
   const kiln_executor *current;    /* of the compile job under way: passes tell refusals to it */
   const kiln_compile_scope *scope; /* of the compile job under way */
   uint64_t compiles, compile_failures, compile_ns, simple_plans;

@@ -79,8 +79,7 @@ static kiln_status *make_class(maker *m, frozen_class *c, const kiln_object *obj
   }
   kiln_class *cls = kiln_unit_add_class(unit, KILN_TYPE_CLASS, old->qualname);
   cls->type->cls->is_module = true;
-  cls->type->cls->attributes = attributes;
-  cls->type->cls->attribute_count = count;
+  kiln_class_set_attributes(cls->type->cls, unit->arena, attributes, count);
   c->made = cls->type;
   return NULL;
 }

@@ -42,6 +42,7 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   }
   jit->runner.context = jit;
   jit->runner.refuse = refuse;
+  kiln_map_init(&jit->refusal_index, jit->arena);
   pthread_mutex_init(&jit->lock, NULL);
   kiln_epoch_init(&jit->epoch, env->mem);
   jit->strategy = kiln_flags_strategy(&jit->env.flags);
@@ -180,10 +181,8 @@ kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) 
 
 bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out) {
   pthread_mutex_lock(&jit->lock);
-  const kiln_refusal *r = jit->refusals;
-  for (int i = 0; r && i < index; i++) r = r->next;
-  bool found = r && index >= 0;
-  if (found) *out = r->public;
+  bool found = index >= 0 && index < jit->refusals.count;
+  if (found) *out = jit->refusals.data[index]->public;
   pthread_mutex_unlock(&jit->lock);
   return found;
 }

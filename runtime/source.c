@@ -1,15 +1,38 @@
 /* source.c: positions in a model's source, and tracebacks from them. */
 #include "runtime/source.h"
 
+void kiln_source_index_lines(kiln_source *source, kiln_arena *arena) {
+  kiln_str text = source->text;
+  KILN_VEC(uint32_t) lines = {0};
+  kiln_vec_push(arena, &lines, 0);
+  const char *end = text.data + text.len;
+  for (const char *at = text.data; at < end && (at = memchr(at, '\n', (size_t)(end - at)));) {
+    kiln_vec_push(arena, &lines, (uint32_t)(++at - text.data));
+  }
+  source->lines = lines.data;
+  source->line_count = lines.count;
+}
+
+/* Number of newlines before byte `at`; *begin is behind the last of them. */
+static int count_lines(const kiln_source *source, size_t at, size_t *begin) {
+  int low = 0, high = source->line_count;
+  while (high - low > 1) {
+    int mid = low + (high - low) / 2;
+    *(source->lines[mid] <= at ? &low : &high) = mid;
+  }
+  if (source->lines) *begin = source->lines[low];
+  for (size_t i = 0; !source->lines && i < at; i++) {
+    if (source->text.data[i] == '\n') low++, *begin = i + 1;
+  }
+  return low;
+}
+
 /* The line that byte `at` of the text stands in: [*begin, *end), without the newline. */
 static int find_line(const kiln_source *source, size_t at, size_t *begin, size_t *end) {
   kiln_str text = source->text;
-  int line = source->first_line;
   if (at > text.len) at = text.len;
   *begin = 0;
-  for (size_t i = 0; i < at; i++) {
-    if (text.data[i] == '\n') line++, *begin = i + 1;
-  }
+  int line = source->first_line + count_lines(source, at, begin);
   const char *stop = at < text.len ? memchr(text.data + at, '\n', text.len - at) : NULL;
   *end = stop ? (size_t)(stop - text.data) : text.len;
   return line;

@@ -24,7 +24,12 @@ typedef struct kiln_source {
   kiln_str text;  /* whole text; ranges are bytes of it */
   int first_line; /* number of the text's first line, usually 1 */
   kiln_source_origin *origin; /* of printed code: where it comes from; or NULL */
+  const uint32_t *lines;      /* where each line begins; or NULL: they are counted when asked for */
+  int line_count;
 } kiln_source;
+
+/* Fills `lines`, of a source that is asked for many places; memory in `arena`. */
+void kiln_source_index_lines(kiln_source *source, kiln_arena *arena);
 
 /* A range, and the call through which it was inlined. */
 typedef struct kiln_source_range {

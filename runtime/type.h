@@ -99,6 +99,7 @@ typedef struct kiln_class_info {
   bool is_module, is_interface;
   int attribute_count;
   kiln_class_attribute *attributes;
+  const kiln_map *attribute_index; /* name -> index + 1; NULL: they are few */
   /* Enums: member names and values. */
   int member_count;
   kiln_str *member_names;
@@ -189,6 +190,9 @@ static inline bool kiln_type_is_tensor(const kiln_type *type) {
 bool kiln_type_is_complete_tensor(const kiln_type *type);
 /* Slot of an attribute, -1 when there is none. */
 int kiln_type_find_attribute(const kiln_type *cls, kiln_str name);
+/* The attributes of a class, which is new; memory in `arena`. */
+void kiln_class_set_attributes(kiln_class_info *info, kiln_arena *arena,
+                               kiln_class_attribute *attributes, int count);
 
 /* -- Text -- */
 

@@ -178,8 +178,24 @@ bool kiln_type_is_complete_tensor(const kiln_type *type) {
   return true;
 }
 
+void kiln_class_set_attributes(kiln_class_info *info, kiln_arena *arena,
+                               kiln_class_attribute *attributes, int count) {
+  info->attributes = attributes;
+  info->attribute_count = count;
+  if (count < 16) return;
+  kiln_map *index = KILN_NEW(arena, kiln_map);
+  kiln_map_init(index, arena);
+  for (int i = count - 1; i >= 0; i--) {
+    kiln_map_set(index, attributes[i].name, (void *)(intptr_t)(i + 1));
+  }
+  info->attribute_index = index;
+}
+
 int kiln_type_find_attribute(const kiln_type *cls, kiln_str name) {
   if (!cls->cls) return -1;
+  if (cls->cls->attribute_index) {
+    return (int)(intptr_t)kiln_map_find(cls->cls->attribute_index, name) - 1;
+  }
   for (int i = 0; i < cls->cls->attribute_count; i++) {
     if (kiln_str_equal(cls->cls->attributes[i].name, name)) return i;
   }

@@ -88,6 +88,7 @@ static kiln_status *define_enum(kiln_loader *l, kiln_code_file *file, const kiln
 
 typedef struct attributes {
   KILN_VEC(kiln_class_attribute) slots;
+  kiln_map names;                       /* of slots: index + 1 */
   KILN_VEC(const kiln_ast *) constants; /* Final assignments */
   const kiln_ast *parameters, *buffers, *pre_hooks, *hooks;
 } attributes;
@@ -100,15 +101,13 @@ static bool is_final(const kiln_ast *type) {
 static kiln_status *add_slot(kiln_loader *l, kiln_code_file *file, kiln_str name,
                              const kiln_ast *type, attributes *out) {
   kiln_class_attribute slot = {.name = copy(l, name)};
-  for (int i = 0; i < out->slots.count; i++) {
-    if (kiln_str_equal(out->slots.data[i].name, name)) {
-      return kiln_source_error(&file->source, type->begin,
-                               "attribute '" KILN_STR_FMT "' is declared twice",
-                               KILN_STR_ARG(name));
-    }
+  if (kiln_map_find(&out->names, name)) {
+    return kiln_source_error(&file->source, type->begin,
+                             "attribute '" KILN_STR_FMT "' is declared twice", KILN_STR_ARG(name));
   }
   KILN_TRY(kiln__resolve_type(l, &file->source, type, &slot.type));
   kiln_vec_push(l->arena, &out->slots, slot);
+  kiln_map_set(&out->names, slot.name, (void *)(intptr_t)out->slots.count);
   return NULL;
 }
 
@@ -149,13 +148,15 @@ static kiln_status *read_assignment(kiln_loader *l, kiln_code_file *file, const 
   return NULL;
 }
 
-static bool names_it(const kiln_ast *list, kiln_str name) {
+/* Those that __parameters__ or __buffers__ name. */
+static void mark_named(attributes *a, const kiln_ast *list, bool buffers) {
   for (int i = 0; list && list->kind == KILN_AST_LIST && i < list->count; i++) {
-    if (list->kids[i]->kind == KILN_AST_STRING && kiln_str_equal(list->kids[i]->text, name)) {
-      return true;
-    }
+    if (list->kids[i]->kind != KILN_AST_STRING) continue;
+    intptr_t slot = (intptr_t)kiln_map_find(&a->names, list->kids[i]->text);
+    if (!slot) continue;
+    kiln_class_attribute *attribute = &a->slots.data[slot - 1];
+    *(buffers ? &attribute->is_buffer : &attribute->is_parameter) = true;
   }
-  return false;
 }
 
 static kiln_status *set_constants(kiln_loader *l, kiln_code_file *file, const attributes *a,
@@ -193,6 +194,7 @@ static kiln_status *set_hooks(kiln_loader *l, kiln_code_file *file, kiln_class *
 static kiln_status *define_plain(kiln_loader *l, kiln_code_file *file, const kiln_ast *body,
                                  kiln_str qualname, bool is_module, const kiln_type **out_type) {
   attributes a = {0};
+  kiln_map_init(&a.names, l->ast_arena);
   for (int i = 0; i < body->count; i++) {
     const kiln_ast *item = body->kids[i];
     switch (item->kind) {
@@ -211,12 +213,9 @@ static kiln_status *define_plain(kiln_loader *l, kiln_code_file *file, const kil
   kiln_class *cls = kiln_unit_add_class(l->unit, KILN_TYPE_CLASS, qualname);
   kiln_class_info *info = cls->type->cls;
   info->is_module = is_module;
-  info->attribute_count = a.slots.count;
-  info->attributes = a.slots.data;
-  for (int i = 0; i < a.slots.count; i++) {
-    info->attributes[i].is_parameter = names_it(a.parameters, a.slots.data[i].name);
-    info->attributes[i].is_buffer = names_it(a.buffers, a.slots.data[i].name);
-  }
+  mark_named(&a, a.parameters, false);
+  mark_named(&a, a.buffers, true);
+  kiln_class_set_attributes(info, l->arena, a.slots.data, a.slots.count);
   *out_type = cls->type;
   KILN_TRY(set_constants(l, file, &a, cls));
   declare_methods(l, file, body, qualname, cls->type);

@@ -90,6 +90,7 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
   if (!kiln_str_is_utf8(file->source.text)) {
     return KILN_ERROR(KILN_INVALID_FILE, "%s is not UTF-8", name.data);
   }
+  kiln_source_index_lines(&file->source, l->arena);
   if (!builtin) find_origins(l, file);
   kiln_ast *ast;
   file->broken = true; /* it is not parsed twice, whoever needs it again */

@@ -105,11 +105,27 @@ static bool aliasing_allows(kiln_pass *pass, const kiln_node *a, const kiln_node
   return true;
 }
 
-static kiln_node *find_equal(kiln_pass *pass, const scope *s, const kiln_node *node,
-                             uint64_t hash) {
+/* Whoever may merge with b may merge with a: of equal nodes that may not merge, one is enough. */
+static bool stands_for(kiln_pass *pass, const kiln_node *a, const kiln_node *b) {
+  const kiln_alias *alias = kiln_pass_alias(pass);
+  for (int i = 0; i < a->output_count; i++) {
+    if (kiln_alias_is_wildcard(alias, kiln_node_output(a, i)) &&
+        !kiln_alias_is_wildcard(alias, kiln_node_output(b, i))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* An equal node to merge with, or NULL; *out_known: the table need not have this one too. */
+static kiln_node *find_equal(kiln_pass *pass, const scope *s, const kiln_node *node, uint64_t hash,
+                             bool *out_known) {
+  *out_known = false;
   for (; s; s = s->outer) {
     for (entry *e = kiln_map_find_id(&s->table, hash); e; e = e->next) {
-      if (same_node(e->node, node) && aliasing_allows(pass, e->node, node)) return e->node;
+      if (!same_node(e->node, node)) continue;
+      if (aliasing_allows(pass, e->node, node)) return e->node;
+      *out_known = *out_known || stands_for(pass, e->node, node);
     }
   }
   return NULL;
@@ -123,7 +139,8 @@ static void visit_block(kiln_pass *pass, kiln_block *block, const scope *outer) 
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b], &own);
     if (!may_merge(pass, n)) continue;
     uint64_t hash = hash_node(own.table.seed, n);
-    kiln_node *equal = find_equal(pass, &own, n, hash);
+    bool known;
+    kiln_node *equal = find_equal(pass, &own, n, hash, &known);
     if (equal) {
       for (int i = 0; i < n->output_count; i++) {
         kiln_ir_value_replace_uses(kiln_node_output(n, i), kiln_node_output(equal, i));
@@ -132,6 +149,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block, const scope *outer) 
       pass->changed = true;
       continue;
     }
+    if (known) continue;
     entry *e = KILN_NEW(pass->scratch, entry);
     *e = (entry){n, kiln_map_find_id(&own.table, hash)};
     kiln_map_set_id(&own.table, hash, e);

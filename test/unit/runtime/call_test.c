@@ -80,10 +80,33 @@ static void scratch_text(void **state) {
   kiln_env_destroy(env);
 }
 
+/* A source that knows its lines tells of each byte what one says that counts them. */
+static void indexed_places(void **state) {
+  (void)state;
+  static const char *const texts[] = {"", "\n", "a\n\nbc\nd", "a\nb\n"};
+  kiln_env *env;
+  kiln_arena *arena;
+  assert_null(kiln_env_create(NULL, &env));
+  assert_null(kiln_arena_create(env->mem, &arena));
+  for (int i = 0; i < 4; i++) {
+    kiln_source counted = {.text = kiln_str_from(texts[i]), .first_line = 3}, indexed = counted;
+    kiln_source_index_lines(&indexed, arena);
+    for (uint32_t at = 0; at < 12; at++) {
+      kiln_source_range a = {.source = &counted, .begin = at},
+                        b = {.source = &indexed, .begin = at};
+      assert_int_equal(kiln_source_range_loc(&a).line, kiln_source_range_loc(&b).line);
+      assert_int_equal(kiln_source_range_loc(&a).column, kiln_source_range_loc(&b).column);
+    }
+  }
+  kiln_arena_destroy(arena);
+  kiln_env_destroy(env);
+}
+
 static void places(void **state) {
   (void)state;
   static const char text[] = "def f(x):\n  return g(x) + \\\n    1\n";
-  kiln_source source = {KILN_STR("code/m.py"), kiln_str_from(text), 11, NULL};
+  kiln_source source = {
+      .name = KILN_STR("code/m.py"), .text = kiln_str_from(text), .first_line = 11};
   kiln_source_range outer = {&source, 0, 3, "__torch__.main", NULL};
   kiln_source_range range = {&source, 12, 40, "__torch__.f", &outer};
   kiln_source_loc loc = kiln_source_range_loc(&range);
@@ -125,11 +148,9 @@ static void survives_lack_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(limits),
-      cmocka_unit_test(random_numbers),
-      cmocka_unit_test(scratch_text),
-      cmocka_unit_test(places),
-      cmocka_unit_test(survives_lack_of_memory),
+      cmocka_unit_test(limits),       cmocka_unit_test(random_numbers),
+      cmocka_unit_test(scratch_text), cmocka_unit_test(indexed_places),
+      cmocka_unit_test(places),       cmocka_unit_test(survives_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
