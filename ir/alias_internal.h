@@ -33,6 +33,7 @@ typedef struct location {
   bool escaped; /* stands for its bucket's wildcard */
   bool written; /* by some node */
   bool leaves;  /* is, or is in, a result of the graph */
+  int merged;   /* into this location, and 1; 0: it stands for itself */
   loc_set contents;
   loc_set deep;         /* after the solution: itself and all that it contains */
   loc_set written_deep; /* those of them that are written */

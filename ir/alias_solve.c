@@ -4,8 +4,14 @@
  *
  * Unification would be simpler, but it makes the two sides of every If, and so most inputs of a
  * model, one. Constraints stand in program order, so straight code needs one pass and a check, each
- * level of loops one more; there are no rules about which variable goes first. */
+ * level of loops one more; there are no rules about which variable goes first.
+ *
+ * What a value may be grows with every branch and loop in a row. Where it is more than MAX_POINTS
+ * things, those of one kind become one location: from there on the analysis unifies after all, and
+ * stays linear. */
 #include "ir/alias_internal.h"
+
+enum { MAX_POINTS = 64 };
 
 uint8_t kiln__alias_mask(const kiln_type *type) {
   switch (type->kind) {
@@ -43,11 +49,19 @@ uint8_t kiln__alias_mask(const kiln_type *type) {
 
 /* -- Escaping -- */
 
-static int rep(const kiln_alias *a, int loc) {
-  return a->locs.data[loc].escaped ? a->locs.data[loc].bucket : loc;
+static int rep(kiln_alias *a, int loc) {
+  int root = loc;
+  while (a->locs.data[root].merged) root = a->locs.data[root].merged - 1;
+  while (loc != root) {
+    int next = a->locs.data[loc].merged - 1;
+    a->locs.data[loc].merged = root + 1;
+    loc = next;
+  }
+  return a->locs.data[root].escaped ? a->locs.data[root].bucket : root;
 }
 
 static bool escape(kiln_alias *a, int loc) {
+  loc = rep(a, loc);
   if (loc < BUCKET__COUNT || a->locs.data[loc].escaped) return false;
   a->locs.data[loc].escaped = true;
   loc_set contents = a->locs.data[loc].contents;
@@ -97,7 +111,8 @@ static bool include_contents(kiln_alias *a, loc_set *dst, uint8_t mask, int loc)
 
 /* contents(loc) ⊇ src: what is put into an escaped container escapes. */
 static bool put_into(kiln_alias *a, int loc, const loc_set *src) {
-  if (rep(a, loc) < BUCKET__COUNT) return escape_all(a, src);
+  loc = rep(a, loc);
+  if (loc < BUCKET__COUNT) return escape_all(a, src);
   return include(a, &a->locs.data[loc].contents, ALL_BUCKETS, src);
 }
 
@@ -105,7 +120,8 @@ static bool put_contents_into(kiln_alias *a, int loc, const loc_set *containers)
   bool changed = false;
   for (int i = 0; i < containers->count; i++) {
     int from = rep(a, containers->items[i]);
-    if (rep(a, loc) < BUCKET__COUNT) {
+    loc = rep(a, loc);
+    if (loc < BUCKET__COUNT) {
       if (from >= BUCKET__COUNT) changed |= escape_all(a, &a->locs.data[from].contents);
     } else if (from != loc) {
       loc_set contents = a->locs.data[loc].contents;
@@ -141,7 +157,27 @@ static bool put_deep_into(kiln_alias *a, int loc, const loc_set *containers) {
   return put_into(a, loc, &all);
 }
 
-static bool apply(kiln_alias *a, const constraint *c) {
+static void canonicalise(kiln_alias *a, loc_set *set);
+
+/* Of each bucket all but the wildcard become one. */
+static void merge_points(kiln_alias *a, loc_set *points) {
+  int first[BUCKET__COUNT] = {0};
+  loc_set old = *points;
+  for (int i = 0; i < old.count; i++) {
+    int loc = rep(a, old.items[i]), *into = &first[a->locs.data[loc].bucket];
+    if (loc < BUCKET__COUNT || loc == *into) continue;
+    if (*into) {
+      loc_set contents = a->locs.data[loc].contents;
+      a->locs.data[loc].merged = *into + 1;
+      put_into(a, *into, &contents);
+    } else {
+      *into = loc;
+    }
+  }
+  canonicalise(a, points);
+}
+
+static bool apply_to(kiln_alias *a, const constraint *c) {
   bool changed = false;
   switch (c->kind) {
     case COPY: return include(a, &c->dst->points, c->dst->mask, &c->src->points);
@@ -168,9 +204,15 @@ static bool apply(kiln_alias *a, const constraint *c) {
   return false;
 }
 
+static bool apply(kiln_alias *a, const constraint *c) {
+  bool changed = apply_to(a, c);
+  if (changed && c->dst && c->dst->points.count > MAX_POINTS) merge_points(a, &c->dst->points);
+  return changed;
+}
+
 /* -- After the solution -- */
 
-/* Escaped locations become their wildcards. */
+/* Escaped locations become their wildcards, merged ones the one that stands for them. */
 static void canonicalise(kiln_alias *a, loc_set *set) {
   bool same = true;
   for (int i = 0; i < set->count && same; i++) same = rep(a, set->items[i]) == set->items[i];

@@ -1,0 +1,681 @@
+"""scaling.py LIBRARY [NAME...]: whatever a file can make long costs in proportion to it.
+
+Each row of GROWTH makes an input of n parts and says what is done with it; the same with 2n parts may take
+2.6 times the processor time and the memory (peak bytes of the context, less what an empty one has) and no more.
+Times are the least of several runs, and are measured again where they seem too long: noise only adds. Each
+row runs in a process of its own, that a bad one cannot take the others with it. The last line counts."""
+import ctypes
+import io
+import os
+import struct
+import subprocess
+import sys
+import time
+import zipfile
+
+LIBRARY = sys.argv[1] if len(sys.argv) > 1 else ''
+MOST = 2.6
+ENOUGH = 0.004  # seconds: below it only memory is compared
+TRIES = 6
+TIMEOUT = 300
+
+
+# -- The library --
+
+class Kiln:
+    def __init__(self):
+        self.library = ctypes.CDLL(LIBRARY)
+        for name in ('status_report',):
+            getattr(self.library, 'kiln_' + name).restype = ctypes.c_char_p
+        self.library.kiln_context_peak_bytes.restype = ctypes.c_size_t
+
+    def do(self, name, *arguments):
+        function = getattr(self.library, 'kiln_' + name)
+        function.restype = ctypes.c_void_p
+        status = function(*arguments)
+        if status:
+            raise RuntimeError(self.library.kiln_status_report(ctypes.c_void_p(status)).decode())
+
+    def make(self, name, *arguments):
+        """Calls a function that fills its last parameter."""
+        out = ctypes.c_void_p()
+        self.do(name, *arguments, ctypes.byref(out))
+        return out
+
+    def drop(self, name, value):
+        function = getattr(self.library, 'kiln_' + name)
+        function.restype = None
+        function(value)
+
+    def context(self, **options):
+        made = self.make('options_create')
+        self.drop('options_ignore_environment', made)
+        options = dict({'codegen': 'eval', 'hash_seed': '1', 'alloc': 'system'}, **options)
+        for name, value in options.items():
+            self.do('options_set', made, name.encode(), value.encode())
+        context = self.make('context_create', made)
+        self.drop('options_destroy', made)
+        return context
+
+    def peak(self, context):
+        return self.library.kiln_context_peak_bytes(context)
+
+    def load(self, context, data):
+        return self.make('model_load_memory', context, data, ctypes.c_size_t(len(data)), None)
+
+    def ones(self, context, *sizes):
+        count = 1
+        for size in sizes:
+            count *= size
+        return self.make('value_tensor', context, ctypes.c_int(DTYPE_F32), ctypes.c_int(len(sizes)),
+                         (ctypes.c_int64 * len(sizes))(*sizes), (ctypes.c_float * count)(*[1.0] * count))
+
+    def call(self, instance, argument, method=b'forward'):
+        self.drop('value_destroy', self.make('instance_call', instance, method,
+                                             (ctypes.c_void_p * 1)(argument), ctypes.c_int(1), None))
+
+
+DTYPE_F32 = 6
+
+
+# -- Archives --
+
+def text_op(text):
+    data = text.encode()
+    return b'X' + struct.pack('<I', len(data)) + data
+
+
+def int_op(i):
+    return b'J' + struct.pack('<i', i)
+
+
+def tensor_op(key, numel, offset=0, sizes=(1,)):
+    strides = b''.join(int_op(1) for _ in sizes)
+    return (b'ctorch._utils\n_rebuild_tensor_v2\n((' + text_op('storage') + b'ctorch\nFloatStorage\n' + text_op(key) +
+            text_op('cpu') + int_op(numel) + b'tQ' + int_op(offset) + b'(' + b''.join(int_op(s) for s in sizes) +
+            b't(' + strides + b't\x89ccollections\nOrderedDict\n)RtR')
+
+
+def object_op(cls, attributes):
+    """attributes: pairs of a name and a pickled value."""
+    return (b'c' + cls.rpartition('.')[0].encode() + b'\n' + cls.rpartition('.')[2].encode() + b'\n)\x81}(' +
+            b''.join(text_op(name) + value for name, value in attributes) + b'ub')
+
+
+def archive(source, root, records=(), constants=b'(t', extra=()):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, 'w', zipfile.ZIP_STORED) as z:
+        def add(name, data):
+            z.writestr(zipfile.ZipInfo('a/' + name, (1980, 1, 1, 0, 0, 0)), data)
+        add('data.pkl', b'\x80\x02' + root + b'.')
+        add('code/__torch__.py', source)
+        for key, data in records:
+            add('data/%s' % key, data)
+        add('constants.pkl', b'\x80\x02' + constants + b'.')
+        add('version', '3\n')
+        for name, data in extra:
+            add(name, data)
+    return out.getvalue()
+
+
+HEAD = 'class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n'
+TRAINING = [('training', b'\x89')]
+
+
+def forward(lines, result='x', returns='Tensor', attributes='', before=''):
+    return (before + HEAD + attributes + '  def forward(self: __torch__.M,\n    x: Tensor) -> %s:\n' % returns +
+            ''.join('    %s\n' % line for line in lines) + '    return %s\n' % result)
+
+
+def program(lines, **more):
+    return archive(forward(lines, **more), object_op('__torch__.M', TRAINING))
+
+
+# -- What is done --
+
+def measure(kiln, body):
+    """Seconds of body and the bytes that it took."""
+    context = kiln.context(**getattr(body, 'options', {}))
+    empty = kiln.peak(context)
+    start = time.process_time()
+    body(kiln, context)
+    seconds = time.process_time() - start
+    taken = kiln.peak(context) - empty
+    kiln.drop('context_release', context)
+    return seconds, taken
+
+
+def loads(data):
+    def body(kiln, context):
+        kiln.drop('model_release', kiln.load(context, data))
+    return body
+
+
+def calls(data, count=3, then=None, **options):
+    """Loads and calls: profiled, compiled, compiled."""
+    def body(kiln, context):
+        model = kiln.load(context, data)
+        instance = kiln.make('instance_create', model)
+        x = kiln.ones(context, 2, 3)
+        for _ in range(count):
+            kiln.call(instance, x)
+        if then:
+            then(kiln, model, instance)
+        kiln.drop('value_destroy', x)
+        kiln.drop('instance_release', instance)
+        kiln.drop('model_release', model)
+    body.options = options
+    return body
+
+
+def passes(text, names):
+    data = text.encode()
+
+    def body(kiln, context):
+        kiln.drop('text_free', kiln.make('debug_opt', context, data, ctypes.c_size_t(len(data)), names.encode(),
+                                         ctypes.c_int(3)))
+    return body
+
+
+def stage(name, site=b'', dot=0):
+    def then(kiln, model, instance):
+        kiln.drop('text_free', kiln.make('debug_graph', model, b'forward', name, site, ctypes.c_int(dot)))
+    return then
+
+
+def explains(kiln, model, instance):
+    info = (ctypes.c_char * 256)()
+    function = kiln.library.kiln_debug_refusal
+    function.restype = ctypes.c_void_p
+    index = 0
+    while True:
+        status = function(model, ctypes.c_int(index), info)
+        if status:
+            kiln.drop('status_destroy', ctypes.c_void_p(status))
+            return
+        index += 1
+
+
+WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+def saves(kiln, model, instance):
+    kiln.do('instance_save_to', instance, WRITE(lambda user, data, size: 0), None, None)
+
+
+def freezes(kiln, model, instance):
+    kiln.drop('model_release', kiln.make('instance_freeze', instance, None))
+
+
+GROWTH = {}
+
+
+def grows(n):
+    def add(make):
+        GROWTH[make.__name__] = (make, n)
+        return make
+    return add
+
+
+# -- Programs --
+
+def repeat(n, *lines):
+    return [line.replace('#', str(i)) for i in range(n) for line in lines]
+
+
+
+@grows(1500)
+def straight_line(n):
+    return calls(program(repeat(n, 'x = torch.add(x, 1)')))
+
+
+@grows(1500)
+def straight_line_interpreted(n):
+    return calls(program(repeat(n, 'x = torch.add(x, 1)')), count=1, jit='off')
+
+
+@grows(200)
+def groups_that_share_a_guard(n):
+    return calls(program(repeat(n, 'x = torch.relu(torch.add(x, 1))', 'x = torch.cumsum(x, 0)')))
+
+
+@grows(200)
+def groups_apart(n):
+    return calls(program(repeat(n, 'x = torch.relu(torch.add(x, 1))', 'x = torch.bernoulli(torch.sigmoid(x))')))
+
+
+@grows(200)
+def groups_and_writes(n):
+    return calls(program(repeat(n, 'x = torch.relu(torch.add(x, 1))', 'y# = torch.sub_(torch.neg(x), 1)',
+                                'x = torch.cumsum(y#, 0)')))
+
+
+@grows(300)
+def groups_side_by_side(n):
+    return calls(program(['ys = annotate(List[Tensor], [])'] +
+                         repeat(n, 'y# = torch.relu(torch.add(torch.cumsum(x, 0), #))', '_ = torch.append(ys, y#)'),
+                         result='ys', returns='List[Tensor]'))
+
+
+@grows(300)
+def wide_fan_out(n):
+    return calls(program(repeat(n, 'y# = torch.tanh(torch.add(x, #))') +
+                         ['x = torch.cat([%s], 0)' % ', '.join('y%d' % i for i in range(n))]))
+
+
+@grows(400)
+def wide_fan_in(n):
+    return calls(program(repeat(n, 'y# = torch.cumsum(torch.add(x, #), 0)') + ['z = torch.mul(y0, y0)'] +
+                         repeat(n, 'z = torch.add(z, y#)'), result='z'))
+
+
+@grows(1000)
+def many_views(n):
+    return calls(program(repeat(n, 'x = torch.transpose(torch.add(x, 1), 0, 1)')))
+
+
+@grows(1000)
+def many_writes(n):
+    return calls(program(['x = torch.clone(x)'] + repeat(n, 'x = torch.add_(x, 1)')))
+
+
+@grows(400)
+def writes_through_views(n):
+    return calls(program(['x = torch.clone(x)'] +
+                         repeat(n, 'y# = torch.select(x, 0, 0)', 'z# = torch.add_(y#, 1)')))
+
+
+@grows(1000)
+def equal_computations(n):
+    return calls(program(['ys = annotate(List[Tensor], [])'] + repeat(n, '_ = torch.append(ys, torch.cumsum(x, 0))'),
+                         result='ys', returns='List[Tensor]'))
+
+
+@grows(2000)
+def unused_results(n):
+    return calls(program(repeat(n, 'y# = torch.cumsum(x, 0)')))
+
+
+@grows(4000)
+def assignments_of_one_name(n):
+    return loads(program(repeat(n, 'a = #')))
+
+
+@grows(4000)
+def assignments_of_many_names(n):
+    return loads(program(repeat(n, 'a# = #')))
+
+
+@grows(1000)
+def constants_of_all_kinds(n):
+    return calls(program(['s = ""'] + repeat(n, 's = torch.add("s", "t#")', 'f = torch.mul(#.5, 2.)')))
+
+
+@grows(500)
+def tuples_of_constants(n):
+    return calls(program(['t = (0, "x", 0.5)'] + repeat(n, 't = (#, "t#", #.5)')))
+
+
+@grows(400)
+def ifs_in_a_row(n):
+    return calls(program(repeat(n, 'if torch.gt(torch.size(x, 0), #):', '  x0 = torch.add(x, 1)', 'else:',
+                                '  x0 = torch.sub(x, 1)', 'x = x0')))
+
+
+@grows(1000)
+def ifs_on_constants(n):
+    return calls(program(repeat(n, 'if torch.gt(2, 1):', '  x0 = torch.neg(x)', 'else:', '  x0 = torch.abs(x)',
+                                'x = x0')))
+
+
+@grows(300)
+def loops_in_a_row(n):
+    return calls(program(repeat(n, 'x0 = x', 'for i# in range(2):', '  x0 = torch.add(x0, i#)', 'x = x0')))
+
+
+@grows(300)
+def loops_that_carry_all(n):
+    return calls(program(repeat(n, 'a# = #') + ['for i in range(2):'] + repeat(n, '  a# = torch.add(a#, 1)') +
+                         ['s = 0'] + repeat(n, 's = torch.add(s, a#)')))
+
+
+@grows(40)
+def nested_ifs(n):
+    lines = []
+    for i in range(n):
+        lines += ['  ' * i + 'if torch.gt(torch.size(x, 0), %d):' % (i - 1000)]
+        lines += ['  ' * (i + 1) + 'x = torch.add(x, %d)' % i]
+    for i in reversed(range(n)):
+        lines += ['  ' * i + 'else:', '  ' * i + '  x = torch.neg(x)']
+    return calls(program(lines))
+
+
+@grows(150)
+def nested_expressions(n):
+    return calls(program(['x = ' + 'torch.neg(' * n + 'x' + ')' * n] * 20))
+
+
+@grows(3000)
+def a_long_list(n):
+    return calls(program(['l = [%s]' % ', '.join(map(str, range(n))), 'x = torch.add(x, l[1])']))
+
+
+@grows(3000)
+def a_long_dict(n):
+    return calls(program(['d = {%s}' % ', '.join('%d: 1' % i for i in range(n)), 'x = torch.add(x, d[1])']))
+
+
+@grows(1000)
+def a_long_tuple(n):
+    return calls(program(['t = (%s,)' % ', '.join(map(str, range(n))), 'x = torch.add(x, t[1])']))
+
+
+@grows(1000)
+def a_long_tuple_of_tensors(n):
+    return calls(program(['t = (%s,)' % ', '.join(['torch.neg(x)'] * n), 'x = torch.add(t[0], t[1])']))
+
+
+@grows(1000)
+def a_tuple_unpacked(n):
+    names = ', '.join('a%d' % i for i in range(n))
+    return calls(program(['t = (%s,)' % ', '.join(['x'] * n), names + ', = t', 'x = torch.add(a0, a1)']))
+
+
+@grows(3000)
+def a_list_appended_to(n):
+    return calls(program(['l = annotate(List[int], [])'] + repeat(n, '_ = torch.append(l, #)')))
+
+
+@grows(1000)
+def a_dict_written(n):
+    return calls(program(['d = annotate(Dict[str, int], {})'] + repeat(n, 'd["k#"] = #')))
+
+
+@grows(20000)
+def a_key_set_and_deleted(n):
+    return calls(program(['d = annotate(Dict[int, int], {})', 'for i in range(%d):' % n, '  d[i] = i',
+                          'for i0 in range(%d):' % n, '  d[-1] = 1', '  _0 = torch.pop(d, -1)']), count=1, jit='off')
+
+
+@grows(1000)
+def strings_concatenated(n):
+    return calls(program(['s = ""'] + repeat(n, 's = torch.add(s, "")')))
+
+
+@grows(20000)
+def a_long_string(n):
+    return calls(program(['s = "%s"' % ('\\n\\377ab' * n)]))
+
+
+@grows(1000)
+def a_long_sum(n):
+    return calls(program(['a = 1'] + repeat(n, 'a = torch.add(torch.mul(a, 3), torch.size(x, 0))')))
+
+
+@grows(300)
+def many_functions(n):
+    functions = ''.join('def f%d(x: Tensor) -> Tensor:\n  return torch.add(x, %d)\n' % (i, i) for i in range(n))
+    return calls(program(repeat(n, 'x = __torch__.f#(x)'), before=functions))
+
+
+@grows(150)
+def a_chain_of_functions(n):
+    functions = 'def f0(x: Tensor) -> Tensor:\n  return torch.neg(x)\n'
+    functions += ''.join('def f%d(x: Tensor) -> Tensor:\n  return torch.add(__torch__.f%d(x), 1)\n' % (i, i - 1)
+                         for i in range(1, n))
+    return calls(program(['x = __torch__.f%d(x)' % (n - 1)], before=functions))
+
+
+@grows(1000)
+def many_methods(n):
+    methods = ''.join('  def m%d(self: __torch__.M,\n    x: Tensor) -> Tensor:\n    return torch.add(x, %d)\n' % (i, i)
+                      for i in range(n))
+    return loads(archive(forward([]) + methods, object_op('__torch__.M', TRAINING)))
+
+
+@grows(3000)
+def many_attributes(n):
+    names = ['a%d' % i for i in range(n)]
+    source = forward([], attributes=''.join('  %s : int\n' % name for name in names))
+    return loads(archive(source, object_op('__torch__.M', TRAINING + [(name, int_op(1)) for name in names])))
+
+
+def parameters(n, values, records):
+    names = ['p%d' % i for i in range(n)]
+    source = forward(repeat(n, 'x = torch.add(x, self.p#)'),
+                     attributes=''.join('  %s : Tensor\n' % name for name in names))
+    listed = '__parameters__ = [%s]' % ''.join('"%s", ' % name for name in names)
+    return archive(source.replace('__parameters__ = []', listed),
+                   object_op('__torch__.M', TRAINING + list(zip(names, values))), records)
+
+
+@grows(1500)
+def parameters_of_one_storage(n):
+    return loads(parameters(n, [tensor_op('0', n, i) for i in range(n)], [('0', bytes(4 * n))]))
+
+
+@grows(1000)
+def parameters_of_many_storages(n):
+    return loads(parameters(n, [tensor_op(str(i), 1) for i in range(n)], [(str(i), bytes(4)) for i in range(n)]))
+
+
+@grows(400)
+def saved_parameters(n):
+    return calls(parameters(n, [tensor_op(str(i), 1) for i in range(n)], [(str(i), bytes(4)) for i in range(n)]),
+                 count=0, then=saves)
+
+
+def submodules(n):
+    cls = (HEAD.replace('M(', 'S(') + '  w : Tensor\n  def forward(self: __torch__.S,\n    x: Tensor) -> Tensor:\n'
+           '    return torch.cumsum(torch.add(x, self.w), 0)\n')
+    source = forward(repeat(n, 'x = (self.s#).forward(x, )'), before=cls,
+                     attributes=''.join('  s%d : __torch__.S\n' % i for i in range(n)))
+    parts = [('s%d' % i, object_op('__torch__.S', TRAINING + [('w', tensor_op('0', n, i))])) for i in range(n)]
+    return archive(source, object_op('__torch__.M', TRAINING + parts), [('0', bytes(4 * n))])
+
+
+@grows(150)
+def many_submodules(n):
+    return calls(submodules(n))
+
+
+@grows(150)
+def a_frozen_module(n):
+    return calls(submodules(n), count=0, then=freezes)
+
+
+@grows(300)
+def many_classes(n):
+    classes = ''.join(HEAD.replace('M(', 'S%d(' % i) + '  def forward(self: __torch__.S%d,\n    x: Tensor) -> Tensor:\n'
+                      '    return torch.add(x, %d)\n' % (i, i) for i in range(n))
+    source = forward(repeat(n, 'x = (self.s#).forward(x, )'), before=classes,
+                     attributes=''.join('  s%d : __torch__.S%d\n' % (i, i) for i in range(n)))
+    parts = [('s%d' % i, object_op('__torch__.S%d' % i, TRAINING)) for i in range(n)]
+    return loads(archive(source, object_op('__torch__.M', TRAINING + parts)))
+
+
+@grows(500)
+def many_named_tuples(n):
+    classes = ''.join('class T%d(NamedTuple):\n  a : int\n  b%d : Tensor\n' % (i, i) for i in range(n))
+    return loads(program(repeat(n, 't# = __torch__.T#(#, x)'), before=classes))
+
+
+@grows(3000)
+def zip_records(n):
+    return loads(archive(forward([]), object_op('__torch__.M', TRAINING),
+                         extra=[('extra/%d' % i, b'') for i in range(n)]))
+
+
+def with_value(annotation, value):
+    return loads(archive(forward([], attributes='  v : %s\n' % annotation),
+                         object_op('__torch__.M', TRAINING + [('v', value)])))
+
+
+@grows(30000)
+def pickled_ints(n):
+    return with_value('List[int]', b'](' + b''.join(map(int_op, range(n))) + b'e')
+
+
+@grows(20000)
+def pickled_strings(n):
+    return with_value('List[str]', b'](' + b''.join(text_op('s%d' % i) for i in range(n)) + b'e')
+
+
+@grows(20000)
+def pickled_dict(n):
+    return with_value('Dict[int, int]', b'}(' + b''.join(int_op(i << 12) + int_op(i) for i in range(n)) + b'u')
+
+
+@grows(60000)
+def pickled_memo(n):
+    return with_value('List[str]', b'](' + b''.join(text_op('s') + b'r' + struct.pack('<I', i) for i in range(n)) +
+                      b''.join(b'j' + struct.pack('<I', i) for i in range(n)) + b'e')
+
+
+@grows(5000)
+def pickled_lists(n):
+    return with_value('List[List[int]]', b'](' + b''.join(b'](' + int_op(i) + b'e' for i in range(n)) + b'e')
+
+
+@grows(1500)
+def tensor_constants(n):
+    return loads(archive(forward(repeat(n, 'x = torch.add(x, CONSTANTS.c#)')), object_op('__torch__.M', TRAINING),
+                         constants=b'(' + b''.join(tensor_op('0', n, i) for i in range(n)) + b't',
+                         extra=[('constants/0', bytes(4 * n))]))
+
+
+# -- Text --
+
+@grows(1000)
+def printed_graph(n):
+    return calls(program(repeat(n, 'x = torch.add(x, 1)')), then=stage(b'optimized'))
+
+
+@grows(1000)
+def printed_dot(n):
+    return calls(program(repeat(n, 'x = torch.add(x, 1)')), then=stage(b'optimized', dot=1))
+
+
+@grows(1000)
+def printed_plan(n):
+    return calls(program(repeat(n, 'x = torch.cumsum(x, 0)')), then=stage(b'bytecode'))
+
+
+@grows(200)
+def printed_loops(n):
+    return calls(program(repeat(n, 'x = torch.relu(torch.add(x, 1))', 'x = torch.cumsum(x, 0)')),
+                 then=stage(b'loop', b'*'))
+
+
+@grows(200)
+def explained(n):
+    return calls(program(repeat(n, 'x = torch.relu(torch.add(x, 1))', 'x = torch.bernoulli(torch.sigmoid(x))')),
+                 then=explains)
+
+
+FLOAT = 'Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)'
+IR_HEAD = '''graph(%x : {F}, %c : bool, %k : int):
+  %one : int = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %t0 : {F} = aten::clone(%x, %none)
+'''
+IR_PART = '''  %n{i} : int = prim::Constant[value={i}]()
+  %a{i} : {F} = aten::add(%t{i}, %x, %n{i})
+  %b{i} : {F} = aten::relu(%a{i})
+  %p{i} : {F} = prim::profile[profiled_type={F}, seen_none=0](%b{i})
+  %d{i} : {F} = aten::cumsum(%p{i}, %one, %none)
+  %u{i} : ({F}, int) = prim::TupleConstruct(%d{i}, %k)
+  %v{i} : {F}, %w{i} : int = prim::TupleUnpack(%u{i})
+  %e{i} : {F} = aten::neg(%v{i})
+  %f{i} : {F} = aten::sub_(%e{i}, %x, %one)
+  %l{i} : Tensor[] = prim::ListConstruct(%v{i}, %f{i})
+  %m{i} : Tensor = aten::cat(%l{i}, %one)
+  %q{i} : {F} = prim::If(%c)
+    block0():
+      %r{i} : {F} = aten::tanh(%f{i})
+      -> (%r{i})
+    block1():
+      -> (%f{i})
+  %t{j} : {F} = aten::mul(%q{i}, %v{i})
+'''
+
+
+def ir_text(n):
+    """Every kind of thing that passes look at, n times."""
+    return (IR_HEAD.format(F=FLOAT) + ''.join(IR_PART.format(F=FLOAT, i=i, j=i + 1) for i in range(n)) +
+            '  return (%%t%d)\n' % n)
+
+
+# Each pass behind those that make what it works on.
+PASSES = """inline lower_simple_tuples constant_propagation constant_pooling cse dce peephole canonicalize_ops
+    remove_tensor_mutation insert_profile_nodes remove_profile_nodes specialize_types decompose_ops fuse_groups
+    fuse_groups,insert_guards fuse_groups,insert_guards,merge_guards
+    fuse_groups,insert_guards,merge_guards,remove_type_specializations
+    fuse_groups,insert_guards,merge_guards,assume_guards preoptimize noopt simple optimize""".split()
+
+
+def add_pass(names):
+    GROWTH['passes ' + names] = (lambda n: passes(ir_text(n), names), 300)
+
+
+for names in [''] + PASSES:
+    add_pass(names)
+
+
+# -- The test --
+
+def compare_at(make, n):
+    """Whether 2n cost too much, and a text of both."""
+    kiln = Kiln()
+    bodies = [make(n), make(2 * n)]
+    best = [float('inf')] * 2
+    taken = [0, 0]
+    for attempt in range(TRIES):
+        for k in (0, 1):
+            seconds, taken[k] = measure(kiln, bodies[k])
+            best[k] = min(best[k], seconds)
+        if attempt and (best[1] < ENOUGH or best[1] <= MOST * best[0]):
+            break
+    bad = best[1] > max(ENOUGH, MOST * best[0]) or taken[1] > MOST * taken[0]
+    return bad, '%.1f to %.1f ms (%.2f), %d to %d KiB (%.2f)' % (
+        best[0] * 1e3, best[1] * 1e3, best[1] / best[0], taken[0] >> 10, taken[1] >> 10, taken[1] / taken[0])
+
+
+def compare(name):
+    """Where a cache ends, time makes a step, but only one: what grows too fast does so at 4n as well."""
+    make, n = GROWTH[name]
+    bad, text = compare_at(make, n)
+    if bad:
+        bad, again = compare_at(make, 2 * n)
+        text += '; ' + again
+    return '%s %s: %s' % ('FAIL' if bad else 'PASS', name, text)
+
+
+def run_apart(name):
+    try:
+        done = subprocess.run([sys.executable, __file__, LIBRARY, '--one', name], capture_output=True, text=True,
+                              timeout=TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        return 'FAIL %s: took longer than %d s' % (name, TIMEOUT)
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        return 'FAIL %s: ended with %d: %s' % (name, done.returncode, done.stderr[-2000:])
+    return lines[-1]
+
+
+def main():
+    if sys.argv[2:3] == ['--one']:
+        print(compare(sys.argv[3]))
+        return 0
+    failed = count = 0
+    for name in sys.argv[2:] or GROWTH:
+        line = run_apart(name)
+        print(line, flush=True)
+        count += 1
+        failed += line.startswith('FAIL')
+    print('%d passed, %d failed' % (count - failed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
