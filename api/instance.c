@@ -193,7 +193,7 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   if (!status)
     status = run(instance, &active, call, arguments, argument_count, options, out_result);
   leave(instance, &active, call);
-  return status;
+  return kiln__name_limit(model->context, status);
 }
 
 /* -- Attributes -- */

@@ -99,12 +99,14 @@ kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) {
 }
 
 /* Runs the __setstate__ calls that the archive asks for, under the load's limits. */
-static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits) {
+static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits,
+                                const kiln_budget *budget) {
   kiln_torchscript *script = model->script;
   kiln_call *call = NULL;
   if (script->pending_count == 0) return NULL;
   KILN_TRY(kiln__model_make_call(model, &call));
   kiln_call_begin(call, limits);
+  call->budget.deadline_ns = budget->deadline_ns;
   kiln_status *status = NULL;
   for (int i = 0; !status && i < script->pending_count; i++) {
     kiln_pending_call *p = &script->pending[i];
@@ -145,9 +147,10 @@ static kiln_status *prepare(kiln_model *model) {
 }
 
 static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const kiln_limits *limits,
-                                bool at_rest) {
+                                const kiln_budget *budget, bool at_rest) {
   kiln_context *context = model->context;
   kiln_torchscript_options options = {.limits = limits ? *limits : (kiln_limits){0},
+                                      .deadline_ns = budget->deadline_ns,
                                       .crc_warns = model->flags.crc != 0,
                                       .map_device = model->flags.map_device.text,
                                       .lenient = at_rest,
@@ -159,7 +162,7 @@ static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const 
   }
   KILN_TRY(prepare(model));
   model->at_rest = at_rest;
-  return at_rest ? NULL : run_pending(model, limits);
+  return at_rest ? NULL : run_pending(model, limits, budget);
 }
 
 /* Where an archive comes from. */
@@ -171,13 +174,15 @@ typedef struct source {
 } source;
 
 static kiln_status *open_source(const kiln_model *model, const source *from,
-                                const kiln_limits *limits, kiln_mapping **out_mapping) {
+                                const kiln_limits *limits, const kiln_budget *budget,
+                                kiln_mapping **out_mapping) {
   kiln_context *context = model->context;
   kiln_mem *mem = context->env->mem;
   kiln_file_options options = {
       .mode = model->flags.map ? KILN_MAP_COPY : KILN_MAP_AUTO,
       .table = context->files,
       .max_copy = limits ? limits->bytes : 0,
+      .budget = budget,
   };
   if (from->path) return kiln_mapping_open(mem, from->path, &options, out_mapping);
   if (from->fd >= 0) return kiln_mapping_open_fd(mem, from->fd, &options, out_mapping);
@@ -203,14 +208,16 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
   *out_model = NULL;
   kiln_model *model = NULL;
   KILN_TRY(new_model(context, &model));
-  kiln_status *status = open_source(model, from, limits, &mapping);
+  kiln_budget budget; /* for opening; what comes after has its own, with the same deadline */
+  kiln_budget_begin(&budget, "the load", context->env->mem, limits);
+  kiln_status *status = open_source(model, from, limits, &budget, &mapping);
   if (!status) {
-    status = build_model(model, mapping, limits, at_rest);
+    status = build_model(model, mapping, limits, &budget, at_rest);
     kiln_owner_release(&mapping->owner);
   }
   if (status) {
     destroy_model(model);
-    return status;
+    return kiln__name_limit(context, status);
   }
   *out_model = model;
   return NULL;
@@ -221,7 +228,7 @@ kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mappi
   kiln_model *model = NULL;
   *out_model = NULL;
   kiln_status *status = new_model(context, &model);
-  if (!status) status = build_model(model, mapping, NULL, false);
+  if (!status) status = build_model(model, mapping, NULL, &(kiln_budget){0}, false);
   kiln_owner_release(&mapping->owner);
   if (status) {
     if (model) destroy_model(model);

@@ -45,6 +45,7 @@ typedef struct large_block {
 
 struct kiln_mem {
   _Atomic(size_t) bytes, peak, limit;
+  _Atomic(size_t) refused; /* the limit, since a request was refused for it */
   atomic_int references;
   bool jemalloc;  /* where blocks come from: it, or malloc */
   bool keep;      /* whether large blocks have lists */
@@ -266,6 +267,7 @@ static bool charge(kiln_mem *mem, size_t size) {
   size_t limit = atomic_load_explicit(&mem->limit, memory_order_relaxed);
   if (__builtin_expect(limit != 0 && bytes > limit, 0)) {
     atomic_fetch_sub_explicit(&mem->bytes, size, memory_order_relaxed);
+    atomic_store_explicit(&mem->refused, limit, memory_order_relaxed);
     return false;
   }
   size_t peak = atomic_load_explicit(&mem->peak, memory_order_relaxed);
@@ -293,6 +295,10 @@ void kiln_mem_set_limit(kiln_mem *mem, size_t bytes) {
 
 uint64_t kiln_mem_hash_seed(const kiln_mem *mem) { return mem->hash_seed; }
 void kiln_mem_set_hash_seed(kiln_mem *mem, uint64_t seed) { mem->hash_seed = seed; }
+
+size_t kiln_mem_take_refusal(kiln_mem *mem) {
+  return atomic_exchange_explicit(&mem->refused, 0, memory_order_relaxed);
+}
 
 void kiln_mem_trim(kiln_mem *mem) {
   drop_kept(mem);

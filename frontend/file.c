@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -171,6 +172,17 @@ static kiln_status *copy(kiln_mapping *mapping, int fd, size_t size,
   return NULL;
 }
 
+/* Waits for bytes of a stream, and looks at the budget meanwhile. */
+static kiln_status *wait_for_bytes(int fd, const kiln_budget *budget) {
+  enum { POLL_MS = 10 };
+  struct pollfd p = {.fd = fd, .events = POLLIN};
+  if (!kiln_budget_may_end(budget)) return NULL;
+  do {
+    KILN_TRY(kiln_budget_check(budget, 0));
+  } while (poll(&p, 1, POLL_MS) == 0);
+  return NULL;
+}
+
 /* Reads a stream to its end. */
 static kiln_status *drain(kiln_mapping *mapping, int fd, const kiln_file_options *options) {
   size_t capacity = 64 << 10, size = 0;
@@ -186,6 +198,8 @@ static kiln_status *drain(kiln_mapping *mapping, int fd, const kiln_file_options
       data = larger;
       capacity *= 2;
     }
+    status = wait_for_bytes(fd, options->budget);
+    if (status) break;
     ssize_t got = read(fd, data + size, capacity - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {

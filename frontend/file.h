@@ -46,8 +46,9 @@ uint64_t kiln_file_table_mapped_bytes(kiln_file_table *table);
 /* How a file is opened; all zero is right. */
 typedef struct kiln_file_options {
   kiln_map_mode mode;
-  kiln_file_table *table; /* NULL: not shared */
-  uint64_t max_copy;      /* more bytes are not read into memory: KILN_LIMIT; 0: no limit */
+  kiln_file_table *table;    /* NULL: not shared */
+  uint64_t max_copy;         /* more bytes are not read into memory: KILN_LIMIT; 0: no limit */
+  const kiln_budget *budget; /* how long a stream is waited for; NULL: as long as it takes */
 } kiln_file_options;
 
 /* Opens a regular file; counts one reference (kiln_owner_release(&m->owner)). KILN_INVALID_FILE

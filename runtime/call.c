@@ -11,8 +11,8 @@
 /* Of what one operator writes as text, where kiln_limits does not name less: 4 GiB with what is
  * copied as it grows. */
 #define MAX_SCRATCH ((size_t)4 << 30)
-/* What a limited call lends to compiling, beside half of its limits. */
-enum { COMPILE_MS = 200, COMPILE_BYTES = 32 << 20 };
+/* What a limited call lends to compiling, beside a part of its limits. */
+enum { COMPILE_MS = 200, COMPILE_BYTES = 24 << 20 };
 enum { DEFAULT_RECURSION = 1000, CACHE_KEEP_BYTES = 64 << 20 };
 
 kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
@@ -57,7 +57,7 @@ void kiln_call_begin(kiln_call *call, const kiln_limits *limits) {
   const uint64_t ms = call->limits.time_ms, bytes = call->limits.bytes;
   call->compile_ns = ms ? (COMPILE_MS + ms / 2) * 1000000 : UINT64_MAX;
   call->compile_bytes =
-      bytes ? (bytes / 2 > COMPILE_BYTES ? bytes / 2 : COMPILE_BYTES) : UINT64_MAX;
+      bytes ? (bytes / 4 > COMPILE_BYTES ? bytes / 4 : COMPILE_BYTES) : UINT64_MAX;
 }
 
 kiln_status *kiln_call_check(kiln_call *call, uint64_t work) {

@@ -40,8 +40,15 @@ static bool store(const tool_option *o, const char *value, void *options) {
       }
       *(const char **)(void *)field = value;
       return true;
+    case TOOL_BYTES:
     case TOOL_INT: {
       long long n = strtoll(value, &end, 10);
+      static const char units[] = "KMGT";
+      const char *unit = o->kind == TOOL_BYTES && *end ? strchr(units, *end & ~0x20) : NULL;
+      if (unit && end > value) {
+        end++;
+        if (__builtin_mul_overflow(n, 1LL << (10 * (unit - units + 1)), &n)) errno = ERANGE;
+      }
       if (errno || end == value || *end || n < o->min) {
         tool_usage_error("%s takes a whole number of at least %lld, not '%s'", o->name,
                          (long long)o->min, value);

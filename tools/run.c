@@ -1,4 +1,5 @@
 /* run.c: `kiln run`: loads a model, calls a method, prints or writes the result. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,13 +26,26 @@ static const tool_option options_table[] = {
     {"--repeat", TOOL_INT, FIELD(repeat), "N", 1, "call N times, and tell each time on stderr"},
     {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
     {"--elements", TOOL_INT, FIELD(max_elements), "N", 0, "elements printed of a tensor (1000)"},
-    {"--limit-bytes", TOOL_INT, FIELD(limit_bytes), "N", 0, "memory of a call, and of the load"},
+    {"--limit-bytes", TOOL_BYTES, FIELD(limit_bytes), "N", 0,
+     "memory of a call, and of the load: 1000, 64M, 2G"},
     {"--limit-ms", TOOL_INT, FIELD(limit_ms), "N", 0, "time of a call, and of the load"},
-    {"--limit-operations", TOOL_INT, FIELD(limit_operations), "N", 0, "instructions of a call"},
+    {"--limit-operations", TOOL_INT, FIELD(limit_operations), "N", 0, "operations of a call"},
     {"--counters", TOOL_SWITCH, FIELD(counters), NULL, 0, "tell the JIT's counters on stderr"},
     {"--json", TOOL_SWITCH, FIELD(json), NULL, 0, "print result, times and counters as JSON"},
     TOOL_SETTINGS_OPTIONS(run_options, settings),
 };
+
+/* Ctrl-C ends the load or the call; once more, the process. */
+static kiln_cancel *interrupt;
+static void on_interrupt(int number) {
+  (void)number;
+  kiln_call_cancel(interrupt);
+}
+static void catch_interrupts(void) {
+  struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+  kiln_status_destroy(kiln_cancel_create(&interrupt));
+  if (interrupt) sigaction(SIGINT, &action, NULL);
+}
 
 static void set_defaults(void *options) {
   run_options *o = options;
@@ -57,7 +71,8 @@ static kiln_status *call_once(kiln_instance *instance, const run_options *o,
                               const tool_inputs *inputs, kiln_value **out_result, double *out_ms) {
   kiln_call_options call = {.limits = {.bytes = (uint64_t)o->limit_bytes,
                                        .operations = (uint64_t)o->limit_operations,
-                                       .time_ms = (uint32_t)o->limit_ms}};
+                                       .time_ms = (uint32_t)o->limit_ms,
+                                       .cancel = interrupt}};
   tool_inputs copy = {tool_alloc(sizeof(kiln_value *) * (size_t)(inputs->count + 1)), 0};
   kiln_status *status = NULL;
   for (int i = 0; !status && i < inputs->count; i++) {
@@ -121,7 +136,8 @@ static int call_and_finish(const run_options *o, kiln_model *model, const tool_i
 
 static int run_model(const run_options *o, kiln_context *context, const char *path) {
   kiln_model *model = NULL;
-  kiln_limits limits = {.bytes = (uint64_t)o->limit_bytes, .time_ms = (uint32_t)o->limit_ms};
+  kiln_limits limits = {
+      .bytes = (uint64_t)o->limit_bytes, .time_ms = (uint32_t)o->limit_ms, .cancel = interrupt};
   kiln_status *status = tool_load(context, path, &limits, &model);
   if (status) return tool_report(status);
   tool_inputs inputs = {0};
@@ -150,6 +166,7 @@ static int run(const void *options, int count, char *const *operands) {
   kiln_context *context = NULL;
   kiln_status *status = tool_context(&o->settings, &context);
   if (status) return tool_report(status);
+  catch_interrupts();
   int exit_status = run_model(o, context, operands[0]);
   kiln_context_release(context);
   return exit_status;

@@ -23,6 +23,7 @@ typedef enum tool_option_kind {
   TOOL_TEXT,   /* const char * */
   TOOL_WORD,   /* const char *, one of the words in `value` ("on|off") */
   TOOL_INT,    /* int64_t, at least `min` */
+  TOOL_BYTES,  /* the same, with K, M, G or T behind it for KiB and so on */
   TOOL_REAL,   /* double, at least `min` */
   TOOL_LIST,   /* tool_list: may be given several times */
 } tool_option_kind;

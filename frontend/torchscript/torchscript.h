@@ -51,7 +51,8 @@ typedef struct kiln_torchscript {
 
 typedef struct kiln_torchscript_options {
   kiln_limits limits; /* bytes also caps what is inflated (default 4 GiB); time_ms the whole load */
-  bool crc_warns;     /* a wrong checksum is a warning */
+  uint64_t deadline_ns;   /* of the load, which may have begun before; 0: from now on */
+  bool crc_warns;         /* a wrong checksum is a warning */
   const char *map_device; /* rules of frontend/devices.h; NULL: none */
   bool lenient;           /* bodies that do not compile are errors of their calls only */
   bool at_rest;           /* to be looked at, not run: keeps the sources */

@@ -1,0 +1,187 @@
+/* cancel_threads_test.c: tokens that another thread cancels, in calls and loads; limits that
+ * compiling is not charged to; limits that name themselves. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "kiln/kiln_graph.h"
+#include "test/unit/unit.h"
+
+static kiln_context *context;
+static kiln_cancel *cancel;
+
+static kiln_context *make_context(const char *name, const char *value) {
+  kiln_options *options = NULL;
+  kiln_context *made = NULL;
+  assert_ok(kiln_options_create(&options));
+  kiln_options_ignore_environment(options);
+  if (name) assert_ok(kiln_options_set(options, name, value));
+  assert_ok(kiln_context_create(options, &made));
+  kiln_options_destroy(options);
+  return made;
+}
+
+static int set_up(void **state) {
+  (void)state;
+  context = make_context(NULL, NULL);
+  assert_ok(kiln_cancel_create(&cancel));
+  return 0;
+}
+static int tear_down(void **state) {
+  (void)state;
+  kiln_cancel_destroy(cancel);
+  kiln_context_release(context);
+  return 0;
+}
+
+static double now_ms(void) { return (double)kiln_now_ns() * 1e-6; }
+
+static void *cancel_soon(void *arg) {
+  usleep(30000);
+  kiln_call_cancel(arg);
+  return NULL;
+}
+
+static kiln_instance *load_instance(kiln_context *in, const char *path) {
+  kiln_model *model = NULL;
+  kiln_instance *instance = NULL;
+  assert_ok(kiln_model_load(in, path, NULL, &model));
+  assert_ok(kiln_instance_create(model, &instance));
+  kiln_model_release(model);
+  return instance;
+}
+
+static kiln_value *tensor(kiln_context *in, int64_t rows, int64_t columns) {
+  const int64_t sizes[2] = {rows, columns};
+  kiln_value *value = NULL;
+  assert_ok(kiln_value_tensor(in, KILN_DTYPE_F32, 2, sizes, NULL, &value));
+  return value;
+}
+
+/* The call ends soon after it was cancelled from another thread, and the next one is as ever. */
+static void assert_cancelled(kiln_instance *instance, const char *method, kiln_value *argument) {
+  const kiln_call_options options = {.limits = {.cancel = cancel}};
+  kiln_value *result = NULL;
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, cancel_soon, cancel), 0);
+  double begin = now_ms();
+  assert_error(kiln_instance_call(instance, method, &argument, 1, &options, &result),
+               KILN_CANCELLED, "the call was cancelled");
+  assert_true(now_ms() - begin < 5000); /* 30 ms and some, on a machine that does other things */
+  pthread_join(thread, NULL);
+  assert_true(kiln_cancel_is_asked(cancel));
+  assert_error(kiln_instance_call(instance, method, &argument, 1, &options, &result),
+               KILN_CANCELLED, NULL); /* it stays so */
+  kiln_cancel_reset(cancel);
+}
+
+static void loops_are_cancelled(void **state) {
+  (void)state;
+  kiln_instance *instance = load_instance(context, TEST_DATA "/own/calls/model.pt");
+  kiln_value *one = NULL;
+  assert_ok(kiln_value_int(context, 1, &one));
+  assert_cancelled(instance, "forever", one);
+  kiln_value_destroy(one);
+  kiln_instance_release(instance);
+}
+
+/* One operator that would take hours. */
+static void products_are_cancelled(void **state) {
+  static const char text[] = "graph(%x : Tensor):\n"
+                             "  %sizes : int[] = prim::Constant[value=[2, 1099511627776]]()\n"
+                             "  %no : bool = prim::Constant[value=0]()\n"
+                             "  %wide : Tensor = aten::expand(%x, %sizes, %no)\n"
+                             "  %tall : Tensor = aten::t(%wide)\n"
+                             "  %y : Tensor = aten::mm(%wide, %tall)\n"
+                             "  return (%y)\n";
+  (void)state;
+  kiln_builder *builder = NULL;
+  kiln_model *model = NULL;
+  kiln_instance *instance = NULL;
+  assert_ok(kiln_builder_parse(context, text, sizeof text - 1, &builder));
+  assert_ok(kiln_builder_finish(builder, &model));
+  kiln_builder_destroy(builder);
+  assert_ok(kiln_instance_create(model, &instance));
+  kiln_model_release(model);
+  kiln_value *x = tensor(context, 1, 1), *y = NULL;
+  assert_cancelled(instance, "forward", x);
+  const kiln_call_options quick = {.limits = {.time_ms = 50}};
+  double begin = now_ms();
+  assert_error(kiln_instance_call(instance, "forward", &x, 1, &quick, &y), KILN_LIMIT,
+               "limit of 50 ms (time_ms)");
+  assert_true(now_ms() - begin < 5000);
+  kiln_value_destroy(x);
+  kiln_instance_release(instance);
+}
+
+static void loads_are_cancelled(void **state) {
+  (void)state;
+  kiln_model *model = NULL;
+  kiln_call_cancel(cancel);
+  assert_error(kiln_model_load(context, TEST_DATA "/own/relu_linear/model.pt",
+                               &(kiln_limits){.cancel = cancel}, &model),
+               KILN_CANCELLED, "the load was cancelled");
+  kiln_cancel_reset(cancel);
+  int pipes[2];
+  pthread_t thread;
+  assert_int_equal(pipe(pipes), 0);
+  double begin = now_ms();
+  assert_error(kiln_model_load_fd(context, pipes[0], &(kiln_limits){.time_ms = 50}, &model),
+               KILN_LIMIT, "limit of 50 ms");
+  assert_int_equal(pthread_create(&thread, NULL, cancel_soon, cancel), 0);
+  assert_error(kiln_model_load_fd(context, pipes[0], &(kiln_limits){.cancel = cancel}, &model),
+               KILN_CANCELLED, NULL);
+  assert_true(now_ms() - begin < 5000);
+  pthread_join(thread, NULL);
+  kiln_cancel_reset(cancel);
+  close(pipes[0]);
+  close(pipes[1]);
+}
+
+/* The second call compiles, for longer than it may take itself. */
+static void compiling_is_not_charged(void **state) {
+  (void)state;
+  kiln_instance *instance = load_instance(context, TEST_DATA "/own/relu_linear/model.pt");
+  kiln_value *x = tensor(context, 2, 3), *y = NULL;
+  const kiln_call_options quick = {.limits = {.bytes = 1 << 20, .time_ms = 50}};
+  for (int i = 0; i < 4; i++) {
+    assert_ok(kiln_instance_call(instance, "forward", &x, 1, &quick, &y));
+    kiln_value_destroy(y);
+  }
+  kiln_value_destroy(x);
+  kiln_instance_release(instance);
+}
+
+static void straight_lines_count(void **state) {
+  (void)state;
+  kiln_instance *instance = load_instance(context, TEST_DATA "/own/relu_linear/model.pt");
+  kiln_value *x = tensor(context, 2, 3), *y = NULL;
+  const kiln_call_options few = {.limits = {.operations = 2}};
+  assert_error(kiln_instance_call(instance, "forward", &x, 1, &few, &y), KILN_LIMIT,
+               "limit of 2 operations (operations)");
+  kiln_value_destroy(x);
+  kiln_instance_release(instance);
+}
+
+static void the_memory_limit_is_named(void **state) {
+  (void)state;
+  kiln_context *small = make_context("memory_limit", "8M");
+  kiln_instance *instance = load_instance(small, TEST_DATA "/own/relu_linear/model.pt");
+  kiln_value *x = tensor(small, 300000, 3), *y = NULL;
+  assert_error(kiln_instance_call(instance, "forward", &x, 1, NULL, &y), KILN_OUT_OF_MEMORY,
+               "memory_limit of 8 MiB");
+  kiln_value_destroy(x);
+  kiln_instance_release(instance);
+  kiln_context_release(small);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(loops_are_cancelled, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(products_are_cancelled, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(loads_are_cancelled, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(compiling_is_not_charged, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(straight_lines_count, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_memory_limit_is_named, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
