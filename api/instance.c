@@ -15,15 +15,16 @@ kiln_status *kiln_instance_create(kiln_model *model, kiln_instance **out_instanc
   }
   kiln_instance *instance = kiln_mem_alloc_zero(mem, sizeof *instance);
   if (!instance) return kiln_status_oom();
-  kiln_status *status = kiln_ivalue_clone(mem, model->script->root, &instance->root);
+  kiln_status *status = kiln_random_create(mem, KILN_RANDOM_SEED, &instance->random);
+  if (!status) status = kiln_ivalue_clone(mem, model->script->root, &instance->root);
   if (status) {
+    kiln_random_release(instance->random);
     kiln_mem_free(mem, instance, sizeof *instance);
     return status;
   }
   instance->refs = 1;
   instance->model = kiln__model_retain(model);
   pthread_mutex_init(&instance->lock, NULL);
-  kiln_random_seed(0, instance->random_state);
   *out_instance = instance;
   return NULL;
 }
@@ -33,6 +34,7 @@ void kiln_instance_release(kiln_instance *instance) {
   kiln_model *model = instance->model;
   for (int i = 0; i < instance->idle_count; i++) kiln_call_destroy(instance->idle[i]);
   kiln_ivalue_release(instance->root);
+  kiln_random_release(instance->random);
   kiln_suspects_deinit(model->context->env->mem, &instance->survivors);
   pthread_mutex_destroy(&instance->lock);
   kiln_mem_free(model->context->env->mem, instance, sizeof *instance);
@@ -85,7 +87,6 @@ static kiln_status *enter(kiln_instance *instance, kiln__active *active, kiln_ca
   if (!status) {
     active->next = instance->active;
     instance->active = active;
-    memcpy(active->random_state, instance->random_state, sizeof active->random_state);
     if (instance->idle_count > 0) *out_call = instance->idle[--instance->idle_count];
   }
   pthread_mutex_unlock(&instance->lock);
@@ -127,7 +128,6 @@ static void leave(kiln_instance *instance, kiln__active *active, kiln_call *call
   kiln__active **link = &instance->active;
   while (*link != active) link = &(*link)->next;
   *link = active->next;
-  if (call) memcpy(instance->random_state, call->random_state, sizeof call->random_state);
   if (call && instance->idle_count < KILN__IDLE_CALLS) {
     instance->idle[instance->idle_count++] = call;
     call = NULL;
@@ -157,7 +157,7 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   kiln_status *status = kiln_mapping_check(model->script->mapping, false);
   if (!status) status = kiln__arguments_match(model, method, values, count, args);
   if (!status) {
-    memcpy(call->random_state, active->random_state, sizeof call->random_state);
+    call->random = instance->random;
     kiln_call_begin(call, &options->limits);
     call->grad_mode = options->grad != 0;
     status = kiln_jit_call(model->jit, call, method->callable, args, arg_count, &result);

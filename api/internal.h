@@ -58,7 +58,6 @@ enum { KILN__IDLE_CALLS = 8 };
 typedef struct kiln__active {
   kiln__method *method;
   struct kiln__active *next;
-  uint64_t random_state[4]; /* the instance's when the call entered */
 } kiln__active;
 
 struct kiln_instance {
@@ -70,7 +69,7 @@ struct kiln_instance {
   const char *occupied_by; /* the function that has the instance for itself; NULL: none */
   kiln_call *idle[KILN__IDLE_CALLS];
   int idle_count;
-  uint64_t random_state[4];
+  kiln_random *random; /* of its calls */
   kiln_suspects survivors; /* that contain themselves, and that something held at the last call */
   bool has_survivors;      /* atomic */
 };

@@ -27,7 +27,6 @@ kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
   call->pool = env->pool;
   call->dispatch = kiln_dispatch_select(env->isa);
   kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
-  kiln_random_seed(0, call->random_state);
   kiln_call_begin(call, NULL);
   *out_call = call;
   return NULL;
@@ -39,6 +38,7 @@ void kiln_call_destroy(kiln_call *call) {
   kiln_mem *mem = call->env->mem;
   kiln_arena_destroy(call->scratch);
   kiln_suspects_deinit(mem, &call->suspects);
+  kiln_random_release(call->own_random);
   kiln_mem_retain(mem); /* the cache lets go of it before the struct is given back */
   kiln_cache_deinit(&call->cache);
   kiln_mem_free(mem, call, sizeof *call);
@@ -118,27 +118,13 @@ kiln_status *kiln_call_text(kiln_call *call,
   return KILN_ERROR(KILN_LIMIT, "a text would be larger than 2 GiB");
 }
 
-/* -- Random numbers: xoshiro256** (Blackman and Vigna, 2018) -- */
+/* -- Random numbers -- */
 
-static inline uint64_t rotl(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
-
-uint64_t kiln_call_random(kiln_call *call) {
-  uint64_t *s = call->random_state;
-  uint64_t result = rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
-  s[2] ^= s[0];
-  s[3] ^= s[1];
-  s[1] ^= s[2];
-  s[0] ^= s[3];
-  s[2] ^= t;
-  s[3] = rotl(s[3], 45);
-  return result;
-}
-
-void kiln_random_seed(uint64_t seed, uint64_t out_state[4]) {
-  for (int i = 0; i < 4; i++) {
-    uint64_t z = (seed += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    out_state[i] = z ^ (z >> 31);
+kiln_status *kiln_call_random(kiln_call *call, kiln_random **out_random) {
+  if (!call->random) {
+    KILN_TRY(kiln_random_create(call->env->mem, KILN_RANDOM_SEED, &call->own_random));
+    call->random = call->own_random;
   }
+  *out_random = call->random;
+  return NULL;
 }

@@ -6,6 +6,7 @@
 #define KILN_RUNTIME_CALL_H
 
 #include "runtime/cycles.h"
+#include "runtime/random.h"
 
 typedef struct kiln_call {
   kiln_env *env; /* borrowed */
@@ -24,7 +25,8 @@ typedef struct kiln_call {
   bool jit; /* profile and use specialised plans */
   kiln_print_fn print;
   void *print_user;
-  uint64_t random_state[4];                       /* of the instance, copied in and out by api */
+  /* What operators draw from: the instance's, borrowed, or one of its own, made when it is needed */
+  kiln_random *random, *own_random;
   void *frames;                                   /* of the interpreter: runtime/interp.c */
   void (*destroy_frames)(struct kiln_call *call); /* set with `frames` */
   void *host;             /* of api: the model; NULL where passes run kernels */
@@ -56,9 +58,7 @@ kiln_status *kiln_call_text(kiln_call *call,
                             kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg),
                             void *arg) KILN_MUST_USE;
 
-/* Next 64 random bits (xoshiro256**). */
-uint64_t kiln_call_random(kiln_call *call);
-/* Fills a random state from a seed (splitmix64): never all zero. */
-void kiln_random_seed(uint64_t seed, uint64_t out_state[4]);
+/* The generator of operators that are given none. */
+kiln_status *kiln_call_random(kiln_call *call, kiln_random **out_random) KILN_MUST_USE;
 
 #endif

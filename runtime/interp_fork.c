@@ -44,6 +44,7 @@ static kiln_status *make_call(const kiln_fork *fork, kiln_call **out_call) {
   call->print_user = parent->print_user;
   call->host = parent->host;
   call->types = parent->types;
+  call->random = parent->random;
   *out_call = call;
   return NULL;
 }

@@ -24,6 +24,7 @@ typedef struct heads {
   bool keep_where_true; /* of a bool mask; else true hides */
   bool causal, safe;    /* safe: a row without keys gives 0, not NaN */
   double scale, drop;
+  kiln_random *random;  /* locked, where drop > 0 */
   kiln_tensor *out;     /* rows, width */
   kiln_tensor *weights; /* NULL or rows, keys */
 } heads;
@@ -75,10 +76,10 @@ static void softmax_row(const kiln__nn *nn, const heads *h, char *row) {
       ->softmax(row, row, h->keys);
 }
 static void drop_row(const kiln__nn *nn, const heads *h, char *row) {
-  const double scale = h->drop == 1 ? 0 : 1 / (1 - h->drop);
+  const double scale = nn->dtype == KILN_DTYPE_F64 ? 1 / (1 - h->drop) : 1 / (float)(1 - h->drop);
   for (int64_t j = 0; j < h->keys; j++) {
-    const double u = (double)(kiln_call_random(nn->call) >> 11) * 0x1p-53;
-    kiln__nn_set(nn, row, j, u < 1 - h->drop ? kiln__nn_get(nn, row, j) * scale : 0);
+    const bool stays = h->drop < 1 && kiln_random_f64(h->random) < 1 - h->drop;
+    kiln__nn_set(nn, row, j, stays ? kiln__nn_get(nn, row, j) * scale : 0);
   }
 }
 
@@ -269,6 +270,14 @@ static kiln_status *make_joined(kiln__nn *nn, heads *h, kiln_tensor **out_base) 
   KILN_TRY(kiln__transpose(nn->call, *out_base, 1, 2, &h->out));
   return kiln__nn_keep(nn, h->out);
 }
+static kiln_status *attend_and_drop(kiln__nn *nn, heads *h) {
+  if (!(h->drop > 0)) return attend(nn, h);
+  KILN_TRY(kiln_call_random(nn->call, &h->random));
+  pthread_mutex_lock(&h->random->lock);
+  kiln_status *status = attend(nn, h);
+  pthread_mutex_unlock(&h->random->lock);
+  return status;
+}
 KILN_NN_KERNEL(scaled_dot_product_attention) {
   kiln_tensor *q = kiln_arg_tensor(args, 0), *k = kiln_arg_tensor(args, 1), *base, *result;
   kiln_tensor *v = kiln_arg_tensor(args, 2), *mask = kiln_arg_tensor_opt(args, 3);
@@ -299,7 +308,7 @@ KILN_NN_KERNEL(scaled_dot_product_attention) {
         expand_heads(nn, &h, mask, h.rows, h.keys, is_bool ? KILN_DTYPE_BOOL : nn->dtype, &h.mask));
   }
   KILN_TRY(make_joined(nn, &h, &base));
-  KILN_TRY(attend(nn, &h));
+  KILN_TRY(attend_and_drop(nn, &h));
   if (dtype == nn->dtype) return kiln__finish(nn->call, outs, kiln_tensor_retain(h.out));
   KILN_TRY(kiln__as_dtype(nn->call, base, dtype, &result));
   if (h.batch_rank == 2) {

@@ -1,66 +1,8 @@
-/* nn_misc.c: dropout, embedding, one_hot. */
+/* nn_misc.c: embedding, one_hot. */
 #include <string.h>
 
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/nn.h"
-
-/* -- Dropout -- */
-
-/* Whether there is anything to do. */
-static kiln_status *check_dropout(const kiln_ivalue *args, bool *out_active) {
-  const kiln_tensor *t = kiln_arg_tensor(args, 0);
-  const double p = kiln_arg_float(args, 1);
-  if (!(p >= 0 && p <= 1)) {
-    return KILN_OP_FAIL("dropout probability has to be between 0 and 1, but got %g", p);
-  }
-  *out_active = p != 0 && kiln_arg_bool(args, 2) && t->numel != 0;
-  if (*out_active && kiln_dtype_is_int(kiln_tensor_dtype(t), true)) {
-    return KILN_OP_FAIL("result type Float can't be cast to the desired output type %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
-  }
-  return NULL;
-}
-/* A factor for each element: 0 with probability p, else 1 / (1 - p). */
-static kiln_status *make_noise(kiln__nn *nn, const kiln_tensor *t, double p, kiln_tensor **out) {
-  char *data;
-  KILN_TRY(kiln__nn_begin(
-      nn, kiln_dtype_is_complex(kiln_tensor_dtype(t)) ? KILN_DTYPE_F32 : kiln_tensor_dtype(t)));
-  KILN_TRY(kiln__nn_new(nn, kiln_tensor_rank(t), kiln_tensor_sizes(t), out, &data));
-  const double scale = p == 1 ? 0 : 1 / (1 - p);
-  for (int64_t i = 0; i < t->numel; i++) {
-    const double u = (double)(kiln_call_random(nn->call) >> 11) * 0x1p-53;
-    kiln__nn_set(nn, data, i, u < 1 - p ? scale : 0);
-  }
-  if (kiln_tensor_dtype(t) == nn->dtype) return NULL;
-  KILN_TRY(kiln__as_dtype(nn->call, *out, kiln_tensor_dtype(t), out));
-  return kiln__nn_keep(nn, *out);
-}
-static kiln_status *multiply(kiln__nn *nn, kiln_tensor *t, kiln_tensor *noise, kiln_ivalue *out) {
-  kiln_pw pw = {.functor = KILN_PW_mul, .in_count = 2, .common = kiln_tensor_dtype(t)};
-  pw.in[0].tensor = t;
-  pw.in[1].tensor = noise;
-  return kiln_pw_run(nn->call, &pw, out);
-}
-KILN_NN_KERNEL(dropout) {
-  bool active = false;
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *noise;
-  KILN_TRY(check_dropout(args, &active));
-  if (!active) {
-    kiln__give(&outs[0], kiln_tensor_retain(t));
-    return NULL;
-  }
-  KILN_TRY(make_noise(nn, t, kiln_arg_float(args, 1), &noise));
-  return multiply(nn, t, noise, &outs[0]);
-}
-KILN_NN_KERNEL(dropout_) {
-  bool active = false;
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *noise;
-  KILN_TRY(check_dropout(args, &active));
-  if (!kiln__dest(&outs[0])) kiln__give(&outs[0], kiln_tensor_retain(t));
-  if (!active) return NULL;
-  KILN_TRY(make_noise(nn, t, kiln_arg_float(args, 1), &noise));
-  return multiply(nn, t, noise, &outs[0]);
-}
 
 /* -- Embedding -- */
 

@@ -1,23 +1,40 @@
-/* random.h: what the operators that draw numbers share: numbers from the instance's random state.
- */
+/* random.h: what the operators that draw numbers share. They draw what PyTorch's CPU kernels draw:
+ * as many words of the generator for an element, in the order of the elements in memory. */
 #ifndef KILN_RUNTIME_KERNELS_RANDOM_H
 #define KILN_RUNTIME_KERNELS_RANDOM_H
 
 #include "runtime/kernels/support.h"
 
-/* In [0, 1). */
-static inline double kiln__uniform(kiln_call *call) {
-  return (double)(kiln_call_random(call) >> 11) * 0x1p-53;
-}
-typedef double (*kiln__draw)(kiln_call *call, const double *params);
-/* Mean and deviation. */
-double kiln__draw_normal(kiln_call *call, const double *params);
-/* 1 with that chance, else 0. */
-double kiln__draw_bernoulli(kiln_call *call, const double *params);
-/* Whole numbers in [params[0], params[1]). */
-double kiln__draw_integer(kiln_call *call, const double *params);
-/* Fills any tensor, element by element in row-major order. */
-kiln_status *kiln__random_fill(kiln_call *call, kiln_tensor *t, kiln__draw draw,
-                               const double *params) KILN_MUST_USE;
+/* Draws n elements of a compute type. `params` are the caller's. */
+typedef void (*kiln__draw)(kiln_random *g, const void *params, void *to, int64_t n);
+
+/* A Generator argument; None is the call's own. */
+kiln_status *kiln__generator(kiln_call *call, kiln_ivalue v, kiln_random **out) KILN_MUST_USE;
+/* Fills any tensor in the order of its memory with what `draw` makes, elements of `ctype`. A
+ * complex one is filled as pairs of numbers. */
+kiln_status *kiln__random_fill(kiln_call *call, kiln_random *g, kiln_tensor *t, kiln__draw draw,
+                               kiln_ctype ctype, const void *params) KILN_MUST_USE;
+/* Normal numbers: a contiguous tensor of 16 elements and more is filled by blocks of 16. */
+kiln_status *kiln__random_normal(kiln_call *call, kiln_random *g, kiln_tensor *t, double mean,
+                                 double std) KILN_MUST_USE;
+kiln_status *kiln__random_exponential(kiln_call *call, kiln_random *g, kiln_tensor *t,
+                                      double lambda) KILN_MUST_USE;
+
+/* `value` with that chance, else 0; in F64. */
+typedef struct kiln__chance {
+  double p, value;
+} kiln__chance;
+void kiln__draw_chance(kiln_random *g, const void *params, void *to, int64_t n);
+
+/* [from, to) in a dtype, whole numbers; complaints are those of random_. */
+kiln_status *kiln__random_whole(kiln_call *call, kiln_random *g, kiln_tensor *t, int64_t from,
+                                int64_t to) KILN_MUST_USE;
+
+/* As PyTorch's complaints name an element's type in C++. */
+const char *kiln__dtype_c_name(kiln_dtype dtype);
+
+/* x * mask / (1 - p), the mask random; a new tensor, laid out like t. */
+kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p,
+                           kiln_tensor **out) KILN_MUST_USE;
 
 #endif

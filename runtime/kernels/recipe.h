@@ -178,6 +178,7 @@ kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
   X(clone)                     \
   X(copy_)                     \
   X(zeros)                     \
+  X(empty_like)                \
   X(ones)                      \
   X(full)                      \
   X(zeros_like)                \

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/iter.h"
+#include "runtime/kernels/random.h"
 #include "runtime/kernels/view.h"
 
 /* -- Small steps. Each takes its operands (released) unless it says "keeps". -- */
@@ -225,9 +226,6 @@ static kiln_status *run_direction(kiln_call *call, const layers *l, const weight
   drop(call, gates);
   return status;
 }
-
-/* x * mask / (1 - p), mask random; as a new tensor. */
-kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tensor **out);
 
 /* The place of a cell's last state, which begins as its first one. */
 static kiln_status *last_state(kiln_call *call, kiln_tensor *first, kiln_tensor *all, int64_t at,

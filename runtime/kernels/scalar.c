@@ -555,10 +555,6 @@ KILN_KERNEL(promote_types) {
       kiln_dtype_promote((kiln_dtype)kiln_arg_int(args, 0), (kiln_dtype)kiln_arg_int(args, 1)));
   return NULL;
 }
-KILN_KERNEL(manual_seed) {
-  kiln_random_seed((uint64_t)kiln_arg_int(args, 0), call->random_state);
-  return NULL;
-}
 KILN_KERNEL(identity) {
   *outs = kiln_ivalue_retain(args[0]);
   return NULL;

@@ -1,5 +1,5 @@
-/* draws_test.c: operators that draw numbers, by the moments of what they draw: the stream is
- * Kiln's own, so PyTorch's numbers would not do. Limits are five deviations of the estimate. */
+/* draws_test.c: operators that draw numbers, by the moments of many (test/data/kernels/draws.txt has
+ * PyTorch's numbers themselves), and what they refuse. Limits are five deviations of the estimate. */
 #include <math.h>
 
 #include "test/unit/runtime/run_kernel.h"
