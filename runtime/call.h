@@ -25,7 +25,7 @@ typedef struct kiln_call {
   bool jit; /* profile and use specialised plans */
   kiln_print_fn print;
   void *print_user;
-  /* What operators draw from: the instance's, borrowed, or one of its own, made when it is needed */
+  /* What operators draw from: the instance's, borrowed, or its own, made when it is needed. */
   kiln_random *random, *own_random;
   void *frames;                                   /* of the interpreter: runtime/interp.c */
   void (*destroy_frames)(struct kiln_call *call); /* set with `frames` */

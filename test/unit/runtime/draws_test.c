@@ -1,5 +1,6 @@
-/* draws_test.c: operators that draw numbers, by the moments of many (test/data/kernels/draws.txt has
- * PyTorch's numbers themselves), and what they refuse. Limits are five deviations of the estimate. */
+/* draws_test.c: operators that draw numbers, by the moments of many, and what they refuse.
+ * PyTorch's numbers themselves are in test/data/kernels/draws.txt. Limits are five deviations of
+ * the estimate. */
 #include <math.h>
 
 #include "test/unit/runtime/run_kernel.h"
