@@ -1,9 +1,15 @@
 /* instance.c: instances, calls, attributes.
  *
  * Calls at the same time. The first call of an instance needs no analysis. When a second comes
- * while one is under way, alias analysis says of each of the methods, once, whether it may change
- * attributes; if one may, the second gets KILN_BUSY. */
+ * while one is under way, alias analysis says of each of the methods whether it may change
+ * attributes, under the instance's flags; if one may, the second gets KILN_BUSY or, where the model
+ * was loaded with busy=wait, stands in line. Who comes later stands behind it, or writers would
+ * never have their turn. */
 #include "api/internal.h"
+
+#include <time.h>
+
+#include "base/budget.h"
 
 /* -- Instances -- */
 
@@ -25,6 +31,7 @@ kiln_status *kiln_instance_create(kiln_model *model, kiln_instance **out_instanc
   instance->refs = 1;
   instance->model = kiln__model_retain(model);
   pthread_mutex_init(&instance->lock, NULL);
+  pthread_cond_init(&instance->changed, NULL);
   *out_instance = instance;
   return NULL;
 }
@@ -36,6 +43,7 @@ void kiln_instance_release(kiln_instance *instance) {
   kiln_ivalue_release(instance->root);
   kiln_random_release(instance->random);
   kiln_suspects_deinit(model->context->env->mem, &instance->survivors);
+  pthread_cond_destroy(&instance->changed);
   pthread_mutex_destroy(&instance->lock);
   kiln_mem_free(model->context->env->mem, instance, sizeof *instance);
   kiln_model_release(model);
@@ -60,30 +68,86 @@ kiln_status *kiln__instance_occupy(kiln_instance *instance, const char *function
 void kiln__instance_vacate(kiln_instance *instance) {
   pthread_mutex_lock(&instance->lock);
   instance->occupied_by = NULL;
+  if (instance->waiting) pthread_cond_broadcast(&instance->changed);
   pthread_mutex_unlock(&instance->lock);
 }
 
-/* The name of what may be writing attributes at this time, or NULL; the lock is held. */
+/* The name of what may be writing attributes at this time, or NULL; the lock is held. As soon as
+ * two calls are under way none of them writes, so the flags that the answers depend on stay. */
 static const char *writer(const kiln_instance *instance) {
   if (instance->occupied_by) return instance->occupied_by;
   for (const kiln__active *a = instance->active; a; a = a->next) {
-    if (kiln__method_writes(instance->model, a->method)) return a->method->name;
+    if (kiln__method_writes(instance->model, a->method, instance->root)) return a->method->name;
   }
   return NULL;
 }
+/* What stands in the way of a call. The first call of an instance needs no analysis. */
+static const char *obstacle(const kiln_instance *instance, const kiln__active *active) {
+  const char *other = writer(instance);
+  if (other || !instance->active) return other;
+  const bool writes = kiln__method_writes(instance->model, active->method, instance->root);
+  return writes ? instance->active->method->name : NULL;
+}
+static bool is_inside(const kiln_instance *instance) {
+  for (const kiln__active *a = instance->active; a; a = a->next) {
+    if (pthread_equal(a->thread, pthread_self())) return true;
+  }
+  return false;
+}
+static void append(kiln__active **list, kiln__active *active) {
+  while (*list) list = &(*list)->next;
+  active->next = NULL;
+  *list = active;
+}
+static void take_out(kiln__active **list, const kiln__active *active) {
+  while (*list != active) list = &(*list)->next;
+  *list = active->next;
+}
 
-/* Enters a call and takes an idle call object, NULL when there is none. */
-static kiln_status *enter(kiln_instance *instance, kiln__active *active, kiln_call **out_call) {
+enum { WAIT_NS = 2000000 }; /* between two looks at the clock and at the host's patience */
+
+/* Waits until the call is the first in the line and nothing stands in its way. With the lock. */
+static kiln_status *wait_for_turn(kiln_instance *instance, kiln__active *active,
+                                  const kiln_limits *limits) {
+  const uint64_t came = kiln_now_ns();
+  kiln_budget budget;
+  kiln_status *status = NULL;
+  kiln_budget_begin(&budget, "the call", NULL, limits);
+  append(&instance->waiting, active);
+  while (!status && (instance->waiting != active || obstacle(instance, active))) {
+    if (kiln_budget_may_end(&budget)) {
+      struct timespec until;
+      clock_gettime(CLOCK_REALTIME, &until);
+      until.tv_nsec += WAIT_NS;
+      until.tv_sec += until.tv_nsec / 1000000000;
+      until.tv_nsec %= 1000000000;
+      (void)pthread_cond_timedwait(&instance->changed, &instance->lock, &until);
+      status = kiln_budget_check(&budget, 0);
+    } else {
+      pthread_cond_wait(&instance->changed, &instance->lock);
+    }
+  }
+  active->waited_ns = kiln_now_ns() - came;
+  take_out(&instance->waiting, active);
+  if (instance->waiting) pthread_cond_broadcast(&instance->changed); /* the next may go too */
+  return status;
+}
+
+/* Enters a call and takes an idle call object, NULL when there is none. A call from within another
+ * one of its thread never waits: it would wait for itself. */
+static kiln_status *enter(kiln_instance *instance, kiln__active *active, const kiln_limits *limits,
+                          kiln_call **out_call) {
   kiln_status *status = NULL;
   *out_call = NULL;
+  active->thread = pthread_self();
   pthread_mutex_lock(&instance->lock);
-  /* The first call of an instance needs no analysis. */
-  const bool alone = !instance->active && !instance->occupied_by;
-  const char *other = alone ? NULL : writer(instance);
-  if (!alone && !other && kiln__method_writes(instance->model, active->method)) {
-    other = instance->active->method->name;
+  const bool inside = is_inside(instance);
+  const char *other = obstacle(instance, active);
+  if (instance->model->flags.busy && !inside) {
+    if (other || instance->waiting) status = wait_for_turn(instance, active, limits);
+  } else if (other) {
+    status = busy(active->method->name, other);
   }
-  if (other) status = busy(active->method->name, other);
   if (!status) {
     active->next = instance->active;
     instance->active = active;
@@ -125,9 +189,8 @@ static void set_cyclic(kiln_value *value) {
 /* Leaves; `call` (may be NULL) goes back to the pool. */
 static void leave(kiln_instance *instance, kiln__active *active, kiln_call *call) {
   pthread_mutex_lock(&instance->lock);
-  kiln__active **link = &instance->active;
-  while (*link != active) link = &(*link)->next;
-  *link = active->next;
+  take_out(&instance->active, active);
+  if (instance->waiting) pthread_cond_broadcast(&instance->changed);
   if (call && instance->idle_count < KILN__IDLE_CALLS) {
     instance->idle[instance->idle_count++] = call;
     call = NULL;
@@ -159,6 +222,7 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   if (!status) {
     call->random = instance->random;
     kiln_call_begin(call, &options->limits);
+    if (call->budget.deadline_ns) call->budget.deadline_ns -= active->waited_ns;
     call->grad_mode = options->grad != 0;
     status = kiln_jit_call(model->jit, call, method->callable, args, arg_count, &result);
   }
@@ -187,7 +251,7 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   }
   KILN_ABI_READ(kiln_call_options, given, options);
   kiln__active active = {.method = m};
-  KILN_TRY(enter(instance, &active, &call));
+  KILN_TRY(enter(instance, &active, &options->limits, &call));
   __atomic_fetch_add(&model->calls, 1, __ATOMIC_RELAXED);
   kiln_status *status = call ? NULL : kiln__model_make_call(model, &call);
   if (!status)

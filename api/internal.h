@@ -29,6 +29,14 @@ struct kiln_context {
   uint64_t trace_serial;                    /* of the last trace; atomic */
 };
 
+/* Whether a method may change attributes, under flags that an instance has: effects.c. */
+typedef struct kiln__effects {
+  kiln_arena *arena;          /* that it lies in */
+  struct kiln_frozen *frozen; /* the flags; NULL: whatever they are */
+  bool writes;
+  struct kiln__effects *next;
+} kiln__effects;
+
 /* One method of a model's root; texts lie in the model's arena. */
 typedef struct kiln__method {
   const char *name, *schema;
@@ -36,7 +44,7 @@ typedef struct kiln__method {
   const kiln_callable *callable;
   int argument_count; /* self not counted */
   kiln_argument *arguments;
-  int writes; /* -1 not known yet, 0, 1: it may change attributes; atomic */
+  kiln__effects *effects; /* what is known; atomic */
 } kiln__method;
 
 struct kiln_model {
@@ -54,9 +62,11 @@ struct kiln_model {
 
 enum { KILN__IDLE_CALLS = 8 };
 
-/* A call under way; on the caller's stack. */
+/* A call under way, or one that waits; on the caller's stack. */
 typedef struct kiln__active {
   kiln__method *method;
+  pthread_t thread;
+  uint64_t waited_ns; /* of the call's time */
   struct kiln__active *next;
 } kiln__active;
 
@@ -66,10 +76,12 @@ struct kiln_instance {
   kiln_ivalue root;
   pthread_mutex_t lock; /* of what follows */
   kiln__active *active;
+  kiln__active *waiting;   /* in the order in which they came */
+  pthread_cond_t changed;  /* who is there, while calls wait */
   const char *occupied_by; /* the function that has the instance for itself; NULL: none */
   kiln_call *idle[KILN__IDLE_CALLS];
   int idle_count;
-  kiln_random *random; /* of its calls */
+  kiln_random *random;     /* of its calls */
   kiln_suspects survivors; /* that contain themselves, and that something held at the last call */
   bool has_survivors;      /* atomic */
 };
@@ -126,8 +138,10 @@ kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mappi
                                       kiln_model **out_model) KILN_MUST_USE;
 /* A call object of the model, ready but for limits. */
 kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) KILN_MUST_USE;
-/* True when the method may change attributes of its instance, by alias analysis; kept. */
-bool kiln__method_writes(kiln_model *model, kiln__method *method);
+/* True when the method may change attributes of an instance whose module is `self`. Nothing may
+ * change its bool attributes meanwhile but the method itself. */
+bool kiln__method_writes(kiln_model *model, kiln__method *method, kiln_ivalue self);
+void kiln__method_forget(kiln__method *method);
 
 /* -- Instances -- */
 

@@ -44,7 +44,6 @@ static void fill_method(kiln_model *model, kiln__method *method, kiln_function *
   kiln_arena *arena = model->arena;
   const kiln_schema *s = function->schema;
   method->function = function;
-  method->writes = -1;
   method->name = kiln_arena_strndup(arena, function->name.data, function->name.len);
   method->schema = schema_text(arena, function);
   method->argument_count = s->arg_count - 1;
@@ -123,6 +122,7 @@ static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits,
 
 static void destroy_model(kiln_model *model) {
   kiln_context *context = model->context;
+  for (int i = 0; i < model->method_count; i++) kiln__method_forget(&model->methods[i]);
   kiln_jit_destroy(model->jit);
   kiln_torchscript_destroy(model->script);
   kiln_arena_destroy(model->arena);
