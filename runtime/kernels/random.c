@@ -64,11 +64,13 @@ static kiln_dtype real_dtype(kiln_dtype dtype) {
                                     : dtype;
 }
 
-enum { CHUNK = 512 }; /* elements drawn at a time where they are converted or scattered */
+/* Elements drawn at a time where they are converted or scattered, and between two looks at the
+ * limits. */
+enum { CHUNK = 512, GRAIN = 1 << 16 };
 
 /* n elements, `step` apart. */
-static void fill_row(kiln_random *g, kiln__draw draw, const void *params, size_t size,
-                     kiln_cast_loop store, char *to, int64_t item, int64_t step, int64_t n) {
+static void fill_part(kiln_random *g, kiln__draw draw, const void *params, size_t size,
+                      kiln_cast_loop store, char *to, int64_t item, int64_t step, int64_t n) {
   _Alignas(16) char drawn[CHUNK * sizeof(double)];
   if (!store && step == 1) {
     draw(g, params, to, n);
@@ -100,9 +102,15 @@ kiln_status *kiln__random_fill(kiln_call *call, kiln_random *g, kiln_tensor *t, 
       kiln_ctype_dtype(ctype) == real ? NULL : call->dispatch->store[ctype][real];
   int64_t index[KILN_MAX_RANK + 1] = {0};
   char *to = data;
+  kiln_status *status = NULL;
   pthread_mutex_lock(&g->lock);
-  for (int d = 0; d < l.rank;) {
-    fill_row(g, draw, params, kiln_ctype_size(ctype), store, to, item, l.strides[0], l.sizes[0]);
+  for (int d = 0; !status && d < l.rank;) {
+    for (int64_t i = 0; !status && i < l.sizes[0]; i += GRAIN) {
+      const int64_t part = l.sizes[0] - i < GRAIN ? l.sizes[0] - i : GRAIN;
+      fill_part(g, draw, params, kiln_ctype_size(ctype), store, to + i * l.strides[0] * item, item,
+                l.strides[0], part);
+      status = kiln_call_check(call, 0);
+    }
     for (d = 1; d < l.rank; d++) {
       to += l.strides[d] * item;
       if (++index[d] < l.sizes[d]) break;
@@ -111,7 +119,7 @@ kiln_status *kiln__random_fill(kiln_call *call, kiln_random *g, kiln_tensor *t, 
     }
   }
   pthread_mutex_unlock(&g->lock);
-  return NULL;
+  return status;
 }
 
 /* -- Uniform -- */
@@ -240,17 +248,19 @@ static void normal_chunk(const normal_job *j, int64_t at, int64_t n) {
 }
 /* Where the last block is not whole, the last 16 are drawn once more, after what is left (of small
  * floats: in its place). */
-static void normal_blocks(const normal_job *j, int64_t n) {
+static kiln_status *normal_blocks(const normal_job *j, int64_t n) {
   const int64_t whole = n / 16 * 16;
   for (int64_t i = 0; i < whole; i += CHUNK) {
     normal_chunk(j, i, whole - i < CHUNK ? whole - i : CHUNK);
+    if (i % GRAIN == 0) KILN_TRY(kiln_call_check(j->call, 0));
   }
-  if (n == whole) return;
+  if (n == whole) return NULL;
   for (int64_t i = whole; i < n && !j->store; i++) {
     (void)kiln_random_u32(j->g);
     if (j->ctype == KILN_CTYPE_F64) (void)kiln_random_u32(j->g);
   }
   normal_chunk(j, n - 16, 16);
+  return NULL;
 }
 kiln_status *kiln__random_normal(kiln_call *call, kiln_random *g, kiln_tensor *t, double mean,
                                  double std) {
@@ -269,9 +279,9 @@ kiln_status *kiln__random_normal(kiln_call *call, kiln_random *g, kiln_tensor *t
   j.ctype = real == KILN_DTYPE_F64 ? KILN_CTYPE_F64 : KILN_CTYPE_F32;
   if (kiln_ctype_dtype(j.ctype) != real) j.store = call->dispatch->store[j.ctype][real];
   pthread_mutex_lock(&g->lock);
-  normal_blocks(&j, n);
+  kiln_status *status = normal_blocks(&j, n);
   pthread_mutex_unlock(&g->lock);
-  return NULL;
+  return status;
 }
 
 /* -- Further continuous distributions, and the geometric one: two words an element -- */

@@ -9,7 +9,7 @@
 
 #define SELF kiln_arg_tensor(args, 0)
 
-enum { MOST_TRIES = 10000 };
+enum { MOST_TRIES = 10000, GRAIN = 1024 /* elements between two looks at the limits */ };
 
 static kiln_random *generator(kiln__recipe *r, kiln_ivalue v) {
   kiln_random *g = NULL;
@@ -173,7 +173,10 @@ static void each(kiln__recipe *r, kiln_random *g, kiln_tensor *p, kiln_tensor *q
   bool found = true;
   if (!to) return;
   pthread_mutex_lock(&g->lock);
-  for (int64_t i = 0; found && i < p->numel; i++) found = draw(g, x[i], y ? y[i] : 0, &to[i]);
+  for (int64_t i = 0; found && !r->status && i < p->numel; i++) {
+    found = draw(g, x[i], y ? y[i] : 0, &to[i]);
+    if (i % GRAIN == 0) (void)kiln__recipe_ok(r, kiln_call_check(r->call, 0));
+  }
   pthread_mutex_unlock(&g->lock);
   if (!found) {
     KILN_RECIPE_FAIL(r, "no number was found in %d tries: the parameters are out of range",
@@ -450,7 +453,7 @@ static void with_replacement(kiln__recipe *r, kiln_random *g, kiln_tensor *t, in
   int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, rank, sizes, &out);
   if (r->status) return;
   pthread_mutex_lock(&g->lock);
-  for (int64_t i = 0; i < rows; i++) {
+  for (int64_t i = 0; i < rows && kiln__recipe_ok(r, kiln_call_check(r->call, 0)); i++) {
     if (!sum_up(r, x + i * n, n, kiln_tensor_dtype(t) != KILN_DTYPE_F64, sums)) break;
     for (int64_t k = 0; k < count; k++)
       to[i * count + k] = first_not_below(sums, n, kiln_random_f64(g));
