@@ -67,15 +67,17 @@ void kiln_options_destroy(kiln_options *options) {
   free(options);
 }
 
-/* The environment with the options behind it, where they win. NULL when memory is short. */
-static char **merge(const kiln_options *options) {
+/* The environment without variables that are empty, which is how a shell unsets them. NULL when
+ * memory is short. */
+static char **copy_environment(void) {
   size_t count = 0, used = 0;
-  bool with = !options || !options->ignore_environment;
-  while (with && environ && environ[count]) count++;
-  char **all = malloc(sizeof *all * (count + (size_t)(options ? options->count : 0) + 1));
+  while (environ && environ[count]) count++;
+  char **all = malloc(sizeof *all * (count + 1));
   if (!all) return NULL;
-  for (; used < count; used++) all[used] = environ[used];
-  for (int i = 0; options && i < options->count; i++) all[used++] = options->entries[i];
+  for (size_t i = 0; i < count; i++) {
+    const char *equal = strchr(environ[i], '=');
+    if (equal && equal[1]) all[used++] = environ[i];
+  }
   all[used] = NULL;
   return all;
 }
@@ -99,8 +101,9 @@ static void print_to_stdout(void *user, const char *text, size_t size) {
 kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out_context) {
   *out_context = NULL;
   kiln_context *context = calloc(1, sizeof *context);
-  char **environment = merge(options);
-  if (!context || !environment) {
+  const bool reads = !options || !options->ignore_environment;
+  char **environment = reads ? copy_environment() : NULL;
+  if (!context || (reads && !environment)) {
     free(context);
     free(environment);
     return kiln_status_oom();
@@ -108,7 +111,8 @@ kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out
   context->refs = 1;
   context->print = print_to_stdout;
   pthread_mutex_init(&context->lock, NULL);
-  kiln_status *status = kiln_env_create(environment, &context->env);
+  kiln_status *status =
+      kiln_env_create_with(environment, options ? options->entries : NULL, &context->env);
   free(environment);
   if (!status) status = kiln_registry_create(context->env, &context->registry);
   if (!status) status = kiln_file_table_create(context->env->mem, &context->files);
@@ -159,13 +163,6 @@ int kiln_context_threads(const kiln_context *context) {
   return kiln_pool_threads(context->env->pool);
 }
 
-static const kiln_flag_info *find_flag(const char *name) {
-  for (int i = 0; i < kiln_flag_count; i++) {
-    if (strcmp(kiln_flag_table[i].name, name) == 0) return &kiln_flag_table[i];
-  }
-  return NULL;
-}
-
 /* Flags that are looked at when the context is made, and cannot change later. */
 static bool is_fixed(const char *name) {
   return strcmp(name, "alloc") == 0 || strcmp(name, "isa") == 0 || strcmp(name, "threads") == 0;
@@ -176,9 +173,15 @@ static kiln_status *set_flag(kiln_context *context, const char *name, const char
   if (is_fixed(name)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s is fixed when the context is made", name);
   }
-  KILN_TRY(kiln_flags_set(&env->flags, name, value));
+  kiln_flags changed = env->flags;
+  KILN_TRY(kiln_flags_set(&changed, name, value));
+  if (strcmp(name, "dump") == 0 || strcmp(name, "fusion_strategy") == 0) {
+    KILN_TRY(kiln_env_check_flags(&env->log, &changed));
+  }
+  env->flags = changed;
+  env->from_options |= (uint64_t)1 << (kiln_flags_find(name) - kiln_flag_table);
   if (strcmp(name, "log") == 0) {
-    kiln_log log = env->log;
+    kiln_log log;
     kiln_log_init(&log);
     KILN_TRY(kiln_log_parse(&log, value));
     kiln_log_copy_levels(&env->log, &log);
@@ -190,7 +193,7 @@ static kiln_status *set_flag(kiln_context *context, const char *name, const char
 
 kiln_status *kiln_context_set(kiln_context *context, const char *name, const char *value,
                               const char **out_old) {
-  const kiln_flag_info *info = name ? find_flag(name) : NULL;
+  const kiln_flag_info *info = name ? kiln_flags_find(name) : NULL;
   if (!info || !value) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\"", name ? name : "");
   }

@@ -40,28 +40,44 @@ static void list_reasons(const lister *l) {
   }
 }
 
+static void list_channels(const lister *l) {
+  ROW(l, "name", "meaning");
+#define LIST_CHANNEL(name, meaning) ROW(l, #name, meaning);
+  KILN_LOG_CHANNELS(LIST_CHANNEL)
+#undef LIST_CHANNEL
+}
+
+static void describe_values(const kiln_flag_info *f, char *values, size_t size) {
+  switch (f->type) {
+    case KILN_FLAG_BOOL: snprintf(values, size, "on|off"); break;
+    case KILN_FLAG_ENUM: snprintf(values, size, "%s", f->words); break;
+    case KILN_FLAG_STRATEGY: snprintf(values, size, "STATIC,n;DYNAMIC,n"); break;
+    case KILN_FLAG_STRING: snprintf(values, size, "text"); break;
+    default:
+      if (f->max >= INT32_MAX) {
+        snprintf(values, size, "%lld...", (long long)f->min);
+      } else {
+        snprintf(values, size, "%lld...%lld", (long long)f->min, (long long)f->max);
+      }
+  }
+}
+
 static void list_flags(const lister *l) {
-  ROW(l, "variable", "option", "default", "values", "meaning");
+  const kiln_env *env = l->context->env;
+  ROW(l, "variable", "option", "value", "source", "default", "values", "meaning");
   for (int i = 0; i < kiln_flag_count; i++) {
     const kiln_flag_info *f = &kiln_flag_table[i];
-    char variable[80], values[64];
+    char variable[80], values[64], value[KILN_FLAG_STRING_MAX];
     snprintf(variable, sizeof variable, "KILN_%s", f->name);
     for (char *c = variable; *c; c++) {
       if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
     }
-    switch (f->type) {
-      case KILN_FLAG_BOOL: snprintf(values, sizeof values, "on|off"); break;
-      case KILN_FLAG_ENUM: snprintf(values, sizeof values, "%s", f->words); break;
-      case KILN_FLAG_STRATEGY: snprintf(values, sizeof values, "STATIC,n;DYNAMIC,n"); break;
-      case KILN_FLAG_STRING: snprintf(values, sizeof values, "text"); break;
-      default:
-        if (f->max >= INT32_MAX) {
-          snprintf(values, sizeof values, "%lld...", (long long)f->min);
-        } else {
-          snprintf(values, sizeof values, "%lld...%lld", (long long)f->min, (long long)f->max);
-        }
-    }
-    ROW(l, variable, f->name, f->default_text, values, f->meaning);
+    kiln_flags_print(&env->flags, f, value, sizeof value);
+    describe_values(f, values, sizeof values);
+    const char *source = env->from_options >> i & 1       ? "option"
+                         : env->from_environment >> i & 1 ? "environment"
+                                                          : "default";
+    ROW(l, variable, f->name, value, source, f->default_text, values, f->meaning);
   }
 }
 
@@ -102,10 +118,13 @@ kiln_status *kiln_debug_list(kiln_context *context, const char *table, kiln_debu
     list_passes(&l);
   } else if (strcmp(table, "flags") == 0) {
     list_flags(&l);
+  } else if (strcmp(table, "channels") == 0) {
+    list_channels(&l);
   } else if (strcmp(table, "reasons") == 0) {
     list_reasons(&l);
   } else {
-    return KILN_ERROR(KILN_NOT_FOUND, "there is no table '%s': passes, ops, flags, reasons", table);
+    return KILN_ERROR(KILN_NOT_FOUND,
+                      "there is no table '%s': passes, ops, flags, channels, reasons", table);
   }
   return NULL;
 }

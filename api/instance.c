@@ -250,6 +250,10 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() with %d arguments", m->name, argument_count);
   }
   KILN_ABI_READ(kiln_call_options, given, options);
+  if (options->grad) {
+    return KILN_ERROR(KILN_UNSUPPORTED, "gradients are not recorded yet: call %s() without grad",
+                      m->name);
+  }
   kiln__active active = {.method = m};
   KILN_TRY(enter(instance, &active, &options->limits, &call));
   __atomic_fetch_add(&model->calls, 1, __ATOMIC_RELAXED);

@@ -1,7 +1,10 @@
 /* env.c: makes what a context hands down: memory, threads, log, flags and the instruction set. */
 #include "base/env.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -57,13 +60,46 @@ static void warn_unknown(void *user, const char *name) {
            name);
 }
 
+static kiln_status *make_dump_folder(const char *path) {
+  if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+    return KILN_ERROR(KILN_INVALID_FILE, "option dump: cannot make the folder '%s': %s", path,
+                      strerror(errno));
+  }
+  struct stat info;
+  if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode) || access(path, W_OK | X_OK) != 0) {
+    return KILN_ERROR(KILN_INVALID_FILE, "option dump: '%s' is no folder that can be written",
+                      path);
+  }
+  return NULL;
+}
+
+kiln_status *kiln_env_check_flags(const kiln_log *log, const kiln_flags *flags) {
+  const kiln_strategy *strategy = &flags->fusion_strategy;
+  for (int i = 0; i < strategy->count; i++) {
+    if (!strategy->level[i].dynamic) continue;
+    KILN_LOG(log, warn, 1,
+             "fusion_strategy: symbolic shapes are not built yet: DYNAMIC levels "
+             "behave as STATIC");
+    break;
+  }
+  return *flags->dump.text ? make_dump_folder(flags->dump.text) : NULL;
+}
+
 kiln_status *kiln_env_create(char *const *environment, kiln_env **out_env) {
+  return kiln_env_create_with(environment, NULL, out_env);
+}
+
+kiln_status *kiln_env_create_with(char *const *environment, char *const *options,
+                                  kiln_env **out_env) {
   *out_env = NULL;
   kiln_env env = {0};
   kiln_log_init(&env.log);
   kiln_flags_init(&env.flags);
-  KILN_TRY(kiln_flags_read_env(&env.flags, environment, warn_unknown, &env.log));
+  KILN_TRY(
+      kiln_flags_read_env(&env.flags, environment, warn_unknown, &env.log, &env.from_environment));
+  KILN_TRY(kiln_flags_read_env(&env.flags, options, warn_unknown, &env.log, &env.from_options));
   KILN_TRY(kiln_log_parse(&env.log, env.flags.log.text));
+  KILN_TRY(kiln_env_check_flags(&env.log, &env.flags));
 
   env.isa = kiln_isa_detect();
   int cap = env.flags.isa - 1; /* "native" is -1 */

@@ -14,13 +14,19 @@ typedef struct kiln_env {
   kiln_mem *mem;
   kiln_log log;
   kiln_flags flags;
-  kiln_isa isa;    /* what this CPU has, capped by the flag */
-  kiln_pool *pool; /* retained; NULL: one thread */
+  uint64_t from_environment, from_options; /* who set a flag: its bit by its place in the table */
+  kiln_isa isa;                            /* what this CPU has, capped by the flag */
+  kiln_pool *pool;                         /* retained; NULL: one thread */
 } kiln_env;
 
-/* Reads the environment variables (NULL: none) over the defaults, makes the memory and the pool and
- * finds the instruction set. */
+/* Lays the environment variables (NULL: none) and `options` (NULL: none), entries of the same form,
+ * over the defaults, makes the memory and the pool and finds the instruction set. */
+kiln_status *kiln_env_create_with(char *const *environment, char *const *options,
+                                  kiln_env **out_env) KILN_MUST_USE;
 kiln_status *kiln_env_create(char *const *environment, kiln_env **out_env) KILN_MUST_USE;
+/* What values of flags ask for at once, when they are set: the folder of `dump` is made, or
+ * KILN_INVALID_FILE; DYNAMIC levels are warned of. */
+kiln_status *kiln_env_check_flags(const kiln_log *log, const kiln_flags *flags) KILN_MUST_USE;
 void kiln_env_destroy(kiln_env *env);
 /* The highest ISA of this CPU, by CPUID and the operating system's saved state. */
 kiln_isa kiln_isa_detect(void);

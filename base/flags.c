@@ -14,6 +14,7 @@ const kiln_flag_info kiln_flag_table[] = {
 #include "base/flags.def"
 #undef KILN_FLAG
 };
+_Static_assert(sizeof kiln_flag_table / sizeof *kiln_flag_table <= 64, "kiln_env has a bit each");
 const int kiln_flag_count = sizeof kiln_flag_table / sizeof *kiln_flag_table;
 
 const kiln_flag_info *kiln_flags_find(const char *name) {
@@ -167,13 +168,21 @@ static bool parse_value(const kiln_flag_info *info, const char *value, void *fie
 kiln_status *kiln_flags_set(kiln_flags *flags, const char *name, const char *value) {
   const kiln_flag_info *info = kiln_flags_find(name);
   if (!info) return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\"", name);
-  void *field = (char *)flags + info->offset;
+  kiln_flags changed = *flags;
+  void *field = (char *)&changed + info->offset;
   if (!parse_value(info, value, field)) {
     char allowed[128];
     describe(info, allowed, sizeof allowed);
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s: \"%s\" is not %s", name, value, allowed);
   }
+#define KILN_ABSENT(flag, absent, sentence)                                              \
+  if (changed.flag == (absent)) {                                                        \
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s=%s: %s", name, value, sentence); \
+  }
+#include "base/absent.def"
+#undef KILN_ABSENT
   if (info->type == KILN_FLAG_STRATEGY) ((kiln_strategy *)field)->given = true;
+  *flags = changed;
   return NULL;
 }
 
@@ -188,7 +197,8 @@ void kiln_flags_init(kiln_flags *flags) {
 }
 
 kiln_status *kiln_flags_read_env(kiln_flags *flags, char *const *environment,
-                                 void (*on_unknown)(void *user, const char *name), void *user) {
+                                 void (*on_unknown)(void *user, const char *name), void *user,
+                                 uint64_t *out_set) {
   static const char prefix[] = "KILN_";
   for (; environment && *environment; environment++) {
     const char *entry = *environment;
@@ -212,6 +222,7 @@ kiln_status *kiln_flags_read_env(kiln_flags *flags, char *const *environment,
     }
     KILN_TRY_NOTE(kiln_flags_set(flags, name, equals + 1), "reading the environment variable %s",
                   full);
+    *out_set |= (uint64_t)1 << (kiln_flags_find(name) - kiln_flag_table);
   }
   return NULL;
 }

@@ -13,7 +13,7 @@
   X(fusion, "Groups formed and refused")                            \
   X(guard, "Guards that failed, with the two types")                \
   X(compile, "Kernels compiled, with times")                        \
-  X(run, "Calls")                                                   \
+  X(run, "Calls, with times")                                       \
   X(warn, "Warnings; level 1 by default")
 
 typedef enum kiln_log_channel {

@@ -95,7 +95,7 @@ static void copy_environment(kiln_options *options) {
   kiln_options_ignore_environment(options);
   for (char **e = environ; *e; e++) {
     const char *equal = strchr(*e, '=');
-    if (strncmp(*e, "KILN_", 5) != 0 || !equal) continue;
+    if (strncmp(*e, "KILN_", 5) != 0 || !equal || !equal[1]) continue;
     size_t len = (size_t)(equal - *e) - 5;
     char name[64];
     if (len >= sizeof name) continue;
@@ -120,15 +120,15 @@ static kiln_status *set_named(kiln_options *options, const char *assignment) {
 static kiln_status *fill_options(const tool_settings *settings, kiln_options *options) {
   kiln_status *status = NULL;
   if (settings->environment_is_checked) copy_environment(options);
-  for (int i = 0; !status && i < settings->set.count; i++) {
-    status = set_named(options, settings->set.items[i]);
-  }
   if (!status && settings->sync) status = kiln_options_set(options, "compile", "sync");
   if (!status && settings->jit) status = kiln_options_set(options, "jit", settings->jit);
   if (!status && settings->map_device)
     status = kiln_options_set(options, "map_device", settings->map_device);
   if (!status && settings->threads)
     status = kiln_options_set(options, "threads", settings->threads);
+  for (int i = 0; !status && i < settings->set.count; i++) {
+    status = set_named(options, settings->set.items[i]);
+  }
   return status;
 }
 

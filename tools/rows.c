@@ -20,20 +20,44 @@ const char *tool_rows_cell(const tool_rows *rows, int row, int column) {
   return text ? text : "";
 }
 
-void tool_rows_print(const tool_rows *r) {
+/* The first `columns` of each row; `after` a row, if not NULL, prints what follows it. */
+static void print_columns(const tool_rows *r, int columns,
+                          void (*after)(const tool_rows *rows, int row)) {
   int width[TOOL_MAX_COLUMNS] = {0};
   for (int i = 0; i < r->count; i++) {
-    for (int c = 0; c < r->columns; c++) {
+    for (int c = 0; c < columns; c++) {
       int len = (int)strlen(tool_rows_cell(r, i, c));
       if (len > width[c]) width[c] = len;
     }
   }
   for (int i = 0; i < r->count; i++) {
-    int last = r->columns - 1;
+    int last = columns - 1;
     while (last > 0 && !*tool_rows_cell(r, i, last)) last--;
     for (int c = 0; c < last; c++) printf("%-*s  ", width[c], tool_rows_cell(r, i, c));
     printf("%s\n", tool_rows_cell(r, i, last));
+    if (after) after(r, i);
   }
+}
+
+void tool_rows_print(const tool_rows *r) { print_columns(r, r->columns, NULL); }
+
+static void print_last_wrapped(const tool_rows *r, int row) {
+  enum { WIDTH = 76 };
+  const char *text = tool_rows_cell(r, row, r->columns - 1);
+  while (*text && row > 0) {
+    size_t len = strlen(text);
+    if (len > WIDTH) {
+      for (len = WIDTH; len > 0 && text[len] != ' ';) len--;
+      if (len == 0) len = strcspn(text, " ");
+    }
+    printf("    %.*s\n", (int)len, text);
+    text += len;
+    text += strspn(text, " ");
+  }
+}
+
+void tool_rows_print_wrapped(const tool_rows *r) {
+  print_columns(r, r->columns - 1, print_last_wrapped);
 }
 
 cJSON *tool_rows_json(const tool_rows *r) {

@@ -19,6 +19,9 @@ void tool_rows_add(void *user, const char *const *columns, int count);
 const char *tool_rows_cell(const tool_rows *rows, int row, int column);
 /* Columns aligned. */
 void tool_rows_print(const tool_rows *rows);
+/* Columns aligned but for the last, which stands below its row, indented and broken at blanks, so
+ * that lines have at most 80 columns. */
+void tool_rows_print_wrapped(const tool_rows *rows);
 /* An array of objects, keyed by the titles. */
 cJSON *tool_rows_json(const tool_rows *rows);
 void tool_rows_free(tool_rows *rows);

@@ -14,7 +14,8 @@ extern "C" {
 /* One row: `count` texts, borrowed for the call. The first row holds the titles. */
 typedef void (*kiln_debug_row_fn)(void *user, const char *const *columns, int count);
 
-/* Rows of "passes", "ops", "flags" or "reasons"; KILN_NOT_FOUND for another name. */
+/* Rows of "passes", "ops", "flags" (as they are in the context), "channels" of the log, or
+ * "reasons"; KILN_NOT_FOUND for another name. */
 KILN_API kiln_status *kiln_debug_list(kiln_context *context, const char *table,
                                       kiln_debug_row_fn row, void *user);
 

@@ -307,7 +307,7 @@ KILN_API void kiln_instance_release(kiln_instance *instance);
 
 typedef struct kiln_call_options {
   kiln_limits limits;
-  int grad; /* 1: record gradients; the default, 0, runs as under torch.no_grad() */
+  int grad; /* 0: run as under torch.no_grad(); else KILN_UNSUPPORTED: gradients come later */
   size_t struct_size;
 } kiln_call_options;
 

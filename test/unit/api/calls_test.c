@@ -191,6 +191,16 @@ static void test_attributes(void **state) {
   kiln_value_destroy(x);
 }
 
+static void test_gradients_are_refused(void **state) {
+  (void)state;
+  const kiln_call_options options = {.grad = 1};
+  kiln_value *result = NULL;
+  assert_error(
+      kiln_instance_call(instance, kiln_model_method_name(model, 0), NULL, 0, &options, &result),
+      KILN_UNSUPPORTED, "gradients");
+  assert_null(result);
+}
+
 static void test_limits(void **state) {
   const kiln_call_options few = {.limits = {.operations = 1000}},
                           quick = {.limits = {.time_ms = 20}};
@@ -270,6 +280,7 @@ int main(void) {
                                      cmocka_unit_test(test_instances_are_apart),
                                      cmocka_unit_test(test_attributes),
                                      cmocka_unit_test(test_limits),
+                                     cmocka_unit_test(test_gradients_are_refused),
                                      cmocka_unit_test(test_errors),
                                      cmocka_unit_test(test_memory_model),
                                      cmocka_unit_test(test_counters_and_callbacks)};

@@ -26,15 +26,15 @@ static void values_have_their_types(void **state) {
   (void)state;
   kiln_flags flags;
   kiln_flags_init(&flags);
-  assert_true(flags.jit && !flags.exact && flags.bailout_depth == -1);
+  assert_true(flags.jit && !flags.verify && flags.bailout_depth == -1);
   assert_ok(kiln_flags_set(&flags, "jit", "off"));
-  assert_ok(kiln_flags_set(&flags, "exact", "1"));
+  assert_ok(kiln_flags_set(&flags, "verify", "1"));
   assert_ok(kiln_flags_set(&flags, "bailout_depth", "20"));
   assert_ok(kiln_flags_set(&flags, "codegen", "eval"));
   assert_ok(kiln_flags_set(&flags, "dump", "some/folder"));
   assert_ok(kiln_flags_set(&flags, "stress_bailout", "0.25"));
   assert_false(flags.jit);
-  assert_true(flags.exact);
+  assert_true(flags.verify);
   assert_int_equal(flags.bailout_depth, 20);
   assert_int_equal(flags.codegen, 1);
   assert_string_equal(flags.dump.text, "some/folder");
@@ -60,6 +60,8 @@ static void wrong_values_are_refused(void **state) {
       {"fusion_strategy", "static,2", "levels"},
       {"fusion_strategy", "STATIC,2;;DYNAMIC,1", "levels"},
       {"fusion_strategy", "STATIC,-1", "levels"},
+      {"exact", "on", "nothing to switch"},
+      {"compile", "async", "not built"},
       {"nothing", "1", "no option"},
       {"JIT", "on", "no option"},
   };
@@ -105,7 +107,7 @@ static void check_strategy(const char *given, const char *depth, const char *wan
 
 static void bailout_depth_caps_the_strategy(void **state) {
   (void)state;
-  check_strategy(NULL, "-1", "STATIC,2;DYNAMIC,10");
+  check_strategy(NULL, "-1", "STATIC,12");
   check_strategy(NULL, "20", "STATIC,20"); /* alone */
   check_strategy(NULL, "0", "STATIC,0");
   check_strategy("STATIC,2;DYNAMIC,10", "5", "STATIC,2;DYNAMIC,3");
@@ -126,6 +128,8 @@ static void note_unknown(void *user, const char *name) {
   snprintf(s->last, sizeof s->last, "%s", name);
 }
 
+#define BIT_OF(name) ((uint64_t)1 << (kiln_flags_find(name) - kiln_flag_table))
+
 static void environment_sets_flags(void **state) {
   (void)state;
   char *const environment[] = {
@@ -133,16 +137,18 @@ static void environment_sets_flags(void **state) {
       "KILN_jit=on", "KILN_NOEQUALS", "XKILN_CODEGEN=eval",       NULL};
   kiln_flags flags;
   seen s = {0};
+  uint64_t set = 0;
   kiln_flags_init(&flags);
-  assert_ok(kiln_flags_read_env(&flags, environment, note_unknown, &s));
+  assert_ok(kiln_flags_read_env(&flags, environment, note_unknown, &s, &set));
+  assert_int_equal(set, BIT_OF("jit") | BIT_OF("num_profiled_runs"));
   assert_false(flags.jit);
   assert_int_equal(flags.num_profiled_runs, 3);
   assert_int_equal(flags.codegen, 0);
   assert_int_equal(s.count, 2);
   assert_string_equal(s.last, "KILN_jit");
-  assert_ok(kiln_flags_read_env(&flags, NULL, NULL, NULL));
+  assert_ok(kiln_flags_read_env(&flags, NULL, NULL, NULL, &set));
   char *const wrong[] = {"KILN_JIT=perhaps", NULL};
-  kiln_status *status = kiln_flags_read_env(&flags, wrong, NULL, NULL);
+  kiln_status *status = kiln_flags_read_env(&flags, wrong, NULL, NULL, &set);
   assert_non_null(strstr(kiln_status_report(status), "KILN_JIT"));
   assert_error(status, KILN_INVALID_ARGUMENT, "jit");
 }
