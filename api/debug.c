@@ -219,21 +219,3 @@ kiln_status *kiln_debug_graph(kiln_model *model, const char *method, const char 
   }
   return kiln__text_make(model->context, dump_graph, &job, out_text);
 }
-
-/* -- Refusals -- */
-
-kiln_status *kiln_debug_refusal(kiln_model *model, int index,
-                                kiln_debug_refusal_info *out_refusal) {
-  kiln_jit_refusal r;
-  if (!kiln_jit_refusal_at(model->jit, index, &r)) {
-    return KILN_ERROR(KILN_NOT_FOUND, "there is no refusal %d", index);
-  }
-  *out_refusal = (kiln_debug_refusal_info){.site = r.site,
-                                           .reason = kiln_reason_id(r.reason),
-                                           .sentence = kiln_reason_sentence(r.reason),
-                                           .detail = r.detail,
-                                           .file = r.loc.line ? r.loc.file : NULL,
-                                           .line = r.loc.line,
-                                           .count = r.count};
-  return NULL;
-}

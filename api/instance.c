@@ -7,6 +7,7 @@
  * never have their turn. */
 #include "api/internal.h"
 
+#include <inttypes.h>
 #include <time.h>
 
 #include "base/budget.h"
@@ -221,6 +222,7 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   if (!status) status = kiln__arguments_match(model, method, values, count, args);
   if (!status) {
     call->random = instance->random;
+    call->timed = __atomic_load_n(&model->timed, __ATOMIC_RELAXED);
     kiln_call_begin(call, &options->limits);
     if (call->budget.deadline_ns) call->budget.deadline_ns -= active->waited_ns;
     call->grad_mode = options->grad != 0;
@@ -256,10 +258,15 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   }
   kiln__active active = {.method = m};
   KILN_TRY(enter(instance, &active, &options->limits, &call));
-  __atomic_fetch_add(&model->calls, 1, __ATOMIC_RELAXED);
+  const uint64_t number = __atomic_add_fetch(&model->calls, 1, __ATOMIC_RELAXED);
+  const kiln_log *log = kiln_jit_log(model->jit);
+  const uint64_t start = kiln_log_on(log, KILN_LOG_run, 1) ? kiln_now_ns() : 0;
   kiln_status *status = call ? NULL : kiln__model_make_call(model, &call);
   if (!status)
     status = run(instance, &active, call, arguments, argument_count, options, out_result);
+  KILN_LOG(log, run, 1, "call %" PRIu64 ": %s, %d arguments: %s in %.3f ms", number, m->name,
+           argument_count, kiln_code_name(kiln_status_code(status)),
+           (double)(kiln_now_ns() - start) * 1e-6);
   leave(instance, &active, call);
   return kiln__name_limit(model->context, status);
 }

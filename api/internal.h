@@ -58,6 +58,7 @@ struct kiln_model {
   int method_count;
   kiln__method *methods;
   uint64_t calls; /* atomic */
+  bool timed;     /* atomic: calls time their instructions */
 };
 
 enum { KILN__IDLE_CALLS = 8 };

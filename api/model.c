@@ -138,6 +138,7 @@ static kiln_status *prepare(kiln_model *model) {
   const kiln_env env = kiln__context_env(context);
   KILN_TRY(
       kiln_jit_create(&env, &model->flags, model->script->unit, context->codegen, &model->jit));
+  kiln_jit_count_calls(model->jit, &model->calls);
   KILN_TRY(kiln_arena_run(model->arena, list_methods, &job));
   for (int i = 0; i < model->method_count; i++) {
     KILN_TRY(

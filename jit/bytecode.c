@@ -559,6 +559,7 @@ static void fill_plan(kiln_emitter *e) {
   p->strings = e->strings.data;
   p->string_count = e->strings.count;
   p->ranges = e->ranges.data;
+  if (e->env->timed) p->times = KILN_NEW_ARRAY(e->arena, kiln_instr_time, p->code_count);
   p->record_count = e->record_count;
   p->max_entered = e->enter_count;
   p->sink = e->env->sink;

@@ -24,9 +24,12 @@ typedef struct kiln_bytecode_env {
   kiln_status *(*callable)(void *user, kiln_function *function, const kiln_callable **out);
   /* The compiled kernel of a prim::TensorExprGroup; memory in `arena`. */
   kiln_status *(*group)(void *user, const kiln_node *node, kiln_arena *arena, kiln_group *out);
+  /* Who is told when a prim::TypeCheck fails; memory in `arena`. NULL: nobody. */
+  kiln_guard_watch *(*watch)(void *user, const kiln_node *node, kiln_arena *arena);
   const kiln_method_lookup *methods;
   kiln_profile_sink *sink; /* of a profiling plan, else NULL */
   bool quantised;          /* operators that know nothing of quantised tensors refuse them */
+  bool timed;              /* instructions have times */
   double stress;           /* chance that a guard fails although its types match */
 } kiln_bytecode_env;
 

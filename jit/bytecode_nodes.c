@@ -248,6 +248,7 @@ static kiln_status *emit_typecheck(kiln_emitter *e, kiln_node *node) {
   }
   kiln_guard_desc guard;
   kiln_guard_build(e->arena, attr->u.types.data, attr->u.types.count, &guard);
+  if (e->env->watch) guard.watch = e->env->watch(e->env->user, node, e->arena);
   kiln_vec_push(e->arena, &e->guards, guard);
   return kiln__emit_simple(e, node, KILN_INSTR_TYPECHECK, (uint32_t)e->guards.count - 1, 0,
                            node->input_count, 1);

@@ -37,6 +37,8 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
                            .methods = &jit->methods,
                            .sink = sink,
                            .quantised = jit->unit->quantised,
+                           .watch = kiln__jit_watch,
+                           .timed = jit->timed,
                            .stress = jit->env.flags.stress_bailout};
   return kiln_bytecode_emit(code->graph, &env, &code->plan);
 }
@@ -241,7 +243,8 @@ static int count_operators(const kiln_graph *group) {
   return count;
 }
 
-static kiln_group_record *add_record(job *j, const kiln_graph *group) {
+static kiln_group_record *add_record(job *j, const kiln_node *node) {
+  const kiln_graph *group = kiln_node_graph(node, "Subgraph");
   kiln_jit *jit = j->ex->jit;
   kiln_executor *root = (kiln_executor *)(uintptr_t)j->ex->root;
   kiln_group_record *record = KILN_NEW(jit->arena, kiln_group_record);
@@ -253,6 +256,7 @@ static kiln_group_record *add_record(job *j, const kiln_graph *group) {
   record->site = &j->ex->callable;
   record->depth = (uint32_t)j->v->depth;
   record->operators = (uint32_t)count_operators(group);
+  kiln_group_tell(node, jit->arena, record);
   if (jit->last_group) {
     jit->last_group->next = record;
   } else {
@@ -282,7 +286,7 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
   if (late && scope->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
     return KILN_ERROR(KILN_LIMIT, "the groups took too long"); /* a later job finds their kernels */
   }
-  kiln_group_record *record = add_record(j, group);
+  kiln_group_record *record = add_record(j, node);
   if (late || j->ex->root->group_count > jit->env.flags.max_groups) {
     record->reason = late ? KILN_REASON_compile_budget : KILN_REASON_too_many_groups;
     return give_up_group(j, node, record);
@@ -442,6 +446,7 @@ static kiln_status *lift_guard(job *j) {
   }
   kiln_guard_desc *guard = KILN_NEW(arena, kiln_guard_desc);
   kiln_guard_build(arena, types, count, guard);
+  guard->watch = kiln__jit_watch_inputs(j->ex, j->graph, j->v->checked, count);
   j->v->guard = guard;
   return NULL;
 }

@@ -240,6 +240,17 @@ static kiln_status *compile_level(kiln_executor *ex) {
   return NULL;
 }
 
+/* No variant's guard holds: why. */
+static void tell_misses(const kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args) {
+  kiln_arena *scratch = kiln_arena_create_child(ex->jit->arena);
+  for (const kiln_variant *v = ex->variants; v; v = v->next) {
+    kiln_ivalue *checked = KILN_NEW_ARRAY(scratch, kiln_ivalue, v->guard->count + 1);
+    for (int i = 0; i < v->guard->count; i++) checked[i] = args[v->checked[i]];
+    kiln__jit_tell_miss(v->guard, checked, call->grad_mode);
+  }
+  kiln_arena_destroy(scratch);
+}
+
 /* Moves on until there is a plan for these arguments. */
 static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args,
                             int arg_count, const kiln_plan **out_plan) {
@@ -264,6 +275,7 @@ static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln
           return NULL;
         }
         KILN_CHECK(ex->state == KILN_EXECUTOR_COMPILED); /* the others have one that always holds */
+        tell_misses(ex, call, args);
         ex->level++;
         move_to(ex, KILN_EXECUTOR_EMPTY);
         break;

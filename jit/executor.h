@@ -115,6 +115,11 @@ typedef struct kiln_refusal {
   struct kiln_refusal *same_hash; /* an earlier one */
 } kiln_refusal;
 
+typedef struct kiln_guard_miss {
+  kiln_jit_guard_miss public;
+  struct kiln_guard_miss *next;
+} kiln_guard_miss;
+
 struct kiln_jit {
   kiln_env env; /* a copy with the model's flags */
   kiln_unit *unit;
@@ -130,6 +135,10 @@ struct kiln_jit {
   kiln_group_record *groups, *last_group;
   KILN_VEC(kiln_refusal *) refusals;
   kiln_map refusal_index;          /* hash -> kiln_refusal */
+  kiln_guard_miss *misses, *last_miss;
+  int miss_count;
+  const uint64_t *calls;           /* of the host, atomic: numbers them; NULL: not counted */
+  bool timed;                      /* plans made from now on have times */
   const kiln_executor *current;    /* of the compile job under way: passes tell refusals to it */
   const kiln_compile_scope *scope; /* of the compile job under way */
   uint64_t compiles, compile_failures, compile_ns, simple_plans;
@@ -147,6 +156,16 @@ void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *executor, kiln_reason 
                       const char *detail, kiln_source_loc loc);
 kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
                                 const kiln_callable **out_callable) KILN_MUST_USE;
+
+/* -- watch.c: why guards failed -- */
+
+/* kiln_bytecode_env.watch, of an executor. */
+kiln_guard_watch *kiln__jit_watch(void *executor, const kiln_node *check, kiln_arena *arena);
+/* The same of a variant's guard, on the inputs `checked` of its graph. */
+kiln_guard_watch *kiln__jit_watch_inputs(kiln_executor *executor, const kiln_graph *graph,
+                                         const int *checked, int count);
+/* A variant's guard failed, under the jit's lock, inside kiln_arena_run of jit->arena. */
+void kiln__jit_tell_miss(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode);
 
 /* -- compile_budget.c -- */
 

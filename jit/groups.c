@@ -65,6 +65,61 @@ kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
   return NULL;
 }
 
+/* -- Telling -- */
+
+enum { TOLD_NAMES = 12, TOLD_SHAPES = 4 };
+
+static void tell_operators(const kiln_graph *graph, kiln_text *text) {
+  kiln_str names[TOLD_NAMES];
+  int counts[TOLD_NAMES] = {0}, known = 0;
+  bool more = false;
+  for (const kiln_node *n = graph->top->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_Constant) || kiln_node_is(n, KILN_OP_prim_ListConstruct)) {
+      continue;
+    }
+    int i = 0;
+    while (i < known && !kiln_str_equal(names[i], n->name)) i++;
+    more = more || i == TOLD_NAMES;
+    if (i == TOLD_NAMES) continue;
+    if (i == known) names[known++] = n->name;
+    counts[i]++;
+  }
+  for (int i = 0; i < known; i++) {
+    const char *colons = memchr(names[i].data, ':', names[i].len);
+    const size_t space = colons ? (size_t)(colons - names[i].data) + 2 : 0;
+    if (i > 0) kiln_text_puts(text, ", ");
+    kiln_text_put(text, kiln_str_make(names[i].data + space, names[i].len - space));
+    if (counts[i] > 1) kiln_text_printf(text, " %d times", counts[i]);
+  }
+  if (more) kiln_text_puts(text, ", ...");
+}
+
+void kiln_group_tell(const kiln_node *node, kiln_arena *arena, kiln_group_record *record) {
+  const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
+  kiln_text words, shapes;
+  kiln_text_init(&words, arena);
+  kiln_text_init(&shapes, arena);
+  tell_operators(graph, &words);
+  for (int i = 0; i < kiln_graph_output_count(graph); i++) {
+    const kiln_type *type = kiln_graph_output(graph, i)->type;
+    if (i > 0) kiln_text_puts(&shapes, ", ");
+    if (i == TOLD_SHAPES) {
+      kiln_text_puts(&shapes, "...");
+      break;
+    }
+    kiln_type_print(&shapes, type, 1);
+  }
+  record->words = words.data;
+  record->shapes = shapes.data;
+  record->loc = (kiln_source_loc){0};
+  for (const kiln_node *n = graph->top->first; n && !record->loc.line; n = n->next) {
+    if (!kiln_node_is(n, KILN_OP_prim_Constant) && n->range) {
+      record->loc = kiln_source_range_loc(n->range);
+    }
+  }
+  if (record->loc.file) record->loc.file = kiln_arena_strdup(arena, record->loc.file);
+}
+
 /* -- Describing -- */
 
 static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,

@@ -17,6 +17,8 @@ typedef struct kiln_group_record {
   char hash[33];             /* of its loop IR; "" */
   kiln_reason reason;        /* why it has no kernel, or none */
   uint32_t depth, operators;
+  const char *words, *shapes; /* its operators by name, and its results: "Float(2, 3)" */
+  kiln_source_loc loc;
   bool shares;         /* its kernel was another group's */
   kiln_compiled *code; /* retained; NULL: none */
   const char *loop_ir; /* text; NULL */
@@ -31,6 +33,8 @@ typedef struct kiln_group_record {
 kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
                                 const kiln_graph *graph, const kiln_group_record *made,
                                 kiln_arena *arena, kiln_group_record *record) KILN_MUST_USE;
+/* Fills in what people are told of it; texts in `arena`. */
+void kiln_group_tell(const kiln_node *node, kiln_arena *arena, kiln_group_record *record);
 /* What the interpreter needs of it; memory in `arena`. */
 kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *record,
                                  kiln_arena *arena, kiln_group *out_group) KILN_MUST_USE;

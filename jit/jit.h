@@ -54,6 +54,42 @@ typedef struct kiln_jit_refusal {
 } kiln_jit_refusal;
 bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out_refusal);
 
+/* Guards that failed: one entry for each value and pair of types, with its count. False beyond the
+ * last. */
+typedef struct kiln_jit_guard_miss {
+  const char *site;            /* as above */
+  const char *value;           /* "x.1": the value that was not as recorded */
+  const char *expected, *seen; /* the two types */
+  kiln_source_loc loc;         /* of what was guarded; line 0: unknown */
+  uint64_t call, count;        /* the host's call that it happened in first, from 1; how often */
+} kiln_jit_guard_miss;
+bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_jit_guard_miss *out_miss);
+/* The log, with the levels of the model's load. */
+const kiln_log *kiln_jit_log(const kiln_jit *jit);
+/* Where the host's calls are counted (borrowed; atomic), so that misses can name them. */
+void kiln_jit_count_calls(kiln_jit *jit, const uint64_t *calls);
+
+/* A group in words, in the order of kiln_jit_group; false beyond the last. */
+typedef struct kiln_jit_group_words {
+  const char *name, *operators, *shapes; /* "mul, relu 2 times", "Float(2, 3)" */
+  kiln_source_loc loc;
+} kiln_jit_group_words;
+bool kiln_jit_group_words_at(kiln_jit *jit, int index, kiln_jit_group_words *out_words);
+
+/* From now on plans keep the time of each instruction, for calls that are `timed`. */
+void kiln_jit_time(kiln_jit *jit);
+/* An instruction of a plan that ran timed. */
+typedef struct kiln_jit_time_row {
+  const char *function; /* that the plan belongs to */
+  int depth;            /* level of the plan */
+  const char *kind;     /* "group", "operator", or "interpreter" for what is neither */
+  const char *name;     /* "forward/TensorExprGroup_0", "aten::mm", "CALL" */
+  kiln_source_loc loc;  /* line 0: unknown */
+  uint64_t ns, count;
+} kiln_jit_time_row;
+void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_time_row *row),
+                        void *user);
+
 /* -- Text: what `kiln graph` prints -- */
 
 #define KILN_JIT_STAGE_LIST(X)                                             \

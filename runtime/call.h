@@ -22,7 +22,10 @@ typedef struct kiln_call {
   int arg_count;                    /* of the kernel being run: variadic kernels read it */
   const struct kiln_kernel *kernel; /* being run: its name serves errors */
   bool grad_mode;
-  bool jit; /* profile and use specialised plans */
+  bool jit;                        /* profile and use specialised plans */
+  bool timed;                      /* instructions of plans that have `times` are timed */
+  struct kiln_instr_time *ticking; /* of the instruction that runs, when timed; or NULL */
+  uint64_t ticked_at;              /* nanoseconds: when it began */
   kiln_print_fn print;
   void *print_user;
   /* What operators draw from: the instance's, borrowed, or its own, made when it is needed. */

@@ -86,23 +86,20 @@ static const char *layout_word(uint8_t layout) {
   }
 }
 
-void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode,
-                        kiln_text *text) {
+int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode,
+                       kiln_text *expected, kiln_text *seen) {
   for (int i = 0; i < guard->count; i++) {
     const kiln_guard_entry *entry = &guard->entries[i];
     if (kiln_guard_entry_holds(entry, values[i], grad_mode)) continue;
-    kiln_text_printf(text, "input %d is ", i);
-    print_given(text, values[i], grad_mode);
-    kiln_text_puts(text, " where ");
-    print_expected(text, entry);
-    kiln_text_puts(text, " was expected");
+    print_given(seen, values[i], grad_mode);
+    print_expected(expected, entry);
     kiln_tensor_key mask = {.word = entry->key_mask}, key = {.word = entry->key_word};
     if (values[i].tag == KILN_TAG_TENSOR && mask.f.layout &&
         values[i].u.tensor->key.f.layout != key.f.layout) {
-      kiln_text_printf(text, " (%s where %s was)", layout_word(values[i].u.tensor->key.f.layout),
-                       layout_word(key.f.layout));
+      kiln_text_printf(seen, ", %s", layout_word(values[i].u.tensor->key.f.layout));
+      kiln_text_printf(expected, ", %s", layout_word(key.f.layout));
     }
-    return;
+    return i;
   }
-  kiln_text_puts(text, "every input is as expected");
+  return -1;
 }

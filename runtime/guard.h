@@ -18,9 +18,16 @@ typedef struct kiln_guard_entry {
 typedef struct kiln_guard_desc {
   int count;
   kiln_guard_entry *entries;
-  uint64_t hash;         /* of key words and dims: dispatch */
-  uint64_t hits, misses; /* atomic, relaxed */
+  uint64_t hash;                  /* of key words and dims: dispatch */
+  uint64_t hits, misses;          /* atomic, relaxed */
+  struct kiln_guard_watch *watch; /* NULL: nobody is told of misses */
 } kiln_guard_desc;
+
+/* Who wants to know why a guard failed. Filled by jit. */
+typedef struct kiln_guard_watch {
+  void (*missed)(struct kiln_guard_watch *self, const kiln_guard_desc *guard,
+                 const kiln_ivalue *values, bool grad_mode);
+} kiln_guard_watch;
 
 /* A tensor's key word as a run sees it: without grad mode no tensor requires a gradient. */
 static inline uint64_t kiln_guard_word(const kiln_tensor *t, bool grad_mode) {
@@ -41,9 +48,9 @@ uint64_t kiln_guard_hash(const kiln_ivalue *values, int count, bool grad_mode);
 /* The same from a guard's entries, for its maker: equal to kiln_guard_hash of values that are all
  * as recorded, when every key word is whole and dims are set. */
 uint64_t kiln_guard_entries_hash(const kiln_guard_entry *entries, int count);
-/* In words: which entry fails and the two types ("Float(2, 3, …) where Float(4, 3, …) was
- * expected"), for logs and explain. */
-void kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode,
-                        kiln_text *text);
+/* The first entry that fails, -1 when all hold; and in words what it expects ("Float(4, 3, …)") and
+ * what it saw, for logs and explain. */
+int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode,
+                       kiln_text *expected, kiln_text *seen);
 
 #endif

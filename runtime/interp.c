@@ -424,6 +424,14 @@ static bool stress_fails(const kiln_plan *plan, const kiln_guard_desc *guard) {
   return (uint32_t)kiln_hash_mix(count, guard->hash) < plan->stress;
 }
 
+/* Somebody wants to know of it: cold. */
+static __attribute__((noinline)) void tell_miss(const kiln_call *call, kiln_frame *f,
+                                                const kiln_guard_desc *guard, const kiln_instr *in,
+                                                const kiln_operand *o) {
+  for (int i = 0; i < in->in_count; i++) f->args[i] = *kiln__frame_read(f, o[i]);
+  guard->watch->missed(guard->watch, guard, f->args, call->grad_mode);
+}
+
 static void run_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                           const kiln_operand *o) {
   kiln_guard_desc *guard = &f->plan->guards[in->x];
@@ -433,6 +441,7 @@ static void run_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
   }
   if (holds && stress_fails(f->plan, guard)) holds = false;
   __atomic_fetch_add(holds ? &guard->hits : &guard->misses, 1, __ATOMIC_RELAXED);
+  if (!holds && guard->watch) tell_miss(call, f, guard, in, o);
   kiln__frame_release_moved(call, f, o, in->in_count);
   kiln__frame_write(call, f, o[in->in_count], kiln_bool(holds));
 }
@@ -640,15 +649,19 @@ static kiln_status *unwind(kiln_call *call, machine *m, const kiln_frame *base,
 
 /* -- The loop -- */
 
-/* Runs until `base` is on top again. */
-static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *base,
-                               kiln_ivalue *out_result) {
+/* Runs until `base` is on top again. Twice in the binary, so that calls whose instructions are not
+ * timed pay nothing for those that are. */
+static inline __attribute__((always_inline)) kiln_status *run_frames(kiln_call *call, machine *m,
+                                                                     const kiln_frame *base,
+                                                                     const bool timed,
+                                                                     kiln_ivalue *out_result) {
   kiln_frame *f = m->top;
   const kiln_instr *pc = f->pc;
   for (;;) {
     const kiln_instr *in = pc++;
     const kiln_operand *o = f->plan->operands + in->operands;
     kiln_status *status = NULL;
+    if (timed) kiln_plan_tick(call, f->plan, in);
     if (__builtin_expect(!kiln_budget_burn(&call->budget), 0)) {
       status = kiln_budget_work(&call->budget, 0);
       if (status) goto failed;
@@ -722,6 +735,14 @@ static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *ba
   }
 }
 
+static __attribute__((noinline)) kiln_status *run_timed(kiln_call *call, machine *m,
+                                                        const kiln_frame *base,
+                                                        kiln_ivalue *out_result) {
+  kiln_status *status = run_frames(call, m, base, true, out_result);
+  kiln_plan_tick(call, NULL, NULL);
+  return status;
+}
+
 kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
                              const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
   machine *m = NULL;
@@ -729,7 +750,9 @@ kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
   KILN_TRY(machine_of(call, &m));
   kiln_frame *base = m->top;
   KILN_TRY(enter_callable(call, m, callable, args, arg_count, &f));
-  kiln_status *status = run_frames(call, m, base, out_result);
+  kiln_status *status = __builtin_expect(call->timed, 0)
+                            ? run_timed(call, m, base, out_result)
+                            : run_frames(call, m, base, false, out_result);
   if (!m->top && m->bytes > KEEP_BYTES) {
     while (m->chunk->prev) m->chunk = m->chunk->prev;
     free_chunks_after(call, m, m->chunk);

@@ -117,6 +117,11 @@ static inline bool kiln_instr_is_op(const kiln_instr *in) {
   return in->op == KILN_INSTR_OP || in->op == KILN_INSTR_OP_SIMPLE;
 }
 
+/* What an instruction took, in plans that are timed; atomic, relaxed. */
+typedef struct kiln_instr_time {
+  uint64_t ns, count;
+} kiln_instr_time;
+
 typedef struct kiln_plan kiln_plan;
 
 /* -- Interfaces that are filled from above -- */
@@ -210,6 +215,7 @@ struct kiln_plan {
   int string_count;
   const kiln_method_lookup *methods;      /* NULL: none are looked up */
   const kiln_source_range *const *ranges; /* [code_count]; entries may be NULL */
+  kiln_instr_time *times;                 /* [code_count]; NULL: not timed */
 };
 
 /* Releases constants and the arena. Kernels of groups are released by their owner in jit. */
@@ -218,6 +224,11 @@ void kiln_plan_destroy(kiln_plan *plan);
 void kiln_plan_print(const kiln_plan *plan, kiln_text *text);
 /* Checks that every index is in range and every jump lands on an instruction; KILN_INTERNAL. */
 kiln_status *kiln_plan_verify(const kiln_plan *plan) KILN_MUST_USE;
+
+/* The name of an operation: "CALL". */
+const char *kiln_instr_name(kiln_instr_op op);
+/* Ends the time of the instruction that runs and starts that of `in` (NULL: none). */
+void kiln_plan_tick(kiln_call *call, const kiln_plan *plan, const kiln_instr *in);
 
 /* -- The interpreter -- */
 

@@ -132,6 +132,11 @@ static kiln_status *fill_options(const tool_settings *settings, kiln_options *op
   return status;
 }
 
+void tool_print_to_stderr(void *user, const char *text, size_t size) {
+  (void)user;
+  fwrite(text, 1, size, stderr);
+}
+
 kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context) {
   kiln_options *options = NULL;
   kiln_status *status = kiln_options_create(&options);

@@ -101,6 +101,8 @@ typedef struct tool_settings {
       {"--set",      TOOL_LIST, offsetof(type, base.set),                                  \
        "NAME=VALUE", 0,         "any flag of `kiln list flags`"}
 
+/* A kiln_print_fn for commands whose output is JSON. */
+void tool_print_to_stderr(void *user, const char *text, size_t size);
 kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context);
 
 /* -- Small things -- */

@@ -50,6 +50,24 @@ typedef struct kiln_debug_refusal_info {
 KILN_API kiln_status *kiln_debug_refusal(kiln_model *model, int index,
                                          kiln_debug_refusal_info *out_refusal);
 
+/* Guards that failed: rows of site, the value that was not as recorded, the type that was expected
+ * and the one that was seen, file and line of what was guarded ("": unknown), the number of the
+ * call that it happened in first, and how often. Of a guard that fails often only the first are
+ * told. */
+KILN_API kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_fn row, void *user);
+
+/* -- Where time goes -- */
+
+/* Groups, in the order of kiln_model_group: rows of name, operators in words, shapes of the
+ * results, file and line. */
+KILN_API kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, void *user);
+/* From now on calls of the model are timed, instruction by instruction, which costs some 50 ns
+ * each. Before the first call. */
+KILN_API kiln_status *kiln_debug_model_time(kiln_model *model);
+/* What the plans that serve now have taken: rows of kind ("group", "operator", "interpreter"),
+ * name, function, level, file, line, nanoseconds and count, one for each instruction. */
+KILN_API kiln_status *kiln_debug_model_times(kiln_model *model, kiln_debug_row_fn row, void *user);
+
 /* -- Models at rest: none of these runs code of the model -- */
 
 /* kiln_model_load without what it may run (__setstate__ of the archive), and without stopping at

@@ -1,0 +1,95 @@
+/* explain.c: what `kiln explain` stands on: refusals, failed guards, groups and times of a model.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/internal.h"
+#include "kiln/debug.h"
+
+/* -- Refusals -- */
+
+kiln_status *kiln_debug_refusal(kiln_model *model, int index,
+                                kiln_debug_refusal_info *out_refusal) {
+  kiln_jit_refusal r;
+  if (!kiln_jit_refusal_at(model->jit, index, &r)) {
+    return KILN_ERROR(KILN_NOT_FOUND, "there is no refusal %d", index);
+  }
+  *out_refusal = (kiln_debug_refusal_info){.site = r.site,
+                                           .reason = kiln_reason_id(r.reason),
+                                           .sentence = kiln_reason_sentence(r.reason),
+                                           .detail = r.detail,
+                                           .file = r.loc.line ? r.loc.file : NULL,
+                                           .line = r.loc.line,
+                                           .count = r.count};
+  return NULL;
+}
+
+/* -- Rows -- */
+
+typedef struct teller {
+  kiln_debug_row_fn row;
+  void *user;
+} teller;
+
+enum { NUMBER = 32 };
+
+static void put_row(const teller *t, int count, const char *const *columns) {
+  t->row(t->user, columns, count);
+}
+#define ROW(t, ...)                                                           \
+  put_row((t), (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), \
+          (const char *[]){__VA_ARGS__})
+
+static const char *number(char text[NUMBER], uint64_t n) {
+  snprintf(text, NUMBER, "%" PRIu64, n);
+  return text;
+}
+
+static const char *line_of(char text[NUMBER], kiln_source_loc loc) {
+  return loc.line ? number(text, (uint64_t)loc.line) : "";
+}
+static const char *file_of(kiln_source_loc loc) { return loc.line && loc.file ? loc.file : ""; }
+
+kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  const teller t = {row, user};
+  kiln_jit_guard_miss m;
+  ROW(&t, "site", "value", "expected", "seen", "file", "line", "call", "count");
+  for (int i = 0; kiln_jit_guard_miss_at(model->jit, i, &m); i++) {
+    char line[NUMBER], call[NUMBER], count[NUMBER];
+    ROW(&t, m.site, m.value, m.expected, m.seen, file_of(m.loc), line_of(line, m.loc),
+        number(call, m.call), number(count, m.count));
+  }
+  return NULL;
+}
+
+kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  const teller t = {row, user};
+  kiln_jit_group_words g;
+  ROW(&t, "name", "operators", "shapes", "file", "line");
+  for (int i = 0; kiln_jit_group_words_at(model->jit, i, &g); i++) {
+    char line[NUMBER];
+    ROW(&t, g.name, g.operators, g.shapes, file_of(g.loc), line_of(line, g.loc));
+  }
+  return NULL;
+}
+
+/* -- Times -- */
+
+kiln_status *kiln_debug_model_time(kiln_model *model) {
+  kiln_jit_time(model->jit);
+  __atomic_store_n(&model->timed, true, __ATOMIC_RELAXED);
+  return NULL;
+}
+
+static void tell_time(void *user, const kiln_jit_time_row *r) {
+  char depth[NUMBER], line[NUMBER], ns[NUMBER], count[NUMBER];
+  ROW((const teller *)user, r->kind, r->name, r->function, number(depth, (uint64_t)r->depth),
+      file_of(r->loc), line_of(line, r->loc), number(ns, r->ns), number(count, r->count));
+}
+
+kiln_status *kiln_debug_model_times(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  teller t = {row, user};
+  ROW(&t, "kind", "name", "function", "depth", "file", "line", "ns", "count");
+  kiln_jit_each_time(model->jit, tell_time, &t);
+  return NULL;
+}

@@ -1,0 +1,119 @@
+/* explain_test.c: what `kiln explain` stands on: failed guards with both types, groups in words,
+ * times of instructions, and the log's channels guard and run. */
+#include "kiln/debug.h"
+#include "test/unit/api/values.h"
+
+static kiln_model *model;
+static kiln_instance *instance;
+static int guard_lines, run_lines;
+static char last_guard[512];
+
+static void on_log(void *user, const char *channel, int level, const char *line) {
+  (void)user;
+  (void)level;
+  if (strcmp(channel, "guard") == 0) {
+    guard_lines++;
+    snprintf(last_guard, sizeof last_guard, "%s", line);
+  }
+  run_lines += strcmp(channel, "run") == 0;
+}
+
+static int open_model(void **state) {
+  open_context(state);
+  kiln_context_set_log(context, on_log, NULL);
+  assert_ok(kiln_context_set(context, "log", "guard=1,run=1", NULL));
+  assert_ok(kiln_model_load(context, TEST_DATA "/own/relu_linear/model.pt", NULL, &model));
+  assert_ok(kiln_debug_model_time(model));
+  assert_ok(kiln_instance_create(model, &instance));
+  guard_lines = run_lines = 0;
+  return 0;
+}
+
+static int close_model(void **state) {
+  kiln_instance_release(instance);
+  kiln_model_release(model);
+  return close_context(state);
+}
+
+static void call_rows(int64_t rows) {
+  kiln_value *x = NULL, *result = NULL;
+  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 2, (const int64_t[]){rows, 3}, NULL, &x));
+  assert_ok(kiln_instance_call(instance, "forward", &x, 1, NULL, &result));
+  kiln_value_destroy(result);
+  kiln_value_destroy(x);
+}
+
+/* The rows of the last table, but for the titles. */
+static struct {
+  int count;
+  char cells[64][8][160];
+} table;
+
+static void keep_row(void *user, const char *const *columns, int count) {
+  (void)user;
+  if (table.count >= 0 && table.count < 64) {
+    for (int i = 0; i < 8; i++) {
+      snprintf(table.cells[table.count][i], 160, "%s", i < count ? columns[i] : "");
+    }
+  }
+  table.count++;
+}
+
+static void tells_why_guards_fail(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) call_rows(2);
+  assert_int_equal(guard_lines, 0);
+  assert_int_equal(run_lines, 3);
+  for (int i = 0; i < 3; i++) call_rows(4);
+  assert_true(guard_lines >= 1);
+  assert_non_null(strstr(last_guard, "is Float(4, "));
+  assert_non_null(strstr(last_guard, "not Float(2, "));
+  table.count = -1;
+  assert_ok(kiln_debug_model_misses(model, keep_row, NULL));
+  assert_true(table.count >= 1);
+  assert_non_null(strstr(table.cells[0][2], "Float(2, "));
+  assert_non_null(strstr(table.cells[0][3], "Float(4, "));
+  assert_string_equal(table.cells[0][6], "4"); /* the fourth call */
+  /* The second level misses where a third shape comes. */
+  call_rows(5);
+  table.count = -1;
+  assert_ok(kiln_debug_model_misses(model, keep_row, NULL));
+  bool found = false;
+  for (int i = 0; i < table.count; i++) {
+    found =
+        found || (strstr(table.cells[i][2], "Float(4, ") && strstr(table.cells[i][3], "Float(5, "));
+  }
+  assert_true(found);
+}
+
+static void tells_groups_and_times(void **state) {
+  (void)state;
+  for (int i = 0; i < 4; i++) call_rows(2);
+  table.count = -1;
+  assert_ok(kiln_debug_model_groups(model, keep_row, NULL));
+  assert_int_equal(table.count, 1);
+  assert_string_equal(table.cells[0][1], "add, relu");
+  assert_non_null(strstr(table.cells[0][2], "Float(2, 4"));
+  table.count = -1;
+  assert_ok(kiln_debug_model_times(model, keep_row, NULL));
+  int groups = 0, operators = 0;
+  for (int i = 0; i < table.count; i++) {
+    if (strcmp(table.cells[i][0], "group") == 0) {
+      groups++;
+      assert_string_equal(table.cells[i][1], "forward/TensorExprGroup_0");
+      assert_string_equal(table.cells[i][7], "3");
+      assert_true(atoi(table.cells[i][6]) > 0);
+    }
+    operators += strcmp(table.cells[i][1], "aten::matmul") == 0;
+  }
+  assert_int_equal(groups, 1);
+  assert_int_equal(operators, 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(tells_why_guards_fail, open_model, close_model),
+      cmocka_unit_test_setup_teardown(tells_groups_and_times, open_model, close_model),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
