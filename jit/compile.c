@@ -517,5 +517,6 @@ kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
   KILN_TRY(emit(ex, code, NULL));
   int check = 0;
   link_counters(&j, code->graph->top, code->plan, &check);
+  kiln__dump_files(ex, v);
   return NULL;
 }

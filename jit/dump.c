@@ -77,6 +77,12 @@ static kiln_status *print_variant(dump *d, const kiln_executor *ex, const kiln_v
   }
 }
 
+kiln_status *kiln__dump_variant(const kiln_executor *ex, const kiln_variant *v,
+                                kiln_jit_stage stage, kiln_text *text) {
+  dump d = {.jit = ex->jit, .stage = stage, .text = text};
+  return print_variant(&d, ex, v);
+}
+
 static const kiln_variant *last_variant(const kiln_executor *ex) {
   const kiln_variant *v = ex->variants;
   while (v && v->next) v = v->next;
@@ -110,6 +116,34 @@ static const char *site_hash(const kiln_executor *ex) {
   return mark ? mark + 1 : NULL;
 }
 
+/* The graph of a group, which stands in the plan of its executor's variants. */
+static const kiln_graph *find_group(const kiln_block *block, const kiln_group_record *record) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    const kiln_attr *attr = kiln_node_attr(n, KILN_ATTR_RECORD);
+    if (attr && attr->u.pointer == record) return kiln_node_graph(n, "Subgraph");
+    for (int b = 0; b < n->block_count; b++) {
+      const kiln_graph *found = find_group(n->blocks[b], record);
+      if (found) return found;
+    }
+  }
+  return NULL;
+}
+
+/* A group where an executor's stage is asked for: its own graph, or what it is a part of. */
+static kiln_status *print_group_stage(dump *d, const kiln_group_record *g) {
+  const kiln_executor *ex = (const kiln_executor *)g->site;
+  if (d->stage != KILN_JIT_STAGE_OPTIMIZED) return print_executor(d, ex);
+  for (const kiln_variant *v = ex->variants; v; v = v->next) {
+    const kiln_graph *graph = v->shown.graph ? find_group(v->shown.graph->top, g) : NULL;
+    if (!graph) continue;
+    d->found = true;
+    if (!d->dot) kiln_text_printf(d->text, "; %s %s\n", g->name, g->hash);
+    print_graph(d, graph);
+    return NULL;
+  }
+  return NULL;
+}
+
 static kiln_status *print_executors(dump *d, const kiln_executor *root) {
   bool nested = d->stage == KILN_JIT_STAGE_OPTIMIZED && d->site.len == 0;
   for (const kiln_executor *ex = d->jit->executors; ex; ex = ex->next) {
@@ -118,6 +152,11 @@ static kiln_status *print_executors(dump *d, const kiln_executor *root) {
     if (ex == root ? d->site.len == 0 || matches(d, ex->site, site_hash(ex))
                    : (nested && called) || matches(d, ex->site, site_hash(ex))) {
       KILN_TRY(print_executor(d, ex));
+    }
+  }
+  for (const kiln_group_record *g = d->jit->groups; g && d->site.len && !d->found; g = g->next) {
+    if (((const kiln_executor *)g->site)->root == root && matches(d, g->name, g->hash)) {
+      KILN_TRY(print_group_stage(d, g));
     }
   }
   return NULL;
@@ -149,12 +188,31 @@ static kiln_status *print_groups(dump *d, const kiln_executor *root) {
 
 /* -- All -- */
 
-static kiln_status *print_all(dump *d) {
-  if (d->stage == KILN_JIT_STAGE_FRONTEND) {
-    KILN_TRY(kiln_unit_ensure(d->function));
+/* The function, or with "*" or a name also others of the archive. */
+static kiln_status *print_frontend(dump *d) {
+  KILN_TRY(kiln_unit_ensure(d->function));
+  if (d->site.len == 0) {
     print_graph(d, d->function->graph);
     return NULL;
   }
+  const kiln_unit *unit = d->jit->unit;
+  for (int i = 0; i < unit->all.count; i++) {
+    kiln_function *f = unit->all.data[i];
+    if (!matches(d, f->qualname, NULL)) continue;
+    d->found = true;
+    kiln_text_printf(d->text, "%s %s:\n", d->dot ? "//" : ";", f->qualname);
+    kiln_status *status = kiln_unit_ensure(f);
+    if (status) kiln_text_printf(d->text, "; %s\n", kiln_status_message(status));
+    if (!status) print_graph(d, f->graph);
+    kiln_status_destroy(status);
+  }
+  return d->found ? NULL
+                  : KILN_ERROR(KILN_NOT_FOUND, "no function '" KILN_STR_FMT "' in the archive",
+                               KILN_STR_ARG(d->site));
+}
+
+static kiln_status *print_all(dump *d) {
+  if (d->stage == KILN_JIT_STAGE_FRONTEND) return print_frontend(d);
   const kiln_executor *root = NULL;
   for (const kiln_executor *ex = d->jit->executors; ex && !root; ex = ex->next) {
     if (ex->function == d->function) root = ex;

@@ -157,6 +157,14 @@ void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *executor, kiln_reason 
 kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
                                 const kiln_callable **out_callable) KILN_MUST_USE;
 
+/* -- dump.c, dump_files.c -- */
+
+/* The text of one stage that is a variant's: profiled, optimized, bytecode. */
+kiln_status *kiln__dump_variant(const kiln_executor *executor, const kiln_variant *variant,
+                                kiln_jit_stage stage, kiln_text *text) KILN_MUST_USE;
+/* With the flag `dump`: a variant that was made, and its groups, as files. */
+void kiln__dump_files(kiln_executor *executor, const kiln_variant *variant);
+
 /* -- watch.c: why guards failed -- */
 
 /* kiln_bytecode_env.watch, of an executor. */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kiln/kiln_graph.h"
 #include "tools/tool.h"
 
 extern char **environ;
@@ -196,10 +197,39 @@ char *tool_path(const char *path) {
   return to < 0 ? tool_format("%s", path) : tool_format("/proc/self/fd/%d", to);
 }
 
+/* Whether the file begins as the text of a graph does, after comments. */
+static bool is_graph(const char *path) {
+  static const char begin[] = "graph(";
+  char line[4096];
+  bool found = false;
+  FILE *file = fopen(path, "rb");
+  while (file && fgets(line, sizeof line, file)) {
+    if (*line == '#' || *line == ';' || *line == '\n') continue;
+    found = strncmp(line, begin, sizeof begin - 1) == 0;
+    break;
+  }
+  if (file) fclose(file);
+  return found;
+}
+
+/* Reads a graph as text; a file that cannot be read any more is told as no graph. */
+static kiln_status *load_graph(kiln_context *context, const char *path, kiln_model **out_model) {
+  size_t size = 0;
+  char *error = NULL, *text = tool_read_file(path, &size, &error);
+  kiln_builder *builder = NULL;
+  kiln_status *status = kiln_builder_parse(context, text ? text : "", size, &builder);
+  if (!status) status = kiln_builder_finish(builder, out_model);
+  kiln_builder_destroy(builder);
+  free(error);
+  free(text);
+  return status;
+}
+
 kiln_status *tool_load(kiln_context *context, const char *path, const kiln_limits *limits,
                        kiln_model **out_model) {
   char *readable = tool_path(path);
-  kiln_status *status = kiln_model_load(context, readable, limits, out_model);
+  kiln_status *status = is_graph(readable) ? load_graph(context, readable, out_model)
+                                           : kiln_model_load(context, readable, limits, out_model);
   free(readable);
   return status;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kiln/kiln_graph.h"
 #include "tools/commands.h"
 
 typedef struct convert_options {
@@ -52,48 +51,6 @@ static int read_extras(const tool_list *list, kiln_extra *extras) {
   return -1;
 }
 
-/* Whether the file begins as the text of a graph does, after comments. */
-static bool is_graph(const char *path) {
-  static const char begin[] = "graph(";
-  char line[4096];
-  bool found = false;
-  FILE *file = fopen(path, "rb");
-  while (file && fgets(line, sizeof line, file)) {
-    if (*line == '#' || *line == ';' || *line == '\n') continue;
-    found = strncmp(line, begin, sizeof begin - 1) == 0;
-    break;
-  }
-  if (file) fclose(file);
-  return found;
-}
-
-/* Reads IN, a graph as text. */
-static kiln_status *read_graph(kiln_context *context, const char *text, size_t size,
-                               kiln_model **out_model) {
-  kiln_builder *builder = NULL;
-  kiln_status *status = kiln_builder_parse(context, text, size, &builder);
-  if (!status) status = kiln_builder_finish(builder, out_model);
-  kiln_builder_destroy(builder);
-  return status;
-}
-
-/* The model behind IN; an exit status after a complaint, else -1. */
-static int read_model(kiln_context *context, const char *named, kiln_model **out_model) {
-  char *path = tool_path(named), *text = NULL, *error = NULL;
-  size_t size = 0;
-  kiln_status *status = NULL;
-  if (!is_graph(path)) {
-    status = kiln_model_load(context, path, NULL, out_model);
-  } else if ((text = tool_read_file(path, &size, &error))) {
-    status = read_graph(context, text, size, out_model);
-  }
-  const int exit_status = error ? tool_usage_error("%s", error) : -1;
-  free(error);
-  free(text);
-  free(path);
-  return status ? tool_report(status) : exit_status;
-}
-
 /* Puts the frozen model in the place of the model. */
 static kiln_status *freeze(const convert_options *o, kiln_model **model) {
   const kiln_freeze_options options = {.preserve = (const char *const *)o->preserve.items,
@@ -124,7 +81,8 @@ static int run(const void *options, int count, char *const *operands) {
                                     .drop_extras = o->drop_extra,
                                     .reprint = o->reprint};
     kiln_status *status = tool_context(&settings, &context);
-    exit_status = status ? tool_report(status) : read_model(context, operands[0], &model);
+    if (!status) status = tool_load(context, operands[0], NULL, &model);
+    exit_status = status ? tool_report(status) : -1;
     if (exit_status < 0) {
       status = o->freeze ? freeze(o, &model) : NULL;
       if (!status) status = kiln_model_save(model, operands[1], &save);

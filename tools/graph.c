@@ -22,7 +22,7 @@ static const tool_option options_table[] = {
     {"--input", TOOL_LIST, FIELD(input), "SPEC", 0, "one argument, as `kiln run` takes it"},
     {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
     {"--after-call", TOOL_INT, FIELD(after_call), "N", 0,
-     "calls before the graph is shown (frontend 0, profiled 1, else 3)"},
+     "calls before the graph is shown (frontend 0, profiled 1, else or with --site 3)"},
     {"--stage", TOOL_WORD, FIELD(stage), "frontend|profiled|optimized|bytecode|loop|llvm|asm", 0,
      "what is shown (optimized)"},
     {"--site", TOOL_TEXT, FIELD(site), "ID", 0,
@@ -42,6 +42,7 @@ static void set_defaults(void *options) {
 static int64_t calls_for(const graph_options *o) {
   if (o->after_call >= 0) return o->after_call;
   if (strcmp(o->stage, "frontend") == 0) return 0;
+  if (o->site) return 3; /* groups and regions are made by the second */
   return strcmp(o->stage, "profiled") == 0 ? 1 : 3;
 }
 

@@ -114,7 +114,7 @@ bool tool_is_directory(const char *path);
 /* A path at which the library can open what the user named: "-" and what is no regular file (a
  * pipe) are read to their end first. Freed by the caller. */
 char *tool_path(const char *path);
-/* kiln_model_load and kiln_value_read of such a path. */
+/* kiln_model_load, also of a graph as text, and kiln_value_read of such a path. */
 kiln_status *tool_load(kiln_context *context, const char *path, const kiln_limits *limits,
                        kiln_model **out_model);
 kiln_status *tool_read_value(kiln_context *context, const char *path, kiln_value **out_value);

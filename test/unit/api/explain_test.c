@@ -1,5 +1,9 @@
 /* explain_test.c: what `kiln explain` stands on: failed guards with both types, groups in words,
  * times of instructions, and the log's channels guard and run. */
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "kiln/debug.h"
 #include "test/unit/api/values.h"
 
@@ -110,10 +114,49 @@ static void tells_groups_and_times(void **state) {
   assert_int_equal(operators, 1);
 }
 
+static void dumps_files(void **state) {
+  static const char *const endings[] = {".frontend.ir",
+                                        ".level0.profiled.ir",
+                                        ".level0.optimized.ir",
+                                        ".level0.bytecode",
+                                        ".loop",
+                                        ".ll",
+                                        ".s"};
+  char folder[] = "explain_test.XXXXXX", path[512];
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  assert_error(kiln_context_set(context, "dump", "/nonexistent/x", NULL), KILN_INVALID_FILE,
+               "dump");
+  assert_ok(kiln_context_set(context, "dump", folder, NULL));
+  kiln_instance_release(instance);
+  kiln_model_release(model);
+  assert_ok(kiln_model_load(context, TEST_DATA "/own/relu_linear/model.pt", NULL, &model));
+  assert_ok(kiln_instance_create(model, &instance));
+  for (int i = 0; i < 3; i++) call_rows(2);
+  DIR *dir = opendir(folder);
+  assert_non_null(dir);
+  int found[7] = {0};
+  for (const struct dirent *e; (e = readdir(dir));) {
+    if (e->d_name[0] == '.') continue;
+    for (int i = 0; i < 7; i++) {
+      const size_t len = strlen(e->d_name), end = strlen(endings[i]);
+      found[i] += len > end && strcmp(e->d_name + len - end, endings[i]) == 0;
+    }
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    struct stat info;
+    assert_true(stat(path, &info) == 0 && info.st_size > 0);
+    unlink(path);
+  }
+  closedir(dir);
+  rmdir(folder);
+  for (int i = 0; i < 7; i++) assert_int_equal(found[i], 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(tells_why_guards_fail, open_model, close_model),
       cmocka_unit_test_setup_teardown(tells_groups_and_times, open_model, close_model),
+      cmocka_unit_test_setup_teardown(dumps_files, open_model, close_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,6 +130,7 @@ static void dot_body(fixture *f, void *arg) {
 static void test_dot(void **state) {
   kiln_graph *g = parse(*state, "graph(%c : bool, %x : Tensor):\n"
                                 "  %s : str = prim::Constant[value=\"a\\\"b\"]()\n"
+                                "  %l : str[] = prim::ListConstruct(%s)\n"
                                 "  %1 : Tensor = prim::If(%c)\n    block0():\n      -> (%x)\n"
                                 "    block1():\n      %2 : Tensor = aten::tanh(%x)\n      -> (%2)\n"
                                 "  return (%1)\n");
@@ -151,9 +152,13 @@ static void test_dot(void **state) {
   assert_int_equal(open, 0);
   assert_int_equal(deepest, 3);
   assert_false(quoted);
-  assert_non_null(strstr(text, "label=\"prim::If\""));
-  assert_non_null(strstr(text, "label=\"aten::tanh\""));
+  assert_non_null(strstr(text, "[shape=diamond,label=\"prim::If(%c)"));
+  assert_non_null(strstr(text, "label=\"aten::tanh(%x)"));
   assert_non_null(strstr(text, "label=\"%x\""));
+  assert_null(strstr(text, "prim::Constant")); /* stands in the label of its user */
+  /* Edges stand behind all clusters, or they would draw their ends into one. */
+  assert_true(strrchr(text, '}') > strstr(text, " -> "));
+  assert_null(strstr(strstr(text, " -> "), "subgraph"));
   kiln_graph_release(g);
 }
 

@@ -1,0 +1,109 @@
+/* dump_files.c: the flag `dump`: every graph, plan and kernel that is made, as files of a folder.
+ *
+ *   METHOD#HASH.frontend.ir                     the graph as it was loaded
+ *   METHOD#HASH.levelN.profiled.ir|.optimized.ir|.bytecode
+ *   GROUP.HASH.loop|.ll|.s                      of a group's kernel
+ *
+ * A file that cannot be written is warned of; the folder was made with the context. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "jit/executor.h"
+
+/* Letters, digits and a few signs stay. */
+static char *file_name(kiln_arena *arena, const char *folder, const char *name) {
+  char *path = kiln_arena_printf(arena, "%s/%s", folder, name);
+  for (char *c = path + strlen(folder) + 1; *c; c++) {
+    const bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                       (*c >= '0' && *c <= '9') || strchr("._-#", *c);
+    if (!plain) *c = '_';
+  }
+  return path;
+}
+
+static void write_file(kiln_jit *jit, kiln_arena *arena, const char *name, const kiln_text *text) {
+  const char *path = file_name(arena, jit->env.flags.dump.text, name);
+  FILE *file = fopen(path, "w");
+  bool good = file != NULL;
+  if (file) {
+    const kiln_str all = kiln_text_str(text);
+    good = fwrite(all.data, 1, all.len, file) == all.len;
+    good = fclose(file) == 0 && good;
+  }
+  if (!good) KILN_LOG(&jit->env.log, warn, 1, "dump: cannot write %s: %s", path, strerror(errno));
+}
+
+static const struct {
+  kiln_jit_stage stage;
+  const char *ending;
+} stages[] = {
+    {KILN_JIT_STAGE_PROFILED, "profiled.ir"},
+    {KILN_JIT_STAGE_OPTIMIZED, "optimized.ir"},
+    {KILN_JIT_STAGE_BYTECODE, "bytecode"},
+    {KILN_JIT_STAGE_LOOP, "loop"},
+    {KILN_JIT_STAGE_LLVM, "ll"},
+    {KILN_JIT_STAGE_ASM, "s"},
+};
+enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
+
+static bool is_of_groups(kiln_jit_stage stage) { return stage >= KILN_JIT_STAGE_LOOP; }
+
+static kiln_status *dump_group(kiln_jit *jit, kiln_arena *arena, const kiln_group_record *g) {
+  for (int i = 0; i < STAGE_COUNT; i++) {
+    if (!is_of_groups(stages[i].stage)) continue;
+    kiln_text text;
+    kiln_text_init(&text, arena);
+    if (stages[i].stage == KILN_JIT_STAGE_LOOP) {
+      kiln_text_puts(&text, g->loop_ir ? g->loop_ir : "; not lowered\n");
+    } else {
+      KILN_TRY(kiln_group_dump(jit->codegen, g, stages[i].stage, &text));
+    }
+    write_file(jit, arena,
+               kiln_arena_printf(arena, "%s.%.8s.%s", g->name, g->hash, stages[i].ending), &text);
+  }
+  return NULL;
+}
+
+static kiln_status *dump_all(kiln_executor *ex, const kiln_variant *v, kiln_arena *arena) {
+  kiln_jit *jit = ex->jit;
+  kiln_text text;
+  if (v->depth == 0 && ex->function && ex->function->graph) {
+    kiln_text_init(&text, arena);
+    kiln_graph_print(&text, ex->function->graph, 3, false);
+    write_file(jit, arena, kiln_arena_printf(arena, "%s.frontend.ir", ex->site), &text);
+  }
+  for (int i = 0; i < STAGE_COUNT; i++) {
+    if (is_of_groups(stages[i].stage)) continue;
+    kiln_text_init(&text, arena);
+    KILN_TRY(kiln__dump_variant(ex, v, stages[i].stage, &text));
+    write_file(jit, arena,
+               kiln_arena_printf(arena, "%s.level%d.%s", ex->site, v->depth, stages[i].ending),
+               &text);
+  }
+  for (const kiln_group_record *g = jit->groups; g; g = g->next) {
+    if (g->site == &ex->callable && (int)g->depth == v->depth) KILN_TRY(dump_group(jit, arena, g));
+  }
+  return NULL;
+}
+
+typedef struct dump_job {
+  kiln_executor *ex;
+  const kiln_variant *v;
+  kiln_arena *arena;
+} dump_job;
+
+static kiln_status *dump_body(void *arg) {
+  const dump_job *job = arg;
+  return dump_all(job->ex, job->v, job->arena);
+}
+
+void kiln__dump_files(kiln_executor *ex, const kiln_variant *v) {
+  kiln_jit *jit = ex->jit;
+  dump_job job = {ex, v, NULL};
+  if (!*jit->env.flags.dump.text) return;
+  kiln_status *status = kiln_arena_create(jit->env.mem, &job.arena);
+  if (!status) status = kiln_arena_run(job.arena, dump_body, &job);
+  if (job.arena) kiln_arena_destroy(job.arena);
+  if (status) KILN_LOG(&jit->env.log, warn, 1, "dump: %s", kiln_status_report(status));
+  kiln_status_destroy(status);
+}
