@@ -31,6 +31,7 @@ static kiln_status *init(kiln_builder *b) {
 }
 
 kiln_status *kiln_builder_create(kiln_context *context, kiln_builder **out_builder) {
+  KILN_NEEDS(context && out_builder);
   *out_builder = NULL;
   kiln_builder *b = kiln_mem_alloc_zero(context->env->mem, sizeof *b);
   if (!b) return kiln_status_oom();
@@ -196,6 +197,7 @@ static kiln_status *constant(kiln_builder *b, void *arg) {
 }
 
 kiln_status *kiln_builder_constant(kiln_builder *b, const kiln_value *value, kiln_var *out_var) {
+  KILN_NEEDS(b && out_var);
   var_job job = {.value = value, .out_var = out_var};
   *out_var = 0;
   if (!value) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a constant needs a value");
@@ -241,6 +243,7 @@ static kiln_status *input(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_input(kiln_builder *b, const char *name, const char *type,
                                 kiln_var *out_var) {
+  KILN_NEEDS(b && out_var);
   var_job job = {.name = name, .text = type ? type : "Tensor", .out_var = out_var};
   *out_var = 0;
   KILN_TRY(check_name(name));
@@ -296,6 +299,7 @@ static kiln_status *attribute(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_attribute(kiln_builder *b, const char *name, const kiln_value *value,
                                     kiln_var *out_var) {
+  KILN_NEEDS(b);
   var_job job = {.name = name, .value = value, .out_var = out_var};
   if (out_var) *out_var = 0;
   KILN_TRY(check_name(name));
@@ -316,6 +320,7 @@ static kiln_status *get(kiln_builder *b, void *arg) {
 }
 
 kiln_status *kiln_builder_get(kiln_builder *b, const char *name, kiln_var *out_var) {
+  KILN_NEEDS(b && out_var);
   var_job job = {.name = name, .out_var = out_var};
   *out_var = 0;
   KILN_TRY(check_name(name));
@@ -344,6 +349,7 @@ static kiln_status *set(kiln_builder *b, void *arg) {
 }
 
 kiln_status *kiln_builder_set(kiln_builder *b, const char *name, kiln_var var) {
+  KILN_NEEDS(b);
   var_job job = {.name = name, .var = var};
   KILN_TRY(check_name(name));
   return kiln__builder_run(b, set, &job);
@@ -362,6 +368,7 @@ static kiln_status *print_type(kiln_builder *b, void *arg) {
 }
 
 const char *kiln_builder_type(kiln_builder *b, kiln_var var) {
+  if (!b) return NULL;
   var_job job = {.var = var};
   kiln_status_destroy(kiln__builder_run(b, print_type, &job));
   return job.text;
@@ -379,6 +386,7 @@ static kiln_status *print(kiln_text *text, void *arg) {
 }
 
 kiln_status *kiln_builder_print(kiln_builder *b, int verbosity, char **out_text) {
+  KILN_NEEDS(b && out_text);
   print_job job = {b->graph, verbosity < 0 ? 0 : verbosity > 4 ? 4 : verbosity};
   *out_text = NULL;
   if (!b->unit) return KILN_ERROR(KILN_INVALID_ARGUMENT, "the builder gave its model away");

@@ -79,6 +79,7 @@ static kiln_status *begin_if(kiln_builder *b, void *arg) {
 }
 
 kiln_status *kiln_builder_if(kiln_builder *b, kiln_var condition) {
+  KILN_NEEDS(b);
   block_job job = {.condition = condition};
   return kiln__builder_run(b, begin_if, &job);
 }
@@ -94,6 +95,7 @@ static kiln_status *begin_else(kiln_builder *b, void *arg) {
 }
 
 kiln_status *kiln_builder_else(kiln_builder *b, const kiln_var *results, int count) {
+  KILN_NEEDS(b);
   block_job job = {.vars = results, .count = count};
   kiln__open_block *open = top(b);
   if (!open || open->is_loop || open->in_else) {
@@ -131,6 +133,7 @@ static kiln_status *end_if(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_end_if(kiln_builder *b, const kiln_var *results, int count,
                                  kiln_var *out_vars) {
+  KILN_NEEDS(b);
   block_job job = {.vars = results, .count = count, .out_vars = out_vars};
   kiln__open_block *open = top(b);
   KILN_TRY(check_vars(results, count, out_vars));
@@ -183,6 +186,7 @@ static kiln_status *begin_loop(kiln_builder *b, void *arg) {
 kiln_status *kiln_builder_loop(kiln_builder *b, kiln_var max_trip, kiln_var condition,
                                const kiln_var *carried, int count, kiln_var *out_iteration,
                                kiln_var *out_carried) {
+  KILN_NEEDS(b);
   block_job job = {.vars = carried,
                    .count = count,
                    .var = max_trip,
@@ -219,6 +223,7 @@ static kiln_status *end_loop(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_end_loop(kiln_builder *b, kiln_var condition, const kiln_var *next,
                                    int count, kiln_var *out_vars) {
+  KILN_NEEDS(b);
   block_job job = {.vars = next, .count = count, .condition = condition, .out_vars = out_vars};
   kiln__open_block *open = top(b);
   KILN_TRY(check_vars(next, count, out_vars));
@@ -256,6 +261,7 @@ static kiln_status *give_back(kiln_builder *b, void *arg) {
 }
 
 kiln_status *kiln_builder_return(kiln_builder *b, const kiln_var *vars, int count) {
+  KILN_NEEDS(b);
   block_job job = {.vars = vars, .count = count};
   if (b->open.count > 0) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a branch or loop is still open");

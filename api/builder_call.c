@@ -300,6 +300,7 @@ static kiln_status *call(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_call(kiln_builder *b, const char *op, const kiln_builder_arg *args,
                                int count, kiln_var *out_vars, int max_results, int *out_count) {
+  KILN_NEEDS(b);
   call_job job = {op, args, count, out_vars, out_vars ? max_results : 0, 0};
   if (out_count) *out_count = 0;
   if (!op || count < 0 || (count > 0 && !args)) {

@@ -173,6 +173,7 @@ static kiln_status *verify(kiln_builder *b, void *arg) {
 }
 
 kiln_status *kiln_builder_verify(kiln_builder *b) {
+  KILN_NEEDS(b);
   if (b->open.count > 0) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a branch or loop is still open");
   }
@@ -227,6 +228,7 @@ static kiln_status *adopt(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_parse(kiln_context *context, const char *text, size_t size,
                                 kiln_builder **out_builder) {
+  KILN_NEEDS(context && out_builder);
   kiln_builder *b = NULL;
   kiln_graph *graph = NULL;
   *out_builder = NULL;
@@ -384,6 +386,7 @@ static kiln_status *make_script(kiln_builder *b, kiln_function *function,
 }
 
 kiln_status *kiln_builder_finish(kiln_builder *b, kiln_model **out_model) {
+  KILN_NEEDS(b && out_model);
   kiln_function *function = NULL;
   kiln_torchscript *script = NULL;
   *out_model = NULL;

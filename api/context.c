@@ -16,6 +16,7 @@ struct kiln_options {
 };
 
 kiln_status *kiln_options_create(kiln_options **out_options) {
+  KILN_NEEDS(out_options);
   *out_options = NULL;
   kiln_options *o = calloc(1, sizeof *o);
   if (!o) return kiln_status_oom();
@@ -99,6 +100,7 @@ static void print_to_stdout(void *user, const char *text, size_t size) {
 }
 
 kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out_context) {
+  KILN_NEEDS(out_context);
   *out_context = NULL;
   kiln_context *context = calloc(1, sizeof *context);
   const bool reads = !options || !options->ignore_environment;
@@ -144,22 +146,26 @@ kiln_env kiln__context_env(kiln_context *context) {
 }
 
 void kiln_context_set_log(kiln_context *context, kiln_log_fn fn, void *user) {
+  if (!context) return;
   context->env->log.callback = fn;
   context->env->log.user = user;
 }
 
 void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user) {
+  if (!context) return;
   context->print = fn ? fn : print_to_stdout;
   context->print_user = fn ? user : NULL;
 }
 
 void kiln_context_set_pool(kiln_context *context, kiln_pool *pool) {
+  if (!context) return;
   kiln_pool_retain(pool);
   kiln_pool_release(context->env->pool);
   context->env->pool = pool;
 }
 
 int kiln_context_threads(const kiln_context *context) {
+  if (!context) return 0;
   return kiln_pool_threads(context->env->pool);
 }
 
@@ -207,13 +213,18 @@ kiln_status *kiln_context_set(kiln_context *context, const char *name, const cha
   return status;
 }
 
-size_t kiln_context_bytes(const kiln_context *context) { return kiln_mem_bytes(context->env->mem); }
+size_t kiln_context_bytes(const kiln_context *context) {
+  if (!context) return 0;
+  return kiln_mem_bytes(context->env->mem);
+}
 
 uint64_t kiln_context_mapped_bytes(const kiln_context *context) {
+  if (!context) return 0;
   return kiln_file_table_mapped_bytes(context->files);
 }
 
 size_t kiln_context_peak_bytes(const kiln_context *context) {
+  if (!context) return 0;
   return kiln_mem_peak_bytes(context->env->mem);
 }
 

@@ -51,6 +51,7 @@ kiln_status *kiln_op_register(kiln_context *context, const kiln_op_spec *given) 
 }
 
 const char *kiln_op_registered(const kiln_context *context, int index) {
+  if (!context) return NULL;
   const kiln_op *op = kiln_registry_custom_at(context->registry, index);
   return op ? op->text : NULL;
 }
@@ -65,9 +66,13 @@ kiln_status *kiln_op_error(kiln_code code, const char *format, ...) {
 
 /* -- Arguments -- */
 
-kiln_context *kiln_op_context(const kiln_op_call *call) { return call->custom->context; }
+kiln_context *kiln_op_context(const kiln_op_call *call) {
+  if (!call) return NULL;
+  return call->custom->context;
+}
 
 const kiln_value *kiln_op_argument(const kiln_op_call *call, int index) {
+  if (!call) return NULL;
   return index >= 0 && index < call->schema->arg_count ? &call->values[index] : NULL;
 }
 
@@ -87,6 +92,7 @@ static kiln_tensor *written_tensor(const kiln_op_call *call, int index, int elem
 }
 
 kiln_status *kiln_op_writable(kiln_op_call *call, int index, int element, void **out_data) {
+  KILN_NEEDS(call && out_data);
   kiln_tensor *t = written_tensor(call, index, element);
   *out_data = NULL;
   if (!t) {
@@ -113,6 +119,7 @@ static void set_out(kiln_op_call *call, int index, kiln_ivalue v) {
 
 kiln_status *kiln_op_result_tensor(kiln_op_call *call, int index, kiln_dtype dtype, int rank,
                                    const int64_t *sizes, void **out_data) {
+  KILN_NEEDS(call && sizes && out_data);
   kiln_tensor *t = NULL;
   *out_data = NULL;
   KILN_TRY(check_index(call, index));
@@ -131,6 +138,7 @@ kiln_status *kiln_op_result_tensor(kiln_op_call *call, int index, kiln_dtype dty
 }
 
 kiln_status *kiln_op_set_result(kiln_op_call *call, int index, const kiln_value *value) {
+  KILN_NEEDS(call && value);
   KILN_TRY(check_index(call, index));
   if (!value) {
     return KILN_OP_FAIL("%s: result %d is a NULL handle", call->call->kernel->name, index);
@@ -140,6 +148,7 @@ kiln_status *kiln_op_set_result(kiln_op_call *call, int index, const kiln_value 
 }
 
 kiln_status *kiln_op_check(kiln_op_call *call, uint64_t work) {
+  KILN_NEEDS(call);
   return kiln_call_check(call->call, work);
 }
 

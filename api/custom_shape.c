@@ -51,6 +51,7 @@ static int tensor_info(const kiln_op_shape *shape, int argument, int element,
 
 int kiln_op_shape_tensor_sized(const kiln_op_shape *shape, int argument, int element,
                                kiln_op_tensor_info *out_info, size_t struct_size) {
+  if (!shape || !out_info) return 0;
   kiln_op_tensor_info info;
   int known = tensor_info(shape, argument, element, &info);
   kiln_abi_write(out_info, struct_size, &info, sizeof info);
@@ -59,10 +60,12 @@ int kiln_op_shape_tensor_sized(const kiln_op_shape *shape, int argument, int ele
 
 int(kiln_op_shape_tensor)(const kiln_op_shape *shape, int argument, int element,
                           kiln_op_tensor_info *out_info) {
+  if (!shape || !out_info) return 0;
   return kiln_op_shape_tensor(shape, argument, element, out_info);
 }
 
 int kiln_op_shape_int(const kiln_op_shape *shape, int argument, int element, int64_t *out_value) {
+  if (!shape || !out_value) return 0;
   const kiln_shape_list *list = list_of(shape, argument);
   *out_value = 0;
   if (list && element >= 0 && list->ints) {
@@ -77,6 +80,7 @@ int kiln_op_shape_int(const kiln_op_shape *shape, int argument, int element, int
 }
 
 int kiln_op_shape_float(const kiln_op_shape *shape, int argument, int element, double *out_value) {
+  if (!shape || !out_value) return 0;
   const kiln_ivalue *v = element_of(value_of(shape, argument), element);
   int64_t i;
   *out_value = 0;
@@ -90,6 +94,7 @@ int kiln_op_shape_float(const kiln_op_shape *shape, int argument, int element, d
 }
 
 int kiln_op_shape_count(const kiln_op_shape *shape, int argument) {
+  if (!shape) return 0;
   const kiln_shape_list *list = list_of(shape, argument);
   const kiln_ivalue *v = value_of(shape, argument);
   if (list) return list->count;
@@ -97,6 +102,7 @@ int kiln_op_shape_count(const kiln_op_shape *shape, int argument) {
 }
 
 int kiln_op_shape_is_none(const kiln_op_shape *shape, int argument) {
+  if (!shape) return 0;
   const kiln_ivalue *v = value_of(shape, argument);
   if (v) return v->tag == KILN_TAG_NONE;
   if (shape->args || argument < 0 || argument >= shape->arg_count) return -1;
@@ -107,6 +113,7 @@ int kiln_op_shape_is_none(const kiln_op_shape *shape, int argument) {
 
 void kiln_op_shape_set(kiln_op_shape *shape, int index, kiln_dtype dtype, int rank,
                        const int64_t *sizes) {
+  if (!shape || !sizes) return;
   bool good = index >= 0 && index < shape->out_count && rank >= -1 && rank <= KILN_OP_MAX_RANK &&
               (rank <= 0 || sizes) && (dtype == KILN_DTYPE_NONE || kiln_dtype_size(dtype) > 0);
   if (!good) {

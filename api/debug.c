@@ -112,6 +112,7 @@ static kiln_status *list_ops(const lister *l) {
 
 kiln_status *kiln_debug_list(kiln_context *context, const char *table, kiln_debug_row_fn row,
                              void *user) {
+  KILN_NEEDS(table);
   lister l = {context, row, user};
   if (strcmp(table, "ops") == 0) return list_ops(&l);
   if (strcmp(table, "passes") == 0) {
@@ -162,6 +163,7 @@ static kiln_status *run_passes(kiln_context *context, kiln_graph *graph, const c
 
 kiln_status *kiln_debug_opt(kiln_context *context, const char *source, size_t size,
                             const char *passes, int verbosity, char **out_text) {
+  KILN_NEEDS(context && source && out_text);
   kiln_mem *mem = context->env->mem;
   kiln_type_table *types = NULL;
   opt_job job = {NULL, verbosity};
@@ -208,6 +210,7 @@ static kiln_status *dump_graph(kiln_text *text, void *arg) {
 
 kiln_status *kiln_debug_graph(kiln_model *model, const char *method, const char *stage,
                               const char *site, int dot, char **out_text) {
+  KILN_NEEDS(model && out_text);
   const kiln__method *m = kiln__model_method(model, method);
   graph_job job = {.model = model, .site = kiln_str_from(site ? site : ""), .dot = dot != 0};
   *out_text = NULL;

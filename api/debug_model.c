@@ -15,6 +15,7 @@ static void tell_number(kiln_debug_row_fn row, void *user, const char *name, uin
 }
 
 kiln_status *kiln_debug_model_facts(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   const kiln_torchscript *script = model->script;
   const kiln_unit *unit = script->unit;
   char root[256];
@@ -50,6 +51,7 @@ static kiln_status *tell_sources(void *arg) {
 }
 
 kiln_status *kiln_debug_model_sources(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   source_job job = {.script = model->script, .row = row, .user = user};
   KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
   kiln_status *status = kiln_arena_run(job.arena, tell_sources, &job);
@@ -58,6 +60,7 @@ kiln_status *kiln_debug_model_sources(kiln_model *model, kiln_debug_row_fn row, 
 }
 
 kiln_status *kiln_debug_model_errors(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   const kiln_unit *unit = model->script->unit;
   row(user, (const char *[]){"function", "why"}, 2);
   for (int i = 0; i < unit->all.count; i++) {
@@ -89,6 +92,7 @@ static kiln_status *tell_functions(void *arg) {
 }
 
 kiln_status *kiln_debug_model_functions(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   function_job job = {.unit = model->script->unit, .row = row, .user = user};
   KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
   row(user, (const char *[]){"function", "graph"}, 2);
@@ -146,6 +150,7 @@ static kiln_status *count_ops(void *arg) {
 }
 
 kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   op_job job = {.model = model};
   KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
   kiln_status *status = kiln_arena_run(job.arena, count_ops, &job);
@@ -202,6 +207,7 @@ static void walk_object(weight_job *job, const kiln_object *object, size_t len, 
 }
 
 kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   weight_job job = {.row = row, .user = user};
   row(user, (const char *[]){"name", "role", "dtype", "shape", "bytes"}, 5);
   walk_object(&job, model->script->root.u.object, 0, 0);

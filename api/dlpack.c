@@ -69,6 +69,7 @@ static kiln_status *own_memory(const kiln_value *value) {
 }
 
 kiln_status *kiln_value_to_dlpack(const kiln_value *value, struct DLManagedTensor **out_tensor) {
+  KILN_NEEDS(out_tensor);
   *out_tensor = NULL;
   if (kiln_value_kind(value) != KILN_KIND_TENSOR || kiln_value_dtype(value) == KILN_DTYPE_NONE) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "only a defined tensor has a DLPack form");
@@ -131,6 +132,7 @@ static bool span_of(const DLTensor *t, const int64_t *strides, size_t item, size
 
 kiln_status *kiln_value_from_dlpack(kiln_context *context, struct DLManagedTensor *tensor,
                                     kiln_value **out_value) {
+  KILN_NEEDS(tensor && out_value);
   *out_value = NULL;
   const DLTensor *t = &tensor->dl_tensor;
   kiln_dtype dtype = from_dlpack_type(t->dtype);

@@ -10,6 +10,7 @@
 
 kiln_status *kiln_debug_refusal(kiln_model *model, int index,
                                 kiln_debug_refusal_info *out_refusal) {
+  KILN_NEEDS(model);
   kiln_jit_refusal r;
   if (!kiln_jit_refusal_at(model->jit, index, &r)) {
     return KILN_ERROR(KILN_NOT_FOUND, "there is no refusal %d", index);
@@ -51,6 +52,7 @@ static const char *line_of(char text[NUMBER], kiln_source_loc loc) {
 static const char *file_of(kiln_source_loc loc) { return loc.line && loc.file ? loc.file : ""; }
 
 kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   const teller t = {row, user};
   kiln_jit_guard_miss m;
   ROW(&t, "site", "value", "expected", "seen", "file", "line", "call", "count");
@@ -63,6 +65,7 @@ kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_fn row, v
 }
 
 kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   const teller t = {row, user};
   kiln_jit_group_words g;
   ROW(&t, "name", "operators", "shapes", "file", "line");
@@ -76,6 +79,7 @@ kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, v
 /* -- Times -- */
 
 kiln_status *kiln_debug_model_time(kiln_model *model) {
+  KILN_NEEDS(model);
   kiln_jit_time(model->jit);
   __atomic_store_n(&model->timed, true, __ATOMIC_RELAXED);
   return NULL;
@@ -88,6 +92,7 @@ static void tell_time(void *user, const kiln_jit_time_row *r) {
 }
 
 kiln_status *kiln_debug_model_times(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
   teller t = {row, user};
   ROW(&t, "kind", "name", "function", "depth", "file", "line", "ns", "count");
   kiln_jit_each_time(model->jit, tell_time, &t);

@@ -9,6 +9,7 @@ static bool is_npy(const char *path) {
 }
 
 kiln_status *kiln_value_read(kiln_context *context, const char *path, kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   kiln_ivalue v = kiln_none();
   kiln_env *env = context->env;
   *out_value = NULL;
@@ -34,6 +35,7 @@ kiln_status *kiln_value_read(kiln_context *context, const char *path, kiln_value
 }
 
 kiln_status *kiln_value_write(const kiln_value *value, const char *path) {
+  KILN_NEEDS(value);
   if (!path) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
   if (!is_npy(path)) return kiln_torch_save_write(value->context->env, value->v, path);
   if (value->v.tag != KILN_TAG_TENSOR) {

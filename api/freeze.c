@@ -55,6 +55,7 @@ static kiln_status *write_archive(kiln_instance *instance, const kiln_freeze_opt
 
 kiln_status *kiln_instance_freeze(kiln_instance *instance, const kiln_freeze_options *given,
                                   kiln_model **out_model) {
+  KILN_NEEDS(instance && out_model);
   kiln_freeze_options read, *options = &read;
   kiln_mem *mem = instance->model->context->env->mem;
   memory_file file = {.mem = mem};
@@ -81,6 +82,7 @@ kiln_status *kiln_instance_freeze(kiln_instance *instance, const kiln_freeze_opt
 
 kiln_status *kiln_model_freeze(kiln_model *model, const kiln_freeze_options *options,
                                kiln_model **out_model) {
+  KILN_NEEDS(model && out_model);
   kiln_instance *instance = NULL;
   *out_model = NULL;
   KILN_TRY(kiln_instance_create(model, &instance));

@@ -15,6 +15,7 @@
 /* -- Instances -- */
 
 kiln_status *kiln_instance_create(kiln_model *model, kiln_instance **out_instance) {
+  KILN_NEEDS(model && out_instance);
   kiln_mem *mem = model->context->env->mem;
   *out_instance = NULL;
   if (model->at_rest) {
@@ -242,6 +243,7 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
 kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
                                 kiln_value *const *arguments, int argument_count,
                                 const kiln_call_options *given, kiln_value **out_result) {
+  KILN_NEEDS(instance && out_result);
   kiln_call_options read, *options = &read;
   kiln_model *model = instance->model;
   kiln__method *m = kiln__model_method(model, method);
@@ -297,6 +299,7 @@ static kiln_status *find_slot(kiln_instance *instance, const char *path, kiln_ob
 }
 
 kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_value **out_value) {
+  KILN_NEEDS(instance && out_value);
   kiln_object *object = NULL;
   kiln_ivalue v = kiln_none();
   int slot = 0;
@@ -341,6 +344,7 @@ static kiln_status *set_slot(kiln_instance *instance, const char *name, kiln_val
 }
 
 kiln_status *kiln_instance_set(kiln_instance *instance, const char *name, const kiln_value *value) {
+  KILN_NEEDS(instance);
   if (!name || !value) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a name and a value are needed");
   if (value->model && value->model != instance->model) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "the value is of another model");

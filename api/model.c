@@ -268,16 +268,19 @@ static kiln_status *load_path(kiln_context *context, const char *path, const kil
 
 kiln_status *kiln_model_load(kiln_context *context, const char *path, const kiln_limits *limits,
                              kiln_model **out_model) {
+  KILN_NEEDS(context && out_model);
   return load_path(context, path, limits, false, out_model);
 }
 
 kiln_status *kiln_debug_model_open(kiln_context *context, const char *path,
                                    const kiln_limits *limits, kiln_model **out_model) {
+  KILN_NEEDS(context && out_model);
   return load_path(context, path, limits, true, out_model);
 }
 
 kiln_status *kiln_model_load_fd(kiln_context *context, int fd, const kiln_limits *limits,
                                 kiln_model **out_model) {
+  KILN_NEEDS(context && out_model);
   *out_model = NULL;
   if (fd < 0) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a file descriptor is needed");
   return load(context, &(source){.fd = fd}, limits, false, out_model);
@@ -285,6 +288,7 @@ kiln_status *kiln_model_load_fd(kiln_context *context, int fd, const kiln_limits
 
 kiln_status *kiln_model_load_memory(kiln_context *context, const void *data, size_t size,
                                     const kiln_limits *limits, kiln_model **out_model) {
+  KILN_NEEDS(context && out_model);
   *out_model = NULL;
   if (!data && size > 0) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an archive is needed");
   return load(context, &(source){.fd = -1, .data = data, .size = size}, limits, false, out_model);
@@ -302,6 +306,7 @@ void kiln_model_release(kiln_model *model) {
 /* -- Questions -- */
 
 kiln_status *kiln_model_extra_file(const kiln_model *model, int index, kiln_extra *out_file) {
+  KILN_NEEDS(model && out_file);
   const kiln_torchscript *script = model->script;
   *out_file = (kiln_extra){0};
   if (index < 0 || index >= script->extra_count) {
@@ -313,6 +318,7 @@ kiln_status *kiln_model_extra_file(const kiln_model *model, int index, kiln_extr
 }
 
 kiln_status *kiln_model_remap(const kiln_model *model, int index, kiln_remap *out_remap) {
+  KILN_NEEDS(model && out_remap);
   static const char *const kinds[] = {"storages", "values", "code"};
   const kiln_device_map *map = model->script->devices;
   *out_remap = (kiln_remap){0};
@@ -328,9 +334,13 @@ kiln_status *kiln_model_remap(const kiln_model *model, int index, kiln_remap *ou
   return NULL;
 }
 
-int kiln_model_method_count(const kiln_model *model) { return model->method_count; }
+int kiln_model_method_count(const kiln_model *model) {
+  if (!model) return 0;
+  return model->method_count;
+}
 
 const char *kiln_model_method_name(const kiln_model *model, int index) {
+  if (!model) return NULL;
   return index >= 0 && index < model->method_count ? model->methods[index].name : NULL;
 }
 
@@ -345,12 +355,14 @@ kiln_status *kiln__model_no_method(const kiln_model *model, const char *name) {
 }
 
 const char *kiln_model_method_schema(const kiln_model *model, const char *name) {
+  if (!model) return NULL;
   const kiln__method *method = kiln__model_method(model, name);
   return method ? method->schema : NULL;
 }
 
 kiln_status *kiln_model_argument_sized(const kiln_model *model, const char *method, int index,
                                        kiln_argument *out_argument, size_t struct_size) {
+  KILN_NEEDS(model);
   const kiln__method *m = kiln__model_method(model, method);
   if (!m) return kiln__model_no_method(model, method);
   if (index < 0 || index >= m->argument_count) {
@@ -362,6 +374,7 @@ kiln_status *kiln_model_argument_sized(const kiln_model *model, const char *meth
 
 void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_counters,
                                size_t struct_size) {
+  if (!model || !out_counters) return;
   kiln_counters counters = {0};
   kiln_jit_counters(model->jit, &counters);
   counters.calls = __atomic_load_n(&model->calls, __ATOMIC_RELAXED);
@@ -370,6 +383,7 @@ void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_count
 
 kiln_status *kiln_model_group_sized(const kiln_model *model, int index,
                                     kiln_group_counters *out_group, size_t struct_size) {
+  KILN_NEEDS(model && out_group);
   kiln_group_counters group = {0};
   kiln_status *status = kiln_jit_group(model->jit, index, &group);
   kiln_abi_write(out_group, struct_size, &group, sizeof group);
@@ -379,12 +393,15 @@ kiln_status *kiln_model_group_sized(const kiln_model *model, int index,
 /* The same for hosts that look a function up by its name. */
 kiln_status *(kiln_model_argument)(const kiln_model *model, const char *method, int index,
                                    kiln_argument *out_argument) {
+  KILN_NEEDS(model);
   return kiln_model_argument(model, method, index, out_argument);
 }
 void(kiln_model_counters)(const kiln_model *model, kiln_counters *out_counters) {
+  if (!model || !out_counters) return;
   kiln_model_counters(model, out_counters);
 }
 kiln_status *(kiln_model_group)(const kiln_model *model, int index,
                                 kiln_group_counters *out_group) {
+  KILN_NEEDS(model && out_group);
   return kiln_model_group(model, index, out_group);
 }

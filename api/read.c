@@ -35,6 +35,7 @@ int kiln_value_as_bool(const kiln_value *value) {
 }
 
 void kiln_value_as_complex(const kiln_value *value, double *out_re, double *out_im) {
+  if (!out_re || !out_im) return;
   bool is = value && value->v.tag == KILN_TAG_COMPLEX;
   *out_re = is ? value->v.u.complex->re : 0;
   *out_im = is ? value->v.u.complex->im : 0;
@@ -76,6 +77,7 @@ static kiln_status *no_part(const kiln_value *value, const char *what, int index
 }
 
 kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **out_item) {
+  KILN_NEEDS(out_item);
   kiln_ivalue *key = NULL, *item = NULL;
   *out_item = NULL;
   if (index < 0 || index >= kiln_value_count(value)) return no_part(value, "element", index);
@@ -96,6 +98,7 @@ kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **ou
 }
 
 kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out_key) {
+  KILN_NEEDS(out_key);
   kiln_ivalue *key = NULL, *item = NULL;
   *out_key = NULL;
   if (index < 0 || index >= kiln_value_count(value)) return no_part(value, "key", index);
@@ -183,6 +186,7 @@ static kiln_status *print_type(kiln_text *text, void *arg) {
 }
 
 const char *kiln_value_type(const kiln_value *value) {
+  if (!value) return NULL;
   kiln_value *v = (kiln_value *)value; /* the text is made once, and published by one store */
   char *known = __atomic_load_n(&v->type_text, __ATOMIC_ACQUIRE), *text = NULL, *copy;
   if (known) return known;

@@ -58,6 +58,7 @@ static kiln_status *init_job(save_job *job, kiln_instance *instance,
 
 kiln_status *kiln_instance_save(kiln_instance *instance, const char *path,
                                 const kiln_save_options *options) {
+  KILN_NEEDS(instance);
   save_job job = {0};
   if (!path || !*path) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
   KILN_TRY(init_job(&job, instance, options));
@@ -69,6 +70,7 @@ kiln_status *kiln_instance_save(kiln_instance *instance, const char *path,
 
 kiln_status *kiln_instance_save_to(kiln_instance *instance, kiln_write_fn write, void *user,
                                    const kiln_save_options *options) {
+  KILN_NEEDS(instance);
   save_job job = {.write = write, .user = user};
   const kiln_sink sink = {&job, write_by_host};
   if (!write) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a function that takes the bytes is needed");
@@ -83,6 +85,7 @@ kiln_status *kiln_instance_save_to(kiln_instance *instance, kiln_write_fn write,
 
 kiln_status *kiln_model_save(kiln_model *model, const char *path,
                              const kiln_save_options *options) {
+  KILN_NEEDS(model);
   kiln_instance *instance = NULL;
   KILN_TRY(kiln_instance_create(model, &instance));
   kiln_status *status = kiln_instance_save(instance, path, options);
@@ -92,6 +95,7 @@ kiln_status *kiln_model_save(kiln_model *model, const char *path,
 
 kiln_status *kiln_model_save_to(kiln_model *model, kiln_write_fn write, void *user,
                                 const kiln_save_options *options) {
+  KILN_NEEDS(model);
   kiln_instance *instance = NULL;
   KILN_TRY(kiln_instance_create(model, &instance));
   kiln_status *status = kiln_instance_save_to(instance, write, user, options);
@@ -111,6 +115,7 @@ static kiln_status *make_model(kiln_builder *builder, kiln_model **out_model) {
 
 kiln_status *kiln_builder_save(kiln_builder *builder, const char *path,
                                const kiln_save_options *options) {
+  KILN_NEEDS(builder);
   kiln_model *model = NULL;
   KILN_TRY(make_model(builder, &model));
   kiln_status *status = kiln_model_save(model, path, options);
@@ -120,6 +125,7 @@ kiln_status *kiln_builder_save(kiln_builder *builder, const char *path,
 
 kiln_status *kiln_builder_save_to(kiln_builder *builder, kiln_write_fn write, void *user,
                                   const kiln_save_options *options) {
+  KILN_NEEDS(builder);
   kiln_model *model = NULL;
   KILN_TRY(make_model(builder, &model));
   kiln_status *status = kiln_model_save_to(model, write, user, options);

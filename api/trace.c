@@ -288,6 +288,7 @@ static kiln_status *create_trace(kiln_context *context, kiln_trace **out_trace) 
 kiln_status *kiln_operator_call(kiln_context *context, kiln_trace *trace, const char *op,
                                 const kiln_call_arg *args, int count, kiln_value **out_results,
                                 int max_results, int *out_count) {
+  KILN_NEEDS(context);
   record_job job = {.op = op, .args = args, .count = count};
   job.max_results = out_results ? max_results : 0;
   if (out_count) *out_count = 0;
@@ -332,6 +333,7 @@ static kiln_status *begin(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_trace_begin(kiln_context *context, kiln_value *const *inputs,
                               const char *const *names, int count, kiln_trace **out_trace) {
+  KILN_NEEDS(context && out_trace);
   kiln_trace *t = NULL;
   *out_trace = NULL;
   if (count < 0 || (count > 0 && !inputs)) {
@@ -379,6 +381,7 @@ static void drop_unpacks(kiln_trace *t) {
 
 kiln_status *kiln_trace_end(kiln_trace *t, kiln_value *const *results, int count,
                             kiln_builder **out_builder) {
+  KILN_NEEDS(t && out_builder);
   end_job job = {.t = t, .results = results, .count = count};
   kiln_status *status = NULL;
   *out_builder = NULL;

@@ -46,11 +46,13 @@ static kiln_status *wrap_like(const kiln_value *const *parts, int count, kiln_co
 }
 
 kiln_status *kiln_value_share(const kiln_value *value, kiln_value **out_value) {
+  KILN_NEEDS(value && out_value);
   return wrap_like(&value, 1, value->context, value->model, kiln_ivalue_retain(value->v),
                    out_value);
 }
 
 kiln_status *kiln_value_clone(const kiln_value *value, kiln_value **out_value) {
+  KILN_NEEDS(value && out_value);
   kiln_ivalue copy;
   *out_value = NULL;
   KILN_TRY(kiln_ivalue_clone(value->context->env->mem, value->v, &copy));
@@ -60,23 +62,28 @@ kiln_status *kiln_value_clone(const kiln_value *value, kiln_value **out_value) {
 /* -- Plain values -- */
 
 kiln_status *kiln_value_none(kiln_context *context, kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   return kiln__value_wrap(context, NULL, kiln_none(), out_value);
 }
 
 kiln_status *kiln_value_int(kiln_context *context, int64_t i, kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   return kiln__value_wrap(context, NULL, kiln_int(i), out_value);
 }
 
 kiln_status *kiln_value_float(kiln_context *context, double f, kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   return kiln__value_wrap(context, NULL, kiln_float(f), out_value);
 }
 
 kiln_status *kiln_value_bool(kiln_context *context, int b, kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   return kiln__value_wrap(context, NULL, kiln_bool(b != 0), out_value);
 }
 
 kiln_status *kiln_value_complex(kiln_context *context, double re, double im,
                                 kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   kiln_complex *complex = NULL;
   *out_value = NULL;
   KILN_TRY(kiln_complex_create(context->env->mem, re, im, &complex));
@@ -85,6 +92,7 @@ kiln_status *kiln_value_complex(kiln_context *context, double re, double im,
 
 kiln_status *kiln_value_string(kiln_context *context, const char *text, size_t size,
                                kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   kiln_string *string = NULL;
   *out_value = NULL;
   if (!text && size > 0) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a string without text");
@@ -113,6 +121,7 @@ static kiln_status *check_shape(kiln_dtype dtype, int rank, const int64_t *sizes
 
 kiln_status *kiln_value_tensor(kiln_context *context, kiln_dtype dtype, int rank,
                                const int64_t *sizes, const void *data, kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   kiln_tensor *tensor = NULL;
   void *elements = NULL;
   *out_value = NULL;
@@ -154,6 +163,7 @@ kiln_status *kiln_value_tensor_over(kiln_context *context, kiln_dtype dtype, int
                                     const int64_t *sizes, const int64_t *strides, void *data,
                                     size_t data_size, void (*release)(void *user), void *user,
                                     kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   kiln_mem *mem = context->env->mem;
   int64_t packed[KILN_MAX_RANK];
   kiln_storage *storage = NULL;
@@ -251,6 +261,7 @@ static kiln_status *infer(kiln_type_table *table, const kiln_ivalue *items, int6
 
 kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *items, int count,
                              kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   kiln_model *model = NULL;
   kiln_list *list = NULL;
   *out_value = NULL;
@@ -274,6 +285,7 @@ kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *items, in
 
 kiln_status *kiln_value_tuple(kiln_context *context, kiln_value *const *items, int count,
                               kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   kiln_model *model = NULL;
   kiln_tuple *tuple = NULL;
   *out_value = NULL;
@@ -314,6 +326,7 @@ static kiln_status *fill_dict(kiln_dict *dict, kiln_type_table *table, kiln_valu
 
 kiln_status *kiln_value_dict(kiln_context *context, kiln_value *const *keys,
                              kiln_value *const *values, int count, kiln_value **out_value) {
+  KILN_NEEDS(context && out_value);
   kiln_model *model = NULL;
   kiln_dict *dict = NULL;
   *out_value = NULL;

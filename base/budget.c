@@ -26,6 +26,7 @@ uint64_t kiln_now_ns(void) {
 /* -- Tokens -- */
 
 kiln_status *kiln_cancel_create(kiln_cancel **out_cancel) {
+  KILN_NEEDS(out_cancel);
   *out_cancel = malloc(sizeof **out_cancel);
   if (!*out_cancel) return kiln_status_oom();
   atomic_init(&(*out_cancel)->asked, false);

@@ -481,6 +481,7 @@ static kiln_status *create(int threads, const kiln_host_executor *executor, kiln
 }
 
 kiln_status *kiln_pool_create(int threads, kiln_pool **out_pool) {
+  KILN_NEEDS(out_pool);
   *out_pool = NULL;
   if (threads < 0 || threads > KILN_POOL_MAX_THREADS) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a pool has 0 to %d threads, not %d",
@@ -491,6 +492,7 @@ kiln_status *kiln_pool_create(int threads, kiln_pool **out_pool) {
 }
 
 kiln_status *kiln_pool_create_over(const kiln_host_executor *given, kiln_pool **out_pool) {
+  KILN_NEEDS(out_pool);
   kiln_host_executor read, *executor = &read;
   *out_pool = NULL;
   KILN_ABI_READ(kiln_host_executor, given, executor);

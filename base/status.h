@@ -104,4 +104,12 @@ kiln_status *kiln_status_set_exception(kiln_status *status,
       return KILN_ERROR(KILN_INTERNAL, "internal check failed: %s", #cond); \
   } while (0)
 
+/* Bad input never crashes: a pointer that a public function cannot do without. */
+#define KILN_NEEDS(pointers)                                                                      \
+  do {                                                                                            \
+    if (__builtin_expect(!(pointers), 0)) {                                                       \
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s: a pointer that is needed is NULL", __func__); \
+    }                                                                                             \
+  } while (0)
+
 #endif

@@ -12,7 +12,8 @@
  *
  * Errors. Whatever can fail returns a kiln_status, NULL when fine; the caller must release it with
  * kiln_status_destroy. Nothing in here aborts, prints (but for models that print, through the
- * callback) or changes the process. Bad input never crashes.
+ * callback) or changes the process. Bad input never crashes: NULL for a pointer that is needed is
+ * KILN_INVALID_ARGUMENT, and 0, NULL or nothing from what returns no status.
  *
  * Threads. A context and a model may be used by several threads at once. Concurrent calls on one
  * instance are allowed when the method writes no attribute, as its flags (`training`) are; else
