@@ -5,6 +5,7 @@
  * of its pieces, the domain is cut there and both parts are taken up again (a worklist). */
 #include "codegen/lower.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -136,9 +137,17 @@ int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype) {
   return kiln_loop_cast(l->fn, l->nest, value, dtype);
 }
 
+bool kiln__lower_holds(kiln_dtype dtype, double value) {
+  if (!kiln_dtype_is_int(dtype, false)) return true;
+  const int bits = 8 * (int)kiln_dtype_bytes(dtype);
+  const double end = ldexp(1, dtype == KILN_DTYPE_U8 ? bits : bits - 1); /* the first too large */
+  return value >= (dtype == KILN_DTYPE_U8 ? 0 : -end) && value < end;
+}
+
 int kiln__lower_const(kiln__lowering *l, kiln_dtype dtype, double value) {
   int class = kiln_loop_class(dtype);
   if (class == 0 || class == KILN_LOOP_CLASS_H) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!kiln__lower_holds(dtype, value)) return kiln__lower_refuse(l, KILN_REASON_number_too_large);
   return kiln_loop_const(l->fn, l->nest, dtype, value);
 }
 

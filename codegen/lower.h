@@ -56,6 +56,9 @@ bool kiln__lower_is_tensor(const kiln_node *node, int i);
 bool kiln__lower_is_none(const kiln_node *node, int i);
 /* A constant number of the node's input; false (and a reason) when it is not a constant. */
 bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double *out_value);
+/* An integral dtype holds the number: what it does not hold, some operators refuse, and the
+ * interpreter has the complaint. */
+bool kiln__lower_holds(kiln_dtype dtype, double value);
 /* The node's inputs [first, first + count) promoted as at::result_type does. */
 kiln_dtype kiln__lower_promote(const kiln_node *node, int first, int count);
 kiln_dtype kiln__lower_input_dtype(const kiln_node *node, int i); /* of a tensor */

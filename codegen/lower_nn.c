@@ -112,6 +112,9 @@ static int clamp_of(kiln__lowering *l, const kiln_node *node, const kiln__lower_
       double number; /* a bound of NaN makes everything NaN: left to the interpreter */
       if (!kiln__lower_number(l, node, bounds[i], &number)) return -1;
       if (number != number) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+      if (!kiln__lower_holds(kiln__lower_input_dtype(node, 0), number)) {
+        return kiln__lower_refuse(l, KILN_REASON_number_too_large);
+      }
       bool is_float = kiln_ir_value_constant(v)->tag == KILN_TAG_FLOAT;
       kiln_promotion_add_number(&promotion, is_float ? KILN_DTYPE_F64 : KILN_DTYPE_I64);
     }
@@ -151,6 +154,9 @@ KILN__LOWER(clamp_max) {
 }
 KILN__LOWER(hardtanh) {
   (void)output;
+  if (!(kiln_loop_class(kiln__lower_input_dtype(node, 0)) & FLOATS)) {
+    return kiln__lower_refuse(l, KILN_REASON_dtype); /* its bounds are cut to whole numbers */
+  }
   return clamp_of(l, node, map, 1, 2);
 }
 KILN__LOWER(relu6) {

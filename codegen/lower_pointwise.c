@@ -27,6 +27,19 @@ static int finish(kiln__lowering *l, int value, kiln_dtype common) {
   return kiln__lower_cast(l, value, common);
 }
 
+/* Input i, a number that is no operand: its dtype must hold it. */
+static int parameter(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
+                     kiln_dtype common) {
+  double value;
+  if (kiln_dtype_is_int(common, true)) {
+    if (!kiln__lower_number(l, node, i, &value)) return -1;
+    if (!kiln__lower_holds(common, value)) {
+      return kiln__lower_refuse(l, KILN_REASON_number_too_large);
+    }
+  }
+  return operand(l, node, i, map, common);
+}
+
 typedef struct pair {
   kiln_dtype common;
   int a, b;
@@ -59,7 +72,7 @@ static int times_alpha(kiln__lowering *l, const kiln_node *node, const kiln__low
     if (constant->tag == KILN_TAG_FLOAT && kiln_dtype_is_int(common, true))
       return kiln__lower_refuse(l, KILN_REASON_dtype); /* the interpreter has the complaint */
   }
-  int factor = operand(l, node, 2, map, common);
+  int factor = parameter(l, node, 2, map, common);
   return common == KILN_DTYPE_BOOL ? OP2(and, factor, value) : OP2(mul, factor, value);
 }
 
@@ -311,7 +324,9 @@ KILN__LOWER(masked_fill) {
   kiln_dtype common = kiln__lower_input_dtype(node, 0);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int mask = kiln__lower_input(l, node, 1, map, KILN_DTYPE_BOOL);
-  int self = operand(l, node, 0, map, common), value = operand(l, node, 2, map, common);
+  int self = operand(l, node, 0, map, common);
+  int value = kiln__lower_is_tensor(node, 2) ? operand(l, node, 2, map, common)
+                                             : parameter(l, node, 2, map, common);
   return finish(l, SELECT(mask, value, self), common);
 }
 
@@ -322,7 +337,7 @@ KILN__LOWER(addcmul) {
   kiln_dtype common = kiln__lower_promote(node, 0, 3);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int x = operand(l, node, 0, map, common), y = operand(l, node, 1, map, common),
-      z = operand(l, node, 2, map, common), value = operand(l, node, 3, map, common);
+      z = operand(l, node, 2, map, common), value = parameter(l, node, 3, map, common);
   bool whole = kiln_dtype_is_int(common, true);
   int product = whole ? OP2(mul, value, OP2(mul, y, z)) : OP2(mul, OP2(mul, value, y), z);
   return finish(l, OP2(add, x, product), common);
@@ -332,7 +347,7 @@ KILN__LOWER(addcdiv) {
   kiln_dtype common = kiln__lower_promote(node, 0, 3);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int x = operand(l, node, 0, map, common), y = operand(l, node, 1, map, common),
-      z = operand(l, node, 2, map, common), value = operand(l, node, 3, map, common);
+      z = operand(l, node, 2, map, common), value = parameter(l, node, 3, map, common);
   return finish(l, OP2(add, x, OP2(div, OP2(mul, value, y), z)), common);
 }
 KILN__LOWER(lerp) {

@@ -381,9 +381,9 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
                       .in_count = 2,
                       .common = kiln_tensor_dtype(to),
                       .in = {{.tensor = part}, {.tensor = from}}};
-        kiln_pw_param(&pw, 0, kiln__number(args[4]));
         kiln_ivalue result = kiln_of_tensor(part);
-        status = kiln_pw_run(call, &pw, &result);
+        status = kiln_pw_param(&pw, 0, kiln__number(args[4]));
+        if (!status) status = kiln_pw_run(call, &pw, &result);
       }
     }
     kiln_tensor_release_to(&call->cache, part);

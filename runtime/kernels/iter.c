@@ -27,7 +27,8 @@ kiln_dtype kiln_pw_promote(const kiln_pw *pw, int first) {
   return kiln_promotion_result(&promotion);
 }
 
-void kiln_pw_param(kiln_pw *pw, int index, kiln_number number) {
+kiln_status *kiln_pw_param(kiln_pw *pw, int index, kiln_number number) {
+  KILN_TRY(kiln__number_fits(number, pw->common));
   if (kiln_dtype_is_complex(pw->common)) {
     pw->params.f[2 * index] = number.f;
     pw->params.f[2 * index + 1] = number.im;
@@ -35,6 +36,7 @@ void kiln_pw_param(kiln_pw *pw, int index, kiln_number number) {
     pw->params.f[index] = number.f;
   }
   pw->params.i[index] = kiln__number_i64(number);
+  return NULL;
 }
 
 static kiln_dtype result_dtype(const kiln_pw *pw) {

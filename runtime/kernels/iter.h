@@ -33,7 +33,7 @@ static inline kiln_pw_arg kiln_pw_arg_of(kiln_ivalue v) {
 }
 /* at::result_type of the operands from `first` on. */
 kiln_dtype kiln_pw_promote(const kiln_pw *pw, int first);
-void kiln_pw_param(kiln_pw *pw, int index, kiln_number number);
+kiln_status *kiln_pw_param(kiln_pw *pw, int index, kiln_number number) KILN_MUST_USE;
 
 /* Runs it; *out holds the destination or gets the result. */
 kiln_status *kiln_pw_run(kiln_call *call, kiln_pw *pw, kiln_ivalue *out) KILN_MUST_USE;

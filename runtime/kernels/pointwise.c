@@ -90,7 +90,7 @@ static __attribute__((noinline)) kiln_status *scaled_sum(kiln_call *call, kiln_p
   kiln_number alpha = kiln__number(args[2]);
   KILN_TRY(check_alpha(&pw, alpha));
   memset(&pw.params, 0, sizeof pw.params);
-  kiln_pw_param(&pw, 0, alpha);
+  KILN_TRY(kiln_pw_param(&pw, 0, alpha));
   return kiln_pw_run(call, &pw, out);
 }
 static inline kiln_status *sum_of_two(kiln_call *call, kiln_pw_functor plain,
@@ -295,6 +295,7 @@ static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_iv
                         "with %d dimension(s).",
                         kiln_tensor_rank(pw.in[1].tensor));
   }
+  if (!pw.in[1].tensor) KILN_TRY(kiln__number_fits(pw.in[1].number, pw.common));
   bool complex = pw.in[1].tensor ? kiln_dtype_is_complex(kiln_tensor_dtype(pw.in[1].tensor))
                                  : pw.in[1].number.kind == KILN_DTYPE_C128;
   if (complex && !kiln_dtype_is_complex(pw.common)) {
@@ -323,7 +324,7 @@ static kiln_status *ternary(kiln_call *call, kiln_pw_functor functor, const kiln
   kiln_pw pw = {.functor = functor, .in_count = 3};
   for (int i = 0; i < 3; i++) pw.in[i] = kiln_pw_arg_of(args[i]);
   pw.common = kiln_pw_promote(&pw, 0);
-  if (value) kiln_pw_param(&pw, 0, kiln__number(*value));
+  if (value) KILN_TRY(kiln_pw_param(&pw, 0, kiln__number(*value)));
   return kiln_pw_run(call, &pw, out);
 }
 KILN_KERNEL(addcmul) { return ternary(call, KILN_PW_addcmul, args, &args[3], outs); }

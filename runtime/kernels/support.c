@@ -125,6 +125,26 @@ kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank, uint64_t *
   return NULL;
 }
 
+kiln_status *kiln__number_fits(kiln_number number, kiln_dtype dtype) {
+  if (!kiln_dtype_is_int(dtype, false) || number.kind == KILN_DTYPE_BOOL) return NULL;
+  const bool is_unsigned = dtype == KILN_DTYPE_U8;
+  const int bits = 8 * (int)kiln_dtype_bytes(dtype);
+  const int64_t high = (int64_t)(UINT64_MAX >> (is_unsigned ? 64 - bits : 65 - bits));
+  const int64_t low = is_unsigned ? -high : -high - 1;
+  if (number.kind == KILN_DTYPE_I64
+          ? number.i >= low && number.i <= high
+          : number.f >= (double)(is_unsigned ? 0 : low) &&
+                (bits == 64 ? number.f < 0x1p63 : number.f <= (double)high))
+    return NULL;
+  return KILN_OP_FAIL("value cannot be converted to type %s%s without overflow",
+                      dtype == KILN_DTYPE_I32   ? "int"
+                      : dtype == KILN_DTYPE_I64 ? "int64"
+                      : dtype == KILN_DTYPE_I16 ? "int16"
+                      : dtype == KILN_DTYPE_I8  ? "int8"
+                                                : "uint8",
+                      dtype == KILN_DTYPE_I32 ? "" : "_t");
+}
+
 /* -- Results -- */
 
 kiln_str kiln__op_name(const kiln_call *call) {
@@ -137,6 +157,7 @@ kiln_str kiln__op_name(const kiln_call *call) {
 kiln_status *kiln__not_implemented(const kiln_call *call, kiln_dtype dtype) {
   const char *name = kiln_dtype_ir_name(dtype);
   kiln_str op = kiln__op_name(call);
+  if (op.len > 1 && op.data[op.len - 1] == '_') op.len--; /* relu_ is computed by relu */
   return KILN_OP_FAIL("\"" KILN_STR_FMT "_cpu\" not implemented for '%s'", KILN_STR_ARG(op),
                       name ? name : "Undefined");
 }

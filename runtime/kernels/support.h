@@ -37,6 +37,9 @@ static inline kiln_number kiln__number_float(double f) {
 void kiln__number_store(kiln_number number, kiln_dtype dtype, void *to);
 /* Truncated towards zero where it is a float. */
 int64_t kiln__number_i64(kiln_number number);
+/* PyTorch's complaint about a number that an integral dtype cannot hold. A negative one in an
+ * unsigned type wraps, unless it is a float. */
+kiln_status *kiln__number_fits(kiln_number number, kiln_dtype dtype) KILN_MUST_USE;
 
 /* -- Arguments -- */
 

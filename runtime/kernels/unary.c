@@ -139,8 +139,25 @@ static kiln_status *with_params(kiln_call *call, kiln_pw_functor functor, const 
                                 int count, const double *numbers, kiln_ivalue *out) {
   kiln_pw pw = {.functor = functor, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
   pw.common = kiln_tensor_dtype(pw.in[0].tensor);
-  for (int i = 0; i < count; i++) kiln_pw_param(&pw, i, kiln__number_float(numbers[i]));
+  for (int i = 0; i < count; i++) KILN_TRY(kiln_pw_param(&pw, i, kiln__number_float(numbers[i])));
   return kiln_pw_run(call, &pw, out);
+}
+
+/* A bound outside of an integral dtype: one that nothing reaches becomes the dtype's own, one that
+ * all would have to pass cannot be stored. */
+static kiln_status *fit_bound(kiln_dtype dtype, bool is_low, kiln_number *bound) {
+  if (!kiln_dtype_is_int(dtype, false) || bound->kind == KILN_DTYPE_F64) return NULL;
+  const int bits = 8 * (int)kiln_dtype_bytes(dtype);
+  const bool is_unsigned = dtype == KILN_DTYPE_U8;
+  const int64_t high = (int64_t)(UINT64_MAX >> (is_unsigned ? 64 - bits : 65 - bits));
+  const int64_t low = is_unsigned ? 0 : -high - 1;
+  if (bound->i >= low && bound->i <= high) return NULL;
+  if (is_low == (bound->i < low)) {
+    *bound = kiln__number_int(is_low ? low : high);
+    return NULL;
+  }
+  return KILN_OP_FAIL("Clamp %s value %lld is outside the representable range of %s",
+                      is_low ? "min" : "max", (long long)bound->i, kiln_dtype_ir_name(dtype));
 }
 
 /* Bounds take part in promotion. Tensors as bounds are operands. */
@@ -175,8 +192,15 @@ static kiln_status *clamp(kiln_call *call, kiln_ivalue self, kiln_ivalue low, ki
   pw.functor = has_low && has_high ? KILN_PW_clamp
                : has_low           ? KILN_PW_clamp_min
                                    : KILN_PW_clamp_max;
-  if (has_low) kiln_pw_param(&pw, 0, kiln__number(low));
-  if (has_high) kiln_pw_param(&pw, has_low ? 1 : 0, kiln__number(high));
+  kiln_number least = kiln__number(low), most = kiln__number(high);
+  if (has_low) {
+    KILN_TRY(fit_bound(pw.common, true, &least));
+    KILN_TRY(kiln_pw_param(&pw, 0, least));
+  }
+  if (has_high) {
+    KILN_TRY(fit_bound(pw.common, false, &most));
+    KILN_TRY(kiln_pw_param(&pw, has_low ? 1 : 0, most));
+  }
   return kiln_pw_run(call, &pw, out);
 }
 KILN_KERNEL(clamp) { return clamp(call, args[0], args[1], args[2], outs); }
@@ -188,8 +212,10 @@ static kiln_status *clamp_in_self(kiln_call *call, const kiln_ivalue *args, kiln
   kiln_pw pw = {
       .functor = KILN_PW_clamp, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
   pw.common = kiln_tensor_dtype(pw.in[0].tensor);
-  kiln_pw_param(&pw, 0, low);
-  kiln_pw_param(&pw, 1, high);
+  KILN_TRY(fit_bound(pw.common, true, &low));
+  KILN_TRY(fit_bound(pw.common, false, &high));
+  KILN_TRY(kiln_pw_param(&pw, 0, low));
+  KILN_TRY(kiln_pw_param(&pw, 1, high));
   return kiln_pw_run(call, &pw, out);
 }
 KILN_KERNEL(relu6) {
@@ -200,6 +226,8 @@ KILN_KERNEL(hardtanh) {
   if (dtype == KILN_DTYPE_BOOL) return KILN_OP_FAIL("Bool inputs not supported for hardtanh");
   kiln_number low = kiln__number(args[1]), high = kiln__number(args[2]);
   if (kiln_dtype_is_int(dtype, false)) { /* bounds are cut */
+    KILN_TRY(kiln__number_fits(low, KILN_DTYPE_I64));
+    KILN_TRY(kiln__number_fits(high, KILN_DTYPE_I64));
     low = kiln__number_int(kiln__number_i64(low));
     high = kiln__number_int(kiln__number_i64(high));
     if (dtype == KILN_DTYPE_U8 && (low.i < 0 || high.i < 0) && args[0].u.tensor->numel) {
@@ -213,8 +241,11 @@ KILN_KERNEL(leaky_relu) {
   return with_params(call, KILN_PW_leaky_relu, args, 1, &slope, outs);
 }
 KILN_KERNEL(threshold) {
-  double numbers[2] = {kiln__number(args[1]).f, kiln__number(args[2]).f};
-  return with_params(call, KILN_PW_threshold, args, 2, numbers, outs);
+  kiln_pw pw = {
+      .functor = KILN_PW_threshold, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  pw.common = kiln_tensor_dtype(pw.in[0].tensor);
+  for (int i = 0; i < 2; i++) KILN_TRY(kiln_pw_param(&pw, i, kiln__number(args[1 + i])));
+  return kiln_pw_run(call, &pw, outs);
 }
 KILN_KERNEL(hardshrink) {
   double lambda = kiln__number(args[1]).f;
@@ -258,7 +289,7 @@ KILN_KERNEL(logit) {
   kiln_pw pw = {
       .functor = KILN_PW_logit, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
   pw.common = kiln_dtype_to_float(kiln_tensor_dtype(pw.in[0].tensor));
-  kiln_pw_param(&pw, 0, kiln__number_float(eps));
+  KILN_TRY(kiln_pw_param(&pw, 0, kiln__number_float(eps)));
   return kiln_pw_run(call, &pw, outs);
 }
 KILN_KERNEL(round_decimals) {
