@@ -69,6 +69,11 @@ KILN_RECIPE(sum_to_size) {
 static kiln_tensor *strips(kiln__recipe *r, kiln_tensor *y, kiln_tensor *x, kiln_ivalue dx,
                            int64_t wanted) {
   const int dim = kiln__recipe_dim(r, wanted, kiln__recipe_rank(y));
+  if (kiln__recipe_rank(y) == 0) {
+    KILN_RECIPE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
+                     (long long)wanted);
+    return NULL;
+  }
   const int64_t n = kiln__recipe_size(y, dim) > 0 ? kiln__recipe_size(y, dim) - 1 : 0;
   kiln_tensor *low = kiln__recipe_narrow(r, y, dim, 0, n);
   kiln_tensor *high = kiln__recipe_narrow(r, y, dim, kiln__recipe_size(y, dim) - n, n);
