@@ -1,0 +1,314 @@
+/* draw.c: see draw.h. */
+#include "test/differential/draw.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void draw_must(kiln_status *status) {
+  if (!status) return;
+  fprintf(stderr, "%s\n", kiln_status_report(status));
+  exit(2);
+}
+
+/* -- Numbers -- */
+
+static uint64_t mix(uint64_t x) { /* splitmix64 */
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+draw draw_from(uint64_t seed, uint64_t key) { return (draw){mix(mix(seed) ^ key)}; }
+
+int draw_below(draw *d, int n) {
+  d->state = mix(d->state);
+  return (int)(d->state % (uint64_t)n);
+}
+
+static double draw_double(draw *d) {
+  static const double edges[] = {0,   -0.0,     1,         -1,    0.5,   2,   1e30,
+                                 NAN, INFINITY, -INFINITY, 1e-30, 65504, 255, -1e18};
+  if (draw_below(d, 12) == 0) return edges[draw_below(d, sizeof edges / sizeof *edges)];
+  return (draw_below(d, 64) - 24) / 8.0;
+}
+
+static int64_t draw_int(draw *d) {
+  static const int64_t edges[] = {INT64_MIN, INT64_MAX, INT32_MAX, -64, 63, 255, 100};
+  if (draw_below(d, 24) == 0) return edges[draw_below(d, sizeof edges / sizeof *edges)];
+  return draw_below(d, 6) - 1;
+}
+
+/* -- Schemas -- */
+
+static void take_type(draw_arg *arg, const char *text, size_t len) {
+  size_t out = 0;
+  for (size_t i = 0; i < len && out + 1 < sizeof arg->type; i++) {
+    const bool alias = text[i] == '(' && i + 1 < len && islower((unsigned char)text[i + 1]) &&
+                       i >= 6 && strncmp(text + i - 6, "Tensor", 6) == 0;
+    if (!alias) {
+      arg->type[out++] = text[i];
+      continue;
+    }
+    while (i < len && text[i] != ')') arg->written |= text[i++] == '!';
+  }
+  arg->type[out] = '\0';
+}
+
+/* One argument: "Tensor(a!) self", "int[2] stride=[1, 1]". */
+static void take_arg(draw_arg *arg, const char *text, size_t len) {
+  const char *equals = memchr(text, '=', len);
+  if (equals) len = (size_t)(equals - text);
+  arg->has_default = equals != NULL;
+  while (len > 0 && text[len - 1] == ' ') len--;
+  size_t name = len;
+  while (name > 0 && text[name - 1] != ' ') name--;
+  snprintf(arg->name, sizeof arg->name, "%.*s", (int)(len - name), text + name);
+  take_type(arg, text, name > 0 ? name - 1 : 0);
+}
+
+int draw_schema(const char *schema, draw_arg *args, int max) {
+  const char *p = strchr(schema, '(');
+  int count = 0;
+  bool keyword = false;
+  for (p = p ? p + 1 : ""; *p && *p != ')';) {
+    while (*p == ' ' || *p == ',') p++;
+    int depth = 0;
+    const char *begin = p;
+    for (bool quoted = false; *p && (quoted || depth > 0 || (*p != ',' && *p != ')')); p++) {
+      if (*p == '"' || *p == '\'') quoted = !quoted;
+      depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
+    }
+    if (p == begin) break;
+    if (*begin == '*' && p == begin + 1) {
+      keyword = true;
+      continue;
+    }
+    if (count == max) return -1;
+    args[count] = (draw_arg){.keyword = keyword};
+    take_arg(&args[count++], begin, (size_t)(p - begin));
+  }
+  return count;
+}
+
+bool draw_is_tensor(const draw_arg *arg) {
+  return strcmp(arg->type, "Tensor") == 0 || strcmp(arg->type, "Tensor?") == 0;
+}
+bool draw_is_tensor_list(const draw_arg *arg) {
+  return strncmp(arg->type, "Tensor[", 7) == 0 || strncmp(arg->type, "Tensor?[", 8) == 0;
+}
+
+/* -- Tensors -- */
+
+enum { MAX_RANK = 5 };
+
+typedef struct layout {
+  int rank;
+  int64_t sizes[MAX_RANK], strides[MAX_RANK];
+  int64_t span; /* elements of memory */
+} layout;
+
+static kiln_dtype draw_dtype(draw *d) {
+  static const kiln_dtype dtypes[] = {
+      KILN_DTYPE_F32,  KILN_DTYPE_F32,  KILN_DTYPE_F32,  KILN_DTYPE_F32, KILN_DTYPE_F64,
+      KILN_DTYPE_F64,  KILN_DTYPE_I64,  KILN_DTYPE_I64,  KILN_DTYPE_I64, KILN_DTYPE_F16,
+      KILN_DTYPE_BF16, KILN_DTYPE_BOOL, KILN_DTYPE_BOOL, KILN_DTYPE_I32, KILN_DTYPE_U8,
+      KILN_DTYPE_I8,   KILN_DTYPE_I16,  KILN_DTYPE_C64};
+  return dtypes[draw_below(d, sizeof dtypes / sizeof *dtypes)];
+}
+
+/* The shape and dtype that most tensors of a case have. */
+static kiln_dtype draw_family(uint64_t seed, layout *out) {
+  draw d = draw_from(seed, 0xfa);
+  out->rank = draw_below(&d, MAX_RANK);
+  for (int i = 0; i < out->rank; i++)
+    out->sizes[i] = draw_below(&d, 25) ? 1 + draw_below(&d, 4) : 0;
+  return draw_dtype(&d);
+}
+
+static void draw_sizes(draw *d, layout *l) {
+  switch (draw_below(d, 9)) {
+    case 0: l->rank = 0; break;
+    case 1: /* another shape altogether */
+      l->rank = draw_below(d, MAX_RANK);
+      for (int i = 0; i < l->rank; i++) l->sizes[i] = 1 + draw_below(d, 4);
+      break;
+    case 2: /* broadcasts along a dimension */
+      if (l->rank > 0) l->sizes[draw_below(d, l->rank)] = 1;
+      break;
+    case 3: /* broadcasts along the first ones */
+      if (l->rank > 0) memmove(l->sizes, l->sizes + 1, sizeof *l->sizes * (size_t)--l->rank);
+      break;
+    default: break;
+  }
+}
+
+static void draw_strides(draw *d, layout *l, bool written) {
+  int order[MAX_RANK];
+  const int kind = draw_below(d, 8);
+  for (int i = 0; i < l->rank; i++) order[i] = i;
+  if (kind == 0 && l->rank > 1) { /* two dimensions exchanged */
+    const int a = draw_below(d, l->rank), b = draw_below(d, l->rank);
+    order[a] = b, order[b] = a;
+  } else if (kind == 1 && l->rank == 4) { /* channels last */
+    order[1] = 2, order[2] = 3, order[3] = 1;
+  }
+  int64_t step = kind == 2 ? 2 : 1;
+  for (int i = l->rank - 1; i >= 0; i--) {
+    l->strides[order[i]] = step;
+    step *= l->sizes[order[i]] > 0 ? l->sizes[order[i]] : 1;
+  }
+  if (kind == 3 && l->rank > 0 && !written) l->strides[draw_below(d, l->rank)] = 0;
+  l->span = 1;
+  for (int i = 0; i < l->rank; i++) {
+    if (l->sizes[i] > 0) l->span += (l->sizes[i] - 1) * l->strides[i];
+  }
+}
+
+/* Indices, masks and lengths want integers, and mostly such as are in range. */
+static bool is_index(const char *name) {
+  static const char *const words[] = {"index", "indices", "target", "lengths", "offsets", "batch"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strstr(name, words[i])) return true;
+  }
+  return false;
+}
+
+static void fill(draw *d, kiln_dtype dtype, bool index, int64_t count, void *data) {
+  for (int64_t i = 0; i < count; i++) {
+    const double f = draw_double(d);
+    const int64_t n = index ? draw_below(d, 3) : draw_int(d);
+    switch (dtype) {
+      case KILN_DTYPE_F32: ((float *)data)[i] = (float)f; break;
+      case KILN_DTYPE_F64: ((double *)data)[i] = f; break;
+      case KILN_DTYPE_C64:
+        ((float *)data)[2 * i] = (float)f;
+        ((float *)data)[2 * i + 1] = (float)draw_double(d);
+        break;
+      case KILN_DTYPE_F16: ((_Float16 *)data)[i] = (_Float16)f; break;
+      case KILN_DTYPE_BF16: {
+        const float wide = (float)f;
+        memcpy((char *)data + 2 * i, (const char *)&wide + 2, 2);
+        break;
+      }
+      case KILN_DTYPE_I64: ((int64_t *)data)[i] = n; break;
+      case KILN_DTYPE_I32: ((int32_t *)data)[i] = (int32_t)n; break;
+      case KILN_DTYPE_I16: ((int16_t *)data)[i] = (int16_t)n; break;
+      case KILN_DTYPE_BOOL: ((uint8_t *)data)[i] = n & 1; break;
+      default: ((uint8_t *)data)[i] = (uint8_t)n; break;
+    }
+  }
+}
+
+kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t seed, uint64_t key) {
+  layout l;
+  kiln_value *out = NULL;
+  draw d = draw_from(seed, key + 0x100);
+  kiln_dtype dtype = draw_family(seed, &l);
+  draw_sizes(&d, &l);
+  if (draw_below(&d, 5) == 0) dtype = draw_dtype(&d);
+  const bool index = is_index(arg->name);
+  if (index && draw_below(&d, 8)) dtype = KILN_DTYPE_I64;
+  if (strstr(arg->name, "mask") && draw_below(&d, 8)) dtype = KILN_DTYPE_BOOL;
+  draw_strides(&d, &l, arg->written);
+  const size_t bytes = (size_t)l.span * kiln_dtype_size(dtype);
+  void *data = calloc(1, bytes);
+  if (!data) exit(2);
+  fill(&d, dtype, index, l.span, data);
+  draw_must(kiln_value_tensor_over(context, dtype, l.rank, l.sizes, l.strides, data, bytes, free,
+                                   data, &out));
+  return out;
+}
+
+/* -- Other values -- */
+
+static kiln_value *make_int(kiln_context *context, int64_t i) {
+  kiln_value *out = NULL;
+  draw_must(kiln_value_int(context, i, &out));
+  return out;
+}
+static kiln_value *make_none(kiln_context *context) {
+  kiln_value *out = NULL;
+  draw_must(kiln_value_none(context, &out));
+  return out;
+}
+
+static kiln_value *make_string(kiln_context *context, const char *name, draw *d) {
+  static const char *const words[] = {"mean",  "sum",    "none",   "constant", "reflect", "same",
+                                      "valid", "linear", "floor",  "trunc",    "tanh",    "reduced",
+                                      "ij",    "fro",    "ij->ji", "max",      "amax",    "left"};
+  const char *word = words[draw_below(d, sizeof words / sizeof *words)];
+  if (strstr(name, "rounding")) word = draw_below(d, 2) ? "floor" : "trunc";
+  if (strstr(name, "approximate")) word = draw_below(d, 2) ? "none" : "tanh";
+  kiln_value *out = NULL;
+  draw_must(kiln_value_string(context, word, strlen(word), &out));
+  return out;
+}
+
+static int64_t draw_int_named(draw *d, const char *name) {
+  if (strstr(name, "dtype")) return draw_dtype(d);
+  if (strcmp(name, "dim") == 0 || strncmp(name, "dim", 3) == 0 || strcmp(name, "axis") == 0) {
+    return draw_below(d, 10) ? draw_below(d, 4) - 2 : draw_below(d, 12) - 6;
+  }
+  if (strstr(name, "size") || strstr(name, "kernel") || strstr(name, "repeat")) {
+    return draw_below(d, 12) ? 1 + draw_below(d, 4) : draw_below(d, 4) - 2;
+  }
+  if (strcmp(name, "end") == 0 && draw_below(d, 2)) return INT64_MAX;
+  return draw_int(d);
+}
+
+static kiln_value *draw_list(kiln_context *context, const draw_arg *elem, int count, draw *d) {
+  kiln_value *items[8], *out = NULL;
+  int made = 0;
+  while (made < count && (items[made] = draw_value(context, elem, d))) made++;
+  if (made == count) draw_must(kiln_value_list(context, items, count, &out));
+  while (made > 0) kiln_value_destroy(items[--made]);
+  return out;
+}
+
+kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
+  draw_arg inner = *arg;
+  const size_t len = strlen(arg->type);
+  kiln_value *out = NULL;
+  if (len > 0 && arg->type[len - 1] == '?') {
+    if (draw_below(d, 3) == 0) return make_none(context);
+    inner.type[len - 1] = '\0';
+    kiln_value *some = draw_value(context, &inner, d);
+    return some ? some : make_none(context);
+  }
+  if (len > 2 && arg->type[len - 1] == ']') {
+    char *open = strrchr(inner.type, '[');
+    const int fixed = atoi(open + 1);
+    *open = '\0';
+    return draw_list(context, &inner, fixed && draw_below(d, 8) ? fixed : 1 + draw_below(d, 4), d);
+  }
+  if (strcmp(arg->type, "bool") == 0) {
+    draw_must(kiln_value_bool(context, draw_below(d, 2), &out));
+  } else if (strcmp(arg->type, "float") == 0) {
+    draw_must(kiln_value_float(context, draw_double(d), &out));
+  } else if (strcmp(arg->type, "complex") == 0) {
+    draw_must(kiln_value_complex(context, draw_double(d), draw_double(d), &out));
+  } else if (strcmp(arg->type, "str") == 0) {
+    out = make_string(context, arg->name, d);
+  } else if (strcmp(arg->type, "Scalar") == 0 || strcmp(arg->type, "number") == 0) {
+    const int kind = draw_below(d, 24);
+    const int ints = strcmp(arg->name, "alpha") == 0 ? 20 : 11;
+    snprintf(inner.type, sizeof inner.type, "%s",
+             kind < ints  ? "int"
+             : kind < 22  ? "float"
+             : kind == 22 ? "bool"
+                          : "complex");
+    out = draw_value(context, &inner, d);
+  } else if (strcmp(arg->type, "int") == 0 || strcmp(arg->type, "ScalarType") == 0 ||
+             strcmp(arg->type, "SymInt") == 0) {
+    out = make_int(context, draw_int_named(d, arg->name));
+  } else if (strcmp(arg->type, "Layout") == 0) {
+    out = make_int(context, 0);
+  } else if (strcmp(arg->type, "MemoryFormat") == 0) {
+    out = make_int(context, draw_below(d, 3));
+  }
+  return out;
+}

@@ -1,0 +1,42 @@
+/* draw.h: arguments for any operator, drawn by its schema.
+ *
+ * All is a function of seeds, so that a case can be made again in another context: a tensor depends
+ * on its own key and on the case's alone, and not on what was drawn before it. Tensors of one case
+ * have mostly one shape and dtype, or shapes that broadcast; some have none in common, no
+ * dimensions, no elements, odd strides, or values at the edges of their type. */
+#ifndef KILN_TEST_DRAW_H
+#define KILN_TEST_DRAW_H
+
+#include <stdbool.h>
+
+#include "kiln/kiln.h"
+
+/* -- Numbers -- */
+
+typedef struct draw {
+  uint64_t state;
+} draw;
+draw draw_from(uint64_t seed, uint64_t key);
+int draw_below(draw *d, int n); /* [0, n) */
+
+/* -- Schemas -- */
+
+typedef struct draw_arg {
+  char type[128]; /* without alias annotations: "Tensor", "int[2]", "Scalar?" */
+  char name[64];
+  bool keyword, has_default, written;
+} draw_arg;
+/* The arguments of "aten::add.Tensor(Tensor self, …) -> Tensor"; -1 when they are more than max. */
+int draw_schema(const char *schema, draw_arg *args, int max);
+
+/* -- Values. NULL: this type cannot be drawn; a failure ends the process. -- */
+
+bool draw_is_tensor(const draw_arg *arg);      /* Tensor, Tensor? */
+bool draw_is_tensor_list(const draw_arg *arg); /* Tensor[], Tensor?[] */
+/* Of the case's family of shapes. */
+kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t seed, uint64_t key);
+kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d);
+
+void draw_must(kiln_status *status);
+
+#endif
