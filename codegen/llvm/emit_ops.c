@@ -91,6 +91,32 @@ static LLVMValueRef call_math(kiln__emitter *e, const char *name, LLVMTypeRef re
 }
 
 /* A function of functions.def. f64 in a vector as wide as f32's takes two calls. */
+/* LLVM 19 makes one instruction of sign or bit operations with a constant and of a select between
+ * their result and an operand of theirs (AVX-512's masked VPTERNLOG with an operand in memory), and
+ * gets the operands' order wrong. What stands behind a fence is not merged; it costs nothing. */
+static LLVMValueRef fence(kiln__emitter *e, LLVMValueRef value, kiln_dtype dtype) {
+  const int size = kiln_loop_size(dtype);
+  if (e->target->isa != KILN_ISA_AVX512 || size < 4) return value;
+  const bool is_float = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F;
+  LLVMTypeRef type = kiln__emit_vector_type(e, size == 8 ? KILN_DTYPE_F64 : KILN_DTYPE_F32);
+  if (!is_float) value = e->ll->BuildCast(e->builder, LLVMBitCast, value, type, "");
+  value = kiln__emit_intrinsic(e, "llvm.arithmetic.fence", &type, 1, &value, 1);
+  if (is_float) return value;
+  return e->ll->BuildCast(e->builder, LLVMBitCast, value, kiln__emit_vector_type(e, dtype), "");
+}
+
+/* An operand of a select. */
+static LLVMValueRef select_operand(kiln__emitter *e, int value) {
+  const kiln_loop_inst *inst = &e->nest->body.data[value];
+  switch (inst->op) {
+    case KILN_LOOP_and:
+    case KILN_LOOP_or:
+    case KILN_LOOP_xor:
+    case KILN_LOOP_not: return fence(e, e->values[value], inst->dtype);
+    default: return e->values[value];
+  }
+}
+
 static LLVMValueRef emit_math(kiln__emitter *e, const kiln_loop_inst *inst, const char *name) {
   char symbol[64];
   bool is_f64 = inst->dtype == KILN_DTYPE_F64;
@@ -218,10 +244,13 @@ static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
     case KILN_LOOP_const: return emit_constant(e, inst);
     case KILN_LOOP_scalar: return emit_scalar(e, inst);
     case KILN_LOOP_cast: return emit_cast(e, inst);
-    case KILN_LOOP_select: return e->ll->BuildSelect(e->builder, args[0], args[1], args[2], "");
+    case KILN_LOOP_select:
+      return e->ll->BuildSelect(e->builder, args[0], select_operand(e, inst->args[1]),
+                                select_operand(e, inst->args[2]), "");
     case KILN_LOOP_min:
     case KILN_LOOP_max: return emit_min_max(e, inst);
-    case KILN_LOOP_copysign: return kiln__emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2);
+    case KILN_LOOP_copysign:
+      return fence(e, kiln__emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2), inst->dtype);
     case KILN_LOOP_neg:
       if (is_float) return e->ll->BuildFNeg(e->builder, args[0], "");
       return e->ll->BuildBinOp(e->builder, LLVMSub, e->ll->ConstNull(type), args[0], "");
@@ -252,7 +281,7 @@ static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
                LLVMInt##unsigned_predicate)
 #define EMIT_UNARY(name) \
   kiln__emit_intrinsic(e, "llvm." #name, &type, 1, &e->values[inst->args[0]], 1)
-#define EMIT_MATH(name) emit_math(e, inst, #name)
+#define EMIT_MATH(name) fence(e, emit_math(e, inst, #name), inst->dtype)
 #define EMIT_CUSTOM emit_custom(e, inst)
 
 LLVMValueRef kiln__emit_value(kiln__emitter *e, const kiln_loop_inst *inst) {

@@ -471,6 +471,46 @@ static void test_functions(void **unused) {
   }
 }
 
+/* A function of x below a bound, x itself above it: the select must not be merged wrongly with what
+ * the function ends in, a sign taken from x. x is rounded to bf16 first: bits that are integers. */
+static void test_selected(void **unused) {
+  (void)unused;
+  static const char *const names[] = {
+#define KILN_MATH_FN(name, arity, ulp_f32, ulp_f64) #name,
+#include "runtime/math/functions.def"
+#undef KILN_MATH_FN
+      "copysign"};
+  static const int arities[] = {
+#define KILN_MATH_FN(name, arity, ulp_f32, ulp_f64) arity,
+#include "runtime/math/functions.def"
+#undef KILN_MATH_FN
+      2};
+  enum { N = 64 };
+  float in[N], a[N], b[N];
+  for (int i = 0; i < N; i++) in[i] = (float)(i - 30) * 0.3125f;
+  for (int isa = 0; isa < isa_count(); isa++) {
+    fixture f;
+    fixture_open(&f);
+    f.env->isa = (kiln_isa)isa;
+    kiln_codegen *codegen;
+    assert_ok(kiln_codegen_create(f.env, &codegen));
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+      char text[512];
+      snprintf(text, sizeof text,
+               "kernel { in b0: f32[64] [1] out b1: f32[64] [1] nest [64] {\n"
+               "%%0 = load f32 b0 + 0 [1]\n %%1 = cast bf16 %%0\n %%2 = cast f32 %%1\n"
+               "%%3 = const f32 2.25\n %%4 = %s f32 %s%%2\n %%5 = le bool %%2, %%3\n"
+               "%%6 = select f32 %%5, %%4, %%2\n store f32 b1 + 0 [1], %%6 } }",
+               names[n], arities[n] == 2 ? "%3, " : "");
+      check_text(&f, codegen, text, in, a, b, sizeof a);
+      if (!same_bits(KILN_DTYPE_F32, (char *)a, (char *)b, N))
+        fail_msg("%s, isa %d", names[n], isa);
+    }
+    kiln_codegen_destroy(codegen);
+    fixture_close(&f);
+  }
+}
+
 /* f16 and bf16: x + x through f32, exact for numbers far from overflow. */
 static void test_half(void **unused) {
   (void)unused;
@@ -548,8 +588,10 @@ static void test_lazy(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_v2),        cmocka_unit_test(test_avx2), cmocka_unit_test(test_avx512),
-      cmocka_unit_test(test_functions), cmocka_unit_test(test_half), cmocka_unit_test(test_lazy),
+      cmocka_unit_test(test_v2),       cmocka_unit_test(test_avx2),
+      cmocka_unit_test(test_avx512),   cmocka_unit_test(test_functions),
+      cmocka_unit_test(test_selected), cmocka_unit_test(test_half),
+      cmocka_unit_test(test_lazy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
