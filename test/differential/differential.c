@@ -57,7 +57,8 @@ typedef struct op_row {
 static op_row *ops;
 static int op_count;
 
-/* What differs from call to call, reads files or clocks, or shows memory as it is. */
+/* What differs from call to call, reads files or clocks, shows memory as it is, or the sign of a
+ * NaN. */
 static bool is_excluded(const char *name) {
   static const char *const words[] = {"rand",        "dropout",         "empty",     "bernoulli",
                                       "multinomial", "normal",          "uniform",   "poisson",
@@ -65,7 +66,7 @@ static bool is_excluded(const char *name) {
                                       "binomial",    "_standard_gamma", "dirichlet", "rrelu",
                                       "time",        "::save",          "from_file", "warn",
                                       "prim::",      "resize",          "Print",     "seed",
-                                      "set_"};
+                                      "set_",        "signbit",         "copysign"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     if (strstr(name, words[i])) return true;
   }
