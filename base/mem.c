@@ -47,6 +47,7 @@ struct kiln_mem {
   _Atomic(size_t) bytes, peak, limit;
   _Atomic(size_t) refused; /* the limit, since a request was refused for it */
   atomic_int references;
+  uint32_t facts; /* atomic */
   bool jemalloc;  /* where blocks come from: it, or malloc */
   bool keep;      /* whether large blocks have lists */
   unsigned arena; /* jemalloc's, for large blocks */
@@ -288,6 +289,12 @@ size_t kiln_mem_bytes(const kiln_mem *mem) {
 size_t kiln_mem_peak_bytes(const kiln_mem *mem) {
   return atomic_load_explicit(&mem->peak, memory_order_relaxed);
 }
+
+void kiln_mem_note(kiln_mem *mem, uint32_t facts) {
+  if ((__atomic_load_n(&mem->facts, __ATOMIC_RELAXED) & facts) == facts) return;
+  __atomic_fetch_or(&mem->facts, facts, __ATOMIC_RELAXED);
+}
+const uint32_t *kiln_mem_facts(const kiln_mem *mem) { return &mem->facts; }
 
 void kiln_mem_set_limit(kiln_mem *mem, size_t bytes) {
   atomic_store_explicit(&mem->limit, bytes, memory_order_relaxed);

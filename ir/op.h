@@ -10,6 +10,8 @@
  *     DERIV(fn)    derivative (jit)
  *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
  *     FLAGS(a | b) KILN_OP_* below
+ *     DTYPES(any)  its kernel takes tensors of every dtype, the rare ones too (KILN_RARE_DTYPES);
+ *                  without it, that is so for views and metadata only
  *     VARIANTS(inplace, out)  makes `add_` and `add.out` with derived schemas; every operator that
  *                  is written in place also gets its functional form, `kiln::add_`
  * A name without parentheses is a structural operator (prim::If): no schema, any arguments.

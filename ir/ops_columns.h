@@ -8,6 +8,7 @@
 #undef COST
 #undef FLAGS
 #undef VARIANTS
+#undef DTYPES
 #define SHAPE(fn)
 #define KERNEL(fn)
 #define LOWER(fn)
@@ -15,3 +16,4 @@
 #define COST(cost_class)
 #define FLAGS(flags)
 #define VARIANTS(...)
+#define DTYPES(class)

@@ -29,7 +29,10 @@ typedef struct entry {
   kiln_shape_fn shape;
   uint32_t flags, variants;
   kiln_op_cost cost;
+  bool any_dtype;
 } entry;
+
+#define ANY_DTYPE_any true
 
 #define VARIANT_FLAG_inplace KILN_OP_HAS_VARIANT_INPLACE
 #define VARIANT_FLAG_out KILN_OP_HAS_VARIANT_OUT
@@ -43,6 +46,8 @@ typedef struct entry {
 #undef COST
 #undef FLAGS
 #undef VARIANTS
+#undef DTYPES
+#define DTYPES(class) .any_dtype = ANY_DTYPE_##class,
 #define KERNEL(fn) .body = kiln__kernel_##fn,
 #define SHAPE(fn) .shape = kiln__shape_##fn,
 #define COST(cost_class) .cost = KILN_COST_##cost_class,
@@ -240,6 +245,14 @@ static kiln_status *add_variant(kiln_registry *r, int id, kiln_op_variant varian
 
 /* -- Making -- */
 
+/* The dtypes that a kernel does not take: it computes with the elements, and no kernel computes
+ * with the rare ones. */
+static uint32_t refuses(const entry *e) {
+  const bool looks = e->cost == KILN_COST_pointwise || e->cost == KILN_COST_reduction ||
+                     e->cost == KILN_COST_heavy || e->cost == KILN_COST_data;
+  return looks && !e->any_dtype ? KILN_RARE_DTYPES : 0;
+}
+
 static kiln_status *parse_entry(kiln_registry *r, int id) {
   const entry *e = &entries[id];
   kiln_op *op = &r->bases[id];
@@ -249,6 +262,7 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   op->flags = e->flags | e->variants;
   op->cost = e->cost;
   op->kernel.body = e->body;
+  op->kernel.refuses = refuses(e);
   if (!strchr(e->text, '(')) return NULL;
   kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
   if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;

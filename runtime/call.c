@@ -25,6 +25,7 @@ kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
   }
   call->env = env;
   call->pool = env->pool;
+  call->facts = kiln_mem_facts(env->mem);
   call->dispatch = kiln_dispatch_select(env->isa);
   kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
   kiln_call_begin(call, NULL);

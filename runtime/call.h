@@ -21,6 +21,7 @@ typedef struct kiln_call {
   uint32_t recursion;
   int arg_count;                    /* of the kernel being run: variadic kernels read it */
   const struct kiln_kernel *kernel; /* being run: its name serves errors */
+  const uint32_t *facts;            /* of the memory: kiln_mem_facts */
   bool grad_mode;
   bool jit;                        /* profile and use specialised plans */
   bool timed;                      /* instructions of plans that have `times` are timed */

@@ -32,6 +32,13 @@ static inline bool kiln_dtype_is_int(kiln_dtype d, bool or_bool) {
   kiln_dtype_category c = kiln_dtype_category_of(d);
   return c == KILN_CATEGORY_INT || (or_bool && c == KILN_CATEGORY_BOOL);
 }
+/* Quantised and float8: few kernels take them, and no other knows them (kiln_kernel.refuses). */
+#define KILN_RARE_DTYPES                                                                           \
+  (1u << KILN_DTYPE_QI8 | 1u << KILN_DTYPE_QU8 | 1u << KILN_DTYPE_QI32 | 1u << KILN_DTYPE_F8E5M2 | \
+   1u << KILN_DTYPE_F8E4M3)
+static inline bool kiln_dtype_is_rare(kiln_dtype d) {
+  return (unsigned)d < 32 && (KILN_RARE_DTYPES >> d & 1);
+}
 /* Name in IR types ("Float") and in errors ("float"). Static. */
 const char *kiln_dtype_ir_name(kiln_dtype dtype);
 const char *kiln_dtype_short_name(kiln_dtype dtype);

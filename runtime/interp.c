@@ -273,9 +273,12 @@ static kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
   if (!kernel->body) return missing_op(kernel);
   call->arg_count = n;
   call->kernel = kernel;
-  kiln_status *status = kernel->dest_arg >= 0 || kernel->reuse
-                            ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, outs)
-                            : kernel->body(call, args, outs);
+  kiln_status *status = kiln_kernel_admit(call, kernel, args, n);
+  if (!status) {
+    status = kernel->dest_arg >= 0 || kernel->reuse
+                 ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, outs)
+                 : kernel->body(call, args, outs);
+  }
   release_flagged(call, f, in, o);
   if (n > KILN_INSTR_MOVE_BITS) {
     kiln__frame_release_moved(call, f, o + KILN_INSTR_MOVE_BITS, n - KILN_INSTR_MOVE_BITS);
@@ -301,7 +304,8 @@ static inline kiln_status *run_simple_op(kiln_call *call, kiln_frame *f, const k
   }
   call->arg_count = n;
   call->kernel = kernel;
-  kiln_status *status = kernel->body(call, f->args, &out);
+  kiln_status *status = kiln_kernel_admit(call, kernel, f->args, n);
+  if (!status) status = kernel->body(call, f->args, &out);
   release_flagged(call, f, in, o);
   if (__builtin_expect(status != NULL, 0)) {
     kiln_ivalue_release_to(&call->cache, out);

@@ -33,7 +33,19 @@ typedef struct kiln_kernel {
   int16_t dest_arg; /* in-place and out= variants: the argument that is the destination; -1 */
   void *user;       /* of a custom operator; of a missing one: a hint (const char *) or NULL */
   kiln_reuse reuse;
+  uint32_t refuses; /* bits 1 << dtype of the tensors that it does not take */
 } kiln_kernel;
+
+/* KILN_OP_ERROR when an argument's dtype is one that the kernel does not know. Whoever runs a
+ * kernel on values of a model asks first; where no rare dtype was ever made this is a load and a
+ * branch. */
+kiln_status *kiln__kernel_refuses(const kiln_call *call, const kiln_kernel *kernel,
+                                  const kiln_ivalue *args, int count) KILN_MUST_USE;
+static inline kiln_status *kiln_kernel_admit(const kiln_call *call, const kiln_kernel *kernel,
+                                             const kiln_ivalue *args, int count) {
+  if (__builtin_expect(__atomic_load_n(call->facts, __ATOMIC_RELAXED) == 0, 1)) return NULL;
+  return kernel->refuses ? kiln__kernel_refuses(call, kernel, args, count) : NULL;
+}
 
 /* -- Reading arguments. The schema was matched, so a wrong tag is our bug. -- */
 static inline kiln_tensor *kiln_arg_tensor(const kiln_ivalue *args, int i) {

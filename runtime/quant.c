@@ -428,6 +428,7 @@ const kiln_kernel *kiln_quant_guard(kiln_arena *arena, const kiln_kernel *kernel
   guarded *g = KILN_NEW(arena, guarded);
   g->kernel = *kernel;
   g->kernel.body = run_guarded;
+  g->kernel.refuses &= ~(1u << KILN_DTYPE_QI8 | 1u << KILN_DTYPE_QU8 | 1u << KILN_DTYPE_QI32);
   g->inner = kernel;
   g->treatment = what;
   /* Such a result is never written into an argument's memory. */

@@ -199,6 +199,16 @@ static inline size_t item_of(kiln_dtype dtype) {
   return (unsigned)dtype < 32 ? kiln_dtype_bytes(dtype) : 0;
 }
 
+/* The same for dtypes that every kernel takes; 0 for the rare ones too. */
+static inline size_t common_item_of(kiln_dtype dtype) {
+  return kiln_dtype_is_rare(dtype) ? 0 : item_of(dtype);
+}
+
+/* From now on calls in this memory look at the dtypes of arguments. */
+static inline void note_dtype(kiln_mem *mem, kiln_dtype dtype) {
+  if (kiln_dtype_is_rare(dtype)) kiln_mem_note(mem, KILN_MEM_RARE_DTYPES);
+}
+
 static kiln_status *bad_dtype(kiln_dtype dtype) {
   return KILN_ERROR(KILN_OP_ERROR, "%d is no dtype", (int)dtype);
 }
@@ -211,6 +221,7 @@ static __attribute__((noinline)) kiln_status *create_slow(kiln_mem *mem, kiln_ca
   size_t item = item_of(dtype), bytes;
   int64_t numel;
   if (item == 0) return bad_dtype(dtype);
+  note_dtype(mem, dtype);
   if (rank < 0 || rank > KILN_MAX_RANK || !kiln_numel(rank, sizes, &numel) ||
       !kiln_checked_mul_size((size_t)numel, item, &bytes)) {
     return bad_sizes(rank, sizes);
@@ -231,7 +242,7 @@ static __attribute__((noinline)) kiln_status *create_slow(kiln_mem *mem, kiln_ca
 kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
                                 const int64_t *sizes, kiln_tensor **out_tensor) {
   /* Small: the product is bounded on the way, so it cannot overflow. */
-  uint64_t item = item_of(dtype), bytes = item;
+  uint64_t item = common_item_of(dtype), bytes = item;
   bool small = (unsigned)rank <= KILN_INLINE_RANK && item > 0 && cache && cache->mem == mem;
   for (int i = 0; small && i < rank; i++) {
     small = (uint64_t)sizes[i] <= FUSED_BYTES && (bytes *= (uint64_t)sizes[i]) <= FUSED_BYTES;
@@ -249,7 +260,7 @@ kiln_status *kiln_tensor_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dty
 }
 
 kiln_tensor *kiln_tensor_pop_like(kiln_cache *cache, const kiln_tensor *model, kiln_dtype dtype) {
-  uint64_t numel = (uint64_t)model->numel, bytes = numel * item_of(dtype);
+  uint64_t numel = (uint64_t)model->numel, bytes = numel * common_item_of(dtype);
   int rank = model->key.f.rank;
   /* No size is 0, so none is above FUSED_BYTES either. */
   if (numel - 1 >= FUSED_BYTES || bytes - 1 >= FUSED_BYTES || rank > KILN_INLINE_RANK ||
@@ -326,6 +337,7 @@ kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storag
                                    const int64_t *strides, int64_t offset,
                                    kiln_tensor **out_tensor) {
   KILN_TRY(check_within(storage, dtype, rank, sizes, strides, offset));
+  note_dtype(mem, dtype);
   kiln_tensor *t = kiln__block_alloc(mem, cache, sizeof *t);
   if (!t) return kiln_status_oom();
   init_tensor(t, mem, dtype, rank);
@@ -427,6 +439,7 @@ kiln_status *kiln_tensor_writable_data(kiln_tensor *t, void **out_data) {
 kiln_status *kiln_tensor_set(kiln_tensor *t, kiln_storage *storage, kiln_dtype dtype, int rank,
                              const int64_t *sizes, const int64_t *strides, int64_t offset) {
   KILN_TRY(check_within(storage, dtype, rank, sizes, strides, offset));
+  note_dtype(t->mem, dtype);
   int64_t *dims = t->inline_dims, *old = t->dims;
   int old_rank = t->key.f.rank;
   if (rank > KILN_INLINE_RANK) {

@@ -68,7 +68,7 @@ kiln_dtype kiln_ctype_dtype(kiln_ctype ctype) {
       [KILN_CTYPE_I64] = KILN_DTYPE_I64,   [KILN_CTYPE_F32] = KILN_DTYPE_F32,
       [KILN_CTYPE_F64] = KILN_DTYPE_F64,   [KILN_CTYPE_C64] = KILN_DTYPE_C64,
       [KILN_CTYPE_C128] = KILN_DTYPE_C128};
-  return (kiln_dtype)dtypes[ctype];
+  return ctype == KILN_CTYPE_NONE ? KILN_DTYPE_NONE : (kiln_dtype)dtypes[ctype];
 }
 
 size_t kiln_ctype_size(kiln_ctype ctype) { return kiln_dtype_bytes(kiln_ctype_dtype(ctype)); }

@@ -67,6 +67,22 @@ static kiln_status *check_shapes(conv *c, kiln_tensor *input, kiln_tensor *weigh
         "but got weight of size %s instead",
         (long long)c->groups, (long long)c->groups, kiln__sizes_of(weight).text);
   }
+  if (ws[0] < c->groups) {
+    return KILN_OP_FAIL(
+        "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
+        "got weight of size %s instead",
+        (long long)c->groups, (long long)c->groups, kiln__sizes_of(weight).text);
+  }
+  if (c->transposed && ws[1] == 0) {
+    return KILN_OP_FAIL("non-empty weight tensor expected, but got: %s",
+                        kiln__sizes_of(weight).text);
+  }
+  if (c->transposed && input->numel == 0 && c->batch > 0 && c->in_channels > 0) {
+    return KILN_OP_FAIL(
+        "Only zero batch or zero channel inputs are supported, but got input shape: "
+        "%s",
+        kiln__sizes_of(input).text);
+  }
   if (bias && (kiln_tensor_rank(bias) != 1 || bias->numel != c->out_channels)) {
     return KILN_OP_FAIL("Given weight of size %s, expected bias to be 1-dimensional with %lld "
                         "elements, but got bias of size %s instead",

@@ -162,6 +162,20 @@ kiln_status *kiln__not_implemented(const kiln_call *call, kiln_dtype dtype) {
                       name ? name : "Undefined");
 }
 
+kiln_status *kiln__kernel_refuses(const kiln_call *call, const kiln_kernel *kernel,
+                                  const kiln_ivalue *args, int count) {
+  for (int i = 0; i < count; i++) {
+    const bool list = args[i].tag == KILN_TAG_LIST;
+    const kiln_ivalue *items = list ? args[i].u.list->items : &args[i];
+    for (int64_t k = 0, n = list ? args[i].u.list->count : 1; k < n; k++) {
+      if (items[k].tag != KILN_TAG_TENSOR || !items[k].u.tensor) continue;
+      const kiln_dtype dtype = kiln_tensor_dtype(items[k].u.tensor);
+      if (kernel->refuses >> (dtype & 31) & 1) return kiln__not_implemented(call, dtype);
+    }
+  }
+  return NULL;
+}
+
 /* A destination that is argument 0 keeps its shape; out= takes that of the result. */
 static kiln_status *fit_dest(const kiln_call *call, kiln_tensor *dest, int rank,
                              const int64_t *sizes) {

@@ -249,12 +249,36 @@ static void test_memory(void **state) {
   kiln_value_destroy(x);
 }
 
+/* Kernels that compute never see a dtype that they do not know; those that move elements do. */
+static void test_rare_dtypes(void **state) {
+  (void)state;
+  kiln_value *f8 = NULL, *result = NULL;
+  const int64_t sizes[] = {3};
+  const uint8_t ones[] = {0x38, 0x38, 0x38};
+  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F8E4M3, 1, sizes, ones, &f8));
+  const kiln_call_arg arg[] = {{NULL, f8}};
+  int count = 0;
+  static const char *const computes[] = {
+      "aten::sum",    "aten::median", "aten::relu", "aten::exp",  "aten::neg",
+      "aten::argmax", "aten::sqrt",   "aten::var",  "aten::tril", "aten::special_erf"};
+  for (size_t i = 0; i < sizeof computes / sizeof *computes; i++) {
+    assert_error(kiln_operator_call(context, NULL, computes[i], arg, 1, &result, 1, &count),
+                 KILN_OP_ERROR, "not implemented for 'Float8_e4m3fn'");
+  }
+  static const char *const moves[] = {"aten::contiguous", "aten::detach", "aten::numel"};
+  for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+    assert_ok(kiln_operator_call(context, NULL, moves[i], arg, 1, &result, 1, &count));
+    kiln_value_destroy(result);
+  }
+  kiln_value_destroy(f8);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_eager),         cmocka_unit_test(test_eager_refused),
-      cmocka_unit_test(test_no_dimensions), cmocka_unit_test(test_trace),
-      cmocka_unit_test(test_flow),          cmocka_unit_test(test_failure),
-      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_rare_dtypes),   cmocka_unit_test(test_eager),
+      cmocka_unit_test(test_eager_refused), cmocka_unit_test(test_no_dimensions),
+      cmocka_unit_test(test_trace),         cmocka_unit_test(test_flow),
+      cmocka_unit_test(test_failure),       cmocka_unit_test(test_memory),
   };
   return cmocka_run_group_tests(tests, open_context, close_context);
 }
