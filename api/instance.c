@@ -64,7 +64,10 @@ kiln_status *kiln__instance_occupy(kiln_instance *instance, const char *function
   bool is_free = !instance->active && !instance->occupied_by;
   if (is_free) instance->occupied_by = function;
   pthread_mutex_unlock(&instance->lock);
-  return is_free ? NULL : busy(function, "a call");
+  if (!is_free) return busy(function, "a call");
+  kiln_status *status = kiln_mapping_check(instance->model->script->mapping, true);
+  if (status) kiln__instance_vacate(instance);
+  return status;
 }
 
 void kiln__instance_vacate(kiln_instance *instance) {
@@ -305,6 +308,7 @@ kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_v
   int slot = 0;
   *out_value = NULL;
   if (!name) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an attribute needs a name");
+  KILN_TRY(kiln_mapping_check(instance->model->script->mapping, false));
   pthread_mutex_lock(&instance->lock);
   const char *other = writer(instance);
   kiln_status *status = other ? busy("kiln_instance_get", other) : NULL;
