@@ -141,8 +141,21 @@ KILN_RECIPE(addbmm) {
   product = KILN_COOK(r, sum_dim, T(product), INTS(0), B(false), I(kiln__recipe_dtype(product)));
   add_product(r, SELF, product, args[3], args[4], outs);
 }
+/* Of bools: beta and self, or alpha and the product. */
+static void add_truth(kiln__recipe *r, kiln_tensor *self, kiln_tensor *product, bool beta,
+                      bool alpha, kiln_ivalue *outs) {
+  product = KILN_COOK(r, mul, T(product), B(alpha));
+  self = KILN_COOK(r, mul, T(self), B(beta));
+  kiln__recipe_give(r, outs, KILN_COOK(r, logical_or, T(product), T(self)));
+}
+static bool is_true(kiln_ivalue v) { return kiln__number(v).f != 0; }
 KILN_RECIPE(addr) {
   kiln_tensor *product = KILN_COOK(r, outer, args[1], args[2]);
+  if (product && kiln_tensor_dtype(product) == KILN_DTYPE_BOOL &&
+      kiln_tensor_dtype(SELF) == KILN_DTYPE_BOOL) {
+    add_truth(r, SELF, product, is_true(args[3]), is_true(args[4]), outs);
+    return;
+  }
   add_product(r, SELF, product, args[3], args[4], outs);
 }
 KILN_RECIPE(vdot) {

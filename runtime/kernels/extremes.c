@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/iter.h"
+#include "runtime/kernels/order.h"
 #include "runtime/kernels/reduction.h"
 #include "runtime/kernels/view.h"
 
@@ -174,39 +175,27 @@ static kiln_status *running(kiln_call *call, const kiln_ivalue *args, bool produ
 KILN_KERNEL(cumsum) { return running(call, args, false, outs); }
 KILN_KERNEL(cumprod) { return running(call, args, true, outs); }
 
-/* -- Order: a stable merge sort of indices; NaN is the greatest -- */
+/* -- Order; ties as PyTorch leaves them -- */
 
-typedef struct keys {
-  const int64_t *whole; /* one of the two */
-  const double *real;
-  bool descending;
-} keys;
-static inline bool comes_before(const keys *k, int64_t a, int64_t b) {
-  if (k->descending) {
-    int64_t swap = a;
-    a = b;
-    b = swap;
-  }
-  if (k->whole) return k->whole[a] < k->whole[b];
-  const double x = k->real[a], y = k->real[b];
-  return x < y || (y != y && x == x);
-}
-static void sort_indices(const keys *k, int64_t *order, int64_t *spare, int64_t n) {
-  for (int64_t width = 1; width < n; width *= 2) {
-    for (int64_t from = 0; from < n; from += 2 * width) {
-      int64_t middle = from + width < n ? from + width : n;
-      int64_t end = from + 2 * width < n ? from + 2 * width : n, a = from, b = middle;
-      for (int64_t i = from; i < end; i++) {
-        bool right = a >= middle || (b < end && comes_before(k, order[b], order[a]));
-        spare[i] = right ? order[b++] : order[a++];
-      }
-    }
-    memcpy(order, spare, sizeof(int64_t) * (size_t)n);
-  }
+/* How a row is put in order. */
+typedef struct ordering {
+  int64_t count;                   /* so many first ones are kept; -1: all */
+  bool descending, stable, select; /* select: only the kept ones need be in order */
+  bool sorted;                     /* those of a selection */
+} ordering;
+static void put_in_order(const ordering *how, const kiln__keys *k, int64_t *order, int64_t *spare,
+                         int64_t n) {
+  if (how->select)
+    kiln__order_first(k, order, n, how->count, how->sorted);
+  else if (how->stable)
+    kiln__order_stable(k, order, spare, n);
+  else
+    kiln__order_quick(k, order, n);
 }
 /* Sorts along a dimension and keeps the first `count` of each row: values and places. */
-static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, int64_t count, bool descending,
+static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, const ordering *how,
                            kiln_tensor **out_values, kiln_tensor **out_indices) {
+  const int64_t count = how->count;
   kiln_dtype dtype = kiln_tensor_dtype(t);
   KILN_TRY(kiln__check_dtype(call, dtype));
   if (kiln_dtype_is_complex(dtype)) return kiln__not_implemented(call, dtype);
@@ -230,14 +219,14 @@ static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, int64_t cou
     const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
     int64_t *to = (int64_t *)(uintptr_t)kiln_tensor_data(values);
     int64_t *at = (int64_t *)(uintptr_t)kiln_tensor_data(indices);
-    keys k = {whole ? key : NULL, whole ? NULL : (const double *)key, descending};
+    const kiln__keys k = {whole ? key : NULL, whole ? NULL : (const double *)key, how->descending};
     for (int64_t o = 0; o < folded.outer; o++) {
       for (int64_t c = 0; c < folded.inner; c++) {
         for (int64_t i = 0; i < n; i++) {
           key[i] = from[(o * n + i) * folded.inner + c];
           order[i] = i;
         }
-        sort_indices(&k, order, spare, n);
+        put_in_order(how, &k, order, spare, n);
         for (int64_t i = 0; i < count; i++) {
           to[(o * count + i) * folded.inner + c] = key[order[i]];
           at[(o * count + i) * folded.inner + c] = order[i];
@@ -256,44 +245,51 @@ static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, int64_t cou
   *out_indices = indices;
   return NULL;
 }
-static kiln_status *give_sorted(kiln_call *call, kiln_tensor *t, int64_t wanted, int64_t count,
-                                bool descending, kiln_ivalue *outs) {
+static kiln_status *give_sorted(kiln_call *call, kiln_tensor *t, int64_t wanted, ordering how,
+                                kiln_ivalue *outs) {
   kiln_tensor *values, *indices;
   int dim, rank = kiln_tensor_rank(t);
   KILN_TRY(kiln_wrap_dim(wanted, rank, &dim));
-  if (count < 0) count = rank ? kiln_tensor_sizes(t)[dim] : 1;
-  KILN_TRY(sorted(call, t, dim, count, descending, &values, &indices));
+  const int64_t n = rank ? kiln_tensor_sizes(t)[dim] : 1;
+  if (how.count < 0) {
+    how.count = n;
+    /* PyTorch leaves a repeated element where it is, and sorts long vectors of integers by radix */
+    how.stable = how.stable || (rank && kiln_tensor_strides(t)[dim] == 0) ||
+                 (rank == 1 && n >= 32768 && !how.descending &&
+                  kiln_dtype_is_int(kiln_tensor_dtype(t), false));
+  }
+  KILN_TRY(sorted(call, t, dim, &how, &values, &indices));
   kiln__give(&outs[1], indices);
   return kiln__finish_as(call, &outs[0], values, kiln_tensor_dtype(t));
 }
-KILN_KERNEL(sort) {
-  return give_sorted(call, SELF, kiln_arg_int(args, 1), -1, kiln_arg_bool(args, 2), outs);
+/* dim, descending: two arguments from `at` on. */
+static kiln_status *sort(kiln_call *call, const kiln_ivalue *args, int at, bool stable,
+                         kiln_ivalue *outs) {
+  const ordering how = {.count = -1, .descending = kiln_arg_bool(args, at + 1), .stable = stable};
+  return give_sorted(call, SELF, kiln_arg_int(args, at), how, outs);
 }
-KILN_KERNEL(sort_stable) {
-  return give_sorted(call, SELF, kiln_arg_int(args, 2), -1, kiln_arg_bool(args, 3), outs);
-}
-KILN_KERNEL(argsort) {
+static kiln_status *argsort(kiln_call *call, const kiln_ivalue *args, int at, bool stable,
+                            kiln_ivalue *out) {
   kiln_ivalue both[2] = {{0}, {0}};
-  kiln_status *status =
-      give_sorted(call, SELF, kiln_arg_int(args, 1), -1, kiln_arg_bool(args, 2), both);
+  kiln_status *status = sort(call, args, at, stable, both);
   kiln_ivalue_release_to(&call->cache, both[0]);
-  outs[0] = both[1];
+  *out = both[1];
   return status;
 }
-KILN_KERNEL(argsort_stable) {
-  kiln_ivalue both[2] = {{0}, {0}};
-  kiln_status *status =
-      give_sorted(call, SELF, kiln_arg_int(args, 2), -1, kiln_arg_bool(args, 3), both);
-  kiln_ivalue_release_to(&call->cache, both[0]);
-  outs[0] = both[1];
-  return status;
-}
+static bool is_stable(kiln_ivalue v) { return v.tag == KILN_TAG_BOOL && v.u.b; }
+KILN_KERNEL(sort) { return sort(call, args, 1, false, outs); }
+KILN_KERNEL(sort_stable) { return sort(call, args, 2, is_stable(args[1]), outs); }
+KILN_KERNEL(argsort) { return argsort(call, args, 1, false, outs); }
+KILN_KERNEL(argsort_stable) { return argsort(call, args, 2, is_stable(args[1]), outs); }
 KILN_KERNEL(topk) {
-  int64_t k = kiln_arg_int(args, 1);
+  const ordering how = {.count = kiln_arg_int(args, 1),
+                        .descending = kiln_arg_bool(args, 3),
+                        .select = true,
+                        .sorted = kiln_arg_bool(args, 4)};
   int dim, rank = kiln_tensor_rank(SELF);
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
-  if (k < 0 || k > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
+  if (how.count < 0 || how.count > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
     return KILN_OP_FAIL("selected index k out of range");
   }
-  return give_sorted(call, SELF, kiln_arg_int(args, 2), k, kiln_arg_bool(args, 3), outs);
+  return give_sorted(call, SELF, dim, how, outs);
 }

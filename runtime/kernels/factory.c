@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/factory.h"
+#include "runtime/half.h"
 #include "runtime/kernels/iter.h"
 
 kiln_status *kiln__check_device(kiln_ivalue v) {
@@ -173,7 +174,6 @@ static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, 
   if (kiln_dtype_is_int(dtype, true) && !whole) { /* elements are of the truncated numbers */
     start = kiln__number_int(kiln__number_i64(start));
     step = kiln__number_int(kiln__number_i64(step));
-    if (step.i == 0) return KILN_OP_FAIL("step must be nonzero");
     whole = true;
   }
   if (!(count < 0x1p62)) return KILN_OP_FAIL("invalid size, possible overflow?");
@@ -192,27 +192,30 @@ KILN_KERNEL(arange_start_step) {
                 outs);
 }
 
-/* From both ends towards the middle, so that both are exact. */
-/* A Scalar, or a tensor of no dimensions. */
-static kiln_status *end_of(kiln_ivalue v, double *out) {
+/* A Scalar, or a tensor of no dimensions, as a number of the dtype. */
+static kiln_status *end_of(kiln_ivalue v, kiln_dtype dtype, double *out) {
   *out = 0;
   if (v.tag != KILN_TAG_TENSOR) {
     *out = kiln__number(v).f;
-    return NULL;
-  }
-  if (kiln_tensor_rank(v.u.tensor) != 0) {
+  } else if (kiln_tensor_rank(v.u.tensor) != 0) {
     return KILN_OP_FAIL("linspace only supports 0-dimensional start and end tensors");
+  } else {
+    KILN_TRY(kiln_tensor_item_f64(v.u.tensor, out));
   }
-  return kiln_tensor_item_f64(v.u.tensor, out);
+  if (kiln_dtype_is_int(dtype, false)) *out = trunc(*out);
+  if (dtype == KILN_DTYPE_F16) *out = kiln_half_to_float(kiln_float_to_half((float)*out));
+  if (dtype == KILN_DTYPE_BF16) *out = kiln_bf16_to_float(kiln_float_to_bf16((float)*out));
+  return NULL;
 }
+/* From both ends towards the middle, so that both are exact. */
 /* start, end, steps: a new tensor; powers of `base` where it is not 0. */
 static kiln_status *spaced(kiln_call *call, const kiln_ivalue *args, double base, kiln_dtype dtype,
                            kiln_tensor **out) {
   double start, end;
   int64_t steps = kiln_arg_int_or(args, 2, 100);
   kiln_tensor *t;
-  KILN_TRY(end_of(args[0], &start));
-  KILN_TRY(end_of(args[1], &end));
+  KILN_TRY(end_of(args[0], dtype, &start));
+  KILN_TRY(end_of(args[1], dtype, &end));
   if (steps < 0) return KILN_OP_FAIL("number of steps must be non-negative");
   KILN_TRY(kiln__empty(call, dtype, 1, &steps, 0, &t));
   *out = t;

@@ -295,8 +295,26 @@ KILN_KERNEL(scatter_reduce_str) {
   if (kiln_str_is(how, "multiply")) return scatter(call, args, SCATTER_MULTIPLY, outs);
   return KILN_OP_FAIL("reduce argument must be either add or multiply.");
 }
+/* The remainders by n. */
+static kiln_status *wrapped_index(kiln_call *call, kiln_tensor *index, int64_t n,
+                                  kiln_tensor **out) {
+  if (kiln_tensor_dtype(index) != KILN_DTYPE_I64 || n == 0) {
+    *out = kiln_tensor_retain(index);
+    return NULL;
+  }
+  kiln_pw pw = {.functor = KILN_PW_remainder,
+                .in_count = 2,
+                .common = KILN_DTYPE_I64,
+                .in = {{.tensor = index}, {.number = kiln__number_int(n)}}};
+  kiln_ivalue result = kiln_none();
+  kiln_status *status = kiln_pw_run(call, &pw, &result);
+  *out = kiln__dest(&result);
+  return status;
+}
+/* self, indices, dim: along a dimension any index counts, as its remainder. */
 KILN_KERNEL(take_along_dim) {
-  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 1), *flat = NULL, *flat_index = NULL;
+  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 1), *flat = NULL, *flat_index = NULL,
+              *near = NULL;
   if (kiln_arg_is_none(args, 2)) {
     int64_t n = t->numel, m = index->numel;
     KILN_TRY(kiln__reshape(call, t, 1, &n, &flat));
@@ -324,9 +342,11 @@ KILN_KERNEL(take_along_dim) {
   if (rank) wide[dim] = own;
   KILN_TRY(kiln__expand(call, t, rank, wide, &flat));
   if (rank) wide[dim] = wanted;
-  kiln_status *status = kiln__expand(call, index, rank, wide, &flat_index);
+  kiln_status *status = wrapped_index(call, index, own, &near);
+  if (!status) status = kiln__expand(call, near, rank, wide, &flat_index);
   if (!status) status = gather(call, flat, dim, flat_index, outs);
   kiln_tensor_release_to(&call->cache, flat);
+  kiln_tensor_release_to(&call->cache, near);
   kiln_tensor_release_to(&call->cache, flat_index);
   return status;
 }

@@ -381,9 +381,10 @@ static kiln_tensor *matrix_norm(kiln__recipe *r, kiln_tensor *t, kiln_ivalue ord
   kiln_tensor *moved = KILN_COOK(r, permute, T(t), kiln__recipe_ints(r, rank, order));
   kiln_tensor *s = values_of(r, "linalg.matrix_norm", moved);
   const kiln_ivalue last = INTS(-1);
-  s = nuclear ? KILN_COOK(r, sum_dim, T(s), last, B(false), NONE)
-      : p > 0 ? KILN_COOK(r, amax, T(s), last, B(false))
-              : KILN_COOK(r, amin, T(s), last, B(false));
+  const bool none = p > 0 && kiln__recipe_size(s, -1) == 0; /* the greatest of none is 0 */
+  s = nuclear || none ? KILN_COOK(r, sum_dim, T(s), last, B(false), NONE)
+      : p > 0         ? KILN_COOK(r, amax, T(s), last, B(false))
+                      : KILN_COOK(r, amin, T(s), last, B(false));
   if (keepdim && !r->status) s = kiln__recipe_reshape(r, s, rank, sizes);
   return kiln__recipe_to(r, s, real);
 }

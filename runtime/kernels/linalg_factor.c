@@ -83,11 +83,11 @@ static bool read_reflectors(kiln__recipe *r, const char *name, kiln_tensor *t, k
   if (!kiln__la_read(r, name, t, false, b)) return false;
   *out_tau = kiln__recipe_read(r, tau, KILN_DTYPE_C128, &dense);
   *out_k = kiln__recipe_size(tau, -1);
-  if (!r->status && (b->m < b->n || *out_k > b->n || tau->numel != b->count * *out_k ||
+  if (!r->status && (*out_k > least(b->m, b->n) || tau->numel != b->count * *out_k ||
                      kiln_tensor_rank(tau) != b->rank - 1)) {
     KILN_RECIPE_FAIL(r,
                      "%s: Expected tau to have one dimension less than input and at most as many "
-                     "factors as input has columns, and those at most as many as its rows",
+                     "factors as input has columns or rows",
                      name);
   }
   return !r->status;
@@ -98,6 +98,11 @@ static bool make_qs(kiln__recipe *r, const char *name, const kiln_ivalue *args, 
   const z *tau;
   int64_t k;
   if (!read_reflectors(r, name, SELF, ARG(1), b, &tau, &k)) return false;
+  if (!whole && b->m < b->n) {
+    KILN_RECIPE_FAIL(r, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]",
+                     name);
+    return false;
+  }
   const int64_t columns = whole ? b->m : b->n;
   z *q = new_batch(r, b, b->m, columns, out);
   for (int64_t i = 0; q && i < b->count; i++) {

@@ -190,6 +190,7 @@ static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_iv
                    .momentum = kiln_arg_float(args, 6)};
   norm p;
   if (kiln_tensor_rank(input) < 2) {
+    if (input->numel == 0 && !statistics) return kiln__nn_give(nn, input, dtype, &outs[0]);
     return KILN_OP_FAIL("Dimension out of range (expected to be in range of [-1, 0], but got 1)");
   }
   KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 7)));

@@ -458,8 +458,9 @@ static kiln_status *norm(kiln_call *call, kiln_tensor *t, double p, uint64_t mas
       return KILN_OP_FAIL("linalg.vector_norm cannot compute the infinity norm on an empty tensor "
                           "because the operation does not have an identity");
     }
-  } else if (p == 0) {
-    KILN_TRY(map(call, KILN_PW_sign, NULL, &source));
+  } else if (p == 0) { /* NaN counts as well */
+    const double zero = 0;
+    KILN_TRY(map(call, KILN_PW_ne, &zero, &source));
   } else {
     KILN_TRY(map(call, KILN_PW_pow, &p, &source));
   }

@@ -99,8 +99,11 @@ KILN_RECIPE(special_spherical_bessel_j0) { each(r, SELF, spherical_j0, outs); }
 
 /* -- Gradients of samples -- */
 
-static kiln_tensor *number_like(kiln__recipe *r, kiln_ivalue v) {
-  return KILN_COOK(r, full, kiln__recipe_no_list(r), v, NONE, NONE, NONE, NONE);
+/* A number as a tensor that leaves the dtype of floats as it is. */
+static kiln_tensor *number_like(kiln__recipe *r, const kiln_tensor *t, kiln_ivalue v) {
+  const kiln_dtype dtype = kiln__recipe_dtype(t);
+  return KILN_COOK(r, full, kiln__recipe_no_list(r), v,
+                   kiln_dtype_is_float(dtype) ? I(dtype) : NONE, NONE, NONE, NONE);
 }
 /* a f[0] + b f[1] + c f[2]: the weights are tensors that broadcast. */
 static kiln_tensor *weigh(kiln__recipe *r, kiln_tensor *const *f, kiln_tensor *const *weight) {
@@ -209,7 +212,7 @@ static void gradient(kiln__recipe *r, kiln_tensor *t, kiln_ivalue spacing, kiln_
       gaps = KILN_COOK(r, sub, T(kiln__recipe_narrow(r, places, 0, 1, n - 1)),
                        T(kiln__recipe_narrow(r, places, 0, 0, n - 1)), I(1));
     } else {
-      gaps = KILN_COOK(r, expand, T(number_like(r, own.tag == KILN_TAG_NONE ? F(1) : own)),
+      gaps = KILN_COOK(r, expand, T(number_like(r, t, own.tag == KILN_TAG_NONE ? F(1) : own)),
                        INTS(n - 1), B(false));
     }
     results[i] = gradient_along(r, t, at, kiln__recipe_reshape(r, gaps, rank - at, sizes), order);

@@ -335,10 +335,10 @@ KILN_KERNEL(prelu) {
   kiln_pw pw = {.functor = KILN_PW_prelu, .in_count = 2, .in = {{.tensor = x}, {.tensor = w}}};
   pw.common = kiln_tensor_dtype(x);
   int rank = kiln_tensor_rank(x);
-  if (w->numel != 1) {
+  if (w->numel != 1 || rank == 0) {
     int64_t channels = rank > 1 ? kiln_tensor_sizes(x)[1] : 1, sizes[KILN_MAX_RANK],
             strides[KILN_MAX_RANK] = {0};
-    if (rank == 0) return KILN_OP_FAIL("Not allow zero-dim input tensor.");
+    if (rank == 0 && w->numel != 1) return KILN_OP_FAIL("Not allow zero-dim input tensor.");
     if (channels != w->numel) {
       return KILN_OP_FAIL("Mismatch of parameter numbers and input channel size. Found parameter "
                           "numbers = %lld and channel size = %lld.",

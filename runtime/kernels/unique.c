@@ -120,7 +120,11 @@ static void unique_slices(kiln__recipe *r, kiln_tensor *t, int64_t wanted, bool 
     unique_flat(r, t, sorted, inverse, counts, outs);
     return;
   }
-  kiln_tensor *turned = KILN_COOK(r, transpose, T(t), I(0), I(dim));
+  int64_t order[KILN_MAX_RANK] = {dim};
+  for (int d = 0, at = 1; d < rank; d++) {
+    if (d != dim) order[at++] = d;
+  }
+  kiln_tensor *turned = KILN_COOK(r, permute, T(t), kiln__recipe_ints(r, rank, order));
   if (!find_runs(r, turned, n, sorted, &u)) return;
   give_unique(r, &u, KILN_COOK(r, index_select, T(t), I(dim), T(u.firsts)), inverse, counts, outs);
 }

@@ -401,7 +401,8 @@ def layouts_and_ties():
         for dtype in (None, F64, I32, U8, F16):
             case("aten::arange", end, dtype, None, None, None)
             case("aten::arange.start", 1, end, dtype, None, None, None)
-            case("aten::arange.start_step", 0, end, 0.5, dtype, None, None, None)
+            if dtype not in (I32, U8):  # a step of 0 is no error in later versions
+                case("aten::arange.start_step", 0, end, 0.5, dtype, None, None, None)
             case("aten::arange.start_step", end, -2, -1, dtype, None, None, None)
     for train, p in ((False, 0.5), (True, 0.0)):
         case("aten::dropout", values(F32, (3, 2)).t(), p, train, strides=True)
