@@ -444,71 +444,36 @@ KILN_RECIPE(histc) {
   kiln__recipe_give(r, outs, kiln__recipe_to(r, result, kiln_tensor_dtype(SELF)));
 }
 
-/* self, bins (edges or their number), then range unless edges are given, weight, density */
-KILN_RECIPE(histogram) {
-  kiln_tensor *t = SELF, *edges = args[1].tag == KILN_TAG_TENSOR ? args[1].u.tensor : NULL;
-  const int rest = edges ? 2 : 3;
-  kiln_tensor *weight = kiln_arg_tensor_opt(args, rest), *dense, *scales, *edge_data, *result;
-  const kiln_dtype dtype = kiln_tensor_dtype(t);
-  if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
-  } else if (weight && (weight->numel != t->numel || kiln_tensor_dtype(weight) != dtype)) {
-    KILN_RECIPE_FAIL(r, "torch.histogram(): if weight tensor is provided it should have the same "
-                        "shape and dtype as the input tensor");
-  } else if (edges && (kiln_tensor_rank(edges) != 1 || edges->numel < 1 ||
-                       kiln_tensor_dtype(edges) != dtype)) {
-    KILN_RECIPE_FAIL(r, "torch.histogram(): bins tensor should have one dimension, an element at "
-                        "least and the dtype of the input");
-  } else if (!edges && kiln_arg_int(args, 1) <= 0) {
-    KILN_RECIPE_FAIL(r, "torch.histogram(): bins must be > 0, but got %lld for dimension 0",
-                     (long long)kiln_arg_int(args, 1));
+/* -- Under a mask: indices are clamped into the dimensions, in their order -- */
+
+static kiln_ivalue clamped_indices(kiln__recipe *r, const kiln_tensor *t, const kiln_list *from) {
+  const kiln_ivalue found = kiln__recipe_tensors(r, 0, NULL);
+  for (int64_t i = 0; !r->status && i < from->count; i++) {
+    const int64_t n = kiln__recipe_size(t, (int)(i < kiln_tensor_rank(t) ? i : 0));
+    kiln_ivalue index = from->items[i];
+    if (index.tag == KILN_TAG_TENSOR) index = T(KILN_COOK(r, clamp, index, I(-n), I(n - 1)));
+    if (!r->status)
+      (void)kiln__recipe_ok(r, kiln_list_push(found.u.list, kiln_ivalue_retain(index)));
   }
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &dense);
-  if (r->status) return;
-  if (!edges) {
-    double low = t->numel ? x[0] : 0, high = t->numel ? x[0] : 1;
-    for (int64_t i = 1; i < t->numel; i++) {
-      low = x[i] < low ? x[i] : low;
-      high = x[i] > high ? x[i] : high;
-    }
-    if (!kiln_arg_is_none(args, 2)) {
-      const kiln_list *range = kiln_arg_list(args, 2);
-      if (range->count != 2) {
-        KILN_RECIPE_FAIL(r, "torch.histogram(): range should have 2 elements");
-        return;
-      }
-      low = range->items[0].u.f;
-      high = range->items[1].u.f;
-    }
-    if (!isfinite(low) || !isfinite(high) || low > high) {
-      KILN_RECIPE_FAIL(r, "torch.histogram(): range [%g, %g] is not finite, or min > max", low,
-                       high);
-      return;
-    }
-    if (low == high) {
-      low -= 0.5;
-      high += 0.5;
-    }
-    edges = KILN_COOK(r, linspace, F(low), F(high), I(kiln_arg_int(args, 1) + 1), I(dtype), NONE,
-                      NONE, NONE);
+  return found;
+}
+/* self, mask, indices, fill */
+KILN_RECIPE(_unsafe_masked_index) {
+  kiln_tensor *hidden = KILN_COOK(r, logical_not, args[1]);
+  const kiln_ivalue indices = clamped_indices(r, SELF, kiln_arg_list(args, 2));
+  kiln_tensor *found = KILN_COOK(r, index, args[0], indices);
+  kiln__recipe_give(r, outs, KILN_COOK(r, masked_fill, T(found), T(hidden), args[3]));
+}
+/* self, mask, indices, values */
+KILN_RECIPE(_unsafe_masked_index_put_accumulate) {
+  kiln_tensor *hidden = KILN_COOK(r, logical_not, args[1]);
+  kiln_tensor *added = KILN_COOK(r, masked_fill, args[3], T(hidden), I(0));
+  if (SELF->numel == 0) {
+    kiln__recipe_give(r, outs, kiln__recipe_copy(r, SELF));
+    return;
   }
-  const double *edge = kiln__recipe_read(r, edges, KILN_DTYPE_F64, &edge_data);
-  const double *w = weight ? kiln__recipe_read(r, weight, KILN_DTYPE_F64, &scales) : NULL;
-  const int64_t bins = kiln__recipe_numel(edges) - 1;
-  double total = 0, *to = kiln__recipe_new(r, KILN_DTYPE_F64, 1, &bins, &result);
-  if (r->status) return;
-  memset(to, 0, (size_t)bins * sizeof *to);
-  for (int64_t i = 0; i < t->numel && bins; i++) {
-    if (!(x[i] >= edge[0] && x[i] <= edge[bins])) continue;
-    const int64_t at = bound(edge, NULL, bins + 1, x[i], true) - 1;
-    to[at < bins ? at : bins - 1] += w ? w[i] : 1;
-  }
-  for (int64_t i = 0; i < bins; i++) total += to[i];
-  for (int64_t i = 0; kiln_arg_bool(args, rest + 1) && i < bins; i++) {
-    to[i] /= total * (edge[i + 1] - edge[i]);
-  }
-  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, result, dtype));
-  kiln__recipe_give(r, &outs[1], kiln__recipe_copy(r, edges));
+  const kiln_ivalue indices = clamped_indices(r, SELF, kiln_arg_list(args, 2));
+  kiln__recipe_give(r, outs, KILN_COOK(r, index_put, args[0], indices, T(added), B(true)));
 }
 
 /* -- Quantiles -- */

@@ -471,6 +471,56 @@ KILN_RECIPE(_native_batch_norm_legit_no_training) {
   kiln__recipe_cook_many(r, kiln__kernel_native_batch_norm, all, 3, parts);
   for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
 }
+/* input, weight, bias, running_mean, running_var, momentum, eps -> three and a reserve */
+static void norm_with_reserve(kiln__recipe *r, const kiln_ivalue *args, bool training,
+                              kiln_ivalue *outs) {
+  kiln_tensor *parts[3], *none;
+  const int64_t zero = 0;
+  const kiln_ivalue all[] = {args[0], args[1],     args[2], args[3],
+                             args[4], B(training), args[5], args[6]};
+  kiln__recipe_cook_many(r, kiln__kernel_native_batch_norm, all, 3, parts);
+  (void)kiln__recipe_new(r, KILN_DTYPE_U8, 1, &zero, &none);
+  for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
+  kiln__recipe_give(r, &outs[3], none);
+}
+KILN_RECIPE(_batch_norm_with_update) { norm_with_reserve(r, args, true, outs); }
+KILN_RECIPE(_batch_norm_no_update) { norm_with_reserve(r, args, false, outs); }
+/* query, key, value, dropout_p, is_causal, attn_mask, scale -> output, logsumexp */
+KILN_RECIPE(_scaled_dot_product_flash_attention_for_cpu) {
+  const kiln_dtype own = kiln_tensor_dtype(SELF);
+  const kiln_dtype wide = own == KILN_DTYPE_F64 ? own : KILN_DTYPE_F32;
+  kiln_tensor *q = kiln__recipe_to(r, SELF, wide);
+  kiln_tensor *k = kiln__recipe_to(r, kiln_arg_tensor(args, 1), wide);
+  kiln_tensor *v = kiln__recipe_to(r, kiln_arg_tensor(args, 2), wide);
+  kiln_tensor *mask = kiln_arg_tensor_opt(args, 5);
+  if (kiln_tensor_rank(SELF) != 4 || kiln__recipe_rank(k) != 4 || kiln__recipe_rank(v) != 4) {
+    KILN_RECIPE_FAIL(r, "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs "
+                        "shape of {B, H, T, K}");
+  } else if (kiln_arg_float(args, 3) != 0) {
+    KILN_RECIPE_FAIL(r, "scaled_dot_product_attention_flash_attention: Currently do not support "
+                        "dropout > 0");
+  } else if (mask && kiln_arg_bool(args, 4)) {
+    KILN_RECIPE_FAIL(r, "scaled_dot_product_attention_flash_attention: attn_mask and is_causal are "
+                        "both set");
+  }
+  const double size = (double)kiln__recipe_size(q, -1);
+  const double scale = kiln_arg_is_none(args, 6) ? 1 / sqrt(size) : kiln_arg_float(args, 6);
+  kiln_tensor *turned = KILN_COOK(r, transpose, T(k), I(-2), I(-1));
+  kiln_tensor *w = KILN_COOK(r, matmul, T(KILN_COOK(r, mul, T(q), F(scale))), T(turned));
+  if (kiln_arg_bool(args, 4)) {
+    kiln_tensor *one = KILN_COOK(r, ones, INTS(kiln__recipe_size(q, -2), kiln__recipe_size(k, -2)),
+                                 I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
+    mask = KILN_COOK(r, tril, T(one), I(0));
+  }
+  if (mask && kiln_tensor_dtype(mask) == KILN_DTYPE_BOOL) {
+    w = KILN_COOK(r, masked_fill, T(w), T(KILN_COOK(r, logical_not, T(mask))), F(-INFINITY));
+  } else if (mask) {
+    w = KILN_COOK(r, add, T(w), T(mask), I(1));
+  }
+  kiln__recipe_give(r, &outs[1], KILN_COOK(r, logsumexp, T(w), INTS(-1), B(false)));
+  w = KILN_COOK(r, matmul, T(KILN_COOK(r, softmax, T(w), I(-1), NONE)), T(v));
+  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, w, own));
+}
 /* query, key, value, attn_mask, dropout_p, (need_attn_weights,) is_causal -> output, weights */
 KILN_RECIPE(_scaled_dot_product_attention) {
   kiln_tensor *q = SELF, *k = kiln_arg_tensor(args, 1), *mask = kiln_arg_tensor_opt(args, 3);

@@ -475,3 +475,39 @@ KILN_RECIPE(diff) {
   }
   kiln__recipe_give(r, outs, t);
 }
+
+/* tensors, dim, num_chunks: each is filled up with zeros to equal chunks along dim, which become
+ * rows; then they are joined row by row. */
+KILN_RECIPE(_chunk_cat) {
+  const kiln_list *list = kiln_arg_list(args, 0);
+  const int64_t chunks = kiln_arg_int(args, 2);
+  const kiln_ivalue rows = kiln__recipe_tensors(r, 0, NULL);
+  if (list->count == 0) KILN_RECIPE_FAIL(r, "_chunk_cat expects a non-empty input tensor list");
+  if (chunks < 1) KILN_RECIPE_FAIL(r, "_chunk_cat expects positive num_chunks");
+  if (r->status) return;
+  const int dim =
+      kiln__recipe_dim(r, kiln_arg_int(args, 1), kiln_tensor_rank(list->items[0].u.tensor));
+  for (int64_t i = 0; !r->status && i < list->count; i++) {
+    kiln_tensor *t = list->items[i].u.tensor;
+    int64_t sizes[KILN_MAX_RANK], pad[2 * KILN_MAX_RANK] = {0}, length = 1;
+    const int rank = kiln_tensor_rank(t);
+    if (rank <= dim) {
+      KILN_RECIPE_FAIL(r, "_chunk_cat expects all tensors to have ndim > dim");
+      return;
+    }
+    const int64_t n = kiln__recipe_size(t, dim), each = n / chunks + (n % chunks != 0);
+    if (!kiln_checked_mul_i64(each, chunks, &pad[2 * (rank - dim) - 1])) {
+      KILN_RECIPE_FAIL(r, "_chunk_cat: too many chunks");
+      return;
+    }
+    pad[2 * (rank - dim) - 1] -= n;
+    t = KILN_COOK(r, constant_pad_nd, T(t), kiln__recipe_ints(r, 2 * (rank - dim), pad), I(0));
+    for (int d = 0; d < dim; d++) sizes[d] = kiln__recipe_size(t, d);
+    for (int d = dim + 1; d < rank; d++) length *= kiln__recipe_size(t, d);
+    sizes[dim] = chunks;
+    sizes[dim + 1] = each * length;
+    t = kiln__recipe_reshape(r, t, dim + 2, sizes);
+    if (t) (void)kiln__recipe_ok(r, kiln_list_push(rows.u.list, kiln_ivalue_retain(T(t))));
+  }
+  kiln__recipe_give(r, outs, KILN_COOK(r, cat, rows, I(dim + 1)));
+}

@@ -422,6 +422,36 @@ KILN_RECIPE(linalg_lstsq) {
   kiln__recipe_give(r, &outs[3], gels || plain ? empty : kiln__recipe_to(r, p.s, real));
 }
 
+/* -- Roots -- */
+
+/* A, no wider than high -> U, H with A = U H, H positive semidefinite */
+KILN_RECIPE(linalg_polar) {
+  const int64_t m = kiln__recipe_size(SELF, -2), n = kiln__recipe_size(SELF, -1);
+  parts p;
+  if (kiln_tensor_rank(SELF) >= 2 && m < n) {
+    KILN_RECIPE_FAIL(r,
+                     "linalg.polar: input must have at least as many rows as columns, but got %lld "
+                     "by %lld matrices",
+                     (long long)m, (long long)n);
+    return;
+  }
+  if (!svd(r, "linalg.polar", SELF, false, &p)) return;
+  kiln_tensor *v = kiln__la_adjoint(r, p.vh), *u = KILN_COOK(r, matmul, T(p.u), T(p.vh));
+  v = KILN_COOK(r, mul, T(v), T(KILN_COOK(r, unsqueeze, T(p.s), I(-2))));
+  kiln__recipe_give(r, &outs[0], rounded(r, u, p.dtype));
+  kiln__recipe_give(r, &outs[1], rounded(r, KILN_COOK(r, matmul, T(v), T(p.vh)), p.dtype));
+}
+/* The root of a Hermitian matrix; negative eigenvalues count as 0. */
+KILN_RECIPE(linalg_matrix_sqrth) {
+  kiln_tensor *w, *v;
+  kiln_dtype dtype;
+  if (!eigh(r, "linalg.matrix_sqrth", SELF, false, &w, &v, &dtype)) return;
+  w = KILN_COOK(r, sqrt, T(KILN_COOK(r, clamp_min, T(w), I(0))));
+  kiln_tensor *scaled = KILN_COOK(r, mul, T(v), T(KILN_COOK(r, unsqueeze, T(w), I(-2))));
+  kiln_tensor *root = KILN_COOK(r, matmul, T(scaled), T(kiln__la_adjoint(r, v)));
+  kiln__recipe_give(r, outs, rounded(r, root, dtype));
+}
+
 /* -- Exponentials: Taylor's series of a scaled matrix, squared (Higham, 2005, without Pade) -- */
 
 /* a becomes exp(a); room holds two matrices. */

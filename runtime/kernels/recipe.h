@@ -202,6 +202,8 @@ kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
   X(view_as_real)              \
   X(view_as_complex)           \
   X(linalg_vector_norm)        \
+  X(logsumexp)                 \
+  X(scatter_add)               \
   X(angle)                     \
   X(to_dtype)                  \
   X(repeat_interleave)         \

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/factory.h"
+#include "runtime/kernels/iter.h"
 
 /* -- Windows: length, [periodic, more numbers,] dtype, layout, device, pin_memory -- */
 
@@ -143,4 +144,34 @@ static kiln_status *strided(kiln_call *call, const kiln_ivalue *args, int at, ki
 KILN_KERNEL(empty_strided) { return strided(call, args, 0, KILN_DTYPE_F32, outs); }
 KILN_KERNEL(new_empty_strided) {
   return strided(call, args, 1, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), outs);
+}
+/* size, physical_layout: dimensions from the outermost in memory, dtype, ... */
+KILN_KERNEL(empty_permuted) {
+  int64_t sizes[KILN_MAX_RANK], order[KILN_MAX_RANK], strides[KILN_MAX_RANK], step = 1;
+  int rank, count;
+  uint64_t seen = 0;
+  kiln_tensor *t;
+  KILN_TRY(kiln__arg_int_list(args, 0, sizes, &rank));
+  KILN_TRY(kiln__arg_int_list(args, 1, order, &count));
+  KILN_TRY(kiln__check_device(args[4]));
+  bool fits = rank == count;
+  for (int i = rank - 1; fits && i >= 0; i--) {
+    fits = order[i] >= 0 && order[i] < rank && !(seen >> order[i] & 1) && sizes[order[i]] >= 0;
+    if (!fits) break;
+    seen |= 1ull << order[i];
+    strides[order[i]] = step;
+    if (!kiln_checked_mul_i64(step, sizes[order[i]] ? sizes[order[i]] : 1, &step)) {
+      return kiln_status_oom();
+    }
+  }
+  if (!fits) {
+    return KILN_OP_FAIL("empty_permuted: physical_layout must name each dimension of size once "
+                        "(Duplicate dim not allowed), and no size may be negative");
+  }
+  const kiln_dtype dtype = kiln__arg_dtype_or(args, 2, KILN_DTYPE_F32);
+  KILN_TRY(kiln__check_dtype(call, dtype));
+  KILN_TRY(
+      kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides, &t));
+  kiln__give(outs, t);
+  return kiln_pw_fill(call, t, kiln__number_int(0));
 }

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from ops import B8, BF16, C64, C128, F16, F32, F64, I64, NAN, case, rng, values, write
+from ops import B8, BF16, C64, C128, F16, F32, F64, I64, INF, NAN, case, lines, rng, text, values, write
 
 
 def ties():
@@ -81,5 +81,138 @@ def corners():
     case("aten::ormqr", torch.zeros(0, 2), torch.zeros(0), torch.zeros(2, 0), False, True)
 
 
+def copies():
+    t, cube = values(F32, (3, 4)).t(), values(I64, (2, 1, 3))
+    for u in (t, values(C64, (3, 4))):
+        for name, *args in (("alias_copy",), ("detach_copy",), ("t_copy",), ("_reshape_copy", [2, -1]),
+                            ("as_strided_copy", [2, 2], [1, 2], 1),
+                            ("diagonal_copy", 1), ("diagonal_copy", 0, 1, 0), ("narrow_copy", 0, 1, 2),
+                            ("permute_copy", [1, 0]), ("select_copy.int", 1, -1),
+                            ("slice_copy.Tensor", 0, 1, None, 2), ("transpose_copy.int", 0, 1),
+                            ("unfold_copy", 0, 2, 1), ("unsqueeze_copy", 1),
+                            ("split_copy.Tensor", 2, 0), ("split_with_sizes_copy", [1, 2], 1),
+                            ("unbind_copy.int", 1)):
+            if name.startswith("split_with") and u.shape[1] != 3:
+                args = [[1, 3], 1]
+            case("aten::" + name, u.clone() if u is not t else u, *args, strides=True)
+    for name, *args in (("squeeze_copy",), ("squeeze_copy.dim", 1), ("squeeze_copy.dims", [0, 1]),
+                        ("expand_copy", [2, 4, 3]), ("view_copy", [3, 2])):
+        case("aten::" + name, cube, *args, strides=True)
+    case("aten::_conj_copy", values(C64, (2, 2)).t(), strides=True)
+    case("aten::view_as_real_copy", values(C64, (2, 2)), strides=True)
+    case("aten::view_as_complex_copy", values(F32, (3, 2)), strides=True)
+    case("aten::view_copy", t, [12], strides=True)
+    for layout in ([0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 0, 1]):
+        size = [2, 3, 4]
+        if sorted(layout) == [0, 1, 2]:
+            zeros = torch.empty_permuted(size, layout).zero_()
+            lines.append("\t".join(["aten::empty_permuted"] + [text(v) for v in (size, layout)] +
+                                   ["N"] * 4 + ["=", text(zeros)]))
+        else:
+            case("aten::empty_permuted", size, layout, None, None, None, None, says="Duplicate dim not allowed")
+
+
+def functions():
+    """Bessel's, Airy's and polynomials, at their borders."""
+    x = torch.tensor([-30.0, -9.0, -7.5, -3.0, -1.0, -0.25, 0, 0.25, 1.0, 1.9, 2.0, 2.1, 3.5, 8.0, 40.0,
+                      104.0, INF, -INF, NAN])
+    for name in ("airy_ai", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
+                 "scaled_modified_bessel_k1"):
+        for t in (x, x.double(), torch.tensor([0, 1, 5]), torch.tensor([True, False]),
+                  torch.zeros(0, 2), torch.tensor([0.5], dtype=BF16)):
+            case("aten::special_" + name, t)
+    degrees = torch.tensor([-1.0, 0, 1, 2, 3.7, 7, 10])
+    places = torch.tensor([-1.5, -1.0, -0.3, 0, 0.5, 1.0, 2.25])[:, None]
+    for name in ["chebyshev_polynomial_" + k for k in "tuvw"] + [
+            "shifted_chebyshev_polynomial_" + k for k in "tuvw"] + [
+                "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
+                "legendre_polynomial_p"]:
+        name = "aten::special_" + name
+        case(name, places, degrees)
+        case(name, places.double(), degrees.long())
+        case(name, torch.tensor([2, 3]), torch.tensor([4, 5]))
+        case(name + ".x_scalar", 0.75, degrees)
+        case(name + ".n_scalar", places, 4)
+        case(name, places.half(), degrees.half())
+    for name in ("hermite_polynomial_h", "hermite_polynomial_he"):
+        case("aten::special_%s.n_scalar" % name, torch.tensor([0.5, 2]), 129)
+
+
+def gradients():
+    for dtype in (F32, F64):
+        grad, t = values(dtype, (2, 3)), torch.softmax(values(dtype, (2, 3)), 1)
+        for dim in (0, 1, -1):
+            case("aten::_softmax_backward_data", grad, t, dim, dtype)
+            case("aten::_log_softmax_backward_data", grad, t.log(), dim, dtype)
+        case("aten::native_dropout_backward", grad, values(B8, (2, 3)), 2.0)
+        for size in ((2, 5, 4), (1, 2, 4, 6)):
+            x = values(dtype, size)
+            for args in (([2, 2], [2, 2], [0, 0], [1, 1], False), ([3, 2], [1, 2], [1, 0], [1, 1], True)):
+                y, places = torch.ops.aten.max_pool2d_with_indices(x, *args)
+                case("aten::max_pool2d_with_indices_backward", values(dtype, y.shape), x, *args, places)
+        x = values(dtype, (3, 2, 2))
+        for name in ("_batch_norm_with_update", "_batch_norm_no_update"):
+            case("aten::" + name, x, values(dtype, (2,)), None, values(dtype, (2,)),
+                 values(dtype, (2,)).abs() + 1, 0.1, 1e-5)
+        q, k, v = (values(dtype, (1, 2, n, 4)) for n in (3, 5, 5))
+        for causal, mask, scale in ((False, None, None), (True, None, 0.5), (False, values(dtype, (3, 5)), None)):
+            case("aten::_scaled_dot_product_flash_attention_for_cpu", q, k, v, 0.0, causal, mask, scale)
+
+
+def masked():
+    x, mask = values(F32, (3, 4)), torch.tensor([True, False, True])
+    rows, columns = torch.tensor([0, 9, 2]), torch.tensor([1, 1, -7])
+    for indices, hidden in (([rows, columns], mask), ([None, rows], mask), ([rows], mask[:, None])):
+        case("aten::_unsafe_masked_index", x, hidden, indices, 7)
+    for indices, added in (([rows, columns], values(F32, (3,))), ([rows], values(F32, (3, 4)))):
+        hidden = mask if added.dim() == 1 else mask[:, None]
+        case("aten::_unsafe_masked_index_put_accumulate", x, hidden, indices, added)
+    for tensors, dim, chunks in (([values(F32, (3, 2)), values(F32, (4,))], 0, 2),
+                                 ([values(I64, (2, 5)), values(I64, (2, 2, 2))], 1, 3)):
+        case("aten::_chunk_cat", tensors, dim, chunks)
+    case("aten::_chunk_cat", [], 0, 2, says="_chunk_cat expects a non-empty input tensor list")
+    for t in (values(F32, (2, 3)), values(I64, (2, 3)), values(B8, (2, 3)), values(BF16, (2, 3))):
+        for dim, keep in (([], False), ([1], True), ([0], False)):
+            got = torch.hash_tensor(t, dim, keepdim=keep)
+            row = ["aten::hash_tensor", text(t), text(dim), "b%d" % keep, "i0", "="]
+            sizes = ",".join(map(str, got.shape)) or "-"
+            row += ["T:u64:%s:?:%s" % (sizes, ",".join(map(str, got.view(torch.int64).reshape(-1).tolist())))]
+            lines.append("\t".join(row))
+
+
+def boxes():
+    x = values(F32, (6, 2))
+    for bins in ([2, 3], [1, 1]):
+        for density in (False, True):
+            case("aten::histogramdd", x, bins, None, None, density)
+            case("aten::histogramdd", x.double(), bins, [-2.0, 2.0, -1.0, 1.5], values(F64, (6,)), density)
+    case("aten::histogramdd.int_bins", x.reshape(2, 3, 2), 2)
+    case("aten::histogramdd.TensorList_bins", x, [torch.tensor([-3.0, 0, 1]), torch.tensor([-2.0, 2])], None,
+         values(F32, (6,)))
+    case("aten::histogramdd", x, [2], says="he size of bins must be equal to the innermost")
+    case("aten::histogramdd.int_bins", torch.zeros(0, 2), 2)
+
+
+def factors():
+    for dtype in (F64, C128):
+        for size in ((1, 1), (3, 3), (2, 5, 5), (0, 0)):
+            a = values(dtype, size)
+            for hermitian in (False, True):
+                b = (a + a.mH) if hermitian else (a + a.mT)
+                b = b - torch.diag_embed(torch.diagonal(b, dim1=-2, dim2=-1)) if size[-1] == 3 else b
+                case("aten::linalg_ldl_factor_ex", b, hermitian, False)
+                case("aten::linalg_ldl_factor", b, hermitian)
+                case("aten::linalg_ldl_solve", *torch.linalg.ldl_factor(b, hermitian=hermitian),
+                     values(dtype, size[:-1] + (2,)), hermitian)
+            h = a @ a.mH
+            case("aten::linalg_matrix_sqrth", h)
+            tall = torch.cat([a + 3 * torch.eye(size[-1], dtype=dtype), values(dtype, size)], -2)
+            case("aten::linalg_polar", tall)
+    case("aten::linalg_ldl_factor_ex", torch.zeros(2, 2), False, False)
+    case("aten::linalg_matrix_sqrth", torch.tensor([[2.0, 9], [1, -2]]))
+    case("aten::linalg_polar", values(F32, (2, 3)))
+
+
 if __name__ == "__main__":
-    write(sys.argv[1], "later.py", (ties, corners))
+    write(sys.argv[1], "later.py", (ties, corners, copies, functions, gradients, masked, boxes,
+                                    factors))

@@ -1,0 +1,59 @@
+/* view_copy.c: the copying twins of views (`permute_copy` and its like): what the view shows, in
+ * rows of its own. */
+#include "runtime/kernels/recipe.h"
+
+#define COPIES(X)    \
+  X(alias)           \
+  X(as_strided)      \
+  X(conj)            \
+  X(detach)          \
+  X(diagonal)        \
+  X(expand)          \
+  X(narrow)          \
+  X(permute)         \
+  X(reshape)         \
+  X(select)          \
+  X(slice)           \
+  X(squeeze)         \
+  X(squeeze_dim)     \
+  X(squeeze_dims)    \
+  X(t)               \
+  X(transpose)       \
+  X(unfold)          \
+  X(unsqueeze)       \
+  X(view_as_complex) \
+  X(view_as_real)
+#define LISTS(X)      \
+  X(split)            \
+  X(split_with_sizes) \
+  X(unbind)
+
+#define COPY(name)                                                                               \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
+  KILN_RECIPE(name##_copy) {                                                                     \
+    kiln_tensor *view = kiln__recipe_cook(r, kiln__kernel_##name, args);                         \
+    kiln__recipe_give(r, outs, kiln__recipe_copy(r, view));                                      \
+  }
+COPIES(COPY)
+
+static void copy_list(kiln__recipe *r, const kiln_list *views, kiln_ivalue *outs) {
+  kiln_list *copies;
+  if (!views ||
+      !kiln__recipe_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, views->count, &copies))) {
+    return;
+  }
+  outs[0] = kiln_of_box(copies);
+  for (int64_t i = 0; i < views->count; i++) {
+    kiln_tensor *copy = kiln__recipe_copy(r, views->items[i].u.tensor);
+    if (!copy ||
+        !kiln__recipe_ok(r, kiln_list_push(copies, kiln_of_tensor(kiln_tensor_retain(copy))))) {
+      return;
+    }
+  }
+}
+#define COPY_LIST(name)                                                                          \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
+  KILN_RECIPE(name##_copy) {                                                                     \
+    copy_list(r, kiln__recipe_cook_list(r, kiln__kernel_##name, args), outs);                    \
+  }
+LISTS(COPY_LIST)
