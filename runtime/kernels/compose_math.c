@@ -58,8 +58,8 @@ KILN_RECIPE(sum_to_size) {
     KILN_RECIPE_FAIL(r, "size {} is not expandable to size of the tensor");
     return;
   }
-  kiln_tensor *t = SELF;
-  if (count) {
+  kiln_tensor *t = rank ? SELF : KILN_COOK(r, sum, T(SELF), NONE);
+  if (rank && count) {
     t = KILN_COOK(r, sum_dim, T(t), kiln__recipe_ints(r, count, over), B(true), NONE);
     t = kiln__recipe_reshape(r, t, rank, sizes);
   }

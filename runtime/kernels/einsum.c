@@ -41,6 +41,7 @@ static kiln_tensor *contract(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b, ui
   roles batch = {0, {0}, 1}, left = batch, right = batch, inner = batch, none = batch;
   int64_t sizes[KILN_MAX_RANK], order[KILN_MAX_RANK], full[KILN_MAX_RANK];
   int n = 0;
+  bool summed = false;
   for (int d = 0; d < rank; d++) {
     const int64_t x = kiln__recipe_size(a, d), y = kiln__recipe_size(b, d);
     if (x != y && x != 1 && y != 1) {
@@ -54,7 +55,8 @@ static kiln_tensor *contract(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b, ui
     full[d] = x == 1 ? y : x;
     if (ends && (x == 1) != (y == 1)) { /* of one alone: summed before */
       kiln_tensor **one = x == 1 ? &b : &a;
-      *one = KILN_COOK(r, sum_dim, T(*one), INTS(d), B(true), I(kiln__recipe_dtype(*one)));
+      *one = KILN_COOK(r, sum_dim, T(*one), INTS(d), B(true), NONE); /* whole numbers: int64 */
+      summed = true;
       add_dim(&none, d, 1);
     } else if (ends && x != 1) {
       add_dim(&inner, d, x);
@@ -71,6 +73,11 @@ static kiln_tensor *contract(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b, ui
   left_rest.count += none.count;
   memcpy(right_rest.dims + right_rest.count, none.dims, sizeof(int) * (size_t)none.count);
   right_rest.count += none.count;
+  if (summed) {
+    const kiln_dtype dtype = kiln_dtype_promote(kiln__recipe_dtype(a), kiln__recipe_dtype(b));
+    a = kiln__recipe_to(r, a, dtype);
+    b = kiln__recipe_to(r, b, dtype);
+  }
   a = arrange(r, a, &batch, &left, &inner, &left_rest);
   b = arrange(r, b, &batch, &inner, &right, &right_rest);
   kiln_tensor *product = KILN_COOK(r, bmm, T(a), T(b));
@@ -227,7 +234,7 @@ static kiln_tensor *contract_all(kiln__recipe *r, const equation *e, int64_t cou
   }
   if (count == 1) {
     for (int d = e->out_rank; d < e->rank; d++) {
-      now = KILN_COOK(r, sum_dim, T(now), INTS(d), B(true), I(kiln__recipe_dtype(now)));
+      now = KILN_COOK(r, sum_dim, T(now), INTS(d), B(true), NONE);
     }
   }
   if (r->status || e->rank == e->out_rank) return now;

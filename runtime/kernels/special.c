@@ -187,6 +187,26 @@ KILN_RECIPE(special_zeta) {
   kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
 }
 
+/* Reflected below a half, where sin(pi x) of a whole x is not quite 0: then as large as PyTorch's.
+ */
+#define TRIGAMMA(T, sine)                                                                     \
+  static T trigamma_##T(T x) {                                                                \
+    const T pi = (T)M_PI;                                                                     \
+    const bool below = x < (T)0.5;                                                            \
+    T sum = 0;                                                                                \
+    if (below) {                                                                              \
+      const T s = sine(pi * x);                                                               \
+      sum = -(pi * pi) / (s * s);                                                             \
+      x = 1 - x;                                                                              \
+    }                                                                                         \
+    for (int i = 0; i < 6; i++, x += 1) sum += 1 / (x * x);                                   \
+    const T y = 1 / (x * x);                                                                  \
+    sum += (1 + 1 / (2 * x) + y * ((T)(1. / 6) - y * ((T)(1. / 30) - y * (T)(1. / 42)))) / x; \
+    return below ? -sum : sum;                                                                \
+  }
+TRIGAMMA(float, sinf)
+TRIGAMMA(double, sin)
+
 static void polygamma(kiln__recipe *r, kiln_tensor *t, int64_t n, kiln_ivalue *outs) {
   kiln_tensor *in, *out;
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
@@ -202,7 +222,11 @@ static void polygamma(kiln__recipe *r, kiln_tensor *t, int64_t n, kiln_ivalue *o
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
   if (r->status) return;
   const double factor = (n % 2 ? 1 : -1) * tgamma((double)n + 1);
-  for (int64_t i = 0; i < t->numel; i++) to[i] = factor * zeta((double)n + 1, from[i]);
+  for (int64_t i = 0; i < t->numel; i++) {
+    to[i] = n > 1                     ? factor * zeta((double)n + 1, from[i])
+            : dtype == KILN_DTYPE_F64 ? trigamma_double(from[i])
+                                      : (double)trigamma_float((float)from[i]);
+  }
   kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
 }
 KILN_RECIPE(polygamma) { polygamma(r, kiln_arg_tensor(args, 1), kiln_arg_int(args, 0), outs); }

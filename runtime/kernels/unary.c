@@ -230,9 +230,8 @@ KILN_KERNEL(hardtanh) {
     KILN_TRY(kiln__number_fits(high, KILN_DTYPE_I64));
     low = kiln__number_int(kiln__number_i64(low));
     high = kiln__number_int(kiln__number_i64(high));
-    if (dtype == KILN_DTYPE_U8 && (low.i < 0 || high.i < 0) && args[0].u.tensor->numel) {
-      return KILN_OP_FAIL("cannot do hardtanh on an unsigned type with negative limits");
-    }
+    if (dtype == KILN_DTYPE_U8 && low.i < 0) low.i = 0;
+    if (dtype == KILN_DTYPE_U8 && high.i < 0) high.i = 0;
   }
   return clamp_in_self(call, args, low, high, outs);
 }

@@ -7,7 +7,8 @@ import sys
 
 import torch
 
-from ops import B8, BF16, C64, C128, F16, F32, F64, I64, INF, NAN, case, lines, rng, text, values, write
+from ops import (B8, BF16, C64, C128, F16, F32, F64, I64, INF, NAN, U8, case, lines, rng, text,
+                 values, write)
 
 
 def ties():
@@ -213,6 +214,23 @@ def factors():
     case("aten::linalg_polar", values(F32, (2, 3)))
 
 
+def sums():
+    """Whole numbers that are summed without a product, and poles."""
+    for dtype in (U8, I64, F32):
+        a, b = values(dtype, (2, 3)), values(dtype, (3,))
+        for equation, operands in (("ij->i", [a]), ("ij->ji", [a]), ("ij,j->i", [a, b]), ("ij,k->k", [a, b]),
+                                   ("j,j->", [b, b]), ("i,j->", [b, b])):
+            case("aten::einsum", equation, operands, None)
+        for size in ([], [1, 3], [3]):
+            case("aten::sum_to_size", a, size)
+        case("aten::sum_to_size", values(dtype, ()), [])
+        for ends in ((-1.5, 2), (-0.5, 0.5), (1, 3)):
+            case("aten::hardtanh", a, *ends)
+    for dtype in (I64, F32, F64, F16):
+        case("aten::polygamma", 1, torch.tensor([-7, -1, 0, 1, 3, 40]).to(dtype))
+        case("aten::polygamma", 1, torch.tensor([-7.3, -0.5, 0.25, 0.5, 3.75]).to(dtype))
+
+
 if __name__ == "__main__":
     write(sys.argv[1], "later.py", (ties, corners, copies, functions, gradients, masked, boxes,
-                                    factors))
+                                    factors, sums))
