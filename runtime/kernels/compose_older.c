@@ -439,11 +439,15 @@ KILN_RECIPE(_masked_softmax) {
     KILN_RECIPE_FAIL(r, "Mask should be a boolean tensor");
     return;
   }
-  if (kind == 1 && kiln_tensor_rank(mask) == 2) {
+  if (kind == 1 && kiln_tensor_rank(mask) == 2 && kiln_tensor_rank(SELF) == 4) {
     const int64_t *sizes = kiln_tensor_sizes(mask), wide[4] = {sizes[0], 1, 1, sizes[1]};
     mask = kiln__recipe_reshape(r, mask, 4, wide);
   }
   kiln_tensor *t = KILN_COOK(r, masked_fill, args[0], T(mask), F(-INFINITY));
+  if (t && (kiln_tensor_rank(t) != kiln_tensor_rank(SELF) || t->numel != SELF->numel)) {
+    KILN_RECIPE_FAIL(r, "Mask shape should match input. mask: %d dimensions",
+                     kiln_tensor_rank(mask));
+  }
   kiln__recipe_give(r, outs, safe_softmax(r, t, I(kiln_arg_int_or(args, 2, -1)), NONE));
 }
 /* -> output, mean, inverse deviation, reserve, which implementation */
