@@ -253,60 +253,6 @@ void kiln__la_make_q(const z *a, int64_t m, int64_t n, const z *tau, int64_t k, 
   while (k-- > 0) reflect(a, m, n, k, tau[k], q, columns, 0);
 }
 
-/* -- Eigenvalues of Hermitian matrices (Jacobi, 1846) -- */
-
-/* Element (i, j) becomes 0; false where it was as good as that. v has its vectors in rows, and
- * conjugated. */
-static bool turn_pair(z *a, int64_t n, int64_t i, int64_t j, z *v) {
-  const z gamma = a[i * n + j];
-  const double g = z_length(gamma), alpha = a[i * n + i].re, beta = a[j * n + j].re;
-  if (g == 0 || g < 1e-17 * sqrt(fabs(alpha * beta))) return false;
-  const rotation turn = rotation_for(alpha, beta, gamma, g);
-  rotate(a, n, i, j, &turn);
-  for (int64_t k = 0; k < n; k++) { /* and the columns, by the adjoint */
-    const z x = a[k * n + i], y = z_mul(z_conj(turn.t), a[k * n + j]);
-    a[k * n + i] = (z){turn.c * x.re - turn.s * y.re, turn.c * x.im - turn.s * y.im};
-    a[k * n + j] = (z){turn.s * x.re + turn.c * y.re, turn.s * x.im + turn.c * y.im};
-  }
-  a[i * n + j] = a[j * n + i] = (z){0, 0};
-  if (v) rotate(v, n, i, j, &turn);
-  return true;
-}
-void kiln__la_eigh(z *a, int64_t n, double *w, z *v) {
-  double all = 0;
-  bool more = true;
-  if (v) kiln__la_identity(v, n);
-  for (int64_t i = 0; i < n * n; i++) all += z_size2(a[i]);
-  for (int sweep = 0; more && sweep < 60; sweep++) {
-    double off = 0;
-    more = false;
-    for (int64_t i = 0; i < n; i++) {
-      for (int64_t j = i + 1; j < n; j++) {
-        more |= turn_pair(a, n, i, j, v);
-      }
-    }
-    for (int64_t i = 0; i < n * n; i++) off += i / n == i % n ? 0 : z_size2(a[i]);
-    if (!(off > 1e-34 * all)) break;
-  }
-  for (int64_t i = 0; i < n; i++) w[i] = a[i * n + i].re;
-  for (int64_t i = 0; i < n; i++) {
-    int64_t best = i;
-    for (int64_t j = i + 1; j < n; j++) best = w[j] < w[best] ? j : best;
-    const double x = w[i];
-    w[i] = w[best];
-    w[best] = x;
-    if (v) swap_rows(v, n, i, best);
-  }
-  for (int64_t i = 0; v && i < n; i++) { /* rows of v a v^H = w: vectors are v's adjoint */
-    for (int64_t j = 0; j < i; j++) {
-      const z x = v[i * n + j];
-      v[i * n + j] = z_conj(v[j * n + i]);
-      v[j * n + i] = z_conj(x);
-    }
-    v[i * n + i] = z_conj(v[i * n + i]);
-  }
-}
-
 /* -- Eigenvalues of any matrix -- */
 
 static z root(z a) {

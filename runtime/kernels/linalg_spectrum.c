@@ -1,7 +1,8 @@
 /* linalg_spectrum.c: singular values and eigenvalues with their vectors, and what is made of them:
  * pseudo-inverses, ranks, condition numbers, least squares; exponentials of matrices.
  *
- * Vectors are defined up to a sign (a phase); ours need not be LAPACK's. */
+ * Vectors are defined up to a sign (a phase); those of Hermitian matrices have LAPACK's, singular
+ * vectors and those of other matrices need not. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -90,8 +91,11 @@ KILN_RECIPE(svd) {
 static bool eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper,
                  kiln_tensor **values, kiln_tensor **vectors, kiln_dtype *dtype) {
   kiln__la_batch b;
+  kiln_tensor *scratch;
   if (!kiln__la_read(r, name, t, true, &b)) return false;
-  const int64_t n = b.n;
+  const int64_t n = b.n, room_size = 3 * n;
+  const bool single = kiln_dtype_real(b.dtype) == KILN_DTYPE_F32;
+  z *room = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
   double *w = new_like(r, &b, KILN_DTYPE_F64, n, -1, values);
   z *v = vectors ? new_like(r, &b, KILN_DTYPE_C128, n, n, vectors) : NULL;
   if (r->status) return false;
@@ -102,7 +106,12 @@ static bool eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper,
       if (row == c) a[e].im = 0;
       if (upper ? row > c : row < c) a[e] = z_conj(a[c * n + row]);
     }
-    kiln__la_eigh(a, n, w + i * n, v ? v + i * n * n : NULL);
+    if (kiln__la_eigh(a, n, upper, single, w + i * n, v ? v + i * n * n : NULL, room)) continue;
+    KILN_RECIPE_FAIL(r,
+                     "%s: The algorithm failed to converge because the input matrix is "
+                     "ill-conditioned or has too many repeated eigenvalues.",
+                     name);
+    return false;
   }
   *dtype = b.dtype;
   return true;

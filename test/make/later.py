@@ -231,6 +231,15 @@ def sums():
         case("aten::polygamma", 1, torch.tensor([-7.3, -0.5, 0.25, 0.5, 3.75]).to(dtype))
 
 
+def signs():
+    """Vectors as LAPACK turns them."""
+    for dtype, sizes in ((F64, (1, 2, 3, 5, 8)), (C128, (2, 4)), (F32, (3, 5))):
+        for n in sizes:
+            a = values(dtype, (n, n)) + torch.diag(torch.arange(n) / 3).to(dtype)
+            for side in "LU":
+                case("aten::linalg_eigh", a + a.mH, side)
+
+
 if __name__ == "__main__":
     write(sys.argv[1], "later.py", (ties, corners, copies, functions, gradients, masked, boxes,
-                                    factors, sums))
+                                    factors, sums, signs))
