@@ -491,7 +491,7 @@ KILN_RECIPE(_chunk_cat) {
     kiln_tensor *t = list->items[i].u.tensor;
     int64_t sizes[KILN_MAX_RANK], pad[2 * KILN_MAX_RANK] = {0}, length = 1;
     const int rank = kiln_tensor_rank(t);
-    if (rank <= dim) {
+    if (rank <= dim || dim + 2 > KILN_MAX_RANK) {
       KILN_RECIPE_FAIL(r, "_chunk_cat expects all tensors to have ndim > dim");
       return;
     }

@@ -50,7 +50,7 @@ static void given_edges(kiln__recipe *r, const points *p, kiln_tensor *edges, ax
 static void equal_bins(kiln__recipe *r, const points *p, int d, int64_t bins, kiln_ivalue range,
                        axis *out) {
   double low = p->count ? p->x[d] : 0, high = p->count ? p->x[d] : 1;
-  if (bins <= 0) {
+  if (bins <= 0 || bins == INT64_MAX) {
     KILN_RECIPE_FAIL(r, "%s: bins must be > 0, but got %lld for dimension %d", p->name,
                      (long long)bins, d);
     return;

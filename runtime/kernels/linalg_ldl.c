@@ -191,7 +191,7 @@ static void solve(const ldl *f, const int64_t *pivot, z *x, int64_t m) {
 /* Pivots that a factorisation can have given. */
 static bool check_pivots(kiln__recipe *r, const int64_t *pivot, int64_t n) {
   for (int64_t k = 0; k < n; k++) {
-    const int64_t row = pivot[k] < 0 ? -pivot[k] : pivot[k];
+    const int64_t row = pivot[k] < -n ? 0 : pivot[k] < 0 ? -pivot[k] : pivot[k];
     const bool pair = pivot[k] < 0;
     if (row >= 1 && row <= n && (!pair || (k + 1 < n && pivot[k + 1] == pivot[k]))) {
       k += pair;

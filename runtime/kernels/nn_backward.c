@@ -4,19 +4,23 @@
 #define SELF kiln_arg_tensor(args, 0)
 #define ARG(i) kiln_arg_tensor(args, i)
 
-
 /* grad_output, output, dim, input_dtype; of F16 and BF16 in F32. */
 static void softmax_backward(kiln__recipe *r, const kiln_ivalue *args, bool of_log,
                              kiln_ivalue *outs) {
-  const kiln_dtype own = kiln_tensor_dtype(ARG(1));
+  const kiln_dtype own = kiln_tensor_dtype(ARG(1)), wanted = (kiln_dtype)kiln_arg_int(args, 3);
   const kiln_dtype wide = own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16 ? KILN_DTYPE_F32 : own;
+  if (!kiln_dtype_is_valid(kiln_arg_int(args, 3)) ||
+      !kiln__recipe_ok(r, kiln__check_dtype(r->call, wanted))) {
+    KILN_RECIPE_FAIL(r, "softmax_backward_data: input_dtype is no dtype of numbers");
+    return;
+  }
   kiln_tensor *grad = kiln__recipe_to(r, SELF, wide), *output = kiln__recipe_to(r, ARG(1), wide);
   kiln_tensor *each = of_log ? grad : KILN_COOK(r, mul, T(grad), T(output));
   kiln_tensor *sum = KILN_COOK(r, sum_dim, T(each), INTS(kiln_arg_int(args, 2)), B(true), NONE);
   if (of_log) output = KILN_COOK(r, exp, T(output));
   kiln_tensor *part = KILN_COOK(r, mul, T(output), T(sum));
   part = KILN_COOK(r, sub, T(each), T(part), I(1));
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, part, (kiln_dtype)kiln_arg_int(args, 3)));
+  kiln__recipe_give(r, outs, kiln__recipe_to(r, part, wanted));
 }
 KILN_RECIPE(_softmax_backward_data) { softmax_backward(r, args, false, outs); }
 KILN_RECIPE(_log_softmax_backward_data) { softmax_backward(r, args, true, outs); }

@@ -64,7 +64,7 @@ typedef enum family {
     }                                                                                            \
   }                                                                                              \
   static kiln_status *value_##T(kiln_call *call, family kind, T x, T degree, T *out) {           \
-    const int64_t n = degree == degree ? (int64_t)degree : -1;                                   \
+    const int64_t n = fabs##f(degree) < (T)9e18 ? (int64_t)degree : -1;                          \
     const bool chebyshev = kind <= CHEBYSHEV_W;                                                  \
     const bool hermite = kind == HERMITE_H || kind == HERMITE_HE;                                \
     T p = 1, q = first_##T(kind, x);                                                             \
