@@ -23,6 +23,7 @@ static kiln_status *check_node(const kiln_builder *b, const kiln_node *node) {
   }
   if (!node->op) return NULL; /* unknown: an error when it is reached */
   if (kiln_op_is_quantised(node->op)) b->unit->quantised = true;
+  if (node->op->flags & KILN_OP_STRUCTURES) b->unit->structured = true;
   switch (node->op->id) {
     case KILN_OP_prim_profile:
     case KILN_OP_prim_TypeCheck:

@@ -3,11 +3,18 @@
 
 #include <limits.h>
 
+#include "runtime/structure.h"
+
 /* -- Handles -- */
 
 kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_ivalue v,
                               kiln_value **out_value) {
   *out_value = NULL;
+  if (model && model->script->unit->structured && kiln_ivalue_holds_structured(v)) {
+    kiln_ivalue_release(v);
+    return KILN_ERROR(KILN_UNSUPPORTED, "a sparse or nested tensor does not leave its model: make "
+                                        "it dense by to_dense() or to_padded_tensor()");
+  }
   kiln_value *value = kiln_mem_alloc(context->env->mem, sizeof *value);
   if (!value) {
     kiln_ivalue_release(v);

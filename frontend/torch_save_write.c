@@ -6,6 +6,7 @@
 #include "frontend/pickle_out.h"
 #include "frontend/torch_save.h"
 #include "runtime/quant.h"
+#include "runtime/structure.h"
 
 typedef struct writer {
   kiln_arena *arena;
@@ -54,6 +55,9 @@ static kiln_status *put_tensor(void *arg, kiln_tensor *tensor) {
   if (tensor->key.f.undefined || !tensor->storage) {
     kiln__pickle_put_byte(&w->out, 'N');
     return NULL;
+  }
+  if (kiln_tensor_is_structured(tensor)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "a sparse or nested tensor cannot be saved");
   }
   if (!kiln__pickle_storage_type(dtype) ||
       (category == KILN_CATEGORY_OTHER && !needs_v3(dtype) && !kiln_tensor_quant(tensor)) ||

@@ -154,6 +154,9 @@ static void build_exceptions(kiln_alias *a, const kiln_node *node) {
     kiln__alias_write(a, node, kiln_node_input(node, 3), false); /* running mean and variance */
     kiln__alias_write(a, node, kiln_node_input(node, 4), false);
   }
+  if (kiln_op_joins_memory(node->op)) {
+    kiln__alias_constrain(a, COPY, kiln_node_input(node, 0), kiln_node_input(node, 1));
+  }
   bool returns_it = node->op->flags & KILN_OP_MAY_RETURN_ARG;
   if (returns_it) kiln__alias_constrain(a, COPY, node->outputs[0], kiln_node_input(node, 0));
 }

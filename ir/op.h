@@ -12,6 +12,8 @@
  *     FLAGS(a | b) KILN_OP_* below
  *     DTYPES(any)  its kernel takes tensors of every dtype, the rare ones too (KILN_RARE_DTYPES);
  *                  without it, that is so for views and metadata only
+ *     SPARSE(fn)   kiln__kernel_fn: runs where an argument is a sparse tensor; absent: refuses
+ *     NESTED(way)  refuses, keeps, knows: what it does with a nested tensor (kiln_nested_way)
  *     VARIANTS(inplace, out)  makes `add_` and `add.out` with derived schemas; every operator that
  *                  is written in place also gets its functional form, `kiln::add_`
  * A name without parentheses is a structural operator (prim::If): no schema, any arguments.
@@ -96,6 +98,7 @@ enum {
                               its in-place variant fail alike: x.relu_() may become relu(x) */
   KILN_OP_MAY_RETURN_ARG =
       512, /* the result may be the first argument, though the schema does not say so */
+  KILN_OP_STRUCTURES = 1024, /* makes sparse or nested tensors (runtime/structure.h) */
 };
 
 typedef enum kiln_op_cost {
@@ -130,6 +133,12 @@ struct kiln_op {
 static inline bool kiln_op_is_quantised(const kiln_op *op) {
   return op->id >= KILN_OP_quantize_per_tensor &&
          op->id <= KILN_OP__make_per_channel_quantized_tensor;
+}
+
+/* Its first argument is over the memory of its second from then on, which no schema can say. */
+static inline bool kiln_op_joins_memory(const kiln_op *op) {
+  return op->id == KILN_OP_set__source_Tensor ||
+         op->id == KILN_OP_set__source_Tensor_storage_offset;
 }
 
 /* -- Registry -- */

@@ -9,6 +9,8 @@
 #undef FLAGS
 #undef VARIANTS
 #undef DTYPES
+#undef SPARSE
+#undef NESTED
 #define SHAPE(fn)
 #define KERNEL(fn)
 #define LOWER(fn)
@@ -17,3 +19,5 @@
 #define FLAGS(flags)
 #define VARIANTS(...)
 #define DTYPES(class)
+#define SPARSE(fn)
+#define NESTED(way)

@@ -17,6 +17,8 @@
 #undef KERNEL
 #define KERNEL(fn) \
   kiln_status *kiln__kernel_##fn(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+#undef SPARSE
+#define SPARSE(fn) KERNEL(fn)
 #undef SHAPE
 #define SHAPE(fn) bool kiln__shape_##fn(struct kiln_shape_query *query);
 #define KILN_OP(id, schema, columns) columns
@@ -30,6 +32,8 @@ typedef struct entry {
   uint32_t flags, variants;
   kiln_op_cost cost;
   bool any_dtype;
+  kiln_kernel_body sparse;
+  kiln_nested_way nested;
 } entry;
 
 #define ANY_DTYPE_any true
@@ -48,6 +52,10 @@ typedef struct entry {
 #undef VARIANTS
 #undef DTYPES
 #define DTYPES(class) .any_dtype = ANY_DTYPE_##class,
+#undef SPARSE
+#undef NESTED
+#define SPARSE(fn) .sparse = kiln__kernel_##fn,
+#define NESTED(way) .nested = KILN_NESTED_##way,
 #define KERNEL(fn) .body = kiln__kernel_##fn,
 #define SHAPE(fn) .shape = kiln__shape_##fn,
 #define COST(cost_class) .cost = KILN_COST_##cost_class,
@@ -263,6 +271,8 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   op->cost = e->cost;
   op->kernel.body = e->body;
   op->kernel.refuses = refuses(e);
+  op->kernel.sparse = e->sparse;
+  op->kernel.nested = e->nested;
   if (!strchr(e->text, '(')) return NULL;
   kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
   if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;

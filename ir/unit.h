@@ -41,8 +41,9 @@ typedef struct kiln_unit {
   KILN_VEC(kiln_function *) all; /* functions and methods, in order of definition */
   /* Compiles a function's body on demand; set by the frontend. NULL: all bodies are there. */
   kiln_status *(*ensure)(struct kiln_unit *unit, kiln_function *function);
-  bool quantised; /* quantised tensors may be among its values: operators ask (runtime/quant.h) */
-  void *frontend; /* its state, released by `release_frontend` */
+  bool structured; /* sparse or nested tensors may be among its values (runtime/structure.h) */
+  bool quantised;  /* quantised tensors may be among its values: operators ask (runtime/quant.h) */
+  void *frontend;  /* its state, released by `release_frontend` */
   void (*release_frontend)(struct kiln_unit *unit);
 } kiln_unit;
 

@@ -3,6 +3,7 @@
 #include "guards/guards.h"
 #include "jit/bytecode_internal.h"
 #include "runtime/quant.h"
+#include "runtime/structure.h"
 
 /* -- Tables of the plan -- */
 
@@ -68,11 +69,12 @@ static const kiln_kernel *missing_kernel(kiln_emitter *e, const kiln_node *node)
   return missing;
 }
 
-/* One for each kernel, in a unit with quantised tensors. */
+/* One for each kernel, in a unit with quantised, sparse or nested tensors. */
 static const kiln_kernel *guarded_kernel(kiln_emitter *e, const kiln_kernel *kernel) {
   const kiln_kernel *known = kiln_map_find_ptr(&e->guarded_kernels, kernel);
   if (known) return known;
-  known = kiln_quant_guard(e->arena, kernel);
+  known = e->env->quantised ? kiln_quant_guard(e->arena, kernel) : kernel;
+  if (e->env->structured) known = kiln_structure_guard(e->arena, known);
   kiln_map_set_ptr(&e->guarded_kernels, kernel, (void *)(uintptr_t)known);
   return known;
 }
@@ -80,7 +82,7 @@ static const kiln_kernel *guarded_kernel(kiln_emitter *e, const kiln_kernel *ker
 static kiln_status *emit_op(kiln_emitter *e, kiln_node *node) {
   const kiln_kernel *kernel = node->op ? &node->op->kernel : missing_kernel(e, node);
   if (node->output_count > KILN_MAX_OUTS) return bad_node(node, "has too many results");
-  if (e->env->quantised) kernel = guarded_kernel(e, kernel);
+  if (e->env->quantised || e->env->structured) kernel = guarded_kernel(e, kernel);
   bool is_simple = kiln_op_is_simple(kernel, node->input_count, node->output_count);
   return simple(e, node, is_simple ? KILN_INSTR_OP_SIMPLE : KILN_INSTR_OP, add_kernel(e, kernel));
 }

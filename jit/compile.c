@@ -39,6 +39,7 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
                            .quantised = jit->unit->quantised,
                            .watch = kiln__jit_watch,
                            .timed = jit->timed,
+                           .structured = jit->unit->structured,
                            .stress = jit->env.flags.stress_bailout};
   return kiln_bytecode_emit(code->graph, &env, &code->plan);
 }

@@ -82,6 +82,8 @@ static const char *layout_word(uint8_t layout) {
   switch ((kiln_layout_class)layout) {
     case KILN_LAYOUT_CONTIGUOUS: return "contiguous";
     case KILN_LAYOUT_CHANNELS_LAST: return "channels last";
+    case KILN_LAYOUT_SPARSE: return "sparse";
+    case KILN_LAYOUT_NESTED: return "nested";
     default: return "strided";
   }
 }

@@ -24,6 +24,14 @@ typedef enum kiln_reuse {
   KILN_REUSE_COPY, /* the destination: it, or else a copy of it */
 } kiln_reuse;
 
+/* What an operator does with a nested tensor (runtime/structure.h). */
+typedef enum kiln_nested_way {
+  KILN_NESTED_unsaid,  /* refuses, unless it looks at no element at all */
+  KILN_NESTED_refuses, /* though it looks at no element */
+  KILN_NESTED_keeps,   /* runs on the padded elements, whose rows stay as they are */
+  KILN_NESTED_knows,   /* its kernel asks */
+} kiln_nested_way;
+
 /* One operator as the interpreter sees it. Made by ir's operator registry from the tables. */
 typedef struct kiln_kernel {
   const char *name;      /* "aten::add.Tensor" */
@@ -34,6 +42,8 @@ typedef struct kiln_kernel {
   void *user;       /* of a custom operator; of a missing one: a hint (const char *) or NULL */
   kiln_reuse reuse;
   uint32_t refuses; /* bits 1 << dtype of the tensors that it does not take */
+  kiln_nested_way nested;
+  kiln_kernel_body sparse; /* runs instead where an argument is sparse; NULL: refuses */
 } kiln_kernel;
 
 /* KILN_OP_ERROR when an argument's dtype is one that the kernel does not know. Whoever runs a

@@ -419,6 +419,11 @@ static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_i
   return run_on_integers(call, g->inner, args, outs);
 }
 
+bool kiln_kernel_looks_at_no_element(const kiln_kernel *kernel) {
+  const kiln_str name = short_name(kernel->name);
+  return name.len && treatment_of(name) == KNOWS;
+}
+
 const kiln_kernel *kiln_quant_guard(kiln_arena *arena, const kiln_kernel *kernel) {
   if (!kernel->body) return kernel;
   const kiln_str name = short_name(kernel->name);

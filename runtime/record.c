@@ -7,6 +7,11 @@ void kiln_type_record_init(kiln_type_record *record) { *record = (kiln_type_reco
 static void from_tensor(kiln_type_record *r, const kiln_tensor *t, bool grad_mode) {
   *r = (kiln_type_record){.seen = 1};
   int rank = kiln_tensor_rank(t);
+  if (t->key.f.layout >= KILN_LAYOUT_SPARSE) { /* nothing may be built on what its key says */
+    *r = (kiln_type_record){.seen = 1, .rank = -1, .dtype = KILN_DTYPE_NONE, .undefined = -1};
+    r->requires_grad = r->device_kind = -1, r->device_index = -1;
+    return;
+  }
   r->dtype = (int16_t)kiln_tensor_dtype(t);
   r->requires_grad = t->key.f.requires_grad && grad_mode;
   r->undefined = (int8_t)t->key.f.undefined;

@@ -66,6 +66,10 @@ typedef enum kiln_layout_class {
   KILN_LAYOUT_CONTIGUOUS,    /* row-major; also every tensor of 0 or 1 elements */
   KILN_LAYOUT_CHANNELS_LAST, /* rank 4, NHWC in memory, and not contiguous too */
   KILN_LAYOUT_STRIDED,       /* anything else */
+  /* Its elements are not its storage's: structure.h. A guard asks for these bits alone. */
+  KILN_LAYOUT_SPARSE = 4,
+  KILN_LAYOUT_NESTED = 8,
+  KILN_LAYOUT_STRUCTURED = 4 | 8
 } kiln_layout_class;
 
 enum { KILN_INLINE_RANK = 6 };
@@ -87,8 +91,9 @@ typedef struct kiln_tensor {
   int64_t inline_dims[2 * KILN_INLINE_RANK];
   kiln_mem *mem;          /* borrowed */
   struct kiln_grad *grad; /* autograd slot, owned, NULL until gradients are recorded; whatever
-                             struct kiln_grad becomes, it begins with a kiln_owner. Quantised
-                             tensors have their parameters here (runtime/quant.h) */
+                             struct kiln_grad becomes, it begins with a kiln_owner. Quantised,
+                             sparse and nested tensors have their side structure here (quant.h,
+                             structure.h) */
 } kiln_tensor;
 
 static inline int kiln_tensor_rank(const kiln_tensor *t) { return t->key.f.rank; }

@@ -231,6 +231,7 @@ kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
     return kiln__ts_sort(e, ast, op, args[0].value, count > 1 ? args[1].value : NULL, &out->value);
   }
   if (kiln_op_is_quantised(op)) e->l->unit->quantised = true;
+  if (op->flags & KILN_OP_STRUCTURES) e->l->unit->structured = true;
   kiln_node *node = kiln_node_create(e->graph, op);
   KILN_TRY(fill(e, ast, node, op->schema, slots, args, count, varargs));
   kiln__ts_append(e, ast, node);

@@ -6,6 +6,7 @@
 #include "frontend/torchscript/pickle_write.h"
 
 #include "runtime/quant.h"
+#include "runtime/structure.h"
 
 static kiln_status *put_value(kiln_pickle_writer *w, kiln_ivalue v, const kiln_type *declared,
                               int depth);
@@ -30,6 +31,9 @@ static kiln_status *put_tensor(void *arg, kiln_tensor *tensor) {
   if (kiln_tensor_is_undefined(tensor) || !tensor->storage) {
     kiln__pickle_put_byte(&w->out, 'N');
     return NULL;
+  }
+  if (kiln_tensor_is_structured(tensor)) {
+    return KILN_ERROR(KILN_UNSUPPORTED, "a sparse or nested tensor cannot be saved");
   }
   if (!kiln__pickle_storage_type(dtype) ||
       (kiln_dtype_is_quant(dtype) && !kiln_tensor_quant(tensor)) ||

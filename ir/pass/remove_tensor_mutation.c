@@ -185,7 +185,7 @@ static bool follow(proof *p, const kiln_use *use) {
     follow_result(p, use);
     return true;
   }
-  if (!n->op) return false;
+  if (!n->op || kiln_op_joins_memory(n->op)) return false;
   if (n->op->schema) {
     if (n->op->id >= KILN_OP__BUILTIN_COUNT || writes_container(n)) return false;
   } else {

@@ -8,6 +8,7 @@
 
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/nn.h"
+#include "runtime/kernels/nested.h"
 #include "runtime/kernels/recipe.h"
 #include "runtime/kernels/view.h"
 
@@ -388,7 +389,8 @@ static kiln_tensor *attend_all(kiln__recipe *r, const mha *m, kiln_tensor *const
                                kiln_tensor **weights) {
   kiln_tensor *qkv[3], *mask = m->mask, *out = NULL;
   for (int i = 0; i < 3; i++) qkv[i] = split_heads(r, parts[i], m->count);
-  if (mask) mask = shape_mask(r, mask, m->mask_type == 1);
+  /* Numbers mask where they are not 0, as PyTorch reads them: they are not added. */
+  if (mask) mask = shape_mask(r, kiln__recipe_to(r, mask, KILN_DTYPE_BOOL), m->mask_type == 1);
   if (r->status) return NULL;
   kiln__nn nn = {.call = r->call};
   const bool fine = kiln__recipe_ok(r, run_heads(&nn, qkv, mask, m->with_weights, &out, weights));
@@ -415,8 +417,6 @@ static bool check_mha(kiln__recipe *r, const mha *m, const kiln_tensor *q, const
     KILN_RECIPE_FAIL(r, "expected `qkv_weight` first dim to be 3x embed_dim");
   } else if (m->count <= 0 || m->dim % m->count != 0) {
     KILN_RECIPE_FAIL(r, "`embed_dim` must divide evenly by `num_heads`");
-  } else if (m->mask && kiln_tensor_dtype(m->mask) != KILN_DTYPE_BOOL) {
-    KILN_RECIPE_FAIL(r, "Mask should be a boolean tensor");
   } else if (m->mask && m->mask_type != 0 && m->mask_type != 1 && m->mask_type != 2) {
     KILN_RECIPE_FAIL(r, "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 "
                         "(default_mask)");
@@ -453,17 +453,29 @@ static kiln_tensor *norm(kiln__recipe *r, kiln_tensor *x, int64_t dim, const kil
                          double eps) {
   return KILN_COOK(r, layer_norm, T(x), INTS(dim), weight[0], weight[1], F(eps), B(true));
 }
+/* A nested batch is a padded one with a mask; its result is nested again. */
 KILN_RECIPE(_transformer_encoder_layer_fwd) {
-  kiln_tensor *src = kiln_arg_tensor(args, 0), *x = src, *parts[3], *unused = NULL;
+  kiln_tensor *src = kiln_arg_tensor(args, 0), *parts[3], *unused = NULL;
+  const kiln_nested *nested = kiln_tensor_nested(src);
   const bool use_gelu = kiln_arg_bool(args, 7), norm_first = kiln_arg_bool(args, 8);
   const double eps = kiln_arg_float(args, 9);
-  const mha m = {.dim = kiln_arg_int(args, 1),
-                 .count = kiln_arg_int(args, 2),
-                 .proj_weight = kiln_arg_tensor(args, 5),
-                 .proj_bias = kiln_arg_tensor(args, 6),
-                 .mask = kiln_arg_tensor_opt(args, 18),
-                 .mask_type = kiln_arg_int_or(args, 19, 2)};
-  if (!check_mha(r, &m, src, src, src, kiln_arg_tensor(args, 3))) return;
+  mha m = {.dim = kiln_arg_int(args, 1),
+           .count = kiln_arg_int(args, 2),
+           .proj_weight = kiln_arg_tensor(args, 5),
+           .proj_bias = kiln_arg_tensor(args, 6),
+           .mask = kiln_arg_tensor_opt(args, 18),
+           .mask_type = kiln_arg_int_or(args, 19, 2)};
+  if (nested && m.mask) {
+    KILN_RECIPE_FAIL(r, "NestedTensor with mask is not supported yet");
+    return;
+  }
+  if (nested) {
+    src = kiln__nested_padded(r, src);
+    m.mask = kiln__nested_padding(r, nested, kiln__recipe_size(src, 1));
+    m.mask_type = 1;
+  }
+  if (!src || !check_mha(r, &m, src, src, src, kiln_arg_tensor(args, 3))) return;
+  kiln_tensor *x = src;
   if (norm_first) x = norm(r, x, m.dim, args + 10, eps);
   kiln_tensor *all = KILN_COOK(r, linear, T(x), args[3], args[4]);
   for (int i = 0; i < 3; i++) parts[i] = kiln__recipe_narrow(r, all, 2, i * m.dim, m.dim);
@@ -477,5 +489,8 @@ KILN_RECIPE(_transformer_encoder_layer_fwd) {
   x = KILN_COOK(r, linear, T(x), args[16], args[17]);
   x = KILN_COOK(r, add, T(x), T(before), I(1));
   if (!norm_first) x = norm(r, x, m.dim, args + 12, eps);
-  kiln__recipe_give(r, outs, x);
+  if (nested)
+    kiln__nested_give(r, outs, x, nested);
+  else
+    kiln__recipe_give(r, outs, x);
 }
