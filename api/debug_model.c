@@ -29,6 +29,7 @@ kiln_status *kiln_debug_model_facts(kiln_model *model, kiln_debug_row_fn row, vo
   tell_number(row, user, "deflated_files", (uint64_t)script->deflated_count);
   tell_number(row, user, "functions", (uint64_t)unit->all.count);
   tell_number(row, user, "setstate_calls", (uint64_t)script->pending_count);
+  if (unit->custom_classes) row(user, (const char *[]){"custom_classes", unit->custom_classes}, 2);
   return NULL;
 }
 

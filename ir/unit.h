@@ -42,8 +42,9 @@ typedef struct kiln_unit {
   /* Compiles a function's body on demand; set by the frontend. NULL: all bodies are there. */
   kiln_status *(*ensure)(struct kiln_unit *unit, kiln_function *function);
   bool structured; /* sparse or nested tensors may be among its values (runtime/structure.h) */
-  bool quantised;  /* quantised tensors may be among its values: operators ask (runtime/quant.h) */
-  void *frontend;  /* its state, released by `release_frontend` */
+  const char *custom_classes; /* of C++, that the source names; NULL: none. Of models at rest */
+  bool quantised; /* quantised tensors may be among its values: operators ask (runtime/quant.h) */
+  void *frontend; /* its state, released by `release_frontend` */
   void (*release_frontend)(struct kiln_unit *unit);
 } kiln_unit;
 

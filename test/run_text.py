@@ -8,7 +8,7 @@ A file is one or more sections:
     graph(%x : Tensor): ...
 
 The input goes to the command's standard input, named "-" at its end, or to a file whose path
-replaces %s in the command; %S is the folder of the test. A section without input uses the one
+replaces %s in the command; %S is the folder of the test, also in what is expected. A section without input uses the one
 before. Lines that start with ";" are not part of the input. After `; run:` may stand
 
     ; status: 2        the exit status, 0 if not said
@@ -171,6 +171,7 @@ class Runner:
             text = '\n'.join(tidy(section.input)) + '\n'
             status, output, error = self.execute(shlex.split(section.command), text, folder,
                                                  section.env)
+            output = [line.replace(folder, '%S') for line in output]
             outputs[section.line] = output
             results.append((name, self.judge(section, status, output, error, folder)))
         if self.blessing:

@@ -213,6 +213,8 @@ static void print_overview(const inspection *in, const char *path) {
   print_bytes(strtoull(fact(in, "bytes"), NULL, 10));
   printf(" in %s files, %s of them deflated\n", fact(in, "files"), fact(in, "deflated_files"));
   printf("root %s, %s functions\n", fact(in, "root"), fact(in, "functions"));
+  const char *custom = fact(in, "custom_classes");
+  if (*custom) printf("custom classes %s, which Kiln cannot run\n", custom);
   const uint64_t setstate = strtoull(fact(in, "setstate_calls"), NULL, 10);
   if (setstate) printf("%" PRIu64 " calls of __setstate__ when it is loaded\n", setstate);
   for (int i = 0; i < kiln_model_method_count(in->model); i++) {

@@ -60,7 +60,7 @@ static kiln_status *check_byte_order(kiln_zip *zip) {
 static kiln_status *find_class(void *user, kiln_str qualname, const kiln_type **out_type) {
   load *ld = user;
   kiln_found found;
-  if (kiln_str_starts(qualname, "__torch__.torch.classes.")) {
+  if (kiln__is_custom_class(qualname) && !ld->l.lenient) {
     return KILN_ERROR(KILN_UNSUPPORTED,
                       "objects of the custom class " KILN_STR_FMT " are not supported",
                       KILN_STR_ARG(qualname));
@@ -87,12 +87,14 @@ static kiln_status *parse_type(void *user, kiln_str text, const kiln_type **out_
 
 static bool wants_state(void *user, const kiln_type *type) {
   (void)user;
+  if (kiln__is_custom_class(type->cls->qualname)) return true;
   return kiln_class_find_method(type, KILN_STR("__getstate__")) &&
          kiln_class_find_method(type, KILN_STR("__setstate__"));
 }
 
 static kiln_status *set_state(void *user, kiln_ivalue object, kiln_ivalue state) {
   load *ld = user;
+  if (kiln__is_custom_class(object.u.object->type->cls->qualname)) return NULL; /* of a look only */
   kiln_vec_reserve(ld->l.arena, &ld->pending, ld->pending.count + 1);
   kiln_pending_call call = {
       .function = kiln_class_find_method(object.u.object->type, KILN_STR("__setstate__")),

@@ -136,6 +136,10 @@ kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname, kiln_found *ou
   if (out_found->function) return NULL;
   out_found->type = kiln_type_find(l->types, qualname);
   if (out_found->type) return NULL;
+  if (l->lenient && kiln__is_custom_class(qualname)) {
+    out_found->type = kiln__define_custom_class(l, qualname);
+    return NULL;
+  }
   size_t dot = qualname.len;
   while (dot > 0 && qualname.data[dot - 1] != '.') dot--;
   if (dot == 0) return NULL;

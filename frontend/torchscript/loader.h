@@ -64,6 +64,16 @@ typedef struct kiln_found {
   kiln_function *function;
 } kiln_found;
 
+/* -- Classes that are written in C++ (custom_class.c): of packed weights, mostly -- */
+
+static inline bool kiln__is_custom_class(kiln_str qualname) {
+  return kiln_str_starts(qualname, "__torch__.torch.classes.");
+}
+/* Appends all that the archive's source names, "A, B": how many. */
+int kiln__custom_classes(kiln_loader *l, kiln_text *names);
+/* A class without attributes and methods, for a look at the archive. */
+const kiln_type *kiln__define_custom_class(kiln_loader *l, kiln_str qualname);
+
 /* Defines what "__torch__.m.C" names, if it names something. */
 kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname,
                                kiln_found *out_found) KILN_MUST_USE;

@@ -131,6 +131,20 @@ def plain():
           by=torch.nn.functional.adaptive_avg_pool2d(t, [3, 2]))
 
 
+def checked():
+    """Indices that do not fit: PyTorch says so where it is told to look."""
+    where = torch.tensor([[2, 0], [1, 3]])
+    for i, v, size in ((where, values(F32, (2,)), [3, 3]), (where - 1, values(F32, (2,)), [3, 4]),
+                       (where, values(F32, (3,)), [3, 4]), (where[0], values(F32, (2,)), [3, 4]),
+                       (where, values(F32, (2,)), [3]), (where, values(F32, (2, 2)), [3, 4, 3])):
+        try:
+            torch.sparse_coo_tensor(i, v, size, check_invariants=True)
+        except RuntimeError as e:
+            print(str(e).split("\n")[0])
+            lines.append("\t".join(["aten::sparse_coo_tensor.indices_size", text(i), text(v), text(size),
+                                    "N", "N", "N", "N", "N", "!", str(e).split("\n")[0][:60]]))
+
+
 def others():
     t, source = values(F32, (3, 4)), values(F32, (2, 5))
     case("aten::set_", t.clone())
@@ -142,4 +156,4 @@ def others():
 
 if __name__ == "__main__":
     write(sys.argv[1], "models.py", (regions, deformed, rotated, filters, pictures, experts, plain,
-                                     others))
+                                     checked, others))

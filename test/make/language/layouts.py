@@ -1,4 +1,4 @@
-"""Tensors in other layouts: nested ones (the batches of nn.TransformerEncoder), and set_."""
+"""Tensors in other layouts: nested ones (the batches of nn.TransformerEncoder), sparse ones; set_."""
 from typing import List, Optional, Tuple
 
 import torch
@@ -89,3 +89,107 @@ def set_shares_memory(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor, Tensor, int
     part = torch.zeros(1).set_(made, 2, [3, 2], [1, 6])
     part.mul_(2.0)
     return made, other, part, part.itemsize
+
+
+# -- Sparse --
+
+I = torch.tensor([[2, 0, 1, 2, 0], [1, 0, 2, 1, 3]])
+V = torch.tensor([1.5, -2.0, 0.25, 4.0, 3.0])
+D = torch.arange(12, dtype=torch.float32).reshape(4, 3) * 0.5 - 2
+BLOCKS = torch.arange(10, dtype=torch.float64).reshape(5, 2)
+
+
+@case((I, V, [3, 4]), (I, BLOCKS, [4, 4, 2]), (I, V[:3], [3, 4]), (I[:, :0], V[:0], [3, 4]),
+      (I, V.long(), [3, 5]))
+def make(i: Tensor, v: Tensor, size: List[int]) -> Tuple[Tensor, bool, bool, List[int], int, int, int]:
+    s = torch.sparse_coo_tensor(i, v, size)
+    return (s.to_dense(), s.is_sparse, s.is_coalesced(), s.size(), s._nnz(), s.sparse_dim(),
+            s.dense_dim())
+
+
+@case((I, V), (I, BLOCKS), (I[:, :1], V[:1]))
+def make_unsized(i: Tensor, v: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor, int]:
+    s = torch.sparse_coo_tensor(i, v)
+    c = s.coalesce()
+    return s._indices(), s._values(), c.indices(), c.values(), c._nnz()
+
+
+@case((I, V))
+def uncoalesced(i: Tensor, v: Tensor) -> Tensor:
+    return torch.sparse_coo_tensor(i, v, [3, 4]).values()
+
+
+@case(([2, 3],), ([0],))
+def make_empty(size: List[int]) -> Tuple[Tensor, bool]:
+    s = torch.sparse_coo_tensor(size, dtype=torch.float64)
+    return s.to_dense(), s.is_coalesced()
+
+
+@case((D,), (D.relu(),), (torch.zeros(2, 0),), ((D > 0),))
+def from_dense(x: Tensor) -> Tuple[Tensor, Tensor, Tensor, bool]:
+    s = x.to_sparse()
+    return s.indices(), s.values(), s.to_dense(), x.is_sparse
+
+
+@case((torch.stack([D.relu(), D * 0]), 1), (torch.stack([D.relu(), D * 0]), 2), (D, 3))
+def from_dense_part(x: Tensor, dims: int) -> Tuple[Tensor, Tensor, Tensor]:
+    s = x.to_sparse(dims)
+    return s.indices(), s.values(), s.to_dense()
+
+
+@case((I, V, D), (I, V, D[:, :0]), (I, V.double(), D), (I, V, D[:3]), (I, V.long(), D.long()))
+def products(i: Tensor, v: Tensor, d: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    s = torch.sparse_coo_tensor(i, v, [3, 4])
+    return (torch.sparse.mm(s, d), torch.mm(s, d), s.matmul(d), s @ d)
+
+
+@case((I, V, D))
+def more_products(i: Tensor, v: Tensor, d: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    s = torch.sparse_coo_tensor(i, v, [3, 4])
+    base = torch.ones(3, 3)
+    return (torch.addmm(base, s, d, beta=2, alpha=0.5), torch.sparse.addmm(base, s, d),
+            torch.mv(s, d[:, 0]), torch.bmm(torch.stack([d.relu(), d.relu() * 2]).to_sparse(),
+                                            torch.stack([d.t(), d.t() + 1])))
+
+
+@case((I, V))
+def arithmetic(i: Tensor, v: Tensor) -> List[Tensor]:
+    s = torch.sparse_coo_tensor(i, v, [3, 4])
+    c = s.coalesce()
+    dense = torch.ones(3, 4)
+    made = [s + s, s - c, c + c * 2.0, s * c, c * dense, s / 4, -s, s.t(), s.transpose(0, 1).neg(),
+            c.abs(), c.sqrt(), s.relu(), s.clone(), s.detach(), s.to(torch.float64), s * 3]
+    found = [x.to_dense() for x in made]
+    found.append(dense + s)
+    return found
+
+
+@case((I, V))
+def sums(i: Tensor, v: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    s = torch.sparse_coo_tensor(i, v, [3, 4])
+    return (torch._sparse_sum(s), torch._sparse_sum(s, [0]).to_dense(),
+            torch._sparse_sum(s, [1]).to_dense(), torch._sparse_sum(s, [0, 1]))
+
+
+@case((D, I, V))
+def masked(d: Tensor, i: Tensor, v: Tensor) -> Tensor:
+    return d.t().sparse_mask(torch.sparse_coo_tensor(i, v, [3, 4]).coalesce()).to_dense()
+
+
+class Graph(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.first = torch.nn.Linear(3, 4)
+        self.second = torch.nn.Linear(4, 2)
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        n = x.size(0)
+        a = torch.sparse_coo_tensor(edges, torch.ones(edges.size(1)), [n, n])
+        degree = torch._sparse_sum(a, [1]).to_dense().clamp(min=1.0).unsqueeze(1)
+        x = torch.relu(torch.sparse.mm(a, self.first(x)) / degree)
+        return torch.sparse.mm(a, self.second(x))
+
+
+case((D, torch.tensor([[0, 1, 2, 3, 3], [1, 0, 3, 2, 0]])),
+     (D[:2], torch.tensor([[0, 1], [1, 0]])))(Graph)

@@ -1,0 +1,49 @@
+/* custom_class.c: classes that are written in C++ and known to the archive by name alone: packed
+ * weights of quantised layers and their like. They cannot be run; a look at the archive tells which
+ * there are. */
+#include "frontend/torchscript/loader.h"
+
+static bool in_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.';
+}
+static void add_names(kiln_loader *l, kiln_str text, kiln_map *known, kiln_text *names) {
+  static const char prefix[] = "__torch__.torch.classes.";
+  const char *at = text.data, *end = text.data + text.len;
+  while ((at = memmem(at, (size_t)(end - at), prefix, sizeof prefix - 1))) {
+    const char *last = at;
+    while (last < end && in_name(*last)) last++;
+    const kiln_str name = kiln_str_make(at, (size_t)(last - at));
+    at = last;
+    if (kiln_map_find(known, name)) continue;
+    if (known->count) kiln_text_puts(names, ", ");
+    kiln_map_set(known, name, l);
+    kiln_text_printf(names, KILN_STR_FMT, KILN_STR_ARG(name));
+  }
+}
+int kiln__custom_classes(kiln_loader *l, kiln_text *names) {
+  kiln_map known;
+  kiln_map_init(&known, l->ast_arena);
+  for (int i = 0; i < kiln_zip_count(l->zip); i++) {
+    kiln_zip_record *record = kiln_zip_at(l->zip, i);
+    kiln_str text;
+    const size_t len = record->name.len;
+    const bool source = kiln_str_starts(record->name, "code/") && len > 3 &&
+                        memcmp(record->name.data + len - 3, ".py", 3) == 0;
+    if (!source) continue;
+    kiln_status *status = kiln_zip_read(l->zip, record, &text);
+    if (status)
+      kiln_status_destroy(status); /* whoever needs the file will say so */
+    else
+      add_names(l, text, &known, names);
+  }
+  return known.count;
+}
+const kiln_type *kiln__define_custom_class(kiln_loader *l, kiln_str qualname) {
+  if (!l->unit->custom_classes) {
+    kiln_text names;
+    kiln_text_init(&names, l->arena);
+    if (kiln__custom_classes(l, &names) > 0) l->unit->custom_classes = names.data;
+  }
+  return kiln_unit_add_class(l->unit, KILN_TYPE_CLASS, qualname)->type;
+}
