@@ -69,11 +69,11 @@ void kiln_flags_init(kiln_flags *flags);
  * why a value of absent.def is refused. */
 kiln_status *kiln_flags_set(kiln_flags *flags, const char *name, const char *value) KILN_MUST_USE;
 /* Applies KILN_* from `environ` (array of "NAME=value"), and adds the bits of the flags that it
- * sets, by their place in the table, to *out_set. An unknown KILN_* name is not an error: on_unknown
- * is called with it. */
+ * sets, by their place in the table, to *out_set. An unknown KILN_* name is not an error:
+ * on_unknown is called with it. */
 kiln_status *kiln_flags_read_env(kiln_flags *flags, char *const *environment,
-                                 void (*on_unknown)(void *user, const char *name),
-                                 void *user, uint64_t *out_set) KILN_MUST_USE;
+                                 void (*on_unknown)(void *user, const char *name), void *user,
+                                 uint64_t *out_set) KILN_MUST_USE;
 /* Writes the current value of a flag as text that kiln_flags_set reads; returns the length. */
 int kiln_flags_print(const kiln_flags *flags, const kiln_flag_info *info, char *buffer,
                      size_t size);

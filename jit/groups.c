@@ -41,13 +41,18 @@ static kiln_status *compile_body(void *arg) {
   return NULL;
 }
 
+static kiln_status *compile_in_scratch(void *arg) {
+  return kiln_arena_run(((compile_job *)arg)->scratch, compile_body, arg);
+}
+
 kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
                                 const kiln_graph *graph, const kiln_group_record *made,
                                 kiln_arena *arena, kiln_group_record *record) {
   compile_job job = {env, codegen, graph, NULL, arena, made, record};
   record->reason = KILN_REASON_none;
   KILN_TRY(kiln_arena_create(env->mem, &job.scratch));
-  kiln_status *status = kiln_arena_run(job.scratch, compile_body, &job);
+  /* Either arena may run out, and the scratch is ours to destroy. */
+  kiln_status *status = kiln_arena_run(arena, compile_in_scratch, &job);
   kiln_arena_destroy(job.scratch);
   if (!status) {
     KILN_LOG(&env->log, compile, 1, "%s: %u operators, kernel %.8s, %.2f ms", record->name,

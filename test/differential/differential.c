@@ -26,8 +26,8 @@ static const struct {
   const char *options[6][2];
 } modes[] = {
     {"off", {{"jit", "off"}}},
-    {"eval", {{"codegen", "eval"}, {"exact", "on"}, {"min_group_size", "1"}}},
-    {"llvm", {{"codegen", "llvm"}, {"exact", "on"}, {"min_group_size", "1"}}},
+    {"eval", {{"codegen", "eval"}, {"min_group_size", "1"}}},
+    {"llvm", {{"codegen", "llvm"}, {"min_group_size", "1"}}},
 };
 enum { MODES = sizeof modes / sizeof *modes };
 static kiln_context *contexts[MODES];

@@ -176,6 +176,24 @@ def masked(d: Tensor, i: Tensor, v: Tensor) -> Tensor:
     return d.t().sparse_mask(torch.sparse_coo_tensor(i, v, [3, 4]).coalesce()).to_dense()
 
 
+@case((I, V))
+def inner_names(i: Tensor, v: Tensor) -> Tuple[int, int, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    s = torch.ops.aten._sparse_coo_tensor_unsafe(i, v, [3, 4])
+    empty = torch.ops.aten._sparse_coo_tensor_with_dims(2, 0, [3, 4], dtype=6, layout=1,
+                                                        device=torch.device("cpu"))
+    again = torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors(
+        2, 0, [3, 4], i, v, dtype=6, layout=1, device=torch.device("cpu"))
+    return (torch.ops.aten._dimI(s), torch.ops.aten._dimV(s), torch.ops.aten._coalesce(s).to_dense(),
+            empty.to_dense(), again.to_dense(), torch._sparse_sum(s, dtype=7),
+            torch._sparse_sum(s, [0], dtype=7).to_dense())
+
+
+@case((X, MASK))
+def padded_again(x: Tensor, keep: Tensor) -> Tuple[Tensor, Tensor]:
+    n = torch._nested_tensor_from_mask(x, keep)
+    return torch.ops.aten._nested_tensor_size(n), torch.ops.aten.nested_to_padded_tensor(n, 0.5)
+
+
 class Graph(torch.nn.Module):
     def __init__(self):
         super().__init__()
