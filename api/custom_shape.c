@@ -113,7 +113,7 @@ int kiln_op_shape_is_none(const kiln_op_shape *shape, int argument) {
 
 void kiln_op_shape_set(kiln_op_shape *shape, int index, kiln_dtype dtype, int rank,
                        const int64_t *sizes) {
-  if (!shape || !sizes) return;
+  if (!shape) return;
   bool good = index >= 0 && index < shape->out_count && rank >= -1 && rank <= KILN_OP_MAX_RANK &&
               (rank <= 0 || sizes) && (dtype == KILN_DTYPE_NONE || kiln_dtype_size(dtype) > 0);
   if (!good) {

@@ -89,7 +89,8 @@ static kiln_tensor *multiply(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
 static kiln_tensor *swapped(kiln__recipe *r, kiln_tensor *t, int a, int b);
 /* Either may be the sparse one. */
 static kiln_tensor *matrix_product(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
-  if (kiln_tensor_sparse(a) || kiln_tensor_rank(a) != 2 || kiln_tensor_rank(b) != 2) {
+  if (kiln_tensor_sparse(a) || !kiln_tensor_sparse(b) || kiln_tensor_rank(a) != 2 ||
+      kiln_tensor_rank(b) != 2) {
     return multiply(r, a, b);
   }
   kiln_tensor *first = swapped(r, b, 0, 1), *second = KILN_COOK(r, t, T(a));

@@ -1,7 +1,7 @@
 /* ops_test.c: the operators of the tables against PyTorch's results in test/data/kernels/ops.txt,
- * compose.txt, library.txt, families.txt, rare.txt, models.txt, draws.txt, empty.txt and later.txt (made by
- * test/make/ops.py, which tells the format, and its like), on every instruction set of this
- * processor. In-place operators are run as the interpreter runs them. */
+ * compose.txt, library.txt, families.txt, rare.txt, models.txt, draws.txt, empty.txt and later.txt
+ * (made by test/make/ops.py, which tells the format, and its like), on every instruction set of
+ * this processor. In-place operators are run as the interpreter runs them. */
 #include <math.h>
 #include <stdlib.h>
 
