@@ -177,7 +177,7 @@ typedef struct weight_job {
   char path[PATH_SIZE];
 } weight_job;
 
-static void tell_tensor(weight_job *job, const kiln_class_attribute *a, const kiln_tensor *t) {
+static void tell_tensor(weight_job *job, const char *role, const kiln_tensor *t) {
   char shape[256] = "[", bytes[32];
   size_t len = 1;
   if (t->key.f.undefined) return;
@@ -188,7 +188,6 @@ static void tell_tensor(weight_job *job, const kiln_class_attribute *a, const ki
   snprintf(shape + len, sizeof shape - len, "]");
   snprintf(bytes, sizeof bytes, "%llu",
            (unsigned long long)t->numel * (unsigned long long)kiln_tensor_item_size(t));
-  const char *role = a->is_parameter ? "parameter" : a->is_buffer ? "buffer" : "attribute";
   job->row(job->user,
            (const char *[]){job->path, role, kiln_dtype_name(kiln_tensor_dtype(t)), shape, bytes},
            5);
@@ -202,8 +201,19 @@ static void walk_object(weight_job *job, const kiln_object *object, size_t len, 
     int n = snprintf(job->path + len, PATH_SIZE - len, "%s" KILN_STR_FMT, len ? "." : "",
                      KILN_STR_ARG(name));
     if (n < 0 || (size_t)n >= PATH_SIZE - len) continue;
-    if (v.tag == KILN_TAG_TENSOR && v.u.tensor) tell_tensor(job, &cls->attributes[i], v.u.tensor);
+    const kiln_class_attribute *a = &cls->attributes[i];
+    const char *role = a->is_parameter ? "parameter" : a->is_buffer ? "buffer" : "attribute";
+    if (v.tag == KILN_TAG_TENSOR && v.u.tensor) tell_tensor(job, role, v.u.tensor);
     if (v.tag == KILN_TAG_OBJECT) walk_object(job, v.u.object, len + (size_t)n, depth + 1);
+  }
+}
+
+/* What frozen modules have instead: the tensors of constants.pkl, as the source names them. */
+static void tell_constants(weight_job *job, kiln_ivalue constants) {
+  for (int i = 0; constants.tag == KILN_TAG_TUPLE && i < constants.u.tuple->count; i++) {
+    const kiln_ivalue v = constants.u.tuple->items[i];
+    snprintf(job->path, PATH_SIZE, "CONSTANTS.c%d", i);
+    if (v.tag == KILN_TAG_TENSOR && v.u.tensor) tell_tensor(job, "constant", v.u.tensor);
   }
 }
 
@@ -212,5 +222,6 @@ kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row, 
   weight_job job = {.row = row, .user = user};
   row(user, (const char *[]){"name", "role", "dtype", "shape", "bytes"}, 5);
   walk_object(&job, model->script->root.u.object, 0, 0);
+  tell_constants(&job, model->script->constants);
   return NULL;
 }

@@ -286,7 +286,11 @@ static kiln_status *find_slot(kiln_instance *instance, const char *path, kiln_ob
     size_t len = strcspn(name, ".");
     int slot = kiln_type_find_attribute(object->type, kiln_str_make(name, len));
     if (slot < 0) {
-      return KILN_ERROR(KILN_NOT_FOUND, "no attribute '%.*s' in '%s'", (int)len, name, path);
+      return KILN_ERROR(KILN_NOT_FOUND, "'" KILN_STR_FMT "' has no attribute '%.*s'%s%s%s",
+                        KILN_STR_ARG(object->type->cls->qualname), (int)len, name,
+                        name == path && !name[len] ? "" : " (of '",
+                        name == path && !name[len] ? "" : path,
+                        name == path && !name[len] ? "" : "')");
     }
     if (!name[len]) {
       *out_object = object;

@@ -18,6 +18,7 @@ struct kiln_codegen {
   pthread_mutex_t lock;
   kiln__llvm_backend *llvm; /* NULL until the first compilation */
   char version[96];
+  bool told; /* that there is no LLVM */
 };
 
 typedef struct code {
@@ -50,7 +51,15 @@ bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen) { return codegen->ll
 /* Under the lock. */
 static kiln_status *open_llvm(kiln_codegen *codegen) {
   if (codegen->llvm) return NULL;
-  KILN_TRY(kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->llvm));
+  kiln_status *status = kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->llvm);
+  if (status && !codegen->told) {
+    codegen->told = true;
+    KILN_LOG(&codegen->env->log, warn, 1,
+             "%s; fused groups run in the interpreter (the option llvm names the library, "
+             "codegen=eval does without)",
+             kiln_status_message(status));
+  }
+  if (status) return status;
   snprintf(codegen->version, sizeof codegen->version, "generator " GENERATOR_VERSION ", %s",
            kiln__llvm_backend_version(codegen->llvm));
   return NULL;

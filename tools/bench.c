@@ -1,4 +1,5 @@
 /* bench.c: `kiln bench`: what loading, the first calls and steady calls cost. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,27 +107,28 @@ static double peak_rss(void) {
 
 static void print_figures(const bench_options *o, const figures *f) {
   const kiln_counters *c = &f->counters;
-  printf("kiln %s, JIT %s, %d threads\n", kiln_version(), o->settings.jit ? o->settings.jit : "on",
-         f->threads);
+  printf("kiln %s, JIT %s, %d thread%s\n", kiln_version(), o->settings.jit ? o->settings.jit : "on",
+         f->threads, f->threads == 1 ? "" : "s");
   printf("load          %10.3f ms\n", f->load_ms);
   printf("call 1        %10.3f ms\n", f->first[0]);
   for (int i = 1; i < f->first_count; i++)
     printf("call %-2d       %10.3f ms\n", i + 1, f->first[i]);
   printf("steady median %10.4f ms, p90 %.4f, p99 %.4f (%lld calls)\n", percentile(f, 0.5),
          percentile(f, 0.9), percentile(f, 0.99), (long long)f->count);
-  printf("compiled      %10llu kernels in %.3f ms, %llu groups, %llu bailouts\n",
-         (unsigned long long)c->compiles, (double)c->compile_ns * 1e-6,
-         (unsigned long long)c->groups, (unsigned long long)c->guard_misses);
+  printf("compiled      %10llu kernel%s in %.3f ms, %llu group%s, %llu bailouts\n",
+         (unsigned long long)c->compiles, c->compiles == 1 ? "" : "s", (double)c->compile_ns * 1e-6,
+         (unsigned long long)c->groups, c->groups == 1 ? "" : "s",
+         (unsigned long long)c->guard_misses);
   printf("peak memory   %10.1f MB\n", peak_rss() * 1e-6);
 }
 
-static int write_json(const bench_options *o, const figures *f) {
+static int write_json(const bench_options *o, const figures *f, FILE *file) {
   const kiln_counters *c = &f->counters;
   cJSON *json = cJSON_CreateObject();
   cJSON_AddNumberToObject(json, "load_ms", f->load_ms);
   cJSON_AddNumberToObject(json, "first_ms", f->first[0]);
   cJSON *calls = cJSON_AddArrayToObject(json, "calls_ms");
-  for (int i = 1; i < f->first_count; i++) {
+  for (int i = 0; i < f->first_count; i++) {
     cJSON_AddItemToArray(calls, cJSON_CreateNumber(f->first[i]));
   }
   cJSON *steady = cJSON_AddObjectToObject(json, "steady");
@@ -146,20 +148,15 @@ static int write_json(const bench_options *o, const figures *f) {
   cJSON_AddStringToObject(config, "jit", o->settings.jit ? o->settings.jit : "on");
   cJSON_AddItemToObject(config, "threads", tool_json_int(f->threads));
   cJSON_AddNumberToObject(config, "duration_s", o->duration);
-  FILE *file = strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "w");
-  if (!file) {
-    cJSON_Delete(json);
-    return tool_usage_error("cannot write '%s'", o->json);
-  }
   tool_json_print(json, file);
-  if (file != stdout && fclose(file) != 0) return tool_usage_error("cannot write '%s'", o->json);
+  if (fflush(file) != 0) return tool_usage_error("cannot write '%s'", o->json);
   return TOOL_GOOD;
 }
 
 /* -- The command -- */
 
-static int bench_model(const bench_options *o, kiln_context *context, kiln_model *model,
-                       figures *f) {
+static int bench_model(const bench_options *o, kiln_context *context, kiln_model *model, figures *f,
+                       FILE *file) {
   tool_inputs inputs = {0};
   kiln_instance *instance = NULL;
   kiln_status *status = NULL;
@@ -183,7 +180,7 @@ static int bench_model(const bench_options *o, kiln_context *context, kiln_model
   if (status) return tool_report(status);
   qsort(f->steady, (size_t)f->count, sizeof *f->steady, by_size);
   if (!o->json || strcmp(o->json, "-") != 0) print_figures(o, f);
-  return o->json ? write_json(o, f) : TOOL_GOOD;
+  return file ? write_json(o, f, file) : TOOL_GOOD;
 }
 
 static int run(const void *options, int count, char *const *operands) {
@@ -195,12 +192,18 @@ static int run(const void *options, int count, char *const *operands) {
   if (o->inputs && o->input.count) {
     return tool_usage_error("bench: give --inputs or --input, not both");
   }
+  /* Opened first: a name that cannot be written is told before the time is spent. */
+  const bool on_stdout = o->json && strcmp(o->json, "-") == 0;
+  FILE *file = on_stdout ? stdout : o->json ? fopen(o->json, "w") : NULL;
+  if (o->json && !file) return tool_usage_error("cannot write '%s': %s", o->json, strerror(errno));
   kiln_status *status = tool_context(&o->settings, &context);
+  if (!status && on_stdout) kiln_context_set_print(context, tool_print_to_stderr, NULL);
   if (!status) f.threads = kiln_context_threads(context);
   double start = tool_now_ms();
   if (!status) status = tool_load(context, operands[0], NULL, &model);
   f.load_ms = tool_now_ms() - start;
-  int exit_status = status ? tool_report(status) : bench_model(o, context, model, &f);
+  int exit_status = status ? tool_report(status) : bench_model(o, context, model, &f, file);
+  if (file && !on_stdout) fclose(file);
   cJSON_Delete(f.kernels_ms);
   free(f.steady);
   kiln_model_release(model);

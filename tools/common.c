@@ -26,6 +26,34 @@ int tool_usage_error(const char *fmt, ...) {
   return TOOL_USAGE;
 }
 
+/* Levenshtein's distance, two rows at a time; long texts are far from everything. */
+static size_t distance(const char *a, const char *b) {
+  enum { MAX = 40 };
+  size_t rows[2][MAX + 1];
+  const size_t m = strlen(a), n = strlen(b);
+  if (m > MAX || n > MAX) return MAX;
+  for (size_t j = 0; j <= n; j++) rows[0][j] = j;
+  for (size_t i = 1; i <= m; i++) {
+    const size_t *above = rows[(i - 1) & 1];
+    size_t *row = rows[i & 1];
+    row[0] = i;
+    for (size_t j = 1; j <= n; j++) {
+      size_t least = above[j - 1] + (a[i - 1] != b[j - 1]);
+      if (above[j] + 1 < least) least = above[j] + 1;
+      if (row[j - 1] + 1 < least) least = row[j - 1] + 1;
+      row[j] = least;
+    }
+  }
+  return rows[m & 1][n];
+}
+
+bool tool_is_nearer(const char *given, const char *name, size_t *io_least) {
+  const size_t letters = distance(given, name);
+  if (letters >= *io_least || letters >= strlen(name)) return false;
+  *io_least = letters;
+  return true;
+}
+
 int tool_no_method(const kiln_model *model, const char *method) {
   kiln_argument unused;
   char *message = tool_take_message(kiln_model_argument(model, method, 0, &unused));
@@ -239,6 +267,24 @@ kiln_status *tool_read_value(kiln_context *context, const char *path, kiln_value
   kiln_status *status = kiln_value_read(context, readable, out_value);
   free(readable);
   return status;
+}
+
+int tool_check_output(const char *option, const char *path, const char *also) {
+  static const char *const foreign[] = {".npy", ".npz",  ".csv", ".txt", ".json",        ".onnx",
+                                        ".bin", ".gguf", ".h5",  ".pb",  ".safetensors", ".pt2"};
+  const size_t len = strlen(path);
+  if (strcmp(path, "-") == 0) {
+    return tool_usage_error("%s takes the name of a file, not '-'", option);
+  }
+  for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+    const size_t end = strlen(foreign[i]);
+    if (also && strcmp(foreign[i], also) == 0) continue;
+    if (len > end && strcmp(path + len - end, foreign[i]) == 0) {
+      return tool_usage_error("%s %s: Kiln writes .pt%s%s, not %s", option, path,
+                              also ? " and " : "", also ? also : "", foreign[i]);
+    }
+  }
+  return -1;
 }
 
 char *tool_read_file(const char *path, size_t *out_size, char **out_error) {

@@ -73,6 +73,8 @@ static int run(const void *options, int count, char *const *operands) {
   if ((o->preserve.count > 0 || o->eval) && !o->freeze) {
     return tool_usage_error("--eval and --preserve are for --freeze");
   }
+  const int exit_wrong = tool_check_output("OUT", operands[1], NULL);
+  if (exit_wrong >= 0) return exit_wrong;
   kiln_extra *extras = tool_alloc(sizeof *extras * (size_t)(o->extra.count + 1));
   int exit_status = read_extras(&o->extra, extras);
   if (exit_status < 0) {

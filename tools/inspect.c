@@ -91,9 +91,9 @@ static void print_bytes(uint64_t bytes) {
 
 /* "tensors    12 parameters, 1.2 MB; 2 buffers, 8 bytes". */
 static void print_weights_line(const tool_rows *weights) {
-  static const char *const roles[] = {"parameter", "buffer", "attribute"};
+  static const char *const roles[] = {"parameter", "buffer", "attribute", "constant"};
   const char *before = "tensors    ";
-  for (int r = 0; r < 3; r++) {
+  for (int r = 0; r < 4; r++) {
     uint64_t count = 0, bytes = 0;
     for (int i = 1; i < weights->count; i++) {
       if (strcmp(tool_rows_cell(weights, i, 1), roles[r]) != 0) continue;

@@ -38,23 +38,45 @@ static int run_command(const tool_command *command, int argc, char **argv) {
   return status;
 }
 
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c) {
+  return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
+}
+
+static const tool_command *find_command(const char *name) {
+  for (int i = 0; i < COMMAND_COUNT; i++) {
+    if (strcmp(commands[i]->name, name) == 0) return commands[i];
+  }
+  return NULL;
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) {
     print_help(stderr);
     return TOOL_USAGE;
   }
   const char *name = argv[1];
-  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+  const bool help = is_one_of(name, "--help", "-h", "help");
+  if (help && argc < 3) {
     print_help(stdout);
     return TOOL_GOOD;
   }
-  if (strcmp(name, "--version") == 0) {
+  if (is_one_of(name, "--version", "-V", "version")) {
     printf("kiln %s\n", kiln_version());
     return TOOL_GOOD;
   }
-  for (int i = 0; i < COMMAND_COUNT; i++) {
-    if (strcmp(commands[i]->name, name) == 0) return run_command(commands[i], argc - 2, argv + 2);
+  if (help) name = argv[2];
+  const tool_command *command = find_command(name);
+  if (command && help) {
+    tool_print_help(command, stdout);
+    return TOOL_GOOD;
   }
-  return tool_usage_error("unknown %s '%s' (kiln --help lists the commands)",
-                          name[0] == '-' ? "option" : "command", name);
+  if (command) return run_command(command, argc - 2, argv + 2);
+  const char *near = NULL;
+  size_t least = TOOL_NEAR;
+  for (int i = 0; i < COMMAND_COUNT; i++) {
+    if (tool_is_nearer(name, commands[i]->name, &least)) near = commands[i]->name;
+  }
+  return tool_usage_error("unknown %s '%s'%s%s%s (kiln --help lists the commands)",
+                          name[0] == '-' ? "option" : "command", name,
+                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }

@@ -79,6 +79,20 @@ static bool store(const tool_option *o, const char *value, void *options) {
 
 static bool is_option(const char *text) { return text[0] == '-' && text[1] != 0; }
 
+static int unknown_option(const tool_command *command, const char *arg, size_t len) {
+  char *given = tool_format("%.*s", (int)len, arg);
+  const char *near = NULL;
+  size_t least = TOOL_NEAR;
+  for (int i = 0; i < command->option_count; i++) {
+    if (tool_is_nearer(given, command->options[i].name, &least)) near = command->options[i].name;
+  }
+  const int exit_status = tool_usage_error(
+      "%s: unknown option '%s'%s%s%s (kiln %s --help shows them)", command->name, given,
+      near ? "; did you mean " : "", near ? near : "", near ? "?" : "", command->name);
+  free(given);
+  return exit_status;
+}
+
 int tool_parse(const tool_command *command, int argc, char **argv, void *options,
                int *out_operand_count) {
   int operands = 0;
@@ -100,8 +114,7 @@ int tool_parse(const tool_command *command, int argc, char **argv, void *options
     size_t len = strcspn(arg, "=");
     const tool_option *o = find_option(command, arg, len);
     if (!o) {
-      return tool_usage_error("%s: unknown option '%.*s' (kiln %s --help shows them)",
-                              command->name, (int)len, arg, command->name);
+      return unknown_option(command, arg, len);
     }
     const char *value = arg[len] == '=' ? arg + len + 1 : NULL;
     if (o->kind == TOOL_SWITCH && value) {

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/compare.h"
 #include "tools/input.h"
 #include "tools/json.h"
 
 typedef struct run_options {
-  const char *method, *inputs, *out;
+  const char *method, *inputs, *out, *expect;
+  double rtol, atol;
   tool_list input;
   int64_t repeat, seed, max_elements;
   int64_t limit_bytes, limit_ms, limit_operations;
@@ -23,6 +25,10 @@ static const tool_option options_table[] = {
      "arguments: torch.save of the tuple of positional arguments"},
     {"--input", TOOL_LIST, FIELD(input), "SPEC", 0, "one argument; may be given several times"},
     {"--out", TOOL_TEXT, FIELD(out), "FILE", 0, "write the result as .pt, or one tensor as .npy"},
+    {"--expect", TOOL_TEXT, FIELD(expect), "FILE", 0,
+     "compare the result with a value of torch.save or .npy, instead of printing it"},
+    {"--rtol", TOOL_REAL, FIELD(rtol), "R", 0, "relative tolerance of --expect (1e-4)"},
+    {"--atol", TOOL_REAL, FIELD(atol), "A", 0, "absolute tolerance of --expect (1e-5)"},
     {"--repeat", TOOL_INT, FIELD(repeat), "N", 1, "call N times, and tell each time on stderr"},
     {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
     {"--elements", TOOL_INT, FIELD(max_elements), "N", 0, "elements printed of a tensor (1000)"},
@@ -51,6 +57,8 @@ static void set_defaults(void *options) {
   run_options *o = options;
   o->method = "forward";
   o->repeat = 1;
+  o->rtol = 1e-4;
+  o->atol = 1e-5;
   o->max_elements = 1000;
 }
 
@@ -88,8 +96,25 @@ static kiln_status *call_once(kiln_instance *instance, const run_options *o,
   return status;
 }
 
-static int finish(const run_options *o, const kiln_model *model, const kiln_value *result,
-                  cJSON *times) {
+/* Good, or different with the place of the first difference. */
+static int compare_with(const run_options *o, kiln_context *context, const kiln_value *result) {
+  tool_comparison c = {.rtol = o->rtol, .atol = o->atol};
+  kiln_value *want = NULL;
+  kiln_status *status = tool_read_value(context, o->expect, &want);
+  if (status) return tool_report(status);
+  const bool same = tool_compare(&c, "result", want, result);
+  if (same) {
+    fprintf(o->json ? stderr : stdout, "as expected (worst error %.3g of tolerance)\n", c.worst);
+  } else {
+    fprintf(stderr, "kiln: the result is not as expected: %s\n", c.reason);
+  }
+  free(c.reason);
+  kiln_value_destroy(want);
+  return same ? TOOL_GOOD : TOOL_DIFFERENT;
+}
+
+static int finish(const run_options *o, kiln_context *context, const kiln_model *model,
+                  const kiln_value *result, cJSON *times) {
   if (o->out) {
     kiln_status *status = kiln_value_write(result, o->out);
     if (status) return tool_report(status);
@@ -103,17 +128,18 @@ static int finish(const run_options *o, const kiln_model *model, const kiln_valu
     cJSON_AddItemToObject(json, "calls_ms", cJSON_Duplicate(times, true));
     cJSON_AddItemToObject(json, "counters", tool_json_counters(&counters));
     tool_json_print(json, stdout);
-  } else if (!o->out) {
+  } else if (!o->out && !o->expect) {
     char *text = NULL;
     kiln_status *status = kiln_value_print(result, (int)o->max_elements, &text);
     if (status) return tool_report(status);
     puts(text);
     kiln_text_free(text);
   }
-  return TOOL_GOOD;
+  return o->expect ? compare_with(o, context, result) : TOOL_GOOD;
 }
 
-static int call_and_finish(const run_options *o, kiln_model *model, const tool_inputs *inputs) {
+static int call_and_finish(const run_options *o, kiln_context *context, kiln_model *model,
+                           const tool_inputs *inputs) {
   kiln_instance *instance = NULL;
   kiln_value *result = NULL;
   cJSON *times = cJSON_CreateArray();
@@ -127,7 +153,7 @@ static int call_and_finish(const run_options *o, kiln_model *model, const tool_i
     cJSON_AddItemToArray(times, cJSON_CreateNumber(ms));
     if (o->repeat > 1 && !o->json) fprintf(stderr, "call %lld: %.3f ms\n", (long long)i + 1, ms);
   }
-  int exit_status = status ? tool_report(status) : finish(o, model, result, times);
+  int exit_status = status ? tool_report(status) : finish(o, context, model, result, times);
   kiln_value_destroy(result);
   kiln_instance_release(instance);
   cJSON_Delete(times);
@@ -151,7 +177,7 @@ static int run_model(const run_options *o, kiln_context *context, const char *pa
     exit_status =
         tool_inputs_parse(context, model, o->method, &o->input, (uint64_t)o->seed, &inputs);
   }
-  if (exit_status < 0) exit_status = call_and_finish(o, model, &inputs);
+  if (exit_status < 0) exit_status = call_and_finish(o, context, model, &inputs);
   tool_inputs_free(&inputs);
   kiln_model_release(model);
   return exit_status;
@@ -163,9 +189,12 @@ static int run(const void *options, int count, char *const *operands) {
   if (o->inputs && o->input.count > 0) {
     return tool_usage_error("run: give --inputs or --input, not both");
   }
+  const int exit_wrong = o->out ? tool_check_output("--out", o->out, ".npy") : -1;
+  if (exit_wrong >= 0) return exit_wrong;
   kiln_context *context = NULL;
   kiln_status *status = tool_context(&o->settings, &context);
   if (status) return tool_report(status);
+  if (o->json) kiln_context_set_print(context, tool_print_to_stderr, NULL);
   catch_interrupts();
   int exit_status = run_model(o, context, operands[0]);
   kiln_context_release(context);

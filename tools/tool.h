@@ -66,6 +66,10 @@ void tool_print_help(const tool_command *command, FILE *file);
 
 /* "kiln: sentence" on stderr; returns TOOL_USAGE. */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* For "did you mean": whether `given` is nearer to `name` than *io_least letters, which then is
+ * their distance. Starts as TOOL_NEAR. */
+enum { TOOL_NEAR = 3 };
+bool tool_is_nearer(const char *given, const char *name, size_t *io_least);
 /* The complaint about a method that the model has not; it names those that it has. */
 int tool_no_method(const kiln_model *model, const char *method);
 /* Prints the report of `status` to stderr, destroys it, returns its exit status. */
@@ -114,6 +118,10 @@ bool tool_is_directory(const char *path);
 /* A path at which the library can open what the user named: "-" and what is no regular file (a
  * pipe) are read to their end first. Freed by the caller. */
 char *tool_path(const char *path);
+/* Complains about a path to write whose ending is of a format that Kiln does not write, or that is
+ * "-" (standard output has text); -1 when there is nothing to say. `also`: an ending that is fine
+ * beside .pt, or NULL. */
+int tool_check_output(const char *option, const char *path, const char *also);
 /* kiln_model_load, also of a graph as text, and kiln_value_read of such a path. */
 kiln_status *tool_load(kiln_context *context, const char *path, const kiln_limits *limits,
                        kiln_model **out_model);

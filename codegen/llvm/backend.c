@@ -16,6 +16,7 @@ static const char passes[] =
 static const char triple[] = "x86_64-unknown-linux-gnu";
 
 struct kiln__llvm_backend {
+  const char *path; /* of libLLVM, borrowed from env; "": the system's */
   kiln_mem *mem;
   kiln__llvm llvm;
   const kiln__emit_target *target;
@@ -170,7 +171,7 @@ static kiln_status *open_target(kiln__llvm_backend *b) {
   kiln__llvm *ll = &b->llvm;
   LLVMTargetRef target;
   char *message = NULL;
-  KILN_TRY(kiln__llvm_open(ll));
+  KILN_TRY(kiln__llvm_open(b->path, ll));
   ll->InstallFatalErrorHandler(kiln__llvm_fatal);
   ll->InitializeX86TargetInfo();
   ll->InitializeX86Target();
@@ -198,6 +199,7 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa,
   if (!b) return kiln_status_oom();
   b->mem = env->mem;
   b->target = &kiln__emit_targets[isa];
+  b->path = env->flags.llvm.text;
   kiln_status *status = open_target(b);
   if (status) {
     kiln__llvm_backend_destroy(b);

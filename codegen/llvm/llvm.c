@@ -10,12 +10,13 @@
 #define KILN_LLVM_LIBDIR "/usr/lib/llvm-19/lib"
 #endif
 
-kiln_status *kiln__llvm_open(kiln__llvm *out_llvm) {
-  static const char *const names[] = {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so",
-                                      KILN_LLVM_LIBDIR "/libLLVM.so.19.1",
-                                      KILN_LLVM_LIBDIR "/libLLVM-19.so"};
+kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
+  const char *const names[] = {*path ? path : "libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so",
+                               KILN_LLVM_LIBDIR "/libLLVM.so.19.1",
+                               KILN_LLVM_LIBDIR "/libLLVM-19.so"};
   memset(out_llvm, 0, sizeof *out_llvm);
-  for (size_t i = 0; i < sizeof names / sizeof *names && !out_llvm->library; i++) {
+  const size_t count = *path ? 1 : sizeof names / sizeof *names;
+  for (size_t i = 0; i < count && !out_llvm->library; i++) {
     out_llvm->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     snprintf(out_llvm->path, sizeof out_llvm->path, "%s", names[i]);
   }

@@ -26,8 +26,9 @@ typedef struct kiln__llvm {
   char path[256];
 } kiln__llvm;
 
-/* Opens libLLVM 19 and finds all functions. KILN_UNSUPPORTED says what was tried. */
-kiln_status *kiln__llvm_open(kiln__llvm *out_llvm) KILN_MUST_USE;
+/* Opens libLLVM 19, at `path` or ("") where systems have it, and finds all functions.
+ * KILN_UNSUPPORTED says what was tried. */
+kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) KILN_MUST_USE;
 /* The library stays in memory: unloading LLVM is not supported by it. */
 
 /* Runs body(arg); a fatal error inside LLVM ends it and gives KILN_INTERNAL (what LLVM had

@@ -87,7 +87,8 @@ KILN_API kiln_status *kiln_debug_model_functions(kiln_model *model, kiln_debug_r
 /* Operators of all graphs: rows of full name, count, "yes" or "no" for whether Kiln has it, and
  * where it first stands. */
 KILN_API kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn row, void *user);
-/* Tensors of the root module: rows of path, "parameter", "buffer" or "attribute", dtype, shape and
+/* Tensors of the root module: rows of path, "parameter", "buffer", "attribute" or
+ * "constant" (of a frozen module), dtype, shape and
  * bytes. */
 KILN_API kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row,
                                                void *user);
