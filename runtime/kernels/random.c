@@ -124,6 +124,24 @@ kiln_status *kiln__random_fill(kiln_call *call, kiln_random *g, kiln_tensor *t, 
 
 /* -- Uniform -- */
 
+void kiln__draw_f64s(kiln_random *g, double *to, int64_t n) {
+  while (n > 0) {
+    const int64_t left = (KILN_RANDOM_WORDS - g->at) / 2, pairs = n < left ? n : left;
+    const uint32_t *w = g->words + g->at;
+    for (int64_t i = 0; i < pairs; i++) {
+      const uint64_t word = (uint64_t)w[2 * i] << 32 | w[2 * i + 1];
+      to[i] = (double)(int64_t)(word & 0x1fffffffffffff) * 0x1p-53;
+    }
+    g->at += 2 * (int)pairs;
+    to += pairs;
+    n -= pairs;
+    if (n > 0) { /* of two blocks, or the first of one */
+      *to++ = kiln_random_f64(g);
+      n--;
+    }
+  }
+}
+
 typedef struct range {
   double from, to;
   kiln_cast_loop store, load; /* of a small float */
@@ -131,7 +149,8 @@ typedef struct range {
 static void draw_uniform_f64(kiln_random *g, const void *params, void *to, int64_t n) {
   const range *r = params;
   double *x = to;
-  for (int64_t i = 0; i < n; i++) x[i] = kiln_random_f64(g) * (r->to - r->from) + r->from;
+  kiln__draw_f64s(g, x, n);
+  for (int64_t i = 0; i < n; i++) x[i] = x[i] * (r->to - r->from) + r->from;
 }
 static void draw_uniform_f32(kiln_random *g, const void *params, void *to, int64_t n) {
   const range *r = params;
@@ -289,17 +308,20 @@ kiln_status *kiln__random_normal(kiln_call *call, kiln_random *g, kiln_tensor *t
 static void draw_exponential(kiln_random *g, const void *params, void *to, int64_t n) {
   const double *lambda = params;
   double *x = to;
-  for (int64_t i = 0; i < n; i++) x[i] = -1 / *lambda * log1p(-kiln_random_f64(g));
+  kiln__draw_f64s(g, x, n);
+  for (int64_t i = 0; i < n; i++) x[i] = -1 / *lambda * log1p(-x[i]);
 }
 static void draw_cauchy(kiln_random *g, const void *params, void *to, int64_t n) {
   const bell *b = params;
   double *x = to;
-  for (int64_t i = 0; i < n; i++) x[i] = b->mean + b->std * tan(M_PI * (kiln_random_f64(g) - 0.5));
+  kiln__draw_f64s(g, x, n);
+  for (int64_t i = 0; i < n; i++) x[i] = b->mean + b->std * tan(M_PI * (x[i] - 0.5));
 }
 static void draw_geometric(kiln_random *g, const void *params, void *to, int64_t n) {
   const double *p = params, scale = log1p(-*p);
   double *x = to;
-  for (int64_t i = 0; i < n; i++) x[i] = ceil(log(kiln_random_f64(g)) / scale);
+  kiln__draw_f64s(g, x, n);
+  for (int64_t i = 0; i < n; i++) x[i] = ceil(log(x[i]) / scale);
 }
 kiln_status *kiln__random_exponential(kiln_call *call, kiln_random *g, kiln_tensor *t,
                                       double lambda) {

@@ -10,6 +10,8 @@ typedef void (*kiln__draw)(kiln_random *g, const void *params, void *to, int64_t
 
 /* A Generator argument; None is the call's own. */
 kiln_status *kiln__generator(kiln_call *call, kiln_ivalue v, kiln_random **out) KILN_MUST_USE;
+/* The next n of kiln_random_f64, sooner: what is done with them is a loop of its own. */
+void kiln__draw_f64s(kiln_random *g, double *to, int64_t n);
 /* Fills any tensor in the order of its memory with what `draw` makes, elements of `ctype`. A
  * complex one is filled as pairs of numbers. */
 kiln_status *kiln__random_fill(kiln_call *call, kiln_random *g, kiln_tensor *t, kiln__draw draw,

@@ -22,7 +22,9 @@ static kiln_random *generator(kiln__recipe *r, kiln_ivalue v) {
 void kiln__draw_chance(kiln_random *g, const void *params, void *to, int64_t n) {
   const kiln__chance *c = params;
   double *x = to;
-  for (int64_t i = 0; i < n; i++) x[i] = kiln_random_f64(g) < c->p ? c->value : 0;
+  const double p = c->p, value = c->value;
+  kiln__draw_f64s(g, x, n);
+  for (int64_t i = 0; i < n; i++) x[i] = x[i] < p ? value : 0;
 }
 static void by_chance(kiln__recipe *r, kiln_random *g, kiln_tensor *t, double p) {
   const kiln__chance c = {p, 1};
@@ -44,9 +46,12 @@ typedef struct chances {
 static void draw_chances(kiln_random *g, const void *params, void *to, int64_t n) {
   chances *c = (chances *)(uintptr_t)params;
   double *x = to;
-  for (int64_t i = 0; i < n; i++) {
-    x[i] = c->is_double ? kiln_random_f64(g) < c->p[i] : kiln_random_f32(g) < (float)c->p[i];
+  if (c->is_double) {
+    kiln__draw_f64s(g, x, n);
+  } else {
+    for (int64_t i = 0; i < n; i++) x[i] = (double)kiln_random_f32(g);
   }
+  for (int64_t i = 0; i < n; i++) x[i] = x[i] < c->p[i];
   c->p += n;
 }
 /* p may have fewer dimensions than t. */
@@ -60,7 +65,7 @@ static void by_chances(kiln__recipe *r, kiln_random *g, kiln_tensor *t, kiln_ten
   kiln_tensor *like = KILN_COOK(r, empty_like, T(t), I(KILN_DTYPE_F64), NONE, NONE, NONE, NONE);
   KILN_COOK(r, copy_, T(like), T(p), B(false));
   if (r->status) return;
-  chances c = {kiln_tensor_data(like), dtype == KILN_DTYPE_F64};
+  chances c = {kiln_tensor_data(like), dtype == KILN_DTYPE_F64}; /* a float is exact in F64 */
   for (int64_t i = 0; i < like->numel; i++) {
     if (!(c.p[i] >= 0 && c.p[i] <= 1)) {
       KILN_RECIPE_FAIL(r, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
