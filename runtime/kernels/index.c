@@ -123,6 +123,10 @@ KILN_KERNEL(index_select) {
   if (kiln_tensor_rank(kiln_arg_tensor(args, 2)) > 1) {
     return KILN_OP_FAIL("index_select(): Index is supposed to be a vector");
   }
+  if (rank == 0 && kiln_arg_tensor(args, 2)->numel != 1) {
+    return KILN_OP_FAIL("index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+                        (long long)kiln_arg_tensor(args, 2)->numel);
+  }
   KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
   int64_t sizes[KILN_MAX_RANK];
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);

@@ -36,6 +36,7 @@ kiln_status *kiln_pw_param(kiln_pw *pw, int index, kiln_number number) {
     pw->params.f[index] = number.f;
   }
   pw->params.i[index] = kiln__number_i64(number);
+  if (pw->common == KILN_DTYPE_U8) pw->params.i[index] &= 255;
   return NULL;
 }
 

@@ -185,7 +185,8 @@ KILN_RECIPE(affine_grid_generator) {
 /* self, weight, kernel_size, bias, stride, padding [, dilation] */
 #define PLAIN(name, conv)                                                             \
   KILN_RECIPE(name) {                                                                 \
-    const bool dilated = r->call->kernel->arg_count > 6;                              \
+    const kiln_kernel *kernel = r->call->kernel;                                      \
+    const bool dilated = kernel->arg_count > 6 && kernel->dest_arg != 6;              \
     kiln__recipe_give(r, outs,                                                        \
                       KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], \
                                 dilated ? args[6] : I(1), I(1)));                     \

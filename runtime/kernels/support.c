@@ -131,11 +131,12 @@ kiln_status *kiln__number_fits(kiln_number number, kiln_dtype dtype) {
   const int bits = 8 * (int)kiln_dtype_bytes(dtype);
   const int64_t high = (int64_t)(UINT64_MAX >> (is_unsigned ? 64 - bits : 65 - bits));
   const int64_t low = is_unsigned ? -high : -high - 1;
-  if (number.kind == KILN_DTYPE_I64
+  const double below = is_unsigned ? -1 : (double)low - 1; /* fractions are cut */
+  const bool fits =
+      number.kind == KILN_DTYPE_I64
           ? number.i >= low && number.i <= high
-          : number.f >= (double)(is_unsigned ? 0 : low) &&
-                (bits == 64 ? number.f < 0x1p63 : number.f <= (double)high))
-    return NULL;
+          : (bits == 64 ? number.f >= -0x1p63 : number.f > below) && number.f < (double)high + 1;
+  if (fits) return NULL;
   return KILN_OP_FAIL("value cannot be converted to type %s%s without overflow",
                       dtype == KILN_DTYPE_I32   ? "int"
                       : dtype == KILN_DTYPE_I64 ? "int64"

@@ -1,7 +1,7 @@
 /* ops_test.c: the operators of the tables against PyTorch's results in test/data/kernels/ops.txt,
- * compose.txt, library.txt, families.txt, rare.txt, models.txt, draws.txt, empty.txt and later.txt
- * (made by test/make/ops.py, which tells the format, and its like), on every instruction set of
- * this processor. In-place operators are run as the interpreter runs them. */
+ * compose.txt, library.txt, families.txt, rare.txt, models.txt, draws.txt, empty.txt, later.txt and
+ * limits.txt (made by test/make/ops.py, which tells the format, and its like), on every instruction
+ * set of this processor. In-place operators are run as the interpreter runs them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -359,6 +359,7 @@ static void run_files(fixture *f, kiln_isa isa) {
   run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/draws.txt", LEAST_OTHERS);
   run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/empty.txt", LEAST_CASES);
   run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/later.txt", LEAST_OTHERS);
+  run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/limits.txt", LEAST_OTHERS);
 }
 static void test_ops_v2(void **state) { run_files(*state, KILN_ISA_V2); }
 static void test_ops_avx2(void **state) {
