@@ -88,10 +88,20 @@ static bool afford(kiln_pass *pass, const kiln_node *node, const kiln_ivalue *ou
   return true;
 }
 
+/* A few schemas say less than their operators give: div of a complex number is said to be a float,
+ * a Scalar may be a bool. */
+static bool fit_types(const kiln_node *node, const kiln_ivalue *outs) {
+  for (int i = 0; i < node->output_count; i++) {
+    if (outs[i].tag == KILN_TAG_TENSOR || outs[i].tag == KILN_TAG_NONE) continue;
+    if (!kiln_ivalue_matches(outs[i], kiln_node_output(node, i)->type)) return false;
+  }
+  return true;
+}
+
 /* Gives the node's results constant values; takes them. False, and nothing done, if one is too
- * large. */
+ * large, or not of its type. */
 static bool replace_by_constants(kiln_pass *pass, kiln_node *node, kiln_ivalue *outs) {
-  if (!afford(pass, node, outs)) {
+  if (!fit_types(node, outs) || !afford(pass, node, outs)) {
     for (int k = 0; k < node->output_count; k++) kiln_ivalue_release(outs[k]);
     return false;
   }

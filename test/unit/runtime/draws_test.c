@@ -95,7 +95,8 @@ static void test_whole(void **state) {
   drop(f, RUN(random_to_, T(t), I(4)));
   m = moments_of(t);
   assert_true(m.least == 0 && m.most == 3);
-  kiln_tensor *like = RUN(randint_like_low, T(t), I(2), I(4), I(KILN_DTYPE_F32));
+  kiln_tensor *like =
+      RUN(randint_like_low, T(t), I(2), I(4), I(KILN_DTYPE_F32), NONE, NONE, NONE, NONE);
   m = moments_of(like);
   assert_true(m.least == 2 && m.most == 3 && kiln_tensor_dtype(like) == KILN_DTYPE_F32);
   drop(f, like);
