@@ -32,7 +32,6 @@ static inline void swap(z *a, z *b) {
   *a = *b;
   *b = kept;
 }
-static inline z scaled(z x, double by) { return (z){x.re * by, x.im * by}; }
 
 /* Which row comes to the next place, and whether the block has `wide` 2. -1: the column is 0. */
 static int64_t choose(const ldl *f, int64_t k, bool *wide) {

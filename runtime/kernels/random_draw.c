@@ -204,7 +204,7 @@ static bool draw_poisson(kiln_random *g, double rate, double unused, double *to)
   if (rate < 10) {
     const double least = exp(-rate);
     double product = 1;
-    for (; *to < MOST_TRIES; ++*to) {
+    for (; *to < (double)MOST_TRIES; ++*to) {
       product *= kiln_random_f64(g);
       if (!(product > least)) return true;
     }
@@ -278,7 +278,7 @@ static bool binomial_rejection(kiln_random *g, double count, double p, bool sing
 static bool binomial_waiting(kiln_random *g, double count, double p, bool single, double *to) {
   const double scale = single ? (double)log1pf(-(float)p) : log1p(-p);
   double sum = 0;
-  for (*to = 0; *to < MOST_TRIES; ++*to) {
+  for (*to = 0; *to < (double)MOST_TRIES; ++*to) {
     sum += ceil(log(kiln_random_f64(g)) / scale);
     if (sum > count) return true;
   }

@@ -65,7 +65,7 @@ static double airy(double x) {
     fraction(1.0 / 3, zeta, both);
     return sqrt(x / 3) / M_PI * both[0] * exp(-zeta);
   }
-  if (zeta > SERIES) {
+  if (zeta > (double)SERIES) {
     double even = 1, odd = 0, term = 1;
     for (int k = 1; k < 60; k++) {
       const double factor =
