@@ -146,9 +146,8 @@ static kiln_status *enter(kiln_instance *instance, kiln__active *active, const k
   *out_call = NULL;
   active->thread = pthread_self();
   pthread_mutex_lock(&instance->lock);
-  const bool inside = is_inside(instance);
   const char *other = obstacle(instance, active);
-  if (instance->model->flags.busy && !inside) {
+  if (instance->model->flags.busy && !is_inside(instance)) {
     if (other || instance->waiting) status = wait_for_turn(instance, active, limits);
   } else if (other) {
     status = busy(active->method->name, other);

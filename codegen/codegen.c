@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/budget.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/loop/eval.h"
 #include "codegen/object.h"
@@ -66,12 +66,6 @@ static kiln_status *open_llvm(kiln_codegen *codegen) {
 }
 
 /* -- Kernels -- */
-
-static int64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static void symbol_of(kiln_digest digest, char out_name[40]) {
   memcpy(out_name, "kiln_k_", sizeof "kiln_k_");
@@ -181,7 +175,7 @@ static kiln_status *finish(kiln_status *status, code *c, int64_t begin, kiln_rea
     kiln_compiled_release(&c->public);
     return status;
   }
-  c->public.compile_ns = now_ns() - begin;
+  c->public.compile_ns = (int64_t)kiln_now_ns() - begin;
   *reason = KILN_REASON_none;
   *out_code = &c->public;
   return NULL;
@@ -190,7 +184,7 @@ static kiln_status *finish(kiln_status *status, code *c, int64_t begin, kiln_rea
 kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code) {
-  int64_t begin = now_ns();
+  int64_t begin = (int64_t)kiln_now_ns();
   code *c;
   *out_reason = KILN_REASON_out_of_memory;
   KILN_TRY(code_create(codegen, fn, backend, &c));
@@ -203,7 +197,7 @@ kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
 kiln_status *kiln_codegen_load(kiln_codegen *codegen, const kiln_loop_fn *fn, const void *object,
                                size_t object_bytes, kiln_reason *out_reason,
                                kiln_compiled **out_code) {
-  int64_t begin = now_ns();
+  int64_t begin = (int64_t)kiln_now_ns();
   code *c;
   *out_reason = KILN_REASON_out_of_memory;
   KILN_TRY(code_create(codegen, fn, KILN_BACKEND_LLVM, &c));

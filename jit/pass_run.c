@@ -1,8 +1,7 @@
 /* pass_run.c: the pass runner. */
 #include "jit/pass_run.h"
 
-#include <time.h>
-
+#include "base/budget.h"
 #include "guards/guards.h"
 #include "jit/fusion.h"
 #include "profiler/profile.h"
@@ -107,12 +106,6 @@ typedef struct pass_job {
   kiln_str before;
 } pass_job;
 
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static kiln_str print(const pass_job *job) {
   kiln_text text;
   kiln_text_init(&text, job->pass.scratch);
@@ -202,9 +195,9 @@ static kiln_status *run_body(void *arg) {
     kiln_map_init(&job->types, job->pass.scratch);
     remember_types(job, job->pass.graph->top);
   }
-  uint64_t start = now_ns();
+  uint64_t start = kiln_now_ns();
   kiln_status *status = job->info->fn(&job->pass);
-  job->runner->ns[job->info - kiln_pass_table] += now_ns() - start;
+  job->runner->ns[job->info - kiln_pass_table] += kiln_now_ns() - start;
   if (status) return kiln_status_note(status, "in pass %s", job->info->name);
   if (job->runner->verify) KILN_TRY(check_after(job));
   const kiln_log *log = &job->runner->env->log;

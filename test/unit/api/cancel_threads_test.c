@@ -4,25 +4,14 @@
 #include <unistd.h>
 
 #include "kiln/kiln_graph.h"
-#include "test/unit/unit.h"
+#include "test/unit/api/fixture.h"
 
 static kiln_context *context;
 static kiln_cancel *cancel;
 
-static kiln_context *make_context(const char *name, const char *value) {
-  kiln_options *options = NULL;
-  kiln_context *made = NULL;
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  if (name) assert_ok(kiln_options_set(options, name, value));
-  assert_ok(kiln_context_create(options, &made));
-  kiln_options_destroy(options);
-  return made;
-}
-
 static int set_up(void **state) {
   (void)state;
-  context = make_context(NULL, NULL);
+  context = context_with(NULL, NULL);
   assert_ok(kiln_cancel_create(&cancel));
   return 0;
 }
@@ -164,7 +153,7 @@ static void straight_lines_count(void **state) {
 
 static void the_memory_limit_is_named(void **state) {
   (void)state;
-  kiln_context *small = make_context("memory_limit", "8M");
+  kiln_context *small = context_with("memory_limit", "8M");
   kiln_instance *instance = load_instance(small, TEST_DATA "/own/relu_linear/model.pt");
   kiln_value *x = tensor(small, 300000, 3), *y = NULL;
   assert_error(kiln_instance_call(instance, "forward", &x, 1, NULL, &y), KILN_OUT_OF_MEMORY,
