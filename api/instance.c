@@ -147,10 +147,12 @@ static kiln_status *enter(kiln_instance *instance, kiln__active *active, const k
   active->thread = pthread_self();
   pthread_mutex_lock(&instance->lock);
   const char *other = obstacle(instance, active);
-  if (instance->model->flags.busy && !is_inside(instance)) {
-    if (other || instance->waiting) status = wait_for_turn(instance, active, limits);
-  } else if (other) {
-    status = busy(active->method->name, other);
+  if (__builtin_expect(other || instance->waiting, 0)) {
+    if (instance->model->flags.busy && !is_inside(instance)) {
+      status = wait_for_turn(instance, active, limits);
+    } else if (other) {
+      status = busy(active->method->name, other);
+    }
   }
   if (!status) {
     active->next = instance->active;
@@ -213,13 +215,14 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   kiln_model *model = instance->model;
   kiln__method *method = active->method;
   kiln_mem *mem = model->context->env->mem;
-  kiln_ivalue few[INLINE_ARGS] = {{0}}, *args = few, result = kiln_none();
+  kiln_ivalue few[INLINE_ARGS], *args = few, result = kiln_none();
   int arg_count = method->argument_count + 1;
   size_t size = sizeof *args * (size_t)arg_count;
   if (arg_count > INLINE_ARGS) {
-    args = kiln_mem_alloc_zero(mem, size);
+    args = kiln_mem_alloc(mem, size);
     if (!args) return kiln_status_oom();
   }
+  for (int i = 1; i < arg_count; i++) args[i] = kiln_none();
   args[0] = instance->root; /* borrowed */
   kiln_status *status = kiln_mapping_check(model->script->mapping, false);
   if (!status) status = kiln__arguments_match(model, method, values, count, args);
@@ -242,11 +245,20 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   return status;
 }
 
+static void tell_call(const kiln_log *log, uint64_t number, const kiln__method *method,
+                      int argument_count, const kiln_status *status, uint64_t start) {
+  KILN_LOG(log, run, 1, "call %" PRIu64 ": %s, %d arguments: %s in %.3f ms", number, method->name,
+           argument_count, kiln_code_name(kiln_status_code(status)),
+           (double)(kiln_now_ns() - start) * 1e-6);
+}
+
 kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
                                 kiln_value *const *arguments, int argument_count,
                                 const kiln_call_options *given, kiln_value **out_result) {
   KILN_NEEDS(instance && out_result);
-  kiln_call_options read, *options = &read;
+  static const kiln_call_options defaults = {0};
+  const kiln_call_options *options = &defaults;
+  kiln_call_options read;
   kiln_model *model = instance->model;
   kiln__method *m = kiln__model_method(model, method);
   kiln_call *call = NULL;
@@ -255,7 +267,10 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   if (argument_count < 0 || (argument_count > 0 && !arguments)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() with %d arguments", m->name, argument_count);
   }
-  KILN_ABI_READ(kiln_call_options, given, options);
+  if (given) {
+    KILN_ABI_READ(kiln_call_options, given, &read);
+    options = &read;
+  }
   if (options->grad) {
     return KILN_ERROR(KILN_UNSUPPORTED, "gradients are not recorded yet: call %s() without grad",
                       m->name);
@@ -264,15 +279,14 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   KILN_TRY(enter(instance, &active, &options->limits, &call));
   const uint64_t number = __atomic_add_fetch(&model->calls, 1, __ATOMIC_RELAXED);
   const kiln_log *log = kiln_jit_log(model->jit);
-  const uint64_t start = kiln_log_on(log, KILN_LOG_run, 1) ? kiln_now_ns() : 0;
+  const bool told = kiln_log_on(log, KILN_LOG_run, 1);
+  const uint64_t start = told ? kiln_now_ns() : 0;
   kiln_status *status = call ? NULL : kiln__model_make_call(model, &call);
   if (!status)
     status = run(instance, &active, call, arguments, argument_count, options, out_result);
-  KILN_LOG(log, run, 1, "call %" PRIu64 ": %s, %d arguments: %s in %.3f ms", number, m->name,
-           argument_count, kiln_code_name(kiln_status_code(status)),
-           (double)(kiln_now_ns() - start) * 1e-6);
+  if (told) tell_call(log, number, m, argument_count, status, start);
   leave(instance, &active, call);
-  return kiln__name_limit(model->context, status);
+  return status ? kiln__name_limit(model->context, status) : NULL;
 }
 
 /* -- Attributes -- */

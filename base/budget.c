@@ -49,14 +49,27 @@ int kiln_cancel_is_asked(const kiln_cancel *cancel) {
 
 /* -- Budgets -- */
 
+/* Operations of a budget that nothing but its end can stop. */
+static const int64_t UNLIMITED = INT64_MAX >> 1;
+
 void kiln_budget_begin(kiln_budget *b, const char *what, kiln_mem *mem, const kiln_limits *limits) {
-  *b = (kiln_budget){.what = what, .mem = mem, .held_at_start = mem ? kiln_mem_bytes(mem) : 0};
-  if (!limits) return;
-  b->bytes = limits->bytes;
-  b->operations = limits->operations;
-  b->time_ms = limits->time_ms;
-  b->cancel = limits->cancel;
-  if (limits->time_ms) b->deadline_ns = kiln_now_ns() + (uint64_t)limits->time_ms * 1000000u;
+  static const kiln_limits none = {0};
+  const kiln_limits *l = limits ? limits : &none;
+  const bool free = !(l->bytes || l->operations || l->time_ms || l->cancel);
+  /* Field by field: every call begins one, and a compound literal is a `rep stos` of 10 ns. */
+  b->what = what;
+  b->mem = mem;
+  b->cache = NULL;
+  b->held_at_start = mem ? kiln_mem_bytes(mem) : 0;
+  b->charged = 0;
+  b->bytes = l->bytes;
+  b->operations = l->operations;
+  b->deadline_ns = l->time_ms ? kiln_now_ns() + (uint64_t)l->time_ms * 1000000u : 0;
+  b->time_ms = l->time_ms;
+  b->cancel = l->cancel;
+  b->done = 0;
+  b->granted = b->fuel = free ? UNLIMITED : 0;
+  b->over = false;
 }
 
 uint64_t kiln_budget_bytes(const kiln_budget *b) {
@@ -113,7 +126,7 @@ kiln_status *kiln_budget_work(kiln_budget *b, uint64_t operations) {
                       b->what, (unsigned long long)b->operations);
   }
   KILN_TRY(kiln_budget_check(b, 0));
-  b->granted = kiln_budget_may_end(b) || b->bytes ? GRANT : INT64_MAX >> 1;
+  b->granted = kiln_budget_may_end(b) || b->bytes ? GRANT : UNLIMITED;
   uint64_t left = b->operations - b->done;
   if (b->operations && (uint64_t)b->granted > left) b->granted = (int64_t)left;
   b->fuel = b->granted;
@@ -137,6 +150,8 @@ kiln_status *kiln_budget_lock(const kiln_budget *b, pthread_mutex_t *lock) {
 }
 
 /* -- The thread's -- */
+
+kiln_budget **kiln_budget_place(void) { return &current_budget; }
 
 kiln_budget *kiln_budget_current(void) { return current_budget; }
 

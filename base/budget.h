@@ -87,5 +87,7 @@ kiln_budget *kiln_budget_current(void);
 /* `budget` (NULL: none) is the thread's until it is left, with what was returned here. */
 kiln_budget *kiln_budget_enter(kiln_budget *budget) KILN_MUST_USE;
 void kiln_budget_leave(kiln_budget *outer);
+/* Where the thread's budget stands, for a call, which enters and leaves with one look-up. */
+kiln_budget **kiln_budget_place(void);
 
 #endif

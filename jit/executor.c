@@ -382,20 +382,24 @@ static kiln_status *run_locked(plan_job *job, bool needs, kiln_status *(*body)(v
 /* The plan of calls without JIT; where inlining takes too long, one without it. */
 static kiln_status *get_plain(plan_job *job, const kiln_plan **out_plan) {
   const kiln_program *plain = __atomic_load_n(&job->ex->plain, __ATOMIC_ACQUIRE);
-  kiln_status *status = plain ? NULL : run_locked(job, false, plain_job);
+  if (__builtin_expect(plain != NULL, 1)) {
+    *out_plan = plain->plan;
+    return NULL;
+  }
+  kiln_status *status = run_locked(job, false, plain_job);
   if (kiln_status_code(status) == KILN_LIMIT) {
     kiln_status_destroy(status);
     job->bare = true;
     status = run_locked(job, true, plain_job);
   }
-  if (!status) *out_plan = plain ? plain->plan : job->plan;
+  if (!status) *out_plan = job->plan;
   return status;
 }
 
 static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const kiln_ivalue *args,
                              int arg_count, const kiln_plan **out_plan) {
   kiln_executor *ex = (kiln_executor *)(uintptr_t)self; /* the callable is its first field */
-  plan_job job = {ex, call, args, arg_count, false, NULL};
+  plan_job job = {.ex = ex, .call = call, .args = args, .arg_count = arg_count};
   /* Specialised plans record no gradients, so a call that wants them runs plain. */
   if (!call->jit || !ex->jit->env.flags.jit || call->grad_mode) return get_plain(&job, out_plan);
   kiln_variant *v = find_variant(ex, args, arg_count, call->grad_mode);

@@ -105,9 +105,10 @@ kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kil
 kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
                            const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
   uint64_t ticket = kiln_epoch_enter(&jit->epoch);
-  kiln_budget *outer = kiln_budget_enter(&call->budget);
+  kiln_budget **place = kiln_budget_place(), *outer = *place;
+  *place = &call->budget;
   kiln_status *status = kiln_interp_run(call, callable, args, arg_count, out_result);
-  kiln_budget_leave(outer);
+  *place = outer;
   kiln_epoch_leave(&jit->epoch, ticket);
   bool waiting = __atomic_load_n(&jit->epoch.retired, __ATOMIC_RELAXED) != NULL;
   if (__builtin_expect(waiting, 0)) (void)kiln_epoch_collect(&jit->epoch);
