@@ -573,6 +573,60 @@ def explained(n):
                  then=explains)
 
 
+# -- Graphs that a host builds or traces --
+
+class Argument(ctypes.Structure):  # kiln_builder_arg
+    _fields_ = [('name', ctypes.c_char_p), ('var', ctypes.c_int), ('value', ctypes.c_void_p)]
+
+
+class TraceArgument(ctypes.Structure):  # kiln_call_arg
+    _fields_ = [('name', ctypes.c_char_p), ('value', ctypes.c_void_p)]
+
+
+def ends(kiln, builder):
+    """Prints, saves and finishes what was built."""
+    kiln.drop('text_free', kiln.make('builder_print', builder, ctypes.c_int(3)))
+    kiln.do('builder_save_to', builder, WRITE(lambda user, data, size: 0), None, None)
+    kiln.drop('model_release', kiln.make('builder_finish', builder))
+    kiln.drop('builder_destroy', builder)
+
+
+@grows(1500)
+def built(n):
+    def body(kiln, context):
+        builder = kiln.make('builder_create', context)
+        one = kiln.make('value_int', context, ctypes.c_int64(1))
+        var = ctypes.c_int()
+        kiln.do('builder_input', builder, b'x', b'Tensor', ctypes.byref(var))
+        for i in range(n):
+            arguments = (Argument * 2)(Argument(None, var.value, None), Argument(None, 0, one))
+            kiln.do('builder_call', builder, b'aten::add', arguments, ctypes.c_int(2), ctypes.byref(var),
+                    ctypes.c_int(1), None)
+        kiln.do('builder_return', builder, ctypes.byref(var), ctypes.c_int(1))
+        ends(kiln, builder)
+        kiln.drop('value_destroy', one)
+    return body
+
+
+@grows(1500)
+def traced(n):
+    def body(kiln, context):
+        values = [kiln.ones(context, 2, 3)]
+        trace = kiln.make('trace_begin', context, (ctypes.c_void_p * 1)(values[0]), None, ctypes.c_int(1))
+        for i in range(n):
+            out = ctypes.c_void_p()
+            arguments = (TraceArgument * 2)(TraceArgument(None, values[-1]), TraceArgument(None, values[0]))
+            kiln.do('operator_call', context, trace, b'aten::mul', arguments, ctypes.c_int(2), ctypes.byref(out),
+                    ctypes.c_int(1), None)
+            values.append(out)
+        ends(kiln, kiln.make('trace_end', trace, (ctypes.c_void_p * 1)(values[-1]), ctypes.c_int(1)))
+        for value in values:
+            kiln.drop('value_destroy', value)
+    return body
+
+
+# -- Graphs as text --
+
 FLOAT = 'Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)'
 IR_HEAD = '''graph(%x : {F}, %c : bool, %k : int):
   %one : int = prim::Constant[value=1]()
