@@ -77,7 +77,10 @@ bool kiln__shape_conv(kiln_shape_query *q) {
   const bool known = group_arg >= 0 && kiln__shape_int(q, group_arg, &groups);
   int rank = 0;
   if (x->rank == n + 2) sizes[rank++] = x->sizes[0];
-  sizes[rank++] = !transposed                                                ? w->sizes[0]
+  /* No channels make no channels. */
+  sizes[rank++] = !transposed ? (w->sizes[1] > 0    ? w->sizes[0]
+                                 : w->sizes[1] == 0 ? 0
+                                                    : KILN_DIM_UNKNOWN)
                   : known && kiln__dim_known(w->sizes[1]) && is_sane(groups) ? w->sizes[1] * groups
                                                                              : KILN_DIM_UNKNOWN;
   for (int d = 0; d < n; d++) {

@@ -432,14 +432,19 @@ KILN_RECIPE(_native_multi_head_attention) {
                  .mask_type = kiln_arg_int_or(args, 12, 2),
                  .with_weights = kiln_arg_bool(args, 10),
                  .average = kiln_arg_bool(args, 11)};
-  kiln_tensor *parts[3], *weights = NULL, *out;
+  kiln_tensor *parts[3], *weights = NULL, *out = NULL;
   if (!check_mha(r, &m, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1),
                  kiln_arg_tensor(args, 2), kiln_arg_tensor(args, 5))) {
     return;
   }
-  project(r, args, m.dim, parts);
-  out = attend_all(r, &m, parts, &weights);
-  if (!m.with_weights && !r->status &&
+  const bool none = kiln_arg_tensor(args, 0)->numel == 0; /* of nothing there are no weights */
+  if (none) {
+    out = kiln__recipe_copy(r, kiln_arg_tensor(args, 0));
+  } else {
+    project(r, args, m.dim, parts);
+    out = attend_all(r, &m, parts, &weights);
+  }
+  if ((none || !m.with_weights) && !r->status &&
       kiln__recipe_ok(r, kiln_tensor_undefined(r->call->env->mem, &weights))) {
     weights = kiln__recipe_keep(r, weights);
   }

@@ -48,6 +48,11 @@ COMPLEX_RECIPE(logaddexp) {
   kiln__recipe_give(r, outs, KILN_COOK(r, add, T(KILN_COOK(r, log, T(sum))), T(top), I(1)));
 }
 COMPLEX_RECIPE(logsumexp) {
+  if (SELF->numel == 0) { /* the logarithm of 0, where there is a result */
+    kiln_tensor *sum = KILN_COOK(r, sum_dim, T(SELF), args[1], args[2], NONE);
+    kiln__recipe_give(r, outs, KILN_COOK(r, log, T(sum)));
+    return;
+  }
   kiln_tensor *top =
       finite_or_0(r, KILN_COOK(r, amax, T(KILN_COOK(r, real, T(SELF))), args[1], B(true)));
   kiln_tensor *sum = KILN_COOK(r, sum_dim, T(exp_above(r, SELF, top)), args[1], args[2], NONE);

@@ -377,6 +377,8 @@ KILN_RECIPE(bincount) {
     KILN_RECIPE_FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
   } else if (bins < 0) {
     KILN_RECIPE_FAIL(r, "minlength should be >= 0");
+  } else if (SELF->numel == 0) {
+    weights = NULL; /* nor looked at */
   } else if (weights && (kiln_tensor_rank(weights) != 1 || weights->numel != SELF->numel)) {
     KILN_RECIPE_FAIL(r, "weights should be 1-d and have the same length as input");
   }

@@ -94,16 +94,17 @@ static kiln_tensor *strips(kiln__recipe *r, kiln_tensor *y, kiln_tensor *x, kiln
   }
   return KILN_COOK(r, div, T(KILN_COOK(r, mul, T(sum), T(step))), F(2));
 }
-KILN_RECIPE(trapezoid_x) {
-  kiln_tensor *t = strips(r, SELF, OTHER, NONE, kiln_arg_int(args, 2));
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, sum_dim, T(t), INTS(kiln_arg_int(args, 2)), B(false), NONE));
+static void trapezoid(kiln__recipe *r, kiln_tensor *y, kiln_tensor *x, kiln_ivalue dx, int64_t dim,
+                      kiln_ivalue *outs) {
+  const int at = kiln__recipe_dim(r, dim, kiln__recipe_rank(y));
+  const bool none = !r->status && kiln__recipe_rank(y) && kiln__recipe_size(y, at) == 0;
+  /* Of no samples x is not looked at, and the dtype stays. */
+  kiln_tensor *t = none ? y : strips(r, y, x, dx, dim);
+  kiln_ivalue dtype = none ? I(kiln_tensor_dtype(y)) : NONE;
+  kiln__recipe_give(r, outs, KILN_COOK(r, sum_dim, T(t), INTS(dim), B(false), dtype));
 }
-KILN_RECIPE(trapezoid_dx) {
-  kiln_tensor *t = strips(r, SELF, NULL, args[1], kiln_arg_int(args, 2));
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, sum_dim, T(t), INTS(kiln_arg_int(args, 2)), B(false), NONE));
-}
+KILN_RECIPE(trapezoid_x) { trapezoid(r, SELF, OTHER, NONE, kiln_arg_int(args, 2), outs); }
+KILN_RECIPE(trapezoid_dx) { trapezoid(r, SELF, NULL, args[1], kiln_arg_int(args, 2), outs); }
 KILN_RECIPE(cumulative_trapezoid_x) {
   kiln_tensor *t = strips(r, SELF, OTHER, NONE, kiln_arg_int(args, 2));
   kiln__recipe_give(r, outs, KILN_COOK(r, cumsum, T(t), args[2], NONE));

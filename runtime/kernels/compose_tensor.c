@@ -328,6 +328,10 @@ KILN_RECIPE(pixel_unshuffle) {
                      "width are divisible by a positive downscale_factor");
     return;
   }
+  if (SELF->numel == 0) { /* PyTorch leaves it as it is */
+    kiln__recipe_give(r, outs, kiln__recipe_copy(r, SELF));
+    return;
+  }
   const int n = rank - 3;
   memcpy(wide, sizes, sizeof *wide * (size_t)(n + 1));
   for (int d = 0; d <= n; d++) order[d] = d;

@@ -364,6 +364,16 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
   kiln_tensor *self = SELF, *to = kiln__dest(out), *index;
   int dim, rank = kiln_tensor_rank(self);
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  if (what != SLICE_FILL) {
+    const kiln_tensor *source = kiln_arg_tensor(args, 3);
+    const int64_t count = kiln_arg_tensor(args, 2)->numel, ranks = kiln_tensor_rank(source);
+    const int64_t slices = ranks > dim ? kiln_tensor_sizes(source)[dim] : 1;
+    if (count != slices && ranks > dim) {
+      return KILN_OP_FAIL("index_%s_(): Number of indices (%lld) should be equal to "
+                          "source.size(dim) (%lld)",
+                          what == SLICE_COPY ? "copy" : "add", (long long)count, (long long)slices);
+    }
+  }
   if (!to) {
     KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, kiln_tensor_sizes(self), &to));
     kiln__give(out, to);
@@ -373,7 +383,8 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
   int64_t size = rank ? kiln_tensor_sizes(self)[dim] : 1;
   const int64_t *at = kiln_tensor_data(index);
   kiln_status *status = NULL;
-  for (int64_t i = 0; i < index->numel && !status; i++) {
+  const int64_t count = what == SLICE_ADD && self->numel == 0 ? 0 : index->numel;
+  for (int64_t i = 0; i < count && !status; i++) {
     int64_t k = at[i] < 0 && what == SLICE_FILL ? at[i] + size : at[i];
     kiln_tensor *part = NULL, *from = NULL;
     if (k < 0 || k >= size) {

@@ -189,12 +189,24 @@ static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_iv
                    .training = kiln_arg_bool(args, 5),
                    .momentum = kiln_arg_float(args, 6)};
   norm p;
+  if (input->numel == 0 && !statistics) { /* of the rest PyTorch looks at channel 0 alone */
+    for (int i = 1; i < 3; i++) {
+      const kiln_tensor *t = kiln_arg_tensor_opt(args, i);
+      if (t && t->numel == 0) {
+        return KILN_OP_FAIL("select(): index 0 out of range for tensor of size [0] at dimension 0");
+      }
+    }
+    return kiln__nn_give(nn, input, dtype, &outs[0]);
+  }
   if (kiln_tensor_rank(input) < 2) {
-    if (input->numel == 0 && !statistics) return kiln__nn_give(nn, input, dtype, &outs[0]);
     return KILN_OP_FAIL("Dimension out of range (expected to be in range of [-1, 0], but got 1)");
   }
   KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 7)));
   KILN_TRY(check_batch_norm(&p, &bn, weight, bias));
+  if (input->numel == 0 && bn.training) {
+    return KILN_OP_FAIL("input tensor must have at least one element, but got input_sizes = %s",
+                        kiln__sizes_of(input).text);
+  }
   if (input->numel > 0) {
     KILN_TRY(run_batch_norm(nn, &p, &bn));
     if (bn.training) {
@@ -338,7 +350,13 @@ static kiln_status *check_groups(const kiln_tensor *input, int64_t groups,
         kiln__sizes_of(input).text, (long long)groups);
   }
   KILN_TRY(check_group_param(input, weight, "weight"));
-  return check_group_param(input, bias, "bias");
+  KILN_TRY(check_group_param(input, bias, "bias"));
+  for (int d = 1; d < kiln_tensor_rank(input); d++) {
+    if (kiln_tensor_sizes(input)[d] > 0) continue;
+    return KILN_OP_FAIL("Expected %s to be greater than 0, got 0",
+                        d == 1 ? "number of channels" : "HxW");
+  }
+  return NULL;
 }
 KILN_NN_KERNEL(group_norm) {
   kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 2);

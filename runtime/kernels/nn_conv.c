@@ -52,7 +52,7 @@ static kiln_status *check_shapes(conv *c, kiln_tensor *input, kiln_tensor *weigh
   if (!kiln_checked_mul_i64(ws[1], c->groups, &grouped)) {
     return KILN_OP_FAIL("%lld groups are too many", (long long)c->groups);
   }
-  c->out_channels = c->transposed ? grouped : ws[0];
+  c->out_channels = c->transposed ? grouped : c->in_channels == 0 ? 0 : ws[0]; /* as PyTorch */
   const int64_t expected = c->transposed ? ws[0] : grouped;
   if (c->in_channels != expected) {
     return KILN_OP_FAIL("Given %s=%lld, weight of size %s, expected input%s to have %lld channels, "
@@ -83,10 +83,10 @@ static kiln_status *check_shapes(conv *c, kiln_tensor *input, kiln_tensor *weigh
         "%s",
         kiln__sizes_of(input).text);
   }
-  if (bias && (kiln_tensor_rank(bias) != 1 || bias->numel != c->out_channels)) {
+  if (bias && (kiln_tensor_rank(bias) != 1 || bias->numel != (c->transposed ? grouped : ws[0]))) {
     return KILN_OP_FAIL("Given weight of size %s, expected bias to be 1-dimensional with %lld "
                         "elements, but got bias of size %s instead",
-                        kiln__sizes_of(weight).text, (long long)c->out_channels,
+                        kiln__sizes_of(weight).text, (long long)(c->transposed ? grouped : ws[0]),
                         kiln__sizes_of(bias).text);
   }
   if (kiln_tensor_dtype(weight) != kiln_tensor_dtype(input) ||

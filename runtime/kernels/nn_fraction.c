@@ -222,6 +222,10 @@ KILN_RECIPE(conv_tbc) {
   }
   kiln_tensor *x = KILN_COOK(r, permute, args[0], INTS(1, 2, 0));
   kiln_tensor *w = KILN_COOK(r, permute, args[1], INTS(2, 1, 0));
+  if (kiln__recipe_size(x, 1) == 0 && kiln__recipe_size(w, 1) == 0) { /* the bias alone */
+    x = KILN_COOK(r, constant_pad_nd, T(x), INTS(0, 0, 0, 1), I(0));
+    w = KILN_COOK(r, constant_pad_nd, T(w), INTS(0, 0, 0, 1), I(0));
+  }
   kiln_tensor *y = KILN_COOK(r, conv1d, T(x), T(w), args[2], I(1), args[3], I(1), I(1));
   kiln__recipe_give(r, outs, kiln__recipe_copy(r, KILN_COOK(r, permute, T(y), INTS(2, 0, 1))));
 }

@@ -119,6 +119,8 @@ static kiln_status *run_layer_norm(kiln__nn *nn, const kiln_ivalue *args, kiln_i
                    .item = nn->item};
   const int64_t grain = ln.n > 0 ? (KILN_PW_GRAIN + ln.n - 1) / ln.n : KILN_PW_GRAIN;
   kiln_pool_for(nn->call->pool, ln.rows, grain, run_rows, &all);
+  if (ln.n == 0 && mean)
+    memset(mean, 0, (size_t)ln.rows * nn->item); /* PyTorch's mean of nothing */
   KILN_TRY(kiln__nn_give(nn, result, kiln_tensor_dtype(input), &outs[0]));
   if (!statistics) return NULL;
   const kiln_dtype dtype = kiln_tensor_dtype(weight ? weight : input);

@@ -48,12 +48,12 @@ static kiln_status *read_numbers(const pool *p, const kiln_ivalue *args, int i, 
   }
   return NULL;
 }
-static kiln_status *begin_pool(pool *p, kiln_tensor *input) {
+/* `first`: the first dimension that must not be empty. */
+static kiln_status *begin_pool(pool *p, kiln_tensor *input, int first) {
   const int rank = kiln_tensor_rank(input);
   const int64_t *sizes = kiln_tensor_sizes(input);
-  const bool batched = rank == p->spatial + 2;
-  bool fits = batched || rank == p->spatial + 1;
-  for (int d = batched ? 1 : 0; fits && d < rank; d++) fits = sizes[d] > 0;
+  bool fits = rank == p->spatial + 2 || rank == p->spatial + 1;
+  for (int d = first; fits && d < rank; d++) fits = sizes[d] > 0;
   if (!fits) {
     return KILN_OP_FAIL(
         "Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for "
@@ -328,7 +328,7 @@ static kiln_status *max_pool(kiln__nn *nn, const kiln_ivalue *args, int spatial,
                              bool with_indices) {
   kiln_tensor *input = kiln_arg_tensor(args, 0);
   pool p = new_pool(spatial);
-  KILN_TRY(begin_pool(&p, input));
+  KILN_TRY(begin_pool(&p, input, kiln_tensor_rank(input) > spatial + 1));
   KILN_TRY(read_numbers(&p, args, 1, "kernel_size", NULL, p.k));
   KILN_TRY(read_numbers(&p, args, 2, "stride", p.k, p.stride));
   KILN_TRY(read_numbers(&p, args, 3, "padding", NULL, p.pad));
@@ -353,7 +353,7 @@ static kiln_status *avg_pool(kiln__nn *nn, const kiln_ivalue *args, int spatial,
   const bool has_divisor = spatial > 1 && !kiln_arg_is_none(args, 6);
   const int64_t divisor = has_divisor ? kiln_arg_int(args, 6) : 0;
   pool p = new_pool(spatial);
-  KILN_TRY(begin_pool(&p, input));
+  KILN_TRY(begin_pool(&p, input, kiln_tensor_rank(input) > spatial + 1));
   KILN_TRY(read_numbers(&p, args, 1, "kernel_size", NULL, p.k));
   KILN_TRY(read_numbers(&p, args, 2, "stride", p.k, p.stride));
   KILN_TRY(read_numbers(&p, args, 3, "padding", NULL, p.pad));
@@ -372,14 +372,21 @@ static kiln_status *adaptive(kiln__nn *nn, const kiln_ivalue *args, int spatial,
   kiln_tensor *input = kiln_arg_tensor(args, 0);
   pool p = new_pool(spatial);
   p.adaptive = true;
-  KILN_TRY(begin_pool(&p, input));
   KILN_TRY(read_numbers(&p, args, 1, "output_size", NULL, p.out));
+  /* PyTorch looks at all dimensions but the first; a mean takes no channels too (up to two
+   * dimensions), and anything where it is one of all. */
+  const int rank = kiln_tensor_rank(input);
+  const bool whole = p.out[0] == 1 && p.out[1] == 1 && p.out[2] == 1;
+  KILN_TRY(begin_pool(&p, input, is_max ? 1 : whole ? rank : spatial == 3 ? 1 : rank - spatial));
   if (kiln_dtype_is_int(kiln_tensor_dtype(input), false)) {
     return kiln__not_implemented(nn->call, kiln_tensor_dtype(input));
   }
   if (is_max) return give_max(nn, &p, input, outs, true);
   KILN_TRY(make_result(nn, &p, input));
-  mean_windows(nn, &p, false, 0);
+  for (int64_t i = 0; input->numel == 0 && i < p.result->numel; i++) {
+    kiln__nn_set(nn, p.to, i, NAN);
+  }
+  if (input->numel > 0) mean_windows(nn, &p, false, 0);
   return kiln__nn_give(nn, p.result, kiln_tensor_dtype(input), outs);
 }
 KILN_NN_KERNEL(adaptive_avg_pool1d) { return adaptive(nn, args, 1, false, outs); }

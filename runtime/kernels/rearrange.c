@@ -4,6 +4,7 @@
 #include "runtime/call_room.h"
 #include "runtime/kernels/index.h"
 #include "runtime/kernels/iter.h"
+#include "runtime/kernels/nn.h"
 #include "runtime/kernels/view.h"
 
 #define SELF kiln_arg_tensor(args, 0)
@@ -320,6 +321,16 @@ static kiln_status *pad_by(kiln_call *call, kiln_tensor *t, int count, const int
   if (count % 2 || count / 2 > rank || !(reflect || circular || kiln_str_is(mode, "replicate"))) {
     return KILN_ERROR(KILN_UNSUPPORTED, "padding mode '" KILN_STR_FMT "' for %d dimensions",
                       KILN_STR_ARG(mode), rank);
+  }
+  bool planes = circular; /* which circular ones need not have */
+  for (int d = rank == count / 2 + 2; d < rank && !circular; d++) {
+    planes = kiln_tensor_sizes(t)[d] > 0;
+    if (!planes) break;
+  }
+  if (!planes) {
+    return KILN_OP_FAIL("Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and "
+                        "other non-zero dimensions for input, but got: %s",
+                        count / 2 + 1, count / 2 + 2, kiln__sizes_of(t).text);
   }
   kiln_tensor *x = kiln_tensor_retain(t);
   for (int i = 0; i < count / 2; i++) {

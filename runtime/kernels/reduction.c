@@ -327,7 +327,7 @@ static kiln_status *variance(kiln_call *call, kiln_tensor *t, uint64_t mask, dou
   else
     status = kiln__finish_as(call, out_mean, center, dtype);
   KILN_TRY(status);
-  KILN_TRY(kiln__apply(call, KILN_PW_div, value, divisor > 0 ? divisor : 0));
+  KILN_TRY(kiln__apply(call, KILN_PW_div, value, n > 0 && divisor > 0 ? divisor : 0));
   if (root) {
     kiln_pw pw = {
         .functor = KILN_PW_sqrt, .in_count = 1, .common = compute, .in = {{.tensor = value}}};

@@ -9,6 +9,11 @@
 /* -- Small steps. Each takes its operands (released) unless it says "keeps". -- */
 
 static void drop(kiln_call *call, kiln_tensor *t) { kiln_tensor_release_to(&call->cache, t); }
+/* A result that is not to be had: whoever called releases what is there. */
+static void withdraw(kiln_call *call, kiln_tensor **out) {
+  drop(call, *out);
+  *out = NULL;
+}
 
 /* functor(a, b) or functor(a) where b is NULL; keeps both. */
 static kiln_status *keep(kiln_call *call, kiln_pw_functor functor, kiln_tensor *a, kiln_tensor *b,
@@ -62,7 +67,7 @@ static kiln_status *gates_of(kiln_call *call, kiln_tensor *x_gates, kiln_tensor 
                              const weights *w, kiln_tensor **out) {
   KILN_TRY(linear(call, h, w->w_hh, w->b_hh, out));
   kiln_status *status = into(call, KILN_PW_add, *out, x_gates);
-  if (status) drop(call, *out);
+  if (status) withdraw(call, out);
   return status;
 }
 /* The n-th of `count` equal parts of the last dimension. */
@@ -93,6 +98,7 @@ static kiln_status *lstm_step(kiln_call *call, kiln_tensor *x_gates, kiln_tensor
   if (!status) status = keep(call, KILN_PW_mul, g[3], turned, out_h);
   if (!status && w->w_hr) {
     kiln_tensor *wide = *out_h;
+    *out_h = NULL;
     status = linear(call, wide, w->w_hr, NULL, out_h);
     drop(call, wide);
   }
@@ -146,7 +152,7 @@ static kiln_status *step(kiln_call *call, cell_kind kind, kiln_tensor *x_gates, 
   if (kind == CELL_GRU) return gru_step(call, x_gates, h, w, out_h);
   KILN_TRY(gates_of(call, x_gates, h, w, out_h));
   kiln_status *status = into(call, kind == CELL_TANH ? KILN_PW_tanh : KILN_PW_relu, *out_h, NULL);
-  if (status) drop(call, *out_h);
+  if (status) withdraw(call, out_h);
   return status;
 }
 
@@ -307,6 +313,9 @@ static kiln_status *check_layers(const layers *l, const kiln_tensor *input, cons
   }
   if (!l->batch && kiln_tensor_sizes(input)[l->batch_first ? 1 : 0] == 0) {
     return KILN_OP_FAIL("Expected sequence length to be larger than 0 in RNN");
+  }
+  if (l->kind == CELL_LSTM && kiln_tensor_sizes(h0)[2] == 0) {
+    return KILN_OP_FAIL("LSTM: expected a hidden size larger than 0"); /* as PyTorch's oneDNN */
   }
   return NULL;
 }

@@ -111,7 +111,7 @@ def folds():
                     for name in ("sum.dim_IntList", "mean.dim"):
                         fold("aten::" + name, t, [dim], keep, None)
                     fold("aten::prod.dim_int", t, dim, keep, None)
-                    for name in ("amax", "amin") + ("logsumexp",) * (dtype != C64):
+                    for name in ("amax", "amin", "logsumexp"):
                         fold("aten::" + name, t, [dim], keep)
                     for name in ("max.dim", "min.dim", "any.dim", "all.dim", "median.dim", "nanmedian.dim", "mode"):
                         fold("aten::" + name, t, dim, keep)
@@ -143,7 +143,16 @@ def folds():
     for size in ((0,), LEFT, RIGHT):
         fold("aten::quantile.scalar", values(F32, size), 0.5, 0, False, "linear")
         fold("aten::histc", values(F32, size), 3, 0, 1)
-    fold("aten::bincount", torch.zeros(0, dtype=I64), None, 0)
+        fold("aten::var.correction", values(F32, size), [0], -3, False)
+        for dtype in (F32, I64):
+            fold("aten::trapz.dx", values(dtype, size), 0.5, 0)
+            fold("aten::trapz.x", values(dtype, size), values(dtype, (3,)), 0)
+    for weights in (None, values(F32, (0,)), values(I64, (2,))):
+        fold("aten::bincount", torch.zeros(0, dtype=I64), weights, 3)
+    for name in ("index_copy", "index_add"):
+        for size, count in (((3, 4), 2), ((0, 4), 2), ((3, 4), 0)):
+            case("aten::" + name, values(F32, size), 0, torch.zeros(0, dtype=I64),
+                 values(F32, (count, 4)), *[1] * (name == "index_add"))
 
 
 def windows():
@@ -155,8 +164,7 @@ def windows():
                              ((1, 2, 0, 5), (3, 2, 1, 1), 1), ((1, 2, 5, 5), (0, 2, 3, 3), 1),
                              ((1, 2, 5, 5), (3, 2, 0, 3), 1), ((1, 2, 2, 2), (3, 2, 3, 3), 1),
                              ((2, 0, 4, 4), (0, 0, 3, 3), 1)):
-            # Of no channels PyTorch makes no channels, whatever the weight says; Kiln makes zeros.
-            for bias in (None, t(w[0])) if x[1] or not w[0] else ():
+            for bias in (None, t(w[0])):
                 case("aten::conv2d", t(*x), t(*w), bias, [1, 1], [0, 0], [1, 1], groups)
                 case("aten::conv1d", t(*x[:3]), t(*w[:3]), bias, [1], [0], [1], groups)
                 case("aten::conv3d", t(*x, 5), t(*w, 2), bias, [1] * 3, [0] * 3, [1] * 3, groups)
@@ -165,28 +173,42 @@ def windows():
         for x in ((0, 2, 4, 4), (2, 0, 4, 4), (1, 2, 0, 4), (0, 4, 4), (2, 0, 4)):
             case("aten::max_pool2d", t(*x), [2, 2], [], [0, 0], [1, 1], False)
             case("aten::avg_pool2d", t(*x), [2, 2], [], [0, 0], False, True, None)
-            if x[0] == 0 and len(x) == 4:
-                case("aten::adaptive_avg_pool2d", t(*x), [2, 2])
-                case("aten::adaptive_avg_pool2d", t(*x), [0, 2])
-                case("aten::adaptive_max_pool2d", t(*x), [2, 2])
-                case("aten::reflection_pad2d", t(*x), [1, 1, 1, 1])
-                case("aten::replication_pad2d", t(*x), [1, 1, 1, 1])
+            for to in ([2, 2], [0, 2], [1, 1]):
+                case("aten::adaptive_avg_pool2d", t(*x), to)
+                case("aten::adaptive_max_pool2d", t(*x), to)
+            for name in ("reflection", "replication"):
+                case("aten::%s_pad2d" % name, t(*x), [1, 1, 1, 1])
+                if len(x) == 3:
+                    case("aten::%s_pad1d" % name, t(*x), [1, 1])
+                else:
+                    case("aten::%s_pad3d" % name, t(*x, 3), [1] * 6)
+            case("aten::pad", t(*x), [1, 1, 1, 1], "circular", None)
+            if len(x) == 3:
+                case("aten::adaptive_avg_pool1d", t(*x), [2])
+                case("aten::adaptive_avg_pool1d", t(*x), [1])
+                case("aten::adaptive_max_pool1d", t(*x), [2])
+            else:
+                case("aten::adaptive_avg_pool3d", t(*x, 3), [2, 2, 2])
+                case("aten::adaptive_avg_pool3d", t(*x, 3), [1, 1, 1])
+                case("aten::adaptive_max_pool3d", t(*x, 3), [1, 1, 1])
             case("aten::upsample_nearest2d", t(*x), [3, 3], None, None)
             case("aten::upsample_bilinear2d", t(*x), [3, 3], False, None, None)
             case("aten::constant_pad_nd", t(*x), [1, 1], 1.5)
             case("aten::im2col", t(*x), [2, 2], [1, 1], [0, 0], [1, 1])
             case("aten::pixel_shuffle", t(*x), 2)
+            case("aten::pixel_unshuffle", t(*x), 2)
         for x in ((0, 3, 4), (2, 0, 4), (2, 3, 0)):
             c = x[1]
-            if c:
-                case("aten::batch_norm", t(*x), t(c), t(c), t(c), t(c).abs() + 1, False, 0.1, 1e-5, False)
-                if x[2]:
-                    case("aten::group_norm", t(*x), 1, t(c), t(c), 1e-5, False)
+            for training in (False, True):
+                case("aten::batch_norm", t(*x), t(c), t(c), t(c), t(c).abs() + 1, training, 0.1, 1e-5, False)
+                case("aten::native_batch_norm", t(*x), None, None, t(c), t(c).abs() + 1, training, 0.1, 1e-5)
+            case("aten::batch_norm", t(*x), None, None, t(9), None, True, 0.1, 1e-5, False)
+            case("aten::group_norm", t(*x), 1, t(c), t(c), 1e-5, False)
             case("aten::batch_norm", t(*x), None, None, None, None, True, 0.1, 1e-5, False)
             case("aten::layer_norm", t(*x), [x[2]], t(x[2]), t(x[2]), 1e-5, False)
             case("aten::layer_norm", t(*x), list(x[1:]), None, None, 1e-5, False)
-            if x[2]:
-                case("aten::native_layer_norm", t(*x), [x[2]], None, None, 1e-5)
+            case("aten::native_layer_norm", t(*x), [x[2]], None, None, 1e-5)
+            case("aten::native_layer_norm", t(*x), list(x[1:]), None, t(*x[1:]), 1e-5)
             case("aten::instance_norm", t(*x), None, None, None, None, True, 0.1, 1e-5, False)
             case("aten::rms_norm", t(*x), [x[2]], None, 1e-5)
             case("aten::glu", t(*x[:2], 2 * x[2]), -1)
@@ -204,16 +226,24 @@ def states():
                      0.0, causal, None, False)
             case("aten::scaled_dot_product_attention", t(1, b, l, e), t(1, b, s, e), t(1, b, s, v),
                  t(l, s), 0.0, False, 0.5, False)
-        for steps, batch, n, h in ((3, 2, 0, 4), (3, 0, 2, 4), (0, 2, 2, 4), (2, 2, 2, 0)):
-            for gates, name in ((3, "gru"), (1, "rnn_tanh"), (4, "lstm"))[:3 if h else 2]:
+        for steps, batch, n, h in ((3, 2, 0, 4), (3, 0, 2, 4), (0, 2, 2, 4), (2, 2, 2, 0), (2, 2, 3, 2)):
+            for gates, name in ((3, "gru"), (1, "rnn_tanh"), (4, "lstm")):
                 w = [t(gates * h, n), t(gates * h, h), t(gates * h), t(gates * h)]
                 state = [t(1, batch, h), t(1, batch, h)] if gates == 4 else t(1, batch, h)
                 case("aten::%s.input" % name, t(steps, batch, n), state, w, True, 1, 0.0, False, False,
                      False)
+                for i in range(4):  # weights that do not fit
+                    bad = [t(0, *u.shape[1:]) if k == i else u for k, u in enumerate(w)]
+                    if min(steps, batch, n, h):
+                        case("aten::%s.input" % name, t(steps, batch, n), state, bad, True, 1, 0.0, False,
+                             False, False)
             case("aten::gru_cell", t(batch, n), t(batch, h), t(3 * h, n), t(3 * h, h), t(3 * h), t(3 * h))
             case("aten::lstm_cell", t(batch, n), [t(batch, h), t(batch, h)], t(4 * h, n), t(4 * h, h),
                  t(4 * h), None)
             case("aten::rnn_relu_cell", t(batch, n), t(batch, h), t(h, n), t(h, h), None, None)
+        for projection in (t(2, 4), t(2, 3), t(0, 4)):
+            case("aten::lstm.input", t(2, 2, 3), [t(1, 2, 2), t(1, 2, 4)],
+                 [t(16, 3), t(16, 2), projection], False, 1, 0.0, False, False, False)
         for size in ((0,), LEFT, RIGHT):
             for how in (0, 1, 2):
                 for name in ("mse_loss", "l1_loss", "binary_cross_entropy_with_logits"):
