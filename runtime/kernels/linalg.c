@@ -313,17 +313,40 @@ KILN_RECIPE(linalg_vander) {
 
 /* -- Norms -- */
 
+bool kiln__la_svd_all(kiln__recipe *r, const char *name, const kiln__la_batch *b, bool wide,
+                      bool full, z *left, z *right, kiln_tensor **out_values) {
+  const kiln__la_svd_task task = {.m = b->m,
+                                  .n = b->n,
+                                  .wide = wide,
+                                  .full = full,
+                                  .real = !kiln_dtype_is_complex(b->dtype),
+                                  .single = kiln_dtype_real(b->dtype) == KILN_DTYPE_F32};
+  const int64_t room_size = kiln__la_svd_room(&task), columns = full ? b->m : b->n;
+  int64_t sizes[KILN_MAX_RANK];
+  kiln_tensor *scratch;
+  memcpy(sizes, b->sizes, sizeof sizes);
+  sizes[b->rank - 2] = b->n;
+  z *room = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
+  double *values = kiln__recipe_new(r, KILN_DTYPE_F64, b->rank - 1, sizes, out_values);
+  for (int64_t i = 0; !r->status && i < b->count; i++) {
+    if (!kiln__la_svd(&task, b->data + i * b->m * b->n, values + i * b->n,
+                      left ? left + i * b->m * columns : NULL,
+                      left ? right + i * b->n * b->n : NULL, room)) {
+      KILN_RECIPE_FAIL(r,
+                       "%s: (Batch element %lld): The algorithm failed to converge because the "
+                       "input matrix contained non-finite values or is ill-conditioned.",
+                       name, (long long)i);
+    }
+  }
+  return !r->status;
+}
 /* The last two dimensions are the matrix: [..., k] values, k the smaller size, in double. */
 static kiln_tensor *values_of(kiln__recipe *r, const char *name, kiln_tensor *t) {
   kiln__la_batch b;
   kiln_tensor *out;
-  if (kiln__recipe_size(t, -2) > kiln__recipe_size(t, -1)) t = kiln__la_turned(r, t);
+  if (kiln__recipe_size(t, -2) < kiln__recipe_size(t, -1)) t = kiln__la_turned(r, t);
   if (!kiln__la_read(r, name, t, false, &b)) return NULL;
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, b.rank - 1, b.sizes, &out);
-  for (int64_t i = 0; to && i < b.count; i++) {
-    kiln__la_svd(b.data + i * b.m * b.n, b.m, b.n, to + i * b.m, NULL);
-  }
-  return out;
+  return kiln__la_svd_all(r, name, &b, false, false, NULL, NULL, &out) ? out : NULL;
 }
 KILN_RECIPE(linalg_svdvals) {
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);

@@ -46,11 +46,28 @@ void kiln__la_identity(z *x, int64_t n);
 /* out [m, n] = a [m, k] b [k, n]; a_turned: of a [k, m], turned and conjugated; b likewise. */
 void kiln__la_multiply(z *out, const z *a, bool a_turned, const z *b, bool b_turned, int64_t m,
                        int64_t k, int64_t n);
-/* Singular values, descending, of a [m, n] with m <= n. Where u [m, m] is not NULL: a becomes vh
- * [m, n], so that it was u s vh. */
-void kiln__la_svd(z *a, int64_t m, int64_t n, double *s, z *u);
-/* Rows [from, m) of a [m, n] become orthonormal to those before and to each other. */
-void kiln__la_complete_rows(z *a, int64_t from, int64_t m, int64_t n);
+/* x, 0 outside of its part, becomes v with v[head] = 1, so that I - conj(tau) v v^H takes x to the
+ * result at the head (linalg_hermitian.c, as the next two). */
+double kiln__la_reflector(z *x, int64_t n, int64_t head, z *tau);
+/* a [rows, n] = a (I - tau v v^H) */
+void kiln__la_reflect_rows(z *a, int64_t rows, int64_t n, const z *v, z tau);
+/* Columns [from, n) of a [rows, n] = (I - conj(tau) v v^H) a; sums holds n. */
+void kiln__la_reflect_columns(z *a, int64_t rows, int64_t n, int64_t from, const z *v, z tau,
+                              z *sums);
+typedef struct kiln__la_turn {
+  double c, s;
+} kiln__la_turn;
+typedef struct kiln__la_svd_task {
+  int64_t m, n; /* m >= n */
+  bool wide;    /* the matrix is the adjoint of the one that is asked for */
+  bool full;    /* left is square */
+  bool real, single;
+} kiln__la_svd_task;
+/* Complex numbers in the room that it wants. */
+int64_t kiln__la_svd_room(const kiln__la_svd_task *t);
+/* a [m, n], which is lost, was left s right, with LAPACK's signs: left [m, n] or [m, m], right
+ * [n, n], both NULL or not; s descending. false: not finite, or no convergence (linalg_svd.c). */
+bool kiln__la_svd(const kiln__la_svd_task *t, z *a, double *s, z *left, z *right, z *room);
 /* Householder's: a [m, n] keeps r above and reflectors below the diagonal, as LAPACK's geqrf. */
 void kiln__la_qr(z *a, int64_t m, int64_t n, z *tau);
 /* The first `columns` of the product of k reflectors in a [m, n]: q [m, columns]. */
@@ -80,6 +97,10 @@ bool kiln__la_check(kiln__recipe *r, const char *name, const kiln_tensor *t);
 /* A copy of t [..., m, n] in complex doubles. */
 bool kiln__la_read(kiln__recipe *r, const char *name, kiln_tensor *t, bool square,
                    kiln__la_batch *b);
+/* Singular values [..., n] of batches of [m, n], m >= n, and their vectors where left is not NULL:
+ * all of them, one after the other. `wide`: as kiln__la_svd_task. */
+bool kiln__la_svd_all(kiln__recipe *r, const char *name, const kiln__la_batch *b, bool wide,
+                      bool full, z *left, z *right, kiln_tensor **out_values);
 /* As the operator's dtype; `real`: its real part. */
 kiln_tensor *kiln__la_result(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, bool real);
 /* Memory for the pivots of a matrix. */

@@ -12,44 +12,44 @@
 
 /* -- To a tridiagonal matrix -- */
 
-/* x, 0 outside of its part, becomes v with v[head] = 1, so that I - conj(tau) v v^H takes x to beta
- * at the head. */
-static double reflector(z *x, int64_t n, int64_t head, z *tau) {
+double kiln__la_reflector(z *x, int64_t n, int64_t head, z *tau) {
+  double most = 0, rest = 0, unit = 1;
+  for (int64_t i = 0; i < n; i++) most = fmax(most, fmax(fabs(x[i].re), fabs(x[i].im)));
+  if (most > 0 && most < 1e-130) unit = most; /* squares must be exact */
+  for (int64_t i = 0; unit != 1 && i < n; i++) x[i] = (z){x[i].re / unit, x[i].im / unit};
   const z alpha = x[head];
-  double rest = 0;
   for (int64_t i = 0; i < n; i++) rest += i == head ? 0 : z_size2(x[i]);
   *tau = (z){0, 0};
   if (rest == 0 && alpha.im == 0) {
     for (int64_t i = 0; i < n; i++) x[i] = (z){i == head, 0};
-    return alpha.re;
+    return alpha.re * unit;
   }
-  const double length = sqrt(z_size2(alpha) + rest), beta = alpha.re < 0 ? length : -length;
+  const double length = sqrt(z_size2(alpha) + rest), beta = signbit(alpha.re) ? length : -length;
   const z scale = {alpha.re - beta, alpha.im};
   for (int64_t i = 0; i < n; i++) x[i] = z_over(x[i], scale);
   x[head] = (z){1, 0};
   *tau = (z){(beta - alpha.re) / beta, -alpha.im / beta};
-  return beta;
+  return beta * unit;
 }
-/* a = a (I - tau v v^H) */
-static void reflect_rows(z *a, int64_t n, const z *v, z tau) {
-  for (int64_t row = 0; row < n; row++, a += n) {
+void kiln__la_reflect_rows(z *a, int64_t rows, int64_t n, const z *v, z tau) {
+  for (int64_t row = 0; row < rows; row++, a += n) {
     z sum = {0, 0};
     for (int64_t k = 0; k < n; k++) sum = z_add(sum, z_mul(a[k], v[k]));
     sum = z_mul(sum, tau);
     for (int64_t k = 0; k < n; k++) a[k] = z_sub(a[k], z_mul(sum, z_conj(v[k])));
   }
 }
-/* a = (I - conj(tau) v v^H) a */
-static void reflect_columns(z *a, int64_t n, const z *v, z tau, z *sums) {
-  for (int64_t c = 0; c < n; c++) sums[c] = (z){0, 0};
-  for (int64_t k = 0; k < n; k++) {
-    for (int64_t c = 0; c < n; c++) {
+void kiln__la_reflect_columns(z *a, int64_t rows, int64_t n, int64_t from, const z *v, z tau,
+                              z *sums) {
+  for (int64_t c = from; c < n; c++) sums[c] = (z){0, 0};
+  for (int64_t k = 0; k < rows; k++) {
+    for (int64_t c = from; c < n; c++) {
       sums[c] = z_add(sums[c], z_mul(z_conj(v[k]), a[k * n + c]));
     }
   }
-  for (int64_t k = 0; k < n; k++) {
+  for (int64_t k = 0; k < rows; k++) {
     const z by = z_mul(z_conj(tau), v[k]);
-    for (int64_t c = 0; c < n; c++) a[k * n + c] = z_sub(a[k * n + c], z_mul(by, sums[c]));
+    for (int64_t c = from; c < n; c++) a[k * n + c] = z_sub(a[k * n + c], z_mul(by, sums[c]));
   }
 }
 /* d and e: the diagonals; q (may be NULL): a = q t q^H. room holds 2 n. */
@@ -62,20 +62,18 @@ static void tridiagonal(z *a, int64_t n, bool upper, double *d, double *e, z *q,
       const bool part = upper ? k <= i : k > i;
       x[k] = part ? a[k * n + (upper ? i + 1 : i)] : (z){0, 0};
     }
-    e[i] = reflector(x, n, head, &tau);
+    e[i] = kiln__la_reflector(x, n, head, &tau);
     if (tau.re == 0 && tau.im == 0) continue;
-    reflect_rows(a, n, x, tau);
-    reflect_columns(a, n, x, tau, sums);
-    if (q) reflect_rows(q, n, x, tau);
+    kiln__la_reflect_rows(a, n, n, x, tau);
+    kiln__la_reflect_columns(a, n, n, 0, x, tau, sums);
+    if (q) kiln__la_reflect_rows(q, n, n, x, tau);
   }
   for (int64_t i = 0; i < n; i++) d[i] = a[i * n + i].re;
 }
 
 /* -- Its eigenvalues -- */
 
-typedef struct turn {
-  double c, s;
-} turn;
+typedef kiln__la_turn turn;
 /* (f, g) to (r, 0) */
 static turn turn_for(double f, double g, double *r) {
   if (g == 0) {

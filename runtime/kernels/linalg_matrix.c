@@ -1,8 +1,6 @@
 /* linalg_matrix.c: factorisations of one matrix: LU with partial pivots, Cholesky, QR by
- * Householder's reflectors (signs as LAPACK's), singular values by one-sided Jacobi rotations
- * (Hestenes, 1958), eigenvalues of Hermitian matrices by Jacobi's rotations, of others by the
- * shifted QR iteration (Francis, 1961) on the Hessenberg form. Jacobi's method is exact for tiny
- * values too, and short. */
+ * Householder's reflectors (signs as LAPACK's), eigenvalues by the shifted QR iteration (Francis,
+ * 1961) on the Hessenberg form. */
 #include <math.h>
 #include <string.h>
 
@@ -90,124 +88,6 @@ void kiln__la_multiply(z *out, const z *a, bool a_turned, const z *b, bool b_tur
         out[i * n + j] = z_add(out[i * n + j], z_mul(x, y));
       }
     }
-  }
-}
-
-/* -- Rotations -- */
-
-/* Rows i and j of a [m, n] turned: x' = c x - s t y, y' = s x + c t y. */
-typedef struct rotation {
-  double c, s;
-  z t;
-} rotation;
-static void rotate(z *a, int64_t n, int64_t i, int64_t j, const rotation *turn) {
-  for (int64_t k = 0; k < n; k++) {
-    const z x = a[i * n + k], y = z_mul(turn->t, a[j * n + k]);
-    a[i * n + k] = (z){turn->c * x.re - turn->s * y.re, turn->c * x.im - turn->s * y.im};
-    a[j * n + k] = (z){turn->s * x.re + turn->c * y.re, turn->s * x.im + turn->c * y.im};
-  }
-}
-/* The rotation that makes [alpha gamma; conj(gamma) beta] diagonal, g the size of gamma. */
-static rotation rotation_for(double alpha, double beta, z gamma, double g) {
-  const double tau = (beta - alpha) / (2 * g);
-  const double t = (tau < 0 ? -1 : 1) / (fabs(tau) + sqrt(1 + tau * tau));
-  rotation turn;
-  turn.c = 1 / sqrt(1 + t * t);
-  turn.s = turn.c * t;
-  turn.t = (z){gamma.re / g, gamma.im / g};
-  return turn;
-}
-
-/* -- Singular values -- */
-
-/* Rows i and j turned so that their product vanishes; false where it does. */
-static bool part_rows(z *a, int64_t m, int64_t n, int64_t i, int64_t j, z *u) {
-  double alpha = 0, beta = 0;
-  z gamma = {0, 0};
-  for (int64_t k = 0; k < n; k++) {
-    alpha += z_size2(a[i * n + k]);
-    beta += z_size2(a[j * n + k]);
-    gamma = z_add(gamma, z_mul(a[i * n + k], z_conj(a[j * n + k])));
-  }
-  const double g = z_length(gamma);
-  if (!(g > 1e-16 * sqrt(alpha * beta)) || g == 0) return false;
-  const rotation turn = rotation_for(alpha, beta, gamma, g);
-  rotate(a, n, i, j, &turn);
-  if (u) rotate(u, m, i, j, &turn);
-  return true;
-}
-static void swap_rows(z *a, int64_t n, int64_t i, int64_t j) {
-  for (int64_t k = 0; i != j && k < n; k++) {
-    const z x = a[i * n + k];
-    a[i * n + k] = a[j * n + k];
-    a[j * n + k] = x;
-  }
-}
-/* Gram and Schmidt, twice, with the unit vector that is left longest. */
-void kiln__la_complete_rows(z *a, int64_t from, int64_t m, int64_t n) {
-  for (int64_t i = from; i < m; i++) {
-    z *row = a + i * n;
-    double best = -1;
-    int64_t at = 0;
-    for (int64_t e = 0; e < n; e++) { /* what the rows before leave of a unit vector */
-      double left = 1;
-      for (int64_t k = 0; k < i; k++) left -= z_size2(a[k * n + e]);
-      if (left > best) best = left, at = e;
-    }
-    for (int64_t k = 0; k < n; k++) row[k] = (z){k == at, 0};
-    for (int round = 0; round < 2; round++) {
-      for (int64_t k = 0; k < i; k++) {
-        z dot = {0, 0};
-        for (int64_t e = 0; e < n; e++) dot = z_add(dot, z_mul(row[e], z_conj(a[k * n + e])));
-        for (int64_t e = 0; e < n; e++) row[e] = z_sub(row[e], z_mul(dot, a[k * n + e]));
-      }
-      double sum = 0;
-      for (int64_t e = 0; e < n; e++) sum += z_size2(row[e]);
-      for (int64_t e = 0; e < n && sum > 0; e++) {
-        row[e] = (z){row[e].re / sqrt(sum), row[e].im / sqrt(sum)};
-      }
-    }
-  }
-}
-void kiln__la_svd(z *a, int64_t m, int64_t n, double *s, z *u) {
-  bool more = true;
-  if (u) kiln__la_identity(u, m);
-  for (int sweep = 0; more && sweep < 60; sweep++) {
-    more = false;
-    for (int64_t i = 0; i < m; i++) {
-      for (int64_t j = i + 1; j < m; j++) more |= part_rows(a, m, n, i, j, u);
-    }
-  }
-  for (int64_t i = 0; i < m; i++) {
-    double sum = 0;
-    for (int64_t k = 0; k < n; k++) sum += z_size2(a[i * n + k]);
-    s[i] = sqrt(sum);
-  }
-  int64_t rank = 0;
-  for (int64_t i = 0; i < m; i++) { /* the longest first */
-    int64_t best = i;
-    for (int64_t j = i + 1; j < m; j++) best = s[j] > s[best] ? j : best;
-    const double x = s[i];
-    s[i] = s[best];
-    s[best] = x;
-    swap_rows(a, n, i, best);
-    if (u) swap_rows(u, m, i, best);
-    if (!u) continue;
-    /* Shorter ones are rounding, and not orthogonal. */
-    if (s[i] > 1e-15 * (double)n * s[0]) rank = i + 1;
-    for (int64_t k = 0; k < n && s[i] > 0; k++) {
-      a[i * n + k] = (z){a[i * n + k].re / s[i], a[i * n + k].im / s[i]};
-    }
-  }
-  if (!u) return;
-  kiln__la_complete_rows(a, rank, m, n);
-  for (int64_t i = 0; i < m; i++) { /* u turned a into rows: a = u^H (s vh) */
-    for (int64_t j = 0; j < i; j++) {
-      const z x = u[i * m + j];
-      u[i * m + j] = z_conj(u[j * m + i]);
-      u[j * m + i] = z_conj(x);
-    }
-    u[i * m + i] = z_conj(u[i * m + i]);
   }
 }
 

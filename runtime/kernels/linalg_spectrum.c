@@ -1,8 +1,8 @@
 /* linalg_spectrum.c: singular values and eigenvalues with their vectors, and what is made of them:
  * pseudo-inverses, ranks, condition numbers, least squares; exponentials of matrices.
  *
- * Vectors are defined up to a sign (a phase); those of Hermitian matrices have LAPACK's, singular
- * vectors and those of other matrices need not. */
+ * Vectors are defined up to a sign (a phase); singular vectors and those of Hermitian matrices have
+ * LAPACK's, those of other matrices need not. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,25 +31,18 @@ typedef struct parts {
 } parts;
 /* Where `full`, u and vh are square. */
 static bool svd(kiln__recipe *r, const char *name, kiln_tensor *t, bool full, parts *out) {
-  const bool tall = kiln__recipe_size(t, -2) > kiln__recipe_size(t, -1);
+  const bool wide =
+      kiln__recipe_rank(t) >= 2 && kiln__recipe_size(t, -2) < kiln__recipe_size(t, -1);
   kiln__la_batch b;
   kiln_tensor *u, *vh;
-  if (kiln__recipe_rank(t) >= 2 && tall) t = kiln__la_adjoint(r, t);
+  if (wide) t = kiln__la_adjoint(r, t);
   if (!kiln__la_read(r, name, t, false, &b)) return false;
-  const int64_t m = b.m, n = b.n, rows = full ? n : m;
-  z *left = new_like(r, &b, KILN_DTYPE_C128, m, m, &u);
-  z *right = new_like(r, &b, KILN_DTYPE_C128, rows, n, &vh);
-  double *s = new_like(r, &b, KILN_DTYPE_F64, m, -1, &out->s);
-  if (r->status) return false;
-  for (int64_t i = 0; i < b.count; i++) {
-    z *a = b.data + i * m * n, *to = right + i * rows * n;
-    kiln__la_svd(a, m, n, s + i * m, left + i * m * m);
-    memcpy(to, a, sizeof *to * (size_t)(m * n));
-    kiln__la_complete_rows(to, m, rows, n);
-  }
+  z *left = new_like(r, &b, KILN_DTYPE_C128, b.m, full ? b.m : b.n, &u);
+  z *right = new_like(r, &b, KILN_DTYPE_C128, b.n, b.n, &vh);
+  if (r->status || !kiln__la_svd_all(r, name, &b, wide, full, left, right, &out->s)) return false;
   out->dtype = b.dtype;
-  out->u = tall ? kiln__la_adjoint(r, vh) : u;
-  out->vh = tall ? kiln__la_adjoint(r, u) : vh;
+  out->u = wide ? kiln__la_adjoint(r, vh) : u;
+  out->vh = wide ? kiln__la_adjoint(r, u) : vh;
   return !r->status;
 }
 static kiln_tensor *rounded(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype) {

@@ -238,6 +238,15 @@ def signs():
             a = values(dtype, (n, n)) + torch.diag(torch.arange(n) / 3).to(dtype)
             for side in "LU":
                 case("aten::linalg_eigh", a + a.mH, side)
+    for dtype in (F64, F32, C128, C64):
+        for size in ((1, 1), (3, 3), (4, 3), (5, 4), (6, 2), (1, 3), (3, 4), (2, 5), (7, 7)):
+            a = values(dtype, size)
+            for full in (False, True) if size[0] != size[1] else (True,):
+                case("aten::linalg_svd", a, full, None)
+        a = torch.stack([values(dtype, (3, 2)), torch.ones(3, 2, dtype=dtype)])
+        case("aten::linalg_svdvals", a, None)
+        case("aten::svd", a[0].mT, True, True)
+    case("aten::linalg_svd", torch.tensor([[1.0, NAN], [0, 1]]), True, None, says="linalg.svd: ")
 
 
 if __name__ == "__main__":
