@@ -49,13 +49,12 @@ int kiln_cancel_is_asked(const kiln_cancel *cancel) {
 
 /* -- Budgets -- */
 
-/* Operations of a budget that nothing but its end can stop. */
+/* Of a budget that needs no looks. */
 static const int64_t UNLIMITED = INT64_MAX >> 1;
 
 void kiln_budget_begin(kiln_budget *b, const char *what, kiln_mem *mem, const kiln_limits *limits) {
   static const kiln_limits none = {0};
   const kiln_limits *l = limits ? limits : &none;
-  const bool free = !(l->bytes || l->operations || l->time_ms || l->cancel);
   /* Field by field: every call begins one, and a compound literal is a `rep stos` of 10 ns. */
   b->what = what;
   b->mem = mem;
@@ -68,7 +67,8 @@ void kiln_budget_begin(kiln_budget *b, const char *what, kiln_mem *mem, const ki
   b->time_ms = l->time_ms;
   b->cancel = l->cancel;
   b->done = 0;
-  b->granted = b->fuel = free ? UNLIMITED : 0;
+  b->grant = l->bytes || l->time_ms || l->cancel ? GRANT : UNLIMITED;
+  b->granted = b->fuel = b->grant == UNLIMITED && !l->operations ? UNLIMITED : 0;
   b->over = false;
 }
 
@@ -126,7 +126,7 @@ kiln_status *kiln_budget_work(kiln_budget *b, uint64_t operations) {
                       b->what, (unsigned long long)b->operations);
   }
   KILN_TRY(kiln_budget_check(b, 0));
-  b->granted = kiln_budget_may_end(b) || b->bytes ? GRANT : UNLIMITED;
+  b->granted = b->grant;
   uint64_t left = b->operations - b->done;
   if (b->operations && (uint64_t)b->granted > left) b->granted = (int64_t)left;
   b->fuel = b->granted;

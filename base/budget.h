@@ -34,6 +34,7 @@ typedef struct kiln_budget {
   uint32_t time_ms;          /* that the deadline came from */
   const kiln_cancel *cancel; /* borrowed; NULL: nobody cancels */
   uint64_t done;             /* operations, those that `fuel` was granted for left out */
+  int64_t grant;             /* fuel between two looks */
   int64_t granted, fuel;     /* see kiln_budget_burn */
   bool over;                 /* atomic: the deadline has passed or the host has cancelled */
 } kiln_budget;

@@ -229,8 +229,12 @@ void kiln_pool_for(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, 
   kiln_budget *own = kiln_budget_current(), *budget = kiln_budget_may_end(own) ? own : NULL;
   if (!pool || pool->threads < 2 || n / 2 < grain ||
       __atomic_exchange_n(&pool->busy, true, __ATOMIC_ACQUIRE)) {
+    if (!budget) {
+      fn(data, 0, n, 0);
+      return;
+    }
     run_piece(fn, data, 0, n, grain, 0, budget);
-    if (budget) kiln_budget_settle(budget);
+    kiln_budget_settle(budget);
     return;
   }
   set_range(pool, n, grain, fn, data);

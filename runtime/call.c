@@ -55,6 +55,7 @@ void kiln_call_begin(kiln_call *call, const kiln_limits *limits) {
   kiln_budget_begin(&call->budget, "the call", call->env->mem, limits);
   call->budget.cache = &call->cache;
   call->budget.held_at_start -= call->cache.bytes;
+  if (call->timed) call->budget.grant = call->budget.granted = call->budget.fuel = 0;
   const uint64_t ms = call->limits.time_ms, bytes = call->limits.bytes;
   call->compile_ns = ms ? (COMPILE_MS + ms / 2) * 1000000 : UINT64_MAX;
   call->compile_bytes =

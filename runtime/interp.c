@@ -637,8 +637,8 @@ static kiln_status *keep_in_future(kiln_call *call, kiln_frame *caller, kiln_ope
 
 /* Takes frames off until `base` is on top, or until one takes the error. Takes and returns
  * `status`; NULL: the frame on top goes on. */
-static kiln_status *unwind(kiln_call *call, machine *m, const kiln_frame *base,
-                           kiln_status *status) {
+static __attribute__((noinline)) kiln_status *unwind(kiln_call *call, machine *m,
+                                                     const kiln_frame *base, kiln_status *status) {
   while (m->top != base) {
     kiln_frame *f = m->top;
     const kiln_source_range *range =
@@ -661,21 +661,25 @@ static kiln_status *unwind(kiln_call *call, machine *m, const kiln_frame *base,
 
 /* -- The loop -- */
 
-/* Runs until `base` is on top again. Twice in the binary, so that calls whose instructions are not
- * timed pay nothing for those that are. */
-static inline __attribute__((always_inline)) kiln_status *run_frames(kiln_call *call, machine *m,
-                                                                     const kiln_frame *base,
-                                                                     const bool timed,
-                                                                     kiln_ivalue *out_result) {
+/* No fuel: looks at the limits. The budget of a timed call grants none, so it always comes here. */
+static __attribute__((noinline)) kiln_status *refuel(kiln_call *call, const kiln_frame *f,
+                                                     const kiln_instr *in) {
+  if (call->timed) kiln_plan_tick(call, f->plan, in);
+  return kiln_budget_work(&call->budget, 0);
+}
+
+/* Runs until `base` is on top again. What is rare stands in functions of its own: the loop keeps
+ * its state in registers. */
+static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *base,
+                               kiln_ivalue *out_result) {
   kiln_frame *f = m->top;
   const kiln_instr *pc = f->pc;
   for (;;) {
     const kiln_instr *in = pc++;
     const kiln_operand *o = f->plan->operands + in->operands;
     kiln_status *status = NULL;
-    if (timed) kiln_plan_tick(call, f->plan, in);
     if (__builtin_expect(!kiln_budget_burn(&call->budget), 0)) {
-      status = kiln_budget_work(&call->budget, 0);
+      status = refuel(call, f, in);
       if (status) goto failed;
     }
     switch ((kiln_instr_op)in->op) {
@@ -747,14 +751,6 @@ static inline __attribute__((always_inline)) kiln_status *run_frames(kiln_call *
   }
 }
 
-static __attribute__((noinline)) kiln_status *run_timed(kiln_call *call, machine *m,
-                                                        const kiln_frame *base,
-                                                        kiln_ivalue *out_result) {
-  kiln_status *status = run_frames(call, m, base, true, out_result);
-  kiln_plan_tick(call, NULL, NULL);
-  return status;
-}
-
 kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
                              const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
   machine *m = NULL;
@@ -762,9 +758,8 @@ kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
   KILN_TRY(machine_of(call, &m));
   kiln_frame *base = m->top;
   KILN_TRY(enter_callable(call, m, callable, args, arg_count, &f));
-  kiln_status *status = __builtin_expect(call->timed, 0)
-                            ? run_timed(call, m, base, out_result)
-                            : run_frames(call, m, base, false, out_result);
+  kiln_status *status = run_frames(call, m, base, out_result);
+  if (__builtin_expect(call->timed, 0)) kiln_plan_tick(call, NULL, NULL);
   if (!m->top && m->bytes > KEEP_BYTES) {
     while (m->chunk->prev) m->chunk = m->chunk->prev;
     free_chunks_after(call, m, m->chunk);

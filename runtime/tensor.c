@@ -77,11 +77,11 @@ static bool follows(const kiln_tensor *t, const int *order) {
 }
 
 /* Sets numel and the layout class after dims were written, all of which were checked. */
-static void classify(kiln_tensor *t, uint64_t numel) {
+static inline void classify(kiln_tensor *t, int64_t numel, bool is_contiguous) {
   static const int nhwc[4] = {0, 2, 3, 1};
-  t->numel = (int64_t)numel;
+  t->numel = numel;
   kiln_layout_class layout = KILN_LAYOUT_STRIDED;
-  if (numel <= 1 || follows(t, NULL)) {
+  if (is_contiguous) {
     layout = KILN_LAYOUT_CONTIGUOUS;
   } else if (t->key.f.rank == 4 && follows(t, nhwc)) {
     layout = KILN_LAYOUT_CHANNELS_LAST;
@@ -92,7 +92,7 @@ static void classify(kiln_tensor *t, uint64_t numel) {
 static void refresh(kiln_tensor *t) {
   uint64_t numel = 1;
   for (int i = 0; i < t->key.f.rank; i++) numel *= (uint64_t)t->dims[i];
-  classify(t, numel);
+  classify(t, (int64_t)numel, numel <= 1 || follows(t, NULL));
 }
 
 static kiln_status *bad_sizes(int rank, const int64_t *sizes) {
@@ -353,21 +353,28 @@ kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storag
   return NULL;
 }
 
-/* One past the last element of t's geometry where that is plain: no negative number, no overflow.
- * 0 where it is not, or where there is no element: then check_within judges. */
-static inline uint64_t plain_end(const kiln_tensor *t, uint64_t *out_numel) {
+/* What one walk over a geometry says. Plain: some elements, no negative number, sizes and strides
+ * below 2^29, so that 64 terms of them cannot overflow. */
+typedef struct plain_geometry {
+  bool is_plain, is_contiguous;
+  int64_t numel;
+  uint64_t last; /* element */
+} plain_geometry;
+
+static inline plain_geometry look_at(const kiln_tensor *t) {
   const int rank = t->key.f.rank;
-  int64_t numel = 1, last = t->offset, step;
-  bool odd = last < 0;
-  for (int i = 0; i < rank; i++) {
-    const int64_t n = t->dims[i], stride = t->dims[rank + i];
-    odd |= n <= 0 || stride < 0;
-    odd |= __builtin_mul_overflow(numel, n, &numel);
-    odd |= __builtin_mul_overflow((int64_t)((uint64_t)n - 1), stride, &step);
-    odd |= __builtin_add_overflow(last, step, &last);
+  const int64_t *sizes = t->dims, *strides = t->dims + rank;
+  plain_geometry g = {.is_contiguous = true, .numel = 1, .last = (uint64_t)t->offset};
+  uint64_t bits = g.last >> 29;
+  for (int i = rank - 1; i >= 0; i--) {
+    const int64_t n = sizes[i], stride = strides[i];
+    bits |= (uint64_t)(n | stride);
+    if (stride != g.numel && n != 1) g.is_contiguous = false;
+    g.last += ((uint64_t)n - 1) * (uint64_t)stride;
+    if (__builtin_mul_overflow(g.numel, n, &g.numel)) return g; /* of an expanded tensor */
   }
-  *out_numel = (uint64_t)numel;
-  return odd ? 0 : (uint64_t)last + 1;
+  g.is_plain = bits >> 29 == 0 && g.numel != 0;
+  return g;
 }
 
 kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int rank,
@@ -389,17 +396,20 @@ kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int ra
     return status;
   }
   t->offset = offset;
-  uint64_t numel, end = plain_end(t, &numel);
-  if (__builtin_expect(end - 1 >= storage->bytes >> log2_of_size(kiln_tensor_item_size(t)), 0)) {
+  plain_geometry g = look_at(t);
+  const uint64_t room = storage->bytes >> log2_of_size(kiln_tensor_item_size(t));
+  if (__builtin_expect(!g.is_plain || g.last >= room, 0)) {
     status = check_within(storage, kiln_tensor_dtype(t), rank, sizes, strides, offset);
     if (status) {
       kiln_tensor_release_to(cache, t);
       return status;
     }
-    numel = 0; /* what is fine and not plain has no elements */
+    t->storage = kiln_storage_retain(storage);
+    refresh(t);
+  } else {
+    t->storage = kiln_storage_retain(storage);
+    classify(t, g.numel, g.is_contiguous);
   }
-  t->storage = kiln_storage_retain(storage);
-  classify(t, numel);
   *out_tensor = t;
   return NULL;
 }
