@@ -6,7 +6,9 @@
 #include "codegen/llvm/backend.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math_bitcode.h"
@@ -25,6 +27,53 @@ struct kiln__llvm_backend {
   bool broken; /* LLVM ended in a fatal error: it is not called again */
   char version[64];
 };
+
+/* -- Room --
+ *
+ * LLVM ends the program where a request for memory is refused. What it will take is therefore asked
+ * for, and given back, before it is called: no promise, for other threads may take it meanwhile
+ * (the flag compile_process is one), but what is exhausted for longer is noticed here. */
+
+/* What was measured, and half as much again: libLLVM 19 maps 190 MB, 7 MB of them writable at
+ * first; a kernel takes 1 MB, 3 KB for an operation and 80 KB for a function of runtime/math, which
+ * is inlined. Of malloc less is asked than it maps by itself: giving such a block back changes its
+ * settings. */
+enum {
+  LIBRARY_ADDRESSES = 224 << 20,
+  LIBRARY_BYTES = 16 << 20,
+  KERNEL_BYTES = 4 << 20,
+  INST_BYTES = 4 << 10,
+  MATH_BYTES = 128 << 10,
+  MALLOC_BYTES = 64 << 10,
+};
+
+static kiln_status *ask_room(size_t addresses, size_t bytes) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  void *unused = addresses ? mmap(NULL, addresses, PROT_NONE, flags, -1, 0) : NULL;
+  void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  void *volatile block = malloc(MALLOC_BYTES);
+  const bool fits = unused != MAP_FAILED && room != MAP_FAILED && block;
+  free(block);
+  if (room != MAP_FAILED) munmap(room, bytes);
+  if (addresses && unused != MAP_FAILED) munmap(unused, addresses);
+  return fits ? NULL : kiln_status_oom();
+}
+
+static kiln_status *ask_room_for(const kiln_loop_fn *fn) {
+  static const bool is_math[KILN_LOOP__COUNT] = {
+#define KILN_MATH_FN(name, arity, ulp_f32, ulp_f64) [KILN_LOOP_##name] = true,
+#include "runtime/math/functions.def"
+#undef KILN_MATH_FN
+  };
+  size_t bytes = KERNEL_BYTES;
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    for (int i = 0; i < nest->body.count; i++) {
+      bytes += is_math[nest->body.data[i].op] ? MATH_BYTES : INST_BYTES;
+    }
+  }
+  return ask_room(0, bytes);
+}
 
 /* One compilation: what it owns, and its result. */
 typedef struct job {
@@ -147,6 +196,7 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) {
   if (backend->broken) return KILN_ERROR(KILN_UNSUPPORTED, "LLVM is not used after a fatal error");
+  KILN_TRY(ask_room_for(fn));
   job j = {.backend = backend, .fn = fn, .name = name, .product = product};
   const kiln__llvm *ll = &backend->llvm;
   KILN_TRY(kiln_arena_create(backend->mem, &j.scratch));
@@ -171,6 +221,7 @@ static kiln_status *open_target(kiln__llvm_backend *b) {
   kiln__llvm *ll = &b->llvm;
   LLVMTargetRef target;
   char *message = NULL;
+  KILN_TRY(ask_room(LIBRARY_ADDRESSES, LIBRARY_BYTES));
   KILN_TRY(kiln__llvm_open(b->path, ll));
   ll->InstallFatalErrorHandler(kiln__llvm_fatal);
   ll->InitializeX86TargetInfo();
