@@ -172,7 +172,7 @@ int kiln_context_threads(const kiln_context *context) {
 /* Flags that are looked at when the context is made, and cannot change later. */
 static bool is_fixed(const char *name) {
   return strcmp(name, "alloc") == 0 || strcmp(name, "llvm") == 0 || strcmp(name, "isa") == 0 ||
-         strcmp(name, "threads") == 0;
+         strcmp(name, "threads") == 0 || strcmp(name, "compile_process") == 0;
 }
 
 static kiln_status *set_flag(kiln_context *context, const char *name, const char *value) {

@@ -9,6 +9,7 @@
 #include "codegen/llvm/backend.h"
 #include "codegen/loop/eval.h"
 #include "codegen/object.h"
+#include "codegen/process.h"
 
 /* Raised whenever the same loop IR gives other code. */
 #define GENERATOR_VERSION "1"
@@ -16,7 +17,11 @@
 struct kiln_codegen {
   kiln_env *env; /* borrowed */
   pthread_mutex_t lock;
-  kiln__llvm_backend *llvm; /* NULL until the first compilation */
+  kiln__llvm_backend *llvm; /* NULL until the first compilation in this process */
+  bool apart;               /* the flag compile_process: LLVM is never called in this one */
+  kiln__process process;
+  int jobs;        /* atomic: under way; they share the process */
+  uint64_t memory; /* atomic: that the process may take; 0: no limit */
   char version[96];
   bool told; /* that there is no LLVM */
 };
@@ -34,6 +39,8 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   kiln_codegen *codegen = kiln_mem_alloc_zero(env->mem, sizeof *codegen);
   if (!codegen) return kiln_status_oom();
   codegen->env = env;
+  codegen->apart = env->flags.compile_process;
+  codegen->memory = (uint64_t)env->flags.compile_memory;
   pthread_mutex_init(&codegen->lock, NULL);
   *out_codegen = codegen;
   return NULL;
@@ -42,27 +49,96 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
 void kiln_codegen_destroy(kiln_codegen *codegen) {
   if (!codegen) return;
   kiln__llvm_backend_destroy(codegen->llvm);
+  kiln__process_end(&codegen->process);
   pthread_mutex_destroy(&codegen->lock);
   kiln_mem_free(codegen->env->mem, codegen, sizeof *codegen);
 }
 
 bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen) { return codegen->llvm != NULL; }
 
-/* Under the lock. */
+/* -- LLVM, here or in a process of its own; under the lock -- */
+
+static void tell_missing(kiln_codegen *codegen, const kiln_status *status) {
+  if (codegen->told) return;
+  codegen->told = true;
+  KILN_LOG(&codegen->env->log, warn, 1,
+           "%s; fused groups run in the interpreter (the option llvm names the library, "
+           "codegen=eval does without)",
+           kiln_status_message(status));
+}
+
+static void set_version(kiln_codegen *codegen, const char *llvm) {
+  snprintf(codegen->version, sizeof codegen->version, "generator " GENERATOR_VERSION ", %s", llvm);
+}
+
 static kiln_status *open_llvm(kiln_codegen *codegen) {
   if (codegen->llvm) return NULL;
-  kiln_status *status = kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->llvm);
-  if (status && !codegen->told) {
-    codegen->told = true;
-    KILN_LOG(&codegen->env->log, warn, 1,
-             "%s; fused groups run in the interpreter (the option llvm names the library, "
-             "codegen=eval does without)",
-             kiln_status_message(status));
-  }
-  if (status) return status;
-  snprintf(codegen->version, sizeof codegen->version, "generator " GENERATOR_VERSION ", %s",
-           kiln__llvm_backend_version(codegen->llvm));
+  KILN_TRY(kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->llvm));
+  set_version(codegen, kiln__llvm_backend_version(codegen->llvm));
   return NULL;
+}
+
+typedef struct llvm_job {
+  const kiln_loop_fn *fn; /* NULL: LLVM is opened, and that is all */
+  const char *name;
+  kiln__llvm_product product;
+  void *bytes;
+  size_t size;
+} llvm_job;
+
+static kiln_status *run_here(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
+  *out_reason = KILN_REASON_llvm_missing;
+  KILN_TRY(open_llvm(codegen));
+  *out_reason = KILN_REASON_llvm_failed;
+  if (!job->fn) return NULL;
+  return kiln__llvm_backend_compile(codegen->llvm, job->fn, job->name, job->product, &job->bytes,
+                                    &job->size);
+}
+
+static void end_idle_process(kiln_codegen *codegen) {
+  if (__atomic_load_n(&codegen->jobs, __ATOMIC_ACQUIRE) == 0) {
+    kiln__process_end(&codegen->process);
+  }
+}
+
+static kiln_status *run_apart(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
+  kiln__process_result result;
+  kiln_status *status = kiln__process_compile(
+      &codegen->process, codegen->env, __atomic_load_n(&codegen->memory, __ATOMIC_RELAXED), job->fn,
+      job->name, job->product, out_reason, &result);
+  end_idle_process(codegen);
+  if (status) return status;
+  set_version(codegen, result.version);
+  job->bytes = result.bytes;
+  job->size = result.size;
+  return NULL;
+}
+
+/* Takes the lock. */
+static kiln_status *run_llvm(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
+  *out_reason = KILN_REASON_compile_budget;
+  KILN_TRY(kiln_budget_lock(kiln_budget_current(), &codegen->lock));
+  kiln_status *status =
+      codegen->apart ? run_apart(codegen, job, out_reason) : run_here(codegen, job, out_reason);
+  if (*out_reason == KILN_REASON_llvm_missing && !kiln_status_ends(status)) {
+    tell_missing(codegen, status);
+  }
+  pthread_mutex_unlock(&codegen->lock);
+  return status;
+}
+
+/* Without the lock: another job may hold it for longer than this one has time. */
+void kiln_codegen_begin(kiln_codegen *codegen, uint64_t memory) {
+  if (!codegen) return;
+  __atomic_add_fetch(&codegen->jobs, 1, __ATOMIC_ACQ_REL);
+  __atomic_store_n(&codegen->memory, memory, __ATOMIC_RELAXED);
+}
+
+void kiln_codegen_end(kiln_codegen *codegen) {
+  if (!codegen || __atomic_sub_fetch(&codegen->jobs, 1, __ATOMIC_ACQ_REL) > 0) return;
+  pthread_mutex_lock(&codegen->lock);
+  end_idle_process(codegen);
+  pthread_mutex_unlock(&codegen->lock);
 }
 
 /* -- Kernels -- */
@@ -151,21 +227,10 @@ static kiln_status *load_object(code *c, void *object, size_t bytes, kiln_reason
 static kiln_status *build_llvm(kiln_codegen *codegen, code *c, const kiln_loop_fn *fn,
                                kiln_reason *out_reason) {
   char name[40];
-  void *object;
-  size_t bytes;
   symbol_of(c->public.digest, name);
-  *out_reason = KILN_REASON_compile_budget;
-  KILN_TRY(kiln_budget_lock(kiln_budget_current(), &codegen->lock));
-  *out_reason = KILN_REASON_llvm_missing;
-  kiln_status *status = open_llvm(codegen);
-  if (!status) {
-    *out_reason = KILN_REASON_llvm_failed;
-    status =
-        kiln__llvm_backend_compile(codegen->llvm, fn, name, KILN__LLVM_OBJECT, &object, &bytes);
-  }
-  pthread_mutex_unlock(&codegen->lock);
-  if (status) return status;
-  return load_object(c, object, bytes, out_reason);
+  llvm_job job = {.fn = fn, .name = name, .product = KILN__LLVM_OBJECT};
+  KILN_TRY(run_llvm(codegen, &job, out_reason));
+  return load_object(c, job.bytes, job.size, out_reason);
 }
 
 static kiln_status *finish(kiln_status *status, code *c, int64_t begin, kiln_reason *reason,
@@ -224,31 +289,25 @@ static kiln_status *copy_text(void *arg) {
 kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
   char name[40];
-  void *bytes;
-  size_t size;
   kiln_digest digest;
+  kiln_reason reason;
   KILN_TRY(find_digest(codegen->env->mem, fn, &digest));
   symbol_of(digest, name);
-  pthread_mutex_lock(&codegen->lock);
-  kiln_status *status = open_llvm(codegen);
-  if (!status)
-    status = kiln__llvm_backend_compile(codegen->llvm, fn, name,
-                                        stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR,
-                                        &bytes, &size);
-  pthread_mutex_unlock(&codegen->lock);
-  if (status) return status;
-  /* The arena may jump: `bytes` must not be lost then. */
-  text_copy copy = {arena, bytes, size, NULL};
-  status = kiln_arena_run(arena, copy_text, &copy);
-  kiln_mem_free(codegen->env->mem, bytes, size);
-  if (!status) *out_text = kiln_str_make(copy.text, size);
+  llvm_job job = {fn, name, stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR, NULL, 0};
+  KILN_TRY(run_llvm(codegen, &job, &reason));
+  /* The arena may jump: the bytes must not be lost then. */
+  text_copy copy = {arena, job.bytes, job.size, NULL};
+  kiln_status *status = kiln_arena_run(arena, copy_text, &copy);
+  kiln_mem_free(codegen->env->mem, job.bytes, job.size);
+  if (!status) *out_text = kiln_str_make(copy.text, job.size);
   return status;
 }
 
 kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) {
-  pthread_mutex_lock(&codegen->lock);
-  kiln_status *status = open_llvm(codegen);
-  pthread_mutex_unlock(&codegen->lock);
+  llvm_job job = {.name = ""};
+  kiln_reason reason;
+  kiln_status *status = run_llvm(codegen, &job, &reason);
+  if (!status) kiln_mem_free(codegen->env->mem, job.bytes, job.size);
   *out_version = status ? "" : codegen->version;
   return status;
 }

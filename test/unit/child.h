@@ -1,0 +1,29 @@
+/* child.h: finds what this process has forked, for tests of processes that it does not know of. */
+#ifndef KILN_TEST_CHILD_H
+#define KILN_TEST_CHILD_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A child of this process; 0: there is none. */
+static inline pid_t find_child(void) {
+  pid_t found = 0;
+  DIR *folder = opendir("/proc");
+  if (!folder) abort();
+  for (const struct dirent *entry; !found && (entry = readdir(folder));) {
+    char path[64];
+    int pid, parent = 0;
+    if (sscanf(entry->d_name, "%d", &pid) != 1) continue;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file) continue;
+    if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1 && parent == getpid()) found = pid;
+    fclose(file);
+  }
+  closedir(folder);
+  return found;
+}
+
+#endif
