@@ -81,6 +81,10 @@ bool kiln__la_eigh(z *a, int64_t n, bool upper, bool single, double *w, z *v, z 
  * convergence. `room` holds 2 n n. */
 bool kiln__la_eig(z *a, int64_t n, z *w, z *v, z *room);
 
+/* The same of a real one, with LAPACK's order and signs; the values of a complex pair are side by
+ * side, the one above the axis first (linalg_eig.c). */
+bool kiln__la_eig_real(const z *a, int64_t n, bool single, z *w, z *v, z *room);
+
 /* -- Batches (linalg.c) -- */
 
 typedef struct kiln__la_batch {

@@ -1,8 +1,8 @@
 /* linalg_spectrum.c: singular values and eigenvalues with their vectors, and what is made of them:
  * pseudo-inverses, ranks, condition numbers, least squares; exponentials of matrices.
  *
- * Vectors are defined up to a sign (a phase); singular vectors and those of Hermitian matrices have
- * LAPACK's, those of other matrices need not. */
+ * Vectors are defined up to a sign (a phase); singular vectors and those of Hermitian and
+ * of real matrices have LAPACK's, those of other complex ones are free of it. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -145,33 +145,6 @@ KILN_RECIPE(symeig) {
     kiln__recipe_give(r, &outs[1], none);
   }
 }
-/* Column `from` of the values and vectors moves to `to`, before those between. */
-static void move_column(z *w, z *v, int64_t n, int64_t from, int64_t to) {
-  for (; from > to; from--) {
-    const z x = w[from];
-    w[from] = w[from - 1];
-    w[from - 1] = x;
-    for (int64_t k = 0; v && k < n; k++) {
-      const z y = v[k * n + from];
-      v[k * n + from] = v[k * n + from - 1];
-      v[k * n + from - 1] = y;
-    }
-  }
-}
-/* Conjugated values of a real matrix stand side by side, the one above the axis first. */
-static void order_pairs(z *w, z *v, int64_t n) {
-  for (int64_t i = 0; i + 1 < n; i++) {
-    const double near = 1e-10 * z_length(w[i]);
-    int64_t other = i + 1;
-    if (!(fabs(w[i].im) > near)) continue;
-    while (other < n && z_length(z_sub(w[other], z_conj(w[i]))) > near) other++;
-    if (other == n) continue;
-    move_column(w, v, n, other, i + 1);
-    if (w[i].im < 0) move_column(w, v, n, i + 1, i);
-    w[i + 1] = z_conj(w[i]);
-    i++;
-  }
-}
 /* Complex values and vectors. */
 static void eig(kiln__recipe *r, const char *name, kiln_tensor *t, bool with_vectors,
                 kiln_ivalue *outs) {
@@ -179,6 +152,8 @@ static void eig(kiln__recipe *r, const char *name, kiln_tensor *t, bool with_vec
   kiln_tensor *values, *vectors = NULL, *scratch;
   if (!kiln__la_read(r, name, t, true, &b)) return;
   const int64_t n = b.n, room_size = 2 * n * n + 2 * n;
+  const bool real = !kiln_dtype_is_complex(b.dtype);
+  const bool single = kiln_dtype_real(b.dtype) == KILN_DTYPE_F32;
   z *w = new_like(r, &b, KILN_DTYPE_C128, n, -1, &values);
   z *v = with_vectors ? new_like(r, &b, KILN_DTYPE_C128, n, n, &vectors) : NULL;
   z *room = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
@@ -190,14 +165,14 @@ static void eig(kiln__recipe *r, const char *name, kiln_tensor *t, bool with_vec
   }
   for (int64_t i = 0; i < b.count; i++) {
     z *vectors_of = v ? v + i * n * n : NULL;
-    if (!kiln__la_eig(b.data + i * n * n, n, w + i * n, vectors_of, room)) {
+    z *a = b.data + i * n * n;
+    if (real ? !kiln__la_eig_real(a, n, single, w + i * n, vectors_of, room)
+             : !kiln__la_eig(a, n, w + i * n, vectors_of, room)) {
       KILN_RECIPE_FAIL(r, "%s: The algorithm failed to converge.", name);
       return;
     }
-    if (!kiln_dtype_is_complex(b.dtype)) order_pairs(w + i * n, vectors_of, n);
   }
-  const bool wide = kiln_dtype_real(b.dtype) == KILN_DTYPE_F64;
-  const kiln_dtype dtype = wide ? KILN_DTYPE_C128 : KILN_DTYPE_C64;
+  const kiln_dtype dtype = single ? KILN_DTYPE_C64 : KILN_DTYPE_C128;
   kiln__recipe_give(r, &outs[0], rounded(r, values, dtype));
   if (v) kiln__recipe_give(r, &outs[1], rounded(r, vectors, dtype));
 }

@@ -246,6 +246,15 @@ def signs():
         a = torch.stack([values(dtype, (3, 2)), torch.ones(3, 2, dtype=dtype)])
         case("aten::linalg_svdvals", a, None)
         case("aten::svd", a[0].mT, True, True)
+    for dtype, sizes in ((F64, (1, 2, 3, 4, 6, 9)), (F32, (2, 3, 5))):
+        for n in sizes:
+            for thin in (False, True):  # the second has values that stand alone, and needs balancing
+                a = values(dtype, (n, n))
+                if thin:
+                    a = torch.triu(a, -1) * (4.0 ** torch.arange(n)).to(dtype) + torch.diag(torch.arange(n)).to(dtype)
+                    a[n // 2, :n // 2] = 0
+                case("aten::linalg_eig", a)
+                case("aten::linalg_eigvals", a)
     case("aten::linalg_svd", torch.tensor([[1.0, NAN], [0, 1]]), True, None, says="linalg.svd: ")
 
 
