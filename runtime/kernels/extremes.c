@@ -282,7 +282,7 @@ KILN_KERNEL(sort_stable) { return sort(call, args, 2, is_stable(args[1]), outs);
 KILN_KERNEL(argsort) { return argsort(call, args, 1, false, outs); }
 KILN_KERNEL(argsort_stable) { return argsort(call, args, 2, is_stable(args[1]), outs); }
 KILN_KERNEL(topk) {
-  const ordering how = {.count = kiln_arg_int(args, 1),
+  ordering how = {.count = kiln_arg_int(args, 1),
                         .descending = kiln_arg_bool(args, 3),
                         .select = true,
                         .sorted = kiln_arg_bool(args, 4)};
@@ -291,5 +291,6 @@ KILN_KERNEL(topk) {
   if (how.count < 0 || how.count > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
     return KILN_OP_FAIL("selected index k out of range");
   }
+  if (rank == 0) how.count = 1; /* whatever was asked for, as in PyTorch */
   return give_sorted(call, SELF, dim, how, outs);
 }
