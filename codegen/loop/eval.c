@@ -121,6 +121,11 @@ static void copy_strip(void *to, int64_t to_stride, const void *from, int64_t fr
 #undef COPY
 }
 
+/* Of a file or a host: any byte but 0 is true. */
+static void make_bools(uint8_t *r, int n) {
+  for (int i = 0; i < n; i++) r[i] = r[i] != 0;
+}
+
 static void select_strip(void *r, const uint8_t *mask, const void *x, const void *y, int size,
                          int n) {
 #define SELECT(type)                                                          \
@@ -176,6 +181,7 @@ static void run_strip(const kiln_kernel_args *args, const eval_nest *nest, const
     switch (inst->op) {
       case KILN_LOOP_load:
         copy_strip(r, 1, (const char *)args->data[inst->index] + at * e->size, step, e->size, n);
+        if (inst->dtype == KILN_DTYPE_BOOL) make_bools((uint8_t *)r, n);
         break;
       case KILN_LOOP_store:
         copy_strip((char *)args->data[inst->index] + at * e->size, step, operand[0], 1, e->size, n);

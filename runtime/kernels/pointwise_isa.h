@@ -26,6 +26,11 @@
 /* -- Plain loops -- */
 
 #define AT(type, base, i, stride) (*(const type *)((base) + (i) * (stride)))
+#if defined(KILN_PW_IS_BOOL)
+#define VALUE(v) ((v) != 0) /* of a file or a host: any byte but 0 is true */
+#else
+#define VALUE(v) (v)
+#endif
 #define STORE(type, base, i, stride, v) (*(type *)((base) + (i) * (stride)) = (type)(v))
 #define LOOP_HEAD(name)                                                        \
   static void LOOP(name)(char *const *data, const int64_t *strides, int64_t n, \
@@ -41,53 +46,53 @@
       R *out = (R *)o;                              \
       const T *in = (const T *)a;                   \
       KILN_IVDEP for (int64_t i = 0; i < n; i++) {  \
-        const T x = in[i];                          \
+        const T x = VALUE(in[i]);                   \
         out[i] = (R)(expr);                         \
       }                                             \
       return;                                       \
     }                                               \
     for (int64_t i = 0; i < n; i++) {               \
-      const T x = AT(T, a, i, sa);                  \
+      const T x = VALUE(AT(T, a, i, sa));           \
       STORE(R, o, i, so, expr);                     \
     }                                               \
   }
-#define LOOP2(name, R, expr)                                         \
-  LOOP_HEAD(name) {                                                  \
-    PARAMS;                                                          \
-    char *o = data[0];                                               \
-    const char *a = data[1], *b = data[2];                           \
-    const int64_t so = strides[0], sa = strides[1], sb = strides[2]; \
-    if (so == sizeof(R)) {                                           \
-      R *out = (R *)o;                                               \
-      const T *in = (const T *)a, *in2 = (const T *)b;               \
-      if (sa == sizeof(T) && sb == sizeof(T)) {                      \
-        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                 \
-          const T x = in[i], y = in2[i];                             \
-          out[i] = (R)(expr);                                        \
-        }                                                            \
-        return;                                                      \
-      }                                                              \
-      if (sa == sizeof(T) && sb == 0) {                              \
-        const T y = *in2;                                            \
-        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                 \
-          const T x = in[i];                                         \
-          out[i] = (R)(expr);                                        \
-        }                                                            \
-        return;                                                      \
-      }                                                              \
-      if (sa == 0 && sb == sizeof(T)) {                              \
-        const T x = *in;                                             \
-        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                 \
-          const T y = in2[i];                                        \
-          out[i] = (R)(expr);                                        \
-        }                                                            \
-        return;                                                      \
-      }                                                              \
-    }                                                                \
-    for (int64_t i = 0; i < n; i++) {                                \
-      const T x = AT(T, a, i, sa), y = AT(T, b, i, sb);              \
-      STORE(R, o, i, so, expr);                                      \
-    }                                                                \
+#define LOOP2(name, R, expr)                                          \
+  LOOP_HEAD(name) {                                                   \
+    PARAMS;                                                           \
+    char *o = data[0];                                                \
+    const char *a = data[1], *b = data[2];                            \
+    const int64_t so = strides[0], sa = strides[1], sb = strides[2];  \
+    if (so == sizeof(R)) {                                            \
+      R *out = (R *)o;                                                \
+      const T *in = (const T *)a, *in2 = (const T *)b;                \
+      if (sa == sizeof(T) && sb == sizeof(T)) {                       \
+        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                  \
+          const T x = VALUE(in[i]), y = VALUE(in2[i]);                \
+          out[i] = (R)(expr);                                         \
+        }                                                             \
+        return;                                                       \
+      }                                                               \
+      if (sa == sizeof(T) && sb == 0) {                               \
+        const T y = VALUE(*in2);                                      \
+        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                  \
+          const T x = VALUE(in[i]);                                   \
+          out[i] = (R)(expr);                                         \
+        }                                                             \
+        return;                                                       \
+      }                                                               \
+      if (sa == 0 && sb == sizeof(T)) {                               \
+        const T x = VALUE(*in);                                       \
+        KILN_IVDEP for (int64_t i = 0; i < n; i++) {                  \
+          const T y = VALUE(in2[i]);                                  \
+          out[i] = (R)(expr);                                         \
+        }                                                             \
+        return;                                                       \
+      }                                                               \
+    }                                                                 \
+    for (int64_t i = 0; i < n; i++) {                                 \
+      const T x = VALUE(AT(T, a, i, sa)), y = VALUE(AT(T, b, i, sb)); \
+      STORE(R, o, i, so, expr);                                       \
+    }                                                                 \
   }
 #define LOOP3(name, XT, expr)                                                         \
   LOOP_HEAD(name) {                                                                   \
@@ -99,14 +104,14 @@
       T *out = (T *)o;                                                                \
       KILN_IVDEP for (int64_t i = 0; i < n; i++) {                                    \
         const XT x = ((const XT *)a)[i];                                              \
-        const T y = ((const T *)b)[i], z = ((const T *)c)[i];                         \
+        const T y = VALUE(((const T *)b)[i]), z = VALUE(((const T *)c)[i]);           \
         out[i] = (T)(expr);                                                           \
       }                                                                               \
       return;                                                                         \
     }                                                                                 \
     for (int64_t i = 0; i < n; i++) {                                                 \
       const XT x = AT(XT, a, i, sa);                                                  \
-      const T y = AT(T, b, i, sb), z = AT(T, c, i, sc);                               \
+      const T y = VALUE(AT(T, b, i, sb)), z = VALUE(AT(T, c, i, sc));                 \
       STORE(T, o, i, so, expr);                                                       \
     }                                                                                 \
   }
