@@ -13,6 +13,7 @@ enum { GRANT = 32 };
 
 struct kiln_cancel {
   atomic_bool asked;
+  _Atomic(uint64_t) looks_left; /* until it is asked, for tests; 0: not so */
 };
 
 static _Thread_local kiln_budget *current_budget;
@@ -30,6 +31,7 @@ kiln_status *kiln_cancel_create(kiln_cancel **out_cancel) {
   *out_cancel = malloc(sizeof **out_cancel);
   if (!*out_cancel) return kiln_status_oom();
   atomic_init(&(*out_cancel)->asked, false);
+  atomic_init(&(*out_cancel)->looks_left, 0);
   return NULL;
 }
 
@@ -43,8 +45,22 @@ void kiln_cancel_reset(kiln_cancel *cancel) {
   if (cancel) atomic_store_explicit(&cancel->asked, false, memory_order_release);
 }
 
+void kiln_cancel_at_look(kiln_cancel *cancel, uint64_t n) {
+  atomic_store_explicit(&cancel->looks_left, n, memory_order_relaxed);
+}
+
+/* True at the look that a test has named. */
+static bool is_due(const kiln_cancel *cancel) {
+  kiln_cancel *counted = (kiln_cancel *)(uintptr_t)cancel;
+  if (atomic_fetch_sub_explicit(&counted->looks_left, 1, memory_order_relaxed) != 1) return false;
+  kiln_call_cancel(counted);
+  return true;
+}
+
 int kiln_cancel_is_asked(const kiln_cancel *cancel) {
-  return cancel && atomic_load_explicit(&cancel->asked, memory_order_acquire);
+  if (!cancel) return false;
+  if (atomic_load_explicit(&cancel->asked, memory_order_acquire)) return true;
+  return atomic_load_explicit(&cancel->looks_left, memory_order_relaxed) > 0 && is_due(cancel);
 }
 
 /* -- Budgets -- */

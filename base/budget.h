@@ -78,6 +78,10 @@ static inline void kiln_budget_settle(kiln_budget *budget) {
   if (__atomic_load_n(&budget->over, __ATOMIC_RELAXED)) budget->fuel = 0;
 }
 
+/* For tests: asked at the n-th look from now on (from 1), whoever looks; 0: by kiln_call_cancel
+ * alone. */
+void kiln_cancel_at_look(kiln_cancel *cancel, uint64_t n);
+
 /* Locks, waiting no longer than the budget allows. */
 kiln_status *kiln_budget_lock(const kiln_budget *budget, pthread_mutex_t *lock) KILN_MUST_USE;
 

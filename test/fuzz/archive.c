@@ -5,11 +5,15 @@
  * tensor, number or string in order of the signature: "f32:2x3", "3", "2.5", "text"; the file
  * extra/inputs of the archive has them, and the source's first line after "#". Where the words end,
  * the bytes choose. Each method is called until it has been profiled, specialised, and met another
- * shape. */
+ * shape. Loads and calls meet their limits at random too: few bytes, operations or milliseconds, a
+ * request for memory that fails, or the host cancels, from the model's prints, from another thread
+ * or when it is looked at for the n-th time. They must end in time, with a status. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-#include "base/base.h"
+#include "api/internal.h"
 #include "test/fuzz/fuzz.h"
 #include "test/unit/frontend/archive_support.h"
 
@@ -20,8 +24,12 @@ static const kiln_limits load_limits = {
 static const kiln_limits call_limits = {
     .bytes = 48 << 20, .operations = 20000, .recursion = 64, .time_ms = 200};
 
-static void ignore(void *user, const char *text, size_t size) {
+static kiln_cancel *cancel;
+static int prints_left; /* until the host cancels; below 0: it does not */
+
+static void take_print(void *user, const char *text, size_t size) {
   (void)user, (void)text, (void)size;
+  if (prints_left-- == 0) kiln_call_cancel(cancel);
 }
 
 static kiln_context *make_context(bool jit) {
@@ -32,7 +40,7 @@ static kiln_context *make_context(bool jit) {
   fuzz_must(kiln_options_set(options, "jit", jit ? "on" : "off"));
   fuzz_must(kiln_context_create(options, &context));
   kiln_options_destroy(options);
-  kiln_context_set_print(context, ignore, NULL);
+  kiln_context_set_print(context, take_print, NULL);
   return context;
 }
 
@@ -194,9 +202,74 @@ static kiln_value *make(maker *m, int depth) {
   }
 }
 
+/* -- Limits -- */
+
+/* What ends a load or a call before its time. */
+typedef struct fate {
+  kiln_limits limits;
+  kiln_mem *mem;
+  double begin; /* processor's seconds */
+  bool threaded;
+  pthread_t thread;
+  long nanoseconds; /* that the thread waits */
+} fate;
+
+static double processor_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void *cancel_later(void *arg) {
+  const fate *f = arg;
+  nanosleep(&(struct timespec){.tv_nsec = f->nanoseconds}, NULL);
+  kiln_call_cancel(cancel);
+  return NULL;
+}
+
+/* A power of two below 2^bits, or a number below it. */
+static uint32_t draw_scale(maker *m, uint32_t bits) { return 1 + draw(m, 1u << draw(m, bits)); }
+
+static void begin_fate(fate *f, maker *m, const kiln_limits *limits) {
+  *f = (fate){.limits = *limits, .mem = m->context->env->mem};
+  if (!cancel) fuzz_must(kiln_cancel_create(&cancel));
+  kiln_cancel_reset(cancel);
+  f->limits.cancel = cancel;
+  prints_left = -1;
+  switch (draw(m, 24)) {
+    case 0: f->limits.bytes = draw_scale(m, 24); break;
+    case 1: f->limits.operations = draw_scale(m, 12); break;
+    case 2: f->limits.time_ms = draw_scale(m, 6); break;
+    case 3:
+    case 4: kiln_cancel_at_look(cancel, draw_scale(m, 12)); break;
+    case 5: prints_left = (int)draw(m, 4); break;
+    case 6: kiln_mem_fail_at(f->mem, draw_scale(m, 12)); break;
+    case 7:
+      f->nanoseconds = draw_scale(m, 22);
+      f->threaded = pthread_create(&f->thread, NULL, cancel_later, f) == 0;
+      break;
+    default: break;
+  }
+  f->begin = processor_seconds();
+}
+
+static void end_fate(fate *f) {
+  const double taken = processor_seconds() - f->begin, most = f->limits.time_ms * 1.5e-3 + 0.5;
+  if (taken > 3 * most) { /* sanitizers take their time */
+    fprintf(stderr, "took %.2f s with a limit of %u ms\n", taken, f->limits.time_ms);
+    abort();
+  }
+  kiln_mem_fail_at(f->mem, 0);
+  if (f->threaded) pthread_join(f->thread, NULL);
+  kiln_cancel_at_look(cancel, 0);
+  prints_left = -1;
+}
+
 /* -- Running -- */
 
-static void call_method(kiln_instance *instance, kiln_model *model, const char *name, maker *m) {
+static void call_method(kiln_instance *instance, kiln_model *model, const char *name, maker *m,
+                        maker *fates) {
+  fate f;
   kiln_value *arguments[max_arguments], *result = NULL;
   kiln_argument argument;
   int count = 0;
@@ -208,8 +281,11 @@ static void call_method(kiln_instance *instance, kiln_model *model, const char *
     m->type = argument.type;
     arguments[count] = make(m, 0);
   }
-  kiln_call_options options = {.limits = call_limits};
-  fuzz_may(kiln_instance_call(instance, name, arguments, count, &options, &result));
+  begin_fate(&f, fates, &call_limits);
+  kiln_call_options options = {.limits = f.limits};
+  kiln_status *status = kiln_instance_call(instance, name, arguments, count, &options, &result);
+  end_fate(&f);
+  fuzz_may(status);
   if (result) {
     char *text = NULL;
     fuzz_must(kiln_value_print(result, 20, &text));
@@ -219,7 +295,8 @@ static void call_method(kiln_instance *instance, kiln_model *model, const char *
   for (int i = 0; i < count; i++) kiln_value_destroy(arguments[i]);
 }
 
-static void call_methods(kiln_context *context, kiln_model *model, uint32_t seed, bool jit) {
+static void call_methods(kiln_context *context, kiln_model *model, uint32_t seed, bool jit,
+                         maker *fates) {
   kiln_instance *instance = NULL;
   kiln_status *status = kiln_instance_create(model, &instance);
   bool good = !status;
@@ -241,7 +318,7 @@ static void call_methods(kiln_context *context, kiln_model *model, uint32_t seed
       m.word = inputs.size ? inputs.data : "";
       m.words = m.word + inputs.size;
       call_method(instance, model, kiln_model_method_name(model, ((int)(seed >> 4) + i) % count),
-                  &m);
+                  &m, fates);
     }
   }
   kiln_instance_release(instance);
@@ -257,10 +334,14 @@ void fuzz_run_archive(const uint8_t *data, size_t size) {
   if (!contexts[jit]) contexts[jit] = make_context(jit);
   kiln_context *context = contexts[jit];
   size_t before = kiln_context_bytes(context);
-  kiln_status *status = kiln_model_load_memory(context, data, size, &load_limits, &model);
+  fate f;
+  maker fates = {.context = context, .random = ~seed};
+  begin_fate(&f, &fates, &load_limits);
+  kiln_status *status = kiln_model_load_memory(context, data, size, &f.limits, &model);
+  end_fate(&f);
   bool good = !status;
   fuzz_may(status);
-  if (good) call_methods(context, model, seed, jit);
+  if (good) call_methods(context, model, seed, jit, &fates);
   kiln_model_release(model);
   if (kiln_context_bytes(context) > before + (1 << 20)) abort();
   if (++runs % 1024 == 0) {

@@ -87,12 +87,15 @@ def check_includes_exist(tree):
                 yield '%s:%d: there is no "%s"' % (path, number, name)
 
 
+INSIDERS = ('test/unit/', 'test/fuzz/', 'test/differential/')
+
+
 def check_internal_headers(tree):
-    """internal.h of a folder is for that folder alone"""
+    """internal.h of a folder is for that folder alone, and for tests that look inside"""
     for path in sources(tree):
         for number, _, name in includes(tree, path):
             owner = name[:-len('internal.h')] if name.endswith('/internal.h') else None
-            if owner and not path.startswith((owner, 'test/unit/')):
+            if owner and not path.startswith((owner, *INSIDERS)):
                 yield '%s:%d: "%s" belongs to %s' % (path, number, name, owner)
 
 
