@@ -55,6 +55,7 @@ struct kiln_mem {
 
   atomic_bool counting; /* kiln_mem_fail_at was called */
   _Atomic(uint64_t) requests, fail_at;
+  atomic_int fill; /* 1 + the byte of kiln_mem_set_fill; 0: none */
 
   pthread_mutex_t lock; /* over what follows */
   large_block *free[LARGE_CLASSES];
@@ -323,13 +324,22 @@ uint64_t kiln_mem_fail_at(kiln_mem *mem, uint64_t n) {
   return atomic_exchange_explicit(&mem->requests, 0, memory_order_relaxed);
 }
 
+void kiln_mem_set_fill(kiln_mem *mem, int byte) {
+  atomic_store_explicit(&mem->fill, byte + 1, memory_order_relaxed);
+}
+
 /* -- Blocks -- */
 
 static void *alloc_block(kiln_mem *mem, size_t size, bool zero) {
   if (!charge(mem, size)) return NULL;
   void *block = mem->keep && size >= large_size ? large_alloc(mem, size, zero)
                                                 : backend_alloc(mem, size ? size : 1, zero);
-  if (__builtin_expect(!block, 0)) discharge(mem, size);
+  if (__builtin_expect(!block, 0)) {
+    discharge(mem, size);
+    return NULL;
+  }
+  int fill = atomic_load_explicit(&mem->fill, memory_order_relaxed);
+  if (__builtin_expect(fill != 0 && !zero, 0)) memset(block, fill - 1, size);
   return block;
 }
 

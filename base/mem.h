@@ -63,6 +63,9 @@ void kiln_mem_set_hash_seed(kiln_mem *mem, uint64_t seed);
  * 0 switches it off. Returns how many requests were made since the last call (the first call starts
  * the count). */
 uint64_t kiln_mem_fail_at(kiln_mem *mem, uint64_t n);
+/* For tests: blocks are filled with this byte before they are lent; -1 leaves them as they are.
+ * Caches hand on what they keep, so sanitizer builds, where they keep nothing, see all of it. */
+void kiln_mem_set_fill(kiln_mem *mem, int byte);
 
 /* -- kiln_cache: one call's private free lists in front of a kiln_mem -- */
 

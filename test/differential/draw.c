@@ -2,6 +2,7 @@
 #include "test/differential/draw.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,22 +23,41 @@ static uint64_t mix(uint64_t x) { /* splitmix64 */
   return x ^ (x >> 31);
 }
 
-draw draw_from(uint64_t seed, uint64_t key) { return (draw){mix(mix(seed) ^ key)}; }
+draw draw_from(uint64_t seed, uint64_t key) {
+  return (draw){mix(mix(seed) ^ key), (seed & DRAW_WILD) != 0};
+}
 
 int draw_below(draw *d, int n) {
   d->state = mix(d->state);
   return (int)(d->state % (uint64_t)n);
 }
 
+/* In a wild case, once in n draws. Draws nothing in others. */
+static bool draw_odd(draw *d, int n) { return d->wild && draw_below(d, n) == 0; }
+
 static double draw_double(draw *d) {
   static const double edges[] = {0,   -0.0,     1,         -1,    0.5,   2,   1e30,
                                  NAN, INFINITY, -INFINITY, 1e-30, 65504, 255, -1e18};
+  static const double odd[] = {5e-324,  DBL_MAX, -DBL_MAX, 0x1p63,
+                               -0x1p63, 0x1p31,  FLT_MIN,  1 - 0x1p-53};
+  if (draw_odd(d, 12)) return odd[draw_below(d, sizeof odd / sizeof *odd)];
   if (draw_below(d, 12) == 0) return edges[draw_below(d, sizeof edges / sizeof *edges)];
   return (draw_below(d, 64) - 24) / 8.0;
 }
 
 static int64_t draw_int(draw *d) {
   static const int64_t edges[] = {INT64_MIN, INT64_MAX, INT32_MAX, -64, 63, 255, 100};
+  static const int64_t odd[] = {INT64_MAX - 1,
+                                INT64_MIN + 1,
+                                INT32_MIN,
+                                (int64_t)1 << 31,
+                                (int64_t)1 << 40,
+                                -((int64_t)1 << 40),
+                                65536,
+                                33,
+                                17,
+                                7};
+  if (draw_odd(d, 12)) return odd[draw_below(d, sizeof odd / sizeof *odd)];
   if (draw_below(d, 24) == 0) return edges[draw_below(d, sizeof edges / sizeof *edges)];
   return draw_below(d, 6) - 1;
 }
@@ -103,11 +123,11 @@ bool draw_is_tensor_list(const draw_arg *arg) {
 
 /* -- Tensors -- */
 
-enum { MAX_RANK = 5 };
+enum { MAX_RANK = 5, MAX_ODD_RANK = 64, MAX_SPAN = 1 << 13 };
 
 typedef struct layout {
   int rank;
-  int64_t sizes[MAX_RANK], strides[MAX_RANK];
+  int64_t sizes[MAX_ODD_RANK], strides[MAX_ODD_RANK];
   int64_t span; /* elements of memory */
 } layout;
 
@@ -117,6 +137,10 @@ static kiln_dtype draw_dtype(draw *d) {
       KILN_DTYPE_F64,  KILN_DTYPE_I64,  KILN_DTYPE_I64,  KILN_DTYPE_I64, KILN_DTYPE_F16,
       KILN_DTYPE_BF16, KILN_DTYPE_BOOL, KILN_DTYPE_BOOL, KILN_DTYPE_I32, KILN_DTYPE_U8,
       KILN_DTYPE_I8,   KILN_DTYPE_I16,  KILN_DTYPE_C64};
+  static const kiln_dtype odd[] = {KILN_DTYPE_C32,    KILN_DTYPE_C128, KILN_DTYPE_F8E5M2,
+                                   KILN_DTYPE_F8E4M3, KILN_DTYPE_U16,  KILN_DTYPE_U32,
+                                   KILN_DTYPE_U64,    KILN_DTYPE_C64};
+  if (draw_odd(d, 8)) return odd[draw_below(d, sizeof odd / sizeof *odd)];
   return dtypes[draw_below(d, sizeof dtypes / sizeof *dtypes)];
 }
 
@@ -126,7 +150,28 @@ static kiln_dtype draw_family(uint64_t seed, layout *out) {
   out->rank = draw_below(&d, MAX_RANK);
   for (int i = 0; i < out->rank; i++)
     out->sizes[i] = draw_below(&d, 25) ? 1 + draw_below(&d, 4) : 0;
+  if (out->rank > 0 && draw_odd(&d, 6)) {
+    static const int64_t odd[] = {0, 5, 7, 17, 33, 65, 130};
+    out->sizes[draw_below(&d, out->rank)] = odd[draw_below(&d, sizeof odd / sizeof *odd)];
+  }
   return draw_dtype(&d);
+}
+
+/* Of many dimensions, of no elements. */
+static void draw_odd_sizes(draw *d, layout *l) {
+  switch (draw_below(d, 3)) {
+    case 0:
+      l->rank = draw_below(d, 2) ? MAX_ODD_RANK - draw_below(d, 2) : 6 + draw_below(d, 4);
+      for (int i = 0; i < l->rank; i++) l->sizes[i] = 1;
+      l->sizes[draw_below(d, l->rank)] = draw_below(d, 4);
+      break;
+    case 1:
+      if (l->rank > 0) l->sizes[draw_below(d, l->rank)] = 0;
+      break;
+    default:
+      if (l->rank > 0) l->sizes[draw_below(d, l->rank)] = 1 + draw_below(d, 40);
+      break;
+  }
 }
 
 static void draw_sizes(draw *d, layout *l) {
@@ -146,8 +191,27 @@ static void draw_sizes(draw *d, layout *l) {
   }
 }
 
+/* Over memory that is shared by several of the elements, or by very many of them; steps along sizes
+ * of 1 are not looked at. */
+static void draw_odd_strides(draw *d, layout *l) {
+  static const int64_t many[] = {1 << 12, (int64_t)1 << 20, (int64_t)1 << 32, (int64_t)1 << 33};
+  static const int64_t steps[] = {0, 1, 1, 3, 64, (int64_t)1 << 40, INT64_MAX};
+  for (int i = 0; i < l->rank; i++) {
+    if (l->sizes[i] == 1) {
+      l->strides[i] = steps[draw_below(d, sizeof steps / sizeof *steps)];
+    } else if (draw_below(d, 3) == 0) {
+      l->strides[i] = draw_below(d, 3);
+    }
+  }
+  const int at = l->rank > 0 ? draw_below(d, l->rank) : 0;
+  if (l->rank > 0 && draw_below(d, 4) == 0) {
+    l->sizes[at] = many[draw_below(d, sizeof many / sizeof *many)];
+    l->strides[at] = 0;
+  }
+}
+
 static void draw_strides(draw *d, layout *l, bool written) {
-  int order[MAX_RANK];
+  int order[MAX_ODD_RANK];
   const int kind = draw_below(d, 8);
   for (int i = 0; i < l->rank; i++) order[i] = i;
   if (kind == 0 && l->rank > 1) { /* two dimensions exchanged */
@@ -162,6 +226,7 @@ static void draw_strides(draw *d, layout *l, bool written) {
     step *= l->sizes[order[i]] > 0 ? l->sizes[order[i]] : 1;
   }
   if (kind == 3 && l->rank > 0 && !written) l->strides[draw_below(d, l->rank)] = 0;
+  if (!written && draw_odd(d, 10)) draw_odd_strides(d, l);
   l->span = 1;
   for (int i = 0; i < l->rank; i++) {
     if (l->sizes[i] > 0) l->span += (l->sizes[i] - 1) * l->strides[i];
@@ -197,8 +262,11 @@ static void fill(draw *d, kiln_dtype dtype, bool index, int64_t count, void *dat
       case KILN_DTYPE_I64: ((int64_t *)data)[i] = n; break;
       case KILN_DTYPE_I32: ((int32_t *)data)[i] = (int32_t)n; break;
       case KILN_DTYPE_I16: ((int16_t *)data)[i] = (int16_t)n; break;
-      case KILN_DTYPE_BOOL: ((uint8_t *)data)[i] = n & 1; break;
-      default: ((uint8_t *)data)[i] = (uint8_t)n; break;
+      case KILN_DTYPE_BOOL: ((uint8_t *)data)[i] = (uint8_t)(draw_odd(d, 24) ? n : n & 1); break;
+      default: {
+        const size_t size = kiln_dtype_size(dtype);
+        for (size_t k = 0; k < size; k++) ((uint8_t *)data)[size * (size_t)i + k] = (uint8_t)n;
+      }
     }
   }
 }
@@ -209,17 +277,27 @@ kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t see
   draw d = draw_from(seed, key + 0x100);
   kiln_dtype dtype = draw_family(seed, &l);
   draw_sizes(&d, &l);
+  if (draw_odd(&d, 12)) draw_odd_sizes(&d, &l);
   if (draw_below(&d, 5) == 0) dtype = draw_dtype(&d);
   const bool index = is_index(arg->name);
   if (index && draw_below(&d, 8)) dtype = KILN_DTYPE_I64;
   if (strstr(arg->name, "mask") && draw_below(&d, 8)) dtype = KILN_DTYPE_BOOL;
   draw_strides(&d, &l, arg->written);
+  if (l.span > MAX_SPAN) { /* sizes that are too much together */
+    l.rank = 0;
+    l.span = 1;
+  }
   const size_t bytes = (size_t)l.span * kiln_dtype_size(dtype);
   void *data = calloc(1, bytes);
   if (!data) exit(2);
   fill(&d, dtype, index, l.span, data);
-  draw_must(kiln_value_tensor_over(context, dtype, l.rank, l.sizes, l.strides, data, bytes, free,
-                                   data, &out));
+  kiln_status *status = kiln_value_tensor_over(context, dtype, l.rank, l.sizes, l.strides, data,
+                                               bytes, free, data, &out);
+  if (status && d.wild) { /* more elements than can be counted */
+    kiln_status_destroy(status);
+    status = kiln_value_tensor_over(context, dtype, 0, NULL, NULL, data, bytes, free, data, &out);
+  }
+  draw_must(status);
   return out;
 }
 
@@ -240,7 +318,28 @@ static kiln_value *make_string(kiln_context *context, const char *name, draw *d)
   static const char *const words[] = {"mean",  "sum",    "none",   "constant", "reflect", "same",
                                       "valid", "linear", "floor",  "trunc",    "tanh",    "reduced",
                                       "ij",    "fro",    "ij->ji", "max",      "amax",    "left"};
+  static const char *const odd[] = {"",
+                                    "L",
+                                    "a",
+                                    "cpu",
+                                    "cuda",
+                                    "ij,jk->ik",
+                                    "...i,i->...",
+                                    "i->",
+                                    "higher",
+                                    "midpoint",
+                                    "nuc",
+                                    "complete",
+                                    "xy",
+                                    "bilinear",
+                                    "nearest",
+                                    "linalg",
+                                    "\xc3\xa9{}%d",
+                                    "circular",
+                                    "ortho",
+                                    "r"};
   const char *word = words[draw_below(d, sizeof words / sizeof *words)];
+  if (draw_odd(d, 4)) word = odd[draw_below(d, sizeof odd / sizeof *odd)];
   if (strstr(name, "rounding")) word = draw_below(d, 2) ? "floor" : "trunc";
   if (strstr(name, "approximate")) word = draw_below(d, 2) ? "none" : "tanh";
   kiln_value *out = NULL;
@@ -249,7 +348,8 @@ static kiln_value *make_string(kiln_context *context, const char *name, draw *d)
 }
 
 static int64_t draw_int_named(draw *d, const char *name) {
-  if (strstr(name, "dtype")) return draw_dtype(d);
+  if (draw_odd(d, 16)) return draw_int(d);
+  if (strstr(name, "dtype")) return draw_odd(d, 8) ? draw_below(d, 48) - 8 : draw_dtype(d);
   if (strcmp(name, "dim") == 0 || strncmp(name, "dim", 3) == 0 || strcmp(name, "axis") == 0) {
     return draw_below(d, 10) ? draw_below(d, 4) - 2 : draw_below(d, 12) - 6;
   }
@@ -260,8 +360,10 @@ static int64_t draw_int_named(draw *d, const char *name) {
   return draw_int(d);
 }
 
+enum { MAX_LIST = 80 };
+
 static kiln_value *draw_list(kiln_context *context, const draw_arg *elem, int count, draw *d) {
-  kiln_value *items[8], *out = NULL;
+  kiln_value *items[MAX_LIST], *out = NULL;
   int made = 0;
   while (made < count && (items[made] = draw_value(context, elem, d))) made++;
   if (made == count) draw_must(kiln_value_list(context, items, count, &out));
@@ -283,7 +385,15 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
     char *open = strrchr(inner.type, '[');
     const int fixed = atoi(open + 1);
     *open = '\0';
+    if (draw_odd(d, 12)) {
+      return draw_list(context, &inner, draw_below(d, 2) ? 0 : 64 + draw_below(d, 4), d);
+    }
     return draw_list(context, &inner, fixed && draw_below(d, 8) ? fixed : 1 + draw_below(d, 4), d);
+  }
+  if (d->wild && strcmp(arg->type, "t") == 0) { /* of any type */
+    static const char *const types[] = {"int", "float", "str", "bool"};
+    snprintf(inner.type, sizeof inner.type, "%s", types[draw_below(d, 4)]);
+    return draw_value(context, &inner, d);
   }
   if (strcmp(arg->type, "bool") == 0) {
     draw_must(kiln_value_bool(context, draw_below(d, 2), &out));
@@ -306,9 +416,9 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
              strcmp(arg->type, "SymInt") == 0) {
     out = make_int(context, draw_int_named(d, arg->name));
   } else if (strcmp(arg->type, "Layout") == 0) {
-    out = make_int(context, 0);
+    out = make_int(context, draw_odd(d, 4) ? draw_below(d, 8) - 1 : 0);
   } else if (strcmp(arg->type, "MemoryFormat") == 0) {
-    out = make_int(context, draw_below(d, 3));
+    out = make_int(context, draw_odd(d, 8) ? draw_int(d) : draw_below(d, 3));
   }
   return out;
 }

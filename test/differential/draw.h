@@ -3,7 +3,11 @@
  * All is a function of seeds, so that a case can be made again in another context: a tensor depends
  * on its own key and on the case's alone, and not on what was drawn before it. Tensors of one case
  * have mostly one shape and dtype, or shapes that broadcast; some have none in common, no
- * dimensions, no elements, odd strides, or values at the edges of their type. */
+ * dimensions, no elements, odd strides, or values at the edges of their type.
+ *
+ * Cases of seeds with DRAW_WILD have what no model has, now and then: every dtype, dimensions up to
+ * 64, sizes of 0 and of thousands of millions (over little memory), strides that overlap, any bits
+ * in a bool, sizes and dimensions at the limits of int64, long and empty lists, any text. */
 #ifndef KILN_TEST_DRAW_H
 #define KILN_TEST_DRAW_H
 
@@ -13,8 +17,11 @@
 
 /* -- Numbers -- */
 
+#define DRAW_WILD (UINT64_C(1) << 63)
+
 typedef struct draw {
   uint64_t state;
+  bool wild;
 } draw;
 draw draw_from(uint64_t seed, uint64_t key);
 int draw_below(draw *d, int n); /* [0, n) */

@@ -14,14 +14,15 @@
 #include "kiln/kiln.h"
 
 /* X(name, how inputs are changed, what an input is) */
-#define FUZZ_TARGETS(X)                                              \
-  X(zip, bytes, "a file given to the loader as it is")               \
-  X(pickle, bytes, "data.pkl of an archive with some classes")       \
-  X(source, text, "a code file of an archive")                       \
-  X(graph, text, "IR text: parsed, verified, printed, parsed again") \
-  X(values, bytes, "a torch.save archive, or .npy")                  \
-  X(archive, archive, "an archive: loaded and run under limits")     \
-  X(program, text, "source of a module: loaded and its methods run under limits")
+#define FUZZ_TARGETS(X)                                                           \
+  X(zip, bytes, "a file given to the loader as it is")                            \
+  X(pickle, bytes, "data.pkl of an archive with some classes")                    \
+  X(source, text, "a code file of an archive")                                    \
+  X(graph, text, "IR text: parsed, verified, printed, parsed again")              \
+  X(values, bytes, "a torch.save archive, or .npy")                               \
+  X(archive, archive, "an archive: loaded and run under limits")                  \
+  X(program, text, "source of a module: loaded and its methods run under limits") \
+  X(operators, operator, "an operator and a seed: one call with and without the JIT")
 
 #define FUZZ_DECLARE(name, change, meaning) void fuzz_##name(const uint8_t *data, size_t size);
 FUZZ_TARGETS(FUZZ_DECLARE)

@@ -9,7 +9,7 @@
 #define CALL_(name) fuzz_##name
 #define CALL(name) CALL_(name)
 
-enum { change_bytes, change_text, change_archive };
+enum { change_bytes, change_text, change_archive, change_operator };
 #define CHANGE(name, change, meaning) name##_changes = change_##change,
 enum { FUZZ_TARGETS(CHANGE) };
 #define CHANGES_(name) name##_changes
@@ -35,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
   switch ((int)CHANGES(TARGET)) {
     case change_text: return fuzz_mutate_text(data, size, max_size, seed);
+    case change_operator: return fuzz_mutate_operator(data, size, max_size, seed);
     case change_archive: return fuzz_mutate_archive(data, size, max_size, seed);
     default: return LLVMFuzzerMutate(data, size, max_size);
   }

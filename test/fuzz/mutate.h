@@ -15,4 +15,7 @@ size_t fuzz_mutate_text(uint8_t *data, size_t size, size_t max_size, unsigned se
  */
 size_t fuzz_mutate_archive(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
+/* Another case of the operator, or of another one (operators.c). */
+size_t fuzz_mutate_operator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+
 #endif
