@@ -154,27 +154,43 @@ typedef struct meeting {
   meeting_kind what;
 } meeting;
 
+/* A tensor without dimensions is met as one of one element. */
+static int met_rank(const kiln_tensor *t) { return kiln_tensor_rank(t) ? kiln_tensor_rank(t) : 1; }
+static int64_t met_size(const kiln_tensor *t, int d) {
+  return kiln_tensor_rank(t) ? kiln_tensor_sizes(t)[d] : 1;
+}
+static int64_t met_stride(const kiln_tensor *t, int d) {
+  return kiln_tensor_rank(t) ? kiln_tensor_strides(t)[d] * (int64_t)kiln_tensor_item_size(t) : 0;
+}
+
 static kiln_status *check_meeting(const meeting *m) {
-  int rank = kiln_tensor_rank(m->t), ri = kiln_tensor_rank(m->index);
-  if ((rank ? rank : 1) != (ri ? ri : 1)) {
+  const bool gathers = m->what == GATHER;
+  const kiln_tensor *source = gathers ? NULL : m->other;
+  const int rank = met_rank(m->t);
+  if (rank != met_rank(m->index)) {
     return KILN_OP_FAIL("Index tensor must have the same number of dimensions as %s tensor",
-                        m->what == GATHER ? "input" : "self");
+                        gathers ? "input" : "self");
   }
-  for (int i = 0; i < rank && i < ri; i++) {
-    int64_t n = kiln_tensor_sizes(m->index)[i];
-    bool beyond = i != m->dim && n > kiln_tensor_sizes(m->t)[i];
-    if (m->other && m->what != GATHER) {
-      beyond = beyond || kiln_tensor_rank(m->other) != rank || n > kiln_tensor_sizes(m->other)[i];
-    }
-    if (beyond) {
-      char a[256], b[256];
-      kiln_sizes_print(ri, kiln_tensor_sizes(m->index), a, sizeof a);
-      kiln_sizes_print(rank, kiln_tensor_sizes(m->t), b, sizeof b);
+  if (source && rank != met_rank(source)) {
+    return KILN_OP_FAIL("Index tensor must have the same number of dimensions as src tensor");
+  }
+  for (int i = 0; i < rank; i++) {
+    const int64_t n = met_size(m->index, i);
+    if ((i == m->dim || n <= met_size(m->t, i)) && (!source || n <= met_size(source, i))) continue;
+    char index[256], self[256], from[256];
+    kiln_sizes_print(kiln_tensor_rank(m->index), kiln_tensor_sizes(m->index), index, sizeof index);
+    kiln_sizes_print(kiln_tensor_rank(m->t), kiln_tensor_sizes(m->t), self, sizeof self);
+    if (gathers) {
       return KILN_OP_FAIL(
-          "Size does not match at dimension %d expected index %s to be smaller than "
-          "self %s apart from dimension %d",
-          i, a, b, m->dim);
+          "Size does not match at dimension %d expected index %s to be no larger than self %s "
+          "apart from dimension %d",
+          i, index, self, m->dim);
     }
+    if (source)
+      kiln_sizes_print(kiln_tensor_rank(source), kiln_tensor_sizes(source), from, sizeof from);
+    return KILN_OP_FAIL(
+        "Expected index %s to be no larger than self %s apart from dimension %d%s%s", index, self,
+        m->dim, source ? " and to be no larger size than src " : "", source ? from : "");
   }
   return NULL;
 }
@@ -190,47 +206,65 @@ static void multiply_element(char *to, const char *from, kiln_dtype dtype) {
   d->loops[ctype][KILN_PW_mul](data, strides, 1, &params);
   d->store[ctype][dtype](to, 0, (const char *)product, 0, 1);
 }
+/* One row of the index: what lies where. Strides are in bytes. */
+typedef struct meeting_row {
+  char *mine, *theirs; /* where the row begins, at index 0 */
+  int64_t by_index, my_step, their_step;
+  const int64_t *index;
+  int64_t count, limit;
+  size_t item;
+} meeting_row;
+
+/* Elements up to the first index that is out of bounds. */
+static int64_t meet_row(const meeting_row *r, meeting_kind what, kiln_dtype dtype) {
+  char *mine = r->mine, *theirs = r->theirs;
+  int64_t i = 0;
+  for (; i < r->count; i++, mine += r->my_step, theirs += r->their_step) {
+    if ((uint64_t)r->index[i] >= (uint64_t)r->limit) break;
+    char *a = mine + r->index[i] * r->by_index;
+    switch (what) {
+      case GATHER: kiln__move_element(theirs, a, r->item); break;
+      case SCATTER: kiln__move_element(a, theirs, r->item); break;
+      case SCATTER_ADD: kiln__add_element(a, theirs, dtype); break;
+      default: multiply_element(a, theirs, dtype); break;
+    }
+  }
+  return i;
+}
+
 static kiln_status *meet(const meeting *m) {
   KILN_TRY(check_meeting(m));
-  int rank = kiln_tensor_rank(m->index);
+  const int last = met_rank(m->index) - 1;
   if (m->index->numel == 0) return NULL;
   kiln_tensor *written = m->what == GATHER ? m->other : m->t;
   void *data;
   KILN_TRY(kiln_tensor_writable_data(written, &data));
-  const int64_t *index = kiln_tensor_data(m->index), *sizes = kiln_tensor_sizes(m->index);
-  size_t item = kiln_tensor_item_size(m->t);
   char *base = m->what == GATHER ? (char *)(uintptr_t)kiln_tensor_data(m->t) : data;
-  char *other = !m->other           ? NULL
+  char *other = !m->other           ? (char *)(uintptr_t)m->number
                 : m->what == GATHER ? data
                                     : (char *)(uintptr_t)kiln_tensor_data(m->other);
-  kiln_dtype dtype = kiln_tensor_dtype(m->t);
-  int64_t at[KILN_MAX_RANK] = {0};
-  bool scalar = kiln_tensor_rank(m->t) == 0;
-  int64_t limit = scalar ? 1 : kiln_tensor_sizes(m->t)[m->dim];
-  for (int64_t e = 0; e < m->index->numel; e++) {
-    int64_t i = index[e], mine = 0, theirs = 0;
-    if (i < 0 || i >= limit) {
+  int64_t mine[KILN_MAX_RANK], theirs[KILN_MAX_RANK], at[KILN_MAX_RANK] = {0};
+  for (int d = 0; d <= last; d++) {
+    mine[d] = d == m->dim ? 0 : met_stride(m->t, d);
+    theirs[d] = m->other ? met_stride(m->other, d) : 0;
+  }
+  meeting_row r = {.by_index = met_stride(m->t, m->dim),
+                   .my_step = mine[last],
+                   .their_step = theirs[last],
+                   .index = kiln_tensor_data(m->index),
+                   .count = met_size(m->index, last),
+                   .limit = met_size(m->t, m->dim),
+                   .item = kiln_tensor_item_size(m->t)};
+  for (int64_t e = 0; e < m->index->numel; e += r.count, r.index += r.count) {
+    r.mine = base;
+    r.theirs = other;
+    for (int d = 0; d < last; d++) r.mine += at[d] * mine[d], r.theirs += at[d] * theirs[d];
+    const int64_t done = meet_row(&r, m->what, kiln_tensor_dtype(m->t));
+    if (done < r.count) {
       return KILN_OP_FAIL("index %lld is out of bounds for dimension %d with size %lld",
-                          (long long)i, m->dim, (long long)limit);
+                          (long long)r.index[done], m->dim, (long long)r.limit);
     }
-    for (int d = 0; d < rank && !scalar; d++) {
-      mine += (d == m->dim ? i : at[d]) * kiln_tensor_strides(m->t)[d];
-      if (m->other) theirs += at[d] * kiln_tensor_strides(m->other)[d];
-    }
-    char *a = base + (size_t)mine * item;
-    char *b = other ? other + (size_t)theirs * item : (char *)(uintptr_t)m->number;
-    if (m->what == GATHER)
-      kiln__move_element(b, a, item);
-    else if (m->what == SCATTER)
-      kiln__move_element(a, b, item);
-    else if (m->what == SCATTER_ADD)
-      kiln__add_element(a, b, dtype);
-    else
-      multiply_element(a, b, dtype);
-    for (int d = rank - 1; d >= 0; d--) {
-      if (++at[d] < sizes[d]) break;
-      at[d] = 0;
-    }
+    for (int d = last - 1; d >= 0 && ++at[d] == met_size(m->index, d); d--) at[d] = 0;
   }
   return NULL;
 }

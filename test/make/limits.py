@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes test/data/kernels/limits.txt: numbers at and beyond the limits of integral dtypes, and
-tensors of no dimensions where an operator wants one, by PyTorch.
+tensors of no dimensions where an operator wants one, indices that do not fit, by PyTorch.
 
 Usage: limits.py OUTPUT      (with torch 2.15, whose clamp knows limits; ops.py tells the format)
 """
@@ -33,8 +33,33 @@ def no_dimensions():
     t = torch.tensor(2.0)
     case("aten::trapezoid.dx", t, 1, -1)
     for n in range(3):
-        case("aten::index_select", t, 0, torch.zeros(n, dtype=I64))
+        index = torch.zeros(n, dtype=I64)
+        case("aten::index_select", t, 0, index)
+        case("aten::gather", t, 0, index)
+        case("aten::scatter.value", t, 0, index, 7)
+        for name in ("aten::scatter.src", "aten::scatter_add"):
+            case(name, t, 0, index, torch.arange(1.0, 3.0))
+            case(name, t, 0, index, torch.tensor(9.0))
+    one = torch.tensor(1)
+    case("aten::gather", torch.arange(2.0), 0, one)
+    case("aten::scatter_add", torch.zeros(2), 0, one, torch.arange(1.0, 4.0))
+    case("aten::scatter.src", torch.zeros(2), 0, one, torch.tensor(3.0))
+
+
+def meetings():
+    """Index, self and source of sizes that do not go together."""
+    t = torch.zeros(2, 3)
+    for sizes in ((3, 1), (2, 1), (1, 2), (3,), (1, 1, 1)):
+        index = torch.ones(sizes, dtype=I64)
+        case("aten::gather", t, 1, index)
+        case("aten::scatter.value", t, 1, index, 1.0)
+        for source in ((2, 1), (2, 2)):
+            case("aten::scatter.src", t, 1, index, torch.ones(source))
+            case("aten::scatter_add", t, 1, index, torch.ones(source))
+    for at in (-1, 3):
+        case("aten::gather", t, 1, torch.full((2, 1), at))
+        case("aten::scatter.value", t, 1, torch.full((2, 1), at), 1.0)
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], "limits.py", (numbers, no_dimensions))
+    write(sys.argv[1], "limits.py", (numbers, no_dimensions, meetings))
