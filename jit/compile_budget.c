@@ -8,6 +8,10 @@
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+/* A limit of a budget, in which 0 would be none: where nothing is left there is room for nothing.
+ */
+static uint64_t limit_of(uint64_t bytes) { return bytes ? bytes : 1; }
+
 void kiln__compile_begin(kiln_compile_scope *scope, const kiln_jit *jit, kiln_call *call,
                          bool needs) {
   const kiln_flags *flags = &jit->env.flags;
@@ -23,14 +27,14 @@ void kiln__compile_begin(kiln_compile_scope *scope, const kiln_jit *jit, kiln_ca
   if (needs) {
     if (call->limits.bytes) {
       uint64_t used = least(kiln_call_bytes(call), call->limits.bytes);
-      b->bytes = call->limits.bytes - used + call->compile_bytes;
+      b->bytes = limit_of(call->limits.bytes - used + call->compile_bytes);
     }
     b->deadline_ns = call->budget.deadline_ns ? call->budget.deadline_ns + call->compile_ns : 0;
     return;
   }
   scope->is_limited = call->compile_ns < own || call->compile_bytes < UINT64_MAX;
-  b->bytes = least(call->compile_bytes,
-                   flags->compile_memory ? (uint64_t)flags->compile_memory : UINT64_MAX);
+  b->bytes = limit_of(least(call->compile_bytes,
+                            flags->compile_memory ? (uint64_t)flags->compile_memory : UINT64_MAX));
   if (b->bytes == UINT64_MAX) b->bytes = 0;
   if (time == UINT64_MAX) return;
   b->deadline_ns = now + time;
