@@ -283,6 +283,7 @@ kiln_status *kiln__convert_value(kiln_model *model, kiln_value *value, const kil
   kiln_model *of = __atomic_load_n(&value->model, __ATOMIC_ACQUIRE);
   converter c = {.context = model->context, .types = kiln__value_types(value)};
   c.foreign = of && of != model;
+  if (c.foreign) KILN_TRY(kiln__value_readable(value)); /* the model's own file was looked at */
   if (!model->script->unit->quantised && kiln_ivalue_holds_quant(value->v)) {
     *out_fits = false;
     *out = kiln_none();

@@ -81,6 +81,7 @@ kiln_status *kiln_value_to_dlpack(const kiln_value *value, struct DLManagedTenso
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a tensor of dtype %s has no DLPack form",
                       kiln_dtype_name(kiln_tensor_dtype(tensor)));
   }
+  KILN_TRY(kiln__value_readable(value));
   KILN_TRY(own_memory(value));
   size_t rank = (size_t)kiln_tensor_rank(tensor);
   size_t size = sizeof(exported) + 2 * rank * sizeof(int64_t);

@@ -37,6 +37,7 @@ kiln_status *kiln_value_read(kiln_context *context, const char *path, kiln_value
 kiln_status *kiln_value_write(const kiln_value *value, const char *path) {
   KILN_NEEDS(value);
   if (!path) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
+  KILN_TRY(kiln__value_readable(value));
   if (!is_npy(path)) return kiln_torch_save_write(value->context->env, value->v, path);
   if (value->v.tag != KILN_TAG_TENSOR) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "only a tensor can be written as .npy");

@@ -112,6 +112,8 @@ kiln_status *kiln__name_limit(kiln_context *context, kiln_status *status) KILN_M
 /* A handle on `v`, whose reference it takes, also on failure. `model` may be NULL. */
 kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_ivalue v,
                               kiln_value **out_value) KILN_MUST_USE;
+/* KILN_INVALID_FILE when memory of the value is a mapped file's that was changed. */
+kiln_status *kiln__value_readable(const kiln_value *value) KILN_MUST_USE;
 static inline kiln_type_table *kiln__value_types(const kiln_value *value) {
   return value->model ? value->model->script->unit->types
                       : kiln_registry_types(value->context->registry);

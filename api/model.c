@@ -174,13 +174,23 @@ typedef struct source {
   size_t size;
 } source;
 
+/* A file under limits is not trusted, nor is its staying as it is: the system would answer a read
+ * of pages that were cut off with a signal. */
+static kiln_map_mode map_mode(const kiln_flags *flags, const kiln_limits *limits) {
+  enum { AUTO, MAP }; /* then copy: flags.def */
+  if (flags->map != AUTO) return flags->map == MAP ? KILN_MAP_AUTO : KILN_MAP_COPY;
+  const bool limited =
+      limits && (limits->bytes || limits->operations || limits->recursion || limits->time_ms);
+  return limited ? KILN_MAP_COPY : KILN_MAP_AUTO;
+}
+
 static kiln_status *open_source(const kiln_model *model, const source *from,
                                 const kiln_limits *limits, const kiln_budget *budget,
                                 kiln_mapping **out_mapping) {
   kiln_context *context = model->context;
   kiln_mem *mem = context->env->mem;
   kiln_file_options options = {
-      .mode = model->flags.map ? KILN_MAP_COPY : KILN_MAP_AUTO,
+      .mode = map_mode(&model->flags, limits),
       .table = context->files,
       .max_copy = limits ? limits->bytes : 0,
       .budget = budget,

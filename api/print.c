@@ -308,5 +308,6 @@ static kiln_status *print_body(kiln_text *text, void *arg) {
 kiln_status *kiln_value_print(const kiln_value *value, int max_elements, char **out_text) {
   KILN_NEEDS(value && out_text);
   print_job job = {value->v, max_elements};
+  KILN_TRY(kiln__value_readable(value));
   return kiln__text_make(value->context, print_body, &job, out_text);
 }

@@ -160,6 +160,7 @@ kiln_status *kiln_value_copy_data(const kiln_value *value, void *data, size_t si
   }
   if (need == 0) return NULL;
   kiln_tensor *packed = NULL;
+  KILN_TRY(kiln__value_readable(value));
   KILN_TRY(kiln_tensor_contiguous(NULL, value->v.u.tensor, &packed));
   memcpy(data, kiln_tensor_data(packed), need);
   kiln_tensor_release(packed);

@@ -66,6 +66,15 @@ kiln_status *kiln_value_clone(const kiln_value *value, kiln_value **out_value) {
   return wrap_like(&value, 1, value->context, value->model, copy, out_value);
 }
 
+/* Of a container the model's file is asked for, whatever is in it. */
+kiln_status *kiln__value_readable(const kiln_value *value) {
+  kiln_mapping *mapping = value->model ? value->model->script->mapping : NULL;
+  if (value->v.tag == KILN_TAG_TENSOR && value->v.u.tensor->storage) {
+    mapping = kiln_mapping_of(value->v.u.tensor->storage->owner);
+  }
+  return mapping ? kiln_mapping_check(mapping, true) : NULL;
+}
+
 /* -- Plain values -- */
 
 kiln_status *kiln_value_none(kiln_context *context, kiln_value **out_value) {

@@ -147,13 +147,16 @@ static kiln_status *map(kiln_mapping *mapping, int fd, size_t size) {
 }
 
 static kiln_status *too_large(const kiln_file_options *options) {
-  return KILN_ERROR(KILN_LIMIT, "the file has more than the %llu bytes that may be held",
+  return KILN_ERROR(KILN_LIMIT,
+                    "the file has more than the %llu bytes that may be held (bytes; the option "
+                    "map=map uses it where it lies)",
                     (unsigned long long)options->max_copy);
 }
 
 /* Reads a regular file of `size` bytes, which may have become shorter, into memory. */
 static kiln_status *copy(kiln_mapping *mapping, int fd, size_t size,
                          const kiln_file_options *options) {
+  enum { PIECE = 16 << 20 }; /* milliseconds */
   if (options->max_copy && size > options->max_copy) return too_large(options);
   char *data = kiln_mem_alloc(mapping->mem, size);
   if (!data) return kiln_status_oom();
@@ -161,7 +164,8 @@ static kiln_status *copy(kiln_mapping *mapping, int fd, size_t size,
   mapping->size = size;
   mapping->block = size;
   for (size_t at = 0; at < size;) {
-    ssize_t got = pread(fd, data + at, size - at, (off_t)at);
+    KILN_TRY(kiln_budget_check(options->budget, 0));
+    ssize_t got = pread(fd, data + at, size - at < PIECE ? size - at : PIECE, (off_t)at);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
       return KILN_ERROR(KILN_INVALID_FILE, "the file cannot be read: %s",
@@ -270,6 +274,10 @@ kiln_status *kiln_mapping_open(kiln_mem *mem, const char *path, const kiln_file_
 }
 
 /* -- Files that change -- */
+
+kiln_mapping *kiln_mapping_of(kiln_owner *owner) {
+  return owner && owner->destroy == destroy_mapping ? (kiln_mapping *)owner : NULL;
+}
 
 kiln_status *kiln_mapping_check(kiln_mapping *mapping, bool now) {
   struct timespec t;

@@ -48,7 +48,7 @@ typedef struct kiln_file_options {
   kiln_map_mode mode;
   kiln_file_table *table;    /* NULL: not shared */
   uint64_t max_copy;         /* more bytes are not read into memory: KILN_LIMIT; 0: no limit */
-  const kiln_budget *budget; /* how long a stream is waited for; NULL: as long as it takes */
+  const kiln_budget *budget; /* how long is read, or a stream waited for; NULL: no limit */
 } kiln_file_options;
 
 /* Opens a regular file; counts one reference (kiln_owner_release(&m->owner)). KILN_INVALID_FILE
@@ -62,6 +62,8 @@ kiln_status *kiln_mapping_open_fd(kiln_mem *mem, int fd, const kiln_file_options
 /* The same interface over memory of the host, which stays valid until the last reference goes. */
 kiln_status *kiln_mapping_wrap(kiln_mem *mem, const void *data, size_t size,
                                kiln_mapping **out_mapping) KILN_MUST_USE;
+/* The mapping whose memory `owner` (may be NULL) lends, or NULL. */
+kiln_mapping *kiln_mapping_of(kiln_owner *owner);
 /* KILN_INVALID_FILE when a mapped file has been written or cut since. Cheap: it looks again only
  * after some milliseconds, unless `now`. */
 kiln_status *kiln_mapping_check(kiln_mapping *mapping, bool now) KILN_MUST_USE;

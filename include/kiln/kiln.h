@@ -205,11 +205,13 @@ KILN_API void kiln_cancel_destroy(kiln_cancel *cancel);
 
 /* -- Models -- */
 
-/* Loads a TorchScript archive. The file is mapped, unless the option `map` says copy, and loads of
- * one file share its weights. A mapped file must not be written while a model of it lives (another
- * file may be renamed to its name): a change that is seen in time is KILN_INVALID_FILE of the next
- * call. Options `crc` and `map_device` say what becomes of wrong checksums and of devices that are
- * not here. `limits` may be NULL. */
+/* Loads a TorchScript archive. The file is mapped, or read into memory where `limits` has a limit
+ * (option `map`: auto, map, copy), and loads of one file share its weights. A mapped file must not
+ * be written while a model of it lives (another file may be renamed to its name): calls, and what
+ * copies or prints values, look first, and a change that they see is KILN_INVALID_FILE; where
+ * nothing looks (kiln_value_data, the middle of a call) it is a SIGBUS. Options `crc` and
+ * `map_device` say what becomes of wrong checksums and of devices that are not here. `limits` may
+ * be NULL. */
 KILN_API kiln_status *kiln_model_load(kiln_context *context, const char *path,
                                       const kiln_limits *limits, kiln_model **out_model);
 /* The same from memory. `data` is borrowed until the model and every value made from it are gone;
@@ -492,7 +494,8 @@ KILN_API int kiln_value_count(const kiln_value *value);
 KILN_API kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **out_item);
 KILN_API kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out_key);
 /* Tensors: dtype, rank, sizes and strides in elements, the first element's address (NULL where the
- * tensor is empty; writing through it is allowed only for tensors that the caller made). */
+ * tensor is empty; writing through it is allowed only for tensors that the caller made; reading
+ * an attribute through it relies on the model's file, as kiln_model_load says). */
 KILN_API kiln_dtype kiln_value_dtype(const kiln_value *value);
 KILN_API int kiln_value_rank(const kiln_value *value);
 KILN_API const int64_t *kiln_value_sizes(const kiln_value *value);

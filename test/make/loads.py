@@ -3,7 +3,8 @@
     python test/make/loads.py test/data/load      (torch 2.x, which must load each of them)
 
 `cuda`: as saved from a GPU, with a parameter on cuda:0, a device among its values and two in its
-code. `crc`: one storage with a wrong checksum. `forever`: its __setstate__ does not end. `nested`: a prefix of odd characters, zip64 records
+code. `crc`: one storage with a wrong checksum. `forever`: its __setstate__ does not end. `unset`: one that leaves
+an attribute without a value. `nested`: a prefix of odd characters, zip64 records
 for every member, data descriptors, extra files in folders, traced inputs and the members of the
 lite interpreter. `flags`: what torch.save of today adds beside the data. Written by hand.
 `values`, `quantised` and `sparse` are what torch.save writes.
@@ -33,16 +34,14 @@ SOURCE = '''class M(Module):
 '''
 
 
-FOREVER = '''class S:
+STATEFUL = '''class S(Module):
   n : int
+  w : Tensor
   def __getstate__(self: __torch__.S) -> int:
     return self.n
   def __setstate__(self: __torch__.S,
     state: int) -> NoneType:
-    i = 0
-    while True:
-      i = torch.add(i, 1)
-    self.n = i
+%s
     return None
 class M(Module):
   __parameters__ = []
@@ -51,7 +50,8 @@ class M(Module):
   training : bool
   def forward(self: __torch__.M,
     x: Tensor) -> Tensor:
-    return x
+    s = self.s
+    return torch.add(x, s.w)
 '''
 
 
@@ -82,11 +82,18 @@ def members(device="cpu", prefix="m", extra=()):
     return [(prefix + "/" + name, data) for name, data in parts + list(extra)]
 
 
-def forever():
-    """Whose __setstate__ does not end: only for limits, torch would hang."""
+FOREVER = """    i = 0
+    while True:
+      i = torch.add(i, 1)
+    self.n = i"""
+UNSET = "    self.n = state"
+
+
+def stateful(setstate):
+    """torch would hang in FOREVER, and ends with UNSET."""
     data = (b"\x80\x02" + a_global("__torch__", "M") + b")\x81}(" + text("s") +
             a_global("__torch__", "S") + b")\x81K\x05b" + text("training") + b"\x89ub.")
-    return [("m/data.pkl", data), ("m/code/__torch__.py", FOREVER.encode()),
+    return [("m/data.pkl", data), ("m/code/__torch__.py", (STATEFUL % setstate).encode()),
             ("m/constants.pkl", b"\x80\x02)."), ("m/version", b"3\n")]
 
 
@@ -129,9 +136,9 @@ def main(folder):
     archives = {"cuda": pack(members("cuda:0")), "crc": bytes(crc), "plain": plain,
                 "nested": pack(members(prefix="a b-\u00e9.1", extra=odd), zip64=True)}
     os.makedirs(folder, exist_ok=True)
-    archives["forever"] = pack(forever())
+    archives.update(forever=pack(stateful(FOREVER)), unset=pack(stateful(UNSET)))
     for name, data in archives.items():
-        if name not in ("crc", "forever"):
+        if name not in ("crc", "forever", "unset"):
             model = torch.jit.load(io.BytesIO(data), map_location="cpu")
             if name != "cuda":  # torch leaves the devices in the code
                 assert model(torch.zeros(2, 3)).tolist() == [[2, 3, 4], [5, 6, 7]]

@@ -109,6 +109,45 @@ static void test_writers_wait(void **state) {
   kiln_instance_release(trained);
   kiln_model_release(model);
 }
+static int count_bytes(void *user, const void *data, size_t size) {
+  (void)data;
+  *(size_t *)user += size;
+  return 0;
+}
+/* Attributes are not read beside a call that writes them, also where calls would wait. */
+static void test_readers_meet_a_writer(void **state) {
+  kiln_model *model = load(METHODS, true), *frozen = NULL;
+  kiln_instance *instance = NULL;
+  kiln_cancel *cancel = NULL;
+  kiln_value *often = int_of((int64_t)1 << 40), *seen = NULL;
+  size_t written = 0;
+  kiln_status *status = NULL;
+  (void)state;
+  assert_ok(kiln_instance_create(model, &instance));
+  assert_ok(kiln_cancel_create(&cancel));
+  caller writer = {
+      .instance = instance, .method = "spin_and_write", .argument = often, .repeat = 1};
+  writer.options.limits.cancel = cancel;
+  start(&writer);
+  while (!(status = kiln_instance_get(instance, "count", &seen))) { /* until it has begun */
+    kiln_value_destroy(seen);
+    nap();
+  }
+  assert_error(status, KILN_BUSY, "while the instance is in spin_and_write");
+  assert_null(seen);
+  assert_error(kiln_instance_set(instance, "count", often), KILN_BUSY, "kiln_instance_set");
+  assert_error(kiln_instance_save_to(instance, count_bytes, &written, NULL), KILN_BUSY, "save");
+  assert_error(kiln_instance_freeze(instance, NULL, &frozen), KILN_BUSY, "freeze");
+  kiln_call_cancel(cancel);
+  pthread_join(writer.thread, NULL);
+  assert_error(writer.status, KILN_CANCELLED, "");
+  assert_ok(kiln_instance_get(instance, "count", &seen));
+  kiln_value_destroy(seen);
+  kiln_value_destroy(often);
+  kiln_cancel_destroy(cancel);
+  kiln_instance_release(instance);
+  kiln_model_release(model);
+}
 /* Waiting counts for the time of a call, and can be cancelled. */
 static void test_waiting_ends(void **state) {
   kiln_model *model = load(METHODS, true);
@@ -184,6 +223,7 @@ static void test_writers_have_their_turn(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_eval_mode_never_meets), cmocka_unit_test(test_writers_wait),
-      cmocka_unit_test(test_waiting_ends), cmocka_unit_test(test_writers_have_their_turn)};
+      cmocka_unit_test(test_readers_meet_a_writer), cmocka_unit_test(test_waiting_ends),
+      cmocka_unit_test(test_writers_have_their_turn)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

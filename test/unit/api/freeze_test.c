@@ -178,6 +178,24 @@ static void test_refused(void **state) {
   kiln_model_release(model);
 }
 
+/* An attribute that __setstate__ has left without a value, in use and only kept. */
+static void test_unset(void **state) {
+  const char *const kept = "s";
+  const kiln_freeze_options options = {.preserve = &kept, .preserve_count = 1, .eval = 1};
+  kiln_model *model = NULL, *frozen = NULL;
+  kiln_value *value = NULL;
+  (void)state;
+  assert_ok(kiln_model_load(context, TEST_DATA "/load/unset.pt", NULL, &model));
+  assert_error(kiln_model_freeze(model, &(kiln_freeze_options){.eval = 1}, &frozen),
+               KILN_INVALID_ARGUMENT, "attribute 'w' of an object of __torch__.S is not set");
+  assert_ok(kiln_model_freeze(model, &options, &frozen)); /* by __getstate__ and __setstate__ */
+  kiln_model_release(frozen);
+  kiln_instance *instance = instance_of(model);
+  assert_error(kiln_instance_get(instance, "s.w", &value), KILN_NOT_FOUND, "is not set yet");
+  kiln_instance_release(instance);
+  kiln_model_release(model);
+}
+
 /* relu(x @ w + b) of an archive: the same results, and no weights left in the module. */
 static void test_archive(void **state) {
   static const float data[] = {1, -2, 3, 0.5f, 0, 2};
@@ -222,9 +240,9 @@ static void test_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_state),   cmocka_unit_test(test_preserved),
-      cmocka_unit_test(test_refused), cmocka_unit_test(test_written),
-      cmocka_unit_test(test_ties),    cmocka_unit_test(test_archive),
-      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_refused), cmocka_unit_test(test_unset),
+      cmocka_unit_test(test_written), cmocka_unit_test(test_ties),
+      cmocka_unit_test(test_archive), cmocka_unit_test(test_memory),
   };
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

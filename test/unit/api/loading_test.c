@@ -215,6 +215,136 @@ static void sees_a_changed_file(void **state) {
   unlink(path);
 }
 
+/* What a host may do with what it got before the file was cut: each of these reads every weight. */
+typedef struct late {
+  kiln_context *context;
+  kiln_instance *instance;
+  kiln_value *weight;
+} late;
+
+static int count_bytes(void *user, const void *data, size_t size) {
+  (void)data;
+  *(size_t *)user += size;
+  return 0;
+}
+
+static kiln_status *saves(late *l) {
+  size_t count = 0;
+  return kiln_instance_save_to(l->instance, count_bytes, &count, NULL);
+}
+static kiln_status *freezes(late *l) {
+  kiln_model *frozen = NULL;
+  return kiln_instance_freeze(l->instance, &(kiln_freeze_options){.eval = 1}, &frozen);
+}
+static kiln_status *gets(late *l) {
+  kiln_value *value = NULL;
+  return kiln_instance_get(l->instance, "w", &value);
+}
+static kiln_status *copies(late *l) {
+  float data[6];
+  return kiln_value_copy_data(l->weight, data, sizeof data);
+}
+static kiln_status *prints(late *l) {
+  char *text = NULL;
+  return kiln_value_print(l->weight, 10, &text);
+}
+static kiln_status *prints_a_list(late *l) {
+  char *text = NULL;
+  kiln_value *list = NULL;
+  assert_ok(kiln_value_list(l->context, &l->weight, 1, &list));
+  kiln_status *status = kiln_value_print(list, 10, &text);
+  kiln_value_destroy(list);
+  return status;
+}
+static kiln_status *copies_a_clone(late *l) {
+  float data[6];
+  kiln_value *clone = NULL;
+  assert_ok(kiln_value_clone(l->weight, &clone)); /* shares the memory */
+  kiln_status *status = kiln_value_copy_data(clone, data, sizeof data);
+  kiln_value_destroy(clone);
+  return status;
+}
+static kiln_status *writes(late *l) { return kiln_value_write(l->weight, "/dev/null"); }
+static kiln_status *exports(late *l) {
+  struct DLManagedTensor *tensor = NULL;
+  return kiln_value_to_dlpack(l->weight, &tensor);
+}
+static kiln_status *passes_it_on(late *l) {
+  kiln_model *other = NULL;
+  kiln_instance *instance = NULL;
+  kiln_value *y = NULL;
+  assert_ok(kiln_model_load(l->context, TEST_DATA "/load/plain.pt", NULL, &other));
+  assert_ok(kiln_instance_create(other, &instance));
+  kiln_status *status = kiln_instance_call(instance, "forward", &l->weight, 1, NULL, &y);
+  kiln_instance_release(instance);
+  kiln_model_release(other);
+  return status;
+}
+
+/* The plain archive as kiln writes it, with weights aligned for use where they lie, and mapped. */
+static void save_large(const char *path) {
+  static char padding[2 * COMMENT];
+  const kiln_extra extra = {.name = "padding", .data = padding, .size = sizeof padding};
+  kiln_context *context = warned_context(NULL, NULL);
+  kiln_model *model = NULL;
+  assert_ok(kiln_model_load(context, TEST_DATA "/load/plain.pt", NULL, &model));
+  assert_ok(kiln_model_save(model, path, &(kiln_save_options){.extras = &extra, .extra_count = 1}));
+  kiln_model_release(model);
+  kiln_context_release(context);
+}
+
+static void readers_see_a_changed_file(void **state) {
+  static kiln_status *(*const readers[])(late *) = {saves,   freezes,       gets,   copies,
+                                                    prints,  prints_a_list, writes, copies_a_clone,
+                                                    exports, passes_it_on};
+  (void)state;
+  for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+    char path[64];
+    temporary_file(path, sizeof path, "");
+    save_large(path);
+    late l = {.context = warned_context(NULL, NULL)};
+    kiln_model *model = NULL;
+    assert_ok(kiln_model_load(l.context, path, NULL, &model));
+    assert_ok(kiln_instance_create(model, &l.instance));
+    assert_ok(kiln_instance_get(l.instance, "w", &l.weight));
+    assert_int_equal(truncate(path, 0), 0);
+    wait_a_tick();
+    assert_error(readers[i](&l), KILN_INVALID_FILE, "changed while it is in use");
+    kiln_value_destroy(l.weight);
+    kiln_instance_release(l.instance);
+    kiln_model_release(model);
+    kiln_context_release(l.context);
+    unlink(path);
+  }
+}
+
+/* A file that is not trusted is not relied on either. */
+static void limits_copy_the_file(void **state) {
+  static const kiln_limits limits[] = {
+      {.bytes = 1 << 20}, {.time_ms = 60000}, {.operations = 1000}};
+  char path[64];
+  (void)state;
+  kiln_context *context = warned_context(NULL, NULL);
+  kiln_model *model = NULL;
+  temporary_file(path, sizeof path, "");
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    save_large(path);
+    assert_ok(kiln_model_load(context, path, &limits[i], &model));
+    assert_int_equal(kiln_context_mapped_bytes(context), 0);
+    assert_int_equal(truncate(path, 0), 0);
+    wait_a_tick();
+    assert_runs(context, model);
+    kiln_model_release(model);
+  }
+  save_large(path);
+  assert_ok(kiln_context_set(context, "map", "map", NULL));
+  assert_ok(kiln_model_load(context, path, &limits[0], &model));
+  assert_true(kiln_context_mapped_bytes(context) > COMMENT);
+  kiln_model_release(model);
+  kiln_context_release(context);
+  unlink(path);
+}
+
 /* -- Checksums -- */
 
 static void minds_checksums(void **state) {
@@ -353,10 +483,16 @@ static void keeps_limits(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(loads_from_everywhere), cmocka_unit_test(shares_a_file),
-      cmocka_unit_test(copies_on_request),     cmocka_unit_test(sees_a_changed_file),
-      cmocka_unit_test(minds_checksums),       cmocka_unit_test(moves_devices),
-      cmocka_unit_test(reads_odd_containers),  cmocka_unit_test(reads_values),
+      cmocka_unit_test(loads_from_everywhere),
+      cmocka_unit_test(shares_a_file),
+      cmocka_unit_test(copies_on_request),
+      cmocka_unit_test(sees_a_changed_file),
+      cmocka_unit_test(readers_see_a_changed_file),
+      cmocka_unit_test(limits_copy_the_file),
+      cmocka_unit_test(minds_checksums),
+      cmocka_unit_test(moves_devices),
+      cmocka_unit_test(reads_odd_containers),
+      cmocka_unit_test(reads_values),
       cmocka_unit_test(keeps_limits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
