@@ -60,15 +60,21 @@ static const kiln_source *copy_source(kiln__copier *c, const kiln_source *source
   return copy;
 }
 
+/* With what it was inlined at, which may be a long way. */
 static const kiln_source_range *copy_range(kiln__copier *c, const kiln_source_range *range) {
-  if (!range || !c->ranges) return range;
-  const kiln_source_range *known = kiln_map_find_ptr(c->ranges, range);
-  if (known) return known;
-  kiln_source_range *copy = kiln_arena_copy(c->to->arena, range, sizeof *range);
-  copy->source = copy_source(c, range->source);
-  copy->inlined_at = copy_range(c, range->inlined_at);
-  kiln_map_set_ptr(c->ranges, range, copy);
-  return copy;
+  const kiln_source_range *first = NULL, **link = &first;
+  if (!c->ranges) return range;
+  for (; range; range = range->inlined_at) {
+    const kiln_source_range *known = kiln_map_find_ptr(c->ranges, range);
+    *link = known;
+    if (known) break;
+    kiln_source_range *copy = kiln_arena_copy(c->to->arena, range, sizeof *range);
+    copy->source = copy_source(c, range->source);
+    kiln_map_set_ptr(c->ranges, range, copy);
+    *link = copy;
+    link = &copy->inlined_at;
+  }
+  return first;
 }
 
 /* -- Nodes -- */

@@ -18,7 +18,8 @@
  * Threads. A context and a model may be used by several threads at once. Concurrent calls on one
  * instance are allowed when the method writes no attribute, as its flags (`training`) are; else
  * they get KILN_BUSY, or wait (option busy=wait). A value may be read by several threads; it is
- * changed by one at a time. A status belongs to one thread.
+ * changed by one at a time. A status belongs to one thread. Threads that use the library need 1 MiB
+ * of stack, whatever they load and call.
  *
  * Strings are UTF-8 and terminated; where a length is given they may hold NUL. */
 #ifndef KILN_KILN_H

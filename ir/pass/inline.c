@@ -1,40 +1,62 @@
 /* inline.c: pass `inline`: calls of script functions and methods become their bodies.
  *
  * Callees are taken from the model's unit (compiled on demand) and spliced in before the call, then
- * scanned in turn. The case that defeats the simple way is recursion: a callee that is already
- * being inlined stays a call, and so does everything once the graph has grown by MAX_GROWTH nodes
- * (a chain of functions that call the next one twice is exponential). Each copied node remembers
- * the call site, so tracebacks keep their frames. */
+ * scanned in turn, without recursion: a chain of functions may be as long as a file. The cases that
+ * defeat the simple way: a callee that is already being inlined stays a call, so does everything
+ * once the graph has grown by MAX_GROWTH nodes (a chain of functions that call the next one twice
+ * is exponential), and so does what stands MAX_DEPTH blocks deep (each function of a chain may
+ * call the next one inside of blocks, and whatever looks at blocks recurs). Each copied node
+ * remembers the call site, so tracebacks keep their frames. */
 #include "ir/pass.h"
 #include "ir/unit.h"
 
-enum { MAX_GROWTH = 200000 };
+enum { MAX_GROWTH = 200000, MAX_DEPTH = 500 };
 
 /* The functions being inlined, innermost first. */
 typedef struct frame {
-  const kiln_function *function;
-  const struct frame *outer;
+  kiln_function *function;
+  const kiln_node *end; /* what stands behind its body; NULL: the end of the block */
+  struct frame *outer;
 } frame;
 
 typedef struct inliner {
   kiln_pass *pass;
+  kiln_map active; /* functions being inlined */
+  frame *top, *unused;
   int growth;
 } inliner;
 
-static bool is_active(const frame *stack, const kiln_function *function) {
-  for (; stack; stack = stack->outer) {
-    if (stack->function == function) return true;
+static void enter(inliner *in, kiln_function *function, const kiln_node *end) {
+  frame *f = in->unused;
+  if (f) {
+    in->unused = f->outer;
+  } else {
+    f = KILN_NEW(in->pass->scratch, frame);
   }
-  return false;
+  *f = (frame){function, end, in->top};
+  in->top = f;
+  kiln_map_set_ptr(&in->active, function, f);
+}
+
+static void leave(inliner *in) {
+  frame *f = in->top;
+  kiln_map_remove_ptr(&in->active, f->function);
+  in->top = f->outer;
+  f->outer = in->unused;
+  in->unused = f;
 }
 
 /* Chains `range` to the call site, copying the ranges that lie between. */
 static const kiln_source_range *range_at_call(kiln_arena *arena, const kiln_source_range *range,
                                               const kiln_source_range *call) {
-  if (!range) return call;
-  kiln_source_range *copy = kiln_arena_copy(arena, range, sizeof *range);
-  copy->inlined_at = range->inlined_at ? range_at_call(arena, range->inlined_at, call) : call;
-  return copy;
+  const kiln_source_range *first = call, **link = &first;
+  for (; range; range = range->inlined_at) {
+    kiln_source_range *copy = kiln_arena_copy(arena, range, sizeof *range);
+    copy->inlined_at = call;
+    *link = copy;
+    link = &copy->inlined_at;
+  }
+  return first;
 }
 
 static void mark_ranges(kiln_node *node, const kiln_source_range *call) {
@@ -44,11 +66,9 @@ static void mark_ranges(kiln_node *node, const kiln_source_range *call) {
   }
 }
 
-static kiln_status *inline_nodes(inliner *in, kiln_node *first, const kiln_node *end,
-                                 const frame *stack);
-
+/* Gives the first node of the body, or what stood behind the call. */
 static kiln_status *inline_call(inliner *in, kiln_node *call, kiln_function *callee,
-                                const frame *stack) {
+                                kiln_node **out_next) {
   kiln_graph *graph = call->graph;
   const kiln_block *body = callee->graph->top;
   int skip = kiln_node_is(call, KILN_OP_prim_CallFunction) ? 1 : 0;
@@ -60,7 +80,7 @@ static kiln_status *inline_call(inliner *in, kiln_node *call, kiln_function *cal
   for (int i = 0; i < kiln_block_input_count(body); i++) {
     kiln_map_set_ptr(&map, kiln_block_input(body, i), kiln_node_input(call, i + skip));
   }
-  kiln_node *first = NULL;
+  kiln_node *const behind = call->next, *first = NULL;
   for (const kiln_node *n = body->first; n; n = n->next) {
     kiln_node *copy = kiln_node_copy(graph, n, &map);
     kiln_node_insert_before(copy, call);
@@ -71,30 +91,34 @@ static kiln_status *inline_call(inliner *in, kiln_node *call, kiln_function *cal
   kiln_ir_value *result = kiln_map_find_ptr(&map, kiln_block_output(body, 0));
   KILN_CHECK(result);
   kiln_ir_value_replace_uses(kiln_node_output(call, 0), result);
-  frame inner = {callee, stack};
-  if (first) KILN_TRY(inline_nodes(in, first, call, &inner));
   kiln_node_destroy(call);
+  if (first) enter(in, callee, behind);
+  *out_next = first ? first : behind;
+  in->pass->changed = true;
   return NULL;
 }
 
-/* Visits [first, end) of a block; calls are replaced while it walks. */
-static kiln_status *inline_nodes(inliner *in, kiln_node *first, const kiln_node *end,
-                                 const frame *stack) {
-  for (kiln_node *n = first, *next; n && n != end; n = next) {
+/* Calls are replaced while it walks. `depth` of the block. */
+static kiln_status *inline_block(inliner *in, const kiln_block *block, int depth) {
+  const frame *base = in->top;
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    while (in->top != base && in->top->end == n) leave(in);
     next = n->next;
     for (int b = 0; b < n->block_count; b++) {
-      KILN_TRY(inline_nodes(in, n->blocks[b]->first, NULL, stack));
+      KILN_TRY(inline_block(in, n->blocks[b], depth + 1));
     }
     kiln_function *callee = kiln_call_callee(n);
-    if (!callee || is_active(stack, callee) || in->growth > MAX_GROWTH) continue;
+    if (!callee || kiln_map_find_ptr(&in->active, callee)) continue;
+    if (in->growth > MAX_GROWTH || depth >= MAX_DEPTH) continue;
     KILN_TRY(kiln_unit_ensure(callee));
-    KILN_TRY(inline_call(in, n, callee, stack));
-    in->pass->changed = true;
+    KILN_TRY(inline_call(in, n, callee, &next));
   }
+  while (in->top != base) leave(in);
   return NULL;
 }
 
 kiln_status *kiln_pass_inline(kiln_pass *pass) {
   inliner in = {.pass = pass};
-  return inline_nodes(&in, pass->graph->top->first, NULL, NULL);
+  kiln_map_init(&in.active, pass->scratch);
+  return inline_block(&in, pass->graph->top, 0);
 }
