@@ -9,8 +9,9 @@
 
 #include <inttypes.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "base/budget.h"
+#include "base/job_lock.h"
 
 /* -- Instances -- */
 
@@ -32,6 +33,7 @@ kiln_status *kiln_instance_create(kiln_model *model, kiln_instance **out_instanc
   }
   instance->refs = 1;
   instance->model = kiln__model_retain(model);
+  instance->process = getpid();
   pthread_mutex_init(&instance->lock, NULL);
   pthread_cond_init(&instance->changed, NULL);
   *out_instance = instance;
@@ -60,7 +62,7 @@ static kiln_status *busy(const char *method, const char *other) {
 }
 
 kiln_status *kiln__instance_occupy(kiln_instance *instance, const char *function) {
-  pthread_mutex_lock(&instance->lock);
+  KILN_TRY(kiln_short_lock_take(&instance->lock, instance->process));
   bool is_free = !instance->active && !instance->occupied_by;
   if (is_free) instance->occupied_by = function;
   pthread_mutex_unlock(&instance->lock);
@@ -139,16 +141,17 @@ static kiln_status *wait_for_turn(kiln_instance *instance, kiln__active *active,
 }
 
 /* Enters a call and takes an idle call object, NULL when there is none. A call from within another
- * one of its thread never waits: it would wait for itself. */
+ * one of its thread never waits: it would wait for itself; nor does one in a fork's child, where
+ * the calls of the parent's other threads do not end. */
 static kiln_status *enter(kiln_instance *instance, kiln__active *active, const kiln_limits *limits,
                           kiln_call **out_call) {
   kiln_status *status = NULL;
   *out_call = NULL;
   active->thread = pthread_self();
-  pthread_mutex_lock(&instance->lock);
+  KILN_TRY(kiln_short_lock_take(&instance->lock, instance->process));
   const char *other = obstacle(instance, active);
   if (__builtin_expect(other || instance->waiting, 0)) {
-    if (instance->model->flags.busy && !is_inside(instance)) {
+    if (instance->model->flags.busy && !is_inside(instance) && instance->process == getpid()) {
       status = wait_for_turn(instance, active, limits);
     } else if (other) {
       status = busy(active->method->name, other);
@@ -326,7 +329,7 @@ kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_v
   *out_value = NULL;
   if (!name) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an attribute needs a name");
   KILN_TRY(kiln_mapping_check(instance->model->script->mapping, false));
-  pthread_mutex_lock(&instance->lock);
+  KILN_TRY(kiln_short_lock_take(&instance->lock, instance->process));
   const char *other = writer(instance);
   kiln_status *status = other ? busy("kiln_instance_get", other) : NULL;
   if (!status) status = find_slot(instance, name, &object, &slot);

@@ -75,6 +75,7 @@ struct kiln_instance {
   int refs;
   kiln_model *model; /* retained */
   kiln_ivalue root;
+  pid_t process;        /* that made it */
   pthread_mutex_t lock; /* of what follows */
   kiln__active *active;
   kiln__active *waiting;   /* in the order in which they came */

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { POLL_NS = 5000000 }; /* of whoever waits under a budget */
-
 /* Operations between two looks at the clock: with its 30 ns, some 2 % of the cheapest ones. */
 enum { GRANT = 32 };
 
@@ -147,22 +145,6 @@ kiln_status *kiln_budget_work(kiln_budget *b, uint64_t operations) {
   if (b->operations && (uint64_t)b->granted > left) b->granted = (int64_t)left;
   b->fuel = b->granted;
   return NULL;
-}
-
-kiln_status *kiln_budget_lock(const kiln_budget *b, pthread_mutex_t *lock) {
-  if (pthread_mutex_trylock(lock) == 0) return NULL;
-  if (!kiln_budget_may_end(b)) {
-    pthread_mutex_lock(lock);
-    return NULL;
-  }
-  for (;;) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += POLL_NS;
-    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
-    if (pthread_mutex_timedlock(lock, &until) == 0) return NULL;
-    KILN_TRY(kiln_budget_check(b, 0));
-  }
 }
 
 /* -- The thread's -- */

@@ -18,8 +18,6 @@
 #ifndef KILN_BASE_BUDGET_H
 #define KILN_BASE_BUDGET_H
 
-#include <pthread.h>
-
 #include "base/mem.h"
 
 typedef struct kiln_budget {
@@ -81,9 +79,6 @@ static inline void kiln_budget_settle(kiln_budget *budget) {
 /* For tests: asked at the n-th look from now on (from 1), whoever looks; 0: by kiln_call_cancel
  * alone. */
 void kiln_cancel_at_look(kiln_cancel *cancel, uint64_t n);
-
-/* Locks, waiting no longer than the budget allows. */
-kiln_status *kiln_budget_lock(const kiln_budget *budget, pthread_mutex_t *lock) KILN_MUST_USE;
 
 /* -- The thread's budget -- */
 

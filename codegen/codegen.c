@@ -1,11 +1,10 @@
 /* codegen.c: kernels: compiled, loaded, counted. */
 #include "codegen/codegen.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/budget.h"
+#include "base/job_lock.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/loop/eval.h"
 #include "codegen/object.h"
@@ -16,7 +15,7 @@
 
 struct kiln_codegen {
   kiln_env *env; /* borrowed */
-  pthread_mutex_t lock;
+  kiln_job_lock lock;
   kiln__llvm_backend *llvm; /* NULL until the first compilation in this process */
   bool apart;               /* the flag compile_process: LLVM is never called in this one */
   kiln__process process;
@@ -41,7 +40,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   codegen->env = env;
   codegen->apart = env->flags.compile_process;
   codegen->memory = (uint64_t)env->flags.compile_memory;
-  pthread_mutex_init(&codegen->lock, NULL);
+  kiln_job_lock_init(&codegen->lock);
   *out_codegen = codegen;
   return NULL;
 }
@@ -50,7 +49,7 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   if (!codegen) return;
   kiln__llvm_backend_destroy(codegen->llvm);
   kiln__process_end(&codegen->process);
-  pthread_mutex_destroy(&codegen->lock);
+  kiln_job_lock_deinit(&codegen->lock);
   kiln_mem_free(codegen->env->mem, codegen, sizeof *codegen);
 }
 
@@ -117,13 +116,13 @@ static kiln_status *run_apart(kiln_codegen *codegen, llvm_job *job, kiln_reason 
 /* Takes the lock. */
 static kiln_status *run_llvm(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
   *out_reason = KILN_REASON_compile_budget;
-  KILN_TRY(kiln_budget_lock(kiln_budget_current(), &codegen->lock));
+  KILN_TRY(kiln_job_lock_take(&codegen->lock, kiln_budget_current()));
   kiln_status *status =
       codegen->apart ? run_apart(codegen, job, out_reason) : run_here(codegen, job, out_reason);
   if (*out_reason == KILN_REASON_llvm_missing && !kiln_status_ends(status)) {
     tell_missing(codegen, status);
   }
-  pthread_mutex_unlock(&codegen->lock);
+  kiln_job_lock_give(&codegen->lock);
   return status;
 }
 
@@ -136,9 +135,9 @@ void kiln_codegen_begin(kiln_codegen *codegen, uint64_t memory) {
 
 void kiln_codegen_end(kiln_codegen *codegen) {
   if (!codegen || __atomic_sub_fetch(&codegen->jobs, 1, __ATOMIC_ACQ_REL) > 0) return;
-  pthread_mutex_lock(&codegen->lock);
+  if (!kiln_job_lock_look(&codegen->lock)) return;
   end_idle_process(codegen);
-  pthread_mutex_unlock(&codegen->lock);
+  kiln_job_lock_give(&codegen->lock);
 }
 
 /* -- Kernels -- */

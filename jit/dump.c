@@ -239,8 +239,8 @@ static kiln_status *print_body(void *arg) { return print_all((dump *)arg); }
 kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage,
                            kiln_str site, bool dot, kiln_text *text) {
   dump d = {jit, function, stage, site, dot, false, text};
-  pthread_mutex_lock(&jit->lock);
+  KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
   kiln_status *status = kiln_arena_run(text->arena, print_body, &d); /* not past the lock */
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
   return status;
 }

@@ -366,13 +366,13 @@ static kiln_status *run_locked(plan_job *job, bool needs, kiln_status *(*body)(v
   kiln_jit *jit = job->ex->jit;
   kiln_compile_scope scope;
   kiln__compile_begin(&scope, jit, job->call, needs);
-  kiln_status *status = kiln_budget_lock(&scope.budget, &jit->lock);
+  kiln_status *status = kiln_job_lock_take(&jit->lock, &scope.budget);
   if (!status) {
     kiln_budget *outer = kiln_budget_enter(&scope.budget);
     jit->scope = &scope;
     status = kiln_arena_run(jit->arena, body, job);
     jit->scope = NULL;
-    pthread_mutex_unlock(&jit->lock);
+    kiln_job_lock_give(&jit->lock);
     kiln_budget_leave(outer);
   }
   kiln__compile_end(&scope);

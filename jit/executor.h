@@ -37,6 +37,7 @@
 #ifndef KILN_JIT_EXECUTOR_H
 #define KILN_JIT_EXECUTOR_H
 
+#include "base/job_lock.h"
 #include "jit/epoch.h"
 #include "jit/frozen.h"
 #include "jit/groups.h"
@@ -124,8 +125,8 @@ struct kiln_jit {
   kiln_env env; /* a copy with the model's flags */
   kiln_unit *unit;
   struct kiln_codegen *codegen;
-  kiln_arena *arena;    /* executors, variants, group records, names */
-  pthread_mutex_t lock; /* all below, and all executors but their atomic fields */
+  kiln_arena *arena;  /* executors, variants, group records, names */
+  kiln_job_lock lock; /* all below, and all executors but their atomic fields */
   kiln_pass_runner runner;
   kiln_method_lookup methods;
   kiln_epoch epoch;
@@ -134,7 +135,7 @@ struct kiln_jit {
   kiln_executor *executors, *last_executor;
   kiln_group_record *groups, *last_group;
   KILN_VEC(kiln_refusal *) refusals;
-  kiln_map refusal_index;          /* hash -> kiln_refusal */
+  kiln_map refusal_index; /* hash -> kiln_refusal */
   kiln_guard_miss *misses, *last_miss;
   int miss_count;
   const uint64_t *calls;           /* of the host, atomic: numbers them; NULL: not counted */

@@ -43,7 +43,7 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   jit->runner.context = jit;
   jit->runner.refuse = refuse;
   kiln_map_init(&jit->refusal_index, jit->arena);
-  pthread_mutex_init(&jit->lock, NULL);
+  kiln_job_lock_init(&jit->lock);
   kiln_epoch_init(&jit->epoch, env->mem);
   jit->strategy = kiln_flags_strategy(&jit->env.flags);
   jit->depth = kiln_strategy_depth(&jit->strategy);
@@ -63,7 +63,7 @@ void kiln_jit_destroy(kiln_jit *jit) {
     if (g->code) kiln_compiled_release(g->code);
   }
   kiln_pass_runner_deinit(&jit->runner);
-  pthread_mutex_destroy(&jit->lock);
+  kiln_job_lock_deinit(&jit->lock);
   kiln_arena_destroy(jit->arena);
   kiln_mem_free(mem, jit, sizeof *jit);
 }
@@ -95,9 +95,9 @@ kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kil
   *out = __atomic_load_n(&function->callable, __ATOMIC_ACQUIRE);
   if (*out) return NULL;
   callable_job job = {jit, function, NULL};
-  KILN_TRY(kiln_budget_lock(kiln_budget_current(), &jit->lock));
+  KILN_TRY(kiln_job_lock_take(&jit->lock, kiln_budget_current()));
   kiln_status *status = kiln_arena_run(jit->arena, callable_body, &job);
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
   *out = job.callable;
   return status;
 }
@@ -136,7 +136,7 @@ static void count_variant(const kiln_variant *v, kiln_counters *c) {
 void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
   uint64_t calls = c->calls;
   *c = (kiln_counters){.calls = calls};
-  pthread_mutex_lock(&jit->lock);
+  if (!kiln_job_lock_look(&jit->lock)) return;
   c->compiles = jit->compiles;
   c->compile_failures = jit->compile_failures;
   c->compile_ns = jit->compile_ns;
@@ -153,12 +153,12 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
     c->compiled_runs += runs;
     c->groups_never_run += runs == 0 && (!g->code || load(g->hits) > 0);
   }
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
 }
 
 kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) {
   kiln_status *status = NULL;
-  pthread_mutex_lock(&jit->lock);
+  KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
   const kiln_group_record *g = jit->groups;
   for (int i = 0; g && i < index; i++) g = g->next;
   if (g && index >= 0) {
@@ -176,14 +176,14 @@ kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) 
   } else {
     status = KILN_ERROR(KILN_NOT_FOUND, "no group number %d", index);
   }
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
   return status;
 }
 
 bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out) {
-  pthread_mutex_lock(&jit->lock);
+  if (!kiln_job_lock_look(&jit->lock)) return false;
   bool found = index >= 0 && index < jit->refusals.count;
   if (found) *out = jit->refusals.data[index]->public;
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
   return found;
 }

@@ -88,9 +88,9 @@ static void missed(kiln_guard_watch *self, const kiln_guard_desc *guard, const k
   kiln_jit *jit = w->ex->jit;
   if (!wants_miss(w, guard)) return;
   miss_job job = {w, guard, values, grad_mode};
-  pthread_mutex_lock(&jit->lock);
+  if (!kiln_job_lock_look(&jit->lock)) return;
   kiln_status_destroy(kiln_arena_run(jit->arena, tell_miss, &job)); /* without memory: not told */
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
 }
 
 static watch *make_watch(kiln_executor *ex, kiln_arena *arena, int count) {
@@ -130,12 +130,12 @@ void kiln__jit_tell_miss(const kiln_guard_desc *guard, const kiln_ivalue *values
 }
 
 bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_jit_guard_miss *out) {
-  pthread_mutex_lock(&jit->lock);
+  if (!kiln_job_lock_look(&jit->lock)) return false;
   const kiln_guard_miss *m = jit->misses;
   for (int i = 0; m && i < index; i++) m = m->next;
   const bool found = m && index >= 0;
   if (found) *out = m->public;
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
   return found;
 }
 
@@ -144,21 +144,21 @@ const kiln_log *kiln_jit_log(const kiln_jit *jit) { return &jit->env.log; }
 void kiln_jit_count_calls(kiln_jit *jit, const uint64_t *calls) { jit->calls = calls; }
 
 bool kiln_jit_group_words_at(kiln_jit *jit, int index, kiln_jit_group_words *out) {
-  pthread_mutex_lock(&jit->lock);
+  if (!kiln_job_lock_look(&jit->lock)) return false;
   const kiln_group_record *g = jit->groups;
   for (int i = 0; g && i < index; i++) g = g->next;
   const bool found = g && index >= 0;
   if (found) *out = (kiln_jit_group_words){g->name, g->words, g->shapes, g->loc};
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
   return found;
 }
 
 /* -- Times -- */
 
 void kiln_jit_time(kiln_jit *jit) {
-  pthread_mutex_lock(&jit->lock);
+  if (!kiln_job_lock_look(&jit->lock)) return;
   jit->timed = true;
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
 }
 
 typedef struct time_job {
@@ -198,12 +198,12 @@ static void tell_times(const time_job *job, const kiln_executor *ex, int depth,
 void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_time_row *row),
                         void *user) {
   const time_job job = {each, user};
-  pthread_mutex_lock(&jit->lock);
+  if (!kiln_job_lock_look(&jit->lock)) return;
   for (const kiln_executor *ex = jit->executors; ex; ex = ex->next) {
     for (const kiln_variant *v = ex->variants; v; v = v->next) {
       tell_times(&job, ex, v->depth, v->code.plan ? v->code.plan : v->shown.plan);
     }
     if (ex->plain) tell_times(&job, ex, 0, ex->plain->plan);
   }
-  pthread_mutex_unlock(&jit->lock);
+  kiln_job_lock_give(&jit->lock);
 }
