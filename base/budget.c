@@ -153,6 +153,12 @@ kiln_budget **kiln_budget_place(void) { return &current_budget; }
 
 kiln_budget *kiln_budget_current(void) { return current_budget; }
 
+bool kiln_budget_leaves_out(void) {
+  if (!kiln_budget_is_over(current_budget)) return false;
+  kiln_budget_settle(current_budget);
+  return true;
+}
+
 kiln_budget *kiln_budget_enter(kiln_budget *budget) {
   kiln_budget *outer = current_budget;
   current_budget = budget;

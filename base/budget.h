@@ -84,6 +84,9 @@ void kiln_cancel_at_look(kiln_cancel *cancel, uint64_t n);
 
 /* NULL: none. */
 kiln_budget *kiln_budget_current(void);
+/* Between two blocks of a kernel's long loop, on the budget's own thread: whether the rest is left
+ * out. Nobody reads what it has made then. */
+bool kiln_budget_leaves_out(void);
 /* `budget` (NULL: none) is the thread's until it is left, with what was returned here. */
 kiln_budget *kiln_budget_enter(kiln_budget *budget) KILN_MUST_USE;
 void kiln_budget_leave(kiln_budget *outer);

@@ -7,6 +7,7 @@
  * the iteration ends depends on the precision, and the signs with it: `single`. */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "runtime/kernels/linalg.h"
 
@@ -56,7 +57,8 @@ void kiln__la_reflect_columns(z *a, int64_t rows, int64_t n, int64_t from, const
 static void tridiagonal(z *a, int64_t n, bool upper, double *d, double *e, z *q, z *room) {
   z *x = room, *sums = room + n, tau;
   if (q) kiln__la_identity(q, n);
-  for (int64_t step = 0; step + 1 < n; step++) {
+  memset(e, 0, sizeof *e * (size_t)n);
+  for (int64_t step = 0; step + 1 < n && !kiln_budget_leaves_out(); step++) {
     const int64_t i = upper ? n - 2 - step : step, head = upper ? i : i + 1;
     for (int64_t k = 0; k < n; k++) {
       const bool part = upper ? k <= i : k > i;
@@ -173,6 +175,7 @@ static bool solve_block(const tridiag *t, int64_t l, int64_t end, int64_t *steps
       e[l] = 0;
       l += 2 * side;
     } else {
+      if (kiln_budget_leaves_out()) return true;
       if (--*steps < 0) return false;
       sweep(t, l, m, side, turns);
     }

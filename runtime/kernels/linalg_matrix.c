@@ -12,6 +12,10 @@ int64_t kiln__la_lu(z *a, int64_t m, int64_t n, int64_t *pivot, bool *odd) {
   int64_t singular = 0;
   *odd = false;
   for (int64_t k = 0; k < m && k < n; k++) {
+    if (kiln_budget_leaves_out()) {
+      for (; k < m && k < n; k++) pivot[k] = k;
+      break;
+    }
     int64_t best = k;
     for (int64_t i = k + 1; i < m; i++) {
       if (size1(a[i * n + k]) > size1(a[best * n + k])) best = i;
@@ -37,7 +41,7 @@ int64_t kiln__la_lu(z *a, int64_t m, int64_t n, int64_t *pivot, bool *odd) {
   return singular;
 }
 void kiln__la_substitute(const z *a, int64_t n, z *x, int64_t m, bool upper, bool unit) {
-  for (int64_t step = 0; step < n; step++) {
+  for (int64_t step = 0; step < n && !kiln_budget_leaves_out(); step++) {
     const int64_t i = upper ? n - 1 - step : step;
     for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); k++) {
       for (int64_t j = 0; j < m; j++)
@@ -58,7 +62,7 @@ void kiln__la_solve_lu(const z *lu, int64_t n, const int64_t *pivot, z *x, int64
   kiln__la_substitute(lu, n, x, m, true, false);
 }
 int64_t kiln__la_cholesky(z *a, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && !kiln_budget_leaves_out(); i++) {
     for (int64_t j = 0; j <= i; j++) {
       z sum = a[i * n + j];
       for (int64_t k = 0; k < j; k++) sum = z_sub(sum, z_mul(a[i * n + k], z_conj(a[j * n + k])));
@@ -79,7 +83,7 @@ void kiln__la_identity(z *x, int64_t n) {
 
 void kiln__la_multiply(z *out, const z *a, bool a_turned, const z *b, bool b_turned, int64_t m,
                        int64_t k, int64_t n) {
-  for (int64_t i = 0; i < m; i++) {
+  for (int64_t i = 0; i < m && !kiln_budget_leaves_out(); i++) {
     for (int64_t j = 0; j < n; j++) out[i * n + j] = (z){0, 0};
     for (int64_t l = 0; l < k; l++) {
       const z x = a_turned ? z_conj(a[l * m + i]) : a[i * k + l];
@@ -110,13 +114,14 @@ static void reflect(const z *a, int64_t m, int64_t n, int64_t k, z tau, z *to, i
 }
 void kiln__la_qr(z *a, int64_t m, int64_t n, z *tau) {
   for (int64_t k = 0; k < m && k < n; k++) {
+    tau[k] = (z){0, 0};
+    if (kiln_budget_leaves_out()) continue;
     double below = 0, most = 0;
     const z alpha = a[k * n + k];
     for (int64_t i = k; i < m; i++) most = fmax(most, size1(a[i * n + k]));
     for (int64_t i = k + 1; i < m && most > 0; i++) {
       below += z_size2((z){a[i * n + k].re / most, a[i * n + k].im / most});
     }
-    tau[k] = (z){0, 0};
     if (below == 0 && alpha.im == 0) continue;
     const double length = hypot(sqrt(below) * most, z_length(alpha));
     const double beta = signbit(alpha.re) ? length : -length;
@@ -130,7 +135,7 @@ void kiln__la_qr(z *a, int64_t m, int64_t n, z *tau) {
 void kiln__la_make_q(const z *a, int64_t m, int64_t n, const z *tau, int64_t k, z *q,
                      int64_t columns) {
   for (int64_t i = 0; i < m * columns; i++) q[i] = (z){i / columns == i % columns, 0};
-  while (k-- > 0) reflect(a, m, n, k, tau[k], q, columns, 0);
+  while (k-- > 0 && !kiln_budget_leaves_out()) reflect(a, m, n, k, tau[k], q, columns, 0);
 }
 
 /* -- Eigenvalues of any matrix -- */
@@ -144,7 +149,7 @@ static z root(z a) {
 /* a becomes q^H a q, zero below the first subdiagonal; q begins as the identity. */
 static void to_hessenberg(z *a, int64_t n, z *q) {
   kiln__la_identity(q, n);
-  for (int64_t k = 0; k + 2 < n; k++) {
+  for (int64_t k = 0; k + 2 < n && !kiln_budget_leaves_out(); k++) {
     for (int64_t i = n - 1; i > k + 1; i--) { /* row i against row i - 1 */
       const z x = a[(i - 1) * n + k], y = a[i * n + k];
       const double length = hypot(z_length(x), z_length(y));
@@ -213,7 +218,7 @@ static void qr_step(z *a, int64_t n, int64_t begin, int64_t end, z shift, z *q, 
 static void schur_vectors(const z *t, int64_t n, const z *q, z *v, z *x) {
   double norm = 0;
   for (int64_t i = 0; i < n * n; i++) norm = fmax(norm, size1(t[i]));
-  for (int64_t k = 0; k < n; k++) {
+  for (int64_t k = 0; k < n && !kiln_budget_leaves_out(); k++) {
     for (int64_t i = 0; i < n; i++) x[i] = (z){i == k, 0};
     for (int64_t i = k - 1; i >= 0; i--) {
       z sum = {0, 0}, d = z_sub(t[k * n + k], t[i * n + i]);
@@ -240,7 +245,7 @@ bool kiln__la_eig(z *a, int64_t n, z *w, z *v, z *room) {
   z *q = room, *turns = room + n * n;
   to_hessenberg(a, n, q);
   int64_t steps = 0;
-  for (int64_t end = n; end > 1;) {
+  for (int64_t end = n; end > 1 && !kiln_budget_leaves_out();) {
     int64_t begin = end - 1;
     for (; begin > 0; begin--) {
       z *below = &a[begin * n + begin - 1];

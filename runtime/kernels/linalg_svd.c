@@ -20,7 +20,9 @@ static void bidiagonal(z *a, int64_t m, int64_t n, double *d, double *e, z *q, i
                        z *p, z *room) {
   z *v = room, *sums = room + m, *taus = sums + m, tau;
   if (p) kiln__la_identity(p, n);
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n; i++) d[i] = 0, taus[i] = (z){0, 0};
+  for (int64_t i = 0; i + 1 < n; i++) e[i] = 0;
+  for (int64_t i = 0; i < n && !kiln_budget_leaves_out(); i++) {
     for (int64_t k = 0; k < m; k++) v[k] = k < i ? (z){0, 0} : a[k * n + i];
     d[i] = kiln__la_reflector(v, m, i, &taus[i]);
     kiln__la_reflect_columns(a, m, n, i + 1, v, taus[i], sums);
@@ -32,7 +34,7 @@ static void bidiagonal(z *a, int64_t m, int64_t n, double *d, double *e, z *q, i
     if (p) kiln__la_reflect_rows(p, n, n, v, tau);
   }
   for (int64_t k = 0; q && k < m * columns; k++) q[k] = (z){k / columns == k % columns, 0};
-  for (int64_t i = n - 1; q && i >= 0; i--) {
+  for (int64_t i = n - 1; q && i >= 0 && !kiln_budget_leaves_out(); i--) {
     for (int64_t k = 0; k < m; k++) v[k] = k < i ? (z){0, 0} : a[k * n + i];
     kiln__la_reflect_columns(q, m, columns, 0, v, z_conj(taus[i]), sums);
   }
@@ -222,7 +224,7 @@ static void step(const bidiag *b, int64_t low, int64_t high, bool down, double l
 static bool diagonalise(const bidiag *b) {
   int64_t high = b->n - 1, old_low = -1, old_high = -1;
   bool down = true;
-  for (int64_t work = 6 * b->n * b->n; high > 0;) {
+  for (int64_t work = 6 * b->n * b->n; high > 0 && !kiln_budget_leaves_out();) {
     double most = fabs(b->d[high]), least;
     int64_t low = high;
     while (low > 0 && fabs(b->e[low - 1]) > b->threshold) {
@@ -340,7 +342,7 @@ static void take_triangle(const z *a, int64_t n, bool turned, z *to) {
 }
 /* out [n, n] = q, or the identity, times the vectors in the rows of v. */
 static void combine(z *out, const z *q, const double *v, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && !kiln_budget_leaves_out(); i++) {
     for (int64_t j = 0; j < n; j++) {
       z sum = {v[j * n + i], 0};
       for (int64_t k = 0; q && k < n; k++) {
@@ -354,7 +356,7 @@ static void combine(z *out, const z *q, const double *v, int64_t n) {
 }
 /* The first n columns of a [m, columns] times b [n, n]. */
 static void multiply_into(z *a, int64_t m, int64_t columns, const z *b, int64_t n, z *row) {
-  for (int64_t i = 0; i < m; i++, a += columns) {
+  for (int64_t i = 0; i < m && !kiln_budget_leaves_out(); i++, a += columns) {
     for (int64_t j = 0; j < n; j++) row[j] = (z){0, 0};
     for (int64_t k = 0; k < n; k++) {
       for (int64_t j = 0; j < n; j++) row[j] = z_add(row[j], z_mul(a[k], b[k * n + j]));

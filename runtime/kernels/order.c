@@ -9,7 +9,12 @@
 
 #include <string.h>
 
-enum { SHORT = 16 };
+#include "base/budget.h"
+
+/* LOOK: elements between two looks at the budget; what is left out leaves an order all the same. */
+enum { SHORT = 16, LOOK = 1 << 18 };
+
+static bool leaves_out(int64_t n) { return n > LOOK && kiln_budget_leaves_out(); }
 
 void kiln__order_stable(const kiln__keys *k, int64_t *order, int64_t *spare, int64_t n) {
   for (int64_t width = 1; width < n; width *= 2) {
@@ -17,6 +22,7 @@ void kiln__order_stable(const kiln__keys *k, int64_t *order, int64_t *spare, int
       int64_t middle = from + width < n ? from + width : n;
       int64_t end = from + 2 * width < n ? from + 2 * width : n, a = from, b = middle;
       for (int64_t i = from; i < end; i++) {
+        if (i % LOOK == LOOK - 1 && kiln_budget_leaves_out()) return;
         bool right = a >= middle || (b < end && kiln__keys_before(k, order[b], order[a]));
         spare[i] = right ? order[b++] : order[a++];
       }
@@ -65,12 +71,16 @@ static void exchange_top(const kiln__keys *k, int64_t *heap, int64_t n, int64_t 
 static void heap_first(const kiln__keys *k, int64_t *order, int64_t count, int64_t n) {
   for (int64_t i = count / 2 - 1; i >= 0; i--) sift(k, order, i, count, order[i]);
   for (int64_t i = count; i < n; i++) {
+    if (i % LOOK == LOOK - 1 && kiln_budget_leaves_out()) return;
     if (kiln__keys_before(k, order[i], order[0])) exchange_top(k, order, count, order + i);
   }
 }
 static void partial_sort(const kiln__keys *k, int64_t *order, int64_t count, int64_t n) {
   heap_first(k, order, count, n);
-  for (int64_t i = count - 1; i > 0; i--) exchange_top(k, order, i, order + i);
+  for (int64_t i = count - 1; i > 0; i--) {
+    if (i % LOOK == LOOK - 1 && kiln_budget_leaves_out()) return;
+    exchange_top(k, order, i, order + i);
+  }
 }
 
 /* -- Partitions -- */
@@ -107,7 +117,7 @@ static int64_t partition(const kiln__keys *k, int64_t *order, int64_t n) {
 }
 static int depth_of(int64_t n) { return 2 * (63 - __builtin_clzll((unsigned long long)n)); }
 static void introsort(const kiln__keys *k, int64_t *order, int64_t n, int depth) {
-  for (; n > SHORT; depth--) {
+  for (; n > SHORT && !leaves_out(n); depth--) {
     if (depth == 0) {
       partial_sort(k, order, n, n);
       return;
@@ -120,6 +130,7 @@ static void introsort(const kiln__keys *k, int64_t *order, int64_t n, int depth)
 void kiln__order_quick(const kiln__keys *k, int64_t *order, int64_t n) {
   if (n < 2) return;
   introsort(k, order, n, depth_of(n));
+  if (leaves_out(n)) return; /* insertion is quick only where all else is done */
   insertion_sort(k, order, 1, n);
 }
 /* Element `nth` comes to its place, those before it before it. */
@@ -130,6 +141,7 @@ static void introselect(const kiln__keys *k, int64_t *order, int64_t nth, int64_
       swap(order, order + nth);
       return;
     }
+    if (leaves_out(n)) return;
     const int64_t cut = partition(k, order, n);
     if (cut <= nth)
       order += cut, nth -= cut, n -= cut;

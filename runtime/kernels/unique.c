@@ -31,6 +31,7 @@ static int compare_rows(const rows *k, int64_t a, int64_t b) {
   }
   return 0;
 }
+enum { LOOK = 1 << 14 }; /* rows between two looks at the budget */
 static void sort_rows(const rows *k, int64_t *order, int64_t *spare) {
   for (int64_t width = 1; width < k->count; width *= 2) {
     for (int64_t from = 0; from < k->count; from += 2 * width) {
@@ -38,6 +39,7 @@ static void sort_rows(const rows *k, int64_t *order, int64_t *spare) {
       const int64_t end = from + 2 * width < k->count ? from + 2 * width : k->count;
       int64_t a = from, b = middle;
       for (int64_t i = from; i < end; i++) {
+        if (i % LOOK == LOOK - 1 && kiln_budget_leaves_out()) return;
         const bool right = a >= middle || (b < end && compare_rows(k, order[b], order[a]) == -1);
         spare[i] = right ? order[b++] : order[a++];
       }
