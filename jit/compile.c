@@ -312,14 +312,7 @@ static kiln_status *compile_groups_in(job *j, kiln_block *block) {
   }
   return NULL;
 }
-static kiln_status *compile_groups_body(job *j) { return compile_groups_in(j, j->graph->top); }
-static kiln_status *compile_groups(job *j) {
-  kiln_jit *jit = j->ex->jit;
-  kiln_codegen_begin(jit->codegen, (uint64_t)jit->env.flags.compile_memory);
-  kiln_status *status = run_step(j, compile_groups_body);
-  kiln_codegen_end(jit->codegen);
-  return status;
-}
+static kiln_status *compile_groups(job *j) { return compile_groups_in(j, j->graph->top); }
 
 /* -- Fallbacks -- */
 
@@ -509,7 +502,7 @@ kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
   KILN_TRY(run_step(&j, annotate));
   jit->current = ex;
   kiln_status *status = kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_optimize);
-  if (!status) status = compile_groups(&j);
+  if (!status) status = run_step(&j, compile_groups);
   if (!status) status = kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_guard);
   jit->current = NULL;
   KILN_TRY(status);

@@ -370,7 +370,9 @@ static kiln_status *run_locked(plan_job *job, bool needs, kiln_status *(*body)(v
   if (!status) {
     kiln_budget *outer = kiln_budget_enter(&scope.budget);
     jit->scope = &scope;
+    kiln_codegen_begin(jit->codegen, (uint64_t)jit->env.flags.compile_memory);
     status = kiln_arena_run(jit->arena, body, job);
+    kiln_codegen_end(jit->codegen);
     jit->scope = NULL;
     kiln_job_lock_give(&jit->lock);
     kiln_budget_leave(outer);

@@ -99,14 +99,16 @@ static outcome live(const char *process, const struct rlimit *limit) {
   kiln_counters counters = {0};
   if (model) kiln_model_counters(model, &counters);
   made.compiles = counters.compiles;
+  const bool left = waitpid(-1, NULL, WNOHANG) != -1; /* a process, after its job */
   kiln_instance_release(instance);
   kiln_model_release(model);
   kiln_context_release(context);
   const kiln_code code = kiln_status_code(status);
   /* minizip tells its lack of memory as a damaged directory. */
   const bool fine = !code || code == KILN_OUT_OF_MEMORY || (!model && code == KILN_INVALID_FILE);
-  if (wrong || !fine) {
-    fprintf(stderr, "call %d: %s, %d wrong numbers\n", calls, kiln_status_report(status), wrong);
+  if (wrong || left || !fine) {
+    fprintf(stderr, "call %d: %s, %d wrong numbers%s\n", calls, kiln_status_report(status), wrong,
+            left ? ", and a process is left" : "");
     abort();
   }
   kiln_status_destroy(status);
