@@ -37,6 +37,7 @@ static const uint64_t product_max = (uint64_t)1 << 28; /* as the object loader's
 typedef struct request {
   uint64_t text_size; /* 0: LLVM is opened, and that is all */
   uint64_t memory;
+  uint32_t seconds; /* after which nobody waits any more; 0: somebody always does */
   int32_t product;
   char name[40];
 } request;
@@ -78,6 +79,13 @@ static void set_limit(int resource, uint64_t most) {
   setrlimit((__rlimit_resource_t)resource, &limit);
 }
 
+/* Not under a sanitizer: AddressSanitizer waits for itself when it is to tell of lack of memory. */
+static void limit_memory(const server *s, uint64_t more) {
+  if (KILN_SANITIZED) return;
+  const bool any = more && more < UINT64_MAX - s->data_at_start;
+  set_limit(RLIMIT_DATA, any ? s->data_at_start + more : RLIM_INFINITY);
+}
+
 /* Whoever runs out of memory for all, the system ends this process first. */
 static void volunteer(void) {
   const int fd = open("/proc/self/oom_score_adj", O_WRONLY);
@@ -92,6 +100,10 @@ static void volunteer(void) {
 static int isolate(int socket) {
   enum { OURS = 3 };
   for (int s = 1; s < NSIG; s++) signal(s, SIG_DFL); /* all are blocked; LLVM's end is not */
+  sigset_t alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  sigprocmask(SIG_UNBLOCK, &alarms, NULL);
   prctl(PR_SET_NAME, "kiln-compile");
   volunteer();
   prctl(PR_SET_DUMPABLE, 0); /* after which its files in /proc are root's */
@@ -179,9 +191,8 @@ static _Noreturn void serve(const kiln_env *host_env, pid_t host, int socket) {
     void *bytes = NULL;
     size_t size = 0;
     receive_all(&s, &r, sizeof r);
-    set_limit(RLIMIT_DATA, r.memory && r.memory < UINT64_MAX - s.data_at_start
-                               ? s.data_at_start + r.memory
-                               : RLIM_INFINITY);
+    alarm(r.seconds); /* the host kills earlier, if it still lives */
+    limit_memory(&s, r.memory);
     const kiln_status *status = serve_one(&s, &r, &reason, &bytes, &size);
     answer.code = (int32_t)kiln_status_code(status);
     answer.reason = (int32_t)reason;
@@ -195,6 +206,7 @@ static _Noreturn void serve(const kiln_env *host_env, pid_t host, int socket) {
     send_all(&s, &answer, sizeof answer);
     send_all(&s, bytes, size);
     if (status) _exit(0);
+    alarm(0);
     kiln_mem_free(s.env.mem, bytes, size);
   }
 }
@@ -295,6 +307,14 @@ static kiln_status *get(kiln__process *p, void *bytes, size_t size) {
   return NULL;
 }
 
+/* Until the budget's deadline, and some. */
+static uint32_t seconds_left(const kiln_budget *budget) {
+  const uint64_t now = kiln_now_ns(), second = 1000000000;
+  if (!budget || !budget->deadline_ns) return 0;
+  const uint64_t left = budget->deadline_ns > now ? (budget->deadline_ns - now) / second : 0;
+  return left < 86400 ? (uint32_t)left + 2 : 86400;
+}
+
 typedef struct exchange {
   kiln__process *process;
   const kiln_env *env;
@@ -349,7 +369,9 @@ kiln_status *kiln__process_compile(kiln__process *p, const kiln_env *env, uint64
   exchange e = {.process = p,
                 .env = env,
                 .fn = fn,
-                .request = {.memory = memory, .product = (int32_t)product},
+                .request = {.memory = memory,
+                            .seconds = seconds_left(kiln_budget_current()),
+                            .product = (int32_t)product},
                 .result = out_result};
   snprintf(e.request.name, sizeof e.request.name, "%s", name);
   *out_result = (kiln__process_result){0};

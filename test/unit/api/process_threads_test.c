@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/budget.h"
+#include "base/sanitize.h"
 #include "kiln/kiln_graph.h"
 #include "test/unit/api/fixture.h"
 #include "test/unit/child.h"
@@ -166,6 +167,7 @@ static void cancelling_ends_within_a_group(void **state) {
 /* What LLVM takes is the process's: too little for it there is enough for everything else. */
 static void little_memory_is_enough_to_interpret(void **state) {
   (void)state;
+  if (KILN_SANITIZED) skip(); /* test/SKIPPED.md */
   subject s = {.context = process_context("compile_memory", "1M")};
   make_sum(&s, 40);
   for (int i = 0; i < 3; i++) assert_ok(call(&s, 2, 41, NULL));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/budget.h"
+#include "base/sanitize.h"
 #include "codegen/codegen.h"
 #include "test/unit/child.h"
 #include "test/unit/codegen/codegen_support.h"
@@ -139,6 +140,7 @@ static void says_that_llvm_is_missing(void **state) {
 
 static void memory_ends_it(void **state) {
   (void)state;
+  if (KILN_SANITIZED) skip(); /* test/SKIPPED.md */
   int failed = 0;
   for (uint64_t memory = 4096; memory < (uint64_t)1 << 40; memory *= 2) {
     kiln_reason reason;
