@@ -27,12 +27,15 @@ def digest(path):
     return sums.hexdigest()[:32]
 
 
-def layout_complaint(path):
-    """What of torch's layout the archive lacks, or None."""
+def layout_complaint(path, original):
+    """What of torch's layout the archive lacks, or None. Code that means what it did before 2.1 keeps to
+    go without a byte order, as the original does."""
+    with zipfile.ZipFile(original) as archive:
+        early = not any(n.endswith('/byteorder') for n in archive.namelist())
     with zipfile.ZipFile(path) as archive:
         names = {i.filename.split('/', 1)[1] for i in archive.infolist()}
         for need in ('data.pkl', 'constants.pkl', 'version', 'byteorder'):
-            if need not in names:
+            if need not in names and not (early and need == 'byteorder'):
                 return f'it lacks {need}'
         raw = pathlib.Path(path).read_bytes()
         for info in archive.infolist():
@@ -66,7 +69,7 @@ def convert(kiln, source, target, *options):
 def try_case(kiln, case, folder, wanted):
     """The complaint, or None; the converted case is left in `folder`."""
     out, again = folder / 'model.pt', folder / 'again.pt'
-    complaint = convert(kiln, case / 'model.pt', out) or layout_complaint(out)
+    complaint = convert(kiln, case / 'model.pt', out) or layout_complaint(out, case / 'model.pt')
     if complaint:
         return complaint
     name = f'{case.parent.name}/{case.name}'

@@ -46,9 +46,11 @@ static kiln_status *read_version(kiln_zip *zip, int64_t *out_version) {
   return NULL;
 }
 
-static kiln_status *check_byte_order(kiln_zip *zip) {
+/* Before 2.1 there is no such record, and little is meant. */
+static kiln_status *check_byte_order(kiln_zip *zip, bool *out_early) {
   kiln_zip_record *record = kiln_zip_find(zip, KILN_STR("byteorder"));
-  if (!record) return NULL; /* before 2.1: little */
+  *out_early = !record;
+  if (!record) return NULL;
   kiln_str text;
   KILN_TRY(kiln_zip_read(zip, record, &text));
   if (kiln_str_starts(text, "little")) return NULL;
@@ -222,7 +224,7 @@ static kiln_status *load_all(void *arg) {
   KILN_TRY(kiln_zip_open(l->arena, l->mapping, &zip_options, &l->zip));
   KILN_TRY(refuse_other_archives(l->zip));
   KILN_TRY(read_version(l->zip, &l->model->version));
-  KILN_TRY(check_byte_order(l->zip));
+  KILN_TRY(check_byte_order(l->zip, &l->model->early));
   KILN_TRY(read_constants(ld));
   KILN_TRY(read_root(ld));
   KILN_TRY(kiln__loader_compile_all(l));

@@ -84,7 +84,9 @@ static kiln_status *add_members(save *s) {
   const int64_t number = s->prints ? s->printed.version : s->script->version;
   const char *version = kiln_arena_printf(s->arena, "%lld\n", (long long)number);
   KILN_TRY(kiln_zip_writer_add(s->out, KILN_STR("version"), version, strlen(version), false));
-  KILN_TRY(kiln_zip_writer_add(s->out, KILN_STR("byteorder"), "little", 6, false));
+  if (s->prints || !s->script->has_early_calls) { /* else the source keeps its old meaning */
+    KILN_TRY(kiln_zip_writer_add(s->out, KILN_STR("byteorder"), "little", 6, false));
+  }
   return kiln_zip_writer_finish(s->out);
 }
 

@@ -38,6 +38,8 @@ typedef struct kiln_torchscript {
   kiln_mapping *mapping;      /* retained: sources and weights lie in it */
   kiln_device_map *devices;   /* in the unit's arena: rules, and what they did */
   int64_t version;            /* which meaning of versioned operators its code has */
+  bool early;                 /* written by PyTorch before 2.1 */
+  bool has_early_calls;       /* whose code means something else since: so must it be saved */
   kiln_pending_call *pending; /* in the unit's arena */
   int pending_count;
   kiln_extra_file *extras; /* in the unit's arena */

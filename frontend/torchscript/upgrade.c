@@ -8,7 +8,11 @@
  *
  * div took integers to integers, rounding to zero (the overloads with a rounding mode have not
  * changed). full made floats of every number unless told a dtype. linspace and logspace had 100
- * steps unless told. gelu had no other form. */
+ * steps unless told. gelu had no other form.
+ *
+ * Operators also changed without a version of their own. Of those changes the ones that turned
+ * results into others are kept for archives from before 2.1, which lack a record that later ones
+ * have: aminmax of no dimensions kept one, and mT of such a tensor was the tensor. */
 #include "frontend/torchscript/emit.h"
 #include "frontend/torchscript/python_print.h"
 
@@ -75,7 +79,23 @@ static const char source_text[] =
     "def gelu(self: Tensor) -> Tensor:\n"
     "  return torch.gelu(self, approximate=\"none\")\n"
     "def gelu_out(self: Tensor, *, out: Tensor) -> Tensor:\n"
-    "  return torch.gelu(self, approximate=\"none\", out=out)\n";
+    "  return torch.gelu(self, approximate=\"none\", out=out)\n"
+    "def aminmax(self: Tensor, *, dim: Optional[int]=None, keepdim: bool=False)"
+    " -> Tuple[Tensor, Tensor]:\n"
+    "  low, high = torch.aminmax(self, dim=dim, keepdim=keepdim)\n"
+    "  if keepdim and dim is not None and torch.dim(self) == 0:\n"
+    "    result = (torch.unsqueeze(low, 0), torch.unsqueeze(high, 0))\n"
+    "  else:\n"
+    "    result = (low, high)\n"
+    "  return result\n"
+    "def mT(self: Tensor) -> Tensor:\n"
+    "  if torch.dim(self) == 0:\n"
+    "    out = self\n"
+    "  else:\n"
+    "    out = torch.mT(self)\n"
+    "  return out\n";
+
+enum { KILN_BEFORE_2_1 = -1 }; /* no version: what wrote the archive decides */
 
 static const struct {
   const char *op, *overload;
@@ -100,11 +120,15 @@ int64_t kiln__upgrade_first_version(kiln_str op) {
   return version;
 }
 
+/* Whether the archive has the old meaning of the operator in row i. */
+static bool is_old(const kiln_loader *l, int i) {
+  const int64_t last = upgrades[i].last;
+  return last == KILN_BEFORE_2_1 ? l->model->early : l->model->version <= last;
+}
 /* The row of an overload in an archive of this version, or -1. */
 static int find_upgrade(const kiln_loader *l, const kiln_op *op) {
   for (int i = 0; i < UPGRADE_COUNT; i++) {
-    if (op->schema && l->model->version <= upgrades[i].last &&
-        kiln_str_is(op->name, upgrades[i].op) &&
+    if (op->schema && is_old(l, i) && kiln_str_is(op->name, upgrades[i].op) &&
         kiln_str_is(op->schema->overload, upgrades[i].overload)) {
       return i;
     }
@@ -114,7 +138,7 @@ static int find_upgrade(const kiln_loader *l, const kiln_op *op) {
 
 static bool has_upgrade(const kiln_loader *l, const char *name) {
   for (int i = 0; i < UPGRADE_COUNT; i++) {
-    if (l->model->version <= upgrades[i].last && strcmp(name, upgrades[i].op) == 0) return true;
+    if (is_old(l, i) && strcmp(name, upgrades[i].op) == 0) return true;
   }
   return false;
 }
@@ -151,6 +175,7 @@ kiln_status *kiln__ts_find_upgrade(kiln_emitter *e, const char *name, const kiln
       int row = find_upgrade(e->l, op);
       if (row >= 0) {
         KILN_TRY(find_function(e, row, &function));
+        if (upgrades[row].last == KILN_BEFORE_2_1) e->l->model->has_early_calls = true;
         schema = function->schema;
       }
       if (!schema || !fits(e, schema, actuals, count, pass == 1)) continue;
