@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "runtime/half.h"
 
 enum { MAX_NESTS = 256 };
 
@@ -138,6 +139,7 @@ int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype) {
 }
 
 bool kiln__lower_holds(kiln_dtype dtype, double value) {
+  if (dtype == KILN_DTYPE_F16) return !isfinite(value) || fabs(value) <= KILN_HALF_MAX;
   if (!kiln_dtype_is_int(dtype, false)) return true;
   const int bits = 8 * (int)kiln_dtype_bytes(dtype);
   const double end = ldexp(1, dtype == KILN_DTYPE_U8 ? bits : bits - 1); /* the first too large */

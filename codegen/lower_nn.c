@@ -26,16 +26,24 @@ static int finish(kiln__lowering *l, const kiln_node *node, int value) {
 static int at_least(kiln__lowering *l, int x, int low) { return SELECT(OP2(lt, x, low), low, x); }
 static int at_most(kiln__lowering *l, int x, int high) { return SELECT(OP2(gt, x, high), high, x); }
 
+static bool read_numbers(kiln__lowering *l, const kiln_node *node, int count, double *p) {
+  for (int i = 0; i < count; i++) {
+    if (!kiln__lower_number(l, node, i + 1, &p[i])) return false;
+    if (kiln__lower_holds(kiln__lower_input_dtype(node, 0), p[i])) continue;
+    kiln__lower_refuse(l, KILN_REASON_number_too_large);
+    return false;
+  }
+  return true;
+}
 /* A function of x with up to three constant numbers p[]. */
-#define ACTIVATION(name, classes, count, expression)             \
-  KILN__LOWER(name) {                                            \
-    (void)output;                                                \
-    double p[4] = {0};                                           \
-    for (int i = 0; i < (count); i++)                            \
-      if (!kiln__lower_number(l, node, i + 1, &p[i])) return -1; \
-    int x = input_of(l, node, map, classes);                     \
-    if (x < 0) return -1;                                        \
-    return finish(l, node, expression);                          \
+#define ACTIVATION(name, classes, count, expression) \
+  KILN__LOWER(name) {                                \
+    (void)output;                                    \
+    double p[4] = {0};                               \
+    if (!read_numbers(l, node, count, p)) return -1; \
+    int x = input_of(l, node, map, classes);         \
+    if (x < 0) return -1;                            \
+    return finish(l, node, expression);              \
   }
 
 ACTIVATION(relu, NUMBERS, 0, SELECT(OP2(lt, x, K(0)), K(0), x))

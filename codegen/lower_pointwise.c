@@ -31,7 +31,7 @@ static int finish(kiln__lowering *l, int value, kiln_dtype common) {
 static int parameter(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
                      kiln_dtype common) {
   double value;
-  if (kiln_dtype_is_int(common, true)) {
+  if (kiln_dtype_is_int(common, true) || common == KILN_DTYPE_F16) {
     if (!kiln__lower_number(l, node, i, &value)) return -1;
     if (!kiln__lower_holds(common, value)) {
       return kiln__lower_refuse(l, KILN_REASON_number_too_large);
@@ -130,6 +130,9 @@ KILN__LOWER(pow) {
   if (!kiln__lower_is_tensor(node, 1)) {
     double e;
     if (!kiln__lower_number(l, node, 1, &e)) return -1;
+    if (p.common == KILN_DTYPE_F16 && !kiln__lower_holds(p.common, e)) {
+      return kiln__lower_refuse(l, KILN_REASON_number_too_large);
+    }
     int x = p.a, one;
     if (e == 1) return finish(l, x, p.common);
     if (e == 2) return finish(l, OP2(mul, x, x), p.common);

@@ -20,8 +20,8 @@ typedef struct writer {
 
 /* Dtypes for which torch.save has no typed storage: _rebuild_tensor_v3 over untyped bytes. */
 static bool needs_v3(kiln_dtype dtype) {
-  return dtype == KILN_DTYPE_F8E5M2 || dtype == KILN_DTYPE_F8E4M3 || dtype == KILN_DTYPE_U16 ||
-         dtype == KILN_DTYPE_U32 || dtype == KILN_DTYPE_U64;
+  return dtype == KILN_DTYPE_C32 || dtype == KILN_DTYPE_F8E5M2 || dtype == KILN_DTYPE_F8E4M3 ||
+         dtype == KILN_DTYPE_U16 || dtype == KILN_DTYPE_U32 || dtype == KILN_DTYPE_U64;
 }
 
 static void put_storage(writer *w, kiln_storage *storage, kiln_dtype dtype) {

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define KILN_HALF_MAX 65504.0 /* the greatest finite float16 */
+
 static inline float kiln_float_from_bits(uint32_t bits) {
   float f;
   memcpy(&f, &bits, sizeof f);

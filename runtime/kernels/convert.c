@@ -23,7 +23,7 @@ static kiln_status *copy_as(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, i
                             kiln_ivalue *out) {
   int rank = kiln_tensor_rank(t);
   kiln_tensor *to;
-  KILN_TRY(kiln__check_dtype(call, dtype));
+  KILN_TRY(kiln__check_stored(call, dtype));
   if (format == FORMAT_CHANNELS_LAST) {
     if (rank != 4) return KILN_OP_FAIL("required rank 4 tensor to use channels_last format");
     const int64_t *s = kiln_tensor_sizes(t);
@@ -72,6 +72,10 @@ KILN_KERNEL(to_other) { /* other, non_blocking, copy, format */
 KILN_KERNEL(to_dtype_layout) { /* dtype, layout, device, pin_memory, non_blocking, copy, format */
   return to(call, SELF, args[3], kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
             kiln_arg_bool(args, 6), kiln_arg_int_or(args, 7, FORMAT_PRESERVE), outs);
+}
+KILN_KERNEL(chalf) { /* format */
+  return to(call, SELF, kiln_none(), KILN_DTYPE_C32, false,
+            kiln_arg_int_or(args, 1, FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_cpu) {
   return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, FORMAT_PRESERVE, outs);

@@ -15,7 +15,7 @@ kiln_status *kiln__check_device(kiln_ivalue v) {
 
 kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
                          int64_t format, kiln_tensor **out) {
-  KILN_TRY(kiln__check_dtype(call, dtype));
+  KILN_TRY(kiln__check_stored(call, dtype));
   if (format == KILN__FORMAT_CHANNELS_LAST) {
     if (rank != 4) return KILN_OP_FAIL("required rank 4 tensor to use channels_last format");
     int64_t strides[4] = {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
@@ -35,7 +35,7 @@ static kiln_status *make(kiln_call *call, const kiln_ivalue *args, int at, kiln_
   KILN_TRY(kiln__check_device(args[at + 2]));
   KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, at, fallback), rank, sizes, 0, &t));
   kiln__give(out, t);
-  return fill ? kiln_pw_fill(call, t, *fill) : NULL;
+  return fill ? kiln_pw_fill_fitting(call, t, *fill) : NULL;
 }
 static const kiln_number zero = {KILN_DTYPE_I64, 0, 0, 0}, one = {KILN_DTYPE_I64, 1, 1, 0};
 
@@ -69,7 +69,7 @@ KILN_KERNEL(full_out) {
   KILN_TRY(kiln__arg_int_list(args, 0, sizes, &rank));
   kiln__give(outs, kiln_tensor_retain(t));
   KILN_TRY(kiln_tensor_resize(t, rank, sizes));
-  return kiln_pw_fill(call, t, kiln__number(args[1]));
+  return kiln_pw_fill_fitting(call, t, kiln__number(args[1]));
 }
 /* new_*: like args[0] where nothing else is said. */
 static kiln_dtype own(const kiln_ivalue *args) {
@@ -91,7 +91,7 @@ static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int at, const
   int64_t format = kiln_arg_int_or(args, at + 4, KILN__FORMAT_PRESERVE);
   int rank = kiln_tensor_rank(self);
   KILN_TRY(kiln__check_device(args[at + 2]));
-  KILN_TRY(kiln__check_dtype(call, dtype));
+  KILN_TRY(kiln__check_stored(call, dtype));
   if (format == KILN__FORMAT_PRESERVE && !kiln_tensor_is_contiguous(self)) {
     int64_t inputs[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
     memcpy(inputs[0], kiln_tensor_strides(self), sizeof(int64_t) * (size_t)rank);
@@ -103,7 +103,7 @@ static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int at, const
     KILN_TRY(kiln__empty(call, dtype, rank, kiln_tensor_sizes(self), format, &t));
   }
   kiln__give(out, t);
-  return fill ? kiln_pw_fill(call, t, *fill) : NULL;
+  return fill ? kiln_pw_fill_fitting(call, t, *fill) : NULL;
 }
 KILN_KERNEL(zeros_like) { return like(call, args, 1, &zero, outs); }
 KILN_KERNEL(ones_like) { return like(call, args, 1, &one, outs); }

@@ -430,7 +430,7 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
     else
       part = kiln_tensor_retain(to);
     if (!status && what == SLICE_FILL && args[3].tag != KILN_TAG_TENSOR) {
-      status = kiln_pw_fill(call, part, kiln__number(args[3]));
+      status = kiln_pw_fill_fitting(call, part, kiln__number(args[3]));
     } else if (!status && what == SLICE_FILL) {
       status = kiln_pw_copy(call, part, args[3].u.tensor);
     } else if (!status) {

@@ -28,7 +28,12 @@ kiln_dtype kiln_pw_promote(const kiln_pw *pw, int first) {
 }
 
 kiln_status *kiln_pw_param(kiln_pw *pw, int index, kiln_number number) {
-  KILN_TRY(kiln__number_fits(number, pw->common));
+  /* What computes halves in single precision takes such numbers. */
+  const bool selects = pw->functor == KILN_PW_clamp || pw->functor == KILN_PW_clamp_min ||
+                       pw->functor == KILN_PW_clamp_max ||
+                       (pw->functor == KILN_PW_threshold && index == 1) ||
+                       pw->functor == KILN_PW_add_alpha || pw->functor == KILN_PW_sub_alpha;
+  if (selects || pw->common != KILN_DTYPE_F16) KILN_TRY(kiln__number_fits(number, pw->common));
   if (kiln_dtype_is_complex(pw->common)) {
     pw->params.f[2 * index] = number.f;
     pw->params.f[2 * index + 1] = number.im;
@@ -667,7 +672,10 @@ kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number)
   if (dst->numel == 0) return NULL;
   kiln_dtype dtype = kiln_tensor_dtype(dst);
   kiln_ctype ctype = kiln_ctype_of(dtype);
-  if (ctype == KILN_CTYPE_NONE) return kiln__not_implemented(call, dtype);
+  KILN_TRY(kiln__check_stored(call, dtype));
+  if (ctype == KILN_CTYPE_NONE && !kiln_tensor_is_contiguous(dst)) {
+    return kiln__not_implemented(call, dtype);
+  }
   if (kiln_tensor_is_contiguous(dst)) {
     double raw[2] = {0, 0};
     void *data;
@@ -691,4 +699,9 @@ kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number)
                 .in = {{NULL, number}}};
   kiln_ivalue out = kiln_of_tensor(dst);
   return run_general(call, &pw, &out, call->dispatch->loops[ctype][KILN_PW_copy], ctype, dtype);
+}
+kiln_status *kiln_pw_fill_fitting(kiln_call *call, kiln_tensor *dst, kiln_number number) {
+  const bool half = kiln_tensor_dtype(dst) == KILN_DTYPE_F16;
+  if (half) KILN_TRY(kiln__number_fits(number, KILN_DTYPE_F16));
+  return kiln_pw_fill(call, dst, number);
 }

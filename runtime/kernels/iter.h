@@ -42,6 +42,9 @@ kiln_status *kiln_pw_run(kiln_call *call, kiln_pw *pw, kiln_ivalue *out) KILN_MU
 kiln_status *kiln_pw_copy(kiln_call *call, kiln_tensor *dst, kiln_tensor *src) KILN_MUST_USE;
 /* Every element of dst = number. */
 kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number) KILN_MUST_USE;
+/* The same; a number that float16 cannot hold is refused. */
+kiln_status *kiln_pw_fill_fitting(kiln_call *call, kiln_tensor *dst,
+                                  kiln_number number) KILN_MUST_USE;
 
 /* Strides that a new result gets (in elements), from the shapes and strides of the operands. */
 void kiln__pw_strides(int rank, const int64_t *sizes, int count,

@@ -167,6 +167,7 @@ KILN_KERNEL(pow) {
     if (kiln_dtype_is_int(pw.common, true) && e.f < 0) {
       return KILN_OP_FAIL("Integers to negative integer powers are not allowed.");
     }
+    if (pw.common == KILN_DTYPE_F16) KILN_TRY(kiln__number_fits(e, pw.common));
     if (e.im == 0) {
       pw.functor = power_of(pw.common, e.f);
       if (pw.functor != KILN_PW_pow) pw.in_count = 1;

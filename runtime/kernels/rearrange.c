@@ -264,7 +264,7 @@ static kiln_status *pad_constant(kiln_call *call, kiln_tensor *t, int count, con
   }
   kiln_tensor *result, *inner, *source;
   KILN_TRY(new_like(call, t, rank, sizes, &result));
-  kiln_status *status = kiln_pw_fill(call, result, value);
+  kiln_status *status = kiln_pw_fill_fitting(call, result, value);
   inner = kiln_tensor_retain(result);
   source = kiln_tensor_retain(t);
   bool empty = false;

@@ -1,6 +1,7 @@
 /* support.c: numbers, arguments and results (support.h). */
 #include "runtime/kernels/support.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "runtime/half.h"
@@ -79,6 +80,11 @@ kiln_status *kiln__check_dtype(kiln_call *call, kiln_dtype dtype) {
   return NULL;
 }
 
+kiln_status *kiln__check_stored(kiln_call *call, kiln_dtype dtype) {
+  const bool eight = dtype == KILN_DTYPE_F8E5M2 || dtype == KILN_DTYPE_F8E4M3;
+  return eight ? NULL : kiln__check_dtype(call, dtype);
+}
+
 kiln_status *kiln_arg_ints(const kiln_ivalue *args, int i, int max, int64_t *out_ints,
                            int *out_count) {
   *out_count = 0;
@@ -126,6 +132,9 @@ kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank, uint64_t *
 }
 
 kiln_status *kiln__number_fits(kiln_number number, kiln_dtype dtype) {
+  if (dtype == KILN_DTYPE_F16 && isfinite(number.f) && fabs(number.f) > KILN_HALF_MAX) {
+    return KILN_OP_FAIL("value cannot be converted to type c10::Half without overflow");
+  }
   if (!kiln_dtype_is_int(dtype, false) || number.kind == KILN_DTYPE_BOOL) return NULL;
   const bool is_unsigned = dtype == KILN_DTYPE_U8;
   const int bits = 8 * (int)kiln_dtype_bytes(dtype);

@@ -49,6 +49,8 @@ static inline kiln_dtype kiln__arg_dtype_or(const kiln_ivalue *args, int i, kiln
 }
 /* A dtype that kernels can compute with; else KILN_OP_ERROR. */
 kiln_status *kiln__check_dtype(kiln_call *call, kiln_dtype dtype) KILN_MUST_USE;
+/* The same of what is only made, filled, converted and moved: 8-bit floats too. */
+kiln_status *kiln__check_stored(kiln_call *call, kiln_dtype dtype) KILN_MUST_USE;
 /* int[] or int: into out (at most KILN_MAX_RANK). None: count 0. */
 kiln_status *kiln__arg_int_list(const kiln_ivalue *args, int i, int64_t *out,
                                 int *out_count) KILN_MUST_USE;

@@ -374,7 +374,7 @@ KILN_KERNEL(fill_) {
     return NULL;
   }
   number = kiln__number(args[1]);
-  KILN_TRY(kiln_pw_fill(call, self, number));
+  KILN_TRY(kiln_pw_fill_fitting(call, self, number));
   kiln__give(outs, kiln_tensor_retain(self));
   return NULL;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes test/data/kernels/limits.txt: numbers at and beyond the limits of integral dtypes, and
-tensors of no dimensions where an operator wants one, indices that do not fit, by PyTorch.
+"""Makes test/data/kernels/limits.txt: numbers at and beyond the limits of dtypes, tensors of no
+dimensions where an operator wants one, indices that do not fit, by PyTorch.
 
 Usage: limits.py OUTPUT      (with torch 2.15, whose clamp knows limits; ops.py tells the format)
 """
@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-from ops import I64, INF, NAN, U8, case, write
+from ops import BF16, F16, F32, I64, INF, NAN, U8, case, write
 
 NUMBERS = (-1, -1.5, 2.5, 255, 255.5, 256, 300, 1e30, NAN, INF)
 
@@ -25,6 +25,29 @@ def numbers():
                 case("aten::hardtanh", t, 0, n)
             if isinstance(n, int):
                 case("aten::add.Tensor", t, t, n)
+                case("aten::clamp", t, n, None)
+                case("aten::clamp", t, None, n)
+
+
+def halves():
+    """Numbers that float16 cannot hold."""
+    m = torch.tensor([True, False])
+    for dtype in (F16, BF16, F32):
+        t = torch.tensor([0.5, -2], dtype=dtype)
+        for n in (65504, 65520.0, -1e6, 70000, INF, NAN):
+            case("aten::masked_fill.Scalar", t, m, n)
+            case("aten::fill.Scalar", t, n)
+            case("aten::full_like", t, n, None, None, None, None, None)
+            case("aten::constant_pad_nd", t, [0, 1], n)
+            case("aten::index_fill.int_Scalar", t, 0, torch.tensor([1]), n)
+            case("aten::threshold", t, n, 1)
+            case("aten::threshold", t, 1, n)
+            case("aten::add.Tensor", t, t, n)
+            case("aten::addcmul", t, t, t, n)
+            case("aten::mul.Scalar", t, n)
+            case("aten::pow.Tensor_Scalar", t, n)
+            case("aten::leaky_relu", t, n)
+            if n == n:
                 case("aten::clamp", t, n, None)
                 case("aten::clamp", t, None, n)
 
@@ -62,4 +85,4 @@ def meetings():
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], "limits.py", (numbers, no_dimensions, meetings))
+    write(sys.argv[1], "limits.py", (numbers, halves, no_dimensions, meetings))
