@@ -300,6 +300,8 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
     kiln_node_set_pointer(node, KILN_ATTR_RECORD, record);
     return NULL;
   }
+  const kiln_budget *budget = kiln_budget_current();
+  if (budget && kiln_cancel_is_asked(budget->cancel)) return kiln_budget_check(budget, 0);
   jit->compile_failures++;
   return give_up_group(j, node, record);
 }

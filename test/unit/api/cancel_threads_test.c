@@ -102,6 +102,57 @@ static void products_are_cancelled(void **state) {
   kiln_instance_release(instance);
 }
 
+/* A method of so many lines that compiling it looks at the budget again and again: cancelled at the
+ * first look, at the second, fourth, eighth, ... until a call comes through. */
+static int cancel_until_it_runs(kiln_instance *instance, kiln_value *x) {
+  const kiln_call_options options = {.limits = {.cancel = cancel}};
+  for (int cancelled = 0;; cancelled++) {
+    kiln_value *y = NULL;
+    kiln_cancel_at_look(cancel, (uint64_t)1 << cancelled);
+    kiln_status *status = kiln_instance_call(instance, "forward", &x, 1, &options, &y);
+    kiln_cancel_at_look(cancel, 0);
+    kiln_cancel_reset(cancel);
+    if (!status) {
+      assert_true(((const float *)kiln_value_data(y))[0] == 0);
+      kiln_value_destroy(y);
+      return cancelled;
+    }
+    assert_error(status, KILN_CANCELLED, "was cancelled");
+  }
+}
+
+static void compiling_is_cancelled(void **state) {
+  enum { LINES = 4000, LINE = 64 };
+  char *text = malloc((size_t)(LINES + 4) * LINE), *at = text;
+  kiln_builder *builder = NULL;
+  kiln_model *model = NULL;
+  kiln_instance *instance = NULL;
+  kiln_counters counters;
+  (void)state;
+  assert_non_null(text);
+  at += snprintf(at, LINE, "graph(%%x0 : Tensor):\n");
+  for (int i = 0; i < LINES; i++) {
+    at += snprintf(at, LINE, "  %%x%d : Tensor = aten::mul(%%x%d, %%x0)\n", i + 1, i);
+  }
+  at += snprintf(at, LINE, "  return (%%x%d)\n", LINES);
+  assert_ok(kiln_builder_parse(context, text, (size_t)(at - text), &builder));
+  free(text);
+  assert_ok(kiln_builder_finish(builder, &model));
+  kiln_builder_destroy(builder);
+  assert_ok(kiln_instance_create(model, &instance));
+  kiln_value *x = tensor(context, 2, 3);
+  assert_true(cancel_until_it_runs(instance, x) > 4); /* the instrumented plan */
+  kiln_model_counters(model, &counters);
+  assert_int_equal(counters.groups, 0);
+  assert_true(cancel_until_it_runs(instance, x) > 4); /* the groups */
+  kiln_model_counters(model, &counters);
+  assert_int_equal(counters.compile_failures, 0);
+  assert_true(counters.compiled_runs > 0);
+  kiln_value_destroy(x);
+  kiln_instance_release(instance);
+  kiln_model_release(model);
+}
+
 static void loads_are_cancelled(void **state) {
   (void)state;
   kiln_model *model = NULL;
@@ -167,6 +218,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(loops_are_cancelled, set_up, tear_down),
       cmocka_unit_test_setup_teardown(products_are_cancelled, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(compiling_is_cancelled, set_up, tear_down),
       cmocka_unit_test_setup_teardown(loads_are_cancelled, set_up, tear_down),
       cmocka_unit_test_setup_teardown(compiling_is_not_charged, set_up, tear_down),
       cmocka_unit_test_setup_teardown(straight_lines_count, set_up, tear_down),
