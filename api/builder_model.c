@@ -293,7 +293,7 @@ kiln_status *kiln__builder_copy(kiln_builder *from, kiln_builder **out_builder) 
 
 static kiln_str argument_name(kiln_builder *b, const kiln_ir_value *value, int index) {
   kiln_str name = value->name;
-  const char *dot = memchr(name.data, '.', name.len); /* "x.1" */
+  const char *dot = name.len > 0 ? memchr(name.data, '.', name.len) : NULL; /* "x.1" */
   if (dot) name.len = (size_t)(dot - name.data);
   const char *text = name.len > 0 ? kiln_arena_strndup(b->unit->arena, name.data, name.len)
                                   : kiln_arena_printf(b->unit->arena, "x%d", index - 1);
