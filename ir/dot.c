@@ -7,7 +7,7 @@
  * one graph gives one text. */
 #include "ir/internal.h"
 
-enum { MAX_LITERAL = 40 };
+enum { MAX_LITERAL = 40, MAX_ARGUMENTS = 16, MAX_OUTPUTS = 8 };
 
 typedef struct dot {
   kiln_text *text, edges;
@@ -54,7 +54,13 @@ static bool is_fallback(const kiln_block *block) {
   return false;
 }
 
-/* The value behind the borders of groups. */
+/* Output i of a guard is its input i, of a known type; the last one says whether all have theirs.
+ */
+static bool is_checked(const kiln_ir_value *v) {
+  return kiln_node_is(v->node, KILN_OP_prim_TypeCheck) && v->index < v->node->input_count;
+}
+
+/* The value behind the borders of groups and behind guards. */
 static const kiln_ir_value *source_of(dot *d, const kiln_ir_value *v) {
   for (;;) {
     const kiln_node *owner = kiln_map_find_ptr(&d->owners, v->node);
@@ -62,6 +68,8 @@ static const kiln_ir_value *source_of(dot *d, const kiln_ir_value *v) {
       v = kiln_node_input(owner, v->index);
     } else if (is_group(v->node)) {
       v = kiln_graph_output(kiln_node_graph(v->node, "Subgraph"), v->index);
+    } else if (is_checked(v)) {
+      v = kiln_node_input(v->node, v->index);
     } else {
       return v;
     }
@@ -100,27 +108,39 @@ static void print_folded(dot *d, const kiln_ir_value *v) {
   if (cut) kiln_text_puts(d->text, "...");
 }
 
+static void print_value(dot *d, const kiln_ir_value *v) {
+  v = source_of(d, v);
+  if (is_folded(v->node)) {
+    print_folded(d, v);
+  } else {
+    kiln__value_print(d->text, v);
+  }
+}
+
+/* What is too long to be read is cut: true when it was. */
+static bool cuts(dot *d, int i, int count, int most, const char *separator) {
+  if (i < most || count <= most + 1) return false;
+  kiln_text_printf(d->text, "%sand %d more", separator, count - i);
+  return true;
+}
+
 /* "aten::add(%x, 1)" */
 static void print_call(dot *d, const kiln_node *node) {
   print_escaped(d->text, node->name);
   kiln_text_putc(d->text, '(');
-  for (int i = 0; i < node->input_count; i++) {
-    const kiln_ir_value *v = source_of(d, kiln_node_input(node, i));
+  for (int i = 0; i < node->input_count && !cuts(d, i, node->input_count, MAX_ARGUMENTS, ", ");
+       i++) {
     if (i > 0) kiln_text_puts(d->text, ", ");
-    if (is_folded(v->node)) {
-      print_folded(d, v);
-    } else {
-      kiln__value_print(d->text, v);
-    }
+    print_value(d, kiln_node_input(node, i));
   }
   kiln_text_putc(d->text, ')');
 }
 
-/* "%x : Float(2, 3)" for what a node gives. */
+/* "%x : Float(2, 3)" for what a node gives; for what a guard checks, under its own name. */
 static void print_outputs(dot *d, kiln_ir_value *const *values, int count) {
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < count && !cuts(d, i, count, MAX_OUTPUTS, "\\n"); i++) {
     kiln_text_puts(d->text, i ? "\\n" : "");
-    kiln__value_print(d->text, values[i]);
+    print_value(d, values[i]);
     kiln_text_puts(d->text, " : ");
     kiln_type_print(d->text, values[i]->type, 1);
   }
@@ -188,9 +208,13 @@ static void print_node(dot *d, const kiln_node *n) {
   kiln_text_printf(d->text, "n%d [shape=%s%s,label=\"", number_of(d, n),
                    n->block_count ? "diamond" : "box",
                    guard ? ",style=filled,fillcolor=khaki" : "");
-  print_call(d, n);
+  if (guard) {
+    print_escaped(d->text, n->name);
+  } else {
+    print_call(d, n);
+  }
   if (n->output_count) kiln_text_puts(d->text, "\\n");
-  print_outputs(d, n->outputs, n->output_count);
+  print_outputs(d, n->outputs, guard ? n->input_count : n->output_count);
   kiln_text_puts(d->text, "\"];\n");
   for (int i = 0; i < n->input_count; i++) {
     print_edge(d, kiln_node_input(n, i), number_of(d, n), "");
