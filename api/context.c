@@ -228,13 +228,3 @@ size_t kiln_context_peak_bytes(const kiln_context *context) {
   if (!context) return 0;
   return kiln_mem_peak_bytes(context->env->mem);
 }
-
-kiln_status *kiln__name_limit(kiln_context *context, kiln_status *status) {
-  if (kiln_status_code(status) != KILN_OUT_OF_MEMORY) return status;
-  const size_t limit = kiln_mem_take_refusal(context->env->mem);
-  if (!limit) return status;
-  char number[32];
-  kiln_format_bytes(limit, number);
-  kiln_status_destroy(status);
-  return KILN_ERROR(KILN_OUT_OF_MEMORY, "the option memory_limit of %s is reached", number);
-}

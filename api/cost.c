@@ -54,10 +54,7 @@ static void bind_value(cost_job *job, kiln_ir_value *value, kiln_ivalue v, kiln_
     const kiln_type *type = kiln_ivalue_type(types, v);
     kiln_ivalue copy = kiln_none();
     kiln_status *status = kiln_ivalue_clone(job->model->context->env->mem, v, &copy);
-    if (status) { /* only memory can be short here */
-      kiln_status_destroy(status);
-      kiln_arena_fail(job->graph->arena);
-    }
+    if (status) kiln_arena_fail_with(job->graph->arena, status);
     kiln_ir_value_replace_uses(value, kiln_insert_constant_before(anchor, copy, type));
   }
 }

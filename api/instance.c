@@ -289,7 +289,7 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
     status = run(instance, &active, call, arguments, argument_count, options, out_result);
   if (told) tell_call(log, number, m, argument_count, status, start);
   leave(instance, &active, call);
-  return status ? kiln__name_limit(model->context, status) : NULL;
+  return status;
 }
 
 /* -- Attributes -- */

@@ -105,9 +105,6 @@ kiln_context *kiln__context_retain(kiln_context *context);
 kiln_env kiln__context_env(kiln_context *context);
 kiln_model *kiln__model_retain(kiln_model *model);
 
-/* Lack of memory (`status`, taken; may be NULL) that came from the option memory_limit says so. */
-kiln_status *kiln__name_limit(kiln_context *context, kiln_status *status) KILN_MUST_USE;
-
 /* -- Values -- */
 
 /* A handle on `v`, whose reference it takes, also on failure. `model` may be NULL. */

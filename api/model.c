@@ -228,7 +228,7 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
   }
   if (status) {
     destroy_model(model);
-    return kiln__name_limit(context, status);
+    return status;
   }
   *out_model = model;
   return NULL;

@@ -110,12 +110,14 @@ static _Noreturn void jump(arena_run *run, kiln_status *why) {
   longjmp(run->jump, 1);
 }
 
-void kiln_arena_fail(const kiln_arena *arena) {
+void kiln_arena_fail_with(const kiln_arena *arena, kiln_status *status) {
   arena_run *run = find_run(arena);
-  if (run) jump(run, kiln_status_oom());
+  if (run) jump(run, status);
   fputs("kiln: out of memory outside of kiln_arena_run\n", stderr);
   abort();
 }
+
+void kiln_arena_fail(const kiln_arena *arena) { kiln_arena_fail_with(arena, kiln_status_oom()); }
 
 /* Asks the thread's budget, with `more` bytes. */
 static void ask_budget(const kiln_arena *arena, size_t more) {

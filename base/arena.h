@@ -45,6 +45,8 @@ void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t size, size_t align)
 /* Jumps as a failed allocation does: for code that works on an arena and ran out of memory
  * elsewhere, or was asked for a size that cannot be. */
 _Noreturn void kiln_arena_fail(const kiln_arena *arena);
+/* The same with a status (taken) of what failed. */
+_Noreturn void kiln_arena_fail_with(const kiln_arena *arena, kiln_status *status);
 /* One more item of a loop that may be long and need not allocate: now and then the thread's budget
  * (budget.h) is asked, as whenever the arena needs a block. When it is over the run that covers the
  * arena is returned from, with what the budget says; outside of any run nothing happens. */

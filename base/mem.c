@@ -45,7 +45,6 @@ typedef struct large_block {
 
 struct kiln_mem {
   _Atomic(size_t) bytes, peak, limit;
-  _Atomic(size_t) refused; /* the limit, since a request was refused for it */
   atomic_int references;
   uint32_t facts; /* atomic */
   bool jemalloc;  /* where blocks come from: it, or malloc */
@@ -264,12 +263,16 @@ static bool is_failing(kiln_mem *mem) {
 
 /* Counts `size` more bytes as lent out; false beyond the limit. */
 static bool charge(kiln_mem *mem, size_t size) {
-  if (size > PTRDIFF_MAX || is_failing(mem)) return false;
+  if (is_failing(mem)) return false;
+  if (size > PTRDIFF_MAX) {
+    kiln_status_refused(size, 0);
+    return false;
+  }
   size_t bytes = atomic_fetch_add_explicit(&mem->bytes, size, memory_order_relaxed) + size;
   size_t limit = atomic_load_explicit(&mem->limit, memory_order_relaxed);
   if (__builtin_expect(limit != 0 && bytes > limit, 0)) {
     atomic_fetch_sub_explicit(&mem->bytes, size, memory_order_relaxed);
-    atomic_store_explicit(&mem->refused, limit, memory_order_relaxed);
+    kiln_status_refused(size, limit);
     return false;
   }
   size_t peak = atomic_load_explicit(&mem->peak, memory_order_relaxed);
@@ -304,10 +307,6 @@ void kiln_mem_set_limit(kiln_mem *mem, size_t bytes) {
 uint64_t kiln_mem_hash_seed(const kiln_mem *mem) { return mem->hash_seed; }
 void kiln_mem_set_hash_seed(kiln_mem *mem, uint64_t seed) { mem->hash_seed = seed; }
 
-size_t kiln_mem_take_refusal(kiln_mem *mem) {
-  return atomic_exchange_explicit(&mem->refused, 0, memory_order_relaxed);
-}
-
 void kiln_mem_trim(kiln_mem *mem) {
   drop_kept(mem);
 #ifdef KILN_WITH_JEMALLOC
@@ -336,6 +335,7 @@ static void *alloc_block(kiln_mem *mem, size_t size, bool zero) {
                                                 : backend_alloc(mem, size ? size : 1, zero);
   if (__builtin_expect(!block, 0)) {
     discharge(mem, size);
+    kiln_status_refused(size, 0);
     return NULL;
   }
   int fill = atomic_load_explicit(&mem->fill, memory_order_relaxed);
@@ -424,6 +424,7 @@ void *kiln__cache_alloc_slow(kiln_cache *cache, size_t size) {
   if (!block && cache->bytes > 0) {
     kiln_cache_trim(cache); /* what it keeps counts as lent out */
     block = kiln_mem_alloc(cache->mem, rounded);
+    if (block) kiln_status_refused(0, 0);
   }
   return block;
 }

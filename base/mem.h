@@ -45,8 +45,6 @@ void kiln_mem_free(kiln_mem *mem, void *block, size_t size);
 size_t kiln_mem_bytes(const kiln_mem *mem);
 size_t kiln_mem_peak_bytes(const kiln_mem *mem);
 void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);
-/* The limit, if a request was refused for it since this was asked last; else 0. */
-size_t kiln_mem_take_refusal(kiln_mem *mem);
 /* Facts about what was ever made here, for the layers above: bits that are set and stay. */
 enum { KILN_MEM_RARE_DTYPES = 1 };
 void kiln_mem_note(kiln_mem *mem, uint32_t facts);

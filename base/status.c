@@ -3,6 +3,7 @@
  * Statuses come from malloc, not from a kiln_mem: they must outlive any context, and reporting that
  * a context is out of memory must not need its memory. What cannot be stored is left out. */
 #include "base/status.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,28 @@ static kiln_status oom_status = {
     .report = "out of memory",
 };
 
-kiln_status *kiln_status_oom(void) { return &oom_status; }
+/* The thread's last request for memory that was refused and not yet reported. */
+static _Thread_local struct {
+  size_t bytes, limit;
+} refused;
+
+void kiln_status_refused(size_t bytes, size_t limit) {
+  refused.bytes = bytes;
+  refused.limit = limit;
+}
+
+kiln_status *kiln_status_oom(void) {
+  const size_t bytes = refused.bytes, limit = refused.limit;
+  if (!bytes) return &oom_status;
+  kiln_status_refused(0, 0); /* what reports it may need memory, too */
+  char wanted[32], most[32];
+  kiln_format_bytes(bytes, wanted);
+  kiln_format_bytes(limit, most);
+  if (!limit) return KILN_ERROR(KILN_OUT_OF_MEMORY, "out of memory: %s were asked for", wanted);
+  return KILN_ERROR(KILN_OUT_OF_MEMORY,
+                    "the option memory_limit of %s is reached: %s more were asked for", most,
+                    wanted);
+}
 
 bool kiln_status_ends(const kiln_status *status) {
   kiln_code code = kiln_status_code(status);

@@ -5,7 +5,7 @@
  * and notes added on the way up. The caller must use it: pass it on with KILN_TRY, or release it
  * with kiln_status_destroy. Codes are those of include/kiln/kiln.h (KILN_CODE_LIST).
  *
- * Lack of memory never needs memory to report: kiln_status_oom() is a static object.
+ * Lack of memory never needs memory to report: then kiln_status_oom() is a static object.
  * KILN_ASSERT is for our own bugs only: it stops a debug build. A check that must also hold in
  * release builds is KILN_CHECK, which returns KILN_INTERNAL. */
 #ifndef KILN_BASE_STATUS_H
@@ -37,8 +37,11 @@ kiln_status *kiln_status_create(kiln_code code, const char *file, int line, cons
     KILN_PRINTF(4, 5) KILN_MUST_USE KILN__NOT_NULL;
 kiln_status *kiln_status_create_v(kiln_code code, const char *file, int line, const char *fmt,
                                   va_list args) KILN_MUST_USE KILN__NOT_NULL;
-/* The static out-of-memory status; destroying it does nothing. */
+/* KILN_OUT_OF_MEMORY: with the size and the limit that kiln_status_refused was told, if this thread
+ * has not reported them yet and there is memory for it; else a static object. */
 kiln_status *kiln_status_oom(void) KILN_MUST_USE KILN__NOT_NULL;
+/* Said by who refuses memory: of `bytes`, for a limit or (0) because there was none. */
+void kiln_status_refused(size_t bytes, size_t limit);
 /* Limits, cancelling and lack of memory: what stops whoever goes on after other errors. */
 bool kiln_status_ends(const kiln_status *status);
 /* The same error again, with place, notes and traceback as they are now. */

@@ -44,10 +44,7 @@ void kiln_node_set_int(kiln_node *node, const char *name, int64_t value) {
 void kiln_node_set_str(kiln_node *node, const char *name, kiln_str value) {
   kiln_string *string = NULL;
   kiln_status *status = kiln_string_create(kiln_arena_mem(node->graph->arena), value, &string);
-  if (status) { /* only memory can be short here: the arena's handler says so */
-    kiln_status_destroy(status);
-    kiln_arena_fail(node->graph->arena);
-  }
+  if (status) kiln_arena_fail_with(node->graph->arena, status);
   kiln_node_set_value(node, name, kiln_of_box(string));
 }
 

@@ -95,9 +95,10 @@ static bool read_elements(kiln_arena *arena, const kiln_tensor *tensor, elements
     kiln_tensor_release(copy);
   }
   if (!status) return true;
-  const bool out_of_memory = kiln_status_code(status) == KILN_OUT_OF_MEMORY;
+  if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) { /* false would change the text */
+    kiln_arena_fail_with(arena, status);
+  }
   kiln_status_destroy(status);
-  if (out_of_memory) kiln_arena_fail(arena); /* which says so; false would change the text */
   return false;
 }
 

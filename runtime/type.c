@@ -92,9 +92,7 @@ static void locked(kiln_type_table *table, kiln_status *(*body)(void *arg), void
   pthread_mutex_lock(&table->lock);
   kiln_status *status = kiln_arena_run(table->arena, body, arg);
   pthread_mutex_unlock(&table->lock);
-  if (!status) return;
-  kiln_status_destroy(status);
-  kiln_arena_fail(table->arena);
+  if (status) kiln_arena_fail_with(table->arena, status);
 }
 
 typedef struct alloc_job {

@@ -74,6 +74,7 @@ def check_no_mutable_state(tree):
     allowed = {
         'oom_status',  # written by nobody: the type of a status is not const
         'innermost_run',  # of base/arena.c: per thread, points into its stack while a run lasts
+        'refused',  # of base/status.c: per thread, a request for memory until it is reported
         'helping',  # of base/pool.c: per thread, set while a wait runs another's task
         'current_budget',  # of base/budget.c: per thread, of the work that it does
         # of codegen/llvm: LLVM reports fatal errors to one handler of the process, without an

@@ -208,8 +208,15 @@ static void the_memory_limit_is_named(void **state) {
   kiln_instance *instance = load_instance(small, TEST_DATA "/own/relu_linear/model.pt");
   kiln_value *x = tensor(small, 300000, 3), *y = NULL;
   assert_error(kiln_instance_call(instance, "forward", &x, 1, NULL, &y), KILN_OUT_OF_MEMORY,
-               "memory_limit of 8 MiB");
+               "memory_limit of 8 MiB is reached: 4");
   kiln_value_destroy(x);
+  const int64_t sizes[2] = {4000, 1000}, many[2] = {INT64_C(1) << 30, INT64_C(1) << 30};
+  assert_error(kiln_value_tensor(small, KILN_DTYPE_F32, 2, sizes, NULL, &x), KILN_OUT_OF_MEMORY,
+               "memory_limit of 8 MiB is reached: 15");
+  kiln_context_release(small);
+  small = context_with("memory_limit", "0");
+  assert_error(kiln_value_tensor(small, KILN_DTYPE_F32, 2, many, NULL, &x), KILN_OUT_OF_MEMORY,
+               "out of memory: 4");
   kiln_instance_release(instance);
   kiln_context_release(small);
 }
