@@ -356,16 +356,21 @@ KILN_RECIPE(sparse_mask) {
 
 /* -- Questions -- */
 
+/* Indices are checked once: whoever writes into what is given here writes into a copy. Values share
+ * their memory, as in PyTorch, but not the tensor, whose geometry resize_ changes. */
 static void give_part(kiln__recipe *r, const kiln_tensor *t, bool indices, bool any,
                       kiln_ivalue *out) {
   const kiln_sparse *s = kiln__sparse_arg(r, t);
+  kiln_tensor *part;
   if (!s) return;
   if (!any && !s->coalesced) {
     KILN_RECIPE_FAIL(r, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first",
                      indices ? "indices" : "values");
-    return;
+  } else if (indices) {
+    kiln__recipe_give(r, out, kiln__recipe_copy(r, s->indices));
+  } else if (kiln__recipe_ok(r, kiln_tensor_alias(&r->call->cache, s->values, &part))) {
+    kiln__give(out, part);
   }
-  kiln__give(out, kiln_tensor_retain(indices ? s->indices : s->values));
 }
 KILN_RECIPE(sparse_indices) { give_part(r, SELF, true, false, outs); }
 KILN_RECIPE(sparse_values) { give_part(r, SELF, false, false, outs); }

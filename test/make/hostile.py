@@ -87,7 +87,29 @@ ERRORS = {
     "scale_none": (
         "Tensor", "torch.__interpolate(torch.ones([1, 1, 3]), None, annotate(List[float], []))"),
 }
+SPARSE = """
+    s = torch.sparse_coo_tensor(torch.ones([2, 3], dtype=4), torch.ones([3]), [3, 3])
+"""
 GOOD = {
+    # Indices are checked once; what is given out is not what products read.
+    "sparse_indices_written": ("Tensor", SPARSE + """
+    i = torch.add_(torch._indices(s), 1000000000)
+    return torch.mm(s, torch.ones([3, 2]))
+"""),
+    "sparse_parts_resized": ("Tensor", SPARSE + """
+    i = torch.resize_(torch._indices(s), [500, 1])
+    v = torch.resize_(torch._values(s), [0])
+    return torch.mm(s, torch.ones([3, 2]))
+"""),
+    # Draws that are none, and bins of no channel.
+    "fraction_far": ("Tensor", """
+    r = torch.mul(torch.ones([1, 1, 2]), 33554432.)
+    y, i = torch.fractional_max_pool2d(torch.ones([1, 1, 7002, 2]), [2, 1], [8, 2], r)
+    return y
+"""),
+    "no_channel_many_bins": (
+        "int", "torch.numel((ops.torchvision.roi_pool(torch.zeros([1, 0, 9, 9]), torch.zeros([1, 5]), 1., "
+        "2000000000, 2000000000))[0])"),
     "linear_no_columns": ("Tensor", "torch.linear(torch.zeros([9, 5, 0]), torch.zeros([4, 0]), torch.ones([4]))"),
     "linear_no_columns_huge": (
         "Tensor", "torch.sum(torch.linear(torch.zeros([1000, 100, 0]), torch.zeros([4, 0])))"),
