@@ -16,15 +16,20 @@ typedef struct pool {
   int64_t planes, channels;
 } pool;
 
+/* Where a window begins; a number that is no random one must not lead out of the input. */
+static int64_t begin_of(double place, double origin, int64_t room) {
+  const double at = trunc(place) - trunc(origin);
+  return !(at > 0) ? 0 : at < (double)room ? (int64_t)at : room;
+}
 /* Begins of the windows of one dimension, in the arithmetic of the input's dtype. */
 static void place_windows(const pool *p, int d, double sample, bool wide, int64_t *at) {
   const int64_t n = p->out[d], room = p->in[d] - p->size[d];
   const double alpha = n > 1 ? (double)room / (double)(n - 1) : 0;
   const float alpha_f32 = n > 1 ? (float)room / (float)(n - 1) : 0;
   for (int64_t i = 0; i + 1 < n; i++) {
-    at[i] = wide ? (int64_t)(((double)i + sample) * alpha) - (int64_t)(sample * alpha)
-                 : (int64_t)(((float)i + (float)sample) * alpha_f32) -
-                       (int64_t)((float)sample * alpha_f32);
+    at[i] = wide ? begin_of(((double)i + sample) * alpha, sample * alpha, room)
+                 : begin_of((double)(((float)i + (float)sample) * alpha_f32),
+                            (double)((float)sample * alpha_f32), room);
   }
   if (n > 0) at[n - 1] = room;
 }

@@ -141,6 +141,7 @@ static void take_mean(const kiln__nn *nn, const regions *g, const window *w, con
  */
 static kiln_status *pool_windows(kiln__nn *nn, const regions *g, bool by_position) {
   const int64_t bins = g->bins[0] * g->bins[1], plane = g->height * g->width;
+  if (g->result->numel == 0) return NULL; /* bins may be many then */
   for (int64_t k = 0; k < g->count; k++) {
     int64_t image;
     KILN_TRY(image_of(nn, g, k, &image));
