@@ -4,9 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/iter.h"
 #include "runtime/kernels/recipe.h"
 
 #define SELF kiln_arg_tensor(args, 0)
+#define ARG(i) kiln_arg_tensor(args, i)
 
 static kiln_dtype work_dtype(kiln_dtype dtype) {
   return kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_I64 : KILN_DTYPE_F64;
@@ -117,8 +119,8 @@ KILN_RECIPE(scatter_reduce_two) {
     kiln__recipe_give(r, outs, kiln__recipe_copy(r, SELF));
     return;
   }
-  if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
-    KILN_RECIPE_FAIL(r, "scatter(): Expected dtype int64 for index");
+  if (kiln_tensor_dtype(index) != KILN_DTYPE_I64 && kiln_tensor_dtype(index) != KILN_DTYPE_I32) {
+    KILN_RECIPE_FAIL(r, "scatter(): Expected dtype int32/int64 for index");
     return;
   }
   const int ranks = rank ? rank : 1, index_rank = kiln_tensor_rank(index),
@@ -144,6 +146,7 @@ KILN_RECIPE(index_reduce) {
   const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
   if (r->status || !check_real(r, SELF)) return;
   bool fits = kiln_tensor_rank(index) <= 1 && kiln_tensor_rank(src) == rank &&
+              kiln_dtype_is_int(kiln_tensor_dtype(index), false) &&
               kiln_tensor_dtype(src) == kiln_tensor_dtype(SELF) &&
               kiln__recipe_size(src, dim) == index->numel;
   for (int d = 0; fits && d < rank; d++) {
@@ -266,29 +269,53 @@ KILN_RECIPE(masked_scatter) {
 
 /* -- Searches -- */
 
-/* First place in n ascending elements whose element is not less (right: is greater); `order` may
- * be NULL. NaN is the greatest. */
-static int64_t bound(const double *row, const int64_t *order, int64_t n, double x, bool right) {
+/* Numbers that are compared: in their common dtype, then as int64 or double. */
+typedef struct compared {
+  kiln_tensor *a, *b; /* contiguous */
+  bool whole;
+} compared;
+static compared compare_as(kiln__recipe *r, kiln_ivalue a, kiln_ivalue b) {
+  const kiln_pw both = {.in_count = 2, .in = {kiln_pw_arg_of(a), kiln_pw_arg_of(b)}};
+  const kiln_dtype common = kiln_pw_promote(&both, 0), work = work_dtype(common);
+  kiln_ivalue v[2] = {a, b};
+  for (int i = 0; i < 2; i++) {
+    if (v[i].tag != KILN_TAG_TENSOR) {
+      v[i] = T(KILN_COOK(r, full, kiln__recipe_no_list(r), v[i], I(common), NONE, NONE, NONE));
+    }
+    if (r->status || !check_real(r, v[i].u.tensor)) return (compared){0};
+    v[i] = T(kiln__recipe_to(r, kiln__recipe_to(r, v[i].u.tensor, common), work));
+  }
+  if (r->status) return (compared){0};
+  return (compared){v[0].u.tensor, v[1].u.tensor, work == KILN_DTYPE_I64};
+}
+/* First place in n ascending elements from `from` on whose element is not less than x's element i
+ * (right: is greater); `order` may be NULL. What is compared with NaN comes
+ * before. */
+static int64_t bound(const compared *c, int64_t from, const int64_t *order, int64_t n, int64_t i,
+                     bool right) {
+  const int64_t *whole = kiln_tensor_data(c->a), *x = kiln_tensor_data(c->b); /* or doubles */
+  const double *real = kiln_tensor_data(c->a), *real_x = kiln_tensor_data(c->b);
   int64_t low = 0, high = n;
   while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    const double y = row[order ? order[middle] : middle];
-    const bool before = right ? !(y > x) : !(y >= x);
-    if (before)
-      low = middle + 1;
-    else
+    const int64_t middle = low + (high - low) / 2, at = from + (order ? order[middle] : middle);
+    const bool after = c->whole ? (right ? whole[at] > x[i] : whole[at] >= x[i])
+                                : (right ? real[at] > real_x[i] : real[at] >= real_x[i]);
+    if (after)
       high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }
-static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_tensor *values, kiln_tensor *sorter,
+static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_ivalue values, kiln_tensor *sorter,
                    bool narrow, bool right, kiln_ivalue *outs) {
-  kiln_tensor *rows, *wanted, *order_tensor, *result;
-  const int rank = kiln_tensor_rank(sorted), out_rank = kiln__recipe_rank(values);
-  if (r->status || !check_real(r, sorted) || !check_real(r, values)) return;
+  kiln_tensor *order_tensor, *result;
+  const compared c = compare_as(r, kiln_of_tensor(sorted), values);
+  if (r->status) return;
+  const int rank = kiln_tensor_rank(sorted), out_rank = kiln_tensor_rank(c.b);
   bool fits = rank >= 1 && (rank == 1 || rank == out_rank);
   for (int d = 0; fits && rank > 1 && d + 1 < rank; d++) {
-    fits = kiln_tensor_sizes(sorted)[d] == kiln_tensor_sizes(values)[d];
+    fits = kiln_tensor_sizes(sorted)[d] == kiln_tensor_sizes(c.b)[d];
   }
   if (!fits || (sorter && (kiln_tensor_rank(sorter) != rank || sorter->numel != sorted->numel))) {
     KILN_RECIPE_FAIL(
@@ -296,29 +323,22 @@ static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_tensor *values, ki
            "dimensions of boundaries tensor and input value tensor must match");
     return;
   }
-  const double *data = kiln__recipe_read(r, sorted, KILN_DTYPE_F64, &rows);
-  const double *x = kiln__recipe_read(r, values, KILN_DTYPE_F64, &wanted);
   const int64_t *order =
       sorter ? kiln__recipe_read(r, sorter, KILN_DTYPE_I64, &order_tensor) : NULL;
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, out_rank,
-                                 values ? kiln_tensor_sizes(values) : NULL, &result);
+  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, out_rank, kiln_tensor_sizes(c.b), &result);
   if (r->status) return;
-  const int64_t n = kiln__recipe_size(sorted, -1), m = rank > 1 ? kiln__recipe_size(values, -1) : 0;
+  const int64_t n = kiln__recipe_size(sorted, -1), m = rank > 1 ? kiln__recipe_size(c.b, -1) : 0;
   for (int64_t i = 0; order && i < sorter->numel; i++) {
     if (order[i] < 0 || order[i] >= n) {
       KILN_RECIPE_FAIL(r, "torch.searchsorted(): sorter index out of range");
       return;
     }
   }
-  for (int64_t i = 0; i < values->numel; i++) {
+  for (int64_t i = 0; i < c.b->numel; i++) {
     const int64_t row = rank > 1 ? i / m : 0;
-    to[i] = bound(data + row * n, order ? order + row * n : NULL, n, x[i], right);
+    to[i] = bound(&c, row * n, order ? order + row * n : NULL, n, i, right);
   }
   kiln__recipe_give(r, outs, narrow ? kiln__recipe_to(r, result, KILN_DTYPE_I32) : result);
-}
-static kiln_tensor *value_of(kiln__recipe *r, kiln_ivalue v) {
-  if (v.tag == KILN_TAG_TENSOR) return v.u.tensor;
-  return KILN_COOK(r, full, kiln__recipe_no_list(r), v, I(KILN_DTYPE_F64), NONE, NONE, NONE);
 }
 /* sorted, values, out_int32, right, side, sorter */
 KILN_RECIPE(searchsorted) {
@@ -333,34 +353,41 @@ KILN_RECIPE(searchsorted) {
     }
     right = side;
   }
-  kiln_tensor *values = value_of(r, args[1]);
-  if (values) {
-    search(r, SELF, values, kiln_arg_tensor_opt(args, 5), kiln_arg_bool(args, 2), right, outs);
-  }
+  search(r, SELF, args[1], kiln_arg_tensor_opt(args, 5), kiln_arg_bool(args, 2), right, outs);
 }
 /* values, boundaries, out_int32, right */
 KILN_RECIPE(bucketize) {
-  kiln_tensor *values = value_of(r, args[0]), *boundaries = kiln_arg_tensor(args, 1);
+  kiln_tensor *boundaries = kiln_arg_tensor(args, 1);
   if (kiln_tensor_rank(boundaries) != 1) {
     KILN_RECIPE_FAIL(r, "boundaries tensor must be 1 dimension, but got dim(%d)",
                      kiln_tensor_rank(boundaries));
     return;
   }
-  if (values)
-    search(r, boundaries, values, NULL, kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
+  search(r, boundaries, args[0], NULL, kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
 }
 /* elements, test_elements, assume_unique, invert */
 KILN_RECIPE(isin) {
-  kiln_tensor *elements = value_of(r, args[0]), *tests = value_of(r, args[1]);
-  const int64_t n = kiln__recipe_numel(tests);
+  for (int i = 0; i < 2; i++) {
+    if (args[i].tag != KILN_TAG_TENSOR || kiln_tensor_dtype(ARG(i)) != KILN_DTYPE_BOOL) continue;
+    KILN_RECIPE_FAIL(r, "Unsupported input type encountered for isin(): Bool");
+    return;
+  }
+  compared c = compare_as(r, args[1], args[0]);
+  int64_t n = kiln__recipe_numel(c.a);
+  c.a = kiln__recipe_reshape(r, c.a, 1, &n);
+  kiln_tensor *sorted[2], *found;
+  kiln__recipe_cook_many(r, kiln__kernel_sort_stable,
+                         (const kiln_ivalue[]){T(c.a), B(true), I(0), B(false)}, 2, sorted);
   if (r->status) return;
-  kiln_tensor *wide = KILN_COOK(r, unsqueeze, T(elements), I(-1));
-  tests = kiln__recipe_reshape(r, tests, 1, &n);
-  kiln_tensor *same = KILN_COOK(r, eq, T(wide), T(tests)), *found = NULL;
-  if (!r->status) {
-    kiln_tensor *sum = KILN_COOK(r, sum_dim, T(same), INTS(-1), B(false), NONE);
-    found =
-        kiln_arg_bool(args, 3) ? KILN_COOK(r, eq, T(sum), I(0)) : KILN_COOK(r, gt, T(sum), I(0));
+  c.a = sorted[0];
+  while (!c.whole && n > 0 && isnan(kiln__element_f64(c.a, n - 1))) n--; /* NaN is in nothing */
+  bool *to =
+      kiln__recipe_new(r, KILN_DTYPE_BOOL, kiln_tensor_rank(c.b), kiln_tensor_sizes(c.b), &found);
+  for (int64_t i = 0; to && i < c.b->numel; i++) {
+    const int64_t at = bound(&c, 0, NULL, n, i, false);
+    const bool same = at < n && (c.whole ? kiln__element_i64(c.a, at) == kiln__element_i64(c.b, i)
+                                         : kiln__element_f64(c.a, at) == kiln__element_f64(c.b, i));
+    to[i] = same != kiln_arg_bool(args, 3);
   }
   kiln__recipe_give(r, outs, found);
 }
@@ -476,6 +503,10 @@ KILN_RECIPE(_unsafe_masked_index_put_accumulate) {
   }
   const kiln_ivalue indices = clamped_indices(r, SELF, kiln_arg_list(args, 2));
   kiln__recipe_give(r, outs, KILN_COOK(r, index_put, args[0], indices, T(added), B(true)));
+}
+static kiln_tensor *value_of(kiln__recipe *r, kiln_ivalue v) {
+  if (v.tag == KILN_TAG_TENSOR) return v.u.tensor;
+  return KILN_COOK(r, full, kiln__recipe_no_list(r), v, I(KILN_DTYPE_F64), NONE, NONE, NONE);
 }
 
 /* -- Quantiles -- */

@@ -233,9 +233,9 @@ static int64_t meet_row(const meeting_row *r, meeting_kind what, kiln_dtype dtyp
 }
 
 static kiln_status *meet(const meeting *m) {
+  if (m->index->numel == 0) return NULL; /* whatever its shape */
   KILN_TRY(check_meeting(m));
   const int last = met_rank(m->index) - 1;
-  if (m->index->numel == 0) return NULL;
   kiln_tensor *written = m->what == GATHER ? m->other : m->t;
   void *data;
   KILN_TRY(kiln_tensor_writable_data(written, &data));
@@ -268,6 +268,14 @@ static kiln_status *meet(const meeting *m) {
   }
   return NULL;
 }
+static kiln_status *meeting_index(kiln_call *call, kiln_tensor *t, const char *name,
+                                  kiln_tensor **out) {
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  if (t->numel > 0 && dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_I32) {
+    return KILN_OP_FAIL("%s(): Expected dtype int32/int64 for index", name);
+  }
+  return kiln__as_dtype(call, t, KILN_DTYPE_I64, out);
+}
 static kiln_status *gather(kiln_call *call, kiln_tensor *t, int64_t wanted, kiln_tensor *index_arg,
                            kiln_ivalue *out) {
   meeting m = {.t = t, .what = GATHER};
@@ -277,11 +285,7 @@ static kiln_status *gather(kiln_call *call, kiln_tensor *t, int64_t wanted, kiln
                               kiln_tensor_sizes(index_arg), &m.other));
     return kiln__finish(call, out, m.other);
   }
-  if (kiln_tensor_dtype(index_arg) != KILN_DTYPE_I64 &&
-      kiln_tensor_dtype(index_arg) != KILN_DTYPE_I32) {
-    return KILN_OP_FAIL("gather(): Expected dtype int64 for index");
-  }
-  KILN_TRY(kiln__as_index(call, index_arg, &m.index));
+  KILN_TRY(meeting_index(call, index_arg, "gather", &m.index));
   kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(m.index),
                                          kiln_tensor_sizes(m.index), &m.other);
   if (!status) {
@@ -320,7 +324,7 @@ static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, meeting_ki
     m.number = (const char *)number;
   }
   m.t = to;
-  KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &m.index));
+  KILN_TRY(meeting_index(call, kiln_arg_tensor(args, 2), "scatter", &m.index));
   kiln_status *status = meet(&m);
   kiln_tensor_release_to(&call->cache, m.index);
   return status;
@@ -392,22 +396,84 @@ KILN_KERNEL(take_along_dim) {
 /* -- Whole slices, written: index_add, index_copy, index_fill -- */
 
 typedef enum slice_write { SLICE_ADD, SLICE_COPY, SLICE_FILL } slice_write;
+/* A number is its own slice. */
+static kiln_status *slice_of(kiln_call *call, kiln_tensor *t, int dim, int64_t i,
+                             kiln_tensor **out) {
+  if (kiln_tensor_rank(t) > 0) return kiln__select(call, t, dim, i, out);
+  *out = kiln_tensor_retain(t);
+  return NULL;
+}
+static kiln_status *check_slices(const kiln_ivalue *args, int dim, slice_write what) {
+  const kiln_tensor *self = SELF, *index = kiln_arg_tensor(args, 2);
+  const kiln_tensor *source = args[3].tag == KILN_TAG_TENSOR ? args[3].u.tensor : NULL;
+  const char *name = what == SLICE_ADD    ? "index_add_"
+                     : what == SLICE_COPY ? "index_copy_"
+                                          : "index_fill_";
+  const int rank = kiln_tensor_rank(self), ranks = source ? kiln_tensor_rank(source) : 0;
+  if (kiln_tensor_rank(index) > 1) {
+    return KILN_OP_FAIL("%s(): Index should have dimension 1 or 0 (got %d)", name,
+                        kiln_tensor_rank(index));
+  }
+  if (what == SLICE_FILL) {
+    return ranks == 0 ? NULL
+                      : KILN_OP_FAIL("index_fill_ only supports a 0-dimensional value tensor, but "
+                                     "got tensor with %d dimension(s).",
+                                     ranks);
+  }
+  const int64_t slices = ranks > dim ? kiln_tensor_sizes(source)[dim] : 1;
+  if (index->numel != slices) {
+    return KILN_OP_FAIL("%s(): Number of indices (%lld) should be equal to source.size(dim) (%lld)",
+                        name, (long long)index->numel, (long long)slices);
+  }
+  if (kiln_tensor_dtype(self) != kiln_tensor_dtype(source)) {
+    return KILN_OP_FAIL("%s(): self and source expected to have the same dtype, but got %s and %s",
+                        name, kiln_dtype_ir_name(kiln_tensor_dtype(self)),
+                        kiln_dtype_ir_name(kiln_tensor_dtype(source)));
+  }
+  bool fits = rank == ranks || (rank <= 1 && ranks <= 1); /* a number is a vector of one element */
+  for (int d = 0; fits && rank > 1 && d < rank; d++) {
+    fits = d == dim || kiln_tensor_sizes(self)[d] == kiln_tensor_sizes(source)[d];
+  }
+  if (fits) return NULL;
+  char have[256], got[256];
+  kiln_sizes_print(rank, kiln_tensor_sizes(self), have, sizeof have);
+  kiln_sizes_print(ranks, kiln_tensor_sizes(source), got, sizeof got);
+  return KILN_OP_FAIL("%s(): source tensor shape must match self tensor shape, excluding the "
+                      "specified dimension. Got self.shape = %s source.shape = %s",
+                      name, have, got);
+}
+/* Part k of `to` gets the value, or slice i of the source. */
+static kiln_status *write_slice(kiln_call *call, const kiln_ivalue *args, slice_write what,
+                                kiln_tensor *part, int dim, int64_t i) {
+  if (what == SLICE_FILL) {
+    return args[3].tag == KILN_TAG_TENSOR ? kiln_pw_copy(call, part, args[3].u.tensor)
+                                          : kiln_pw_fill_fitting(call, part, kiln__number(args[3]));
+  }
+  kiln_tensor *from = NULL;
+  KILN_TRY(slice_of(call, kiln_arg_tensor(args, 3), dim, i, &from));
+  kiln_status *status = NULL;
+  if (what == SLICE_COPY) {
+    status = kiln_pw_copy(call, part, from);
+  } else {
+    kiln_pw pw = {.functor = KILN_PW_add_alpha,
+                  .in_count = 2,
+                  .common = kiln_tensor_dtype(part),
+                  .in = {{.tensor = part}, {.tensor = from}}};
+    kiln_ivalue result = kiln_of_tensor(part);
+    status = kiln_pw_param(&pw, 0, kiln__number(args[4]));
+    if (!status) status = kiln_pw_run(call, &pw, &result);
+  }
+  kiln_tensor_release_to(&call->cache, from);
+  return status;
+}
 /* self (in place or a copy), dim, index, source or value */
 static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice_write what,
                                  kiln_ivalue *out) {
   kiln_tensor *self = SELF, *to = kiln__dest(out), *index;
   int dim, rank = kiln_tensor_rank(self);
+  void *unused;
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
-  if (what != SLICE_FILL) {
-    const kiln_tensor *source = kiln_arg_tensor(args, 3);
-    const int64_t count = kiln_arg_tensor(args, 2)->numel, ranks = kiln_tensor_rank(source);
-    const int64_t slices = ranks > dim ? kiln_tensor_sizes(source)[dim] : 1;
-    if (count != slices && ranks > dim) {
-      return KILN_OP_FAIL("index_%s_(): Number of indices (%lld) should be equal to "
-                          "source.size(dim) (%lld)",
-                          what == SLICE_COPY ? "copy" : "add", (long long)count, (long long)slices);
-    }
-  }
+  KILN_TRY(check_slices(args, dim, what));
   if (!to) {
     KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, kiln_tensor_sizes(self), &to));
     kiln__give(out, to);
@@ -415,48 +481,19 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
   KILN_TRY(kiln_pw_copy(call, to, self));
   KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
   int64_t size = rank ? kiln_tensor_sizes(self)[dim] : 1;
+  kiln_status *status = kiln_tensor_writable_data(to, &unused); /* index may share its storage */
   const int64_t *at = kiln_tensor_data(index);
-  kiln_status *status = NULL;
   const int64_t count = what == SLICE_ADD && self->numel == 0 ? 0 : index->numel;
   for (int64_t i = 0; i < count && !status; i++) {
     int64_t k = at[i] < 0 && what == SLICE_FILL ? at[i] + size : at[i];
-    kiln_tensor *part = NULL, *from = NULL;
+    kiln_tensor *part = NULL;
     if (k < 0 || k >= size) {
       status = KILN_OP_FAIL("index out of range in self");
       break;
     }
-    if (rank)
-      status = kiln__select(call, to, dim, k, &part);
-    else
-      part = kiln_tensor_retain(to);
-    if (!status && what == SLICE_FILL && args[3].tag != KILN_TAG_TENSOR) {
-      status = kiln_pw_fill_fitting(call, part, kiln__number(args[3]));
-    } else if (!status && what == SLICE_FILL) {
-      status = kiln_pw_copy(call, part, args[3].u.tensor);
-    } else if (!status) {
-      kiln_tensor *source = kiln_arg_tensor(args, 3);
-      int source_rank = kiln_tensor_rank(source), source_dim = dim < source_rank ? dim : 0;
-      int64_t slices = source_rank ? kiln_tensor_sizes(source)[source_dim] : 1;
-      if (slices <= i || (source_rank > 1 && source_rank != rank)) {
-        status = KILN_OP_FAIL("Number of indices should be equal to source.size(dim)");
-      } else if (source_rank) {
-        status = kiln__select(call, source, source_dim, i, &from);
-      } else {
-        from = kiln_tensor_retain(source);
-      }
-      if (!status && what == SLICE_COPY) status = kiln_pw_copy(call, part, from);
-      if (!status && what == SLICE_ADD) {
-        kiln_pw pw = {.functor = KILN_PW_add_alpha,
-                      .in_count = 2,
-                      .common = kiln_tensor_dtype(to),
-                      .in = {{.tensor = part}, {.tensor = from}}};
-        kiln_ivalue result = kiln_of_tensor(part);
-        status = kiln_pw_param(&pw, 0, kiln__number(args[4]));
-        if (!status) status = kiln_pw_run(call, &pw, &result);
-      }
-    }
+    status = slice_of(call, to, dim, k, &part);
+    if (!status) status = write_slice(call, args, what, part, dim, i);
     kiln_tensor_release_to(&call->cache, part);
-    kiln_tensor_release_to(&call->cache, from);
   }
   kiln_tensor_release_to(&call->cache, index);
   return status;

@@ -14,8 +14,9 @@ typedef struct plan {
   int64_t wide[KILN_MAX_RANK];
   int out_rank, first; /* the broadcast dimensions start at `first` of the result */
   int64_t out_sizes[KILN_MAX_RANK];
-  int64_t count;    /* places */
-  int64_t *offsets; /* [count]: in elements; owned, from the cache */
+  bool scalar_mask, nothing; /* a mask has no dimensions; and hides all */
+  int64_t count;             /* places */
+  int64_t *offsets;          /* [count]: in elements; owned, from the cache */
 } plan;
 
 static void plan_deinit(kiln_call *call, plan *p) {
@@ -39,6 +40,11 @@ static kiln_status *add_mask(kiln_call *call, plan *p, const kiln_tensor *t, kil
     return KILN_OP_FAIL("The shape of the mask %s at index %d does not match the shape of the "
                         "indexed tensor %s at index %d",
                         a, position + k, b, *dim + k);
+  }
+  if (n == 0) {
+    p->scalar_mask = true;
+    p->nothing = p->nothing || kiln__element_i64(mask, 0) == 0;
+    return p->rank ? NULL : KILN_OP_FAIL("too many indices for tensor of dimension 0 (got 1)");
   }
   KILN_TRY(kiln__nonzero(call, mask, &places));
   kiln_status *status = NULL;
@@ -107,7 +113,7 @@ static kiln_status *place_indices(kiln_call *call, plan *p, const kiln_tensor *t
     }
     if (d < p->rank && !p->index[d]) p->out_sizes[p->out_rank++] = kiln_tensor_sizes(t)[d];
   }
-  p->count = 1;
+  p->count = !p->nothing;
   for (int k = 0; k < p->wide_rank; k++) p->count *= p->wide[k];
   p->offsets = kiln_cache_alloc(&call->cache, sizeof(int64_t) * (size_t)(p->count ? p->count : 1));
   if (!p->offsets) return kiln_status_oom();
@@ -191,7 +197,7 @@ static void move(const plan *p, const kiln_tensor *t, char *base, char *other, i
     for (int64_t i = 0; i < p->count; i++) {
       char *at = base + (pre + p->offsets[i]) * (int64_t)item;
       if (whole && block) {
-        memcpy(what ? at : other, what ? other : at, block);
+        memmove(what ? at : other, what ? other : at, block); /* values may be t's own */
         other += block;
         continue;
       }
@@ -213,7 +219,9 @@ KILN_KERNEL(index) {
   plan p;
   KILN_TRY(make_plan(call, &p, t, kiln_arg_list(args, 1)));
   kiln_status *status =
-      kiln_call_tensor(call, kiln_tensor_dtype(t), p.out_rank, p.out_sizes, &result);
+      p.scalar_mask && t->numel > 0
+          ? KILN_OP_FAIL("index: a mask without dimensions can only be written through")
+          : kiln_call_tensor(call, kiln_tensor_dtype(t), p.out_rank, p.out_sizes, &result);
   if (!status && result->numel) {
     move(&p, t, (char *)(uintptr_t)kiln_tensor_data(t), (char *)(uintptr_t)kiln_tensor_data(result),
          0);

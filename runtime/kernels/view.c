@@ -348,6 +348,7 @@ KILN_KERNEL(numpy_T) {
 KILN_KERNEL(matrix_T) {
   kiln_tensor *t = kiln_arg_tensor(args, 0);
   int rank = kiln_tensor_rank(t);
+  if (rank == 0) GIVE(kiln__expand(call, t, 0, NULL, &view));
   if (rank < 2) {
     return KILN_OP_FAIL("tensor.mT is only supported on matrices or batches of matrices. Got %d-D "
                         "tensor.",

@@ -360,6 +360,7 @@ static void run_files(fixture *f, kiln_isa isa) {
   run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/empty.txt", LEAST_CASES);
   run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/later.txt", LEAST_OTHERS);
   run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/limits.txt", LEAST_OTHERS);
+  run_file(f, isa, KILN_SOURCE_DIR "/test/data/kernels/shapes.txt", LEAST_CASES);
 }
 static void test_ops_v2(void **state) { run_files(*state, KILN_ISA_V2); }
 static void test_ops_avx2(void **state) {
