@@ -10,9 +10,9 @@
  * changed). full made floats of every number unless told a dtype. linspace and logspace had 100
  * steps unless told. gelu had no other form.
  *
- * Operators also changed without a version of their own. Of those changes the ones that turned
- * results into others are kept for archives from before 2.1, which lack a record that later ones
- * have: aminmax of no dimensions kept one, and mT of such a tensor was the tensor. */
+ * Operators also changed without a version of their own. Of those changes the one that turned
+ * results into others is kept for archives from before 2.1, which lack a record that later ones
+ * have: aminmax of no dimensions kept one. */
 #include "frontend/torchscript/emit.h"
 #include "frontend/torchscript/python_print.h"
 
@@ -87,13 +87,7 @@ static const char source_text[] =
     "    result = (torch.unsqueeze(low, 0), torch.unsqueeze(high, 0))\n"
     "  else:\n"
     "    result = (low, high)\n"
-    "  return result\n"
-    "def mT(self: Tensor) -> Tensor:\n"
-    "  if torch.dim(self) == 0:\n"
-    "    out = self\n"
-    "  else:\n"
-    "    out = torch.mT(self)\n"
-    "  return out\n";
+    "  return result\n";
 
 enum { KILN_BEFORE_2_1 = -1 }; /* no version: what wrote the archive decides */
 
