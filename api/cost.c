@@ -271,7 +271,7 @@ static void tell(const kiln__cost *cost, kiln_debug_row_fn row, void *user) {
 kiln_status *kiln_debug_model_cost(kiln_model *model, const char *method, kiln_value *const *inputs,
                                    int count_of_inputs, kiln_debug_cost *out_cost,
                                    kiln_debug_row_fn row, void *user) {
-  KILN_NEEDS(model && (inputs || count_of_inputs <= 0) && out_cost);
+  KILN_NEEDS(model && (inputs || count_of_inputs <= 0) && out_cost && row);
   kiln_env *env = model->context->env;
   cost_job job = {.model = model, .inputs = inputs, .count = count_of_inputs};
   kiln_type_table *types = NULL;

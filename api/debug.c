@@ -14,12 +14,7 @@ typedef struct lister {
   void *user;
 } lister;
 
-static void put_row(const lister *l, int count, const char *const *columns) {
-  l->row(l->user, columns, count);
-}
-#define ROW(l, ...)                                                           \
-  put_row((l), (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), \
-          (const char *[]){__VA_ARGS__})
+#define ROW(l, ...) KILN__ROW((l)->row, (l)->user, __VA_ARGS__)
 
 static void list_passes(const lister *l) {
   ROW(l, "name", "needs", "keeps", "meaning");
@@ -63,7 +58,7 @@ static void describe_values(const kiln_flag_info *f, char *values, size_t size) 
 }
 
 static void list_flags(const lister *l) {
-  const kiln_env *env = l->context->env;
+  const kiln_env env = kiln__context_env(l->context);
   ROW(l, "variable", "option", "value", "source", "default", "values", "meaning");
   for (int i = 0; i < kiln_flag_count; i++) {
     const kiln_flag_info *f = &kiln_flag_table[i];
@@ -72,11 +67,11 @@ static void list_flags(const lister *l) {
     for (char *c = variable; *c; c++) {
       if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
     }
-    kiln_flags_print(&env->flags, f, value, sizeof value);
+    kiln_flags_print(&env.flags, f, value, sizeof value);
     describe_values(f, values, sizeof values);
-    const char *source = env->from_options >> i & 1       ? "option"
-                         : env->from_environment >> i & 1 ? "environment"
-                                                          : "default";
+    const char *source = env.from_options >> i & 1       ? "option"
+                         : env.from_environment >> i & 1 ? "environment"
+                                                         : "default";
     ROW(l, variable, f->name, value, source, f->default_text, values, f->meaning);
   }
 }
@@ -112,7 +107,7 @@ static kiln_status *list_ops(const lister *l) {
 
 kiln_status *kiln_debug_list(kiln_context *context, const char *table, kiln_debug_row_fn row,
                              void *user) {
-  KILN_NEEDS(table);
+  KILN_NEEDS(context && table && row);
   lister l = {context, row, user};
   if (strcmp(table, "ops") == 0) return list_ops(&l);
   if (strcmp(table, "passes") == 0) {

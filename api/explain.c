@@ -10,7 +10,7 @@
 
 kiln_status *kiln_debug_refusal(kiln_model *model, int index,
                                 kiln_debug_refusal_info *out_refusal) {
-  KILN_NEEDS(model);
+  KILN_NEEDS(model && out_refusal);
   kiln_jit_refusal r;
   if (!kiln_jit_refusal_at(model->jit, index, &r)) {
     return KILN_ERROR(KILN_NOT_FOUND, "there is no refusal %d", index);
@@ -34,12 +34,7 @@ typedef struct teller {
 
 enum { NUMBER = 32 };
 
-static void put_row(const teller *t, int count, const char *const *columns) {
-  t->row(t->user, columns, count);
-}
-#define ROW(t, ...)                                                           \
-  put_row((t), (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), \
-          (const char *[]){__VA_ARGS__})
+#define ROW(t, ...) KILN__ROW((t)->row, (t)->user, __VA_ARGS__)
 
 static const char *number(char text[NUMBER], uint64_t n) {
   snprintf(text, NUMBER, "%" PRIu64, n);

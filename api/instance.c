@@ -242,7 +242,9 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   if (!status) status = kiln__value_wrap(model->context, model, result, out_result);
   if (__builtin_expect(call->suspects.count || has_survivors(instance), 0) &&
       collect(instance, call)) {
-    for (int i = 0; i < count; i++) set_cyclic(values[i]);
+    for (int i = 0; i < count; i++) {
+      if (values[i]) set_cyclic(values[i]); /* NULL has failed the call */
+    }
     if (*out_result) set_cyclic(*out_result);
   }
   return status;

@@ -129,6 +129,11 @@ kiln_status *kiln__text_make(kiln_context *context,
                              char **out_text) KILN_MUST_USE;
 void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements);
 
+/* One row for a kiln_debug_row_fn. */
+#define KILN__ROW(row, user, ...)              \
+  (row)((user), (const char *[]){__VA_ARGS__}, \
+        (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)))
+
 /* -- Models -- */
 
 kiln__method *kiln__model_method(const kiln_model *model, const char *name);

@@ -372,7 +372,7 @@ const char *kiln_model_method_schema(const kiln_model *model, const char *name) 
 
 kiln_status *kiln_model_argument_sized(const kiln_model *model, const char *method, int index,
                                        kiln_argument *out_argument, size_t struct_size) {
-  KILN_NEEDS(model);
+  KILN_NEEDS(model && out_argument);
   const kiln__method *m = kiln__model_method(model, method);
   if (!m) return kiln__model_no_method(model, method);
   if (index < 0 || index >= m->argument_count) {
@@ -403,7 +403,7 @@ kiln_status *kiln_model_group_sized(const kiln_model *model, int index,
 /* The same for hosts that look a function up by its name. */
 kiln_status *(kiln_model_argument)(const kiln_model *model, const char *method, int index,
                                    kiln_argument *out_argument) {
-  KILN_NEEDS(model);
+  KILN_NEEDS(model && out_argument);
   return kiln_model_argument(model, method, index, out_argument);
 }
 void(kiln_model_counters)(const kiln_model *model, kiln_counters *out_counters) {

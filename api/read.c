@@ -159,6 +159,7 @@ kiln_status *kiln_value_copy_data(const kiln_value *value, void *data, size_t si
                       size);
   }
   if (need == 0) return NULL;
+  KILN_NEEDS(data);
   kiln_tensor *packed = NULL;
   KILN_TRY(kiln__value_readable(value));
   KILN_TRY(kiln_tensor_contiguous(NULL, value->v.u.tensor, &packed));

@@ -11,7 +11,8 @@ extern "C" {
 
 /* -- Tables -- */
 
-/* One row: `count` texts, borrowed for the call. The first row holds the titles. */
+/* One row: `count` texts, borrowed for the call. The first row holds the titles. It calls nothing
+ * of the model: a lock of it may be held. */
 typedef void (*kiln_debug_row_fn)(void *user, const char *const *columns, int count);
 
 /* Rows of "passes", "ops", "flags" (as they are in the context), "channels" of the log, or

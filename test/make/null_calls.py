@@ -18,6 +18,9 @@ VALUES = {
     'kiln_print_fn': 'on_print', 'kiln_log_fn': 'on_log', 'kiln_write_fn': 'on_write',
     'char*const*': 'the.names',
 }
+# Where a text must be one of a few for a function to go on.
+NAMED = {'table': '"flags"', 'stage': '"optimized"', 'op': '"aten::relu"', 'type': '"Tensor"',
+         'passes': '"dce"', 'name': '"w"'}
 # These never return, or take what only a kernel has.
 LEFT_OUT = {'kiln_op_error'}
 OPAQUE = {'kiln_op_call*', 'kiln_op_shape*', 'kiln_status*', 'kiln_trace*'}
@@ -61,9 +64,12 @@ def is_pointer(parameter):
 def value(parameter):
     kind = type_of(parameter)
     if not is_pointer(parameter):
-        return '1'
+        return '(%s)the.number' % kind
     if kind is None or kind in OPAQUE:
         return 'NULL'
+    name = re.search(r'(\w+)\s*$', parameter).group(1)
+    if kind == 'char*' and name in NAMED:
+        return NAMED[name]
     if kind in VALUES:
         return VALUES[kind]
     return '(void *)the.room'

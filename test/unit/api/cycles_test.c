@@ -168,12 +168,24 @@ static void call_take(kiln_instance *instance) {
   assert_int_equal(call_int(instance, "alone"), 1);
 }
 
+/* Of a call that fails the arguments are marked too, as far as there are some. */
+static void call_with_null(kiln_instance *instance) {
+  kiln_value *held = NULL, *result = NULL, *null = NULL;
+  assert_ok(kiln_instance_call(instance, "give", NULL, 0, NULL, &held));
+  assert_error(kiln_instance_call(instance, "take", &null, 1, NULL, &result), KILN_INVALID_ARGUMENT,
+               "NULL");
+  assert_int_equal(kiln_value_count(held), 2);
+  kiln_value_destroy(held);
+  assert_int_equal(call_int(instance, "alone"), 1);
+}
+
 static void host_lets_go(void **state) {
   (void)state;
   kiln_instance *instance = NULL;
   assert_ok(kiln_instance_create(model, &instance));
   must_not_grow(call_give, instance);
   must_not_grow(call_take, instance);
+  must_not_grow(call_with_null, instance);
   kiln_instance_release(instance);
 }
 

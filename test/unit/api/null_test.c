@@ -25,6 +25,7 @@ static struct {
   kiln_builder *builder;
   const char *names[2];
   int64_t sizes[2];
+  int number;      /* for indexes, counts and sizes */
   char room[8192]; /* zeroed: what is written by a function, or read as a struct of options */
 } the;
 
@@ -55,17 +56,7 @@ static int on_write(void *user, const void *data, size_t size) {
 
 enum { CALLS = sizeof null_calls / sizeof null_calls[0] };
 
-static void survives_null(void **state) {
-  open_context(state);
-  the.context = context;
-  the.names[0] = the.names[1] = "forward";
-  the.sizes[0] = the.sizes[1] = 1;
-  assert_ok(kiln_options_create(&the.options));
-  assert_ok(kiln_pool_create(1, &the.pool));
-  assert_ok(kiln_model_load(context, TEST_DATA "/own/relu_linear/model.pt", NULL, &the.model));
-  assert_ok(kiln_instance_create(the.model, &the.instance));
-  assert_ok(kiln_value_int(context, 1, &the.value));
-  assert_ok(kiln_builder_create(context, &the.builder));
+static int count_crashes(void) {
   int crashed = 0;
   for (int i = 0; i < CALLS; i++) {
     const pid_t child = fork();
@@ -78,13 +69,49 @@ static void survives_null(void **state) {
     int ended = 0;
     assert_int_equal(waitpid(child, &ended, 0), child);
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0) continue;
-    print_error("%s is NULL: crashed\n", null_calls[i].name);
+    print_error("%s is NULL, with %d: crashed\n", null_calls[i].name, the.number);
     crashed++;
   }
+  return crashed;
+}
+
+/* So that there are groups and refusals to ask for. */
+static void make_calls(void) {
+  const int64_t sizes[] = {2, 3};
+  kiln_value *x, *result;
+  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 2, sizes, NULL, &x));
+  for (int i = 0; i < 3; i++) {
+    assert_ok(kiln_instance_call(the.instance, "forward", &x, 1, NULL, &result));
+    kiln_value_destroy(result);
+  }
+  kiln_value_destroy(x);
+}
+
+static void survives_null(void **state) {
+  open_context(state);
+  the.context = context;
+  the.names[0] = the.names[1] = "forward";
+  the.sizes[0] = the.sizes[1] = 1;
+  assert_ok(kiln_options_create(&the.options));
+  assert_ok(kiln_pool_create(1, &the.pool));
+  assert_ok(kiln_model_load(context, TEST_DATA "/own/relu_linear/model.pt", NULL, &the.model));
+  assert_ok(kiln_instance_create(the.model, &the.instance));
+  make_calls();
+  assert_ok(kiln_builder_create(context, &the.builder));
+  int crashed = 0;
+  const int64_t one = 1;
+  kiln_value *tensor, *list;
+  assert_ok(kiln_value_tensor(context, KILN_DTYPE_U8, 1, &one, NULL, &tensor));
+  assert_ok(kiln_value_list(context, &tensor, 1, &list));
+  the.value = tensor;
+  for (the.number = 0; the.number < 2; the.number++) crashed += count_crashes();
+  the.value = list;
+  for (the.number = 0; the.number < 2; the.number++) crashed += count_crashes();
   assert_true(CALLS > 300);
   assert_int_equal(crashed, 0);
   kiln_builder_destroy(the.builder);
-  kiln_value_destroy(the.value);
+  kiln_value_destroy(list);
+  kiln_value_destroy(tensor);
   kiln_instance_release(the.instance);
   kiln_model_release(the.model);
   kiln_pool_release(the.pool);
