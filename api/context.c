@@ -38,16 +38,22 @@ static char *make_entry(const char *name, const char *value) {
   return entry;
 }
 
+/* The value alone, over the defaults. */
+static kiln_status *parse_option(const char *name, const char *value, kiln_flags *out_flags,
+                                 kiln_log *out_log) {
+  kiln_flags_init(out_flags);
+  KILN_TRY(kiln_flags_set(out_flags, name, value));
+  kiln_log_init(out_log);
+  return kiln_log_parse(out_log, out_flags->log.text);
+}
+
 kiln_status *kiln_options_set(kiln_options *options, const char *name, const char *value) {
   if (!options || !name || !value) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "an option needs a name and a value");
   }
   kiln_flags flags;
   kiln_log log;
-  kiln_flags_init(&flags);
-  KILN_TRY(kiln_flags_set(&flags, name, value));
-  kiln_log_init(&log);
-  KILN_TRY(kiln_log_parse(&log, flags.log.text));
+  KILN_TRY(parse_option(name, value, &flags, &log));
   char **entries = realloc(options->entries, sizeof *entries * (size_t)(options->count + 2));
   if (!entries) return kiln_status_oom();
   options->entries = entries;
@@ -175,23 +181,13 @@ static bool is_fixed(const char *name) {
          strcmp(name, "threads") == 0 || strcmp(name, "compile_process") == 0;
 }
 
-static kiln_status *set_flag(kiln_context *context, const char *name, const char *value) {
-  kiln_env *env = context->env;
-  if (is_fixed(name)) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s is fixed when the context is made", name);
-  }
-  kiln_flags changed = env->flags;
-  KILN_TRY(kiln_flags_set(&changed, name, value));
-  if (strcmp(name, "dump") == 0 || strcmp(name, "fusion_strategy") == 0) {
-    KILN_TRY(kiln_env_check_flags(&env->log, &changed));
-  }
-  env->flags = changed;
+/* Under the lock; the value was parsed before. */
+static kiln_status *set_flag(kiln_env *env, const char *name, const char *value,
+                             const kiln_log *log) {
+  KILN_TRY(kiln_flags_set(&env->flags, name, value));
   env->from_options |= (uint64_t)1 << (kiln_flags_find(name) - kiln_flag_table);
   if (strcmp(name, "log") == 0) {
-    kiln_log log;
-    kiln_log_init(&log);
-    KILN_TRY(kiln_log_parse(&log, value));
-    kiln_log_copy_levels(&env->log, &log);
+    kiln_log_copy_levels(&env->log, log);
   } else if (strcmp(name, "memory_limit") == 0) {
     kiln_mem_set_limit(env->mem, (size_t)env->flags.memory_limit);
   }
@@ -204,10 +200,17 @@ kiln_status *kiln_context_set(kiln_context *context, const char *name, const cha
   if (!info || !value) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\"", name ? name : "");
   }
+  if (is_fixed(name)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s is fixed when the context is made", name);
+  }
   char old[sizeof context->old_value];
+  kiln_flags flags;
+  kiln_log log;
+  KILN_TRY(parse_option(name, value, &flags, &log));
+  KILN_TRY(kiln_env_check_flags(&context->env->log, &flags)); /* may call the host's log */
   pthread_mutex_lock(&context->lock);
   kiln_flags_print(&context->env->flags, info, old, sizeof old);
-  kiln_status *status = set_flag(context, name, value);
+  kiln_status *status = set_flag(context->env, name, value, &log);
   if (!status) memcpy(context->old_value, old, sizeof old);
   pthread_mutex_unlock(&context->lock);
   if (!status && out_old) *out_old = context->old_value;

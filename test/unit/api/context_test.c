@@ -1,5 +1,6 @@
 /* context_test.c: options, the environment, changing settings, callbacks, accounting. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "kiln/kiln.h"
 #include "test/unit/unit.h"
@@ -26,6 +27,52 @@ static void test_options(void **state) {
                "many");
   assert_error(kiln_context_set(context, "nothing", "1", NULL), KILN_INVALID_ARGUMENT, "nothing");
   assert_error(kiln_context_set(context, "alloc", "system", NULL), KILN_INVALID_ARGUMENT, "fixed");
+  kiln_context_release(context);
+}
+
+static void keeps_old_value(void **state) {
+  static const struct {
+    const char *name, *bad, *value;
+    kiln_code code;
+  } cases[] = {
+      {"log", "nowhere=1", "", KILN_INVALID_ARGUMENT},
+      {"dump", "/proc/none/at/all", "", KILN_INVALID_FILE},
+      {"exact", "on", "off", KILN_INVALID_ARGUMENT},
+      {"memory_limit", "-1", "0", KILN_INVALID_ARGUMENT},
+  };
+  kiln_context *context = NULL;
+  const char *old = NULL;
+  (void)state;
+  assert_ok(kiln_context_create(NULL, &context));
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const char *name = cases[i].name, *value = cases[i].value;
+    assert_error(kiln_context_set(context, name, cases[i].bad, &old), cases[i].code, name);
+    assert_ok(kiln_context_set(context, name, value, &old));
+    assert_string_equal(old, value);
+  }
+  kiln_context_release(context);
+}
+
+static void set_another(void *user, const char *channel, int level, const char *line) {
+  (void)channel;
+  (void)level;
+  (void)line;
+  assert_ok(kiln_context_set(*(kiln_context **)user, "num_profiled_runs", "2", NULL));
+}
+
+/* The host's log is not called with a lock held. */
+static void log_may_set_options(void **state) {
+  kiln_context *context = NULL;
+  const char *old = NULL;
+  (void)state;
+  assert_ok(kiln_context_create(NULL, &context));
+  kiln_context_set_log(context, set_another, &context);
+  alarm(20);
+  assert_ok(
+      kiln_context_set(context, "fusion_strategy", "DYNAMIC,2", NULL)); /* which is warned of */
+  alarm(0);
+  assert_ok(kiln_context_set(context, "num_profiled_runs", "3", &old));
+  assert_string_equal(old, "2");
   kiln_context_release(context);
 }
 
@@ -97,7 +144,8 @@ static void test_loading_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options), cmocka_unit_test(test_environment),
-      cmocka_unit_test(test_bytes), cmocka_unit_test(test_loading_refused)};
+      cmocka_unit_test(test_options),        cmocka_unit_test(keeps_old_value),
+      cmocka_unit_test(log_may_set_options), cmocka_unit_test(test_environment),
+      cmocka_unit_test(test_bytes),          cmocka_unit_test(test_loading_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
