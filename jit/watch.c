@@ -88,9 +88,12 @@ static void missed(kiln_guard_watch *self, const kiln_guard_desc *guard, const k
   kiln_jit *jit = w->ex->jit;
   if (!wants_miss(w, guard)) return;
   miss_job job = {w, guard, values, grad_mode};
-  if (!kiln_job_lock_look(&jit->lock)) return;
-  kiln_status_destroy(kiln_arena_run(jit->arena, tell_miss, &job)); /* without memory: not told */
-  kiln_job_lock_give(&jit->lock);
+  kiln_status *status = kiln_job_lock_take(&jit->lock, kiln_budget_current());
+  if (!status) {
+    status = kiln_arena_run(jit->arena, tell_miss, &job);
+    kiln_job_lock_give(&jit->lock);
+  }
+  kiln_status_destroy(status); /* without memory or time: not told */
 }
 
 static watch *make_watch(kiln_executor *ex, kiln_arena *arena, int count) {

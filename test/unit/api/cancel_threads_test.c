@@ -191,6 +191,59 @@ static void compiling_is_not_charged(void **state) {
   kiln_instance_release(instance);
 }
 
+/* What the host's log holds up while a group is compiled. */
+static struct {
+  bool armed, compiling, over; /* atomic */
+} held_up;
+static bool is_set(const bool *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
+static void set(bool *flag) { __atomic_store_n(flag, true, __ATOMIC_RELEASE); }
+
+static void hold_up(void *user, const char *channel, int level, const char *line) {
+  (void)user;
+  (void)level;
+  (void)line;
+  if (!is_set(&held_up.armed) || strcmp(channel, "compile") != 0) return;
+  set(&held_up.compiling);
+  for (double begin = now_ms(); !is_set(&held_up.over) && now_ms() - begin < 10000;) usleep(1000);
+}
+
+static void *call_five_rows(void *instance) {
+  kiln_value *x = tensor(context, 5, 3), *y = NULL;
+  assert_ok(kiln_instance_call(instance, "forward", &x, 1, NULL, &y));
+  kiln_value_destroy(y);
+  kiln_value_destroy(x);
+  return NULL;
+}
+
+/* Another thread compiles, and a guard fails in a call that has little time. */
+static void failed_guards_do_not_wait(void **state) {
+  (void)state;
+  kiln_context_release(context);
+  context = context_with("log", "compile=1");
+  kiln_context_set_log(context, hold_up, NULL);
+  kiln_instance *instance = load_instance(context, TEST_DATA "/own/relu_linear/model.pt");
+  kiln_value *two = tensor(context, 2, 3), *seven = tensor(context, 7, 3), *y = NULL;
+  const kiln_call_options quick = {.limits = {.time_ms = 50}};
+  pthread_t thread;
+  for (int i = 0; i < 2; i++) {
+    assert_ok(kiln_instance_call(instance, "forward", &two, 1, NULL, &y));
+    kiln_value_destroy(y);
+  }
+  (void)call_five_rows(instance);
+  set(&held_up.armed);
+  assert_int_equal(pthread_create(&thread, NULL, call_five_rows, instance), 0);
+  while (!is_set(&held_up.compiling)) usleep(1000);
+  const double begin = now_ms();
+  assert_error(kiln_instance_call(instance, "forward", &seven, 1, &quick, &y), KILN_LIMIT,
+               "limit of 50 ms");
+  assert_true(now_ms() - begin < 5000);
+  set(&held_up.over);
+  pthread_join(thread, NULL);
+  kiln_value_destroy(two);
+  kiln_value_destroy(seven);
+  kiln_instance_release(instance);
+}
+
 static void straight_lines_count(void **state) {
   (void)state;
   kiln_instance *instance = load_instance(context, TEST_DATA "/own/relu_linear/model.pt");
@@ -228,6 +281,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(compiling_is_cancelled, set_up, tear_down),
       cmocka_unit_test_setup_teardown(loads_are_cancelled, set_up, tear_down),
       cmocka_unit_test_setup_teardown(compiling_is_not_charged, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(failed_guards_do_not_wait, set_up, tear_down),
       cmocka_unit_test_setup_teardown(straight_lines_count, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_memory_limit_is_named, set_up, tear_down),
   };
