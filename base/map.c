@@ -14,14 +14,23 @@ void kiln_map_init(kiln_map *map, kiln_arena *arena) {
   *map = (kiln_map){.arena = arena, .seed = kiln_mem_hash_seed(kiln_arena_mem(arena))};
 }
 
-void kiln_map_clear(kiln_map *map) {
-  map->count = 0;
-  if (map->slot_count) memset(map->slots, 0, sizeof *map->slots * (size_t)map->slot_count);
-}
-
 /* Where probing starts. */
 static int first_slot(const kiln_map *map, uint64_t id) {
   return (int)(kiln_hash_id(map->seed, id) & (uint64_t)(map->slot_count - 1));
+}
+
+/* In proportion to what is in it: a map that was large once may be cleared often. */
+void kiln_map_clear(kiln_map *map) {
+  int mask = map->slot_count - 1;
+  bool few = map->count < map->slot_count / 16;
+  for (int i = 0; few && i < map->count; i++) {
+    if (!map->entries[i].value) continue;
+    int slot = first_slot(map, map->entries[i].id);
+    while (map->slots[slot] != i + 1) slot = (slot + 1) & mask;
+    map->slots[slot] = 0;
+  }
+  if (!few && map->slot_count) memset(map->slots, 0, sizeof *map->slots * (size_t)map->slot_count);
+  map->count = 0;
 }
 
 /* The slot of a key (is_text: `key` counts too), or -1. */

@@ -31,6 +31,43 @@ static kiln_status *string_keys(kiln_arena *arena, void *arg) {
   return NULL;
 }
 
+/* A large map, cleared again and again with little in it, some of it removed. */
+static kiln_status *cleared_often(kiln_arena *arena, void *arg) {
+  (void)arg;
+  kiln_map map;
+  kiln_map_init(&map, arena);
+  static int value;
+  for (uint64_t id = 0; id < 3000; id++) kiln_map_set_id(&map, id, &value);
+  for (uint64_t round = 0; round < 200; round++) {
+    kiln_map_clear(&map);
+    for (uint64_t id = 0; id < 3000; id++) KILN_CHECK(round % 50 || !kiln_map_find_id(&map, id));
+    for (uint64_t id = round; id < 2 * round; id++) kiln_map_set_id(&map, id, &value);
+    for (uint64_t id = round; id < 2 * round; id += 3) {
+      KILN_CHECK(kiln_map_remove_id(&map, id) && !kiln_map_find_id(&map, id));
+    }
+    KILN_CHECK(map.count == (int)round);
+  }
+  kiln_map_clear(&map);
+  for (int32_t slot = 0; slot < map.slot_count; slot++) KILN_CHECK(map.slots[slot] == 0);
+  return NULL;
+}
+
+/* Each time it costs what is in it, not what once was: 80 GB would be emptied here. */
+static kiln_status *cleared_in_no_time(void *arg) {
+  kiln_map map;
+  kiln_map_init(&map, arg);
+  static int value;
+  for (uint64_t id = 0; id < 400000; id++) kiln_map_set_id(&map, id, &value);
+  kiln_map_clear(&map);
+  const uint64_t begin = kiln_now_ns();
+  for (uint64_t round = 0; round < 20000; round++) {
+    kiln_map_set_id(&map, round, &value);
+    kiln_map_clear(&map);
+  }
+  KILN_CHECK(kiln_now_ns() - begin < 3000000000u);
+  return NULL;
+}
+
 /* Random sets and removals of 200 ids beside an array that says what must be there. */
 static kiln_status *random_ids(kiln_arena *arena, void *arg) {
   (void)arg;
@@ -103,6 +140,17 @@ static kiln_status *vectors(kiln_arena *arena, void *arg) {
 
 static void keeps_strings_in_order(void **state) { (void)state, sweep_arena(string_keys, NULL); }
 static void agrees_with_an_array(void **state) { (void)state, sweep_arena(random_ids, NULL); }
+static void is_cleared_often(void **state) { (void)state, sweep_arena(cleared_often, NULL); }
+static void costs_what_is_in_it(void **state) {
+  (void)state;
+  kiln_mem *mem = NULL;
+  kiln_arena *arena = NULL;
+  assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &mem));
+  assert_ok(kiln_arena_create(mem, &arena));
+  assert_ok(kiln_arena_run(arena, cleared_in_no_time, arena));
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+}
 static void shows_removals(void **state) {
   (void)state;
   sweep_arena(removed_entries_show_as_null, NULL);
@@ -111,10 +159,9 @@ static void vectors_grow(void **state) { (void)state, sweep_arena(vectors, NULL)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(keeps_strings_in_order),
-      cmocka_unit_test(agrees_with_an_array),
-      cmocka_unit_test(shows_removals),
-      cmocka_unit_test(vectors_grow),
+      cmocka_unit_test(keeps_strings_in_order), cmocka_unit_test(agrees_with_an_array),
+      cmocka_unit_test(is_cleared_often),       cmocka_unit_test(costs_what_is_in_it),
+      cmocka_unit_test(shows_removals),         cmocka_unit_test(vectors_grow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
