@@ -44,7 +44,7 @@ static bool store(const tool_option *o, const char *value, void *options) {
     case TOOL_INT: {
       long long n = strtoll(value, &end, 10);
       static const char units[] = "KMGT";
-      const char *unit = o->kind == TOOL_BYTES && *end ? strchr(units, *end & ~0x20) : NULL;
+      const char *unit = o->kind == TOOL_BYTES && *end ? memchr(units, *end & ~0x20, 4) : NULL;
       if (unit && end > value) {
         end++;
         if (__builtin_mul_overflow(n, 1LL << (10 * (unit - units + 1)), &n)) errno = ERANGE;
