@@ -2,10 +2,10 @@
  *
  * Nothing in an arena needs a destructor. Allocation from an arena never returns NULL: when memory
  * is short it jumps to the kiln_arena_run that is under way, which returns kiln_status_oom(), or
- * what the thread's budget says. So
- * code that works on arenas has no error paths for memory, under one rule: between acquiring
- * something an arena does not own (a tensor, a file, a lock) and handing it to its owner, do not
- * allocate from an arena. The failing allocator of the tests keeps that rule.
+ * what the thread's budget says. So code that works on arenas has no error paths for memory, under
+ * one rule: between acquiring something an arena does not own (a tensor, a file, a lock, a status)
+ * and handing it to its owner, do not allocate from an arena. The failing allocator of the tests
+ * keeps that rule.
  *
  * An arena belongs to one thread at a time. Sanitizer builds poison free space. */
 #ifndef KILN_BASE_ARENA_H

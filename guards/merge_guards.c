@@ -5,8 +5,8 @@
  *  - between it and them stands no effect, no write and no random number, so that the first guard
  *    may be asked as late as the last, and a fallback may start all regions anew;
  *  - every value that its guard checks is checked by the run already, or was not made by the run,
- * so that the merged guard can check it too, or is made from what the run knows by operators whose
- *    shape functions prove the very type.
+ *    so that the merged guard can check it too, or is made from what the run knows by operators
+ *    whose shape functions prove the very type.
  * What stands between and leads from the run to the region goes into it, and into the fallback. A
  * finished run is put into the block once (merge_build.c). A proof may need a value that no guard
  * has looked at, a weight: then the merged guard checks it too, for the type that the profile

@@ -28,8 +28,8 @@ typedef struct kiln_bytecode_env {
   kiln_guard_watch *(*watch)(void *user, const kiln_node *node, kiln_arena *arena);
   const kiln_method_lookup *methods;
   kiln_profile_sink *sink; /* of a profiling plan, else NULL */
-  bool structured;         /* the same of sparse and nested tensors */
   bool quantised;          /* operators that know nothing of quantised tensors refuse them */
+  bool structured;         /* the same of sparse and nested tensors */
   bool timed;              /* instructions have times */
   double stress;           /* chance that a guard fails although its types match */
 } kiln_bytecode_env;

@@ -90,7 +90,6 @@ static LLVMValueRef call_math(kiln__emitter *e, const char *name, LLVMTypeRef re
   return e->ll->BuildCall2(e->builder, type, callee, args, (unsigned)count, "");
 }
 
-/* A function of functions.def. f64 in a vector as wide as f32's takes two calls. */
 /* LLVM 19 makes one instruction of sign or bit operations with a constant and of a select between
  * their result and an operand of theirs (AVX-512's masked VPTERNLOG with an operand in memory), and
  * gets the operands' order wrong. What stands behind a fence is not merged; it costs nothing. */
@@ -117,6 +116,7 @@ static LLVMValueRef select_operand(kiln__emitter *e, int value) {
   }
 }
 
+/* A function of functions.def. f64 in a vector as wide as f32's takes two calls. */
 static LLVMValueRef emit_math(kiln__emitter *e, const kiln_loop_inst *inst, const char *name) {
   char symbol[64];
   bool is_f64 = inst->dtype == KILN_DTYPE_F64;
