@@ -42,7 +42,7 @@ typedef struct kiln_unit {
   /* Compiles a function's body on demand; set by the frontend. NULL: all bodies are there. */
   kiln_status *(*ensure)(struct kiln_unit *unit, kiln_function *function);
   bool structured; /* sparse or nested tensors may be among its values (runtime/structure.h) */
-  const char *custom_classes; /* of C++, that the source names; NULL: none. Of models at rest */
+  const char *custom_classes; /* of C++, "A, B", that were met; NULL: none */
   bool quantised; /* quantised tensors may be among its values: operators ask (runtime/quant.h) */
   void *frontend; /* its state, released by `release_frontend` */
   void (*release_frontend)(struct kiln_unit *unit);

@@ -10,6 +10,7 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 
@@ -148,6 +149,16 @@ def measure(kiln, body):
 def loads(data):
     def body(kiln, context):
         kiln.drop('model_release', kiln.load(context, data))
+    return body
+
+
+def looks(data):
+    """A model at rest, of a file."""
+    def body(kiln, context):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            kiln.drop('model_release', kiln.make('debug_model_open', context, file.name.encode(), None))
     return body
 
 
@@ -482,6 +493,14 @@ def many_submodules(n):
 @grows(150)
 def a_frozen_module(n):
     return calls(submodules(n), count=0, then=freezes)
+
+
+@grows(500)
+def classes_of_cpp(n):
+    objects = b''.join(b'c__torch__.torch.classes.q\nC%d\n)\x81}b' % i for i in range(n))
+    held = b'ctorch.jit._pickle\nrestore_type_tag\n](' + objects + b'e' + text_op('List[Any]') + b'\x86R'
+    source = forward(repeat(20 * n, 'y# = torch.add(x, 1)'), attributes='  held : List[Any]\n')
+    return looks(archive(source, object_op('__torch__.M', TRAINING + [('held', held)])))
 
 
 @grows(300)

@@ -7,6 +7,7 @@ static bool in_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '.';
 }
+
 static void add_names(kiln_loader *l, kiln_str text, kiln_map *known, kiln_text *names) {
   static const char prefix[] = "__torch__.torch.classes.";
   const char *at = text.data, *end = text.data + text.len;
@@ -21,29 +22,31 @@ static void add_names(kiln_loader *l, kiln_str text, kiln_map *known, kiln_text 
     kiln_text_printf(names, KILN_STR_FMT, KILN_STR_ARG(name));
   }
 }
-int kiln__custom_classes(kiln_loader *l, kiln_text *names) {
+
+static bool is_source(kiln_str name) {
+  return kiln_str_starts(name, "code/") && name.len > 3 &&
+         memcmp(name.data + name.len - 3, ".py", 3) == 0;
+}
+
+const char *kiln__custom_classes(kiln_loader *l, kiln_str qualname) {
+  if (l->unit->custom_classes) return l->unit->custom_classes;
+  kiln_text names;
   kiln_map known;
+  kiln_text_init(&names, l->arena);
   kiln_map_init(&known, l->ast_arena);
   for (int i = 0; i < kiln_zip_count(l->zip); i++) {
     kiln_zip_record *record = kiln_zip_at(l->zip, i);
-    kiln_str text;
-    const size_t len = record->name.len;
-    const bool source = kiln_str_starts(record->name, "code/") && len > 3 &&
-                        memcmp(record->name.data + len - 3, ".py", 3) == 0;
-    if (!source) continue;
-    kiln_status *status = kiln_zip_read(l->zip, record, &text);
-    if (status)
-      kiln_status_destroy(status); /* whoever needs the file will say so */
-    else
-      add_names(l, text, &known, names);
+    kiln_str text = {0};
+    if (!is_source(record->name)) continue;
+    kiln_status_destroy(kiln_zip_read(l->zip, record, &text)); /* who needs the file will say so */
+    if (text.data) add_names(l, text, &known, &names);
   }
-  return known.count;
+  if (!known.count) kiln_text_put(&names, qualname);
+  l->unit->custom_classes = names.data;
+  return names.data;
 }
+
 const kiln_type *kiln__define_custom_class(kiln_loader *l, kiln_str qualname) {
-  if (!l->unit->custom_classes) {
-    kiln_text names;
-    kiln_text_init(&names, l->arena);
-    if (kiln__custom_classes(l, &names) > 0) l->unit->custom_classes = names.data;
-  }
+  (void)kiln__custom_classes(l, qualname);
   return kiln_unit_add_class(l->unit, KILN_TYPE_CLASS, qualname)->type;
 }

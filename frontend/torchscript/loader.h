@@ -69,8 +69,9 @@ typedef struct kiln_found {
 static inline bool kiln__is_custom_class(kiln_str qualname) {
   return kiln_str_starts(qualname, "__torch__.torch.classes.");
 }
-/* Appends all that the archive's source names, "A, B": how many. */
-int kiln__custom_classes(kiln_loader *l, kiln_text *names);
+/* All that the archive's source names, "A, B"; where it names none, the one that was met. They are
+ * looked for once. */
+const char *kiln__custom_classes(kiln_loader *l, kiln_str qualname);
 /* A class without attributes and methods, for a look at the archive. */
 const kiln_type *kiln__define_custom_class(kiln_loader *l, kiln_str qualname);
 

@@ -61,14 +61,12 @@ static kiln_status *resolve_name(kiln_loader *l, const kiln_source *source, cons
     }
   }
   if (kiln__is_custom_class(name) && !l->lenient) {
-    kiln_text names;
-    kiln_text_init(&names, l->ast_arena);
-    const int count = kiln__custom_classes(l, &names);
-    return count > 1 ? kiln_source_error(source, ast->begin, "custom classes %s are not supported",
-                                         names.data)
-                     : kiln_source_error(source, ast->begin,
-                                         "custom class " KILN_STR_FMT " is not supported",
-                                         KILN_STR_ARG(name));
+    const char *names = kiln__custom_classes(l, name);
+    return strchr(names, ',')
+               ? kiln_source_error(source, ast->begin, "custom classes %s are not supported", names)
+               : kiln_source_error(source, ast->begin,
+                                   "custom class " KILN_STR_FMT " is not supported",
+                                   KILN_STR_ARG(name));
   }
   kiln_found found = {0};
   if (name.len > 0) KILN_TRY(kiln__loader_find(l, name, &found));
