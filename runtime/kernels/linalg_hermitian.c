@@ -53,24 +53,85 @@ void kiln__la_reflect_columns(z *a, int64_t rows, int64_t n, int64_t from, const
     for (int64_t c = from; c < n; c++) a[k * n + c] = z_sub(a[k * n + c], z_mul(by, sums[c]));
   }
 }
-/* d and e: the diagonals; q (may be NULL): a = q t q^H. room holds 2 n. */
-static void tridiagonal(z *a, int64_t n, bool upper, double *d, double *e, z *q, z *room) {
-  z *x = room, *sums = room + n, tau;
-  if (q) kiln__la_identity(q, n);
-  memset(e, 0, sizeof *e * (size_t)n);
-  for (int64_t step = 0; step + 1 < n && !kiln_budget_leaves_out(); step++) {
-    const int64_t i = upper ? n - 2 - step : step, head = upper ? i : i + 1;
-    for (int64_t k = 0; k < n; k++) {
-      const bool part = upper ? k <= i : k > i;
-      x[k] = part ? a[k * n + (upper ? i + 1 : i)] : (z){0, 0};
-    }
-    e[i] = kiln__la_reflector(x, n, head, &tau);
+typedef struct tridiag {
+  int64_t n;
+  double *d, *e; /* the diagonals */
+  double *v;     /* the rows are the vectors, of `width` numbers: n, or n complex; may be NULL */
+  int64_t width, first, end; /* rows and columns [first, end) are still to be reduced */
+  double epsilon;
+} tridiag;
+/* The reflector that leaves e between what is reduced and the rest of that row of a. */
+static z reflect_next(tridiag *t, bool upper, z *x) {
+  const int64_t i = upper ? --t->end - 1 : t->first++;
+  z tau;
+  t->e[i] = kiln__la_reflector(x + t->first, t->end - t->first, upper ? i : 0, &tau);
+  return tau;
+}
+/* Both (hetd2, by an update of rank 2): a = q t q^H, q's columns to t->v, which is the identity.
+ * a's rows are its columns, conjugated, so all inner loops are along rows. room holds 2 n. */
+static void reduce_complex(tridiag *t, z *a, bool upper, z *room) {
+  const int64_t n = t->n;
+  z *x = room, *w = room + n;
+  while (t->end - t->first > 1 && !kiln_budget_leaves_out()) {
+    const z *row = a + (upper ? t->end - 1 : t->first) * n;
+    for (int64_t k = t->first; k < t->end; k++) x[k] = z_conj(row[k]);
+    const z tau = reflect_next(t, upper, x);
+    const int64_t from = t->first, to = t->end;
     if (tau.re == 0 && tau.im == 0) continue;
-    kiln__la_reflect_rows(a, n, n, x, tau);
-    kiln__la_reflect_columns(a, n, n, 0, x, tau, sums);
-    if (q) kiln__la_reflect_rows(q, n, n, x, tau);
+    memset(w + from, 0, sizeof *w * (size_t)(to - from));
+    for (int64_t k = from; k < to; k++) {
+      for (int64_t c = from; c < to; c++) w[c] = z_add(w[c], z_mul(z_conj(a[k * n + c]), x[k]));
+    }
+    z dot = {0, 0};
+    for (int64_t k = from; k < to; k++) {
+      w[k] = z_mul(w[k], tau);
+      dot = z_add(dot, z_mul(z_conj(w[k]), x[k]));
+    }
+    const z half = z_mul((z){tau.re / 2, tau.im / 2}, dot);
+    for (int64_t k = from; k < to; k++) w[k] = z_sub(w[k], z_mul(half, x[k]));
+    for (int64_t k = from; k < to; k++) {
+      for (int64_t c = from; c < to; c++) {
+        const z both = z_add(z_mul(x[k], z_conj(w[c])), z_mul(w[k], z_conj(x[c])));
+        a[k * n + c] = z_sub(a[k * n + c], both);
+      }
+    }
+    for (int64_t k = from; k < to; k++) x[k] = z_conj(x[k]);
+    if (!t->v) continue;
+    kiln__la_reflect_columns((z *)t->v + from * n, to - from, n, 0, x + from, z_conj(tau), w);
   }
-  for (int64_t i = 0; i < n; i++) d[i] = a[i * n + i].re;
+  for (int64_t i = 0; i < n; i++) t->d[i] = a[i * n + i].re;
+}
+static void reduce_real(tridiag *t, double *a, bool upper, z *room) {
+  const int64_t n = t->n;
+  double *x = (double *)(room + n), *w = x + n;
+  while (t->end - t->first > 1 && !kiln_budget_leaves_out()) {
+    const double *row = a + (upper ? t->end - 1 : t->first) * n;
+    for (int64_t k = t->first; k < t->end; k++) room[k] = (z){row[k], 0};
+    const double tau = reflect_next(t, upper, room).re;
+    const int64_t from = t->first, to = t->end;
+    if (tau == 0) continue;
+    memset(w + from, 0, sizeof *w * (size_t)(to - from));
+    for (int64_t k = from; k < to; k++) {
+      x[k] = room[k].re;
+      for (int64_t c = from; c < to; c++) w[c] += a[k * n + c] * x[k];
+    }
+    double half = 0;
+    for (int64_t k = from; k < to; k++) half += w[k] * x[k];
+    half *= tau * tau / 2;
+    for (int64_t k = from; k < to; k++) w[k] = tau * w[k] - half * x[k];
+    for (int64_t k = from; k < to; k++) {
+      for (int64_t c = from; c < to; c++) a[k * n + c] -= x[k] * w[c] + w[k] * x[c];
+    }
+    if (!t->v) continue;
+    memset(w, 0, sizeof *w * (size_t)n);
+    for (int64_t k = from; k < to; k++) {
+      for (int64_t c = 0; c < n; c++) w[c] += x[k] * t->v[k * n + c];
+    }
+    for (int64_t k = from; k < to; k++) {
+      for (int64_t c = 0; c < n; c++) t->v[k * n + c] -= tau * x[k] * w[c];
+    }
+  }
+  for (int64_t i = 0; i < n; i++) t->d[i] = a[i * n + i];
 }
 
 /* -- Its eigenvalues -- */
@@ -112,19 +173,14 @@ static turn pair_of(double a, double b, double c, double *first, double *second)
   if ((sum < 0) == (gap < 0)) t = (turn){-t.s, t.c};
   return t;
 }
-typedef struct tridiag {
-  int64_t n;
-  double *d, *e;
-  z *v; /* [n, n], columns turn; may be NULL */
-  double epsilon;
-} tridiag;
-/* Columns j and j + 1. */
-static void turn_columns(const tridiag *t, int64_t j, double c, double s) {
-  for (int64_t i = 0; t->v && i < t->n; i++) {
-    z *x = t->v + i * t->n + j;
-    const z low = x[0], high = x[1];
-    x[1] = (z){c * high.re - s * low.re, c * high.im - s * low.im};
-    x[0] = (z){s * high.re + c * low.re, s * high.im + c * low.im};
+/* Vectors j and j + 1. */
+static void turn_rows(const tridiag *t, int64_t j, double c, double s) {
+  if (!t->v) return;
+  double *restrict low = t->v + j * t->width, *restrict high = low + t->width;
+  for (int64_t i = 0; i < t->width; i++) {
+    const double x = low[i], y = high[i];
+    high[i] = c * y - s * x;
+    low[i] = s * y + c * x;
   }
 }
 /* One sweep from m towards l (side 1: m > l; -1: below), whose eigenvalue it brings near. e between
@@ -148,9 +204,9 @@ static void sweep(const tridiag *t, int64_t l, int64_t m, int64_t side, turn *tu
     turns[side > 0 ? i : i - 1] = (turn){c, side > 0 ? -s : s};
   }
   if (side > 0) {
-    for (int64_t i = m - 1; i >= l; i--) turn_columns(t, i, turns[i].c, turns[i].s);
+    for (int64_t i = m - 1; i >= l; i--) turn_rows(t, i, turns[i].c, turns[i].s);
   } else {
-    for (int64_t i = m; i < l; i++) turn_columns(t, i, turns[i].c, turns[i].s);
+    for (int64_t i = m; i < l; i++) turn_rows(t, i, turns[i].c, turns[i].s);
   }
   d[l] -= p;
   e[l] = g;
@@ -171,7 +227,7 @@ static bool solve_block(const tridiag *t, int64_t l, int64_t end, int64_t *steps
     } else if (m == l + side) {
       const int64_t low = side > 0 ? l : m;
       const turn now = pair_of(d[low], e[l], d[low + 1], &d[low], &d[low + 1]);
-      turn_columns(t, low, now.c, now.s);
+      turn_rows(t, low, now.c, now.s);
       e[l] = 0;
       l += 2 * side;
     } else {
@@ -208,25 +264,52 @@ static void put_in_order(const tridiag *t) {
     const double kept = t->d[i];
     t->d[i] = t->d[least];
     t->d[least] = kept;
-    for (int64_t k = 0; t->v && k < t->n; k++) {
-      z *row = t->v + k * t->n;
-      const z x = row[i];
-      row[i] = row[least];
-      row[least] = x;
+    if (!t->v) continue;
+    double *one = t->v + i * t->width, *two = t->v + least * t->width;
+    for (int64_t k = 0; k < t->width; k++) {
+      const double x = one[k];
+      one[k] = two[k];
+      two[k] = x;
+    }
+  }
+}
+/* The rows of t->v to the columns of v, where complex rows are already. */
+static void turn_over(const tridiag *t, bool real, z *v) {
+  const int64_t n = t->n;
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t k = real ? 0 : i; k < n; k++) {
+      const z x = v[i * n + k];
+      v[i * n + k] = real ? (z){t->v[k * n + i], 0} : v[k * n + i];
+      if (!real) v[k * n + i] = x;
     }
   }
 }
 bool kiln__la_eigh(z *a, int64_t n, bool upper, bool single, double *w, z *v, z *room) {
-  const tridiag t = {n, w, (double *)(room + 2 * n), v, single ? FLT_EPSILON / 2 : DBL_EPSILON / 2};
-  double most = 0, scale = 1;
-  for (int64_t i = 0; i < n * n; i++) most = fmax(most, fmax(fabs(a[i].re), fabs(a[i].im)));
+  tridiag t = {.n = n, .d = w, .e = (double *)(room + 2 * n), .end = n};
+  double most = 0, *real_a = (double *)a, scale = 1;
+  bool real = true;
+  t.epsilon = single ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
+  for (int64_t i = 0; i < n * n; i++) {
+    most = fmax(most, fmax(fabs(a[i].re), fabs(a[i].im)));
+    real = real && a[i].im == 0;
+  }
   if (most > 1e100 || (most < 1e-100 && most > 0)) { /* squares must be numbers */
     scale = most;
     for (int64_t i = 0; i < n * n; i++) a[i] = (z){a[i].re / scale, a[i].im / scale};
   }
-  tridiagonal(a, n, upper, w, t.e, v, room);
+  for (int64_t i = 0; real && i < n * n; i++) real_a[i] = a[i].re;
+  t.width = real ? n : 2 * n;
+  t.v = !v ? NULL : real ? real_a + n * n : (double *)v; /* a's other half */
+  if (t.v) memset(t.v, 0, sizeof *t.v * (size_t)(n * t.width));
+  for (int64_t i = 0; t.v && i < n; i++) t.v[i * (t.width + t.width / n)] = 1;
+  memset(t.e, 0, sizeof *t.e * (size_t)n);
+  if (real)
+    reduce_real(&t, real_a, upper, room);
+  else
+    reduce_complex(&t, a, upper, room);
   if (!diagonalise(&t, (turn *)room)) return false;
   put_in_order(&t);
+  if (v) turn_over(&t, real, v);
   for (int64_t i = 0; i < n; i++) w[i] *= scale;
   return true;
 }
