@@ -3,6 +3,8 @@
  * A site is the function's own executor, one of the regions behind its guards, or one of its
  * groups. Regions print after the function, each variant with its depth, as PyTorch prints the
  * nested graphs of fallback functions. */
+#include <stdio.h>
+
 #include "jit/executor.h"
 
 kiln_jit_stage kiln_jit_stage_find(kiln_str name) {
@@ -201,10 +203,12 @@ static kiln_status *print_frontend(dump *d) {
     if (!matches(d, f->qualname, NULL)) continue;
     d->found = true;
     kiln_text_printf(d->text, "%s %s:\n", d->dot ? "//" : ";", f->qualname);
+    char why[256] = ""; /* of our own: where the text cannot grow, the status would be lost */
     kiln_status *status = kiln_unit_ensure(f);
-    if (status) kiln_text_printf(d->text, "; %s\n", kiln_status_message(status));
-    if (!status) print_graph(d, f->graph);
+    if (status) snprintf(why, sizeof why, "%s", kiln_status_message(status));
     kiln_status_destroy(status);
+    if (*why) kiln_text_printf(d->text, "; %s\n", why);
+    if (!*why) print_graph(d, f->graph);
   }
   return d->found ? NULL
                   : KILN_ERROR(KILN_NOT_FOUND, "no function '" KILN_STR_FMT "' in the archive",

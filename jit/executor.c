@@ -84,6 +84,24 @@ void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *ex, kiln_reason reason
   kiln_map_set_id(&jit->refusal_index, hash, r);
 }
 
+typedef struct refusal_job {
+  const kiln_executor *ex;
+  kiln_reason reason;
+  const char *detail;
+} refusal_job;
+
+static kiln_status *refuse_body(void *arg) {
+  const refusal_job *job = arg;
+  kiln__jit_refuse(job->ex->jit, job->ex, job->reason, job->detail, (kiln_source_loc){0});
+  return NULL;
+}
+
+/* For those who hold a status: without memory the refusal is not told. */
+static void refuse_if_possible(const kiln_executor *ex, kiln_reason reason, const char *detail) {
+  refusal_job job = {ex, reason, detail};
+  kiln_status_destroy(kiln_arena_run(ex->jit->arena, refuse_body, &job));
+}
+
 /* A level failed: why, in one word where one fits. */
 static void tell_failure(kiln_executor *ex, kiln_status *status) {
   kiln_code code = kiln_status_code(status);
@@ -91,7 +109,7 @@ static void tell_failure(kiln_executor *ex, kiln_status *status) {
       code == KILN_OUT_OF_MEMORY ? KILN_REASON_out_of_memory : KILN_REASON_check_failed;
   KILN_LOG(&ex->jit->env.log, warn, 1, "%s: %s", ex->callable.name, kiln_status_report(status));
   ex->jit->compile_failures++;
-  kiln__jit_refuse(ex->jit, ex, reason, kiln_status_message(status), (kiln_source_loc){0});
+  refuse_if_possible(ex, reason, kiln_status_message(status));
   kiln_status_destroy(status);
 }
 
@@ -356,7 +374,7 @@ static kiln_status *advance_job(void *arg) {
   }
   KILN_LOG(&ex->jit->env.log, compile, 1, "%s: %s%s", ex->callable.name,
            kiln_status_message(status), last ? "" : "; to be tried again");
-  kiln__jit_refuse(ex->jit, ex, KILN_REASON_compile_budget, "", (kiln_source_loc){0});
+  refuse_if_possible(ex, KILN_REASON_compile_budget, "");
   kiln_budget_leave(budget);
   return status;
 }
