@@ -44,7 +44,7 @@ struct kiln_arena {
 typedef struct arena_run {
   jmp_buf jump;
   const kiln_arena *arena;
-  kiln_status *why; /* of the jump */
+  kiln_status *volatile why; /* of the jump; volatile, as setjmp asks of what is set behind it */
   struct arena_run *outer;
 } arena_run;
 
