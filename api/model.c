@@ -106,6 +106,7 @@ static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits,
   KILN_TRY(kiln__model_make_call(model, &call));
   kiln_call_begin(call, limits);
   call->budget.deadline_ns = budget->deadline_ns;
+  call->budget.held_at_start = budget->held_at_start;
   kiln_status *status = NULL;
   for (int i = 0; !status && i < script->pending_count; i++) {
     kiln_pending_call *p = &script->pending[i];
@@ -151,7 +152,7 @@ static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const 
                                 const kiln_budget *budget, bool at_rest) {
   kiln_context *context = model->context;
   kiln_torchscript_options options = {.limits = limits ? *limits : (kiln_limits){0},
-                                      .deadline_ns = budget->deadline_ns,
+                                      .begun = budget,
                                       .crc_warns = model->flags.crc != 0,
                                       .map_device = model->flags.map_device.text,
                                       .lenient = at_rest,
@@ -219,7 +220,7 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
   *out_model = NULL;
   kiln_model *model = NULL;
   KILN_TRY(new_model(context, &model));
-  kiln_budget budget; /* for opening; what comes after has its own, with the same deadline */
+  kiln_budget budget; /* what comes after opening has its own, with the same begin */
   kiln_budget_begin(&budget, "the load", context->env->mem, limits);
   kiln_status *status = open_source(model, from, limits, &budget, &mapping);
   if (!status) {
@@ -237,9 +238,11 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
 kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mapping,
                                       kiln_model **out_model) {
   kiln_model *model = NULL;
+  kiln_budget budget;
   *out_model = NULL;
+  kiln_budget_begin(&budget, "the load", context->env->mem, NULL);
   kiln_status *status = new_model(context, &model);
-  if (!status) status = build_model(model, mapping, NULL, &(kiln_budget){0}, false);
+  if (!status) status = build_model(model, mapping, NULL, &budget, false);
   kiln_owner_release(&mapping->owner);
   if (status) {
     if (model) destroy_model(model);

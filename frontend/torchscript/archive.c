@@ -270,8 +270,11 @@ kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
   load ld = {.options = options};
   ld.l = (kiln_loader){.env = env, .registry = registry, .mapping = mapping, .model = model};
   ld.l.lenient = options && options->lenient;
-  kiln_budget_begin(&ld.l.budget, "the load", env->mem, options ? &options->limits : NULL);
-  if (options && options->deadline_ns) ld.l.budget.deadline_ns = options->deadline_ns;
+  if (options && options->begun) {
+    ld.l.budget = *options->begun;
+  } else {
+    kiln_budget_begin(&ld.l.budget, "the load", env->mem, options ? &options->limits : NULL);
+  }
   ld.l.memory =
       options && options->limits.bytes ? options->limits.bytes : default_memory(mapping->size);
   kiln_status *status = kiln_unit_create(env, registry, &model->unit);

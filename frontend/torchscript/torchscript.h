@@ -53,11 +53,11 @@ typedef struct kiln_torchscript {
 
 typedef struct kiln_torchscript_options {
   kiln_limits limits; /* bytes also caps what is inflated (default 4 GiB); time_ms the whole load */
-  uint64_t deadline_ns;   /* of the load, which may have begun before; 0: from now on */
-  bool crc_warns;         /* a wrong checksum is a warning */
-  const char *map_device; /* rules of frontend/devices.h; NULL: none */
-  bool lenient;           /* bodies that do not compile are errors of their calls only */
-  bool at_rest;           /* to be looked at, not run: keeps the sources */
+  const kiln_budget *begun; /* with these limits, when the file was opened; NULL: from now on */
+  bool crc_warns;           /* a wrong checksum is a warning */
+  const char *map_device;   /* rules of frontend/devices.h; NULL: none */
+  bool lenient;             /* bodies that do not compile are errors of their calls only */
+  bool at_rest;             /* to be looked at, not run: keeps the sources */
 } kiln_torchscript_options;
 
 /* `options` may be NULL. The mapping is retained. The registry and env outlive the result.

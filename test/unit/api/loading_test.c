@@ -481,6 +481,27 @@ static void keeps_limits(void **state) {
   kiln_context_release(context);
 }
 
+/* The copy of the file and what is made of it count together; what a model has beyond its script is
+ * some KiB. */
+static void one_limit_for_all(void **state) {
+  (void)state;
+  bool loads = false;
+  for (uint64_t bytes = 16 << 10; bytes < 8 << 20; bytes += bytes / 64) {
+    kiln_context *context = context_with(NULL, NULL);
+    kiln_model *model = NULL;
+    const size_t before = kiln_context_bytes(context);
+    kiln_status *status = kiln_model_load(context, TEST_DATA "/own/mlp/model.pt",
+                                          &(kiln_limits){.bytes = bytes}, &model);
+    loads = loads || !status;
+    assert_int_equal(kiln_status_code(status), status ? KILN_LIMIT : KILN_OK);
+    assert_in_range(kiln_context_peak_bytes(context) - before, 0, bytes + (5 << 10));
+    kiln_status_destroy(status);
+    kiln_model_release(model);
+    kiln_context_release(context);
+  }
+  assert_true(loads);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(loads_from_everywhere),
@@ -494,6 +515,7 @@ int main(void) {
       cmocka_unit_test(reads_odd_containers),
       cmocka_unit_test(reads_values),
       cmocka_unit_test(keeps_limits),
+      cmocka_unit_test(one_limit_for_all),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
