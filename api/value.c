@@ -10,7 +10,10 @@
 kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_ivalue v,
                               kiln_value **out_value) {
   *out_value = NULL;
-  if (model && model->script->unit->structured && kiln_ivalue_holds_structured(v)) {
+  /* A model can have put one into a list of the host's, which knows of no model. */
+  const bool is_one =
+      v.tag == KILN_TAG_TENSOR && v.u.tensor && kiln_tensor_is_structured(v.u.tensor);
+  if (is_one || (model && model->script->unit->structured && kiln_ivalue_holds_structured(v))) {
     kiln_ivalue_release(v);
     return KILN_ERROR(KILN_UNSUPPORTED, "a sparse or nested tensor does not leave its model: make "
                                         "it dense by to_dense() or to_padded_tensor()");

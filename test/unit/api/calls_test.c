@@ -272,6 +272,32 @@ static void test_counters_and_callbacks(void **state) {
   kiln_context_set_print(context, NULL, NULL);
 }
 
+/* A nested tensor does not leave its model, not by a list of the host's either. */
+static void test_nested_tensors_stay(void **state) {
+  (void)state;
+  static const int64_t sizes[] = {2, 2, 1};
+  static const float x[4] = {1, 2, 3, 4};
+  static const bool mask[4] = {true, false, true, true};
+  kiln_model *nested = NULL;
+  kiln_instance *maker = NULL;
+  kiln_value *args[3] = {NULL}, *out = NULL, *item = NULL;
+  assert_ok(kiln_model_load(context, TEST_DATA "/language/layouts_215/model.pt", NULL, &nested));
+  assert_ok(kiln_instance_create(nested, &maker));
+  assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 3, sizes, x, &args[0]));
+  assert_ok(kiln_value_tensor(context, KILN_DTYPE_BOOL, 2, sizes, mask, &args[1]));
+  assert_ok(kiln_value_list(context, args, 1, &args[2]));
+  assert_ok(kiln_instance_call(maker, "t_through_lists", args, 3, NULL, &out));
+  assert_int_equal(kiln_value_count(args[2]), 2);
+  kiln_status *status = kiln_value_item(args[2], 1, &item);
+  assert_int_equal(kiln_status_code(status), KILN_UNSUPPORTED);
+  assert_null(item);
+  kiln_status_destroy(status);
+  kiln_value_destroy(out);
+  for (int i = 0; i < 3; i++) kiln_value_destroy(args[i]);
+  kiln_instance_release(maker);
+  kiln_model_release(nested);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_methods),
                                      cmocka_unit_test(test_numbers),
@@ -282,6 +308,7 @@ int main(void) {
                                      cmocka_unit_test(test_limits),
                                      cmocka_unit_test(test_gradients_are_refused),
                                      cmocka_unit_test(test_errors),
+                                     cmocka_unit_test(test_nested_tensors_stay),
                                      cmocka_unit_test(test_memory_model),
                                      cmocka_unit_test(test_counters_and_callbacks)};
   return cmocka_run_group_tests(tests, open_model, close_model);
