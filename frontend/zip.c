@@ -2,6 +2,7 @@
  * the archive is open, since local headers are looked at when a record is first used. */
 #include "frontend/zip.h"
 
+#include <errno.h>
 #include <libdeflate.h>
 #include <limits.h>
 #include <minizip/unzip.h>
@@ -24,6 +25,14 @@ struct kiln_zip {
   KILN_VEC(kiln_zip_record) records;
   kiln_map by_name; /* index + 1 */
 };
+
+/* minizip tells lack of memory as a failure like others; malloc leaves it in errno, which is 0
+ * before minizip is first called. */
+static bool lacks_memory(void) { return errno == ENOMEM; }
+static kiln_status *bad_directory(void) {
+  if (lacks_memory()) return kiln_status_oom();
+  return KILN_ERROR(KILN_INVALID_FILE, "the archive's directory is damaged");
+}
 
 /* -- minizip's callbacks -- */
 
@@ -112,7 +121,7 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
   unz_file_info64 info;
   char name[MAX_NAME + 1];
   if (unzGetCurrentFileInfo64(zip->file, &info, name, MAX_NAME, NULL, 0, NULL, 0) != UNZ_OK) {
-    return KILN_ERROR(KILN_INVALID_FILE, "the archive's directory is damaged");
+    return bad_directory();
   }
   if (info.size_filename > MAX_NAME) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record name of %lu bytes",
@@ -146,9 +155,7 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
                       KILN_STR_ARG(below), info.compression_method);
   }
   unz64_file_pos position;
-  if (unzGetFilePos64(zip->file, &position) != UNZ_OK) {
-    return KILN_ERROR(KILN_INVALID_FILE, "the archive's directory is damaged");
-  }
+  if (unzGetFilePos64(zip->file, &position) != UNZ_OK) return bad_directory();
   kiln_zip_record record = {.name = below,
                             .directory_offset = position.pos_in_zip_directory,
                             .entry_number = position.num_of_file,
@@ -185,10 +192,7 @@ static kiln_status *read_directory(kiln_zip *zip) {
     KILN_TRY(add_record(zip, &prefix));
     result = unzGoToNextFile(zip->file);
   }
-  if (result != UNZ_END_OF_LIST_OF_FILE) {
-    return KILN_ERROR(KILN_INVALID_FILE, "the archive's directory is damaged");
-  }
-  return NULL;
+  return result == UNZ_END_OF_LIST_OF_FILE ? NULL : bad_directory();
 }
 
 kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
@@ -217,8 +221,10 @@ kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
   if (!ends_with_end_record(mapping)) {
     return KILN_ERROR(KILN_INVALID_FILE, "the zip archive is truncated or damaged");
   }
+  errno = 0;
   zip->file = unzOpen2_64("", &callbacks);
   if (!zip->file) {
+    if (lacks_memory()) return kiln_status_oom();
     return KILN_ERROR(KILN_INVALID_FILE, "the zip archive is damaged: it has no directory");
   }
   return read_directory(zip);
@@ -244,8 +250,10 @@ kiln_zip_record *kiln_zip_find(kiln_zip *zip, kiln_str name) {
 static kiln_status *locate(kiln_zip *zip, const kiln_zip_record *record, kiln_str *out_packed) {
   unz64_file_pos position = {record->directory_offset, record->entry_number};
   int method;
+  errno = 0;
   if (unzGoToFilePos64(zip->file, &position) != UNZ_OK ||
       unzOpenCurrentFile2(zip->file, &method, NULL, 1) != UNZ_OK) {
+    if (lacks_memory()) return kiln_status_oom();
     return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has a damaged header",
                       KILN_STR_ARG(record->name));
   }
@@ -259,15 +267,18 @@ static kiln_status *locate(kiln_zip *zip, const kiln_zip_record *record, kiln_st
   return NULL;
 }
 
-/* Raw inflate of all of `packed` into exactly `size` bytes. */
-static bool inflate_all(kiln_str packed, char *out, size_t size) {
+/* Raw inflate of all of the record's `packed` into `out`, exactly of its size. */
+static kiln_status *inflate_all(const kiln_zip_record *record, kiln_str packed, char *out) {
   struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
-  if (!decompressor) return false;
+  if (!decompressor) return kiln_status_oom();
   size_t used = 0;
   enum libdeflate_result result = libdeflate_deflate_decompress_ex(
-      decompressor, packed.data, packed.len, out, size, &used, NULL);
+      decompressor, packed.data, packed.len, out, (size_t)record->size, &used, NULL);
   libdeflate_free_decompressor(decompressor);
-  return result == LIBDEFLATE_SUCCESS && used == packed.len;
+  if (result == LIBDEFLATE_SUCCESS && used == packed.len) return NULL;
+  return KILN_ERROR(KILN_INVALID_FILE,
+                    "record '" KILN_STR_FMT "' does not inflate to its stated size",
+                    KILN_STR_ARG(record->name));
 }
 
 static kiln_status *inflate_record(kiln_zip *zip, const kiln_zip_record *record, kiln_str packed,
@@ -284,11 +295,7 @@ static kiln_status *inflate_record(kiln_zip *zip, const kiln_zip_record *record,
   KILN_TRY(kiln_budget_check(zip->budget, record->size));
   zip->inflate_left -= record->size;
   char *out = kiln_arena_alloc_aligned(zip->arena, (size_t)record->size + 1, 64);
-  if (!inflate_all(packed, out, (size_t)record->size)) {
-    return KILN_ERROR(KILN_INVALID_FILE,
-                      "record '" KILN_STR_FMT "' does not inflate to its stated size",
-                      KILN_STR_ARG(record->name));
-  }
+  KILN_TRY(inflate_all(record, packed, out));
   *out_data = kiln_str_make(out, (size_t)record->size);
   return NULL;
 }
@@ -339,14 +346,8 @@ static kiln_status *check_unread(kiln_zip *zip, kiln_zip_record *record) {
   kiln_mem *mem = kiln_arena_mem(zip->arena);
   char *out = kiln_mem_alloc(mem, (size_t)record->size + 1);
   if (!out) return kiln_status_oom();
-  kiln_status *status = NULL;
-  if (!inflate_all(packed, out, (size_t)record->size)) {
-    status = KILN_ERROR(KILN_INVALID_FILE,
-                        "record '" KILN_STR_FMT "' does not inflate to its stated size",
-                        KILN_STR_ARG(record->name));
-  } else {
-    status = check_sum(zip, record, kiln_str_make(out, (size_t)record->size));
-  }
+  kiln_status *status = inflate_all(record, packed, out);
+  if (!status) status = check_sum(zip, record, kiln_str_make(out, (size_t)record->size));
   kiln_mem_free(mem, out, (size_t)record->size + 1);
   return status;
 }
@@ -368,7 +369,8 @@ kiln_status *kiln_zip_check_all(kiln_zip *zip) {
 void kiln_zip_report(const kiln_zip *zip, kiln_env *env) {
   if (zip->wrong_sums == 0) return;
   KILN_LOG(&env->log, warn, 1,
-           "%d of the archive's %d records have a wrong checksum, the first '" KILN_STR_FMT
+           "%d of the archive's %d record%s %s a wrong checksum, the first '" KILN_STR_FMT
            "': it is damaged, or was written without checksums",
-           zip->wrong_sums, zip->records.count, KILN_STR_ARG(zip->first_wrong));
+           zip->wrong_sums, zip->records.count, kiln_plural((uint64_t)zip->records.count),
+           zip->wrong_sums == 1 ? "has" : "have", KILN_STR_ARG(zip->first_wrong));
 }

@@ -104,8 +104,7 @@ static outcome live(const char *process, const struct rlimit *limit) {
   kiln_model_release(model);
   kiln_context_release(context);
   const kiln_code code = kiln_status_code(status);
-  /* minizip tells its lack of memory as a damaged directory. */
-  const bool fine = !code || code == KILN_OUT_OF_MEMORY || (!model && code == KILN_INVALID_FILE);
+  const bool fine = !code || code == KILN_OUT_OF_MEMORY;
   if (wrong || left || !fine) {
     fprintf(stderr, "call %d: %s, %d wrong numbers%s\n", calls, kiln_status_report(status), wrong,
             left ? ", and a process is left" : "");
