@@ -22,6 +22,7 @@ static kiln_status *append(void *user, const void *data, size_t size) {
     size_t need, capacity;
     if (!kiln_checked_add_size(file->size, size, &need)) return kiln_status_oom();
     capacity = need > SIZE_MAX / 2 ? need : need + need / 2;
+    KILN_TRY(kiln_budget_check(kiln_budget_current(), capacity));
     char *grown = kiln_mem_realloc(file->mem, file->data, file->capacity, capacity);
     if (!grown) return kiln_status_oom();
     file->data = grown;
@@ -32,8 +33,9 @@ static kiln_status *append(void *user, const void *data, size_t size) {
   return NULL;
 }
 
+/* `budget` is the thread's, of the options' limits. */
 static kiln_status *write_archive(kiln_instance *instance, const kiln_freeze_options *options,
-                                  const kiln_sink *sink) {
+                                  const kiln_budget *budget, const kiln_sink *sink) {
   kiln_model *model = instance->model;
   kiln_frozen_module frozen;
   kiln_env env = kiln__context_env(model->context);
@@ -43,8 +45,9 @@ static kiln_status *write_archive(kiln_instance *instance, const kiln_freeze_opt
   KILN_TRY(kiln_jit_freeze(&env, model->script->unit, instance->root, &request, &frozen));
   kiln_torchscript script = {
       .unit = frozen.unit, .root = frozen.root, .mapping = model->script->mapping};
+  kiln__saver saver = {instance, &options->limits, budget->deadline_ns};
   const kiln_torchscript_save_options save = {
-      .reprint = true, .get_state = kiln__object_state, .user = instance};
+      .reprint = true, .get_state = kiln__object_state, .user = &saver};
   kiln_status *status =
       kiln_torchscript_save(model->context->env, &script, frozen.root, &save, sink);
   kiln_frozen_module_deinit(&frozen);
@@ -68,7 +71,11 @@ kiln_status *kiln_instance_freeze(kiln_instance *instance, const kiln_freeze_opt
                       options->preserve_count);
   }
   KILN_TRY(kiln__instance_occupy(instance, "kiln_instance_freeze"));
-  kiln_status *status = write_archive(instance, options, &sink);
+  kiln_budget budget;
+  kiln_budget_begin(&budget, "freezing", mem, &options->limits);
+  kiln_budget *outer = kiln_budget_enter(&budget);
+  kiln_status *status = write_archive(instance, options, &budget, &sink);
+  kiln_budget_leave(outer);
   kiln__instance_vacate(instance);
   if (!status) status = kiln_mapping_wrap(mem, file.data, file.size, &mapping);
   if (status) {
@@ -76,7 +83,8 @@ kiln_status *kiln_instance_freeze(kiln_instance *instance, const kiln_freeze_opt
     return status;
   }
   mapping->block = file.capacity; /* it owns the bytes from here on */
-  status = kiln__model_load_mapping(instance->model->context, mapping, out_model);
+  status = kiln__model_load_mapping(instance->model->context, mapping, &options->limits, &budget,
+                                    out_model);
   return status ? kiln_status_note(status, "loading the frozen module") : NULL;
 }
 

@@ -139,8 +139,10 @@ void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements);
 kiln__method *kiln__model_method(const kiln_model *model, const char *name);
 /* KILN_NOT_FOUND, with the methods that there are. */
 kiln_status *kiln__model_no_method(const kiln_model *model, const char *name) KILN_MUST_USE;
-/* A model of the archive in `mapping` (taken, also on failure), with the context's settings. */
+/* A model of the archive in `mapping` (taken, also on failure), with the context's settings,
+ * under limits (NULL: none) and their deadline. */
 kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mapping,
+                                      const kiln_limits *limits, const kiln_budget *budget,
                                       kiln_model **out_model) KILN_MUST_USE;
 /* A call object of the model, ready but for limits. */
 kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) KILN_MUST_USE;
@@ -156,8 +158,15 @@ void kiln__method_forget(kiln__method *method);
 kiln_status *kiln__instance_occupy(kiln_instance *instance, const char *function) KILN_MUST_USE;
 void kiln__instance_vacate(kiln_instance *instance);
 
-/* Runs __getstate__ of an object of the instance `user`: get_state of frontend/torchscript/save.h.
- */
+/* Who saves, and under which limits; NULL: none. */
+typedef struct kiln__saver {
+  kiln_instance *instance;
+  const kiln_limits *limits;
+  uint64_t deadline_ns; /* of them; 0: none */
+} kiln__saver;
+
+/* Runs __getstate__ of an object of the kiln__saver `user`: get_state of
+ * frontend/torchscript/save.h. */
 kiln_status *kiln__object_state(void *user, kiln_ivalue object,
                                 kiln_ivalue *out_state) KILN_MUST_USE;
 

@@ -236,13 +236,12 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
 }
 
 kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mapping,
+                                      const kiln_limits *limits, const kiln_budget *budget,
                                       kiln_model **out_model) {
   kiln_model *model = NULL;
-  kiln_budget budget;
   *out_model = NULL;
-  kiln_budget_begin(&budget, "the load", context->env->mem, NULL);
   kiln_status *status = new_model(context, &model);
-  if (!status) status = build_model(model, mapping, NULL, &budget, false);
+  if (!status) status = build_model(model, mapping, limits, budget, false);
   kiln_owner_release(&mapping->owner);
   if (status) {
     if (model) destroy_model(model);

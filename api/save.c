@@ -4,19 +4,21 @@
 #include "api/builder.h"
 
 typedef struct save_job {
-  kiln_instance *instance;
+  kiln__saver saver;
   kiln_torchscript_save_options options;
   kiln_write_fn write; /* of the host */
   void *user;
 } save_job;
 
 kiln_status *kiln__object_state(void *user, kiln_ivalue object, kiln_ivalue *out_state) {
-  kiln_model *model = ((kiln_instance *)user)->model;
+  const kiln__saver *saver = user;
+  kiln_model *model = saver->instance->model;
   kiln_function *function = kiln_class_find_method(object.u.object->type, KILN_STR("__getstate__"));
   const kiln_callable *callable = NULL;
   kiln_call *call = NULL;
   KILN_TRY(kiln__model_make_call(model, &call));
-  kiln_call_begin(call, NULL);
+  kiln_call_begin(call, saver->limits);
+  call->budget.deadline_ns = saver->deadline_ns;
   kiln_status *status = kiln_jit_callable(model->jit, function, &callable);
   if (!status) status = kiln_jit_call(model->jit, call, callable, &object, 1, out_state);
   kiln_call_destroy(call);
@@ -25,7 +27,7 @@ kiln_status *kiln__object_state(void *user, kiln_ivalue object, kiln_ivalue *out
 
 static kiln_status *write_to(const kiln_sink *sink, void *arg) {
   save_job *job = arg;
-  const kiln_instance *instance = job->instance;
+  const kiln_instance *instance = job->saver.instance;
   return kiln_torchscript_save(instance->model->context->env, instance->model->script,
                                instance->root, &job->options, sink);
 }
@@ -39,9 +41,9 @@ static kiln_status *write_by_host(void *user, const void *data, size_t size) {
 static kiln_status *init_job(save_job *job, kiln_instance *instance,
                              const kiln_save_options *given) {
   kiln_save_options read, *options = &read;
-  job->instance = instance;
+  job->saver.instance = instance;
   job->options.get_state = kiln__object_state;
-  job->options.user = instance;
+  job->options.user = &job->saver;
   KILN_ABI_READ(kiln_save_options, given, options);
   if (options->extra_count < 0 || (options->extra_count > 0 && !options->extras)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d extra files are wanted, and none is given",

@@ -13,7 +13,7 @@
 #define MAX_SCRATCH ((size_t)4 << 30)
 /* What a limited call lends to compiling, beside a part of its limits. */
 enum { COMPILE_MS = 200, COMPILE_BYTES = 24 << 20 };
-enum { DEFAULT_RECURSION = 1000, CACHE_KEEP_BYTES = 64 << 20 };
+enum { CACHE_KEEP_BYTES = 64 << 20 };
 
 kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
   kiln_call *call = kiln_mem_alloc_zero(env->mem, sizeof *call);
@@ -50,7 +50,6 @@ size_t kiln_call_bytes(const kiln_call *call) { return kiln_budget_bytes(&call->
 
 void kiln_call_begin(kiln_call *call, const kiln_limits *limits) {
   call->limits = limits ? *limits : (kiln_limits){0};
-  if (call->limits.recursion == 0) call->limits.recursion = DEFAULT_RECURSION;
   call->recursion = 0;
   kiln_budget_begin(&call->budget, "the call", call->env->mem, limits);
   call->budget.cache = &call->cache;

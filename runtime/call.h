@@ -18,7 +18,7 @@ typedef struct kiln_call {
   kiln_budget budget; /* of those limits; the thread's while the call runs */
   /* What compiling may still take in this call, beside its own limits. */
   uint64_t compile_ns, compile_bytes;
-  uint32_t recursion;
+  uint32_t recursion;               /* nested calls that count: runtime/interp.c */
   int arg_count;                    /* of the kernel being run: variadic kernels read it */
   const struct kiln_kernel *kernel; /* being run: its name serves errors */
   const uint32_t *facts;            /* of the memory: kiln_mem_facts */

@@ -14,7 +14,7 @@
 enum {
   FIRST_CHUNK = 16 * 1024,
   KEEP_BYTES = 1024 * 1024, /* of stack that an idle call keeps */
-  MAX_RECURSION = 1000,     /* where kiln_limits names none */
+  MAX_CHOSEN = 1000,        /* nested calls of what a run chose, where kiln_limits names none */
   GROUP_VALUES = 256        /* most tensors and scalars of a group: jit keeps below it */
 };
 
@@ -99,13 +99,26 @@ static size_t frame_bytes(const kiln_plan *plan) {
   return (bytes + 15) & ~(size_t)15;
 }
 
-/* A frame whose registers are empty. */
-static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *plan,
-                               kiln_frame **out_frame) {
-  uint32_t limit = call->limits.recursion ? call->limits.recursion : MAX_RECURSION;
-  if (call->recursion >= limit) {
-    return KILN_ERROR(KILN_LIMIT, "script functions are nested more than %u deep", limit);
+static kiln_status *too_deep(const kiln_call *call) {
+  if (call->limits.recursion) {
+    return KILN_ERROR(KILN_LIMIT,
+                      "script functions are nested deeper than the call's limit of %u (recursion)",
+                      call->limits.recursion);
   }
+  return KILN_ERROR(
+      KILN_LIMIT,
+      "calls of methods that a run chooses are nested deeper than %d, the limit where "
+      "a call's limits have none (recursion)",
+      MAX_CHOSEN);
+}
+
+/* A frame whose registers are empty. Functions that call each other by name have an end, as no
+ * function can call itself so: they are counted only against a limit that the host gives. */
+static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *plan, bool is_named,
+                               kiln_frame **out_frame) {
+  const uint32_t given = call->limits.recursion;
+  const bool counts = given || !is_named;
+  if (counts && call->recursion >= (given ? given : MAX_CHOSEN)) return too_deep(call);
   kiln_frame *f = stack_alloc(call, m, frame_bytes(plan));
   if (!f) return kiln_status_oom();
   kiln_ivalue *values = (kiln_ivalue *)(f + 1);
@@ -117,6 +130,7 @@ static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *pla
                     .args = values + plan->register_count,
                     .entered = values + plan->register_count + plan->max_in,
                     .result = KILN_OPERAND_NONE,
+                    .counts = counts,
                     .prev = m->top};
   memset(values, 0, (size_t)count * sizeof *values);
   if (plan->sink) {
@@ -124,7 +138,7 @@ static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *pla
     for (int i = 0; i < plan->record_count; i++) kiln_type_record_init(&f->records[i]);
   }
   m->top = f;
-  call->recursion++;
+  call->recursion += counts;
   *out_frame = f;
   return NULL;
 }
@@ -138,7 +152,7 @@ static void pop_frame(kiln_call *call, machine *m) {
     kiln_ivalue_release_to(&call->cache, f->entered[i]);
   if (f->forks) kiln__fork_join(call, f);
   m->top = f->prev;
-  call->recursion--;
+  call->recursion -= f->counts;
   stack_free(m, f);
 }
 
@@ -486,9 +500,11 @@ static void run_drop(kiln_call *call, kiln_frame *f, const kiln_instr *in, const
 
 /* -- Calls -- */
 
-/* Pushes a frame for callable(args), which were gathered, borrowed, in `args`. */
+/* Pushes a frame for callable(args), which were gathered, borrowed, in `args`. `is_named`: the
+ * code names the function. */
 static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_callable *callable,
-                                   const kiln_ivalue *args, int count, kiln_frame **out_frame) {
+                                   bool is_named, const kiln_ivalue *args, int count,
+                                   kiln_frame **out_frame) {
   const kiln_plan *plan = NULL;
   if (callable->call_counter) __atomic_fetch_add(callable->call_counter, 1, __ATOMIC_RELAXED);
   KILN_TRY(callable->get_plan(callable, call, args, count, &plan));
@@ -496,7 +512,7 @@ static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_calla
     return KILN_ERROR(KILN_INTERNAL, "%s takes %d arguments but got %d", callable->name,
                       plan->arg_count, count);
   }
-  KILN_TRY(push_frame(call, m, plan, out_frame));
+  KILN_TRY(push_frame(call, m, plan, is_named, out_frame));
   KILN_ASSERT(count == 0 || (*out_frame)->regs); /* arguments are the first registers */
   for (int i = 0; i < count; i++) (*out_frame)->regs[i] = kiln_ivalue_retain(args[i]);
   return NULL;
@@ -533,7 +549,8 @@ static kiln_status *run_call(kiln_call *call, machine *m, kiln_frame *f, const k
     default: callable = f->plan->callables[in->x]; break;
   }
   kiln_frame *callee;
-  KILN_TRY(enter_callable(call, m, callable, f->args + first, n - first, &callee));
+  const bool is_named = in->op == KILN_INSTR_CALL;
+  KILN_TRY(enter_callable(call, m, callable, is_named, f->args + first, n - first, &callee));
   callee->result = o[n];
   if (in->op == KILN_INSTR_FORK) callee->on_return = KILN_RETURN_FUTURE;
   if (in->op == KILN_INSTR_ENTER) {
@@ -563,7 +580,7 @@ static kiln_status *run_exit(kiln_call *call, machine *m, kiln_frame *f, const k
   KILN_TRY(find_method(f->plan, args[0], KILN_STR("__exit__"), &callable));
   kiln_frame *callee;
   f->entered_count--; /* it is left now, whatever comes */
-  kiln_status *status = enter_callable(call, m, callable, args, 4, &callee);
+  kiln_status *status = enter_callable(call, m, callable, false, args, 4, &callee);
   if (!status) callee->result = o[0];
   f->entered[f->entered_count] = kiln_none();
   kiln_ivalue_release_to(&call->cache, args[0]);
@@ -757,7 +774,7 @@ kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
   kiln_frame *f;
   KILN_TRY(machine_of(call, &m));
   kiln_frame *base = m->top;
-  KILN_TRY(enter_callable(call, m, callable, args, arg_count, &f));
+  KILN_TRY(enter_callable(call, m, callable, false, args, arg_count, &f));
   kiln_status *status = run_frames(call, m, base, out_result);
   if (__builtin_expect(call->timed, 0)) kiln_plan_tick(call, NULL, NULL);
   if (!m->top && m->bytes > KEEP_BYTES) {

@@ -24,6 +24,7 @@ typedef struct kiln_frame {
   int entered_count;
   kiln_interp_return on_return;
   kiln_operand result;       /* register of the caller's frame */
+  bool counts;               /* in call->recursion */
   kiln_type_record *records; /* [plan->record_count], or NULL */
   /* Tasks of this frame, the oldest first; each holds a handle of its future. */
   kiln_fork *forks, *last_fork;

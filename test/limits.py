@@ -10,12 +10,12 @@ import subprocess
 import sys
 import time
 
-from scaling import HEAD, Kiln, TRAINING, archive, forward, int_op, object_op, program, repeat, text_op
+from scaling import (CallOptions, FreezeOptions, HEAD, Kiln, Limits, TRAINING, archive, forward, int_op, object_op, program,
+                     repeat, text_op)
 
 LIBRARY = sys.argv[1]
 BYTES = 64 << 20
 CALL_MS = 1000
-FREEZE_MS = 10000
 TIMEOUT = 120
 ATTACKS = {}
 
@@ -142,20 +142,6 @@ def a_large_dict():
 
 # -- What is done with them --
 
-class Limits(ctypes.Structure):
-    _fields_ = [('bytes', ctypes.c_uint64), ('operations', ctypes.c_uint64), ('recursion', ctypes.c_uint32),
-                ('time_ms', ctypes.c_uint32), ('cancel', ctypes.c_void_p)]
-
-
-class CallOptions(ctypes.Structure):
-    _fields_ = [('limits', Limits), ('grad', ctypes.c_int), ('struct_size', ctypes.c_size_t)]
-
-
-class FreezeOptions(ctypes.Structure):
-    _fields_ = [('preserve', ctypes.c_void_p), ('preserve_count', ctypes.c_int), ('eval', ctypes.c_int),
-                ('struct_size', ctypes.c_size_t)]
-
-
 WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 PRINT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
@@ -198,13 +184,12 @@ class Attack:
                 kiln.drop('text_free', self.attempt('print', 'value_print', y, ctypes.c_int(10)))
                 kiln.drop('value_destroy', self.attempt('clone', 'value_clone', y))
                 kiln.drop('value_destroy', y)
+        if instance:
+            kiln.drop('model_release', self.attempt('freeze', 'instance_freeze', instance,
+                                                    ctypes.byref(FreezeOptions(None, 0, 1, limits, 0))))
         taken = resident() - before
         if taken > self.limit + (100 << 20):
             self.faults.append('%d MB became resident' % (taken >> 20))
-        self.ms = FREEZE_MS  # it knows no limits, but has an end
-        if instance:
-            kiln.drop('model_release', self.attempt('freeze', 'instance_freeze', instance,
-                                                    ctypes.byref(FreezeOptions(None, 0, 1, 0))))
         kiln.drop('instance_release', instance)
         kiln.drop('model_release', model)
         kiln.drop('value_destroy', x)

@@ -76,6 +76,20 @@ class Kiln:
                                              (ctypes.c_void_p * 1)(argument), ctypes.c_int(1), None))
 
 
+class Limits(ctypes.Structure):
+    _fields_ = [('bytes', ctypes.c_uint64), ('operations', ctypes.c_uint64), ('recursion', ctypes.c_uint32),
+                ('time_ms', ctypes.c_uint32), ('cancel', ctypes.c_void_p)]
+
+
+class CallOptions(ctypes.Structure):
+    _fields_ = [('limits', Limits), ('grad', ctypes.c_int), ('struct_size', ctypes.c_size_t)]
+
+
+class FreezeOptions(ctypes.Structure):
+    _fields_ = [('preserve', ctypes.c_void_p), ('preserve_count', ctypes.c_int), ('eval', ctypes.c_int),
+                ('limits', Limits), ('struct_size', ctypes.c_size_t)]
+
+
 DTYPE_F32 = 6
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-from scaling import HEAD, Kiln, TRAINING, archive, forward, object_op, program, text_op
+from scaling import FreezeOptions, HEAD, Kiln, TRAINING, archive, forward, object_op, program, text_op
 
 LIBRARY = sys.argv[1]
 TESTED = 512
@@ -166,11 +166,6 @@ def pickled_constants():
 WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
-class FreezeOptions(ctypes.Structure):
-    _fields_ = [('preserve', ctypes.c_void_p), ('preserve_count', ctypes.c_int), ('eval', ctypes.c_int),
-                ('struct_size', ctypes.c_size_t)]
-
-
 def use(kiln, data, seen, **options):
     """All of it; statuses are noted, by their first words."""
     def attempt(name, *arguments):
@@ -196,7 +191,7 @@ def use(kiln, data, seen, **options):
             kiln.drop('text_free', attempt('debug_graph', model, b'forward', stage, b'', ctypes.c_int(0)))
         sink = WRITE(lambda user, data, size: 0)
         kiln.do('instance_save_to', instance, sink, None, None)
-        frozen = attempt('instance_freeze', instance, ctypes.byref(FreezeOptions(None, 0, 1, 0)))
+        frozen = attempt('instance_freeze', instance, ctypes.byref(FreezeOptions(eval=1)))
         kiln.drop('model_release', frozen)
         kiln.drop('value_destroy', x)
         kiln.drop('instance_release', instance)

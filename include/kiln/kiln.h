@@ -186,9 +186,11 @@ KILN_API int kiln_context_threads(const kiln_context *context);
  * and its number, and leaves the instance usable. Time and cancelling are looked at every few
  * operations and inside of long ones; by a load, every few thousand items. */
 typedef struct kiln_limits {
-  uint64_t bytes;            /* memory held by the call beyond what was held at its start */
-  uint64_t operations;       /* of the interpreter: operators, fused groups, jumps, calls */
-  uint32_t recursion;        /* nested calls of script functions; 0 is the default of 1000 */
+  uint64_t bytes;      /* memory held by the call beyond what was held at its start */
+  uint64_t operations; /* of the interpreter: operators, fused groups, jumps, calls */
+  /* Nested calls of script functions. 0: only calls of what a run chooses (methods of interfaces,
+   * __enter__, forks) count, 1000 of them; other functions cannot call themselves. */
+  uint32_t recursion;
   uint32_t time_ms;          /* wall time */
   const kiln_cancel *cancel; /* borrowed; NULL: nobody cancels */
 } kiln_limits;
@@ -373,7 +375,8 @@ typedef struct kiln_freeze_options {
   /* Methods and attributes that stay as they are: "encode", "steps", "sub.weight", "sub". */
   const char *const *preserve;
   int preserve_count;
-  int eval; /* 1: `training` counts as false in all modules, as after eval() */
+  int eval;           /* 1: `training` counts as false in all modules, as after eval() */
+  kiln_limits limits; /* operations and recursion: those of __getstate__ and __setstate__ */
   size_t struct_size;
 } kiln_freeze_options;
 
@@ -490,7 +493,8 @@ KILN_API double kiln_value_as_float(const kiln_value *value);
 KILN_API int kiln_value_as_bool(const kiln_value *value);
 KILN_API void kiln_value_as_complex(const kiln_value *value, double *out_re, double *out_im);
 KILN_API const char *kiln_value_as_string(const kiln_value *value, size_t *out_size);
-/* Elements of a list or tuple, pairs of a dict (in order), attributes of an object. */
+/* Elements of a list or tuple, pairs of a dict (in order), attributes of an object. Keys are those
+ * of a dict, and the names of an object's attributes and of a NamedTuple's fields. */
 KILN_API int kiln_value_count(const kiln_value *value);
 KILN_API kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **out_item);
 KILN_API kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out_key);
@@ -525,8 +529,9 @@ KILN_API kiln_status *kiln_value_from_dlpack(kiln_context *context, struct DLMan
 
 /* -- Files of values -- */
 
-/* Archives of torch.save (tensors, scalars, strings, None, lists, tuples, dicts), and .npy by its
- * ending. Reading maps nothing: the values are copies. */
+/* Archives of torch.save (tensors, scalars, strings, None, lists, tuples, dicts), .npy, and .npz by
+ * its ending: a dict of its tensors by their names, in the archive's order. Reading maps nothing:
+ * the values are copies. Written is .npy by the ending (one tensor), else an archive. */
 KILN_API kiln_status *kiln_value_read(kiln_context *context, const char *path,
                                       kiln_value **out_value);
 KILN_API kiln_status *kiln_value_write(const kiln_value *value, const char *path);

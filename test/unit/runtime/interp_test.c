@@ -377,9 +377,33 @@ static void test_recursion_limit(void **state) {
   emit(&p, KILN_INSTR_RET, 0, 1, 0, RM(1));
   kiln_ivalue x = kiln_of_tensor(make_tensor(f, 1));
   kiln_call_begin(f->call, &(kiln_limits){.recursion = 100000});
-  assert_int_equal(run_bad(f, &p, &x, "nested"), KILN_LIMIT);
+  assert_int_equal(run_bad(f, &p, &x, "limit of 100000 (recursion)"), KILN_LIMIT);
   assert_int_equal(x.u.tensor->refs, 1);
   kiln_ivalue_release(x);
+}
+
+/* A chain of functions that name each other is as long as it is; a limit counts all. */
+static void test_named_calls_have_no_limit_of_their_own(void **state) {
+  enum { LENGTH = 3000 };
+  fixture *f = *state;
+  program *chain = calloc(LENGTH, sizeof *chain);
+  for (int i = 0; i < LENGTH; i++) {
+    program_init(&chain[i], "link", 1, 2);
+    if (i + 1 < LENGTH) {
+      chain[i].callables[0] = &chain[i + 1].callable;
+      emit(&chain[i], KILN_INSTR_CALL, 0, 1, 1, R(0), R(1));
+    }
+    emit(&chain[i], KILN_INSTR_RET, 0, 1, 0, R(i + 1 < LENGTH ? 1 : 0));
+  }
+  kiln_ivalue x = kiln_int(3);
+  kiln_call_begin(f->call, NULL);
+  assert_int_equal(run_good(f, chain, &x).u.i, 3);
+  assert_int_equal(f->call->recursion, 0);
+  kiln_call_begin(f->call, &(kiln_limits){.recursion = LENGTH});
+  assert_int_equal(run_good(f, chain, &x).u.i, 3);
+  kiln_call_begin(f->call, &(kiln_limits){.recursion = LENGTH - 1});
+  assert_int_equal(run_bad(f, chain, &x, "limit of 2999 (recursion)"), KILN_LIMIT);
+  free(chain);
 }
 
 /* fork runs at once; what it raises is raised by wait, each time. */
@@ -561,6 +585,30 @@ static void test_exit_runs_while_unwinding(void **state) {
   kiln_ivalue_release(args[0]);
 }
 
+/* Only a run can make a method call itself: through an interface. */
+static void test_chosen_calls_have_a_limit(void **state) {
+  fixture *f = *state;
+  program p;
+  kiln_str name = KILN_STR("again");
+  program_init(&p, "again", 1, 2);
+  test_lookup lookup = {{find}, &p.callable, &p.callable};
+  p.plan.methods = &lookup.lookup;
+  p.plan.strings = &name;
+  emit(&p, KILN_INSTR_CALL_METHOD, 0, 1, 1, R(0), R(1));
+  emit(&p, KILN_INSTR_RET, 0, 1, 0, R(1));
+  kiln_class_info info = {.qualname = KILN_STR("Again")};
+  kiln_type cls = {.kind = KILN_TYPE_CLASS, .cls = &info};
+  kiln_object *object;
+  assert_null(kiln_object_create(f->env->mem, &cls, &object));
+  kiln_ivalue self = kiln_of_box(object);
+  kiln_call_begin(f->call, NULL);
+  assert_int_equal(run_bad(f, &p, &self, "deeper than 1000"), KILN_LIMIT);
+  kiln_call_begin(f->call, &(kiln_limits){.recursion = 7});
+  assert_int_equal(run_bad(f, &p, &self, "limit of 7 (recursion)"), KILN_LIMIT);
+  assert_int_equal(object->box.refs, 1);
+  kiln_ivalue_release(self);
+}
+
 static void test_verify_refuses(void **state) {
   (void)state;
   program p;
@@ -607,6 +655,8 @@ int main(void) {
       TEST(test_error_unwinds),
       TEST(test_missing_operator),
       TEST(test_recursion_limit),
+      TEST(test_named_calls_have_no_limit_of_their_own),
+      TEST(test_chosen_calls_have_a_limit),
       TEST(test_future_keeps_error),
       TEST(test_profile_commits_on_success),
       TEST(test_guard),
