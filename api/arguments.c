@@ -323,9 +323,10 @@ static kiln_status *wrong_type(kiln_context *context, const kiln__method *method
 
 static kiln_status *wrong_count(const kiln__method *method, int count) {
   if (count > method->argument_count) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() takes %d argument%s, but %d were given: %s",
-                      method->name, method->argument_count, method->argument_count == 1 ? "" : "s",
-                      count, method->schema);
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() takes %d argument%s, but %d %s given: %s",
+                      method->name, method->argument_count,
+                      kiln_plural((uint64_t)method->argument_count), count,
+                      count == 1 ? "was" : "were", method->schema);
   }
   const kiln_argument *a = &method->arguments[count];
   return KILN_ERROR(KILN_INVALID_ARGUMENT,

@@ -280,8 +280,9 @@ kiln_status *kiln_debug_model_cost(kiln_model *model, const char *method, kiln_v
   job.method = kiln__model_method(model, method);
   if (!job.method) return kiln__model_no_method(model, method);
   if (count_of_inputs > job.method->argument_count) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() takes %d arguments, not %d", method,
-                      job.method->argument_count, count_of_inputs);
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() takes %d argument%s, not %d", method,
+                      job.method->argument_count, kiln_plural((uint64_t)job.method->argument_count),
+                      count_of_inputs);
   }
   KILN_TRY(kiln_unit_ensure(job.method->function));
   KILN_TRY(kiln_pass_runner_init(&runner, env));

@@ -252,9 +252,9 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
 
 static void tell_call(const kiln_log *log, uint64_t number, const kiln__method *method,
                       int argument_count, const kiln_status *status, uint64_t start) {
-  KILN_LOG(log, run, 1, "call %" PRIu64 ": %s, %d arguments: %s in %.3f ms", number, method->name,
-           argument_count, kiln_code_name(kiln_status_code(status)),
-           (double)(kiln_now_ns() - start) * 1e-6);
+  KILN_LOG(log, run, 1, "call %" PRIu64 ": %s, %d argument%s: %s in %.3f ms", number, method->name,
+           argument_count, kiln_plural((uint64_t)argument_count),
+           kiln_code_name(kiln_status_code(status)), (double)(kiln_now_ns() - start) * 1e-6);
 }
 
 kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,

@@ -76,6 +76,13 @@ static kiln_status *no_part(const kiln_value *value, const char *what, int index
                     kiln_value_count(value));
 }
 
+static kiln_status *no_keys(const kiln_value *value) {
+  const char *type = kiln_value_type(value);
+  return KILN_ERROR(KILN_INVALID_ARGUMENT,
+                    "a value of type %s has no keys: dicts, objects and NamedTuples have them",
+                    type ? type : "None");
+}
+
 kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **out_item) {
   KILN_NEEDS(out_item);
   kiln_ivalue *key = NULL, *item = NULL;
@@ -101,12 +108,21 @@ kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out
   KILN_NEEDS(out_key);
   kiln_ivalue *key = NULL, *item = NULL;
   *out_key = NULL;
-  if (index < 0 || index >= kiln_value_count(value)) return no_part(value, "key", index);
-  if (kiln_value_kind(value) == KILN_KIND_OBJECT) {
-    kiln_str name = value->v.u.object->type->cls->attributes[index].name;
-    return kiln_value_string(value->context, name.data, name.len, out_key);
+  const kiln_str *name = NULL;
+  const bool is_within = index >= 0 && index < kiln_value_count(value);
+  switch (kiln_value_kind(value)) {
+    case KILN_KIND_OBJECT:
+      if (is_within) name = &value->v.u.object->type->cls->attributes[index].name;
+      break;
+    case KILN_KIND_TUPLE:
+      if (!value->v.u.tuple->type || !value->v.u.tuple->type->names) return no_keys(value);
+      if (is_within) name = &value->v.u.tuple->type->names[index];
+      break;
+    case KILN_KIND_DICT: break;
+    default: return no_keys(value);
   }
-  if (kiln_value_kind(value) != KILN_KIND_DICT || !find_pair(value->v.u.dict, index, &key, &item)) {
+  if (name) return kiln_value_string(value->context, name->data, name->len, out_key);
+  if (!is_within || !find_pair(value->v.u.dict, index, &key, &item)) {
     return no_part(value, "key", index);
   }
   return kiln__value_wrap(value->context, value->model, kiln_ivalue_retain(*key), out_key);

@@ -43,12 +43,25 @@ void kiln_status_refused(size_t bytes, size_t limit) {
   refused.limit = limit;
 }
 
+/* "9.5 MiB": nobody counts what was asked for. */
+static void format_about(size_t bytes, char *buffer) {
+  static const char units[] = "KMGT";
+  double value = (double)bytes / 1024;
+  int unit = 0;
+  if (bytes < 10 * 1024) {
+    kiln_format_bytes(bytes, buffer);
+    return;
+  }
+  for (; value >= 1024 && unit < 3; unit++) value /= 1024;
+  snprintf(buffer, 32, "%.1f %ciB", value, units[unit]);
+}
+
 kiln_status *kiln_status_oom(void) {
   const size_t bytes = refused.bytes, limit = refused.limit;
   if (!bytes) return &oom_status;
   kiln_status_refused(0, 0); /* what reports it may need memory, too */
   char wanted[32], most[32];
-  kiln_format_bytes(bytes, wanted);
+  format_about(bytes, wanted);
   kiln_format_bytes(limit, most);
   if (!limit) return KILN_ERROR(KILN_OUT_OF_MEMORY, "out of memory: %s were asked for", wanted);
   return KILN_ERROR(KILN_OUT_OF_MEMORY,

@@ -31,5 +31,7 @@ static inline kiln_str kiln_text_str(const kiln_text *text) {
 int kiln_format_double(double value, char *buffer);
 /* "64 MiB" where it is a whole number of those, else "1000 bytes"; `buffer` holds 32 bytes. */
 void kiln_format_bytes(uint64_t bytes, char *buffer);
+/* What stands behind the noun of a number: "%d argument%s". */
+static inline const char *kiln_plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
 #endif

@@ -55,8 +55,9 @@ kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
   kiln_status *status = kiln_arena_run(arena, compile_in_scratch, &job);
   kiln_arena_destroy(job.scratch);
   if (!status) {
-    KILN_LOG(&env->log, compile, 1, "%s: %u operators, kernel %.8s, %.2f ms", record->name,
-             record->operators, record->hash, (double)record->compile_ns * 1e-6);
+    KILN_LOG(&env->log, compile, 1, "%s: %u operator%s, kernel %.8s, %.2f ms", record->name,
+             record->operators, kiln_plural(record->operators), record->hash,
+             (double)record->compile_ns * 1e-6);
     return NULL;
   }
   if (record->reason == KILN_REASON_none) {

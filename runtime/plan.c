@@ -110,8 +110,10 @@ static void print_operand(kiln_text *text, kiln_operand o) {
 }
 
 void kiln_plan_print(const kiln_plan *plan, kiln_text *text) {
-  kiln_text_printf(text, "plan %s: %d arguments, %d registers, %d instructions\n", plan->name,
-                   plan->arg_count, plan->register_count, plan->code_count);
+  kiln_text_printf(text, "plan %s: %d argument%s, %d register%s, %d instruction%s\n", plan->name,
+                   plan->arg_count, kiln_plural((uint64_t)plan->arg_count), plan->register_count,
+                   kiln_plural((uint64_t)plan->register_count), plan->code_count,
+                   kiln_plural((uint64_t)plan->code_count));
   for (int i = 0; i < plan->constant_count; i++) {
     kiln_text_printf(text, "  c%d = ", i);
     if (plan->constants[i].tag == KILN_TAG_TENSOR) {

@@ -108,17 +108,18 @@ static double peak_rss(void) {
 static void print_figures(const bench_options *o, const figures *f) {
   const kiln_counters *c = &f->counters;
   printf("kiln %s, JIT %s, %d thread%s\n", kiln_version(), o->settings.jit ? o->settings.jit : "on",
-         f->threads, f->threads == 1 ? "" : "s");
+         f->threads, tool_plural((uint64_t)f->threads));
   printf("load          %10.3f ms\n", f->load_ms);
   printf("call 1        %10.3f ms\n", f->first[0]);
   for (int i = 1; i < f->first_count; i++)
     printf("call %-2d       %10.3f ms\n", i + 1, f->first[i]);
-  printf("steady median %10.4f ms, p90 %.4f, p99 %.4f (%lld calls)\n", percentile(f, 0.5),
-         percentile(f, 0.9), percentile(f, 0.99), (long long)f->count);
-  printf("compiled      %10llu kernel%s in %.3f ms, %llu group%s, %llu bailouts\n",
-         (unsigned long long)c->compiles, c->compiles == 1 ? "" : "s", (double)c->compile_ns * 1e-6,
-         (unsigned long long)c->groups, c->groups == 1 ? "" : "s",
-         (unsigned long long)c->guard_misses);
+  printf("steady median %10.4f ms, p90 %.4f, p99 %.4f (%lld call%s)\n", percentile(f, 0.5),
+         percentile(f, 0.9), percentile(f, 0.99), (long long)f->count,
+         tool_plural((uint64_t)f->count));
+  printf("compiled      %10llu kernel%s in %.3f ms, %llu group%s, %llu bailout%s\n",
+         (unsigned long long)c->compiles, tool_plural(c->compiles), (double)c->compile_ns * 1e-6,
+         (unsigned long long)c->groups, tool_plural(c->groups), (unsigned long long)c->guard_misses,
+         tool_plural(c->guard_misses));
   printf("peak memory   %10.1f MB\n", peak_rss() * 1e-6);
 }
 

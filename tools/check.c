@@ -112,11 +112,13 @@ typedef struct tally {
 static char *compile_complaint(const tally *t, const check_case *c, const check_result *r) {
   const kiln_counters *n = &r->counters;
   if (n->compile_failures > 0) {
-    return tool_format("%llu kernels failed to compile", (unsigned long long)n->compile_failures);
+    return tool_format("%llu kernel%s failed to compile", (unsigned long long)n->compile_failures,
+                       tool_plural(n->compile_failures));
   }
   if (n->groups_never_run > 0) {
-    return tool_format("%llu groups were reached but never ran compiled",
-                       (unsigned long long)n->groups_never_run);
+    return tool_format("%llu group%s reached but never ran compiled",
+                       (unsigned long long)n->groups_never_run,
+                       n->groups_never_run == 1 ? " was" : "s were");
   }
   if (!r->exempt_from_groups && n->groups == 0 && !check_skips_find(&t->skips, c, true)) {
     return tool_format("no group was formed");

@@ -202,22 +202,22 @@ static double ms(uint64_t ns) { return (double)ns * 1e-6; }
 static double share(const report *r, uint64_t ns) {
   return r->total_ns ? 100.0 * (double)ns / (double)r->total_ns : 0;
 }
-static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
 static void print_totals(const kiln_model *model, const report *r) {
   kiln_counters c;
   kiln_model_counters(model, &c);
   printf("%llu call%s, %llu run%s that recorded types, %llu group%s, %llu kernel%s in %.3f ms, "
          "%llu failed\n",
-         (unsigned long long)c.calls, plural(c.calls), (unsigned long long)c.profiled_runs,
-         plural(c.profiled_runs), (unsigned long long)c.groups, plural(c.groups),
-         (unsigned long long)c.compiles, plural(c.compiles), (double)c.compile_ns * 1e-6,
+         (unsigned long long)c.calls, tool_plural(c.calls), (unsigned long long)c.profiled_runs,
+         tool_plural(c.profiled_runs), (unsigned long long)c.groups, tool_plural(c.groups),
+         (unsigned long long)c.compiles, tool_plural(c.compiles), (double)c.compile_ns * 1e-6,
          (unsigned long long)c.compile_failures);
   printf("guards held %llu time%s and failed %llu; %llu fallback call%s, deepest level %u, "
          "%llu executor%s used up\n",
-         (unsigned long long)c.guard_hits, plural(c.guard_hits), (unsigned long long)c.guard_misses,
-         (unsigned long long)c.fallback_calls, plural(c.fallback_calls), c.max_depth,
-         (unsigned long long)c.simple_plans, plural(c.simple_plans));
+         (unsigned long long)c.guard_hits, tool_plural(c.guard_hits),
+         (unsigned long long)c.guard_misses, (unsigned long long)c.fallback_calls,
+         tool_plural(c.fallback_calls), c.max_depth, (unsigned long long)c.simple_plans,
+         tool_plural(c.simple_plans));
   printf("time: %.3f ms in plans that serve, %.1f %% of it in groups, %.1f %% outside\n",
          ms(r->total_ns), share(r, r->group_ns), share(r, r->total_ns - r->group_ns));
 }
@@ -236,8 +236,8 @@ static void print_outside(const report *r) {
     }
     if (shown++ == 0) puts("\noutside of groups, the longest first:");
     printf("  %9.3f ms %5.1f %%  %llu run%s  %s%s%s%s%s\n", ms(s->ns), share(r, s->ns),
-           (unsigned long long)s->count, plural(s->count), s->name, *s->file ? ", " : "", s->file,
-           *s->file ? ":" : "", s->line);
+           (unsigned long long)s->count, tool_plural(s->count), s->name, *s->file ? ", " : "",
+           s->file, *s->file ? ":" : "", s->line);
   }
   if (left) printf("  %9.3f ms %5.1f %%  %d more\n", ms(left_ns), share(r, left_ns), left);
 }
@@ -280,12 +280,12 @@ static void print_groups(const report *r, const kiln_model *model) {
     const kiln_group_counters *g = &lines[i].counters;
     const int row = lines[i].row;
     const char *file = tool_rows_cell(&r->groups, row, 3);
-    printf("  %9.3f ms %5.1f %%  group %s, level %u: %u operators (%s) -> %s", ms(lines[i].ns),
-           share(r, lines[i].ns), g->name, g->depth, g->operators,
+    printf("  %9.3f ms %5.1f %%  group %s, level %u: %u operator%s (%s) -> %s", ms(lines[i].ns),
+           share(r, lines[i].ns), g->name, g->depth, g->operators, tool_plural(g->operators),
            tool_rows_cell(&r->groups, row, 1), tool_rows_cell(&r->groups, row, 2));
     if (*file) printf(", %s:%s", file, tool_rows_cell(&r->groups, row, 4));
     printf("; %llu run%s, guard %llu hit%s, %llu miss%s", (unsigned long long)g->runs,
-           plural(g->runs), (unsigned long long)g->guard_hits, plural(g->guard_hits),
+           tool_plural(g->runs), (unsigned long long)g->guard_hits, tool_plural(g->guard_hits),
            (unsigned long long)g->guard_misses, g->guard_misses == 1 ? "" : "es");
     if (g->reason) {
       printf("; not compiled: %s\n", g->reason);

@@ -101,7 +101,7 @@ static void print_weights_line(const tool_rows *weights) {
       bytes += strtoull(tool_rows_cell(weights, i, 4), NULL, 10);
     }
     if (count == 0) continue;
-    printf("%s%" PRIu64 " %s%s, ", before, count, roles[r], count == 1 ? "" : "s");
+    printf("%s%" PRIu64 " %s%s, ", before, count, roles[r], tool_plural(count));
     print_bytes(bytes);
     before = "; ";
   }
@@ -216,7 +216,10 @@ static void print_overview(const inspection *in, const char *path) {
   const char *custom = fact(in, "custom_classes");
   if (*custom) printf("custom classes %s, which Kiln cannot run\n", custom);
   const uint64_t setstate = strtoull(fact(in, "setstate_calls"), NULL, 10);
-  if (setstate) printf("%" PRIu64 " calls of __setstate__ when it is loaded\n", setstate);
+  if (setstate) {
+    printf("%" PRIu64 " call%s of __setstate__ when it is loaded\n", setstate,
+           tool_plural(setstate));
+  }
   for (int i = 0; i < kiln_model_method_count(in->model); i++) {
     const char *name = kiln_model_method_name(in->model, i);
     printf("method %s\n", kiln_model_method_schema(in->model, name));
@@ -231,8 +234,9 @@ static void print_overview(const inspection *in, const char *path) {
   }
   kiln_status_destroy(status);
   print_moved(in);
-  printf("operators  %d, %" PRIu64 " uses; %d missing\n", in->ops.count - 1, sum(&in->ops, 1),
-         in->missing.count - 1);
+  const uint64_t uses = sum(&in->ops, 1);
+  printf("operators  %d, %" PRIu64 " use%s; %d missing\n", in->ops.count - 1, uses,
+         tool_plural(uses), in->missing.count - 1);
   print_missing(in);
 }
 

@@ -66,12 +66,14 @@ static void print_counters(const kiln_model *model) {
   kiln_counters c;
   kiln_model_counters(model, &c);
   fprintf(stderr,
-          "%llu calls, %llu profiled runs, %llu groups, %llu compiled in %.3f ms (%llu failed), "
-          "%llu compiled runs, %llu guard hits, %llu misses, depth %u\n",
-          (unsigned long long)c.calls, (unsigned long long)c.profiled_runs,
-          (unsigned long long)c.groups, (unsigned long long)c.compiles, (double)c.compile_ns * 1e-6,
+          "%llu call%s, %llu profiled run%s, %llu group%s, %llu compiled in %.3f ms (%llu failed), "
+          "%llu compiled run%s, guards held %llu time%s and failed %llu, depth %u\n",
+          (unsigned long long)c.calls, tool_plural(c.calls), (unsigned long long)c.profiled_runs,
+          tool_plural(c.profiled_runs), (unsigned long long)c.groups, tool_plural(c.groups),
+          (unsigned long long)c.compiles, (double)c.compile_ns * 1e-6,
           (unsigned long long)c.compile_failures, (unsigned long long)c.compiled_runs,
-          (unsigned long long)c.guard_hits, (unsigned long long)c.guard_misses, c.max_depth);
+          tool_plural(c.compiled_runs), (unsigned long long)c.guard_hits, tool_plural(c.guard_hits),
+          (unsigned long long)c.guard_misses, c.max_depth);
 }
 
 /* A call may change its arguments: each repetition gets copies. */

@@ -112,6 +112,8 @@ kiln_status *tool_context(const tool_settings *settings, kiln_context **out_cont
 /* -- Small things -- */
 
 double tool_now_ms(void); /* monotonic */
+/* What stands behind the noun of a number: "%d call%s". */
+static inline const char *tool_plural(uint64_t count) { return count == 1 ? "" : "s"; }
 /* Reads a whole file; NULL and a filled-in *out_error (freed by the caller) when it cannot. */
 char *tool_read_file(const char *path, size_t *out_size, char **out_error);
 bool tool_is_directory(const char *path);

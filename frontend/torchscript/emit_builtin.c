@@ -34,8 +34,8 @@ typedef kiln_status *(*builtin_fn)(kiln_emitter *e, const kiln_ast *ast, const k
 
 static kiln_status *need_args(kiln_emitter *e, const kiln_ast *ast, int low, int high) {
   if (ast->count - 1 >= low && ast->count - 1 <= high) return NULL;
-  return kiln__ts_error(e, ast, "a call with %d arguments, where %d to %d are allowed",
-                        ast->count - 1, low, high);
+  return kiln__ts_error(e, ast, "a call with %d argument%s, where %d to %d are allowed",
+                        ast->count - 1, kiln_plural((uint64_t)ast->count - 1), low, high);
 }
 
 /* -- Conversions -- */

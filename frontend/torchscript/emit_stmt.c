@@ -182,8 +182,9 @@ static kiln_status *unpack(kiln_emitter *e, const kiln_ast *target, kiln_sugar s
     }
   }
   if (node->output_count != count) {
-    return kiln__ts_error(e, target, "%d values are unpacked into %d names", node->output_count,
-                          count);
+    return kiln__ts_error(e, target, "%d value%s cannot be unpacked into %d name%s",
+                          node->output_count, kiln_plural((uint64_t)node->output_count), count,
+                          kiln_plural((uint64_t)count));
   }
   for (int i = 0; i < count; i++) {
     kiln_sugar one = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_output(node, i)};

@@ -11,8 +11,9 @@ kiln_status *kiln__loader_check(const kiln_loader *l, size_t more) {
   size_t bytes = kiln_arena_bytes(l->ast_arena) + kiln_arena_bytes(l->arena) + l->graph_bytes +
                  l->object_bytes + more;
   if (bytes > l->memory) {
-    return KILN_ERROR(KILN_LIMIT, "the load needs more than %llu bytes",
-                      (unsigned long long)l->memory);
+    char number[32];
+    kiln_format_bytes(l->memory, number);
+    return KILN_ERROR(KILN_LIMIT, "the load needs more than its limit of %s (bytes)", number);
   }
   return kiln_budget_check(&l->budget, 0);
 }

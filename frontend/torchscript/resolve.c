@@ -111,8 +111,9 @@ static kiln_status *apply(kiln_loader *l, const kiln_source *source, const kiln_
                              KILN_STR_ARG(name));
   }
   if (generics[which].count >= 0 && generics[which].count != count) {
-    return kiln_source_error(source, ast->begin, KILN_STR_FMT " takes %d types but has %d",
-                             KILN_STR_ARG(name), generics[which].count, count);
+    return kiln_source_error(source, ast->begin, KILN_STR_FMT " takes %d type%s but has %d",
+                             KILN_STR_ARG(name), generics[which].count,
+                             kiln_plural((uint64_t)generics[which].count), count);
   }
   switch (name.data[0]) {
     case 'L':

@@ -355,7 +355,7 @@ static void minds_checksums(void **state) {
                "record 'data/0' has a wrong checksum");
   assert_ok(kiln_context_set(context, "crc", "warn", NULL));
   assert_ok(kiln_model_load(context, TEST_DATA "/load/crc.pt", NULL, &model));
-  assert_non_null(strstr(warnings, "warn: 1 of the archive's 5 records have a wrong checksum, the "
+  assert_non_null(strstr(warnings, "warn: 1 of the archive's 5 records has a wrong checksum, the "
                                    "first 'data/0'"));
   kiln_model_release(model);
   kiln_context_release(context);

@@ -1,6 +1,7 @@
 /* values_test.c: makers and readers of values, containers, copies, files. */
 #include <math.h>
 
+#include "kiln/kiln_graph.h"
 #include "test/unit/api/values.h"
 
 static void test_plain(void **state) {
@@ -126,7 +127,7 @@ static void test_containers(void **state) {
   assert_error(kiln_value_item(list, 2, &item), KILN_INVALID_ARGUMENT, "no element 2");
   assert_error(kiln_value_item(list, -1, &item), KILN_INVALID_ARGUMENT, NULL);
   assert_error(kiln_value_item(items[0], 0, &item), KILN_INVALID_ARGUMENT, NULL);
-  assert_error(kiln_value_key(list, 0, &item), KILN_INVALID_ARGUMENT, NULL);
+  assert_error(kiln_value_key(list, 0, &item), KILN_INVALID_ARGUMENT, "int[] has no keys");
   kiln_value *mixed[2] = {list, items[0]};
   assert_ok(kiln_value_tuple(context, mixed, 2, &tuple));
   assert_string_equal(kiln_value_type(tuple), "(int[], int)");
@@ -141,6 +142,35 @@ static void test_containers(void **state) {
   kiln_value_destroy(list);
   assert_error(kiln_value_list(context, NULL, 2, &list), KILN_INVALID_ARGUMENT, NULL);
   for (int i = 0; i < 2; i++) kiln_value_destroy(items[i]);
+}
+
+/* The fields of a NamedTuple have names; those of a plain tuple have none. */
+static void test_names_of_fields(void **state) {
+  static const char text[] =
+      "graph(%x : Tensor):\n"
+      "  %y : NamedTuple(a : Tensor, b : Tensor) = prim::TupleConstruct(%x, %x)\n"
+      "  return (%y)\n";
+  kiln_builder *builder = NULL;
+  kiln_model *model = NULL;
+  kiln_instance *instance = NULL;
+  kiln_value *x = vector_of(2, (const float[]){1, 2}), *y = NULL, *name = NULL, *pair = NULL;
+  (void)state;
+  assert_ok(kiln_builder_parse(context, text, sizeof text - 1, &builder));
+  assert_ok(kiln_builder_finish(builder, &model));
+  kiln_builder_destroy(builder);
+  assert_ok(kiln_instance_create(model, &instance));
+  assert_ok(kiln_instance_call(instance, "forward", &x, 1, NULL, &y));
+  assert_ok(kiln_value_key(y, 1, &name));
+  assert_string_equal(kiln_value_as_string(name, NULL), "b");
+  kiln_value_destroy(name);
+  assert_error(kiln_value_key(y, 2, &name), KILN_INVALID_ARGUMENT, "no key 2: it holds 2");
+  assert_ok(kiln_value_tuple(context, &x, 1, &pair));
+  assert_error(kiln_value_key(pair, 0, &name), KILN_INVALID_ARGUMENT, "(Tensor) has no keys");
+  kiln_value_destroy(pair);
+  kiln_value_destroy(y);
+  kiln_value_destroy(x);
+  kiln_instance_release(instance);
+  kiln_model_release(model);
 }
 
 static void test_dict(void **state) {
@@ -209,13 +239,11 @@ static void test_files(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
-                                     cmocka_unit_test(test_tensor),
-                                     cmocka_unit_test(test_empty_tensor),
-                                     cmocka_unit_test(test_tensor_over),
-                                     cmocka_unit_test(test_containers),
-                                     cmocka_unit_test(test_dict),
-                                     cmocka_unit_test(test_values_outlive_their_context),
-                                     cmocka_unit_test(test_files)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_plain),        cmocka_unit_test(test_tensor),
+      cmocka_unit_test(test_empty_tensor), cmocka_unit_test(test_tensor_over),
+      cmocka_unit_test(test_containers),   cmocka_unit_test(test_names_of_fields),
+      cmocka_unit_test(test_dict),         cmocka_unit_test(test_values_outlive_their_context),
+      cmocka_unit_test(test_files)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -99,7 +99,7 @@ static void constants_are_shared(void **state) {
         "  %a : Tensor = aten::add(%x, %one, %one)\n"
         "  %b : Tensor = aten::softmax(%a, %one, %none)\n"
         "  return (%b)\n",
-        "plan p: 1 arguments, 1 registers, 3 instructions\n"
+        "plan p: 1 argument, 1 register, 3 instructions\n"
         "  c0 = 1\n"
         "  c1 = None\n"
         "   0 OP aten::add.Scalar r0! c0 c0 => r0\n"
@@ -115,7 +115,7 @@ static void several_results_are_a_tuple(void **state) {
         "   0 TUPLE (Tensor, Tensor, Tensor) r1 r0! r1! => r0\n"
         "   1 RET r0!\n");
   check(*state, "graph():\n  return ()\n",
-        "plan p: 0 arguments, 0 registers, 1 instructions\n"
+        "plan p: 0 arguments, 0 registers, 1 instruction\n"
         "  c0 = None\n"
         "   0 RET c0\n");
 }
@@ -246,7 +246,7 @@ static void profile_nodes(void **state) {
         "  %2 : Tensor = aten::relu(%1)\n"
         "   = prim::profile()\n"
         "  return (%2)\n",
-        "plan p: 1 arguments, 1 registers, 2 instructions\n"
+        "plan p: 1 argument, 1 register, 2 instructions\n"
         "   0 OP aten::relu r0! => r0\n"
         "   1 RET r0!\n");
 }
@@ -274,7 +274,7 @@ static void stress_and_refusals(void **state) {
         "graph(%x : Tensor):\n"
         "  %a : Tensor = aten::nosuch(%x)\n"
         "  return (%a)\n",
-        "plan p: 1 arguments, 1 registers, 2 instructions\n"
+        "plan p: 1 argument, 1 register, 2 instructions\n"
         "   0 OP aten::nosuch r0! => r0\n"
         "   1 RET r0!\n");
 }
