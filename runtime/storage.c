@@ -121,7 +121,7 @@ static kiln_status *replace_data(kiln_storage *s, size_t bytes) {
   s->owner = NULL;
   s->data = data;
   s->bytes = bytes;
-  s->flags &= ~(uint32_t)KILN_STORAGE_READ_ONLY;
+  s->flags &= ~(uint32_t)(KILN_STORAGE_READ_ONLY | KILN__STORAGE_INLINE);
   return NULL;
 }
 

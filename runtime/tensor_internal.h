@@ -4,10 +4,14 @@
 
 #include "runtime/tensor.h"
 
+/* A storage's flag: the data stands behind the struct, in its block. Where it lies does not tell:
+ * an allocator may give neighbours. */
+enum { KILN__STORAGE_INLINE = 2 };
+
 static inline void kiln__storage_init(kiln_storage *s, kiln_mem *mem, void *data, size_t bytes,
                                       size_t alloc_size, size_t block_offset) {
   s->refs = 1;
-  s->flags = 0;
+  s->flags = alloc_size - block_offset - sizeof *s >= bytes ? KILN__STORAGE_INLINE : 0;
   s->version = 0;
   s->data = data;
   s->bytes = bytes;
@@ -16,9 +20,8 @@ static inline void kiln__storage_init(kiln_storage *s, kiln_mem *mem, void *data
   s->alloc_size = alloc_size;
   s->block_offset = block_offset;
 }
-/* The data stands behind the struct, in its block. */
 static inline bool kiln__storage_is_inline(const kiln_storage *s) {
-  return s->data == (const void *)(s + 1);
+  return s->flags & KILN__STORAGE_INLINE;
 }
 /* When the last reference is gone. */
 void kiln__storage_destroy(kiln_storage *s, kiln_cache *cache);

@@ -247,6 +247,22 @@ static void survives_lack_of_memory(void **state) {
   sweep(life, NULL);
 }
 
+/* An allocator may give the struct and what it grows into side by side. */
+static void storages_beside_their_data(void **state) {
+  (void)state;
+  kiln_mem *mem = test_mem();
+  enum { COUNT = 64 };
+  const size_t before = kiln_mem_bytes(mem);
+  kiln_storage *storages[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    assert_ok(kiln_storage_create(mem, NULL, 0, &storages[i]));
+    assert_ok(kiln_storage_grow(storages[i], sizeof *storages[i]));
+  }
+  for (int i = 0; i < COUNT; i++) kiln_storage_release(storages[i]);
+  assert_int_equal(kiln_mem_bytes(mem), before);
+  kiln_mem_release(mem);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layouts),
@@ -256,6 +272,7 @@ int main(void) {
       cmocka_unit_test(read_only_storages),
       cmocka_unit_test(shared_storages),
       cmocka_unit_test(set_and_resize),
+      cmocka_unit_test(storages_beside_their_data),
       cmocka_unit_test(shapes),
       cmocka_unit_test(survives_lack_of_memory),
   };
