@@ -163,6 +163,7 @@ static void enter_block(kiln_arena *arena, arena_block *block) {
   arena->at = block->data;
   arena->end = (char *)block + block->size;
   kiln_asan_poison(block->data, (size_t)(arena->end - arena->at));
+  kiln_msan_poison(block->data, (size_t)(arena->end - arena->at));
 }
 
 /* Frees the blocks behind those that make up KEPT. */

@@ -63,6 +63,13 @@ struct kiln_mem {
 
 /* -- Back ends -- */
 
+#if KILN_MSAN
+__attribute__((visibility("default"))) const char *__msan_default_options(void);
+const char *__msan_default_options(void) {
+  return "poison_in_malloc=0:poison_in_free=0:allocator_may_return_null=1";
+}
+#endif
+
 #ifdef KILN_WITH_JEMALLOC
 
 static int jemalloc_flags(const kiln_mem *mem, size_t size) {
@@ -340,6 +347,7 @@ static void *alloc_block(kiln_mem *mem, size_t size, bool zero) {
   }
   int fill = atomic_load_explicit(&mem->fill, memory_order_relaxed);
   if (__builtin_expect(fill != 0 && !zero, 0)) memset(block, fill - 1, size);
+  if (!zero) kiln_msan_poison(block, size); /* the filling too is nothing that was written */
   return block;
 }
 
@@ -349,6 +357,7 @@ void *kiln_mem_alloc_zero(kiln_mem *mem, size_t size) { return alloc_block(mem, 
 
 void kiln_mem_free(kiln_mem *mem, void *block, size_t size) {
   if (!block) return;
+  kiln_msan_unpoison(block, size); /* it may be a library's next */
   discharge(mem, size);
   if (mem->keep && size >= large_size) {
     large_free(mem, block, size);

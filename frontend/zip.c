@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <minizip/unzip.h>
 
+#include "base/sanitize.h"
 #include "frontend/formats.h"
 
 enum { MAX_NAME = 4096, MAX_RECORDS = 1 << 20, DEFLATED = 8 };
@@ -105,6 +106,7 @@ static kiln_status *refuse_flat(kiln_zip *zip) {
     if (unzGetCurrentFileInfo64(zip->file, NULL, name, sizeof name, NULL, 0, NULL, 0) != UNZ_OK) {
       break;
     }
+    kiln_msan_unpoison(name, sizeof name);
     name[MAX_NAME] = 0;
     if (i == 0) memcpy(first, name, sizeof first);
     const int of_record = kiln_format_of_record(kiln_str_from(name));
@@ -123,6 +125,8 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
   if (unzGetCurrentFileInfo64(zip->file, &info, name, MAX_NAME, NULL, 0, NULL, 0) != UNZ_OK) {
     return bad_directory();
   }
+  kiln_msan_unpoison(&info, sizeof info);
+  kiln_msan_unpoison(name, sizeof name);
   if (info.size_filename > MAX_NAME) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record name of %lu bytes",
                       info.size_filename);
@@ -154,7 +158,7 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
     return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has compression method %lu",
                       KILN_STR_ARG(below), info.compression_method);
   }
-  unz64_file_pos position;
+  unz64_file_pos position = {0, 0};
   if (unzGetFilePos64(zip->file, &position) != UNZ_OK) return bad_directory();
   kiln_zip_record record = {.name = below,
                             .directory_offset = position.pos_in_zip_directory,
@@ -275,6 +279,7 @@ static kiln_status *inflate_all(const kiln_zip_record *record, kiln_str packed, 
   enum libdeflate_result result = libdeflate_deflate_decompress_ex(
       decompressor, packed.data, packed.len, out, (size_t)record->size, &used, NULL);
   libdeflate_free_decompressor(decompressor);
+  kiln_msan_unpoison(out, used);
   if (result == LIBDEFLATE_SUCCESS && used == packed.len) return NULL;
   return KILN_ERROR(KILN_INVALID_FILE,
                     "record '" KILN_STR_FMT "' does not inflate to its stated size",

@@ -12,10 +12,10 @@
 #include "tools/input.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define HAVE_ASAN 1
+#define HAVE_SHADOW 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAVE_ASAN 1
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define HAVE_SHADOW 1
 #endif
 #endif
 
@@ -23,7 +23,7 @@ enum { BAD_LIMIT_MS = 10000 };
 static const uint64_t bad_limit_bytes = 96ull << 20;
 
 static void limit_memory(void) {
-#ifndef HAVE_ASAN /* its shadow memory takes the whole address space */
+#ifndef HAVE_SHADOW /* a sanitizer's shadow memory takes the whole address space */
   /* LLVM and thread stacks use up more address space than memory. */
   const rlim_t space = (rlim_t)8 << 30;
   struct rlimit limit = {space, space};

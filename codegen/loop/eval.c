@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/sanitize.h"
 #include "runtime/math/math.h"
 
 #include "codegen/loop/eval_ops.h"
@@ -196,6 +197,8 @@ static void run_strip(const kiln_kernel_args *args, const eval_nest *nest, const
 /* Iterations [begin, end) of the outermost loop. */
 static void run_nest(const kiln_kernel_args *args, const eval_nest *nest, int64_t begin,
                      int64_t end) {
+  /* Functions over vectors compute what lies behind the last element too; nobody reads that. */
+  kiln_msan_unpoison(args->scratch, (size_t)nest->count * REGISTER_BYTES);
   int64_t counters[KILN_LOOP_MAX_RANK] = {0};
   int64_t first[KILN_LOOP_MAX_RANK] = {begin}, last[KILN_LOOP_MAX_RANK];
   memcpy(last, nest->extents, sizeof last);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sanitize.h"
 #include "test/differential/draw.h"
 
 enum { MAX_NUMEL = 1 << 18, MAX_ITEMS = 256 };
@@ -66,6 +67,7 @@ static void tell_data(answer *a, const kiln_value *v, int64_t numel) {
   if (status) {
     answer_tell(a, " %s", kiln_status_message(status));
   } else {
+    kiln_msan_check(data, bytes);
     same_values(kiln_value_dtype(v), bytes, data);
     for (size_t i = 0; i < bytes; i++) hash = (hash ^ data[i]) * 1099511628211u;
     answer_tell(a, " #%016llx", (unsigned long long)hash);

@@ -55,6 +55,24 @@ static void zeroed_blocks_are_zero_when_reused(void **state) {
   }
 }
 
+/* What MemorySanitizer is to see, it must be told: the fill of tests is no writing. */
+static void fresh_blocks_count_as_unwritten(void **state) {
+  (void)state;
+#if KILN_MSAN
+  FOR_KINDS(mem) {
+    kiln_mem_set_fill(mem, 0x41);
+    unsigned char *block = kiln_mem_alloc(mem, 100), *zero = kiln_mem_alloc_zero(mem, 100);
+    memset(block, 1, 50);
+    assert_int_equal(__msan_test_shadow(block, 100), 50);
+    assert_int_equal(__msan_test_shadow(zero, 100), -1);
+    kiln_mem_free(mem, block, 100);
+    kiln_mem_free(mem, zero, 100);
+  }
+#else
+  skip();
+#endif
+}
+
 static void large_blocks_are_kept_by_class(void **state) {
   (void)state;
   if (KILN_SANITIZED) skip();
@@ -256,6 +274,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_are_aligned_and_counted),
       cmocka_unit_test(zeroed_blocks_are_zero_when_reused),
+      cmocka_unit_test(fresh_blocks_count_as_unwritten),
       cmocka_unit_test(large_blocks_are_kept_by_class),
       cmocka_unit_test(realloc_keeps_contents),
       cmocka_unit_test(limit_refuses_without_counting),
