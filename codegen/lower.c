@@ -139,8 +139,9 @@ int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype) {
 }
 
 bool kiln__lower_holds(kiln_dtype dtype, double value) {
-  if (dtype == KILN_DTYPE_F16) return !isfinite(value) || fabs(value) <= KILN_HALF_MAX;
-  if (!kiln_dtype_is_int(dtype, false)) return true;
+  if (!kiln_dtype_is_int(dtype, false)) {
+    return !isfinite(value) || fabs(value) <= kiln_float_greatest(dtype);
+  }
   const int bits = 8 * (int)kiln_dtype_bytes(dtype);
   const double end = ldexp(1, dtype == KILN_DTYPE_U8 ? bits : bits - 1); /* the first too large */
   return value >= (dtype == KILN_DTYPE_U8 ? 0 : -end) && value < end;

@@ -10,7 +10,19 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KILN_HALF_MAX 65504.0 /* the greatest finite float16 */
+#include "runtime/dtype.h"
+
+/* The greatest finite number of a dtype of floats, or of the parts of a complex one. */
+static inline double kiln_float_greatest(kiln_dtype dtype) {
+  switch (dtype) {
+    case KILN_DTYPE_F16:
+    case KILN_DTYPE_C32: return 65504;
+    case KILN_DTYPE_BF16: return 0x1.fep127;
+    case KILN_DTYPE_F32:
+    case KILN_DTYPE_C64: return 0x1.fffffep127;
+    default: return 0x1.fffffffffffffp1023;
+  }
+}
 
 static inline float kiln_float_from_bits(uint32_t bits) {
   float f;

@@ -339,13 +339,21 @@ static kiln_dtype dtype_of_value(kiln_ivalue v) {
   if (v.tag == KILN_TAG_TENSOR) return kiln_tensor_dtype(v.u.tensor);
   return dtype_of_number(kiln__number(v));
 }
+/* Floats become tensors of the default dtype first, whatever dtype is asked for. volatile: GCC 12
+ * takes both roundings of a pair for none. */
+static kiln_number in_single(kiln_number value) {
+  if (value.kind != KILN_DTYPE_F64 && value.kind != KILN_DTYPE_C128) return value;
+  const volatile float re = (float)value.f, im = (float)value.im;
+  return (kiln_number){value.kind, value.i, (double)re, (double)im};
+}
 static kiln_status *from_number(kiln_call *call, kiln_number value, const kiln_ivalue *args,
                                 int dtype_arg, kiln_ivalue *out) {
   kiln_tensor *t;
-  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, dtype_arg, dtype_of_number(value)), 0, NULL,
-                       0, &t));
+  const kiln_dtype first = dtype_of_number(value);
+  if (!kiln_dtype_is_int(first, true)) KILN_TRY(kiln__number_fits(value, first));
+  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, dtype_arg, first), 0, NULL, 0, &t));
   kiln__give(out, t);
-  return kiln_pw_fill(call, t, value);
+  return kiln_pw_fill(call, t, in_single(value));
 }
 /* tensor.int, .float, .bool, .complex */
 KILN_KERNEL(tensor_number) {
@@ -387,7 +395,7 @@ static kiln_status *put_list(kiln_call *call, kiln_ivalue v, int depth, int rank
       double loaded[2] = {raw[0], raw[1]};
       call->dispatch->store[ctype][dtype](*to, 0, (const char *)loaded, 0, 1);
     } else {
-      kiln__number_store(kiln__number(v), dtype, raw);
+      kiln__number_store(in_single(kiln__number(v)), dtype, raw);
       memcpy(*to, raw, item);
     }
     *to += item;

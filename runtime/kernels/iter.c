@@ -28,12 +28,13 @@ kiln_dtype kiln_pw_promote(const kiln_pw *pw, int first) {
 }
 
 kiln_status *kiln_pw_param(kiln_pw *pw, int index, kiln_number number) {
-  /* What computes halves in single precision takes such numbers. */
+  /* What computes halves in single precision takes its numbers. */
   const bool selects = pw->functor == KILN_PW_clamp || pw->functor == KILN_PW_clamp_min ||
                        pw->functor == KILN_PW_clamp_max ||
                        (pw->functor == KILN_PW_threshold && index == 1) ||
                        pw->functor == KILN_PW_add_alpha || pw->functor == KILN_PW_sub_alpha;
-  if (selects || pw->common != KILN_DTYPE_F16) KILN_TRY(kiln__number_fits(number, pw->common));
+  const bool half = pw->common == KILN_DTYPE_F16 || pw->common == KILN_DTYPE_BF16;
+  KILN_TRY(kiln__number_fits(number, half && !selects ? KILN_DTYPE_F32 : pw->common));
   if (kiln_dtype_is_complex(pw->common)) {
     pw->params.f[2 * index] = number.f;
     pw->params.f[2 * index + 1] = number.im;
@@ -701,7 +702,7 @@ kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number)
   return run_general(call, &pw, &out, call->dispatch->loops[ctype][KILN_PW_copy], ctype, dtype);
 }
 kiln_status *kiln_pw_fill_fitting(kiln_call *call, kiln_tensor *dst, kiln_number number) {
-  const bool half = kiln_tensor_dtype(dst) == KILN_DTYPE_F16;
-  if (half) KILN_TRY(kiln__number_fits(number, KILN_DTYPE_F16));
+  const kiln_dtype dtype = kiln_tensor_dtype(dst);
+  if (!kiln_dtype_is_int(dtype, true)) KILN_TRY(kiln__number_fits(number, dtype));
   return kiln_pw_fill(call, dst, number);
 }

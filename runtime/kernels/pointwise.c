@@ -167,7 +167,8 @@ KILN_KERNEL(pow) {
     if (kiln_dtype_is_int(pw.common, true) && e.f < 0) {
       return KILN_OP_FAIL("Integers to negative integer powers are not allowed.");
     }
-    if (pw.common == KILN_DTYPE_F16) KILN_TRY(kiln__number_fits(e, pw.common));
+    const bool half = pw.common == KILN_DTYPE_F16 || pw.common == KILN_DTYPE_BF16;
+    if (half) KILN_TRY(kiln__number_fits(e, pw.common));
     if (e.im == 0) {
       pw.functor = power_of(pw.common, e.f);
       if (pw.functor != KILN_PW_pow) pw.in_count = 1;
@@ -296,7 +297,12 @@ static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_iv
                         "with %d dimension(s).",
                         kiln_tensor_rank(pw.in[1].tensor));
   }
-  if (!pw.in[1].tensor) KILN_TRY(kiln__number_fits(pw.in[1].number, pw.common));
+  const kiln_tensor *value = pw.in[1].tensor;
+  const kiln_number number = !value ? pw.in[1].number
+                             : kiln_dtype_is_int(kiln_tensor_dtype(value), true)
+                                 ? kiln__number_int(kiln__element_i64(value, 0))
+                                 : kiln__number_float(kiln__element_f64(value, 0));
+  KILN_TRY(kiln__number_fits(number, pw.common));
   bool complex = pw.in[1].tensor ? kiln_dtype_is_complex(kiln_tensor_dtype(pw.in[1].tensor))
                                  : pw.in[1].number.kind == KILN_DTYPE_C128;
   if (complex && !kiln_dtype_is_complex(pw.common)) {

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/half.h"
 #include "runtime/kernels/factory.h"
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/recipe.h"
@@ -349,10 +350,7 @@ static kiln_status *begin(kiln_call *call, const kiln_ivalue *args, int at, kiln
 KILN_KERNEL(uniform_) {
   const kiln_dtype dtype = real_dtype(kiln_tensor_dtype(SELF));
   const range r = {.from = kiln_arg_float(args, 1), .to = kiln_arg_float(args, 2)};
-  const double most = dtype == KILN_DTYPE_F16    ? 65504
-                      : dtype == KILN_DTYPE_BF16 ? 0x1.fep127
-                      : dtype == KILN_DTYPE_F32  ? 0x1.fffffep127
-                                                 : 0x1.fffffffffffffp1023;
+  const double most = kiln_float_greatest(dtype);
   kiln_random *g;
   KILN_TRY(begin(call, args, 3, &g, outs));
   for (int i = 0; i < 2; i++) {

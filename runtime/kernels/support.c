@@ -132,8 +132,15 @@ kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank, uint64_t *
 }
 
 kiln_status *kiln__number_fits(kiln_number number, kiln_dtype dtype) {
-  if (dtype == KILN_DTYPE_F16 && isfinite(number.f) && fabs(number.f) > KILN_HALF_MAX) {
-    return KILN_OP_FAIL("value cannot be converted to type c10::Half without overflow");
+  const double greatest = kiln_float_greatest(dtype); /* whole numbers are below */
+  if ((isfinite(number.f) && fabs(number.f) > greatest) ||
+      (isfinite(number.im) && fabs(number.im) > greatest)) {
+    return KILN_OP_FAIL("value cannot be converted to type %s without overflow",
+                        dtype == KILN_DTYPE_F32    ? "float"
+                        : dtype == KILN_DTYPE_F16  ? "c10::Half"
+                        : dtype == KILN_DTYPE_BF16 ? "c10::BFloat16"
+                        : dtype == KILN_DTYPE_C64  ? "c10::complex<float>"
+                                                   : "c10::complex<c10::Half>");
   }
   if (!kiln_dtype_is_int(dtype, false) || number.kind == KILN_DTYPE_BOOL) return NULL;
   const bool is_unsigned = dtype == KILN_DTYPE_U8;

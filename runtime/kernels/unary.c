@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/half.h"
 #include "runtime/kernels/alike.h"
 #include "runtime/kernels/complex_math.h"
 #include "runtime/kernels/iter.h"
@@ -297,19 +298,11 @@ KILN_KERNEL(round_decimals) {
   double numbers[2] = {pow(10, fabs((double)decimals)), decimals < 0};
   return with_params(call, KILN_PW_round_scaled, args, 2, numbers, outs);
 }
-static double largest(kiln_dtype dtype) {
-  switch (dtype) {
-    case KILN_DTYPE_F16: return 65504;
-    case KILN_DTYPE_BF16: return 0x1.fep127;
-    case KILN_DTYPE_F32: return 0x1.fffffep127;
-    default: return 0x1.fffffffffffffp1023;
-  }
-}
 KILN_KERNEL(nan_to_num) {
   kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
   if (kiln_dtype_is_int(dtype, true)) return same(call, KILN_PW_copy, args, outs);
   if (kiln_dtype_is_complex(dtype)) return kiln__complex_nan_to_num(call, args, outs);
-  double numbers[3] = {0, largest(dtype), -largest(dtype)};
+  double numbers[3] = {0, kiln_float_greatest(dtype), -kiln_float_greatest(dtype)};
   for (int i = 0; i < 3; i++) {
     if (!kiln_arg_is_none(args, i + 1)) numbers[i] = kiln_arg_float(args, i + 1);
   }

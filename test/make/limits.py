@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-from ops import BF16, F16, F32, I64, INF, NAN, U8, case, write
+from ops import BF16, C128, F16, F32, F64, I64, INF, NAN, U8, case, write
 
 NUMBERS = (-1, -1.5, 2.5, 255, 255.5, 256, 300, 1e30, NAN, INF)
 
@@ -29,13 +29,14 @@ def numbers():
                 case("aten::clamp", t, None, n)
 
 
-def halves():
-    """Numbers that float16 cannot hold."""
+def floats():
+    """Numbers that a dtype of floats cannot hold."""
     m = torch.tensor([True, False])
     for dtype in (F16, BF16, F32):
         t = torch.tensor([0.5, -2], dtype=dtype)
-        for n in (65504, 65520.0, -1e6, 70000, INF, NAN):
+        for n in (65504, 65520.0, -1e6, 70000, 3.4e38, -1e39, INF, NAN):
             case("aten::masked_fill.Scalar", t, m, n)
+            case("aten::masked_fill.Tensor", t, m, torch.tensor(n, dtype=F64))
             case("aten::fill.Scalar", t, n)
             case("aten::full_like", t, n, None, None, None, None, None)
             case("aten::constant_pad_nd", t, [0, 1], n)
@@ -50,6 +51,19 @@ def halves():
             if n == n:
                 case("aten::clamp", t, n, None)
                 case("aten::clamp", t, None, n)
+    t = torch.tensor([0.5, -2j])
+    for n in (-3.4e38, 1e39, complex(1, 1e39)):
+        case("aten::masked_fill.Scalar", t, m, n)
+        case("aten::fill.Scalar", t, n)
+        case("aten::add.Tensor", t, t, n)
+    case("aten::masked_fill.Tensor", torch.zeros(2, dtype=U8), m, torch.tensor(300))
+    for name in ("aten::tensor", "aten::as_tensor"):  # in the default dtype first
+        more = [False] if name == "aten::tensor" else []
+        for n in (16777217.0, 1e39, -INF):
+            for dtype in (None, F64, I64, F16):
+                case(name + ".float", n, dtype, None, *more)
+        case(name + ".complex", 16777217 + 1e39j, C128, None, *more)
+        case(name + ".int", 16777217, F64, None, *more)
 
 
 def no_dimensions():
@@ -85,4 +99,4 @@ def meetings():
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], "limits.py", (numbers, halves, no_dimensions, meetings))
+    write(sys.argv[1], "limits.py", (numbers, floats, no_dimensions, meetings))
