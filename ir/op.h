@@ -98,7 +98,7 @@ enum {
                               its in-place variant fail alike: x.relu_() may become relu(x) */
   KILN_OP_MAY_RETURN_ARG =
       512, /* the result may be the first argument, though the schema does not say so */
-  KILN_OP_STRUCTURES = 1024, /* makes sparse or nested tensors (runtime/structure.h) */
+  KILN_OP_STRUCTURES = 1024,    /* makes sparse or nested tensors (runtime/structure.h) */
   KILN_OP_UNINITIALISED = 2048, /* what a result holds is not said; any other operator's result
                                    depends on its arguments alone (test/differential/trial.c) */
 };

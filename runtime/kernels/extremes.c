@@ -283,9 +283,9 @@ KILN_KERNEL(argsort) { return argsort(call, args, 1, false, outs); }
 KILN_KERNEL(argsort_stable) { return argsort(call, args, 2, is_stable(args[1]), outs); }
 KILN_KERNEL(topk) {
   ordering how = {.count = kiln_arg_int(args, 1),
-                        .descending = kiln_arg_bool(args, 3),
-                        .select = true,
-                        .sorted = kiln_arg_bool(args, 4)};
+                  .descending = kiln_arg_bool(args, 3),
+                  .select = true,
+                  .sorted = kiln_arg_bool(args, 4)};
   int dim, rank = kiln_tensor_rank(SELF);
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
   if (how.count < 0 || how.count > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
