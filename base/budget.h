@@ -71,9 +71,12 @@ static inline void kiln_budget_skip(kiln_budget *budget, int64_t operations) {
   budget->fuel -= taken;
   budget->granted -= taken;
 }
-/* After a range, on the budget's thread: takes the fuel if something was left out. */
+/* After a range: takes the fuel if something was left out. Of a range within a range, on any thread
+ * that works for it: all of them store the same. */
 static inline void kiln_budget_settle(kiln_budget *budget) {
-  if (__atomic_load_n(&budget->over, __ATOMIC_RELAXED)) budget->fuel = 0;
+  if (__atomic_load_n(&budget->over, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&budget->fuel, 0, __ATOMIC_RELAXED);
+  }
 }
 
 /* For tests: asked at the n-th look from now on (from 1), whoever looks; 0: by kiln_call_cancel

@@ -311,7 +311,7 @@ static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_ivalue values, kil
                    bool narrow, bool right, kiln_ivalue *outs) {
   kiln_tensor *order_tensor, *result;
   const compared c = compare_as(r, kiln_of_tensor(sorted), values);
-  if (r->status) return;
+  if (r->status || !c.b) return;
   const int rank = kiln_tensor_rank(sorted), out_rank = kiln_tensor_rank(c.b);
   bool fits = rank >= 1 && (rank == 1 || rank == out_rank);
   for (int d = 0; fits && rank > 1 && d + 1 < rank; d++) {
