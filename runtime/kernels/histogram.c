@@ -155,7 +155,7 @@ KILN_RECIPE(histogramdd) {
   const int64_t dims = kiln__recipe_size(SELF, -1);
   const kiln_list *each = args[1].tag == KILN_TAG_LIST ? args[1].u.list : NULL;
   points p;
-  axis axes[KILN_MAX_RANK];
+  axis axes[KILN_MAX_RANK] = {0};
   kiln_list *found;
   if (rank < 2 || dims > KILN_MAX_RANK) {
     KILN_RECIPE_FAIL(r, "%s: input tensor should have at least 2 dimensions, and points at most %d",

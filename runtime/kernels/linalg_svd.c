@@ -341,7 +341,7 @@ static void take_triangle(const z *a, int64_t n, bool turned, z *to) {
   }
 }
 /* out [n, n] = q, or the identity, times the vectors in the rows of v. */
-static void combine(z *out, const z *q, const double *v, int64_t n) {
+static __attribute__((nonnull(1))) void combine(z *out, const z *q, const double *v, int64_t n) {
   for (int64_t i = 0; i < n && !kiln_budget_leaves_out(); i++) {
     for (int64_t j = 0; j < n; j++) {
       z sum = {v[j * n + i], 0};
