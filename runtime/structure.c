@@ -88,7 +88,7 @@ kiln_status *kiln_nested_tensor(kiln_mem *mem, kiln_cache *cache, const kiln_ten
   n->mem = mem;
   kiln_mem_retain(mem);
   n->count = count;
-  memcpy(n->lengths, lengths, (size_t)count * sizeof *lengths);
+  if (count > 0) memcpy(n->lengths, lengths, (size_t)count * sizeof *lengths);
   attach(*out_tensor, KILN_LAYOUT_NESTED, &n->owner);
   return NULL;
 }

@@ -160,7 +160,9 @@ static void sum_refusals(report *r, kiln_model *model) {
   kiln_status *status = NULL;
   for (int i = 0; !(status = kiln_debug_refusal(model, i, &info)); i++) {
     refused *at = r->refused, *end = at + r->refused_count;
-    while (at < end && (strcmp(at->reason, info.reason) || strcmp(at->detail, info.detail))) at++;
+    while (at < end &&
+           (strcmp(at->reason, info.reason) != 0 || strcmp(at->detail, info.detail) != 0))
+      at++;
     if (at == end) {
       r->refused = tool_grow(r->refused, sizeof *r->refused * (size_t)(r->refused_count + 1));
       at = &r->refused[r->refused_count++];

@@ -94,9 +94,10 @@ static kiln_status *fill_columns(kiln__nn *nn, const deform *p, int64_t image, c
       const int64_t kx = tap % p->kernel[1] * p->dilation[1];
       KILN_TRY(kiln_call_check(nn->call, 1));
       for (int64_t at = 0; at < positions; at++) {
-        const double y = (double)(at / p->out[1] * p->stride[0] - p->pad[0] + ky) +
+        const int64_t line = at / p->out[1], column = at % p->out[1];
+        const double y = (double)(line * p->stride[0] - p->pad[0] + ky) +
                          kiln__nn_get(nn, p->offset, 2 * row * positions + at);
-        const double x = (double)(at % p->out[1] * p->stride[1] - p->pad[1] + kx) +
+        const double x = (double)(column * p->stride[1] - p->pad[1] + kx) +
                          kiln__nn_get(nn, p->offset, (2 * row + 1) * positions + at);
         const double factor = p->mask ? kiln__nn_get(nn, p->mask, row * positions + at) : 1;
         const double value = factor * sample(nn, p, plane, y, x);

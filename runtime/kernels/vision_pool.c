@@ -195,8 +195,9 @@ static kiln_status *lattice_of(const kiln__nn *nn, const regions *g, int64_t k, 
 }
 static double mean_of(const kiln__nn *nn, const regions *g, const lattice l[2], const char *plane,
                       int64_t bin) {
-  const double top = l[0].start + (double)(bin / g->bins[1]) * l[0].step;
-  const double left = l[1].start + (double)(bin % g->bins[1]) * l[1].step;
+  const int64_t row = bin / g->bins[1], column = bin % g->bins[1];
+  const double top = l[0].start + (double)row * l[0].step;
+  const double left = l[1].start + (double)column * l[1].step;
   double sum = 0;
   for (int64_t i = 0; i < l[0].samples; i++) {
     const double y = top + ((double)i + 0.5) * l[0].step / (double)l[0].samples;
