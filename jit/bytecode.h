@@ -26,6 +26,8 @@ typedef struct kiln_bytecode_env {
   kiln_status *(*group)(void *user, const kiln_node *node, kiln_arena *arena, kiln_group *out);
   /* Who is told when a prim::TypeCheck fails; memory in `arena`. NULL: nobody. */
   kiln_guard_watch *(*watch)(void *user, const kiln_node *node, kiln_arena *arena);
+  /* Whether a place has warned, atomic; it outlives the plan. NULL: every time. */
+  bool *(*warned)(void *user, const kiln_source_range *range);
   const kiln_method_lookup *methods;
   kiln_profile_sink *sink; /* of a profiling plan, else NULL */
   bool quantised;          /* operators that know nothing of quantised tensors refuse them */

@@ -79,10 +79,20 @@ static const kiln_kernel *guarded_kernel(kiln_emitter *e, const kiln_kernel *ker
   return known;
 }
 
+/* A kernel of its own, with the mark of its place. */
+static const kiln_kernel *warning_kernel(kiln_emitter *e, const kiln_node *node) {
+  kiln_kernel *own = kiln_arena_copy(e->arena, &node->op->kernel, sizeof *own);
+  own->user = e->env->warned(e->env->user, node->range);
+  return own;
+}
+
 static kiln_status *emit_op(kiln_emitter *e, kiln_node *node) {
   const kiln_kernel *kernel = node->op ? &node->op->kernel : missing_kernel(e, node);
   if (node->output_count > KILN_MAX_OUTS) return bad_node(node, "has too many results");
   if (e->env->quantised || e->env->structured) kernel = guarded_kernel(e, kernel);
+  if (kiln_node_is(node, KILN_OP_warn) && e->env->warned && node->range) {
+    kernel = warning_kernel(e, node);
+  }
   bool is_simple = kiln_op_is_simple(kernel, node->input_count, node->output_count);
   return simple(e, node, is_simple ? KILN_INSTR_OP_SIMPLE : KILN_INSTR_OP, add_kernel(e, kernel));
 }

@@ -3,6 +3,8 @@
  * Every job works on a copy of the graph with its own arena and type table. Whatever a job makes is
  * put into the variant at once, so that a failure, memory included, leaves an owner for everything.
  */
+#include <stdio.h>
+
 #include "guards/guards.h"
 #include "jit/executor.h"
 #include "jit/forks.h"
@@ -26,6 +28,20 @@ static kiln_status *describe_group(void *user, const kiln_node *node, kiln_arena
   return kiln_group_describe(node, attr->u.pointer, arena, out);
 }
 
+/* Under the jit's lock, inside kiln_arena_run of its arena. */
+static bool *find_warned(void *user, const kiln_source_range *range) {
+  kiln_jit *jit = ((kiln_executor *)user)->jit;
+  char key[64];
+  const int len = snprintf(key, sizeof key, "%p:%u", (const void *)range->source, range->begin);
+  const kiln_str name = kiln_str_make(key, (size_t)len);
+  bool *told = kiln_map_find(&jit->warned, name);
+  if (told) return told;
+  told = KILN_NEW(jit->arena, bool);
+  kiln_map_set(&jit->warned, kiln_str_make(kiln_arena_strndup(jit->arena, key, name.len), name.len),
+               told);
+  return told;
+}
+
 static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sink *sink) {
   kiln_jit *jit = ex->jit;
   kiln_bytecode_env env = {.env = &jit->env,
@@ -34,6 +50,7 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
                            .user = ex,
                            .callable = find_callable,
                            .group = describe_group,
+                           .warned = find_warned,
                            .methods = &jit->methods,
                            .sink = sink,
                            .quantised = jit->unit->quantised,

@@ -136,6 +136,7 @@ struct kiln_jit {
   kiln_group_record *groups, *last_group;
   KILN_VEC(kiln_refusal *) refusals;
   kiln_map refusal_index; /* hash -> kiln_refusal */
+  kiln_map warned;        /* place of an aten::warn -> bool: it has warned; atomic */
   kiln_guard_miss *misses, *last_miss;
   int miss_count;
   const uint64_t *calls;           /* of the host, atomic: numbers them; NULL: not counted */

@@ -43,6 +43,7 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   jit->runner.context = jit;
   jit->runner.refuse = refuse;
   kiln_map_init(&jit->refusal_index, jit->arena);
+  kiln_map_init(&jit->warned, jit->arena);
   kiln_job_lock_init(&jit->lock);
   kiln_epoch_init(&jit->epoch, env->mem);
   jit->strategy = kiln_flags_strategy(&jit->env.flags);

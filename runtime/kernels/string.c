@@ -655,7 +655,10 @@ KILN_KERNEL(device_index) {
   if (args[0].u.device.index >= 0) *outs = kiln_int(args[0].u.device.index);
   return NULL;
 }
+/* Once a place, as in PyTorch: a plan's kernel has the place's mark (jit/bytecode_nodes.c). */
 KILN_KERNEL(warn) {
+  bool *told = call->kernel ? call->kernel->user : NULL;
+  if (told && __atomic_exchange_n(told, true, __ATOMIC_RELAXED)) return NULL;
   KILN_LOG(&call->env->log, warn, 1, KILN_STR_FMT, KILN_STR_ARG(SELF));
   return NULL;
 }

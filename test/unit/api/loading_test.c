@@ -361,6 +361,36 @@ static void minds_checksums(void **state) {
   kiln_context_release(context);
 }
 
+/* -- Warnings of a model -- */
+
+static int count_of(const char *words) {
+  int count = 0;
+  for (const char *at = warnings; (at = strstr(at, words)); at++) count++;
+  return count;
+}
+
+/* Whatever runs them: the plans that profile and that are compiled, another instance. */
+static void warns_once_a_place(void **state) {
+  (void)state;
+  kiln_model *model = NULL;
+  kiln_context *context = warned_context(NULL, NULL);
+  for (int load = 1; load <= 2; load++) {
+    assert_ok(kiln_model_load(context, TEST_DATA "/load/warned.pt", NULL, &model));
+    for (int i = 0; i < 4; i++) {
+      kiln_instance *instance = NULL;
+      float y[6];
+      assert_ok(kiln_instance_create(model, &instance));
+      assert_ok(run(context, instance, y));
+      kiln_instance_release(instance);
+    }
+    assert_int_equal(count_of("warn: in a loop: 0"), load);
+    assert_int_equal(count_of("warn: in a loop"), load);
+    assert_int_equal(count_of("warn: in a part"), load);
+    kiln_model_release(model);
+  }
+  kiln_context_release(context);
+}
+
 /* -- Devices -- */
 
 static void moves_devices(void **state) {
@@ -511,6 +541,7 @@ int main(void) {
       cmocka_unit_test(readers_see_a_changed_file),
       cmocka_unit_test(limits_copy_the_file),
       cmocka_unit_test(minds_checksums),
+      cmocka_unit_test(warns_once_a_place),
       cmocka_unit_test(moves_devices),
       cmocka_unit_test(reads_odd_containers),
       cmocka_unit_test(reads_values),
