@@ -1,11 +1,40 @@
-/* files.c: values from and to files: torch.save archives, and .npy by its ending. */
+/* files.c: values from and to files: torch.save archives, .npy and .npz. */
 #include "api/internal.h"
 #include "frontend/npy.h"
 #include "frontend/torch_save.h"
 
-static bool is_npy(const char *path) {
-  size_t len = strlen(path);
-  return len >= 4 && strcmp(path + len - 4, ".npy") == 0;
+static bool ends_with(const char *path, const char *end) {
+  const size_t len = strlen(path), end_len = strlen(end);
+  return len >= end_len && strcmp(path + len - end_len, end) == 0;
+}
+static bool is_npy(const char *path) { return ends_with(path, ".npy"); }
+
+static kiln_status *read_archive(kiln_context *context, kiln_mapping *bytes, kiln_ivalue *out) {
+  kiln_env *env = context->env;
+  char rules[KILN_FLAG_STRING_MAX];
+  pthread_mutex_lock(&context->lock);
+  memcpy(rules, env->flags.map_device.text, sizeof rules);
+  pthread_mutex_unlock(&context->lock);
+  const kiln_torch_save_options options = {.map_device = rules};
+  return kiln_torch_save_read(env, kiln_registry_types(context->registry), bytes, &options, out);
+}
+
+/* What the file is, it says itself but for .npz, which begins as other archives do. */
+static kiln_status *read_bytes(kiln_context *context, const char *path, kiln_mapping *bytes,
+                               kiln_ivalue *out) {
+  const kiln_str text = kiln_str_make(bytes->data, bytes->size);
+  if (ends_with(path, ".npz")) {
+    kiln_dict *dict = NULL;
+    KILN_TRY(kiln_npz_read(context->env, bytes, &dict));
+    *out = kiln_of_box(dict);
+  } else if (kiln_npy_is(text)) {
+    kiln_tensor *tensor = NULL;
+    KILN_TRY(kiln_npy_read(context->env, text, &tensor));
+    *out = kiln_of_tensor(tensor);
+  } else {
+    return read_archive(context, bytes, out);
+  }
+  return NULL;
 }
 
 kiln_status *kiln_value_read(kiln_context *context, const char *path, kiln_value **out_value) {
@@ -22,13 +51,7 @@ kiln_status *kiln_value_read(kiln_context *context, const char *path, kiln_value
   /* Copied, so that values do not depend on the file any more. */
   kiln_mapping *bytes = NULL;
   KILN_TRY(kiln_mapping_open(env->mem, path, &(kiln_file_options){.mode = KILN_MAP_COPY}, &bytes));
-  char rules[KILN_FLAG_STRING_MAX];
-  pthread_mutex_lock(&context->lock);
-  memcpy(rules, env->flags.map_device.text, sizeof rules);
-  pthread_mutex_unlock(&context->lock);
-  kiln_torch_save_options options = {.map_device = rules};
-  kiln_status *status =
-      kiln_torch_save_read(env, kiln_registry_types(context->registry), bytes, &options, &v);
+  kiln_status *status = read_bytes(context, path, bytes, &v);
   kiln_owner_release(&bytes->owner);
   if (status) return kiln_status_note(status, "reading %s", path);
   return kiln__value_wrap(context, NULL, v, out_value);

@@ -131,10 +131,19 @@ static bool parse_dict(cursor c, header *h) {
   return seen == 7;
 }
 
+bool kiln_npy_is(kiln_str bytes) {
+  return bytes.len >= 6 && memcmp(bytes.data, "\x93NUMPY", 6) == 0;
+}
+
+/* numpy pickles arrays of objects, and names them so: '|O', or a list of fields. */
+static bool holds_objects(kiln_str text) {
+  return memmem(text.data, text.len, "'|O'", 4) || memmem(text.data, text.len, "'O'", 3);
+}
+
 static kiln_status *parse_header(kiln_str bytes, header *h) {
   const unsigned char *b = (const unsigned char *)bytes.data;
   *h = (header){0};
-  if (bytes.len < 10 || memcmp(b, "\x93NUMPY", 6) != 0) return BAD_FILE("no .npy file");
+  if (bytes.len < 10 || !kiln_npy_is(bytes)) return BAD_FILE("no .npy file");
   if (b[6] < 1 || b[6] > 3) return BAD_FILE("version %d is not known", b[6]);
   size_t start = b[6] == 1 ? 10 : 12, len;
   if (bytes.len < start) return BAD_FILE("the header is cut");
@@ -143,6 +152,9 @@ static kiln_status *parse_header(kiln_str bytes, header *h) {
   if (len > bytes.len - start) return BAD_FILE("the header is cut");
   const char *text = bytes.data + start;
   if (!parse_dict((cursor){text, text + len}, h)) {
+    if (holds_objects(kiln_str_make(text, len))) {
+      return BAD_FILE("an array of Python objects, which are not read");
+    }
     return BAD_FILE("the header is damaged or names a dtype that is not known: %.*s",
                     (int)(len < 200 ? len : 200), text);
   }

@@ -20,7 +20,7 @@ struct kiln_zip {
   uint64_t position; /* of the callbacks */
   uint64_t inflate_left;
   const kiln_budget *budget;
-  bool crc_warns;
+  bool crc_warns, flat;
   int wrong_sums;
   kiln_str first_wrong;
   KILN_VEC(kiln_zip_record) records;
@@ -188,6 +188,7 @@ static bool ends_with_end_record(const kiln_mapping *mapping) {
 
 static kiln_status *read_directory(kiln_zip *zip) {
   kiln_str prefix = {0};
+  if (zip->flat) prefix = KILN_STR("");
   int result = unzGoToFirstFile(zip->file);
   for (int i = 0; result == UNZ_OK; i++) {
     if (i == MAX_RECORDS) {
@@ -207,6 +208,7 @@ kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
   zip->mapping = mapping;
   zip->inflate_left = options && options->inflate_cap ? options->inflate_cap : (uint64_t)4 << 30;
   zip->crc_warns = options && options->crc_warns;
+  zip->flat = options && options->flat;
   zip->budget = options ? options->budget : NULL;
   kiln_map_init(&zip->by_name, arena);
   zlib_filefunc64_def callbacks = {

@@ -8,7 +8,8 @@
  * compared, by libdeflate's carry-less multiplication.
  *
  * Layout of torch's archives: every record lies below one folder, the prefix, which is that of the
- * first entry of the directory; names here are without it. Entries outside it are ignored. */
+ * first entry of the directory; names here are without it. Entries outside it are ignored. The
+ * options may say that there is none. */
 #ifndef KILN_FRONTEND_ZIP_H
 #define KILN_FRONTEND_ZIP_H
 
@@ -33,6 +34,7 @@ typedef struct kiln_zip_options {
   const kiln_budget *budget; /* of the load; NULL: none */
   uint64_t inflate_cap;      /* bytes that may be inflated in all; 0: 4 GiB */
   bool crc_warns;            /* a wrong sum is counted, not refused */
+  bool flat;                 /* records lie in no folder: numpy.savez */
 } kiln_zip_options;
 
 /* Reads the directory. Inside kiln_arena_run of `arena`, in which names and inflated data live.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "kiln/kiln_graph.h"
+#include "kiln/kiln_op.h"
 #include "tools/tool.h"
 
 extern char **environ;
@@ -262,17 +263,65 @@ kiln_status *tool_load(kiln_context *context, const char *path, const kiln_limit
   return status;
 }
 
+/* Puts the dict's value of that name in the place of the dict. */
+static kiln_status *take_member(const char *name, kiln_value **value) {
+  kiln_value *found = NULL;
+  kiln_status *status = NULL;
+  for (int i = 0; !status && !found && i < kiln_value_count(*value); i++) {
+    kiln_value *key = NULL;
+    status = kiln_value_key(*value, i, &key);
+    const char *text = key ? kiln_value_as_string(key, NULL) : NULL;
+    if (text && strcmp(text, name) == 0) status = kiln_value_item(*value, i, &found);
+    kiln_value_destroy(key);
+  }
+  kiln_value_destroy(*value);
+  *value = found;
+  if (status || found) return status;
+  return kiln_op_error(KILN_INVALID_ARGUMENT, "the archive has no tensor '%s'", name);
+}
+
 kiln_status *tool_read_value(kiln_context *context, const char *path, kiln_value **out_value) {
-  char *readable = tool_path(path);
-  kiln_status *status = kiln_value_read(context, readable, out_value);
-  free(readable);
+  const char *member = strstr(path, TOOL_MEMBER);
+  char *file = member ? tool_format("%.*s", (int)(member + 4 - path), path) : tool_path(path);
+  kiln_status *status = kiln_value_read(context, file, out_value);
+  if (!status && member) status = take_member(member + sizeof TOOL_MEMBER - 1, out_value);
+  free(file);
   return status;
+}
+
+bool tool_is_stdout(const char *path) {
+  return strcmp(path, "-") == 0 || strcmp(path, "-.npy") == 0;
+}
+
+int tool_write_value(const kiln_value *value, const char *path) {
+  char folder[] = "/tmp/kiln-XXXXXX", *error = NULL;
+  size_t size = 0;
+  if (!tool_is_stdout(path)) {
+    kiln_status *status = kiln_value_write(value, path);
+    return status ? tool_report(status) : -1;
+  }
+  if (!mkdtemp(folder)) return tool_usage_error("cannot make %s: %s", folder, strerror(errno));
+  char *file = tool_format("%s/value%s", folder, path[1] ? ".npy" : ".pt");
+  kiln_status *status = kiln_value_write(value, file);
+  int exit_status = status ? tool_report(status) : -1;
+  char *data = status ? NULL : tool_read_file(file, &size, &error);
+  if (data && (fwrite(data, 1, size, stdout) != size || fflush(stdout) != 0)) {
+    error = tool_format("cannot write to standard output: %s", strerror(errno));
+  }
+  if (error) exit_status = tool_usage_error("%s", error);
+  unlink(file);
+  rmdir(folder);
+  free(error);
+  free(data);
+  free(file);
+  return exit_status;
 }
 
 int tool_check_output(const char *option, const char *path, const char *also) {
   static const char *const foreign[] = {".npy", ".npz",  ".csv", ".txt", ".json",        ".onnx",
                                         ".bin", ".gguf", ".h5",  ".pb",  ".safetensors", ".pt2"};
   const size_t len = strlen(path);
+  if (also && tool_is_stdout(path)) return -1;
   if (strcmp(path, "-") == 0) {
     return tool_usage_error("%s takes the name of a file, not '-'", option);
   }

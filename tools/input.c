@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An archive of numpy.savez: its tensors are arguments, in their order. */
+static bool is_npz(const char *path) {
+  const size_t len = strlen(path);
+  return len > 4 && strcmp(path + len - 4, ".npz") == 0;
+}
+
 /* -- All of them -- */
 
 /* Place of the argument called `name`, or -1. */
@@ -62,9 +68,21 @@ int tool_inputs_parse(kiln_context *context, const kiln_model *model, const char
   *out_inputs = (tool_inputs){0};
   int next = 0;
   for (int i = 0; i < specs->count; i++) {
+    const char *spec = specs->items[i];
+    if (is_npz(spec) && *spec != '@' && !strchr(spec, '=')) {
+      tool_inputs all;
+      kiln_status *status = tool_inputs_read(context, spec, &all);
+      if (status) {
+        tool_inputs_free(out_inputs);
+        return tool_report(status);
+      }
+      for (int k = 0; k < all.count; k++) put(out_inputs, next++, all.values[k]);
+      free(all.values);
+      continue;
+    }
     kiln_value *value = NULL;
     int place = -1;
-    int exit_status = parse_one(context, model, method, specs->items[i], &seed, &place, &value);
+    int exit_status = parse_one(context, model, method, spec, &seed, &place, &value);
     if (exit_status >= 0) {
       tool_inputs_free(out_inputs);
       return exit_status;
@@ -98,7 +116,7 @@ kiln_status *tool_inputs_read(kiln_context *context, const char *path, tool_inpu
   *out_inputs = (tool_inputs){0};
   kiln_status *status = tool_read_value(context, path, &value);
   if (status) return status;
-  if (kiln_value_kind(value) == KILN_KIND_TUPLE) {
+  if (kiln_value_kind(value) == KILN_KIND_TUPLE || is_npz(path)) {
     status = tool_inputs_unpack(value, out_inputs);
     kiln_value_destroy(value);
     return status;

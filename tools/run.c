@@ -22,9 +22,10 @@ typedef struct run_options {
 static const tool_option options_table[] = {
     {"--method", TOOL_TEXT, FIELD(method), "NAME", 0, "what to call (forward)"},
     {"--inputs", TOOL_TEXT, FIELD(inputs), "FILE.pt", 0,
-     "arguments: torch.save of the tuple of positional arguments"},
+     "arguments: torch.save of the tuple of positional arguments, or a .npz in its order"},
     {"--input", TOOL_LIST, FIELD(input), "SPEC", 0, "one argument; may be given several times"},
-    {"--out", TOOL_TEXT, FIELD(out), "FILE", 0, "write the result as .pt, or one tensor as .npy"},
+    {"--out", TOOL_TEXT, FIELD(out), "FILE", 0,
+     "write the result as .pt, or one tensor as .npy; - and -.npy are standard output"},
     {"--expect", TOOL_TEXT, FIELD(expect), "FILE", 0,
      "compare the result with a value of torch.save or .npy, instead of printing it"},
     {"--rtol", TOOL_REAL, FIELD(rtol), "R", 0, "relative tolerance of --expect (1e-4)"},
@@ -98,6 +99,11 @@ static kiln_status *call_once(kiln_instance *instance, const run_options *o,
   return status;
 }
 
+/* Where text goes: standard output may be JSON's, or a value's. */
+static FILE *text_file(const run_options *o) {
+  return o->json || (o->out && tool_is_stdout(o->out)) ? stderr : stdout;
+}
+
 /* Good, or different with the place of the first difference. */
 static int compare_with(const run_options *o, kiln_context *context, const kiln_value *result) {
   tool_comparison c = {.rtol = o->rtol, .atol = o->atol};
@@ -106,7 +112,7 @@ static int compare_with(const run_options *o, kiln_context *context, const kiln_
   if (status) return tool_report(status);
   const bool same = tool_compare(&c, "result", want, result);
   if (same) {
-    fprintf(o->json ? stderr : stdout, "as expected (worst error %.3g of tolerance)\n", c.worst);
+    fprintf(text_file(o), "as expected (worst error %.3g of tolerance)\n", c.worst);
   } else {
     fprintf(stderr, "kiln: the result is not as expected: %s\n", c.reason);
   }
@@ -117,10 +123,8 @@ static int compare_with(const run_options *o, kiln_context *context, const kiln_
 
 static int finish(const run_options *o, kiln_context *context, const kiln_model *model,
                   const kiln_value *result, cJSON *times) {
-  if (o->out) {
-    kiln_status *status = kiln_value_write(result, o->out);
-    if (status) return tool_report(status);
-  }
+  const int exit_status = o->out ? tool_write_value(result, o->out) : -1;
+  if (exit_status >= 0) return exit_status;
   if (o->counters) print_counters(model);
   if (o->json) {
     kiln_counters counters;
@@ -191,12 +195,15 @@ static int run(const void *options, int count, char *const *operands) {
   if (o->inputs && o->input.count > 0) {
     return tool_usage_error("run: give --inputs or --input, not both");
   }
+  if (o->json && o->out && tool_is_stdout(o->out)) {
+    return tool_usage_error("run: --json and --out %s both write to standard output", o->out);
+  }
   const int exit_wrong = o->out ? tool_check_output("--out", o->out, ".npy") : -1;
   if (exit_wrong >= 0) return exit_wrong;
   kiln_context *context = NULL;
   kiln_status *status = tool_context(&o->settings, &context);
   if (status) return tool_report(status);
-  if (o->json) kiln_context_set_print(context, tool_print_to_stderr, NULL);
+  if (text_file(o) == stderr) kiln_context_set_print(context, tool_print_to_stderr, NULL);
   catch_interrupts();
   int exit_status = run_model(o, context, operands[0]);
   kiln_context_release(context);

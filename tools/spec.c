@@ -15,6 +15,8 @@ const char tool_spec_help[] =
     "  2x3xf32           a tensor of random elements: floats from -1 to 1, ints from 0 to 9\n"
     "  2x3xf32=0         every element 0; =1,2,3,4,5,6 gives them one by one\n"
     "  2x3xf32=@x.npy    the tensor of a file, of that shape and dtype; @x.npy takes any\n"
+    "  x.npz:a           the tensor a of an archive of numpy.savez; --input x.npz gives all, in "
+    "order\n"
     "  f32, f32=1.5      a tensor of no dimensions (i64=, f64= and bool= make plain numbers)\n"
     "  i64=5 f64=0.5 bool=true str=text none\n"
     "  [a, b] (a, b)     a list, a tuple; {str=k: a, i64=1: b} a dict\n";
@@ -289,6 +291,9 @@ static kiln_status *make_value(maker *m, const char *text, bool *out_is_value,
       return make_plain(m->context, m->spec, plain_kinds[i].kind, text + len, out_value);
     }
   }
+  if (strstr(text, TOOL_MEMBER) && !strchr(text, '=')) {
+    return read_tensor(m->context, m->spec, NULL, text, out_value);
+  }
   shape s;
   size_t len = strcspn(text, "=");
   if (!parse_shape(text, len, &s)) {
@@ -324,6 +329,10 @@ char *tool_spec_advice(const char *name, const char *text) {
                        "item is a VALUE");
   }
   if (ends_with(text, ".npy")) return tool_format("a file's tensor is %s@%s", name, text);
+  if (ends_with(text, ".npz")) {
+    return tool_format("a tensor of an archive is %s%s:NAME, all of them are --input %s", name,
+                       text, text);
+  }
   if (ends_with(text, ".pt")) return tool_format("a file of all arguments is --inputs %s", text);
   if (strspn(text, "-0123456789") == len)
     return tool_format("a number needs its type: %si64=%s", name, text);

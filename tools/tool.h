@@ -122,12 +122,19 @@ bool tool_is_directory(const char *path);
 char *tool_path(const char *path);
 /* Complains about a path to write whose ending is of a format that Kiln does not write, or that is
  * "-" (standard output has text); -1 when there is nothing to say. `also`: an ending that is fine
- * beside .pt, or NULL. */
+ * beside .pt, and then "-" is, too; or NULL. */
 int tool_check_output(const char *option, const char *path, const char *also);
 /* kiln_model_load, also of a graph as text, and kiln_value_read of such a path. */
 kiln_status *tool_load(kiln_context *context, const char *path, const kiln_limits *limits,
                        kiln_model **out_model);
 kiln_status *tool_read_value(kiln_context *context, const char *path, kiln_value **out_value);
+/* What stands between the path of an archive of numpy.savez and the name of one of its tensors, in
+ * paths for tool_read_value. */
+#define TOOL_MEMBER ".npz:"
+/* Writes a torch.save archive, or .npy by the ending; "-" and "-.npy" are standard output. Returns
+ * -1, or the exit status after a complaint. */
+int tool_write_value(const kiln_value *value, const char *path);
+bool tool_is_stdout(const char *path);
 bool tool_exists(const char *path);
 char *tool_join(const char *folder, const char *name);
 

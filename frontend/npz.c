@@ -1,0 +1,57 @@
+/* npz.c: .npz: .npy files as the records of a zip archive that has no folder. */
+#include "frontend/npy.h"
+#include "frontend/zip.h"
+
+typedef struct reader {
+  kiln_env *env;
+  kiln_mapping *mapping;
+  kiln_arena *arena;
+  kiln_zip *zip;
+  kiln_dict *dict;
+} reader;
+
+static kiln_status *add_member(reader *r, kiln_str name, kiln_str bytes) {
+  kiln_string *key = NULL;
+  kiln_tensor *tensor = NULL;
+  KILN_TRY(kiln_npy_read(r->env, bytes, &tensor));
+  kiln_status *status = kiln_string_create(r->env->mem, name, &key);
+  if (!status) return kiln_dict_set(r->dict, kiln_of_box(key), kiln_of_tensor(tensor));
+  kiln_tensor_release(tensor);
+  return status;
+}
+
+static kiln_status *read_members(void *arg) {
+  static const kiln_str end = KILN_STR(".npy");
+  reader *r = arg;
+  KILN_TRY(kiln_zip_open(r->arena, r->mapping, &(kiln_zip_options){.flat = true}, &r->zip));
+  for (int i = 0; i < kiln_zip_count(r->zip); i++) {
+    kiln_zip_record *record = kiln_zip_at(r->zip, i);
+    const kiln_str name = record->name;
+    kiln_str bytes;
+    if (name.len <= end.len || memcmp(name.data + name.len - end.len, end.data, end.len) != 0) {
+      return KILN_ERROR(KILN_INVALID_FILE, ".npz: member '" KILN_STR_FMT "' is no .npy",
+                        KILN_STR_ARG(name));
+    }
+    KILN_TRY(kiln_zip_read(r->zip, record, &bytes));
+    KILN_TRY_NOTE(add_member(r, kiln_str_make(name.data, name.len - end.len), bytes),
+                  "in member '" KILN_STR_FMT "'", KILN_STR_ARG(name));
+  }
+  return NULL;
+}
+
+kiln_status *kiln_npz_read(kiln_env *env, kiln_mapping *mapping, kiln_dict **out_dict) {
+  reader r = {.env = env, .mapping = mapping};
+  *out_dict = NULL;
+  KILN_TRY(kiln_arena_create(env->mem, &r.arena));
+  kiln_status *status = kiln_dict_create(env->mem, kiln_type_basic(KILN_TYPE_STR),
+                                         kiln_type_basic(KILN_TYPE_TENSOR), &r.dict);
+  if (!status) status = kiln_arena_run(r.arena, read_members, &r);
+  kiln_zip_close(r.zip);
+  kiln_arena_destroy(r.arena);
+  if (status) {
+    if (r.dict) kiln_ivalue_release(kiln_of_box(r.dict));
+    return status;
+  }
+  *out_dict = r.dict;
+  return NULL;
+}
