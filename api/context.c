@@ -198,7 +198,8 @@ kiln_status *kiln_context_set(kiln_context *context, const char *name, const cha
                               const char **out_old) {
   const kiln_flag_info *info = name ? kiln_flags_find(name) : NULL;
   if (!info || !value) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\"", name ? name : "");
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\" (kiln list flags)",
+                      name ? name : "");
   }
   if (is_fixed(name)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s is fixed when the context is made", name);

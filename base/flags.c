@@ -167,7 +167,8 @@ static bool parse_value(const kiln_flag_info *info, const char *value, void *fie
 
 kiln_status *kiln_flags_set(kiln_flags *flags, const char *name, const char *value) {
   const kiln_flag_info *info = kiln_flags_find(name);
-  if (!info) return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\"", name);
+  if (!info)
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\" (kiln list flags)", name);
   kiln_flags changed = *flags;
   void *field = (char *)&changed + info->offset;
   if (!parse_value(info, value, field)) {

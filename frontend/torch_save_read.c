@@ -36,8 +36,12 @@ static kiln_status *read_archive(void *arg) {
       return KILN_ERROR(KILN_INVALID_FILE, "the archive is big-endian, which is not supported");
     }
   }
-  KILN_TRY(
-      kiln_pickle_read(r->env, r->arena, r->types, r->zip, r->mapping, "data", &hooks, &r->value));
+  kiln_status *status =
+      kiln_pickle_read(r->env, r->arena, r->types, r->zip, r->mapping, "data", &hooks, &r->value);
+  if (status && kiln_zip_find(r->zip, KILN_STR("constants.pkl"))) {
+    status = kiln_status_note(status, "this is a TorchScript archive, not a file of values");
+  }
+  if (status) return status;
   KILN_TRY(kiln_zip_check_all(r->zip));
   kiln_zip_report(r->zip, r->env);
   kiln_device_map_report(hooks.devices, r->env);

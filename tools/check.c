@@ -227,7 +227,9 @@ static int run(const void *options, int count, char *const *operands) {
   for (int i = 0; exit_status < 0 && i < count; i++) {
     int before = list.count;
     if (!tool_is_directory(operands[i])) {
-      exit_status = tool_usage_error("'%s' is no folder", operands[i]);
+      exit_status = tool_usage_error(
+          "'%s' is no folder of recorded cases (one result is compared by kiln run --expect)",
+          operands[i]);
       break;
     }
     find_cases(&list, operands[i], 0);

@@ -212,7 +212,9 @@ static void print_overview(const inspection *in, const char *path) {
   printf("%s: TorchScript archive, version %s, ", path, fact(in, "version"));
   print_bytes(strtoull(fact(in, "bytes"), NULL, 10));
   printf(" in %s files, %s of them deflated\n", fact(in, "files"), fact(in, "deflated_files"));
-  printf("root %s, %s functions\n", fact(in, "root"), fact(in, "functions"));
+  const char *functions = fact(in, "functions");
+  printf("root %s, %s function%s\n", fact(in, "root"), functions,
+         tool_plural(strtoull(functions, NULL, 10)));
   const char *custom = fact(in, "custom_classes");
   if (*custom) printf("custom classes %s, which Kiln cannot run\n", custom);
   const uint64_t setstate = strtoull(fact(in, "setstate_calls"), NULL, 10);

@@ -50,8 +50,9 @@ static bool store(const tool_option *o, const char *value, void *options) {
         if (__builtin_mul_overflow(n, 1LL << (10 * (unit - units + 1)), &n)) errno = ERANGE;
       }
       if (errno || end == value || *end || n < o->min) {
-        tool_usage_error("%s takes a whole number of at least %lld, not '%s'", o->name,
-                         (long long)o->min, value);
+        tool_usage_error(
+            "%s takes a whole number of at least %lld%s, not '%s'", o->name, (long long)o->min,
+            o->kind == TOOL_BYTES ? ", in bytes or with K, M, G or T behind it" : "", value);
         return false;
       }
       *(int64_t *)(void *)field = n;
