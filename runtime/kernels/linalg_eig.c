@@ -109,7 +109,7 @@ static void reflect(double *h, int64_t n, const double *v, int64_t count, double
 }
 static void to_hessenberg(schur *s, double *v) {
   const int64_t n = s->n;
-  for (int64_t i = s->low; i + 1 <= s->high; i++) {
+  for (int64_t i = s->low; i + 1 <= s->high && !kiln_budget_leaves_out(); i++) {
     const int64_t count = s->high - i;
     double tau;
     for (int64_t k = 0; k < count; k++) v[k] = s->h[(i + 1 + k) * n + i];
@@ -269,7 +269,7 @@ static bool iterate(schur *s) {
   for (int64_t i = 0; i < n; i++) {
     if (i < s->low || i > s->high) s->w[i] = (z){s->h[i * n + i], 0};
   }
-  for (int64_t i = s->high, steps = 0; i >= s->low;) {
+  for (int64_t i = s->high, steps = 0; i >= s->low && !kiln_budget_leaves_out();) {
     int64_t l = i;
     while (l > s->low && !is_nothing(s, l)) l--;
     if (l > s->low) s->h[l * n + l - 1] = 0;
@@ -372,7 +372,7 @@ static void normalise(z *v, int64_t n, bool single) {
 static void vectors_of(const schur *s, z *v, z *room) {
   const int64_t n = s->n;
   z *x = room, *column = room + n;
-  for (int64_t k = n - 1; k >= 0; k--) {
+  for (int64_t k = n - 1; k >= 0 && !kiln_budget_leaves_out(); k--) {
     const bool pair = s->w[k].im != 0;
     const z w = pair ? s->w[k - 1] : s->w[k]; /* above the axis */
     substitute(s, k, w, x);
@@ -414,7 +414,7 @@ bool kiln__la_eig_real(const z *a, int64_t n, bool single, z *w, z *v, z *room) 
   s.ulp = single ? FLT_EPSILON : DBL_EPSILON;
   isolate(&s);
   for (int64_t i = s.low; i <= s.high; i++) s.scale[i] = 1;
-  for (int pass = 0; pass < 100 && scale_rows(&s); pass++) {
+  for (int pass = 0; pass < 100 && !kiln_budget_leaves_out() && scale_rows(&s); pass++) {
   }
   s.small = (single ? FLT_MIN : DBL_MIN) * ((double)(s.high - s.low + 1) / s.ulp);
   to_hessenberg(&s, work + n);
