@@ -22,6 +22,11 @@ MOVES = {
     "full": lambda a: torch.full((2,), 3.3, dtype=a.dtype), "like": torch.ones_like,
     "full_like": lambda a: torch.full_like(a, -2.2), "new": lambda a: a.new_full((3,), 1.3),
     "fill": lambda a: a.clone().fill_(2), "zero": lambda a: a.clone().zero_(),
+    "pad": lambda a: torch.constant_pad_nd(a, [1, 0], 1.5), "diag": lambda a: torch.diag(a[0]),
+    "embed": torch.diag_embed, "block": lambda a: torch.block_diag(a, a),
+    "select_in": lambda a: a.select_scatter(a[0], 1, 0), "slice_in": lambda a: a.slice_scatter(a[1:], 0, 0, 1),
+    "diagonal_in": lambda a: a.diagonal_scatter(a[0]), "expand_copy": lambda a: torch.expand_copy(a, [2, 2, 2]),
+    "t_copy": torch.t_copy, "split_copy": lambda a: torch.split_copy(a, 1)[1],
     "copy": lambda a: torch.zeros_like(a).copy_(a.to(torch.float32).t())}
 HALVES = {"add": lambda a: a + a, "mul": lambda a: a * a, "neg": lambda a: -a, "eq": lambda a: a == a.t(),
           "real": lambda a: a.real, "conj": lambda a: a.conj().resolve_conj(), "abs": lambda a: a.abs(),
