@@ -57,6 +57,19 @@ static pair two(kiln__lowering *l, const kiln_node *node, const kiln__lower_map 
   return p;
 }
 
+/* Of sums, products and quotients: a second tensor without dimensions is not rounded to a half
+ * first. */
+static pair two_exact(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                      bool to_float) {
+  pair p = two(l, node, map, to_float);
+  if (p.b < 0 || !kiln__lower_is_tensor(node, 1)) return p;
+  const kiln_tensor_detail *detail = kiln_node_input(node, 1)->type->detail;
+  if (detail && detail->rank == 0) {
+    p.b = kiln__lower_input(l, node, 1, map, kiln__lower_compute(p.common));
+  }
+  return p;
+}
+
 /* -- Sums and products -- */
 
 /* alpha * value, nothing where alpha is 1. */
@@ -78,13 +91,13 @@ static int times_alpha(kiln__lowering *l, const kiln_node *node, const kiln__low
 
 KILN__LOWER(add) {
   (void)output;
-  pair p = two(l, node, map, false);
+  pair p = two_exact(l, node, map, false);
   int b = times_alpha(l, node, map, p.common, p.b);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(or, p.a, b) : OP2(add, p.a, b), p.common);
 }
 KILN__LOWER(sub) {
   (void)output;
-  pair p = two(l, node, map, false);
+  pair p = two_exact(l, node, map, false);
   return finish(l, OP2(sub, p.a, times_alpha(l, node, map, p.common, p.b)), p.common);
 }
 KILN__LOWER(rsub) {
@@ -94,12 +107,12 @@ KILN__LOWER(rsub) {
 }
 KILN__LOWER(mul) {
   (void)output;
-  pair p = two(l, node, map, false);
+  pair p = two_exact(l, node, map, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(and, p.a, p.b) : OP2(mul, p.a, p.b), p.common);
 }
 KILN__LOWER(div) {
   (void)output;
-  pair p = two(l, node, map, true);
+  pair p = two_exact(l, node, map, true);
   return finish(l, OP2(div, p.a, p.b), p.common);
 }
 KILN__LOWER(atan2) {
@@ -356,7 +369,19 @@ KILN__LOWER(addcdiv) {
 }
 KILN__LOWER(lerp) {
   (void)output;
+  /* What is refused, and what becomes of numbers, the interpreter knows. */
+  for (int i = 1; i < 3; i++) {
+    if (!kiln__lower_is_tensor(node, i)) continue;
+    const kiln_tensor_detail *detail = kiln_node_input(node, i)->type->detail;
+    if ((i == 1 || !detail || detail->rank > 0) &&
+        kiln__lower_input_dtype(node, i) != kiln__lower_input_dtype(node, 0)) {
+      return kiln__lower_refuse(l, KILN_REASON_dtype);
+    }
+  }
   kiln_dtype common = kiln__lower_promote(node, 0, 3);
+  if (!kiln__lower_is_tensor(node, 2) && common != kiln__lower_input_dtype(node, 0)) {
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  }
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int x = operand(l, node, 0, map, common), y = operand(l, node, 1, map, common),
       z = operand(l, node, 2, map, common);

@@ -61,6 +61,7 @@ void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" *
   X(real)                   \
   X(promote)                \
   X(promote3)               \
+  X(lerp)                   \
   X(promote_float)          \
   X(bool_result)            \
   X(bool_test)              \

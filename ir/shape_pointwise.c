@@ -259,6 +259,16 @@ bool kiln__shape_promote(kiln_shape_query *q) { return finish(q, 2, promoted(q, 
 
 bool kiln__shape_promote3(kiln_shape_query *q) { return finish(q, 3, promoted(q, 0, 3)); }
 
+/* Ends are of one dtype, which a number does not change, and a tensor only without dimensions. */
+bool kiln__shape_lerp(kiln_shape_query *q) {
+  const kiln_tensor_detail *end = kiln__shape_tensor(q, 1), *weight = kiln__shape_tensor(q, 2);
+  const kiln_dtype dtype = own_dtype(q), common = promoted(q, 0, 3);
+  if (common == KILN_DTYPE_NONE || !end || end->dtype != (int16_t)dtype) {
+    return finish(q, 3, KILN_DTYPE_NONE);
+  }
+  return finish(q, 3, weight && weight->rank == 0 ? common : dtype);
+}
+
 bool kiln__shape_promote_float(kiln_shape_query *q) {
   return finish(q, 2, to_float(promoted(q, 0, 2)));
 }

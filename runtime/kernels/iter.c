@@ -325,6 +325,26 @@ static bool is_narrow_int(kiln_dtype d) {
   return kiln_dtype_is_int(d, false) && kiln_ctype_dtype(kiln_ctype_of(d)) != d;
 }
 
+/* Whether an operand of that dtype must be rounded to a half float before it is computed with in
+ * single precision. PyTorch takes the second operand of sums, products and quotients as it is where
+ * it has no dimensions. */
+static bool is_rounded_first(const state *s, int i, kiln_dtype dtype, kiln_dtype want) {
+  if ((want != KILN_DTYPE_F16 && want != KILN_DTYPE_BF16) || dtype == want) return false;
+  if (s->pw->functor == KILN_PW_copy) return false; /* its result is rounded */
+  if (i != 1 || kiln_tensor_rank(s->pw->in[i].tensor) > 0) return true;
+  switch (s->pw->functor) {
+    case KILN_PW_add:
+    case KILN_PW_add_alpha:
+    case KILN_PW_sub:
+    case KILN_PW_sub_alpha:
+    case KILN_PW_mul:
+    case KILN_PW_div:
+    case KILN_PW_div_floor:
+    case KILN_PW_div_trunc: return false;
+    default: return true;
+  }
+}
+
 /* Prepares reading of operand i of the functor. */
 static kiln_status *prepare_input(state *s, int i) {
   operand *op = &s->ops[i + 1];
@@ -345,7 +365,7 @@ static kiln_status *prepare_input(state *s, int i) {
   if (kiln_ctype_of(dtype) == KILN_CTYPE_NONE) return kiln__not_implemented(s->call, dtype);
   op->item = (int64_t)kiln_dtype_bytes(dtype);
   if (dtype != kiln_ctype_dtype(ctype)) op->load = s->call->dispatch->load[dtype][ctype];
-  if (dtype != want && is_narrow_int(want)) {
+  if ((dtype != want && is_narrow_int(want)) || is_rounded_first(s, i, dtype, want)) {
     op->narrow = want;
     op->narrow_load = s->call->dispatch->load[want][ctype];
   }

@@ -336,4 +336,27 @@ static kiln_status *ternary(kiln_call *call, kiln_pw_functor functor, const kiln
 }
 KILN_KERNEL(addcmul) { return ternary(call, KILN_PW_addcmul, args, &args[3], outs); }
 KILN_KERNEL(addcdiv) { return ternary(call, KILN_PW_addcdiv, args, &args[3], outs); }
-KILN_KERNEL(lerp) { return ternary(call, KILN_PW_lerp, args, NULL, outs); }
+/* Ends are of one dtype; only a weight without dimensions may have another one. */
+static kiln_status *check_lerp(const kiln_ivalue *args, int i, const char *name) {
+  const kiln_dtype self = kiln_tensor_dtype(args[0].u.tensor);
+  const kiln_dtype dtype = kiln_tensor_dtype(args[i].u.tensor);
+  if (dtype == self) return NULL;
+  return KILN_OP_FAIL("expected dtype %s for `%s` but got dtype %s", kiln_dtype_name(self), name,
+                      kiln_dtype_name(dtype));
+}
+KILN_KERNEL(lerp) {
+  KILN_TRY(check_lerp(args, 1, "end"));
+  kiln_pw pw = {.functor = KILN_PW_lerp, .in_count = 3};
+  for (int i = 0; i < 3; i++) pw.in[i] = kiln_pw_arg_of(args[i]);
+  if (args[2].tag == KILN_TAG_TENSOR) {
+    if (kiln_tensor_rank(args[2].u.tensor) > 0) KILN_TRY(check_lerp(args, 2, "weight"));
+    pw.common = kiln_pw_promote(&pw, 0);
+  } else {
+    pw.common = kiln_tensor_dtype(args[0].u.tensor);
+    if (pw.in[2].number.im != 0 && !kiln_dtype_is_complex(pw.common)) {
+      return KILN_OP_FAIL("value cannot be converted to type %s without overflow",
+                          kiln_dtype_name(pw.common));
+    }
+  }
+  return kiln_pw_run(call, &pw, outs);
+}

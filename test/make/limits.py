@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes test/data/kernels/limits.txt: numbers at and beyond the limits of dtypes, tensors of no
-dimensions where an operator wants one, indices that do not fit, by PyTorch.
+dimensions where an operator wants one, indices that do not fit, half floats among others, by PyTorch.
 
 Usage: limits.py OUTPUT      (with torch 2.15, whose clamp knows limits; ops.py tells the format)
 """
@@ -98,5 +98,36 @@ def meetings():
         case("aten::scatter.value", t, 1, torch.full((2, 1), at), 1.0)
 
 
+def mixed():
+    """Half floats and other dtypes: what is rounded before it is computed with."""
+    for dtype in (F16, BF16):
+        t = torch.tensor([0.25, 7, -3], dtype=dtype)
+        whole = torch.tensor([65536, 2049, 3])
+        for other in (whole, torch.tensor(65536), torch.tensor(0.1), torch.tensor(0.1, dtype=torch.float64)):
+            for name in ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "fmod.Tensor", "remainder.Tensor",
+                         "atan2", "maximum", "eq.Tensor", "pow.Tensor_Tensor"):
+                case("aten::" + name, t, other)
+                case("aten::" + name, other, t)
+            for mode in ("floor", "trunc"):
+                case("aten::div.Tensor_mode", t, other, mode)
+                case("aten::div.Tensor_mode", other, t, mode)
+            case("aten::addcmul", t, other, t)
+            case("aten::addcdiv", t, t, other)
+            if other.dim() == 0:
+                case("aten::lerp.Tensor", t, t + 1, other)
+    three, weight = torch.tensor([1.0, 2, 3]), torch.tensor(0.5)
+    for end in (three.double(), three.half(), three.long(), weight.double()):
+        says = "for `end` but got dtype"
+        case("aten::lerp.Tensor", three, end, three, says=says)
+        case("aten::lerp_.Tensor", three.clone(), end, three, says=says)
+        case("aten::lerp.Scalar", three, end, 0.5, says=says)
+    for other in (torch.float64, F16, I64, torch.complex64):
+        case("aten::lerp.Tensor", three, three, three.to(other), says="for `weight` but got dtype")
+        case("aten::lerp.Tensor", three, three + 1, torch.tensor(1).to(other))
+        case("aten::lerp.Tensor", weight, weight + 1, torch.tensor(1).to(other))
+    case("aten::lerp.Scalar", three.long(), three.long(), 0.5)
+    case("aten::lerp.Scalar", three, three, 0.5j, says="cannot be converted to type float")
+
+
 if __name__ == "__main__":
-    write(sys.argv[1], "limits.py", (numbers, floats, no_dimensions, meetings))
+    write(sys.argv[1], "limits.py", (numbers, floats, no_dimensions, meetings, mixed))
