@@ -11,6 +11,9 @@
  * stays linear. */
 #include "ir/alias_internal.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 enum { MAX_POINTS = 64 };
 
 uint8_t kiln__alias_mask(const kiln_type *type) {
@@ -222,11 +225,33 @@ static void canonicalise(kiln_alias *a, loc_set *set) {
   for (int i = 0; i < old.count; i++) kiln__locs_add(a->arena, set, rep(a, old.items[i]));
 }
 
-/* Itself and what it contains, at any depth. */
-static void collect_deep(kiln_alias *a, loc_set *deep, int loc) {
-  if (!kiln__locs_add(a->arena, deep, loc)) return;
-  const loc_set *contents = &a->locs.data[loc].contents;
-  for (int i = 0; i < contents->count; i++) collect_deep(a, deep, contents->items[i]);
+static int by_number(const void *a, const void *b) {
+  const int x = *(const int *)a, y = *(const int *)b;
+  return (x > y) - (x < y);
+}
+
+/* Each location's `deep`: itself and what it contains, at any depth. */
+static void collect_deep(kiln_alias *a) {
+  KILN_VEC(int) found = {0};
+  int *seen_by = KILN_NEW_ARRAY(a->arena, int, a->locs.count + 1); /* location + 1 */
+  for (int i = 0; i < a->locs.count; i++) {
+    found.count = 0;
+    kiln_vec_push(a->arena, &found, i);
+    seen_by[i] = i + 1;
+    for (int k = 0; k < found.count; k++) {
+      const loc_set *contents = &a->locs.data[found.data[k]].contents;
+      for (int c = 0; c < contents->count; c++) {
+        if (seen_by[contents->items[c]] == i + 1) continue;
+        seen_by[contents->items[c]] = i + 1;
+        kiln_vec_push(a->arena, &found, contents->items[c]);
+      }
+    }
+    const size_t size = sizeof(int) * (size_t)found.count;
+    int *items = kiln_arena_alloc(a->arena, size);
+    memcpy(items, found.data, size);
+    qsort(items, (size_t)found.count, sizeof *items, by_number);
+    a->locs.data[i].deep = (loc_set){.items = items, .count = found.count, .capacity = found.count};
+  }
 }
 
 void kiln__alias_solve(kiln_alias *a) {
@@ -245,9 +270,5 @@ void kiln__alias_solve(kiln_alias *a) {
     alias_var *var = a->vars.entries[i].value;
     if (var) canonicalise(a, &var->points);
   }
-  for (int i = 0; i < a->locs.count; i++) {
-    loc_set deep = {0};
-    collect_deep(a, &deep, i);
-    a->locs.data[i].deep = deep;
-  }
+  collect_deep(a);
 }

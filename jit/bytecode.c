@@ -37,15 +37,22 @@ bool kiln__emit_is_counted(const kiln_ir_value *v) {
 /* -- Registers -- */
 
 static int new_register(kiln_emitter *e) {
-  for (int r = 0; r < e->live.count; r++) {
+  for (int r = e->free_from; r < e->live.count; r++) {
     if (!e->live.data[r] && !e->reserved.data[r]) {
       e->live.data[r] = 1;
+      e->free_from = r + 1;
       return r;
     }
   }
+  e->free_from = e->live.count + 1;
   kiln_vec_push(e->scratch, &e->live, 1);
   kiln_vec_push(e->scratch, &e->reserved, 0);
   return e->live.count - 1;
+}
+
+static void give_back(kiln_emitter *e, int r) {
+  e->live.data[r] = 0;
+  if (r < e->free_from) e->free_from = r;
 }
 
 /* The register of a value that is being defined. */
@@ -61,9 +68,7 @@ static bool is_constant(const kiln_ir_value *v) {
          kiln_node_is(v->node, KILN_OP_prim_Uninitialized);
 }
 
-static void free_register(kiln_emitter *e, const kiln_ir_value *v) {
-  e->live.data[e->regs[v->id]] = 0;
-}
+static void free_register(kiln_emitter *e, const kiln_ir_value *v) { give_back(e, e->regs[v->id]); }
 
 /* -- Instructions -- */
 
@@ -253,7 +258,7 @@ void kiln__emit_unpack_of(kiln_emitter *e, kiln_node *node, int at) {
   int unpack = kiln__emit_instr(e, KILN_INSTR_LIST_UNPACK, 1, node->output_count, 0);
   kiln__emit_operands(e, unpack)[0] = (kiln_operand)list | KILN_OPERAND_MOVE;
   define_outputs(e, node, unpack, 0);
-  e->live.data[list] = 0;
+  give_back(e, list);
 }
 
 /* -- Blocks -- */
@@ -314,6 +319,7 @@ static void save_live(kiln_emitter *e, uint8_t **saved, int *count) {
 }
 static void restore_live(kiln_emitter *e, const uint8_t *saved, int count) {
   for (int i = 0; i < e->live.count; i++) e->live.data[i] = i < count ? saved[i] : 0;
+  e->free_from = 0;
 }
 
 static kiln_status *emit_branch(kiln_emitter *e, kiln_block *block, const kiln_value_vec *dying,
@@ -323,7 +329,7 @@ static kiln_status *emit_branch(kiln_emitter *e, kiln_block *block, const kiln_v
     kiln_ir_value *v = kiln__emit_root(kiln_block_output(block, i));
     if (targets[i] >= 0 && v->node->block == block && e->hints[v->id] < 0) {
       e->hints[v->id] = targets[i];
-      e->live.data[targets[i]] = 0; /* reserved below: free for this value alone */
+      give_back(e, targets[i]); /* reserved below: free for this value alone */
     }
   }
   KILN_TRY(emit_block(e, block));
@@ -370,6 +376,7 @@ static kiln_status *emit_if(kiln_emitter *e, kiln_node *node) {
   for (int i = 0; i < dying.count; i++) free_register(e, dying.data[i]);
   for (int i = 0; i < count; i++) {
     if (targets[i] >= 0) e->reserved.data[targets[i]] = was_reserved[i];
+    e->free_from = 0;
   }
   for (int i = 0; i < count; i++) {
     kiln_ir_value *out = kiln_node_output(node, i);
@@ -477,10 +484,11 @@ static kiln_status *emit_loop(kiln_emitter *e, kiln_node *node) {
   e->code.data[loop].x = (uint32_t)e->code.count;
   restore_live(e, live, live_count);
   e->reserved.data[regs.i]--;
-  e->live.data[regs.i] = 0;
+  e->free_from = 0;
+  give_back(e, regs.i);
   if (regs.cond >= 0) {
     e->reserved.data[regs.cond]--;
-    e->live.data[regs.cond] = 0;
+    give_back(e, regs.cond);
   }
   for (int k = 0; k < carried; k++) {
     e->reserved.data[regs.carried[k]]--;

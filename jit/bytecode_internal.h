@@ -27,6 +27,7 @@ typedef struct kiln_emitter {
   int32_t *regs;                         /* of a value, by id; -1: none */
   int32_t *hints;                        /* register that a value would best get, by id; -1 */
   KILN_VEC(uint8_t) live, reserved;      /* of a register */
+  int free_from;                         /* all registers before it are taken */
   kiln_map deaths;                       /* node -> kiln_value_vec*: values whose last use it is */
   uint8_t *unset;                        /* of a value, by id: it may be uninitialised; or NULL */
   int record_count, enter_count;
