@@ -25,8 +25,9 @@ static struct {
   kiln_builder *builder;
   const char *names[2];
   int64_t sizes[2];
-  int number;      /* for indexes, counts and sizes */
-  char room[8192]; /* zeroed: what is written by a function, or read as a struct of options */
+  int number; /* for indexes, counts and sizes */
+  /* zeroed: what is written by a function, or read as a struct of options */
+  _Alignas(max_align_t) char room[8192];
 } the;
 
 static void on_row(void *user, const char *const *columns, int count) {
