@@ -60,6 +60,8 @@ programs(
     a_product=['y = torch.mm(%s, torch.t(%s))' % (EXPANDED % '2, 1099511627776', EXPANDED % '2, 1099511627776')],
     a_large_tensor=['x = torch.zeros([100000, 100000])'],
     a_sum=['y = torch.sum(%s)' % EXPANDED % '1099511627776'],
+    a_triangle=['y = torch.tril_(%s)' % EXPANDED % '65536, 65536'],
+    triangles=['y = torch.triu_(%s)' % EXPANDED % '1099511627776, 2, 2'],
 )
 # One operator that takes many seconds.
 SQUARE = 'y = torch.rand([%d, %d])'

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/factory.h"
+#include "base/budget.h"
 #include "runtime/half.h"
 #include "runtime/kernels/iter.h"
 
@@ -300,11 +301,11 @@ static kiln_status *triangle(kiln_call *call, kiln_tensor *self, int64_t diagona
   for (int i = 0; i < rank - 2; i++) batch *= kiln_tensor_sizes(to)[i];
   void *data;
   KILN_TRY(kiln_tensor_writable_data(to, &data));
-  for (int64_t b = 0; b < batch; b++) {
+  for (int64_t b = 0; b < batch && !kiln_budget_leaves_out(); b++) {
     char *matrix = (char *)data +
                    kiln__offset_of(rank - 2, kiln_tensor_sizes(to), kiln_tensor_strides(to), b) *
                        (int64_t)item;
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows && !kiln_budget_leaves_out(); r++) {
       /* The last column of the lower triangle; a diagonal further away is as good as -rows. */
       int64_t edge = r + (diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal);
       int64_t from = upper ? 0 : edge + 1, end = upper ? edge : columns;
