@@ -3,8 +3,6 @@
  * What an instruction's immediate means stands in one table here; printer and verifier read it. */
 #include "runtime/plan.h"
 
-#include <time.h>
-
 /* What x indexes. */
 typedef enum x_kind {
   X_NONE,
@@ -239,9 +237,7 @@ kiln_status *kiln_plan_verify(const kiln_plan *plan) {
 const char *kiln_instr_name(kiln_instr_op op) { return instr_table[op].name; }
 
 void kiln_plan_tick(kiln_call *call, const kiln_plan *plan, const kiln_instr *in) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  const uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+  const uint64_t now = kiln_now_ns();
   if (call->ticking) {
     __atomic_fetch_add(&call->ticking->ns, now - call->ticked_at, __ATOMIC_RELAXED);
     __atomic_fetch_add(&call->ticking->count, 1, __ATOMIC_RELAXED);

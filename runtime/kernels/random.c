@@ -341,8 +341,8 @@ kiln_status *kiln__random_exponential(kiln_call *call, kiln_random *g, kiln_tens
 
 /* -- Operators in place: self, parameters, generator -- */
 
-static kiln_status *begin(kiln_call *call, const kiln_ivalue *args, int at, kiln_random **g,
-                          kiln_ivalue *outs) {
+kiln_status *kiln__random_begin(kiln_call *call, const kiln_ivalue *args, int at, kiln_random **g,
+                                kiln_ivalue *outs) {
   KILN_TRY(kiln__generator(call, args[at], g));
   if (!kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(SELF));
   return NULL;
@@ -352,7 +352,7 @@ KILN_KERNEL(uniform_) {
   const range r = {.from = kiln_arg_float(args, 1), .to = kiln_arg_float(args, 2)};
   const double most = kiln_float_greatest(dtype);
   kiln_random *g;
-  KILN_TRY(begin(call, args, 3, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 3, &g, outs));
   for (int i = 0; i < 2; i++) {
     if (!(fabs(i ? r.to : r.from) <= most)) {
       return KILN_OP_FAIL("%s is out of bounds for %s", i ? "to" : "from",
@@ -373,19 +373,19 @@ KILN_KERNEL(uniform_) {
 }
 KILN_KERNEL(normal_) {
   kiln_random *g;
-  KILN_TRY(begin(call, args, 3, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 3, &g, outs));
   return kiln__random_normal(call, g, SELF, kiln_arg_float(args, 1), kiln_arg_float(args, 2));
 }
 KILN_KERNEL(exponential_) {
   kiln_random *g;
-  KILN_TRY(begin(call, args, 2, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 2, &g, outs));
   return kiln__random_exponential(call, g, SELF, kiln_arg_float(args, 1));
 }
 KILN_KERNEL(cauchy_) {
   const bell b = {kiln_arg_float(args, 1), kiln_arg_float(args, 2)};
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   kiln_random *g;
-  KILN_TRY(begin(call, args, 3, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 3, &g, outs));
   if (!(b.std > 0)) return KILN_OP_FAIL("cauchy_ expects sigma > 0.0, but found sigma=%g", b.std);
   if (!kiln_dtype_is_float(dtype)) {
     return KILN_OP_FAIL(
@@ -399,7 +399,7 @@ KILN_KERNEL(log_normal_) {
   const bell b = {kiln_arg_float(args, 1), kiln_arg_float(args, 2)};
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   kiln_random *g;
-  KILN_TRY(begin(call, args, 3, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 3, &g, outs));
   if (!(b.std > 0)) return KILN_OP_FAIL("log_normal_ expects std > 0.0, but found std=%g", b.std);
   if (!kiln_dtype_is_float(dtype)) return kiln__not_implemented(call, dtype);
   return kiln__random_fill(call, g, SELF, draw_log_normal, KILN_CTYPE_F64, &b);
@@ -408,7 +408,7 @@ KILN_KERNEL(geometric_) {
   const double p = kiln_arg_float(args, 1);
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   kiln_random *g;
-  KILN_TRY(begin(call, args, 2, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 2, &g, outs));
   if (!(p > 0 && p < 1)) {
     return KILN_OP_FAIL("geometric_ expects p to be in (0, 1), but got p=%g", p);
   }

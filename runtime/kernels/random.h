@@ -10,6 +10,9 @@ typedef void (*kiln__draw)(kiln_random *g, const void *params, void *to, int64_t
 
 /* A Generator argument; None is the call's own. */
 kiln_status *kiln__generator(kiln_call *call, kiln_ivalue v, kiln_random **out) KILN_MUST_USE;
+/* Of an operator in place: the generator of argument `at`, and `self` as the result. */
+kiln_status *kiln__random_begin(kiln_call *call, const kiln_ivalue *args, int at, kiln_random **g,
+                                kiln_ivalue *outs) KILN_MUST_USE;
 /* The next n of kiln_random_f64, sooner: what is done with them is a loop of its own. */
 void kiln__draw_f64s(kiln_random *g, double *to, int64_t n);
 /* Fills any tensor in the order of its memory with what `draw` makes, elements of `ctype`. A

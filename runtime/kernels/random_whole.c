@@ -183,25 +183,19 @@ static kiln_status *all_of_dtype(kiln_call *call, kiln_random *g, kiln_tensor *t
 
 /* -- Operators: self, ..., generator -- */
 
-static kiln_status *begin(kiln_call *call, const kiln_ivalue *args, int at, kiln_random **g,
-                          kiln_ivalue *outs) {
-  KILN_TRY(kiln__generator(call, args[at], g));
-  if (!kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(SELF));
-  return NULL;
-}
 KILN_KERNEL(random_) {
   kiln_random *g;
-  KILN_TRY(begin(call, args, 1, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 1, &g, outs));
   return all_of_dtype(call, g, SELF);
 }
 KILN_KERNEL(random_to_) {
   kiln_random *g;
-  KILN_TRY(begin(call, args, 2, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 2, &g, outs));
   return kiln__random_whole(call, g, SELF, 0, kiln_arg_int(args, 1));
 }
 KILN_KERNEL(random_from_) {
   kiln_random *g;
-  KILN_TRY(begin(call, args, 3, &g, outs));
+  KILN_TRY(kiln__random_begin(call, args, 3, &g, outs));
   if (kiln_arg_is_none(args, 2)) return up_from(call, g, SELF, kiln_arg_int(args, 1));
   return kiln__random_whole(call, g, SELF, kiln_arg_int(args, 1), kiln_arg_int(args, 2));
 }

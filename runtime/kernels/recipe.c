@@ -99,6 +99,17 @@ void kiln__recipe_give(kiln__recipe *r, kiln_ivalue *out, kiln_tensor *t) {
   (void)kiln__recipe_ok(r, kiln__finish(r->call, out, kiln_tensor_retain(t)));
 }
 
+void kiln__recipe_map(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, double (*f)(double),
+                      kiln_ivalue *out) {
+  kiln_tensor *in, *made;
+  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
+  double *to =
+      kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &made);
+  if (r->status) return;
+  for (int64_t i = 0; i < t->numel; i++) to[i] = f(x[i]);
+  kiln__recipe_give(r, out, kiln__recipe_to(r, made, dtype));
+}
+
 /* -- Arguments -- */
 
 kiln_ivalue kiln__recipe_ints(kiln__recipe *r, int count, const int64_t *ints) {

@@ -48,6 +48,9 @@ kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, const 
   kiln__recipe_cook_list(r, kiln__kernel_##name, (const kiln_ivalue[]){__VA_ARGS__})
 /* Writes it as result i of the operator. */
 void kiln__recipe_give(kiln__recipe *r, kiln_ivalue *out, kiln_tensor *t);
+/* Gives f of each element, which is read and computed as F64, in a dtype. */
+void kiln__recipe_map(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, double (*f)(double),
+                      kiln_ivalue *out);
 
 /* -- Arguments: borrowed -- */
 #define T(t) kiln__recipe_tensor(t)

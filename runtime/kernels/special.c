@@ -136,16 +136,11 @@ static kiln_dtype float_of(kiln_dtype dtype) {
 }
 static void unary(kiln__recipe *r, kiln_tensor *t, double (*fn)(double), kiln_ivalue *outs) {
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
-  kiln_tensor *in, *out;
   if (!kiln_dtype_is_float(dtype)) {
     (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
-  const double *from = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
-  if (r->status) return;
-  for (int64_t i = 0; i < t->numel; i++) to[i] = fn(from[i]);
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+  kiln__recipe_map(r, t, dtype, fn, outs);
 }
 #define UNARY(name) \
   KILN_RECIPE(special_##name) { unary(r, SELF, name, outs); }

@@ -92,17 +92,12 @@ static double airy(double x) {
 }
 
 static void each(kiln__recipe *r, kiln_tensor *t, double (*f)(double), kiln_ivalue *outs) {
-  kiln_tensor *in, *out;
   const kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(t));
   if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
     (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
-  if (r->status) return;
-  for (int64_t i = 0; i < t->numel; i++) to[i] = f(x[i]);
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+  kiln__recipe_map(r, t, dtype, f, outs);
 }
 KILN_RECIPE(special_modified_bessel_k0) { each(r, SELF, k0, outs); }
 KILN_RECIPE(special_modified_bessel_k1) { each(r, SELF, k1, outs); }

@@ -71,17 +71,12 @@ KILN_RECIPE(igammac) { gamma_of(r, args, true, outs); }
 /* -- Bessel -- */
 
 static void each(kiln__recipe *r, kiln_tensor *t, double (*f)(double), kiln_ivalue *outs) {
-  kiln_tensor *in, *out;
   const kiln_dtype own = kiln_tensor_dtype(t), dtype = kiln_dtype_to_float(own);
   if (kiln_dtype_is_complex(own) || own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16) {
     (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, own));
     return;
   }
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
-  if (r->status) return;
-  for (int64_t i = 0; i < t->numel; i++) to[i] = f(x[i]);
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+  kiln__recipe_map(r, t, dtype, f, outs);
 }
 static double spherical_j0(double x) {
   if (isinf(x)) return 0;
