@@ -39,7 +39,7 @@ def try_case(kiln, case, folder, refused, wanted):
         if complaint and refused in complaint:
             return None, False
         return f'expected the refusal "{refused}", got {complaint}', False
-    complaint = complaint or layout_complaint(out)
+    complaint = complaint or layout_complaint(out, case / 'model.pt')
     if not complaint:
         source = subprocess.run([kiln, 'inspect', out, '--source'], capture_output=True,
                                 text=True).stdout

@@ -75,7 +75,8 @@ def difference(old, new):
 
 def try_case(kiln, case, folder, wanted):
     out, again = folder / 'model.pt', folder / 'again.pt'
-    complaint = convert(kiln, case / 'model.pt', out, '--reprint') or layout_complaint(out)
+    complaint = convert(kiln, case / 'model.pt', out, '--reprint')
+    complaint = complaint or layout_complaint(out, case / 'model.pt')
     if complaint:
         return complaint
     complaint = difference(graphs_of(kiln, case / 'model.pt'), graphs_of(kiln, out))

@@ -191,6 +191,7 @@ static void threads_compile(void **state) {
   enum { CALLERS = 3 };
   caller callers[CALLERS];
   (void)state;
+  if (KILN_ASAN) skip(); /* test/SKIPPED.md */
   kiln_context *context = process_context(NULL, NULL);
   subject models[2] = {{.context = context}, {.context = context}};
   make_sum(&models[0], 5);
