@@ -90,6 +90,23 @@ kiln_budget *kiln_budget_current(void);
 /* Between two blocks of a kernel's long loop, on the budget's own thread: whether the rest is left
  * out. Nobody reads what it has made then. */
 bool kiln_budget_leaves_out(void);
+/* Items of such a loop between two of these looks: some 0.1 ms. */
+enum { KILN_BUDGET_ITEMS = 1 << 16 };
+/* Before each row, or each item that takes long: `work` items are about to be done of the *left
+ * (KILN_BUDGET_ITEMS at first) that need no look. Whether they are left out, with the rest. */
+static inline bool kiln_budget_spent(int64_t *left, int64_t work) {
+  if (__builtin_expect((*left -= work) > 0, 1)) return false;
+  *left = KILN_BUDGET_ITEMS;
+  return kiln_budget_leaves_out();
+}
+/* A loop over [0, n) in pieces: where that which begins at `begin` ends; `begin` itself at the end,
+ * or where the rest is left out.
+ *   for (int64_t i = 0, end; (end = kiln_budget_piece(i, n)) > i;) {
+ *     for (; i < end; i++) ... */
+static inline int64_t kiln_budget_piece(int64_t begin, int64_t n) {
+  if (begin > 0 && (begin >= n || kiln_budget_leaves_out())) return begin;
+  return n - begin < KILN_BUDGET_ITEMS ? n : begin + KILN_BUDGET_ITEMS;
+}
 /* `budget` (NULL: none) is the thread's until it is left, with what was returned here. */
 kiln_budget *kiln_budget_enter(kiln_budget *budget) KILN_MUST_USE;
 void kiln_budget_leave(kiln_budget *outer);

@@ -36,27 +36,40 @@ kiln_status *kiln__as_index(kiln_call *call, kiln_tensor *t, kiln_tensor **out) 
   return kiln__as_dtype(call, t, KILN_DTYPE_I64, out);
 }
 
-kiln_status *kiln__nonzero(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
-  kiln_tensor *flags;
-  int rank = kiln_tensor_rank(t);
-  KILN_TRY(kiln__as_dtype(call, t, KILN_DTYPE_BOOL, &flags));
-  const uint8_t *f = kiln_tensor_data(flags);
+int64_t kiln__count_set(const uint8_t *flags, int64_t n) {
   int64_t count = 0;
-  for (int64_t i = 0; i < flags->numel; i++) count += f[i] != 0;
-  int64_t sizes[2] = {count, rank};
-  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_I64, 2, sizes, out);
-  if (!status && count && rank) {
-    int64_t *to = (int64_t *)(uintptr_t)kiln_tensor_data(*out), at[KILN_MAX_RANK] = {0};
-    for (int64_t i = 0; i < flags->numel; i++) {
-      if (f[i]) {
-        memcpy(to, at, sizeof(int64_t) * (size_t)rank);
-        to += rank;
-      }
-      for (int d = rank - 1; d >= 0; d--) {
-        if (++at[d] < kiln_tensor_sizes(t)[d]) break;
-        at[d] = 0;
+  for (int64_t i = 0, end; (end = kiln_budget_piece(i, n)) > i;) {
+    for (; i < end; i++) count += flags[i] != 0;
+  }
+  return count;
+}
+
+/* The places of what is set, all of it counted before. */
+static void put_places(const uint8_t *f, int rank, const int64_t *sizes, int64_t *to) {
+  const int last = rank - 1;
+  int64_t rows = 1, at[KILN_MAX_RANK] = {0}, left = KILN_BUDGET_ITEMS;
+  for (int d = 0; d < last; d++) rows *= sizes[d];
+  for (; rows > 0 && !kiln_budget_spent(&left, sizes[last]); rows--, f += sizes[last]) {
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, sizes[last])) > i;) {
+      for (; i < end; i++) {
+        if (!f[i]) continue;
+        for (int d = 0; d < last; d++) *to++ = at[d];
+        *to++ = i;
       }
     }
+    for (int d = last - 1; d >= 0 && ++at[d] == sizes[d]; d--) at[d] = 0;
+  }
+}
+kiln_status *kiln__nonzero(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
+  kiln_tensor *flags;
+  const int rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln__as_dtype(call, t, KILN_DTYPE_BOOL, &flags));
+  const uint8_t *f = kiln_tensor_data(flags);
+  const int64_t sizes[2] = {kiln__count_set(f, flags->numel), rank};
+  kiln_status *status = kiln_budget_check(&call->budget, 0); /* was all of it counted? */
+  if (!status) status = kiln_call_tensor(call, KILN_DTYPE_I64, 2, sizes, out);
+  if (!status && sizes[0] && rank) {
+    put_places(f, rank, kiln_tensor_sizes(t), (int64_t *)(uintptr_t)kiln_tensor_data(*out));
   }
   kiln_tensor_release_to(&call->cache, flags);
   return status;
@@ -99,17 +112,22 @@ static kiln_status *take(kiln_call *call, kiln_tensor *t, int dim, const kiln_te
   for (int i = 0; i < dim; i++) outer *= kiln_tensor_sizes(t)[i];
   for (int i = dim + 1; i < kiln_tensor_rank(t); i++) inner *= kiln_tensor_sizes(t)[i];
   const int64_t *at = kiln_tensor_data(index);
-  for (int64_t i = 0; i < index->numel; i++) {
-    if (at[i] < 0 || at[i] >= n) return KILN_OP_FAIL("%s: index out of range in self", name);
+  for (int64_t i = 0, end; (end = kiln_budget_piece(i, index->numel)) > i;) {
+    for (; i < end; i++) {
+      if (at[i] < 0 || at[i] >= n) return KILN_OP_FAIL("%s: index out of range in self", name);
+    }
   }
+  KILN_TRY(kiln_budget_check(&call->budget, 0)); /* were all of them seen? */
   void *data;
   KILN_TRY(kiln_tensor_writable_data(result, &data));
   KILN_TRY(kiln__contiguous(call, t, &source));
   size_t block = (size_t)inner * kiln_tensor_item_size(t);
   const char *from = kiln_tensor_data(source);
   char *to = data;
+  const int64_t work = 1 + (int64_t)(block / 16);
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t o = 0; o < outer && block; o++) {
-    for (int64_t i = 0; i < index->numel; i++, to += block) {
+    for (int64_t i = 0; i < index->numel && !kiln_budget_spent(&left, work); i++, to += block) {
       memcpy(to, from + (size_t)(o * n + at[i]) * block, block);
     }
   }
@@ -518,7 +536,10 @@ KILN_KERNEL(masked_select) {
   if (!status) status = kiln__as_dtype(call, wide_mask, KILN_DTYPE_BOOL, &flags);
   if (!status) {
     const uint8_t *f = kiln_tensor_data(flags);
-    for (int64_t i = 0; i < flags->numel; i++) count += f[i] != 0;
+    count = kiln__count_set(f, flags->numel);
+    status = kiln_budget_check(&call->budget, 0); /* was all of it counted? */
+  }
+  if (!status) {
     status = kiln_call_tensor(call, kiln_tensor_dtype(SELF), 1, &count, &result);
   }
   if (!status) {
@@ -526,10 +547,12 @@ KILN_KERNEL(masked_select) {
     const uint8_t *f = kiln_tensor_data(flags);
     const char *from = kiln_tensor_data(flat);
     char *to = (char *)(uintptr_t)kiln_tensor_data(result);
-    for (int64_t i = 0; i < flags->numel; i++) {
-      if (!f[i]) continue;
-      kiln__move_element(to, from + (size_t)i * item, item);
-      to += item;
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, flags->numel)) > i;) {
+      for (; i < end; i++) {
+        if (!f[i]) continue;
+        kiln__move_element(to, from + (size_t)i * item, item);
+        to += item;
+      }
     }
   }
   kiln_tensor_release_to(&call->cache, wide);

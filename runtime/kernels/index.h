@@ -18,6 +18,8 @@ static inline void kiln__move_element(char *to, const char *from, size_t item) {
 }
 /* to += from, in the dtype. */
 void kiln__add_element(char *to, const char *from, kiln_dtype dtype);
+/* How many of n bytes are not 0; fewer where the call's budget is over. */
+int64_t kiln__count_set(const uint8_t *flags, int64_t n);
 /* Places of the elements that are not 0, row by row: int64 [count, rank], contiguous. */
 kiln_status *kiln__nonzero(kiln_call *call, kiln_tensor *t, kiln_tensor **out) KILN_MUST_USE;
 /* A contiguous int64 reading of an index tensor; KILN_OP_ERROR for other kinds. */

@@ -6,6 +6,10 @@
 #include "runtime/kernels/view.h"
 
 bool kiln__recipe_ok(kiln__recipe *r, kiln_status *status) {
+  kiln_budget *budget = &r->call->budget;
+  if (!status && __atomic_load_n(&budget->over, __ATOMIC_RELAXED)) {
+    status = kiln_budget_check(budget, 0); /* no step goes on from one that was left unfinished */
+  }
   if (!status) return !r->status;
   if (r->status)
     kiln_status_destroy(status);
@@ -57,7 +61,8 @@ kiln_status *kiln__recipe_run(kiln_call *call,
 /* Results are kept by the recipe; false after a failure. */
 static bool cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
                  kiln_ivalue results[KILN_MAX_OUTS]) {
-  if (r->status) return false;
+  (void)kiln_budget_is_over(&r->call->budget);
+  if (!kiln__recipe_ok(r, NULL)) return false;
   for (int i = 0; i < KILN_MAX_OUTS; i++) results[i] = kiln_none();
   bool fine = kiln__recipe_ok(r, body(r->call, args, results));
   for (int i = 0; i < KILN_MAX_OUTS; i++) {
