@@ -22,10 +22,12 @@ typedef enum bucket {
 } bucket;
 enum { ALL_BUCKETS = (1 << BUCKET__COUNT) - 1 };
 
-/* Sorted. capacity 0: the items are shared with another set and are copied before a change. */
+/* Sorted. capacity 0: the items are another set's, which is `lent` then: both copy them before an
+ * insertion, but the lender may append, for the others see no more than they did. */
 typedef struct loc_set {
   int *items;
   int count, capacity;
+  bool lent;
 } loc_set;
 
 typedef struct location {

@@ -23,17 +23,18 @@ bool kiln__locs_has(const loc_set *set, int loc) {
 bool kiln__locs_add(kiln_arena *arena, loc_set *set, int loc) {
   int at = lower_bound(set, loc);
   if (at < set->count && set->items[at] == loc) return false;
-  /* Sharers see a prefix of the items: appending in place is fine, inserting is not. */
-  if (set->count == set->capacity || at < set->count || set->capacity == 0) {
-    int capacity = set->capacity > set->count ? set->capacity : 2 * set->count + 1;
-    int *items = KILN_NEW_ARRAY(arena, int, capacity);
+  int *items = set->items;
+  if (set->count == set->capacity || set->capacity == 0 || (set->lent && at < set->count)) {
+    const int capacity = set->capacity > set->count ? set->capacity : 2 * set->count + 1;
+    items = KILN_NEW_ARRAY(arena, int, capacity);
     if (at) memcpy(items, set->items, sizeof *items * (size_t)at);
-    if (set->count > at) {
-      memcpy(items + at + 1, set->items + at, sizeof *items * (size_t)(set->count - at));
-    }
-    set->items = items;
     set->capacity = capacity;
+    set->lent = false;
   }
+  if (set->count > at) {
+    memmove(items + at + 1, set->items + at, sizeof *items * (size_t)(set->count - at));
+  }
+  set->items = items;
   set->items[at] = loc;
   set->count++;
   return true;

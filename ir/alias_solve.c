@@ -82,7 +82,7 @@ static bool escape_all(kiln_alias *a, const loc_set *set) {
 /* -- Inclusion -- */
 
 /* dst ⊇ src, those of the buckets in `mask`. */
-static bool include(kiln_alias *a, loc_set *dst, uint8_t mask, const loc_set *src) {
+static bool include(kiln_alias *a, loc_set *dst, uint8_t mask, loc_set *src) {
   bool changed = false, all = true;
   if (dst->items == src->items && dst->count == src->count) return false;
   for (int i = 0; i < src->count && all; i++) {
@@ -90,7 +90,8 @@ static bool include(kiln_alias *a, loc_set *dst, uint8_t mask, const loc_set *sr
     all = rep(a, loc) == loc && (mask >> a->locs.data[loc].bucket & 1);
   }
   if (all && dst->count == 0 && src->count) {
-    *dst = (loc_set){src->items, src->count, 0};
+    *dst = (loc_set){.items = src->items, .count = src->count};
+    src->lent = true;
     return true;
   }
   for (int i = 0; i < src->count; i++) {
@@ -113,7 +114,7 @@ static bool include_contents(kiln_alias *a, loc_set *dst, uint8_t mask, int loc)
 }
 
 /* contents(loc) ⊇ src: what is put into an escaped container escapes. */
-static bool put_into(kiln_alias *a, int loc, const loc_set *src) {
+static bool put_into(kiln_alias *a, int loc, loc_set *src) {
   loc = rep(a, loc);
   if (loc < BUCKET__COUNT) return escape_all(a, src);
   return include(a, &a->locs.data[loc].contents, ALL_BUCKETS, src);

@@ -47,6 +47,7 @@ static int new_register(kiln_emitter *e) {
   e->free_from = e->live.count + 1;
   kiln_vec_push(e->scratch, &e->live, 1);
   kiln_vec_push(e->scratch, &e->reserved, 0);
+  kiln_vec_push(e->scratch, &e->last_reads, (kiln_last_read){-1, 0});
   return e->live.count - 1;
 }
 
@@ -140,10 +141,9 @@ static void emit_drop(kiln_emitter *e, kiln_ir_value *const *values, int count) 
 static kiln_node *last_use(kiln_ir_value *v, const kiln_block *block, kiln_node *last) {
   for (const kiln_use *use = v->uses; use; use = use->next) {
     kiln_node *user = use->user;
-    for (int i = 0; i < user->output_count; i++) {
-      kiln_ir_value *out = user->outputs[i];
-      if (out->index == use->index && kiln__emit_root(out) != out)
-        last = last_use(out, block, last);
+    if (use->index < user->output_count) {
+      kiln_ir_value *out = user->outputs[use->index];
+      if (kiln__emit_root(out) != out) last = last_use(out, block, last);
     }
     /* Is it inside the block at all? It may be in the other branch. */
     kiln_node *n = user;
@@ -182,18 +182,26 @@ static void schedule(kiln_emitter *e, kiln_block *block, kiln_ir_value *const *v
   if (now.count) emit_drop(e, now.data, now.count);
 }
 
-/* Marks MOVE on the last operand that reads `v`; false when none does. */
-static bool mark_move(kiln_emitter *e, int at, const kiln_ir_value *v) {
-  kiln_operand *o = kiln__emit_operands(e, at), reg = (kiln_operand)e->regs[v->id];
-  kiln_instr *in = &e->code.data[at];
-  for (int i = in->in_count - 1; i >= 0; i--) {
-    if (o[i] == reg) {
-      o[i] |= KILN_OPERAND_MOVE;
-      if (kiln_instr_is_op(in) && i < KILN_INSTR_MOVE_BITS) in->flags |= (uint16_t)(1u << i);
-      return true;
+static void index_reads(kiln_emitter *e, int at) {
+  const kiln_operand *o = kiln__emit_operands(e, at);
+  e->last_reads_of = at;
+  for (int i = 0; i < e->code.data[at].in_count; i++) {
+    if (o[i] < (kiln_operand)e->last_reads.count) {
+      e->last_reads.data[o[i]] = (kiln_last_read){.instr = at, .operand = i};
     }
   }
-  return false;
+}
+/* Marks MOVE on the last operand that reads `v`; false when none does. */
+static bool mark_move(kiln_emitter *e, int at, const kiln_ir_value *v) {
+  if (e->last_reads_of != at) index_reads(e, at);
+  const kiln_last_read read = e->last_reads.data[e->regs[v->id]];
+  kiln_instr *in = &e->code.data[at];
+  if (read.instr != at) return false;
+  kiln__emit_operands(e, at)[read.operand] |= KILN_OPERAND_MOVE;
+  if (kiln_instr_is_op(in) && read.operand < KILN_INSTR_MOVE_BITS) {
+    in->flags |= (uint16_t)(1u << read.operand);
+  }
+  return true;
 }
 
 /* Moves what dies at `node` into instruction `at` where it reads it; the rest stays in the list. */
@@ -282,14 +290,15 @@ static void emit_results(kiln_emitter *e, kiln_block *block, int first, int coun
       kiln__emit_operands(e, at)[moved.count + i] = (kiln_operand)targets[moved.data[i]];
     }
     /* A value that also stays where it is must not be moved out. */
+    e->asked++;
+    for (int k = 0; k < count; k++) {
+      const kiln_ir_value *v = kiln__emit_root(kiln_block_output(block, first + k));
+      if (targets[k] == e->regs[v->id]) e->wanted[v->id] = e->asked;
+    }
     kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, block->ret);
     for (int i = 0; dying && i < dying->count; i++) {
-      kiln_ir_value *v = dying->data[i];
-      bool stays = false;
-      for (int k = 0; k < count; k++) {
-        stays |= targets[k] == e->regs[v->id] &&
-                 kiln__emit_root(kiln_block_output(block, first + k)) == v;
-      }
+      const kiln_ir_value *v = dying->data[i];
+      const bool stays = e->wanted[v->id] == e->asked;
       if (kiln__emit_is_counted(v) && !stays) (void)mark_move(e, at, v);
     }
   }
@@ -301,13 +310,14 @@ static void drop_unmoved(kiln_emitter *e, kiln_block *block, int first, int coun
   kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, block->ret);
   if (!dying) return;
   kiln_value_vec drop = {0};
+  e->asked++;
+  for (int k = 0; k < count; k++) {
+    const kiln_ir_value *v = kiln__emit_root(kiln_block_output(block, first + k));
+    if (targets[k] >= 0) e->wanted[v->id] = e->asked;
+  }
   for (int i = 0; i < dying->count; i++) {
-    bool wanted = false;
-    for (int k = 0; k < count; k++) {
-      wanted |=
-          targets[k] >= 0 && kiln__emit_root(kiln_block_output(block, first + k)) == dying->data[i];
-    }
-    if (!wanted) kiln_vec_push(e->scratch, &drop, dying->data[i]);
+    kiln_ir_value *v = dying->data[i];
+    if (e->wanted[v->id] != e->asked) kiln_vec_push(e->scratch, &drop, v);
   }
   emit_drop(e, drop.data, drop.count);
 }
@@ -601,6 +611,8 @@ static kiln_status *emit_in_arena(void *arg) {
   kiln_map_init(&e->guarded_kernels, e->scratch);
   e->regs = KILN_NEW_ARRAY(e->scratch, int32_t, job->graph->next_id + 1);
   e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, job->graph->next_id + 1);
+  e->last_reads_of = -1;
+  e->wanted = KILN_NEW_ARRAY(e->scratch, uint32_t, job->graph->next_id + 1);
   for (uint32_t i = 0; i <= job->graph->next_id; i++) e->regs[i] = e->hints[i] = -1;
   for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
   schedule(e, top, top->param->outputs, kiln_block_input_count(top));

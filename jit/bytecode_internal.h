@@ -6,6 +6,12 @@
 
 typedef KILN_VEC(kiln_ir_value *) kiln_value_vec;
 
+/* The instruction that was looked at last among those that read a register, and its last operand
+ * that does. */
+typedef struct kiln_last_read {
+  int instr, operand;
+} kiln_last_read;
+
 typedef struct kiln_emitter {
   kiln_arena *arena;   /* of the plan */
   kiln_arena *scratch; /* of this emission */
@@ -27,6 +33,9 @@ typedef struct kiln_emitter {
   int32_t *regs;                         /* of a value, by id; -1: none */
   int32_t *hints;                        /* register that a value would best get, by id; -1 */
   KILN_VEC(uint8_t) live, reserved;      /* of a register */
+  KILN_VEC(kiln_last_read) last_reads;   /* of a register */
+  int last_reads_of;                     /* the instruction that they were looked for in; -1 */
+  uint32_t *wanted, asked;               /* of a value, by id: the question whose answer is yes */
   int free_from;                         /* all registers before it are taken */
   kiln_map deaths;                       /* node -> kiln_value_vec*: values whose last use it is */
   uint8_t *unset;                        /* of a value, by id: it may be uninitialised; or NULL */
