@@ -284,6 +284,21 @@ static kiln_group_record *add_record(job *j, const kiln_node *node) {
   return record;
 }
 
+void kiln__drop_unfinished_groups(kiln_jit *jit) {
+  kiln_executor *root = jit->before_job.root;
+  if (!root) return;
+  kiln_group_record *last = jit->before_job.last_group;
+  kiln_group_record **from = last ? &last->next : &jit->groups;
+  if (*from) {
+    jit->last_group->next = jit->spare_groups;
+    jit->spare_groups = *from;
+    *from = NULL;
+  }
+  jit->last_group = last;
+  root->group_count = jit->before_job.group_count;
+  jit->before_job.root = NULL;
+}
+
 static kiln_status *give_up_group(job *j, kiln_node *node, const kiln_group_record *record) {
   kiln__jit_refuse(j->ex->jit, j->ex, record->reason, record->name,
                    kiln_source_range_loc(node->range));
@@ -309,7 +324,8 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
     record->reason = late ? KILN_REASON_compile_budget : KILN_REASON_too_many_groups;
     return give_up_group(j, node, record);
   }
-  KILN_TRY(kiln_group_compile(&jit->env, jit->codegen, group, jit->groups, jit->arena, record));
+  const kiln_group_record *const made[] = {jit->groups, jit->spare_groups, NULL};
+  KILN_TRY(kiln_group_compile(&jit->env, jit->codegen, group, made, jit->arena, record));
   jit->compile_ns += record->compile_ns;
   if (record->code) {
     jit->compiles += !record->shares;
@@ -511,7 +527,12 @@ static void tell_dynamic(kiln_executor *ex) {
 kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
   kiln_jit *jit = ex->jit;
   kiln_pass_runner *runner = &jit->runner;
+  kiln_executor *root = (kiln_executor *)(uintptr_t)ex->root;
   tell_dynamic(ex);
+  kiln__drop_unfinished_groups(jit);
+  jit->before_job.root = root;
+  jit->before_job.group_count = root->group_count;
+  jit->before_job.last_group = jit->last_group;
   kiln_program_destroy(&v->shown); /* of a job that was not finished */
   kiln_program_destroy(&v->code);
   v->guard = NULL;
@@ -538,5 +559,6 @@ kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
   int check = 0;
   link_counters(&j, code->graph->top, code->plan, &check);
   kiln__dump_files(ex, v);
+  jit->before_job.root = NULL;
   return NULL;
 }

@@ -350,6 +350,7 @@ static kiln_status *advance_body(void *arg) {
 /* What a job that was not finished has made goes; a level keeps its profile. */
 static void drop_unfinished(kiln_executor *ex) {
   kiln_variant *v = ex->building;
+  kiln__drop_unfinished_groups(ex->jit);
   if (!ex->site && ex->function) kiln_program_destroy(&ex->source);
   if (!v) return;
   kiln_program_destroy(&v->code);

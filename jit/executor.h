@@ -134,6 +134,12 @@ struct kiln_jit {
   int depth; /* total of the strategy */
   kiln_executor *executors, *last_executor;
   kiln_group_record *groups, *last_group;
+  kiln_group_record *spare_groups; /* of jobs that were not finished: theirs are kernels, no more */
+  struct {                         /* before the job under way, if it has a root */
+    kiln_executor *root;
+    int group_count; /* of the root */
+    kiln_group_record *last_group;
+  } before_job;
   KILN_VEC(kiln_refusal *) refusals;
   kiln_map refusal_index; /* hash -> kiln_refusal */
   kiln_map warned;        /* place of an aten::warn -> bool: it has warned; atomic */
@@ -215,6 +221,9 @@ kiln_status *kiln__compile_simple(kiln_executor *executor, kiln_variant *variant
 kiln_status *kiln__compile_profiling(kiln_executor *executor, kiln_variant *variant,
                                      int *out_sites) KILN_MUST_USE;
 /* From a ready profile to a variant that can be published. */
+/* The groups of a job that was not finished are not told and not counted; a later job finds their
+ * kernels. */
+void kiln__drop_unfinished_groups(kiln_jit *jit);
 kiln_status *kiln__compile_optimized(kiln_executor *executor, kiln_variant *variant) KILN_MUST_USE;
 
 #endif

@@ -8,14 +8,16 @@ typedef struct compile_job {
   struct kiln_codegen *codegen;
   const kiln_graph *graph;
   kiln_arena *scratch, *arena;
-  const kiln_group_record *made;
+  const kiln_group_record *const *made;
   kiln_group_record *record;
 } compile_job;
 
 /* The kernel of an earlier group with the same loop IR, whose digest is its name; or NULL. */
 static const kiln_group_record *find_alike(const compile_job *job) {
-  for (const kiln_group_record *r = job->made; r; r = r->next) {
-    if (r->code && strcmp(r->hash, job->record->hash) == 0) return r;
+  for (const kiln_group_record *const *list = job->made; *list; list++) {
+    for (const kiln_group_record *r = *list; r; r = r->next) {
+      if (r->code && strcmp(r->hash, job->record->hash) == 0) return r;
+    }
   }
   return NULL;
 }
@@ -46,7 +48,7 @@ static kiln_status *compile_in_scratch(void *arg) {
 }
 
 kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
-                                const kiln_graph *graph, const kiln_group_record *made,
+                                const kiln_graph *graph, const kiln_group_record *const *made,
                                 kiln_arena *arena, kiln_group_record *record) {
   compile_job job = {env, codegen, graph, NULL, arena, made, record};
   record->reason = KILN_REASON_none;

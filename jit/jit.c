@@ -63,6 +63,9 @@ void kiln_jit_destroy(kiln_jit *jit) {
   for (kiln_group_record *g = jit->groups; g; g = g->next) {
     if (g->code) kiln_compiled_release(g->code);
   }
+  for (kiln_group_record *g = jit->spare_groups; g; g = g->next) {
+    if (g->code) kiln_compiled_release(g->code);
+  }
   kiln_pass_runner_deinit(&jit->runner);
   kiln_job_lock_deinit(&jit->lock);
   kiln_arena_destroy(jit->arena);
