@@ -157,6 +157,7 @@ static kiln_status *arange(kiln_call *call, kiln_number start, kiln_number end, 
   bool whole = is_whole(start) && is_whole(end) && is_whole(step);
   kiln_dtype dtype = kiln__arg_dtype_or(args, at, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F32);
   KILN_TRY(kiln__check_device(args[at + 2]));
+  KILN_TRY(kiln__check_dtype(call, dtype));
   if (step.f == 0) return KILN_OP_FAIL("step must be nonzero");
   if (!isfinite(start.f) || !isfinite(end.f)) {
     return KILN_OP_FAIL("unsupported range: %g -> %g", start.f, end.f);
@@ -215,6 +216,7 @@ static kiln_status *spaced(kiln_call *call, const kiln_ivalue *args, double base
   double start, end;
   int64_t steps = kiln_arg_int_or(args, 2, 100);
   kiln_tensor *t;
+  KILN_TRY(kiln__check_dtype(call, dtype));
   KILN_TRY(end_of(args[0], dtype, &start));
   KILN_TRY(end_of(args[1], dtype, &end));
   if (steps < 0) return KILN_OP_FAIL("number of steps must be non-negative");

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from ops import (B8, BF16, C64, C128, F16, F32, F64, I64, INF, NAN, U8, case, lines, rng, text,
+from ops import (B8, BF16, C64, C128, CODES, F16, F32, F64, I64, INF, NAN, U8, case, lines, rng, text,
                  values, write)
 
 
@@ -55,6 +55,14 @@ def corners():
             case("aten::linspace", *ends, dtype, *tail)
             case("aten::logspace", *ends, 2.0, dtype, *tail)
     case("aten::logspace", 4.3, 0, 2, 5.0, I64, *tail)
+    for code, dtype in (23, torch.float8_e5m2), (24, torch.float8_e4m3fn):
+        CODES[dtype] = code
+        case("aten::arange", 3, dtype, *tail)
+        case("aten::arange.start_step", 3, 0, -1.5, dtype, *tail)
+        case("aten::range", 0, 3, dtype, *tail)
+        case("aten::linspace", 0, 3, 4, dtype, *tail)
+        case("aten::linspace.Tensor_Scalar", torch.tensor(1), 3, 4, dtype, *tail)
+        case("aten::logspace", 0, 3, 4, 2.0, dtype, *tail)
     case("aten::arange.start_step", 5, 0, -0.5, I64, *tail)
     case("aten::arange.start_step", 5, 0, 0, I64, *tail)
     t = torch.tensor([[1.0, NAN, 0.0], [0.0, -0.0, 5.0]])
