@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "runtime/quant.h"
+#include "runtime/structure.h"
 #include "runtime/tensor_internal.h"
 #include "runtime/value.h"
 
@@ -186,6 +187,12 @@ static void print_elements(printer *p) {
   }
 }
 
+static void put_sizes(kiln_text *text, const kiln_tensor *t, const char *comma) {
+  for (int i = 0; i < kiln_tensor_rank(t); i++) {
+    kiln_text_printf(text, "%s%lld", i > 0 ? comma : "", (long long)kiln_tensor_sizes(t)[i]);
+  }
+}
+
 /* What it stands for, then how; nothing of the elements when memory is short. */
 static void print_quantized(kiln_text *text, const kiln_tensor *t) {
   const kiln_quant *quant = kiln_tensor_quant(t);
@@ -197,9 +204,7 @@ static void print_quantized(kiln_text *text, const kiln_tensor *t) {
   }
   kiln_tensor_release(values);
   kiln_text_printf(text, "[ QuantizedCPU%sType{", kiln_dtype_ir_name(kiln_tensor_dtype(t)));
-  for (int i = 0; i < kiln_tensor_rank(t); i++) {
-    kiln_text_printf(text, i > 0 ? ",%lld" : "%lld", (long long)kiln_tensor_sizes(t)[i]);
-  }
+  put_sizes(text, t, ",");
   kiln_text_puts(text, "}, qscheme: per_");
   if (quant->scheme == KILN_QSCHEME_PER_CHANNEL) {
     kiln_text_printf(text, "channel_affine, axis: %d ]", quant->axis);
@@ -210,9 +215,25 @@ static void print_quantized(kiln_text *text, const kiln_tensor *t) {
   kiln_text_printf(text, ", zero_point: %lld ]", (long long)quant->zero_point);
 }
 
+static void print_sparse(kiln_text *text, const kiln_tensor *t) {
+  const kiln_sparse *sparse = kiln_tensor_sparse(t);
+  kiln_text_printf(text, "[ SparseCPU%sType{}\nindices:\n",
+                   kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+  kiln_tensor_print(text, sparse->indices);
+  kiln_text_puts(text, "\nvalues:\n");
+  kiln_tensor_print(text, sparse->values);
+  kiln_text_puts(text, "\nsize:\n[");
+  put_sizes(text, t, ", ");
+  kiln_text_puts(text, "]\n]");
+}
+
 void kiln_tensor_print(kiln_text *text, const kiln_tensor *t) {
   if (kiln_tensor_quant(t)) {
     print_quantized(text, t);
+    return;
+  }
+  if (kiln_tensor_sparse(t)) {
+    print_sparse(text, t);
     return;
   }
   if (kiln_tensor_is_undefined(t)) {
@@ -224,8 +245,6 @@ void kiln_tensor_print(kiln_text *text, const kiln_tensor *t) {
                    !kiln__can_load_f64(kiln_tensor_dtype(t));
   if (t->numel > 0 && !quantized) print_elements(&p);
   kiln_text_printf(text, "[ CPU%sType{", kiln_dtype_ir_name(kiln_tensor_dtype(t)));
-  for (int i = 0; i < kiln_tensor_rank(t); i++) {
-    kiln_text_printf(text, i > 0 ? ",%lld" : "%lld", (long long)kiln_tensor_sizes(t)[i]);
-  }
+  put_sizes(text, t, ",");
   kiln_text_puts(text, "} ]");
 }
