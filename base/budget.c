@@ -136,8 +136,8 @@ kiln_status *kiln_budget_work(kiln_budget *b, uint64_t operations) {
   b->done = kiln_budget_operations(b) + operations;
   b->granted = b->fuel = 0;
   if (b->operations && b->done > b->operations) {
-    return KILN_ERROR(KILN_LIMIT, "%s ran more than its limit of %llu operations (operations)",
-                      b->what, (unsigned long long)b->operations);
+    return KILN_ERROR(KILN_LIMIT, "%s ran more than its limit of %llu operation%s (operations)",
+                      b->what, (unsigned long long)b->operations, kiln_plural(b->operations));
   }
   KILN_TRY(kiln_budget_check(b, 0));
   b->granted = b->grant;

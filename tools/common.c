@@ -226,6 +226,14 @@ char *tool_path(const char *path) {
   return to < 0 ? tool_format("%s", path) : tool_format("/proc/self/fd/%d", to);
 }
 
+kiln_limits tool_limits_of(const tool_limits *limits) {
+  return (kiln_limits){
+      .bytes = (uint64_t)limits->bytes,
+      .operations = (uint64_t)limits->operations,
+      .time_ms = limits->ms < UINT32_MAX ? (uint32_t)limits->ms : UINT32_MAX,
+  };
+}
+
 /* Whether the file begins as the text of a graph does, after comments. */
 static bool is_graph(const char *path) {
   static const char begin[] = "graph(";

@@ -8,6 +8,7 @@
 typedef struct convert_options {
   tool_list extra, preserve;
   bool drop_extra, reprint, freeze, eval;
+  tool_limits limits;
   tool_settings settings;
 } convert_options;
 
@@ -22,6 +23,7 @@ static const tool_option options_table[] = {
      "let --freeze take every module as one in eval mode"},
     {"--preserve", TOOL_LIST, FIELD(preserve), "NAME", 0,
      "a method or attribute that --freeze leaves alone (repeatable)"},
+    TOOL_LIMIT_OPTIONS(convert_options, limits),
     TOOL_SETTINGS_OPTIONS(convert_options, settings),
 };
 
@@ -55,7 +57,8 @@ static int read_extras(const tool_list *list, kiln_extra *extras) {
 static kiln_status *freeze(const convert_options *o, kiln_model **model) {
   const kiln_freeze_options options = {.preserve = (const char *const *)o->preserve.items,
                                        .preserve_count = o->preserve.count,
-                                       .eval = o->eval};
+                                       .eval = o->eval,
+                                       .limits = tool_limits_of(&o->limits)};
   kiln_model *frozen = NULL;
   kiln_status *status = kiln_model_freeze(*model, &options, &frozen);
   if (status) return status;
@@ -67,6 +70,7 @@ static kiln_status *freeze(const convert_options *o, kiln_model **model) {
 static int run(const void *options, int count, char *const *operands) {
   const convert_options *o = options;
   tool_settings settings = o->settings;
+  const kiln_limits limits = tool_limits_of(&o->limits);
   kiln_context *context = NULL;
   kiln_model *model = NULL;
   (void)count;
@@ -83,7 +87,7 @@ static int run(const void *options, int count, char *const *operands) {
                                     .drop_extras = o->drop_extra,
                                     .reprint = o->reprint};
     kiln_status *status = tool_context(&settings, &context);
-    if (!status) status = tool_load(context, operands[0], NULL, &model);
+    if (!status) status = tool_load(context, operands[0], &limits, &model);
     exit_status = status ? tool_report(status) : -1;
     if (exit_status < 0) {
       status = o->freeze ? freeze(o, &model) : NULL;

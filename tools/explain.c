@@ -13,6 +13,7 @@ typedef struct explain_options {
   tool_list inputs, input;
   int64_t calls, seed;
   bool json;
+  tool_limits limits;
   tool_settings settings;
 } explain_options;
 
@@ -26,6 +27,7 @@ static const tool_option options_table[] = {
     {"--calls", TOOL_INT, FIELD(calls), "N", 1, "calls with each file (3)"},
     {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
     {"--json", TOOL_SWITCH, FIELD(json), NULL, 0, "print one object"},
+    TOOL_LIMIT_OPTIONS(explain_options, limits),
     TOOL_SETTINGS_OPTIONS(explain_options, settings),
 };
 
@@ -40,6 +42,7 @@ static void set_defaults(void *options) {
 /* Calls with copies of the inputs; an exit status, -1 when all is well. */
 static int call_often(const explain_options *o, kiln_instance *instance,
                       const tool_inputs *inputs) {
+  const kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
   kiln_status *status = NULL;
   for (int64_t i = 0; !status && i < o->calls; i++) {
     tool_inputs copy = {tool_alloc(sizeof(kiln_value *) * (size_t)(inputs->count + 1)), 0};
@@ -49,7 +52,7 @@ static int call_often(const explain_options *o, kiln_instance *instance,
       if (!status) copy.count++;
     }
     if (!status) {
-      status = kiln_instance_call(instance, o->method, copy.values, copy.count, NULL, &result);
+      status = kiln_instance_call(instance, o->method, copy.values, copy.count, &call, &result);
     }
     kiln_value_destroy(result);
     tool_inputs_free(&copy);
@@ -415,6 +418,7 @@ static void print(const report *r, const kiln_model *model) {
 static int run(const void *options, int count, char *const *operands) {
   const explain_options *o = options;
   tool_settings settings = o->settings;
+  const kiln_limits limits = tool_limits_of(&o->limits);
   kiln_context *context = NULL;
   kiln_model *model = NULL;
   kiln_instance *instance = NULL;
@@ -426,7 +430,7 @@ static int run(const void *options, int count, char *const *operands) {
   settings.sync = true;
   kiln_status *status = tool_context(&settings, &context);
   if (!status && o->json) kiln_context_set_print(context, tool_print_to_stderr, NULL);
-  if (!status) status = tool_load(context, operands[0], NULL, &model);
+  if (!status) status = tool_load(context, operands[0], &limits, &model);
   if (!status) status = kiln_debug_model_time(model);
   if (!status) status = kiln_instance_create(model, &instance);
   int exit_status = status ? tool_report(status) : make_calls(o, context, model, instance);

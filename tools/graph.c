@@ -11,6 +11,7 @@ typedef struct graph_options {
   tool_list inputs, input;
   int64_t after_call, seed;
   bool all, dot;
+  tool_limits limits;
   tool_settings settings;
 } graph_options;
 
@@ -29,6 +30,7 @@ static const tool_option options_table[] = {
      "one group or region: its name, or the start of its hash"},
     {"--all", TOOL_SWITCH, FIELD(all), NULL, 0, "the method and everything made below it"},
     {"--dot", TOOL_SWITCH, FIELD(dot), NULL, 0, "print Graphviz"},
+    TOOL_LIMIT_OPTIONS(graph_options, limits),
     TOOL_SETTINGS_OPTIONS(graph_options, settings),
 };
 
@@ -46,25 +48,22 @@ static int64_t calls_for(const graph_options *o) {
   return strcmp(o->stage, "profiled") == 0 ? 1 : 3;
 }
 
-static kiln_status *call_with_file(kiln_context *context, kiln_instance *instance,
-                                   const char *method, const char *path) {
-  tool_inputs inputs = {0};
+static kiln_status *call_once(const graph_options *o, kiln_instance *instance,
+                              const tool_inputs *inputs) {
+  const kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
   kiln_value *result = NULL;
-  kiln_status *status = tool_inputs_read(context, path, &inputs);
-  if (!status) {
-    status = kiln_instance_call(instance, method, inputs.values, inputs.count, NULL, &result);
-  }
+  kiln_status *status =
+      kiln_instance_call(instance, o->method, inputs->values, inputs->count, &call, &result);
   kiln_value_destroy(result);
-  tool_inputs_free(&inputs);
   return status;
 }
 
-static kiln_status *call_with_specs(kiln_instance *instance, const char *method,
-                                    const tool_inputs *inputs) {
-  kiln_value *result = NULL;
-  kiln_status *status =
-      kiln_instance_call(instance, method, inputs->values, inputs->count, NULL, &result);
-  kiln_value_destroy(result);
+static kiln_status *call_with_file(const graph_options *o, kiln_context *context,
+                                   kiln_instance *instance, const char *path) {
+  tool_inputs inputs = {0};
+  kiln_status *status = tool_inputs_read(context, path, &inputs);
+  if (!status) status = call_once(o, instance, &inputs);
+  tool_inputs_free(&inputs);
   return status;
 }
 
@@ -79,11 +78,11 @@ static int make_calls(const graph_options *o, kiln_context *context, kiln_model 
   kiln_status *status = kiln_instance_create(model, &instance);
   for (int f = 0; !status && f < o->inputs.count; f++) {
     for (int64_t i = 0; !status && i < calls; i++) {
-      status = call_with_file(context, instance, o->method, o->inputs.items[f]);
+      status = call_with_file(o, context, instance, o->inputs.items[f]);
     }
   }
   for (int64_t i = 0; !status && o->inputs.count == 0 && i < calls; i++) {
-    status = call_with_specs(instance, o->method, &inputs);
+    status = call_once(o, instance, &inputs);
   }
   tool_inputs_free(&inputs);
   kiln_instance_release(instance);
@@ -109,11 +108,12 @@ static int run(const void *options, int count, char *const *operands) {
     return tool_usage_error("graph: give --inputs or --input, not both");
   }
   tool_settings settings = o->settings;
+  const kiln_limits limits = tool_limits_of(&o->limits);
   settings.sync = true;
   kiln_context *context = NULL;
   kiln_model *model = NULL;
   kiln_status *status = tool_context(&settings, &context);
-  if (!status) status = tool_load(context, operands[0], NULL, &model);
+  if (!status) status = tool_load(context, operands[0], &limits, &model);
   int exit_status = -1;
   if (status) {
     exit_status = tool_report(status);

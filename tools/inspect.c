@@ -12,6 +12,7 @@ typedef struct inspect_options {
   bool source, graph, functions, ops, missing, weights, cost, json;
   const char *method, *inputs;
   tool_list input;
+  tool_limits limits;
   tool_settings settings;
 } inspect_options;
 
@@ -31,6 +32,7 @@ static const tool_option options_table[] = {
     {"--inputs", TOOL_TEXT, FIELD(inputs), "FILE.pt", 0, "its arguments"},
     {"--input", TOOL_LIST, FIELD(input), "SPEC", 0, "one of them, as `kiln run` takes it"},
     {"--json", TOOL_SWITCH, FIELD(json), NULL, 0, "everything asked for as one object"},
+    TOOL_LIMIT_OPTIONS(inspect_options, limits),
     TOOL_SETTINGS_OPTIONS(inspect_options, settings),
 };
 
@@ -188,8 +190,9 @@ static cJSON *json_cost(const inspection *in) {
 
 static void print_missing(const inspection *in) {
   for (int i = 1; i < in->missing.count; i++) {
-    printf("missing %s, %s uses, first at %s\n", tool_rows_cell(&in->missing, i, 0),
-           tool_rows_cell(&in->missing, i, 1), tool_rows_cell(&in->missing, i, 3));
+    const char *uses = tool_rows_cell(&in->missing, i, 1);
+    printf("missing %s, %s use%s, first at %s\n", tool_rows_cell(&in->missing, i, 0), uses,
+           strcmp(uses, "1") == 0 ? "" : "s", tool_rows_cell(&in->missing, i, 3));
   }
   for (int i = 1; i < in->errors.count; i++) {
     printf("no body %s: %s\n", tool_rows_cell(&in->errors, i, 0),
@@ -374,12 +377,13 @@ static kiln_status *print_json(const inspect_options *o, const inspection *in) {
 static int run(const void *options, int count, char *const *operands) {
   const inspect_options *o = options;
   tool_settings settings = o->settings;
+  const kiln_limits limits = tool_limits_of(&o->limits);
   kiln_context *context = NULL;
   inspection in = {0};
   (void)count;
   kiln_status *status = tool_context(&settings, &context);
   char *path = tool_path(operands[0]);
-  if (!status) status = kiln_debug_model_open(context, path, NULL, &in.model);
+  if (!status) status = kiln_debug_model_open(context, path, &limits, &in.model);
   if (!status) status = look(&in, o->source, o->functions);
   int exit_status = status ? tool_report(status) : look_at_cost(o, context, &in);
   if (exit_status < 0) {

@@ -13,8 +13,8 @@ typedef struct run_options {
   double rtol, atol;
   tool_list input;
   int64_t repeat, seed, max_elements;
-  int64_t limit_bytes, limit_ms, limit_operations;
   bool json, counters;
+  tool_limits limits;
   tool_settings settings;
 } run_options;
 
@@ -33,10 +33,7 @@ static const tool_option options_table[] = {
     {"--repeat", TOOL_INT, FIELD(repeat), "N", 1, "call N times, and tell each time on stderr"},
     {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
     {"--elements", TOOL_INT, FIELD(max_elements), "N", 0, "elements printed of a tensor (1000)"},
-    {"--limit-bytes", TOOL_BYTES, FIELD(limit_bytes), "N", 0,
-     "memory of a call, and of the load: 1000, 64M, 2G"},
-    {"--limit-ms", TOOL_INT, FIELD(limit_ms), "N", 0, "time of a call, and of the load"},
-    {"--limit-operations", TOOL_INT, FIELD(limit_operations), "N", 0, "operations of a call"},
+    TOOL_LIMIT_OPTIONS(run_options, limits),
     {"--counters", TOOL_SWITCH, FIELD(counters), NULL, 0, "tell the JIT's counters on stderr"},
     {"--json", TOOL_SWITCH, FIELD(json), NULL, 0, "print result, times and counters as JSON"},
     TOOL_SETTINGS_OPTIONS(run_options, settings),
@@ -80,10 +77,8 @@ static void print_counters(const kiln_model *model) {
 /* A call may change its arguments: each repetition gets copies. */
 static kiln_status *call_once(kiln_instance *instance, const run_options *o,
                               const tool_inputs *inputs, kiln_value **out_result, double *out_ms) {
-  kiln_call_options call = {.limits = {.bytes = (uint64_t)o->limit_bytes,
-                                       .operations = (uint64_t)o->limit_operations,
-                                       .time_ms = (uint32_t)o->limit_ms,
-                                       .cancel = interrupt}};
+  kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
+  call.limits.cancel = interrupt;
   tool_inputs copy = {tool_alloc(sizeof(kiln_value *) * (size_t)(inputs->count + 1)), 0};
   kiln_status *status = NULL;
   for (int i = 0; !status && i < inputs->count; i++) {
@@ -168,8 +163,8 @@ static int call_and_finish(const run_options *o, kiln_context *context, kiln_mod
 
 static int run_model(const run_options *o, kiln_context *context, const char *path) {
   kiln_model *model = NULL;
-  kiln_limits limits = {
-      .bytes = (uint64_t)o->limit_bytes, .time_ms = (uint32_t)o->limit_ms, .cancel = interrupt};
+  kiln_limits limits = tool_limits_of(&o->limits);
+  limits.cancel = interrupt;
   kiln_status *status = tool_load(context, path, &limits, &model);
   if (status) return tool_report(status);
   tool_inputs inputs = {0};

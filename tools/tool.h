@@ -105,6 +105,18 @@ typedef struct tool_settings {
       {"--set",      TOOL_LIST, offsetof(type, base.set),                                  \
        "NAME=VALUE", 0,         "any flag of `kiln list flags`"}
 
+/* Limits of the load, of each call and of what else a command does with a model; 0: none. */
+typedef struct tool_limits {
+  int64_t bytes, ms, operations;
+} tool_limits;
+
+/* Rows of an option table for the fields of a tool_limits at `base` in `type`. */
+#define TOOL_LIMIT_OPTIONS(type, base)                                                         \
+  {"--limit-bytes", TOOL_BYTES, offsetof(type, base.bytes), "N", 0, "most memory: 64M, 2G"},   \
+      {"--limit-ms", TOOL_INT, offsetof(type, base.ms), "N", 0, "most time of load and call"}, \
+      {"--limit-operations", TOOL_INT, offsetof(type, base.operations), "N", 0, "most operations"}
+kiln_limits tool_limits_of(const tool_limits *limits);
+
 /* A kiln_print_fn for commands whose output is JSON. */
 void tool_print_to_stderr(void *user, const char *text, size_t size);
 kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context);

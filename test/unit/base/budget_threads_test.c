@@ -69,7 +69,7 @@ static void operations_are_exact(void **state) {
     for (; !status && count < 1000; count++) {
       if (!kiln_budget_burn(&b)) status = kiln_budget_work(&b, 0);
     }
-    assert_error(status, KILN_LIMIT, "operations (operations)");
+    assert_error(status, KILN_LIMIT, "(operations)");
     assert_int_equal(count, limit + 1);
   }
   kiln_budget b = begin((kiln_limits){.operations = 100});
