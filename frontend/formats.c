@@ -7,7 +7,7 @@
 #define EXPORT \
   "export the module with torch.jit.script(module).save(…) or torch.jit.trace(…).save(…)"
 
-typedef enum format_kind { BYTES, TEXT, RECORD } format_kind;
+typedef enum format_kind { BYTES, TEXT, PROSE, RECORD } format_kind;
 
 static const struct {
   format_kind kind;
@@ -19,7 +19,7 @@ static const struct {
 #include "frontend/formats.def"
 #undef KILN_FORMAT
 };
-enum { FORMAT_COUNT = sizeof formats / sizeof formats[0], MAX_BLANKS = 4096 };
+enum { FORMAT_COUNT = sizeof formats / sizeof formats[0], MAX_BLANKS = 4096, LOOKED_AT = 512 };
 
 static kiln_status *refuse(int i) {
   return KILN_ERROR(KILN_INVALID_FILE, "%s, not a TorchScript archive; %s", formats[i].name,
@@ -43,6 +43,13 @@ static bool has_text(const char *data, size_t size, int i) {
   return true;
 }
 
+static bool is_prose(const char *bytes, size_t size) {
+  for (size_t i = 0; i < size && i < LOOKED_AT; i++) {
+    if (iscntrl((unsigned char)bytes[i]) && !isspace((unsigned char)bytes[i])) return false;
+  }
+  return true;
+}
+
 /* The row that fits, or INT_MAX. */
 static int find_format(const char *bytes, size_t size) {
   size_t blanks = 0;
@@ -50,6 +57,7 @@ static int find_format(const char *bytes, size_t size) {
   while (blanks < size && blanks < MAX_BLANKS && isspace((unsigned char)bytes[blanks])) blanks++;
   for (int i = 0; i < FORMAT_COUNT; i++) {
     if (formats[i].kind == BYTES && has_bytes(bytes, size, i)) return i;
+    if (formats[i].kind == PROSE && is_prose(bytes, size)) return i;
     if (formats[i].kind == TEXT && has_text(bytes + blanks, size - blanks, i)) return i;
   }
   return INT_MAX;

@@ -39,6 +39,7 @@ static const struct {
     SAMPLE("\0\0\0\0PTMF\0\0", "a flatbuffer file of the mobile interpreter"),
     SAMPLE("\0\0\0\0\0\0\0\0\0\0\0\0", "a file that begins with zeros"),
     SAMPLE("graph(%x : Tensor):\n  return (%x)", "a graph as text"),
+    SAMPLE("what is th\xc3\xaes?\n", "a text file"),
 #undef SAMPLE
 };
 
@@ -58,7 +59,7 @@ static void names_foreign_files(void **state) {
     kiln_status_destroy(status);
   }
   assert_null(kiln_format_refuse_model("PK\x03\x04", 4));
-  assert_null(kiln_format_refuse_model("what is this", 12));
+  assert_null(kiln_format_refuse_model("what is\x01this", 12));
 }
 
 /* No row stands behind one that takes everything of it. */
