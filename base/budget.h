@@ -87,8 +87,9 @@ void kiln_cancel_at_look(kiln_cancel *cancel, uint64_t n);
 
 /* NULL: none. */
 kiln_budget *kiln_budget_current(void);
-/* Between two blocks of a kernel's long loop, on the budget's own thread: whether the rest is left
- * out. Nobody reads what it has made then. */
+/* Between two blocks of a kernel's long loop, on any thread that works for the budget: whether the
+ * rest is left out. Nobody reads what it has made then, but for what a later loop would take for an
+ * index: that asks kiln_budget_check in between. */
 bool kiln_budget_leaves_out(void);
 /* Items of such a loop between two of these looks: some 0.1 ms. */
 enum { KILN_BUDGET_ITEMS = 1 << 16 };
@@ -96,8 +97,9 @@ enum { KILN_BUDGET_ITEMS = 1 << 16 };
  * (KILN_BUDGET_ITEMS at first) that need no look. Whether they are left out, with the rest. */
 static inline bool kiln_budget_spent(int64_t *left, int64_t work) {
   if (__builtin_expect((*left -= work) > 0, 1)) return false;
-  *left = KILN_BUDGET_ITEMS;
-  return kiln_budget_leaves_out();
+  const bool over = kiln_budget_leaves_out();
+  *left = over ? 0 : KILN_BUDGET_ITEMS; /* over: so is every loop that counts with it */
+  return over;
 }
 /* A loop over [0, n) in pieces: where that which begins at `begin` ends; `begin` itself at the end,
  * or where the rest is left out.

@@ -32,8 +32,8 @@
 enum { SPINS = 8000, LINE = 64, STACK_BYTES = 8 << 20 };
 /* Units for each participant that are so few that one too many would be felt. */
 enum { FEW_UNITS = 8, GRANULE_MOST = 64 };
-/* Under a budget: grains of the first piece, and when a piece is long enough. */
-enum { FIRST_GRAINS = 8, PIECE_NS = 1000000 };
+/* Under a budget: when a piece is long enough. */
+enum { PIECE_NS = 1000000 };
 
 /* The gate. */
 #define USERS 0xffffu
@@ -108,15 +108,15 @@ static int64_t first_of(const kiln_pool *pool, uint32_t unit) {
   return ((int64_t)unit * pool->unit + (unit < pool->longer ? unit : pool->longer)) * pool->granule;
 }
 
-/* fn over [begin, end), under a budget in pieces of some ms: they begin with a few grains and
- * double while they are shorter. */
+/* fn over [begin, end), under a budget in pieces of some ms: they begin with a grain, which may be
+ * dear, and double while they are shorter. */
 static void run_piece(kiln_range_fn fn, void *data, int64_t begin, int64_t end, int64_t grain,
                       int index, kiln_budget *budget) {
   if (!budget) {
     fn(data, begin, end, index);
     return;
   }
-  int64_t count = grain <= INT64_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
+  int64_t count = grain;
   uint64_t last = kiln_now_ns();
   while (begin < end && !kiln_budget_is_over(budget)) {
     int64_t left = end - begin, size = left - grain > count ? count : left;

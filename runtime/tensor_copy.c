@@ -267,10 +267,13 @@ static void copy_row(const row *r, char *dst, int64_t dst_step, const char *src,
 }
 
 static void run_walk(const walk *w, const row *r, char *dst, const char *src) {
-  int64_t index[KILN_MAX_RANK] = {0};
+  int64_t index[KILN_MAX_RANK] = {0}, left = KILN_BUDGET_ITEMS;
   int last = w->rank - 1;
   for (;;) {
-    copy_row(r, dst, w->dst[last], src, w->src[last], w->sizes[last]);
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, w->sizes[last])) > i; i = end) {
+      copy_row(r, dst + i * w->dst[last], w->dst[last], src + i * w->src[last], w->src[last],
+               end - i);
+    }
     int i = last - 1;
     for (; i >= 0; i--) {
       dst += w->dst[i], src += w->src[i];
@@ -278,7 +281,7 @@ static void run_walk(const walk *w, const row *r, char *dst, const char *src) {
       dst -= w->dst[i] * w->sizes[i], src -= w->src[i] * w->sizes[i];
       index[i] = 0;
     }
-    if (i < 0) return;
+    if (i < 0 || kiln_budget_spent(&left, w->sizes[last])) return;
   }
 }
 

@@ -107,7 +107,8 @@ static kiln_status *attend_strip(kiln__nn *nn, const heads *h, int64_t batch, in
   } else {
     KILN_TRY(kiln__nn_gemm(nn, &gemm));
   }
-  for (int64_t i = 0; i < count; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, h->keys); i++) {
     char *row = scores + (size_t)(i * h->keys) * nn->item;
     mask_row(nn, h, mask, row, from + i);
     softmax_row(nn, h, row);
@@ -144,7 +145,7 @@ static kiln_status *attend(kiln__nn *nn, const heads *h) {
     KILN_TRY(kiln__nn_new(nn, 2, (const int64_t[]){strip, h->keys}, &block, &scratch));
   }
   for (int64_t b = 0; b < batches; b++) {
-    for (int64_t from = 0; from < h->rows; from += strip) {
+    for (int64_t from = 0; from < h->rows && !kiln_budget_leaves_out(); from += strip) {
       const int64_t count = h->rows - from < strip ? h->rows - from : strip;
       char *scores = h->weights ? (char *)(uintptr_t)at_batch(h, h->weights, b) +
                                       (size_t)(from * h->keys) * nn->item

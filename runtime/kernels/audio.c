@@ -83,7 +83,7 @@ KILN_RECIPE(torchaudio_lfilter) {
   const int64_t sizes[] = {kiln__recipe_size(wave, 0), channels, length + order - 1};
   void *data = kiln__recipe_new(r, kiln_tensor_dtype(wave), 3, sizes, &y);
   if (r->status) return;
-  if (y->numel > 0) memset(data, 0, (size_t)y->numel * kiln_tensor_item_size(y));
+  if (y->numel > 0) kiln__zero(data, (size_t)y->numel * kiln_tensor_item_size(y));
   (void)KILN_COOK(r, torchaudio_lfilter_core_loop, T(x), T(coefficients), T(y));
   kiln__recipe_give(r, outs, kiln__recipe_copy(r, kiln__recipe_narrow(r, y, 2, order - 1, length)));
 }

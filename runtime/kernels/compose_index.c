@@ -65,13 +65,16 @@ static void reduce_into(kiln__recipe *r, kiln_tensor *self, int dim, kiln_tensor
   const int64_t *indices = kiln__recipe_read(r, index, KILN_DTYPE_I64, &at);
   int64_t *counts = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &self->numel, &count_tensor);
   if (r->status || !kiln__recipe_ok(r, kiln_tensor_copy(to, self))) return;
-  for (int64_t i = 0; i < self->numel; i++) counts[i] = include_self;
+  for (int64_t i = 0, end; (end = kiln_budget_piece(i, self->numel)) > i;) {
+    for (; i < end; i++) counts[i] = include_self;
+  }
   kiln_strides_contiguous(kiln_tensor_rank(to), kiln_tensor_sizes(to), strides);
   kiln_strides_contiguous(kiln_tensor_rank(from), kiln_tensor_sizes(from), src_strides);
   if (kiln_tensor_rank(to) == 0) strides[0] = 1;
   if (kiln_tensor_rank(from) == 0) src_strides[0] = 1;
   const int64_t limit = kiln_tensor_rank(self) ? kiln_tensor_sizes(self)[dim] : 1;
-  for (int64_t e = 0; e < index->numel; e++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t e = 0; e < index->numel && !kiln_budget_spent(&left, 4); e++) {
     int64_t mine = 0, theirs = 0;
     if (indices[e] < 0 || indices[e] >= limit) {
       KILN_RECIPE_FAIL(r, "index %lld is out of bounds for dimension %d with size %lld",
@@ -94,7 +97,7 @@ static void reduce_into(kiln__recipe *r, kiln_tensor *self, int dim, kiln_tensor
       place[d] = 0;
     }
   }
-  for (int64_t i = 0; h == MEAN && i < self->numel; i++) {
+  for (int64_t i = 0; h == MEAN && i < self->numel && !kiln_budget_spent(&left, 2); i++) {
     if (counts[i] < 2) continue;
     if (work == KILN_DTYPE_I64) {
       const int64_t q = data[i] / counts[i];
@@ -179,7 +182,8 @@ KILN_RECIPE(take) {
   const int64_t *from = kiln__recipe_read(r, index, KILN_DTYPE_I64, &at);
   int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &index->numel, &safe);
   if (r->status) return;
-  for (int64_t i = 0; i < index->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < index->numel && !kiln_budget_spent(&left, 1); i++) {
     if (from[i] < -n || from[i] >= n) {
       KILN_RECIPE_FAIL(r, "out of range: tried to access index %lld on a tensor of %lld elements.",
                        (long long)from[i], (long long)n);
@@ -223,7 +227,8 @@ static void scatter_masked(kiln__recipe *r, kiln_tensor *to, kiln_tensor *mask, 
   void *target = NULL;
   if (r->status || !kiln__recipe_ok(r, kiln_tensor_writable_data(to, &target))) return;
   const size_t item = kiln_tensor_item_size(to);
-  for (int64_t i = 0; i < to->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < to->numel && !kiln_budget_spent(&left, 1); i++) {
     if (!flag[i]) continue;
     if (next == src->numel) {
       KILN_RECIPE_FAIL(r, "masked_scatter: Number of elements of source < number of ones in mask");
@@ -288,6 +293,7 @@ static compared compare_as(kiln__recipe *r, kiln_ivalue a, kiln_ivalue b) {
   if (r->status) return (compared){0};
   return (compared){v[0].u.tensor, v[1].u.tensor, work == KILN_DTYPE_I64};
 }
+enum { SEARCH = 16 }; /* what such a search takes, in items of a budget */
 /* First place in n ascending elements from `from` on whose element is not less than x's element i
  * (right: is greater); `order` may be NULL. What is compared with NaN comes
  * before. */
@@ -328,13 +334,15 @@ static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_ivalue values, kil
   int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, out_rank, kiln_tensor_sizes(c.b), &result);
   if (r->status) return;
   const int64_t n = kiln__recipe_size(sorted, -1), m = rank > 1 ? kiln__recipe_size(c.b, -1) : 0;
-  for (int64_t i = 0; order && i < sorter->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; order && i < sorter->numel && !kiln_budget_spent(&left, 1); i++) {
     if (order[i] < 0 || order[i] >= n) {
       KILN_RECIPE_FAIL(r, "torch.searchsorted(): sorter index out of range");
       return;
     }
   }
-  for (int64_t i = 0; i < c.b->numel; i++) {
+  if (!kiln__recipe_ok(r, NULL)) return; /* not all of the sorter was seen */
+  for (int64_t i = 0; i < c.b->numel && !kiln_budget_spent(&left, SEARCH); i++) {
     const int64_t row = rank > 1 ? i / m : 0;
     to[i] = bound(&c, row * n, order ? order + row * n : NULL, n, i, right);
   }
@@ -383,7 +391,8 @@ KILN_RECIPE(isin) {
   while (!c.whole && n > 0 && isnan(kiln__element_f64(c.a, n - 1))) n--; /* NaN is in nothing */
   bool *to =
       kiln__recipe_new(r, KILN_DTYPE_BOOL, kiln_tensor_rank(c.b), kiln_tensor_sizes(c.b), &found);
-  for (int64_t i = 0; to && i < c.b->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; to && i < c.b->numel && !kiln_budget_spent(&left, SEARCH); i++) {
     const int64_t at = bound(&c, 0, NULL, n, i, false);
     const bool same = at < n && (c.whole ? kiln__element_i64(c.a, at) == kiln__element_i64(c.b, i)
                                          : kiln__element_f64(c.a, at) == kiln__element_f64(c.b, i));
@@ -412,7 +421,8 @@ KILN_RECIPE(bincount) {
   if (r->status) return;
   const int64_t *index = kiln__recipe_read(r, SELF, KILN_DTYPE_I64, &at);
   const double *w = weights ? kiln__recipe_read(r, weights, KILN_DTYPE_F64, &dense) : NULL;
-  for (int64_t i = 0; index && i < SELF->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; index && i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
     if (index[i] < 0 || index[i] == INT64_MAX) {
       KILN_RECIPE_FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
       return;
@@ -421,9 +431,9 @@ KILN_RECIPE(bincount) {
   }
   void *to = kiln__recipe_new(r, w ? KILN_DTYPE_F64 : KILN_DTYPE_I64, 1, &bins, &result);
   if (r->status) return;
-  memset(to, 0, (size_t)bins * sizeof(int64_t));
+  kiln__zero(to, (size_t)bins * sizeof(int64_t));
   KILN_ASSERT(index || SELF->numel == 0);
-  for (int64_t i = 0; i < SELF->numel; i++) {
+  for (int64_t i = 0; i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
     if (w)
       ((double *)to)[index[i]] += w[i];
     else
@@ -445,9 +455,11 @@ KILN_RECIPE(histc) {
   if (r->status) return;
   if (low == high && n > 0) {
     low = high = x[0];
-    for (int64_t i = 1; i < n; i++) {
-      low = x[i] < low ? x[i] : low;
-      high = x[i] > high ? x[i] : high;
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, n)) > i;) {
+      for (; i < end; i++) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+      }
     }
   }
   if (low == high) {
@@ -464,8 +476,9 @@ KILN_RECIPE(histc) {
   }
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, 1, &bins, &result);
   if (!to) return;
-  memset(to, 0, (size_t)bins * sizeof *to);
-  for (int64_t i = 0; i < n; i++) {
+  kiln__zero(to, (size_t)bins * sizeof *to);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 2); i++) {
     if (!(x[i] >= low && x[i] <= high)) continue;
     const int64_t at = (int64_t)((x[i] - low) / (high - low) * (double)bins);
     to[at < bins ? at : bins - 1]++;
@@ -552,7 +565,8 @@ static void quantile(kiln__recipe *r, const kiln_ivalue *args, bool skip_nan, ki
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, out_rank, sizes, &result);
   if (r->status) return;
   KILN_ASSERT(levels);
-  for (int64_t e = 0; e < levels->numel * rows; e++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t e = 0; e < levels->numel * rows && !kiln_budget_spent(&left, SEARCH); e++) {
     const double *row = x + e % rows * n, p = level[e / rows];
     int64_t count = n;
     if (!(p >= 0 && p <= 1)) {

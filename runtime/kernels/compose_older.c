@@ -595,6 +595,7 @@ KILN_RECIPE(segment_reduce) {
   const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
   const int64_t *end = kiln__recipe_read(r, ends, KILN_DTYPE_I64, &dense);
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, sizes, &out);
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t o = 0; !r->status && o < outer; o++) {
     int64_t at = 0;
     for (int64_t s = 0; s < segments; s++) {
@@ -604,9 +605,9 @@ KILN_RECIPE(segment_reduce) {
         KILN_RECIPE_FAIL(r, "Expected all rows of lengths along axis to sum to data.size(axis)");
         return;
       }
-      for (int64_t c = 0; c < inner; c++) {
+      for (int64_t c = 0; c < inner && !kiln_budget_spent(&left, 4); c++) {
         double sum = initial;
-        for (int64_t i = begin; i < stop; i++) {
+        for (int64_t i = begin; i < stop && !kiln_budget_spent(&left, 2); i++) {
           const double v = x[(o * n + i) * inner + c];
           if (is_max) sum = v != v || v > sum ? v : sum;
           if (is_min) sum = v != v || v < sum ? v : sum;

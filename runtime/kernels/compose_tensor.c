@@ -421,7 +421,8 @@ KILN_RECIPE(repeat_interleave_tensor) {
   }
   if (r->status) return;
   int64_t total = 0;
-  for (int64_t i = 0; i < n; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 1); i++) {
     const int64_t c = count[one ? 0 : i];
     if (c < 0 || !kiln_checked_add_i64(total, c, &total)) {
       KILN_RECIPE_FAIL(r, "repeats can not be negative");
@@ -429,8 +430,8 @@ KILN_RECIPE(repeat_interleave_tensor) {
     }
   }
   int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &total, &index);
-  for (int64_t i = 0; to && i < n; i++) {
-    for (int64_t k = count[one ? 0 : i]; k > 0; k--) *to++ = i;
+  for (int64_t i = 0; to && i < n && !kiln_budget_spent(&left, 1); i++) {
+    for (int64_t k = count[one ? 0 : i]; k > 0 && !kiln_budget_spent(&left, 1); k--) *to++ = i;
   }
   kiln__recipe_give(r, outs, KILN_COOK(r, index_select, T(t), I(dim), T(index)));
 }

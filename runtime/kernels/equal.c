@@ -62,7 +62,8 @@ static kiln_status *close(kiln_call *call, const kiln_ivalue *args, kiln_tensor 
   if (!status) {
     const double *a = kiln_tensor_data(wide[0]), *b = kiln_tensor_data(wide[1]);
     uint8_t *to = (uint8_t *)(uintptr_t)kiln_tensor_data(*out);
-    for (int64_t i = 0; i < (*out)->numel; i++, a += 2, b += 2) {
+    int64_t left = KILN_BUDGET_ITEMS;
+    for (int64_t i = 0; i < (*out)->numel && !kiln_budget_spent(&left, 8); i++, a += 2, b += 2) {
       const bool same = a[0] == b[0] && a[1] == b[1];
       const bool nans = (a[0] != a[0] || a[1] != a[1]) && (b[0] != b[0] || b[1] != b[1]);
       const double error = hypot(a[0] - b[0], a[1] - b[1]);
@@ -84,7 +85,10 @@ KILN_KERNEL(allclose) {
   kiln_tensor *result;
   KILN_TRY(close(call, args, &result));
   bool all = true;
-  for (int64_t i = 0; i < result->numel; i++) all = all && kiln__element_i64(result, i);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; all && i < result->numel && !kiln_budget_spent(&left, 2); i++) {
+    all = kiln__element_i64(result, i);
+  }
   kiln_tensor_release_to(&call->cache, result);
   *outs = kiln_bool(all);
   return NULL;

@@ -15,14 +15,17 @@
   static void name(const kiln_folded *f, bool largest, char *values, int64_t *indices) { \
     const T *from = (const T *)kiln_tensor_data(f->tensor);                              \
     T *to = (T *)values;                                                                 \
+    int64_t left = KILN_BUDGET_ITEMS;                                                    \
     for (int64_t o = 0; o < f->outer; o++) {                                             \
-      for (int64_t c = 0; c < f->inner; c++) {                                           \
+      for (int64_t c = 0; c < f->inner && !kiln_budget_spent(&left, f->length); c++) {   \
         const T *row = from + o * f->length * f->inner + c;                              \
         T best = row[0];                                                                 \
         int64_t at = 0;                                                                  \
-        for (int64_t i = 1; i < f->length; i++) {                                        \
-          const T x = row[i * f->inner];                                                 \
-          if (better) best = x, at = i;                                                  \
+        for (int64_t i = 0, end; (end = kiln_budget_piece(i, f->length)) > i;) {         \
+          for (; i < end; i++) {                                                         \
+            const T x = row[i * f->inner];                                               \
+            if (better) best = x, at = i;                                                \
+          }                                                                              \
         }                                                                                \
         if (to) to[o * f->inner + c] = best;                                             \
         indices[o * f->inner + c] = at;                                                  \
@@ -115,22 +118,23 @@ KILN_KERNEL(argmin) { return arg_extreme(call, args, false, outs); }
 
 /* -- Running sums and products, in order -- */
 
-#define RUNNING(name, T, A, combine)                        \
-  static void name(const kiln_folded *f, char *out) {       \
-    const T *from = (const T *)kiln_tensor_data(f->tensor); \
-    T *to = (T *)out;                                       \
-    for (int64_t o = 0; o < f->outer; o++) {                \
-      for (int64_t c = 0; c < f->inner; c++) {              \
-        const int64_t base = o * f->length * f->inner + c;  \
-        A acc = (A)from[base];                              \
-        to[base] = (T)acc;                                  \
-        for (int64_t i = 1; i < f->length; i++) {           \
-          const A x = (A)from[base + i * f->inner];         \
-          acc = (A)(combine);                               \
-          to[base + i * f->inner] = (T)acc;                 \
-        }                                                   \
-      }                                                     \
-    }                                                       \
+#define RUNNING(name, T, A, combine)                                              \
+  static void name(const kiln_folded *f, char *out) {                             \
+    const T *from = (const T *)kiln_tensor_data(f->tensor);                       \
+    T *to = (T *)out;                                                             \
+    int64_t left = KILN_BUDGET_ITEMS;                                             \
+    for (int64_t o = 0; o < f->outer; o++) {                                      \
+      for (int64_t c = 0; c < f->inner && !kiln_budget_spent(&left, 1); c++) {    \
+        const int64_t base = o * f->length * f->inner + c;                        \
+        A acc = (A)from[base];                                                    \
+        to[base] = (T)acc;                                                        \
+        for (int64_t i = 1; i < f->length && !kiln_budget_spent(&left, 1); i++) { \
+          const A x = (A)from[base + i * f->inner];                               \
+          acc = (A)(combine);                                                     \
+          to[base + i * f->inner] = (T)acc;                                       \
+        }                                                                         \
+      }                                                                           \
+    }                                                                             \
   }
 RUNNING(cumsum_f32, float, double, acc + x)
 RUNNING(cumsum_f64, double, double, acc + x)
@@ -219,9 +223,11 @@ static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, const order
     const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
     int64_t *to = (int64_t *)(uintptr_t)kiln_tensor_data(values);
     int64_t *at = (int64_t *)(uintptr_t)kiln_tensor_data(indices);
-    const kiln__keys k = {whole ? key : NULL, whole ? NULL : (const double *)key, how->descending};
+    int64_t left = KILN_BUDGET_ITEMS;
+    const kiln__keys k = {whole ? key : NULL, whole ? NULL : (const double *)key, how->descending,
+                          &left};
     for (int64_t o = 0; o < folded.outer; o++) {
-      for (int64_t c = 0; c < folded.inner; c++) {
+      for (int64_t c = 0; c < folded.inner && !kiln_budget_spent(&left, n); c++) {
         for (int64_t i = 0; i < n; i++) {
           key[i] = from[(o * n + i) * folded.inner + c];
           order[i] = i;

@@ -135,7 +135,8 @@ static kiln_status *sequence(kiln_call *call, kiln_number start, kiln_number ste
   KILN_TRY(kiln_tensor_writable_data(t, &data));
   size_t item = kiln_dtype_bytes(dtype);
   kiln_cast_loop store = call->dispatch->store[ctype][dtype];
-  for (int64_t at = 0; at < t->numel; at += 256) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t at = 0; at < t->numel && !kiln_budget_spent(&left, 256); at += 256) {
     int64_t n = t->numel - at < 256 ? t->numel - at : 256;
     for (int64_t i = 0; i < n; i++) {
       if (whole)
@@ -229,7 +230,9 @@ static kiln_status *spaced(kiln_call *call, const kiln_ivalue *args, double base
   bool single = dtype == KILN_DTYPE_F32;
   double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0;
   float step_f32 = steps > 1 ? ((float)end - (float)start) / (float)(steps - 1) : 0;
-  for (int64_t i = 0; i < steps; i++) {
+  const int64_t work = base != 0 ? 16 : 2;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < steps && !kiln_budget_spent(&left, work); i++) {
     bool low = i < steps / 2 || steps == 1;
     double v = low ? start + step * (double)i : end - step * (double)(steps - 1 - i);
     if (single) {
@@ -303,11 +306,12 @@ static kiln_status *triangle(kiln_call *call, kiln_tensor *self, int64_t diagona
   for (int i = 0; i < rank - 2; i++) batch *= kiln_tensor_sizes(to)[i];
   void *data;
   KILN_TRY(kiln_tensor_writable_data(to, &data));
-  for (int64_t b = 0; b < batch && !kiln_budget_leaves_out(); b++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t b = 0; b < batch && !kiln_budget_spent(&left, 4); b++) {
     char *matrix = (char *)data +
                    kiln__offset_of(rank - 2, kiln_tensor_sizes(to), kiln_tensor_strides(to), b) *
                        (int64_t)item;
-    for (int64_t r = 0; r < rows && !kiln_budget_leaves_out(); r++) {
+    for (int64_t r = 0; r < rows && !kiln_budget_spent(&left, columns); r++) {
       /* The last column of the lower triangle; a diagonal further away is as good as -rows. */
       int64_t edge = r + (diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal);
       int64_t from = upper ? 0 : edge + 1, end = upper ? edge : columns;

@@ -79,6 +79,7 @@ static void few_points(int64_t p, const kiln__z *t, kiln__z *out, int64_t out_st
     out[q * out_step] = sum;
   }
 }
+enum { SMALL = 1024 }; /* points without a look at the budget */
 /* in[0], in[step], ...: n of them; turns[k * turn_step] is exp(-2 pi i k / n). */
 static void by_factors(int64_t n, const kiln__z *in, int64_t step, kiln__z *out,
                        const kiln__z *turns, int64_t turn_step) {
@@ -91,10 +92,13 @@ static void by_factors(int64_t n, const kiln__z *in, int64_t step, kiln__z *out,
   for (int64_t r = 0; r < p; r++) {
     by_factors(m, in + r * step, step * p, out + r * m, turns, turn_step * p);
   }
-  for (int64_t k = 0; k < m; k++) {
-    t[0] = out[k];
-    for (int64_t r = 1; r < p; r++) t[r] = mul(out[r * m + k], turns[r * k * turn_step]);
-    few_points(p, t, out + k, m, turns, m * turn_step);
+  if (n > SMALL && kiln_budget_leaves_out()) return;
+  for (int64_t k = 0, end; (end = kiln_budget_piece(k, m)) > k;) {
+    for (; k < end; k++) {
+      t[0] = out[k];
+      for (int64_t r = 1; r < p; r++) t[r] = mul(out[r * m + k], turns[r * k * turn_step]);
+      few_points(p, t, out + k, m, turns, m * turn_step);
+    }
   }
 }
 
@@ -110,13 +114,17 @@ kiln_status *kiln__fft_init(kiln_call *call, int64_t n, kiln__fft *fft) {
   fft->bytes = sizeof(kiln__z) * (size_t)(fft->conv ? 3 * length + n : n);
   fft->turns = kiln_cache_alloc(&call->cache, fft->bytes);
   if (!fft->turns) return kiln_status_oom();
-  for (int64_t k = 0; k < length; k++) fft->turns[k] = turn(k, length);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t k = 0; k < length && !kiln_budget_spent(&left, 16); k++) {
+    fft->turns[k] = turn(k, length);
+  }
   if (!fft->conv) return NULL;
   kiln__z *folded = fft->turns + length; /* only until its spectrum is known */
   fft->spectrum = folded + length;
   fft->chirp = fft->spectrum + length;
-  memset(folded, 0, sizeof *folded * (size_t)length);
-  for (int64_t j = 0, square = 0; j < n; j++) { /* square: j * j mod 2n */
+  kiln__zero(folded, sizeof *folded * (size_t)length);
+  int64_t square = 0; /* j * j mod 2n */
+  for (int64_t j = 0; j < n && !kiln_budget_spent(&left, 16); j++) {
     fft->chirp[j] = turn(square, 2 * n);
     folded[j] = folded[j ? length - j : 0] = conjugate(fft->chirp[j]);
     square = (square + 2 * j + 1) % (2 * n);
@@ -136,7 +144,7 @@ void kiln__fft_run(const kiln__fft *fft, const kiln__z *in, kiln__z *out, kiln__
   }
   kiln__z *a = scratch, *b = scratch + length;
   for (int64_t j = 0; j < n; j++) a[j] = mul(in[j], fft->chirp[j]);
-  memset(a + n, 0, sizeof *a * (size_t)(length - n));
+  kiln__zero(a + n, sizeof *a * (size_t)(length - n));
   by_factors(length, a, 1, b, fft->turns, 1);
   for (int64_t j = 0; j < length; j++) b[j] = conjugate(mul(b[j], fft->spectrum[j]));
   by_factors(length, b, 1, a, fft->turns, 1);

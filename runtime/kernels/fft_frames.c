@@ -129,8 +129,9 @@ static kiln_tensor *add_up(kiln__recipe *r, kiln_tensor *t, const frames *f) {
   const double *from = kiln__recipe_read(r, t, dtype, &in);
   double *to = kiln__recipe_new(r, dtype, 2, sizes, &out);
   if (r->status) return NULL;
-  memset(to, 0, sizeof *to * (size_t)(out->numel * parts));
-  for (int64_t i = 0; i < batch * count; i++) {
+  kiln__zero(to, sizeof *to * (size_t)(out->numel * parts));
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < batch * count && !kiln_budget_spent(&left, f->n * parts); i++) {
     double *start = to + (i / count * sizes[1] + i % count * f->hop) * parts;
     for (int64_t k = 0; k < f->n * parts; k++) start[k] += from[i * f->n * parts + k];
   }
@@ -196,7 +197,8 @@ KILN_RECIPE(istft) {
   kiln_tensor *dense;
   const double *weights = kiln__recipe_read(
       r, has_complex(square) ? KILN_COOK(r, abs, T(square)) : square, KILN_DTYPE_F64, &dense);
-  for (int64_t i = 0; weights && i < dense->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; weights && i < dense->numel && !kiln_budget_spent(&left, 1); i++) {
     if (fabs(weights[i]) > 1e-11) continue;
     KILN_RECIPE_FAIL(r, "istft: window overlap add min: %g is too small", weights[i]);
     return;

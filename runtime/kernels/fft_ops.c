@@ -329,7 +329,8 @@ static void frequencies(kiln__recipe *r, const kiln_ivalue *args, bool half, kil
   const int64_t count = half ? n / 2 + 1 : n;
   kiln_tensor *t;
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, 1, &count, &t);
-  for (int64_t i = 0; to && i < count; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; to && i < count && !kiln_budget_spent(&left, 4); i++) {
     to[i] = (double)(!half && i >= (n + 1) / 2 ? i - n : i) * (1 / ((double)n * args[1].u.f));
   }
   kiln__recipe_give(r, outs, kiln__recipe_to(r, t, kiln__arg_dtype_or(args, 2, KILN_DTYPE_F32)));

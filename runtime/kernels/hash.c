@@ -27,10 +27,11 @@ KILN_KERNEL(hash_tensor) {
   if (!status) {
     const uint64_t *from = kiln_tensor_data(folded.tensor);
     uint64_t *to = (uint64_t *)(uintptr_t)kiln_tensor_data(result);
+    int64_t left = KILN_BUDGET_ITEMS;
     for (int64_t o = 0; o < folded.outer; o++) {
-      for (int64_t c = 0; c < folded.inner; c++) {
+      for (int64_t c = 0; c < folded.inner && !kiln_budget_spent(&left, 1); c++) {
         uint64_t all = 0;
-        for (int64_t i = 0; i < folded.length; i++) {
+        for (int64_t i = 0; i < folded.length && !kiln_budget_spent(&left, 1); i++) {
           all ^= from[(o * folded.length + i) * folded.inner + c];
         }
         to[o * folded.inner + c] = all;

@@ -55,7 +55,8 @@ static void equal_bins(kiln__recipe *r, const points *p, int d, int64_t bins, ki
                      (long long)bins, d);
     return;
   }
-  for (int64_t i = 1; i < p->count; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 1; i < p->count && !kiln_budget_spent(&left, 2); i++) {
     const double x = p->x[i * p->dims + d];
     if (x < low || x != x) low = x;
     if (x > high || x != x) high = x;
@@ -83,8 +84,9 @@ static void equal_bins(kiln__recipe *r, const points *p, int d, int64_t bins, ki
 /* Counts become densities: of the whole, and of the boxes' size. */
 static void divide(const points *p, const axis *axes, double *to, int64_t n) {
   double total = 0;
-  for (int64_t i = 0; i < n; i++) total += to[i];
-  for (int64_t i = 0; i < n; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 1); i++) total += to[i];
+  for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 8); i++) {
     int64_t rest = i;
     to[i] /= total;
     for (int d = p->dims - 1; d >= 0; rest /= axes[d].bins, d--) {
@@ -102,8 +104,9 @@ static kiln_tensor *count(kiln__recipe *r, const points *p, const axis *axes, ki
   const double *w = weight ? kiln__recipe_read(r, weight, KILN_DTYPE_F64, &dense) : NULL;
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, p->dims, sizes, &result);
   if (r->status) return NULL;
-  memset(to, 0, (size_t)result->numel * sizeof *to);
-  for (int64_t i = 0; i < p->count; i++) {
+  kiln__zero(to, (size_t)result->numel * sizeof *to);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < p->count && !kiln_budget_spent(&left, 16 * p->dims); i++) {
     int64_t at = 0;
     for (int d = 0; d < p->dims && at >= 0; d++) {
       const int64_t bin = bin_of(&axes[d], p->x[i * p->dims + d]);

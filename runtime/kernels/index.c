@@ -104,6 +104,26 @@ KILN_KERNEL(nonzero_numpy) {
 
 /* -- Whole slices -- */
 
+void kiln__take_blocks(char *to, const char *from, const int64_t *places, int64_t count,
+                       size_t apart, size_t block) {
+  const int64_t work = 1 + (int64_t)(block / 16), step = 1 + KILN_BUDGET_ITEMS / work;
+  for (int64_t i = 0, end; i < count && (i == 0 || !kiln_budget_leaves_out());) {
+    for (end = count - i < step ? count : i + step; i < end; i++, to += block) {
+      memcpy(to, from + (size_t)places[i] * apart, block);
+    }
+  }
+}
+void kiln__take_rows(char *to, const char *from, int64_t outer, int64_t n, const int64_t *places,
+                     int64_t count, size_t block) {
+  const int64_t work = count * (1 + (int64_t)(block / 16));
+  int64_t left = KILN_BUDGET_ITEMS;
+  if (count == 0 || block == 0) return;
+  for (int64_t o = 0; o < outer && !kiln_budget_spent(&left, work); o++) {
+    kiln__take_blocks(to, from, places, count, block, block);
+    to += (size_t)count * block;
+    from += (size_t)n * block;
+  }
+}
 /* Rows of a contiguous [outer, n, inner] at the places of `index`. */
 static kiln_status *take(kiln_call *call, kiln_tensor *t, int dim, const kiln_tensor *index,
                          kiln_tensor *result, const char *name) {
@@ -122,15 +142,7 @@ static kiln_status *take(kiln_call *call, kiln_tensor *t, int dim, const kiln_te
   KILN_TRY(kiln_tensor_writable_data(result, &data));
   KILN_TRY(kiln__contiguous(call, t, &source));
   size_t block = (size_t)inner * kiln_tensor_item_size(t);
-  const char *from = kiln_tensor_data(source);
-  char *to = data;
-  const int64_t work = 1 + (int64_t)(block / 16);
-  int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t o = 0; o < outer && block; o++) {
-    for (int64_t i = 0; i < index->numel && !kiln_budget_spent(&left, work); i++, to += block) {
-      memcpy(to, from + (size_t)(o * n + at[i]) * block, block);
-    }
-  }
+  kiln__take_rows(data, kiln_tensor_data(source), outer, n, at, index->numel, block);
   kiln_tensor_release_to(&call->cache, source);
   return NULL;
 }
@@ -270,17 +282,24 @@ static kiln_status *meet(const meeting *m) {
                    .my_step = mine[last],
                    .their_step = theirs[last],
                    .index = kiln_tensor_data(m->index),
-                   .count = met_size(m->index, last),
                    .limit = met_size(m->t, m->dim),
                    .item = kiln_tensor_item_size(m->t)};
-  for (int64_t e = 0; e < m->index->numel; e += r.count, r.index += r.count) {
+  const int64_t length = met_size(m->index, last);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t e = 0; e < m->index->numel && !kiln_budget_spent(&left, length); e += length) {
     r.mine = base;
     r.theirs = other;
     for (int d = 0; d < last; d++) r.mine += at[d] * mine[d], r.theirs += at[d] * theirs[d];
-    const int64_t done = meet_row(&r, m->what, kiln_tensor_dtype(m->t));
-    if (done < r.count) {
-      return KILN_OP_FAIL("index %lld is out of bounds for dimension %d with size %lld",
-                          (long long)r.index[done], m->dim, (long long)r.limit);
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, length)) > i; i = end) {
+      r.count = end - i;
+      const int64_t done = meet_row(&r, m->what, kiln_tensor_dtype(m->t));
+      if (done < r.count) {
+        return KILN_OP_FAIL("index %lld is out of bounds for dimension %d with size %lld",
+                            (long long)r.index[done], m->dim, (long long)r.limit);
+      }
+      r.mine += r.count * r.my_step;
+      r.theirs += r.count * r.their_step;
+      r.index += r.count;
     }
     for (int d = last - 1; d >= 0 && ++at[d] == met_size(m->index, d); d--) at[d] = 0;
   }
@@ -502,7 +521,9 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
   kiln_status *status = kiln_tensor_writable_data(to, &unused); /* index may share its storage */
   const int64_t *at = kiln_tensor_data(index);
   const int64_t count = what == SLICE_ADD && self->numel == 0 ? 0 : index->numel;
-  for (int64_t i = 0; i < count && !status; i++) {
+  const int64_t work = 64 + (size ? to->numel / size : 0);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !status && !kiln_budget_spent(&left, work); i++) {
     int64_t k = at[i] < 0 && what == SLICE_FILL ? at[i] + size : at[i];
     kiln_tensor *part = NULL;
     if (k < 0 || k >= size) {

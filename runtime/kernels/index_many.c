@@ -117,7 +117,7 @@ static kiln_status *place_indices(kiln_call *call, plan *p, const kiln_tensor *t
   for (int k = 0; k < p->wide_rank; k++) p->count *= p->wide[k];
   p->offsets = kiln_cache_alloc(&call->cache, sizeof(int64_t) * (size_t)(p->count ? p->count : 1));
   if (!p->offsets) return kiln_status_oom();
-  memset(p->offsets, 0, sizeof(int64_t) * (size_t)p->count);
+  kiln__zero(p->offsets, sizeof(int64_t) * (size_t)p->count);
   for (int d = 0; d < p->rank; d++) {
     if (!p->index[d]) continue;
     const kiln_tensor *x = p->index[d];
@@ -128,16 +128,18 @@ static kiln_status *place_indices(kiln_call *call, plan *p, const kiln_tensor *t
       strides[k] = repeat ? 0 : kiln_tensor_strides(x)[k - pad];
     }
     const int64_t *at = kiln_tensor_data(x);
-    for (int64_t i = 0; i < p->count; i++) {
-      int64_t k = at[kiln__offset_of(p->wide_rank, p->wide, strides, i)];
-      if (k < -size || k >= size) {
-        return KILN_OP_FAIL("index %lld is out of bounds for dimension %d with size %lld",
-                            (long long)k, d, (long long)size);
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, p->count)) > i;) {
+      for (; i < end; i++) {
+        int64_t k = at[kiln__offset_of(p->wide_rank, p->wide, strides, i)];
+        if (k < -size || k >= size) {
+          return KILN_OP_FAIL("index %lld is out of bounds for dimension %d with size %lld",
+                              (long long)k, d, (long long)size);
+        }
+        p->offsets[i] += (k < 0 ? k + size : k) * kiln_tensor_strides(t)[d];
       }
-      p->offsets[i] += (k < 0 ? k + size : k) * kiln_tensor_strides(t)[d];
     }
   }
-  return NULL;
+  return kiln_budget_check(&call->budget, 0);
 }
 static kiln_status *make_plan(kiln_call *call, plan *p, const kiln_tensor *t,
                               const kiln_list *list) {
@@ -191,17 +193,20 @@ static bool dense(const walk *w) {
 static void move(const plan *p, const kiln_tensor *t, char *base, char *other, int what) {
   walk w = walk_of(p, t);
   size_t item = kiln_tensor_item_size(t), block = (size_t)w.post_count * item;
-  bool whole = dense(&w) && what != 2;
+  const bool whole = dense(&w) && what != 2 && block;
+  const int64_t work = whole ? 1 + (int64_t)(block / 16) : w.post_count;
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t a = 0; a < w.pre_count; a++) {
     int64_t pre = kiln__offset_of(w.pre, w.pre_sizes, w.pre_strides, a);
-    for (int64_t i = 0; i < p->count; i++) {
+    for (int64_t i = 0; i < p->count && !kiln_budget_spent(&left, work); i++) {
       char *at = base + (pre + p->offsets[i]) * (int64_t)item;
-      if (whole && block) {
+      if (whole) {
         memmove(what ? at : other, what ? other : at, block); /* values may be t's own */
         other += block;
         continue;
       }
       for (int64_t b = 0; b < w.post_count; b++, other += item) {
+        if (b > 0 && b % KILN_BUDGET_ITEMS == 0 && kiln_budget_leaves_out()) return;
         char *x = at + kiln__offset_of(w.post, w.post_sizes, w.post_strides, b) * (int64_t)item;
         if (what == 0)
           kiln__move_element(other, x, item);

@@ -569,6 +569,7 @@ static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
   char *data[MAX_OPERANDS];
   int64_t inner[MAX_OPERANDS], index[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
   kiln_pw_params params = s->pw->params;
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int d = 0; d < rank; d++) {
     index[d] = 0;
     sizes[d] = d == run->split ? end - begin : s->sizes[d];
@@ -589,7 +590,7 @@ static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
       for (int k = 0; k < s->count; k++) data[k] -= s->strides[k][d] * sizes[d];
       index[d] = 0;
     }
-    if (d >= rank) break;
+    if (d >= rank || kiln_budget_spent(&left, sizes[0])) break;
   }
   if (params.fault) __atomic_store_n(&run->fault, true, __ATOMIC_RELAXED);
 }
@@ -607,8 +608,10 @@ static void run_dims(state *s) {
   if (!cut || numel < 2 * KILN_PW_GRAIN) {
     run_dims_piece(&run, 0, s->sizes[0], 0);
   } else {
-    /* The outermost dimension that has pieces for all threads, else the longest. */
-    const int64_t enough = 4 * (int64_t)kiln_pool_threads(s->call->pool);
+    /* The outermost dimension that has pieces for all threads, and between looks at the budget,
+     * else the longest. */
+    int64_t enough = 4 * (int64_t)kiln_pool_threads(s->call->pool);
+    if (kiln_budget_may_end(&s->call->budget) && enough < numel >> 20) enough = numel >> 20;
     for (int d = 1; d < s->rank; d++) {
       if (s->sizes[d] >= enough || s->sizes[d] > s->sizes[run.split]) run.split = d;
     }
@@ -673,7 +676,7 @@ kiln_status *kiln_pw_copy(kiln_call *call, kiln_tensor *dst, kiln_tensor *src) {
     void *data;
     KILN_TRY(kiln_tensor_writable_data(dst, &data));
     size_t bytes = (size_t)dst->numel * kiln_tensor_item_size(dst);
-    if (bytes) memmove(data, kiln_tensor_data(src), bytes);
+    if (bytes) kiln__move(data, kiln_tensor_data(src), bytes);
     return NULL;
   }
   kiln_ctype ctype = kiln_ctype_of(to);
@@ -704,12 +707,18 @@ kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number)
     KILN_TRY(kiln_tensor_writable_data(dst, &data));
     size_t item = kiln_dtype_bytes(dtype), bytes = (size_t)dst->numel * item;
     if (raw[0] == 0 && raw[1] == 0 && !signbit(raw[0])) {
-      memset(data, 0, bytes);
+      kiln__zero(data, bytes);
       return NULL;
     }
     memcpy(data, raw, item);
-    for (size_t done = item; done < bytes; done *= 2) {
-      memcpy((char *)data + done, data, done < bytes - done ? done : bytes - done);
+    /* What is filled, up to a block, over and over. */
+    size_t block = item, n;
+    int64_t left = KILN_BUDGET_ITEMS;
+    for (size_t done = item; done < bytes; done += n) {
+      n = block < bytes - done ? block : bytes - done;
+      if (kiln_budget_spent(&left, (int64_t)(n / 16))) break;
+      memcpy((char *)data + done, data, n);
+      if (block < 1 << 20) block *= 2;
     }
     return NULL;
   }

@@ -85,7 +85,7 @@ KILN_RECIPE(_grouped_mm) {
       kiln__recipe_new(r, kiln_tensor_dtype(g.a), inner ? 3 : 2, inner ? sizes : sizes + 1, &g.out);
   if (r->status) return;
   /* What no piece covers is 0. */
-  if (g.out->numel > 0) memset(data, 0, (size_t)g.out->numel * kiln_tensor_item_size(g.out));
+  if (g.out->numel > 0) kiln__zero(data, (size_t)g.out->numel * kiln_tensor_item_size(g.out));
   const int64_t limit = inner ? kiln__recipe_size(g.a, 1) : a_cut ? g.m : g.n;
   int64_t from = 0;
   for (int64_t i = 0; i < g.groups && !r->status; i++) {

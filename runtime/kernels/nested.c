@@ -30,7 +30,9 @@ static const int64_t *lengths_of(kiln__recipe *r, kiln_tensor *t, kiln_tensor *m
   }
   const uint8_t *at = kiln__recipe_read(r, mask, KILN_DTYPE_BOOL, &dense);
   int64_t *lengths = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &rows, &result);
-  for (int64_t i = 0; i < rows && lengths && at; i++, at += length) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < rows && lengths && at && !kiln_budget_spent(&left, length);
+       i++, at += length) {
     int64_t count = 0, last = 0;
     for (int64_t k = 0; k < length; k++) {
       count += at[k] != 0;
@@ -72,7 +74,8 @@ kiln_tensor *kiln__nested_padded(kiln__recipe *r, const kiln_tensor *t) {
 kiln_tensor *kiln__nested_padding(kiln__recipe *r, const kiln_nested *n, int64_t length) {
   kiln_tensor *mask;
   uint8_t *at = kiln__recipe_new(r, KILN_DTYPE_BOOL, 2, (const int64_t[]){n->count, length}, &mask);
-  for (int64_t i = 0; i < n->count && at; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < n->count && at && !kiln_budget_spent(&left, length); i++) {
     for (int64_t k = 0; k < length; k++) *at++ = k >= n->lengths[i];
   }
   return mask;

@@ -80,7 +80,9 @@ static void channel_moments(const kiln__nn *nn, const norm *p, int64_t channel, 
     moments(nn, from, p->inner, mean, var);
     return;
   }
-  for (int64_t b = 0; b < p->batch; b++, from += (size_t)p->channels * length) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t b = 0; b < p->batch && !kiln_budget_spent(&left, 1 + p->inner / 4);
+       b++, from += (size_t)p->channels * length) {
     memcpy(row + (size_t)b * length, from, length);
   }
   moments(nn, row, p->batch * p->inner, mean, var);
@@ -94,7 +96,8 @@ static kiln_status *update_running(kiln__nn *nn, kiln_tensor *running, const cha
   kiln_tensor *result;
   KILN_TRY(kiln__nn_dense(nn, running, &old));
   KILN_TRY(kiln__nn_new(nn, kiln_tensor_rank(running), kiln_tensor_sizes(running), &result, &data));
-  for (int64_t c = 0; c < running->numel; c++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t c = 0; c < running->numel && !kiln_budget_spent(&left, 4); c++) {
     kiln__nn_set(
         nn, data, c,
         momentum * kiln__nn_get(nn, values, c) + (1 - momentum) * kiln__nn_get(nn, old, c));
@@ -130,7 +133,8 @@ static kiln_status *batch_moments(kiln__nn *nn, const norm *p, batch_norm *bn) {
   KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &bn->rstd, &bn->rstd_data));
   KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &temp, &bn->unbiased));
   KILN_TRY(kiln__nn_new(nn, 1, &n, &temp, &row));
-  for (int64_t c = 0; c < p->channels; c++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t c = 0; c < p->channels && !kiln_budget_spent(&left, 16 + n); c++) {
     double mean = 0, var = 0;
     channel_moments(nn, p, c, row, &mean, &var);
     kiln__nn_set(nn, bn->mean_data, c, mean);
@@ -163,7 +167,8 @@ static void norm_channels(void *data, int64_t begin, int64_t end, int worker) {
     const double rstd = bn->training ? kiln__nn_get(nn, bn->rstd_data, c)
                                      : 1 / sqrt(kiln__nn_get(nn, p->var, c) + p->eps);
     const double scale = rstd * weight_of(nn, p, c), shift = bias_of(nn, p, c) - mean * scale;
-    for (int64_t b = 0; b < p->batch; b++) {
+    int64_t left = KILN_BUDGET_ITEMS;
+    for (int64_t b = 0; b < p->batch && !kiln_budget_spent(&left, 4 + p->inner / 4); b++) {
       affine(nn, p, (b * p->channels + c) * p->inner, p->inner, scale, shift);
     }
   }
@@ -237,7 +242,8 @@ static kiln_status *instance_running(kiln__nn *nn, const norm *p, const batch_no
   char *mean, *var;
   KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &temp, &mean));
   KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &temp, &var));
-  for (int64_t c = 0; c < p->channels; c++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t c = 0; c < p->channels && !kiln_budget_spent(&left, 4); c++) {
     double sum = 0, sum_var = 0;
     for (int64_t b = 0; b < p->batch; b++) {
       sum += kiln__nn_get(nn, means, b * p->channels + c);

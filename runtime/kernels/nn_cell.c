@@ -86,7 +86,9 @@ KILN_NN_KERNEL(gru_cell) {
   KILN_TRY(kiln__nn_new(nn, 2, (const int64_t[]){c.batch, c.hidden}, &result, &out));
   const int64_t n = c.hidden;
   const size_t step = (size_t)n * nn->item;
-  for (int64_t i = 0; i < c.batch; i++, h += step, out += step) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < c.batch && !kiln_budget_spent(&left, 16 * n);
+       i++, h += step, out += step) {
     char *ih = row_of(nn, &c, c.ih, i), *hh = row_of(nn, &c, c.hh, i);
     char *r = ih, *z = ih + step, *ih_n = ih + 2 * step, *hh_n = hh + 2 * step;
     kiln__nn_loop2(nn, KILN_PW_add, r, hh, r, true, 2 * n);
@@ -116,7 +118,9 @@ KILN_NN_KERNEL(lstm_cell) {
   KILN_TRY(kiln__nn_new(nn, 2, sizes, &h_tensor, &h));
   KILN_TRY(kiln__nn_new(nn, 2, sizes, &c_tensor, &cell_out));
   const size_t step = (size_t)n * nn->item;
-  for (int64_t b = 0; b < c.batch; b++, cell_in += step, h += step, cell_out += step) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t b = 0; b < c.batch && !kiln_budget_spent(&left, 16 * n);
+       b++, cell_in += step, h += step, cell_out += step) {
     char *i = row_of(nn, &c, c.ih, b), *f = i + step, *g = f + step, *o = g + step;
     kiln__nn_loop2(nn, KILN_PW_add, i, row_of(nn, &c, c.hh, b), i, true, 4 * n);
     kiln__nn_loop1(nn, KILN_PW_sigmoid, i, i, 2 * n);

@@ -164,7 +164,8 @@ static kiln_tensor *draw_slopes(kiln__recipe *r, kiln_tensor *t, kiln_random *g,
       kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &slopes);
   if (r->status) return NULL;
   pthread_mutex_lock(&g->lock);
-  for (int64_t i = 0; i < t->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 4); i++) {
     to[i] = x[i] <= 0 ? kiln_random_f64(g) * (upper - lower) + lower : 1;
   }
   pthread_mutex_unlock(&g->lock);

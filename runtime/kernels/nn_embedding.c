@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/index.h"
 #include "runtime/kernels/iter.h"
 #include "runtime/kernels/nn.h"
 #include "runtime/kernels/recipe.h"
@@ -30,24 +31,27 @@ KILN_NN_KERNEL(embedding) {
   int64_t sizes[KILN_MAX_RANK];
   for (int d = 0; d < rank; d++) sizes[d] = kiln_tensor_sizes(indices)[d];
   sizes[rank] = n;
-  for (int64_t i = 0; i < indices->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < indices->numel && !kiln_budget_spent(&left, 1); i++) {
     if (index[i] < 0 || index[i] >= ws[0]) return KILN_OP_FAIL("index out of range in self");
   }
   kiln_tensor *result;
+  KILN_TRY(kiln_budget_check(&nn->call->budget, 0)); /* were all indices seen? */
   KILN_TRY(kiln_call_tensor(nn->call, dtype, rank + 1, sizes, &result));
   KILN_TRY(kiln__nn_keep(nn, result));
   void *data;
   KILN_TRY(kiln_tensor_writable_data(result, &data));
   const size_t item = kiln_tensor_item_size(weight);
   const char *from = kiln_tensor_data(weight);
-  char *to = data;
-  for (int64_t i = 0; i < indices->numel; i++, to += (size_t)n * item) {
-    const char *row = from + (size_t)(index[i] * strides[0]) * item;
-    if (strides[1] == 1) {
-      memcpy(to, row, (size_t)n * item);
-    } else {
-      for (int64_t k = 0; k < n; k++) {
-        memcpy(to + (size_t)k * item, row + (size_t)(k * strides[1]) * item, item);
+  if (strides[1] == 1) {
+    kiln__take_blocks(data, from, index, indices->numel, (size_t)strides[0] * item,
+                      (size_t)n * item);
+  } else {
+    char *to = data;
+    for (int64_t i = 0; i < indices->numel && !kiln_budget_spent(&left, n); i++) {
+      const char *row = from + (size_t)(index[i] * strides[0]) * item;
+      for (int64_t k = 0; k < n; k++, to += item) {
+        memcpy(to, row + (size_t)(k * strides[1]) * item, item);
       }
     }
   }
@@ -67,10 +71,12 @@ KILN_NN_KERNEL(one_hot) {
   KILN_TRY(kiln__contiguous(nn->call, t, &dense));
   KILN_TRY(kiln__nn_keep(nn, dense));
   const int64_t *index = kiln_tensor_data(dense);
-  for (int64_t i = 0; i < t->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 1); i++) {
     if (index[i] < least) least = index[i];
     if (index[i] > greatest) greatest = index[i];
   }
+  KILN_TRY(kiln_budget_check(&nn->call->budget, 0)); /* were all of them seen? */
   if (t->numel == 0 && classes <= 0) {
     return KILN_OP_FAIL("Can not infer total number of classes from empty tensor.");
   }
@@ -91,8 +97,10 @@ KILN_NN_KERNEL(one_hot) {
   KILN_TRY(kiln__nn_keep(nn, result));
   void *data;
   KILN_TRY(kiln_tensor_writable_data(result, &data));
-  memset(data, 0, (size_t)result->numel * sizeof(int64_t));
-  for (int64_t i = 0; i < t->numel; i++) ((int64_t *)data)[i * classes + index[i]] = 1;
+  kiln__zero(data, (size_t)result->numel * sizeof(int64_t));
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 2); i++) {
+    ((int64_t *)data)[i * classes + index[i]] = 1;
+  }
   return kiln__nn_give(nn, result, KILN_DTYPE_I64, outs);
 }
 
@@ -111,8 +119,9 @@ KILN_RECIPE(embedding_renorm_) {
   const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
   uint8_t *seen = kiln__recipe_new(r, KILN_DTYPE_BOOL, 1, &rows, &seen_tensor);
   if (r->status) return;
-  memset(seen, 0, (size_t)rows);
-  for (int64_t i = 0; i < indices->numel && !r->status; i++) {
+  kiln__zero(seen, (size_t)rows);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < indices->numel && !r->status && !kiln_budget_spent(&left, 4 + n); i++) {
     if (index[i] < 0 || index[i] >= rows) {
       KILN_RECIPE_FAIL(r, "index out of range in self");
       return;
@@ -141,7 +150,8 @@ static int64_t one_bag(const double *weight, const double *scale, const int64_t 
                        double *to, int64_t *places) {
   int64_t count = 0;
   for (int64_t k = 0; k < n; k++) to[k] = 0;
-  for (int64_t i = begin; i < end; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = begin; i < end && !kiln_budget_spent(&left, n); i++) {
     if (index[i] == skip) continue;
     const double *row = weight + index[i] * n;
     for (int64_t k = 0; k < n; k++) {
@@ -186,14 +196,15 @@ KILN_RECIPE(embedding_bag) {
   const int64_t *index = kiln__recipe_read(r, indices, KILN_DTYPE_I64, &at);
   const int64_t *start = kiln__recipe_read(r, offsets, KILN_DTYPE_I64, &starts);
   const double *scale = samples ? kiln__recipe_read(r, samples, KILN_DTYPE_F64, &scales) : NULL;
-  for (int64_t i = 0; i < count && !r->status; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !r->status && !kiln_budget_spent(&left, 1); i++) {
     if (index[i] >= 0 && index[i] < rows) continue;
     KILN_RECIPE_FAIL(r,
                      "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to "
                      "be %lld",
                      (long long)index[i]);
   }
-  for (int64_t i = 0; i < offsets->numel && !r->status; i++) {
+  for (int64_t i = 0; i < offsets->numel && !r->status && !kiln_budget_spent(&left, 1); i++) {
     if (i == 0 ? start[i] == 0 : start[i] >= start[i - 1] && start[i] <= count) continue;
     KILN_RECIPE_FAIL(r, i == 0 ? "offsets[0] has to be 0, i.e., the first sequence in the "
                                  "mini-batch has to start from position 0"
@@ -206,12 +217,12 @@ KILN_RECIPE(embedding_bag) {
   int64_t *places = kiln__recipe_new(r, KILN_DTYPE_I64, mode == BAG_MAX ? 2 : 1,
                                      mode == BAG_MAX ? sizes : &bags, &result[3]);
   if (r->status) return;
-  if (of) memset(of, 0, sizeof *of * (size_t)count);
-  if (places) memset(places, 0, sizeof *places * (size_t)result[3]->numel);
-  for (int64_t b = 0; b < bags; b++) {
+  if (of) kiln__zero(of, sizeof *of * (size_t)count);
+  if (places) kiln__zero(places, sizeof *places * (size_t)result[3]->numel);
+  for (int64_t b = 0; b < bags && !kiln_budget_spent(&left, 4); b++) {
     const int64_t end = b + 1 < offsets->numel ? start[b + 1] : count;
     KILN_ASSERT(of || start[b] == end);
-    for (int64_t i = start[b]; i < end; i++) of[i] = b;
+    for (int64_t i = start[b]; i < end && !kiln_budget_spent(&left, 1); i++) of[i] = b;
     size[b] = one_bag(w, scale, index, start[b], end, n, mode, skip, to + b * n,
                       mode == BAG_MAX ? places + b * n : NULL);
   }

@@ -115,14 +115,15 @@ static void fractional(kiln__recipe *r, const kiln_ivalue *args, int n, kiln_iva
   int64_t *begins = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &all, &room);
   if (r->status) return;
   for (int d = 0; d < n; d++) windows[d] = d ? windows[d - 1] + p.out[d - 1] : begins;
-  int64_t plane = 1;
-  for (int d = 0; d < n; d++) plane *= p.in[d];
-  for (int64_t i = 0; i < p.planes; i++, x += plane, sample += n) {
+  int64_t plane = 1, window = 4;
+  for (int d = 0; d < n; d++) plane *= p.in[d], window *= p.size[d];
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < p.planes && !kiln_budget_spent(&left, 4); i++, x += plane, sample += n) {
     for (int d = 0; d < n; d++) { /* in two dimensions, the width has the first number */
       place_windows(&p, d, sample[n == 2 ? 1 - d : d], dtype == KILN_DTYPE_F64, windows[d]);
     }
     int64_t at[MOST] = {0};
-    for (int d = 0; d >= 0;) {
+    for (int d = 0; d >= 0 && !kiln_budget_spent(&left, window);) {
       int64_t from[MOST] = {0};
       for (int k = 0; k < n; k++) from[k] = windows[k][at[k]];
       *index = greatest(&p, x, from);
@@ -171,7 +172,8 @@ KILN_RECIPE(affine_grid_generator) {
   const double *theta = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, k + 2, sizes, &out);
   if (r->status) return;
-  for (int64_t i = 0; i < out->numel; i += k) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 8 * k); i += k) {
     const double *m = theta + at[0] * k * (k + 1);
     for (int row = 0; row < k; row++) { /* coordinates run from the last dimension: x, y, z */
       double sum = m[row * (k + 1) + k];

@@ -151,11 +151,13 @@ static kiln_status *sample(kiln__nn *nn, const kiln_ivalue *args, int spatial, k
   KILN_TRY(kiln__nn_dense(nn, t, &from));
   KILN_TRY(kiln__nn_dense(nn, at, &places));
   KILN_TRY(kiln__nn_new(nn, spatial + 2, sizes, &result, &to));
-  for (int64_t i = 0; result->numel && i < sizes[0] * points; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; result->numel && i < sizes[0] * points && !kiln_budget_spent(&left, 16);
+       i++) {
     double where[MAX_SPATIAL] = {0};
     for (int d = 0; d < spatial; d++) where[d] = kiln__nn_get(nn, places, i * spatial + d);
     find_sources(&g, where, &s);
-    for (int64_t c = 0; c < sizes[1]; c++) {
+    for (int64_t c = 0; c < sizes[1] && !kiln_budget_spent(&left, 2 + 2 * s.count); c++) {
       const int64_t plane = i / points * sizes[1] + c;
       double sum = 0;
       for (int k = 0; k < s.count; k++) {
@@ -215,8 +217,9 @@ static kiln_status *unpool(kiln_call *call, const kiln_ivalue *args, int spatial
   if (!status) {
     const size_t item = kiln_tensor_item_size(result);
     const int64_t *place = kiln_tensor_data(places);
-    if (result->numel) memset(data, 0, (size_t)result->numel * item);
-    for (int64_t i = 0; i < t->numel && !status; i++) {
+    if (result->numel) kiln__zero(data, (size_t)result->numel * item);
+    int64_t left = KILN_BUDGET_ITEMS;
+    for (int64_t i = 0; i < t->numel && !status && !kiln_budget_spent(&left, 2); i++) {
       if (place[i] < 0 || place[i] >= out) {
         status = KILN_OP_FAIL("Found an invalid max index: %lld (output volumes are of size %lld)",
                               (long long)place[i], (long long)out);

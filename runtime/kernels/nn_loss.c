@@ -54,7 +54,8 @@ static kiln_status *pair_loss(kiln__nn *nn, const kiln_ivalue *args, loss_fn fn,
   KILN_TRY(expand_dense(nn, b, rank, sizes, &y));
   KILN_TRY(expand_dense(nn, weight, rank, sizes, &w));
   KILN_TRY(kiln__nn_new(nn, rank, sizes, &losses, &data));
-  for (int64_t i = 0; i < losses->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < losses->numel && !kiln_budget_spent(&left, 16); i++) {
     const double loss = fn(kiln__nn_get(nn, x, i), kiln__nn_get(nn, y, i), param);
     kiln__nn_set(nn, data, i, w ? loss * kiln__nn_get(nn, w, i) : loss);
   }
@@ -104,7 +105,8 @@ KILN_NN_KERNEL(binary_cross_entropy) {
   const char *x;
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(t)));
   KILN_TRY(kiln__nn_dense(nn, t, &x));
-  for (int64_t i = 0; i < t->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 2); i++) {
     const double value = kiln__nn_get(nn, x, i);
     if (!(value >= 0 && value <= 1)) {
       return KILN_OP_FAIL("all elements of input should be between 0 and 1");
@@ -127,7 +129,8 @@ KILN_NN_KERNEL(binary_cross_entropy_with_logits) {
   KILN_TRY(expand_dense(nn, kiln_arg_tensor_opt(args, 3), rank, sizes, &pos));
   KILN_TRY(kiln__nn_new(nn, rank, sizes, &losses, &data));
   KILN_ASSERT(y || a->numel == 0);
-  for (int64_t i = 0; i < a->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < a->numel && !kiln_budget_spent(&left, 32); i++) {
     const double xi = kiln__nn_get(nn, x, i), yi = kiln__nn_get(nn, y, i);
     const double factor = pos ? 1 + (kiln__nn_get(nn, pos, i) - 1) * yi : 1;
     const double soft = log1p(exp(-fabs(xi))) + (xi < 0 ? -xi : 0);
@@ -210,7 +213,10 @@ static double log_p_of(const kiln__nn *nn, const classes *c, int64_t b, int64_t 
 }
 static kiln_status *index_losses(kiln__nn *nn, classes *c) {
   c->total_weight = 0;
-  for (int64_t at = 0; at < c->batch * c->inner; at++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t at = 0; at < c->batch * c->inner &&
+                       !kiln_budget_spent(&left, 4 + (c->smoothing > 0 ? 4 * c->count : 0));
+       at++) {
     const int64_t b = at / c->inner, i = at % c->inner, k = c->target[at];
     if (k == c->ignored) {
       kiln__nn_set(nn, c->data, at, 0);
@@ -266,7 +272,8 @@ static kiln_status *probability_losses(kiln__nn *nn, classes *c, kiln_tensor *ta
   }
   const char *p;
   KILN_TRY(kiln__nn_dense(nn, target, &p));
-  for (int64_t at = 0; at < c->batch * c->inner; at++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t at = 0; at < c->batch * c->inner && !kiln_budget_spent(&left, 4 * c->count); at++) {
     const int64_t b = at / c->inner, i = at % c->inner;
     double loss = 0;
     for (int64_t k = 0; k < c->count; k++) {

@@ -50,7 +50,8 @@ KILN_RECIPE(multi_margin_loss) {
   const double *w = weight ? kiln__recipe_read(r, weight, KILN_DTYPE_F64, &scales) : NULL;
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(target),
                                 kiln_tensor_sizes(target), &out);
-  for (int64_t i = 0; !r->status && i < n; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; !r->status && i < n && !kiln_budget_spent(&left, 4 * c); i++) {
     if (want[i] < 0 || want[i] >= c) {
       KILN_RECIPE_FAIL(r, "target out of range");
       return;
@@ -78,8 +79,9 @@ static void multilabel(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *ou
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank == 2 ? 1 : 0, &n, &out);
   double *is = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mask);
   if (r->status) return;
-  memset(is, 0, sizeof *is * (size_t)t->numel);
-  for (int64_t i = 0; i < n; i++) {
+  kiln__zero(is, sizeof *is * (size_t)t->numel);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 4 * c); i++) {
     const int64_t *row = want + i * c;
     int64_t count = 0;
     for (int64_t k = 0; k < c; k++) {
@@ -91,7 +93,7 @@ static void multilabel(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *ou
     while (count < c && row[count] >= 0) is[i * c + row[count++]] = 1;
     to[i] = 0;
     for (int64_t k = 0; k < count; k++) {
-      for (int64_t j = 0; j < c; j++) {
+      for (int64_t j = 0; j < c && !kiln_budget_spent(&left, 2); j++) {
         const double z = 1 - x[i * c + row[k]] + x[i * c + j];
         if (is[i * c + j] == 0 && z > 0) to[i] += z / (double)c;
       }
@@ -117,9 +119,10 @@ static double ctc_row(const double *log_probs, int64_t step, int64_t time, const
   for (int64_t s = 0; s < n; s++) alpha[s] = -INFINITY;
   alpha[0] = log_probs[blank];
   if (count) alpha[1] = log_probs[labels[0]];
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t t = 1; t < time; t++) {
     const double *p = log_probs + t * step;
-    for (int64_t s = 0; s < n; s++) {
+    for (int64_t s = 0; s < n && !kiln_budget_spent(&left, 16); s++) {
       const int64_t label = s % 2 ? labels[s / 2] : blank;
       double sum = alpha[s];
       if (s > 0) sum = log_add(sum, alpha[s - 1]);
@@ -172,13 +175,14 @@ static kiln_tensor *ctc(kiln__recipe *r, const kiln_ivalue *args, int64_t blank,
   const int64_t size = 2 * (2 * longest + 1);
   double *alpha = kiln__recipe_new(r, KILN_DTYPE_F64, 1, &size, &space);
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, batch ? 1 : 0, &n, &out);
-  for (int64_t i = 0; i < targets->numel && !r->status; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < targets->numel && !r->status && !kiln_budget_spent(&left, 2); i++) {
     const bool used = !padded || i % width < target_length[i / width];
     if (used && (label[i] < 0 || label[i] >= c)) {
       KILN_RECIPE_FAIL(r, "targets must be in label range");
     }
   }
-  if (r->status) return NULL;
+  if (!kiln__recipe_ok(r, NULL)) return NULL; /* were all labels seen? */
   for (int64_t i = 0, at = 0; i < n; i++) {
     const int64_t *own = label + (padded ? i * width : at);
     to[i] = ctc_row(p + i * c, n * c, in_length[i], own, target_length[i], blank, alpha,

@@ -187,14 +187,16 @@ static void max_windows_of(void *data, int64_t begin, int64_t end, int worker) {
   (void)worker;
   const max_run *m = data;
   const pool *p = m->p;
+  const int64_t work = 8 + 2 * p->k[0] * p->k[1] * p->k[2];
   int64_t at = begin * outputs_of(p);
+  int64_t left = KILN_BUDGET_ITEMS;
   window w = {.padded = 1};
   for (int64_t plane = begin; plane < end; plane++) {
     for (int64_t z = 0; z < p->out[0]; z++) {
       set_window(p, 0, z, &w);
       for (int64_t y = 0; y < p->out[1]; y++) {
         set_window(p, 1, y, &w);
-        for (int64_t x = 0; x < p->out[2]; x++, at++) {
+        for (int64_t x = 0; x < p->out[2] && !kiln_budget_spent(&left, work); x++, at++) {
           set_window(p, 2, x, &w);
           (m->nn->dtype == KILN_DTYPE_F64 ? max_f64 : max_f32)(p, &w, plane, at, m->index);
           w.padded = 1;
@@ -221,7 +223,10 @@ static void max_planes(void *data, int64_t begin, int64_t end, int worker) {
   const int64_t item = (int64_t)nn->item, step = p->stride[2] * item, width = p->in[2];
   char *row = m->rows + worker * m->length * item;
   for (int64_t i = 0; i < m->length; i++) kiln__nn_set(nn, row, i, -(double)INFINITY);
+  const int64_t work = 16 + width * p->k[1] + p->out[2] * p->k[2];
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = begin * p->out[1]; i < end * p->out[1]; i++) {
+    if (kiln_budget_spent(&left, work / 8)) return;
     const char *plane = p->data + i / p->out[1] * p->in[1] * width * item;
     char *inside = row + p->pad[2] * item, *out = p->to + i * p->out[2] * item;
     bool any = false;
@@ -290,9 +295,9 @@ static void mean_windows_of(void *data, int64_t begin, int64_t end, int worker) 
   const pool *p = m->p;
   const int64_t outputs = outputs_of(p);
   window w;
-  int64_t inside = 0;
+  int64_t inside = 0, left = KILN_BUDGET_ITEMS;
   for (int64_t plane = begin; plane < end; plane++) {
-    for (int64_t i = 0; i < outputs; i++) {
+    for (int64_t i = 0; i < outputs && !kiln_budget_spent(&left, 8 + inside); i++) {
       if (outputs > 1 || plane == begin) inside = place_window(p, i, &w);
       const double sum = window_sum(m->nn, p, &w, plane, inside);
       const double count = (double)(m->divisor ? m->divisor : m->count_pad ? w.padded : inside);

@@ -53,12 +53,13 @@ typedef void (*move_fn)(char *column, char *picture, kiln_dtype dtype);
 static void walk(const windows *w, char *columns, char *picture, size_t item, kiln_dtype dtype,
                  move_fn move) {
   const int64_t rows = w->channels * w->k[0] * w->k[1], places = w->count[0] * w->count[1];
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t b = 0; b < w->batch; b++) {
-    for (int64_t r = 0; r < rows && !kiln_budget_leaves_out(); r++) {
+    for (int64_t r = 0; r < rows && !kiln_budget_spent(&left, 16); r++) {
       const int64_t kx = r % w->k[1], ky = r / w->k[1] % w->k[0], c = r / (w->k[0] * w->k[1]);
       char *plane = picture + (size_t)((b * w->channels + c) * w->size[0] * w->size[1]) * item;
       char *row = columns + (size_t)((b * rows + r) * places) * item;
-      for (int64_t i = 0; i < places; i++) {
+      for (int64_t i = 0; i < places && !kiln_budget_spent(&left, 4); i++) {
         const int64_t y = i / w->count[1] * w->stride[0] - w->pad[0] + ky * w->dilation[0];
         const int64_t x = i % w->count[1] * w->stride[1] - w->pad[1] + kx * w->dilation[1];
         if (y < 0 || y >= w->size[0] || x < 0 || x >= w->size[1]) continue;
@@ -80,7 +81,7 @@ static kiln_status *make_result(kiln__nn *nn, kiln_dtype dtype, bool batched, in
   KILN_TRY(kiln_call_tensor(nn->call, dtype, rank - !batched, sizes + !batched, out));
   KILN_TRY(kiln__nn_keep(nn, *out));
   KILN_TRY(kiln_tensor_writable_data(*out, &data));
-  memset(data, 0, (size_t)(*out)->numel * kiln_dtype_bytes(dtype));
+  kiln__zero(data, (size_t)(*out)->numel * kiln_dtype_bytes(dtype));
   *out_data = data;
   return NULL;
 }

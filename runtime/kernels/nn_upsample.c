@@ -226,14 +226,21 @@ static kiln_status *make_taps(kiln__nn *nn, const resample *p, int d, taps *t) {
                    int64_t out, int64_t inner) {                                                   \
     const type *from = (const type *)(const void *)from_data;                                      \
     type *to = (type *)(void *)to_data;                                                            \
+    const int64_t work = 4 + t->count * inner, step = 1 + KILN_BUDGET_ITEMS / work;                \
+    int64_t left = KILN_BUDGET_ITEMS;                                                              \
     for (int64_t o = 0; o < outer; o++, from += in * inner) {                                      \
-      for (int64_t i = 0; i < out; i++, to += inner) {                                             \
-        const int64_t *place = t->places + i * t->count;                                           \
-        const double *weight = t->weights + i * t->count;                                          \
-        for (int64_t c = 0; c < inner; c++) to[c] = from[place[0] * inner + c] * (type)weight[0];  \
-        for (int64_t k = 1; k < t->count; k++) {                                                   \
-          const type *row = from + place[k] * inner, w = (type)weight[k];                          \
-          for (int64_t c = 0; c < inner; c++) to[c] += row[c] * w;                                 \
+      for (int64_t i = 0, end; i < out;) {                                                         \
+        end = out - i < step ? out : i + step;                                                     \
+        if (kiln_budget_spent(&left, (end - i) * work)) return;                                    \
+        for (; i < end; i++, to += inner) {                                                        \
+          const int64_t *place = t->places + i * t->count;                                         \
+          const double *weight = t->weights + i * t->count;                                        \
+          for (int64_t c = 0; c < inner; c++)                                                      \
+            to[c] = from[place[0] * inner + c] * (type)weight[0];                                  \
+          for (int64_t k = 1; k < t->count; k++) {                                                 \
+            const type *row = from + place[k] * inner, w = (type)weight[k];                        \
+            for (int64_t c = 0; c < inner; c++) to[c] += row[c] * w;                               \
+          }                                                                                        \
         }                                                                                          \
       }                                                                                            \
     }                                                                                              \
@@ -251,7 +258,8 @@ static double whole_weights(const taps *t, int64_t out) {
   return factor;
 }
 static void round_bytes(double *x, int64_t n, double factor) {
-  for (int64_t i = 0; i < n; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 2); i++) {
     const double whole = floor((x[i] + factor / 2) / factor);
     x[i] = whole < 0 ? 0 : whole > 255 ? 255 : whole;
   }
@@ -316,11 +324,13 @@ static kiln_status *pick(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_i
   char *to = data;
   const char *from = kiln_tensor_data(dense);
   const int64_t planes = sizes[0] * sizes[1];
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t plane = 0; plane < planes; plane++) {
     for (int64_t z = 0; z < n[0]; z++) {
       for (int64_t y = 0; y < n[1]; y++) {
         const char *row =
             from + (size_t)(((plane * in[0] + places[0][z]) * in[1] + places[1][y]) * in[2]) * item;
+        if (kiln_budget_spent(&left, n[2])) break;
         for (int64_t x = 0; x < n[2]; x++, to += item) {
           kiln__move_element(to, row + (size_t)places[2][x] * item, item);
         }

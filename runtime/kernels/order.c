@@ -11,18 +11,16 @@
 
 #include "base/budget.h"
 
-/* LOOK: elements between two looks at the budget; what is left out leaves an order all the same. */
-enum { SHORT = 16, LOOK = 1 << 18 };
-
-static bool leaves_out(int64_t n) { return n > LOOK && kiln_budget_leaves_out(); }
+enum { SHORT = 16 };
 
 void kiln__order_stable(const kiln__keys *k, int64_t *order, int64_t *spare, int64_t n) {
+  int64_t left = KILN_BUDGET_ITEMS; /* not k->left: in a register */
   for (int64_t width = 1; width < n; width *= 2) {
     for (int64_t from = 0; from < n; from += 2 * width) {
       int64_t middle = from + width < n ? from + width : n;
       int64_t end = from + 2 * width < n ? from + 2 * width : n, a = from, b = middle;
       for (int64_t i = from; i < end; i++) {
-        if (i % LOOK == LOOK - 1 && kiln_budget_leaves_out()) return;
+        if (kiln_budget_spent(&left, 2)) return;
         bool right = a >= middle || (b < end && kiln__keys_before(k, order[b], order[a]));
         spare[i] = right ? order[b++] : order[a++];
       }
@@ -69,23 +67,26 @@ static void exchange_top(const kiln__keys *k, int64_t *heap, int64_t n, int64_t 
 }
 /* The first `count` of n are a heap of those that come first. */
 static void heap_first(const kiln__keys *k, int64_t *order, int64_t count, int64_t n) {
-  for (int64_t i = count / 2 - 1; i >= 0; i--) sift(k, order, i, count, order[i]);
-  for (int64_t i = count; i < n; i++) {
-    if (i % LOOK == LOOK - 1 && kiln_budget_leaves_out()) return;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = count / 2 - 1; i >= 0 && !kiln_budget_spent(&left, 16); i--) {
+    sift(k, order, i, count, order[i]);
+  }
+  for (int64_t i = count; i < n && !kiln_budget_spent(&left, 2); i++) {
     if (kiln__keys_before(k, order[i], order[0])) exchange_top(k, order, count, order + i);
   }
 }
 static void partial_sort(const kiln__keys *k, int64_t *order, int64_t count, int64_t n) {
   heap_first(k, order, count, n);
-  for (int64_t i = count - 1; i > 0; i--) {
-    if (i % LOOK == LOOK - 1 && kiln_budget_leaves_out()) return;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = count - 1; i > 0 && !kiln_budget_spent(&left, 64); i--) {
     exchange_top(k, order, i, order + i);
   }
 }
 
 /* -- Partitions -- */
 
-static void insertion_sort(const kiln__keys *k, int64_t *order, int64_t from, int64_t n) {
+static __attribute__((noinline)) void insertion_sort(const kiln__keys *k, int64_t *order,
+                                                     int64_t from, int64_t n) {
   for (int64_t i = from; i < n; i++) {
     const int64_t value = order[i];
     int64_t at = i;
@@ -103,21 +104,34 @@ static void median_to_front(const kiln__keys *k, int64_t *order, int64_t n) {
   else
     swap(order, ac ? a : bc ? c : b);
 }
-/* Around that median: where the second part begins. */
-static int64_t partition(const kiln__keys *k, int64_t *order, int64_t n) {
-  int64_t low = 1, high = n;
+/* Around that median: where the second part begins. A call within the loop costs a tenth. */
+static inline __attribute__((always_inline)) int64_t partition_by(const kiln__keys *k,
+                                                                  int64_t *order, int64_t n,
+                                                                  bool looks) {
+  int64_t low = 1, high = n, left = KILN_BUDGET_ITEMS;
   median_to_front(k, order, n);
   for (;; low++) {
     while (kiln__keys_before(k, order[low], order[0])) low++;
     high--;
     while (kiln__keys_before(k, order[0], order[high])) high--;
-    if (low >= high) return low;
+    if (low >= high || (looks && kiln_budget_spent(&left, 8))) return low;
     swap(order + low, order + high);
   }
 }
+static __attribute__((noinline)) int64_t partition_short(const kiln__keys *k, int64_t *order,
+                                                         int64_t n) {
+  return partition_by(k, order, n, false);
+}
+static __attribute__((noinline)) int64_t partition_long(const kiln__keys *k, int64_t *order,
+                                                        int64_t n) {
+  return partition_by(k, order, n, true);
+}
+static int64_t partition(const kiln__keys *k, int64_t *order, int64_t n) {
+  return (n > 32 * KILN_BUDGET_ITEMS ? partition_long : partition_short)(k, order, n);
+}
 static int depth_of(int64_t n) { return 2 * (63 - __builtin_clzll((unsigned long long)n)); }
 static void introsort(const kiln__keys *k, int64_t *order, int64_t n, int depth) {
-  for (; n > SHORT && !leaves_out(n); depth--) {
+  for (; n > SHORT && !kiln_budget_spent(k->left, n); depth--) {
     if (depth == 0) {
       partial_sort(k, order, n, n);
       return;
@@ -130,8 +144,11 @@ static void introsort(const kiln__keys *k, int64_t *order, int64_t n, int depth)
 void kiln__order_quick(const kiln__keys *k, int64_t *order, int64_t n) {
   if (n < 2) return;
   introsort(k, order, n, depth_of(n));
-  if (leaves_out(n)) return; /* insertion is quick only where all else is done */
-  insertion_sort(k, order, 1, n);
+  const int64_t piece = KILN_BUDGET_ITEMS / SHORT;
+  for (int64_t i = 1, end; i < n && !kiln_budget_spent(k->left, piece); i = end) {
+    end = n - i < piece ? n : i + piece; /* quick only where all else is done */
+    insertion_sort(k, order, i, end);
+  }
 }
 /* Element `nth` comes to its place, those before it before it. */
 static void introselect(const kiln__keys *k, int64_t *order, int64_t nth, int64_t n) {
@@ -141,7 +158,7 @@ static void introselect(const kiln__keys *k, int64_t *order, int64_t nth, int64_
       swap(order, order + nth);
       return;
     }
-    if (leaves_out(n)) return;
+    if (kiln_budget_spent(k->left, n)) return;
     const int64_t cut = partition(k, order, n);
     if (cut <= nth)
       order += cut, nth -= cut, n -= cut;

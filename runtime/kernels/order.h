@@ -9,6 +9,7 @@ typedef struct kiln__keys {
   const int64_t *whole; /* one of the two */
   const double *real;   /* NaN is the greatest */
   bool descending;
+  int64_t *left; /* of kiln_budget_spent; what is left out leaves an order all the same */
 } kiln__keys;
 
 static inline bool kiln__keys_before(const kiln__keys *k, int64_t a, int64_t b) {

@@ -219,18 +219,15 @@ static bool join_blocks(const kiln_list *list, kiln_tensor *result, int dim, cha
       return false;
     }
   }
-  enum { LOOK = 16 << 20 }; /* bytes between two looks at the budget */
-  size_t row = (size_t)(kiln_tensor_sizes(result)[dim] * inner) * item, at = 0, since = 0;
+  size_t row = (size_t)(kiln_tensor_sizes(result)[dim] * inner) * item, at = 0;
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < list->count; i++) {
     const kiln_tensor *t = list->items[i].u.tensor;
     if (skipped(t)) continue;
     size_t part = (size_t)(kiln_tensor_sizes(t)[dim] * inner) * item;
     const char *from = kiln_tensor_data(t);
-    for (int64_t o = 0; part && o < outer; o++, since += part) {
-      if (since > LOOK) {
-        since = 0;
-        if (kiln_budget_leaves_out()) return true;
-      }
+    for (int64_t o = 0; part && o < outer; o++) {
+      if (kiln_budget_spent(&left, 1 + (int64_t)(part / 16))) return true;
       memcpy(to + (size_t)o * row + at, from + (size_t)o * part, part);
     }
     at += part;

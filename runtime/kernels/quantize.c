@@ -27,7 +27,8 @@ static void quantize_all(const float *from, const kiln_quant *quant, kiln_dtype 
                          int64_t numel, int64_t inner, void *to) {
   const bool channels = quant->scheme == KILN_QSCHEME_PER_CHANNEL;
   float inverse = 1.0f / (float)quant->scale, zero_point = (float)quant->zero_point;
-  for (int64_t i = 0; i < numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < numel && !kiln_budget_spent(&left, 2); i++) {
     if (channels && i % inner == 0) {
       const int64_t c = i / inner % quant->count;
       inverse = 1.0f / (float)quant->scales[c];
@@ -58,7 +59,7 @@ static kiln_status *make(kiln_call *call, kiln_tensor *self, kiln_quant *quant, 
     kiln_tensor_set_quant(to, quant);
     if (to->numel > 0) status = kiln_tensor_writable_data(to, &data);
     if (!status && to->numel > 0 && integers) {
-      memcpy(data, kiln_tensor_data(from), (size_t)to->numel * kiln_dtype_bytes(dtype));
+      kiln__move(data, kiln_tensor_data(from), (size_t)to->numel * kiln_dtype_bytes(dtype));
     } else if (!status && to->numel > 0) {
       quantize_all(kiln_tensor_data(from), quant, dtype, to->numel, inner_of(self, quant), data);
     }

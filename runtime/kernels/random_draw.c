@@ -66,7 +66,8 @@ static void by_chances(kiln__recipe *r, kiln_random *g, kiln_tensor *t, kiln_ten
   KILN_COOK(r, copy_, T(like), T(p), B(false));
   if (r->status) return;
   chances c = {kiln_tensor_data(like), dtype == KILN_DTYPE_F64}; /* a float is exact in F64 */
-  for (int64_t i = 0; i < like->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < like->numel && !kiln_budget_spent(&left, 1); i++) {
     if (!(c.p[i] >= 0 && c.p[i] <= 1)) {
       KILN_RECIPE_FAIL(r, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
       return;
@@ -116,7 +117,8 @@ static void check_std(kiln__recipe *r, kiln_tensor *std) {
     return;
   }
   const double *x = kiln__recipe_read(r, std, KILN_DTYPE_F64, &read);
-  for (int64_t i = 0; x && i < std->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; x && i < std->numel && !kiln_budget_spent(&left, 1); i++) {
     if (x[i] >= 0) continue;
     KILN_RECIPE_FAIL(r, "normal expects all elements of std >= 0.0");
     return;
@@ -178,9 +180,9 @@ static void each(kiln__recipe *r, kiln_random *g, kiln_tensor *p, kiln_tensor *q
   bool found = true;
   if (!to) return;
   pthread_mutex_lock(&g->lock);
-  for (int64_t i = 0; found && !r->status && i < p->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; found && !r->status && i < p->numel && !kiln_budget_spent(&left, 32); i++) {
     found = draw(g, x[i], y ? y[i] : 0, &to[i]);
-    if (i % GRAIN == 0) (void)kiln__recipe_ok(r, kiln_call_check(r->call, 0));
   }
   pthread_mutex_unlock(&g->lock);
   if (!found) {
@@ -232,7 +234,8 @@ KILN_RECIPE(poisson) {
     (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(SELF)));
   }
   const double *x = kiln__recipe_read(r, SELF, KILN_DTYPE_F64, &in);
-  for (int64_t i = 0; x && i < SELF->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; x && i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
     if (x[i] >= 0 && x[i] <= 0x1p62) continue;
     KILN_RECIPE_FAIL(r, "invalid Poisson rate, expected rate to be non-negative");
     return;
@@ -382,7 +385,8 @@ static void race(kiln__recipe *r, kiln_random *g, kiln_tensor *t, int64_t count,
   kiln_tensor *in, *found[2];
   const int64_t n = kiln__recipe_size(t, -1), rows = n ? t->numel / n : 0;
   const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  for (int64_t i = 0; x && i < rows; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; x && i < rows && !kiln_budget_spent(&left, n); i++) {
     double sum = 0;
     for (int64_t k = 0; k < n; k++) {
       const double weight = x[i * n + k];
@@ -412,7 +416,8 @@ static void race(kiln__recipe *r, kiln_random *g, kiln_tensor *t, int64_t count,
 /* The running sums of a row, divided by the last, in F32 or F64 as PyTorch keeps them. */
 static bool sum_up(kiln__recipe *r, const double *weight, int64_t n, bool single, double *sums) {
   double sum = 0;
-  for (int64_t k = 0; k < n; k++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t k = 0; k < n && !kiln_budget_spent(&left, 1); k++) {
     if (!(weight[k] >= 0)) {
       KILN_RECIPE_FAIL(r, "invalid multinomial distribution (encountering probability entry < 0)");
       return false;
@@ -429,7 +434,7 @@ static bool sum_up(kiln__recipe *r, const double *weight, int64_t n, bool single
     KILN_RECIPE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
     return false;
   }
-  for (int64_t k = 0; k < n; k++) {
+  for (int64_t k = 0; k < n && !kiln_budget_spent(&left, 2); k++) {
     sums[k] = single ? (double)((float)sums[k] / (float)sum) : sums[k] / sum;
   }
   sums[n - 1] = 1;
@@ -460,7 +465,8 @@ static void with_replacement(kiln__recipe *r, kiln_random *g, kiln_tensor *t, in
   pthread_mutex_lock(&g->lock);
   for (int64_t i = 0; i < rows && kiln__recipe_ok(r, kiln_call_check(r->call, 0)); i++) {
     if (!sum_up(r, x + i * n, n, kiln_tensor_dtype(t) != KILN_DTYPE_F64, sums)) break;
-    for (int64_t k = 0; k < count; k++)
+    int64_t left = KILN_BUDGET_ITEMS;
+    for (int64_t k = 0; k < count && !kiln_budget_spent(&left, 16); k++)
       to[i * count + k] = first_not_below(sums, n, kiln_random_f64(g));
   }
   pthread_mutex_unlock(&g->lock);

@@ -239,13 +239,13 @@ KILN_KERNEL(randint_like_low_generator) { return like(call, args, INT(1), INT(2)
 
 /* -- Permutations (Fisher and Yates, as Durstenfeld has it) -- */
 
-/* Above it the remainder of 32 bits would show; and steps between two looks at the limits. */
-enum { SHORT_PERM = UINT32_MAX / 20, GRAIN = 1 << 16 };
-static kiln_status *shuffle(kiln_call *call, kiln_random *g, int64_t *to, int64_t n) {
+/* Above it the remainder of 32 bits would show. */
+enum { SHORT_PERM = UINT32_MAX / 20 };
+static void shuffle(kiln_random *g, int64_t *to, int64_t n) {
   const bool is_short = n < SHORT_PERM;
-  for (int64_t i = 0; is_short && i < n; i++) to[i] = i;
-  for (int64_t i = 0; i < n; i++) {
-    if (i % GRAIN == 0) KILN_TRY(kiln_call_check(call, 0));
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; is_short && i < n && !kiln_budget_spent(&left, 1); i++) to[i] = i;
+  for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 8); i++) {
     if (!is_short) { /* no order to begin with: what is there comes to its place later */
       const int64_t j = (int64_t)(kiln_random_u64(g) % (uint64_t)(i + 1));
       to[i] = i;
@@ -257,7 +257,6 @@ static kiln_status *shuffle(kiln_call *call, kiln_random *g, int64_t *to, int64_
       to[j] = kept;
     }
   }
-  return NULL;
 }
 static kiln_status *permute(kiln_call *call, const kiln_ivalue *args, bool has_generator,
                             kiln_ivalue *outs) {
@@ -288,9 +287,9 @@ static kiln_status *permute(kiln_call *call, const kiln_ivalue *args, bool has_g
   }
   KILN_TRY(kiln_call_tensor(call, KILN_DTYPE_I64, 1, &n, &t));
   pthread_mutex_lock(&g->lock);
-  kiln_status *status = shuffle(call, g, (int64_t *)(uintptr_t)kiln_tensor_data(t), n);
+  shuffle(g, (int64_t *)(uintptr_t)kiln_tensor_data(t), n);
   pthread_mutex_unlock(&g->lock);
-  if (!status) status = kiln__as_dtype(call, t, dtype, &converted);
+  kiln_status *status = kiln__as_dtype(call, t, dtype, &converted);
   kiln_tensor_release_to(&call->cache, t);
   KILN_TRY(status);
   kiln__give(outs, converted);

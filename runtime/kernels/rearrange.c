@@ -120,13 +120,8 @@ static kiln_status *pick(kiln_call *call, kiln_tensor *t, int dim, const int64_t
     int64_t outer = 1, n = kiln_tensor_sizes(t)[dim];
     for (int i = 0; i < dim; i++) outer *= sizes[i];
     for (int i = dim + 1; i < rank; i++) block *= (size_t)sizes[i];
-    const char *from = kiln_tensor_data(plain);
-    char *to = (char *)(uintptr_t)kiln_tensor_data(*out);
-    for (int64_t o = 0; o < outer; o++) {
-      for (int64_t i = 0; i < count; i++, to += block) {
-        memcpy(to, from + (size_t)(o * n + places[i]) * block, block);
-      }
-    }
+    kiln__take_rows((char *)(uintptr_t)kiln_tensor_data(*out), kiln_tensor_data(plain), outer, n,
+                    places, count, block);
   }
   kiln_tensor_release_to(&call->cache, plain);
   return status;
@@ -142,8 +137,12 @@ static kiln_status *pick_by(kiln_call *call, kiln_tensor *t, int dim, int64_t co
   KILN_TRY(kiln_call_room(call, bytes));
   int64_t *places = kiln_cache_alloc(&call->cache, bytes);
   if (!places) return kiln_status_oom();
-  for (int64_t i = 0; i < count; i++) places[i] = place(i, kiln_tensor_sizes(t)[dim], arg);
-  kiln_status *status = pick(call, t, dim, places, count, out);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 8); i++) {
+    places[i] = place(i, kiln_tensor_sizes(t)[dim], arg);
+  }
+  kiln_status *status = kiln_budget_check(&call->budget, 0); /* are all of them known? */
+  if (!status) status = pick(call, t, dim, places, count, out);
   kiln_cache_free(&call->cache, places, bytes);
   return status;
 }

@@ -67,7 +67,9 @@ KILN_RECIPE(_pack_padded_sequence) {
   if (r->status) return;
   const size_t row = row_bytes(t, 2);
   int64_t going = batch;
-  for (int64_t step = 0; step < lengths[0]; step++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t step = 0;
+       step < lengths[0] && !kiln_budget_spent(&left, 16 + going * (int64_t)(row / 16)); step++) {
     while (lengths[going - 1] <= step) going--;
     memcpy(to, from + (size_t)(step * batch) * row, (size_t)going * row);
     to += (size_t)going * row;
@@ -111,7 +113,9 @@ KILN_RECIPE(_pad_packed_sequence) {
   void *data = NULL;
   if (r->status || !kiln__recipe_ok(r, kiln_tensor_writable_data(padded, &data))) return;
   const size_t row = row_bytes(t, 1);
-  for (int64_t step = 0; step < steps; step++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t step = 0;
+       step < steps && !kiln_budget_spent(&left, count[step] * (1 + (int64_t)(row / 16))); step++) {
     memcpy((char *)data + (size_t)(step * count[0]) * row, from, (size_t)count[step] * row);
     from += (size_t)count[step] * row;
     for (int64_t i = 0; i < count[step]; i++) length[i] = step + 1;

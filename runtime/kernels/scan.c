@@ -39,10 +39,11 @@ static void running_extreme(kiln__recipe *r, kiln_tensor *t, int64_t wanted, boo
   int64_t *place = kiln__recipe_new(r, KILN_DTYPE_I64, rank, kiln_tensor_sizes(t), &indices);
   if (r->status) return;
   const lines l = lines_of(t, dim);
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t row = 0; row < l.count; row++) {
     const int64_t first = first_of(&l, row);
     int64_t best = 0;
-    for (int64_t i = 0; i < l.length; i++) {
+    for (int64_t i = 0; i < l.length && !kiln_budget_spent(&left, 4); i++) {
       const int64_t at = first + i * l.inner, was = first + best * l.inner;
       bool better;
       if (whole) {
@@ -86,17 +87,18 @@ KILN_RECIPE(logcumsumexp) {
   double *to = kiln__recipe_new(r, work, rank, kiln_tensor_sizes(t), &out);
   if (r->status) return;
   const lines l = lines_of(t, dim);
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t row = 0; row < l.count; row++) {
     const int64_t first = first_of(&l, row);
     double sum = -INFINITY;
     double _Complex whole = -INFINITY;
-    for (int64_t i = 0; parts && i < l.length; i++) {
+    for (int64_t i = 0; parts && i < l.length && !kiln_budget_spent(&left, 32); i++) {
       whole = log_add_complex(whole,
                               ((const double _Complex *)(const void *)from)[first + i * l.inner]);
       ((double _Complex *)(void *)to)[first + i * l.inner] = whole;
     }
     if (parts) continue;
-    for (int64_t i = 0; i < l.length; i++) {
+    for (int64_t i = 0; i < l.length && !kiln_budget_spent(&left, 16); i++) {
       sum = log_add(sum, from[first + i * l.inner]);
       to[first + i * l.inner] = sum;
     }
@@ -138,7 +140,8 @@ KILN_RECIPE(combinations) {
   int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 2, sizes, &places);
   if (!to) return;
   for (int64_t i = 0; i < k; i++) place[i] = again ? 0 : i;
-  for (int64_t row = 0; row < sizes[0]; row++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t row = 0; row < sizes[0] && !kiln_budget_spent(&left, 2 * k); row++) {
     for (int64_t i = 0; i < k; i++) to[row * k + i] = place[i];
     int64_t i = k - 1;
     while (i >= 0 && place[i] == (again ? n - 1 : n - k + i)) i--;

@@ -16,6 +16,7 @@ typedef struct row {
   int64_t *whole;
   double *real;
   int64_t *places;
+  int64_t *left; /* of kiln_budget_spent; what is left out leaves the elements in the row */
 } row;
 static bool is_greater(const row *k, int64_t a, int64_t b) {
   if (k->is_whole) {
@@ -66,6 +67,7 @@ static void quickselect(const row *k, int64_t n, int64_t at) {
       do j--;
       while (is_greater(k, j, left));
       if (j < i) break;
+      if (kiln_budget_spent(k->left, 8)) return;
       swap(k, i, j);
     }
     swap(k, left, j);
@@ -94,7 +96,7 @@ static int64_t partition(const row *k, int64_t first, int64_t last) {
     while (is_greater(k, first, i)) i++;
     j--;
     while (is_greater(k, j, first)) j--;
-    if (i >= j) return i;
+    if (i >= j || kiln_budget_spent(k->left, 8)) return i;
     swap(k, i++, j);
   }
 }
@@ -107,15 +109,17 @@ static void sift_down(const row *k, int64_t first, int64_t n, int64_t i) {
 }
 static void heap_sort(const row *k, int64_t first, int64_t last) {
   const int64_t n = last - first;
-  for (int64_t i = n / 2 - 1; i >= 0; i--) sift_down(k, first, n, i);
-  for (int64_t i = n - 1; i > 0; i--) {
+  for (int64_t i = n / 2 - 1; i >= 0 && !kiln_budget_spent(k->left, 16); i--) {
+    sift_down(k, first, n, i);
+  }
+  for (int64_t i = n - 1; i > 0 && !kiln_budget_spent(k->left, 64); i--) {
     swap(k, first, first + i);
     sift_down(k, first, i, 0);
   }
 }
 /* Sorts all but runs of SMALL; the depth bounds the recursion. */
 static void intro_sort(const row *k, int64_t first, int64_t last, int depth) {
-  while (last - first > SMALL) {
+  while (last - first > SMALL && !kiln_budget_spent(k->left, SMALL)) {
     if (depth-- == 0) {
       heap_sort(k, first, last);
       return;
@@ -129,7 +133,8 @@ static void sort_row(const row *k, int64_t n) {
   int depth = 0;
   for (int64_t m = n; m > 1; m >>= 1) depth += 2;
   intro_sort(k, 0, n, depth);
-  for (int64_t i = 1; i < n; i++) { /* insertion, equal ones in order */
+  if (kiln_budget_spent(k->left, 1)) return; /* insertion is quick only where all else is done */
+  for (int64_t i = 1; i < n && !kiln_budget_spent(k->left, 16); i++) { /* equal ones in order */
     for (int64_t j = i; j > 0 && is_greater(k, j - 1, j); j--) swap(k, j - 1, j);
   }
 }
@@ -149,7 +154,7 @@ static int64_t find_rank(const row *k, int64_t n, pick_kind kind, int64_t wanted
     nans++;
   }
   const int64_t middle = nans == n ? 0 : (n - nans - 1) / 2;
-  const row ordered = {k->is_whole, true, k->whole, k->real, k->places};
+  const row ordered = {k->is_whole, true, k->whole, k->real, k->places, k->left};
   quickselect(&ordered, n, middle);
   return middle;
 }
@@ -194,8 +199,10 @@ static void pick_rows(kiln__recipe *r, kiln_tensor *t, uint64_t mask, bool keepd
   int64_t *block = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &two, &scratch);
   if (r->status) return;
   const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
-  const row k = {whole, false, block, (double *)(void *)block, block + n};
-  for (int64_t e = 0; n > 0 && e < folded.outer * folded.inner; e++) {
+  const int64_t rows = n > 0 ? folded.outer * folded.inner : 0;
+  int64_t left = KILN_BUDGET_ITEMS;
+  const row k = {whole, false, block, (double *)(void *)block, block + n, &left};
+  for (int64_t e = 0; e < rows && !kiln_budget_spent(&left, n); e++) {
     const int64_t o = e / folded.inner, c = e % folded.inner;
     for (int64_t i = 0; i < n; i++) {
       block[i] = from[(o * n + i) * folded.inner + c];

@@ -42,9 +42,12 @@ static int infer_sizes(kiln__recipe *r, kiln_tensor *indices, kiln_tensor *value
   const int64_t dims = kiln__recipe_size(indices, 0), count = kiln__recipe_size(indices, 1);
   const int rank = (int)dims + kiln_tensor_rank(values) - 1;
   const int64_t *at = r->status ? NULL : kiln_tensor_data(indices);
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t d = 0; d < dims && at; d++) {
     int64_t most = -1;
-    for (int64_t i = 0; i < count; i++, at++) most = *at > most ? *at : most;
+    for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 1); i++, at++) {
+      most = *at > most ? *at : most;
+    }
     if (most == INT64_MAX) {
       KILN_RECIPE_FAIL(r, "an index is too large");
       return rank;
@@ -100,8 +103,9 @@ static bool check_geometry(kiln__recipe *r, const kiln_tensor *indices, const ki
     return false;
   }
   const int64_t *at = kiln_tensor_data(indices);
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t d = 0; d < dims; d++) {
-    for (int64_t i = 0; i < count; i++, at++) {
+    for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 1); i++, at++) {
       if (*at >= 0 && *at < sizes[d]) continue;
       if (*at < 0) {
         KILN_RECIPE_FAIL(r, "found negative index %lld for dim %lld", (long long)*at, (long long)d);
@@ -215,7 +219,8 @@ static void from_dense(kiln__recipe *r, kiln_tensor *t, int64_t dims, kiln_ivalu
   int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, count}, &indices);
   if (r->status) return;
   const int64_t *key = kiln_tensor_data(wanted);
-  for (int64_t i = 0; i < count; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 4 * dims); i++) {
     int64_t rest = key[i];
     for (int64_t d = dims - 1; d >= 0; d--) {
       to[d * count + i] = rest % sizes[d];
@@ -254,10 +259,12 @@ kiln_tensor *kiln__sparse_keys(kiln__recipe *r, const kiln_sparse *s, const int6
     KILN_RECIPE_FAIL(r, "the sizes of a sparse tensor are too large to be numbered");
     return NULL;
   }
-  memset(to, 0, (size_t)count * sizeof *to);
+  kiln__zero(to, (size_t)count * sizeof *to);
   for (int d = 0; d < dims; d++) {
     const int64_t *row = kiln__sparse_row(s, d);
-    for (int64_t i = 0; i < count; i++) to[i] = to[i] * sizes[d] + row[i];
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, count)) > i;) {
+      for (; i < end; i++) to[i] = to[i] * sizes[d] + row[i];
+    }
   }
   return keys;
 }
@@ -265,7 +272,8 @@ kiln_tensor *kiln__sparse_keys(kiln__recipe *r, const kiln_sparse *s, const int6
 static int64_t number_groups(const int64_t *keys, int64_t count, int64_t *numbers,
                              int64_t *firsts) {
   int64_t groups = 0;
-  for (int64_t i = 0; i < count; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 2); i++) {
     if (i == 0 || keys[i] != keys[i - 1]) firsts[groups++] = i;
     numbers[i] = groups - 1;
   }
@@ -293,10 +301,13 @@ kiln_tensor *kiln__sparse_coalesced(kiln__recipe *r, kiln_tensor *t) {
   void *zero =
       kiln__recipe_new(r, kiln_tensor_dtype(values), kiln_tensor_rank(values), sizes, &sums);
   if (r->status) return NULL;
-  if (sums->numel > 0) memset(zero, 0, (size_t)sums->numel * kiln_tensor_item_size(sums));
+  if (sums->numel > 0) kiln__zero(zero, (size_t)sums->numel * kiln_tensor_item_size(sums));
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int d = 0; d < dims; d++) {
     const int64_t *row = kiln__sparse_row(s, d);
-    for (int64_t g = 0; g < groups; g++) *to++ = row[order[first[g]]];
+    for (int64_t g = 0; g < groups && !kiln_budget_spent(&left, 2); g++) {
+      *to++ = row[order[first[g]]];
+    }
   }
   if (groups < count) values = KILN_COOK(r, index_add, T(sums), I(0), T(numbers), T(values), I(1));
   return kiln__sparse_new(r, kiln_tensor_rank(t), kiln_tensor_sizes(t), indices, values, true);
@@ -315,7 +326,7 @@ kiln_tensor *kiln__sparse_dense(kiln__recipe *r, kiln_tensor *t) {
   for (int d = dims; d < rank; d++) parts[d - dims + 1] = kiln_tensor_sizes(t)[d];
   void *data = kiln__recipe_new(r, kiln_tensor_dtype(t), rank - dims + 1, parts, &zeros);
   if (r->status) return NULL;
-  if (zeros->numel > 0) memset(data, 0, (size_t)zeros->numel * kiln_tensor_item_size(zeros));
+  if (zeros->numel > 0) kiln__zero(data, (size_t)zeros->numel * kiln_tensor_item_size(zeros));
   kiln_tensor *sum = KILN_COOK(r, index_add, T(zeros), I(0), T(keys), T(s->values), I(1));
   return kiln__recipe_reshape(r, sum, rank, kiln_tensor_sizes(t));
 }

@@ -42,7 +42,8 @@ static const int64_t *places(kiln__recipe *r, const kiln_tensor *t, bool batched
   if (!batched) return kiln__sparse_row(s, dim);
   const int64_t count = kiln__sparse_count(s), size = kiln_tensor_sizes(t)[dim];
   int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &out);
-  for (int64_t i = 0; i < count && to; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && to && !kiln_budget_spent(&left, 2); i++) {
     to[i] = kiln__sparse_row(s, 0)[i] * size + kiln__sparse_row(s, dim)[i];
   }
   return to;
@@ -80,7 +81,7 @@ static kiln_tensor *multiply(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
   p.dense = kiln__recipe_read(r, b, in, &dense);
   p.to = kiln__recipe_new(r, in, rank, rank == 3 ? sizes : sizes + 1, &result);
   if (r->status) return NULL;
-  if (result->numel > 0) memset(p.to, 0, (size_t)result->numel * kiln_tensor_item_size(result));
+  if (result->numel > 0) kiln__zero(p.to, (size_t)result->numel * kiln_tensor_item_size(result));
   kiln_status *(*run)(kiln_call *, const product *) = in == KILN_DTYPE_F64   ? add_rows_f64
                                                       : in == KILN_DTYPE_F32 ? add_rows_f32
                                                                              : add_rows_u64;
@@ -232,7 +233,8 @@ static kiln_tensor *intersect(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
   int64_t *second = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &most, &at[1]), count = 0;
   if (r->status) return NULL;
   const int64_t *x = kiln_tensor_data(keys), *y = kiln_tensor_data(others);
-  for (int64_t i = 0, k = 0; i < n && k < m;) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0, k = 0; i < n && k < m && !kiln_budget_spent(&left, 2);) {
     if (x[i] == y[k]) first[count] = i, second[count++] = k;
     const bool low = x[i] <= y[k], high = x[i] >= y[k];
     i += low;

@@ -178,7 +178,10 @@ KILN_RECIPE(special_zeta) {
   const double *q = kiln__recipe_read(r, pair[1], KILN_DTYPE_F64, &other);
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(sum), &out);
   if (r->status) return;
-  for (int64_t i = 0; i < out->numel; i++) to[i] = zeta(x[i], q[i]);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 128); i++) {
+    to[i] = zeta(x[i], q[i]);
+  }
   kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
 }
 
@@ -217,7 +220,8 @@ static void polygamma(kiln__recipe *r, kiln_tensor *t, int64_t n, kiln_ivalue *o
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
   if (r->status) return;
   const double factor = (n % 2 ? 1 : -1) * tgamma((double)n + 1);
-  for (int64_t i = 0; i < t->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 128); i++) {
     to[i] = n > 1                     ? factor * zeta((double)n + 1, from[i])
             : dtype == KILN_DTYPE_F64 ? trigamma_double(from[i])
                                       : (double)trigamma_float((float)from[i]);
@@ -239,7 +243,8 @@ KILN_RECIPE(frexp_Tensor) {
   double *m = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mantissa);
   int32_t *e = kiln__recipe_new(r, KILN_DTYPE_I32, rank, kiln_tensor_sizes(t), &exponent);
   if (r->status) return;
-  for (int64_t i = 0; i < t->numel; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 4); i++) {
     e[i] = 0;
     m[i] = frexp(from[i], &e[i]);
   }

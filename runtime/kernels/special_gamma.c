@@ -59,8 +59,8 @@ static void gamma_of(kiln__recipe *r, const kiln_ivalue *args, bool upper, kiln_
   }
   double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(both), &out);
   if (r->status || !x[0] || !x[1]) return;
-  for (int64_t i = 0; i < out->numel; i++) {
-    if (i % 16 == 0 && !kiln__recipe_ok(r, kiln_call_check(r->call, 0))) return;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 4096); i++) {
     to[i] = incomplete(x[0][i], x[1][i], upper);
   }
   kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));

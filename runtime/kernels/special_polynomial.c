@@ -92,7 +92,8 @@ typedef enum family {
   }                                                                                              \
   static kiln_status *fill_##T(kiln_call *call, family kind, bool shifted, const void *xs,       \
                                const void *degrees, void *to, int64_t n) {                       \
-    for (int64_t i = 0; i < n; i++) {                                                            \
+    int64_t left = KILN_BUDGET_ITEMS;                                                            \
+    for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 64); i++) {                           \
       const T x = ((const T *)xs)[i];                                                            \
       KILN_TRY(                                                                                  \
           value_##T(call, kind, shifted ? x + x - 1 : x, ((const T *)degrees)[i], (T *)to + i)); \

@@ -7,6 +7,27 @@
 #include "runtime/half.h"
 #include "runtime/kernels/iter.h"
 
+void kiln__zero(void *to, size_t bytes) {
+  enum { BLOCK = 1 << 20 };
+  char *at = to;
+  for (; bytes > BLOCK; at += BLOCK, bytes -= BLOCK) {
+    memset(at, 0, BLOCK);
+    if (kiln_budget_leaves_out()) return;
+  }
+  memset(at, 0, bytes);
+}
+void kiln__move(void *to, const void *from, size_t bytes) {
+  enum { BLOCK = 1 << 20 };
+  char *at = to;
+  const char *source = from;
+  const bool apart = at + bytes <= source || source + bytes <= at;
+  for (; apart && bytes > BLOCK; at += BLOCK, source += BLOCK, bytes -= BLOCK) {
+    memcpy(at, source, BLOCK);
+    if (kiln_budget_leaves_out()) return;
+  }
+  memmove(at, source, bytes);
+}
+
 /* -- Numbers -- */
 
 kiln_number kiln__number(kiln_ivalue v) {

@@ -18,6 +18,10 @@
  * range begin on cache lines. */
 enum { KILN_PW_GRAIN = 8192 };
 
+/* memset to 0 and memmove, which look at the budget now and then. */
+void kiln__zero(void *to, size_t bytes);
+void kiln__move(void *to, const void *from, size_t bytes);
+
 /* -- Numbers -- */
 
 /* A Scalar: int, float, bool or complex. `kind` is I64, F64, BOOL or C128. */

@@ -31,15 +31,16 @@ static int compare_rows(const rows *k, int64_t a, int64_t b) {
   }
   return 0;
 }
-enum { LOOK = 1 << 14 }; /* rows between two looks at the budget */
+/* What is left out leaves an order all the same. */
 static void sort_rows(const rows *k, int64_t *order, int64_t *spare) {
+  int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t width = 1; width < k->count; width *= 2) {
     for (int64_t from = 0; from < k->count; from += 2 * width) {
       const int64_t middle = from + width < k->count ? from + width : k->count;
       const int64_t end = from + 2 * width < k->count ? from + 2 * width : k->count;
       int64_t a = from, b = middle;
       for (int64_t i = from; i < end; i++) {
-        if (i % LOOK == LOOK - 1 && kiln_budget_leaves_out()) return;
+        if (kiln_budget_spent(&left, 2 + k->width)) return;
         const bool right = a >= middle || (b < end && compare_rows(k, order[b], order[a]) == -1);
         spare[i] = right ? order[b++] : order[a++];
       }
@@ -71,14 +72,15 @@ static bool find_runs(kiln__recipe *r, kiln_tensor *t, int64_t count, bool sorte
   int64_t *spare = order + count, *starts = order + 2 * count, runs = 0;
   for (int64_t i = 0; i < count; i++) order[i] = i;
   if (sorted) sort_rows(&k, order, spare);
-  for (int64_t i = 0; i < count; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 2 + k.width); i++) {
     if (i == 0 || compare_rows(&k, order[i - 1], order[i]) != 0) starts[runs++] = i;
     inverse[order[i]] = runs - 1;
   }
   int64_t *firsts = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &runs, &u->firsts);
   int64_t *counts = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &runs, &u->counts);
   if (r->status) return false;
-  for (int64_t i = 0; i < runs; i++) {
+  for (int64_t i = 0; i < runs && !kiln_budget_spent(&left, 2); i++) {
     firsts[i] = order[starts[i]];
     counts[i] = (i + 1 < runs ? starts[i + 1] : count) - starts[i];
   }

@@ -55,7 +55,7 @@ KILN_RECIPE(torchvision_nms) {
   uint8_t *gone = kiln__recipe_new(r, KILN_DTYPE_BOOL, 1, &n, &gone_tensor);
   int64_t kept = 0, *keep = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &n, &result);
   if (r->status) return;
-  memset(gone, 0, (size_t)n);
+  kiln__zero(gone, (size_t)n);
   for (int64_t i = 0; i < n; i++) {
     if (gone[at[i]]) continue;
     keep[kept++] = at[i];

@@ -59,7 +59,8 @@ static kiln_status *make_window(kiln_call *call, const kiln_ivalue *args, const 
   KILN_TRY(kiln_tensor_writable_data(t, &data));
   const kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][dtype];
   w.n = (double)(periodic ? length : length - 1);
-  for (int64_t i = 0; i < length; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < length && !kiln_budget_spent(&left, 16); i++) {
     const double v = length == 1 ? 1 : fn(&w, (double)i);
     store((char *)data + (size_t)i * kiln_dtype_bytes(dtype), 0, (const char *)&v, 0, 1);
   }
@@ -98,7 +99,8 @@ static kiln_status *whole_range(kiln_call *call, const kiln_ivalue *args, kiln_n
   kiln__give(out, t);
   KILN_TRY(kiln_tensor_writable_data(t, &data));
   const kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][dtype];
-  for (int64_t i = 0; i < count; i++) {
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 2); i++) {
     const double v = dtype == KILN_DTYPE_F32 ? (double)((float)start.f + (float)i * (float)step.f)
                                              : start.f + (double)i * step.f;
     store((char *)data + (size_t)i * kiln_dtype_bytes(dtype), 0, (const char *)&v, 0, 1);
@@ -138,7 +140,7 @@ static kiln_status *strided(kiln_call *call, const kiln_ivalue *args, int at, ki
   KILN_TRY(kiln_tensor_writable_data(t, &data));
   int64_t span = 1;
   for (int d = 0; d < rank; d++) span += (sizes[d] - 1) * strides[d];
-  memset(data, 0, (size_t)span * kiln_dtype_bytes(dtype));
+  kiln__zero(data, (size_t)span * kiln_dtype_bytes(dtype));
   return NULL;
 }
 KILN_KERNEL(empty_strided) { return strided(call, args, 0, KILN_DTYPE_F32, outs); }
