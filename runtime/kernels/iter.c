@@ -608,11 +608,11 @@ static void run_dims(state *s) {
   if (!cut || numel < 2 * KILN_PW_GRAIN) {
     run_dims_piece(&run, 0, s->sizes[0], 0);
   } else {
-    /* The outermost dimension that has pieces for all threads, and between looks at the budget,
-     * else the longest. */
-    int64_t enough = 4 * (int64_t)kiln_pool_threads(s->call->pool);
-    if (kiln_budget_may_end(&s->call->budget) && enough < numel >> 20) enough = numel >> 20;
-    for (int d = 1; d < s->rank; d++) {
+    /* The outermost dimension that has pieces for all threads, else the longest. A look at the
+     * budget comes after each inner run: one that is too long for that is cut itself. */
+    const int64_t enough = 4 * (int64_t)kiln_pool_threads(s->call->pool);
+    const bool lasting = kiln_budget_may_end(&s->call->budget) && s->sizes[0] > 1 << 20;
+    for (int d = 1; d < s->rank && !lasting; d++) {
       if (s->sizes[d] >= enough || s->sizes[d] > s->sizes[run.split]) run.split = d;
     }
     int64_t each = numel / s->sizes[run.split]; /* elements of one step */
