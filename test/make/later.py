@@ -104,6 +104,10 @@ def copies():
             if name.startswith("split_with") and u.shape[1] != 3:
                 args = [[1, 3], 1]
             case("aten::" + name, u.clone() if u is not t else u, *args, strides=True)
+    wide, two = torch.arange(24.0).reshape(4, 6), -torch.arange(1.0, 5).reshape(2, 2)
+    for own in (wide[:, ::2], wide[:2].t(), wide[0].expand(3, 6)):  # places are the storage's
+        for offset in (None, 0, 2):
+            case("aten::as_strided_scatter", own, two, [2, 2], [1, 2], offset)
     for name, *args in (("squeeze_copy",), ("squeeze_copy.dim", 1), ("squeeze_copy.dims", [0, 1]),
                         ("expand_copy", [2, 4, 3]), ("view_copy", [3, 2])):
         case("aten::" + name, cube, *args, strides=True)
