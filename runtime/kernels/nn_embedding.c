@@ -98,7 +98,8 @@ KILN_NN_KERNEL(one_hot) {
   void *data;
   KILN_TRY(kiln_tensor_writable_data(result, &data));
   kiln__zero(data, (size_t)result->numel * sizeof(int64_t));
-  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 2); i++) {
+  const int64_t work = classes < 512 ? classes : 512; /* a page of its own for each of many */
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, work); i++) {
     ((int64_t *)data)[i * classes + index[i]] = 1;
   }
   return kiln__nn_give(nn, result, KILN_DTYPE_I64, outs);
