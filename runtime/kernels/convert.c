@@ -250,18 +250,18 @@ static kiln_status *item(kiln_tensor *t, kiln_call *call, kiln_ivalue *out) {
 KILN_KERNEL(item) { return item(SELF, call, outs); }
 
 /* Implicit conversions of a tensor argument. */
-static kiln_status *check_implicit(const kiln_tensor *t, const char *to) {
+static kiln_status *check_implicit(const kiln_tensor *t) {
+  if (kiln_tensor_is_undefined(t)) return KILN_OP_FAIL("an undefined tensor has no elements");
   if (t->key.f.requires_grad) {
     return KILN_OP_FAIL("Cannot input a tensor that requires grad as a scalar argument");
   }
   if (kiln_tensor_rank(t) != 0) {
     return KILN_OP_FAIL("Cannot input a tensor of dimension other than 0 as a scalar argument");
   }
-  (void)to;
   return NULL;
 }
 KILN_KERNEL(IntImplicit) {
-  KILN_TRY(check_implicit(SELF, "int"));
+  KILN_TRY(check_implicit(SELF));
   if (!kiln_dtype_is_int(kiln_tensor_dtype(SELF), true)) {
     return KILN_OP_FAIL("Cannot input a tensor of type %s as an integral argument",
                         kiln_dtype_ir_name(kiln_tensor_dtype(SELF)));
@@ -270,12 +270,12 @@ KILN_KERNEL(IntImplicit) {
   return NULL;
 }
 KILN_KERNEL(FloatImplicit) {
-  KILN_TRY(check_implicit(SELF, "float"));
+  KILN_TRY(check_implicit(SELF));
   *outs = kiln_float(kiln__element_f64(SELF, 0));
   return NULL;
 }
 KILN_KERNEL(ScalarImplicit) {
-  KILN_TRY(check_implicit(SELF, "Scalar"));
+  KILN_TRY(check_implicit(SELF));
   return item(SELF, call, outs);
 }
 KILN_KERNEL(Int_tensor) {

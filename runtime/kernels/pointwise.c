@@ -298,6 +298,7 @@ static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_iv
                         kiln_tensor_rank(pw.in[1].tensor));
   }
   const kiln_tensor *value = pw.in[1].tensor;
+  if (value && kiln_tensor_is_undefined(value)) return KILN_OP_FAIL("the value is undefined");
   const kiln_number number = !value ? pw.in[1].number
                              : kiln_dtype_is_int(kiln_tensor_dtype(value), true)
                                  ? kiln__number_int(kiln__element_i64(value, 0))

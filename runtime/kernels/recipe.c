@@ -161,6 +161,11 @@ int kiln__recipe_dim(kiln__recipe *r, int64_t dim, int rank) {
 }
 const void *kiln__recipe_read(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype,
                               kiln_tensor **out) {
+  *out = NULL;
+  if (t && kiln_tensor_is_undefined(t)) {
+    KILN_RECIPE_FAIL(r, "an undefined tensor has no elements");
+    return NULL;
+  }
   *out = kiln__recipe_to(r, t, dtype);
   return *out ? kiln_tensor_data(*out) : NULL;
 }

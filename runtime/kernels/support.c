@@ -329,6 +329,7 @@ static bool real_number(kiln_dtype dtype, const void *at, double *out) {
 }
 
 double kiln__element_f64(const kiln_tensor *t, int64_t index) {
+  if (kiln_tensor_is_undefined(t)) return 0;
   const char *at = (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
   double real;
   if (real_number(kiln_tensor_dtype(t), at, &real)) return real;
@@ -336,6 +337,7 @@ double kiln__element_f64(const kiln_tensor *t, int64_t index) {
 }
 
 int64_t kiln__element_i64(const kiln_tensor *t, int64_t index) {
+  if (kiln_tensor_is_undefined(t)) return 0;
   const char *at = (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
   double real;
   if (real_number(kiln_tensor_dtype(t), at, &real)) {
