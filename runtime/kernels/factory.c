@@ -278,7 +278,7 @@ static kiln_status *eye(kiln_call *call, int64_t n, int64_t m, const kiln_ivalue
   KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, at, KILN_DTYPE_F32), 2, sizes, 0, &t));
   kiln__give(out, t);
   KILN_TRY(kiln_pw_fill(call, t, zero));
-  int64_t length = n < m ? n : m, stride = m + 1;
+  int64_t length = n < m ? n : m, stride = length ? m + 1 : 1;
   KILN_TRY(kiln_tensor_view(&call->cache, t, 1, &length, &stride, t->offset, &diagonal));
   kiln_status *status = kiln_pw_fill(call, diagonal, one);
   kiln_tensor_release_to(&call->cache, diagonal);
@@ -397,6 +397,8 @@ static kiln_status *put_list(kiln_call *call, kiln_ivalue v, int depth, int rank
       kiln_tensor *t = v.u.tensor;
       if (t->numel != 1)
         return KILN_OP_FAIL("only one element tensors can be converted to Python scalars");
+      KILN_TRY(kiln__check_dtype(call, kiln_tensor_dtype(t)));
+      KILN_TRY(kiln__check_dtype(call, dtype));
       kiln_ctype ctype = kiln_ctype_of(dtype);
       call->dispatch->load[kiln_tensor_dtype(t)][ctype]((char *)raw, 0, kiln_tensor_data(t), 0, 1);
       double loaded[2] = {raw[0], raw[1]};
