@@ -248,11 +248,17 @@ static kiln_status *make_taps(kiln__nn *nn, const resample *p, int d, taps *t) {
 RESAMPLE_DIM(resample_f32, float)
 RESAMPLE_DIM(resample_f64, double)
 
-/* Weights of bytes are whole numbers of at most 15 bits, and every dimension is rounded: the factor
- * by which they were multiplied. */
+/* Weights of bytes are whole numbers of at most 15 bits, one for each place (at the edges several
+ * taps share one), and every dimension is rounded: the factor by which they were multiplied. */
 static double whole_weights(const taps *t, int64_t out) {
   double *weights = (double *)(uintptr_t)t->weights, most = 0, factor = 1;
-  for (int64_t i = 0; i < out * t->count; i++) most = fmax(most, weights[i]);
+  for (int64_t i = 0; i < out * t->count; i++) {
+    if (i % t->count > 0 && t->places[i] == t->places[i - 1]) {
+      weights[i] += weights[i - 1];
+      weights[i - 1] = 0;
+    }
+    most = fmax(most, weights[i]);
+  }
   while (factor < 0x1p22 && 0.5 + most * 2 * factor < 0x1p15) factor *= 2;
   for (int64_t i = 0; i < out * t->count; i++) weights[i] = round(weights[i] * factor);
   return factor;

@@ -270,6 +270,14 @@ def signs():
     case("aten::linalg_svd", torch.tensor([[1.0, NAN], [0, 1]]), True, None, says="linalg.svd: ")
 
 
+def bytes_resampled():
+    """Taps that meet in one place at an edge are one weight before it is rounded."""
+    for size, out in (((2, 9), [6, 7]), ((5, 5), [7, 9]), ((7, 2), [8, 7])):
+        for align in (False, True):
+            case("aten::upsample_bicubic2d", values(U8, (1, 4, *size)) * 31, out, align, None, None)
+            case("aten::upsample_bilinear2d", values(U8, (1, 4, *size)) * 31, out, align, None, None)
+
+
 if __name__ == "__main__":
     write(sys.argv[1], "later.py", (ties, corners, copies, functions, gradients, masked, boxes,
-                                    factors, sums, signs))
+                                    factors, sums, signs, bytes_resampled))
