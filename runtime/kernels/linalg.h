@@ -73,9 +73,11 @@ void kiln__la_qr(z *a, int64_t m, int64_t n, z *tau);
 /* The first `columns` of the product of k reflectors in a [m, n]: q [m, columns]. */
 void kiln__la_make_q(const z *a, int64_t m, int64_t n, const z *tau, int64_t k, z *q,
                      int64_t columns);
+/* Complex numbers in the room that the next one wants. */
+int64_t kiln__la_eigh_room(int64_t n, bool vectors);
 /* Eigenvalues, ascending, of a Hermitian matrix (both triangles are there), which is lost; v [n, n]
  * (may be NULL) gets the vectors as columns, with LAPACK's signs for the triangle `upper` or lower
- * and the precision. room holds 3 n. false: no convergence (linalg_hermitian.c). */
+ * and the precision. false: no convergence (linalg_hermitian.c). */
 bool kiln__la_eigh(z *a, int64_t n, bool upper, bool single, double *w, z *v, z *room);
 /* Of any square matrix, which is lost, in the order in which they split off; v as above. false: no
  * convergence. `room` holds 2 n n. */

@@ -4,12 +4,14 @@
  * Householder's reduction to a tridiagonal matrix from the triangle that is asked for (hetd2), then
  * implicit QL or QR, whichever end is larger, with Wilkinson's shifts (steqr), each rotation with
  * LAPACK's signs before 3.10 (lartg), as the libraries behind PyTorch's packages have them. Where
- * the iteration ends depends on the precision, and the signs with it: `single`. */
+ * the iteration ends depends on the precision, and the signs with it: `single`. Vectors of larger
+ * matrices are made by divide and conquer (stedc: linalg_divide.c), with this at its end. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "runtime/kernels/linalg.h"
+#include "runtime/kernels/linalg_divide.h"
 
 /* -- To a tridiagonal matrix -- */
 
@@ -273,6 +275,37 @@ static void put_in_order(const tridiag *t) {
     }
   }
 }
+/* A part of the matrix that is divided no more. */
+static bool solve_leaf(const kiln__la_divide *whole, int64_t at, int64_t n, bool more) {
+  (void)more;
+  double v[KILN__LA_WHOLE * KILN__LA_WHOLE];
+  turn turns[KILN__LA_WHOLE];
+  const tridiag t = {.n = n,
+                     .d = whole->d + at,
+                     .e = whole->e + at,
+                     .v = v,
+                     .width = n,
+                     .epsilon = whole->epsilon};
+  for (int64_t i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;
+  if (!diagonalise(&t, turns)) return false;
+  put_in_order(&t);
+  for (int64_t i = 0; i < n; i++) {
+    memcpy(whole->v + (at + i) * whole->n + at, v + i * n, sizeof *v * (size_t)n);
+  }
+  return true;
+}
+/* As stedc: the tridiagonal matrix's own vectors, then those times q, which is in t->v. */
+static bool divide(const tridiag *t, double *room) {
+  const int64_t n = t->n;
+  double *more = room + 2 * n * n, *own = more + n * n + 11 * n;
+  const kiln__la_divide whole = {n, t->d, t->e, NULL, own, t->epsilon, room, more, solve_leaf};
+  for (int64_t i = 0; i < n * n; i++) own[i] = i % (n + 1) == 0;
+  if (!kiln__la_divide_tridiagonal(&whole)) return false;
+  memset(room, 0, sizeof *room * (size_t)(n * t->width));
+  kiln__la_add_product(room, t->width, own, n, t->v, t->width, n, n, t->width);
+  memcpy(t->v, room, sizeof *room * (size_t)(n * t->width));
+  return true;
+}
 /* The rows of t->v to the columns of v, where complex rows are already. */
 static void turn_over(const tridiag *t, bool real, z *v) {
   const int64_t n = t->n;
@@ -283,6 +316,9 @@ static void turn_over(const tridiag *t, bool real, z *v) {
       if (!real) v[k * n + i] = x;
     }
   }
+}
+int64_t kiln__la_eigh_room(int64_t n, bool vectors) {
+  return 3 * n + (vectors && n > KILN__LA_WHOLE ? 2 * n * n + 6 * n : 0);
 }
 bool kiln__la_eigh(z *a, int64_t n, bool upper, bool single, double *w, z *v, z *room) {
   tridiag t = {.n = n, .d = w, .e = (double *)(room + 2 * n), .end = n};
@@ -307,8 +343,12 @@ bool kiln__la_eigh(z *a, int64_t n, bool upper, bool single, double *w, z *v, z 
     reduce_real(&t, real_a, upper, room);
   else
     reduce_complex(&t, a, upper, room);
-  if (!diagonalise(&t, (turn *)room)) return false;
-  put_in_order(&t);
+  if (v && n > KILN__LA_WHOLE) {
+    if (!divide(&t, (double *)(room + 3 * n))) return false;
+  } else {
+    if (!diagonalise(&t, (turn *)room)) return false;
+    put_in_order(&t);
+  }
   if (v) turn_over(&t, real, v);
   for (int64_t i = 0; i < n; i++) w[i] *= scale;
   return true;

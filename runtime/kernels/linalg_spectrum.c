@@ -86,7 +86,7 @@ static bool eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper,
   kiln__la_batch b;
   kiln_tensor *scratch;
   if (!kiln__la_read(r, name, t, true, &b)) return false;
-  const int64_t n = b.n, room_size = 3 * n;
+  const int64_t n = b.n, room_size = kiln__la_eigh_room(n, vectors != NULL);
   const bool single = kiln_dtype_real(b.dtype) == KILN_DTYPE_F32;
   z *room = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
   double *w = new_like(r, &b, KILN_DTYPE_F64, n, -1, values);

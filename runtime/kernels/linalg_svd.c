@@ -4,13 +4,16 @@
  * the way is that of gesdd: of matrices much higher than wide the triangle of a QR factorisation
  * first; Householder's reduction to a bidiagonal matrix (gebrd), then implicit zero-shift QR
  * (bdsqr: Demmel and Kahan, 1990), which finds tiny singular values to full relative precision too.
- * Wide matrices come as their adjoint: LAPACK's reflectors are the same, the bidiagonal matrix is a
- * lower one. Where the iteration ends depends on the precision, and the signs with it: `single`. */
+ * Vectors of larger bidiagonal matrices are made by divide and conquer (bdsdc: linalg_divide.c),
+ * with this at its end. Wide matrices come as their adjoint: LAPACK's reflectors are the same, the
+ * bidiagonal matrix is a lower one. Where the iteration ends depends on the precision, and the
+ * signs with it: `single`. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "runtime/kernels/linalg.h"
+#include "runtime/kernels/linalg_divide.h"
 
 /* -- To a bidiagonal matrix -- */
 
@@ -52,9 +55,10 @@ static kiln__la_turn turn_for(double f, double g, double *r) {
     *r = fabs(g);
     return (kiln__la_turn){0, copysign(1, g)};
   }
-  const double length = hypot(f, g);
-  *r = copysign(length, f);
-  return (kiln__la_turn){fabs(f) / length, g / *r};
+  /* Numbers without all their bits make no rotation. */
+  const double up = fabs(f) + fabs(g) < 0x1p-900 ? 0x1p500 : 1, length = hypot(f * up, g * up);
+  *r = copysign(length, f) / up;
+  return (kiln__la_turn){fabs(f * up) / length, g * up / copysign(length, f)};
 }
 
 typedef struct turns2 {
@@ -119,7 +123,8 @@ static double least_of(double f, double g, double h) {
 typedef struct bidiag {
   int64_t n;
   double *d, *e;
-  double *u, *v; /* [n, n], the rows are vectors; may be NULL */
+  double *u, *v; /* [n, n] and [width, width], the rows are vectors; may be NULL */
+  int64_t width; /* n, or n + 1 where there is a column more */
   double epsilon, tolerance, threshold;
 } bidiag;
 
@@ -137,8 +142,8 @@ static void turn_pair(double *rows, int64_t n, int64_t j, kiln__la_turn t) {
 static void turn_both(const bidiag *b, int64_t j, bool down, kiln__la_turn right,
                       kiln__la_turn left) {
   if (!down) right.s = -right.s, left.s = -left.s;
-  turn_pair(down ? b->v : b->u, b->n, j, right);
-  turn_pair(down ? b->u : b->v, b->n, j, left);
+  turn_pair(b->v, b->width, j, down ? right : left);
+  turn_pair(b->u, b->n, j, down ? left : right);
 }
 /* Sweeps over the block [low, high], downwards or upwards; e between i and i + side is e[i]. */
 static void sweep_unshifted(const bidiag *b, int64_t low, int64_t high, bool down) {
@@ -204,7 +209,7 @@ static void solve_pair(const bidiag *b, int64_t i) {
   b->d[i] = t.most;
   b->e[i] = 0;
   b->d[i + 1] = t.least;
-  turn_pair(b->v, b->n, i, t.right);
+  turn_pair(b->v, b->width, i, t.right);
   turn_pair(b->u, b->n, i, t.left);
 }
 static void step(const bidiag *b, int64_t low, int64_t high, bool down, double least, double most) {
@@ -251,57 +256,109 @@ static bool diagonalise(const bidiag *b) {
   }
   return true;
 }
+static void exchange_rows(double *rows, int64_t n, int64_t i, int64_t k) {
+  for (int64_t c = 0; rows && c < n; c++) {
+    const double kept = rows[i * n + c];
+    rows[i * n + c] = rows[k * n + c];
+    rows[k * n + c] = kept;
+  }
+}
+static void exchange(const bidiag *b, int64_t i, int64_t k) {
+  const double kept = b->d[i];
+  b->d[i] = b->d[k];
+  b->d[k] = kept;
+  exchange_rows(b->u, b->n, i, k);
+  exchange_rows(b->v, b->width, i, k);
+}
 /* Positive, descending. */
 static void put_in_order(const bidiag *b) {
   double *d = b->d;
   for (int64_t i = 0; i < b->n; i++) {
-    for (int64_t k = 0; d[i] < 0 && b->v && k < b->n; k++) b->v[i * b->n + k] *= -1;
+    for (int64_t k = 0; d[i] < 0 && b->v && k < b->width; k++) b->v[i * b->width + k] *= -1;
     d[i] = fabs(d[i]);
   }
   for (int64_t last = b->n - 1; last > 0; last--) {
     int64_t least = 0;
     for (int64_t i = 1; i <= last; i++) least = d[i] <= d[least] ? i : least;
-    if (least == last) continue;
-    const double kept = d[least];
-    d[least] = d[last];
-    d[last] = kept;
-    for (int64_t k = 0; b->v && k < b->n; k++) {
-      for (int side = 0; side < 2; side++) {
-        double *rows = side ? b->u : b->v, x = rows[least * b->n + k];
-        rows[least * b->n + k] = rows[last * b->n + k];
-        rows[last * b->n + k] = x;
-      }
-    }
+    if (least != last) exchange(b, least, last);
   }
 }
-/* d and e, which are a lower bidiagonal matrix where `lower`; u and v become its vectors, as rows.
- * turns holds n. */
-static bool solve_bidiagonal(bidiag *b, bool lower, bool single, kiln__la_turn *turns) {
-  const int64_t n = b->n;
+/* To the transposed form: a lower one to an upper one, an upper one with a column more to a lower
+ * one without it. The rotations are of the other side's columns, or in `turns`. */
+static void transpose(const bidiag *b, bool more, double *rows, int64_t width,
+                      kiln__la_turn *turns) {
+  for (int64_t i = 0; i + !more < b->n; i++) {
+    const kiln__la_turn t = turn_for(b->d[i], b->e[i], &b->d[i]);
+    const bool last = i + 1 == b->n;
+    b->e[i] = last ? 0 : t.s * b->d[i + 1];
+    if (!last) b->d[i + 1] *= t.c;
+    turn_pair(rows, width, i, t);
+    if (turns) turns[i] = t;
+  }
+}
+static void set_precision(bidiag *b, bool single) {
   b->epsilon = single ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
   b->tolerance = fmax(10, fmin(100, pow(b->epsilon, -0.125))) * b->epsilon;
+}
+/* An upper one, by the iteration. */
+static bool iterate(bidiag *b) {
+  const double tiny = b->epsilon > DBL_EPSILON ? FLT_MIN : DBL_MIN;
+  double mu = fabs(b->d[0]), least = mu;
+  for (int64_t i = 1; i < b->n && least != 0; i++) {
+    mu = fabs(b->d[i]) * (mu / (mu + fabs(b->e[i - 1])));
+    least = fmin(least, mu);
+  }
+  b->threshold =
+      fmax(b->tolerance * (least / sqrt((double)b->n)), 6 * ((double)b->n * ((double)b->n * tiny)));
+  if (!diagonalise(b)) return false;
+  put_in_order(b);
+  return true;
+}
+/* A part of the matrix that is divided no more (LAPACK: lasdq). */
+static bool solve_leaf(const kiln__la_divide *t, int64_t at, int64_t n, bool more) {
+  double u[KILN__LA_WHOLE * KILN__LA_WHOLE], v[(KILN__LA_WHOLE + 1) * (KILN__LA_WHOLE + 1)];
+  bidiag b = {.n = n, .d = t->d + at, .e = t->e + at, .u = u, .v = v, .width = n + more};
+  for (int64_t i = 0; i < n * n; i++) u[i] = i % (n + 1) == 0;
+  for (int64_t i = 0; i < b.width * b.width; i++) v[i] = i % (b.width + 1) == 0;
+  set_precision(&b, t->epsilon > DBL_EPSILON);
+  if (more) {
+    transpose(&b, true, v, b.width, NULL);
+    transpose(&b, false, u, n, NULL);
+  }
+  if (!iterate(&b)) return false;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t least = i;
+    for (int64_t k = i + 1; k < n; k++) least = b.d[k] < b.d[least] ? k : least;
+    if (least != i) exchange(&b, i, least);
+  }
+  for (int64_t i = 0; i < n; i++) {
+    memcpy(t->u + (at + i) * t->n + at, u + i * n, sizeof *u * (size_t)n);
+  }
+  for (int64_t i = 0; i < b.width; i++) {
+    memcpy(t->v + (at + i) * t->n + at, v + i * b.width, sizeof *v * (size_t)b.width);
+  }
+  return true;
+}
+/* d and e, which are a lower bidiagonal matrix where `lower`; u and v become its vectors, as rows.
+ * turns holds n, squares and more 2 n n numbers each. */
+static bool solve_bidiagonal(bidiag *b, bool lower, bool single, kiln__la_turn *turns,
+                             double *squares, double *more) {
+  const int64_t n = b->width = b->n;
+  set_precision(b, single);
   for (int64_t i = 0; b->v && i < n * n; i++) b->u[i] = b->v[i] = i % (n + 1) == 0;
   if (n == 1) { /* the one place where the left vector gets the sign */
     if (b->v && signbit(b->d[0])) b->u[0] = -1;
     b->d[0] = fabs(b->d[0]);
     return true;
   }
-  for (int64_t i = 0; lower && i + 1 < n; i++) {
-    double r;
-    turns[i] = turn_for(b->d[i], b->e[i], &r);
-    b->d[i] = r;
-    b->e[i] = turns[i].s * b->d[i + 1];
-    b->d[i + 1] *= turns[i].c;
+  if (lower) transpose(b, false, NULL, n, turns);
+  if (b->v && n > KILN__LA_WHOLE) {
+    const kiln__la_divide t = {n, b->d, b->e, b->u, b->v, b->epsilon, squares, more, solve_leaf};
+    b->e[n - 1] = 0;
+    if (!kiln__la_divide_bidiagonal(&t)) return false;
+  } else if (!iterate(b)) {
+    return false;
   }
-  double mu = fabs(b->d[0]), least = mu;
-  for (int64_t i = 1; i < n && least != 0; i++) {
-    mu = fabs(b->d[i]) * (mu / (mu + fabs(b->e[i - 1])));
-    least = fmin(least, mu);
-  }
-  b->threshold = fmax(b->tolerance * (least / sqrt((double)n)),
-                      6 * ((double)n * ((double)n * (single ? FLT_MIN : DBL_MIN))));
-  if (!diagonalise(b)) return false;
-  put_in_order(b);
   for (int64_t k = 0; lower && b->v && k < n; k++) { /* the elements of u's vectors */
     for (int64_t j = n - 2; j >= 0; j--) {
       double *x = b->u + k * n + j;
@@ -323,14 +380,14 @@ static bool is_high(const kiln__la_svd_task *t) {
 int64_t kiln__la_svd_room(const kiln__la_svd_task *t) {
   return 5 * t->n * t->n + 2 * t->m + 4 * t->n;
 }
-/* Squares must be numbers: the factor that makes them so; 0: not finite. */
+/* Squares must be numbers: what a is divided by for that; 0: not finite. */
 static double scale_for(const z *a, int64_t count) {
   double most = 0;
   for (int64_t i = 0; i < count; i++) {
     if (!isfinite(a[i].re) || !isfinite(a[i].im)) return 0;
     most = fmax(most, fmax(fabs(a[i].re), fabs(a[i].im)));
   }
-  return most > 1e100 || (most < 1e-100 && most > 0) ? 1 / most : 1;
+  return most > 1e100 || (most < 1e-100 && most > 0) ? most : 1;
 }
 /* The triangle of the QR factorisation that is in a [m, n]; its adjoint. */
 static void take_triangle(const z *a, int64_t n, bool turned, z *to) {
@@ -373,7 +430,7 @@ bool kiln__la_svd(const kiln__la_svd_task *t, z *a, double *s, z *left, z *right
   bidiag b = {.n = n, .d = s, .e = (double *)(rest + 2 * m + n)};
   const double scale = scale_for(a, m * n);
   if (scale == 0) return false;
-  for (int64_t i = 0; scale != 1 && i < m * n; i++) a[i] = (z){a[i].re * scale, a[i].im * scale};
+  for (int64_t i = 0; scale != 1 && i < m * n; i++) a[i] = (z){a[i].re / scale, a[i].im / scale};
   if (vectors) b.u = rows, b.v = rows + square;
   if (n == 0) {
     for (int64_t i = 0; vectors && i < m * columns; i++) left[i] = (z){i % (columns + 1) == 0, 0};
@@ -387,8 +444,11 @@ bool kiln__la_svd(const kiln__la_svd_task *t, z *a, double *s, z *left, z *right
   } else {
     bidiagonal(a, m, n, s, b.e, left, columns, vectors ? p : NULL, rest);
   }
-  if (!solve_bidiagonal(&b, t->wide && !high, t->single, (kiln__la_turn *)(b.e + n))) return false;
-  for (int64_t i = 0; i < n; i++) s[i] /= scale;
+  if (!solve_bidiagonal(&b, t->wide && !high, t->single, (kiln__la_turn *)(b.e + n), (double *)core,
+                        (double *)whole)) {
+    return false;
+  }
+  for (int64_t i = 0; i < n; i++) s[i] *= scale;
   if (!vectors) return true;
   /* Of a wide matrix both sides are exchanged; so are they of its triangle. */
   combine(whole, !high ? NULL : t->wide ? p : q, t->wide ? b.v : b.u, n);

@@ -4,6 +4,7 @@
   convert    bytes of one dtype, bytes of the same elements in another       (1.13, then --new: 2.x)
   prints     tensors and what a TorchScript program prints of them           (1.13)
   types DIR  every type that the IR texts under DIR hold
+  signs      signs of singular vectors and eigenvectors                      (2.15)
 """
 import itertools
 import os
@@ -201,6 +202,62 @@ def types(root):
         print(t)
 
 
+def numbers(seed):
+    """Multiples of 2^-15 in [-1, 1)."""
+    x = seed
+    while True:
+        x = (x * 1664525 + 1013904223) % 2 ** 32
+        yield (x >> 16) / 2.0 ** 15 - 1
+
+
+def matrix(draw, dtype, kind, m, n):
+    """Of numbers that are exact in single precision; near: all values are near 4."""
+    def one(i, j):
+        x = complex(next(draw), next(draw)) if dtype.is_complex else next(draw)
+        return x * 2.0 ** -(i // 2) if kind == "graded" else x / 256 + 4 * (i == j) if kind == "near" else x
+
+    return torch.tensor([[one(i, j) for j in range(n)] for i in range(m)], dtype=dtype)
+
+
+def signs():
+    """Of each vector's sum with random weights: a bit where it is positive, the first one highest. None of the sums
+    is near 0, none changes its sign where the matrix does by an epsilon."""
+    def digest(what, a, side, weights):
+        u = torch.linalg.svd(a)[0][:, :min(a.shape)] if what == "svd" else torch.linalg.eigh(a, side)[1]
+        sums = (weights.to(u.dtype) @ u).real
+        return None if sums.abs().min() < 2e-3 else "".join("01"[int(x > 0)] for x in sums)
+
+    def stable(what, dtype, kind, m, n, side):
+        noise = torch.Generator().manual_seed(0)
+        for seed in range(1, 1000):
+            draw = numbers(seed)
+            a = matrix(draw, dtype, kind, m, n)
+            if what == "eigh":
+                a = a + a.mH
+            weights = torch.tensor([next(draw) for _ in range(m)], dtype=torch.float64)
+            first = digest(what, a, side, weights)
+            for _ in range(3):
+                b = a * (1 + torch.finfo(dtype).eps * torch.randint(-1, 2, a.shape, generator=noise).to(dtype))
+                if what == "eigh":
+                    b = b.tril() + b.tril(-1).mH
+                if digest(what, b, side, weights) != first:
+                    first = None
+            if first:
+                return seed, hex(int(first, 2))[2:].zfill(-(-m // 4) if what == "eigh" else -(-min(m, n) // 4))
+        raise SystemExit("no stable matrix")
+
+    for name in ("F64", "F32", "C128", "C64"):
+        for kind in ("random", "graded", "near"):
+            sizes = [(26, 26), (33, 33), (60, 52)]
+            if kind == "random":
+                sizes += [(45, 30), (44, 30), (58, 30), (30, 44), (30, 70), (52, 52), (104, 104), (130, 90)]
+            for m, n in sizes:
+                print("svd", name, kind, m, n, "-", *stable("svd", DTYPES[name], kind, m, n, None))
+            for n in (26, 27, 51, 52) + (100, 130) * (kind == "random"):
+                for side in "LU":
+                    print("eigh", name, kind, n, n, side, *stable("eigh", DTYPES[name], kind, n, n, side))
+
+
 if __name__ == "__main__":
     table = sys.argv[1]
     if table == "types":
@@ -208,4 +265,4 @@ if __name__ == "__main__":
     elif table == "convert":
         convert("--new" in sys.argv)
     else:
-        dict(promotion=promotion, prints=prints)[table]()
+        dict(promotion=promotion, prints=prints, signs=signs)[table]()
