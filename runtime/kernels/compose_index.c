@@ -341,7 +341,7 @@ static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_ivalue values, kil
       return;
     }
   }
-  if (!kiln__recipe_ok(r, NULL)) return; /* not all of the sorter was seen */
+  if (!kiln__recipe_goes_on(r)) return; /* not all of the sorter was seen */
   for (int64_t i = 0; i < c.b->numel && !kiln_budget_spent(&left, SEARCH); i++) {
     const int64_t row = rank > 1 ? i / m : 0;
     to[i] = bound(&c, row * n, order ? order + row * n : NULL, n, i, right);

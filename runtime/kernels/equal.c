@@ -54,7 +54,8 @@ static kiln_status *close(kiln_call *call, const kiln_ivalue *args, kiln_tensor 
   }
   KILN_TRY(kiln_broadcast(kiln_tensor_rank(in[0]), kiln_tensor_sizes(in[0]),
                           kiln_tensor_rank(in[1]), kiln_tensor_sizes(in[1]), &rank, sizes));
-  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_BOOL, rank, sizes, out);
+  KILN_TRY(kiln_call_tensor(call, KILN_DTYPE_BOOL, rank, sizes, out));
+  kiln_status *status = NULL;
   for (int i = 0; i < 2 && !status; i++) {
     status = kiln_call_tensor(call, KILN_DTYPE_C128, rank, sizes, &wide[i]);
     if (!status) status = kiln_pw_copy(call, wide[i], in[i]);
@@ -73,6 +74,7 @@ static kiln_status *close(kiln_call *call, const kiln_ivalue *args, kiln_tensor 
   }
   kiln_tensor_release_to(&call->cache, wide[0]);
   kiln_tensor_release_to(&call->cache, wide[1]);
+  if (status) kiln_tensor_release_to(&call->cache, *out);
   return status;
 }
 KILN_KERNEL(isclose) {

@@ -182,7 +182,7 @@ static kiln_tensor *ctc(kiln__recipe *r, const kiln_ivalue *args, int64_t blank,
       KILN_RECIPE_FAIL(r, "targets must be in label range");
     }
   }
-  if (!kiln__recipe_ok(r, NULL)) return NULL; /* were all labels seen? */
+  if (!kiln__recipe_goes_on(r)) return NULL; /* were all labels seen? */
   for (int64_t i = 0, at = 0; i < n; i++) {
     const int64_t *own = label + (padded ? i * width : at);
     to[i] = ctc_row(p + i * c, n * c, in_length[i], own, target_length[i], blank, alpha,

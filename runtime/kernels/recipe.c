@@ -6,16 +6,17 @@
 #include "runtime/kernels/view.h"
 
 bool kiln__recipe_ok(kiln__recipe *r, kiln_status *status) {
-  kiln_budget *budget = &r->call->budget;
-  if (!status && __atomic_load_n(&budget->over, __ATOMIC_RELAXED)) {
-    status = kiln_budget_check(budget, 0); /* no step goes on from one that was left unfinished */
-  }
   if (!status) return !r->status;
   if (r->status)
     kiln_status_destroy(status);
   else
     r->status = status;
   return false;
+}
+bool kiln__recipe_goes_on(kiln__recipe *r) {
+  kiln_budget *budget = &r->call->budget;
+  if (!__atomic_load_n(&budget->over, __ATOMIC_RELAXED)) return !r->status;
+  return kiln__recipe_ok(r, kiln_budget_check(budget, 0));
 }
 
 /* Takes `v`, also on failure. */
@@ -33,6 +34,7 @@ static bool keep(kiln__recipe *r, kiln_ivalue v) {
     r->capacity *= 2;
   }
   r->temps[r->count++] = v;
+  (void)kiln__recipe_goes_on(r);
   return true;
 }
 kiln_tensor *kiln__recipe_keep(kiln__recipe *r, kiln_tensor *t) {
@@ -62,7 +64,7 @@ kiln_status *kiln__recipe_run(kiln_call *call,
 static bool cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
                  kiln_ivalue results[KILN_MAX_OUTS]) {
   (void)kiln_budget_is_over(&r->call->budget);
-  if (!kiln__recipe_ok(r, NULL)) return false;
+  if (!kiln__recipe_goes_on(r)) return false;
   for (int i = 0; i < KILN_MAX_OUTS; i++) results[i] = kiln_none();
   bool fine = kiln__recipe_ok(r, body(r->call, args, results));
   for (int i = 0; i < KILN_MAX_OUTS; i++) {

@@ -8,7 +8,7 @@
 #include "test/unit/frontend/archive_support.h"
 
 /* Sides of the square operands x, i (from 0 to the side) and b; MORE looks must be made. */
-enum { SMALL = 16, LARGE = 1024, MORE = 2, MOST_LOOKS = 4000 };
+enum { SMALL = 16, LARGE = 1024, MORE = 2, MOST_LOOKS = 4000, MOST_BYTES = 1 << 20 };
 
 static const char *const expressions[] = {
     "torch.nonzero(x)",
@@ -448,29 +448,42 @@ static kiln_status *load(const char *expression, kiln_instance **out) {
   return status;
 }
 
-/* The call, cancelled at the n-th look if it comes to it. */
-static kiln_status *call(kiln_instance *instance, kiln_value *const operands[4], uint64_t n) {
-  const kiln_call_options options = {.limits = {.cancel = cancel}};
+static kiln_status *call_under(kiln_instance *instance, kiln_value *const operands[4],
+                               uint64_t bytes) {
+  const kiln_call_options options = {.limits = {.bytes = bytes, .cancel = cancel}};
   kiln_value *result = NULL;
-  kiln_cancel_at_look(cancel, n);
   kiln_status *status = kiln_instance_call(instance, "forward", operands, 4, &options, &result);
-  kiln_cancel_at_look(cancel, 0);
-  kiln_cancel_reset(cancel);
   kiln_value_destroy(result);
   return status;
 }
+/* The call, cancelled at the n-th look if it comes to it. */
+static kiln_status *call(kiln_instance *instance, kiln_value *const operands[4], uint64_t n) {
+  kiln_cancel_at_look(cancel, n);
+  kiln_status *status = call_under(instance, operands, 0);
+  kiln_cancel_at_look(cancel, 0);
+  kiln_cancel_reset(cancel);
+  return status;
+}
 
-/* NULL, or what is wrong. */
-static const char *check(kiln_instance *instance) {
+/* Cancels the call at each of its looks, which are counted. */
+static kiln_status *cancel_everywhere(kiln_instance *instance, uint64_t *out_looks) {
   uint64_t looks = 1;
-  kiln_status *status = call(instance, small, 0); /* the plan is made once */
-  for (; !status && looks < MOST_LOOKS; looks++) {
+  kiln_status *status = NULL;
+  for (; looks < MOST_LOOKS; looks++) {
     status = call(instance, small, looks);
-    if (!status) break;
     if (kiln_status_code(status) != KILN_CANCELLED) break;
     kiln_status_destroy(status);
     status = NULL;
   }
+  *out_looks = looks;
+  return status;
+}
+
+/* NULL, or what is wrong. */
+static const char *check_looks(kiln_instance *instance) {
+  uint64_t looks = 0;
+  kiln_status *status = call(instance, small, 0); /* the plan is made once */
+  if (!status) status = cancel_everywhere(instance, &looks);
   if (status) {
     print_error("%s\n", kiln_status_report(status));
     kiln_status_destroy(status);
@@ -483,9 +496,24 @@ static const char *check(kiln_instance *instance) {
   return !status ? "does not look" : code != KILN_CANCELLED ? "large operands" : NULL;
 }
 
-static void long_work_looks(void **state) {
+/* With all the bytes that the call may fail for, then cancelled at each look. */
+static void fail_everywhere(kiln_instance *instance) {
+  uint64_t looks;
+  for (uint64_t bytes = 64; bytes < MOST_BYTES; bytes += bytes / 8 + 64) {
+    kiln_status_destroy(call_under(instance, small, bytes));
+  }
+  kiln_status_destroy(cancel_everywhere(instance, &looks));
+}
+static const char *check_bytes(kiln_instance *instance) {
+  fail_everywhere(instance); /* the instance's cache has its blocks */
+  const size_t held = kiln_context_bytes(context);
+  fail_everywhere(instance);
+  fail_everywhere(instance);
+  return kiln_context_bytes(context) > held ? "bytes stay behind" : NULL;
+}
+
+static void check_all(const char *(*check)(kiln_instance *instance)) {
   int wrong = 0;
-  (void)state;
   for (size_t k = 0; k < sizeof expressions / sizeof *expressions; k++) {
     kiln_instance *instance = NULL;
     kiln_status *status = load(expressions[k], &instance);
@@ -499,9 +527,19 @@ static void long_work_looks(void **state) {
   assert_int_equal(wrong, 0);
 }
 
+static void long_work_looks(void **state) {
+  (void)state;
+  check_all(check_looks);
+}
+static void failures_keep_nothing(void **state) {
+  (void)state;
+  check_all(check_bytes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(long_work_looks, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(failures_keep_nothing, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
