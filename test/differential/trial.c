@@ -347,6 +347,33 @@ static bool is_same(const trial *t, const answer *want, const answer *got) {
   return t->seed & DRAW_WILD && want->code == KILN_OP_ERROR && got->code == KILN_OP_ERROR;
 }
 
+/* Bytes in use: what waits in the caches of the instance's calls left out. */
+static size_t bytes_of(const program *p) {
+  size_t bytes = kiln_context_bytes(p->context);
+  for (int i = 0; i < KILN__IDLE_CALLS; i++) {
+    const kiln_call *idle = p->instance->idle[i];
+    if (idle) bytes -= idle->cache.bytes;
+  }
+  return bytes;
+}
+
+/* Lets calls fail for want of memory wherever they ask for some; they must leave nothing. */
+static void starve(const program *p) {
+  enum { MOST = 1 << 16 };
+  static answer got;
+  const kiln_limits limits = call_options.limits;
+  const size_t before = bytes_of(p);
+  got.code = KILN_LIMIT;
+  for (uint64_t bytes = 64; is_limited(&got) && bytes < MOST; bytes += bytes / 8 + 64) {
+    call_options.limits.bytes = bytes;
+    call(p, 0, 0, &got);
+  }
+  call_options.limits = limits;
+  if (bytes_of(p) > before && found(p->t, 0, CALLS)) {
+    printf("  kept %zu bytes of calls that failed\n", bytes_of(p) - before);
+  }
+}
+
 /* All calls in one mode; after one that reached a limit there is nothing to compare. False: there
  * is no such graph. */
 static bool run_mode(const trial *t, int mode, answer *wants) {
@@ -369,6 +396,7 @@ static bool run_mode(const trial *t, int mode, answer *wants) {
       break;
     }
   }
+  if (mode == 0 && !limited) starve(&p);
   kiln_counters counters;
   kiln_model_counters(p.model, &counters);
   trial_counted.compiled_runs += counters.compiled_runs;
