@@ -97,6 +97,7 @@ void kiln_arena_destroy(kiln_arena *arena) {
 /* The innermost run that covers the arena, or NULL. */
 static arena_run *find_run(const kiln_arena *arena) {
   for (arena_run *run = innermost_run; run; run = run->outer) {
+    if (!run->arena) return run;
     for (const kiln_arena *a = arena; a; a = a->parent) {
       if (a == run->arena) return run;
     }

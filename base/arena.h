@@ -32,8 +32,9 @@ kiln_mem *kiln_arena_mem(const kiln_arena *arena);
 /* Runs body(arg) so that allocation from `arena` and its children may fail: returns what body
  * returns, or the out-of-memory status, or KILN_LIMIT or KILN_CANCELLED of the budget. Runs may
  * nest, on one arena or several; the innermost run that covers the failing arena is returned from.
- * Children made inside it live until their parent dies. Outside of any run, an allocation that
- * fails is a fault of ours and stops the program. */
+ * `arena` NULL covers all: for whoever calls hooks that allocate from arenas of their own, and has
+ * to clean up behind them. Children made inside it live until their parent dies. Outside of any
+ * run, an allocation that fails is a fault of ours and stops the program. */
 kiln_status *kiln_arena_run(kiln_arena *arena, kiln_status *(*body)(void *arg),
                             void *arg) KILN_MUST_USE;
 

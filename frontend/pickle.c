@@ -351,7 +351,8 @@ static kiln_status *step(kiln_pickle *p, bool *out_done) {
   }
 }
 
-static kiln_status *run_machine(kiln_pickle *p) {
+static kiln_status *run_machine(void *arg) {
+  kiln_pickle *p = arg;
   const char *record_name =
       p->hooks->whole_name ? p->name : kiln_arena_printf(p->arena, "%s.pkl", p->name);
   kiln_zip_record *record = kiln_zip_find(p->zip, kiln_str_from(record_name));
@@ -374,14 +375,8 @@ static kiln_status *run_machine(kiln_pickle *p) {
   return kiln__pickle_check(p);
 }
 
-static kiln_status *run_in_types(void *arg) { return run_machine(arg); }
-
-static kiln_status *run_in_arena(void *arg) {
+static kiln_status *report_pending(void *arg) {
   kiln_pickle *p = arg;
-  return kiln_type_table_run(p->types, run_in_types, p);
-}
-
-static kiln_status *report_pending(kiln_pickle *p) {
   for (size_t i = 0; i + 1 < p->pending.count; i += 2) {
     KILN_TRY(p->hooks->set_state(p->hooks->user, p->pending.data[i], p->pending.data[i + 1]));
   }
@@ -401,9 +396,9 @@ kiln_status *kiln_pickle_read(kiln_env *env, kiln_arena *arena, kiln_type_table 
                    .name = name,
                    .hooks = hooks ? hooks : &no_hooks,
                    .devices = hooks ? hooks->devices : NULL};
-  kiln_status *status = kiln_arena_run(arena, run_in_arena, &p);
+  kiln_status *status = kiln_arena_run(NULL, run_machine, &p); /* the hooks' arenas, too */
   kiln__pickle_dismantle(&p, status == NULL);
-  if (!status) status = report_pending(&p);
+  if (!status) status = kiln_arena_run(NULL, report_pending, &p);
   free_values(&p, &p.stack);
   free_values(&p, &p.memo);
   free_values(&p, &p.pending);

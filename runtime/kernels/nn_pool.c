@@ -196,7 +196,8 @@ static void max_windows_of(void *data, int64_t begin, int64_t end, int worker) {
       set_window(p, 0, z, &w);
       for (int64_t y = 0; y < p->out[1]; y++) {
         set_window(p, 1, y, &w);
-        for (int64_t x = 0; x < p->out[2] && !kiln_budget_spent(&left, work); x++, at++) {
+        for (int64_t x = 0; x < p->out[2]; x++, at++) {
+          if (kiln_budget_spent(&left, work)) return;
           set_window(p, 2, x, &w);
           (m->nn->dtype == KILN_DTYPE_F64 ? max_f64 : max_f32)(p, &w, plane, at, m->index);
           w.padded = 1;
