@@ -381,6 +381,7 @@ KILN_RECIPE(isin) {
     return;
   }
   compared c = compare_as(r, args[1], args[0]);
+  if (r->status || !c.b) return;
   int64_t n = kiln__recipe_numel(c.a);
   c.a = kiln__recipe_reshape(r, c.a, 1, &n);
   kiln_tensor *sorted[2], *found;

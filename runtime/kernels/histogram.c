@@ -90,6 +90,7 @@ static void divide(const points *p, const axis *axes, double *to, int64_t n) {
     int64_t rest = i;
     to[i] /= total;
     for (int d = p->dims - 1; d >= 0; rest /= axes[d].bins, d--) {
+      KILN_ASSERT(axes[d].bins > 0);
       const double *edge = axes[d].edge + rest % axes[d].bins;
       to[i] /= edge[1] - edge[0];
     }

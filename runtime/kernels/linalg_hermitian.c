@@ -106,6 +106,7 @@ static void reduce_complex(tridiag *t, z *a, bool upper, z *room) {
 static void reduce_real(tridiag *t, double *a, bool upper, z *room) {
   const int64_t n = t->n;
   double *x = (double *)(room + n), *w = x + n;
+  KILN_ASSERT(a);
   while (t->end - t->first > 1 && !kiln_budget_leaves_out()) {
     const double *row = a + (upper ? t->end - 1 : t->first) * n;
     for (int64_t k = t->first; k < t->end; k++) room[k] = (z){row[k], 0};
