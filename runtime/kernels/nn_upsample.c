@@ -120,11 +120,15 @@ static double position(const resample *p, double scale, int64_t at, bool wide) {
   const double x = product(scale, (double)at + 0.5, wide);
   return wide ? x - 0.5 : (double)((float)x - 0.5f);
 }
+/* Factors that a model chooses lead anywhere, NaN too: `x`, or the end that it lies behind. */
+static double between(double low, double x, double high) {
+  return !(x > low) ? low : x < high ? x : high;
+}
 static void nearest_places(const resample *p, int d, bool wide, int64_t *places) {
   const double scale = ratio(p, d, wide), shift = p->kind == NEAREST_EXACT ? 0.5 : 0;
   for (int64_t i = 0; i < p->out[d]; i++) {
-    const int64_t at = (int64_t)floor(product((double)i + shift, scale, wide));
-    places[i] = at < p->in[d] - 1 ? at : p->in[d] - 1;
+    const double x = product((double)i + shift, scale, wide);
+    places[i] = (int64_t)between(0, floor(x), (double)(p->in[d] - 1));
   }
 }
 
@@ -141,7 +145,7 @@ static void plain_taps(const resample *p, int d, bool wide, const taps *t) {
   const double scale = ratio(p, d, wide);
   const int64_t last = p->in[d] - 1;
   for (int64_t i = 0; i < p->out[d]; i++) {
-    double x = position(p, scale, i, wide);
+    double x = between(-2, position(p, scale, i, wide), (double)last + 1);
     if (p->kind == LINEAR && x < 0) x = 0;
     int64_t first = (int64_t)floor(x);
     if (first > last) first = last;
@@ -177,11 +181,10 @@ static double support(const resample *p, double scale) {
 static void wide_taps(const resample *p, int d, bool wide, const taps *t) {
   const double scale = ratio(p, d, wide), reach = support(p, scale);
   for (int64_t i = 0; i < p->out[d]; i++) {
-    const double center = scale * ((double)i + 0.5);
-    int64_t first = (int64_t)(center - reach + 0.5), end = (int64_t)(center + reach + 0.5);
+    const double center = scale * ((double)i + 0.5), most = (double)p->in[d];
+    int64_t first = (int64_t)between(0, center - reach + 0.5, most);
+    int64_t end = (int64_t)between(0, center + reach + 0.5, most);
     double sum = 0, *w = t->weights + i * t->count;
-    if (first < 0) first = 0;
-    if (end > p->in[d]) end = p->in[d];
     if (end - first > t->count) end = first + t->count;
     for (int64_t k = 0; k < t->count; k++) {
       const bool inside = first + k < end;
