@@ -359,7 +359,7 @@ static void merge_bidiagonal(merge *m, int64_t at, int64_t left, int64_t right, 
     m->z[p] = row <= mid ? alpha / norm * t->v[row * n + mid] : t->e[mid] * t->v[row * n + mid + 1];
     m->side[p] = row == mid ? BOTH : row < mid ? LEFT : RIGHT;
   }
-  const double tolerance = BESIDE_1 * t->epsilon; /* the norm is 1 */
+  const double tolerance = (double)BESIDE_1 * t->epsilon; /* the norm is 1 */
   for (int64_t p = 1, before = 0; p < m->n; p++) {
     if (fabs(m->z[p]) <= tolerance) {
       leave_out(m, p);
@@ -455,7 +455,7 @@ static void merge_tridiagonal(merge *m, int64_t at, int64_t left, int64_t right)
     m->side[p] = row < mid ? LEFT : RIGHT;
     most = fmax(most, fmax(fabs(m->d[p]), fabs(m->z[p])));
   }
-  const double tolerance = BESIDE_1 * t->epsilon * most;
+  const double tolerance = (double)BESIDE_1 * t->epsilon * most;
   for (int64_t p = 0, before = -1; p < m->n; p++) {
     if (rho * fabs(m->z[p]) <= tolerance) {
       leave_out(m, p);
