@@ -381,6 +381,7 @@ static void starve(const program *p) {
 static bool run_mode(const trial *t, int mode, answer *wants) {
   static answer got;
   program p = {.context = contexts[mode], .t = t};
+  const double begin = seconds();
   const size_t before = kiln_context_bytes(p.context);
   if (!build(&p)) {
     if (mode > 0 && found(t, mode, -1)) printf("  not built\n");
@@ -398,7 +399,7 @@ static bool run_mode(const trial *t, int mode, answer *wants) {
       break;
     }
   }
-  if (mode == 0 && !limited) starve(&p);
+  if (mode == 0 && !limited && seconds() - begin < 0.2) starve(&p);
   kiln_counters counters;
   kiln_model_counters(p.model, &counters);
   trial_counted.compiled_runs += counters.compiled_runs;
