@@ -52,6 +52,11 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   return NULL;
 }
 
+static void release_groups(const kiln_group_record *groups) {
+  for (const kiln_group_record *g = groups; g; g = g->next) {
+    if (g->code) kiln_compiled_release(g->code);
+  }
+}
 void kiln_jit_destroy(kiln_jit *jit) {
   if (!jit) return;
   kiln_mem *mem = jit->env.mem;
@@ -60,12 +65,8 @@ void kiln_jit_destroy(kiln_jit *jit) {
     kiln__executor_destroy(ex);
     if (ex->function && ex->function->callable == &ex->callable) ex->function->callable = NULL;
   }
-  for (kiln_group_record *g = jit->groups; g; g = g->next) {
-    if (g->code) kiln_compiled_release(g->code);
-  }
-  for (kiln_group_record *g = jit->spare_groups; g; g = g->next) {
-    if (g->code) kiln_compiled_release(g->code);
-  }
+  release_groups(jit->groups);
+  release_groups(jit->spare_groups);
   kiln_pass_runner_deinit(&jit->runner);
   kiln_job_lock_deinit(&jit->lock);
   kiln_arena_destroy(jit->arena);

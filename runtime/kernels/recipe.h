@@ -32,8 +32,8 @@ kiln_status *kiln__recipe_run(kiln_call *call,
 bool kiln__recipe_ok(kiln__recipe *r, kiln_status *status);
 #define KILN_RECIPE_FAIL(r, ...) \
   ((void)kiln__recipe_ok(r, KILN_OP_FAIL(__VA_ARGS__)), KILN_ASSERT((r)->status))
-/* The same, after the budget was looked at: no step goes on from one that was left unfinished. What
- * is kept is looked at so. */
+/* True when nothing has failed and the budget is not over: no step goes on from one that was left
+ * unfinished. Asked before each step and whenever something is kept. */
 bool kiln__recipe_goes_on(kiln__recipe *r);
 /* Takes a tensor (or value) over and gives it back; NULL stays NULL. */
 kiln_tensor *kiln__recipe_keep(kiln__recipe *r, kiln_tensor *t);
