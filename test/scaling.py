@@ -364,20 +364,21 @@ def loops_that_carry_all(n):
                          ['s = 0'] + repeat(n, 's = torch.add(s, a#)')))
 
 
-@grows(40)
+# 400 levels are what the loader takes: 8n stay far below it, where depth itself costs little.
+@grows(10)
 def nested_ifs(n):
     lines = []
     for i in range(n):
-        lines += ['  ' * i + 'if torch.gt(torch.size(x, 0), %d):' % (i - 1000)]
-        lines += ['  ' * (i + 1) + 'x = torch.add(x, %d)' % i]
+        lines += [' ' * i + 'if torch.gt(torch.size(x, 0), %d):' % (i - 1000)]
+        lines += [' ' * (i + 1) + 'x = torch.add(x, %d)' % i]
     for i in reversed(range(n)):
-        lines += ['  ' * i + 'else:', '  ' * i + '  x = torch.neg(x)']
-    return calls(program(lines))
+        lines += [' ' * i + 'else:', ' ' * i + ' x = torch.neg(x)']
+    return calls(program(lines * 10))
 
 
-@grows(150)
+@grows(45)
 def nested_expressions(n):
-    return calls(program(['x = ' + 'torch.neg(' * n + 'x' + ')' * n] * 20))
+    return calls(program(['x = ' + 'torch.neg(' * n + 'x' + ')' * n] * 60))
 
 
 @grows(3000)
