@@ -278,6 +278,7 @@ static kiln_status *eye(kiln_call *call, int64_t n, int64_t m, const kiln_ivalue
   KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, at, KILN_DTYPE_F32), 2, sizes, 0, &t));
   kiln__give(out, t);
   KILN_TRY(kiln_pw_fill(call, t, zero));
+  KILN_TRY(kiln_budget_check(&call->budget, 0)); /* ones would touch the pages left out */
   int64_t length = n < m ? n : m, stride = length ? m + 1 : 1;
   KILN_TRY(kiln_tensor_view(&call->cache, t, 1, &length, &stride, t->offset, &diagonal));
   kiln_status *status = kiln_pw_fill(call, diagonal, one);
