@@ -1,6 +1,6 @@
-/* conv.c: the speed of the core's convolutions (runtime/kernels/conv.h) on the shapes of resnet18
- * and mobilenet_v3_large, batch 1, as a share of the FMA peak of a core times the threads, which it
- * measures first. The operands are in the caches as far as they fit.
+/* conv.c: the speed of the core's convolutions (runtime/kernels/heavy/conv.h) on the shapes of
+ * resnet18 and mobilenet_v3_large, batch 1, as a share of the FMA peak of a core times the threads,
+ * which it measures first. The operands are in the caches as far as they fit.
  *
  * conv [--threads N] [NAME] runs the shapes whose name contains NAME. */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/kernels/conv.h"
+#include "runtime/kernels/heavy/conv.h"
 #include "runtime/math/math.h"
 
 typedef struct shape {

@@ -1,6 +1,6 @@
 /* lower_pointwise.c: arithmetic, comparisons, selection, one-argument functions. Each follows the
- * interpreter's kernel of that name (runtime/kernels/pointwise.def) to the bit: the same operations
- * in the same order, in the same promoted type. */
+ * interpreter's kernel of that name (runtime/kernels/pointwise/pointwise.def) to the bit: the same
+ * operations in the same order, in the same promoted type. */
 #include "codegen/lower.h"
 
 #define OP(name, ...) kiln__lower_op(l, KILN_LOOP_##name, __VA_ARGS__)

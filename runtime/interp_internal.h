@@ -1,4 +1,4 @@
-/* interp_internal.h: between interp.c and interp_values.c. */
+/* interp_internal.h: between the files of the interpreter (interp*.c). */
 #ifndef KILN_RUNTIME_INTERP_INTERNAL_H
 #define KILN_RUNTIME_INTERP_INTERNAL_H
 
@@ -73,6 +73,14 @@ static inline void kiln__frame_write(kiln_call *call, kiln_frame *f, kiln_operan
   kiln__value_copy(&f->regs[o], &v);
 }
 
+/* Nobody else could see a write to it. */
+static inline bool kiln__is_sole_owner(const kiln_call *call, const kiln_tensor *t) {
+  const kiln_storage *s = t->storage;
+  return s && __atomic_load_n(&t->refs, __ATOMIC_ACQUIRE) == 1 &&
+         __atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) == 1 && !s->owner &&
+         !(call->grad_mode && t->key.f.requires_grad);
+}
+
 /* -- Forked functions that run beside their frame -- */
 
 /* Whether this FORK becomes a task. */
@@ -89,6 +97,11 @@ void kiln__fork_wait(kiln_call *call, kiln_future *future);
 /* Before the frame goes, its registers empty already: waits for its tasks. */
 void kiln__fork_join(kiln_call *call, kiln_frame *f);
 
+/* GROUP and TYPECHECK; `o` are the operands. */
+kiln_status *kiln__interp_group(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                                const kiln_operand *o) KILN_MUST_USE;
+void kiln__interp_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                            const kiln_operand *o);
 /* Instructions that make and take apart values; `o` are the operands. */
 kiln_status *kiln__interp_value(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                 const kiln_operand *o) KILN_MUST_USE;

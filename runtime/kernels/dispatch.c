@@ -37,7 +37,7 @@ const kiln_dispatch *kiln_dispatch_select(kiln_isa isa) {
 
 const uint8_t kiln__pw_results[KILN_PW__COUNT] = {
 #define KILN_PW(name, arity, result) KILN_PW_##result,
-#include "runtime/kernels/pointwise.def"
+#include "runtime/kernels/pointwise/pointwise.def"
 #undef KILN_PW
 };
 

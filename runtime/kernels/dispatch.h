@@ -2,8 +2,9 @@
  *
  * Files named *_isa.c are compiled for x86-64-v2, AVX2 and AVX-512 (runtime/meson.build). Each set
  * fills a kiln_dispatch; a call points to that of its processor. All sets give the same bits: no
- * contraction, reductions by lanes and a fixed tree (reduce.h). The exceptions are matmul and the
- * functions of runtime/math, which use fma where the processor has it (AVX2 and AVX-512, alike).
+ * contraction, reductions by lanes and a fixed tree (reduce/reduce.h). The exceptions are matmul
+ * and the functions of runtime/math, which use fma where the processor has it (AVX2 and AVX-512,
+ * alike).
  *
  * Pointwise kernels compute in a few types only (kiln_ctype): the small integers in I32, the small
  * floats in F32. The iterator converts on the way in and out. */
@@ -11,7 +12,7 @@
 #define KILN_RUNTIME_KERNELS_DISPATCH_H
 
 #include "runtime/call.h"
-#include "runtime/kernels/gemm.h"
+#include "runtime/kernels/heavy/gemm.h"
 
 struct kiln_conv;
 struct kiln_conv_part;
@@ -31,10 +32,10 @@ typedef enum kiln_ctype {
 /* What a functor's result is: of the type it computes in, a bool, or the real part's type. */
 typedef enum kiln_pw_result { KILN_PW_SAME, KILN_PW_BOOL, KILN_PW_REAL } kiln_pw_result;
 
-#include "runtime/kernels/pointwise_classes.h"
+#include "runtime/kernels/pointwise/classes.h"
 typedef enum kiln_pw_functor {
 #define KILN_PW(name, arity, result) KILN_PW_##name,
-#include "runtime/kernels/pointwise.def"
+#include "runtime/kernels/pointwise/pointwise.def"
 #undef KILN_PW
   KILN_PW__COUNT
 } kiln_pw_functor;
@@ -95,7 +96,7 @@ typedef struct kiln_dispatch {
   const kiln_row_kernels *rows_f32, *rows_f64;
   void (*gemm_f32)(const kiln_gemm_args *args);
   void (*gemm_f64)(const kiln_gemm_args *args);
-  /* A part of a planned convolution, conv.h. */
+  /* A part of a planned convolution, heavy/conv.h. */
   void (*conv_f32)(const struct kiln_conv *c, const struct kiln_conv_part *part, void *scratch);
   void (*conv_f64)(const struct kiln_conv *c, const struct kiln_conv_part *part, void *scratch);
 } kiln_dispatch;

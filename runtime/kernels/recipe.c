@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/kernels/view.h"
+#include "runtime/kernels/shape/view.h"
 
 bool kiln__recipe_ok(kiln__recipe *r, kiln_status *status) {
   if (!status) return !r->status;
@@ -161,6 +161,11 @@ int kiln__recipe_dim(kiln__recipe *r, int64_t dim, int rank) {
   (void)kiln__recipe_ok(r, kiln_wrap_dim(dim, rank, &wrapped));
   return r->status ? 0 : wrapped;
 }
+bool kiln__recipe_check_real(kiln__recipe *r, const kiln_tensor *t) {
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  return kiln__recipe_ok(r, kiln_dtype_is_complex(dtype) ? kiln__not_implemented(r->call, dtype)
+                                                         : kiln__check_dtype(r->call, dtype));
+}
 const void *kiln__recipe_read(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype,
                               kiln_tensor **out) {
   *out = NULL;
@@ -210,4 +215,11 @@ kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t) {
     return NULL;
   }
   return kiln__recipe_ok(r, kiln_tensor_copy(out, t)) ? out : NULL;
+}
+kiln_tensor *kiln__recipe_as_float(kiln__recipe *r, kiln_tensor *t) {
+  const kiln_dtype dtype = kiln__recipe_dtype(t);
+  return kiln_dtype_is_int(dtype, true) ? kiln__recipe_to(r, t, KILN_DTYPE_F32) : t;
+}
+kiln_tensor *kiln__recipe_reduced(kiln__recipe *r, kiln_tensor *t, int64_t how) {
+  return how == 1 ? KILN_COOK(r, mean, T(t), NONE) : how == 2 ? KILN_COOK(r, sum, T(t), NONE) : t;
 }

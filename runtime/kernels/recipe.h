@@ -87,6 +87,12 @@ static inline int64_t kiln__recipe_size(const kiln_tensor *t, int dim) {
 static inline kiln_dtype kiln__recipe_dtype(const kiln_tensor *t) {
   return t ? kiln_tensor_dtype(t) : KILN_DTYPE_F32;
 }
+/* In which elements are worked on that are rounded once at the end. */
+static inline kiln_dtype kiln__recipe_work_dtype(kiln_dtype dtype) {
+  return kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_I64 : KILN_DTYPE_F64;
+}
+/* Refuses complex numbers and dtypes without arithmetic; true when there is no failure. */
+bool kiln__recipe_check_real(kiln__recipe *r, const kiln_tensor *t);
 /* A dimension argument, wrapped; 0 after a failure. */
 int kiln__recipe_dim(kiln__recipe *r, int64_t dim, int rank);
 /* Contiguous elements in a dtype, for reading; `out` is the tensor itself. NULL after a failure. */
@@ -102,6 +108,10 @@ kiln_tensor *kiln__recipe_narrow(kiln__recipe *r, kiln_tensor *t, int dim, int64
                                  int64_t length);
 /* In its order of memory a fresh copy that is row-major. */
 kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
+/* Whole numbers as float. */
+kiln_tensor *kiln__recipe_as_float(kiln__recipe *r, kiln_tensor *t);
+/* A loss by its reduction: 0 as it is, 1 mean, 2 sum. */
+kiln_tensor *kiln__recipe_reduced(kiln__recipe *r, kiln_tensor *t, int64_t how);
 
 /* -- The kernels that recipes use -- */
 #define KILN_RECIPE_KERNELS(X)    \

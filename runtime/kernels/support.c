@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/half.h"
-#include "runtime/kernels/iter.h"
+#include "runtime/kernels/pointwise/iter.h"
 
 void kiln__zero(void *to, size_t bytes) {
   enum { BLOCK = 1 << 20 };

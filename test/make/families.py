@@ -19,7 +19,7 @@ from ops import B8, BF16, C64, F16, F32, F64, I64, U8, values
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
-OTHERS = ("ops.txt", "compose.txt", "library.txt", "rare.txt", "models.txt")
+OTHERS = ("ops.txt", "compose.txt", "library.txt", "inner.txt", "models.txt")
 SKIP = re.compile(r"rand|bernoulli|normal|uniform|exponential|empty|dropout|seed|autocast|grad|tracing|"
                   r"inference|leaf|warn|Print|device|cuda|cpu|vulkan|data|\bto\b|requires|is_(mps|ipu|xpu|"
                   r"ort|meta|mkl)|format|scripting|as_strided|::hash|prim::(layout|type|id)|uninitialized|"

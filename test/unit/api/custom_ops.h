@@ -231,7 +231,7 @@ static kiln_status *custom_register_all(kiln_context *context, custom_count *cou
   return status;
 }
 
-static int custom_find(const char *name) {
+static inline int custom_find(const char *name) {
   size_t len = strlen(name);
   for (int i = 0; custom_cases[i].schema; i++) {
     if (strncmp(custom_cases[i].schema, name, len) == 0 && custom_cases[i].schema[len] == '(') {

@@ -1,7 +1,7 @@
 /* ops_test.c: the operators of the tables against PyTorch's results in test/data/kernels/ops.txt,
- * compose.txt, library.txt, families.txt, rare.txt, models.txt, draws.txt, empty.txt, later.txt and
- * limits.txt (made by test/make/ops.py, which tells the format, and its like), on every instruction
- * set of this processor. In-place operators are run as the interpreter runs them. */
+ * compose.txt, library.txt, families.txt, inner.txt, models.txt, draws.txt, empty.txt, torch2.txt
+ * and limits.txt (made by test/make/ops.py, which tells the format, and its like), on every
+ * instruction set of this processor. In-place operators are run as the interpreter runs them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -376,11 +376,11 @@ static void run_files(fixture *f, kiln_isa isa, bool undefined) {
   run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/compose.txt", LEAST_OTHERS);
   run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/library.txt", LEAST_OTHERS);
   run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/families.txt", LEAST_OTHERS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/rare.txt", LEAST_OTHERS);
+  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/inner.txt", LEAST_OTHERS);
   run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/models.txt", LEAST_MODELS);
   run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/draws.txt", LEAST_OTHERS);
   run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/empty.txt", LEAST_CASES);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/later.txt", LEAST_OTHERS);
+  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/torch2.txt", LEAST_OTHERS);
   run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/limits.txt", LEAST_OTHERS);
   run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/shapes.txt", LEAST_CASES);
 }

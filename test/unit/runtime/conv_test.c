@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/kernels/conv.h"
+#include "runtime/kernels/heavy/conv.h"
 
 static uint64_t random_state = 88172645463325252u;
 static int64_t below(int64_t n) {

@@ -1,10 +1,10 @@
 /* factors_test.c: factorisations of matrices by their definitions: the factors multiply to the
- * matrix, vectors are orthonormal, A v = w v. Signs are in test/data/kernels/later.txt, those of
+ * matrix, vectors are orthonormal, A v = w v. Signs are in test/data/kernels/torch2.txt, those of
  * matrices that are divided in test/data/runtime/signs.txt. */
 #include <math.h>
 
-#include "runtime/kernels/linalg.h"
-#include "runtime/kernels/linalg_divide.h"
+#include "runtime/kernels/linalg/linalg.h"
+#include "runtime/kernels/linalg/divide.h"
 #include "test/unit/runtime/run_kernel.h"
 #include "test/unit/runtime/tables.h"
 

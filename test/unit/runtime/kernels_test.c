@@ -5,19 +5,19 @@
 #include <stdlib.h>
 
 #include "runtime/kernels/dispatch.h"
-#include "runtime/kernels/reduce.h"
+#include "runtime/kernels/reduce/reduce.h"
 #include "test/unit/unit.h"
 
 enum { N = 67, SLACK = 3 }; /* elements; every SLACKth is used in strided runs */
 
-#include "runtime/kernels/pointwise_classes.h"
+#include "runtime/kernels/pointwise/classes.h"
 static const struct {
   const char *name;
   int arity;
   kiln_pw_result result;
 } functors[KILN_PW__COUNT] = {
 #define KILN_PW(name, arity, result) {#name, arity, KILN_PW_##result},
-#include "runtime/kernels/pointwise.def"
+#include "runtime/kernels/pointwise/pointwise.def"
 #undef KILN_PW
 };
 
@@ -28,7 +28,7 @@ static const struct {
 #define KILN_PW_V2(name, expr) [KILN_PW_##name] = true,
 static const bool has_math[KILN_PW__COUNT] = {
 #define KILN_PW(name, arity, result)
-#include "runtime/kernels/pointwise.def"
+#include "runtime/kernels/pointwise/pointwise.def"
 #undef KILN_PW
 };
 

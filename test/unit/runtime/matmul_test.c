@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/kernels/matmul.h"
+#include "runtime/kernels/heavy/matmul.h"
 
 typedef struct layout {
   bool a_by_columns, b_by_columns, c_by_columns;

@@ -1,0 +1,147 @@
+/* interp_group.c: fused groups and the guards in front of them. */
+#include "runtime/interp_internal.h"
+
+enum { GROUP_VALUES = 256 }; /* most tensors and scalars of a group: jit keeps below it */
+
+/* -- Fused groups -- */
+
+static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *out,
+                                      kiln_tensor **out_tensor) {
+  if (out->contiguous) {
+    return kiln_call_tensor(call, out->dtype, out->rank, out->sizes, out_tensor);
+  }
+  return kiln_tensor_create_strided(call->env->mem, &call->cache, out->dtype, out->rank, out->sizes,
+                                    out->strides, out_tensor);
+}
+
+/* The tensor of the operand that ends here, retained as the output, if nobody else sees it and it
+ * has the output's layout; else NULL. Writing over what was read takes half the memory, and half
+ * the caches. */
+static kiln_tensor *take_operand(const kiln_call *call, const kiln_frame *f,
+                                 const kiln_group_output *out, const kiln_operand *o,
+                                 int in_count) {
+  if (out->takes < 0 || !(o[out->takes] & KILN_OPERAND_MOVE)) return NULL;
+  const kiln_ivalue v = *kiln__frame_read(f, o[out->takes]);
+  if (v.tag != KILN_TAG_TENSOR || !kiln__is_sole_owner(call, v.u.tensor)) return NULL;
+  kiln_tensor *t = v.u.tensor;
+  const size_t bytes = (size_t)out->rank * sizeof(int64_t);
+  if ((t->storage->flags & KILN_STORAGE_READ_ONLY) || t->grad || t->key.f.requires_grad ||
+      kiln_tensor_dtype(t) != out->dtype || kiln_tensor_rank(t) != out->rank ||
+      memcmp(kiln_tensor_sizes(t), out->sizes, bytes) != 0 ||
+      memcmp(kiln_tensor_strides(t), out->strides, bytes) != 0) {
+    return NULL;
+  }
+  for (int i = 0; i < in_count; i++) { /* the same register twice is one reference */
+    const kiln_ivalue other = *kiln__frame_read(f, o[i]);
+    if (i != out->takes && other.tag == KILN_TAG_TENSOR && other.u.tensor == t) return NULL;
+  }
+  return kiln_tensor_retain(t);
+}
+
+typedef struct group_run {
+  kiln_kernel_fn fn;
+  const kiln_kernel_args *args;
+  size_t scratch_bytes; /* of each worker */
+} group_run;
+
+static void run_group_piece(void *data, int64_t begin, int64_t end, int worker) {
+  const group_run *run = data;
+  kiln_kernel_args args = *run->args;
+  if (args.scratch) args.scratch = (char *)args.scratch + (size_t)worker * run->scratch_bytes;
+  run->fn(&args, begin, end);
+}
+
+/* The kernel over its whole extent: on the pool's threads where that pays. */
+static kiln_status *run_kernel(kiln_call *call, const kiln_group *group, kiln_kernel_args *args) {
+  bool split = call->pool && group->extent / 2 >= group->grain;
+  size_t each = (group->scratch_bytes + 63) & ~(size_t)63, bytes = each;
+  if (split) bytes = each * (size_t)kiln_pool_threads(call->pool);
+  if (each > 0) {
+    args->scratch = kiln_cache_alloc(&call->cache, bytes);
+    if (!args->scratch) return kiln_status_oom();
+  }
+  if (split || kiln_budget_may_end(&call->budget)) {
+    group_run run = {group->fn, args, each};
+    kiln_pool_for(call->pool, group->extent, group->grain, run_group_piece, &run);
+  } else {
+    group->fn(args, 0, group->extent);
+  }
+  if (args->scratch) kiln_cache_free(&call->cache, args->scratch, bytes);
+  return NULL;
+}
+
+static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group *group,
+                               const kiln_operand *o, int in_count, kiln_tensor **outs) {
+  const void *data[GROUP_VALUES];
+  kiln_kernel_scalar scalars[GROUP_VALUES];
+  int tensors = 0, scalar_count = 0;
+  for (int i = 0; i < in_count; i++) {
+    kiln_ivalue v = *kiln__frame_read(f, o[i]);
+    switch (v.tag) {
+      case KILN_TAG_TENSOR: data[tensors++] = kiln_tensor_data(v.u.tensor); break;
+      case KILN_TAG_FLOAT: scalars[scalar_count++].f = v.u.f; break;
+      case KILN_TAG_BOOL: scalars[scalar_count++].i = v.u.b; break;
+      default: scalars[scalar_count++].i = v.u.i; break;
+    }
+  }
+  for (int i = 0; i < group->output_count; i++) {
+    outs[i] = take_operand(call, f, &group->outputs[i], o, in_count);
+    if (!outs[i]) KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
+    data[tensors++] = kiln_tensor_data(outs[i]);
+  }
+  kiln_kernel_args args = {
+      .data = (void *const *)data, .scalars = scalars, .closure = group->closure};
+  KILN_TRY(run_kernel(call, group, &args));
+  if (group->runs) __atomic_fetch_add(group->runs, 1, __ATOMIC_RELAXED);
+  return NULL;
+}
+
+kiln_status *kiln__interp_group(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                                const kiln_operand *o) {
+  const kiln_group *group = &f->plan->groups[in->x];
+  kiln_tensor *outs[GROUP_VALUES];
+  KILN_CHECK(in->in_count + group->output_count <= GROUP_VALUES && group->fn &&
+             in->out_count == group->output_count);
+  memset(outs, 0, sizeof *outs * (size_t)group->output_count);
+  kiln_status *status = call_group(call, f, group, o, in->in_count, outs);
+  kiln__frame_release_moved(call, f, o, in->in_count);
+  for (int i = 0; i < group->output_count; i++) {
+    if (status) {
+      kiln_tensor_release_to(&call->cache, outs[i]);
+    } else {
+      kiln__frame_write(call, f, o[in->in_count + i], kiln_of_tensor(outs[i]));
+    }
+  }
+  return status;
+}
+
+/* -- Guards -- */
+
+static bool stress_fails(const kiln_plan *plan, const kiln_guard_desc *guard) {
+  if (!plan->stress) return false;
+  uint64_t count = __atomic_load_n(&guard->hits, __ATOMIC_RELAXED) +
+                   __atomic_load_n(&guard->misses, __ATOMIC_RELAXED);
+  return (uint32_t)kiln_hash_mix(count, guard->hash) < plan->stress;
+}
+
+/* Somebody wants to know of it: cold. */
+static __attribute__((noinline)) void tell_miss(const kiln_call *call, kiln_frame *f,
+                                                const kiln_guard_desc *guard, const kiln_instr *in,
+                                                const kiln_operand *o) {
+  for (int i = 0; i < in->in_count; i++) f->args[i] = *kiln__frame_read(f, o[i]);
+  guard->watch->missed(guard->watch, guard, f->args, call->grad_mode);
+}
+
+void kiln__interp_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                            const kiln_operand *o) {
+  kiln_guard_desc *guard = &f->plan->guards[in->x];
+  bool holds = guard->count == in->in_count;
+  for (int i = 0; i < in->in_count && holds; i++) {
+    holds = kiln_guard_entry_holds(&guard->entries[i], *kiln__frame_read(f, o[i]), call->grad_mode);
+  }
+  if (holds && stress_fails(f->plan, guard)) holds = false;
+  __atomic_fetch_add(holds ? &guard->hits : &guard->misses, 1, __ATOMIC_RELAXED);
+  if (!holds && guard->watch) tell_miss(call, f, guard, in, o);
+  kiln__frame_release_moved(call, f, o, in->in_count);
+  kiln__frame_write(call, f, o[in->in_count], kiln_bool(holds));
+}

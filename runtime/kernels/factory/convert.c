@@ -1,0 +1,310 @@
+/* convert.c: to(), clone, contiguous, and the properties of tensors. */
+#include <string.h>
+
+#include "runtime/kernels/pointwise/iter.h"
+
+enum { FORMAT_CONTIGUOUS, FORMAT_PRESERVE, FORMAT_CHANNELS_LAST };
+
+static bool has_format(const kiln_tensor *t, int64_t format) {
+  if (format == FORMAT_PRESERVE) return true;
+  if (format == FORMAT_CONTIGUOUS) return kiln_tensor_is_contiguous(t);
+  if (kiln_tensor_rank(t) != 4) return false;
+  if (t->key.f.layout == KILN_LAYOUT_CHANNELS_LAST) return true;
+  const int64_t *s = kiln_tensor_sizes(t), *d = kiln_tensor_strides(t);
+  int64_t want[4] = {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
+  for (int i = 0; i < 4; i++) {
+    if (s[i] != 1 && d[i] != want[i]) return false;
+  }
+  return true;
+}
+
+/* A copy in another dtype and memory format. */
+static kiln_status *copy_as(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, int64_t format,
+                            kiln_ivalue *out) {
+  int rank = kiln_tensor_rank(t);
+  kiln_tensor *to;
+  KILN_TRY(kiln__check_stored(call, dtype));
+  if (format == FORMAT_CHANNELS_LAST) {
+    if (rank != 4) return KILN_OP_FAIL("required rank 4 tensor to use channels_last format");
+    const int64_t *s = kiln_tensor_sizes(t);
+    int64_t strides[4] = {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
+    KILN_TRY(
+        kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, s, strides, &to));
+  } else if (format == FORMAT_PRESERVE && !kiln_tensor_is_contiguous(t)) {
+    int64_t inputs[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
+    memcpy(inputs[0], kiln_tensor_strides(t), sizeof(int64_t) * (size_t)rank);
+    kiln__pw_strides(rank, kiln_tensor_sizes(t), 1, (const int64_t(*)[KILN_MAX_RANK])inputs,
+                     strides);
+    KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank,
+                                        kiln_tensor_sizes(t), strides, &to));
+  } else {
+    KILN_TRY(kiln_call_tensor(call, dtype, rank, kiln_tensor_sizes(t), &to));
+  }
+  kiln__give(out, to);
+  return kiln_pw_copy(call, to, t);
+}
+
+/* Device (maybe None), dtype, copy, memory format. */
+static kiln_status *to(kiln_call *call, kiln_tensor *t, kiln_ivalue device, kiln_dtype dtype,
+                       bool copy, int64_t format, kiln_ivalue *out) {
+  if (device.tag == KILN_TAG_DEVICE && device.u.device.kind != KILN_DEVICE_CPU) {
+    return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available");
+  }
+  if (!copy && dtype == kiln_tensor_dtype(t) && has_format(t, format)) {
+    kiln__give(out, kiln_tensor_retain(t));
+    return NULL;
+  }
+  return copy_as(call, t, dtype, format, out);
+}
+#define SELF kiln_arg_tensor(args, 0)
+KILN_KERNEL(to_device) { /* device, dtype, non_blocking, copy, format */
+  return to(call, SELF, args[1], (kiln_dtype)kiln_arg_int(args, 2), kiln_arg_bool(args, 4),
+            kiln_arg_int_or(args, 5, FORMAT_PRESERVE), outs);
+}
+KILN_KERNEL(to_dtype) { /* dtype, non_blocking, copy, format */
+  return to(call, SELF, kiln_none(), (kiln_dtype)kiln_arg_int(args, 1), kiln_arg_bool(args, 3),
+            kiln_arg_int_or(args, 4, FORMAT_PRESERVE), outs);
+}
+KILN_KERNEL(to_other) { /* other, non_blocking, copy, format */
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(kiln_arg_tensor(args, 1)),
+            kiln_arg_bool(args, 3), kiln_arg_int_or(args, 4, FORMAT_PRESERVE), outs);
+}
+KILN_KERNEL(to_dtype_layout) { /* dtype, layout, device, pin_memory, non_blocking, copy, format */
+  return to(call, SELF, args[3], kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
+            kiln_arg_bool(args, 6), kiln_arg_int_or(args, 7, FORMAT_PRESERVE), outs);
+}
+KILN_KERNEL(chalf) { /* format */
+  return to(call, SELF, kiln_none(), KILN_DTYPE_C32, false,
+            kiln_arg_int_or(args, 1, FORMAT_PRESERVE), outs);
+}
+KILN_KERNEL(to_cpu) {
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, FORMAT_PRESERVE, outs);
+}
+KILN_KERNEL(to_cuda) { return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available"); }
+KILN_KERNEL(to_prim_device) { /* device, dtype, non_blocking, copy */
+  return to(call, SELF, args[1], kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(SELF)),
+            kiln_arg_bool(args, 4), FORMAT_PRESERVE, outs);
+}
+KILN_KERNEL(to_prim_dtype) { /* dtype, non_blocking, copy */
+  return to(call, SELF, kiln_none(), kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
+            kiln_arg_bool(args, 3), FORMAT_PRESERVE, outs);
+}
+KILN_KERNEL(to_prim_other) { /* non_blocking, copy */
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), kiln_arg_bool(args, 2),
+            FORMAT_PRESERVE, outs);
+}
+KILN_KERNEL(type_as) {
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(kiln_arg_tensor(args, 1)), false,
+            FORMAT_PRESERVE, outs);
+}
+KILN_KERNEL(contiguous) {
+  int64_t format = kiln_arg_int_or(args, 1, FORMAT_CONTIGUOUS);
+  if (format == FORMAT_PRESERVE) {
+    return KILN_OP_FAIL("preserve memory format is unsupported by the contiguous operator");
+  }
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, format, outs);
+}
+KILN_KERNEL(clone) {
+  return copy_as(call, SELF, kiln_tensor_dtype(SELF), kiln_arg_int_or(args, 1, FORMAT_PRESERVE),
+                 outs);
+}
+KILN_KERNEL(lift_fresh_copy) {
+  return copy_as(call, SELF, kiln_tensor_dtype(SELF), FORMAT_PRESERVE, outs);
+}
+KILN_KERNEL(detach) {
+  kiln_tensor *view;
+  KILN_TRY(kiln_tensor_alias(&call->cache, SELF, &view));
+  kiln__give(outs, view);
+  return NULL;
+}
+
+/* -- Properties -- */
+
+KILN_KERNEL(size) {
+  kiln_tensor *t = SELF;
+  kiln_list *list;
+  KILN_TRY(kiln__new_list(call, KILN_TYPE_INT, kiln_tensor_rank(t), &list));
+  *outs = kiln_of_box(list);
+  for (int i = 0; i < kiln_tensor_rank(t); i++) {
+    KILN_TRY(kiln_list_push(list, kiln_int(kiln_tensor_sizes(t)[i])));
+  }
+  return NULL;
+}
+KILN_KERNEL(size_int) {
+  int dim, rank = kiln_tensor_rank(SELF);
+  if (rank == 0) {
+    return KILN_OP_FAIL("dimension specified as %lld but tensor has no dimensions",
+                        (long long)kiln_arg_int(args, 1));
+  }
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  *outs = kiln_int(kiln_tensor_sizes(SELF)[dim]);
+  return NULL;
+}
+KILN_KERNEL(stride) {
+  kiln_tensor *t = SELF;
+  kiln_list *list;
+  KILN_TRY(kiln__new_list(call, KILN_TYPE_INT, kiln_tensor_rank(t), &list));
+  *outs = kiln_of_box(list);
+  for (int i = 0; i < kiln_tensor_rank(t); i++) {
+    KILN_TRY(kiln_list_push(list, kiln_int(kiln_tensor_strides(t)[i])));
+  }
+  return NULL;
+}
+KILN_KERNEL(stride_int) {
+  int dim, rank = kiln_tensor_rank(SELF);
+  if (rank == 0)
+    return KILN_OP_FAIL("dimension specified as %lld but tensor has no dimensions",
+                        (long long)kiln_arg_int(args, 1));
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  *outs = kiln_int(kiln_tensor_strides(SELF)[dim]);
+  return NULL;
+}
+#define INT_PROPERTY(name, expr) \
+  KILN_KERNEL(name) {            \
+    *outs = kiln_int(expr);      \
+    return NULL;                 \
+  }
+#define BOOL_PROPERTY(name, expr) \
+  KILN_KERNEL(name) {             \
+    *outs = kiln_bool(expr);      \
+    return NULL;                  \
+  }
+INT_PROPERTY(dim, kiln_tensor_rank(SELF))
+INT_PROPERTY(numel, SELF->numel)
+INT_PROPERTY(storage_offset, SELF->offset)
+INT_PROPERTY(element_size, (int64_t)kiln_tensor_item_size(SELF))
+INT_PROPERTY(dtype, kiln_tensor_dtype(SELF))
+INT_PROPERTY(layout, 0)
+BOOL_PROPERTY(is_cpu, SELF->key.f.device_kind == KILN_DEVICE_CPU)
+BOOL_PROPERTY(is_cuda, SELF->key.f.device_kind == KILN_DEVICE_CUDA)
+BOOL_PROPERTY(is_meta, SELF->key.f.device_kind == KILN_DEVICE_META)
+BOOL_PROPERTY(never, false)
+BOOL_PROPERTY(always, true)
+BOOL_PROPERTY(requires_grad, SELF->key.f.requires_grad != 0)
+BOOL_PROPERTY(is_leaf, SELF->grad == NULL)
+BOOL_PROPERTY(is_floating_point, kiln_dtype_is_float(kiln_tensor_dtype(SELF)))
+BOOL_PROPERTY(is_complex, kiln_dtype_is_complex(kiln_tensor_dtype(SELF)))
+BOOL_PROPERTY(is_signed, kiln_tensor_dtype(SELF) != KILN_DTYPE_U8 &&
+                             kiln_tensor_dtype(SELF) != KILN_DTYPE_BOOL)
+BOOL_PROPERTY(is_contiguous, kiln_tensor_is_contiguous(SELF))
+BOOL_PROPERTY(is_contiguous_format, has_format(SELF, kiln_arg_int(args, 1)))
+BOOL_PROPERTY(is_same_size,
+              kiln_tensor_rank(SELF) == kiln_tensor_rank(kiln_arg_tensor(args, 1)) &&
+                  memcmp(kiln_tensor_sizes(SELF), kiln_tensor_sizes(kiln_arg_tensor(args, 1)),
+                         sizeof(int64_t) * (size_t)kiln_tensor_rank(SELF)) == 0)
+KILN_KERNEL(device) {
+  kiln_device device = kiln_tensor_device(SELF);
+  *outs = kiln_device_value(device);
+  return NULL;
+}
+KILN_KERNEL(get_device) {
+  const bool cpu = SELF->key.f.device_kind == KILN_DEVICE_CPU;
+  *outs = kiln_int(cpu ? -1 : SELF->key.f.device_index);
+  return NULL;
+}
+KILN_KERNEL(len_tensor) {
+  if (kiln_tensor_rank(SELF) == 0) return KILN_OP_FAIL("len() of a 0-d tensor");
+  *outs = kiln_int(kiln_tensor_sizes(SELF)[0]);
+  return NULL;
+}
+KILN_KERNEL(requires_grad_) {
+  kiln_tensor *t = SELF;
+  bool on = kiln_arg_bool(args, 1);
+  if (on && !kiln_dtype_is_float(kiln_tensor_dtype(t)) &&
+      !kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
+    return KILN_OP_FAIL("only Tensors of floating point dtype can require gradients");
+  }
+  t->key.f.requires_grad = on;
+  kiln__give(outs, kiln_tensor_retain(t));
+  return NULL;
+}
+KILN_KERNEL(result_type) {
+  kiln_pw pw = {.in_count = 2};
+  pw.in[0] = kiln_pw_arg_of(args[0]);
+  pw.in[1] = kiln_pw_arg_of(args[1]);
+  *outs = kiln_int(kiln_pw_promote(&pw, 0));
+  return NULL;
+}
+/* The tensor's single element as a number. */
+static kiln_status *item(kiln_tensor *t, kiln_call *call, kiln_ivalue *out) {
+  if (t->numel != 1) {
+    return KILN_OP_FAIL("a Tensor with %lld elements cannot be converted to Scalar",
+                        (long long)t->numel);
+  }
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  if (dtype == KILN_DTYPE_BOOL)
+    *out = kiln_bool(kiln__element_i64(t, 0) != 0);
+  else if (kiln_dtype_is_int(dtype, false))
+    *out = kiln_int(kiln__element_i64(t, 0));
+  else if (kiln_dtype_is_complex(dtype)) {
+    double pair[2] = {0, 0};
+    call->dispatch->load[dtype][KILN_CTYPE_C128]((char *)pair, 0, kiln_tensor_data(t), 0, 1);
+    kiln_complex *z;
+    KILN_TRY(kiln_complex_create(call->env->mem, pair[0], pair[1], &z));
+    *out = kiln_of_box(z);
+  } else {
+    *out = kiln_float(kiln__element_f64(t, 0));
+  }
+  return NULL;
+}
+KILN_KERNEL(item) { return item(SELF, call, outs); }
+
+/* Implicit conversions of a tensor argument. */
+static kiln_status *check_implicit(const kiln_tensor *t) {
+  if (kiln_tensor_is_undefined(t)) return KILN_OP_FAIL("an undefined tensor has no elements");
+  if (t->key.f.requires_grad) {
+    return KILN_OP_FAIL("Cannot input a tensor that requires grad as a scalar argument");
+  }
+  if (kiln_tensor_rank(t) != 0) {
+    return KILN_OP_FAIL("Cannot input a tensor of dimension other than 0 as a scalar argument");
+  }
+  return NULL;
+}
+KILN_KERNEL(IntImplicit) {
+  KILN_TRY(check_implicit(SELF));
+  if (!kiln_dtype_is_int(kiln_tensor_dtype(SELF), true)) {
+    return KILN_OP_FAIL("Cannot input a tensor of type %s as an integral argument",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(SELF)));
+  }
+  *outs = kiln_int(kiln__element_i64(SELF, 0));
+  return NULL;
+}
+KILN_KERNEL(FloatImplicit) {
+  KILN_TRY(check_implicit(SELF));
+  *outs = kiln_float(kiln__element_f64(SELF, 0));
+  return NULL;
+}
+KILN_KERNEL(ScalarImplicit) {
+  KILN_TRY(check_implicit(SELF));
+  return item(SELF, call, outs);
+}
+KILN_KERNEL(Int_tensor) {
+  int64_t i;
+  if (kiln_dtype_is_int(kiln_tensor_dtype(SELF), true)) {
+    KILN_TRY(kiln_tensor_item_i64(SELF, &i));
+  } else {
+    double f;
+    KILN_TRY(kiln_tensor_item_f64(SELF, &f));
+    i = kiln__number_i64(kiln__number_float(f));
+  }
+  *outs = kiln_int(i);
+  return NULL;
+}
+KILN_KERNEL(Float_tensor) {
+  double f;
+  KILN_TRY(kiln_tensor_item_f64(SELF, &f));
+  *outs = kiln_float(f);
+  return NULL;
+}
+KILN_KERNEL(Bool_tensor) {
+  kiln_tensor *t = SELF;
+  if (t->numel == 0) {
+    return KILN_OP_FAIL("Boolean value of Tensor with no values is ambiguous");
+  }
+  if (t->numel > 1) {
+    return KILN_OP_FAIL("Boolean value of Tensor with more than one value is ambiguous");
+  }
+  *outs = kiln_bool(kiln_dtype_is_int(kiln_tensor_dtype(t), true) ? kiln__element_i64(t, 0) != 0
+                                                                  : kiln__element_f64(t, 0) != 0);
+  return NULL;
+}

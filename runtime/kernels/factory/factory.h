@@ -1,0 +1,16 @@
+/* factory.h: what the makers of new tensors share. */
+#ifndef KILN_RUNTIME_KERNELS_FACTORY_FACTORY_H
+#define KILN_RUNTIME_KERNELS_FACTORY_FACTORY_H
+
+#include "runtime/kernels/support.h"
+
+/* MemoryFormat: 0 contiguous, 1 preserve, 2 channels last. */
+enum { KILN__FORMAT_CONTIGUOUS, KILN__FORMAT_PRESERVE, KILN__FORMAT_CHANNELS_LAST };
+
+/* A device argument: only the CPU is there. */
+kiln_status *kiln__check_device(kiln_ivalue v) KILN_MUST_USE;
+/* A new tensor, row-major but for channels last; its elements are anything. */
+kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
+                         int64_t format, kiln_tensor **out) KILN_MUST_USE;
+
+#endif

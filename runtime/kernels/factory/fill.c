@@ -1,0 +1,58 @@
+/* fill.c: filled tensors, casts by name, and what needs no work. */
+#include "runtime/kernels/recipe.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+/* -- New tensors -- */
+
+/* self, value: a number or a tensor of no dimensions */
+KILN_RECIPE(fill) {
+  kiln_ivalue value = args[1];
+  if (value.tag == KILN_TAG_TENSOR && kiln_tensor_rank(value.u.tensor) != 0) {
+    KILN_RECIPE_FAIL(r,
+                     "fill_ only supports 0-dimension value tensor but got tensor with %d "
+                     "dimensions.",
+                     kiln_tensor_rank(value.u.tensor));
+    return;
+  }
+  kiln_tensor *t = KILN_COOK(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE);
+  if (value.tag == KILN_TAG_TENSOR)
+    KILN_COOK(r, copy_, T(t), value, B(false));
+  else
+    KILN_COOK(r, fill_, T(t), value);
+  kiln__recipe_give(r, outs, t);
+}
+KILN_RECIPE(zero) {
+  kiln__recipe_give(r, outs, KILN_COOK(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE));
+}
+#define CAST(name, dtype) \
+  KILN_RECIPE(name) { kiln__recipe_give(r, outs, kiln__recipe_to(r, SELF, dtype)); }
+CAST(_cast_Byte, KILN_DTYPE_U8)
+CAST(_cast_Char, KILN_DTYPE_I8)
+CAST(_cast_Short, KILN_DTYPE_I16)
+CAST(_cast_Int, KILN_DTYPE_I32)
+CAST(_cast_Long, KILN_DTYPE_I64)
+CAST(_cast_Half, KILN_DTYPE_F16)
+CAST(_cast_Float, KILN_DTYPE_F32)
+CAST(_cast_Double, KILN_DTYPE_F64)
+KILN_KERNEL(is_nonzero) {
+  if (SELF->numel != 1) {
+    return KILN_OP_FAIL("Boolean value of Tensor with %s is ambiguous",
+                        SELF->numel ? "more than one value" : "no values");
+  }
+  double re, im;
+  KILN_TRY(kiln_tensor_item_c128(SELF, &re, &im));
+  *outs = kiln_bool(re != 0 || im != 0);
+  return NULL;
+}
+
+/* -- Written in place -- */
+
+KILN_KERNEL(give_self) {
+  kiln__give(outs, kiln_tensor_retain(SELF));
+  return NULL;
+}
+KILN_KERNEL(give_false) {
+  *outs = kiln_bool(false);
+  return NULL;
+}

@@ -1,0 +1,123 @@
+/* conv.h: one description of every convolution, for its fast kernels (conv_isa.c, depthwise_isa.c),
+ * its plain twin (conv_plain.c) and the operators (conv.c).
+ *
+ * All have three axes; missing ones have one position and one tap. Along an axis, tap t of output o
+ * reads the input at first + o * step + t * tap_step, or 0 where that is outside. A transposed
+ * convolution is one such problem for each residue of the output's positions modulo the stride, on
+ * those taps that reach it. Sums begin with the bias and run over channels, then taps, in order:
+ * one rounding order whatever the blocks, the vectors and the threads are. */
+#ifndef KILN_RUNTIME_KERNELS_HEAVY_CONV_H
+#define KILN_RUNTIME_KERNELS_HEAVY_CONV_H
+
+#include "base/pool.h"
+#include "runtime/kernels/dispatch.h"
+
+/* All strides are in elements. */
+typedef struct kiln_conv_axis {
+  int64_t in, in_stride;
+  int64_t out, out_stride;
+  int64_t step, first;           /* step >= 1 */
+  int64_t taps, tap_step, w_tap; /* tap_step >= 1; taps may be 0: then the bias alone remains */
+} kiln_conv_axis;
+
+/* Where the columns of a product (a row for each channel and tap) come from. */
+typedef enum kiln_conv_mode {
+  KILN_CONV_EMPTY,     /* nothing to add: the bias alone */
+  KILN_CONV_DIRECT,    /* rows of the input are rows of the product */
+  KILN_CONV_BAND,      /* a copy of the input's part with its padding, cut by the step */
+  KILN_CONV_GATHER,    /* element by element: the padding would be too large a copy */
+  KILN_CONV_DOT,       /* very few columns: dot products along the sum */
+  KILN_CONV_DEPTHWISE, /* groups of one channel: planes, depthwise_isa.h */
+} kiln_conv_mode;
+
+typedef struct kiln_conv {
+  kiln_conv_axis axis[3];
+  int64_t batch, groups, channels, outputs; /* of a group */
+  const void *in, *weight, *bias;           /* bias may be NULL */
+  void *out;
+  int64_t in_batch, in_channel, out_batch, out_channel; /* a group's follow each other */
+  int64_t w_group, w_output, w_channel;
+  /* By kiln_conv_plan: how the work is cut, and what each unit does (conv_isa.h). */
+  kiln_conv_mode mode;
+  int64_t segment;                    /* columns that units do not reach across */
+  int64_t granule, parts;             /* a segment is cut into `parts` at multiples of `granule` */
+  int64_t tile_rows, panel;           /* a tile's outputs and columns */
+  int64_t unit_columns, unit_outputs; /* of a unit, at most */
+  int64_t unit_rows, unit_groups;     /* instead, of depthwise units */
+  int64_t column_units, output_units; /* of a group of an image */
+  int64_t units;                      /* of all */
+  int64_t block_channels, block_taps; /* of a block of the sum; fewer taps than all only when it
+                                         has one channel */
+  bool a_contiguous;                  /* the weights of an output are in the sum's order */
+  int64_t band;                       /* elements of a channel in the band */
+  bool by_tiles; /* parts are tiles of a unit's block, not units: else threads would lack work */
+  size_t tile_at, pieces_at, firsts_at, taps_at, a_at, panels_at, band_at,
+      scratch; /* in bytes: parts of what one thread needs, and all */
+} kiln_conv;
+
+/* What a kernel is asked for: units [begin, end), or tiles of outputs x panels of one unit and
+ * block of the sum. For those each thread fills panels of its own, once a block: what several
+ * filled together, each would read from the others' caches. Which block that was stands at the
+ * beginning of its scratch, an int64_t, 0 before the first. */
+typedef struct kiln_conv_part {
+  int64_t begin, end;
+  int64_t unit, channel; /* by tiles: which unit, and the block's first channel */
+} kiln_conv_part;
+typedef void (*kiln_conv_fn)(const kiln_conv *c, const kiln_conv_part *part, void *scratch);
+
+/* Rows of a tile (the smaller instruction sets take half of them at once), and its bytes; channels
+ * of output up to which DIRECT does not copy the input's rows to panels. */
+enum { KILN_CONV_MR = 8, KILN_CONV_TILE_BYTES = KILN_CONV_MR * 3 * 64, KILN_CONV_UNPACKED = 64 };
+/* Most taps of an axis that the depthwise kernels take. */
+enum { KILN_CONV_DEPTHWISE_TAPS = 15 };
+
+/* A run of columns in a panel that lie in one row of the output. */
+typedef struct kiln_conv_piece {
+  int32_t to, count; /* columns from the panel's first */
+  int64_t from;      /* elements from the band's first, or the input's */
+} kiln_conv_piece;
+
+/* How `outs` outputs of an axis lie in a band. Its positions are sorted by what they are modulo the
+ * step, so that the inputs of neighbouring outputs are neighbours: tap t of output o (from the
+ * first) is number t / period * advance + o of phase t % period, a phase has `length`. */
+typedef struct kiln_conv_lane {
+  int64_t phases, length, period, advance;
+} kiln_conv_lane;
+void kiln__conv_lane(const kiln_conv_axis *a, int64_t outs, kiln_conv_lane *lane);
+
+/* Elements of a phase of a row of a depthwise band: whole vectors, so that rows are written so. */
+static inline int64_t kiln__conv_plane_length(const kiln_conv_lane *lane) {
+  return (lane->length + 15) / 16 * 16;
+}
+
+/* Fills the last lines of `c`, and may rearrange its axes, for kernels of `isa` and elements of
+ * `item` bytes. There is at least one output and one unit. Bits do not depend on `threads`, which
+ * only cuts finer. */
+void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads);
+/* `threads`, or 1 if it is not worth more. Before the plan. */
+int kiln_conv_threads(const kiln_conv *c, int threads);
+/* Bytes that kiln_conv_run needs at 64-byte boundaries. The pool has as many threads as there
+ * were for the plan, or is NULL. */
+size_t kiln_conv_scratch(const kiln_conv *c, int threads);
+/* Runs a planned problem, on the pool where it is worth that. */
+void kiln_conv_run(const kiln_conv *c, kiln_conv_fn fn, kiln_pool *pool, void *scratch);
+
+/* The plain twin: F32 (summed in double), F64, I64 (wraps around) or C128. */
+void kiln__conv_plain(kiln_dtype dtype, const kiln_conv *c);
+
+static inline int64_t kiln__conv_taps(const kiln_conv *c) {
+  return c->axis[0].taps * c->axis[1].taps * c->axis[2].taps;
+}
+/* Part `index` of all segments: its first column, and how many. */
+static inline int64_t kiln__conv_part_columns(const kiln_conv *c, int64_t index, int64_t *column) {
+  const int64_t granules = (c->segment + c->granule - 1) / c->granule, part = index % c->parts;
+  const int64_t from = part * granules / c->parts * c->granule;
+  const int64_t to = (part + 1) * granules / c->parts * c->granule;
+  *column = index / c->parts * c->segment + from;
+  return (to < c->segment ? to : c->segment) - from;
+}
+static inline int64_t kiln__conv_columns(const kiln_conv *c) {
+  return c->axis[0].out * c->axis[1].out * c->axis[2].out;
+}
+
+#endif

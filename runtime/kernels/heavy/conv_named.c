@@ -1,0 +1,68 @@
+/* conv_named.c: convolutions under other names, their arguments in another order. */
+#include "runtime/kernels/recipe.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+/* -- Convolution with its padding as a word -- */
+
+kiln_status *kiln__kernel_conv1d(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+kiln_status *kiln__kernel_conv2d(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+kiln_status *kiln__kernel_conv3d(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+KILN_KERNEL(_convolution_mode) {
+  switch (kiln_tensor_rank(kiln_arg_tensor(args, 1))) {
+    case 3: return kiln__kernel_conv1d(call, args, outs);
+    case 4: return kiln__kernel_conv2d(call, args, outs);
+    case 5: return kiln__kernel_conv3d(call, args, outs);
+    default: return KILN_OP_FAIL("convolution expects a weight of 3 to 5 dimensions");
+  }
+}
+
+/* -- Convolutions by other names -- */
+
+/* self, weight, kernel_size, bias, stride, padding [, dilation] */
+#define PLAIN(name, conv)                                                             \
+  KILN_RECIPE(name) {                                                                 \
+    const kiln_kernel *kernel = r->call->kernel;                                      \
+    const bool dilated = kernel->arg_count > 6 && kernel->dest_arg != 6;              \
+    kiln__recipe_give(r, outs,                                                        \
+                      KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], \
+                                dilated ? args[6] : I(1), I(1)));                     \
+  }
+PLAIN(thnn_conv2d, conv2d)
+PLAIN(slow_conv3d, conv3d)
+/* self, weight, kernel_size, bias, stride, padding, output_padding, dilation */
+#define TRANSPOSED(name, conv)                                                                    \
+  KILN_RECIPE(name) {                                                                             \
+    kiln__recipe_give(                                                                            \
+        r, outs,                                                                                  \
+        KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], I(1), args[7])); \
+  }
+TRANSPOSED(slow_conv_transpose2d, conv_transpose2d)
+TRANSPOSED(slow_conv_transpose3d, conv_transpose3d)
+/* self, weight [C, 1, ..], kernel_size, bias, stride, padding, dilation: a group a channel */
+#define DEPTHWISE(name, conv)                                                                  \
+  KILN_RECIPE(name) {                                                                          \
+    kiln__recipe_give(r, outs,                                                                 \
+                      KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], \
+                                I(kiln__recipe_size(SELF, -1 - DIMS_##conv))));                \
+  }
+enum { DIMS_conv2d = 2, DIMS_conv3d = 3 };
+DEPTHWISE(_conv_depthwise2d, conv2d)
+DEPTHWISE(conv_depthwise3d, conv3d)
+/* self [T, B, I], weight [K, I, O], bias [O], pad -> [T', B, O] */
+KILN_RECIPE(conv_tbc) {
+  if (kiln_tensor_rank(SELF) != 3 || kiln_tensor_rank(kiln_arg_tensor(args, 1)) != 3 ||
+      kiln_tensor_rank(kiln_arg_tensor(args, 2)) != 1) {
+    KILN_RECIPE_FAIL(r, "Input must have 3 dims: time, batch, in_channel; weight tensor must have "
+                        "3 dims: kernel_width, in_channels, out_channels; bias must be 1-D");
+    return;
+  }
+  kiln_tensor *x = KILN_COOK(r, permute, args[0], INTS(1, 2, 0));
+  kiln_tensor *w = KILN_COOK(r, permute, args[1], INTS(2, 1, 0));
+  if (kiln__recipe_size(x, 1) == 0 && kiln__recipe_size(w, 1) == 0) { /* the bias alone */
+    x = KILN_COOK(r, constant_pad_nd, T(x), INTS(0, 0, 0, 1), I(0));
+    w = KILN_COOK(r, constant_pad_nd, T(w), INTS(0, 0, 0, 1), I(0));
+  }
+  kiln_tensor *y = KILN_COOK(r, conv1d, T(x), T(w), args[2], I(1), args[3], I(1), I(1));
+  kiln__recipe_give(r, outs, kiln__recipe_copy(r, KILN_COOK(r, permute, T(y), INTS(2, 0, 1))));
+}

@@ -1,0 +1,359 @@
+/* conv_plan.c: how a convolution is cut into units and blocks (conv.h): which of the ways of
+ * conv_isa.h serves it, and how much scratch memory that takes. */
+#include "runtime/kernels/heavy/conv.h"
+
+#include <string.h>
+
+/* Bytes of a row of columns, of the panels, and of the band (at most, for the last: of a channel
+ * alone). */
+enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, BAND_BYTES = 160 << 10, BAND_MOST = 1 << 20 };
+/* Bytes of a depthwise unit's band, and how many outputs are worth a unit. */
+enum { PLANE_BYTES = 24 << 10, PLANE_WORK = 1 << 14 };
+enum { DOT_COLUMNS = 4, DOT_BYTES = 512 << 10, DIRECT_CHANNELS = 1024 };
+
+/* Multiplications that are worth a piece of a range, about 1.5 microseconds. To read a weight,
+ * where few columns share it, costs as much as so many of them. */
+enum { GRAIN_PRODUCTS = 75000, WEIGHT_PRODUCTS = 8 };
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+/* -- Axes -- */
+
+/* One position and one tap of it. */
+static bool is_trivial(const kiln_conv_axis *a) {
+  return a->in == 1 && a->out == 1 && a->taps == 1 && a->first == 0;
+}
+/* Output o is input o. */
+static bool is_straight(const kiln_conv_axis *a) {
+  return a->taps == 1 && a->first == 0 && a->step == 1 && a->in == a->out;
+}
+/* Rows that the taps of the outer axis alone shift are one long row. */
+static bool merge_axes(const kiln_conv_axis *outer, const kiln_conv_axis *inner,
+                       kiln_conv_axis *merged) {
+  int64_t reach;
+  if (!is_straight(inner) || outer->step != 1 || inner->in < 1 ||
+      outer->in_stride != inner->in * inner->in_stride ||
+      outer->out_stride != inner->out * inner->out_stride ||
+      __builtin_mul_overflow(outer->tap_step * (outer->taps + 1), inner->in, &reach) ||
+      __builtin_mul_overflow(outer->first, inner->in, &reach)) {
+    return false;
+  }
+  *merged = (kiln_conv_axis){.in = outer->in * inner->in,
+                             .in_stride = inner->in_stride,
+                             .out = outer->out * inner->out,
+                             .out_stride = inner->out_stride,
+                             .step = 1,
+                             .first = outer->first * inner->in,
+                             .taps = outer->taps,
+                             .tap_step = outer->tap_step * inner->in,
+                             .w_tap = outer->w_tap};
+  return true;
+}
+/* Makes the last axis long. */
+static void arrange_axes(kiln_conv *c) {
+  for (int turn = 0; turn < 2 && is_trivial(&c->axis[2]); turn++) {
+    const kiln_conv_axis last = c->axis[2];
+    c->axis[2] = c->axis[1];
+    c->axis[1] = c->axis[0];
+    c->axis[0] = last;
+  }
+  kiln_conv_axis merged;
+  for (int turn = 0; turn < 2 && merge_axes(&c->axis[1], &c->axis[2], &merged); turn++) {
+    const int64_t volume = merged.in * merged.in_stride;
+    c->axis[2] = merged;
+    c->axis[1] = c->axis[0];
+    c->axis[0] = (kiln_conv_axis){.in = 1,
+                                  .in_stride = volume,
+                                  .out = 1,
+                                  .out_stride = merged.out * merged.out_stride,
+                                  .step = 1,
+                                  .taps = 1,
+                                  .tap_step = 1,
+                                  .w_tap = 0};
+  }
+}
+
+/* -- The band -- */
+
+static int64_t gcd(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+void kiln__conv_lane(const kiln_conv_axis *a, int64_t outs, kiln_conv_lane *lane) {
+  const int64_t common = gcd(a->step, a->tap_step);
+  lane->period = a->step / common;
+  lane->advance = a->tap_step / common;
+  lane->phases = least(a->taps, lane->period);
+  lane->length = outs + (a->taps - 1) / lane->period * lane->advance;
+}
+
+/* Elements of a channel's band for units of c->unit_columns; 0: too many. */
+static int64_t band_size(const kiln_conv *c, size_t item) {
+  const kiln_conv_axis *axis = c->axis;
+  const int64_t row = axis[2].out, plane = axis[1].out * row;
+  int64_t outs[3] = {1, 1, c->unit_columns};
+  if (c->segment > row) {
+    outs[2] = row;
+    outs[1] = least(axis[1].out, (c->unit_columns + row - 2) / row + 1);
+  }
+  if (c->segment > plane) {
+    outs[1] = axis[1].out;
+    outs[0] = least(axis[0].out, (c->unit_columns + plane - 2) / plane + 1);
+  }
+  int64_t size = 1;
+  for (int d = 0; d < 3; d++) {
+    kiln_conv_lane lane;
+    kiln__conv_lane(&axis[d], least(outs[d], axis[d].out), &lane);
+    if (lane.length > BAND_MOST || lane.phases > BAND_MOST) return 0;
+    size *= lane.phases * lane.length;
+    if (size > BAND_MOST / (int64_t)item) return 0;
+  }
+  return size;
+}
+
+/* -- Planes -- */
+
+/* Depthwise units: rows whose band stays in the L1 cache, and as many groups as are worth the
+ * set-up. False: not a case for them. */
+static bool plan_planes(kiln_conv *c, size_t item, int threads) {
+  const kiln_conv_axis *y = &c->axis[1], *x = &c->axis[2];
+  kiln_conv_lane lane;
+  if (c->channels != 1 || !is_trivial(&c->axis[0]) || x->out_stride != 1) return false;
+  if (y->taps < 1 || y->taps > KILN_CONV_DEPTHWISE_TAPS) return false;
+  if (x->taps < 1 || x->taps > KILN_CONV_DEPTHWISE_TAPS) return false;
+  kiln__conv_lane(x, x->out, &lane);
+  const int64_t reach = (y->taps - 1) * y->tap_step, most = BAND_MOST / (int64_t)item;
+  if (lane.length > most || reach > most || y->step > most) return false;
+  const int64_t pitch = lane.phases * kiln__conv_plane_length(&lane);
+  const int64_t room = PLANE_BYTES / (int64_t)item / pitch;
+  int64_t rows = room > reach ? (room - reach - 1) / y->step + 1 : 1;
+  if (rows < 4) rows = 4;
+  rows = parts_of(y->out, parts_of(y->out, rows));
+  const int64_t band = ((rows - 1) * y->step + reach + 1) * pitch;
+  if (band > most) return false;
+  c->mode = KILN_CONV_DEPTHWISE;
+  c->unit_rows = rows;
+  const int64_t blocks = parts_of(y->out, rows), work = rows * x->out * c->outputs;
+  int64_t groups = parts_of(PLANE_WORK, work);
+  if (threads > 1) groups = least(groups, parts_of(c->groups * c->batch * blocks, 4 * threads));
+  c->unit_groups = least(groups, c->groups);
+  c->units = c->batch * blocks * parts_of(c->groups, c->unit_groups);
+  c->unit_columns = work * c->unit_groups;
+  c->unit_outputs = 1;
+  c->scratch = 2 * rounded((size_t)band * item + 256);
+  return true;
+}
+
+/* -- Blocks -- */
+
+static bool rows_contiguous(const kiln_conv *c) {
+  const int64_t x = c->axis[2].taps, y = c->axis[1].taps;
+  return (c->axis[2].w_tap == 1 || x == 1) && (c->axis[1].w_tap == x || y == 1) &&
+         (c->axis[0].w_tap == x * y || c->axis[0].taps == 1) &&
+         (c->w_channel == kiln__conv_taps(c) || c->channels == 1);
+}
+static void choose_mode(kiln_conv *c, size_t item) {
+  const int64_t taps = kiln__conv_taps(c), columns = kiln__conv_columns(c);
+  if (taps == 0 || c->channels == 0) {
+    c->mode = KILN_CONV_EMPTY;
+    return;
+  }
+  if (columns <= DOT_COLUMNS && c->a_contiguous &&
+      c->channels * taps <= DOT_BYTES / DOT_COLUMNS / (int64_t)item) {
+    c->mode = KILN_CONV_DOT;
+    return;
+  }
+  c->mode = KILN_CONV_DIRECT;
+  for (int d = 0; d < 2; d++) {
+    if (!is_trivial(&c->axis[d])) c->mode = KILN_CONV_BAND;
+  }
+  if (!is_straight(&c->axis[2]) || c->axis[2].in_stride != 1) c->mode = KILN_CONV_BAND;
+  if (c->mode == KILN_CONV_DIRECT) return;
+  c->band = band_size(c, item);
+  if (c->band == 0) c->mode = KILN_CONV_GATHER;
+}
+/* Whether the panels are read where the input lies. */
+static bool reads_input(const kiln_conv *c) {
+  return c->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
+}
+static bool has_panels(const kiln_conv *c) {
+  return c->mode != KILN_CONV_EMPTY && c->mode != KILN_CONV_DOT;
+}
+/* Blocks of the sum: as many channels as panels and band have room for. */
+static void cut_sum(kiln_conv *c, size_t item) {
+  const int64_t taps = kiln__conv_taps(c);
+  c->block_channels = c->channels;
+  c->block_taps = taps;
+  if (!has_panels(c)) return;
+  int64_t most = PANEL_BYTES / (c->unit_columns * (int64_t)item);
+  if (reads_input(c)) most = DIRECT_CHANNELS;
+  int64_t channels = most / taps;
+  if (c->mode == KILN_CONV_BAND) channels = least(channels, BAND_BYTES / (c->band * (int64_t)item));
+  if (channels < 1) channels = 1;
+  if (channels > c->channels) channels = c->channels;
+  c->block_channels = parts_of(c->channels, parts_of(c->channels, channels));
+  if (c->block_channels == 1 && taps > most) c->block_taps = parts_of(taps, parts_of(taps, most));
+}
+static void size_scratch(kiln_conv *c, size_t item) {
+  const size_t sum = (size_t)(c->block_channels * c->block_taps), vector = 64;
+  const size_t columns = (size_t)c->unit_columns, panels = rounded(sum * columns * item + vector);
+  c->tile_at = 64;
+  size_t at = c->tile_at + KILN_CONV_TILE_BYTES;
+  c->pieces_at = at;
+  if (c->mode == KILN_CONV_BAND) at += rounded(columns * sizeof(kiln_conv_piece));
+  c->firsts_at = at;
+  if (c->mode == KILN_CONV_BAND) at += rounded((columns + 1) * sizeof(int32_t));
+  c->taps_at = at;
+  if (c->mode == KILN_CONV_BAND) at += rounded((size_t)kiln__conv_taps(c) * sizeof(int64_t));
+  c->a_at = at;
+  if (!c->a_contiguous) at += rounded(sum * KILN_CONV_MR * item);
+  c->panels_at = at;
+  if (c->mode == KILN_CONV_DOT) at += rounded(sum * DOT_COLUMNS * item);
+  if (has_panels(c)) at += panels;
+  c->band_at = at;
+  if (c->mode == KILN_CONV_BAND)
+    at += rounded((size_t)(c->block_channels * c->band) * item + vector);
+  c->scratch = at;
+}
+
+/* -- Threads -- */
+
+/* Vectors of a unit, at least, where columns are cut for threads alone. */
+enum { LEAST_VECTORS = 3 };
+
+/* How a segment is cut. With threads, into equal shares of whole vectors for each of them, if there
+ * are so many, and else into panels; up to four shares for each, so that a thread whose core is
+ * slower takes fewer. True: threads that take units are equally busy. */
+static bool cut_columns(kiln_conv *c, int64_t lanes, int64_t most, int64_t segments, int threads) {
+  const int64_t vectors = parts_of(c->segment, lanes);
+  const int64_t least_parts = parts_of(c->segment, most);
+  c->granule = 3 * lanes;
+  c->parts = least_parts;
+  const bool plenty = segments * least_parts >= 8 * (int64_t)threads;
+  if (threads == 1 || plenty) return true;
+  if (c->outputs >= segments * c->segment)
+    return false; /* let each thread read its weights alone */
+  int64_t parts = least_parts;
+  while (parts * segments % threads && parts < vectors) parts++;
+  const int64_t share = parts_of(vectors * segments, threads) * threads;
+  if (parts * LEAST_VECTORS > vectors || share * 19 > vectors * segments * 20) return false;
+  while (parts * segments < 8 * (int64_t)threads && 2 * parts * LEAST_VECTORS <= vectors)
+    parts *= 2;
+  c->granule = lanes;
+  c->parts = parts;
+  return true;
+}
+/* Units of fewer outputs, for threads that would have no columns: some four for each thread, and so
+ * many that the threads end together. */
+static void cut_outputs(kiln_conv *c, int64_t by_columns, int threads) {
+  const int64_t tiles = parts_of(c->outputs, KILN_CONV_MR);
+  int64_t tiles_each = tiles, least_longest = INT64_MAX;
+  const int64_t wanted = threads > 1 ? parts_of(8 * (int64_t)threads, by_columns) : 1;
+  for (int64_t each = tiles < wanted ? 1 : tiles / wanted; each >= 1; each--) {
+    const int64_t longest = parts_of(by_columns * parts_of(tiles, each), threads) * each;
+    if (longest >= least_longest) continue;
+    least_longest = longest;
+    tiles_each = each;
+  }
+  c->unit_outputs = tiles_each * KILN_CONV_MR;
+  c->output_units = parts_of(c->outputs, c->unit_outputs);
+}
+
+/* -- The plan -- */
+
+void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads) {
+  const int64_t lanes = (int64_t)((size_t)16 << isa) / (int64_t)item, panel = 3 * lanes;
+  arrange_axes(c);
+  c->panel = panel;
+  c->tile_rows = isa == KILN_ISA_AVX512 ? KILN_CONV_MR : KILN_CONV_MR / 2;
+  const int64_t row = c->axis[2].out, plane = row * c->axis[1].out;
+  const int64_t columns = plane * c->axis[0].out;
+  const int64_t most = ROW_BYTES / (int64_t)item / panel * panel;
+  c->segment = row >= most ? row : plane >= most / 2 ? plane : columns;
+  c->by_tiles = false;
+  c->a_contiguous = rows_contiguous(c);
+  if (plan_planes(c, item, threads)) return;
+  const int64_t segments = c->batch * c->groups * (columns / c->segment);
+  const bool even = cut_columns(c, lanes, most, segments, threads);
+  c->unit_columns = parts_of(parts_of(c->segment, c->granule), c->parts) * c->granule;
+  c->unit_columns = parts_of(c->unit_columns, panel) * panel;
+  choose_mode(c, item);
+  cut_sum(c, item);
+  c->column_units = columns / c->segment * c->parts;
+  c->by_tiles = !even && has_panels(c) && !reads_input(c) && c->block_taps == kiln__conv_taps(c) &&
+                c->outputs > 2 * KILN_CONV_MR;
+  c->output_units = 1;
+  c->unit_outputs = c->outputs;
+  if (!even && !c->by_tiles) cut_outputs(c, c->batch * c->groups * c->column_units, threads);
+  c->units = c->batch * c->groups * c->column_units * c->output_units;
+  size_scratch(c, item);
+}
+
+/* -- Running -- */
+
+typedef struct work {
+  const kiln_conv *c;
+  kiln_conv_fn fn;
+  kiln_conv_part part;
+  char *scratch; /* c->scratch bytes for each worker */
+} work;
+
+static void run_part(void *data, int64_t begin, int64_t end, int worker) {
+  const work *w = data;
+  kiln_conv_part part = w->part;
+  part.begin = begin;
+  part.end = end;
+  w->fn(w->c, &part, w->scratch + (size_t)worker * w->c->scratch);
+}
+static int64_t grain_of(double wanted, double each) {
+  return wanted <= each ? 1 : (int64_t)(wanted / each) + 1;
+}
+/* One unit, block by block. */
+static void run_tiles(work *w, kiln_pool *pool) {
+  const kiln_conv *c = w->c;
+  const int64_t taps = kiln__conv_taps(c);
+  int64_t column;
+  const int64_t columns = kiln__conv_part_columns(c, w->part.unit % c->column_units, &column);
+  const int64_t tiles = parts_of(c->outputs, c->tile_rows) * parts_of(columns, c->panel);
+  kiln_budget *budget = kiln_budget_current();
+  for (int64_t at = 0; at < c->channels && !kiln_budget_is_over(budget); at += c->block_channels) {
+    const int64_t channels = least(c->channels - at, c->block_channels);
+    const double tile = (double)(channels * taps) * (double)c->tile_rows * (double)c->panel;
+    w->part.channel = at;
+    kiln_pool_for(pool, tiles, grain_of(GRAIN_PRODUCTS, tile), run_part, w);
+  }
+}
+
+/* As multiplications. */
+static double work_of(const kiln_conv *c, int64_t outputs, int64_t columns) {
+  return (double)(columns + WEIGHT_PRODUCTS) * (double)outputs *
+         (double)(c->channels * kiln__conv_taps(c));
+}
+
+int kiln_conv_threads(const kiln_conv *c, int threads) {
+  const double images = (double)(c->batch * c->groups);
+  return images * work_of(c, c->outputs, kiln__conv_columns(c)) < 2 * GRAIN_PRODUCTS ? 1 : threads;
+}
+
+size_t kiln_conv_scratch(const kiln_conv *c, int threads) { return c->scratch * (size_t)threads; }
+
+void kiln_conv_run(const kiln_conv *c, kiln_conv_fn fn, kiln_pool *pool, void *scratch) {
+  work w = {.c = c, .fn = fn, .scratch = scratch};
+  if (!c->by_tiles) {
+    const int64_t columns = c->mode == KILN_CONV_DOT ? kiln__conv_columns(c) : c->unit_columns;
+    const double unit = work_of(c, c->unit_outputs, columns);
+    kiln_pool_for(pool, c->units, grain_of(GRAIN_PRODUCTS, unit), run_part, &w);
+    return;
+  }
+  for (int i = 0; i < kiln_pool_threads(pool); i++) {
+    memset(w.scratch + (size_t)i * c->scratch, 0, sizeof(int64_t));
+  }
+  for (w.part.unit = 0; w.part.unit < c->units; w.part.unit++) run_tiles(&w, pool);
+}

@@ -1,0 +1,84 @@
+/* gemm.h: the matrix product that all of Kiln stands on, at run-time sizes and strides, without any
+ * set-up for a shape (gemm_isa.c). C = alpha A B + beta D.
+ *
+ * Strides are in elements and may be anything, 0 too; C's elements must be apart. D is what C
+ * starts from: C itself where `init` is NULL, else a matrix of its own strides: a bias for each
+ * column has init_row 0 and init_col 1, one for each row init_row 1 and init_col 0. With beta 0
+ * neither is read, so NaN in them does not come through.
+ *
+ * B may be a matrix that is nowhere in memory (a convolution's patches): `pack_b` writes pieces of
+ * it as they are wanted, any piece possibly more than once and, in threads, several at the same
+ * time. In which order products are summed: docs/numerics.md. */
+#ifndef KILN_RUNTIME_KERNELS_HEAVY_GEMM_H
+#define KILN_RUNTIME_KERNELS_HEAVY_GEMM_H
+
+#include "runtime/call.h"
+
+/* Writes rows k0 .. k0 + k and columns n0 .. n0 + n of B to `to`, row after row, `panel` elements
+ * each (n <= panel), zeros in the columns from n on. `to` is aligned to 64 bytes; `panel` is the
+ * same for all of a call but the last few columns of the matrix, and at most 64. */
+typedef void (*kiln_gemm_pack)(const void *data, void *to, int64_t k0, int64_t k, int64_t n0,
+                               int64_t n, int64_t panel);
+
+typedef struct kiln_gemm_args {
+  int64_t m, n, k;
+  const void *a, *b;
+  void *c;
+  int64_t a_row, a_col, b_row, b_col, c_row, c_col;
+  double alpha, beta;
+  void *scratch; /* kiln_gemm_scratch bytes, 64-byte aligned; NULL where that is 0 */
+  /* What is added, beta times; NULL: C. Borrowed. */
+  const void *init;
+  int64_t init_row, init_col;
+  /* Instead of b, b_row and b_col, where it is not NULL. */
+  kiln_gemm_pack pack_b;
+  const void *pack_data; /* its first argument, borrowed */
+  /* Of a part of a product, else 0: where its columns begin, for pack_b; and the form of the whole,
+   * whose bits the part must have. A and B are exchanged already if that says so. */
+  int64_t n0;
+  const struct kiln_gemm_form *form;
+} kiln_gemm_args;
+
+/* How many products are summed in a row before the sum is added to C. */
+enum { KILN_GEMM_KC = 384 };
+/* Rows of the left factor that stay in the cache while panels of the right one pass. */
+enum { KILN_GEMM_MC = 384 };
+/* A row of a panel of the right factor, in bytes. */
+enum { KILN_GEMM_PANEL_BYTES = 192 };
+
+/* Up to so many rows the rows of the right factor are added up in memory. */
+enum { KILN_GEMM_AXPY_ROWS = 3 };
+/* Up to so many rows a product with a transposed matrix is made of dot products. */
+enum { KILN_GEMM_DOT_ROWS = 32 };
+
+/* How a product is made, by its sizes and strides alone. The left factor's elements are taken one
+ * by one, the right one's as vectors. */
+typedef struct kiln_gemm_form {
+  bool swap;       /* C^T = B^T A^T instead */
+  bool dot;        /* few rows on the left: dot products, both factors read along k */
+  bool axpy;       /* few rows on the left: rows of the right factor are added up */
+  bool pack_left;  /* the left factor is copied by blocks */
+  bool pack_right; /* the right one too, whatever the number of rows */
+} kiln_gemm_form;
+kiln_gemm_form kiln__gemm_form(const kiln_gemm_args *args, size_t item_size);
+/* A and B exchanged, with all that belongs to them. */
+kiln_gemm_args kiln__gemm_swapped(const kiln_gemm_args *args);
+
+/* -- What kernels call -- */
+
+/* The product, shared among the threads of the call's pool, in F32 or F64; scratch is taken from
+ * the call. Its bits do not depend on the number of threads. */
+kiln_status *kiln__gemm_run(kiln_call *call, kiln_dtype dtype,
+                            const kiln_gemm_args *args) KILN_MUST_USE;
+/* `count` products that differ in where they lie: locate(data, i, &args) sets a, b, c and init. */
+typedef void (*kiln_gemm_locate)(const void *data, int64_t i, kiln_gemm_args *args);
+kiln_status *kiln__gemm_run_many(kiln_call *call, kiln_dtype dtype, const kiln_gemm_args *args,
+                                 int64_t count, kiln_gemm_locate locate,
+                                 const void *data) KILN_MUST_USE;
+
+/* -- What they stand on: one thread -- */
+
+/* Bytes of scratch that a gemm of these sizes and strides wants. */
+size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item_size);
+
+#endif

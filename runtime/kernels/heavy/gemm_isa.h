@@ -1,0 +1,151 @@
+/* gemm_isa.h: the matrix product for one type (see gemm_isa.c). No include guard. */
+
+#if WIDTH == 16
+#define LANES LANES16
+#elif WIDTH == 8
+#define LANES LANES8
+#elif WIDTH == 4
+#define LANES LANES4
+#else
+#define LANES LANES2
+#endif
+
+#include "runtime/kernels/heavy/gemm_tile.h"
+#include "runtime/kernels/heavy/gemm_pack.h"
+#include "runtime/kernels/heavy/gemm_dot.h"
+
+/* C, and what it starts from in the block of k at p: later blocks add to what is there. */
+static NAME(piece) NAME(whole)(const kiln_gemm_args *g, int64_t p) {
+  NAME(piece)
+  c = {.c = g->c, .c_row = g->c_row, .c_col = g->c_col, .alpha = (T)g->alpha, .beta = 1};
+  if (p == 0 && g->init) {
+    c.init = g->init, c.init_row = g->init_row, c.init_col = g->init_col;
+  } else {
+    c.init = g->c, c.init_row = g->c_row, c.init_col = g->c_col;
+  }
+  if (p == 0) {
+    c.beta = (T)g->beta;
+    if (g->beta == 0) c.init = NULL;
+  }
+  return c;
+}
+
+enum { NAME(STRIP) = 4096 / (int)sizeof(T) }; /* columns: a row of them is a page */
+#include "runtime/kernels/heavy/gemm_axpy.h"
+
+/* A product in the form that was chosen for it: m, n, k and strides are those of the two factors.
+ */
+typedef struct NAME(job) {
+  const kiln_gemm_args *g;
+  kiln_gemm_form form;
+  T *panel, *left; /* scratch */
+} NAME(job);
+
+/* How many vectors the next panel takes of those left: never a single one after wider ones. */
+ALWAYS_INLINE int64_t NAME(next_vectors)(int64_t left) {
+  if (left <= NV) return left;
+  return left < 2 * NV && left - NV == 1 && NV > 2 ? (left + 1) / 2 : NV;
+}
+
+/* Rows [i0, i0 + m) times one panel: columns [j, j + columns), k rows from p on. */
+static void NAME(rows)(const NAME(job) * job, const NAME(piece) * c, NAME(factors) f, int64_t i0,
+                       int64_t m, int64_t j, int64_t columns, int64_t vectors) {
+  const T *packed = job->left;
+  const kiln_gemm_args *g = job->g;
+  const T *a = f.l;
+  for (int64_t i = 0; i < m;) {
+    const int64_t rows = NAME(next_rows)(m - i);
+    if (job->form.pack_left) {
+      f.l = packed, f.l_row = 1, f.l_k = rows;
+      packed += rows * f.k;
+    } else {
+      f.l = a + i * g->a_row, f.l_row = g->a_row, f.l_k = g->a_col;
+    }
+    const NAME(piece) at = NAME(piece_at)(c, i0 + i, j);
+    NAME(tiles)[rows - 1][vectors - 1](&f, &at, columns);
+    i += rows;
+  }
+}
+
+/* Rows [i, i + m), products of [p, p + k). */
+static void NAME(block)(const NAME(job) * job, int64_t i, int64_t m, int64_t p, int64_t k) {
+  const kiln_gemm_args *g = job->g;
+  const NAME(piece) c = NAME(whole)(g, p);
+  const T *a = (const T *)g->a + i * g->a_row + p * g->a_col;
+  if (job->form.pack_left) NAME(pack_left)(job->left, a, g->a_row, g->a_col, m, k);
+  for (int64_t j = 0; j < g->n;) {
+    int64_t vectors = NAME(next_vectors)((g->n - j + WIDTH - 1) / WIDTH);
+    int64_t columns = vectors * WIDTH < g->n - j ? vectors * WIDTH : g->n - j;
+    bool in_place = !job->form.pack_right;
+    if (in_place && columns % WIDTH) { /* what is no whole vector is copied apart */
+      if (vectors > 1) {
+        columns = --vectors * WIDTH;
+      } else {
+        in_place = false;
+      }
+    }
+    NAME(factors) f = {.k = k, .l = a};
+    if (in_place) {
+      f.r = (const T *)g->b + p * g->b_row + j;
+      f.r_k = g->b_row;
+    } else {
+      f.r = job->panel;
+      f.r_k = vectors * WIDTH;
+      if (g->pack_b) {
+        g->pack_b(g->pack_data, job->panel, p, k, g->n0 + j, columns, f.r_k);
+      } else {
+        NAME(pack_right)
+        (job->panel, (const T *)g->b + p * g->b_row + j * g->b_col, g->b_row, g->b_col, k, columns,
+         f.r_k);
+      }
+    }
+    NAME(rows)(job, &c, f, i, m, j, columns, vectors);
+    j += columns;
+  }
+}
+
+/* Nothing to sum: beta D. */
+static void NAME(no_products)(const kiln_gemm_args *g) {
+  const NAME(piece) c = NAME(whole)(g, 0);
+  for (int64_t i = 0; i < g->m; i++) {
+    for (int64_t j = 0; j < g->n; j++) {
+      const NAME(piece) at = NAME(piece_at)(&c, i, j);
+      *at.c = at.init ? *at.init * at.beta : (T)0;
+    }
+  }
+}
+
+void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *args) {
+  if (args->m == 0 || args->n == 0) return;
+  if (args->k == 0) {
+    NAME(no_products)(args);
+    return;
+  }
+  NAME(job) job = {.g = args, .form = kiln__gemm_form(args, sizeof(T))};
+  kiln_gemm_args swapped;
+  if (job.form.swap) {
+    swapped = kiln__gemm_swapped(args);
+    job.g = &swapped;
+  }
+  const kiln_gemm_args *g = job.g;
+  if (job.form.dot) {
+    const NAME(piece) c = NAME(whole)(g, 0);
+    NAME(dot_rows)(g, &c);
+    return;
+  }
+  if (job.form.axpy) {
+    NAME(axpy_rows)(g);
+    return;
+  }
+  if (g->m > UNPACKED_ROWS) job.form.pack_right = true;
+  const int64_t kc = g->k < KC ? g->k : KC;
+  kiln_budget *budget = kiln_budget_current();
+  job.panel = g->scratch;
+  job.left = (T *)((char *)g->scratch + kc * KILN_GEMM_PANEL_BYTES);
+  for (int64_t i = 0; i < g->m; i += MC) {
+    const int64_t m = g->m - i < MC ? g->m - i : MC;
+    for (int64_t p = 0; p < g->k && !kiln_budget_is_over(budget); p += KC) {
+      NAME(block)(&job, i, m, p, g->k - p < KC ? g->k - p : KC);
+    }
+  }
+}

@@ -1,0 +1,586 @@
+/* index.c: gathering and scattering along one dimension: index_select, gather, scatter,
+ * nonzero, masked_select. */
+#include "runtime/kernels/index/index.h"
+
+#include "runtime/kernels/pointwise/iter.h"
+#include "runtime/kernels/shape/view.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+void kiln__add_element(char *to, const char *from, kiln_dtype dtype) {
+  switch (dtype) {
+    case KILN_DTYPE_F32: *(float *)to += *(const float *)from; return;
+    case KILN_DTYPE_F64: *(double *)to += *(const double *)from; return;
+    case KILN_DTYPE_I64: *(uint64_t *)to += *(const uint64_t *)from; return;
+    case KILN_DTYPE_I32: *(uint32_t *)to += *(const uint32_t *)from; return;
+    case KILN_DTYPE_BOOL: *to = (char)(*to | *from); return;
+    default: break;
+  }
+  const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
+  kiln_ctype ctype = kiln_ctype_of(dtype);
+  double a[2], b[2], sum[2];
+  d->load[dtype][ctype]((char *)a, 0, to, 0, 1);
+  d->load[dtype][ctype]((char *)b, 0, from, 0, 1);
+  char *data[3] = {(char *)sum, (char *)a, (char *)b};
+  int64_t strides[3] = {0, 0, 0};
+  kiln_pw_params params = {0};
+  d->loops[ctype][KILN_PW_add](data, strides, 1, &params);
+  d->store[ctype][dtype](to, 0, (const char *)sum, 0, 1);
+}
+
+kiln_status *kiln__as_index(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  if (!kiln_dtype_is_int(dtype, false)) {
+    return KILN_OP_FAIL("tensors used as indices must be long, int, byte or bool tensors");
+  }
+  return kiln__as_dtype(call, t, KILN_DTYPE_I64, out);
+}
+
+int64_t kiln__count_set(const uint8_t *flags, int64_t n) {
+  int64_t count = 0;
+  for (int64_t i = 0, end; (end = kiln_budget_piece(i, n)) > i;) {
+    for (; i < end; i++) count += flags[i] != 0;
+  }
+  return count;
+}
+
+/* The places of what is set, all of it counted before. */
+static void put_places(const uint8_t *f, int rank, const int64_t *sizes, int64_t *to) {
+  const int last = rank - 1;
+  int64_t rows = 1, at[KILN_MAX_RANK] = {0}, left = KILN_BUDGET_ITEMS;
+  for (int d = 0; d < last; d++) rows *= sizes[d];
+  for (; rows > 0 && !kiln_budget_spent(&left, sizes[last]); rows--, f += sizes[last]) {
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, sizes[last])) > i;) {
+      for (; i < end; i++) {
+        if (!f[i]) continue;
+        for (int d = 0; d < last; d++) *to++ = at[d];
+        *to++ = i;
+      }
+    }
+    for (int d = last - 1; d >= 0 && ++at[d] == sizes[d]; d--) at[d] = 0;
+  }
+}
+kiln_status *kiln__nonzero(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
+  kiln_tensor *flags;
+  const int rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln__as_dtype(call, t, KILN_DTYPE_BOOL, &flags));
+  const uint8_t *f = kiln_tensor_data(flags);
+  const int64_t sizes[2] = {kiln__count_set(f, flags->numel), rank};
+  kiln_status *status = kiln_budget_check(&call->budget, 0); /* was all of it counted? */
+  if (!status) status = kiln_call_tensor(call, KILN_DTYPE_I64, 2, sizes, out);
+  if (!status && sizes[0] && rank) {
+    put_places(f, rank, kiln_tensor_sizes(t), (int64_t *)(uintptr_t)kiln_tensor_data(*out));
+  }
+  kiln_tensor_release_to(&call->cache, flags);
+  return status;
+}
+KILN_KERNEL(nonzero) {
+  kiln_tensor *result;
+  KILN_TRY(kiln__nonzero(call, SELF, &result));
+  return kiln__finish(call, outs, result);
+}
+/* One 1-D tensor for each dimension: where(condition), nonzero_numpy. */
+KILN_KERNEL(nonzero_numpy) {
+  kiln_tensor *t = SELF, *places, *lifted = NULL;
+  if (kiln_tensor_rank(t) == 0) {
+    KILN_TRY(kiln__unsqueeze(call, t, 0, &lifted));
+    t = lifted;
+  }
+  kiln_status *status = kiln__nonzero(call, t, &places);
+  int rank = kiln_tensor_rank(t);
+  kiln_tensor_release_to(&call->cache, lifted);
+  KILN_TRY(status);
+  kiln_list *list;
+  status = kiln__new_list(call, KILN_TYPE_TENSOR, rank, &list);
+  if (!status) *outs = kiln_of_box(list);
+  for (int i = 0; i < rank && !status; i++) {
+    kiln_tensor *column;
+    status = kiln__select(call, places, 1, i, &column);
+    if (!status) status = kiln_list_push(list, kiln_of_tensor(column));
+  }
+  kiln_tensor_release_to(&call->cache, places);
+  return status;
+}
+
+/* -- Whole slices -- */
+
+void kiln__take_blocks(char *to, const char *from, const int64_t *places, int64_t count,
+                       size_t apart, size_t block) {
+  const int64_t work = 1 + (int64_t)(block / 16), step = 1 + KILN_BUDGET_ITEMS / work;
+  for (int64_t i = 0, end; i < count && (i == 0 || !kiln_budget_leaves_out());) {
+    for (end = count - i < step ? count : i + step; i < end; i++, to += block) {
+      memcpy(to, from + (size_t)places[i] * apart, block);
+    }
+  }
+}
+void kiln__take_rows(char *to, const char *from, int64_t outer, int64_t n, const int64_t *places,
+                     int64_t count, size_t block) {
+  const int64_t work = count * (1 + (int64_t)(block / 16));
+  int64_t left = KILN_BUDGET_ITEMS;
+  if (count == 0 || block == 0) return;
+  for (int64_t o = 0; o < outer && !kiln_budget_spent(&left, work); o++) {
+    kiln__take_blocks(to, from, places, count, block, block);
+    to += (size_t)count * block;
+    from += (size_t)n * block;
+  }
+}
+/* Rows of a contiguous [outer, n, inner] at the places of `index`. */
+static kiln_status *take(kiln_call *call, kiln_tensor *t, int dim, const kiln_tensor *index,
+                         kiln_tensor *result, const char *name) {
+  kiln_tensor *source;
+  int64_t outer = 1, inner = 1, n = kiln_tensor_rank(t) ? kiln_tensor_sizes(t)[dim] : 1;
+  for (int i = 0; i < dim; i++) outer *= kiln_tensor_sizes(t)[i];
+  for (int i = dim + 1; i < kiln_tensor_rank(t); i++) inner *= kiln_tensor_sizes(t)[i];
+  const int64_t *at = kiln_tensor_data(index);
+  for (int64_t i = 0, end; (end = kiln_budget_piece(i, index->numel)) > i;) {
+    for (; i < end; i++) {
+      if (at[i] < 0 || at[i] >= n) return KILN_OP_FAIL("%s: index out of range in self", name);
+    }
+  }
+  KILN_TRY(kiln_budget_check(&call->budget, 0)); /* were all of them seen? */
+  void *data;
+  KILN_TRY(kiln_tensor_writable_data(result, &data));
+  KILN_TRY(kiln__contiguous(call, t, &source));
+  size_t block = (size_t)inner * kiln_tensor_item_size(t);
+  kiln__take_rows(data, kiln_tensor_data(source), outer, n, at, index->numel, block);
+  kiln_tensor_release_to(&call->cache, source);
+  return NULL;
+}
+KILN_KERNEL(index_select) {
+  kiln_tensor *t = SELF, *index, *result;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  if (kiln_tensor_rank(kiln_arg_tensor(args, 2)) > 1) {
+    return KILN_OP_FAIL("index_select(): Index is supposed to be a vector");
+  }
+  if (rank == 0 && kiln_arg_tensor(args, 2)->numel != 1) {
+    return KILN_OP_FAIL("index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+                        (long long)kiln_arg_tensor(args, 2)->numel);
+  }
+  KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
+  int64_t sizes[KILN_MAX_RANK];
+  memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
+  if (rank) sizes[dim] = index->numel;
+  kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), rank, sizes, &result);
+  if (!status) {
+    status = take(call, t, dim, index, result, "index_select()");
+    if (status) kiln_tensor_release_to(&call->cache, result);
+  }
+  kiln_tensor_release_to(&call->cache, index);
+  KILN_TRY(status);
+  return kiln__finish(call, outs, result);
+}
+/* -- gather and scatter -- */
+
+typedef enum meeting_kind { GATHER, SCATTER, SCATTER_ADD, SCATTER_MULTIPLY } meeting_kind;
+
+/* Both walk all elements of `index`: element e of the other operand meets the element of `t` that
+ * has index[e] in place of its own coordinate on `dim`. */
+typedef struct meeting {
+  kiln_tensor *t, *index; /* index: contiguous int64 */
+  int dim;
+  kiln_tensor *other; /* NULL: a number, at `number` */
+  const char *number;
+  meeting_kind what;
+} meeting;
+
+/* A tensor without dimensions is met as one of one element. */
+static int met_rank(const kiln_tensor *t) { return kiln_tensor_rank(t) ? kiln_tensor_rank(t) : 1; }
+static int64_t met_size(const kiln_tensor *t, int d) {
+  return kiln_tensor_rank(t) ? kiln_tensor_sizes(t)[d] : 1;
+}
+static int64_t met_stride(const kiln_tensor *t, int d) {
+  if (met_size(t, d) < 2) return 0; /* whatever it says: nobody steps there */
+  return kiln_tensor_strides(t)[d] * (int64_t)kiln_tensor_item_size(t);
+}
+
+static kiln_status *check_meeting(const meeting *m) {
+  const bool gathers = m->what == GATHER;
+  const kiln_tensor *source = gathers ? NULL : m->other;
+  const int rank = met_rank(m->t);
+  if (rank != met_rank(m->index)) {
+    return KILN_OP_FAIL("Index tensor must have the same number of dimensions as %s tensor",
+                        gathers ? "input" : "self");
+  }
+  if (source && rank != met_rank(source)) {
+    return KILN_OP_FAIL("Index tensor must have the same number of dimensions as src tensor");
+  }
+  for (int i = 0; i < rank; i++) {
+    const int64_t n = met_size(m->index, i);
+    if ((i == m->dim || n <= met_size(m->t, i)) && (!source || n <= met_size(source, i))) continue;
+    char index[256], self[256], from[256];
+    kiln_sizes_print(kiln_tensor_rank(m->index), kiln_tensor_sizes(m->index), index, sizeof index);
+    kiln_sizes_print(kiln_tensor_rank(m->t), kiln_tensor_sizes(m->t), self, sizeof self);
+    if (gathers) {
+      return KILN_OP_FAIL(
+          "Size does not match at dimension %d expected index %s to be no larger than self %s "
+          "apart from dimension %d",
+          i, index, self, m->dim);
+    }
+    if (source)
+      kiln_sizes_print(kiln_tensor_rank(source), kiln_tensor_sizes(source), from, sizeof from);
+    return KILN_OP_FAIL(
+        "Expected index %s to be no larger than self %s apart from dimension %d%s%s", index, self,
+        m->dim, source ? " and to be no larger size than src " : "", source ? from : "");
+  }
+  return NULL;
+}
+static void multiply_element(char *to, const char *from, kiln_dtype dtype) {
+  const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
+  kiln_ctype ctype = kiln_ctype_of(dtype);
+  double a[2], b[2], product[2];
+  d->load[dtype][ctype]((char *)a, 0, to, 0, 1);
+  d->load[dtype][ctype]((char *)b, 0, from, 0, 1);
+  char *data[3] = {(char *)product, (char *)a, (char *)b};
+  int64_t strides[3] = {0, 0, 0};
+  kiln_pw_params params = {0};
+  d->loops[ctype][KILN_PW_mul](data, strides, 1, &params);
+  d->store[ctype][dtype](to, 0, (const char *)product, 0, 1);
+}
+/* One row of the index: what lies where. Strides are in bytes. */
+typedef struct meeting_row {
+  char *mine, *theirs; /* where the row begins, at index 0 */
+  int64_t by_index, my_step, their_step;
+  const int64_t *index;
+  int64_t count, limit;
+  size_t item;
+} meeting_row;
+
+/* Elements up to the first index that is out of bounds. */
+static int64_t meet_row(const meeting_row *r, meeting_kind what, kiln_dtype dtype) {
+  char *mine = r->mine, *theirs = r->theirs;
+  int64_t i = 0;
+  for (; i < r->count; i++, mine += r->my_step, theirs += r->their_step) {
+    if ((uint64_t)r->index[i] >= (uint64_t)r->limit) break;
+    char *a = mine + r->index[i] * r->by_index;
+    switch (what) {
+      case GATHER: kiln__move_element(theirs, a, r->item); break;
+      case SCATTER: kiln__move_element(a, theirs, r->item); break;
+      case SCATTER_ADD: kiln__add_element(a, theirs, dtype); break;
+      default: multiply_element(a, theirs, dtype); break;
+    }
+  }
+  return i;
+}
+
+static kiln_status *meet(const meeting *m) {
+  if (m->index->numel == 0) return NULL; /* whatever its shape */
+  KILN_TRY(check_meeting(m));
+  const int last = met_rank(m->index) - 1;
+  kiln_tensor *written = m->what == GATHER ? m->other : m->t;
+  void *data;
+  KILN_TRY(kiln_tensor_writable_data(written, &data));
+  char *base = m->what == GATHER ? (char *)(uintptr_t)kiln_tensor_data(m->t) : data;
+  char *other = !m->other           ? (char *)(uintptr_t)m->number
+                : m->what == GATHER ? data
+                                    : (char *)(uintptr_t)kiln_tensor_data(m->other);
+  int64_t mine[KILN_MAX_RANK], theirs[KILN_MAX_RANK], at[KILN_MAX_RANK] = {0};
+  for (int d = 0; d <= last; d++) {
+    mine[d] = d == m->dim ? 0 : met_stride(m->t, d);
+    theirs[d] = m->other ? met_stride(m->other, d) : 0;
+  }
+  meeting_row r = {.by_index = met_stride(m->t, m->dim),
+                   .my_step = mine[last],
+                   .their_step = theirs[last],
+                   .index = kiln_tensor_data(m->index),
+                   .limit = met_size(m->t, m->dim),
+                   .item = kiln_tensor_item_size(m->t)};
+  const int64_t length = met_size(m->index, last);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t e = 0; e < m->index->numel && !kiln_budget_spent(&left, length); e += length) {
+    r.mine = base;
+    r.theirs = other;
+    for (int d = 0; d < last; d++) r.mine += at[d] * mine[d], r.theirs += at[d] * theirs[d];
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, length)) > i; i = end) {
+      r.count = end - i;
+      const int64_t done = meet_row(&r, m->what, kiln_tensor_dtype(m->t));
+      if (done < r.count) {
+        return KILN_OP_FAIL("index %lld is out of bounds for dimension %d with size %lld",
+                            (long long)r.index[done], m->dim, (long long)r.limit);
+      }
+      r.mine += r.count * r.my_step;
+      r.theirs += r.count * r.their_step;
+      r.index += r.count;
+    }
+    for (int d = last - 1; d >= 0 && ++at[d] == met_size(m->index, d); d--) at[d] = 0;
+  }
+  return NULL;
+}
+static kiln_status *meeting_index(kiln_call *call, kiln_tensor *t, const char *name,
+                                  kiln_tensor **out) {
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  if (t->numel > 0 && dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_I32) {
+    return KILN_OP_FAIL("%s(): Expected dtype int32/int64 for index", name);
+  }
+  return kiln__as_dtype(call, t, KILN_DTYPE_I64, out);
+}
+static kiln_status *gather(kiln_call *call, kiln_tensor *t, int64_t wanted, kiln_tensor *index_arg,
+                           kiln_ivalue *out) {
+  meeting m = {.t = t, .what = GATHER};
+  KILN_TRY(kiln_wrap_dim(wanted, kiln_tensor_rank(t), &m.dim));
+  if (index_arg->numel == 0) { /* of any dtype */
+    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(index_arg),
+                              kiln_tensor_sizes(index_arg), &m.other));
+    return kiln__finish(call, out, m.other);
+  }
+  KILN_TRY(meeting_index(call, index_arg, "gather", &m.index));
+  kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(m.index),
+                                         kiln_tensor_sizes(m.index), &m.other);
+  if (!status) {
+    status = meet(&m);
+    if (status) kiln_tensor_release_to(&call->cache, m.other);
+  }
+  kiln_tensor_release_to(&call->cache, m.index);
+  KILN_TRY(status);
+  return kiln__finish(call, out, m.other);
+}
+KILN_KERNEL(gather) {
+  return gather(call, SELF, kiln_arg_int(args, 1), kiln_arg_tensor(args, 2), outs);
+}
+/* Into *out's destination (self where in place), or a copy of self. */
+static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, meeting_kind what,
+                            kiln_ivalue *out) {
+  kiln_tensor *self = SELF, *to = kiln__dest(out);
+  meeting m = {.what = what};
+  double number[2] = {0, 0};
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), kiln_tensor_rank(self), &m.dim));
+  if (!to) {
+    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), kiln_tensor_rank(self),
+                              kiln_tensor_sizes(self), &to));
+    kiln__give(out, to);
+  } else if (to != self) {
+    KILN_TRY(kiln_tensor_resize(to, kiln_tensor_rank(self), kiln_tensor_sizes(self)));
+  }
+  KILN_TRY(kiln_pw_copy(call, to, self));
+  if (args[3].tag == KILN_TAG_TENSOR) {
+    m.other = args[3].u.tensor;
+    if (kiln_tensor_dtype(m.other) != kiln_tensor_dtype(self)) {
+      return KILN_OP_FAIL("scatter(): Expected self.dtype to be equal to src.dtype");
+    }
+  } else {
+    kiln__number_store(kiln__number(args[3]), kiln_tensor_dtype(self), number);
+    m.number = (const char *)number;
+  }
+  m.t = to;
+  KILN_TRY(meeting_index(call, kiln_arg_tensor(args, 2), "scatter", &m.index));
+  kiln_status *status = meet(&m);
+  kiln_tensor_release_to(&call->cache, m.index);
+  return status;
+}
+KILN_KERNEL(scatter) { return scatter(call, args, SCATTER, outs); }
+KILN_KERNEL(scatter_add) { return scatter(call, args, SCATTER_ADD, outs); }
+KILN_KERNEL(scatter_reduce_str) {
+  kiln_str how = kiln_arg_str(args, 4);
+  if (kiln_str_is(how, "add")) return scatter(call, args, SCATTER_ADD, outs);
+  if (kiln_str_is(how, "multiply")) return scatter(call, args, SCATTER_MULTIPLY, outs);
+  return KILN_OP_FAIL("reduce argument must be either add or multiply.");
+}
+/* The remainders by n. */
+static kiln_status *wrapped_index(kiln_call *call, kiln_tensor *index, int64_t n,
+                                  kiln_tensor **out) {
+  if (kiln_tensor_dtype(index) != KILN_DTYPE_I64 || n == 0) {
+    *out = kiln_tensor_retain(index);
+    return NULL;
+  }
+  kiln_pw pw = {.functor = KILN_PW_remainder,
+                .in_count = 2,
+                .common = KILN_DTYPE_I64,
+                .in = {{.tensor = index}, {.number = kiln__number_int(n)}}};
+  kiln_ivalue result = kiln_none();
+  kiln_status *status = kiln_pw_run(call, &pw, &result);
+  *out = kiln__dest(&result);
+  return status;
+}
+/* self, indices, dim: along a dimension any index counts, as its remainder. */
+KILN_KERNEL(take_along_dim) {
+  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 1), *flat = NULL, *flat_index = NULL,
+              *near = NULL;
+  if (kiln_arg_is_none(args, 2)) {
+    int64_t n = t->numel, m = index->numel;
+    KILN_TRY(kiln__reshape(call, t, 1, &n, &flat));
+    kiln_status *status = kiln__reshape(call, index, 1, &m, &flat_index);
+    if (!status) status = gather(call, flat, 0, flat_index, outs);
+    kiln_tensor_release_to(&call->cache, flat);
+    kiln_tensor_release_to(&call->cache, flat_index);
+    return status;
+  }
+  /* All dimensions but the one broadcast. */
+  int rank = kiln_tensor_rank(t), dim;
+  int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], wide[KILN_MAX_RANK];
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
+  if (rank != kiln_tensor_rank(index)) {
+    return KILN_OP_FAIL(
+        "torch.take_along_dim(): input and indices should have the same number of "
+        "dimensions, but got %d dimensions for input, and %d dimensions for indices",
+        rank, kiln_tensor_rank(index));
+  }
+  memcpy(a, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
+  memcpy(b, kiln_tensor_sizes(index), sizeof(int64_t) * (size_t)rank);
+  int64_t own = rank ? a[dim] : 1, wanted = rank ? b[dim] : 1;
+  if (rank) a[dim] = b[dim] = 1;
+  KILN_TRY(kiln_broadcast(rank, a, rank, b, &rank, wide));
+  if (rank) wide[dim] = own;
+  KILN_TRY(kiln__expand(call, t, rank, wide, &flat));
+  if (rank) wide[dim] = wanted;
+  kiln_status *status = wrapped_index(call, index, own, &near);
+  if (!status) status = kiln__expand(call, near, rank, wide, &flat_index);
+  if (!status) status = gather(call, flat, dim, flat_index, outs);
+  kiln_tensor_release_to(&call->cache, flat);
+  kiln_tensor_release_to(&call->cache, near);
+  kiln_tensor_release_to(&call->cache, flat_index);
+  return status;
+}
+
+/* -- Whole slices, written: index_add, index_copy, index_fill -- */
+
+typedef enum slice_write { SLICE_ADD, SLICE_COPY, SLICE_FILL } slice_write;
+/* A number is its own slice. */
+static kiln_status *slice_of(kiln_call *call, kiln_tensor *t, int dim, int64_t i,
+                             kiln_tensor **out) {
+  if (kiln_tensor_rank(t) > 0) return kiln__select(call, t, dim, i, out);
+  *out = kiln_tensor_retain(t);
+  return NULL;
+}
+static kiln_status *check_slices(const kiln_ivalue *args, int dim, slice_write what) {
+  const kiln_tensor *self = SELF, *index = kiln_arg_tensor(args, 2);
+  const kiln_tensor *source = args[3].tag == KILN_TAG_TENSOR ? args[3].u.tensor : NULL;
+  const char *name = what == SLICE_ADD    ? "index_add_"
+                     : what == SLICE_COPY ? "index_copy_"
+                                          : "index_fill_";
+  const int rank = kiln_tensor_rank(self), ranks = source ? kiln_tensor_rank(source) : 0;
+  if (kiln_tensor_rank(index) > 1) {
+    return KILN_OP_FAIL("%s(): Index should have dimension 1 or 0 (got %d)", name,
+                        kiln_tensor_rank(index));
+  }
+  if (what == SLICE_FILL) {
+    return ranks == 0 ? NULL
+                      : KILN_OP_FAIL("index_fill_ only supports a 0-dimensional value tensor, but "
+                                     "got tensor with %d dimension(s).",
+                                     ranks);
+  }
+  const int64_t slices = ranks > dim ? kiln_tensor_sizes(source)[dim] : 1;
+  if (index->numel != slices) {
+    return KILN_OP_FAIL("%s(): Number of indices (%lld) should be equal to source.size(dim) (%lld)",
+                        name, (long long)index->numel, (long long)slices);
+  }
+  if (kiln_tensor_dtype(self) != kiln_tensor_dtype(source)) {
+    return KILN_OP_FAIL("%s(): self and source expected to have the same dtype, but got %s and %s",
+                        name, kiln_dtype_ir_name(kiln_tensor_dtype(self)),
+                        kiln_dtype_ir_name(kiln_tensor_dtype(source)));
+  }
+  bool fits = rank == ranks || (rank <= 1 && ranks <= 1); /* a number is a vector of one element */
+  for (int d = 0; fits && rank > 1 && d < rank; d++) {
+    fits = d == dim || kiln_tensor_sizes(self)[d] == kiln_tensor_sizes(source)[d];
+  }
+  if (fits) return NULL;
+  char have[256], got[256];
+  kiln_sizes_print(rank, kiln_tensor_sizes(self), have, sizeof have);
+  kiln_sizes_print(ranks, kiln_tensor_sizes(source), got, sizeof got);
+  return KILN_OP_FAIL("%s(): source tensor shape must match self tensor shape, excluding the "
+                      "specified dimension. Got self.shape = %s source.shape = %s",
+                      name, have, got);
+}
+/* Part k of `to` gets the value, or slice i of the source. */
+static kiln_status *write_slice(kiln_call *call, const kiln_ivalue *args, slice_write what,
+                                kiln_tensor *part, int dim, int64_t i) {
+  if (what == SLICE_FILL) {
+    return args[3].tag == KILN_TAG_TENSOR ? kiln_pw_copy(call, part, args[3].u.tensor)
+                                          : kiln_pw_fill_fitting(call, part, kiln__number(args[3]));
+  }
+  kiln_tensor *from = NULL;
+  KILN_TRY(slice_of(call, kiln_arg_tensor(args, 3), dim, i, &from));
+  kiln_status *status = NULL;
+  if (what == SLICE_COPY) {
+    status = kiln_pw_copy(call, part, from);
+  } else {
+    kiln_pw pw = {.functor = KILN_PW_add_alpha,
+                  .in_count = 2,
+                  .common = kiln_tensor_dtype(part),
+                  .in = {{.tensor = part}, {.tensor = from}}};
+    kiln_ivalue result = kiln_of_tensor(part);
+    status = kiln_pw_param(&pw, 0, kiln__number(args[4]));
+    if (!status) status = kiln_pw_run(call, &pw, &result);
+  }
+  kiln_tensor_release_to(&call->cache, from);
+  return status;
+}
+/* self (in place or a copy), dim, index, source or value */
+static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice_write what,
+                                 kiln_ivalue *out) {
+  kiln_tensor *self = SELF, *to = kiln__dest(out), *index;
+  int dim, rank = kiln_tensor_rank(self);
+  void *unused;
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  KILN_TRY(check_slices(args, dim, what));
+  if (!to) {
+    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, kiln_tensor_sizes(self), &to));
+    kiln__give(out, to);
+  }
+  KILN_TRY(kiln_pw_copy(call, to, self));
+  KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
+  int64_t size = rank ? kiln_tensor_sizes(self)[dim] : 1;
+  kiln_status *status = kiln_tensor_writable_data(to, &unused); /* index may share its storage */
+  const int64_t *at = kiln_tensor_data(index);
+  const int64_t count = what == SLICE_ADD && self->numel == 0 ? 0 : index->numel;
+  const int64_t work = 64 + (size ? to->numel / size : 0);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !status && !kiln_budget_spent(&left, work); i++) {
+    int64_t k = at[i] < 0 && what == SLICE_FILL ? at[i] + size : at[i];
+    kiln_tensor *part = NULL;
+    if (k < 0 || k >= size) {
+      status = KILN_OP_FAIL("index out of range in self");
+      break;
+    }
+    status = slice_of(call, to, dim, k, &part);
+    if (!status) status = write_slice(call, args, what, part, dim, i);
+    kiln_tensor_release_to(&call->cache, part);
+  }
+  kiln_tensor_release_to(&call->cache, index);
+  return status;
+}
+KILN_KERNEL(index_add) { return write_slices(call, args, SLICE_ADD, outs); }
+KILN_KERNEL(index_copy) { return write_slices(call, args, SLICE_COPY, outs); }
+KILN_KERNEL(index_fill) { return write_slices(call, args, SLICE_FILL, outs); }
+
+KILN_KERNEL(masked_select) {
+  kiln_tensor *mask = kiln_arg_tensor(args, 1), *wide = NULL, *wide_mask = NULL, *flat = NULL,
+              *flags = NULL, *result;
+  int rank;
+  int64_t sizes[KILN_MAX_RANK], count = 0;
+  if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
+    return KILN_OP_FAIL("masked_select: expected BoolTensor for mask");
+  }
+  KILN_TRY(kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), kiln_tensor_rank(mask),
+                          kiln_tensor_sizes(mask), &rank, sizes));
+  kiln_status *status = kiln__expand(call, SELF, rank, sizes, &wide);
+  if (!status) status = kiln__expand(call, mask, rank, sizes, &wide_mask);
+  if (!status) status = kiln__contiguous(call, wide, &flat);
+  if (!status) status = kiln__as_dtype(call, wide_mask, KILN_DTYPE_BOOL, &flags);
+  if (!status) {
+    const uint8_t *f = kiln_tensor_data(flags);
+    count = kiln__count_set(f, flags->numel);
+    status = kiln_budget_check(&call->budget, 0); /* was all of it counted? */
+  }
+  if (!status) {
+    status = kiln_call_tensor(call, kiln_tensor_dtype(SELF), 1, &count, &result);
+  }
+  if (!status) {
+    size_t item = kiln_tensor_item_size(SELF);
+    const uint8_t *f = kiln_tensor_data(flags);
+    const char *from = kiln_tensor_data(flat);
+    char *to = (char *)(uintptr_t)kiln_tensor_data(result);
+    for (int64_t i = 0, end; (end = kiln_budget_piece(i, flags->numel)) > i;) {
+      for (; i < end; i++) {
+        if (!f[i]) continue;
+        kiln__move_element(to, from + (size_t)i * item, item);
+        to += item;
+      }
+    }
+  }
+  kiln_tensor_release_to(&call->cache, wide);
+  kiln_tensor_release_to(&call->cache, wide_mask);
+  kiln_tensor_release_to(&call->cache, flat);
+  kiln_tensor_release_to(&call->cache, flags);
+  KILN_TRY(status);
+  return kiln__finish(call, outs, result);
+}

@@ -1,0 +1,232 @@
+/* embedding.c: embedding, one_hot, bags of embeddings. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/kernels/index/index.h"
+#include "runtime/kernels/pointwise/iter.h"
+#include "runtime/kernels/nn/nn.h"
+#include "runtime/kernels/recipe.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+/* -- Embedding -- */
+
+KILN_NN_KERNEL(embedding) {
+  kiln_tensor *weight = kiln_arg_tensor(args, 0), *indices = kiln_arg_tensor(args, 1), *dense;
+  const kiln_dtype dtype = kiln_tensor_dtype(weight), index_dtype = kiln_tensor_dtype(indices);
+  if (kiln_tensor_rank(weight) != 2) return KILN_OP_FAIL("'weight' must be 2-D");
+  if (index_dtype != KILN_DTYPE_I64 && index_dtype != KILN_DTYPE_I32) {
+    return KILN_OP_FAIL(
+        "Expected tensor for argument #1 'indices' to have one of the following "
+        "scalar types: Long, Int; but got torch.%sTensor instead (while checking arguments for "
+        "embedding)",
+        kiln_dtype_ir_name(index_dtype));
+  }
+  const int rank = kiln_tensor_rank(indices);
+  if (rank + 1 > KILN_MAX_RANK) return KILN_OP_FAIL("embedding: indices have too many dimensions");
+  KILN_TRY(kiln__as_dtype(nn->call, indices, KILN_DTYPE_I64, &dense));
+  KILN_TRY(kiln__nn_keep(nn, dense));
+  const int64_t *index = kiln_tensor_data(dense), *ws = kiln_tensor_sizes(weight);
+  const int64_t *strides = kiln_tensor_strides(weight), n = ws[1];
+  int64_t sizes[KILN_MAX_RANK];
+  for (int d = 0; d < rank; d++) sizes[d] = kiln_tensor_sizes(indices)[d];
+  sizes[rank] = n;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < indices->numel && !kiln_budget_spent(&left, 1); i++) {
+    if (index[i] < 0 || index[i] >= ws[0]) return KILN_OP_FAIL("index out of range in self");
+  }
+  kiln_tensor *result;
+  KILN_TRY(kiln_budget_check(&nn->call->budget, 0)); /* were all indices seen? */
+  KILN_TRY(kiln_call_tensor(nn->call, dtype, rank + 1, sizes, &result));
+  KILN_TRY(kiln__nn_keep(nn, result));
+  void *data;
+  KILN_TRY(kiln_tensor_writable_data(result, &data));
+  const size_t item = kiln_tensor_item_size(weight);
+  const char *from = kiln_tensor_data(weight);
+  if (strides[1] == 1) {
+    kiln__take_blocks(data, from, index, indices->numel, (size_t)strides[0] * item,
+                      (size_t)n * item);
+  } else {
+    char *to = data;
+    for (int64_t i = 0; i < indices->numel && !kiln_budget_spent(&left, n); i++) {
+      const char *row = from + (size_t)(index[i] * strides[0]) * item;
+      for (int64_t k = 0; k < n; k++, to += item) {
+        memcpy(to, row + (size_t)(k * strides[1]) * item, item);
+      }
+    }
+  }
+  return kiln__nn_give(nn, result, dtype, outs);
+}
+
+/* -- One hot -- */
+
+KILN_NN_KERNEL(one_hot) {
+  kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *result;
+  int64_t classes = kiln_arg_int(args, 1), least = 0, greatest = -1, sizes[KILN_MAX_RANK];
+  const int rank = kiln_tensor_rank(t);
+  if (kiln_tensor_dtype(t) != KILN_DTYPE_I64) {
+    return KILN_OP_FAIL("one_hot is only applicable to index tensor.");
+  }
+  if (rank + 1 > KILN_MAX_RANK) return KILN_OP_FAIL("one_hot: too many dimensions");
+  KILN_TRY(kiln__contiguous(nn->call, t, &dense));
+  KILN_TRY(kiln__nn_keep(nn, dense));
+  const int64_t *index = kiln_tensor_data(dense);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 1); i++) {
+    if (index[i] < least) least = index[i];
+    if (index[i] > greatest) greatest = index[i];
+  }
+  KILN_TRY(kiln_budget_check(&nn->call->budget, 0)); /* were all of them seen? */
+  if (t->numel == 0 && classes <= 0) {
+    return KILN_OP_FAIL("Can not infer total number of classes from empty tensor.");
+  }
+  if (least < 0) return KILN_OP_FAIL("Class values must be non-negative.");
+  if (classes == -1) {
+    if (!kiln_checked_add_i64(greatest, 1, &classes)) {
+      return KILN_OP_FAIL("Class values must be smaller than num_classes.");
+    }
+  } else {
+    if (classes <= 0) return KILN_OP_FAIL("num_classes should be positive");
+    if (greatest >= classes) {
+      return KILN_OP_FAIL("Class values must be smaller than num_classes.");
+    }
+  }
+  for (int d = 0; d < rank; d++) sizes[d] = kiln_tensor_sizes(t)[d];
+  sizes[rank] = classes;
+  KILN_TRY(kiln_call_tensor(nn->call, KILN_DTYPE_I64, rank + 1, sizes, &result));
+  KILN_TRY(kiln__nn_keep(nn, result));
+  void *data;
+  KILN_TRY(kiln_tensor_writable_data(result, &data));
+  kiln__zero(data, (size_t)result->numel * sizeof(int64_t));
+  const int64_t work = classes < 512 ? classes : 512; /* a page of its own for each of many */
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, work); i++) {
+    ((int64_t *)data)[i * classes + index[i]] = 1;
+  }
+  return kiln__nn_give(nn, result, KILN_DTYPE_I64, outs);
+}
+
+/* -- Bags of embeddings -- */
+
+/* Rows of `weight` whose norm is above max_norm are scaled to it; each once, in place. */
+KILN_RECIPE(embedding_renorm_) {
+  kiln_tensor *t = SELF, *indices = kiln_arg_tensor(args, 1), *at, *in, *seen_tensor;
+  const double most = kiln_arg_float(args, 2), power = kiln_arg_float(args, 3);
+  if (kiln_tensor_rank(t) != 2 || !kiln_dtype_is_float(kiln_tensor_dtype(t))) {
+    KILN_RECIPE_FAIL(r, "embedding_renorm_: self must be a matrix of floats");
+    return;
+  }
+  const int64_t rows = kiln_tensor_sizes(t)[0], n = kiln_tensor_sizes(t)[1];
+  const int64_t *index = kiln__recipe_read(r, indices, KILN_DTYPE_I64, &at);
+  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
+  uint8_t *seen = kiln__recipe_new(r, KILN_DTYPE_BOOL, 1, &rows, &seen_tensor);
+  if (r->status) return;
+  kiln__zero(seen, (size_t)rows);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < indices->numel && !r->status && !kiln_budget_spent(&left, 4 + n); i++) {
+    if (index[i] < 0 || index[i] >= rows) {
+      KILN_RECIPE_FAIL(r, "index out of range in self");
+      return;
+    }
+    if (seen[index[i]]++) continue;
+    double norm = 0;
+    for (int64_t k = 0; k < n; k++) {
+      const double a = fabs(x[index[i] * n + k]);
+      norm = isinf(power) ? fmax(norm, a) : norm + (power == 2 ? a * a : pow(a, power));
+    }
+    if (!isinf(power)) norm = power == 2 ? sqrt(norm) : pow(norm, 1 / power);
+    if (!(norm > most)) continue;
+    kiln_tensor *row = KILN_COOK(r, select, T(t), I(0), I(index[i]));
+    kiln_tensor *scaled =
+        KILN_COOK(r, mul, T(row),
+                  T(KILN_COOK(r, full, kiln__recipe_no_list(r), F(most / (norm + 1e-7)),
+                              I(kiln_tensor_dtype(t)), NONE, NONE, NONE)));
+    KILN_COOK(r, copy_, T(row), T(scaled), B(false));
+  }
+  kiln__recipe_give(r, outs, t);
+}
+enum { BAG_SUM, BAG_MEAN, BAG_MAX };
+/* One bag: [begin, end) of the indices; the number of rows that count. */
+static int64_t one_bag(const double *weight, const double *scale, const int64_t *index,
+                       int64_t begin, int64_t end, int64_t n, int64_t mode, int64_t skip,
+                       double *to, int64_t *places) {
+  int64_t count = 0;
+  for (int64_t k = 0; k < n; k++) to[k] = 0;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = begin; i < end && !kiln_budget_spent(&left, n); i++) {
+    if (index[i] == skip) continue;
+    const double *row = weight + index[i] * n;
+    for (int64_t k = 0; k < n; k++) {
+      if (mode != BAG_MAX) {
+        to[k] += row[k] * (scale ? scale[i] : 1);
+      } else if (count == 0 || row[k] > to[k]) {
+        to[k] = row[k];
+        if (places) places[k] = index[i];
+      }
+    }
+    count++;
+  }
+  for (int64_t k = 0; mode == BAG_MEAN && count && k < n; k++) to[k] /= (double)count;
+  return count;
+}
+/* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+ * include_last_offset, padding_idx (-1 or None: none) */
+KILN_RECIPE(embedding_bag) {
+  kiln_tensor *weight = SELF, *indices = kiln_arg_tensor(args, 1), *in, *at, *starts, *scales;
+  kiln_tensor *offsets = kiln_arg_tensor(args, 2), *samples = kiln_arg_tensor_opt(args, 6);
+  kiln_tensor *result[4];
+  const int64_t mode = kiln_arg_int(args, 4);
+  const bool last = kiln_arg_bool(args, 7);
+  const kiln_dtype dtype = kiln_tensor_dtype(weight);
+  if (kiln_tensor_rank(weight) != 2 || kiln_tensor_rank(indices) != 1 ||
+      kiln_tensor_rank(offsets) != 1 || !kiln_dtype_is_float(dtype)) {
+    KILN_RECIPE_FAIL(r, "embedding_bag: expected a matrix of floats and vectors of indices and "
+                        "offsets");
+    return;
+  }
+  const int64_t rows = kiln_tensor_sizes(weight)[0], n = kiln_tensor_sizes(weight)[1];
+  const int64_t bags = offsets->numel - last, count = indices->numel;
+  int64_t skip = r->call->arg_count > 8 ? kiln_arg_int_or(args, 8, -1) : -1;
+  const bool has_skip = r->call->arg_count > 8 && args[8].tag == KILN_TAG_INT;
+  if (has_skip && skip < 0 && kiln_str_is(kiln__op_name(r->call), "embedding_bag")) skip += rows;
+  if (samples && (mode != BAG_SUM || samples->numel != count)) {
+    KILN_RECIPE_FAIL(r, "embedding_bag: per_sample_weights was not None, which is only supported "
+                        "for mode='sum' and with the shape of the input");
+  }
+  if (bags < 0) KILN_RECIPE_FAIL(r, "include_last_offset: number of offset should be at least 1");
+  const double *w = kiln__recipe_read(r, weight, KILN_DTYPE_F64, &in);
+  const int64_t *index = kiln__recipe_read(r, indices, KILN_DTYPE_I64, &at);
+  const int64_t *start = kiln__recipe_read(r, offsets, KILN_DTYPE_I64, &starts);
+  const double *scale = samples ? kiln__recipe_read(r, samples, KILN_DTYPE_F64, &scales) : NULL;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < count && !r->status && !kiln_budget_spent(&left, 1); i++) {
+    if (index[i] >= 0 && index[i] < rows) continue;
+    KILN_RECIPE_FAIL(r,
+                     "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to "
+                     "be %lld",
+                     (long long)index[i]);
+  }
+  for (int64_t i = 0; i < offsets->numel && !r->status && !kiln_budget_spent(&left, 1); i++) {
+    if (i == 0 ? start[i] == 0 : start[i] >= start[i - 1] && start[i] <= count) continue;
+    KILN_RECIPE_FAIL(r, i == 0 ? "offsets[0] has to be 0, i.e., the first sequence in the "
+                                 "mini-batch has to start from position 0"
+                               : "offsets must ascend, up to the length of the indices");
+  }
+  const int64_t sizes[] = {bags, n};
+  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, 2, sizes, &result[0]);
+  int64_t *of = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &result[1]);
+  int64_t *size = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &bags, &result[2]);
+  int64_t *places = kiln__recipe_new(r, KILN_DTYPE_I64, mode == BAG_MAX ? 2 : 1,
+                                     mode == BAG_MAX ? sizes : &bags, &result[3]);
+  if (r->status) return;
+  if (of) kiln__zero(of, sizeof *of * (size_t)count);
+  if (places) kiln__zero(places, sizeof *places * (size_t)result[3]->numel);
+  for (int64_t b = 0; b < bags && !kiln_budget_spent(&left, 4); b++) {
+    const int64_t end = b + 1 < offsets->numel ? start[b + 1] : count;
+    KILN_ASSERT(of || start[b] == end);
+    for (int64_t i = start[b]; i < end && !kiln_budget_spent(&left, 1); i++) of[i] = b;
+    size[b] = one_bag(w, scale, index, start[b], end, n, mode, skip, to + b * n,
+                      mode == BAG_MAX ? places + b * n : NULL);
+  }
+  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, result[0], dtype));
+  for (int i = 1; i < 4; i++) kiln__recipe_give(r, &outs[i], result[i]);
+}

@@ -1,0 +1,65 @@
+/* rows_isa.h: softmax, layer norm and the like over contiguous rows of one type (see rows_isa.c).
+ * No include guard. Sums follow reduce/reduce.h; exp and log are those of runtime/math. */
+enum { JOIN(LANES) = (int)(sizeof(V) / sizeof(T)) };
+
+static inline T JOIN(reduce)(kiln_reduce_op op, const T *in, int64_t n, T shift) {
+  T result;
+  KILN_ISA_CAT2(kiln__reduce_, KILN_KERNEL_ISA)
+  [op][CTYPE]((char *)&result, (const char *)in, n, (int64_t)sizeof(T), 1, 0, &shift);
+  return result;
+}
+/* out = e^(in - max) */
+static void JOIN(exp_row)(T *out, const T *in, int64_t n, T max) {
+  int64_t i = 0;
+  for (; i + JOIN(LANES) <= n; i += JOIN(LANES)) {
+    *(VU *)(out + i) = VF(exp)(*(const VU *)(in + i) - max);
+  }
+  if (i < n) {
+    V x = {0};
+    memcpy(&x, in + i, (size_t)(n - i) * sizeof(T));
+    x = VF(exp)(x - max);
+    memcpy(out + i, &x, (size_t)(n - i) * sizeof(T));
+  }
+}
+static void JOIN(softmax)(void *out_row, const void *in_row, int64_t n) {
+  T *out = out_row;
+  JOIN(exp_row)(out, in_row, n, JOIN(reduce)(KILN_REDUCE_MAX, in_row, n, 0));
+  const T sum = JOIN(reduce)(KILN_REDUCE_SUM, out, n, 0);
+  KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = out[i] / sum;
+}
+static void JOIN(log_softmax)(void *out_row, const void *in_row, int64_t n) {
+  T *out = out_row;
+  const T *in = in_row;
+  const T max = JOIN(reduce)(KILN_REDUCE_MAX, in, n, 0);
+  JOIN(exp_row)(out, in, n, max);
+  const T log_sum = VS(log)(JOIN(reduce)(KILN_REDUCE_SUM, out, n, 0));
+  KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = in[i] - max - log_sum;
+}
+static void JOIN(layer_norm)(void *out_row, const void *in_row, int64_t n, const void *weight,
+                             const void *bias, double eps, void *out_mean, void *out_rstd) {
+  T *out = out_row;
+  const T *in = in_row, *w = weight, *b = bias;
+  const T mean = JOIN(reduce)(KILN_REDUCE_SUM, in, n, 0) / (T)n;
+  const T variance = JOIN(reduce)(KILN_REDUCE_SUMSQ, in, n, mean) / (T)n;
+  const T rstd = 1 / SQRT(variance + (T)eps);
+  if (w && b) {
+    KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = (in[i] - mean) * rstd * w[i] + b[i];
+  } else if (w) {
+    KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = (in[i] - mean) * rstd * w[i];
+  } else {
+    KILN_IVDEP for (int64_t i = 0; i < n; i++) { out[i] = (in[i] - mean) * rstd + (b ? b[i] : 0); }
+  }
+  if (out_mean) *(T *)out_mean = mean;
+  if (out_rstd) *(T *)out_rstd = rstd;
+}
+static void JOIN(scale_shift)(void *out_row, const void *in_row, int64_t n, double scale,
+                              double shift) {
+  T *out = out_row;
+  const T *in = in_row, a = (T)scale, b = (T)shift;
+  KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = in[i] * a + b;
+}
+const kiln_row_kernels KILN_ISA_CAT4(kiln__rows_, TAG, _, KILN_KERNEL_ISA) = {
+    .softmax = JOIN(softmax),
+    .log_softmax = JOIN(log_softmax),
+    .layer_norm = JOIN(layer_norm),
+    .scale_shift = JOIN(scale_shift)};

@@ -1,0 +1,184 @@
+/* complex.c: complex tensors made of real ones, and their parts. */
+#include <string.h>
+
+#include "runtime/kernels/pointwise/iter.h"
+#include "runtime/kernels/shape/view.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+static kiln_dtype complex_of(kiln_dtype real) {
+  return real == KILN_DTYPE_F64   ? KILN_DTYPE_C128
+         : real == KILN_DTYPE_F16 ? KILN_DTYPE_C32
+         : real == KILN_DTYPE_F32 ? KILN_DTYPE_C64
+                                  : KILN_DTYPE_NONE;
+}
+/* A view of the same storage in another dtype, strides and offset in its elements. */
+static kiln_status *reinterpret(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, int rank,
+                                const int64_t *sizes, const int64_t *strides, int64_t offset,
+                                kiln_ivalue *out) {
+  kiln_tensor *view;
+  KILN_TRY(kiln_tensor_create_on(call->env->mem, &call->cache, t->storage, dtype, rank, sizes,
+                                 strides, offset, &view));
+  kiln__give(out, view);
+  return NULL;
+}
+KILN_KERNEL(view_as_real) {
+  kiln_tensor *t = SELF;
+  int rank = kiln_tensor_rank(t);
+  int64_t sizes[KILN_MAX_RANK + 1], strides[KILN_MAX_RANK + 1];
+  if (!kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
+    return KILN_OP_FAIL("view_as_real is only supported for complex tensors");
+  }
+  if (rank >= KILN_MAX_RANK) return KILN_OP_FAIL("view_as_real: too many dimensions");
+  for (int i = 0; i < rank; i++) {
+    sizes[i] = kiln_tensor_sizes(t)[i];
+    strides[i] = 2 * kiln_tensor_strides(t)[i];
+  }
+  sizes[rank] = 2;
+  strides[rank] = 1;
+  return reinterpret(call, t, kiln_dtype_real(kiln_tensor_dtype(t)), rank + 1, sizes, strides,
+                     2 * t->offset, outs);
+}
+KILN_KERNEL(view_as_complex) {
+  kiln_tensor *t = SELF;
+  int rank = kiln_tensor_rank(t);
+  kiln_dtype dtype = complex_of(kiln_tensor_dtype(t));
+  int64_t strides[KILN_MAX_RANK];
+  if (dtype == KILN_DTYPE_NONE) {
+    return KILN_OP_FAIL(
+        "view_as_complex is only supported for half, float and double tensors, but got "
+        "a tensor of scalar type: %s",
+        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+  }
+  if (rank == 0) return KILN_OP_FAIL("Input tensor must have one or more dimensions");
+  if (kiln_tensor_sizes(t)[rank - 1] != 2) {
+    return KILN_OP_FAIL("Tensor must have a last dimension of size 2");
+  }
+  bool fits = kiln_tensor_strides(t)[rank - 1] == 1 && t->offset % 2 == 0;
+  for (int i = 0; i < rank - 1; i++) {
+    fits = fits && (kiln_tensor_strides(t)[i] % 2 == 0 || kiln_tensor_sizes(t)[i] < 2);
+    strides[i] = kiln_tensor_strides(t)[i] / 2;
+  }
+  if (!fits) {
+    return KILN_OP_FAIL(
+        "Tensor must have a last dimension with stride 1, and strides and a storage "
+        "offset that are divisible by 2");
+  }
+  return reinterpret(call, t, dtype, rank - 1, kiln_tensor_sizes(t), strides, t->offset / 2, outs);
+}
+static kiln_status *part(kiln_call *call, kiln_tensor *t, int64_t which, kiln_ivalue *out) {
+  int64_t strides[KILN_MAX_RANK];
+  for (int i = 0; i < kiln_tensor_rank(t); i++) strides[i] = 2 * kiln_tensor_strides(t)[i];
+  return reinterpret(call, t, kiln_dtype_real(kiln_tensor_dtype(t)), kiln_tensor_rank(t),
+                     kiln_tensor_sizes(t), strides, 2 * t->offset + which, out);
+}
+KILN_KERNEL(real) {
+  if (kiln_dtype_is_complex(kiln_tensor_dtype(SELF))) return part(call, SELF, 0, outs);
+  kiln__give(outs, kiln_tensor_retain(SELF));
+  return NULL;
+}
+KILN_KERNEL(imag) {
+  if (kiln_dtype_is_complex(kiln_tensor_dtype(SELF))) return part(call, SELF, 1, outs);
+  return KILN_OP_FAIL("imag is not implemented for tensors with non-complex dtypes.");
+}
+/* The conjugate is always a copy here; that of a real tensor is the tensor. */
+KILN_KERNEL(conj) {
+  kiln_tensor *t = SELF;
+  if (!kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
+    if (!kiln__dest(outs)) {
+      kiln__give(outs, kiln_tensor_retain(t));
+      return NULL;
+    }
+    kiln_tensor *same;
+    KILN_TRY(kiln_tensor_alias(&call->cache, t, &same));
+    return kiln__finish(call, outs, same);
+  }
+  kiln_pw pw = {.functor = KILN_PW_conj,
+                .in_count = 1,
+                .common = kiln_tensor_dtype(t),
+                .in = {{.tensor = t}}};
+  return kiln_pw_run(call, &pw, outs);
+}
+KILN_KERNEL(matrix_H) {
+  kiln_tensor *t = SELF, *turned;
+  int rank = kiln_tensor_rank(t);
+  if (rank == 0) return kiln__kernel_conj(call, args, outs);
+  if (rank == 1)
+    return KILN_OP_FAIL(
+        "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.");
+  KILN_TRY(kiln__transpose(call, t, rank - 2, rank - 1, &turned));
+  const kiln_ivalue turned_args[1] = {kiln_of_tensor(turned)};
+  kiln_status *status = kiln__kernel_conj(call, turned_args, outs);
+  kiln_tensor_release_to(&call->cache, turned);
+  return status;
+}
+/* complex(re, im), polar(abs, angle): both of one float dtype, broadcast. */
+static kiln_status *join(kiln_call *call, const kiln_ivalue *args, bool polar, kiln_ivalue *out) {
+  kiln_tensor *in[2] = {SELF, kiln_arg_tensor(args, 1)}, *result = NULL, *parts[2] = {NULL, NULL};
+  kiln_dtype real = kiln_tensor_dtype(in[0]), dtype = complex_of(real);
+  int rank;
+  int64_t sizes[KILN_MAX_RANK];
+  if (dtype == KILN_DTYPE_NONE || real != kiln_tensor_dtype(in[1])) {
+    return KILN_OP_FAIL(
+        "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+        kiln_dtype_ir_name(real), kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
+  }
+  KILN_TRY(kiln_broadcast(kiln_tensor_rank(in[0]), kiln_tensor_sizes(in[0]),
+                          kiln_tensor_rank(in[1]), kiln_tensor_sizes(in[1]), &rank, sizes));
+  kiln_status *status = kiln_call_tensor(call, dtype, rank, sizes, &result);
+  for (int k = 0; k < 2 && !status; k++) {
+    kiln_ivalue half = kiln_none(), value = kiln_none();
+    status = part(call, result, k, &half);
+    parts[k] = kiln__dest(&half);
+    if (status) break;
+    if (!polar) {
+      status = kiln_pw_copy(call, parts[k], in[k]);
+      continue;
+    }
+    kiln_pw pw = {.functor = k ? KILN_PW_sin : KILN_PW_cos,
+                  .in_count = 1,
+                  .common = real,
+                  .in = {{.tensor = in[1]}}};
+    status = kiln_pw_run(call, &pw, &value);
+    if (!status) {
+      kiln_pw times = {.functor = KILN_PW_mul,
+                       .in_count = 2,
+                       .common = real,
+                       .fixed_shape = true,
+                       .in = {{.tensor = in[0]}, {.tensor = value.u.tensor}}};
+      status = kiln_pw_run(call, &times, &half);
+    }
+    kiln_ivalue_release_to(&call->cache, value);
+  }
+  kiln_tensor_release_to(&call->cache, parts[0]);
+  kiln_tensor_release_to(&call->cache, parts[1]);
+  if (status) {
+    kiln_tensor_release_to(&call->cache, result);
+    return status;
+  }
+  return kiln__finish(call, out, result);
+}
+KILN_KERNEL(complex) { return join(call, args, false, outs); }
+KILN_KERNEL(polar) { return join(call, args, true, outs); }
+KILN_KERNEL(angle) {
+  kiln_pw pw = {.functor = KILN_PW_angle, .in_count = 1, .in = {{.tensor = SELF}}};
+  pw.common = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
+  return kiln_pw_run(call, &pw, outs);
+}
+KILN_KERNEL(isreal) {
+  kiln_tensor *t = SELF;
+  if (kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
+    kiln_ivalue imaginary = kiln_none();
+    KILN_TRY(part(call, t, 1, &imaginary));
+    kiln_pw pw = {.functor = KILN_PW_eq, .in_count = 2, .in = {{.tensor = imaginary.u.tensor}}};
+    pw.common = kiln_tensor_dtype(imaginary.u.tensor);
+    pw.in[1].number = kiln__number_float(0);
+    kiln_status *status = kiln_pw_run(call, &pw, outs);
+    kiln_ivalue_release_to(&call->cache, imaginary);
+    return status;
+  }
+  kiln_tensor *result;
+  KILN_TRY(kiln__result(call, outs, KILN_DTYPE_BOOL, kiln_tensor_rank(t), kiln_tensor_sizes(t),
+                        &result));
+  return kiln_pw_fill(call, result, kiln__number_int(1));
+}

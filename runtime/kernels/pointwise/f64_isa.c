@@ -1,0 +1,16 @@
+/* f64_isa.c: the pointwise loops on double. */
+#include <math.h>
+
+#include "runtime/kernels/dispatch.h"
+#include "runtime/math/math.h"
+
+#define FN(name) name
+#define KILN_PW_T double
+#define KILN_PW_TAG f64
+#define KILN_PW_IS_FLOAT 1
+#define KILN_PW_V kiln_f64v
+#define KILN_PW_VU kiln_f64v_u
+#define KILN_PW_VI kiln_i64v
+#define KILN_PW_V_SUFFIX _f64v
+#include "runtime/kernels/pointwise/float_functors.h"
+#include "runtime/kernels/pointwise/loops.h"

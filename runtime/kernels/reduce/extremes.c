@@ -1,0 +1,302 @@
+/* extremes.c: extremes with their places (max.dim, argmax), running sums, sort, topk. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/kernels/pointwise/iter.h"
+#include "runtime/kernels/reduce/order.h"
+#include "runtime/kernels/reduce/reduction.h"
+#include "runtime/kernels/shape/view.h"
+
+#define SELF kiln_arg_tensor(args, 0)
+
+/* -- Places of extremes: the first of equal ones; a NaN beats all -- */
+
+#define PLACE(name, T, better)                                                           \
+  static void name(const kiln_folded *f, bool largest, char *values, int64_t *indices) { \
+    const T *from = (const T *)kiln_tensor_data(f->tensor);                              \
+    T *to = (T *)values;                                                                 \
+    int64_t left = KILN_BUDGET_ITEMS;                                                    \
+    for (int64_t o = 0; o < f->outer; o++) {                                             \
+      for (int64_t c = 0; c < f->inner && !kiln_budget_spent(&left, f->length); c++) {   \
+        const T *row = from + o * f->length * f->inner + c;                              \
+        T best = row[0];                                                                 \
+        int64_t at = 0;                                                                  \
+        for (int64_t i = 0, end; (end = kiln_budget_piece(i, f->length)) > i;) {         \
+          for (; i < end; i++) {                                                         \
+            const T x = row[i * f->inner];                                               \
+            if (better) best = x, at = i;                                                \
+          }                                                                              \
+        }                                                                                \
+        if (to) to[o * f->inner + c] = best;                                             \
+        indices[o * f->inner + c] = at;                                                  \
+      }                                                                                  \
+    }                                                                                    \
+  }
+#define WHOLE_BETTER largest ? x > best : x < best
+#define FLOAT_BETTER best == best && ((largest ? x > best : x < best) || x != x)
+PLACE(place_f32, float, FLOAT_BETTER)
+PLACE(place_f64, double, FLOAT_BETTER)
+PLACE(place_i32, int32_t, WHOLE_BETTER)
+PLACE(place_i64, int64_t, WHOLE_BETTER)
+PLACE(place_bool, uint8_t, WHOLE_BETTER)
+
+typedef void (*place_fn)(const kiln_folded *f, bool largest, char *values, int64_t *indices);
+static place_fn place_of(kiln_ctype ctype) {
+  switch (ctype) {
+    case KILN_CTYPE_F32: return place_f32;
+    case KILN_CTYPE_F64: return place_f64;
+    case KILN_CTYPE_I32: return place_i32;
+    case KILN_CTYPE_I64: return place_i64;
+    case KILN_CTYPE_BOOL: return place_bool;
+    default: return NULL;
+  }
+}
+/* Values and indices as new tensors of the reduced sizes; out_values may be NULL. */
+static kiln_status *places(kiln_call *call, kiln_tensor *t, uint64_t mask, bool keepdim,
+                           bool largest, kiln_tensor **out_values, kiln_tensor **out_indices) {
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  place_fn place = place_of(kiln_ctype_of(dtype));
+  if (!place) return kiln__not_implemented(call, dtype);
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  kiln_folded folded;
+  int rank;
+  int64_t sizes[KILN_MAX_RANK];
+  kiln__reduced_sizes(t, mask, keepdim, &rank, sizes);
+  KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
+  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_I64, rank, sizes, out_indices);
+  if (!status && out_values) {
+    status = kiln_call_tensor(call, compute, rank, sizes, out_values);
+    if (status) kiln_tensor_release_to(&call->cache, *out_indices);
+  }
+  if (!status && (*out_indices)->numel) {
+    place(&folded, largest, out_values ? (char *)(uintptr_t)kiln_tensor_data(*out_values) : NULL,
+          (int64_t *)(uintptr_t)kiln_tensor_data(*out_indices));
+  }
+  kiln_tensor_release_to(&call->cache, folded.tensor);
+  return status;
+}
+static kiln_status *extreme_dim(kiln_call *call, const kiln_ivalue *args, bool largest,
+                                kiln_ivalue *outs) {
+  kiln_tensor *t = SELF, *values, *indices;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  if (rank && kiln_tensor_sizes(t)[dim] == 0) {
+    return KILN_OP_FAIL("%s(): Expected reduction dim %d to have non-zero size.",
+                        largest ? "max" : "min", dim);
+  }
+  uint64_t mask = rank ? 1ull << dim : 0;
+  KILN_TRY(places(call, t, mask, kiln_arg_bool(args, 2), largest, &values, &indices));
+  kiln__give(&outs[1], indices);
+  return kiln__finish_as(call, &outs[0], values, kiln_tensor_dtype(t));
+}
+KILN_KERNEL(max_dim) { return extreme_dim(call, args, true, outs); }
+KILN_KERNEL(min_dim) { return extreme_dim(call, args, false, outs); }
+static kiln_status *arg_extreme(kiln_call *call, const kiln_ivalue *args, bool largest,
+                                kiln_ivalue *out) {
+  kiln_tensor *t = SELF, *indices;
+  uint64_t mask = kiln__all_dims(t);
+  int rank = kiln_tensor_rank(t);
+  const char *name = largest ? "argmax" : "argmin";
+  if (!kiln_arg_is_none(args, 1)) {
+    int dim;
+    KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+    mask = rank ? 1ull << dim : 0;
+    if (rank && kiln_tensor_sizes(t)[dim] == 0) {
+      return KILN_OP_FAIL("%s(): Expected reduction dim %d to have non-zero size.", name, dim);
+    }
+  } else if (t->numel == 0) {
+    return KILN_OP_FAIL("%s(): Expected reduction dim to be specified for input.numel() == 0. "
+                        "Specify the reduction dim with the 'dim' argument.",
+                        name);
+  }
+  if (kiln_tensor_dtype(t) == KILN_DTYPE_BOOL) return kiln__not_implemented(call, KILN_DTYPE_BOOL);
+  KILN_TRY(places(call, t, mask, kiln_arg_bool(args, 2), largest, NULL, &indices));
+  return kiln__finish(call, out, indices);
+}
+KILN_KERNEL(argmax) { return arg_extreme(call, args, true, outs); }
+KILN_KERNEL(argmin) { return arg_extreme(call, args, false, outs); }
+
+/* -- Running sums and products, in order -- */
+
+#define RUNNING(name, T, A, combine)                                              \
+  static void name(const kiln_folded *f, char *out) {                             \
+    const T *from = (const T *)kiln_tensor_data(f->tensor);                       \
+    T *to = (T *)out;                                                             \
+    int64_t left = KILN_BUDGET_ITEMS;                                             \
+    for (int64_t o = 0; o < f->outer; o++) {                                      \
+      for (int64_t c = 0; c < f->inner && !kiln_budget_spent(&left, 1); c++) {    \
+        const int64_t base = o * f->length * f->inner + c;                        \
+        A acc = (A)from[base];                                                    \
+        to[base] = (T)acc;                                                        \
+        for (int64_t i = 1; i < f->length && !kiln_budget_spent(&left, 1); i++) { \
+          const A x = (A)from[base + i * f->inner];                               \
+          acc = (A)(combine);                                                     \
+          to[base + i * f->inner] = (T)acc;                                       \
+        }                                                                         \
+      }                                                                           \
+    }                                                                             \
+  }
+RUNNING(cumsum_f32, float, double, acc + x)
+RUNNING(cumsum_f64, double, double, acc + x)
+RUNNING(cumsum_i64, int64_t, uint64_t, acc + x)
+RUNNING(cumsum_i32, int32_t, uint32_t, acc + x)
+RUNNING(cumsum_c64, float _Complex, double _Complex, acc + x)
+RUNNING(cumsum_c128, double _Complex, double _Complex, acc + x)
+RUNNING(cumprod_c64, float _Complex, double _Complex, acc *x)
+RUNNING(cumprod_c128, double _Complex, double _Complex, acc *x)
+RUNNING(cumprod_f32, float, double, acc *x)
+RUNNING(cumprod_f64, double, double, acc *x)
+RUNNING(cumprod_i64, int64_t, uint64_t, acc *x)
+RUNNING(cumprod_i32, int32_t, uint32_t, acc *x)
+
+static kiln_status *running(kiln_call *call, const kiln_ivalue *args, bool product,
+                            kiln_ivalue *out) {
+  kiln_tensor *t = SELF, *result;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  dtype = kiln__arg_dtype_or(args, 2, kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_I64 : dtype);
+  KILN_TRY(kiln__check_dtype(call, dtype));
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  void (*loop)(const kiln_folded *, char *) = NULL;
+  switch (kiln_ctype_of(compute)) {
+    case KILN_CTYPE_F32: loop = product ? cumprod_f32 : cumsum_f32; break;
+    case KILN_CTYPE_F64: loop = product ? cumprod_f64 : cumsum_f64; break;
+    case KILN_CTYPE_I32: loop = product ? cumprod_i32 : cumsum_i32; break;
+    case KILN_CTYPE_I64: loop = product ? cumprod_i64 : cumsum_i64; break;
+    case KILN_CTYPE_C64: loop = product ? cumprod_c64 : cumsum_c64; break;
+    case KILN_CTYPE_C128: loop = product ? cumprod_c128 : cumsum_c128; break;
+    default: return kiln__not_implemented(call, dtype);
+  }
+  kiln_folded folded;
+  KILN_TRY(kiln__fold(call, t, rank ? 1ull << dim : 0, compute, &folded));
+  kiln_status *status = kiln_call_tensor(call, compute, rank, kiln_tensor_sizes(t), &result);
+  if (!status && result->numel) loop(&folded, (char *)(uintptr_t)kiln_tensor_data(result));
+  kiln_tensor_release_to(&call->cache, folded.tensor);
+  KILN_TRY(status);
+  return kiln__finish_as(call, out, result, dtype);
+}
+KILN_KERNEL(cumsum) { return running(call, args, false, outs); }
+KILN_KERNEL(cumprod) { return running(call, args, true, outs); }
+
+/* -- Order; ties as PyTorch leaves them -- */
+
+/* How a row is put in order. */
+typedef struct ordering {
+  int64_t count;                   /* so many first ones are kept; -1: all */
+  bool descending, stable, select; /* select: only the kept ones need be in order */
+  bool sorted;                     /* those of a selection */
+} ordering;
+static void put_in_order(const ordering *how, const kiln__keys *k, int64_t *order, int64_t *spare,
+                         int64_t n) {
+  if (how->select)
+    kiln__order_first(k, order, n, how->count, how->sorted);
+  else if (how->stable)
+    kiln__order_stable(k, order, spare, n);
+  else
+    kiln__order_quick(k, order, n);
+}
+/* Sorts along a dimension and keeps the first `count` of each row: values and places. */
+static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, const ordering *how,
+                           kiln_tensor **out_values, kiln_tensor **out_indices) {
+  const int64_t count = how->count;
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  KILN_TRY(kiln__check_dtype(call, dtype));
+  if (kiln_dtype_is_complex(dtype)) return kiln__not_implemented(call, dtype);
+  bool whole = kiln_dtype_is_int(dtype, true);
+  int rank = kiln_tensor_rank(t);
+  int64_t sizes[KILN_MAX_RANK];
+  kiln_folded folded;
+  memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
+  if (rank) sizes[dim] = count;
+  KILN_TRY(kiln__fold(call, t, rank ? 1ull << dim : 0, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64,
+                      &folded));
+  kiln_tensor *values = NULL, *indices = NULL;
+  size_t bytes = sizeof(int64_t) * (size_t)folded.length * 3;
+  int64_t *block = kiln_cache_alloc(&call->cache, bytes ? bytes : 8);
+  kiln_status *status = block ? NULL : kiln_status_oom();
+  if (!status)
+    status = kiln_call_tensor(call, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, rank, sizes, &values);
+  if (!status) status = kiln_call_tensor(call, KILN_DTYPE_I64, rank, sizes, &indices);
+  if (!status && values->numel) {
+    int64_t n = folded.length, *key = block, *order = block + n, *spare = block + 2 * n;
+    const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
+    int64_t *to = (int64_t *)(uintptr_t)kiln_tensor_data(values);
+    int64_t *at = (int64_t *)(uintptr_t)kiln_tensor_data(indices);
+    int64_t left = KILN_BUDGET_ITEMS;
+    const kiln__keys k = {whole ? key : NULL, whole ? NULL : (const double *)key, how->descending,
+                          &left};
+    for (int64_t o = 0; o < folded.outer; o++) {
+      for (int64_t c = 0; c < folded.inner && !kiln_budget_spent(&left, n); c++) {
+        for (int64_t i = 0; i < n; i++) {
+          key[i] = from[(o * n + i) * folded.inner + c];
+          order[i] = i;
+        }
+        put_in_order(how, &k, order, spare, n);
+        for (int64_t i = 0; i < count; i++) {
+          to[(o * count + i) * folded.inner + c] = key[order[i]];
+          at[(o * count + i) * folded.inner + c] = order[i];
+        }
+      }
+    }
+  }
+  if (block) kiln_cache_free(&call->cache, block, bytes ? bytes : 8);
+  kiln_tensor_release_to(&call->cache, folded.tensor);
+  if (status) {
+    kiln_tensor_release_to(&call->cache, values);
+    kiln_tensor_release_to(&call->cache, indices);
+    return status;
+  }
+  *out_values = values;
+  *out_indices = indices;
+  return NULL;
+}
+static kiln_status *give_sorted(kiln_call *call, kiln_tensor *t, int64_t wanted, ordering how,
+                                kiln_ivalue *outs) {
+  kiln_tensor *values, *indices;
+  int dim, rank = kiln_tensor_rank(t);
+  KILN_TRY(kiln_wrap_dim(wanted, rank, &dim));
+  const int64_t n = rank ? kiln_tensor_sizes(t)[dim] : 1;
+  if (how.count < 0) {
+    how.count = n;
+    /* PyTorch leaves a repeated element where it is, and sorts long vectors of integers by radix */
+    how.stable = how.stable || (rank && kiln_tensor_strides(t)[dim] == 0) ||
+                 (rank == 1 && n >= 32768 && !how.descending &&
+                  kiln_dtype_is_int(kiln_tensor_dtype(t), false));
+  }
+  KILN_TRY(sorted(call, t, dim, &how, &values, &indices));
+  kiln__give(&outs[1], indices);
+  return kiln__finish_as(call, &outs[0], values, kiln_tensor_dtype(t));
+}
+/* dim, descending: two arguments from `at` on. */
+static kiln_status *sort(kiln_call *call, const kiln_ivalue *args, int at, bool stable,
+                         kiln_ivalue *outs) {
+  const ordering how = {.count = -1, .descending = kiln_arg_bool(args, at + 1), .stable = stable};
+  return give_sorted(call, SELF, kiln_arg_int(args, at), how, outs);
+}
+static kiln_status *argsort(kiln_call *call, const kiln_ivalue *args, int at, bool stable,
+                            kiln_ivalue *out) {
+  kiln_ivalue both[2] = {{0}, {0}};
+  kiln_status *status = sort(call, args, at, stable, both);
+  kiln_ivalue_release_to(&call->cache, both[0]);
+  *out = both[1];
+  return status;
+}
+static bool is_stable(kiln_ivalue v) { return v.tag == KILN_TAG_BOOL && v.u.b; }
+KILN_KERNEL(sort) { return sort(call, args, 1, false, outs); }
+KILN_KERNEL(sort_stable) { return sort(call, args, 2, is_stable(args[1]), outs); }
+KILN_KERNEL(argsort) { return argsort(call, args, 1, false, outs); }
+KILN_KERNEL(argsort_stable) { return argsort(call, args, 2, is_stable(args[1]), outs); }
+KILN_KERNEL(topk) {
+  ordering how = {.count = kiln_arg_int(args, 1),
+                  .descending = kiln_arg_bool(args, 3),
+                  .select = true,
+                  .sorted = kiln_arg_bool(args, 4)};
+  int dim, rank = kiln_tensor_rank(SELF);
+  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
+  if (how.count < 0 || how.count > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
+    return KILN_OP_FAIL("selected index k out of range");
+  }
+  if (rank == 0) how.count = 1; /* whatever was asked for, as in PyTorch */
+  return give_sorted(call, SELF, dim, how, outs);
+}

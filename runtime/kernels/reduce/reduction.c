@@ -1,0 +1,553 @@
+/* reduction.c: sum, mean, prod, max, min, any, all, var, norms, logsumexp. */
+#include "runtime/kernels/reduce/reduction.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/kernels/pointwise/complex_math.h"
+#include "runtime/kernels/pointwise/iter.h"
+#include "runtime/kernels/shape/view.h"
+
+/* -- The machine -- */
+
+kiln_status *kiln__fold(kiln_call *call, kiln_tensor *t, uint64_t mask, kiln_dtype compute,
+                        kiln_folded *out) {
+  int rank = kiln_tensor_rank(t), runs = 0, last = -1;
+  out->outer = out->length = out->inner = 1;
+  for (int i = 0; i < rank; i++) { /* runs of kept and reduced dimensions */
+    int64_t size = kiln_tensor_sizes(t)[i];
+    if (size == 1) continue;
+    int reduced = (int)(mask >> i & 1);
+    if (reduced != last) runs += reduced;
+    last = reduced;
+    if (reduced)
+      out->length *= size;
+    else if (out->length == 1 && runs == 0)
+      out->outer *= size;
+    else
+      out->inner *= size;
+  }
+  if (runs < 2) return kiln__as_dtype(call, t, compute, &out->tensor);
+  /* Reduced dimensions in several places: they are moved to the end. */
+  int dims[KILN_MAX_RANK], n = 0;
+  out->outer = out->length = 1;
+  out->inner = 1;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < rank; i++) {
+      if ((int)(mask >> i & 1) != pass) continue;
+      dims[n++] = i;
+      if (pass)
+        out->length *= kiln_tensor_sizes(t)[i];
+      else
+        out->outer *= kiln_tensor_sizes(t)[i];
+    }
+  }
+  kiln_tensor *view;
+  KILN_TRY(kiln__permute(call, t, dims, &view));
+  kiln_status *status = kiln__as_dtype(call, view, compute, &out->tensor);
+  kiln_tensor_release_to(&call->cache, view);
+  return status;
+}
+
+void kiln__reduced_sizes(const kiln_tensor *t, uint64_t mask, bool keepdim, int *out_rank,
+                         int64_t *out_sizes) {
+  *out_rank = 0;
+  for (int i = 0; i < kiln_tensor_rank(t); i++) {
+    bool reduced = mask >> i & 1;
+    if (reduced && !keepdim) continue;
+    out_sizes[(*out_rank)++] = reduced ? 1 : kiln_tensor_sizes(t)[i];
+  }
+}
+
+typedef struct reduce_run {
+  kiln_reduce_loop loop;
+  const kiln_folded *folded;
+  const char *from, *shift; /* shift NULL: 0 */
+  char *to;
+  int64_t item;
+} reduce_run;
+
+/* Results [begin, end) of the row of outer * inner results. */
+static void run_piece(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const reduce_run *r = data;
+  const int64_t length = r->folded->length, inner = r->folded->inner, item = r->item;
+  if (inner == 1) { /* rows */
+    r->loop(r->to + begin * item, r->from + begin * length * item, length, item, end - begin,
+            length * item, r->shift ? r->shift + begin * item : NULL);
+    return;
+  }
+  while (begin < end) { /* columns of one outer step at a time */
+    int64_t outer = begin / inner, column = begin % inner;
+    int64_t count = inner - column < end - begin ? inner - column : end - begin;
+    r->loop(r->to + begin * item, r->from + (outer * length * inner + column) * item, length,
+            inner * item, count, item, r->shift ? r->shift + begin * item : NULL);
+    begin += count;
+  }
+}
+
+/* One result is never cut: the order of its additions is the rule of reduce.h. */
+static void run(kiln_pool *pool, reduce_run *r) {
+  const int64_t length = r->folded->length > 0 ? r->folded->length : 1;
+  int64_t grain = (KILN_PW_GRAIN + length - 1) / length;
+  if (r->folded->inner > 1) grain = (grain + 63) & ~(int64_t)63; /* whole blocks of columns */
+  kiln_pool_for(pool, r->folded->outer * r->folded->inner, grain, run_piece, r);
+}
+
+kiln_status *kiln__reduce(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, uint64_t mask,
+                          bool keepdim, kiln_dtype compute, const kiln_tensor *shift,
+                          kiln_tensor **out) {
+  kiln_ctype ctype = kiln_ctype_of(compute);
+  kiln_reduce_loop loop = ctype == KILN_CTYPE_NONE ? NULL : call->dispatch->reduce[op][ctype];
+  if (!loop || kiln_ctype_of(kiln_tensor_dtype(t)) == KILN_CTYPE_NONE) {
+    return kiln__not_implemented(call, kiln_tensor_dtype(t));
+  }
+  int rank;
+  int64_t sizes[KILN_MAX_RANK];
+  kiln_folded folded;
+  kiln__reduced_sizes(t, mask, keepdim, &rank, sizes);
+  KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
+  kiln_status *status = kiln_call_tensor(call, compute, rank, sizes, out);
+  if (!status && (*out)->numel) {
+    const size_t item = kiln_dtype_bytes(compute);
+    reduce_run r = {.loop = loop,
+                    .folded = &folded,
+                    .from = kiln_tensor_data(folded.tensor),
+                    .shift = shift ? kiln_tensor_data(shift) : NULL,
+                    .to = (char *)(*out)->storage->data + (size_t)(*out)->offset * item,
+                    .item = (int64_t)item};
+    run(call->pool, &r);
+  }
+  kiln_tensor_release_to(&call->cache, folded.tensor);
+  return status;
+}
+
+kiln_status *kiln__finish_as(kiln_call *call, kiln_ivalue *out, kiln_tensor *value,
+                             kiln_dtype dtype) {
+  if (kiln_tensor_dtype(value) != dtype) {
+    kiln_tensor *converted;
+    kiln_status *status = kiln__as_dtype(call, value, dtype, &converted);
+    kiln_tensor_release_to(&call->cache, value);
+    KILN_TRY(status);
+    value = converted;
+  }
+  return kiln__finish(call, out, value);
+}
+
+kiln_status *kiln__apply(kiln_call *call, kiln_pw_functor functor, kiln_tensor *value,
+                         double number) {
+  kiln_pw pw = {.functor = functor, .in_count = 2, .common = kiln_tensor_dtype(value)};
+  pw.in[0].tensor = value;
+  pw.in[1].number = kiln__number_float(number);
+  kiln_ivalue out = kiln_of_tensor(value);
+  kiln_status *status = kiln_pw_run(call, &pw, &out);
+  if (status) kiln_tensor_release_to(&call->cache, value);
+  return status;
+}
+
+static int64_t count_of(const kiln_tensor *t, uint64_t mask) {
+  int64_t n = 1;
+  for (int i = 0; i < kiln_tensor_rank(t); i++) {
+    if (mask >> i & 1) n *= kiln_tensor_sizes(t)[i];
+  }
+  return n;
+}
+
+#define SELF kiln_arg_tensor(args, 0)
+
+/* -- Sums and products -- */
+
+/* The dtype of a sum: int64 for integers, where none is asked for. */
+static kiln_dtype sum_dtype(const kiln_ivalue *args, int arg, const kiln_ivalue *out) {
+  if (args[arg].tag == KILN_TAG_INT) return (kiln_dtype)args[arg].u.i;
+  if (kiln__dest(out)) return kiln_tensor_dtype(kiln__dest(out));
+  kiln_dtype dtype = kiln_tensor_dtype(args[0].u.tensor);
+  return kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_I64 : dtype;
+}
+static kiln_status *accumulate(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, uint64_t mask,
+                               bool keepdim, kiln_dtype dtype, kiln_ivalue *out) {
+  kiln_tensor *value;
+  KILN_TRY(kiln__check_dtype(call, dtype));
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  if (compute == KILN_DTYPE_BOOL) op = op == KILN_REDUCE_SUM ? KILN_REDUCE_ANY : KILN_REDUCE_ALL;
+  KILN_TRY(kiln__reduce(call, op, t, mask, keepdim, compute, NULL, &value));
+  return kiln__finish_as(call, out, value, dtype);
+}
+KILN_KERNEL(sum) {
+  return accumulate(call, KILN_REDUCE_SUM, SELF, kiln__all_dims(SELF), false,
+                    sum_dtype(args, 1, outs), outs);
+}
+KILN_KERNEL(sum_dim) {
+  uint64_t mask;
+  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  return accumulate(call, KILN_REDUCE_SUM, SELF, mask, kiln_arg_bool(args, 2),
+                    sum_dtype(args, 3, outs), outs);
+}
+KILN_KERNEL(prod) {
+  return accumulate(call, KILN_REDUCE_PROD, SELF, kiln__all_dims(SELF), false,
+                    sum_dtype(args, 1, outs), outs);
+}
+KILN_KERNEL(prod_dim) {
+  uint64_t mask;
+  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  return accumulate(call, KILN_REDUCE_PROD, SELF, mask, kiln_arg_bool(args, 2),
+                    sum_dtype(args, 3, outs), outs);
+}
+static kiln_status *mean(kiln_call *call, kiln_tensor *t, uint64_t mask, bool keepdim,
+                         kiln_dtype dtype, kiln_ivalue *out) {
+  if (!kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
+    return KILN_OP_FAIL(
+        "mean(): could not infer output dtype. Input dtype must be either a floating "
+        "point or complex dtype. Got: %s",
+        kiln_dtype_ir_name(dtype));
+  }
+  kiln_tensor *value;
+  KILN_TRY(kiln__reduce(call, KILN_REDUCE_SUM, t, mask, keepdim, kiln__compute_dtype(dtype), NULL,
+                        &value));
+  KILN_TRY(kiln__apply(call, KILN_PW_div, value, (double)count_of(t, mask)));
+  return kiln__finish_as(call, out, value, dtype);
+}
+KILN_KERNEL(mean) {
+  return mean(call, SELF, kiln__all_dims(SELF), false,
+              kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)), outs);
+}
+KILN_KERNEL(mean_dim) {
+  uint64_t mask;
+  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  return mean(call, SELF, mask, kiln_arg_bool(args, 2),
+              kiln__arg_dtype_or(args, 3, kiln_tensor_dtype(SELF)), outs);
+}
+
+/* -- Extremes -- */
+
+static kiln_status *extreme(kiln_call *call, bool largest, kiln_tensor *t, uint64_t mask,
+                            bool keepdim, kiln_ivalue *out) {
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  KILN_TRY(kiln__check_dtype(call, dtype));
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  kiln_reduce_op op = largest ? KILN_REDUCE_MAX : KILN_REDUCE_MIN;
+  if (compute == KILN_DTYPE_BOOL) op = largest ? KILN_REDUCE_ANY : KILN_REDUCE_ALL;
+  kiln_tensor *value;
+  KILN_TRY(kiln__reduce(call, op, t, mask, keepdim, compute, NULL, &value));
+  return kiln__finish_as(call, out, value, dtype);
+}
+static kiln_status *extreme_all(kiln_call *call, bool largest, kiln_tensor *t, kiln_ivalue *out) {
+  if (t->numel == 0) {
+    return KILN_OP_FAIL("%s(): Expected reduction dim to be specified for input.numel() == 0. "
+                        "Specify the reduction dim with the 'dim' argument.",
+                        largest ? "max" : "min");
+  }
+  return extreme(call, largest, t, kiln__all_dims(t), false, out);
+}
+KILN_KERNEL(max_all) { return extreme_all(call, true, SELF, outs); }
+KILN_KERNEL(min_all) { return extreme_all(call, false, SELF, outs); }
+static kiln_status *extreme_dims(kiln_call *call, bool largest, const kiln_ivalue *args,
+                                 kiln_ivalue *out) {
+  uint64_t mask;
+  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  if (SELF->numel == 0 && args[1].tag == KILN_TAG_LIST && args[1].u.list->count == 0) {
+    return KILN_OP_FAIL("%s(): Expected reduction dim to be specified for input.numel() == 0. "
+                        "Specify the reduction dim with the 'dim' argument.",
+                        largest ? "amax" : "amin");
+  }
+  for (int i = 0; i < kiln_tensor_rank(SELF); i++) {
+    if ((mask >> i & 1) && kiln_tensor_sizes(SELF)[i] == 0) {
+      return KILN_OP_FAIL("%s(): Expected reduction dim %d to have non-zero size.",
+                          largest ? "amax" : "amin", i);
+    }
+  }
+  return extreme(call, largest, SELF, mask, kiln_arg_bool(args, 2), out);
+}
+KILN_KERNEL(amax) { return extreme_dims(call, true, args, outs); }
+KILN_KERNEL(amin) { return extreme_dims(call, false, args, outs); }
+KILN_KERNEL(aminmax) {
+  uint64_t mask = kiln__all_dims(SELF);
+  if (!kiln_arg_is_none(args, 1)) {
+    int dim;
+    KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), kiln_tensor_rank(SELF), &dim));
+    mask = (1ull << dim) & kiln__all_dims(SELF);
+  }
+  if (count_of(SELF, mask) == 0) {
+    return KILN_OP_FAIL(
+        "aminmax(): cannot compute aminmax over an empty dimension as the operation "
+        "has no identity.");
+  }
+  KILN_TRY(extreme(call, false, SELF, mask, kiln_arg_bool(args, 2), &outs[0]));
+  return extreme(call, true, SELF, mask, kiln_arg_bool(args, 2), &outs[1]);
+}
+
+/* -- Truth -- */
+
+static kiln_status *truth(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, uint64_t mask,
+                          bool keepdim, kiln_ivalue *out) {
+  kiln_tensor *value;
+  KILN_TRY(kiln__reduce(call, op, t, mask, keepdim, KILN_DTYPE_BOOL, NULL, &value));
+  return kiln__finish_as(call, out, value,
+                         kiln_tensor_dtype(t) == KILN_DTYPE_U8 ? KILN_DTYPE_U8 : KILN_DTYPE_BOOL);
+}
+#define TRUTH(name, op)                                                                  \
+  KILN_KERNEL(name) { return truth(call, op, SELF, kiln__all_dims(SELF), false, outs); } \
+  KILN_KERNEL(name##_dim) {                                                              \
+    uint64_t mask;                                                                       \
+    KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));                    \
+    return truth(call, op, SELF, mask, kiln_arg_bool(args, 2), outs);                    \
+  }
+TRUTH(any, KILN_REDUCE_ANY)
+TRUTH(all, KILN_REDUCE_ALL)
+KILN_KERNEL(count_nonzero) {
+  uint64_t mask;
+  kiln_tensor *flags, *value;
+  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  KILN_TRY(kiln__as_dtype(call, SELF, KILN_DTYPE_BOOL, &flags));
+  kiln_status *status =
+      kiln__reduce(call, KILN_REDUCE_SUM, flags, mask, false, KILN_DTYPE_I64, NULL, &value);
+  kiln_tensor_release_to(&call->cache, flags);
+  KILN_TRY(status);
+  return kiln__finish(call, outs, value);
+}
+
+/* -- Spread -- */
+
+/* Two passes: the mean, then the squares of the distances from it. */
+static kiln_status *variance(kiln_call *call, kiln_tensor *t, uint64_t mask, double correction,
+                             bool keepdim, bool root, kiln_ivalue *out, kiln_ivalue *out_mean) {
+  kiln_dtype dtype = kiln_tensor_dtype(t);
+  if (!kiln_dtype_is_float(dtype)) {
+    return KILN_OP_FAIL("std and var only support floating point and complex dtypes");
+  }
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  kiln_tensor *center, *value;
+  double n = (double)count_of(t, mask), divisor = n - correction;
+  KILN_TRY(kiln__reduce(call, KILN_REDUCE_SUM, t, mask, keepdim, compute, NULL, &center));
+  KILN_TRY(kiln__apply(call, KILN_PW_div, center, n));
+  kiln_status *status =
+      kiln__reduce(call, KILN_REDUCE_SUMSQ, t, mask, keepdim, compute, center, &value);
+  if (status || !out_mean)
+    kiln_tensor_release_to(&call->cache, center);
+  else
+    status = kiln__finish_as(call, out_mean, center, dtype);
+  KILN_TRY(status);
+  KILN_TRY(kiln__apply(call, KILN_PW_div, value, n > 0 && divisor > 0 ? divisor : 0));
+  if (root) {
+    kiln_pw pw = {
+        .functor = KILN_PW_sqrt, .in_count = 1, .common = compute, .in = {{.tensor = value}}};
+    kiln_ivalue self = kiln_of_tensor(value);
+    status = kiln_pw_run(call, &pw, &self);
+    if (status) {
+      kiln_tensor_release_to(&call->cache, value);
+      return status;
+    }
+  }
+  return kiln__finish_as(call, out, value, dtype);
+}
+/* (unbiased); (dim, unbiased, keepdim); (dim, correction, keepdim), which may be None or a number.
+ */
+static double correction_of(kiln_ivalue v) {
+  if (v.tag == KILN_TAG_NONE) return 1;
+  return kiln__number(v).f;
+}
+kiln_status *kiln__kernel_real(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+kiln_status *kiln__kernel_imag(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
+/* The sum of the variances of the parts; its root in place where wanted. */
+static kiln_status *complex_variance(kiln_call *call, kiln_tensor *t, uint64_t mask,
+                                     double correction, bool keepdim, bool root, kiln_ivalue *out) {
+  const kiln_ivalue self = kiln_of_tensor(t);
+  kiln_ivalue parts[2] = {{0}, {0}}, spreads[2] = {{0}, {0}};
+  kiln_status *status = kiln__kernel_real(call, &self, &parts[0]);
+  if (!status) status = kiln__kernel_imag(call, &self, &parts[1]);
+  for (int i = 0; i < 2 && !status; i++) {
+    status = variance(call, parts[i].u.tensor, mask, correction, keepdim, false, &spreads[i], NULL);
+  }
+  if (!status) {
+    kiln_pw pw = {.functor = KILN_PW_add, .in_count = 2};
+    pw.common = kiln_tensor_dtype(spreads[0].u.tensor);
+    pw.in[0].tensor = spreads[0].u.tensor;
+    pw.in[1].tensor = spreads[1].u.tensor;
+    status = kiln_pw_run(call, &pw, &spreads[0]);
+    if (!status && root) {
+      kiln_pw last = {.functor = KILN_PW_sqrt, .in_count = 1, .common = pw.common};
+      last.in[0].tensor = spreads[0].u.tensor;
+      status = kiln_pw_run(call, &last, &spreads[0]);
+    }
+  }
+  for (int i = 0; i < 2; i++) {
+    kiln_ivalue_release_to(&call->cache, parts[i]);
+    if (i || status) kiln_ivalue_release_to(&call->cache, spreads[i]);
+  }
+  return status ? status : kiln__finish(call, out, spreads[0].u.tensor);
+}
+static kiln_status *spread_over(kiln_call *call, kiln_tensor *t, uint64_t mask, double correction,
+                                bool keepdim, bool root, kiln_ivalue *out, kiln_ivalue *out_mean) {
+  if (!kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
+    return variance(call, t, mask, correction, keepdim, root, out, out_mean);
+  }
+  if (out_mean) KILN_TRY(mean(call, t, mask, keepdim, kiln_tensor_dtype(t), out_mean));
+  return complex_variance(call, t, mask, correction, keepdim, root, out);
+}
+static kiln_status *spread(kiln_call *call, const kiln_ivalue *args, bool dims, bool root,
+                           kiln_ivalue *out, kiln_ivalue *out_mean) {
+  uint64_t mask = kiln__all_dims(SELF);
+  if (!dims) {
+    const bool unbiased = kiln_arg_bool(args, 1);
+    return spread_over(call, SELF, mask, unbiased ? 1 : 0, false, root, out, out_mean);
+  }
+  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  return spread_over(call, SELF, mask, correction_of(args[2]), kiln_arg_bool(args, 3), root, out,
+                     out_mean);
+}
+KILN_KERNEL(var) { return spread(call, args, false, false, outs, NULL); }
+KILN_KERNEL(var_dim) { return spread(call, args, true, false, outs, NULL); }
+KILN_KERNEL(std) { return spread(call, args, false, true, outs, NULL); }
+KILN_KERNEL(std_dim) { return spread(call, args, true, true, outs, NULL); }
+KILN_KERNEL(var_mean) { return spread(call, args, false, false, &outs[0], &outs[1]); }
+KILN_KERNEL(var_mean_dim) { return spread(call, args, true, false, &outs[0], &outs[1]); }
+KILN_KERNEL(std_mean) { return spread(call, args, false, true, &outs[0], &outs[1]); }
+KILN_KERNEL(std_mean_dim) { return spread(call, args, true, true, &outs[0], &outs[1]); }
+
+/* -- Norms -- */
+
+/* value = functor(value) as a new tensor; the old one is released. */
+static kiln_status *map(kiln_call *call, kiln_pw_functor functor, const double *number,
+                        kiln_tensor **value) {
+  kiln_pw pw = {.functor = functor, .in_count = number ? 2 : 1};
+  KILN_ASSERT(*value);
+  pw.common = kiln_tensor_dtype(*value);
+  pw.in[0].tensor = *value;
+  if (number) pw.in[1].number = kiln__number_float(*number);
+  kiln_ivalue out = kiln_none();
+  kiln_status *status = kiln_pw_run(call, &pw, &out);
+  kiln_tensor_release_to(&call->cache, *value);
+  *value = NULL;
+  if (status) {
+    kiln_ivalue_release_to(&call->cache, out);
+    return status;
+  }
+  *value = out.u.tensor;
+  return NULL;
+}
+/* map, then a reduction, over a value that is taken. */
+static kiln_status *norm(kiln_call *call, kiln_tensor *t, double p, uint64_t mask, bool keepdim,
+                         kiln_dtype dtype, kiln_ivalue *out) {
+  if (kiln_dtype_is_complex(dtype)) { /* that of the absolute values */
+    kiln_tensor *absolute = kiln_tensor_retain(t);
+    KILN_TRY(map(call, KILN_PW_abs, NULL, &absolute));
+    kiln_status *status = norm(call, absolute, p, mask, keepdim, kiln_tensor_dtype(absolute), out);
+    kiln_tensor_release_to(&call->cache, absolute);
+    return status;
+  }
+  if (!kiln_dtype_is_float(dtype)) {
+    return KILN_OP_FAIL("linalg.vector_norm: Expected a floating point or complex tensor as input. "
+                        "Got %s",
+                        kiln_dtype_ir_name(dtype));
+  }
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  kiln_tensor *value, *source;
+  if (p == 2 || p == 1) {
+    KILN_TRY(kiln__reduce(call, p == 2 ? KILN_REDUCE_SUMSQ : KILN_REDUCE_ABS, t, mask, keepdim,
+                          compute, NULL, &value));
+    if (p == 2) KILN_TRY(map(call, KILN_PW_sqrt, NULL, &value));
+    return kiln__finish_as(call, out, value, dtype);
+  }
+  KILN_TRY(kiln__as_dtype(call, t, compute, &source));
+  KILN_TRY(map(call, KILN_PW_abs, NULL, &source));
+  kiln_reduce_op op = KILN_REDUCE_SUM;
+  if (isinf(p)) {
+    op = p > 0 ? KILN_REDUCE_MAX : KILN_REDUCE_MIN;
+    if (count_of(t, mask) == 0) {
+      kiln_tensor_release_to(&call->cache, source);
+      return KILN_OP_FAIL("linalg.vector_norm cannot compute the infinity norm on an empty tensor "
+                          "because the operation does not have an identity");
+    }
+  } else if (p == 0) { /* NaN counts as well */
+    const double zero = 0;
+    KILN_TRY(map(call, KILN_PW_ne, &zero, &source));
+  } else {
+    KILN_TRY(map(call, KILN_PW_pow, &p, &source));
+  }
+  kiln_status *status = kiln__reduce(call, op, source, mask, keepdim, compute, NULL, &value);
+  kiln_tensor_release_to(&call->cache, source);
+  KILN_TRY(status);
+  double inverse = 1 / p;
+  if (!isinf(p) && p != 0) KILN_TRY(map(call, KILN_PW_pow, &inverse, &value));
+  return kiln__finish_as(call, out, value, dtype);
+}
+KILN_KERNEL(linalg_vector_norm) { /* ord, dim, keepdim, dtype */
+  uint64_t mask;
+  KILN_TRY(kiln__arg_dims(args, 2, kiln_tensor_rank(SELF), &mask));
+  return norm(call, SELF, kiln__number(args[1]).f, mask, kiln_arg_bool(args, 3),
+              kiln__arg_dtype_or(args, 4, kiln_tensor_dtype(SELF)), outs);
+}
+static double order_of(kiln_ivalue v) { return v.tag == KILN_TAG_NONE ? 2 : kiln__number(v).f; }
+KILN_KERNEL(norm) { /* p */
+  return norm(call, SELF, order_of(args[1]), kiln__all_dims(SELF), false, kiln_tensor_dtype(SELF),
+              outs);
+}
+KILN_KERNEL(norm_dtype) { /* p, dtype */
+  return norm(call, SELF, order_of(args[1]), kiln__all_dims(SELF), false,
+              (kiln_dtype)kiln_arg_int(args, 2), outs);
+}
+KILN_KERNEL(norm_dim) { /* p, dim, keepdim, dtype where the schema has it */
+  uint64_t mask;
+  kiln_dtype dtype = kiln_tensor_dtype(SELF);
+  if (call->kernel && call->kernel->arg_count > 4) dtype = kiln__arg_dtype_or(args, 4, dtype);
+  KILN_TRY(kiln__arg_dims(args, 2, kiln_tensor_rank(SELF), &mask));
+  return norm(call, SELF, order_of(args[1]), mask, kiln_arg_bool(args, 3), dtype, outs);
+}
+KILN_KERNEL(frobenius_norm) {
+  uint64_t mask = kiln__all_dims(SELF);
+  bool keepdim = false;
+  if (call->kernel && call->kernel->arg_count > 1) {
+    KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+    keepdim = kiln_arg_bool(args, 2);
+  }
+  return norm(call, SELF, 2, mask, keepdim, kiln_tensor_dtype(SELF), outs);
+}
+
+/* log(sum(exp(x))), shifted by the greatest, which is left alone where it is not finite. */
+KILN_KERNEL(logsumexp) {
+  if (kiln__is_complex(SELF)) return kiln__complex_logsumexp(call, args, outs);
+  kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
+  kiln_dtype compute = kiln__compute_dtype(dtype);
+  uint64_t mask;
+  kiln_tensor *top = NULL, *shifted = NULL, *value = NULL;
+  kiln_status *status;
+  int rank;
+  int64_t sizes[KILN_MAX_RANK];
+  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  kiln__reduced_sizes(SELF, mask, kiln_arg_bool(args, 2), &rank, sizes);
+  KILN_TRY_GOTO(status, kiln__reduce(call, KILN_REDUCE_MAX, SELF, mask, true, compute, NULL, &top),
+                done);
+  const double zero = 0;
+  for (int64_t i = 0; i < top->numel; i++) {
+    if (!isfinite(kiln__element_f64(top, i))) {
+      kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][compute];
+      store((char *)(uintptr_t)kiln_tensor_data(top) + (size_t)i * kiln_dtype_bytes(compute), 0,
+            (const char *)&zero, 0, 1);
+    }
+  }
+  kiln_pw pw = {.functor = KILN_PW_sub, .in_count = 2, .common = compute};
+  pw.in[0].tensor = SELF;
+  pw.in[1].tensor = top;
+  kiln_ivalue out = kiln_none();
+  status = kiln_pw_run(call, &pw, &out);
+  shifted = kiln__dest(&out);
+  if (status) goto done;
+  KILN_TRY_GOTO(status, map(call, KILN_PW_exp, NULL, &shifted), done);
+  KILN_TRY_GOTO(status,
+                kiln__reduce(call, KILN_REDUCE_SUM, shifted, mask, true, compute, NULL, &value),
+                done);
+  KILN_TRY_GOTO(status, map(call, KILN_PW_log, NULL, &value), done);
+  pw.functor = KILN_PW_add;
+  pw.in[0].tensor = value;
+  pw.in[1].tensor = top;
+  kiln_ivalue sum = kiln_of_tensor(value);
+  KILN_TRY_GOTO(status, kiln_pw_run(call, &pw, &sum), done);
+  kiln_tensor *shaped;
+  KILN_TRY_GOTO(status, kiln__reshape(call, value, rank, sizes, &shaped), done);
+  status = kiln__finish_as(call, outs, shaped, dtype);
+done:
+  kiln_tensor_release_to(&call->cache, top);
+  kiln_tensor_release_to(&call->cache, shifted);
+  kiln_tensor_release_to(&call->cache, value);
+  return status;
+}

@@ -1,0 +1,28 @@
+/* fft.h: discrete Fourier transforms of complex doubles, of any length. */
+#ifndef KILN_RUNTIME_KERNELS_SPECTRAL_FFT_H
+#define KILN_RUNTIME_KERNELS_SPECTRAL_FFT_H
+
+#include "runtime/kernels/support.h"
+
+/* A struct, as C's own products of complex numbers stop for NaN. */
+typedef struct kiln__z {
+  double re, im;
+} kiln__z;
+
+/* What a length needs; its memory comes from the call's cache. */
+typedef struct kiln__fft {
+  int64_t n, conv;           /* conv: length of Bluestein's convolution; 0: n has small factors */
+  kiln__z *turns;            /* exp(-2 pi i k / n), of `conv` where that is set */
+  kiln__z *chirp, *spectrum; /* Bluestein's: [n], and of its conjugate [conv] */
+  size_t bytes;
+} kiln__fft;
+
+/* n > 0 */
+kiln_status *kiln__fft_init(kiln_call *call, int64_t n, kiln__fft *fft) KILN_MUST_USE;
+void kiln__fft_deinit(kiln_call *call, kiln__fft *fft);
+/* Elements of scratch that a run needs; they may be 0. */
+static inline int64_t kiln__fft_scratch(const kiln__fft *fft) { return 2 * fft->conv; }
+/* out[k] = sum of in[j] exp(-2 pi i jk / n); in, out and scratch do not overlap. */
+void kiln__fft_run(const kiln__fft *fft, const kiln__z *in, kiln__z *out, kiln__z *scratch);
+
+#endif

@@ -1,0 +1,69 @@
+/* window.c: windows for transforms. */
+#include <math.h>
+
+#include "runtime/kernels/factory/factory.h"
+
+typedef struct window {
+  double n; /* points of the symmetric window, less one */
+  double a, b;
+} window;
+typedef double (*window_fn)(const window *w, double i);
+static double bartlett(const window *w, double i) {
+  const double x = 2 * i / w->n;
+  return x <= 1 ? x : 2 - x;
+}
+static double blackman(const window *w, double i) {
+  const double x = M_PI * i / w->n;
+  return 0.42 - 0.5 * cos(2 * x) + 0.08 * cos(4 * x);
+}
+static double cosine(const window *w, double i) { return w->a - w->b * cos(2 * M_PI * i / w->n); }
+/* The modified Bessel function of the first kind and order 0: its power series. */
+static double bessel_i0(double x) {
+  double term = 1, sum = 1;
+  for (int k = 1; k < 500 && term > sum * 1e-17; k++) {
+    term *= x * x / (4.0 * k * k);
+    sum += term;
+  }
+  return sum;
+}
+static double kaiser(const window *w, double i) {
+  const double x = 2 * i / w->n - 1, root = 1 - x * x;
+  return bessel_i0(w->a * sqrt(root > 0 ? root : 0)) / bessel_i0(w->a);
+}
+static kiln_status *make_window(kiln_call *call, const kiln_ivalue *args, const char *name,
+                                window_fn fn, double a, double b, kiln_ivalue *out) {
+  const int more = call->kernel->arg_count - 5; /* arguments between length and dtype */
+  const int64_t length = kiln_arg_int(args, 0);
+  const bool periodic = more < 1 || kiln_arg_bool(args, 1);
+  const kiln_dtype dtype = kiln__arg_dtype_or(args, more + 1, KILN_DTYPE_F32);
+  window w = {0, more > 1 ? kiln_arg_float(args, 2) : a, more > 2 ? kiln_arg_float(args, 3) : b};
+  kiln_tensor *t;
+  void *data;
+  KILN_TRY(kiln__check_device(args[more + 3]));
+  if (!kiln_dtype_is_float(dtype)) {
+    return KILN_OP_FAIL("%s expects floating point dtypes, got: %s", name,
+                        kiln_dtype_ir_name(dtype));
+  }
+  if (length < 0) {
+    return KILN_OP_FAIL("%s requires non-negative window_length, got window_length=%lld", name,
+                        (long long)length);
+  }
+  KILN_TRY(kiln__empty(call, dtype, 1, &length, 0, &t));
+  kiln__give(out, t);
+  KILN_TRY(kiln_tensor_writable_data(t, &data));
+  const kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][dtype];
+  w.n = (double)(periodic ? length : length - 1);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < length && !kiln_budget_spent(&left, 16); i++) {
+    const double v = length == 1 ? 1 : fn(&w, (double)i);
+    store((char *)data + (size_t)i * kiln_dtype_bytes(dtype), 0, (const char *)&v, 0, 1);
+  }
+  return NULL;
+}
+#define WINDOW(name, fn, a, b) \
+  KILN_KERNEL(name) { return make_window(call, args, #name, fn, a, b, outs); }
+WINDOW(bartlett_window, bartlett, 0, 0)
+WINDOW(blackman_window, blackman, 0, 0)
+WINDOW(hann_window, cosine, 0.5, 0.5)
+WINDOW(hamming_window, cosine, 0.54, 0.46)
+WINDOW(kaiser_window, kaiser, 12, 0)
