@@ -27,6 +27,10 @@ def numbers():
                 case("aten::add.Tensor", t, t, n)
                 case("aten::clamp", t, n, None)
                 case("aten::clamp", t, None, n)
+    a, b = torch.tensor([True, False, False, True]), torch.tensor([True, True, False, False])
+    for n in (0, -1, 2, 256, True, False):
+        case("aten::add.Tensor", a, b, n)
+        case("aten::add.Scalar", a, True, n)
 
 
 def floats():

@@ -43,6 +43,7 @@ kiln_status *kiln_pw_param(kiln_pw *pw, int index, kiln_number number) {
   }
   pw->params.i[index] = kiln__number_i64(number);
   if (pw->common == KILN_DTYPE_U8) pw->params.i[index] &= 255;
+  if (pw->common == KILN_DTYPE_BOOL) pw->params.i[index] = pw->params.i[index] != 0;
   return NULL;
 }
 
