@@ -22,7 +22,7 @@ static kiln_status *check_node(const kiln_builder *b, const kiln_node *node) {
     if (a->kind == KILN_ATTR_GRAPH || a->kind == KILN_ATTR_POINTER) return refuse(node);
   }
   if (!node->op) return NULL; /* unknown: an error when it is reached */
-  if (kiln_op_is_quantised(node->op)) b->unit->quantised = true;
+  if (node->op->flags & KILN_OP_QUANTISED) b->unit->quantised = true;
   if (node->op->flags & KILN_OP_STRUCTURES) b->unit->structured = true;
   switch (node->op->id) {
     case KILN_OP_prim_profile:

@@ -22,7 +22,7 @@ typedef struct cost_job {
   kiln_map objects; /* value -> object of the module */
   kiln_map written; /* names of attributes that the graph sets */
   int known;        /* values whose type is complete */
-  kiln__cost cost;
+  kiln_cost cost;
 } cost_job;
 
 /* -- Module and inputs -- */
@@ -249,15 +249,15 @@ static kiln_status *count(void *arg) {
   cost_job *job = arg;
   job->cost.arena = job->graph->arena;
   kiln_map_init(&job->cost.rows, job->graph->arena);
-  kiln__cost_count(&job->cost, job->graph);
-  job->cost.total.peak_bytes = kiln__cost_peak(job->graph->arena, job->graph);
+  kiln_cost_count(&job->cost, job->graph);
+  job->cost.total.peak_bytes = kiln_cost_peak(job->graph->arena, job->graph);
   return NULL;
 }
 
-static void tell(const kiln__cost *cost, kiln_debug_row_fn row, void *user) {
+static void tell(const kiln_cost *cost, kiln_debug_row_fn row, void *user) {
   row(user, (const char *[]){"operator", "count", "flops", "bytes", "unknown"}, 5);
   for (int i = 0; i < cost->rows.count; i++) {
-    const kiln__cost_row *r = cost->rows.entries[i].value;
+    const kiln_cost_row *r = cost->rows.entries[i].value;
     char text[5][64];
     snprintf(text[0], sizeof text[0], "%.*s", KILN_STR_ARG(r->name));
     const uint64_t numbers[] = {r->count, r->flops, r->bytes, r->unknown};

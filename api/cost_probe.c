@@ -20,17 +20,8 @@ static bool has_mask(const kiln_node *node) {
 }
 
 static bool depends_on_elements(const kiln_node *node) {
-  static const char *const names[] = {
-      "aten::nonzero",           "aten::masked_select", "aten::unique",
-      "aten::_unique2",          "aten::unique_dim",    "aten::unique_consecutive",
-      "aten::bincount",          "aten::one_hot",       "torchvision::nms",
-      "aten::repeat_interleave", "aten::argwhere",      "aten::histc",
-      "aten::nonzero_numpy",     "aten::where"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    if (!kiln_str_is(node->op->name, names[i])) continue;
-    return !kiln_str_is(node->op->name, "aten::where") || node->input_count == 1;
-  }
-  return kiln_str_starts(node->op->name, "aten::index") && has_mask(node);
+  return node->op->sizes == KILN_SIZES_data ||
+         (node->op->sizes == KILN_SIZES_masks && has_mask(node));
 }
 
 static bool may_probe(const kiln_node *node) {

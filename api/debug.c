@@ -82,6 +82,11 @@ static const char *cost_name(kiln_op_cost cost) {
   return (unsigned)cost < sizeof names / sizeof names[0] ? names[cost] : "";
 }
 
+static const char *quant_name(kiln_quant_way way) {
+  static const char *const names[] = {"", "keeps", "moves", "knows", "compares"};
+  return (unsigned)way < sizeof names / sizeof names[0] ? names[way] : "";
+}
+
 static kiln_status *print_schema(kiln_text *text, void *arg) {
   kiln_schema_print(text, ((const kiln_op *)arg)->schema);
   return NULL;
@@ -90,7 +95,7 @@ static kiln_status *print_schema(kiln_text *text, void *arg) {
 /* A hole in a column is a hole in the table. */
 static kiln_status *list_ops(const lister *l) {
   const kiln_registry *registry = l->context->registry;
-  ROW(l, "name", "cost", "kernel", "shape", "schema");
+  ROW(l, "name", "cost", "kernel", "shape", "flops", "quantised", "schema");
   for (int i = 0; i < kiln_registry_count(registry); i++) {
     const kiln_op *op = kiln_registry_at(registry, i);
     char name[128], *schema = NULL;
@@ -99,7 +104,7 @@ static kiln_status *list_ops(const lister *l) {
       KILN_TRY(kiln__text_make(l->context, print_schema, (void *)(uintptr_t)op, &schema));
     }
     ROW(l, name, cost_name(op->cost), op->kernel.body ? "yes" : "", op->shape ? "yes" : "",
-        schema ? schema : "");
+        op->flops ? "yes" : "", quant_name(op->kernel.quant), schema ? schema : "");
     kiln_text_free(schema);
   }
   return NULL;

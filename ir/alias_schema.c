@@ -146,13 +146,11 @@ static bool is_false(const kiln_ir_value *value) {
 }
 
 static void build_exceptions(kiln_alias *a, const kiln_node *node) {
-  kiln_str name = node->op->name;
-  bool norm = kiln_str_is(name, "aten::batch_norm") || kiln_str_is(name, "aten::instance_norm") ||
-              kiln_str_is(name, "aten::native_batch_norm") ||
-              kiln_str_is(name, "aten::_batch_norm_impl_index");
-  if (norm && node->input_count > 5 && !is_false(kiln_node_input(node, 5))) {
-    kiln__alias_write(a, node, kiln_node_input(node, 3), false); /* running mean and variance */
-    kiln__alias_write(a, node, kiln_node_input(node, 4), false);
+  const kiln_op_stats stats = node->op->stats;
+  if (stats.mean && stats.training < node->input_count &&
+      !is_false(kiln_node_input(node, stats.training))) {
+    kiln__alias_write(a, node, kiln_node_input(node, stats.mean), false);
+    kiln__alias_write(a, node, kiln_node_input(node, stats.variance), false);
   }
   if (kiln_op_joins_memory(node->op)) {
     kiln__alias_constrain(a, COPY, kiln_node_input(node, 0), kiln_node_input(node, 1));

@@ -7,13 +7,20 @@
  *     SHAPE(fn)    kiln__shape_fn: types of the results from those of the arguments
  *     KERNEL(fn)   kiln__kernel_fn: what the interpreter runs (runtime/kernels)
  *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen)
- *     DERIV(fn)    derivative (jit)
  *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
+ *     FLOPS(fn)    kiln__flops_fn: floating-point operations of a heavy operator (ir/cost.c)
  *     FLAGS(a | b) KILN_OP_* below
+ *     DIMS(n)      windows, strides and padding are over the last n dimensions
+ *     RESULT(kind) dtype of a reduction's result: wide, truth, index (kiln_op_result)
+ *     SIZES(from)  what else than its types a result's sizes come from: data, masks (kiln_op_sizes)
+ *     WRITES_STATS(mean, variance, training)  indices: both arguments are written, unless the third
+ *                  is False, which PyTorch's schema does not say
  *     DTYPES(any)  its kernel takes tensors of every dtype, the rare ones too (KILN_RARE_DTYPES);
  *                  without it, that is so for views and metadata only
  *     SPARSE(fn)   kiln__kernel_fn: runs where an argument is a sparse tensor; absent: refuses
  *     NESTED(way)  refuses, keeps, knows: what it does with a nested tensor (kiln_nested_way)
+ *     QUANT(way)   keeps, moves, knows, compares: what it does with a quantised tensor, which it
+ *                  refuses without (kiln_quant_way)
  *     VARIANTS(inplace, out)  makes `add_` and `add.out` with derived schemas; every operator that
  *                  is written in place also gets its functional form, `kiln::add_`
  * A name without parentheses is a structural operator (prim::If): no schema, any arguments.
@@ -90,7 +97,7 @@ enum {
   KILN_OP_NONDETERMINISTIC = 2, /* not folded or merged */
   KILN_OP_PROFILED = 4,         /* its tensor inputs are profiled (COST(pointwise) always is) */
   KILN_OP_NO_FOLD = 8,          /* constant propagation leaves it alone */
-  KILN_OP_LAYOUT = 16,          /* may take or give tensors in a physical layout */
+  KILN_OP_QUANTISED = 16,       /* makes quantised tensors, or asks about them (runtime/quant.h) */
   KILN_OP_HAS_VARIANT_INPLACE = 32,
   KILN_OP_HAS_VARIANT_OUT = 64,
   KILN_OP_WRITES = 128,    /* set by the registry: an argument of the schema is written */
@@ -114,6 +121,30 @@ typedef enum kiln_op_cost {
   KILN_COST_data,  /* copies, factories, indexing */
 } kiln_op_cost;
 
+/* The dtype of a reduction's result, where it is not the argument's. */
+typedef enum kiln_op_result {
+  KILN_RESULT_same,
+  KILN_RESULT_wide,  /* int64 of integers and bool; else the argument's */
+  KILN_RESULT_truth, /* uint8 of uint8, else bool */
+  KILN_RESULT_index, /* int64 */
+} kiln_op_result;
+
+/* What says the sizes of the results, beside types and constants. */
+typedef enum kiln_op_sizes {
+  KILN_SIZES_types, /* nothing */
+  KILN_SIZES_data,  /* elements of the arguments */
+  KILN_SIZES_masks, /* elements, where a tensor in the list of its second argument is a mask */
+} kiln_op_sizes;
+
+/* Which arguments a norm writes; all 0: none. */
+typedef struct kiln_op_stats {
+  uint8_t mean, variance;
+  uint8_t training; /* False: it writes none */
+} kiln_op_stats;
+
+/* What the formula of a heavy operator says; false: the node's types do not tell. */
+typedef bool (*kiln_flops_fn)(const kiln_node *node, uint64_t *out_flops);
+
 struct kiln_shape_query;
 /* Fills query->outs; false: not known. */
 typedef bool (*kiln_shape_fn)(struct kiln_shape_query *query);
@@ -127,15 +158,14 @@ struct kiln_op {
   const kiln_schema *schema; /* NULL: structural */
   kiln_kernel kernel;
   kiln_shape_fn shape;
+  kiln_flops_fn flops; /* NULL: no formula */
   uint32_t flags;
   kiln_op_cost cost;
+  kiln_op_result result;
+  kiln_op_sizes sizes;
+  kiln_op_stats stats;
+  uint8_t dims; /* 0: not said */
 };
-
-/* Makes quantised tensors, or asks about them (ir/ops/quantized.def). */
-static inline bool kiln_op_is_quantised(const kiln_op *op) {
-  return op->id >= KILN_OP_quantize_per_tensor &&
-         op->id <= KILN_OP__make_per_channel_quantized_tensor;
-}
 
 /* Its first argument is over the memory of its second from then on, which no schema can say. */
 static inline bool kiln_op_joins_memory(const kiln_op *op) {

@@ -21,6 +21,8 @@
 #define SPARSE(fn) KERNEL(fn)
 #undef SHAPE
 #define SHAPE(fn) bool kiln__shape_##fn(struct kiln_shape_query *query);
+#undef FLOPS
+#define FLOPS(fn) bool kiln__flops_##fn(const kiln_node *node, uint64_t *out_flops);
 #define KILN_OP(id, schema, columns) columns
 #include "ir/ops.def"
 #undef KILN_OP
@@ -34,6 +36,12 @@ typedef struct entry {
   bool any_dtype;
   kiln_kernel_body sparse;
   kiln_nested_way nested;
+  kiln_quant_way quant;
+  kiln_flops_fn flops;
+  kiln_op_result result;
+  kiln_op_sizes sizes;
+  kiln_op_stats stats;
+  uint8_t dims;
 } entry;
 
 #define ANY_DTYPE_any true
@@ -54,8 +62,20 @@ typedef struct entry {
 #define DTYPES(class) .any_dtype = ANY_DTYPE_##class,
 #undef SPARSE
 #undef NESTED
+#undef QUANT
+#undef FLOPS
+#undef DIMS
+#undef RESULT
+#undef SIZES
+#undef WRITES_STATS
 #define SPARSE(fn) .sparse = kiln__kernel_##fn,
 #define NESTED(way) .nested = KILN_NESTED_##way,
+#define QUANT(way) .quant = KILN_QUANT_##way,
+#define FLOPS(fn) .flops = kiln__flops_##fn,
+#define DIMS(count) .dims = count,
+#define RESULT(kind) .result = KILN_RESULT_##kind,
+#define SIZES(from) .sizes = KILN_SIZES_##from,
+#define WRITES_STATS(...) .stats = {__VA_ARGS__},
 #define KERNEL(fn) .body = kiln__kernel_##fn,
 #define SHAPE(fn) .shape = kiln__shape_##fn,
 #define COST(cost_class) .cost = KILN_COST_##cost_class,
@@ -269,10 +289,16 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   op->shape = e->shape;
   op->flags = e->flags | e->variants;
   op->cost = e->cost;
+  op->flops = e->flops;
+  op->result = e->result;
+  op->sizes = e->sizes;
+  op->stats = e->stats;
+  op->dims = e->dims;
   op->kernel.body = e->body;
   op->kernel.refuses = refuses(e);
   op->kernel.sparse = e->sparse;
   op->kernel.nested = e->nested;
+  op->kernel.quant = e->quant;
   if (!strchr(e->text, '(')) return NULL;
   kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
   if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;

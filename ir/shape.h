@@ -55,4 +55,13 @@ bool kiln__shape_broadcast_dim(int64_t a, int64_t b, int64_t *out);
 bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
                            const kiln_tensor_detail *const *operands, int count);
 
+/* -- The SHAPE column -- */
+
+#include "ir/ops_columns.h"
+#undef SHAPE
+#define SHAPE(fn) bool kiln__shape_##fn(kiln_shape_query *query);
+#define KILN_OP(id, schema, columns) columns
+#include "ir/ops.def"
+#undef KILN_OP
+
 #endif

@@ -33,9 +33,9 @@ static int64_t item(const kiln_shape_query *q, const char *name, int d, int n, i
   return list.known[i] ? list.ints[i] : KILN_DIM_UNKNOWN;
 }
 static bool is_sane(int64_t x) { return x >= 0 && x < (int64_t)1 << 40; }
-/* Windows of `size` (spread by `dilation`) in `in` + 2 `padding`; unknown, or -2 where none fits.
- */
-enum { NO_FIT = -77 };
+/* Beside sizes and KILN_DIM_UNKNOWN: no window fits; a padding of "same". */
+enum { NO_FIT = -77, SAME = -78 };
+/* Windows of `size` (spread by `dilation`) in `in` + 2 `padding`; unknown, or NO_FIT. */
 static int64_t windows(int64_t in, int64_t size, int64_t stride, int64_t padding, int64_t dilation,
                        bool ceil_mode) {
   if (!is_sane(in) || !is_sane(size) || !is_sane(stride) || !is_sane(padding) ||
@@ -52,25 +52,25 @@ static int64_t windows(int64_t in, int64_t size, int64_t stride, int64_t padding
   return out;
 }
 
-/* "same", "valid" or a list: the padding of dimension d; -1: not known, -2: same. */
+/* "same", "valid" or a list: the padding of dimension d, SAME or unknown. */
 static int64_t padding_of(const kiln_shape_query *q, int d, int n) {
   const int at = kiln__shape_find(q, "padding");
   const kiln_ivalue *v = at >= 0 && at < q->arg_count ? q->constants[at] : NULL;
   if (v && v->tag == KILN_TAG_STRING) {
-    return kiln_str_is(kiln_string_view(v->u.string), "valid") ? 0 : -2;
+    return kiln_str_is(kiln_string_view(v->u.string), "valid") ? 0 : SAME;
   }
   const kiln_type *type = at >= 0 ? q->op->schema->args[at].type : NULL;
   if (type && type->kind == KILN_TYPE_STR) return KILN_DIM_UNKNOWN;
   return item(q, "padding", d, n, 0);
 }
-/* conv1d to 3d, conv_transpose, convolution: input, weight, bias, then by name. */
-bool kiln__shape_conv(kiln_shape_query *q) {
+/* Input, weight, bias, then by name. */
+static bool convolution(kiln_shape_query *q, bool transposed) {
   const kiln_tensor_detail *x = ranked(q, 0), *w = ranked(q, 1);
   int64_t sizes[KILN_MAX_RANK], groups = 1;
-  bool transposed = kiln_str_starts(q->op->name, "aten::conv_transpose");
   const int flag = kiln__shape_find(q, "transposed");
   if (!x || !w || w->rank < 3 || w->rank > 5) return false;
   const int n = w->rank - 2;
+  if (q->op->dims && q->op->dims != n) return false;
   if (x->rank != n + 2 && x->rank != n + 1) return false;
   if (flag >= 0 && !kiln__shape_bool(q, flag, &transposed)) return false;
   const int group_arg = kiln__shape_find(q, "groups");
@@ -88,7 +88,7 @@ bool kiln__shape_conv(kiln_shape_query *q) {
     const int64_t stride = item(q, "stride", d, n, 1), padding = padding_of(q, d, n);
     const int64_t dilation = item(q, "dilation", d, n, 1);
     int64_t out;
-    if (padding == -2) {
+    if (padding == SAME) {
       out = in;
     } else if (transposed) {
       const int64_t more = item(q, "output_padding", d, n, 0);
@@ -109,14 +109,10 @@ bool kiln__shape_conv(kiln_shape_query *q) {
   return true;
 }
 
-/* The n of pool<n>d in an operator's name. */
-static int pooled_dims(const kiln_shape_query *q) {
-  for (size_t i = 0; i + 5 < q->op->name.len; i++) {
-    const char *at = q->op->name.data + i;
-    if (memcmp(at, "pool", 4) == 0 && at[4] >= '1' && at[4] <= '3') return at[4] - '0';
-  }
-  return 0;
-}
+/* conv1d to 3d; convolution, which has an argument `transposed`. */
+bool kiln__shape_conv(kiln_shape_query *q) { return convolution(q, false); }
+bool kiln__shape_conv_transpose(kiln_shape_query *q) { return convolution(q, true); }
+
 static void give_pool(kiln_shape_query *q, const kiln_tensor_detail *x, const int64_t *sizes) {
   const bool plain = kiln__shape_is_plain(x);
   give(q, 0, x->dtype, x->rank, sizes, plain);
@@ -125,10 +121,10 @@ static void give_pool(kiln_shape_query *q, const kiln_tensor_detail *x, const in
 /* max_pool, avg_pool: self, kernel_size, stride, padding, [dilation,] ceil_mode. */
 bool kiln__shape_pool(kiln_shape_query *q) {
   const kiln_tensor_detail *x = ranked(q, 0);
-  const int n = pooled_dims(q), mode = kiln__shape_find(q, "ceil_mode");
+  const int n = q->op->dims, mode = kiln__shape_find(q, "ceil_mode");
   int64_t sizes[KILN_MAX_RANK];
   bool ceil_mode = false;
-  if (!x || !n || x->rank < n + 1 || x->rank > n + 2) return false;
+  if (!x || x->rank < n + 1 || x->rank > n + 2) return false;
   const bool told = mode < 0 || kiln__shape_bool(q, mode, &ceil_mode);
   for (int d = 0; d < x->rank; d++) {
     const int at = d - (x->rank - n);
@@ -146,9 +142,9 @@ bool kiln__shape_pool(kiln_shape_query *q) {
 /* adaptive pools: self, output_size; fractional ones: self, kernel_size, output_size. */
 bool kiln__shape_pool_to(kiln_shape_query *q) {
   const kiln_tensor_detail *x = ranked(q, 0);
-  const int n = pooled_dims(q);
+  const int n = q->op->dims;
   int64_t sizes[KILN_MAX_RANK];
-  if (!x || !n || x->rank < n + 1 || x->rank > n + 2) return false;
+  if (!x || x->rank < n + 1 || x->rank > n + 2) return false;
   for (int d = 0; d < x->rank; d++) {
     const int at = d - (x->rank - n);
     sizes[d] = at < 0 ? x->sizes[d] : item(q, "output_size", at, n, KILN_DIM_UNKNOWN);
@@ -275,14 +271,15 @@ bool kiln__shape_baddbmm(kiln_shape_query *q) {
   give(q, 0, a->dtype == b->dtype ? a->dtype : (int)KILN_DTYPE_NONE, 3, sizes, true);
   return true;
 }
-/* mv(self (n, k), vec), addmv(self, mat, vec). */
-bool kiln__shape_mv(kiln_shape_query *q) {
-  const int at = kiln_str_is(q->op->name, "aten::addmv") ? 1 : 0;
+/* The product of argument `at` (n, k) and the next one (k). */
+static bool matrix_vector(kiln_shape_query *q, int at) {
   const kiln_tensor_detail *a = ranked(q, at), *x = ranked(q, at + 1);
   if (!a || !x || a->rank != 2 || x->rank != 1) return false;
   give(q, 0, a->dtype == x->dtype ? a->dtype : (int)KILN_DTYPE_NONE, 1, a->sizes, true);
   return true;
 }
+bool kiln__shape_mv(kiln_shape_query *q) { return matrix_vector(q, 0); }
+bool kiln__shape_addmv(kiln_shape_query *q) { return matrix_vector(q, 1); }
 bool kiln__shape_dot(kiln_shape_query *q) {
   const kiln_tensor_detail *a = ranked(q, 0), *b = ranked(q, 1);
   if (!a || !b || a->rank != 1 || b->rank != 1 || a->dtype != b->dtype) return false;

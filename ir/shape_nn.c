@@ -82,20 +82,16 @@ bool kiln__shape_linear(kiln_shape_query *q) {
 
 /* -- Reductions -- */
 
-/* sum and prod of integers are int64; the others keep the dtype. */
+/* What the RESULT column says, or else an argument `dtype`. */
 static kiln_dtype reduced_dtype(const kiln_shape_query *q, const kiln_tensor_detail *self) {
   kiln_dtype dtype = (kiln_dtype)self->dtype;
-  bool adds = kiln_str_is(q->op->name, "aten::sum") || kiln_str_is(q->op->name, "aten::prod") ||
-              kiln_str_is(q->op->name, "aten::cumsum") || kiln_str_is(q->op->name, "aten::cumprod");
-  if (kiln_str_is(q->op->name, "aten::all") || kiln_str_is(q->op->name, "aten::any") ||
-      kiln_str_is(q->op->name, "aten::_is_all_true") ||
-      kiln_str_is(q->op->name, "aten::_is_any_true")) {
-    return dtype == KILN_DTYPE_U8 ? KILN_DTYPE_U8 : KILN_DTYPE_BOOL;
+  const bool wide = kiln_dtype_is_valid(dtype) && kiln_dtype_is_int(dtype, true);
+  switch (q->op->result) {
+    case KILN_RESULT_truth: return dtype == KILN_DTYPE_U8 ? KILN_DTYPE_U8 : KILN_DTYPE_BOOL;
+    case KILN_RESULT_index: return KILN_DTYPE_I64;
+    case KILN_RESULT_wide: return kiln__shape_dtype(q, wide ? KILN_DTYPE_I64 : dtype);
+    case KILN_RESULT_same: break;
   }
-  if (kiln_str_is(q->op->name, "aten::argmax") || kiln_str_is(q->op->name, "aten::argmin")) {
-    return KILN_DTYPE_I64;
-  }
-  if (adds && kiln_dtype_is_valid(dtype) && kiln_dtype_is_int(dtype, true)) dtype = KILN_DTYPE_I64;
   return kiln__shape_dtype(q, dtype);
 }
 

@@ -13,14 +13,14 @@ static int64_t int_of(const kiln_shape_query *q, const char *name) {
              : KILN_DIM_UNKNOWN;
 }
 
-/* roi_pool and its kin (input (N, C, H, W), rois (K, 5), ...): (K, channels, height, width), and
- * where the elements came from; position-sensitive ones have a channel for each bin. */
-bool kiln__shape_regions(kiln_shape_query *q) {
+/* (input (N, C, H, W), rois (K, 5), ...): (K, channels, height, width), and where the elements came
+ * from; `by_bin`: each bin has channels of its own. */
+static bool regions(kiln_shape_query *q, bool by_bin) {
   const kiln_tensor_detail *t = ranked(q, 0, 4), *rois = ranked(q, 1, 2);
   if (!t || !rois) return false;
   const int64_t height = int_of(q, "pooled_height"), width = int_of(q, "pooled_width");
   int64_t channels = t->sizes[1];
-  if (kiln_str_starts(q->op->name, "torchvision::ps_")) {
+  if (by_bin) {
     const bool known = kiln__dim_known(channels) && height > 0 && width > 0;
     if (known && channels % (height * width) != 0) return false;
     channels = known ? channels / (height * width) : KILN_DIM_UNKNOWN;
@@ -34,6 +34,10 @@ bool kiln__shape_regions(kiln_shape_query *q) {
   }
   return true;
 }
+
+/* roi_align, roi_pool; and the position-sensitive ones. */
+bool kiln__shape_regions(kiln_shape_query *q) { return regions(q, false); }
+bool kiln__shape_ps_regions(kiln_shape_query *q) { return regions(q, true); }
 
 /* deform_conv2d(input, weight, offset (N, ..., height, width), ...): (N, out, height, width) */
 bool kiln__shape_deform_conv(kiln_shape_query *q) {

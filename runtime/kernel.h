@@ -32,6 +32,15 @@ typedef enum kiln_nested_way {
   KILN_NESTED_knows,   /* its kernel asks */
 } kiln_nested_way;
 
+/* What an operator does with a quantised tensor (runtime/quant.h). */
+typedef enum kiln_quant_way {
+  KILN_QUANT_refuses,
+  KILN_QUANT_keeps,    /* its result has the parameters of its first argument */
+  KILN_QUANT_moves,    /* the same, of tensors with one scale only */
+  KILN_QUANT_knows,    /* it asks for the parameters itself, or looks at no element */
+  KILN_QUANT_compares, /* aten::equal */
+} kiln_quant_way;
+
 /* One operator as the interpreter sees it. Made by ir's operator registry from the tables. */
 typedef struct kiln_kernel {
   const char *name;      /* "aten::add.Tensor" */
@@ -43,6 +52,7 @@ typedef struct kiln_kernel {
   kiln_reuse reuse;
   uint32_t refuses; /* bits 1 << dtype of the tensors that it does not take */
   kiln_nested_way nested;
+  kiln_quant_way quant;
   kiln_kernel_body sparse; /* runs instead where an argument is sparse; NULL: refuses */
 } kiln_kernel;
 

@@ -217,111 +217,6 @@ bool kiln_ivalue_holds_quant(kiln_ivalue v) { return holds_quant(v, 0); }
 
 /* -- What operators may do -- */
 
-typedef enum treatment {
-  REFUSES,
-  KEEPS,    /* its result has the parameters of its first argument */
-  MOVES,    /* the same, of tensors with one scale only */
-  KNOWS,    /* it asks for the parameters itself, or looks at no element */
-  COMPARES, /* aten::equal */
-} treatment;
-
-static const struct {
-  const char *name;
-  treatment treatment;
-} table[] = {
-    {"quantize_per_tensor", KNOWS},
-    {"quantize_per_channel", KNOWS},
-    {"dequantize", KNOWS},
-    {"int_repr", KNOWS},
-    {"q_scale", KNOWS},
-    {"q_zero_point", KNOWS},
-    {"q_per_channel_scales", KNOWS},
-    {"q_per_channel_zero_points", KNOWS},
-    {"q_per_channel_axis", KNOWS},
-    {"qscheme", KNOWS},
-    {"is_quantized", KNOWS},
-    {"equal", COMPARES},
-    {"size", KNOWS},
-    {"dim", KNOWS},
-    {"numel", KNOWS},
-    {"stride", KNOWS},
-    {"dtype", KNOWS},
-    {"device", KNOWS},
-    {"layout", KNOWS},
-    {"is_cuda", KNOWS},
-    {"is_floating_point", KNOWS},
-    {"is_complex", KNOWS},
-    {"is_signed", KNOWS},
-    {"is_contiguous", KNOWS},
-    {"requires_grad", KNOWS},
-    {"is_sparse", KNOWS},
-    {"len", KNOWS},
-    {"__is__", KNOWS},
-    {"__isnot__", KNOWS},
-    {"append", KNOWS},
-    {"insert", KNOWS},
-    {"extend", KNOWS},
-    {"_set_item", KNOWS},
-    {"__getitem__", KNOWS},
-    {"pop", KNOWS},
-    {"list", KNOWS},
-    {"copy", KNOWS},
-    {"clear", KNOWS},
-    {"keys", KNOWS},
-    {"values", KNOWS},
-    {"items", KNOWS},
-    {"get", KNOWS},
-    {"reverse", KNOWS},
-    {"_unwrap_optional", KNOWS},
-    {"Print", KNOWS},
-    {"format", KNOWS},
-    {"str", KNOWS},
-    {"detach", KEEPS},
-    {"clone", KEEPS},
-    {"contiguous", KEEPS},
-    {"alias", KEEPS},
-    {"view", MOVES},
-    {"reshape", MOVES},
-    {"flatten", MOVES},
-    {"transpose", MOVES},
-    {"permute", MOVES},
-    {"t", MOVES},
-    {"select", MOVES},
-    {"slice", MOVES},
-    {"squeeze", MOVES},
-    {"unsqueeze", MOVES},
-    {"expand", MOVES},
-    {"expand_as", MOVES},
-    {"unflatten", MOVES},
-    {"narrow", MOVES},
-    {"movedim", MOVES},
-    {"swapaxes", MOVES},
-    {"split", MOVES},
-    {"chunk", MOVES},
-    {"unbind", MOVES},
-    {"numpy_T", MOVES},
-    {"view_as", MOVES},
-    {"reshape_as", MOVES},
-    {"_reshape_alias", MOVES},
-};
-
-static treatment treatment_of(kiln_str name) {
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    if (kiln_str_is(name, table[i].name)) return table[i].treatment;
-  }
-  return REFUSES;
-}
-
-/* "view" of "aten::view.dtype"; empty for what is not PyTorch's. */
-static kiln_str short_name(const char *name) {
-  const char *begin = strstr(name, "::");
-  if (!begin || (strncmp(name, "aten::", 6) != 0 && strncmp(name, "prim::", 6) != 0)) {
-    return (kiln_str){0};
-  }
-  begin += 2;
-  return kiln_str_make(begin, strcspn(begin, "."));
-}
-
 /* Both are quantised, alike, and of the same elements. */
 static kiln_status *run_equal(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   kiln_tensor *t[2] = {NULL, NULL};
@@ -348,7 +243,6 @@ static kiln_status *run_equal(kiln_call *call, const kiln_ivalue *args, kiln_iva
 typedef struct guarded {
   kiln_kernel kernel; /* first: what the interpreter sees */
   const kiln_kernel *inner;
-  treatment treatment;
 } guarded;
 
 static const kiln_tensor *find_quant(kiln_ivalue v) {
@@ -402,16 +296,18 @@ static kiln_status *run_on_integers(kiln_call *call, const kiln_kernel *kernel,
 
 static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   const guarded *g = (const guarded *)(const void *)call->kernel;
+  const kiln_quant_way way = g->inner->quant;
   const kiln_tensor *found = NULL;
   for (int i = 0; i < call->arg_count && !found; i++) found = find_quant(args[i]);
   call->kernel = g->inner;
   if (!found) return g->inner->body(call, args, outs);
-  if (g->treatment == COMPARES) return run_equal(call, args, outs);
+  if (way == KILN_QUANT_compares) return run_equal(call, args, outs);
   const kiln_quant *quant = kiln_tensor_quant(found);
   const bool into = g->inner->dest_arg >= 0; /* in place */
   const bool channels = quant && quant->scheme == KILN_QSCHEME_PER_CHANNEL;
   const bool first = args[0].tag == KILN_TAG_TENSOR && args[0].u.tensor == found;
-  if (g->treatment == REFUSES || !quant || !first || into || (g->treatment == MOVES && channels)) {
+  if (way == KILN_QUANT_refuses || !quant || !first || into ||
+      (way == KILN_QUANT_moves && channels)) {
     return KILN_OP_FAIL("%s is not implemented for %s tensors%s: dequantize them first",
                         g->inner->name, kiln_dtype_name(kiln_tensor_dtype(found)),
                         channels ? ", quantized by channels" : "");
@@ -419,23 +315,13 @@ static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_i
   return run_on_integers(call, g->inner, args, outs);
 }
 
-bool kiln_kernel_looks_at_no_element(const kiln_kernel *kernel) {
-  const kiln_str name = short_name(kernel->name);
-  return name.len && treatment_of(name) == KNOWS;
-}
-
 const kiln_kernel *kiln_quant_guard(kiln_arena *arena, const kiln_kernel *kernel) {
-  if (!kernel->body) return kernel;
-  const kiln_str name = short_name(kernel->name);
-  treatment what = name.len ? treatment_of(name) : REFUSES;
-  if (strcmp(kernel->name, "aten::view.dtype") == 0) what = REFUSES;
-  if (what == KNOWS) return kernel;
+  if (!kernel->body || kernel->quant == KILN_QUANT_knows) return kernel;
   guarded *g = KILN_NEW(arena, guarded);
   g->kernel = *kernel;
   g->kernel.body = run_guarded;
   g->kernel.refuses &= ~(1u << KILN_DTYPE_QI8 | 1u << KILN_DTYPE_QU8 | 1u << KILN_DTYPE_QI32);
   g->inner = kernel;
-  g->treatment = what;
   /* Such a result is never written into an argument's memory. */
   if (g->kernel.reuse == KILN_REUSE_SELF) g->kernel.reuse = KILN_REUSE_NONE;
   return &g->kernel;

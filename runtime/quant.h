@@ -67,9 +67,6 @@ kiln_status *kiln_tensor_dequantize(kiln_mem *mem, kiln_cache *cache, const kiln
 /* "scale=0.1, zero_point=3" and so on, as Python prints them. */
 void kiln_quant_print(kiln_text *text, const kiln_quant *quant);
 
-/* Whether the operator never looks at an element: lists of tensors, questions about their sizes. */
-bool kiln_kernel_looks_at_no_element(const kiln_kernel *kernel);
-
 /* The kernel to run where quantised tensors may be; itself where it may see them, or never sees a
  * tensor. */
 const kiln_kernel *kiln_quant_guard(kiln_arena *arena, const kiln_kernel *kernel);

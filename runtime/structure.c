@@ -174,7 +174,7 @@ static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_i
   for (int i = 0; i < call->arg_count && !found; i++) found = find(args[i], 1);
   call->kernel = kernel;
   if (!found) return kernel->body(call, args, outs);
-  const bool easy = kiln_kernel_looks_at_no_element(kernel);
+  const bool easy = kernel->quant == KILN_QUANT_knows;
   const bool sparse = kiln_tensor_sparse(found) != NULL, into = kernel->dest_arg >= 0;
   if (sparse && kernel->sparse && !into) return kernel->sparse(call, args, outs);
   if (!sparse && kernel->nested == KILN_NESTED_knows && !into)
@@ -193,7 +193,7 @@ static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_i
 
 const kiln_kernel *kiln_structure_guard(kiln_arena *arena, const kiln_kernel *kernel) {
   const bool says = kernel->sparse || kernel->nested != KILN_NESTED_unsaid;
-  if (!kernel->body || (!says && kiln_kernel_looks_at_no_element(kernel))) return kernel;
+  if (!kernel->body || (!says && kernel->quant == KILN_QUANT_knows)) return kernel;
   guarded *g = KILN_NEW(arena, guarded);
   g->kernel = *kernel;
   g->kernel.body = run_guarded;

@@ -230,7 +230,7 @@ kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
   if (count > 0 && kiln__sorts_objects(op, args[0].value)) {
     return kiln__ts_sort(e, ast, op, args[0].value, count > 1 ? args[1].value : NULL, &out->value);
   }
-  if (kiln_op_is_quantised(op)) e->l->unit->quantised = true;
+  if (op->flags & KILN_OP_QUANTISED) e->l->unit->quantised = true;
   if (op->flags & KILN_OP_STRUCTURES) e->l->unit->structured = true;
   kiln_node *node = kiln_node_create(e->graph, op);
   KILN_TRY(fill(e, ast, node, op->schema, slots, args, count, varargs));

@@ -78,30 +78,35 @@ def check_count_units(tree):
                 yield '%r gave %r' % (tests, out)
 
 
+class Planted:
+    """A tree of these files alone."""
+
+    def __init__(self, content):
+        self.content = content
+        self.files = sorted(content)
+
+    def find(self, *endings, under=()):
+        return [f for f in self.files if f.endswith(endings)
+                and (not under or f.startswith(tuple(under)))]
+
+    def text(self, path):
+        return self.content.get(path, '')
+
+    def lines(self, path):
+        return self.text(path).split('\n')
+
+
 def check_meta_sees_faults(tree):
     """the checks of layers and style find what is planted"""
     import layers
     import style
 
-    class Planted:
-        files = ['base/a.c', 'ir/internal.h', 'base/b.h']
-        content = {
-            'base/a.c': '#include "ir/ir.h"\n#include <llvm-c/Core.h>\n#include "b.h"\n'
-                        '#include "ir/internal.h"\n#include <nobody.h>\n' + 'int x;  \n'
-                        + 'x' * 101 + '\nvoid f(void) {\n' + '  g();\n' * 90 + '}\n'
-                        + '/* TO' 'DO later */\n',
-            'ir/internal.h': '/* x */\n', 'base/b.h': '/* x */\n'}
-
-        def find(self, *endings, under=()):
-            return [f for f in self.files if f.endswith(endings)]
-
-        def text(self, path):
-            return self.content.get(path, '')
-
-        def lines(self, path):
-            return self.text(path).split('\n')
-
-    planted = Planted()
+    planted = Planted({
+        'base/a.c': '#include "ir/ir.h"\n#include <llvm-c/Core.h>\n#include "b.h"\n'
+                    '#include "ir/internal.h"\n#include <nobody.h>\n' + 'int x;  \n'
+                    + 'x' * 101 + '\nvoid f(void) {\n' + '  g();\n' * 90 + '}\n'
+                    + '/* TO' 'DO later */\n',
+        'ir/internal.h': '/* x */\n', 'base/b.h': '/* x */\n'})
     for check, least in [(layers.check_layers, 3), (layers.check_third_parties, 2),
                          (layers.check_internal_headers, 1), (layers.check_includes_exist, 1),
                          (style.check_columns, 1), (style.check_function_length, 1),
@@ -110,3 +115,24 @@ def check_meta_sees_faults(tree):
         count = len(list(check(planted)))
         if count < least:
             yield '%s found %d of %d' % (check.__name__, count, least)
+
+
+def check_meta_sees_table_faults(tree):
+    """the checks of tables find what is planted"""
+    import tables
+
+    columns = '#define KERNEL(fn)\n#define LOST(fn)\n#define DEAF(fn)\n#define DUMB(fn)\n'
+    planted = Planted({
+        'ir/ops_columns.h': columns, 'ir/op.h': columns, 'docs/ADD_AN_OP.md': columns[:-17],
+        'ir/ops/a.def': 'KILN_OP(a, "a", KERNEL(a) LOST(a) DEAF(a) NEW(a))',
+        'ir/registry.c': '#define KERNEL(fn) .body = fn,\n#define DEAF(fn) .deaf = fn,\n'
+                         'op->body = e->body;\nop->deaf = e->deaf;\ncall(op->body);\n',
+        'test/a.c': 'call(op->deaf);\n'})
+    found = list(tables.check_op_columns(planted))
+    for fault in ['docs/ADD_AN_OP.md does not explain DUMB', 'no operator has DUMB',
+                  'ir/ops_columns.h does not define NEW', 'no layer reads LOST',
+                  'no layer reads DUMB', 'DEAF: nobody asks for deaf']:
+        if fault not in found:
+            yield 'missed: %s' % fault
+    if len(found) != 6:
+        yield 'too many: %s' % found

@@ -76,3 +76,30 @@ def check_recorded_cases(tree):
         cells = [c.strip() for c in line.strip('|').split('|')]
         if line.startswith('|') and (len(cells) != 3 or not all(cells)):
             yield 'test/SKIPPED.md: %s' % line
+
+
+def check_op_columns(tree):
+    """each column of the operators' tables is explained, filled, and read by code that is no test"""
+    declared = re.findall(r'^#define (\w+)\(', tree.text('ir/ops_columns.h'), re.M)
+    tables = '\n'.join(re.sub(r'/\*.*?\*/', '', tree.text(f), flags=re.S)
+                       for f in tree.find('.def', under=['ir/ops/']))
+    code = '\n'.join(tree.text(f) for f in tree.find('.c', '.h')
+                     if not f.startswith('test/') and f != 'ir/ops_columns.h')
+    code = re.sub(r'\S+ = e->\w+;', '', code)  # the registry hands it on
+    for path, text in [('ir/op.h', tree.text('ir/op.h')),
+                       ('docs/ADD_AN_OP.md', tree.text('docs/ADD_AN_OP.md'))]:
+        for name in declared:
+            if not re.search(r'\b%s\b' % name, text):
+                yield '%s does not explain %s' % (path, name)
+    used = set(re.findall(r'\b([A-Z_]+)\(', tables)) - {'KILN_OP'}
+    for name in sorted(set(declared) - used):
+        yield 'no operator has %s' % name
+    for name in sorted(used - set(declared)):
+        yield 'ir/ops_columns.h does not define %s' % name
+    for name in declared:
+        field = re.search(r'#define %s\([^)]*\)[ \\\n]+\.(\w+) =' % name, code)
+        if not field:
+            yield 'no layer reads %s' % name
+        elif not re.search(r'(\b(op|kernel|inner|e)->|(kernel|\])\.)%s\b(?! =[^=])' % field.group(1),
+                           code):
+            yield '%s: nobody asks for %s' % (name, field.group(1))

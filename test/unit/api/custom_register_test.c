@@ -86,7 +86,7 @@ typedef struct row_search {
 static void search_row(void *user, const char *const *columns, int count) {
   assert_true(count > 4);
   if (strcmp(columns[0], "mine::scale.Tensor") != 0) return;
-  assert_string_equal(columns[4], "mine::scale.Tensor(Tensor x, Tensor by) -> Tensor");
+  assert_string_equal(columns[count - 1], "mine::scale.Tensor(Tensor x, Tensor by) -> Tensor");
   ((row_search *)user)->found++;
 }
 

@@ -61,7 +61,7 @@
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
-#define ENTRY(name) {"aten::" #name, kiln__kernel_##name, -1, 1, -1, NULL, 0, 0, 0, NULL},
+#define ENTRY(name) {"aten::" #name, kiln__kernel_##name, -1, 1, -1, NULL, 0, 0, 0, 0, NULL},
 static const kiln_kernel kernels[] = {KERNELS(ENTRY)};
 
 static const kiln_kernel *find_kernel(const char *name) {

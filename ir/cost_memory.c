@@ -4,7 +4,7 @@
  * Nodes are numbered in the order of the text. A value lives from its node to its last use; what is
  * used within a branch or loop lives to its end, since a loop comes back; views, lists and tuples
  * keep what they are made of. Inputs, attributes and constants are not counted. */
-#include "api/cost.h"
+#include "ir/cost.h"
 
 typedef struct life {
   uint64_t bytes;
@@ -74,14 +74,14 @@ static void measure_block(lives *l, const kiln_block *block) {
     for (int i = 0; i < n->output_count; i++) {
       uint64_t numel, bytes;
       find_last_use(l, n->outputs[i], block);
-      if (!makes_memory(n, i) || !kiln__cost_sizes(n->outputs[i], &numel, &bytes)) continue;
+      if (!makes_memory(n, i) || !kiln_cost_sizes(n->outputs[i], &numel, &bytes)) continue;
       life one = {bytes, end_of(l, n), last_use(l, n->outputs[i])};
       kiln_vec_push(l->arena, &l->found, one);
     }
   }
 }
 
-uint64_t kiln__cost_peak(kiln_arena *arena, const kiln_graph *graph) {
+uint64_t kiln_cost_peak(kiln_arena *arena, const kiln_graph *graph) {
   lives l = {.arena = arena};
   kiln_map_init(&l.ends, arena);
   kiln_map_init(&l.last, arena);
