@@ -113,10 +113,7 @@ static kiln_status *run(kiln_call *call, const kiln_node *node, kiln_ivalue *arg
     if (!known) return NULL;
   }
   if (kernel->dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
-  call->arg_count = node->input_count;
-  call->kernel = kernel;
-  KILN_TRY(kiln_kernel_admit(call, kernel, args, node->input_count));
-  KILN_TRY(kernel->body(call, args, outs));
+  KILN_TRY(kiln_kernel_run(call, kernel, args, node->input_count, outs));
   *out_ran = true;
   return NULL;
 }

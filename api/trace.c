@@ -102,10 +102,7 @@ static kiln_status *run_kernel(kiln_trace *t, const kiln_node *node) {
       KILN_NEW_ARRAY(t->b->graph->arena, kiln_ivalue, node->input_count + 1); /* borrowed */
   for (int i = 0; i < node->input_count; i++) args[i] = *value_at(t, kiln_node_input(node, i));
   if (kernel->dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
-  t->call->arg_count = node->input_count;
-  t->call->kernel = kernel;
-  kiln_status *status = kiln_kernel_admit(t->call, kernel, args, node->input_count);
-  if (!status) status = kernel->body(t->call, args, outs);
+  kiln_status *status = kiln_kernel_run(t->call, kernel, args, node->input_count, outs);
   for (int i = 0; i < KILN_MAX_OUTS; i++) {
     if (!status && i < node->output_count) {
       *value_at(t, kiln_node_output(node, i)) = outs[i];

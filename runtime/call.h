@@ -19,9 +19,9 @@ typedef struct kiln_call {
   /* What compiling may still take in this call, beside its own limits. */
   uint64_t compile_ns, compile_bytes;
   uint32_t recursion;               /* nested calls that count: runtime/interp.c */
-  int arg_count;                    /* of the kernel being run: variadic kernels read it */
-  const struct kiln_kernel *kernel; /* being run: its name serves errors */
-  const uint32_t *facts;            /* of the memory: kiln_mem_facts */
+  const struct kiln_kernel *kernel; /* being run, and its arguments: kiln_kernel_run sets both */
+  int arg_count;
+  const uint32_t *facts; /* of the memory: kiln_mem_facts */
   bool grad_mode;
   bool jit;                        /* profile and use specialised plans */
   bool timed;                      /* instructions of plans that have `times` are timed */

@@ -208,12 +208,11 @@ static bool shares_storage(kiln_ivalue v, const kiln_storage *storage) {
 
 /* True when out= is memory that the operator also reads: to fit it to the result would change the
  * arguments under the kernel. */
-static bool reads_destination(const kiln_call *call, const kiln_kernel *kernel,
-                              const kiln_ivalue *args) {
+static bool reads_destination(const kiln_kernel *kernel, const kiln_ivalue *args, int count) {
   const int dest = kernel->dest_arg;
   if (dest <= 0 || kernel->out_count != 1 || args[dest].tag != KILN_TAG_TENSOR) return false;
   const kiln_storage *storage = args[dest].u.tensor->storage;
-  for (int i = 0; storage && i < call->arg_count; i++) {
+  for (int i = 0; storage && i < count; i++) {
     if (i != dest && shares_storage(args[i], storage)) return true;
   }
   return false;
@@ -221,9 +220,9 @@ static bool reads_destination(const kiln_call *call, const kiln_kernel *kernel,
 
 /* The result is made apart, then put into the destination. */
 static kiln_status *run_apart(kiln_call *call, const kiln_kernel *kernel, const kiln_ivalue *args,
-                              kiln_ivalue *outs) {
+                              int count, kiln_ivalue *outs) {
   kiln_tensor *dest = args[kernel->dest_arg].u.tensor;
-  KILN_TRY(kernel->body(call, args, outs));
+  KILN_TRY(kiln_kernel_run(call, kernel, args, count, outs));
   if (outs[0].tag != KILN_TAG_TENSOR || outs[0].u.tensor == dest) return NULL;
   kiln_tensor *made = outs[0].u.tensor;
   kiln_status *status = NULL;
@@ -241,18 +240,18 @@ static kiln_status *run_apart(kiln_call *call, const kiln_kernel *kernel, const 
 
 /* The rare kinds of operators: those that have a destination. */
 static __attribute__((noinline)) kiln_status *run_into(kiln_call *call, const kiln_kernel *kernel,
-                                                       bool last_use, kiln_ivalue *args,
+                                                       bool last_use, kiln_ivalue *args, int count,
                                                        kiln_ivalue *outs) {
   kiln_tensor *copy = NULL;
   kiln_status *status = NULL;
   if (kernel->reuse) {
     status = offer_memory(call, kernel, last_use, args, outs, &copy);
-  } else if (reads_destination(call, kernel, args)) {
-    return run_apart(call, kernel, args, outs);
+  } else if (reads_destination(kernel, args, count)) {
+    return run_apart(call, kernel, args, count, outs);
   } else {
     outs[0] = kiln_ivalue_retain(args[kernel->dest_arg]);
   }
-  if (!status) status = kernel->body(call, args, outs);
+  if (!status) status = kiln_kernel_run(call, kernel, args, count, outs);
   kiln_tensor_release_to(&call->cache, copy);
   return status;
 }
@@ -276,14 +275,9 @@ static kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
   for (int i = 0; i < n; i++) kiln__value_copy(&args[i], kiln__frame_read(f, o[i]));
   for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
   if (!kernel->body) return missing_op(kernel);
-  call->arg_count = n;
-  call->kernel = kernel;
-  kiln_status *status = kiln_kernel_admit(call, kernel, args, n);
-  if (!status) {
-    status = kernel->dest_arg >= 0 || kernel->reuse
-                 ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, outs)
-                 : kernel->body(call, args, outs);
-  }
+  kiln_status *status = kernel->dest_arg >= 0 || kernel->reuse
+                            ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, n, outs)
+                            : kiln_kernel_run(call, kernel, args, n, outs);
   release_flagged(call, f, in, o);
   if (n > KILN_INSTR_MOVE_BITS) {
     kiln__frame_release_moved(call, f, o + KILN_INSTR_MOVE_BITS, n - KILN_INSTR_MOVE_BITS);
@@ -307,10 +301,7 @@ static inline kiln_status *run_simple_op(kiln_call *call, kiln_frame *f, const k
   for (const kiln_operand *input = o; input < end; input++, arg++) {
     kiln__value_copy(arg, kiln__frame_read(f, *input));
   }
-  call->arg_count = n;
-  call->kernel = kernel;
-  kiln_status *status = kiln_kernel_admit(call, kernel, f->args, n);
-  if (!status) status = kernel->body(call, f->args, &out);
+  kiln_status *status = kiln_kernel_run(call, kernel, f->args, n, &out);
   release_flagged(call, f, in, o);
   if (__builtin_expect(status != NULL, 0)) {
     kiln_ivalue_release_to(&call->cache, out);

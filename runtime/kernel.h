@@ -67,6 +67,43 @@ static inline kiln_status *kiln_kernel_admit(const kiln_call *call, const kiln_k
   return kernel->refuses ? kiln__kernel_refuses(call, kernel, args, count) : NULL;
 }
 
+/* Runs `body` as a kernel's. While it runs the kernel is the call's: its name serves errors, a
+ * variadic one counts its arguments there. Afterwards the call's is the one that was before, so
+ * kernels may run kernels: where meshgrid(tensors) is a step of an operator with two arguments, it
+ * counts its own. */
+static inline kiln_status *kiln_kernel_run_body(kiln_call *call, const kiln_kernel *kernel,
+                                                kiln_kernel_body body, const kiln_ivalue *args,
+                                                int count, kiln_ivalue *outs) {
+  const kiln_kernel *outer = call->kernel;
+  const int outer_count = call->arg_count;
+  call->kernel = kernel;
+  call->arg_count = count;
+  kiln_status *status = kiln_kernel_admit(call, kernel, args, count);
+  if (!status) status = body(call, args, outs);
+  call->kernel = outer;
+  call->arg_count = outer_count;
+  return status;
+}
+/* The one way in which a kernel is run. */
+static inline kiln_status *kiln_kernel_run(kiln_call *call, const kiln_kernel *kernel,
+                                           const kiln_ivalue *args, int count, kiln_ivalue *outs) {
+  return kiln_kernel_run_body(call, kernel, kernel->body, args, count, outs);
+}
+/* Runs a kernel as a step of the one that runs, without a destination; what it complains about is
+ * that operator's. A body may also hand its own `args` and `outs` on to another one. */
+static inline kiln_status *kiln_kernel_step(kiln_call *call, kiln_kernel_body body,
+                                            const kiln_ivalue *args, int count, kiln_ivalue *outs) {
+  const kiln_kernel step = {.name = call->kernel ? call->kernel->name : NULL,
+                            .body = body,
+                            .arg_count = (int16_t)count,
+                            .dest_arg = -1};
+  return kiln_kernel_run(call, &step, args, count, outs);
+}
+/* Whether the operator that runs is to write over its first argument. */
+static inline bool kiln_kernel_is_in_place(const kiln_call *call) {
+  return call->kernel && call->kernel->dest_arg == 0;
+}
+
 /* -- Reading arguments. The schema was matched, so a wrong tag is our bug. -- */
 static inline kiln_tensor *kiln_arg_tensor(const kiln_ivalue *args, int i) {
   KILN_ASSERT(args[i].tag == KILN_TAG_TENSOR);

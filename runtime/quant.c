@@ -280,13 +280,14 @@ static kiln_status *run_on_integers(kiln_call *call, const kiln_kernel *kernel,
                                     const kiln_ivalue *args, kiln_ivalue *outs) {
   kiln_tensor *t = args[0].u.tensor, *integers;
   kiln_ivalue own[MAX_ARGS];
-  if (call->arg_count > MAX_ARGS) return KILN_OP_FAIL("%s has too many arguments", kernel->name);
-  memcpy(own, args, sizeof *own * (size_t)call->arg_count);
+  const int count = call->arg_count;
+  if (count > MAX_ARGS) return KILN_OP_FAIL("%s has too many arguments", kernel->name);
+  memcpy(own, args, sizeof *own * (size_t)count);
   KILN_TRY(kiln_tensor_create_on(
       call->env->mem, &call->cache, t->storage, kiln_quant_integers(kiln_tensor_dtype(t)),
       kiln_tensor_rank(t), kiln_tensor_sizes(t), kiln_tensor_strides(t), t->offset, &integers));
   own[0] = kiln_of_tensor(integers);
-  kiln_status *status = kernel->body(call, own, outs);
+  kiln_status *status = kiln_kernel_run(call, kernel, own, count, outs);
   for (int i = 0; i < kernel->out_count && !status; i++) {
     outs[i] = requantize(outs[i], integers, t);
   }
@@ -299,8 +300,7 @@ static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_i
   const kiln_quant_way way = g->inner->quant;
   const kiln_tensor *found = NULL;
   for (int i = 0; i < call->arg_count && !found; i++) found = find_quant(args[i]);
-  call->kernel = g->inner;
-  if (!found) return g->inner->body(call, args, outs);
+  if (!found) return kiln_kernel_run(call, g->inner, args, call->arg_count, outs);
   if (way == KILN_QUANT_compares) return run_equal(call, args, outs);
   const kiln_quant *quant = kiln_tensor_quant(found);
   const bool into = g->inner->dest_arg >= 0; /* in place */

@@ -148,7 +148,7 @@ static kiln_status *run_on_padded(kiln_call *call, const kiln_kernel *kernel,
     status = kiln_tensor_alias(&call->cache, t, &own[i].u.tensor);
     made[i] = !status;
   }
-  if (!status) status = kernel->body(call, own, outs);
+  if (!status) status = kiln_kernel_run(call, kernel, own, count, outs);
   if (!status && outs[0].tag == KILN_TAG_TENSOR) {
     const int64_t *old = kiln_tensor_sizes(found), *now = kiln_tensor_sizes(outs[0].u.tensor);
     if (kiln_tensor_rank(outs[0].u.tensor) < 2 || old[0] != now[0] || old[1] != now[1]) {
@@ -171,19 +171,20 @@ static kiln_status *run_on_padded(kiln_call *call, const kiln_kernel *kernel,
 static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   const kiln_kernel *kernel = ((const guarded *)(const void *)call->kernel)->inner;
   const kiln_tensor *found = NULL;
-  for (int i = 0; i < call->arg_count && !found; i++) found = find(args[i], 1);
-  call->kernel = kernel;
-  if (!found) return kernel->body(call, args, outs);
+  const int count = call->arg_count;
+  for (int i = 0; i < count && !found; i++) found = find(args[i], 1);
+  if (!found) return kiln_kernel_run(call, kernel, args, count, outs);
   const bool easy = kernel->quant == KILN_QUANT_knows;
   const bool sparse = kiln_tensor_sparse(found) != NULL, into = kernel->dest_arg >= 0;
-  if (sparse && kernel->sparse && !into) return kernel->sparse(call, args, outs);
-  if (!sparse && kernel->nested == KILN_NESTED_knows && !into)
-    return kernel->body(call, args, outs);
+  if (sparse && kernel->sparse && !into) {
+    return kiln_kernel_run_body(call, kernel, kernel->sparse, args, count, outs);
+  }
   if (!sparse && kernel->nested == KILN_NESTED_keeps && !into) {
     return run_on_padded(call, kernel, found, args, outs);
   }
-  if (easy && (sparse || kernel->nested == KILN_NESTED_unsaid)) {
-    return kernel->body(call, args, outs);
+  const bool knows = !sparse && kernel->nested == KILN_NESTED_knows && !into;
+  if (knows || (easy && (sparse || kernel->nested == KILN_NESTED_unsaid))) {
+    return kiln_kernel_run(call, kernel, args, count, outs);
   }
   return KILN_OP_FAIL("Could not run '%s' with arguments from the '%s' backend: it is not "
                       "implemented for %s tensors",

@@ -134,11 +134,8 @@ static bool fold_kernel(kiln_pass *pass, kiln_node *node, const kiln_ivalue *arg
     pass->call->budget.deadline_ns = budget->deadline_ns;
     pass->call->budget.cancel = budget->cancel;
   }
-  pass->call->arg_count = node->input_count;
-  pass->call->kernel = kernel;
   kiln_budget *outer = kiln_budget_enter(&pass->call->budget);
-  kiln_status *status = kiln_kernel_admit(pass->call, kernel, args, node->input_count);
-  if (!status) status = kernel->body(pass->call, args, outs);
+  kiln_status *status = kiln_kernel_run(pass->call, kernel, args, node->input_count, outs);
   kiln_budget_leave(outer);
   if (!status) status = kiln_budget_check(budget, 0); /* ranges may have been left out */
   if (status) {

@@ -61,12 +61,12 @@ kiln_status *kiln__recipe_run(kiln_call *call,
 /* -- Calls -- */
 
 /* Results are kept by the recipe; false after a failure. */
-static bool cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
+static bool cook(kiln__recipe *r, kiln_kernel_body body, int count, const kiln_ivalue *args,
                  kiln_ivalue results[KILN_MAX_OUTS]) {
   (void)kiln_budget_is_over(&r->call->budget);
   if (!kiln__recipe_goes_on(r)) return false;
   for (int i = 0; i < KILN_MAX_OUTS; i++) results[i] = kiln_none();
-  bool fine = kiln__recipe_ok(r, body(r->call, args, results));
+  bool fine = kiln__recipe_ok(r, kiln_kernel_step(r->call, body, args, count, results));
   for (int i = 0; i < KILN_MAX_OUTS; i++) {
     if (results[i].tag >= KILN_TAG__COUNTED && !keep(r, results[i])) fine = false;
   }
@@ -78,21 +78,23 @@ static kiln_tensor *tensor_of(kiln__recipe *r, kiln_ivalue result) {
   (void)kiln__recipe_ok(r, KILN_OP_FAIL("a step of the operator gave no tensor"));
   return NULL;
 }
-kiln_tensor *kiln__recipe_cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args) {
+kiln_tensor *kiln__recipe_cook(kiln__recipe *r, kiln_kernel_body body, int count,
+                               const kiln_ivalue *args) {
   kiln_ivalue results[KILN_MAX_OUTS];
-  return cook(r, body, args, results) ? tensor_of(r, results[0]) : NULL;
+  return cook(r, body, count, args, results) ? tensor_of(r, results[0]) : NULL;
 }
-void kiln__recipe_cook_many(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
-                            int count, kiln_tensor **out) {
+void kiln__recipe_cook_many(kiln__recipe *r, kiln_kernel_body body, int count,
+                            const kiln_ivalue *args, int result_count, kiln_tensor **out) {
   kiln_ivalue results[KILN_MAX_OUTS];
-  const bool fine = cook(r, body, args, results);
-  for (int i = 0; i < count; i++) {
+  const bool fine = cook(r, body, count, args, results);
+  for (int i = 0; i < result_count; i++) {
     out[i] = fine ? tensor_of(r, results[i]) : NULL;
   }
 }
-kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args) {
+kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, int count,
+                                  const kiln_ivalue *args) {
   kiln_ivalue results[KILN_MAX_OUTS];
-  if (!cook(r, body, args, results)) return NULL;
+  if (!cook(r, body, count, args, results)) return NULL;
   if (results[0].tag == KILN_TAG_LIST) return results[0].u.list;
   (void)kiln__recipe_ok(r, KILN_OP_FAIL("a step of the operator gave no list"));
   return NULL;

@@ -39,16 +39,25 @@ bool kiln__recipe_goes_on(kiln__recipe *r);
 kiln_tensor *kiln__recipe_keep(kiln__recipe *r, kiln_tensor *t);
 
 /* The kernel's first result. */
-kiln_tensor *kiln__recipe_cook(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args);
+kiln_tensor *kiln__recipe_cook(kiln__recipe *r, kiln_kernel_body body, int count,
+                               const kiln_ivalue *args);
 /* All of its results. */
-void kiln__recipe_cook_many(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args,
-                            int count, kiln_tensor **out);
+void kiln__recipe_cook_many(kiln__recipe *r, kiln_kernel_body body, int count,
+                            const kiln_ivalue *args, int result_count, kiln_tensor **out);
 /* A kernel whose result is a list of tensors: the list, NULL after a failure. */
-kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, const kiln_ivalue *args);
-#define KILN_COOK(r, name, ...) \
-  kiln__recipe_cook(r, kiln__kernel_##name, (const kiln_ivalue[]){__VA_ARGS__})
-#define KILN_COOK_LIST(r, name, ...) \
-  kiln__recipe_cook_list(r, kiln__kernel_##name, (const kiln_ivalue[]){__VA_ARGS__})
+kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, int count,
+                                  const kiln_ivalue *args);
+#define KILN_ARG_COUNT(...) \
+  ((int)(sizeof((const kiln_ivalue[]){__VA_ARGS__}) / sizeof(kiln_ivalue)))
+#define KILN_COOK(r, name, ...)                                          \
+  kiln__recipe_cook(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
+                    (const kiln_ivalue[]){__VA_ARGS__})
+#define KILN_COOK_LIST(r, name, ...)                                          \
+  kiln__recipe_cook_list(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
+                         (const kiln_ivalue[]){__VA_ARGS__})
+#define KILN_COOK_MANY(r, name, result_count, out, ...)                       \
+  kiln__recipe_cook_many(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
+                         (const kiln_ivalue[]){__VA_ARGS__}, result_count, out)
 /* Writes it as result i of the operator. */
 void kiln__recipe_give(kiln__recipe *r, kiln_ivalue *out, kiln_tensor *t);
 /* Gives f of each element, which is read and computed as F64, in a dtype. */

@@ -217,10 +217,9 @@ kiln_status *kiln__kernel_refuses(const kiln_call *call, const kiln_kernel *kern
 /* A destination that is argument 0 keeps its shape; out= takes that of the result. */
 static kiln_status *fit_dest(const kiln_call *call, kiln_tensor *dest, int rank,
                              const int64_t *sizes) {
-  const bool in_place = call->kernel && call->kernel->dest_arg == 0;
   const bool same = kiln_tensor_rank(dest) == rank &&
                     memcmp(kiln_tensor_sizes(dest), sizes, sizeof *sizes * (size_t)rank) == 0;
-  if (same || !in_place) return kiln_tensor_resize(dest, rank, sizes);
+  if (same || !kiln_kernel_is_in_place(call)) return kiln_tensor_resize(dest, rank, sizes);
   char have[256], want[256];
   kiln_sizes_print(kiln_tensor_rank(dest), kiln_tensor_sizes(dest), have, sizeof have);
   kiln_sizes_print(rank, sizes, want, sizeof want);

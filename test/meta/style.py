@@ -105,3 +105,14 @@ def check_units_are_registered(tree):
         if build not in tree.files or not re.search(
                 r"['/ ]%s(_test\.c)?'" % re.escape(name[:-len('_test.c')]), tree.text(build)):
             yield path
+
+
+def check_kernels_are_run_one_way(tree):
+    """only runtime/kernel.h runs a kernel; a body hands at most its own arguments on to another"""
+    for path in c_files(tree):
+        if path.startswith('test/') or path == 'runtime/kernel.h':
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            run = re.search(r'\bkiln__kernel_\w+\((?!call, args, outs\)|(const )?(struct )?kiln_call \*)', line)
+            if run or re.search(r'\bcall->(kernel|arg_count) = |kernel(->|\.)body\(', line):
+                yield '%s:%d: %s' % (path, number, line.strip())

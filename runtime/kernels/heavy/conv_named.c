@@ -19,17 +19,18 @@ KILN_KERNEL(_convolution_mode) {
 
 /* -- Convolutions by other names -- */
 
-/* self, weight, kernel_size, bias, stride, padding [, dilation] */
-#define PLAIN(name, conv)                                                             \
-  KILN_RECIPE(name) {                                                                 \
-    const kiln_kernel *kernel = r->call->kernel;                                      \
-    const bool dilated = kernel->arg_count > 6 && kernel->dest_arg != 6;              \
-    kiln__recipe_give(r, outs,                                                        \
-                      KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], \
-                                dilated ? args[6] : I(1), I(1)));                     \
+/* self, weight, kernel_size, bias, stride, padding; the one that dilates: dilation */
+#define PLAIN(name, dilated, conv)                                                                \
+  KILN_RECIPE(name) {                                                                             \
+    kiln__recipe_give(                                                                            \
+        r, outs, KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], I(1), I(1)));    \
+  }                                                                                               \
+  KILN_RECIPE(dilated) {                                                                          \
+    kiln__recipe_give(                                                                            \
+        r, outs, KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], I(1))); \
   }
-PLAIN(thnn_conv2d, conv2d)
-PLAIN(slow_conv3d, conv3d)
+PLAIN(thnn_conv2d, slow_conv_dilated2d, conv2d)
+PLAIN(slow_conv3d, slow_conv_dilated3d, conv3d)
 /* self, weight, kernel_size, bias, stride, padding, output_padding, dilation */
 #define TRANSPOSED(name, conv)                                                                    \
   KILN_RECIPE(name) {                                                                             \

@@ -58,7 +58,7 @@ static kiln_status *multiply(kiln_call *call, const grouped *g, int64_t i, int64
   if (!status) status = piece(call, g->out, a_cut ? 0 : 1, i, from, to, &part[2]);
   if (!status) {
     const kiln_ivalue args[] = {kiln_of_tensor(part[0]), kiln_of_tensor(part[1])};
-    status = kiln__kernel_mm(call, args, &product);
+    status = kiln_kernel_step(call, kiln__kernel_mm, args, 2, &product);
   }
   if (!status) status = kiln_tensor_copy(part[2], product.u.tensor);
   kiln_ivalue_release_to(&call->cache, product);

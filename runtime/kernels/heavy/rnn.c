@@ -47,7 +47,7 @@ static kiln_status *linear(kiln_call *call, kiln_tensor *x, kiln_tensor *w, kiln
   const kiln_ivalue args[3] = {kiln_of_tensor(x), kiln_of_tensor(w),
                                b ? kiln_of_tensor(b) : kiln_none()};
   kiln_ivalue result = kiln_none();
-  kiln_status *status = kiln__kernel_linear(call, args, &result);
+  kiln_status *status = kiln_kernel_step(call, kiln__kernel_linear, args, 3, &result);
   if (status) {
     kiln_ivalue_release_to(&call->cache, result);
     return status;

@@ -79,8 +79,6 @@ KILN_RECIPE(repeat_interleave_counts) {
   if (kiln_tensor_rank(SELF) != 1) {
     KILN_RECIPE_FAIL(r, "repeat_interleave only accept 1D vector as repeat");
   }
-  const kiln_ivalue own[] = {T(range), T(SELF), I(0), NONE};
-  if (!r->status) {
-    kiln__recipe_give(r, outs, kiln__recipe_cook(r, kiln__kernel_repeat_interleave_tensor, own));
-  }
+  if (r->status) return;
+  kiln__recipe_give(r, outs, KILN_COOK(r, repeat_interleave_tensor, T(range), T(SELF), I(0), NONE));
 }

@@ -118,8 +118,7 @@ KILN_RECIPE(isin) {
   int64_t n = kiln__recipe_numel(c.a);
   c.a = kiln__recipe_reshape(r, c.a, 1, &n);
   kiln_tensor *sorted[2], *found;
-  kiln__recipe_cook_many(r, kiln__kernel_sort_stable,
-                         (const kiln_ivalue[]){T(c.a), B(true), I(0), B(false)}, 2, sorted);
+  KILN_COOK_MANY(r, sort_stable, 2, sorted, T(c.a), B(true), I(0), B(false));
   if (r->status) return;
   c.a = sorted[0];
   while (!c.whole && n > 0 && isnan(kiln__element_f64(c.a, n - 1))) n--; /* NaN is in nothing */

@@ -91,8 +91,7 @@ KILN_RECIPE(masked_scatter) {
     KILN_RECIPE_FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
     return;
   }
-  const bool in_place = kiln__dest(outs) && r->call->kernel && r->call->kernel->dest_arg == 0;
-  if (in_place) {
+  if (kiln__dest(outs) && kiln_kernel_is_in_place(r->call)) {
     rank = kiln_tensor_rank(SELF);
     memcpy(sizes, kiln_tensor_sizes(SELF), sizeof *sizes * (size_t)rank);
   } else if (!kiln__recipe_ok(r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF),

@@ -335,7 +335,7 @@ KILN_RECIPE(linalg_cond) {
   const kiln_dtype wide = kiln_dtype_is_complex(dtype) ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
   kiln_tensor *a = kiln__recipe_to(r, SELF, wide);
   kiln_tensor *both[2] = {NULL, NULL};
-  kiln__recipe_cook_many(r, kiln__kernel_linalg_inv_ex, (kiln_ivalue[]){T(a), B(false)}, 2, both);
+  KILN_COOK_MANY(r, linalg_inv_ex, 2, both, T(a), B(false));
   kiln_tensor *norm = KILN_COOK(r, linalg_matrix_norm, T(a), args[1], dims, B(false), NONE);
   kiln_tensor *other = KILN_COOK(r, linalg_matrix_norm, T(both[0]), args[1], dims, B(false), NONE);
   kiln_tensor *result = KILN_COOK(r, mul, T(norm), T(other));

@@ -5,21 +5,25 @@
 
 /* -- Norms -- */
 
-/* self, [dim,] keepdim */
+static void nuclear_norm(kiln__recipe *r, kiln_tensor *t, kiln_ivalue dims, kiln_ivalue keepdim,
+                         kiln_ivalue *outs) {
+  kiln__recipe_give(
+      r, outs,
+      KILN_COOK(r, linalg_matrix_norm, T(t), kiln__recipe_text(r, "nuc"), dims, keepdim, NONE));
+}
+/* self, keepdim */
 KILN_RECIPE(nuclear_norm) {
-  const bool all = r->call->kernel->arg_count == 2;
-  const kiln_ivalue dims = all ? INTS(0, 1) : args[1];
-  if (all && kiln_tensor_rank(SELF) != 2) {
+  if (kiln_tensor_rank(SELF) != 2) {
     KILN_RECIPE_FAIL(r,
                      "Expected a tensor with 2 dimensions, but got a tensor with %d dimensions "
                      "instead.",
                      kiln_tensor_rank(SELF));
     return;
   }
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, linalg_matrix_norm, args[0], kiln__recipe_text(r, "nuc"), dims,
-                              args[all ? 1 : 2], NONE));
+  nuclear_norm(r, SELF, INTS(0, 1), args[1], outs);
 }
+/* self, dim, keepdim */
+KILN_RECIPE(nuclear_norm_dim) { nuclear_norm(r, SELF, args[1], args[2], outs); }
 /* self, ind */
 KILN_RECIPE(linalg_tensorinv) {
   const int rank = kiln_tensor_rank(SELF);

@@ -99,7 +99,7 @@ KILN_RECIPE(feature_dropout) { drop(r, args, true, outs); }
 kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tensor **out) {
   const kiln_ivalue args[] = {T(t), F(p), B(true)};
   kiln_ivalue result = kiln_none();
-  KILN_TRY(kiln__kernel_dropout(call, args, &result));
+  KILN_TRY(kiln_kernel_step(call, kiln__kernel_dropout, args, 3, &result));
   *out = result.u.tensor;
   return NULL;
 }

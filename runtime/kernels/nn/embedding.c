@@ -169,8 +169,8 @@ static int64_t one_bag(const double *weight, const double *scale, const int64_t 
   return count;
 }
 /* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
- * include_last_offset, padding_idx (-1 or None: none) */
-KILN_RECIPE(embedding_bag) {
+ * include_last_offset; an index that is `skip` counts for nothing */
+static void bag(kiln__recipe *r, const kiln_ivalue *args, int64_t skip, kiln_ivalue *outs) {
   kiln_tensor *weight = SELF, *indices = kiln_arg_tensor(args, 1), *in, *at, *starts, *scales;
   kiln_tensor *offsets = kiln_arg_tensor(args, 2), *samples = kiln_arg_tensor_opt(args, 6);
   kiln_tensor *result[4];
@@ -185,9 +185,6 @@ KILN_RECIPE(embedding_bag) {
   }
   const int64_t rows = kiln_tensor_sizes(weight)[0], n = kiln_tensor_sizes(weight)[1];
   const int64_t bags = offsets->numel - last, count = indices->numel;
-  int64_t skip = r->call->arg_count > 8 ? kiln_arg_int_or(args, 8, -1) : -1;
-  const bool has_skip = r->call->arg_count > 8 && args[8].tag == KILN_TAG_INT;
-  if (has_skip && skip < 0 && kiln_str_is(kiln__op_name(r->call), "embedding_bag")) skip += rows;
   if (samples && (mode != BAG_SUM || samples->numel != count)) {
     KILN_RECIPE_FAIL(r, "embedding_bag: per_sample_weights was not None, which is only supported "
                         "for mode='sum' and with the shape of the input");
@@ -229,4 +226,12 @@ KILN_RECIPE(embedding_bag) {
   }
   kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, result[0], dtype));
   for (int i = 1; i < 4; i++) kiln__recipe_give(r, &outs[i], result[i]);
+}
+KILN_RECIPE(embedding_bag) { bag(r, args, -1, outs); }
+KILN_RECIPE(_embedding_bag) { bag(r, args, kiln_arg_int(args, 8), outs); }
+/* A negative padding_idx counts from the end. */
+KILN_RECIPE(embedding_bag_padding_idx) {
+  int64_t skip = kiln_arg_int_or(args, 8, -1);
+  if (args[8].tag == KILN_TAG_INT && skip < 0) skip += kiln__recipe_size(SELF, 0);
+  bag(r, args, skip, outs);
 }

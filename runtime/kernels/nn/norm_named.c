@@ -9,7 +9,7 @@
 KILN_RECIPE(_batch_norm_impl_index) {
   kiln_tensor *parts[3], *none;
   const int64_t zero = 0;
-  kiln__recipe_cook_many(r, kiln__kernel_native_batch_norm, args, 3, parts);
+  kiln__recipe_cook_many(r, kiln__kernel_native_batch_norm, 8, args, 3, parts);
   (void)kiln__recipe_new(r, KILN_DTYPE_U8, 1, &zero, &none);
   for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
   kiln__recipe_give(r, &outs[3], none);
@@ -18,16 +18,15 @@ KILN_RECIPE(_batch_norm_impl_index) {
 /* input, weight, bias, training, momentum, eps */
 KILN_RECIPE(_native_batch_norm_legit_no_stats) {
   kiln_tensor *parts[3];
-  const kiln_ivalue all[] = {args[0], args[1], args[2], NONE, NONE, args[3], args[4], args[5]};
-  kiln__recipe_cook_many(r, kiln__kernel_native_batch_norm, all, 3, parts);
+  KILN_COOK_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], NONE, NONE, args[3],
+                 args[4], args[5]);
   for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
 }
 /* input, weight, bias, running_mean, running_var, momentum, eps */
 KILN_RECIPE(_native_batch_norm_legit_no_training) {
   kiln_tensor *parts[3];
-  const kiln_ivalue all[] = {args[0], args[1],  args[2], args[3],
-                             args[4], B(false), args[5], args[6]};
-  kiln__recipe_cook_many(r, kiln__kernel_native_batch_norm, all, 3, parts);
+  KILN_COOK_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
+                 B(false), args[5], args[6]);
   for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
 }
 /* input, weight, bias, running_mean, running_var, momentum, eps -> three and a reserve */
@@ -35,9 +34,8 @@ static void norm_with_reserve(kiln__recipe *r, const kiln_ivalue *args, bool tra
                               kiln_ivalue *outs) {
   kiln_tensor *parts[3], *none;
   const int64_t zero = 0;
-  const kiln_ivalue all[] = {args[0], args[1],     args[2], args[3],
-                             args[4], B(training), args[5], args[6]};
-  kiln__recipe_cook_many(r, kiln__kernel_native_batch_norm, all, 3, parts);
+  KILN_COOK_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
+                 B(training), args[5], args[6]);
   (void)kiln__recipe_new(r, KILN_DTYPE_U8, 1, &zero, &none);
   for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
   kiln__recipe_give(r, &outs[3], none);

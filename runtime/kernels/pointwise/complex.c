@@ -108,7 +108,7 @@ KILN_KERNEL(matrix_H) {
         "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.");
   KILN_TRY(kiln__transpose(call, t, rank - 2, rank - 1, &turned));
   const kiln_ivalue turned_args[1] = {kiln_of_tensor(turned)};
-  kiln_status *status = kiln__kernel_conj(call, turned_args, outs);
+  kiln_status *status = kiln_kernel_step(call, kiln__kernel_conj, turned_args, 1, outs);
   kiln_tensor_release_to(&call->cache, turned);
   return status;
 }

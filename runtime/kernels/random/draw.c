@@ -407,9 +407,7 @@ static void race(kiln__recipe *r, kiln_random *g, kiln_tensor *t, int64_t count,
   if (count == 1) {
     found[1] = KILN_COOK(r, argmax, T(q), I(-1), B(true));
   } else {
-    kiln__recipe_cook_many(r, kiln__kernel_topk,
-                           (const kiln_ivalue[]){T(q), I(count), I(-1), B(true), B(true)}, 2,
-                           found);
+    KILN_COOK_MANY(r, topk, 2, found, T(q), I(count), I(-1), B(true), B(true));
   }
   kiln__recipe_give(r, outs, found[1]);
 }

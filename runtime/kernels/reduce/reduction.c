@@ -353,8 +353,8 @@ static kiln_status *complex_variance(kiln_call *call, kiln_tensor *t, uint64_t m
                                      double correction, bool keepdim, bool root, kiln_ivalue *out) {
   const kiln_ivalue self = kiln_of_tensor(t);
   kiln_ivalue parts[2] = {{0}, {0}}, spreads[2] = {{0}, {0}};
-  kiln_status *status = kiln__kernel_real(call, &self, &parts[0]);
-  if (!status) status = kiln__kernel_imag(call, &self, &parts[1]);
+  kiln_status *status = kiln_kernel_step(call, kiln__kernel_real, &self, 1, &parts[0]);
+  if (!status) status = kiln_kernel_step(call, kiln__kernel_imag, &self, 1, &parts[1]);
   for (int i = 0; i < 2 && !status; i++) {
     status = variance(call, parts[i].u.tensor, mask, correction, keepdim, false, &spreads[i], NULL);
   }
@@ -486,21 +486,21 @@ KILN_KERNEL(norm_dtype) { /* p, dtype */
   return norm(call, SELF, order_of(args[1]), kiln__all_dims(SELF), false,
               (kiln_dtype)kiln_arg_int(args, 2), outs);
 }
-KILN_KERNEL(norm_dim) { /* p, dim, keepdim, dtype where the schema has it */
+/* From args[at] on: dim, keepdim. */
+static kiln_status *norm_over(kiln_call *call, double p, const kiln_ivalue *args, int at,
+                              kiln_dtype dtype, kiln_ivalue *outs) {
   uint64_t mask;
-  kiln_dtype dtype = kiln_tensor_dtype(SELF);
-  if (call->kernel && call->kernel->arg_count > 4) dtype = kiln__arg_dtype_or(args, 4, dtype);
-  KILN_TRY(kiln__arg_dims(args, 2, kiln_tensor_rank(SELF), &mask));
-  return norm(call, SELF, order_of(args[1]), mask, kiln_arg_bool(args, 3), dtype, outs);
+  KILN_TRY(kiln__arg_dims(args, at, kiln_tensor_rank(SELF), &mask));
+  return norm(call, SELF, p, mask, kiln_arg_bool(args, at + 1), dtype, outs);
 }
-KILN_KERNEL(frobenius_norm) {
-  uint64_t mask = kiln__all_dims(SELF);
-  bool keepdim = false;
-  if (call->kernel && call->kernel->arg_count > 1) {
-    KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
-    keepdim = kiln_arg_bool(args, 2);
-  }
-  return norm(call, SELF, 2, mask, keepdim, kiln_tensor_dtype(SELF), outs);
+KILN_KERNEL(norm_dim) { /* p, dim, keepdim */
+  return norm_over(call, order_of(args[1]), args, 2, kiln_tensor_dtype(SELF), outs);
+}
+KILN_KERNEL(norm_dim_dtype) { /* p, dim, keepdim, dtype */
+  return norm_over(call, order_of(args[1]), args, 2, (kiln_dtype)kiln_arg_int(args, 4), outs);
+}
+KILN_KERNEL(frobenius_norm) { /* dim, keepdim */
+  return norm_over(call, 2, args, 1, kiln_tensor_dtype(SELF), outs);
 }
 
 /* log(sum(exp(x))), shifted by the greatest, which is left alone where it is not finite. */

@@ -51,8 +51,7 @@ KILN_RECIPE(cov) {
   kiln__recipe_give(r, outs, c);
 }
 KILN_RECIPE(corrcoef) {
-  const kiln_ivalue own[] = {T(SELF), I(1), NONE, NONE};
-  kiln_tensor *c = kiln__recipe_cook(r, kiln__kernel_cov, own);
+  kiln_tensor *c = KILN_COOK(r, cov, T(SELF), I(1), NONE, NONE);
   if (kiln__recipe_rank(c) == 0) {
     kiln__recipe_give(r, outs, KILN_COOK(r, div, T(c), T(c)));
     return;

@@ -151,8 +151,7 @@ KILN_RECIPE(unique_consecutive) {
 /* self, sorted, return_inverse -> values, inverse */
 KILN_RECIPE(_unique) {
   kiln_tensor *both[3];
-  kiln__recipe_cook_many(r, kiln__kernel__unique2,
-                         (kiln_ivalue[]){args[0], args[1], args[2], B(false)}, 3, both);
+  KILN_COOK_MANY(r, _unique2, 3, both, args[0], args[1], args[2], B(false));
   kiln__recipe_give(r, &outs[0], both[0]);
   kiln__recipe_give(r, &outs[1], both[1]);
 }

@@ -223,7 +223,7 @@ static kiln_status *same_value(kiln_call *call, kiln_ivalue a, kiln_ivalue b, bo
   }
   const kiln_ivalue both[2] = {a, b};
   kiln_ivalue found = kiln_none();
-  kiln_status *status = kiln__kernel_eq(call, both, &found);
+  kiln_status *status = kiln_kernel_step(call, kiln__kernel_eq, both, 2, &found);
   const kiln_tensor *t = status ? NULL : found.u.tensor;
   if (t && t->numel != 1) {
     status = KILN_OP_FAIL("Boolean value of Tensor with %s is ambiguous",

@@ -355,17 +355,18 @@ KILN_KERNEL(to_complex_parts) {
 
 /* -- math -- */
 
-/* The overloads for a Scalar round to float, as PyTorch's do. */
-static kiln_ivalue math_result(const kiln_call *call, double x) {
-  const char *dot = call->kernel && call->kernel->name ? strrchr(call->kernel->name, '.') : NULL;
-  return kiln_float(dot && strcmp(dot, ".Scalar") == 0 ? (double)(float)x : x);
-}
+/* The overload for a Scalar, `name`_scalar, rounds to float, as PyTorch's does. */
 #define MATH1(name, expr)                     \
   KILN_KERNEL(name) {                         \
     const double x = kiln__number(args[0]).f; \
-    *outs = math_result(call, expr);          \
+    *outs = kiln_float(expr);                 \
     return NULL;                              \
-  }
+  }                                           \
+  KILN_KERNEL(name##_scalar) { return rounded(kiln__kernel_##name(call, args, outs), outs); }
+static kiln_status *rounded(kiln_status *status, kiln_ivalue *out) {
+  if (!status && out->tag == KILN_TAG_FLOAT) *out = kiln_float((double)(float)out->u.f);
+  return status;
+}
 MATH1(math_log1p, log1p(x))
 MATH1(math_expm1, expm1(x))
 MATH1(math_erf, erf(x))
@@ -374,11 +375,11 @@ MATH1(math_gamma, tgamma(x))
 MATH1(math_fabs, fabs(x))
 MATH1(math_degrees, x * 180 / M_PI)
 MATH1(math_radians, x *M_PI / 180)
-KILN_KERNEL(math_lgamma) {
+static double log_gamma(double x) {
   int sign;
-  *outs = math_result(call, lgamma_r(kiln__number(args[0]).f, &sign));
-  return NULL;
+  return lgamma_r(x, &sign);
 }
+MATH1(math_lgamma, log_gamma(x))
 /* Those that take complex numbers too. */
 #include <complex.h>
 #undef I
@@ -388,49 +389,36 @@ static double _Complex as_complex(kiln_number x) {
   __imag__ z = x.im;
   return z;
 }
-#define MATH1C(name, fn)                                       \
-  KILN_KERNEL(math_##name) {                                   \
-    kiln_number x = kiln__number(args[0]);                     \
-    if (COMPLEX(x)) {                                          \
-      double _Complex z = c##fn(as_complex(x));                \
-      return give_complex(call, __real__ z, __imag__ z, outs); \
-    }                                                          \
-    *outs = math_result(call, fn(x.f));                        \
-    return NULL;                                               \
+#define MATH1C(name, fn, complex_fn)                                  \
+  KILN_KERNEL(math_##name) {                                          \
+    kiln_number x = kiln__number(args[0]);                            \
+    if (COMPLEX(x)) {                                                 \
+      double _Complex z = complex_fn(as_complex(x));                  \
+      return give_complex(call, __real__ z, __imag__ z, outs);        \
+    }                                                                 \
+    *outs = kiln_float(fn(x.f));                                      \
+    return NULL;                                                      \
+  }                                                                   \
+  KILN_KERNEL(math_##name##_scalar) {                                 \
+    return rounded(kiln__kernel_math_##name(call, args, outs), outs); \
   }
-MATH1C(sqrt, sqrt)
-MATH1C(exp, exp)
-MATH1C(sin, sin)
-MATH1C(cos, cos)
-MATH1C(tan, tan)
-MATH1C(asin, asin)
-MATH1C(acos, acos)
-MATH1C(atan, atan)
-MATH1C(sinh, sinh)
-MATH1C(cosh, cosh)
-MATH1C(tanh, tanh)
-MATH1C(asinh, asinh)
-MATH1C(acosh, acosh)
-MATH1C(atanh, atanh)
 static double _Complex log10_of(double _Complex z) { return clog(z) / 2.30258509299404568402; }
-KILN_KERNEL(math_log10) {
-  kiln_number x = kiln__number(args[0]);
-  if (COMPLEX(x)) {
-    double _Complex z = log10_of(as_complex(x));
-    return give_complex(call, __real__ z, __imag__ z, outs);
-  }
-  *outs = math_result(call, log10(x.f));
-  return NULL;
-}
-KILN_KERNEL(math_log) {
-  kiln_number x = kiln__number(args[0]);
-  if (COMPLEX(x)) {
-    double _Complex z = clog(as_complex(x));
-    return give_complex(call, __real__ z, __imag__ z, outs);
-  }
-  *outs = math_result(call, log(x.f));
-  return NULL;
-}
+MATH1C(sqrt, sqrt, csqrt)
+MATH1C(exp, exp, cexp)
+MATH1C(sin, sin, csin)
+MATH1C(cos, cos, ccos)
+MATH1C(tan, tan, ctan)
+MATH1C(asin, asin, casin)
+MATH1C(acos, acos, cacos)
+MATH1C(atan, atan, catan)
+MATH1C(sinh, sinh, csinh)
+MATH1C(cosh, cosh, ccosh)
+MATH1C(tanh, tanh, ctanh)
+MATH1C(asinh, asinh, casinh)
+MATH1C(acosh, acosh, cacosh)
+MATH1C(atanh, atanh, catanh)
+MATH1C(log10, log10, log10_of)
+MATH1C(log, log, clog)
 KILN_KERNEL(math_log_base) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
   if (COMPLEX(x) || COMPLEX(y)) {

@@ -315,10 +315,7 @@ KILN_KERNEL(broadcast_tensors) {
   }
   return NULL;
 }
-KILN_KERNEL(meshgrid) {
-  const kiln_list *list = kiln_arg_list(args, 0);
-  bool xy = call->arg_count > 1 && args[1].tag == KILN_TAG_STRING &&
-            kiln_str_is(kiln_arg_str(args, 1), "xy");
+static kiln_status *meshgrid(kiln_call *call, const kiln_list *list, bool xy, kiln_ivalue *outs) {
   int rank = (int)list->count;
   int64_t sizes[KILN_MAX_RANK];
   if (list->count == 0) return KILN_OP_FAIL("meshgrid expects a non-empty TensorList");
@@ -343,4 +340,8 @@ KILN_KERNEL(meshgrid) {
     KILN_TRY(kiln_list_push(views, kiln_of_tensor(view)));
   }
   return NULL;
+}
+KILN_KERNEL(meshgrid) { return meshgrid(call, kiln_arg_list(args, 0), false, outs); }
+KILN_KERNEL(meshgrid_indexing) {
+  return meshgrid(call, kiln_arg_list(args, 0), kiln_str_is(kiln_arg_str(args, 1), "xy"), outs);
 }

@@ -14,7 +14,7 @@ static void scatter_into(kiln__recipe *r, kiln_tensor *copy, const kiln_ivalue *
   if (!copy) return;
   own[0] = T(copy);
   memcpy(own + 1, view_args, sizeof *own * (size_t)count);
-  kiln_tensor *part = kiln__recipe_cook(r, view, own);
+  kiln_tensor *part = kiln__recipe_cook(r, view, count + 1, own);
   if (!part) return;
   if (kiln_tensor_rank(part) != kiln_tensor_rank(src) ||
       memcmp(kiln_tensor_sizes(part), kiln_tensor_sizes(src),

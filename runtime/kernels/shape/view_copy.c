@@ -31,7 +31,7 @@
 #define COPY(name)                                                                               \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
   KILN_RECIPE(name##_copy) {                                                                     \
-    kiln_tensor *view = kiln__recipe_cook(r, kiln__kernel_##name, args);                         \
+    kiln_tensor *view = kiln__recipe_cook(r, kiln__kernel_##name, r->call->arg_count, args);     \
     kiln__recipe_give(r, outs, kiln__recipe_copy(r, view));                                      \
   }
 COPIES(COPY)
@@ -51,9 +51,9 @@ static void copy_list(kiln__recipe *r, const kiln_list *views, kiln_ivalue *outs
     }
   }
 }
-#define COPY_LIST(name)                                                                          \
-  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
-  KILN_RECIPE(name##_copy) {                                                                     \
-    copy_list(r, kiln__recipe_cook_list(r, kiln__kernel_##name, args), outs);                    \
+#define COPY_LIST(name)                                                                           \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);  \
+  KILN_RECIPE(name##_copy) {                                                                      \
+    copy_list(r, kiln__recipe_cook_list(r, kiln__kernel_##name, r->call->arg_count, args), outs); \
   }
 LISTS(COPY_LIST)

@@ -140,7 +140,7 @@ KILN_RECIPE(sparse_unary) {
   }
   memcpy(own, args, sizeof *own * (size_t)count);
   own[0] = T(kiln_tensor_sparse(t)->values);
-  kiln_tensor *values = kiln__recipe_cook(r, r->call->kernel->body, own);
+  kiln_tensor *values = kiln__recipe_cook(r, r->call->kernel->body, count, own);
   if (values) kiln__recipe_give(r, outs, kiln__sparse_with(r, t, values));
 }
 /* self, dtype, ... */
@@ -322,14 +322,12 @@ static kiln_tensor *values_of(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype)
   const kiln_sparse *s = kiln__sparse_arg(r, t);
   return s ? kiln__recipe_to(r, s->values, dtype) : NULL;
 }
-KILN_RECIPE(sparse_sum) {
-  const kiln_dtype dtype =
-      r->call->arg_count > 1 ? kiln__arg_dtype_or(args, 1, KILN_DTYPE_NONE) : KILN_DTYPE_NONE;
-  const kiln_sparse *s = kiln__sparse_arg(r, SELF);
-  if (!s) return;
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, sum, T(s->values), dtype == KILN_DTYPE_NONE ? NONE : I(dtype)));
+static void sum_all(kiln__recipe *r, kiln_tensor *t, kiln_ivalue dtype, kiln_ivalue *outs) {
+  const kiln_sparse *s = kiln__sparse_arg(r, t);
+  if (s) kiln__recipe_give(r, outs, KILN_COOK(r, sum, T(s->values), dtype));
 }
+KILN_RECIPE(sparse_sum) { sum_all(r, SELF, NONE, outs); }
+KILN_RECIPE(sparse_sum_dtype) { sum_all(r, SELF, args[1], outs); }
 /* Sums over the dimensions of `mask`: sparse, unless no sparse dimension is left. */
 static kiln_tensor *sum_over(kiln__recipe *r, kiln_tensor *t, kiln_tensor *values, uint64_t mask) {
   const kiln_sparse *s = kiln_tensor_sparse(t);

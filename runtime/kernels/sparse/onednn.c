@@ -26,9 +26,9 @@ KILN_RECIPE(to_dense) {
 
 static void convolve(kiln__recipe *r, const kiln_ivalue *args, int stride, int padding,
                      kiln_ivalue *outs) {
-  const kiln_ivalue own[] = {args[0], args[1],  args[2], args[stride], args[padding],
-                             args[5], B(false), INTS(0), args[6]};
-  kiln__recipe_give(r, outs, kiln__recipe_cook(r, kiln__kernel_convolution, own));
+  kiln__recipe_give(r, outs,
+                    KILN_COOK(r, convolution, args[0], args[1], args[2], args[stride],
+                              args[padding], args[5], B(false), INTS(0), args[6]));
 }
 /* self, weight, bias, padding, stride, dilation, groups */
 KILN_RECIPE(mkldnn_convolution) { convolve(r, args, 4, 3, outs); }

@@ -286,8 +286,7 @@ kiln_tensor *kiln__sparse_coalesced(kiln__recipe *r, kiln_tensor *t) {
   const int64_t count = kiln__sparse_count(s);
   kiln_tensor *keys = kiln__sparse_keys(r, s, kiln_tensor_sizes(t), dims), *sorted[2];
   kiln_tensor *numbers, *firsts, *indices, *sums;
-  kiln__recipe_cook_many(r, kiln__kernel_sort_stable,
-                         (const kiln_ivalue[]){T(keys), B(true), I(0), B(false)}, 2, sorted);
+  KILN_COOK_MANY(r, sort_stable, 2, sorted, T(keys), B(true), I(0), B(false));
   int64_t *number = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &numbers);
   int64_t *first = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &firsts);
   kiln_tensor *values = KILN_COOK(r, index_select, T(s->values), I(0), T(sorted[1]));

@@ -30,9 +30,10 @@ static double kaiser(const window *w, double i) {
   const double x = 2 * i / w->n - 1, root = 1 - x * x;
   return bessel_i0(w->a * sqrt(root > 0 ? root : 0)) / bessel_i0(w->a);
 }
-static kiln_status *make_window(kiln_call *call, const kiln_ivalue *args, const char *name,
-                                window_fn fn, double a, double b, kiln_ivalue *out) {
-  const int more = call->kernel->arg_count - 5; /* arguments between length and dtype */
+/* length, `more` of periodic and two numbers, dtype, layout, device, pin_memory */
+static kiln_status *make_window(kiln_call *call, const kiln_ivalue *args, int more,
+                                const char *name, window_fn fn, double a, double b,
+                                kiln_ivalue *out) {
   const int64_t length = kiln_arg_int(args, 0);
   const bool periodic = more < 1 || kiln_arg_bool(args, 1);
   const kiln_dtype dtype = kiln__arg_dtype_or(args, more + 1, KILN_DTYPE_F32);
@@ -60,10 +61,18 @@ static kiln_status *make_window(kiln_call *call, const kiln_ivalue *args, const 
   }
   return NULL;
 }
-#define WINDOW(name, fn, a, b) \
-  KILN_KERNEL(name) { return make_window(call, args, #name, fn, a, b, outs); }
-WINDOW(bartlett_window, bartlett, 0, 0)
-WINDOW(blackman_window, blackman, 0, 0)
-WINDOW(hann_window, cosine, 0.5, 0.5)
-WINDOW(hamming_window, cosine, 0.54, 0.46)
-WINDOW(kaiser_window, kaiser, 12, 0)
+#define WINDOW(kernel, more, name, fn, a, b) \
+  KILN_KERNEL(kernel) { return make_window(call, args, more, #name, fn, a, b, outs); }
+WINDOW(bartlett_window, 0, bartlett_window, bartlett, 0, 0)
+WINDOW(bartlett_window_periodic, 1, bartlett_window, bartlett, 0, 0)
+WINDOW(blackman_window, 0, blackman_window, blackman, 0, 0)
+WINDOW(blackman_window_periodic, 1, blackman_window, blackman, 0, 0)
+WINDOW(hann_window, 0, hann_window, cosine, 0.5, 0.5)
+WINDOW(hann_window_periodic, 1, hann_window, cosine, 0.5, 0.5)
+WINDOW(hamming_window, 0, hamming_window, cosine, 0.54, 0.46)
+WINDOW(hamming_window_periodic, 1, hamming_window, cosine, 0.54, 0.46)
+WINDOW(hamming_window_periodic_alpha, 2, hamming_window, cosine, 0.54, 0.46)
+WINDOW(hamming_window_periodic_alpha_beta, 3, hamming_window, cosine, 0.54, 0.46)
+WINDOW(kaiser_window, 0, kaiser_window, kaiser, 12, 0)
+WINDOW(kaiser_window_periodic, 1, kaiser_window, kaiser, 12, 0)
+WINDOW(kaiser_window_beta, 2, kaiser_window, kaiser, 12, 0)

@@ -49,8 +49,7 @@ KILN_RECIPE(torchvision_nms) {
   const int64_t n = kiln_tensor_sizes(boxes)[0];
   kiln_tensor *dense, *order, *gone_tensor, *result;
   const void *data = kiln__recipe_read(r, boxes, wide ? KILN_DTYPE_F64 : KILN_DTYPE_F32, &dense);
-  kiln__recipe_cook_many(r, kiln__kernel_sort_stable,
-                         (const kiln_ivalue[]){T(scores), B(true), I(0), B(true)}, 2, sorted);
+  KILN_COOK_MANY(r, sort_stable, 2, sorted, T(scores), B(true), I(0), B(true));
   const int64_t *at = kiln__recipe_read(r, sorted[1], KILN_DTYPE_I64, &order);
   uint8_t *gone = kiln__recipe_new(r, KILN_DTYPE_BOOL, 1, &n, &gone_tensor);
   int64_t kept = 0, *keep = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &n, &result);

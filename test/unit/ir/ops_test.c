@@ -309,7 +309,7 @@ static void run_undefined(reader *r, const kiln_op *op, kiln_ivalue *args, int c
     args[i] = kiln_of_tensor(none);
     for (int k = 0; k < KILN_MAX_OUTS; k++) outs[k] = kiln_none();
     if (op->kernel.dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[op->kernel.dest_arg]);
-    kiln_status_destroy(op->kernel.body(r->call, args, outs));
+    kiln_status_destroy(kiln_kernel_run(r->call, &op->kernel, args, count, outs));
     for (int k = 0; k < KILN_MAX_OUTS; k++) kiln_ivalue_release(outs[k]);
     kiln_ivalue_release(args[i]);
     args[i] = own;
@@ -339,13 +339,11 @@ static bool run_line(reader *r, char *line) {
         kiln_ivalue_retain(op->schema->args[count].default_value); /* newer than the case */
   }
   assert_int_equal(count, op->kernel.arg_count);
-  r->call->kernel = &op->kernel;
-  r->call->arg_count = count;
   bool fine = true;
   if (r->undefined)
     run_undefined(r, op, args, count);
   else
-    fine = check(r, line, op->kernel.body(r->call, args, outs), outs);
+    fine = check(r, line, kiln_kernel_run(r->call, &op->kernel, args, count, outs), outs);
   for (int i = 0; i < count; i++) kiln_ivalue_release(args[i]);
   for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
   return fine;

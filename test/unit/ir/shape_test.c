@@ -377,9 +377,7 @@ static void check_sample(fixture *f, kiln_call *call, const kiln_op *op, tally *
   }
   ask_args a = {.op = op, .s = &s};
   fixture_run(f, NULL, ask_body, &a);
-  call->kernel = &op->kernel;
-  call->arg_count = s.count;
-  kiln_status *status = op->kernel.body(call, s.args, outs);
+  kiln_status *status = kiln_kernel_run(call, &op->kernel, s.args, s.count, outs);
   if (!status && a.known) {
     for (int i = 0; i < op->schema->result_count; i++) {
       int count = 1;

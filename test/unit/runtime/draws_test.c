@@ -230,8 +230,8 @@ static void test_layers(void **state) {
   m = moments_of(got);
   assert_mean(m.mean, 0, 1, N);
   drop(f, got);
-  got =
-      run(f, kiln__kernel_native_dropout, 2, (const kiln_ivalue[]){T(plus), F(0.25), NONE}, &mask);
+  got = run(f, kiln__kernel_native_dropout, 2, 3, (const kiln_ivalue[]){T(plus), F(0.25), NONE},
+            &mask);
   m = moments_of(got);
   assert_mean(m.mean, 2, 4 * 0.25 / 0.75, N);
   for (int64_t i = 0; i < N; i++) {

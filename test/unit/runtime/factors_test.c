@@ -325,8 +325,9 @@ static void test_svd_operators(void **state) {
       const bool old = shape / 6 % 2, all = shape / 3 % 2;
       kiln_tensor *t = random_tensor(f, dtypes[i], m, n), *rest[2];
       kiln_tensor *u =
-          old ? run(f, kiln__kernel_svd, 3, (const kiln_ivalue[]){T(t), B(!all), B(true)}, rest)
-              : run(f, kiln__kernel_linalg_svd, 3, (const kiln_ivalue[]){T(t), B(all), NONE}, rest);
+          old ? run(f, kiln__kernel_svd, 3, 3, (const kiln_ivalue[]){T(t), B(!all), B(true)}, rest)
+              : run(f, kiln__kernel_linalg_svd, 3, 3, (const kiln_ivalue[]){T(t), B(all), NONE},
+                    rest);
       kiln_tensor *vh = old ? adjoint(f, rest[1]) : kiln_tensor_retain(rest[1]);
       kiln_tensor *product = product_of(f, u, rest[0], vh);
       assert_true(gap_of(f, product, t) < (i % 2 ? 1e-13 : 1e-5));
@@ -349,12 +350,12 @@ static void test_eigen_operators(void **state) {
         kiln_string *side;
         assert_ok(kiln_string_create(f->env->mem, KILN_STR("L"), &side));
         if (kind == 0) {
-          w = run(f, kiln__kernel_linalg_eigh, 2, (const kiln_ivalue[]){T(t), kiln_of_box(side)},
+          w = run(f, kiln__kernel_linalg_eigh, 2, 2, (const kiln_ivalue[]){T(t), kiln_of_box(side)},
                   &v);
         } else if (kind == 1) {
-          w = run(f, kiln__kernel_symeig, 2, (const kiln_ivalue[]){T(t), B(true), B(true)}, &v);
+          w = run(f, kiln__kernel_symeig, 2, 3, (const kiln_ivalue[]){T(t), B(true), B(true)}, &v);
         } else {
-          w = run(f, kiln__kernel_linalg_eig, 2, (const kiln_ivalue[]){T(t)}, &v);
+          w = run(f, kiln__kernel_linalg_eig, 2, 1, (const kiln_ivalue[]){T(t)}, &v);
         }
         kiln_ivalue_release(kiln_of_box(side));
         kiln_tensor *row = RUN(unsqueeze, T(w), I(-2)), *scaled = RUN(mul, T(v), T(row));

@@ -257,9 +257,7 @@ static void run_file(kiln_isa isa, const char *name, int least) {
     }
     r.held = true;
     for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = kiln_none();
-    r.call->kernel = kernel;
-    r.call->arg_count = count;
-    expect(&r, kernel, kernel->body(r.call, args, outs), args, outs);
+    expect(&r, kernel, kiln_kernel_run(r.call, kernel, args, count, outs), args, outs);
     for (int i = 0; i < count; i++) kiln_ivalue_release(args[i]);
     for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
   }
@@ -290,7 +288,7 @@ static void test_dropout_keeps_its_share(void **state) {
   assert_ok(kiln_env_create(NULL, &env));
   assert_ok(kiln_call_create(env, &call));
   kiln_call_begin(call, NULL);
-  call->kernel = find_kernel("dropout");
+  const kiln_kernel *dropout = find_kernel("dropout");
   kiln_tensor *t;
   void *data;
   const int64_t size = N;
@@ -298,7 +296,7 @@ static void test_dropout_keeps_its_share(void **state) {
   assert_ok(kiln_tensor_writable_data(t, &data));
   for (int i = 0; i < N; i++) ((float *)data)[i] = 2;
   kiln_ivalue args[] = {kiln_of_tensor(t), kiln_float(0.25), kiln_bool(true)}, out = kiln_none();
-  assert_ok(kiln__kernel_dropout(call, args, &out));
+  assert_ok(kiln_kernel_run(call, dropout, args, 3, &out));
   assert_ptr_not_equal(out.u.tensor, t);
   int zeros = 0;
   for (int64_t i = 0; i < N; i++) {
@@ -313,7 +311,7 @@ static void test_dropout_keeps_its_share(void **state) {
   kiln_ivalue_release(out);
   args[2] = kiln_bool(false);
   out = kiln_none();
-  assert_ok(kiln__kernel_dropout(call, args, &out));
+  assert_ok(kiln_kernel_run(call, dropout, args, 3, &out));
   assert_ptr_equal(out.u.tensor, t);
   kiln_ivalue_release(out);
   kiln_tensor_release(t);

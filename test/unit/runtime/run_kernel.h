@@ -28,16 +28,17 @@ static inline int teardown(void **state) {
 }
 
 /* Result 0; where `results` is not 1, second[] gets the others. */
-static inline kiln_tensor *run(fixture *f, kiln_kernel_body body, int results,
+static inline kiln_tensor *run(fixture *f, kiln_kernel_body body, int results, int count,
                                const kiln_ivalue *args, kiln_tensor **second) {
   kiln_ivalue outs[KILN_MAX_OUTS];
   for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = kiln_none();
-  assert_ok(body(f->call, args, outs));
+  assert_ok(kiln_kernel_step(f->call, body, args, count, outs));
   for (int i = 1; i < results; i++) second[i - 1] = outs[i].u.tensor;
   return outs[0].u.tensor;
 }
-#define RUN(name, ...) \
-  run(f, kiln__kernel_##name, 1, (const kiln_ivalue[]){__VA_ARGS__, NONE, NONE}, NULL)
+#define RUN(name, ...)                                        \
+  run(f, kiln__kernel_##name, 1, KILN_ARG_COUNT(__VA_ARGS__), \
+      (const kiln_ivalue[]){__VA_ARGS__, NONE, NONE}, NULL)
 static inline void drop(fixture *f, kiln_tensor *t) { kiln_tensor_release_to(&f->call->cache, t); }
 
 #endif
