@@ -42,15 +42,12 @@ static void check_cast(kiln_builder *b, kiln_node *cast) {
 }
 
 static kiln_status *check_unwrap(kiln_builder *b, kiln_node *node) {
-  const kiln_op *op =
-      kiln_registry_find_exact(b->context->registry, KILN_STR("aten::_unwrap_optional"));
   const kiln_type *type = kiln_node_input(node, 0)->type;
   if (type->kind != KILN_TYPE_OPTIONAL) {
     check_cast(b, node);
     return NULL;
   }
-  KILN_CHECK(op);
-  kiln_node *made = kiln_node_create(b->graph, op);
+  kiln_node *made = kiln_node_create_id(b->graph, KILN_OP__unwrap_optional);
   kiln_node_add_input(made, kiln_node_input(node, 0));
   kiln_ir_value *value = kiln_node_add_output(made, type->elems[0]);
   kiln_node_insert_before(made, node);

@@ -131,18 +131,17 @@ static void fold_sizes(cost_job *job, kiln_node *node, const kiln_tensor_detail 
 /* What the passes leave: aten::size and aten::numel of known sizes, a value that is itself. */
 static void fold_property(cost_job *job, kiln_node *node) {
   if (node->output_count != 1 || !node->op) return;
-  kiln_str name = node->op->full_name;
   if (node->input_count == 2 && kiln_node_input(node, 0) == kiln_node_input(node, 1)) {
-    bool is = kiln_str_is(name, "aten::__is__");
-    if (is || kiln_str_is(name, "aten::__isnot__")) fold_to(node, kiln_bool(is), KILN_TYPE_BOOL);
+    bool is = kiln_node_is(node, KILN_OP___is__);
+    if (is || kiln_node_is(node, KILN_OP___isnot__)) fold_to(node, kiln_bool(is), KILN_TYPE_BOOL);
     return;
   }
   if (node->input_count != 1) return;
   const kiln_type *type = kiln_node_input(node, 0)->type;
   if (!kiln_type_is_complete_tensor(type)) return;
-  if (kiln_str_is(name, "aten::size")) {
+  if (kiln_node_is(node, KILN_OP_size)) {
     fold_sizes(job, node, type->detail);
-  } else if (kiln_str_is(name, "aten::numel")) {
+  } else if (kiln_node_is(node, KILN_OP_numel)) {
     int64_t numel = 0;
     (void)kiln_numel(type->detail->rank, type->detail->sizes, &numel);
     fold_to(node, kiln_int(numel), KILN_TYPE_INT);

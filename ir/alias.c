@@ -21,7 +21,8 @@ static bool writes_unseen(const kiln_node *node) {
     case KILN_OP_prim_CallMethod:
     case KILN_OP_prim_Enter:
     case KILN_OP_prim_Exit:
-    case KILN_OP_prim_fork: return true;
+    case KILN_OP_prim_fork:
+    case KILN_OP_wait: return true;
     default: break;
   }
   for (int b = 0; b < node->block_count; b++) {

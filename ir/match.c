@@ -263,11 +263,6 @@ static bool match_slot(matcher *m, int index, kiln_match_slot *slot) {
   return slot->fit != KILN_FIT_NO;
 }
 
-/* aten::view.dtype takes an int for what everyone means as a size. */
-static bool is_blocked(const kiln_schema *s) {
-  return kiln_str_is(s->name, "aten::view") && kiln_str_is(s->overload, "dtype");
-}
-
 bool kiln_match_schema(kiln_type_env *env, const kiln_schema *schema, const kiln_actual *actuals,
                        int count, bool convert, kiln_match_slot *slots, int *out_varargs,
                        kiln_text *why) {
@@ -277,10 +272,6 @@ bool kiln_match_schema(kiln_type_env *env, const kiln_schema *schema, const kiln
                .count = count,
                .convert = convert,
                .why = why};
-  if (is_blocked(schema)) {
-    explain_name(&m, "", schema->overload, ": this overload is not reachable from source");
-    return false;
-  }
   while (m.positional < count && actuals[m.positional].keyword.len == 0) m.positional++;
   for (int i = 0; i < schema->arg_count; i++) {
     if (!match_slot(&m, i, &slots[i])) return false;

@@ -116,7 +116,7 @@ static void print_node(printer *p, const kiln_node *node, int level) {
   if (p->number_groups && kiln_node_graph(node, "Subgraph")) {
     kiln_text_printf(text, "_%d", p->groups.count);
     kiln_vec_push(text->arena, &p->groups, node);
-    if (!kiln_str_is(node->name, "prim::DifferentiableGraph")) print_attrs(p, node, true);
+    if (!kiln_node_is(node, KILN_OP_prim_DifferentiableGraph)) print_attrs(p, node, true);
   } else {
     print_attrs(p, node, false);
   }

@@ -77,9 +77,9 @@ static bool learn(question *q, kiln_ir_value *condition, bool holds, int depth) 
   const kiln_node *n = condition->node;
   if (depth > MAX_CONDITIONS) return false;
   if (kiln_node_is(n, KILN_OP_prim_isinstance)) return learn_isinstance(q, n, holds);
-  if (kiln_str_is(n->name, "aten::__is__")) learn_identity(q, n, holds);
-  if (kiln_str_is(n->name, "aten::__isnot__")) learn_identity(q, n, !holds);
-  if (kiln_str_is(n->name, "aten::__not__") && n->input_count == 1) {
+  if (kiln_node_is(n, KILN_OP___is__)) learn_identity(q, n, holds);
+  if (kiln_node_is(n, KILN_OP___isnot__)) learn_identity(q, n, !holds);
+  if (kiln_node_is(n, KILN_OP___not__)) {
     return learn(q, kiln_node_input(n, 0), !holds, depth + 1);
   }
   if (!kiln_node_is(n, KILN_OP_prim_If)) return false;

@@ -100,9 +100,9 @@ static kiln_status *emit_op(kiln_emitter *e, kiln_node *node) {
 /* Reads tensors through one operator that gives a list: x -> aten::chunk(x, chunks, dim) ->
  * outputs. The interpreter has no instruction for a form that groups are made of. */
 static kiln_status *emit_constant_chunk(kiln_emitter *e, kiln_node *node) {
-  const kiln_op *chunk = kiln_registry_find_exact(node->graph->registry, KILN_STR("aten::chunk"));
+  const kiln_op *chunk = kiln_registry_op(node->graph->registry, KILN_OP_chunk);
   const kiln_attr *chunks = kiln_node_attr(node, "chunks"), *dim = kiln_node_attr(node, "dim");
-  if (!chunk || !chunks || !dim) return bad_node(node, "lacks chunks or dim");
+  if (!chunks || !dim) return bad_node(node, "lacks chunks or dim");
   kiln_operand in = kiln__emit_read(e, kiln_node_input(node, 0));
   kiln_operand n = kiln__emit_constant(e, &chunks->u.value) | KILN_OPERAND_CONSTANT;
   kiln_operand d = kiln__emit_constant(e, &dim->u.value) | KILN_OPERAND_CONSTANT;
@@ -274,6 +274,13 @@ static kiln_status *emit_group(kiln_emitter *e, kiln_node *node) {
   return simple(e, node, KILN_INSTR_GROUP, (uint32_t)e->groups.count - 1);
 }
 
+/* What is no future raises when it is reached: there is no kernel. */
+static kiln_status *emit_wait(kiln_emitter *e, kiln_node *node) {
+  const bool waits = node->input_count == 1 && node->output_count == 1 &&
+                     kiln_node_input(node, 0)->type->kind == KILN_TYPE_FUTURE;
+  return waits ? simple(e, node, KILN_INSTR_WAIT, 0) : emit_op(e, node);
+}
+
 static kiln_status *emit_structural(kiln_emitter *e, kiln_node *node) {
   switch ((kiln_op_id)node->op->id) {
     case KILN_OP_prim_Constant:
@@ -294,6 +301,7 @@ static kiln_status *emit_structural(kiln_emitter *e, kiln_node *node) {
     case KILN_OP_prim_CallFunction: return emit_call_function(e, node);
     case KILN_OP_prim_CallMethod: return emit_call_method(e, node);
     case KILN_OP_prim_fork: return emit_fork(e, node);
+    case KILN_OP_wait: return emit_wait(e, node);
     case KILN_OP_prim_Enter: return emit_enter(e, node);
     case KILN_OP_prim_Exit: return emit_exit(e, node);
     case KILN_OP_prim_RaiseException: return emit_raise(e, node);
@@ -309,10 +317,6 @@ kiln_status *kiln__emit_node(kiln_emitter *e, kiln_node *node) {
   kiln__emit_check_unset(e, node);
   if (node->op && node->op->variant == KILN_VARIANT_NONE && !node->op->schema) {
     return emit_structural(e, node);
-  }
-  if (kiln_str_is(node->name, "aten::wait") && node->input_count == 1 && node->output_count == 1 &&
-      kiln_node_input(node, 0)->type->kind == KILN_TYPE_FUTURE) {
-    return simple(e, node, KILN_INSTR_WAIT, 0);
   }
   return emit_op(e, node);
 }

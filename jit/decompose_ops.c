@@ -32,9 +32,8 @@ static bool is_one(const kiln_ir_value *v) {
 
 /* The index of its bias, where the operator is one that this pass takes apart; or -1. */
 static int bias_of(const kiln_node *n) {
-  if (!n->op || n->op->variant != KILN_VARIANT_NONE) return -1;
-  if (kiln_str_is(n->op->full_name, "aten::linear")) return 2;
-  if (!kiln_str_is(n->op->full_name, "aten::addmm")) return -1;
+  if (kiln_node_is(n, KILN_OP_linear)) return 2;
+  if (!kiln_node_is(n, KILN_OP_addmm)) return -1;
   return is_one(kiln_node_input(n, 3)) && is_one(kiln_node_input(n, 4)) ? 0 : -1;
 }
 
@@ -45,9 +44,7 @@ static bool decompose(kiln_node *n) {
   if (!is_float(result, &dtype) || !is_float(bias, &bias_dtype) || dtype != bias_dtype)
     return false;
   kiln_graph *graph = n->graph;
-  const kiln_op *add_op = kiln_registry_find_exact(graph->registry, KILN_STR("aten::add.Tensor"));
-  const kiln_op *mm_op = kiln_registry_find_exact(graph->registry, KILN_STR("aten::mm"));
-  kiln_node *add = kiln_node_create(graph, add_op);
+  kiln_node *add = kiln_node_create_id(graph, KILN_OP_add_Tensor);
   kiln_ir_value *sum = kiln_node_add_output(add, result->type);
   kiln_ir_value_replace_uses(result, sum);
   kiln_node_add_input(add, result);
@@ -63,8 +60,8 @@ static bool decompose(kiln_node *n) {
   } else {
     for (int i = 4; i >= 3; i--) kiln_node_remove_input(n, i);
     kiln_node_remove_input(n, 0);
-    n->op = mm_op;
-    n->name = mm_op->name;
+    n->op = kiln_registry_op(graph->registry, KILN_OP_mm);
+    n->name = n->op->name;
   }
   return true;
 }

@@ -40,8 +40,8 @@ static bool may_hold_future(const kiln_type *type, int depth, int *types) {
 
 /* -- The forked function -- */
 
-/* It has no schema of its own, and so the analysis thinks that it may do anything. */
-static bool is_wait(const kiln_node *node) { return kiln_str_is(node->name, "aten::wait"); }
+/* The analysis thinks that it may do anything. */
+static bool is_wait(const kiln_node *node) { return kiln_node_is(node, KILN_OP_wait); }
 
 static bool is_quiet(kiln_arena *scratch, const kiln_graph *graph);
 

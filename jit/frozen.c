@@ -72,7 +72,8 @@ static void find_writes(freezer *f, const kiln_block *block) {
     }
     f->opaque |= (!n->op && takes_object(n)) || kiln_node_is(n, KILN_OP_prim_CallFunction) ||
                  kiln_node_is(n, KILN_OP_prim_CallMethod) || kiln_node_is(n, KILN_OP_prim_Enter) ||
-                 kiln_node_is(n, KILN_OP_prim_Exit) || kiln_node_is(n, KILN_OP_prim_fork);
+                 kiln_node_is(n, KILN_OP_prim_Exit) || kiln_node_is(n, KILN_OP_prim_fork) ||
+                 kiln_node_is(n, KILN_OP_wait);
     for (int b = 0; b < n->block_count; b++) find_writes(f, n->blocks[b]);
   }
 }

@@ -15,7 +15,7 @@ static bool is_list(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_Li
 static bool is_cat_list(const kiln_node *n) {
   if (!is_list(n) || kiln_node_output(n, 0)->use_count != 1) return false;
   const kiln_use *use = kiln_node_output(n, 0)->uses;
-  return kiln_str_is(use->user->name, "aten::cat") && use->index == 0;
+  return kiln_node_is(use->user, KILN_OP_cat) && use->index == 0;
 }
 
 static int64_t numel_of(const kiln_tensor_detail *d) {

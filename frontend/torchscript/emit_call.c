@@ -159,17 +159,11 @@ static kiln_status *keep_keywords(kiln_emitter *e, kiln_node *node, const kiln_a
 /* Keeps a call that cannot be resolved: it fails when it is reached. */
 static kiln_status *emit_unresolved(kiln_emitter *e, const kiln_ast *ast, const char *name,
                                     const kiln_arg *args, int count, kiln_sugar *out) {
-  kiln_node *node =
-      kiln_node_create_unknown(e->graph, kiln_str_from(kiln_arena_strdup(e->arena, name)));
+  kiln_node *node = kiln_node_create_unknown(e->graph, kiln_str_from(name));
   for (int i = 0; i < count; i++) kiln_node_add_input(node, args[i].value);
   kiln__ts_append(e, ast, node);
   KILN_TRY(keep_keywords(e, node, args, count));
   out->kind = KILN_SUGAR_VALUE;
-  const kiln_type *first = count == 1 ? args[0].value->type : NULL;
-  if (strcmp(name, "aten::wait") == 0 && first && first->kind == KILN_TYPE_FUTURE) {
-    out->value = kiln_node_add_output(node, first->elems[0]); /* an instruction, not an operator */
-    return NULL;
-  }
   out->value = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_TENSOR));
   kiln__make_loose(e, out->value);
   return NULL;
@@ -191,6 +185,12 @@ static kiln_status *emit_structural(kiln_emitter *e, const kiln_ast *ast, const 
     kiln_node_add_input(node, args[0].value);
     out->value =
         kiln_node_add_output(node, type->kind == KILN_TYPE_OPTIONAL ? type->elems[0] : type);
+    return NULL;
+  }
+  if (op->id == KILN_OP_wait && count == 1 && args[0].value->type->kind == KILN_TYPE_FUTURE) {
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_wait);
+    kiln_node_add_input(node, args[0].value);
+    out->value = kiln_node_add_output(node, args[0].value->type->elems[0]);
     return NULL;
   }
   return emit_unresolved(e, ast, op->name.data, args, count, out);

@@ -101,6 +101,7 @@ static bool can_wait(const kiln_node *node) {
     case KILN_OP_prim_TupleUnpack:
     case KILN_OP_prim_ModuleContainerIndex:
     case KILN_OP_prim_CreateObject:
+    case KILN_OP_wait:
     case KILN_OP_prim_Uninitialized: return false;
     default: break;
   }

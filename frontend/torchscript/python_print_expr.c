@@ -476,6 +476,7 @@ static kiln_status *print_structural(kiln_body *b, kiln_text *text, const kiln_n
       return print_with_ends(b, text, node, "ops.prim.unchecked_unwrap_optional(", ")");
     case KILN_OP_prim_Uninitialized: return print_typed(b, text, node, "uninitialized(", ")");
     case KILN_OP_prim_tolist: return print_typed(b, text, node, "annotate(", ").tolist())");
+    case KILN_OP_wait: return print_unknown(b, text, node);
     case KILN_OP_prim_EnumName: return print_with_ends(b, text, node, "(", ").name");
     case KILN_OP_prim_EnumValue: return print_with_ends(b, text, node, "(", ").value");
     default: return no_source(node, NULL);

@@ -5,7 +5,7 @@
 #include "ir/pass.h"
 
 static bool to_constant_chunk(kiln_node *node) {
-  if (!kiln_str_is(node->op->full_name, "aten::chunk")) return false;
+  if (!kiln_node_is(node, KILN_OP_chunk)) return false;
   int64_t chunks, dim;
   kiln_ir_value *list = kiln_node_output(node, 0);
   if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &chunks) ||

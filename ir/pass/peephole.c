@@ -1,18 +1,14 @@
 /* peephole.c: pass `peephole`: local rewrite rules.
  *
- * Each rule is a row: the operator at its root, the function that tries it, and its pattern. The
- * rules for rules: a rule keeps the type of the value it replaces, makes the graph smaller or its
- * values cheaper, and crosses no effect; a rule that makes two values one memory asks the alias
- * analysis first. A rule returns the value that takes over, or NULL. Folding a known operator of
- * constants is constant_propagation's, not ours. */
+ * Each rule is a row: the operator at its root, the function that tries it, and examples, from
+ * which its test is made (test/meta/rules.py, which tells how they are written). The rules for
+ * rules: a rule keeps the type of the value it replaces, makes the graph smaller or its values
+ * cheaper, and crosses no effect; a rule that makes two values one memory asks the alias analysis
+ * first. A rule returns the value that takes over, or NULL. Folding a known operator of constants
+ * is constant_propagation's, not ours. */
 #include "ir/pass.h"
 
 typedef kiln_ir_value *(*rule_fn)(kiln_pass *pass, kiln_node *node);
-typedef struct rule {
-  const char *root; /* full name of the operator */
-  rule_fn apply;
-  const char *pattern;
-} rule;
 
 /* -- Helpers -- */
 
@@ -96,8 +92,7 @@ static kiln_ir_value *add_int(kiln_pass *pass, kiln_node *node) {
   if (is_int(b, 0)) return a;
   if (is_int(a, 0)) return b;
   int64_t outer, inner;
-  if (kiln_ir_value_const_int(b, &outer) && a->node->op &&
-      kiln_str_is(a->node->op->full_name, "aten::add.int") &&
+  if (kiln_ir_value_const_int(b, &outer) && kiln_node_is(a->node, KILN_OP_add_int) &&
       kiln_ir_value_const_int(kiln_node_input(a->node, 1), &inner)) {
     kiln_node_set_input(node, 1, make_int(node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
     kiln_node_set_input(node, 0, kiln_node_input(a->node, 0));
@@ -132,7 +127,7 @@ static kiln_ir_value *ne_same(kiln_pass *pass, kiln_node *node) {
 static kiln_ir_value *item_of_number(kiln_pass *pass, kiln_node *node) {
   (void)pass;
   const kiln_node *source = kiln_node_input(node, 0)->node;
-  if (!source->op || !kiln_str_is(source->op->full_name, "prim::NumToTensor.Scalar")) return NULL;
+  if (!kiln_node_is(source, KILN_OP_prim_NumToTensor_Scalar)) return NULL;
   kiln_ir_value *number = kiln_node_input(source, 0);
   return number->type == kiln_node_output(node, 0)->type ? number : NULL;
 }
@@ -194,7 +189,7 @@ static kiln_ir_value *known_device(kiln_pass *pass, kiln_node *node) {
 
 static kiln_ir_value *transpose_twice(kiln_pass *pass, kiln_node *node) {
   const kiln_ir_value *inner = kiln_node_input(node, 0);
-  if (!inner->node->op || !kiln_str_is(inner->node->op->full_name, "aten::t")) return NULL;
+  if (!kiln_node_is(inner->node, KILN_OP_t)) return NULL;
   kiln_ir_value *x = kiln_node_input(inner->node, 0);
   return may_stand_for(pass, x, kiln_node_output(node, 0)) ? x : NULL;
 }
@@ -237,38 +232,59 @@ static kiln_ir_value *dropout_off(kiln_pass *pass, kiln_node *node) {
   return off ? kiln_node_input(node, 0) : NULL;
 }
 
-static const rule rules[] = {
-    {"aten::__is__", is_none, "x is None, x: int => False"},
-    {"aten::__isnot__", is_not_none, "x is not None, x: int => True"},
-    {"prim::unchecked_cast", drop_cast, "unchecked_cast(x: T) -> T => x"},
-    {"aten::_unwrap_optional", drop_cast, "_unwrap_optional(x: T) -> T => x"},
-    {"prim::unchecked_unwrap_optional", drop_cast, "unchecked_unwrap_optional(x: T) -> T => x"},
-    {"aten::add.int", add_int, "x + 0 => x; (x + c) + d => x + (c + d)"},
-    {"aten::sub.int", sub_int, "x - 0 => x"},
-    {"aten::mul.int", mul_int, "x * 1 => x"},
-    {"aten::floordiv.int", floordiv_int, "x // 1 => x"},
-    {"aten::eq.int", eq_same, "x == x => True"},
-    {"aten::ne.int", ne_same, "x != x => False"},
-    {"aten::le.int", eq_same, "x <= x => True"},
-    {"aten::ge.int", eq_same, "x >= x => True"},
-    {"aten::lt.int", ne_same, "x < x => False"},
-    {"aten::gt.int", ne_same, "x > x => False"},
-    {"aten::Int.Tensor", item_of_number, "int(NumToTensor(i)) => i"},
-    {"aten::Float.Tensor", item_of_number, "float(NumToTensor(f)) => f"},
-    {"aten::IntImplicit", item_of_number, "IntImplicit(NumToTensor(i)) => i"},
-    {"aten::len.t", len_of_list, "len([a, b]) => 2"},
-    {"aten::__getitem__.t", item_of_list, "[a, b][1] => b"},
-    {"aten::dim", known_dim, "dim(x: Float(2, 3)) => 2"},
-    {"aten::size.int", known_size, "size(x: Float(2, 3), 1) => 3"},
-    {"prim::dtype", known_dtype, "dtype(x: Float(2, 3)) => 6"},
-    {"prim::device", known_device, "device(x: Float(device=cpu)) => cpu"},
-    {"aten::t", transpose_twice, "t(t(x)) => x"},
-    {"aten::mul.Scalar", times_one, "x * 1 => x, x floating"},
-    {"aten::div.Scalar", divided_by_one, "x / 1 => x, x floating"},
-    {"aten::sub.Scalar", minus_zero, "x - 0 => x, x floating"},
-    {"aten::dropout", dropout_off, "dropout(x, p, False) => x"},
-    {"aten::feature_dropout", dropout_off, "feature_dropout(x, p, False) => x"},
+/* In the examples M is a matrix whose type is known: Float(2, 3, strides=[3, 1], ...). */
+#define RULE(op, apply, examples) [KILN_OP_##op] = apply
+static const rule_fn rules[KILN_OP__BUILTIN_COUNT] = {
+    RULE(__is__, is_none, "x: int | bool aten::__is__(x, None) => False"),
+    RULE(__isnot__, is_not_none, "x: int | bool aten::__isnot__(x, None) => True"),
+    RULE(prim_unchecked_cast, drop_cast, "x: int | int prim::unchecked_cast(x) => x"),
+    RULE(_unwrap_optional, drop_cast, "x: int | int aten::_unwrap_optional(x) => x"),
+    RULE(prim_unchecked_unwrap_optional, drop_cast,
+         "x: int | int prim::unchecked_unwrap_optional(x) => x"),
+    RULE(add_int, add_int,
+         "x: int | int aten::add(x, 0) => x / "
+         "x: int | int aten::add(0, x) => x / "
+         "x: int | int aten::add(int aten::add(x, 2), 3) => int aten::add(x, 5)"),
+    RULE(sub_int, sub_int, "x: int | int aten::sub(x, 0) => x"),
+    RULE(mul_int, mul_int,
+         "x: int | int aten::mul(x, 1) => x / "
+         "x: int | int aten::mul(1, x) => x"),
+    RULE(floordiv_int, floordiv_int, "x: int | int aten::floordiv(x, 1) => x"),
+    RULE(eq_int, eq_same, "x: int | bool aten::eq(x, x) => True"),
+    RULE(ne_int, ne_same, "x: int | bool aten::ne(x, x) => False"),
+    RULE(le_int, eq_same, "x: int | bool aten::le(x, x) => True"),
+    RULE(ge_int, eq_same, "x: int | bool aten::ge(x, x) => True"),
+    RULE(lt_int, ne_same, "x: int | bool aten::lt(x, x) => False"),
+    RULE(gt_int, ne_same, "x: int | bool aten::gt(x, x) => False"),
+    RULE(Int_Tensor, item_of_number, "i: int | int aten::Int(Tensor prim::NumToTensor(i)) => i"),
+    RULE(Float_Tensor, item_of_number,
+         "f: float | float aten::Float(Tensor prim::NumToTensor(f)) => f"),
+    RULE(IntImplicit, item_of_number,
+         "i: int | int aten::IntImplicit(Tensor prim::NumToTensor(i)) => i"),
+    RULE(len_t, len_of_list,
+         "a: int; b: int | int aten::len(int[] prim::ListConstruct(a, b)) => 2"),
+    RULE(__getitem___t, item_of_list,
+         "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), 1) => b / "
+         "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), -2) => a"),
+    RULE(dim, known_dim, "x: M | int aten::dim(x) => 2"),
+    RULE(size_int, known_size,
+         "x: M | int aten::size(x, 1) => 3 / "
+         "x: M | int aten::size(x, -2) => 2"),
+    RULE(prim_dtype, known_dtype, "x: M | int prim::dtype(x) => 6"),
+    RULE(prim_device, known_device, "x: M | Device prim::device(x) => cpu"),
+    RULE(t, transpose_twice,
+         "x: M | Tensor aten::relu(Tensor aten::t(Tensor aten::t(Tensor aten::abs(x)))) => "
+         "Tensor aten::relu(Tensor aten::abs(x))"),
+    RULE(mul_Scalar, times_one,
+         "x: M | Tensor aten::relu(Tensor aten::mul(x, 1)) => Tensor aten::relu(x)"),
+    RULE(div_Scalar, divided_by_one,
+         "x: M | Tensor aten::relu(Tensor aten::div(x, 1)) => Tensor aten::relu(x)"),
+    RULE(sub_Scalar, minus_zero,
+         "x: M | Tensor aten::relu(Tensor aten::sub(x, 0, 1)) => Tensor aten::relu(x)"),
+    RULE(dropout, dropout_off, "x: M | Tensor aten::dropout(x, 0.5, False) => x"),
+    RULE(feature_dropout, dropout_off, "x: M | Tensor aten::feature_dropout(x, 0.5, False) => x"),
 };
+#undef RULE
 
 /* -- Structure -- */
 
@@ -286,10 +302,8 @@ static kiln_ir_value *bool_if(kiln_node *node) {
 static kiln_ir_value *apply_rules(kiln_pass *pass, kiln_node *node) {
   if (kiln_node_is(node, KILN_OP_prim_If)) return bool_if(node);
   if (!node->op || node->op->variant != KILN_VARIANT_NONE) return NULL;
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-    if (kiln_str_is(node->op->full_name, rules[i].root)) return rules[i].apply(pass, node);
-  }
-  return NULL;
+  const int id = node->op->id;
+  return id < KILN_OP__BUILTIN_COUNT && rules[id] ? rules[id](pass, node) : NULL;
 }
 
 /* prim::Constant for every result that can only be None. */

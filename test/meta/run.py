@@ -10,13 +10,14 @@ import sys
 import docs
 import layers
 import ops
+import rules
 import runner
 import style
 import symbols
 import tables
 from tree import Skip, Tree
 
-MODULES = [layers, style, symbols, tables, ops, docs, runner]
+MODULES = [layers, style, symbols, tables, ops, rules, docs, runner]
 
 
 def main():

@@ -121,7 +121,8 @@ def check_meta_sees_faults(tree):
 
 
 def check_meta_sees_table_faults(tree):
-    """the checks of tables find what is planted"""
+    """the checks of tables and rules find what is planted"""
+    import rules
     import tables
 
     columns = '#define KERNEL(fn)\n#define LOST(fn)\n#define DEAF(fn)\n#define DUMB(fn)\n'
@@ -138,4 +139,24 @@ def check_meta_sees_table_faults(tree):
         if fault not in found:
             yield 'missed: %s' % fault
     if len(found) != 6:
+        yield 'too many: %s' % found
+    planted = Planted({'jit/a.c': '/* "aten::mm" */\nreturn kiln_str_is(name, "aten::add.Tensor");\n'
+                                  'fail("prim::If takes a bool");\nstarts(name, "aten::");\n',
+                       'frontend/a.c': 'strcmp(name, "aten::mm")'})
+    found = list(tables.check_operators_by_id(planted))
+    if len(found) != 1 or not found[0].startswith('jit/a.c:2'):
+        yield 'operators by name: %s' % found
+    rows = ['add_int, a, "x: int | int aten::add(x, 0) => x"',
+            'add_int, b, "x: int | int aten::add(x, 1) => x"',  # not so
+            'add_int, c, "x: int | int aten::sub(x, 0) => x"',  # another's
+            'add_int, d, "x: int | int aten::add(x, 1) => int aten::add(x, 1)"',  # nothing
+            'add_int, e, ""']
+    planted = Planted({rules.FILE: ''.join('    RULE(%s),\n' % row for row in rows),
+                       'ir/ops/a.def': 'KILN_OP(add_int, "aten::add.int(int a, int b) -> int",'})
+    planted.artefact = tree.artefact
+    found = list(rules.check_peephole_examples(planted))
+    for fault in ['(x, 1) => x" becomes', 'does not show it', 'needs no rule', 'has no example']:
+        if not any(fault in f for f in found):
+            yield 'missed: %s' % fault
+    if len(found) != 4:
         yield 'too many: %s' % found

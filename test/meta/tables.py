@@ -103,3 +103,22 @@ def check_op_columns(tree):
         elif not re.search(r'(\b(op|kernel|inner|e)->|(kernel|\])\.)%s\b(?! =[^=])' % field.group(1),
                            code):
             yield '%s: nobody asks for %s' % (name, field.group(1))
+
+
+# Who may know operators by their names: what reads text, and what asks overload resolution.
+READS_NAMES = ('ir/parse.c', 'ir/graph.c', 'ir/match.c', 'api/builder_block.c',
+               'api/builder_model.c')
+
+
+def check_operators_by_id(tree):
+    """behind the frontend an operator is its id: no code has its name as a string"""
+    for path in tree.find('.c', '.h', '.inc'):
+        if path.startswith(('frontend/', 'test/', 'bench/', 'examples/', 'tools/')) \
+                or path in READS_NAMES:
+            continue
+        code = re.sub(r'/\*.*?\*/', lambda m: '\n' * m.group().count('\n'), tree.text(path),
+                      flags=re.S)
+        for number, line in enumerate(code.split('\n'), 1):
+            for name in re.findall(r'"((?!c10)[a-z]\w*::\w+(?:\.\w+)?)"', line):
+                yield '%s:%d has "%s": use its KILN_OP_ id, or a column of the table' % (
+                    path, number, name)
