@@ -72,21 +72,8 @@ kiln_dtype kiln__lower_result_dtype(const kiln_node *node, int output) {
 
 /* I64, F64 or BOOL for a Python number, NONE where its kind is not known. */
 static kiln_dtype number_kind(const kiln_ir_value *value) {
-  const kiln_ivalue *constant = kiln_ir_value_constant(value);
-  if (constant) {
-    switch (constant->tag) {
-      case KILN_TAG_INT: return KILN_DTYPE_I64;
-      case KILN_TAG_FLOAT: return KILN_DTYPE_F64;
-      case KILN_TAG_BOOL: return KILN_DTYPE_BOOL;
-      default: return KILN_DTYPE_NONE;
-    }
-  }
-  switch (value->type->kind) {
-    case KILN_TYPE_INT: return KILN_DTYPE_I64;
-    case KILN_TYPE_FLOAT: return KILN_DTYPE_F64;
-    case KILN_TYPE_BOOL: return KILN_DTYPE_BOOL;
-    default: return KILN_DTYPE_NONE;
-  }
+  const kiln_dtype kind = kiln_ir_number_kind(value->type, kiln_ir_value_constant(value));
+  return kind == KILN_DTYPE_C128 ? KILN_DTYPE_NONE : kind;
 }
 
 kiln_dtype kiln__lower_promote(const kiln_node *node, int first, int count) {

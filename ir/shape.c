@@ -1,6 +1,7 @@
 /* shape.c: from a node to its results' types: gathers what is known of the arguments, asks the
  * operator's shape function, and sets the types. */
 #include "ir/shape.h"
+#include "runtime/strides.h"
 
 #include "ir/pass.h"
 
@@ -80,15 +81,9 @@ kiln_dtype kiln__shape_dtype(const kiln_shape_query *q, kiln_dtype fallback) {
 }
 
 bool kiln__shape_is_plain(const kiln_tensor_detail *t) {
-  int64_t strides[KILN_MAX_RANK];
-  if (t->rank < 0 || !kiln__shape_static(t->rank, t->sizes)) return false;
-  kiln_strides_contiguous(t->rank, t->sizes, strides);
-  bool rows = t->has_strides;
-  for (int i = 0; i < t->rank; i++) {
-    if (t->sizes[i] == 0) return true;
-    rows = rows && (t->sizes[i] == 1 || t->strides[i] == strides[i]);
-  }
-  return rows;
+  const kiln_strided dims = {t->rank, t->sizes, t->strides};
+  return t->rank >= 0 && t->has_strides && kiln__shape_static(t->rank, t->sizes) &&
+         kiln_strides_are_contiguous(&dims);
 }
 
 /* -- Making results -- */

@@ -1,10 +1,9 @@
 /* shape_pointwise.c: shape functions of operators that work element by element.
  *
- * Sizes broadcast; dtypes promote as runtime/dtype.h says; the memory order of the result is that
- * of PyTorch's TensorIterator: operands of one shape and one dense layout give it to the result,
- * else dimensions are ordered by the operands' strides, the first operand that can tell two
- * dimensions apart deciding. */
+ * Sizes broadcast; dtypes promote as runtime/dtype.h says; the memory order of the result is what
+ * runtime/strides.h says. */
 #include "ir/shape.h"
+#include "runtime/strides.h"
 
 /* -- Broadcasting -- */
 
@@ -23,119 +22,11 @@ bool kiln__shape_broadcast_dim(int64_t a, int64_t b, int64_t *out) {
   return true;
 }
 
-enum { MAX_OPERANDS = 4 };
-
-/* Strides of an operand over the broadcast shape; 0 where it is repeated. */
-static void spread(int rank, const int64_t *sizes, const kiln_tensor_detail *t, int64_t *out) {
-  int pad = rank - t->rank;
-  for (int i = 0; i < rank; i++) {
-    bool repeated = i < pad || (t->sizes[i - pad] == 1 && sizes[i] != 1);
-    out[i] = repeated ? 0 : t->strides[i - pad];
-  }
-}
-
-/* 1: dimension a lies outside of b, so they change places; -1: inside; 0: no operand tells. */
-static int compare(int a, int b, const int64_t *sizes, int count,
-                   const int64_t (*strides)[KILN_MAX_RANK]) {
-  for (int k = 0; k < count; k++) {
-    int64_t x = strides[k][a], y = strides[k][b];
-    if (x == 0 || y == 0) continue;
-    if (x != y) return x < y ? -1 : 1;
-    if (sizes[a] > sizes[b]) return 1;
-  }
-  return 0;
-}
-
-/* Dense strides with the dimensions ordered as the operands have them. */
-static void order_strides(int rank, const int64_t *sizes, int count,
-                          const int64_t (*strides)[KILN_MAX_RANK], int64_t *out) {
-  int order[KILN_MAX_RANK]; /* innermost first */
-  for (int i = 0; i < rank; i++) order[i] = rank - 1 - i;
-  for (int i = 1; i < rank; i++) { /* insertion: the order is partial, so no faster sort will do */
-    for (int at = i, j = i - 1; j >= 0; j--) {
-      int c = compare(order[j], order[at], sizes, count, strides);
-      if (c < 0) break;
-      if (c == 0) continue;
-      int swap = order[j];
-      order[j] = order[at];
-      order[at] = swap;
-      at = j;
-    }
-  }
-  bool plain = true;
-  for (int i = 0; i < rank; i++) plain &= order[i] == rank - 1 - i;
-  if (plain) {
-    kiln_strides_contiguous(rank, sizes, out);
-    return;
-  }
-  int64_t step = 1;
-  for (int i = 0; i < rank; i++) {
-    out[order[i]] = step;
-    step *= sizes[order[i]];
-  }
-}
-
-/* No two elements at one place and no holes: some order of the dimensions makes it contiguous. */
-static bool is_dense(const kiln_tensor_detail *t) {
-  int64_t expect = 1;
-  uint64_t done = 0;
-  for (int n = 0; n < t->rank; n++) {
-    int found = -1;
-    for (int i = 0; i < t->rank; i++) {
-      if (done >> i & 1) continue;
-      if (t->sizes[i] < 2 || t->strides[i] == expect) {
-        found = i;
-        if (t->sizes[i] >= 2) break;
-      }
-    }
-    if (found < 0) return false;
-    done |= (uint64_t)1 << found;
-    if (t->sizes[found] >= 2) expect *= t->sizes[found];
-  }
-  return true;
-}
+enum { MAX_OPERANDS = KILN_STRIDES_MAX_OPERANDS };
 
 static bool is_complete(const kiln_tensor_detail *t) {
   return t->rank >= 0 && kiln__shape_static(t->rank, t->sizes) && t->has_strides &&
          kiln__shape_static(t->rank, t->strides);
-}
-
-static bool is_contiguous(const kiln_tensor_detail *t) {
-  int64_t strides[KILN_MAX_RANK];
-  bool rows = true;
-  kiln_strides_contiguous(t->rank, t->sizes, strides);
-  for (int i = 0; i < t->rank; i++) {
-    if (t->sizes[i] == 0) return true;
-    rows &= t->sizes[i] == 1 || t->strides[i] == strides[i];
-  }
-  return rows;
-}
-
-static bool same_dims(const kiln_tensor_detail *a, const kiln_tensor_detail *b, bool strides) {
-  if (a->rank != b->rank) return false;
-  for (int i = 0; i < a->rank; i++) {
-    if (a->sizes[i] != b->sizes[i] || (strides && a->strides[i] != b->strides[i])) return false;
-  }
-  return true;
-}
-
-static void result_strides(int rank, const int64_t *sizes,
-                           const kiln_tensor_detail *const *operands, int count, int64_t *out) {
-  bool one_shape = true, contiguous = true, alike = true;
-  int64_t strides[MAX_OPERANDS][KILN_MAX_RANK];
-  for (int i = 0; i < count; i++) {
-    one_shape &= same_dims(operands[0], operands[i], false);
-    contiguous &= is_contiguous(operands[i]);
-    alike &= one_shape && same_dims(operands[0], operands[i], true);
-    spread(rank, sizes, operands[i], strides[i]);
-  }
-  if (one_shape && contiguous) {
-    kiln_strides_contiguous(rank, sizes, out);
-  } else if (alike && is_dense(operands[0])) {
-    for (int i = 0; i < rank; i++) out[i] = operands[0]->strides[i];
-  } else {
-    order_strides(rank, sizes, count, (const int64_t(*)[KILN_MAX_RANK])strides, out);
-  }
 }
 
 bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
@@ -143,10 +34,12 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
   int rank = 0;
   bool complete = true;
   int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  kiln_strided dims[MAX_OPERANDS];
   for (int k = 0; k < count; k++) {
     if (operands[k]->rank < 0) return true; /* the dtype may be known all the same */
     if (operands[k]->rank > rank) rank = operands[k]->rank;
     complete &= is_complete(operands[k]);
+    dims[k] = (kiln_strided){operands[k]->rank, operands[k]->sizes, operands[k]->strides};
   }
   for (int i = 0; i < rank; i++) {
     sizes[i] = 1;
@@ -156,30 +49,12 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
       if (!kiln__shape_broadcast_dim(sizes[i], operands[k]->sizes[at], &sizes[i])) return false;
     }
   }
-  if (complete) result_strides(rank, sizes, operands, count, strides);
+  if (complete) kiln_strides_pointwise(rank, sizes, dims, count, strides);
   kiln__shape_set(q, out, rank, sizes, complete ? strides : NULL);
   return true;
 }
 
 /* -- Dtypes -- */
-
-/* The dtype that stands for a Python number; NONE when it is not known which it is. */
-static kiln_dtype number_kind(const kiln_shape_query *q, int i) {
-  switch (q->types[i]->kind) {
-    case KILN_TYPE_INT: return KILN_DTYPE_I64;
-    case KILN_TYPE_FLOAT: return KILN_DTYPE_F64;
-    case KILN_TYPE_BOOL: return KILN_DTYPE_BOOL;
-    case KILN_TYPE_COMPLEX: return KILN_DTYPE_C128;
-    default: break;
-  }
-  const kiln_ivalue *v = q->constants[i];
-  if (!v) return KILN_DTYPE_NONE;
-  return v->tag == KILN_TAG_INT       ? KILN_DTYPE_I64
-         : v->tag == KILN_TAG_FLOAT   ? KILN_DTYPE_F64
-         : v->tag == KILN_TAG_BOOL    ? KILN_DTYPE_BOOL
-         : v->tag == KILN_TAG_COMPLEX ? KILN_DTYPE_C128
-                                      : KILN_DTYPE_NONE;
-}
 
 /* Promotion of arguments [first, end); None is left out. */
 static kiln_dtype promoted(const kiln_shape_query *q, int first, int end) {
@@ -188,7 +63,7 @@ static kiln_dtype promoted(const kiln_shape_query *q, int first, int end) {
     const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
     if (!t && kiln__shape_is_none(q, i)) continue;
     if (t && (t->dtype == KILN_DTYPE_NONE || t->rank < 0)) return KILN_DTYPE_NONE;
-    kiln_dtype kind = t ? (kiln_dtype)t->dtype : number_kind(q, i);
+    kiln_dtype kind = t ? (kiln_dtype)t->dtype : kiln_ir_number_kind(q->types[i], q->constants[i]);
     if (kind == KILN_DTYPE_NONE) return KILN_DTYPE_NONE;
     if (t)
       kiln_promotion_add_tensor(&p, kind, t->rank);
@@ -281,8 +156,7 @@ bool kiln__shape_bool_test(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
   bool floats =
       kiln_dtype_is_valid(self->dtype) && !kiln_dtype_is_int((kiln_dtype)self->dtype, true);
-  bool plain = is_complete(self) && is_contiguous(self);
-  if (!floats && !plain) q->outs[0].has_strides = false;
+  if (!floats && !kiln__shape_is_plain(self)) q->outs[0].has_strides = false;
   return true;
 }
 

@@ -1,6 +1,7 @@
 /* shape_view.c: shape functions of operators whose result shares the argument's storage, or copies
  * its elements in another shape. */
 #include "ir/shape.h"
+#include "runtime/strides.h"
 
 /* Sizes and strides being worked out. */
 typedef struct geometry {
@@ -60,37 +61,8 @@ static void insert_dim(geometry *g, int dim, int64_t size, int64_t stride) {
 
 /* -- view, reshape, flatten -- */
 
-/* Strides of a view of `old` as `to`, whose sizes are set. Runs of dimensions that are contiguous
- * in each other are matched, from the innermost, with new dimensions of the same product (PyTorch's
- * computeStride). False when there is no such view. */
-static bool view_strides(const geometry *old, geometry *to) {
-  int64_t numel;
-  if (!kiln_numel(old->rank, old->sizes, &numel)) return false;
-  if (numel == 0) {
-    bool same = old->rank == to->rank;
-    for (int i = 0; same && i < old->rank; i++) same = old->sizes[i] == to->sizes[i];
-    if (!same) kiln_strides_contiguous(to->rank, to->sizes, to->strides);
-    for (int i = 0; same && i < old->rank; i++) to->strides[i] = old->strides[i];
-    return true;
-  }
-  if (old->rank == 0) {
-    for (int i = 0; i < to->rank; i++) to->strides[i] = 1;
-    return true;
-  }
-  int at = to->rank - 1;
-  int64_t base = old->strides[old->rank - 1], run = 1, made = 1;
-  for (int i = old->rank - 1; i >= 0; i--) {
-    run *= old->sizes[i];
-    bool ends = i == 0 || (old->sizes[i - 1] != 1 && old->strides[i - 1] != run * base);
-    if (!ends) continue;
-    for (; at >= 0 && (made < run || to->sizes[at] == 1); at--) {
-      to->strides[at] = made * base;
-      made *= to->sizes[at];
-    }
-    if (made != run) return false;
-    if (i > 0) base = old->strides[i - 1], run = made = 1;
-  }
-  return at == -1;
+static kiln_strided strided(const geometry *g) {
+  return (kiln_strided){g->rank, g->sizes, g->strides};
 }
 
 /* The sizes of a list argument, with -1 worked out where all is known. */
@@ -120,8 +92,11 @@ static bool wanted_sizes(const kiln_shape_query *q, int arg, const geometry *sel
 }
 
 static bool finish_view(kiln_shape_query *q, const geometry *self, geometry *to, bool may_copy) {
+  const kiln_strided from = strided(self);
+  int64_t numel;
   to->has_strides = kiln__shape_static(to->rank, to->sizes) && is_static(self);
-  if (to->has_strides && !view_strides(self, to)) {
+  if (to->has_strides && !(kiln_numel(self->rank, self->sizes, &numel) &&
+                           kiln_strides_view(&from, to->rank, to->sizes, to->strides))) {
     if (!may_copy) return false;
     make_contiguous(to);
   }
@@ -401,16 +376,9 @@ bool kiln__shape_dropout(kiln_shape_query *q) {
   return kiln__shape_bool(q, 2, &train) && !train && kiln__shape_alias(q);
 }
 
-/* Row-major already, as a call of contiguous() sees it. */
 static bool is_contiguous(const geometry *g) {
-  int64_t strides[KILN_MAX_RANK];
-  bool rows = true;
-  kiln_strides_contiguous(g->rank, g->sizes, strides);
-  for (int i = 0; i < g->rank; i++) {
-    if (g->sizes[i] == 0) return true;
-    rows &= g->sizes[i] == 1 || g->strides[i] == strides[i];
-  }
-  return rows;
+  const kiln_strided t = strided(g);
+  return kiln_strides_are_contiguous(&t);
 }
 
 /* contiguous(self, memory_format): itself, or a row-major copy. */

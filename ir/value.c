@@ -98,6 +98,23 @@ bool kiln_ir_value_is_none(const kiln_ir_value *value) {
   return constant && constant->tag == KILN_TAG_NONE;
 }
 
+kiln_dtype kiln_ir_number_kind(const kiln_type *type, const kiln_ivalue *constant) {
+  switch (type->kind) {
+    case KILN_TYPE_INT: return KILN_DTYPE_I64;
+    case KILN_TYPE_FLOAT: return KILN_DTYPE_F64;
+    case KILN_TYPE_BOOL: return KILN_DTYPE_BOOL;
+    case KILN_TYPE_COMPLEX: return KILN_DTYPE_C128;
+    default: break;
+  }
+  switch (constant ? constant->tag : KILN_TAG_NONE) {
+    case KILN_TAG_INT: return KILN_DTYPE_I64;
+    case KILN_TAG_FLOAT: return KILN_DTYPE_F64;
+    case KILN_TAG_BOOL: return KILN_DTYPE_BOOL;
+    case KILN_TAG_COMPLEX: return KILN_DTYPE_C128;
+    default: return KILN_DTYPE_NONE;
+  }
+}
+
 bool kiln_ir_value_const_int(const kiln_ir_value *value, int64_t *out_int) {
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
   if (!constant || constant->tag != KILN_TAG_INT) return false;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/kernels/pointwise/iter.h"
+#include "runtime/strides.h"
 
 enum { FORMAT_CONTIGUOUS, FORMAT_PRESERVE, FORMAT_CHANNELS_LAST };
 
@@ -33,8 +34,8 @@ static kiln_status *copy_as(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, i
   } else if (format == FORMAT_PRESERVE && !kiln_tensor_is_contiguous(t)) {
     int64_t inputs[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
     memcpy(inputs[0], kiln_tensor_strides(t), sizeof(int64_t) * (size_t)rank);
-    kiln__pw_strides(rank, kiln_tensor_sizes(t), 1, (const int64_t(*)[KILN_MAX_RANK])inputs,
-                     strides);
+    kiln_strides_ordered(rank, kiln_tensor_sizes(t), 1, (const int64_t(*)[KILN_MAX_RANK])inputs,
+                         strides);
     KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank,
                                         kiln_tensor_sizes(t), strides, &to));
   } else {

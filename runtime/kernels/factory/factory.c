@@ -6,6 +6,7 @@
 #include "base/budget.h"
 #include "runtime/half.h"
 #include "runtime/kernels/pointwise/iter.h"
+#include "runtime/strides.h"
 
 kiln_status *kiln__check_device(kiln_ivalue v) {
   if (v.tag == KILN_TAG_DEVICE && v.u.device.kind != KILN_DEVICE_CPU) {
@@ -96,8 +97,8 @@ static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int at, const
   if (format == KILN__FORMAT_PRESERVE && !kiln_tensor_is_contiguous(self)) {
     int64_t inputs[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
     memcpy(inputs[0], kiln_tensor_strides(self), sizeof(int64_t) * (size_t)rank);
-    kiln__pw_strides(rank, kiln_tensor_sizes(self), 1, (const int64_t(*)[KILN_MAX_RANK])inputs,
-                     strides);
+    kiln_strides_ordered(rank, kiln_tensor_sizes(self), 1, (const int64_t(*)[KILN_MAX_RANK])inputs,
+                         strides);
     KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank,
                                         kiln_tensor_sizes(self), strides, &t));
   } else {

@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/strides.h"
+
 enum { CHUNK = 256, MAX_OPERANDS = KILN_PW_MAX_IN + 1 };
 
 kiln_dtype kiln_pw_promote(const kiln_pw *pw, int first) {
@@ -210,16 +212,6 @@ static kiln_status *merge_shapes(state *s, const kiln_tensor *dest) {
   return NULL;
 }
 
-/* Strides over the broadcast shape, in elements; 0 where repeated. */
-static void spread_strides(const state *s, const kiln_tensor *t, int64_t *out) {
-  int pad = s->rank - kiln_tensor_rank(t);
-  for (int i = 0; i < s->rank; i++) {
-    out[i] = i < pad || (kiln_tensor_sizes(t)[i - pad] == 1 && s->sizes[i] != 1)
-                 ? 0
-                 : kiln_tensor_strides(t)[i - pad];
-  }
-}
-
 static bool is_narrow_int(kiln_dtype d) {
   return kiln_dtype_is_int(d, false) && kiln_ctype_dtype(kiln_ctype_of(d)) != d;
 }
@@ -310,30 +302,15 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
       }
     }
   } else {
-    int64_t inputs[KILN_PW_MAX_IN][KILN_MAX_RANK], strides[KILN_MAX_RANK], plain[KILN_MAX_RANK];
+    kiln_strided operands[KILN_PW_MAX_IN];
+    int64_t strides[KILN_MAX_RANK], plain[KILN_MAX_RANK];
     int count = 0;
-    const kiln_tensor *first = NULL;
-    bool alike = true; /* one shape and equal strides, dense: the result is laid out like them */
-    bool plain_operands = true; /* one shape, contiguous all: so is the result */
     for (int i = 0; i < s->pw->in_count; i++) {
-      const kiln_tensor *t = s->pw->in[i].tensor;
-      if (!t) continue;
-      spread_strides(s, t, inputs[count++]);
-      if (!first) first = t;
-      bool one_shape = same_shape(first, t);
-      plain_operands = plain_operands && one_shape && kiln_tensor_is_contiguous(t);
-      alike = alike && one_shape &&
-              memcmp(first->dims, t->dims, sizeof(int64_t) * 2 * (size_t)kiln_tensor_rank(t)) == 0;
+      if (s->pw->in[i].tensor) operands[count++] = kiln_tensor_strided(s->pw->in[i].tensor);
     }
-    alike = alike && first && kiln__non_overlapping_dense(first);
-    if (alike) {
-      memcpy(strides, kiln_tensor_strides(first), sizeof(int64_t) * (size_t)s->rank);
-    } else {
-      kiln__pw_strides(s->rank, s->sizes, count, (const int64_t(*)[KILN_MAX_RANK])inputs, strides);
-    }
+    kiln_strides_pointwise(s->rank, s->sizes, operands, count, strides);
     kiln_strides_contiguous(s->rank, s->sizes, plain);
-    if ((first && plain_operands) ||
-        memcmp(strides, plain, sizeof(int64_t) * (size_t)s->rank) == 0) {
+    if (memcmp(strides, plain, sizeof(int64_t) * (size_t)s->rank) == 0) {
       KILN_TRY(kiln_call_tensor(s->call, s->result, s->rank, s->sizes, &dest));
     } else {
       KILN_TRY(kiln_call_check(s->call, 0));
@@ -364,8 +341,8 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
 static void coalesce(state *s) {
   int order[KILN_MAX_RANK];
   int64_t sizes[KILN_MAX_RANK], strides[MAX_OPERANDS][KILN_MAX_RANK];
-  kiln__pw_order_dims(s->rank, s->sizes, s->count, (const int64_t(*)[KILN_MAX_RANK])s->strides,
-                      order);
+  kiln_strides_order(s->rank, s->sizes, s->count, (const int64_t(*)[KILN_MAX_RANK])s->strides,
+                     order);
   int rank = 0;
   for (int i = 0; i < s->rank; i++) {
     int d = order[i];
@@ -542,10 +519,11 @@ static __attribute__((noinline)) kiln_status *run_general(kiln_call *call, kiln_
   for (int i = 0; i < s.rank; i++) numel *= s.sizes[i] != 0; /* only whether it is empty */
   if (numel == 0) return NULL;
   for (int i = 0; i < pw->in_count; i++) {
-    if (pw->in[i].tensor)
-      spread_strides(&s, pw->in[i].tensor, s.strides[i + 1]);
-    else
-      memset(s.strides[i + 1], 0, sizeof(int64_t) * (size_t)s.rank);
+    memset(s.strides[i + 1], 0, sizeof(int64_t) * (size_t)s.rank);
+    if (pw->in[i].tensor) {
+      const kiln_strided dims = kiln_tensor_strided(pw->in[i].tensor);
+      kiln_strides_spread(s.rank, s.sizes, &dims, s.strides[i + 1]);
+    }
     bind_input(&s, i);
   }
   coalesce(&s);

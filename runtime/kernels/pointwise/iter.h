@@ -48,14 +48,6 @@ kiln_status *kiln_pw_fill_fitting(kiln_call *call, kiln_tensor *dst,
 
 /* -- Where elements lie (geometry.c) -- */
 
-/* The dimensions from the innermost outwards. */
-void kiln__pw_order_dims(int rank, const int64_t *sizes, int count,
-                         const int64_t (*strides)[KILN_MAX_RANK], int *out_order);
-/* The elements fill their memory, each its own place. */
-bool kiln__non_overlapping_dense(const kiln_tensor *t);
-/* Strides that a new result gets (in elements), from the shapes and strides of the operands. */
-void kiln__pw_strides(int rank, const int64_t *sizes, int count,
-                      const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides);
 /* The destination's elements lie apart, and do not lie partly in `source`: else KILN_OP_ERROR. */
 kiln_status *kiln__check_overlap(const kiln_tensor *dest, const kiln_tensor *source) KILN_MUST_USE;
 

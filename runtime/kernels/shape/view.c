@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/kernels/pointwise/iter.h"
+#include "runtime/strides.h"
 
 /* -- The geometry -- */
 
@@ -167,41 +168,10 @@ kiln_status *kiln__infer_size(int64_t numel, int rank, const int64_t *sizes, int
   return KILN_OP_FAIL("shape '%s' is invalid for input of size %lld", shape, (long long)numel);
 }
 
-/* Walks both shapes from the back; each run of old dimensions that is contiguous in memory must be
- * cut up exactly by new dimensions. */
 bool kiln__view_strides(const kiln_tensor *t, int rank, const int64_t *sizes,
                         int64_t *out_strides) {
-  int own = kiln_tensor_rank(t), d = rank - 1;
-  const int64_t *old = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
-  if (t->numel == 0) {
-    if (own == rank && memcmp(old, sizes, sizeof(int64_t) * (size_t)rank) == 0) {
-      memcpy(out_strides, strides, sizeof(int64_t) * (size_t)rank);
-    } else {
-      kiln_strides_contiguous(rank, sizes, out_strides);
-    }
-    return true;
-  }
-  if (own == 0) {
-    kiln_strides_contiguous(rank, sizes, out_strides);
-    return true;
-  }
-  int64_t base = strides[own - 1], run = 1, used = 1;
-  for (int i = own - 1; i >= 0; i--) {
-    run *= old[i];
-    if (i == 0 || (old[i - 1] != 1 && strides[i - 1] != run * base)) {
-      while (d >= 0 && (used < run || sizes[d] == 1)) {
-        out_strides[d] = used * base;
-        used *= sizes[d];
-        d--;
-      }
-      if (used != run) return false;
-      if (i > 0) {
-        base = strides[i - 1];
-        run = used = 1;
-      }
-    }
-  }
-  return d == -1;
+  const kiln_strided from = kiln_tensor_strided(t);
+  return kiln_strides_view(&from, rank, sizes, out_strides);
 }
 
 kiln_status *kiln__reshape(kiln_call *call, kiln_tensor *t, int rank, const int64_t *sizes,

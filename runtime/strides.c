@@ -1,0 +1,156 @@
+/* strides.c: where the elements of results lie (strides.h). */
+#include "runtime/strides.h"
+
+#include <string.h>
+
+/* -- Questions -- */
+
+bool kiln_strides_are_contiguous(const kiln_strided *t) {
+  int64_t plain[KILN_MAX_RANK];
+  bool rows = true;
+  kiln_strides_contiguous(t->rank, t->sizes, plain);
+  for (int i = 0; i < t->rank; i++) {
+    if (t->sizes[i] == 0) return true;
+    rows &= t->sizes[i] == 1 || t->strides[i] == plain[i];
+  }
+  return rows;
+}
+
+bool kiln_strides_are_dense(const kiln_strided *t) {
+  int order[KILN_MAX_RANK];
+  int64_t strides[1][KILN_MAX_RANK], expect = 1;
+  if (kiln_strides_are_contiguous(t)) return true;
+  memcpy(strides[0], t->strides, sizeof(int64_t) * (size_t)t->rank);
+  kiln_strides_order(t->rank, t->sizes, 1, (const int64_t(*)[KILN_MAX_RANK])strides, order);
+  for (int i = 0; i < t->rank; i++) {
+    const int64_t size = t->sizes[order[i]];
+    if (size < 2) continue;
+    if (strides[0][order[i]] != expect) return false;
+    expect *= size;
+  }
+  return true;
+}
+
+static bool same_dims(const kiln_strided *a, const kiln_strided *b, bool strides) {
+  if (a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++) {
+    if (a->sizes[i] != b->sizes[i] || (strides && a->strides[i] != b->strides[i])) return false;
+  }
+  return true;
+}
+
+/* -- Memory order -- */
+
+void kiln_strides_spread(int rank, const int64_t *sizes, const kiln_strided *t,
+                         int64_t *out_strides) {
+  const int pad = rank - t->rank;
+  for (int i = 0; i < rank; i++) {
+    const bool repeated = i < pad || (t->sizes[i - pad] == 1 && sizes[i] != 1);
+    out_strides[i] = repeated ? 0 : t->strides[i - pad];
+  }
+}
+
+/* 1: dimension a lies outside of b, so they change places; -1: inside; 0: no operand says. */
+static int compare_dims(int a, int b, const int64_t *sizes, int count,
+                        const int64_t (*strides)[KILN_MAX_RANK]) {
+  for (int k = 0; k < count; k++) {
+    int64_t x = strides[k][a], y = strides[k][b];
+    if (x == 0 || y == 0) continue;
+    if (x < y) return -1;
+    if (x > y) return 1;
+    if (sizes[a] > sizes[b]) return 1;
+  }
+  return 0;
+}
+
+/* An insertion sort, as the order is partial. */
+void kiln_strides_order(int rank, const int64_t *sizes, int count,
+                        const int64_t (*strides)[KILN_MAX_RANK], int *out_order) {
+  for (int i = 0; i < rank; i++) out_order[i] = rank - 1 - i;
+  for (int i = 1; i < rank; i++) {
+    int at = i;
+    for (int j = i - 1; j >= 0; j--) {
+      int order = compare_dims(out_order[j], out_order[at], sizes, count, strides);
+      if (order > 0) {
+        int swap = out_order[j];
+        out_order[j] = out_order[at];
+        out_order[at] = swap;
+        at = j;
+      } else if (order < 0) {
+        break;
+      }
+    }
+  }
+}
+
+void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
+                          const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides) {
+  int order[KILN_MAX_RANK];
+  kiln_strides_order(rank, sizes, count, strides, order);
+  bool plain = true;
+  for (int i = 0; i < rank; i++) plain = plain && order[i] == rank - 1 - i;
+  if (plain) {
+    kiln_strides_contiguous(rank, sizes, out_strides);
+    return;
+  }
+  int64_t step = 1;
+  for (int i = 0; i < rank; i++) {
+    out_strides[order[i]] = step;
+    step *= sizes[order[i]]; /* 0 from an empty dimension on, as in PyTorch */
+  }
+}
+
+void kiln_strides_pointwise(int rank, const int64_t *sizes, const kiln_strided *operands, int count,
+                            int64_t *out_strides) {
+  int64_t strides[KILN_STRIDES_MAX_OPERANDS][KILN_MAX_RANK];
+  bool one_shape = true, alike = true;
+  KILN_ASSERT(count <= KILN_STRIDES_MAX_OPERANDS);
+  for (int i = 1; i < count && one_shape; i++) {
+    one_shape = same_dims(&operands[0], &operands[i], false);
+    alike = alike && same_dims(&operands[0], &operands[i], true);
+  }
+  bool contiguous = one_shape;
+  for (int i = 0; i < count && contiguous; i++) {
+    contiguous = kiln_strides_are_contiguous(&operands[i]);
+  }
+  if (contiguous) {
+    kiln_strides_contiguous(rank, sizes, out_strides);
+  } else if (one_shape && alike && kiln_strides_are_dense(&operands[0])) {
+    memcpy(out_strides, operands[0].strides, sizeof(int64_t) * (size_t)rank);
+  } else {
+    for (int i = 0; i < count; i++) kiln_strides_spread(rank, sizes, &operands[i], strides[i]);
+    kiln_strides_ordered(rank, sizes, count, (const int64_t(*)[KILN_MAX_RANK])strides, out_strides);
+  }
+}
+
+/* -- Views -- */
+
+/* Walks both shapes from the back; each run of old dimensions that is contiguous in memory must be
+ * cut up exactly by new dimensions. */
+bool kiln_strides_view(const kiln_strided *t, int rank, const int64_t *sizes,
+                       int64_t *out_strides) {
+  const kiln_strided to = {rank, sizes, NULL};
+  bool empty = false;
+  int d = rank - 1;
+  for (int i = 0; i < t->rank; i++) empty |= t->sizes[i] == 0;
+  if (empty && same_dims(t, &to, false)) {
+    memcpy(out_strides, t->strides, sizeof(int64_t) * (size_t)rank);
+    return true;
+  }
+  if (empty || t->rank == 0) {
+    kiln_strides_contiguous(rank, sizes, out_strides);
+    return true;
+  }
+  int64_t base = t->strides[t->rank - 1], run = 1, used = 1;
+  for (int i = t->rank - 1; i >= 0; i--) {
+    run *= t->sizes[i];
+    if (i > 0 && (t->sizes[i - 1] == 1 || t->strides[i - 1] == run * base)) continue;
+    for (; d >= 0 && (used < run || sizes[d] == 1); d--) {
+      out_strides[d] = used * base;
+      used *= sizes[d];
+    }
+    if (used != run) return false;
+    if (i > 0) base = t->strides[i - 1], run = used = 1;
+  }
+  return d == -1;
+}

@@ -1,0 +1,43 @@
+/* strides.h: where the elements of results lie. Kernels make tensors by these rules and shape
+ * functions foretell them; generated code trusts what is foretold, so there is no second copy. */
+#ifndef KILN_RUNTIME_STRIDES_H
+#define KILN_RUNTIME_STRIDES_H
+
+#include "runtime/tensor.h"
+#include "runtime/type.h"
+
+/* Sizes and strides, in elements, of a tensor that is or will be. Borrowed. */
+typedef struct kiln_strided {
+  int rank;
+  const int64_t *sizes, *strides;
+} kiln_strided;
+static inline kiln_strided kiln_tensor_strided(const kiln_tensor *t) {
+  return (kiln_strided){kiln_tensor_rank(t), kiln_tensor_sizes(t), kiln_tensor_strides(t)};
+}
+
+/* Row-major; dimensions of one element have any stride. */
+bool kiln_strides_are_contiguous(const kiln_strided *t);
+/* The elements fill their memory, each its own place. */
+bool kiln_strides_are_dense(const kiln_strided *t);
+/* Strides of an operand over the broadcast shape; 0 where it is repeated. */
+void kiln_strides_spread(int rank, const int64_t *sizes, const kiln_strided *t,
+                         int64_t *out_strides);
+/* The dimensions from the innermost outwards, as the operands have them; where none tells two
+ * apart, as they stand. `strides` are spread. */
+void kiln_strides_order(int rank, const int64_t *sizes, int count,
+                        const int64_t (*strides)[KILN_MAX_RANK], int *out_order);
+/* Dense strides in that order. */
+void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
+                          const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides);
+/* Strides of the new result of a pointwise operator, whose sizes are the operands' broadcast ones
+ * (PyTorch's TensorIterator): operands of one shape and one dense layout give it to the result,
+ * else its dimensions are ordered as theirs, the first operand that can tell two apart deciding. A
+ * (2, 3) operand with strides (1, 2) and a row-major (2, 1) one make strides (1, 2). */
+enum { KILN_STRIDES_MAX_OPERANDS = 4 };
+void kiln_strides_pointwise(int rank, const int64_t *sizes, const kiln_strided *operands, int count,
+                            int64_t *out_strides);
+/* Strides of a view of `t` with other sizes of the same product (PyTorch's computeStride); false
+ * when there is none. */
+bool kiln_strides_view(const kiln_strided *t, int rank, const int64_t *sizes, int64_t *out_strides);
+
+#endif

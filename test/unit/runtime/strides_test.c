@@ -1,0 +1,100 @@
+/* strides_test.c: where elements of results lie, as PyTorch's rules have it (x.stride()). */
+#include "runtime/strides.h"
+#include "test/unit/unit.h"
+
+enum { RANK = 4 };
+
+typedef struct operand {
+  int rank;
+  int64_t sizes[RANK], strides[RANK];
+} operand;
+
+static kiln_strided strided(const operand *o) {
+  return (kiln_strided){o->rank, o->sizes, o->strides};
+}
+
+static void test_pointwise(void **state) {
+  static const struct {
+    operand a, b;
+    int rank;
+    int64_t sizes[RANK], strides[RANK];
+  } cases[] = {
+      {{2, {2, 3}, {3, 1}}, {2, {2, 3}, {3, 1}}, 2, {2, 3}, {3, 1}},
+      {{2, {2, 3}, {1, 2}}, {2, {2, 3}, {1, 2}}, 2, {2, 3}, {1, 2}}, /* alike, dense */
+      {{2, {2, 3}, {1, 2}}, {2, {2, 3}, {3, 1}}, 2, {2, 3}, {1, 2}}, /* the first decides */
+      {{2, {2, 3}, {3, 1}}, {2, {2, 3}, {1, 2}}, 2, {2, 3}, {3, 1}},
+      {{2, {2, 3}, {1, 2}}, {2, {2, 1}, {1, 1}}, 2, {2, 3}, {1, 2}},
+      {{1, {3}, {1}}, {2, {3, 3}, {1, 3}}, 2, {3, 3}, {1, 3}},       /* a row tells nothing */
+      {{2, {2, 3}, {1, 8}}, {2, {2, 3}, {1, 8}}, 2, {2, 3}, {1, 2}}, /* alike, with holes */
+      {{2, {1, 3}, {9, 1}}, {2, {1, 3}, {9, 1}}, 2, {1, 3}, {3, 1}}, /* contiguous all the same */
+      {{4, {2, 3, 4, 5}, {60, 1, 15, 3}},
+       {3, {3, 1, 1}, {1, 1, 1}},
+       4,
+       {2, 3, 4, 5},
+       {60, 1, 15, 3}}, /* channels last, and a bias of channels */
+      {{2, {0, 3}, {1, 0}}, {2, {0, 3}, {3, 1}}, 2, {0, 3}, {3, 1}},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const kiln_strided both[2] = {strided(&cases[i].a), strided(&cases[i].b)};
+    int64_t strides[KILN_MAX_RANK];
+    kiln_strides_pointwise(cases[i].rank, cases[i].sizes, both, 2, strides);
+    assert_memory_equal(strides, cases[i].strides, sizeof *strides * (size_t)cases[i].rank);
+  }
+}
+
+static void test_questions(void **state) {
+  static const struct {
+    operand t;
+    bool contiguous, dense;
+  } cases[] = {
+      {{2, {2, 3}, {3, 1}}, true, true},         {{2, {2, 3}, {1, 2}}, false, true},
+      {{2, {2, 3}, {4, 1}}, false, false},       {{2, {2, 3}, {0, 1}}, false, false},
+      {{2, {1, 3}, {7, 1}}, true, true},         {{2, {0, 3}, {5, 5}}, true, true},
+      {{3, {2, 1, 3}, {1, 9, 2}}, false, true},  {{0, {0}, {0}}, true, true},
+      {{3, {2, 2, 3}, {1, 1, 2}}, false, false},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const kiln_strided t = strided(&cases[i].t);
+    assert_int_equal(kiln_strides_are_contiguous(&t), cases[i].contiguous);
+    assert_int_equal(kiln_strides_are_dense(&t), cases[i].dense);
+  }
+}
+
+static void test_views(void **state) {
+  static const struct {
+    operand t;
+    bool fits;
+    int rank;
+    int64_t sizes[RANK], strides[RANK];
+  } cases[] = {
+      {{2, {2, 6}, {6, 1}}, true, 3, {2, 2, 3}, {6, 3, 1}},
+      {{2, {2, 3}, {1, 2}}, false, 1, {6}, {0}},
+      {{2, {2, 6}, {8, 1}}, true, 3, {2, 3, 2}, {8, 2, 1}},
+      {{2, {2, 6}, {8, 1}}, false, 2, {4, 3}, {0}},
+      {{2, {3, 4}, {1, 3}}, true, 3, {3, 2, 2}, {1, 6, 3}},
+      {{1, {4}, {0}}, true, 2, {2, 2}, {0, 0}},
+      {{0, {0}, {0}}, true, 2, {1, 1}, {1, 1}},
+      {{2, {0, 3}, {1, 0}}, true, 2, {0, 3}, {1, 0}},
+      {{2, {0, 3}, {1, 0}}, true, 2, {3, 0}, {1, 1}},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const kiln_strided t = strided(&cases[i].t);
+    int64_t strides[KILN_MAX_RANK];
+    const bool fits = kiln_strides_view(&t, cases[i].rank, cases[i].sizes, strides);
+    assert_int_equal(fits, cases[i].fits);
+    if (!fits) continue;
+    assert_memory_equal(strides, cases[i].strides, sizeof *strides * (size_t)cases[i].rank);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_pointwise),
+      cmocka_unit_test(test_questions),
+      cmocka_unit_test(test_views),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
