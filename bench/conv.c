@@ -152,15 +152,16 @@ static void run_shape(const shape *s, const kiln_dispatch *dispatch, kiln_pool *
   c.axis[2] = axis_of(s, 1, out, 1, 1);
   const int threads = kiln_conv_threads(&c, kiln_pool_threads(all));
   kiln_pool *pool = threads > 1 ? all : NULL;
-  kiln_conv_plan(&c, dispatch->isa, sizeof(float), threads);
-  void *scratch = aligned_alloc(64, kiln_conv_scratch(&c, threads));
+  kiln_conv_plan plan;
+  kiln_conv_make_plan(&c, dispatch->isa, sizeof(float), threads, &plan);
+  void *scratch = aligned_alloc(64, kiln_conv_scratch(&plan, threads));
   if (!scratch) exit(3);
   enum { RUNS = 200 };
   double times[RUNS];
   int runs = 0;
   for (double spent = 0; runs < RUNS && spent < 0.25; runs++) {
     const double start = now();
-    kiln_conv_run(&c, dispatch->conv_f32, pool, scratch);
+    kiln_conv_run(&c, &plan, dispatch->conv_f32, pool, scratch);
     times[runs] = now() - start;
     spent += times[runs];
   }

@@ -38,8 +38,10 @@ typedef struct bench {
   bool f64;
 } bench;
 
-static void product(const bench *b, const kiln_gemm_args *g) {
-  (b->f64 ? b->dispatch->gemm_f64 : b->dispatch->gemm_f32)(g);
+static void product(const bench *b, const kiln_gemm_args *g, void *scratch) {
+  const kiln_gemm_plan plan = kiln_gemm_make_plan(g, b->f64 ? 8 : 4);
+  const kiln_gemm_args whole = kiln__gemm_planned(g, &plan);
+  (b->f64 ? b->dispatch->gemm_f64 : b->dispatch->gemm_f32)(&whole, &plan, scratch);
 }
 
 static double gflops(const bench *b, shape s, bool transposed) {
@@ -49,9 +51,8 @@ static double gflops(const bench *b, shape s, bool transposed) {
   g.b_row = transposed ? 1 : s.n, g.b_col = transposed ? s.k : 1;
   const size_t elements = (size_t)(s.m * s.k + s.k * s.n + s.m * s.n + 192);
   char *memory = aligned_alloc(64, (elements * item + 63) / 64 * 64);
-  const size_t bytes = kiln_gemm_scratch(&g, item);
-  g.scratch = aligned_alloc(64, bytes / 64 * 64 + 64);
-  if (!memory || !g.scratch) exit(3);
+  void *scratch = aligned_alloc(64, kiln_gemm_make_plan(&g, item).scratch + 64);
+  if (!memory || !scratch) exit(3);
   for (size_t i = 0; i < elements; i++) {
     const double value = (double)(i * 7919 % 17) / 8 - 1;
     if (b->f64) {
@@ -70,10 +71,10 @@ static double gflops(const bench *b, shape s, bool transposed) {
   int64_t calls = (int64_t)(2e7 / flops) + 1, runs = 0;
   for (double begin = seconds(); runs < TIMES && (runs < 7 || seconds() - begin < 0.25); runs++) {
     const double start = seconds();
-    for (int64_t i = 0; i < calls; i++) product(b, &g);
+    for (int64_t i = 0; i < calls; i++) product(b, &g, scratch);
     times[runs] = (seconds() - start) / (double)calls;
   }
-  free(g.scratch);
+  free(scratch);
   free(memory);
   qsort(times, (size_t)runs, sizeof *times, by_value);
   return flops / times[runs / 2] * 1e-9;

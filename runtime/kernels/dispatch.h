@@ -15,6 +15,7 @@
 #include "runtime/kernels/heavy/gemm.h"
 
 struct kiln_conv;
+struct kiln_conv_plan;
 struct kiln_conv_part;
 
 typedef enum kiln_ctype {
@@ -94,11 +95,12 @@ typedef struct kiln_dispatch {
   const kiln_cast_loop (*store)[KILN_DTYPE__COUNT];    /* [ctype]: back */
   const kiln_reduce_loop (*reduce)[KILN_CTYPE__COUNT]; /* [kiln_reduce_op] */
   const kiln_row_kernels *rows_f32, *rows_f64;
-  void (*gemm_f32)(const kiln_gemm_args *args);
-  void (*gemm_f64)(const kiln_gemm_args *args);
+  kiln_gemm_fn gemm_f32, gemm_f64;
   /* A part of a planned convolution, heavy/conv.h. */
-  void (*conv_f32)(const struct kiln_conv *c, const struct kiln_conv_part *part, void *scratch);
-  void (*conv_f64)(const struct kiln_conv *c, const struct kiln_conv_part *part, void *scratch);
+  void (*conv_f32)(const struct kiln_conv *c, const struct kiln_conv_plan *p,
+                   const struct kiln_conv_part *part, void *scratch);
+  void (*conv_f64)(const struct kiln_conv *c, const struct kiln_conv_plan *p,
+                   const struct kiln_conv_part *part, void *scratch);
 } kiln_dispatch;
 
 /* The table of an instruction set. Static. */

@@ -44,28 +44,30 @@
 #endif
 
 /* What dispatch.c gathers: every array and function of an instruction set. */
-#define KILN_ISA_DECLARE(isa)                                                              \
-  extern const kiln_pw_loop kiln__pw_b8_##isa[KILN_PW__COUNT];                             \
-  extern const kiln_pw_loop kiln__pw_i32_##isa[KILN_PW__COUNT];                            \
-  extern const kiln_pw_loop kiln__pw_i64_##isa[KILN_PW__COUNT];                            \
-  extern const kiln_pw_loop kiln__pw_f32_##isa[KILN_PW__COUNT];                            \
-  extern const kiln_pw_loop kiln__pw_f64_##isa[KILN_PW__COUNT];                            \
-  extern const kiln_pw_loop kiln__pw_c64_##isa[KILN_PW__COUNT];                            \
-  extern const kiln_pw_loop kiln__pw_c128_##isa[KILN_PW__COUNT];                           \
-  extern const kiln_cast_loop kiln__load_##isa[KILN_DTYPE__COUNT][KILN_CTYPE__COUNT];      \
-  extern const kiln_cast_loop kiln__store_##isa[KILN_CTYPE__COUNT][KILN_DTYPE__COUNT];     \
-  extern const kiln_reduce_loop kiln__reduce_##isa[KILN_REDUCE__COUNT][KILN_CTYPE__COUNT]; \
-  extern const kiln_row_kernels kiln__rows_f32_##isa, kiln__rows_f64_##isa;                \
-  void kiln__gemm_f32_##isa(const kiln_gemm_args *args);                                   \
-  void kiln__gemm_f64_##isa(const kiln_gemm_args *args);                                   \
-  void kiln__depthwise_f32_##isa(const struct kiln_conv *c, int64_t begin, int64_t end,    \
-                                 void *scratch);                                           \
-  void kiln__depthwise_f64_##isa(const struct kiln_conv *c, int64_t begin, int64_t end,    \
-                                 void *scratch);                                           \
-  void kiln__conv_f32_##isa(const struct kiln_conv *c, const struct kiln_conv_part *part,  \
-                            void *scratch);                                                \
-  void kiln__conv_f64_##isa(const struct kiln_conv *c, const struct kiln_conv_part *part,  \
-                            void *scratch)
+#define KILN_ISA_DECLARE(isa)                                                               \
+  extern const kiln_pw_loop kiln__pw_b8_##isa[KILN_PW__COUNT];                              \
+  extern const kiln_pw_loop kiln__pw_i32_##isa[KILN_PW__COUNT];                             \
+  extern const kiln_pw_loop kiln__pw_i64_##isa[KILN_PW__COUNT];                             \
+  extern const kiln_pw_loop kiln__pw_f32_##isa[KILN_PW__COUNT];                             \
+  extern const kiln_pw_loop kiln__pw_f64_##isa[KILN_PW__COUNT];                             \
+  extern const kiln_pw_loop kiln__pw_c64_##isa[KILN_PW__COUNT];                             \
+  extern const kiln_pw_loop kiln__pw_c128_##isa[KILN_PW__COUNT];                            \
+  extern const kiln_cast_loop kiln__load_##isa[KILN_DTYPE__COUNT][KILN_CTYPE__COUNT];       \
+  extern const kiln_cast_loop kiln__store_##isa[KILN_CTYPE__COUNT][KILN_DTYPE__COUNT];      \
+  extern const kiln_reduce_loop kiln__reduce_##isa[KILN_REDUCE__COUNT][KILN_CTYPE__COUNT];  \
+  extern const kiln_row_kernels kiln__rows_f32_##isa, kiln__rows_f64_##isa;                 \
+  void kiln__gemm_f32_##isa(const kiln_gemm_args *part, const kiln_gemm_plan *plan,         \
+                            void *scratch);                                                 \
+  void kiln__gemm_f64_##isa(const kiln_gemm_args *part, const kiln_gemm_plan *plan,         \
+                            void *scratch);                                                 \
+  void kiln__depthwise_f32_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p, \
+                                 int64_t begin, int64_t end, void *scratch);                \
+  void kiln__depthwise_f64_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p, \
+                                 int64_t begin, int64_t end, void *scratch);                \
+  void kiln__conv_f32_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p,      \
+                            const struct kiln_conv_part *part, void *scratch);              \
+  void kiln__conv_f64_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p,      \
+                            const struct kiln_conv_part *part, void *scratch)
 KILN_ISA_DECLARE(v2);
 KILN_ISA_DECLARE(avx2);
 KILN_ISA_DECLARE(avx512);

@@ -197,21 +197,22 @@ static void set_problem(const conv *c, kiln_tensor *const t[3], char *out, kiln_
     w_tap *= c->k[d];
   }
 }
-static kiln_status *solve(kiln__nn *nn, kiln_conv *p) {
+static kiln_status *solve(kiln__nn *nn, const kiln_conv *p) {
   if (nn->dtype != KILN_DTYPE_F32 && nn->dtype != KILN_DTYPE_F64) {
     kiln__conv_plain(nn->dtype, p);
     return NULL;
   }
   const kiln_dispatch *dispatch = nn->call->dispatch;
   const int threads = kiln_conv_threads(p, kiln_pool_threads(nn->call->pool));
-  kiln_conv_plan(p, dispatch->isa, nn->item, threads);
-  const int64_t items = (int64_t)(kiln_conv_scratch(p, threads) / nn->item);
+  kiln_conv_plan plan;
+  kiln_conv_make_plan(p, dispatch->isa, nn->item, threads, &plan);
+  const int64_t items = (int64_t)(kiln_conv_scratch(&plan, threads) / nn->item);
   kiln_tensor *block;
   void *scratch;
   KILN_TRY(kiln_call_tensor(nn->call, nn->dtype, 1, &items, &block));
   kiln_status *status = kiln_tensor_writable_data(block, &scratch);
   if (!status) {
-    kiln_conv_run(p, nn->dtype == KILN_DTYPE_F64 ? dispatch->conv_f64 : dispatch->conv_f32,
+    kiln_conv_run(p, &plan, nn->dtype == KILN_DTYPE_F64 ? dispatch->conv_f64 : dispatch->conv_f32,
                   threads > 1 ? nn->call->pool : NULL, scratch);
   }
   kiln_tensor_release_to(&nn->call->cache, block);

@@ -30,6 +30,7 @@ typedef enum kiln_conv_mode {
   KILN_CONV_DEPTHWISE, /* groups of one channel: planes, depthwise_isa.h */
 } kiln_conv_mode;
 
+/* The problem. */
 typedef struct kiln_conv {
   kiln_conv_axis axis[3];
   int64_t batch, groups, channels, outputs; /* of a group */
@@ -37,7 +38,12 @@ typedef struct kiln_conv {
   void *out;
   int64_t in_batch, in_channel, out_batch, out_channel; /* a group's follow each other */
   int64_t w_group, w_output, w_channel;
-  /* By kiln_conv_plan: how the work is cut, and what each unit does (conv_isa.h). */
+} kiln_conv;
+
+/* How its work is cut, and what each unit does (conv_isa.h), for one instruction set and number of
+ * threads. It hangs on no address: one plan serves all problems of these sizes and strides. */
+typedef struct kiln_conv_plan {
+  kiln_conv_axis axis[3]; /* the problem's: turned and merged so that the last is long */
   kiln_conv_mode mode;
   int64_t segment;                    /* columns that units do not reach across */
   int64_t granule, parts;             /* a segment is cut into `parts` at multiples of `granule` */
@@ -53,7 +59,7 @@ typedef struct kiln_conv {
   bool by_tiles; /* parts are tiles of a unit's block, not units: else threads would lack work */
   size_t tile_at, pieces_at, firsts_at, taps_at, a_at, panels_at, band_at,
       scratch; /* in bytes: parts of what one thread needs, and all */
-} kiln_conv;
+} kiln_conv_plan;
 
 /* What a kernel is asked for: units [begin, end), or tiles of outputs x panels of one unit and
  * block of the sum. For those each thread fills panels of its own, once a block: what several
@@ -63,7 +69,8 @@ typedef struct kiln_conv_part {
   int64_t begin, end;
   int64_t unit, channel; /* by tiles: which unit, and the block's first channel */
 } kiln_conv_part;
-typedef void (*kiln_conv_fn)(const kiln_conv *c, const kiln_conv_part *part, void *scratch);
+typedef void (*kiln_conv_fn)(const kiln_conv *c, const kiln_conv_plan *p,
+                             const kiln_conv_part *part, void *scratch);
 
 /* Rows of a tile (the smaller instruction sets take half of them at once), and its bytes; channels
  * of output up to which DIRECT does not copy the input's rows to panels. */
@@ -90,34 +97,37 @@ static inline int64_t kiln__conv_plane_length(const kiln_conv_lane *lane) {
   return (lane->length + 15) / 16 * 16;
 }
 
-/* Fills the last lines of `c`, and may rearrange its axes, for kernels of `isa` and elements of
- * `item` bytes. There is at least one output and one unit. Bits do not depend on `threads`, which
- * only cuts finer. */
-void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads);
-/* `threads`, or 1 if it is not worth more. Before the plan. */
+/* For kernels of `isa` and elements of `item` bytes. There is at least one output and one unit.
+ * Bits do not depend on `threads`, which only cuts finer. */
+void kiln_conv_make_plan(const kiln_conv *c, kiln_isa isa, size_t item, int threads,
+                         kiln_conv_plan *out_plan);
+/* `threads`, or 1 if it is not worth more. */
 int kiln_conv_threads(const kiln_conv *c, int threads);
 /* Bytes that kiln_conv_run needs at 64-byte boundaries. The pool has as many threads as there
  * were for the plan, or is NULL. */
-size_t kiln_conv_scratch(const kiln_conv *c, int threads);
-/* Runs a planned problem, on the pool where it is worth that. */
-void kiln_conv_run(const kiln_conv *c, kiln_conv_fn fn, kiln_pool *pool, void *scratch);
+size_t kiln_conv_scratch(const kiln_conv_plan *p, int threads);
+/* Runs the problem by its plan, on the pool where it is worth that. */
+void kiln_conv_run(const kiln_conv *c, const kiln_conv_plan *p, kiln_conv_fn fn, kiln_pool *pool,
+                   void *scratch);
 
 /* The plain twin: F32 (summed in double), F64, I64 (wraps around) or C128. */
 void kiln__conv_plain(kiln_dtype dtype, const kiln_conv *c);
 
-static inline int64_t kiln__conv_taps(const kiln_conv *c) {
-  return c->axis[0].taps * c->axis[1].taps * c->axis[2].taps;
+/* Of all three axes, however they are arranged. */
+static inline int64_t kiln__conv_taps(const kiln_conv_axis *axis) {
+  return axis[0].taps * axis[1].taps * axis[2].taps;
+}
+static inline int64_t kiln__conv_columns(const kiln_conv_axis *axis) {
+  return axis[0].out * axis[1].out * axis[2].out;
 }
 /* Part `index` of all segments: its first column, and how many. */
-static inline int64_t kiln__conv_part_columns(const kiln_conv *c, int64_t index, int64_t *column) {
-  const int64_t granules = (c->segment + c->granule - 1) / c->granule, part = index % c->parts;
-  const int64_t from = part * granules / c->parts * c->granule;
-  const int64_t to = (part + 1) * granules / c->parts * c->granule;
-  *column = index / c->parts * c->segment + from;
-  return (to < c->segment ? to : c->segment) - from;
-}
-static inline int64_t kiln__conv_columns(const kiln_conv *c) {
-  return c->axis[0].out * c->axis[1].out * c->axis[2].out;
+static inline int64_t kiln__conv_part_columns(const kiln_conv_plan *p, int64_t index,
+                                              int64_t *column) {
+  const int64_t granules = (p->segment + p->granule - 1) / p->granule, part = index % p->parts;
+  const int64_t from = part * granules / p->parts * p->granule;
+  const int64_t to = (part + 1) * granules / p->parts * p->granule;
+  *column = index / p->parts * p->segment + from;
+  return (to < p->segment ? to : p->segment) - from;
 }
 
 #endif

@@ -13,6 +13,7 @@ enum {
 /* Where one thread works. */
 typedef struct NAME(unit) {
   const kiln_conv *c;
+  const kiln_conv_plan *p;
   const T *in, *weight, *bias; /* of the image and group, of the first output; bias may be NULL */
   T *out;
   int64_t outputs, column, columns; /* the columns' first, and how many */
@@ -87,33 +88,33 @@ static const NAME(multiply_fn) NAME(multiplies)[][4] = {
 
 /* -- Where columns lie -- */
 
-static inline void NAME(locate)(const kiln_conv *c, int64_t column, int64_t out[3]) {
-  out[2] = column % c->axis[2].out;
-  out[1] = column / c->axis[2].out % c->axis[1].out;
-  out[0] = column / c->axis[2].out / c->axis[1].out;
+static inline void NAME(locate)(const kiln_conv_plan *p, int64_t column, int64_t out[3]) {
+  out[2] = column % p->axis[2].out;
+  out[1] = column / p->axis[2].out % p->axis[1].out;
+  out[0] = column / p->axis[2].out / p->axis[1].out;
 }
 static inline T *NAME(out_at)(const NAME(unit) * u, int64_t column) {
-  const kiln_conv *c = u->c;
+  const kiln_conv_plan *p = u->p;
   int64_t at[3];
   if (u->dense) return u->out + column;
-  NAME(locate)(c, column, at);
-  return u->out + at[0] * c->axis[0].out_stride + at[1] * c->axis[1].out_stride +
-         at[2] * c->axis[2].out_stride;
+  NAME(locate)(u->p, column, at);
+  return u->out + at[0] * p->axis[0].out_stride + at[1] * p->axis[1].out_stride +
+         at[2] * p->axis[2].out_stride;
 }
 /* The smallest box of outputs around the columns. */
 static void NAME(find_box)(NAME(unit) * u) {
-  const kiln_conv *c = u->c;
+  const kiln_conv_plan *p = u->p;
   int64_t last[3];
-  NAME(locate)(c, u->column, u->first);
-  NAME(locate)(c, u->column + u->columns - 1, last);
+  NAME(locate)(p, u->column, u->first);
+  NAME(locate)(p, u->column + u->columns - 1, last);
   for (int d = 0; d < 3; d++) {
     for (int before = 0; before < d; before++) {
       if (u->first[before] == last[before]) continue;
       u->first[d] = 0;
-      last[d] = c->axis[d].out - 1;
+      last[d] = p->axis[d].out - 1;
     }
     u->outs[d] = last[d] - u->first[d] + 1;
-    kiln__conv_lane(&c->axis[d], u->outs[d], &u->lanes[d]);
+    kiln__conv_lane(&p->axis[d], u->outs[d], &u->lanes[d]);
   }
   u->row = u->lanes[2].phases * u->lanes[2].length;
   u->plane = u->lanes[1].phases * u->lanes[1].length * u->row;
@@ -135,7 +136,7 @@ static void NAME(copy_row)(T *to, const T *from, int64_t stride, int64_t n) {
 }
 /* A row of the band: the lanes of the last axis. NULL: padding. */
 static void NAME(fill_row)(const NAME(unit) * u, T *to, const T *from) {
-  const kiln_conv_axis *x = &u->c->axis[2];
+  const kiln_conv_axis *x = &u->p->axis[2];
   const int64_t n = u->lanes[2].length;
   if (!from) {
     memset(to, 0, sizeof(T) * (size_t)u->row);
@@ -159,7 +160,7 @@ static void NAME(fill_row)(const NAME(unit) * u, T *to, const T *from) {
 }
 /* The input position of index `i` of a lane, or -1. */
 static inline int64_t NAME(lane_at)(const NAME(unit) * u, int d, int64_t i) {
-  const kiln_conv_axis *a = &u->c->axis[d];
+  const kiln_conv_axis *a = &u->p->axis[d];
   const int64_t phase = i / u->lanes[d].length, index = i % u->lanes[d].length;
   const int64_t at = a->first + (u->first[d] + index) * a->step + phase * a->tap_step;
   return at >= 0 && at < a->in ? at : -1;
@@ -167,6 +168,7 @@ static inline int64_t NAME(lane_at)(const NAME(unit) * u, int d, int64_t i) {
 /* Some channels, to the band's beginning. */
 static void NAME(fill_band)(const NAME(unit) * u, int64_t channel, int64_t channels) {
   const kiln_conv *c = u->c;
+  const kiln_conv_plan *p = u->p;
   const int64_t planes = u->lanes[0].phases * u->lanes[0].length;
   const int64_t rows = u->lanes[1].phases * u->lanes[1].length;
   T *to = u->band;
@@ -178,8 +180,8 @@ static void NAME(fill_band)(const NAME(unit) * u, int64_t channel, int64_t chann
         NAME(fill_row)
         (u, to,
          at_z < 0 || at_y < 0 ? NULL
-                              : u->in + i * c->in_channel + at_z * c->axis[0].in_stride +
-                                    at_y * c->axis[1].in_stride);
+                              : u->in + i * c->in_channel + at_z * p->axis[0].in_stride +
+                                    at_y * p->axis[1].in_stride);
       }
     }
   }
@@ -189,7 +191,7 @@ static void NAME(fill_band)(const NAME(unit) * u, int64_t channel, int64_t chann
 
 /* Where each tap's inputs are in a band, from those of the first output on. */
 static void NAME(find_taps)(const NAME(unit) * u) {
-  const kiln_conv_axis *axis = u->c->axis;
+  const kiln_conv_axis *axis = u->p->axis;
   const int64_t pitches[] = {u->plane, u->row, 1};
   int64_t *to = u->taps, at[3];
   for (at[0] = 0; at[0] < axis[0].taps; at[0]++) {
@@ -208,23 +210,23 @@ static void NAME(find_taps)(const NAME(unit) * u) {
 }
 /* The pieces of the columns, panel by panel. */
 static void NAME(find_pieces)(const NAME(unit) * u) {
-  const kiln_conv *c = u->c;
+  const kiln_conv_plan *p = u->p;
   kiln_conv_piece *piece = u->pieces;
   int32_t *first = u->firsts;
   int64_t at[3];
-  NAME(locate)(c, u->column, at);
+  NAME(locate)(p, u->column, at);
   for (int64_t panel = 0; panel < u->columns; panel += NAME(NR)) {
     const int64_t left = u->columns - panel, columns = left < NAME(NR) ? left : NAME(NR);
     *first++ = (int32_t)(piece - u->pieces);
     for (int64_t done = 0; done < columns;) {
-      int64_t n = c->axis[2].out - at[2];
+      int64_t n = p->axis[2].out - at[2];
       if (n > columns - done) n = columns - done;
       const int64_t from =
           (at[0] - u->first[0]) * u->plane + (at[1] - u->first[1]) * u->row + (at[2] - u->first[2]);
       *piece++ = (kiln_conv_piece){(int32_t)done, (int32_t)n, from};
       done += n;
       at[2] += n;
-      for (int d = 2; d > 0 && at[d] == c->axis[d].out; d--) at[d] = 0, at[d - 1]++;
+      for (int d = 2; d > 0 && at[d] == p->axis[d].out; d--) at[d] = 0, at[d - 1]++;
     }
   }
   *first = (int32_t)(piece - u->pieces);
@@ -278,7 +280,7 @@ static void NAME(pack_direct)(const NAME(unit) * u, T *to, int64_t panel, int64_
 /* The input of a tap for the output at `at`, or 0. */
 static inline T NAME(gather_one)(const NAME(unit) * u, const T *in, const int64_t at[3], int64_t z,
                                  int64_t y, int64_t x) {
-  const kiln_conv_axis *axis = u->c->axis;
+  const kiln_conv_axis *axis = u->p->axis;
   const int64_t tap[3] = {z, y, x};
   int64_t offset = 0;
   for (int d = 0; d < 3; d++) {
@@ -293,11 +295,12 @@ static void NAME(pack_gather)(const NAME(unit) * u, T *to, int64_t k_step, int64
                               int64_t panel, int64_t columns, int64_t channel, int64_t channels,
                               int64_t tap, int64_t taps) {
   const kiln_conv *c = u->c;
-  const int64_t nx = c->axis[2].taps, ny = c->axis[1].taps;
+  const kiln_conv_plan *p = u->p;
+  const int64_t nx = p->axis[2].taps, ny = p->axis[1].taps;
   for (int64_t j = 0; j < columns; j++) {
     int64_t at[3];
     T *put = to + j * column_step;
-    NAME(locate)(c, u->column + panel + j, at);
+    NAME(locate)(p, u->column + panel + j, at);
     for (int64_t i = channel; i < channel + channels; i++) {
       const T *in = u->in + i * c->in_channel;
       for (int64_t t = tap; t < tap + taps; t++, put += k_step) {
@@ -313,7 +316,8 @@ static void NAME(pack_gather)(const NAME(unit) * u, T *to, int64_t k_step, int64
 static void NAME(pack_weights)(const NAME(unit) * u, int64_t output, int64_t rows, int64_t channel,
                                int64_t channels, int64_t tap, int64_t taps) {
   const kiln_conv *c = u->c;
-  const kiln_conv_axis *axis = c->axis;
+  const kiln_conv_plan *p = u->p;
+  const kiln_conv_axis *axis = p->axis;
   T *to = u->a;
   for (int64_t r = 0; r < rows; r++) {
     const T *row = u->weight + (output + r) * c->w_output;
@@ -366,20 +370,21 @@ static void NAME(tile)(const NAME(unit) * u, const NAME(block) * block, int64_t 
                                                c_row, u->bias ? u->bias + output : NULL, first);
   if (!whole) NAME(move_tile)(u, output, rows, panel, columns, false);
 }
-static inline bool NAME(reads_input)(const kiln_conv *c) {
-  return c->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
+static inline bool NAME(reads_input)(const kiln_conv *c, const kiln_conv_plan *p) {
+  return p->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
 }
 static void NAME(pack)(const NAME(unit) * u, const NAME(block) * block) {
   const kiln_conv *c = u->c;
+  const kiln_conv_plan *p = u->p;
   const int64_t channels = block->channels, size = channels * block->taps * NAME(NR);
   T *to = u->panels;
-  if (c->mode == KILN_CONV_BAND && block->tap == 0) NAME(fill_band)(u, block->channel, channels);
+  if (p->mode == KILN_CONV_BAND && block->tap == 0) NAME(fill_band)(u, block->channel, channels);
   for (int64_t j = 0; j < u->columns; j += NAME(NR), to += size) {
     const int64_t left = u->columns - j, columns = left < NAME(NR) ? left : NAME(NR);
-    if (NAME(reads_input)(c) && columns % NAME(W) == 0) continue;
-    if (c->mode == KILN_CONV_DIRECT) {
+    if (NAME(reads_input)(c, p) && columns % NAME(W) == 0) continue;
+    if (p->mode == KILN_CONV_DIRECT) {
       NAME(pack_direct)(u, to, j, columns, block->channel, channels);
-    } else if (c->mode == KILN_CONV_BAND) {
+    } else if (p->mode == KILN_CONV_BAND) {
       NAME(pack_band)(u, to, j, channels, block->tap, block->taps);
     } else {
       NAME(pack_gather)
@@ -391,6 +396,7 @@ static void NAME(pack)(const NAME(unit) * u, const NAME(block) * block) {
 static void NAME(multiply_block)(const NAME(unit) * u, const NAME(block) * block, int64_t begin,
                                  int64_t end) {
   const kiln_conv *c = u->c;
+  const kiln_conv_plan *p = u->p;
   const int64_t k = block->channels * block->taps;
   const int64_t panels = (u->columns + NAME(NR) - 1) / NAME(NR);
   const T *in = u->in + block->channel * c->in_channel + u->column;
@@ -398,11 +404,11 @@ static void NAME(multiply_block)(const NAME(unit) * u, const NAME(block) * block
     const int64_t output = index / panels * NAME(MR), j = index % panels * NAME(NR);
     const int64_t below = u->outputs - output, outputs = below < NAME(MR) ? below : NAME(MR);
     const int64_t left = u->columns - j;
-    const bool lies = NAME(reads_input)(c) && (left >= NAME(NR) || left % NAME(W) == 0);
+    const bool lies = NAME(reads_input)(c, p) && (left >= NAME(NR) || left % NAME(W) == 0);
     const T *a = u->weight + output * c->w_output;
     int64_t a_row = c->w_output;
-    a += block->channel * kiln__conv_taps(c) + block->tap;
-    if (!c->a_contiguous) {
+    a += block->channel * kiln__conv_taps(p->axis) + block->tap;
+    if (!p->a_contiguous) {
       if (index == begin || j == 0) {
         NAME(pack_weights)
         (u, output, outputs, block->channel, block->channels, block->tap, block->taps);
@@ -471,11 +477,12 @@ static T NAME(conv_dot)(const T *a, const T *b, int64_t n) {
 }
 static void NAME(run_dots)(const NAME(unit) * u) {
   const kiln_conv *c = u->c;
-  const int64_t taps = kiln__conv_taps(c), k = c->channels * taps;
+  const kiln_conv_plan *p = u->p;
+  const int64_t taps = kiln__conv_taps(p->axis), k = c->channels * taps;
   const T *columns = u->panels;
-  const bool lies = taps == 1 && u->columns == 1 && c->in_channel == 1 && c->axis[0].in == 1 &&
-                    c->axis[1].in == 1 && c->axis[2].in == 1 && c->axis[0].first == 0 &&
-                    c->axis[1].first == 0 && c->axis[2].first == 0;
+  const bool lies = taps == 1 && u->columns == 1 && c->in_channel == 1 && p->axis[0].in == 1 &&
+                    p->axis[1].in == 1 && p->axis[2].in == 1 && p->axis[0].first == 0 &&
+                    p->axis[1].first == 0 && p->axis[2].first == 0;
   if (lies)
     columns = u->in;
   else
@@ -499,13 +506,15 @@ static void NAME(run_empty)(const NAME(unit) * u) {
     }
   }
 }
-static void NAME(begin_unit)(NAME(unit) * u, const kiln_conv *c, int64_t index) {
-  const int64_t part = index % c->column_units, rest = index / c->column_units;
-  const int64_t output = rest % c->output_units * c->unit_outputs;
-  const int64_t group = rest / c->output_units % c->groups;
-  const int64_t image = rest / c->output_units / c->groups;
-  u->columns = kiln__conv_part_columns(c, part, &u->column);
-  u->outputs = c->outputs - output < c->unit_outputs ? c->outputs - output : c->unit_outputs;
+static void NAME(begin_unit)(NAME(unit) * u, int64_t index) {
+  const kiln_conv *c = u->c;
+  const kiln_conv_plan *p = u->p;
+  const int64_t part = index % p->column_units, rest = index / p->column_units;
+  const int64_t output = rest % p->output_units * p->unit_outputs;
+  const int64_t group = rest / p->output_units % c->groups;
+  const int64_t image = rest / p->output_units / c->groups;
+  u->columns = kiln__conv_part_columns(p, part, &u->column);
+  u->outputs = c->outputs - output < p->unit_outputs ? c->outputs - output : p->unit_outputs;
   const int64_t channel = group * c->outputs + output;
   u->in = (const T *)c->in + image * c->in_batch + group * c->channels * c->in_channel;
   u->weight = (const T *)c->weight + group * c->w_group + output * c->w_output;
@@ -514,57 +523,61 @@ static void NAME(begin_unit)(NAME(unit) * u, const kiln_conv *c, int64_t index) 
 }
 static void NAME(find_columns)(NAME(unit) * u) {
   NAME(find_box)(u);
-  if (u->c->mode != KILN_CONV_BAND) return;
+  if (u->p->mode != KILN_CONV_BAND) return;
   NAME(find_taps)(u);
   NAME(find_pieces)(u);
 }
-static NAME(block) NAME(block_at)(const kiln_conv *c, int64_t channel, int64_t tap) {
-  const int64_t taps = kiln__conv_taps(c);
+static NAME(block)
+    NAME(block_at)(const kiln_conv *c, const kiln_conv_plan *p, int64_t channel, int64_t tap) {
+  const int64_t taps = kiln__conv_taps(p->axis);
   return (NAME(block)){
       .channel = channel,
       .channels =
-          c->channels - channel < c->block_channels ? c->channels - channel : c->block_channels,
+          c->channels - channel < p->block_channels ? c->channels - channel : p->block_channels,
       .tap = tap,
-      .taps = taps - tap < c->block_taps ? taps - tap : c->block_taps,
+      .taps = taps - tap < p->block_taps ? taps - tap : p->block_taps,
   };
 }
 static void NAME(run_unit)(NAME(unit) * u) {
   const kiln_conv *c = u->c;
-  const int64_t taps = kiln__conv_taps(c);
+  const kiln_conv_plan *p = u->p;
+  const int64_t taps = kiln__conv_taps(p->axis);
   const int64_t products =
       (u->outputs + NAME(MR) - 1) / NAME(MR) * ((u->columns + NAME(NR) - 1) / NAME(NR));
   NAME(find_columns)(u);
-  for (int64_t channel = 0; channel < c->channels; channel += c->block_channels) {
-    for (int64_t tap = 0; tap < taps; tap += c->block_taps) {
-      const NAME(block) block = NAME(block_at)(c, channel, tap);
+  for (int64_t channel = 0; channel < c->channels; channel += p->block_channels) {
+    for (int64_t tap = 0; tap < taps; tap += p->block_taps) {
+      const NAME(block) block = NAME(block_at)(c, p, channel, tap);
       NAME(pack)(u, &block);
       NAME(multiply_block)(u, &block, 0, products);
     }
   }
 }
 void KILN_ISA_CAT4(kiln__conv_, TAG, _,
-                   KILN_KERNEL_ISA)(const kiln_conv *c, const kiln_conv_part *part, void *scratch) {
-  if (c->mode == KILN_CONV_DEPTHWISE) {
-    KILN_ISA_CAT4(kiln__depthwise_, TAG, _, KILN_KERNEL_ISA)(c, part->begin, part->end, scratch);
+                   KILN_KERNEL_ISA)(const kiln_conv *c, const kiln_conv_plan *p,
+                                    const kiln_conv_part *part, void *scratch) {
+  if (p->mode == KILN_CONV_DEPTHWISE) {
+    KILN_ISA_CAT4(kiln__depthwise_, TAG, _, KILN_KERNEL_ISA)(c, p, part->begin, part->end, scratch);
     return;
   }
   char *base = scratch;
   NAME(unit)
   u = {.c = c,
-       .tile = (T *)(void *)(base + c->tile_at),
-       .a = (T *)(void *)(base + c->a_at),
-       .panels = (T *)(void *)(base + c->panels_at),
-       .band = (T *)(void *)(base + c->band_at),
-       .pieces = (kiln_conv_piece *)(void *)(base + c->pieces_at),
-       .firsts = (int32_t *)(void *)(base + c->firsts_at),
-       .taps = (int64_t *)(void *)(base + c->taps_at)};
-  u.dense = c->axis[2].out_stride == 1 &&
-            (c->axis[1].out == 1 || c->axis[1].out_stride == c->axis[2].out) &&
-            (c->axis[0].out == 1 || c->axis[0].out_stride == c->axis[1].out * c->axis[2].out);
-  if (c->by_tiles) {
-    const NAME(block) block = NAME(block_at)(c, part->channel, 0);
+       .p = p,
+       .tile = (T *)(void *)(base + p->tile_at),
+       .a = (T *)(void *)(base + p->a_at),
+       .panels = (T *)(void *)(base + p->panels_at),
+       .band = (T *)(void *)(base + p->band_at),
+       .pieces = (kiln_conv_piece *)(void *)(base + p->pieces_at),
+       .firsts = (int32_t *)(void *)(base + p->firsts_at),
+       .taps = (int64_t *)(void *)(base + p->taps_at)};
+  u.dense = p->axis[2].out_stride == 1 &&
+            (p->axis[1].out == 1 || p->axis[1].out_stride == p->axis[2].out) &&
+            (p->axis[0].out == 1 || p->axis[0].out_stride == p->axis[1].out * p->axis[2].out);
+  if (p->by_tiles) {
+    const NAME(block) block = NAME(block_at)(c, p, part->channel, 0);
     int64_t *filled = scratch, wanted = part->unit * c->channels + part->channel + 1;
-    NAME(begin_unit)(&u, c, part->unit);
+    NAME(begin_unit)(&u, part->unit);
     if (*filled != wanted) {
       NAME(find_columns)(&u);
       NAME(pack)(&u, &block);
@@ -574,10 +587,10 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _,
     return;
   }
   for (int64_t index = part->begin; index < part->end; index++) {
-    NAME(begin_unit)(&u, c, index);
-    if (c->mode == KILN_CONV_EMPTY)
+    NAME(begin_unit)(&u, index);
+    if (p->mode == KILN_CONV_EMPTY)
       NAME(run_empty)(&u);
-    else if (c->mode == KILN_CONV_DOT)
+    else if (p->mode == KILN_CONV_DOT)
       NAME(run_dots)(&u);
     else
       NAME(run_unit)(&u);

@@ -52,26 +52,26 @@ static bool merge_axes(const kiln_conv_axis *outer, const kiln_conv_axis *inner,
   return true;
 }
 /* Makes the last axis long. */
-static void arrange_axes(kiln_conv *c) {
-  for (int turn = 0; turn < 2 && is_trivial(&c->axis[2]); turn++) {
-    const kiln_conv_axis last = c->axis[2];
-    c->axis[2] = c->axis[1];
-    c->axis[1] = c->axis[0];
-    c->axis[0] = last;
+static void arrange_axes(kiln_conv_axis axis[3]) {
+  for (int turn = 0; turn < 2 && is_trivial(&axis[2]); turn++) {
+    const kiln_conv_axis last = axis[2];
+    axis[2] = axis[1];
+    axis[1] = axis[0];
+    axis[0] = last;
   }
   kiln_conv_axis merged;
-  for (int turn = 0; turn < 2 && merge_axes(&c->axis[1], &c->axis[2], &merged); turn++) {
+  for (int turn = 0; turn < 2 && merge_axes(&axis[1], &axis[2], &merged); turn++) {
     const int64_t volume = merged.in * merged.in_stride;
-    c->axis[2] = merged;
-    c->axis[1] = c->axis[0];
-    c->axis[0] = (kiln_conv_axis){.in = 1,
-                                  .in_stride = volume,
-                                  .out = 1,
-                                  .out_stride = merged.out * merged.out_stride,
-                                  .step = 1,
-                                  .taps = 1,
-                                  .tap_step = 1,
-                                  .w_tap = 0};
+    axis[2] = merged;
+    axis[1] = axis[0];
+    axis[0] = (kiln_conv_axis){.in = 1,
+                               .in_stride = volume,
+                               .out = 1,
+                               .out_stride = merged.out * merged.out_stride,
+                               .step = 1,
+                               .taps = 1,
+                               .tap_step = 1,
+                               .w_tap = 0};
   }
 }
 
@@ -94,18 +94,18 @@ void kiln__conv_lane(const kiln_conv_axis *a, int64_t outs, kiln_conv_lane *lane
   lane->length = outs + (a->taps - 1) / lane->period * lane->advance;
 }
 
-/* Elements of a channel's band for units of c->unit_columns; 0: too many. */
-static int64_t band_size(const kiln_conv *c, size_t item) {
-  const kiln_conv_axis *axis = c->axis;
+/* Elements of a channel's band for units of p->unit_columns; 0: too many. */
+static int64_t band_size(const kiln_conv_plan *p, size_t item) {
+  const kiln_conv_axis *axis = p->axis;
   const int64_t row = axis[2].out, plane = axis[1].out * row;
-  int64_t outs[3] = {1, 1, c->unit_columns};
-  if (c->segment > row) {
+  int64_t outs[3] = {1, 1, p->unit_columns};
+  if (p->segment > row) {
     outs[2] = row;
-    outs[1] = least(axis[1].out, (c->unit_columns + row - 2) / row + 1);
+    outs[1] = least(axis[1].out, (p->unit_columns + row - 2) / row + 1);
   }
-  if (c->segment > plane) {
+  if (p->segment > plane) {
     outs[1] = axis[1].out;
-    outs[0] = least(axis[0].out, (c->unit_columns + plane - 2) / plane + 1);
+    outs[0] = least(axis[0].out, (p->unit_columns + plane - 2) / plane + 1);
   }
   int64_t size = 1;
   for (int d = 0; d < 3; d++) {
@@ -122,10 +122,10 @@ static int64_t band_size(const kiln_conv *c, size_t item) {
 
 /* Depthwise units: rows whose band stays in the L1 cache, and as many groups as are worth the
  * set-up. False: not a case for them. */
-static bool plan_planes(kiln_conv *c, size_t item, int threads) {
-  const kiln_conv_axis *y = &c->axis[1], *x = &c->axis[2];
+static bool plan_planes(const kiln_conv *c, kiln_conv_plan *p, size_t item, int threads) {
+  const kiln_conv_axis *y = &p->axis[1], *x = &p->axis[2];
   kiln_conv_lane lane;
-  if (c->channels != 1 || !is_trivial(&c->axis[0]) || x->out_stride != 1) return false;
+  if (c->channels != 1 || !is_trivial(&p->axis[0]) || x->out_stride != 1) return false;
   if (y->taps < 1 || y->taps > KILN_CONV_DEPTHWISE_TAPS) return false;
   if (x->taps < 1 || x->taps > KILN_CONV_DEPTHWISE_TAPS) return false;
   kiln__conv_lane(x, x->out, &lane);
@@ -138,89 +138,89 @@ static bool plan_planes(kiln_conv *c, size_t item, int threads) {
   rows = parts_of(y->out, parts_of(y->out, rows));
   const int64_t band = ((rows - 1) * y->step + reach + 1) * pitch;
   if (band > most) return false;
-  c->mode = KILN_CONV_DEPTHWISE;
-  c->unit_rows = rows;
+  p->mode = KILN_CONV_DEPTHWISE;
+  p->unit_rows = rows;
   const int64_t blocks = parts_of(y->out, rows), work = rows * x->out * c->outputs;
   int64_t groups = parts_of(PLANE_WORK, work);
   if (threads > 1) groups = least(groups, parts_of(c->groups * c->batch * blocks, 4 * threads));
-  c->unit_groups = least(groups, c->groups);
-  c->units = c->batch * blocks * parts_of(c->groups, c->unit_groups);
-  c->unit_columns = work * c->unit_groups;
-  c->unit_outputs = 1;
-  c->scratch = 2 * rounded((size_t)band * item + 256);
+  p->unit_groups = least(groups, c->groups);
+  p->units = c->batch * blocks * parts_of(c->groups, p->unit_groups);
+  p->unit_columns = work * p->unit_groups;
+  p->unit_outputs = 1;
+  p->scratch = 2 * rounded((size_t)band * item + 256);
   return true;
 }
 
 /* -- Blocks -- */
 
-static bool rows_contiguous(const kiln_conv *c) {
-  const int64_t x = c->axis[2].taps, y = c->axis[1].taps;
-  return (c->axis[2].w_tap == 1 || x == 1) && (c->axis[1].w_tap == x || y == 1) &&
-         (c->axis[0].w_tap == x * y || c->axis[0].taps == 1) &&
-         (c->w_channel == kiln__conv_taps(c) || c->channels == 1);
+static bool rows_contiguous(const kiln_conv *c, const kiln_conv_plan *p) {
+  const int64_t x = p->axis[2].taps, y = p->axis[1].taps;
+  return (p->axis[2].w_tap == 1 || x == 1) && (p->axis[1].w_tap == x || y == 1) &&
+         (p->axis[0].w_tap == x * y || p->axis[0].taps == 1) &&
+         (c->w_channel == kiln__conv_taps(p->axis) || c->channels == 1);
 }
-static void choose_mode(kiln_conv *c, size_t item) {
-  const int64_t taps = kiln__conv_taps(c), columns = kiln__conv_columns(c);
+static void choose_mode(const kiln_conv *c, kiln_conv_plan *p, size_t item) {
+  const int64_t taps = kiln__conv_taps(p->axis), columns = kiln__conv_columns(p->axis);
   if (taps == 0 || c->channels == 0) {
-    c->mode = KILN_CONV_EMPTY;
+    p->mode = KILN_CONV_EMPTY;
     return;
   }
-  if (columns <= DOT_COLUMNS && c->a_contiguous &&
+  if (columns <= DOT_COLUMNS && p->a_contiguous &&
       c->channels * taps <= DOT_BYTES / DOT_COLUMNS / (int64_t)item) {
-    c->mode = KILN_CONV_DOT;
+    p->mode = KILN_CONV_DOT;
     return;
   }
-  c->mode = KILN_CONV_DIRECT;
+  p->mode = KILN_CONV_DIRECT;
   for (int d = 0; d < 2; d++) {
-    if (!is_trivial(&c->axis[d])) c->mode = KILN_CONV_BAND;
+    if (!is_trivial(&p->axis[d])) p->mode = KILN_CONV_BAND;
   }
-  if (!is_straight(&c->axis[2]) || c->axis[2].in_stride != 1) c->mode = KILN_CONV_BAND;
-  if (c->mode == KILN_CONV_DIRECT) return;
-  c->band = band_size(c, item);
-  if (c->band == 0) c->mode = KILN_CONV_GATHER;
+  if (!is_straight(&p->axis[2]) || p->axis[2].in_stride != 1) p->mode = KILN_CONV_BAND;
+  if (p->mode == KILN_CONV_DIRECT) return;
+  p->band = band_size(p, item);
+  if (p->band == 0) p->mode = KILN_CONV_GATHER;
 }
 /* Whether the panels are read where the input lies. */
-static bool reads_input(const kiln_conv *c) {
-  return c->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
+static bool reads_input(const kiln_conv *c, const kiln_conv_plan *p) {
+  return p->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
 }
-static bool has_panels(const kiln_conv *c) {
-  return c->mode != KILN_CONV_EMPTY && c->mode != KILN_CONV_DOT;
+static bool has_panels(const kiln_conv_plan *p) {
+  return p->mode != KILN_CONV_EMPTY && p->mode != KILN_CONV_DOT;
 }
 /* Blocks of the sum: as many channels as panels and band have room for. */
-static void cut_sum(kiln_conv *c, size_t item) {
-  const int64_t taps = kiln__conv_taps(c);
-  c->block_channels = c->channels;
-  c->block_taps = taps;
-  if (!has_panels(c)) return;
-  int64_t most = PANEL_BYTES / (c->unit_columns * (int64_t)item);
-  if (reads_input(c)) most = DIRECT_CHANNELS;
+static void cut_sum(const kiln_conv *c, kiln_conv_plan *p, size_t item) {
+  const int64_t taps = kiln__conv_taps(p->axis);
+  p->block_channels = c->channels;
+  p->block_taps = taps;
+  if (!has_panels(p)) return;
+  int64_t most = PANEL_BYTES / (p->unit_columns * (int64_t)item);
+  if (reads_input(c, p)) most = DIRECT_CHANNELS;
   int64_t channels = most / taps;
-  if (c->mode == KILN_CONV_BAND) channels = least(channels, BAND_BYTES / (c->band * (int64_t)item));
+  if (p->mode == KILN_CONV_BAND) channels = least(channels, BAND_BYTES / (p->band * (int64_t)item));
   if (channels < 1) channels = 1;
   if (channels > c->channels) channels = c->channels;
-  c->block_channels = parts_of(c->channels, parts_of(c->channels, channels));
-  if (c->block_channels == 1 && taps > most) c->block_taps = parts_of(taps, parts_of(taps, most));
+  p->block_channels = parts_of(c->channels, parts_of(c->channels, channels));
+  if (p->block_channels == 1 && taps > most) p->block_taps = parts_of(taps, parts_of(taps, most));
 }
-static void size_scratch(kiln_conv *c, size_t item) {
-  const size_t sum = (size_t)(c->block_channels * c->block_taps), vector = 64;
-  const size_t columns = (size_t)c->unit_columns, panels = rounded(sum * columns * item + vector);
-  c->tile_at = 64;
-  size_t at = c->tile_at + KILN_CONV_TILE_BYTES;
-  c->pieces_at = at;
-  if (c->mode == KILN_CONV_BAND) at += rounded(columns * sizeof(kiln_conv_piece));
-  c->firsts_at = at;
-  if (c->mode == KILN_CONV_BAND) at += rounded((columns + 1) * sizeof(int32_t));
-  c->taps_at = at;
-  if (c->mode == KILN_CONV_BAND) at += rounded((size_t)kiln__conv_taps(c) * sizeof(int64_t));
-  c->a_at = at;
-  if (!c->a_contiguous) at += rounded(sum * KILN_CONV_MR * item);
-  c->panels_at = at;
-  if (c->mode == KILN_CONV_DOT) at += rounded(sum * DOT_COLUMNS * item);
-  if (has_panels(c)) at += panels;
-  c->band_at = at;
-  if (c->mode == KILN_CONV_BAND)
-    at += rounded((size_t)(c->block_channels * c->band) * item + vector);
-  c->scratch = at;
+static void size_scratch(kiln_conv_plan *p, size_t item) {
+  const size_t sum = (size_t)(p->block_channels * p->block_taps), vector = 64;
+  const size_t columns = (size_t)p->unit_columns, panels = rounded(sum * columns * item + vector);
+  p->tile_at = 64;
+  size_t at = p->tile_at + KILN_CONV_TILE_BYTES;
+  p->pieces_at = at;
+  if (p->mode == KILN_CONV_BAND) at += rounded(columns * sizeof(kiln_conv_piece));
+  p->firsts_at = at;
+  if (p->mode == KILN_CONV_BAND) at += rounded((columns + 1) * sizeof(int32_t));
+  p->taps_at = at;
+  if (p->mode == KILN_CONV_BAND) at += rounded((size_t)kiln__conv_taps(p->axis) * sizeof(int64_t));
+  p->a_at = at;
+  if (!p->a_contiguous) at += rounded(sum * KILN_CONV_MR * item);
+  p->panels_at = at;
+  if (p->mode == KILN_CONV_DOT) at += rounded(sum * DOT_COLUMNS * item);
+  if (has_panels(p)) at += panels;
+  p->band_at = at;
+  if (p->mode == KILN_CONV_BAND)
+    at += rounded((size_t)(p->block_channels * p->band) * item + vector);
+  p->scratch = at;
 }
 
 /* -- Threads -- */
@@ -231,14 +231,15 @@ enum { LEAST_VECTORS = 3 };
 /* How a segment is cut. With threads, into equal shares of whole vectors for each of them, if there
  * are so many, and else into panels; up to four shares for each, so that a thread whose core is
  * slower takes fewer. True: threads that take units are equally busy. */
-static bool cut_columns(kiln_conv *c, int64_t lanes, int64_t most, int64_t segments, int threads) {
-  const int64_t vectors = parts_of(c->segment, lanes);
-  const int64_t least_parts = parts_of(c->segment, most);
-  c->granule = 3 * lanes;
-  c->parts = least_parts;
+static bool cut_columns(const kiln_conv *c, kiln_conv_plan *p, int64_t lanes, int64_t most,
+                        int64_t segments, int threads) {
+  const int64_t vectors = parts_of(p->segment, lanes);
+  const int64_t least_parts = parts_of(p->segment, most);
+  p->granule = 3 * lanes;
+  p->parts = least_parts;
   const bool plenty = segments * least_parts >= 8 * (int64_t)threads;
   if (threads == 1 || plenty) return true;
-  if (c->outputs >= segments * c->segment)
+  if (c->outputs >= segments * p->segment)
     return false; /* let each thread read its weights alone */
   int64_t parts = least_parts;
   while (parts * segments % threads && parts < vectors) parts++;
@@ -246,13 +247,13 @@ static bool cut_columns(kiln_conv *c, int64_t lanes, int64_t most, int64_t segme
   if (parts * LEAST_VECTORS > vectors || share * 19 > vectors * segments * 20) return false;
   while (parts * segments < 8 * (int64_t)threads && 2 * parts * LEAST_VECTORS <= vectors)
     parts *= 2;
-  c->granule = lanes;
-  c->parts = parts;
+  p->granule = lanes;
+  p->parts = parts;
   return true;
 }
 /* Units of fewer outputs, for threads that would have no columns: some four for each thread, and so
  * many that the threads end together. */
-static void cut_outputs(kiln_conv *c, int64_t by_columns, int threads) {
+static void cut_outputs(const kiln_conv *c, kiln_conv_plan *p, int64_t by_columns, int threads) {
   const int64_t tiles = parts_of(c->outputs, KILN_CONV_MR);
   int64_t tiles_each = tiles, least_longest = INT64_MAX;
   const int64_t wanted = threads > 1 ? parts_of(8 * (int64_t)threads, by_columns) : 1;
@@ -262,47 +263,50 @@ static void cut_outputs(kiln_conv *c, int64_t by_columns, int threads) {
     least_longest = longest;
     tiles_each = each;
   }
-  c->unit_outputs = tiles_each * KILN_CONV_MR;
-  c->output_units = parts_of(c->outputs, c->unit_outputs);
+  p->unit_outputs = tiles_each * KILN_CONV_MR;
+  p->output_units = parts_of(c->outputs, p->unit_outputs);
 }
 
 /* -- The plan -- */
 
-void kiln_conv_plan(kiln_conv *c, kiln_isa isa, size_t item, int threads) {
+void kiln_conv_make_plan(const kiln_conv *c, kiln_isa isa, size_t item, int threads,
+                         kiln_conv_plan *p) {
   const int64_t lanes = (int64_t)((size_t)16 << isa) / (int64_t)item, panel = 3 * lanes;
-  arrange_axes(c);
-  c->panel = panel;
-  c->tile_rows = isa == KILN_ISA_AVX512 ? KILN_CONV_MR : KILN_CONV_MR / 2;
-  const int64_t row = c->axis[2].out, plane = row * c->axis[1].out;
-  const int64_t columns = plane * c->axis[0].out;
+  *p = (kiln_conv_plan){0};
+  memcpy(p->axis, c->axis, sizeof p->axis);
+  arrange_axes(p->axis);
+  p->panel = panel;
+  p->tile_rows = isa == KILN_ISA_AVX512 ? KILN_CONV_MR : KILN_CONV_MR / 2;
+  const int64_t row = p->axis[2].out, plane = row * p->axis[1].out;
+  const int64_t columns = plane * p->axis[0].out;
   const int64_t most = ROW_BYTES / (int64_t)item / panel * panel;
-  c->segment = row >= most ? row : plane >= most / 2 ? plane : columns;
-  c->by_tiles = false;
-  c->a_contiguous = rows_contiguous(c);
-  if (plan_planes(c, item, threads)) return;
-  const int64_t segments = c->batch * c->groups * (columns / c->segment);
-  const bool even = cut_columns(c, lanes, most, segments, threads);
-  c->unit_columns = parts_of(parts_of(c->segment, c->granule), c->parts) * c->granule;
-  c->unit_columns = parts_of(c->unit_columns, panel) * panel;
-  choose_mode(c, item);
-  cut_sum(c, item);
-  c->column_units = columns / c->segment * c->parts;
-  c->by_tiles = !even && has_panels(c) && !reads_input(c) && c->block_taps == kiln__conv_taps(c) &&
-                c->outputs > 2 * KILN_CONV_MR;
-  c->output_units = 1;
-  c->unit_outputs = c->outputs;
-  if (!even && !c->by_tiles) cut_outputs(c, c->batch * c->groups * c->column_units, threads);
-  c->units = c->batch * c->groups * c->column_units * c->output_units;
-  size_scratch(c, item);
+  p->segment = row >= most ? row : plane >= most / 2 ? plane : columns;
+  p->a_contiguous = rows_contiguous(c, p);
+  if (plan_planes(c, p, item, threads)) return;
+  const int64_t segments = c->batch * c->groups * (columns / p->segment);
+  const bool even = cut_columns(c, p, lanes, most, segments, threads);
+  p->unit_columns = parts_of(parts_of(p->segment, p->granule), p->parts) * p->granule;
+  p->unit_columns = parts_of(p->unit_columns, panel) * panel;
+  choose_mode(c, p, item);
+  cut_sum(c, p, item);
+  p->column_units = columns / p->segment * p->parts;
+  p->by_tiles = !even && has_panels(p) && !reads_input(c, p) &&
+                p->block_taps == kiln__conv_taps(p->axis) && c->outputs > 2 * KILN_CONV_MR;
+  p->output_units = 1;
+  p->unit_outputs = c->outputs;
+  if (!even && !p->by_tiles) cut_outputs(c, p, c->batch * c->groups * p->column_units, threads);
+  p->units = c->batch * c->groups * p->column_units * p->output_units;
+  size_scratch(p, item);
 }
 
 /* -- Running -- */
 
 typedef struct work {
   const kiln_conv *c;
+  const kiln_conv_plan *p;
   kiln_conv_fn fn;
   kiln_conv_part part;
-  char *scratch; /* c->scratch bytes for each worker */
+  char *scratch; /* p->scratch bytes for each worker */
 } work;
 
 static void run_part(void *data, int64_t begin, int64_t end, int worker) {
@@ -310,7 +314,7 @@ static void run_part(void *data, int64_t begin, int64_t end, int worker) {
   kiln_conv_part part = w->part;
   part.begin = begin;
   part.end = end;
-  w->fn(w->c, &part, w->scratch + (size_t)worker * w->c->scratch);
+  w->fn(w->c, w->p, &part, w->scratch + (size_t)worker * w->p->scratch);
 }
 static int64_t grain_of(double wanted, double each) {
   return wanted <= each ? 1 : (int64_t)(wanted / each) + 1;
@@ -318,14 +322,15 @@ static int64_t grain_of(double wanted, double each) {
 /* One unit, block by block. */
 static void run_tiles(work *w, kiln_pool *pool) {
   const kiln_conv *c = w->c;
-  const int64_t taps = kiln__conv_taps(c);
+  const kiln_conv_plan *p = w->p;
+  const int64_t taps = kiln__conv_taps(p->axis);
   int64_t column;
-  const int64_t columns = kiln__conv_part_columns(c, w->part.unit % c->column_units, &column);
-  const int64_t tiles = parts_of(c->outputs, c->tile_rows) * parts_of(columns, c->panel);
+  const int64_t columns = kiln__conv_part_columns(p, w->part.unit % p->column_units, &column);
+  const int64_t tiles = parts_of(c->outputs, p->tile_rows) * parts_of(columns, p->panel);
   kiln_budget *budget = kiln_budget_current();
-  for (int64_t at = 0; at < c->channels && !kiln_budget_is_over(budget); at += c->block_channels) {
-    const int64_t channels = least(c->channels - at, c->block_channels);
-    const double tile = (double)(channels * taps) * (double)c->tile_rows * (double)c->panel;
+  for (int64_t at = 0; at < c->channels && !kiln_budget_is_over(budget); at += p->block_channels) {
+    const int64_t channels = least(c->channels - at, p->block_channels);
+    const double tile = (double)(channels * taps) * (double)p->tile_rows * (double)p->panel;
     w->part.channel = at;
     kiln_pool_for(pool, tiles, grain_of(GRAIN_PRODUCTS, tile), run_part, w);
   }
@@ -334,26 +339,32 @@ static void run_tiles(work *w, kiln_pool *pool) {
 /* As multiplications. */
 static double work_of(const kiln_conv *c, int64_t outputs, int64_t columns) {
   return (double)(columns + WEIGHT_PRODUCTS) * (double)outputs *
-         (double)(c->channels * kiln__conv_taps(c));
+         (double)(c->channels * kiln__conv_taps(c->axis));
 }
 
 int kiln_conv_threads(const kiln_conv *c, int threads) {
   const double images = (double)(c->batch * c->groups);
-  return images * work_of(c, c->outputs, kiln__conv_columns(c)) < 2 * GRAIN_PRODUCTS ? 1 : threads;
+  return images * work_of(c, c->outputs, kiln__conv_columns(c->axis)) < 2 * GRAIN_PRODUCTS
+             ? 1
+             : threads;
 }
 
-size_t kiln_conv_scratch(const kiln_conv *c, int threads) { return c->scratch * (size_t)threads; }
+size_t kiln_conv_scratch(const kiln_conv_plan *p, int threads) {
+  return p->scratch * (size_t)threads;
+}
 
-void kiln_conv_run(const kiln_conv *c, kiln_conv_fn fn, kiln_pool *pool, void *scratch) {
-  work w = {.c = c, .fn = fn, .scratch = scratch};
-  if (!c->by_tiles) {
-    const int64_t columns = c->mode == KILN_CONV_DOT ? kiln__conv_columns(c) : c->unit_columns;
-    const double unit = work_of(c, c->unit_outputs, columns);
-    kiln_pool_for(pool, c->units, grain_of(GRAIN_PRODUCTS, unit), run_part, &w);
+void kiln_conv_run(const kiln_conv *c, const kiln_conv_plan *p, kiln_conv_fn fn, kiln_pool *pool,
+                   void *scratch) {
+  work w = {.c = c, .p = p, .fn = fn, .scratch = scratch};
+  if (!p->by_tiles) {
+    const int64_t columns =
+        p->mode == KILN_CONV_DOT ? kiln__conv_columns(p->axis) : p->unit_columns;
+    const double unit = work_of(c, p->unit_outputs, columns);
+    kiln_pool_for(pool, p->units, grain_of(GRAIN_PRODUCTS, unit), run_part, &w);
     return;
   }
   for (int i = 0; i < kiln_pool_threads(pool); i++) {
-    memset(w.scratch + (size_t)i * c->scratch, 0, sizeof(int64_t));
+    memset(w.scratch + (size_t)i * p->scratch, 0, sizeof(int64_t));
   }
-  for (w.part.unit = 0; w.part.unit < c->units; w.part.unit++) run_tiles(&w, pool);
+  for (w.part.unit = 0; w.part.unit < p->units; w.part.unit++) run_tiles(&w, pool);
 }

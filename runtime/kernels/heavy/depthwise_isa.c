@@ -74,6 +74,7 @@ static inline kiln_f64v load_part_f64(const double *from, int64_t low, int64_t h
 
 typedef struct unit {
   const kiln_conv *c;
+  const kiln_conv_plan *p;
   int64_t group, groups, row, rows; /* outputs [row, row + rows) of some groups */
   int64_t image;
   int64_t length, pitch, first_row, band_rows; /* of the band: of a phase, of a row; the
@@ -82,15 +83,16 @@ typedef struct unit {
   int64_t offsets[KILN_CONV_DEPTHWISE_TAPS]; /* of the taps along x, in a row of the band */
 } unit;
 
-static void begin_unit(unit *u, const kiln_conv *c, int64_t index) {
-  const kiln_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-  const int64_t blocks = (y->out + c->unit_rows - 1) / c->unit_rows;
-  const int64_t parts = (c->groups + c->unit_groups - 1) / c->unit_groups;
+static void begin_unit(unit *u, const kiln_conv *c, const kiln_conv_plan *p, int64_t index) {
+  const kiln_conv_axis *y = &p->axis[1], *x = &p->axis[2];
+  const int64_t blocks = (y->out + p->unit_rows - 1) / p->unit_rows;
+  const int64_t parts = (c->groups + p->unit_groups - 1) / p->unit_groups;
   u->c = c;
-  u->row = index % blocks * c->unit_rows;
-  u->rows = y->out - u->row < c->unit_rows ? y->out - u->row : c->unit_rows;
-  u->group = index / blocks % parts * c->unit_groups;
-  u->groups = c->groups - u->group < c->unit_groups ? c->groups - u->group : c->unit_groups;
+  u->p = p;
+  u->row = index % blocks * p->unit_rows;
+  u->rows = y->out - u->row < p->unit_rows ? y->out - u->row : p->unit_rows;
+  u->group = index / blocks % parts * p->unit_groups;
+  u->groups = c->groups - u->group < p->unit_groups ? c->groups - u->group : p->unit_groups;
   u->image = index / blocks / parts;
   kiln__conv_lane(x, x->out, &u->lane);
   u->length = kiln__conv_plane_length(&u->lane);
@@ -130,17 +132,20 @@ static void begin_unit(unit *u, const kiln_conv *c, int64_t index) {
 #define VU kiln_f64v_u
 #include "runtime/kernels/heavy/depthwise_isa.h"
 
-void KILN_ISA_CAT2(kiln__depthwise_f32_, KILN_KERNEL_ISA)(const kiln_conv *c, int64_t begin,
+void KILN_ISA_CAT2(kiln__depthwise_f32_, KILN_KERNEL_ISA)(const kiln_conv *c,
+                                                          const kiln_conv_plan *p, int64_t begin,
                                                           int64_t end, void *scratch) {
 #if KILN_KERNEL_LEVEL == 2
-  if (c->axis[2].out <= 8) { /* half a vector is twice as fast */
-    for (int64_t i = begin; i < end; i++) KILN_ISA_CAT2(run_f32h, KILN_KERNEL_ISA)(c, i, scratch);
+  if (p->axis[2].out <= 8) { /* half a vector is twice as fast */
+    for (int64_t i = begin; i < end; i++)
+      KILN_ISA_CAT2(run_f32h, KILN_KERNEL_ISA)(c, p, i, scratch);
     return;
   }
 #endif
-  for (int64_t i = begin; i < end; i++) KILN_ISA_CAT2(run_f32, KILN_KERNEL_ISA)(c, i, scratch);
+  for (int64_t i = begin; i < end; i++) KILN_ISA_CAT2(run_f32, KILN_KERNEL_ISA)(c, p, i, scratch);
 }
-void KILN_ISA_CAT2(kiln__depthwise_f64_, KILN_KERNEL_ISA)(const kiln_conv *c, int64_t begin,
+void KILN_ISA_CAT2(kiln__depthwise_f64_, KILN_KERNEL_ISA)(const kiln_conv *c,
+                                                          const kiln_conv_plan *p, int64_t begin,
                                                           int64_t end, void *scratch) {
-  for (int64_t i = begin; i < end; i++) KILN_ISA_CAT2(run_f64, KILN_KERNEL_ISA)(c, i, scratch);
+  for (int64_t i = begin; i < end; i++) KILN_ISA_CAT2(run_f64, KILN_KERNEL_ISA)(c, p, i, scratch);
 }

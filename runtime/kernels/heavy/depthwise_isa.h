@@ -15,7 +15,7 @@ static inline void NAME(store)(T *to, V value, int64_t n) {
 static inline __attribute__((always_inline)) void NAME(square)(const int k, const int step,
                                                                const unit *u, const T *band,
                                                                const T *weight, T start, T *out) {
-  const int64_t columns = u->c->axis[2].out, out_row = u->c->axis[1].out_stride;
+  const int64_t columns = u->p->axis[2].out, out_row = u->p->axis[1].out_stride;
   const int64_t rows = u->rows, pitch = u->pitch;
   int64_t offsets[7];
   V w[7 * 7];
@@ -64,7 +64,7 @@ SQUARE(7, 2)
 #undef SQUARE
 /* Any taps and steps, a row at a time. */
 static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
-  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
+  const kiln_conv_axis *y = &u->p->axis[1], *x = &u->p->axis[2];
   for (int64_t row = 0; row < u->rows; row++, out += y->out_stride) {
     for (int64_t at = 0; at < x->out; at += 2 * NAME(W)) {
       V low = start - (V){0}, high = low;
@@ -84,7 +84,7 @@ static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T 
 }
 typedef void (*NAME(plane_fn))(const unit *u, const T *band, const T *weight, T start, T *out);
 static NAME(plane_fn) NAME(choose)(const unit *u) {
-  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
+  const kiln_conv_axis *y = &u->p->axis[1], *x = &u->p->axis[2];
   if (u->rows < 4 || y->taps != x->taps || y->tap_step != 1 || y->step > 2) return NAME(any);
   switch (y->taps) {
     case 3: return y->step == 1 ? NAME(square_3_1) : NAME(square_3_2);
@@ -126,7 +126,7 @@ static void NAME(fill_pairs)(T *evens, T *odds, int64_t pitch, const T *from, in
   }
 }
 static void NAME(fill_columns)(const unit *u, T *to, const T *from, int64_t rows) {
-  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
+  const kiln_conv_axis *y = &u->p->axis[1], *x = &u->p->axis[2];
   int64_t low[2], high[2];
   for (int64_t i = 0; i < u->lane.length; i += NAME(W)) {
     const int64_t at = x->first + i * x->step;
@@ -144,7 +144,7 @@ static void NAME(fill_columns)(const unit *u, T *to, const T *from, int64_t rows
   }
 }
 static void NAME(fill)(const unit *u, T *band, const T *in) {
-  const kiln_conv_axis *y = &u->c->axis[1], *x = &u->c->axis[2];
+  const kiln_conv_axis *y = &u->p->axis[1], *x = &u->p->axis[2];
   const int64_t begin = u->first_row < 0 ? -u->first_row : 0;
   int64_t end = y->in - u->first_row;
   if (end > u->band_rows) end = u->band_rows;
@@ -166,18 +166,18 @@ static void NAME(fill)(const unit *u, T *band, const T *in) {
 }
 #endif
 
-static void NAME(run)(const kiln_conv *c, int64_t index, void *scratch) {
+static void NAME(run)(const kiln_conv *c, const kiln_conv_plan *p, int64_t index, void *scratch) {
   unit u;
-  begin_unit(&u, c, index);
+  begin_unit(&u, c, p, index);
   const NAME(plane_fn) plane = NAME(choose)(&u);
-  const int64_t nx = c->axis[2].taps, ny = c->axis[1].taps;
+  const int64_t nx = p->axis[2].taps, ny = p->axis[1].taps;
   T *band = scratch, weight[KILN_CONV_DEPTHWISE_TAPS * KILN_CONV_DEPTHWISE_TAPS];
   const T *in = (const T *)c->in + u.image * c->in_batch;
-  T *out = (T *)c->out + u.image * c->out_batch + u.row * c->axis[1].out_stride;
+  T *out = (T *)c->out + u.image * c->out_batch + u.row * p->axis[1].out_stride;
   /* Two bands in turn: one is filled well before it is read, so that no load waits for a store that
    * it overlaps only in part. */
-  const int64_t half = (int64_t)(c->scratch / 2 / sizeof(T));
-  memset(band, 0, c->scratch);
+  const int64_t half = (int64_t)(p->scratch / 2 / sizeof(T));
+  memset(band, 0, p->scratch);
   FILL(&u, band, in + u.group * c->in_channel);
   for (int64_t g = u.group; g < u.group + u.groups; g++) {
     T *next = band == (T *)scratch ? band + half : scratch;
@@ -185,9 +185,9 @@ static void NAME(run)(const kiln_conv *c, int64_t index, void *scratch) {
     for (int64_t i = 0; i < c->outputs; i++) {
       const T *w = (const T *)c->weight + g * c->w_group + i * c->w_output;
       const int64_t channel = g * c->outputs + i;
-      if (!c->a_contiguous) {
+      if (!p->a_contiguous) {
         for (int64_t t = 0; t < ny * nx; t++) {
-          weight[t] = w[t / nx * c->axis[1].w_tap + t % nx * c->axis[2].w_tap];
+          weight[t] = w[t / nx * p->axis[1].w_tap + t % nx * p->axis[2].w_tap];
         }
         w = weight;
       }

@@ -2,7 +2,7 @@
  * is copied first. The choice depends on nothing but sizes and strides, so neither do the bits.
  *
  * Threads share a product by its columns, or by its rows where there are few panels of columns;
- * each element is summed by one thread, in the order that the form of the whole gives. */
+ * each element is summed by one thread, in the order that the plan of the whole gives. */
 #include "runtime/kernels/heavy/gemm.h"
 
 #include "base/pool.h"
@@ -13,7 +13,7 @@ enum { GRAIN_PRODUCTS = 1 << 19 };
 /* What rows and columns are cut at: whole tiles of every instruction set. */
 enum { CUT_ROWS = 24, CUT_DOTS = 16 };
 
-kiln_gemm_args kiln__gemm_swapped(const kiln_gemm_args *g) {
+static kiln_gemm_args swapped(const kiln_gemm_args *g) {
   kiln_gemm_args s = *g;
   s.m = g->n, s.n = g->m;
   s.a = g->b, s.b = g->a;
@@ -22,6 +22,9 @@ kiln_gemm_args kiln__gemm_swapped(const kiln_gemm_args *g) {
   s.c_row = g->c_col, s.c_col = g->c_row;
   s.init_row = g->init_col, s.init_col = g->init_row;
   return s;
+}
+kiln_gemm_args kiln__gemm_planned(const kiln_gemm_args *args, const kiln_gemm_plan *plan) {
+  return plan->swap ? swapped(args) : *args;
 }
 
 /* The left factor is copied where its elements along k are apart, or where rows lie so that their
@@ -32,55 +35,54 @@ static bool packs_left(const kiln_gemm_args *g, size_t item) {
   return g->n >= 4 * panel && g->a_row * (int64_t)item % 2048 == 0;
 }
 
-kiln_gemm_form kiln__gemm_form(const kiln_gemm_args *g, size_t item) {
-  kiln_gemm_form form = {0};
-  if (g->form) return *g->form;
-  if (g->pack_b) {
-    form.pack_left = packs_left(g, item);
-    form.pack_right = true;
-    return form;
-  }
+static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item) {
+  kiln_gemm_plan plan = {0};
   const bool few_rows = g->m <= KILN_GEMM_DOT_ROWS && g->b_row == 1 && (g->b_col != 1 || g->n == 1);
   const bool few_columns = g->n <= KILN_GEMM_DOT_ROWS && g->a_col == 1;
   if (few_rows || few_columns) {
-    form.dot = true;
-    form.swap = few_columns && (!few_rows || g->n < g->m);
-    return form;
+    plan.dot = true;
+    plan.swap = few_columns && (!few_rows || g->n < g->m);
+    return plan;
   }
   if (g->b_col == 1) {
-    form.swap = g->c_row == 1 && g->c_col != 1 && g->a_row == 1;
+    plan.swap = g->c_row == 1 && g->c_col != 1 && g->a_row == 1;
   } else {
-    form.swap = g->a_row == 1 || g->m < g->n;
+    plan.swap = g->a_row == 1 || g->m < g->n;
   }
-  const kiln_gemm_args s = form.swap ? kiln__gemm_swapped(g) : *g;
-  form.axpy = s.b_col == 1 && s.m <= KILN_GEMM_AXPY_ROWS && s.n * (int64_t)item >= 64;
-  if (form.axpy) return form;
-  form.pack_left = packs_left(&s, item);
-  form.pack_right = s.b_col != 1;
-  return form;
+  const kiln_gemm_args s = kiln__gemm_planned(g, &plan);
+  plan.axpy = s.b_col == 1 && s.m <= KILN_GEMM_AXPY_ROWS && s.n * (int64_t)item >= 64;
+  if (plan.axpy) return plan;
+  plan.pack_left = packs_left(&s, item);
+  plan.pack_right = s.b_col != 1;
+  return plan;
 }
 
-size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item) {
-  const kiln_gemm_form form = kiln__gemm_form(args, item);
-  const kiln_gemm_args g = form.swap ? kiln__gemm_swapped(args) : *args;
+static size_t scratch_of(const kiln_gemm_plan *plan, const kiln_gemm_args *args, size_t item) {
+  const kiln_gemm_args g = kiln__gemm_planned(args, plan);
   const size_t k = (size_t)(g.k < KILN_GEMM_KC ? g.k : KILN_GEMM_KC);
-  if (form.dot) return g.a_col == 1 ? 0 : (size_t)(g.m * g.k) * item;
-  if (form.axpy) return 0;
+  if (plan->dot) return g.a_col == 1 ? 0 : (size_t)(g.m * g.k) * item;
+  if (plan->axpy) return 0;
   size_t bytes = k * KILN_GEMM_PANEL_BYTES;
-  if (form.pack_left) bytes += k * (size_t)(g.m < KILN_GEMM_MC ? g.m : KILN_GEMM_MC) * item;
+  if (plan->pack_left) bytes += k * (size_t)(g.m < KILN_GEMM_MC ? g.m : KILN_GEMM_MC) * item;
   return bytes;
+}
+
+kiln_gemm_plan kiln_gemm_make_plan(const kiln_gemm_args *args, size_t item) {
+  kiln_gemm_plan plan = choose(args, item);
+  plan.scratch = (scratch_of(&plan, args, item) + 63) / 64 * 64;
+  return plan;
 }
 
 /* -- Threads -- */
 
 typedef struct job {
-  void (*gemm)(const kiln_gemm_args *args);
+  kiln_gemm_fn gemm;
   kiln_gemm_args g;
-  kiln_gemm_form form, part_form; /* of the whole as it was given; of a part, exchanged already */
+  kiln_gemm_plan plan;
   kiln_gemm_locate locate;
   const void *data;
-  size_t item, scratch_bytes; /* of each worker */
-  char *scratch;
+  size_t item;
+  char *scratch; /* plan.scratch bytes for each worker */
   bool by_rows;
   int64_t unit, units; /* rows or columns are cut at multiples of `unit`: into `units` */
 } job;
@@ -95,21 +97,18 @@ static void run_part(const job *j, int64_t product, int64_t from, int64_t to, in
   kiln_gemm_args g = j->g;
   if (j->locate) j->locate(j->data, product, &g);
   if (!g.init) g.init = g.c, g.init_row = g.c_row, g.init_col = g.c_col;
-  if (j->form.swap) g = kiln__gemm_swapped(&g);
-  g.form = &j->part_form;
-  g.scratch = further(j->scratch, (int64_t)((size_t)worker * j->scratch_bytes));
+  g = kiln__gemm_planned(&g, &j->plan);
   const int64_t all = j->by_rows ? g.m : g.n, begin = from * j->unit;
   const int64_t end = to * j->unit < all ? to * j->unit : all;
   const int64_t item = (int64_t)j->item, row = j->by_rows ? begin : 0, col = begin - row;
   if (begin > 0) {
     g.a = further(g.a, row * g.a_row * item);
-    if (!g.pack_b) g.b = further(g.b, col * g.b_col * item);
+    g.b = further(g.b, col * g.b_col * item);
     g.c = further(g.c, (row * g.c_row + col * g.c_col) * item);
     g.init = further(g.init, (row * g.init_row + col * g.init_col) * item);
-    g.n0 += col;
   }
   *(j->by_rows ? &g.m : &g.n) = end - begin;
-  j->gemm(&g);
+  j->gemm(&g, &j->plan, further(j->scratch, (int64_t)((size_t)worker * j->plan.scratch)));
 }
 static void run_units(void *data, int64_t begin, int64_t end, int worker) {
   const job *j = data;
@@ -123,11 +122,11 @@ static void run_units(void *data, int64_t begin, int64_t end, int worker) {
 
 /* How the product is cut, and the least number of units for a piece. */
 static int64_t cut(job *j, int64_t count, int threads) {
-  const kiln_gemm_args g = j->form.swap ? kiln__gemm_swapped(&j->g) : j->g;
+  const kiln_gemm_args g = kiln__gemm_planned(&j->g, &j->plan);
   const int64_t panel = (int64_t)(KILN_GEMM_PANEL_BYTES / j->item);
-  j->unit = j->form.dot ? CUT_DOTS : panel;
+  j->unit = j->plan.dot ? CUT_DOTS : panel;
   j->units = (g.n + j->unit - 1) / j->unit;
-  const bool chain = !j->form.dot && !j->form.axpy;
+  const bool chain = !j->plan.dot && !j->plan.axpy;
   if (chain && j->units * count < 4 * (int64_t)threads && g.m > g.n) {
     j->by_rows = true;
     j->unit = CUT_ROWS;
@@ -148,18 +147,16 @@ kiln_status *kiln__gemm_run_many(kiln_call *call, kiln_dtype dtype, const kiln_g
   const bool wide = dtype == KILN_DTYPE_F64;
   job j = {.gemm = wide ? call->dispatch->gemm_f64 : call->dispatch->gemm_f32,
            .g = *args,
+           .plan = kiln_gemm_make_plan(args, wide ? 8 : 4),
            .locate = locate,
            .data = data,
            .item = wide ? 8 : 4};
-  j.form = j.part_form = kiln__gemm_form(args, j.item);
-  j.part_form.swap = false;
   kiln_pool *pool = call->pool;
   int threads = pool ? kiln_pool_threads(pool) : 1;
   int64_t grain = cut(&j, count, threads);
   if (j.units * count < 2 * grain) pool = NULL;
   if (!pool) threads = 1;
-  j.scratch_bytes = (kiln_gemm_scratch(args, j.item) + 63) / 64 * 64;
-  const size_t bytes = j.scratch_bytes * (size_t)threads;
+  const size_t bytes = j.plan.scratch * (size_t)threads;
   if (bytes) {
     j.scratch = kiln_cache_alloc(&call->cache, bytes);
     if (!j.scratch) return kiln_status_oom();

@@ -4,39 +4,23 @@
  * Strides are in elements and may be anything, 0 too; C's elements must be apart. D is what C
  * starts from: C itself where `init` is NULL, else a matrix of its own strides: a bias for each
  * column has init_row 0 and init_col 1, one for each row init_row 1 and init_col 0. With beta 0
- * neither is read, so NaN in them does not come through.
- *
- * B may be a matrix that is nowhere in memory (a convolution's patches): `pack_b` writes pieces of
- * it as they are wanted, any piece possibly more than once and, in threads, several at the same
- * time. In which order products are summed: docs/numerics.md. */
+ * neither is read, so NaN in them does not come through. In which order products are summed:
+ * docs/numerics.md. */
 #ifndef KILN_RUNTIME_KERNELS_HEAVY_GEMM_H
 #define KILN_RUNTIME_KERNELS_HEAVY_GEMM_H
 
 #include "runtime/call.h"
 
-/* Writes rows k0 .. k0 + k and columns n0 .. n0 + n of B to `to`, row after row, `panel` elements
- * each (n <= panel), zeros in the columns from n on. `to` is aligned to 64 bytes; `panel` is the
- * same for all of a call but the last few columns of the matrix, and at most 64. */
-typedef void (*kiln_gemm_pack)(const void *data, void *to, int64_t k0, int64_t k, int64_t n0,
-                               int64_t n, int64_t panel);
-
+/* The problem, or a part of it. */
 typedef struct kiln_gemm_args {
   int64_t m, n, k;
   const void *a, *b;
   void *c;
   int64_t a_row, a_col, b_row, b_col, c_row, c_col;
   double alpha, beta;
-  void *scratch; /* kiln_gemm_scratch bytes, 64-byte aligned; NULL where that is 0 */
   /* What is added, beta times; NULL: C. Borrowed. */
   const void *init;
   int64_t init_row, init_col;
-  /* Instead of b, b_row and b_col, where it is not NULL. */
-  kiln_gemm_pack pack_b;
-  const void *pack_data; /* its first argument, borrowed */
-  /* Of a part of a product, else 0: where its columns begin, for pack_b; and the form of the whole,
-   * whose bits the part must have. A and B are exchanged already if that says so. */
-  int64_t n0;
-  const struct kiln_gemm_form *form;
 } kiln_gemm_args;
 
 /* How many products are summed in a row before the sum is added to C. */
@@ -52,17 +36,22 @@ enum { KILN_GEMM_AXPY_ROWS = 3 };
 enum { KILN_GEMM_DOT_ROWS = 32 };
 
 /* How a product is made, by its sizes and strides alone. The left factor's elements are taken one
- * by one, the right one's as vectors. */
-typedef struct kiln_gemm_form {
-  bool swap;       /* C^T = B^T A^T instead */
+ * by one, the right one's as vectors. All parts of a product follow the plan of the whole, so their
+ * bits are the same. */
+typedef struct kiln_gemm_plan {
+  bool swap;       /* C^T = B^T A^T instead: parts are cut from that */
   bool dot;        /* few rows on the left: dot products, both factors read along k */
   bool axpy;       /* few rows on the left: rows of the right factor are added up */
   bool pack_left;  /* the left factor is copied by blocks */
   bool pack_right; /* the right one too, whatever the number of rows */
-} kiln_gemm_form;
-kiln_gemm_form kiln__gemm_form(const kiln_gemm_args *args, size_t item_size);
-/* A and B exchanged, with all that belongs to them. */
-kiln_gemm_args kiln__gemm_swapped(const kiln_gemm_args *args);
+  size_t scratch;  /* bytes that a thread wants at a 64-byte boundary */
+} kiln_gemm_plan;
+kiln_gemm_plan kiln_gemm_make_plan(const kiln_gemm_args *args, size_t item_size);
+/* The problem as its plan makes it: A and B exchanged, with all that belongs to them, or as it is.
+ */
+kiln_gemm_args kiln__gemm_planned(const kiln_gemm_args *args, const kiln_gemm_plan *plan);
+/* A part of a planned problem, or all of it, on one thread. */
+typedef void (*kiln_gemm_fn)(const kiln_gemm_args *part, const kiln_gemm_plan *plan, void *scratch);
 
 /* -- What kernels call -- */
 
@@ -75,10 +64,5 @@ typedef void (*kiln_gemm_locate)(const void *data, int64_t i, kiln_gemm_args *ar
 kiln_status *kiln__gemm_run_many(kiln_call *call, kiln_dtype dtype, const kiln_gemm_args *args,
                                  int64_t count, kiln_gemm_locate locate,
                                  const void *data) KILN_MUST_USE;
-
-/* -- What they stand on: one thread -- */
-
-/* Bytes of scratch that a gemm of these sizes and strides wants. */
-size_t kiln_gemm_scratch(const kiln_gemm_args *args, size_t item_size);
 
 #endif

@@ -130,7 +130,7 @@ DOT(4)
 
 /* All columns, a few at a time, so that b is read from memory once. m is at most
  * KILN_GEMM_DOT_ROWS. */
-static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
+static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c, T *scratch) {
   enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
                               int64_t) = {
@@ -146,11 +146,10 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c) {
   const T *a = g->a;
   int64_t a_row = g->a_row;
   if (g->a_col != 1) {
-    T *copy = g->scratch;
     for (int64_t i = 0; i < g->m; i++) {
-      for (int64_t p = 0; p < g->k; p++) copy[i * g->k + p] = a[i * g->a_row + p * g->a_col];
+      for (int64_t p = 0; p < g->k; p++) scratch[i * g->k + p] = a[i * g->a_row + p * g->a_col];
     }
-    a = copy;
+    a = scratch;
     a_row = g->k;
   }
   T sums[MAX_ROWS * BLOCK];

@@ -33,11 +33,9 @@ static NAME(piece) NAME(whole)(const kiln_gemm_args *g, int64_t p) {
 enum { NAME(STRIP) = 4096 / (int)sizeof(T) }; /* columns: a row of them is a page */
 #include "runtime/kernels/heavy/gemm_axpy.h"
 
-/* A product in the form that was chosen for it: m, n, k and strides are those of the two factors.
- */
 typedef struct NAME(job) {
   const kiln_gemm_args *g;
-  kiln_gemm_form form;
+  bool pack_left, pack_right;
   T *panel, *left; /* scratch */
 } NAME(job);
 
@@ -55,7 +53,7 @@ static void NAME(rows)(const NAME(job) * job, const NAME(piece) * c, NAME(factor
   const T *a = f.l;
   for (int64_t i = 0; i < m;) {
     const int64_t rows = NAME(next_rows)(m - i);
-    if (job->form.pack_left) {
+    if (job->pack_left) {
       f.l = packed, f.l_row = 1, f.l_k = rows;
       packed += rows * f.k;
     } else {
@@ -72,11 +70,11 @@ static void NAME(block)(const NAME(job) * job, int64_t i, int64_t m, int64_t p, 
   const kiln_gemm_args *g = job->g;
   const NAME(piece) c = NAME(whole)(g, p);
   const T *a = (const T *)g->a + i * g->a_row + p * g->a_col;
-  if (job->form.pack_left) NAME(pack_left)(job->left, a, g->a_row, g->a_col, m, k);
+  if (job->pack_left) NAME(pack_left)(job->left, a, g->a_row, g->a_col, m, k);
   for (int64_t j = 0; j < g->n;) {
     int64_t vectors = NAME(next_vectors)((g->n - j + WIDTH - 1) / WIDTH);
     int64_t columns = vectors * WIDTH < g->n - j ? vectors * WIDTH : g->n - j;
-    bool in_place = !job->form.pack_right;
+    bool in_place = !job->pack_right;
     if (in_place && columns % WIDTH) { /* what is no whole vector is copied apart */
       if (vectors > 1) {
         columns = --vectors * WIDTH;
@@ -91,13 +89,9 @@ static void NAME(block)(const NAME(job) * job, int64_t i, int64_t m, int64_t p, 
     } else {
       f.r = job->panel;
       f.r_k = vectors * WIDTH;
-      if (g->pack_b) {
-        g->pack_b(g->pack_data, job->panel, p, k, g->n0 + j, columns, f.r_k);
-      } else {
-        NAME(pack_right)
-        (job->panel, (const T *)g->b + p * g->b_row + j * g->b_col, g->b_row, g->b_col, k, columns,
-         f.r_k);
-      }
+      NAME(pack_right)
+      (job->panel, (const T *)g->b + p * g->b_row + j * g->b_col, g->b_row, g->b_col, k, columns,
+       f.r_k);
     }
     NAME(rows)(job, &c, f, i, m, j, columns, vectors);
     j += columns;
@@ -115,33 +109,30 @@ static void NAME(no_products)(const kiln_gemm_args *g) {
   }
 }
 
-void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *args) {
-  if (args->m == 0 || args->n == 0) return;
-  if (args->k == 0) {
-    NAME(no_products)(args);
+void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *g,
+                                                         const kiln_gemm_plan *plan,
+                                                         void *scratch) {
+  if (g->m == 0 || g->n == 0) return;
+  if (g->k == 0) {
+    NAME(no_products)(g);
     return;
   }
-  NAME(job) job = {.g = args, .form = kiln__gemm_form(args, sizeof(T))};
-  kiln_gemm_args swapped;
-  if (job.form.swap) {
-    swapped = kiln__gemm_swapped(args);
-    job.g = &swapped;
-  }
-  const kiln_gemm_args *g = job.g;
-  if (job.form.dot) {
+  if (plan->dot) {
     const NAME(piece) c = NAME(whole)(g, 0);
-    NAME(dot_rows)(g, &c);
+    NAME(dot_rows)(g, &c, scratch);
     return;
   }
-  if (job.form.axpy) {
+  if (plan->axpy) {
     NAME(axpy_rows)(g);
     return;
   }
-  if (g->m > UNPACKED_ROWS) job.form.pack_right = true;
   const int64_t kc = g->k < KC ? g->k : KC;
+  const NAME(job) job = {.g = g,
+                         .pack_left = plan->pack_left,
+                         .pack_right = plan->pack_right || g->m > UNPACKED_ROWS,
+                         .panel = scratch,
+                         .left = (T *)((char *)scratch + kc * KILN_GEMM_PANEL_BYTES)};
   kiln_budget *budget = kiln_budget_current();
-  job.panel = g->scratch;
-  job.left = (T *)((char *)g->scratch + kc * KILN_GEMM_PANEL_BYTES);
   for (int64_t i = 0; i < g->m; i += MC) {
     const int64_t m = g->m - i < MC ? g->m - i : MC;
     for (int64_t p = 0; p < g->k && !kiln_budget_is_over(budget); p += KC) {

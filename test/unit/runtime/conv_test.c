@@ -102,28 +102,28 @@ enum { WORKERS = 3 };
 static int runs_by_tiles;
 
 /* Every index of a part alone, the last first, by different workers. */
-static void run_part(const kiln_conv *c, kiln_conv_fn fn, kiln_conv_part part, int64_t count,
-                     char *scratch) {
+static void run_part(const kiln_conv *c, const kiln_conv_plan *p, kiln_conv_fn fn,
+                     kiln_conv_part part, int64_t count, char *scratch) {
   for (int64_t i = count - 1; i >= 0; i--) {
     part.begin = i;
     part.end = i + 1;
-    fn(c, &part, scratch + (size_t)(i % WORKERS) * c->scratch);
+    fn(c, p, &part, scratch + (size_t)(i % WORKERS) * p->scratch);
   }
 }
-static void run_cut(const kiln_conv *c, kiln_conv_fn fn, char *scratch) {
+static void run_cut(const kiln_conv *c, const kiln_conv_plan *p, kiln_conv_fn fn, char *scratch) {
   kiln_conv_part part = {0};
-  if (!c->by_tiles) {
-    run_part(c, fn, part, c->units, scratch);
+  if (!p->by_tiles) {
+    run_part(c, p, fn, part, p->units, scratch);
     return;
   }
   runs_by_tiles++;
-  for (int i = 0; i < WORKERS; i++) memset(scratch + (size_t)i * c->scratch, 0, sizeof(int64_t));
-  for (part.unit = 0; part.unit < c->units; part.unit++) {
+  for (int i = 0; i < WORKERS; i++) memset(scratch + (size_t)i * p->scratch, 0, sizeof(int64_t));
+  for (part.unit = 0; part.unit < p->units; part.unit++) {
     int64_t column;
-    const int64_t columns = kiln__conv_part_columns(c, part.unit % c->column_units, &column);
-    const int64_t rows = (c->outputs + c->tile_rows - 1) / c->tile_rows;
-    for (part.channel = 0; part.channel < c->channels; part.channel += c->block_channels) {
-      run_part(c, fn, part, rows * ((columns + c->panel - 1) / c->panel), scratch);
+    const int64_t columns = kiln__conv_part_columns(p, part.unit % p->column_units, &column);
+    const int64_t rows = (c->outputs + p->tile_rows - 1) / p->tile_rows;
+    for (part.channel = 0; part.channel < c->channels; part.channel += p->block_channels) {
+      run_part(c, p, fn, part, rows * ((columns + p->panel - 1) / p->panel), scratch);
     }
   }
 }
@@ -132,19 +132,20 @@ static kiln_conv_mode run(const problem *p, kiln_isa isa, int threads, bool whol
   kiln_conv c = p->conv;
   const kiln_dispatch *d = kiln_dispatch_select(isa);
   c.out = out;
-  kiln_conv_plan(&c, isa, kiln_dtype_bytes(p->dtype), threads);
+  kiln_conv_plan plan;
+  kiln_conv_make_plan(&c, isa, kiln_dtype_bytes(p->dtype), threads, &plan);
   const kiln_conv_fn fn = p->dtype == KILN_DTYPE_F32 ? d->conv_f32 : d->conv_f64;
-  const size_t bytes = kiln_conv_scratch(&c, threads);
+  const size_t bytes = kiln_conv_scratch(&plan, threads);
   assert_int_equal(bytes % 64, 0);
   char *scratch = aligned_alloc(64, bytes);
   assert_non_null(scratch);
   for (size_t i = 0; i < bytes; i++) scratch[i] = (char)0xff; /* NaN */
   if (whole)
-    kiln_conv_run(&c, fn, NULL, scratch);
+    kiln_conv_run(&c, &plan, fn, NULL, scratch);
   else
-    run_cut(&c, fn, scratch);
+    run_cut(&c, &plan, fn, scratch);
   free(scratch);
-  return c.mode;
+  return plan.mode;
 }
 static void describe(const problem *p, char *text, size_t size) {
   const kiln_conv *c = &p->conv;

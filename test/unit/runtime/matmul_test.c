@@ -51,11 +51,12 @@ static void compare(kiln_isa isa, kiln_dtype dtype, int64_t m, int64_t n, int64_
     set(dtype, c, i, value);
     set(dtype, want, i, value);
   }
-  const size_t bytes = kiln_gemm_scratch(&g, item) / 64 * 64 + 64;
-  g.scratch = aligned_alloc(64, bytes);
-  assert_non_null(g.scratch);
+  const kiln_gemm_plan plan = kiln_gemm_make_plan(&g, item);
+  const kiln_gemm_args whole = kiln__gemm_planned(&g, &plan);
+  void *scratch = aligned_alloc(64, plan.scratch + 64);
+  assert_non_null(scratch);
   const kiln_dispatch *d = kiln_dispatch_select(isa);
-  (dtype == KILN_DTYPE_F32 ? d->gemm_f32 : d->gemm_f64)(&g);
+  (dtype == KILN_DTYPE_F32 ? d->gemm_f32 : d->gemm_f64)(&whole, &plan, scratch);
   g.c = want;
   kiln__matmul_plain(dtype, &g);
   const double unit = dtype == KILN_DTYPE_F32 ? 0x1p-23 : 0x1p-52;
@@ -66,7 +67,7 @@ static void compare(kiln_isa isa, kiln_dtype dtype, int64_t m, int64_t n, int64_
              kiln_isa_name(isa), (long long)m, (long long)n, (long long)k, alpha, beta,
              (long long)i, x, y);
   }
-  free(g.scratch);
+  free(scratch);
   free(memory);
 }
 
