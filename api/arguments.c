@@ -191,15 +191,12 @@ static bool knows_types(kiln_ivalue v, int depth) {
   return true;
 }
 
-typedef struct settling {
-  kiln_type_table *types;
-  kiln_ivalue value;
-} settling;
-
-static kiln_status *settle(void *arg) {
-  const settling *s = arg;
-  (void)kiln_pickle_settle_types(s->types, s->value);
+static kiln_status *settle(kiln_type_table *types, kiln_ivalue v) {
+  (void)kiln_pickle_settle_types(types, v);
   return NULL;
+}
+static kiln_status *try_settle(kiln_type_table *types, kiln_ivalue v) {
+  KILN_PROTECT(settle(types, v));
 }
 
 /* What is wanted as Any has one type, also where it is empty. */
@@ -212,8 +209,7 @@ static kiln_status *convert_any(converter *c, kiln_ivalue v) {
                       "a container of another model cannot be passed where any type is wanted");
   }
   if (knows_types(v, 0)) return NULL;
-  settling s = {c->types, v};
-  return kiln_type_table_run(c->types, settle, &s);
+  return try_settle(c->types, v);
 }
 
 static kiln_status *convert_union(converter *c, kiln_ivalue v, const kiln_type *type, bool *fits,
@@ -304,21 +300,17 @@ kiln_status *kiln__convert_value(kiln_model *model, kiln_value *value, const kil
 
 /* -- A method's arguments -- */
 
-static kiln_status *print_type_name(kiln_text *text, void *arg) {
-  kiln_ivalue_type_name(text, *(const kiln_ivalue *)arg);
-  return NULL;
-}
-
-static kiln_status *wrong_type(kiln_context *context, const kiln__method *method, int index,
-                               kiln_ivalue v) {
+static kiln_status *tell_wrong_type(const kiln_context *context, const kiln__method *method,
+                                    int index, kiln_ivalue v) {
   const kiln_argument *a = &method->arguments[index];
-  char *got = NULL;
-  KILN_TRY(kiln__text_make(context, print_type_name, &v, &got));
-  kiln_status *status =
-      KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() argument '%s' (position %d) must be %s, not %s",
-                 method->name, a->name, index + 1, a->type, got);
-  kiln_text_free(got);
-  return status;
+  kiln_text got = kiln__text_begin(context);
+  kiln_ivalue_type_name(&got, v);
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() argument '%s' (position %d) must be %s, not %s",
+                    method->name, a->name, index + 1, a->type, got.data);
+}
+static kiln_status *wrong_type(const kiln_context *context, const kiln__method *method, int index,
+                               kiln_ivalue v) {
+  KILN_PROTECT(tell_wrong_type(context, method, index, v));
 }
 
 static kiln_status *wrong_count(const kiln__method *method, int count) {

@@ -3,32 +3,17 @@
 
 /* -- Making and ending -- */
 
-static kiln_status *init_class(void *arg) {
-  kiln_builder *b = arg;
+static kiln_status *init(kiln_builder *b) {
+  kiln_context *context = b->context;
+  b->unit = kiln_unit_create(context->env, context->registry);
   b->cls = kiln_unit_add_class(b->unit, KILN_TYPE_CLASS, KILN_STR("__torch__.Graph"));
   b->cls->type->cls->is_module = true;
-  return NULL;
-}
-
-static kiln_status *init_in_unit(void *arg) {
-  kiln_builder *b = arg;
-  return kiln_type_table_run(b->unit->types, init_class, b);
-}
-
-static kiln_status *init_self(kiln_builder *b, void *arg) {
-  (void)arg;
+  b->graph = kiln_graph_create(context->env->mem, context->registry, b->unit->types);
   kiln_graph_add_input(b->graph, "self", b->cls->type);
   b->block = b->graph->top;
   return NULL;
 }
-
-static kiln_status *init(kiln_builder *b) {
-  kiln_context *context = b->context;
-  KILN_TRY(kiln_unit_create(context->env, context->registry, &b->unit));
-  KILN_TRY(kiln_arena_run(b->unit->arena, init_in_unit, b));
-  KILN_TRY(kiln_graph_create(context->env->mem, context->registry, b->unit->types, &b->graph));
-  return kiln__builder_run(b, init_self, NULL);
-}
+static kiln_status *try_init(kiln_builder *b) { KILN_PROTECT(init(b)); }
 
 kiln_status *kiln_builder_create(kiln_context *context, kiln_builder **out_builder) {
   KILN_NEEDS(context && out_builder);
@@ -36,7 +21,7 @@ kiln_status *kiln_builder_create(kiln_context *context, kiln_builder **out_build
   kiln_builder *b = kiln_mem_alloc_zero(context->env->mem, sizeof *b);
   if (!b) return kiln_status_oom();
   b->context = kiln__context_retain(context);
-  kiln_status *status = init(b);
+  kiln_status *status = try_init(b);
   if (status) {
     kiln_builder_destroy(b);
     return status;
@@ -55,42 +40,39 @@ void kiln_builder_destroy(kiln_builder *b) {
   kiln_context_release(context);
 }
 
-/* -- Running a step -- */
+/* -- Steps -- */
 
-typedef struct run_job {
-  kiln_builder *b;
-  kiln_status *(*body)(kiln_builder *b, void *arg);
-  void *arg;
-} run_job;
-
-static kiln_status *run_body(void *arg) {
-  const run_job *job = arg;
-  return job->body(job->b, job->arg);
-}
-static kiln_status *run_in_types(void *arg) {
-  return kiln_type_table_run(((run_job *)arg)->b->unit->types, run_body, arg);
-}
-static kiln_status *run_in_unit(void *arg) {
-  return kiln_arena_run(((run_job *)arg)->b->unit->arena, run_in_types, arg);
-}
-
-kiln_status *kiln__builder_run(kiln_builder *b, kiln_status *(*body)(kiln_builder *b, void *arg),
-                               void *arg) {
-  run_job job = {b, body, arg};
+kiln_status *kiln__builder_mark_set(kiln_builder *b, kiln__builder_mark *mark) {
   if (!b->unit) return KILN_ERROR(KILN_INVALID_ARGUMENT, "the builder gave its model away");
-  kiln_block *block = b->block;
-  kiln_node *last = block ? block->last : NULL;
-  const int vars = b->vars.count, open = b->open.count;
-  const int outputs = block ? kiln_block_output_count(block) : 0;
-  kiln_status *status = kiln_arena_run(b->graph->arena, run_in_unit, &job);
-  if (!status) return NULL;
-  b->vars.count = vars;
-  b->open.count = open;
+  *mark = (kiln__builder_mark){.b = b,
+                               .block = b->block,
+                               .last = b->block->last,
+                               .vars = b->vars.count,
+                               .open = b->open.count,
+                               .outputs = kiln_block_output_count(b->block)};
+  return NULL;
+}
+
+static void go_back(void *arg) {
+  const kiln__builder_mark *mark = arg;
+  kiln_builder *b = mark->b;
+  kiln_block *block = mark->block;
+  b->vars.count = mark->vars;
+  b->open.count = mark->open;
   b->block = block;
-  while (block && kiln_block_output_count(block) > outputs) {
+  while (kiln_block_output_count(block) > mark->outputs) {
     kiln_block_remove_output(block, kiln_block_output_count(block) - 1);
   }
-  while (block && block->last != last) kiln_node_destroy(block->last);
+  while (block->last != mark->last) kiln_node_destroy(block->last);
+}
+
+void kiln__builder_begin(kiln__builder_mark *mark) {
+  kiln_scope_defer(&mark->going_back, go_back, mark);
+}
+
+kiln_status *kiln__builder_end(kiln__builder_mark *mark, kiln_status *status) {
+  kiln_scope_undefer(&mark->going_back);
+  if (status) go_back(mark);
   return status;
 }
 
@@ -181,27 +163,18 @@ kiln_status *kiln__builder_constant(kiln_builder *b, kiln_ivalue v, kiln_ir_valu
   return NULL;
 }
 
-typedef struct var_job {
-  const char *name, *text;
-  const kiln_value *value;
-  kiln_var var;
-  kiln_var *out_var;
-} var_job;
-
-static kiln_status *constant(kiln_builder *b, void *arg) {
-  const var_job *job = arg;
+static kiln_status *constant(kiln_builder *b, kiln_ivalue v, kiln_var *out_var) {
   kiln_ir_value *value;
-  KILN_TRY(kiln__builder_constant(b, job->value->v, &value));
-  *job->out_var = kiln__builder_var(b, value);
+  KILN_TRY(kiln__builder_constant(b, v, &value));
+  *out_var = kiln__builder_var(b, value);
   return NULL;
 }
 
 kiln_status *kiln_builder_constant(kiln_builder *b, const kiln_value *value, kiln_var *out_var) {
   KILN_NEEDS(b && out_var);
-  var_job job = {.value = value, .out_var = out_var};
   *out_var = 0;
   if (!value) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a constant needs a value");
-  return kiln__builder_run(b, constant, &job);
+  KILN__BUILDER_STEP(b, constant(b, value->v, out_var));
 }
 
 /* -- Inputs and attributes -- */
@@ -223,31 +196,27 @@ static kiln_status *check_name(const char *name) {
   return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no name", name ? name : "");
 }
 
-static kiln_status *input(kiln_builder *b, void *arg) {
-  const var_job *job = arg;
-  const char *cursor = job->text, *end = job->text + strlen(job->text);
+static kiln_status *input(kiln_builder *b, const char *name, const char *text, kiln_var *out_var) {
+  const char *cursor = text, *end = text + strlen(text);
   const kiln_type *type;
   KILN_TRY(kiln_type_parse(b->unit->types, &cursor, end, false, &type));
-  if (cursor != end) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no type", job->text);
-  }
-  const kiln_ir_value *same = kiln_map_find(&b->graph->names, kiln_str_from(job->name));
+  if (cursor != end) return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no type", text);
+  const kiln_ir_value *same = kiln_map_find(&b->graph->names, kiln_str_from(name));
   if (same && same->node == b->graph->top->param) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an argument '%s' already", job->name);
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an argument '%s' already", name);
   }
   type = kiln_type_unshaped(b->unit->types, type);
   kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + 1);
-  *job->out_var = kiln__builder_var(b, kiln_graph_add_input(b->graph, job->name, type));
+  *out_var = kiln__builder_var(b, kiln_graph_add_input(b->graph, name, type));
   return NULL;
 }
 
 kiln_status *kiln_builder_input(kiln_builder *b, const char *name, const char *type,
                                 kiln_var *out_var) {
   KILN_NEEDS(b && out_var);
-  var_job job = {.name = name, .text = type ? type : "Tensor", .out_var = out_var};
   *out_var = 0;
   KILN_TRY(check_name(name));
-  return kiln__builder_run(b, input, &job);
+  KILN__BUILDER_STEP(b, input(b, name, type ? type : "Tensor", out_var));
 }
 
 static int find_attribute(const kiln_builder *b, const char *name) {
@@ -268,17 +237,15 @@ static kiln_ir_value *get_attribute(kiln_builder *b, int index) {
   return value;
 }
 
-static kiln_status *attribute(kiln_builder *b, void *arg) {
-  const var_job *job = arg;
+static kiln_status *attribute(kiln_builder *b, const char *name, kiln_ivalue v, kiln_var *out_var) {
   kiln_arena *arena = b->unit->arena;
-  kiln_ivalue v = job->value->v;
-  if (find_attribute(b, job->name) >= 0) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an attribute '%s' already", job->name);
+  if (find_attribute(b, name) >= 0) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an attribute '%s' already", name);
   }
   KILN_TRY(check_plain(v));
   bool is_tensor = v.tag == KILN_TAG_TENSOR;
   bool grad = is_tensor && v.u.tensor->key.f.requires_grad;
-  kiln_class_attribute a = {.name = kiln_str_from(kiln_arena_strdup(arena, job->name)),
+  kiln_class_attribute a = {.name = kiln_str_from(kiln_arena_strdup(arena, name)),
                             .type = kiln__builder_type_of(b, v),
                             .is_parameter = grad,
                             .is_buffer = is_tensor && !grad};
@@ -286,59 +253,55 @@ static kiln_status *attribute(kiln_builder *b, void *arg) {
   kiln_vec_reserve(arena, &b->values, b->values.count + 1);
   kiln_vec_reserve(arena, &b->vars, b->vars.count + 1);
   b->attributes.data[b->attributes.count] = a;
-  if (job->out_var) {
+  if (out_var) {
     b->attributes.count++; /* for get_attribute, which may run out of memory */
     kiln_ir_value *value = get_attribute(b, b->attributes.count - 1);
-    *job->out_var = kiln__builder_var(b, value);
+    *out_var = kiln__builder_var(b, value);
     b->attributes.count--;
   }
   b->attributes.count++;
   b->values.data[b->values.count++] = kiln_ivalue_retain(v);
   return NULL;
 }
+static kiln_status *try_attribute(kiln_builder *b, const char *name, kiln_ivalue v,
+                                  kiln_var *out_var) {
+  KILN__BUILDER_STEP(b, attribute(b, name, v, out_var));
+}
 
 kiln_status *kiln_builder_attribute(kiln_builder *b, const char *name, const kiln_value *value,
                                     kiln_var *out_var) {
   KILN_NEEDS(b);
-  var_job job = {.name = name, .value = value, .out_var = out_var};
   if (out_var) *out_var = 0;
   KILN_TRY(check_name(name));
   if (!value) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an attribute needs a value");
-  kiln_status *status = kiln__builder_run(b, attribute, &job);
+  kiln_status *status = try_attribute(b, name, value->v, out_var);
   if (status) b->attributes.count = b->values.count;
   return status;
 }
 
-static kiln_status *get(kiln_builder *b, void *arg) {
-  const var_job *job = arg;
-  int index = find_attribute(b, job->name);
-  if (index < 0) {
-    return KILN_ERROR(KILN_NOT_FOUND, "the module has no attribute '%s'", job->name);
-  }
-  *job->out_var = kiln__builder_var(b, get_attribute(b, index));
+static kiln_status *get(kiln_builder *b, const char *name, kiln_var *out_var) {
+  int index = find_attribute(b, name);
+  if (index < 0) return KILN_ERROR(KILN_NOT_FOUND, "the module has no attribute '%s'", name);
+  *out_var = kiln__builder_var(b, get_attribute(b, index));
   return NULL;
 }
 
 kiln_status *kiln_builder_get(kiln_builder *b, const char *name, kiln_var *out_var) {
   KILN_NEEDS(b && out_var);
-  var_job job = {.name = name, .out_var = out_var};
   *out_var = 0;
   KILN_TRY(check_name(name));
-  return kiln__builder_run(b, get, &job);
+  KILN__BUILDER_STEP(b, get(b, name, out_var));
 }
 
-static kiln_status *set(kiln_builder *b, void *arg) {
-  const var_job *job = arg;
-  int index = find_attribute(b, job->name);
+static kiln_status *set(kiln_builder *b, const char *name, kiln_var var) {
+  int index = find_attribute(b, name);
   kiln_ir_value *value;
-  if (index < 0) {
-    return KILN_ERROR(KILN_NOT_FOUND, "the module has no attribute '%s'", job->name);
-  }
-  KILN_TRY(kiln__builder_value(b, job->var, &value));
+  if (index < 0) return KILN_ERROR(KILN_NOT_FOUND, "the module has no attribute '%s'", name);
+  KILN_TRY(kiln__builder_value(b, var, &value));
   const kiln_type *type = kiln_type_unshaped(b->unit->types, value->type);
   if (!kiln_type_is_subtype(type, b->attributes.data[index].type)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "the value is not of the type of attribute '%s'",
-                      job->name);
+                      name);
   }
   kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_SetAttr);
   kiln_node_set_str(node, "name", b->attributes.data[index].name);
@@ -350,45 +313,39 @@ static kiln_status *set(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_set(kiln_builder *b, const char *name, kiln_var var) {
   KILN_NEEDS(b);
-  var_job job = {.name = name, .var = var};
   KILN_TRY(check_name(name));
-  return kiln__builder_run(b, set, &job);
+  KILN__BUILDER_STEP(b, set(b, name, var));
 }
 
 /* -- Looking -- */
 
-static kiln_status *print_type(kiln_builder *b, void *arg) {
-  var_job *job = arg;
+static kiln_status *print_type(const kiln_builder *b, kiln_var var, const char **out_text) {
   kiln_text text;
-  if (job->var < 1 || job->var > b->vars.count) return NULL;
+  if (var < 1 || var > b->vars.count) return NULL;
   kiln_text_init(&text, b->unit->arena);
-  kiln_type_print(&text, b->vars.data[job->var - 1]->type, 3);
-  job->text = text.data;
+  kiln_type_print(&text, b->vars.data[var - 1]->type, 3);
+  *out_text = text.data;
   return NULL;
+}
+static kiln_status *try_type(kiln_builder *b, kiln_var var, const char **out_text) {
+  KILN__BUILDER_STEP(b, print_type(b, var, out_text));
 }
 
 const char *kiln_builder_type(kiln_builder *b, kiln_var var) {
-  if (!b) return NULL;
-  var_job job = {.var = var};
-  kiln_status_destroy(kiln__builder_run(b, print_type, &job));
-  return job.text;
+  const char *text = NULL;
+  if (b) kiln_status_destroy(try_type(b, var, &text));
+  return text;
 }
 
-typedef struct print_job {
-  const kiln_graph *graph;
-  int verbosity;
-} print_job;
-
-static kiln_status *print(kiln_text *text, void *arg) {
-  const print_job *job = arg;
-  kiln_graph_print(text, job->graph, job->verbosity, false);
-  return NULL;
+static kiln_status *print(const kiln_builder *b, int verbosity, char **out_text) {
+  kiln_text text = kiln__text_begin(b->context);
+  kiln_graph_print(&text, b->graph, verbosity, false);
+  return kiln__text_give(&text, out_text);
 }
 
 kiln_status *kiln_builder_print(kiln_builder *b, int verbosity, char **out_text) {
   KILN_NEEDS(b && out_text);
-  print_job job = {b->graph, verbosity < 0 ? 0 : verbosity > 4 ? 4 : verbosity};
   *out_text = NULL;
   if (!b->unit) return KILN_ERROR(KILN_INVALID_ARGUMENT, "the builder gave its model away");
-  return kiln__text_make(b->context, print, &job, out_text);
+  KILN_PROTECT(print(b, verbosity < 0 ? 0 : verbosity > 4 ? 4 : verbosity, out_text));
 }

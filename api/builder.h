@@ -30,12 +30,28 @@ struct kiln_builder {
   KILN_VEC(kiln_ivalue) values; /* of the attributes, owned */
 };
 
-/* Runs body where graph, unit and types may be allocated from. On failure nodes, variables and
- * inputs of blocks that it made are gone again. KILN_INVALID_ARGUMENT when the builder is empty. */
-kiln_status *kiln__builder_run(kiln_builder *b, kiln_status *(*body)(kiln_builder *b, void *arg),
-                               void *arg) KILN_MUST_USE;
+/* Where a builder stands before a step, and goes back to if the step fails. */
+typedef struct kiln__builder_mark {
+  kiln_cleanup going_back;
+  kiln_builder *b;
+  kiln_block *block;
+  kiln_node *last;
+  int vars, open, outputs;
+} kiln__builder_mark;
 
-/* -- For bodies -- */
+/* The end of a function: what KILN_PROTECT is for others. On failure nodes, variables and outputs
+ * of blocks that `call` made are gone again. KILN_INVALID_ARGUMENT when the builder is empty. */
+#define KILN__BUILDER_STEP(b, call)                                                           \
+  do {                                                                                        \
+    kiln__builder_mark kiln_mark_;                                                            \
+    KILN_TRY(kiln__builder_mark_set((b), &kiln_mark_));                                       \
+    KILN_PROTECT((kiln__builder_begin(&kiln_mark_), kiln__builder_end(&kiln_mark_, (call)))); \
+  } while (0)
+kiln_status *kiln__builder_mark_set(kiln_builder *b, kiln__builder_mark *mark) KILN_MUST_USE;
+void kiln__builder_begin(kiln__builder_mark *mark);
+kiln_status *kiln__builder_end(kiln__builder_mark *mark, kiln_status *status) KILN_MUST_USE;
+
+/* -- For steps -- */
 
 kiln_var kiln__builder_var(kiln_builder *b, kiln_ir_value *value);
 /* The value, if it can be used here. */

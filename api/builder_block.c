@@ -7,13 +7,6 @@
 
 enum { MAX_DEPTH = 1000 }; /* of blocks: as in source */
 
-typedef struct block_job {
-  const kiln_var *vars;
-  int count;
-  kiln_var var, condition;
-  kiln_var *out_var, *out_vars;
-} block_job;
-
 static kiln_status *check_vars(const kiln_var *vars, int count, const kiln_var *out_vars) {
   if (count >= 0 && (count == 0 || (vars && out_vars))) return NULL;
   return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d values, and no place for them", count);
@@ -65,10 +58,10 @@ static void close_block(kiln_builder *b, const kiln_type *const *types, int coun
 
 /* -- If -- */
 
-static kiln_status *begin_if(kiln_builder *b, void *arg) {
+static kiln_status *begin_if(kiln_builder *b, kiln_var var) {
   kiln_ir_value *condition;
   KILN_TRY(check_depth(b));
-  KILN_TRY(bool_value(b, ((block_job *)arg)->condition, &condition));
+  KILN_TRY(bool_value(b, var, &condition));
   kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_If);
   kiln_node_add_input(node, condition);
   kiln_node_append(b->block, node);
@@ -80,44 +73,44 @@ static kiln_status *begin_if(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_if(kiln_builder *b, kiln_var condition) {
   KILN_NEEDS(b);
-  block_job job = {.condition = condition};
-  return kiln__builder_run(b, begin_if, &job);
+  KILN__BUILDER_STEP(b, begin_if(b, condition));
 }
 
-static kiln_status *begin_else(kiln_builder *b, void *arg) {
-  const block_job *job = arg;
+static kiln_status *begin_else(kiln_builder *b, const kiln_var *results, int count) {
   kiln_ir_value **values;
-  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
-  for (int i = 0; i < job->count; i++) kiln_block_add_output(b->block, values[i]);
+  KILN_TRY(kiln__builder_values(b, results, count, &values));
+  for (int i = 0; i < count; i++) kiln_block_add_output(b->block, values[i]);
   top(b)->in_else = true;
   b->block = top(b)->node->blocks[1];
   return NULL;
 }
+static kiln_status *try_else(kiln_builder *b, const kiln_var *results, int count) {
+  KILN__BUILDER_STEP(b, begin_else(b, results, count));
+}
 
 kiln_status *kiln_builder_else(kiln_builder *b, const kiln_var *results, int count) {
   KILN_NEEDS(b);
-  block_job job = {.vars = results, .count = count};
-  kiln__open_block *open = top(b);
+  const kiln__open_block *open = top(b);
   if (!open || open->is_loop || open->in_else) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "no branch is open that could have an else");
   }
   kiln_block *block = b->block;
-  kiln_status *status = kiln__builder_run(b, begin_else, &job);
+  kiln_status *status = try_else(b, results, count);
   if (status) drop_outputs(block);
   return status;
 }
 
-static kiln_status *end_if(kiln_builder *b, void *arg) {
-  const block_job *job = arg;
+static kiln_status *end_if(kiln_builder *b, const kiln_var *results, int count,
+                           kiln_var *out_vars) {
   const kiln_block *then = top(b)->node->blocks[0];
   kiln_ir_value **values;
-  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
-  if (job->count != kiln_block_output_count(then)) {
+  KILN_TRY(kiln__builder_values(b, results, count, &values));
+  if (count != kiln_block_output_count(then)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "one branch gives %d results, the other %d",
-                      kiln_block_output_count(then), job->count);
+                      kiln_block_output_count(then), count);
   }
-  const kiln_type **types = KILN_NEW_ARRAY(b->graph->arena, const kiln_type *, job->count + 1);
-  for (int i = 0; i < job->count; i++) {
+  const kiln_type **types = KILN_NEW_ARRAY(b->graph->arena, const kiln_type *, count + 1);
+  for (int i = 0; i < count; i++) {
     const kiln_type *a = kiln_type_unshaped(b->unit->types, kiln_block_output(then, i)->type);
     const kiln_type *c = kiln_type_unshaped(b->unit->types, values[i]->type);
     types[i] = kiln_type_unify(b->unit->types, a, c, false);
@@ -125,23 +118,26 @@ static kiln_status *end_if(kiln_builder *b, void *arg) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "the types of result %d have no join", i);
     }
   }
-  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + job->count);
-  for (int i = 0; i < job->count; i++) kiln_block_add_output(b->block, values[i]);
-  close_block(b, types, job->count, job->out_vars);
+  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + count);
+  for (int i = 0; i < count; i++) kiln_block_add_output(b->block, values[i]);
+  close_block(b, types, count, out_vars);
   return NULL;
+}
+static kiln_status *try_end_if(kiln_builder *b, const kiln_var *results, int count,
+                               kiln_var *out_vars) {
+  KILN__BUILDER_STEP(b, end_if(b, results, count, out_vars));
 }
 
 kiln_status *kiln_builder_end_if(kiln_builder *b, const kiln_var *results, int count,
                                  kiln_var *out_vars) {
   KILN_NEEDS(b);
-  block_job job = {.vars = results, .count = count, .out_vars = out_vars};
-  kiln__open_block *open = top(b);
+  const kiln__open_block *open = top(b);
   KILN_TRY(check_vars(results, count, out_vars));
   if (!open || open->is_loop || !open->in_else) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "no branch is open, or its else is missing");
   }
   kiln_node *node = open->node;
-  kiln_status *status = kiln__builder_run(b, end_if, &job);
+  kiln_status *status = try_end_if(b, results, count, out_vars);
   if (status) {
     drop_outputs(node->blocks[1]);
     drop_results(node);
@@ -151,33 +147,34 @@ kiln_status *kiln_builder_end_if(kiln_builder *b, const kiln_var *results, int c
 
 /* -- Loop -- */
 
-static kiln_status *begin_loop(kiln_builder *b, void *arg) {
-  const block_job *job = arg;
-  kiln_ir_value *max_trip, *condition, **values;
+static kiln_status *begin_loop(kiln_builder *b, kiln_var max_trip, kiln_var condition,
+                               const kiln_var *carried, int count, kiln_var *out_iteration,
+                               kiln_var *out_carried) {
+  kiln_ir_value *trip, *first, **values;
   KILN_TRY(check_depth(b));
-  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
-  if (job->var) {
-    KILN_TRY(kiln__builder_value(b, job->var, &max_trip));
+  KILN_TRY(kiln__builder_values(b, carried, count, &values));
+  if (max_trip) {
+    KILN_TRY(kiln__builder_value(b, max_trip, &trip));
   } else {
-    KILN_TRY(kiln__builder_constant(b, kiln_int(INT64_MAX), &max_trip));
+    KILN_TRY(kiln__builder_constant(b, kiln_int(INT64_MAX), &trip));
   }
-  if (max_trip->type->kind != KILN_TYPE_INT) {
+  if (trip->type->kind != KILN_TYPE_INT) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "the most rounds of a loop are an int");
   }
-  KILN_TRY(bool_value(b, job->condition, &condition));
+  KILN_TRY(bool_value(b, condition, &first));
   kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_Loop);
-  kiln_node_add_input(node, max_trip);
-  kiln_node_add_input(node, condition);
-  for (int i = 0; i < job->count; i++) kiln_node_add_input(node, values[i]);
+  kiln_node_add_input(node, trip);
+  kiln_node_add_input(node, first);
+  for (int i = 0; i < count; i++) kiln_node_add_input(node, values[i]);
   kiln_node_append(b->block, node);
   kiln_block *body = kiln_node_add_block(node);
-  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + job->count + 1);
+  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + count + 1);
   kiln_ir_value *i = kiln_block_add_input(body, NULL, kiln_type_basic(KILN_TYPE_INT));
   kiln_var iteration = kiln__builder_var(b, i);
-  if (job->out_var) *job->out_var = iteration;
-  for (int k = 0; k < job->count; k++) {
+  if (out_iteration) *out_iteration = iteration;
+  for (int k = 0; k < count; k++) {
     const kiln_type *type = kiln_type_unshaped(b->unit->types, values[k]->type);
-    job->out_vars[k] = kiln__builder_var(b, kiln_block_add_input(body, NULL, type));
+    out_carried[k] = kiln__builder_var(b, kiln_block_add_input(body, NULL, type));
   }
   open_block(b, node, true);
   return NULL;
@@ -187,50 +184,48 @@ kiln_status *kiln_builder_loop(kiln_builder *b, kiln_var max_trip, kiln_var cond
                                const kiln_var *carried, int count, kiln_var *out_iteration,
                                kiln_var *out_carried) {
   KILN_NEEDS(b);
-  block_job job = {.vars = carried,
-                   .count = count,
-                   .var = max_trip,
-                   .condition = condition,
-                   .out_var = out_iteration,
-                   .out_vars = out_carried};
   KILN_TRY(check_vars(carried, count, out_carried));
-  return kiln__builder_run(b, begin_loop, &job);
+  KILN__BUILDER_STEP(
+      b, begin_loop(b, max_trip, condition, carried, count, out_iteration, out_carried));
 }
 
-static kiln_status *end_loop(kiln_builder *b, void *arg) {
-  const block_job *job = arg;
+static kiln_status *end_loop(kiln_builder *b, kiln_var again, const kiln_var *next, int count,
+                             kiln_var *out_vars) {
   const kiln_node *node = top(b)->node;
   kiln_ir_value *condition, **values;
-  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
-  if (job->count != node->input_count - 2) {
+  KILN_TRY(kiln__builder_values(b, next, count, &values));
+  if (count != node->input_count - 2) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "the loop carries %d values, not %d",
-                      node->input_count - 2, job->count);
+                      node->input_count - 2, count);
   }
-  const kiln_type **types = KILN_NEW_ARRAY(b->graph->arena, const kiln_type *, job->count + 1);
-  for (int i = 0; i < job->count; i++) {
+  const kiln_type **types = KILN_NEW_ARRAY(b->graph->arena, const kiln_type *, count + 1);
+  for (int i = 0; i < count; i++) {
     types[i] = kiln_block_input(b->block, i + 1)->type;
     if (!kiln_type_is_subtype(kiln_type_unshaped(b->unit->types, values[i]->type), types[i])) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "carried value %d would change its type", i);
     }
   }
-  KILN_TRY(bool_value(b, job->condition, &condition));
-  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + job->count);
+  KILN_TRY(bool_value(b, again, &condition));
+  kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + count);
   kiln_block_add_output(b->block, condition);
-  for (int i = 0; i < job->count; i++) kiln_block_add_output(b->block, values[i]);
-  close_block(b, types, job->count, job->out_vars);
+  for (int i = 0; i < count; i++) kiln_block_add_output(b->block, values[i]);
+  close_block(b, types, count, out_vars);
   return NULL;
+}
+static kiln_status *try_end_loop(kiln_builder *b, kiln_var again, const kiln_var *next, int count,
+                                 kiln_var *out_vars) {
+  KILN__BUILDER_STEP(b, end_loop(b, again, next, count, out_vars));
 }
 
 kiln_status *kiln_builder_end_loop(kiln_builder *b, kiln_var condition, const kiln_var *next,
                                    int count, kiln_var *out_vars) {
   KILN_NEEDS(b);
-  block_job job = {.vars = next, .count = count, .condition = condition, .out_vars = out_vars};
-  kiln__open_block *open = top(b);
+  const kiln__open_block *open = top(b);
   KILN_TRY(check_vars(next, count, out_vars));
   if (!open || !open->is_loop) return KILN_ERROR(KILN_INVALID_ARGUMENT, "no loop is open");
   kiln_node *node = open->node;
   kiln_block *body = b->block;
-  kiln_status *status = kiln__builder_run(b, end_loop, &job);
+  kiln_status *status = try_end_loop(b, condition, next, count, out_vars);
   if (status) {
     drop_outputs(body);
     drop_results(node);
@@ -240,19 +235,18 @@ kiln_status *kiln_builder_end_loop(kiln_builder *b, kiln_var condition, const ki
 
 /* -- Results -- */
 
-static kiln_status *give_back(kiln_builder *b, void *arg) {
-  const block_job *job = arg;
+static kiln_status *give_back(kiln_builder *b, const kiln_var *vars, int count) {
   kiln_ir_value **values, *result;
-  KILN_TRY(kiln__builder_values(b, job->vars, job->count, &values));
-  if (job->count == 1) {
+  KILN_TRY(kiln__builder_values(b, vars, count, &values));
+  if (count == 1) {
     result = values[0];
-  } else if (job->count == 0) {
+  } else if (count == 0) {
     KILN_TRY(kiln__builder_constant(b, kiln_none(), &result));
   } else {
-    kiln__builder_actual *items = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, job->count);
+    kiln__builder_actual *items = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, count);
     kiln_node *node;
-    for (int i = 0; i < job->count; i++) items[i].value = values[i];
-    KILN_TRY(kiln__builder_call(b, "prim::TupleConstruct", items, job->count, &node));
+    for (int i = 0; i < count; i++) items[i].value = values[i];
+    KILN_TRY(kiln__builder_call(b, "prim::TupleConstruct", items, count, &node));
     result = kiln_node_output(node, 0);
   }
   kiln_graph_add_output(b->graph, result);
@@ -262,10 +256,9 @@ static kiln_status *give_back(kiln_builder *b, void *arg) {
 
 kiln_status *kiln_builder_return(kiln_builder *b, const kiln_var *vars, int count) {
   KILN_NEEDS(b);
-  block_job job = {.vars = vars, .count = count};
   if (b->open.count > 0) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a branch or loop is still open");
   }
   if (b->returned) return KILN_ERROR(KILN_INVALID_ARGUMENT, "the graph has its results already");
-  return kiln__builder_run(b, give_back, &job);
+  KILN__BUILDER_STEP(b, give_back(b, vars, count));
 }

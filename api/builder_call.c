@@ -264,44 +264,33 @@ kiln_status *kiln__builder_host_actual(kiln_builder *b, const kiln_value *value,
 
 /* -- The public call -- */
 
-typedef struct call_job {
-  const char *op;
-  const kiln_builder_arg *args;
-  int count;
-  kiln_var *out_vars;
-  int max_results, result_count;
-} call_job;
-
-static kiln_status *call(kiln_builder *b, void *arg) {
-  call_job *job = arg;
-  kiln__builder_actual *actuals =
-      KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, job->count + 1);
-  for (int i = 0; i < job->count; i++) {
-    const kiln_builder_arg *given = &job->args[i];
-    if (given->name) actuals[i].keyword = kiln_str_from(given->name);
-    if (given->var) {
-      KILN_TRY(kiln__builder_value(b, given->var, &actuals[i].value));
+static kiln_status *call(kiln_builder *b, const char *op, const kiln_builder_arg *args, int count,
+                         kiln_var *out_vars, int max_results, int *out_count) {
+  kiln__builder_actual *actuals = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, count + 1);
+  for (int i = 0; i < count; i++) {
+    if (args[i].name) actuals[i].keyword = kiln_str_from(args[i].name);
+    if (args[i].var) {
+      KILN_TRY(kiln__builder_value(b, args[i].var, &actuals[i].value));
     } else {
-      KILN_TRY(kiln__builder_host_actual(b, given->value, &actuals[i]));
+      KILN_TRY(kiln__builder_host_actual(b, args[i].value, &actuals[i]));
     }
   }
   kiln_node *node;
-  KILN_TRY(kiln__builder_call(b, job->op, actuals, job->count, &node));
-  if (node->output_count > job->max_results) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s gives %d results, and there is room for %d",
-                      job->op, node->output_count, job->max_results);
+  KILN_TRY(kiln__builder_call(b, op, actuals, count, &node));
+  if (node->output_count > max_results) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s gives %d results, and there is room for %d", op,
+                      node->output_count, max_results);
   }
   for (int i = 0; i < node->output_count; i++) {
-    job->out_vars[i] = kiln__builder_var(b, kiln_node_output(node, i));
+    out_vars[i] = kiln__builder_var(b, kiln_node_output(node, i));
   }
-  job->result_count = node->output_count;
+  if (out_count) *out_count = node->output_count;
   return NULL;
 }
 
 kiln_status *kiln_builder_call(kiln_builder *b, const char *op, const kiln_builder_arg *args,
                                int count, kiln_var *out_vars, int max_results, int *out_count) {
   KILN_NEEDS(b);
-  call_job job = {op, args, count, out_vars, out_vars ? max_results : 0, 0};
   if (out_count) *out_count = 0;
   if (!op || count < 0 || (count > 0 && !args)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a call needs an operator and its arguments");
@@ -310,7 +299,5 @@ kiln_status *kiln_builder_call(kiln_builder *b, const char *op, const kiln_build
     if (args[i].name || !args[i - 1].name) continue;
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "argument %d comes after a keyword", i);
   }
-  KILN_TRY(kiln__builder_run(b, call, &job));
-  if (out_count) *out_count = job.result_count;
-  return NULL;
+  KILN__BUILDER_STEP(b, call(b, op, args, count, out_vars, out_vars ? max_results : 0, out_count));
 }

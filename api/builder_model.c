@@ -161,8 +161,7 @@ static kiln_status *check_block(kiln_builder *b, const kiln_block *block, bool t
   return NULL;
 }
 
-static kiln_status *verify(kiln_builder *b, void *arg) {
-  (void)arg;
+static kiln_status *verify(kiln_builder *b) {
   kiln_status *status = kiln_graph_verify(b->graph);
   if (status) {
     kiln_status *refused = KILN_ERROR(KILN_INVALID_ARGUMENT, "%s", kiln_status_message(status));
@@ -178,7 +177,7 @@ kiln_status *kiln_builder_verify(kiln_builder *b) {
   if (b->open.count > 0) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a branch or loop is still open");
   }
-  return kiln__builder_run(b, verify, NULL);
+  KILN__BUILDER_STEP(b, verify(b));
 }
 
 /* -- From text -- */
@@ -197,13 +196,8 @@ static void unshape_block(kiln_builder *b, const kiln_block *block) {
   }
 }
 
-typedef struct parse_job {
-  const kiln_graph *graph;
-} parse_job;
-
 /* The parsed graph becomes the builder's: its module is ours, or ours comes first. */
-static kiln_status *adopt(kiln_builder *b, void *arg) {
-  const kiln_graph *from = ((parse_job *)arg)->graph;
+static kiln_status *adopt(kiln_builder *b, const kiln_graph *from) {
   int inputs = kiln_graph_input_count(from);
   int first = inputs > 0 && kiln_graph_input(from, 0)->type->kind == KILN_TYPE_CLASS ? 1 : 0;
   kiln_map map;
@@ -227,27 +221,38 @@ static kiln_status *adopt(kiln_builder *b, void *arg) {
   return check_block(b, b->graph->top, false);
 }
 
+static kiln_status *adopt_verified(kiln_builder *b, const kiln_graph *graph) {
+  kiln_status *malformed = kiln_graph_verify(graph);
+  if (!malformed) return adopt(b, graph);
+  kiln_status *status = KILN_ERROR(KILN_INVALID_FILE, "the graph does not verify: %s",
+                                   kiln_status_message(malformed));
+  kiln_status_destroy(malformed);
+  return status;
+}
+
+static kiln_status *parse(kiln_builder *b, kiln_str text) {
+  const kiln_context *context = b->context;
+  kiln_graph *graph = NULL;
+  kiln_cleanup releasing;
+  KILN_TRY(kiln_graph_parse(context->env->mem, context->registry, b->unit->types, text, &graph));
+  kiln_graph_defer(graph, &releasing);
+  kiln_status *status = adopt_verified(b, graph);
+  kiln_scope_undefer(&releasing);
+  kiln_graph_release(graph);
+  return status;
+}
+static kiln_status *try_parse(kiln_builder *b, kiln_str text) {
+  KILN__BUILDER_STEP(b, parse(b, text));
+}
+
 kiln_status *kiln_builder_parse(kiln_context *context, const char *text, size_t size,
                                 kiln_builder **out_builder) {
   KILN_NEEDS(context && out_builder);
   kiln_builder *b = NULL;
-  kiln_graph *graph = NULL;
   *out_builder = NULL;
   if (!text) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a text is needed");
   KILN_TRY(kiln_builder_create(context, &b));
-  kiln_status *status = kiln_graph_parse(context->env->mem, context->registry, b->unit->types,
-                                         kiln_str_make(text, size), &graph);
-  if (!status) {
-    kiln_status *malformed = kiln_graph_verify(graph);
-    if (malformed) {
-      status = KILN_ERROR(KILN_INVALID_FILE, "the graph does not verify: %s",
-                          kiln_status_message(malformed));
-      kiln_status_destroy(malformed);
-    }
-  }
-  parse_job job = {graph};
-  if (!status) status = kiln__builder_run(b, adopt, &job);
-  if (graph) kiln_graph_release(graph);
+  kiln_status *status = try_parse(b, kiln_str_make(text, size));
   if (status) {
     kiln_builder_destroy(b);
     return status;
@@ -258,8 +263,7 @@ kiln_status *kiln_builder_parse(kiln_context *context, const char *text, size_t 
 
 /* -- Copies -- */
 
-static kiln_status *copy_attributes(kiln_builder *b, void *arg) {
-  const kiln_builder *from = arg;
+static kiln_status *copy_builder(kiln_builder *b, const kiln_builder *from) {
   kiln_arena *arena = b->unit->arena;
   kiln_vec_reserve(arena, &b->attributes, from->attributes.count);
   kiln_vec_reserve(arena, &b->values, from->values.count);
@@ -269,7 +273,10 @@ static kiln_status *copy_attributes(kiln_builder *b, void *arg) {
     b->attributes.data[b->attributes.count++] = a;
     b->values.data[b->values.count++] = kiln_ivalue_retain(from->values.data[i]);
   }
-  return NULL;
+  return adopt(b, from->graph);
+}
+static kiln_status *try_copy(kiln_builder *b, const kiln_builder *from) {
+  KILN__BUILDER_STEP(b, copy_builder(b, from));
 }
 
 kiln_status *kiln__builder_copy(kiln_builder *from, kiln_builder **out_builder) {
@@ -277,9 +284,7 @@ kiln_status *kiln__builder_copy(kiln_builder *from, kiln_builder **out_builder) 
   *out_builder = NULL;
   KILN_TRY(kiln_builder_verify(from));
   KILN_TRY(kiln_builder_create(from->context, &b));
-  parse_job job = {from->graph};
-  kiln_status *status = kiln__builder_run(b, copy_attributes, from);
-  if (!status) status = kiln__builder_run(b, adopt, &job);
+  kiln_status *status = try_copy(b, from);
   if (status) {
     kiln_builder_destroy(b);
     return status;
@@ -338,7 +343,7 @@ static kiln_status *join_outputs(kiln_builder *b) {
   return NULL;
 }
 
-static kiln_status *declare(kiln_builder *b, void *arg) {
+static kiln_status *declare(kiln_builder *b, kiln_function **out_function) {
   KILN_TRY(kiln__builder_harden(b, b->graph->top));
   KILN_TRY(join_outputs(b));
   kiln_class_info *info = b->cls->type->cls;
@@ -347,8 +352,11 @@ static kiln_status *declare(kiln_builder *b, void *arg) {
       kiln_unit_add_function(b->unit, KILN_STR("__torch__.Graph.forward"), b->cls->type);
   function->schema = make_schema(b, function->qualname);
   function->state = 2;
-  *(kiln_function **)arg = function;
+  *out_function = function;
   return NULL;
+}
+static kiln_status *try_declare(kiln_builder *b, kiln_function **out_function) {
+  KILN__BUILDER_STEP(b, declare(b, out_function));
 }
 
 static kiln_status *make_root(kiln_builder *b, kiln_ivalue *out_root) {
@@ -393,7 +401,7 @@ kiln_status *kiln_builder_finish(kiln_builder *b, kiln_model **out_model) {
   *out_model = NULL;
   KILN_TRY(kiln_builder_verify(b));
   if (!b->returned) return KILN_ERROR(KILN_INVALID_ARGUMENT, "the graph returns nothing yet");
-  KILN_TRY(kiln__builder_run(b, declare, &function));
+  KILN_TRY(try_declare(b, &function));
   KILN_TRY(kiln_builder_verify(b));
   KILN_TRY(make_script(b, function, &script));
   return kiln__model_create(b->context, script, out_model);

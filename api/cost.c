@@ -14,11 +14,12 @@ enum { MAX_ROUNDS = 64 };
 
 typedef struct cost_job {
   kiln_model *model;
+  kiln_type_table *types; /* of the graph */
+  kiln_pass_runner runner;
   const kiln__method *method;
   kiln_value *const *inputs;
   int count;
   kiln_graph *graph;
-  kiln_call *call;  /* of the pass runner */
   kiln_map objects; /* value -> object of the module */
   kiln_map written; /* names of attributes that the graph sets */
   int known;        /* values whose type is complete */
@@ -54,7 +55,7 @@ static void bind_value(cost_job *job, kiln_ir_value *value, kiln_ivalue v, kiln_
     const kiln_type *type = kiln_ivalue_type(types, v);
     kiln_ivalue copy = kiln_none();
     kiln_status *status = kiln_ivalue_clone(job->model->context->env->mem, v, &copy);
-    if (status) kiln_arena_fail_with(job->graph->arena, status);
+    if (status) kiln_scope_fail(status);
     kiln_ir_value_replace_uses(value, kiln_insert_constant_before(anchor, copy, type));
   }
 }
@@ -84,8 +85,7 @@ static void bind_block(cost_job *job, const kiln_block *block) {
   }
 }
 
-static kiln_status *bind(void *arg) {
-  cost_job *job = arg;
+static kiln_status *bind(cost_job *job) {
   const kiln_graph *graph = job->graph;
   const kiln_schema *schema = job->method->function->schema;
   kiln_map_init(&job->objects, graph->arena);
@@ -191,7 +191,7 @@ static void infer_block(cost_job *job, const kiln_block *block) {
     for (int i = 0; i < n->block_count; i++) infer_block(job, n->blocks[i]);
     if (kiln_node_is(n, KILN_OP_prim_If)) join_branches(n);
     if (kiln_node_is(n, KILN_OP_prim_Loop)) leave_loop(n);
-    if (!kiln_shape_infer(job->graph, n)) kiln__cost_probe(job->call, job->graph, n);
+    if (!kiln_shape_infer(job->graph, n)) kiln__cost_probe(job->runner.call, job->graph, n);
     fold_property(job, n);
     for (int i = 0; i < n->output_count; i++) {
       job->known += kiln_type_is_complete_tensor(n->outputs[i]->type);
@@ -199,11 +199,9 @@ static void infer_block(cost_job *job, const kiln_block *block) {
   }
 }
 
-static kiln_status *infer(void *arg) {
-  cost_job *job = arg;
+static void infer(cost_job *job) {
   job->known = 0;
   infer_block(job, job->graph->top);
-  return NULL;
 }
 
 static uint64_t changes_of(const kiln_pass_runner *runner) {
@@ -212,46 +210,40 @@ static uint64_t changes_of(const kiln_pass_runner *runner) {
   return sum;
 }
 
-typedef struct graph_run {
-  cost_job *job;
-  kiln_status *(*body)(void *arg);
-} graph_run;
-
-static kiln_status *run_in_types(void *arg) {
-  graph_run *run = arg;
-  return kiln_type_table_run(run->job->graph->types, run->body, run->job);
-}
-
-static kiln_status *in_graph(cost_job *job, kiln_status *(*body)(void *arg)) {
-  graph_run run = {job, body};
-  return kiln_arena_run(job->graph->arena, run_in_types, &run);
-}
-
-static kiln_status *propagate(cost_job *job, kiln_pass_runner *runner) {
-  job->call = runner->call;
-  KILN_TRY(kiln_pass_run_names(runner, job->graph, KILN_STR("inline")));
-  KILN_TRY(in_graph(job, bind));
+static kiln_status *propagate(cost_job *job) {
+  KILN_TRY(kiln_pass_run_names(&job->runner, job->graph, KILN_STR("inline")));
+  KILN_TRY(bind(job));
   for (int round = 0; round < MAX_ROUNDS; round++) {
-    const uint64_t changes = changes_of(runner);
+    const uint64_t changes = changes_of(&job->runner);
     const int known = job->known;
-    KILN_TRY(in_graph(job, infer));
-    KILN_TRY(kiln_pass_run_names(
-        runner, job->graph, KILN_STR("peephole,constant_propagation,lower_simple_tuples,dce")));
-    if (changes_of(runner) == changes && job->known == known) break;
+    infer(job);
+    KILN_TRY(
+        kiln_pass_run_names(&job->runner, job->graph,
+                            KILN_STR("peephole,constant_propagation,lower_simple_tuples,dce")));
+    if (changes_of(&job->runner) == changes && job->known == known) break;
   }
   return NULL;
 }
 
 /* -- The answer -- */
 
-static kiln_status *count(void *arg) {
-  cost_job *job = arg;
+static void count(cost_job *job) {
   job->cost.arena = job->graph->arena;
   kiln_map_init(&job->cost.rows, job->graph->arena);
   kiln_cost_count(&job->cost, job->graph);
   job->cost.total.peak_bytes = kiln_cost_peak(job->graph->arena, job->graph);
+}
+
+static kiln_status *find_cost(cost_job *job) {
+  const kiln_function *function = job->method->function;
+  kiln_mem *mem = job->model->context->env->mem;
+  KILN_TRY(kiln_type_table_create(mem, job->model->script->unit->types, &job->types));
+  job->graph = kiln_graph_copy(function->graph, mem, job->types);
+  KILN_TRY(propagate(job));
+  count(job);
   return NULL;
 }
+static kiln_status *try_cost(cost_job *job) { KILN_PROTECT(find_cost(job)); }
 
 static void tell(const kiln_cost *cost, kiln_debug_row_fn row, void *user) {
   row(user, (const char *[]){"operator", "count", "flops", "bytes", "unknown"}, 5);
@@ -271,10 +263,7 @@ kiln_status *kiln_debug_model_cost(kiln_model *model, const char *method, kiln_v
                                    int count_of_inputs, kiln_debug_cost *out_cost,
                                    kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(model && (inputs || count_of_inputs <= 0) && out_cost && row);
-  kiln_env *env = model->context->env;
   cost_job job = {.model = model, .inputs = inputs, .count = count_of_inputs};
-  kiln_type_table *types = NULL;
-  kiln_pass_runner runner;
   *out_cost = (kiln_debug_cost){0};
   job.method = kiln__model_method(model, method);
   if (!job.method) return kiln__model_no_method(model, method);
@@ -284,19 +273,14 @@ kiln_status *kiln_debug_model_cost(kiln_model *model, const char *method, kiln_v
                       count_of_inputs);
   }
   KILN_TRY(kiln_unit_ensure(job.method->function));
-  KILN_TRY(kiln_pass_runner_init(&runner, env));
-  kiln_status *status = kiln_type_table_create(env->mem, model->script->unit->types, &types);
-  if (!status) {
-    status = kiln_graph_copy(job.method->function->graph, env->mem, types, &job.graph);
-  }
-  if (!status) status = propagate(&job, &runner);
-  if (!status) status = in_graph(&job, count);
+  KILN_TRY(kiln_pass_runner_init(&job.runner, model->context->env));
+  kiln_status *status = try_cost(&job);
   if (!status) {
     *out_cost = job.cost.total;
     tell(&job.cost, row, user);
   }
-  if (job.graph) kiln_graph_release(job.graph);
-  kiln_type_table_destroy(types);
-  kiln_pass_runner_deinit(&runner);
+  kiln_graph_release(job.graph);
+  kiln_type_table_destroy(job.types);
+  kiln_pass_runner_deinit(&job.runner);
   return status;
 }

@@ -87,34 +87,31 @@ static const char *quant_name(kiln_quant_way way) {
   return (unsigned)way < sizeof names / sizeof names[0] ? names[way] : "";
 }
 
-static kiln_status *print_schema(kiln_text *text, void *arg) {
-  kiln_schema_print(text, ((const kiln_op *)arg)->schema);
-  return NULL;
-}
-
 /* A hole in a column is a hole in the table. */
 static kiln_status *list_ops(const lister *l) {
   const kiln_registry *registry = l->context->registry;
+  kiln_arena *arena = kiln_arena_scoped(l->context->env->mem);
   ROW(l, "name", "cost", "kernel", "shape", "flops", "quantised", "schema");
   for (int i = 0; i < kiln_registry_count(registry); i++) {
     const kiln_op *op = kiln_registry_at(registry, i);
-    char name[128], *schema = NULL;
+    char name[128];
+    kiln_text schema;
+    kiln_text_init(&schema, arena);
     snprintf(name, sizeof name, KILN_STR_FMT, KILN_STR_ARG(op->full_name));
-    if (op->schema) {
-      KILN_TRY(kiln__text_make(l->context, print_schema, (void *)(uintptr_t)op, &schema));
-    }
+    if (op->schema) kiln_schema_print(&schema, op->schema);
     ROW(l, name, cost_name(op->cost), op->kernel.body ? "yes" : "", op->shape ? "yes" : "",
-        op->flops ? "yes" : "", quant_name(op->kernel.quant), schema ? schema : "");
-    kiln_text_free(schema);
+        op->flops ? "yes" : "", quant_name(op->kernel.quant), schema.data);
+    kiln_arena_reset(arena);
   }
   return NULL;
 }
+static kiln_status *try_ops(const lister *l) { KILN_PROTECT(list_ops(l)); }
 
 kiln_status *kiln_debug_list(kiln_context *context, const char *table, kiln_debug_row_fn row,
                              void *user) {
   KILN_NEEDS(context && table && row);
   lister l = {context, row, user};
-  if (strcmp(table, "ops") == 0) return list_ops(&l);
+  if (strcmp(table, "ops") == 0) return try_ops(&l);
   if (strcmp(table, "passes") == 0) {
     list_passes(&l);
   } else if (strcmp(table, "flags") == 0) {
@@ -132,15 +129,12 @@ kiln_status *kiln_debug_list(kiln_context *context, const char *table, kiln_debu
 
 /* -- Passes over text -- */
 
-typedef struct opt_job {
+typedef struct opting {
+  kiln_context *context;
+  kiln_pass_runner runner;
+  kiln_type_table *types;
   kiln_graph *graph;
-  int verbosity;
-} opt_job;
-
-static kiln_status *print_graph(kiln_text *text, void *arg) {
-  kiln_graph_print(text, ((opt_job *)arg)->graph, ((opt_job *)arg)->verbosity, false);
-  return NULL;
-}
+} opting;
 
 /* What does not verify was written so by the user: no fault of Kiln's own. */
 static kiln_status *check_given(const kiln_graph *graph) {
@@ -152,30 +146,35 @@ static kiln_status *check_given(const kiln_graph *graph) {
   return refused;
 }
 
-static kiln_status *run_passes(kiln_context *context, kiln_graph *graph, const char *passes) {
-  kiln_pass_runner runner;
-  KILN_TRY(kiln_pass_runner_init(&runner, context->env));
-  runner.verify = true;
-  kiln_status *status = kiln_pass_run_names(&runner, graph, kiln_str_from(passes));
-  kiln_pass_runner_deinit(&runner);
-  return status;
+static kiln_status *opt(opting *o, kiln_str source, kiln_str passes, int verbosity,
+                        char **out_text) {
+  const kiln_registry *registry = o->context->registry;
+  kiln_mem *mem = o->context->env->mem;
+  KILN_TRY(kiln_type_table_create(mem, kiln_registry_types(registry), &o->types));
+  KILN_TRY(kiln_graph_parse(mem, registry, o->types, source, &o->graph));
+  KILN_TRY(check_given(o->graph));
+  KILN_TRY(kiln_pass_run_names(&o->runner, o->graph, passes));
+  kiln_text text = kiln__text_begin(o->context);
+  kiln_graph_print(&text, o->graph, verbosity, false);
+  return kiln__text_give(&text, out_text);
+}
+static kiln_status *try_opt(opting *o, kiln_str source, kiln_str passes, int verbosity,
+                            char **out_text) {
+  KILN_PROTECT(opt(o, source, passes, verbosity, out_text));
 }
 
 kiln_status *kiln_debug_opt(kiln_context *context, const char *source, size_t size,
                             const char *passes, int verbosity, char **out_text) {
   KILN_NEEDS(context && source && out_text);
-  kiln_mem *mem = context->env->mem;
-  kiln_type_table *types = NULL;
-  opt_job job = {NULL, verbosity};
+  opting o = {.context = context};
   *out_text = NULL;
-  KILN_TRY(kiln_type_table_create(mem, kiln_registry_types(context->registry), &types));
-  kiln_status *status =
-      kiln_graph_parse(mem, context->registry, types, kiln_str_make(source, size), &job.graph);
-  if (!status) status = check_given(job.graph);
-  if (!status && passes && *passes) status = run_passes(context, job.graph, passes);
-  if (!status) status = kiln__text_make(context, print_graph, &job, out_text);
-  if (job.graph) kiln_graph_release(job.graph);
-  kiln_type_table_destroy(types);
+  KILN_TRY(kiln_pass_runner_init(&o.runner, context->env));
+  o.runner.verify = true;
+  kiln_status *status = try_opt(&o, kiln_str_make(source, size),
+                                kiln_str_from(passes ? passes : ""), verbosity, out_text);
+  kiln_graph_release(o.graph);
+  kiln_type_table_destroy(o.types);
+  kiln_pass_runner_deinit(&o.runner);
   return status;
 }
 
@@ -195,30 +194,22 @@ const char *kiln_debug_stage(int index, const char **out_meaning) {
   return stages[index].name;
 }
 
-typedef struct graph_job {
-  kiln_model *model;
-  kiln_function *function;
-  kiln_jit_stage stage;
-  kiln_str site;
-  bool dot;
-} graph_job;
-
-static kiln_status *dump_graph(kiln_text *text, void *arg) {
-  graph_job *job = arg;
-  return kiln_jit_dump(job->model->jit, job->function, job->stage, job->site, job->dot, text);
+static kiln_status *dump(kiln_model *model, kiln_function *function, kiln_jit_stage stage,
+                         kiln_str site, bool dot, char **out_text) {
+  kiln_text text = kiln__text_begin(model->context);
+  KILN_TRY(kiln_jit_dump(model->jit, function, stage, site, dot, &text));
+  return kiln__text_give(&text, out_text);
 }
 
 kiln_status *kiln_debug_graph(kiln_model *model, const char *method, const char *stage,
                               const char *site, int dot, char **out_text) {
   KILN_NEEDS(model && out_text);
   const kiln__method *m = kiln__model_method(model, method);
-  graph_job job = {.model = model, .site = kiln_str_from(site ? site : ""), .dot = dot != 0};
   *out_text = NULL;
   if (!m) return kiln__model_no_method(model, method);
-  job.function = m->function;
-  job.stage = kiln_jit_stage_find(kiln_str_from(stage));
-  if (job.stage == KILN_JIT_STAGE__COUNT) {
+  const kiln_jit_stage id = kiln_jit_stage_find(kiln_str_from(stage));
+  if (id == KILN_JIT_STAGE__COUNT) {
     return KILN_ERROR(KILN_NOT_FOUND, "there is no stage '%s'", stage);
   }
-  return kiln__text_make(model->context, dump_graph, &job, out_text);
+  KILN_PROTECT(dump(model, m->function, id, kiln_str_from(site ? site : ""), dot != 0, out_text));
 }

@@ -33,31 +33,21 @@ kiln_status *kiln_debug_model_facts(kiln_model *model, kiln_debug_row_fn row, vo
   return NULL;
 }
 
-typedef struct source_job {
-  const kiln_torchscript *script;
-  kiln_arena *arena;
-  kiln_debug_row_fn row;
-  void *user;
-} source_job;
-
-static kiln_status *tell_sources(void *arg) {
-  source_job *job = arg;
-  job->row(job->user, (const char *[]){"file", "text"}, 2);
-  for (int i = 0; i < job->script->source_count; i++) {
-    const kiln_extra_file *file = &job->script->sources[i];
-    const char *text = kiln_arena_strndup(job->arena, file->data.data, file->data.len);
-    job->row(job->user, (const char *[]){file->name.data, text}, 2);
+static kiln_status *tell_sources(const kiln_model *model, kiln_debug_row_fn row, void *user) {
+  const kiln_torchscript *script = model->script;
+  kiln_arena *arena = kiln_arena_scoped(model->context->env->mem);
+  row(user, (const char *[]){"file", "text"}, 2);
+  for (int i = 0; i < script->source_count; i++) {
+    const kiln_extra_file *file = &script->sources[i];
+    const char *text = kiln_arena_strndup(arena, file->data.data, file->data.len);
+    row(user, (const char *[]){file->name.data, text}, 2);
   }
   return NULL;
 }
 
 kiln_status *kiln_debug_model_sources(kiln_model *model, kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(model && row);
-  source_job job = {.script = model->script, .row = row, .user = user};
-  KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
-  kiln_status *status = kiln_arena_run(job.arena, tell_sources, &job);
-  kiln_arena_destroy(job.arena);
-  return status;
+  KILN_PROTECT(tell_sources(model, row, user));
 }
 
 kiln_status *kiln_debug_model_errors(kiln_model *model, kiln_debug_row_fn row, void *user) {
@@ -72,34 +62,24 @@ kiln_status *kiln_debug_model_errors(kiln_model *model, kiln_debug_row_fn row, v
   return NULL;
 }
 
-typedef struct function_job {
-  const kiln_unit *unit;
-  kiln_arena *arena;
-  kiln_debug_row_fn row;
-  void *user;
-} function_job;
-
-static kiln_status *tell_functions(void *arg) {
-  const function_job *job = arg;
-  for (int i = 0; i < job->unit->all.count; i++) {
-    const kiln_function *function = job->unit->all.data[i];
+static kiln_status *tell_functions(const kiln_model *model, kiln_debug_row_fn row, void *user) {
+  const kiln_unit *unit = model->script->unit;
+  kiln_arena *arena = kiln_arena_scoped(model->context->env->mem);
+  row(user, (const char *[]){"function", "graph"}, 2);
+  for (int i = 0; i < unit->all.count; i++) {
+    const kiln_function *function = unit->all.data[i];
     if (!function->graph || function->error) continue;
     kiln_text text;
-    kiln_text_init(&text, job->arena);
+    kiln_text_init(&text, arena);
     kiln_graph_print(&text, function->graph, 3, false);
-    job->row(job->user, (const char *[]){function->qualname, text.data}, 2);
+    row(user, (const char *[]){function->qualname, text.data}, 2);
   }
   return NULL;
 }
 
 kiln_status *kiln_debug_model_functions(kiln_model *model, kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(model && row);
-  function_job job = {.unit = model->script->unit, .row = row, .user = user};
-  KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
-  row(user, (const char *[]){"function", "graph"}, 2);
-  kiln_status *status = kiln_arena_run(job.arena, tell_functions, &job);
-  kiln_arena_destroy(job.arena);
-  return status;
+  KILN_PROTECT(tell_functions(model, row, user));
 }
 
 /* -- Operators -- */
@@ -111,60 +91,51 @@ typedef struct op_count {
   kiln_source_loc loc; /* of the first */
 } op_count;
 
-typedef struct op_job {
-  kiln_model *model;
-  kiln_arena *arena;
-  kiln_map counts; /* full name -> op_count* */
-} op_job;
-
-static void count_node(op_job *job, const kiln_node *node) {
+/* `counts`: full name -> op_count* */
+static void count_node(kiln_map *counts, const kiln_node *node) {
   kiln_str name = node->op ? node->op->full_name : node->name;
-  op_count *c = kiln_map_find(&job->counts, name);
+  op_count *c = kiln_map_find(counts, name);
   if (!c) {
-    c = KILN_NEW(job->arena, op_count);
-    c->name = kiln_str_make(kiln_arena_strndup(job->arena, name.data, name.len), name.len);
+    c = KILN_NEW(counts->arena, op_count);
+    c->name = kiln_str_make(kiln_arena_strndup(counts->arena, name.data, name.len), name.len);
     /* Structural operators need no kernel. */
     c->known =
         node->op && (node->op->kernel.body || !node->op->schema || kiln_str_starts(name, "prim::"));
     c->loc = kiln_source_range_loc(node->range);
-    kiln_map_set(&job->counts, c->name, c);
+    kiln_map_set(counts, c->name, c);
   }
   c->count++;
 }
 
-static void count_block(op_job *job, const kiln_block *block) {
+static void count_block(kiln_map *counts, const kiln_block *block) {
   for (const kiln_node *node = block->first; node; node = node->next) {
-    count_node(job, node);
-    for (int i = 0; i < node->block_count; i++) count_block(job, node->blocks[i]);
+    count_node(counts, node);
+    for (int i = 0; i < node->block_count; i++) count_block(counts, node->blocks[i]);
   }
 }
 
-static kiln_status *count_ops(void *arg) {
-  op_job *job = arg;
-  const kiln_unit *unit = job->model->script->unit;
-  kiln_map_init(&job->counts, job->arena);
+static kiln_status *tell_ops(const kiln_model *model, kiln_debug_row_fn row, void *user) {
+  const kiln_unit *unit = model->script->unit;
+  kiln_map counts;
+  kiln_map_init(&counts, kiln_arena_scoped(model->context->env->mem));
   for (int i = 0; i < unit->all.count; i++) {
     const kiln_function *function = unit->all.data[i];
-    if (function->graph) count_block(job, function->graph->top);
+    if (function->graph) count_block(&counts, function->graph->top);
+  }
+  row(user, (const char *[]){"operator", "count", "kernel", "where"}, 4);
+  for (int i = 0; i < counts.count; i++) {
+    const op_count *c = counts.entries[i].value;
+    char count[32], place[256] = "";
+    snprintf(count, sizeof count, "%" PRIu64, c->count);
+    if (c->loc.line) snprintf(place, sizeof place, "%s:%d", c->loc.file, c->loc.line);
+    row(user, (const char *[]){c->name.data, count, c->known ? "yes" : "no", place}, 4);
   }
   return NULL;
 }
 
 kiln_status *kiln_debug_model_ops(kiln_model *model, kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(model && row);
-  op_job job = {.model = model};
-  KILN_TRY(kiln_arena_create(model->context->env->mem, &job.arena));
-  kiln_status *status = kiln_arena_run(job.arena, count_ops, &job);
-  if (!status) row(user, (const char *[]){"operator", "count", "kernel", "where"}, 4);
-  for (int i = 0; !status && i < job.counts.count; i++) {
-    const op_count *c = job.counts.entries[i].value;
-    char count[32], place[256] = "";
-    snprintf(count, sizeof count, "%" PRIu64, c->count);
-    if (c->loc.line) snprintf(place, sizeof place, "%s:%d", c->loc.file, c->loc.line);
-    row(user, (const char *[]){c->name.data, count, c->known ? "yes" : "no", place}, 4);
-  }
-  kiln_arena_destroy(job.arena);
-  return status;
+  KILN_PROTECT(tell_ops(model, row, user));
 }
 
 /* -- Tensors -- */

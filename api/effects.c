@@ -9,13 +9,12 @@
 #include "ir/pass.h"
 #include "jit/frozen.h"
 
-typedef struct effects_job {
-  kiln_ivalue self; /* whose flags hold */
+/* What is looked at, and what it takes. */
+typedef struct looking {
+  kiln_type_table *types;
   kiln_pass pass;
-  kiln_arena *scratch, *kept;
-  kiln_status *(*step)(void *arg);
-  kiln__effects *effects; /* in `kept` */
-} effects_job;
+  kiln__effects *effects; /* in an arena of its own */
+} looking;
 
 static bool node_writes(const kiln_alias *alias, const kiln_node *node);
 
@@ -44,57 +43,30 @@ static bool node_writes(const kiln_alias *alias, const kiln_node *node) {
   return false;
 }
 
-static kiln_status *inline_calls(void *arg) {
-  effects_job *job = arg;
-  return kiln_pass_inline(&job->pass);
-}
-static kiln_status *splice_and_look(void *arg) {
-  effects_job *job = arg;
-  if (job->effects->frozen) KILN_TRY(kiln_pass_constant_propagation(&job->pass));
-  const kiln_alias *alias = kiln_alias_create(job->scratch, job->pass.graph);
-  job->effects->writes = block_writes(alias, job->pass.graph->top);
+/* `self`: whose flags hold. */
+static kiln_status *look(looking *l, kiln_model *model, kiln_function *function, kiln_ivalue self) {
+  kiln_mem *mem = model->context->env->mem;
+  kiln_arena *kept = kiln_arena_scoped(mem);
+  kiln__effects *effects = KILN_NEW(kept, kiln__effects);
+  kiln_pass *pass = &l->pass;
+  pass->env = model->context->env;
+  pass->scratch = kiln_arena_scoped(mem);
+  KILN_TRY(kiln_unit_ensure(function));
+  KILN_TRY(kiln_type_table_create(mem, model->script->unit->types, &l->types));
+  KILN_TRY(kiln__model_make_call(model, &pass->call));
+  pass->graph = kiln_graph_copy(function->graph, mem, l->types);
+  KILN_TRY(kiln_pass_inline(pass));
+  effects->frozen = kiln__freeze_flags(pass->graph, self, kept, pass->scratch);
+  if (effects->frozen) KILN_TRY(kiln_pass_constant_propagation(pass));
+  effects->writes = block_writes(kiln_alias_create(pass->scratch, pass->graph), pass->graph->top);
+  effects->arena = kept;
+  kiln_arena_keep(kept);
+  l->effects = effects;
   return NULL;
 }
-static kiln_status *in_graph(void *arg) {
-  effects_job *job = arg;
-  return kiln_arena_run(job->pass.graph->arena, job->step, job);
-}
-/* Runs a step with both arenas open, and empties the scratch one. */
-static kiln_status *run_step(effects_job *job, kiln_status *(*step)(void *arg)) {
-  job->step = step;
-  kiln_status *status = kiln_arena_run(job->scratch, in_graph, job);
-  kiln_arena_reset(job->scratch);
-  return status;
-}
-static kiln_status *freeze_flags(void *arg) {
-  effects_job *job = arg;
-  job->effects = KILN_NEW(job->kept, kiln__effects);
-  *job->effects = (kiln__effects){.arena = job->kept};
-  return kiln__freeze_flags(job->pass.graph, job->self, job->kept, job->scratch,
-                            &job->effects->frozen);
-}
-
-static kiln_status *look(kiln_model *model, const kiln__method *method, effects_job *job) {
-  kiln_mem *mem = model->context->env->mem;
-  kiln_unit *unit = model->script->unit;
-  kiln_type_table *types = NULL;
-  kiln_call *call = NULL;
-  job->pass.env = model->context->env;
-  KILN_TRY(kiln_unit_ensure(method->function));
-  kiln_status *status = kiln_type_table_create(mem, unit->types, &types);
-  if (!status) status = kiln_arena_create(mem, &job->scratch);
-  if (!status) status = kiln_graph_copy(method->function->graph, mem, types, &job->pass.graph);
-  if (!status) status = kiln__model_make_call(model, &call);
-  job->pass.scratch = job->scratch;
-  job->pass.call = call;
-  if (!status) status = run_step(job, inline_calls);
-  if (!status) status = kiln_arena_run(job->kept, freeze_flags, job);
-  if (!status) status = run_step(job, splice_and_look);
-  kiln_call_destroy(call);
-  if (job->pass.graph) kiln_graph_release(job->pass.graph);
-  kiln_arena_destroy(job->scratch);
-  kiln_type_table_destroy(types);
-  return status;
+static kiln_status *try_look(looking *l, kiln_model *model, kiln_function *function,
+                             kiln_ivalue self) {
+  KILN_PROTECT(look(l, model, function, self));
 }
 
 /* -- What is known -- */
@@ -111,19 +83,17 @@ static const kiln__effects *find(const kiln__method *method, kiln_ivalue self, i
 }
 
 bool kiln__method_writes(kiln_model *model, kiln__method *method, kiln_ivalue self) {
-  effects_job job = {.self = self};
+  looking l = {0};
   int count;
   const kiln__effects *known = find(method, self, &count);
   if (known) return known->writes;
   if (count >= MOST_KNOWN) return true;
-  kiln_status *status = kiln_arena_create(model->context->env->mem, &job.kept);
-  if (!status) status = look(model, method, &job);
-  if (status) { /* not known: the careful answer, and asked again next time */
-    kiln_status_destroy(status);
-    kiln_arena_destroy(job.kept);
-    return true;
-  }
-  kiln__effects *e = job.effects;
+  kiln_status_destroy(try_look(&l, model, method->function, self));
+  kiln_call_destroy(l.pass.call);
+  kiln_graph_release(l.pass.graph);
+  kiln_type_table_destroy(l.types);
+  kiln__effects *e = l.effects;
+  if (!e) return true; /* not known: the careful answer, and asked again next time */
   e->next = __atomic_load_n(&method->effects, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(&method->effects, &e->next, e, false, __ATOMIC_RELEASE,
                                       __ATOMIC_RELAXED)) {

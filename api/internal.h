@@ -116,17 +116,17 @@ static inline kiln_type_table *kiln__value_types(const kiln_value *value) {
   return value->model ? value->model->script->unit->types
                       : kiln_registry_types(value->context->registry);
 }
-/* The type that a container of these elements has: their join, else Any; plain tensors. Inside
- * kiln_type_table_run of `table`. Never NULL. */
+/* The type that a container of these elements has: their join, else Any; plain tensors. Never
+ * NULL. */
 const kiln_type *kiln__elements_type(kiln_type_table *table, const kiln_ivalue *items,
                                      int64_t count);
 
 /* -- Text -- */
 
-/* Runs body in an arena of its own and hands its text out: freed with kiln_text_free. */
-kiln_status *kiln__text_make(kiln_context *context,
-                             kiln_status *(*body)(kiln_text *text, void *arg), void *arg,
-                             char **out_text) KILN_MUST_USE;
+/* In a scope: an empty text that dies with it. */
+kiln_text kiln__text_begin(const kiln_context *context);
+/* A copy for the host, who frees it with kiln_text_free. */
+kiln_status *kiln__text_give(const kiln_text *text, char **out_text) KILN_MUST_USE;
 void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements);
 
 /* One row for a kiln_debug_row_fn. */

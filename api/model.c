@@ -8,10 +8,6 @@
 
 /* -- Methods of the root -- */
 
-typedef struct method_job {
-  kiln_model *model;
-} method_job;
-
 /* "forward(Tensor x, int n=1) -> Tensor": the schema without self. */
 static const char *schema_text(kiln_arena *arena, const kiln_function *function) {
   const kiln_schema *s = function->schema;
@@ -58,8 +54,7 @@ static void fill_method(kiln_model *model, kiln__method *method, kiln_function *
   }
 }
 
-static kiln_status *list_methods(void *arg) {
-  kiln_model *model = ((method_job *)arg)->model;
+static kiln_status *list_methods(kiln_model *model) {
   const kiln_type *type = model->script->root.u.object->type;
   const kiln_map *methods = &kiln_class_of(type)->methods;
   model->methods = KILN_NEW_ARRAY(model->arena, kiln__method, methods->count + 1);
@@ -73,6 +68,7 @@ static kiln_status *list_methods(void *arg) {
   }
   return NULL;
 }
+static kiln_status *try_methods(kiln_model *model) { KILN_PROTECT(list_methods(model)); }
 
 kiln__method *kiln__model_method(const kiln_model *model, const char *name) {
   for (int i = 0; name && i < model->method_count; i++) {
@@ -134,13 +130,12 @@ static void destroy_model(kiln_model *model) {
 /* What a model has beyond its script. */
 static kiln_status *prepare(kiln_model *model) {
   kiln_context *context = model->context;
-  method_job job = {model};
   KILN_TRY(kiln_arena_create(context->env->mem, &model->arena));
   const kiln_env env = kiln__context_env(context);
   KILN_TRY(
       kiln_jit_create(&env, &model->flags, model->script->unit, context->codegen, &model->jit));
   kiln_jit_count_calls(model->jit, &model->calls);
-  KILN_TRY(kiln_arena_run(model->arena, list_methods, &job));
+  KILN_TRY(try_methods(model));
   for (int i = 0; i < model->method_count; i++) {
     KILN_TRY(
         kiln_jit_callable(model->jit, model->methods[i].function, &model->methods[i].callable));

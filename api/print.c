@@ -13,42 +13,24 @@ typedef struct text_block {
   char data[];
 } text_block;
 
-typedef struct text_job {
-  kiln_arena *arena;
-  kiln_status *(*body)(kiln_text *text, void *arg);
-  void *arg;
+kiln_text kiln__text_begin(const kiln_context *context) {
   kiln_text text;
-} text_job;
-
-static kiln_status *run_body(void *arg) {
-  text_job *job = arg;
-  kiln_text_init(&job->text, job->arena);
-  return job->body(&job->text, job->arg);
+  kiln_text_init(&text, kiln_arena_scoped(context->env->mem));
+  return text;
 }
 
-kiln_status *kiln__text_make(kiln_context *context,
-                             kiln_status *(*body)(kiln_text *text, void *arg), void *arg,
-                             char **out_text) {
-  kiln_mem *mem = context->env->mem;
-  text_job job = {.body = body, .arg = arg};
-  *out_text = NULL;
-  KILN_TRY(kiln_arena_create(mem, &job.arena));
-  kiln_status *status = kiln_arena_run(job.arena, run_body, &job);
-  if (!status) {
-    size_t size = sizeof(text_block) + job.text.len + 1;
-    text_block *block = kiln_mem_alloc(mem, size);
-    if (block) {
-      kiln_mem_retain(mem);
-      block->mem = mem;
-      block->size = size;
-      memcpy(block->data, job.text.data, job.text.len + 1);
-      *out_text = block->data;
-    } else {
-      status = kiln_status_oom();
-    }
-  }
-  kiln_arena_destroy(job.arena);
-  return status;
+kiln_status *kiln__text_give(const kiln_text *text, char **out_text) {
+  kiln_mem *mem = kiln_arena_mem(text->arena);
+  const kiln_str all = kiln_text_str(text);
+  const size_t size = sizeof(text_block) + all.len + 1;
+  text_block *block = kiln_mem_alloc(mem, size);
+  if (!block) return kiln_status_oom();
+  kiln_mem_retain(mem);
+  block->mem = mem;
+  block->size = size;
+  memcpy(block->data, all.data, all.len + 1);
+  *out_text = block->data;
+  return NULL;
 }
 
 void kiln_text_free(char *text) {
@@ -294,20 +276,15 @@ void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements) {
   print_at(text, v, max_elements, 0);
 }
 
-typedef struct print_job {
-  kiln_ivalue v;
-  int64_t max_elements;
-} print_job;
-
-static kiln_status *print_body(kiln_text *text, void *arg) {
-  print_job *job = arg;
-  kiln__print_value(text, job->v, job->max_elements);
-  return NULL;
+static kiln_status *print(const kiln_value *value, int max_elements, char **out_text) {
+  kiln_text text = kiln__text_begin(value->context);
+  kiln__print_value(&text, value->v, max_elements);
+  return kiln__text_give(&text, out_text);
 }
 
 kiln_status *kiln_value_print(const kiln_value *value, int max_elements, char **out_text) {
   KILN_NEEDS(value && out_text);
-  print_job job = {value->v, max_elements};
+  *out_text = NULL;
   KILN_TRY(kiln__value_readable(value));
-  return kiln__text_make(value->context, print_body, &job, out_text);
+  KILN_PROTECT(print(value, max_elements, out_text));
 }

@@ -186,44 +186,35 @@ kiln_status *kiln_value_copy_data(const kiln_value *value, void *data, size_t si
 
 /* -- Types -- */
 
-typedef struct typing {
-  const kiln_value *value;
-  const kiln_type *type;
-} typing;
-
-static kiln_status *find_type(void *arg) {
-  typing *t = arg;
-  kiln_type_table *table = kiln__value_types(t->value);
-  t->type = kiln_type_unshaped(table, kiln_ivalue_type(table, t->value->v));
+static kiln_status *print_type(const kiln_value *value, char **out_text, size_t *out_size) {
+  kiln_type_table *table = kiln__value_types(value);
+  kiln_text text = kiln__text_begin(value->context);
+  kiln_type_print(&text, kiln_type_unshaped(table, kiln_ivalue_type(table, value->v)), 0);
+  *out_size = text.len + 1;
+  *out_text = kiln_mem_alloc(value->context->env->mem, *out_size);
+  if (!*out_text) return kiln_status_oom();
+  memcpy(*out_text, text.data, *out_size);
   return NULL;
 }
-
-static kiln_status *print_type(kiln_text *text, void *arg) {
-  kiln_type_print(text, ((typing *)arg)->type, 0);
-  return NULL;
+static kiln_status *try_type(const kiln_value *value, char **out_text, size_t *out_size) {
+  KILN_PROTECT(print_type(value, out_text, out_size));
 }
 
 const char *kiln_value_type(const kiln_value *value) {
   if (!value) return NULL;
   kiln_value *v = (kiln_value *)value; /* the text is made once, and published by one store */
-  char *known = __atomic_load_n(&v->type_text, __ATOMIC_ACQUIRE), *text = NULL, *copy;
+  char *known = __atomic_load_n(&v->type_text, __ATOMIC_ACQUIRE), *text = NULL;
+  size_t size = 0;
   if (known) return known;
-  typing t = {value, NULL};
-  kiln_mem *mem = value->context->env->mem;
-  kiln_status *status = kiln_type_table_run(kiln__value_types(value), find_type, &t);
-  if (!status) status = kiln__text_make(value->context, print_type, &t, &text);
-  size_t size = status ? 0 : strlen(text) + 1;
-  copy = status ? NULL : kiln_mem_alloc(mem, size);
-  if (copy) memcpy(copy, text, size);
-  kiln_text_free(text);
-  if (!copy) {
+  kiln_status *status = try_type(value, &text, &size);
+  if (status) {
     kiln_status_destroy(status);
     return "";
   }
-  if (!__atomic_compare_exchange_n(&v->type_text, &known, copy, false, __ATOMIC_ACQ_REL,
+  if (!__atomic_compare_exchange_n(&v->type_text, &known, text, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_ACQUIRE)) {
-    kiln_mem_free(mem, copy, size);
+    kiln_mem_free(value->context->env->mem, text, size);
     return known;
   }
-  return copy;
+  return text;
 }

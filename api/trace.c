@@ -154,28 +154,21 @@ static void unpack_result(kiln_trace *t, kiln_ir_value *value) {
 
 /* -- Calls -- */
 
-typedef struct record_job {
-  kiln_trace *t;
-  const char *op;
-  const kiln_call_arg *args;
-  int count, max_results;
-  kiln_node *node;
-} record_job;
-
-static kiln_status *record(kiln_builder *b, void *arg) {
-  record_job *job = arg;
-  kiln_trace *t = job->t;
+/* Runs what the call adds. */
+static kiln_status *record(kiln_trace *t, const char *op, const kiln_call_arg *args, int count,
+                           int max_results, kiln_node **out_node) {
+  kiln_builder *b = t->b;
   const kiln_node *last = b->block->last;
-  kiln__builder_actual *actuals =
-      KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, job->count + 1);
-  for (int i = 0; i < job->count; i++) {
-    if (job->args[i].name) actuals[i].keyword = kiln_str_from(job->args[i].name);
-    KILN_TRY(host_actual(t, job->args[i].value, &actuals[i]));
+  kiln__builder_actual *actuals = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, count + 1);
+  for (int i = 0; i < count; i++) {
+    if (args[i].name) actuals[i].keyword = kiln_str_from(args[i].name);
+    KILN_TRY(host_actual(t, args[i].value, &actuals[i]));
   }
-  KILN_TRY(kiln__builder_call(b, job->op, actuals, job->count, &job->node));
-  if (job->node->output_count > job->max_results) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s gives %d results, and there is room for %d",
-                      job->op, job->node->output_count, job->max_results);
+  KILN_TRY(kiln__builder_call(b, op, actuals, count, out_node));
+  const kiln_node *node = *out_node;
+  if (node->output_count > max_results) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s gives %d results, and there is room for %d", op,
+                      node->output_count, max_results);
   }
   kiln_node *first = last ? last->next : b->block->first;
   for (kiln_node *n = first; n; n = n->next) {
@@ -183,13 +176,17 @@ static kiln_status *record(kiln_builder *b, void *arg) {
       if (!var_of(t, kiln_node_output(n, i))) (void)add_var(t, kiln_node_output(n, i));
     }
   }
-  for (kiln_node *n = first; n; n = n->next) KILN_TRY_NOTE(run_node(t, n), "in %s", job->op);
-  for (int i = 0; i < job->node->output_count; i++) {
-    kiln_ir_value *value = kiln_node_output(job->node, i);
+  for (kiln_node *n = first; n; n = n->next) KILN_TRY_NOTE(run_node(t, n), "in %s", op);
+  for (int i = 0; i < node->output_count; i++) {
+    kiln_ir_value *value = kiln_node_output(node, i);
     note_address(t, var_of(t, value));
     unpack_result(t, value);
   }
   return NULL;
+}
+static kiln_status *try_record(kiln_trace *t, const char *op, const kiln_call_arg *args, int count,
+                               int max_results, kiln_node **out_node) {
+  KILN__BUILDER_STEP(t->b, record(t, op, args, count, max_results, out_node));
 }
 
 /* Forgets what a failed call had added. */
@@ -221,23 +218,21 @@ static kiln_status *wrap_results(kiln_trace *t, const kiln_node *node, kiln_valu
   return NULL;
 }
 
-static kiln_status *call_in(kiln_trace *t, record_job *job, kiln_value **out_results) {
-  int count = t->values.count;
-  job->t = t;
-  kiln_status *status = kiln__builder_run(t->b, record, job);
-  if (!status) return wrap_results(t, job->node, out_results);
-  forget(t, count);
-  return status;
+static kiln_status *call_in(kiln_trace *t, const char *op, const kiln_call_arg *args, int count,
+                            kiln_value **out_results, int max_results, int *out_count) {
+  const int known = t->values.count;
+  kiln_node *node = NULL;
+  kiln_status *status = try_record(t, op, args, count, out_results ? max_results : 0, &node);
+  if (status) {
+    forget(t, known);
+    return status;
+  }
+  KILN_TRY(wrap_results(t, node, out_results));
+  if (out_count) *out_count = node->output_count;
+  return NULL;
 }
 
 /* -- Traces -- */
-
-static kiln_status *init_maps(kiln_builder *b, void *arg) {
-  kiln_trace *t = arg;
-  kiln_map_init(&t->vars, b->unit->arena);
-  kiln_map_init(&t->addresses, b->unit->arena);
-  return NULL;
-}
 
 static kiln_status *init_trace(kiln_trace *t, kiln_context *context) {
   t->serial = __atomic_add_fetch(&context->trace_serial, 1, __ATOMIC_RELAXED);
@@ -248,7 +243,9 @@ static kiln_status *init_trace(kiln_trace *t, kiln_context *context) {
   t->call->print = context->print;
   t->call->print_user = context->print_user;
   kiln_call_begin(t->call, NULL);
-  return kiln__builder_run(t->b, init_maps, t);
+  kiln_map_init(&t->vars, t->b->unit->arena);
+  kiln_map_init(&t->addresses, t->b->unit->arena);
+  return NULL;
 }
 
 void kiln_trace_destroy(kiln_trace *t) {
@@ -287,8 +284,6 @@ kiln_status *kiln_operator_call(kiln_context *context, kiln_trace *trace, const 
                                 const kiln_call_arg *args, int count, kiln_value **out_results,
                                 int max_results, int *out_count) {
   KILN_NEEDS(context);
-  record_job job = {.op = op, .args = args, .count = count};
-  job.max_results = out_results ? max_results : 0;
   if (out_count) *out_count = 0;
   if (!op || count < 0 || (count > 0 && !args)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a call needs an operator and its arguments");
@@ -299,34 +294,30 @@ kiln_status *kiln_operator_call(kiln_context *context, kiln_trace *trace, const 
   }
   kiln_trace *t = trace;
   if (!t) KILN_TRY(create_trace(context, &t));
-  kiln_status *status = call_in(t, &job, out_results);
-  if (!status && out_count) *out_count = job.node->output_count;
+  kiln_status *status = call_in(t, op, args, count, out_results, max_results, out_count);
   if (!trace) kiln_trace_destroy(t);
   return status;
 }
 
-typedef struct begin_job {
-  kiln_trace *t;
-  kiln_value *const *inputs;
-  const char *const *names;
-  int count;
-} begin_job;
-
-static kiln_status *begin(kiln_builder *b, void *arg) {
-  const begin_job *job = arg;
-  for (int i = 0; i < job->count; i++) {
-    kiln_value *value = job->inputs[i];
+static kiln_status *begin(kiln_trace *t, kiln_value *const *inputs, const char *const *names,
+                          int count) {
+  kiln_builder *b = t->b;
+  for (int i = 0; i < count; i++) {
+    kiln_value *value = inputs[i];
     if (!value) return KILN_ERROR(KILN_INVALID_ARGUMENT, "input %d is no value", i);
-    const char *name =
-        job->names && job->names[i] ? job->names[i] : kiln_arena_printf(b->graph->arena, "x%d", i);
+    const char *name = names && names[i] ? names[i] : kiln_arena_printf(b->graph->arena, "x%d", i);
     const kiln_type *type = kiln__builder_type_of(b, value->v);
-    int var = add_var(job->t, kiln_graph_add_input(b->graph, name, type));
-    job->t->values.data[var - 1] = kiln_ivalue_retain(value->v);
-    note_address(job->t, var);
-    value->trace = job->t->serial;
+    int var = add_var(t, kiln_graph_add_input(b->graph, name, type));
+    t->values.data[var - 1] = kiln_ivalue_retain(value->v);
+    note_address(t, var);
+    value->trace = t->serial;
     value->var = var;
   }
   return NULL;
+}
+static kiln_status *try_begin(kiln_trace *t, kiln_value *const *inputs, const char *const *names,
+                              int count) {
+  KILN__BUILDER_STEP(t->b, begin(t, inputs, names, count));
 }
 
 kiln_status *kiln_trace_begin(kiln_context *context, kiln_value *const *inputs,
@@ -338,8 +329,7 @@ kiln_status *kiln_trace_begin(kiln_context *context, kiln_value *const *inputs,
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d inputs are wanted, and none is given", count);
   }
   KILN_TRY(create_trace(context, &t));
-  begin_job job = {t, inputs, names, count};
-  kiln_status *status = kiln__builder_run(t->b, begin, &job);
+  kiln_status *status = try_begin(t, inputs, names, count);
   if (status) {
     kiln_trace_destroy(t);
     return status;
@@ -348,22 +338,18 @@ kiln_status *kiln_trace_begin(kiln_context *context, kiln_value *const *inputs,
   return NULL;
 }
 
-typedef struct end_job {
-  kiln_trace *t;
-  kiln_value *const *results;
-  int count;
-  kiln_var *vars;
-} end_job;
-
-static kiln_status *end(kiln_builder *b, void *arg) {
-  end_job *job = arg;
-  job->vars = KILN_NEW_ARRAY(b->graph->arena, kiln_var, job->count + 1);
-  for (int i = 0; i < job->count; i++) {
+static kiln_status *end(kiln_trace *t, kiln_value *const *results, int count, kiln_var **out_vars) {
+  kiln_var *vars = *out_vars = KILN_NEW_ARRAY(t->b->graph->arena, kiln_var, count + 1);
+  for (int i = 0; i < count; i++) {
     kiln__builder_actual actual = {0};
-    KILN_TRY(host_actual(job->t, job->results[i], &actual));
-    job->vars[i] = var_of(job->t, actual.value);
+    KILN_TRY(host_actual(t, results[i], &actual));
+    vars[i] = var_of(t, actual.value);
   }
   return NULL;
+}
+static kiln_status *try_end(kiln_trace *t, kiln_value *const *results, int count,
+                            kiln_var **out_vars) {
+  KILN__BUILDER_STEP(t->b, end(t, results, count, out_vars));
 }
 
 /* Unpacked elements that nobody used. */
@@ -380,14 +366,14 @@ static void drop_unpacks(kiln_trace *t) {
 kiln_status *kiln_trace_end(kiln_trace *t, kiln_value *const *results, int count,
                             kiln_builder **out_builder) {
   KILN_NEEDS(t && out_builder);
-  end_job job = {.t = t, .results = results, .count = count};
   kiln_status *status = NULL;
+  kiln_var *vars = NULL;
   *out_builder = NULL;
   if (count < 0 || (count > 0 && !results)) {
     status = KILN_ERROR(KILN_INVALID_ARGUMENT, "%d results are wanted, and none is given", count);
   }
-  if (!status) status = kiln__builder_run(t->b, end, &job);
-  if (!status) status = kiln_builder_return(t->b, job.vars, count);
+  if (!status) status = try_end(t, results, count, &vars);
+  if (!status) status = kiln_builder_return(t->b, vars, count);
   if (!status) {
     kiln_context *context = t->b->context;
     drop_unpacks(t);

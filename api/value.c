@@ -229,19 +229,6 @@ const kiln_type *kiln__elements_type(kiln_type_table *table, const kiln_ivalue *
   return type ? type : kiln_type_basic(KILN_TYPE_ANY);
 }
 
-typedef struct typing {
-  kiln_type_table *table;
-  const kiln_ivalue *items;
-  int64_t count;
-  const kiln_type *type; /* result */
-} typing;
-
-static kiln_status *find_type(void *arg) {
-  typing *t = arg;
-  t->type = kiln__elements_type(t->table, t->items, t->count);
-  return NULL;
-}
-
 /* What the elements' handles need must live as long as the container: its model, if any. */
 static kiln_status *find_model(kiln_value *const *items, int count, kiln_model **model) {
   for (int i = 0; i < count; i++) {
@@ -268,14 +255,15 @@ static kiln_type_table *table_of(kiln_context *context, kiln_model *model) {
   return model ? model->script->unit->types : kiln_registry_types(context->registry);
 }
 
+/* NULL of an empty container: the method's schema says. */
 static kiln_status *infer(kiln_type_table *table, const kiln_ivalue *items, int64_t count,
                           const kiln_type **out_type) {
-  typing t = {table, items, count, NULL};
-  *out_type = NULL; /* of an empty container: the method's schema says */
-  if (count == 0) return NULL;
-  KILN_TRY(kiln_type_table_run(table, find_type, &t));
-  *out_type = t.type;
+  *out_type = count > 0 ? kiln__elements_type(table, items, count) : NULL;
   return NULL;
+}
+static kiln_status *try_infer(kiln_type_table *table, const kiln_ivalue *items, int64_t count,
+                              const kiln_type **out_type) {
+  KILN_PROTECT(infer(table, items, count, out_type));
 }
 
 kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *items, int count,
@@ -292,7 +280,7 @@ kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *items, in
     status = kiln_list_push(list, kiln_ivalue_retain(items[i]->v));
   }
   if (!status) {
-    status = infer(table_of(context, model), list->items, list->count, &list->elem_type);
+    status = try_infer(table_of(context, model), list->items, list->count, &list->elem_type);
   }
   if (status) {
     kiln_ivalue_release(kiln_of_box(list));
@@ -335,8 +323,8 @@ static kiln_status *fill_dict(kiln_dict *dict, kiln_type_table *table, kiln_valu
     if (!status) status = kiln_list_push(columns[0], kiln_ivalue_retain(keys[i]->v));
     if (!status) status = kiln_list_push(columns[1], kiln_ivalue_retain(values[i]->v));
   }
-  if (!status) status = infer(table, columns[0]->items, count, &dict->key_type);
-  if (!status) status = infer(table, columns[1]->items, count, &dict->value_type);
+  if (!status) status = try_infer(table, columns[0]->items, count, &dict->key_type);
+  if (!status) status = try_infer(table, columns[1]->items, count, &dict->value_type);
   for (int i = 0; i < 2; i++) {
     if (columns[i]) kiln_ivalue_release(kiln_of_box(columns[i]));
   }

@@ -1,18 +1,13 @@
-/* arena.c: bump allocation in a chain of blocks that grow by doubling.
- *
- * The handler of kiln_arena_run is found through a list that belongs to the thread and lives on its
- * stack: runs on different arenas may nest in any order, and the jump out of several at once must
- * forget all of them. */
+/* arena.c: bump allocation in a chain of blocks that grow by doubling. */
 #include "base/arena.h"
 
-#include <setjmp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena_limit.h"
 #include "base/budget.h"
 #include "base/sanitize.h"
+#include "base/thread.h"
 
 enum {
   FIRST_BLOCK = 4 << 10,
@@ -30,8 +25,8 @@ typedef struct arena_block {
 } arena_block;
 
 struct kiln_arena {
-  kiln_mem *mem; /* retained */
-  kiln_arena *parent, *first_child, *next_sibling, *previous_sibling;
+  kiln_mem *mem;                 /* retained */
+  kiln_cleanup cleanup;          /* of its scope, if it has one */
   arena_block *first, *current;  /* those after `current` are free */
   char *at, *end;                /* free space of `current` */
   size_t next_size, used_before; /* bytes lent out by the blocks before `current` */
@@ -40,15 +35,6 @@ struct kiln_arena {
   bool limit_met;
   unsigned steps;
 };
-
-typedef struct arena_run {
-  jmp_buf jump;
-  const kiln_arena *arena;
-  kiln_status *volatile why; /* of the jump; volatile, as setjmp asks of what is set behind it */
-  struct arena_run *outer;
-} arena_run;
-
-static _Thread_local arena_run *innermost_run;
 
 /* Takes bytes off the thread's budget. */
 static void discharge(size_t bytes) {
@@ -72,17 +58,20 @@ kiln_status *kiln_arena_create(kiln_mem *mem, kiln_arena **out_arena) {
   return *out_arena ? NULL : kiln_status_oom();
 }
 
+static void destroy(void *arena) { kiln_arena_destroy(arena); }
+
+kiln_arena *kiln_arena_scoped(kiln_mem *mem) {
+  kiln_arena *arena = make_arena(mem);
+  if (!arena) kiln_scope_oom();
+  kiln_scope_defer(&arena->cleanup, destroy, arena);
+  return arena;
+}
+
+void kiln_arena_keep(kiln_arena *arena) { kiln_scope_undefer(&arena->cleanup); }
+
 void kiln_arena_destroy(kiln_arena *arena) {
   if (!arena) return;
-  while (arena->first_child) kiln_arena_destroy(arena->first_child);
-  if (arena->parent) {
-    if (arena->next_sibling) arena->next_sibling->previous_sibling = arena->previous_sibling;
-    if (arena->previous_sibling) {
-      arena->previous_sibling->next_sibling = arena->next_sibling;
-    } else {
-      arena->parent->first_child = arena->next_sibling;
-    }
-  }
+  kiln_scope_undefer(&arena->cleanup);
   kiln_mem *mem = arena->mem;
   discharge(arena->held);
   for (arena_block *block = arena->first, *next; block; block = next) {
@@ -94,67 +83,17 @@ void kiln_arena_destroy(kiln_arena *arena) {
   kiln_mem_release(mem);
 }
 
-/* The innermost run that covers the arena, or NULL. */
-static arena_run *find_run(const kiln_arena *arena) {
-  for (arena_run *run = innermost_run; run; run = run->outer) {
-    if (!run->arena) return run;
-    for (const kiln_arena *a = arena; a; a = a->parent) {
-      if (a == run->arena) return run;
-    }
-  }
-  return NULL;
-}
-
-static _Noreturn void jump(arena_run *run, kiln_status *why) {
-  innermost_run = run;
-  run->why = why;
-  longjmp(run->jump, 1);
-}
-
-void kiln_arena_fail_with(const kiln_arena *arena, kiln_status *status) {
-  arena_run *run = find_run(arena);
-  if (run) jump(run, status);
-  fputs("kiln: out of memory outside of kiln_arena_run\n", stderr);
-  abort();
-}
-
-void kiln_arena_fail(const kiln_arena *arena) { kiln_arena_fail_with(arena, kiln_status_oom()); }
-
 /* Asks the thread's budget, with `more` bytes. */
-static void ask_budget(const kiln_arena *arena, size_t more) {
-  kiln_budget *budget = kiln_budget_current();
-  if (!budget) return;
-  arena_run *run = find_run(arena);
-  kiln_status *why = run ? kiln_budget_check(budget, more) : NULL;
-  if (why) jump(run, why);
-  budget->charged += more;
+static void ask_budget(size_t more) {
+  const kiln__thread *thread = &kiln__this_thread;
+  if (!thread->budget) return;
+  kiln_status *why = thread->scope ? kiln_budget_check(thread->budget, more) : NULL;
+  if (why) kiln_scope_fail(why);
+  thread->budget->charged += more;
 }
 
 void kiln_arena_step(kiln_arena *arena) {
-  if (++arena->steps % STEPS == 0) ask_budget(arena, 0);
-}
-
-kiln_arena *kiln_arena_create_child(kiln_arena *parent) {
-  kiln_arena *arena = make_arena(parent->mem);
-  if (!arena) kiln_arena_fail(parent);
-  arena->parent = parent;
-  arena->next_sibling = parent->first_child;
-  if (parent->first_child) parent->first_child->previous_sibling = arena;
-  parent->first_child = arena;
-  return arena;
-}
-
-kiln_status *kiln_arena_run(kiln_arena *arena, kiln_status *(*body)(void *arg), void *arg) {
-  arena_run run = {.arena = arena, .outer = innermost_run};
-  kiln_status *status;
-  innermost_run = &run;
-  if (setjmp(run.jump) == 0) {
-    status = body(arg);
-  } else {
-    status = run.why;
-  }
-  innermost_run = run.outer;
-  return status;
+  if (++arena->steps % STEPS == 0) ask_budget(0);
 }
 
 /* -- Blocks -- */
@@ -183,7 +122,6 @@ static void drop_blocks(kiln_arena *arena) {
 }
 
 void kiln_arena_reset(kiln_arena *arena) {
-  while (arena->first_child) kiln_arena_destroy(arena->first_child);
   if (arena->held > KEPT) drop_blocks(arena);
   arena->used_before = 0;
 #if KILN_ASAN
@@ -197,18 +135,18 @@ void kiln_arena_reset(kiln_arena *arena) {
 static void next_block(kiln_arena *arena, size_t size) {
   size_t need;
   if (__builtin_add_overflow(size, sizeof(arena_block), &need) || need > PTRDIFF_MAX)
-    kiln_arena_fail(arena);
+    kiln_scope_oom();
   if (arena->limit && (need > arena->limit || arena->used_before > arena->limit - need)) {
     arena->limit_met = true;
-    kiln_arena_fail(arena);
+    kiln_scope_oom();
   }
   arena_block *last = arena->current;
   arena_block *block = last ? last->next : NULL;
   if (!block || block->size < need) {
     size_t block_size = need > arena->next_size ? need : arena->next_size;
-    ask_budget(arena, block_size);
+    ask_budget(block_size);
     block = kiln_mem_alloc(arena->mem, block_size);
-    if (!block) kiln_arena_fail(arena);
+    if (!block) kiln_scope_oom();
     if (arena->next_size < LAST_BLOCK) arena->next_size *= 2;
     block->size = block_size;
     arena->held += block_size;
@@ -226,8 +164,6 @@ static void next_block(kiln_arena *arena, size_t size) {
 size_t kiln_arena_bytes(const kiln_arena *arena) {
   size_t bytes = arena->used_before;
   if (arena->current) bytes += (size_t)(arena->at - arena->current->data);
-  for (const kiln_arena *child = arena->first_child; child; child = child->next_sibling)
-    bytes += kiln_arena_bytes(child);
   return bytes;
 }
 
@@ -248,7 +184,7 @@ static inline char *allocate(kiln_arena *arena, size_t size, size_t align) {
   size_t pad = -(uintptr_t)arena->at & (align - 1);
   size_t room = (size_t)(arena->end - arena->at);
   if (__builtin_expect(size > room || pad + GAP > room - size || !arena->at, 0)) {
-    if (size > PTRDIFF_MAX) kiln_arena_fail(arena);
+    if (size > PTRDIFF_MAX) kiln_scope_oom();
     next_block(arena, size + GAP); /* a block's data is aligned to 64 */
     pad = 0;
   }
@@ -273,7 +209,7 @@ void *kiln_arena_copy(kiln_arena *arena, const void *data, size_t size) {
 }
 
 char *kiln_arena_strndup(kiln_arena *arena, const char *text, size_t len) {
-  if (len == SIZE_MAX) kiln_arena_fail(arena);
+  if (len == SIZE_MAX) kiln_scope_oom();
   char *copy = allocate(arena, len + 1, 1);
   if (len) memcpy(copy, text, len);
   copy[len] = 0;

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "base/text.h"

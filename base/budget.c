@@ -1,6 +1,7 @@
 /* budget.c: budgets, and the tokens by which a host cancels. */
 #include "base/budget.h"
 #include "base/text.h"
+#include "base/thread.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,8 +14,6 @@ struct kiln_cancel {
   atomic_bool asked;
   _Atomic(uint64_t) looks_left; /* until it is asked, for tests; 0: not so */
 };
-
-static _Thread_local kiln_budget *current_budget;
 
 uint64_t kiln_now_ns(void) {
   struct timespec t;
@@ -149,20 +148,21 @@ kiln_status *kiln_budget_work(kiln_budget *b, uint64_t operations) {
 
 /* -- The thread's -- */
 
-kiln_budget **kiln_budget_place(void) { return &current_budget; }
+kiln_budget **kiln_budget_place(void) { return &kiln__this_thread.budget; }
 
-kiln_budget *kiln_budget_current(void) { return current_budget; }
+kiln_budget *kiln_budget_current(void) { return kiln__this_thread.budget; }
 
 bool kiln_budget_leaves_out(void) {
-  if (!kiln_budget_is_over(current_budget)) return false;
-  kiln_budget_settle(current_budget);
+  kiln_budget *budget = kiln__this_thread.budget;
+  if (!kiln_budget_is_over(budget)) return false;
+  kiln_budget_settle(budget);
   return true;
 }
 
 kiln_budget *kiln_budget_enter(kiln_budget *budget) {
-  kiln_budget *outer = current_budget;
-  current_budget = budget;
+  kiln_budget *outer = kiln__this_thread.budget;
+  kiln__this_thread.budget = budget;
   return outer;
 }
 
-void kiln_budget_leave(kiln_budget *outer) { current_budget = outer; }
+void kiln_budget_leave(kiln_budget *outer) { kiln__this_thread.budget = outer; }

@@ -3,9 +3,9 @@
  * Whatever a file, a program or a call can make large is done under a kiln_budget: a load, a call,
  * a compile job. It is handed on where that is natural (a call has its own, a loader too); for the
  * rest it is the thread's: between kiln_budget_enter and kiln_budget_leave, arenas ask it whenever
- * they need a block and at every kiln_arena_step, and jump with KILN_LIMIT or KILN_CANCELLED to
- * the kiln_arena_run that covers them; pools ask it between the pieces of a range, on every thread
- * that works for it, and leave out what is left. So code on arenas and ranges has nothing to do but
+ * they need a block and at every kiln_arena_step, and leave the thread's scope (scope.h) with
+ * KILN_LIMIT or KILN_CANCELLED; pools ask it between the pieces of a range, on every thread that
+ * works for it, and leave out what is left. So code on arenas and ranges has nothing to do but
  * for this rule: no step over more than some thousand items without one of these.
  *
  * What a range has left out is noticed by the interpreter after the operator, and by

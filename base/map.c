@@ -66,7 +66,7 @@ static void make_room(kiln_map *map) {
   if (live >= map->capacity - map->capacity / 4) {
     /* An index of 2^30 slots is the most that int can count; beyond it is out of memory. */
     size_t capacity = map->capacity ? (size_t)map->capacity * 2 : 6;
-    if (capacity > INT_MAX / 4) kiln_arena_fail(map->arena);
+    if (capacity > INT_MAX / 4) kiln_scope_oom();
     kiln_map_entry *entries = kiln_arena_alloc_array(map->arena, sizeof *entries, capacity);
     int slot_count = 8;
     while ((size_t)slot_count * 3 < capacity * 4) slot_count *= 2;

@@ -12,7 +12,7 @@ void kiln_text_init(kiln_text *text, kiln_arena *arena) {
 /* Makes room for `more` bytes and the terminator. */
 static char *reserve(kiln_text *text, size_t more) {
   size_t need;
-  if (__builtin_add_overflow(text->len + 1, more, &need)) kiln_arena_fail(text->arena);
+  if (__builtin_add_overflow(text->len + 1, more, &need)) kiln_scope_oom();
   if (need > text->capacity) {
     size_t capacity = text->capacity ? text->capacity * 2 : 64;
     if (capacity < need) capacity = need;

@@ -77,13 +77,31 @@ static kiln_status *open_llvm(kiln_codegen *codegen) {
   return NULL;
 }
 
+/* What is asked of LLVM. All that takes memory of an arena is done before: then nothing is held. */
 typedef struct llvm_job {
+  kiln_codegen *codegen;
   const kiln_loop_fn *fn; /* NULL: LLVM is opened, and that is all */
-  const char *name;
+  kiln_str text;          /* of it, where LLVM has a process of its own */
+  kiln_digest digest;
+  char name[40];
   kiln__llvm_product product;
   void *bytes;
   size_t size;
 } llvm_job;
+
+static void symbol_of(kiln_digest digest, char out_name[40]) {
+  memcpy(out_name, "kiln_k_", sizeof "kiln_k_");
+  kiln_digest_format(digest, out_name + 7);
+}
+
+static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__llvm_product product,
+                         kiln_arena *scratch) {
+  llvm_job job = {.codegen = codegen, .fn = fn, .product = product};
+  job.digest = kiln_loop_digest(fn, scratch);
+  symbol_of(job.digest, job.name);
+  if (codegen->apart) job.text = kiln_loop_print(fn, scratch);
+  return job;
+}
 
 static kiln_status *run_here(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
   *out_reason = KILN_REASON_llvm_missing;
@@ -103,8 +121,8 @@ static void end_idle_process(kiln_codegen *codegen) {
 static kiln_status *run_apart(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
   kiln__process_result result;
   kiln_status *status = kiln__process_compile(
-      &codegen->process, codegen->env, __atomic_load_n(&codegen->memory, __ATOMIC_RELAXED), job->fn,
-      job->name, job->product, out_reason, &result);
+      &codegen->process, codegen->env, __atomic_load_n(&codegen->memory, __ATOMIC_RELAXED),
+      job->text, job->name, job->product, out_reason, &result);
   end_idle_process(codegen);
   if (status) return status;
   set_version(codegen, result.version);
@@ -142,30 +160,6 @@ void kiln_codegen_end(kiln_codegen *codegen) {
 
 /* -- Kernels -- */
 
-static void symbol_of(kiln_digest digest, char out_name[40]) {
-  memcpy(out_name, "kiln_k_", sizeof "kiln_k_");
-  kiln_digest_format(digest, out_name + 7);
-}
-
-typedef struct digest_job {
-  const kiln_loop_fn *fn;
-  kiln_arena *scratch;
-  kiln_digest digest;
-} digest_job;
-static kiln_status *find_digest_in_arena(void *arg) {
-  digest_job *job = arg;
-  job->digest = kiln_loop_digest(job->fn, job->scratch);
-  return NULL;
-}
-static kiln_status *find_digest(kiln_mem *mem, const kiln_loop_fn *fn, kiln_digest *out_digest) {
-  digest_job job = {.fn = fn};
-  KILN_TRY(kiln_arena_create(mem, &job.scratch));
-  kiln_status *status = kiln_arena_run(job.scratch, find_digest_in_arena, &job);
-  kiln_arena_destroy(job.scratch);
-  *out_digest = job.digest;
-  return status;
-}
-
 kiln_compiled *kiln_compiled_retain(kiln_compiled *kernel) {
   atomic_fetch_add_explicit(&((code *)kernel)->refs, 1, memory_order_relaxed);
   return kernel;
@@ -180,17 +174,15 @@ void kiln_compiled_release(kiln_compiled *kernel) {
   kiln_mem_free(c->mem, c, sizeof *c);
 }
 
-static kiln_status *code_create(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln_backend backend,
-                                code **out_code) {
-  kiln_digest digest;
-  KILN_TRY(find_digest(codegen->env->mem, fn, &digest));
-  code *c = kiln_mem_alloc_zero(codegen->env->mem, sizeof *c);
+static kiln_status *code_create(const llvm_job *job, kiln_backend backend, code **out_code) {
+  kiln_mem *mem = job->codegen->env->mem;
+  code *c = kiln_mem_alloc_zero(mem, sizeof *c);
   if (!c) return kiln_status_oom();
-  c->mem = codegen->env->mem;
+  c->mem = mem;
   atomic_init(&c->refs, 1);
-  c->public.info = kiln_loop_info(fn);
+  c->public.info = kiln_loop_info(job->fn);
   c->public.backend = backend;
-  c->public.digest = digest;
+  c->public.digest = job->digest;
   *out_code = c;
   return NULL;
 }
@@ -223,13 +215,9 @@ static kiln_status *load_object(code *c, void *object, size_t bytes, kiln_reason
   return NULL;
 }
 
-static kiln_status *build_llvm(kiln_codegen *codegen, code *c, const kiln_loop_fn *fn,
-                               kiln_reason *out_reason) {
-  char name[40];
-  symbol_of(c->public.digest, name);
-  llvm_job job = {.fn = fn, .name = name, .product = KILN__LLVM_OBJECT};
-  KILN_TRY(run_llvm(codegen, &job, out_reason));
-  return load_object(c, job.bytes, job.size, out_reason);
+static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) {
+  KILN_TRY(run_llvm(job->codegen, job, out_reason));
+  return load_object(c, job->bytes, job->size, out_reason);
 }
 
 static kiln_status *finish(kiln_status *status, code *c, int64_t begin, kiln_reason *reason,
@@ -245,68 +233,76 @@ static kiln_status *finish(kiln_status *status, code *c, int64_t begin, kiln_rea
   return NULL;
 }
 
-kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
-                                  kiln_backend backend, kiln_reason *out_reason,
-                                  kiln_compiled **out_code) {
+static kiln_status *compile(llvm_job *job, kiln_backend backend, kiln_reason *out_reason,
+                            kiln_compiled **out_code) {
   int64_t begin = (int64_t)kiln_now_ns();
   code *c;
   *out_reason = KILN_REASON_out_of_memory;
-  KILN_TRY(code_create(codegen, fn, backend, &c));
+  KILN_TRY(code_create(job, backend, &c));
   kiln_status *status = backend == KILN_BACKEND_EVAL
-                            ? build_eval(codegen->env->isa, c, fn, out_reason)
-                            : build_llvm(codegen, c, fn, out_reason);
+                            ? build_eval(job->codegen->env->isa, c, job->fn, out_reason)
+                            : build_llvm(c, job, out_reason);
   return finish(status, c, begin, out_reason, out_code);
 }
 
-kiln_status *kiln_codegen_load(kiln_codegen *codegen, const kiln_loop_fn *fn, const void *object,
-                               size_t object_bytes, kiln_reason *out_reason,
-                               kiln_compiled **out_code) {
+kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                  kiln_backend backend, kiln_reason *out_reason,
+                                  kiln_compiled **out_code) {
+  kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
+  llvm_job job = make_job(codegen, fn, KILN__LLVM_OBJECT, scratch);
+  kiln_status *status = compile(&job, backend, out_reason, out_code);
+  kiln_arena_destroy(scratch);
+  return status;
+}
+
+static kiln_status *load(const llvm_job *job, const void *object, size_t object_bytes,
+                         kiln_reason *out_reason, kiln_compiled **out_code) {
   int64_t begin = (int64_t)kiln_now_ns();
   code *c;
   *out_reason = KILN_REASON_out_of_memory;
-  KILN_TRY(code_create(codegen, fn, KILN_BACKEND_LLVM, &c));
+  KILN_TRY(code_create(job, KILN_BACKEND_LLVM, &c));
   void *copy = kiln_mem_alloc(c->mem, object_bytes);
   if (copy) memcpy(copy, object, object_bytes);
   kiln_status *status = copy ? load_object(c, copy, object_bytes, out_reason) : kiln_status_oom();
   return finish(status, c, begin, out_reason, out_code);
 }
 
+kiln_status *kiln_codegen_load(kiln_codegen *codegen, const kiln_loop_fn *fn, const void *object,
+                               size_t object_bytes, kiln_reason *out_reason,
+                               kiln_compiled **out_code) {
+  kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
+  const llvm_job job = make_job(codegen, fn, KILN__LLVM_OBJECT, scratch);
+  kiln_status *status = load(&job, object, object_bytes, out_reason, out_code);
+  kiln_arena_destroy(scratch);
+  return status;
+}
+
 /* -- Text -- */
 
-typedef struct text_copy {
-  kiln_arena *arena;
-  const void *bytes;
-  size_t size;
-  char *text;
-} text_copy;
-static kiln_status *copy_text(void *arg) {
-  text_copy *copy = arg;
-  copy->text = kiln_arena_strndup(copy->arena, copy->bytes, copy->size);
-  return NULL;
+static void free_bytes(void *arg) {
+  const llvm_job *job = arg;
+  kiln_mem_free(job->codegen->env->mem, job->bytes, job->size);
 }
 
 kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
-  char name[40];
-  kiln_digest digest;
   kiln_reason reason;
-  KILN_TRY(find_digest(codegen->env->mem, fn, &digest));
-  symbol_of(digest, name);
-  llvm_job job = {fn, name, stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR, NULL, 0};
+  llvm_job job =
+      make_job(codegen, fn, stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR, arena);
   KILN_TRY(run_llvm(codegen, &job, &reason));
-  /* The arena may jump: the bytes must not be lost then. */
-  text_copy copy = {arena, job.bytes, job.size, NULL};
-  kiln_status *status = kiln_arena_run(arena, copy_text, &copy);
-  kiln_mem_free(codegen->env->mem, job.bytes, job.size);
-  if (!status) *out_text = kiln_str_make(copy.text, job.size);
-  return status;
+  kiln_cleanup freeing;
+  kiln_scope_defer(&freeing, free_bytes, &job);
+  *out_text = kiln_str_make(kiln_arena_strndup(arena, job.bytes, job.size), job.size);
+  kiln_scope_undefer(&freeing);
+  free_bytes(&job);
+  return NULL;
 }
 
 kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) {
-  llvm_job job = {.name = ""};
+  llvm_job job = {.codegen = codegen};
   kiln_reason reason;
   kiln_status *status = run_llvm(codegen, &job, &reason);
-  if (!status) kiln_mem_free(codegen->env->mem, job.bytes, job.size);
+  if (!status) free_bytes(&job);
   *out_version = status ? "" : codegen->version;
   return status;
 }

@@ -363,13 +363,6 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln
 
 /* -- One node -- */
 
-/* Tries the node on a throw-away nest, with every input a graph input of its type. */
-typedef struct trial {
-  const kiln_node *node;
-  kiln_arena *arena;
-  kiln_reason reason;
-} trial;
-
 /* Inputs that a group would have: no constants, and the elements of lists. */
 static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
   for (int i = 0; i < node->input_count; i++) {
@@ -383,14 +376,13 @@ static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
   }
 }
 
-static kiln_status *run_trial(void *arg) {
-  trial *t = arg;
-  const kiln_node *node = t->node;
-  kiln__lowering lowering = {.graph = node->graph, .arena = t->arena, .split_loop = -1},
+/* Tries the node on a throw-away nest, with every input a graph input of its type. */
+static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
+  kiln__lowering lowering = {.graph = node->graph, .arena = arena, .split_loop = -1},
                  *l = &lowering;
-  l->fn = kiln_loop_create(t->arena);
-  kiln_map_init(&l->buffers, t->arena);
-  kiln_map_init(&l->scalars, t->arena);
+  l->fn = kiln_loop_create(arena);
+  kiln_map_init(&l->buffers, arena);
+  kiln_map_init(&l->scalars, arena);
   add_trial_inputs(l, node);
   for (int o = 0; o < node->output_count && l->reason == KILN_REASON_none; o++) {
     kiln_reason reason = check_tensor_type(node->outputs[o]->type);
@@ -405,22 +397,16 @@ static kiln_status *run_trial(void *arg) {
       extents[d] = 1; /* the first point: cat needs no split there */
     }
     l->nest = kiln_loop_add_nest(l->fn, map.rank, extents);
-    kiln_map_init(&l->memo, t->arena);
+    kiln_map_init(&l->memo, arena);
     lowering_of(node->op)->fn(l, node, o, &map);
   }
-  t->reason = l->reason;
-  return NULL;
+  return l->reason;
 }
 
 kiln_reason kiln_codegen_can_lower(const kiln_node *node) {
   if (!kiln_codegen_has_lowering(node->op)) return KILN_REASON_no_lowering;
-  trial t = {.node = node};
-  kiln_status *status = kiln_arena_create(kiln_arena_mem(node->graph->arena), &t.arena);
-  if (!status) status = kiln_arena_run(t.arena, run_trial, &t);
-  if (status) {
-    kiln_status_destroy(status);
-    t.reason = KILN_REASON_out_of_memory;
-  }
-  kiln_arena_destroy(t.arena);
-  return t.reason;
+  kiln_arena *arena = kiln_arena_scoped(kiln_arena_mem(node->graph->arena));
+  const kiln_reason reason = try_node(node, arena);
+  kiln_arena_destroy(arena);
+  return reason;
 }

@@ -141,16 +141,6 @@ static void send_all(const server *s, const void *bytes, size_t size) {
   }
 }
 
-typedef struct parse_job {
-  kiln_str text;
-  kiln_arena *arena;
-  kiln_loop_fn *fn;
-} parse_job;
-static kiln_status *parse_text(void *arg) {
-  parse_job *job = arg;
-  return kiln_loop_parse(job->text, job->arena, &job->fn);
-}
-
 /* Whatever it leaves behind ends with the process. */
 static kiln_status *serve_one(server *s, const request *r, kiln_reason *out_reason,
                               void **out_bytes, size_t *out_size) {
@@ -164,16 +154,20 @@ static kiln_status *serve_one(server *s, const request *r, kiln_reason *out_reas
   }
   if (r->text_size > 0) {
     *out_reason = KILN_REASON_llvm_failed;
-    parse_job job = {.text = kiln_str_make(text, r->text_size)};
-    KILN_TRY(kiln_arena_create(s->env.mem, &job.arena));
-    KILN_TRY(kiln_arena_run(job.arena, parse_text, &job));
-    KILN_TRY(kiln__llvm_backend_compile(s->llvm, job.fn, r->name, (kiln__llvm_product)r->product,
+    kiln_arena *arena = kiln_arena_scoped(s->env.mem);
+    kiln_loop_fn *fn;
+    KILN_TRY(kiln_loop_parse(kiln_str_make(text, r->text_size), arena, &fn));
+    KILN_TRY(kiln__llvm_backend_compile(s->llvm, fn, r->name, (kiln__llvm_product)r->product,
                                         out_bytes, out_size));
-    kiln_arena_destroy(job.arena);
   }
   kiln_mem_free(s->env.mem, text, r->text_size);
   *out_reason = KILN_REASON_none;
   return NULL;
+}
+/* The scopes that this thread has entered are the host's. */
+static kiln_status *try_one(server *s, const request *r, kiln_reason *out_reason, void **out_bytes,
+                            size_t *out_size) {
+  KILN_PROTECT(serve_one(s, r, out_reason, out_bytes, out_size));
 }
 
 static _Noreturn void serve(const kiln_env *host_env, pid_t host, int socket) {
@@ -193,7 +187,7 @@ static _Noreturn void serve(const kiln_env *host_env, pid_t host, int socket) {
     receive_all(&s, &r, sizeof r);
     alarm(r.seconds); /* the host kills earlier, if it still lives */
     limit_memory(&s, r.memory);
-    const kiln_status *status = serve_one(&s, &r, &reason, &bytes, &size);
+    const kiln_status *status = try_one(&s, &r, &reason, &bytes, &size);
     answer.code = (int32_t)kiln_status_code(status);
     answer.reason = (int32_t)reason;
     answer.size = size;
@@ -318,8 +312,7 @@ static uint32_t seconds_left(const kiln_budget *budget) {
 typedef struct exchange {
   kiln__process *process;
   const kiln_env *env;
-  const kiln_loop_fn *fn;
-  kiln_arena *arena;
+  kiln_str text; /* of the kernel */
   request request;
   reply reply;
   kiln__process_result *result;
@@ -341,13 +334,10 @@ static kiln_status *get_product(exchange *e) {
   return status;
 }
 
-static kiln_status *ask(void *arg) {
-  exchange *e = arg;
-  kiln_str text = {0};
-  if (e->fn) text = kiln_loop_print(e->fn, e->arena);
-  e->request.text_size = text.len;
+static kiln_status *ask(exchange *e) {
+  e->request.text_size = e->text.len;
   KILN_TRY(put(e->process, &e->request, sizeof e->request));
-  KILN_TRY(put(e->process, text.data, text.len));
+  KILN_TRY(put(e->process, e->text.data, e->text.len));
   KILN_TRY(get(e->process, &e->reply, sizeof e->reply));
   if ((uint32_t)e->reply.code >= KILN_CODE__COUNT ||
       (uint32_t)e->reply.reason >= KILN_REASON__COUNT) {
@@ -363,24 +353,20 @@ static kiln_status *ask(void *arg) {
 }
 
 kiln_status *kiln__process_compile(kiln__process *p, const kiln_env *env, uint64_t memory,
-                                   const kiln_loop_fn *fn, const char *name,
-                                   kiln__llvm_product product, kiln_reason *out_reason,
-                                   kiln__process_result *out_result) {
+                                   kiln_str text, const char *name, kiln__llvm_product product,
+                                   kiln_reason *out_reason, kiln__process_result *out_result) {
   exchange e = {.process = p,
                 .env = env,
-                .fn = fn,
+                .text = text,
                 .request = {.memory = memory,
                             .seconds = seconds_left(kiln_budget_current()),
                             .product = (int32_t)product},
                 .result = out_result};
   snprintf(e.request.name, sizeof e.request.name, "%s", name);
   *out_result = (kiln__process_result){0};
-  *out_reason = KILN_REASON_out_of_memory;
-  KILN_TRY(kiln_arena_create(env->mem, &e.arena));
   if (p->pid && p->owner != getpid()) kiln__process_end(p);
   kiln_status *status = p->pid ? NULL : start(p, env);
-  if (!status) status = kiln_arena_run(e.arena, ask, &e);
-  kiln_arena_destroy(e.arena);
+  if (!status) status = ask(&e);
   *out_reason = KILN_REASON_none;
   if (!status) return NULL;
   *out_reason = kiln_status_ends(status) ? KILN_REASON_compile_budget

@@ -34,7 +34,7 @@ typedef struct kiln_device_map {
   KILN_VEC(kiln_remap_row) rows;
 } kiln_device_map;
 
-/* Inside kiln_arena_run of `arena`. NULL or "" is the empty list. KILN_INVALID_ARGUMENT. */
+/* In `arena`. NULL or "" is the empty list. KILN_INVALID_ARGUMENT. */
 kiln_status *kiln_device_map_parse(kiln_arena *arena, const char *text,
                                    kiln_device_map **out_map) KILN_MUST_USE;
 /* Replaces the name in *device by its rule's target and notes it; false when no rule fits. `map`

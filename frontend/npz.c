@@ -5,8 +5,6 @@
 typedef struct reader {
   kiln_env *env;
   kiln_mapping *mapping;
-  kiln_arena *arena;
-  kiln_zip *zip;
   kiln_dict *dict;
 } reader;
 
@@ -20,34 +18,33 @@ static kiln_status *add_member(reader *r, kiln_str name, kiln_str bytes) {
   return status;
 }
 
-static kiln_status *read_members(void *arg) {
+static kiln_status *read_members(reader *r) {
   static const kiln_str end = KILN_STR(".npy");
-  reader *r = arg;
-  KILN_TRY(kiln_zip_open(r->arena, r->mapping, &(kiln_zip_options){.flat = true}, &r->zip));
-  for (int i = 0; i < kiln_zip_count(r->zip); i++) {
-    kiln_zip_record *record = kiln_zip_at(r->zip, i);
+  kiln_zip *zip;
+  KILN_TRY(kiln_zip_open(kiln_arena_scoped(r->env->mem), r->mapping,
+                         &(kiln_zip_options){.flat = true}, &zip));
+  for (int i = 0; i < kiln_zip_count(zip); i++) {
+    kiln_zip_record *record = kiln_zip_at(zip, i);
     const kiln_str name = record->name;
     kiln_str bytes;
     if (name.len <= end.len || memcmp(name.data + name.len - end.len, end.data, end.len) != 0) {
       return KILN_ERROR(KILN_INVALID_FILE, ".npz: member '" KILN_STR_FMT "' is no .npy",
                         KILN_STR_ARG(name));
     }
-    KILN_TRY(kiln_zip_read(r->zip, record, &bytes));
+    KILN_TRY(kiln_zip_read(zip, record, &bytes));
     KILN_TRY_NOTE(add_member(r, kiln_str_make(name.data, name.len - end.len), bytes),
                   "in member '" KILN_STR_FMT "'", KILN_STR_ARG(name));
   }
   return NULL;
 }
+static kiln_status *try_members(reader *r) { KILN_PROTECT(read_members(r)); }
 
 kiln_status *kiln_npz_read(kiln_env *env, kiln_mapping *mapping, kiln_dict **out_dict) {
   reader r = {.env = env, .mapping = mapping};
   *out_dict = NULL;
-  KILN_TRY(kiln_arena_create(env->mem, &r.arena));
   kiln_status *status = kiln_dict_create(env->mem, kiln_type_basic(KILN_TYPE_STR),
                                          kiln_type_basic(KILN_TYPE_TENSOR), &r.dict);
-  if (!status) status = kiln_arena_run(r.arena, read_members, &r);
-  kiln_zip_close(r.zip);
-  kiln_arena_destroy(r.arena);
+  if (!status) status = try_members(&r);
   if (status) {
     if (r.dict) kiln_ivalue_release(kiln_of_box(r.dict));
     return status;

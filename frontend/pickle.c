@@ -1,7 +1,7 @@
 /* pickle.c: the opcodes of the pickle machine.
  *
- * All that it holds lives in vectors of the context's memory, so that it can be given back when an
- * arena jumps. Arguments stay on the stack until their result exists. Containers that have been
+ * All that it holds lives in vectors of the context's memory, which are a cleanup of the scope.
+ * Arguments stay on the stack until their result exists. Containers that have been
  * made are all remembered: a cycle or a deep nest is taken apart through that list, without
  * recursion. */
 #include "frontend/pickle_machine.h"
@@ -351,8 +351,7 @@ static kiln_status *step(kiln_pickle *p, bool *out_done) {
   }
 }
 
-static kiln_status *run_machine(void *arg) {
-  kiln_pickle *p = arg;
+static kiln_status *run_machine(kiln_pickle *p) {
   const char *record_name =
       p->hooks->whole_name ? p->name : kiln_arena_printf(p->arena, "%s.pkl", p->name);
   kiln_zip_record *record = kiln_zip_find(p->zip, kiln_str_from(record_name));
@@ -375,12 +374,23 @@ static kiln_status *run_machine(void *arg) {
   return kiln__pickle_check(p);
 }
 
-static kiln_status *report_pending(void *arg) {
-  kiln_pickle *p = arg;
+static kiln_status *report_pending(kiln_pickle *p) {
   for (size_t i = 0; i + 1 < p->pending.count; i += 2) {
     KILN_TRY(p->hooks->set_state(p->hooks->user, p->pending.data[i], p->pending.data[i + 1]));
   }
   return NULL;
+}
+
+static void end_machine(void *machine) {
+  kiln_pickle *p = machine;
+  kiln__pickle_dismantle(p);
+  free_values(p, &p->stack);
+  free_values(p, &p->memo);
+  free_values(p, &p->pending);
+  free_values(p, &p->held);
+  free_values(p, &p->made);
+  if (p->marks.data) kiln_mem_free(p->mem, p->marks.data, p->marks.capacity * sizeof(size_t));
+  kiln_ivalue_release(p->result);
 }
 
 kiln_status *kiln_pickle_read(kiln_env *env, kiln_arena *arena, kiln_type_table *types,
@@ -395,20 +405,14 @@ kiln_status *kiln_pickle_read(kiln_env *env, kiln_arena *arena, kiln_type_table 
                    .mapping = mapping,
                    .name = name,
                    .hooks = hooks ? hooks : &no_hooks,
-                   .devices = hooks ? hooks->devices : NULL};
-  kiln_status *status = kiln_arena_run(NULL, run_machine, &p); /* the hooks' arenas, too */
-  kiln__pickle_dismantle(&p, status == NULL);
-  if (!status) status = kiln_arena_run(NULL, report_pending, &p);
-  free_values(&p, &p.stack);
-  free_values(&p, &p.memo);
-  free_values(&p, &p.pending);
-  free_values(&p, &p.held);
-  free_values(&p, &p.made);
-  if (p.marks.data) kiln_mem_free(p.mem, p.marks.data, p.marks.capacity * sizeof(size_t));
-  if (status) {
-    kiln_ivalue_release(p.result);
-    return status;
-  }
-  *out_value = p.result;
-  return NULL;
+                   .devices = hooks ? hooks->devices : NULL,
+                   .unreached = SIZE_MAX};
+  kiln_cleanup ending;
+  kiln_scope_defer(&ending, end_machine, &p);
+  kiln_status *status = run_machine(&p);
+  if (!status) status = report_pending(&p);
+  if (!status) *out_value = kiln_ivalue_retain(p.result);
+  kiln_scope_undefer(&ending);
+  end_machine(&p);
+  return status;
 }

@@ -34,9 +34,8 @@ typedef struct kiln_pickle_hooks {
   kiln_status *(*check)(void *user, size_t bytes);
 } kiln_pickle_hooks;
 
-/* Reads "<name>.pkl" with storages "<name>/<key>" of the archive. Allocates from `arena` (types
- * from `types`), within runs of its own. The value outlives arena and zip; its storages retain
- * `mapping`. */
+/* Reads "<name>.pkl" with storages "<name>/<key>" of the archive. Allocates from `arena`. The value
+ * outlives arena and zip; its storages retain `mapping`. */
 kiln_status *kiln_pickle_read(kiln_env *env, kiln_arena *arena, kiln_type_table *types,
                               kiln_zip *zip, kiln_mapping *mapping, const char *name,
                               const kiln_pickle_hooks *hooks, kiln_ivalue *out_value) KILN_MUST_USE;
@@ -46,7 +45,7 @@ kiln_status *kiln_pickle_read(kiln_env *env, kiln_arena *arena, kiln_type_table 
 kiln_status *kiln_pickle_restore_types(kiln_mem *mem, kiln_ivalue *value,
                                        const kiln_type *type) KILN_MUST_USE;
 /* The same where no type is declared: element types follow from the elements, unlike ones are Any.
- * Inside kiln_type_table_run of `types`. */
+ */
 const kiln_type *kiln_pickle_infer_types(kiln_type_table *types, kiln_ivalue value);
 /* The same, empty containers too: nothing is left whose type an isinstance could decide. */
 const kiln_type *kiln_pickle_settle_types(kiln_type_table *types, kiln_ivalue value);

@@ -120,9 +120,10 @@ kiln_status *kiln__pickle_check(kiln_pickle *p) {
   return NULL;
 }
 
-void kiln__pickle_dismantle(kiln_pickle *p, bool keep_reached) {
-  size_t count = keep_reached ? p->unreached : p->made.count;
-  for (size_t i = 0; i < count; i++) kiln_container_empty(p->made.data[i]);
+void kiln__pickle_dismantle(kiln_pickle *p) {
+  for (size_t i = 0; i < p->unreached && i < p->made.count; i++) {
+    kiln_container_empty(p->made.data[i]);
+  }
 }
 
 /* -- Element types -- */

@@ -45,7 +45,7 @@ typedef struct kiln_pickle {
   kiln_pickle_values stack;
   kiln_pickle_values memo;
   kiln_pickle_values made;    /* every container, so that broken graphs can be taken apart */
-  size_t unreached;           /* the first of `made`, when the check has passed */
+  size_t unreached;           /* the first of `made`; all until the check has passed */
   kiln_pickle_values pending; /* pairs: object, state */
   struct {
     size_t *data;
@@ -103,7 +103,7 @@ bool kiln__pickle_dims(kiln_ivalue v, int64_t *out_dims, int *out_rank);
 /* -- pickle_check.c -- */
 /* The result is a tree or DAG of plain, complete values, not too deep. */
 kiln_status *kiln__pickle_check(kiln_pickle *p) KILN_MUST_USE;
-/* Takes apart every container that `keep` does not reach (all when it is false). */
-void kiln__pickle_dismantle(kiln_pickle *p, bool keep_reached);
+/* Takes apart every container that the result does not reach: all where it was not checked. */
+void kiln__pickle_dismantle(kiln_pickle *p);
 
 #endif

@@ -3,16 +3,17 @@
 
 #include "frontend/pickle.h"
 
+static void release_held(void *arg) {
+  kiln_pickle_out *out = arg;
+  for (int i = 0; i < out->held.count; i++) kiln_ivalue_release(out->held.data[i]);
+}
+
 void kiln__pickle_out_begin(kiln_pickle_out *out, kiln_arena *arena) {
   *out = (kiln_pickle_out){.arena = arena};
+  kiln_scope_defer(&out->releasing, release_held, out);
   kiln_text_init(&out->text, arena);
   kiln_map_init(&out->memo, arena);
   kiln_text_puts(&out->text, "\x80\x02");
-}
-
-void kiln__pickle_out_end(kiln_pickle_out *out) {
-  for (int i = 0; i < out->held.count; i++) kiln_ivalue_release(out->held.data[i]);
-  out->held.count = 0;
 }
 
 static void put_number(kiln_pickle_out *out, uint64_t value, int bytes) {

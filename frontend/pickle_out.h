@@ -16,12 +16,11 @@ typedef struct kiln_pickle_out {
   KILN_VEC(kiln_storage *) storages; /* storage i is the member data/<i> */
   uint32_t memo_count;
   KILN_VEC(kiln_ivalue) held; /* made for the archive: they keep storages until all is written */
+  kiln_cleanup releasing;     /* of those */
 } kiln_pickle_out;
 
-/* Everything here runs inside kiln_arena_run of `arena`. */
+/* `out` outlives the scope, which releases what it holds. */
 void kiln__pickle_out_begin(kiln_pickle_out *out, kiln_arena *arena);
-/* Releases what it holds; also after a failure, and where nothing was begun. */
-void kiln__pickle_out_end(kiln_pickle_out *out);
 static inline void kiln__pickle_put_byte(kiln_pickle_out *out, unsigned value) {
   kiln_text_putc(&out->text, (char)value);
 }

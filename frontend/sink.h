@@ -18,7 +18,7 @@ static inline kiln_status *kiln_sink_put(const kiln_sink *sink, const void *data
  * when all of it is on the disk: whatever fails, and whenever the machine stops, `path` is what it
  * was or what it shall be. So a file that is mapped may be written over. A symbolic link is
  * followed; what is no regular file (a pipe, /dev/stdout) is written as it comes. `body`
- * returns also when memory is short: it has its own kiln_arena_run. */
+ * returns also when memory is short: it has its own scope. */
 kiln_status *kiln_file_write(kiln_mem *mem, const char *path,
                              kiln_status *(*body)(const kiln_sink *sink, void *arg),
                              void *arg) KILN_MUST_USE;

@@ -14,14 +14,8 @@ typedef struct reader {
   kiln_ivalue value;
 } reader;
 
-static kiln_status *infer(void *arg) {
-  reader *r = arg;
-  kiln_pickle_infer_types(r->types, r->value);
-  return NULL;
-}
-
-static kiln_status *read_archive(void *arg) {
-  reader *r = arg;
+static kiln_status *read_archive(reader *r) {
+  r->arena = kiln_arena_scoped(r->env->mem);
   KILN_TRY(kiln_format_refuse_values(r->mapping->data, r->mapping->size));
   kiln_pickle_hooks hooks = {.budget = &r->budget};
   KILN_TRY(
@@ -45,19 +39,18 @@ static kiln_status *read_archive(void *arg) {
   KILN_TRY(kiln_zip_check_all(r->zip));
   kiln_zip_report(r->zip, r->env);
   kiln_device_map_report(hooks.devices, r->env);
-  return kiln_type_table_run(r->types, infer, r);
+  kiln_pickle_infer_types(r->types, r->value);
+  return NULL;
 }
+static kiln_status *try_archive(reader *r) { KILN_PROTECT(read_archive(r)); }
 
 kiln_status *kiln_torch_save_read(kiln_env *env, kiln_type_table *types, kiln_mapping *mapping,
                                   const kiln_torch_save_options *options, kiln_ivalue *out_value) {
   reader r = {.env = env, .types = types, .mapping = mapping, .options = options};
   kiln_budget_begin(&r.budget, "the reading", env->mem, options ? &options->limits : NULL);
-  KILN_TRY(kiln_arena_create(env->mem, &r.arena));
   kiln_budget *outer = kiln_budget_enter(&r.budget);
-  kiln_status *status = kiln_arena_run(r.arena, read_archive, &r);
-  kiln_zip_close(r.zip);
+  kiln_status *status = try_archive(&r);
   kiln_budget_leave(outer);
-  kiln_arena_destroy(r.arena);
   if (status) {
     kiln_ivalue_release(r.value);
     return status;

@@ -9,9 +9,8 @@
 #include "runtime/structure.h"
 
 typedef struct writer {
-  kiln_arena *arena;
+  kiln_mem *mem;
   kiln_ivalue value;
-  const kiln_sink *sink;
   kiln_pickle_out out;
   kiln_map storages; /* storage -> index + 1 */
 } writer;
@@ -146,14 +145,14 @@ static kiln_status *put_value(writer *w, kiln_ivalue v, int depth) {
 
 /* -- The archive -- */
 
-static kiln_status *write_archive(void *arg) {
-  writer *w = arg;
-  kiln__pickle_out_begin(&w->out, w->arena);
-  kiln_map_init(&w->storages, w->arena);
+static kiln_status *write_archive(writer *w, const kiln_sink *sink) {
+  kiln_arena *arena = kiln_arena_scoped(w->mem);
+  kiln__pickle_out_begin(&w->out, arena);
+  kiln_map_init(&w->storages, arena);
   KILN_TRY(put_value(w, w->value, 0));
   kiln__pickle_put_byte(&w->out, '.');
   const kiln_text *pickle = &w->out.text;
-  kiln_zip_writer *zip = kiln_zip_writer_create(w->arena, w->sink, "archive");
+  kiln_zip_writer *zip = kiln_zip_writer_create(arena, sink, "archive");
   KILN_TRY(kiln_zip_writer_add(zip, KILN_STR("data.pkl"), pickle->data, pickle->len, false));
   KILN_TRY(kiln_zip_writer_add(zip, KILN_STR("byteorder"), "little", 6, false));
   KILN_TRY(kiln__pickle_add_data(&w->out, "data", zip));
@@ -161,17 +160,11 @@ static kiln_status *write_archive(void *arg) {
   return kiln_zip_writer_finish(zip);
 }
 
-static kiln_status *run_write(const kiln_sink *sink, void *arg) {
-  writer *w = arg;
-  w->sink = sink;
-  return kiln_arena_run(w->arena, write_archive, w);
+static kiln_status *try_archive(const kiln_sink *sink, void *w) {
+  KILN_PROTECT(write_archive(w, sink));
 }
 
 kiln_status *kiln_torch_save_write(kiln_env *env, kiln_ivalue value, const char *path) {
-  writer w = {.value = value};
-  KILN_TRY(kiln_arena_create(env->mem, &w.arena));
-  kiln_status *status = kiln_file_write(env->mem, path, run_write, &w);
-  kiln__pickle_out_end(&w.out);
-  kiln_arena_destroy(w.arena);
-  return status;
+  writer w = {.mem = env->mem, .value = value};
+  return kiln_file_write(env->mem, path, try_archive, &w);
 }

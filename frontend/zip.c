@@ -17,7 +17,8 @@ struct kiln_zip {
   kiln_arena *arena;
   const kiln_mapping *mapping;
   unzFile file;
-  uint64_t position; /* of the callbacks */
+  kiln_cleanup closing; /* of the file */
+  uint64_t position;    /* of the callbacks */
   uint64_t inflate_left;
   const kiln_budget *budget;
   bool crc_warns, flat;
@@ -200,6 +201,8 @@ static kiln_status *read_directory(kiln_zip *zip) {
   return result == UNZ_END_OF_LIST_OF_FILE ? NULL : bad_directory();
 }
 
+static void close_file(void *zip) { unzClose(((kiln_zip *)zip)->file); }
+
 kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
                            const kiln_zip_options *options, kiln_zip **out_zip) {
   kiln_zip *zip = KILN_NEW(arena, kiln_zip);
@@ -229,16 +232,12 @@ kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
   }
   errno = 0;
   zip->file = unzOpen2_64("", &callbacks);
+  if (zip->file) kiln_scope_defer(&zip->closing, close_file, zip);
   if (!zip->file) {
     if (lacks_memory()) return kiln_status_oom();
     return KILN_ERROR(KILN_INVALID_FILE, "the zip archive is damaged: it has no directory");
   }
   return read_directory(zip);
-}
-
-void kiln_zip_close(kiln_zip *zip) {
-  if (zip && zip->file) unzClose(zip->file);
-  if (zip) zip->file = NULL;
 }
 
 int kiln_zip_count(const kiln_zip *zip) { return zip->records.count; }

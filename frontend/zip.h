@@ -37,12 +37,10 @@ typedef struct kiln_zip_options {
   bool flat;                 /* records lie in no folder: numpy.savez */
 } kiln_zip_options;
 
-/* Reads the directory. Inside kiln_arena_run of `arena`, in which names and inflated data live.
- * The mapping is borrowed. `name` (for errors) is copied. kiln_zip_close gives back what minizip
- * holds; also after a failure. */
+/* Reads the directory. In `arena`, in which names and inflated data live; it can be used until the
+ * scope is left, which closes it, and no longer than the arena. The mapping is borrowed. */
 kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
                            const kiln_zip_options *options, kiln_zip **out_zip) KILN_MUST_USE;
-void kiln_zip_close(kiln_zip *zip);
 
 /* Compares the sums of all records, also of those that nobody reads. */
 kiln_status *kiln_zip_check_all(kiln_zip *zip) KILN_MUST_USE;

@@ -9,8 +9,7 @@
 
 typedef struct kiln_zip_writer kiln_zip_writer;
 
-/* In `arena`, inside kiln_arena_run of it, as all of these; `prefix` ("archive") and `sink` are
- * borrowed. */
+/* In `arena`, as all of these; `prefix` ("archive") and `sink` are borrowed. */
 kiln_zip_writer *kiln_zip_writer_create(kiln_arena *arena, const kiln_sink *sink,
                                         const char *prefix);
 /* Adds "<prefix>/<name>". `data` is read now and goes to the sink from where it lies. `deflate`:

@@ -44,7 +44,7 @@ void kiln_node_set_int(kiln_node *node, const char *name, int64_t value) {
 void kiln_node_set_str(kiln_node *node, const char *name, kiln_str value) {
   kiln_string *string = NULL;
   kiln_status *status = kiln_string_create(kiln_arena_mem(node->graph->arena), value, &string);
-  if (status) kiln_arena_fail_with(node->graph->arena, status);
+  if (status) kiln_scope_fail(status);
   kiln_node_set_value(node, name, kiln_of_box(string));
 }
 
@@ -64,7 +64,7 @@ void kiln_node_set_types(kiln_node *node, const char *name, const kiln_type *con
 void kiln_node_set_graph(kiln_node *node, const char *name, kiln_graph *graph) {
   kiln_graph *root = node->graph->root;
   if (graph->root != root) {
-    if (root->retained.count == root->retained.capacity) kiln_arena_fail(root->arena);
+    if (root->retained.count == root->retained.capacity) kiln_scope_oom();
     root->retained.data[root->retained.count++] = kiln_graph_retain(graph);
     kiln_vec_reserve(root->arena, &root->retained, root->retained.count + 1);
   }

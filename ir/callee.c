@@ -7,7 +7,7 @@ kiln_ir_value *kiln_append_function(kiln_block *block, kiln_function *function) 
   kiln_string *name = NULL;
   kiln_str qualname = kiln_str_from(function->qualname);
   kiln_status *status = kiln_string_create(kiln_arena_mem(graph->arena), qualname, &name);
-  if (status) kiln_arena_fail_with(graph->arena, status);
+  if (status) kiln_scope_fail(status);
   kiln_node_set_value(node, "name", kiln_of_box(name));
   kiln_node_set_pointer(node, "function", function);
   kiln_node_append(block, node);

@@ -195,35 +195,14 @@ kiln_graph *kiln_graph_copy_sub(kiln_graph *parent, const kiln_graph *graph) {
   return copy;
 }
 
-typedef struct copy_args {
-  kiln_graph *to;
-  const kiln_graph *from;
-} copy_args;
-
-static kiln_status *copy_body(void *arg) {
-  copy_args *args = arg;
+kiln_graph *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types) {
+  kiln_graph *to = kiln_graph_create(mem, graph->registry, types);
+  kiln_cleanup releasing;
   kiln_map ranges;
-  kiln_map_init(&ranges, args->to->arena);
-  args->to->owns_sources = args->from->owns_sources;
-  copy_graph_into(args->to, args->from, &ranges);
-  return NULL;
-}
-
-static kiln_status *copy_in_arena(void *arg) {
-  copy_args *args = arg;
-  return kiln_arena_run(args->to->arena, copy_body, args);
-}
-
-kiln_status *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types,
-                             kiln_graph **out_graph) {
-  *out_graph = NULL;
-  copy_args args = {.from = graph};
-  KILN_TRY(kiln_graph_create(mem, graph->registry, types, &args.to));
-  kiln_status *status = kiln_type_table_run(types, copy_in_arena, &args);
-  if (status) {
-    kiln_graph_release(args.to);
-    return status;
-  }
-  *out_graph = args.to;
-  return NULL;
+  kiln_graph_defer(to, &releasing);
+  kiln_map_init(&ranges, to->arena);
+  to->owns_sources = graph->owns_sources;
+  copy_graph_into(to, graph, &ranges);
+  kiln_scope_undefer(&releasing);
+  return to;
 }

@@ -224,20 +224,15 @@ static kiln_status *fill_set(making *m) {
   return NULL;
 }
 
-static kiln_status *make_in_types(void *arg) {
-  making *m = arg;
+static kiln_status *make(making *m) {
+  m->made = KILN_NEW(m->arena, kiln__custom_op);
+  m->made->arena = m->arena;
   KILN_TRY(kiln_schema_parse(m->arena, m->types, m->def->text, &m->made->schema));
   KILN_TRY(check_schema(m->def, m->made->schema));
   fill_op(m);
   return fill_set(m);
 }
-
-static kiln_status *make(void *arg) {
-  making *m = arg;
-  m->made = KILN_NEW(m->arena, kiln__custom_op);
-  m->made->arena = m->arena;
-  return kiln_type_table_run(m->types, make_in_types, m);
-}
+static kiln_status *try_make(making *m) { KILN_PROTECT(make(m)); }
 
 static void publish(making *m) {
   kiln__custom_ops *ops = m->ops;
@@ -262,7 +257,7 @@ kiln_status *kiln__custom_add(kiln__custom_ops *ops, kiln_mem *mem, kiln_type_ta
   making m = {.types = types, .def = def, .ops = ops};
   KILN_TRY(kiln_arena_create(mem, &m.arena));
   pthread_mutex_lock(&ops->lock);
-  kiln_status *status = kiln_arena_run(m.arena, make, &m);
+  kiln_status *status = try_make(&m);
   if (!status) {
     *out_op = &m.made->op;
     publish(&m);

@@ -30,31 +30,12 @@ static kiln_graph *graph_init(kiln_arena *arena, const kiln_registry *registry,
   return graph;
 }
 
-typedef struct create_args {
-  kiln_arena *arena;
-  const kiln_registry *registry;
-  kiln_type_table *types;
-  kiln_graph *graph;
-} create_args;
-
-static kiln_status *create_body(void *arg) {
-  create_args *args = arg;
-  args->graph = graph_init(args->arena, args->registry, args->types, NULL);
-  return NULL;
-}
-
-kiln_status *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types,
-                               kiln_graph **out_graph) {
-  *out_graph = NULL;
-  create_args args = {.registry = registry, .types = types};
-  KILN_TRY(kiln_arena_create(mem, &args.arena));
-  kiln_status *status = kiln_arena_run(args.arena, create_body, &args);
-  if (status) {
-    kiln_arena_destroy(args.arena);
-    return status;
-  }
-  *out_graph = args.graph;
-  return NULL;
+kiln_graph *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry,
+                              kiln_type_table *types) {
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_graph *graph = graph_init(arena, registry, types, NULL);
+  kiln_arena_keep(arena);
+  return graph;
 }
 
 kiln_graph *kiln_graph_create_sub(kiln_graph *parent) {
@@ -75,12 +56,18 @@ void kiln_graph_release(kiln_graph *graph) {
   kiln_arena_destroy(root->arena);
 }
 
+static void release(void *graph) { kiln_graph_release(graph); }
+
+void kiln_graph_defer(kiln_graph *graph, kiln_cleanup *releasing) {
+  kiln_scope_defer(releasing, release, graph);
+}
+
 kiln_ivalue kiln_graph_own(kiln_graph *graph, kiln_ivalue value) {
   if (value.tag < KILN_TAG__COUNTED) return value;
   kiln_graph *root = graph->root;
   if (root->owned.count == root->owned.capacity) { /* an earlier call ran out of memory */
     kiln_ivalue_release(value);
-    kiln_arena_fail(root->arena);
+    kiln_scope_oom();
   }
   root->owned.data[root->owned.count++] = value;
   kiln_vec_reserve(root->arena, &root->owned, root->owned.count + 1);

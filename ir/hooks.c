@@ -90,49 +90,26 @@ static kiln_status *fill(kiln_graph *graph, const kiln_class *cls, kiln_function
   return NULL;
 }
 
-typedef struct call_job {
-  kiln_class *cls;
-  kiln_function *forward, *out;
-} call_job;
-
-static kiln_status *fill_graph(void *arg) {
-  const call_job *job = arg;
-  return fill(job->cls->call_graph, job->cls, job->forward);
-}
-static kiln_status *fill_in_types(void *arg) {
-  const call_job *job = arg;
-  return kiln_arena_run(job->cls->call_graph->arena, fill_graph, arg);
-}
-
 /* A function as forward is, but for its graph and the type of its result. */
-static kiln_status *make_function(void *arg) {
-  call_job *job = arg;
-  kiln_unit *unit = job->cls->unit;
-  KILN_TRY(kiln_type_table_run(unit->types, fill_in_types, job));
-  kiln_function *function = job->out = KILN_NEW(unit->arena, kiln_function);
-  *function = (kiln_function){.name = job->forward->name,
-                              .qualname = job->forward->qualname,
-                              .owner = job->forward->owner,
-                              .schema = KILN_NEW(unit->arena, kiln_schema),
-                              .graph = job->cls->call_graph,
-                              .unit = unit,
-                              .state = 2};
-  *function->schema = *job->forward->schema; /* whose arguments it borrows */
-  function->schema->results = KILN_NEW(unit->arena, kiln_schema_arg);
-  function->schema->results[0] = job->forward->schema->results[0];
-  function->schema->results[0].type = kiln_graph_output(function->graph, 0)->type;
-  return NULL;
-}
-
 kiln_status *kiln_class_call(kiln_class *cls, kiln_function **out) {
   kiln_unit *unit = cls->unit;
   kiln_function *forward = kiln_class_find_method(cls->type, KILN_STR("forward"));
   *out = forward;
   if (!forward || cls->forward_pre_hooks.count + cls->forward_hooks.count == 0) return NULL;
   if (!forward->schema || !result_of(forward)) return misfit(forward);
-  KILN_TRY(kiln_graph_create(unit->env->mem, unit->registry, unit->types, &cls->call_graph));
-  call_job job = {cls, forward, NULL};
-  KILN_TRY(kiln_arena_run(unit->arena, make_function, &job));
-  *out = job.out;
+  cls->call_graph = kiln_graph_create(unit->env->mem, unit->registry, unit->types);
+  KILN_TRY(fill(cls->call_graph, cls, forward));
+  kiln_function *function = *out = KILN_NEW(unit->arena, kiln_function);
+  *function = (kiln_function){.name = forward->name,
+                              .qualname = forward->qualname,
+                              .owner = forward->owner,
+                              .schema = KILN_NEW(unit->arena, kiln_schema),
+                              .graph = cls->call_graph,
+                              .unit = unit,
+                              .state = 2};
+  *function->schema = *forward->schema; /* whose arguments it borrows */
+  function->schema->results = KILN_NEW(unit->arena, kiln_schema_arg);
+  function->schema->results[0] = forward->schema->results[0];
+  function->schema->results[0].type = kiln_graph_output(function->graph, 0)->type;
   return NULL;
 }

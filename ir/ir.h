@@ -2,7 +2,7 @@
  *
  * A graph owns an arena; nodes, values, attributes and strings die with it. Constants that need a
  * reference (tensors, lists, strings) are kept in the graph's list and released with it. Functions
- * here allocate from the arena, so they run inside kiln_arena_run of it.
+ * here allocate from the arena, so they run inside a scope (base/scope.h).
  *
  * Structure (reference: PyTorch's ir.h, and torch/csrc/jit/OVERVIEW.md). prim::If(cond): two blocks
  * without inputs. prim::Loop(max_trip, cond, carried…): one block with inputs (i, carried…) and
@@ -111,21 +111,21 @@ struct kiln_graph {
 /* -- Graphs -- */
 
 /* With an arena of its own. */
-kiln_status *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types,
-                               kiln_graph **out_graph) KILN_MUST_USE;
+kiln_graph *kiln_graph_create(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types);
 /* In the arena of `parent`, for Subgraph attributes; dies with it. Its constants are owned, and its
  * references counted, by the root. */
 kiln_graph *kiln_graph_create_sub(kiln_graph *parent);
 kiln_graph *kiln_graph_retain(kiln_graph *graph);
 void kiln_graph_release(kiln_graph *graph);
+/* Makes the release a cleanup of the scope (base/scope.h). */
+void kiln_graph_defer(kiln_graph *graph, kiln_cleanup *releasing);
 /* A deep copy, subgraphs included, with an arena of its own; new types go to `types`. Names, ids
  * and the order of nodes are kept. */
-kiln_status *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types,
-                             kiln_graph **out_graph) KILN_MUST_USE;
+kiln_graph *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types);
 /* The same into the arena of `parent`, as a sub graph. */
 kiln_graph *kiln_graph_copy_sub(kiln_graph *parent, const kiln_graph *graph);
 /* `type` as a type of the graph's table: tensor details of another graph's table are made anew. All
- * that copies nodes between graphs does it, so it runs inside kiln_type_table_run of the target. */
+ * that copies nodes between graphs does it. */
 const kiln_type *kiln_graph_import_type(kiln_graph *graph, const kiln_graph *from,
                                         const kiln_type *type);
 static inline int kiln_graph_input_count(const kiln_graph *g) {

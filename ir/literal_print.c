@@ -96,7 +96,7 @@ static bool read_elements(kiln_arena *arena, const kiln_tensor *tensor, elements
   }
   if (!status) return true;
   if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) { /* false would change the text */
-    kiln_arena_fail_with(arena, status);
+    kiln_scope_fail(status);
   }
   kiln_status_destroy(status);
   return false;

@@ -2,7 +2,7 @@
  *
  * The frontend matches source calls (with keywords and implicit conversions), the IR's parser
  * matches nodes. Nothing here inserts nodes: a fit says what the caller has to insert. Matching may
- * make types, so it runs inside kiln_type_table_run of the table. */
+ * make types. */
 #ifndef KILN_IR_MATCH_H
 #define KILN_IR_MATCH_H
 

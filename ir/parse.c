@@ -429,31 +429,27 @@ static kiln_status *parse_graph(kiln__reader *r, kiln_graph *graph) {
 
 /* -- Entry -- */
 
-static kiln_status *parse_body(void *arg) {
-  kiln__reader *r = arg;
+static kiln_status *parse_root(kiln__reader *r) {
   r->root->owns_sources = true;
   KILN_TRY(parse_graph(r, r->root));
   kiln__reader_skip(r);
   return r->p == r->end ? NULL : kiln__reader_fail(r, "unexpected text");
 }
 
-static kiln_status *parse_in_arena(void *arg) {
-  kiln__reader *r = arg;
-  return kiln_arena_run(r->arena, parse_body, r);
-}
-
 kiln_status *kiln_graph_parse(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types,
                               kiln_str source, kiln_graph **out_graph) {
   *out_graph = NULL;
-  kiln_graph *graph;
-  KILN_TRY(kiln_graph_create(mem, registry, types, &graph));
+  kiln_graph *graph = kiln_graph_create(mem, registry, types);
+  kiln_cleanup releasing;
+  kiln_graph_defer(graph, &releasing);
   kiln__reader r = {.root = graph,
                     .arena = graph->arena,
                     .types = types,
                     .begin = source.data,
                     .p = source.data,
                     .end = source.data + source.len};
-  kiln_status *status = kiln_type_table_run(types, parse_in_arena, &r);
+  kiln_status *status = parse_root(&r);
+  kiln_scope_undefer(&releasing);
   if (status) {
     kiln_graph_release(graph);
     return status;

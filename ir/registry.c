@@ -322,8 +322,7 @@ static void count_overloads(kiln_registry *r, kiln_map *counts) {
   }
 }
 
-static kiln_status *fill(void *arg) {
-  kiln_registry *r = arg;
+static kiln_status *fill(kiln_registry *r) {
   for (int id = 0; id < ENTRY_COUNT; id++) KILN_TRY(parse_entry(r, id));
   kiln_map counts;
   kiln_map_init(&counts, r->arena);
@@ -350,15 +349,15 @@ static kiln_status *fill(void *arg) {
   return NULL;
 }
 
-static kiln_status *create_tables(void *arg) {
-  kiln_registry *r = arg;
+static kiln_status *create_tables(kiln_registry *r) {
   r->bases = KILN_NEW_ARRAY(r->arena, kiln_op, ENTRY_COUNT);
   r->schemas = KILN_NEW_ARRAY(r->arena, kiln_schema *, ENTRY_COUNT);
   r->variant_at = kiln_arena_alloc(r->arena, sizeof *r->variant_at * ENTRY_COUNT);
   kiln_map_init(&r->sets, r->arena);
   kiln_map_init(&r->exact, r->arena);
-  return kiln_type_table_run(r->types, fill, r);
+  return fill(r);
 }
+static kiln_status *try_tables(kiln_registry *r) { KILN_PROTECT(create_tables(r)); }
 
 kiln_status *kiln_registry_create(kiln_env *env, kiln_registry **out_registry) {
   *out_registry = NULL;
@@ -368,7 +367,7 @@ kiln_status *kiln_registry_create(kiln_env *env, kiln_registry **out_registry) {
   kiln__custom_init(&r->custom);
   kiln_status *status = kiln_arena_create(env->mem, &r->arena);
   if (!status) status = kiln_type_table_create(env->mem, NULL, &r->types);
-  if (!status) status = kiln_arena_run(r->arena, create_tables, r);
+  if (!status) status = try_tables(r);
   if (status) {
     kiln_registry_destroy(r);
     return status;

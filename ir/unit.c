@@ -3,35 +3,19 @@
  * callers. */
 #include "ir/unit.h"
 
-typedef struct init_args {
-  kiln_arena *arena;
-  kiln_env *env;
-  const kiln_registry *registry;
-  kiln_unit *unit;
-} init_args;
-
-static kiln_status *init_unit(void *arg) {
-  init_args *args = arg;
-  kiln_unit *unit = args->unit = KILN_NEW(args->arena, kiln_unit);
-  unit->arena = args->arena;
-  unit->env = args->env;
-  unit->registry = args->registry;
-  kiln_map_init(&unit->functions, args->arena);
-  kiln_map_init(&unit->classes, args->arena);
-  return kiln_type_table_create(args->env->mem, kiln_registry_types(args->registry), &unit->types);
-}
-
-kiln_status *kiln_unit_create(kiln_env *env, const kiln_registry *registry, kiln_unit **out_unit) {
-  *out_unit = NULL;
-  init_args args = {.env = env, .registry = registry};
-  KILN_TRY(kiln_arena_create(env->mem, &args.arena));
-  kiln_status *status = kiln_arena_run(args.arena, init_unit, &args);
-  if (status) {
-    kiln_arena_destroy(args.arena);
-    return status;
-  }
-  *out_unit = args.unit;
-  return NULL;
+kiln_unit *kiln_unit_create(kiln_env *env, const kiln_registry *registry) {
+  kiln_arena *arena = kiln_arena_scoped(env->mem);
+  kiln_unit *unit = KILN_NEW(arena, kiln_unit);
+  unit->arena = arena;
+  unit->env = env;
+  unit->registry = registry;
+  kiln_map_init(&unit->functions, arena);
+  kiln_map_init(&unit->classes, arena);
+  kiln_status *status =
+      kiln_type_table_create(env->mem, kiln_registry_types(registry), &unit->types);
+  if (status) kiln_scope_fail(status);
+  kiln_arena_keep(arena);
+  return unit;
 }
 
 void kiln_unit_destroy(kiln_unit *unit) {

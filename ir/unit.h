@@ -48,12 +48,11 @@ typedef struct kiln_unit {
   void (*release_frontend)(struct kiln_unit *unit);
 } kiln_unit;
 
-kiln_status *kiln_unit_create(kiln_env *env, const kiln_registry *registry,
-                              kiln_unit **out_unit) KILN_MUST_USE;
+kiln_unit *kiln_unit_create(kiln_env *env, const kiln_registry *registry);
 void kiln_unit_destroy(kiln_unit *unit);
 /* Compiles the body if that is still to do; the function's error otherwise (a copy). */
 kiln_status *kiln_unit_ensure(kiln_function *function) KILN_MUST_USE;
-/* Inside kiln_arena_run of the unit's arena. */
+/* In the unit's arena. */
 kiln_function *kiln_unit_add_function(kiln_unit *unit, kiln_str qualname, const kiln_type *owner);
 kiln_class *kiln_unit_add_class(kiln_unit *unit, kiln_type_kind kind, kiln_str qualname);
 kiln_function *kiln_unit_find_function(const kiln_unit *unit, kiln_str qualname);

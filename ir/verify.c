@@ -12,19 +12,6 @@
 
 /* -- Complaints -- */
 
-typedef struct complaint {
-  kiln_arena *arena;
-  const kiln_node *node;
-  kiln_text text;
-} complaint;
-
-static kiln_status *print_complaint(void *arg) {
-  complaint *c = arg;
-  kiln_text_init(&c->text, c->arena);
-  kiln_node_print(&c->text, c->node, 3);
-  return NULL;
-}
-
 /* KILN_INTERNAL with the sentence; the node as a note. */
 static kiln_status *complain(const kiln_node *node, const char *fmt, ...)
     KILN_PRINTF(2, 3) KILN_MUST_USE;
@@ -34,14 +21,13 @@ static kiln_status *complain(const kiln_node *node, const char *fmt, ...) {
   va_start(args, fmt);
   vsnprintf(what, sizeof what, fmt, args);
   va_end(args);
+  kiln_arena *arena = kiln_arena_scoped(kiln_arena_mem(node->graph->arena));
+  kiln_text text;
+  kiln_text_init(&text, arena);
+  kiln_node_print(&text, node, 3);
   kiln_status *status = KILN_ERROR(KILN_INTERNAL, "malformed graph: %s", what);
-  complaint c = {.node = node};
-  kiln_status *failed = kiln_arena_create(kiln_arena_mem(node->graph->arena), &c.arena);
-  if (!failed) failed = kiln_arena_run(c.arena, print_complaint, &c);
-  if (!failed)
-    status = kiln_status_note(status, KILN_STR_FMT, KILN_STR_ARG(kiln_text_str(&c.text)));
-  kiln_status_destroy(failed);
-  kiln_arena_destroy(c.arena);
+  status = kiln_status_note(status, KILN_STR_FMT, KILN_STR_ARG(kiln_text_str(&text)));
+  kiln_arena_destroy(arena);
   return status;
 }
 
@@ -231,11 +217,9 @@ static kiln_status *verify_guard(const kiln_node *node) {
   return NULL;
 }
 
-static kiln_status *verify_graph(const kiln_graph *graph);
-
 static kiln_status *verify_subgraphs(const kiln_node *node) {
   for (const kiln_attr *a = node->attrs; a; a = a->next) {
-    if (a->kind == KILN_ATTR_GRAPH) KILN_TRY(verify_graph(a->u.graph));
+    if (a->kind == KILN_ATTR_GRAPH) KILN_TRY(kiln_graph_verify(a->u.graph));
   }
   const kiln_graph *sub = kiln_node_graph(node, "Subgraph");
   if (!sub || !kiln_node_is(node, KILN_OP_prim_TensorExprGroup)) return NULL;
@@ -326,12 +310,6 @@ static kiln_status *verify_block(const kiln_block *block, const kiln_graph *grap
   return verify_links(ret);
 }
 
-static kiln_status *verify_graph(const kiln_graph *graph) {
-  return verify_block(graph->top, graph, NULL);
-}
-
-static kiln_status *verify_body(void *arg) { return verify_graph(arg); }
-
 kiln_status *kiln_graph_verify(const kiln_graph *graph) {
-  return kiln_type_table_run(graph->types, verify_body, (void *)(uintptr_t)graph);
+  return verify_block(graph->top, graph, NULL);
 }

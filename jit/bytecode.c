@@ -586,64 +586,57 @@ static void fill_plan(kiln_emitter *e) {
   p->stress = stress >= 4294967295.0 ? UINT32_MAX : (uint32_t)stress;
 }
 
-typedef struct emit_job {
-  const kiln_graph *graph;
-  const kiln_bytecode_env *env;
-  kiln_arena *arena;
-  kiln_plan *plan;
-} emit_job;
-
-static kiln_status *emit_in_arena(void *arg) {
-  emit_job *job = (emit_job *)arg;
-  kiln_block *top = job->graph->top;
-  kiln_emitter *e = KILN_NEW(job->arena, kiln_emitter);
-  *e = (kiln_emitter){.arena = job->arena, .env = job->env};
-  e->scratch = kiln_arena_create_child(job->arena);
-  job->plan = e->plan = KILN_NEW(job->arena, kiln_plan);
-  e->plan->arena = job->arena;
-  e->plan->name = kiln_arena_strdup(job->arena, job->env->name);
-  e->plan->arg_count = kiln_block_input_count(top);
+static void begin(kiln_emitter *e, const kiln_graph *graph) {
+  const uint32_t count = graph->next_id + 1;
+  e->scratch = kiln_arena_scoped(kiln_arena_mem(e->arena));
+  e->plan->name = kiln_arena_strdup(e->arena, e->env->name);
+  e->plan->arg_count = kiln_block_input_count(graph->top);
   e->plan->result_count = 1;
   e->plan->max_in = 4; /* EXIT gathers four arguments */
   kiln_map_init(&e->kernel_index, e->scratch);
   kiln_map_init(&e->constant_index, e->scratch);
   kiln_map_init(&e->deaths, e->scratch);
   kiln_map_init(&e->guarded_kernels, e->scratch);
-  e->regs = KILN_NEW_ARRAY(e->scratch, int32_t, job->graph->next_id + 1);
-  e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, job->graph->next_id + 1);
+  e->regs = KILN_NEW_ARRAY(e->scratch, int32_t, count);
+  e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, count);
   e->last_reads_of = -1;
-  e->wanted = KILN_NEW_ARRAY(e->scratch, uint32_t, job->graph->next_id + 1);
-  for (uint32_t i = 0; i <= job->graph->next_id; i++) e->regs[i] = e->hints[i] = -1;
+  e->wanted = KILN_NEW_ARRAY(e->scratch, uint32_t, count);
+  for (uint32_t i = 0; i < count; i++) e->regs[i] = e->hints[i] = -1;
+}
+
+static kiln_status *emit_plan(kiln_emitter *e, const kiln_graph *graph) {
+  kiln_block *top = graph->top;
+  begin(e, graph);
   for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
   schedule(e, top, top->param->outputs, kiln_block_input_count(top));
-  kiln__emit_find_unset(e, job->graph);
+  kiln__emit_find_unset(e, graph);
   KILN_TRY(emit_block(e, top));
   kiln__emit_check_unset(e, top->ret);
   e->range = NULL;
   emit_return(e, top);
   fill_plan(e);
   kiln_arena_destroy(e->scratch);
-  return kiln_plan_verify(job->plan);
+  return kiln_plan_verify(e->plan);
 }
 
-static kiln_status *emit_with_types(void *arg) {
-  emit_job *job = (emit_job *)arg;
-  return kiln_arena_run(job->arena, emit_in_arena, job);
-}
+static void destroy(void *plan) { kiln_plan_destroy(plan); }
 
 kiln_status *kiln_bytecode_emit(const kiln_graph *graph, const kiln_bytecode_env *env,
                                 kiln_plan **out_plan) {
-  emit_job job = {.graph = graph, .env = env};
-  KILN_TRY(kiln_arena_create(env->env->mem, &job.arena));
-  kiln_status *status = kiln_type_table_run(env->types, emit_with_types, &job);
+  kiln_arena *arena = kiln_arena_scoped(env->env->mem);
+  kiln_emitter *e = KILN_NEW(arena, kiln_emitter);
+  kiln_plan *plan = KILN_NEW(arena, kiln_plan);
+  kiln_cleanup destroying;
+  *e = (kiln_emitter){.arena = arena, .env = env, .plan = plan};
+  plan->arena = arena;
+  kiln_arena_keep(arena);
+  kiln_scope_defer(&destroying, destroy, plan);
+  kiln_status *status = emit_plan(e, graph);
+  kiln_scope_undefer(&destroying);
   if (status) {
-    if (job.plan) {
-      kiln_plan_destroy(job.plan);
-    } else {
-      kiln_arena_destroy(job.arena);
-    }
+    kiln_plan_destroy(plan);
     return status;
   }
-  *out_plan = job.plan;
+  *out_plan = plan;
   return NULL;
 }

@@ -11,7 +11,8 @@
 
 kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_program *out) {
   KILN_TRY(kiln_type_table_create(jit->env.mem, jit->unit->types, &out->types));
-  return kiln_graph_copy(graph, jit->env.mem, out->types, &out->graph);
+  out->graph = kiln_graph_copy(graph, jit->env.mem, out->types);
+  return NULL;
 }
 
 /* -- Plans -- */
@@ -28,7 +29,7 @@ static kiln_status *describe_group(void *user, const kiln_node *node, kiln_arena
   return kiln_group_describe(node, attr->u.pointer, arena, out);
 }
 
-/* Under the jit's lock, inside kiln_arena_run of its arena. */
+/* Under the jit's lock. */
 static bool *find_warned(void *user, const kiln_source_range *range) {
   kiln_jit *jit = ((kiln_executor *)user)->jit;
   char key[64];
@@ -63,36 +64,22 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
 
 /* -- Where executors start -- */
 
-typedef struct digest_job {
-  const kiln_graph *graph;
-  kiln_arena *scratch;
-  kiln_digest digest;
-} digest_job;
-
-static kiln_status *digest_body(void *arg) {
-  digest_job *job = (digest_job *)arg;
-  job->digest = kiln_profile_digest(job->graph, job->scratch);
-  return NULL;
-}
-
 /* Method, and the digest of the canonical graph. */
-static kiln_status *name_site(kiln_executor *ex) {
-  digest_job job = {.graph = ex->source.graph, .scratch = ex->jit->runner.scratch};
-  KILN_TRY(kiln_arena_run(job.scratch, digest_body, &job));
-  kiln_arena_reset(job.scratch);
+static void name_site(kiln_executor *ex) {
+  kiln_arena *scratch = ex->jit->runner.scratch;
   char hex[33];
-  kiln_digest_format(job.digest, hex);
+  kiln_digest_format(kiln_profile_digest(ex->source.graph, scratch), hex);
+  kiln_arena_reset(scratch);
   const kiln_function *function = ex->root->function;
   ex->site = kiln_arena_printf(ex->jit->arena, "%s#%.16s",
                                function ? function->qualname : ex->callable.name, hex);
-  return NULL;
 }
 
 /* Gives every fork of the block, whose graph is an attribute, an executor for it; copies of the
  * graph share it. */
-static kiln_status *prepare_forks_in(kiln_executor *ex, kiln_block *block) {
+static kiln_status *prepare_forks(kiln_executor *ex, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
-    for (int b = 0; b < n->block_count; b++) KILN_TRY(prepare_forks_in(ex, n->blocks[b]));
+    for (int b = 0; b < n->block_count; b++) KILN_TRY(prepare_forks(ex, n->blocks[b]));
     if (!kiln_node_is(n, KILN_OP_prim_fork) || kiln_node_attr(n, KILN_ATTR_CALLABLE)) continue;
     const kiln_graph *subgraph = kiln_node_graph(n, "Subgraph");
     KILN_CHECK(subgraph);
@@ -111,16 +98,6 @@ static kiln_executor *executor_of_fork(const kiln_node *n) {
   return attr ? attr->u.pointer : NULL; /* the callable is its first field */
 }
 
-typedef struct fork_job {
-  kiln_executor *ex;
-  kiln_graph *graph;
-} fork_job;
-
-static kiln_status *prepare_forks_body(void *arg) {
-  fork_job *job = (fork_job *)arg;
-  return prepare_forks_in(job->ex, job->graph->top);
-}
-
 /* Calls of the functions that were forked here for the first time, inlined. */
 static kiln_status *inline_forks(kiln_jit *jit, kiln_block *block, bool *out_found) {
   for (kiln_node *n = block->first; n; n = n->next) {
@@ -134,31 +111,24 @@ static kiln_status *inline_forks(kiln_jit *jit, kiln_block *block, bool *out_fou
   }
   return NULL;
 }
-static void judge_forks_in(const fork_job *job, const kiln_alias *alias, const kiln_block *block) {
+static void judge_forks(kiln_arena *scratch, const kiln_graph *graph, const kiln_alias *alias,
+                        const kiln_block *block) {
   for (const kiln_node *n = block->first; n; n = n->next) {
-    for (int b = 0; b < n->block_count; b++) judge_forks_in(job, alias, n->blocks[b]);
+    for (int b = 0; b < n->block_count; b++) judge_forks(scratch, graph, alias, n->blocks[b]);
     kiln_executor *forked = executor_of_fork(n);
     if (!forked || forked->callable.fork != KILN_FORK_UNKNOWN) continue;
-    forked->callable.fork =
-        kiln__fork_judge(job->ex->jit->runner.scratch, job->graph, alias, n, forked->source.graph);
+    forked->callable.fork = kiln__fork_judge(scratch, graph, alias, n, forked->source.graph);
   }
-}
-static kiln_status *judge_forks_body(void *arg) {
-  const fork_job *job = arg;
-  const kiln_alias *alias = kiln_alias_create(job->ex->jit->runner.scratch, job->graph);
-  judge_forks_in(job, alias, job->graph->top);
-  return NULL;
 }
 
 static kiln_status *prepare(kiln_executor *ex, kiln_graph *graph, kiln_pipeline_id pipeline) {
-  fork_job job = {ex, graph};
   kiln_arena *scratch = ex->jit->runner.scratch;
   bool found = false;
   KILN_TRY(kiln_pipeline_run(&ex->jit->runner, graph, pipeline));
-  KILN_TRY(kiln_arena_run(graph->arena, prepare_forks_body, &job));
+  KILN_TRY(prepare_forks(ex, graph->top));
   KILN_TRY(inline_forks(ex->jit, graph->top, &found));
   if (!found) return NULL;
-  KILN_TRY(kiln_arena_run(scratch, judge_forks_body, &job));
+  judge_forks(scratch, graph, kiln_alias_create(scratch, graph), graph->top);
   kiln_arena_reset(scratch);
   return NULL;
 }
@@ -169,7 +139,8 @@ static kiln_status *freeze(kiln_executor *ex, kiln_graph *graph, const kiln_ival
   kiln_jit *jit = ex->jit;
   if (arg_count < 1 || !ex->function->owner || jit->env.flags.compat == 1) return NULL;
   KILN_TRY(kiln_pass_run(&jit->runner, graph, KILN_PASS_inline));
-  return kiln__freeze_flags(graph, args[0], jit->arena, jit->runner.scratch, out_frozen);
+  *out_frozen = kiln__freeze_flags(graph, args[0], jit->arena, jit->runner.scratch);
+  return NULL;
 }
 
 kiln_status *kiln__compile_source(kiln_executor *ex, const kiln_ivalue *args, int arg_count) {
@@ -184,7 +155,8 @@ kiln_status *kiln__compile_source(kiln_executor *ex, const kiln_ivalue *args, in
   } else if (ex->base_depth == 0) {
     KILN_TRY(prepare(ex, ex->source.graph, KILN_PIPELINE_preoptimize));
   }
-  return name_site(ex);
+  name_site(ex);
+  return NULL;
 }
 
 kiln_status *kiln__compile_plain(kiln_executor *ex, bool bare, kiln_program *out) {
@@ -223,34 +195,7 @@ typedef struct job {
   kiln_variant *v;
   kiln_graph *graph;
   kiln_arena *scratch;
-  kiln_status *(*body)(struct job *job);
 } job;
-
-static kiln_status *call_body(void *arg) {
-  job *j = (job *)arg;
-  return j->body(j);
-}
-static kiln_status *in_graph(void *arg) {
-  job *j = (job *)arg;
-  return kiln_arena_run(j->graph->arena, call_body, j);
-}
-static kiln_status *in_types(void *arg) {
-  job *j = (job *)arg;
-  return kiln_type_table_run(j->graph->types, in_graph, j);
-}
-
-/* Runs body where the job's graph, its types and the scratch arena may grow. */
-static kiln_status *run_step(job *j, kiln_status *(*body)(job *j)) {
-  j->body = body;
-  kiln_status *status = kiln_arena_run(j->scratch, in_types, j);
-  kiln_arena_reset(j->scratch);
-  return status;
-}
-
-static kiln_status *annotate(job *j) {
-  kiln_profile_annotate(j->v->profile, j->graph);
-  return NULL;
-}
 
 static int count_operators(const kiln_graph *group) {
   int count = 0;
@@ -314,9 +259,10 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
     return NULL;
   }
   KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
-  const kiln_compile_scope *scope = jit->scope;
-  const bool late = scope && scope->groups_until_ns && kiln_now_ns() > scope->groups_until_ns;
-  if (late && scope->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
+  const kiln_compile_allowance *allowance = jit->allowance;
+  const bool late =
+      allowance && allowance->groups_until_ns && kiln_now_ns() > allowance->groups_until_ns;
+  if (late && allowance->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
     return KILN_ERROR(KILN_LIMIT, "the groups took too long"); /* a later job finds their kernels */
   }
   kiln_group_record *record = add_record(j, node);
@@ -325,7 +271,7 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
     return give_up_group(j, node, record);
   }
   const kiln_group_record *const made[] = {jit->groups, jit->spare_groups, NULL};
-  KILN_TRY(kiln_group_compile(&jit->env, jit->codegen, group, made, jit->arena, record));
+  kiln_group_compile(&jit->env, jit->codegen, group, made, jit->arena, record);
   jit->compile_ns += record->compile_ns;
   if (record->code) {
     jit->compiles += !record->shares;
@@ -339,15 +285,14 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
   return give_up_group(j, node, record);
 }
 
-static kiln_status *compile_groups_in(job *j, kiln_block *block) {
+static kiln_status *compile_groups(job *j, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
-    for (int b = 0; b < n->block_count; b++) KILN_TRY(compile_groups_in(j, n->blocks[b]));
+    for (int b = 0; b < n->block_count; b++) KILN_TRY(compile_groups(j, n->blocks[b]));
     if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) KILN_TRY(compile_group(j, n));
   }
   return NULL;
 }
-static kiln_status *compile_groups(job *j) { return compile_groups_in(j, j->graph->top); }
 
 /* -- Fallbacks -- */
 
@@ -409,19 +354,15 @@ static kiln_status *replace_fallback(job *j, kiln_node *node, kiln_executor *reg
   return NULL;
 }
 
-static kiln_status *replace_fallbacks_in(job *j, kiln_block *block, kiln_executor *region) {
+static kiln_status *replace_fallbacks(job *j, kiln_block *block, kiln_executor *region) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) {
-      KILN_TRY(replace_fallbacks_in(j, n->blocks[b], region));
+      KILN_TRY(replace_fallbacks(j, n->blocks[b], region));
     }
     if (kiln_node_is(n, KILN_OP_prim_FallbackGraph)) KILN_TRY(replace_fallback(j, n, region));
   }
   return NULL;
-}
-static kiln_status *replace_fallbacks(job *j) {
-  kiln_executor *region = j->v->guard ? j->ex : NULL;
-  return replace_fallbacks_in(j, j->graph->top, region);
 }
 
 /* -- The guard of a region's variant -- */
@@ -461,13 +402,13 @@ static void collect_checks(const kiln_graph *graph, const kiln_block *block,
 }
 
 /* A region whose groups follow from its inputs is guarded as a whole, before its plan starts. */
-static kiln_status *lift_guard(job *j) {
+static void lift_guard(job *j) {
   kiln_arena *arena = j->ex->jit->arena;
   int count = 0;
   bool torch = j->ex->jit->env.flags.compat == 1;
   if (j->ex->base_depth == 0 || torch || !checks_inputs_only(j->graph, j->graph->top, &count) ||
       count == 0) {
-    return NULL;
+    return;
   }
   int inputs = kiln_graph_input_count(j->graph);
   const kiln_type **all = KILN_NEW_ARRAY(j->scratch, const kiln_type *, inputs + 1);
@@ -484,7 +425,6 @@ static kiln_status *lift_guard(job *j) {
   kiln_guard_build(arena, types, count, guard);
   guard->watch = kiln__jit_watch_inputs(j->ex, j->graph, j->v->checked, count);
   j->v->guard = guard;
-  return NULL;
 }
 
 /* -- Counters of groups -- */
@@ -539,15 +479,15 @@ kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
   v->cost = 0;
   KILN_TRY(kiln__program_copy(jit, v->profiled.graph, &v->shown));
   job j = {.ex = ex, .v = v, .graph = v->shown.graph, .scratch = runner->scratch};
-  KILN_TRY(run_step(&j, annotate));
+  kiln_profile_annotate(v->profile, j.graph);
   jit->current = ex;
-  kiln_status *status = kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_optimize);
-  if (!status) status = run_step(&j, compile_groups);
-  if (!status) status = kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_guard);
+  KILN_TRY(kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_optimize));
+  KILN_TRY(compile_groups(&j, j.graph->top));
+  KILN_TRY(kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_guard));
   jit->current = NULL;
-  KILN_TRY(status);
-  KILN_TRY(run_step(&j, lift_guard));
-  KILN_TRY(run_step(&j, replace_fallbacks));
+  lift_guard(&j);
+  KILN_TRY(replace_fallbacks(&j, j.graph->top, v->guard ? ex : NULL));
+  kiln_arena_reset(runner->scratch);
   KILN_TRY(kiln_graph_verify(j.graph));
   kiln_program *code = &v->shown;
   if (v->guard) {

@@ -12,15 +12,15 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
  */
 static uint64_t limit_of(uint64_t bytes) { return bytes ? bytes : 1; }
 
-void kiln__compile_begin(kiln_compile_scope *scope, const kiln_jit *jit, kiln_call *call,
+void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit, kiln_call *call,
                          bool needs) {
   const kiln_flags *flags = &jit->env.flags;
   const uint64_t now = kiln_now_ns();
   uint64_t own = flags->compile_time ? (uint64_t)flags->compile_time * 1000000 : UINT64_MAX;
   uint64_t time = least(call->compile_ns, own);
-  *scope =
-      (kiln_compile_scope){.call = call, .begin_ns = now, .held = kiln_mem_bytes(jit->env.mem)};
-  kiln_budget *b = &scope->budget;
+  *allowance =
+      (kiln_compile_allowance){.call = call, .begin_ns = now, .held = kiln_mem_bytes(jit->env.mem)};
+  kiln_budget *b = &allowance->budget;
   kiln_budget_begin(b, needs ? "the call" : "the compilation", NULL, NULL);
   b->cancel = call->budget.cancel;
   b->time_ms = needs ? call->limits.time_ms : (uint32_t)(time / 1000000);
@@ -32,20 +32,20 @@ void kiln__compile_begin(kiln_compile_scope *scope, const kiln_jit *jit, kiln_ca
     b->deadline_ns = call->budget.deadline_ns ? call->budget.deadline_ns + call->compile_ns : 0;
     return;
   }
-  scope->is_limited = call->compile_ns < own || call->compile_bytes < UINT64_MAX;
+  allowance->is_limited = call->compile_ns < own || call->compile_bytes < UINT64_MAX;
   b->bytes = limit_of(least(call->compile_bytes,
                             flags->compile_memory ? (uint64_t)flags->compile_memory : UINT64_MAX));
   if (b->bytes == UINT64_MAX) b->bytes = 0;
   if (time == UINT64_MAX) return;
   b->deadline_ns = now + time;
-  scope->groups_until_ns = now + time - time / 4; /* guards and emission come after them */
+  allowance->groups_until_ns = now + time - time / 4; /* guards and emission come after them */
 }
 
-void kiln__compile_end(kiln_compile_scope *scope) {
-  kiln_call *call = scope->call;
+void kiln__compile_end(kiln_compile_allowance *allowance) {
+  kiln_call *call = allowance->call;
   const size_t held = kiln_mem_bytes(call->env->mem);
-  const size_t grown = held > scope->held ? held - scope->held : 0;
-  const uint64_t time = least(kiln_now_ns() - scope->begin_ns, call->compile_ns);
+  const size_t grown = held > allowance->held ? held - allowance->held : 0;
+  const uint64_t time = least(kiln_now_ns() - allowance->begin_ns, call->compile_ns);
   const size_t bytes = (size_t)least(grown, call->compile_bytes);
   if (call->budget.deadline_ns) {
     call->budget.deadline_ns += time;

@@ -34,27 +34,19 @@ static void print_graph(dump *d, const kiln_graph *graph) {
 
 /* -- Profiled graphs -- */
 
-typedef struct annotate_job {
-  kiln_program copy;
-  kiln_profile *profile;
-} annotate_job;
-
-static kiln_status *annotate_graph(void *arg) {
-  annotate_job *job = (annotate_job *)arg;
-  kiln_profile_annotate(job->profile, job->copy.graph);
-  return NULL;
-}
-static kiln_status *annotate_types(void *arg) {
-  annotate_job *job = (annotate_job *)arg;
-  return kiln_arena_run(job->copy.graph->arena, annotate_graph, job);
-}
+static void destroy(void *program) { kiln_program_destroy(program); }
 
 static kiln_status *print_profiled(dump *d, const kiln_variant *v) {
-  annotate_job job = {.profile = v->profile};
-  kiln_status *status = kiln__program_copy(d->jit, v->profiled.graph, &job.copy);
-  if (!status) status = kiln_type_table_run(job.copy.types, annotate_types, &job);
-  if (!status) print_graph(d, job.copy.graph);
-  kiln_program_destroy(&job.copy);
+  kiln_program copy = {0};
+  kiln_cleanup destroying;
+  kiln_scope_defer(&destroying, destroy, &copy);
+  kiln_status *status = kiln__program_copy(d->jit, v->profiled.graph, &copy);
+  if (!status) {
+    kiln_profile_annotate(v->profile, copy.graph);
+    print_graph(d, copy.graph);
+  }
+  kiln_scope_undefer(&destroying);
+  kiln_program_destroy(&copy);
   return status;
 }
 
@@ -238,13 +230,16 @@ static kiln_status *print_all(dump *d) {
   return NULL;
 }
 
-static kiln_status *print_body(void *arg) { return print_all((dump *)arg); }
+static void unlock(void *jit) { kiln_job_lock_give(&((kiln_jit *)jit)->lock); }
 
 kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage,
                            kiln_str site, bool dot, kiln_text *text) {
   dump d = {jit, function, stage, site, dot, false, text};
+  kiln_cleanup unlocking;
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
-  kiln_status *status = kiln_arena_run(text->arena, print_body, &d); /* not past the lock */
+  kiln_scope_defer(&unlocking, unlock, jit);
+  kiln_status *status = print_all(&d);
+  kiln_scope_undefer(&unlocking);
   kiln_job_lock_give(&jit->lock);
   return status;
 }

@@ -64,8 +64,9 @@ static kiln_status *dump_group(kiln_jit *jit, kiln_arena *arena, const kiln_grou
   return NULL;
 }
 
-static kiln_status *dump_all(kiln_executor *ex, const kiln_variant *v, kiln_arena *arena) {
+static kiln_status *dump_all(kiln_executor *ex, const kiln_variant *v) {
   kiln_jit *jit = ex->jit;
+  kiln_arena *arena = kiln_arena_scoped(jit->env.mem);
   kiln_text text;
   if (v->depth == 0 && ex->function && ex->function->graph) {
     kiln_text_init(&text, arena);
@@ -86,24 +87,14 @@ static kiln_status *dump_all(kiln_executor *ex, const kiln_variant *v, kiln_aren
   return NULL;
 }
 
-typedef struct dump_job {
-  kiln_executor *ex;
-  const kiln_variant *v;
-  kiln_arena *arena;
-} dump_job;
-
-static kiln_status *dump_body(void *arg) {
-  const dump_job *job = arg;
-  return dump_all(job->ex, job->v, job->arena);
+static kiln_status *try_all(kiln_executor *ex, const kiln_variant *v) {
+  KILN_PROTECT(dump_all(ex, v));
 }
 
 void kiln__dump_files(kiln_executor *ex, const kiln_variant *v) {
   kiln_jit *jit = ex->jit;
-  dump_job job = {ex, v, NULL};
   if (!*jit->env.flags.dump.text) return;
-  kiln_status *status = kiln_arena_create(jit->env.mem, &job.arena);
-  if (!status) status = kiln_arena_run(job.arena, dump_body, &job);
-  if (job.arena) kiln_arena_destroy(job.arena);
+  kiln_status *status = try_all(ex, v);
   if (status) KILN_LOG(&jit->env.log, warn, 1, "dump: %s", kiln_status_report(status));
   kiln_status_destroy(status);
 }

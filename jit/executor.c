@@ -84,22 +84,17 @@ void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *ex, kiln_reason reason
   kiln_map_set_id(&jit->refusal_index, hash, r);
 }
 
-typedef struct refusal_job {
-  const kiln_executor *ex;
-  kiln_reason reason;
-  const char *detail;
-} refusal_job;
-
-static kiln_status *refuse_body(void *arg) {
-  const refusal_job *job = arg;
-  kiln__jit_refuse(job->ex->jit, job->ex, job->reason, job->detail, (kiln_source_loc){0});
+static kiln_status *refuse(const kiln_executor *ex, kiln_reason reason, const char *detail) {
+  kiln__jit_refuse(ex->jit, ex, reason, detail, (kiln_source_loc){0});
   return NULL;
+}
+static kiln_status *try_refuse(const kiln_executor *ex, kiln_reason reason, const char *detail) {
+  KILN_PROTECT(refuse(ex, reason, detail));
 }
 
 /* For those who hold a status: without memory the refusal is not told. */
 static void refuse_if_possible(const kiln_executor *ex, kiln_reason reason, const char *detail) {
-  refusal_job job = {ex, reason, detail};
-  kiln_status_destroy(kiln_arena_run(ex->jit->arena, refuse_body, &job));
+  kiln_status_destroy(try_refuse(ex, reason, detail));
 }
 
 /* A level failed: why, in one word where one fits. */
@@ -109,6 +104,8 @@ static void tell_failure(kiln_executor *ex, kiln_status *status) {
       code == KILN_OUT_OF_MEMORY ? KILN_REASON_out_of_memory : KILN_REASON_check_failed;
   KILN_LOG(&ex->jit->env.log, warn, 1, "%s: %s", ex->callable.name, kiln_status_report(status));
   ex->jit->compile_failures++;
+  ex->jit->current = NULL;
+  kiln_arena_reset(ex->jit->runner.scratch);
   refuse_if_possible(ex, reason, kiln_status_message(status));
   kiln_status_destroy(status);
 }
@@ -187,6 +184,17 @@ static bool is_unfinished(const kiln_status *status) {
   return code == KILN_LIMIT || code == KILN_CANCELLED;
 }
 
+/* What cannot be compiled for memory or time goes to the interpreter. */
+static kiln_status *try_simple(kiln_executor *ex, kiln_variant *v) {
+  KILN_PROTECT(kiln__compile_simple(ex, v));
+}
+static kiln_status *try_profiling(kiln_executor *ex, kiln_variant *v, int *out_sites) {
+  KILN_PROTECT(kiln__compile_profiling(ex, v, out_sites));
+}
+static kiln_status *try_optimized(kiln_executor *ex, kiln_variant *v) {
+  KILN_PROTECT(kiln__compile_optimized(ex, v));
+}
+
 /* Goes to a state that stays: the plain interpreter, over the graph that needs no profile. */
 static kiln_status *settle(kiln_executor *ex, kiln_executor_state state) {
   kiln_variant *v = ex->building;
@@ -199,7 +207,7 @@ static kiln_status *settle(kiln_executor *ex, kiln_executor_state state) {
   v->guard = NULL;
   v->depth = ex->level;
   v->is_simple = true;
-  kiln_status *status = kiln__compile_simple(ex, v);
+  kiln_status *status = try_simple(ex, v);
   if (is_unfinished(status)) return status;
   if (status) { /* even that: the graph as it was loaded */
     tell_failure(ex, status);
@@ -226,7 +234,7 @@ static kiln_status *begin_level(kiln_executor *ex, const kiln_ivalue *args, int 
   variant_deinit(ex->building); /* of a job that was not finished */
   *ex->building = (kiln_variant){.depth = ex->level};
   int sites = 0;
-  kiln_status *status = kiln__compile_profiling(ex, ex->building, &sites);
+  kiln_status *status = try_profiling(ex, ex->building, &sites);
   if (is_unfinished(status)) return status;
   if (status) {
     tell_failure(ex, status);
@@ -243,7 +251,7 @@ static void destroy_plan(void *plan) { kiln_plan_destroy(plan); }
 static kiln_status *compile_level(kiln_executor *ex) {
   kiln_variant *v = ex->building;
   KILN_ASSERT(v); /* as in PROFILING, which comes before */
-  kiln_status *status = kiln__compile_optimized(ex, v);
+  kiln_status *status = try_optimized(ex, v);
   if (is_unfinished(status)) return status;
   if (status) {
     tell_failure(ex, status);
@@ -260,7 +268,7 @@ static kiln_status *compile_level(kiln_executor *ex) {
 
 /* No variant's guard holds: why. */
 static void tell_misses(const kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args) {
-  kiln_arena *scratch = kiln_arena_create_child(ex->jit->arena);
+  kiln_arena *scratch = kiln_arena_scoped(ex->jit->env.mem);
   for (const kiln_variant *v = ex->variants; v; v = v->next) {
     kiln_ivalue *checked = KILN_NEW_ARRAY(scratch, kiln_ivalue, v->guard->count + 1);
     for (int i = 0; i < v->guard->count; i++) checked[i] = args[v->checked[i]];
@@ -319,8 +327,7 @@ static bool flags_hold(const kiln_executor *ex, const kiln_ivalue *args, int arg
   return !frozen || (arg_count > 0 && kiln__frozen_holds(frozen, args[0]));
 }
 
-static kiln_status *plain_job(void *arg) {
-  plan_job *job = (plan_job *)arg;
+static kiln_status *make_plain(plan_job *job) {
   kiln_executor *ex = job->ex;
   if (!ex->plain) {
     kiln_program_destroy(&ex->draft); /* of a job that was not finished */
@@ -338,11 +345,10 @@ static kiln_status *plain_job(void *arg) {
   return NULL;
 }
 
-static kiln_status *advance_body(void *arg) {
-  plan_job *job = (plan_job *)arg;
+static kiln_status *make_level(plan_job *job) {
   if (!flags_hold(job->ex, job->args, job->arg_count)) {
     kiln__jit_refuse(job->ex->jit, job->ex, KILN_REASON_flags_changed, "", (kiln_source_loc){0});
-    return plain_job(job);
+    return make_plain(job);
   }
   return advance(job->ex, job->call, job->args, job->arg_count, &job->plan);
 }
@@ -359,16 +365,10 @@ static void drop_unfinished(kiln_executor *ex) {
   variant_deinit(v);
 }
 
-/* A job that runs out of its budget is noted on the executor. */
-static kiln_status *advance_job(void *arg) {
-  plan_job *job = (plan_job *)arg;
-  kiln_executor *ex = job->ex;
-  kiln_status *status = kiln_arena_run(ex->jit->arena, advance_body, job);
-  ex->jit->current = NULL;
-  if (kiln_status_code(status) != KILN_LIMIT) return status;
-  kiln_budget *budget = kiln_budget_enter(NULL);
+/* A job that ran out of its budget is noted on the executor. */
+static void note_limit(kiln_executor *ex, const kiln_status *status) {
   drop_unfinished(ex);
-  const bool last = ++ex->tries >= KILN__MAX_TRIES || !ex->jit->scope->is_limited;
+  const bool last = ++ex->tries >= KILN__MAX_TRIES || !ex->jit->allowance->is_limited;
   if (last) {
     __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
     ex->jit->compile_failures++;
@@ -376,27 +376,33 @@ static kiln_status *advance_job(void *arg) {
   KILN_LOG(&ex->jit->env.log, compile, 1, "%s: %s%s", ex->callable.name,
            kiln_status_message(status), last ? "" : "; to be tried again");
   refuse_if_possible(ex, KILN_REASON_compile_budget, "");
-  kiln_budget_leave(budget);
-  return status;
 }
 
-/* `body` under the lock and a budget for compiling. `needs`: the call cannot go on without. */
-static kiln_status *run_locked(plan_job *job, bool needs, kiln_status *(*body)(void *arg)) {
+typedef kiln_status *plan_maker(plan_job *job);
+
+static kiln_status *try_make(plan_job *job, plan_maker *make) { KILN_PROTECT(make(job)); }
+
+/* Under the lock and a budget for compiling. `needs`: the call cannot go on without. */
+static kiln_status *run_locked(plan_job *job, bool needs, plan_maker *make) {
   kiln_jit *jit = job->ex->jit;
-  kiln_compile_scope scope;
-  kiln__compile_begin(&scope, jit, job->call, needs);
-  kiln_status *status = kiln_job_lock_take(&jit->lock, &scope.budget);
+  kiln_compile_allowance allowance;
+  kiln__compile_begin(&allowance, jit, job->call, needs);
+  kiln_status *status = kiln_job_lock_take(&jit->lock, &allowance.budget);
   if (!status) {
-    kiln_budget *outer = kiln_budget_enter(&scope.budget);
-    jit->scope = &scope;
+    kiln_budget *outer = kiln_budget_enter(&allowance.budget);
+    jit->allowance = &allowance;
     kiln_codegen_begin(jit->codegen, (uint64_t)jit->env.flags.compile_memory);
-    status = kiln_arena_run(jit->arena, body, job);
+    status = try_make(job, make);
+    jit->current = NULL;
+    kiln_arena_reset(jit->runner.scratch);
     kiln_codegen_end(jit->codegen);
-    jit->scope = NULL;
-    kiln_job_lock_give(&jit->lock);
+    kiln_budget_leave(NULL); /* the note is nobody's */
+    if (make == make_level && kiln_status_code(status) == KILN_LIMIT) note_limit(job->ex, status);
     kiln_budget_leave(outer);
+    jit->allowance = NULL;
+    kiln_job_lock_give(&jit->lock);
   }
-  kiln__compile_end(&scope);
+  kiln__compile_end(&allowance);
   return status;
 }
 
@@ -407,11 +413,11 @@ static kiln_status *get_plain(plan_job *job, const kiln_plan **out_plan) {
     *out_plan = plain->plan;
     return NULL;
   }
-  kiln_status *status = run_locked(job, false, plain_job);
+  kiln_status *status = run_locked(job, false, make_plain);
   if (kiln_status_code(status) == KILN_LIMIT) {
     kiln_status_destroy(status);
     job->bare = true;
-    status = run_locked(job, true, plain_job);
+    status = run_locked(job, true, make_plain);
   }
   if (!status) *out_plan = job->plan;
   return status;
@@ -431,7 +437,7 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
     return NULL;
   }
   if (__atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE)) return get_plain(&job, out_plan);
-  kiln_status *status = run_locked(&job, false, advance_job);
+  kiln_status *status = run_locked(&job, false, make_level);
   if (kiln_status_code(status) == KILN_LIMIT) {
     kiln_status_destroy(status);
     return get_plain(&job, out_plan);

@@ -109,7 +109,7 @@ typedef struct kiln_executor {
   struct kiln_executor *next; /* of the jit */
 } kiln_executor;
 
-typedef struct kiln_compile_scope kiln_compile_scope;
+typedef struct kiln_compile_allowance kiln_compile_allowance;
 
 typedef struct kiln_refusal {
   kiln_jit_refusal public;
@@ -145,17 +145,17 @@ struct kiln_jit {
   kiln_map warned;        /* place of an aten::warn -> bool: it has warned; atomic */
   kiln_guard_miss *misses, *last_miss;
   int miss_count;
-  const uint64_t *calls;           /* of the host, atomic: numbers them; NULL: not counted */
-  bool timed;                      /* plans made from now on have times */
-  const kiln_executor *current;    /* of the compile job under way: passes tell refusals to it */
-  const kiln_compile_scope *scope; /* of the compile job under way */
+  const uint64_t *calls;        /* of the host, atomic: numbers them; NULL: not counted */
+  bool timed;                   /* plans made from now on have times */
+  const kiln_executor *current; /* of the compile job under way: passes tell refusals to it */
+  const kiln_compile_allowance *allowance; /* of the compile job under way */
   uint64_t compiles, compile_failures, compile_ns, simple_plans;
   uint64_t profiled_runs; /* atomic */
   uint32_t max_depth;
   bool told_dynamic;
 };
 
-/* -- executor.c; under the jit's lock, inside kiln_arena_run of jit->arena -- */
+/* -- executor.c; under the jit's lock, inside a scope -- */
 
 kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_function *function, const char *name);
 void kiln__executor_destroy(kiln_executor *executor);
@@ -180,7 +180,7 @@ kiln_guard_watch *kiln__jit_watch(void *executor, const kiln_node *check, kiln_a
 /* The same of a variant's guard, on the inputs `checked` of its graph. */
 kiln_guard_watch *kiln__jit_watch_inputs(kiln_executor *executor, const kiln_graph *graph,
                                          const int *checked, int count);
-/* A variant's guard failed, under the jit's lock, inside kiln_arena_run of jit->arena. */
+/* A variant's guard failed, under the jit's lock, inside a scope. */
 void kiln__jit_tell_miss(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode);
 
 /* -- compile_budget.c -- */
@@ -188,7 +188,7 @@ void kiln__jit_tell_miss(const kiln_guard_desc *guard, const kiln_ivalue *values
 enum { KILN__MAX_TRIES = 3 };
 
 /* A compile job on a call's thread, with what it may take. */
-struct kiln_compile_scope {
+struct kiln_compile_allowance {
   kiln_call *call;
   kiln_budget budget;
   uint64_t begin_ns, groups_until_ns; /* 0: no limit */
@@ -198,10 +198,10 @@ struct kiln_compile_scope {
 
 /* What can be left to the interpreter gets the call's allowance for compiling; what the call
  * `needs` also the time that it has left. */
-void kiln__compile_begin(kiln_compile_scope *scope, const kiln_jit *jit, kiln_call *call,
+void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit, kiln_call *call,
                          bool needs);
 /* The call is charged only with what went beyond the allowance. */
-void kiln__compile_end(kiln_compile_scope *scope);
+void kiln__compile_end(kiln_compile_allowance *allowance);
 
 /* -- compile.c: jobs; under the jit's lock -- */
 

@@ -434,10 +434,9 @@ static void take_back(kiln__freezer *f) {
 static kiln_status *copy_methods(kiln__freezer *f) {
   for (int i = 0; i < f->methods.count; i++) {
     kiln_function *method = f->methods.data[i];
-    kiln_graph *graph = NULL;
     KILN_TRY(kiln_unit_ensure(method));
     kiln_vec_reserve(f->arena, &f->frozen, f->frozen.count + 1);
-    KILN_TRY(kiln_graph_copy(method->graph, f->env->mem, f->to->types, &graph));
+    kiln_graph *graph = kiln_graph_copy(method->graph, f->env->mem, f->to->types);
     f->frozen.data[f->frozen.count++] = graph;
   }
   return NULL;
@@ -493,90 +492,59 @@ static kiln_status *simplify(kiln__freezer *f) {
   return NULL;
 }
 
-static kiln_status *replace_plain(kiln__freezer *f) { return insert_constants(f, false); }
-static kiln_status *replace_all(kiln__freezer *f) {
-  KILN_TRY(insert_constants(f, true));
-  take_back(f);
-  return NULL;
-}
-
-/* Every graph's arena in turn, around all of it. */
-typedef struct graph_run {
-  kiln__freezer *f;
-  kiln_status *(*body)(kiln__freezer *f);
-  int index;
-} graph_run;
-
-static kiln_status *run_in_graphs(void *arg) {
-  graph_run *run = arg;
-  if (run->index == run->f->frozen.count) return run->body(run->f);
-  graph_run next = {run->f, run->body, run->index + 1};
-  return kiln_arena_run(run->f->frozen.data[run->index]->arena, run_in_graphs, &next);
-}
-
 static kiln_status *freeze_all(kiln__freezer *f, kiln_ivalue *out_root) {
-  graph_run plain = {f, replace_plain, 0}, all = {f, replace_all, 0};
   KILN_TRY(choose(f));
   KILN_TRY(copy_methods(f));
   KILN_TRY(see_methods(f));
-  KILN_TRY(run_in_graphs(&plain));
+  KILN_TRY(insert_constants(f, false));
   KILN_TRY(simplify(f));
   KILN_TRY(see_methods(f));
-  KILN_TRY(run_in_graphs(&all));
+  KILN_TRY(insert_constants(f, true));
+  take_back(f);
   KILN_TRY(simplify(f));
   return kiln__freeze_make_module(f, out_root);
 }
 
 /* -- All -- */
 
-typedef struct freeze_job {
-  kiln__freezer *f;
-  kiln_ivalue root;
-} freeze_job;
-
-static kiln_status *freeze_body(void *arg) {
-  freeze_job *job = arg;
-  kiln__freezer *f = job->f;
-  kiln_map_init(&f->by_object, f->arena);
-  kiln_map_init(&f->known, f->arena);
-  kiln_map_init(&f->visited, f->arena);
-  kiln_map_init(&f->memory, f->arena);
-  kiln_map_init(&f->detached, f->arena);
-  return freeze_all(f, &job->root);
-}
-static kiln_status *run_in_unit(void *arg) {
-  return kiln_arena_run(((freeze_job *)arg)->f->to->arena, freeze_body, arg);
-}
-static kiln_status *run_in_types(void *arg) {
-  return kiln_type_table_run(((freeze_job *)arg)->f->to->types, run_in_unit, arg);
-}
-
 /* A unit whose types stand on those of `from`. */
 static kiln_status *create_unit(kiln__freezer *f) {
-  KILN_TRY(kiln_unit_create(f->env, f->from->registry, &f->to));
+  f->to = kiln_unit_create(f->env, f->from->registry);
   kiln_type_table_destroy(f->to->types);
   f->to->types = NULL;
   return kiln_type_table_create(f->env->mem, f->from->types, &f->to->types);
 }
 
+static kiln_status *freeze(kiln__freezer *f, kiln_ivalue *out_root) {
+  KILN_TRY(create_unit(f));
+  kiln_map_init(&f->by_object, f->arena);
+  kiln_map_init(&f->known, f->arena);
+  kiln_map_init(&f->visited, f->arena);
+  kiln_map_init(&f->memory, f->arena);
+  kiln_map_init(&f->detached, f->arena);
+  return freeze_all(f, out_root);
+}
+static kiln_status *try_freeze(kiln__freezer *f, kiln_ivalue *out_root) {
+  KILN_PROTECT(freeze(f, out_root));
+}
+
 kiln_status *kiln_jit_freeze(kiln_env *env, kiln_unit *unit, kiln_ivalue root,
                              const kiln_freeze_request *request, kiln_frozen_module *out_module) {
   kiln__freezer f = {.env = env, .from = unit, .root = root, .request = request};
-  freeze_job job = {&f, kiln_none()};
+  kiln_ivalue frozen_root = kiln_none();
   *out_module = (kiln_frozen_module){0};
   KILN_TRY(kiln_pass_runner_init(&f.runner, env));
   kiln_status *status = kiln_arena_create(env->mem, &f.arena);
-  if (!status) status = create_unit(&f);
-  if (!status) status = kiln_arena_run(f.arena, run_in_types, &job);
+  if (!status) status = try_freeze(&f, &frozen_root);
   for (int i = 0; i < f.frozen.count; i++) kiln_graph_release(f.frozen.data[i]);
   kiln_pass_runner_deinit(&f.runner);
   kiln_arena_destroy(f.arena);
   if (status) {
-    kiln_ivalue_release(job.root);
+    kiln_ivalue_release(frozen_root);
     kiln_unit_destroy(f.to);
     return status;
   }
-  *out_module = (kiln_frozen_module){f.to, job.root};
+  *out_module = (kiln_frozen_module){f.to, frozen_root};
   return NULL;
 }
 

@@ -117,8 +117,7 @@ static void find_reads(freezer *f, const kiln_block *block) {
 
 /* -- Replacing -- */
 
-static kiln_status *replace(void *arg) {
-  freezer *f = arg;
+static void replace(freezer *f) {
   for (int i = 0; i < f->reads.count; i++) {
     kiln_node *n = f->reads.data[i];
     kiln_ir_value *flag = kiln_insert_constant_before(n, kiln_bool(f->values.data[i]),
@@ -126,42 +125,37 @@ static kiln_status *replace(void *arg) {
     kiln_ir_value_replace_uses(kiln_node_output(n, 0), flag);
     kiln_node_destroy(n);
   }
-  return NULL;
 }
 
-static kiln_status *look(void *arg) {
-  freezer *f = arg;
+static void look(freezer *f) {
   kiln_map_init(&f->known, f->scratch);
   kiln_map_init(&f->by_slot, f->scratch);
   kiln_map_init(&f->flags_seen, f->scratch);
   kiln_map_init(&f->written, f->scratch);
   find_writes(f, f->graph->top);
-  if (f->opaque) return NULL;
+  if (f->opaque) return;
   kiln_vec_push(f->scratch, &f->objects, ((frozen_object){-1, -1, f->self.u.object->type}));
   kiln_vec_push(f->scratch, &f->now, f->self.u.object);
   kiln_map_set_ptr(&f->known, kiln_graph_input(f->graph, 0), (void *)(intptr_t)1);
   find_reads(f, f->graph->top);
-  if (f->reads.count == 0) return NULL;
+  if (f->reads.count == 0) return;
   kiln_frozen *r = KILN_NEW(f->arena, kiln_frozen);
   r->object_count = f->objects.count;
   r->flag_count = f->flags.count;
   r->objects =
       kiln_arena_copy(f->arena, f->objects.data, sizeof *r->objects * (size_t)r->object_count);
   r->flags = kiln_arena_copy(f->arena, f->flags.data, sizeof *r->flags * (size_t)r->flag_count);
-  KILN_TRY(kiln_arena_run(f->graph->arena, replace, f));
+  replace(f);
   f->result = r;
-  return NULL;
 }
 
-kiln_status *kiln__freeze_flags(kiln_graph *graph, kiln_ivalue self, kiln_arena *arena,
-                                kiln_arena *scratch, kiln_frozen **out_frozen) {
+kiln_frozen *kiln__freeze_flags(kiln_graph *graph, kiln_ivalue self, kiln_arena *arena,
+                                kiln_arena *scratch) {
   freezer f = {.graph = graph, .arena = arena, .scratch = scratch, .self = self};
-  *out_frozen = NULL;
   if (self.tag != KILN_TAG_OBJECT || kiln_graph_input_count(graph) == 0) return NULL;
-  kiln_status *status = kiln_arena_run(scratch, look, &f);
+  look(&f);
   kiln_arena_reset(scratch);
-  *out_frozen = f.result;
-  return status;
+  return f.result;
 }
 
 /* -- The check -- */

@@ -13,10 +13,10 @@ typedef struct kiln_frozen kiln_frozen;
 
 /* Replaces reads of bool attributes that are reached from `self`, the graph's first input, by what
  * they are now. A graph that calls what cannot be looked into, or sets an attribute of that name,
- * is left alone. *out_frozen: in `arena`, inside kiln_arena_run of which this is called; NULL when
- * nothing was replaced. `scratch` is empty, and emptied. */
-kiln_status *kiln__freeze_flags(kiln_graph *graph, kiln_ivalue self, kiln_arena *arena,
-                                kiln_arena *scratch, kiln_frozen **out_frozen) KILN_MUST_USE;
+ * is left alone. Gives what was assumed, in `arena`; NULL when nothing was replaced. `scratch` is
+ * empty, and emptied. */
+kiln_frozen *kiln__freeze_flags(kiln_graph *graph, kiln_ivalue self, kiln_arena *arena,
+                                kiln_arena *scratch);
 /* The object has the values that were assumed. */
 bool kiln__frozen_holds(const kiln_frozen *frozen, kiln_ivalue self);
 

@@ -3,64 +3,53 @@
 
 /* -- Compiling -- */
 
-typedef struct compile_job {
-  kiln_env *env;
-  struct kiln_codegen *codegen;
-  const kiln_graph *graph;
-  kiln_arena *scratch, *arena;
-  const kiln_group_record *const *made;
-  kiln_group_record *record;
-} compile_job;
-
 /* The kernel of an earlier group with the same loop IR, whose digest is its name; or NULL. */
-static const kiln_group_record *find_alike(const compile_job *job) {
-  for (const kiln_group_record *const *list = job->made; *list; list++) {
-    for (const kiln_group_record *r = *list; r; r = r->next) {
-      if (r->code && strcmp(r->hash, job->record->hash) == 0) return r;
+static const kiln_group_record *find_alike(const kiln_group_record *const *made, const char *hash) {
+  for (; *made; made++) {
+    for (const kiln_group_record *r = *made; r; r = r->next) {
+      if (r->code && strcmp(r->hash, hash) == 0) return r;
     }
   }
   return NULL;
 }
 
-static kiln_status *compile_body(void *arg) {
-  compile_job *job = (compile_job *)arg;
-  kiln_group_record *record = job->record;
+static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
+                            const kiln_group_record *const *made, kiln_arena *arena,
+                            kiln_group_record *record) {
+  kiln_arena *scratch = kiln_arena_scoped(env->mem);
   kiln_loop_fn *fn = NULL;
-  KILN_TRY(kiln_codegen_lower(job->graph, job->scratch, &record->reason, &fn));
-  kiln_digest_format(kiln_loop_digest(fn, job->scratch), record->hash);
-  const kiln_group_record *alike = find_alike(job);
+  KILN_TRY(kiln_codegen_lower(graph, scratch, &record->reason, &fn));
+  kiln_digest_format(kiln_loop_digest(fn, scratch), record->hash);
+  const kiln_group_record *alike = find_alike(made, record->hash);
   if (alike) {
     record->loop_ir = alike->loop_ir;
     record->code = kiln_compiled_retain(alike->code);
     record->shares = true;
     return NULL;
   }
-  kiln_str text = kiln_loop_print(fn, job->scratch);
-  record->loop_ir = kiln_arena_strndup(job->arena, text.data, text.len);
-  kiln_backend backend = (kiln_backend)job->env->flags.codegen;
-  KILN_TRY(kiln_codegen_compile(job->codegen, fn, backend, &record->reason, &record->code));
+  kiln_str text = kiln_loop_print(fn, scratch);
+  record->loop_ir = kiln_arena_strndup(arena, text.data, text.len);
+  kiln_backend backend = (kiln_backend)env->flags.codegen;
+  KILN_TRY(kiln_codegen_compile(codegen, fn, backend, &record->reason, &record->code));
   record->compile_ns = (uint64_t)record->code->compile_ns;
   return NULL;
 }
-
-static kiln_status *compile_in_scratch(void *arg) {
-  return kiln_arena_run(((compile_job *)arg)->scratch, compile_body, arg);
-}
-
-kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
+static kiln_status *try_compile(kiln_env *env, struct kiln_codegen *codegen,
                                 const kiln_graph *graph, const kiln_group_record *const *made,
                                 kiln_arena *arena, kiln_group_record *record) {
-  compile_job job = {env, codegen, graph, NULL, arena, made, record};
+  KILN_PROTECT(compile(env, codegen, graph, made, arena, record));
+}
+
+void kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
+                        const kiln_group_record *const *made, kiln_arena *arena,
+                        kiln_group_record *record) {
   record->reason = KILN_REASON_none;
-  KILN_TRY(kiln_arena_create(env->mem, &job.scratch));
-  /* Either arena may run out, and the scratch is ours to destroy. */
-  kiln_status *status = kiln_arena_run(arena, compile_in_scratch, &job);
-  kiln_arena_destroy(job.scratch);
+  kiln_status *status = try_compile(env, codegen, graph, made, arena, record);
   if (!status) {
     KILN_LOG(&env->log, compile, 1, "%s: %u operator%s, kernel %.8s, %.2f ms", record->name,
              record->operators, kiln_plural(record->operators), record->hash,
              (double)record->compile_ns * 1e-6);
-    return NULL;
+    return;
   }
   if (record->reason == KILN_REASON_none) {
     const kiln_code code = kiln_status_code(status);
@@ -70,7 +59,6 @@ kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
   }
   KILN_LOG(&env->log, compile, 1, "%s: not compiled: %s", record->name, kiln_status_report(status));
   kiln_status_destroy(status);
-  return NULL;
 }
 
 /* -- Telling -- */
@@ -206,21 +194,6 @@ void kiln_group_dissolve(kiln_node *group, kiln_arena *scratch) {
 
 /* -- Text -- */
 
-typedef struct dump_job {
-  struct kiln_codegen *codegen;
-  const kiln_group_record *record;
-  kiln_codegen_stage stage;
-  kiln_arena *scratch;
-  kiln_str out;
-} dump_job;
-
-static kiln_status *dump_body(void *arg) {
-  dump_job *job = (dump_job *)arg;
-  kiln_loop_fn *fn;
-  KILN_TRY(kiln_loop_parse(kiln_str_from(job->record->loop_ir), job->scratch, &fn));
-  return kiln_codegen_dump(job->codegen, fn, job->stage, job->scratch, &job->out);
-}
-
 kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_record *record,
                              kiln_jit_stage stage, kiln_text *text) {
   if (!record->loop_ir || !record->code || record->code->backend != KILN_BACKEND_LLVM) {
@@ -229,14 +202,14 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_reco
         record->code ? "it runs in the evaluator" : kiln_reason_sentence(record->reason));
     return NULL;
   }
-  dump_job job = {
-      codegen, record, stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM, NULL, {0}};
-  job.scratch = kiln_arena_create_child(text->arena);
-  kiln_status *status = kiln_arena_run(job.scratch, dump_body, &job);
-  if (!status) {
-    kiln_text_printf(text, "; %s %s\n", record->name, record->hash);
-    kiln_text_put(text, job.out);
-  }
-  kiln_arena_destroy(job.scratch);
-  return status;
+  kiln_arena *scratch = kiln_arena_scoped(kiln_arena_mem(text->arena));
+  kiln_loop_fn *fn;
+  kiln_str out;
+  KILN_TRY(kiln_loop_parse(kiln_str_from(record->loop_ir), scratch, &fn));
+  KILN_TRY(kiln_codegen_dump(
+      codegen, fn, stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM, scratch, &out));
+  kiln_text_printf(text, "; %s %s\n", record->name, record->hash);
+  kiln_text_put(text, out);
+  kiln_arena_destroy(scratch);
+  return NULL;
 }

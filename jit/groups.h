@@ -29,10 +29,10 @@ typedef struct kiln_group_record {
 
 /* Compiles the group's graph, or shares the kernel of a group in the lists `made` (NULL ends them)
  * that has the same loop IR: then compile_ns is 0. A failure is told in record->reason, and to the
- * log; the status is only for what must end the compile job. `arena` keeps the texts. */
-kiln_status *kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen,
-                                const kiln_graph *graph, const kiln_group_record *const *made,
-                                kiln_arena *arena, kiln_group_record *record) KILN_MUST_USE;
+ * log. `arena` keeps the texts. */
+void kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
+                        const kiln_group_record *const *made, kiln_arena *arena,
+                        kiln_group_record *record);
 /* Fills in what people are told of it; texts in `arena`. */
 void kiln_group_tell(const kiln_node *node, kiln_arena *arena, kiln_group_record *record);
 /* What the interpreter needs of it; memory in `arena`. */

@@ -85,25 +85,17 @@ kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function, const ki
   return NULL;
 }
 
-typedef struct callable_job {
-  kiln_jit *jit;
-  kiln_function *function;
-  const kiln_callable *callable;
-} callable_job;
-
-static kiln_status *callable_body(void *arg) {
-  callable_job *job = (callable_job *)arg;
-  return kiln__jit_callable(job->jit, job->function, &job->callable);
+static kiln_status *try_callable(kiln_jit *jit, kiln_function *function,
+                                 const kiln_callable **out) {
+  KILN_PROTECT(kiln__jit_callable(jit, function, out));
 }
 
 kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kiln_callable **out) {
   *out = __atomic_load_n(&function->callable, __ATOMIC_ACQUIRE);
   if (*out) return NULL;
-  callable_job job = {jit, function, NULL};
   KILN_TRY(kiln_job_lock_take(&jit->lock, kiln_budget_current()));
-  kiln_status *status = kiln_arena_run(jit->arena, callable_body, &job);
+  kiln_status *status = try_callable(jit, function, out);
   kiln_job_lock_give(&jit->lock);
-  *out = job.callable;
   return status;
 }
 

@@ -110,7 +110,7 @@ typedef enum kiln_jit_stage {
 /* KILN_JIT_STAGE__COUNT when no stage has that name. */
 kiln_jit_stage kiln_jit_stage_find(kiln_str name);
 
-/* Writes one stage of a function to `text` (inside kiln_arena_run of its arena).
+/* Writes one stage of a function to `text` (inside a scope).
  * `site` chooses: "" the function itself; "*" the function and everything made below it; or the
  * name, or a prefix of the hash, of one group or region. A stage that was not reached yet gives a
  * line starting with "; " that says so; KILN_NOT_FOUND when no such site exists.

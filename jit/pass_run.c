@@ -143,12 +143,15 @@ static kiln_status *check_types(const pass_job *job, const kiln_block *block) {
 
 static kiln_status *check_reparse(pass_job *job, kiln_str text) {
   kiln_graph *graph;
+  kiln_cleanup releasing;
   KILN_TRY_NOTE(kiln_graph_parse(kiln_arena_mem(job->pass.graph->arena), job->pass.graph->registry,
                                  job->pass.graph->types, text, &graph),
                 "reparsing the graph after pass %s", job->info->name);
+  kiln_graph_defer(graph, &releasing);
   kiln_text again;
   kiln_text_init(&again, job->pass.scratch);
   kiln_graph_print(&again, graph, 3, false);
+  kiln_scope_undefer(&releasing);
   kiln_graph_release(graph);
   if (!kiln_str_equal(kiln_text_str(&again), text)) {
     return KILN_ERROR(KILN_INTERNAL, "after pass %s the graph reads back differently",
@@ -188,8 +191,7 @@ static kiln_status *check_after(pass_job *job) {
   return reparse ? check_reparse(job, after) : NULL;
 }
 
-static kiln_status *run_body(void *arg) {
-  pass_job *job = (pass_job *)arg;
+static kiln_status *run_pass(pass_job *job) {
   if (job->runner->verify) {
     job->before = print(job);
     kiln_map_init(&job->types, job->pass.scratch);
@@ -209,15 +211,6 @@ static kiln_status *run_body(void *arg) {
   return NULL;
 }
 
-static kiln_status *run_in_scratch(void *arg) {
-  pass_job *job = (pass_job *)arg;
-  return kiln_arena_run(job->pass.scratch, run_body, job);
-}
-static kiln_status *run_in_types(void *arg) {
-  pass_job *job = (pass_job *)arg;
-  return kiln_type_table_run(job->pass.graph->types, run_in_scratch, job);
-}
-
 kiln_status *kiln_pass_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pass_id id) {
   KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
   if (r->runs[id] >= r->limits[id]) return NULL;
@@ -231,7 +224,7 @@ kiln_status *kiln_pass_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pass_id 
                            .fold_left = &r->fold_left,
                            .context = r->context,
                            .refuse = r->refuse}};
-  kiln_status *status = kiln_arena_run(graph->arena, run_in_types, &job);
+  kiln_status *status = run_pass(&job);
   kiln_arena_reset(r->scratch);
   if (job.pass.changed) r->changes[id]++;
   return status;

@@ -17,13 +17,6 @@ typedef struct watch {
   const char *names[]; /* of the guarded values */
 } watch;
 
-typedef struct miss_job {
-  const watch *watch;
-  const kiln_guard_desc *guard;
-  const kiln_ivalue *values;
-  bool grad_mode;
-} miss_job;
-
 static bool is_same(const kiln_jit_guard_miss *a, const kiln_jit_guard_miss *b) {
   return strcmp(a->site, b->site) == 0 && strcmp(a->value, b->value) == 0 &&
          strcmp(a->expected, b->expected) == 0 && strcmp(a->seen, b->seen) == 0;
@@ -49,15 +42,14 @@ static void keep_miss(kiln_jit *jit, const kiln_jit_guard_miss *given) {
   jit->miss_count++;
 }
 
-static kiln_status *tell_miss(void *arg) {
-  const miss_job *job = arg;
-  const watch *w = job->watch;
+static kiln_status *tell_miss(const watch *w, const kiln_guard_desc *guard,
+                              const kiln_ivalue *values, bool grad_mode) {
   kiln_jit *jit = w->ex->jit;
-  kiln_arena *scratch = kiln_arena_create_child(jit->arena);
+  kiln_arena *scratch = kiln_arena_scoped(jit->env.mem);
   kiln_text expected, seen;
   kiln_text_init(&expected, scratch);
   kiln_text_init(&seen, scratch);
-  const int i = kiln_guard_explain(job->guard, job->values, job->grad_mode, &expected, &seen);
+  const int i = kiln_guard_explain(guard, values, grad_mode, &expected, &seen);
   if (i >= 0) { /* else the flag stress_bailout made it fail */
     const kiln_jit_guard_miss miss = {
         .site = w->ex->site ? w->ex->site : "",
@@ -75,6 +67,10 @@ static kiln_status *tell_miss(void *arg) {
   kiln_arena_destroy(scratch);
   return NULL;
 }
+static kiln_status *try_miss(const watch *w, const kiln_guard_desc *guard,
+                             const kiln_ivalue *values, bool grad_mode) {
+  KILN_PROTECT(tell_miss(w, guard, values, grad_mode));
+}
 
 static bool wants_miss(const watch *w, const kiln_guard_desc *guard) {
   return __atomic_load_n(&guard->misses, __ATOMIC_RELAXED) <= KEPT_MISSES ||
@@ -87,10 +83,9 @@ static void missed(kiln_guard_watch *self, const kiln_guard_desc *guard, const k
   const watch *w = (const watch *)(const void *)self; /* its first field */
   kiln_jit *jit = w->ex->jit;
   if (!wants_miss(w, guard)) return;
-  miss_job job = {w, guard, values, grad_mode};
   kiln_status *status = kiln_job_lock_take(&jit->lock, kiln_budget_current());
   if (!status) {
-    status = kiln_arena_run(jit->arena, tell_miss, &job);
+    status = try_miss(w, guard, values, grad_mode);
     kiln_job_lock_give(&jit->lock);
   }
   kiln_status_destroy(status); /* without memory or time: not told */
@@ -128,8 +123,7 @@ kiln_guard_watch *kiln__jit_watch_inputs(kiln_executor *ex, const kiln_graph *gr
 void kiln__jit_tell_miss(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode) {
   const watch *w = (const watch *)(const void *)guard->watch;
   if (!w || !wants_miss(w, guard)) return;
-  miss_job job = {w, guard, values, grad_mode};
-  (void)!tell_miss(&job);
+  (void)!tell_miss(w, guard, values, grad_mode);
 }
 
 bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_jit_guard_miss *out) {

@@ -85,12 +85,6 @@ kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const
 
 /* -- Text -- */
 
-typedef struct text_job {
-  kiln_call *call;
-  kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg);
-  void *arg;
-} text_job;
-
 static size_t scratch_limit(const kiln_call *call) {
   size_t held = kiln_call_bytes(call);
   if (call->limits.bytes == 0) return MAX_SCRATCH;
@@ -98,19 +92,20 @@ static size_t scratch_limit(const kiln_call *call) {
   return call->limits.bytes - held < MAX_SCRATCH ? (size_t)call->limits.bytes - held : MAX_SCRATCH;
 }
 
-static kiln_status *run_text(void *arg) {
-  text_job *job = (text_job *)arg;
+typedef kiln_status *text_body(kiln_call *call, kiln_text *text, void *arg);
+
+static kiln_status *write_text(kiln_call *call, text_body *body, void *arg) {
   kiln_text text;
-  kiln_text_init(&text, job->call->scratch);
-  return job->body(job->call, &text, job->arg);
+  kiln_text_init(&text, call->scratch);
+  return body(call, &text, arg);
+}
+static kiln_status *try_text(kiln_call *call, text_body *body, void *arg) {
+  KILN_PROTECT(write_text(call, body, arg));
 }
 
-kiln_status *kiln_call_text(kiln_call *call,
-                            kiln_status *(*body)(kiln_call *call, kiln_text *text, void *arg),
-                            void *arg) {
-  text_job job = {call, body, arg};
+kiln_status *kiln_call_text(kiln_call *call, text_body *body, void *arg) {
   if (call->scratch_users++ == 0) kiln_arena_set_limit(call->scratch, scratch_limit(call));
-  kiln_status *status = kiln_arena_run(call->scratch, run_text, &job);
+  kiln_status *status = try_text(call, body, arg);
   bool limit_met = kiln_arena_limit_met(call->scratch);
   if (--call->scratch_users == 0) kiln_arena_reset(call->scratch);
   if (!status || !limit_met) return status;

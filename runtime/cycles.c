@@ -144,8 +144,7 @@ static void keep(collection *c, node *n) {
   kiln_vec_push(c->arena, &c->work, n);
 }
 
-static kiln_status *find_garbage(void *arg) {
-  collection *c = arg;
+static void find_garbage(collection *c) {
   kiln_map_init(&c->index, c->arena);
   for (size_t i = 0; i < c->suspects->count; i++) count_reference(c, c->suspects->items[i]);
   for (int i = 0; i < c->nodes.count; i++) {
@@ -165,7 +164,6 @@ static kiln_status *find_garbage(void *arg) {
       if (is_container(child)) keep(c, kiln_map_find_ptr(&c->index, child.u.box));
     }
   }
-  return NULL;
 }
 
 static void free_garbage(const collection *c) {
@@ -193,14 +191,19 @@ static void free_garbage(const collection *c) {
   }
 }
 
+static kiln_status *collect(kiln_mem *mem, kiln_suspects *suspects) {
+  collection c = {.arena = kiln_arena_scoped(mem), .suspects = suspects};
+  find_garbage(&c);
+  free_garbage(&c);
+  return NULL;
+}
+static kiln_status *try_collect(kiln_mem *mem, kiln_suspects *suspects) {
+  KILN_PROTECT(collect(mem, suspects));
+}
+
 void kiln_suspects_collect(kiln_mem *mem, kiln_suspects *suspects) {
-  collection c = {.suspects = suspects};
   if (suspects->count == 0) return;
-  kiln_status *status = kiln_arena_create(mem, &c.arena);
-  if (!status) status = kiln_arena_run(c.arena, find_garbage, &c);
-  if (!status) free_garbage(&c);
-  kiln_status_destroy(status); /* short of memory: another time */
-  kiln_arena_destroy(c.arena);
+  kiln_status_destroy(try_collect(mem, suspects)); /* short of memory: another time */
 }
 
 void kiln_suspects_deinit(kiln_mem *mem, kiln_suspects *suspects) {

@@ -185,33 +185,27 @@ static void is_instance(kiln_call *call, kiln_frame *f, const kiln_instr *in,
 
 /* -- Checks -- */
 
-typedef struct wrong_value {
-  kiln_arena *arena;
-  kiln_ivalue value;
-  const kiln_type *type;
-} wrong_value;
-
-static kiln_status *tell_wrong_value(void *arg) {
-  const wrong_value *w = arg;
+static kiln_status *tell_wrong_value(kiln_mem *mem, kiln_ivalue value, const kiln_type *type) {
+  kiln_arena *arena = kiln_arena_scoped(mem);
   kiln_text have, want;
-  kiln_text_init(&have, w->arena);
-  kiln_text_init(&want, w->arena);
-  kiln_ivalue_type_name(&have, w->value);
-  kiln_type_print_annotation(&want, w->type);
-  if (w->value.tag == KILN_TAG_NONE) {
+  kiln_text_init(&have, arena);
+  kiln_text_init(&want, arena);
+  kiln_ivalue_type_name(&have, value);
+  kiln_type_print_annotation(&want, type);
+  if (value.tag == KILN_TAG_NONE) {
     return KILN_OP_FAIL("None, or a value that was never set, is used as %s", want.data);
   }
   return KILN_OP_FAIL("a value of type %s is used as %s", have.data, want.data);
 }
+static kiln_status *wrong_value(kiln_mem *mem, kiln_ivalue value, const kiln_type *type) {
+  KILN_PROTECT(tell_wrong_value(mem, value, type));
+}
 
 static kiln_status *check_type(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                const kiln_operand *o) {
-  wrong_value w = {.value = *kiln__frame_read(f, o[0]), .type = f->plan->types[in->x]};
-  if (kiln_ivalue_matches(w.value, w.type)) return NULL;
-  KILN_TRY(kiln_arena_create(call->env->mem, &w.arena));
-  kiln_status *status = kiln_arena_run(w.arena, tell_wrong_value, &w);
-  kiln_arena_destroy(w.arena);
-  return status;
+  const kiln_ivalue value = *kiln__frame_read(f, o[0]);
+  const kiln_type *type = f->plan->types[in->x];
+  return kiln_ivalue_matches(value, type) ? NULL : wrong_value(call->env->mem, value, type);
 }
 
 /* -- Exceptions -- */

@@ -4,9 +4,8 @@
  * names, in the one table that it can live in. Types without parts are static, shared by all
  * tables.
  *
- * Locks. Each table has one, held for a lookup or one making at a time, never two at once. Memory
- * is taken inside an inner kiln_arena_run, so that a failure unlocks first and then goes on to the
- * caller's run. */
+ * Locks. Each table has one, held for a lookup or one making at a time, never two at once. Where
+ * memory is taken the unlocking is a cleanup of the scope. */
 #include "runtime/type.h"
 
 #include <pthread.h>
@@ -68,49 +67,24 @@ void kiln_type_table_destroy(kiln_type_table *table) {
 
 kiln_arena *kiln_type_table_arena(kiln_type_table *table) { return table->arena; }
 
-typedef struct chain_run {
-  kiln_type_table *table;
-  kiln_status *(*body)(void *arg);
-  void *arg;
-} chain_run;
+static void unlock(void *table) { pthread_mutex_unlock(&((kiln_type_table *)table)->lock); }
 
-static kiln_status *run_chain(void *arg) {
-  chain_run *run = (chain_run *)arg;
-  if (!run->table) return run->body(run->arg);
-  chain_run outer = {run->table->parent, run->body, run->arg};
-  return kiln_arena_run(run->table->arena, run_chain, &outer);
-}
-
-kiln_status *kiln_type_table_run(kiln_type_table *table, kiln_status *(*body)(void *arg),
-                                 void *arg) {
-  chain_run run = {table, body, arg};
-  return run_chain(&run);
-}
-
-/* Runs `body` with the lock held; an allocation that fails in it unlocks before it jumps on. */
-static void locked(kiln_type_table *table, kiln_status *(*body)(void *arg), void *arg) {
+/* For what takes memory. */
+static void lock(kiln_type_table *table, kiln_cleanup *unlocking) {
   pthread_mutex_lock(&table->lock);
-  kiln_status *status = kiln_arena_run(table->arena, body, arg);
-  pthread_mutex_unlock(&table->lock);
-  if (status) kiln_arena_fail_with(table->arena, status);
+  kiln_scope_defer(unlocking, unlock, table);
 }
-
-typedef struct alloc_job {
-  kiln_arena *arena;
-  size_t size;
-  void *block;
-} alloc_job;
-
-static kiln_status *run_alloc(void *arg) {
-  alloc_job *job = (alloc_job *)arg;
-  job->block = kiln_arena_alloc(job->arena, job->size);
-  return NULL;
+static void give_back(kiln_type_table *table, kiln_cleanup *unlocking) {
+  kiln_scope_undefer(unlocking);
+  unlock(table);
 }
 
 void *kiln__type_table_alloc(kiln_type_table *table, size_t size) {
-  alloc_job job = {table->arena, size, NULL};
-  locked(table, run_alloc, &job);
-  return job.block;
+  kiln_cleanup unlocking;
+  lock(table, &unlocking);
+  void *block = kiln_arena_alloc(table->arena, size);
+  give_back(table, &unlocking);
+  return block;
 }
 
 /* -- Interning -- */
@@ -241,34 +215,25 @@ static interned *copy_type(kiln_type_table *table, const kiln_type *proto) {
     weight += kiln_type_weight(t->elems[i]);
     node->shaped = node->shaped || kiln_type_is_shaped(t->elems[i]);
   }
-  if (weight > KILN_TYPE_MAX_WEIGHT) kiln_arena_fail(arena);
+  if (weight > KILN_TYPE_MAX_WEIGHT) kiln_scope_oom();
   node->weight = (uint32_t)weight;
   return node;
 }
 
-typedef struct intern_job {
-  kiln_type_table *table;
-  const kiln_type *proto;
-  uint64_t hash;
-  const kiln_type *result;
-} intern_job;
-
-static kiln_status *run_intern(void *arg) {
-  intern_job *job = (intern_job *)arg;
-  kiln_type_table *table = job->table;
-  job->result = lookup(table, job->proto, job->hash); /* someone may have been faster */
-  if (job->result) return NULL;
+/* Under the lock. */
+static const kiln_type *make(kiln_type_table *table, const kiln_type *proto, uint64_t hash) {
+  const kiln_type *found = lookup(table, proto, hash); /* someone may have been faster */
+  if (found) return found;
   if (table->count >= table->bucket_count) grow_buckets(table);
-  interned *node = copy_type(table, job->proto);
+  interned *node = copy_type(table, proto);
   if (node->type.names && node->type.name.len > 0) {
     kiln_map_set(&table->names, node->type.name, &node->type);
   }
-  node->hash = job->hash;
-  node->next = table->buckets[job->hash & (table->bucket_count - 1)];
-  table->buckets[job->hash & (table->bucket_count - 1)] = node;
+  node->hash = hash;
+  node->next = table->buckets[hash & (table->bucket_count - 1)];
+  table->buckets[hash & (table->bucket_count - 1)] = node;
   table->count++;
-  job->result = &node->type;
-  return NULL;
+  return &node->type;
 }
 
 /* The interned type equal to `proto`: found in `home` or its parents, else made in `home`. */
@@ -279,9 +244,11 @@ static const kiln_type *intern(kiln_type_table *home, const kiln_type *proto) {
     const kiln_type *found = lookup_locked(t, proto, hash);
     if (found) return found;
   }
-  intern_job job = {home, proto, hash, NULL};
-  locked(home, run_intern, &job);
-  return job.result;
+  kiln_cleanup unlocking;
+  lock(home, &unlocking);
+  const kiln_type *made = make(home, proto, hash);
+  give_back(home, &unlocking);
+  return made;
 }
 
 /* The deepest table that a part lives in; `floor` when all are above it. */
@@ -382,30 +349,18 @@ const kiln_type *kiln_type_tensor(kiln_type_table *table, const kiln_tensor_deta
   return intern(table, &(kiln_type){.kind = KILN_TYPE_TENSOR, .detail = &d});
 }
 
-typedef struct nominal_job {
-  kiln_type_table *table;
-  kiln_type_kind kind;
-  kiln_str name;
-  kiln_type *result;
-} nominal_job;
-
-static kiln_status *run_nominal(void *arg) {
-  nominal_job *job = (nominal_job *)arg;
-  kiln_type proto = {.kind = job->kind, .name = job->name};
-  kiln_class_info *cls = KILN_NEW(job->table->arena, kiln_class_info);
-  kiln_type *type = &copy_type(job->table, &proto)->type;
-  cls->qualname = type->name;
-  cls->is_interface = job->kind == KILN_TYPE_INTERFACE;
-  type->cls = cls;
-  kiln_map_set(&job->table->names, type->name, type);
-  job->result = type;
-  return NULL;
-}
-
 kiln_type *kiln_type_nominal(kiln_type_table *table, kiln_type_kind kind, kiln_str qualname) {
-  nominal_job job = {table, kind, qualname, NULL};
-  locked(table, run_nominal, &job);
-  return job.result;
+  const kiln_type proto = {.kind = kind, .name = qualname};
+  kiln_cleanup unlocking;
+  lock(table, &unlocking);
+  kiln_class_info *cls = KILN_NEW(table->arena, kiln_class_info);
+  kiln_type *type = &copy_type(table, &proto)->type;
+  cls->qualname = type->name;
+  cls->is_interface = kind == KILN_TYPE_INTERFACE;
+  type->cls = cls;
+  kiln_map_set(&table->names, type->name, type);
+  give_back(table, &unlocking);
+  return type;
 }
 
 const kiln_type *kiln_type_find(const kiln_type_table *table, kiln_str qualname) {

@@ -9,8 +9,7 @@
  * the parents first. A composite type is put into the deepest table that one of its parts lives
  * in, so types without classes and tensor details end up in the context's root table, those that
  * name a model's classes in the model's, and profiled tensor types in the graph's own. Tables are
- * thread-safe. Making a type allocates from the table's arena: inside kiln_arena_run of that arena
- * only (kiln_type_table_run), elsewhere use types that exist. */
+ * thread-safe. Making a type allocates from the table's arena: inside a scope (base/scope.h). */
 #ifndef KILN_RUNTIME_TYPE_H
 #define KILN_RUNTIME_TYPE_H
 
@@ -129,9 +128,6 @@ kiln_status *kiln_type_table_create(kiln_mem *mem, kiln_type_table *parent,
 void kiln_type_table_destroy(kiln_type_table *table);
 /* Not for tables that several threads may use (the context's, a model's). */
 kiln_arena *kiln_type_table_arena(kiln_type_table *table);
-/* kiln_arena_run over the arena of the table and those of its parents. */
-kiln_status *kiln_type_table_run(kiln_type_table *table, kiln_status *(*body)(void *arg),
-                                 void *arg) KILN_MUST_USE;
 
 /* -- Makers. Any table of the chain may be given. -- */
 

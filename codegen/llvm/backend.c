@@ -81,7 +81,7 @@ typedef struct job {
   const kiln_loop_fn *fn;
   const char *name;
   kiln__llvm_product product;
-  kiln_arena *scratch;
+  void *room; /* to emit in */
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMMemoryBufferRef object;
@@ -156,8 +156,8 @@ static kiln_status *compile(job *j) {
   j->module = ll->ModuleCreateWithNameInContext("kiln", j->context);
   ll->SetTarget(j->module, triple);
   ll->SetModuleDataLayout(j->module, j->backend->layout);
-  KILN_TRY(kiln__llvm_emit(ll, j->context, j->module, j->fn, j->backend->target, j->name,
-                           j->scratch, &math));
+  KILN_TRY(kiln__llvm_emit(ll, j->context, j->module, j->fn, j->backend->target, j->name, j->room,
+                           &math));
   if (ll->VerifyModule(j->module, LLVMReturnStatusAction, &message))
     return failed(j, message, "verifying");
   ll->DisposeMessage(message);
@@ -175,10 +175,9 @@ static kiln_status *compile(job *j) {
   return NULL;
 }
 
-static kiln_status *compile_in_arena(void *arg) { return compile(arg); }
 static void compile_guarded(void *arg) {
   job *j = arg;
-  j->status = kiln_arena_run(j->scratch, compile_in_arena, j);
+  j->status = compile(j);
 }
 
 static kiln_status *take_result(const job *j, void **out_bytes, size_t *out_size) {
@@ -199,7 +198,9 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
   KILN_TRY(ask_room_for(fn));
   job j = {.backend = backend, .fn = fn, .name = name, .product = product};
   const kiln__llvm *ll = &backend->llvm;
-  KILN_TRY(kiln_arena_create(backend->mem, &j.scratch));
+  const size_t room = kiln__llvm_emit_room(fn);
+  j.room = kiln_mem_alloc(backend->mem, room);
+  if (!j.room) return kiln_status_oom();
   kiln_status *status = kiln__llvm_guard(compile_guarded, &j, &backend->broken);
   if (!status) status = j.status;
   if (!status) status = take_result(&j, out_bytes, out_size);
@@ -209,7 +210,7 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
     if (j.module) ll->DisposeModule(j.module);
     if (j.context) ll->ContextDispose(j.context);
   }
-  kiln_arena_destroy(j.scratch);
+  kiln_mem_free(backend->mem, j.room, room);
   return status;
 }
 

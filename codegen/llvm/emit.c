@@ -345,9 +345,8 @@ static void emit_nest(kiln__emitter *e, const kiln_loop_nest *nest, LLVMValueRef
   LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
   LLVMValueRef zero = kiln__emit_index(e, 0), before = kiln__emit_index(e, base);
   for (int d = 0; d < nest->rank; d++) s->extents[d] = nest->extents[d];
-  s->levels = KILN_NEW_ARRAY(e->scratch, int, s->count + 1);
-  s->accesses = KILN_NEW_ARRAY(e->scratch, access, s->count + 1);
-  e->values = KILN_NEW_ARRAY(e->scratch, LLVMValueRef, s->count + 1);
+  s->levels = e->levels;
+  s->accesses = e->accesses;
   e->nest = nest;
   e->width = width_of(nest, e->target);
   kiln_loop_levels(nest, s->levels);
@@ -387,17 +386,38 @@ static void add_attributes(const kiln__emitter *e) {
       LL->CreateStringAttribute(e->context, "prefer-vector-width", 19, "512", 3));
 }
 
+static size_t longest_body(const kiln_loop_fn *fn) {
+  int most = 0;
+  for (int n = 0; n < fn->nests.count; n++) {
+    if (fn->nests.data[n]->body.count > most) most = fn->nests.data[n]->body.count;
+  }
+  return (size_t)most;
+}
+
+size_t kiln__llvm_emit_room(const kiln_loop_fn *fn) {
+  return (size_t)(fn->buffers.count + 1) * sizeof(LLVMValueRef) +
+         longest_body(fn) * (sizeof(LLVMValueRef) + sizeof(access) + sizeof(int));
+}
+
+/* Values and accesses of one nest at a time. */
+static void divide_room(kiln__emitter *e, void *room) {
+  const size_t most = longest_body(e->fn);
+  e->data = room;
+  e->values = e->data + e->fn->buffers.count + 1;
+  e->accesses = (access *)(void *)(e->values + most);
+  e->levels = (int *)(void *)(e->accesses + most);
+}
+
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
                              const kiln_loop_fn *fn, const kiln__emit_target *target,
-                             const char *name, kiln_arena *scratch, bool *out_math) {
+                             const char *name, void *room, bool *out_math) {
   kiln__emitter emitter = {.ll = llvm,
                            .context = context,
                            .module = module,
                            .fn = fn,
-                           .target = target,
-                           .scratch = scratch},
+                           .target = target},
                 *e = &emitter;
-  e->data = KILN_NEW_ARRAY(scratch, LLVMValueRef, fn->buffers.count + 1);
+  divide_room(e, room);
   e->i1 = LL->IntTypeInContext(context, 1);
   e->i8 = LL->IntTypeInContext(context, 8);
   e->i32 = LL->IntTypeInContext(context, 32);

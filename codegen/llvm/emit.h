@@ -13,7 +13,6 @@ typedef struct kiln__emitter {
   LLVMValueRef function;
   const kiln_loop_fn *fn;
   const kiln__emit_target *target;
-  kiln_arena *scratch;
   LLVMTypeRef i1, i8, i32, i64, ptr;
   LLVMValueRef *data; /* first element of each buffer */
   LLVMValueRef scalars;
@@ -24,6 +23,8 @@ typedef struct kiln__emitter {
   const kiln_loop_nest *nest;
   int width;            /* elements of a vector */
   LLVMValueRef *values; /* of its instructions: vectors of `width` */
+  struct access *accesses;
+  int *levels;
 } kiln__emitter;
 
 /* The type of one element in registers (bool is i1; f16 and bf16 are i16) and in memory. */

@@ -210,9 +210,13 @@ static kiln_status *read_extras(load *ld) {
   return ld->options && ld->options->at_rest ? read_sources(ld) : NULL;
 }
 
-static kiln_status *load_all(void *arg) {
-  load *ld = arg;
+static kiln_status *load_all(load *ld) {
   kiln_loader *l = &ld->l;
+  l->unit = l->model->unit = kiln_unit_create(l->env, l->registry);
+  l->arena = l->unit->arena;
+  l->types = l->unit->types;
+  l->unit->frontend = l;
+  l->ast_arena = kiln_arena_scoped(l->env->mem);
   kiln_map_init(&l->files, l->arena);
   kiln_map_init(&l->defining, l->ast_arena);
   KILN_TRY(kiln_format_refuse_model(l->mapping->data, l->mapping->size));
@@ -236,15 +240,7 @@ static kiln_status *load_all(void *arg) {
   return kiln_mapping_check(l->mapping, true);
 }
 
-static kiln_status *run_in_types(void *arg) {
-  load *ld = arg;
-  return kiln_type_table_run(ld->l.types, load_all, ld);
-}
-
-static kiln_status *run_in_ast_arena(void *arg) {
-  load *ld = arg;
-  return kiln_arena_run(ld->l.ast_arena, run_in_types, ld);
-}
+static kiln_status *try_all(load *ld) { KILN_PROTECT(load_all(ld)); }
 
 /* What a load may take where no limit says it: much more than honest archives of that size need,
  * and too little for a small one to hurt. */
@@ -252,12 +248,10 @@ static uint64_t default_memory(size_t archive_bytes) {
   return ((uint64_t)256 << 20) + 64 * (uint64_t)archive_bytes;
 }
 
-/* After it nothing points into the trees. */
-static void drop_trees(load *ld) {
-  const kiln_unit *unit = ld->l.unit;
+/* After it nothing points to the loader, nor into the trees, which are gone. */
+static void forget_loader(kiln_unit *unit) {
   for (int i = 0; i < unit->all.count; i++) unit->all.data[i]->pending = NULL;
-  ld->l.unit->frontend = NULL;
-  kiln_arena_destroy(ld->l.ast_arena);
+  unit->frontend = NULL;
 }
 
 kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
@@ -277,21 +271,10 @@ kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
   }
   ld.l.memory =
       options && options->limits.bytes ? options->limits.bytes : default_memory(mapping->size);
-  kiln_status *status = kiln_unit_create(env, registry, &model->unit);
-  if (!status) {
-    ld.l.unit = model->unit;
-    ld.l.arena = model->unit->arena;
-    ld.l.types = model->unit->types;
-    model->unit->frontend = &ld.l;
-    status = kiln_arena_create(env->mem, &ld.l.ast_arena);
-  }
-  if (!status) {
-    kiln_budget *outer = kiln_budget_enter(&ld.l.budget);
-    status = kiln_arena_run(ld.l.arena, run_in_ast_arena, &ld);
-    kiln_zip_close(ld.l.zip);
-    kiln_budget_leave(outer);
-    drop_trees(&ld);
-  }
+  kiln_budget *outer = kiln_budget_enter(&ld.l.budget);
+  kiln_status *status = try_all(&ld);
+  kiln_budget_leave(outer);
+  if (model->unit) forget_loader(model->unit);
   if (status) {
     kiln_torchscript_destroy(model);
     return status;

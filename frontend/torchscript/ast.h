@@ -84,8 +84,7 @@ typedef struct kiln_ast_check {
   void *user;
 } kiln_ast_check;
 
-/* A file: a BLOCK of CLASS, DEF, IMPORT and ASSIGN. Inside kiln_arena_run of `arena`. `check` may
- * be NULL. */
+/* A file: a BLOCK of CLASS, DEF, IMPORT and ASSIGN, in `arena`. `check` may be NULL. */
 kiln_status *kiln_ast_parse(kiln_arena *arena, const kiln_source *source,
                             const kiln_ast_check *check, kiln_ast **out_file) KILN_MUST_USE;
 /* One expression: a type in a pickle. */

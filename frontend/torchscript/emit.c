@@ -133,7 +133,7 @@ kiln_status *kiln__ts_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_valu
 /* -- Names -- */
 
 static kiln_var *find_in_scopes(kiln_emitter *e, kiln_str name) {
-  for (kiln_scope *s = e->scope; s; s = s->outer) {
+  for (kiln_var_scope *s = e->scope; s; s = s->outer) {
     kiln_var *var = kiln_map_find(&s->vars, name);
     if (var) return var;
   }
@@ -149,7 +149,7 @@ kiln_var *kiln__find_var(kiln_emitter *e, kiln_str name) {
   kiln_node_add_input(e->capturing, outer->value);
   kiln_ir_value *input = kiln_graph_add_input(e->graph, "", outer->value->type);
   if (kiln__is_loose(e->outer, outer->value)) kiln__make_loose(e, input);
-  kiln_scope *top = e->scope;
+  kiln_var_scope *top = e->scope;
   while (top->outer) top = top->outer;
   var = KILN_NEW(e->l->ast_arena, kiln_var);
   var->value = input;
@@ -176,7 +176,7 @@ kiln_var *kiln__set_var(kiln_emitter *e, kiln_str name, kiln_ir_value *value) {
   return var;
 }
 
-void kiln__push_scope(kiln_emitter *e, kiln_scope *scope, kiln_block *block) {
+void kiln__push_scope(kiln_emitter *e, kiln_var_scope *scope, kiln_block *block) {
   memset(scope, 0, sizeof *scope);
   scope->outer = e->scope;
   scope->block = block;
@@ -189,7 +189,7 @@ void kiln__pop_scope(kiln_emitter *e) { e->scope = e->scope->outer; }
 /* -- Joins -- */
 
 /* What the branch gives for a name: its own variable, or the outer one. */
-static kiln_var *var_at_end(kiln_emitter *e, kiln_scope *branch, kiln_str name) {
+static kiln_var *var_at_end(kiln_emitter *e, kiln_var_scope *branch, kiln_str name) {
   kiln_var *var = kiln_map_find(&branch->vars, name);
   return var ? var : kiln__find_var(e, name);
 }
@@ -201,11 +201,11 @@ static void set_undefined(kiln_emitter *e, kiln_str name, const char *why) {
 }
 
 /* The value as an output of its branch. */
-static kiln_ir_value *branch_value(kiln_emitter *e, const kiln_ast *ast, kiln_scope *branch,
+static kiln_ir_value *branch_value(kiln_emitter *e, const kiln_ast *ast, kiln_var_scope *branch,
                                    kiln_ir_value *value, const kiln_type *type) {
   bool cast = value && !kiln_type_is_subtype(value->type, type);
   if (value && !cast) return value;
-  kiln_scope *saved = e->scope;
+  kiln_var_scope *saved = e->scope;
   e->scope = branch;
   kiln_ir_value *out =
       cast ? kiln__ts_cast(e, ast, value, type) : kiln__ts_uninitialized(e, ast, type);
@@ -220,8 +220,8 @@ static const char *type_clash(kiln_emitter *e, kiln_str name, const kiln_type *a
                            KILN_STR_ARG(name), kiln__ts_type_name(e, a), kiln__ts_type_name(e, b));
 }
 
-static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kiln_scope *a,
-                      kiln_scope *b, kiln_str name) {
+static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kiln_var_scope *a,
+                      kiln_var_scope *b, kiln_str name) {
   kiln_var *var_a = var_at_end(e, a, name), *var_b = var_at_end(e, b, name);
   kiln_ir_value *value_a = var_a && !a->dead ? var_a->value : NULL;
   kiln_ir_value *value_b = var_b && !b->dead ? var_b->value : NULL;
@@ -269,7 +269,7 @@ static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kil
 }
 
 kiln_status *kiln__join_branches(kiln_emitter *e, const kiln_ast *ast, kiln_node *node,
-                                 kiln_scope *a, kiln_scope *b) {
+                                 kiln_var_scope *a, kiln_var_scope *b) {
   kiln_map joined;
   kiln_map_init(&joined, e->l->ast_arena);
   for (int side = 0; side < 2; side++) {
@@ -312,12 +312,11 @@ static void begin_flags(kiln_emitter *e, const kiln_ast *def) {
   kiln__set_var(e, KILN_STR("$value"), value)->declared = e->return_type;
 }
 
-static kiln_status *emit_body(void *arg) {
-  kiln_emitter *e = arg;
+static kiln_status *emit_body(kiln_emitter *e) {
   const kiln_pending_body *body = e->function->pending;
   const kiln_ast *def = body->def;
   const kiln_schema *schema = e->function->schema;
-  kiln_scope top;
+  kiln_var_scope top;
   kiln_exit_level level = {.skip = KILN_STR("$skip")};
   e->level = &level;
   kiln_map_init(&e->loose, e->l->ast_arena);
@@ -345,7 +344,7 @@ static kiln_status *emit_body(void *arg) {
 
 kiln_status *kiln__ts_function(kiln_loader *l, kiln_function *function) {
   kiln_pending_body *body = function->pending;
-  KILN_TRY(kiln_graph_create(l->env->mem, l->registry, l->types, &function->graph));
+  function->graph = kiln_graph_create(l->env->mem, l->registry, l->types);
   kiln_emitter e = {.l = l,
                     .function = function,
                     .file = body->file,
@@ -353,5 +352,5 @@ kiln_status *kiln__ts_function(kiln_loader *l, kiln_function *function) {
                     .graph = function->graph,
                     .arena = function->graph->arena,
                     .return_type = function->schema->results[0].type};
-  return kiln_arena_run(e.arena, emit_body, &e);
+  return emit_body(&e);
 }

@@ -21,12 +21,12 @@ typedef struct kiln_var {
   const char *why;
 } kiln_var;
 
-typedef struct kiln_scope {
-  struct kiln_scope *outer;
+typedef struct kiln_var_scope {
+  struct kiln_var_scope *outer;
   kiln_block *block;
   kiln_map vars; /* name -> kiln_var */
   bool dead;
-} kiln_scope;
+} kiln_var_scope;
 
 /* The loop that break and continue mean. Level 0 is the function. */
 typedef struct kiln_exit_level {
@@ -46,7 +46,7 @@ typedef struct kiln_emitter {
   const kiln_source *source;
   kiln_graph *graph;
   kiln_arena *arena;
-  kiln_scope *scope;
+  kiln_var_scope *scope;
   kiln_exit_level *level;
   const kiln_type *return_type; /* NULL in a closure: whatever is returned */
   kiln_ir_value *result;        /* of a function that returns only at its end */
@@ -129,11 +129,11 @@ kiln_status *kiln__ts_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_valu
 
 kiln_var *kiln__find_var(kiln_emitter *e, kiln_str name);
 kiln_var *kiln__set_var(kiln_emitter *e, kiln_str name, kiln_ir_value *value);
-void kiln__push_scope(kiln_emitter *e, kiln_scope *scope, kiln_block *block);
+void kiln__push_scope(kiln_emitter *e, kiln_var_scope *scope, kiln_block *block);
 void kiln__pop_scope(kiln_emitter *e);
 /* After both branches of an If were emitted: outputs for the names that differ. */
 kiln_status *kiln__join_branches(kiln_emitter *e, const kiln_ast *ast, kiln_node *node,
-                                 kiln_scope *a, kiln_scope *b) KILN_MUST_USE;
+                                 kiln_var_scope *a, kiln_var_scope *b) KILN_MUST_USE;
 
 /* -- Statements (emit_stmt.c, emit_loop.c) -- */
 

@@ -285,7 +285,7 @@ static kiln_status *do_print(kiln_emitter *e, const kiln_ast *ast, const kiln_ty
 enum { MAX_FORK_NESTING = 32 };
 
 static kiln_status *emit_closure(kiln_emitter *e, const kiln_ast *closure) {
-  kiln_scope top;
+  kiln_var_scope top;
   kiln_exit_level level = {.skip = KILN_STR("$skip")};
   const kiln_ast *body = closure->kids[1];
   e->level = &level;

@@ -150,7 +150,7 @@ static kiln_status *emit_logical(kiln_emitter *e, const kiln_ast *ast, kiln_ir_v
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, left);
   for (int side = 0; side < 2; side++) {
-    kiln_scope scope;
+    kiln_var_scope scope;
     kiln__push_scope(e, &scope, kiln_node_add_block(node));
     if ((side == 0) == is_and) {
       KILN_TRY(kiln__ts_refinements(e, ast->kids[0], is_and));
@@ -171,7 +171,7 @@ static kiln_status *emit_ternary(kiln_emitter *e, const kiln_ast *ast, const kil
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, condition);
-  kiln_scope scopes[2];
+  kiln_var_scope scopes[2];
   for (int side = 0; side < 2; side++) {
     kiln__push_scope(e, &scopes[side], kiln_node_add_block(node));
     KILN_TRY(kiln__ts_refinements(e, ast->kids[0], side == 0));

@@ -53,7 +53,7 @@ static void collect(kiln_emitter *e, const kiln_ast *ast, kiln_map *out) {
 
 typedef struct loop {
   kiln_node *node;
-  kiln_scope scope;
+  kiln_var_scope scope;
   kiln_exit_level level;
   bool exits, returns; /* the body may leave */
   KILN_VEC(kiln_str) carried;
@@ -133,7 +133,7 @@ static kiln_status *unless(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *
                            const kiln_ast *condition, kiln_ir_value **going) {
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, flag);
-  kiln_scope yes, no;
+  kiln_var_scope yes, no;
   kiln__push_scope(e, &yes, kiln_node_add_block(node));
   kiln_block_add_output(yes.block, kiln__ts_bool(e, ast, false));
   kiln__pop_scope(e);
@@ -447,7 +447,7 @@ kiln_status *kiln__ts_comprehension(kiln_emitter *e, const kiln_ast *ast, const 
     KILN_TRY(kiln__ts_condition(e, condition, &wanted));
     kiln_node *choice = kiln__ts_node(e, ast, KILN_OP_prim_If);
     kiln_node_add_input(choice, wanted);
-    kiln_scope yes;
+    kiln_var_scope yes;
     kiln__push_scope(e, &yes, kiln_node_add_block(choice));
     KILN_TRY(kiln__ts_refinements(e, condition, true));
     KILN_TRY(comprehension_body(e, ast, hint, dict, *out));

@@ -121,7 +121,7 @@ static kiln_status *emit_assert(kiln_emitter *e, const kiln_ast *ast) {
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, condition);
-  kiln_scope yes, no;
+  kiln_var_scope yes, no;
   kiln__push_scope(e, &yes, kiln_node_add_block(node));
   KILN_TRY(kiln__ts_refinements(e, ast->kids[0], true));
   kiln__pop_scope(e);
@@ -325,7 +325,7 @@ static kiln_status *emit_augmented(kiln_emitter *e, const kiln_ast *ast) {
 
 /* -- If, with -- */
 
-static kiln_status *emit_branch(kiln_emitter *e, kiln_scope *scope, kiln_node *node,
+static kiln_status *emit_branch(kiln_emitter *e, kiln_var_scope *scope, kiln_node *node,
                                 const kiln_ast *condition, bool which, const kiln_ast *body) {
   kiln__push_scope(e, scope, kiln_node_add_block(node));
   KILN_TRY(kiln__ts_refinements(e, condition, which));
@@ -344,7 +344,7 @@ static kiln_status *emit_if(kiln_emitter *e, const kiln_ast *ast) {
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, condition);
-  kiln_scope yes, no;
+  kiln_var_scope yes, no;
   KILN_TRY(emit_branch(e, &yes, node, ast->kids[0], true, ast->kids[1]));
   KILN_TRY(emit_branch(e, &no, node, ast->kids[0], false, ast->kids[2]));
   return kiln__join_branches(e, ast, node, &yes, &no);
@@ -443,7 +443,7 @@ static kiln_status *emit_rest(kiln_emitter *e, const kiln_ast *after, kiln_ast *
   }
   kiln_node *node = kiln__ts_node(e, after, KILN_OP_prim_If);
   kiln_node_add_input(node, flag->value);
-  kiln_scope left, rest;
+  kiln_var_scope left, rest;
   kiln__push_scope(e, &left, kiln_node_add_block(node));
   left.dead = true;
   kiln__pop_scope(e);

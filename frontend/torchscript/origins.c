@@ -35,24 +35,19 @@ static kiln_status *check_bytes(void *user, size_t bytes) {
   return KILN_ERROR(KILN_LIMIT, "a table of source ranges of too many values");
 }
 
-typedef struct reading {
-  origins *o;
-  kiln_arena *arena;
-  kiln_zip *zip;
-} reading;
-
-static kiln_status *read_table(void *arg) {
-  reading *r = arg;
-  origins *o = r->o;
+static kiln_status *read_table(origins *o) {
   const kiln_zip_options options = {.inflate_cap = MAX_TABLE, .crc_warns = true};
   const kiln_pickle_hooks hooks = {.check = check_bytes, .whole_name = true};
   KILN_TRY(kiln_mapping_check(o->mapping, true));
-  KILN_TRY(kiln_zip_open(r->arena, o->mapping, &options, &r->zip));
-  const kiln_zip_record *record = kiln_zip_find(r->zip, o->record);
+  kiln_arena *arena = kiln_arena_scoped(o->env->mem);
+  kiln_zip *zip;
+  KILN_TRY(kiln_zip_open(arena, o->mapping, &options, &zip));
+  const kiln_zip_record *record = kiln_zip_find(zip, o->record);
   if (!record || record->size > MAX_TABLE) return NULL;
-  return kiln_pickle_read(o->env, r->arena, o->types, r->zip, o->mapping, o->record.data, &hooks,
+  return kiln_pickle_read(o->env, arena, o->types, zip, o->mapping, o->record.data, &hooks,
                           &o->table);
 }
+static kiln_status *try_table(origins *o) { KILN_PROTECT(read_table(o)); }
 
 static const kiln_tuple *tuple_at(const kiln_tuple *tuple, int64_t i) {
   if (i >= tuple->count || tuple->items[i].tag != KILN_TAG_TUPLE) return NULL;
@@ -60,13 +55,8 @@ static const kiln_tuple *tuple_at(const kiln_tuple *tuple, int64_t i) {
 }
 
 static void read_once(origins *o) {
-  reading r = {.o = o};
   o->was_read = true;
-  kiln_status *status = kiln_arena_create(o->env->mem, &r.arena);
-  if (!status) status = kiln_arena_run(r.arena, read_table, &r);
-  kiln_zip_close(r.zip);
-  kiln_arena_destroy(r.arena);
-  kiln_status_destroy(status); /* an error is being told already */
+  kiln_status_destroy(try_table(o)); /* an error is being told already */
   if (o->table.tag != KILN_TAG_TUPLE) return;
   const kiln_tuple *top = o->table.u.tuple;
   if (top->count == 3 && top->items[0].tag == KILN_TAG_STRING) {

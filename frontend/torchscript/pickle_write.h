@@ -11,8 +11,7 @@ typedef struct kiln_pickle_writer {
   kiln_pickle_out out;
 } kiln_pickle_writer;
 
-/* Pickles `value` into w->out, to be ended also after a failure; w is zero but for options. Inside
- * kiln_arena_run of `arena`. */
+/* Pickles `value` into w->out; w is zero but for options. */
 kiln_status *kiln__pickle_write(kiln_pickle_writer *w, kiln_arena *arena,
                                 kiln_ivalue value) KILN_MUST_USE;
 

@@ -187,25 +187,17 @@ static kiln_status *print_fields(kiln_printer *p, kiln_text *text, const kiln_ty
   return NULL;
 }
 
-typedef struct class_job {
-  kiln_printer *p;
-  kiln_text *text;
-  const kiln_type *type;
-} class_job;
-
-static kiln_status *print_class_body(void *arg) {
-  const class_job *job = arg;
-  const kiln_type *type = job->type;
+static kiln_status *print_class_body(kiln_printer *p, kiln_text *text, const kiln_type *type) {
   switch (type->kind) {
-    case KILN_TYPE_TUPLE: return print_fields(job->p, job->text, type);
-    case KILN_TYPE_ENUM: return print_members(job->p, job->text, type->cls);
-    case KILN_TYPE_CLASS: KILN_TRY(print_plain_class(job->p, job->text, type)); break;
+    case KILN_TYPE_TUPLE: return print_fields(p, text, type);
+    case KILN_TYPE_ENUM: return print_members(p, text, type->cls);
+    case KILN_TYPE_CLASS: KILN_TRY(print_plain_class(p, text, type)); break;
     default: break;
   }
   const kiln_map *methods = &kiln_class_of(type)->methods;
   for (int i = 0; i < methods->count; i++) {
     if (methods->entries[i].value) {
-      KILN_TRY(print_function(job->p, job->text, methods->entries[i].value, 1));
+      KILN_TRY(print_function(p, text, methods->entries[i].value, 1));
     }
   }
   return NULL;
@@ -214,7 +206,6 @@ static kiln_status *print_class_body(void *arg) {
 static kiln_status *print_class(kiln_printer *p, kiln_text *text, const kiln_type *type,
                                 kiln_str qualname) {
   const char *base = "";
-  class_job job = {p, text, type};
   bool module = type->cls && type->cls->is_module;
   if (type->kind == KILN_TYPE_TUPLE) base = "(NamedTuple)";
   if (type->kind == KILN_TYPE_ENUM) base = "(Enum)";
@@ -226,12 +217,7 @@ static kiln_status *print_class(kiln_printer *p, kiln_text *text, const kiln_typ
   }
   kiln_text_printf(text, "class " KILN_STR_FMT "%s:\n", KILN_STR_ARG(last_part(qualname)), base);
   const size_t begin = text->len;
-  if (type->kind == KILN_TYPE_CLASS) {
-    kiln_type_table *types = kiln_class_of(type)->unit->types;
-    KILN_TRY(kiln_type_table_run(types, print_class_body, &job));
-  } else {
-    KILN_TRY(print_class_body(&job));
-  }
+  KILN_TRY(print_class_body(p, text, type));
   if (text->len == begin) kiln_text_puts(text, "  pass\n");
   return NULL;
 }

@@ -28,8 +28,7 @@ typedef struct kiln_printed {
 } kiln_printed;
 
 /* Prints the class of the object `root`, and all that it, or what it holds, needs. Where two
- * classes have one name, the first that is reached by attributes is printed. Inside kiln_arena_run
- * of `arena`. */
+ * classes have one name, the first that is reached by attributes is printed. In `arena`. */
 kiln_status *kiln__python_print(kiln_arena *arena, kiln_ivalue root,
                                 kiln_printed *out) KILN_MUST_USE;
 

@@ -556,12 +556,7 @@ void kiln__body_begin(kiln_body *b, kiln_printer *p, kiln_text *text, const kiln
   kiln_map_init(&b->suffixes, p->arena);
 }
 
-typedef struct body_job {
-  kiln_body *b;
-} body_job;
-
-static kiln_status *print_all(void *arg) {
-  kiln_body *b = ((body_job *)arg)->b;
+kiln_status *kiln__print_body(kiln_body *b) {
   const kiln_graph *graph = b->graph;
   const kiln_schema *schema = b->function->schema;
   if (kiln_graph_output_count(graph) != 1 || kiln_graph_input_count(graph) != schema->arg_count) {
@@ -575,9 +570,4 @@ static kiln_status *print_all(void *arg) {
   KILN_TRY(kiln__print_operand(b, b->text, kiln_graph_output(graph, 0)));
   end_line(b);
   return NULL;
-}
-
-kiln_status *kiln__print_body(kiln_body *b) {
-  body_job job = {b};
-  return kiln_type_table_run(b->graph->types, print_all, &job);
 }

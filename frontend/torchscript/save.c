@@ -101,8 +101,8 @@ static kiln_status *print_source(save *s) {
   return kiln__pickle_write(&s->constants_pickle, s->arena, kiln_of_box(s->constants));
 }
 
-static kiln_status *save_all(void *arg) {
-  save *s = arg;
+static kiln_status *save_all(save *s) {
+  s->arena = kiln_arena_scoped(s->env->mem);
   kiln_mapping *mapping = s->script->mapping;
   s->prints = s->options->reprint || mapping->size == 0;
   if (s->prints) KILN_TRY(print_source(s));
@@ -113,17 +113,13 @@ static kiln_status *save_all(void *arg) {
   s->out = kiln_zip_writer_create(s->arena, s->sink, "archive");
   return add_members(s);
 }
+static kiln_status *try_all(save *s) { KILN_PROTECT(save_all(s)); }
 
 kiln_status *kiln_torchscript_save(kiln_env *env, const kiln_torchscript *script, kiln_ivalue root,
                                    const kiln_torchscript_save_options *options,
                                    const kiln_sink *sink) {
   save s = {.env = env, .script = script, .root = root, .options = options, .sink = sink};
-  KILN_TRY(kiln_arena_create(env->mem, &s.arena));
-  kiln_status *status = kiln_arena_run(s.arena, save_all, &s);
-  kiln__pickle_out_end(&s.pickle.out);
-  kiln__pickle_out_end(&s.constants_pickle.out);
+  kiln_status *status = try_all(&s);
   if (s.constants) kiln_ivalue_release(kiln_of_box(s.constants));
-  kiln_zip_close(s.in);
-  kiln_arena_destroy(s.arena);
   return status;
 }

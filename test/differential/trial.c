@@ -68,17 +68,14 @@ static bool is_excluded(const char *name) {
   return false;
 }
 
-static kiln_status *print_schema(kiln_text *text, void *arg) {
-  kiln_schema_print(text, ((const kiln_op *)arg)->schema);
-  return NULL;
-}
-
 void trial_open(const kiln_limits *limits) {
   call_options.limits = *limits;
   for (int i = 0; i < MODES; i++) contexts[i] = create_context(i);
   const kiln_registry *registry = contexts[0]->registry;
+  kiln_arena *arena = NULL;
   ops = calloc((size_t)kiln_registry_count(registry), sizeof *ops);
   if (!ops) exit(2);
+  draw_must(kiln_arena_create(contexts[0]->env->mem, &arena));
   for (int i = 0; i < kiln_registry_count(registry); i++) {
     const kiln_op *op = kiln_registry_at(registry, i);
     if (!op->kernel.body || !op->schema || is_excluded(op->kernel.name)) continue;
@@ -86,16 +83,20 @@ void trial_open(const kiln_limits *limits) {
     if (KILN_MSAN && (op->flags & KILN_OP_UNINITIALISED)) continue;
     trial_op *t = &ops[op_count++];
     t->name = strdup(op->kernel.name);
-    draw_must(kiln__text_make(contexts[0], print_schema, (void *)(uintptr_t)op, &t->schema));
+    kiln_text schema;
+    kiln_text_init(&schema, arena);
+    kiln_schema_print(&schema, op->schema);
+    t->schema = strdup(schema.data);
     t->uninitialised = op->flags & KILN_OP_UNINITIALISED;
     t->writes_copy = op->variant == KILN_VARIANT_COPY;
   }
+  kiln_arena_destroy(arena);
 }
 
 void trial_close(void) {
   for (int i = 0; i < op_count; i++) {
     free(ops[i].name);
-    kiln_text_free(ops[i].schema);
+    free(ops[i].schema);
   }
   free(ops);
   ops = NULL;

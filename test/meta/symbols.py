@@ -73,10 +73,10 @@ def check_no_mutable_state(tree):
     """a library has no process-wide mutable state"""
     allowed = {
         'oom_status',  # written by nobody: the type of a status is not const
-        'innermost_run',  # of base/arena.c: per thread, points into its stack while a run lasts
+        # of base/scope.c: per thread, its budget and its innermost scope, both on its stack
+        'kiln__this_thread',
         'refused',  # of base/status.c: per thread, a request for memory until it is reported
         'helping',  # of base/pool.c: per thread, set while a wait runs another's task
-        'current_budget',  # of base/budget.c: per thread, of the work that it does
         # of codegen/llvm: LLVM reports fatal errors to one handler of the process, without an
         # argument of ours; per thread, set while a call into LLVM lasts
         'guard_target',

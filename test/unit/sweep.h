@@ -6,7 +6,7 @@
  *   static kiln_status *body(kiln_mem *mem, void *arg) { ... makes, uses and releases things ... }
  *   sweep(body, arg);
  *   sweep_env(body_with_env, arg);    the body gets a kiln_env
- *   sweep_arena(body_in_arena, arg);  the body runs inside kiln_arena_run and gets the arena
+ *   sweep_arena(body_in_arena, arg);  the body runs inside a scope and gets an arena
  *
  * The body is run once without failure first, and must succeed. It must not use cmocka's asserts
  * after something was acquired, or a failing one leaks. */
@@ -65,7 +65,6 @@ typedef struct sweep__adapter {
   kiln_env *env;
   kiln_status *(*with_env)(kiln_env *env, void *arg);
   kiln_status *(*in_arena)(kiln_arena *arena, void *arg);
-  kiln_arena *arena;
   void *arg;
 } sweep__adapter;
 
@@ -85,17 +84,9 @@ static inline void sweep_env(kiln_status *(*body)(kiln_env *env, void *arg), voi
   kiln_env_destroy(env);
 }
 
-static inline kiln_status *sweep__inside(void *arg) {
-  sweep__adapter *adapter = arg;
-  return adapter->in_arena(adapter->arena, adapter->arg);
-}
-
 static inline kiln_status *sweep__arena_body(kiln_mem *mem, void *arg) {
-  sweep__adapter *adapter = arg;
-  KILN_TRY(kiln_arena_create(mem, &adapter->arena));
-  kiln_status *status = kiln_arena_run(adapter->arena, sweep__inside, adapter);
-  kiln_arena_destroy(adapter->arena);
-  return status;
+  const sweep__adapter *adapter = arg;
+  KILN_PROTECT(adapter->in_arena(kiln_arena_scoped(mem), adapter->arg));
 }
 
 static inline void sweep_arena(kiln_status *(*body)(kiln_arena *arena, void *arg), void *arg) {

@@ -43,41 +43,21 @@ static int mad_shape(void *user, kiln_op_shape *shape) {
   return 1;
 }
 
-typedef struct inferring {
-  kiln_context *context;
-  const char *source;
-  kiln_graph *graph;
-} inferring;
-
-static kiln_status *infer_in_graph(void *arg) {
-  inferring *w = arg;
-  for (kiln_node *n = w->graph->top->first; n; n = n->next) (void)kiln_shape_infer(w->graph, n);
-  return NULL;
-}
-
-static kiln_status *infer_in_types(void *arg) {
-  inferring *w = arg;
-  return kiln_arena_run(w->graph->arena, infer_in_graph, w);
-}
-
-static kiln_status *print_in_text(kiln_text *text, void *arg) {
-  inferring *w = arg;
-  kiln_type_table *types = kiln_registry_types(w->context->registry);
-  KILN_TRY(kiln_graph_parse(w->context->env->mem, w->context->registry, types,
-                            kiln_str_from(w->source), &w->graph));
-  kiln_status *status = kiln_type_table_run(types, infer_in_types, w);
-  if (!status) kiln_graph_print(text, w->graph, 3, false);
-  kiln_graph_release(w->graph);
-  return status;
-}
-
 static void assert_infers(kiln_context *context, const char *source, const char *want) {
-  inferring w = {context, source, NULL};
-  char *text = NULL;
-  assert_ok(kiln__text_make(context, print_in_text, &w, &text));
-  if (!strstr(text, want)) print_error("%s\nis not in\n%s\n", want, text);
-  assert_non_null(strstr(text, want));
-  kiln_text_free(text);
+  kiln_arena *arena;
+  kiln_graph *graph;
+  kiln_text text;
+  assert_ok(kiln_arena_create(context->env->mem, &arena));
+  assert_ok(kiln_graph_parse(context->env->mem, context->registry,
+                             kiln_registry_types(context->registry), kiln_str_from(source),
+                             &graph));
+  for (kiln_node *n = graph->top->first; n; n = n->next) (void)kiln_shape_infer(graph, n);
+  kiln_text_init(&text, arena);
+  kiln_graph_print(&text, graph, 3, false);
+  kiln_graph_release(graph);
+  if (!strstr(text.data, want)) print_error("%s\nis not in\n%s\n", want, text.data);
+  assert_non_null(strstr(text.data, want));
+  kiln_arena_destroy(arena);
 }
 
 static void add(kiln_context *context, const char *schema, kiln_op_shape_fn shape, void *user) {

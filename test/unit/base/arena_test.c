@@ -1,4 +1,4 @@
-/* arena_test.c: allocation, children, reset, and the jumps of kiln_arena_run. */
+/* arena_test.c: allocation, reset, and what cannot be had. */
 #include "base/sanitize.h"
 #include "test/unit/sweep.h"
 
@@ -74,101 +74,27 @@ static void reset_keeps_the_blocks(void **state) {
   }
 }
 
-static void children_die_with_their_parent(void **state) {
-  fixture *f = *state;
-  kiln_arena *a = kiln_arena_create_child(f->arena);
-  kiln_arena *b = kiln_arena_create_child(f->arena);
-  kiln_arena *c = kiln_arena_create_child(f->arena);
-  kiln_arena *grandchild = kiln_arena_create_child(b);
-  kiln_arena_alloc(grandchild, 100);
-  assert_true(kiln_arena_bytes(f->arena) >= 100);
-  kiln_arena_destroy(b); /* in the middle */
-  kiln_arena_alloc(a, 10);
-  kiln_arena_alloc(c, 10);
-  kiln_arena_reset(f->arena); /* takes a and c */
-  assert_int_equal(kiln_arena_bytes(f->arena), 0);
-  kiln_arena_create_child(f->arena);
-}
+/* -- What cannot be had -- */
 
-/* -- Runs -- */
-
-static kiln_status *returns_oom_code(void *arg) {
-  (void)arg;
-  return KILN_ERROR(KILN_NOT_FOUND, "body's own");
-}
-
-static void run_gives_the_bodys_answer(void **state) {
-  fixture *f = *state;
-  assert_error(kiln_arena_run(f->arena, returns_oom_code, NULL), KILN_NOT_FOUND, "own");
-}
-
-static kiln_status *allocates_too_much(void *arg) {
-  kiln_arena_alloc(arg, PTRDIFF_MAX);
+static kiln_status *allocate_too_much(kiln_arena *arena) {
+  kiln_arena_alloc(arena, PTRDIFF_MAX);
   return KILN_ERROR(KILN_INTERNAL, "unreachable");
 }
+static kiln_status *try_too_much(kiln_arena *arena) { KILN_PROTECT(allocate_too_much(arena)); }
 
-static kiln_status *allocates_overflow(void *arg) {
+static kiln_status *allocate_overflow(kiln_arena *arena) {
   volatile int count = INT32_MAX;
   volatile size_t size = SIZE_MAX / 1000;
-  kiln_arena_alloc_array(arg, size, (size_t)count);
+  kiln_arena_alloc_array(arena, size, (size_t)count);
   return KILN_ERROR(KILN_INTERNAL, "unreachable");
 }
-
-static kiln_status *allocates_in_grandchild(void *arg) {
-  return allocates_too_much(kiln_arena_create_child(kiln_arena_create_child(arg)));
-}
+static kiln_status *try_overflow(kiln_arena *arena) { KILN_PROTECT(allocate_overflow(arena)); }
 
 static void impossible_sizes_are_out_of_memory(void **state) {
   fixture *f = *state;
-  assert_error(kiln_arena_run(f->arena, allocates_too_much, f->arena), KILN_OUT_OF_MEMORY, NULL);
-  assert_error(kiln_arena_run(f->arena, allocates_overflow, f->arena), KILN_OUT_OF_MEMORY, NULL);
-  assert_error(kiln_arena_run(f->arena, allocates_in_grandchild, f->arena), KILN_OUT_OF_MEMORY,
-               NULL);
+  assert_error(try_too_much(f->arena), KILN_OUT_OF_MEMORY, NULL);
+  assert_error(try_overflow(f->arena), KILN_OUT_OF_MEMORY, NULL);
   kiln_arena_alloc(f->arena, 10); /* still good */
-}
-
-typedef struct nest {
-  kiln_arena *outer, *inner;
-  kiln_code inner_code;
-  int reached;
-} nest;
-
-static kiln_status *fails_in_outer(void *arg) { return allocates_too_much(((nest *)arg)->outer); }
-static kiln_status *fails_in_inner(void *arg) { return allocates_too_much(((nest *)arg)->inner); }
-
-static kiln_status *runs_inner_that_fails_outer(void *arg) {
-  nest *n = arg;
-  kiln_status *status = kiln_arena_run(n->inner, fails_in_outer, n);
-  n->reached = 1; /* must not be */
-  return status;
-}
-
-static kiln_status *runs_inner_that_fails_inner(void *arg) {
-  nest *n = arg;
-  kiln_status *status = kiln_arena_run(n->inner, fails_in_inner, n);
-  n->inner_code = kiln_status_code(status);
-  kiln_status_destroy(status);
-  n->reached = 1;
-  return NULL;
-}
-
-static kiln_status *recovers_then_fails_outer(void *arg) {
-  nest *n = arg;
-  KILN_TRY(runs_inner_that_fails_inner(n));
-  return fails_in_outer(n);
-}
-
-static void jumps_reach_the_run_that_covers_the_arena(void **state) {
-  fixture *f = *state;
-  nest n = {.outer = f->arena};
-  assert_ok(kiln_arena_create(f->mem, &n.inner));
-  assert_error(kiln_arena_run(n.outer, runs_inner_that_fails_outer, &n), KILN_OUT_OF_MEMORY, NULL);
-  assert_int_equal(n.reached, 0);
-  assert_ok(kiln_arena_run(n.outer, runs_inner_that_fails_inner, &n));
-  assert_int_equal(n.reached, 1);
-  assert_int_equal(n.inner_code, KILN_OUT_OF_MEMORY);
-  assert_error(kiln_arena_run(n.outer, recovers_then_fails_outer, &n), KILN_OUT_OF_MEMORY, NULL);
-  kiln_arena_destroy(n.inner);
 }
 
 /* -- The failing allocator -- */
@@ -176,10 +102,11 @@ static void jumps_reach_the_run_that_covers_the_arena(void **state) {
 static kiln_status *uses_everything(kiln_arena *arena, void *arg) {
   (void)arg;
   for (size_t i = 1; i < 40; i++) kiln_arena_alloc(arena, i * 500);
-  kiln_arena *child = kiln_arena_create_child(arena);
-  kiln_arena_alloc(child, 100000);
-  kiln_arena_printf(child, "%05000d", 1);
-  kiln_arena_destroy(child);
+  kiln_arena *other = kiln_arena_scoped(kiln_arena_mem(arena));
+  kiln_arena_alloc(other, 100000);
+  kiln_arena_printf(other, "%05000d", 1);
+  kiln_arena_destroy(other);
+  kiln_arena_alloc(kiln_arena_scoped(kiln_arena_mem(arena)), 100000); /* left to the scope */
   kiln_arena_reset(arena);
   kiln_arena_alloc(arena, 200000);
   return NULL;
@@ -211,10 +138,7 @@ int main(void) {
       WITH(large_pieces_get_a_block),
       WITH(text_is_copied_and_terminated),
       WITH(reset_keeps_the_blocks),
-      WITH(children_die_with_their_parent),
-      WITH(run_gives_the_bodys_answer),
       WITH(impossible_sizes_are_out_of_memory),
-      WITH(jumps_reach_the_run_that_covers_the_arena),
       WITH(free_space_is_poisoned),
       cmocka_unit_test(survives_a_failing_allocator),
   };

@@ -83,23 +83,27 @@ static void operations_are_exact(void **state) {
 
 /* -- Arenas -- */
 
-static kiln_status *grow(void *arg) {
-  for (int64_t i = 0; i < INT64_MAX; i++) memset(kiln_arena_alloc(arg, 1000), 1, 1000);
+static kiln_status *grow(kiln_arena *arena) {
+  for (int64_t i = 0; i < INT64_MAX; i++) memset(kiln_arena_alloc(arena, 1000), 1, 1000);
   return NULL;
 }
-static kiln_status *walk(void *arg) {
-  for (int64_t i = 0; i < INT64_MAX; i++) kiln_arena_step(arg);
+static kiln_status *walk(kiln_arena *arena) {
+  for (int64_t i = 0; i < INT64_MAX; i++) kiln_arena_step(arena);
   return NULL;
 }
 
-static kiln_status *run(kiln_arena *arena, kiln_budget *budget, kiln_status *(*body)(void *arg)) {
-  kiln_budget *outer = kiln_budget_enter(budget);
-  kiln_status *status = kiln_arena_run(arena, body, arena);
-  kiln_budget_leave(outer);
-  return status;
+/* The budget is left with the scope. */
+static kiln_status *enter(kiln_budget *budget, kiln_arena *arena,
+                          kiln_status *(*body)(kiln_arena *arena)) {
+  (void)!kiln_budget_enter(budget);
+  return body(arena);
+}
+static kiln_status *run(kiln_arena *arena, kiln_budget *budget,
+                        kiln_status *(*body)(kiln_arena *arena)) {
+  KILN_PROTECT(enter(budget, arena, body));
 }
 
-static void arenas_jump(void **state) {
+static void arenas_leave_the_scope(void **state) {
   (void)state;
   kiln_arena *arena;
   assert_ok(kiln_arena_create(mem, &arena));
@@ -112,7 +116,7 @@ static void arenas_jump(void **state) {
   kiln_budget again = begin((kiln_limits){.time_ms = 5});
   assert_error(run(arena, &again, grow), KILN_LIMIT, "5 ms");
   kiln_arena_reset(arena);
-  kiln_budget *outer = kiln_budget_enter(&again); /* outside of a run nobody is stopped */
+  kiln_budget *outer = kiln_budget_enter(&again); /* outside of any scope nobody is stopped */
   for (int i = 0; i < 3000; i++) kiln_arena_step(arena);
   kiln_budget_leave(outer);
   kiln_arena_destroy(arena);
@@ -180,7 +184,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(limits_name_themselves, set_up, tear_down),
       cmocka_unit_test_setup_teardown(operations_are_exact, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(arenas_jump, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(arenas_leave_the_scope, set_up, tear_down),
       cmocka_unit_test_setup_teardown(ranges_end, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

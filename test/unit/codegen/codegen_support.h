@@ -29,8 +29,7 @@ typedef struct parse_job {
   kiln_loop_fn *fn;
   bool optimize;
 } parse_job;
-static inline kiln_status *parse_body(void *arg) {
-  parse_job *job = arg;
+static inline kiln_status *parse_body(parse_job *job) {
   KILN_TRY(kiln_loop_parse(job->text, job->f->arena, &job->fn));
   if (job->optimize) KILN_TRY(kiln_loop_optimize(job->fn, job->f->arena));
   job->print = kiln_loop_print(job->fn, job->f->arena);
@@ -39,7 +38,7 @@ static inline kiln_status *parse_body(void *arg) {
 static inline kiln_loop_fn *parse_loop(fixture *f, const char *text, bool optimize,
                                        kiln_str *out_print) {
   parse_job job = {.f = f, .text = kiln_str_from(text), .optimize = optimize};
-  assert_ok(kiln_arena_run(f->arena, parse_body, &job));
+  assert_ok(parse_body(&job));
   if (out_print) *out_print = job.print;
   return job.fn;
 }

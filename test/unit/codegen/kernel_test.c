@@ -146,8 +146,7 @@ static int random_value(kernel *k, kiln_loop_nest *nest, kiln_dtype dtype) {
              : kiln_loop_const(k->fn, nest, dtype, random_below(&k->seed, 7) - 3);
 }
 
-static kiln_status *make_kernel(void *arg) {
-  kernel *k = arg;
+static kiln_status *make_kernel(kernel *k) {
   uint64_t *seed = &k->seed;
   int rank, value = -1;
   int64_t sizes[4], strides[INPUTS][4], out_strides[4];
@@ -352,7 +351,7 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
     kiln_reason reason;
     kiln_compiled *eval, *llvm;
     random_next(&k.seed);
-    assert_ok(kiln_arena_run(f.arena, make_kernel, &k));
+    assert_ok(make_kernel(&k));
     /* Exactly as much memory as may be touched: a sanitizer sees the first byte beyond. */
     for (int i = 0; i <= INPUTS; i++) {
       size_t bytes = (size_t)k.spans[i] * 8;

@@ -65,7 +65,7 @@ static void test_refusals(void **unused) {
     snprintf(text, sizeof text, "%.*s%s%s", (int)(at - sample), sample, cases[i].wrong,
              at + strlen(cases[i].line));
     parse_job job = {.f = &f, .text = kiln_str_from(text)};
-    kiln_status *status = kiln_arena_run(f.arena, parse_body, &job);
+    kiln_status *status = parse_body(&job);
     assert_non_null(status);
     assert_int_equal(kiln_status_code(status), KILN_INVALID_ARGUMENT);
     if (!strstr(kiln_status_report(status), cases[i].word))
@@ -82,7 +82,7 @@ static void test_truncated(void **unused) {
     fixture f;
     fixture_open(&f);
     parse_job job = {.f = &f, .text = kiln_str_make(sample, n)};
-    kiln_status *status = kiln_arena_run(f.arena, parse_body, &job);
+    kiln_status *status = parse_body(&job);
     assert_non_null(status);
     kiln_status_destroy(status);
     fixture_close(&f);
@@ -231,7 +231,7 @@ static void test_overlap(void **unused) {
              "nest [2, %d] { %%0 = load f32 b0 + 0 [2, 0]\n store f32 b1 + %d [4, 1], %%0 } }",
              4 - offset, offset);
     parse_job job = {.f = &f, .text = kiln_str_from(text)};
-    kiln_status *status = kiln_arena_run(f.arena, parse_body, &job);
+    kiln_status *status = parse_body(&job);
     assert_true((status == NULL) == (offset >= 2));
     kiln_status_destroy(status);
     fixture_close(&f);

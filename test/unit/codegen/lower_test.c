@@ -12,8 +12,7 @@ typedef struct lowered {
   kiln_str text;
 } lowered;
 
-static kiln_status *lower_body(void *arg) {
-  lowered *t = arg;
+static kiln_status *lower(lowered *t) {
   KILN_TRY(kiln_codegen_lower(t->graph, t->f.arena, &t->reason, &t->fn));
   t->text = kiln_loop_print(t->fn, t->f.arena);
   return NULL;
@@ -26,7 +25,7 @@ static kiln_status *open_graph(lowered *t, const char *source) {
   assert_ok(kiln_codegen_create(t->f.env, &t->codegen));
   assert_ok(kiln_graph_parse(t->f.env->mem, t->registry, kiln_registry_types(t->registry),
                              kiln_str_from(source), &t->graph));
-  return kiln_arena_run(t->f.arena, lower_body, t);
+  return lower(t);
 }
 static void close_graph(lowered *t) {
   kiln_graph_release(t->graph);

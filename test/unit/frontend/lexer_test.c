@@ -8,8 +8,7 @@ typedef struct lexing {
   char out[1024];
 } lexing;
 
-static kiln_status *lex_all(void *arg) {
-  lexing *x = arg;
+static kiln_status *lex_all(lexing *x) {
   kiln_source source = {.name = KILN_STR("t.py"), .text = kiln_str_from(x->text), .first_line = 1};
   kiln_lexer *lexer = KILN_NEW(x->arena, kiln_lexer);
   kiln_lexer_init(lexer, x->arena, &source);
@@ -48,7 +47,7 @@ static kiln_status *lex(const char *text, char *out) {
   x = (lexing){.text = text};
   KILN_TRY(kiln_mem_create(KILN_MEM_DEFAULT, &mem));
   kiln_status *status = kiln_arena_create(mem, &x.arena);
-  if (!status) status = kiln_arena_run(x.arena, lex_all, &x);
+  if (!status) status = lex_all(&x);
   kiln_arena_destroy(x.arena);
   kiln_mem_release(mem);
   strcpy(out, x.out);

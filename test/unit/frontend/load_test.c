@@ -18,8 +18,7 @@ typedef struct printing {
   kiln_graph *again;
 } printing;
 
-static kiln_status *print_parse_print(void *arg) {
-  printing *p = arg;
+static kiln_status *print_parse_print(printing *p) {
   kiln_unit *unit = p->s->model->unit;
   for (int i = 0; i < unit->all.count; i++) {
     kiln_text first, second;
@@ -56,7 +55,7 @@ static void loads_recorded_models(void **state) {
       if (unit->all.data[k]->graph) assert_ok(kiln_graph_verify(unit->all.data[k]->graph));
     }
     printing p = {.s = s};
-    assert_ok(kiln_arena_run(unit->arena, print_parse_print, &p));
+    assert_ok(print_parse_print(&p));
     script_drop(s);
   }
 }

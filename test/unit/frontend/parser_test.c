@@ -43,8 +43,7 @@ static void show(kiln_text *out, const kiln_ast *ast) {
   kiln_text_putc(out, ')');
 }
 
-static kiln_status *parse_in_arena(void *arg) {
-  parsing *x = arg;
+static kiln_status *parse_in_arena(parsing *x) {
   kiln_source source = {.name = KILN_STR("t.py"), .text = kiln_str_from(x->text), .first_line = 1};
   kiln_ast *file = NULL;
   KILN_TRY(kiln_ast_parse(x->arena, &source, NULL, &file));
@@ -62,7 +61,7 @@ static kiln_status *parse(const char *text) {
   result = (parsing){.text = text};
   KILN_TRY(kiln_mem_create(KILN_MEM_DEFAULT, &mem));
   kiln_status *status = kiln_arena_create(mem, &result.arena);
-  if (!status) status = kiln_arena_run(result.arena, parse_in_arena, &result);
+  if (!status) status = parse_in_arena(&result);
   kiln_arena_destroy(result.arena);
   kiln_mem_release(mem);
   return status;

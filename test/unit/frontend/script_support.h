@@ -100,28 +100,17 @@ static inline void show_block(kiln_text *out, const kiln_block *block) {
   }
 }
 
-typedef struct showing {
-  script *s;
-  kiln_function *function;
-} showing;
-
-static inline kiln_status *show_in_arena(void *arg) {
-  showing *x = arg;
-  kiln_text text;
-  kiln_text_init(&text, x->s->model->unit->arena);
-  show_block(&text, x->function->graph->top);
-  free(x->s->text);
-  x->s->text = strdup(text.data);
-  return NULL;
-}
-
 /* The structure of a function's graph, which must verify. */
 static inline const char *script_show(script *s, const char *qualname) {
-  showing x = {s, kiln_unit_find_function(s->model->unit, kiln_str_from(qualname))};
-  assert_non_null(x.function);
-  assert_non_null(x.function->graph);
-  assert_ok(kiln_graph_verify(x.function->graph));
-  assert_ok(kiln_arena_run(s->model->unit->arena, show_in_arena, &x));
+  const kiln_function *function = kiln_unit_find_function(s->model->unit, kiln_str_from(qualname));
+  assert_non_null(function);
+  assert_non_null(function->graph);
+  assert_ok(kiln_graph_verify(function->graph));
+  kiln_text text;
+  kiln_text_init(&text, s->model->unit->arena);
+  show_block(&text, function->graph->top);
+  free(s->text);
+  s->text = strdup(text.data);
   return s->text;
 }
 

@@ -6,8 +6,6 @@ static archive_builder builder;
 
 typedef struct reading {
   kiln_mapping *mapping;
-  kiln_arena *arena;
-  kiln_zip *zip;
   kiln_zip_options options;
   const char *name;
   kiln_str data;
@@ -15,32 +13,28 @@ typedef struct reading {
   bool check_all; /* every record's sum, before the read */
 } reading;
 
-static kiln_status *open_and_read(void *arg) {
-  reading *r = arg;
-  KILN_TRY(kiln_zip_open(r->arena, r->mapping, &r->options, &r->zip));
-  if (r->check_all) KILN_TRY(kiln_zip_check_all(r->zip));
+static kiln_status *open_and_read(kiln_mem *mem, reading *r, const char *expected) {
+  kiln_zip *zip;
+  KILN_TRY(kiln_zip_open(kiln_arena_scoped(mem), r->mapping, &r->options, &zip));
+  if (r->check_all) KILN_TRY(kiln_zip_check_all(zip));
   if (!r->name) return NULL;
-  kiln_zip_record *record = kiln_zip_find(r->zip, kiln_str_from(r->name));
+  kiln_zip_record *record = kiln_zip_find(zip, kiln_str_from(r->name));
   if (!record) return KILN_ERROR(KILN_NOT_FOUND, "no record");
-  KILN_TRY(kiln_zip_read(r->zip, record, &r->data));
+  KILN_TRY(kiln_zip_read(zip, record, &r->data));
   const char *begin = r->mapping->data;
   r->in_place = r->data.data >= begin && r->data.data < begin + r->mapping->size;
+  if (expected && !kiln_str_is(r->data, expected)) return KILN_ERROR(KILN_INTERNAL, "other bytes");
   return NULL;
+}
+static kiln_status *try_read(kiln_mem *mem, reading *r, const char *expected) {
+  KILN_PROTECT(open_and_read(mem, r, expected));
 }
 
 /* Reads `name` of the builder's archive; `expected` is compared while the arena lives. */
 static kiln_status *read_with(kiln_mem *mem, reading *r, const char *name, const char *expected) {
   r->name = name;
-  r->zip = NULL;
   KILN_TRY(kiln_mapping_wrap(mem, builder.bytes, builder.size, &r->mapping));
-  kiln_status *status = kiln_arena_create(mem, &r->arena);
-  if (!status) status = kiln_arena_run(r->arena, open_and_read, r);
-  kiln_zip_close(r->zip);
-  if (!status && expected && !kiln_str_is(r->data, expected)) {
-    status = KILN_ERROR(KILN_INTERNAL, "other bytes");
-  }
-  if (r->arena) kiln_arena_destroy(r->arena);
-  r->arena = NULL;
+  kiln_status *status = try_read(mem, r, expected);
   kiln_owner_release(&r->mapping->owner);
   return status;
 }

@@ -25,7 +25,7 @@ static kiln_guard_desc guard_of(fixture *f, const char *inputs) {
   char text[512];
   snprintf(text, sizeof text, "graph(%s):\n  return ()\n", inputs);
   build_args a = {.graph = text};
-  fixture_run(f, NULL, build_body, &a);
+  build_body(f, &a);
   return a.guard;
 }
 
@@ -144,7 +144,7 @@ static void pass_body(fixture *f, void *arg) {
 
 static pass_args run_pass(fixture *f, kiln_graph *graph, kiln_status *(*fn)(kiln_pass *pass)) {
   pass_args a = {.graph = graph, .fn = fn};
-  fixture_run(f, graph->arena, pass_body, &a);
+  pass_body(f, &a);
   assert_ok(kiln_graph_verify(graph));
   return a;
 }

@@ -61,7 +61,7 @@ static void subject_body(fixture *f, void *arg) {
 static void subject_init(subject *s, fixture *f, const char *text) {
   *s = (subject){.f = f, .text = text, .graph = parse(f, text)};
   assert_ok(kiln_graph_verify(s->graph));
-  fixture_run(f, s->graph->arena, subject_body, s);
+  subject_body(f, s);
 }
 
 static void subject_deinit(subject *s) {
@@ -286,7 +286,7 @@ static void test_constants(void **state) {
   assert_false(may_alias(&s, "a", "x"));
   kiln_ivalue shared = *kiln_ir_value_constant(val(&s, "a"));
   kiln_node_attr(val(&s, "b")->node, "value")->u.value = shared; /* two constants, one tensor */
-  fixture_run(s.f, s.graph->arena, subject_body, &s);
+  subject_body(s.f, &s);
   assert_true(may_alias(&s, "a", "b"));
   subject_deinit(&s);
 }
@@ -380,7 +380,7 @@ static void test_moves(void **state) {
     subject s;
     subject_init(&s, *state, move_text);
     move_args m = {&s, moves[i].node, moves[i].anchor, moves[i].before, false};
-    fixture_run(s.f, s.graph->arena, move_body, &m);
+    move_body(s.f, &m);
     print_message("%s %s %s: %s\n", moves[i].node, moves[i].before ? "before" : "after",
                   moves[i].anchor, order_of(&s));
     assert_int_equal(m.done, moves[i].done);
@@ -537,7 +537,7 @@ static void test_random_moves(void **state) {
     char *text = random_program(&seed);
     subject_init(&s, *state, text);
     random_args r = {&s, &seed, 0, 0};
-    fixture_run(s.f, s.graph->arena, random_moves, &r);
+    random_moves(s.f, &r);
     done += r.done;
     refused += r.refused;
     subject_deinit(&s);

@@ -6,9 +6,7 @@ static const kiln_type *tensor(void) { return kiln_type_basic(KILN_TYPE_TENSOR);
 static const kiln_type *integer(void) { return kiln_type_basic(KILN_TYPE_INT); }
 
 static kiln_graph *new_graph(fixture *f) {
-  kiln_graph *graph;
-  assert_ok(kiln_graph_create(f->env->mem, f->registry, f->types, &graph));
-  return graph;
+  return kiln_graph_create(f->env->mem, f->registry, f->types);
 }
 
 /* A node of an operator that takes anything. */
@@ -54,7 +52,7 @@ static void uses_body(fixture *f, void *arg) {
 
 static void test_uses(void **state) {
   kiln_graph *g = new_graph(*state);
-  fixture_run(*state, g->arena, uses_body, g);
+  uses_body(*state, g);
   kiln_graph_release(g);
 }
 
@@ -91,7 +89,7 @@ static void order_body(fixture *f, void *arg) {
 
 static void test_order(void **state) {
   kiln_graph *g = new_graph(*state);
-  fixture_run(*state, g->arena, order_body, g);
+  order_body(*state, g);
   kiln_graph_release(g);
 }
 
@@ -147,7 +145,7 @@ static void names_body(fixture *f, void *arg) {
 
 static void test_names(void **state) {
   kiln_graph *g = new_graph(*state);
-  fixture_run(*state, g->arena, names_body, g);
+  names_body(*state, g);
   kiln_graph_release(g);
 }
 
@@ -193,7 +191,7 @@ static void attrs_body(fixture *f, void *arg) {
 
 static void test_attrs(void **state) {
   kiln_graph *g = new_graph(*state);
-  fixture_run(*state, g->arena, attrs_body, g);
+  attrs_body(*state, g);
   kiln_graph_release(g);
 }
 
@@ -264,7 +262,7 @@ static void test_copy(void **state) {
   kiln_graph *from = parse(*state, loop_text);
   assert_ok(kiln_graph_verify(from));
   copy_args args = {new_graph(*state), from};
-  fixture_run(*state, args.to->arena, copy_body, &args);
+  copy_body(*state, &args);
   kiln_graph_release(from);
   assert_string_equal(print(*state, args.to, false), "graph(%n : int,\n"
                                                      "      %c : bool,\n"
@@ -287,7 +285,7 @@ static void retain_body(fixture *f, void *arg) {
 
 static void test_retain(void **state) {
   kiln_graph *graphs[2] = {new_graph(*state), parse(*state, loop_text)};
-  fixture_run(*state, graphs[0]->arena, retain_body, graphs);
+  retain_body(*state, graphs);
   kiln_graph_release(graphs[1]);
   assert_non_null(strstr(print(*state, graphs[0], false), "prim::Loop"));
   kiln_graph_release(graphs[0]);
@@ -304,7 +302,7 @@ static void test_copy_types(void **state) {
   kiln_graph *graph, *copy;
   assert_ok(kiln_type_table_create(f->env->mem, kiln_registry_types(f->registry), &other));
   assert_ok(kiln_graph_parse(f->env->mem, f->registry, other, kiln_str_from(text), &graph));
-  assert_ok(kiln_graph_copy(graph, f->env->mem, f->types, &copy));
+  copy = kiln_graph_copy(graph, f->env->mem, f->types);
   kiln_graph_release(graph);
   kiln_type_table_destroy(other);
   assert_string_equal(print(f, copy, false), text);

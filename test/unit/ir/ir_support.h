@@ -35,53 +35,18 @@ static inline int fixture_teardown(void **state) {
   return 0;
 }
 
-/* Runs `body` so that it may allocate from the graph, its types and the fixture's arena. */
-typedef struct fixture_run_args {
-  fixture *f;
-  kiln_arena *arena;
-  void (*body)(fixture *f, void *arg);
-  void *arg;
-} fixture_run_args;
-static inline kiln_status *fixture_run_inner(void *arg) {
-  fixture_run_args *a = arg;
-  a->body(a->f, a->arg);
-  return NULL;
-}
-static inline kiln_status *fixture_run_middle(void *arg) {
-  fixture_run_args *a = arg;
-  return kiln_arena_run(a->arena, fixture_run_inner, a);
-}
-static inline kiln_status *fixture_run_types(void *arg) {
-  fixture_run_args *a = arg;
-  return kiln_type_table_run(a->f->types, fixture_run_middle, a);
-}
-static inline void fixture_run(fixture *f, kiln_arena *arena, void (*body)(fixture *, void *),
-                               void *arg) {
-  fixture_run_args a = {f, arena ? arena : f->arena, body, arg};
-  assert_ok(kiln_arena_run(f->arena, fixture_run_types, &a));
-}
-
 static inline kiln_graph *parse(fixture *f, const char *text) {
   kiln_graph *graph;
   assert_ok(kiln_graph_parse(f->env->mem, f->registry, f->types, kiln_str_from(text), &graph));
   return graph;
 }
 
-typedef struct print_args {
-  const kiln_graph *graph;
-  bool ranges;
-  kiln_text text;
-} print_args;
-static inline void print_body(fixture *f, void *arg) {
-  print_args *a = arg;
-  kiln_text_init(&a->text, f->arena);
-  kiln_graph_print(&a->text, a->graph, 3, a->ranges);
-}
 /* In the fixture's arena. */
 static inline const char *print(fixture *f, const kiln_graph *graph, bool ranges) {
-  print_args a = {graph, ranges, {0}};
-  fixture_run(f, NULL, print_body, &a);
-  return a.text.data;
+  kiln_text text;
+  kiln_text_init(&text, f->arena);
+  kiln_graph_print(&text, graph, 3, ranges);
+  return text.data;
 }
 
 /* The value of that name ("x.1" or "5") anywhere in the graph but its subgraphs. */

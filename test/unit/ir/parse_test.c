@@ -33,7 +33,7 @@ static void check_fixed_point(fixture *f, const char *text, const char *name) {
   kiln_status *status = kiln_graph_verify(graph);
   if (status) print_error("%s:\n", name);
   assert_ok(status);
-  assert_ok(kiln_graph_copy(graph, f->env->mem, f->types, &copy));
+  copy = kiln_graph_copy(graph, f->env->mem, f->types);
   kiln_graph_release(graph);
   assert_ok(kiln_graph_verify(copy));
   assert_string_equal(text, print(f, copy, false));
@@ -224,7 +224,7 @@ static void test_ranges(void **state) {
   kiln_graph *graph = parse(*state, text), *copy;
   assert_string_equal(text, print(*state, graph, true));
   fixture *f = *state;
-  assert_ok(kiln_graph_copy(graph, f->env->mem, f->types, &copy));
+  copy = kiln_graph_copy(graph, f->env->mem, f->types);
   kiln_graph_release(graph); /* the copy's ranges are its own */
   assert_string_equal(text, print(*state, copy, true));
   kiln_graph_release(copy);
@@ -371,25 +371,34 @@ static const char sweep_text[] = "graph(%x : Tensor):\n"
                                  "with prim::TensorExprGroup_0 = graph(%b : Tensor):\n"
                                  "  return (%b)\n";
 
-static kiln_status *parse_and_copy(kiln_mem *mem, void *arg) {
-  fixture *f = arg;
-  kiln_type_table *types = NULL, *types2 = NULL;
-  kiln_graph *graph = NULL, *copy = NULL;
-  kiln_status *status = kiln_type_table_create(mem, kiln_registry_types(f->registry), &types);
-  if (!status) status = kiln_type_table_create(mem, kiln_registry_types(f->registry), &types2);
-  if (!status) {
-    status = kiln_graph_parse(mem, f->registry, types, kiln_str_from(sweep_text), &graph);
-  }
-  if (!status) status = kiln_graph_copy(graph, mem, types2, &copy);
-  if (!status) status = kiln_graph_verify(copy);
-  kiln_graph_release(graph);
-  kiln_graph_release(copy);
-  if (types2) kiln_type_table_destroy(types2);
-  if (types) kiln_type_table_destroy(types);
+typedef struct parsed {
+  kiln_type_table *types, *types2;
+  kiln_graph *graph, *copy;
+} parsed;
+
+static kiln_status *parse_and_copy(kiln_mem *mem, const kiln_registry *registry, parsed *p) {
+  KILN_TRY(kiln_type_table_create(mem, kiln_registry_types(registry), &p->types));
+  KILN_TRY(kiln_type_table_create(mem, kiln_registry_types(registry), &p->types2));
+  KILN_TRY(kiln_graph_parse(mem, registry, p->types, kiln_str_from(sweep_text), &p->graph));
+  p->copy = kiln_graph_copy(p->graph, mem, p->types2);
+  return kiln_graph_verify(p->copy);
+}
+static kiln_status *try_parse(kiln_mem *mem, const kiln_registry *registry, parsed *p) {
+  KILN_PROTECT(parse_and_copy(mem, registry, p));
+}
+
+static kiln_status *parse_in(kiln_mem *mem, void *arg) {
+  const fixture *f = arg;
+  parsed p = {0};
+  kiln_status *status = try_parse(mem, f->registry, &p);
+  kiln_graph_release(p.graph);
+  kiln_graph_release(p.copy);
+  kiln_type_table_destroy(p.types2);
+  kiln_type_table_destroy(p.types);
   return status;
 }
 
-static void test_sweep(void **state) { sweep(parse_and_copy, *state); }
+static void test_sweep(void **state) { sweep(parse_in, *state); }
 
 int main(void) {
   const struct CMUnitTest tests[] = {

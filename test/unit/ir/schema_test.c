@@ -25,7 +25,7 @@ static void schema_body(fixture *f, void *arg) {
 
 static kiln_schema *parse_schema(fixture *f, const char *text) {
   schema_args a = {.text = text};
-  fixture_run(f, NULL, schema_body, &a);
+  schema_body(f, &a);
   assert_ok(a.status);
   return a.schema;
 }
@@ -58,7 +58,7 @@ static const char *const same[] = {
 static void test_round_trip(void **state) {
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
     schema_args a = {.text = same[i]};
-    fixture_run(*state, NULL, schema_body, &a);
+    schema_body(*state, &a);
     assert_ok(a.status);
     assert_string_equal(a.printed, same[i]);
     kiln_schema_deinit(a.schema);
@@ -113,7 +113,7 @@ static void test_faults(void **state) {
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     schema_args a = {.text = bad[i]};
-    fixture_run(*state, NULL, schema_body, &a);
+    schema_body(*state, &a);
     assert_non_null(a.status);
     assert_null(a.schema);
     assert_error(a.status, KILN_INVALID_ARGUMENT, "column");
@@ -313,7 +313,7 @@ static void test_match(void **state) {
   for (size_t i = 0; i < sizeof match_cases / sizeof *match_cases; i++) {
     const match_case *c = &match_cases[i];
     match_args a = {.c = c};
-    fixture_run(*state, NULL, match_body, &a);
+    match_body(*state, &a);
     if (a.fits != c->fits) print_error("%s with %s: %s\n", c->schema, c->actuals, a.why);
     assert_int_equal(a.fits, c->fits);
     if (!a.fits) {

@@ -376,7 +376,7 @@ static void check_sample(fixture *f, kiln_call *call, const kiln_op *op, tally *
     for (int i = 0; i < s.count; i++) s.args[i] = random_arg(f, &s, i, &op->schema->args[i], dtype);
   }
   ask_args a = {.op = op, .s = &s};
-  fixture_run(f, NULL, ask_body, &a);
+  ask_body(f, &a);
   kiln_status *status = kiln_kernel_run(call, &op->kernel, s.args, s.count, outs);
   if (!status && a.known) {
     for (int i = 0; i < op->schema->result_count; i++) {
@@ -483,7 +483,7 @@ static void test_infer(void **state) {
                         "  %c : Tensor, %d : Tensor = prim::ConstantChunk[chunks=2, dim=1](%s)\n"
                         "  %t : Tensor = aten::tanh(%c)\n"
                         "  return (%t)\n")};
-  fixture_run(*state, a.graph->arena, infer_body, &a);
+  infer_body(*state, &a);
   assert_true(a.complete);
   assert_string_equal(type_of(*state, a.graph, "s"),
                       "Float(4, 6, strides=[6, 1], requires_grad=0, device=cpu)");

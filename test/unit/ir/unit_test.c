@@ -12,23 +12,21 @@ typedef struct unit_args {
   kiln_class *cls;
 } unit_args;
 
-static kiln_status *define_inner(void *arg) {
-  unit_args *a = arg;
+static kiln_status *define(fixture *f, kiln_env *env, unit_args *a) {
+  a->unit = kiln_unit_create(env, f->registry);
   a->function = kiln_unit_add_function(a->unit, KILN_STR("__torch__.m.helper"), NULL);
   a->cls = kiln_unit_add_class(a->unit, KILN_TYPE_CLASS, KILN_STR("__torch__.m.Net"));
   a->method = kiln_unit_add_function(a->unit, KILN_STR("__torch__.m.Net.forward"), a->cls->type);
   return NULL;
 }
-static kiln_status *define_types(void *arg) {
-  unit_args *a = arg;
-  return kiln_type_table_run(a->unit->types, define_inner, a);
+static kiln_status *try_define(fixture *f, kiln_env *env, unit_args *a) {
+  KILN_PROTECT(define(f, env, a));
 }
 
 static void test_names(void **state) {
   fixture *f = *state;
   unit_args a = {0};
-  assert_ok(kiln_unit_create(f->env, f->registry, &a.unit));
-  assert_ok(kiln_arena_run(a.unit->arena, define_types, &a));
+  assert_ok(try_define(f, f->env, &a));
   assert_ptr_equal(kiln_unit_find_function(a.unit, KILN_STR("__torch__.m.helper")), a.function);
   assert_null(kiln_unit_find_function(a.unit, KILN_STR("helper")));
   assert_true(kiln_str_is(a.function->name, "helper"));
@@ -47,7 +45,7 @@ static kiln_status *compile(kiln_unit *unit, kiln_function *function) {
     function->error = KILN_ERROR(KILN_UNSUPPORTED, "no such thing");
     return NULL;
   }
-  KILN_TRY(kiln_graph_create(unit->env->mem, unit->registry, unit->types, &function->graph));
+  function->graph = kiln_graph_create(unit->env->mem, unit->registry, unit->types);
   function->state = 2;
   return NULL;
 }
@@ -57,8 +55,7 @@ static void test_ensure(void **state) {
   fixture *f = *state;
   unit_args a = {0};
   compiled = 0;
-  assert_ok(kiln_unit_create(f->env, f->registry, &a.unit));
-  assert_ok(kiln_arena_run(a.unit->arena, define_types, &a));
+  assert_ok(try_define(f, f->env, &a));
   assert_error(kiln_unit_ensure(a.function), KILN_INTERNAL, "has no body");
   a.unit->ensure = compile;
   assert_ok(kiln_unit_ensure(a.function));
@@ -73,8 +70,7 @@ static void test_ensure(void **state) {
 static kiln_status *make_unit(kiln_env *env, void *arg) {
   fixture *f = arg;
   unit_args a = {0};
-  KILN_TRY(kiln_unit_create(env, f->registry, &a.unit));
-  kiln_status *status = kiln_arena_run(a.unit->arena, define_types, &a);
+  kiln_status *status = try_define(f, env, &a);
   kiln_unit_destroy(a.unit);
   return status;
 }

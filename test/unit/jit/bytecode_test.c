@@ -44,7 +44,7 @@ static void check(fixture *f, const char *graph, const char *expected) {
   kiln_plan *plan;
   assert_ok(emit(f, graph, 0, &plan));
   void *arg = plan;
-  fixture_run(f, NULL, print_plan, &arg);
+  print_plan(f, &arg);
   if (strcmp(arg, expected) != 0) fail_msg("expected:\n%sgot:\n%s", expected, (char *)arg);
   kiln_plan_destroy(plan);
 }

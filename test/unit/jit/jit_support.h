@@ -19,15 +19,17 @@ typedef struct model {
   const kiln_callable *callable;
 } model;
 
-typedef struct model_text {
-  model *m;
-  const char *graph;
-} model_text;
-
-static inline kiln_status *model_add_body(void *arg) {
-  model *m = ((model_text *)arg)->m;
+/* Registry and env are there. */
+static inline kiln_status *model_fill(model *m, const char *graph) {
+  m->unit = kiln_unit_create(m->env, m->registry);
   m->function = kiln_unit_add_function(m->unit, KILN_STR("__torch__.M.forward"), NULL);
+  KILN_TRY(kiln_graph_parse(m->env->mem, m->registry, m->unit->types, kiln_str_from(graph),
+                            &m->function->graph));
+  m->function->state = 2;
   return NULL;
+}
+static inline kiln_status *model_try_fill(model *m, const char *graph) {
+  KILN_PROTECT(model_fill(m, graph));
 }
 
 /* One function, `forward`, of that graph. Flags: "name=value", NULL at the end. */
@@ -42,13 +44,8 @@ static inline void model_open(model *m, const char *graph, const char *const *fl
     assert_ok(kiln_flags_set(&m->env->flags, name, equals + 1));
   }
   assert_ok(kiln_registry_create(m->env, &m->registry));
-  assert_ok(kiln_unit_create(m->env, m->registry, &m->unit));
   assert_ok(kiln_codegen_create(m->env, &m->codegen));
-  model_text text = {m, graph};
-  assert_ok(kiln_arena_run(m->unit->arena, model_add_body, &text));
-  assert_ok(kiln_graph_parse(m->env->mem, m->registry, m->unit->types, kiln_str_from(graph),
-                             &m->function->graph));
-  m->function->state = 2;
+  assert_ok(model_try_fill(m, graph));
   assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
   assert_ok(kiln_call_create(m->env, &m->call));
   m->call->jit = true;
@@ -131,28 +128,15 @@ static inline kiln_counters counters(model *m) {
 }
 
 /* The text of a stage, freed with free(). */
-typedef struct dump_args {
-  model *m;
-  kiln_jit_stage stage;
-  const char *site;
-  kiln_arena *arena;
-  char *text;
-} dump_args;
-static inline kiln_status *dump_body(void *arg) {
-  dump_args *a = arg;
-  kiln_text text;
-  kiln_text_init(&text, a->arena);
-  KILN_TRY(
-      kiln_jit_dump(a->m->jit, a->m->function, a->stage, kiln_str_from(a->site), false, &text));
-  a->text = strdup(text.data);
-  return NULL;
-}
 static inline char *dump_stage(model *m, kiln_jit_stage stage, const char *site) {
-  dump_args a = {m, stage, site, NULL, NULL};
-  assert_ok(kiln_arena_create(m->env->mem, &a.arena));
-  assert_ok(kiln_arena_run(a.arena, dump_body, &a));
-  kiln_arena_destroy(a.arena);
-  return a.text;
+  kiln_arena *arena;
+  kiln_text text;
+  assert_ok(kiln_arena_create(m->env->mem, &arena));
+  kiln_text_init(&text, arena);
+  assert_ok(kiln_jit_dump(m->jit, m->function, stage, kiln_str_from(site), false, &text));
+  char *copy = strdup(text.data);
+  kiln_arena_destroy(arena);
+  return copy;
 }
 
 static inline int count_words(const char *text, const char *words) {

@@ -15,13 +15,8 @@ typedef struct life {
 /* Its own unit, code generator and executor; what was made is given back on every way out. */
 static kiln_status *open_parts(model *m, kiln_env *env, life *l) {
   *m = (model){.env = env, .registry = l->registry};
-  KILN_TRY(kiln_unit_create(env, l->registry, &m->unit));
   KILN_TRY(kiln_codegen_create(env, &m->codegen));
-  model_text text = {m, l->graph};
-  KILN_TRY(kiln_arena_run(m->unit->arena, model_add_body, &text));
-  KILN_TRY(kiln_graph_parse(env->mem, l->registry, m->unit->types, kiln_str_from(l->graph),
-                            &m->function->graph));
-  m->function->state = 2;
+  KILN_TRY(model_try_fill(m, l->graph));
   KILN_TRY(kiln_jit_create(env, &env->flags, m->unit, m->codegen, &m->jit));
   KILN_TRY(kiln_call_create(env, &m->call));
   m->call->jit = true;

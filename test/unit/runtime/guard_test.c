@@ -132,7 +132,7 @@ static void guards_hold_and_explain(void **state) {
   kiln_mem *mem = test_mem();
   kiln_arena *arena;
   assert_ok(kiln_arena_create(mem, &arena));
-  assert_ok(kiln_arena_run(arena, guards, arena));
+  assert_ok(guards(arena));
   kiln_arena_destroy(arena);
   kiln_mem_release(mem);
 }

@@ -159,7 +159,7 @@ static void run(kiln_status *(*body)(void *arg)) {
   kiln_mem *mem = test_mem();
   kiln_arena *arena;
   assert_ok(kiln_arena_create(mem, &arena));
-  assert_ok(kiln_arena_run(arena, body, arena));
+  assert_ok(body(arena));
   kiln_arena_destroy(arena);
   kiln_mem_release(mem);
 }

@@ -293,7 +293,7 @@ static void run_on(kiln_status *(*body)(void *arg)) {
   kiln_mem *mem = test_mem();
   kiln_type_table *table;
   assert_ok(kiln_type_table_create(mem, NULL, &table));
-  assert_ok(kiln_type_table_run(table, body, table));
+  assert_ok(body(table));
   kiln_type_table_destroy(table);
   assert_int_equal(kiln_mem_bytes(mem), 0);
   kiln_mem_release(mem);
@@ -356,7 +356,7 @@ static void tables_make_a_chain(void **state) {
   kiln_type_table *root, *graph;
   assert_ok(kiln_type_table_create(mem, NULL, &root));
   assert_ok(kiln_type_table_create(mem, root, &graph));
-  assert_ok(kiln_type_table_run(graph, chain, graph));
+  assert_ok(chain(graph));
   kiln_type_table_destroy(graph);
   kiln_type_table_destroy(root);
   kiln_mem_release(mem);
@@ -381,7 +381,7 @@ static kiln_status *make_many(void *arg) {
 
 static void *work(void *arg) {
   worker *w = arg;
-  return kiln_type_table_run(w->table, make_many, w);
+  return make_many(w);
 }
 
 static void threads_share_a_table(void **state) {
@@ -419,12 +419,14 @@ static kiln_status *some_types(void *arg) {
   return NULL;
 }
 
+static kiln_status *try_types(kiln_type_table *table) { KILN_PROTECT(some_types(table)); }
+
 static kiln_status *table_life(kiln_mem *mem, void *arg) {
   (void)arg;
   kiln_type_table *root = NULL, *table = NULL;
   kiln_status *status = kiln_type_table_create(mem, NULL, &root);
   if (!status) status = kiln_type_table_create(mem, root, &table);
-  if (!status) status = kiln_type_table_run(table, some_types, table);
+  if (!status) status = try_types(table);
   kiln_type_table_destroy(table);
   kiln_type_table_destroy(root);
   return status;
