@@ -78,20 +78,22 @@ static kiln_status *open_llvm(kiln_codegen *codegen) {
 }
 
 /* What is asked of LLVM. All that takes memory of an arena is done before: then nothing is held. */
+enum { PREFIX = sizeof KILN_KERNEL_SYMBOL - 1 };
+
 typedef struct llvm_job {
   kiln_codegen *codegen;
   const kiln_loop_fn *fn; /* NULL: LLVM is opened, and that is all */
   kiln_str text;          /* of it, where LLVM has a process of its own */
   kiln_digest digest;
-  char name[40];
+  char name[KILN_KERNEL_SYMBOL_BYTES];
   kiln__llvm_product product;
   void *bytes;
   size_t size;
 } llvm_job;
 
-static void symbol_of(kiln_digest digest, char out_name[40]) {
-  memcpy(out_name, "kiln_k_", sizeof "kiln_k_");
-  kiln_digest_format(digest, out_name + 7);
+static void symbol_of(kiln_digest digest, char out_name[KILN_KERNEL_SYMBOL_BYTES]) {
+  memcpy(out_name, KILN_KERNEL_SYMBOL, PREFIX);
+  kiln_digest_format(digest, out_name + PREFIX);
 }
 
 static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__llvm_product product,
@@ -204,7 +206,7 @@ static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn,
 
 /* Takes the object. */
 static kiln_status *load_object(code *c, void *object, size_t bytes, kiln_reason *out_reason) {
-  char name[40];
+  char name[KILN_KERNEL_SYMBOL_BYTES];
   symbol_of(c->public.digest, name);
   c->object = object;
   c->public.object = object;

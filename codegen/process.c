@@ -39,7 +39,7 @@ typedef struct request {
   uint64_t memory;
   uint32_t seconds; /* after which nobody waits any more; 0: somebody always does */
   int32_t product;
-  char name[40];
+  char name[KILN_KERNEL_SYMBOL_BYTES];
 } request;
 
 /* Followed by the product. */

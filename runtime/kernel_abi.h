@@ -4,7 +4,14 @@
  * holds no address and calls nothing outside itself. One call covers the iterations [begin, end) of
  * the kernel's outermost parallel loop, whose extent is in kiln_kernel_info; calls on disjoint
  * ranges may run at the same time on the same args (scratch is then one block for each call).
- * A kernel cannot fail. It needs no stack worth mentioning and keeps no state. */
+ * A kernel cannot fail. It needs no stack worth mentioning and keeps no state.
+ *
+ * Objects outlive the process that made them, so this page has a version: it is in the name that a
+ * kernel's object gives it, and the loader finds no other. Whatever changes here raises it.
+ *
+ * There is one axis, in two registers. A grid of three would be four numbers more, which every call
+ * of every kernel of one loop would store and load; who cuts three axes turns a number of [0,
+ * extent) into its three, once for each piece. */
 #ifndef KILN_RUNTIME_KERNEL_ABI_H
 #define KILN_RUNTIME_KERNEL_ABI_H
 
@@ -17,7 +24,10 @@ typedef union kiln_kernel_scalar {
   double f;
 } kiln_kernel_scalar;
 
-/* Fields are only ever added at the end: cached object code knows the offsets. */
+/* Kernels are called this and the digest of their loop IR: 1 is the version. */
+#define KILN_KERNEL_SYMBOL "kiln_k1_"
+enum { KILN_KERNEL_SYMBOL_BYTES = sizeof KILN_KERNEL_SYMBOL + 32 };
+
 typedef struct kiln_kernel_args {
   void *const *data;                 /* first element of each tensor: inputs, then outputs */
   const kiln_kernel_scalar *scalars; /* in the order of the kernel's scalar inputs */
@@ -26,6 +36,15 @@ typedef struct kiln_kernel_args {
   void *scratch;                     /* scratch_bytes, 64-byte aligned; NULL when 0 */
   const void *closure;               /* the group's closure: the evaluator's program, else NULL */
 } kiln_kernel_args;
+#ifdef __x86_64__
+_Static_assert(offsetof(kiln_kernel_args, data) == 0, "version 1");
+_Static_assert(offsetof(kiln_kernel_args, scalars) == 8, "version 1");
+_Static_assert(offsetof(kiln_kernel_args, sizes) == 16, "version 1");
+_Static_assert(offsetof(kiln_kernel_args, strides) == 24, "version 1");
+_Static_assert(offsetof(kiln_kernel_args, scratch) == 32, "version 1");
+_Static_assert(offsetof(kiln_kernel_args, closure) == 40, "version 1");
+_Static_assert(sizeof(kiln_kernel_args) == 48 && sizeof(kiln_kernel_scalar) == 8, "version 1");
+#endif
 
 typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, int64_t begin, int64_t end);
 

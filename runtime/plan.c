@@ -1,6 +1,6 @@
 /* plan.c: bytecode plans: destroy, print, verify.
  *
- * What an instruction's immediate means stands in one table here; printer and verifier read it. */
+ * What an instruction's immediate means stands in instr.def; printer and verifier read it. */
 #include "runtime/plan.h"
 
 /* What x indexes. */
@@ -19,49 +19,21 @@ typedef enum x_kind {
   X_NUMBER, /* a slot or element: checked when it runs */
 } x_kind;
 
-/* Operand counts: -1 is any. */
 static const struct instr_info {
   const char *name;
   x_kind x;
   int ins, outs;
+  const char *meaning;
 } instr_table[] = {
-    [KILN_INSTR_OP] = {"OP", X_KERNEL, -1, -1},
-    [KILN_INSTR_OP_SIMPLE] = {"OP", X_KERNEL, -1, 1},
-    [KILN_INSTR_GROUP] = {"GROUP", X_GROUP, -1, -1},
-    [KILN_INSTR_LOADC] = {"LOADC", X_CONSTANT, 0, 1},
-    [KILN_INSTR_MOVE] = {"MOVE", X_NONE, -1, -1},
-    [KILN_INSTR_DROP] = {"DROP", X_NONE, -1, 0},
-    [KILN_INSTR_JMP] = {"JMP", X_JUMP, 0, 0},
-    [KILN_INSTR_JF] = {"JF", X_JUMP, 1, 0},
-    [KILN_INSTR_LOOP] = {"LOOP", X_JUMP, 3, 0},
-    [KILN_INSTR_INC] = {"INC", X_NONE, 0, 1},
-    [KILN_INSTR_RET] = {"RET", X_NONE, 1, 0},
-    [KILN_INSTR_CALL] = {"CALL", X_CALLABLE, -1, 1},
-    [KILN_INSTR_CALL_VALUE] = {"CALL_VALUE", X_NONE, -1, 1},
-    [KILN_INSTR_CALL_METHOD] = {"CALL_METHOD", X_STRING, -1, 1},
-    [KILN_INSTR_PROFILE] = {"PROFILE", X_RECORD, 1, 0},
-    [KILN_INSTR_TYPECHECK] = {"TYPECHECK", X_GUARD, -1, 1},
-    [KILN_INSTR_LIST] = {"LIST", X_TYPE, -1, 1},
-    [KILN_INSTR_TUPLE] = {"TUPLE", X_TYPE, -1, 1},
-    [KILN_INSTR_DICT] = {"DICT", X_TYPE, -1, 1},
-    [KILN_INSTR_LIST_UNPACK] = {"LIST_UNPACK", X_NONE, 1, -1},
-    [KILN_INSTR_TUPLE_UNPACK] = {"TUPLE_UNPACK", X_NONE, 1, -1},
-    [KILN_INSTR_TUPLE_INDEX] = {"TUPLE_INDEX", X_NUMBER, 1, 1},
-    [KILN_INSTR_TUPLE_ITEM] = {"TUPLE_ITEM", X_NONE, 2, 1},
-    [KILN_INSTR_TUPLE_SLICE] = {"TUPLE_SLICE", X_TYPE, 1, 1},
-    [KILN_INSTR_OBJECT] = {"OBJECT", X_TYPE, 0, 1},
-    [KILN_INSTR_GET_ATTR] = {"GET_ATTR", X_NUMBER, 1, 1},
-    [KILN_INSTR_SET_ATTR] = {"SET_ATTR", X_NUMBER, 2, 0},
-    [KILN_INSTR_ISINSTANCE] = {"ISINSTANCE", X_TYPE_LIST, 1, 1},
-    [KILN_INSTR_CHECK] = {"CHECK", X_TYPE, 1, 0},
-    [KILN_INSTR_RAISE] = {"RAISE", X_NONE, -1, 0},
-    [KILN_INSTR_ENTER] = {"ENTER", X_NONE, 1, 1},
-    [KILN_INSTR_EXIT] = {"EXIT", X_NONE, 0, 1},
-    [KILN_INSTR_FORK] = {"FORK", X_CALLABLE, -1, 1},
-    [KILN_INSTR_WAIT] = {"WAIT", X_NONE, 1, 1},
+#define KILN_INSTR(name, x, ins, outs, meaning) {#name, X_##x, ins, outs, meaning},
+#include "runtime/instr.def"
+#undef KILN_INSTR
 };
-_Static_assert(sizeof instr_table / sizeof *instr_table == KILN_INSTR__COUNT,
-               "every instruction has its line");
+
+/* That an OP is simple is the interpreter's concern. */
+const char *kiln_instr_name(kiln_instr_op op) {
+  return instr_table[op == KILN_INSTR_OP_SIMPLE ? KILN_INSTR_OP : op].name;
+}
 
 void kiln_plan_destroy(kiln_plan *plan) {
   if (!plan) return;
@@ -126,7 +98,7 @@ void kiln_plan_print(const kiln_plan *plan, kiln_text *text) {
   for (int i = 0; i < plan->code_count; i++) {
     const kiln_instr *in = &plan->code[i];
     const kiln_operand *o = plan->operands + in->operands;
-    kiln_text_printf(text, "%4d %s", i, instr_table[in->op].name);
+    kiln_text_printf(text, "%4d %s", i, kiln_instr_name((kiln_instr_op)in->op));
     print_x(plan, in, text);
     for (int k = 0; k < in->in_count; k++) print_operand(text, o[k]);
     if (in->out_count) kiln_text_puts(text, " =>");
@@ -199,8 +171,8 @@ static kiln_status *verify_counts(const kiln_plan *plan, int at) {
     good = good && in->in_count > 0;
   }
   if (good) return NULL;
-  return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: %s has %d inputs and %d outputs",
-                    plan->name, at, info->name, in->in_count, in->out_count);
+  return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: %s (%s) has %d inputs and %d outputs",
+                    plan->name, at, info->name, info->meaning, in->in_count, in->out_count);
 }
 
 kiln_status *kiln_plan_verify(const kiln_plan *plan) {
@@ -233,8 +205,6 @@ kiln_status *kiln_plan_verify(const kiln_plan *plan) {
 }
 
 /* -- Times -- */
-
-const char *kiln_instr_name(kiln_instr_op op) { return instr_table[op].name; }
 
 void kiln_plan_tick(kiln_call *call, const kiln_plan *plan, const kiln_instr *in) {
   const uint64_t now = kiln_now_ns();

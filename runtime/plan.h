@@ -4,33 +4,9 @@
  * ivalues of the frame; every value has one, and an operand that is a value's last use moves it
  * out, so a tensor's memory returns at once.
  *
- * Instructions (x is the immediate; operands are inputs, then outputs):
- *   OP            kernels[x](inputs) -> outputs
- *   GROUP         groups[x]: a fused kernel
- *   LOADC         constants[x] -> out             (only where a register is needed)
- *   MOVE          in_i -> out_i, all at once
- *   DROP          releases registers
- *   JMP, JF       to instruction x; JF when the input is false. Backward jumps check limits.
- *   LOOP          (i, max, cond): goes to x unless i < max and cond
- *   INC           in-out: i + 1
- *   RET           returns the inputs
- *   CALL          callables[x](inputs) -> outputs; results of a graph function are 1 value
- *   CALL_VALUE    input 0 is a function value
- *   CALL_METHOD   strings[x] names a method of the object in input 0 (interfaces)
- *   PROFILE       records[x] sees the input
- *   TYPECHECK     guards[x] on the inputs -> bool; counts a hit or a miss
- *   LIST, TUPLE, DICT  construct with types[x]
- *   LIST_UNPACK, TUPLE_UNPACK, TUPLE_INDEX (x); TUPLE_ITEM  the tuple and the index are inputs
- *   TUPLE_SLICE   types[x] has the slice's length; `flags` is its first element
- *   OBJECT        new instance of types[x];  GET_ATTR, SET_ATTR  slot x
- *   ISINSTANCE    types of type_lists[x]
- *   CHECK         fails unless the input is a value of types[x]: where a static type is only
- * claimed RAISE         inputs: message, class name (may be left out or None) ENTER         in: an
- * object; calls its __enter__, remembers it until EXIT EXIT          calls __exit__(None, None,
- * None) of what was entered last. What a frame has entered is also left while unwinding, unless a
- * limit or lack of memory stopped it FORK, WAIT    run callables[x] now, as PyTorch's inline order,
- * or, where it allows that, as a task of the pool; get the result. `flags` of FORK, less 1, is the
- * type of what the future holds
+ * Its instructions are a table, runtime/instr.def. What a frame has entered (ENTER) is also left
+ * while unwinding, unless a limit or lack of memory stopped it. FORK runs its function in PyTorch's
+ * inline order, or, where its callable allows that, as a task of the pool.
  *
  * Rules for who makes a plan: a register is empty (or holds no reference) when it is written;
  * an operand without MOVE leaves its register as it is; of several operands of one instruction
@@ -45,47 +21,11 @@
 #include "runtime/record.h"
 #include "runtime/source.h"
 
-#define KILN_INSTR_LIST(X) \
-  X(OP)                    \
-  X(OP_SIMPLE)             \
-  X(GROUP)                 \
-  X(LOADC)                 \
-  X(MOVE)                  \
-  X(DROP)                  \
-  X(JMP)                   \
-  X(JF)                    \
-  X(LOOP)                  \
-  X(INC)                   \
-  X(RET)                   \
-  X(CALL)                  \
-  X(CALL_VALUE)            \
-  X(CALL_METHOD)           \
-  X(PROFILE)               \
-  X(TYPECHECK)             \
-  X(LIST)                  \
-  X(TUPLE)                 \
-  X(DICT)                  \
-  X(LIST_UNPACK)           \
-  X(TUPLE_UNPACK)          \
-  X(TUPLE_INDEX)           \
-  X(TUPLE_ITEM)            \
-  X(TUPLE_SLICE)           \
-  X(OBJECT)                \
-  X(GET_ATTR)              \
-  X(SET_ATTR)              \
-  X(ISINSTANCE)            \
-  X(CHECK)                 \
-  X(RAISE)                 \
-  X(ENTER)                 \
-  X(EXIT)                  \
-  X(FORK)                  \
-  X(WAIT)
-
 typedef enum kiln_instr_op {
-#define KILN_INSTR_ENUM(name) KILN_INSTR_##name,
-  KILN_INSTR_LIST(KILN_INSTR_ENUM)
-#undef KILN_INSTR_ENUM
-      KILN_INSTR__COUNT
+#define KILN_INSTR(name, x, ins, outs, meaning) KILN_INSTR_##name,
+#include "runtime/instr.def"
+#undef KILN_INSTR
+  KILN_INSTR__COUNT
 } kiln_instr_op;
 
 /* An operand: a register or a constant; MOVE marks the last use. */

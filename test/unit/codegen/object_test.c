@@ -29,9 +29,9 @@ static bool loads(const void *bytes, size_t size, const char *name, kiln_code wa
   return ok;
 }
 
-static void name_of(const kiln_compiled *code, char name[40]) {
-  memcpy(name, "kiln_k_", 7);
-  kiln_digest_format(code->digest, name + 7);
+static void name_of(const kiln_compiled *code, char name[KILN_KERNEL_SYMBOL_BYTES]) {
+  strcpy(name, KILN_KERNEL_SYMBOL);
+  kiln_digest_format(code->digest, name + strlen(name));
 }
 
 typedef void (*damage)(unsigned char *bytes, size_t size);
@@ -43,6 +43,12 @@ static Elf64_Shdr *section(unsigned char *bytes, uint32_t type) {
     if (s[i].sh_type == type && s[i].sh_size) return &s[i];
   fail();
   return s;
+}
+/* Of a later version of runtime/kernel_abi.h. */
+static void other_abi(unsigned char *bytes, size_t size) {
+  unsigned char *at = memmem(bytes, size, KILN_KERNEL_SYMBOL, strlen(KILN_KERNEL_SYMBOL));
+  assert_non_null(at);
+  at[strlen(KILN_KERNEL_SYMBOL) - 2]++;
 }
 static void bad_magic(unsigned char *bytes, size_t size) {
   (void)size;
@@ -84,15 +90,15 @@ static void undefined_symbol(unsigned char *bytes, size_t size) {
 
 static void test_refusals(void **unused) {
   (void)unused;
-  static const damage damages[] = {bad_magic,          bad_machine,        sections_outside,
-                                   data_outside,       writable,           relocation_type,
-                                   relocation_outside, relocation_too_far, undefined_symbol};
+  static const damage damages[] = {
+      bad_magic,       bad_machine,        sections_outside,   data_outside,     writable,
+      relocation_type, relocation_outside, relocation_too_far, undefined_symbol, other_abi};
   fixture f;
   fixture_open(&f);
   kiln_codegen *codegen;
   assert_ok(kiln_codegen_create(f.env, &codegen));
   kiln_compiled *code = make_object(&f, codegen);
-  char name[40];
+  char name[KILN_KERNEL_SYMBOL_BYTES];
   name_of(code, name);
   assert_true(loads(code->object, code->object_bytes, name, KILN_UNSUPPORTED));
   assert_false(loads(code->object, code->object_bytes, "no_such_kernel", KILN_UNSUPPORTED));
@@ -117,7 +123,7 @@ static void test_random_damage(void **unused) {
   kiln_codegen *codegen;
   assert_ok(kiln_codegen_create(f.env, &codegen));
   kiln_compiled *code = make_object(&f, codegen);
-  char name[40];
+  char name[KILN_KERNEL_SYMBOL_BYTES];
   name_of(code, name);
   uint64_t seed = 12345;
   for (size_t size = 0; size < code->object_bytes; size += 7) {
