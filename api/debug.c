@@ -17,14 +17,14 @@ typedef struct lister {
 #define ROW(l, ...) KILN__ROW((l)->row, (l)->user, __VA_ARGS__)
 
 static void list_passes(const lister *l) {
-  ROW(l, "name", "needs", "keeps", "meaning");
+  ROW(l, "name", "keeps", "meaning");
   for (int i = 0; i < KILN_PASS__COUNT; i++) {
     const kiln_pass_info *p = &kiln_pass_table[i];
-    ROW(l, p->name, p->needs, p->keeps, p->meaning);
+    ROW(l, p->name, p->keeps_shapes ? "shapes" : "", p->meaning);
   }
   for (int i = 0; i < KILN_PIPELINE__COUNT; i++) {
     const kiln_pipeline_info *p = &kiln_pipeline_table[i];
-    ROW(l, p->name, "", "", p->meaning);
+    ROW(l, p->name, "", p->meaning);
   }
 }
 

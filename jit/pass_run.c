@@ -8,13 +8,12 @@
 
 /* -- Tables -- */
 
+enum { KEEPS_, KEEPS_shapes };
 const kiln_pass_info kiln_pass_table[] = {
-#define NEEDS(...) #__VA_ARGS__
-#define KEEPS(...) #__VA_ARGS__
-#define KILN_PASS(name, meaning, fn, needs, keeps) {#name, meaning, fn, needs, keeps},
+#define KEEPS(what) KEEPS_##what
+#define KILN_PASS(name, meaning, fn, keeps) {#name, meaning, fn, keeps},
 #include "jit/passes.def"
 #undef KILN_PASS
-#undef NEEDS
 #undef KEEPS
 };
 
@@ -186,7 +185,7 @@ static kiln_status *check_after(pass_job *job) {
     return KILN_ERROR(KILN_INTERNAL, "pass %s changed the graph without saying so",
                       job->info->name);
   }
-  if (strstr(job->info->keeps, "shapes")) KILN_TRY(check_types(job, graph->top));
+  if (job->info->keeps_shapes) KILN_TRY(check_types(job, graph->top));
   bool reparse = job->runner->env->flags.verify && has_text_form(graph->top);
   return reparse ? check_reparse(job, after) : NULL;
 }

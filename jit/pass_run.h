@@ -14,11 +14,11 @@
 typedef struct kiln_pass_info {
   const char *name, *meaning;
   kiln_pass_fn fn;
-  const char *needs, *keeps; /* "alias, shapes" */
+  bool keeps_shapes; /* checked where the runner verifies */
 } kiln_pass_info;
 
 typedef enum kiln_pass_id {
-#define KILN_PASS(name, meaning, fn, needs, keeps) KILN_PASS_##name,
+#define KILN_PASS(name, meaning, fn, keeps) KILN_PASS_##name,
 #include "jit/passes.def"
 #undef KILN_PASS
   KILN_PASS__COUNT
