@@ -106,7 +106,8 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
   if (cap >= 0 && cap < (int)env.isa) env.isa = (kiln_isa)cap;
 
   /* Word 1 of the flag is "system". */
-  KILN_TRY(kiln_mem_create(env.flags.alloc == 1 ? KILN_MEM_SYSTEM : KILN_MEM_DEFAULT, &env.mem));
+  KILN_TRY(kiln_mem_create(
+      env.flags.alloc == KILN_ALLOC_SYSTEM ? KILN_MEM_SYSTEM : KILN_MEM_DEFAULT, &env.mem));
   if (env.flags.hash_seed >= 0) kiln_mem_set_hash_seed(env.mem, (uint64_t)env.flags.hash_seed);
   kiln_status *status = NULL;
   if (env.flags.threads != 1) status = kiln_pool_create((int)env.flags.threads, &env.pool);

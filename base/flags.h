@@ -60,6 +60,10 @@ typedef struct kiln_flag_info {
   size_t offset; /* in kiln_flags */
 } kiln_flag_info;
 
+/* Values of ENUM flags, in the order of their words. */
+enum { KILN_COMPAT_KILN, KILN_COMPAT_TORCH };
+enum { KILN_ALLOC_DEFAULT, KILN_ALLOC_SYSTEM };
+
 extern const kiln_flag_info kiln_flag_table[];
 extern const int kiln_flag_count;
 

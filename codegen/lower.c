@@ -1,8 +1,7 @@
 /* lower.c: a group's graph to loop IR.
  *
  * Outputs of the same sizes share a nest, whose loops are their dimensions. The body is found by
- * walking from the outputs back, with a memo. Where cat meets a domain that reaches over a boundary
- * of its pieces, the domain is cut there and both parts are taken up again (a worklist). */
+ * walking from the outputs back, with a memo. */
 #include "codegen/lower.h"
 
 #include <math.h>
@@ -11,23 +10,24 @@
 #include "base/checked.h"
 #include "runtime/half.h"
 
-enum { MAX_NESTS = 256 };
-
-/* The LOWER column of the tables. */
+/* The LOWER and LOWER_EACH columns of the tables. */
 #include "ir/ops_columns.h"
 #undef LOWER
-#define LOWER(name)                                                            \
-  int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, int output, \
-                         const kiln__lower_map *map);
+#undef LOWER_EACH
+#define LOWER(name) KILN__LOWER_TYPE(name);
+#define LOWER_EACH(name) KILN__LOWER_EACH_TYPE(name);
 #define KILN_OP(id, schema, columns) columns
 #include "ir/ops.def"
 #undef KILN_OP
 
 #include "ir/ops_columns.h"
 #undef LOWER
+#undef LOWER_EACH
 #define LOWER(name) .fn = kiln__lower_##name,
+#define LOWER_EACH(name) .each = kiln__lower_##name,
 typedef struct lowering_entry {
   kiln__lower_fn fn;
+  kiln__lower_each_fn each;
   char unused;
 } lowering_entry;
 static const lowering_entry *lowering_of(const kiln_op *op) {
@@ -37,7 +37,14 @@ static const lowering_entry *lowering_of(const kiln_op *op) {
 #undef KILN_OP
   };
   if (!op || op->id < 0 || op->id >= KILN_OP__BUILTIN_COUNT) return NULL;
-  return table[op->id].fn ? &table[op->id] : NULL;
+  return table[op->id].fn || table[op->id].each ? &table[op->id] : NULL;
+}
+
+static int lower_node(kiln__lowering *l, const kiln_node *node, int output,
+                      const kiln__lower_map *map) {
+  const lowering_entry *e = lowering_of(node->op);
+  if (!e) return kiln__lower_refuse(l, KILN_REASON_no_lowering);
+  return e->fn ? e->fn(l, node, map) : e->each(l, node, output, map);
 }
 
 bool kiln_codegen_has_lowering(const kiln_op *op) {
@@ -115,7 +122,7 @@ int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c) 
   if (!(kiln_loop_class(l->nest->body.data[typed].dtype) & kiln_loop_ops[op].classes))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   if (l->nest->body.count >= KILN_LOOP_MAX_INSTS - 8)
-    return kiln__lower_refuse(l, KILN_REASON_too_many_values);
+    return kiln__lower_refuse(l, KILN_REASON_too_long);
   return kiln_loop_op(l->fn, l->nest, op, a, b, c);
 }
 
@@ -196,9 +203,7 @@ int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln_
   if (kiln_map_find_ptr(&l->buffers, value)) {
     inst = lower_input_tensor(l, value, map);
   } else {
-    const lowering_entry *entry = lowering_of(value->node->op);
-    if (!entry) return kiln__lower_refuse(l, KILN_REASON_no_lowering);
-    inst = entry->fn(l, value->node, value->index, map);
+    inst = lower_node(l, value->node, value->index, map);
     if (inst >= 0 &&
         l->nest->body.data[inst].dtype != kiln__lower_result_dtype(value->node, value->index))
       inst = kiln__lower_cast(l, inst, kiln__lower_result_dtype(value->node, value->index));
@@ -274,73 +279,42 @@ static void add_outputs(kiln__lowering *l) {
   }
 }
 
-/* A part of the iteration domain of the outputs whose sizes are those of output `like`. */
-typedef struct domain {
-  int like;
-  int64_t lo[KILN_LOOP_MAX_RANK], extents[KILN_LOOP_MAX_RANK];
-} domain;
-typedef KILN_VEC(domain) domains;
-
 static bool same_sizes(const kiln_loop_buffer *a, const kiln_loop_buffer *b) {
   return a->rank == b->rank && memcmp(a->sizes, b->sizes, sizeof(int64_t) * (size_t)a->rank) == 0;
 }
 
-/* Lowers all outputs of the domain into a new nest; false when it failed or must be split. */
-static bool lower_domain(kiln__lowering *l, const domain *dom) {
-  int first = l->fn->input_count;
-  const kiln_loop_buffer *like = &l->fn->buffers.data[first + dom->like];
+/* Lowers the outputs from `o` on that have its sizes into a new nest. */
+static void lower_alike(kiln__lowering *l, int o) {
+  const int first = l->fn->input_count, count = kiln_graph_output_count(l->graph);
+  const kiln_loop_buffer *like = &l->fn->buffers.data[first + o];
   kiln__lower_map map = {.rank = like->rank};
-  for (int d = 0; d < like->rank; d++) map.dims[d] = (kiln__lower_dim){dom->lo[d], d};
-  l->nest = kiln_loop_add_nest(l->fn, like->rank, dom->extents);
+  for (int d = 0; d < like->rank; d++) map.dims[d] = (kiln__lower_dim){0, d};
+  l->nest = kiln_loop_add_nest(l->fn, like->rank, like->sizes);
   kiln_map_init(&l->memo, l->arena);
-  for (int o = dom->like; o < kiln_graph_output_count(l->graph); o++) {
+  for (; o < count; o++) {
     const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
     if (!same_sizes(buffer, like)) continue;
     int value = kiln__lower_value(l, kiln_graph_output(l->graph, o), &map);
-    if (value < 0) return false;
-    int64_t offset = 0;
-    for (int d = 0; d < buffer->rank; d++) offset += dom->lo[d] * buffer->strides[d];
-    kiln_loop_store(l->fn, l->nest, first + o, offset, buffer->strides, value);
+    if (value < 0) return;
+    kiln_loop_store(l->fn, l->nest, first + o, 0, buffer->strides, value);
   }
-  return true;
 }
 
 static void lower_outputs(kiln__lowering *l) {
-  domains work = {0};
-  int first = l->fn->input_count;
+  const int first = l->fn->input_count;
   for (int o = 0; o < kiln_graph_output_count(l->graph); o++) {
     const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
-    domain dom = {.like = o};
     bool done = false;
-    for (int p = 0; p < o; p++)
-      if (same_sizes(&l->fn->buffers.data[first + p], buffer)) done = true;
-    for (int d = 0; d < buffer->rank; d++) {
-      dom.extents[d] = buffer->sizes[d];
-      if (buffer->sizes[d] == 0) done = true;
-    }
-    if (!done) kiln_vec_push(l->arena, &work, dom);
-  }
-  for (int i = 0; i < work.count; i++) {
-    domain dom = work.data[i];
-    l->split_loop = -1;
-    if (lower_domain(l, &dom)) continue;
-    if (l->split_loop < 0 || work.count > MAX_NESTS) {
-      kiln__lower_refuse(l, KILN_REASON_too_many_values);
-      return;
-    }
-    l->fn->nests.count--;
-    domain rest = dom;
-    dom.extents[l->split_loop] = l->split_at;
-    rest.lo[l->split_loop] += l->split_at;
-    rest.extents[l->split_loop] -= l->split_at;
-    kiln_vec_push(l->arena, &work, dom);
-    kiln_vec_push(l->arena, &work, rest);
+    for (int p = 0; p < o; p++) done |= same_sizes(&l->fn->buffers.data[first + p], buffer);
+    for (int d = 0; d < buffer->rank; d++) done |= buffer->sizes[d] == 0;
+    if (!done) lower_alike(l, o);
+    if (l->reason != KILN_REASON_none) return;
   }
 }
 
 kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
                                 kiln_loop_fn **out_fn) {
-  kiln__lowering lowering = {.graph = graph, .arena = arena, .split_loop = -1}, *l = &lowering;
+  kiln__lowering lowering = {.graph = graph, .arena = arena}, *l = &lowering;
   l->fn = kiln_loop_create(arena);
   kiln_map_init(&l->buffers, arena);
   kiln_map_init(&l->scalars, arena);
@@ -363,14 +337,12 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln
 
 /* -- One node -- */
 
-/* Inputs that a group would have: no constants, and the elements of lists. */
+/* Inputs that a group would have: no constants. */
 static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
   for (int i = 0; i < node->input_count; i++) {
     const kiln_ir_value *value = kiln_node_input(node, i);
-    if (value->node->op && value->node->op->id == KILN_OP_prim_ListConstruct) {
-      add_trial_inputs(l, value->node);
-    } else if (value->type->kind == KILN_TYPE_TENSOR ||
-               (!kiln_ir_value_constant(value) && number_kind(value) != KILN_DTYPE_NONE)) {
+    if (value->type->kind == KILN_TYPE_TENSOR ||
+        (!kiln_ir_value_constant(value) && number_kind(value) != KILN_DTYPE_NONE)) {
       add_input(l, value);
     }
   }
@@ -378,8 +350,7 @@ static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
 
 /* Tries the node on a throw-away nest, with every input a graph input of its type. */
 static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
-  kiln__lowering lowering = {.graph = node->graph, .arena = arena, .split_loop = -1},
-                 *l = &lowering;
+  kiln__lowering lowering = {.graph = node->graph, .arena = arena}, *l = &lowering;
   l->fn = kiln_loop_create(arena);
   kiln_map_init(&l->buffers, arena);
   kiln_map_init(&l->scalars, arena);
@@ -394,11 +365,11 @@ static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
     int64_t extents[KILN_LOOP_MAX_RANK];
     for (int d = 0; d < map.rank; d++) {
       map.dims[d] = (kiln__lower_dim){0, d};
-      extents[d] = 1; /* the first point: cat needs no split there */
+      extents[d] = 1; /* the first point */
     }
     l->nest = kiln_loop_add_nest(l->fn, map.rank, extents);
     kiln_map_init(&l->memo, arena);
-    lowering_of(node->op)->fn(l, node, o, &map);
+    (void)lower_node(l, node, o, &map);
   }
   return l->reason;
 }

@@ -2,8 +2,8 @@
  * named by LOWER(x) in the tables). For codegen/ only.
  *
  * A value is lowered on demand at an index map: for each of its dimensions an offset and the loop
- * that moves along it. chunk and unsqueeze change the map, broadcasting drops the loop, cat picks a
- * piece; so nothing is ever materialised. A lowering returns the number of an instruction whose
+ * that moves along it. chunk changes the map, broadcasting drops the loop; so nothing is ever
+ * materialised. A lowering returns the number of an instruction whose
  * type is the node's result type, or kiln__lower_refuse. */
 #ifndef KILN_CODEGEN_LOWER_H
 #define KILN_CODEGEN_LOWER_H
@@ -29,17 +29,23 @@ struct kiln__lowering {
   kiln_map memo;             /* value -> instructions of this nest, by map */
   kiln_map buffers, scalars; /* graph input -> number + 1 */
   kiln_reason reason;        /* why it failed */
-  int split_loop;            /* >= 0: the domain must be cut along this loop */
-  int64_t split_at;          /* after so many iterations */
 };
 
-typedef int (*kiln__lower_fn)(kiln__lowering *l, const kiln_node *node, int output,
-                              const kiln__lower_map *map);
-#define KILN__LOWER(name)                                                      \
-  int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, int output, \
-                         const kiln__lower_map *map);                          \
+/* LOWER(x): the one result; LOWER_EACH(x): result `output` of several. */
+typedef int (*kiln__lower_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
+typedef int (*kiln__lower_each_fn)(kiln__lowering *l, const kiln_node *node, int output,
+                                   const kiln__lower_map *map);
+#define KILN__LOWER_TYPE(name) \
+  int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map)
+#define KILN__LOWER_EACH_TYPE(name)                                            \
   int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, int output, \
                          const kiln__lower_map *map)
+#define KILN__LOWER(name) \
+  KILN__LOWER_TYPE(name); \
+  KILN__LOWER_TYPE(name)
+#define KILN__LOWER_EACH(name) \
+  KILN__LOWER_EACH_TYPE(name); \
+  KILN__LOWER_EACH_TYPE(name)
 
 /* Records the reason; returns -1, which every caller passes on. */
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason);

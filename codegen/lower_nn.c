@@ -38,7 +38,6 @@ static bool read_numbers(kiln__lowering *l, const kiln_node *node, int count, do
 /* A function of x with up to three constant numbers p[]. */
 #define ACTIVATION(name, classes, count, expression) \
   KILN__LOWER(name) {                                \
-    (void)output;                                    \
     double p[4] = {0};                               \
     if (!read_numbers(l, node, count, p)) return -1; \
     int x = input_of(l, node, map, classes);         \
@@ -81,7 +80,6 @@ ACTIVATION(selu, FLOATS, 0,
                   1.0507009873554804934193349852946, 1))
 
 KILN__LOWER(gelu) {
-  (void)output;
   const kiln_ivalue *how =
       node->input_count > 1 ? kiln_ir_value_constant(kiln_node_input(node, 1)) : NULL;
   if (!how || how->tag != KILN_TAG_STRING) return kiln__lower_refuse(l, KILN_REASON_not_constant);
@@ -119,7 +117,7 @@ static int clamp_of(kiln__lowering *l, const kiln_node *node, const kiln__lower_
     } else {
       double number; /* a bound of NaN makes everything NaN: left to the interpreter */
       if (!kiln__lower_number(l, node, bounds[i], &number)) return -1;
-      if (number != number) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+      if (number != number) return kiln__lower_refuse(l, KILN_REASON_nan);
       if (!kiln__lower_holds(kiln__lower_input_dtype(node, 0), number)) {
         return kiln__lower_refuse(l, KILN_REASON_number_too_large);
       }
@@ -148,27 +146,16 @@ static int clamp_of(kiln__lowering *l, const kiln_node *node, const kiln__lower_
   }
   return kiln__lower_cast(l, r, common);
 }
-KILN__LOWER(clamp) {
-  (void)output;
-  return clamp_of(l, node, map, 1, 2);
-}
-KILN__LOWER(clamp_min) {
-  (void)output;
-  return clamp_of(l, node, map, 1, -1);
-}
-KILN__LOWER(clamp_max) {
-  (void)output;
-  return clamp_of(l, node, map, -1, 1);
-}
+KILN__LOWER(clamp) { return clamp_of(l, node, map, 1, 2); }
+KILN__LOWER(clamp_min) { return clamp_of(l, node, map, 1, -1); }
+KILN__LOWER(clamp_max) { return clamp_of(l, node, map, -1, 1); }
 KILN__LOWER(hardtanh) {
-  (void)output;
   if (!(kiln_loop_class(kiln__lower_input_dtype(node, 0)) & FLOATS)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype); /* its bounds are cut to whole numbers */
   }
   return clamp_of(l, node, map, 1, 2);
 }
 KILN__LOWER(relu6) {
-  (void)output;
   int x = input_of(l, node, map, NUMBERS);
   if (x < 0) return -1;
   return finish(l, node, at_most(l, at_least(l, x, K(0)), K(6)));
@@ -182,9 +169,9 @@ static int channel_number(kiln__lowering *l, const kiln_node *node, int i,
                           const kiln__lower_map *map, kiln_dtype compute) {
   const kiln_ir_value *v = kiln_node_input(node, i);
   const kiln_tensor_detail *d = kiln__lower_is_tensor(node, i) ? v->type->detail : NULL;
-  if (!d || d->rank != 1) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  if (d->sizes[0] != kiln_node_input(node, 0)->type->detail->sizes[1]) {
-    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (d->rank != 1 || d->sizes[0] != kiln_node_input(node, 0)->type->detail->sizes[1]) {
+    return kiln__lower_refuse(l, KILN_REASON_raises);
   }
   if (!(kiln_loop_class((kiln_dtype)d->dtype) & FLOATS)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype);
@@ -203,7 +190,6 @@ static bool fits_input(const kiln_node *node, int i) {
 
 /* x * scale + shift: scale and shift in double, rounded once to what x is computed in. */
 KILN__LOWER(batch_norm) {
-  (void)output;
   const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
   const kiln_ivalue *training = kiln_ir_value_constant(kiln_node_input(node, 5));
   double eps;
@@ -211,7 +197,8 @@ KILN__LOWER(batch_norm) {
     return kiln__lower_refuse(l, KILN_REASON_not_constant);
   }
   if (!kiln__lower_number(l, node, 7, &eps)) return -1;
-  if (!d || d->rank < 2) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (d->rank < 2) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (!fits_input(node, 1) || !fits_input(node, 2)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   }

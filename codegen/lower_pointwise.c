@@ -83,62 +83,52 @@ static int times_alpha(kiln__lowering *l, const kiln_node *node, const kiln__low
     if (!kiln__lower_number(l, node, 2, &alpha)) return -1;
     if (alpha == 1) return value;
     if (constant->tag == KILN_TAG_FLOAT && kiln_dtype_is_int(common, true))
-      return kiln__lower_refuse(l, KILN_REASON_dtype); /* the interpreter has the complaint */
+      return kiln__lower_refuse(l, KILN_REASON_raises);
   }
   int factor = parameter(l, node, 2, map, common);
   return common == KILN_DTYPE_BOOL ? OP2(and, factor, value) : OP2(mul, factor, value);
 }
 
 KILN__LOWER(add) {
-  (void)output;
   pair p = two_exact(l, node, map, false);
   int b = times_alpha(l, node, map, p.common, p.b);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(or, p.a, b) : OP2(add, p.a, b), p.common);
 }
 KILN__LOWER(sub) {
-  (void)output;
   pair p = two_exact(l, node, map, false);
   return finish(l, OP2(sub, p.a, times_alpha(l, node, map, p.common, p.b)), p.common);
 }
 KILN__LOWER(rsub) {
-  (void)output;
   pair p = two(l, node, map, false);
   return finish(l, OP2(sub, p.b, times_alpha(l, node, map, p.common, p.a)), p.common);
 }
 KILN__LOWER(mul) {
-  (void)output;
   pair p = two_exact(l, node, map, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(and, p.a, p.b) : OP2(mul, p.a, p.b), p.common);
 }
 KILN__LOWER(div) {
-  (void)output;
   pair p = two_exact(l, node, map, true);
   return finish(l, OP2(div, p.a, p.b), p.common);
 }
 KILN__LOWER(atan2) {
-  (void)output;
   pair p = two(l, node, map, true);
   return finish(l, OP2(atan2, p.a, p.b), p.common);
 }
 KILN__LOWER(copysign) {
-  (void)output;
   pair p = two(l, node, map, true);
   return finish(l, OP2(copysign, p.a, p.b), p.common);
 }
 KILN__LOWER(maximum) {
-  (void)output;
   pair p = two(l, node, map, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(or, p.a, p.b) : OP2(max, p.a, p.b), p.common);
 }
 KILN__LOWER(minimum) {
-  (void)output;
   pair p = two(l, node, map, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(and, p.a, p.b) : OP2(min, p.a, p.b), p.common);
 }
 
 /* Cheap powers of constants, as the interpreter chooses them. */
 KILN__LOWER(pow) {
-  (void)output;
   pair p = two(l, node, map, false);
   if (!kiln__lower_is_tensor(node, 1)) {
     double e;
@@ -165,7 +155,6 @@ KILN__LOWER(pow) {
 
 #define COMPARISON(name)               \
   KILN__LOWER(name) {                  \
-    (void)output;                      \
     pair p = two(l, node, map, false); \
     return OP2(name, p.a, p.b);        \
   }
@@ -178,7 +167,6 @@ COMPARISON(ge)
 
 #define LOGICAL(name, opcode)                                     \
   KILN__LOWER(name) {                                             \
-    (void)output;                                                 \
     pair p = two(l, node, map, false);                            \
     return OP2(opcode, kiln__lower_cast(l, p.a, KILN_DTYPE_BOOL), \
                kiln__lower_cast(l, p.b, KILN_DTYPE_BOOL));        \
@@ -189,7 +177,6 @@ LOGICAL(logical_xor, xor)
 
 #define BITWISE(name, opcode)          \
   KILN__LOWER(name) {                  \
-    (void)output;                      \
     pair p = two(l, node, map, false); \
     return OP2(opcode, p.a, p.b);      \
   }
@@ -218,7 +205,6 @@ static single one(kiln__lowering *l, const kiln_node *node, const kiln__lower_ma
 
 #define FLOATING(name)                          \
   KILN__LOWER(name) {                           \
-    (void)output;                               \
     single s = one(l, node, map, true);         \
     return finish(l, OP1(name, s.x), s.common); \
   }
@@ -246,7 +232,6 @@ FLOATING(sigmoid)
 /* Integers are whole already. */
 #define ROUNDING(name)                                  \
   KILN__LOWER(name) {                                   \
-    (void)output;                                       \
     single s = one(l, node, map, false);                \
     if (kiln_dtype_is_int(s.common, false)) return s.x; \
     return finish(l, OP1(name, s.x), s.common);         \
@@ -257,27 +242,22 @@ ROUNDING(round)
 ROUNDING(trunc)
 
 KILN__LOWER(rsqrt) {
-  (void)output;
   single s = one(l, node, map, true);
   return finish(l, OP2(div, typed_const(l, s.x, 1), OP1(sqrt, s.x)), s.common);
 }
 KILN__LOWER(reciprocal) {
-  (void)output;
   single s = one(l, node, map, true);
   return finish(l, OP2(div, typed_const(l, s.x, 1), s.x), s.common);
 }
 KILN__LOWER(neg) {
-  (void)output;
   single s = one(l, node, map, false);
   return finish(l, OP1(neg, s.x), s.common);
 }
 KILN__LOWER(abs) {
-  (void)output;
   single s = one(l, node, map, false);
   return s.common == KILN_DTYPE_BOOL ? s.x : finish(l, OP1(abs, s.x), s.common);
 }
 KILN__LOWER(sign) {
-  (void)output;
   single s = one(l, node, map, false);
   if (s.common == KILN_DTYPE_BOOL) return s.x;
   int zero = typed_const(l, s.x, 0);
@@ -288,39 +268,32 @@ KILN__LOWER(sign) {
   return finish(l, SELECT(OP2(gt, s.x, zero), typed_const(l, s.x, 1), negative), s.common);
 }
 KILN__LOWER(square) {
-  (void)output;
   single s = one(l, node, map, false);
   if (s.common == KILN_DTYPE_BOOL) return s.x;
   return finish(l, OP2(mul, s.x, s.x), s.common);
 }
 KILN__LOWER(frac) {
-  (void)output;
   single s = one(l, node, map, false);
   return finish(l, OP2(sub, s.x, OP1(trunc, s.x)), s.common);
 }
 KILN__LOWER(bitwise_not) {
-  (void)output;
   single s = one(l, node, map, false);
   return OP1(not, s.x);
 }
 KILN__LOWER(logical_not) {
-  (void)output;
   single s = one(l, node, map, false);
   return OP1(not, kiln__lower_cast(l, s.x, KILN_DTYPE_BOOL));
 }
 KILN__LOWER(isnan) {
-  (void)output;
   single s = one(l, node, map, false);
   return OP2(ne, s.x, s.x);
 }
 KILN__LOWER(isinf) {
-  (void)output;
   single s = one(l, node, map, false);
   if (kiln_dtype_is_int(s.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 0);
   return OP2(eq, OP1(abs, s.x), typed_const(l, s.x, __builtin_inf()));
 }
 KILN__LOWER(isfinite) {
-  (void)output;
   single s = one(l, node, map, false);
   if (kiln_dtype_is_int(s.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 1);
   return OP2(lt, OP1(abs, s.x), typed_const(l, s.x, __builtin_inf()));
@@ -329,7 +302,6 @@ KILN__LOWER(isfinite) {
 /* -- Selection -- */
 
 KILN__LOWER(where) {
-  (void)output;
   kiln_dtype common = kiln__lower_promote(node, 1, 2);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int mask = kiln__lower_input(l, node, 0, map, KILN_DTYPE_BOOL);
@@ -337,7 +309,6 @@ KILN__LOWER(where) {
   return finish(l, SELECT(mask, a, b), common);
 }
 KILN__LOWER(masked_fill) {
-  (void)output;
   kiln_dtype common = kiln__lower_input_dtype(node, 0);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int mask = kiln__lower_input(l, node, 1, map, KILN_DTYPE_BOOL);
@@ -350,7 +321,6 @@ KILN__LOWER(masked_fill) {
 /* -- Three arguments -- */
 
 KILN__LOWER(addcmul) {
-  (void)output;
   kiln_dtype common = kiln__lower_promote(node, 0, 3);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int x = operand(l, node, 0, map, common), y = operand(l, node, 1, map, common),
@@ -360,7 +330,6 @@ KILN__LOWER(addcmul) {
   return finish(l, OP2(add, x, product), common);
 }
 KILN__LOWER(addcdiv) {
-  (void)output;
   kiln_dtype common = kiln__lower_promote(node, 0, 3);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int x = operand(l, node, 0, map, common), y = operand(l, node, 1, map, common),
@@ -368,7 +337,6 @@ KILN__LOWER(addcdiv) {
   return finish(l, OP2(add, x, OP2(div, OP2(mul, value, y), z)), common);
 }
 KILN__LOWER(lerp) {
-  (void)output;
   /* What is refused, and what becomes of numbers, the interpreter knows. */
   for (int i = 1; i < 3; i++) {
     if (!kiln__lower_is_tensor(node, i)) continue;

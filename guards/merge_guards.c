@@ -433,7 +433,7 @@ static void merge_block(merger *g, kiln_block *block) {
 }
 
 kiln_status *kiln_pass_merge_guards(kiln_pass *pass) {
-  if (pass->env->flags.compat == 1) return NULL; /* torch: one guard a group */
+  if (pass->env->flags.compat == KILN_COMPAT_TORCH) return NULL; /* one guard a group */
   merger g = {.pass = pass};
   kiln_map_init(&g.claims, pass->scratch);
   set_aside(&g, pass->graph->top);

@@ -21,6 +21,7 @@ typedef enum bucket {
   BUCKET__COUNT
 } bucket;
 enum { ALL_BUCKETS = (1 << BUCKET__COUNT) - 1 };
+_Static_assert(ALL_BUCKETS <= UINT8_MAX, "a set of buckets is a byte, bit 1 << bucket");
 
 /* Sorted. capacity 0: the items are another set's, which is `lent` then: both copy them before an
  * insertion, but the lender may append, for the others see no more than they did. */

@@ -6,7 +6,7 @@
  *   KILN_OP(id, "schema", columns)
  *     SHAPE(fn)    kiln__shape_fn: types of the results from those of the arguments
  *     KERNEL(fn)   kiln__kernel_fn: what the interpreter runs (runtime/kernels)
- *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen)
+ *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen); LOWER_EACH where it has several results
  *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
  *     FLOPS(fn)    kiln__flops_fn: floating-point operations of a heavy operator (ir/cost.c)
  *     FLAGS(a | b) KILN_OP_* below

@@ -4,6 +4,7 @@
 #undef SHAPE
 #undef KERNEL
 #undef LOWER
+#undef LOWER_EACH
 #undef FLOPS
 #undef DIMS
 #undef RESULT
@@ -19,6 +20,7 @@
 #define SHAPE(fn)
 #define KERNEL(fn)
 #define LOWER(fn)
+#define LOWER_EACH(fn)
 #define FLOPS(fn)
 #define DIMS(count)
 #define RESULT(kind)

@@ -137,7 +137,8 @@ static kiln_status *prepare(kiln_executor *ex, kiln_graph *graph, kiln_pipeline_
 static kiln_status *freeze(kiln_executor *ex, kiln_graph *graph, const kiln_ivalue *args,
                            int arg_count, kiln_frozen **out_frozen) {
   kiln_jit *jit = ex->jit;
-  if (arg_count < 1 || !ex->function->owner || jit->env.flags.compat == 1) return NULL;
+  if (arg_count < 1 || !ex->function->owner || jit->env.flags.compat == KILN_COMPAT_TORCH)
+    return NULL;
   KILN_TRY(kiln_pass_run(&jit->runner, graph, KILN_PASS_inline));
   *out_frozen = kiln__freeze_flags(graph, args[0], jit->arena, jit->runner.scratch);
   return NULL;
@@ -405,7 +406,7 @@ static void collect_checks(const kiln_graph *graph, const kiln_block *block,
 static void lift_guard(job *j) {
   kiln_arena *arena = j->ex->jit->arena;
   int count = 0;
-  bool torch = j->ex->jit->env.flags.compat == 1;
+  bool torch = j->ex->jit->env.flags.compat == KILN_COMPAT_TORCH;
   if (j->ex->base_depth == 0 || torch || !checks_inputs_only(j->graph, j->graph->top, &count) ||
       count == 0) {
     return;

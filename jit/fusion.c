@@ -9,15 +9,6 @@
 
 /* -- What can be fused -- */
 
-static bool is_list(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_ListConstruct); }
-
-/* A list of tensors that only one aten::cat reads. */
-static bool is_cat_list(const kiln_node *n) {
-  if (!is_list(n) || kiln_node_output(n, 0)->use_count != 1) return false;
-  const kiln_use *use = kiln_node_output(n, 0)->uses;
-  return kiln_node_is(use->user, KILN_OP_cat) && use->index == 0;
-}
-
 static int64_t numel_of(const kiln_tensor_detail *d) {
   int64_t numel = 1;
   for (int i = 0; i < d->rank; i++) numel *= d->sizes[i];
@@ -63,7 +54,6 @@ static void infer_types(kiln_fusion *f, kiln_node *n) {
 
 static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   if (!n->op) return KILN_REASON_no_lowering;
-  if (is_cat_list(n)) return check_values(n);
   bool pure = n->op->variant == KILN_VARIANT_NONE || n->op->variant == KILN_VARIANT_COPY;
   if (!pure) return KILN_REASON_mutation;
   if (!kiln_codegen_has_lowering(n->op)) return KILN_REASON_no_lowering;
@@ -113,8 +103,7 @@ static bool find_nodes(kiln_fusion *f) {
     if (n->block_count || kiln_node_is(n, KILN_OP_prim_Constant)) continue;
     kiln_reason reason = why_not(f, n);
     f->nodes[i].fusible = reason == KILN_REASON_none;
-    f->nodes[i].is_list = is_list(n);
-    f->nodes[i].is_view = is_list(n) || (n->op && n->op->cost == KILN_COST_view);
+    f->nodes[i].is_view = n->op && n->op->cost == KILN_COST_view;
     any |= f->nodes[i].fusible && !f->nodes[i].is_view;
     if (reason != KILN_REASON_none && kiln__fusion_is_work(n)) kiln__fusion_refuse(f, n, reason);
   }

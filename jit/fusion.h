@@ -11,9 +11,9 @@ enum { KILN_GROUP_MAX_VALUES = 128 }; /* inputs and outputs of one group */
  * has the number of one of them. */
 typedef struct kiln_fusion_node {
   kiln_node *node;
-  int cluster, next_member;       /* -1: the last of its cluster */
-  bool fusible, is_list, is_view; /* a view, or a list: joins only what uses all of it */
-  kiln_vec_int next, prev;        /* must stay after, before */
+  int cluster, next_member; /* -1: the last of its cluster */
+  bool fusible, is_view;    /* a view joins only what uses all of it */
+  kiln_vec_int next, prev;  /* must stay after, before */
 } kiln_fusion_node;
 
 typedef struct kiln_fusion_cluster {

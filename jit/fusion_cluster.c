@@ -282,7 +282,7 @@ static bool same_sizes(const kiln_ir_value *a, const kiln_ir_value *b) {
 /* The second one reads a tensor that the first reads or gives, or results have the same shape. */
 static bool worth_joining(const kiln_fusion *f, const kiln_fusion_values *a,
                           const kiln_fusion_values *b) {
-  if (f->pass->env->flags.compat == 1) return true; /* torch */
+  if (f->pass->env->flags.compat == KILN_COMPAT_TORCH) return true;
   for (int k = 0; k < b->inputs.count; k++) {
     const kiln_ir_value *v = b->inputs.data[k];
     if (!kiln_type_is_tensor(v->type)) continue;
@@ -353,9 +353,7 @@ static void join_neighbours(partition *p) {
 
 static bool is_large_enough(const kiln_fusion *f, const kiln_fusion_cluster *c) {
   int64_t size = 0, least = f->pass->env->flags.min_group_size;
-  for (int m = c->first; m >= 0 && size < least; m = f->nodes[m].next_member) {
-    size += !f->nodes[m].is_list;
-  }
+  for (int m = c->first; m >= 0 && size < least; m = f->nodes[m].next_member) size++;
   return size >= least;
 }
 

@@ -190,6 +190,10 @@ int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest) {
   return nest->rank ? nest->extents[0] : 1;
 }
 
+enum { FIRST_MATH = KILN_LOOP_exp };
+_Static_assert((int)FIRST_MATH == (int)KILN_LOOP_ge + 1,
+               "the functions of runtime/math are the last opcodes, exp the first of them");
+
 /* Rough nanoseconds of one instruction on one element, with wide vectors. */
 static double inst_cost(const kiln_loop_inst *inst) {
   switch (inst->op) {
@@ -199,7 +203,7 @@ static double inst_cost(const kiln_loop_inst *inst) {
     case KILN_LOOP_scalar: return 0;
     case KILN_LOOP_div:
     case KILN_LOOP_sqrt: return 0.15;
-    default: return inst->op >= KILN_LOOP_exp ? 0.4 : 0.03;
+    default: return (int)inst->op >= FIRST_MATH ? 0.4 : 0.03;
   }
 }
 

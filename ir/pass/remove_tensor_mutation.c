@@ -285,7 +285,8 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
 }
 
 kiln_status *kiln_pass_remove_tensor_mutation(kiln_pass *pass) {
-  if (pass->env->flags.compat == 1) return NULL; /* PyTorch's executor has no such step */
+  /* PyTorch's executor has no such step. */
+  if (pass->env->flags.compat == KILN_COMPAT_TORCH) return NULL;
   visit_block(pass, pass->graph->top);
   return NULL;
 }

@@ -140,6 +140,16 @@ def check_meta_sees_table_faults(tree):
             yield 'missed: %s' % fault
     if len(found) != 6:
         yield 'too many: %s' % found
+    planted = Planted({'ir/reasons.def': 'KILN_REASON(used, "a")\nKILN_REASON(lost, "b")\n',
+                       'base/flags.def': 'KILN_FLAG(on, BOOL)\nKILN_FLAG(deaf, BOOL)\n',
+                       'jit/passes.def': 'KILN_PASS(dce, "a")\n',
+                       'jit/pipelines.def': 'KILN_PIPELINE(a, "b",\n    STEP(dce)\n    STEP(cse)\n)\n',
+                       'jit/a.c': 'tell(KILN_REASON_used); /* KILN_REASON_lost */ ask(env->flags.on);'})
+    for check, wanted in [(tables.check_reasons_are_used, ['lost']),
+                          (tables.check_flags_are_used, ['deaf']),
+                          (tables.check_pass_names, ['jit/pipelines.def names cse'])]:
+        if list(check(planted)) != wanted:
+            yield '%s: %s' % (check.__name__, list(check(planted)))
     planted = Planted({'jit/a.c': '/* "aten::mm" */\nreturn kiln_str_is(name, "aten::add.Tensor");\n'
                                   'fail("prim::If takes a bool");\nstarts(name, "aten::");\n',
                        'frontend/a.c': 'strcmp(name, "aten::mm")'})

@@ -35,7 +35,7 @@ def check_pass_names(tree):
     for name in sorted({n for n in passes if passes.count(n) > 1}):
         yield '%s stands twice in jit/passes.def' % name
     if 'jit/pipelines.def' in tree.files:
-        for name in entries(tree, 'jit/pipelines.def', 'KILN_STEP'):
+        for name in entries(tree, 'jit/pipelines.def', 'STEP'):
             if name not in passes:
                 yield 'jit/pipelines.def names %s' % name
 
@@ -44,10 +44,21 @@ def check_reasons_are_used(tree):
     """each reason is given somewhere"""
     if 'ir/reasons.def' not in tree.files:
         raise Skip('there is no ir/reasons.def yet')
-    code = '\n'.join(tree.text(f) for f in tree.find('.c', '.h', '.def')
-                     if not f.startswith('test/') and f != 'ir/reasons.def')
+    code = '\n'.join(re.sub(r'/\*.*?\*/', '', tree.text(f), flags=re.S)
+                     for f in tree.find('.c', '.h') if not f.startswith('test/'))
     for name in entries(tree, 'ir/reasons.def', 'KILN_REASON'):
-        if not re.search(r'\b(KILN_REASON_)?%s\b' % name, code):
+        if not re.search(r'\bKILN_REASON_%s\b' % name, code):
+            yield name
+
+
+def check_flags_are_used(tree):
+    """each flag is read by code that is no test"""
+    code = '\n'.join(re.sub(r'/\*.*?\*/', '', tree.text(f), flags=re.S)
+                     for f in tree.find('.c', '.h') if not f.startswith('test/'))
+    absent = tree.text('base/absent.def')
+    for name in entries(tree, 'base/flags.def', 'KILN_FLAG'):
+        if not re.search(r'\bflags(\.|->)%s\b' % name, code) \
+                and not re.search(r'\b%s\b' % name, absent):
             yield name
 
 

@@ -31,6 +31,12 @@ static void values_have_their_types(void **state) {
   assert_ok(kiln_flags_set(&flags, "verify", "1"));
   assert_ok(kiln_flags_set(&flags, "bailout_depth", "20"));
   assert_ok(kiln_flags_set(&flags, "codegen", "eval"));
+  assert_ok(kiln_flags_set(&flags, "compat", "torch"));
+  assert_int_equal(flags.compat, KILN_COMPAT_TORCH);
+  assert_ok(kiln_flags_set(&flags, "alloc", "system"));
+  assert_int_equal(flags.alloc, KILN_ALLOC_SYSTEM);
+  assert_ok(kiln_flags_set(&flags, "isa", "avx512"));
+  assert_int_equal(flags.isa, KILN_ISA_AVX512 + 1); /* after "native" */
   assert_ok(kiln_flags_set(&flags, "dump", "some/folder"));
   assert_ok(kiln_flags_set(&flags, "stress_bailout", "0.25"));
   assert_false(flags.jit);

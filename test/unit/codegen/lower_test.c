@@ -129,8 +129,8 @@ static void test_mixed(void **unused) {
   close_graph(&t);
 }
 
-/* Chunks read at an offset; cat writes in as many nests as it has pieces. */
-static void test_chunk_cat(void **unused) {
+/* Chunks read at an offset. */
+static void test_chunk(void **unused) {
   (void)unused;
   lowered t;
   assert_ok(open_graph(
@@ -172,6 +172,12 @@ static void test_reasons(void **unused) {
       {"graph(%x : " F32("2", "1") ", %k : float):\n  %y : " F32(
            "2", "1") " = aten::leaky_relu(%x, %k)\n  return (%y)\n",
        KILN_REASON_not_constant},
+      {"graph(%x : " F32("2", "1") "):\n  %y : " F32("2", "1") ", %z : " F32(
+           "2", "1") " = prim::ConstantChunk[chunks=2, dim=4](%x)\n  return (%y)\n",
+       KILN_REASON_raises},
+      {"graph(%x : " F32("2", "1") "):\n  %k : float = prim::Constant[value=nan]()\n  %y : " F32(
+           "2", "1") " = aten::clamp_min(%x, %k)\n  return (%y)\n",
+       KILN_REASON_nan},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     lowered t;
@@ -223,7 +229,7 @@ static void test_batch_norm(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_x_x_x),   cmocka_unit_test(test_diamond),
-      cmocka_unit_test(test_mixed),   cmocka_unit_test(test_chunk_cat),
+      cmocka_unit_test(test_mixed),   cmocka_unit_test(test_chunk),
       cmocka_unit_test(test_reasons), cmocka_unit_test(test_batch_norm),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
