@@ -314,16 +314,6 @@ void kiln_mem_set_limit(kiln_mem *mem, size_t bytes) {
 uint64_t kiln_mem_hash_seed(const kiln_mem *mem) { return mem->hash_seed; }
 void kiln_mem_set_hash_seed(kiln_mem *mem, uint64_t seed) { mem->hash_seed = seed; }
 
-void kiln_mem_trim(kiln_mem *mem) {
-  drop_kept(mem);
-#ifdef KILN_WITH_JEMALLOC
-  if (mem->jemalloc) {
-    JE(mallctl)("thread.tcache.flush", NULL, NULL, NULL, 0);
-    jemalloc_command(mem, "purge");
-  }
-#endif
-}
-
 uint64_t kiln_mem_fail_at(kiln_mem *mem, uint64_t n) {
   atomic_store_explicit(&mem->fail_at, n, memory_order_relaxed);
   atomic_store_explicit(&mem->counting, true, memory_order_relaxed);

@@ -8,7 +8,7 @@
  * more are 64-byte aligned, smaller ones 16-byte.
  * Large blocks (64 KiB and more) that are given back are kept in lists by size class, because
  * allocators return them to the system and page faults then cost more than the work on them;
- * what is kept is bounded, and kiln_mem_trim returns it.
+ * what is kept is bounded.
  * Back ends: jemalloc with arenas of its own (default), system malloc (KILN_ALLOC=system, always
  * in sanitizer builds), and a test one that fails on the N-th request. */
 #ifndef KILN_BASE_MEM_H
@@ -50,8 +50,6 @@ enum { KILN_MEM_RARE_DTYPES = 1 };
 void kiln_mem_note(kiln_mem *mem, uint32_t facts);
 /* To be read atomically. */
 const uint32_t *kiln_mem_facts(const kiln_mem *mem);
-/* Returns cached free memory to the system. */
-void kiln_mem_trim(kiln_mem *mem);
 
 /* The secret of the hash tables in this memory: random, unless it is set before the first one. */
 uint64_t kiln_mem_hash_seed(const kiln_mem *mem);

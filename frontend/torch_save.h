@@ -22,9 +22,6 @@ typedef struct kiln_torch_save_options {
 kiln_status *kiln_torch_save_read(kiln_env *env, kiln_type_table *types, kiln_mapping *mapping,
                                   const kiln_torch_save_options *options,
                                   kiln_ivalue *out_value) KILN_MUST_USE;
-/* The same from a file. */
-kiln_status *kiln_torch_save_read_file(kiln_env *env, kiln_type_table *types, const char *path,
-                                       kiln_ivalue *out_value) KILN_MUST_USE;
 /* Tensors that share a storage share it in the file too. KILN_INVALID_ARGUMENT for a value that has
  * no form there (an object, a future); KILN_INVALID_FILE when the file cannot be written. */
 kiln_status *kiln_torch_save_write(kiln_env *env, kiln_ivalue value,

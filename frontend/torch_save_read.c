@@ -58,12 +58,3 @@ kiln_status *kiln_torch_save_read(kiln_env *env, kiln_type_table *types, kiln_ma
   *out_value = r.value;
   return NULL;
 }
-
-kiln_status *kiln_torch_save_read_file(kiln_env *env, kiln_type_table *types, const char *path,
-                                       kiln_ivalue *out_value) {
-  kiln_mapping *mapping = NULL;
-  KILN_TRY(kiln_mapping_open(env->mem, path, NULL, &mapping));
-  kiln_status *status = kiln_torch_save_read(env, types, mapping, NULL, out_value);
-  kiln_owner_release(&mapping->owner);
-  return status ? kiln_status_note(status, "reading '%s'", path) : NULL;
-}

@@ -96,6 +96,5 @@ uint8_t kiln__alias_mask(const kiln_type *type);
 /* alias.c: queries. What the analysis does not know is everything (*out_all). */
 const loc_set *kiln__alias_points(const kiln_alias *a, const kiln_ir_value *value, bool *out_all);
 const loc_set *kiln__alias_writes(const kiln_alias *a, const kiln_node *node, bool *out_all);
-bool kiln__alias_memory_conflict(const kiln_alias *a, const kiln_node *x, const kiln_node *y);
 
 #endif

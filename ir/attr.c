@@ -21,14 +21,6 @@ static kiln_attr *attr_slot(kiln_node *node, const char *name, kiln_attr_kind ki
   return *link;
 }
 
-void kiln_node_remove_attr(kiln_node *node, const char *name) {
-  for (kiln_attr **link = &node->attrs; *link; link = &(*link)->next) {
-    if (strcmp((*link)->name, name) != 0) continue;
-    *link = (*link)->next;
-    return;
-  }
-}
-
 void kiln__node_set_owned(kiln_node *node, const char *name, kiln_ivalue value) {
   attr_slot(node, name, KILN_ATTR_VALUE)->u.value = value;
 }

@@ -169,11 +169,6 @@ void kiln_block_copy_into(kiln_block *dst, const kiln_block *src, kiln_map *map)
   }
 }
 
-void kiln_node_copy_attrs(kiln_node *node, const kiln_node *from) {
-  kiln__copier c = {.to = node->graph, .from = from->graph};
-  copy_attrs(&c, node, from);
-}
-
 /* -- Graphs -- */
 
 static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges) {

@@ -79,7 +79,6 @@ struct kiln_node {
   kiln_str scope;                 /* "__module.c", or "" */
   int64_t position;               /* order within the block, for kiln_node_is_before */
   uint32_t mark;                  /* of the pass at work */
-  uint32_t order_mark;            /* of the alias analysis, when it moves nodes */
 };
 
 struct kiln_block {
@@ -97,10 +96,9 @@ struct kiln_graph {
   kiln_block *top;
   kiln_graph *root; /* owner of the arena and of constants; itself when owns_arena */
   uint32_t next_id;
-  kiln_map names;            /* debug name -> value */
-  kiln_map suffixes;         /* base name -> next suffix to try, stored + 1 */
-  uint32_t order_generation; /* of kiln_node.order_mark */
-  bool owns_sources;         /* ranges live in the arena (graphs from text): copies copy them */
+  kiln_map names;    /* debug name -> value */
+  kiln_map suffixes; /* base name -> next suffix to try, stored + 1 */
+  bool owns_sources; /* ranges live in the arena (graphs from text): copies copy them */
   /* Both keep room for one more, so that what is given to them is owned before memory can run out.
    */
   KILN_VEC(kiln_ivalue) owned;     /* of roots only */
@@ -214,9 +212,6 @@ void kiln_node_set_types(kiln_node *node, const char *name, const kiln_type *con
 void kiln_node_set_graph(kiln_node *node, const char *name, kiln_graph *graph);
 void kiln_node_set_pointer(kiln_node *node, const char *name, void *pointer);
 void kiln_node_set_str(kiln_node *node, const char *name, kiln_str value);
-void kiln_node_remove_attr(kiln_node *node, const char *name);
-/* Adds copies of all attributes of `from`; graphs deeply. */
-void kiln_node_copy_attrs(kiln_node *node, const kiln_node *from);
 kiln_attr *kiln_node_attr(const kiln_node *node, const char *name); /* NULL when absent */
 int64_t kiln_node_int(const kiln_node *node, const char *name, int64_t fallback);
 kiln_str kiln_node_str(const kiln_node *node, const char *name); /* "" when absent */

@@ -41,17 +41,11 @@ kiln_alias *kiln_alias_create(kiln_arena *arena, const kiln_graph *graph);
 /* Some node writes memory that the value may share (or contains). */
 bool kiln_alias_has_writers(const kiln_alias *alias, const kiln_ir_value *value);
 bool kiln_alias_node_writes(const kiln_alias *alias, const kiln_node *node);
-bool kiln_alias_may_alias(const kiln_alias *a, const kiln_ir_value *x, const kiln_ir_value *y);
-/* x or something in it may share memory with y or something in it. */
-bool kiln_alias_may_contain(const kiln_alias *a, const kiln_ir_value *x, const kiln_ir_value *y);
 /* The node writes memory that `value`, or something in it, may share. */
 bool kiln_alias_writes_to(const kiln_alias *alias, const kiln_node *node,
                           const kiln_ir_value *value);
 /* The value may be memory that came from outside the graph, or went out of it. */
 bool kiln_alias_is_wildcard(const kiln_alias *alias, const kiln_ir_value *value);
-/* The node reads or writes memory that makes its order with `other` matter, or depends on it. */
-bool kiln_alias_must_keep_order(const kiln_alias *alias, const kiln_node *node,
-                                const kiln_node *other);
 /* Locations of memory that the graph writes and that a node, or a node in it, reads or writes; two
  * nodes meet where one writes what the other reads or writes. False: not known, or there were more
  * than *steps, which is counted down. `out` is emptied first. */
@@ -60,14 +54,6 @@ typedef struct kiln_alias_accesses {
 } kiln_alias_accesses;
 bool kiln_alias_collect(const kiln_alias *alias, kiln_arena *arena, const kiln_node *node,
                         int64_t *steps, kiln_alias_accesses *out);
-/* Moves `node` (same block) to just before `anchor`; what stands between and must keep its order
- * with it is carried to the side where it is valid (its users beyond the anchor, or what it needs
- * in front of it). False and nothing changed when there is no such order. */
-bool kiln_alias_move_before(kiln_alias *alias, kiln_node *node, kiln_node *anchor);
-bool kiln_alias_move_after(kiln_alias *alias, kiln_node *node, kiln_node *anchor);
-/* A value made by the pass gets the alias facts of an old one. Values that the analysis does not
- * know may be anything; nodes made since then are judged by their operators. */
-void kiln_alias_copy_facts(kiln_alias *alias, const kiln_ir_value *from, kiln_ir_value *to);
 
 /* -- Shapes (ir/shape.c) -- */
 

@@ -102,11 +102,3 @@ static void annotate(void *user, kiln_node *node, int number) {
 void kiln_profile_annotate(kiln_profile *profile, kiln_graph *graph) {
   kiln_profile_each(graph->top, annotate, profile);
 }
-
-bool kiln_profile_requires_grad(kiln_profile *profile) {
-  for (int i = 0; i < profile->count; i++) {
-    const kiln_type_record *r = &profile->records[i];
-    if (kiln_type_record_has_tensor(r) && r->requires_grad == 1) return true;
-  }
-  return false;
-}

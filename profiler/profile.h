@@ -53,7 +53,5 @@ int kiln_profile_runs(kiln_profile *profile);
 /* Writes what was seen to the sites of a copy of the instrumented graph: the attributes
  * profiled_type and seen_none. */
 void kiln_profile_annotate(kiln_profile *profile, kiln_graph *graph);
-/* Some tensor that was seen requires a gradient (under grad mode). */
-bool kiln_profile_requires_grad(kiln_profile *profile);
 
 #endif

@@ -121,8 +121,9 @@ def check_meta_sees_faults(tree):
 
 
 def check_meta_sees_table_faults(tree):
-    """the checks of tables and rules find what is planted"""
+    """the checks of tables, rules and symbols find what is planted"""
     import rules
+    import symbols
     import tables
 
     columns = '#define KERNEL(fn)\n#define LOST(fn)\n#define DEAF(fn)\n#define DUMB(fn)\n'
@@ -170,3 +171,11 @@ def check_meta_sees_table_faults(tree):
             yield 'missed: %s' % fault
     if len(found) != 4:
         yield 'too many: %s' % found
+    planted = Planted({'ir/a.c': 'void kiln_a(void) { kiln_own(); }\nvoid kiln_own(void) {}\n'
+                                 'void kiln_lost(void) {} /* kiln_lost() */\n',
+                       'test/a.c': 'kiln_lost();'})
+    objects = {'a.o': ({'kiln_a', 'kiln_own', 'kiln_lost', 'kiln_hook'}, set()),
+               'b.o': (set(), {'kiln_a'})}
+    found = list(symbols.unused(planted, objects, {'kiln_hook'}))
+    if found != ['kiln_lost']:
+        yield 'functions without a user: %s' % found

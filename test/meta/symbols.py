@@ -93,3 +93,60 @@ def check_no_mutable_state(tree):
         mutable = re.match(r'\.(data|bss|tbss|tdata)\b|\*COM\*', section)
         if mutable and not section.startswith('.data.rel.ro') and name not in allowed:
             yield '%s in %s' % (name, section)
+
+
+# Functions that tests alone call, and what for.
+HOOKS = {
+    'kiln_mem_fail_at': 'the failing allocator',
+    'kiln_mem_set_fill': 'memory that nobody wrote shows',
+    'kiln_cancel_at_look': 'cancels at each place that looks',
+    'kiln__pool_started': 'threads that a pool has begun',
+    'kiln__pool_limit_start': 'threads that cannot be had',
+    'kiln__matmul_plain': 'the reference twin of the fast products',
+    'kiln_codegen_llvm_is_open': 'that LLVM is opened when it is needed, not before',
+    'kiln_env_create': 'an environment without a context',
+    'kiln_isa_name': 'benches and tests name what they ran on',
+    'kiln_guard_holds': 'asks a guard without a plan',
+    'kiln_tensor_scalar_f64': 'a tensor of a number',
+    'kiln_tensor_scalar_i64': 'a tensor of a number',
+    'kiln_codegen_load': 'object code that was kept loads again',
+    'kiln_codegen_version': 'the process that compiles has the same LLVM',
+}
+
+
+def members(archive):
+    """Object -> (what it defines, what it asks others for)."""
+    out = subprocess.run(['nm', '-A', '-P', '-g', archive], capture_output=True, text=True,
+                         check=True).stdout
+    found = {}
+    for line in out.split('\n'):
+        match = re.match(r'.*?\[(.*?)\]: (\S+) (\w)', line)
+        if match:
+            entry = found.setdefault(match.group(1), (set(), set()))
+            entry[match.group(3) == 'U'].add(match.group(2))
+    return found
+
+
+def unused(tree, objects, known):
+    """What an object defines and no code asks for, in no other object and not in its own file."""
+    asked = set().union(*(wants for _, wants in objects.values()))
+    code = '\n'.join(re.sub(r'/\*.*?\*/', '', tree.text(f), flags=re.S)
+                     for f in tree.find('.c', '.inc') if not f.startswith(('test/', 'bench/')))
+    words = re.findall(r'\bkiln_\w+', code)
+    for name in sorted(set().union(*(defines for defines, _ in objects.values())) - asked - known):
+        if name.startswith('kiln_') and words.count(name) < 2:
+            yield name
+
+
+def check_functions_are_used(tree):
+    """each function that a file gives to others has a user that is no test"""
+    known = declared(tree) | set(HOOKS)
+    objects = members(tree.artefact('libkiln_all.a'))
+    if len(objects) < 100:
+        yield 'libkiln_all.a has %d objects only' % len(objects)
+    yield from unused(tree, objects, known)
+    defines = set().union(*(d for d, _ in objects.values()))
+    tests = '\n'.join(tree.text(f) for f in tree.find('.c', '.h', under=['test/']))
+    for name in HOOKS:
+        if name not in defines or not re.search(r'\b%s\b' % name, tests):
+            yield '%s is in HOOKS in vain' % name

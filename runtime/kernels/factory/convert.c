@@ -109,9 +109,6 @@ KILN_KERNEL(clone) {
   return copy_as(call, SELF, kiln_tensor_dtype(SELF), kiln_arg_int_or(args, 1, FORMAT_PRESERVE),
                  outs);
 }
-KILN_KERNEL(lift_fresh_copy) {
-  return copy_as(call, SELF, kiln_tensor_dtype(SELF), FORMAT_PRESERVE, outs);
-}
 KILN_KERNEL(detach) {
   kiln_tensor *view;
   KILN_TRY(kiln_tensor_alias(&call->cache, SELF, &view));
@@ -180,7 +177,6 @@ BOOL_PROPERTY(is_cpu, SELF->key.f.device_kind == KILN_DEVICE_CPU)
 BOOL_PROPERTY(is_cuda, SELF->key.f.device_kind == KILN_DEVICE_CUDA)
 BOOL_PROPERTY(is_meta, SELF->key.f.device_kind == KILN_DEVICE_META)
 BOOL_PROPERTY(never, false)
-BOOL_PROPERTY(always, true)
 BOOL_PROPERTY(requires_grad, SELF->key.f.requires_grad != 0)
 BOOL_PROPERTY(is_leaf, SELF->grad == NULL)
 BOOL_PROPERTY(is_floating_point, kiln_dtype_is_float(kiln_tensor_dtype(SELF)))

@@ -55,14 +55,6 @@ TEXT_KERNEL(str_add) {
   kiln_text_put(text, kiln_arg_str(args, 1));
   return NULL;
 }
-TEXT_KERNEL(str_mul) {
-  for (int64_t i = 0; i < kiln_arg_int(args, 1); i++) {
-    if (SELF.len == 0) break;
-    if ((i & 1023) == 0) KILN_TRY(kiln_call_check(call, 1));
-    kiln_text_put(text, SELF);
-  }
-  return NULL;
-}
 TEXT_KERNEL(str) {
   kiln_ivalue_print(text, args[0]);
   return NULL;
@@ -516,10 +508,6 @@ KILN_KERNEL(str_endswith) {
   KILN_TRY(tested_part(args, &s));
   *outs = kiln_bool(s.len >= what.len &&
                     (what.len == 0 || memcmp(s.data + s.len - what.len, what.data, what.len) == 0));
-  return NULL;
-}
-KILN_KERNEL(str_contains) {
-  *outs = kiln_bool(find_from(SELF, kiln_arg_str(args, 1), 0) != SIZE_MAX);
   return NULL;
 }
 TEXT_KERNEL(str_replace) {

@@ -37,7 +37,6 @@ static void *work(void *arg) {
     } else {
       kiln_cache_free_mem(s->mem, old, size);
     }
-    if (i % 500 == 0) kiln_mem_trim(s->mem);
   }
   kiln_cache_deinit(&cache);
   return NULL;
