@@ -282,14 +282,15 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   }
   kiln__active active = {.method = m};
   KILN_TRY(enter(instance, &active, &options->limits, &call));
-  const uint64_t number = __atomic_add_fetch(&model->calls, 1, __ATOMIC_RELAXED);
   const kiln_log *log = kiln_jit_log(model->jit);
   const bool told = kiln_log_on(log, KILN_LOG_run, 1);
   const uint64_t start = told ? kiln_now_ns() : 0;
   kiln_status *status = call ? NULL : kiln__model_make_call(model, &call);
-  if (!status)
+  if (!status) {
+    kiln_jit_count_call(model->jit, call);
     status = run(instance, &active, call, arguments, argument_count, options, out_result);
-  if (told) tell_call(log, number, m, argument_count, status, start);
+  }
+  if (told) tell_call(log, kiln_jit_calls(model->jit), m, argument_count, status, start);
   leave(instance, &active, call);
   return status;
 }

@@ -57,8 +57,7 @@ struct kiln_model {
   bool at_rest; /* opened to be looked at: nothing of it runs */
   int method_count;
   kiln__method *methods;
-  uint64_t calls; /* atomic */
-  bool timed;     /* atomic: calls time their instructions */
+  bool timed; /* atomic: calls time their instructions */
 };
 
 enum { KILN__IDLE_CALLS = 8 };

@@ -134,7 +134,6 @@ static kiln_status *prepare(kiln_model *model) {
   const kiln_env env = kiln__context_env(context);
   KILN_TRY(
       kiln_jit_create(&env, &model->flags, model->script->unit, context->codegen, &model->jit));
-  kiln_jit_count_calls(model->jit, &model->calls);
   KILN_TRY(try_methods(model));
   for (int i = 0; i < model->method_count; i++) {
     KILN_TRY(
@@ -384,7 +383,6 @@ void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_count
   if (!model || !out_counters) return;
   kiln_counters counters = {0};
   kiln_jit_counters(model->jit, &counters);
-  counters.calls = __atomic_load_n(&model->calls, __ATOMIC_RELAXED);
   kiln_abi_write(out_counters, struct_size, &counters, sizeof counters);
 }
 

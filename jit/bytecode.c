@@ -582,8 +582,7 @@ static void fill_plan(kiln_emitter *e) {
   p->max_entered = e->enter_count;
   p->sink = e->env->sink;
   p->methods = e->env->methods;
-  double stress = e->env->stress * 4294967295.0;
-  p->stress = stress >= 4294967295.0 ? UINT32_MAX : (uint32_t)stress;
+  p->stress = kiln_guard_stress(e->env->stress);
 }
 
 static void begin(kiln_emitter *e, const kiln_graph *graph) {

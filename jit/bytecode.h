@@ -33,6 +33,7 @@ typedef struct kiln_bytecode_env {
   bool quantised;          /* operators that know nothing of quantised tensors refuse them */
   bool structured;         /* the same of sparse and nested tensors */
   bool timed;              /* instructions have times */
+  kiln_counter_book *book; /* counts guards; NULL: they are not counted */
   double stress;           /* chance that a guard fails although its types match */
 } kiln_bytecode_env;
 

@@ -260,6 +260,8 @@ static kiln_status *emit_typecheck(kiln_emitter *e, kiln_node *node) {
   }
   kiln_guard_desc guard;
   kiln_guard_build(e->arena, attr->u.types.data, attr->u.types.count, &guard);
+  guard.hits = e->env->book ? kiln_counter_book_new(e->env->book, 2) : 0;
+  guard.misses = guard.hits ? guard.hits + 1 : 0;
   if (e->env->watch) guard.watch = e->env->watch(e->env->user, node, e->arena);
   kiln_vec_push(e->arena, &e->guards, guard);
   return kiln__emit_simple(e, node, KILN_INSTR_TYPECHECK, (uint32_t)e->guards.count - 1, 0,

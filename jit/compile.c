@@ -58,6 +58,7 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
                            .watch = kiln__jit_watch,
                            .timed = jit->timed,
                            .structured = jit->unit->structured,
+                           .book = &jit->book,
                            .stress = jit->env.flags.stress_bailout};
   return kiln_bytecode_emit(code->graph, &env, &code->plan);
 }
@@ -219,6 +220,7 @@ static kiln_group_record *add_record(job *j, const kiln_node *node) {
       root->group_count++);
   record->site = &j->ex->callable;
   record->depth = (uint32_t)j->v->depth;
+  record->runs = kiln_counter_book_new(&jit->book, 1);
   record->operators = (uint32_t)count_operators(group);
   kiln_group_tell(node, jit->arena, record);
   if (jit->last_group) {
@@ -303,7 +305,7 @@ static kiln_status *make_region(job *j, kiln_graph *subgraph, kiln_executor **ou
   kiln_executor *region = kiln__executor_create(jit, NULL, "fallback_function");
   region->root = j->ex->root;
   region->base_depth = region->level = j->v->depth + 1;
-  region->callable.call_counter = &region->dispatches;
+  region->callable.call_counter = kiln_counter_book_new(&jit->book, 1);
   region->callable.arg_count = kiln_graph_input_count(subgraph);
   *out = region;
   kiln_node *tuple = kiln_node_create_id(subgraph, KILN_OP_prim_TupleConstruct);
@@ -424,6 +426,8 @@ static void lift_guard(job *j) {
   }
   kiln_guard_desc *guard = KILN_NEW(arena, kiln_guard_desc);
   kiln_guard_build(arena, types, count, guard);
+  guard->hits = kiln_counter_book_new(&j->ex->jit->book, 2);
+  guard->misses = guard->hits ? guard->hits + 1 : 0;
   guard->watch = kiln__jit_watch_inputs(j->ex, j->graph, j->v->checked, count);
   j->v->guard = guard;
 }
@@ -442,12 +446,12 @@ static void link_counters(job *j, const kiln_block *block, const kiln_plan *plan
       kiln_group_record *record = attr->u.pointer;
       const kiln_node *owner = block->owner;
       if (j->v->guard) {
-        record->hits = &j->v->hits;
-        record->misses = &j->v->misses;
+        record->hits = j->v->guard->hits;
+        record->misses = j->v->guard->misses;
       } else if (owner && kiln_node_is(kiln_node_input(owner, 0)->node, KILN_OP_prim_TypeCheck)) {
         const kiln_guard_desc *guard = &plan->guards[kiln_node_input(owner, 0)->node->mark];
-        record->hits = &guard->hits;
-        record->misses = &guard->misses;
+        record->hits = guard->hits;
+        record->misses = guard->misses;
       }
     }
     for (int b = 0; b < n->block_count; b++) link_counters(j, n->blocks[b], plan, check);

@@ -15,25 +15,40 @@ static void destroy_all(kiln_epoch *e, kiln_retired *list) {
   }
 }
 
+/* Runs that entered in this epoch and have not left. One that enters while the stripes are looked
+ * at is of the current epoch, or takes itself out again. */
+static uint64_t count_inside(const kiln_epoch *e, uint64_t epoch) {
+  uint64_t count = 0;
+  for (int i = 0; i < KILN_EPOCH_STRIPES; i++) {
+    count += __atomic_load_n(&e->stripes[i].inside[epoch % 3], __ATOMIC_SEQ_CST);
+  }
+  return count;
+}
+
 void kiln_epoch_deinit(kiln_epoch *e) {
-  KILN_ASSERT(!e->inside[0] && !e->inside[1] && !e->inside[2]);
+  for (uint64_t epoch = 0; epoch < 3; epoch++) KILN_ASSERT(count_inside(e, epoch) == 0);
   destroy_all(e, e->retired);
   e->retired = NULL;
   pthread_mutex_destroy(&e->lock);
 }
 
-uint64_t kiln_epoch_enter(kiln_epoch *e) {
+uint64_t kiln_epoch_enter(kiln_epoch *e, uint32_t stripe) {
+  stripe %= KILN_EPOCH_STRIPES;
+  uint64_t *inside = e->stripes[stripe].inside;
   for (;;) {
     uint64_t now = __atomic_load_n(&e->current, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&e->inside[now % 3], 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&inside[now % 3], 1, __ATOMIC_SEQ_CST);
     /* Had the epoch moved on in between, a collector may have missed us. */
-    if (__atomic_load_n(&e->current, __ATOMIC_SEQ_CST) == now) return now;
-    __atomic_fetch_sub(&e->inside[now % 3], 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&e->current, __ATOMIC_SEQ_CST) == now) {
+      return now * KILN_EPOCH_STRIPES + stripe;
+    }
+    __atomic_fetch_sub(&inside[now % 3], 1, __ATOMIC_SEQ_CST);
   }
 }
 
 void kiln_epoch_leave(kiln_epoch *e, uint64_t ticket) {
-  __atomic_fetch_sub(&e->inside[ticket % 3], 1, __ATOMIC_RELEASE);
+  uint64_t *inside = e->stripes[ticket % KILN_EPOCH_STRIPES].inside;
+  __atomic_fetch_sub(&inside[ticket / KILN_EPOCH_STRIPES % 3], 1, __ATOMIC_RELEASE);
 }
 
 bool kiln_epoch_retire(kiln_epoch *e, void (*destroy)(void *object), void *object) {
@@ -55,7 +70,7 @@ int kiln_epoch_collect(kiln_epoch *e) {
   if (e->retired) {
     uint64_t now = e->current;
     /* Runs of the epoch before this one must have left before it may move on. */
-    if (__atomic_load_n(&e->inside[(now - 1) % 3], __ATOMIC_SEQ_CST) == 0) {
+    if (count_inside(e, now - 1) == 0) {
       __atomic_store_n(&e->current, now + 1, __ATOMIC_SEQ_CST);
       now++;
     }

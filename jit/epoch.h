@@ -3,7 +3,8 @@
  * Epoch-based reclamation (Fraser, 2004) with three epochs. A run enters the current epoch and
  * leaves it at its end. What is retired in epoch g is freed once the epoch is g + 2, which it can
  * only become when every run that began in g or before has left: so no run holds what is freed.
- * Entering and leaving cost two atomic additions; retiring and collecting take a lock. */
+ * Entering and leaving cost two atomic additions, on a line that threads share only where there are
+ * more of them than stripes; retiring and collecting take a lock. */
 #ifndef KILN_JIT_EPOCH_H
 #define KILN_JIT_EPOCH_H
 
@@ -18,19 +19,28 @@ typedef struct kiln_retired {
   void *object;
 } kiln_retired;
 
+enum { KILN_EPOCH_STRIPES = 32 };
+
+/* Where some of the runs are counted: no two share a line. */
+typedef struct kiln_epoch_stripe {
+  uint64_t inside[3]; /* atomic: runs that entered in epoch % 3 */
+  char apart[128 - 3 * sizeof(uint64_t)];
+} kiln_epoch_stripe;
+
 typedef struct kiln_epoch {
   kiln_mem *mem;
-  uint64_t current;   /* atomic */
-  uint64_t inside[3]; /* atomic: runs that entered in epoch % 3 */
+  uint64_t current; /* atomic */
   pthread_mutex_t lock;
   kiln_retired *retired; /* newest first */
+  kiln_epoch_stripe stripes[KILN_EPOCH_STRIPES];
 } kiln_epoch;
 
 void kiln_epoch_init(kiln_epoch *epoch, kiln_mem *mem);
 /* Frees everything; no run is under way. */
 void kiln_epoch_deinit(kiln_epoch *epoch);
-/* Returns a ticket for kiln_epoch_leave. Runs of one thread may nest. */
-uint64_t kiln_epoch_enter(kiln_epoch *epoch);
+/* Returns a ticket for kiln_epoch_leave. Runs of one thread may nest. Runs at the same time are
+ * best told apart by `stripe`, any number. */
+uint64_t kiln_epoch_enter(kiln_epoch *epoch, uint32_t stripe);
 void kiln_epoch_leave(kiln_epoch *epoch, uint64_t ticket);
 /* Hands an object over, to be destroyed when no run can hold it. It was unpublished before. When
  * memory is short, the object is kept until deinit of what owns it: false is returned. */

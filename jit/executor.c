@@ -112,57 +112,41 @@ static void tell_failure(kiln_executor *ex, kiln_status *status) {
 
 /* -- Dispatch -- */
 
-/* A guard that the flag stress_bailout makes fail now and then. */
-static bool stress_fails(const kiln_executor *ex, const kiln_variant *v) {
-  double chance = ex->jit->env.flags.stress_bailout;
-  if (chance <= 0) return false;
-  uint64_t count =
-      __atomic_load_n(&v->hits, __ATOMIC_RELAXED) + __atomic_load_n(&v->misses, __ATOMIC_RELAXED);
-  return (double)(uint32_t)kiln_hash_mix(count, v->guard->hash) < chance * 4294967296.0;
-}
-
-static bool variant_holds(const kiln_executor *ex, const kiln_variant *v, const kiln_ivalue *args,
-                          bool grad_mode) {
+static bool variant_holds(const kiln_executor *ex, const kiln_variant *v, kiln_call *call,
+                          const kiln_ivalue *args) {
   if (!v->guard) return true;
   for (int i = 0; i < v->guard->count; i++) {
-    if (!kiln_guard_entry_holds(&v->guard->entries[i], args[v->checked[i]], grad_mode)) {
+    if (!kiln_guard_entry_holds(&v->guard->entries[i], args[v->checked[i]], call->grad_mode)) {
       return false;
     }
   }
-  return !stress_fails(ex, v);
-}
-
-static uint64_t count_one(uint64_t *counter) {
-  return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+  return !kiln_guard_stressed(call, kiln_guard_stress(ex->jit->env.flags.stress_bailout), v->guard);
 }
 
 /* Counts a call that variant `taken` serves (NULL: none): those before it missed. */
-static void count_dispatch(kiln_variant *first, kiln_variant *taken) {
+static void count_dispatch(kiln_call *call, kiln_variant *first, const kiln_variant *taken) {
   for (kiln_variant *v = first; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
-    if (v == taken) {
-      count_one(&v->hits);
-      return;
-    }
-    count_one(&v->misses);
+    if (v->guard) kiln_count(&call->tally, v == taken ? v->guard->hits : v->guard->misses);
+    if (v == taken) return;
   }
 }
 
 /* The variant that serves these arguments, or NULL. */
-static kiln_variant *find_variant(kiln_executor *ex, const kiln_ivalue *args, int arg_count,
-                                  bool grad_mode) {
+static kiln_variant *find_variant(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args,
+                                  int arg_count) {
   kiln_variant *first = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE), *v = first;
   if (!v || !v->guard) return v; /* the usual case of a function: one variant without a guard */
   int tried = 0;
   for (; v && tried < MANY_VARIANTS; tried++) {
-    if (variant_holds(ex, v, args, grad_mode)) return v;
+    if (variant_holds(ex, v, call, args)) return v;
     v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE);
   }
   if (!v) return NULL;
-  kiln_variant **hint = &ex->hints[kiln_guard_hash(args, arg_count, grad_mode) % HINTS];
+  kiln_variant **hint = &ex->hints[kiln_guard_hash(args, arg_count, call->grad_mode) % HINTS];
   kiln_variant *guess = __atomic_load_n(hint, __ATOMIC_ACQUIRE);
-  if (guess && variant_holds(ex, guess, args, grad_mode)) return guess;
+  if (guess && variant_holds(ex, guess, call, args)) return guess;
   for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
-    if (variant_holds(ex, v, args, grad_mode)) {
+    if (variant_holds(ex, v, call, args)) {
       __atomic_store_n(hint, v, __ATOMIC_RELEASE);
       return v;
     }
@@ -278,7 +262,7 @@ static void tell_misses(const kiln_executor *ex, const kiln_call *call, const ki
 }
 
 /* Moves on until there is a plan for these arguments. */
-static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args,
+static kiln_status *advance(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args,
                             int arg_count, const kiln_plan **out_plan) {
   for (;;) {
     switch (ex->state) {
@@ -286,7 +270,7 @@ static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln
       case KILN_EXECUTOR_PROFILING:
         KILN_ASSERT(ex->building);
         if (!kiln_profile_is_ready(ex->building->profile)) {
-          count_dispatch(ex->variants, NULL);
+          count_dispatch(call, ex->variants, NULL);
           *out_plan = ex->profiling_plan;
           return NULL;
         }
@@ -294,9 +278,9 @@ static kiln_status *advance(kiln_executor *ex, const kiln_call *call, const kiln
         break;
       case KILN_EXECUTOR_QUEUED: KILN_TRY(compile_level(ex)); break;
       default: {
-        kiln_variant *v = find_variant(ex, args, arg_count, call->grad_mode);
+        kiln_variant *v = find_variant(ex, call, args, arg_count);
         if (v) {
-          count_dispatch(ex->variants, v);
+          count_dispatch(call, ex->variants, v);
           *out_plan = v->code.plan ? v->code.plan : v->shown.plan;
           return NULL;
         }
@@ -429,10 +413,10 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   plan_job job = {.ex = ex, .call = call, .args = args, .arg_count = arg_count};
   /* Specialised plans record no gradients, so a call that wants them runs plain. */
   if (!call->jit || !ex->jit->env.flags.jit || call->grad_mode) return get_plain(&job, out_plan);
-  kiln_variant *v = find_variant(ex, args, arg_count, call->grad_mode);
+  kiln_variant *v = find_variant(ex, call, args, arg_count);
   if (__builtin_expect(v != NULL, 1)) { /* what it takes for granted was published before it */
     if (!flags_hold(ex, args, arg_count)) return get_plain(&job, out_plan);
-    if (ex->base_depth > 0) count_dispatch(ex->variants, v);
+    if (ex->base_depth > 0) count_dispatch(call, ex->variants, v);
     *out_plan = v->code.plan ? v->code.plan : v->shown.plan;
     return NULL;
   }

@@ -20,9 +20,9 @@
  *              -> FAILED     the job was abandoned
  *   COMPILED   -> EMPTY      every variant's guard missed: the next level begins
  *
- * Publication. Variants, once linked, do not change but for counters; get_plan reads them with
- * acquire loads and takes the model's lock only when none fits. The profiling plan of a finished
- * level is retired to the epoch.
+ * Publication. Variants, once linked, do not change; get_plan reads them with acquire loads and
+ * takes the model's lock only when none fits. The profiling plan of a finished level is retired to
+ * the epoch.
  *
  * Budgets. A call's thread compiles under a budget of its own (jit/compile_budget.c), which is not
  * the call's: a job that runs out of it leaves its executor in the state that it was in, the call
@@ -81,7 +81,6 @@ typedef struct kiln_variant {
   kiln_program code;     /* what runs; its graph is NULL where `shown` has the plan */
   kiln_program profiled; /* the instrumented graph */
   kiln_profile *profile; /* owned; NULL: never profiled */
-  uint64_t hits, misses; /* of dispatch; atomic */
   double cost;           /* estimated nanoseconds of its groups' kernels, one run */
 } kiln_variant;
 
@@ -104,7 +103,6 @@ typedef struct kiln_executor {
   int tries;                        /* compile jobs that ran out of their budget */
   bool given_up;              /* atomic: after too many, `plain` serves where no variant does */
   kiln_variant *hints[8];     /* atomic: by hash of the input types */
-  uint64_t dispatches;        /* calls of a region */
   int group_count;            /* names of a root's groups */
   struct kiln_executor *next; /* of the jit */
 } kiln_executor;
@@ -145,7 +143,8 @@ struct kiln_jit {
   kiln_map warned;        /* place of an aten::warn -> bool: it has warned; atomic */
   kiln_guard_miss *misses, *last_miss;
   int miss_count;
-  const uint64_t *calls;        /* of the host, atomic: numbers them; NULL: not counted */
+  kiln_counter_book book;
+  uint32_t calls;               /* the counter of the host's calls */
   bool timed;                   /* plans made from now on have times */
   const kiln_executor *current; /* of the compile job under way: passes tell refusals to it */
   const kiln_compile_allowance *allowance; /* of the compile job under way */

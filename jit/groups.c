@@ -165,7 +165,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *recor
                       .scratch_bytes = info->scratch_bytes,
                       .extent = info->extent,
                       .grain = info->grain,
-                      .runs = &record->runs};
+                      .runs = record->runs};
   return NULL;
 }
 

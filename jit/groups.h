@@ -22,8 +22,9 @@ typedef struct kiln_group_record {
   bool shares;         /* its kernel was another group's */
   kiln_compiled *code; /* retained; NULL: none */
   const char *loop_ir; /* text; NULL */
-  uint64_t runs, compile_ns;
-  const uint64_t *hits, *misses;  /* of its guard; NULL: it has none */
+  uint64_t compile_ns;
+  uint32_t runs; /* counters: its own, and its guard's; 0: it has none */
+  uint32_t hits, misses;
   struct kiln_group_record *next; /* in order of making */
 } kiln_group_record;
 

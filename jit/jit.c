@@ -34,8 +34,12 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   jit->codegen = codegen;
   jit->methods.find = find_method;
   kiln_status *status = kiln_arena_create(env->mem, &jit->arena);
+  kiln_counter_book_init(&jit->book, env->mem);
+  jit->calls = kiln_counter_book_new(&jit->book, 1);
+  if (!status && !jit->calls) status = kiln_status_oom();
   if (!status) status = kiln_pass_runner_init(&jit->runner, &jit->env);
   if (status) {
+    kiln_counter_book_deinit(&jit->book);
     kiln_arena_destroy(jit->arena);
     kiln_mem_free(env->mem, jit, sizeof *jit);
     return status;
@@ -61,6 +65,7 @@ void kiln_jit_destroy(kiln_jit *jit) {
   if (!jit) return;
   kiln_mem *mem = jit->env.mem;
   kiln_epoch_deinit(&jit->epoch);
+  kiln_counter_book_deinit(&jit->book);
   for (kiln_executor *ex = jit->executors; ex; ex = ex->next) {
     kiln__executor_destroy(ex);
     if (ex->function && ex->function->callable == &ex->callable) ex->function->callable = NULL;
@@ -101,7 +106,9 @@ kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kil
 
 kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
                            const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
-  uint64_t ticket = kiln_epoch_enter(&jit->epoch);
+  kiln_tally_begin(&call->tally, &jit->book);
+  const kiln_counter_page *page = call->tally.page;
+  uint64_t ticket = kiln_epoch_enter(&jit->epoch, page ? page->stripe : 0);
   kiln_budget **place = kiln_budget_place(), *outer = *place;
   *place = &call->budget;
   kiln_status *status = kiln_interp_run(call, callable, args, arg_count, out_result);
@@ -114,25 +121,20 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
 
 /* -- Counters -- */
 
-static uint64_t load(const uint64_t *counter) {
-  return counter ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0;
+static void count_guard(kiln_jit *jit, const kiln_guard_desc *guard, kiln_counters *c) {
+  c->guard_hits += kiln_counter_sum(&jit->book, guard->hits);
+  c->guard_misses += kiln_counter_sum(&jit->book, guard->misses);
 }
 
-static void count_variant(const kiln_variant *v, kiln_counters *c) {
+static void count_variant(kiln_jit *jit, const kiln_variant *v, kiln_counters *c) {
   if (v->profile) c->profiled_runs += (uint64_t)kiln_profile_runs(v->profile);
   const kiln_plan *plan = v->code.plan ? v->code.plan : v->shown.plan;
-  for (int i = 0; plan && i < plan->guard_count; i++) {
-    c->guard_hits += load(&plan->guards[i].hits);
-    c->guard_misses += load(&plan->guards[i].misses);
-  }
-  if (!v->guard) return;
-  c->guard_hits += load(&v->hits);
-  c->guard_misses += load(&v->misses);
+  for (int i = 0; plan && i < plan->guard_count; i++) count_guard(jit, &plan->guards[i], c);
+  if (v->guard) count_guard(jit, v->guard, c);
 }
 
 void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
-  uint64_t calls = c->calls;
-  *c = (kiln_counters){.calls = calls};
+  *c = (kiln_counters){.calls = kiln_jit_calls(jit)};
   if (!kiln_job_lock_look(&jit->lock)) return;
   c->compiles = jit->compiles;
   c->compile_failures = jit->compile_failures;
@@ -140,15 +142,15 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
   c->simple_plans = jit->simple_plans;
   c->max_depth = jit->max_depth;
   for (kiln_executor *ex = jit->executors; ex; ex = ex->next) {
-    c->fallback_calls += load(&ex->dispatches);
-    if (ex->building) count_variant(ex->building, c);
-    for (const kiln_variant *v = ex->variants; v; v = v->next) count_variant(v, c);
+    c->fallback_calls += kiln_counter_sum(&jit->book, ex->callable.call_counter);
+    if (ex->building) count_variant(jit, ex->building, c);
+    for (const kiln_variant *v = ex->variants; v; v = v->next) count_variant(jit, v, c);
   }
   for (const kiln_group_record *g = jit->groups; g; g = g->next) {
-    uint64_t runs = load(&g->runs);
+    uint64_t runs = kiln_counter_sum(&jit->book, g->runs);
     c->groups++;
     c->compiled_runs += runs;
-    c->groups_never_run += runs == 0 && (!g->code || load(g->hits) > 0);
+    c->groups_never_run += runs == 0 && (!g->code || kiln_counter_sum(&jit->book, g->hits) > 0);
   }
   kiln_job_lock_give(&jit->lock);
 }
@@ -165,9 +167,9 @@ kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) 
         .reason = g->code ? NULL : kiln_reason_sentence(g->reason),
         .depth = g->depth,
         .operators = g->operators,
-        .guard_hits = load(g->hits),
-        .guard_misses = load(g->misses),
-        .runs = load(&g->runs),
+        .guard_hits = kiln_counter_sum(&jit->book, g->hits),
+        .guard_misses = kiln_counter_sum(&jit->book, g->misses),
+        .runs = kiln_counter_sum(&jit->book, g->runs),
         .compile_ns = g->compile_ns,
     };
   } else {

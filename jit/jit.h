@@ -66,8 +66,9 @@ typedef struct kiln_jit_guard_miss {
 bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_jit_guard_miss *out_miss);
 /* The log, with the levels of the model's load. */
 const kiln_log *kiln_jit_log(const kiln_jit *jit);
-/* Where the host's calls are counted (borrowed; atomic), so that misses can name them. */
-void kiln_jit_count_calls(kiln_jit *jit, const uint64_t *calls);
+/* Counts a call of the host, before it begins; how many there were. */
+void kiln_jit_count_call(kiln_jit *jit, kiln_call *call);
+uint64_t kiln_jit_calls(kiln_jit *jit);
 
 /* A group in words, in the order of kiln_jit_group; false beyond the last. */
 typedef struct kiln_jit_group_words {

@@ -14,6 +14,7 @@ typedef struct watch {
   kiln_guard_watch base;
   kiln_executor *ex;
   kiln_source_loc loc;
+  uint32_t told;       /* atomic: misses that were */
   const char *names[]; /* of the guarded values */
 } watch;
 
@@ -57,7 +58,7 @@ static kiln_status *tell_miss(const watch *w, const kiln_guard_desc *guard,
         .expected = expected.data,
         .seen = seen.data,
         .loc = w->loc,
-        .call = jit->calls ? __atomic_load_n(jit->calls, __ATOMIC_RELAXED) : 0,
+        .call = kiln_jit_calls(jit),
         .count = 1,
     };
     KILN_LOG(&jit->env.log, guard, 1, "%s: call %" PRIu64 ": %%%s is %s, not %s as recorded",
@@ -72,17 +73,21 @@ static kiln_status *try_miss(const watch *w, const kiln_guard_desc *guard,
   KILN_PROTECT(tell_miss(w, guard, values, grad_mode));
 }
 
-static bool wants_miss(const watch *w, const kiln_guard_desc *guard) {
-  return __atomic_load_n(&guard->misses, __ATOMIC_RELAXED) <= KEPT_MISSES ||
-         kiln_log_on(&w->ex->jit->env.log, KILN_LOG_guard, 1);
+/* The first ones write; a shape that alternates only reads. */
+static bool wants_miss(watch *w) {
+  if (__atomic_load_n(&w->told, __ATOMIC_RELAXED) < KEPT_MISSES) {
+    __atomic_fetch_add(&w->told, 1, __ATOMIC_RELAXED);
+    return true;
+  }
+  return kiln_log_on(&w->ex->jit->env.log, KILN_LOG_guard, 1);
 }
 
 /* From the interpreter, without the lock. */
 static void missed(kiln_guard_watch *self, const kiln_guard_desc *guard, const kiln_ivalue *values,
                    bool grad_mode) {
-  const watch *w = (const watch *)(const void *)self; /* its first field */
+  watch *w = (watch *)(void *)self; /* its first field */
   kiln_jit *jit = w->ex->jit;
-  if (!wants_miss(w, guard)) return;
+  if (!wants_miss(w)) return;
   kiln_status *status = kiln_job_lock_take(&jit->lock, kiln_budget_current());
   if (!status) {
     status = try_miss(w, guard, values, grad_mode);
@@ -122,7 +127,7 @@ kiln_guard_watch *kiln__jit_watch_inputs(kiln_executor *ex, const kiln_graph *gr
 
 void kiln__jit_tell_miss(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode) {
   const watch *w = (const watch *)(const void *)guard->watch;
-  if (!w || !wants_miss(w, guard)) return;
+  if (!w) return;
   (void)!tell_miss(w, guard, values, grad_mode);
 }
 
@@ -138,7 +143,11 @@ bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_jit_guard_miss *out) 
 
 const kiln_log *kiln_jit_log(const kiln_jit *jit) { return &jit->env.log; }
 
-void kiln_jit_count_calls(kiln_jit *jit, const uint64_t *calls) { jit->calls = calls; }
+void kiln_jit_count_call(kiln_jit *jit, kiln_call *call) {
+  kiln_tally_begin(&call->tally, &jit->book);
+  kiln_count(&call->tally, jit->calls);
+}
+uint64_t kiln_jit_calls(kiln_jit *jit) { return kiln_counter_sum(&jit->book, jit->calls); }
 
 bool kiln_jit_group_words_at(kiln_jit *jit, int index, kiln_jit_group_words *out) {
   if (!kiln_job_lock_look(&jit->lock)) return false;

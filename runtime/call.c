@@ -36,6 +36,7 @@ kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
 void kiln_call_destroy(kiln_call *call) {
   if (!call) return;
   if (call->destroy_frames) call->destroy_frames(call);
+  kiln_tally_end(&call->tally);
   kiln_mem *mem = call->env->mem;
   kiln_arena_destroy(call->scratch);
   kiln_suspects_deinit(mem, &call->suspects);

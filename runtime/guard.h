@@ -19,7 +19,7 @@ typedef struct kiln_guard_desc {
   int count;
   kiln_guard_entry *entries;
   uint64_t hash;                  /* of key words and dims: dispatch */
-  uint64_t hits, misses;          /* atomic, relaxed */
+  uint32_t hits, misses;          /* counters, runtime/counter.h */
   struct kiln_guard_watch *watch; /* NULL: nobody is told of misses */
 } kiln_guard_desc;
 
@@ -40,6 +40,10 @@ static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, kiln_iv
   const kiln_tensor *t = v.u.tensor;
   if ((kiln_guard_word(t, grad_mode) ^ entry->key_word) & entry->key_mask) return false;
   return !entry->check_dims || memcmp(t->dims, entry->dims, 2 * sizeof(int64_t) * entry->rank) == 0;
+}
+/* The chance of 2^32 that a guard fails although its types match. */
+static inline uint32_t kiln_guard_stress(double chance) {
+  return chance <= 0 ? 0 : chance >= 1 ? UINT32_MAX : (uint32_t)(chance * 4294967295.0);
 }
 /* All entries, in order. Counts nothing. */
 bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode);

@@ -345,7 +345,7 @@ static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_calla
                                    bool is_named, const kiln_ivalue *args, int count,
                                    kiln_frame **out_frame) {
   const kiln_plan *plan = NULL;
-  if (callable->call_counter) __atomic_fetch_add(callable->call_counter, 1, __ATOMIC_RELAXED);
+  if (callable->call_counter) kiln_count(&call->tally, callable->call_counter);
   KILN_TRY(callable->get_plan(callable, call, args, count, &plan));
   if (plan->arg_count != count) {
     return KILN_ERROR(KILN_INTERNAL, "%s takes %d arguments but got %d", callable->name,

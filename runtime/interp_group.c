@@ -92,7 +92,7 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
   kiln_kernel_args args = {
       .data = (void *const *)data, .scalars = scalars, .closure = group->closure};
   KILN_TRY(run_kernel(call, group, &args));
-  if (group->runs) __atomic_fetch_add(group->runs, 1, __ATOMIC_RELAXED);
+  kiln_count(&call->tally, group->runs);
   return NULL;
 }
 
@@ -117,13 +117,6 @@ kiln_status *kiln__interp_group(kiln_call *call, kiln_frame *f, const kiln_instr
 
 /* -- Guards -- */
 
-static bool stress_fails(const kiln_plan *plan, const kiln_guard_desc *guard) {
-  if (!plan->stress) return false;
-  uint64_t count = __atomic_load_n(&guard->hits, __ATOMIC_RELAXED) +
-                   __atomic_load_n(&guard->misses, __ATOMIC_RELAXED);
-  return (uint32_t)kiln_hash_mix(count, guard->hash) < plan->stress;
-}
-
 /* Somebody wants to know of it: cold. */
 static __attribute__((noinline)) void tell_miss(const kiln_call *call, kiln_frame *f,
                                                 const kiln_guard_desc *guard, const kiln_instr *in,
@@ -134,13 +127,13 @@ static __attribute__((noinline)) void tell_miss(const kiln_call *call, kiln_fram
 
 void kiln__interp_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                             const kiln_operand *o) {
-  kiln_guard_desc *guard = &f->plan->guards[in->x];
+  const kiln_guard_desc *guard = &f->plan->guards[in->x];
   bool holds = guard->count == in->in_count;
   for (int i = 0; i < in->in_count && holds; i++) {
     holds = kiln_guard_entry_holds(&guard->entries[i], *kiln__frame_read(f, o[i]), call->grad_mode);
   }
-  if (holds && stress_fails(f->plan, guard)) holds = false;
-  __atomic_fetch_add(holds ? &guard->hits : &guard->misses, 1, __ATOMIC_RELAXED);
+  if (holds && kiln_guard_stressed(call, f->plan->stress, guard)) holds = false;
+  kiln_count(&call->tally, holds ? guard->hits : guard->misses);
   if (!holds && guard->watch) tell_miss(call, f, guard, in, o);
   kiln__frame_release_moved(call, f, o, in->in_count);
   kiln__frame_write(call, f, o[in->in_count], kiln_bool(holds));

@@ -1,6 +1,7 @@
 /* plan.h: bytecode plans, what the interpreter runs. A plan never mentions a graph.
  *
- * A plan is immutable once published, lives in one arena, and owns its constants. Registers are
+ * A plan is const once published: what it counts are numbers in its model's book (counter.h), and
+ * times are kept beside it. It lives in one arena, and owns its constants. Registers are
  * ivalues of the frame; every value has one, and an operand that is a value's last use moves it
  * out, so a tensor's memory returns at once.
  *
@@ -81,8 +82,8 @@ typedef struct kiln_callable {
   kiln_status *(*get_plan)(const struct kiln_callable *self, kiln_call *call,
                            const kiln_ivalue *args, int arg_count, const kiln_plan **out_plan);
   int arg_count;
-  uint64_t *call_counter; /* counted relaxed when not NULL (fallbacks) */
-  kiln_fork_flag fork;    /* of the function of a FORK */
+  uint32_t call_counter; /* runtime/counter.h; 0: not counted */
+  kiln_fork_flag fork;   /* of the function of a FORK */
 } kiln_callable;
 
 /* A fused kernel and how to call it. Filled by jit from codegen's kernel. */
@@ -104,7 +105,7 @@ typedef struct kiln_group {
   size_t scratch_bytes;
   int64_t extent; /* of the outermost parallel loop */
   int64_t grain;  /* iterations worth a thread */
-  uint64_t *runs; /* counted relaxed */
+  uint32_t runs;  /* a counter */
 } kiln_group;
 
 /* What a profiling plan does with its records when a run ended well. Called once a run, with the
@@ -141,9 +142,9 @@ struct kiln_plan {
   int kernel_count;
   const kiln_callable *const *callables;
   int callable_count;
-  kiln_guard_desc *guards;
+  const kiln_guard_desc *guards;
   int guard_count;
-  kiln_group *groups;
+  const kiln_group *groups;
   int group_count;
   int record_count;        /* records of a profiling plan */
   kiln_profile_sink *sink; /* NULL in plans that do not profile */
@@ -167,6 +168,11 @@ kiln_status *kiln_plan_verify(const kiln_plan *plan) KILN_MUST_USE;
 
 /* The name of an operation: "CALL". */
 const char *kiln_instr_name(kiln_instr_op op);
+/* Whether the flag stress_bailout makes a guard fail that holds. */
+static inline bool kiln_guard_stressed(kiln_call *call, uint32_t chance,
+                                       const kiln_guard_desc *guard) {
+  return chance && (uint32_t)kiln_hash_mix(call->stressed++, guard->hash) < chance;
+}
 /* Ends the time of the instruction that runs and starts that of `in` (NULL: none). */
 void kiln_plan_tick(kiln_call *call, const kiln_plan *plan, const kiln_instr *in);
 

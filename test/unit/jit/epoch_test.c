@@ -22,11 +22,11 @@ static void test_waits_for_runs(void **state) {
   kiln_epoch e;
   kiln_epoch_init(&e, mem);
   int freed = 0;
-  uint64_t old_run = kiln_epoch_enter(&e);
+  uint64_t old_run = kiln_epoch_enter(&e, 1);
   assert_true(kiln_epoch_retire(&e, count, &freed));
   collect_often(&e);
   assert_int_equal(freed, 0); /* the run may hold it */
-  uint64_t later_run = kiln_epoch_enter(&e);
+  uint64_t later_run = kiln_epoch_enter(&e, 40);
   kiln_epoch_leave(&e, old_run);
   collect_often(&e);
   kiln_epoch_leave(&e, later_run);
@@ -93,7 +93,7 @@ static void *reader(void *arg) {
   shared *s = arg;
   intptr_t bad = 0;
   while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
-    uint64_t ticket = kiln_epoch_enter(&s->epoch);
+    uint64_t ticket = kiln_epoch_enter(&s->epoch, (uint32_t)(uintptr_t)pthread_self() >> 8);
     const int *p = __atomic_load_n(&s->published, __ATOMIC_ACQUIRE);
     for (int i = 0; i < 20; i++) bad += __atomic_load_n(p, __ATOMIC_RELAXED) != 42;
     kiln_epoch_leave(&s->epoch, ticket);
