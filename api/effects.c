@@ -6,13 +6,14 @@
  * attribute may share, or when it calls what cannot be looked into. Asked only when two calls meet
  * on one instance, and kept with the flags that it was asked under. */
 #include "api/internal.h"
-#include "ir/pass.h"
 #include "jit/frozen.h"
+#include "jit/pass_run.h"
 
 /* What is looked at, and what it takes. */
 typedef struct looking {
   kiln_type_table *types;
-  kiln_pass pass;
+  kiln_graph *graph;
+  kiln_pass_runner runner;
   kiln__effects *effects; /* in an arena of its own */
 } looking;
 
@@ -46,19 +47,17 @@ static bool node_writes(const kiln_alias *alias, const kiln_node *node) {
 /* `self`: whose flags hold. */
 static kiln_status *look(looking *l, kiln_model *model, kiln_function *function, kiln_ivalue self) {
   kiln_mem *mem = model->context->env->mem;
-  kiln_arena *kept = kiln_arena_scoped(mem);
+  kiln_arena *kept = kiln_arena_scoped(mem), *scratch = kiln_arena_scoped(mem);
   kiln__effects *effects = KILN_NEW(kept, kiln__effects);
-  kiln_pass *pass = &l->pass;
-  pass->env = model->context->env;
-  pass->scratch = kiln_arena_scoped(mem);
   KILN_TRY(kiln_unit_ensure(function));
   KILN_TRY(kiln_type_table_create(mem, model->script->unit->types, &l->types));
-  KILN_TRY(kiln__model_make_call(model, &pass->call));
-  pass->graph = kiln_graph_copy(function->graph, mem, l->types);
-  KILN_TRY(kiln_pass_inline(pass));
-  effects->frozen = kiln__freeze_flags(pass->graph, self, kept, pass->scratch);
-  if (effects->frozen) KILN_TRY(kiln_pass_constant_propagation(pass));
-  effects->writes = block_writes(kiln_alias_create(pass->scratch, pass->graph), pass->graph->top);
+  l->graph = kiln_graph_copy(function->graph, mem, l->types);
+  KILN_TRY(kiln_pass_run(&l->runner, l->graph, KILN_PASS_inline));
+  effects->frozen = kiln__freeze_flags(l->graph, self, kept, scratch);
+  if (effects->frozen) {
+    KILN_TRY(kiln_pass_run(&l->runner, l->graph, KILN_PASS_constant_propagation));
+  }
+  effects->writes = block_writes(kiln_alias_create(scratch, l->graph), l->graph->top);
   effects->arena = kept;
   kiln_arena_keep(kept);
   l->effects = effects;
@@ -88,9 +87,11 @@ bool kiln__method_writes(kiln_model *model, kiln__method *method, kiln_ivalue se
   const kiln__effects *known = find(method, self, &count);
   if (known) return known->writes;
   if (count >= MOST_KNOWN) return true;
-  kiln_status_destroy(try_look(&l, model, method->function, self));
-  kiln_call_destroy(l.pass.call);
-  kiln_graph_release(l.pass.graph);
+  kiln_status *status = kiln_pass_runner_init(&l.runner, model->context->env);
+  if (!status) status = try_look(&l, model, method->function, self);
+  kiln_status_destroy(status);
+  kiln_pass_runner_deinit(&l.runner);
+  kiln_graph_release(l.graph);
   kiln_type_table_destroy(l.types);
   kiln__effects *e = l.effects;
   if (!e) return true; /* not known: the careful answer, and asked again next time */
