@@ -13,6 +13,11 @@
 
 /* What is known of a tensor argument; NULL when it is none. */
 const kiln_tensor_detail *kiln__shape_tensor(const kiln_shape_query *q, int i);
+/* The same, where its rank is known. */
+static inline const kiln_tensor_detail *kiln__shape_ranked(const kiln_shape_query *q, int i) {
+  const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
+  return t && t->rank >= 0 ? t : NULL;
+}
 bool kiln__shape_is_tensor(const kiln_shape_query *q, int i);
 /* A constant int, bool or None argument; false when it is not a constant of that kind. */
 bool kiln__shape_int(const kiln_shape_query *q, int i, int64_t *out);

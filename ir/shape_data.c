@@ -246,3 +246,76 @@ bool kiln__shape_stack(kiln_shape_query *q) {
   give_joined(q, list, rank + 1, sizes);
   return true;
 }
+
+/* -- Windows, given strides -- */
+
+/* A new row-major result on the CPU (or where the tensor arguments are). */
+static kiln_tensor_detail *give_plain(kiln_shape_query *q, int index, kiln_dtype dtype, int rank,
+                                      const int64_t *sizes) {
+  kiln_tensor_detail *out = kiln__shape_result(q, index);
+  out->dtype = (int16_t)dtype;
+  kiln__shape_row_major(q, out, rank, sizes);
+  return out;
+}
+
+static bool give_length(kiln_shape_query *q, int arg) {
+  int64_t size;
+  if (!kiln__shape_int(q, arg, &size) || size < 0) size = KILN_DIM_UNKNOWN;
+  kiln_tensor_detail *out = give_plain(q, 0, kiln__shape_dtype(q, KILN_DTYPE_F32), 1, &size);
+  const int device = kiln__shape_find(q, "device");
+  out->device = device < 0 || kiln__shape_is_none(q, device) ? KILN_DEVICE_CPU : -1;
+  if (out->requires_grad < 0) out->requires_grad = 0;
+  return true;
+}
+/* hann_window(length, ...) and its kin. */
+bool kiln__shape_window(kiln_shape_query *q) { return give_length(q, 0); }
+/* linspace(start, end, steps, ...), logspace. */
+bool kiln__shape_window_steps(kiln_shape_query *q) { return give_length(q, 2); }
+
+/* empty_strided(size, stride), new_empty_strided(self, size, stride). */
+bool kiln__shape_strided(kiln_shape_query *q) {
+  const int at = kiln__shape_find(q, "size");
+  const kiln_tensor_detail *self = at > 0 ? kiln__shape_tensor(q, 0) : NULL;
+  kiln_shape_list size, stride;
+  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  if (at < 0 || !kiln__shape_ints(q, at, &size) || !kiln__shape_ints(q, at + 1, &stride)) {
+    return false;
+  }
+  if (size.count != stride.count) return false;
+  bool known = true;
+  for (int d = 0; d < size.count; d++) {
+    sizes[d] = size.known[d] && size.ints[d] >= 0 ? size.ints[d] : KILN_DIM_UNKNOWN;
+    strides[d] = stride.ints[d];
+    known &= stride.known[d] && stride.ints[d] >= 0;
+  }
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = (int16_t)kiln__shape_dtype(q, self      ? (kiln_dtype)self->dtype
+                                             : at == 0 ? KILN_DTYPE_F32
+                                                       : KILN_DTYPE_NONE);
+  if (!self) out->device = KILN_DEVICE_CPU;
+  if (out->requires_grad < 0) out->requires_grad = 0;
+  kiln__shape_set(q, out, size.count, sizes, known ? strides : NULL);
+  return true;
+}
+
+/* -- Draws -- */
+
+/* multinomial(self (n) or (rows, n), num_samples): int64. */
+bool kiln__shape_multinomial(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t count;
+  if (!self || self->rank < 1 || self->rank > 2) return false;
+  if (!kiln__shape_int(q, 1, &count) || count < 0) count = KILN_DIM_UNKNOWN;
+  const int64_t sizes[2] = {self->rank == 2 ? self->sizes[0] : count, count};
+  give_plain(q, 0, KILN_DTYPE_I64, self->rank, sizes)->requires_grad = 0;
+  return true;
+}
+
+/* native_dropout(input) -> output, mask. */
+bool kiln__shape_native_dropout(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  if (!self || !kiln__shape_is_plain(self)) return false;
+  give_plain(q, 0, (kiln_dtype)self->dtype, self->rank, self->sizes);
+  give_plain(q, 1, KILN_DTYPE_BOOL, self->rank, self->sizes)->requires_grad = 0;
+  return true;
+}

@@ -2,10 +2,6 @@
  * are told where all inputs are row-major; other layouts may show in the result. */
 #include "ir/shape.h"
 
-static const kiln_tensor_detail *ranked(const kiln_shape_query *q, int i) {
-  const kiln_tensor_detail *t = i < 0 ? NULL : kiln__shape_tensor(q, i);
-  return t && t->rank >= 0 ? t : NULL;
-}
 /* Result `index`; with strides where `plain`. */
 static void give(kiln_shape_query *q, int index, int dtype, int rank, const int64_t *sizes,
                  bool plain) {
@@ -65,7 +61,7 @@ static int64_t padding_of(const kiln_shape_query *q, int d, int n) {
 }
 /* Input, weight, bias, then by name. */
 static bool convolution(kiln_shape_query *q, bool transposed) {
-  const kiln_tensor_detail *x = ranked(q, 0), *w = ranked(q, 1);
+  const kiln_tensor_detail *x = kiln__shape_ranked(q, 0), *w = kiln__shape_ranked(q, 1);
   int64_t sizes[KILN_MAX_RANK], groups = 1;
   const int flag = kiln__shape_find(q, "transposed");
   if (!x || !w || w->rank < 3 || w->rank > 5) return false;
@@ -120,7 +116,7 @@ static void give_pool(kiln_shape_query *q, const kiln_tensor_detail *x, const in
 }
 /* max_pool, avg_pool: self, kernel_size, stride, padding, [dilation,] ceil_mode. */
 bool kiln__shape_pool(kiln_shape_query *q) {
-  const kiln_tensor_detail *x = ranked(q, 0);
+  const kiln_tensor_detail *x = kiln__shape_ranked(q, 0);
   const int n = q->op->dims, mode = kiln__shape_find(q, "ceil_mode");
   int64_t sizes[KILN_MAX_RANK];
   bool ceil_mode = false;
@@ -141,7 +137,7 @@ bool kiln__shape_pool(kiln_shape_query *q) {
 }
 /* adaptive pools: self, output_size; fractional ones: self, kernel_size, output_size. */
 bool kiln__shape_pool_to(kiln_shape_query *q) {
-  const kiln_tensor_detail *x = ranked(q, 0);
+  const kiln_tensor_detail *x = kiln__shape_ranked(q, 0);
   const int n = q->op->dims;
   int64_t sizes[KILN_MAX_RANK];
   if (!x || x->rank < n + 1 || x->rank > n + 2) return false;
@@ -158,21 +154,21 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
 
 /* A new first result of argument 0's sizes and dtype. */
 bool kiln__shape_like(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
   give(q, 0, self->dtype, self->rank, self->sizes, kiln__shape_is_plain(self));
   return true;
 }
 /* gather(self, dim, index): index's sizes. */
 bool kiln__shape_gather(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0), *index = ranked(q, 2);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 2);
   if (!self || !index) return false;
   give(q, 0, self->dtype, index->rank, index->sizes, kiln__shape_is_plain(index));
   return true;
 }
 /* topk(self, k, dim): values and places, k of them along dim. */
 bool kiln__shape_topk(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   int64_t sizes[KILN_MAX_RANK], k;
   int dim;
   if (!self || !kiln__shape_dim(q, 2, self->rank, &dim)) return false;
@@ -185,7 +181,7 @@ bool kiln__shape_topk(kiln_shape_query *q) {
 }
 /* sort(self, ...): values and places. */
 bool kiln__shape_sort(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
   give(q, 0, self->dtype, self->rank, self->sizes, false);
   give(q, 1, KILN_DTYPE_I64, self->rank, self->sizes, false);
@@ -193,7 +189,7 @@ bool kiln__shape_sort(kiln_shape_query *q) {
 }
 /* glu(self, dim): half of it. */
 bool kiln__shape_glu(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   int64_t sizes[KILN_MAX_RANK];
   int dim;
   if (!self || self->rank == 0 || !kiln__shape_dim(q, 1, self->rank, &dim)) return false;
@@ -209,7 +205,7 @@ bool kiln__shape_glu(kiln_shape_query *q) {
 }
 /* repeat(self, repeats). */
 bool kiln__shape_repeat(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list;
   int64_t sizes[KILN_MAX_RANK];
   if (!self || !kiln__shape_ints(q, 1, &list) || list.count < self->rank) return false;
@@ -225,7 +221,7 @@ bool kiln__shape_repeat(kiln_shape_query *q) {
 }
 /* pad(self, pad, ...), constant_pad_nd: pairs from the last dimension. */
 bool kiln__shape_pad(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list;
   int64_t sizes[KILN_MAX_RANK];
   if (!self || !kiln__shape_ints(q, 1, &list) || list.count % 2 || list.count / 2 > self->rank) {
@@ -244,7 +240,7 @@ bool kiln__shape_pad(kiln_shape_query *q) {
 }
 /* pixel_shuffle(self (.., c r r, h, w), r). */
 bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   int64_t sizes[KILN_MAX_RANK], r;
   if (!self || self->rank < 3) return false;
   const bool known = kiln__shape_int(q, 1, &r) && r > 0 && r < 1 << 15;
@@ -264,7 +260,7 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
 
 /* baddbmm(self, batch1 (b, n, k), batch2 (b, k, m)). */
 bool kiln__shape_baddbmm(kiln_shape_query *q) {
-  const kiln_tensor_detail *a = ranked(q, 1), *b = ranked(q, 2);
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 1), *b = kiln__shape_ranked(q, 2);
   if (!a || !b || a->rank != 3 || b->rank != 3) return false;
   const int64_t batch = kiln__dim_known(a->sizes[0]) ? a->sizes[0] : b->sizes[0];
   const int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
@@ -273,7 +269,7 @@ bool kiln__shape_baddbmm(kiln_shape_query *q) {
 }
 /* The product of argument `at` (n, k) and the next one (k). */
 static bool matrix_vector(kiln_shape_query *q, int at) {
-  const kiln_tensor_detail *a = ranked(q, at), *x = ranked(q, at + 1);
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, at), *x = kiln__shape_ranked(q, at + 1);
   if (!a || !x || a->rank != 2 || x->rank != 1) return false;
   give(q, 0, a->dtype == x->dtype ? a->dtype : (int)KILN_DTYPE_NONE, 1, a->sizes, true);
   return true;
@@ -281,7 +277,7 @@ static bool matrix_vector(kiln_shape_query *q, int at) {
 bool kiln__shape_mv(kiln_shape_query *q) { return matrix_vector(q, 0); }
 bool kiln__shape_addmv(kiln_shape_query *q) { return matrix_vector(q, 1); }
 bool kiln__shape_dot(kiln_shape_query *q) {
-  const kiln_tensor_detail *a = ranked(q, 0), *b = ranked(q, 1);
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
   if (!a || !b || a->rank != 1 || b->rank != 1 || a->dtype != b->dtype) return false;
   give(q, 0, a->dtype, 0, NULL, true);
   return true;

@@ -3,11 +3,6 @@
 
 /* -- Matrix products -- */
 
-static const kiln_tensor_detail *ranked(const kiln_shape_query *q, int i) {
-  const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
-  return t && t->rank >= 0 ? t : NULL;
-}
-
 static bool dims_meet(int64_t a, int64_t b) {
   return !kiln__dim_known(a) || !kiln__dim_known(b) || a == b;
 }
@@ -29,13 +24,17 @@ static bool product(kiln_shape_query *q, const kiln_tensor_detail *a, const kiln
   return give_product(q, a, b, 2, sizes);
 }
 
-bool kiln__shape_mm(kiln_shape_query *q) { return product(q, ranked(q, 0), ranked(q, 1)); }
+bool kiln__shape_mm(kiln_shape_query *q) {
+  return product(q, kiln__shape_ranked(q, 0), kiln__shape_ranked(q, 1));
+}
 
 /* addmm(self, a, b): self broadcasts to the product. */
-bool kiln__shape_addmm(kiln_shape_query *q) { return product(q, ranked(q, 1), ranked(q, 2)); }
+bool kiln__shape_addmm(kiln_shape_query *q) {
+  return product(q, kiln__shape_ranked(q, 1), kiln__shape_ranked(q, 2));
+}
 
 bool kiln__shape_bmm(kiln_shape_query *q) {
-  const kiln_tensor_detail *a = ranked(q, 0), *b = ranked(q, 1);
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
   if (!a || !b || a->rank != 3 || b->rank != 3) return false;
   if (!dims_meet(a->sizes[2], b->sizes[1]) || !dims_meet(a->sizes[0], b->sizes[0])) return false;
   int64_t batch = kiln__dim_known(a->sizes[0]) ? a->sizes[0] : b->sizes[0];
@@ -45,7 +44,7 @@ bool kiln__shape_bmm(kiln_shape_query *q) {
 
 /* Vectors get a dimension that is taken away again; batches broadcast. */
 bool kiln__shape_matmul(kiln_shape_query *q) {
-  const kiln_tensor_detail *a = ranked(q, 0), *b = ranked(q, 1);
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
   if (!a || !b || a->rank == 0 || b->rank == 0) return false;
   int64_t sizes[KILN_MAX_RANK];
   int batch_a = a->rank > 2 ? a->rank - 2 : 0, batch_b = b->rank > 2 ? b->rank - 2 : 0;
@@ -68,7 +67,7 @@ bool kiln__shape_matmul(kiln_shape_query *q) {
 
 /* linear(input (…, k), weight (m, k) or (k), bias). */
 bool kiln__shape_linear(kiln_shape_query *q) {
-  const kiln_tensor_detail *x = ranked(q, 0), *w = ranked(q, 1);
+  const kiln_tensor_detail *x = kiln__shape_ranked(q, 0), *w = kiln__shape_ranked(q, 1);
   if (!x || !w || x->rank == 0 || w->rank < 1 || w->rank > 2) return false;
   if (!dims_meet(x->sizes[x->rank - 1], w->sizes[w->rank - 1])) return false;
   int64_t sizes[KILN_MAX_RANK];
@@ -136,7 +135,7 @@ bool kiln__shape_reduce_all(kiln_shape_query *q) {
 
 /* f(self, int[] dim, keepdim): None and [] are all dimensions. */
 bool kiln__shape_reduce_dims(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list dims = {0};
   bool keep;
   uint64_t mask = 0;
@@ -155,7 +154,7 @@ bool kiln__shape_reduce_dims(kiln_shape_query *q) {
 
 /* f(self, int? dim, keepdim), with one result or (values, int64 indices). */
 bool kiln__shape_reduce_dim(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   int dim = 0;
   bool keep;
   if (!self || !keepdim_of(q, &keep)) return false;
@@ -171,7 +170,7 @@ bool kiln__shape_reduce_dim(kiln_shape_query *q) {
 
 /* softmax(self, dim, dtype), log_softmax, cumsum: self's shape. */
 bool kiln__shape_softmax(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
   give_reduced(q, 0, reduced_dtype(q, self), 0, false);
   return true;
@@ -179,7 +178,7 @@ bool kiln__shape_softmax(kiln_shape_query *q) {
 
 /* layer_norm(input, …), batch_norm, group_norm: the input's shape and dtype. */
 bool kiln__shape_layer_norm(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
   give_reduced(q, 0, (kiln_dtype)self->dtype, 0, false);
   return true;
@@ -187,7 +186,7 @@ bool kiln__shape_layer_norm(kiln_shape_query *q) {
 
 /* embedding(weight (n, m), indices): indices' shape and m. */
 bool kiln__shape_embedding(kiln_shape_query *q) {
-  const kiln_tensor_detail *w = ranked(q, 0), *indices = ranked(q, 1);
+  const kiln_tensor_detail *w = kiln__shape_ranked(q, 0), *indices = kiln__shape_ranked(q, 1);
   if (!w || !indices || w->rank != 2 || indices->rank >= KILN_MAX_RANK - 1) return false;
   int64_t sizes[KILN_MAX_RANK];
   for (int i = 0; i < indices->rank; i++) sizes[i] = indices->sizes[i];
@@ -202,10 +201,13 @@ bool kiln__shape_embedding(kiln_shape_query *q) {
 /* scaled_dot_product_attention(q (…, L, E), k, v (…, S, Ev)): (…, L, Ev), where the batches of the
  * three are equal; in which order of memory is not said. */
 bool kiln__shape_attention(kiln_shape_query *q) {
-  const kiln_tensor_detail *a = ranked(q, 0), *k = ranked(q, 1), *v = ranked(q, 2);
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *k = kiln__shape_ranked(q, 1),
+                           *v = kiln__shape_ranked(q, 2);
   int64_t sizes[KILN_MAX_RANK];
   if (!a || !k || !v || a->rank < 2 || a->rank != k->rank || a->rank != v->rank) return false;
-  if (!kiln__shape_is_none(q, 3) && (!ranked(q, 3) || ranked(q, 3)->rank > a->rank)) return false;
+  if (!kiln__shape_is_none(q, 3) &&
+      (!kiln__shape_ranked(q, 3) || kiln__shape_ranked(q, 3)->rank > a->rank))
+    return false;
   for (int d = 0; d + 2 < a->rank; d++) {
     if (!kiln__dim_known(a->sizes[d]) || a->sizes[d] != k->sizes[d] || a->sizes[d] != v->sizes[d]) {
       return false;
@@ -222,7 +224,7 @@ bool kiln__shape_attention(kiln_shape_query *q) {
 
 /* upsample_*(input, output_size, …): sizes where output_size is constant, else the rank. */
 bool kiln__shape_upsample(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = ranked(q, 0);
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list = {0};
   int64_t sizes[KILN_MAX_RANK];
   if (!self || self->rank < 3) return false;

@@ -186,3 +186,13 @@ bool kiln__shape_masked(kiln_shape_query *q) {
 
 /* where(condition, a, b). */
 bool kiln__shape_select(kiln_shape_query *q) { return finish(q, 3, promoted(q, 1, 3)); }
+
+/* promote, but that complex results (made of other operators) may lie otherwise. */
+bool kiln__shape_promote_real(kiln_shape_query *q) {
+  if (!kiln__shape_promote(q)) return false;
+  const int16_t dtype = q->outs[0].dtype;
+  if (dtype == KILN_DTYPE_NONE || kiln_dtype_is_complex((kiln_dtype)dtype)) {
+    q->outs[0].has_strides = false;
+  }
+  return true;
+}

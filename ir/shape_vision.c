@@ -1,4 +1,4 @@
-/* shape_vision.c: shape functions of torchvision's operators. */
+/* shape_vision.c: shape functions of torchvision's operators, and of grids. */
 #include "ir/shape.h"
 
 static const kiln_tensor_detail *ranked(const kiln_shape_query *q, int i, int rank) {
@@ -47,5 +47,23 @@ bool kiln__shape_deform_conv(kiln_shape_query *q) {
   kiln_tensor_detail *out = kiln__shape_result(q, 0);
   out->dtype = t->dtype;
   kiln__shape_row_major(q, out, 4, sizes);
+  return true;
+}
+
+/* affine_grid_generator(theta, size (N, C, ...)): (N, ..., k). */
+bool kiln__shape_affine_grid(kiln_shape_query *q) {
+  const kiln_tensor_detail *theta = kiln__shape_tensor(q, 0);
+  kiln_shape_list list;
+  int64_t sizes[KILN_MAX_RANK];
+  int rank = 0;
+  if (!theta || !kiln__shape_ints(q, 1, &list) || list.count < 4 || list.count > 5) return false;
+  for (int i = 0; i < list.count; i++) {
+    if (i == 1) continue;
+    sizes[rank++] = list.known[i] && list.ints[i] >= 0 ? list.ints[i] : KILN_DIM_UNKNOWN;
+  }
+  sizes[rank++] = list.count - 2;
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = theta->dtype;
+  kiln__shape_row_major(q, out, rank, sizes);
   return true;
 }
