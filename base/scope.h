@@ -12,9 +12,9 @@
  * Scopes nest, and the innermost is left. That is for what must be caught: what the JIT cannot
  * compile for memory runs in the interpreter. A scope belongs to its thread.
  *
- * What code between the failure and the scope has taken and not registered is lost. Two threads
- * cannot meet in this: thread A waits for a lock that B holds by a cleanup, B runs out of memory,
- * its scope gives the lock back before it is left, A goes on. */
+ * Locks, for example. Thread A makes a type, holds the table's lock by a cleanup, and needs memory.
+ * Thread B waits for that lock. There is no memory: the cleanup gives the lock back, then A's scope
+ * is left; B goes on, and finds a table without A's type. */
 #ifndef KILN_BASE_SCOPE_H
 #define KILN_BASE_SCOPE_H
 

@@ -43,6 +43,27 @@ def check_function_length(tree):
                 start = None
 
 
+PROTECTED = re.compile(r'^[^#\n*]*\b(?:KILN_PROTECT|KILN__BUILDER_STEP)\(', re.M)
+MAKES_SCOPES = ['base/scope.h', 'api/builder.h', 'codegen/llvm/llvm.c']
+
+
+def check_scopes(tree):
+    """setjmp stands in KILN_PROTECT, which ends its function: so no local is read after a jump"""
+    for path in c_files(tree):
+        if path in MAKES_SCOPES:
+            continue
+        text = tree.text(path)
+        if re.search(r'\bsetjmp\(', text):
+            yield '%s calls setjmp' % path
+        for start in PROTECTED.finditer(text):
+            end, depth = start.end(), 1
+            while depth > 0 and end < len(text):
+                depth += {'(': 1, ')': -1}.get(text[end], 0)
+                end += 1
+            if not re.match(r';\s*\}', text[end:]):
+                yield '%s:%d: a statement follows' % (path, text.count('\n', 0, start.end()) + 1)
+
+
 def check_opening_comment(tree):
     """a file opens with a comment that says what it is for"""
     for path in c_files(tree):
