@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/job_lock.h"
 #include "codegen/llvm/backend.h"
@@ -13,16 +14,25 @@
 /* Raised whenever the same loop IR gives other code. */
 #define GENERATOR_VERSION "1"
 
-struct kiln_codegen {
-  kiln_env *env; /* borrowed */
-  kiln_job_lock lock;
-  kiln__llvm_backend *llvm; /* NULL until the first compilation in this process */
-  bool apart;               /* the flag compile_process: LLVM is never called in this one */
+/* Who calls LLVM: here, or in a process of its own. For one thread at a time. */
+typedef struct worker {
+  struct worker *next;
+  kiln__llvm_backend *llvm;
   kiln__process process;
-  int jobs;        /* atomic: under way; they share the process */
-  uint64_t memory; /* atomic: that the process may take; 0: no limit */
+  pid_t holder; /* the process whose thread has it; 0: none */
+} worker;
+
+struct kiln_codegen {
+  kiln_env *env;      /* borrowed */
+  kiln_job_lock lock; /* of the workers but for those that are held, of LLVM's opening, and of: */
+  worker *workers;    /* as many as threads have compiled at a time */
   char version[96];
-  bool told; /* that there is no LLVM */
+  bool told;       /* that there is no LLVM */
+  bool apart;      /* the flag compile_process: LLVM is never called in this one */
+  bool open;       /* atomic: libLLVM is, in this process */
+  bool broken;     /* atomic: see kiln__llvm_backend_create */
+  int jobs;        /* atomic: under way; while there are any, processes live */
+  uint64_t memory; /* atomic: that a process may take; 0: no limit */
 };
 
 typedef struct code {
@@ -47,15 +57,22 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
 
 void kiln_codegen_destroy(kiln_codegen *codegen) {
   if (!codegen) return;
-  kiln__llvm_backend_destroy(codegen->llvm);
-  kiln__process_end(&codegen->process);
+  kiln_mem *mem = codegen->env->mem;
+  for (worker *w = codegen->workers, *next; w; w = next) {
+    next = w->next;
+    kiln__llvm_backend_destroy(w->llvm);
+    kiln__process_end(&w->process);
+    kiln_mem_free(mem, w, sizeof *w);
+  }
   kiln_job_lock_deinit(&codegen->lock);
-  kiln_mem_free(codegen->env->mem, codegen, sizeof *codegen);
+  kiln_mem_free(mem, codegen, sizeof *codegen);
 }
 
-bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen) { return codegen->llvm != NULL; }
+bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen) {
+  return __atomic_load_n(&codegen->open, __ATOMIC_RELAXED);
+}
 
-/* -- LLVM, here or in a process of its own; under the lock -- */
+/* -- Workers; under the lock -- */
 
 static void tell_missing(kiln_codegen *codegen, const kiln_status *status) {
   if (codegen->told) return;
@@ -67,14 +84,79 @@ static void tell_missing(kiln_codegen *codegen, const kiln_status *status) {
 }
 
 static void set_version(kiln_codegen *codegen, const char *llvm) {
+  if (*codegen->version) return;
   snprintf(codegen->version, sizeof codegen->version, "generator " GENERATOR_VERSION ", %s", llvm);
 }
 
-static kiln_status *open_llvm(kiln_codegen *codegen) {
-  if (codegen->llvm) return NULL;
-  KILN_TRY(kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->llvm));
-  set_version(codegen, kiln__llvm_backend_version(codegen->llvm));
+/* One that nobody has, or a new one. */
+static kiln_status *find_worker(kiln_codegen *codegen, worker **out_worker) {
+  const pid_t self = getpid();
+  worker **link = &codegen->workers, *idle = NULL;
+  for (; *link; link = &(*link)->next) {
+    if ((*link)->holder && (*link)->holder != self) {
+      return KILN_ERROR(KILN_UNSUPPORTED,
+                        "another thread was compiling when this process was forked: a child makes "
+                        "a context of its own then");
+    }
+    if (!(*link)->holder && !idle) idle = *link;
+  }
+  if (!idle) idle = *link = kiln_mem_alloc_zero(codegen->env->mem, sizeof *idle);
+  if (!idle) return kiln_status_oom();
+  *out_worker = idle;
   return NULL;
+}
+
+static kiln_status *open_llvm(kiln_codegen *codegen, worker *w) {
+  if (codegen->apart || w->llvm) return NULL;
+  KILN_TRY(kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->broken, &w->llvm));
+  set_version(codegen, kiln__llvm_backend_version(w->llvm));
+  __atomic_store_n(&codegen->open, true, __ATOMIC_RELAXED);
+  return NULL;
+}
+
+static void end_idle_processes(kiln_codegen *codegen) {
+  if (__atomic_load_n(&codegen->jobs, __ATOMIC_ACQUIRE) > 0) return;
+  for (worker *w = codegen->workers; w; w = w->next) {
+    if (!w->holder) kiln__process_end(&w->process);
+  }
+}
+
+static kiln_status *take_locked(kiln_codegen *codegen, kiln_reason *out_reason,
+                                worker **out_worker) {
+  worker *w;
+  *out_reason = KILN_REASON_out_of_memory;
+  KILN_TRY(find_worker(codegen, &w));
+  *out_reason = KILN_REASON_llvm_missing;
+  kiln_status *status = open_llvm(codegen, w);
+  if (status) {
+    tell_missing(codegen, status);
+    return status;
+  }
+  w->holder = getpid();
+  *out_worker = w;
+  return NULL;
+}
+
+/* -- LLVM; without the lock -- */
+
+static kiln_status *take_worker(kiln_codegen *codegen, kiln_reason *out_reason,
+                                worker **out_worker) {
+  *out_reason = KILN_REASON_compile_budget;
+  KILN_TRY(kiln_job_lock_take(&codegen->lock, kiln_budget_current()));
+  kiln_status *status = take_locked(codegen, out_reason, out_worker);
+  kiln_job_lock_give(&codegen->lock);
+  return status;
+}
+
+/* Holding it keeps nobody: it is given back whatever the budget says. */
+static void give_worker(kiln_codegen *codegen, worker *w, const char *version,
+                        const kiln_status *missing) {
+  if (!kiln_job_lock_look(&codegen->lock)) return;
+  if (version) set_version(codegen, version);
+  if (missing) tell_missing(codegen, missing);
+  w->holder = 0;
+  end_idle_processes(codegen);
+  kiln_job_lock_give(&codegen->lock);
 }
 
 /* What is asked of LLVM. All that takes memory of an arena is done before: then nothing is held. */
@@ -105,48 +187,35 @@ static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__ll
   return job;
 }
 
-static kiln_status *run_here(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
-  *out_reason = KILN_REASON_llvm_missing;
-  KILN_TRY(open_llvm(codegen));
+static kiln_status *run_here(worker *w, llvm_job *job, kiln_reason *out_reason) {
   *out_reason = KILN_REASON_llvm_failed;
-  if (!job->fn) return NULL;
-  return kiln__llvm_backend_compile(codegen->llvm, job->fn, job->name, job->product, &job->bytes,
-                                    &job->size);
+  kiln_status *status = job->fn ? kiln__llvm_backend_compile(w->llvm, job->fn, job->name,
+                                                             job->product, &job->bytes, &job->size)
+                                : NULL;
+  give_worker(job->codegen, w, NULL, NULL);
+  return status;
 }
 
-static void end_idle_process(kiln_codegen *codegen) {
-  if (__atomic_load_n(&codegen->jobs, __ATOMIC_ACQUIRE) == 0) {
-    kiln__process_end(&codegen->process);
-  }
-}
-
-static kiln_status *run_apart(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
+static kiln_status *run_apart(worker *w, llvm_job *job, kiln_reason *out_reason) {
+  kiln_codegen *codegen = job->codegen;
   kiln__process_result result;
   kiln_status *status = kiln__process_compile(
-      &codegen->process, codegen->env, __atomic_load_n(&codegen->memory, __ATOMIC_RELAXED),
-      job->text, job->name, job->product, out_reason, &result);
-  end_idle_process(codegen);
+      &w->process, codegen->env, __atomic_load_n(&codegen->memory, __ATOMIC_RELAXED), job->text,
+      job->name, job->product, out_reason, &result);
+  const bool missing = *out_reason == KILN_REASON_llvm_missing && !kiln_status_ends(status);
+  give_worker(codegen, w, status ? NULL : result.version, missing ? status : NULL);
   if (status) return status;
-  set_version(codegen, result.version);
   job->bytes = result.bytes;
   job->size = result.size;
   return NULL;
 }
 
-/* Takes the lock. */
-static kiln_status *run_llvm(kiln_codegen *codegen, llvm_job *job, kiln_reason *out_reason) {
-  *out_reason = KILN_REASON_compile_budget;
-  KILN_TRY(kiln_job_lock_take(&codegen->lock, kiln_budget_current()));
-  kiln_status *status =
-      codegen->apart ? run_apart(codegen, job, out_reason) : run_here(codegen, job, out_reason);
-  if (*out_reason == KILN_REASON_llvm_missing && !kiln_status_ends(status)) {
-    tell_missing(codegen, status);
-  }
-  kiln_job_lock_give(&codegen->lock);
-  return status;
+static kiln_status *run_llvm(llvm_job *job, kiln_reason *out_reason) {
+  worker *w;
+  KILN_TRY(take_worker(job->codegen, out_reason, &w));
+  return job->codegen->apart ? run_apart(w, job, out_reason) : run_here(w, job, out_reason);
 }
 
-/* Without the lock: another job may hold it for longer than this one has time. */
 void kiln_codegen_begin(kiln_codegen *codegen, uint64_t memory) {
   if (!codegen) return;
   __atomic_add_fetch(&codegen->jobs, 1, __ATOMIC_ACQ_REL);
@@ -156,7 +225,7 @@ void kiln_codegen_begin(kiln_codegen *codegen, uint64_t memory) {
 void kiln_codegen_end(kiln_codegen *codegen) {
   if (!codegen || __atomic_sub_fetch(&codegen->jobs, 1, __ATOMIC_ACQ_REL) > 0) return;
   if (!kiln_job_lock_look(&codegen->lock)) return;
-  end_idle_process(codegen);
+  end_idle_processes(codegen);
   kiln_job_lock_give(&codegen->lock);
 }
 
@@ -218,7 +287,7 @@ static kiln_status *load_object(code *c, void *object, size_t bytes, kiln_reason
 }
 
 static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) {
-  KILN_TRY(run_llvm(job->codegen, job, out_reason));
+  KILN_TRY(run_llvm(job, out_reason));
   return load_object(c, job->bytes, job->size, out_reason);
 }
 
@@ -291,7 +360,7 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
   kiln_reason reason;
   llvm_job job =
       make_job(codegen, fn, stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR, arena);
-  KILN_TRY(run_llvm(codegen, &job, &reason));
+  KILN_TRY(run_llvm(&job, &reason));
   kiln_cleanup freeing;
   kiln_scope_defer(&freeing, free_bytes, &job);
   *out_text = kiln_str_make(kiln_arena_strndup(arena, job.bytes, job.size), job.size);
@@ -303,7 +372,7 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
 kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) {
   llvm_job job = {.codegen = codegen};
   kiln_reason reason;
-  kiln_status *status = run_llvm(codegen, &job, &reason);
+  kiln_status *status = run_llvm(&job, &reason);
   if (!status) free_bytes(&job);
   *out_version = status ? "" : codegen->version;
   return status;

@@ -2,7 +2,7 @@
  *
  * Three entries: kiln_codegen_lower (a group's graph to loop IR), kiln_loop_pass_* in
  * codegen/loop/loop.h (its passes), kiln_codegen_compile (loop IR to a kernel, or a reason).
- * A kiln_codegen belongs to a context and is thread-safe; compilations in it run one after another.
+ * A kiln_codegen belongs to a context and is thread-safe: threads compile at the same time.
  * libLLVM is opened by the first compilation that needs it, and not before: in this process, or
  * with the flag compile_process in one of its own (codegen/process.h). */
 #ifndef KILN_CODEGEN_CODEGEN_H
@@ -48,7 +48,8 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln
 kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) KILN_MUST_USE;
 void kiln_codegen_destroy(kiln_codegen *codegen);
 /* Around compilations that belong together: with the flag compile_process they share a process,
- * which may take `memory` bytes (0: no limit) and ends with the last of those that are under way.
+ * which may take `memory` bytes (0: no limit) and ends with the last of those that are under way;
+ * threads that compile at the same time have one each.
  * NULL is fine. */
 void kiln_codegen_begin(kiln_codegen *codegen, uint64_t memory);
 void kiln_codegen_end(kiln_codegen *codegen);

@@ -57,6 +57,7 @@ typedef struct server {
   uint64_t data_at_start; /* bytes that the limit does not mean */
   kiln_env env;
   kiln__llvm_backend *llvm;
+  bool broken; /* LLVM: the process ends */
 } server;
 
 /* Bytes of this process that RLIMIT_DATA counts; 0 where there is no /proc, which makes the limit
@@ -150,7 +151,7 @@ static kiln_status *serve_one(server *s, const request *r, kiln_reason *out_reas
   receive_all(s, text, r->text_size);
   if (!s->llvm) {
     *out_reason = KILN_REASON_llvm_missing;
-    KILN_TRY(kiln__llvm_backend_create(&s->env, s->env.isa, &s->llvm));
+    KILN_TRY(kiln__llvm_backend_create(&s->env, s->env.isa, &s->broken, &s->llvm));
   }
   if (r->text_size > 0) {
     *out_reason = KILN_REASON_llvm_failed;

@@ -24,7 +24,7 @@ struct kiln__llvm_backend {
   const kiln__emit_target *target;
   LLVMTargetMachineRef machine;
   LLVMTargetDataRef layout;
-  bool broken; /* LLVM ended in a fatal error: it is not called again */
+  bool *broken; /* atomic, of all that call LLVM: after a fatal error it is not called again */
   char version[64];
 };
 
@@ -180,6 +180,10 @@ static void compile_guarded(void *arg) {
   j->status = compile(j);
 }
 
+static bool is_broken(const kiln__llvm_backend *backend) {
+  return __atomic_load_n(backend->broken, __ATOMIC_RELAXED);
+}
+
 static kiln_status *take_result(const job *j, void **out_bytes, size_t *out_size) {
   const kiln__llvm *ll = &j->backend->llvm;
   const char *bytes = j->text ? j->text : ll->GetBufferStart(j->object);
@@ -194,17 +198,21 @@ static kiln_status *take_result(const job *j, void **out_bytes, size_t *out_size
 kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) {
-  if (backend->broken) return KILN_ERROR(KILN_UNSUPPORTED, "LLVM is not used after a fatal error");
+  bool fatal = false;
+  if (is_broken(backend)) {
+    return KILN_ERROR(KILN_UNSUPPORTED, "LLVM is not used after a fatal error");
+  }
   KILN_TRY(ask_room_for(fn));
   job j = {.backend = backend, .fn = fn, .name = name, .product = product};
   const kiln__llvm *ll = &backend->llvm;
   const size_t room = kiln__llvm_emit_room(fn);
   j.room = kiln_mem_alloc(backend->mem, room);
   if (!j.room) return kiln_status_oom();
-  kiln_status *status = kiln__llvm_guard(compile_guarded, &j, &backend->broken);
+  kiln_status *status = kiln__llvm_guard(compile_guarded, &j, &fatal);
+  if (fatal) __atomic_store_n(backend->broken, true, __ATOMIC_RELAXED);
   if (!status) status = j.status;
   if (!status) status = take_result(&j, out_bytes, out_size);
-  if (!backend->broken) { /* after a fatal error nothing of LLVM's is safe to touch */
+  if (!is_broken(backend)) { /* after a fatal error nothing of LLVM's is safe to touch */
     if (j.object) ll->DisposeMemoryBuffer(j.object);
     if (j.text) ll->DisposeMessage(j.text);
     if (j.module) ll->DisposeModule(j.module);
@@ -245,11 +253,12 @@ static kiln_status *open_target(kiln__llvm_backend *b) {
   return NULL;
 }
 
-kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa,
+kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken,
                                        kiln__llvm_backend **out_backend) {
   kiln__llvm_backend *b = kiln_mem_alloc_zero(env->mem, sizeof *b);
   if (!b) return kiln_status_oom();
   b->mem = env->mem;
+  b->broken = broken;
   b->target = &kiln__emit_targets[isa];
   b->path = env->flags.llvm.text;
   kiln_status *status = open_target(b);
@@ -263,7 +272,7 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa,
 
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) {
   if (!backend) return;
-  if (!backend->broken) {
+  if (!is_broken(backend)) {
     if (backend->layout) backend->llvm.DisposeTargetData(backend->layout);
     if (backend->machine) backend->llvm.DisposeTargetMachine(backend->machine);
   }

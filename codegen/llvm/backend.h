@@ -14,12 +14,14 @@ typedef enum kiln__llvm_product {
   KILN__LLVM_IR, /* after the passes */
 } kiln__llvm_product;
 
-/* Opens libLLVM and makes the target. KILN_UNSUPPORTED where there is none. */
-kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa,
+/* Opens libLLVM and makes the target; one thread at a time. KILN_UNSUPPORTED where there is none.
+ * *broken (borrowed) becomes true when LLVM ends in a fatal error: then none that shares it calls
+ * LLVM again. */
+kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken,
                                        kiln__llvm_backend **out_backend) KILN_MUST_USE;
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend);
-/* One thread at a time. The product's bytes are from env->mem, *out_size of them (text is not
- * terminated). KILN_INTERNAL when LLVM refuses. */
+/* One thread at a time, another backend's at the same. The product's bytes are from env->mem,
+ * *out_size of them (text is not terminated). KILN_INTERNAL when LLVM refuses. */
 kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) KILN_MUST_USE;

@@ -45,6 +45,12 @@ kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
   return NULL;
 }
 
+#ifdef __SANITIZE_THREAD__
+/* Threads meet in libLLVM by atomics that ThreadSanitizer does not see: it was not built for it. */
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) { return "race:libLLVM\n"; }
+#endif
+
 /* -- Fatal errors -- */
 
 /* Where the LLVM calls of this thread go back to. LLVM's handler has no argument for it. */

@@ -1,9 +1,9 @@
 /* missing.c: stands for the LLVM back end where Kiln is built without it. */
 #include "codegen/llvm/backend.h"
 
-kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa,
+kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken,
                                        kiln__llvm_backend **out_backend) {
-  (void)env, (void)isa;
+  (void)env, (void)isa, (void)broken;
   *out_backend = NULL;
   return KILN_ERROR(KILN_UNSUPPORTED, "this build has no LLVM back end (LLVM 19's headers or "
                                       "clang 19 were missing)");
