@@ -211,7 +211,8 @@ static double share(const report *r, uint64_t ns) {
 static void print_totals(const kiln_model *model, const report *r) {
   kiln_counters c;
   kiln_model_counters(model, &c);
-  printf("%llu call%s, %llu run%s that recorded types, %llu group%s, %llu kernel%s in %.3f ms, "
+  printf("%llu call%s, %llu run%s that recorded types (fallbacks' too), %llu group%s, %llu "
+         "kernel%s in %.3f ms, "
          "%llu failed\n",
          (unsigned long long)c.calls, tool_plural(c.calls), (unsigned long long)c.profiled_runs,
          tool_plural(c.profiled_runs), (unsigned long long)c.groups, tool_plural(c.groups),
@@ -453,7 +454,9 @@ const tool_command tool_command_explain = {
     .summary = "tell every group, guard, fallback and refusal with its reason",
     .details =
         "Calls are timed instruction by instruction, which adds some 50 ns to each. Times are\n"
-        "those of the plans that serve at the end: runs that recorded types are not in them.\n",
+        "those of the plans that serve at the end. Not in them are compiling and the runs that\n"
+        "recorded types: before each level of the method, and of a fallback after a guard failed,\n"
+        "is compiled, it runs once (--set num_profiled_runs) and looks at what comes.\n",
     .options = options_table,
     .option_count = sizeof options_table / sizeof options_table[0],
     .options_size = sizeof(explain_options),
