@@ -430,7 +430,7 @@ static int run(const void *options, int count, char *const *operands) {
   }
   settings.sync = true;
   kiln_status *status = tool_context(&settings, &context);
-  if (!status && o->json) kiln_context_set_print(context, tool_print_to_stderr, NULL);
+  if (!status) kiln_context_set_print(context, tool_print_to_stderr, NULL);
   if (!status) status = tool_load(context, operands[0], &limits, &model);
   if (!status) status = kiln_debug_model_time(model);
   if (!status) status = kiln_instance_create(model, &instance);

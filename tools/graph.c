@@ -120,6 +120,7 @@ static int run(const void *options, int count, char *const *operands) {
   } else if (!kiln_model_method_schema(model, o->method)) {
     exit_status = tool_no_method(model, o->method);
   }
+  if (!status) kiln_context_set_print(context, tool_print_to_stderr, NULL);
   if (exit_status < 0) exit_status = make_calls(o, context, model);
   if (exit_status < 0) exit_status = show(o, model);
   kiln_model_release(model);

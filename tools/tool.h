@@ -117,7 +117,7 @@ typedef struct tool_limits {
       {"--limit-operations", TOOL_INT, offsetof(type, base.operations), "N", 0, "most operations"}
 kiln_limits tool_limits_of(const tool_limits *limits);
 
-/* A kiln_print_fn for commands whose output is JSON. */
+/* A kiln_print_fn for commands whose output is not the model's: graphs, figures, JSON. */
 void tool_print_to_stderr(void *user, const char *text, size_t size);
 kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context);
 
