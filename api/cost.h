@@ -23,8 +23,8 @@ void kiln__cost_count(kiln__cost *cost, const kiln_graph *graph);
  * (cost_memory.c). */
 uint64_t kiln__cost_peak(kiln_arena *arena, const kiln_graph *graph);
 /* Finds types of the node's results by a run on zeros, where its inputs are known and it may be run
- * (cost_probe.c). Inside arena runs of the graph. */
-void kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node);
+ * (cost_probe.c); gives what the run failed with. Inside arena runs of the graph. */
+kiln_status *kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node);
 /* Elements and bytes of a value, when its type is complete; false otherwise. */
 bool kiln__cost_sizes(const kiln_ir_value *value, uint64_t *out_numel, uint64_t *out_bytes);
 

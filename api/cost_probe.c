@@ -142,12 +142,12 @@ static kiln_node *unpack_of(const kiln_ir_value *list, int64_t count) {
   return use->user->output_count == count ? use->user : NULL;
 }
 
-void kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node) {
+kiln_status *kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node) {
   kiln_ivalue args[MAX_ARGS] = {{0}}, outs[KILN_MAX_OUTS] = {{0}};
   seen results[KILN_MAX_OUTS];
   kiln_node *unpack = NULL;
   bool ran = false;
-  if (!may_probe(node)) return;
+  if (!may_probe(node)) return NULL;
   seen *items = KILN_NEW_ARRAY(graph->arena, seen, KILN_MAX_OUTS);
   kiln_status *status = run(call, node, args, outs, &ran);
   for (int i = 0; ran && i < node->output_count; i++) {
@@ -160,11 +160,11 @@ void kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node) {
   }
   for (int i = 0; i < MAX_ARGS; i++) kiln_ivalue_release(args[i]);
   for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
-  kiln_status_destroy(status); /* its error is for the call to raise */
   for (int i = 0; ran && i < node->output_count; i++) {
     set_type(graph, kiln_node_output(node, i), &results[i]);
   }
   for (int k = 0; unpack && k < unpack->output_count; k++) {
     set_type(graph, kiln_node_output(unpack, k), &items[k]);
   }
+  return status;
 }
