@@ -223,6 +223,13 @@ static kiln_status *check_name(const char *name) {
   return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no name", name ? name : "");
 }
 
+kiln_status *kiln__builder_check_argument(const kiln_builder *b, const char *name) {
+  KILN_TRY(check_name(name));
+  const kiln_ir_value *same = kiln_map_find(&b->graph->names, kiln_str_from(name));
+  if (!same || same->node != b->graph->top->param) return NULL;
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an argument '%s' already", name);
+}
+
 static kiln_status *input(kiln_builder *b, void *arg) {
   const var_job *job = arg;
   const char *cursor = job->text, *end = job->text + strlen(job->text);
@@ -231,10 +238,7 @@ static kiln_status *input(kiln_builder *b, void *arg) {
   if (cursor != end) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no type", job->text);
   }
-  const kiln_ir_value *same = kiln_map_find(&b->graph->names, kiln_str_from(job->name));
-  if (same && same->node == b->graph->top->param) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an argument '%s' already", job->name);
-  }
+  KILN_TRY(kiln__builder_check_argument(b, job->name));
   type = kiln_type_unshaped(b->unit->types, type);
   kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + 1);
   *job->out_var = kiln__builder_var(b, kiln_graph_add_input(b->graph, job->name, type));
@@ -246,7 +250,6 @@ kiln_status *kiln_builder_input(kiln_builder *b, const char *name, const char *t
   KILN_NEEDS(b && out_var);
   var_job job = {.name = name, .text = type ? type : "Tensor", .out_var = out_var};
   *out_var = 0;
-  KILN_TRY(check_name(name));
   return kiln__builder_run(b, input, &job);
 }
 
