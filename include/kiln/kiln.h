@@ -471,8 +471,9 @@ KILN_API kiln_status *kiln_value_tensor_over(kiln_context *context, kiln_dtype d
                                              void *data, size_t data_size,
                                              void (*release)(void *user), void *user,
                                              kiln_value **out_value);
-/* Lists, tuples and dicts share their elements, which are borrowed. Lists are homogeneous: the
- * element type is found from the elements, and from the method's schema for an empty list. */
+/* Lists, tuples and dicts share their elements, which are borrowed. The
+ * element type of a list is found from its elements (Any, where they have none in common), and from
+ * the method's schema for an empty list. */
 KILN_API kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *items, int count,
                                       kiln_value **out_value);
 KILN_API kiln_status *kiln_value_tuple(kiln_context *context, kiln_value *const *items, int count,

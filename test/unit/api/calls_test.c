@@ -182,6 +182,8 @@ static void test_attributes(void **state) {
   assert_ok(kiln_instance_set(instance, "count", v));
   kiln_value_destroy(v);
   kiln_value *zero = tensor_of(0, 0, 0);
+  assert_error(kiln_instance_call(instance, "forward", NULL, 1, NULL, &result),
+               KILN_INVALID_ARGUMENT, "forward(): the array of the 1 argument is NULL");
   assert_ok(kiln_instance_call(instance, "forward", &zero, 1, NULL, &result));
   assert_ok(kiln_value_print(result, 10, &text));
   assert_string_equal(text, "(tensor([20., 40., 60.], dtype=float32), 42)");
