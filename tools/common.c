@@ -73,19 +73,39 @@ int tool_exit_status(kiln_code code) {
   return exits[code];
 }
 
+/* What was read to its end (tool_path), by the descriptor that has it. */
+enum { MAX_STREAMS = 64 };
+static const char *streams[MAX_STREAMS];
+
+/* A copy in which such files are called what the user called them. */
+static char *with_names(const char *text) {
+  char *copy = tool_format("%s", text);
+  for (int i = 0; i < MAX_STREAMS; i++) {
+    char path[32];
+    const int len = snprintf(path, sizeof path, "/proc/self/fd/%d", i);
+    char *at = streams[i] ? strstr(copy, path) : NULL;
+    while (at && at[len] >= '0' && at[len] <= '9') at = strstr(at + len, path);
+    if (!at) continue;
+    char *named = tool_format("%.*s%s%s", (int)(at - copy), copy, streams[i], at + len);
+    free(copy);
+    copy = named;
+  }
+  return copy;
+}
+
 int tool_report(kiln_status *status) {
   kiln_code code = kiln_status_code(status);
-  const char *report = kiln_status_report(status);
+  char *report = with_names(kiln_status_report(status));
   size_t len = strlen(report);
   fprintf(stderr, "kiln: %s%s", report, len && report[len - 1] == '\n' ? "" : "\n");
+  free(report);
   kiln_status_destroy(status);
   return tool_exit_status(code);
 }
 
 char *tool_take_message(kiln_status *status) {
   const char *message = kiln_status_message(status);
-  char *copy =
-      tool_format("%s", message && *message ? message : kiln_code_name(kiln_status_code(status)));
+  char *copy = with_names(message && *message ? message : kiln_code_name(kiln_status_code(status)));
   kiln_status_destroy(status);
   return copy;
 }
@@ -223,7 +243,9 @@ char *tool_path(const char *path) {
   const int from = standard ? STDIN_FILENO : open(path, O_RDONLY);
   const int to = from < 0 ? -1 : read_to_memory(from);
   if (!standard && from >= 0) close(from);
-  return to < 0 ? tool_format("%s", path) : tool_format("/proc/self/fd/%d", to);
+  if (to < 0) return tool_format("%s", path);
+  if (to < MAX_STREAMS) streams[to] = standard ? "standard input" : path;
+  return tool_format("/proc/self/fd/%d", to);
 }
 
 kiln_limits tool_limits_of(const tool_limits *limits) {

@@ -8,7 +8,7 @@
 
 #include "tools/element.h"
 
-enum { MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64, MAX_RANK = 64 };
 
 const char tool_spec_help[] =
     "A SPEC is [name=]VALUE, where VALUE is one of\n"
@@ -25,7 +25,7 @@ const char tool_spec_help[] =
 
 typedef struct shape {
   int rank;
-  int64_t sizes[64];
+  int64_t sizes[MAX_RANK];
   kiln_dtype dtype;
 } shape;
 
@@ -41,7 +41,7 @@ static bool parse_shape(const char *text, size_t len, shape *out) {
         return false;
       }
     }
-    if (text == end || *text != 'x' || out->rank == 64) return false;
+    if (text == end || *text != 'x' || out->rank == MAX_RANK) return false;
     text++;
     out->sizes[out->rank++] = size;
   }
@@ -112,16 +112,39 @@ static kiln_status *make_tensor(kiln_context *context, const char *spec, const s
   return status;
 }
 
+/* Complains of what the file holds instead; false when it is what the SPEC says. */
+static bool differs(const char *spec, const shape *s, const char *path, const kiln_value *value) {
+  const char *type = kiln_value_type(value);
+  if (kiln_value_kind(value) != KILN_KIND_TENSOR) {
+    tool_usage_error("--input %s: '%s' holds no tensor but a value of type %s", spec, path,
+                     type ? type : "?");
+    return true;
+  }
+  bool shapes = kiln_value_rank(value) == s->rank;
+  for (int i = 0; shapes && i < s->rank; i++) shapes = kiln_value_sizes(value)[i] == s->sizes[i];
+  const bool dtypes = kiln_value_dtype(value) == s->dtype;
+  if (shapes && dtypes) return false;
+  char *text = tool_format("%s", "");
+  for (int i = 0; i < kiln_value_rank(value); i++) {
+    char *longer = tool_format("%s%lldx", text, (long long)kiln_value_sizes(value)[i]);
+    free(text);
+    text = longer;
+  }
+  tool_usage_error("--input %s: '%s' has another %s: it holds %s%s", spec, path,
+                   shapes   ? "dtype"
+                   : dtypes ? "shape"
+                            : "shape and dtype",
+                   text, tool_dtype_short_name(kiln_value_dtype(value)));
+  free(text);
+  return true;
+}
+
 static kiln_status *read_tensor(kiln_context *context, const char *spec, const shape *s,
                                 const char *path, kiln_value **out_value) {
   kiln_value *tensor = NULL;
   kiln_status *status = tool_read_value(context, path, &tensor);
   if (status) return status;
-  bool fits = !s || (kiln_value_kind(tensor) == KILN_KIND_TENSOR &&
-                     kiln_value_dtype(tensor) == s->dtype && kiln_value_rank(tensor) == s->rank);
-  for (int i = 0; fits && s && i < s->rank; i++) fits = kiln_value_sizes(tensor)[i] == s->sizes[i];
-  if (!fits) {
-    tool_usage_error("--input %s: '%s' holds another shape or dtype", spec, path);
+  if (s && differs(spec, s, path, tensor)) {
     kiln_value_destroy(tensor);
     return NULL;
   }
@@ -346,6 +369,13 @@ char *tool_spec_advice(const char *name, const char *text) {
   }
   if (strspn(text, "0123456789,x ") == len) {
     return tool_format("sizes are joined by x, and the dtype is last: %s2x3xf32", name);
+  }
+  if (sizes > 0 && tool_dtype_of_short_name(last, dtype - sizes) != KILN_DTYPE_NONE) {
+    int rank = 0;
+    for (size_t i = 0; i < sizes; i++) rank += text[i] == 'x';
+    return rank > MAX_RANK
+               ? tool_format("a tensor has at most %d dimensions, not %d", MAX_RANK, rank)
+               : tool_format("sizes are numbers of up to 63 bits, each with an x behind it");
   }
   if (sizes > 0) {
     return tool_format("'%.*s' is no dtype; one is f32, i64, bool, …", (int)(dtype - sizes), last);
