@@ -4,6 +4,7 @@
  * Only built-in operators without side effects are asked, and none whose sizes depend on the
  * elements. Nothing is allocated from an arena while a tensor is held. */
 #include "api/cost.h"
+#include "ir/pass.h"
 
 enum { MAX_ARGS = 64, MAX_ITEMS = 256 };
 
@@ -67,7 +68,8 @@ static kiln_status *argument(kiln_call *call, const kiln_ir_value *value, bool *
   if (kiln_type_is_complete_tensor(value->type)) return zeros_like(call, value->type->detail, out);
   *out_known = false;
   if (!kiln_node_is(value->node, KILN_OP_prim_ListConstruct) ||
-      value->node->input_count > MAX_ITEMS || value->type->kind != KILN_TYPE_LIST) {
+      value->node->input_count > MAX_ITEMS || value->type->kind != KILN_TYPE_LIST ||
+      !kiln_shape_list_stays(value)) {
     return NULL;
   }
   kiln_list *list = NULL;
