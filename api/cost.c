@@ -94,7 +94,7 @@ static kiln_status *bind(void *arg) {
   kiln_map_set_ptr(&job->objects, kiln_graph_input(graph, 0), job->model->script->root.u.object);
   for (int i = 1; i < schema->arg_count && i < kiln_graph_input_count(graph); i++) {
     kiln_ir_value *input = kiln_graph_input(graph, i);
-    bool given = i <= job->count;
+    bool given = i <= job->count && job->inputs[i - 1];
     if (!given && !schema->args[i].has_default) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() lacks argument '%.*s'", job->method->name,
                         KILN_STR_ARG(schema->args[i].name));
