@@ -122,6 +122,7 @@ class Runner:
         self.kiln = os.path.abspath(kiln)
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith('KILN_') or k in keep_env}
+        self.env['PATH'] = os.path.dirname(self.kiln) + ':' + self.env.get('PATH', '')  # for a shell's kiln
         self.blessing = os.environ.get('KILN_BLESS') == '1'
 
     def execute(self, words, text, folder, env):

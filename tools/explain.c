@@ -45,12 +45,9 @@ static int call_often(const explain_options *o, kiln_instance *instance,
   const kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
   kiln_status *status = NULL;
   for (int64_t i = 0; !status && i < o->calls; i++) {
-    tool_inputs copy = {tool_alloc(sizeof(kiln_value *) * (size_t)(inputs->count + 1)), 0};
+    tool_inputs copy;
     kiln_value *result = NULL;
-    while (!status && copy.count < inputs->count) {
-      status = kiln_value_clone(inputs->values[copy.count], &copy.values[copy.count]);
-      if (!status) copy.count++;
-    }
+    status = tool_inputs_clone(inputs, &copy);
     if (!status) {
       status = kiln_instance_call(instance, o->method, copy.values, copy.count, &call, &result);
     }

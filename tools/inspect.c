@@ -389,7 +389,8 @@ static int run(const void *options, int count, char *const *operands) {
   inspection in = {0};
   (void)count;
   kiln_status *status = tool_context(&settings, &context);
-  char *path = tool_path(operands[0]);
+  char *path = NULL;
+  if (!status) status = tool_path(operands[0], &limits, &path);
   if (!status) status = kiln_debug_model_open(context, path, &limits, &in.model);
   if (!status) status = look(&in, o->source, o->functions);
   int exit_status = status ? tool_report(status) : look_at_cost(o, context, &in);

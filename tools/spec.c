@@ -13,7 +13,7 @@ enum { MAX_DEPTH = 64, MAX_RANK = 64 };
 const char tool_spec_help[] =
     "A SPEC is [name=]VALUE, where VALUE is one of\n"
     "  2x3xf32           a tensor of random elements: floats from -1 to 1, ints from 0 to 9\n"
-    "  2x3xf32=0         every element 0; =1,2,3,4,5,6 gives them one by one\n"
+    "  2x3xf32=0         every element 0; =1,2,3,4,5,6 gives them one by one (c64: 1+2j)\n"
     "  2x3xf32=@x.npy    the tensor of a file, of that shape and dtype; @x.npy takes any\n"
     "  x.npz:a           the tensor a of an archive of numpy.savez; --input x.npz gives all, in "
     "order\n"
@@ -64,25 +64,25 @@ static double random_element(kiln_dtype dtype, uint64_t *state) {
   return (double)(r >> 11) * 0x1p-52 - 1.0;
 }
 
-/* Fills `data` from "1,2,3" (one number for all, or one for each element). */
-static bool parse_elements(const char *text, const shape *s, int64_t numel, void *data) {
+/* Fills `data` from "1,2,3" (one for all, or one for each element): NULL, or what is wrong, freed
+ * by the caller. */
+static char *parse_elements(const char *text, const shape *s, int64_t numel, char *data) {
+  const size_t size = kiln_dtype_size(s->dtype);
+  char one[16];
   int64_t count = 0;
-  double value = 0;
-  for (const char *p = text;; p++) {
-    char *end = NULL;
-    errno = 0;
-    value = strtod(p, &end);
-    if (end == p || (*end && *end != ',')) return false;
-    if (count < numel) tool_element_store(s->dtype, data, count, value);
+  for (const char *p = text, *end;; p = end + 1) {
+    end = tool_element_parse(s->dtype, p, one);
+    if (!end || (*end && *end != ',')) {
+      return tool_format("'%.*s' is no element of %s", (int)strcspn(p, ","), p,
+                         tool_dtype_short_name(s->dtype));
+    }
+    if (count < numel) memcpy(data + (size_t)count * size, one, size);
     count++;
-    p = end;
-    if (!*p) break;
+    if (!*end) break;
   }
-  if (count == 1) {
-    for (int64_t i = 1; i < numel; i++) tool_element_store(s->dtype, data, i, value);
-    return true;
-  }
-  return count == numel;
+  for (int64_t i = 1; count == 1 && i < numel; i++) memcpy(data + (size_t)i * size, one, size);
+  if (count == 1 || count == numel) return NULL;
+  return tool_format("there are %lld elements, not %lld", (long long)count, (long long)numel);
 }
 
 static kiln_status *make_tensor(kiln_context *context, const char *spec, const shape *s,
@@ -93,21 +93,21 @@ static kiln_status *make_tensor(kiln_context *context, const char *spec, const s
   if (status) return status;
   int64_t numel = tool_numel(tensor);
   void *data = tool_alloc((size_t)numel * kiln_dtype_size(s->dtype));
-  bool good = true;
+  char *wrong = NULL;
   if (elements) {
-    good = parse_elements(elements, s, numel, data);
+    wrong = parse_elements(elements, s, numel, data);
   } else {
     for (int64_t i = 0; i < numel; i++) {
       tool_element_store(s->dtype, data, i, random_element(s->dtype, seed));
     }
   }
   kiln_value_destroy(tensor);
-  if (good) {
-    status = kiln_value_tensor(context, s->dtype, s->rank, s->sizes, data, out_value);
+  if (wrong) {
+    tool_usage_error("--input %s: %s", spec, wrong);
   } else {
-    tool_usage_error("--input %s: the elements do not parse, or are not %lld", spec,
-                     (long long)numel);
+    status = kiln_value_tensor(context, s->dtype, s->rank, s->sizes, data, out_value);
   }
+  free(wrong);
   free(data);
   return status;
 }
@@ -210,6 +210,17 @@ static bool is_number(const char *text, size_t len) {
   return len > 0 && end == text + len;
 }
 
+/* Whether it can only belong to a tensor's elements: a number, also a complex one, true or false.
+ */
+static bool is_element(const char *text, size_t len) {
+  static const kiln_dtype widest[] = {KILN_DTYPE_C128, KILN_DTYPE_BOOL};
+  char one[16];
+  for (size_t i = 0; i < sizeof widest / sizeof *widest; i++) {
+    if (len > 0 && tool_element_parse(widest[i], text, one) == text + len) return true;
+  }
+  return false;
+}
+
 static const char *skip_blanks(const char *text) {
   while (isspace((unsigned char)*text)) text++;
   return text;
@@ -222,7 +233,7 @@ static char *next_item(const char **cursor) {
   while (*end) {
     const char *next = skip_blanks(end + 1);
     const size_t len = span(next, ',');
-    if (!is_number(next, len)) break;
+    if (!is_element(next, len)) break;
     end = next + len;
   }
   *cursor = *end ? end + 1 : end;
