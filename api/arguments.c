@@ -332,7 +332,7 @@ kiln_status *kiln__arguments_match(kiln_model *model, const kiln__method *method
   if (count > method->argument_count) return wrong_count(method, count);
   for (int i = 0; i < method->argument_count; i++) {
     const kiln_schema_arg *want = &schema->args[i + 1];
-    if (i >= count) {
+    if (i >= count || (!values[i] && want->has_default)) {
       if (!want->has_default) return wrong_count(method, i);
       /* A default list is a new one for each call. */
       KILN_TRY(kiln_ivalue_clone(model->context->env->mem, want->default_value, &args[i + 1]));

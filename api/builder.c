@@ -196,15 +196,19 @@ static kiln_status *check_name(const char *name) {
   return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no name", name ? name : "");
 }
 
+kiln_status *kiln__builder_check_argument(const kiln_builder *b, const char *name) {
+  KILN_TRY(check_name(name));
+  const kiln_ir_value *same = kiln_map_find(&b->graph->names, kiln_str_from(name));
+  if (!same || same->node != b->graph->top->param) return NULL;
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an argument '%s' already", name);
+}
+
 static kiln_status *input(kiln_builder *b, const char *name, const char *text, kiln_var *out_var) {
   const char *cursor = text, *end = text + strlen(text);
   const kiln_type *type;
   KILN_TRY(kiln_type_parse(b->unit->types, &cursor, end, false, &type));
   if (cursor != end) return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no type", text);
-  const kiln_ir_value *same = kiln_map_find(&b->graph->names, kiln_str_from(name));
-  if (same && same->node == b->graph->top->param) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is an argument '%s' already", name);
-  }
+  KILN_TRY(kiln__builder_check_argument(b, name));
   type = kiln_type_unshaped(b->unit->types, type);
   kiln_vec_reserve(b->unit->arena, &b->vars, b->vars.count + 1);
   *out_var = kiln__builder_var(b, kiln_graph_add_input(b->graph, name, type));
@@ -215,7 +219,6 @@ kiln_status *kiln_builder_input(kiln_builder *b, const char *name, const char *t
                                 kiln_var *out_var) {
   KILN_NEEDS(b && out_var);
   *out_var = 0;
-  KILN_TRY(check_name(name));
   KILN__BUILDER_STEP(b, input(b, name, type ? type : "Tensor", out_var));
 }
 

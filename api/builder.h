@@ -54,6 +54,8 @@ kiln_status *kiln__builder_end(kiln__builder_mark *mark, kiln_status *status) KI
 /* -- For steps -- */
 
 kiln_var kiln__builder_var(kiln_builder *b, kiln_ir_value *value);
+/* A new argument of the graph may be called so. */
+kiln_status *kiln__builder_check_argument(const kiln_builder *b, const char *name);
 /* The value, if it can be used here. */
 kiln_status *kiln__builder_value(kiln_builder *b, kiln_var var,
                                  kiln_ir_value **out_value) KILN_MUST_USE;

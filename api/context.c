@@ -196,10 +196,10 @@ static kiln_status *set_flag(kiln_env *env, const char *name, const char *value,
 
 kiln_status *kiln_context_set(kiln_context *context, const char *name, const char *value,
                               const char **out_old) {
-  const kiln_flag_info *info = name ? kiln_flags_find(name) : NULL;
-  if (!info || !value) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\" (kiln list flags)",
-                      name ? name : "");
+  KILN_NEEDS(context && name && value);
+  const kiln_flag_info *info = kiln_flags_find(name);
+  if (!info) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\" (kiln list flags)", name);
   }
   if (is_fixed(name)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s is fixed when the context is made", name);

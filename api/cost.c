@@ -94,7 +94,7 @@ static kiln_status *bind(cost_job *job) {
   kiln_map_set_ptr(&job->objects, kiln_graph_input(graph, 0), job->model->script->root.u.object);
   for (int i = 1; i < schema->arg_count && i < kiln_graph_input_count(graph); i++) {
     kiln_ir_value *input = kiln_graph_input(graph, i);
-    bool given = i <= job->count;
+    bool given = i <= job->count && job->inputs[i - 1];
     if (!given && !schema->args[i].has_default) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() lacks argument '%.*s'", job->method->name,
                         KILN_STR_ARG(schema->args[i].name));
@@ -184,24 +184,40 @@ static void leave_loop(kiln_node *node) {
   }
 }
 
-static void infer_block(cost_job *job, const kiln_block *block) {
+/* An operator whose result its shape function does not know: runs it alone. Where it is reached in
+ * every call and refuses its arguments, so would the call. */
+static kiln_status *probe(cost_job *job, kiln_node *node) {
+  kiln_status *status = kiln__cost_probe(job->runner.call, job->graph, node);
+  if (!status) return NULL;
+  if (kiln_status_code(status) == KILN_OP_ERROR && node->op->shape &&
+      node->block == job->graph->top) {
+    status = kiln_source_range_trace(node->range, status);
+    return kiln_status_note(status, "the shapes do not fit " KILN_STR_FMT,
+                            KILN_STR_ARG(node->name));
+  }
+  kiln_status_destroy(status);
+  return NULL;
+}
+
+static kiln_status *infer_block(cost_job *job, const kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     if (kiln_node_is(n, KILN_OP_prim_Loop)) enter_loop(n);
-    for (int i = 0; i < n->block_count; i++) infer_block(job, n->blocks[i]);
+    for (int i = 0; i < n->block_count; i++) KILN_TRY(infer_block(job, n->blocks[i]));
     if (kiln_node_is(n, KILN_OP_prim_If)) join_branches(n);
     if (kiln_node_is(n, KILN_OP_prim_Loop)) leave_loop(n);
-    if (!kiln_shape_infer(job->graph, n)) kiln__cost_probe(job->runner.call, job->graph, n);
+    if (!kiln_shape_infer(job->graph, n)) KILN_TRY(probe(job, n));
     fold_property(job, n);
     for (int i = 0; i < n->output_count; i++) {
       job->known += kiln_type_is_complete_tensor(n->outputs[i]->type);
     }
   }
+  return NULL;
 }
 
-static void infer(cost_job *job) {
+static kiln_status *infer(cost_job *job) {
   job->known = 0;
-  infer_block(job, job->graph->top);
+  return infer_block(job, job->graph->top);
 }
 
 static uint64_t changes_of(const kiln_pass_runner *runner) {
@@ -216,7 +232,7 @@ static kiln_status *propagate(cost_job *job) {
   for (int round = 0; round < MAX_ROUNDS; round++) {
     const uint64_t changes = changes_of(&job->runner);
     const int known = job->known;
-    infer(job);
+    KILN_TRY(infer(job));
     KILN_TRY(
         kiln_pass_run_names(&job->runner, job->graph,
                             KILN_STR("peephole,constant_propagation,lower_simple_tuples,dce")));

@@ -6,7 +6,7 @@
 #include "ir/cost.h"
 
 /* Finds types of the node's results by a run on zeros, where its inputs are known and it may be run
- * (cost_probe.c). Inside arena runs of the graph. */
-void kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node);
+ * (cost_probe.c); gives what the run failed with. Inside the graph's scope. */
+kiln_status *kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node);
 
 #endif

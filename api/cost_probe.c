@@ -4,6 +4,7 @@
  * Only built-in operators without side effects are asked, and none whose sizes depend on the
  * elements. Nothing is allocated from an arena while a tensor is held. */
 #include "api/cost.h"
+#include "ir/pass.h"
 
 enum { MAX_ARGS = 64, MAX_ITEMS = 256 };
 
@@ -58,7 +59,8 @@ static kiln_status *argument(kiln_call *call, const kiln_ir_value *value, bool *
   if (kiln_type_is_complete_tensor(value->type)) return zeros_like(call, value->type->detail, out);
   *out_known = false;
   if (!kiln_node_is(value->node, KILN_OP_prim_ListConstruct) ||
-      value->node->input_count > MAX_ITEMS || value->type->kind != KILN_TYPE_LIST) {
+      value->node->input_count > MAX_ITEMS || value->type->kind != KILN_TYPE_LIST ||
+      !kiln_shape_list_stays(value)) {
     return NULL;
   }
   kiln_list *list = NULL;
@@ -130,12 +132,12 @@ static kiln_node *unpack_of(const kiln_ir_value *list, int64_t count) {
   return use->user->output_count == count ? use->user : NULL;
 }
 
-void kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node) {
+kiln_status *kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node) {
   kiln_ivalue args[MAX_ARGS] = {{0}}, outs[KILN_MAX_OUTS] = {{0}};
   seen results[KILN_MAX_OUTS];
   kiln_node *unpack = NULL;
   bool ran = false;
-  if (!may_probe(node)) return;
+  if (!may_probe(node)) return NULL;
   seen *items = KILN_NEW_ARRAY(graph->arena, seen, KILN_MAX_OUTS);
   kiln_status *status = run(call, node, args, outs, &ran);
   for (int i = 0; ran && i < node->output_count; i++) {
@@ -148,11 +150,11 @@ void kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node) {
   }
   for (int i = 0; i < MAX_ARGS; i++) kiln_ivalue_release(args[i]);
   for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
-  kiln_status_destroy(status); /* its error is for the call to raise */
   for (int i = 0; ran && i < node->output_count; i++) {
     set_type(graph, kiln_node_output(node, i), &results[i]);
   }
   for (int k = 0; unpack && k < unpack->output_count; k++) {
     set_type(graph, kiln_node_output(unpack, k), &items[k]);
   }
+  return status;
 }

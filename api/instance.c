@@ -269,8 +269,12 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   kiln_call *call = NULL;
   *out_result = NULL;
   if (!m) return kiln__model_no_method(model, method);
-  if (argument_count < 0 || (argument_count > 0 && !arguments)) {
+  if (argument_count < 0) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() with %d arguments", m->name, argument_count);
+  }
+  if (argument_count > 0 && !arguments) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s(): the array of the %d argument%s is NULL",
+                      m->name, argument_count, kiln_plural((uint64_t)argument_count));
   }
   if (given) {
     KILN_ABI_READ(kiln_call_options, given, &read);

@@ -98,6 +98,7 @@ static void print_element(tensor_printer *p, int64_t offset) {
   kiln_dtype dtype = kiln_tensor_dtype(p->tensor);
   kiln_tensor one = look_at(p->tensor, dtype, offset);
   int64_t i = 0;
+  uint64_t u = 0;
   switch (kiln_dtype_category_of(dtype)) {
     case KILN_CATEGORY_FLOAT: print_real(p->text, p->tensor, dtype, offset); break;
     case KILN_CATEGORY_COMPLEX:
@@ -112,10 +113,21 @@ static void print_element(tensor_printer *p, int64_t offset) {
       kiln_text_puts(p->text, i ? "True" : "False");
       break;
     case KILN_CATEGORY_INT:
+      if (dtype == KILN_DTYPE_U64) {
+        memcpy(&u, kiln_tensor_data(&one), sizeof u); /* may be no int64 */
+        kiln_text_printf(p->text, "%llu", (unsigned long long)u);
+        break;
+      }
       kiln_status_destroy(kiln_tensor_item_i64(&one, &i));
       kiln_text_printf(p->text, "%lld", (long long)i);
       break;
-    case KILN_CATEGORY_OTHER: kiln_text_putc(p->text, '?'); break;
+    case KILN_CATEGORY_OTHER:
+      if (dtype == KILN_DTYPE_F8E5M2 || dtype == KILN_DTYPE_F8E4M3) {
+        print_real(p->text, p->tensor, dtype, offset);
+      } else {
+        kiln_text_putc(p->text, '?'); /* quantised */
+      }
+      break;
   }
 }
 

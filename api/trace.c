@@ -306,6 +306,7 @@ static kiln_status *begin(kiln_trace *t, kiln_value *const *inputs, const char *
     kiln_value *value = inputs[i];
     if (!value) return KILN_ERROR(KILN_INVALID_ARGUMENT, "input %d is no value", i);
     const char *name = names && names[i] ? names[i] : kiln_arena_printf(b->graph->arena, "x%d", i);
+    KILN_TRY(kiln__builder_check_argument(b, name));
     const kiln_type *type = kiln__builder_type_of(b, value->v);
     int var = add_var(t, kiln_graph_add_input(b->graph, name, type));
     t->values.data[var - 1] = kiln_ivalue_retain(value->v);

@@ -122,18 +122,29 @@ kiln_status *kiln_value_string(kiln_context *context, const char *text, size_t s
 /* -- Tensors -- */
 
 static kiln_status *check_shape(kiln_dtype dtype, int rank, const int64_t *sizes) {
+  int64_t numel = 0;
+  size_t bytes = 0;
   if (kiln_dtype_size(dtype) == 0) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d is no dtype", (int)dtype);
   }
-  if (rank < 0 || rank > KILN_MAX_RANK || (rank > 0 && !sizes)) {
+  if (rank < 0 || rank > KILN_MAX_RANK) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a tensor has 0 to %d dimensions, not %d",
                       KILN_MAX_RANK, rank);
+  }
+  if (rank > 0 && !sizes) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "the sizes of a tensor of %d dimension%s are NULL",
+                      rank, kiln_plural((uint64_t)rank));
   }
   for (int i = 0; i < rank; i++) {
     if (sizes[i] < 0) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "dimension %d has the negative size %lld", i,
                         (long long)sizes[i]);
     }
+  }
+  if (!kiln_numel(rank, sizes, &numel) ||
+      !kiln_checked_mul_size((size_t)numel, kiln_dtype_size(dtype), &bytes) ||
+      bytes > PTRDIFF_MAX) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "a tensor of these sizes is too large");
   }
   return NULL;
 }
@@ -196,6 +207,12 @@ kiln_status *kiln_value_tensor_over(kiln_context *context, kiln_dtype dtype, int
   if (!strides) {
     kiln_strides_contiguous(rank, sizes, packed);
     strides = packed;
+  }
+  for (int i = 0; i < rank; i++) {
+    if (strides[i] < 0) {
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "dimension %d has the negative stride %lld", i,
+                        (long long)strides[i]);
+    }
   }
   lent *owner = kiln_mem_alloc(mem, sizeof *owner);
   if (!owner) return kiln_status_oom();

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 
 #include "base/hash.h"
@@ -51,6 +52,7 @@ struct kiln_mem {
   bool keep;      /* whether large blocks have lists */
   unsigned arena; /* jemalloc's, for large blocks */
   uint64_t hash_seed;
+  size_t machine; /* bytes that the machine has, swap included: more are never given at once */
 
   atomic_bool counting; /* kiln_mem_fail_at was called */
   _Atomic(uint64_t) requests, fail_at;
@@ -217,6 +219,15 @@ static uint64_t random_seed(const kiln_mem *mem) {
   return kiln_hash_id((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec, (uint64_t)(uintptr_t)mem);
 }
 
+/* The kernel refuses a mapping beyond this too, unless it is told, as jemalloc tells it, to reserve
+ * nothing for it: then whoever writes the pages is killed. */
+static size_t machine_bytes(void) {
+  struct sysinfo info;
+  if (sysinfo(&info) != 0) return PTRDIFF_MAX;
+  const uint64_t bytes = ((uint64_t)info.totalram + info.totalswap) * info.mem_unit;
+  return bytes < PTRDIFF_MAX ? (size_t)bytes : PTRDIFF_MAX;
+}
+
 kiln_status *kiln_mem_create(kiln_mem_kind kind, kiln_mem **out_mem) {
   *out_mem = NULL;
   kiln_mem *mem = calloc(1, sizeof *mem);
@@ -227,6 +238,7 @@ kiln_status *kiln_mem_create(kiln_mem_kind kind, kiln_mem **out_mem) {
   }
   atomic_init(&mem->references, 1);
   mem->hash_seed = random_seed(mem);
+  mem->machine = machine_bytes();
   if (kind == KILN_MEM_DEFAULT && !KILN_SANITIZED) {
     mem->keep = true;
 #ifdef KILN_WITH_JEMALLOC
@@ -271,7 +283,7 @@ static bool is_failing(kiln_mem *mem) {
 /* Counts `size` more bytes as lent out; false beyond the limit. */
 static bool charge(kiln_mem *mem, size_t size) {
   if (is_failing(mem)) return false;
-  if (size > PTRDIFF_MAX) {
+  if (size > mem->machine) {
     kiln_status_refused(size, 0);
     return false;
   }

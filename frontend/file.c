@@ -234,7 +234,8 @@ static kiln_status *open_descriptor(kiln_mem *mem, int fd, bool stream,
   }
   bool regular = S_ISREG(info.st_mode);
   if (!regular && (!stream || S_ISDIR(info.st_mode))) {
-    return KILN_ERROR(KILN_INVALID_FILE, "not a regular file");
+    return KILN_ERROR(KILN_INVALID_FILE,
+                      S_ISDIR(info.st_mode) ? "a directory, not a file" : "not a regular file");
   }
   if (regular && (*out_mapping = find_open(options, &info))) return NULL;
   KILN_TRY(kiln_mapping_wrap(mem, NULL, 0, &mapping));

@@ -39,7 +39,8 @@ enum { DTYPE_COUNT = sizeof dtypes / sizeof dtypes[0] };
 /* -- The header: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } -- */
 
 typedef struct header {
-  int dtype; /* in dtypes */
+  int dtype;        /* in dtypes */
+  kiln_str unknown; /* a dtype that is none of them */
   bool swapped, fortran;
   int rank;
   int64_t sizes[KILN_MAX_RANK];
@@ -84,6 +85,7 @@ static bool take_descr(cursor *c, header *h) {
     h->swapped = order == '>' && dtypes[i].unit > 1;
     return true;
   }
+  h->unknown = descr;
   return false;
 }
 
@@ -155,8 +157,12 @@ static kiln_status *parse_header(kiln_str bytes, header *h) {
     if (holds_objects(kiln_str_make(text, len))) {
       return BAD_FILE("an array of Python objects, which are not read");
     }
-    return BAD_FILE("the header is damaged or names a dtype that is not known: %.*s",
-                    (int)(len < 200 ? len : 200), text);
+    if (h->unknown.len) {
+      return BAD_FILE("an array of dtype '" KILN_STR_FMT "', which no tensor has",
+                      KILN_STR_ARG(h->unknown));
+    }
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == ' ')) len--;
+    return BAD_FILE("the header is damaged: %.*s", (int)(len < 200 ? len : 200), text);
   }
   h->data = start + len;
   return NULL;

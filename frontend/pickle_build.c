@@ -162,8 +162,14 @@ kiln_status *kiln__pickle_global(kiln_pickle *p, kiln_str module, kiln_str name)
   }
   bool script = kiln_str_is(module, "__torch__") || kiln_str_starts(module, "__torch__.");
   if (script && p->hooks->find_class) return push_class(p, module, name);
-  return KILN_PICKLE_ERROR(p, "global '" KILN_STR_FMT "." KILN_STR_FMT "' is not allowed",
-                           KILN_STR_ARG(module), KILN_STR_ARG(name));
+  /* Of a file of values: what to write instead. */
+  const char *advice = p->hooks->find_class ? ""
+                       : kiln_str_starts(module, "numpy")
+                           ? "; an array of numpy goes in by torch.from_numpy(array) or as .npy"
+                           : "; a file of values holds tensors, numbers, strings, None, and lists, "
+                             "tuples and dicts of them (a NamedTuple goes in as a tuple)";
+  return KILN_PICKLE_ERROR(p, "global '" KILN_STR_FMT "." KILN_STR_FMT "' is not allowed%s",
+                           KILN_STR_ARG(module), KILN_STR_ARG(name), advice);
 }
 
 /* -- Lists, numbers, devices -- */

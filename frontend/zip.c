@@ -84,8 +84,7 @@ static int ZCALLBACK memory_error(voidpf opaque, voidpf stream) {
 
 /* -- The directory -- */
 
-/* A name that can mislead nobody: no NUL, backslash, absolute path or parent folder. */
-static bool name_is_safe(kiln_str name) {
+bool kiln_zip_name_is_safe(kiln_str name) {
   if (name.len == 0 || name.data[0] == '/') return false;
   size_t begin = 0;
   for (size_t i = 0; i <= name.len; i++) {
@@ -134,7 +133,7 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
   }
   kiln_str full =
       kiln_str_make(kiln_arena_strndup(zip->arena, name, info.size_filename), info.size_filename);
-  if (!name_is_safe(full)) {
+  if (!kiln_zip_name_is_safe(full)) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record with an unsafe name");
   }
   if (!prefix->data) {

@@ -30,6 +30,9 @@ typedef struct kiln_zip_record {
 
 typedef struct kiln_zip kiln_zip;
 
+/* A name that can mislead nobody: no NUL, backslash, absolute path or parent folder. */
+bool kiln_zip_name_is_safe(kiln_str name);
+
 typedef struct kiln_zip_options {
   const kiln_budget *budget; /* of the load; NULL: none */
   uint64_t inflate_cap;      /* bytes that may be inflated in all; 0: 4 GiB */

@@ -4,6 +4,8 @@
 
 #include <libdeflate.h>
 
+#include "frontend/zip.h"
+
 enum { ALIGNMENT = 64, MIN_DEFLATED = 200, MAX_NAME = 4096, DEFLATED = 8, UTF8_NAMES = 0x0800 };
 #define LIMIT32 0xffffffffu
 
@@ -119,6 +121,12 @@ kiln_status *kiln_zip_writer_add(kiln_zip_writer *zip, kiln_str name, const void
   if (name.len == 0 || name.len > MAX_NAME) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a file in an archive has a name of 1 to %d bytes",
                       MAX_NAME);
+  }
+  if (!kiln_zip_name_is_safe(name) || name.data[name.len - 1] == '/') {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT,
+                      "a file in an archive cannot have the name '" KILN_STR_FMT
+                      "': no backslash, no .., no / at either end",
+                      KILN_STR_ARG(name));
   }
   entry *e = KILN_NEW(zip->arena, entry);
   e->name = whole_name(zip, name);

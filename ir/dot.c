@@ -13,6 +13,7 @@ typedef struct dot {
   kiln_text *text, edges;
   kiln_map numbers; /* node or block -> number + 1 */
   kiln_map owners;  /* param of a group's subgraph -> the group's node */
+  kiln_map groups;  /* node with a subgraph -> its number in the text of the graph + 1 */
   int count;
 } dot;
 
@@ -124,9 +125,24 @@ static bool cuts(dot *d, int i, int count, int most, const char *separator) {
   return true;
 }
 
+/* As print.c numbers them: in the order of the nodes, what is not drawn among them. */
+static int number_groups(dot *d, const kiln_block *block, int count) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_graph(n, "Subgraph")) kiln_map_set_ptr(&d->groups, n, (void *)(intptr_t)++count);
+    for (int i = 0; i < n->block_count; i++) count = number_groups(d, n->blocks[i], count);
+  }
+  return count;
+}
+
+static void print_name(dot *d, const kiln_node *node) {
+  const int number = (int)(intptr_t)kiln_map_find_ptr(&d->groups, node);
+  print_escaped(d->text, node->name);
+  if (number) kiln_text_printf(d->text, "_%d", number - 1);
+}
+
 /* "aten::add(%x, 1)" */
 static void print_call(dot *d, const kiln_node *node) {
-  print_escaped(d->text, node->name);
+  print_name(d, node);
   kiln_text_putc(d->text, '(');
   for (int i = 0; i < node->input_count && !cuts(d, i, node->input_count, MAX_ARGUMENTS, ", ");
        i++) {
@@ -182,7 +198,7 @@ static void print_group(dot *d, const kiln_node *node) {
   const kiln_graph *sub = kiln_node_graph(node, "Subgraph");
   kiln_map_set_ptr(&d->owners, sub->top->param, (void *)(uintptr_t)node);
   kiln_text_printf(d->text, "subgraph cluster_%d {\nlabel=\"", number_of(d, sub->top));
-  print_escaped(d->text, node->name);
+  print_name(d, node);
   kiln_text_puts(d->text, "\";\nstyle=filled;\nfillcolor=lightblue;\n");
   for (const kiln_node *n = sub->top->first; n; n = n->next) {
     if (is_folded(n)) continue;
@@ -221,7 +237,9 @@ static void print_node(dot *d, const kiln_node *n) {
   }
   print_blocks(d, n);
   const kiln_graph *sub = kiln_node_graph(n, "Subgraph");
-  if (sub) print_block(d, sub->top, "Subgraph", "", number_of(d, n));
+  if (!sub) return;
+  (void)number_groups(d, sub->top, 0);
+  print_block(d, sub->top, "Subgraph", "", number_of(d, n));
 }
 
 /* `join`: the node that gets the results; -1: they are the graph's. */
@@ -249,9 +267,11 @@ void kiln_graph_print_dot(kiln_text *text, const kiln_graph *graph) {
   dot d = {.text = text};
   kiln_map_init(&d.numbers, text->arena);
   kiln_map_init(&d.owners, text->arena);
+  kiln_map_init(&d.groups, text->arena);
   kiln_text_init(&d.edges, text->arena);
   kiln_text_puts(text, "digraph kiln {\nnode [fontname=\"monospace\",fontsize=10];\n"
                        "edge [fontname=\"monospace\",fontsize=8];\n");
+  (void)number_groups(&d, graph->top, 0);
   print_block(&d, graph->top, "graph", "", -1);
   kiln_text_put(text, kiln_text_str(&d.edges));
   kiln_text_puts(text, "}\n");

@@ -60,6 +60,8 @@ bool kiln_alias_collect(const kiln_alias *alias, kiln_arena *arena, const kiln_n
 /* Gives every output of the node whose type is incomplete the type that its shape function finds;
  * true when all tensor outputs are complete afterwards. */
 bool kiln_shape_infer(kiln_graph *graph, kiln_node *node);
+/* Whether a list that a node makes has those elements wherever it is used: nobody writes it. */
+bool kiln_shape_list_stays(const kiln_ir_value *list);
 /* Of a node of KILN_VARIANT_COPY whose types are known: its base operator would give the same dtype
  * and sizes, so that the two are the same. */
 bool kiln_shape_keeps_self(const kiln_node *node);

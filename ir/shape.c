@@ -199,6 +199,36 @@ static void put_int(int64_t *ints, bool *known, int i, const kiln_ivalue *v) {
   ints[i] = known[i] ? v->u.i : KILN_DIM_UNKNOWN;
 }
 
+/* Whether the user leaves the list as it is, and gives nobody another way to it. */
+static bool only_reads(const kiln_node *user, int index) {
+  const kiln_schema *schema = user->op ? user->op->schema : NULL;
+  if (kiln_node_is(user, KILN_OP_prim_ListUnpack) || kiln_node_graph(user, "Subgraph") ||
+      user == user->graph->top->ret) {
+    return true;
+  }
+  if (kiln_node_is(user, KILN_OP_prim_CallFunction)) { /* a region's, which has no effects */
+    return index > 0 && kiln_node_attr(kiln_node_input(user, 0)->node, "fallback");
+  }
+  if (!schema || user->block_count > 0 || index >= schema->arg_count) return false;
+  const kiln_alias_info *a = &schema->args[index].alias;
+  if (!a->present) return true;
+  if (a->is_write || a->after != a->sets) return false;
+  for (int i = 0; i < user->output_count; i++) {
+    const int r = i < schema->result_count ? i : schema->result_count - 1;
+    const bool same = r >= 0 && schema->results[r].alias.present &&
+                      (schema->results[r].alias.sets & a->sets) != 0;
+    if (same && user->outputs[i]->type->kind != KILN_TYPE_TENSOR) return false;
+  }
+  return true;
+}
+
+bool kiln_shape_list_stays(const kiln_ir_value *list) {
+  for (const kiln_use *use = list->uses; use; use = use->next) {
+    if (!only_reads(use->user, use->index)) return false;
+  }
+  return true;
+}
+
 /* The elements of a list value, where they are known one by one. */
 static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *value) {
   const kiln_type *type = value->type;
@@ -208,7 +238,10 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
   if (!ints && type->elems[0]->kind != KILN_TYPE_TENSOR) return NULL;
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
   bool is_constant = constant && constant->tag == KILN_TAG_LIST;
-  if (!is_constant && !kiln_node_is(value->node, KILN_OP_prim_ListConstruct)) return NULL;
+  if (!is_constant &&
+      (!kiln_node_is(value->node, KILN_OP_prim_ListConstruct) || !kiln_shape_list_stays(value))) {
+    return NULL;
+  }
   int64_t count = is_constant ? constant->u.list->count : value->node->input_count;
   if (count > 4096) return NULL;
   kiln_shape_list *list = KILN_NEW(arena, kiln_shape_list);

@@ -45,8 +45,9 @@ void kiln__compile_end(kiln_compile_allowance *allowance) {
   kiln_call *call = allowance->call;
   const size_t held = kiln_mem_bytes(call->env->mem);
   const size_t grown = held > allowance->held ? held - allowance->held : 0;
-  const uint64_t time = least(kiln_now_ns() - allowance->begin_ns, call->compile_ns);
+  const uint64_t spent = kiln_now_ns() - allowance->begin_ns, time = least(spent, call->compile_ns);
   const size_t bytes = (size_t)least(grown, call->compile_bytes);
+  call->ticked_at += spent; /* it is no time of the instruction that called */
   if (call->budget.deadline_ns) {
     call->budget.deadline_ns += time;
     call->compile_ns -= time;

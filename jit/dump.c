@@ -102,7 +102,9 @@ static kiln_status *print_executor(dump *d, const kiln_executor *ex) {
 static bool matches(const dump *d, const char *name, const char *hash) {
   if (d->site.len == 0) return false;
   if (kiln_str_is(d->site, "*") || (name && kiln_str_is(d->site, name))) return true;
-  return hash && strncmp(hash, d->site.data, d->site.len) == 0;
+  if (hash && strncmp(hash, d->site.data, d->site.len) == 0) return true;
+  const char *last = name ? strrchr(name, '/') : NULL; /* forward/TensorExprGroup_0 */
+  return last && kiln_str_is(d->site, last + 1);
 }
 
 static const char *site_hash(const kiln_executor *ex) {
@@ -207,6 +209,22 @@ static kiln_status *print_frontend(dump *d) {
                                KILN_STR_ARG(d->site));
 }
 
+static kiln_status *no_site(const dump *d, const kiln_executor *root) {
+  kiln_text names;
+  kiln_text_init(&names, d->text->arena);
+  for (const kiln_group_record *g = d->jit->groups; g; g = g->next) {
+    if (((const kiln_executor *)g->site)->root != root) continue;
+    kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", g->name);
+  }
+  for (const kiln_executor *ex = d->jit->executors; ex; ex = ex->next) {
+    if (ex->root != root || !ex->site) continue;
+    kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", ex->site);
+  }
+  return KILN_ERROR(KILN_NOT_FOUND, "no group or region '" KILN_STR_FMT "' in %s" KILN_STR_FMT,
+                    KILN_STR_ARG(d->site), d->function->qualname,
+                    KILN_STR_ARG(kiln_text_str(&names)));
+}
+
 static kiln_status *print_all(dump *d) {
   if (d->stage == KILN_JIT_STAGE_FRONTEND) return print_frontend(d);
   const kiln_executor *root = NULL;
@@ -223,11 +241,7 @@ static kiln_status *print_all(dump *d) {
   } else {
     KILN_TRY(print_executors(d, root));
   }
-  if (!d->found && d->site.len) {
-    return KILN_ERROR(KILN_NOT_FOUND, "no group or region '" KILN_STR_FMT "' in %s",
-                      KILN_STR_ARG(d->site), d->function->qualname);
-  }
-  return NULL;
+  return d->found || !d->site.len ? NULL : no_site(d, root);
 }
 
 static void unlock(void *jit) { kiln_job_lock_give(&((kiln_jit *)jit)->lock); }

@@ -56,11 +56,16 @@ bool kiln_numel(int rank, const int64_t *sizes, int64_t *out_numel) {
   return true;
 }
 
+static inline int64_t fit_stride(int64_t stride) {
+  return stride < KILN_STRIDE_MAX ? stride : KILN_STRIDE_MAX;
+}
+
 void kiln_strides_contiguous(int rank, const int64_t *sizes, int64_t *out_strides) {
-  uint64_t stride = 1; /* sizes were checked; unsigned, so that even hostile ones only wrap */
+  int64_t stride = 1;
   for (int i = rank - 1; i >= 0; i--) {
-    out_strides[i] = (int64_t)stride;
-    if (sizes[i] > 1) stride *= (uint64_t)sizes[i];
+    out_strides[i] = stride;
+    if (sizes[i] > 1 && __builtin_mul_overflow(stride, sizes[i], &stride)) stride = INT64_MAX;
+    stride = fit_stride(stride);
   }
 }
 
@@ -146,7 +151,7 @@ static kiln_status *set_dims(kiln_tensor *t, kiln_cache *cache, const int64_t *s
   }
   for (int i = 0; i < rank; i++) t->dims[i] = sizes[i];
   if (strides) {
-    for (int i = 0; i < rank; i++) t->dims[rank + i] = strides[i];
+    for (int i = 0; i < rank; i++) t->dims[rank + i] = fit_stride(strides[i]);
   } else {
     kiln_strides_contiguous(rank, t->dims, t->dims + rank);
   }
@@ -457,7 +462,7 @@ kiln_status *kiln_tensor_set(kiln_tensor *t, kiln_storage *storage, kiln_dtype d
     if (!dims) return kiln_status_oom();
   }
   int64_t given[2 * KILN_MAX_RANK]; /* either may be t's own */
-  for (int i = 0; i < rank; i++) given[i] = sizes[i], given[rank + i] = strides[i];
+  for (int i = 0; i < rank; i++) given[i] = sizes[i], given[rank + i] = fit_stride(strides[i]);
   memcpy(dims, given, dims_bytes(rank));
   if (old != t->inline_dims) kiln_cache_free_mem(t->mem, old, dims_bytes(old_rank));
   kiln_storage *previous = t->storage;

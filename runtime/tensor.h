@@ -197,6 +197,9 @@ kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) KILN_MUST_USE;
 
 /* "[2, 3]" for errors. */
 void kiln_sizes_print(int rank, const int64_t *sizes, char *buffer, size_t size);
+/* A tensor's strides end here: a greater one, which only a dimension of one element or a tensor of
+ * none can have, is told as this. Times the bytes of an element, and twice that, it is an int64. */
+#define KILN_STRIDE_MAX (INT64_MAX / 32)
 /* Row-major strides of `sizes`; numel with overflow check (false). */
 void kiln_strides_contiguous(int rank, const int64_t *sizes, int64_t *out_strides);
 bool kiln_numel(int rank, const int64_t *sizes, int64_t *out_numel);

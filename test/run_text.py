@@ -13,6 +13,7 @@ before. Lines that start with ";" are not part of the input. After `; run:` may 
 
     ; status: 2        the exit status, 0 if not said
     ; error: words     the error output holds these words
+    ; holds: words     the output holds them: for one that is not always the same
     ; env: NAME=value  set for the command
     ; once: why        the output is not a fixed point
 
@@ -32,13 +33,13 @@ import sys
 import tempfile
 import zlib
 
-DIRECTIVES = ('status', 'error', 'env', 'once')
+DIRECTIVES = ('status', 'error', 'holds', 'env', 'once')
 
 
 class Section:
     def __init__(self, command, line):
         self.command, self.line = command, line
-        self.status, self.error, self.env, self.once = 0, [], {}, False
+        self.status, self.error, self.holds, self.env, self.once = 0, [], [], {}, False
         self.input, self.expect, self.has_expect = [], [], False
 
     def directive(self, key, value):
@@ -46,6 +47,8 @@ class Section:
             self.status = int(value)
         elif key == 'error':
             self.error.append(value)
+        elif key == 'holds':
+            self.holds.append(value)
         elif key == 'env':
             name, _, text = value.partition('=')
             self.env[name] = text
@@ -97,7 +100,7 @@ def bless(path, outputs):
     result, skipping, current = [], False, None
     for number, line in enumerate(lines, 1):
         if line.startswith('; run:'):
-            if current is not None and not skipping and outputs[current]:
+            if current is not None and not skipping and outputs.get(current):
                 result += ['; expect:'] + outputs[current]
             if result and skipping:
                 result.append('')
@@ -108,7 +111,7 @@ def bless(path, outputs):
         if line.strip() == '; expect:':
             result += outputs[current]
             skipping = True
-    if not skipping and outputs[current]:
+    if not skipping and outputs.get(current):
         result = tidy(result) + ['; expect:'] + outputs[current]
     with open(path, 'w', encoding='utf-8') as f:
         f.write('\n'.join(result).rstrip('\n') + '\n')
@@ -119,6 +122,7 @@ class Runner:
         self.kiln = os.path.abspath(kiln)
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith('KILN_') or k in keep_env}
+        self.env['PATH'] = os.path.dirname(self.kiln) + ':' + self.env.get('PATH', '')  # for a shell's kiln
         self.blessing = os.environ.get('KILN_BLESS') == '1'
 
     def execute(self, words, text, folder, env):
@@ -135,7 +139,7 @@ class Runner:
         words = [w.replace('%S', folder) for w in words]
         try:
             done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=120,
-                                  env={**self.env, **env}, errors='replace')
+                                  env={**self.env, **env}, errors='backslashreplace')
         except subprocess.TimeoutExpired:
             return -1, [], 'no answer within 120 s'
         finally:
@@ -172,7 +176,8 @@ class Runner:
             status, output, error = self.execute(shlex.split(section.command), text, folder,
                                                  section.env)
             output = [line.replace(folder, '%S') for line in output]
-            outputs[section.line] = output
+            if not section.holds:
+                outputs[section.line] = output
             results.append((name, self.judge(section, status, output, error, folder)))
         if self.blessing:
             bless(path, outputs)
@@ -184,8 +189,11 @@ class Runner:
         for words in section.error:
             if words not in error:
                 return 'the error output lacks "%s"\n%s' % (words, error)
+        for words in section.holds:
+            if words not in '\n'.join(output):
+                return 'the output lacks "%s"\n%s' % (words, '\n'.join(output))
         if not self.blessing:
-            if not section.has_expect and not (section.status or section.error):
+            if not section.has_expect and not (section.status or section.error or section.holds):
                 return 'there is no "; expect:"'
             if section.has_expect and output != tidy(section.expect):
                 return 'another output\n' + diff(tidy(section.expect), output)

@@ -198,7 +198,7 @@ static int run(const void *options, int count, char *const *operands) {
   FILE *file = on_stdout ? stdout : o->json ? fopen(o->json, "w") : NULL;
   if (o->json && !file) return tool_usage_error("cannot write '%s': %s", o->json, strerror(errno));
   kiln_status *status = tool_context(&o->settings, &context);
-  if (!status && on_stdout) kiln_context_set_print(context, tool_print_to_stderr, NULL);
+  if (!status) kiln_context_set_print(context, tool_print_to_stderr, NULL);
   if (!status) f.threads = kiln_context_threads(context);
   double start = tool_now_ms();
   if (!status) status = tool_load(context, operands[0], NULL, &model);

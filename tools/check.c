@@ -50,6 +50,8 @@ static void add_case(case_list *list, const char *folder, const char *path) {
     c.complaint = tool_format("%s", error);
   } else if (!cJSON_IsObject(c.json)) {
     c.complaint = tool_format("case.json is not a JSON object");
+  } else {
+    c.complaint = check_keys(c.json);
   }
   size_t len = strlen(folder);
   while (len > 1 && folder[len - 1] == '/') len--;

@@ -37,6 +37,9 @@ typedef struct check_result {
   kiln_counters counters;
 } check_result;
 
+/* What is wrong with the keys of a case.json, freed by the caller; NULL: nothing. */
+char *check_keys(const cJSON *json);
+
 /* Fails the result with the first reason it gets; takes `reason`. Returns false. */
 bool check_fail(check_result *result, char *reason);
 bool check_fail_status(check_result *result, const char *what, kiln_status *status);

@@ -1,6 +1,7 @@
 /* common.c: complaints, memory, contexts and files of the command. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,19 +74,39 @@ int tool_exit_status(kiln_code code) {
   return exits[code];
 }
 
+/* What was read to its end (tool_path), by the descriptor that has it. */
+enum { MAX_STREAMS = 64 };
+static const char *streams[MAX_STREAMS];
+
+/* A copy in which such files are called what the user called them. */
+static char *with_names(const char *text) {
+  char *copy = tool_format("%s", text);
+  for (int i = 0; i < MAX_STREAMS; i++) {
+    char path[32];
+    const int len = snprintf(path, sizeof path, "/proc/self/fd/%d", i);
+    char *at = streams[i] ? strstr(copy, path) : NULL;
+    while (at && at[len] >= '0' && at[len] <= '9') at = strstr(at + len, path);
+    if (!at) continue;
+    char *named = tool_format("%.*s%s%s", (int)(at - copy), copy, streams[i], at + len);
+    free(copy);
+    copy = named;
+  }
+  return copy;
+}
+
 int tool_report(kiln_status *status) {
   kiln_code code = kiln_status_code(status);
-  const char *report = kiln_status_report(status);
+  char *report = with_names(kiln_status_report(status));
   size_t len = strlen(report);
   fprintf(stderr, "kiln: %s%s", report, len && report[len - 1] == '\n' ? "" : "\n");
+  free(report);
   kiln_status_destroy(status);
   return tool_exit_status(code);
 }
 
 char *tool_take_message(kiln_status *status) {
   const char *message = kiln_status_message(status);
-  char *copy =
-      tool_format("%s", message && *message ? message : kiln_code_name(kiln_status_code(status)));
+  char *copy = with_names(message && *message ? message : kiln_code_name(kiln_status_code(status)));
   kiln_status_destroy(status);
   return copy;
 }
@@ -200,30 +221,70 @@ char *tool_join(const char *folder, const char *name) {
   return tool_format("%s%s%s", folder, len && folder[len - 1] == '/' ? "" : "/", name);
 }
 
-/* Copies what can be read to a file in memory; -1 when that fails. */
-static int read_to_memory(int from) {
-  char block[1 << 14];
-  const int to = memfd_create("input", 0);
-  ssize_t got = 0;
-  while (to >= 0 && (got = read(from, block, sizeof block)) > 0) {
-    for (ssize_t put = 0, n; put < got; put += n) {
-      n = write(to, block + put, (size_t)(got - put));
-      if (n < 0) return close(to), -1;
-    }
+/* Waits until `from` can be read, its time is over (0: it has no end) or Ctrl-C has come. */
+static kiln_status *wait_for(int from, const char *path, const kiln_limits *limits, double end) {
+  struct pollfd poll_for = {.fd = from, .events = POLLIN};
+  const double left = end - tool_now_ms();
+  const int ready = poll(&poll_for, 1, end <= 0 ? -1 : left > 0 ? (int)left + 1 : 0);
+  if (ready > 0) return NULL;
+  if (ready == 0) {
+    return kiln_op_error(KILN_LIMIT, "reading '%s' took longer than its limit of %u ms (time_ms)",
+                         path, limits->time_ms);
   }
-  return got < 0 ? close(to), -1 : to;
+  if (errno == EINTR) return kiln_op_error(KILN_CANCELLED, "reading '%s' was cancelled", path);
+  return kiln_op_error(KILN_INVALID_FILE, "cannot read '%s': %s", path, strerror(errno));
 }
 
-char *tool_path(const char *path) {
+static bool write_all(int to, const char *data, ssize_t size) {
+  for (ssize_t put = 0, n; put < size; put += n) {
+    n = write(to, data + put, (size_t)(size - put));
+    if (n < 0) return false;
+  }
+  return true;
+}
+
+/* Copies what can be read to the file `to`. */
+static kiln_status *read_all(int from, int to, const char *path, const kiln_limits *limits) {
+  char block[1 << 14];
+  const double end = limits && limits->time_ms ? tool_now_ms() + limits->time_ms : 0;
+  for (uint64_t total = 0;;) {
+    kiln_status *status = wait_for(from, path, limits, end);
+    if (status) return status;
+    const ssize_t got = read(from, block, sizeof block);
+    if (got == 0) return NULL;
+    if (got < 0 || !write_all(to, block, got)) {
+      return kiln_op_error(KILN_INVALID_FILE, "cannot read '%s': %s", path, strerror(errno));
+    }
+    total += (uint64_t)got;
+    if (limits && limits->bytes && total > limits->bytes) {
+      return kiln_op_error(KILN_LIMIT, "'%s' has more bytes than its limit of %llu (bytes)", path,
+                           (unsigned long long)limits->bytes);
+    }
+  }
+}
+
+kiln_status *tool_path(const char *path, const kiln_limits *limits, char **out_path) {
   const bool standard = strcmp(path, "-") == 0;
   struct stat st;
+  *out_path = NULL;
   if (!standard && (stat(path, &st) != 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))) {
-    return tool_format("%s", path);
+    *out_path = tool_format("%s", path);
+    return NULL;
   }
-  const int from = standard ? STDIN_FILENO : open(path, O_RDONLY);
-  const int to = from < 0 ? -1 : read_to_memory(from);
+  const int from = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+  const int to = memfd_create("input", 0); /* stays open: the path leads to it */
+  kiln_status *status = NULL;
+  if (from < 0 || to < 0) {
+    status = kiln_op_error(KILN_NOT_FOUND, "cannot open '%s': %s", path, strerror(errno));
+  } else {
+    status = read_all(from, to, path, limits);
+  }
   if (!standard && from >= 0) close(from);
-  return to < 0 ? tool_format("%s", path) : tool_format("/proc/self/fd/%d", to);
+  if (status && to >= 0) close(to);
+  if (status) return status;
+  if (to < MAX_STREAMS) streams[to] = standard ? "standard input" : path;
+  *out_path = tool_format("/proc/self/fd/%d", to);
+  return NULL;
 }
 
 kiln_limits tool_limits_of(const tool_limits *limits) {
@@ -264,9 +325,11 @@ static kiln_status *load_graph(kiln_context *context, const char *path, kiln_mod
 
 kiln_status *tool_load(kiln_context *context, const char *path, const kiln_limits *limits,
                        kiln_model **out_model) {
-  char *readable = tool_path(path);
-  kiln_status *status = is_graph(readable) ? load_graph(context, readable, out_model)
-                                           : kiln_model_load(context, readable, limits, out_model);
+  char *readable = NULL;
+  kiln_status *status = tool_path(path, limits, &readable);
+  if (status) return status;
+  status = is_graph(readable) ? load_graph(context, readable, out_model)
+                              : kiln_model_load(context, readable, limits, out_model);
   free(readable);
   return status;
 }
@@ -290,8 +353,9 @@ static kiln_status *take_member(const char *name, kiln_value **value) {
 
 kiln_status *tool_read_value(kiln_context *context, const char *path, kiln_value **out_value) {
   const char *member = strstr(path, TOOL_MEMBER);
-  char *file = member ? tool_format("%.*s", (int)(member + 4 - path), path) : tool_path(path);
-  kiln_status *status = kiln_value_read(context, file, out_value);
+  char *file = member ? tool_format("%.*s", (int)(member + 4 - path), path) : NULL;
+  kiln_status *status = file ? NULL : tool_path(path, NULL, &file);
+  if (!status) status = kiln_value_read(context, file, out_value);
   if (!status && member) status = take_member(member + sizeof TOOL_MEMBER - 1, out_value);
   free(file);
   return status;

@@ -1,6 +1,7 @@
 /* element.c: elements of tensors as C numbers: half, bfloat16 and 8-bit floats included. */
 #include "tools/element.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,11 +111,16 @@ static double real_element(kiln_dtype dtype, const void *data, int64_t index) {
   }
 }
 
+/* What the two parts of a complex number are. */
+static kiln_dtype part_of(kiln_dtype dtype) {
+  return dtype == KILN_DTYPE_C32   ? KILN_DTYPE_F16
+         : dtype == KILN_DTYPE_C64 ? KILN_DTYPE_F32
+                                   : KILN_DTYPE_F64;
+}
+
 void tool_element_float(kiln_dtype dtype, const void *data, int64_t index, double *out_re,
                         double *out_im) {
-  kiln_dtype part = dtype == KILN_DTYPE_C32   ? KILN_DTYPE_F16
-                    : dtype == KILN_DTYPE_C64 ? KILN_DTYPE_F32
-                                              : KILN_DTYPE_F64;
+  const kiln_dtype part = part_of(dtype);
   if (tool_element_class_of(dtype) == TOOL_ELEMENT_COMPLEX) {
     *out_re = real_element(part, data, 2 * index);
     *out_im = real_element(part, data, 2 * index + 1);
@@ -142,6 +148,15 @@ static uint32_t to_small_float(double value, int exponent, int mantissa) {
   return sign | (bits > (top << mantissa) ? top << mantissa : bits);
 }
 
+/* Its numbers go on where IEEE's form would have infinities, and end with 448. */
+static uint8_t to_float8_e4m3(double value) {
+  const uint8_t sign = signbit(value) ? 0x80 : 0;
+  const double size = fmin(fabs(value), 448);
+  if (isnan(value)) return sign | 0x7f;
+  if (size < 248) return (uint8_t)to_small_float(value, 4, 3);
+  return sign | (uint8_t)(0x78 + (int)nearbyint((size - 256) / 32));
+}
+
 void tool_element_store(kiln_dtype dtype, void *data, int64_t index, double value) {
   switch (dtype) {
     case KILN_DTYPE_BOOL: ((uint8_t *)data)[index] = value != 0; break;
@@ -157,6 +172,12 @@ void tool_element_store(kiln_dtype dtype, void *data, int64_t index, double valu
     case KILN_DTYPE_F64: ((double *)data)[index] = value; break;
     case KILN_DTYPE_F16: ((uint16_t *)data)[index] = (uint16_t)to_small_float(value, 5, 10); break;
     case KILN_DTYPE_BF16: ((uint16_t *)data)[index] = (uint16_t)to_small_float(value, 8, 7); break;
+    case KILN_DTYPE_F8E5M2: ((uint8_t *)data)[index] = (uint8_t)to_small_float(value, 5, 2); break;
+    case KILN_DTYPE_F8E4M3: ((uint8_t *)data)[index] = to_float8_e4m3(value); break;
+    case KILN_DTYPE_C32:
+      ((uint16_t *)data)[2 * index] = (uint16_t)to_small_float(value, 5, 10);
+      ((uint16_t *)data)[2 * index + 1] = 0;
+      break;
     case KILN_DTYPE_C64:
       ((float *)data)[2 * index] = (float)value;
       ((float *)data)[2 * index + 1] = 0;
@@ -167,6 +188,75 @@ void tool_element_store(kiln_dtype dtype, void *data, int64_t index, double valu
       break;
     default: break;
   }
+}
+
+/* -- From text -- */
+
+static const char *parse_bool(const char *text, uint8_t *out) {
+  static const char *const words[] = {"0", "1", "false", "true", "False", "True"};
+  const size_t len = strcspn(text, ",");
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strlen(words[i]) != len || memcmp(words[i], text, len) != 0) continue;
+    *out = i % 2;
+    return text + len;
+  }
+  return NULL;
+}
+
+/* Of `size` bytes; the low ones of a 64-bit number, on a little-endian machine. */
+static const char *parse_int(const char *text, bool is_signed, size_t size, void *out) {
+  const int bits = (int)size * 8;
+  char *end = NULL;
+  errno = 0;
+  if (is_signed) {
+    const long long value = strtoll(text, &end, 10);
+    const long long most = INT64_MAX >> (64 - bits);
+    if (errno || value > most || value < -most - 1) return NULL;
+    memcpy(out, &value, size);
+  } else {
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (errno || value > UINT64_MAX >> (64 - bits) || strchr(text, '-') == text) return NULL;
+    memcpy(out, &value, size);
+  }
+  return end == text ? NULL : end;
+}
+
+/* "1.5", "2j" or "1.5-2j". */
+static const char *parse_complex(const char *text, double *out_re, double *out_im) {
+  char *end = NULL;
+  *out_re = strtod(text, &end);
+  *out_im = 0;
+  if (end == text) return NULL;
+  if (*end == '+' || *end == '-') {
+    const char *imaginary = end;
+    *out_im = strtod(imaginary, &end);
+    return end != imaginary && *end == 'j' ? end + 1 : NULL;
+  }
+  if (*end != 'j') return end;
+  *out_im = *out_re;
+  *out_re = 0;
+  return end + 1;
+}
+
+const char *tool_element_parse(kiln_dtype dtype, const char *text, void *out) {
+  const size_t size = kiln_dtype_size(dtype);
+  double re = 0, im = 0;
+  if (dtype == KILN_DTYPE_BOOL) return parse_bool(text, out);
+  if (tool_element_class_of(dtype) == TOOL_ELEMENT_INT) {
+    const bool is_signed = dtype == KILN_DTYPE_I8 || dtype == KILN_DTYPE_I16 ||
+                           dtype == KILN_DTYPE_I32 || dtype == KILN_DTYPE_I64;
+    return parse_int(text, is_signed, size, out);
+  }
+  const char *end = parse_complex(text, &re, &im);
+  if (tool_element_class_of(dtype) == TOOL_ELEMENT_COMPLEX) {
+    const kiln_dtype part = part_of(dtype);
+    tool_element_store(part, out, 0, re);
+    tool_element_store(part, out, 1, im);
+  } else {
+    tool_element_store(dtype, out, 0, re);
+    if (end && end > text && end[-1] == 'j') return NULL;
+  }
+  return end;
 }
 
 int64_t tool_numel(const kiln_value *tensor) {

@@ -11,6 +11,9 @@ typedef enum tool_element_class {
   TOOL_ELEMENT_BYTES, /* quantised and others: compared as bytes */
 } tool_element_class;
 
+/* Reads the element at the begin of `text` into `out` (16 bytes): where it ends, or NULL where it
+ * is no element of that dtype or beyond its range. */
+const char *tool_element_parse(kiln_dtype dtype, const char *text, void *out);
 tool_element_class tool_element_class_of(kiln_dtype dtype);
 /* Element `index` of a row-major array. */
 int64_t tool_element_int(kiln_dtype dtype, const void *data, int64_t index);

@@ -45,12 +45,9 @@ static int call_often(const explain_options *o, kiln_instance *instance,
   const kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
   kiln_status *status = NULL;
   for (int64_t i = 0; !status && i < o->calls; i++) {
-    tool_inputs copy = {tool_alloc(sizeof(kiln_value *) * (size_t)(inputs->count + 1)), 0};
+    tool_inputs copy;
     kiln_value *result = NULL;
-    while (!status && copy.count < inputs->count) {
-      status = kiln_value_clone(inputs->values[copy.count], &copy.values[copy.count]);
-      if (!status) copy.count++;
-    }
+    status = tool_inputs_clone(inputs, &copy);
     if (!status) {
       status = kiln_instance_call(instance, o->method, copy.values, copy.count, &call, &result);
     }
@@ -211,7 +208,8 @@ static double share(const report *r, uint64_t ns) {
 static void print_totals(const kiln_model *model, const report *r) {
   kiln_counters c;
   kiln_model_counters(model, &c);
-  printf("%llu call%s, %llu run%s that recorded types, %llu group%s, %llu kernel%s in %.3f ms, "
+  printf("%llu call%s, %llu run%s that recorded types (fallbacks' too), %llu group%s, %llu "
+         "kernel%s in %.3f ms, "
          "%llu failed\n",
          (unsigned long long)c.calls, tool_plural(c.calls), (unsigned long long)c.profiled_runs,
          tool_plural(c.profiled_runs), (unsigned long long)c.groups, tool_plural(c.groups),
@@ -429,7 +427,7 @@ static int run(const void *options, int count, char *const *operands) {
   }
   settings.sync = true;
   kiln_status *status = tool_context(&settings, &context);
-  if (!status && o->json) kiln_context_set_print(context, tool_print_to_stderr, NULL);
+  if (!status) kiln_context_set_print(context, tool_print_to_stderr, NULL);
   if (!status) status = tool_load(context, operands[0], &limits, &model);
   if (!status) status = kiln_debug_model_time(model);
   if (!status) status = kiln_instance_create(model, &instance);
@@ -453,7 +451,9 @@ const tool_command tool_command_explain = {
     .summary = "tell every group, guard, fallback and refusal with its reason",
     .details =
         "Calls are timed instruction by instruction, which adds some 50 ns to each. Times are\n"
-        "those of the plans that serve at the end: runs that recorded types are not in them.\n",
+        "those of the plans that serve at the end. Not in them are compiling and the runs that\n"
+        "recorded types: before each level of the method, and of a fallback after a guard failed,\n"
+        "is compiled, it runs once (--set num_profiled_runs) and looks at what comes.\n",
     .options = options_table,
     .option_count = sizeof options_table / sizeof options_table[0],
     .options_size = sizeof(explain_options),

@@ -27,9 +27,11 @@ static const tool_option options_table[] = {
     {"--stage", TOOL_WORD, FIELD(stage), "frontend|profiled|optimized|bytecode|loop|llvm|asm", 0,
      "what is shown (optimized)"},
     {"--site", TOOL_TEXT, FIELD(site), "ID", 0,
-     "one group or region: its name, or the start of its hash"},
+     "one group or region: its name (forward/TensorExprGroup_0, or what stands behind the /), or "
+     "the start of its hash"},
     {"--all", TOOL_SWITCH, FIELD(all), NULL, 0, "the method and everything made below it"},
-    {"--dot", TOOL_SWITCH, FIELD(dot), NULL, 0, "print Graphviz"},
+    {"--dot", TOOL_SWITCH, FIELD(dot), NULL, 0,
+     "print Graphviz: of frontend, profiled or optimized"},
     TOOL_LIMIT_OPTIONS(graph_options, limits),
     TOOL_SETTINGS_OPTIONS(graph_options, settings),
 };
@@ -104,6 +106,11 @@ static int run(const void *options, int count, char *const *operands) {
   const graph_options *o = options;
   (void)count;
   if (o->all && o->site) return tool_usage_error("graph: give --site or --all, not both");
+  if (o->dot && strcmp(o->stage, "frontend") != 0 && strcmp(o->stage, "profiled") != 0 &&
+      strcmp(o->stage, "optimized") != 0) {
+    return tool_usage_error("graph: --dot draws frontend, profiled and optimized; %s is text",
+                            o->stage);
+  }
   if (o->inputs.count && o->input.count) {
     return tool_usage_error("graph: give --inputs or --input, not both");
   }
@@ -113,6 +120,7 @@ static int run(const void *options, int count, char *const *operands) {
   kiln_context *context = NULL;
   kiln_model *model = NULL;
   kiln_status *status = tool_context(&settings, &context);
+  if (!status) kiln_context_set_print(context, tool_print_to_stderr, NULL);
   if (!status) status = tool_load(context, operands[0], &limits, &model);
   int exit_status = -1;
   if (status) {

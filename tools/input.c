@@ -54,49 +54,55 @@ static int parse_one(kiln_context *context, const kiln_model *model, const char 
   return exit_status;
 }
 
-static void put(tool_inputs *inputs, int place, kiln_value *value) {
+/* Takes the value; false when there is one already. Places that nothing is put into stay NULL: such
+ * arguments take their defaults. */
+static bool put(tool_inputs *inputs, int place, kiln_value *value) {
   if (place >= inputs->count) {
     inputs->values = tool_grow(inputs->values, sizeof *inputs->values * (size_t)(place + 1));
     while (inputs->count <= place) inputs->values[inputs->count++] = NULL;
   }
-  kiln_value_destroy(inputs->values[place]);
+  if (inputs->values[place]) {
+    kiln_value_destroy(value);
+    return false;
+  }
   inputs->values[place] = value;
+  return true;
+}
+
+/* Returns -1, or the exit status after a complaint. */
+static int put_all(kiln_context *context, const char *path, int *next, tool_inputs *inputs) {
+  tool_inputs all;
+  kiln_status *status = tool_inputs_read(context, path, &all);
+  if (status) return tool_report(status);
+  bool good = true;
+  for (int i = 0; i < all.count; i++) good = put(inputs, (*next)++, all.values[i]) && good;
+  free(all.values);
+  return good ? -1 : tool_usage_error("--input %s: one of its arguments is given already", path);
 }
 
 int tool_inputs_parse(kiln_context *context, const kiln_model *model, const char *method,
                       const tool_list *specs, uint64_t seed, tool_inputs *out_inputs) {
   *out_inputs = (tool_inputs){0};
-  int next = 0;
-  for (int i = 0; i < specs->count; i++) {
+  int next = 0, exit_status = -1;
+  for (int i = 0; exit_status < 0 && i < specs->count; i++) {
     const char *spec = specs->items[i];
     if (is_npz(spec) && *spec != '@' && !strchr(spec, '=')) {
-      tool_inputs all;
-      kiln_status *status = tool_inputs_read(context, spec, &all);
-      if (status) {
-        tool_inputs_free(out_inputs);
-        return tool_report(status);
-      }
-      for (int k = 0; k < all.count; k++) put(out_inputs, next++, all.values[k]);
-      free(all.values);
+      exit_status = put_all(context, spec, &next, out_inputs);
       continue;
     }
     kiln_value *value = NULL;
     int place = -1;
-    int exit_status = parse_one(context, model, method, spec, &seed, &place, &value);
-    if (exit_status >= 0) {
-      tool_inputs_free(out_inputs);
-      return exit_status;
-    }
+    exit_status = parse_one(context, model, method, spec, &seed, &place, &value);
+    if (exit_status >= 0) break;
     if (place < 0) place = next;
-    put(out_inputs, place, value);
     next = place + 1;
+    if (!put(out_inputs, place, value)) {
+      exit_status = tool_usage_error("--input %s: argument %d of '%s' is given already", spec,
+                                     place + 1, method);
+    }
   }
-  for (int i = 0; i < out_inputs->count; i++) {
-    if (out_inputs->values[i]) continue;
-    tool_inputs_free(out_inputs);
-    return tool_usage_error("argument %d of '%s' is left out between others", i + 1, method);
-  }
-  return -1;
+  if (exit_status >= 0) tool_inputs_free(out_inputs);
+  return exit_status;
 }
 
 kiln_status *tool_inputs_unpack(const kiln_value *sequence, tool_inputs *out_inputs) {
@@ -125,6 +131,20 @@ kiln_status *tool_inputs_read(kiln_context *context, const char *path, tool_inpu
   out_inputs->values = tool_alloc(sizeof(kiln_value *));
   out_inputs->values[0] = value;
   out_inputs->count = 1;
+  return NULL;
+}
+
+kiln_status *tool_inputs_clone(const tool_inputs *inputs, tool_inputs *out_inputs) {
+  *out_inputs = (tool_inputs){tool_alloc(sizeof(kiln_value *) * (size_t)(inputs->count + 1)), 0};
+  for (; out_inputs->count < inputs->count; out_inputs->count++) {
+    const kiln_value *value = inputs->values[out_inputs->count];
+    kiln_value **copy = &out_inputs->values[out_inputs->count];
+    *copy = NULL;
+    kiln_status *status = value ? kiln_value_clone(value, copy) : NULL;
+    if (!status) continue;
+    tool_inputs_free(out_inputs);
+    return status;
+  }
   return NULL;
 }
 

@@ -24,7 +24,7 @@ static const tool_option options_table[] = {
      "print the graph of every function and method of the archive"},
     {"--ops", TOOL_SWITCH, FIELD(ops), NULL, 0, "list every operator with its uses"},
     {"--missing", TOOL_SWITCH, FIELD(missing), NULL, 0,
-     "list only what Kiln lacks: operators, functions that do not compile"},
+     "list only what Kiln lacks: custom classes, operators, functions that do not compile"},
     {"--weights", TOOL_SWITCH, FIELD(weights), NULL, 0, "list parameters, buffers and tensors"},
     {"--cost", TOOL_SWITCH, FIELD(cost), NULL, 0,
      "operations and memory of a call on the inputs, by their shapes; nothing is called"},
@@ -188,6 +188,11 @@ static cJSON *json_cost(const inspection *in) {
 
 /* -- Printing -- */
 
+static void print_custom_classes(const inspection *in) {
+  const char *custom = fact(in, "custom_classes");
+  if (*custom) printf("custom classes %s, which Kiln cannot run\n", custom);
+}
+
 static void print_missing(const inspection *in) {
   for (int i = 1; i < in->missing.count; i++) {
     const char *uses = tool_rows_cell(&in->missing, i, 1);
@@ -218,8 +223,7 @@ static void print_overview(const inspection *in, const char *path) {
   const char *functions = fact(in, "functions");
   printf("root %s, %s function%s\n", fact(in, "root"), functions,
          tool_plural(strtoull(functions, NULL, 10)));
-  const char *custom = fact(in, "custom_classes");
-  if (*custom) printf("custom classes %s, which Kiln cannot run\n", custom);
+  print_custom_classes(in);
   const uint64_t setstate = strtoull(fact(in, "setstate_calls"), NULL, 10);
   if (setstate) {
     printf("%" PRIu64 " call%s of __setstate__ when it is loaded\n", setstate,
@@ -273,7 +277,10 @@ static kiln_status *print(const inspect_options *o, const inspection *in, const 
       !o->cost) {
     print_overview(in, path);
   }
-  if (o->missing) print_missing(in);
+  if (o->missing) {
+    print_custom_classes(in);
+    print_missing(in);
+  }
   if (o->ops) tool_rows_print(&in->ops);
   if (o->weights) tool_rows_print(&in->weights);
   if (o->cost) print_cost(in);
@@ -382,7 +389,8 @@ static int run(const void *options, int count, char *const *operands) {
   inspection in = {0};
   (void)count;
   kiln_status *status = tool_context(&settings, &context);
-  char *path = tool_path(operands[0]);
+  char *path = NULL;
+  if (!status) status = tool_path(operands[0], &limits, &path);
   if (!status) status = kiln_debug_model_open(context, path, &limits, &in.model);
   if (!status) status = look(&in, o->source, o->functions);
   int exit_status = status ? tool_report(status) : look_at_cost(o, context, &in);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/element.h"
 
@@ -97,6 +98,27 @@ static cJSON *printed(const kiln_value *value) {
   return json;
 }
 
+/* With what cJSON would end at: a zero in the text. */
+static cJSON *string(const kiln_value *value) {
+  size_t size = 0, len = 0;
+  const char *text = kiln_value_as_string(value, &size);
+  if (strlen(text) == size) return cJSON_CreateString(text);
+  char *raw = tool_alloc(6 * size + 3);
+  raw[len++] = '"';
+  for (size_t i = 0; i < size; i++) {
+    const unsigned char c = (unsigned char)text[i];
+    if (c < ' ' || c == '"' || c == '\\') {
+      len += (size_t)sprintf(raw + len, "\\u%04x", c);
+    } else {
+      raw[len++] = text[i];
+    }
+  }
+  raw[len] = '"';
+  cJSON *json = cJSON_CreateRaw(raw);
+  free(raw);
+  return json;
+}
+
 cJSON *tool_json_value(const kiln_value *value) {
   double re = 0, im = 0;
   switch (kiln_value_kind(value)) {
@@ -106,7 +128,7 @@ cJSON *tool_json_value(const kiln_value *value) {
     case KILN_KIND_FLOAT: return tool_json_number(kiln_value_as_float(value));
     case KILN_KIND_BOOL: return cJSON_CreateBool(kiln_value_as_bool(value));
     case KILN_KIND_COMPLEX: kiln_value_as_complex(value, &re, &im); return complex_pair(re, im);
-    case KILN_KIND_STRING: return cJSON_CreateString(kiln_value_as_string(value, NULL));
+    case KILN_KIND_STRING: return string(value);
     case KILN_KIND_LIST:
     case KILN_KIND_TUPLE: return sequence(value, false);
     case KILN_KIND_DICT: return sequence(value, true);
@@ -132,12 +154,34 @@ cJSON *tool_json_counters(const kiln_counters *c) {
   return json;
 }
 
+/* Bytes of the UTF-8 character that begins here; 0: it is none. */
+static size_t utf8_length(const char *text) {
+  const unsigned char *s = (const unsigned char *)text;
+  const unsigned char least = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
+  const unsigned char most = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
+  if (s[0] < 0x80) return 1;
+  if (s[0] < 0xc2 || s[0] > 0xf4 || s[1] < least || s[1] > most) return 0;
+  const size_t len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+  for (size_t i = 2; i < len; i++) {
+    if (s[i] < 0x80 || s[i] > 0xbf) return 0;
+  }
+  return len;
+}
+
+/* Strings of a model may hold any bytes, JSON only UTF-8: U+FFFD stands for each that is none. */
 void tool_json_print(cJSON *json, FILE *file) {
   char *text = cJSON_Print(json);
-  if (text) {
-    fputs(text, file);
-    fputc('\n', file);
+  for (const char *at = text; at && *at;) {
+    const char *begin = at;
+    size_t len = 0;
+    while (*at && (len = utf8_length(at)) > 0) at += len;
+    fwrite(begin, 1, (size_t)(at - begin), file);
+    if (*at) {
+      fputs("\xef\xbf\xbd", file);
+      at++;
+    }
   }
+  if (text) fputc('\n', file);
   cJSON_free(text);
   cJSON_Delete(json);
 }

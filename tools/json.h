@@ -13,7 +13,7 @@ cJSON *tool_json_counters(const kiln_counters *counters);
 cJSON *tool_json_number(double value);
 /* Integers beyond 2^53 are written in full. */
 cJSON *tool_json_int(int64_t value);
-/* Prints to `file` with a newline and deletes it. */
+/* Prints to `file` with a newline, as UTF-8 whatever the strings hold, and deletes it. */
 void tool_json_print(cJSON *json, FILE *file);
 
 #endif

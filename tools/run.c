@@ -79,12 +79,8 @@ static kiln_status *call_once(kiln_instance *instance, const run_options *o,
                               const tool_inputs *inputs, kiln_value **out_result, double *out_ms) {
   kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
   call.limits.cancel = interrupt;
-  tool_inputs copy = {tool_alloc(sizeof(kiln_value *) * (size_t)(inputs->count + 1)), 0};
-  kiln_status *status = NULL;
-  for (int i = 0; !status && i < inputs->count; i++) {
-    status = kiln_value_clone(inputs->values[i], &copy.values[i]);
-    if (!status) copy.count++;
-  }
+  tool_inputs copy;
+  kiln_status *status = tool_inputs_clone(inputs, &copy);
   double start = tool_now_ms();
   if (!status) {
     status = kiln_instance_call(instance, o->method, copy.values, copy.count, &call, out_result);

@@ -8,12 +8,12 @@
 
 #include "tools/element.h"
 
-enum { MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64, MAX_RANK = 64 };
 
 const char tool_spec_help[] =
     "A SPEC is [name=]VALUE, where VALUE is one of\n"
     "  2x3xf32           a tensor of random elements: floats from -1 to 1, ints from 0 to 9\n"
-    "  2x3xf32=0         every element 0; =1,2,3,4,5,6 gives them one by one\n"
+    "  2x3xf32=0         every element 0; =1,2,3,4,5,6 gives them one by one (c64: 1+2j)\n"
     "  2x3xf32=@x.npy    the tensor of a file, of that shape and dtype; @x.npy takes any\n"
     "  x.npz:a           the tensor a of an archive of numpy.savez; --input x.npz gives all, in "
     "order\n"
@@ -25,7 +25,7 @@ const char tool_spec_help[] =
 
 typedef struct shape {
   int rank;
-  int64_t sizes[64];
+  int64_t sizes[MAX_RANK];
   kiln_dtype dtype;
 } shape;
 
@@ -41,7 +41,7 @@ static bool parse_shape(const char *text, size_t len, shape *out) {
         return false;
       }
     }
-    if (text == end || *text != 'x' || out->rank == 64) return false;
+    if (text == end || *text != 'x' || out->rank == MAX_RANK) return false;
     text++;
     out->sizes[out->rank++] = size;
   }
@@ -64,25 +64,25 @@ static double random_element(kiln_dtype dtype, uint64_t *state) {
   return (double)(r >> 11) * 0x1p-52 - 1.0;
 }
 
-/* Fills `data` from "1,2,3" (one number for all, or one for each element). */
-static bool parse_elements(const char *text, const shape *s, int64_t numel, void *data) {
+/* Fills `data` from "1,2,3" (one for all, or one for each element): NULL, or what is wrong, freed
+ * by the caller. */
+static char *parse_elements(const char *text, const shape *s, int64_t numel, char *data) {
+  const size_t size = kiln_dtype_size(s->dtype);
+  char one[16];
   int64_t count = 0;
-  double value = 0;
-  for (const char *p = text;; p++) {
-    char *end = NULL;
-    errno = 0;
-    value = strtod(p, &end);
-    if (end == p || (*end && *end != ',')) return false;
-    if (count < numel) tool_element_store(s->dtype, data, count, value);
+  for (const char *p = text, *end;; p = end + 1) {
+    end = tool_element_parse(s->dtype, p, one);
+    if (!end || (*end && *end != ',')) {
+      return tool_format("'%.*s' is no element of %s", (int)strcspn(p, ","), p,
+                         tool_dtype_short_name(s->dtype));
+    }
+    if (count < numel) memcpy(data + (size_t)count * size, one, size);
     count++;
-    p = end;
-    if (!*p) break;
+    if (!*end) break;
   }
-  if (count == 1) {
-    for (int64_t i = 1; i < numel; i++) tool_element_store(s->dtype, data, i, value);
-    return true;
-  }
-  return count == numel;
+  for (int64_t i = 1; count == 1 && i < numel; i++) memcpy(data + (size_t)i * size, one, size);
+  if (count == 1 || count == numel) return NULL;
+  return tool_format("there are %lld elements, not %lld", (long long)count, (long long)numel);
 }
 
 static kiln_status *make_tensor(kiln_context *context, const char *spec, const shape *s,
@@ -93,23 +93,50 @@ static kiln_status *make_tensor(kiln_context *context, const char *spec, const s
   if (status) return status;
   int64_t numel = tool_numel(tensor);
   void *data = tool_alloc((size_t)numel * kiln_dtype_size(s->dtype));
-  bool good = true;
+  char *wrong = NULL;
   if (elements) {
-    good = parse_elements(elements, s, numel, data);
+    wrong = parse_elements(elements, s, numel, data);
   } else {
     for (int64_t i = 0; i < numel; i++) {
       tool_element_store(s->dtype, data, i, random_element(s->dtype, seed));
     }
   }
   kiln_value_destroy(tensor);
-  if (good) {
-    status = kiln_value_tensor(context, s->dtype, s->rank, s->sizes, data, out_value);
+  if (wrong) {
+    tool_usage_error("--input %s: %s", spec, wrong);
   } else {
-    tool_usage_error("--input %s: the elements do not parse, or are not %lld", spec,
-                     (long long)numel);
+    status = kiln_value_tensor(context, s->dtype, s->rank, s->sizes, data, out_value);
   }
+  free(wrong);
   free(data);
   return status;
+}
+
+/* Complains of what the file holds instead; false when it is what the SPEC says. */
+static bool differs(const char *spec, const shape *s, const char *path, const kiln_value *value) {
+  const char *type = kiln_value_type(value);
+  if (kiln_value_kind(value) != KILN_KIND_TENSOR) {
+    tool_usage_error("--input %s: '%s' holds no tensor but a value of type %s", spec, path,
+                     type ? type : "?");
+    return true;
+  }
+  bool shapes = kiln_value_rank(value) == s->rank;
+  for (int i = 0; shapes && i < s->rank; i++) shapes = kiln_value_sizes(value)[i] == s->sizes[i];
+  const bool dtypes = kiln_value_dtype(value) == s->dtype;
+  if (shapes && dtypes) return false;
+  char *text = tool_format("%s", "");
+  for (int i = 0; i < kiln_value_rank(value); i++) {
+    char *longer = tool_format("%s%lldx", text, (long long)kiln_value_sizes(value)[i]);
+    free(text);
+    text = longer;
+  }
+  tool_usage_error("--input %s: '%s' has another %s: it holds %s%s", spec, path,
+                   shapes   ? "dtype"
+                   : dtypes ? "shape"
+                            : "shape and dtype",
+                   text, tool_dtype_short_name(kiln_value_dtype(value)));
+  free(text);
+  return true;
 }
 
 static kiln_status *read_tensor(kiln_context *context, const char *spec, const shape *s,
@@ -117,11 +144,7 @@ static kiln_status *read_tensor(kiln_context *context, const char *spec, const s
   kiln_value *tensor = NULL;
   kiln_status *status = tool_read_value(context, path, &tensor);
   if (status) return status;
-  bool fits = !s || (kiln_value_kind(tensor) == KILN_KIND_TENSOR &&
-                     kiln_value_dtype(tensor) == s->dtype && kiln_value_rank(tensor) == s->rank);
-  for (int i = 0; fits && s && i < s->rank; i++) fits = kiln_value_sizes(tensor)[i] == s->sizes[i];
-  if (!fits) {
-    tool_usage_error("--input %s: '%s' holds another shape or dtype", spec, path);
+  if (s && differs(spec, s, path, tensor)) {
     kiln_value_destroy(tensor);
     return NULL;
   }
@@ -187,6 +210,17 @@ static bool is_number(const char *text, size_t len) {
   return len > 0 && end == text + len;
 }
 
+/* Whether it can only belong to a tensor's elements: a number, also a complex one, true or false.
+ */
+static bool is_element(const char *text, size_t len) {
+  static const kiln_dtype widest[] = {KILN_DTYPE_C128, KILN_DTYPE_BOOL};
+  char one[16];
+  for (size_t i = 0; i < sizeof widest / sizeof *widest; i++) {
+    if (len > 0 && tool_element_parse(widest[i], text, one) == text + len) return true;
+  }
+  return false;
+}
+
 static const char *skip_blanks(const char *text) {
   while (isspace((unsigned char)*text)) text++;
   return text;
@@ -199,7 +233,7 @@ static char *next_item(const char **cursor) {
   while (*end) {
     const char *next = skip_blanks(end + 1);
     const size_t len = span(next, ',');
-    if (!is_number(next, len)) break;
+    if (!is_element(next, len)) break;
     end = next + len;
   }
   *cursor = *end ? end + 1 : end;
@@ -346,6 +380,13 @@ char *tool_spec_advice(const char *name, const char *text) {
   }
   if (strspn(text, "0123456789,x ") == len) {
     return tool_format("sizes are joined by x, and the dtype is last: %s2x3xf32", name);
+  }
+  if (sizes > 0 && tool_dtype_of_short_name(last, dtype - sizes) != KILN_DTYPE_NONE) {
+    int rank = 0;
+    for (size_t i = 0; i < sizes; i++) rank += text[i] == 'x';
+    return rank > MAX_RANK
+               ? tool_format("a tensor has at most %d dimensions, not %d", MAX_RANK, rank)
+               : tool_format("sizes are numbers of up to 63 bits, each with an x behind it");
   }
   if (sizes > 0) {
     return tool_format("'%.*s' is no dtype; one is f32, i64, bool, …", (int)(dtype - sizes), last);

@@ -117,7 +117,7 @@ typedef struct tool_limits {
       {"--limit-operations", TOOL_INT, offsetof(type, base.operations), "N", 0, "most operations"}
 kiln_limits tool_limits_of(const tool_limits *limits);
 
-/* A kiln_print_fn for commands whose output is JSON. */
+/* A kiln_print_fn for commands whose output is not the model's: graphs, figures, JSON. */
 void tool_print_to_stderr(void *user, const char *text, size_t size);
 kiln_status *tool_context(const tool_settings *settings, kiln_context **out_context);
 
@@ -130,8 +130,9 @@ static inline const char *tool_plural(uint64_t count) { return count == 1 ? "" :
 char *tool_read_file(const char *path, size_t *out_size, char **out_error);
 bool tool_is_directory(const char *path);
 /* A path at which the library can open what the user named: "-" and what is no regular file (a
- * pipe) are read to their end first. Freed by the caller. */
-char *tool_path(const char *path);
+ * pipe) are read to their end first, under the limits of a load (NULL: none). Freed by the caller.
+ */
+kiln_status *tool_path(const char *path, const kiln_limits *limits, char **out_path);
 /* Complains about a path to write whose ending is of a format that Kiln does not write, or that is
  * "-" (standard output has text); -1 when there is nothing to say. `also`: an ending that is fine
  * beside .pt, and then "-" is, too; or NULL. */

@@ -209,15 +209,16 @@ static void counted_call(reader *r, const test_set *t, int count, int number) {
   kiln_model_counters(r->model, &after);
   size_t used = 0;
   if (after.fallback_calls > before.fallback_calls)
-    used += (size_t)snprintf(note + used, sizeof note - used, "guard failed, fallback called; ");
+    used += (size_t)snprintf(note + used, sizeof note - used, "guard failed, fallback called");
   if (after.profiled_runs > before.profiled_runs)
-    used += (size_t)snprintf(note + used, sizeof note - used, "types recorded; ");
+    used += (size_t)snprintf(note + used, sizeof note - used, "%stypes recorded", used ? "; " : "");
   if (after.compiles > before.compiles)
-    used += (size_t)snprintf(note + used, sizeof note - used, "%llu compiled in %.2f ms; ",
-                             (unsigned long long)(after.compiles - before.compiles),
-                             (double)(after.compile_ns - before.compile_ns) / 1e6);
+    used +=
+        (size_t)snprintf(note + used, sizeof note - used, "%s%llu compiled in %.2f ms",
+                         used ? "; " : "", (unsigned long long)(after.compiles - before.compiles),
+                         (double)(after.compile_ns - before.compile_ns) / 1e6);
   if (after.compiled_runs > before.compiled_runs)
-    snprintf(note + used, sizeof note - used, "%llu runs of fused kernels",
+    snprintf(note + used, sizeof note - used, "%s%llu runs of fused kernels", used ? "; " : "",
              (unsigned long long)(after.compiled_runs - before.compiled_runs));
   snprintf(what, sizeof what, "call %d", number);
   row(what, count, ms, note);

@@ -318,10 +318,10 @@ typedef struct kiln_call_options {
 } kiln_call_options;
 
 /* Calls a method; "forward" among the root's forward hooks, as calling a module does in PyTorch.
- * `arguments` are borrowed; missing ones take their defaults. The method may change tensors and
- * lists that it is given, as in Python. Arguments must have the types of the method's schema, with
- * what Python allows: an int where a float is wanted, a tuple for a NamedTuple, and containers
- * whose elements fit (a container whose elements had to be converted is a copy).
+ * `arguments` are borrowed; missing ones, and NULL, take their defaults. The method may change
+ * tensors and lists that it is given, as in Python. Arguments must have the types of the method's
+ * schema, with what Python allows: an int where a float is wanted, a tuple for a NamedTuple, and
+ * containers whose elements fit (a container whose elements had to be converted is a copy).
  * KILN_INVALID_ARGUMENT names the argument and the types. `options` may be NULL. */
 KILN_API kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
                                          kiln_value *const *arguments, int argument_count,
@@ -471,8 +471,9 @@ KILN_API kiln_status *kiln_value_tensor_over(kiln_context *context, kiln_dtype d
                                              void *data, size_t data_size,
                                              void (*release)(void *user), void *user,
                                              kiln_value **out_value);
-/* Lists, tuples and dicts share their elements, which are borrowed. Lists are homogeneous: the
- * element type is found from the elements, and from the method's schema for an empty list. */
+/* Lists, tuples and dicts share their elements, which are borrowed. The
+ * element type of a list is found from its elements (Any, where they have none in common), and from
+ * the method's schema for an empty list. */
 KILN_API kiln_status *kiln_value_list(kiln_context *context, kiln_value *const *items, int count,
                                       kiln_value **out_value);
 KILN_API kiln_status *kiln_value_tuple(kiln_context *context, kiln_value *const *items, int count,

@@ -98,6 +98,9 @@ static void raises_text(alter_case *c) {
 static void raises_other_set(alter_case *c) { alter_json(c, "\"input\": 2", "\"input\": 1"); }
 static void method_name(alter_case *c) { alter_json(c, "\"forward\"", "\"backward\""); }
 static void no_sets(alter_case *c) { alter_json(c, "\"n_cases\": 3", "\"n_cases\": 0"); }
+static void rtol_text(alter_case *c) { alter_json(c, "\"rtol\": ", "\"rtol\": \"a\", \"atol\": "); }
+static void unknown_key(alter_case *c) { alter_json(c, "\"rtol\"", "\"rtoll\""); }
+static void raises_unknown(alter_case *c) { alter_json(c, "\"contains\"", "\"contain\""); }
 static void not_json(alter_case *c) { alter_json(c, "{", "{{"); }
 static void fewer_arguments(alter_case *c) { alter_resize(c, "inputs_0", 2); }
 static void gradients(alter_case *c) { alter_json(c, "\"own\"", "\"training\""); }
@@ -144,6 +147,9 @@ static const alteration alterations[] = {
     {"raises_other_set", "set 1, run 1: did not fail", raises_other_set, ""},
     {"method_name", "NOT_FOUND", method_name, ""},
     {"no_sets", "no input sets", no_sets, ""},
+    {"rtol_text", "'rtol' is not a number", rtol_text, ""},
+    {"unknown_key", "has the key 'rtoll', which means nothing", unknown_key, ""},
+    {"raises_unknown", "has the key 'contain' in raises", raises_unknown, ""},
     {"not_json", "not a JSON object", not_json, ""},
     {"fewer_arguments", "missing its argument 'log'", fewer_arguments, ""},
     {"gradients", "gradients are not built", gradients, ""},

@@ -7,7 +7,8 @@ code. `crc`: one storage with a wrong checksum. `forever`: its __setstate__ does
 an attribute without a value. `nested`: a prefix of odd characters, zip64 records
 for every member, data descriptors, extra files in folders, traced inputs and the members of the
 lite interpreter. `flags`: what torch.save of today adds beside the data. Written by hand.
-`values`, `quantised` and `sparse` are what torch.save writes.
+`values`, `quantised` and `sparse` are what torch.save writes; `numpy` and `set` what it writes and
+no argument of a model can be.
 """
 import io
 import os
@@ -153,6 +154,8 @@ def main(folder):
     torch.save(torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.quint8),
                os.path.join(folder, "quantised.pt"))
     torch.save(torch.eye(2).to_sparse(), os.path.join(folder, "sparse.pt"))
+    torch.save((torch.ones(2).numpy(),), os.path.join(folder, "numpy.pt"))
+    torch.save(({1, 2},), os.path.join(folder, "set.pt"))
     torch.save({"w": torch.arange(3.0)}, os.path.join(folder, "state.pt"))
     with open(os.path.join(folder, "state.pt"), "rb") as f:
         state = f.read()

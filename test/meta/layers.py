@@ -34,7 +34,7 @@ STANDARD = set('''alloca assert complex cpuid ctype dirent dlfcn endian errno fc
     stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings threads
     time uchar unistd wchar x86intrin elf link execinfo glob sys/auxv sys/file sys/mman sys/prctl
     sys/resource
-    sys/random sys/socket sys/stat sys/syscall sys/time sys/types sys/uio sys/wait
+    sys/random sys/socket sys/stat sys/syscall sys/sysinfo sys/time sys/types sys/uio sys/wait
     linux/futex'''.split())
 
 

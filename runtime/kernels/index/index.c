@@ -190,8 +190,7 @@ static int64_t met_size(const kiln_tensor *t, int d) {
   return kiln_tensor_rank(t) ? kiln_tensor_sizes(t)[d] : 1;
 }
 static int64_t met_stride(const kiln_tensor *t, int d) {
-  if (met_size(t, d) < 2) return 0; /* whatever it says: nobody steps there */
-  return kiln_tensor_strides(t)[d] * (int64_t)kiln_tensor_item_size(t);
+  return kiln_tensor_rank(t) ? kiln_tensor_strides(t)[d] * (int64_t)kiln_tensor_item_size(t) : 0;
 }
 
 static kiln_status *check_meeting(const meeting *m) {

@@ -95,6 +95,23 @@ static void test_numbers(void **state) {
   assert_refused("number", int_of(1), int_of(2), "number() takes 1 argument, but 2 were given");
 }
 
+/* NULL stands for an argument that is left out: its default, or a complaint. */
+static void test_null_is_left_out(void **state) {
+  (void)state;
+  kiln_value *args[2] = {NULL, float_of(2)}, *result = NULL;
+  char *text = NULL;
+  assert_error(kiln_instance_call(instance, "numbers", args, 2, NULL, &result),
+               KILN_INVALID_ARGUMENT, "argument 'fs' is a NULL handle");
+  kiln_value_destroy(args[1]);
+  args[0] = list_of(1, 2), args[1] = NULL;
+  assert_ok(kiln_instance_call(instance, "numbers", args, 2, NULL, &result));
+  assert_ok(kiln_value_print(result, 10, &text));
+  assert_string_equal(text, "[1.0, 2.0, 0.5]");
+  kiln_text_free(text);
+  kiln_value_destroy(result);
+  kiln_value_destroy(args[0]);
+}
+
 static void test_lists(void **state) {
   kiln_value *list = list_of(1, 2), *empty = NULL, *share = NULL;
   (void)state;
@@ -182,6 +199,8 @@ static void test_attributes(void **state) {
   assert_ok(kiln_instance_set(instance, "count", v));
   kiln_value_destroy(v);
   kiln_value *zero = tensor_of(0, 0, 0);
+  assert_error(kiln_instance_call(instance, "forward", NULL, 1, NULL, &result),
+               KILN_INVALID_ARGUMENT, "forward(): the array of the 1 argument is NULL");
   assert_ok(kiln_instance_call(instance, "forward", &zero, 1, NULL, &result));
   assert_ok(kiln_value_print(result, 10, &text));
   assert_string_equal(text, "(tensor([20., 40., 60.], dtype=float32), 42)");
@@ -301,6 +320,7 @@ static void test_nested_tensors_stay(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_methods),
                                      cmocka_unit_test(test_numbers),
+                                     cmocka_unit_test(test_null_is_left_out),
                                      cmocka_unit_test(test_lists),
                                      cmocka_unit_test(test_containers),
                                      cmocka_unit_test(test_instances_are_apart),

@@ -26,6 +26,9 @@ static void test_options(void **state) {
   assert_error(kiln_context_set(context, "num_profiled_runs", "many", &old), KILN_INVALID_ARGUMENT,
                "many");
   assert_error(kiln_context_set(context, "nothing", "1", NULL), KILN_INVALID_ARGUMENT, "nothing");
+  assert_error(kiln_context_set(context, NULL, "1", NULL), KILN_INVALID_ARGUMENT, "NULL");
+  assert_error(kiln_context_set(context, "jit", NULL, NULL), KILN_INVALID_ARGUMENT, "NULL");
+  assert_error(kiln_context_set(NULL, "jit", "on", NULL), KILN_INVALID_ARGUMENT, "NULL");
   assert_error(kiln_context_set(context, "alloc", "system", NULL), KILN_INVALID_ARGUMENT, "fixed");
   kiln_context_release(context);
 }

@@ -114,6 +114,26 @@ static void tells_groups_and_times(void **state) {
   assert_int_equal(operators, 1);
 }
 
+/* The third call's level is compiled under the CALL of the first one's fallback. */
+static void keeps_compiling_out_of_times(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) call_rows(2);
+  for (int i = 0; i < 4; i++) call_rows(4);
+  kiln_group_counters group;
+  assert_ok(kiln_model_group(model, 1, &group));
+  assert_true(group.depth == 1 && group.compile_ns > 0);
+  table.count = -1;
+  assert_ok(kiln_debug_model_times(model, keep_row, NULL));
+  int calls = 0;
+  for (int i = 0; i < table.count; i++) {
+    if (strcmp(table.cells[i][1], "CALL") != 0) continue;
+    calls++;
+    assert_string_equal(table.cells[i][7], "4");
+    assert_true((uint64_t)atoll(table.cells[i][6]) < group.compile_ns);
+  }
+  assert_int_equal(calls, 1);
+}
+
 static void dumps_files(void **state) {
   static const char *const endings[] = {".frontend.ir",
                                         ".level0.profiled.ir",
@@ -156,6 +176,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(tells_why_guards_fail, open_model, close_model),
       cmocka_unit_test_setup_teardown(tells_groups_and_times, open_model, close_model),
+      cmocka_unit_test_setup_teardown(keeps_compiling_out_of_times, open_model, close_model),
       cmocka_unit_test_setup_teardown(dumps_files, open_model, close_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

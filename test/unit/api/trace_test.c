@@ -273,12 +273,31 @@ static void test_rare_dtypes(void **state) {
   kiln_value_destroy(f8);
 }
 
+static void test_names(void **state) {
+  static const char *const bad[] = {"", "a b", "%a", "\xc3\xa9", "1a", "a.b"};
+  kiln_value *x[2] = {tensor(1, 2, 3, 4), tensor(1, 2, 3, 4)};
+  kiln_trace *trace = NULL;
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_error(kiln_trace_begin(context, x, &bad[i], 1, &trace), KILN_INVALID_ARGUMENT,
+                 "is no name");
+    assert_null(trace);
+  }
+  const char *const same[2] = {"a", "a"}, *const second[2] = {"x1", NULL};
+  assert_error(kiln_trace_begin(context, x, same, 2, &trace), KILN_INVALID_ARGUMENT,
+               "there is an argument 'a' already");
+  assert_error(kiln_trace_begin(context, x, second, 2, &trace), KILN_INVALID_ARGUMENT,
+               "there is an argument 'x1' already");
+  for (int i = 0; i < 2; i++) kiln_value_destroy(x[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rare_dtypes),   cmocka_unit_test(test_eager),
       cmocka_unit_test(test_eager_refused), cmocka_unit_test(test_no_dimensions),
       cmocka_unit_test(test_trace),         cmocka_unit_test(test_flow),
       cmocka_unit_test(test_failure),       cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_names),
   };
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -144,6 +144,18 @@ static kiln_status *read_body(kiln_env *in, void *arg) {
   return NULL;
 }
 
+static void test_dtype_without_tensors(void **state) {
+  static char buffer[512];
+  kiln_tensor *tensor = NULL;
+  kiln_str file =
+      make_file(buffer, 1, "{'descr': '<U3', 'fortran_order': False, 'shape': (1,), }", "", 0);
+  (void)state;
+  kiln_status *status = kiln_npy_read(env, file, &tensor);
+  assert_string_equal(kiln_status_message(status),
+                      ".npy: an array of dtype '<U3', which no tensor has");
+  kiln_status_destroy(status);
+}
+
 static void test_memory_runs_out(void **state) {
   static char buffer[512];
   kiln_str file = make_file(buffer, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",
@@ -153,8 +165,8 @@ static void test_memory_runs_out(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_read), cmocka_unit_test(test_damaged),
-                                     cmocka_unit_test(test_write),
-                                     cmocka_unit_test(test_memory_runs_out)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_read), cmocka_unit_test(test_damaged), cmocka_unit_test(test_write),
+      cmocka_unit_test(test_dtype_without_tensors), cmocka_unit_test(test_memory_runs_out)};
   return cmocka_run_group_tests(tests, open_env, close_env);
 }

@@ -187,7 +187,7 @@ static void refuses_files(void **state) {
   assert_error(kiln_mapping_open(mem, "/nonexistent/file", NULL, &mapping), KILN_INVALID_FILE,
                "cannot open");
   assert_error(kiln_mapping_open(mem, "/", NULL, &mapping), KILN_INVALID_FILE,
-               "not a regular file");
+               "a directory, not a file");
 }
 
 static int set_up(void **state) {

@@ -85,6 +85,31 @@ static void within_a_storage(void **state) {
   kiln_mem_release(mem);
 }
 
+/* A stride that nobody steps by ends where its bytes are still an int64, however it was made. */
+static void strides_have_an_end(void **state) {
+  (void)state;
+  kiln_mem *mem = test_mem();
+  kiln_storage *s;
+  kiln_tensor *t[5];
+  const int64_t one = 1, wide[3] = {0, INT64_MAX / 4, 2}, far = INT64_MAX, steps[3] = {far, 2, 1};
+  assert_ok(kiln_storage_create(mem, NULL, 64, &s));
+  assert_ok(kiln_tensor_create_on(mem, NULL, s, KILN_DTYPE_C128, 1, &one, &far, 0, &t[0]));
+  assert_ok(kiln_tensor_view(NULL, t[0], 1, &one, &far, 1, &t[1]));
+  assert_ok(kiln_tensor_view(NULL, t[0], 1, &one, &one, 0, &t[2]));
+  assert_ok(kiln_tensor_set(t[2], s, KILN_DTYPE_C128, 3, wide, steps, 0));
+  assert_ok(kiln_tensor_create(mem, NULL, KILN_DTYPE_F32, 3, wide, &t[3]));
+  assert_ok(kiln_tensor_create_strided(mem, NULL, KILN_DTYPE_F32, 1, &one, &far, &t[4]));
+  for (int i = 0; i < 5; i++) {
+    assert_int_equal(kiln_tensor_strides(t[i])[0], KILN_STRIDE_MAX);
+    kiln_tensor_release(t[i]);
+  }
+  const int64_t two = 2;
+  assert_error(kiln_tensor_create_on(mem, NULL, s, KILN_DTYPE_U8, 1, &two, &far, 0, &t[0]),
+               KILN_OP_ERROR, NULL);
+  kiln_storage_release(s);
+  kiln_mem_release(mem);
+}
+
 /* A view keeps a small tensor's block when the tensor itself is gone, and sees writes. */
 static void views_outlive_their_base(void **state) {
   (void)state;
@@ -268,6 +293,7 @@ int main(void) {
       cmocka_unit_test(layouts),
       cmocka_unit_test(sizes_are_checked),
       cmocka_unit_test(within_a_storage),
+      cmocka_unit_test(strides_have_an_end),
       cmocka_unit_test(views_outlive_their_base),
       cmocka_unit_test(read_only_storages),
       cmocka_unit_test(shared_storages),
