@@ -174,6 +174,7 @@ KILN_RECIPE(istft) {
   if (!as_complex && has_complex(f.window)) {
     KILN_RECIPE_FAIL(r, "Complex windows are incompatible with return_complex=False");
   }
+  if (r->status) return; /* numbers that were refused are not computed with */
   const kiln_dtype dtype = kiln__recipe_dtype(t), part = kiln_dtype_real(dtype);
   center_window(r, part, &f);
   if (!r->status && !f.window) f.window = KILN_COOK(r, ones, INTS(f.n), I(part), NONE, NONE, NONE);
@@ -190,7 +191,8 @@ KILN_RECIPE(istft) {
   square = add_up(r, square, &f);
   const int64_t whole = f.n + (count - 1) * f.hop, start = center ? f.n / 2 : 0;
   const bool limited = !kiln_arg_is_none(args, 8);
-  int64_t end = limited ? start + kiln_arg_int(args, 8) : center ? whole - f.n / 2 : whole;
+  int64_t end = center ? whole - f.n / 2 : whole;
+  if (limited && !kiln_checked_add_i64(start, kiln_arg_int(args, 8), &end)) end = INT64_MAX;
   t = KILN_COOK(r, slice, T(t), I(1), I(start), I(end), I(1));
   square = KILN_COOK(r, slice, T(square), I(1), I(start), I(end), I(1));
   if (r->status) return;
