@@ -609,13 +609,15 @@ static kiln_status *emit_plan(kiln_emitter *e, const kiln_graph *graph) {
   for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
   schedule(e, top, top->param->outputs, kiln_block_input_count(top));
   kiln__emit_find_unset(e, graph);
-  KILN_TRY(emit_block(e, top));
-  kiln__emit_check_unset(e, top->ret);
-  e->range = NULL;
-  emit_return(e, top);
-  fill_plan(e);
+  kiln_status *status = emit_block(e, top);
+  if (!status) {
+    kiln__emit_check_unset(e, top->ret);
+    e->range = NULL;
+    emit_return(e, top);
+    fill_plan(e);
+  }
   kiln_arena_destroy(e->scratch);
-  return kiln_plan_verify(e->plan);
+  return status ? status : kiln_plan_verify(e->plan);
 }
 
 static void destroy(void *plan) { kiln_plan_destroy(plan); }

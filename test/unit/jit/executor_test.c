@@ -329,8 +329,8 @@ static void test_memory_runs_out(void **state) {
     failed = kiln_mem_fail_at(m.env->mem, 0) >= n;
     check_call(&m, args, 2);
     for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
+    kiln_call_destroy(m.call); /* its cache, and what it counted for the model */
     kiln_jit_destroy(m.jit);
-    kiln_call_destroy(m.call); /* its cache */
     assert_ok(kiln_call_create(m.env, &m.call));
     m.call->jit = true;
     m.call->types = m.unit->types;
