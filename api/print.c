@@ -63,15 +63,27 @@ static kiln_tensor look_at(const kiln_tensor *tensor, kiln_dtype dtype, int64_t 
   return one;
 }
 
+/* Whether `value` reads back as the same float from 1 + `precision` digits, which are left there.
+ */
+static bool reads_back(double value, int precision, char digits[64]) {
+  double back = 0;
+  snprintf(digits, 64, "%.*e", precision, value);
+  return kiln_str_parse_f64(kiln_str_from(digits), &back) && (float)back == (float)value;
+}
+
 /* The fewest digits that read back as the same float; an exponent where Python would have one. */
 static void print_f32(kiln_text *text, double value) {
   char digits[64];
-  int precision = 0, exponent = 0;
-  for (; precision < 9; precision++) {
-    double back = 0;
-    snprintf(digits, sizeof digits, "%.*e", precision, value);
-    if (kiln_str_parse_f64(kiln_str_from(digits), &back) && (float)back == (float)value) break;
+  int precision = 8, too_few = -1, exponent = 0; /* nine digits always read back */
+  while (precision - too_few > 1) {
+    const int middle = (precision + too_few) / 2;
+    if (reads_back(value, middle, digits)) {
+      precision = middle;
+    } else {
+      too_few = middle;
+    }
   }
+  (void)reads_back(value, precision, digits);
   const char *e = strchr(digits, 'e');
   if (e) exponent = atoi(e + 1);
   if (e && exponent >= -4 && exponent < 16) {
@@ -191,38 +203,63 @@ static void print_tensor(kiln_text *text, const kiln_tensor *tensor, int64_t max
 
 /* -- Values -- */
 
-/* A value may contain itself, or the same one many times at every level. */
+/* A value may hold the same one many times at every level. */
 enum { MAX_DEPTH = 200, MAX_TEXT = 16 << 20 };
 
-static void print_at(kiln_text *text, kiln_ivalue v, int64_t max_elements, int depth);
+/* The containers that are being printed, the innermost first. */
+typedef struct around {
+  const void *box;
+  int depth;
+  const struct around *outer;
+} around;
+
+static void print_at(kiln_text *text, kiln_ivalue v, int64_t max_elements, const around *outer);
+
+/* Whether there is room for one more item. */
+static bool next_item(kiln_text *text, bool is_first) {
+  if (!is_first) kiln_text_puts(text, ", ");
+  if (text->len <= MAX_TEXT) return true;
+  kiln_text_puts(text, "...");
+  return false;
+}
 
 static void print_items(kiln_text *text, const kiln_ivalue *items, int64_t count,
-                        int64_t max_elements, int depth) {
-  for (int64_t i = 0; i < count; i++) {
-    if (i > 0) kiln_text_puts(text, ", ");
-    if (text->len > MAX_TEXT) {
-      kiln_text_puts(text, "...");
-      return;
-    }
-    print_at(text, items[i], max_elements, depth);
+                        int64_t max_elements, const around *outer) {
+  for (int64_t i = 0; i < count && next_item(text, i == 0); i++) {
+    print_at(text, items[i], max_elements, outer);
   }
 }
 
-static void print_dict(kiln_text *text, const kiln_dict *dict, int64_t max_elements, int depth) {
+static void print_dict(kiln_text *text, const kiln_dict *dict, int64_t max_elements,
+                       const around *outer) {
   kiln_ivalue *key, *value;
   bool first = true;
-  kiln_text_putc(text, '{');
   for (int64_t cursor = 0; kiln_dict_next(dict, &cursor, &key, &value); first = false) {
-    if (!first) kiln_text_puts(text, ", ");
-    if (text->len > MAX_TEXT) {
-      kiln_text_puts(text, "...");
-      break;
-    }
-    print_at(text, *key, max_elements, depth);
+    if (!next_item(text, first)) break;
+    print_at(text, *key, max_elements, outer);
     kiln_text_puts(text, ": ");
-    print_at(text, *value, max_elements, depth);
+    print_at(text, *value, max_elements, outer);
   }
-  kiln_text_putc(text, '}');
+}
+
+/* A list, tuple or dict between `begin` and `end`; in itself it is "[...]", as Python has it. */
+static void print_container(kiln_text *text, kiln_ivalue v, int64_t max_elements,
+                            const around *outer, const char *begin, const char *end) {
+  const around here = {v.u.box, outer ? outer->depth + 1 : 0, outer};
+  bool again = here.depth > MAX_DEPTH;
+  for (const around *a = outer; a; a = a->outer) again = again || a->box == here.box;
+  kiln_text_puts(text, begin);
+  if (again) {
+    kiln_text_puts(text, "...");
+  } else if (v.tag == KILN_TAG_LIST) {
+    print_items(text, v.u.list->items, v.u.list->count, max_elements, &here);
+  } else if (v.tag == KILN_TAG_TUPLE) {
+    print_items(text, v.u.tuple->items, v.u.tuple->count, max_elements, &here);
+    if (v.u.tuple->count == 1) kiln_text_putc(text, ',');
+  } else {
+    print_dict(text, v.u.dict, max_elements, &here);
+  }
+  kiln_text_puts(text, end);
 }
 
 /* Python's repr: the fewest digits, and always a point or an exponent. */
@@ -254,26 +291,14 @@ static void print_string(kiln_text *text, kiln_str s) {
   kiln_text_putc(text, '\'');
 }
 
-static void print_at(kiln_text *text, kiln_ivalue v, int64_t max_elements, int depth) {
-  if (depth > MAX_DEPTH) {
-    kiln_text_puts(text, "...");
-    return;
-  }
+static void print_at(kiln_text *text, kiln_ivalue v, int64_t max_elements, const around *outer) {
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_TENSOR: print_tensor(text, v.u.tensor, max_elements); break;
     case KILN_TAG_STRING: print_string(text, kiln_string_view(v.u.string)); break;
     case KILN_TAG_FLOAT: print_float(text, v.u.f); break;
-    case KILN_TAG_LIST:
-      kiln_text_putc(text, '[');
-      print_items(text, v.u.list->items, v.u.list->count, max_elements, depth + 1);
-      kiln_text_putc(text, ']');
-      break;
-    case KILN_TAG_TUPLE:
-      kiln_text_putc(text, '(');
-      print_items(text, v.u.tuple->items, v.u.tuple->count, max_elements, depth + 1);
-      kiln_text_puts(text, v.u.tuple->count == 1 ? ",)" : ")");
-      break;
-    case KILN_TAG_DICT: print_dict(text, v.u.dict, max_elements, depth + 1); break;
+    case KILN_TAG_LIST: print_container(text, v, max_elements, outer, "[", "]"); break;
+    case KILN_TAG_TUPLE: print_container(text, v, max_elements, outer, "(", ")"); break;
+    case KILN_TAG_DICT: print_container(text, v, max_elements, outer, "{", "}"); break;
     case KILN_TAG_OBJECT:
       kiln_text_puts(text, "<");
       kiln_text_put(text, v.u.object->type->name);
@@ -285,7 +310,7 @@ static void print_at(kiln_text *text, kiln_ivalue v, int64_t max_elements, int d
 
 /* Strings inside quotes, tensors with their elements, the rest as the interpreter prints it. */
 void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements) {
-  print_at(text, v, max_elements, 0);
+  print_at(text, v, max_elements, NULL);
 }
 
 static kiln_status *print(const kiln_value *value, int max_elements, char **out_text) {

@@ -61,32 +61,43 @@ static cJSON *tensor(const kiln_value *value) {
   return json;
 }
 
-static cJSON *part(const kiln_value *value, int index,
-                   kiln_status *(*get)(const kiln_value *, int, kiln_value **)) {
+/* A value that holds itself, or the same one many times at every level, has no end as JSON. */
+enum { MAX_DEPTH = 100, MAX_VALUES = 1 << 22 };
+typedef struct extent {
+  int depth, values;
+} extent;
+
+static cJSON *any(const kiln_value *value, extent *e);
+
+/* Adds the part to the array; false when there is no end of it. */
+static bool add_part(cJSON *array, const kiln_value *value, int index, extent *e,
+                     kiln_status *(*get)(const kiln_value *, int, kiln_value **)) {
   kiln_value *item = NULL;
   kiln_status *status = get(value, index, &item);
-  if (status) {
-    kiln_status_destroy(status);
-    return cJSON_CreateNull();
-  }
-  cJSON *json = tool_json_value(item);
+  cJSON *json = status ? cJSON_CreateNull() : any(item, e);
+  kiln_status_destroy(status);
   kiln_value_destroy(item);
-  return json;
+  return json && cJSON_AddItemToArray(array, json);
 }
 
-static cJSON *sequence(const kiln_value *value, bool dict) {
+static bool add_pair(cJSON *array, const kiln_value *value, int index, extent *e) {
+  cJSON *pair = cJSON_CreateArray();
+  cJSON_AddItemToArray(array, pair);
+  return add_part(pair, value, index, e, kiln_value_key) &&
+         add_part(pair, value, index, e, kiln_value_item);
+}
+
+static cJSON *sequence(const kiln_value *value, bool dict, extent *e) {
   cJSON *json = cJSON_CreateArray();
-  for (int i = 0; i < kiln_value_count(value); i++) {
-    if (!dict) {
-      cJSON_AddItemToArray(json, part(value, i, kiln_value_item));
-      continue;
-    }
-    cJSON *pair = cJSON_CreateArray();
-    cJSON_AddItemToArray(pair, part(value, i, kiln_value_key));
-    cJSON_AddItemToArray(pair, part(value, i, kiln_value_item));
-    cJSON_AddItemToArray(json, pair);
+  bool ends = ++e->depth <= MAX_DEPTH;
+  for (int i = 0; ends && i < kiln_value_count(value); i++) {
+    ends = ++e->values <= MAX_VALUES &&
+           (dict ? add_pair(json, value, i, e) : add_part(json, value, i, e, kiln_value_item));
   }
-  return json;
+  e->depth--;
+  if (ends) return json;
+  cJSON_Delete(json);
+  return NULL;
 }
 
 static cJSON *printed(const kiln_value *value) {
@@ -119,7 +130,7 @@ static cJSON *string(const kiln_value *value) {
   return json;
 }
 
-cJSON *tool_json_value(const kiln_value *value) {
+static cJSON *any(const kiln_value *value, extent *e) {
   double re = 0, im = 0;
   switch (kiln_value_kind(value)) {
     case KILN_KIND_NONE: return cJSON_CreateNull();
@@ -130,11 +141,13 @@ cJSON *tool_json_value(const kiln_value *value) {
     case KILN_KIND_COMPLEX: kiln_value_as_complex(value, &re, &im); return complex_pair(re, im);
     case KILN_KIND_STRING: return string(value);
     case KILN_KIND_LIST:
-    case KILN_KIND_TUPLE: return sequence(value, false);
-    case KILN_KIND_DICT: return sequence(value, true);
+    case KILN_KIND_TUPLE: return sequence(value, false, e);
+    case KILN_KIND_DICT: return sequence(value, true, e);
     default: return printed(value);
   }
 }
+
+cJSON *tool_json_value(const kiln_value *value) { return any(value, &(extent){0}); }
 
 cJSON *tool_json_counters(const kiln_counters *c) {
   cJSON *json = cJSON_CreateObject();

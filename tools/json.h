@@ -7,7 +7,8 @@
 #include "tools/tool.h"
 
 /* Tensors: {"dtype", "shape", "data" (flat, row-major)}; tuples and lists: arrays; dicts: arrays of
- * pairs; complex numbers: [re, im]; NaN and infinities: "nan", "inf", "-inf". Not NULL. */
+ * pairs; complex numbers: [re, im]; NaN and infinities: "nan", "inf", "-inf". NULL: the value holds
+ * itself, or is deeper or longer than anybody reads. */
 cJSON *tool_json_value(const kiln_value *value);
 cJSON *tool_json_counters(const kiln_counters *counters);
 cJSON *tool_json_number(double value);

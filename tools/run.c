@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kiln/kiln_op.h"
 #include "tools/commands.h"
 #include "tools/compare.h"
 #include "tools/input.h"
@@ -120,8 +121,11 @@ static int finish(const run_options *o, kiln_context *context, const kiln_model 
   if (o->json) {
     kiln_counters counters;
     kiln_model_counters(model, &counters);
+    cJSON *value = tool_json_value(result);
+    if (!value)
+      return tool_report(kiln_op_error(KILN_UNSUPPORTED, "the result has no end as JSON"));
     cJSON *json = cJSON_CreateObject();
-    cJSON_AddItemToObject(json, "result", tool_json_value(result));
+    cJSON_AddItemToObject(json, "result", value);
     cJSON_AddItemToObject(json, "calls_ms", cJSON_Duplicate(times, true));
     cJSON_AddItemToObject(json, "counters", tool_json_counters(&counters));
     tool_json_print(json, stdout);
