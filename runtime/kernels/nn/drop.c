@@ -63,6 +63,8 @@ static bool active(kiln__recipe *r, const kiln_ivalue *args, bool by_feature, ki
   } else if (!kiln_arg_bool(args, 2) || p == 0 || t->numel == 0) {
     if (!kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(t));
     return false;
+  } else if (kiln_ctype_of(kiln_tensor_dtype(t)) == KILN_CTYPE_NONE) {
+    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
   } else if (kiln_dtype_is_int(kiln_tensor_dtype(t), true)) {
     KILN_RECIPE_FAIL(r, "result type Float can't be cast to the desired output type %s",
                      kiln_dtype_ir_name(kiln_tensor_dtype(t)));
