@@ -177,12 +177,12 @@ static bool collect(kiln_instance *instance, kiln_call *call) {
   suspects = instance->survivors;
   instance->survivors = (kiln_suspects){0};
   pthread_mutex_unlock(&instance->lock);
-  kiln_suspects_take(mem, &suspects, &call->suspects);
+  kiln_suspects_take(&suspects, &call->suspects);
   kiln_suspects_collect(mem, &suspects);
-  const bool some = suspects.count > 0;
+  const bool some = suspects.first != NULL;
   pthread_mutex_lock(&instance->lock);
-  kiln_suspects_take(mem, &instance->survivors, &suspects);
-  __atomic_store_n(&instance->has_survivors, instance->survivors.count > 0, __ATOMIC_RELAXED);
+  kiln_suspects_take(&instance->survivors, &suspects);
+  __atomic_store_n(&instance->has_survivors, instance->survivors.first != NULL, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&instance->lock);
   return some;
 }
@@ -240,7 +240,7 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   for (int i = 1; i < arg_count; i++) kiln_ivalue_release_to(&call->cache, args[i]);
   if (args != few) kiln_mem_free(mem, args, size);
   if (!status) status = kiln__value_wrap(model->context, model, result, out_result);
-  if (__builtin_expect(call->suspects.count || has_survivors(instance), 0) &&
+  if (__builtin_expect(call->suspects.first || has_survivors(instance), 0) &&
       collect(instance, call)) {
     for (int i = 0; i < count; i++) {
       if (values[i]) set_cyclic(values[i]); /* NULL has failed the call */

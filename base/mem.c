@@ -20,6 +20,7 @@
 
 #include "base/hash.h"
 #include "base/sanitize.h"
+#include "base/thread.h"
 
 #ifdef KILN_WITH_JEMALLOC
 #include <jemalloc/jemalloc.h>
@@ -280,6 +281,9 @@ static bool is_failing(kiln_mem *mem) {
   return n == atomic_load_explicit(&mem->fail_at, memory_order_relaxed);
 }
 
+void kiln_mem_exceed_begin(void) { kiln__this_thread.exceeding++; }
+void kiln_mem_exceed_end(void) { kiln__this_thread.exceeding--; }
+
 /* Counts `size` more bytes as lent out; false beyond the limit. */
 static bool charge(kiln_mem *mem, size_t size) {
   if (is_failing(mem)) return false;
@@ -289,7 +293,7 @@ static bool charge(kiln_mem *mem, size_t size) {
   }
   size_t bytes = atomic_fetch_add_explicit(&mem->bytes, size, memory_order_relaxed) + size;
   size_t limit = atomic_load_explicit(&mem->limit, memory_order_relaxed);
-  if (__builtin_expect(limit != 0 && bytes > limit, 0)) {
+  if (__builtin_expect(limit != 0 && bytes > limit, 0) && !kiln__this_thread.exceeding) {
     atomic_fetch_sub_explicit(&mem->bytes, size, memory_order_relaxed);
     kiln_status_refused(size, limit);
     return false;

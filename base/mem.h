@@ -45,6 +45,10 @@ void kiln_mem_free(kiln_mem *mem, void *block, size_t size);
 size_t kiln_mem_bytes(const kiln_mem *mem);
 size_t kiln_mem_peak_bytes(const kiln_mem *mem);
 void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);
+/* Between these the thread's requests pass every limit, and are counted: for what gives memory back
+ * and needs some for it, in proportion to what it gives back. They nest. */
+void kiln_mem_exceed_begin(void);
+void kiln_mem_exceed_end(void);
 /* Facts about what was ever made here, for the layers above: bits that are set and stay. */
 enum { KILN_MEM_RARE_DTYPES = 1 };
 void kiln_mem_note(kiln_mem *mem, uint32_t facts);

@@ -1,10 +1,12 @@
-/* thread.h: what base/ keeps for each thread, in one block: between scope.c and budget.c. */
+/* thread.h: what base/ keeps for each thread, in one block: of scope.c, budget.c and
+ * mem.c. */
 #ifndef KILN_BASE_THREAD_H
 #define KILN_BASE_THREAD_H
 
 typedef struct kiln__thread {
   struct kiln_budget *budget; /* of the work that it does; NULL: none */
   struct kiln_scope *scope;   /* the innermost; NULL: none */
+  int exceeding;              /* kiln_mem_exceed_begin without its end */
 } kiln__thread;
 
 extern _Thread_local kiln__thread kiln__this_thread;

@@ -7,6 +7,7 @@
  * is safe; a container that somebody uses always has one reference that is not inside. */
 #include "runtime/cycles.h"
 
+#include "base/budget.h"
 #include "base/map.h"
 
 static bool is_container(kiln_ivalue v) {
@@ -79,35 +80,35 @@ static bool may_reach(kiln_ivalue from, const kiln_box *to) {
   return false;
 }
 
-void kiln__cycle_look(kiln_mem *mem, kiln_suspects *suspects, kiln_box *box, const kiln_type *type,
-                      kiln_ivalue v) {
-  if (!is_container(v) || (type && !is_open(type)) || !may_reach(v, box)) return;
-  if (suspects->count && suspects->items[suspects->count - 1].u.box == box) return;
-  kiln_suspects_add(mem, suspects, kiln_ivalue_retain(kiln_of_box(box)));
-}
+typedef struct kiln_suspect_block {
+  struct kiln_suspect_block *next;
+  int64_t count;
+  kiln_ivalue items[31]; /* containers, retained */
+} block;
+enum { BLOCK_ITEMS = sizeof((block *)NULL)->items / sizeof(kiln_ivalue) };
 
-void kiln_suspects_add(kiln_mem *mem, kiln_suspects *suspects, kiln_ivalue v) {
-  if (suspects->count == suspects->capacity) {
-    size_t capacity = suspects->capacity ? 2 * suspects->capacity : 8;
-    kiln_ivalue *items = kiln_mem_alloc(mem, capacity * sizeof *items);
-    if (!items) {
-      kiln_ivalue_release(v);
-      return;
-    }
-    if (suspects->items) {
-      memcpy(items, suspects->items, suspects->count * sizeof *items);
-      kiln_mem_free(mem, suspects->items, suspects->capacity * sizeof *items);
-    }
-    suspects->items = items;
-    suspects->capacity = capacity;
+kiln_status *kiln__cycle_look(kiln_mem *mem, kiln_suspects *suspects, kiln_box *box,
+                              const kiln_type *type, kiln_ivalue v) {
+  block *b = suspects->first;
+  if (!is_container(v) || (type && !is_open(type)) || !may_reach(v, box)) return NULL;
+  if (b && b->items[b->count - 1].u.box == box) return NULL;
+  if (!b || b->count == BLOCK_ITEMS) {
+    b = kiln_mem_alloc(mem, sizeof *b);
+    if (!b) return kiln_status_oom();
+    b->next = suspects->first;
+    b->count = 0;
+    suspects->first = b;
   }
-  suspects->items[suspects->count++] = v;
+  b->items[b->count++] = kiln_ivalue_retain(kiln_of_box(box));
+  return NULL;
 }
 
-void kiln_suspects_take(kiln_mem *mem, kiln_suspects *to, kiln_suspects *from) {
-  for (size_t i = 0; i < from->count; i++) kiln_suspects_add(mem, to, from->items[i]);
-  if (from->items) kiln_mem_free(mem, from->items, from->capacity * sizeof *from->items);
-  *from = (kiln_suspects){0};
+void kiln_suspects_take(kiln_suspects *to, kiln_suspects *from) {
+  block **last = &from->first;
+  while (*last) last = &(*last)->next;
+  *last = to->first;
+  to->first = from->first;
+  from->first = NULL;
 }
 
 /* -- Collecting -- */
@@ -119,6 +120,7 @@ typedef struct node {
 } node;
 
 typedef struct collection {
+  kiln_mem *mem;
   kiln_arena *arena;
   kiln_suspects *suspects;
   kiln_map index; /* box -> node */
@@ -146,7 +148,9 @@ static void keep(collection *c, node *n) {
 
 static void find_garbage(collection *c) {
   kiln_map_init(&c->index, c->arena);
-  for (size_t i = 0; i < c->suspects->count; i++) count_reference(c, c->suspects->items[i]);
+  for (const block *b = c->suspects->first; b; b = b->next) {
+    for (int64_t i = 0; i < b->count; i++) count_reference(c, b->items[i]);
+  }
   for (int i = 0; i < c->nodes.count; i++) {
     kiln_ivalue v = c->nodes.data[i]->v;
     int64_t count = child_count(v);
@@ -166,33 +170,45 @@ static void find_garbage(collection *c) {
   }
 }
 
-static void free_garbage(const collection *c) {
-  kiln_suspects *suspects = c->suspects;
+/* Keeps of a block's suspects those that live, each once. */
+static void keep_living(collection *c, block *b) {
+  int64_t left = 0;
+  for (int64_t i = 0; i < b->count; i++) {
+    kiln_ivalue v = b->items[i];
+    node *n = kiln_map_find_ptr(&c->index, v.u.box);
+    if (n->alive && n->inside > 0) {
+      n->inside = 0;
+      b->items[left++] = v;
+    } else {
+      kiln_ivalue_release(v);
+    }
+  }
+  b->count = left;
+}
+
+static void free_garbage(collection *c) {
   for (int i = 0; i < c->nodes.count; i++) {
     if (!c->nodes.data[i]->alive) (void)kiln_ivalue_retain(c->nodes.data[i]->v);
   }
   for (int i = 0; i < c->nodes.count; i++) {
     if (!c->nodes.data[i]->alive) kiln_container_empty(c->nodes.data[i]->v);
   }
-  size_t left = 0;
-  for (size_t i = 0; i < suspects->count; i++) {
-    kiln_ivalue v = suspects->items[i];
-    node *n = kiln_map_find_ptr(&c->index, v.u.box);
-    if (n->alive && n->inside > 0) {
-      n->inside = 0; /* one entry for each */
-      suspects->items[left++] = v;
+  for (block **at = &c->suspects->first, *b; (b = *at);) {
+    keep_living(c, b);
+    if (b->count > 0) {
+      at = &b->next;
     } else {
-      kiln_ivalue_release(v);
+      *at = b->next;
+      kiln_mem_free(c->mem, b, sizeof *b);
     }
   }
-  suspects->count = left;
   for (int i = 0; i < c->nodes.count; i++) {
     if (!c->nodes.data[i]->alive) kiln_ivalue_release(c->nodes.data[i]->v);
   }
 }
 
 static kiln_status *collect(kiln_mem *mem, kiln_suspects *suspects) {
-  collection c = {.arena = kiln_arena_scoped(mem), .suspects = suspects};
+  collection c = {.mem = mem, .arena = kiln_arena_scoped(mem), .suspects = suspects};
   find_garbage(&c);
   free_garbage(&c);
   return NULL;
@@ -202,24 +218,35 @@ static kiln_status *try_collect(kiln_mem *mem, kiln_suspects *suspects) {
 }
 
 void kiln_suspects_collect(kiln_mem *mem, kiln_suspects *suspects) {
-  if (suspects->count == 0) return;
-  kiln_status_destroy(try_collect(mem, suspects)); /* short of memory: another time */
+  if (!suspects->first) return;
+  kiln_budget *outer = kiln_budget_enter(NULL);
+  kiln_mem_exceed_begin();
+  kiln_status_destroy(try_collect(mem, suspects)); /* the host has no memory: another time */
+  kiln_mem_exceed_end();
+  kiln_budget_leave(outer);
 }
 
 void kiln_suspects_deinit(kiln_mem *mem, kiln_suspects *suspects) {
   kiln_suspects_collect(mem, suspects);
-  for (size_t i = 0; i < suspects->count; i++) kiln_ivalue_release(suspects->items[i]);
-  if (suspects->items)
-    kiln_mem_free(mem, suspects->items, suspects->capacity * sizeof(kiln_ivalue));
-  *suspects = (kiln_suspects){0};
+  while (suspects->first) {
+    block *b = suspects->first;
+    suspects->first = b->next;
+    for (int64_t i = 0; i < b->count; i++) kiln_ivalue_release(b->items[i]);
+    kiln_mem_free(mem, b, sizeof *b);
+  }
 }
 
 void kiln_ivalue_release_cyclic(kiln_mem *mem, kiln_ivalue v) {
-  kiln_suspects suspects = {0};
-  if (!is_container(v)) {
+  kiln_mem_exceed_begin();
+  block *alone = is_container(v) ? kiln_mem_alloc(mem, sizeof *alone) : NULL;
+  kiln_mem_exceed_end();
+  if (alone) {
+    kiln_suspects suspects = {.first = alone};
+    alone->next = NULL;
+    alone->count = 1;
+    alone->items[0] = v;
+    kiln_suspects_deinit(mem, &suspects);
+  } else {
     kiln_ivalue_release(v);
-    return;
   }
-  kiln_suspects_add(mem, &suspects, v);
-  kiln_suspects_deinit(mem, &suspects);
 }

@@ -97,7 +97,7 @@ static void prune(kiln_call *call, kiln_frame *f) {
   while (f->forks && kiln_task_done(&f->forks->task)) {
     kiln_fork *fork = f->forks;
     f->forks = fork->next;
-    kiln_suspects_take(call->env->mem, &call->suspects, &fork->suspects);
+    kiln_suspects_take(&call->suspects, &fork->suspects);
     kiln_ivalue_release_to(&call->cache, kiln_of_box(fork->future));
   }
 }
@@ -150,7 +150,7 @@ void kiln__fork_join(kiln_call *call, kiln_frame *f) {
   while (f->forks) {
     kiln_fork *fork = f->forks;
     f->forks = fork->next;
-    kiln_suspects_take(call->env->mem, &call->suspects, &fork->suspects);
+    kiln_suspects_take(&call->suspects, &fork->suspects);
     kiln_ivalue_release_to(&call->cache, kiln_of_box(fork->future));
   }
 }

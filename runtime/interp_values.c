@@ -164,10 +164,15 @@ static kiln_status *set_attr(kiln_call *call, kiln_frame *f, const kiln_instr *i
   kiln_ivalue *slot = &object.u.object->slots[in->x];
   kiln_ivalue old = *slot;
   const kiln_class_info *cls = object.u.object->type->cls;
-  *slot = value;
-  kiln_cycle_note(
+  kiln_status *status = kiln_cycle_note(
       call->env->mem, &call->suspects, &object.u.object->box,
       cls && in->x < (uint32_t)cls->attribute_count ? cls->attributes[in->x].type : NULL, value);
+  if (status) {
+    kiln_ivalue_release(object);
+    kiln_ivalue_release(value);
+    return status;
+  }
+  *slot = value;
   if (old.tag != KILN_TAG_TENSOR || old.u.tensor) kiln_ivalue_release_to(&call->cache, old);
   kiln_ivalue_release_to(&call->cache, object);
   return NULL;

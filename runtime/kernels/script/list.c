@@ -13,7 +13,7 @@ static bool wrap(const kiln_list *list, int64_t *index) {
   if (*index < 0) *index += list->count;
   return *index >= 0 && *index < list->count;
 }
-/* A value has come into the list. */
+/* A value is about to come into the list. */
 #define NOTE(list, v) \
   kiln_cycle_note(call->env->mem, &call->suspects, &(list)->box, (list)->elem_type, v)
 #define LIST kiln_arg_list(args, 0)
@@ -29,9 +29,9 @@ KILN_KERNEL(list_set) {
   kiln_list *list = LIST;
   int64_t index = kiln_arg_int(args, 1);
   if (!wrap(list, &index)) return OUT_OF_RANGE();
+  KILN_TRY(NOTE(list, args[2]));
   kiln_ivalue old = list->items[index];
   list->items[index] = kiln_ivalue_retain(args[2]);
-  NOTE(list, args[2]);
   kiln_ivalue_release_to(&call->cache, old);
   *outs = kiln_ivalue_retain(args[0]);
   return NULL;
@@ -41,8 +41,8 @@ KILN_KERNEL(list_len) {
   return NULL;
 }
 KILN_KERNEL(list_append) {
+  KILN_TRY(NOTE(LIST, args[1]));
   KILN_TRY(kiln_list_push(LIST, kiln_ivalue_retain(args[1])));
-  NOTE(LIST, args[1]);
   *outs = kiln_ivalue_retain(args[0]);
   return NULL;
 }
@@ -55,10 +55,8 @@ static kiln_status *append_all(kiln_list *to, const kiln_list *from) {
   return NULL;
 }
 static kiln_status *extend(kiln_call *call, kiln_list *to, const kiln_list *from) {
-  int64_t count = to->count;
-  KILN_TRY(append_all(to, from));
-  for (int64_t i = count; i < to->count; i++) NOTE(to, to->items[i]);
-  return NULL;
+  for (int64_t i = 0; i < from->count; i++) KILN_TRY(NOTE(to, from->items[i]));
+  return append_all(to, from);
 }
 KILN_KERNEL(list_extend) { return extend(call, LIST, kiln_arg_list(args, 1)); }
 KILN_KERNEL(list_add_) {
@@ -154,8 +152,8 @@ KILN_KERNEL(list_insert) {
   int64_t index = kiln_arg_int(args, 1), count = list->count;
   if (index < 0) index = index + count < 0 ? 0 : index + count;
   if (index > count) index = count;
+  KILN_TRY(NOTE(list, args[2]));
   KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(args[2])));
-  NOTE(list, args[2]);
   kiln_ivalue v = list->items[count];
   memmove(&list->items[index + 1], &list->items[index],
           sizeof(kiln_ivalue) * (size_t)(count - index));

@@ -1,5 +1,6 @@
 /* cycles_test.c: containers that a program puts into themselves are freed: when the call ends, when
  * the host lets go of what the call gave, when the instance goes. What is held is kept. */
+#include "api/internal.h"
 #include "kiln/kiln.h"
 #include "test/unit/frontend/archive_support.h"
 
@@ -39,11 +40,13 @@ static const char source[] = "class M(Module):\n"
                              "    f = fork(later)\n"
                              "    return torch.len(torch.wait(f))\n"
                              "  def many(self: __torch__.M, n: int) -> int:\n"
+                             "    k = 0\n"
                              "    for i in range(n):\n"
                              "      l = annotate(List[Any], [i])\n"
                              "      m = annotate(List[Any], [l])\n"
                              "      _0 = torch.append(l, m)\n"
-                             "    return n\n"
+                             "      k = torch.add(k, torch.len(l))\n"
+                             "    return k\n"
                              "  def give(self: __torch__.M) -> List[Any]:\n"
                              "    l = annotate(List[Any], [7])\n"
                              "    _0 = torch.append(l, l)\n"
@@ -126,7 +129,7 @@ static void call_many(kiln_instance *instance) {
   kiln_value *n = NULL, *result = NULL;
   assert_ok(kiln_value_int(context, 300, &n));
   assert_ok(kiln_instance_call(instance, "many", &n, 1, NULL, &result));
-  assert_int_equal(int_of(result), 300);
+  assert_int_equal(int_of(result), 600);
   kiln_value_destroy(n);
 }
 
@@ -227,8 +230,50 @@ static void instance_goes(void **state) {
   kiln_instance_release(instance);
 }
 
+/* Whatever request fails, and whatever limit is met: a container that could not be noted has not
+ * been put into itself. */
+static void no_memory(void **state) {
+  (void)state;
+  static const char *const methods[] = {"alone", "ring", "forks", "keep"};
+  kiln_mem *mem = context->env->mem;
+  size_t before = 0;
+  for (int m = 0; m < 4; m++) {
+    bool failed = true;
+    for (uint64_t n = 0; failed; n++) {
+      kiln_instance *instance = NULL;
+      kiln_value *result = NULL;
+      assert_ok(kiln_instance_create(model, &instance));
+      if (n > 2) (void)kiln_mem_fail_at(mem, n - 2);
+      kiln_status_destroy(kiln_instance_call(instance, methods[m], NULL, 0, NULL, &result));
+      failed = n <= 2 || kiln_mem_fail_at(mem, 0) >= n - 2;
+      kiln_value_destroy(result);
+      kiln_instance_release(instance);
+      if (n == 2) before = kiln_mem_bytes(mem);
+      if (n > 2) assert_int_equal(kiln_mem_bytes(mem), before);
+    }
+  }
+}
+
+static void limit(void **state) {
+  (void)state;
+  kiln_mem *mem = context->env->mem;
+  kiln_instance *instance = NULL;
+  kiln_value *n = NULL, *result = NULL;
+  assert_ok(kiln_value_int(context, 100000, &n));
+  assert_ok(kiln_instance_create(model, &instance));
+  const size_t before = kiln_mem_bytes(mem);
+  kiln_mem_set_limit(mem, before + (1 << 20));
+  assert_error(kiln_instance_call(instance, "many", &n, 1, NULL, &result), KILN_OUT_OF_MEMORY,
+               "memory");
+  assert_true(kiln_mem_bytes(mem) < before + (1 << 19));
+  kiln_mem_set_limit(mem, 0);
+  kiln_instance_release(instance);
+  kiln_value_destroy(n);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(call_ends), cmocka_unit_test(host_lets_go),
-                                     cmocka_unit_test(instance_goes)};
+                                     cmocka_unit_test(instance_goes), cmocka_unit_test(no_memory),
+                                     cmocka_unit_test(limit)};
   return cmocka_run_group_tests(tests, open_model, close_model);
 }
