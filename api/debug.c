@@ -17,10 +17,11 @@ typedef struct lister {
 #define ROW(l, ...) KILN__ROW((l)->row, (l)->user, __VA_ARGS__)
 
 static void list_passes(const lister *l) {
+  static const char *const keeps[] = {"", "shapes", "graph"};
   ROW(l, "name", "keeps", "meaning");
   for (int i = 0; i < KILN_PASS__COUNT; i++) {
     const kiln_pass_info *p = &kiln_pass_table[i];
-    ROW(l, p->name, p->keeps_shapes ? "shapes" : "", p->meaning);
+    ROW(l, p->name, keeps[p->keeps], p->meaning);
   }
   for (int i = 0; i < KILN_PIPELINE__COUNT; i++) {
     const kiln_pipeline_info *p = &kiln_pipeline_table[i];
@@ -153,8 +154,9 @@ static kiln_status *opt(opting *o, kiln_str source, kiln_str passes, int verbosi
   KILN_TRY(kiln_type_table_create(mem, kiln_registry_types(registry), &o->types));
   KILN_TRY(kiln_graph_parse(mem, registry, o->types, source, &o->graph));
   KILN_TRY(check_given(o->graph));
-  KILN_TRY(kiln_pass_run_names(&o->runner, o->graph, passes));
   kiln_text text = kiln__text_begin(o->context);
+  o->runner.report = &text;
+  KILN_TRY(kiln_pass_run_names(&o->runner, o->graph, passes));
   kiln_graph_print(&text, o->graph, verbosity, false);
   return kiln__text_give(&text, out_text);
 }

@@ -1,9 +1,10 @@
-/* debug_model.c: what a model is made of, without running any of it: facts, sources, operators and
- * tensors. */
+/* debug_model.c: what a model is made of, without running any of it: facts, sources, operators,
+ * tensors, and what a call would cost. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "api/internal.h"
+#include "jit/call_cost.h"
 #include "kiln/debug.h"
 
 /* -- Facts -- */
@@ -195,4 +196,64 @@ kiln_status *kiln_debug_model_weights(kiln_model *model, kiln_debug_row_fn row, 
   walk_object(&job, model->script->root.u.object, 0, 0);
   tell_constants(&job, model->script->constants);
   return NULL;
+}
+
+/* -- Cost -- */
+
+static void tell_cost(const kiln_cost *cost, kiln_debug_row_fn row, void *user) {
+  row(user, (const char *[]){"operator", "count", "flops", "bytes", "unknown"}, 5);
+  for (int i = 0; i < cost->rows.count; i++) {
+    const kiln_cost_row *r = cost->rows.entries[i].value;
+    const uint64_t numbers[] = {r->count, r->flops, r->bytes, r->unknown};
+    char text[4][32];
+    for (int k = 0; k < 4; k++) snprintf(text[k], sizeof text[k], "%" PRIu64, numbers[k]);
+    row(user, (const char *[]){r->name.data, text[0], text[1], text[2], text[3]}, 5);
+  }
+}
+
+/* Argument `i` (0 is self) of a call with these inputs, or its default. */
+static kiln_status *cost_argument(const kiln__method *method, kiln_value *const *inputs, int count,
+                                  int i, kiln_ivalue *out) {
+  const kiln_schema_arg *arg = &method->function->schema->args[i];
+  const bool given = i <= count && inputs[i - 1];
+  if (!given && !arg->has_default) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() lacks argument '%.*s'", method->name,
+                      KILN_STR_ARG(arg->name));
+  }
+  *out = given ? inputs[i - 1]->v : arg->default_value;
+  if (kiln_ivalue_matches(*out, arg->type)) return NULL;
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "argument '%.*s' of %s() is of another type",
+                    KILN_STR_ARG(arg->name), method->name);
+}
+
+static kiln_status *find_cost(const kiln_model *model, const kiln__method *method,
+                              kiln_value *const *inputs, int count, kiln_debug_cost *out_cost,
+                              kiln_debug_row_fn row, void *user) {
+  kiln_env *env = model->context->env;
+  kiln_arena *arena = kiln_arena_scoped(env->mem);
+  const int arg_count = method->function->schema->arg_count;
+  kiln_ivalue *args = KILN_NEW_ARRAY(arena, kiln_ivalue, arg_count);
+  kiln_cost cost;
+  args[0] = model->script->root;
+  for (int i = 1; i < arg_count; i++) {
+    KILN_TRY(cost_argument(method, inputs, count, i, &args[i]));
+  }
+  KILN_TRY(kiln_call_cost(env, method->function, args, arg_count, arena, &cost));
+  *out_cost = cost.total;
+  tell_cost(&cost, row, user);
+  return NULL;
+}
+
+kiln_status *kiln_debug_model_cost(kiln_model *model, const char *method, kiln_value *const *inputs,
+                                   int count, kiln_debug_cost *out_cost, kiln_debug_row_fn row,
+                                   void *user) {
+  KILN_NEEDS(model && (inputs || count <= 0) && out_cost && row);
+  const kiln__method *m = kiln__model_method(model, method);
+  *out_cost = (kiln_debug_cost){0};
+  if (!m) return kiln__model_no_method(model, method);
+  if (count > m->argument_count) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() takes %d argument%s, not %d", method,
+                      m->argument_count, kiln_plural((uint64_t)m->argument_count), count);
+  }
+  KILN_PROTECT(find_cost(model, m, inputs, count, out_cost, row, user));
 }

@@ -79,12 +79,18 @@ void kiln__instance_vacate(kiln_instance *instance) {
   pthread_mutex_unlock(&instance->lock);
 }
 
+/* The method may change attributes of the instance. */
+static bool may_write(const kiln_instance *instance, kiln__method *method) {
+  return kiln_effects_may_write(&method->effects, instance->model->context->env, method->function,
+                                instance->root);
+}
+
 /* The name of what may be writing attributes at this time, or NULL; the lock is held. As soon as
  * two calls are under way none of them writes, so the flags that the answers depend on stay. */
 static const char *writer(const kiln_instance *instance) {
   if (instance->occupied_by) return instance->occupied_by;
   for (const kiln__active *a = instance->active; a; a = a->next) {
-    if (kiln__method_writes(instance->model, a->method, instance->root)) return a->method->name;
+    if (may_write(instance, a->method)) return a->method->name;
   }
   return NULL;
 }
@@ -92,8 +98,7 @@ static const char *writer(const kiln_instance *instance) {
 static const char *obstacle(const kiln_instance *instance, const kiln__active *active) {
   const char *other = writer(instance);
   if (other || !instance->active) return other;
-  const bool writes = kiln__method_writes(instance->model, active->method, instance->root);
-  return writes ? instance->active->method->name : NULL;
+  return may_write(instance, active->method) ? instance->active->method->name : NULL;
 }
 static bool is_inside(const kiln_instance *instance) {
   for (const kiln__active *a = instance->active; a; a = a->next) {

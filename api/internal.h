@@ -11,6 +11,7 @@
 
 #include "base/abi.h"
 #include "frontend/torchscript/torchscript.h"
+#include "jit/effects.h"
 #include "jit/jit.h"
 #include "runtime/call.h"
 
@@ -29,14 +30,6 @@ struct kiln_context {
   uint64_t trace_serial;                    /* of the last trace; atomic */
 };
 
-/* Whether a method may change attributes, under flags that an instance has: effects.c. */
-typedef struct kiln__effects {
-  kiln_arena *arena;          /* that it lies in */
-  struct kiln_frozen *frozen; /* the flags; NULL: whatever they are */
-  bool writes;
-  struct kiln__effects *next;
-} kiln__effects;
-
 /* One method of a model's root; texts lie in the model's arena. */
 typedef struct kiln__method {
   const char *name, *schema;
@@ -44,7 +37,7 @@ typedef struct kiln__method {
   const kiln_callable *callable;
   int argument_count; /* self not counted */
   kiln_argument *arguments;
-  kiln__effects *effects; /* what is known; atomic */
+  kiln_effects *effects; /* what is known: jit/effects.h */
 } kiln__method;
 
 struct kiln_model {
@@ -145,10 +138,6 @@ kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mappi
                                       kiln_model **out_model) KILN_MUST_USE;
 /* A call object of the model, ready but for limits. */
 kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) KILN_MUST_USE;
-/* True when the method may change attributes of an instance whose module is `self`. Nothing may
- * change its bool attributes meanwhile but the method itself. */
-bool kiln__method_writes(kiln_model *model, kiln__method *method, kiln_ivalue self);
-void kiln__method_forget(kiln__method *method);
 
 /* -- Instances -- */
 

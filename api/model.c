@@ -119,7 +119,7 @@ static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits,
 
 static void destroy_model(kiln_model *model) {
   kiln_context *context = model->context;
-  for (int i = 0; i < model->method_count; i++) kiln__method_forget(&model->methods[i]);
+  for (int i = 0; i < model->method_count; i++) kiln_effects_destroy(model->methods[i].effects);
   kiln_jit_destroy(model->jit);
   kiln_torchscript_destroy(model->script);
   kiln_arena_destroy(model->arena);

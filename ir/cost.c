@@ -1,4 +1,4 @@
-/* cost.c: floating-point operations and bytes of nodes: 2 for each multiply-add of a product, 1 for
+/* cost.c: FLOPs and bytes of nodes: 2 FLOPs for each multiply-add of a product, 1 for
  * each element of a pointwise result or of what is reduced; views, copies and bookkeeping are none.
  * The FLOPS column names the formula of a heavy operator. A node whose sizes are not known, or a
  * heavy operator without a formula, is counted as unknown. A loop of constant length counts as
@@ -176,17 +176,20 @@ static bool node_cost(const kiln_node *node, uint64_t *out_flops, uint64_t *out_
   return cost != KILN_COST_none;
 }
 
-static void add_row(kiln_cost *cost, const kiln_node *node, uint64_t times) {
-  kiln_str name = node->op ? node->op->full_name : node->name;
+static kiln_cost_row *row_of(kiln_cost *cost, kiln_str name) {
   kiln_cost_row *row = kiln_map_find(&cost->rows, name);
+  if (row) return row;
+  row = KILN_NEW(cost->arena, kiln_cost_row);
+  row->name = kiln_str_make(kiln_arena_strndup(cost->arena, name.data, name.len), name.len);
+  kiln_map_set(&cost->rows, row->name, row);
+  return row;
+}
+
+static void add_row(kiln_cost *cost, const kiln_node *node, uint64_t times) {
   uint64_t flops, bytes;
-  bool known = node_cost(node, &flops, &bytes);
+  const bool known = node_cost(node, &flops, &bytes);
   if (known && flops == 0 && bytes == 0) return;
-  if (!row) {
-    row = KILN_NEW(cost->arena, kiln_cost_row);
-    row->name = kiln_str_make(kiln_arena_strndup(cost->arena, name.data, name.len), name.len);
-    kiln_map_set(&cost->rows, row->name, row);
-  }
+  kiln_cost_row *row = row_of(cost, node->op ? node->op->full_name : node->name);
   row->count += times;
   row->flops += flops * times;
   row->bytes += bytes * times;
@@ -194,6 +197,22 @@ static void add_row(kiln_cost *cost, const kiln_node *node, uint64_t times) {
   cost->total.flops += flops * times;
   cost->total.made_bytes += bytes * times;
   cost->total.unknown += known ? 0 : times;
+}
+
+static void add_cost(kiln_cost *cost, const kiln_cost *more) {
+  for (int i = 0; i < more->rows.count; i++) {
+    const kiln_cost_row *from = more->rows.entries[i].value;
+    kiln_cost_row *row = row_of(cost, from->name);
+    row->count += from->count;
+    row->flops += from->flops;
+    row->bytes += from->bytes;
+    row->unknown += from->unknown;
+  }
+  cost->total.flops += more->total.flops;
+  cost->total.made_bytes += more->total.made_bytes;
+  cost->total.unknown += more->total.unknown;
+  cost->total.branches += more->total.branches;
+  cost->total.loops += more->total.loops;
 }
 
 /* -- Blocks -- */
@@ -216,20 +235,21 @@ static bool trip_count(const kiln_node *loop, uint64_t *out_trips) {
 
 static void count_block(kiln_cost *cost, const kiln_block *block, uint64_t times);
 
-/* FLOPs of a block, without leaving anything in `cost`. */
-static uint64_t flops_of(const kiln_cost *cost, const kiln_block *block) {
-  kiln_cost probe = {.arena = cost->arena};
-  kiln_map_init(&probe.rows, cost->arena);
-  count_block(&probe, block, 1);
-  return probe.total.flops;
+/* Each side is counted once, on a page of its own: sides nest as deep as a file says `elif`. */
+static void count_branch(kiln_cost *cost, const kiln_node *node, uint64_t times) {
+  kiln_cost sides[2] = {{.arena = cost->arena}, {.arena = cost->arena}};
+  for (int i = 0; i < 2; i++) {
+    kiln_map_init(&sides[i].rows, cost->arena);
+    count_block(&sides[i], node->blocks[i], times);
+  }
+  cost->total.branches += times;
+  add_cost(cost, &sides[sides[1].total.flops > sides[0].total.flops]);
 }
 
 static void count_block(kiln_cost *cost, const kiln_block *block, uint64_t times) {
   for (const kiln_node *n = block->first; n; n = n->next) {
     if (kiln_node_is(n, KILN_OP_prim_If)) {
-      bool second = flops_of(cost, n->blocks[1]) > flops_of(cost, n->blocks[0]);
-      cost->total.branches += times;
-      count_block(cost, n->blocks[second], times);
+      count_branch(cost, n, times);
     } else if (kiln_node_is(n, KILN_OP_prim_Loop)) {
       uint64_t trips = 1;
       if (!trip_count(n, &trips)) cost->total.loops += times;
@@ -242,12 +262,15 @@ static void count_block(kiln_cost *cost, const kiln_block *block, uint64_t times
   }
 }
 
-void kiln_cost_count(kiln_cost *cost, const kiln_graph *graph) {
-  for (int i = 1; i < kiln_graph_input_count(graph); i++) {
+void kiln_cost_find(kiln_cost *cost, kiln_arena *arena, const kiln_graph *graph) {
+  *cost = (kiln_cost){.arena = arena};
+  kiln_map_init(&cost->rows, arena);
+  for (int i = 0; i < kiln_graph_input_count(graph); i++) {
     uint64_t numel, bytes;
     if (kiln_cost_sizes(kiln_graph_input(graph, i), &numel, &bytes)) {
       cost->total.input_bytes += bytes;
     }
   }
   count_block(cost, graph->top, 1);
+  cost->total.peak_bytes = kiln__cost_peak(arena, graph);
 }

@@ -1,5 +1,5 @@
-/* cost.h: what the nodes of a graph cost, as far as their types say sizes: floating-point
- * operations, bytes made, and how many bytes live at once. */
+/* cost.h: FLOPs and bytes of a graph's nodes, as far as their types say sizes: the analysis that
+ * the pass `cost` prints. */
 #ifndef KILN_IR_COST_H
 #define KILN_IR_COST_H
 
@@ -13,17 +13,17 @@ typedef struct kiln_cost_row {
 } kiln_cost_row;
 
 typedef struct kiln_cost {
-  kiln_arena *arena;
-  kiln_map rows; /* full name -> kiln_cost_row */
+  kiln_arena *arena; /* of rows and names; borrowed */
+  kiln_map rows;     /* full name -> kiln_cost_row */
   kiln_debug_cost total;
 } kiln_cost;
 
-/* Adds the graph's nodes to `cost`, whose arena and map are set. Inside a run of that arena. */
-void kiln_cost_count(kiln_cost *cost, const kiln_graph *graph);
-/* Bytes of the tensors that operators make and that live at the same time, at most. Inside a run of
- * `arena`. */
-uint64_t kiln_cost_peak(kiln_arena *arena, const kiln_graph *graph);
+/* The cost of one run of the graph, in rows of `arena`. */
+void kiln_cost_find(kiln_cost *cost, kiln_arena *arena, const kiln_graph *graph);
 /* Elements and bytes of a value; false where its type does not say them. */
 bool kiln_cost_sizes(const kiln_ir_value *value, uint64_t *out_numel, uint64_t *out_bytes);
+/* Bytes of the tensors that operators make and that live at the same time, at most (cost_memory.c,
+ * for kiln_cost_find). */
+uint64_t kiln__cost_peak(kiln_arena *arena, const kiln_graph *graph);
 
 #endif

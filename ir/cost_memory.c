@@ -81,7 +81,7 @@ static void measure_block(lives *l, const kiln_block *block) {
   }
 }
 
-uint64_t kiln_cost_peak(kiln_arena *arena, const kiln_graph *graph) {
+uint64_t kiln__cost_peak(kiln_arena *arena, const kiln_graph *graph) {
   lives l = {.arena = arena};
   kiln_map_init(&l.ends, arena);
   kiln_map_init(&l.last, arena);

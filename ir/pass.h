@@ -1,9 +1,10 @@
 /* pass.h: what a pass is given, and the analyses it may use.
  *
  * A pass holds only its idea: `kiln_status *kiln_pass_x(kiln_pass *pass)` changes pass->graph and
- * sets pass->changed. Only kiln_pass_run (jit/pass_run.h) runs one; it verifies, times, prints and
- * counts. The table is jit/passes.def; the code lives with what it changes: ir/pass/, guards/,
- * profiler/, codegen/loop/. */
+ * sets pass->changed, or is an analysis and prints what it found to pass->report. Only
+ * kiln_pass_run (jit/pass_run.h) runs one; it verifies, times, prints and counts. The table is
+ * jit/passes.def; the code lives with what it changes: ir/pass/, guards/, profiler/, codegen/loop/.
+ */
 #ifndef KILN_IR_PASS_H
 #define KILN_IR_PASS_H
 
@@ -20,6 +21,7 @@ typedef struct kiln_pass {
   uint64_t *fold_left; /* bytes that constants may still take; NULL: any */
   kiln_alias *alias;   /* see kiln_pass_alias */
   bool changed;        /* set by the pass */
+  kiln_text *report;   /* what analyses print, in lines of "# "; NULL: nobody reads it */
   void *context;       /* of the executor: what its own passes need (jit/executor_internal.h) */
   /* Hears of every refusal; may be NULL. */
   void (*refuse)(struct kiln_pass *pass, const kiln_node *node, kiln_reason reason,
@@ -60,6 +62,9 @@ bool kiln_alias_collect(const kiln_alias *alias, kiln_arena *arena, const kiln_n
 /* Gives every output of the node whose type is incomplete the type that its shape function finds;
  * true when all tensor outputs are complete afterwards. */
 bool kiln_shape_infer(kiln_graph *graph, kiln_node *node);
+/* Gives outputs the types that a run of the node's kernel on zeros makes; nothing where it may not
+ * be run, or an argument is not known. Returns what the kernel failed with. (ir/shape_probe.c) */
+kiln_status *kiln_shape_probe(kiln_pass *pass, kiln_node *node) KILN_MUST_USE;
 /* Whether a list that a node makes has those elements wherever it is used: nobody writes it. */
 bool kiln_shape_list_stays(const kiln_ir_value *list);
 /* Of a node of KILN_VARIANT_COPY whose types are known: its base operator would give the same dtype
@@ -78,5 +83,14 @@ kiln_status *kiln_pass_dce(kiln_pass *pass);
 kiln_status *kiln_pass_peephole(kiln_pass *pass);
 kiln_status *kiln_pass_canonicalize_ops(kiln_pass *pass);
 kiln_status *kiln_pass_remove_tensor_mutation(kiln_pass *pass);
+kiln_status *kiln_pass_infer_shapes(kiln_pass *pass);
+
+/* -- Analyses (ir/pass/<name>.c) -- */
+
+kiln_status *kiln_pass_cost(kiln_pass *pass);
+kiln_status *kiln_pass_effects(kiln_pass *pass);
+/* Running the graph may change an attribute of an object that it did not make itself: what the pass
+ * `effects` prints. */
+bool kiln_graph_writes_attributes(const kiln_alias *alias, const kiln_graph *graph);
 
 #endif

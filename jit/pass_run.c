@@ -8,9 +8,8 @@
 
 /* -- Tables -- */
 
-enum { KEEPS_, KEEPS_shapes };
 const kiln_pass_info kiln_pass_table[] = {
-#define KEEPS(what) KEEPS_##what
+#define KEEPS(what) KILN_KEEPS_##what
 #define KILN_PASS(name, meaning, fn, keeps) {#name, meaning, fn, keeps},
 #include "jit/passes.def"
 #undef KILN_PASS
@@ -185,7 +184,10 @@ static kiln_status *check_after(pass_job *job) {
     return KILN_ERROR(KILN_INTERNAL, "pass %s changed the graph without saying so",
                       job->info->name);
   }
-  if (job->info->keeps_shapes) KILN_TRY(check_types(job, graph->top));
+  if (job->pass.changed && job->info->keeps == KILN_KEEPS_graph) {
+    return KILN_ERROR(KILN_INTERNAL, "the analysis %s changed the graph", job->info->name);
+  }
+  if (job->info->keeps == KILN_KEEPS_shapes) KILN_TRY(check_types(job, graph->top));
   bool reparse = job->runner->env->flags.verify && has_text_form(graph->top);
   return reparse ? check_reparse(job, after) : NULL;
 }
@@ -222,6 +224,7 @@ kiln_status *kiln_pass_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pass_id 
                            .call = r->call,
                            .fold_left = &r->fold_left,
                            .context = r->context,
+                           .report = r->report,
                            .refuse = r->refuse}};
   kiln_status *status = run_pass(&job);
   kiln_arena_reset(r->scratch);
@@ -233,6 +236,22 @@ kiln_status *kiln_pipeline_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pipe
   const kiln_pipeline_info *info = &kiln_pipeline_table[id];
   for (int i = 0; i < info->step_count; i++) {
     KILN_TRY_NOTE(kiln_pass_run(r, graph, info->steps[i]), "in pipeline %s", info->name);
+  }
+  return NULL;
+}
+
+static uint64_t changes_of(const kiln_pass_runner *r) {
+  uint64_t sum = 0;
+  for (int i = 0; i < KILN_PASS__COUNT; i++) sum += r->changes[i];
+  return sum;
+}
+
+kiln_status *kiln_pipeline_settle(kiln_pass_runner *r, kiln_graph *graph, kiln_pipeline_id id) {
+  enum { MAX_ROUNDS = 64 };
+  for (int round = 0; round < MAX_ROUNDS; round++) {
+    const uint64_t before = changes_of(r);
+    KILN_TRY(kiln_pipeline_run(r, graph, id));
+    if (changes_of(r) == before) break;
   }
   return NULL;
 }

@@ -11,10 +11,17 @@
 
 /* -- Tables -- */
 
+/* What a pass leaves as it is; checked where the runner verifies. */
+typedef enum kiln_pass_keeps {
+  KILN_KEEPS_,       /* nothing is said */
+  KILN_KEEPS_shapes, /* the types of values */
+  KILN_KEEPS_graph,  /* everything: an analysis, which prints to `report` */
+} kiln_pass_keeps;
+
 typedef struct kiln_pass_info {
   const char *name, *meaning;
   kiln_pass_fn fn;
-  bool keeps_shapes; /* checked where the runner verifies */
+  kiln_pass_keeps keeps;
 } kiln_pass_info;
 
 typedef enum kiln_pass_id {
@@ -48,6 +55,7 @@ typedef struct kiln_pass_runner {
   kiln_arena *scratch; /* owned */
   void *context;       /* handed to the passes */
   void (*refuse)(kiln_pass *pass, const kiln_node *node, kiln_reason reason, const char *detail);
+  kiln_text *report; /* borrowed: where analyses print; NULL: nowhere */
   bool verify;
   uint64_t fold_left;                /* bytes of constants that passes may still make */
   uint32_t limits[KILN_PASS__COUNT]; /* UINT32_MAX: none */
@@ -64,6 +72,9 @@ kiln_status *kiln_pass_run(kiln_pass_runner *runner, kiln_graph *graph,
                            kiln_pass_id pass) KILN_MUST_USE;
 kiln_status *kiln_pipeline_run(kiln_pass_runner *runner, kiln_graph *graph,
                                kiln_pipeline_id pipeline) KILN_MUST_USE;
+/* Runs the pipeline until it changes nothing, or for the 64th time. */
+kiln_status *kiln_pipeline_settle(kiln_pass_runner *runner, kiln_graph *graph,
+                                  kiln_pipeline_id pipeline) KILN_MUST_USE;
 /* "dce,cse": names of passes or pipelines; KILN_NOT_FOUND names one that is neither. */
 kiln_status *kiln_pass_run_names(kiln_pass_runner *runner, kiln_graph *graph,
                                  kiln_str names) KILN_MUST_USE;

@@ -70,13 +70,23 @@ static kiln_ir_value *compare_none(kiln_node *node, bool when_none) {
   }
   return NULL;
 }
-static kiln_ir_value *is_none(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  return compare_none(node, true);
+static kiln_ir_value *same_operands(kiln_node *node, bool result) {
+  return kiln_node_input(node, 0) == kiln_node_input(node, 1) ? make_bool(node, result) : NULL;
 }
-static kiln_ir_value *is_not_none(kiln_pass *pass, kiln_node *node) {
+/* A tensor, or None, is itself; a float that is NaN is not. */
+static kiln_ir_value *compare_identity(kiln_node *node, bool when_same) {
+  const kiln_type *type = kiln_node_input(node, 0)->type;
+  if (type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
+  kiln_ir_value *same = type->kind == KILN_TYPE_TENSOR ? same_operands(node, when_same) : NULL;
+  return same ? same : compare_none(node, when_same);
+}
+static kiln_ir_value *is_same(kiln_pass *pass, kiln_node *node) {
   (void)pass;
-  return compare_none(node, false);
+  return compare_identity(node, true);
+}
+static kiln_ir_value *is_not_same(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  return compare_identity(node, false);
 }
 static kiln_ir_value *drop_cast(kiln_pass *pass, kiln_node *node) {
   (void)pass;
@@ -112,9 +122,6 @@ static kiln_ir_value *mul_int(kiln_pass *pass, kiln_node *node) {
 static kiln_ir_value *floordiv_int(kiln_pass *pass, kiln_node *node) {
   (void)pass;
   return is_int(kiln_node_input(node, 1), 1) ? kiln_node_input(node, 0) : NULL;
-}
-static kiln_ir_value *same_operands(kiln_node *node, bool result) {
-  return kiln_node_input(node, 0) == kiln_node_input(node, 1) ? make_bool(node, result) : NULL;
 }
 static kiln_ir_value *eq_same(kiln_pass *pass, kiln_node *node) {
   (void)pass;
@@ -171,6 +178,25 @@ static kiln_ir_value *known_size(kiln_pass *pass, kiln_node *node) {
   if (!d || d->rank <= 0 || !kiln_ir_value_const_int(kiln_node_input(node, 1), &dim)) return NULL;
   if (dim < 0) dim += d->rank;
   return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0 ? make_int(node, d->sizes[dim]) : NULL;
+}
+static kiln_ir_value *known_sizes(kiln_pass *pass, kiln_node *node) {
+  const kiln_type *type = kiln_node_input(node, 0)->type;
+  if (!kiln_type_is_complete_tensor(type)) return NULL;
+  kiln_node *list = kiln_node_create_id(pass->graph, KILN_OP_prim_ListConstruct);
+  for (int i = 0; i < type->detail->rank; i++) {
+    kiln_node_add_input(list, make_int(node, type->detail->sizes[i]));
+  }
+  kiln_ir_value *made = kiln_node_add_output(list, kiln_node_output(node, 0)->type);
+  kiln_node_insert_before(list, node);
+  return made;
+}
+static kiln_ir_value *known_numel(kiln_pass *pass, kiln_node *node) {
+  (void)pass;
+  const kiln_type *type = kiln_node_input(node, 0)->type;
+  int64_t numel;
+  bool known = kiln_type_is_complete_tensor(type) &&
+               kiln_numel(type->detail->rank, type->detail->sizes, &numel);
+  return known ? make_int(node, numel) : NULL;
 }
 static kiln_ir_value *known_dtype(kiln_pass *pass, kiln_node *node) {
   (void)pass;
@@ -235,8 +261,12 @@ static kiln_ir_value *dropout_off(kiln_pass *pass, kiln_node *node) {
 /* In the examples M is a matrix whose type is known: Float(2, 3, strides=[3, 1], ...). */
 #define RULE(op, apply, examples) [KILN_OP_##op] = apply
 static const rule_fn rules[KILN_OP__BUILTIN_COUNT] = {
-    RULE(__is__, is_none, "x: int | bool aten::__is__(x, None) => False"),
-    RULE(__isnot__, is_not_none, "x: int | bool aten::__isnot__(x, None) => True"),
+    RULE(__is__, is_same,
+         "x: int | bool aten::__is__(x, None) => False / "
+         "x: Tensor | bool aten::__is__(x, x) => True"),
+    RULE(__isnot__, is_not_same,
+         "x: int | bool aten::__isnot__(x, None) => True / "
+         "x: Tensor | bool aten::__isnot__(x, x) => False"),
     RULE(prim_unchecked_cast, drop_cast, "x: int | int prim::unchecked_cast(x) => x"),
     RULE(_unwrap_optional, drop_cast, "x: int | int aten::_unwrap_optional(x) => x"),
     RULE(prim_unchecked_unwrap_optional, drop_cast,
@@ -270,6 +300,8 @@ static const rule_fn rules[KILN_OP__BUILTIN_COUNT] = {
     RULE(size_int, known_size,
          "x: M | int aten::size(x, 1) => 3 / "
          "x: M | int aten::size(x, -2) => 2"),
+    RULE(size, known_sizes, "x: M | int[] aten::size(x) => int[] prim::ListConstruct(2, 3)"),
+    RULE(numel, known_numel, "x: M | int aten::numel(x) => 6"),
     RULE(prim_dtype, known_dtype, "x: M | int prim::dtype(x) => 6"),
     RULE(prim_device, known_device, "x: M | Device prim::device(x) => cpu"),
     RULE(t, transpose_twice,

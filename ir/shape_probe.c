@@ -1,9 +1,8 @@
-/* cost_probe.c: what an operator without a shape function would make: its kernel is run once on
- * zeros of the known sizes, and the results are looked at and dropped.
+/* shape_probe.c: result types of an operator without a shape function: its kernel runs once on
+ * zeros of the known sizes; the results are looked at and dropped.
  *
- * Only built-in operators without side effects are asked, and none whose sizes depend on the
+ * Only built-in operators without side effects are run, and none whose sizes depend on the
  * elements. Nothing is allocated from an arena while a tensor is held. */
-#include "api/cost.h"
 #include "ir/pass.h"
 
 enum { MAX_ARGS = 64, MAX_ITEMS = 256 };
@@ -120,9 +119,11 @@ static kiln_status *run(kiln_call *call, const kiln_node *node, kiln_ivalue *arg
   return NULL;
 }
 
-static void set_type(kiln_graph *graph, kiln_ir_value *value, const seen *s) {
+static void set_type(kiln_pass *pass, kiln_ir_value *value, const seen *s) {
   if (s->detail.rank < 0 || value->type->kind != KILN_TYPE_TENSOR) return;
-  value->type = kiln_type_tensor(graph->types, &s->detail);
+  const kiln_type *type = kiln_type_tensor(pass->graph->types, &s->detail);
+  if (value->type != type) pass->changed = true;
+  value->type = type;
 }
 
 /* The one prim::ListUnpack of a list, or NULL. */
@@ -132,14 +133,14 @@ static kiln_node *unpack_of(const kiln_ir_value *list, int64_t count) {
   return use->user->output_count == count ? use->user : NULL;
 }
 
-kiln_status *kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *node) {
+kiln_status *kiln_shape_probe(kiln_pass *pass, kiln_node *node) {
   kiln_ivalue args[MAX_ARGS] = {{0}}, outs[KILN_MAX_OUTS] = {{0}};
   seen results[KILN_MAX_OUTS];
   kiln_node *unpack = NULL;
   bool ran = false;
   if (!may_probe(node)) return NULL;
-  seen *items = KILN_NEW_ARRAY(graph->arena, seen, KILN_MAX_OUTS);
-  kiln_status *status = run(call, node, args, outs, &ran);
+  seen *items = KILN_NEW_ARRAY(pass->scratch, seen, KILN_MAX_OUTS);
+  kiln_status *status = run(pass->call, node, args, outs, &ran);
   for (int i = 0; ran && i < node->output_count; i++) {
     look(&results[i], outs[i]);
     if (i > 0 || outs[0].tag != KILN_TAG_LIST) continue;
@@ -151,10 +152,10 @@ kiln_status *kiln__cost_probe(kiln_call *call, kiln_graph *graph, kiln_node *nod
   for (int i = 0; i < MAX_ARGS; i++) kiln_ivalue_release(args[i]);
   for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
   for (int i = 0; ran && i < node->output_count; i++) {
-    set_type(graph, kiln_node_output(node, i), &results[i]);
+    set_type(pass, kiln_node_output(node, i), &results[i]);
   }
   for (int k = 0; unpack && k < unpack->output_count; k++) {
-    set_type(graph, kiln_node_output(unpack, k), &items[k]);
+    set_type(pass, kiln_node_output(unpack, k), &items[k]);
   }
   return status;
 }
