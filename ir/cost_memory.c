@@ -53,7 +53,7 @@ static void find_last_use(lives *l, kiln_ir_value *value, const kiln_block *bloc
     int end = inside ? end_of(l, inside) : l->count + 1; /* a result of the block */
     if (inside && inside == u->user && passes_on(inside)) {
       for (int i = 0; i < inside->output_count; i++) {
-        int kept = last_use(l, inside->outputs[i]);
+        int kept = last_use(l, inside->outputs[i]) - 1;
         if (kept > end) end = kept;
       }
     }
