@@ -49,7 +49,7 @@ static const char *file_of(kiln_source_loc loc) { return loc.line && loc.file ? 
 kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(model && row);
   const teller t = {row, user};
-  kiln_jit_guard_miss m;
+  kiln_guard_miss m;
   ROW(&t, "site", "value", "expected", "seen", "file", "line", "call", "count");
   for (int i = 0; kiln_jit_guard_miss_at(model->jit, i, &m); i++) {
     char line[NUMBER], call[NUMBER], count[NUMBER];

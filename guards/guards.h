@@ -1,5 +1,6 @@
-/* guards.h: guards: from types to the words that TYPECHECK compares, and the passes that put guards
- * around compiled groups.
+/* guards.h: the home of guards: making, lifting and explaining them, and the passes that put them
+ * around compiled groups. Their data and their check are in runtime/guard.h, since plans carry them
+ * and the interpreter asks them.
  *
  * A guarded region is prim::TypeCheck(inputs) -> (refined inputs…, ok), then prim::If(ok) with the
  * group in its first block and prim::FallbackGraph in its second; merged regions hold several
@@ -8,13 +9,86 @@
 #ifndef KILN_GUARDS_GUARDS_H
 #define KILN_GUARDS_GUARDS_H
 
+#include <pthread.h>
+
 #include "ir/pass.h"
 #include "runtime/guard.h"
 
-/* The guard of values that have these tensor types: what a type leaves open is not compared.
- * Memory in `arena`. */
+/* -- Misses -- */
+
+/* A value that was not as recorded; one entry for each site, value and pair of types. */
+typedef struct kiln_guard_miss {
+  const char *site;            /* profile site: "__torch__.M.forward#0123456789abcdef" */
+  const char *value;           /* "x.1" */
+  const char *expected, *seen; /* the two types */
+  kiln_source_loc loc;         /* of what was guarded; line 0: unknown */
+  uint64_t call, count;        /* the host's call that it happened in first, from 1; how often */
+  struct kiln_guard_miss *next;
+} kiln_guard_miss;
+
+/* Those of a model. Any thread may ask and tell. */
+typedef struct kiln_guard_misses {
+  kiln_mem *mem;
+  const kiln_log *log;
+  kiln_counter_book *book;
+  uint32_t calls; /* the book's counter of the host's calls */
+  pid_t maker;
+  pthread_mutex_t lock; /* of all below */
+  kiln_arena *arena;
+  kiln_guard_miss *first, *last;
+  int count;
+} kiln_guard_misses;
+
+void kiln_guard_misses_init(kiln_guard_misses *misses, kiln_mem *mem, const kiln_log *log,
+                            kiln_counter_book *book, uint32_t calls);
+void kiln_guard_misses_deinit(kiln_guard_misses *misses);
+/* False beyond the last. Texts are borrowed from the list. */
+bool kiln_guard_miss_at(kiln_guard_misses *misses, int index, kiln_guard_miss *out_miss);
+
+/* -- Making -- */
+
+/* What the guards of one executor have in common; all of it outlives them. */
+typedef struct kiln_guard_maker {
+  kiln_counter_book *book;   /* that counts them; NULL: they are not counted */
+  kiln_guard_misses *misses; /* that their misses are told to; NULL: they are not told */
+  const char *site;          /* of those */
+  double stress;             /* the flag stress_bailout */
+} kiln_guard_maker;
+
+/* What one guard looks at, in order. */
+typedef struct kiln_guard_checks {
+  KILN_VEC(kiln_ir_value *) values;
+  KILN_VEC(const kiln_type *) types;
+} kiln_guard_checks;
+
+/* Those of a prim::TypeCheck. */
+kiln_guard_checks kiln_guard_checks_of(kiln_arena *arena, const kiln_node *check);
+/* A guard of values that have these tensor types, one after the other: what a type leaves open is
+ * not compared. Memory in `arena`. */
 void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int count,
                       kiln_guard_desc *out_guard);
+/* The same, counted and told. `range` (may be NULL): what is guarded. */
+void kiln_guard_make(const kiln_guard_maker *maker, kiln_arena *arena,
+                     const kiln_guard_checks *checks, const kiln_source_range *range,
+                     kiln_guard_desc *out_guard);
+/* One guard on the graph's inputs in place of all its checks, for asking before its plan starts;
+ * NULL where there is none, or one looks at something else. */
+kiln_guard_desc *kiln_guard_lift(const kiln_guard_maker *maker, kiln_arena *arena,
+                                 const kiln_graph *graph, kiln_arena *scratch);
+
+/* -- Asking -- */
+
+/* The hash of values by all that a guard could look at; non-tensors count by tag. */
+uint64_t kiln_guard_hash(const kiln_ivalue *values, int count, bool grad_mode);
+/* The first entry that fails, -1 when all hold; and in words what it expects ("Float(4, 3, …)") and
+ * what it saw. */
+int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *registers,
+                       const kiln_ivalue *constants, bool grad_mode, kiln_text *expected,
+                       kiln_text *seen);
+/* Puts a miss of these arguments on the list of misses. */
+void kiln_guard_tell(const kiln_guard_desc *guard, const kiln_ivalue *args, const kiln_call *call);
+
+/* -- Regions -- */
 
 /* The block is entered only when a TypeCheck held: tensor types in it are facts. */
 bool kiln_guards_is_hit(const kiln_block *block);
@@ -29,5 +103,12 @@ kiln_status *kiln_pass_assume_guards(kiln_pass *pass);
 /* Tensor types of every value become plain Tensor, but for those of constants, checks and groups.
  */
 kiln_status *kiln_pass_remove_type_specializations(kiln_pass *pass);
+
+/* -- Between the files of guards/ -- */
+
+/* Who is told of a guard's misses; NULL: nobody. */
+kiln_guard_watch *kiln__guard_watch(const kiln_guard_maker *maker, kiln_arena *arena,
+                                    const kiln_guard_checks *checks,
+                                    const kiln_source_range *range);
 
 #endif

@@ -13,12 +13,6 @@ typedef struct kiln_guarded {
   kiln_node *check, *branch, *fallback;
 } kiln_guarded;
 
-/* What one check looks at, in order. */
-typedef struct kiln_check_list {
-  KILN_VEC(kiln_ir_value *) values;
-  KILN_VEC(const kiln_type *) types;
-} kiln_check_list;
-
 /* Regions of one block that become one, and what goes into it with them. */
 typedef struct kiln_guard_part {
   kiln_node *inner; /* NULL: a region */
@@ -29,13 +23,13 @@ typedef struct kiln_guard_run {
   kiln_map *claims; /* value -> the type that the profile claims, for values that are no facts */
   KILN_VEC(kiln_guard_part) parts; /* in order; the last one is a region */
   kiln_node_vec behind;            /* what depends on them and stood between them, in order */
-  kiln_check_list checks;          /* of the merged guard */
+  kiln_guard_checks checks;        /* of the merged guard */
 } kiln_guard_run;
 
 static inline kiln_block *kiln__guarded_hit(const kiln_guarded *r) { return r->branch->blocks[0]; }
 
 /* A check of that list; `refined` (may be NULL) gets a value -> refined value map. */
-kiln_node *kiln__guard_check_create(kiln_graph *graph, const kiln_check_list *list,
+kiln_node *kiln__guard_check_create(kiln_graph *graph, const kiln_guard_checks *list,
                                     kiln_map *refined);
 /* Puts one region where the last one stood. */
 void kiln__guards_join(kiln_guard_run *run);

@@ -7,7 +7,7 @@
  * fallback reads are copied into it: its own passes want to see them. */
 #include "guards/merge.h"
 
-kiln_node *kiln__guard_check_create(kiln_graph *graph, const kiln_check_list *list,
+kiln_node *kiln__guard_check_create(kiln_graph *graph, const kiln_guard_checks *list,
                                     kiln_map *refined) {
   kiln_node *check = kiln_node_create_id(graph, KILN_OP_prim_TypeCheck);
   for (int i = 0; i < list->values.count; i++) {

@@ -116,7 +116,7 @@ static const kiln_type *asked_type(const kiln_node *check, int i) {
 /* -- Several checks of one value -- */
 
 /* Adds a check to the list; one that follows from another, or the other from it, is the same. */
-static void add_check(kiln_arena *scratch, kiln_check_list *list, kiln_ir_value *v,
+static void add_check(kiln_arena *scratch, kiln_guard_checks *list, kiln_ir_value *v,
                       const kiln_type *type) {
   for (int i = 0; i < list->values.count; i++) {
     if (list->values.data[i] != v) continue;
@@ -129,8 +129,8 @@ static void add_check(kiln_arena *scratch, kiln_check_list *list, kiln_ir_value 
   kiln_vec_push(scratch, &list->types, type);
 }
 
-static kiln_check_list list_checks(kiln_arena *scratch, const kiln_node *check) {
-  kiln_check_list list = {0};
+static kiln_guard_checks list_checks(kiln_arena *scratch, const kiln_node *check) {
+  kiln_guard_checks list = {0};
   for (int i = 0; i < check->input_count; i++) {
     add_check(scratch, &list, kiln_node_input(check, i), asked_type(check, i));
   }
@@ -138,7 +138,7 @@ static kiln_check_list list_checks(kiln_arena *scratch, const kiln_node *check) 
 }
 
 static void merge_duplicates(merger *g, kiln_guarded *r) {
-  kiln_check_list list = list_checks(g->pass->scratch, r->check);
+  kiln_guard_checks list = list_checks(g->pass->scratch, r->check);
   if (list.values.count == r->check->input_count) return;
   kiln_map refined;
   kiln_map_init(&refined, g->pass->scratch);
@@ -364,7 +364,7 @@ static void begin_run(runner *r, kiln_pass *pass, kiln_map *claims, const kiln_g
 static bool extend_run(runner *r, const kiln_guarded *next) {
   kiln_arena *scratch = r->run.pass->scratch;
   int behind = r->run.behind.count, touched = r->touched.count;
-  kiln_check_list checks = r->run.checks, *list = &r->run.checks;
+  kiln_guard_checks checks = r->run.checks, *list = &r->run.checks;
   size_t count = (size_t)checks.values.count;
   checks.types.data = kiln_arena_copy(scratch, list->types.data, sizeof *list->types.data * count);
   add_between(r, next);

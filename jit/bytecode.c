@@ -582,7 +582,10 @@ static void fill_plan(kiln_emitter *e) {
   p->max_entered = e->enter_count;
   p->sink = e->env->sink;
   p->methods = e->env->methods;
-  p->stress = kiln_guard_stress(e->env->stress);
+  for (int i = 0; i < p->code_count; i++) {
+    const kiln_instr *in = &p->code[i];
+    if (in->op == KILN_INSTR_TYPECHECK) e->guards.data[in->x].at = p->operands + in->operands;
+  }
 }
 
 static void begin(kiln_emitter *e, const kiln_graph *graph) {

@@ -7,6 +7,7 @@
 #ifndef KILN_JIT_BYTECODE_H
 #define KILN_JIT_BYTECODE_H
 
+#include "guards/guards.h"
 #include "ir/unit.h"
 #include "runtime/plan.h"
 
@@ -22,10 +23,12 @@ typedef struct kiln_bytecode_env {
   void *user;
   /* The callable of a script function; NULL: calls are KILN_UNSUPPORTED. */
   kiln_status *(*callable)(void *user, kiln_function *function, const kiln_callable **out);
-  /* The compiled kernel of a prim::TensorExprGroup; memory in `arena`. */
-  kiln_status *(*group)(void *user, const kiln_node *node, kiln_arena *arena, kiln_group *out);
-  /* Who is told when a prim::TypeCheck fails; memory in `arena`. NULL: nobody. */
-  kiln_guard_watch *(*watch)(void *user, const kiln_node *node, kiln_arena *arena);
+  /* The compiled kernel of a prim::TensorExprGroup, which runs where `guard` holds (NULL: always);
+   * memory in `arena`. */
+  kiln_status *(*group)(void *user, const kiln_node *node, const kiln_guard_desc *guard,
+                        kiln_arena *arena, kiln_group *out);
+  kiln_guard_maker guards;      /* makes those of the plan */
+  const kiln_guard_desc *guard; /* that is asked before the plan starts; NULL: none */
   /* Whether a place has warned, atomic; it outlives the plan. NULL: every time. */
   bool *(*warned)(void *user, const kiln_source_range *range);
   const kiln_method_lookup *methods;
@@ -33,8 +36,6 @@ typedef struct kiln_bytecode_env {
   bool quantised;          /* operators that know nothing of quantised tensors refuse them */
   bool structured;         /* the same of sparse and nested tensors */
   bool timed;              /* instructions have times */
-  kiln_counter_book *book; /* counts guards; NULL: they are not counted */
-  double stress;           /* chance that a guard fails although its types match */
 } kiln_bytecode_env;
 
 /* Records are numbered in the order of kiln_profile_each (profiler/profile.h). The plan keeps

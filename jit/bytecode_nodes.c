@@ -1,6 +1,5 @@
 /* bytecode_nodes.c: which instruction each kind of node becomes. What has a kernel is an OP; the
  * structural operators stand in one table. */
-#include "guards/guards.h"
 #include "jit/bytecode_internal.h"
 #include "runtime/quant.h"
 #include "runtime/structure.h"
@@ -258,20 +257,24 @@ static kiln_status *emit_typecheck(kiln_emitter *e, kiln_node *node) {
   if (!attr || attr->kind != KILN_ATTR_TYPES || attr->u.types.count != node->input_count) {
     return bad_node(node, "has no type for each input");
   }
+  const kiln_guard_checks checks = kiln_guard_checks_of(e->scratch, node);
   kiln_guard_desc guard;
-  kiln_guard_build(e->arena, attr->u.types.data, attr->u.types.count, &guard);
-  guard.hits = e->env->book ? kiln_counter_book_new(e->env->book, 2) : 0;
-  guard.misses = guard.hits ? guard.hits + 1 : 0;
-  if (e->env->watch) guard.watch = e->env->watch(e->env->user, node, e->arena);
+  kiln_guard_make(&e->env->guards, e->arena, &checks, node->range, &guard);
+  node->mark = (uint32_t)e->guards.count;
   kiln_vec_push(e->arena, &e->guards, guard);
-  return kiln__emit_simple(e, node, KILN_INSTR_TYPECHECK, (uint32_t)e->guards.count - 1, 0,
-                           node->input_count, 1);
+  return kiln__emit_simple(e, node, KILN_INSTR_TYPECHECK, node->mark, 0, node->input_count, 1);
+}
+
+/* What lets the block be entered: the check of its If, whose number is on the node. */
+static const kiln_guard_desc *guard_of(const kiln_emitter *e, const kiln_block *block) {
+  if (!kiln_guards_is_hit(block)) return e->env->guard;
+  return &e->guards.data[kiln_node_input(block->owner, 0)->node->mark];
 }
 
 static kiln_status *emit_group(kiln_emitter *e, kiln_node *node) {
   if (!e->env->group) return bad_node(node, "cannot be compiled here");
   kiln_group group = {0};
-  KILN_TRY(e->env->group(e->env->user, node, e->arena, &group));
+  KILN_TRY(e->env->group(e->env->user, node, guard_of(e, node->block), e->arena, &group));
   kiln_vec_push(e->arena, &e->groups, group);
   return simple(e, node, KILN_INSTR_GROUP, (uint32_t)e->groups.count - 1);
 }

@@ -21,12 +21,23 @@ static kiln_status *find_callable(void *user, kiln_function *function, const kil
   return kiln__jit_callable(((kiln_executor *)user)->jit, function, out);
 }
 
-static kiln_status *describe_group(void *user, const kiln_node *node, kiln_arena *arena,
-                                   kiln_group *out) {
+static kiln_status *describe_group(void *user, const kiln_node *node, const kiln_guard_desc *guard,
+                                   kiln_arena *arena, kiln_group *out) {
   const kiln_attr *attr = kiln_node_attr(node, KILN_ATTR_RECORD);
   (void)user;
   KILN_CHECK(attr && attr->kind == KILN_ATTR_POINTER);
-  return kiln_group_describe(node, attr->u.pointer, arena, out);
+  kiln_group_record *record = attr->u.pointer;
+  record->hits = guard ? guard->hits : 0;
+  record->misses = guard ? guard->misses : 0;
+  return kiln_group_describe(node, record, arena, out);
+}
+
+static kiln_guard_maker guard_maker(const kiln_executor *ex) {
+  kiln_jit *jit = ex->jit;
+  return (kiln_guard_maker){.book = &jit->book,
+                            .misses = &jit->misses,
+                            .site = ex->site ? ex->site : "",
+                            .stress = jit->env.flags.stress_bailout};
 }
 
 /* Under the jit's lock. */
@@ -43,7 +54,9 @@ static bool *find_warned(void *user, const kiln_source_range *range) {
   return told;
 }
 
-static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sink *sink) {
+/* `guard`: asked before the plan starts; or NULL. */
+static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sink *sink,
+                         const kiln_guard_desc *guard) {
   kiln_jit *jit = ex->jit;
   kiln_bytecode_env env = {.env = &jit->env,
                            .name = ex->callable.name,
@@ -55,11 +68,10 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
                            .methods = &jit->methods,
                            .sink = sink,
                            .quantised = jit->unit->quantised,
-                           .watch = kiln__jit_watch,
+                           .guards = guard_maker(ex),
+                           .guard = guard,
                            .timed = jit->timed,
-                           .structured = jit->unit->structured,
-                           .book = &jit->book,
-                           .stress = jit->env.flags.stress_bailout};
+                           .structured = jit->unit->structured};
   return kiln_bytecode_emit(code->graph, &env, &code->plan);
 }
 
@@ -169,13 +181,13 @@ kiln_status *kiln__compile_plain(kiln_executor *ex, bool bare, kiln_program *out
   }
   KILN_TRY(kiln__program_copy(ex->jit, graph, out));
   KILN_TRY(prepare(ex, out->graph, bare ? KILN_PIPELINE_bare : KILN_PIPELINE_noopt));
-  return emit(ex, out, NULL);
+  return emit(ex, out, NULL, NULL);
 }
 
 kiln_status *kiln__compile_simple(kiln_executor *ex, kiln_variant *v) {
   KILN_TRY(kiln__program_copy(ex->jit, ex->source.graph, &v->shown));
   KILN_TRY(kiln_pipeline_run(&ex->jit->runner, v->shown.graph, KILN_PIPELINE_simple));
-  return emit(ex, &v->shown, NULL);
+  return emit(ex, &v->shown, NULL, NULL);
 }
 
 kiln_status *kiln__compile_profiling(kiln_executor *ex, kiln_variant *v, int *out_sites) {
@@ -187,7 +199,7 @@ kiln_status *kiln__compile_profiling(kiln_executor *ex, kiln_variant *v, int *ou
   if (*out_sites == 0) return NULL;
   int runs = (int)jit->env.flags.num_profiled_runs;
   KILN_TRY(kiln_profile_create(jit->env.mem, *out_sites, runs, &v->profile));
-  return emit(ex, &v->profiled, &v->profile->sink);
+  return emit(ex, &v->profiled, &v->profile->sink, NULL);
 }
 
 /* -- The optimised plan -- */
@@ -368,96 +380,6 @@ static kiln_status *replace_fallbacks(job *j, kiln_block *block, kiln_executor *
   return NULL;
 }
 
-/* -- The guard of a region's variant -- */
-
-/* Index of the graph input that v is, or -1. */
-static int input_index(const kiln_graph *graph, const kiln_ir_value *v) {
-  return v->node == graph->top->param ? v->index : -1;
-}
-
-/* Whether every check of the block stands on the graph's own inputs; counts them in *inputs. */
-static bool checks_inputs_only(const kiln_graph *graph, const kiln_block *block, int *inputs) {
-  for (const kiln_node *n = block->first; n; n = n->next) {
-    if (kiln_node_is(n, KILN_OP_prim_TypeCheck)) {
-      for (int i = 0; i < n->input_count; i++) {
-        if (input_index(graph, kiln_node_input(n, i)) < 0) return false;
-      }
-      *inputs += n->input_count;
-      continue;
-    }
-    for (int b = 0; b < n->block_count; b++) {
-      if (!checks_inputs_only(graph, n->blocks[b], inputs)) return false;
-    }
-  }
-  return true;
-}
-
-static void collect_checks(const kiln_graph *graph, const kiln_block *block,
-                           const kiln_type **type_of_input) {
-  for (const kiln_node *n = block->first; n; n = n->next) {
-    const kiln_attr *types =
-        kiln_node_is(n, KILN_OP_prim_TypeCheck) ? kiln_node_attr(n, "types") : NULL;
-    for (int i = 0; types && i < n->input_count; i++) {
-      type_of_input[input_index(graph, kiln_node_input(n, i))] = types->u.types.data[i];
-    }
-    for (int b = 0; b < n->block_count; b++) collect_checks(graph, n->blocks[b], type_of_input);
-  }
-}
-
-/* A region whose groups follow from its inputs is guarded as a whole, before its plan starts. */
-static void lift_guard(job *j) {
-  kiln_arena *arena = j->ex->jit->arena;
-  int count = 0;
-  bool torch = j->ex->jit->env.flags.compat == KILN_COMPAT_TORCH;
-  if (j->ex->base_depth == 0 || torch || !checks_inputs_only(j->graph, j->graph->top, &count) ||
-      count == 0) {
-    return;
-  }
-  int inputs = kiln_graph_input_count(j->graph);
-  const kiln_type **all = KILN_NEW_ARRAY(j->scratch, const kiln_type *, inputs + 1);
-  const kiln_type **types = KILN_NEW_ARRAY(j->scratch, const kiln_type *, inputs + 1);
-  collect_checks(j->graph, j->graph->top, all);
-  j->v->checked = KILN_NEW_ARRAY(arena, int, inputs + 1);
-  count = 0;
-  for (int i = 0; i < inputs; i++) {
-    if (!all[i]) continue;
-    types[count] = all[i];
-    j->v->checked[count++] = i;
-  }
-  kiln_guard_desc *guard = KILN_NEW(arena, kiln_guard_desc);
-  kiln_guard_build(arena, types, count, guard);
-  guard->hits = kiln_counter_book_new(&j->ex->jit->book, 2);
-  guard->misses = guard->hits ? guard->hits + 1 : 0;
-  guard->watch = kiln__jit_watch_inputs(j->ex, j->graph, j->v->checked, count);
-  j->v->guard = guard;
-}
-
-/* -- Counters of groups -- */
-
-/* Checks are numbered as the emitter does: in order, outer before inner. */
-static void link_counters(job *j, const kiln_block *block, const kiln_plan *plan, int *check) {
-  for (const kiln_node *n = block->first; n; n = n->next) {
-    if (kiln_node_is(n, KILN_OP_prim_TypeCheck)) {
-      kiln_node *check_node = (kiln_node *)(uintptr_t)n;
-      check_node->mark = (uint32_t)(*check)++;
-    }
-    const kiln_attr *attr = kiln_node_attr(n, KILN_ATTR_RECORD);
-    if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup) && attr) {
-      kiln_group_record *record = attr->u.pointer;
-      const kiln_node *owner = block->owner;
-      if (j->v->guard) {
-        record->hits = j->v->guard->hits;
-        record->misses = j->v->guard->misses;
-      } else if (owner && kiln_node_is(kiln_node_input(owner, 0)->node, KILN_OP_prim_TypeCheck)) {
-        const kiln_guard_desc *guard = &plan->guards[kiln_node_input(owner, 0)->node->mark];
-        record->hits = guard->hits;
-        record->misses = guard->misses;
-      }
-    }
-    for (int b = 0; b < n->block_count; b++) link_counters(j, n->blocks[b], plan, check);
-  }
-}
-
 /* -- The whole job -- */
 
 static void tell_dynamic(kiln_executor *ex) {
@@ -490,7 +412,10 @@ kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
   KILN_TRY(compile_groups(&j, j.graph->top));
   KILN_TRY(kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_guard));
   jit->current = NULL;
-  lift_guard(&j);
+  if (ex->base_depth > 0 && jit->env.flags.compat != KILN_COMPAT_TORCH) {
+    const kiln_guard_maker maker = guard_maker(ex);
+    v->guard = kiln_guard_lift(&maker, jit->arena, j.graph, runner->scratch);
+  }
   KILN_TRY(replace_fallbacks(&j, j.graph->top, v->guard ? ex : NULL));
   kiln_arena_reset(runner->scratch);
   KILN_TRY(kiln_graph_verify(j.graph));
@@ -500,9 +425,7 @@ kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
     KILN_TRY(kiln_pass_run(runner, v->code.graph, KILN_PASS_assume_guards));
     code = &v->code;
   }
-  KILN_TRY(emit(ex, code, NULL));
-  int check = 0;
-  link_counters(&j, code->graph->top, code->plan, &check);
+  KILN_TRY(emit(ex, code, NULL, v->guard));
   kiln__dump_files(ex, v);
   jit->before_job.root = NULL;
   return NULL;

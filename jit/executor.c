@@ -112,15 +112,8 @@ static void tell_failure(kiln_executor *ex, kiln_status *status) {
 
 /* -- Dispatch -- */
 
-static bool variant_holds(const kiln_executor *ex, const kiln_variant *v, kiln_call *call,
-                          const kiln_ivalue *args) {
-  if (!v->guard) return true;
-  for (int i = 0; i < v->guard->count; i++) {
-    if (!kiln_guard_entry_holds(&v->guard->entries[i], args[v->checked[i]], call->grad_mode)) {
-      return false;
-    }
-  }
-  return !kiln_guard_stressed(call, kiln_guard_stress(ex->jit->env.flags.stress_bailout), v->guard);
+static bool variant_holds(const kiln_variant *v, kiln_call *call, const kiln_ivalue *args) {
+  return !v->guard || kiln_guard_check(v->guard, args, NULL, call);
 }
 
 /* Counts a call that variant `taken` serves (NULL: none): those before it missed. */
@@ -138,15 +131,15 @@ static kiln_variant *find_variant(kiln_executor *ex, kiln_call *call, const kiln
   if (!v || !v->guard) return v; /* the usual case of a function: one variant without a guard */
   int tried = 0;
   for (; v && tried < MANY_VARIANTS; tried++) {
-    if (variant_holds(ex, v, call, args)) return v;
+    if (variant_holds(v, call, args)) return v;
     v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE);
   }
   if (!v) return NULL;
   kiln_variant **hint = &ex->hints[kiln_guard_hash(args, arg_count, call->grad_mode) % HINTS];
   kiln_variant *guess = __atomic_load_n(hint, __ATOMIC_ACQUIRE);
-  if (guess && variant_holds(ex, guess, call, args)) return guess;
+  if (guess && variant_holds(guess, call, args)) return guess;
   for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
-    if (variant_holds(ex, v, call, args)) {
+    if (variant_holds(v, call, args)) {
       __atomic_store_n(hint, v, __ATOMIC_RELEASE);
       return v;
     }
@@ -250,17 +243,6 @@ static kiln_status *compile_level(kiln_executor *ex) {
   return NULL;
 }
 
-/* No variant's guard holds: why. */
-static void tell_misses(const kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args) {
-  kiln_arena *scratch = kiln_arena_scoped(ex->jit->env.mem);
-  for (const kiln_variant *v = ex->variants; v; v = v->next) {
-    kiln_ivalue *checked = KILN_NEW_ARRAY(scratch, kiln_ivalue, v->guard->count + 1);
-    for (int i = 0; i < v->guard->count; i++) checked[i] = args[v->checked[i]];
-    kiln__jit_tell_miss(v->guard, checked, call->grad_mode);
-  }
-  kiln_arena_destroy(scratch);
-}
-
 /* Moves on until there is a plan for these arguments. */
 static kiln_status *advance(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args,
                             int arg_count, const kiln_plan **out_plan) {
@@ -285,7 +267,7 @@ static kiln_status *advance(kiln_executor *ex, kiln_call *call, const kiln_ivalu
           return NULL;
         }
         KILN_CHECK(ex->state == KILN_EXECUTOR_COMPILED); /* the others have one that always holds */
-        tell_misses(ex, call, args);
+        for (v = ex->variants; v; v = v->next) kiln_guard_tell(v->guard, args, call);
         ex->level++;
         move_to(ex, KILN_EXECUTOR_EMPTY);
         break;

@@ -73,8 +73,7 @@ void kiln_program_destroy(kiln_program *code);
 
 typedef struct kiln_variant {
   struct kiln_variant *next; /* atomic: the next deeper one */
-  kiln_guard_desc *guard;    /* entries are for the arguments `checked`; NULL: always holds */
-  int *checked;
+  kiln_guard_desc *guard;    /* of the arguments; NULL: always holds */
   int depth;
   bool is_simple;        /* of a state that stays */
   kiln_program shown;    /* the graph as PyTorch would print it, guards and calls included */
@@ -114,11 +113,6 @@ typedef struct kiln_refusal {
   struct kiln_refusal *same_hash; /* an earlier one */
 } kiln_refusal;
 
-typedef struct kiln_guard_miss {
-  kiln_jit_guard_miss public;
-  struct kiln_guard_miss *next;
-} kiln_guard_miss;
-
 struct kiln_jit {
   kiln_env env; /* a copy with the model's flags */
   kiln_unit *unit;
@@ -139,10 +133,9 @@ struct kiln_jit {
     kiln_group_record *last_group;
   } before_job;
   KILN_VEC(kiln_refusal *) refusals;
-  kiln_map refusal_index; /* hash -> kiln_refusal */
-  kiln_map warned;        /* place of an aten::warn -> bool: it has warned; atomic */
-  kiln_guard_miss *misses, *last_miss;
-  int miss_count;
+  kiln_map refusal_index;   /* hash -> kiln_refusal */
+  kiln_map warned;          /* place of an aten::warn -> bool: it has warned; atomic */
+  kiln_guard_misses misses; /* with a lock of its own */
   kiln_counter_book book;
   uint32_t calls;               /* the counter of the host's calls */
   bool timed;                   /* plans made from now on have times */
@@ -171,16 +164,6 @@ kiln_status *kiln__dump_variant(const kiln_executor *executor, const kiln_varian
                                 kiln_jit_stage stage, kiln_text *text) KILN_MUST_USE;
 /* With the flag `dump`: a variant that was made, and its groups, as files. */
 void kiln__dump_files(kiln_executor *executor, const kiln_variant *variant);
-
-/* -- watch.c: why guards failed -- */
-
-/* kiln_bytecode_env.watch, of an executor. */
-kiln_guard_watch *kiln__jit_watch(void *executor, const kiln_node *check, kiln_arena *arena);
-/* The same of a variant's guard, on the inputs `checked` of its graph. */
-kiln_guard_watch *kiln__jit_watch_inputs(kiln_executor *executor, const kiln_graph *graph,
-                                         const int *checked, int count);
-/* A variant's guard failed, under the jit's lock, inside a scope. */
-void kiln__jit_tell_miss(const kiln_guard_desc *guard, const kiln_ivalue *values, bool grad_mode);
 
 /* -- compile_budget.c -- */
 

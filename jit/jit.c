@@ -49,6 +49,7 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   kiln_map_init(&jit->refusal_index, jit->arena);
   kiln_map_init(&jit->warned, jit->arena);
   kiln_job_lock_init(&jit->lock);
+  kiln_guard_misses_init(&jit->misses, env->mem, &jit->env.log, &jit->book, jit->calls);
   kiln_epoch_init(&jit->epoch, env->mem);
   jit->strategy = kiln_flags_strategy(&jit->env.flags);
   jit->depth = kiln_strategy_depth(&jit->strategy);
@@ -65,6 +66,7 @@ void kiln_jit_destroy(kiln_jit *jit) {
   if (!jit) return;
   kiln_mem *mem = jit->env.mem;
   kiln_epoch_deinit(&jit->epoch);
+  kiln_guard_misses_deinit(&jit->misses);
   kiln_counter_book_deinit(&jit->book);
   for (kiln_executor *ex = jit->executors; ex; ex = ex->next) {
     kiln__executor_destroy(ex);

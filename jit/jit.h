@@ -10,6 +10,7 @@
 #ifndef KILN_JIT_JIT_H
 #define KILN_JIT_JIT_H
 
+#include "guards/guards.h"
 #include "ir/reason.h"
 #include "ir/unit.h"
 #include "runtime/plan.h"
@@ -54,16 +55,8 @@ typedef struct kiln_jit_refusal {
 } kiln_jit_refusal;
 bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out_refusal);
 
-/* Guards that failed: one entry for each value and pair of types, with its count. False beyond the
- * last. */
-typedef struct kiln_jit_guard_miss {
-  const char *site;            /* as above */
-  const char *value;           /* "x.1": the value that was not as recorded */
-  const char *expected, *seen; /* the two types */
-  kiln_source_loc loc;         /* of what was guarded; line 0: unknown */
-  uint64_t call, count;        /* the host's call that it happened in first, from 1; how often */
-} kiln_jit_guard_miss;
-bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_jit_guard_miss *out_miss);
+/* Guards that failed; false beyond the last. */
+bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_guard_miss *out_miss);
 /* The log, with the levels of the model's load. */
 const kiln_log *kiln_jit_log(const kiln_jit *jit);
 /* Counts a call of the host, before it begins; how many there were. */

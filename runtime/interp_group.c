@@ -117,24 +117,14 @@ kiln_status *kiln__interp_group(kiln_call *call, kiln_frame *f, const kiln_instr
 
 /* -- Guards -- */
 
-/* Somebody wants to know of it: cold. */
-static __attribute__((noinline)) void tell_miss(const kiln_call *call, kiln_frame *f,
-                                                const kiln_guard_desc *guard, const kiln_instr *in,
-                                                const kiln_operand *o) {
-  for (int i = 0; i < in->in_count; i++) f->args[i] = *kiln__frame_read(f, o[i]);
-  guard->watch->missed(guard->watch, guard, f->args, call->grad_mode);
-}
-
 void kiln__interp_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                             const kiln_operand *o) {
   const kiln_guard_desc *guard = &f->plan->guards[in->x];
-  bool holds = guard->count == in->in_count;
-  for (int i = 0; i < in->in_count && holds; i++) {
-    holds = kiln_guard_entry_holds(&guard->entries[i], *kiln__frame_read(f, o[i]), call->grad_mode);
-  }
-  if (holds && kiln_guard_stressed(call, f->plan->stress, guard)) holds = false;
+  const bool holds = kiln_guard_check(guard, f->regs, f->constants, call);
   kiln_count(&call->tally, holds ? guard->hits : guard->misses);
-  if (!holds && guard->watch) tell_miss(call, f, guard, in, o);
+  if (__builtin_expect(!holds && guard->watch, 0)) {
+    guard->watch->missed(guard->watch, guard, f->regs, f->constants, call->grad_mode);
+  }
   kiln__frame_release_moved(call, f, o, in->in_count);
   kiln__frame_write(call, f, o[in->in_count], kiln_bool(holds));
 }

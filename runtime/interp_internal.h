@@ -38,8 +38,7 @@ static inline void kiln__value_copy(kiln_ivalue *to, const kiln_ivalue *from) {
   to->u.i = from->u.i;
 }
 static inline const kiln_ivalue *kiln__frame_read(const kiln_frame *f, kiln_operand o) {
-  const kiln_ivalue *base = o & KILN_OPERAND_CONSTANT ? f->constants : f->regs;
-  return base + (o & KILN_OPERAND_INDEX);
+  return kiln_operand_read(o, f->regs, f->constants);
 }
 /* An owned reference: moved out of its register, or a new one. */
 static inline kiln_ivalue kiln__frame_take(kiln_frame *f, kiln_operand o) {

@@ -165,6 +165,10 @@ static kiln_status *verify_counts(const kiln_plan *plan, int at) {
   if (in->op == KILN_INSTR_OP_SIMPLE) {
     good = good && kiln_op_is_simple(plan->kernels[in->x], in->in_count, in->out_count);
   }
+  if (in->op == KILN_INSTR_TYPECHECK) {
+    const kiln_guard_desc *guard = &plan->guards[in->x];
+    good = good && guard->count == in->in_count && guard->at == plan->operands + in->operands;
+  }
   if (in->op == KILN_INSTR_DICT) good = good && in->in_count % 2 == 0;
   if (in->op == KILN_INSTR_RAISE) good = good && (in->in_count == 1 || in->in_count == 2);
   if (in->op == KILN_INSTR_CALL_VALUE || in->op == KILN_INSTR_CALL_METHOD) {

@@ -29,13 +29,6 @@ typedef enum kiln_instr_op {
   KILN_INSTR__COUNT
 } kiln_instr_op;
 
-/* An operand: a register or a constant; MOVE marks the last use. */
-typedef uint32_t kiln_operand;
-#define KILN_OPERAND_MOVE 0x80000000u
-#define KILN_OPERAND_CONSTANT 0x40000000u
-#define KILN_OPERAND_INDEX 0x3fffffffu
-#define KILN_OPERAND_NONE 0x3fffffffu /* an output that nobody uses: released at once */
-
 /* The inputs whose MOVE the flags of an OP repeat, a bit each, so that it need not look for them.
  */
 enum { KILN_INSTR_MOVE_BITS = 16 };
@@ -132,7 +125,6 @@ struct kiln_plan {
   int arg_count, result_count;
   int max_in;      /* largest in_count, for the frame's argument space */
   int max_entered; /* objects that ENTER may hold at once */
-  uint32_t stress; /* chance of 2^32 that a guard fails although its types match */
   const kiln_instr *code;
   int code_count;
   const kiln_operand *operands;
@@ -142,7 +134,7 @@ struct kiln_plan {
   int kernel_count;
   const kiln_callable *const *callables;
   int callable_count;
-  const kiln_guard_desc *guards;
+  const kiln_guard_desc *guards; /* each of one TYPECHECK, whose operands it looks at */
   int guard_count;
   const kiln_group *groups;
   int group_count;
@@ -168,11 +160,6 @@ kiln_status *kiln_plan_verify(const kiln_plan *plan) KILN_MUST_USE;
 
 /* The name of an operation: "CALL". */
 const char *kiln_instr_name(kiln_instr_op op);
-/* Whether the flag stress_bailout makes a guard fail that holds. */
-static inline bool kiln_guard_stressed(kiln_call *call, uint32_t chance,
-                                       const kiln_guard_desc *guard) {
-  return chance && (uint32_t)kiln_hash_mix(call->stressed++, guard->hash) < chance;
-}
 /* Ends the time of the instruction that runs and starts that of `in` (NULL: none). */
 void kiln_plan_tick(kiln_call *call, const kiln_plan *plan, const kiln_instr *in);
 

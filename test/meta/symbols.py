@@ -106,7 +106,6 @@ HOOKS = {
     'kiln_codegen_llvm_is_open': 'that LLVM is opened when it is needed, not before',
     'kiln_env_create': 'an environment without a context',
     'kiln_isa_name': 'benches and tests name what they ran on',
-    'kiln_guard_holds': 'asks a guard without a plan',
     'kiln_tensor_scalar_f64': 'a tensor of a number',
     'kiln_tensor_scalar_i64': 'a tensor of a number',
     'kiln_codegen_load': 'object code that was kept loads again',

@@ -1,4 +1,4 @@
-/* guards_test.c: guards built from types, what makes them fail, and the fallbacks behind them. */
+/* guards_test.c: guards built from types, what makes them fail, and what is told of it. */
 #include "guards/guards.h"
 
 #include "test/unit/ir/ir_support.h"
@@ -41,7 +41,7 @@ static const char full[] = "%x : Float(2, 3, strides=[3, 1], requires_grad=0, de
 
 /* Whether the guard holds for the value, which is released. */
 static bool holds(const kiln_guard_desc *guard, kiln_ivalue v, bool grad_mode) {
-  bool result = kiln_guard_holds(guard, &v, grad_mode);
+  bool result = kiln_guard_holds(guard, &v, NULL, grad_mode);
   kiln_ivalue_release(v);
   return result;
 }
@@ -71,12 +71,13 @@ static void gradients_and_undefined(void **state) {
   kiln_guard_desc guard = guard_of(f, full);
   kiln_ivalue v = strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31);
   v.u.tensor->key.f.requires_grad = 1;
-  assert_true(kiln_guard_holds(&guard, &v, false)); /* without grad mode nothing requires one */
-  assert_false(kiln_guard_holds(&guard, &v, true));
+  assert_true(
+      kiln_guard_holds(&guard, &v, NULL, false)); /* without grad mode nothing requires one */
+  assert_false(kiln_guard_holds(&guard, &v, NULL, true));
   kiln_guard_desc wants =
       guard_of(f, "%x : Float(2, 3, strides=[3, 1], requires_grad=1, device=cpu)");
-  assert_true(kiln_guard_holds(&wants, &v, true));
-  assert_false(kiln_guard_holds(&wants, &v, false));
+  assert_true(kiln_guard_holds(&wants, &v, NULL, true));
+  assert_false(kiln_guard_holds(&wants, &v, NULL, false));
   kiln_ivalue_release(v);
   kiln_tensor *undefined;
   assert_ok(kiln_tensor_undefined(f->env->mem, &undefined));
@@ -106,9 +107,9 @@ static void several_values(void **state) {
   kiln_ivalue values[] = {strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31),
                           strided(f, KILN_DTYPE_I64, 0, NULL, NULL)};
   assert_int_equal(guard.count, 2);
-  assert_true(kiln_guard_holds(&guard, values, false));
+  assert_true(kiln_guard_holds(&guard, values, NULL, false));
   kiln_ivalue swapped[] = {values[1], values[0]};
-  assert_false(kiln_guard_holds(&guard, swapped, false));
+  assert_false(kiln_guard_holds(&guard, swapped, NULL, false));
   kiln_guard_desc same =
       guard_of(f, "%a : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), "
                   "%b : Long(requires_grad=0, device=cpu)");
@@ -117,133 +118,204 @@ static void several_values(void **state) {
   for (int i = 0; i < 2; i++) kiln_ivalue_release(values[i]);
 }
 
-/* -- Regions -- */
+/* -- In words -- */
 
-typedef struct pass_args {
-  kiln_graph *graph;
-  kiln_status *(*fn)(kiln_pass *pass);
-  bool changed;
-  int refused[8], refusals;
-} pass_args;
-
-static void note_refusal(kiln_pass *pass, const kiln_node *node, kiln_reason reason,
-                         const char *detail) {
-  pass_args *a = pass->context;
-  (void)node;
-  (void)detail;
-  a->refused[a->refusals++] = (int)reason;
+static const char *explain(fixture *f, const kiln_guard_desc *guard, kiln_ivalue v) {
+  kiln_text text, expected, seen;
+  kiln_text_init(&text, f->arena);
+  kiln_text_init(&expected, f->arena);
+  kiln_text_init(&seen, f->arena);
+  const int input = kiln_guard_explain(guard, &v, NULL, true, &expected, &seen);
+  kiln_ivalue_release(v);
+  if (input < 0) return "every input is as expected";
+  kiln_text_printf(&text, "input %d is %s where %s was expected", input, seen.data, expected.data);
+  return text.data;
 }
 
-static void pass_body(fixture *f, void *arg) {
-  pass_args *a = arg;
-  kiln_pass pass = {
-      .graph = a->graph, .scratch = f->arena, .env = f->env, .context = a, .refuse = note_refusal};
-  assert_ok(a->fn(&pass));
-  a->changed = pass.changed;
+static void guards_explain(void **state) {
+  fixture *f = *state;
+  const int64_t rows[] = {4, 3}, nchw[] = {2, 3, 4, 5}, contiguous[] = {60, 20, 5, 1};
+  const int64_t last[] = {60, 1, 15, 3};
+  kiln_guard_desc guard = guard_of(f, full);
+  assert_string_equal(explain(f, &guard, strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31)),
+                      "every input is as expected");
+  assert_string_equal(explain(f, &guard, strided(f, KILN_DTYPE_F32, 2, rows, strides_31)),
+                      "input 0 is Float(4, 3, strides=[3, 1], requires_grad=0, device=cpu) where "
+                      "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) was expected");
+  assert_non_null(strstr(explain(f, &guard, kiln_none()), "input 0 is None where"));
+  kiln_tensor *undefined;
+  assert_ok(kiln_tensor_undefined(f->env->mem, &undefined));
+  assert_non_null(strstr(explain(f, &guard, kiln_of_tensor(undefined)), "input 0 is Tensor"));
+  /* What is masked out is neither looked at nor told. */
+  kiln_ivalue v = strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31);
+  v.u.tensor->key.f.requires_grad = 1;
+  kiln_guard_desc open = guard_of(f, "%x : Tensor(*, *, requires_grad=0, device=cpu)");
+  assert_string_equal(explain(f, &open, v),
+                      "input 0 is Float(2, 3, strides=[3, 1], requires_grad=1, device=cpu) where "
+                      "Tensor(*, *, requires_grad=0, device=cpu) was expected");
+  /* Where only the layout's class differs, it is told. */
+  kiln_ivalue four = strided(f, KILN_DTYPE_F32, 4, nchw, contiguous);
+  kiln_guard_desc layout = {.count = 1, .entries = KILN_NEW(f->arena, kiln_guard_entry)};
+  layout.at = guard.at;
+  *layout.entries = (kiln_guard_entry){.key_word = four.u.tensor->key.word, .key_mask = UINT64_MAX};
+  assert_non_null(strstr(explain(f, &layout, strided(f, KILN_DTYPE_F32, 4, nchw, last)),
+                         ", channels last where"));
+  kiln_ivalue_release(four);
 }
 
-static pass_args run_pass(fixture *f, kiln_graph *graph, kiln_status *(*fn)(kiln_pass *pass)) {
-  pass_args a = {.graph = graph, .fn = fn};
-  pass_body(f, &a);
-  assert_ok(kiln_graph_verify(graph));
-  return a;
+static void hashes_tell_what_guards_do(void **state) {
+  fixture *f = *state;
+  const int64_t rows[] = {4, 3}, flipped[] = {1, 2};
+  kiln_ivalue v[] = {strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31),
+                     strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31),
+                     strided(f, KILN_DTYPE_F64, 2, sizes_23, strides_31),
+                     strided(f, KILN_DTYPE_F32, 2, rows, strides_31),
+                     strided(f, KILN_DTYPE_F32, 2, sizes_23, flipped),
+                     kiln_none(),
+                     kiln_int(2)};
+  uint64_t h[7];
+  for (int i = 0; i < 7; i++) h[i] = kiln_guard_hash(&v[i], 1, true);
+  assert_true(h[0] == h[1]);
+  for (int i = 1; i < 7; i++) {
+    for (int k = i + 1; k < 7; k++) assert_true(h[i] != h[k]);
+  }
+  v[0].u.tensor->key.f.requires_grad = 1; /* counts in grad mode only */
+  assert_true(kiln_guard_hash(v, 1, true) != h[0] && kiln_guard_hash(v, 1, false) == h[0]);
+  for (int i = 0; i < 7; i++) kiln_ivalue_release(v[i]);
 }
+
+/* -- Stress -- */
+
+/* The guard of a graph's inputs by a maker, for asking before the plan. */
+static kiln_guard_desc *made(fixture *f, const kiln_guard_maker *maker, kiln_graph *graph) {
+  kiln_guard_checks checks = {0};
+  for (int i = 0; i < kiln_graph_input_count(graph); i++) {
+    kiln_vec_push(f->arena, &checks.values, kiln_graph_input(graph, i));
+    kiln_vec_push(f->arena, &checks.types, kiln_graph_input(graph, i)->type);
+  }
+  kiln_guard_desc *guard = KILN_NEW(f->arena, kiln_guard_desc);
+  kiln_guard_make(maker, f->arena, &checks, NULL, guard);
+  return guard;
+}
+
+/* The flag makes a guard fail that holds, as often as it says, and nothing else. */
+static void stress_is_a_chance(void **state) {
+  fixture *f = *state;
+  static const struct {
+    double chance;
+    int least, most; /* of 1000 */
+  } rows[] = {{0, 1000, 1000}, {0.25, 700, 800}, {0.5, 450, 550}, {1, 0, 0}};
+  kiln_graph *graph = parse(f, "graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, "
+                               "device=cpu)):\n  return (%x)\n");
+  kiln_ivalue good = strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31), bad = kiln_none();
+  for (int r = 0; r < 4; r++) {
+    const kiln_guard_maker maker = {.stress = rows[r].chance};
+    const kiln_guard_desc *guard = made(f, &maker, graph);
+    kiln_call call = {0};
+    int held = 0;
+    for (int i = 0; i < 1000; i++) {
+      held += kiln_guard_check(guard, &good, NULL, &call);
+      assert_false(kiln_guard_check(guard, &bad, NULL, &call));
+      assert_true(kiln_guard_holds(guard, &good, NULL, false));
+    }
+    assert_in_range(held, rows[r].least, rows[r].most);
+    assert_int_equal(call.stressed,
+                     r == 0 ? 0 : 1000); /* what failed by itself was not drawn for */
+  }
+  kiln_ivalue_release(good);
+  kiln_graph_release(graph);
+}
+
+/* -- Misses -- */
+
+static void misses_are_listed(void **state) {
+  fixture *f = *state;
+  kiln_counter_book book;
+  kiln_counter_book_init(&book, f->env->mem);
+  kiln_guard_misses misses;
+  kiln_guard_misses_init(&misses, f->env->mem, &f->env->log, &book, 0);
+  kiln_guard_miss m;
+  assert_false(kiln_guard_miss_at(&misses, 0, &m));
+  kiln_graph *graph = parse(f, "graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, "
+                               "device=cpu), %y : Long()):\n  return (%x)\n");
+  const kiln_guard_maker maker = {.book = &book, .misses = &misses, .site = "here"};
+  kiln_guard_desc *guard = made(f, &maker, graph), *other = made(f, &maker, graph);
+  assert_true(guard->hits && guard->misses == guard->hits + 1 && other->hits > guard->misses);
+  kiln_ivalue values[] = {strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31), kiln_int(1)};
+  for (int i = 0; i < 20; i++) guard->watch->missed(guard->watch, guard, values, NULL, false);
+  other->watch->missed(other->watch, other, values, NULL, false);
+  assert_true(kiln_guard_miss_at(&misses, 0, &m));
+  assert_string_equal(m.site, "here");
+  assert_string_equal(m.value, "y");
+  assert_string_equal(m.expected, "Long()");
+  assert_string_equal(m.seen, "int");
+  assert_int_equal(m.count, 8 + 1); /* each guard tells of its first ones */
+  assert_false(kiln_guard_miss_at(&misses, 1, &m));
+  const kiln_call call = {0};
+  kiln_ivalue_release(values[1]);
+  values[1] = strided(f, KILN_DTYPE_I64, 0, NULL, NULL);
+  kiln_guard_tell(guard, values, &call); /* it holds: stress made it fail */
+  assert_false(kiln_guard_miss_at(&misses, 1, &m));
+  kiln_ivalue swapped[] = {values[1], values[0]};
+  kiln_guard_tell(guard, swapped, &call);
+  assert_true(kiln_guard_miss_at(&misses, 1, &m));
+  assert_string_equal(m.value, "x");
+  assert_int_equal(m.count, 1);
+  assert_false(kiln_guard_miss_at(&misses, -1, &m));
+  for (int i = 0; i < 2; i++) kiln_ivalue_release(values[i]);
+  kiln_graph_release(graph);
+  kiln_guard_misses_deinit(&misses);
+  kiln_counter_book_deinit(&book);
+}
+
+/* -- Lifting -- */
 
 #define F23 "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"
-#define GROUP(n)                                               \
-  "with prim::TensorExprGroup_" #n " = graph(%p : " F23 "):\n" \
-  "  %q : " F23 " = aten::mul(%p, %p)\n"                       \
-  "  return (%q)\n"
 
-/* Nodes of that operator anywhere in the block; the last one is *out. */
-static int count_nodes(const kiln_block *block, kiln_op_id id, kiln_node **out) {
-  int count = 0;
-  for (kiln_node *n = block->first; n; n = n->next) {
-    if (kiln_node_is(n, id)) count++, *out = n;
-    for (int b = 0; b < n->block_count; b++) count += count_nodes(n->blocks[b], id, out);
-  }
-  return count;
+/* The guard in front of a graph of these nodes over %n, %x, %y, %z; or NULL. */
+static kiln_guard_desc *lift(fixture *f, const char *nodes) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "graph(%%n : int, %%x : Tensor, %%y : Tensor, %%z : Tensor):\n%s  return (%%x)\n",
+           nodes);
+  kiln_graph *graph = parse(f, text);
+  const kiln_guard_maker maker = {0};
+  kiln_guard_desc *guard = kiln_guard_lift(&maker, f->arena, graph, f->arena);
+  kiln_graph_release(graph);
+  return guard;
 }
 
-/* The fallback: the group's nodes without a claim, over what was not refined. */
-static void fallback_of_a_group(void **state) {
+static void checks_of_inputs_are_lifted(void **state) {
   fixture *f = *state;
-  kiln_graph *graph = parse(f, "graph(%x : " F23 "):\n"
-                               "  %y : " F23 " = prim::TensorExprGroup_0(%x)\n"
-                               "  return (%y)\n" GROUP(0));
-  assert_true(run_pass(f, graph, kiln_pass_insert_guards).changed);
-  kiln_node *fallback = NULL, *group = NULL, *check = NULL;
-  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_FallbackGraph, &fallback), 1);
-  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_TensorExprGroup, &group), 1);
-  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_TypeCheck, &check), 1);
-  assert_ptr_equal(kiln_node_input(fallback, 0), value(graph, "x"));
-  assert_ptr_equal(kiln_node_input(group, 0), kiln_node_output(check, 0));
-  assert_true(kiln_guards_is_hit(group->block));
-  assert_false(kiln_guards_is_hit(fallback->block));
-  assert_false(kiln_guards_is_hit(graph->top));
-  const kiln_graph *body = kiln_node_graph(fallback, "Subgraph");
-  assert_null(kiln_graph_input(body, 0)->type->detail);
-  assert_null(kiln_graph_output(body, 0)->type->detail);
-  assert_non_null(kiln_graph_output(kiln_node_graph(group, "Subgraph"), 0)->type->detail);
-  assert_false(run_pass(f, graph, kiln_pass_insert_guards).changed);
-  /* Outside of the region the claims go, inside they are facts. */
-  assert_true(run_pass(f, graph, kiln_pass_remove_type_specializations).changed);
-  assert_null(value(graph, "x")->type->detail);
-  assert_non_null(kiln_node_output(check, 0)->type->detail);
-  assert_non_null(kiln_node_output(group, 0)->type->detail);
-  kiln_graph_release(graph);
+  const kiln_guard_desc *guard =
+      lift(f, "  %a : Long(), %b : " F23 ", %ok : bool = prim::TypeCheck[types=[Long(), " F23
+              "]](%z, %x)\n"
+              "  %c : Tensor, %ok.1 : bool = prim::TypeCheck[types=[Tensor]](%x)\n");
+  assert_non_null(guard);
+  assert_int_equal(guard->count, 2); /* in the order of the inputs, one entry a value */
+  assert_true(guard->at[0] == 1 && guard->at[1] == 3);
+  assert_true(guard->entries[0].check_dims && guard->entries[0].rank == 2); /* the narrower type */
+  kiln_ivalue args[] = {kiln_int(1), strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31),
+                        kiln_none(), strided(f, KILN_DTYPE_I64, 0, NULL, NULL)};
+  assert_true(kiln_guard_holds(guard, args, NULL, false));
+  kiln_ivalue other[] = {args[0], args[3], args[2], args[1]};
+  assert_false(kiln_guard_holds(guard, other, NULL, false));
+  for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
 }
 
-/* Two groups and what stands between: one fallback, in the old order, without a claim. */
-static void fallback_of_a_merged_region(void **state) {
+static void what_is_not_lifted(void **state) {
   fixture *f = *state;
-  kiln_graph *graph = parse(f, "graph(%x : " F23 "):\n"
-                               "  %one : int = prim::Constant[value=1]()\n"
-                               "  %none : NoneType = prim::Constant()\n"
-                               "  %y : " F23 " = prim::TensorExprGroup_0(%x)\n"
-                               "  %s : " F23 " = aten::softmax(%y, %one, %none)\n"
-                               "  %z : " F23 " = prim::TensorExprGroup_1(%s)\n"
-                               "  return (%z, %s)\n" GROUP(0) GROUP(1));
-  (void)run_pass(f, graph, kiln_pass_insert_guards);
-  pass_args merged = run_pass(f, graph, kiln_pass_merge_guards);
-  assert_true(merged.changed && merged.refusals == 0);
-  kiln_node *fallback = NULL, *check = NULL, *branch = NULL;
-  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_FallbackGraph, &fallback), 1);
-  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_TypeCheck, &check), 1);
-  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_If, &branch), 1);
-  assert_int_equal(check->input_count, 1);
-  assert_int_equal(branch->output_count, 2); /* %y is nobody's business outside */
-  assert_int_equal(fallback->output_count, 2);
-  static const char *const names[] = {"aten::mul", "prim::Constant", "prim::Constant",
-                                      "aten::softmax", "aten::mul"};
-  const kiln_node *n = kiln_node_graph(fallback, "Subgraph")->top->first;
-  for (int i = 0; i < 5; i++, n = n->next) {
-    assert_true(n && kiln_str_is(n->name, names[i]));
-    assert_null(n->outputs[0]->type->detail);
-  }
-  assert_null(n);
-  assert_false(run_pass(f, graph, kiln_pass_merge_guards).changed);
-  assert_true(run_pass(f, graph, kiln_pass_assume_guards).changed); /* as in a region's variant */
-  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_If, &branch), 0);
-  kiln_graph_release(graph);
-}
-
-static void refusals_are_told(void **state) {
-  fixture *f = *state;
-  kiln_graph *graph = parse(f, "graph(%x : " F23 ", %o : Tensor[]):\n"
-                               "  %y : " F23 " = prim::TensorExprGroup_0(%x)\n"
-                               "  %l : Tensor[] = aten::append(%o, %y)\n"
-                               "  %z : " F23 " = prim::TensorExprGroup_1(%y)\n"
-                               "  %c : " F23 " = aten::nonzero(%z)\n"
-                               "  %w : " F23 " = prim::TensorExprGroup_2(%c)\n"
-                               "  return (%w)\n" GROUP(0) GROUP(1) GROUP(2));
-  (void)run_pass(f, graph, kiln_pass_insert_guards);
-  pass_args a = run_pass(f, graph, kiln_pass_merge_guards);
-  assert_false(a.changed);
-  assert_int_equal(a.refusals, 2);
-  assert_int_equal(a.refused[0], KILN_REASON_guard_effect);
-  assert_int_equal(a.refused[1], KILN_REASON_guard_not_proven);
-  kiln_graph_release(graph);
+  assert_null(lift(f, "")); /* nothing is checked */
+  assert_null(lift(f, "  %t : Tensor = aten::relu(%x)\n"
+                      "  %a : " F23 ", %ok : bool = prim::TypeCheck[types=[" F23 "]](%t)\n"));
+  assert_null(lift(f, "  %t : bool = prim::Constant[value=1]()\n"
+                      "   = prim::Loop(%n, %t)\n"
+                      "    block0(%i : int):\n"
+                      "      %r : Tensor = aten::relu(%x)\n"
+                      "      %a : " F23 ", %ok : bool = prim::TypeCheck[types=[" F23 "]](%r)\n"
+                      "      -> (%t)\n"));
+  assert_null(lift(f, "  %a : " F23 ", %ok : bool = prim::TypeCheck[types=[" F23 "]](%x)\n"
+                      "  %b : Long(), %ok.1 : bool = prim::TypeCheck[types=[Long()]](%x)\n"));
 }
 
 int main(void) {
@@ -252,9 +324,12 @@ int main(void) {
       cmocka_unit_test_setup_teardown(gradients_and_undefined, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(open_types, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(several_values, fixture_setup, fixture_teardown),
-      cmocka_unit_test_setup_teardown(fallback_of_a_group, fixture_setup, fixture_teardown),
-      cmocka_unit_test_setup_teardown(fallback_of_a_merged_region, fixture_setup, fixture_teardown),
-      cmocka_unit_test_setup_teardown(refusals_are_told, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(guards_explain, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(hashes_tell_what_guards_do, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(stress_is_a_chance, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(misses_are_listed, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(checks_of_inputs_are_lifted, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(what_is_not_lifted, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,27 +10,34 @@
 
 /* -- Emitting -- */
 
-static kiln_status *fake_group(void *user, const kiln_node *node, kiln_arena *arena,
-                               kiln_group *out) {
-  (void)arena;
-  ++*(int *)user;
-  *out = (kiln_group){
-      .name = "G", .input_count = node->input_count, .output_count = node->output_count};
+/* `runs` of a group tells its guard by the counter of hits. */
+static kiln_status *fake_group(void *user, const kiln_node *node, const kiln_guard_desc *guard,
+                               kiln_arena *arena, kiln_group *out) {
+  (void)user, (void)arena;
+  *out = (kiln_group){.name = "G",
+                      .input_count = node->input_count,
+                      .output_count = node->output_count,
+                      .runs = guard ? guard->hits : 0};
   return NULL;
 }
 
-static kiln_status *emit(fixture *f, const char *text, double stress, kiln_plan **out_plan) {
-  static int groups;
+static kiln_status *emit_behind(fixture *f, const char *text, const kiln_guard_maker *guards,
+                                const kiln_guard_desc *guard, kiln_plan **out_plan) {
   kiln_graph *graph = parse(f, text);
   kiln_bytecode_env env = {.env = f->env,
                            .name = "p",
                            .types = f->types,
-                           .user = &groups,
                            .group = fake_group,
-                           .stress = stress};
+                           .guards = *guards,
+                           .guard = guard};
   kiln_status *status = kiln_bytecode_emit(graph, &env, out_plan);
   kiln_graph_release(graph); /* only source places are read from it later, and there are none */
   return status;
+}
+
+static kiln_status *emit(fixture *f, const char *text, double stress, kiln_plan **out_plan) {
+  const kiln_guard_maker guards = {.stress = stress};
+  return emit_behind(f, text, &guards, NULL, out_plan);
 }
 
 static void print_plan(fixture *f, void *arg) {
@@ -238,6 +245,83 @@ static void guards_and_groups(void **state) {
         "   5 RET r3!\n");
 }
 
+/* A group is told of the guard that it stands behind, in whatever order checks and groups come: of
+ * that of the whole plan where it has none of its own. */
+static void groups_know_their_guards(void **state) {
+  fixture *f = *state;
+  static const char text[] =
+      "graph(%x : Tensor, %n : int):\n"
+      "  %t : bool = prim::Constant[value=1]()\n"
+      "  %a : Float(2), %ok.a : bool = prim::TypeCheck[types=[Float(2)]](%x)\n"
+      "  %free : Float(2) = prim::TensorExprGroup_0(%x)\n"
+      "   = prim::Loop(%n, %t)\n"
+      "    block0(%i : int):\n"
+      "      %b : Float(2), %ok.b : bool = prim::TypeCheck[types=[Float(2)]](%free)\n"
+      "      %r1 : Tensor = prim::If(%ok.b)\n"
+      "        block0():\n"
+      "          %g1 : Float(2) = prim::TensorExprGroup_1(%b)\n"
+      "          -> (%g1)\n"
+      "        block1():\n"
+      "          -> (%x)\n"
+      "      -> (%t)\n"
+      "  %c : Float(2), %ok.c : bool = prim::TypeCheck[types=[Float(2)]](%free)\n"
+      "  %r2 : Tensor = prim::If(%ok.c)\n"
+      "    block0():\n"
+      "      %g2 : Float(2) = prim::TensorExprGroup_2(%c)\n"
+      "      -> (%g2)\n"
+      "    block1():\n"
+      "      -> (%x)\n"
+      "  %r3 : Tensor = prim::If(%ok.a)\n"
+      "    block0():\n"
+      "      %g3 : Float(2) = prim::TensorExprGroup_3(%a)\n"
+      "      -> (%g3)\n"
+      "    block1():\n"
+      "      -> (%x)\n"
+      "  %r4 : Tensor = prim::If(%t)\n"
+      "    block0():\n"
+      "      %g4 : Float(2) = prim::TensorExprGroup_4(%a)\n"
+      "      -> (%g4)\n"
+      "    block1():\n"
+      "      -> (%x)\n"
+      "  return (%r2)\n"
+      "with prim::TensorExprGroup_0 = graph(%a : Float(2)):\n"
+      "  %c : Float(2) = aten::mul(%a, %a)\n"
+      "  return (%c)\n"
+      "with prim::TensorExprGroup_1 = graph(%a : Float(2)):\n"
+      "  %c : Float(2) = aten::mul(%a, %a)\n"
+      "  return (%c)\n"
+      "with prim::TensorExprGroup_2 = graph(%a : Float(2)):\n"
+      "  %c : Float(2) = aten::mul(%a, %a)\n"
+      "  return (%c)\n"
+      "with prim::TensorExprGroup_3 = graph(%a : Float(2)):\n"
+      "  %c : Float(2) = aten::mul(%a, %a)\n"
+      "  return (%c)\n"
+      "with prim::TensorExprGroup_4 = graph(%a : Float(2)):\n"
+      "  %c : Float(2) = aten::mul(%a, %a)\n"
+      "  return (%c)\n";
+  kiln_counter_book book;
+  kiln_counter_book_init(&book, f->env->mem);
+  const kiln_guard_maker maker = {.book = &book};
+  const kiln_guard_desc whole = {.hits = 1000};
+  kiln_plan *plan;
+  assert_ok(emit_behind(f, text, &maker, &whole, &plan));
+  assert_int_equal(plan->guard_count, 3);
+  assert_int_equal(plan->group_count, 5);
+  const kiln_guard_desc *g = plan->guards;
+  const uint32_t want[] = {1000, g[1].hits, g[2].hits, g[0].hits, 1000};
+  for (int i = 0; i < 5; i++) assert_int_equal(plan->groups[i].runs, want[i]);
+  assert_true(g[0].hits && g[0].hits != g[1].hits && g[1].hits != g[2].hits);
+  kiln_plan bad = *plan;
+  kiln_guard_desc guards[3] = {g[0], g[1], g[2]};
+  guards[1].at = g[2].at; /* operands of another instruction */
+  bad.guards = guards;
+  assert_error(kiln_plan_verify(&bad), KILN_INTERNAL, "TYPECHECK");
+  guards[1] = g[1];
+  assert_ok(kiln_plan_verify(&bad));
+  kiln_plan_destroy(plan);
+  kiln_counter_book_deinit(&book);
+}
+
 /* Without a sink a profile node is a name only. */
 static void profile_nodes(void **state) {
   check(*state,
@@ -259,7 +343,7 @@ static void stress_and_refusals(void **state) {
       "  %a : Float(2), %ok : bool = prim::TypeCheck[types=[Float(2)]](%x)\n"
       "  return (%ok)\n";
   assert_ok(emit(f, guard, 0.5, &plan));
-  assert_int_equal(plan->stress >> 28, 7); /* half of 2^32, rounded down */
+  assert_int_equal(plan->guards[0].stress >> 28, 7); /* half of 2^32, rounded down */
   assert_int_equal(plan->guard_count, 1);
   assert_int_equal(plan->guards[0].count, 1);
   kiln_plan_destroy(plan);
@@ -291,6 +375,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(counted_loop, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(asking_loop, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_and_groups, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(groups_know_their_guards, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(profile_nodes, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(stress_and_refusals, fixture_setup, fixture_teardown),
   };

@@ -483,8 +483,8 @@ static void test_guard(void **state) {
   kiln_counter_book_init(&book, f->env->mem);
   const uint32_t hits = kiln_counter_book_new(&book, 2);
   kiln_tally_begin(&f->call->tally, &book);
-  p.guard =
-      (kiln_guard_desc){.count = 1, .entries = &entry, .hits = hits, .misses = hits + 1};
+  p.guard = (kiln_guard_desc){
+      .count = 1, .entries = &entry, .at = p.operands, .hits = hits, .misses = hits + 1};
   emit(&p, KILN_INSTR_TYPECHECK, 0, 1, 1, R(0), R(1));
   emit(&p, KILN_INSTR_RET, 0, 1, 0, R(1));
   assert_true(run_good(f, &p, &x).u.b);
@@ -502,7 +502,7 @@ static void test_guard(void **state) {
   kiln_tally_end(&f->call->tally);
   assert_int_equal(kiln_counter_sum(&book, hits), 2);
   kiln_counter_book_deinit(&book);
-  p.plan.stress = UINT32_MAX; /* fails although the types match */
+  p.guard.stress = UINT32_MAX; /* fails although the types match */
   assert_false(run_good(f, &p, &x).u.b);
   kiln_ivalue_release(x);
   kiln_ivalue_release(y);

@@ -1,0 +1,96 @@
+/* guard.c: makes guards: from tensor types to the words that runtime/guard.h compares. */
+#include "guards/guards.h"
+
+/* -- Words -- */
+
+static void build_entry(kiln_arena *arena, const kiln_type *type, kiln_guard_entry *entry) {
+  *entry = (kiln_guard_entry){0};
+  const kiln_tensor_detail *d = type->detail;
+  if (type->kind != KILN_TYPE_TENSOR || !d) return;
+  kiln_tensor_key key = {0}, mask = {0};
+  if (d->dtype != KILN_DTYPE_NONE) key.f.dtype = (int8_t)d->dtype, mask.f.dtype = -1;
+  if (d->rank >= 0) key.f.rank = (uint8_t)d->rank, mask.f.rank = UINT8_MAX;
+  if (d->requires_grad >= 0) {
+    key.f.requires_grad = (uint8_t)d->requires_grad;
+    mask.f.requires_grad = UINT8_MAX;
+  }
+  if (d->undefined >= 0) key.f.undefined = (uint8_t)d->undefined, mask.f.undefined = UINT8_MAX;
+  if (d->device >= 0) {
+    key.f.device_kind = d->device;
+    key.f.device_index = d->device_index;
+    mask.f.device_kind = -1;
+    mask.f.device_index = -1;
+  }
+  if (mask.word) mask.f.layout = KILN_LAYOUT_STRUCTURED; /* whose types are never recorded */
+  entry->key_word = key.word;
+  entry->key_mask = mask.word;
+  if (!kiln_type_is_complete_tensor(type)) return;
+  size_t rank = (size_t)d->rank;
+  entry->rank = (uint8_t)d->rank;
+  entry->check_dims = true;
+  entry->dims = KILN_NEW_ARRAY(arena, int64_t, 2 * rank + 1);
+  if (rank) {
+    memcpy(entry->dims, d->sizes, rank * sizeof *entry->dims);
+    memcpy(entry->dims + rank, d->strides, rank * sizeof *entry->dims);
+  }
+}
+
+/* -- Hashes -- */
+
+static uint64_t hash_dims(uint64_t h, const int64_t *dims, int rank) {
+  for (int i = 0; i < 2 * rank; i++) h = kiln_hash_mix(h, (uint64_t)dims[i]);
+  return h;
+}
+
+uint64_t kiln_guard_hash(const kiln_ivalue *values, int count, bool grad_mode) {
+  uint64_t h = (uint64_t)count;
+  for (int i = 0; i < count; i++) {
+    if (values[i].tag != KILN_TAG_TENSOR) {
+      h = kiln_hash_mix(h, values[i].tag);
+      continue;
+    }
+    const kiln_tensor *t = values[i].u.tensor;
+    h = hash_dims(kiln_hash_mix(h, kiln_guard_word(t, grad_mode)), t->dims, kiln_tensor_rank(t));
+  }
+  return h;
+}
+
+/* Equal to that of values which are all as recorded, when every key word is whole and dims are set.
+ */
+static uint64_t entries_hash(const kiln_guard_entry *entries, int count) {
+  uint64_t h = (uint64_t)count;
+  for (int i = 0; i < count; i++) {
+    h = hash_dims(kiln_hash_mix(h, entries[i].key_word), entries[i].dims, entries[i].rank);
+  }
+  return h;
+}
+
+/* -- Guards -- */
+
+/* The chance of 2^32 that is nearest below. */
+static uint32_t stress_of(double chance) {
+  return chance <= 0 ? 0 : chance >= 1 ? UINT32_MAX : (uint32_t)(chance * 4294967295.0);
+}
+
+void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int count,
+                      kiln_guard_desc *out_guard) {
+  *out_guard = (kiln_guard_desc){.count = count};
+  out_guard->entries = KILN_NEW_ARRAY(arena, kiln_guard_entry, count + 1);
+  kiln_operand *at = KILN_NEW_ARRAY(arena, kiln_operand, count + 1);
+  for (int i = 0; i < count; i++) {
+    build_entry(arena, types[i], &out_guard->entries[i]);
+    at[i] = (kiln_operand)i;
+  }
+  out_guard->at = at;
+  out_guard->hash = entries_hash(out_guard->entries, count);
+}
+
+void kiln_guard_make(const kiln_guard_maker *maker, kiln_arena *arena,
+                     const kiln_guard_checks *checks, const kiln_source_range *range,
+                     kiln_guard_desc *out_guard) {
+  kiln_guard_build(arena, checks->types.data, checks->types.count, out_guard);
+  out_guard->stress = stress_of(maker->stress);
+  out_guard->hits = maker->book ? kiln_counter_book_new(maker->book, 2) : 0;
+  out_guard->misses = out_guard->hits ? out_guard->hits + 1 : 0;
+  out_guard->watch = kiln__guard_watch(maker, arena, checks, range);
+}

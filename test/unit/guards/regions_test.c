@@ -1,0 +1,139 @@
+/* regions_test.c: regions around groups: their checks, and the fallbacks behind them. */
+#include "guards/guards.h"
+#include "test/unit/ir/ir_support.h"
+
+typedef struct pass_args {
+  kiln_graph *graph;
+  kiln_status *(*fn)(kiln_pass *pass);
+  bool changed;
+  int refused[8], refusals;
+} pass_args;
+
+static void note_refusal(kiln_pass *pass, const kiln_node *node, kiln_reason reason,
+                         const char *detail) {
+  pass_args *a = pass->context;
+  (void)node;
+  (void)detail;
+  a->refused[a->refusals++] = (int)reason;
+}
+
+static void pass_body(fixture *f, void *arg) {
+  pass_args *a = arg;
+  kiln_pass pass = {
+      .graph = a->graph, .scratch = f->arena, .env = f->env, .context = a, .refuse = note_refusal};
+  assert_ok(a->fn(&pass));
+  a->changed = pass.changed;
+}
+
+static pass_args run_pass(fixture *f, kiln_graph *graph, kiln_status *(*fn)(kiln_pass *pass)) {
+  pass_args a = {.graph = graph, .fn = fn};
+  pass_body(f, &a);
+  assert_ok(kiln_graph_verify(graph));
+  return a;
+}
+
+#define F23 "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"
+#define GROUP(n)                                               \
+  "with prim::TensorExprGroup_" #n " = graph(%p : " F23 "):\n" \
+  "  %q : " F23 " = aten::mul(%p, %p)\n"                       \
+  "  return (%q)\n"
+
+/* Nodes of that operator anywhere in the block; the last one is *out. */
+static int count_nodes(const kiln_block *block, kiln_op_id id, kiln_node **out) {
+  int count = 0;
+  for (kiln_node *n = block->first; n; n = n->next) {
+    if (kiln_node_is(n, id)) count++, *out = n;
+    for (int b = 0; b < n->block_count; b++) count += count_nodes(n->blocks[b], id, out);
+  }
+  return count;
+}
+
+/* The fallback: the group's nodes without a claim, over what was not refined. */
+static void fallback_of_a_group(void **state) {
+  fixture *f = *state;
+  kiln_graph *graph = parse(f, "graph(%x : " F23 "):\n"
+                               "  %y : " F23 " = prim::TensorExprGroup_0(%x)\n"
+                               "  return (%y)\n" GROUP(0));
+  assert_true(run_pass(f, graph, kiln_pass_insert_guards).changed);
+  kiln_node *fallback = NULL, *group = NULL, *check = NULL;
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_FallbackGraph, &fallback), 1);
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_TensorExprGroup, &group), 1);
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_TypeCheck, &check), 1);
+  assert_ptr_equal(kiln_node_input(fallback, 0), value(graph, "x"));
+  assert_ptr_equal(kiln_node_input(group, 0), kiln_node_output(check, 0));
+  assert_true(kiln_guards_is_hit(group->block));
+  assert_false(kiln_guards_is_hit(fallback->block));
+  assert_false(kiln_guards_is_hit(graph->top));
+  const kiln_graph *body = kiln_node_graph(fallback, "Subgraph");
+  assert_null(kiln_graph_input(body, 0)->type->detail);
+  assert_null(kiln_graph_output(body, 0)->type->detail);
+  assert_non_null(kiln_graph_output(kiln_node_graph(group, "Subgraph"), 0)->type->detail);
+  assert_false(run_pass(f, graph, kiln_pass_insert_guards).changed);
+  /* Outside of the region the claims go, inside they are facts. */
+  assert_true(run_pass(f, graph, kiln_pass_remove_type_specializations).changed);
+  assert_null(value(graph, "x")->type->detail);
+  assert_non_null(kiln_node_output(check, 0)->type->detail);
+  assert_non_null(kiln_node_output(group, 0)->type->detail);
+  kiln_graph_release(graph);
+}
+
+/* Two groups and what stands between: one fallback, in the old order, without a claim. */
+static void fallback_of_a_merged_region(void **state) {
+  fixture *f = *state;
+  kiln_graph *graph = parse(f, "graph(%x : " F23 "):\n"
+                               "  %one : int = prim::Constant[value=1]()\n"
+                               "  %none : NoneType = prim::Constant()\n"
+                               "  %y : " F23 " = prim::TensorExprGroup_0(%x)\n"
+                               "  %s : " F23 " = aten::softmax(%y, %one, %none)\n"
+                               "  %z : " F23 " = prim::TensorExprGroup_1(%s)\n"
+                               "  return (%z, %s)\n" GROUP(0) GROUP(1));
+  (void)run_pass(f, graph, kiln_pass_insert_guards);
+  pass_args merged = run_pass(f, graph, kiln_pass_merge_guards);
+  assert_true(merged.changed && merged.refusals == 0);
+  kiln_node *fallback = NULL, *check = NULL, *branch = NULL;
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_FallbackGraph, &fallback), 1);
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_TypeCheck, &check), 1);
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_If, &branch), 1);
+  assert_int_equal(check->input_count, 1);
+  assert_int_equal(branch->output_count, 2); /* %y is nobody's business outside */
+  assert_int_equal(fallback->output_count, 2);
+  static const char *const names[] = {"aten::mul", "prim::Constant", "prim::Constant",
+                                      "aten::softmax", "aten::mul"};
+  const kiln_node *n = kiln_node_graph(fallback, "Subgraph")->top->first;
+  for (int i = 0; i < 5; i++, n = n->next) {
+    assert_true(n && kiln_str_is(n->name, names[i]));
+    assert_null(n->outputs[0]->type->detail);
+  }
+  assert_null(n);
+  assert_false(run_pass(f, graph, kiln_pass_merge_guards).changed);
+  assert_true(run_pass(f, graph, kiln_pass_assume_guards).changed); /* as in a region's variant */
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_If, &branch), 0);
+  kiln_graph_release(graph);
+}
+
+static void refusals_are_told(void **state) {
+  fixture *f = *state;
+  kiln_graph *graph = parse(f, "graph(%x : " F23 ", %o : Tensor[]):\n"
+                               "  %y : " F23 " = prim::TensorExprGroup_0(%x)\n"
+                               "  %l : Tensor[] = aten::append(%o, %y)\n"
+                               "  %z : " F23 " = prim::TensorExprGroup_1(%y)\n"
+                               "  %c : " F23 " = aten::nonzero(%z)\n"
+                               "  %w : " F23 " = prim::TensorExprGroup_2(%c)\n"
+                               "  return (%w)\n" GROUP(0) GROUP(1) GROUP(2));
+  (void)run_pass(f, graph, kiln_pass_insert_guards);
+  pass_args a = run_pass(f, graph, kiln_pass_merge_guards);
+  assert_false(a.changed);
+  assert_int_equal(a.refusals, 2);
+  assert_int_equal(a.refused[0], KILN_REASON_guard_effect);
+  assert_int_equal(a.refused[1], KILN_REASON_guard_not_proven);
+  kiln_graph_release(graph);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(fallback_of_a_group, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(fallback_of_a_merged_region, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(refusals_are_told, fixture_setup, fixture_teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
