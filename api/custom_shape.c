@@ -27,7 +27,9 @@ static const kiln_shape_list *list_of(const kiln_op_shape *shape, int argument) 
 static int put_info(kiln_op_tensor_info *out, kiln_dtype dtype, int rank, const int64_t *sizes) {
   out->dtype = dtype;
   out->rank = rank <= KILN_OP_MAX_RANK ? rank : -1;
-  for (int i = 0; i < out->rank; i++) out->sizes[i] = sizes ? sizes[i] : KILN_DIM_UNKNOWN;
+  for (int i = 0; i < out->rank; i++) {
+    out->sizes[i] = sizes && sizes[i] >= 0 ? sizes[i] : KILN_DIM_UNKNOWN;
+  }
   return dtype != KILN_DTYPE_NONE || out->rank >= 0;
 }
 

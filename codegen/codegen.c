@@ -319,6 +319,8 @@ static kiln_status *compile(llvm_job *job, kiln_backend backend, kiln_reason *ou
 kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code) {
+  *out_reason = KILN_REASON_types_unknown;
+  KILN_TRY(kiln_loop_needs_numbers(fn));
   kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
   llvm_job job = make_job(codegen, fn, KILN__LLVM_OBJECT, scratch);
   kiln_status *status = compile(&job, backend, out_reason, out_code);
@@ -358,6 +360,7 @@ static void free_bytes(void *arg) {
 kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
   kiln_reason reason;
+  KILN_TRY(kiln_loop_needs_numbers(fn));
   llvm_job job =
       make_job(codegen, fn, stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR, arena);
   KILN_TRY(run_llvm(&job, &reason));

@@ -158,6 +158,7 @@ static kiln_status *serve_one(server *s, const request *r, kiln_reason *out_reas
     kiln_arena *arena = kiln_arena_scoped(s->env.mem);
     kiln_loop_fn *fn;
     KILN_TRY(kiln_loop_parse(kiln_str_make(text, r->text_size), arena, &fn));
+    KILN_TRY(kiln_loop_needs_numbers(fn));
     KILN_TRY(kiln__llvm_backend_compile(s->llvm, fn, r->name, (kiln__llvm_product)r->product,
                                         out_bytes, out_size));
   }

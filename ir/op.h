@@ -233,6 +233,7 @@ typedef struct kiln_shape_list {
  * the arguments are given as types and constants. */
 typedef struct kiln_shape_query {
   kiln_arena *arena; /* for sizes and strides of the answer */
+  kiln_dims *dims;   /* of all their expressions */
   const kiln_op *op;
   int arg_count;
   const kiln_type *const *types;          /* of the arguments, tensor details left aside */

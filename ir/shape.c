@@ -123,9 +123,15 @@ int64_t *kiln__shape_new(kiln_shape_query *q, int rank) {
 
 bool kiln__shape_static(int rank, const int64_t *sizes) {
   for (int i = 0; i < rank; i++) {
-    if (!kiln__dim_known(sizes[i])) return false;
+    if (!kiln_dim_is_number(sizes[i])) return false;
   }
   return rank >= 0;
+}
+
+bool kiln__shape_join_dim(kiln_dim *size, kiln_dim other) {
+  if (kiln_dim_is_number(*size) && kiln_dim_is_number(other)) return *size == other;
+  if (kiln_dim_is_number(other) || !kiln_dim_is_known(*size)) *size = other;
+  return true;
 }
 
 void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, const int64_t *sizes,
@@ -133,6 +139,7 @@ void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, con
   int64_t *copy = kiln__shape_new(q, rank);
   for (int i = 0; i < rank; i++) copy[i] = sizes[i];
   out->rank = (int8_t)rank;
+  out->dims = q->dims;
   out->sizes = copy;
   out->has_strides = strides != NULL;
   out->strides = NULL;
@@ -145,11 +152,10 @@ void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, con
 void kiln__shape_row_major(kiln_shape_query *q, kiln_tensor_detail *out, int rank,
                            const int64_t *sizes) {
   int64_t strides[KILN_MAX_RANK];
-  int64_t step = 1;
+  kiln_dim step = 1;
   for (int i = rank - 1; i >= 0; i--) {
     strides[i] = step;
-    int64_t size = sizes[i] == 0 ? 1 : sizes[i];
-    if (step < 0 || size < 0 || !kiln_checked_mul_i64(step, size, &step)) step = KILN_DIM_UNKNOWN;
+    step = kiln_dim_product(q->dims, step, sizes[i] == 0 ? 1 : sizes[i]);
   }
   kiln__shape_set(q, out, rank, sizes, strides);
 }
@@ -173,8 +179,11 @@ typedef struct gather {
   kiln_graph *graph;
 } gather;
 
-static const kiln_tensor_detail *detail_of(const kiln_ir_value *value) {
-  return value->type->kind == KILN_TYPE_TENSOR ? value->type->detail : NULL;
+/* What is known of a value, with its expressions among the graph's. */
+static const kiln_tensor_detail *detail_of(const kiln_graph *graph, const kiln_ir_value *value) {
+  const kiln_tensor_detail *d = value->type->kind == KILN_TYPE_TENSOR ? value->type->detail : NULL;
+  const bool foreign = d && d->dims && d->dims != kiln_type_table_dims(graph->types);
+  return foreign ? kiln_type_tensor(graph->types, d)->detail : d;
 }
 
 static const kiln_tensor_detail *detail_of_constant(kiln_arena *arena, kiln_ivalue v) {
@@ -257,7 +266,7 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
     } else if (is_constant) {
       tensors[i] = detail_of_constant(arena, *item);
     } else {
-      tensors[i] = detail_of(kiln_node_input(value->node, i));
+      tensors[i] = detail_of(value->node->graph, kiln_node_input(value->node, i));
     }
   }
   if (ints) {
@@ -273,6 +282,7 @@ static bool run_query_as(const kiln_op *op, const kiln_node *node, kiln_shape_qu
   if (!op || !op->shape) return false;
   int count = node->input_count;
   kiln_arena *arena = q->arena = node->graph->arena;
+  q->dims = kiln_type_table_dims(node->graph->types);
   const kiln_type **types = KILN_NEW_ARRAY(arena, const kiln_type *, count + 1);
   const kiln_tensor_detail **args = KILN_NEW_ARRAY(arena, const kiln_tensor_detail *, count + 1);
   const kiln_ivalue **constants = KILN_NEW_ARRAY(arena, const kiln_ivalue *, count + 1);
@@ -280,7 +290,7 @@ static bool run_query_as(const kiln_op *op, const kiln_node *node, kiln_shape_qu
   for (int i = 0; i < count; i++) {
     const kiln_ir_value *value = kiln_node_input(node, i);
     types[i] = value->type;
-    args[i] = detail_of(value);
+    args[i] = detail_of(node->graph, value);
     constants[i] = kiln_ir_value_constant(value);
     if (constants[i] && constants[i]->tag == KILN_TAG_TENSOR && !args[i]) {
       args[i] = detail_of_constant(arena, *constants[i]);
@@ -304,19 +314,20 @@ static bool run_query(const kiln_node *node, kiln_shape_query *q) {
 
 /* Pieces of equal size along a dimension, the last one shorter: ConstantChunk[chunks, dim]. */
 static bool run_constant_chunk(const kiln_node *node, kiln_shape_query *q) {
-  const kiln_tensor_detail *self = detail_of(kiln_node_input(node, 0));
+  const kiln_tensor_detail *self = detail_of(node->graph, kiln_node_input(node, 0));
   int64_t chunks = kiln_node_int(node, "chunks", -1), dim = kiln_node_int(node, "dim", 0);
   if (!self || self->rank < 1 || chunks < 1 || node->output_count > KILN_MAX_OUTS) return false;
   if (dim < 0) dim += self->rank;
   if (dim < 0 || dim >= self->rank) return false;
   q->arena = node->graph->arena;
+  q->dims = kiln_type_table_dims(node->graph->types);
   int64_t size = self->sizes[dim], sizes[KILN_MAX_RANK];
-  int64_t step = kiln__dim_known(size) ? (size + chunks - 1) / chunks : 0;
+  int64_t step = kiln_dim_is_number(size) ? (size + chunks - 1) / chunks : 0;
   for (int i = 0; i < self->rank; i++) sizes[i] = self->sizes[i];
   for (int k = 0; k < node->output_count; k++) {
     int64_t left = size - k * step;
-    sizes[dim] = !kiln__dim_known(size) ? KILN_DIM_UNKNOWN : left < step ? left : step;
-    if (kiln__dim_known(size) && left < 0) return false;
+    sizes[dim] = !kiln_dim_is_number(size) ? KILN_DIM_UNKNOWN : left < step ? left : step;
+    if (kiln_dim_is_number(size) && left < 0) return false;
     q->outs[k] = *self;
     kiln__shape_set(q, &q->outs[k], self->rank, sizes, self->has_strides ? self->strides : NULL);
   }
@@ -330,7 +341,10 @@ static const int64_t *join_dims(kiln_arena *arena, int rank, const int64_t *old,
                                 const int64_t *found) {
   if (!old || !found) return old ? old : found;
   int64_t *dims = KILN_NEW_ARRAY(arena, int64_t, rank);
-  for (int i = 0; i < rank; i++) dims[i] = kiln__dim_known(old[i]) ? old[i] : found[i];
+  for (int i = 0; i < rank; i++) {
+    const bool keeps = kiln_dim_is_number(old[i]) || !kiln_dim_is_known(found[i]);
+    dims[i] = keeps ? old[i] : found[i];
+  }
   return dims;
 }
 
@@ -339,6 +353,7 @@ static kiln_tensor_detail join(kiln_arena *arena, const kiln_tensor_detail *old,
                                const kiln_tensor_detail *found) {
   if (!old) return *found;
   kiln_tensor_detail d = *old;
+  if (!d.dims) d.dims = found->dims;
   if (d.dtype == KILN_DTYPE_NONE) d.dtype = found->dtype;
   if (d.requires_grad < 0) d.requires_grad = found->requires_grad;
   if (d.undefined < 0) d.undefined = found->undefined;
@@ -357,7 +372,7 @@ static bool set_type(kiln_graph *graph, kiln_ir_value *value, const kiln_tensor_
   if (value->type->kind != KILN_TYPE_TENSOR) return true;
   if (kiln_type_is_complete_tensor(value->type)) return true;
   if (found) {
-    kiln_tensor_detail d = join(graph->arena, value->type->detail, found);
+    kiln_tensor_detail d = join(graph->arena, detail_of(graph, value), found);
     value->type = kiln_type_tensor(graph->types, &d);
   }
   return kiln_type_is_complete_tensor(value->type);
@@ -385,7 +400,7 @@ bool kiln_shape_infer(kiln_graph *graph, kiln_node *node) {
 
 bool kiln_shape_keeps_self(const kiln_node *node) {
   kiln_shape_query q = {0};
-  const kiln_tensor_detail *self = detail_of(kiln_node_input(node, 0));
+  const kiln_tensor_detail *self = detail_of(node->graph, kiln_node_input(node, 0));
   const kiln_op *base = kiln_registry_op(node->graph->registry, (kiln_op_id)node->op->id);
   if (!self || !run_query_as(base, node, &q)) return false;
   const kiln_tensor_detail *out = &q.outs[0];

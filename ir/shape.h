@@ -49,13 +49,16 @@ void kiln__shape_row_major(kiln_shape_query *q, kiln_tensor_detail *out, int ran
 /* Sets sizes and strides; strides NULL: not known. */
 void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, const int64_t *sizes,
                      const int64_t *strides);
-static inline bool kiln__dim_known(int64_t size) { return size >= 0; }
-bool kiln__shape_static(int rank, const int64_t *sizes);
+/* Whether all are numbers. */
+bool kiln__shape_static(int rank, const kiln_dim *sizes);
 
 /* -- shape_pointwise.c -- */
 
 /* The size of a broadcast dimension; false when they do not fit. */
-bool kiln__shape_broadcast_dim(int64_t a, int64_t b, int64_t *out);
+bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, kiln_dim *out);
+/* The dimension that two tensors share, as far as one of them tells it; false when both do, and
+ * differ for certain. */
+bool kiln__shape_join_dim(kiln_dim *size, kiln_dim other);
 /* Sizes and strides that a pointwise result of these operands gets. */
 bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
                            const kiln_tensor_detail *const *operands, int count);

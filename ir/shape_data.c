@@ -193,16 +193,9 @@ static void give_joined(kiln_shape_query *q, const kiln_shape_list *list, int ra
   }
 }
 
-/* Joins one more dimension size; false when both are known and differ. */
-static bool join_dim(int64_t *size, int64_t other) {
-  if (kiln__dim_known(*size) && kiln__dim_known(other)) return *size == other;
-  if (!kiln__dim_known(*size)) *size = other;
-  return true;
-}
-
 bool kiln__shape_cat(kiln_shape_query *q) {
   const kiln_shape_list *list = tensors_of(q);
-  int64_t sizes[KILN_MAX_RANK], sum = 0;
+  kiln_dim sizes[KILN_MAX_RANK], sum = 0;
   int rank = -1, dim = 0;
   if (!list) return false;
   for (int i = 0; i < list->count; i++) {
@@ -215,10 +208,9 @@ bool kiln__shape_cat(kiln_shape_query *q) {
     }
     if (t->rank != rank) return false;
     for (int d = 0; d < rank; d++) {
-      if (d != dim && !join_dim(&sizes[d], t->sizes[d])) return false;
+      if (d != dim && !kiln__shape_join_dim(&sizes[d], t->sizes[d])) return false;
     }
-    bool known = sum >= 0 && kiln__dim_known(t->sizes[dim]);
-    if (!known || !kiln_checked_add_i64(sum, t->sizes[dim], &sum)) sum = KILN_DIM_UNKNOWN;
+    sum = kiln_dim_plus(q->dims, sum, t->sizes[dim]);
   }
   if (rank < 0) return false;
   sizes[dim] = sum;
@@ -238,7 +230,7 @@ bool kiln__shape_stack(kiln_shape_query *q) {
   for (int i = 1; i < list->count; i++) {
     if (list->tensors[i]->rank != rank) return false;
     for (int d = 0; d < rank; d++) {
-      if (!join_dim(&sizes[d], list->tensors[i]->sizes[d])) return false;
+      if (!kiln__shape_join_dim(&sizes[d], list->tensors[i]->sizes[d])) return false;
     }
   }
   for (int d = rank; d > dim; d--) sizes[d] = sizes[d - 1];

@@ -29,17 +29,28 @@ static int64_t item(const kiln_shape_query *q, const char *name, int d, int n, i
   return list.known[i] ? list.ints[i] : KILN_DIM_UNKNOWN;
 }
 static bool is_sane(int64_t x) { return x >= 0 && x < (int64_t)1 << 40; }
+/* A size, or an expression: what a sum may begin with. */
+static bool is_sane_dim(kiln_dim d) {
+  return kiln_dim_is_number(d) ? is_sane(d) : kiln_dim_is_known(d);
+}
 /* Beside sizes and KILN_DIM_UNKNOWN: no window fits; a padding of "same". */
 enum { NO_FIT = -77, SAME = -78 };
 /* Windows of `size` (spread by `dilation`) in `in` + 2 `padding`; unknown, or NO_FIT. */
-static int64_t windows(int64_t in, int64_t size, int64_t stride, int64_t padding, int64_t dilation,
-                       bool ceil_mode) {
-  if (!is_sane(in) || !is_sane(size) || !is_sane(stride) || !is_sane(padding) ||
+static kiln_dim windows(kiln_dims *dims, kiln_dim in, int64_t size, int64_t stride, int64_t padding,
+                        int64_t dilation, bool ceil_mode) {
+  if (!is_sane_dim(in) || !is_sane(size) || !is_sane(stride) || !is_sane(padding) ||
       !is_sane(dilation)) {
     return KILN_DIM_UNKNOWN;
   }
   if (stride == 0 || size == 0 || size > (int64_t)1 << 20 || dilation > (int64_t)1 << 20) {
     return NO_FIT;
+  }
+  if (!kiln_dim_is_number(in)) {
+    if (ceil_mode) return KILN_DIM_UNKNOWN;
+    const kiln_sum more = kiln_sum_number(2 * padding - dilation * (size - 1) - 1);
+    const kiln_sum steps =
+        kiln_sum_divided(dims, kiln_sum_plus(kiln_sum_of(dims, in), more), stride);
+    return kiln_sum_dim(dims, kiln_sum_plus(steps, kiln_sum_number(1)));
   }
   const int64_t room = in + 2 * padding - dilation * (size - 1) - 1;
   if (room < 0) return NO_FIT;
@@ -77,8 +88,9 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
   sizes[rank++] = !transposed ? (w->sizes[1] > 0    ? w->sizes[0]
                                  : w->sizes[1] == 0 ? 0
                                                     : KILN_DIM_UNKNOWN)
-                  : known && kiln__dim_known(w->sizes[1]) && is_sane(groups) ? w->sizes[1] * groups
-                                                                             : KILN_DIM_UNKNOWN;
+                  : known && kiln_dim_is_number(w->sizes[1]) && is_sane(groups)
+                      ? w->sizes[1] * groups
+                      : KILN_DIM_UNKNOWN;
   for (int d = 0; d < n; d++) {
     const int64_t in = x->sizes[x->rank - n + d], size = w->sizes[2 + d];
     const int64_t stride = item(q, "stride", d, n, 1), padding = padding_of(q, d, n);
@@ -88,14 +100,18 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
       out = in;
     } else if (transposed) {
       const int64_t more = item(q, "output_padding", d, n, 0);
-      const bool all = is_sane(in) && is_sane(size) && size < (int64_t)1 << 20 && is_sane(stride) &&
-                       stride < (int64_t)1 << 20 && is_sane(padding) && is_sane(dilation) &&
-                       dilation < (int64_t)1 << 20 && is_sane(more);
-      out = all ? (in - 1) * stride - 2 * padding + dilation * (size - 1) + more + 1
-                : KILN_DIM_UNKNOWN;
-      if (all && out <= 0) return false;
+      const bool all = is_sane_dim(in) && is_sane(size) && size < (int64_t)1 << 20 &&
+                       is_sane(stride) && stride < (int64_t)1 << 20 && is_sane(padding) &&
+                       is_sane(dilation) && dilation < (int64_t)1 << 20 && is_sane(more);
+      out = KILN_DIM_UNKNOWN;
+      if (all) {
+        const int64_t rest = dilation * (size - 1) + more + 1 - stride - 2 * padding;
+        const kiln_sum steps = kiln_sum_times(kiln_sum_of(q->dims, in), stride);
+        out = kiln_sum_dim(q->dims, kiln_sum_plus(steps, kiln_sum_number(rest)));
+        if (kiln_dim_is_number(in) && out <= 0) return false;
+      }
     } else {
-      out = windows(in, size, stride, padding, dilation, false);
+      out = windows(q->dims, in, size, stride, padding, dilation, false);
     }
     if (out == NO_FIT) return false;
     sizes[rank++] = out;
@@ -127,7 +143,7 @@ bool kiln__shape_pool(kiln_shape_query *q) {
     sizes[d] = x->sizes[d];
     if (at < 0) continue;
     const int64_t size = item(q, "kernel_size", at, n, KILN_DIM_UNKNOWN);
-    sizes[d] = windows(x->sizes[d], size, item(q, "stride", at, n, size),
+    sizes[d] = windows(q->dims, x->sizes[d], size, item(q, "stride", at, n, size),
                        item(q, "padding", at, n, 0), item(q, "dilation", at, n, 1), ceil_mode);
     if (sizes[d] == NO_FIT) return false;
     if (!told) sizes[d] = KILN_DIM_UNKNOWN;
@@ -194,12 +210,9 @@ bool kiln__shape_glu(kiln_shape_query *q) {
   int dim;
   if (!self || self->rank == 0 || !kiln__shape_dim(q, 1, self->rank, &dim)) return false;
   for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
-  if (kiln__dim_known(sizes[dim])) {
-    if (sizes[dim] % 2) return false;
-    sizes[dim] /= 2;
-  } else {
-    sizes[dim] = KILN_DIM_UNKNOWN;
-  }
+  if (kiln_dim_is_number(sizes[dim]) && sizes[dim] % 2) return false;
+  sizes[dim] =
+      kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, kiln_sum_of(q->dims, sizes[dim]), 2));
   give(q, 0, self->dtype, self->rank, sizes, false);
   return true;
 }
@@ -213,8 +226,7 @@ bool kiln__shape_repeat(kiln_shape_query *q) {
     const int at = d - (list.count - self->rank);
     const int64_t own = at < 0 ? 1 : self->sizes[at];
     if (list.known[d] && list.ints[d] < 0) return false;
-    sizes[d] = list.known[d] && is_sane(list.ints[d]) && is_sane(own) ? own * list.ints[d]
-                                                                      : KILN_DIM_UNKNOWN;
+    sizes[d] = list.known[d] ? kiln_dim_product(q->dims, own, list.ints[d]) : KILN_DIM_UNKNOWN;
   }
   give(q, 0, self->dtype, list.count, sizes, true);
   return true;
@@ -231,9 +243,13 @@ bool kiln__shape_pad(kiln_shape_query *q) {
     const int pair = self->rank - 1 - d;
     sizes[d] = self->sizes[d];
     if (pair >= list.count / 2) continue;
-    const bool known = list.known[2 * pair] && list.known[2 * pair + 1] && is_sane(sizes[d]);
-    sizes[d] = known ? sizes[d] + list.ints[2 * pair] + list.ints[2 * pair + 1] : KILN_DIM_UNKNOWN;
-    if (known && sizes[d] < 0) return false;
+    const bool known = list.known[2 * pair] && list.known[2 * pair + 1];
+    const kiln_sum more = kiln_sum_plus(kiln_sum_number(list.ints[2 * pair]),
+                                        kiln_sum_number(list.ints[2 * pair + 1]));
+    const bool is_number = known && kiln_dim_is_number(sizes[d]);
+    sizes[d] = known ? kiln_sum_dim(q->dims, kiln_sum_plus(kiln_sum_of(q->dims, sizes[d]), more))
+                     : KILN_DIM_UNKNOWN;
+    if (is_number && !kiln_dim_is_known(sizes[d])) return false;
   }
   give(q, 0, self->dtype, self->rank, sizes, false);
   return true;
@@ -248,9 +264,10 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
   for (int d = 0; d < self->rank; d++) {
     sizes[d] = self->sizes[d];
     if (d < n) continue;
-    const bool told = known && is_sane(sizes[d]);
-    if (told && d == n && sizes[d] % (r * r)) return false;
-    sizes[d] = !told ? KILN_DIM_UNKNOWN : d == n ? sizes[d] / (r * r) : sizes[d] * r;
+    if (known && kiln_dim_is_number(sizes[d]) && d == n && sizes[d] % (r * r)) return false;
+    const kiln_sum size = known ? kiln_sum_of(q->dims, sizes[d]) : (kiln_sum){.known = false};
+    sizes[d] = kiln_sum_dim(q->dims, d == n && known ? kiln_sum_divided(q->dims, size, r * r)
+                                                     : kiln_sum_times(size, known ? r : 1));
   }
   give(q, 0, self->dtype, self->rank, sizes, false);
   return true;
@@ -262,7 +279,8 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
 bool kiln__shape_baddbmm(kiln_shape_query *q) {
   const kiln_tensor_detail *a = kiln__shape_ranked(q, 1), *b = kiln__shape_ranked(q, 2);
   if (!a || !b || a->rank != 3 || b->rank != 3) return false;
-  const int64_t batch = kiln__dim_known(a->sizes[0]) ? a->sizes[0] : b->sizes[0];
+  kiln_dim batch = a->sizes[0];
+  if (!kiln__shape_join_dim(&batch, b->sizes[0])) return false;
   const int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
   give(q, 0, a->dtype == b->dtype ? a->dtype : (int)KILN_DTYPE_NONE, 3, sizes, true);
   return true;

@@ -3,8 +3,8 @@
 
 /* -- Matrix products -- */
 
-static bool dims_meet(int64_t a, int64_t b) {
-  return !kiln__dim_known(a) || !kiln__dim_known(b) || a == b;
+static bool dims_meet(kiln_dim a, kiln_dim b) {
+  return !kiln_dim_is_number(a) || !kiln_dim_is_number(b) || a == b;
 }
 
 /* A new row-major result in the dtype that both share. */
@@ -37,7 +37,8 @@ bool kiln__shape_bmm(kiln_shape_query *q) {
   const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
   if (!a || !b || a->rank != 3 || b->rank != 3) return false;
   if (!dims_meet(a->sizes[2], b->sizes[1]) || !dims_meet(a->sizes[0], b->sizes[0])) return false;
-  int64_t batch = kiln__dim_known(a->sizes[0]) ? a->sizes[0] : b->sizes[0];
+  kiln_dim batch = a->sizes[0];
+  if (!kiln__shape_join_dim(&batch, b->sizes[0])) return false;
   int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
   return give_product(q, a, b, 3, sizes);
 }
@@ -54,7 +55,7 @@ bool kiln__shape_matmul(kiln_shape_query *q) {
   for (int i = 0; i < batch; i++) {
     int at_a = i - (batch - batch_a), at_b = i - (batch - batch_b);
     int64_t size_a = at_a >= 0 ? a->sizes[at_a] : 1, size_b = at_b >= 0 ? b->sizes[at_b] : 1;
-    if (!kiln__shape_broadcast_dim(size_a, size_b, &sizes[i])) return false;
+    if (!kiln__shape_broadcast_dim(q->dims, size_a, size_b, &sizes[i])) return false;
   }
   if (a->rank > 1) sizes[rank++] = a->sizes[a->rank - 2];
   if (b->rank > 1) sizes[rank++] = b->sizes[b->rank - 1];
@@ -209,7 +210,8 @@ bool kiln__shape_attention(kiln_shape_query *q) {
       (!kiln__shape_ranked(q, 3) || kiln__shape_ranked(q, 3)->rank > a->rank))
     return false;
   for (int d = 0; d + 2 < a->rank; d++) {
-    if (!kiln__dim_known(a->sizes[d]) || a->sizes[d] != k->sizes[d] || a->sizes[d] != v->sizes[d]) {
+    if (!kiln_dim_is_number(a->sizes[d]) || a->sizes[d] != k->sizes[d] ||
+        a->sizes[d] != v->sizes[d]) {
       return false;
     }
     sizes[d] = a->sizes[d];

@@ -7,17 +7,23 @@
 
 /* -- Broadcasting -- */
 
-bool kiln__shape_broadcast_dim(int64_t a, int64_t b, int64_t *out) {
+/* It is no 1, so that what broadcasts with it is it or 1. */
+static bool is_not_one(const kiln_dims *dims, kiln_dim d) {
+  int64_t least, most;
+  return kiln_sum_range(dims, kiln_sum_of(dims, d), &least, &most) && (least > 1 || most < 1);
+}
+
+bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, kiln_dim *out) {
   if (a == b || b == 1) {
     *out = a;
   } else if (a == 1) {
     *out = b;
-  } else if (kiln__dim_known(a) && kiln__dim_known(b)) {
+  } else if (kiln_dim_is_number(a) && kiln_dim_is_number(b)) {
     return false;
-  } else if (kiln__dim_known(a) || kiln__dim_known(b)) {
-    *out = kiln__dim_known(a) ? a : b; /* the other is this or 1 */
+  } else if (is_not_one(dims, kiln_dim_is_number(b) ? b : a)) {
+    *out = kiln_dim_is_number(b) ? b : a;
   } else {
-    *out = KILN_DIM_UNKNOWN;
+    *out = is_not_one(dims, b) ? b : KILN_DIM_UNKNOWN;
   }
   return true;
 }
@@ -46,7 +52,9 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
     for (int k = 0; k < count; k++) {
       int at = i - (rank - operands[k]->rank);
       if (at < 0) continue;
-      if (!kiln__shape_broadcast_dim(sizes[i], operands[k]->sizes[at], &sizes[i])) return false;
+      if (!kiln__shape_broadcast_dim(q->dims, sizes[i], operands[k]->sizes[at], &sizes[i])) {
+        return false;
+      }
     }
   }
   if (complete) kiln_strides_pointwise(rank, sizes, dims, count, strides);

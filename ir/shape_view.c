@@ -7,7 +7,7 @@
 typedef struct geometry {
   int rank;
   bool has_strides;
-  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  kiln_dim sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
 } geometry;
 
 /* That of argument 0; false when its rank is not known. */
@@ -65,6 +65,14 @@ static kiln_strided strided(const geometry *g) {
   return (kiln_strided){g->rank, g->sizes, g->strides};
 }
 
+/* What -1 stands for beside sizes whose product is given. */
+static kiln_dim open_size(kiln_dims *dims, const geometry *self, int64_t product) {
+  kiln_dim numel = 1;
+  for (int i = 0; i < self->rank; i++) numel = kiln_dim_product(dims, numel, self->sizes[i]);
+  if (product == 0) return KILN_DIM_UNKNOWN;
+  return kiln_sum_dim(dims, kiln_sum_divided(dims, kiln_sum_of(dims, numel), product));
+}
+
 /* The sizes of a list argument, with -1 worked out where all is known. */
 static bool wanted_sizes(const kiln_shape_query *q, int arg, const geometry *self, geometry *to) {
   kiln_shape_list list;
@@ -83,7 +91,11 @@ static bool wanted_sizes(const kiln_shape_query *q, int arg, const geometry *sel
     to->sizes[i] = list.known[i] && list.ints[i] >= 0 ? list.ints[i] : KILN_DIM_UNKNOWN;
     if (to->sizes[i] >= 0 && !kiln_checked_mul_i64(product, to->sizes[i], &product)) return false;
   }
-  if (!all || !kiln__shape_static(self->rank, self->sizes)) return true;
+  if (!all) return true;
+  if (!kiln__shape_static(self->rank, self->sizes)) {
+    if (open >= 0) to->sizes[open] = open_size(q->dims, self, product);
+    return true;
+  }
   if (!kiln_numel(self->rank, self->sizes, &numel)) return false;
   if (open < 0) return product == numel;
   if (product == 0 || numel % product != 0) return false;
@@ -123,11 +135,9 @@ bool kiln__shape_flatten(kiln_shape_query *q) {
     return false;
   }
   if (self.rank > 0 && first == last) return give(q, &self);
-  int64_t product = 1;
+  kiln_dim product = 1;
   for (int i = first; i <= last && i < self.rank; i++) {
-    int64_t size = self.sizes[i];
-    bool known = kiln__dim_known(size) && product >= 0;
-    if (!known || !kiln_checked_mul_i64(product, size, &product)) product = KILN_DIM_UNKNOWN;
+    product = kiln_dim_product(q->dims, product, self.sizes[i]);
   }
   for (int i = 0; i < first; i++) to.sizes[to.rank++] = self.sizes[i];
   to.sizes[to.rank++] = product;
@@ -189,16 +199,17 @@ static bool expand_to(kiln_shape_query *q, const geometry *self, int rank, const
   int pad = rank - self->rank;
   for (int i = rank - 1; i >= 0; i--) {
     int64_t size = known[i] ? sizes[i] : KILN_DIM_UNKNOWN;
-    bool keep = known[i] && size == -1;
+    bool keep = known[i] && sizes[i] == -1;
     int64_t own = i >= pad ? self->sizes[i - pad] : 1;
     if (keep && i < pad) return false;
-    if (known[i] && kiln__dim_known(own) && own != 1 && !keep && size != own) return false;
+    const bool both = kiln_dim_is_number(own) && kiln_dim_is_number(size);
+    if (both && own != 1 && size != own) return false;
     to.sizes[i] = keep ? own : size;
     if (!to.has_strides) continue;
     /* A new dimension gets the stride that it would have inside: only its size counts. */
-    int64_t stride = i >= pad       ? self->strides[i - pad]
-                     : i + 1 < rank ? to.sizes[i + 1] * to.strides[i + 1]
-                                    : 1;
+    kiln_dim stride = i >= pad       ? self->strides[i - pad]
+                      : i + 1 < rank ? kiln_dim_product(q->dims, to.sizes[i + 1], to.strides[i + 1])
+                                     : 1;
     to.strides[i] = own == 1 && to.sizes[i] != 1 ? 0 : stride;
   }
   if (!kiln__shape_static(rank, to.sizes)) to.has_strides = false;
@@ -209,6 +220,9 @@ bool kiln__shape_expand(kiln_shape_query *q) {
   geometry self;
   kiln_shape_list list;
   if (!self_geometry(q, &self) || !kiln__shape_ints(q, 1, &list)) return false;
+  for (int i = 0; i < list.count; i++) {
+    if (list.known[i] && list.ints[i] < -1) return false;
+  }
   return expand_to(q, &self, list.count, list.ints, list.known);
 }
 
@@ -217,7 +231,7 @@ bool kiln__shape_expand_as(kiln_shape_query *q) {
   bool known[KILN_MAX_RANK];
   const kiln_tensor_detail *other = kiln__shape_tensor(q, 1);
   if (!self_geometry(q, &self) || !other || other->rank < 0) return false;
-  for (int i = 0; i < other->rank; i++) known[i] = kiln__dim_known(other->sizes[i]);
+  for (int i = 0; i < other->rank; i++) known[i] = kiln_dim_is_known(other->sizes[i]);
   return expand_to(q, &self, other->rank, other->sizes, known);
 }
 
@@ -228,8 +242,7 @@ bool kiln__shape_unsqueeze(kiln_shape_query *q) {
   if (!kiln__shape_dim(q, 1, g.rank + 1, &dim)) return false;
   int64_t stride = 1;
   if (dim < g.rank && g.has_strides) {
-    bool known = kiln__dim_known(g.sizes[dim]) && kiln__dim_known(g.strides[dim]);
-    stride = known ? g.sizes[dim] * g.strides[dim] : KILN_DIM_UNKNOWN;
+    stride = kiln_dim_product(q->dims, g.sizes[dim], g.strides[dim]);
   }
   insert_dim(&g, dim, 1, stride);
   return give(q, &g);
@@ -243,7 +256,7 @@ bool kiln__shape_squeeze(kiln_shape_query *q) {
   if (q->arg_count > 1 && !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
   for (int i = g.rank - 1; i >= 0; i--) {
     if (dim >= 0 && i != dim) continue;
-    if (!kiln__dim_known(g.sizes[i])) return false; /* even the rank is open */
+    if (!kiln_dim_is_number(g.sizes[i])) return false; /* even the rank is open */
     if (g.sizes[i] == 1) remove_dim(&g, i);
   }
   return give(q, &g);
@@ -270,6 +283,32 @@ static bool slice_bound(const kiln_shape_query *q, int arg, int64_t size, int64_
   return true;
 }
 
+/* A bound of a slice of what is no number: false where the clamping depends on the symbols. */
+static bool symbolic_bound(const kiln_shape_query *q, int arg, kiln_sum size, kiln_sum fallback,
+                           kiln_sum *out) {
+  int64_t bound;
+  *out = fallback;
+  if (kiln__shape_is_none(q, arg)) return true;
+  if (!kiln__shape_int(q, arg, &bound)) return false;
+  const kiln_sum number = kiln_sum_number(bound);
+  *out = bound < 0 ? kiln_sum_plus(size, number) : bound == INT64_MAX ? size : number;
+  return kiln_sum_is_natural(q->dims, *out) &&
+         kiln_sum_is_natural(q->dims, kiln_sum_minus(size, *out));
+}
+
+static kiln_dim slice_length(const kiln_shape_query *q, kiln_dim dim, int64_t step) {
+  const kiln_sum size = kiln_sum_of(q->dims, dim);
+  kiln_sum start, end;
+  if (!symbolic_bound(q, 2, size, kiln_sum_number(0), &start) ||
+      !symbolic_bound(q, 3, size, size, &end)) {
+    return KILN_DIM_UNKNOWN;
+  }
+  const kiln_sum length = kiln_sum_minus(end, start);
+  if (!kiln_sum_is_natural(q->dims, length)) return KILN_DIM_UNKNOWN;
+  const kiln_sum up = kiln_sum_plus(length, kiln_sum_number(step - 1));
+  return kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, up, step));
+}
+
 bool kiln__shape_slice(kiln_shape_query *q) {
   geometry g;
   int dim;
@@ -278,14 +317,16 @@ bool kiln__shape_slice(kiln_shape_query *q) {
   bool step_known = kiln__shape_int(q, 4, &step);
   if (step_known && step < 1) return false;
   int64_t size = g.sizes[dim];
-  bool bounds = step_known && kiln__dim_known(size) && slice_bound(q, 2, size, 0, &start) &&
+  bool bounds = step_known && kiln_dim_is_number(size) && slice_bound(q, 2, size, 0, &start) &&
                 slice_bound(q, 3, size, size, &end);
   g.sizes[dim] = KILN_DIM_UNKNOWN;
   if (bounds) {
     int64_t length = end > start ? end - start : 0;
     g.sizes[dim] = length / step + (length % step != 0);
+  } else if (step_known && kiln_dim_is_known(size) && !kiln_dim_is_number(size)) {
+    g.sizes[dim] = slice_length(q, size, step);
   }
-  bool stride_known = step_known && g.has_strides && kiln__dim_known(g.strides[dim]);
+  bool stride_known = step_known && g.has_strides && kiln_dim_is_number(g.strides[dim]);
   if (!stride_known || !kiln_checked_mul_i64(g.strides[dim], step, &g.strides[dim])) {
     g.strides[dim] = KILN_DIM_UNKNOWN;
   }
@@ -322,7 +363,7 @@ static bool give_pieces(kiln_shape_query *q, const geometry *self, int dim, int6
 
 static bool pieces_of(const kiln_shape_query *q, geometry *g, int *dim) {
   return self_geometry(q, g) && g->rank > 0 && kiln__shape_dim(q, 2, g->rank, dim) &&
-         kiln__dim_known(g->sizes[*dim]);
+         kiln_dim_is_number(g->sizes[*dim]);
 }
 
 /* chunk(self, chunks, dim). */
@@ -352,7 +393,7 @@ bool kiln__shape_unbind(kiln_shape_query *q) {
   if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
   int64_t count = g.sizes[dim];
   enum { MAX_PIECES = 1024 };
-  if (!kiln__dim_known(count) || count > MAX_PIECES) return false;
+  if (!kiln_dim_is_number(count) || count > MAX_PIECES) return false;
   remove_dim(&g, dim);
   kiln_tensor_detail *elems = KILN_NEW_ARRAY(q->arena, kiln_tensor_detail, count);
   give(q, &g);

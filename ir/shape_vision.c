@@ -21,7 +21,7 @@ static bool regions(kiln_shape_query *q, bool by_bin) {
   const int64_t height = int_of(q, "pooled_height"), width = int_of(q, "pooled_width");
   int64_t channels = t->sizes[1];
   if (by_bin) {
-    const bool known = kiln__dim_known(channels) && height > 0 && width > 0;
+    const bool known = kiln_dim_is_number(channels) && height > 0 && width > 0;
     if (known && channels % (height * width) != 0) return false;
     channels = known ? channels / (height * width) : KILN_DIM_UNKNOWN;
   }

@@ -83,7 +83,7 @@ typedef struct kiln_callable {
 typedef struct kiln_group_output {
   kiln_dtype dtype;
   int rank;
-  const int64_t *sizes, *strides;
+  const kiln_dim *sizes, *strides; /* numbers */
   bool contiguous;
   bool requires_grad; /* always false in a group */
   int takes;          /* the operand whose tensor it may be where nobody else has that, or -1 */

@@ -30,6 +30,7 @@ struct kiln_type_table {
   interned **buckets;
   uint32_t bucket_count, count;
   kiln_map names;   /* nominal types and NamedTuples by qualified name */
+  kiln_dims *dims;  /* made with the first expression */
   uint32_t next_id; /* atomic; the root's serves the chain */
 };
 
@@ -67,6 +68,11 @@ void kiln_type_table_destroy(kiln_type_table *table) {
 
 kiln_arena *kiln_type_table_arena(kiln_type_table *table) { return table->arena; }
 
+kiln_dims *kiln_type_table_dims(kiln_type_table *table) {
+  if (!table->dims) table->dims = kiln_dims_create(table->arena);
+  return table->dims;
+}
+
 static void unlock(void *table) { pthread_mutex_unlock(&((kiln_type_table *)table)->lock); }
 
 /* For what takes memory. */
@@ -77,6 +83,17 @@ static void lock(kiln_type_table *table, kiln_cleanup *unlocking) {
 static void give_back(kiln_type_table *table, kiln_cleanup *unlocking) {
   kiln_scope_undefer(unlocking);
   unlock(table);
+}
+
+bool kiln__type_table_parse_dim(kiln_type_table *table, kiln_str *text, kiln_dim *out_dim,
+                                const kiln_dims **out_dims) {
+  kiln_cleanup unlocking;
+  lock(table, &unlocking);
+  kiln_dims *dims = kiln_type_table_dims(table);
+  const bool is_dim = kiln_dim_parse(dims, text, out_dim);
+  give_back(table, &unlocking);
+  *out_dims = dims;
+  return is_dim;
 }
 
 void *kiln__type_table_alloc(kiln_type_table *table, size_t size) {
@@ -93,7 +110,8 @@ static bool same_detail(const kiln_tensor_detail *a, const kiln_tensor_detail *b
   if (!a || !b) return a == b;
   if (a->dtype != b->dtype || a->rank != b->rank || a->requires_grad != b->requires_grad ||
       a->undefined != b->undefined || a->device != b->device ||
-      a->device_index != b->device_index || a->has_strides != b->has_strides) {
+      a->device_index != b->device_index || a->has_strides != b->has_strides ||
+      a->dims != b->dims) {
     return false;
   }
   if (a->rank <= 0) return true;
@@ -333,7 +351,40 @@ const kiln_type *kiln_type_var(kiln_type_table *table, kiln_str name) {
   return intern(table->root, &(kiln_type){.kind = KILN_TYPE_VAR, .name = name});
 }
 
+static bool has_expression(int rank, const kiln_dim *dims) {
+  for (int i = 0; i < rank; i++) {
+    if (kiln_dim_is_expression(dims[i])) return true;
+  }
+  return false;
+}
+
+static const kiln_dim *copy_dims(kiln_type_table *table, const kiln_dims *from, int rank,
+                                 const kiln_dim *dims, kiln_dim *copy) {
+  for (int i = 0; i < rank; i++) copy[i] = kiln_dim_copy(table->dims, from, dims[i]);
+  return copy;
+}
+
+/* A tensor's detail with all its expressions in the table's dims: `sizes` and `strides` have room
+ * for what is copied. Where there are none it has no dims. */
+static void take_dims(kiln_type_table *table, kiln_tensor_detail *d, kiln_dim *sizes,
+                      kiln_dim *strides) {
+  const bool in_sizes = d->rank > 0 && has_expression(d->rank, d->sizes);
+  const bool in_strides = d->has_strides && has_expression(d->rank, d->strides);
+  if (!in_sizes && !in_strides) {
+    d->dims = NULL;
+  } else if (d->dims != table->dims) {
+    kiln_cleanup unlocking;
+    lock(table, &unlocking);
+    kiln_dims *dims = kiln_type_table_dims(table);
+    d->sizes = copy_dims(table, d->dims, d->rank, d->sizes, sizes);
+    if (d->has_strides) d->strides = copy_dims(table, d->dims, d->rank, d->strides, strides);
+    d->dims = dims;
+    give_back(table, &unlocking);
+  }
+}
+
 const kiln_type *kiln_type_tensor(kiln_type_table *table, const kiln_tensor_detail *detail) {
+  kiln_dim sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   kiln_tensor_detail d = *detail;
   if (d.rank < 0) d.sizes = NULL;
   if (d.rank < 0 || !d.has_strides) d.strides = NULL, d.has_strides = false;
@@ -342,6 +393,7 @@ const kiln_type *kiln_type_tensor(kiln_type_table *table, const kiln_tensor_deta
       d.rank == 0; /* strides that are all unknown are no strides; those of rank 0 are known */
   for (int i = 0; i < d.rank && d.has_strides; i++) some |= d.strides[i] != KILN_DIM_UNKNOWN;
   d.has_strides = some;
+  take_dims(table, &d, sizes, strides);
   if (d.dtype == KILN_DTYPE_NONE && d.rank < 0 && d.requires_grad < 0 && d.undefined < 0 &&
       d.device < 0) {
     return kiln_type_basic(KILN_TYPE_TENSOR);

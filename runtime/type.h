@@ -13,6 +13,7 @@
 #ifndef KILN_RUNTIME_TYPE_H
 #define KILN_RUNTIME_TYPE_H
 
+#include "runtime/dim.h"
 #include "runtime/dtype.h"
 
 typedef struct kiln_type kiln_type;
@@ -53,18 +54,19 @@ typedef enum kiln_type_kind {
   KILN_TYPE_VAR, /* a type variable of a schema: "t", "tVal" */
 } kiln_type_kind;
 
-/* What is known of a tensor. Unknown dtype is KILN_DTYPE_NONE, unknown rank -1. Dimensions are
- * >= 0 static, KILN_DIM_UNKNOWN, or <= -2 a symbol: SS(-2). Flags: -1 unknown, 0, 1. */
-enum { KILN_DIM_UNKNOWN = -1, KILN_MAX_RANK = 64 };
+/* What is known of a tensor. Unknown dtype is KILN_DTYPE_NONE, unknown rank -1. Flags: -1 unknown,
+ * 0, 1. */
+enum { KILN_MAX_RANK = 64 };
 typedef struct kiln_tensor_detail {
   int16_t dtype; /* kiln_dtype */
   int8_t rank;
   int8_t requires_grad;
   int8_t undefined;
-  int8_t device;                  /* kiln_device_kind, -1 unknown */
-  int16_t device_index;           /* -1: none */
-  bool has_strides;               /* strides[] may hold KILN_DIM_UNKNOWN one by one */
-  const int64_t *sizes, *strides; /* [rank] */
+  int8_t device;                   /* kiln_device_kind, -1 unknown */
+  int16_t device_index;            /* -1: none */
+  bool has_strides;                /* strides[] may hold KILN_DIM_UNKNOWN one by one */
+  const kiln_dim *sizes, *strides; /* [rank] */
+  const kiln_dims *dims;           /* of their expressions; may be NULL where they have none */
 } kiln_tensor_detail;
 #define KILN_TENSOR_DETAIL_ANY                    \
   ((kiln_tensor_detail){.dtype = KILN_DTYPE_NONE, \
@@ -128,6 +130,7 @@ kiln_status *kiln_type_table_create(kiln_mem *mem, kiln_type_table *parent,
 void kiln_type_table_destroy(kiln_type_table *table);
 /* Not for tables that several threads may use (the context's, a model's). */
 kiln_arena *kiln_type_table_arena(kiln_type_table *table);
+kiln_dims *kiln_type_table_dims(kiln_type_table *table);
 
 /* -- Makers. Any table of the chain may be given. -- */
 
@@ -149,7 +152,7 @@ const kiln_type *kiln_type_union(kiln_type_table *table, const kiln_type *const 
 const kiln_type *kiln_type_var(kiln_type_table *table, kiln_str name);
 /* FUTURE, AWAIT, RREF by kind. */
 const kiln_type *kiln_type_wrap(kiln_type_table *table, kiln_type_kind kind, const kiln_type *elem);
-/* A tensor type with details, in `table` itself. */
+/* A tensor type with details, in `table` itself, with its expressions among the table's own. */
 const kiln_type *kiln_type_tensor(kiln_type_table *table, const kiln_tensor_detail *detail);
 /* A new nominal type (CLASS, INTERFACE, ENUM) in `table` itself; fill in ->cls. Names are copied.
  */

@@ -4,6 +4,9 @@
 
 #include "runtime/type.h"
 
+/* kiln_dim_parse into the table's dims, under its lock. */
+bool kiln__type_table_parse_dim(kiln_type_table *table, kiln_str *text, kiln_dim *out_dim,
+                                const kiln_dims **out_dims);
 /* Zeroed memory of the table, under its lock. */
 void *kiln__type_table_alloc(kiln_type_table *table, size_t size);
 

@@ -4,8 +4,8 @@
  *   base    := "(" types ")" | name | name ("(" types ")" | "[" types "]") | tensor
  *            | "NamedTuple(" (name ":" type),* ")" | ("Enum" | "InterfaceType") "<" name ">"
  *   tensor  := (dtype | dtype "Tensor" | "Tensor") ["(" item,* ")"] ["[Undefined]"]
- *   item    := number | "*" | "SS(" number ")" | "strides=[" (number | "*"),* "]"
- *            | "requires_grad=" number | "device=" name [":" number]
+ *   item    := dim | "strides=[" dim,* "]" | "requires_grad=" number | "device=" name [":" number]
+ *   dim     := number | "*" | an expression of symbols (dim.h)
  * It reads all that the printer writes and all that torch._C.parse_ir reads. */
 #include <stdio.h>
 
@@ -128,7 +128,7 @@ static kiln_status *parse_types(parser *p, const char *close, bool named, type_l
 
 typedef struct tensor_parts {
   kiln_tensor_detail detail;
-  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  kiln_dim sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   int rank, stride_count;
 } tensor_parts;
 
@@ -149,15 +149,19 @@ static kiln_status *parse_device(parser *p, kiln_tensor_detail *d) {
   return NULL;
 }
 
+static kiln_status *take_dim(parser *p, tensor_parts *t, const char *what, kiln_dim *out) {
+  kiln_str rest = kiln_str_make(p->at, (size_t)(p->end - p->at));
+  if (!kiln__type_table_parse_dim(p->table, &rest, out, &t->detail.dims)) return fail(p, what);
+  p->at = rest.data;
+  return NULL;
+}
+
 static kiln_status *parse_strides(parser *p, tensor_parts *t) {
   t->detail.has_strides = true;
   if (accept(p, "]")) return NULL;
   for (;;) {
-    int64_t stride = KILN_DIM_UNKNOWN;
-    if (!accept(p, "*")) {
-      KILN_TRY(take_number(p, &stride));
-      if (stride < 0) return fail(p, "a stride that is not negative before this");
-    }
+    kiln_dim stride;
+    KILN_TRY(take_dim(p, t, "a stride", &stride));
     if (t->stride_count == KILN_MAX_RANK) return fail(p, "at most 64 strides");
     t->strides[t->stride_count++] = stride;
     if (accept(p, "]")) return NULL;
@@ -166,14 +170,8 @@ static kiln_status *parse_strides(parser *p, tensor_parts *t) {
 }
 
 static kiln_status *parse_dim(parser *p, tensor_parts *t) {
-  int64_t dim = KILN_DIM_UNKNOWN;
-  if (accept(p, "SS(")) {
-    KILN_TRY(take_number(p, &dim));
-    KILN_TRY(expect(p, ")"));
-  } else if (!accept(p, "*")) {
-    KILN_TRY(take_number(p, &dim));
-    if (dim < 0) return fail(p, "a size that is not negative before this");
-  }
+  kiln_dim dim;
+  KILN_TRY(take_dim(p, t, "a size", &dim));
   if (t->rank == KILN_MAX_RANK) return fail(p, "at most 64 sizes");
   t->sizes[t->rank++] = dim;
   return NULL;

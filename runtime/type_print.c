@@ -46,20 +46,12 @@ const char *kiln__device_name(int kind) {
 
 /* -- Tensors -- */
 
-static void print_dim(kiln_text *text, int64_t dim, bool symbols) {
-  if (dim >= 0) {
-    kiln_text_printf(text, "%lld", (long long)dim);
-  } else if (symbols && dim < KILN_DIM_UNKNOWN) {
-    kiln_text_printf(text, "SS(%lld)", (long long)dim);
-  } else {
-    kiln_text_putc(text, '*');
-  }
-}
-
-static void print_dims(kiln_text *text, const int64_t *dims, int rank, bool symbols) {
-  for (int i = 0; i < rank; i++) {
+static void print_dims(kiln_text *text, const kiln_tensor_detail *d, const kiln_dim *dims,
+                       bool symbols) {
+  for (int i = 0; i < d->rank; i++) {
+    const bool shown = symbols || kiln_dim_is_number(dims[i]);
     if (i > 0) kiln_text_puts(text, ", ");
-    print_dim(text, dims[i], symbols);
+    kiln_dim_print(text, d->dims, shown ? dims[i] : KILN_DIM_UNKNOWN);
   }
 }
 
@@ -84,10 +76,10 @@ void kiln_tensor_detail_print(kiln_text *text, const kiln_tensor_detail *d, int 
   if (!has_dtype || d->rank < 0) kiln_text_puts(text, "Tensor");
   if (d->rank >= 0 && verbosity >= 1) {
     kiln_text_putc(text, '(');
-    print_dims(text, d->sizes, d->rank, verbosity >= 4);
+    print_dims(text, d, d->sizes, verbosity >= 4);
     if (d->has_strides && d->rank > 0 && verbosity >= 2) {
       kiln_text_puts(text, ", strides=[");
-      print_dims(text, d->strides, d->rank, false);
+      print_dims(text, d, d->strides, verbosity >= 4);
       kiln_text_putc(text, ']');
     }
     if (verbosity >= 3) print_flags(text, d, d->rank > 0 ? ", " : "");

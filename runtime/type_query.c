@@ -1,9 +1,11 @@
 /* type_query.c: subtyping and other questions that make nothing. */
 #include "runtime/type.h"
 
-static bool dims_agree(const int64_t *sub, const int64_t *super, int rank) {
+/* `same_dims`: handles of expressions are of one table. */
+static bool dims_agree(const kiln_dim *sub, const kiln_dim *super, int rank, bool same_dims) {
   for (int i = 0; i < rank; i++) {
-    if (super[i] != KILN_DIM_UNKNOWN && sub[i] != super[i]) return false;
+    if (super[i] == KILN_DIM_UNKNOWN) continue;
+    if (sub[i] != super[i] || (!same_dims && kiln_dim_is_expression(sub[i]))) return false;
   }
   return true;
 }
@@ -19,10 +21,12 @@ static bool tensor_is_subtype(const kiln_tensor_detail *sub, const kiln_tensor_d
       (sub->device != super->device || sub->device_index != super->device_index)) {
     return false;
   }
-  if (super->rank < 0) return true;
-  if (sub->rank != super->rank || !dims_agree(sub->sizes, super->sizes, super->rank)) return false;
-  return !super->has_strides || super->rank == 0 ||
-         (sub->has_strides && dims_agree(sub->strides, super->strides, super->rank));
+  const int rank = super->rank;
+  const bool same = sub->dims == super->dims;
+  if (rank < 0) return true;
+  if (sub->rank != rank || !dims_agree(sub->sizes, super->sizes, rank, same)) return false;
+  return !super->has_strides || rank == 0 ||
+         (sub->has_strides && dims_agree(sub->strides, super->strides, rank, same));
 }
 
 static bool is_subtype(const kiln_type *sub, const kiln_type *super, kiln_subtype_walk *walk);

@@ -107,8 +107,12 @@ const kiln_type *kiln_type_union(kiln_type_table *table, const kiln_type *const 
 
 /* -- Joins -- */
 
-static void merge_dims(int64_t *out, const int64_t *a, const int64_t *b, int rank) {
-  for (int i = 0; i < rank; i++) out[i] = a[i] == b[i] ? a[i] : KILN_DIM_UNKNOWN;
+static void merge_dims(kiln_dim *out, const kiln_dim *a, const kiln_dim *b, int rank,
+                       bool same_dims) {
+  for (int i = 0; i < rank; i++) {
+    const bool same = a[i] == b[i] && (same_dims || !kiln_dim_is_expression(a[i]));
+    out[i] = same ? a[i] : KILN_DIM_UNKNOWN;
+  }
 }
 
 const kiln_type *kiln_type_merge_tensor(kiln_type_table *table, const kiln_type *a,
@@ -126,10 +130,10 @@ const kiln_type *kiln_type_merge_tensor(kiln_type_table *table, const kiln_type 
   }
   if (d.rank != o->rank) d.rank = -1;
   if (d.rank > 0) {
-    merge_dims(sizes, d.sizes, o->sizes, d.rank);
+    merge_dims(sizes, d.sizes, o->sizes, d.rank, d.dims == o->dims);
     d.sizes = sizes;
     d.has_strides = d.has_strides && o->has_strides;
-    if (d.has_strides) merge_dims(strides, d.strides, o->strides, d.rank);
+    if (d.has_strides) merge_dims(strides, d.strides, o->strides, d.rank, d.dims == o->dims);
     d.strides = strides;
   }
   return kiln_type_tensor(table, &d);

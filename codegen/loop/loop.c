@@ -50,6 +50,7 @@ int kiln_loop_size(kiln_dtype dtype) {
 kiln_loop_fn *kiln_loop_create(kiln_arena *arena) {
   kiln_loop_fn *fn = KILN_NEW(arena, kiln_loop_fn);
   fn->arena = arena;
+  fn->dims = kiln_dims_create(arena);
   return fn;
 }
 
@@ -184,6 +185,33 @@ void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels) {
       if (out_levels[inst->args[a]] > level) level = out_levels[inst->args[a]];
     out_levels[i] = level;
   }
+}
+
+static bool all_numbers(int count, const kiln_dim *dims) {
+  for (int d = 0; d < count; d++) {
+    if (!kiln_dim_is_number(dims[d])) return false;
+  }
+  return true;
+}
+
+static bool nest_is_static(const kiln_loop_nest *nest) {
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op != KILN_LOOP_load && inst->op != KILN_LOOP_store) continue;
+    if (!kiln_dim_is_number(inst->offset) || !all_numbers(nest->rank, inst->strides)) return false;
+  }
+  return all_numbers(nest->rank, nest->extents);
+}
+
+kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) {
+  bool is_static = true;
+  for (int i = 0; i < fn->buffers.count; i++) {
+    const kiln_loop_buffer *b = &fn->buffers.data[i];
+    is_static &= all_numbers(b->rank, b->sizes) && all_numbers(b->rank, b->strides);
+  }
+  for (int n = 0; n < fn->nests.count; n++) is_static &= nest_is_static(fn->nests.data[n]);
+  if (is_static) return NULL;
+  return KILN_ERROR(KILN_UNSUPPORTED, "the kernel has symbolic sizes: back ends need numbers");
 }
 
 int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest) {

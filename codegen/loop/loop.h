@@ -7,13 +7,15 @@
  * cat is a split of the domain, chunk an offset, promotion a cast: there are no other constructs.
  *
  * The text is canonical: printing a parsed kernel gives the same text, and its digest is the
- * kernel's name. Sizes and strides are numbers; a symbolic form will add names to them.
+ * kernel's name. Sizes, strides, offsets and extents are dimensions (runtime/dim.h): numbers, or
+ * expressions of symbols, of which the verifier proves the same. Back ends take numbers alone.
  *
  * Everything lives in the arena of the function; one thread at a time. */
 #ifndef KILN_CODEGEN_LOOP_LOOP_H
 #define KILN_CODEGEN_LOOP_LOOP_H
 
 #include "base/base.h"
+#include "runtime/dim.h"
 #include "runtime/kernel_abi.h"
 
 enum { KILN_LOOP_MAX_RANK = 12, KILN_LOOP_MAX_INSTS = 1 << 16 };
@@ -61,8 +63,8 @@ typedef struct kiln_loop_inst {
   kiln_dtype dtype; /* of the result; of what is stored */
   int args[3];      /* instructions of the same body, before this one */
   int index;        /* load, store: buffer; scalar: number of the scalar */
-  int64_t offset;   /* load, store: elements from the buffer's first */
-  int64_t strides[KILN_LOOP_MAX_RANK];
+  kiln_dim offset;  /* load, store: elements from the buffer's first */
+  kiln_dim strides[KILN_LOOP_MAX_RANK];
   union {
     int64_t i; /* const of I and B */
     double f;  /* const of F */
@@ -71,18 +73,19 @@ typedef struct kiln_loop_inst {
 
 typedef struct kiln_loop_nest {
   int rank;
-  int64_t extents[KILN_LOOP_MAX_RANK]; /* outermost first, each at least 1 */
+  kiln_dim extents[KILN_LOOP_MAX_RANK]; /* outermost first, each at least 1 */
   KILN_VEC(kiln_loop_inst) body;
 } kiln_loop_nest;
 
 typedef struct kiln_loop_buffer {
   kiln_dtype dtype;
   int rank;
-  int64_t sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
+  kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
 } kiln_loop_buffer;
 
 typedef struct kiln_loop_fn {
   kiln_arena *arena; /* borrowed */
+  kiln_dims *dims;   /* of all its expressions */
   int input_count;   /* buffers [0, input_count) are read, the others are written */
   KILN_VEC(kiln_loop_buffer) buffers;
   KILN_VEC(kiln_dtype) scalars; /* I64, F64 or BOOL */
@@ -125,6 +128,8 @@ void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
  * covers the next extents[0] iterations, a nest of rank 0 one), grain and cost. scratch is 0. */
 kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn);
 int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest);
+/* Whether all its dimensions are numbers; else a status says that back ends do not take it. */
+kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) KILN_MUST_USE;
 
 /* -- Text -- */
 

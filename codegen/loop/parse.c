@@ -58,7 +58,7 @@ static kiln_status *parse_int(parser *p, int64_t *out) {
   return NULL;
 }
 
-/* A number after a one-letter prefix, as in b3, s0, %7. */
+/* A number after a one-letter prefix, as in b3, x0, %7. */
 static kiln_status *parse_number_of(parser *p, char prefix, int count, int *out) {
   int64_t value;
   KILN_TRY(expect(p, prefix));
@@ -68,12 +68,30 @@ static kiln_status *parse_number_of(parser *p, char prefix, int count, int *out)
   return NULL;
 }
 
-static kiln_status *parse_ints(parser *p, int *count, int64_t *ints) {
+/* What is negative is no dimension: the verifier says where. */
+static kiln_status *parse_dim(parser *p, kiln_dim *out) {
+  skip_blanks(p);
+  const size_t begin = p->at;
+  int64_t number;
+  if (kiln_str_parse_i64(next_word(p), &number) && number < 0) {
+    *out = KILN_DIM_UNKNOWN;
+    return NULL;
+  }
+  kiln_str rest = kiln_str_make(p->text.data + begin, p->text.len - begin);
+  if (!kiln_dim_parse(p->fn->dims, &rest, out)) {
+    FAIL(p, "'" KILN_STR_FMT "' is no dimension",
+         KILN_STR_ARG(kiln_str_make(p->text.data + begin, p->at - begin)));
+  }
+  p->at = p->text.len - rest.len;
+  return NULL;
+}
+
+static kiln_status *parse_dims(parser *p, int *count, kiln_dim *dims) {
   KILN_TRY(expect(p, '['));
   for (*count = 0; !accept(p, ']'); ++*count) {
     if (*count) KILN_TRY(expect(p, ','));
     if (*count == KILN_LOOP_MAX_RANK) FAIL(p, "more than %d dimensions", KILN_LOOP_MAX_RANK);
-    KILN_TRY(parse_int(p, &ints[*count]));
+    KILN_TRY(parse_dim(p, &dims[*count]));
   }
   return NULL;
 }
@@ -92,14 +110,14 @@ static kiln_status *parse_dtype(parser *p, kiln_dtype *out) {
 
 static kiln_status *parse_buffer(parser *p, bool is_input) {
   int rank, stride_count, number;
-  int64_t sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
+  kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
   kiln_dtype dtype;
   kiln_loop_fn *fn = p->fn;
   KILN_TRY(parse_number_of(p, 'b', fn->buffers.count + 1, &number));
   KILN_TRY(expect(p, ':'));
   KILN_TRY(parse_dtype(p, &dtype));
-  KILN_TRY(parse_ints(p, &rank, sizes));
-  KILN_TRY(parse_ints(p, &stride_count, strides));
+  KILN_TRY(parse_dims(p, &rank, sizes));
+  KILN_TRY(parse_dims(p, &stride_count, strides));
   if (stride_count != rank) FAIL(p, "%d sizes, but %d strides", rank, stride_count);
   if (number != fn->buffers.count) FAIL(p, "buffer b%d is out of order", number);
   if (!is_input) {
@@ -114,10 +132,10 @@ static kiln_status *parse_buffer(parser *p, bool is_input) {
 static kiln_status *parse_scalar(parser *p) {
   int number;
   kiln_dtype dtype;
-  KILN_TRY(parse_number_of(p, 's', p->fn->scalars.count + 1, &number));
+  KILN_TRY(parse_number_of(p, 'x', p->fn->scalars.count + 1, &number));
   KILN_TRY(expect(p, ':'));
   KILN_TRY(parse_dtype(p, &dtype));
-  if (number != p->fn->scalars.count) FAIL(p, "scalar s%d is out of order", number);
+  if (number != p->fn->scalars.count) FAIL(p, "scalar x%d is out of order", number);
   kiln_loop_add_scalar(p->fn, dtype);
   return NULL;
 }
@@ -149,14 +167,14 @@ static kiln_status *parse_inst_rest(parser *p, kiln_loop_nest *nest, kiln_loop_i
     KILN_TRY(parse_number_of(p, 'b', p->fn->buffers.count, &inst->index));
     kiln_str plus = next_word(p);
     if (!kiln_str_is(plus, "+")) FAIL(p, "'+' and the offset were expected");
-    KILN_TRY(parse_int(p, &inst->offset));
-    KILN_TRY(parse_ints(p, &count, inst->strides));
+    KILN_TRY(parse_dim(p, &inst->offset));
+    KILN_TRY(parse_dims(p, &count, inst->strides));
     if (count != nest->rank) FAIL(p, "%d strides in a nest of rank %d", count, nest->rank);
     if (inst->op == KILN_LOOP_store) KILN_TRY(expect(p, ','));
   }
   if (inst->op == KILN_LOOP_const) KILN_TRY(parse_constant(p, inst));
   if (inst->op == KILN_LOOP_scalar)
-    KILN_TRY(parse_number_of(p, 's', p->fn->scalars.count, &inst->index));
+    KILN_TRY(parse_number_of(p, 'x', p->fn->scalars.count, &inst->index));
   for (int a = 0; a < info->arity; a++) {
     if (a) KILN_TRY(expect(p, ','));
     KILN_TRY(parse_number_of(p, '%', nest->body.count, &inst->args[a]));
@@ -189,8 +207,8 @@ static kiln_status *parse_inst(parser *p, kiln_loop_nest *nest) {
 
 static kiln_status *parse_nest(parser *p) {
   int rank;
-  int64_t extents[KILN_LOOP_MAX_RANK];
-  KILN_TRY(parse_ints(p, &rank, extents));
+  kiln_dim extents[KILN_LOOP_MAX_RANK];
+  KILN_TRY(parse_dims(p, &rank, extents));
   kiln_loop_nest *nest = kiln_loop_add_nest(p->fn, rank, extents);
   KILN_TRY(expect(p, '{'));
   while (!accept(p, '}')) KILN_TRY(parse_inst(p, nest));

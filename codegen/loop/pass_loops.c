@@ -63,12 +63,13 @@ static void remove_loop(kiln_loop_nest *nest, int loop) {
 }
 
 /* Every access steps from the end of the inner loop to its next beginning as if it went on. */
-static bool walks_as_one(const kiln_loop_nest *nest, int outer) {
+static bool walks_as_one(const kiln_loop_fn *fn, const kiln_loop_nest *nest, int outer) {
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    if (is_access(inst) &&
-        inst->strides[outer] != inst->strides[outer + 1] * nest->extents[outer + 1])
-      return false;
+    if (!is_access(inst)) continue;
+    const kiln_dim step =
+        kiln_dim_product(fn->dims, inst->strides[outer + 1], nest->extents[outer + 1]);
+    if (!kiln_dim_is_known(step) || inst->strides[outer] != step) return false;
   }
   return true;
 }
@@ -85,8 +86,9 @@ kiln_status *kiln_loop_pass_collapse(kiln_loop_fn *fn, kiln_arena *scratch, bool
       }
     }
     for (int d = nest->rank - 2; d >= 0; d--) {
-      if (!walks_as_one(nest, d)) continue;
-      nest->extents[d + 1] *= nest->extents[d];
+      const kiln_dim both = kiln_dim_product(fn->dims, nest->extents[d], nest->extents[d + 1]);
+      if (!kiln_dim_is_known(both) || !walks_as_one(fn, nest, d)) continue;
+      nest->extents[d + 1] = both;
       remove_loop(nest, d);
       *out_changed = true;
     }

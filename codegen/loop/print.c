@@ -3,7 +3,7 @@
  *   kernel {
  *     in b0: f32[64, 8] [8, 1]
  *     out b1: f32[64, 8] [8, 1]
- *     scalar s0: f64
+ *     scalar x0: f64
  *     nest [64, 8] {
  *       %0 = load f32 b0 + 0 [8, 1]
  *       %1 = const f32 0.5
@@ -25,10 +25,12 @@ static const char *dtype_text(kiln_dtype dtype) {
   }
 }
 
-static void print_ints(kiln_text *text, int count, const int64_t *ints) {
+static void print_dims(kiln_text *text, const kiln_dims *table, int count, const kiln_dim *dims) {
   kiln_text_putc(text, '[');
-  for (int i = 0; i < count; i++)
-    kiln_text_printf(text, "%s%lld", i ? ", " : "", (long long)ints[i]);
+  for (int i = 0; i < count; i++) {
+    if (i) kiln_text_puts(text, ", ");
+    kiln_dim_print(text, table, dims[i]);
+  }
   kiln_text_putc(text, ']');
 }
 
@@ -46,19 +48,22 @@ static void print_constant(kiln_text *text, const kiln_loop_inst *inst) {
   }
 }
 
-static void print_inst(kiln_text *text, const kiln_loop_nest *nest, int number) {
+static void print_inst(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                       int number) {
   const kiln_loop_inst *inst = &nest->body.data[number];
   const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
   kiln_text_indent(text, 4);
   if (inst->op != KILN_LOOP_store) kiln_text_printf(text, "%%%d = ", number);
   kiln_text_printf(text, "%s %s", info->name, dtype_text(inst->dtype));
   if (inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store) {
-    kiln_text_printf(text, " b%d + %lld ", inst->index, (long long)inst->offset);
-    print_ints(text, nest->rank, inst->strides);
+    kiln_text_printf(text, " b%d + ", inst->index);
+    kiln_dim_print(text, fn->dims, inst->offset);
+    kiln_text_putc(text, ' ');
+    print_dims(text, fn->dims, nest->rank, inst->strides);
     if (inst->op == KILN_LOOP_store) kiln_text_putc(text, ',');
   }
   if (inst->op == KILN_LOOP_const) print_constant(text, inst);
-  if (inst->op == KILN_LOOP_scalar) kiln_text_printf(text, " s%d", inst->index);
+  if (inst->op == KILN_LOOP_scalar) kiln_text_printf(text, " x%d", inst->index);
   for (int a = 0; a < info->arity; a++)
     kiln_text_printf(text, "%s%%%d", a ? ", " : " ", inst->args[a]);
   kiln_text_putc(text, '\n');
@@ -72,19 +77,19 @@ kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
     const kiln_loop_buffer *b = &fn->buffers.data[i];
     kiln_text_printf(&text, "  %s b%d: %s", i < fn->input_count ? "in" : "out", i,
                      dtype_text(b->dtype));
-    print_ints(&text, b->rank, b->sizes);
+    print_dims(&text, fn->dims, b->rank, b->sizes);
     kiln_text_putc(&text, ' ');
-    print_ints(&text, b->rank, b->strides);
+    print_dims(&text, fn->dims, b->rank, b->strides);
     kiln_text_putc(&text, '\n');
   }
   for (int i = 0; i < fn->scalars.count; i++)
-    kiln_text_printf(&text, "  scalar s%d: %s\n", i, dtype_text(fn->scalars.data[i]));
+    kiln_text_printf(&text, "  scalar x%d: %s\n", i, dtype_text(fn->scalars.data[i]));
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     kiln_text_puts(&text, "  nest ");
-    print_ints(&text, nest->rank, nest->extents);
+    print_dims(&text, fn->dims, nest->rank, nest->extents);
     kiln_text_puts(&text, " {\n");
-    for (int i = 0; i < nest->body.count; i++) print_inst(&text, nest, i);
+    for (int i = 0; i < nest->body.count; i++) print_inst(&text, fn, nest, i);
     kiln_text_puts(&text, "  }\n");
   }
   kiln_text_puts(&text, "}\n");

@@ -3,29 +3,68 @@
  * Overlap of stores is checked between whole nests: their index ranges in one output must be
  * disjoint boxes, which cat's splitting makes by construction; within a nest a store must move with
  * every loop. */
-#include "base/checked.h"
 #include "codegen/loop/loop.h"
 
 #define REFUSE(...) return KILN_ERROR(KILN_INTERNAL, "loop IR: " __VA_ARGS__)
 
-/* The number of elements from a buffer's first to its last, inclusive; 0 when it has none. */
-static kiln_status *span_of(int rank, const int64_t *sizes, const int64_t *strides,
-                            int64_t *out_span) {
-  int64_t last = 0;
+/* What (size - 1) x stride adds up to over the dimensions: the distance from the first element to
+ * the last. Products of two symbols are no sums: those dimensions are left out, as a bit each in
+ * *out_products, for the verifier to compare with a buffer's own. */
+static kiln_status *distance(const kiln_dims *dims, int rank, const kiln_dim *sizes,
+                             const kiln_dim *strides, kiln_sum *out_last, uint32_t *out_products,
+                             bool *out_empty) {
+  *out_last = kiln_sum_number(0);
+  *out_products = 0;
+  *out_empty = false;
   for (int d = 0; d < rank; d++) {
-    int64_t step;
-    if (sizes[d] == 0) {
-      *out_span = 0;
-      return NULL;
+    if (!kiln_dim_is_known(sizes[d]) || !kiln_dim_is_known(strides[d])) {
+      REFUSE("a negative size or stride");
     }
-    if (sizes[d] < 0 || strides[d] < 0) REFUSE("a negative size or stride");
-    if (!kiln_checked_mul_i64(sizes[d] - 1, strides[d], &step) ||
-        !kiln_checked_add_i64(last, step, &last))
-      REFUSE("a buffer of more than 2^63 elements");
+    *out_empty |= sizes[d] == 0;
+    if (!kiln_dim_is_number(sizes[d]) && !kiln_dim_is_number(strides[d])) {
+      *out_products |= 1u << d;
+      continue;
+    }
+    const kiln_sum steps = kiln_sum_minus(kiln_sum_of(dims, sizes[d]), kiln_sum_number(1));
+    *out_last = kiln_sum_plus(*out_last, kiln_sum_product(steps, kiln_sum_of(dims, strides[d])));
+    if (!out_last->known) REFUSE("a buffer of more than 2^63 elements");
   }
-  if (last > INT64_MAX / 16) REFUSE("a buffer of more than 2^59 elements");
-  *out_span = last + 1;
   return NULL;
+}
+
+static kiln_status *verify_buffer(const kiln_loop_fn *fn, const kiln_loop_buffer *b) {
+  kiln_sum last;
+  uint32_t products;
+  bool empty;
+  int64_t least, most;
+  KILN_TRY(distance(fn->dims, b->rank, b->sizes, b->strides, &last, &products, &empty));
+  if (!empty && last.count == 0 && last.constant > INT64_MAX / 16) {
+    REFUSE("a buffer of more than 2^59 elements");
+  }
+  if (!kiln_sum_range(fn->dims, last, &least, &most)) REFUSE("a buffer whose size has no bounds");
+  return NULL;
+}
+
+/* Whether each loop whose steps are a product of symbols walks a dimension of the buffer of its
+ * own: with the same stride, and not beyond the end. */
+static bool walks_dimensions(const kiln_dims *dims, const kiln_loop_nest *nest,
+                             const kiln_loop_inst *inst, uint32_t loops,
+                             const kiln_loop_buffer *buffer, uint32_t free) {
+  for (int d = 0; d < nest->rank; d++) {
+    if (!(loops >> d & 1)) continue;
+    const kiln_sum extent = kiln_sum_of(dims, nest->extents[d]);
+    int at = 0;
+    for (; at < buffer->rank; at++) {
+      const kiln_sum left = kiln_sum_minus(kiln_sum_of(dims, buffer->sizes[at]), extent);
+      if ((free >> at & 1) && buffer->strides[at] == inst->strides[d] &&
+          kiln_sum_is_natural(dims, left)) {
+        break;
+      }
+    }
+    if (at == buffer->rank) return false;
+    free &= ~(1u << at);
+  }
+  return true;
 }
 
 static kiln_status *verify_access(const kiln_loop_fn *fn, const kiln_loop_nest *nest, int number) {
@@ -36,13 +75,17 @@ static kiln_status *verify_access(const kiln_loop_fn *fn, const kiln_loop_nest *
   if (is_store == (inst->index < fn->input_count))
     REFUSE("%%%d: inputs are loaded, outputs stored", number);
   if (inst->dtype != buffer->dtype) REFUSE("%%%d: not the type of its buffer", number);
-  int64_t span, reach;
-  KILN_TRY(span_of(buffer->rank, buffer->sizes, buffer->strides, &span));
-  KILN_TRY(span_of(nest->rank, nest->extents, inst->strides, &reach));
-  if (inst->offset < 0 || inst->offset > span || reach > span - inst->offset)
+  kiln_sum last, reach;
+  uint32_t free, products;
+  bool empty, none;
+  KILN_TRY(distance(fn->dims, buffer->rank, buffer->sizes, buffer->strides, &last, &free, &empty));
+  KILN_TRY(distance(fn->dims, nest->rank, nest->extents, inst->strides, &reach, &products, &none));
+  const kiln_sum from = kiln_sum_plus(reach, kiln_sum_of(fn->dims, inst->offset));
+  if (empty || !kiln_sum_is_natural(fn->dims, kiln_sum_minus(last, from)) ||
+      !walks_dimensions(fn->dims, nest, inst, products, buffer, free))
     REFUSE("%%%d reaches outside of b%d", number, inst->index);
   for (int d = 0; is_store && d < nest->rank; d++)
-    if (nest->extents[d] > 1 && inst->strides[d] == 0)
+    if (nest->extents[d] != 1 && inst->strides[d] == 0)
       REFUSE("%%%d stores to one place repeatedly", number);
   return NULL;
 }
@@ -96,11 +139,24 @@ static int64_t reach_of(const kiln_loop_nest *nest, const kiln_loop_inst *store,
   return reach;
 }
 
+static bool is_static(const kiln_loop_buffer *b, const kiln_loop_nest *nest,
+                      const kiln_loop_inst *store) {
+  bool numbers = kiln_dim_is_number(store->offset);
+  for (int d = 0; d < nest->rank; d++) {
+    numbers &= kiln_dim_is_number(nest->extents[d]) && kiln_dim_is_number(store->strides[d]);
+  }
+  for (int d = 0; d < b->rank; d++) {
+    numbers &= kiln_dim_is_number(b->sizes[d]) && kiln_dim_is_number(b->strides[d]);
+  }
+  return numbers;
+}
+
 /* Whether two stores to an output may meet: they do not if their ranges are apart along some
  * dimension, taken from the greatest stride down. Errs on the side of true. */
 static bool may_overlap(const kiln_loop_buffer *b, const kiln_loop_nest *x,
                         const kiln_loop_inst *sx, const kiln_loop_nest *y,
                         const kiln_loop_inst *sy) {
+  if (!is_static(b, x, sx) || !is_static(b, y, sy)) return true;
   int64_t ox = sx->offset, oy = sy->offset, outer = 0;
   bool used[KILN_LOOP_MAX_RANK] = {false};
   for (int n = 0; n < b->rank; n++) {
@@ -145,18 +201,18 @@ kiln_status *kiln_loop_verify(const kiln_loop_fn *fn) {
   for (int i = 0; i < fn->scalars.count; i++) {
     kiln_dtype t = fn->scalars.data[i];
     if (t != KILN_DTYPE_I64 && t != KILN_DTYPE_F64 && t != KILN_DTYPE_BOOL)
-      REFUSE("scalar s%d is not i64, f64 or bool", i);
+      REFUSE("scalar x%d is not i64, f64 or bool", i);
   }
   for (int i = 0; i < fn->buffers.count; i++) {
-    int64_t span;
     const kiln_loop_buffer *b = &fn->buffers.data[i];
     if (!kiln_loop_class(b->dtype)) REFUSE("b%d: unknown type", i);
-    KILN_TRY(span_of(b->rank, b->sizes, b->strides, &span));
+    KILN_TRY(verify_buffer(fn, b));
   }
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     for (int d = 0; d < nest->rank; d++)
-      if (nest->extents[d] < 1) REFUSE("nest %d has an empty loop", n);
+      if (nest->extents[d] == 0 || !kiln_dim_is_known(nest->extents[d]))
+        REFUSE("nest %d has an empty loop", n);
     for (int i = 0; i < nest->body.count; i++) {
       const kiln_loop_inst *inst = &nest->body.data[i];
       KILN_TRY(verify_types(nest, i));

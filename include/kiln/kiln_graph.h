@@ -100,7 +100,7 @@ KILN_API const char *kiln_builder_type(kiln_builder *builder, kiln_var var);
 /* KILN_INVALID_ARGUMENT with the complaint. _finish does it too. */
 KILN_API kiln_status *kiln_builder_verify(kiln_builder *builder);
 /* PyTorch's textual form. Verbosity, of tensor types: 0 names, 1 with sizes, 2 with strides, 3 with
- * requires_grad and device (what PyTorch prints), 4 with symbolic sizes, SS(-2). Freed with
+ * requires_grad and device (what PyTorch prints), 4 with symbolic sizes, s0. Freed with
  * kiln_text_free. */
 KILN_API kiln_status *kiln_builder_print(kiln_builder *builder, int verbosity, char **out_text);
 

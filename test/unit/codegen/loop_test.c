@@ -6,11 +6,11 @@ static const char *const sample = "kernel {\n"
                                   "  in b0: f32[4, 3] [3, 1]\n"
                                   "  in b1: bool[3] [1]\n"
                                   "  out b2: f32[4, 3] [3, 1]\n"
-                                  "  scalar s0: f64\n"
+                                  "  scalar x0: f64\n"
                                   "  nest [4, 3] {\n"
                                   "    %0 = load f32 b0 + 0 [3, 1]\n"
                                   "    %1 = load bool b1 + 0 [0, 1]\n"
-                                  "    %2 = scalar f64 s0\n"
+                                  "    %2 = scalar f64 x0\n"
                                   "    %3 = cast f32 %2\n"
                                   "    %4 = const f32 -0.5\n"
                                   "    %5 = add f32 %0, %3\n"
@@ -29,6 +29,23 @@ static void test_text(void **unused) {
   assert_memory_equal(print.data, sample, print.len);
   parse_loop(&f, kiln_arena_strndup(f.arena, print.data, print.len), false, &again);
   assert_true(kiln_str_equal(print, again));
+  fixture_close(&f);
+}
+
+static void refuse_line(const char *kernel, const char *line, const char *wrong, const char *word) {
+  fixture f;
+  fixture_open(&f);
+  const char *at = strstr(kernel, line);
+  assert_non_null(at);
+  char text[2048];
+  snprintf(text, sizeof text, "%.*s%s%s", (int)(at - kernel), kernel, wrong, at + strlen(line));
+  parse_job job = {.f = &f, .text = kiln_str_from(text)};
+  kiln_status *status = parse_body(&job);
+  assert_non_null(status);
+  assert_int_equal(kiln_status_code(status), KILN_INVALID_ARGUMENT);
+  if (!strstr(kiln_status_report(status), word))
+    fail_msg("'%s' gave: %s", wrong, kiln_status_report(status));
+  kiln_status_destroy(status);
   fixture_close(&f);
 }
 
@@ -54,24 +71,10 @@ static void test_refusals(void **unused) {
       {"store f32 b2 + 0 [3, 1], %6", "store f32 b2 + 0 [3, 1], %1", "another type"},
       {"nest [4, 3] {", "nest [0, 3] {", "empty loop"},
       {"in b1: bool[3] [1]", "in b1: qint8[3] [1]", "type"},
-      {"scalar s0: f64", "scalar s0: f32", "not i64, f64 or bool"},
+      {"scalar x0: f64", "scalar x0: f32", "not i64, f64 or bool"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture f;
-    fixture_open(&f);
-    const char *at = strstr(sample, cases[i].line);
-    assert_non_null(at);
-    char text[2048];
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - sample), sample, cases[i].wrong,
-             at + strlen(cases[i].line));
-    parse_job job = {.f = &f, .text = kiln_str_from(text)};
-    kiln_status *status = parse_body(&job);
-    assert_non_null(status);
-    assert_int_equal(kiln_status_code(status), KILN_INVALID_ARGUMENT);
-    if (!strstr(kiln_status_report(status), cases[i].word))
-      fail_msg("'%s' gave: %s", cases[i].wrong, kiln_status_report(status));
-    kiln_status_destroy(status);
-    fixture_close(&f);
+    refuse_line(sample, cases[i].line, cases[i].wrong, cases[i].word);
   }
 }
 
@@ -249,6 +252,72 @@ static void test_lack_of_memory(void **unused) {
   sweep_arena(optimize_in, (void *)(uintptr_t)sample);
 }
 
+/* -- Symbols -- */
+
+static const char *const symbolic = "kernel {\n"
+                                    "  in b0: f32[s0, s1, 8] [8*s1, 8, 1]\n"
+                                    "  in b1: f32[s0 + 2, 8] [s2, 1]\n"
+                                    "  out b2: f32[s0, s1, 8] [8*s1, 8, 1]\n"
+                                    "  nest [s0, s1, 8] {\n"
+                                    "    %0 = load f32 b0 + 0 [8*s1, 8, 1]\n"
+                                    "    %1 = load f32 b1 + 0 [s2, 0, 1]\n"
+                                    "    %2 = add f32 %0, %1\n"
+                                    "    store f32 b2 + 0 [8*s1, 8, 1], %2\n"
+                                    "  }\n"
+                                    "}\n";
+
+/* A kernel for every size: the text is kept, each access is proved, and back ends refuse it. */
+static void test_symbols(void **unused) {
+  (void)unused;
+  fixture f;
+  fixture_open(&f);
+  kiln_str print;
+  parse_loop(&f, symbolic, false, &print);
+  if (!kiln_str_is(print, symbolic)) fail_msg("got:\n" KILN_STR_FMT, KILN_STR_ARG(print));
+  parse_job job = {.f = &f, .text = print};
+  assert_ok(parse_body(&job));
+  kiln_status *status = kiln_loop_needs_numbers(job.fn);
+  assert_error(status, KILN_UNSUPPORTED, "symbolic");
+  fixture_close(&f);
+  check_pass("kernel { in b0: f32[2*s0, 8] [8, 1] out b1: f32[2*s0, 8] [8, 1] nest [2*s0, 8] {\n"
+             "%0 = load f32 b0 + 0 [8, 1]\n store f32 b1 + 0 [8, 1], %0 } }",
+             "kernel {\n"
+             "  in b0: f32[2*s0, 8] [8, 1]\n"
+             "  out b1: f32[2*s0, 8] [8, 1]\n"
+             "  nest [16*s0] {\n"
+             "    %0 = load f32 b0 + 0 [1]\n"
+             "    store f32 b1 + 0 [1], %0\n"
+             "  }\n"
+             "}\n");
+}
+
+/* Each line of the symbolic kernel replaced by one that some sizes would make wrong. */
+static void test_symbolic_refusals(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *line, *wrong, *word;
+  } cases[] = {
+      {"nest [s0, s1, 8] {", "nest [s0 + 1, s1, 8] {", "outside"},
+      {"nest [s0, s1, 8] {", "nest [s1, s0, 8] {", "outside"},
+      {"nest [s0, s1, 8] {", "nest [s0, s1, s2] {", "outside"},
+      {"nest [s0, s1, 8] {", "nest [s0, *, 8] {", "empty loop"},
+      {"%0 = load f32 b0 + 0 [8*s1, 8, 1]", "%0 = load f32 b0 + 1 [8*s1, 8, 1]", "outside"},
+      {"%0 = load f32 b0 + 0 [8*s1, 8, 1]", "%0 = load f32 b0 + s0 [8*s1, 8, 1]", "outside"},
+      {"%0 = load f32 b0 + 0 [8*s1, 8, 1]", "%0 = load f32 b0 + 0 [8*s0, 8, 1]", "outside"},
+      {"%0 = load f32 b0 + 0 [8*s1, 8, 1]", "%0 = load f32 b0 + 0 [8*s1 + 1, 8, 1]", "outside"},
+      {"%1 = load f32 b1 + 0 [s2, 0, 1]", "%1 = load f32 b1 + 0 [s2, 1, 1]", "outside"},
+      {"%1 = load f32 b1 + 0 [s2, 0, 1]", "%1 = load f32 b1 + 0 [s2, s2, 1]", "outside"},
+      {"store f32 b2 + 0 [8*s1, 8, 1], %2", "store f32 b2 + 0 [0, 8, 1], %2", "repeatedly"},
+      {"in b1: f32[s0 + 2, 8] [s2, 1]", "in b1: f32[s0 - 1, 8] [s2, 1]", "outside"},
+      {"in b1: f32[s0 + 2, 8] [s2, 1]", "in b1: f32[s0 + 2, 8] [s2", "expected"},
+      {"in b1: f32[s0 + 2, 8] [s2, 1]", "in b1: f32[s0 + 2, 8] [s2*s2, 1]", "expected"},
+      {"in b1: f32[s0 + 2, 8] [s2, 1]", "in b1: f32[*, 8] [s2, 1]", "negative size"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    refuse_line(symbolic, cases[i].line, cases[i].wrong, cases[i].word);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_text),
@@ -259,6 +328,8 @@ int main(void) {
       cmocka_unit_test(test_takes),
       cmocka_unit_test(test_must_not_collapse),
       cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_symbols),
+      cmocka_unit_test(test_symbolic_refusals),
       cmocka_unit_test(test_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,12 +265,33 @@ static bool layer_args(fixture *f, sample *s, const kiln_op *op) {
 
 /* -- Asking -- */
 
+/* Symbol i stands for i % 64. */
+enum { SYMBOLS = 128 };
+static int64_t symbols[SYMBOLS];
+
 typedef struct ask_args {
   const kiln_op *op;
   sample *s;
+  kiln_dims *dims;
+  bool symbolic; /* some sizes of arguments are symbols */
   kiln_shape_query q;
   bool known;
 } ask_args;
+
+/* Of a size that a symbol may stand for: one of two symbols of that value, or the number; of
+ * strides: the number, or nothing. */
+static void make_symbolic(fixture *f, kiln_tensor_detail *d) {
+  kiln_dim *sizes = KILN_NEW_ARRAY(f->arena, kiln_dim, d->rank + 1);
+  kiln_dim *strides = KILN_NEW_ARRAY(f->arena, kiln_dim, d->rank + 1);
+  for (int i = 0; i < d->rank; i++) {
+    const int64_t size = d->sizes[i];
+    sizes[i] = size;
+    if (size >= 2 && size < 64 && rnd(2)) sizes[i] = kiln_dim_symbol((int)size + 64 * rnd(2));
+    strides[i] = d->has_strides && rnd(2) ? d->strides[i] : KILN_DIM_UNKNOWN;
+  }
+  d->sizes = sizes;
+  if (d->has_strides) d->strides = strides;
+}
 
 static void ask_body(fixture *f, void *arg) {
   ask_args *a = arg;
@@ -286,6 +307,7 @@ static void ask_body(fixture *f, void *arg) {
     constants[i] = v.tag == KILN_TAG_TENSOR ? NULL : &a->s->args[i];
     if (v.tag == KILN_TAG_TENSOR) {
       a->s->details[i] = detail_of(v.u.tensor);
+      if (a->symbolic) make_symbolic(f, &a->s->details[i]);
       args[i] = &a->s->details[i];
       types[i] = kiln_type_basic(KILN_TYPE_TENSOR);
     }
@@ -299,7 +321,9 @@ static void ask_body(fixture *f, void *arg) {
     for (int k = 0; k < list->count; k++) {
       ints[k] = v.u.list->items[k].u.i;
       known[k] = true;
-      if (v.u.list->items[k].tag == KILN_TAG_TENSOR) tensors[k] = &a->s->elem_details[i][k];
+      if (v.u.list->items[k].tag != KILN_TAG_TENSOR) continue;
+      if (a->symbolic) make_symbolic(f, &a->s->elem_details[i][k]);
+      tensors[k] = &a->s->elem_details[i][k];
     }
     bool is_ints = v.u.list->elem_type->kind == KILN_TYPE_INT;
     if (is_ints)
@@ -308,7 +332,9 @@ static void ask_body(fixture *f, void *arg) {
       list->tensors = tensors;
     lists[i] = list;
   }
+  a->dims = kiln_dims_create(f->arena);
   a->q = (kiln_shape_query){.arena = f->arena,
+                            .dims = a->dims,
                             .op = a->op,
                             .arg_count = n,
                             .types = types,
@@ -320,18 +346,25 @@ static void ask_body(fixture *f, void *arg) {
   a->known = a->op->shape(&a->q);
 }
 
-/* What the detail says is so of the tensor; *out_complete: it says everything. */
-static bool agrees(const kiln_tensor_detail *d, const kiln_tensor *t, bool *out_complete) {
+static bool dim_agrees(const kiln_dims *dims, kiln_dim d, int64_t real) {
+  int64_t value;
+  return !kiln_dim_is_known(d) ||
+         (kiln_dim_evaluate(dims, d, symbols, SYMBOLS, &value) && value == real);
+}
+
+/* What the detail says is so of the tensor; *out_complete: it says everything, in numbers. */
+static bool agrees(const kiln_dims *dims, const kiln_tensor_detail *d, const kiln_tensor *t,
+                   bool *out_complete) {
   *out_complete = d->dtype >= 0 && d->rank >= 0 && d->has_strides && d->device >= 0;
   if (d->dtype >= 0 && d->dtype != t->key.f.dtype) return false;
   if (d->device >= 0 && d->device != t->key.f.device_kind) return false;
   if (d->rank < 0) return true;
   if (d->rank != t->key.f.rank) return false;
   for (int i = 0; i < d->rank; i++) {
-    if (d->sizes[i] >= 0 && d->sizes[i] != kiln_tensor_sizes(t)[i]) return false;
+    if (!dim_agrees(dims, d->sizes[i], kiln_tensor_sizes(t)[i])) return false;
     if (d->sizes[i] < 0) *out_complete = false;
     if (!d->has_strides) continue;
-    if (d->strides[i] >= 0 && d->strides[i] != kiln_tensor_strides(t)[i]) return false;
+    if (!dim_agrees(dims, d->strides[i], kiln_tensor_strides(t)[i])) return false;
     if (d->strides[i] < 0) *out_complete = false;
   }
   return true;
@@ -365,9 +398,45 @@ static void complain(const ask_args *a, const kiln_tensor_detail *d, const kiln_
 }
 
 typedef struct tally {
-  int compared, complete;
+  int compared, complete, symbolic;
 } tally;
 
+static bool has_symbols(const kiln_tensor_detail *d) {
+  bool some = false;
+  for (int i = 0; i < d->rank; i++) {
+    some |= kiln_dim_is_known(d->sizes[i]) && !kiln_dim_is_number(d->sizes[i]);
+  }
+  return some;
+}
+
+/* What the function answered, against what the kernel has made. */
+static void compare(const ask_args *a, const kiln_ivalue *outs, tally *t) {
+  for (int i = 0; a->known && i < a->op->schema->result_count; i++) {
+    int count = 1;
+    const kiln_ivalue *items = &outs[i];
+    const kiln_tensor_detail *found = &a->q.outs[i];
+    if (outs[i].tag == KILN_TAG_LIST) {
+      count = (int)outs[i].u.list->count;
+      items = outs[i].u.list->items;
+      found = a->q.elems;
+      if (!found) continue;
+      assert_int_equal(count, a->q.elem_count);
+    }
+    for (int k = 0; k < count; k++) {
+      bool complete;
+      if (items[k].tag != KILN_TAG_TENSOR) continue;
+      if (!agrees(a->dims, &found[k], items[k].u.tensor, &complete)) {
+        complain(a, &found[k], items[k].u.tensor);
+        fail();
+      }
+      t->compared++;
+      t->complete += complete;
+      t->symbolic += has_symbols(&found[k]);
+    }
+  }
+}
+
+/* Asks in numbers and in symbols, the second without a say in how much is known. */
 static void check_sample(fixture *f, kiln_call *call, const kiln_op *op, tally *t) {
   sample s = {.count = op->schema->arg_count};
   kiln_ivalue outs[KILN_MAX_OUTS] = {{0}};
@@ -378,29 +447,13 @@ static void check_sample(fixture *f, kiln_call *call, const kiln_op *op, tally *
   ask_args a = {.op = op, .s = &s};
   ask_body(f, &a);
   kiln_status *status = kiln_kernel_run(call, &op->kernel, s.args, s.count, outs);
-  if (!status && a.known) {
-    for (int i = 0; i < op->schema->result_count; i++) {
-      int count = 1;
-      const kiln_ivalue *items = &outs[i];
-      const kiln_tensor_detail *found = &a.q.outs[i];
-      if (outs[i].tag == KILN_TAG_LIST) {
-        count = (int)outs[i].u.list->count;
-        items = outs[i].u.list->items;
-        found = a.q.elems;
-        if (!found) continue;
-        assert_int_equal(count, a.q.elem_count);
-      }
-      for (int k = 0; k < count; k++) {
-        bool complete;
-        if (items[k].tag != KILN_TAG_TENSOR) continue;
-        if (!agrees(&found[k], items[k].u.tensor, &complete)) {
-          complain(&a, &found[k], items[k].u.tensor);
-          fail();
-        }
-        t->compared++;
-        t->complete += complete;
-      }
-    }
+  if (!status) {
+    tally symbolic = {0};
+    compare(&a, outs, t);
+    a.symbolic = true;
+    ask_body(f, &a);
+    compare(&a, outs, &symbolic);
+    t->symbolic += symbolic.symbolic;
   }
   kiln_status_destroy(status);
   for (int i = 0; i < s.count; i++) kiln_ivalue_release(s.args[i]);
@@ -413,7 +466,8 @@ static void test_against_kernels(void **state) {
   fixture *f = *state;
   kiln_call *call;
   assert_ok(kiln_call_create(f->env, &call));
-  int ops = 0, idle = 0;
+  int ops = 0, idle = 0, symbolic = 0;
+  for (int i = 0; i < SYMBOLS; i++) symbols[i] = i % 64;
   for (int i = 0; i < kiln_registry_count(f->registry); i++) {
     const kiln_op *op = kiln_registry_at(f->registry, i);
     if (!op->schema || !op->shape || !op->kernel.body || op->variant != KILN_VARIANT_NONE) continue;
@@ -425,6 +479,7 @@ static void test_against_kernels(void **state) {
     kiln_call_begin(call, NULL);
     for (int k = 0; k < ROUNDS; k++) check_sample(f, call, op, &t);
     ops++;
+    symbolic += t.symbolic > 0;
     if (t.compared == 0) {
       idle++;
       print_message("%s was never compared\n", op->kernel.name);
@@ -432,8 +487,9 @@ static void test_against_kernels(void **state) {
       print_message("%s: %d of %d complete\n", op->kernel.name, t.complete, t.compared);
     }
   }
-  print_message("%d operators\n", ops);
+  print_message("%d operators, %d with symbols in results\n", ops, symbolic);
   assert_true(ops > 150);
+  assert_true(symbolic > 150);
   assert_true(idle * 10 < ops);
   kiln_call_destroy(call);
 }

@@ -1,0 +1,479 @@
+/* dim.c: dimensions. The canonical form of a floor-divided sum keeps outside what divides evenly:
+ * (4*s0 + 2*s1 + 5)//2 is 2*s0 + s1 + 2, and (3*s0 + 5)//2 is s0 + (s0 + 1)//2 + 2. What is left
+ * is divided by no factor of all its coefficients ((2*s0)//4 is s0//2), and once: s0//2//3 is
+ * s0//6. */
+#include "runtime/dim.h"
+
+#include "base/checked.h"
+#include "base/map.h"
+
+enum { MAX_NODES = 64, MAX_DEPTH = 16 }; /* written out; of parentheses that are read */
+#define MOST ((int64_t)1 << 40)
+
+typedef struct node {
+  kiln_dim handle;
+  int64_t by;   /* of a division; 0: a sum alone */
+  kiln_sum sum; /* divided, or the node itself; its terms in the order of compare_atoms */
+  int nodes;    /* that it would have as a tree */
+  bool bounded; /* by: */
+  int64_t least, most;
+  struct node *same_hash;
+} node;
+
+struct kiln_dims {
+  kiln_arena *arena;
+  KILN_VEC(node *) nodes;
+  kiln_map index; /* hash -> node */
+};
+
+kiln_dims *kiln_dims_create(kiln_arena *arena) {
+  kiln_dims *dims = KILN_NEW(arena, kiln_dims);
+  dims->arena = arena;
+  kiln_map_init(&dims->index, arena);
+  return dims;
+}
+
+static kiln_dim handle_of(int index) { return -2 - KILN_DIM_SYMBOLS - (kiln_dim)index; }
+
+static const node *node_of(const kiln_dims *dims, kiln_dim d) {
+  const kiln_dim index = -2 - KILN_DIM_SYMBOLS - d;
+  KILN_ASSERT(dims && index >= 0 && index < dims->nodes.count);
+  return dims->nodes.data[index];
+}
+
+/* -- Order -- */
+
+static int compare_sums(const kiln_dims *dims, const kiln_sum *a, const kiln_sum *b);
+
+/* Symbols by number, then divisions by what they divide. */
+static int compare_atoms(const kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  if (a == b) return 0;
+  if (!kiln_dim_is_expression(a) || !kiln_dim_is_expression(b)) return a > b ? -1 : 1;
+  const node *x = node_of(dims, a), *y = node_of(dims, b);
+  if (x->by != y->by) return x->by < y->by ? -1 : 1;
+  return compare_sums(dims, &x->sum, &y->sum);
+}
+
+static int compare_sums(const kiln_dims *dims, const kiln_sum *a, const kiln_sum *b) {
+  if (a->count != b->count) return a->count < b->count ? -1 : 1;
+  if (a->constant != b->constant) return a->constant < b->constant ? -1 : 1;
+  for (int i = 0; i < a->count; i++) {
+    const kiln_term *x = &a->terms[i], *y = &b->terms[i];
+    const int order = compare_atoms(dims, x->atom, y->atom);
+    if (order) return order;
+    if (x->coefficient != y->coefficient) return x->coefficient < y->coefficient ? -1 : 1;
+  }
+  return 0;
+}
+
+static void sort_terms(const kiln_dims *dims, kiln_sum *s) {
+  for (int i = 1; i < s->count; i++) {
+    const kiln_term term = s->terms[i];
+    int at = i;
+    for (; at > 0 && compare_atoms(dims, s->terms[at - 1].atom, term.atom) > 0; at--) {
+      s->terms[at] = s->terms[at - 1];
+    }
+    s->terms[at] = term;
+  }
+}
+
+/* -- Sums -- */
+
+static const kiln_sum unknown = {.known = false};
+
+kiln_sum kiln_sum_of(const kiln_dims *dims, kiln_dim d) {
+  if (kiln_dim_is_number(d)) return kiln_sum_number(d);
+  if (!kiln_dim_is_known(d)) return unknown;
+  if (kiln_dim_is_expression(d)) {
+    const node *n = node_of(dims, d);
+    if (!n->by) return n->sum;
+  }
+  return (kiln_sum){.known = true, .count = 1, .terms = {{1, d}}};
+}
+
+/* Adds one term; the sum is not known where that has no room. */
+static void add_term(kiln_sum *s, kiln_term term) {
+  for (int i = 0; i < s->count; i++) {
+    kiln_term *t = &s->terms[i];
+    if (t->atom != term.atom) continue;
+    if (!kiln_checked_add_i64(t->coefficient, term.coefficient, &t->coefficient))
+      *s = unknown;
+    else if (t->coefficient == 0)
+      *t = s->terms[--s->count];
+    return;
+  }
+  if (s->count == KILN_SUM_TERMS) {
+    *s = unknown;
+    return;
+  }
+  s->terms[s->count++] = term;
+}
+
+kiln_sum kiln_sum_plus(kiln_sum a, kiln_sum b) {
+  if (!a.known || !b.known || !kiln_checked_add_i64(a.constant, b.constant, &a.constant)) {
+    return unknown;
+  }
+  for (int i = 0; i < b.count && a.known; i++) add_term(&a, b.terms[i]);
+  return a;
+}
+
+kiln_sum kiln_sum_times(kiln_sum a, int64_t n) {
+  if (n == 0) return a.known ? kiln_sum_number(0) : unknown;
+  if (!a.known || !kiln_checked_mul_i64(a.constant, n, &a.constant)) return unknown;
+  for (int i = 0; i < a.count; i++) {
+    int64_t *c = &a.terms[i].coefficient;
+    if (!kiln_checked_mul_i64(*c, n, c)) return unknown;
+  }
+  return a;
+}
+
+kiln_sum kiln_sum_product(kiln_sum a, kiln_sum b) {
+  if (a.known && a.count == 0) return kiln_sum_times(b, a.constant);
+  return b.known && b.count == 0 ? kiln_sum_times(a, b.constant) : unknown;
+}
+
+static int64_t floor_div(int64_t a, int64_t n) { return a / n - (a % n < 0); }
+
+static bool range_of_atom(const kiln_dims *dims, kiln_dim atom, int64_t *least, int64_t *most) {
+  if (!kiln_dim_is_expression(atom)) {
+    *least = 2;
+    *most = MOST;
+    return true;
+  }
+  const node *n = node_of(dims, atom);
+  *least = n->least;
+  *most = n->most;
+  return n->bounded;
+}
+
+bool kiln_sum_range(const kiln_dims *dims, kiln_sum a, int64_t *out_least, int64_t *out_most) {
+  *out_least = *out_most = a.constant;
+  for (int i = 0; a.known && i < a.count; i++) {
+    const int64_t c = a.terms[i].coefficient;
+    int64_t low, high;
+    if (!range_of_atom(dims, a.terms[i].atom, &low, &high)) return false;
+    if (!kiln_checked_mul_i64(low, c, &low) || !kiln_checked_mul_i64(high, c, &high) ||
+        !kiln_checked_add_i64(*out_least, c > 0 ? low : high, out_least) ||
+        !kiln_checked_add_i64(*out_most, c > 0 ? high : low, out_most)) {
+      return false;
+    }
+  }
+  return a.known;
+}
+
+bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a) {
+  int64_t least, most;
+  return kiln_sum_range(dims, a, &least, &most) && least >= 0;
+}
+
+/* -- Interning -- */
+
+static uint64_t hash_node(const kiln_dims *dims, int64_t by, const kiln_sum *s) {
+  uint64_t h = kiln_hash_mix(dims->index.seed + (uint64_t)by, (uint64_t)s->constant);
+  for (int i = 0; i < s->count; i++) {
+    h = kiln_hash_mix(h + (uint64_t)s->terms[i].coefficient, (uint64_t)s->terms[i].atom);
+  }
+  return h;
+}
+
+static bool same_sum(const kiln_sum *a, const kiln_sum *b) {
+  if (a->count != b->count || a->constant != b->constant) return false;
+  for (int i = 0; i < a->count; i++) {
+    if (a->terms[i].atom != b->terms[i].atom ||
+        a->terms[i].coefficient != b->terms[i].coefficient) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static int count_nodes(const kiln_dims *dims, const kiln_sum *s) {
+  int count = 1;
+  for (int i = 0; i < s->count; i++) {
+    const kiln_dim atom = s->terms[i].atom;
+    count += kiln_dim_is_expression(atom) ? node_of(dims, atom)->nodes : 1;
+  }
+  return count;
+}
+
+/* The handle of the sum, divided `by` a number where that is not 0. */
+static kiln_dim intern(kiln_dims *dims, int64_t by, kiln_sum s) {
+  sort_terms(dims, &s);
+  const uint64_t hash = hash_node(dims, by, &s);
+  node *first = kiln_map_find_id(&dims->index, hash);
+  for (const node *n = first; n; n = n->same_hash) {
+    if (n->by == by && same_sum(&n->sum, &s)) return n->handle;
+  }
+  const int nodes = count_nodes(dims, &s);
+  if (nodes > MAX_NODES) return KILN_DIM_UNKNOWN;
+  node *n = KILN_NEW(dims->arena, node);
+  *n = (node){.handle = handle_of(dims->nodes.count), .by = by, .sum = s, .nodes = nodes};
+  n->bounded = kiln_sum_range(dims, s, &n->least, &n->most);
+  if (by) {
+    n->least = floor_div(n->least, by);
+    n->most = floor_div(n->most, by);
+  }
+  n->same_hash = first;
+  kiln_vec_push(dims->arena, &dims->nodes, n);
+  kiln_map_set_id(&dims->index, hash, n);
+  return n->handle;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* A sum with coefficients between 0 and n, divided by n. */
+static kiln_sum divide_rest(kiln_dims *dims, kiln_sum rest, int64_t n) {
+  int64_t factor = n;
+  for (int i = 0; i < rest.count; i++) {
+    factor = common_divisor(factor, rest.terms[i].coefficient);
+  }
+  for (int i = 0; i < rest.count; i++) rest.terms[i].coefficient /= factor;
+  rest.constant = floor_div(rest.constant, factor);
+  n /= factor;
+  const kiln_dim only = rest.count == 1 && rest.terms[0].coefficient == 1 ? rest.terms[0].atom : 0;
+  if (kiln_dim_is_expression(only)) {
+    const node *inner = node_of(dims, only);
+    const kiln_sum more = kiln_sum_times(kiln_sum_number(rest.constant), inner->by);
+    int64_t both;
+    if (!kiln_checked_mul_i64(n, inner->by, &both)) return unknown;
+    return kiln_sum_divided(dims, kiln_sum_plus(inner->sum, more), both);
+  }
+  const kiln_dim atom = intern(dims, n, rest);
+  return kiln_dim_is_known(atom) ? (kiln_sum){.known = true, .count = 1, .terms = {{1, atom}}}
+                                 : unknown;
+}
+
+kiln_sum kiln_sum_divided(kiln_dims *dims, kiln_sum a, int64_t n) {
+  KILN_ASSERT(n >= 1);
+  if (!a.known || n == 1) return a;
+  kiln_sum whole = kiln_sum_number(floor_div(a.constant, n));
+  kiln_sum rest = kiln_sum_number(a.constant - whole.constant * n);
+  for (int i = 0; i < a.count; i++) {
+    const kiln_term *t = &a.terms[i];
+    const int64_t times = floor_div(t->coefficient, n), left = t->coefficient - times * n;
+    if (times) add_term(&whole, (kiln_term){times, t->atom});
+    if (left) add_term(&rest, (kiln_term){left, t->atom});
+  }
+  if (rest.count == 0) return whole; /* its constant is below n */
+  return kiln_sum_plus(whole, divide_rest(dims, rest, n));
+}
+
+kiln_dim kiln_sum_dim(kiln_dims *dims, kiln_sum a) {
+  int64_t least, most;
+  if (!a.known) return KILN_DIM_UNKNOWN;
+  if (a.count == 0) return a.constant >= 0 ? a.constant : KILN_DIM_UNKNOWN;
+  if (kiln_sum_range(dims, a, &least, &most) && most < 0) return KILN_DIM_UNKNOWN;
+  if (a.count == 1 && a.constant == 0 && a.terms[0].coefficient == 1) return a.terms[0].atom;
+  return intern(dims, 0, a);
+}
+
+/* -- Dimensions -- */
+
+kiln_dim kiln_dim_plus(kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  if (kiln_dim_is_number(a) && kiln_dim_is_number(b)) {
+    return kiln_checked_add_i64(a, b, &a) ? a : KILN_DIM_UNKNOWN;
+  }
+  return kiln_sum_dim(dims, kiln_sum_plus(kiln_sum_of(dims, a), kiln_sum_of(dims, b)));
+}
+
+kiln_dim kiln_dim_product(kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  if (kiln_dim_is_number(a) && kiln_dim_is_number(b)) {
+    return kiln_checked_mul_i64(a, b, &a) ? a : KILN_DIM_UNKNOWN;
+  }
+  return kiln_sum_dim(dims, kiln_sum_product(kiln_sum_of(dims, a), kiln_sum_of(dims, b)));
+}
+
+static kiln_sum copy_sum(kiln_dims *to, const kiln_dims *from, const kiln_sum *s) {
+  kiln_sum copy = kiln_sum_number(s->constant);
+  for (int i = 0; i < s->count; i++) {
+    kiln_sum term = kiln_sum_of(to, kiln_dim_copy(to, from, s->terms[i].atom));
+    copy = kiln_sum_plus(copy, kiln_sum_times(term, s->terms[i].coefficient));
+  }
+  return copy;
+}
+
+kiln_dim kiln_dim_copy(kiln_dims *to, const kiln_dims *from, kiln_dim d) {
+  if (to == from || !kiln_dim_is_expression(d)) return d;
+  const node *n = node_of(from, d);
+  const kiln_sum sum = copy_sum(to, from, &n->sum);
+  return kiln_sum_dim(to, n->by ? kiln_sum_divided(to, sum, n->by) : sum);
+}
+
+static bool evaluate_sum(const kiln_dims *dims, const kiln_sum *s, const int64_t *symbols,
+                         int count, int64_t *out_value);
+
+static bool evaluate_atom(const kiln_dims *dims, kiln_dim atom, const int64_t *symbols, int count,
+                          int64_t *out_value) {
+  if (!kiln_dim_is_expression(atom)) {
+    const kiln_dim number = kiln_dim_symbol(0) - atom;
+    if (number >= count) return false;
+    *out_value = symbols[number];
+    return true;
+  }
+  const node *n = node_of(dims, atom);
+  if (!evaluate_sum(dims, &n->sum, symbols, count, out_value)) return false;
+  if (n->by) *out_value = floor_div(*out_value, n->by);
+  return true;
+}
+
+static bool evaluate_sum(const kiln_dims *dims, const kiln_sum *s, const int64_t *symbols,
+                         int count, int64_t *out_value) {
+  int64_t value;
+  *out_value = s->constant;
+  for (int i = 0; i < s->count; i++) {
+    if (!evaluate_atom(dims, s->terms[i].atom, symbols, count, &value) ||
+        !kiln_checked_mul_i64(value, s->terms[i].coefficient, &value) ||
+        !kiln_checked_add_i64(*out_value, value, out_value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool kiln_dim_evaluate(const kiln_dims *dims, kiln_dim d, const int64_t *symbols, int count,
+                       int64_t *out_value) {
+  *out_value = d;
+  if (kiln_dim_is_number(d)) return true;
+  return kiln_dim_is_known(d) && evaluate_atom(dims, d, symbols, count, out_value) &&
+         *out_value >= 0;
+}
+
+/* -- Text -- */
+
+static void print_sum(kiln_text *text, const kiln_dims *dims, const kiln_sum *s);
+
+static void print_atom(kiln_text *text, const kiln_dims *dims, kiln_dim atom) {
+  if (!kiln_dim_is_expression(atom)) {
+    kiln_text_printf(text, "s%lld", (long long)(kiln_dim_symbol(0) - atom));
+    return;
+  }
+  const node *n = node_of(dims, atom);
+  const bool bare = n->sum.count == 1 && n->sum.constant == 0 && n->sum.terms[0].coefficient == 1;
+  if (!bare) kiln_text_putc(text, '(');
+  print_sum(text, dims, &n->sum);
+  if (!bare) kiln_text_putc(text, ')');
+  kiln_text_printf(text, "//%lld", (long long)n->by);
+}
+
+static void print_sum(kiln_text *text, const kiln_dims *dims, const kiln_sum *s) {
+  for (int i = 0; i < s->count; i++) {
+    int64_t c = s->terms[i].coefficient;
+    if (i > 0) kiln_text_puts(text, c < 0 ? " - " : " + ");
+    if (i > 0 && c < 0) c = -c;
+    const bool apart = c != 1 && kiln_dim_is_expression(s->terms[i].atom);
+    if (c == -1) {
+      kiln_text_putc(text, '-');
+    } else if (c != 1) {
+      kiln_text_printf(text, "%lld*", (long long)c);
+    }
+    if (apart) kiln_text_putc(text, '(');
+    print_atom(text, dims, s->terms[i].atom);
+    if (apart) kiln_text_putc(text, ')');
+  }
+  if (s->constant < 0)
+    kiln_text_printf(text, " - %llu", 0 - (unsigned long long)s->constant);
+  else if (s->constant > 0)
+    kiln_text_printf(text, " + %lld", (long long)s->constant);
+}
+
+void kiln_dim_print(kiln_text *text, const kiln_dims *dims, kiln_dim d) {
+  if (kiln_dim_is_number(d)) {
+    kiln_text_printf(text, "%lld", (long long)d);
+  } else if (!kiln_dim_is_known(d)) {
+    kiln_text_putc(text, '*');
+  } else if (kiln_dim_is_expression(d) && !node_of(dims, d)->by) {
+    print_sum(text, dims, &node_of(dims, d)->sum);
+  } else {
+    print_atom(text, dims, d);
+  }
+}
+
+/* sum := ["-"] term (("+" | "-") term)*;  term := number | [number "*"] atom ("//" number)*;
+ * atom := "s" number | "SS(-" number ")" | "(" sum ")" */
+typedef struct parser {
+  kiln_dims *dims;
+  const char *at, *end;
+  int depth;
+} parser;
+
+static bool accept(parser *p, const char *token) {
+  const size_t len = strlen(token);
+  while (p->at < p->end && *p->at == ' ') p->at++;
+  if ((size_t)(p->end - p->at) < len || memcmp(p->at, token, len) != 0) return false;
+  p->at += len;
+  return true;
+}
+
+static bool parse_number(parser *p, int64_t *out) {
+  const char *start;
+  while (p->at < p->end && *p->at == ' ') p->at++;
+  for (start = p->at; p->at < p->end && *p->at >= '0' && *p->at <= '9';) p->at++;
+  return kiln_str_parse_i64(kiln_str_make(start, (size_t)(p->at - start)), out);
+}
+
+static bool parse_sum(parser *p, kiln_sum *out);
+
+static bool parse_symbol(parser *p, int64_t first, kiln_sum *out) {
+  int64_t number;
+  if (!parse_number(p, &number) || number < first || number - first >= KILN_DIM_SYMBOLS)
+    return false;
+  *out = kiln_sum_of(NULL, kiln_dim_symbol((int)(number - first)));
+  return true;
+}
+
+static bool parse_atom(parser *p, kiln_sum *out) {
+  if (accept(p, "SS(-")) return parse_symbol(p, 2, out) && accept(p, ")");
+  if (!accept(p, "(")) return accept(p, "s") && parse_symbol(p, 0, out);
+  if (++p->depth > MAX_DEPTH || !parse_sum(p, out) || !accept(p, ")")) return false;
+  p->depth--;
+  return true;
+}
+
+static bool parse_term(parser *p, kiln_sum *out) {
+  int64_t number = 1;
+  while (p->at < p->end && *p->at == ' ') p->at++;
+  if (p->at < p->end && *p->at >= '0' && *p->at <= '9') {
+    if (!parse_number(p, &number)) return false;
+    *out = kiln_sum_number(number);
+    if (!accept(p, "*")) return true;
+  }
+  if (!parse_atom(p, out)) return false;
+  *out = kiln_sum_times(*out, number);
+  while (accept(p, "//")) {
+    if (!parse_number(p, &number) || number < 1) return false;
+    *out = kiln_sum_divided(p->dims, *out, number);
+  }
+  return true;
+}
+
+static bool parse_sum(parser *p, kiln_sum *out) {
+  bool minus = accept(p, "-");
+  *out = kiln_sum_number(0);
+  for (;;) {
+    kiln_sum term;
+    if (!parse_term(p, &term)) return false;
+    *out = kiln_sum_plus(*out, kiln_sum_times(term, minus ? -1 : 1));
+    minus = accept(p, "-");
+    if (!minus && !accept(p, "+")) return out->known;
+  }
+}
+
+bool kiln_dim_parse(kiln_dims *dims, kiln_str *text, kiln_dim *out_dim) {
+  parser p = {.dims = dims, .at = text->data, .end = text->data + text->len};
+  kiln_sum sum;
+  *out_dim = KILN_DIM_UNKNOWN;
+  if (!accept(&p, "*") && !accept(&p, "SS(-1)")) {
+    if (!parse_sum(&p, &sum)) return false;
+    *out_dim = kiln_sum_dim(dims, sum);
+    if (!kiln_dim_is_known(*out_dim)) return false;
+  }
+  *text = kiln_str_make(p.at, (size_t)(p.end - p.at));
+  return true;
+}

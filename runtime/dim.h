@@ -1,0 +1,95 @@
+/* dim.h: dimensions: sizes and strides that are numbers or expressions of named symbols.
+ *
+ * A kiln_dim is a number (0 and up), KILN_DIM_UNKNOWN, or the handle of an expression: a constant
+ * and a sum of coefficient x atom, where an atom is a symbol (s0, s1, ...) or such a sum
+ * floor-divided by a number. Expressions are interned in a kiln_dims, so two dimensions of one
+ * table are equal at run time, whatever the symbols are, if their handles are. A bare symbol has
+ * the same handle in every table.
+ *
+ * A symbol stands for a size that differs from call to call: at least 2 (0 and 1 broadcast and
+ * empty loops, so guards take them for numbers), at most 2^40.
+ *
+ * Arithmetic is done on kiln_sum, which may pass through what is no dimension (a window of
+ * s0 + 2 - 3), and kiln_sum_dim makes a dimension of it in the end:
+ *   kiln_sum s = kiln_sum_plus(kiln_sum_of(dims, in), kiln_sum_number(2 * padding - size));
+ *   kiln_dim out = kiln_sum_dim(dims, kiln_sum_plus(kiln_sum_divided(dims, s, stride), one));
+ * What overflows, has more than KILN_SUM_TERMS terms (64 in all its divisions) or multiplies
+ * symbols is not known.
+ *
+ * The text is s0, 2*s0 + s1 + 3, (s0 + 1)//2; the one of PyTorch's for a symbol, SS(-2) for s0, is
+ * read too. One thread at a time; everything lives in the table's arena. */
+#ifndef KILN_RUNTIME_DIM_H
+#define KILN_RUNTIME_DIM_H
+
+#include "base/base.h"
+
+typedef int64_t kiln_dim;
+enum {
+  KILN_DIM_UNKNOWN = -1,
+  KILN_DIM_SYMBOLS = 1 << 20, /* s0 is -2, s1 is -3, ...; handles below are the table's */
+  KILN_SUM_TERMS = 6,
+};
+static inline bool kiln_dim_is_number(kiln_dim d) { return d >= 0; }
+static inline bool kiln_dim_is_known(kiln_dim d) { return d != KILN_DIM_UNKNOWN; }
+static inline kiln_dim kiln_dim_symbol(int number) { return -2 - (kiln_dim)number; }
+/* Whether a table is needed to tell what it is. */
+static inline bool kiln_dim_is_expression(kiln_dim d) { return d < -1 - KILN_DIM_SYMBOLS; }
+
+typedef struct kiln_dims kiln_dims;
+/* An arena rule function, as all makers here. */
+kiln_dims *kiln_dims_create(kiln_arena *arena) __attribute__((returns_nonnull));
+
+/* -- Sums -- */
+
+typedef struct kiln_term {
+  int64_t coefficient; /* not 0 */
+  kiln_dim atom;       /* a symbol or a floor-divided sum */
+} kiln_term;
+typedef struct kiln_sum {
+  bool known;
+  int count;
+  int64_t constant;
+  kiln_term terms[KILN_SUM_TERMS]; /* of different atoms, in any order */
+} kiln_sum;
+
+static inline kiln_sum kiln_sum_number(int64_t n) {
+  return (kiln_sum){.known = true, .constant = n};
+}
+/* `dims` may be NULL where `d` is no expression. */
+kiln_sum kiln_sum_of(const kiln_dims *dims, kiln_dim d);
+kiln_sum kiln_sum_plus(kiln_sum a, kiln_sum b);
+kiln_sum kiln_sum_times(kiln_sum a, int64_t n);
+static inline kiln_sum kiln_sum_minus(kiln_sum a, kiln_sum b) {
+  return kiln_sum_plus(a, kiln_sum_times(b, -1));
+}
+/* The product, where one of them is a number. */
+kiln_sum kiln_sum_product(kiln_sum a, kiln_sum b);
+/* Rounded down; n >= 1. */
+kiln_sum kiln_sum_divided(kiln_dims *dims, kiln_sum a, int64_t n);
+/* What it is at least and at most; false where that is not known. */
+bool kiln_sum_range(const kiln_dims *dims, kiln_sum a, int64_t *out_least, int64_t *out_most);
+/* Whether it is 0 or more whatever the symbols are. */
+bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a);
+/* The dimension; KILN_DIM_UNKNOWN for what is not known, or is negative for certain. */
+kiln_dim kiln_sum_dim(kiln_dims *dims, kiln_sum a);
+
+/* -- Dimensions -- */
+
+/* Shorthands for one step. */
+kiln_dim kiln_dim_plus(kiln_dims *dims, kiln_dim a, kiln_dim b);
+kiln_dim kiln_dim_product(kiln_dims *dims, kiln_dim a, kiln_dim b);
+/* The same expression in another table. */
+kiln_dim kiln_dim_copy(kiln_dims *to, const kiln_dims *from, kiln_dim d);
+/* Its value, with symbols[i] for si; false where it overflows, is negative or not known, or where a
+ * symbol is not among the `count`. */
+bool kiln_dim_evaluate(const kiln_dims *dims, kiln_dim d, const int64_t *symbols, int count,
+                       int64_t *out_value);
+
+/* -- Text -- */
+
+void kiln_dim_print(kiln_text *text, const kiln_dims *dims, kiln_dim d);
+/* From the start of *text, which is moved behind it; "*" is KILN_DIM_UNKNOWN. False where no
+ * dimension stands there. */
+bool kiln_dim_parse(kiln_dims *dims, kiln_str *text, kiln_dim *out_dim);
+
+#endif

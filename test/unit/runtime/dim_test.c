@@ -1,0 +1,219 @@
+/* dim_test.c: dimensions against the arithmetic that they stand for, on random symbols. */
+#include "runtime/dim.h"
+
+#include "test/unit/sweep.h"
+
+enum { SYMBOLS = 3, EXPRESSIONS = 40, ROUNDS = 300 };
+
+static uint64_t seed;
+static int rnd(int n) {
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (int)((seed >> 33) % (uint64_t)n);
+}
+
+static int64_t floor_div(int64_t a, int64_t n) { return (a - ((a % n) + n) % n) / n; }
+
+typedef struct pair {
+  kiln_sum sum;
+  int64_t value;
+} pair;
+
+/* One more of what was made before. */
+static pair make(kiln_dims *dims, const pair *made, int count, const int64_t *symbols) {
+  const pair a = made[rnd(count)], b = made[rnd(count)];
+  const int64_t n = 1 + rnd(5), k = rnd(7) - 3;
+  switch (rnd(6)) {
+    case 0: {
+      const int i = rnd(SYMBOLS);
+      return (pair){kiln_sum_of(dims, kiln_dim_symbol(i)), symbols[i]};
+    }
+    case 1: return (pair){kiln_sum_number(k), k};
+    case 2: return (pair){kiln_sum_plus(a.sum, b.sum), a.value + b.value};
+    case 3: return (pair){kiln_sum_minus(a.sum, b.sum), a.value - b.value};
+    case 4: return (pair){kiln_sum_times(a.sum, k), a.value * k};
+    default: return (pair){kiln_sum_divided(dims, a.sum, n), floor_div(a.value, n)};
+  }
+}
+
+static kiln_str text_of(kiln_arena *arena, const kiln_dims *dims, kiln_dim d) {
+  kiln_text text;
+  kiln_text_init(&text, arena);
+  kiln_dim_print(&text, dims, d);
+  return kiln_text_str(&text);
+}
+
+/* The text read into another table, and the copy made there, are one handle. */
+static void same_elsewhere(kiln_arena *arena, const kiln_dims *dims, kiln_dim d) {
+  kiln_dims *other = kiln_dims_create(arena);
+  const kiln_str text = text_of(arena, dims, d);
+  kiln_str rest = text;
+  kiln_dim parsed;
+  (void)kiln_dim_plus(other, kiln_dim_symbol(1), 7); /* handles differ from those of `dims` */
+  assert_true(kiln_dim_parse(other, &rest, &parsed));
+  assert_int_equal(rest.len, 0);
+  assert_int_equal(parsed, kiln_dim_copy(other, dims, d));
+  assert_true(kiln_str_equal(text_of(arena, other, parsed), text));
+}
+
+static void check(kiln_arena *arena, kiln_dims *dims, const pair *p, const int64_t *symbols) {
+  int64_t least, most, value;
+  if (!p->sum.known) return;
+  if (kiln_sum_range(dims, p->sum, &least, &most)) assert_true(least <= p->value);
+  if (kiln_sum_range(dims, p->sum, &least, &most)) assert_true(p->value <= most);
+  if (kiln_sum_is_natural(dims, p->sum)) assert_true(p->value >= 0);
+  const kiln_dim d = kiln_sum_dim(dims, p->sum);
+  if (!kiln_dim_is_known(d)) return;
+  assert_int_equal(kiln_dim_evaluate(dims, d, symbols, SYMBOLS, &value), p->value >= 0);
+  assert_int_equal(value, p->value);
+  assert_int_equal(kiln_sum_dim(dims, kiln_sum_of(dims, d)), d);
+  same_elsewhere(arena, dims, d);
+}
+
+static kiln_status *random_sums(void *arg) {
+  (void)arg;
+  kiln_mem *mem;
+  KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  int known = 0, equal = 0;
+  for (int round = 0; round < ROUNDS; round++) {
+    kiln_arena *arena = kiln_arena_scoped(mem);
+    kiln_dims *dims = kiln_dims_create(arena);
+    int64_t symbols[SYMBOLS];
+    pair made[EXPRESSIONS] = {{kiln_sum_number(1), 1}};
+    seed = (uint64_t)round + 1;
+    for (int i = 0; i < SYMBOLS; i++) symbols[i] = 2 + rnd(rnd(2) ? 5 : 5000);
+    for (int i = 1; i < EXPRESSIONS; i++) {
+      made[i] = make(dims, made, i, symbols);
+      check(arena, dims, &made[i], symbols);
+      known += made[i].sum.known;
+      const kiln_dim d = kiln_sum_dim(dims, made[i].sum);
+      for (int k = 0; kiln_dim_is_known(d) && k < i; k++) {
+        if (kiln_sum_dim(dims, made[k].sum) != d) continue;
+        assert_int_equal(made[k].value, made[i].value);
+        equal++;
+      }
+    }
+    kiln_arena_destroy(arena);
+  }
+  assert_true(known > ROUNDS * EXPRESSIONS / 2);
+  assert_true(equal > ROUNDS);
+  kiln_mem_release(mem);
+  return NULL;
+}
+
+/* What is equal by arithmetic is one handle, and prints so. */
+static kiln_status *forms(void *arg) {
+  (void)arg;
+  static const char *const same[][2] = {
+      {"s0", "s0"},
+      {"SS(-2)", "s0"},
+      {"SS(-3)", "s1"},
+      {"SS(-1)", "*"},
+      {"*", "*"},
+      {"7", "7"},
+      {"3 - s1 + 2*s0 + s1", "2*s0 + 3"},
+      {"s1 + s0", "s0 + s1"},
+      {"(4*s0 + 2*s1 + 5)//2", "2*s0 + s1 + 2"},
+      {"(3*s0 + 5)//2", "s0 + (s0 + 1)//2 + 2"},
+      {"s0//2", "s0//2"},
+      {"(s0 + s1)//2//3", "(s0 + s1)//6"},
+      {"10 - s0", "-s0 + 10"},
+      {"10 - 2*s0", "-2*s0 + 10"},
+      {"s0//3 - s0//3", "0"},
+      {"2*s0//4", "s0//2"},
+      {"(2*s0 + 3)//4", "(s0 + 1)//2"},
+      {"(s0//2 + 1)//3", "(s0 + 2)//6"},
+      {"4*(s0//3)", "4*(s0//3)"},
+      {"s1 - s0//2", "s1 - s0//2"},
+      {"5 - s0//2", "-(s0//2) + 5"},
+  };
+  static const char *const wrong[] = {"",
+                                      "s",
+                                      "s-1",
+                                      "-3",
+                                      "s0//0",
+                                      "s0//-1",
+                                      "(s0",
+                                      "2*3*s0",
+                                      "s0*2",
+                                      "s1048576",
+                                      "-s0",
+                                      "SS(2)",
+                                      "SS(-2",
+                                      "s0 +",
+                                      "99999999999999999999",
+                                      "9223372036854775807*s0*s0"};
+  kiln_mem *mem;
+  KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_dims *dims = kiln_dims_create(arena);
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    kiln_str text = kiln_str_from(same[i][0]);
+    kiln_dim d;
+    assert_true(kiln_dim_parse(dims, &text, &d));
+    assert_int_equal(text.len, 0);
+    assert_string_equal(text_of(arena, dims, d).data, same[i][1]);
+  }
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    kiln_str text = kiln_str_from(wrong[i]);
+    kiln_dim d;
+    const bool whole = kiln_dim_parse(dims, &text, &d) && text.len == 0;
+    if (whole) print_error("%s\n", wrong[i]);
+    assert_false(whole);
+  }
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+  return NULL;
+}
+
+/* Nothing that a text can make long takes long. */
+static kiln_status *limits(void *arg) {
+  (void)arg;
+  kiln_mem *mem;
+  KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_dims *dims = kiln_dims_create(arena);
+  const kiln_sum s0 = kiln_sum_of(dims, kiln_dim_symbol(0)), one = kiln_sum_number(1);
+  kiln_sum many = s0, deep = s0;
+  int terms = 0, divisions = 0;
+  for (; many.known; terms++) {
+    many = kiln_sum_plus(many, kiln_sum_of(dims, kiln_dim_symbol(terms + 1)));
+  }
+  assert_int_equal(terms, KILN_SUM_TERMS);
+  for (; deep.known; divisions++) {
+    const kiln_sum twice = kiln_sum_plus(deep, kiln_sum_divided(dims, kiln_sum_plus(deep, one), 3));
+    deep = kiln_sum_divided(dims, twice, 2);
+  }
+  assert_in_range(divisions, 2, 16);
+  assert_false(kiln_sum_times(s0, INT64_MAX).known &&
+               kiln_sum_plus(kiln_sum_times(s0, INT64_MAX), s0).known);
+  assert_int_equal(kiln_dim_product(dims, kiln_dim_symbol(0), kiln_dim_symbol(0)),
+                   KILN_DIM_UNKNOWN);
+  assert_int_equal(kiln_dim_product(dims, 0, kiln_dim_symbol(0)), 0);
+  assert_int_equal(kiln_dim_plus(dims, KILN_DIM_UNKNOWN, 3), KILN_DIM_UNKNOWN);
+  assert_int_equal(kiln_sum_dim(dims, kiln_sum_times(s0, -1)), KILN_DIM_UNKNOWN);
+  int64_t value;
+  assert_false(kiln_dim_evaluate(dims, kiln_dim_symbol(1), (int64_t[]){3}, 1, &value));
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+  return NULL;
+}
+
+static kiln_status *run(kiln_status *(*body)(void *), void *arg) { KILN_PROTECT(body(arg)); }
+static void test_random(void **state) {
+  (void)state;
+  assert_null(run(random_sums, NULL));
+}
+static void test_forms(void **state) {
+  (void)state;
+  assert_null(run(forms, NULL));
+}
+static void test_limits(void **state) {
+  (void)state;
+  assert_null(run(limits, NULL));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_forms),
+                                     cmocka_unit_test(test_limits)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
