@@ -78,6 +78,22 @@ def check_count_units(tree):
                 yield '%r gave %r' % (tests, out)
 
 
+def check_run_added(tree):
+    """test/run_added.py refuses pages whose places are not in the tree"""
+    cases = ['```c base/status.c: before nothing begins so\nint x;\n```\n',
+             '```c base/status.c: new\nint x;\n```\n',
+             '```c base/status.c: instead of }\nint x;\n```\n',  # many
+             '```c ir/pass/lost.c: new\nint x;\n```\n']  # in no meson.build
+    for text in cases:
+        with tempfile.NamedTemporaryFile('w', suffix='.md') as page:
+            page.write(text)
+            page.flush()
+            done = subprocess.run([sys.executable, 'test/run_added.py', '--build', tree.build, page.name],
+                                  capture_output=True, text=True)
+        if not done.stdout.endswith('0 passed, 1 failed\n') or done.returncode != 1:
+            yield '%r gave %r' % (text, done.stdout + done.stderr)
+
+
 class Planted:
     """A tree of these files alone."""
 
