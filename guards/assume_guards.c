@@ -27,7 +27,9 @@ static void assume_in(kiln_pass *pass, kiln_block *block) {
       splice(branch);
     }
     for (int i = 0; i < n->input_count; i++) {
-      kiln_ir_value_replace_uses(kiln_node_output(n, i), kiln_node_input(n, i));
+      kiln_ir_value *v = kiln_node_input(n, i), *refined = kiln_node_output(n, i);
+      if (kiln_type_is_subtype(refined->type, v->type)) v->type = refined->type;
+      kiln_ir_value_replace_uses(refined, v);
     }
     if (!ok->uses) kiln_node_destroy(n);
     pass->changed = true;

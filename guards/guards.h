@@ -2,10 +2,10 @@
  * around compiled groups. Their data and their check are in runtime/guard.h, since plans carry them
  * and the interpreter asks them.
  *
- * A guarded region is prim::TypeCheck(inputs) -> (refined inputs…, ok), then prim::If(ok) with the
- * group in its first block and prim::FallbackGraph in its second; merged regions hold several
- * groups and what leads from one to the other. The check stands before any effect of its region, so
- * a fallback starts the region anew and needs no snapshot. */
+ * A region is prim::TypeCheck(inputs) -> (refined inputs…, ok), then prim::If(ok) with groups and
+ * what follows from the checked types in its first block, and prim::FallbackGraph in its second.
+ * The types of values in the first block are facts. The check stands before any effect of its
+ * region, so a fallback starts the region anew and needs no snapshot. */
 #ifndef KILN_GUARDS_GUARDS_H
 #define KILN_GUARDS_GUARDS_H
 
@@ -93,16 +93,11 @@ void kiln_guard_tell(const kiln_guard_desc *guard, const kiln_ivalue *args, cons
 /* The block is entered only when a TypeCheck held: tensor types in it are facts. */
 bool kiln_guards_is_hit(const kiln_block *block);
 
-/* Wraps every TensorExprGroup that is not guarded yet. */
-kiln_status *kiln_pass_insert_guards(kiln_pass *pass);
-/* Makes one guard of those whose checked values follow from, or stand beside, an earlier one's.
- * Nothing happens under KILN_COMPAT=torch. */
-kiln_status *kiln_pass_merge_guards(kiln_pass *pass);
-/* Splices the compiled side of every guard. */
+/* Puts TensorExprGroups that are not guarded yet into regions; tensor types stay where they are
+ * facts and go elsewhere. */
+kiln_status *kiln_pass_guard_regions(kiln_pass *pass);
+/* Splices the compiled side of every guard; what was checked has the checked type. */
 kiln_status *kiln_pass_assume_guards(kiln_pass *pass);
-/* Tensor types of every value become plain Tensor, but for those of constants, checks and groups.
- */
-kiln_status *kiln_pass_remove_type_specializations(kiln_pass *pass);
 
 /* -- Between the files of guards/ -- */
 

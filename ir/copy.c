@@ -184,12 +184,6 @@ static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ra
   if (to->next_id < from->next_id) to->next_id = from->next_id;
 }
 
-kiln_graph *kiln_graph_copy_sub(kiln_graph *parent, const kiln_graph *graph) {
-  kiln_graph *copy = kiln_graph_create_sub(parent);
-  copy_graph_into(copy, graph, NULL);
-  return copy;
-}
-
 kiln_graph *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types) {
   kiln_graph *to = kiln_graph_create(mem, graph->registry, types);
   kiln_cleanup releasing;

@@ -120,8 +120,6 @@ void kiln_graph_defer(kiln_graph *graph, kiln_cleanup *releasing);
 /* A deep copy, subgraphs included, with an arena of its own; new types go to `types`. Names, ids
  * and the order of nodes are kept. */
 kiln_graph *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types);
-/* The same into the arena of `parent`, as a sub graph. */
-kiln_graph *kiln_graph_copy_sub(kiln_graph *parent, const kiln_graph *graph);
 /* `type` as a type of the graph's table: tensor details of another graph's table are made anew. All
  * that copies nodes between graphs does it. */
 const kiln_type *kiln_graph_import_type(kiln_graph *graph, const kiln_graph *from,

@@ -54,7 +54,7 @@ static void fallback_of_a_group(void **state) {
   kiln_graph *graph = parse(f, "graph(%x : " F23 "):\n"
                                "  %y : " F23 " = prim::TensorExprGroup_0(%x)\n"
                                "  return (%y)\n" GROUP(0));
-  assert_true(run_pass(f, graph, kiln_pass_insert_guards).changed);
+  assert_true(run_pass(f, graph, kiln_pass_guard_regions).changed);
   kiln_node *fallback = NULL, *group = NULL, *check = NULL;
   assert_int_equal(count_nodes(graph->top, KILN_OP_prim_FallbackGraph, &fallback), 1);
   assert_int_equal(count_nodes(graph->top, KILN_OP_prim_TensorExprGroup, &group), 1);
@@ -68,9 +68,8 @@ static void fallback_of_a_group(void **state) {
   assert_null(kiln_graph_input(body, 0)->type->detail);
   assert_null(kiln_graph_output(body, 0)->type->detail);
   assert_non_null(kiln_graph_output(kiln_node_graph(group, "Subgraph"), 0)->type->detail);
-  assert_false(run_pass(f, graph, kiln_pass_insert_guards).changed);
+  assert_false(run_pass(f, graph, kiln_pass_guard_regions).changed);
   /* Outside of the region the claims go, inside they are facts. */
-  assert_true(run_pass(f, graph, kiln_pass_remove_type_specializations).changed);
   assert_null(value(graph, "x")->type->detail);
   assert_non_null(kiln_node_output(check, 0)->type->detail);
   assert_non_null(kiln_node_output(group, 0)->type->detail);
@@ -87,8 +86,7 @@ static void fallback_of_a_merged_region(void **state) {
                                "  %s : " F23 " = aten::softmax(%y, %one, %none)\n"
                                "  %z : " F23 " = prim::TensorExprGroup_1(%s)\n"
                                "  return (%z, %s)\n" GROUP(0) GROUP(1));
-  (void)run_pass(f, graph, kiln_pass_insert_guards);
-  pass_args merged = run_pass(f, graph, kiln_pass_merge_guards);
+  pass_args merged = run_pass(f, graph, kiln_pass_guard_regions);
   assert_true(merged.changed && merged.refusals == 0);
   kiln_node *fallback = NULL, *check = NULL, *branch = NULL;
   assert_int_equal(count_nodes(graph->top, KILN_OP_prim_FallbackGraph, &fallback), 1);
@@ -105,9 +103,73 @@ static void fallback_of_a_merged_region(void **state) {
     assert_null(n->outputs[0]->type->detail);
   }
   assert_null(n);
-  assert_false(run_pass(f, graph, kiln_pass_merge_guards).changed);
+  assert_false(run_pass(f, graph, kiln_pass_guard_regions).changed);
   assert_true(run_pass(f, graph, kiln_pass_assume_guards).changed); /* as in a region's variant */
   assert_int_equal(count_nodes(graph->top, KILN_OP_prim_If, &branch), 0);
+  kiln_graph_release(graph);
+}
+
+/* What the guard proves stays on the values: of the region, and of the inputs where it was asked
+ * before the plan. */
+static void types_are_facts(void **state) {
+  fixture *f = *state;
+  kiln_graph *graph = parse(f, "graph(%x : " F23 ", %n : int):\n"
+                               "  %one : int = prim::Constant[value=1]()\n"
+                               "  %none : NoneType = prim::Constant()\n"
+                               "  %y : " F23 " = prim::TensorExprGroup_0(%x)\n"
+                               "  %s : Tensor = aten::softmax(%y, %one, %none)\n"
+                               "  %z : Tensor = aten::select(%s, %one, %n)\n"
+                               "  %i : " F23 " = aten::nonzero(%s)\n"
+                               "  return (%z, %i)\n" GROUP(0));
+  assert_true(run_pass(f, graph, kiln_pass_guard_regions).changed);
+  kiln_node *branch = NULL;
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_If, &branch), 1);
+  static const char *const facts[] = {"y", "s", "z"};
+  for (int i = 0; i < 3; i++) {
+    assert_ptr_equal(value(graph, facts[i])->node->block, branch->blocks[0]);
+    assert_true(kiln_type_is_complete_tensor(value(graph, facts[i])->type));
+  }
+  assert_int_equal(value(graph, "z")->type->detail->rank, 1);
+  assert_null(value(graph, "i")->type->detail); /* a claim */
+  assert_null(value(graph, "x")->type->detail);
+  for (int i = 0; i < branch->output_count; i++) {
+    assert_null(kiln_node_output(branch, i)->type->detail); /* the other side gives others */
+  }
+  const kiln_guard_maker maker = {0};
+  assert_non_null(kiln_guard_lift(&maker, f->arena, graph, f->arena));
+  assert_true(run_pass(f, graph, kiln_pass_assume_guards).changed);
+  assert_true(kiln_type_is_complete_tensor(value(graph, "x")->type));
+  assert_true(kiln_type_is_complete_tensor(value(graph, "z")->type));
+  assert_null(value(graph, "i")->type->detail);
+  kiln_graph_release(graph);
+}
+
+/* No guard grows without bound: a group that asks for too much begins the next region. */
+static void checks_are_bounded(void **state) {
+  enum { INPUTS = 140, MOST = 128 };
+  fixture *f = *state;
+  kiln_text text;
+  kiln_text_init(&text, f->arena);
+  for (int i = 0; i < INPUTS; i++) {
+    kiln_text_printf(&text, "%s%%x%d : " F23, i ? ", " : "graph(", i);
+  }
+  kiln_text_puts(&text, "):\n");
+  for (int i = 0; i < INPUTS; i++) {
+    kiln_text_printf(&text, "  %%y%d : " F23 " = prim::TensorExprGroup_%d(%%x%d)\n", i, i, i);
+  }
+  kiln_text_puts(&text, "  return (%y0, %y139)\n");
+  for (int i = 0; i < INPUTS; i++) {
+    kiln_text_printf(&text,
+                     "with prim::TensorExprGroup_%d = graph(%%p : " F23 "):\n"
+                     "  %%q : " F23 " = aten::mul(%%p, %%p)\n  return (%%q)\n",
+                     i);
+  }
+  kiln_graph *graph = parse(f, text.data);
+  pass_args a = run_pass(f, graph, kiln_pass_guard_regions);
+  assert_int_equal(a.refusals, 1);
+  kiln_node *check = NULL;
+  assert_int_equal(count_nodes(graph->top, KILN_OP_prim_TypeCheck, &check), 2);
+  assert_int_equal(check->input_count, INPUTS - MOST);
   kiln_graph_release(graph);
 }
 
@@ -120,9 +182,7 @@ static void refusals_are_told(void **state) {
                                "  %c : " F23 " = aten::nonzero(%z)\n"
                                "  %w : " F23 " = prim::TensorExprGroup_2(%c)\n"
                                "  return (%w)\n" GROUP(0) GROUP(1) GROUP(2));
-  (void)run_pass(f, graph, kiln_pass_insert_guards);
-  pass_args a = run_pass(f, graph, kiln_pass_merge_guards);
-  assert_false(a.changed);
+  pass_args a = run_pass(f, graph, kiln_pass_guard_regions);
   assert_int_equal(a.refusals, 2);
   assert_int_equal(a.refused[0], KILN_REASON_guard_effect);
   assert_int_equal(a.refused[1], KILN_REASON_guard_not_proven);
@@ -133,6 +193,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(fallback_of_a_group, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(fallback_of_a_merged_region, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(types_are_facts, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(checks_are_bounded, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(refusals_are_told, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,48 @@ static void test_a_miss_is_one(void **state) {
   model_close(&m);
 }
 
+/* A group in front of a loop, and two in it; the second one reads what the first region checks. */
+static const char with_loop[] = "graph(%x : Tensor, %y : Tensor):\n"
+                                "  %1 : int = prim::Constant[value=1]()\n"
+                                "  %2 : int = prim::Constant[value=2]()\n"
+                                "  %true : bool = prim::Constant[value=1]()\n"
+                                "  %none : NoneType = prim::Constant()\n"
+                                "  %a : Tensor = aten::mul(%x, %x)\n"
+                                "  %b : Tensor = aten::sub(%a, %x, %1)\n"
+                                "  %r : Tensor = prim::Loop(%2, %true, %y)\n"
+                                "    block0(%i : int, %c : Tensor):\n"
+                                "      %d : Tensor = aten::mul(%c, %c)\n"
+                                "      %e : Tensor = aten::add(%d, %c, %1)\n"
+                                "      %m : Tensor = aten::softmax(%e, %1, %none)\n"
+                                "      %f : Tensor = aten::mul(%m, %x)\n"
+                                "      %g : Tensor = aten::add(%f, %m, %1)\n"
+                                "      -> (%true, %g)\n"
+                                "  %s : (Tensor, Tensor) = prim::TupleConstruct(%r, %b)\n"
+                                "  return (%s)\n";
+
+static void call_sizes(model *m, int64_t x_rows, int64_t y_rows) {
+  kiln_ivalue args[2] = {make_matrix(m, x_rows, 8, 0.01), make_matrix(m, y_rows, 8, -0.02)};
+  kiln_ivalue got = call_model(m, args, 2), want = call_plain(m, args, 2);
+  for (int i = 0; i < 2; i++) {
+    assert_close(got.u.tuple->items[i], want.u.tuple->items[i]);
+    kiln_ivalue_release(args[i]);
+  }
+  kiln_ivalue_release(got);
+  kiln_ivalue_release(want);
+}
+
+/* The loop runs behind a check that failed as well: it has to check for itself. */
+static void test_a_loop_checks_again(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, with_loop, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,3", NULL});
+  for (int i = 0; i < 3; i++) call_sizes(&m, 4, 4);
+  assert_int_equal(counters(&m).guard_misses, 0);
+  for (int i = 0; i < 4; i++) call_sizes(&m, 1, 4); /* %y is as it was */
+  assert_true(counters(&m).guard_misses > 1);
+  model_close(&m);
+}
+
 static void test_stress(void **state) {
   (void)state;
   static const char *const chances[] = {"stress_bailout=1", "stress_bailout=0.4"};
@@ -133,6 +175,7 @@ int main(void) {
       cmocka_unit_test(test_torch_has_one_a_group),
       cmocka_unit_test(test_an_effect_keeps_them_apart),
       cmocka_unit_test(test_a_miss_is_one),
+      cmocka_unit_test(test_a_loop_checks_again),
       cmocka_unit_test(test_stress),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

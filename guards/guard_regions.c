@@ -1,0 +1,380 @@
+/* guard_regions.c: pass `guard_regions`: puts compiled groups into regions with one guard each, and
+ * leaves tensor types only where they are facts.
+ *
+ * Groups of a block are taken in order; each next one joins the region of those before it when
+ *  - between it and them stands no effect, no write and no random number, so that the guard may be
+ *    asked as late as the last group stands, and a fallback may start the whole region anew;
+ *  - every value that its kernel takes for granted is checked by the guard already, or was not made
+ *    by the region, so that the guard can check it too, or is made from what the guard checks by
+ *    operators whose shape functions prove the very type.
+ * What stands between and leads from the region to the group becomes a part of it. A proof may need
+ * a value that no kernel looks at, a weight: then the guard checks it too, for the type that the
+ * profile claims. Last, whatever else reads the region and is proven by what the guard checks
+ * anyway becomes a part, up to the next effect. What leads up to the first group does not: its
+ * operands would have to be checked instead of its result, and x[i] has one shape for all x.
+ *
+ * Claims of the profile must prove nothing, so they are set aside first: from then on a value's
+ * type is what is known for a fact, where the region's guard held. What no guard makes true is not
+ * put back. Inner blocks come before the block that they stand in, since of what is known there
+ * nothing is true for them. Under KILN_COMPAT=torch each group is a region. */
+#include <stdlib.h>
+
+#include "guards/region.h"
+
+enum { MAX_CHECKS = 128 };
+
+/* `mark` of nodes. */
+enum { IS_EFFECT = 1 };
+
+bool kiln_guards_is_hit(const kiln_block *block) {
+  const kiln_node *owner = block->owner;
+  if (!owner || !kiln_node_is(owner, KILN_OP_prim_If) || owner->blocks[0] != block) return false;
+  return kiln_node_is(kiln_node_input(owner, 0)->node, KILN_OP_prim_TypeCheck);
+}
+
+/* -- Claims -- */
+
+typedef struct guarder {
+  kiln_pass *pass;
+  kiln_map claims; /* value -> type; also of values made since */
+  bool has_group;
+} guarder;
+
+static void set_aside_node(guarder *g, kiln_node *n) {
+  if (kiln_node_is(n, KILN_OP_prim_Constant) || kiln_node_is(n, KILN_OP_prim_TypeCheck)) return;
+  g->has_group = g->has_group || kiln_node_is(n, KILN_OP_prim_TensorExprGroup);
+  for (int i = 0; i < n->output_count; i++) {
+    kiln_ir_value *v = n->outputs[i];
+    if (!kiln_type_is_tensor(v->type) || !v->type->detail) continue;
+    kiln_map_set_ptr(&g->claims, v, (void *)(uintptr_t)v->type);
+    v->type = kiln_type_unshaped(g->pass->graph->types, v->type);
+    g->pass->changed = true;
+  }
+}
+
+static void set_aside(guarder *g, kiln_block *block) {
+  if (kiln_guards_is_hit(block)) return;
+  set_aside_node(g, block->param);
+  for (kiln_node *n = block->first; n; n = n->next) {
+    set_aside_node(g, n);
+    for (int b = 0; b < n->block_count; b++) set_aside(g, n->blocks[b]);
+  }
+}
+
+/* -- Effects -- */
+
+/* Dropout that is told not to train is no random number. */
+static bool is_random(const kiln_node *n) {
+  if (kiln_node_is(n, KILN_OP_dropout)) {
+    const kiln_ivalue *train = kiln_ir_value_constant(kiln_node_input(n, 2));
+    return !train || train->tag != KILN_TAG_BOOL || train->u.b;
+  }
+  return kiln_node_is_nondeterministic(n);
+}
+
+/* Before anything is changed, since the analysis knows only the nodes that it saw. */
+static void mark_effects(const kiln_alias *alias, kiln_block *block) {
+  for (kiln_node *n = block->first; n; n = n->next) {
+    const bool effect =
+        !n->op || kiln_node_has_side_effects(n) || is_random(n) || kiln_alias_node_writes(alias, n);
+    n->mark = effect ? IS_EFFECT : 0;
+    for (int b = 0; b < n->block_count; b++) mark_effects(alias, n->blocks[b]);
+  }
+}
+
+/* -- The region that is being looked for -- */
+
+/* What is known of values is on them while it lasts. */
+typedef struct finder {
+  kiln_region region;
+  kiln_map made;                     /* values that its parts make, or that are made from them */
+  kiln_map between;                  /* nodes of `read` that are no parts so far */
+  kiln_map parts;                    /* nodes of region.parts */
+  kiln_node_vec read;                /* nodes that read it, in order, up to an effect */
+  int settled;                       /* how many of them stand before its last group */
+  bool effect;                       /* one stands after its last group */
+  KILN_VEC(kiln_ir_value *) touched; /* values that got a type for its time */
+} finder;
+
+static bool reads_any(const kiln_node *n, const kiln_map *values) {
+  for (int i = 0; i < n->input_count; i++) {
+    if (kiln_map_find_ptr(values, kiln_node_input(n, i))) return true;
+  }
+  for (int b = 0; b < n->block_count; b++) {
+    if (reads_any(n->blocks[b]->ret, values)) return true;
+    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next) {
+      if (reads_any(m, values)) return true;
+    }
+  }
+  return false;
+}
+
+static void note_made(finder *f, const kiln_node *n) {
+  for (int i = 0; i < n->output_count; i++) {
+    kiln_map_set_ptr(&f->made, n->outputs[i], n->outputs[i]);
+  }
+}
+
+/* A node after the last group so far. */
+static void pass_by(finder *f, kiln_node *n) {
+  if (!f->region.pass || f->effect) return;
+  f->effect = n->mark == IS_EFFECT;
+  if (f->effect || !reads_any(n, &f->made)) return;
+  note_made(f, n);
+  kiln_vec_push(f->region.pass->scratch, &f->read, n);
+  kiln_map_set_ptr(&f->between, n, n);
+}
+
+/* Takes from `between` what the node reads. */
+static void take_inputs(finder *f, const kiln_node *n, kiln_node_vec *taken) {
+  for (int i = 0; i < n->input_count; i++) {
+    kiln_node *maker = kiln_node_input(n, i)->node;
+    if (!kiln_map_remove_ptr(&f->between, maker)) continue;
+    kiln_vec_push(f->region.pass->scratch, taken, maker);
+  }
+}
+
+static int compare_places(const void *a, const void *b) {
+  const kiln_node *const *x = (const kiln_node *const *)a, *const *y = (const kiln_node *const *)b;
+  return kiln_node_is_before(*x, *y) ? -1 : kiln_node_is_before(*y, *x);
+}
+
+static bool can_be_part(const kiln_node *n) {
+  return n->block_count == 0 && !kiln_node_graph(n, "Subgraph");
+}
+
+/* What leads from the region to the group, in order; false: it holds what cannot be a part. */
+static bool take_between(finder *f, const kiln_node *group, kiln_node_vec *taken) {
+  take_inputs(f, group, taken);
+  for (int i = 0; i < taken->count; i++) {
+    if (!can_be_part(taken->data[i])) return false;
+    take_inputs(f, taken->data[i], taken);
+  }
+  const size_t count = (size_t)taken->count;
+  if (count) qsort(taken->data, count, sizeof *taken->data, compare_places);
+  return true;
+}
+
+/* -- Proof -- */
+
+static void know(finder *f, kiln_ir_value *v, const kiln_type *type) {
+  if (v->type->detail) return; /* a constant: it says more */
+  kiln_vec_push(f->region.pass->scratch, &f->touched, v);
+  v->type = type;
+}
+
+static void unknow(finder *f, int keep) {
+  while (f->touched.count > keep) {
+    kiln_ir_value *v = kiln_vec_pop(&f->touched);
+    v->type = kiln_type_unshaped(f->region.pass->graph->types, v->type);
+  }
+}
+
+/* Lets the guard check a value that the region has not made. */
+static void add_check(finder *f, kiln_ir_value *v, const kiln_type *type) {
+  kiln_guard_checks *checks = &f->region.checks;
+  kiln_vec_push(f->region.pass->scratch, &checks->values, v);
+  kiln_vec_push(f->region.pass->scratch, &checks->types, type);
+  know(f, v, type);
+}
+
+/* What is known, for going back to it. */
+typedef struct knowledge {
+  int touched, checks;
+} knowledge;
+static knowledge known_now(const finder *f) {
+  return (knowledge){f->touched.count, f->region.checks.values.count};
+}
+static void go_back(finder *f, knowledge to) {
+  unknow(f, to.touched);
+  f->region.checks.values.count = f->region.checks.types.count = to.checks;
+}
+
+/* Lets the guard check what the node reads from outside and nothing is known of. */
+static bool check_operands(finder *f, const kiln_node *n) {
+  bool any = false;
+  for (int i = 0; i < n->input_count; i++) {
+    kiln_ir_value *v = kiln_node_input(n, i);
+    if (kiln_node_is(v->node, KILN_OP_prim_ListConstruct)) {
+      any |= check_operands(f, v->node);
+      continue;
+    }
+    if (v->type->detail || kiln_map_find_ptr(&f->made, v)) continue;
+    const kiln_type *claim = kiln_map_find_ptr(f->region.claims, v);
+    if (!claim || !kiln_type_is_complete_tensor(claim)) continue;
+    add_check(f, v, claim);
+    any = true;
+  }
+  return any;
+}
+
+static bool is_proven(const kiln_node *n) {
+  for (int i = 0; i < n->output_count; i++) {
+    const kiln_type *type = n->outputs[i]->type;
+    if (kiln_type_is_tensor(type) && !kiln_type_is_complete_tensor(type)) return false;
+  }
+  return true;
+}
+
+/* The node's results get the types that its shape function finds. */
+static bool infer(finder *f, kiln_node *n) {
+  for (int i = 0; i < n->output_count; i++) {
+    kiln_vec_push(f->region.pass->scratch, &f->touched, kiln_node_output(n, i));
+  }
+  return kiln_shape_infer(n->graph, n) || is_proven(n);
+}
+
+/* The same, with more checks where they are needed and help. */
+static void prove(finder *f, kiln_node *n) {
+  if (infer(f, n)) return;
+  const knowledge before = known_now(f);
+  if (!check_operands(f, n) || kiln_shape_infer(n->graph, n)) return;
+  go_back(f, before);
+  for (int i = 0; i < n->output_count; i++) {
+    n->outputs[i]->type = kiln_type_unshaped(n->graph->types, n->outputs[i]->type);
+  }
+}
+
+/* Every value that the group's kernel takes for granted. Constants are facts. */
+static bool prove_inputs(finder *f, const kiln_node *group) {
+  const kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  for (int i = 0; i < group->input_count; i++) {
+    kiln_ir_value *v = kiln_node_input(group, i);
+    if (!kiln_type_is_tensor(v->type) || kiln_node_is(v->node, KILN_OP_prim_Constant)) continue;
+    const kiln_type *asked = kiln_graph_input(body, i)->type;
+    if (kiln_map_find_ptr(&f->made, v)) {
+      if (!kiln_type_is_subtype(v->type, asked)) return false;
+    } else if (!v->type->detail || !kiln_type_is_subtype(v->type, asked)) {
+      add_check(f, v, asked);
+    }
+  }
+  return f->region.checks.values.count <= MAX_CHECKS;
+}
+
+/* -- Regions -- */
+
+static void add_part(finder *f, kiln_node *n) {
+  kiln_vec_push(f->region.pass->scratch, &f->region.parts, n);
+  kiln_map_set_ptr(&f->parts, n, n);
+}
+
+static void add_group(finder *f, kiln_node *group) {
+  const kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  add_part(f, group);
+  note_made(f, group);
+  for (int i = 0; i < group->output_count; i++) {
+    kiln_ir_value *v = kiln_node_output(group, i);
+    if (kiln_type_is_tensor(v->type)) know(f, v, kiln_graph_output(body, i)->type);
+  }
+  f->region.last = group;
+  f->settled = f->read.count;
+}
+
+static void begin_region(finder *f, guarder *g, kiln_node *group) {
+  *f = (finder){.region = {.pass = g->pass, .claims = &g->claims}};
+  kiln_map_init(&f->made, g->pass->scratch);
+  kiln_map_init(&f->between, g->pass->scratch);
+  kiln_map_init(&f->parts, g->pass->scratch);
+  (void)prove_inputs(f, group);
+  add_group(f, group);
+}
+
+/* Whether the group belongs to the region. */
+static bool extend_region(finder *f, kiln_node *group) {
+  const knowledge before = known_now(f);
+  kiln_node_vec taken = {0};
+  bool good = take_between(f, group, &taken);
+  for (int i = 0; good && i < taken.count; i++) prove(f, taken.data[i]);
+  if (!good || !prove_inputs(f, group)) {
+    go_back(f, before);
+    return false;
+  }
+  for (int i = 0; i < taken.count; i++) add_part(f, taken.data[i]);
+  add_group(f, group);
+  return true;
+}
+
+/* Whether the node gives tensors alone, whose types follow from what is known, and all that it
+ * reads is a part or there before the region. */
+static bool follows(finder *f, kiln_node *n) {
+  if (!can_be_part(n) || n->output_count == 0) return false;
+  for (int i = 0; i < n->input_count; i++) {
+    const kiln_node *maker = kiln_node_input(n, i)->node;
+    if (kiln_map_find_ptr(&f->parts, maker)) continue;
+    if (kiln_map_find_ptr(&f->made, kiln_node_input(n, i))) return false;
+    if (maker->block == n->block && maker != n->block->param &&
+        !kiln_node_is_before(maker, f->region.last)) {
+      return false;
+    }
+  }
+  for (int i = 0; i < n->output_count; i++) {
+    if (!kiln_type_is_tensor(n->outputs[i]->type)) return false;
+  }
+  const knowledge before = known_now(f);
+  if (infer(f, n)) return true;
+  go_back(f, before);
+  return false;
+}
+
+/* What was inferred for parts stays on them, for there it is a fact; all else is forgotten. */
+static void end_region(finder *f) {
+  kiln_region *region = &f->region;
+  if (!region->pass) return;
+  if (region->checks.values.count > 0) {
+    for (int i = 0; i < f->read.count; i++) {
+      kiln_node *n = f->read.data[i];
+      if (kiln_map_find_ptr(&f->parts, n)) continue;
+      if (follows(f, n)) {
+        add_part(f, n);
+      } else if (i < f->settled) {
+        kiln_vec_push(region->pass->scratch, &region->behind, n);
+      }
+    }
+    kiln__region_build(region);
+    region->pass->changed = true;
+  }
+  for (int i = 0; i < f->touched.count; i++) {
+    kiln_ir_value *v = f->touched.data[i];
+    if (kiln_map_find_ptr(&f->parts, v->node)) continue;
+    v->type = kiln_type_unshaped(region->pass->graph->types, v->type);
+  }
+  region->pass = NULL;
+}
+
+/* -- The pass -- */
+
+static void guard_block(guarder *g, kiln_block *block) {
+  kiln_pass *pass = g->pass;
+  const bool alone = pass->env->flags.compat == KILN_COMPAT_TORCH;
+  for (kiln_node *n = block->first; n; n = n->next) {
+    for (int b = 0; b < n->block_count; b++) {
+      if (!kiln_guards_is_hit(n->blocks[b])) guard_block(g, n->blocks[b]);
+    }
+  }
+  finder f = {0};
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    next = n->next;
+    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) {
+      pass_by(&f, n);
+      continue;
+    }
+    if (f.region.pass && (f.effect || !extend_region(&f, n))) {
+      kiln_pass_refuse(pass, n, f.effect ? KILN_REASON_guard_effect : KILN_REASON_guard_not_proven,
+                       "");
+      end_region(&f);
+    }
+    if (!f.region.pass) begin_region(&f, g, n);
+    if (alone) end_region(&f);
+  }
+  end_region(&f);
+}
+
+kiln_status *kiln_pass_guard_regions(kiln_pass *pass) {
+  guarder g = {.pass = pass};
+  kiln_map_init(&g.claims, pass->scratch);
+  set_aside(&g, pass->graph->top);
+  if (!g.has_group) return NULL;
+  mark_effects(kiln_pass_alias(pass), pass->graph->top);
+  guard_block(&g, pass->graph->top);
+  return NULL;
+}

@@ -1,0 +1,150 @@
+/* region_build.c: puts a region into the graph: its check, the If with the parts on the first side,
+ * and on the second one fallback, a graph of plain copies that makes no claim at all.
+ *
+ * The region stands where its last group stood, so whatever it needs from outside is there. What
+ * reads it without being a part follows behind. Constants that the fallback reads are copied into
+ * it: its own passes want to see them (PyTorch hands constant tensors over). */
+#include "guards/region.h"
+
+typedef struct builder {
+  const kiln_region *region;
+  kiln_graph *graph, *sub; /* sub: of the fallback */
+  kiln_node *branch, *fallback;
+  kiln_map plain; /* outer value -> its value in the fallback's graph */
+  kiln_map exact; /* checked value -> what the check makes of it */
+} builder;
+
+/* -- The fallback -- */
+
+static void copy_node(builder *b, const kiln_node *n) {
+  kiln_node *copy = kiln_node_copy(b->sub, n, &b->plain);
+  kiln_node_append(b->sub->top, copy);
+  for (int i = 0; i < n->output_count; i++) {
+    if (!kiln_node_is(n, KILN_OP_prim_Constant)) {
+      copy->outputs[i]->type = kiln_type_unshaped(b->graph->types, copy->outputs[i]->type);
+    }
+    kiln_map_set_ptr(&b->plain, n->outputs[i], copy->outputs[i]);
+  }
+}
+
+/* What `outer` is inside the fallback: known, a constant, or one more input. */
+static kiln_ir_value *plain_value(builder *b, kiln_ir_value *outer) {
+  kiln_ir_value *v = kiln_map_find_ptr(&b->plain, outer);
+  if (v) return v;
+  const bool torch = b->region->pass->env->flags.compat == KILN_COMPAT_TORCH;
+  if (!torch && kiln_node_is(outer->node, KILN_OP_prim_Constant)) {
+    copy_node(b, outer->node);
+    return kiln_map_find_ptr(&b->plain, outer);
+  }
+  v = kiln_graph_add_input(b->sub, NULL, kiln_type_unshaped(b->graph->types, outer->type));
+  if (outer->name.len) kiln_ir_value_set_name(v, outer->name);
+  kiln_node_add_input(b->fallback, outer);
+  kiln_map_set_ptr(&b->plain, outer, v);
+  return v;
+}
+
+/* The nodes that were fused. */
+static void copy_group(builder *b, const kiln_node *group) {
+  const kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  for (int i = 0; i < group->input_count; i++) {
+    kiln_ir_value *v = plain_value(b, kiln_node_input(group, i));
+    kiln_map_set_ptr(&b->plain, kiln_graph_input(body, i), v);
+  }
+  for (const kiln_node *n = body->top->first; n; n = n->next) copy_node(b, n);
+  for (int i = 0; i < group->output_count; i++) {
+    kiln_map_set_ptr(&b->plain, kiln_node_output(group, i),
+                     kiln_map_find_ptr(&b->plain, kiln_graph_output(body, i)));
+  }
+}
+
+static void build_fallback(builder *b) {
+  b->fallback = kiln_node_create_id(b->graph, KILN_OP_prim_FallbackGraph);
+  b->fallback->range = b->region->last->range;
+  b->sub = kiln_graph_create_sub(b->graph);
+  for (int i = 0; i < b->region->parts.count; i++) {
+    const kiln_node *n = b->region->parts.data[i];
+    if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) {
+      copy_group(b, n);
+      continue;
+    }
+    for (int k = 0; k < n->input_count; k++) (void)plain_value(b, kiln_node_input(n, k));
+    copy_node(b, n);
+  }
+  kiln_node_set_graph(b->fallback, "Subgraph", b->sub);
+}
+
+/* -- The check and the compiled side -- */
+
+static kiln_node *create_check(builder *b) {
+  const kiln_guard_checks *list = &b->region->checks;
+  kiln_node *check = kiln_node_create_id(b->graph, KILN_OP_prim_TypeCheck);
+  for (int i = 0; i < list->values.count; i++) {
+    kiln_node_add_input(check, list->values.data[i]);
+    kiln_ir_value *out = kiln_node_add_output(check, list->types.data[i]);
+    kiln_map_set_ptr(&b->exact, list->values.data[i], out);
+  }
+  kiln_node_add_output(check, kiln_type_basic(KILN_TYPE_BOOL));
+  kiln_node_set_types(check, "types", list->types.data, list->types.count);
+  return check;
+}
+
+static void move_in(builder *b, kiln_node *n) {
+  kiln_node_detach(n);
+  for (int i = 0; i < n->input_count; i++) {
+    kiln_ir_value *exact = kiln_map_find_ptr(&b->exact, kiln_node_input(n, i));
+    if (exact) kiln_node_set_input(n, i, exact);
+  }
+  kiln_node_append(b->branch->blocks[0], n);
+}
+
+/* -- What the region gives -- */
+
+/* A result of the If in place of `old` wherever it is used outside; the profile's claim goes with
+ * it. */
+static void give_out(builder *b, kiln_ir_value *old) {
+  kiln_ir_value *out = NULL;
+  for (kiln_use *use = old->uses, *next; use; use = next) {
+    next = use->next;
+    if (use->user->block == b->branch->blocks[0]) continue;
+    if (!out) out = kiln_node_add_output(b->branch, kiln_type_unshaped(b->graph->types, old->type));
+    kiln_node_set_input(use->user, use->index, out);
+  }
+  if (!out) return;
+  const kiln_type *claim = kiln_map_find_ptr(b->region->claims, old);
+  if (!claim && kiln_type_is_tensor(old->type) && old->type->detail) claim = old->type;
+  kiln_map_set_ptr(b->region->claims, out, (void *)(uintptr_t)claim);
+  kiln_block_add_output(b->branch->blocks[0], old);
+  kiln_ir_value *plain = kiln_map_find_ptr(&b->plain, old);
+  kiln_graph_add_output(b->sub, plain);
+  const kiln_type *type = kiln_type_unshaped(b->graph->types, plain->type);
+  kiln_block_add_output(b->branch->blocks[1], kiln_node_add_output(b->fallback, type));
+}
+
+static void move_behind(const kiln_region *region, kiln_node *place) {
+  for (int i = 0; i < region->behind.count; i++) {
+    kiln_node_detach(region->behind.data[i]);
+    kiln_node_insert_after(region->behind.data[i], place);
+    place = region->behind.data[i];
+  }
+}
+
+void kiln__region_build(kiln_region *region) {
+  builder b = {.region = region, .graph = region->pass->graph};
+  kiln_map_init(&b.plain, region->pass->scratch);
+  kiln_map_init(&b.exact, region->pass->scratch);
+  build_fallback(&b);
+  kiln_node *check = create_check(&b);
+  b.branch = kiln_node_create_id(b.graph, KILN_OP_prim_If);
+  check->range = b.branch->range = region->last->range;
+  kiln_node_add_input(b.branch, kiln_node_output(check, check->output_count - 1));
+  (void)kiln_node_add_block(b.branch);
+  kiln_node_append(kiln_node_add_block(b.branch), b.fallback);
+  kiln_node_insert_before(check, region->last);
+  kiln_node_insert_before(b.branch, region->last);
+  move_behind(region, b.branch);
+  for (int i = 0; i < region->parts.count; i++) move_in(&b, region->parts.data[i]);
+  for (int i = 0; i < region->parts.count; i++) {
+    const kiln_node *n = region->parts.data[i];
+    for (int k = 0; k < n->output_count; k++) give_out(&b, kiln_node_output(n, k));
+  }
+}
