@@ -26,7 +26,7 @@ kiln_status *kiln_debug_model_facts(kiln_model *model, kiln_debug_row_fn row, vo
   row(user, (const char *[]){"root", root}, 2);
   tell_number(row, user, "version", (uint64_t)script->version);
   tell_number(row, user, "bytes", script->mapping->size);
-  tell_number(row, user, "files", (uint64_t)script->record_count);
+  tell_number(row, user, "files", (uint64_t)script->entry_count);
   tell_number(row, user, "deflated_files", (uint64_t)script->deflated_count);
   tell_number(row, user, "functions", (uint64_t)unit->all.count);
   tell_number(row, user, "setstate_calls", (uint64_t)script->pending_count);

@@ -46,7 +46,7 @@ void kiln_instance_release(kiln_instance *instance) {
   for (int i = 0; i < instance->idle_count; i++) kiln_call_destroy(instance->idle[i]);
   kiln_ivalue_release(instance->root);
   kiln_random_release(instance->random);
-  kiln_suspects_deinit(model->context->env->mem, &instance->survivors);
+  kiln_possible_roots_deinit(model->context->env->mem, &instance->survivors);
   pthread_cond_destroy(&instance->changed);
   pthread_mutex_destroy(&instance->lock);
   kiln_mem_free(model->context->env->mem, instance, sizeof *instance);
@@ -177,16 +177,16 @@ static kiln_status *enter(kiln_instance *instance, kiln__active *active, const k
  * held, perhaps by a value of the host. */
 static bool collect(kiln_instance *instance, kiln_call *call) {
   kiln_mem *mem = instance->model->context->env->mem;
-  kiln_suspects suspects = {0};
+  kiln_possible_roots roots = {0};
   pthread_mutex_lock(&instance->lock);
-  suspects = instance->survivors;
-  instance->survivors = (kiln_suspects){0};
+  roots = instance->survivors;
+  instance->survivors = (kiln_possible_roots){0};
   pthread_mutex_unlock(&instance->lock);
-  kiln_suspects_take(&suspects, &call->suspects);
-  kiln_suspects_collect(mem, &suspects);
-  const bool some = suspects.first != NULL;
+  kiln_possible_roots_take(&roots, &call->roots);
+  kiln_possible_roots_collect(mem, &roots);
+  const bool some = roots.first != NULL;
   pthread_mutex_lock(&instance->lock);
-  kiln_suspects_take(&instance->survivors, &suspects);
+  kiln_possible_roots_take(&instance->survivors, &roots);
   __atomic_store_n(&instance->has_survivors, instance->survivors.first != NULL, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&instance->lock);
   return some;
@@ -245,7 +245,7 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   for (int i = 1; i < arg_count; i++) kiln_ivalue_release_to(&call->cache, args[i]);
   if (args != few) kiln_mem_free(mem, args, size);
   if (!status) status = kiln__value_wrap(model->context, model, result, out_result);
-  if (__builtin_expect(call->suspects.first || has_survivors(instance), 0) &&
+  if (__builtin_expect(call->roots.first || has_survivors(instance), 0) &&
       collect(instance, call)) {
     for (int i = 0; i < count; i++) {
       if (values[i]) set_cyclic(values[i]); /* NULL has failed the call */

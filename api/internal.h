@@ -75,9 +75,10 @@ struct kiln_instance {
   const char *occupied_by; /* the function that has the instance for itself; NULL: none */
   kiln_call *idle[KILN__IDLE_CALLS];
   int idle_count;
-  kiln_random *random;     /* of its calls */
-  kiln_suspects survivors; /* that contain themselves, and that something held at the last call */
-  bool has_survivors;      /* atomic */
+  kiln_random *random; /* of its calls */
+  kiln_possible_roots
+      survivors;      /* that contain themselves, and that something held at the last call */
+  bool has_survivors; /* atomic */
 };
 
 struct kiln_value {

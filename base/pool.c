@@ -9,7 +9,7 @@
  *
  * The range is cut into one slice a participant, so that repeated ranges find their data in the
  * same core's cache; each takes a quarter of what is left of its own slice, then of the others'
- * (guided self-scheduling, Polychronopoulos and Kuck 1987, with stealing), in units of at least a
+ * (guided self-scheduling, Polychronopoulos and Kuck 1987, with stealing), in quanta of at least a
  * grain.
  *
  * Idle threads pause SPINS times (0.2 to 0.4 ms, longer than a network's serial stretches), which
@@ -30,8 +30,8 @@
 #include "base/futex.h"
 
 enum { SPINS = 8000, LINE = 64, STACK_BYTES = 8 << 20 };
-/* Units for each participant that are so few that one too many would be felt. */
-enum { FEW_UNITS = 8, GRANULE_MOST = 64 };
+/* Quanta for each participant that are so few that one too many would be felt. */
+enum { FEW_QUANTA = 8, ALIGN_MOST = 64 };
 /* Under a budget: when a piece is long enough. */
 enum { PIECE_NS = 1000000 };
 
@@ -73,21 +73,21 @@ struct kiln_pool {
   kiln_futex futex;
 
   /* The range that is out. Written by the caller that holds `busy`, before it opens the gate.
-   * slices[i] is what is left of participant i's part, in units: next in the low half, end in the
+   * slices[i] is what is left of participant i's part, in quanta: next in the low half, end in the
    * high. With few threads all of it is one cache line, and one miss for whoever comes. */
   _Alignas(LINE) kiln_range_fn fn;
   void *data;
-  kiln_budget *budget;             /* of the caller; NULL: it cannot end */
-  int64_t n, grain, granule, unit; /* unit: in granules */
-  uint32_t units, longer;
+  kiln_budget *budget;              /* of the caller; NULL: it cannot end */
+  int64_t n, grain, align, quantum; /* quantum: in multiples of align */
+  uint32_t quanta, longer;
   int slice_count;
   uint64_t slices[]; /* [threads], atomic */
 };
 
 /* -- Ranges -- */
 
-/* The next piece of a slice, in units; false when it is empty. */
-static bool take_units(uint64_t *slice, uint32_t *out_begin, uint32_t *out_end) {
+/* The next piece of a slice, in quanta; false when it is empty. */
+static bool take_quanta(uint64_t *slice, uint32_t *out_begin, uint32_t *out_end) {
   uint64_t left = __atomic_load_n(slice, __ATOMIC_RELAXED);
   for (;;) {
     uint32_t next = (uint32_t)left, end = (uint32_t)(left >> 32);
@@ -102,10 +102,12 @@ static bool take_units(uint64_t *slice, uint32_t *out_begin, uint32_t *out_end) 
   }
 }
 
-/* Where a unit begins: the first `longer` of them have a granule more, the last has the rest. */
-static int64_t first_of(const kiln_pool *pool, uint32_t unit) {
-  if (unit == pool->units) return pool->n;
-  return ((int64_t)unit * pool->unit + (unit < pool->longer ? unit : pool->longer)) * pool->granule;
+/* Where a quantum begins: the first `longer` of them are longer by one align, the last has the
+ * rest. */
+static int64_t first_of(const kiln_pool *pool, uint32_t quantum) {
+  if (quantum == pool->quanta) return pool->n;
+  return ((int64_t)quantum * pool->quantum + (quantum < pool->longer ? quantum : pool->longer)) *
+         pool->align;
 }
 
 /* fn over [begin, end), under a budget in pieces of some ms: they begin with a grain, which may be
@@ -135,7 +137,7 @@ static void run_pieces(kiln_pool *pool, int index) {
   for (int i = 0; i < count; i++) {
     uint64_t *slice = &pool->slices[(index + i) % count];
     uint32_t begin, end;
-    while (take_units(slice, &begin, &end)) {
+    while (take_quanta(slice, &begin, &end)) {
       run_piece(pool->fn, pool->data, first_of(pool, begin), first_of(pool, end), pool->grain,
                 index, pool->budget);
     }
@@ -146,24 +148,24 @@ static void run_pieces(kiln_pool *pool, int index) {
 /* As an executor's piece: which thread runs it is the host's affair. */
 static void run_executor_piece(void *data, int index) { run_pieces(data, index); }
 
-/* Equal units of at least a grain each; where there are few, as many for each participant. */
+/* Equal quanta of at least a grain each; where there are few, as many for each participant. */
 static void set_range(kiln_pool *pool, int64_t n, int64_t grain, kiln_range_fn fn, void *data) {
-  int64_t granule = grain & -grain;
-  if (granule > GRANULE_MOST) granule = GRANULE_MOST;
-  int64_t units = n / grain < INT32_MAX ? n / grain : INT32_MAX;
-  int count = units < pool->threads ? (int)units : pool->threads;
-  if (units < FEW_UNITS * (int64_t)count) units -= units % count;
+  int64_t align = grain & -grain;
+  if (align > ALIGN_MOST) align = ALIGN_MOST;
+  int64_t quanta = n / grain < INT32_MAX ? n / grain : INT32_MAX;
+  int count = quanta < pool->threads ? (int)quanta : pool->threads;
+  if (quanta < FEW_QUANTA * (int64_t)count) quanta -= quanta % count;
   pool->fn = fn;
   pool->data = data;
   pool->n = n;
   pool->grain = grain;
-  pool->granule = granule;
-  pool->unit = n / granule / units;
-  pool->longer = (uint32_t)(n / granule % units);
-  pool->units = (uint32_t)units;
+  pool->align = align;
+  pool->quantum = n / align / quanta;
+  pool->longer = (uint32_t)(n / align % quanta);
+  pool->quanta = (uint32_t)quanta;
   pool->slice_count = count;
   for (int i = 0; i < count; i++) {
-    uint64_t begin = (uint64_t)(units * i / count), end = (uint64_t)(units * (i + 1) / count);
+    uint64_t begin = (uint64_t)(quanta * i / count), end = (uint64_t)(quanta * (i + 1) / count);
     __atomic_store_n(&pool->slices[i], end << 32 | begin, __ATOMIC_RELAXED);
   }
 }

@@ -78,7 +78,7 @@ kiln_status *kiln_format_refuse_values(const void *data, size_t size) {
                     formats[row].name);
 }
 
-int kiln_format_of_record(kiln_str name) {
+int kiln_format_of_entry(kiln_str name) {
   for (int i = 0; i < FORMAT_COUNT; i++) {
     const size_t size = formats[i].size;
     if (formats[i].kind == RECORD && name.len >= size &&

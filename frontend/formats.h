@@ -1,4 +1,4 @@
-/* formats.h: what a file is that is no TorchScript archive, by its first bytes or its records.
+/* formats.h: what a file is that is no TorchScript archive, by its first bytes or its entries.
  *
  * formats.def is the one table. People mistake many files for models; each gets its name and what
  * to do about it, instead of a complaint about zip. */
@@ -12,9 +12,9 @@
 kiln_status *kiln_format_refuse_model(const void *data, size_t size) KILN_MUST_USE;
 /* The same where an archive of torch.save is wanted. */
 kiln_status *kiln_format_refuse_values(const void *data, size_t size) KILN_MUST_USE;
-/* The row that a record's name tells of, INT_MAX for none. Of an archive's records the one with the
+/* The row that an entry's name tells of, INT_MAX for none. Of an archive's entries the one with the
  * least row says what it is (a package of torch.package has a data.pkl too). */
-int kiln_format_of_record(kiln_str name);
+int kiln_format_of_entry(kiln_str name);
 /* NULL for INT_MAX. */
 kiln_status *kiln_format_refuse_row(int row) KILN_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* npz.c: .npz: .npy files as the records of a zip archive that has no folder. */
+/* npz.c: .npz: .npy files as the entries of a zip archive that has no folder. */
 #include "frontend/npy.h"
 #include "frontend/zip.h"
 
@@ -24,14 +24,14 @@ static kiln_status *read_members(reader *r) {
   KILN_TRY(kiln_zip_open(kiln_arena_scoped(r->env->mem), r->mapping,
                          &(kiln_zip_options){.flat = true}, &zip));
   for (int i = 0; i < kiln_zip_count(zip); i++) {
-    kiln_zip_record *record = kiln_zip_at(zip, i);
-    const kiln_str name = record->name;
+    kiln_zip_entry *entry = kiln_zip_at(zip, i);
+    const kiln_str name = entry->name;
     kiln_str bytes;
     if (name.len <= end.len || memcmp(name.data + name.len - end.len, end.data, end.len) != 0) {
       return KILN_ERROR(KILN_INVALID_FILE, ".npz: member '" KILN_STR_FMT "' is no .npy",
                         KILN_STR_ARG(name));
     }
-    KILN_TRY(kiln_zip_read(zip, record, &bytes));
+    KILN_TRY(kiln_zip_read(zip, entry, &bytes));
     KILN_TRY_NOTE(add_member(r, kiln_str_make(name.data, name.len - end.len), bytes),
                   "in member '" KILN_STR_FMT "'", KILN_STR_ARG(name));
   }

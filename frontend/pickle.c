@@ -352,11 +352,11 @@ static kiln_status *step(kiln_pickle *p, bool *out_done) {
 }
 
 static kiln_status *run_machine(kiln_pickle *p) {
-  const char *record_name =
+  const char *entry_name =
       p->hooks->whole_name ? p->name : kiln_arena_printf(p->arena, "%s.pkl", p->name);
-  kiln_zip_record *record = kiln_zip_find(p->zip, kiln_str_from(record_name));
-  if (!record) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no %s", record_name);
-  KILN_TRY(kiln_zip_read(p->zip, record, &p->bytes));
+  kiln_zip_entry *entry = kiln_zip_find(p->zip, kiln_str_from(entry_name));
+  if (!entry) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no %s", entry_name);
+  KILN_TRY(kiln_zip_read(p->zip, entry, &p->bytes));
   kiln_map_init(&p->storages, p->arena);
   kiln_map_init(&p->pending_objects, p->arena);
   const unsigned char *proto = NULL;

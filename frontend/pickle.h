@@ -20,7 +20,7 @@ typedef struct kiln_pickle_hooks {
   const kiln_budget *budget; /* NULL: no limits */
   kiln_device_map *devices;  /* NULL: tensors that are not on the CPU are refused */
   bool *quantised;           /* set when a quantised tensor was read; or NULL */
-  bool whole_name;           /* the name given is that of the record, ".pkl" and all */
+  bool whole_name;           /* the name given is that of the entry, ".pkl" and all */
   /* The CLASS or ENUM type of "__torch__.m.C", with its attributes defined. */
   kiln_status *(*find_class)(void *user, kiln_str qualname, const kiln_type **out_type);
   /* The type of "Dict[str, int]". */

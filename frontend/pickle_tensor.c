@@ -4,20 +4,20 @@
 
 /* -- Storages -- */
 
-/* The record's memory itself where it can be read in place, else a copy of it. */
-static kiln_status *storage_of_record(kiln_pickle *p, kiln_str key, size_t bytes,
-                                      kiln_storage **out_storage) {
+/* The entry's memory itself where it can be read in place, else a copy of it. */
+static kiln_status *storage_of_entry(kiln_pickle *p, kiln_str key, size_t bytes,
+                                     kiln_storage **out_storage) {
   if (bytes == 0) return kiln_storage_create(p->mem, NULL, 0, out_storage);
   const char *path = kiln_arena_printf(p->arena, "%s/" KILN_STR_FMT, p->name, KILN_STR_ARG(key));
-  kiln_zip_record *record = kiln_zip_find(p->zip, kiln_str_from(path));
-  if (!record) return KILN_PICKLE_ERROR(p, "the archive has no storage '%s'", path);
+  kiln_zip_entry *entry = kiln_zip_find(p->zip, kiln_str_from(path));
+  if (!entry) return KILN_PICKLE_ERROR(p, "the archive has no storage '%s'", path);
   kiln_str data;
-  KILN_TRY(kiln_zip_read(p->zip, record, &data));
+  KILN_TRY(kiln_zip_read(p->zip, entry, &data));
   if (data.len < bytes) {
     return KILN_PICKLE_ERROR(p, "storage '%s' has %zu bytes where %zu are needed", path, data.len,
                              bytes);
   }
-  if (!record->deflated && (uintptr_t)data.data % 16 == 0) {
+  if (!entry->deflated && (uintptr_t)data.data % 16 == 0) {
     return kiln_storage_wrap(p->mem, &p->mapping->owner, (void *)(uintptr_t)data.data, bytes,
                              KILN_STORAGE_READ_ONLY, out_storage);
   }
@@ -86,7 +86,7 @@ kiln_status *kiln__pickle_persistent(kiln_pickle *p, kiln_ivalue id) {
   KILN_TRY(kiln__pickle_ref_create(p, KILN_REF_STORAGE, &ref));
   KILN_TRY(kiln__pickle_add(p, &p->held, kiln_of_box(ref)));
   ref->dtype = type->dtype;
-  KILN_TRY(storage_of_record(p, name, bytes, &ref->storage));
+  KILN_TRY(storage_of_entry(p, name, bytes, &ref->storage));
   kiln_map_set(&p->storages, name, ref);
   return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(ref)));
 }

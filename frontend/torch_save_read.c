@@ -22,7 +22,7 @@ static kiln_status *read_archive(reader *r) {
       kiln_device_map_parse(r->arena, r->options ? r->options->map_device : NULL, &hooks.devices));
   kiln_zip_options options = {.budget = &r->budget, .crc_warns = true};
   KILN_TRY(kiln_zip_open(r->arena, r->mapping, &options, &r->zip));
-  kiln_zip_record *order = kiln_zip_find(r->zip, KILN_STR("byteorder"));
+  kiln_zip_entry *order = kiln_zip_find(r->zip, KILN_STR("byteorder"));
   if (order) {
     kiln_str text;
     KILN_TRY(kiln_zip_read(r->zip, order, &text));

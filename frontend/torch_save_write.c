@@ -1,6 +1,6 @@
 /* torch_save_write.c: values to torch.save archives.
  *
- * The pickle is made in memory first, then the records are written. Containers and tensors that
+ * The pickle is made in memory first, then the entries are written. Containers and tensors that
  * occur twice are memoised, which keeps aliases; since cycles cannot be memoised in time they are
  * refused by depth. */
 #include "frontend/pickle_out.h"

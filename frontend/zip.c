@@ -1,5 +1,5 @@
 /* zip.c: reading zip archives. minizip's file callbacks are over memory; its handle is kept while
- * the archive is open, since local headers are looked at when a record is first used. */
+ * the archive is open, since local headers are looked at when an entry is first used. */
 #include "frontend/zip.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "frontend/formats.h"
 
 enum { MAX_NAME = 4096, MAX_RECORDS = 1 << 20, DEFLATED = 8 };
-enum { MAX_UNREAD = 16 << 20 }; /* of a record that nobody reads, to be inflated for its sum */
+enum { MAX_UNREAD = 16 << 20 }; /* of an entry that nobody reads, to be inflated for its sum */
 
 struct kiln_zip {
   kiln_arena *arena;
@@ -24,7 +24,7 @@ struct kiln_zip {
   bool crc_warns, flat;
   int wrong_sums;
   kiln_str first_wrong;
-  KILN_VEC(kiln_zip_record) records;
+  KILN_VEC(kiln_zip_entry) entries;
   kiln_map by_name; /* index + 1 */
 };
 
@@ -98,7 +98,7 @@ bool kiln_zip_name_is_safe(kiln_str name) {
   return true;
 }
 
-/* The archive's first record lies in no folder, as torch's never do. What is it then? */
+/* The archive's first entry lies in no folder, as torch's never do. What is it then? */
 static kiln_status *refuse_flat(kiln_zip *zip) {
   char name[MAX_NAME + 1], first[MAX_NAME + 1] = "";
   int row = INT_MAX, result = unzGoToFirstFile(zip->file);
@@ -109,7 +109,7 @@ static kiln_status *refuse_flat(kiln_zip *zip) {
     kiln_msan_unpoison(name, sizeof name);
     name[MAX_NAME] = 0;
     if (i == 0) memcpy(first, name, sizeof first);
-    const int of_record = kiln_format_of_record(kiln_str_from(name));
+    const int of_record = kiln_format_of_entry(kiln_str_from(name));
     if (of_record < row) row = of_record;
     result = unzGoToNextFile(zip->file);
   }
@@ -119,7 +119,7 @@ static kiln_status *refuse_flat(kiln_zip *zip) {
                     first);
 }
 
-static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
+static kiln_status *add_entry(kiln_zip *zip, kiln_str *prefix) {
   unz_file_info64 info;
   char name[MAX_NAME + 1];
   if (unzGetCurrentFileInfo64(zip->file, &info, name, MAX_NAME, NULL, 0, NULL, 0) != UNZ_OK) {
@@ -160,20 +160,20 @@ static kiln_status *add_record(kiln_zip *zip, kiln_str *prefix) {
   }
   unz64_file_pos position = {0, 0};
   if (unzGetFilePos64(zip->file, &position) != UNZ_OK) return bad_directory();
-  kiln_zip_record record = {.name = below,
-                            .directory_offset = position.pos_in_zip_directory,
-                            .entry_number = position.num_of_file,
-                            .packed = info.compressed_size,
-                            .size = info.uncompressed_size,
-                            .crc = (uint32_t)info.crc,
-                            .deflated = info.compression_method == DEFLATED};
-  kiln_vec_push(zip->arena, &zip->records, record);
-  kiln_map_set(&zip->by_name, below, (void *)(uintptr_t)zip->records.count);
+  kiln_zip_entry entry = {.name = below,
+                          .directory_offset = position.pos_in_zip_directory,
+                          .entry_number = position.num_of_file,
+                          .packed = info.compressed_size,
+                          .size = info.uncompressed_size,
+                          .crc = (uint32_t)info.crc,
+                          .deflated = info.compression_method == DEFLATED};
+  kiln_vec_push(zip->arena, &zip->entries, entry);
+  kiln_map_set(&zip->by_name, below, (void *)(uintptr_t)zip->entries.count);
   return NULL;
 }
 
-/* The end record must end with the file: minizip would also take an archive whose last bytes are
- * missing, by its zip64 record. */
+/* The end entry must end with the file: minizip would also take an archive whose last bytes are
+ * missing, by its zip64 entry. */
 static bool ends_with_end_record(const kiln_mapping *mapping) {
   const unsigned char *bytes = mapping->data;
   size_t last = mapping->size - 22, first = last > 65535 ? last - 65535 : 0;
@@ -194,7 +194,7 @@ static kiln_status *read_directory(kiln_zip *zip) {
     if (i == MAX_RECORDS) {
       return KILN_ERROR(KILN_INVALID_FILE, "the archive has more than %d records", MAX_RECORDS);
     }
-    KILN_TRY(add_record(zip, &prefix));
+    KILN_TRY(add_entry(zip, &prefix));
     result = unzGoToNextFile(zip->file);
   }
   return result == UNZ_END_OF_LIST_OF_FILE ? NULL : bad_directory();
@@ -239,74 +239,74 @@ kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
   return read_directory(zip);
 }
 
-int kiln_zip_count(const kiln_zip *zip) { return zip->records.count; }
+int kiln_zip_count(const kiln_zip *zip) { return zip->entries.count; }
 
-kiln_zip_record *kiln_zip_at(kiln_zip *zip, int index) { return &zip->records.data[index]; }
+kiln_zip_entry *kiln_zip_at(kiln_zip *zip, int index) { return &zip->entries.data[index]; }
 
-kiln_zip_record *kiln_zip_find(kiln_zip *zip, kiln_str name) {
+kiln_zip_entry *kiln_zip_find(kiln_zip *zip, kiln_str name) {
   uintptr_t index = (uintptr_t)kiln_map_find(&zip->by_name, name);
-  return index ? &zip->records.data[index - 1] : NULL;
+  return index ? &zip->entries.data[index - 1] : NULL;
 }
 
 /* -- Members -- */
 
 /* Finds where the data begins, by the local header, and that it lies within the file. */
-static kiln_status *locate(kiln_zip *zip, const kiln_zip_record *record, kiln_str *out_packed) {
-  unz64_file_pos position = {record->directory_offset, record->entry_number};
+static kiln_status *locate(kiln_zip *zip, const kiln_zip_entry *entry, kiln_str *out_packed) {
+  unz64_file_pos position = {entry->directory_offset, entry->entry_number};
   int method;
   errno = 0;
   if (unzGoToFilePos64(zip->file, &position) != UNZ_OK ||
       unzOpenCurrentFile2(zip->file, &method, NULL, 1) != UNZ_OK) {
     if (lacks_memory()) return kiln_status_oom();
     return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has a damaged header",
-                      KILN_STR_ARG(record->name));
+                      KILN_STR_ARG(entry->name));
   }
   uint64_t offset = unzGetCurrentFileZStreamPos64(zip->file);
   unzCloseCurrentFile(zip->file);
-  if (offset > zip->mapping->size || record->packed > zip->mapping->size - offset) {
+  if (offset > zip->mapping->size || entry->packed > zip->mapping->size - offset) {
     return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' reaches past the file's end",
-                      KILN_STR_ARG(record->name));
+                      KILN_STR_ARG(entry->name));
   }
-  *out_packed = kiln_str_make((const char *)zip->mapping->data + offset, record->packed);
+  *out_packed = kiln_str_make((const char *)zip->mapping->data + offset, entry->packed);
   return NULL;
 }
 
-/* Raw inflate of all of the record's `packed` into `out`, exactly of its size. */
-static kiln_status *inflate_all(const kiln_zip_record *record, kiln_str packed, char *out) {
+/* Raw inflate of all of the entry's `packed` into `out`, exactly of its size. */
+static kiln_status *inflate_all(const kiln_zip_entry *entry, kiln_str packed, char *out) {
   struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
   if (!decompressor) return kiln_status_oom();
   size_t used = 0;
   enum libdeflate_result result = libdeflate_deflate_decompress_ex(
-      decompressor, packed.data, packed.len, out, (size_t)record->size, &used, NULL);
+      decompressor, packed.data, packed.len, out, (size_t)entry->size, &used, NULL);
   libdeflate_free_decompressor(decompressor);
   kiln_msan_unpoison(out, used);
   if (result == LIBDEFLATE_SUCCESS && used == packed.len) return NULL;
   return KILN_ERROR(KILN_INVALID_FILE,
                     "record '" KILN_STR_FMT "' does not inflate to its stated size",
-                    KILN_STR_ARG(record->name));
+                    KILN_STR_ARG(entry->name));
 }
 
-static kiln_status *inflate_record(kiln_zip *zip, const kiln_zip_record *record, kiln_str packed,
-                                   kiln_str *out_data) {
-  if (record->size > zip->inflate_left) {
+static kiln_status *inflate_entry(kiln_zip *zip, const kiln_zip_entry *entry, kiln_str packed,
+                                  kiln_str *out_data) {
+  if (entry->size > zip->inflate_left) {
     return KILN_ERROR(KILN_LIMIT, "record '" KILN_STR_FMT "' inflates past the limit",
-                      KILN_STR_ARG(record->name));
+                      KILN_STR_ARG(entry->name));
   }
   /* Deflate cannot do better than 1032 to 1, so a greater claim is a lie: no memory for it. */
-  if (record->size / 1040 > packed.len) {
+  if (entry->size / 1040 > packed.len) {
     return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' states a false size",
-                      KILN_STR_ARG(record->name));
+                      KILN_STR_ARG(entry->name));
   }
-  KILN_TRY(kiln_budget_check(zip->budget, record->size));
-  zip->inflate_left -= record->size;
-  char *out = kiln_arena_alloc_aligned(zip->arena, (size_t)record->size + 1, 64);
-  KILN_TRY(inflate_all(record, packed, out));
-  *out_data = kiln_str_make(out, (size_t)record->size);
+  KILN_TRY(kiln_budget_check(zip->budget, entry->size));
+  zip->inflate_left -= entry->size;
+  char *out = kiln_arena_alloc_aligned(zip->arena, (size_t)entry->size + 1, 64);
+  KILN_TRY(inflate_all(entry, packed, out));
+  *out_data = kiln_str_make(out, (size_t)entry->size);
   return NULL;
 }
 
 /* Sums are taken piece by piece, so that a limit of time is kept. */
-static kiln_status *check_sum(kiln_zip *zip, kiln_zip_record *record, kiln_str data) {
+static kiln_status *check_sum(kiln_zip *zip, kiln_zip_entry *entry, kiln_str data) {
   const size_t piece = (size_t)64 << 20;
   uint32_t crc = 0;
   for (size_t at = 0; at < data.len; at += piece) {
@@ -314,58 +314,58 @@ static kiln_status *check_sum(kiln_zip *zip, kiln_zip_record *record, kiln_str d
     crc = libdeflate_crc32(crc, data.data + at, size);
     KILN_TRY(kiln_budget_check(zip->budget, 0));
   }
-  if (crc == record->crc) return NULL;
+  if (crc == entry->crc) return NULL;
   if (!zip->crc_warns) {
     return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has a wrong checksum",
-                      KILN_STR_ARG(record->name));
+                      KILN_STR_ARG(entry->name));
   }
-  if (zip->wrong_sums++ == 0) zip->first_wrong = record->name;
+  if (zip->wrong_sums++ == 0) zip->first_wrong = entry->name;
   return NULL;
 }
 
-kiln_status *kiln_zip_read(kiln_zip *zip, kiln_zip_record *record, kiln_str *out_data) {
-  if (!record->read) {
+kiln_status *kiln_zip_read(kiln_zip *zip, kiln_zip_entry *entry, kiln_str *out_data) {
+  if (!entry->read) {
     kiln_str packed;
-    KILN_TRY(locate(zip, record, &packed));
-    if (record->deflated) {
-      KILN_TRY(inflate_record(zip, record, packed, &record->data));
-    } else if (record->packed != record->size) {
+    KILN_TRY(locate(zip, entry, &packed));
+    if (entry->deflated) {
+      KILN_TRY(inflate_entry(zip, entry, packed, &entry->data));
+    } else if (entry->packed != entry->size) {
       return KILN_ERROR(KILN_INVALID_FILE, "stored record '" KILN_STR_FMT "' states two sizes",
-                        KILN_STR_ARG(record->name));
+                        KILN_STR_ARG(entry->name));
     } else {
-      record->data = packed;
+      entry->data = packed;
     }
-    KILN_TRY(check_sum(zip, record, record->data));
-    record->read = true;
+    KILN_TRY(check_sum(zip, entry, entry->data));
+    entry->read = true;
   }
-  *out_data = record->data;
+  *out_data = entry->data;
   return NULL;
 }
 
-/* The sum of a deflated record that nobody reads: inflated into memory that is freed at once. */
-static kiln_status *check_unread(kiln_zip *zip, kiln_zip_record *record) {
+/* The sum of a deflated entry that nobody reads: inflated into memory that is freed at once. */
+static kiln_status *check_unread(kiln_zip *zip, kiln_zip_entry *entry) {
   kiln_str packed;
-  KILN_TRY(locate(zip, record, &packed));
-  if (record->size > MAX_UNREAD || record->size / 1040 > packed.len) return NULL;
-  KILN_TRY(kiln_budget_check(zip->budget, record->size));
+  KILN_TRY(locate(zip, entry, &packed));
+  if (entry->size > MAX_UNREAD || entry->size / 1040 > packed.len) return NULL;
+  KILN_TRY(kiln_budget_check(zip->budget, entry->size));
   kiln_mem *mem = kiln_arena_mem(zip->arena);
-  char *out = kiln_mem_alloc(mem, (size_t)record->size + 1);
+  char *out = kiln_mem_alloc(mem, (size_t)entry->size + 1);
   if (!out) return kiln_status_oom();
-  kiln_status *status = inflate_all(record, packed, out);
-  if (!status) status = check_sum(zip, record, kiln_str_make(out, (size_t)record->size));
-  kiln_mem_free(mem, out, (size_t)record->size + 1);
+  kiln_status *status = inflate_all(entry, packed, out);
+  if (!status) status = check_sum(zip, entry, kiln_str_make(out, (size_t)entry->size));
+  kiln_mem_free(mem, out, (size_t)entry->size + 1);
   return status;
 }
 
 kiln_status *kiln_zip_check_all(kiln_zip *zip) {
-  for (int i = 0; i < zip->records.count; i++) {
-    kiln_zip_record *record = &zip->records.data[i];
+  for (int i = 0; i < zip->entries.count; i++) {
+    kiln_zip_entry *entry = &zip->entries.data[i];
     kiln_str data;
-    if (record->read) continue;
-    if (record->deflated) {
-      KILN_TRY(check_unread(zip, record));
+    if (entry->read) continue;
+    if (entry->deflated) {
+      KILN_TRY(check_unread(zip, entry));
     } else {
-      KILN_TRY(kiln_zip_read(zip, record, &data));
+      KILN_TRY(kiln_zip_read(zip, entry, &data));
     }
   }
   return NULL;
@@ -376,6 +376,6 @@ void kiln_zip_report(const kiln_zip *zip, kiln_env *env) {
   KILN_LOG(&env->log, warn, 1,
            "%d of the archive's %d record%s %s a wrong checksum, the first '" KILN_STR_FMT
            "': it is damaged, or was written without checksums",
-           zip->wrong_sums, zip->records.count, kiln_plural((uint64_t)zip->records.count),
+           zip->wrong_sums, zip->entries.count, kiln_plural((uint64_t)zip->entries.count),
            zip->wrong_sums == 1 ? "has" : "have", KILN_STR_ARG(zip->first_wrong));
 }

@@ -1,5 +1,5 @@
-/* zip_write.c: local headers, records, the central directory and both end records (PKWARE's
- * APPNOTE 4.3). Sizes are known before a record is written, so there are no data descriptors. */
+/* zip_write.c: local headers, entries, the central directory and both end records (PKWARE's
+ * APPNOTE 4.3). Sizes are known before an entry is written, so there are no data descriptors. */
 #include "frontend/zip_write.h"
 
 #include <libdeflate.h>
@@ -75,7 +75,7 @@ static void put_common(kiln_text *h, const entry *e, bool zip64, unsigned extra)
   put_number(h, extra, 2);
 }
 
-/* -- Records -- */
+/* -- Entries -- */
 
 static void put_local(kiln_zip_writer *zip, const entry *e) {
   kiln_text *h = &zip->head;
@@ -175,7 +175,7 @@ static void put_directory_entry(kiln_text *h, const entry *e) {
 
 static void put_end(kiln_text *h, uint64_t count, uint64_t begin, uint64_t size) {
   put_number(h, 0x06064b50, 4);
-  put_number(h, 44, 8); /* bytes of this record that follow */
+  put_number(h, 44, 8); /* bytes of this entry that follow */
   put_number(h, 45, 2);
   put_number(h, 45, 2);
   put_number(h, 0, 8); /* disks */
@@ -183,7 +183,7 @@ static void put_end(kiln_text *h, uint64_t count, uint64_t begin, uint64_t size)
   put_number(h, count, 8);
   put_number(h, size, 8);
   put_number(h, begin, 8);
-  put_number(h, 0x07064b50, 4); /* where that record is */
+  put_number(h, 0x07064b50, 4); /* where that entry is */
   put_number(h, 0, 4);
   put_number(h, begin + size, 8);
   put_number(h, 1, 4);

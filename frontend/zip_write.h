@@ -1,6 +1,6 @@
-/* zip_write.h: writes zip archives as torch does: each record's bytes begin at a multiple of 64
+/* zip_write.h: writes zip archives as torch does: each entry's bytes begin at a multiple of 64
  * (padded by an extra field of the local header), stored or deflated, with real sizes and CRCs in
- * both headers; the end has the zip64 form too. The bytes depend on the records alone. */
+ * both headers; the end has the zip64 form too. The bytes depend on the entries alone. */
 #ifndef KILN_FRONTEND_ZIP_WRITE_H
 #define KILN_FRONTEND_ZIP_WRITE_H
 

@@ -56,7 +56,7 @@ bool kiln_alias_has_writers(const kiln_alias *a, const kiln_ir_value *value) {
   return false;
 }
 
-static bool is_plain(const kiln_ir_value *value) { return !kiln__alias_mask(value->type); }
+static bool holds_no_memory(const kiln_ir_value *value) { return !kiln__alias_mask(value->type); }
 
 /* Something that `points` reach is in `locs`. */
 static bool deep_meets(const kiln_alias *a, const loc_set *points, const loc_set *locs) {
@@ -83,7 +83,7 @@ bool kiln_alias_writes_to(const kiln_alias *a, const kiln_node *node, const kiln
   bool all_written, all;
   const loc_set *written = kiln__alias_writes(a, node, &all_written);
   if (!all_written && written->count == 0) return false;
-  if (is_plain(value)) return false;
+  if (holds_no_memory(value)) return false;
   const loc_set *points = kiln__alias_points(a, value, &all);
   return all || all_written || deep_meets(a, points, written);
 }

@@ -80,7 +80,7 @@ kiln_dtype kiln__shape_dtype(const kiln_shape_query *q, kiln_dtype fallback) {
   return (kiln_dtype)dtype;
 }
 
-bool kiln__shape_is_plain(const kiln_tensor_detail *t) {
+bool kiln__shape_is_contiguous(const kiln_tensor_detail *t) {
   const kiln_strided dims = {t->rank, t->sizes, t->strides};
   return t->rank >= 0 && t->has_strides && kiln__shape_static(t->rank, t->sizes) &&
          kiln_strides_are_contiguous(&dims);

@@ -35,7 +35,7 @@ int kiln__shape_find(const kiln_shape_query *q, const char *name);
  */
 kiln_dtype kiln__shape_dtype(const kiln_shape_query *q, kiln_dtype fallback);
 /* Row-major, and all of it known. */
-bool kiln__shape_is_plain(const kiln_tensor_detail *t);
+bool kiln__shape_is_contiguous(const kiln_tensor_detail *t);
 
 /* -- shape.c: making results -- */
 

@@ -72,7 +72,7 @@ static bool give_like(kiln_shape_query *q, kiln_dtype dtype) {
   kiln_tensor_detail *out = kiln__shape_result(q, 0);
   out->dtype = (int16_t)dtype;
   set_device(q, out);
-  if (kiln__shape_is_plain(self)) {
+  if (kiln__shape_is_contiguous(self)) {
     kiln__shape_row_major(q, out, self->rank, self->sizes);
   } else {
     kiln__shape_set(q, out, self->rank, self->sizes, NULL);
@@ -175,9 +175,9 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
   return kiln_promotion_result(&p);
 }
 
-static bool all_plain(const kiln_shape_list *list) {
+static bool all_contiguous(const kiln_shape_list *list) {
   for (int i = 0; i < list->count; i++) {
-    if (!kiln__shape_is_plain(list->tensors[i])) return false;
+    if (!kiln__shape_is_contiguous(list->tensors[i])) return false;
   }
   return true;
 }
@@ -186,7 +186,7 @@ static void give_joined(kiln_shape_query *q, const kiln_shape_list *list, int ra
                         const int64_t *sizes) {
   kiln_tensor_detail *out = kiln__shape_result(q, 0);
   out->dtype = (int16_t)promoted(list);
-  if (all_plain(list)) {
+  if (all_contiguous(list)) {
     kiln__shape_row_major(q, out, rank, sizes);
   } else {
     kiln__shape_set(q, out, rank, sizes, NULL); /* their common layout may be kept */
@@ -242,8 +242,8 @@ bool kiln__shape_stack(kiln_shape_query *q) {
 /* -- Windows, given strides -- */
 
 /* A new row-major result on the CPU (or where the tensor arguments are). */
-static kiln_tensor_detail *give_plain(kiln_shape_query *q, int index, kiln_dtype dtype, int rank,
-                                      const int64_t *sizes) {
+static kiln_tensor_detail *give_contiguous(kiln_shape_query *q, int index, kiln_dtype dtype,
+                                           int rank, const int64_t *sizes) {
   kiln_tensor_detail *out = kiln__shape_result(q, index);
   out->dtype = (int16_t)dtype;
   kiln__shape_row_major(q, out, rank, sizes);
@@ -253,7 +253,7 @@ static kiln_tensor_detail *give_plain(kiln_shape_query *q, int index, kiln_dtype
 static bool give_length(kiln_shape_query *q, int arg) {
   int64_t size;
   if (!kiln__shape_int(q, arg, &size) || size < 0) size = KILN_DIM_UNKNOWN;
-  kiln_tensor_detail *out = give_plain(q, 0, kiln__shape_dtype(q, KILN_DTYPE_F32), 1, &size);
+  kiln_tensor_detail *out = give_contiguous(q, 0, kiln__shape_dtype(q, KILN_DTYPE_F32), 1, &size);
   const int device = kiln__shape_find(q, "device");
   out->device = device < 0 || kiln__shape_is_none(q, device) ? KILN_DEVICE_CPU : -1;
   if (out->requires_grad < 0) out->requires_grad = 0;
@@ -299,15 +299,15 @@ bool kiln__shape_multinomial(kiln_shape_query *q) {
   if (!self || self->rank < 1 || self->rank > 2) return false;
   if (!kiln__shape_int(q, 1, &count) || count < 0) count = KILN_DIM_UNKNOWN;
   const int64_t sizes[2] = {self->rank == 2 ? self->sizes[0] : count, count};
-  give_plain(q, 0, KILN_DTYPE_I64, self->rank, sizes)->requires_grad = 0;
+  give_contiguous(q, 0, KILN_DTYPE_I64, self->rank, sizes)->requires_grad = 0;
   return true;
 }
 
 /* native_dropout(input) -> output, mask. */
 bool kiln__shape_native_dropout(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
-  if (!self || !kiln__shape_is_plain(self)) return false;
-  give_plain(q, 0, (kiln_dtype)self->dtype, self->rank, self->sizes);
-  give_plain(q, 1, KILN_DTYPE_BOOL, self->rank, self->sizes)->requires_grad = 0;
+  if (!self || !kiln__shape_is_contiguous(self)) return false;
+  give_contiguous(q, 0, (kiln_dtype)self->dtype, self->rank, self->sizes);
+  give_contiguous(q, 1, KILN_DTYPE_BOOL, self->rank, self->sizes)->requires_grad = 0;
   return true;
 }

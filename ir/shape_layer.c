@@ -117,7 +117,7 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
     sizes[rank++] = out;
   }
   const int dtype = x->dtype == w->dtype ? x->dtype : (int)KILN_DTYPE_NONE;
-  give(q, 0, dtype, rank, sizes, kiln__shape_is_plain(x) && kiln__shape_is_plain(w));
+  give(q, 0, dtype, rank, sizes, kiln__shape_is_contiguous(x) && kiln__shape_is_contiguous(w));
   return true;
 }
 
@@ -126,7 +126,7 @@ bool kiln__shape_conv(kiln_shape_query *q) { return convolution(q, false); }
 bool kiln__shape_conv_transpose(kiln_shape_query *q) { return convolution(q, true); }
 
 static void give_pool(kiln_shape_query *q, const kiln_tensor_detail *x, const int64_t *sizes) {
-  const bool plain = kiln__shape_is_plain(x);
+  const bool plain = kiln__shape_is_contiguous(x);
   give(q, 0, x->dtype, x->rank, sizes, plain);
   if (q->op->schema->result_count > 1) give(q, 1, KILN_DTYPE_I64, x->rank, sizes, plain);
 }
@@ -172,14 +172,14 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
 bool kiln__shape_like(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
-  give(q, 0, self->dtype, self->rank, self->sizes, kiln__shape_is_plain(self));
+  give(q, 0, self->dtype, self->rank, self->sizes, kiln__shape_is_contiguous(self));
   return true;
 }
 /* gather(self, dim, index): index's sizes. */
 bool kiln__shape_gather(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 2);
   if (!self || !index) return false;
-  give(q, 0, self->dtype, index->rank, index->sizes, kiln__shape_is_plain(index));
+  give(q, 0, self->dtype, index->rank, index->sizes, kiln__shape_is_contiguous(index));
   return true;
 }
 /* topk(self, k, dim): values and places, k of them along dim. */

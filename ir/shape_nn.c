@@ -61,7 +61,8 @@ bool kiln__shape_matmul(kiln_shape_query *q) {
   if (b->rank > 1) sizes[rank++] = b->sizes[b->rank - 1];
   give_product(q, a, b, rank, sizes);
   /* Batched products may come out of a product of another order: told only where it is plain. */
-  bool plain = kiln__shape_is_plain(a) && kiln__shape_is_plain(b) && a->rank <= 2 && b->rank <= 2;
+  bool plain =
+      kiln__shape_is_contiguous(a) && kiln__shape_is_contiguous(b) && a->rank <= 2 && b->rank <= 2;
   if (!plain) q->outs[0].has_strides = false;
   return true;
 }
@@ -76,7 +77,7 @@ bool kiln__shape_linear(kiln_shape_query *q) {
   for (int i = 0; i + 1 < x->rank; i++) sizes[rank++] = x->sizes[i];
   if (w->rank == 2) sizes[rank++] = w->sizes[0];
   give_product(q, x, w, rank, sizes);
-  if (!kiln__shape_is_plain(x)) q->outs[0].has_strides = false;
+  if (!kiln__shape_is_contiguous(x)) q->outs[0].has_strides = false;
   return true;
 }
 
@@ -109,7 +110,7 @@ static void give_reduced(kiln_shape_query *q, int index, kiln_dtype dtype, uint6
   kiln_tensor_detail *out = kiln__shape_result(q, index);
   out->dtype = (int16_t)dtype;
   if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_BOOL) out->requires_grad = 0;
-  if (kiln__shape_is_plain(self)) {
+  if (kiln__shape_is_contiguous(self)) {
     kiln__shape_row_major(q, out, rank, sizes);
   } else {
     kiln__shape_set(q, out, rank, sizes, NULL); /* another layout may show in the result */

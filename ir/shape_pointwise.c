@@ -164,7 +164,7 @@ bool kiln__shape_bool_test(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
   bool floats =
       kiln_dtype_is_valid(self->dtype) && !kiln_dtype_is_int((kiln_dtype)self->dtype, true);
-  if (!floats && !kiln__shape_is_plain(self)) q->outs[0].has_strides = false;
+  if (!floats && !kiln__shape_is_contiguous(self)) q->outs[0].has_strides = false;
   return true;
 }
 

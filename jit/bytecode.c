@@ -36,7 +36,7 @@ bool kiln__emit_is_counted(const kiln_ir_value *v) {
 
 /* -- Registers -- */
 
-static int new_register(kiln_emitter *e) {
+static int new_register(kiln__bytecode_emitter *e) {
   for (int r = e->free_from; r < e->live.count; r++) {
     if (!e->live.data[r] && !e->reserved.data[r]) {
       e->live.data[r] = 1;
@@ -51,13 +51,13 @@ static int new_register(kiln_emitter *e) {
   return e->live.count - 1;
 }
 
-static void give_back(kiln_emitter *e, int r) {
+static void give_back(kiln__bytecode_emitter *e, int r) {
   e->live.data[r] = 0;
   if (r < e->free_from) e->free_from = r;
 }
 
 /* The register of a value that is being defined. */
-static int define(kiln_emitter *e, const kiln_ir_value *v) {
+static int define(kiln__bytecode_emitter *e, const kiln_ir_value *v) {
   int hint = e->hints[v->id];
   int r = hint >= 0 && !e->live.data[hint] ? hint : new_register(e);
   e->live.data[r] = 1;
@@ -69,11 +69,14 @@ static bool is_constant(const kiln_ir_value *v) {
          kiln_node_is(v->node, KILN_OP_prim_Uninitialized);
 }
 
-static void free_register(kiln_emitter *e, const kiln_ir_value *v) { give_back(e, e->regs[v->id]); }
+static void free_register(kiln__bytecode_emitter *e, const kiln_ir_value *v) {
+  give_back(e, e->regs[v->id]);
+}
 
 /* -- Instructions -- */
 
-int kiln__emit_instr(kiln_emitter *e, kiln_instr_op op, int in_count, int out_count, uint32_t x) {
+int kiln__emit_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, int out_count,
+                     uint32_t x) {
   kiln_vec_push(e->arena, &e->code,
                 (kiln_instr){.op = (uint16_t)op,
                              .in_count = (uint16_t)in_count,
@@ -88,7 +91,7 @@ int kiln__emit_instr(kiln_emitter *e, kiln_instr_op op, int in_count, int out_co
   return e->code.count - 1;
 }
 
-uint32_t kiln__emit_constant(kiln_emitter *e, const kiln_ivalue *value) {
+uint32_t kiln__emit_constant(kiln__bytecode_emitter *e, const kiln_ivalue *value) {
   uintptr_t known = (uintptr_t)kiln_map_find_ptr(&e->constant_index, value);
   if (known) return (uint32_t)known - 1;
   kiln_vec_reserve(e->arena, &e->constants, e->constants.count + 1);
@@ -112,7 +115,7 @@ static const kiln_ivalue *uninitialized(const kiln_ir_value *v) {
   }
 }
 
-kiln_operand kiln__emit_read(kiln_emitter *e, kiln_ir_value *v) {
+kiln_operand kiln__emit_read(kiln__bytecode_emitter *e, kiln_ir_value *v) {
   v = kiln__emit_root(v);
   if (is_constant(v)) {
     const kiln_ivalue *value = kiln_ir_value_constant(v);
@@ -122,7 +125,7 @@ kiln_operand kiln__emit_read(kiln_emitter *e, kiln_ir_value *v) {
   return (kiln_operand)e->regs[v->id];
 }
 
-static void emit_drop(kiln_emitter *e, kiln_ir_value *const *values, int count) {
+static void emit_drop(kiln__bytecode_emitter *e, kiln_ir_value *const *values, int count) {
   int counted = 0;
   for (int i = 0; i < count; i++) counted += kiln__emit_is_counted(values[i]);
   if (counted) {
@@ -159,7 +162,7 @@ static kiln_node *last_use(kiln_ir_value *v, const kiln_block *block, kiln_node 
   return last;
 }
 
-static kiln_value_vec *deaths_at(kiln_emitter *e, const kiln_node *node) {
+static kiln_value_vec *deaths_at(kiln__bytecode_emitter *e, const kiln_node *node) {
   kiln_value_vec *list = kiln_map_find_ptr(&e->deaths, node);
   if (!list) {
     list = KILN_NEW(e->scratch, kiln_value_vec);
@@ -169,7 +172,8 @@ static kiln_value_vec *deaths_at(kiln_emitter *e, const kiln_node *node) {
 }
 
 /* Plans the death of values in `block`; what is not used there dies now. */
-static void schedule(kiln_emitter *e, kiln_block *block, kiln_ir_value *const *values, int count) {
+static void schedule(kiln__bytecode_emitter *e, kiln_block *block, kiln_ir_value *const *values,
+                     int count) {
   kiln_value_vec now = {0};
   for (int i = 0; i < count; i++) {
     kiln_node *last = last_use(values[i], block, NULL);
@@ -182,7 +186,7 @@ static void schedule(kiln_emitter *e, kiln_block *block, kiln_ir_value *const *v
   if (now.count) emit_drop(e, now.data, now.count);
 }
 
-static void index_reads(kiln_emitter *e, int at) {
+static void index_reads(kiln__bytecode_emitter *e, int at) {
   const kiln_operand *o = kiln__emit_operands(e, at);
   e->last_reads_of = at;
   for (int i = 0; i < e->code.data[at].in_count; i++) {
@@ -192,7 +196,7 @@ static void index_reads(kiln_emitter *e, int at) {
   }
 }
 /* Marks MOVE on the last operand that reads `v`; false when none does. */
-static bool mark_move(kiln_emitter *e, int at, const kiln_ir_value *v) {
+static bool mark_move(kiln__bytecode_emitter *e, int at, const kiln_ir_value *v) {
   if (e->last_reads_of != at) index_reads(e, at);
   const kiln_last_read read = e->last_reads.data[e->regs[v->id]];
   kiln_instr *in = &e->code.data[at];
@@ -205,7 +209,7 @@ static bool mark_move(kiln_emitter *e, int at, const kiln_ir_value *v) {
 }
 
 /* Moves what dies at `node` into instruction `at` where it reads it; the rest stays in the list. */
-static void move_dying(kiln_emitter *e, const kiln_node *node, int at) {
+static void move_dying(kiln__bytecode_emitter *e, const kiln_node *node, int at) {
   kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, node);
   if (!dying) return;
   int kept = 0;
@@ -220,7 +224,7 @@ static void move_dying(kiln_emitter *e, const kiln_node *node, int at) {
   dying->count = kept;
 }
 
-void kiln__emit_finish(kiln_emitter *e, kiln_node *node) {
+void kiln__emit_finish(kiln__bytecode_emitter *e, kiln_node *node) {
   kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, node);
   if (!dying) return;
   emit_drop(e, dying->data, dying->count);
@@ -228,7 +232,7 @@ void kiln__emit_finish(kiln_emitter *e, kiln_node *node) {
 }
 
 /* Gives the node's outputs from `first` on their registers, as outputs of instruction `at`. */
-static void define_outputs(kiln_emitter *e, kiln_node *node, int at, int first) {
+static void define_outputs(kiln__bytecode_emitter *e, kiln_node *node, int at, int first) {
   int in_count = e->code.data[at].in_count;
   for (int i = first; i < node->output_count; i++) {
     kiln_ir_value *out = kiln_node_output(node, i);
@@ -243,8 +247,8 @@ static void define_outputs(kiln_emitter *e, kiln_node *node, int at, int first) 
   }
 }
 
-kiln_status *kiln__emit_simple(kiln_emitter *e, kiln_node *node, kiln_instr_op op, uint32_t x,
-                               int first_input, int input_count, int output_count) {
+kiln_status *kiln__emit_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_instr_op op,
+                               uint32_t x, int first_input, int input_count, int output_count) {
   if (input_count > MAX_OPERANDS || output_count > MAX_OPERANDS) {
     return KILN_ERROR(KILN_UNSUPPORTED, KILN_STR_FMT " has %d arguments: more than %d",
                       KILN_STR_ARG(node->name), input_count, MAX_OPERANDS);
@@ -259,7 +263,7 @@ kiln_status *kiln__emit_simple(kiln_emitter *e, kiln_node *node, kiln_instr_op o
   return NULL;
 }
 
-void kiln__emit_unpack_of(kiln_emitter *e, kiln_node *node, int at) {
+void kiln__emit_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at) {
   move_dying(e, node, at);
   int list = new_register(e);
   kiln__emit_operands(e, at)[e->code.data[at].in_count] = (kiln_operand)list;
@@ -271,10 +275,10 @@ void kiln__emit_unpack_of(kiln_emitter *e, kiln_node *node, int at) {
 
 /* -- Blocks -- */
 
-static kiln_status *emit_block(kiln_emitter *e, kiln_block *block);
+static kiln_status *emit_block(kiln__bytecode_emitter *e, kiln_block *block);
 
 /* One MOVE of a block's results first .. first + count - 1 into registers (-1: not wanted). */
-static void emit_results(kiln_emitter *e, kiln_block *block, int first, int count,
+static void emit_results(kiln__bytecode_emitter *e, kiln_block *block, int first, int count,
                          const int32_t *targets) {
   KILN_VEC(int) moved = {0};
   for (int i = 0; i < count; i++) {
@@ -305,7 +309,7 @@ static void emit_results(kiln_emitter *e, kiln_block *block, int first, int coun
 }
 
 /* What dies at the block's end and is no result any more (moved or in place). */
-static void drop_unmoved(kiln_emitter *e, kiln_block *block, int first, int count,
+static void drop_unmoved(kiln__bytecode_emitter *e, kiln_block *block, int first, int count,
                          const int32_t *targets) {
   kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, block->ret);
   if (!dying) return;
@@ -322,18 +326,18 @@ static void drop_unmoved(kiln_emitter *e, kiln_block *block, int first, int coun
   emit_drop(e, drop.data, drop.count);
 }
 
-static void save_live(kiln_emitter *e, uint8_t **saved, int *count) {
+static void save_live(kiln__bytecode_emitter *e, uint8_t **saved, int *count) {
   *count = e->live.count;
   *saved = KILN_NEW_ARRAY(e->scratch, uint8_t, e->live.count + 1);
   if (e->live.count > 0) memcpy(*saved, e->live.data, (size_t)e->live.count);
 }
-static void restore_live(kiln_emitter *e, const uint8_t *saved, int count) {
+static void restore_live(kiln__bytecode_emitter *e, const uint8_t *saved, int count) {
   for (int i = 0; i < e->live.count; i++) e->live.data[i] = i < count ? saved[i] : 0;
   e->free_from = 0;
 }
 
-static kiln_status *emit_branch(kiln_emitter *e, kiln_block *block, const kiln_value_vec *dying,
-                                const int32_t *targets, int count) {
+static kiln_status *emit_branch(kiln__bytecode_emitter *e, kiln_block *block,
+                                const kiln_value_vec *dying, const int32_t *targets, int count) {
   schedule(e, block, dying->data, dying->count);
   for (int i = 0; i < count; i++) { /* make results in place */
     kiln_ir_value *v = kiln__emit_root(kiln_block_output(block, i));
@@ -348,7 +352,7 @@ static kiln_status *emit_branch(kiln_emitter *e, kiln_block *block, const kiln_v
   return NULL;
 }
 
-static kiln_status *emit_if(kiln_emitter *e, kiln_node *node) {
+static kiln_status *emit_if(kiln__bytecode_emitter *e, kiln_node *node) {
   int count = node->output_count;
   int jf = kiln__emit_instr(e, KILN_INSTR_JF, 1, 0, 0);
   kiln_operand cond = kiln__emit_read(e, kiln_node_input(node, 0));
@@ -412,7 +416,7 @@ typedef struct loop_registers {
 } loop_registers;
 
 /* Initial values; those that die here and that the body does not use are moved. */
-static void emit_loop_entry(kiln_emitter *e, kiln_node *node, loop_registers *regs) {
+static void emit_loop_entry(kiln__bytecode_emitter *e, kiln_node *node, loop_registers *regs) {
   int carried = node->output_count, first = regs->cond >= 0 ? 1 : 2, n = carried + 2 - first;
   static const kiln_ivalue zero = {.tag = KILN_TAG_INT};
   uint32_t zero_at = kiln__emit_constant(e, &zero);
@@ -439,7 +443,7 @@ static void emit_loop_entry(kiln_emitter *e, kiln_node *node, loop_registers *re
   if (dying) dying->count = kept;
 }
 
-static void define_loop(kiln_emitter *e, kiln_node *node, loop_registers *regs) {
+static void define_loop(kiln__bytecode_emitter *e, kiln_node *node, loop_registers *regs) {
   kiln_block *body = node->blocks[0];
   int carried = node->output_count;
   bool endless = is_true(kiln_node_input(node, 1)) && is_true(kiln_block_output(body, 0));
@@ -455,7 +459,8 @@ static void define_loop(kiln_emitter *e, kiln_node *node, loop_registers *regs) 
   regs->max = kiln__emit_read(e, kiln_node_input(node, 0));
 }
 
-static kiln_status *emit_loop_body(kiln_emitter *e, kiln_node *node, const loop_registers *regs) {
+static kiln_status *emit_loop_body(kiln__bytecode_emitter *e, kiln_node *node,
+                                   const loop_registers *regs) {
   kiln_block *body = node->blocks[0];
   int carried = node->output_count;
   schedule(e, body, body->param->outputs + 1, carried);
@@ -475,7 +480,7 @@ static kiln_status *emit_loop_body(kiln_emitter *e, kiln_node *node, const loop_
   return NULL;
 }
 
-static kiln_status *emit_loop(kiln_emitter *e, kiln_node *node) {
+static kiln_status *emit_loop(kiln__bytecode_emitter *e, kiln_node *node) {
   loop_registers regs = {0};
   define_loop(e, node, &regs);
   emit_loop_entry(e, node, &regs);
@@ -509,7 +514,7 @@ static kiln_status *emit_loop(kiln_emitter *e, kiln_node *node) {
   return NULL;
 }
 
-static kiln_status *emit_block(kiln_emitter *e, kiln_block *block) {
+static kiln_status *emit_block(kiln__bytecode_emitter *e, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
     e->range = n->range;
     if (kiln_node_is(n, KILN_OP_prim_If)) {
@@ -525,7 +530,7 @@ static kiln_status *emit_block(kiln_emitter *e, kiln_block *block) {
 
 /* -- The whole graph -- */
 
-static void emit_return(kiln_emitter *e, kiln_block *top) {
+static void emit_return(kiln__bytecode_emitter *e, kiln_block *top) {
   static const kiln_ivalue none = {.tag = KILN_TAG_NONE};
   int count = kiln_block_output_count(top), at;
   if (count == 1) {
@@ -556,7 +561,7 @@ static void emit_return(kiln_emitter *e, kiln_block *top) {
   kiln__emit_operands(e, at)[0] = result;
 }
 
-static void fill_plan(kiln_emitter *e) {
+static void fill_plan(kiln__bytecode_emitter *e) {
   kiln_plan *p = e->plan;
   p->register_count = e->live.count;
   p->code = e->code.data;
@@ -588,7 +593,7 @@ static void fill_plan(kiln_emitter *e) {
   }
 }
 
-static void begin(kiln_emitter *e, const kiln_graph *graph) {
+static void begin(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   const uint32_t count = graph->next_id + 1;
   e->scratch = kiln_arena_scoped(kiln_arena_mem(e->arena));
   e->plan->name = kiln_arena_strdup(e->arena, e->env->name);
@@ -598,7 +603,7 @@ static void begin(kiln_emitter *e, const kiln_graph *graph) {
   kiln_map_init(&e->kernel_index, e->scratch);
   kiln_map_init(&e->constant_index, e->scratch);
   kiln_map_init(&e->deaths, e->scratch);
-  kiln_map_init(&e->guarded_kernels, e->scratch);
+  kiln_map_init(&e->wrapped_kernels, e->scratch);
   e->regs = KILN_NEW_ARRAY(e->scratch, int32_t, count);
   e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, count);
   e->last_reads_of = -1;
@@ -606,7 +611,7 @@ static void begin(kiln_emitter *e, const kiln_graph *graph) {
   for (uint32_t i = 0; i < count; i++) e->regs[i] = e->hints[i] = -1;
 }
 
-static kiln_status *emit_plan(kiln_emitter *e, const kiln_graph *graph) {
+static kiln_status *emit_plan(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   kiln_block *top = graph->top;
   begin(e, graph);
   for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
@@ -628,10 +633,10 @@ static void destroy(void *plan) { kiln_plan_destroy(plan); }
 kiln_status *kiln_bytecode_emit(const kiln_graph *graph, const kiln_bytecode_env *env,
                                 kiln_plan **out_plan) {
   kiln_arena *arena = kiln_arena_scoped(env->env->mem);
-  kiln_emitter *e = KILN_NEW(arena, kiln_emitter);
+  kiln__bytecode_emitter *e = KILN_NEW(arena, kiln__bytecode_emitter);
   kiln_plan *plan = KILN_NEW(arena, kiln_plan);
   kiln_cleanup destroying;
-  *e = (kiln_emitter){.arena = arena, .env = env, .plan = plan};
+  *e = (kiln__bytecode_emitter){.arena = arena, .env = env, .plan = plan};
   plan->arena = arena;
   kiln_arena_keep(arena);
   kiln_scope_defer(&destroying, destroy, plan);

@@ -91,7 +91,7 @@ static bool learn(question *q, kiln_ir_value *condition, bool holds, int depth) 
          learn(q, kiln_block_output(n->blocks[!other], condition->index), holds, depth + 1);
 }
 
-bool kiln__emit_is_proved(kiln_emitter *e, const kiln_node *cast) {
+bool kiln__emit_is_proved(kiln__bytecode_emitter *e, const kiln_node *cast) {
   question q = {.type = kiln_node_output(cast, 0)->type};
   const kiln_ir_value *from = kiln_node_input(cast, 0);
   q.root = kiln__emit_root(kiln_node_input(cast, 0));
@@ -143,7 +143,7 @@ static bool always_raises(const kiln_block *block) {
 
 /* Numbers that are uninitialised are 0, the others None: where None is a value nothing can go
  * wrong. */
-static bool mark(kiln_emitter *e, const kiln_ir_value *v) {
+static bool mark(kiln__bytecode_emitter *e, const kiln_ir_value *v) {
   const kiln_type_kind kind = v->type->kind;
   if (e->unset[v->id] || kind == KILN_TYPE_INT || kind == KILN_TYPE_FLOAT ||
       kind == KILN_TYPE_BOOL || kiln_type_is_subtype(kiln_type_basic(KILN_TYPE_NONE), v->type)) {
@@ -153,7 +153,9 @@ static bool mark(kiln_emitter *e, const kiln_ir_value *v) {
   return true;
 }
 
-static bool is_unset(const kiln_emitter *e, const kiln_ir_value *v) { return e->unset[v->id]; }
+static bool is_unset(const kiln__bytecode_emitter *e, const kiln_ir_value *v) {
+  return e->unset[v->id];
+}
 
 /* Nodes that hand a value on without looking at it. */
 static bool passes_on(const kiln_node *n) {
@@ -162,9 +164,9 @@ static bool passes_on(const kiln_node *n) {
          kiln_node_is(n, KILN_OP_prim_profile) || kiln_node_is(n, KILN_OP_prim_TupleUnpack);
 }
 
-static bool propagate(kiln_emitter *e, const kiln_block *block);
+static bool propagate(kiln__bytecode_emitter *e, const kiln_block *block);
 
-static bool through_if(kiln_emitter *e, const kiln_node *n) {
+static bool through_if(kiln__bytecode_emitter *e, const kiln_node *n) {
   bool changed = propagate(e, n->blocks[0]);
   changed |= propagate(e, n->blocks[1]);
   for (int side = 0; side < 2; side++) {
@@ -176,7 +178,7 @@ static bool through_if(kiln_emitter *e, const kiln_node *n) {
   return changed;
 }
 
-static bool through_loop(kiln_emitter *e, const kiln_node *n) {
+static bool through_loop(kiln__bytecode_emitter *e, const kiln_node *n) {
   bool changed = propagate(e, n->blocks[0]);
   for (int i = 0; i < n->output_count; i++) {
     if (is_unset(e, kiln_node_input(n, i + 2)) ||
@@ -188,7 +190,7 @@ static bool through_loop(kiln_emitter *e, const kiln_node *n) {
   return changed;
 }
 
-static bool propagate(kiln_emitter *e, const kiln_block *block) {
+static bool propagate(kiln__bytecode_emitter *e, const kiln_block *block) {
   bool changed = false;
   for (const kiln_node *n = block->first; n; n = n->next) {
     if (kiln_node_is(n, KILN_OP_prim_If)) {
@@ -203,14 +205,14 @@ static bool propagate(kiln_emitter *e, const kiln_block *block) {
   return changed;
 }
 
-void kiln__emit_find_unset(kiln_emitter *e, const kiln_graph *graph) {
+void kiln__emit_find_unset(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   if (!holds_uninitialized(graph->top)) return;
   e->unset = KILN_NEW_ARRAY(e->scratch, uint8_t, graph->next_id + 1);
   while (propagate(e, graph->top)) {
   }
 }
 
-void kiln__emit_check_unset(kiln_emitter *e, const kiln_node *node) {
+void kiln__emit_check_unset(kiln__bytecode_emitter *e, const kiln_node *node) {
   if (!e->unset || passes_on(node) || kiln_node_is(node, KILN_OP_prim_TypeCheck)) return;
   for (int i = 0; i < node->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(node, i);

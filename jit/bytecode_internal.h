@@ -12,7 +12,7 @@ typedef struct kiln_last_read {
   int instr, operand;
 } kiln_last_read;
 
-typedef struct kiln_emitter {
+typedef struct kiln__bytecode_emitter {
   kiln_arena *arena;   /* of the plan */
   kiln_arena *scratch; /* of this emission */
   const kiln_bytecode_env *env;
@@ -29,7 +29,7 @@ typedef struct kiln_emitter {
   KILN_VEC(kiln_type_span) type_lists;
   KILN_VEC(kiln_str) strings;
   kiln_map kernel_index, constant_index; /* pointer -> index + 1 */
-  kiln_map guarded_kernels;              /* kernel -> what stands for it */
+  kiln_map wrapped_kernels;              /* kernel -> what stands for it */
   int32_t *regs;                         /* of a value, by id; -1: none */
   int32_t *hints;                        /* register that a value would best get, by id; -1 */
   KILN_VEC(uint8_t) live, reserved;      /* of a register */
@@ -41,7 +41,7 @@ typedef struct kiln_emitter {
   uint8_t *unset;                        /* of a value, by id: it may be uninitialised; or NULL */
   int record_count, enter_count;
   const kiln_source_range *range; /* of the node being emitted */
-} kiln_emitter;
+} kiln__bytecode_emitter;
 
 /* The value that `v` is another name of: refined by a check, profiled, cast. */
 kiln_ir_value *kiln__emit_root(kiln_ir_value *v);
@@ -49,35 +49,37 @@ kiln_ir_value *kiln__emit_root(kiln_ir_value *v);
 bool kiln__emit_is_counted(const kiln_ir_value *v);
 
 /* Instruction with room for operands; fill them by index. */
-int kiln__emit_instr(kiln_emitter *e, kiln_instr_op op, int in_count, int out_count, uint32_t x);
-static inline kiln_operand *kiln__emit_operands(kiln_emitter *e, int at) {
+int kiln__emit_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, int out_count,
+                     uint32_t x);
+static inline kiln_operand *kiln__emit_operands(kiln__bytecode_emitter *e, int at) {
   return e->operands.data + e->code.data[at].operands;
 }
 /* The operand that reads a value, without MOVE. */
-kiln_operand kiln__emit_read(kiln_emitter *e, kiln_ir_value *v);
-uint32_t kiln__emit_constant(kiln_emitter *e, const kiln_ivalue *value);
+kiln_operand kiln__emit_read(kiln__bytecode_emitter *e, kiln_ir_value *v);
+uint32_t kiln__emit_constant(kiln__bytecode_emitter *e, const kiln_ivalue *value);
 
 /* For a node that takes two instructions: `at` has its inputs and makes a list, which is unpacked
  * to the node's outputs. */
-void kiln__emit_unpack_of(kiln_emitter *e, kiln_node *node, int at);
+void kiln__emit_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at);
 
 /* -- Values whose static type is only claimed (bytecode_check.c) -- */
 
 /* A CHECK that `v` is of `type`. */
-void kiln__emit_check(kiln_emitter *e, kiln_ir_value *v, const kiln_type *type);
+void kiln__emit_check(kiln__bytecode_emitter *e, kiln_ir_value *v, const kiln_type *type);
 /* Whether the cast needs none. */
-bool kiln__emit_is_proved(kiln_emitter *e, const kiln_node *cast);
+bool kiln__emit_is_proved(kiln__bytecode_emitter *e, const kiln_node *cast);
 /* Fills e->unset. */
-void kiln__emit_find_unset(kiln_emitter *e, const kiln_graph *graph);
+void kiln__emit_find_unset(kiln__bytecode_emitter *e, const kiln_graph *graph);
 /* Before the instructions of `node`: checks of those of its inputs that may be uninitialised. */
-void kiln__emit_check_unset(kiln_emitter *e, const kiln_node *node);
+void kiln__emit_check_unset(kiln__bytecode_emitter *e, const kiln_node *node);
 
 /* A whole node as one instruction: inputs from `first_input` on, all outputs, moves and drops. */
-kiln_status *kiln__emit_simple(kiln_emitter *e, kiln_node *node, kiln_instr_op op, uint32_t x,
-                               int first_input, int input_count, int output_count) KILN_MUST_USE;
+kiln_status *kiln__emit_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_instr_op op,
+                               uint32_t x, int first_input, int input_count,
+                               int output_count) KILN_MUST_USE;
 /* Every node but If and Loop. */
-kiln_status *kiln__emit_node(kiln_emitter *e, kiln_node *node) KILN_MUST_USE;
+kiln_status *kiln__emit_node(kiln__bytecode_emitter *e, kiln_node *node) KILN_MUST_USE;
 /* Drops what dies at the node and was not moved by it. */
-void kiln__emit_finish(kiln_emitter *e, kiln_node *node);
+void kiln__emit_finish(kiln__bytecode_emitter *e, kiln_node *node);
 
 #endif

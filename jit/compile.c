@@ -124,13 +124,13 @@ static kiln_status *inline_forks(kiln_jit *jit, kiln_block *block, bool *out_fou
   }
   return NULL;
 }
-static void judge_forks(kiln_arena *scratch, const kiln_graph *graph, const kiln_alias *alias,
+static void find_purity(kiln_arena *scratch, const kiln_graph *graph, const kiln_alias *alias,
                         const kiln_block *block) {
   for (const kiln_node *n = block->first; n; n = n->next) {
-    for (int b = 0; b < n->block_count; b++) judge_forks(scratch, graph, alias, n->blocks[b]);
+    for (int b = 0; b < n->block_count; b++) find_purity(scratch, graph, alias, n->blocks[b]);
     kiln_executor *forked = executor_of_fork(n);
     if (!forked || forked->callable.fork != KILN_FORK_UNKNOWN) continue;
-    forked->callable.fork = kiln__fork_judge(scratch, graph, alias, n, forked->source.graph);
+    forked->callable.fork = kiln__fork_purity(scratch, graph, alias, n, forked->source.graph);
   }
 }
 
@@ -141,7 +141,7 @@ static kiln_status *prepare(kiln_executor *ex, kiln_graph *graph, kiln_pipeline_
   KILN_TRY(prepare_forks(ex, graph->top));
   KILN_TRY(inline_forks(ex->jit, graph->top, &found));
   if (!found) return NULL;
-  judge_forks(scratch, graph, kiln_alias_create(scratch, graph), graph->top);
+  find_purity(scratch, graph, kiln_alias_create(scratch, graph), graph->top);
   kiln_arena_reset(scratch);
   return NULL;
 }

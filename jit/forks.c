@@ -43,15 +43,15 @@ static bool may_hold_future(const kiln_type *type, int depth, int *types) {
 /* The analysis thinks that it may do anything. */
 static bool is_wait(const kiln_node *node) { return kiln_node_is(node, KILN_OP_wait); }
 
-static bool is_quiet(kiln_arena *scratch, const kiln_graph *graph);
+static bool is_pure(kiln_arena *scratch, const kiln_graph *graph);
 
 /* Nobody outside can tell when the node runs. */
-static bool node_is_quiet(kiln_arena *scratch, const kiln_alias *alias, const kiln_graph *graph,
-                          const kiln_node *node) {
+static bool node_is_pure(kiln_arena *scratch, const kiln_alias *alias, const kiln_graph *graph,
+                         const kiln_node *node) {
   if (is_wait(node)) return true;
   if (!node->op) return false;
   switch (node->op->id) {
-    case KILN_OP_prim_fork: return is_quiet(scratch, kiln_node_graph(node, "Subgraph"));
+    case KILN_OP_prim_fork: return is_pure(scratch, kiln_node_graph(node, "Subgraph"));
     case KILN_OP_prim_CallFunction:
     case KILN_OP_prim_CallMethod:
     case KILN_OP_prim_Enter:
@@ -66,15 +66,15 @@ static bool node_is_quiet(kiln_arena *scratch, const kiln_alias *alias, const ki
   }
   for (int b = 0; b < node->block_count; b++) {
     for (const kiln_node *n = node->blocks[b]->first; n; n = n->next) {
-      if (!node_is_quiet(scratch, alias, graph, n)) return false;
+      if (!node_is_pure(scratch, alias, graph, n)) return false;
     }
   }
   return true;
 }
-static bool is_quiet(kiln_arena *scratch, const kiln_graph *graph) {
+static bool is_pure(kiln_arena *scratch, const kiln_graph *graph) {
   const kiln_alias *alias = kiln_alias_create(scratch, graph);
   for (const kiln_node *n = graph->top->first; n; n = n->next) {
-    if (!node_is_quiet(scratch, alias, graph, n)) return false;
+    if (!node_is_pure(scratch, alias, graph, n)) return false;
   }
   return true;
 }
@@ -95,14 +95,14 @@ static bool leaves_alone(const kiln_alias *alias, const kiln_block *block, const
   return true;
 }
 
-kiln_fork_flag kiln__fork_judge(kiln_arena *scratch, const kiln_graph *graph,
-                                const kiln_alias *alias, const kiln_node *fork,
-                                const kiln_graph *inlined) {
-  if (!is_quiet(scratch, inlined)) return KILN_FORK_INLINE;
+kiln_fork_flag kiln__fork_purity(kiln_arena *scratch, const kiln_graph *graph,
+                                 const kiln_alias *alias, const kiln_node *fork,
+                                 const kiln_graph *inlined) {
+  if (!is_pure(scratch, inlined)) return KILN_FORK_INLINE;
   if (!leaves_alone(alias, graph->top, fork)) return KILN_FORK_INLINE;
   for (int i = 0, types = 0; i < fork->input_count; i++) {
     if (may_hold_future(kiln_node_input(fork, i)->type, CLASS_DEPTH, &types))
       return KILN_FORK_BESIDE;
   }
-  return KILN_FORK_LONE;
+  return KILN_FORK_INDEPENDENT;
 }

@@ -131,7 +131,7 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                              .rank = d->rank,
                              .sizes = dims,
                              .strides = dims + rank,
-                             .takes = -1,
+                             .donor = -1,
                              .contiguous = memcmp(dims + rank, contiguous, bytes) == 0};
 }
 
@@ -154,7 +154,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *recor
     const kiln_type *type = kiln_graph_output(graph, i)->type;
     KILN_CHECK(kiln_type_is_complete_tensor(type));
     describe_output(arena, type->detail, &outputs[i]);
-    if (i < KILN_KERNEL_TAKES) outputs[i].takes = operand_of(graph, info->takes[i]);
+    if (i < KILN_KERNEL_DONORS) outputs[i].donor = operand_of(graph, info->donors[i]);
   }
   *out = (kiln_group){.name = record->name,
                       .fn = record->code->fn,

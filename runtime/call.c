@@ -39,7 +39,7 @@ void kiln_call_destroy(kiln_call *call) {
   kiln_tally_end(&call->tally);
   kiln_mem *mem = call->env->mem;
   kiln_arena_destroy(call->scratch);
-  kiln_suspects_deinit(mem, &call->suspects);
+  kiln_possible_roots_deinit(mem, &call->roots);
   kiln_random_release(call->own_random);
   kiln_mem_retain(mem); /* the cache lets go of it before the struct is given back */
   kiln_cache_deinit(&call->cache);

@@ -38,9 +38,9 @@ typedef struct kiln_call {
   kiln_type_table *types; /* of the model, for values that need a new container type */
   kiln_arena *scratch;    /* emptied after each kernel that used it; see kiln_call_text */
   int scratch_users;
-  kiln_suspects suspects; /* that may contain themselves */
-  kiln_tally tally;       /* of what the model's plans do */
-  uint64_t stressed;      /* guards that stress_bailout was asked of */
+  kiln_possible_roots roots; /* that may contain themselves */
+  kiln_tally tally;          /* of what the model's plans do */
+  uint64_t stressed;         /* guards that stress_bailout was asked of */
 } kiln_call;
 
 kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) KILN_MUST_USE;

@@ -1,7 +1,7 @@
 /* cycles.c: trial deletion (Christopher's, as in Bacon and Rajan, "Concurrent Cycle Collection in
  * Reference Counted Systems", 2001, without the colours: the part that is looked at is small).
  *
- * Everything that the suspects reach is walked once, and the references that lie inside of it are
+ * Everything that the roots reach is walked once, and the references that lie inside of it are
  * counted. Who has more than those is held from outside, and so is all that it reaches; the others
  * hold only one another. Counts that another thread raises meanwhile keep a container alive, which
  * is safe; a container that somebody uses always has one reference that is not inside. */
@@ -80,30 +80,30 @@ static bool may_reach(kiln_ivalue from, const kiln_box *to) {
   return false;
 }
 
-typedef struct kiln_suspect_block {
-  struct kiln_suspect_block *next;
+typedef struct kiln_possible_root_block {
+  struct kiln_possible_root_block *next;
   int64_t count;
   kiln_ivalue items[31]; /* containers, retained */
 } block;
 enum { BLOCK_ITEMS = sizeof((block *)NULL)->items / sizeof(kiln_ivalue) };
 
-kiln_status *kiln__cycle_look(kiln_mem *mem, kiln_suspects *suspects, kiln_box *box,
+kiln_status *kiln__cycle_look(kiln_mem *mem, kiln_possible_roots *roots, kiln_box *box,
                               const kiln_type *type, kiln_ivalue v) {
-  block *b = suspects->first;
+  block *b = roots->first;
   if (!is_container(v) || (type && !is_open(type)) || !may_reach(v, box)) return NULL;
   if (b && b->items[b->count - 1].u.box == box) return NULL;
   if (!b || b->count == BLOCK_ITEMS) {
     b = kiln_mem_alloc(mem, sizeof *b);
     if (!b) return kiln_status_oom();
-    b->next = suspects->first;
+    b->next = roots->first;
     b->count = 0;
-    suspects->first = b;
+    roots->first = b;
   }
   b->items[b->count++] = kiln_ivalue_retain(kiln_of_box(box));
   return NULL;
 }
 
-void kiln_suspects_take(kiln_suspects *to, kiln_suspects *from) {
+void kiln_possible_roots_take(kiln_possible_roots *to, kiln_possible_roots *from) {
   block **last = &from->first;
   while (*last) last = &(*last)->next;
   *last = to->first;
@@ -115,14 +115,14 @@ void kiln_suspects_take(kiln_suspects *to, kiln_suspects *from) {
 
 typedef struct node {
   kiln_ivalue v;
-  int64_t inside; /* references from other nodes and from the suspects */
+  int64_t inside; /* references from other nodes and from the roots */
   bool alive;
 } node;
 
 typedef struct collection {
   kiln_mem *mem;
   kiln_arena *arena;
-  kiln_suspects *suspects;
+  kiln_possible_roots *roots;
   kiln_map index; /* box -> node */
   KILN_VEC(node *) nodes;
   KILN_VEC(node *) work;
@@ -148,7 +148,7 @@ static void keep(collection *c, node *n) {
 
 static void find_garbage(collection *c) {
   kiln_map_init(&c->index, c->arena);
-  for (const block *b = c->suspects->first; b; b = b->next) {
+  for (const block *b = c->roots->first; b; b = b->next) {
     for (int64_t i = 0; i < b->count; i++) count_reference(c, b->items[i]);
   }
   for (int i = 0; i < c->nodes.count; i++) {
@@ -170,7 +170,7 @@ static void find_garbage(collection *c) {
   }
 }
 
-/* Keeps of a block's suspects those that live, each once. */
+/* Keeps of a block's roots those that live, each once. */
 static void keep_living(collection *c, block *b) {
   int64_t left = 0;
   for (int64_t i = 0; i < b->count; i++) {
@@ -193,7 +193,7 @@ static void free_garbage(collection *c) {
   for (int i = 0; i < c->nodes.count; i++) {
     if (!c->nodes.data[i]->alive) kiln_container_empty(c->nodes.data[i]->v);
   }
-  for (block **at = &c->suspects->first, *b; (b = *at);) {
+  for (block **at = &c->roots->first, *b; (b = *at);) {
     keep_living(c, b);
     if (b->count > 0) {
       at = &b->next;
@@ -207,30 +207,30 @@ static void free_garbage(collection *c) {
   }
 }
 
-static kiln_status *collect(kiln_mem *mem, kiln_suspects *suspects) {
-  collection c = {.mem = mem, .arena = kiln_arena_scoped(mem), .suspects = suspects};
+static kiln_status *collect(kiln_mem *mem, kiln_possible_roots *roots) {
+  collection c = {.mem = mem, .arena = kiln_arena_scoped(mem), .roots = roots};
   find_garbage(&c);
   free_garbage(&c);
   return NULL;
 }
-static kiln_status *try_collect(kiln_mem *mem, kiln_suspects *suspects) {
-  KILN_PROTECT(collect(mem, suspects));
+static kiln_status *try_collect(kiln_mem *mem, kiln_possible_roots *roots) {
+  KILN_PROTECT(collect(mem, roots));
 }
 
-void kiln_suspects_collect(kiln_mem *mem, kiln_suspects *suspects) {
-  if (!suspects->first) return;
+void kiln_possible_roots_collect(kiln_mem *mem, kiln_possible_roots *roots) {
+  if (!roots->first) return;
   kiln_budget *outer = kiln_budget_enter(NULL);
   kiln_mem_exceed_begin();
-  kiln_status_destroy(try_collect(mem, suspects)); /* the host has no memory: another time */
+  kiln_status_destroy(try_collect(mem, roots)); /* the host has no memory: another time */
   kiln_mem_exceed_end();
   kiln_budget_leave(outer);
 }
 
-void kiln_suspects_deinit(kiln_mem *mem, kiln_suspects *suspects) {
-  kiln_suspects_collect(mem, suspects);
-  while (suspects->first) {
-    block *b = suspects->first;
-    suspects->first = b->next;
+void kiln_possible_roots_deinit(kiln_mem *mem, kiln_possible_roots *roots) {
+  kiln_possible_roots_collect(mem, roots);
+  while (roots->first) {
+    block *b = roots->first;
+    roots->first = b->next;
     for (int64_t i = 0; i < b->count; i++) kiln_ivalue_release(b->items[i]);
     kiln_mem_free(mem, b, sizeof *b);
   }
@@ -241,11 +241,11 @@ void kiln_ivalue_release_cyclic(kiln_mem *mem, kiln_ivalue v) {
   block *alone = is_container(v) ? kiln_mem_alloc(mem, sizeof *alone) : NULL;
   kiln_mem_exceed_end();
   if (alone) {
-    kiln_suspects suspects = {.first = alone};
+    kiln_possible_roots roots = {.first = alone};
     alone->next = NULL;
     alone->count = 1;
     alone->items[0] = v;
-    kiln_suspects_deinit(mem, &suspects);
+    kiln_possible_roots_deinit(mem, &roots);
   } else {
     kiln_ivalue_release(v);
   }

@@ -3,8 +3,8 @@
  * A cycle is closed by the write that puts into a container something from which the container can
  * be reached. Only containers that may hold values of any type can close one, so the writes into
  * those look first (a few steps; what is larger counts as found) and note the container as a
- * suspect of the call. Suspects are counted through when the call ends: those that only hold one
- * another are emptied. Those that live on are the instance's to look at again (api/instance.c).
+ * possible root of the call. Suspects are counted through when the call ends: those that only hold
+ * one another are emptied. Those that live on are the instance's to look at again (api/instance.c).
  * A write whose container cannot be noted fails; the counting is refused by no limit, for what a
  * call has left is given back all the more when a limit ended it (some 100 bytes a container).
  * Who writes nothing but numbers, strings, tensors and typed containers pays one comparison. */
@@ -13,25 +13,25 @@
 
 #include "runtime/value.h"
 
-typedef struct kiln_suspects {
-  struct kiln_suspect_block *first; /* NULL: none */
-} kiln_suspects;
+typedef struct kiln_possible_roots {
+  struct kiln_possible_root_block *first; /* NULL: none */
+} kiln_possible_roots;
 
 /* `v` (borrowed) is about to be put into `box`, as a `type` (NULL: any). Out of memory: it must not
  * be. */
-kiln_status *kiln__cycle_look(kiln_mem *mem, kiln_suspects *suspects, kiln_box *box,
+kiln_status *kiln__cycle_look(kiln_mem *mem, kiln_possible_roots *roots, kiln_box *box,
                               const kiln_type *type, kiln_ivalue v) KILN_MUST_USE;
-static inline kiln_status *kiln_cycle_note(kiln_mem *mem, kiln_suspects *suspects, kiln_box *box,
+static inline kiln_status *kiln_cycle_note(kiln_mem *mem, kiln_possible_roots *roots, kiln_box *box,
                                            const kiln_type *type, kiln_ivalue v) {
   if (__builtin_expect(v.tag < KILN_TAG_LIST, 1)) return NULL;
-  return kiln__cycle_look(mem, suspects, box, type, v);
+  return kiln__cycle_look(mem, roots, box, type, v);
 }
 /* Moves all of `from` to `to`. */
-void kiln_suspects_take(kiln_suspects *to, kiln_suspects *from);
-/* Frees what is reached from the suspects and held by nobody else; those that live remain. */
-void kiln_suspects_collect(kiln_mem *mem, kiln_suspects *suspects);
+void kiln_possible_roots_take(kiln_possible_roots *to, kiln_possible_roots *from);
+/* Frees what is reached from the roots and held by nobody else; those that live remain. */
+void kiln_possible_roots_collect(kiln_mem *mem, kiln_possible_roots *roots);
 /* Collects, then lets go of the rest. */
-void kiln_suspects_deinit(kiln_mem *mem, kiln_suspects *suspects);
+void kiln_possible_roots_deinit(kiln_mem *mem, kiln_possible_roots *roots);
 /* Releases `v`, and what it leaves behind. */
 void kiln_ivalue_release_cyclic(kiln_mem *mem, kiln_ivalue v);
 

@@ -21,8 +21,8 @@ struct kiln_fork {
   kiln_fork *next; /* in the frame's list */
   size_t bytes, held_at_start;
   uint32_t recursion;
-  bool abandoned;         /* atomic */
-  kiln_suspects suspects; /* that it left */
+  bool abandoned;            /* atomic */
+  kiln_possible_roots roots; /* that it left */
   int count;
   kiln_ivalue args[]; /* owned until it has run */
 };
@@ -56,8 +56,8 @@ static kiln_status *run_callable(kiln_fork *fork, kiln_ivalue *out_value) {
   kiln_budget *outer = kiln_budget_enter(&call->budget);
   kiln_status *status = kiln_interp_run(call, fork->callable, fork->args, fork->count, out_value);
   kiln_budget_leave(outer);
-  fork->suspects = call->suspects;
-  call->suspects = (kiln_suspects){0};
+  fork->roots = call->roots;
+  call->roots = (kiln_possible_roots){0};
   kiln_call_destroy(call);
   return status;
 }
@@ -88,7 +88,7 @@ void kiln__fork_destroy(kiln_mem *mem, kiln_fork *fork) {
 }
 
 bool kiln__fork_is_worth(const kiln_call *call, const kiln_callable *callable) {
-  return (callable->fork == KILN_FORK_BESIDE || callable->fork == KILN_FORK_LONE) &&
+  return (callable->fork == KILN_FORK_BESIDE || callable->fork == KILN_FORK_INDEPENDENT) &&
          kiln_pool_threads(call->pool) > 1 && !call->grad_mode && call->limits.operations == 0;
 }
 
@@ -97,7 +97,7 @@ static void prune(kiln_call *call, kiln_frame *f) {
   while (f->forks && kiln_task_done(&f->forks->task)) {
     kiln_fork *fork = f->forks;
     f->forks = fork->next;
-    kiln_suspects_take(&call->suspects, &fork->suspects);
+    kiln_possible_roots_take(&call->roots, &fork->roots);
     kiln_ivalue_release_to(&call->cache, kiln_of_box(fork->future));
   }
 }
@@ -119,15 +119,15 @@ kiln_status *kiln__fork_start(kiln_call *call, kiln_frame *f, const kiln_instr *
     return status;
   }
   future->fork = fork;
-  *fork =
-      (kiln_fork){.task = {.fn = run_fork, .data = fork, .lone = callable->fork == KILN_FORK_LONE},
-                  .future = future,
-                  .parent = call,
-                  .callable = callable,
-                  .bytes = bytes,
-                  .held_at_start = call->budget.held_at_start + call->cache.bytes,
-                  .recursion = call->recursion,
-                  .count = count};
+  *fork = (kiln_fork){
+      .task = {.fn = run_fork, .data = fork, .lone = callable->fork == KILN_FORK_INDEPENDENT},
+      .future = future,
+      .parent = call,
+      .callable = callable,
+      .bytes = bytes,
+      .held_at_start = call->budget.held_at_start + call->cache.bytes,
+      .recursion = call->recursion,
+      .count = count};
   for (int i = 0; i < count; i++) fork->args[i] = kiln_ivalue_retain(args[i]);
   *(f->forks ? &f->last_fork->next : &f->forks) = fork; /* with a handle of its own */
   f->last_fork = fork;
@@ -150,7 +150,7 @@ void kiln__fork_join(kiln_call *call, kiln_frame *f) {
   while (f->forks) {
     kiln_fork *fork = f->forks;
     f->forks = fork->next;
-    kiln_suspects_take(&call->suspects, &fork->suspects);
+    kiln_possible_roots_take(&call->roots, &fork->roots);
     kiln_ivalue_release_to(&call->cache, kiln_of_box(fork->future));
   }
 }

@@ -20,8 +20,8 @@ static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *
 static kiln_tensor *take_operand(const kiln_call *call, const kiln_frame *f,
                                  const kiln_group_output *out, const kiln_operand *o,
                                  int in_count) {
-  if (out->takes < 0 || !(o[out->takes] & KILN_OPERAND_MOVE)) return NULL;
-  const kiln_ivalue v = *kiln__frame_read(f, o[out->takes]);
+  if (out->donor < 0 || !(o[out->donor] & KILN_OPERAND_MOVE)) return NULL;
+  const kiln_ivalue v = *kiln__frame_read(f, o[out->donor]);
   if (v.tag != KILN_TAG_TENSOR || !kiln__is_sole_owner(call, v.u.tensor)) return NULL;
   kiln_tensor *t = v.u.tensor;
   const size_t bytes = (size_t)out->rank * sizeof(int64_t);
@@ -33,7 +33,7 @@ static kiln_tensor *take_operand(const kiln_call *call, const kiln_frame *f,
   }
   for (int i = 0; i < in_count; i++) { /* the same register twice is one reference */
     const kiln_ivalue other = *kiln__frame_read(f, o[i]);
-    if (i != out->takes && other.tag == KILN_TAG_TENSOR && other.u.tensor == t) return NULL;
+    if (i != out->donor && other.tag == KILN_TAG_TENSOR && other.u.tensor == t) return NULL;
   }
   return kiln_tensor_retain(t);
 }

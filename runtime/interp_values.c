@@ -165,7 +165,7 @@ static kiln_status *set_attr(kiln_call *call, kiln_frame *f, const kiln_instr *i
   kiln_ivalue old = *slot;
   const kiln_class_info *cls = object.u.object->type->cls;
   kiln_status *status = kiln_cycle_note(
-      call->env->mem, &call->suspects, &object.u.object->box,
+      call->env->mem, &call->roots, &object.u.object->box,
       cls && in->x < (uint32_t)cls->attribute_count ? cls->attributes[in->x].type : NULL, value);
   if (status) {
     kiln_ivalue_release(object);

@@ -48,7 +48,7 @@ _Static_assert(sizeof(kiln_kernel_args) == 48 && sizeof(kiln_kernel_scalar) == 8
 
 typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, int64_t begin, int64_t end);
 
-enum { KILN_KERNEL_TAKES = 4 };
+enum { KILN_KERNEL_DONORS = 4 };
 
 /* What a caller must know of a kernel before it calls it. */
 typedef struct kiln_kernel_info {
@@ -61,7 +61,7 @@ typedef struct kiln_kernel_info {
   double cost;          /* estimated nanoseconds of one iteration on one core */
   /* Of each of the first outputs: the input tensor in whose memory it may be written, for every
    * element of that is read, for the last time, where the output's is written; or -1. */
-  int takes[KILN_KERNEL_TAKES];
+  int donors[KILN_KERNEL_DONORS];
 } kiln_kernel_info;
 
 #endif

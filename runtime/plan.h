@@ -62,10 +62,10 @@ typedef struct kiln_plan kiln_plan;
 
 /* How a forked function may run. */
 typedef enum kiln_fork_flag {
-  KILN_FORK_INLINE,  /* before its frame goes on */
-  KILN_FORK_BESIDE,  /* beside its frame */
-  KILN_FORK_LONE,    /* the same, and it waits for no future that it did not make */
-  KILN_FORK_UNKNOWN, /* not judged yet: inline */
+  KILN_FORK_INLINE,      /* before its frame goes on */
+  KILN_FORK_BESIDE,      /* beside its frame */
+  KILN_FORK_INDEPENDENT, /* the same, and it waits for no future that it did not make */
+  KILN_FORK_UNKNOWN,     /* not known yet: inline */
 } kiln_fork_flag;
 
 /* Something with plans: a function, a method, a fallback. Filled by jit. */
@@ -86,7 +86,7 @@ typedef struct kiln_group_output {
   const kiln_dim *sizes, *strides; /* numbers */
   bool contiguous;
   bool requires_grad; /* always false in a group */
-  int takes;          /* the operand whose tensor it may be where nobody else has that, or -1 */
+  int donor;          /* the operand whose tensor it may be where nobody else has that, or -1 */
 } kiln_group_output;
 typedef struct kiln_group {
   const char *name;    /* "TensorExprGroup_0" */

@@ -240,10 +240,10 @@ static kiln_status *run_equal(kiln_call *call, const kiln_ivalue *args, kiln_iva
   return status;
 }
 
-typedef struct guarded {
+typedef struct wrapped {
   kiln_kernel kernel; /* first: what the interpreter sees */
   const kiln_kernel *inner;
-} guarded;
+} wrapped;
 
 static const kiln_tensor *find_quant(kiln_ivalue v) {
   if (v.tag == KILN_TAG_TENSOR) {
@@ -295,8 +295,8 @@ static kiln_status *run_on_integers(kiln_call *call, const kiln_kernel *kernel,
   return status;
 }
 
-static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
-  const guarded *g = (const guarded *)(const void *)call->kernel;
+static kiln_status *run_wrapped(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
+  const wrapped *g = (const wrapped *)(const void *)call->kernel;
   const kiln_quant_way way = g->inner->quant;
   const kiln_tensor *found = NULL;
   for (int i = 0; i < call->arg_count && !found; i++) found = find_quant(args[i]);
@@ -315,11 +315,11 @@ static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_i
   return run_on_integers(call, g->inner, args, outs);
 }
 
-const kiln_kernel *kiln_quant_guard(kiln_arena *arena, const kiln_kernel *kernel) {
+const kiln_kernel *kiln_quant_wrap(kiln_arena *arena, const kiln_kernel *kernel) {
   if (!kernel->body || kernel->quant == KILN_QUANT_knows) return kernel;
-  guarded *g = KILN_NEW(arena, guarded);
+  wrapped *g = KILN_NEW(arena, wrapped);
   g->kernel = *kernel;
-  g->kernel.body = run_guarded;
+  g->kernel.body = run_wrapped;
   g->kernel.refuses &= ~(1u << KILN_DTYPE_QI8 | 1u << KILN_DTYPE_QU8 | 1u << KILN_DTYPE_QI32);
   g->inner = kernel;
   /* Such a result is never written into an argument's memory. */

@@ -69,6 +69,6 @@ void kiln_quant_print(kiln_text *text, const kiln_quant *quant);
 
 /* The kernel to run where quantised tensors may be; itself where it may see them, or never sees a
  * tensor. */
-const kiln_kernel *kiln_quant_guard(kiln_arena *arena, const kiln_kernel *kernel);
+const kiln_kernel *kiln_quant_wrap(kiln_arena *arena, const kiln_kernel *kernel);
 
 #endif

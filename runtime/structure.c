@@ -116,10 +116,10 @@ bool kiln_ivalue_holds_structured(kiln_ivalue v) { return find(v, 64) != NULL; }
 
 /* -- Running -- */
 
-typedef struct guarded {
+typedef struct wrapped {
   kiln_kernel kernel; /* first: what the interpreter sees */
   const kiln_kernel *inner;
-} guarded;
+} wrapped;
 
 enum { MAX_ARGS = 24 };
 
@@ -168,8 +168,8 @@ static kiln_status *run_on_padded(kiln_call *call, const kiln_kernel *kernel,
   }
   return status;
 }
-static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
-  const kiln_kernel *kernel = ((const guarded *)(const void *)call->kernel)->inner;
+static kiln_status *run_wrapped(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
+  const kiln_kernel *kernel = ((const wrapped *)(const void *)call->kernel)->inner;
   const kiln_tensor *found = NULL;
   const int count = call->arg_count;
   for (int i = 0; i < count && !found; i++) found = find(args[i], 1);
@@ -192,12 +192,12 @@ static kiln_status *run_guarded(kiln_call *call, const kiln_ivalue *args, kiln_i
                       sparse ? "sparse" : "nested");
 }
 
-const kiln_kernel *kiln_structure_guard(kiln_arena *arena, const kiln_kernel *kernel) {
+const kiln_kernel *kiln_structure_wrap(kiln_arena *arena, const kiln_kernel *kernel) {
   const bool says = kernel->sparse || kernel->nested != KILN_NESTED_unsaid;
   if (!kernel->body || (!says && kernel->quant == KILN_QUANT_knows)) return kernel;
-  guarded *g = KILN_NEW(arena, guarded);
+  wrapped *g = KILN_NEW(arena, wrapped);
   g->kernel = *kernel;
-  g->kernel.body = run_guarded;
+  g->kernel.body = run_wrapped;
   g->inner = kernel;
   /* Such a result is never written into an argument's memory. */
   if (g->kernel.reuse == KILN_REUSE_SELF) g->kernel.reuse = KILN_REUSE_NONE;

@@ -53,6 +53,6 @@ kiln_status *kiln_nested_tensor(kiln_mem *mem, kiln_cache *cache, const kiln_ten
 void kiln_tensor_share_structure(kiln_tensor *t, const kiln_tensor *of);
 
 /* The kernel to run where such tensors may be; itself where it never sees an element. */
-const kiln_kernel *kiln_structure_guard(kiln_arena *arena, const kiln_kernel *kernel);
+const kiln_kernel *kiln_structure_wrap(kiln_arena *arena, const kiln_kernel *kernel);
 
 #endif

@@ -21,7 +21,7 @@ struct kiln__llvm_backend {
   const char *path; /* of libLLVM, borrowed from env; "": the system's */
   kiln_mem *mem;
   kiln__llvm llvm;
-  const kiln__emit_target *target;
+  const kiln__llvm_target *target;
   LLVMTargetMachineRef machine;
   LLVMTargetDataRef layout;
   bool *broken; /* atomic, of all that call LLVM: after a fatal error it is not called again */
@@ -175,7 +175,7 @@ static kiln_status *compile(job *j) {
   return NULL;
 }
 
-static void compile_guarded(void *arg) {
+static void compile_protected(void *arg) {
   job *j = arg;
   j->status = compile(j);
 }
@@ -208,7 +208,7 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
   const size_t room = kiln__llvm_emit_room(fn);
   j.room = kiln_mem_alloc(backend->mem, room);
   if (!j.room) return kiln_status_oom();
-  kiln_status *status = kiln__llvm_guard(compile_guarded, &j, &fatal);
+  kiln_status *status = kiln__llvm_protect(compile_protected, &j, &fatal);
   if (fatal) __atomic_store_n(backend->broken, true, __ATOMIC_RELAXED);
   if (!status) status = j.status;
   if (!status) status = take_result(&j, out_bytes, out_size);
@@ -259,7 +259,7 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
   if (!b) return kiln_status_oom();
   b->mem = env->mem;
   b->broken = broken;
-  b->target = &kiln__emit_targets[isa];
+  b->target = &kiln__llvm_targets[isa];
   b->path = env->flags.llvm.text;
   kiln_status *status = open_target(b);
   if (status) {

@@ -8,7 +8,7 @@
  * loop that it depends on, always as a vector. */
 #include "codegen/llvm/emit.h"
 
-const kiln__emit_target kiln__emit_targets[KILN_ISA__COUNT] = {
+const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT] = {
     [KILN_ISA_V2] = {KILN_ISA_V2, 4, false, "x86-64-v2"},
     [KILN_ISA_AVX2] = {KILN_ISA_AVX2, 8, false, "x86-64-v3"},
     [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, true, "x86-64-v4"},
@@ -39,21 +39,22 @@ typedef struct nest_state {
 #define LL e->ll
 #define BUILD e->builder
 
-static LLVMBasicBlockRef new_block(const kiln__emitter *e) {
+static LLVMBasicBlockRef new_block(const kiln__llvm_emitter *e) {
   return LL->AppendBasicBlockInContext(e->context, e->function, "");
 }
-static LLVMValueRef binary(const kiln__emitter *e, LLVMOpcode op, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef binary(const kiln__llvm_emitter *e, LLVMOpcode op, LLVMValueRef a,
+                           LLVMValueRef b) {
   return LL->BuildBinOp(BUILD, op, a, b, "");
 }
-static LLVMValueRef least(const kiln__emitter *e, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef least(const kiln__llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
   return LL->BuildSelect(BUILD, LL->BuildICmp(BUILD, LLVMIntSLT, a, b, ""), a, b, "");
 }
-static LLVMValueRef offset_by(const kiln__emitter *e, kiln_dtype dtype, LLVMValueRef base,
+static LLVMValueRef offset_by(const kiln__llvm_emitter *e, kiln_dtype dtype, LLVMValueRef base,
                               LLVMValueRef index) {
-  return LL->BuildGEP2(BUILD, kiln__emit_memory_type(e, dtype), base, &index, 1, "");
+  return LL->BuildGEP2(BUILD, kiln__llvm_emit_memory_type(e, dtype), base, &index, 1, "");
 }
-static LLVMTypeRef memory_vector(const kiln__emitter *e, kiln_dtype dtype) {
-  return LL->VectorType(kiln__emit_memory_type(e, dtype), (unsigned)e->width);
+static LLVMTypeRef memory_vector(const kiln__llvm_emitter *e, kiln_dtype dtype) {
+  return LL->VectorType(kiln__llvm_emit_memory_type(e, dtype), (unsigned)e->width);
 }
 
 /* A counted loop around what the caller emits: loop_begin leaves the builder in its body and
@@ -63,7 +64,7 @@ typedef struct loop {
   LLVMValueRef counter;
 } loop;
 
-static loop loop_begin(const kiln__emitter *e, LLVMValueRef first) {
+static loop loop_begin(const kiln__llvm_emitter *e, LLVMValueRef first) {
   loop l;
   LLVMBasicBlockRef before = LL->GetInsertBlock(BUILD);
   l.body = new_block(e);
@@ -74,9 +75,9 @@ static loop loop_begin(const kiln__emitter *e, LLVMValueRef first) {
   return l;
 }
 
-static void loop_end(const kiln__emitter *e, loop l, int64_t step, LLVMValueRef last) {
+static void loop_end(const kiln__llvm_emitter *e, loop l, int64_t step, LLVMValueRef last) {
   LLVMBasicBlockRef behind = new_block(e), latch = LL->GetInsertBlock(BUILD);
-  LLVMValueRef next = binary(e, LLVMAdd, l.counter, kiln__emit_index(e, step));
+  LLVMValueRef next = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, step));
   LLVMValueRef more = LL->BuildICmp(BUILD, LLVMIntSLT, next, last, "");
   LL->AddIncoming(l.counter, &next, &latch, 1);
   LL->BuildCondBr(BUILD, more, l.body, behind);
@@ -86,52 +87,54 @@ static void loop_end(const kiln__emitter *e, loop l, int64_t step, LLVMValueRef 
 /* -- Memory -- */
 
 /* The address of an access with the first `levels` counters applied. */
-static LLVMValueRef address_of(const kiln__emitter *e, const nest_state *s,
+static LLVMValueRef address_of(const kiln__llvm_emitter *e, const nest_state *s,
                                const kiln_loop_inst *inst, int levels) {
-  LLVMValueRef index = kiln__emit_index(e, inst->offset);
+  LLVMValueRef index = kiln__llvm_emit_index(e, inst->offset);
   for (int d = 0; d < levels; d++) {
     if (inst->strides[d] == 0) continue;
-    LLVMValueRef step = kiln__emit_index(e, inst->strides[d]);
+    LLVMValueRef step = kiln__llvm_emit_index(e, inst->strides[d]);
     index = binary(e, LLVMAdd, index, binary(e, LLVMMul, s->counters[d], step));
   }
   return offset_by(e, inst->dtype, e->data[inst->index], index);
 }
 
-static LLVMValueRef from_memory(const kiln__emitter *e, kiln_dtype dtype, LLVMValueRef value) {
+static LLVMValueRef from_memory(const kiln__llvm_emitter *e, kiln_dtype dtype, LLVMValueRef value) {
   if (dtype != KILN_DTYPE_BOOL) return value;
   return LL->BuildICmp(BUILD, LLVMIntNE, value, LL->ConstNull(LL->TypeOf(value)), "");
 }
-static LLVMValueRef to_memory(const kiln__emitter *e, kiln_dtype dtype, LLVMValueRef value) {
+static LLVMValueRef to_memory(const kiln__llvm_emitter *e, kiln_dtype dtype, LLVMValueRef value) {
   if (dtype != KILN_DTYPE_BOOL) return value;
   return LL->BuildCast(BUILD, LLVMZExt, value, memory_vector(e, dtype), "");
 }
 
-static LLVMValueRef load_aligned(const kiln__emitter *e, LLVMTypeRef type, LLVMValueRef address,
-                                 int align) {
+static LLVMValueRef load_aligned(const kiln__llvm_emitter *e, LLVMTypeRef type,
+                                 LLVMValueRef address, int align) {
   LLVMValueRef load = LL->BuildLoad2(BUILD, type, address, "");
   LL->SetAlignment(load, (unsigned)align);
   return load;
 }
-static void store_aligned(const kiln__emitter *e, LLVMValueRef value, LLVMValueRef address,
+static void store_aligned(const kiln__llvm_emitter *e, LLVMValueRef value, LLVMValueRef address,
                           int align) {
   LL->SetAlignment(LL->BuildStore(BUILD, value, address), (unsigned)align);
 }
 
-static LLVMValueRef load_uniform(const kiln__emitter *e, const nest_state *s,
+static LLVMValueRef load_uniform(const kiln__llvm_emitter *e, const nest_state *s,
                                  const kiln_loop_inst *inst, int level) {
   LLVMValueRef address = address_of(e, s, inst, level);
-  LLVMValueRef value = LL->BuildLoad2(BUILD, kiln__emit_memory_type(e, inst->dtype), address, "");
-  return from_memory(e, inst->dtype, kiln__emit_splat(e, value, e->width));
+  LLVMValueRef value =
+      LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype), address, "");
+  return from_memory(e, inst->dtype, kiln__llvm_emit_splat(e, value, e->width));
 }
 
 /* Element by element; lanes that do not exist read the last that does. */
-static LLVMValueRef load_gather(const kiln__emitter *e, const nest_state *s, const access *a) {
-  LLVMTypeRef scalar = kiln__emit_memory_type(e, a->inst->dtype);
+static LLVMValueRef load_gather(const kiln__llvm_emitter *e, const nest_state *s, const access *a) {
+  LLVMTypeRef scalar = kiln__llvm_emit_memory_type(e, a->inst->dtype);
   LLVMValueRef value = LL->GetPoison(memory_vector(e, a->inst->dtype));
-  LLVMValueRef last = binary(e, LLVMSub, s->left, kiln__emit_index(e, 1));
+  LLVMValueRef last = binary(e, LLVMSub, s->left, kiln__llvm_emit_index(e, 1));
   for (int i = 0; i < e->width; i++) {
-    LLVMValueRef lane = i ? least(e, kiln__emit_index(e, i), last) : kiln__emit_index(e, 0);
-    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__emit_index(e, a->step));
+    LLVMValueRef lane =
+        i ? least(e, kiln__llvm_emit_index(e, i), last) : kiln__llvm_emit_index(e, 0);
+    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__llvm_emit_index(e, a->step));
     LLVMValueRef element =
         LL->BuildLoad2(BUILD, scalar, offset_by(e, a->inst->dtype, a->at, index), "");
     value = LL->BuildInsertElement(BUILD, value, element,
@@ -140,7 +143,7 @@ static LLVMValueRef load_gather(const kiln__emitter *e, const nest_state *s, con
   return value;
 }
 
-static LLVMValueRef emit_load(kiln__emitter *e, const nest_state *s, const access *a) {
+static LLVMValueRef emit_load(kiln__llvm_emitter *e, const nest_state *s, const access *a) {
   kiln_dtype dtype = a->inst->dtype;
   LLVMTypeRef type = memory_vector(e, dtype);
   LLVMValueRef value;
@@ -151,7 +154,7 @@ static LLVMValueRef emit_load(kiln__emitter *e, const nest_state *s, const acces
     LLVMTypeRef types[2] = {type, e->ptr};
     LLVMValueRef args[4] = {a->at, LL->ConstInt(e->i32, (unsigned long long)align, 0), s->mask,
                             LL->ConstNull(type)};
-    value = kiln__emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4);
+    value = kiln__llvm_emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4);
   } else {
     value = load_aligned(e, type, a->at, align);
   }
@@ -159,25 +162,25 @@ static LLVMValueRef emit_load(kiln__emitter *e, const nest_state *s, const acces
 }
 
 /* Copies the elements of this step between an access's place and its buffer. */
-static void emit_copies(const kiln__emitter *e, const nest_state *s, const access *accesses,
+static void emit_copies(const kiln__llvm_emitter *e, const nest_state *s, const access *accesses,
                         int count, bool drain, bool scatter) {
-  loop l = loop_begin(e, kiln__emit_index(e, 0));
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
   for (int i = 0; i < count; i++) {
     const access *a = &accesses[i];
     if (!a->buffer || (a->inst->op == KILN_LOOP_store) != drain || (a->step != 1) != scatter)
       continue;
     kiln_dtype dtype = a->inst->dtype;
-    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__emit_index(e, a->step));
+    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_index(e, a->step));
     LLVMValueRef place = offset_by(e, dtype, a->at, index);
     LLVMValueRef slot = offset_by(e, dtype, a->buffer, l.counter);
     LLVMValueRef from = drain ? slot : place, to = drain ? place : slot;
-    LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__emit_memory_type(e, dtype), from, "");
+    LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, dtype), from, "");
     LL->BuildStore(BUILD, element, to);
   }
   loop_end(e, l, 1, s->left);
 }
 
-static void emit_store(kiln__emitter *e, const nest_state *s, const access *a) {
+static void emit_store(kiln__llvm_emitter *e, const nest_state *s, const access *a) {
   kiln_dtype dtype = a->inst->dtype;
   LLVMValueRef value = to_memory(e, dtype, e->values[a->inst->args[0]]);
   int align = kiln_loop_size(dtype);
@@ -188,7 +191,7 @@ static void emit_store(kiln__emitter *e, const nest_state *s, const access *a) {
     LLVMTypeRef types[2] = {LL->TypeOf(value), e->ptr};
     LLVMValueRef args[4] = {value, a->at, LL->ConstInt(e->i32, (unsigned long long)align, 0),
                             s->mask};
-    kiln__emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+    kiln__llvm_emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
   } else {
     store_aligned(e, value, LL->BuildSelect(BUILD, s->full, a->at, a->buffer, ""), align);
   }
@@ -196,17 +199,17 @@ static void emit_store(kiln__emitter *e, const nest_state *s, const access *a) {
 
 /* -- Loops -- */
 
-static void emit_level(kiln__emitter *e, const nest_state *s, int level) {
+static void emit_level(kiln__llvm_emitter *e, const nest_state *s, int level) {
   for (int i = 0; i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
     if (s->levels[i] != level || inst->op == KILN_LOOP_store) continue;
-    e->values[i] =
-        inst->op == KILN_LOOP_load ? load_uniform(e, s, inst, level) : kiln__emit_value(e, inst);
+    e->values[i] = inst->op == KILN_LOOP_load ? load_uniform(e, s, inst, level)
+                                              : kiln__llvm_emit_value(e, inst);
   }
 }
 
 /* What the innermost level computes, in order; loads and stores through s->accesses. */
-static void emit_body(kiln__emitter *e, nest_state *s) {
+static void emit_body(kiln__llvm_emitter *e, nest_state *s) {
   int next = 0;
   for (int i = 0; i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
@@ -216,7 +219,7 @@ static void emit_body(kiln__emitter *e, nest_state *s) {
     } else if (moves) {
       e->values[i] = emit_load(e, s, &s->accesses[next]);
     } else if (s->levels[i] == s->rank) {
-      e->values[i] = kiln__emit_value(e, inst);
+      e->values[i] = kiln__llvm_emit_value(e, inst);
     }
     next += moves;
   }
@@ -230,7 +233,7 @@ static bool has_contiguous(const nest_state *s, kiln_loop_opcode op) {
 
 /* Without masks: a partial step's loads are copied to their buffers first, and `at` becomes the
  * place or the buffer. */
-static void emit_partial_loads(kiln__emitter *e, nest_state *s) {
+static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
   if (!has_contiguous(s, KILN_LOOP_load)) return;
   LLVMBasicBlockRef prepare = new_block(e), body = new_block(e), head = LL->GetInsertBlock(BUILD);
   LL->BuildCondBr(BUILD, s->full, body, prepare);
@@ -249,7 +252,7 @@ static void emit_partial_loads(kiln__emitter *e, nest_state *s) {
   }
 }
 
-static void emit_partial_stores(kiln__emitter *e, nest_state *s) {
+static void emit_partial_stores(kiln__llvm_emitter *e, nest_state *s) {
   if (!has_contiguous(s, KILN_LOOP_store)) return;
   LLVMBasicBlockRef drain = new_block(e), done = new_block(e);
   LL->BuildCondBr(BUILD, s->full, done, drain);
@@ -259,25 +262,26 @@ static void emit_partial_stores(kiln__emitter *e, nest_state *s) {
   LL->PositionBuilderAtEnd(BUILD, done);
 }
 
-static void emit_inner(kiln__emitter *e, nest_state *s, LLVMValueRef first, LLVMValueRef last) {
+static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
+                       LLVMValueRef last) {
   int inner = s->rank - 1;
   for (int i = 0; i < s->access_count; i++)
     s->accesses[i].row = address_of(e, s, s->accesses[i].inst, inner);
   loop l = loop_begin(e, first);
   s->counters[inner] = l.counter;
-  s->left = least(e, binary(e, LLVMSub, last, l.counter), kiln__emit_index(e, e->width));
+  s->left = least(e, binary(e, LLVMSub, last, l.counter), kiln__llvm_emit_index(e, e->width));
   for (int i = 0; i < s->access_count; i++) {
     access *a = &s->accesses[i];
-    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__emit_index(e, a->step));
+    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_index(e, a->step));
     a->at = offset_by(e, a->inst->dtype, a->row, index);
   }
   if (e->target->masks) {
     LLVMValueRef left = LL->BuildCast(BUILD, LLVMTrunc, s->left, e->i32, "");
-    s->mask = LL->BuildICmp(BUILD, LLVMIntUGT, kiln__emit_splat(e, left, e->width),
-                            kiln__emit_iota(e, 0, e->width), "");
+    s->mask = LL->BuildICmp(BUILD, LLVMIntUGT, kiln__llvm_emit_splat(e, left, e->width),
+                            kiln__llvm_emit_iota(e, 0, e->width), "");
     emit_body(e, s);
   } else {
-    s->full = LL->BuildICmp(BUILD, LLVMIntEQ, s->left, kiln__emit_index(e, e->width), "");
+    s->full = LL->BuildICmp(BUILD, LLVMIntEQ, s->left, kiln__llvm_emit_index(e, e->width), "");
     emit_partial_loads(e, s);
     emit_body(e, s);
     emit_partial_stores(e, s);
@@ -285,9 +289,9 @@ static void emit_inner(kiln__emitter *e, nest_state *s, LLVMValueRef first, LLVM
   loop_end(e, l, e->width, last);
 }
 
-static void emit_loops(kiln__emitter *e, nest_state *s, int depth) {
-  LLVMValueRef first = depth == 0 ? s->first : kiln__emit_index(e, 0);
-  LLVMValueRef last = depth == 0 ? s->last : kiln__emit_index(e, s->extents[depth]);
+static void emit_loops(kiln__llvm_emitter *e, nest_state *s, int depth) {
+  LLVMValueRef first = depth == 0 ? s->first : kiln__llvm_emit_index(e, 0);
+  LLVMValueRef last = depth == 0 ? s->last : kiln__llvm_emit_index(e, s->extents[depth]);
   if (depth == s->rank - 1) {
     emit_inner(e, s, first, last);
     return;
@@ -303,7 +307,7 @@ static void emit_loops(kiln__emitter *e, nest_state *s, int depth) {
 
 /* A vector holds as many elements as floats fill a register; half as many where all numbers are of
  * 8 bytes. */
-static int width_of(const kiln_loop_nest *nest, const kiln__emit_target *target) {
+static int width_of(const kiln_loop_nest *nest, const kiln__llvm_target *target) {
   bool narrow = false, wide = false;
   for (int i = 0; i < nest->body.count; i++) {
     kiln_dtype dtype = nest->body.data[i].dtype;
@@ -314,7 +318,7 @@ static int width_of(const kiln_loop_nest *nest, const kiln__emit_target *target)
 }
 
 /* A zeroed buffer of one vector on the stack. */
-static LLVMValueRef stack_buffer(kiln__emitter *e, kiln_dtype dtype) {
+static LLVMValueRef stack_buffer(kiln__llvm_emitter *e, kiln_dtype dtype) {
   LLVMBasicBlockRef here = LL->GetInsertBlock(BUILD);
   LL->PositionBuilderAtEnd(BUILD, e->entry);
   LLVMTypeRef type = memory_vector(e, dtype);
@@ -324,7 +328,7 @@ static LLVMValueRef stack_buffer(kiln__emitter *e, kiln_dtype dtype) {
   return buffer;
 }
 
-static void find_accesses(kiln__emitter *e, nest_state *s) {
+static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
   int inner = s->rank - 1;
   for (int i = 0; i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
@@ -339,11 +343,11 @@ static void find_accesses(kiln__emitter *e, nest_state *s) {
   }
 }
 
-static void emit_nest(kiln__emitter *e, const kiln_loop_nest *nest, LLVMValueRef begin,
+static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMValueRef begin,
                       LLVMValueRef end, int64_t base) {
   nest_state state = {.rank = nest->rank, .count = nest->body.count}, *s = &state;
   LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
-  LLVMValueRef zero = kiln__emit_index(e, 0), before = kiln__emit_index(e, base);
+  LLVMValueRef zero = kiln__llvm_emit_index(e, 0), before = kiln__llvm_emit_index(e, base);
   for (int d = 0; d < nest->rank; d++) s->extents[d] = nest->extents[d];
   s->levels = e->levels;
   s->accesses = e->accesses;
@@ -359,7 +363,7 @@ static void emit_nest(kiln__emitter *e, const kiln_loop_nest *nest, LLVMValueRef
   LLVMValueRef from = binary(e, LLVMSub, begin, before), to = binary(e, LLVMSub, end, before);
   LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, from, zero, "");
   s->first = LL->BuildSelect(BUILD, below, zero, from, "");
-  s->last = least(e, to, kiln__emit_index(e, s->extents[0]));
+  s->last = least(e, to, kiln__llvm_emit_index(e, s->extents[0]));
   LL->BuildCondBr(BUILD, LL->BuildICmp(BUILD, LLVMIntSLT, s->first, s->last, ""), work, behind);
   LL->PositionBuilderAtEnd(BUILD, work);
   find_accesses(e, s);
@@ -371,13 +375,13 @@ static void emit_nest(kiln__emitter *e, const kiln_loop_nest *nest, LLVMValueRef
 
 /* -- The function -- */
 
-static LLVMValueRef load_field(const kiln__emitter *e, LLVMValueRef args, size_t offset) {
-  LLVMValueRef index = kiln__emit_index(e, (int64_t)offset);
+static LLVMValueRef load_field(const kiln__llvm_emitter *e, LLVMValueRef args, size_t offset) {
+  LLVMValueRef index = kiln__llvm_emit_index(e, (int64_t)offset);
   LLVMValueRef address = LL->BuildGEP2(BUILD, e->i8, args, &index, 1, "");
   return LL->BuildLoad2(BUILD, e->ptr, address, "");
 }
 
-static void add_attributes(const kiln__emitter *e) {
+static void add_attributes(const kiln__llvm_emitter *e) {
   unsigned kind = LL->GetEnumAttributeKindForName("nounwind", 8);
   LL->AddAttributeAtIndex(e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                           LL->CreateEnumAttribute(e->context, kind, 0));
@@ -400,7 +404,7 @@ size_t kiln__llvm_emit_room(const kiln_loop_fn *fn) {
 }
 
 /* Values and accesses of one nest at a time. */
-static void divide_room(kiln__emitter *e, void *room) {
+static void divide_room(kiln__llvm_emitter *e, void *room) {
   const size_t most = longest_body(e->fn);
   e->data = room;
   e->values = e->data + e->fn->buffers.count + 1;
@@ -409,14 +413,14 @@ static void divide_room(kiln__emitter *e, void *room) {
 }
 
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-                             const kiln_loop_fn *fn, const kiln__emit_target *target,
+                             const kiln_loop_fn *fn, const kiln__llvm_target *target,
                              const char *name, void *room, bool *out_math) {
-  kiln__emitter emitter = {.ll = llvm,
-                           .context = context,
-                           .module = module,
-                           .fn = fn,
-                           .target = target},
-                *e = &emitter;
+  kiln__llvm_emitter emitter = {.ll = llvm,
+                                .context = context,
+                                .module = module,
+                                .fn = fn,
+                                .target = target},
+                     *e = &emitter;
   divide_room(e, room);
   e->i1 = LL->IntTypeInContext(context, 1);
   e->i8 = LL->IntTypeInContext(context, 8);
@@ -435,7 +439,7 @@ kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLV
                end = LL->GetParam(e->function, 2);
   LLVMValueRef data = load_field(e, args, offsetof(kiln_kernel_args, data));
   for (int i = 0; i < fn->buffers.count; i++) {
-    LLVMValueRef index = kiln__emit_index(e, i);
+    LLVMValueRef index = kiln__llvm_emit_index(e, i);
     e->data[i] =
         LL->BuildLoad2(BUILD, e->ptr, LL->BuildGEP2(BUILD, e->ptr, data, &index, 1, ""), "");
   }

@@ -5,14 +5,14 @@
 
 #include "codegen/llvm/llvm.h"
 
-typedef struct kiln__emitter {
+typedef struct kiln__llvm_emitter {
   const kiln__llvm *ll;
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMBuilderRef builder;
   LLVMValueRef function;
   const kiln_loop_fn *fn;
-  const kiln__emit_target *target;
+  const kiln__llvm_target *target;
   LLVMTypeRef i1, i8, i32, i64, ptr;
   LLVMValueRef *data; /* first element of each buffer */
   LLVMValueRef scalars;
@@ -25,20 +25,20 @@ typedef struct kiln__emitter {
   LLVMValueRef *values; /* of its instructions: vectors of `width` */
   struct access *accesses;
   int *levels;
-} kiln__emitter;
+} kiln__llvm_emitter;
 
 /* The type of one element in registers (bool is i1; f16 and bf16 are i16) and in memory. */
-LLVMTypeRef kiln__emit_scalar_type(const kiln__emitter *e, kiln_dtype dtype);
-LLVMTypeRef kiln__emit_memory_type(const kiln__emitter *e, kiln_dtype dtype);
-LLVMTypeRef kiln__emit_vector_type(const kiln__emitter *e, kiln_dtype dtype);
-LLVMValueRef kiln__emit_splat(const kiln__emitter *e, LLVMValueRef scalar, int width);
-LLVMValueRef kiln__emit_index(const kiln__emitter *e, int64_t value);
+LLVMTypeRef kiln__llvm_emit_scalar_type(const kiln__llvm_emitter *e, kiln_dtype dtype);
+LLVMTypeRef kiln__llvm_emit_memory_type(const kiln__llvm_emitter *e, kiln_dtype dtype);
+LLVMTypeRef kiln__llvm_emit_vector_type(const kiln__llvm_emitter *e, kiln_dtype dtype);
+LLVMValueRef kiln__llvm_emit_splat(const kiln__llvm_emitter *e, LLVMValueRef scalar, int width);
+LLVMValueRef kiln__llvm_emit_index(const kiln__llvm_emitter *e, int64_t value);
 /* 0, 1, … width - 1 as a vector of i32. */
-LLVMValueRef kiln__emit_iota(const kiln__emitter *e, int first, int width);
+LLVMValueRef kiln__llvm_emit_iota(const kiln__llvm_emitter *e, int first, int width);
 /* Calls an intrinsic that is overloaded on `types`. */
-LLVMValueRef kiln__emit_intrinsic(kiln__emitter *e, const char *name, LLVMTypeRef *types,
-                                  int type_count, LLVMValueRef *args, int arg_count);
+LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, LLVMTypeRef *types,
+                                       int type_count, LLVMValueRef *args, int arg_count);
 /* Any instruction but load and store: its value as a vector. */
-LLVMValueRef kiln__emit_value(kiln__emitter *e, const kiln_loop_inst *inst);
+LLVMValueRef kiln__llvm_emit_value(kiln__llvm_emitter *e, const kiln_loop_inst *inst);
 
 #endif

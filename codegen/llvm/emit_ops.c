@@ -5,7 +5,7 @@
 
 /* -- Types and helpers -- */
 
-LLVMTypeRef kiln__emit_scalar_type(const kiln__emitter *e, kiln_dtype dtype) {
+LLVMTypeRef kiln__llvm_emit_scalar_type(const kiln__llvm_emitter *e, kiln_dtype dtype) {
   switch (dtype) {
     case KILN_DTYPE_F32: return e->ll->FloatTypeInContext(e->context);
     case KILN_DTYPE_F64: return e->ll->DoubleTypeInContext(e->context);
@@ -14,25 +14,25 @@ LLVMTypeRef kiln__emit_scalar_type(const kiln__emitter *e, kiln_dtype dtype) {
   }
 }
 
-LLVMTypeRef kiln__emit_memory_type(const kiln__emitter *e, kiln_dtype dtype) {
-  return dtype == KILN_DTYPE_BOOL ? e->i8 : kiln__emit_scalar_type(e, dtype);
+LLVMTypeRef kiln__llvm_emit_memory_type(const kiln__llvm_emitter *e, kiln_dtype dtype) {
+  return dtype == KILN_DTYPE_BOOL ? e->i8 : kiln__llvm_emit_scalar_type(e, dtype);
 }
 
-LLVMTypeRef kiln__emit_vector_type(const kiln__emitter *e, kiln_dtype dtype) {
-  return e->ll->VectorType(kiln__emit_scalar_type(e, dtype), (unsigned)e->width);
+LLVMTypeRef kiln__llvm_emit_vector_type(const kiln__llvm_emitter *e, kiln_dtype dtype) {
+  return e->ll->VectorType(kiln__llvm_emit_scalar_type(e, dtype), (unsigned)e->width);
 }
 
-LLVMValueRef kiln__emit_index(const kiln__emitter *e, int64_t value) {
+LLVMValueRef kiln__llvm_emit_index(const kiln__llvm_emitter *e, int64_t value) {
   return e->ll->ConstInt(e->i64, (unsigned long long)value, 1);
 }
 
-LLVMValueRef kiln__emit_iota(const kiln__emitter *e, int first, int width) {
+LLVMValueRef kiln__llvm_emit_iota(const kiln__llvm_emitter *e, int first, int width) {
   LLVMValueRef lanes[64];
   for (int i = 0; i < width; i++) lanes[i] = e->ll->ConstInt(e->i32, (unsigned)(first + i), 0);
   return e->ll->ConstVector(lanes, (unsigned)width);
 }
 
-LLVMValueRef kiln__emit_splat(const kiln__emitter *e, LLVMValueRef scalar, int width) {
+LLVMValueRef kiln__llvm_emit_splat(const kiln__llvm_emitter *e, LLVMValueRef scalar, int width) {
   LLVMTypeRef type = e->ll->VectorType(e->ll->TypeOf(scalar), (unsigned)width);
   LLVMValueRef poison = e->ll->GetPoison(type);
   LLVMValueRef zeros = e->ll->ConstNull(e->ll->VectorType(e->i32, (unsigned)width));
@@ -41,8 +41,8 @@ LLVMValueRef kiln__emit_splat(const kiln__emitter *e, LLVMValueRef scalar, int w
   return e->ll->BuildShuffleVector(e->builder, one, poison, zeros, "");
 }
 
-LLVMValueRef kiln__emit_intrinsic(kiln__emitter *e, const char *name, LLVMTypeRef *types,
-                                  int type_count, LLVMValueRef *args, int arg_count) {
+LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, LLVMTypeRef *types,
+                                       int type_count, LLVMValueRef *args, int arg_count) {
   size_t length = strlen(name);
   unsigned id = e->ll->LookupIntrinsicID(name, length);
   if (id == 0) { /* calling it all the same would crash */
@@ -54,33 +54,33 @@ LLVMValueRef kiln__emit_intrinsic(kiln__emitter *e, const char *name, LLVMTypeRe
   return e->ll->BuildCall2(e->builder, type, callee, args, (unsigned)arg_count, "");
 }
 
-static LLVMValueRef splat_constant(const kiln__emitter *e, LLVMValueRef scalar) {
+static LLVMValueRef splat_constant(const kiln__llvm_emitter *e, LLVMValueRef scalar) {
   LLVMValueRef lanes[64];
   for (int i = 0; i < e->width; i++) lanes[i] = scalar;
   return e->ll->ConstVector(lanes, (unsigned)e->width);
 }
 
-static LLVMValueRef emit_constant(const kiln__emitter *e, const kiln_loop_inst *inst) {
-  LLVMTypeRef type = kiln__emit_scalar_type(e, inst->dtype);
+static LLVMValueRef emit_constant(const kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
+  LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, inst->dtype);
   bool is_float = kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F;
   return splat_constant(e, is_float ? e->ll->ConstReal(type, inst->imm.f)
                                     : e->ll->ConstInt(type, (unsigned long long)inst->imm.i, 1));
 }
 
-static LLVMValueRef emit_scalar(const kiln__emitter *e, const kiln_loop_inst *inst) {
-  LLVMValueRef index = kiln__emit_index(e, inst->index);
+static LLVMValueRef emit_scalar(const kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
+  LLVMValueRef index = kiln__llvm_emit_index(e, inst->index);
   LLVMTypeRef type =
-      inst->dtype == KILN_DTYPE_F64 ? kiln__emit_scalar_type(e, inst->dtype) : e->i64;
+      inst->dtype == KILN_DTYPE_F64 ? kiln__llvm_emit_scalar_type(e, inst->dtype) : e->i64;
   LLVMValueRef address = e->ll->BuildGEP2(e->builder, e->i64, e->scalars, &index, 1, "");
   LLVMValueRef value = e->ll->BuildLoad2(e->builder, type, address, "");
   if (inst->dtype == KILN_DTYPE_BOOL)
-    value = e->ll->BuildICmp(e->builder, LLVMIntNE, value, kiln__emit_index(e, 0), "");
-  return kiln__emit_splat(e, value, e->width);
+    value = e->ll->BuildICmp(e->builder, LLVMIntNE, value, kiln__llvm_emit_index(e, 0), "");
+  return kiln__llvm_emit_splat(e, value, e->width);
 }
 
 /* -- Calls into runtime/math -- */
 
-static LLVMValueRef call_math(kiln__emitter *e, const char *name, LLVMTypeRef result,
+static LLVMValueRef call_math(kiln__llvm_emitter *e, const char *name, LLVMTypeRef result,
                               LLVMTypeRef operand, LLVMValueRef *args, int count) {
   LLVMTypeRef params[2] = {operand, operand};
   LLVMTypeRef type = e->ll->FunctionType(result, params, (unsigned)count, 0);
@@ -93,19 +93,20 @@ static LLVMValueRef call_math(kiln__emitter *e, const char *name, LLVMTypeRef re
 /* LLVM 19 makes one instruction of sign or bit operations with a constant and of a select between
  * their result and an operand of theirs (AVX-512's masked VPTERNLOG with an operand in memory), and
  * gets the operands' order wrong. What stands behind a fence is not merged; it costs nothing. */
-static LLVMValueRef fence(kiln__emitter *e, LLVMValueRef value, kiln_dtype dtype) {
+static LLVMValueRef fence(kiln__llvm_emitter *e, LLVMValueRef value, kiln_dtype dtype) {
   const int size = kiln_loop_size(dtype);
   if (e->target->isa != KILN_ISA_AVX512 || size < 4) return value;
   const bool is_float = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F;
-  LLVMTypeRef type = kiln__emit_vector_type(e, size == 8 ? KILN_DTYPE_F64 : KILN_DTYPE_F32);
+  LLVMTypeRef type = kiln__llvm_emit_vector_type(e, size == 8 ? KILN_DTYPE_F64 : KILN_DTYPE_F32);
   if (!is_float) value = e->ll->BuildCast(e->builder, LLVMBitCast, value, type, "");
-  value = kiln__emit_intrinsic(e, "llvm.arithmetic.fence", &type, 1, &value, 1);
+  value = kiln__llvm_emit_intrinsic(e, "llvm.arithmetic.fence", &type, 1, &value, 1);
   if (is_float) return value;
-  return e->ll->BuildCast(e->builder, LLVMBitCast, value, kiln__emit_vector_type(e, dtype), "");
+  return e->ll->BuildCast(e->builder, LLVMBitCast, value, kiln__llvm_emit_vector_type(e, dtype),
+                          "");
 }
 
 /* An operand of a select. */
-static LLVMValueRef select_operand(kiln__emitter *e, int value) {
+static LLVMValueRef select_operand(kiln__llvm_emitter *e, int value) {
   const kiln_loop_inst *inst = &e->nest->body.data[value];
   switch (inst->op) {
     case KILN_LOOP_and:
@@ -117,12 +118,13 @@ static LLVMValueRef select_operand(kiln__emitter *e, int value) {
 }
 
 /* A function of functions.def. f64 in a vector as wide as f32's takes two calls. */
-static LLVMValueRef emit_math(kiln__emitter *e, const kiln_loop_inst *inst, const char *name) {
+static LLVMValueRef emit_math(kiln__llvm_emitter *e, const kiln_loop_inst *inst, const char *name) {
   char symbol[64];
   bool is_f64 = inst->dtype == KILN_DTYPE_F64;
   int lanes = is_f64 ? e->target->lanes / 2 : e->target->lanes,
       count = kiln_loop_ops[inst->op].arity;
-  LLVMTypeRef type = e->ll->VectorType(kiln__emit_scalar_type(e, inst->dtype), (unsigned)lanes);
+  LLVMTypeRef type =
+      e->ll->VectorType(kiln__llvm_emit_scalar_type(e, inst->dtype), (unsigned)lanes);
   LLVMValueRef args[2], half[2], result = NULL;
   snprintf(symbol, sizeof symbol, "kiln_math_%s_%s", name, is_f64 ? "f64v" : "f32v");
   for (int a = 0; a < count; a++) args[a] = e->values[inst->args[a]];
@@ -130,24 +132,24 @@ static LLVMValueRef emit_math(kiln__emitter *e, const kiln_loop_inst *inst, cons
   for (int h = 0; h < 2; h++) {
     for (int a = 0; a < count; a++)
       half[a] = e->ll->BuildShuffleVector(e->builder, args[a], args[a],
-                                          kiln__emit_iota(e, h * lanes, lanes), "");
+                                          kiln__llvm_emit_iota(e, h * lanes, lanes), "");
     LLVMValueRef part = call_math(e, symbol, type, type, half, count);
     result = h == 0 ? part
                     : e->ll->BuildShuffleVector(e->builder, result, part,
-                                                kiln__emit_iota(e, 0, e->width), "");
+                                                kiln__llvm_emit_iota(e, 0, e->width), "");
   }
   return result;
 }
 
 /* -- Casts -- */
 
-static LLVMValueRef cast_to(kiln__emitter *e, LLVMOpcode op, LLVMValueRef value,
+static LLVMValueRef cast_to(kiln__llvm_emitter *e, LLVMOpcode op, LLVMValueRef value,
                             LLVMTypeRef scalar) {
   LLVMTypeRef type = e->ll->VectorType(scalar, (unsigned)e->width);
   return e->ll->BuildCast(e->builder, op, value, type, "");
 }
 
-static LLVMValueRef cast_half(kiln__emitter *e, LLVMValueRef value, kiln_dtype from,
+static LLVMValueRef cast_half(kiln__llvm_emitter *e, LLVMValueRef value, kiln_dtype from,
                               kiln_dtype to) {
   LLVMTypeRef f32 = e->ll->VectorType(e->ll->FloatTypeInContext(e->context), (unsigned)e->width);
   LLVMTypeRef i32 = e->ll->VectorType(e->i32, (unsigned)e->width);
@@ -160,7 +162,7 @@ static LLVMValueRef cast_half(kiln__emitter *e, LLVMValueRef value, kiln_dtype f
   }
   value =
       call_math(e, bf16 ? "kiln_math_to_bf16_f32v" : "kiln_math_to_f16_f32v", i32, f32, &value, 1);
-  return cast_to(e, LLVMTrunc, value, kiln__emit_scalar_type(e, to));
+  return cast_to(e, LLVMTrunc, value, kiln__llvm_emit_scalar_type(e, to));
 }
 
 static bool is_unsigned(kiln_dtype dtype) {
@@ -168,11 +170,11 @@ static bool is_unsigned(kiln_dtype dtype) {
 }
 
 /* Conversions from float go through i32, or i64 for i64: what the machine's instructions give. */
-static LLVMValueRef emit_cast(kiln__emitter *e, const kiln_loop_inst *inst) {
+static LLVMValueRef emit_cast(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
   LLVMValueRef value = e->values[inst->args[0]];
   kiln_dtype from = e->nest->body.data[inst->args[0]].dtype, to = inst->dtype;
   int class = kiln_loop_class(from), to_class = kiln_loop_class(to);
-  LLVMTypeRef type = kiln__emit_scalar_type(e, to);
+  LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, to);
   if (from == to) return value;
   if ((class | to_class) & KILN_LOOP_CLASS_H) return cast_half(e, value, from, to);
   if (to == KILN_DTYPE_BOOL) {
@@ -198,8 +200,8 @@ static LLVMValueRef emit_cast(kiln__emitter *e, const kiln_loop_inst *inst) {
 
 /* -- Opcodes -- */
 
-static LLVMValueRef emit_compare(kiln__emitter *e, const kiln_loop_inst *inst, LLVMRealPredicate f,
-                                 LLVMIntPredicate i, LLVMIntPredicate u) {
+static LLVMValueRef emit_compare(kiln__llvm_emitter *e, const kiln_loop_inst *inst,
+                                 LLVMRealPredicate f, LLVMIntPredicate i, LLVMIntPredicate u) {
   LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]];
   kiln_dtype dtype = e->nest->body.data[inst->args[0]].dtype;
   if (kiln_loop_class(dtype) == KILN_LOOP_CLASS_F) return e->ll->BuildFCmp(e->builder, f, a, b, "");
@@ -207,14 +209,14 @@ static LLVMValueRef emit_compare(kiln__emitter *e, const kiln_loop_inst *inst, L
 }
 
 /* Neither NaN nor a zero, for which it matters which of two equal numbers is taken. */
-static bool is_plain_number(const kiln__emitter *e, int value) {
+static bool is_plain_number(const kiln__llvm_emitter *e, int value) {
   const kiln_loop_inst *inst = &e->nest->body.data[value];
   return inst->op == KILN_LOOP_const && inst->imm.f == inst->imm.f && inst->imm.f != 0;
 }
 
 /* min and max: the first where it is beyond the second or NaN. Beside a plain constant the form is
  * that of the machine's own instruction, one instead of three. */
-static LLVMValueRef emit_min_max(kiln__emitter *e, const kiln_loop_inst *inst) {
+static LLVMValueRef emit_min_max(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
   LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]], take_a;
   bool is_min = inst->op == KILN_LOOP_min;
   if (kiln_loop_class(inst->dtype) != KILN_LOOP_CLASS_F) {
@@ -235,8 +237,8 @@ static LLVMValueRef emit_min_max(kiln__emitter *e, const kiln_loop_inst *inst) {
   return e->ll->BuildSelect(e->builder, a_is_nan, a, r, "");
 }
 
-static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
-  LLVMTypeRef type = kiln__emit_vector_type(e, inst->dtype);
+static LLVMValueRef emit_custom(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
+  LLVMTypeRef type = kiln__llvm_emit_vector_type(e, inst->dtype);
   bool is_float = kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F;
   LLVMValueRef args[3] = {0};
   for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) args[a] = e->values[inst->args[a]];
@@ -250,12 +252,13 @@ static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
     case KILN_LOOP_min:
     case KILN_LOOP_max: return emit_min_max(e, inst);
     case KILN_LOOP_copysign:
-      return fence(e, kiln__emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2), inst->dtype);
+      return fence(e, kiln__llvm_emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2),
+                   inst->dtype);
     case KILN_LOOP_neg:
       if (is_float) return e->ll->BuildFNeg(e->builder, args[0], "");
       return e->ll->BuildBinOp(e->builder, LLVMSub, e->ll->ConstNull(type), args[0], "");
     case KILN_LOOP_abs: {
-      if (is_float) return kiln__emit_intrinsic(e, "llvm.fabs", &type, 1, args, 1);
+      if (is_float) return kiln__llvm_emit_intrinsic(e, "llvm.fabs", &type, 1, args, 1);
       if (is_unsigned(inst->dtype)) return args[0];
       LLVMValueRef zero = e->ll->ConstNull(type);
       LLVMValueRef below = e->ll->BuildICmp(e->builder, LLVMIntSLT, args[0], zero, "");
@@ -263,7 +266,7 @@ static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
       return e->ll->BuildSelect(e->builder, below, minus, args[0], "");
     }
     case KILN_LOOP_not: {
-      LLVMTypeRef scalar = kiln__emit_scalar_type(e, inst->dtype);
+      LLVMTypeRef scalar = kiln__llvm_emit_scalar_type(e, inst->dtype);
       LLVMValueRef ones = splat_constant(e, e->ll->ConstInt(scalar, ~0ull, 1));
       return e->ll->BuildBinOp(e->builder, LLVMXor, args[0], ones, "");
     }
@@ -280,12 +283,12 @@ static LLVMValueRef emit_custom(kiln__emitter *e, const kiln_loop_inst *inst) {
   emit_compare(e, inst, LLVMReal##float_predicate, LLVMInt##signed_predicate, \
                LLVMInt##unsigned_predicate)
 #define EMIT_UNARY(name) \
-  kiln__emit_intrinsic(e, "llvm." #name, &type, 1, &e->values[inst->args[0]], 1)
+  kiln__llvm_emit_intrinsic(e, "llvm." #name, &type, 1, &e->values[inst->args[0]], 1)
 #define EMIT_MATH(name) fence(e, emit_math(e, inst, #name), inst->dtype)
 #define EMIT_CUSTOM emit_custom(e, inst)
 
-LLVMValueRef kiln__emit_value(kiln__emitter *e, const kiln_loop_inst *inst) {
-  LLVMTypeRef type = kiln__emit_vector_type(e, inst->dtype);
+LLVMValueRef kiln__llvm_emit_value(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
+  LLVMTypeRef type = kiln__llvm_emit_vector_type(e, inst->dtype);
   switch (inst->op) {
 #define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) \
   case KILN_LOOP_##name: return EMIT_##emit;

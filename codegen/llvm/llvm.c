@@ -64,7 +64,7 @@ void kiln__llvm_fatal(const char *reason) {
   longjmp(*guard_target, 1);
 }
 
-kiln_status *kiln__llvm_guard(void (*body)(void *arg), void *arg, bool *out_fatal) {
+kiln_status *kiln__llvm_protect(void (*body)(void *arg), void *arg, bool *out_fatal) {
   jmp_buf here, *volatile outer = guard_target;
   *out_fatal = false;
   guard_target = &here;

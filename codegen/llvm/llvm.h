@@ -33,25 +33,25 @@ kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) KILN_MUST_U
 
 /* Runs body(arg); a fatal error inside LLVM ends it and gives KILN_INTERNAL (what LLVM had
  * allocated is then lost, and the caller should not use LLVM again). */
-kiln_status *kiln__llvm_guard(void (*body)(void *arg), void *arg, bool *out_fatal) KILN_MUST_USE;
+kiln_status *kiln__llvm_protect(void (*body)(void *arg), void *arg, bool *out_fatal) KILN_MUST_USE;
 
 /* -- emit.c: from loop IR to a module -- */
 
-typedef struct kiln__emit_target {
+typedef struct kiln__llvm_target {
   kiln_isa isa;
   int lanes;       /* floats in a vector */
   bool masks;      /* masked loads and stores are as cheap as others */
   const char *cpu; /* LLVM's name */
-} kiln__emit_target;
+} kiln__llvm_target;
 
-extern const kiln__emit_target kiln__emit_targets[KILN_ISA__COUNT];
+extern const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT];
 
 /* Bytes that emitting it takes: all is at hand before LLVM is called, which may jump out of it. */
 size_t kiln__llvm_emit_room(const kiln_loop_fn *fn);
 /* Adds the kernel as function `name` to an empty module. `fn` is verified. Failure is KILN_INTERNAL
  * (an intrinsic that is missing). *out_math: whether functions of runtime/math are called. */
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-                             const kiln_loop_fn *fn, const kiln__emit_target *target,
+                             const kiln_loop_fn *fn, const kiln__llvm_target *target,
                              const char *name, void *room, bool *out_math) KILN_MUST_USE;
 
 #endif

@@ -262,17 +262,17 @@ static bool reads_before(const kiln_loop_nest *nest, int input, int output) {
 }
 
 /* The first input whose memory an output may take; each is taken once. */
-static void find_takes(const kiln_loop_fn *fn, int takes[KILN_KERNEL_TAKES]) {
-  for (int o = 0; o < KILN_KERNEL_TAKES; o++) {
+static void find_donors(const kiln_loop_fn *fn, int donors[KILN_KERNEL_DONORS]) {
+  for (int o = 0; o < KILN_KERNEL_DONORS; o++) {
     const int output = fn->input_count + o;
-    takes[o] = -1;
-    for (int i = 0; output < fn->buffers.count && i < fn->input_count && takes[o] < 0; i++) {
+    donors[o] = -1;
+    for (int i = 0; output < fn->buffers.count && i < fn->input_count && donors[o] < 0; i++) {
       bool fits = same_layout(&fn->buffers.data[i], &fn->buffers.data[output]);
-      for (int before = 0; before < o; before++) fits = fits && takes[before] != i;
+      for (int before = 0; before < o; before++) fits = fits && donors[before] != i;
       for (int n = 0; n < fn->nests.count; n++) {
         fits = fits && reads_before(fn->nests.data[n], i, output);
       }
-      if (fits) takes[o] = i;
+      if (fits) donors[o] = i;
     }
   }
 }
@@ -296,6 +296,6 @@ kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
   double grain = info.cost > 0 ? 1000 / info.cost : 1;
   info.grain = grain < 1 ? 1 : grain > 0x1p40 ? INT64_C(1) << 40 : (int64_t)grain;
   if (info.grain > 64) info.grain = (info.grain + 63) / 64 * 64;
-  find_takes(fn, info.takes);
+  find_donors(fn, info.donors);
   return info;
 }

@@ -20,19 +20,19 @@ static kiln_status *refuse_other_archives(kiln_zip *zip) {
   int row = INT_MAX;
   if (kiln_zip_find(zip, KILN_STR("constants.pkl"))) return NULL;
   for (int i = 0; i < kiln_zip_count(zip); i++) {
-    const int of_record = kiln_format_of_record(kiln_zip_at(zip, i)->name);
-    if (of_record < row) row = of_record;
+    const int of_entry = kiln_format_of_entry(kiln_zip_at(zip, i)->name);
+    if (of_entry < row) row = of_entry;
   }
   KILN_TRY(kiln_format_refuse_row(row));
   return KILN_ERROR(KILN_INVALID_FILE, "no TorchScript archive: it has no constants.pkl");
 }
 
 static kiln_status *read_version(kiln_zip *zip, int64_t *out_version) {
-  kiln_zip_record *record = kiln_zip_find(zip, KILN_STR("version"));
-  if (!record) record = kiln_zip_find(zip, KILN_STR(".data/version"));
-  if (!record) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no version");
+  kiln_zip_entry *entry = kiln_zip_find(zip, KILN_STR("version"));
+  if (!entry) entry = kiln_zip_find(zip, KILN_STR(".data/version"));
+  if (!entry) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no version");
   kiln_str text;
-  KILN_TRY(kiln_zip_read(zip, record, &text));
+  KILN_TRY(kiln_zip_read(zip, entry, &text));
   while (text.len > 0 && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r')) {
     text.len--;
   }
@@ -46,13 +46,13 @@ static kiln_status *read_version(kiln_zip *zip, int64_t *out_version) {
   return NULL;
 }
 
-/* Before 2.1 there is no such record, and little is meant. */
+/* Before 2.1 there is no such entry, and little is meant. */
 static kiln_status *check_byte_order(kiln_zip *zip, bool *out_early) {
-  kiln_zip_record *record = kiln_zip_find(zip, KILN_STR("byteorder"));
-  *out_early = !record;
-  if (!record) return NULL;
+  kiln_zip_entry *entry = kiln_zip_find(zip, KILN_STR("byteorder"));
+  *out_early = !entry;
+  if (!entry) return NULL;
   kiln_str text;
-  KILN_TRY(kiln_zip_read(zip, record, &text));
+  KILN_TRY(kiln_zip_read(zip, entry, &text));
   if (kiln_str_starts(text, "little")) return NULL;
   return KILN_ERROR(KILN_INVALID_FILE, "the archive is not little-endian, which is not supported");
 }
@@ -166,17 +166,17 @@ static kiln_status *check_pending(load *ld) {
   return NULL;
 }
 
-/* The records below `folder`, named without their first `skip` bytes. */
+/* The entries below `folder`, named without their first `skip` bytes. */
 static kiln_status *read_folder(load *ld, const char *folder, size_t skip,
                                 kiln_extra_file **out_files, int *out_count) {
   KILN_VEC(kiln_extra_file) files = {0};
   for (int i = 0; i < kiln_zip_count(ld->l.zip); i++) {
-    kiln_zip_record *record = kiln_zip_at(ld->l.zip, i);
-    if (!kiln_str_starts(record->name, folder)) continue;
-    const kiln_str name = {record->name.data + skip, record->name.len - skip};
+    kiln_zip_entry *entry = kiln_zip_at(ld->l.zip, i);
+    if (!kiln_str_starts(entry->name, folder)) continue;
+    const kiln_str name = {entry->name.data + skip, entry->name.len - skip};
     kiln_extra_file file = {
         .name = kiln_str_make(kiln_arena_strndup(ld->l.arena, name.data, name.len), name.len)};
-    KILN_TRY(kiln_zip_read(ld->l.zip, record, &file.data));
+    KILN_TRY(kiln_zip_read(ld->l.zip, entry, &file.data));
     kiln_vec_push(ld->l.arena, &files, file);
   }
   *out_files = files.data;
@@ -202,8 +202,8 @@ static kiln_status *read_sources(load *ld) {
 
 static kiln_status *read_extras(load *ld) {
   kiln_torchscript *model = ld->l.model;
-  model->record_count = kiln_zip_count(ld->l.zip);
-  for (int i = 0; i < model->record_count; i++) {
+  model->entry_count = kiln_zip_count(ld->l.zip);
+  for (int i = 0; i < model->entry_count; i++) {
     model->deflated_count += kiln_zip_at(ld->l.zip, i)->deflated;
   }
   KILN_TRY(read_folder(ld, "extra/", sizeof "extra/" - 1, &model->extras, &model->extra_count));

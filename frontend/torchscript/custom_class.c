@@ -35,10 +35,10 @@ const char *kiln__custom_classes(kiln_loader *l, kiln_str qualname) {
   kiln_text_init(&names, l->arena);
   kiln_map_init(&known, l->ast_arena);
   for (int i = 0; i < kiln_zip_count(l->zip); i++) {
-    kiln_zip_record *record = kiln_zip_at(l->zip, i);
+    kiln_zip_entry *entry = kiln_zip_at(l->zip, i);
     kiln_str text = {0};
-    if (!is_source(record->name)) continue;
-    kiln_status_destroy(kiln_zip_read(l->zip, record, &text)); /* who needs the file will say so */
+    if (!is_source(entry->name)) continue;
+    kiln_status_destroy(kiln_zip_read(l->zip, entry, &text)); /* who needs the file will say so */
     if (text.data) add_names(l, text, &known, &names);
   }
   if (!known.count) kiln_text_put(&names, qualname);

@@ -1,7 +1,7 @@
 /* emit.c: nodes, names, and whole functions. */
 #include "frontend/torchscript/emit.h"
 
-kiln_status *kiln__ts_error(kiln_emitter *e, const kiln_ast *ast, const char *fmt, ...) {
+kiln_status *kiln__ts_error(kiln__script_emitter *e, const kiln_ast *ast, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
   kiln_status *status = kiln_status_create_v(KILN_INVALID_FILE, __FILE__, __LINE__, fmt, args);
@@ -10,7 +10,7 @@ kiln_status *kiln__ts_error(kiln_emitter *e, const kiln_ast *ast, const char *fm
   return kiln_status_at(status, kiln_source_range_loc(&range));
 }
 
-const char *kiln__ts_type_name(kiln_emitter *e, const kiln_type *type) {
+const char *kiln__ts_type_name(kiln__script_emitter *e, const kiln_type *type) {
   kiln_text text;
   kiln_text_init(&text, e->l->ast_arena);
   kiln_type_print_annotation(&text, type);
@@ -19,7 +19,7 @@ const char *kiln__ts_type_name(kiln_emitter *e, const kiln_type *type) {
 
 /* -- Nodes -- */
 
-void kiln__ts_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node) {
+void kiln__ts_append(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node) {
   if (ast != e->last_ast) {
     kiln_source_range *range = KILN_NEW(e->arena, kiln_source_range);
     range->source = e->source;
@@ -33,32 +33,32 @@ void kiln__ts_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node) {
   kiln_node_append(e->scope->block, node);
 }
 
-kiln_node *kiln__ts_node(kiln_emitter *e, const kiln_ast *ast, kiln_op_id id) {
+kiln_node *kiln__ts_node(kiln__script_emitter *e, const kiln_ast *ast, kiln_op_id id) {
   kiln_node *node = kiln_node_create_id(e->graph, id);
   kiln__ts_append(e, ast, node);
   return node;
 }
 
-kiln_ir_value *kiln__ts_constant(kiln_emitter *e, const kiln_ast *ast, kiln_ivalue value,
+kiln_ir_value *kiln__ts_constant(kiln__script_emitter *e, const kiln_ast *ast, kiln_ivalue value,
                                  const kiln_type *type) {
   kiln_ir_value *out = kiln_append_constant(e->scope->block, value, type);
   if (ast == e->last_ast) out->node->range = e->last_range;
   return out;
 }
 
-kiln_ir_value *kiln__ts_none(kiln_emitter *e, const kiln_ast *ast) {
+kiln_ir_value *kiln__ts_none(kiln__script_emitter *e, const kiln_ast *ast) {
   return kiln__ts_constant(e, ast, kiln_none(), kiln_type_basic(KILN_TYPE_NONE));
 }
 
-kiln_ir_value *kiln__ts_int(kiln_emitter *e, const kiln_ast *ast, int64_t value) {
+kiln_ir_value *kiln__ts_int(kiln__script_emitter *e, const kiln_ast *ast, int64_t value) {
   return kiln__ts_constant(e, ast, kiln_int(value), kiln_type_basic(KILN_TYPE_INT));
 }
 
-kiln_ir_value *kiln__ts_bool(kiln_emitter *e, const kiln_ast *ast, bool value) {
+kiln_ir_value *kiln__ts_bool(kiln__script_emitter *e, const kiln_ast *ast, bool value) {
   return kiln__ts_constant(e, ast, kiln_bool(value), kiln_type_basic(KILN_TYPE_BOOL));
 }
 
-kiln_status *kiln__ts_string(kiln_emitter *e, const kiln_ast *ast, kiln_str text,
+kiln_status *kiln__ts_string(kiln__script_emitter *e, const kiln_ast *ast, kiln_str text,
                              kiln_ir_value **out) {
   kiln_string *string = NULL;
   KILN_TRY(kiln_string_create(e->l->env->mem, text, &string));
@@ -67,7 +67,7 @@ kiln_status *kiln__ts_string(kiln_emitter *e, const kiln_ast *ast, kiln_str text
 }
 
 /* A container of a guess is a guess. */
-static kiln_ir_value *add_items(kiln_emitter *e, kiln_node *node, const kiln_type *type,
+static kiln_ir_value *add_items(kiln__script_emitter *e, kiln_node *node, const kiln_type *type,
                                 kiln_ir_value *const *items, int count) {
   bool loose = false;
   for (int i = 0; i < count; i++) {
@@ -79,14 +79,14 @@ static kiln_ir_value *add_items(kiln_emitter *e, kiln_node *node, const kiln_typ
   return out;
 }
 
-kiln_ir_value *kiln__ts_list(kiln_emitter *e, const kiln_ast *ast, const kiln_type *elem,
+kiln_ir_value *kiln__ts_list(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *elem,
                              kiln_ir_value *const *items, int count) {
   const kiln_type *type = kiln_type_list(e->l->types, elem);
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_ListConstruct);
   return add_items(e, node, type, items, count);
 }
 
-kiln_ir_value *kiln__ts_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
+kiln_ir_value *kiln__ts_tuple(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *type,
                               kiln_ir_value *const *items, int count) {
   if (!type) {
     const kiln_type **elems = KILN_NEW_ARRAY(e->l->ast_arena, const kiln_type *, count + 1);
@@ -99,26 +99,27 @@ kiln_ir_value *kiln__ts_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_t
   return add_items(e, node, type, items, count);
 }
 
-kiln_ir_value *kiln__ts_cast(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+kiln_ir_value *kiln__ts_cast(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                              const kiln_type *type) {
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_unchecked_cast);
   kiln_node_add_input(node, value);
   return kiln_node_add_output(node, type);
 }
 
-kiln_ir_value *kiln__ts_uninitialized(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type) {
+kiln_ir_value *kiln__ts_uninitialized(kiln__script_emitter *e, const kiln_ast *ast,
+                                      const kiln_type *type) {
   return kiln_node_add_output(kiln__ts_node(e, ast, KILN_OP_prim_Uninitialized), type);
 }
 
-bool kiln__is_loose(const kiln_emitter *e, const kiln_ir_value *value) {
+bool kiln__is_loose(const kiln__script_emitter *e, const kiln_ir_value *value) {
   return kiln_map_find_ptr(&e->loose, value) != NULL;
 }
 
-void kiln__make_loose(kiln_emitter *e, const kiln_ir_value *value) {
+void kiln__make_loose(kiln__script_emitter *e, const kiln_ir_value *value) {
   kiln_map_set_ptr(&e->loose, value, e);
 }
 
-kiln_status *kiln__ts_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+kiln_status *kiln__ts_convert(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                               const kiln_type *type, const char *what, kiln_ir_value **out) {
   *out = value;
   if (kiln_type_is_subtype(value->type, type)) return NULL;
@@ -132,7 +133,7 @@ kiln_status *kiln__ts_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_valu
 
 /* -- Names -- */
 
-static kiln_var *find_in_scopes(kiln_emitter *e, kiln_str name) {
+static kiln_var *find_in_scopes(kiln__script_emitter *e, kiln_str name) {
   for (kiln_var_scope *s = e->scope; s; s = s->outer) {
     kiln_var *var = kiln_map_find(&s->vars, name);
     if (var) return var;
@@ -141,7 +142,7 @@ static kiln_var *find_in_scopes(kiln_emitter *e, kiln_str name) {
 }
 
 /* A closure's own names first, then the surrounding function's, which it captures by value. */
-kiln_var *kiln__find_var(kiln_emitter *e, kiln_str name) {
+kiln_var *kiln__find_var(kiln__script_emitter *e, kiln_str name) {
   kiln_var *var = find_in_scopes(e, name);
   if (var || !e->outer) return var;
   kiln_var *outer = kiln__find_var(e->outer, name);
@@ -166,7 +167,7 @@ static bool is_meaningful(kiln_str name) {
   return false;
 }
 
-kiln_var *kiln__set_var(kiln_emitter *e, kiln_str name, kiln_ir_value *value) {
+kiln_var *kiln__set_var(kiln__script_emitter *e, kiln_str name, kiln_ir_value *value) {
   kiln_var *old = find_in_scopes(e, name);
   kiln_var *var = KILN_NEW(e->l->ast_arena, kiln_var);
   var->value = value;
@@ -176,7 +177,7 @@ kiln_var *kiln__set_var(kiln_emitter *e, kiln_str name, kiln_ir_value *value) {
   return var;
 }
 
-void kiln__push_scope(kiln_emitter *e, kiln_var_scope *scope, kiln_block *block) {
+void kiln__push_scope(kiln__script_emitter *e, kiln_var_scope *scope, kiln_block *block) {
   memset(scope, 0, sizeof *scope);
   scope->outer = e->scope;
   scope->block = block;
@@ -184,25 +185,26 @@ void kiln__push_scope(kiln_emitter *e, kiln_var_scope *scope, kiln_block *block)
   e->scope = scope;
 }
 
-void kiln__pop_scope(kiln_emitter *e) { e->scope = e->scope->outer; }
+void kiln__pop_scope(kiln__script_emitter *e) { e->scope = e->scope->outer; }
 
 /* -- Joins -- */
 
 /* What the branch gives for a name: its own variable, or the outer one. */
-static kiln_var *var_at_end(kiln_emitter *e, kiln_var_scope *branch, kiln_str name) {
+static kiln_var *var_at_end(kiln__script_emitter *e, kiln_var_scope *branch, kiln_str name) {
   kiln_var *var = kiln_map_find(&branch->vars, name);
   return var ? var : kiln__find_var(e, name);
 }
 
-static void set_undefined(kiln_emitter *e, kiln_str name, const char *why) {
+static void set_undefined(kiln__script_emitter *e, kiln_str name, const char *why) {
   kiln_var *var = KILN_NEW(e->l->ast_arena, kiln_var);
   var->why = why;
   kiln_map_set(&e->scope->vars, name, var);
 }
 
 /* The value as an output of its branch. */
-static kiln_ir_value *branch_value(kiln_emitter *e, const kiln_ast *ast, kiln_var_scope *branch,
-                                   kiln_ir_value *value, const kiln_type *type) {
+static kiln_ir_value *branch_value(kiln__script_emitter *e, const kiln_ast *ast,
+                                   kiln_var_scope *branch, kiln_ir_value *value,
+                                   const kiln_type *type) {
   bool cast = value && !kiln_type_is_subtype(value->type, type);
   if (value && !cast) return value;
   kiln_var_scope *saved = e->scope;
@@ -213,15 +215,15 @@ static kiln_ir_value *branch_value(kiln_emitter *e, const kiln_ast *ast, kiln_va
   return out;
 }
 
-static const char *type_clash(kiln_emitter *e, kiln_str name, const kiln_type *a,
+static const char *type_clash(kiln__script_emitter *e, kiln_str name, const kiln_type *a,
                               const kiln_type *b) {
   return kiln_arena_printf(e->l->ast_arena,
                            "'" KILN_STR_FMT "' is %s in the true branch and %s in the false branch",
                            KILN_STR_ARG(name), kiln__ts_type_name(e, a), kiln__ts_type_name(e, b));
 }
 
-static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kiln_var_scope *a,
-                      kiln_var_scope *b, kiln_str name) {
+static void join_name(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node,
+                      kiln_var_scope *a, kiln_var_scope *b, kiln_str name) {
   kiln_var *var_a = var_at_end(e, a, name), *var_b = var_at_end(e, b, name);
   kiln_ir_value *value_a = var_a && !a->dead ? var_a->value : NULL;
   kiln_ir_value *value_b = var_b && !b->dead ? var_b->value : NULL;
@@ -268,7 +270,7 @@ static void join_name(kiln_emitter *e, const kiln_ast *ast, kiln_node *node, kil
   kiln__set_var(e, name, out)->declared = declared;
 }
 
-kiln_status *kiln__join_branches(kiln_emitter *e, const kiln_ast *ast, kiln_node *node,
+kiln_status *kiln__join_branches(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node,
                                  kiln_var_scope *a, kiln_var_scope *b) {
   kiln_map joined;
   kiln_map_init(&joined, e->l->ast_arena);
@@ -301,7 +303,7 @@ static bool returns_early(const kiln_ast *body) {
   return false;
 }
 
-static void begin_flags(kiln_emitter *e, const kiln_ast *def) {
+static void begin_flags(kiln__script_emitter *e, const kiln_ast *def) {
   const kiln_type *none = kiln_type_basic(KILN_TYPE_NONE);
   e->flags = true;
   kiln__set_var(e, KILN_STR("$return"), kiln__ts_bool(e, def, false));
@@ -312,7 +314,7 @@ static void begin_flags(kiln_emitter *e, const kiln_ast *def) {
   kiln__set_var(e, KILN_STR("$value"), value)->declared = e->return_type;
 }
 
-static kiln_status *emit_body(kiln_emitter *e) {
+static kiln_status *emit_body(kiln__script_emitter *e) {
   const kiln_pending_body *body = e->function->pending;
   const kiln_ast *def = body->def;
   const kiln_schema *schema = e->function->schema;
@@ -345,12 +347,12 @@ static kiln_status *emit_body(kiln_emitter *e) {
 kiln_status *kiln__ts_function(kiln_loader *l, kiln_function *function) {
   kiln_pending_body *body = function->pending;
   function->graph = kiln_graph_create(l->env->mem, l->registry, l->types);
-  kiln_emitter e = {.l = l,
-                    .function = function,
-                    .file = body->file,
-                    .source = &body->file->source,
-                    .graph = function->graph,
-                    .arena = function->graph->arena,
-                    .return_type = function->schema->results[0].type};
+  kiln__script_emitter e = {.l = l,
+                            .function = function,
+                            .file = body->file,
+                            .source = &body->file->source,
+                            .graph = function->graph,
+                            .arena = function->graph->arena,
+                            .return_type = function->schema->results[0].type};
   return emit_body(&e);
 }

@@ -39,7 +39,7 @@ typedef struct kiln_exit_level {
   const kiln_type *const *types;
 } kiln_exit_level;
 
-typedef struct kiln_emitter {
+typedef struct kiln__script_emitter {
   kiln_loader *l;
   kiln_function *function;
   kiln_code_file *file;
@@ -48,17 +48,17 @@ typedef struct kiln_emitter {
   kiln_arena *arena;
   kiln_var_scope *scope;
   kiln_exit_level *level;
-  const kiln_type *return_type; /* NULL in a closure: whatever is returned */
-  kiln_ir_value *result;        /* of a function that returns only at its end */
-  bool flags;                   /* returns set $return and $value */
-  kiln_map loose;               /* values whose type is a guess */
-  struct kiln_emitter *outer;   /* of a closure */
-  kiln_node *capturing;         /* the fork node that captures outer values */
-  const kiln_ast *last_ast;     /* with its range, which its nodes share */
+  const kiln_type *return_type;       /* NULL in a closure: whatever is returned */
+  kiln_ir_value *result;              /* of a function that returns only at its end */
+  bool flags;                         /* returns set $return and $value */
+  kiln_map loose;                     /* values whose type is a guess */
+  struct kiln__script_emitter *outer; /* of a closure */
+  kiln_node *capturing;               /* the fork node that captures outer values */
+  const kiln_ast *last_ast;           /* with its range, which its nodes share */
   const kiln_source_range *last_range;
   int depth;
   int rests; /* blocks for what follows an exit, one in the other */
-} kiln_emitter;
+} kiln__script_emitter;
 
 /* What an expression can be besides a value. */
 typedef enum kiln_sugar_kind {
@@ -98,54 +98,56 @@ typedef KILN_VEC(kiln_arg) kiln_args;
 
 /* -- Nodes (emit.c) -- */
 
-kiln_status *kiln__ts_error(kiln_emitter *e, const kiln_ast *ast, const char *fmt, ...)
+kiln_status *kiln__ts_error(kiln__script_emitter *e, const kiln_ast *ast, const char *fmt, ...)
     KILN_PRINTF(3, 4) KILN_MUST_USE KILN__NOT_NULL;
 /* A node of a structural operator at the end of the present block, with the range of `ast`. */
-kiln_node *kiln__ts_node(kiln_emitter *e, const kiln_ast *ast, kiln_op_id id);
-void kiln__ts_append(kiln_emitter *e, const kiln_ast *ast, kiln_node *node);
-kiln_ir_value *kiln__ts_constant(kiln_emitter *e, const kiln_ast *ast, kiln_ivalue value,
+kiln_node *kiln__ts_node(kiln__script_emitter *e, const kiln_ast *ast, kiln_op_id id);
+void kiln__ts_append(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node);
+kiln_ir_value *kiln__ts_constant(kiln__script_emitter *e, const kiln_ast *ast, kiln_ivalue value,
                                  const kiln_type *type); /* takes value */
-kiln_ir_value *kiln__ts_none(kiln_emitter *e, const kiln_ast *ast);
-kiln_ir_value *kiln__ts_int(kiln_emitter *e, const kiln_ast *ast, int64_t value);
-kiln_ir_value *kiln__ts_bool(kiln_emitter *e, const kiln_ast *ast, bool value);
-kiln_status *kiln__ts_string(kiln_emitter *e, const kiln_ast *ast, kiln_str text,
+kiln_ir_value *kiln__ts_none(kiln__script_emitter *e, const kiln_ast *ast);
+kiln_ir_value *kiln__ts_int(kiln__script_emitter *e, const kiln_ast *ast, int64_t value);
+kiln_ir_value *kiln__ts_bool(kiln__script_emitter *e, const kiln_ast *ast, bool value);
+kiln_status *kiln__ts_string(kiln__script_emitter *e, const kiln_ast *ast, kiln_str text,
                              kiln_ir_value **out) KILN_MUST_USE;
-kiln_ir_value *kiln__ts_list(kiln_emitter *e, const kiln_ast *ast, const kiln_type *elem,
+kiln_ir_value *kiln__ts_list(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *elem,
                              kiln_ir_value *const *items, int count);
-kiln_ir_value *kiln__ts_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
+kiln_ir_value *kiln__ts_tuple(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *type,
                               kiln_ir_value *const *items, int count);
-kiln_ir_value *kiln__ts_cast(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+kiln_ir_value *kiln__ts_cast(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                              const kiln_type *type);
-kiln_ir_value *kiln__ts_uninitialized(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type);
-const char *kiln__ts_type_name(kiln_emitter *e, const kiln_type *type);
-bool kiln__is_loose(const kiln_emitter *e, const kiln_ir_value *value);
-void kiln__make_loose(kiln_emitter *e, const kiln_ir_value *value);
+kiln_ir_value *kiln__ts_uninitialized(kiln__script_emitter *e, const kiln_ast *ast,
+                                      const kiln_type *type);
+const char *kiln__ts_type_name(kiln__script_emitter *e, const kiln_type *type);
+bool kiln__is_loose(const kiln__script_emitter *e, const kiln_ir_value *value);
+void kiln__make_loose(kiln__script_emitter *e, const kiln_ir_value *value);
 /* The value as one of `type`: a subtype, a loose one cast; else an error that names `what`. */
-kiln_status *kiln__ts_convert(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+kiln_status *kiln__ts_convert(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                               const kiln_type *type, const char *what,
                               kiln_ir_value **out) KILN_MUST_USE;
 
 /* -- Names -- */
 
-kiln_var *kiln__find_var(kiln_emitter *e, kiln_str name);
-kiln_var *kiln__set_var(kiln_emitter *e, kiln_str name, kiln_ir_value *value);
-void kiln__push_scope(kiln_emitter *e, kiln_var_scope *scope, kiln_block *block);
-void kiln__pop_scope(kiln_emitter *e);
+kiln_var *kiln__find_var(kiln__script_emitter *e, kiln_str name);
+kiln_var *kiln__set_var(kiln__script_emitter *e, kiln_str name, kiln_ir_value *value);
+void kiln__push_scope(kiln__script_emitter *e, kiln_var_scope *scope, kiln_block *block);
+void kiln__pop_scope(kiln__script_emitter *e);
 /* After both branches of an If were emitted: outputs for the names that differ. */
-kiln_status *kiln__join_branches(kiln_emitter *e, const kiln_ast *ast, kiln_node *node,
+kiln_status *kiln__join_branches(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node,
                                  kiln_var_scope *a, kiln_var_scope *b) KILN_MUST_USE;
 
 /* -- Statements (emit_stmt.c, emit_loop.c) -- */
 
-kiln_status *kiln__ts_statements(kiln_emitter *e, kiln_ast *const *items, int count) KILN_MUST_USE;
-kiln_status *kiln__ts_assign(kiln_emitter *e, const kiln_ast *target, kiln_sugar source,
+kiln_status *kiln__ts_statements(kiln__script_emitter *e, kiln_ast *const *items,
+                                 int count) KILN_MUST_USE;
+kiln_status *kiln__ts_assign(kiln__script_emitter *e, const kiln_ast *target, kiln_sugar source,
                              const kiln_type *declared) KILN_MUST_USE;
-kiln_status *kiln__ts_raise(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
+kiln_status *kiln__ts_raise(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
                             const char *class_name) KILN_MUST_USE;
-kiln_status *kiln__ts_for(kiln_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
-kiln_status *kiln__ts_while(kiln_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
-kiln_status *kiln__ts_comprehension(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                    kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__ts_for(kiln__script_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
+kiln_status *kiln__ts_while(kiln__script_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
+kiln_status *kiln__ts_comprehension(kiln__script_emitter *e, const kiln_ast *ast,
+                                    const kiln_type *hint, kiln_ir_value **out) KILN_MUST_USE;
 /* Whether it holds a return, or a break or continue of the loop around it. */
 bool kiln__may_exit(const kiln_ast *ast);
 bool kiln__may_return(const kiln_ast *ast);
@@ -153,68 +155,69 @@ bool kiln__may_return(const kiln_ast *ast);
 /* -- Expressions (emit_expr.c) -- */
 
 /* `hint`: the type that is wanted, for literals; NULL: none. */
-kiln_status *kiln__ts_value(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+kiln_status *kiln__ts_value(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__ts_sugar(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+kiln_status *kiln__ts_sugar(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_sugar *out) KILN_MUST_USE;
 /* One value of what is one or several. */
-kiln_status *kiln__sugar_value(kiln_emitter *e, const kiln_ast *ast, const kiln_sugar *sugar,
-                               kiln_ir_value **out) KILN_MUST_USE;
+kiln_status *kiln__sugar_value(kiln__script_emitter *e, const kiln_ast *ast,
+                               const kiln_sugar *sugar, kiln_ir_value **out) KILN_MUST_USE;
 /* A bool. */
-kiln_status *kiln__ts_condition(kiln_emitter *e, const kiln_ast *ast,
+kiln_status *kiln__ts_condition(kiln__script_emitter *e, const kiln_ast *ast,
                                 kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__to_bool(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+kiln_status *kiln__to_bool(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                            kiln_ir_value **out) KILN_MUST_USE;
 /* Names get narrower types in a branch: `x is None`, isinstance(x, T). */
-kiln_status *kiln__ts_refinements(kiln_emitter *e, const kiln_ast *condition,
+kiln_status *kiln__ts_refinements(kiln__script_emitter *e, const kiln_ast *condition,
                                   bool branch) KILN_MUST_USE;
 
 /* -- Calls (emit_call.c, emit_builtin.c), subscripts (emit_index.c) -- */
 
-kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
+kiln_status *kiln__ts_op(kiln__script_emitter *e, const kiln_ast *ast, const char *name,
                          const kiln_arg *args, int count, kiln_sugar *out) KILN_MUST_USE;
 /* The same with plain values and one result. */
-kiln_status *kiln__ts_op_values(kiln_emitter *e, const kiln_ast *ast, const char *name,
+kiln_status *kiln__ts_op_values(kiln__script_emitter *e, const kiln_ast *ast, const char *name,
                                 kiln_ir_value *const *values, int count,
                                 kiln_ir_value **out) KILN_MUST_USE;
 /* remap.c: what stands for a call that makes a device, or moves to one, by the load's rules; NULL
  * when the operator itself does. */
-kiln_status *kiln__ts_map_device(kiln_emitter *e, const kiln_ast *ast, const char *name,
+kiln_status *kiln__ts_map_device(kiln__script_emitter *e, const kiln_ast *ast, const char *name,
                                  const kiln_arg *args, int count,
                                  kiln_ir_value **out) KILN_MUST_USE;
 /* upgrade.c: the function that stands for the operator in an archive of this version; NULL when the
  * operator itself is meant. */
-kiln_status *kiln__ts_find_upgrade(kiln_emitter *e, const char *name, const kiln_op_set *set,
-                                   const kiln_actual *actuals, int count,
+kiln_status *kiln__ts_find_upgrade(kiln__script_emitter *e, const char *name,
+                                   const kiln_op_set *set, const kiln_actual *actuals, int count,
                                    kiln_function **out_function) KILN_MUST_USE;
-kiln_status *kiln__ts_call(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+kiln_status *kiln__ts_call(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                            kiln_sugar *out) KILN_MUST_USE;
-kiln_status *kiln__ts_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
+kiln_status *kiln__ts_method(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
                              kiln_function *method, const kiln_arg *args, int count,
                              kiln_ir_value **out) KILN_MUST_USE;
 /* isinstance, annotate, …: `ast` is the call. False when `name` is no builtin. */
 bool kiln__is_builtin(kiln_str name);
-kiln_status *kiln__ts_builtin(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
+kiln_status *kiln__ts_builtin(kiln__script_emitter *e, const kiln_ast *ast, kiln_str name,
                               const kiln_type *hint, kiln_sugar *out) KILN_MUST_USE;
 /* x.tolist() of the value, to the type `hint`. */
-kiln_status *kiln__ts_tolist(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+kiln_status *kiln__ts_tolist(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                              const kiln_type *hint, kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__ts_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out) KILN_MUST_USE;
+kiln_status *kiln__ts_args(kiln__script_emitter *e, const kiln_ast *call,
+                           kiln_args *out) KILN_MUST_USE;
 /* emit_sort.c: whether `op` sorts a list of objects by their __lt__, and that; `reverse` may be
  * NULL.
  */
 bool kiln__sorts_objects(const kiln_op *op, const kiln_ir_value *list);
-kiln_status *kiln__ts_sort(kiln_emitter *e, const kiln_ast *ast, const kiln_op *op,
+kiln_status *kiln__ts_sort(kiln__script_emitter *e, const kiln_ast *ast, const kiln_op *op,
                            kiln_ir_value *list, kiln_ir_value *reverse,
                            kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__ts_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
+kiln_status *kiln__ts_fork(kiln__script_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
                            kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__ts_index(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+kiln_status *kiln__ts_index(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_ir_value **out) KILN_MUST_USE;
-kiln_status *kiln__ts_index_assign(kiln_emitter *e, const kiln_ast *target,
+kiln_status *kiln__ts_index_assign(kiln__script_emitter *e, const kiln_ast *target,
                                    kiln_ir_value *value) KILN_MUST_USE;
-kiln_status *kiln__ts_delete(kiln_emitter *e, const kiln_ast *target) KILN_MUST_USE;
-kiln_status *kiln__ts_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sugar base,
+kiln_status *kiln__ts_delete(kiln__script_emitter *e, const kiln_ast *target) KILN_MUST_USE;
+kiln_status *kiln__ts_attribute(kiln__script_emitter *e, const kiln_ast *ast, kiln_sugar base,
                                 kiln_str name, kiln_sugar *out) KILN_MUST_USE;
 
 #endif

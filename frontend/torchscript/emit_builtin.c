@@ -29,10 +29,10 @@ static const struct {
     {"device", "aten::device"},
 };
 
-typedef kiln_status *(*builtin_fn)(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                   kiln_ir_value **out);
+typedef kiln_status *(*builtin_fn)(kiln__script_emitter *e, const kiln_ast *ast,
+                                   const kiln_type *hint, kiln_ir_value **out);
 
-static kiln_status *need_args(kiln_emitter *e, const kiln_ast *ast, int low, int high) {
+static kiln_status *need_args(kiln__script_emitter *e, const kiln_ast *ast, int low, int high) {
   if (ast->count - 1 >= low && ast->count - 1 <= high) return NULL;
   return kiln__ts_error(e, ast, "a call with %d argument%s, where %d to %d are allowed",
                         ast->count - 1, kiln_plural((uint64_t)ast->count - 1), low, high);
@@ -40,7 +40,7 @@ static kiln_status *need_args(kiln_emitter *e, const kiln_ast *ast, int low, int
 
 /* -- Conversions -- */
 
-static kiln_status *cast_to(kiln_emitter *e, const kiln_ast *ast, kiln_type_kind kind,
+static kiln_status *cast_to(kiln__script_emitter *e, const kiln_ast *ast, kiln_type_kind kind,
                             const char *op, kiln_ir_value **out) {
   kiln_ir_value *value;
   KILN_TRY(need_args(e, ast, 1, 1));
@@ -59,22 +59,22 @@ static kiln_status *cast_to(kiln_emitter *e, const kiln_ast *ast, kiln_type_kind
   return kiln__ts_convert(e, ast, *out, kiln_type_basic(kind), "the converted value", out);
 }
 
-static kiln_status *do_int(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_int(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                            kiln_ir_value **out) {
   (void)hint;
   return cast_to(e, ast, KILN_TYPE_INT, "aten::Int", out);
 }
-static kiln_status *do_float(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_float(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                              kiln_ir_value **out) {
   (void)hint;
   return cast_to(e, ast, KILN_TYPE_FLOAT, "aten::Float", out);
 }
-static kiln_status *do_str(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_str(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                            kiln_ir_value **out) {
   (void)hint;
   return cast_to(e, ast, KILN_TYPE_STR, "aten::str", out);
 }
-static kiln_status *do_complex(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_complex(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                                kiln_ir_value **out) {
   (void)hint;
   if (ast->count != 3) return cast_to(e, ast, KILN_TYPE_COMPLEX, "aten::Complex", out);
@@ -83,14 +83,14 @@ static kiln_status *do_complex(kiln_emitter *e, const kiln_ast *ast, const kiln_
   KILN_TRY(kiln__ts_value(e, ast->kids[2], NULL, &parts[1]));
   return kiln__ts_op_values(e, ast, "aten::Complex", parts, 2, out);
 }
-static kiln_status *do_bool(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_bool(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_ir_value **out) {
   (void)hint;
   KILN_TRY(need_args(e, ast, 1, 1));
   return kiln__ts_condition(e, ast->kids[1], out);
 }
 
-static kiln_status *do_len(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_len(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                            kiln_ir_value **out) {
   (void)hint;
   kiln_ir_value *value;
@@ -108,7 +108,7 @@ static kiln_status *do_len(kiln_emitter *e, const kiln_ast *ast, const kiln_type
   return kiln__ts_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_INT), "the length", out);
 }
 
-static kiln_status *do_abs(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_abs(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                            kiln_ir_value **out) {
   (void)hint;
   kiln_ir_value *value;
@@ -118,7 +118,7 @@ static kiln_status *do_abs(kiln_emitter *e, const kiln_ast *ast, const kiln_type
   return kiln__ts_op_values(e, ast, tensor ? "aten::abs" : "prim::abs", &value, 1, out);
 }
 
-static kiln_status *do_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_tuple(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                              kiln_ir_value **out) {
   if (ast->count == 1) {
     *out = kiln__ts_tuple(e, ast, NULL, NULL, 0);
@@ -132,11 +132,12 @@ static kiln_status *do_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_ty
 
 /* -- Types in expressions -- */
 
-static kiln_status *type_arg(kiln_emitter *e, const kiln_ast *ast, const kiln_type **out_type) {
+static kiln_status *type_arg(kiln__script_emitter *e, const kiln_ast *ast,
+                             const kiln_type **out_type) {
   return kiln__resolve_type(e->l, e->source, ast->kids[1], out_type);
 }
 
-static kiln_status *do_annotate(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_annotate(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                                 kiln_ir_value **out) {
   (void)hint;
   const kiln_type *type;
@@ -153,8 +154,8 @@ static kiln_status *do_annotate(kiln_emitter *e, const kiln_ast *ast, const kiln
   return kiln__ts_convert(e, ast, *out, type, "the annotated value", out);
 }
 
-static kiln_status *do_unchecked_cast(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                      kiln_ir_value **out) {
+static kiln_status *do_unchecked_cast(kiln__script_emitter *e, const kiln_ast *ast,
+                                      const kiln_type *hint, kiln_ir_value **out) {
   (void)hint;
   const kiln_type *type;
   KILN_TRY(need_args(e, ast, 2, 2));
@@ -164,8 +165,8 @@ static kiln_status *do_unchecked_cast(kiln_emitter *e, const kiln_ast *ast, cons
   return NULL;
 }
 
-static kiln_status *do_uninitialized(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                     kiln_ir_value **out) {
+static kiln_status *do_uninitialized(kiln__script_emitter *e, const kiln_ast *ast,
+                                     const kiln_type *hint, kiln_ir_value **out) {
   (void)hint;
   const kiln_type *type;
   KILN_TRY(need_args(e, ast, 1, 1));
@@ -190,8 +191,8 @@ static int static_isinstance(const kiln_type *type, const kiln_type *const *type
   }
 }
 
-static kiln_status *do_isinstance(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                  kiln_ir_value **out) {
+static kiln_status *do_isinstance(kiln__script_emitter *e, const kiln_ast *ast,
+                                  const kiln_type *hint, kiln_ir_value **out) {
   (void)hint;
   kiln_ir_value *value;
   KILN_TRY(need_args(e, ast, 2, 2));
@@ -217,7 +218,7 @@ static kiln_status *do_isinstance(kiln_emitter *e, const kiln_ast *ast, const ki
 
 /* x.tolist() under annotate(List[List[float]], …): prim::tolist(x, depth, element code), codes as
  * PyTorch's: 0 int, 1 float, 2 complex, 3 bool. */
-kiln_status *kiln__ts_tolist(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+kiln_status *kiln__ts_tolist(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                              const kiln_type *hint, kiln_ir_value **out) {
   int64_t depth = 0;
   const kiln_type *elem = hint;
@@ -243,7 +244,7 @@ kiln_status *kiln__ts_tolist(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value
 
 /* -- Attributes by name, printing -- */
 
-static kiln_status *do_getattr(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_getattr(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                                kiln_ir_value **out) {
   (void)hint;
   KILN_TRY(need_args(e, ast, 2, 3));
@@ -256,7 +257,7 @@ static kiln_status *do_getattr(kiln_emitter *e, const kiln_ast *ast, const kiln_
   return kiln__sugar_value(e, ast, &found, out);
 }
 
-static kiln_status *do_hasattr(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_hasattr(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                                kiln_ir_value **out) {
   (void)hint;
   kiln_ir_value *value;
@@ -269,7 +270,7 @@ static kiln_status *do_hasattr(kiln_emitter *e, const kiln_ast *ast, const kiln_
   return NULL;
 }
 
-static kiln_status *do_print(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_print(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                              kiln_ir_value **out) {
   (void)hint;
   kiln_args args = {0};
@@ -284,7 +285,7 @@ static kiln_status *do_print(kiln_emitter *e, const kiln_ast *ast, const kiln_ty
 
 enum { MAX_FORK_NESTING = 32 };
 
-static kiln_status *emit_closure(kiln_emitter *e, const kiln_ast *closure) {
+static kiln_status *emit_closure(kiln__script_emitter *e, const kiln_ast *closure) {
   kiln_var_scope top;
   kiln_exit_level level = {.skip = KILN_STR("$skip")};
   const kiln_ast *body = closure->kids[1];
@@ -302,24 +303,24 @@ static kiln_status *emit_closure(kiln_emitter *e, const kiln_ast *closure) {
   return NULL;
 }
 
-kiln_status *kiln__ts_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
+kiln_status *kiln__ts_fork(kiln__script_emitter *e, const kiln_ast *ast, const kiln_ast *closure,
                            kiln_ir_value **out) {
   if (closure->count != 2) return kiln__ts_error(e, ast, "a forked function with parameters");
   int nesting = 1; /* a function that forks itself has no end */
-  for (const kiln_emitter *outer = e->outer; outer; outer = outer->outer) nesting++;
+  for (const kiln__script_emitter *outer = e->outer; outer; outer = outer->outer) nesting++;
   if (nesting > MAX_FORK_NESTING) {
     return kiln__ts_error(e, ast, "forks are nested deeper than %d", MAX_FORK_NESTING);
   }
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_fork);
   kiln_graph *graph = kiln_graph_create_sub(e->graph);
-  kiln_emitter inner = {.l = e->l,
-                        .function = e->function,
-                        .file = e->file,
-                        .source = e->source,
-                        .graph = graph,
-                        .arena = graph->arena,
-                        .outer = e,
-                        .capturing = node};
+  kiln__script_emitter inner = {.l = e->l,
+                                .function = e->function,
+                                .file = e->file,
+                                .source = e->source,
+                                .graph = graph,
+                                .arena = graph->arena,
+                                .outer = e,
+                                .capturing = node};
   kiln_map_init(&inner.loose, e->l->ast_arena);
   KILN_TRY(emit_closure(&inner, closure));
   kiln_node_set_graph(node, "Subgraph", graph);
@@ -327,7 +328,7 @@ kiln_status *kiln__ts_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_ast 
   return NULL;
 }
 
-static kiln_status *do_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *do_fork(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_ir_value **out) {
   (void)hint;
   KILN_TRY(need_args(e, ast, 1, 1));
@@ -337,7 +338,7 @@ static kiln_status *do_fork(kiln_emitter *e, const kiln_ast *ast, const kiln_typ
   return kiln__ts_fork(e, ast, var->closure, out);
 }
 
-static kiln_status *refuse(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *refuse(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                            kiln_ir_value **out) {
   (void)hint;
   (void)out;
@@ -380,7 +381,7 @@ bool kiln__is_builtin(kiln_str name) {
   return false;
 }
 
-kiln_status *kiln__ts_builtin(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
+kiln_status *kiln__ts_builtin(kiln__script_emitter *e, const kiln_ast *ast, kiln_str name,
                               const kiln_type *hint, kiln_sugar *out) {
   out->kind = KILN_SUGAR_VALUE;
   for (size_t i = 0; i < sizeof special / sizeof *special; i++) {

@@ -5,7 +5,7 @@
 
 /* -- Arguments -- */
 
-kiln_status *kiln__ts_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out) {
+kiln_status *kiln__ts_args(kiln__script_emitter *e, const kiln_ast *call, kiln_args *out) {
   for (int i = 1; i < call->count; i++) {
     const kiln_ast *kid = call->kids[i];
     if (kid->kind == KILN_AST_STAR) {
@@ -32,7 +32,7 @@ kiln_status *kiln__ts_args(kiln_emitter *e, const kiln_ast *call, kiln_args *out
   return NULL;
 }
 
-static kiln_actual *actuals_of(kiln_emitter *e, const kiln_arg *args, int count) {
+static kiln_actual *actuals_of(kiln__script_emitter *e, const kiln_arg *args, int count) {
   kiln_actual *out = KILN_NEW_ARRAY(e->l->ast_arena, kiln_actual, count + 1);
   for (int i = 0; i < count; i++) {
     out[i].keyword = args[i].keyword;
@@ -44,7 +44,7 @@ static kiln_actual *actuals_of(kiln_emitter *e, const kiln_arg *args, int count)
 
 /* -- Filling a schema -- */
 
-static kiln_status *insert_conversion(kiln_emitter *e, const kiln_ast *ast, kiln_fit fit,
+static kiln_status *insert_conversion(kiln__script_emitter *e, const kiln_ast *ast, kiln_fit fit,
                                       kiln_ir_value *value, const kiln_type *type,
                                       kiln_ir_value **out) {
   const char *name = kiln_fit_op_name(fit);
@@ -65,9 +65,9 @@ static const kiln_type *constant_type(kiln_ivalue value, const kiln_type *formal
   }
 }
 
-static kiln_status *fill_slot(kiln_emitter *e, const kiln_ast *ast, const kiln_schema_arg *formal,
-                              const kiln_match_slot *slot, const kiln_arg *args,
-                              kiln_ir_value **out) {
+static kiln_status *fill_slot(kiln__script_emitter *e, const kiln_ast *ast,
+                              const kiln_schema_arg *formal, const kiln_match_slot *slot,
+                              const kiln_arg *args, kiln_ir_value **out) {
   if (slot->fit == KILN_FIT_DEFAULT) {
     *out = kiln__ts_constant(e, ast, kiln_ivalue_retain(formal->default_value),
                              constant_type(formal->default_value, formal->type));
@@ -113,7 +113,7 @@ static kiln_status *fill_slot(kiln_emitter *e, const kiln_ast *ast, const kiln_s
 }
 
 /* Adds the call's arguments to `node` in the schema's order. */
-static kiln_status *fill(kiln_emitter *e, const kiln_ast *ast, kiln_node *node,
+static kiln_status *fill(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node,
                          const kiln_schema *schema, const kiln_match_slot *slots,
                          const kiln_arg *args, int count, int varargs) {
   for (int i = 0; i < schema->arg_count; i++) {
@@ -128,19 +128,19 @@ static kiln_status *fill(kiln_emitter *e, const kiln_ast *ast, kiln_node *node,
 
 /* -- Operators -- */
 
-static bool any_loose(kiln_emitter *e, const kiln_arg *args, int count) {
+static bool any_loose(kiln__script_emitter *e, const kiln_arg *args, int count) {
   for (int i = 0; i < count; i++) {
     if (kiln__is_loose(e, args[i].value)) return true;
   }
   return false;
 }
 
-static kiln_status *call_plain_function(kiln_emitter *e, const kiln_ast *ast,
+static kiln_status *call_plain_function(kiln__script_emitter *e, const kiln_ast *ast,
                                         kiln_function *function, const kiln_arg *args, int count,
                                         kiln_ir_value **out);
 
 /* The keywords of the last arguments stay beside a node that no schema describes. */
-static kiln_status *keep_keywords(kiln_emitter *e, kiln_node *node, const kiln_arg *args,
+static kiln_status *keep_keywords(kiln__script_emitter *e, kiln_node *node, const kiln_arg *args,
                                   int count) {
   int first = 0;
   while (first < count && args[first].keyword.len == 0) first++;
@@ -157,7 +157,7 @@ static kiln_status *keep_keywords(kiln_emitter *e, kiln_node *node, const kiln_a
 }
 
 /* Keeps a call that cannot be resolved: it fails when it is reached. */
-static kiln_status *emit_unresolved(kiln_emitter *e, const kiln_ast *ast, const char *name,
+static kiln_status *emit_unresolved(kiln__script_emitter *e, const kiln_ast *ast, const char *name,
                                     const kiln_arg *args, int count, kiln_sugar *out) {
   kiln_node *node = kiln_node_create_unknown(e->graph, kiln_str_from(name));
   for (int i = 0; i < count; i++) kiln_node_add_input(node, args[i].value);
@@ -169,7 +169,7 @@ static kiln_status *emit_unresolved(kiln_emitter *e, const kiln_ast *ast, const 
   return NULL;
 }
 
-static kiln_status *emit_structural(kiln_emitter *e, const kiln_ast *ast, const kiln_op *op,
+static kiln_status *emit_structural(kiln__script_emitter *e, const kiln_ast *ast, const kiln_op *op,
                                     const kiln_arg *args, int count, kiln_sugar *out) {
   if (op->id == KILN_OP_prim_RaiseException && count >= 1) {
     kiln_node *node = kiln_node_create(e->graph, op);
@@ -196,7 +196,7 @@ static kiln_status *emit_structural(kiln_emitter *e, const kiln_ast *ast, const 
   return emit_unresolved(e, ast, op->name.data, args, count, out);
 }
 
-static void set_results(kiln_emitter *e, kiln_node *node, const kiln_schema *schema,
+static void set_results(kiln__script_emitter *e, kiln_node *node, const kiln_schema *schema,
                         kiln_type_env *env, bool loose, kiln_sugar *out) {
   for (int i = 0; i < schema->result_count; i++) {
     const kiln_type *type = kiln_type_env_eval(env, schema->results[i].type);
@@ -209,7 +209,7 @@ static void set_results(kiln_emitter *e, kiln_node *node, const kiln_schema *sch
   out->value = schema->result_count == 1 ? kiln_node_output(node, 0) : NULL;
 }
 
-kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
+kiln_status *kiln__ts_op(kiln__script_emitter *e, const kiln_ast *ast, const char *name,
                          const kiln_arg *args, int count, kiln_sugar *out) {
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};
   KILN_TRY(kiln__ts_map_device(e, ast, name, args, count, &out->value));
@@ -243,7 +243,7 @@ kiln_status *kiln__ts_op(kiln_emitter *e, const kiln_ast *ast, const char *name,
   return NULL;
 }
 
-kiln_status *kiln__ts_op_values(kiln_emitter *e, const kiln_ast *ast, const char *name,
+kiln_status *kiln__ts_op_values(kiln__script_emitter *e, const kiln_ast *ast, const char *name,
                                 kiln_ir_value *const *values, int count, kiln_ir_value **out) {
   kiln_arg args[8] = {{.value = NULL}};
   KILN_CHECK(count <= 8);
@@ -256,7 +256,7 @@ kiln_status *kiln__ts_op_values(kiln_emitter *e, const kiln_ast *ast, const char
 /* -- Functions and methods -- */
 
 /* Matches `args` and fills `node`; the schema's result becomes its output. */
-static kiln_status *call_schema(kiln_emitter *e, const kiln_ast *ast, kiln_node *node,
+static kiln_status *call_schema(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node,
                                 kiln_function *function, kiln_arg *args, int count,
                                 kiln_ir_value **out) {
   const kiln_schema *schema = function->schema;
@@ -284,7 +284,7 @@ static kiln_status *call_schema(kiln_emitter *e, const kiln_ast *ast, kiln_node 
   return NULL;
 }
 
-kiln_status *kiln__ts_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
+kiln_status *kiln__ts_method(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
                              kiln_function *method, const kiln_arg *args, int count,
                              kiln_ir_value **out) {
   KILN_TRY(kiln__loader_schema(e->l, method));
@@ -298,7 +298,7 @@ kiln_status *kiln__ts_method(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value
   return call_schema(e, ast, node, method, all, count + 1, out);
 }
 
-static kiln_status *call_plain_function(kiln_emitter *e, const kiln_ast *ast,
+static kiln_status *call_plain_function(kiln__script_emitter *e, const kiln_ast *ast,
                                         kiln_function *function, const kiln_arg *args, int count,
                                         kiln_ir_value **out) {
   kiln_arg *own = KILN_NEW_ARRAY(e->l->ast_arena, kiln_arg, count + 1);
@@ -310,8 +310,8 @@ static kiln_status *call_plain_function(kiln_emitter *e, const kiln_ast *ast,
   return call_schema(e, ast, node, function, own, count, out);
 }
 
-static kiln_status *call_function(kiln_emitter *e, const kiln_ast *ast, kiln_function *function,
-                                  kiln_args *args, kiln_ir_value **out) {
+static kiln_status *call_function(kiln__script_emitter *e, const kiln_ast *ast,
+                                  kiln_function *function, kiln_args *args, kiln_ir_value **out) {
   if (function->owner) { /* Class.method(object, …) */
     if (args->count == 0) return kiln__ts_error(e, ast, "a method without self");
     return kiln__ts_method(e, ast, args->data[0].value, function, args->data + 1, args->count - 1,
@@ -322,8 +322,8 @@ static kiln_status *call_function(kiln_emitter *e, const kiln_ast *ast, kiln_fun
 
 /* -- Classes -- */
 
-static kiln_status *make_named_tuple(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
-                                     kiln_args *args, kiln_ir_value **out) {
+static kiln_status *make_named_tuple(kiln__script_emitter *e, const kiln_ast *ast,
+                                     const kiln_type *type, kiln_args *args, kiln_ir_value **out) {
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, type->elem_count + 1);
   for (int i = 0; i < args->count; i++) {
     int at = i;
@@ -351,7 +351,7 @@ static kiln_status *make_named_tuple(kiln_emitter *e, const kiln_ast *ast, const
   return NULL;
 }
 
-static kiln_status *make_object(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
+static kiln_status *make_object(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *type,
                                 kiln_ir_value **out) {
   if (type->kind != KILN_TYPE_CLASS) {
     return kiln__ts_error(e, ast, "objects of " KILN_STR_FMT " cannot be made",
@@ -361,7 +361,7 @@ static kiln_status *make_object(kiln_emitter *e, const kiln_ast *ast, const kiln
   return NULL;
 }
 
-static kiln_status *call_class(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
+static kiln_status *call_class(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *type,
                                kiln_args *args, kiln_ir_value **out) {
   if (type->kind == KILN_TYPE_TUPLE) return make_named_tuple(e, ast, type, args, out);
   KILN_TRY(make_object(e, ast, type, out));
@@ -372,7 +372,7 @@ static kiln_status *call_class(kiln_emitter *e, const kiln_ast *ast, const kiln_
 }
 
 /* Calling a value: a function that was given a name, an object's __call__, a module's forward. */
-static kiln_status *call_value(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+static kiln_status *call_value(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                                kiln_args *args, kiln_ir_value **out) {
   const kiln_attr *attr =
       value->type->kind == KILN_TYPE_FUNCTION ? kiln_node_attr(value->node, "function") : NULL;
@@ -393,7 +393,7 @@ static kiln_status *call_value(kiln_emitter *e, const kiln_ast *ast, kiln_ir_val
 
 /* -- Dispatch -- */
 
-static kiln_status *call_op(kiln_emitter *e, const kiln_ast *ast, const kiln_sugar *callee,
+static kiln_status *call_op(kiln__script_emitter *e, const kiln_ast *ast, const kiln_sugar *callee,
                             kiln_args *args, kiln_sugar *out) {
   char *name = kiln_arena_strndup(e->l->ast_arena, callee->name.data, callee->name.len);
   if (!callee->value) return kiln__ts_op(e, ast, name, args->data, args->count, out);
@@ -403,7 +403,7 @@ static kiln_status *call_op(kiln_emitter *e, const kiln_ast *ast, const kiln_sug
   return kiln__ts_op(e, ast, name, all, args->count + 1, out);
 }
 
-kiln_status *kiln__ts_call(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+kiln_status *kiln__ts_call(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                            kiln_sugar *out) {
   kiln_sugar callee;
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};

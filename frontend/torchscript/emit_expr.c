@@ -3,8 +3,8 @@
 
 #include "frontend/torchscript/emit.h"
 
-kiln_status *kiln__sugar_value(kiln_emitter *e, const kiln_ast *ast, const kiln_sugar *sugar,
-                               kiln_ir_value **out) {
+kiln_status *kiln__sugar_value(kiln__script_emitter *e, const kiln_ast *ast,
+                               const kiln_sugar *sugar, kiln_ir_value **out) {
   switch (sugar->kind) {
     case KILN_SUGAR_VALUE: *out = sugar->value; return NULL;
     case KILN_SUGAR_VALUES: {
@@ -20,7 +20,7 @@ kiln_status *kiln__sugar_value(kiln_emitter *e, const kiln_ast *ast, const kiln_
   }
 }
 
-kiln_status *kiln__ts_value(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+kiln_status *kiln__ts_value(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_ir_value **out) {
   kiln_sugar sugar;
   KILN_TRY(kiln__ts_sugar(e, ast, hint, &sugar));
@@ -29,7 +29,7 @@ kiln_status *kiln__ts_value(kiln_emitter *e, const kiln_ast *ast, const kiln_typ
 
 /* -- Truth -- */
 
-kiln_status *kiln__to_bool(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
+kiln_status *kiln__to_bool(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                            kiln_ir_value **out) {
   *out = value;
   switch (value->type->kind) {
@@ -56,7 +56,7 @@ kiln_status *kiln__to_bool(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *
   return kiln__ts_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_BOOL), "the condition", out);
 }
 
-kiln_status *kiln__ts_condition(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
+kiln_status *kiln__ts_condition(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   kiln_ir_value *value = NULL;
   KILN_TRY(kiln__ts_value(e, ast, NULL, &value));
   return kiln__to_bool(e, ast, value, out);
@@ -70,7 +70,8 @@ static bool is_call_of(const kiln_ast *ast, const char *name) {
 }
 
 /* What is left of `type` without the types that are subtypes of `without`. */
-static const kiln_type *subtract(kiln_emitter *e, const kiln_type *type, const kiln_type *without) {
+static const kiln_type *subtract(kiln__script_emitter *e, const kiln_type *type,
+                                 const kiln_type *without) {
   const kiln_type *none = kiln_type_basic(KILN_TYPE_NONE);
   const kiln_type *parts[64];
   int count = 0;
@@ -87,14 +88,14 @@ static const kiln_type *subtract(kiln_emitter *e, const kiln_type *type, const k
   return count > 0 ? kiln_type_union(e->l->types, parts, count) : NULL;
 }
 
-static void refine(kiln_emitter *e, const kiln_ast *name, const kiln_type *type) {
+static void refine(kiln__script_emitter *e, const kiln_ast *name, const kiln_type *type) {
   const kiln_var *var = kiln__find_var(e, name->text);
   if (!var || !var->value || !type || type == var->value->type) return;
   if (kiln_type_is_subtype(var->value->type, type)) return;
   kiln__set_var(e, name->text, kiln__ts_cast(e, name, var->value, type));
 }
 
-static kiln_status *refine_isinstance(kiln_emitter *e, const kiln_ast *call, bool branch) {
+static kiln_status *refine_isinstance(kiln__script_emitter *e, const kiln_ast *call, bool branch) {
   const kiln_ast *name = call->kids[1], *types = call->kids[2];
   const kiln_var *var = name->kind == KILN_AST_NAME ? kiln__find_var(e, name->text) : NULL;
   if (!var || !var->value) return NULL;
@@ -111,7 +112,7 @@ static kiln_status *refine_isinstance(kiln_emitter *e, const kiln_ast *call, boo
   return NULL;
 }
 
-kiln_status *kiln__ts_refinements(kiln_emitter *e, const kiln_ast *ast, bool branch) {
+kiln_status *kiln__ts_refinements(kiln__script_emitter *e, const kiln_ast *ast, bool branch) {
   switch ((kiln_ast_kind)ast->kind) {
     case KILN_AST_NOT: return kiln__ts_refinements(e, ast->kids[0], !branch);
     case KILN_AST_AND:
@@ -143,7 +144,8 @@ kiln_status *kiln__ts_refinements(kiln_emitter *e, const kiln_ast *ast, bool bra
 /* -- Branching expressions -- */
 
 /* a and b, a or b: b is evaluated only when it decides. */
-static kiln_status *emit_logical(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
+static kiln_status *emit_logical(kiln__script_emitter *e, const kiln_ast *ast,
+                                 kiln_ir_value **out) {
   bool is_and = ast->kind == KILN_AST_AND;
   kiln_ir_value *left, *right;
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &left));
@@ -165,8 +167,8 @@ static kiln_status *emit_logical(kiln_emitter *e, const kiln_ast *ast, kiln_ir_v
   return NULL;
 }
 
-static kiln_status *emit_ternary(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                 kiln_ir_value **out) {
+static kiln_status *emit_ternary(kiln__script_emitter *e, const kiln_ast *ast,
+                                 const kiln_type *hint, kiln_ir_value **out) {
   kiln_ir_value *condition, *values[2];
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
@@ -261,8 +263,8 @@ static bool is_number(const kiln_type *type) {
 }
 
 /* number OP tensor: operators take the tensor first (PyTorch's builtin functions do the same). */
-static kiln_status *emit_number_first(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **args,
-                                      kiln_ir_value **out, bool *out_done) {
+static kiln_status *emit_number_first(kiln__script_emitter *e, const kiln_ast *ast,
+                                      kiln_ir_value **args, kiln_ir_value **out, bool *out_done) {
   static const struct {
     uint32_t op;
     const char *first, *then;
@@ -289,7 +291,7 @@ static kiln_status *emit_number_first(kiln_emitter *e, const kiln_ast *ast, kiln
   return NULL;
 }
 
-static kiln_status *emit_binary(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
+static kiln_status *emit_binary(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   kiln_ir_value *args[2];
   KILN_TRY(kiln__ts_value(e, ast->kids[0], NULL, &args[0]));
   KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &args[1]));
@@ -312,7 +314,8 @@ static kiln_status *emit_binary(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
   return kiln__ts_op_values(e, ast, name, args, 2, out);
 }
 
-static kiln_status *emit_compare(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
+static kiln_status *emit_compare(kiln__script_emitter *e, const kiln_ast *ast,
+                                 kiln_ir_value **out) {
   switch (ast->op) {
     case KILN_COMPARE_IN:
     case KILN_COMPARE_NOT_IN: {
@@ -343,7 +346,7 @@ static kiln_status *emit_compare(kiln_emitter *e, const kiln_ast *ast, kiln_ir_v
   }
 }
 
-static kiln_status *emit_unary(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
+static kiln_status *emit_unary(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   kiln_ir_value *value;
   /* A constant with its sign is one constant. */
   const kiln_ast *kid = ast->kids[0];
@@ -367,7 +370,7 @@ static kiln_status *emit_unary(kiln_emitter *e, const kiln_ast *ast, kiln_ir_val
                             out);
 }
 
-static kiln_status *emit_not(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
+static kiln_status *emit_not(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   kiln_ir_value *value;
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &value));
   KILN_TRY(kiln__ts_op_values(e, ast, "aten::__not__", &value, 1, out));
@@ -392,7 +395,7 @@ static const kiln_type *hint_of_kind(const kiln_type *hint, kiln_type_kind kind)
 }
 
 /* The join of the items' types, as far as there is one. */
-static const kiln_type *join_types(kiln_emitter *e, kiln_ir_value *const *items, int stride,
+static const kiln_type *join_types(kiln__script_emitter *e, kiln_ir_value *const *items, int stride,
                                    int count) {
   const kiln_type *type = NULL;
   for (int i = 0; i < count; i += stride) {
@@ -403,8 +406,8 @@ static const kiln_type *join_types(kiln_emitter *e, kiln_ir_value *const *items,
   return type ? kiln_type_unshaped(e->l->types, type) : NULL;
 }
 
-static kiln_status *emit_list_display(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                      kiln_ir_value **out) {
+static kiln_status *emit_list_display(kiln__script_emitter *e, const kiln_ast *ast,
+                                      const kiln_type *hint, kiln_ir_value **out) {
   const kiln_type *list = hint_of_kind(hint, KILN_TYPE_LIST);
   const kiln_type *elem = list ? list->elems[0] : NULL;
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, ast->count + 1);
@@ -425,8 +428,8 @@ static kiln_status *emit_list_display(kiln_emitter *e, const kiln_ast *ast, cons
   return NULL;
 }
 
-static kiln_status *emit_dict_display(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                      kiln_ir_value **out) {
+static kiln_status *emit_dict_display(kiln__script_emitter *e, const kiln_ast *ast,
+                                      const kiln_type *hint, kiln_ir_value **out) {
   const kiln_type *type = hint_of_kind(hint, KILN_TYPE_DICT);
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, ast->count + 1);
   for (int i = 0; i < ast->count; i++) {
@@ -453,8 +456,8 @@ static kiln_status *emit_dict_display(kiln_emitter *e, const kiln_ast *ast, cons
   return NULL;
 }
 
-static kiln_status *emit_tuple_display(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                       kiln_ir_value **out) {
+static kiln_status *emit_tuple_display(kiln__script_emitter *e, const kiln_ast *ast,
+                                       const kiln_type *hint, kiln_ir_value **out) {
   const kiln_type *type = hint_of_kind(hint, KILN_TYPE_TUPLE);
   if (type && type->elem_count != ast->count) type = NULL;
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, ast->count + 1);
@@ -474,7 +477,7 @@ static kiln_status *emit_tuple_display(kiln_emitter *e, const kiln_ast *ast, con
 
 /* -- Names -- */
 
-static kiln_status *emit_complex(kiln_emitter *e, const kiln_ast *ast, double im,
+static kiln_status *emit_complex(kiln__script_emitter *e, const kiln_ast *ast, double im,
                                  kiln_ir_value **out) {
   kiln_complex *number = NULL;
   KILN_TRY(kiln_complex_create(e->l->env->mem, 0, im, &number));
@@ -482,7 +485,7 @@ static kiln_status *emit_complex(kiln_emitter *e, const kiln_ast *ast, double im
   return NULL;
 }
 
-static kiln_status *emit_name(kiln_emitter *e, const kiln_ast *ast, kiln_sugar *out) {
+static kiln_status *emit_name(kiln__script_emitter *e, const kiln_ast *ast, kiln_sugar *out) {
   static const struct {
     const char *name;
     kiln_sugar_kind kind;
@@ -524,7 +527,7 @@ static kiln_status *emit_name(kiln_emitter *e, const kiln_ast *ast, kiln_sugar *
 
 /* -- Dispatch -- */
 
-static kiln_status *emit_plain(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+static kiln_status *emit_plain(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                                kiln_ir_value **out) {
   switch ((kiln_ast_kind)ast->kind) {
     case KILN_AST_INT: *out = kiln__ts_int(e, ast, ast->u.integer); return NULL;
@@ -553,7 +556,7 @@ static kiln_status *emit_plain(kiln_emitter *e, const kiln_ast *ast, const kiln_
   }
 }
 
-kiln_status *kiln__ts_sugar(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+kiln_status *kiln__ts_sugar(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_sugar *out) {
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};
   if (ast->kind == KILN_AST_NAME) return emit_name(e, ast, out);

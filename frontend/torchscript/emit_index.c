@@ -3,7 +3,7 @@
 
 /* -- Tuples -- */
 
-static kiln_status *constant_int(kiln_emitter *e, const kiln_ast *ast, int64_t *out) {
+static kiln_status *constant_int(kiln__script_emitter *e, const kiln_ast *ast, int64_t *out) {
   kiln_ir_value *value;
   KILN_TRY(kiln__ts_value(e, ast, NULL, &value));
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
@@ -14,7 +14,7 @@ static kiln_status *constant_int(kiln_emitter *e, const kiln_ast *ast, int64_t *
   return NULL;
 }
 
-static kiln_ir_value *tuple_item(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
+static kiln_ir_value *tuple_item(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
                                  int64_t index) {
   kiln_ir_value *at = kiln__ts_int(e, ast, index);
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleIndex);
@@ -30,7 +30,7 @@ static int64_t clamp_bound(int64_t bound, int64_t count) {
   return bound < 0 ? 0 : bound > count ? count : bound;
 }
 
-static kiln_status *tuple_slice(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
+static kiln_status *tuple_slice(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
                                 const kiln_ast *slice, kiln_ir_value **out) {
   int64_t count = tuple->type->elem_count, begin = 0, end = count, step = 1;
   if (slice->kids[0]) KILN_TRY(constant_int(e, slice->kids[0], &begin));
@@ -50,7 +50,7 @@ static kiln_status *tuple_slice(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
 }
 
 /* Elements of one type may be picked by any int. */
-static kiln_status *pick_item(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
+static kiln_status *pick_item(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
                               kiln_ir_value *index, kiln_ir_value **out) {
   const kiln_type *type = tuple->type;
   bool alike = type->elem_count > 0;
@@ -68,7 +68,7 @@ static kiln_status *pick_item(kiln_emitter *e, const kiln_ast *ast, kiln_ir_valu
   return NULL;
 }
 
-static kiln_status *index_tuple(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
+static kiln_status *index_tuple(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
                                 const kiln_ast *subscript, kiln_ir_value **out) {
   if (subscript->kind == KILN_AST_SLICE) return tuple_slice(e, ast, tuple, subscript, out);
   kiln_ir_value *value;
@@ -89,7 +89,8 @@ static kiln_status *index_tuple(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
 /* -- Slices of lists and strings -- */
 
 /* start, stop, step; absent ones are None and 1. */
-static kiln_status *slice_bounds(kiln_emitter *e, const kiln_ast *slice, kiln_ir_value **out) {
+static kiln_status *slice_bounds(kiln__script_emitter *e, const kiln_ast *slice,
+                                 kiln_ir_value **out) {
   for (int i = 0; i < 3; i++) {
     if (slice->kids[i]) {
       KILN_TRY(kiln__ts_value(e, slice->kids[i], NULL, &out[i]));
@@ -119,7 +120,7 @@ static int dims_consumed(const kiln_ast *ast, int from) {
   return count;
 }
 
-static kiln_status *apply_slice(kiln_emitter *e, const kiln_ast *slice, tensor_index *t) {
+static kiln_status *apply_slice(kiln__script_emitter *e, const kiln_ast *slice, tensor_index *t) {
   kiln_ir_value *bounds[3], *args[5];
   KILN_TRY(slice_bounds(e, slice, bounds));
   args[0] = t->self;
@@ -128,7 +129,8 @@ static kiln_status *apply_slice(kiln_emitter *e, const kiln_ast *slice, tensor_i
   return kiln__ts_op_values(e, slice, "aten::slice", args, 5, &t->self);
 }
 
-static kiln_status *apply_subscript(kiln_emitter *e, const kiln_ast *ast, int at, tensor_index *t) {
+static kiln_status *apply_subscript(kiln__script_emitter *e, const kiln_ast *ast, int at,
+                                    tensor_index *t) {
   const kiln_ast *kid = ast->kids[at];
   if (kid->kind == KILN_AST_ELLIPSIS) {
     t->dim = -dims_consumed(ast, at + 1);
@@ -166,8 +168,8 @@ static kiln_status *apply_subscript(kiln_emitter *e, const kiln_ast *ast, int at
   return NULL;
 }
 
-static kiln_status *apply_subscripts(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
-                                     tensor_index *t) {
+static kiln_status *apply_subscripts(kiln__script_emitter *e, const kiln_ast *ast,
+                                     kiln_ir_value *self, tensor_index *t) {
   memset(t, 0, sizeof *t);
   t->self = self;
   const kiln_ast *list = ast;
@@ -180,7 +182,8 @@ static kiln_status *apply_subscripts(kiln_emitter *e, const kiln_ast *ast, kiln_
   return NULL;
 }
 
-static kiln_ir_value *index_list(kiln_emitter *e, const kiln_ast *ast, const tensor_index *t) {
+static kiln_ir_value *index_list(kiln__script_emitter *e, const kiln_ast *ast,
+                                 const tensor_index *t) {
   const kiln_type *elem = kiln_type_optional(e->l->types, kiln_type_basic(KILN_TYPE_TENSOR));
   int count = t->indices.count;
   while (count > 0 && !t->indices.data[count - 1]) count--;
@@ -193,7 +196,7 @@ static kiln_ir_value *index_list(kiln_emitter *e, const kiln_ast *ast, const ten
 
 /* -- Reading -- */
 
-static kiln_status *index_class(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *object,
+static kiln_status *index_class(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *object,
                                 const kiln_type *hint, kiln_ir_value **out) {
   kiln_ir_value *key;
   KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &key));
@@ -218,7 +221,7 @@ static kiln_status *index_class(kiln_emitter *e, const kiln_ast *ast, kiln_ir_va
   return NULL;
 }
 
-kiln_status *kiln__ts_index(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
+kiln_status *kiln__ts_index(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
                             kiln_ir_value **out) {
   kiln_ir_value *self;
   KILN_TRY(kiln__ts_value(e, ast->kids[0], NULL, &self));
@@ -256,8 +259,8 @@ kiln_status *kiln__ts_index(kiln_emitter *e, const kiln_ast *ast, const kiln_typ
 /* -- Writing -- */
 
 /* A number becomes a tensor of the target's dtype and device. */
-static kiln_status *as_tensor_like(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *like,
-                                   kiln_ir_value **value) {
+static kiln_status *as_tensor_like(kiln__script_emitter *e, const kiln_ast *ast,
+                                   kiln_ir_value *like, kiln_ir_value **value) {
   if (kiln_type_is_tensor((*value)->type)) return NULL;
   kiln_arg args[3] = {
       {.value = *value}, {.keyword = KILN_STR("dtype")}, {.keyword = KILN_STR("device")}};
@@ -268,7 +271,8 @@ static kiln_status *as_tensor_like(kiln_emitter *e, const kiln_ast *ast, kiln_ir
   return kiln__sugar_value(e, ast, &sugar, value);
 }
 
-kiln_status *kiln__ts_index_assign(kiln_emitter *e, const kiln_ast *target, kiln_ir_value *value) {
+kiln_status *kiln__ts_index_assign(kiln__script_emitter *e, const kiln_ast *target,
+                                   kiln_ir_value *value) {
   kiln_ir_value *self, *ignored;
   KILN_TRY(kiln__ts_value(e, target->kids[0], NULL, &self));
   if (kiln_type_is_tensor(self->type) && !kiln__is_loose(e, self)) {
@@ -297,7 +301,7 @@ kiln_status *kiln__ts_index_assign(kiln_emitter *e, const kiln_ast *target, kiln
   return kiln__ts_op_values(e, target, "aten::_set_item", args, 3, &ignored);
 }
 
-kiln_status *kiln__ts_delete(kiln_emitter *e, const kiln_ast *target) {
+kiln_status *kiln__ts_delete(kiln__script_emitter *e, const kiln_ast *target) {
   if (target->kind == KILN_AST_NAME) {
     kiln__set_var(e, target->text, NULL)->why = "it has been deleted";
     return NULL;
@@ -313,8 +317,8 @@ kiln_status *kiln__ts_delete(kiln_emitter *e, const kiln_ast *target) {
 
 /* -- Attributes -- */
 
-static kiln_status *class_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *object,
-                                    kiln_str name, kiln_sugar *out) {
+static kiln_status *class_attribute(kiln__script_emitter *e, const kiln_ast *ast,
+                                    kiln_ir_value *object, kiln_str name, kiln_sugar *out) {
   const kiln_type *type = object->type;
   int slot = type->kind == KILN_TYPE_CLASS ? kiln_type_find_attribute(type, name) : -1;
   if (slot >= 0) {
@@ -381,8 +385,8 @@ static const char *property_op(const kiln_type *type, kiln_str name) {
   return NULL;
 }
 
-static kiln_status *enum_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
-                                   kiln_str name, kiln_sugar *out) {
+static kiln_status *enum_attribute(kiln__script_emitter *e, const kiln_ast *ast,
+                                   kiln_ir_value *value, kiln_str name, kiln_sugar *out) {
   bool is_name = kiln_str_is(name, "name");
   if (!is_name && !kiln_str_is(name, "value")) {
     return kiln__ts_error(e, ast, "an enum has only a name and a value");
@@ -394,8 +398,8 @@ static kiln_status *enum_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_ir
   return NULL;
 }
 
-static kiln_status *value_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
-                                    kiln_str name, kiln_sugar *out) {
+static kiln_status *value_attribute(kiln__script_emitter *e, const kiln_ast *ast,
+                                    kiln_ir_value *value, kiln_str name, kiln_sugar *out) {
   const kiln_type *type = value->type;
   if (type->kind == KILN_TYPE_CLASS || type->kind == KILN_TYPE_INTERFACE) {
     return class_attribute(e, ast, value, name, out);
@@ -425,7 +429,8 @@ static kiln_status *value_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_i
   return NULL;
 }
 
-static kiln_status *path_attribute(kiln_emitter *e, kiln_str path, kiln_str name, kiln_sugar *out) {
+static kiln_status *path_attribute(kiln__script_emitter *e, kiln_str path, kiln_str name,
+                                   kiln_sugar *out) {
   out->kind = KILN_SUGAR_PATH;
   out->name = kiln_str_from(kiln_arena_printf(e->l->ast_arena, KILN_STR_FMT "." KILN_STR_FMT,
                                               KILN_STR_ARG(path), KILN_STR_ARG(name)));
@@ -442,8 +447,8 @@ static kiln_status *path_attribute(kiln_emitter *e, kiln_str path, kiln_str name
 }
 
 /* Class.__new__, Class.method, Enum.MEMBER. */
-static kiln_status *type_attribute(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
-                                   kiln_str name, kiln_sugar *out) {
+static kiln_status *type_attribute(kiln__script_emitter *e, const kiln_ast *ast,
+                                   const kiln_type *type, kiln_str name, kiln_sugar *out) {
   out->type = type;
   if (kiln_str_is(name, "__new__")) {
     out->kind = KILN_SUGAR_NEW;
@@ -478,7 +483,7 @@ static bool dtype_constant(kiln_str name, int64_t *out) {
   return false;
 }
 
-static kiln_status *torch_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_str name,
+static kiln_status *torch_attribute(kiln__script_emitter *e, const kiln_ast *ast, kiln_str name,
                                     kiln_sugar *out) {
   int64_t dtype;
   if (kiln_str_is(name, "autograd")) {
@@ -493,7 +498,7 @@ static kiln_status *torch_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_s
   return NULL;
 }
 
-kiln_status *kiln__ts_attribute(kiln_emitter *e, const kiln_ast *ast, kiln_sugar base,
+kiln_status *kiln__ts_attribute(kiln__script_emitter *e, const kiln_ast *ast, kiln_sugar base,
                                 kiln_str name, kiln_sugar *out) {
   *out = (kiln_sugar){.kind = KILN_SUGAR_VALUE};
   switch (base.kind) {

@@ -8,7 +8,7 @@
 
 /* -- What a body assigns -- */
 
-static void add_target(kiln_emitter *e, const kiln_ast *target, kiln_map *out) {
+static void add_target(kiln__script_emitter *e, const kiln_ast *target, kiln_map *out) {
   if (target->kind == KILN_AST_NAME) {
     kiln_map_set(out, target->text, e);
   } else if (target->kind == KILN_AST_TUPLE || target->kind == KILN_AST_LIST) {
@@ -16,7 +16,7 @@ static void add_target(kiln_emitter *e, const kiln_ast *target, kiln_map *out) {
   }
 }
 
-static void collect(kiln_emitter *e, const kiln_ast *ast, kiln_map *out) {
+static void collect(kiln__script_emitter *e, const kiln_ast *ast, kiln_map *out) {
   if (!ast) return;
   switch ((kiln_ast_kind)ast->kind) {
     case KILN_AST_BLOCK:
@@ -62,7 +62,7 @@ typedef struct loop {
 } loop;
 
 /* A carried name may need a wider type than it comes with: what its annotation says. */
-static const kiln_type *carried_type(kiln_emitter *e, const kiln_var *var) {
+static const kiln_type *carried_type(kiln__script_emitter *e, const kiln_var *var) {
   const kiln_type *type = var->value->type;
   bool widen =
       var->declared && type->kind == KILN_TYPE_NONE && kiln_type_is_subtype(type, var->declared);
@@ -71,7 +71,7 @@ static const kiln_type *carried_type(kiln_emitter *e, const kiln_var *var) {
 
 /* An exit leaves with the values at its place, whatever the rest of the body would make of them:
  * they are kept under names of their own, which begin as what the body was given. */
-static void keep_inputs(kiln_emitter *e, loop *lp, int depth) {
+static void keep_inputs(kiln__script_emitter *e, loop *lp, int depth) {
   for (int i = 0; i < lp->carried.count; i++) {
     kiln_ir_value *input = kiln_block_input(lp->scope.block, i + 1);
     kiln_str name = kiln_str_from(kiln_arena_printf(e->l->ast_arena, "$" KILN_STR_FMT "@%d",
@@ -87,7 +87,7 @@ static void keep_inputs(kiln_emitter *e, loop *lp, int depth) {
 }
 
 /* The node with its carried inputs, and the scope of its body. */
-static void begin_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *body,
+static void begin_loop(kiln__script_emitter *e, const kiln_ast *ast, const kiln_ast *body,
                        kiln_ir_value *trips, kiln_ir_value *condition, loop *lp) {
   memset(lp, 0, sizeof *lp);
   kiln_map names;
@@ -129,7 +129,7 @@ static void begin_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *bod
 }
 
 /* `going` unless `flag` is set. */
-static kiln_status *unless(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *flag,
+static kiln_status *unless(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *flag,
                            const kiln_ast *condition, kiln_ir_value **going) {
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
   kiln_node_add_input(node, flag);
@@ -151,7 +151,8 @@ static kiln_status *unless(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *
 }
 
 /* What the loop carries on: the kept values after an exit, else those at the body's end. */
-static void select_kept(kiln_emitter *e, const kiln_ast *ast, loop *lp, kiln_ir_value **values) {
+static void select_kept(kiln__script_emitter *e, const kiln_ast *ast, loop *lp,
+                        kiln_ir_value **values) {
   const kiln_var *skip = lp->exits ? kiln__find_var(e, lp->level.skip) : NULL;
   if (!skip || !skip->value || lp->carried.count == 0) return;
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
@@ -168,8 +169,8 @@ static void select_kept(kiln_emitter *e, const kiln_ast *ast, loop *lp, kiln_ir_
 
 /* The body's next condition and carried values; then the loop's results become the names' values.
  * `condition`: of a while; NULL: always. */
-static kiln_status *end_loop(kiln_emitter *e, const kiln_ast *ast, const kiln_ast *condition,
-                             loop *lp) {
+static kiln_status *end_loop(kiln__script_emitter *e, const kiln_ast *ast,
+                             const kiln_ast *condition, loop *lp) {
   kiln_ir_value *going = NULL;
   lp->scope.dead = false;
   const kiln_var *stop = lp->exits ? kiln__find_var(e, lp->level.stop) : NULL;
@@ -235,9 +236,9 @@ typedef struct iterable {
   int part_count;
 } iterable;
 
-static kiln_status *open_iterable(kiln_emitter *e, const kiln_ast *ast, iterable *out);
+static kiln_status *open_iterable(kiln__script_emitter *e, const kiln_ast *ast, iterable *out);
 
-static kiln_status *open_range(kiln_emitter *e, const kiln_ast *ast, iterable *out) {
+static kiln_status *open_range(kiln__script_emitter *e, const kiln_ast *ast, iterable *out) {
   kiln_ir_value *args[3];
   int count = ast->count - 1;
   if (count < 1 || count > 3) return kiln__ts_error(e, ast, "range takes 1 to 3 arguments");
@@ -263,7 +264,8 @@ static kiln_status *open_range(kiln_emitter *e, const kiln_ast *ast, iterable *o
                           &out->trips);
 }
 
-static kiln_status *open_parts(kiln_emitter *e, const kiln_ast *ast, bool zip, iterable *out) {
+static kiln_status *open_parts(kiln__script_emitter *e, const kiln_ast *ast, bool zip,
+                               iterable *out) {
   int count = zip ? ast->count - 1 : 1;
   if (ast->count < 2) return kiln__ts_error(e, ast, "nothing to iterate over");
   out->kind = zip ? ITER_ZIP : ITER_ENUMERATE;
@@ -287,7 +289,7 @@ static kiln_status *open_parts(kiln_emitter *e, const kiln_ast *ast, bool zip, i
   return NULL;
 }
 
-static kiln_status *open_iterable(kiln_emitter *e, const kiln_ast *ast, iterable *out) {
+static kiln_status *open_iterable(kiln__script_emitter *e, const kiln_ast *ast, iterable *out) {
   if (ast->kind == KILN_AST_CALL && ast->kids[0]->kind == KILN_AST_NAME &&
       !kiln__find_var(e, ast->kids[0]->text)) {
     kiln_str name = ast->kids[0]->text;
@@ -314,7 +316,7 @@ static kiln_status *open_iterable(kiln_emitter *e, const kiln_ast *ast, iterable
 }
 
 /* The element of round `i`, inside the body. */
-static kiln_status *element(kiln_emitter *e, const kiln_ast *ast, const iterable *it,
+static kiln_status *element(kiln__script_emitter *e, const kiln_ast *ast, const iterable *it,
                             kiln_ir_value *i, kiln_ir_value **out) {
   switch (it->kind) {
     case ITER_COUNT: *out = i; return NULL;
@@ -354,7 +356,8 @@ static kiln_status *element(kiln_emitter *e, const kiln_ast *ast, const iterable
 /* -- Statements -- */
 
 /* for x in (a, b): the body once for each element of the tuple. */
-static kiln_status *emit_unrolled(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple) {
+static kiln_status *emit_unrolled(kiln__script_emitter *e, const kiln_ast *ast,
+                                  kiln_ir_value *tuple) {
   if (kiln__may_exit(ast->kids[2])) {
     return kiln__ts_error(e, ast, "break, continue or return in a loop over a tuple");
   }
@@ -371,7 +374,7 @@ static kiln_status *emit_unrolled(kiln_emitter *e, const kiln_ast *ast, kiln_ir_
   return NULL;
 }
 
-kiln_status *kiln__ts_for(kiln_emitter *e, const kiln_ast *ast) {
+kiln_status *kiln__ts_for(kiln__script_emitter *e, const kiln_ast *ast) {
   iterable it = {0};
   const kiln_ast *over = ast->kids[1], *body = ast->kids[2];
   if (over->kind == KILN_AST_TUPLE || over->kind == KILN_AST_NAME) {
@@ -390,7 +393,7 @@ kiln_status *kiln__ts_for(kiln_emitter *e, const kiln_ast *ast) {
   return end_loop(e, ast, NULL, &lp);
 }
 
-kiln_status *kiln__ts_while(kiln_emitter *e, const kiln_ast *ast) {
+kiln_status *kiln__ts_while(kiln__script_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *condition;
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
   kiln_ir_value *trips = kiln__ts_int(e, ast, INT64_MAX);
@@ -403,8 +406,8 @@ kiln_status *kiln__ts_while(kiln_emitter *e, const kiln_ast *ast) {
 
 /* -- Comprehensions -- */
 
-static kiln_status *comprehension_body(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                       bool dict, kiln_ir_value *out) {
+static kiln_status *comprehension_body(kiln__script_emitter *e, const kiln_ast *ast,
+                                       const kiln_type *hint, bool dict, kiln_ir_value *out) {
   const kiln_type *want = hint && hint->kind == out->type->kind ? hint : NULL;
   kiln_ir_value *args[3] = {out, NULL, NULL};
   if (dict) {
@@ -420,8 +423,8 @@ static kiln_status *comprehension_body(kiln_emitter *e, const kiln_ast *ast, con
   return kiln__ts_op_values(e, ast, "aten::append", args, 2, &args[2]);
 }
 
-kiln_status *kiln__ts_comprehension(kiln_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                    kiln_ir_value **out) {
+kiln_status *kiln__ts_comprehension(kiln__script_emitter *e, const kiln_ast *ast,
+                                    const kiln_type *hint, kiln_ir_value **out) {
   bool dict = ast->kind == KILN_AST_DICT_COMP;
   int at = dict ? 2 : 1;
   const kiln_ast *condition = ast->kids[at + 2];

@@ -29,7 +29,7 @@ bool kiln__sorts_objects(const kiln_op *op, const kiln_ir_value *list) {
   return elem->kind == KILN_TYPE_CLASS && kiln_class_find_method(elem, KILN_STR("__lt__"));
 }
 
-static kiln_status *find_sort(kiln_emitter *e, const kiln_type *type, kiln_function **out) {
+static kiln_status *find_sort(kiln__script_emitter *e, const kiln_type *type, kiln_function **out) {
   kiln_loader *l = e->l;
   const char *name =
       kiln_arena_printf(l->arena, KILN_STR_FMT ".__kiln_sort__", KILN_STR_ARG(type->name));
@@ -49,7 +49,7 @@ static kiln_status *find_sort(kiln_emitter *e, const kiln_type *type, kiln_funct
   return kiln__loader_schema(l, *out);
 }
 
-kiln_status *kiln__ts_sort(kiln_emitter *e, const kiln_ast *ast, const kiln_op *op,
+kiln_status *kiln__ts_sort(kiln__script_emitter *e, const kiln_ast *ast, const kiln_op *op,
                            kiln_ir_value *list, kiln_ir_value *reverse, kiln_ir_value **out) {
   kiln_function *function;
   bool sorted = kiln_str_is(op->name, "aten::sorted");

@@ -27,7 +27,7 @@ static bool finds(const kiln_ast *ast, bool of_loop) {
 bool kiln__may_exit(const kiln_ast *ast) { return finds(ast, true); }
 bool kiln__may_return(const kiln_ast *ast) { return finds(ast, false); }
 
-static kiln_status *emit_return(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *emit_return(kiln__script_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *value;
   if (ast->kids[0]) {
     KILN_TRY(kiln__ts_value(e, ast->kids[0], e->return_type, &value));
@@ -49,7 +49,7 @@ static kiln_status *emit_return(kiln_emitter *e, const kiln_ast *ast) {
 }
 
 /* The values that the loop carries on, or out, from here. */
-static kiln_status *keep_carried(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *keep_carried(kiln__script_emitter *e, const kiln_ast *ast) {
   const kiln_exit_level *level = e->level;
   for (int i = 0; i < level->carried_count; i++) {
     const kiln_var *var = kiln__find_var(e, level->carried[i]);
@@ -67,7 +67,7 @@ static kiln_status *keep_carried(kiln_emitter *e, const kiln_ast *ast) {
   return NULL;
 }
 
-static kiln_status *emit_break(kiln_emitter *e, const kiln_ast *ast, bool stop) {
+static kiln_status *emit_break(kiln__script_emitter *e, const kiln_ast *ast, bool stop) {
   if (!e->level || !e->level->outer) return kiln__ts_error(e, ast, "not inside a loop");
   KILN_TRY(keep_carried(e, ast));
   kiln__set_var(e, e->level->skip, kiln__ts_bool(e, ast, true));
@@ -78,7 +78,7 @@ static kiln_status *emit_break(kiln_emitter *e, const kiln_ast *ast, bool stop) 
 
 /* -- Raising -- */
 
-kiln_status *kiln__ts_raise(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
+kiln_status *kiln__ts_raise(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
                             const char *class_name) {
   kiln_ir_value *cls;
   if (class_name) {
@@ -93,7 +93,7 @@ kiln_status *kiln__ts_raise(kiln_emitter *e, const kiln_ast *ast, kiln_ir_value 
 }
 
 /* raise Name("text") or raise Name. */
-static kiln_status *emit_raise_statement(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *emit_raise_statement(kiln__script_emitter *e, const kiln_ast *ast) {
   const kiln_ast *what = ast->kids[0];
   if (!what) return kiln__ts_error(e, ast, "raise needs an exception");
   const kiln_ast *cls = what->kind == KILN_AST_CALL ? what->kids[0] : what;
@@ -116,7 +116,7 @@ static kiln_status *emit_raise_statement(kiln_emitter *e, const kiln_ast *ast) {
 }
 
 /* An If whose true side is empty and whose false side raises. */
-static kiln_status *emit_assert(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *emit_assert(kiln__script_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *condition, *message, *prefix;
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
@@ -143,7 +143,7 @@ static kiln_status *emit_assert(kiln_emitter *e, const kiln_ast *ast) {
 /* -- Assignments -- */
 
 /* Several targets from one value: a tuple's elements, or as many as a list should have. */
-static kiln_status *unpack(kiln_emitter *e, const kiln_ast *target, kiln_sugar source) {
+static kiln_status *unpack(kiln__script_emitter *e, const kiln_ast *target, kiln_sugar source) {
   int count = target->count;
   kiln_node *node = source.node;
   if (source.kind == KILN_SUGAR_VALUE) {
@@ -193,7 +193,7 @@ static kiln_status *unpack(kiln_emitter *e, const kiln_ast *target, kiln_sugar s
   return NULL;
 }
 
-static kiln_status *assign_name(kiln_emitter *e, const kiln_ast *target, kiln_sugar source,
+static kiln_status *assign_name(kiln__script_emitter *e, const kiln_ast *target, kiln_sugar source,
                                 const kiln_type *declared) {
   kiln_ir_value *value;
   KILN_TRY(kiln__sugar_value(e, target, &source, &value));
@@ -205,7 +205,8 @@ static kiln_status *assign_name(kiln_emitter *e, const kiln_ast *target, kiln_su
   return NULL;
 }
 
-static kiln_status *assign_attribute(kiln_emitter *e, const kiln_ast *target, kiln_sugar source) {
+static kiln_status *assign_attribute(kiln__script_emitter *e, const kiln_ast *target,
+                                     kiln_sugar source) {
   kiln_ir_value *object, *value;
   KILN_TRY(kiln__ts_value(e, target->kids[0], NULL, &object));
   KILN_TRY(kiln__sugar_value(e, target, &source, &value));
@@ -227,7 +228,7 @@ static kiln_status *assign_attribute(kiln_emitter *e, const kiln_ast *target, ki
   return NULL;
 }
 
-kiln_status *kiln__ts_assign(kiln_emitter *e, const kiln_ast *target, kiln_sugar source,
+kiln_status *kiln__ts_assign(kiln__script_emitter *e, const kiln_ast *target, kiln_sugar source,
                              const kiln_type *declared) {
   switch ((kiln_ast_kind)target->kind) {
     case KILN_AST_NAME: return assign_name(e, target, source, declared);
@@ -248,7 +249,7 @@ kiln_status *kiln__ts_assign(kiln_emitter *e, const kiln_ast *target, kiln_sugar
 }
 
 /* a, b = x, y: all values first. */
-static kiln_status *assign_parallel(kiln_emitter *e, const kiln_ast *target,
+static kiln_status *assign_parallel(kiln__script_emitter *e, const kiln_ast *target,
                                     const kiln_ast *source) {
   kiln_sugar *values = KILN_NEW_ARRAY(e->l->ast_arena, kiln_sugar, source->count + 1);
   for (int i = 0; i < source->count; i++) {
@@ -263,7 +264,7 @@ static kiln_status *assign_parallel(kiln_emitter *e, const kiln_ast *target,
   return NULL;
 }
 
-static kiln_status *emit_assignment(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *emit_assignment(kiln__script_emitter *e, const kiln_ast *ast) {
   const kiln_ast *source = ast->kids[0], *first = ast->kids[2];
   if (ast->count == 3 && first->kind == KILN_AST_TUPLE && source->kind == KILN_AST_TUPLE &&
       first->count == source->count) {
@@ -290,7 +291,7 @@ static kiln_status *emit_assignment(kiln_emitter *e, const kiln_ast *ast) {
 }
 
 /* x += y: in place for tensors and lists, else x = x + y. */
-static kiln_status *emit_augmented(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *emit_augmented(kiln__script_emitter *e, const kiln_ast *ast) {
   const kiln_ast *target = ast->kids[0];
   kiln_ir_value *values[2], *out;
   KILN_TRY(kiln__ts_value(e, target, NULL, &values[0]));
@@ -325,7 +326,7 @@ static kiln_status *emit_augmented(kiln_emitter *e, const kiln_ast *ast) {
 
 /* -- If, with -- */
 
-static kiln_status *emit_branch(kiln_emitter *e, kiln_var_scope *scope, kiln_node *node,
+static kiln_status *emit_branch(kiln__script_emitter *e, kiln_var_scope *scope, kiln_node *node,
                                 const kiln_ast *condition, bool which, const kiln_ast *body) {
   kiln__push_scope(e, scope, kiln_node_add_block(node));
   KILN_TRY(kiln__ts_refinements(e, condition, which));
@@ -334,7 +335,7 @@ static kiln_status *emit_branch(kiln_emitter *e, kiln_var_scope *scope, kiln_nod
   return NULL;
 }
 
-static kiln_status *emit_if(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *emit_if(kiln__script_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *condition;
   if (ast->kids[0]->kind == KILN_AST_FALSE || ast->kids[0]->kind == KILN_AST_TRUE) {
     /* A literal condition: the other side is not even compiled. */
@@ -351,8 +352,8 @@ static kiln_status *emit_if(kiln_emitter *e, const kiln_ast *ast) {
 }
 
 /* The interpreter calls __enter__(self) and __exit__(self, None, None, None) by name. */
-static kiln_status *check_context(kiln_emitter *e, const kiln_ast *ast, const kiln_type *type,
-                                  const kiln_type **out_type) {
+static kiln_status *check_context(kiln__script_emitter *e, const kiln_ast *ast,
+                                  const kiln_type *type, const kiln_type **out_type) {
   const bool has_methods = type->kind == KILN_TYPE_CLASS || type->kind == KILN_TYPE_INTERFACE;
   kiln_function *enter = NULL, *exit = NULL;
   if (has_methods) enter = kiln_class_find_method(type, KILN_STR("__enter__"));
@@ -370,7 +371,7 @@ static kiln_status *check_context(kiln_emitter *e, const kiln_ast *ast, const ki
   return NULL;
 }
 
-static kiln_status *emit_with(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *emit_with(kiln__script_emitter *e, const kiln_ast *ast) {
   KILN_VEC(kiln_ir_value *) contexts = {0};
   for (int i = 1; i + 1 < ast->count; i += 2) {
     kiln_ir_value *context;
@@ -396,7 +397,7 @@ static kiln_status *emit_with(kiln_emitter *e, const kiln_ast *ast) {
 
 enum { STATEMENTS_PER_CHECK = 64, MAX_RESTS = 1000 };
 
-static kiln_status *emit_statement(kiln_emitter *e, const kiln_ast *ast) {
+static kiln_status *emit_statement(kiln__script_emitter *e, const kiln_ast *ast) {
   switch ((kiln_ast_kind)ast->kind) {
     case KILN_AST_EXPR: {
       kiln_sugar ignored;
@@ -434,8 +435,8 @@ static kiln_status *emit_statement(kiln_emitter *e, const kiln_ast *ast) {
 }
 
 /* The statements after one that may have left the body: only when its flag is not set. */
-static kiln_status *emit_rest(kiln_emitter *e, const kiln_ast *after, kiln_ast *const *items,
-                              int count) {
+static kiln_status *emit_rest(kiln__script_emitter *e, const kiln_ast *after,
+                              kiln_ast *const *items, int count) {
   const kiln_var *flag = kiln__find_var(e, e->level->skip);
   if (!flag || !flag->value) return kiln__ts_statements(e, items, count);
   if (++e->rests > MAX_RESTS) {
@@ -454,7 +455,7 @@ static kiln_status *emit_rest(kiln_emitter *e, const kiln_ast *after, kiln_ast *
   return kiln__join_branches(e, after, node, &left, &rest);
 }
 
-kiln_status *kiln__ts_statements(kiln_emitter *e, kiln_ast *const *items, int count) {
+kiln_status *kiln__ts_statements(kiln__script_emitter *e, kiln_ast *const *items, int count) {
   for (int i = 0; i < count; i++) {
     if (++e->l->statements % STATEMENTS_PER_CHECK == 0) {
       KILN_TRY(kiln__loader_check(e->l, kiln_arena_bytes(e->arena)));

@@ -22,7 +22,7 @@ static kiln_status *check_parsing(void *user) { return kiln__loader_check(user, 
 
 /* -- Files -- */
 
-static kiln_str record_name_of(kiln_loader *l, kiln_str qualifier) {
+static kiln_str entry_name_of(kiln_loader *l, kiln_str qualifier) {
   char *path = kiln_arena_printf(l->arena, "code/" KILN_STR_FMT ".py", KILN_STR_ARG(qualifier));
   for (size_t i = sizeof "code/" - 1; i < sizeof "code/" - 1 + qualifier.len; i++) {
     if (path[i] == '.') path[i] = '/';
@@ -53,12 +53,12 @@ static kiln_status *index_file(kiln_loader *l, kiln_code_file *file) {
 
 /* What the code was printed from, if the archive tells it: read when an error is told. */
 static void find_origins(kiln_loader *l, kiln_code_file *file) {
-  kiln_str record =
+  kiln_str entry =
       kiln_str_from(kiln_arena_printf(l->arena, "%s.debug_pkl", file->source.name.data));
-  if (!kiln_zip_find(l->zip, record)) return;
+  if (!kiln_zip_find(l->zip, entry)) return;
   kiln_torchscript *model = l->model;
   kiln_vec_reserve(l->arena, &model->origins, model->origins.count + 1);
-  file->source.origin = kiln__origins_create(l->arena, l->env, l->mapping, l->types, record);
+  file->source.origin = kiln__origins_create(l->arena, l->env, l->mapping, l->types, entry);
   model->origins.data[model->origins.count++] = file->source.origin;
 }
 
@@ -70,9 +70,9 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
   }
   if (*out_file) return NULL;
   bool builtin = kiln_str_is(qualifier, KILN_UPGRADE_QUALIFIER);
-  kiln_str name = builtin ? KILN_STR("an upgrader of Kiln") : record_name_of(l, qualifier);
-  kiln_zip_record *record = builtin ? NULL : kiln_zip_find(l->zip, name);
-  if (!record && !builtin) return NULL;
+  kiln_str name = builtin ? KILN_STR("an upgrader of Kiln") : entry_name_of(l, qualifier);
+  kiln_zip_entry *entry = builtin ? NULL : kiln_zip_find(l->zip, name);
+  if (!entry && !builtin) return NULL;
   kiln_code_file *file = KILN_NEW(l->arena, kiln_code_file);
   file->builtin = builtin;
   file->source.name = name;
@@ -83,7 +83,7 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
   if (builtin) {
     file->source.text = kiln__upgrade_source();
   } else {
-    KILN_TRY(kiln_zip_read(l->zip, record, &file->source.text));
+    KILN_TRY(kiln_zip_read(l->zip, entry, &file->source.text));
   }
   if (file->source.text.len >= UINT32_MAX) {
     return KILN_ERROR(KILN_INVALID_FILE, "%s is larger than 4 GiB", name.data);

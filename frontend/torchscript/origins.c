@@ -19,7 +19,7 @@ typedef struct origins {
   kiln_env *env;
   kiln_mapping *mapping;
   kiln_type_table *types;
-  kiln_str record;
+  kiln_str entry;
   pthread_mutex_t lock; /* of what follows, until it is read */
   bool was_read;
   kiln_ivalue table;         /* owned */
@@ -42,9 +42,9 @@ static kiln_status *read_table(origins *o) {
   kiln_arena *arena = kiln_arena_scoped(o->env->mem);
   kiln_zip *zip;
   KILN_TRY(kiln_zip_open(arena, o->mapping, &options, &zip));
-  const kiln_zip_record *record = kiln_zip_find(zip, o->record);
-  if (!record || record->size > MAX_TABLE) return NULL;
-  return kiln_pickle_read(o->env, arena, o->types, zip, o->mapping, o->record.data, &hooks,
+  const kiln_zip_entry *entry = kiln_zip_find(zip, o->entry);
+  if (!entry || entry->size > MAX_TABLE) return NULL;
+  return kiln_pickle_read(o->env, arena, o->types, zip, o->mapping, o->entry.data, &hooks,
                           &o->table);
 }
 static kiln_status *try_table(origins *o) { KILN_PROTECT(read_table(o)); }
@@ -177,13 +177,13 @@ static bool find(kiln_source_origin *origin, uint32_t at, kiln_original *out) {
 /* -- Making -- */
 
 kiln_source_origin *kiln__origins_create(kiln_arena *arena, kiln_env *env, kiln_mapping *mapping,
-                                         kiln_type_table *types, kiln_str record) {
+                                         kiln_type_table *types, kiln_str entry) {
   origins *o = KILN_NEW(arena, origins);
   o->base.find = find;
   o->env = env;
   o->mapping = mapping;
   o->types = types;
-  o->record = kiln_str_make(kiln_arena_strndup(arena, record.data, record.len), record.len);
+  o->entry = kiln_str_make(kiln_arena_strndup(arena, entry.data, entry.len), entry.len);
   pthread_mutex_init(&o->lock, NULL);
   return &o->base;
 }

@@ -12,9 +12,9 @@
 #include "runtime/type.h"
 
 /* The origins of one code file. Lives in `arena`; `env`, `mapping` and `types` outlive it.
- * `record` is copied: "code/__torch__/m.py.debug_pkl". */
+ * `entry` is copied: "code/__torch__/m.py.debug_pkl". */
 kiln_source_origin *kiln__origins_create(kiln_arena *arena, kiln_env *env, kiln_mapping *mapping,
-                                         kiln_type_table *types, kiln_str record);
+                                         kiln_type_table *types, kiln_str entry);
 /* Gives back what was read. NULL is fine. */
 void kiln__origins_deinit(kiln_source_origin *origin);
 

@@ -5,7 +5,7 @@
  * tensor.cuda() becomes a move to where the rule for "cuda" leads. */
 #include "frontend/torchscript/emit.h"
 
-static bool apply(kiln_emitter *e, const kiln_ast *ast, kiln_str *text) {
+static bool apply(kiln__script_emitter *e, const kiln_ast *ast, kiln_str *text) {
   kiln_source_range range = {.source = e->source, .begin = ast->begin, .end = ast->end};
   kiln_source_loc loc = kiln_source_range_loc(&range);
   const char *where = kiln_arena_printf(e->l->ast_arena, KILN_STR_FMT ":%d",
@@ -13,12 +13,12 @@ static bool apply(kiln_emitter *e, const kiln_ast *ast, kiln_str *text) {
   return kiln_device_map_apply(e->l->model->devices, text, KILN_REMAP_CODE, kiln_str_from(where));
 }
 
-static bool has_rules(const kiln_emitter *e) {
+static bool has_rules(const kiln__script_emitter *e) {
   const kiln_device_map *map = e->l->model->devices;
   return map && map->rules.count > 0;
 }
 
-kiln_status *kiln__ts_map_device(kiln_emitter *e, const kiln_ast *ast, const char *name,
+kiln_status *kiln__ts_map_device(kiln__script_emitter *e, const kiln_ast *ast, const char *name,
                                  const kiln_arg *args, int count, kiln_ir_value **out) {
   kiln_device device;
   *out = NULL;

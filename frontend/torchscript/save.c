@@ -36,19 +36,19 @@ static kiln_status *add_extras(save *s) {
   return NULL;
 }
 
-static kiln_status *copy_record(save *s, kiln_zip_record *record, bool deflate) {
+static kiln_status *copy_entry(save *s, kiln_zip_entry *entry, bool deflate) {
   kiln_str data;
-  KILN_TRY(kiln_zip_read(s->in, record, &data));
-  return kiln_zip_writer_add(s->out, record->name, data.data, data.len, deflate);
+  KILN_TRY(kiln_zip_read(s->in, entry, &data));
+  return kiln_zip_writer_add(s->out, entry->name, data.data, data.len, deflate);
 }
 
 /* Every member of the loaded archive below `folder` that is not there already. */
 static kiln_status *copy_folder(save *s, const char *folder, bool deflate) {
   for (int i = 0; i < kiln_zip_count(s->in); i++) {
-    kiln_zip_record *record = kiln_zip_at(s->in, i);
-    if (!kiln_str_starts(record->name, folder)) continue;
-    if (kiln_zip_writer_has(s->out, record->name)) continue;
-    KILN_TRY(copy_record(s, record, deflate));
+    kiln_zip_entry *entry = kiln_zip_at(s->in, i);
+    if (!kiln_str_starts(entry->name, folder)) continue;
+    if (kiln_zip_writer_has(s->out, entry->name)) continue;
+    KILN_TRY(copy_entry(s, entry, deflate));
   }
   return NULL;
 }
@@ -63,8 +63,8 @@ static kiln_status *add_pickle(save *s, const kiln_pickle_out *out, const char *
 static kiln_status *copy_source(save *s) {
   KILN_TRY(copy_folder(s, "code/", true));
   KILN_TRY(copy_folder(s, "constants/", false));
-  kiln_zip_record *constants = kiln_zip_find(s->in, KILN_STR("constants.pkl"));
-  return constants ? copy_record(s, constants, false) : NULL;
+  kiln_zip_entry *constants = kiln_zip_find(s->in, KILN_STR("constants.pkl"));
+  return constants ? copy_entry(s, constants, false) : NULL;
 }
 
 /* The same as printed from the graphs. */

@@ -45,7 +45,7 @@ typedef struct kiln_torchscript {
   kiln_extra_file *extras; /* in the unit's arena */
   int extra_count;
   KILN_VEC(kiln_source_origin *) origins; /* of its code; in the unit's arena */
-  int record_count;                       /* files in the archive */
+  int entry_count;                        /* files in the archive */
   int deflated_count;                     /* of them */
   kiln_extra_file *sources; /* with `at_rest`: every file of source; in the unit's arena */
   int source_count;

@@ -11,7 +11,7 @@
  * steps unless told. gelu had no other form.
  *
  * Operators also changed without a version of their own. Of those changes the one that turned
- * results into others is kept for archives from before 2.1, which lack a record that later ones
+ * results into others is kept for archives from before 2.1, which lack an entry that later ones
  * have: aminmax of no dimensions kept one. */
 #include "frontend/torchscript/emit.h"
 #include "frontend/torchscript/python_print.h"
@@ -137,7 +137,7 @@ static bool has_upgrade(const kiln_loader *l, const char *name) {
   return false;
 }
 
-static kiln_status *find_function(kiln_emitter *e, int row, kiln_function **out_function) {
+static kiln_status *find_function(kiln__script_emitter *e, int row, kiln_function **out_function) {
   kiln_found found;
   const char *name =
       kiln_arena_printf(e->l->ast_arena, KILN_UPGRADE_QUALIFIER ".%s", upgrades[row].function);
@@ -148,16 +148,16 @@ static kiln_status *find_function(kiln_emitter *e, int row, kiln_function **out_
 }
 
 /* Whether the arguments are those of the old operator, with conversions or without. */
-static bool fits(kiln_emitter *e, const kiln_schema *schema, const kiln_actual *actuals, int count,
-                 bool convert) {
+static bool fits(kiln__script_emitter *e, const kiln_schema *schema, const kiln_actual *actuals,
+                 int count, bool convert) {
   kiln_type_env env = {.types = e->l->types};
   kiln_match_slot *slots = KILN_NEW_ARRAY(e->l->ast_arena, kiln_match_slot, schema->arg_count + 1);
   int varargs = count;
   return kiln_match_schema(&env, schema, actuals, count, convert, slots, &varargs, NULL);
 }
 
-kiln_status *kiln__ts_find_upgrade(kiln_emitter *e, const char *name, const kiln_op_set *set,
-                                   const kiln_actual *actuals, int count,
+kiln_status *kiln__ts_find_upgrade(kiln__script_emitter *e, const char *name,
+                                   const kiln_op_set *set, const kiln_actual *actuals, int count,
                                    kiln_function **out_function) {
   *out_function = NULL;
   if (e->file->builtin || !has_upgrade(e->l, name)) return NULL;

@@ -32,7 +32,7 @@ static const kiln_node *unwritten_list(kiln_pass *pass, const kiln_ir_value *lis
   return kiln_alias_has_writers(kiln_pass_alias(pass), list) ? NULL : list->node;
 }
 /* x may take the place of the result: the same dtype, and nobody could tell the memory apart. */
-static bool may_stand_for(kiln_pass *pass, const kiln_ir_value *x, const kiln_ir_value *result) {
+static bool may_replace(kiln_pass *pass, const kiln_ir_value *x, const kiln_ir_value *result) {
   const kiln_alias *alias = kiln_pass_alias(pass);
   return !kiln_alias_has_writers(alias, x) && !kiln_alias_has_writers(alias, result) &&
          !kiln_alias_is_wildcard(alias, result);
@@ -217,7 +217,7 @@ static kiln_ir_value *transpose_twice(kiln_pass *pass, kiln_node *node) {
   const kiln_ir_value *inner = kiln_node_input(node, 0);
   if (!kiln_node_is(inner->node, KILN_OP_t)) return NULL;
   kiln_ir_value *x = kiln_node_input(inner->node, 0);
-  return may_stand_for(pass, x, kiln_node_output(node, 0)) ? x : NULL;
+  return may_replace(pass, x, kiln_node_output(node, 0)) ? x : NULL;
 }
 /* The dtype of x op c is x's: x is floating point, or c an integer and x not bool. */
 static bool keeps_dtype(const kiln_ir_value *x, const kiln_ivalue *c) {
@@ -234,7 +234,7 @@ static kiln_ir_value *neutral_operand(kiln_pass *pass, kiln_node *node, int64_t 
   kiln_ir_value *x = kiln_node_input(node, 0);
   const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(node, 1));
   if (!is_number(c, neutral) || !keeps_dtype(x, c)) return NULL;
-  return may_stand_for(pass, x, kiln_node_output(node, 0)) ? x : NULL;
+  return may_replace(pass, x, kiln_node_output(node, 0)) ? x : NULL;
 }
 static kiln_ir_value *times_one(kiln_pass *pass, kiln_node *node) {
   return neutral_operand(pass, node, 1);

@@ -102,7 +102,7 @@ HOOKS = {
     'kiln_cancel_at_look': 'cancels at each place that looks',
     'kiln__pool_started': 'threads that a pool has begun',
     'kiln__pool_limit_start': 'threads that cannot be had',
-    'kiln__matmul_plain': 'the reference twin of the fast products',
+    'kiln__matmul_reference': 'the reference twin of the fast products',
     'kiln_codegen_llvm_is_open': 'that LLVM is opened when it is needed, not before',
     'kiln_dim_evaluate': 'what an expression is worth: judges all arithmetic of dimensions',
     'kiln_env_create': 'an environment without a context',

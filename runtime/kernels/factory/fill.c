@@ -1,32 +1,32 @@
 /* fill.c: filled tensors, casts by name, and what needs no work. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* -- New tensors -- */
 
 /* self, value: a number or a tensor of no dimensions */
-KILN_RECIPE(fill) {
+KILN_COMPOSITE(fill) {
   kiln_ivalue value = args[1];
   if (value.tag == KILN_TAG_TENSOR && kiln_tensor_rank(value.u.tensor) != 0) {
-    KILN_RECIPE_FAIL(r,
-                     "fill_ only supports 0-dimension value tensor but got tensor with %d "
-                     "dimensions.",
-                     kiln_tensor_rank(value.u.tensor));
+    KILN_COMPOSITE_FAIL(r,
+                        "fill_ only supports 0-dimension value tensor but got tensor with %d "
+                        "dimensions.",
+                        kiln_tensor_rank(value.u.tensor));
     return;
   }
-  kiln_tensor *t = KILN_COOK(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE);
+  kiln_tensor *t = KILN_STEP(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE);
   if (value.tag == KILN_TAG_TENSOR)
-    KILN_COOK(r, copy_, T(t), value, B(false));
+    KILN_STEP(r, copy_, T(t), value, B(false));
   else
-    KILN_COOK(r, fill_, T(t), value);
-  kiln__recipe_give(r, outs, t);
+    KILN_STEP(r, fill_, T(t), value);
+  kiln__composite_give(r, outs, t);
 }
-KILN_RECIPE(zero) {
-  kiln__recipe_give(r, outs, KILN_COOK(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE));
+KILN_COMPOSITE(zero) {
+  kiln__composite_give(r, outs, KILN_STEP(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE));
 }
 #define CAST(name, dtype) \
-  KILN_RECIPE(name) { kiln__recipe_give(r, outs, kiln__recipe_to(r, SELF, dtype)); }
+  KILN_COMPOSITE(name) { kiln__composite_give(r, outs, kiln__composite_to(r, SELF, dtype)); }
 CAST(_cast_Byte, KILN_DTYPE_U8)
 CAST(_cast_Char, KILN_DTYPE_I8)
 CAST(_cast_Short, KILN_DTYPE_I16)

@@ -9,7 +9,7 @@
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/nn/nn.h"
 #include "runtime/kernels/sparse/nested.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 #include "runtime/kernels/shape/view.h"
 
 enum { STRIP_BYTES = 256 << 10, LEAST_STRIP = 16 };
@@ -323,31 +323,31 @@ KILN_NN_KERNEL(scaled_dot_product_attention) {
 /* -- Multi-head attention -- */
 
 /* Three [B, T, D] projections of the query, key and value. */
-static void project(kiln__recipe *r, const kiln_ivalue *args, int64_t dim, kiln_tensor *out[3]) {
+static void project(kiln__composite *r, const kiln_ivalue *args, int64_t dim, kiln_tensor *out[3]) {
   kiln_tensor *q = kiln_arg_tensor(args, 0), *k = kiln_arg_tensor(args, 1);
   kiln_tensor *v = kiln_arg_tensor(args, 2), *w = kiln_arg_tensor(args, 5);
   kiln_tensor *b = kiln_arg_tensor(args, 6), *from[3] = {q, k, v};
   if (q == k && k == v) {
-    kiln_tensor *all = KILN_COOK(r, linear, T(q), T(w), T(b));
-    for (int i = 0; i < 3; i++) out[i] = kiln__recipe_narrow(r, all, 2, i * dim, dim);
+    kiln_tensor *all = KILN_STEP(r, linear, T(q), T(w), T(b));
+    for (int i = 0; i < 3; i++) out[i] = kiln__composite_narrow(r, all, 2, i * dim, dim);
     return;
   }
   for (int i = 0; i < 3; i++) {
-    kiln_tensor *part = kiln__recipe_narrow(r, w, 0, i * dim, dim);
-    kiln_tensor *bias = kiln__recipe_narrow(r, b, 0, i * dim, dim);
-    out[i] = KILN_COOK(r, linear, T(from[i]), T(part), T(bias));
+    kiln_tensor *part = kiln__composite_narrow(r, w, 0, i * dim, dim);
+    kiln_tensor *bias = kiln__composite_narrow(r, b, 0, i * dim, dim);
+    out[i] = KILN_STEP(r, linear, T(from[i]), T(part), T(bias));
   }
 }
-static kiln_tensor *split_heads(kiln__recipe *r, kiln_tensor *t, int64_t count) {
-  const int64_t b = kiln__recipe_size(t, 0), n = kiln__recipe_size(t, 1);
-  const int64_t sizes[] = {b, n, count, kiln__recipe_size(t, 2) / count};
-  return KILN_COOK(r, transpose, T(kiln__recipe_reshape(r, t, 4, sizes)), I(1), I(2));
+static kiln_tensor *split_heads(kiln__composite *r, kiln_tensor *t, int64_t count) {
+  const int64_t b = kiln__composite_size(t, 0), n = kiln__composite_size(t, 1);
+  const int64_t sizes[] = {b, n, count, kiln__composite_size(t, 2) / count};
+  return KILN_STEP(r, transpose, T(kiln__composite_reshape(r, t, 4, sizes)), I(1), I(2));
 }
 /* As [B or 1, H or 1, L or 1, S]: type 0 is (L, S), 1 is (B, S), 2 has all four. */
-static kiln_tensor *shape_mask(kiln__recipe *r, kiln_tensor *mask, bool per_batch) {
-  if (kiln__recipe_rank(mask) != 2 || !per_batch) return mask;
-  const int64_t sizes[] = {kiln__recipe_size(mask, 0), 1, 1, kiln__recipe_size(mask, 1)};
-  return kiln__recipe_reshape(r, mask, 4, sizes);
+static kiln_tensor *shape_mask(kiln__composite *r, kiln_tensor *mask, bool per_batch) {
+  if (kiln__composite_rank(mask) != 2 || !per_batch) return mask;
+  const int64_t sizes[] = {kiln__composite_size(mask, 0), 1, 1, kiln__composite_size(mask, 1)};
+  return kiln__composite_reshape(r, mask, 4, sizes);
 }
 static kiln_status *run_heads(kiln__nn *nn, kiln_tensor *const qkv[3], kiln_tensor *mask,
                               bool with_weights, kiln_tensor **out, kiln_tensor **weights) {
@@ -386,45 +386,46 @@ typedef struct mha {
   bool with_weights, average;
 } mha;
 /* The projected result; *weights where they are wanted. */
-static kiln_tensor *attend_all(kiln__recipe *r, const mha *m, kiln_tensor *const parts[3],
+static kiln_tensor *attend_all(kiln__composite *r, const mha *m, kiln_tensor *const parts[3],
                                kiln_tensor **weights) {
   kiln_tensor *qkv[3], *mask = m->mask, *out = NULL;
   for (int i = 0; i < 3; i++) qkv[i] = split_heads(r, parts[i], m->count);
   /* Numbers mask where they are not 0, as PyTorch reads them: they are not added. */
-  if (mask) mask = shape_mask(r, kiln__recipe_to(r, mask, KILN_DTYPE_BOOL), m->mask_type == 1);
+  if (mask) mask = shape_mask(r, kiln__composite_to(r, mask, KILN_DTYPE_BOOL), m->mask_type == 1);
   if (r->status) return NULL;
   kiln__nn nn = {.call = r->call};
-  const bool fine = kiln__recipe_ok(r, run_heads(&nn, qkv, mask, m->with_weights, &out, weights));
+  const bool fine =
+      kiln__composite_ok(r, run_heads(&nn, qkv, mask, m->with_weights, &out, weights));
   kiln__nn_release(&nn);
   if (!fine) return NULL;
-  out = kiln__recipe_keep(r, out);
+  out = kiln__composite_keep(r, out);
   if (m->with_weights) {
-    *weights = kiln__recipe_keep(r, *weights);
-    if (m->average) *weights = KILN_COOK(r, mean_dim, T(*weights), INTS(1), B(false), NONE);
+    *weights = kiln__composite_keep(r, *weights);
+    if (m->average) *weights = KILN_STEP(r, mean_dim, T(*weights), INTS(1), B(false), NONE);
   }
-  return KILN_COOK(r, linear, T(out), T(m->proj_weight), T(m->proj_bias));
+  return KILN_STEP(r, linear, T(out), T(m->proj_weight), T(m->proj_bias));
 }
-static bool check_mha(kiln__recipe *r, const mha *m, const kiln_tensor *q, const kiln_tensor *k,
+static bool check_mha(kiln__composite *r, const mha *m, const kiln_tensor *q, const kiln_tensor *k,
                       const kiln_tensor *v, const kiln_tensor *w) {
   if (kiln_tensor_rank(q) != 3 || kiln_tensor_rank(k) != 3 || kiln_tensor_rank(v) != 3) {
-    KILN_RECIPE_FAIL(r, "expected 3-D `query`, got %d-D tensor", kiln_tensor_rank(q));
+    KILN_COMPOSITE_FAIL(r, "expected 3-D `query`, got %d-D tensor", kiln_tensor_rank(q));
   } else if (memcmp(kiln_tensor_sizes(q), kiln_tensor_sizes(k), 3 * sizeof(int64_t)) != 0 ||
              memcmp(kiln_tensor_sizes(q), kiln_tensor_sizes(v), 3 * sizeof(int64_t)) != 0) {
-    KILN_RECIPE_FAIL(r, "expected `query`/`key`/`value` shapes to match");
+    KILN_COMPOSITE_FAIL(r, "expected `query`/`key`/`value` shapes to match");
   } else if (kiln_tensor_sizes(q)[2] != m->dim) {
-    KILN_RECIPE_FAIL(r, "passed-in embed_dim %lld didn't match last dim of query %lld",
-                     (long long)m->dim, (long long)kiln_tensor_sizes(q)[2]);
+    KILN_COMPOSITE_FAIL(r, "passed-in embed_dim %lld didn't match last dim of query %lld",
+                        (long long)m->dim, (long long)kiln_tensor_sizes(q)[2]);
   } else if (kiln_tensor_rank(w) != 2 || kiln_tensor_sizes(w)[0] != 3 * m->dim) {
-    KILN_RECIPE_FAIL(r, "expected `qkv_weight` first dim to be 3x embed_dim");
+    KILN_COMPOSITE_FAIL(r, "expected `qkv_weight` first dim to be 3x embed_dim");
   } else if (m->count <= 0 || m->dim % m->count != 0) {
-    KILN_RECIPE_FAIL(r, "`embed_dim` must divide evenly by `num_heads`");
+    KILN_COMPOSITE_FAIL(r, "`embed_dim` must divide evenly by `num_heads`");
   } else if (m->mask && m->mask_type != 0 && m->mask_type != 1 && m->mask_type != 2) {
-    KILN_RECIPE_FAIL(r, "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 "
-                        "(default_mask)");
+    KILN_COMPOSITE_FAIL(r, "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 "
+                           "(default_mask)");
   }
   return !r->status;
 }
-KILN_RECIPE(_native_multi_head_attention) {
+KILN_COMPOSITE(_native_multi_head_attention) {
   const mha m = {.dim = kiln_arg_int(args, 3),
                  .count = kiln_arg_int(args, 4),
                  .proj_weight = kiln_arg_tensor(args, 7),
@@ -440,27 +441,27 @@ KILN_RECIPE(_native_multi_head_attention) {
   }
   const bool none = kiln_arg_tensor(args, 0)->numel == 0; /* of nothing there are no weights */
   if (none) {
-    out = kiln__recipe_copy(r, kiln_arg_tensor(args, 0));
+    out = kiln__composite_copy(r, kiln_arg_tensor(args, 0));
   } else {
     project(r, args, m.dim, parts);
     out = attend_all(r, &m, parts, &weights);
   }
   if ((none || !m.with_weights) && !r->status &&
-      kiln__recipe_ok(r, kiln_tensor_undefined(r->call->env->mem, &weights))) {
-    weights = kiln__recipe_keep(r, weights);
+      kiln__composite_ok(r, kiln_tensor_undefined(r->call->env->mem, &weights))) {
+    weights = kiln__composite_keep(r, weights);
   }
-  kiln__recipe_give(r, &outs[0], out);
-  kiln__recipe_give(r, &outs[1], weights);
+  kiln__composite_give(r, &outs[0], out);
+  kiln__composite_give(r, &outs[1], weights);
 }
 
 /* src, embed_dim, num_heads, qkv w b, proj w b, use_gelu, norm_first, eps, norm 1 w b, norm 2 w b,
  * ffn 1 w b, ffn 2 w b, mask, mask_type */
-static kiln_tensor *norm(kiln__recipe *r, kiln_tensor *x, int64_t dim, const kiln_ivalue *weight,
+static kiln_tensor *norm(kiln__composite *r, kiln_tensor *x, int64_t dim, const kiln_ivalue *weight,
                          double eps) {
-  return KILN_COOK(r, layer_norm, T(x), INTS(dim), weight[0], weight[1], F(eps), B(true));
+  return KILN_STEP(r, layer_norm, T(x), INTS(dim), weight[0], weight[1], F(eps), B(true));
 }
 /* A nested batch is a padded one with a mask; its result is nested again. */
-KILN_RECIPE(_transformer_encoder_layer_fwd) {
+KILN_COMPOSITE(_transformer_encoder_layer_fwd) {
   kiln_tensor *src = kiln_arg_tensor(args, 0), *parts[3], *unused = NULL;
   const kiln_nested *nested = kiln_tensor_nested(src);
   const bool use_gelu = kiln_arg_bool(args, 7), norm_first = kiln_arg_bool(args, 8);
@@ -472,31 +473,32 @@ KILN_RECIPE(_transformer_encoder_layer_fwd) {
            .mask = kiln_arg_tensor_opt(args, 18),
            .mask_type = kiln_arg_int_or(args, 19, 2)};
   if (nested && m.mask) {
-    KILN_RECIPE_FAIL(r, "NestedTensor with mask is not supported yet");
+    KILN_COMPOSITE_FAIL(r, "NestedTensor with mask is not supported yet");
     return;
   }
   if (nested) {
     src = kiln__nested_padded(r, src);
-    m.mask = kiln__nested_padding(r, nested, kiln__recipe_size(src, 1));
+    m.mask = kiln__nested_padding(r, nested, kiln__composite_size(src, 1));
     m.mask_type = 1;
   }
   if (!src || !check_mha(r, &m, src, src, src, kiln_arg_tensor(args, 3))) return;
   kiln_tensor *x = src;
   if (norm_first) x = norm(r, x, m.dim, args + 10, eps);
-  kiln_tensor *all = KILN_COOK(r, linear, T(x), args[3], args[4]);
-  for (int i = 0; i < 3; i++) parts[i] = kiln__recipe_narrow(r, all, 2, i * m.dim, m.dim);
+  kiln_tensor *all = KILN_STEP(r, linear, T(x), args[3], args[4]);
+  for (int i = 0; i < 3; i++) parts[i] = kiln__composite_narrow(r, all, 2, i * m.dim, m.dim);
   x = attend_all(r, &m, parts, &unused);
-  x = KILN_COOK(r, add, T(x), T(src), I(1));
+  x = KILN_STEP(r, add, T(x), T(src), I(1));
   if (!norm_first) x = norm(r, x, m.dim, args + 10, eps);
   kiln_tensor *before = x;
   if (norm_first) x = norm(r, x, m.dim, args + 12, eps);
-  x = KILN_COOK(r, linear, T(x), args[14], args[15]);
-  x = use_gelu ? KILN_COOK(r, gelu, T(x), kiln__recipe_text(r, "none")) : KILN_COOK(r, relu, T(x));
-  x = KILN_COOK(r, linear, T(x), args[16], args[17]);
-  x = KILN_COOK(r, add, T(x), T(before), I(1));
+  x = KILN_STEP(r, linear, T(x), args[14], args[15]);
+  x = use_gelu ? KILN_STEP(r, gelu, T(x), kiln__composite_text(r, "none"))
+               : KILN_STEP(r, relu, T(x));
+  x = KILN_STEP(r, linear, T(x), args[16], args[17]);
+  x = KILN_STEP(r, add, T(x), T(before), I(1));
   if (!norm_first) x = norm(r, x, m.dim, args + 12, eps);
   if (nested)
     kiln__nested_give(r, outs, x, nested);
   else
-    kiln__recipe_give(r, outs, x);
+    kiln__composite_give(r, outs, x);
 }

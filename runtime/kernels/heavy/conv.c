@@ -199,7 +199,7 @@ static void set_problem(const conv *c, kiln_tensor *const t[3], char *out, kiln_
 }
 static kiln_status *solve(kiln__nn *nn, const kiln_conv *p) {
   if (nn->dtype != KILN_DTYPE_F32 && nn->dtype != KILN_DTYPE_F64) {
-    kiln__conv_plain(nn->dtype, p);
+    kiln__conv_reference(nn->dtype, p);
     return NULL;
   }
   const kiln_dispatch *dispatch = nn->call->dispatch;

@@ -1,5 +1,5 @@
 /* conv.h: one description of every convolution, for its fast kernels (conv_isa.c, depthwise_isa.c),
- * its plain twin (conv_plain.c) and the operators (conv.c).
+ * its reference (conv_reference.c) and the operators (conv.c).
  *
  * All have three axes; missing ones have one position and one tap. Along an axis, tap t of output o
  * reads the input at first + o * step + t * tap_step, or 0 where that is outside. A transposed
@@ -24,7 +24,7 @@ typedef struct kiln_conv_axis {
 typedef enum kiln_conv_mode {
   KILN_CONV_EMPTY,     /* nothing to add: the bias alone */
   KILN_CONV_DIRECT,    /* rows of the input are rows of the product */
-  KILN_CONV_BAND,      /* a copy of the input's part with its padding, cut by the step */
+  KILN_CONV_PADDED,    /* a copy of the input's part with its padding, cut by the step */
   KILN_CONV_GATHER,    /* element by element: the padding would be too large a copy */
   KILN_CONV_DOT,       /* very few columns: dot products along the sum */
   KILN_CONV_DEPTHWISE, /* groups of one channel: planes, depthwise_isa.h */
@@ -40,34 +40,34 @@ typedef struct kiln_conv {
   int64_t w_group, w_output, w_channel;
 } kiln_conv;
 
-/* How its work is cut, and what each unit does (conv_isa.h), for one instruction set and number of
+/* How its work is cut, and what each slab does (conv_isa.h), for one instruction set and number of
  * threads. It hangs on no address: one plan serves all problems of these sizes and strides. */
 typedef struct kiln_conv_plan {
   kiln_conv_axis axis[3]; /* the problem's: turned and merged so that the last is long */
   kiln_conv_mode mode;
-  int64_t segment;                    /* columns that units do not reach across */
-  int64_t granule, parts;             /* a segment is cut into `parts` at multiples of `granule` */
+  int64_t segment;                    /* columns that slabs do not reach across */
+  int64_t align, parts;               /* a segment is cut into `parts` at multiples of `align` */
   int64_t tile_rows, panel;           /* a tile's outputs and columns */
-  int64_t unit_columns, unit_outputs; /* of a unit, at most */
-  int64_t unit_rows, unit_groups;     /* instead, of depthwise units */
-  int64_t column_units, output_units; /* of a group of an image */
-  int64_t units;                      /* of all */
+  int64_t slab_columns, slab_outputs; /* of a slab, at most */
+  int64_t slab_rows, slab_groups;     /* instead, of depthwise slabs */
+  int64_t column_slabs, output_slabs; /* of a group of an image */
+  int64_t slabs;                      /* of all */
   int64_t block_channels, block_taps; /* of a block of the sum; fewer taps than all only when it
                                          has one channel */
   bool a_contiguous;                  /* the weights of an output are in the sum's order */
-  int64_t band;                       /* elements of a channel in the band */
-  bool by_tiles; /* parts are tiles of a unit's block, not units: else threads would lack work */
-  size_t tile_at, pieces_at, firsts_at, taps_at, a_at, panels_at, band_at,
+  int64_t padded;                     /* elements of a channel in the padded tile */
+  bool by_tiles; /* parts are tiles of a slab's block, not slabs: else threads would lack work */
+  size_t tile_at, spans_at, firsts_at, taps_at, a_at, panels_at, padded_at,
       scratch; /* in bytes: parts of what one thread needs, and all */
 } kiln_conv_plan;
 
-/* What a kernel is asked for: units [begin, end), or tiles of outputs x panels of one unit and
+/* What a kernel is asked for: slabs [begin, end), or tiles of outputs x panels of one slab and
  * block of the sum. For those each thread fills panels of its own, once a block: what several
  * filled together, each would read from the others' caches. Which block that was stands at the
  * beginning of its scratch, an int64_t, 0 before the first. */
 typedef struct kiln_conv_part {
   int64_t begin, end;
-  int64_t unit, channel; /* by tiles: which unit, and the block's first channel */
+  int64_t slab, channel; /* by tiles: which slab, and the block's first channel */
 } kiln_conv_part;
 typedef void (*kiln_conv_fn)(const kiln_conv *c, const kiln_conv_plan *p,
                              const kiln_conv_part *part, void *scratch);
@@ -79,25 +79,26 @@ enum { KILN_CONV_MR = 8, KILN_CONV_TILE_BYTES = KILN_CONV_MR * 3 * 64, KILN_CONV
 enum { KILN_CONV_DEPTHWISE_TAPS = 15 };
 
 /* A run of columns in a panel that lie in one row of the output. */
-typedef struct kiln_conv_piece {
+typedef struct kiln_conv_span {
   int32_t to, count; /* columns from the panel's first */
-  int64_t from;      /* elements from the band's first, or the input's */
-} kiln_conv_piece;
+  int64_t from;      /* elements from the padded tile's first, or the input's */
+} kiln_conv_span;
 
-/* How `outs` outputs of an axis lie in a band. Its positions are sorted by what they are modulo the
- * step, so that the inputs of neighbouring outputs are neighbours: tap t of output o (from the
- * first) is number t / period * advance + o of phase t % period, a phase has `length`. */
-typedef struct kiln_conv_lane {
+/* How `outs` outputs of an axis lie in a padded tile. Its positions are sorted by what they are
+ * modulo the step, so that the inputs of neighbouring outputs are neighbours: tap t of output o
+ * (from the first) is number t / period * advance + o of phase t % period, a phase has `length`. */
+typedef struct kiln_conv_phasing {
   int64_t phases, length, period, advance;
-} kiln_conv_lane;
-void kiln__conv_lane(const kiln_conv_axis *a, int64_t outs, kiln_conv_lane *lane);
+} kiln_conv_phasing;
+void kiln__conv_phase(const kiln_conv_axis *a, int64_t outs, kiln_conv_phasing *phasing);
 
-/* Elements of a phase of a row of a depthwise band: whole vectors, so that rows are written so. */
-static inline int64_t kiln__conv_plane_length(const kiln_conv_lane *lane) {
-  return (lane->length + 15) / 16 * 16;
+/* Elements of a phase of a row of a depthwise padded tile: whole vectors, so that rows are written
+ * so. */
+static inline int64_t kiln__conv_plane_length(const kiln_conv_phasing *phasing) {
+  return (phasing->length + 15) / 16 * 16;
 }
 
-/* For kernels of `isa` and elements of `item` bytes. There is at least one output and one unit.
+/* For kernels of `isa` and elements of `item` bytes. There is at least one output and one slab.
  * Bits do not depend on `threads`, which only cuts finer. */
 void kiln_conv_make_plan(const kiln_conv *c, kiln_isa isa, size_t item, int threads,
                          kiln_conv_plan *out_plan);
@@ -110,8 +111,8 @@ size_t kiln_conv_scratch(const kiln_conv_plan *p, int threads);
 void kiln_conv_run(const kiln_conv *c, const kiln_conv_plan *p, kiln_conv_fn fn, kiln_pool *pool,
                    void *scratch);
 
-/* The plain twin: F32 (summed in double), F64, I64 (wraps around) or C128. */
-void kiln__conv_plain(kiln_dtype dtype, const kiln_conv *c);
+/* The reference: F32 (summed in double), F64, I64 (wraps around) or C128. */
+void kiln__conv_reference(kiln_dtype dtype, const kiln_conv *c);
 
 /* Of all three axes, however they are arranged. */
 static inline int64_t kiln__conv_taps(const kiln_conv_axis *axis) {
@@ -123,9 +124,9 @@ static inline int64_t kiln__conv_columns(const kiln_conv_axis *axis) {
 /* Part `index` of all segments: its first column, and how many. */
 static inline int64_t kiln__conv_part_columns(const kiln_conv_plan *p, int64_t index,
                                               int64_t *column) {
-  const int64_t granules = (p->segment + p->granule - 1) / p->granule, part = index % p->parts;
-  const int64_t from = part * granules / p->parts * p->granule;
-  const int64_t to = (part + 1) * granules / p->parts * p->granule;
+  const int64_t cuts = (p->segment + p->align - 1) / p->align, part = index % p->parts;
+  const int64_t from = part * cuts / p->parts * p->align;
+  const int64_t to = (part + 1) * cuts / p->parts * p->align;
   *column = index / p->parts * p->segment + from;
   return (to < p->segment ? to : p->segment) - from;
 }

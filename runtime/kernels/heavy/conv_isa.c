@@ -1,12 +1,13 @@
 /* conv_isa.c: convolutions of float and double by implicit matrix products (conv.h).
  *
- * For each unit: outputs [m, columns] = weights [m, k] x columns [k, columns], where k runs over
+ * For each slab: outputs [m, columns] = weights [m, k] x columns [k, columns], where k runs over
  * channels and taps. The weights are read where they lie, as broadcast numbers; the columns are
  * copied to panels of three vectors, block by block of k, and stay in the L2 cache; a register tile
  * of outputs and columns is summed over the block. There is never a whole im2col. The panels are
- * filled from a band: a copy of the rows of the input that the unit reads, with the padding, and
- * sorted for strides, so that a row of a panel is a few contiguous copies whatever the stride, the
- * padding and the dilation are. The outputs are written once a block and begin with the bias. */
+ * filled from a padded tile: a copy of the rows of the input that the slab reads, with the padding,
+ * and sorted for strides, so that a row of a panel is a few contiguous copies whatever the stride,
+ * the padding and the dilation are. The outputs are written once a block and begin with the bias.
+ */
 #include <string.h>
 
 #include "runtime/kernels/heavy/conv.h"

@@ -11,21 +11,21 @@ enum {
 };
 
 /* Where one thread works. */
-typedef struct NAME(unit) {
+typedef struct NAME(slab) {
   const kiln_conv *c;
   const kiln_conv_plan *p;
   const T *in, *weight, *bias; /* of the image and group, of the first output; bias may be NULL */
   T *out;
   int64_t outputs, column, columns; /* the columns' first, and how many */
   int64_t first[3], outs[3];        /* box of outputs that holds the columns */
-  kiln_conv_lane lanes[3];
-  int64_t row, plane; /* of the band */
+  kiln_conv_phasing phasings[3];
+  int64_t row, plane; /* of the padded tile */
   bool dense;         /* columns are contiguous in the output */
-  T *tile, *a, *panels, *band;
-  kiln_conv_piece *pieces;
-  int32_t *firsts; /* of the pieces of each panel; one more at the end */
-  int64_t *taps;   /* of a band */
-} NAME(unit);
+  T *tile, *a, *panels, *padded;
+  kiln_conv_span *spans;
+  int32_t *firsts; /* of the spans of each panel; one more at the end */
+  int64_t *taps;   /* of a padded tile */
+} NAME(slab);
 
 /* -- The product -- */
 
@@ -93,7 +93,7 @@ static inline void NAME(locate)(const kiln_conv_plan *p, int64_t column, int64_t
   out[1] = column / p->axis[2].out % p->axis[1].out;
   out[0] = column / p->axis[2].out / p->axis[1].out;
 }
-static inline T *NAME(out_at)(const NAME(unit) * u, int64_t column) {
+static inline T *NAME(out_at)(const NAME(slab) * u, int64_t column) {
   const kiln_conv_plan *p = u->p;
   int64_t at[3];
   if (u->dense) return u->out + column;
@@ -102,7 +102,7 @@ static inline T *NAME(out_at)(const NAME(unit) * u, int64_t column) {
          at[2] * p->axis[2].out_stride;
 }
 /* The smallest box of outputs around the columns. */
-static void NAME(find_box)(NAME(unit) * u) {
+static void NAME(find_box)(NAME(slab) * u) {
   const kiln_conv_plan *p = u->p;
   int64_t last[3];
   NAME(locate)(p, u->column, u->first);
@@ -114,13 +114,13 @@ static void NAME(find_box)(NAME(unit) * u) {
       last[d] = p->axis[d].out - 1;
     }
     u->outs[d] = last[d] - u->first[d] + 1;
-    kiln__conv_lane(&p->axis[d], u->outs[d], &u->lanes[d]);
+    kiln__conv_phase(&p->axis[d], u->outs[d], &u->phasings[d]);
   }
-  u->row = u->lanes[2].phases * u->lanes[2].length;
-  u->plane = u->lanes[1].phases * u->lanes[1].length * u->row;
+  u->row = u->phasings[2].phases * u->phasings[2].length;
+  u->plane = u->phasings[1].phases * u->phasings[1].length * u->row;
 }
 
-/* -- The band -- */
+/* -- The padded tile -- */
 
 static void NAME(copy_row)(T *to, const T *from, int64_t stride, int64_t n) {
   int64_t i = 0;
@@ -134,15 +134,15 @@ static void NAME(copy_row)(T *to, const T *from, int64_t stride, int64_t n) {
   }
   for (; i < n; i++) to[i] = from[i * stride];
 }
-/* A row of the band: the lanes of the last axis. NULL: padding. */
-static void NAME(fill_row)(const NAME(unit) * u, T *to, const T *from) {
+/* A row of the padded tile: the phases of the last axis. NULL: padding. */
+static void NAME(fill_row)(const NAME(slab) * u, T *to, const T *from) {
   const kiln_conv_axis *x = &u->p->axis[2];
-  const int64_t n = u->lanes[2].length;
+  const int64_t n = u->phasings[2].length;
   if (!from) {
     memset(to, 0, sizeof(T) * (size_t)u->row);
     return;
   }
-  for (int64_t phase = 0; phase < u->lanes[2].phases; phase++, to += n) {
+  for (int64_t phase = 0; phase < u->phasings[2].phases; phase++, to += n) {
     const int64_t base = x->first + u->first[2] * x->step + phase * x->tap_step;
     int64_t begin = base < 0 ? (-base + x->step - 1) / x->step : 0;
     int64_t end = base < x->in ? (x->in - base + x->step - 1) / x->step : 0;
@@ -158,20 +158,20 @@ static void NAME(fill_row)(const NAME(unit) * u, T *to, const T *from) {
     for (int64_t i = end; i < n; i++) to[i] = 0;
   }
 }
-/* The input position of index `i` of a lane, or -1. */
-static inline int64_t NAME(lane_at)(const NAME(unit) * u, int d, int64_t i) {
+/* The input position of index `i` of a phasing, or -1. */
+static inline int64_t NAME(lane_at)(const NAME(slab) * u, int d, int64_t i) {
   const kiln_conv_axis *a = &u->p->axis[d];
-  const int64_t phase = i / u->lanes[d].length, index = i % u->lanes[d].length;
+  const int64_t phase = i / u->phasings[d].length, index = i % u->phasings[d].length;
   const int64_t at = a->first + (u->first[d] + index) * a->step + phase * a->tap_step;
   return at >= 0 && at < a->in ? at : -1;
 }
-/* Some channels, to the band's beginning. */
-static void NAME(fill_band)(const NAME(unit) * u, int64_t channel, int64_t channels) {
+/* Some channels, to the padded tile's beginning. */
+static void NAME(fill_band)(const NAME(slab) * u, int64_t channel, int64_t channels) {
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
-  const int64_t planes = u->lanes[0].phases * u->lanes[0].length;
-  const int64_t rows = u->lanes[1].phases * u->lanes[1].length;
-  T *to = u->band;
+  const int64_t planes = u->phasings[0].phases * u->phasings[0].length;
+  const int64_t rows = u->phasings[1].phases * u->phasings[1].length;
+  T *to = u->padded;
   for (int64_t i = channel; i < channel + channels; i++) {
     for (int64_t z = 0; z < planes; z++) {
       const int64_t at_z = NAME(lane_at)(u, 0, z);
@@ -189,8 +189,8 @@ static void NAME(fill_band)(const NAME(unit) * u, int64_t channel, int64_t chann
 
 /* -- Panels -- */
 
-/* Where each tap's inputs are in a band, from those of the first output on. */
-static void NAME(find_taps)(const NAME(unit) * u) {
+/* Where each tap's inputs are in a padded tile, from those of the first output on. */
+static void NAME(find_taps)(const NAME(slab) * u) {
   const kiln_conv_axis *axis = u->p->axis;
   const int64_t pitches[] = {u->plane, u->row, 1};
   int64_t *to = u->taps, at[3];
@@ -199,76 +199,76 @@ static void NAME(find_taps)(const NAME(unit) * u) {
       for (at[2] = 0; at[2] < axis[2].taps; at[2]++) {
         *to = 0;
         for (int d = 0; d < 3; d++) {
-          const kiln_conv_lane *lane = &u->lanes[d];
-          *to += pitches[d] *
-                 (at[d] % lane->period * lane->length + at[d] / lane->period * lane->advance);
+          const kiln_conv_phasing *phasing = &u->phasings[d];
+          *to += pitches[d] * (at[d] % phasing->period * phasing->length +
+                               at[d] / phasing->period * phasing->advance);
         }
         to++;
       }
     }
   }
 }
-/* The pieces of the columns, panel by panel. */
-static void NAME(find_pieces)(const NAME(unit) * u) {
+/* The spans of the columns, panel by panel. */
+static void NAME(find_spans)(const NAME(slab) * u) {
   const kiln_conv_plan *p = u->p;
-  kiln_conv_piece *piece = u->pieces;
+  kiln_conv_span *span = u->spans;
   int32_t *first = u->firsts;
   int64_t at[3];
   NAME(locate)(p, u->column, at);
   for (int64_t panel = 0; panel < u->columns; panel += NAME(NR)) {
     const int64_t left = u->columns - panel, columns = left < NAME(NR) ? left : NAME(NR);
-    *first++ = (int32_t)(piece - u->pieces);
+    *first++ = (int32_t)(span - u->spans);
     for (int64_t done = 0; done < columns;) {
       int64_t n = p->axis[2].out - at[2];
       if (n > columns - done) n = columns - done;
       const int64_t from =
           (at[0] - u->first[0]) * u->plane + (at[1] - u->first[1]) * u->row + (at[2] - u->first[2]);
-      *piece++ = (kiln_conv_piece){(int32_t)done, (int32_t)n, from};
+      *span++ = (kiln_conv_span){(int32_t)done, (int32_t)n, from};
       done += n;
       at[2] += n;
       for (int d = 2; d > 0 && at[d] == p->axis[d].out; d--) at[d] = 0, at[d - 1]++;
     }
   }
-  *first = (int32_t)(piece - u->pieces);
+  *first = (int32_t)(span - u->spans);
 }
 /* Copies run on to the end of their last vector: what they spoil is written after them. */
-static __attribute__((noinline)) void NAME(pack_taps)(T *to, const T *band,
-                                                      const kiln_conv_piece *pieces, int count,
+static __attribute__((noinline)) void NAME(pack_taps)(T *to, const T *padded,
+                                                      const kiln_conv_span *spans, int count,
                                                       const int64_t *taps, int64_t tap_count) {
   for (int64_t t = 0; t < tap_count; t++, to += NAME(NR)) {
-    const T *from = band + taps[t];
+    const T *from = padded + taps[t];
     for (int i = 0; i < count; i++) {
-      const kiln_conv_piece piece = pieces[i];
-      T *at = to + piece.to;
-      const T *source = from + piece.from;
+      const kiln_conv_span span = spans[i];
+      T *at = to + span.to;
+      const T *source = from + span.from;
       *(VU *)at = *(const VU *)source;
-      if (piece.count <= NAME(W)) continue;
+      if (span.count <= NAME(W)) continue;
       *(VU *)(at + NAME(W)) = *(const VU *)(source + NAME(W));
-      if (piece.count <= 2 * NAME(W)) continue;
+      if (span.count <= 2 * NAME(W)) continue;
       *(VU *)(at + 2 * NAME(W)) = *(const VU *)(source + 2 * NAME(W));
     }
   }
 }
-/* Some channels of the band. What comes after their rows may be another thread's. */
-static void NAME(pack_band)(const NAME(unit) * u, T *to, int64_t panel, int64_t channels,
+/* Some channels of the padded tile. What comes after their rows may be another thread's. */
+static void NAME(pack_band)(const NAME(slab) * u, T *to, int64_t panel, int64_t channels,
                             int64_t tap, int64_t taps) {
-  const int64_t size = u->lanes[0].phases * u->lanes[0].length * u->plane;
+  const int64_t size = u->phasings[0].phases * u->phasings[0].length * u->plane;
   const int32_t *first = u->firsts + panel / NAME(NR);
-  const kiln_conv_piece *pieces = u->pieces + first[0];
+  const kiln_conv_span *spans = u->spans + first[0];
   const int count = first[1] - first[0];
   const int64_t *offsets = u->taps + tap;
-  const T *from = u->band;
+  const T *from = u->padded;
   for (int64_t i = 1; i < channels; i++, to += taps * NAME(NR), from += size) {
-    NAME(pack_taps)(to, from, pieces, count, offsets, taps);
+    NAME(pack_taps)(to, from, spans, count, offsets, taps);
   }
-  NAME(pack_taps)(to, from, pieces, count, offsets, taps - 1);
+  NAME(pack_taps)(to, from, spans, count, offsets, taps - 1);
   to += (taps - 1) * NAME(NR);
   from += offsets[taps - 1];
   for (int i = 0; i < count; i++) {
-    memcpy(to + pieces[i].to, from + pieces[i].from, sizeof(T) * (size_t)pieces[i].count);
+    memcpy(to + spans[i].to, from + spans[i].from, sizeof(T) * (size_t)spans[i].count);
   }
 }
-static void NAME(pack_direct)(const NAME(unit) * u, T *to, int64_t panel, int64_t columns,
+static void NAME(pack_direct)(const NAME(slab) * u, T *to, int64_t panel, int64_t columns,
                               int64_t channel, int64_t channels) {
   const T *from = u->in + channel * u->c->in_channel + u->column + panel;
   const int64_t whole = columns / NAME(W) * NAME(W);
@@ -278,7 +278,7 @@ static void NAME(pack_direct)(const NAME(unit) * u, T *to, int64_t panel, int64_
   }
 }
 /* The input of a tap for the output at `at`, or 0. */
-static inline T NAME(gather_one)(const NAME(unit) * u, const T *in, const int64_t at[3], int64_t z,
+static inline T NAME(gather_one)(const NAME(slab) * u, const T *in, const int64_t at[3], int64_t z,
                                  int64_t y, int64_t x) {
   const kiln_conv_axis *axis = u->p->axis;
   const int64_t tap[3] = {z, y, x};
@@ -291,7 +291,7 @@ static inline T NAME(gather_one)(const NAME(unit) * u, const T *in, const int64_
   return in[offset];
 }
 /* Columns one by one: element (k, column) goes to to[k * k_step + column * column_step]. */
-static void NAME(pack_gather)(const NAME(unit) * u, T *to, int64_t k_step, int64_t column_step,
+static void NAME(pack_gather)(const NAME(slab) * u, T *to, int64_t k_step, int64_t column_step,
                               int64_t panel, int64_t columns, int64_t channel, int64_t channels,
                               int64_t tap, int64_t taps) {
   const kiln_conv *c = u->c;
@@ -313,7 +313,7 @@ static void NAME(pack_gather)(const NAME(unit) * u, T *to, int64_t k_step, int64
 /* -- Weights -- */
 
 /* Those of `rows` outputs and a block of the sum, in its order. */
-static void NAME(pack_weights)(const NAME(unit) * u, int64_t output, int64_t rows, int64_t channel,
+static void NAME(pack_weights)(const NAME(slab) * u, int64_t output, int64_t rows, int64_t channel,
                                int64_t channels, int64_t tap, int64_t taps) {
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
@@ -334,7 +334,7 @@ static void NAME(pack_weights)(const NAME(unit) * u, int64_t output, int64_t row
 /* -- Tiles -- */
 
 /* A panel that does not lie in the output as it is goes by way of a small tile. */
-static void NAME(move_tile)(const NAME(unit) * u, int64_t output, int64_t rows, int64_t panel,
+static void NAME(move_tile)(const NAME(slab) * u, int64_t output, int64_t rows, int64_t panel,
                             int64_t columns, bool load) {
   for (int64_t j = 0; j < columns; j++) {
     T *to = NAME(out_at)(u, u->column + panel + j) + output * u->c->out_channel;
@@ -350,7 +350,7 @@ static void NAME(move_tile)(const NAME(unit) * u, int64_t output, int64_t rows, 
 typedef struct NAME(block) {
   int64_t channel, channels, tap, taps;
 } NAME(block);
-static void NAME(tile)(const NAME(unit) * u, const NAME(block) * block, int64_t output, int rank,
+static void NAME(tile)(const NAME(slab) * u, const NAME(block) * block, int64_t output, int rank,
                        const T *a, int64_t a_row, int64_t panel, const T *b, int64_t b_row) {
   const int64_t left = u->columns - panel, rows = (int64_t)1 << rank;
   const int64_t columns = left < NAME(NR) ? left : NAME(NR);
@@ -373,18 +373,18 @@ static void NAME(tile)(const NAME(unit) * u, const NAME(block) * block, int64_t 
 static inline bool NAME(reads_input)(const kiln_conv *c, const kiln_conv_plan *p) {
   return p->mode == KILN_CONV_DIRECT && c->outputs <= KILN_CONV_UNPACKED;
 }
-static void NAME(pack)(const NAME(unit) * u, const NAME(block) * block) {
+static void NAME(pack)(const NAME(slab) * u, const NAME(block) * block) {
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
   const int64_t channels = block->channels, size = channels * block->taps * NAME(NR);
   T *to = u->panels;
-  if (p->mode == KILN_CONV_BAND && block->tap == 0) NAME(fill_band)(u, block->channel, channels);
+  if (p->mode == KILN_CONV_PADDED && block->tap == 0) NAME(fill_band)(u, block->channel, channels);
   for (int64_t j = 0; j < u->columns; j += NAME(NR), to += size) {
     const int64_t left = u->columns - j, columns = left < NAME(NR) ? left : NAME(NR);
     if (NAME(reads_input)(c, p) && columns % NAME(W) == 0) continue;
     if (p->mode == KILN_CONV_DIRECT) {
       NAME(pack_direct)(u, to, j, columns, block->channel, channels);
-    } else if (p->mode == KILN_CONV_BAND) {
+    } else if (p->mode == KILN_CONV_PADDED) {
       NAME(pack_band)(u, to, j, channels, block->tap, block->taps);
     } else {
       NAME(pack_gather)
@@ -393,7 +393,7 @@ static void NAME(pack)(const NAME(unit) * u, const NAME(block) * block) {
   }
 }
 /* Products [begin, end) of the block: a group of outputs with a panel each, panel after panel. */
-static void NAME(multiply_block)(const NAME(unit) * u, const NAME(block) * block, int64_t begin,
+static void NAME(multiply_block)(const NAME(slab) * u, const NAME(block) * block, int64_t begin,
                                  int64_t end) {
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
@@ -475,7 +475,7 @@ static T NAME(conv_dot)(const T *a, const T *b, int64_t n) {
   }
   return sums[0];
 }
-static void NAME(run_dots)(const NAME(unit) * u) {
+static void NAME(run_dots)(const NAME(slab) * u) {
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
   const int64_t taps = kiln__conv_taps(p->axis), k = c->channels * taps;
@@ -499,33 +499,33 @@ static void NAME(run_dots)(const NAME(unit) * u) {
 
 /* -- Units -- */
 
-static void NAME(run_empty)(const NAME(unit) * u) {
+static void NAME(run_empty)(const NAME(slab) * u) {
   for (int64_t i = 0; i < u->outputs; i++) {
     for (int64_t j = 0; j < u->columns; j++) {
       NAME(out_at)(u, u->column + j)[i * u->c->out_channel] = u->bias ? u->bias[i] : 0;
     }
   }
 }
-static void NAME(begin_unit)(NAME(unit) * u, int64_t index) {
+static void NAME(begin_slab)(NAME(slab) * u, int64_t index) {
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
-  const int64_t part = index % p->column_units, rest = index / p->column_units;
-  const int64_t output = rest % p->output_units * p->unit_outputs;
-  const int64_t group = rest / p->output_units % c->groups;
-  const int64_t image = rest / p->output_units / c->groups;
+  const int64_t part = index % p->column_slabs, rest = index / p->column_slabs;
+  const int64_t output = rest % p->output_slabs * p->slab_outputs;
+  const int64_t group = rest / p->output_slabs % c->groups;
+  const int64_t image = rest / p->output_slabs / c->groups;
   u->columns = kiln__conv_part_columns(p, part, &u->column);
-  u->outputs = c->outputs - output < p->unit_outputs ? c->outputs - output : p->unit_outputs;
+  u->outputs = c->outputs - output < p->slab_outputs ? c->outputs - output : p->slab_outputs;
   const int64_t channel = group * c->outputs + output;
   u->in = (const T *)c->in + image * c->in_batch + group * c->channels * c->in_channel;
   u->weight = (const T *)c->weight + group * c->w_group + output * c->w_output;
   u->bias = c->bias ? (const T *)c->bias + channel : NULL;
   u->out = (T *)c->out + image * c->out_batch + channel * c->out_channel;
 }
-static void NAME(find_columns)(NAME(unit) * u) {
+static void NAME(find_columns)(NAME(slab) * u) {
   NAME(find_box)(u);
-  if (u->p->mode != KILN_CONV_BAND) return;
+  if (u->p->mode != KILN_CONV_PADDED) return;
   NAME(find_taps)(u);
-  NAME(find_pieces)(u);
+  NAME(find_spans)(u);
 }
 static NAME(block)
     NAME(block_at)(const kiln_conv *c, const kiln_conv_plan *p, int64_t channel, int64_t tap) {
@@ -538,7 +538,7 @@ static NAME(block)
       .taps = taps - tap < p->block_taps ? taps - tap : p->block_taps,
   };
 }
-static void NAME(run_unit)(NAME(unit) * u) {
+static void NAME(run_slab)(NAME(slab) * u) {
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
   const int64_t taps = kiln__conv_taps(p->axis);
@@ -561,14 +561,14 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _,
     return;
   }
   char *base = scratch;
-  NAME(unit)
+  NAME(slab)
   u = {.c = c,
        .p = p,
        .tile = (T *)(void *)(base + p->tile_at),
        .a = (T *)(void *)(base + p->a_at),
        .panels = (T *)(void *)(base + p->panels_at),
-       .band = (T *)(void *)(base + p->band_at),
-       .pieces = (kiln_conv_piece *)(void *)(base + p->pieces_at),
+       .padded = (T *)(void *)(base + p->padded_at),
+       .spans = (kiln_conv_span *)(void *)(base + p->spans_at),
        .firsts = (int32_t *)(void *)(base + p->firsts_at),
        .taps = (int64_t *)(void *)(base + p->taps_at)};
   u.dense = p->axis[2].out_stride == 1 &&
@@ -576,8 +576,8 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _,
             (p->axis[0].out == 1 || p->axis[0].out_stride == p->axis[1].out * p->axis[2].out);
   if (p->by_tiles) {
     const NAME(block) block = NAME(block_at)(c, p, part->channel, 0);
-    int64_t *filled = scratch, wanted = part->unit * c->channels + part->channel + 1;
-    NAME(begin_unit)(&u, part->unit);
+    int64_t *filled = scratch, wanted = part->slab * c->channels + part->channel + 1;
+    NAME(begin_slab)(&u, part->slab);
     if (*filled != wanted) {
       NAME(find_columns)(&u);
       NAME(pack)(&u, &block);
@@ -587,12 +587,12 @@ void KILN_ISA_CAT4(kiln__conv_, TAG, _,
     return;
   }
   for (int64_t index = part->begin; index < part->end; index++) {
-    NAME(begin_unit)(&u, index);
+    NAME(begin_slab)(&u, index);
     if (p->mode == KILN_CONV_EMPTY)
       NAME(run_empty)(&u);
     else if (p->mode == KILN_CONV_DOT)
       NAME(run_dots)(&u);
     else
-      NAME(run_unit)(&u);
+      NAME(run_slab)(&u);
   }
 }

@@ -1,5 +1,5 @@
 /* conv_named.c: convolutions under other names, their arguments in another order. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
@@ -21,49 +21,51 @@ KILN_KERNEL(_convolution_mode) {
 
 /* self, weight, kernel_size, bias, stride, padding; the one that dilates: dilation */
 #define PLAIN(name, dilated, conv)                                                                \
-  KILN_RECIPE(name) {                                                                             \
-    kiln__recipe_give(                                                                            \
-        r, outs, KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], I(1), I(1)));    \
+  KILN_COMPOSITE(name) {                                                                          \
+    kiln__composite_give(                                                                         \
+        r, outs, KILN_STEP(r, conv, args[0], args[1], args[3], args[4], args[5], I(1), I(1)));    \
   }                                                                                               \
-  KILN_RECIPE(dilated) {                                                                          \
-    kiln__recipe_give(                                                                            \
-        r, outs, KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], I(1))); \
+  KILN_COMPOSITE(dilated) {                                                                       \
+    kiln__composite_give(                                                                         \
+        r, outs, KILN_STEP(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], I(1))); \
   }
 PLAIN(thnn_conv2d, slow_conv_dilated2d, conv2d)
 PLAIN(slow_conv3d, slow_conv_dilated3d, conv3d)
 /* self, weight, kernel_size, bias, stride, padding, output_padding, dilation */
 #define TRANSPOSED(name, conv)                                                                    \
-  KILN_RECIPE(name) {                                                                             \
-    kiln__recipe_give(                                                                            \
+  KILN_COMPOSITE(name) {                                                                          \
+    kiln__composite_give(                                                                         \
         r, outs,                                                                                  \
-        KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], I(1), args[7])); \
+        KILN_STEP(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], I(1), args[7])); \
   }
 TRANSPOSED(slow_conv_transpose2d, conv_transpose2d)
 TRANSPOSED(slow_conv_transpose3d, conv_transpose3d)
 /* self, weight [C, 1, ..], kernel_size, bias, stride, padding, dilation: a group a channel */
-#define DEPTHWISE(name, conv)                                                                  \
-  KILN_RECIPE(name) {                                                                          \
-    kiln__recipe_give(r, outs,                                                                 \
-                      KILN_COOK(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], \
-                                I(kiln__recipe_size(SELF, -1 - DIMS_##conv))));                \
+#define DEPTHWISE(name, conv)                                                                     \
+  KILN_COMPOSITE(name) {                                                                          \
+    kiln__composite_give(r, outs,                                                                 \
+                         KILN_STEP(r, conv, args[0], args[1], args[3], args[4], args[5], args[6], \
+                                   I(kiln__composite_size(SELF, -1 - DIMS_##conv))));             \
   }
 enum { DIMS_conv2d = 2, DIMS_conv3d = 3 };
 DEPTHWISE(_conv_depthwise2d, conv2d)
 DEPTHWISE(conv_depthwise3d, conv3d)
 /* self [T, B, I], weight [K, I, O], bias [O], pad -> [T', B, O] */
-KILN_RECIPE(conv_tbc) {
+KILN_COMPOSITE(conv_tbc) {
   if (kiln_tensor_rank(SELF) != 3 || kiln_tensor_rank(kiln_arg_tensor(args, 1)) != 3 ||
       kiln_tensor_rank(kiln_arg_tensor(args, 2)) != 1) {
-    KILN_RECIPE_FAIL(r, "Input must have 3 dims: time, batch, in_channel; weight tensor must have "
+    KILN_COMPOSITE_FAIL(r,
+                        "Input must have 3 dims: time, batch, in_channel; weight tensor must have "
                         "3 dims: kernel_width, in_channels, out_channels; bias must be 1-D");
     return;
   }
-  kiln_tensor *x = KILN_COOK(r, permute, args[0], INTS(1, 2, 0));
-  kiln_tensor *w = KILN_COOK(r, permute, args[1], INTS(2, 1, 0));
-  if (kiln__recipe_size(x, 1) == 0 && kiln__recipe_size(w, 1) == 0) { /* the bias alone */
-    x = KILN_COOK(r, constant_pad_nd, T(x), INTS(0, 0, 0, 1), I(0));
-    w = KILN_COOK(r, constant_pad_nd, T(w), INTS(0, 0, 0, 1), I(0));
+  kiln_tensor *x = KILN_STEP(r, permute, args[0], INTS(1, 2, 0));
+  kiln_tensor *w = KILN_STEP(r, permute, args[1], INTS(2, 1, 0));
+  if (kiln__composite_size(x, 1) == 0 && kiln__composite_size(w, 1) == 0) { /* the bias alone */
+    x = KILN_STEP(r, constant_pad_nd, T(x), INTS(0, 0, 0, 1), I(0));
+    w = KILN_STEP(r, constant_pad_nd, T(w), INTS(0, 0, 0, 1), I(0));
   }
-  kiln_tensor *y = KILN_COOK(r, conv1d, T(x), T(w), args[2], I(1), args[3], I(1), I(1));
-  kiln__recipe_give(r, outs, kiln__recipe_copy(r, KILN_COOK(r, permute, T(y), INTS(2, 0, 1))));
+  kiln_tensor *y = KILN_STEP(r, conv1d, T(x), T(w), args[2], I(1), args[3], I(1), I(1));
+  kiln__composite_give(r, outs,
+                       kiln__composite_copy(r, KILN_STEP(r, permute, T(y), INTS(2, 0, 1))));
 }

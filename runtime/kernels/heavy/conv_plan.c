@@ -1,13 +1,13 @@
-/* conv_plan.c: how a convolution is cut into units and blocks (conv.h): which of the ways of
+/* conv_plan.c: how a convolution is cut into slabs and blocks (conv.h): which of the ways of
  * conv_isa.h serves it, and how much scratch memory that takes. */
 #include "runtime/kernels/heavy/conv.h"
 
 #include <string.h>
 
-/* Bytes of a row of columns, of the panels, and of the band (at most, for the last: of a channel
- * alone). */
-enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, BAND_BYTES = 160 << 10, BAND_MOST = 1 << 20 };
-/* Bytes of a depthwise unit's band, and how many outputs are worth a unit. */
+/* Bytes of a row of columns, of the panels, and of the padded tile (at most, for the last: of a
+ * channel alone). */
+enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, PADDED_BYTES = 160 << 10, PADDED_MOST = 1 << 20 };
+/* Bytes of a depthwise slab's padded tile, and how many outputs are worth a slab. */
 enum { PLANE_BYTES = 24 << 10, PLANE_WORK = 1 << 14 };
 enum { DOT_COLUMNS = 4, DOT_BYTES = 512 << 10, DIRECT_CHANNELS = 1024 };
 
@@ -75,7 +75,7 @@ static void arrange_axes(kiln_conv_axis axis[3]) {
   }
 }
 
-/* -- The band -- */
+/* -- The padded tile -- */
 
 static int64_t gcd(int64_t a, int64_t b) {
   while (b) {
@@ -86,68 +86,68 @@ static int64_t gcd(int64_t a, int64_t b) {
   return a;
 }
 
-void kiln__conv_lane(const kiln_conv_axis *a, int64_t outs, kiln_conv_lane *lane) {
+void kiln__conv_phase(const kiln_conv_axis *a, int64_t outs, kiln_conv_phasing *phasing) {
   const int64_t common = gcd(a->step, a->tap_step);
-  lane->period = a->step / common;
-  lane->advance = a->tap_step / common;
-  lane->phases = least(a->taps, lane->period);
-  lane->length = outs + (a->taps - 1) / lane->period * lane->advance;
+  phasing->period = a->step / common;
+  phasing->advance = a->tap_step / common;
+  phasing->phases = least(a->taps, phasing->period);
+  phasing->length = outs + (a->taps - 1) / phasing->period * phasing->advance;
 }
 
-/* Elements of a channel's band for units of p->unit_columns; 0: too many. */
-static int64_t band_size(const kiln_conv_plan *p, size_t item) {
+/* Elements of a channel's padded tile for slabs of p->slab_columns; 0: too many. */
+static int64_t padded_size(const kiln_conv_plan *p, size_t item) {
   const kiln_conv_axis *axis = p->axis;
   const int64_t row = axis[2].out, plane = axis[1].out * row;
-  int64_t outs[3] = {1, 1, p->unit_columns};
+  int64_t outs[3] = {1, 1, p->slab_columns};
   if (p->segment > row) {
     outs[2] = row;
-    outs[1] = least(axis[1].out, (p->unit_columns + row - 2) / row + 1);
+    outs[1] = least(axis[1].out, (p->slab_columns + row - 2) / row + 1);
   }
   if (p->segment > plane) {
     outs[1] = axis[1].out;
-    outs[0] = least(axis[0].out, (p->unit_columns + plane - 2) / plane + 1);
+    outs[0] = least(axis[0].out, (p->slab_columns + plane - 2) / plane + 1);
   }
   int64_t size = 1;
   for (int d = 0; d < 3; d++) {
-    kiln_conv_lane lane;
-    kiln__conv_lane(&axis[d], least(outs[d], axis[d].out), &lane);
-    if (lane.length > BAND_MOST || lane.phases > BAND_MOST) return 0;
-    size *= lane.phases * lane.length;
-    if (size > BAND_MOST / (int64_t)item) return 0;
+    kiln_conv_phasing phasing;
+    kiln__conv_phase(&axis[d], least(outs[d], axis[d].out), &phasing);
+    if (phasing.length > PADDED_MOST || phasing.phases > PADDED_MOST) return 0;
+    size *= phasing.phases * phasing.length;
+    if (size > PADDED_MOST / (int64_t)item) return 0;
   }
   return size;
 }
 
 /* -- Planes -- */
 
-/* Depthwise units: rows whose band stays in the L1 cache, and as many groups as are worth the
- * set-up. False: not a case for them. */
+/* Depthwise slabs: rows whose padded tile stays in the L1 cache, and as many groups as are worth
+ * the set-up. False: not a case for them. */
 static bool plan_planes(const kiln_conv *c, kiln_conv_plan *p, size_t item, int threads) {
   const kiln_conv_axis *y = &p->axis[1], *x = &p->axis[2];
-  kiln_conv_lane lane;
+  kiln_conv_phasing phasing;
   if (c->channels != 1 || !is_trivial(&p->axis[0]) || x->out_stride != 1) return false;
   if (y->taps < 1 || y->taps > KILN_CONV_DEPTHWISE_TAPS) return false;
   if (x->taps < 1 || x->taps > KILN_CONV_DEPTHWISE_TAPS) return false;
-  kiln__conv_lane(x, x->out, &lane);
-  const int64_t reach = (y->taps - 1) * y->tap_step, most = BAND_MOST / (int64_t)item;
-  if (lane.length > most || reach > most || y->step > most) return false;
-  const int64_t pitch = lane.phases * kiln__conv_plane_length(&lane);
+  kiln__conv_phase(x, x->out, &phasing);
+  const int64_t reach = (y->taps - 1) * y->tap_step, most = PADDED_MOST / (int64_t)item;
+  if (phasing.length > most || reach > most || y->step > most) return false;
+  const int64_t pitch = phasing.phases * kiln__conv_plane_length(&phasing);
   const int64_t room = PLANE_BYTES / (int64_t)item / pitch;
   int64_t rows = room > reach ? (room - reach - 1) / y->step + 1 : 1;
   if (rows < 4) rows = 4;
   rows = parts_of(y->out, parts_of(y->out, rows));
-  const int64_t band = ((rows - 1) * y->step + reach + 1) * pitch;
-  if (band > most) return false;
+  const int64_t padded = ((rows - 1) * y->step + reach + 1) * pitch;
+  if (padded > most) return false;
   p->mode = KILN_CONV_DEPTHWISE;
-  p->unit_rows = rows;
+  p->slab_rows = rows;
   const int64_t blocks = parts_of(y->out, rows), work = rows * x->out * c->outputs;
   int64_t groups = parts_of(PLANE_WORK, work);
   if (threads > 1) groups = least(groups, parts_of(c->groups * c->batch * blocks, 4 * threads));
-  p->unit_groups = least(groups, c->groups);
-  p->units = c->batch * blocks * parts_of(c->groups, p->unit_groups);
-  p->unit_columns = work * p->unit_groups;
-  p->unit_outputs = 1;
-  p->scratch = 2 * rounded((size_t)band * item + 256);
+  p->slab_groups = least(groups, c->groups);
+  p->slabs = c->batch * blocks * parts_of(c->groups, p->slab_groups);
+  p->slab_columns = work * p->slab_groups;
+  p->slab_outputs = 1;
+  p->scratch = 2 * rounded((size_t)padded * item + 256);
   return true;
 }
 
@@ -172,12 +172,12 @@ static void choose_mode(const kiln_conv *c, kiln_conv_plan *p, size_t item) {
   }
   p->mode = KILN_CONV_DIRECT;
   for (int d = 0; d < 2; d++) {
-    if (!is_trivial(&p->axis[d])) p->mode = KILN_CONV_BAND;
+    if (!is_trivial(&p->axis[d])) p->mode = KILN_CONV_PADDED;
   }
-  if (!is_straight(&p->axis[2]) || p->axis[2].in_stride != 1) p->mode = KILN_CONV_BAND;
+  if (!is_straight(&p->axis[2]) || p->axis[2].in_stride != 1) p->mode = KILN_CONV_PADDED;
   if (p->mode == KILN_CONV_DIRECT) return;
-  p->band = band_size(p, item);
-  if (p->band == 0) p->mode = KILN_CONV_GATHER;
+  p->padded = padded_size(p, item);
+  if (p->padded == 0) p->mode = KILN_CONV_GATHER;
 }
 /* Whether the panels are read where the input lies. */
 static bool reads_input(const kiln_conv *c, const kiln_conv_plan *p) {
@@ -186,16 +186,17 @@ static bool reads_input(const kiln_conv *c, const kiln_conv_plan *p) {
 static bool has_panels(const kiln_conv_plan *p) {
   return p->mode != KILN_CONV_EMPTY && p->mode != KILN_CONV_DOT;
 }
-/* Blocks of the sum: as many channels as panels and band have room for. */
+/* Blocks of the sum: as many channels as panels and padded tile have room for. */
 static void cut_sum(const kiln_conv *c, kiln_conv_plan *p, size_t item) {
   const int64_t taps = kiln__conv_taps(p->axis);
   p->block_channels = c->channels;
   p->block_taps = taps;
   if (!has_panels(p)) return;
-  int64_t most = PANEL_BYTES / (p->unit_columns * (int64_t)item);
+  int64_t most = PANEL_BYTES / (p->slab_columns * (int64_t)item);
   if (reads_input(c, p)) most = DIRECT_CHANNELS;
   int64_t channels = most / taps;
-  if (p->mode == KILN_CONV_BAND) channels = least(channels, BAND_BYTES / (p->band * (int64_t)item));
+  if (p->mode == KILN_CONV_PADDED)
+    channels = least(channels, PADDED_BYTES / (p->padded * (int64_t)item));
   if (channels < 1) channels = 1;
   if (channels > c->channels) channels = c->channels;
   p->block_channels = parts_of(c->channels, parts_of(c->channels, channels));
@@ -203,39 +204,40 @@ static void cut_sum(const kiln_conv *c, kiln_conv_plan *p, size_t item) {
 }
 static void size_scratch(kiln_conv_plan *p, size_t item) {
   const size_t sum = (size_t)(p->block_channels * p->block_taps), vector = 64;
-  const size_t columns = (size_t)p->unit_columns, panels = rounded(sum * columns * item + vector);
+  const size_t columns = (size_t)p->slab_columns, panels = rounded(sum * columns * item + vector);
   p->tile_at = 64;
   size_t at = p->tile_at + KILN_CONV_TILE_BYTES;
-  p->pieces_at = at;
-  if (p->mode == KILN_CONV_BAND) at += rounded(columns * sizeof(kiln_conv_piece));
+  p->spans_at = at;
+  if (p->mode == KILN_CONV_PADDED) at += rounded(columns * sizeof(kiln_conv_span));
   p->firsts_at = at;
-  if (p->mode == KILN_CONV_BAND) at += rounded((columns + 1) * sizeof(int32_t));
+  if (p->mode == KILN_CONV_PADDED) at += rounded((columns + 1) * sizeof(int32_t));
   p->taps_at = at;
-  if (p->mode == KILN_CONV_BAND) at += rounded((size_t)kiln__conv_taps(p->axis) * sizeof(int64_t));
+  if (p->mode == KILN_CONV_PADDED)
+    at += rounded((size_t)kiln__conv_taps(p->axis) * sizeof(int64_t));
   p->a_at = at;
   if (!p->a_contiguous) at += rounded(sum * KILN_CONV_MR * item);
   p->panels_at = at;
   if (p->mode == KILN_CONV_DOT) at += rounded(sum * DOT_COLUMNS * item);
   if (has_panels(p)) at += panels;
-  p->band_at = at;
-  if (p->mode == KILN_CONV_BAND)
-    at += rounded((size_t)(p->block_channels * p->band) * item + vector);
+  p->padded_at = at;
+  if (p->mode == KILN_CONV_PADDED)
+    at += rounded((size_t)(p->block_channels * p->padded) * item + vector);
   p->scratch = at;
 }
 
 /* -- Threads -- */
 
-/* Vectors of a unit, at least, where columns are cut for threads alone. */
+/* Vectors of a slab, at least, where columns are cut for threads alone. */
 enum { LEAST_VECTORS = 3 };
 
 /* How a segment is cut. With threads, into equal shares of whole vectors for each of them, if there
  * are so many, and else into panels; up to four shares for each, so that a thread whose core is
- * slower takes fewer. True: threads that take units are equally busy. */
+ * slower takes fewer. True: threads that take slabs are equally busy. */
 static bool cut_columns(const kiln_conv *c, kiln_conv_plan *p, int64_t lanes, int64_t most,
                         int64_t segments, int threads) {
   const int64_t vectors = parts_of(p->segment, lanes);
   const int64_t least_parts = parts_of(p->segment, most);
-  p->granule = 3 * lanes;
+  p->align = 3 * lanes;
   p->parts = least_parts;
   const bool plenty = segments * least_parts >= 8 * (int64_t)threads;
   if (threads == 1 || plenty) return true;
@@ -247,7 +249,7 @@ static bool cut_columns(const kiln_conv *c, kiln_conv_plan *p, int64_t lanes, in
   if (parts * LEAST_VECTORS > vectors || share * 19 > vectors * segments * 20) return false;
   while (parts * segments < 8 * (int64_t)threads && 2 * parts * LEAST_VECTORS <= vectors)
     parts *= 2;
-  p->granule = lanes;
+  p->align = lanes;
   p->parts = parts;
   return true;
 }
@@ -263,8 +265,8 @@ static void cut_outputs(const kiln_conv *c, kiln_conv_plan *p, int64_t by_column
     least_longest = longest;
     tiles_each = each;
   }
-  p->unit_outputs = tiles_each * KILN_CONV_MR;
-  p->output_units = parts_of(c->outputs, p->unit_outputs);
+  p->slab_outputs = tiles_each * KILN_CONV_MR;
+  p->output_slabs = parts_of(c->outputs, p->slab_outputs);
 }
 
 /* -- The plan -- */
@@ -289,17 +291,17 @@ void kiln_conv_make_plan(const kiln_conv *c, kiln_isa isa, size_t item, int thre
   if (plan_planes(c, p, item, threads)) return;
   const int64_t segments = c->batch * c->groups * (columns / p->segment);
   const bool even = cut_columns(c, p, lanes, most, segments, threads);
-  p->unit_columns = parts_of(parts_of(p->segment, p->granule), p->parts) * p->granule;
-  p->unit_columns = parts_of(p->unit_columns, panel) * panel;
+  p->slab_columns = parts_of(parts_of(p->segment, p->align), p->parts) * p->align;
+  p->slab_columns = parts_of(p->slab_columns, panel) * panel;
   choose_mode(c, p, item);
   cut_sum(c, p, item);
-  p->column_units = columns / p->segment * p->parts;
+  p->column_slabs = columns / p->segment * p->parts;
   p->by_tiles = !even && has_panels(p) && !reads_input(c, p) &&
                 p->block_taps == kiln__conv_taps(p->axis) && c->outputs > 2 * KILN_CONV_MR;
-  p->output_units = 1;
-  p->unit_outputs = c->outputs;
-  if (!even && !p->by_tiles) cut_outputs(c, p, c->batch * c->groups * p->column_units, threads);
-  p->units = c->batch * c->groups * p->column_units * p->output_units;
+  p->output_slabs = 1;
+  p->slab_outputs = c->outputs;
+  if (!even && !p->by_tiles) cut_outputs(c, p, c->batch * c->groups * p->column_slabs, threads);
+  p->slabs = c->batch * c->groups * p->column_slabs * p->output_slabs;
   size_scratch(p, item);
 }
 
@@ -323,13 +325,13 @@ static void run_part(void *data, int64_t begin, int64_t end, int worker) {
 static int64_t grain_of(double wanted, double each) {
   return wanted <= each ? 1 : (int64_t)(wanted / each) + 1;
 }
-/* One unit, block by block. */
+/* One slab, block by block. */
 static void run_tiles(work *w, kiln_pool *pool) {
   const kiln_conv *c = w->c;
   const kiln_conv_plan *p = w->p;
   const int64_t taps = kiln__conv_taps(p->axis);
   int64_t column;
-  const int64_t columns = kiln__conv_part_columns(p, w->part.unit % p->column_units, &column);
+  const int64_t columns = kiln__conv_part_columns(p, w->part.slab % p->column_slabs, &column);
   const int64_t tiles = parts_of(c->outputs, p->tile_rows) * parts_of(columns, p->panel);
   kiln_budget *budget = kiln_budget_current();
   for (int64_t at = 0; at < c->channels && !kiln_budget_is_over(budget); at += p->block_channels) {
@@ -362,13 +364,13 @@ void kiln_conv_run(const kiln_conv *c, const kiln_conv_plan *p, kiln_conv_fn fn,
   work w = {.c = c, .p = p, .fn = fn, .scratch = scratch};
   if (!p->by_tiles) {
     const int64_t columns =
-        p->mode == KILN_CONV_DOT ? kiln__conv_columns(p->axis) : p->unit_columns;
-    const double unit = work_of(c, p->unit_outputs, columns);
-    kiln_pool_for(pool, p->units, grain_of(GRAIN_PRODUCTS, unit), run_part, &w);
+        p->mode == KILN_CONV_DOT ? kiln__conv_columns(p->axis) : p->slab_columns;
+    const double slab = work_of(c, p->slab_outputs, columns);
+    kiln_pool_for(pool, p->slabs, grain_of(GRAIN_PRODUCTS, slab), run_part, &w);
     return;
   }
   for (int i = 0; i < kiln_pool_threads(pool); i++) {
     memset(w.scratch + (size_t)i * p->scratch, 0, sizeof(int64_t));
   }
-  for (w.part.unit = 0; w.part.unit < p->units; w.part.unit++) run_tiles(&w, pool);
+  for (w.part.slab = 0; w.part.slab < p->slabs; w.part.slab++) run_tiles(&w, pool);
 }

@@ -1,9 +1,10 @@
 /* depthwise_isa.c: convolutions whose groups have one input channel (conv.h), in float and double.
  *
  * There is nothing to share between planes, so each is done by itself: its rows are copied to a
- * band with the padding around them, sorted for the step along x, and vectors of outputs along x,
- * four rows at once, are summed in registers: each vector of the band is read once for the rows
- * that it serves. The padding of a band is the same for all planes of a unit and written once. */
+ * padded tile with the padding around them, sorted for the step along x, and vectors of outputs
+ * along x, four rows at once, are summed in registers: each vector of the padded tile is read once
+ * for the rows that it serves. The padding of a padded tile is the same for all planes of a slab
+ * and written once. */
 #include <string.h>
 
 #include "runtime/kernels/heavy/conv.h"
@@ -72,35 +73,35 @@ static inline kiln_f64v load_part_f64(const double *from, int64_t low, int64_t h
 #define LOAD_PART KILN_ISA_CAT2(LOAD_PART_, TAG)
 #define STORE_SOME KILN_ISA_CAT2(STORE_SOME_, TAG)
 
-typedef struct unit {
+typedef struct slab {
   const kiln_conv *c;
   const kiln_conv_plan *p;
   int64_t group, groups, row, rows; /* outputs [row, row + rows) of some groups */
   int64_t image;
-  int64_t length, pitch, first_row, band_rows; /* of the band: of a phase, of a row; the
+  int64_t length, pitch, first_row, padded_rows; /* of the padded tile: of a phase, of a row; the
                                                 input row of the first; how many */
-  kiln_conv_lane lane;
-  int64_t offsets[KILN_CONV_DEPTHWISE_TAPS]; /* of the taps along x, in a row of the band */
-} unit;
+  kiln_conv_phasing phasing;
+  int64_t offsets[KILN_CONV_DEPTHWISE_TAPS]; /* of the taps along x, in a row of the padded tile */
+} slab;
 
-static void begin_unit(unit *u, const kiln_conv *c, const kiln_conv_plan *p, int64_t index) {
+static void begin_slab(slab *u, const kiln_conv *c, const kiln_conv_plan *p, int64_t index) {
   const kiln_conv_axis *y = &p->axis[1], *x = &p->axis[2];
-  const int64_t blocks = (y->out + p->unit_rows - 1) / p->unit_rows;
-  const int64_t parts = (c->groups + p->unit_groups - 1) / p->unit_groups;
+  const int64_t blocks = (y->out + p->slab_rows - 1) / p->slab_rows;
+  const int64_t parts = (c->groups + p->slab_groups - 1) / p->slab_groups;
   u->c = c;
   u->p = p;
-  u->row = index % blocks * p->unit_rows;
-  u->rows = y->out - u->row < p->unit_rows ? y->out - u->row : p->unit_rows;
-  u->group = index / blocks % parts * p->unit_groups;
-  u->groups = c->groups - u->group < p->unit_groups ? c->groups - u->group : p->unit_groups;
+  u->row = index % blocks * p->slab_rows;
+  u->rows = y->out - u->row < p->slab_rows ? y->out - u->row : p->slab_rows;
+  u->group = index / blocks % parts * p->slab_groups;
+  u->groups = c->groups - u->group < p->slab_groups ? c->groups - u->group : p->slab_groups;
   u->image = index / blocks / parts;
-  kiln__conv_lane(x, x->out, &u->lane);
-  u->length = kiln__conv_plane_length(&u->lane);
-  u->pitch = u->lane.phases * u->length;
+  kiln__conv_phase(x, x->out, &u->phasing);
+  u->length = kiln__conv_plane_length(&u->phasing);
+  u->pitch = u->phasing.phases * u->length;
   u->first_row = y->first + u->row * y->step;
-  u->band_rows = (u->rows - 1) * y->step + (y->taps - 1) * y->tap_step + 1;
+  u->padded_rows = (u->rows - 1) * y->step + (y->taps - 1) * y->tap_step + 1;
   for (int64_t t = 0; t < x->taps; t++) {
-    u->offsets[t] = t % u->lane.period * u->length + t / u->lane.period * u->lane.advance;
+    u->offsets[t] = t % u->phasing.period * u->length + t / u->phasing.period * u->phasing.advance;
   }
 }
 #define TAG f32

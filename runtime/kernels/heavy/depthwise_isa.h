@@ -13,7 +13,7 @@ static inline void NAME(store)(T *to, V value, int64_t n) {
 
 /* `rows` >= 4 rows of outputs with k x k taps. The last vectors and rows overlap those before. */
 static inline __attribute__((always_inline)) void NAME(square)(const int k, const int step,
-                                                               const unit *u, const T *band,
+                                                               const slab *u, const T *padded,
                                                                const T *weight, T start, T *out) {
   const int64_t columns = u->p->axis[2].out, out_row = u->p->axis[1].out_stride;
   const int64_t rows = u->rows, pitch = u->pitch;
@@ -27,7 +27,7 @@ static inline __attribute__((always_inline)) void NAME(square)(const int k, cons
     const int64_t at_y = y + 4 <= rows ? y : rows - 4;
     for (int64_t x = 0; x < columns; x += NAME(W)) {
       const int64_t at_x = x + NAME(W) <= columns || x == 0 ? x : columns - NAME(W);
-      const T *from = band + at_y * step * pitch + at_x;
+      const T *from = padded + at_y * step * pitch + at_x;
       V acc[4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) acc[i] = start - (V){0};
@@ -50,10 +50,10 @@ static inline __attribute__((always_inline)) void NAME(square)(const int k, cons
     }
   }
 }
-#define SQUARE(k, step)                                                 \
-  static __attribute__((noinline)) void NAME(square_##k##_##step)(      \
-      const unit *u, const T *band, const T *weight, T start, T *out) { \
-    NAME(square)(k, step, u, band, weight, start, out);                 \
+#define SQUARE(k, step)                                                   \
+  static __attribute__((noinline)) void NAME(square_##k##_##step)(        \
+      const slab *u, const T *padded, const T *weight, T start, T *out) { \
+    NAME(square)(k, step, u, padded, weight, start, out);                 \
   }
 SQUARE(3, 1)
 SQUARE(3, 2)
@@ -63,13 +63,13 @@ SQUARE(7, 1)
 SQUARE(7, 2)
 #undef SQUARE
 /* Any taps and steps, a row at a time. */
-static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T *out) {
+static void NAME(any)(const slab *u, const T *padded, const T *weight, T start, T *out) {
   const kiln_conv_axis *y = &u->p->axis[1], *x = &u->p->axis[2];
   for (int64_t row = 0; row < u->rows; row++, out += y->out_stride) {
     for (int64_t at = 0; at < x->out; at += 2 * NAME(W)) {
       V low = start - (V){0}, high = low;
       for (int64_t ty = 0; ty < y->taps; ty++) {
-        const T *from = band + (row * y->step + ty * y->tap_step) * u->pitch + at;
+        const T *from = padded + (row * y->step + ty * y->tap_step) * u->pitch + at;
         const T *w = weight + ty * x->taps;
         for (int64_t t = 0; t < x->taps; t++) {
           const V tap = w[t] - (V){0};
@@ -82,8 +82,8 @@ static void NAME(any)(const unit *u, const T *band, const T *weight, T start, T 
     }
   }
 }
-typedef void (*NAME(plane_fn))(const unit *u, const T *band, const T *weight, T start, T *out);
-static NAME(plane_fn) NAME(choose)(const unit *u) {
+typedef void (*NAME(plane_fn))(const slab *u, const T *padded, const T *weight, T start, T *out);
+static NAME(plane_fn) NAME(choose)(const slab *u) {
   const kiln_conv_axis *y = &u->p->axis[1], *x = &u->p->axis[2];
   if (u->rows < 4 || y->taps != x->taps || y->tap_step != 1 || y->step > 2) return NAME(any);
   switch (y->taps) {
@@ -94,7 +94,7 @@ static NAME(plane_fn) NAME(choose)(const unit *u) {
   }
 }
 
-/* -- The band -- */
+/* -- The padded tile -- */
 
 #ifndef FILL
 #define FILL NAME(fill)
@@ -125,16 +125,16 @@ static void NAME(fill_pairs)(T *evens, T *odds, int64_t pitch, const T *from, in
     odds += pitch;
   }
 }
-static void NAME(fill_columns)(const unit *u, T *to, const T *from, int64_t rows) {
+static void NAME(fill_columns)(const slab *u, T *to, const T *from, int64_t rows) {
   const kiln_conv_axis *y = &u->p->axis[1], *x = &u->p->axis[2];
   int64_t low[2], high[2];
-  for (int64_t i = 0; i < u->lane.length; i += NAME(W)) {
+  for (int64_t i = 0; i < u->phasing.length; i += NAME(W)) {
     const int64_t at = x->first + i * x->step;
     NAME(clip)(at, x->in, &low[0], &high[0]);
     if (x->step == 2) {
       NAME(clip)(at + NAME(W), x->in, &low[1], &high[1]);
       NAME(fill_pairs)
-      (to + i, u->lane.phases > 1 ? to + u->length + i : NULL, u->pitch, from + at, y->in_stride,
+      (to + i, u->phasing.phases > 1 ? to + u->length + i : NULL, u->pitch, from + at, y->in_stride,
        rows, low, high);
     } else if (low[0] == 0 && high[0] == NAME(W)) {
       NAME(fill_whole)(to + i, u->pitch, from + at, y->in_stride, rows);
@@ -143,23 +143,23 @@ static void NAME(fill_columns)(const unit *u, T *to, const T *from, int64_t rows
     }
   }
 }
-static void NAME(fill)(const unit *u, T *band, const T *in) {
+static void NAME(fill)(const slab *u, T *padded, const T *in) {
   const kiln_conv_axis *y = &u->p->axis[1], *x = &u->p->axis[2];
   const int64_t begin = u->first_row < 0 ? -u->first_row : 0;
   int64_t end = y->in - u->first_row;
-  if (end > u->band_rows) end = u->band_rows;
+  if (end > u->padded_rows) end = u->padded_rows;
   if (begin >= end) return;
   in += (u->first_row + begin) * y->in_stride;
-  band += begin * u->pitch;
+  padded += begin * u->pitch;
   if (x->in_stride == 1 && (x->step == 1 || (x->step == 2 && x->tap_step == 1))) {
-    NAME(fill_columns)(u, band, in, end - begin);
+    NAME(fill_columns)(u, padded, in, end - begin);
     return;
   }
-  for (int64_t row = begin; row < end; row++, band += u->pitch, in += y->in_stride) {
-    for (int64_t phase = 0; phase < u->lane.phases; phase++) {
-      for (int64_t i = 0; i < u->lane.length; i++) {
+  for (int64_t row = begin; row < end; row++, padded += u->pitch, in += y->in_stride) {
+    for (int64_t phase = 0; phase < u->phasing.phases; phase++) {
+      for (int64_t i = 0; i < u->phasing.length; i++) {
         const int64_t at = x->first + phase * x->tap_step + i * x->step;
-        if (at >= 0 && at < x->in) band[phase * u->length + i] = in[at * x->in_stride];
+        if (at >= 0 && at < x->in) padded[phase * u->length + i] = in[at * x->in_stride];
       }
     }
   }
@@ -167,20 +167,20 @@ static void NAME(fill)(const unit *u, T *band, const T *in) {
 #endif
 
 static void NAME(run)(const kiln_conv *c, const kiln_conv_plan *p, int64_t index, void *scratch) {
-  unit u;
-  begin_unit(&u, c, p, index);
+  slab u;
+  begin_slab(&u, c, p, index);
   const NAME(plane_fn) plane = NAME(choose)(&u);
   const int64_t nx = p->axis[2].taps, ny = p->axis[1].taps;
-  T *band = scratch, weight[KILN_CONV_DEPTHWISE_TAPS * KILN_CONV_DEPTHWISE_TAPS];
+  T *padded = scratch, weight[KILN_CONV_DEPTHWISE_TAPS * KILN_CONV_DEPTHWISE_TAPS];
   const T *in = (const T *)c->in + u.image * c->in_batch;
   T *out = (T *)c->out + u.image * c->out_batch + u.row * p->axis[1].out_stride;
-  /* Two bands in turn: one is filled well before it is read, so that no load waits for a store that
-   * it overlaps only in part. */
+  /* Two padded tiles in turn: one is filled well before it is read, so that no load waits for a
+   * store that it overlaps only in part. */
   const int64_t half = (int64_t)(p->scratch / 2 / sizeof(T));
-  memset(band, 0, p->scratch);
-  FILL(&u, band, in + u.group * c->in_channel);
+  memset(padded, 0, p->scratch);
+  FILL(&u, padded, in + u.group * c->in_channel);
   for (int64_t g = u.group; g < u.group + u.groups; g++) {
-    T *next = band == (T *)scratch ? band + half : scratch;
+    T *next = padded == (T *)scratch ? padded + half : scratch;
     if (g + 1 < u.group + u.groups) FILL(&u, next, in + (g + 1) * c->in_channel);
     for (int64_t i = 0; i < c->outputs; i++) {
       const T *w = (const T *)c->weight + g * c->w_group + i * c->w_output;
@@ -191,9 +191,9 @@ static void NAME(run)(const kiln_conv *c, const kiln_conv_plan *p, int64_t index
         }
         w = weight;
       }
-      plane(&u, band, w, c->bias ? ((const T *)c->bias)[channel] : (T)0,
+      plane(&u, padded, w, c->bias ? ((const T *)c->bias)[channel] : (T)0,
             out + channel * c->out_channel);
     }
-    band = next;
+    padded = next;
   }
 }

@@ -120,7 +120,7 @@ static void run_units(void *data, int64_t begin, int64_t end, int worker) {
   }
 }
 
-/* How the product is cut, and the least number of units for a piece. */
+/* How the product is cut, and the least number of tiles for a thread. */
 static int64_t cut(job *j, int64_t count, int threads) {
   const kiln_gemm_args g = kiln__gemm_planned(&j->g, &j->plan);
   const int64_t panel = (int64_t)(KILN_GEMM_PANEL_BYTES / j->item);

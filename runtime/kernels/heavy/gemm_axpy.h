@@ -75,7 +75,7 @@ static void NAME(axpy_rows)(const kiln_gemm_args *g) {
           for (int64_t c = whole; c < columns; c++) to[c] = FMA1(to[c], b[q * g->b_row + c], x);
         }
       }
-      const NAME(piece) c = NAME(whole)(g, p), at = NAME(piece_at)(&c, 0, j);
+      const NAME(dest) c = NAME(whole)(g, p), at = NAME(dest_at)(&c, 0, j);
       NAME(finish)(&at, sums, NAME(STRIP), g->m, columns);
     }
   }

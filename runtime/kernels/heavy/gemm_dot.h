@@ -130,7 +130,7 @@ DOT(4)
 
 /* All columns, a few at a time, so that b is read from memory once. m is at most
  * KILN_GEMM_DOT_ROWS. */
-static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c, T *scratch) {
+static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(dest) * c, T *scratch) {
   enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
                               int64_t) = {
@@ -162,7 +162,7 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(piece) * c, T *sc
                      sums + i * BLOCK, BLOCK);
       i += rows;
     }
-    const NAME(piece) at = NAME(piece_at)(c, 0, j);
+    const NAME(dest) at = NAME(dest_at)(c, 0, j);
     NAME(finish)(&at, sums, BLOCK, g->m, columns);
   }
 }

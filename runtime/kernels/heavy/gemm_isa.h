@@ -15,8 +15,8 @@
 #include "runtime/kernels/heavy/gemm_dot.h"
 
 /* C, and what it starts from in the block of k at p: later blocks add to what is there. */
-static NAME(piece) NAME(whole)(const kiln_gemm_args *g, int64_t p) {
-  NAME(piece)
+static NAME(dest) NAME(whole)(const kiln_gemm_args *g, int64_t p) {
+  NAME(dest)
   c = {.c = g->c, .c_row = g->c_row, .c_col = g->c_col, .alpha = (T)g->alpha, .beta = 1};
   if (p == 0 && g->init) {
     c.init = g->init, c.init_row = g->init_row, c.init_col = g->init_col;
@@ -46,7 +46,7 @@ ALWAYS_INLINE int64_t NAME(next_vectors)(int64_t left) {
 }
 
 /* Rows [i0, i0 + m) times one panel: columns [j, j + columns), k rows from p on. */
-static void NAME(rows)(const NAME(job) * job, const NAME(piece) * c, NAME(factors) f, int64_t i0,
+static void NAME(rows)(const NAME(job) * job, const NAME(dest) * c, NAME(factors) f, int64_t i0,
                        int64_t m, int64_t j, int64_t columns, int64_t vectors) {
   const T *packed = job->left;
   const kiln_gemm_args *g = job->g;
@@ -59,7 +59,7 @@ static void NAME(rows)(const NAME(job) * job, const NAME(piece) * c, NAME(factor
     } else {
       f.l = a + i * g->a_row, f.l_row = g->a_row, f.l_k = g->a_col;
     }
-    const NAME(piece) at = NAME(piece_at)(c, i0 + i, j);
+    const NAME(dest) at = NAME(dest_at)(c, i0 + i, j);
     NAME(tiles)[rows - 1][vectors - 1](&f, &at, columns);
     i += rows;
   }
@@ -68,7 +68,7 @@ static void NAME(rows)(const NAME(job) * job, const NAME(piece) * c, NAME(factor
 /* Rows [i, i + m), products of [p, p + k). */
 static void NAME(block)(const NAME(job) * job, int64_t i, int64_t m, int64_t p, int64_t k) {
   const kiln_gemm_args *g = job->g;
-  const NAME(piece) c = NAME(whole)(g, p);
+  const NAME(dest) c = NAME(whole)(g, p);
   const T *a = (const T *)g->a + i * g->a_row + p * g->a_col;
   if (job->pack_left) NAME(pack_left)(job->left, a, g->a_row, g->a_col, m, k);
   for (int64_t j = 0; j < g->n;) {
@@ -100,10 +100,10 @@ static void NAME(block)(const NAME(job) * job, int64_t i, int64_t m, int64_t p, 
 
 /* Nothing to sum: beta D. */
 static void NAME(no_products)(const kiln_gemm_args *g) {
-  const NAME(piece) c = NAME(whole)(g, 0);
+  const NAME(dest) c = NAME(whole)(g, 0);
   for (int64_t i = 0; i < g->m; i++) {
     for (int64_t j = 0; j < g->n; j++) {
-      const NAME(piece) at = NAME(piece_at)(&c, i, j);
+      const NAME(dest) at = NAME(dest_at)(&c, i, j);
       *at.c = at.init ? *at.init * at.beta : (T)0;
     }
   }
@@ -118,7 +118,7 @@ void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *g
     return;
   }
   if (plan->dot) {
-    const NAME(piece) c = NAME(whole)(g, 0);
+    const NAME(dest) c = NAME(whole)(g, 0);
     NAME(dot_rows)(g, &c, scratch);
     return;
   }

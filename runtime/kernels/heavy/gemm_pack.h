@@ -1,4 +1,4 @@
-/* gemm_pack.h: copies of pieces of the factors in the order in which tiles read them, for one type
+/* gemm_pack.h: copies of parts of the factors in the order in which tiles read them, for one type
  * (gemm_isa.c). No include guard. */
 
 /* k rows and n columns of the right factor, `panel` (a multiple of W) elements a row, then zeros.

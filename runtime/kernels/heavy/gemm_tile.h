@@ -1,18 +1,18 @@
 /* gemm_tile.h: register tiles of the matrix product and how their sums get into C, for one type
  * (gemm_isa.c). No include guard. */
 
-/* One piece of C: at most MR rows and NV vectors; its strides, and what it starts from. */
-typedef struct NAME(piece) {
+/* Where a tile of C goes: at most MR rows and NV vectors; its strides, and what it starts from. */
+typedef struct NAME(dest) {
   T *c;
   int64_t c_row, c_col;
   const T *init; /* NULL: nothing is added */
   int64_t init_row, init_col;
   T alpha, beta;
-} NAME(piece);
+} NAME(dest);
 
 /* Where rows [i, ...) and columns [j, ...) of it begin. */
-ALWAYS_INLINE NAME(piece) NAME(piece_at)(const NAME(piece) * p, int64_t i, int64_t j) {
-  NAME(piece) at = *p;
+ALWAYS_INLINE NAME(dest) NAME(dest_at)(const NAME(dest) * p, int64_t i, int64_t j) {
+  NAME(dest) at = *p;
   at.c += i * p->c_row + j * p->c_col;
   if (p->init) at.init += i * p->init_row + j * p->init_col;
   return at;
@@ -55,7 +55,7 @@ ALWAYS_INLINE void NAME(transpose)(V *x, const int rows) {
 enum { NAME(S) = WIDTH < MR ? WIDTH : MR }; /* rows of a block that is transposed at once */
 
 /* S rows and W columns of sums to a C whose columns are contiguous. */
-static void NAME(finish_block)(const NAME(piece) * p, const T *sums, int64_t pitch) {
+static void NAME(finish_block)(const NAME(dest) * p, const T *sums, int64_t pitch) {
   enum { S = NAME(S) };
   V x[S];
   for (int i = 0; i < S; i++) {
@@ -86,7 +86,7 @@ static void NAME(finish_block)(const NAME(piece) * p, const T *sums, int64_t pit
   }
 }
 /* One row. `c` contiguous, `init` too or one element. */
-static void NAME(finish_row)(const NAME(piece) * p, const T *sums, int64_t columns) {
+static void NAME(finish_row)(const NAME(dest) * p, const T *sums, int64_t columns) {
   T *to = p->c;
   const T alpha = p->alpha, beta = p->beta, *from = p->init;
   if (!from) {
@@ -102,19 +102,19 @@ static void NAME(finish_row)(const NAME(piece) * p, const T *sums, int64_t colum
   }
 }
 /* Any sums, `pitch` elements from row to row. Multiplication by an alpha or beta of 1 is exact. */
-static __attribute__((noinline)) void NAME(finish)(const NAME(piece) * p, const T *sums,
+static __attribute__((noinline)) void NAME(finish)(const NAME(dest) * p, const T *sums,
                                                    int64_t pitch, int64_t rows, int64_t columns) {
   int64_t j = 0;
   if (p->c_row == 1 && p->c_col != 1 && rows % NAME(S) == 0) {
     for (; j + WIDTH <= columns; j += WIDTH) {
       for (int64_t i = 0; i < rows; i += NAME(S)) {
-        const NAME(piece) block = NAME(piece_at)(p, i, j);
+        const NAME(dest) block = NAME(dest_at)(p, i, j);
         NAME(finish_block)(&block, sums + i * pitch + j, pitch);
       }
     }
   }
   for (int64_t i = 0; i < rows && j < columns; i++) {
-    const NAME(piece) row = NAME(piece_at)(p, i, j);
+    const NAME(dest) row = NAME(dest_at)(p, i, j);
     const T *from = sums + i * pitch + j;
     if (p->c_col == 1 && (!p->init || p->init_col == 0 || p->init_col == 1)) {
       NAME(finish_row)(&row, from, columns - j);
@@ -138,7 +138,7 @@ typedef struct NAME(factors) {
   int64_t r_k;        /* of the right one, from row to row */
 } NAME(factors);
 
-ALWAYS_INLINE void NAME(tile)(const NAME(factors) * f, const NAME(piece) * p, int64_t columns,
+ALWAYS_INLINE void NAME(tile)(const NAME(factors) * f, const NAME(dest) * p, int64_t columns,
                               const int rows, const int vectors) {
   V acc[MR][NV];
   const T *l[MR];
@@ -186,11 +186,11 @@ ALWAYS_INLINE void NAME(tile)(const NAME(factors) * f, const NAME(piece) * p, in
   NAME(finish)(p, sums, vectors * WIDTH, rows, columns);
 }
 
-typedef void (*NAME(tile_fn))(const NAME(factors) * f, const NAME(piece) * p, int64_t columns);
-#define TILE(rows, vectors)                                              \
-  static __attribute__((noinline)) void NAME(tile_##rows##_##vectors)(   \
-      const NAME(factors) * f, const NAME(piece) * p, int64_t columns) { \
-    NAME(tile)(f, p, columns, rows, vectors);                            \
+typedef void (*NAME(tile_fn))(const NAME(factors) * f, const NAME(dest) * p, int64_t columns);
+#define TILE(rows, vectors)                                             \
+  static __attribute__((noinline)) void NAME(tile_##rows##_##vectors)(  \
+      const NAME(factors) * f, const NAME(dest) * p, int64_t columns) { \
+    NAME(tile)(f, p, columns, rows, vectors);                           \
   }
 #if KILN_KERNEL_LEVEL > 0
 #define TILES(rows) TILE(rows, 1) TILE(rows, 2) TILE(rows, 3)

@@ -9,7 +9,7 @@
 
 #include <complex.h>
 
-/* -- The plain twin -- */
+/* -- The reference -- */
 
 #define PLAIN_PRODUCT(name, type, sum_type, scale)                                                 \
   static void plain_##name(const kiln_gemm_args *g) {                                              \
@@ -35,7 +35,7 @@ PLAIN_PRODUCT(f64, double, double, double)
 PLAIN_PRODUCT(i64, int64_t, uint64_t, int64_t)
 PLAIN_PRODUCT(c128, double complex, double complex, double)
 
-void kiln__matmul_plain(kiln_dtype dtype, const kiln_gemm_args *args) {
+void kiln__matmul_reference(kiln_dtype dtype, const kiln_gemm_args *args) {
   switch (dtype) {
     case KILN_DTYPE_F32: plain_f32(args); break;
     case KILN_DTYPE_F64: plain_f64(args); break;
@@ -189,7 +189,7 @@ static kiln_status *multiply(const product *p, int rank, kiln_tensor *c) {
   }
   for (int64_t i = 0; i < batches; i++) {
     locate(&at, i, &g);
-    kiln__matmul_plain(p->compute, &g);
+    kiln__matmul_reference(p->compute, &g);
   }
   return NULL;
 }

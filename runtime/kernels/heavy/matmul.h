@@ -1,4 +1,4 @@
-/* matmul.h: the plain twin of the matrix product, for matmul.c and its tests. */
+/* matmul.h: the reference of the matrix product, for matmul.c and its tests. */
 #ifndef KILN_RUNTIME_KERNELS_HEAVY_MATMUL_H
 #define KILN_RUNTIME_KERNELS_HEAVY_MATMUL_H
 
@@ -6,6 +6,6 @@
 
 /* The product of kiln_gemm_args in plain loops: F32 (summed in double), F64, I64 (wraps around) or
  * C128. */
-void kiln__matmul_plain(kiln_dtype dtype, const kiln_gemm_args *args);
+void kiln__matmul_reference(kiln_dtype dtype, const kiln_gemm_args *args);
 
 #endif

@@ -1,5 +1,5 @@
-/* products.c: products of vectors and of several matrices, as recipes of matmul.c. */
-#include "runtime/kernels/recipe.h"
+/* products.c: products of vectors and of several matrices, as composites of matmul.c. */
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define OTHER kiln_arg_tensor(args, 1)
@@ -7,41 +7,42 @@
 /* -- Products -- */
 
 /* beta * self + alpha * product; beta 0 does not look at self. */
-static void add_product(kiln__recipe *r, kiln_tensor *self, kiln_tensor *product, kiln_ivalue beta,
-                        kiln_ivalue alpha, kiln_ivalue *outs) {
-  if (kiln_dtype_is_int(kiln__recipe_dtype(product), true)) { /* whole numbers take whole factors */
+static void add_product(kiln__composite *r, kiln_tensor *self, kiln_tensor *product,
+                        kiln_ivalue beta, kiln_ivalue alpha, kiln_ivalue *outs) {
+  if (kiln_dtype_is_int(kiln__composite_dtype(product),
+                        true)) { /* whole numbers take whole factors */
     beta = I(kiln__number_i64(kiln__number(beta)));
     alpha = I(kiln__number_i64(kiln__number(alpha)));
   }
   const kiln_number b = kiln__number(beta);
   if (!product) return;
-  self = KILN_COOK(r, expand, T(self),
-                   kiln__recipe_ints(r, kiln_tensor_rank(product), kiln_tensor_sizes(product)),
+  self = KILN_STEP(r, expand, T(self),
+                   kiln__composite_ints(r, kiln_tensor_rank(product), kiln_tensor_sizes(product)),
                    B(false));
-  if (alpha.tag != KILN_TAG_INT || alpha.u.i != 1) product = KILN_COOK(r, mul, T(product), alpha);
+  if (alpha.tag != KILN_TAG_INT || alpha.u.i != 1) product = KILN_STEP(r, mul, T(product), alpha);
   if (b.f == 0 && b.im == 0) {
-    kiln__recipe_give(r, outs, product);
+    kiln__composite_give(r, outs, product);
     return;
   }
-  if (beta.tag != KILN_TAG_INT || b.i != 1) self = KILN_COOK(r, mul, T(self), beta);
-  kiln__recipe_give(r, outs, KILN_COOK(r, add, T(self), T(product), I(1)));
+  if (beta.tag != KILN_TAG_INT || b.i != 1) self = KILN_STEP(r, mul, T(self), beta);
+  kiln__composite_give(r, outs, KILN_STEP(r, add, T(self), T(product), I(1)));
 }
-KILN_RECIPE(addbmm) {
+KILN_COMPOSITE(addbmm) {
   kiln_tensor *a = OTHER, *b = kiln_arg_tensor(args, 2);
-  kiln_tensor *product = KILN_COOK(r, bmm, T(a), T(b));
-  product = KILN_COOK(r, sum_dim, T(product), INTS(0), B(false), I(kiln__recipe_dtype(product)));
+  kiln_tensor *product = KILN_STEP(r, bmm, T(a), T(b));
+  product = KILN_STEP(r, sum_dim, T(product), INTS(0), B(false), I(kiln__composite_dtype(product)));
   add_product(r, SELF, product, args[3], args[4], outs);
 }
 /* Of bools: beta and self, or alpha and the product. */
-static void add_truth(kiln__recipe *r, kiln_tensor *self, kiln_tensor *product, bool beta,
+static void add_truth(kiln__composite *r, kiln_tensor *self, kiln_tensor *product, bool beta,
                       bool alpha, kiln_ivalue *outs) {
-  product = KILN_COOK(r, mul, T(product), B(alpha));
-  self = KILN_COOK(r, mul, T(self), B(beta));
-  kiln__recipe_give(r, outs, KILN_COOK(r, logical_or, T(product), T(self)));
+  product = KILN_STEP(r, mul, T(product), B(alpha));
+  self = KILN_STEP(r, mul, T(self), B(beta));
+  kiln__composite_give(r, outs, KILN_STEP(r, logical_or, T(product), T(self)));
 }
 static bool is_true(kiln_ivalue v) { return kiln__number(v).f != 0; }
-KILN_RECIPE(addr) {
-  kiln_tensor *product = KILN_COOK(r, outer, args[1], args[2]);
+KILN_COMPOSITE(addr) {
+  kiln_tensor *product = KILN_STEP(r, outer, args[1], args[2]);
   if (product && kiln_tensor_dtype(product) == KILN_DTYPE_BOOL &&
       kiln_tensor_dtype(SELF) == KILN_DTYPE_BOOL) {
     add_truth(r, SELF, product, is_true(args[3]), is_true(args[4]), outs);
@@ -49,24 +50,24 @@ KILN_RECIPE(addr) {
   }
   add_product(r, SELF, product, args[3], args[4], outs);
 }
-KILN_RECIPE(vdot) {
+KILN_COMPOSITE(vdot) {
   kiln_tensor *a =
-      kiln_dtype_is_complex(kiln_tensor_dtype(SELF)) ? KILN_COOK(r, conj, T(SELF)) : SELF;
-  kiln__recipe_give(r, outs, KILN_COOK(r, dot, T(a), T(OTHER)));
+      kiln_dtype_is_complex(kiln_tensor_dtype(SELF)) ? KILN_STEP(r, conj, T(SELF)) : SELF;
+  kiln__composite_give(r, outs, KILN_STEP(r, dot, T(a), T(OTHER)));
 }
-KILN_RECIPE(linalg_vecdot) {
+KILN_COMPOSITE(linalg_vecdot) {
   kiln_tensor *a =
-      kiln_dtype_is_complex(kiln_tensor_dtype(SELF)) ? KILN_COOK(r, conj, T(SELF)) : SELF;
-  kiln_tensor *product = KILN_COOK(r, mul, T(a), T(OTHER));
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, sum_dim, T(product), INTS(kiln_arg_int(args, 2)), B(false),
-                              I(kiln__recipe_dtype(product))));
+      kiln_dtype_is_complex(kiln_tensor_dtype(SELF)) ? KILN_STEP(r, conj, T(SELF)) : SELF;
+  kiln_tensor *product = KILN_STEP(r, mul, T(a), T(OTHER));
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, sum_dim, T(product), INTS(kiln_arg_int(args, 2)), B(false),
+                                 I(kiln__composite_dtype(product))));
 }
-KILN_RECIPE(kron) {
+KILN_COMPOSITE(kron) {
   const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(OTHER), rank = ra > rb ? ra : rb;
   int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], both[KILN_MAX_RANK];
   if (2 * rank > KILN_MAX_RANK) {
-    KILN_RECIPE_FAIL(r, "kron: too many dimensions");
+    KILN_COMPOSITE_FAIL(r, "kron: too many dimensions");
     return;
   }
   for (int d = 0; d < rank; d++) {
@@ -75,95 +76,96 @@ KILN_RECIPE(kron) {
     a[2 * d + 1] = b[2 * d] = 1;
     both[d] = a[2 * d] * b[2 * d + 1];
   }
-  kiln_tensor *x = kiln__recipe_reshape(r, SELF, 2 * rank, a);
-  kiln_tensor *y = kiln__recipe_reshape(r, OTHER, 2 * rank, b);
-  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, KILN_COOK(r, mul, T(x), T(y)), rank, both));
+  kiln_tensor *x = kiln__composite_reshape(r, SELF, 2 * rank, a);
+  kiln_tensor *y = kiln__composite_reshape(r, OTHER, 2 * rank, b);
+  kiln__composite_give(r, outs,
+                       kiln__composite_reshape(r, KILN_STEP(r, mul, T(x), T(y)), rank, both));
 }
-KILN_RECIPE(linalg_cross) {
+KILN_COMPOSITE(linalg_cross) {
   kiln_tensor *a = SELF, *b = OTHER, *rolled[2][2];
   const int rank = kiln_tensor_rank(a);
   int dim = 0, found = kiln_arg_is_none(args, 2) ? 0 : 1;
   if (found) {
-    dim = kiln__recipe_dim(r, kiln_arg_int(args, 2), rank);
+    dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   } else { /* the first of size 3 */
     while (dim < rank && kiln_tensor_sizes(a)[dim] != 3) dim++;
-    if (dim == rank) KILN_RECIPE_FAIL(r, "no dimension of size 3 in input");
+    if (dim == rank) KILN_COMPOSITE_FAIL(r, "no dimension of size 3 in input");
   }
-  if (!r->status && (kiln__recipe_size(a, dim) != 3 || rank != kiln_tensor_rank(b) ||
-                     kiln__recipe_size(b, dim) != 3)) {
-    KILN_RECIPE_FAIL(r, "linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld",
-                     dim, (long long)kiln__recipe_size(a, dim),
-                     (long long)kiln__recipe_size(b, dim));
+  if (!r->status && (kiln__composite_size(a, dim) != 3 || rank != kiln_tensor_rank(b) ||
+                     kiln__composite_size(b, dim) != 3)) {
+    KILN_COMPOSITE_FAIL(
+        r, "linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld", dim,
+        (long long)kiln__composite_size(a, dim), (long long)kiln__composite_size(b, dim));
   }
   if (r->status) return;
   for (int k = 0; k < 2; k++) {
     kiln_tensor *t = k ? b : a;
-    rolled[k][0] = KILN_COOK(r, roll, T(t), INTS(-1), INTS(dim));
-    rolled[k][1] = KILN_COOK(r, roll, T(t), INTS(-2), INTS(dim));
+    rolled[k][0] = KILN_STEP(r, roll, T(t), INTS(-1), INTS(dim));
+    rolled[k][1] = KILN_STEP(r, roll, T(t), INTS(-2), INTS(dim));
   }
-  kiln_tensor *plus = KILN_COOK(r, mul, T(rolled[0][0]), T(rolled[1][1]));
-  kiln_tensor *minus = KILN_COOK(r, mul, T(rolled[0][1]), T(rolled[1][0]));
-  kiln__recipe_give(r, outs, KILN_COOK(r, sub, T(plus), T(minus), I(1)));
+  kiln_tensor *plus = KILN_STEP(r, mul, T(rolled[0][0]), T(rolled[1][1]));
+  kiln_tensor *minus = KILN_STEP(r, mul, T(rolled[0][1]), T(rolled[1][0]));
+  kiln__composite_give(r, outs, KILN_STEP(r, sub, T(plus), T(minus), I(1)));
 }
-KILN_RECIPE(linalg_multi_dot) {
+KILN_COMPOSITE(linalg_multi_dot) {
   const kiln_list *list = kiln_arg_list(args, 0);
   if (list->count < 2) {
-    KILN_RECIPE_FAIL(r, "multi_dot(): expected at least 2 tensors but got %lld",
-                     (long long)list->count);
+    KILN_COMPOSITE_FAIL(r, "multi_dot(): expected at least 2 tensors but got %lld",
+                        (long long)list->count);
     return;
   }
   kiln_tensor *t = list->items[0].u.tensor;
   for (int64_t i = 1; i < list->count && !r->status; i++) {
-    t = KILN_COOK(r, matmul, T(t), T(list->items[i].u.tensor));
+    t = KILN_STEP(r, matmul, T(t), T(list->items[i].u.tensor));
   }
-  kiln__recipe_give(r, outs, t);
+  kiln__composite_give(r, outs, t);
 }
 /* x1, x2, weight [out, in1, in2], bias */
-KILN_RECIPE(bilinear) {
+KILN_COMPOSITE(bilinear) {
   kiln_tensor *x = SELF, *y = OTHER, *w = kiln_arg_tensor(args, 2);
   const int rank = kiln_tensor_rank(x);
   if (rank < 1 || rank != kiln_tensor_rank(y) || kiln_tensor_rank(w) != 3 ||
-      kiln__recipe_size(x, -1) != kiln__recipe_size(w, 1) ||
-      kiln__recipe_size(y, -1) != kiln__recipe_size(w, 2)) {
-    KILN_RECIPE_FAIL(r, "bilinear(): input sizes do not match weight size");
+      kiln__composite_size(x, -1) != kiln__composite_size(w, 1) ||
+      kiln__composite_size(y, -1) != kiln__composite_size(w, 2)) {
+    KILN_COMPOSITE_FAIL(r, "bilinear(): input sizes do not match weight size");
     return;
   }
-  const int64_t n = kiln__recipe_size(w, 0), a = kiln__recipe_size(w, 1),
-                b = kiln__recipe_size(w, 2);
+  const int64_t n = kiln__composite_size(w, 0), a = kiln__composite_size(w, 1),
+                b = kiln__composite_size(w, 2);
   int64_t sizes[KILN_MAX_RANK], rows = 1;
   for (int d = 0; d + 1 < rank; d++) rows *= sizes[d] = kiln_tensor_sizes(x)[d];
   sizes[rank - 1] = n;
-  x = kiln__recipe_reshape(r, x, 2, (const int64_t[]){rows, a});
-  y = kiln__recipe_reshape(r, y, 3, (const int64_t[]){1, rows, b});
-  kiln_tensor *xw = KILN_COOK(r, matmul, T(x), T(w)); /* [n, rows, b] */
-  kiln_tensor *t = KILN_COOK(r, sum_dim, T(KILN_COOK(r, mul, T(xw), T(y))), INTS(2), B(false),
-                             I(kiln__recipe_dtype(xw)));
-  t = kiln__recipe_copy(r, KILN_COOK(r, transpose, T(t), I(0), I(1)));
-  t = kiln__recipe_reshape(r, t, rank, sizes);
-  if (!kiln_arg_is_none(args, 3)) t = KILN_COOK(r, add, T(t), args[3], I(1));
-  kiln__recipe_give(r, outs, t);
+  x = kiln__composite_reshape(r, x, 2, (const int64_t[]){rows, a});
+  y = kiln__composite_reshape(r, y, 3, (const int64_t[]){1, rows, b});
+  kiln_tensor *xw = KILN_STEP(r, matmul, T(x), T(w)); /* [n, rows, b] */
+  kiln_tensor *t = KILN_STEP(r, sum_dim, T(KILN_STEP(r, mul, T(xw), T(y))), INTS(2), B(false),
+                             I(kiln__composite_dtype(xw)));
+  t = kiln__composite_copy(r, KILN_STEP(r, transpose, T(t), I(0), I(1)));
+  t = kiln__composite_reshape(r, t, rank, sizes);
+  if (!kiln_arg_is_none(args, 3)) t = KILN_STEP(r, add, T(t), args[3], I(1));
+  kiln__composite_give(r, outs, t);
 }
 
 /* -- Several tensors -- */
 
 /* Tensor[] matrices */
-KILN_RECIPE(chain_matmul) {
+KILN_COMPOSITE(chain_matmul) {
   const kiln_list *list = kiln_arg_list(args, 0);
   if (list->count == 0) {
-    KILN_RECIPE_FAIL(r, "chain_matmul(): Expected one or more matrices");
+    KILN_COMPOSITE_FAIL(r, "chain_matmul(): Expected one or more matrices");
     return;
   }
   kiln_tensor *t = list->items[0].u.tensor;
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln_tensor_rank(list->items[i].u.tensor) == 2) continue;
-    KILN_RECIPE_FAIL(r, "Tensor dimension is %d, expected 2 instead.",
-                     kiln_tensor_rank(list->items[i].u.tensor));
+    KILN_COMPOSITE_FAIL(r, "Tensor dimension is %d, expected 2 instead.",
+                        kiln_tensor_rank(list->items[i].u.tensor));
     return;
   }
   if (list->count == 1) {
     kiln__give(outs, kiln_tensor_retain(t));
     return;
   }
-  for (int64_t i = 1; i < list->count; i++) t = KILN_COOK(r, mm, T(t), list->items[i]);
-  kiln__recipe_give(r, outs, t);
+  for (int64_t i = 1; i < list->count; i++) t = KILN_STEP(r, mm, T(t), list->items[i]);
+  kiln__composite_give(r, outs, t);
 }

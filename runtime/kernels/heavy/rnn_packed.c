@@ -2,7 +2,7 @@
  * rows that still go on; and back to padded ones. */
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 /* An input [T, B, *] without its trailing dimensions: bytes of a row of one step. */
 static size_t row_bytes(const kiln_tensor *t, int lead) {
@@ -12,32 +12,34 @@ static size_t row_bytes(const kiln_tensor *t, int lead) {
 }
 
 /* Lengths of a batch, descending and above 0; their sum. NULL after a failure. */
-static const int64_t *read_lengths(kiln__recipe *r, kiln_tensor *t, int64_t batch, int64_t steps,
+static const int64_t *read_lengths(kiln__composite *r, kiln_tensor *t, int64_t batch, int64_t steps,
                                    int64_t *out_rows) {
   kiln_tensor *dense;
   if (kiln_tensor_rank(t) != 1 || t->numel != batch) {
-    KILN_RECIPE_FAIL(r,
-                     "Expected `len(lengths)` to be equal to batch_size, but got %lld "
-                     "(batch_size=%lld)",
-                     (long long)t->numel, (long long)batch);
+    KILN_COMPOSITE_FAIL(r,
+                        "Expected `len(lengths)` to be equal to batch_size, but got %lld "
+                        "(batch_size=%lld)",
+                        (long long)t->numel, (long long)batch);
     return NULL;
   }
-  const int64_t *lengths = kiln__recipe_read(r, t, KILN_DTYPE_I64, &dense);
+  const int64_t *lengths = kiln__composite_read(r, t, KILN_DTYPE_I64, &dense);
   *out_rows = 0;
   for (int64_t i = 0; lengths && i < batch; i++) {
     if (lengths[batch - 1] <= 0 || lengths[i] <= 0) {
-      KILN_RECIPE_FAIL(r, "Length of all samples has to be greater than 0, but found an element in "
+      KILN_COMPOSITE_FAIL(r,
+                          "Length of all samples has to be greater than 0, but found an element in "
                           "'lengths' that is <= 0");
     } else if (i > 0 && lengths[i] > lengths[i - 1]) {
-      KILN_RECIPE_FAIL(r, "`lengths` array must be sorted in decreasing order when "
+      KILN_COMPOSITE_FAIL(r,
+                          "`lengths` array must be sorted in decreasing order when "
                           "`enforce_sorted` is True. You can pass `enforce_sorted=False` to "
                           "pack_padded_sequence and/or pack_sequence to sidestep this requirement "
                           "if you do not need ONNX exportability.");
     } else if (lengths[i] > steps) {
-      KILN_RECIPE_FAIL(r,
-                       "start (0) + length (%lld) exceeds dimension size (%lld): a sequence is "
-                       "longer than the input",
-                       (long long)lengths[i], (long long)steps);
+      KILN_COMPOSITE_FAIL(r,
+                          "start (0) + length (%lld) exceeds dimension size (%lld): a sequence is "
+                          "longer than the input",
+                          (long long)lengths[i], (long long)steps);
     }
     if (r->status) return NULL;
     *out_rows += lengths[i];
@@ -46,24 +48,24 @@ static const int64_t *read_lengths(kiln__recipe *r, kiln_tensor *t, int64_t batc
 }
 
 /* input [T, B, *], lengths, batch_first -> data [sum of lengths, *], batch_sizes */
-KILN_RECIPE(_pack_padded_sequence) {
+KILN_COMPOSITE(_pack_padded_sequence) {
   kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *data, *counts;
   if (t->numel == 0 || kiln_tensor_rank(t) < 2) {
-    KILN_RECIPE_FAIL(r, "Cannot pack empty tensors.");
+    KILN_COMPOSITE_FAIL(r, "Cannot pack empty tensors.");
     return;
   }
-  if (kiln_arg_bool(args, 2)) t = KILN_COOK(r, transpose, T(t), I(0), I(1));
+  if (kiln_arg_bool(args, 2)) t = KILN_STEP(r, transpose, T(t), I(0), I(1));
   if (!t) return;
   const int rank = kiln_tensor_rank(t);
   const int64_t steps = kiln_tensor_sizes(t)[0], batch = kiln_tensor_sizes(t)[1];
   int64_t rows, sizes[KILN_MAX_RANK];
   const int64_t *lengths = read_lengths(r, kiln_arg_tensor(args, 1), batch, steps, &rows);
-  const char *from = kiln__recipe_read(r, t, kiln_tensor_dtype(t), &dense);
+  const char *from = kiln__composite_read(r, t, kiln_tensor_dtype(t), &dense);
   if (!lengths || r->status) return;
   sizes[0] = rows;
   memcpy(sizes + 1, kiln_tensor_sizes(t) + 2, sizeof *sizes * (size_t)(rank - 2));
-  char *to = kiln__recipe_new(r, kiln_tensor_dtype(t), rank - 1, sizes, &data);
-  int64_t *count = kiln__recipe_new(r, KILN_DTYPE_I64, 1, lengths, &counts);
+  char *to = kiln__composite_new(r, kiln_tensor_dtype(t), rank - 1, sizes, &data);
+  int64_t *count = kiln__composite_new(r, KILN_DTYPE_I64, 1, lengths, &counts);
   if (r->status) return;
   const size_t row = row_bytes(t, 2);
   int64_t going = batch;
@@ -75,16 +77,16 @@ KILN_RECIPE(_pack_padded_sequence) {
     to += (size_t)going * row;
     count[step] = going;
   }
-  kiln__recipe_give(r, &outs[0], data);
-  kiln__recipe_give(r, &outs[1], counts);
+  kiln__composite_give(r, &outs[0], data);
+  kiln__composite_give(r, &outs[1], counts);
 }
 
 /* data, batch_sizes, batch_first, padding_value, total_length -> output [T, B, *], lengths */
-KILN_RECIPE(_pad_packed_sequence) {
+KILN_COMPOSITE(_pad_packed_sequence) {
   kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *in, *lengths;
-  const int64_t *count = kiln__recipe_read(r, kiln_arg_tensor(args, 1), KILN_DTYPE_I64, &dense);
-  const char *from = kiln__recipe_read(r, t, kiln_tensor_dtype(t), &in);
-  const int64_t steps = kiln__recipe_numel(dense), total = kiln_arg_int(args, 4);
+  const int64_t *count = kiln__composite_read(r, kiln_arg_tensor(args, 1), KILN_DTYPE_I64, &dense);
+  const char *from = kiln__composite_read(r, t, kiln_tensor_dtype(t), &in);
+  const int64_t steps = kiln__composite_numel(dense), total = kiln_arg_int(args, 4);
   const int rank = kiln_tensor_rank(t) + 1;
   int64_t rows = 0, sizes[KILN_MAX_RANK + 1];
   if (r->status) return;
@@ -94,24 +96,25 @@ KILN_RECIPE(_pad_packed_sequence) {
            kiln_checked_add_i64(rows, count[i], &rows);
   }
   if (!fits || rows != kiln_tensor_sizes(t)[0]) {
-    KILN_RECIPE_FAIL(r, "_pad_packed_sequence: batch_sizes do not fit the packed data");
+    KILN_COMPOSITE_FAIL(r, "_pad_packed_sequence: batch_sizes do not fit the packed data");
     return;
   }
   if (total > 0 && total < steps) {
-    KILN_RECIPE_FAIL(r,
-                     "Expected total_length to be at least the length of the longest sequence in "
-                     "input, but got total_length=%lld and max sequence length being %lld",
-                     (long long)total, (long long)steps);
+    KILN_COMPOSITE_FAIL(
+        r,
+        "Expected total_length to be at least the length of the longest sequence in "
+        "input, but got total_length=%lld and max sequence length being %lld",
+        (long long)total, (long long)steps);
     return;
   }
   sizes[0] = total > 0 ? total : steps;
   sizes[1] = count[0];
   memcpy(sizes + 2, kiln_tensor_sizes(t) + 1, sizeof *sizes * (size_t)(rank - 2));
-  kiln_tensor *padded = KILN_COOK(r, full, kiln__recipe_ints(r, rank, sizes), args[3],
+  kiln_tensor *padded = KILN_STEP(r, full, kiln__composite_ints(r, rank, sizes), args[3],
                                   I(kiln_tensor_dtype(t)), NONE, NONE, NONE);
-  int64_t *length = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &sizes[1], &lengths);
+  int64_t *length = kiln__composite_new(r, KILN_DTYPE_I64, 1, &sizes[1], &lengths);
   void *data = NULL;
-  if (r->status || !kiln__recipe_ok(r, kiln_tensor_writable_data(padded, &data))) return;
+  if (r->status || !kiln__composite_ok(r, kiln_tensor_writable_data(padded, &data))) return;
   const size_t row = row_bytes(t, 1);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t step = 0;
@@ -120,7 +123,7 @@ KILN_RECIPE(_pad_packed_sequence) {
     from += (size_t)count[step] * row;
     for (int64_t i = 0; i < count[step]; i++) length[i] = step + 1;
   }
-  if (kiln_arg_bool(args, 2)) padded = KILN_COOK(r, transpose, T(padded), I(0), I(1));
-  kiln__recipe_give(r, &outs[0], padded);
-  kiln__recipe_give(r, &outs[1], lengths);
+  if (kiln_arg_bool(args, 2)) padded = KILN_STEP(r, transpose, T(padded), I(0), I(1));
+  kiln__composite_give(r, &outs[0], padded);
+  kiln__composite_give(r, &outs[1], lengths);
 }

@@ -1,62 +1,64 @@
 /* places.c: indices as results: where elements are not zero, of triangles, repeated. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
-KILN_RECIPE(argwhere) { kiln__recipe_give(r, outs, KILN_COOK(r, nonzero, T(SELF))); }
+KILN_COMPOSITE(argwhere) { kiln__composite_give(r, outs, KILN_STEP(r, nonzero, T(SELF))); }
 /* self, size, fill_value: as many rows as asked for */
-KILN_RECIPE(nonzero_static) {
+KILN_COMPOSITE(nonzero_static) {
   const int64_t size = kiln_arg_int(args, 1), rank = kiln_tensor_rank(SELF);
   if (size < 0) {
-    KILN_RECIPE_FAIL(r, "nonzero_static: 'size' must be an non-negative integer");
+    KILN_COMPOSITE_FAIL(r, "nonzero_static: 'size' must be an non-negative integer");
     return;
   }
-  kiln_tensor *places = KILN_COOK(r, nonzero, T(SELF));
-  const int64_t have = kiln__recipe_size(places, 0);
+  kiln_tensor *places = KILN_STEP(r, nonzero, T(SELF));
+  const int64_t have = kiln__composite_size(places, 0);
   if (have >= size) {
-    kiln__recipe_give(r, outs, kiln__recipe_copy(r, kiln__recipe_narrow(r, places, 0, 0, size)));
+    kiln__composite_give(r, outs,
+                         kiln__composite_copy(r, kiln__composite_narrow(r, places, 0, 0, size)));
     return;
   }
   kiln_tensor *to =
-      KILN_COOK(r, full, INTS(size, rank), args[2], I(KILN_DTYPE_I64), NONE, NONE, NONE);
-  kiln_tensor *part = kiln__recipe_narrow(r, to, 0, 0, have);
-  (void)KILN_COOK(r, copy_, T(part), T(places), B(false));
-  kiln__recipe_give(r, outs, to);
+      KILN_STEP(r, full, INTS(size, rank), args[2], I(KILN_DTYPE_I64), NONE, NONE, NONE);
+  kiln_tensor *part = kiln__composite_narrow(r, to, 0, 0, have);
+  (void)KILN_STEP(r, copy_, T(part), T(places), B(false));
+  kiln__composite_give(r, outs, to);
 }
 /* rows, columns, offset, dtype: the places of a triangle, row by row */
-static void triangle(kiln__recipe *r, const kiln_ivalue *args, bool upper, kiln_ivalue *outs) {
+static void triangle(kiln__composite *r, const kiln_ivalue *args, bool upper, kiln_ivalue *outs) {
   const int64_t n = kiln_arg_int(args, 0), m = kiln_arg_int(args, 1), k = kiln_arg_int(args, 2);
   if (n < 0 || m < 0 || k > INT32_MAX || k < -INT32_MAX) {
-    KILN_RECIPE_FAIL(r, "row and col must be non-negative");
+    KILN_COMPOSITE_FAIL(r, "row and col must be non-negative");
     return;
   }
-  kiln_tensor *ones = KILN_COOK(r, ones, INTS(n, m), I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
-  ones = upper ? KILN_COOK(r, triu, T(ones), I(k)) : KILN_COOK(r, tril, T(ones), I(k));
-  kiln_tensor *t = KILN_COOK(r, nonzero, T(ones));
-  t = kiln__recipe_copy(r, KILN_COOK(r, transpose, T(t), I(0), I(1)));
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, t, kiln__arg_dtype_or(args, 3, KILN_DTYPE_I64)));
+  kiln_tensor *ones = KILN_STEP(r, ones, INTS(n, m), I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
+  ones = upper ? KILN_STEP(r, triu, T(ones), I(k)) : KILN_STEP(r, tril, T(ones), I(k));
+  kiln_tensor *t = KILN_STEP(r, nonzero, T(ones));
+  t = kiln__composite_copy(r, KILN_STEP(r, transpose, T(t), I(0), I(1)));
+  kiln__composite_give(r, outs,
+                       kiln__composite_to(r, t, kiln__arg_dtype_or(args, 3, KILN_DTYPE_I64)));
 }
-KILN_RECIPE(tril_indices) { triangle(r, args, false, outs); }
-KILN_RECIPE(triu_indices) { triangle(r, args, true, outs); }
+KILN_COMPOSITE(tril_indices) { triangle(r, args, false, outs); }
+KILN_COMPOSITE(triu_indices) { triangle(r, args, true, outs); }
 /* self, repeats (a tensor), dim, output_size */
-KILN_RECIPE(repeat_interleave_tensor) {
+KILN_COMPOSITE(repeat_interleave_tensor) {
   kiln_tensor *t = SELF, *repeats = kiln_arg_tensor(args, 1), *counts, *index;
   const int64_t numel = t->numel;
   int dim = 0;
   if (kiln_arg_is_none(args, 2)) {
-    t = kiln__recipe_reshape(r, t, 1, &numel);
+    t = kiln__composite_reshape(r, t, 1, &numel);
   } else {
-    dim = kiln__recipe_dim(r, kiln_arg_int(args, 2), kiln_tensor_rank(t));
+    dim = kiln__composite_dim(r, kiln_arg_int(args, 2), kiln_tensor_rank(t));
   }
   if (kiln_tensor_dtype(repeats) != KILN_DTYPE_I64 &&
       kiln_tensor_dtype(repeats) != KILN_DTYPE_I32) {
-    KILN_RECIPE_FAIL(r, "repeats has to be Long or Int tensor");
+    KILN_COMPOSITE_FAIL(r, "repeats has to be Long or Int tensor");
   }
-  const int64_t n = kiln__recipe_size(t, dim),
-                *count = kiln__recipe_read(r, repeats, KILN_DTYPE_I64, &counts);
+  const int64_t n = kiln__composite_size(t, dim),
+                *count = kiln__composite_read(r, repeats, KILN_DTYPE_I64, &counts);
   const bool one = repeats->numel == 1;
   if (!r->status && !one && (kiln_tensor_rank(repeats) != 1 || repeats->numel != n)) {
-    KILN_RECIPE_FAIL(r, "repeats must have the same size as input along dim");
+    KILN_COMPOSITE_FAIL(r, "repeats must have the same size as input along dim");
   }
   if (r->status) return;
   int64_t total = 0;
@@ -64,21 +66,22 @@ KILN_RECIPE(repeat_interleave_tensor) {
   for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 1); i++) {
     const int64_t c = count[one ? 0 : i];
     if (c < 0 || !kiln_checked_add_i64(total, c, &total)) {
-      KILN_RECIPE_FAIL(r, "repeats can not be negative");
+      KILN_COMPOSITE_FAIL(r, "repeats can not be negative");
       return;
     }
   }
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &total, &index);
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &total, &index);
   for (int64_t i = 0; to && i < n && !kiln_budget_spent(&left, 1); i++) {
     for (int64_t k = count[one ? 0 : i]; k > 0 && !kiln_budget_spent(&left, 1); k--) *to++ = i;
   }
-  kiln__recipe_give(r, outs, KILN_COOK(r, index_select, T(t), I(dim), T(index)));
+  kiln__composite_give(r, outs, KILN_STEP(r, index_select, T(t), I(dim), T(index)));
 }
-KILN_RECIPE(repeat_interleave_counts) {
-  kiln_tensor *range = KILN_COOK(r, arange, I(SELF->numel), NONE, NONE, NONE, NONE);
+KILN_COMPOSITE(repeat_interleave_counts) {
+  kiln_tensor *range = KILN_STEP(r, arange, I(SELF->numel), NONE, NONE, NONE, NONE);
   if (kiln_tensor_rank(SELF) != 1) {
-    KILN_RECIPE_FAIL(r, "repeat_interleave only accept 1D vector as repeat");
+    KILN_COMPOSITE_FAIL(r, "repeat_interleave only accept 1D vector as repeat");
   }
   if (r->status) return;
-  kiln__recipe_give(r, outs, KILN_COOK(r, repeat_interleave_tensor, T(range), T(SELF), I(0), NONE));
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, repeat_interleave_tensor, T(range), T(SELF), I(0), NONE));
 }

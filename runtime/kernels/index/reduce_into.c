@@ -1,17 +1,17 @@
 /* reduce_into.c: reductions of elements into indexed places.
  *
  * Elements are worked on as int64 or double and rounded once at the end. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 typedef enum how { SUM, PROD, MEAN, AMAX, AMIN, HOW_UNKNOWN } how;
-static how read_how(kiln__recipe *r, kiln_str text) {
+static how read_how(kiln__composite *r, kiln_str text) {
   static const char *const names[] = {"sum", "prod", "mean", "amax", "amin"};
   for (int i = 0; i < HOW_UNKNOWN; i++) {
     if (kiln_str_is(text, names[i])) return (how)i;
   }
-  KILN_RECIPE_FAIL(
+  KILN_COMPOSITE_FAIL(
       r, "reduce argument must be either sum, prod, mean, amax or amin, got " KILN_STR_FMT,
       KILN_STR_ARG(text));
   return HOW_UNKNOWN;
@@ -38,17 +38,18 @@ static void combine_real(how h, double *to, double x) {
 }
 /* index and src have a rank with self; index says where along dim each element of src goes, and
  * only as much of src as index has is read. */
-static void reduce_into(kiln__recipe *r, kiln_tensor *self, int dim, kiln_tensor *index,
+static void reduce_into(kiln__composite *r, kiln_tensor *self, int dim, kiln_tensor *index,
                         kiln_tensor *src, how h, bool include_self, kiln_ivalue *outs) {
-  const kiln_dtype dtype = kiln_tensor_dtype(self), work = kiln__recipe_work_dtype(dtype);
+  const kiln_dtype dtype = kiln_tensor_dtype(self), work = kiln__composite_work_dtype(dtype);
   const int rank = kiln_tensor_rank(self) ? kiln_tensor_rank(self) : 1;
   kiln_tensor *to = NULL, *from, *at, *count_tensor;
   int64_t strides[KILN_MAX_RANK], src_strides[KILN_MAX_RANK], place[KILN_MAX_RANK] = {0};
-  int64_t *data = kiln__recipe_new(r, work, kiln_tensor_rank(self), kiln_tensor_sizes(self), &to);
-  const int64_t *values = kiln__recipe_read(r, src, work, &from);
-  const int64_t *indices = kiln__recipe_read(r, index, KILN_DTYPE_I64, &at);
-  int64_t *counts = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &self->numel, &count_tensor);
-  if (r->status || !kiln__recipe_ok(r, kiln_tensor_copy(to, self))) return;
+  int64_t *data =
+      kiln__composite_new(r, work, kiln_tensor_rank(self), kiln_tensor_sizes(self), &to);
+  const int64_t *values = kiln__composite_read(r, src, work, &from);
+  const int64_t *indices = kiln__composite_read(r, index, KILN_DTYPE_I64, &at);
+  int64_t *counts = kiln__composite_new(r, KILN_DTYPE_I64, 1, &self->numel, &count_tensor);
+  if (r->status || !kiln__composite_ok(r, kiln_tensor_copy(to, self))) return;
   for (int64_t i = 0, end; (end = kiln_budget_piece(i, self->numel)) > i;) {
     for (; i < end; i++) counts[i] = include_self;
   }
@@ -61,8 +62,8 @@ static void reduce_into(kiln__recipe *r, kiln_tensor *self, int dim, kiln_tensor
   for (int64_t e = 0; e < index->numel && !kiln_budget_spent(&left, 4); e++) {
     int64_t mine = 0, theirs = 0;
     if (indices[e] < 0 || indices[e] >= limit) {
-      KILN_RECIPE_FAIL(r, "index %lld is out of bounds for dimension %d with size %lld",
-                       (long long)indices[e], dim, (long long)limit);
+      KILN_COMPOSITE_FAIL(r, "index %lld is out of bounds for dimension %d with size %lld",
+                          (long long)indices[e], dim, (long long)limit);
       return;
     }
     for (int d = 0; d < rank; d++) {
@@ -77,7 +78,7 @@ static void reduce_into(kiln__recipe *r, kiln_tensor *self, int dim, kiln_tensor
       combine_real(h, (double *)(void *)data + mine,
                    ((const double *)(const void *)values)[theirs]);
     for (int d = rank - 1; d >= 0; d--) {
-      if (++place[d] < kiln__recipe_size(index, d)) break;
+      if (++place[d] < kiln__composite_size(index, d)) break;
       place[d] = 0;
     }
   }
@@ -90,65 +91,67 @@ static void reduce_into(kiln__recipe *r, kiln_tensor *self, int dim, kiln_tensor
       ((double *)(void *)data)[i] /= (double)counts[i];
     }
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, to, dtype));
+  kiln__composite_give(r, outs, kiln__composite_to(r, to, dtype));
 }
 /* self, dim, index, src, reduce, include_self */
-KILN_RECIPE(scatter_reduce_two) {
+KILN_COMPOSITE(scatter_reduce_two) {
   kiln_tensor *index = kiln_arg_tensor(args, 2), *src = kiln_arg_tensor(args, 3);
-  const int rank = kiln_tensor_rank(SELF), dim = kiln__recipe_dim(r, kiln_arg_int(args, 1), rank);
+  const int rank = kiln_tensor_rank(SELF),
+            dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
-  if (r->status || !kiln__recipe_check_real(r, SELF)) return;
+  if (r->status || !kiln__composite_check_real(r, SELF)) return;
   if (kiln_tensor_dtype(SELF) != kiln_tensor_dtype(src)) {
-    KILN_RECIPE_FAIL(r, "scatter(): Expected self.dtype to be equal to src.dtype");
+    KILN_COMPOSITE_FAIL(r, "scatter(): Expected self.dtype to be equal to src.dtype");
     return;
   }
   if (index->numel == 0) {
-    kiln__recipe_give(r, outs, kiln__recipe_copy(r, SELF));
+    kiln__composite_give(r, outs, kiln__composite_copy(r, SELF));
     return;
   }
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64 && kiln_tensor_dtype(index) != KILN_DTYPE_I32) {
-    KILN_RECIPE_FAIL(r, "scatter(): Expected dtype int32/int64 for index");
+    KILN_COMPOSITE_FAIL(r, "scatter(): Expected dtype int32/int64 for index");
     return;
   }
   const int ranks = rank ? rank : 1, index_rank = kiln_tensor_rank(index),
             src_rank = kiln_tensor_rank(src);
   bool fits = (index_rank ? index_rank : 1) == ranks && (src_rank ? src_rank : 1) == ranks;
   for (int d = 0; fits && d < ranks; d++) {
-    const int64_t n = kiln__recipe_size(index, d);
-    fits = n <= kiln__recipe_size(src, d) && (d == dim || n <= kiln__recipe_size(SELF, d));
+    const int64_t n = kiln__composite_size(index, d);
+    fits = n <= kiln__composite_size(src, d) && (d == dim || n <= kiln__composite_size(SELF, d));
   }
   if (!fits) {
-    KILN_RECIPE_FAIL(r,
-                     "Expected index to be smaller than self apart from dimension %d and to be "
-                     "smaller size than src",
-                     dim);
+    KILN_COMPOSITE_FAIL(r,
+                        "Expected index to be smaller than self apart from dimension %d and to be "
+                        "smaller size than src",
+                        dim);
     return;
   }
   reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5), outs);
 }
 /* self, dim, index (one dimension), source, reduce, include_self */
-KILN_RECIPE(index_reduce) {
+KILN_COMPOSITE(index_reduce) {
   kiln_tensor *index = kiln_arg_tensor(args, 2), *src = kiln_arg_tensor(args, 3);
-  const int rank = kiln_tensor_rank(SELF), dim = kiln__recipe_dim(r, kiln_arg_int(args, 1), rank);
+  const int rank = kiln_tensor_rank(SELF),
+            dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
-  if (r->status || !kiln__recipe_check_real(r, SELF)) return;
+  if (r->status || !kiln__composite_check_real(r, SELF)) return;
   bool fits = kiln_tensor_rank(index) <= 1 && kiln_tensor_rank(src) == rank &&
               kiln_dtype_is_int(kiln_tensor_dtype(index), false) &&
               kiln_tensor_dtype(src) == kiln_tensor_dtype(SELF) &&
-              kiln__recipe_size(src, dim) == index->numel;
+              kiln__composite_size(src, dim) == index->numel;
   for (int d = 0; fits && d < rank; d++) {
-    fits = d == dim || kiln__recipe_size(src, d) == kiln__recipe_size(SELF, d);
+    fits = d == dim || kiln__composite_size(src, d) == kiln__composite_size(SELF, d);
   }
   if (!fits) {
-    KILN_RECIPE_FAIL(r,
-                     "index_reduce(): Number of indices should be equal to source.size(dim), and "
-                     "the other dimensions those of self");
+    KILN_COMPOSITE_FAIL(
+        r, "index_reduce(): Number of indices should be equal to source.size(dim), and "
+           "the other dimensions those of self");
     return;
   }
   int64_t sizes[KILN_MAX_RANK];
   for (int d = 0; d < rank; d++) sizes[d] = d == dim ? index->numel : 1;
-  index = kiln__recipe_reshape(r, index, rank, sizes);
-  index =
-      KILN_COOK(r, expand, T(index), kiln__recipe_ints(r, rank, kiln_tensor_sizes(src)), B(false));
+  index = kiln__composite_reshape(r, index, rank, sizes);
+  index = KILN_STEP(r, expand, T(index), kiln__composite_ints(r, rank, kiln_tensor_sizes(src)),
+                    B(false));
   if (index) reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5), outs);
 }

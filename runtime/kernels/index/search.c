@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "runtime/kernels/pointwise/iter.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define ARG(i) kiln_arg_tensor(args, i)
@@ -12,16 +12,16 @@ typedef struct compared {
   kiln_tensor *a, *b; /* contiguous */
   bool whole;
 } compared;
-static compared compare_as(kiln__recipe *r, kiln_ivalue a, kiln_ivalue b) {
+static compared compare_as(kiln__composite *r, kiln_ivalue a, kiln_ivalue b) {
   const kiln_pw both = {.in_count = 2, .in = {kiln_pw_arg_of(a), kiln_pw_arg_of(b)}};
-  const kiln_dtype common = kiln_pw_promote(&both, 0), work = kiln__recipe_work_dtype(common);
+  const kiln_dtype common = kiln_pw_promote(&both, 0), work = kiln__composite_work_dtype(common);
   kiln_ivalue v[2] = {a, b};
   for (int i = 0; i < 2; i++) {
     if (v[i].tag != KILN_TAG_TENSOR) {
-      v[i] = T(KILN_COOK(r, full, kiln__recipe_no_list(r), v[i], I(common), NONE, NONE, NONE));
+      v[i] = T(KILN_STEP(r, full, kiln__composite_no_list(r), v[i], I(common), NONE, NONE, NONE));
     }
-    if (r->status || !kiln__recipe_check_real(r, v[i].u.tensor)) return (compared){0};
-    v[i] = T(kiln__recipe_to(r, kiln__recipe_to(r, v[i].u.tensor, common), work));
+    if (r->status || !kiln__composite_check_real(r, v[i].u.tensor)) return (compared){0};
+    v[i] = T(kiln__composite_to(r, kiln__composite_to(r, v[i].u.tensor, common), work));
   }
   if (r->status) return (compared){0};
   return (compared){v[0].u.tensor, v[1].u.tensor, work == KILN_DTYPE_I64};
@@ -46,7 +46,7 @@ static int64_t bound(const compared *c, int64_t from, const int64_t *order, int6
   }
   return low;
 }
-static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_ivalue values, kiln_tensor *sorter,
+static void search(kiln__composite *r, kiln_tensor *sorted, kiln_ivalue values, kiln_tensor *sorter,
                    bool narrow, bool right, kiln_ivalue *outs) {
   kiln_tensor *order_tensor, *result;
   const compared c = compare_as(r, kiln_of_tensor(sorted), values);
@@ -57,37 +57,38 @@ static void search(kiln__recipe *r, kiln_tensor *sorted, kiln_ivalue values, kil
     fits = kiln_tensor_sizes(sorted)[d] == kiln_tensor_sizes(c.b)[d];
   }
   if (!fits || (sorter && (kiln_tensor_rank(sorter) != rank || sorter->numel != sorted->numel))) {
-    KILN_RECIPE_FAIL(
+    KILN_COMPOSITE_FAIL(
         r, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
            "dimensions of boundaries tensor and input value tensor must match");
     return;
   }
   const int64_t *order =
-      sorter ? kiln__recipe_read(r, sorter, KILN_DTYPE_I64, &order_tensor) : NULL;
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, out_rank, kiln_tensor_sizes(c.b), &result);
+      sorter ? kiln__composite_read(r, sorter, KILN_DTYPE_I64, &order_tensor) : NULL;
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, out_rank, kiln_tensor_sizes(c.b), &result);
   if (r->status) return;
-  const int64_t n = kiln__recipe_size(sorted, -1), m = rank > 1 ? kiln__recipe_size(c.b, -1) : 0;
+  const int64_t n = kiln__composite_size(sorted, -1),
+                m = rank > 1 ? kiln__composite_size(c.b, -1) : 0;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; order && i < sorter->numel && !kiln_budget_spent(&left, 1); i++) {
     if (order[i] < 0 || order[i] >= n) {
-      KILN_RECIPE_FAIL(r, "torch.searchsorted(): sorter index out of range");
+      KILN_COMPOSITE_FAIL(r, "torch.searchsorted(): sorter index out of range");
       return;
     }
   }
-  if (!kiln__recipe_goes_on(r)) return; /* not all of the sorter was seen */
+  if (!kiln__composite_goes_on(r)) return; /* not all of the sorter was seen */
   for (int64_t i = 0; i < c.b->numel && !kiln_budget_spent(&left, SEARCH); i++) {
     const int64_t row = rank > 1 ? i / m : 0;
     to[i] = bound(&c, row * n, order ? order + row * n : NULL, n, i, right);
   }
-  kiln__recipe_give(r, outs, narrow ? kiln__recipe_to(r, result, KILN_DTYPE_I32) : result);
+  kiln__composite_give(r, outs, narrow ? kiln__composite_to(r, result, KILN_DTYPE_I32) : result);
 }
 /* sorted, values, out_int32, right, side, sorter */
-KILN_RECIPE(searchsorted) {
+KILN_COMPOSITE(searchsorted) {
   bool right = kiln_arg_bool(args, 3);
   if (!kiln_arg_is_none(args, 4)) {
     const bool side = kiln_str_is(kiln_arg_str(args, 4), "right");
     if ((!side && !kiln_str_is(kiln_arg_str(args, 4), "left")) || (right && !side)) {
-      KILN_RECIPE_FAIL(
+      KILN_COMPOSITE_FAIL(
           r, "torch.searchsorted(): side and right can't be set to opposites, and side can only be "
              "'left' or 'right'");
       return;
@@ -97,33 +98,33 @@ KILN_RECIPE(searchsorted) {
   search(r, SELF, args[1], kiln_arg_tensor_opt(args, 5), kiln_arg_bool(args, 2), right, outs);
 }
 /* values, boundaries, out_int32, right */
-KILN_RECIPE(bucketize) {
+KILN_COMPOSITE(bucketize) {
   kiln_tensor *boundaries = kiln_arg_tensor(args, 1);
   if (kiln_tensor_rank(boundaries) != 1) {
-    KILN_RECIPE_FAIL(r, "boundaries tensor must be 1 dimension, but got dim(%d)",
-                     kiln_tensor_rank(boundaries));
+    KILN_COMPOSITE_FAIL(r, "boundaries tensor must be 1 dimension, but got dim(%d)",
+                        kiln_tensor_rank(boundaries));
     return;
   }
   search(r, boundaries, args[0], NULL, kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
 }
 /* elements, test_elements, assume_unique, invert */
-KILN_RECIPE(isin) {
+KILN_COMPOSITE(isin) {
   for (int i = 0; i < 2; i++) {
     if (args[i].tag != KILN_TAG_TENSOR || kiln_tensor_dtype(ARG(i)) != KILN_DTYPE_BOOL) continue;
-    KILN_RECIPE_FAIL(r, "Unsupported input type encountered for isin(): Bool");
+    KILN_COMPOSITE_FAIL(r, "Unsupported input type encountered for isin(): Bool");
     return;
   }
   compared c = compare_as(r, args[1], args[0]);
   if (r->status || !c.b) return;
-  int64_t n = kiln__recipe_numel(c.a);
-  c.a = kiln__recipe_reshape(r, c.a, 1, &n);
+  int64_t n = kiln__composite_numel(c.a);
+  c.a = kiln__composite_reshape(r, c.a, 1, &n);
   kiln_tensor *sorted[2], *found;
-  KILN_COOK_MANY(r, sort_stable, 2, sorted, T(c.a), B(true), I(0), B(false));
+  KILN_STEP_MANY(r, sort_stable, 2, sorted, T(c.a), B(true), I(0), B(false));
   if (r->status) return;
   c.a = sorted[0];
   while (!c.whole && n > 0 && isnan(kiln__element_f64(c.a, n - 1))) n--; /* NaN is in nothing */
-  bool *to =
-      kiln__recipe_new(r, KILN_DTYPE_BOOL, kiln_tensor_rank(c.b), kiln_tensor_sizes(c.b), &found);
+  bool *to = kiln__composite_new(r, KILN_DTYPE_BOOL, kiln_tensor_rank(c.b), kiln_tensor_sizes(c.b),
+                                 &found);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; to && i < c.b->numel && !kiln_budget_spent(&left, SEARCH); i++) {
     const int64_t at = bound(&c, 0, NULL, n, i, false);
@@ -131,5 +132,5 @@ KILN_RECIPE(isin) {
                                          : kiln__element_f64(c.a, at) == kiln__element_f64(c.b, i));
     to[i] = same != kiln_arg_bool(args, 3);
   }
-  kiln__recipe_give(r, outs, found);
+  kiln__composite_give(r, outs, found);
 }

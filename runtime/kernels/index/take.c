@@ -1,73 +1,76 @@
 /* take.c: elements by their place in row-major order, under masks, or clamped. */
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* -- Elements by their place in row-major order -- */
 
-KILN_RECIPE(take) {
+KILN_COMPOSITE(take) {
   kiln_tensor *index = kiln_arg_tensor(args, 1), *at, *safe;
   const int64_t n = SELF->numel;
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
-    KILN_RECIPE_FAIL(r, "take(): Expected a long tensor for index, but got %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(index)));
+    KILN_COMPOSITE_FAIL(r, "take(): Expected a long tensor for index, but got %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(index)));
     return;
   }
-  const int64_t *from = kiln__recipe_read(r, index, KILN_DTYPE_I64, &at);
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &index->numel, &safe);
+  const int64_t *from = kiln__composite_read(r, index, KILN_DTYPE_I64, &at);
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &index->numel, &safe);
   if (r->status) return;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < index->numel && !kiln_budget_spent(&left, 1); i++) {
     if (from[i] < -n || from[i] >= n) {
-      KILN_RECIPE_FAIL(r, "out of range: tried to access index %lld on a tensor of %lld elements.",
-                       (long long)from[i], (long long)n);
+      KILN_COMPOSITE_FAIL(r,
+                          "out of range: tried to access index %lld on a tensor of %lld elements.",
+                          (long long)from[i], (long long)n);
       return;
     }
     to[i] = from[i] < 0 ? from[i] + n : from[i];
   }
-  kiln_tensor *flat = kiln__recipe_reshape(r, SELF, 1, &n);
-  flat = KILN_COOK(r, index_select, T(flat), I(0), T(safe));
-  kiln__recipe_give(
-      r, outs, kiln__recipe_reshape(r, flat, kiln_tensor_rank(index), kiln_tensor_sizes(index)));
+  kiln_tensor *flat = kiln__composite_reshape(r, SELF, 1, &n);
+  flat = KILN_STEP(r, index_select, T(flat), I(0), T(safe));
+  kiln__composite_give(
+      r, outs, kiln__composite_reshape(r, flat, kiln_tensor_rank(index), kiln_tensor_sizes(index)));
 }
 /* self, index, source, accumulate */
-KILN_RECIPE(put) {
+KILN_COMPOSITE(put) {
   kiln_tensor *index = kiln_arg_tensor(args, 1), *src = kiln_arg_tensor(args, 2);
   const int64_t n = SELF->numel, m = index->numel;
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
-    KILN_RECIPE_FAIL(r, "put_(): Expected a long tensor for index, but got %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(index)));
+    KILN_COMPOSITE_FAIL(r, "put_(): Expected a long tensor for index, but got %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(index)));
   } else if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
-    KILN_RECIPE_FAIL(r, "put_(): self and source expected to have the same dtype");
+    KILN_COMPOSITE_FAIL(r, "put_(): self and source expected to have the same dtype");
   } else if (src->numel != m) {
-    KILN_RECIPE_FAIL(r, "put_(): Expected source and index to have the same number of elements");
+    KILN_COMPOSITE_FAIL(r, "put_(): Expected source and index to have the same number of elements");
   }
   if (r->status) return;
-  kiln_tensor *flat = kiln__recipe_reshape(r, kiln__recipe_copy(r, SELF), 1, &n);
-  index = kiln__recipe_reshape(r, index, 1, &m);
-  src = kiln__recipe_reshape(r, src, 1, &m);
+  kiln_tensor *flat = kiln__composite_reshape(r, kiln__composite_copy(r, SELF), 1, &n);
+  index = kiln__composite_reshape(r, index, 1, &m);
+  src = kiln__composite_reshape(r, src, 1, &m);
   if (r->status) return;
-  const kiln_ivalue list = kiln__recipe_tensors(r, 1, &index);
-  flat = KILN_COOK(r, index_put, T(flat), list, T(src), args[3]);
-  kiln__recipe_give(r, outs,
-                    kiln__recipe_reshape(r, flat, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF)));
+  const kiln_ivalue list = kiln__composite_tensors(r, 1, &index);
+  flat = KILN_STEP(r, index_put, T(flat), list, T(src), args[3]);
+  kiln__composite_give(
+      r, outs, kiln__composite_reshape(r, flat, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF)));
 }
 /* `to` and the mask, of its sizes, are contiguous. */
-static void scatter_masked(kiln__recipe *r, kiln_tensor *to, kiln_tensor *mask, kiln_tensor *src) {
+static void scatter_masked(kiln__composite *r, kiln_tensor *to, kiln_tensor *mask,
+                           kiln_tensor *src) {
   kiln_tensor *flags, *from;
   int64_t next = 0;
-  const uint8_t *flag = kiln__recipe_read(r, mask, KILN_DTYPE_BOOL, &flags);
-  const char *data = kiln__recipe_read(r, src, kiln__recipe_dtype(src), &from);
+  const uint8_t *flag = kiln__composite_read(r, mask, KILN_DTYPE_BOOL, &flags);
+  const char *data = kiln__composite_read(r, src, kiln__composite_dtype(src), &from);
   void *target = NULL;
-  if (r->status || !kiln__recipe_ok(r, kiln_tensor_writable_data(to, &target))) return;
+  if (r->status || !kiln__composite_ok(r, kiln_tensor_writable_data(to, &target))) return;
   const size_t item = kiln_tensor_item_size(to);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < to->numel && !kiln_budget_spent(&left, 1); i++) {
     if (!flag[i]) continue;
     if (next == src->numel) {
-      KILN_RECIPE_FAIL(r, "masked_scatter: Number of elements of source < number of ones in mask");
+      KILN_COMPOSITE_FAIL(r,
+                          "masked_scatter: Number of elements of source < number of ones in mask");
       return;
     }
     memcpy((char *)target + (size_t)i * item, data + (size_t)next++ * item, item);
@@ -75,66 +78,67 @@ static void scatter_masked(kiln__recipe *r, kiln_tensor *to, kiln_tensor *mask, 
 }
 /* self, mask, source: elements of source where the mask holds, in row-major order. (Versions before
  * 2 went in the order of self's memory where self was written.) */
-KILN_RECIPE(masked_scatter) {
+KILN_COMPOSITE(masked_scatter) {
   kiln_tensor *mask = kiln_arg_tensor(args, 1), *src = kiln_arg_tensor(args, 2);
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
-    KILN_RECIPE_FAIL(r,
-                     "masked_scatter: expected self and source to have same dtypes but got %s "
-                     "and %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(SELF)),
-                     kiln_dtype_ir_name(kiln_tensor_dtype(src)));
+    KILN_COMPOSITE_FAIL(r,
+                        "masked_scatter: expected self and source to have same dtypes but got %s "
+                        "and %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(SELF)),
+                        kiln_dtype_ir_name(kiln_tensor_dtype(src)));
     return;
   }
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
-    KILN_RECIPE_FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
+    KILN_COMPOSITE_FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
     return;
   }
   if (kiln__dest(outs) && kiln_kernel_is_in_place(r->call)) {
     rank = kiln_tensor_rank(SELF);
     memcpy(sizes, kiln_tensor_sizes(SELF), sizeof *sizes * (size_t)rank);
-  } else if (!kiln__recipe_ok(r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF),
-                                                kiln_tensor_rank(mask), kiln_tensor_sizes(mask),
-                                                &rank, sizes))) {
+  } else if (!kiln__composite_ok(r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF),
+                                                   kiln_tensor_rank(mask), kiln_tensor_sizes(mask),
+                                                   &rank, sizes))) {
     return;
   }
-  const kiln_ivalue wide = kiln__recipe_ints(r, rank, sizes);
-  kiln_tensor *to = KILN_COOK(r, expand, T(SELF), wide, B(false));
-  mask = KILN_COOK(r, expand, T(mask), wide, B(false));
-  to = kiln__recipe_copy(r, to);
+  const kiln_ivalue wide = kiln__composite_ints(r, rank, sizes);
+  kiln_tensor *to = KILN_STEP(r, expand, T(SELF), wide, B(false));
+  mask = KILN_STEP(r, expand, T(mask), wide, B(false));
+  to = kiln__composite_copy(r, to);
   if (to) scatter_masked(r, to, mask, src);
-  kiln__recipe_give(r, outs, to);
+  kiln__composite_give(r, outs, to);
 }
 
 /* -- Under a mask: indices are clamped into the dimensions, in their order -- */
 
-static kiln_ivalue clamped_indices(kiln__recipe *r, const kiln_tensor *t, const kiln_list *from) {
-  const kiln_ivalue found = kiln__recipe_tensors(r, 0, NULL);
+static kiln_ivalue clamped_indices(kiln__composite *r, const kiln_tensor *t,
+                                   const kiln_list *from) {
+  const kiln_ivalue found = kiln__composite_tensors(r, 0, NULL);
   for (int64_t i = 0; !r->status && i < from->count; i++) {
-    const int64_t n = kiln__recipe_size(t, (int)(i < kiln_tensor_rank(t) ? i : 0));
+    const int64_t n = kiln__composite_size(t, (int)(i < kiln_tensor_rank(t) ? i : 0));
     kiln_ivalue index = from->items[i];
-    if (index.tag == KILN_TAG_TENSOR) index = T(KILN_COOK(r, clamp, index, I(-n), I(n - 1)));
+    if (index.tag == KILN_TAG_TENSOR) index = T(KILN_STEP(r, clamp, index, I(-n), I(n - 1)));
     if (!r->status)
-      (void)kiln__recipe_ok(r, kiln_list_push(found.u.list, kiln_ivalue_retain(index)));
+      (void)kiln__composite_ok(r, kiln_list_push(found.u.list, kiln_ivalue_retain(index)));
   }
   return found;
 }
 /* self, mask, indices, fill */
-KILN_RECIPE(_unsafe_masked_index) {
-  kiln_tensor *hidden = KILN_COOK(r, logical_not, args[1]);
+KILN_COMPOSITE(_unsafe_masked_index) {
+  kiln_tensor *hidden = KILN_STEP(r, logical_not, args[1]);
   const kiln_ivalue indices = clamped_indices(r, SELF, kiln_arg_list(args, 2));
-  kiln_tensor *found = KILN_COOK(r, index, args[0], indices);
-  kiln__recipe_give(r, outs, KILN_COOK(r, masked_fill, T(found), T(hidden), args[3]));
+  kiln_tensor *found = KILN_STEP(r, index, args[0], indices);
+  kiln__composite_give(r, outs, KILN_STEP(r, masked_fill, T(found), T(hidden), args[3]));
 }
 /* self, mask, indices, values */
-KILN_RECIPE(_unsafe_masked_index_put_accumulate) {
-  kiln_tensor *hidden = KILN_COOK(r, logical_not, args[1]);
-  kiln_tensor *added = KILN_COOK(r, masked_fill, args[3], T(hidden), I(0));
+KILN_COMPOSITE(_unsafe_masked_index_put_accumulate) {
+  kiln_tensor *hidden = KILN_STEP(r, logical_not, args[1]);
+  kiln_tensor *added = KILN_STEP(r, masked_fill, args[3], T(hidden), I(0));
   if (SELF->numel == 0) {
-    kiln__recipe_give(r, outs, kiln__recipe_copy(r, SELF));
+    kiln__composite_give(r, outs, kiln__composite_copy(r, SELF));
     return;
   }
   const kiln_ivalue indices = clamped_indices(r, SELF, kiln_arg_list(args, 2));
-  kiln__recipe_give(r, outs, KILN_COOK(r, index_put, args[0], indices, T(added), B(true)));
+  kiln__composite_give(r, outs, KILN_STEP(r, index_put, args[0], indices, T(added), B(true)));
 }

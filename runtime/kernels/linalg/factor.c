@@ -10,35 +10,36 @@
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 /* A tensor of b's batches of m x n matrices (n < 0: vectors of m). */
-static z *new_batch(kiln__recipe *r, const kiln__la_batch *b, int64_t m, int64_t n,
+static z *new_batch(kiln__composite *r, const kiln__la_batch *b, int64_t m, int64_t n,
                     kiln_tensor **out) {
   int64_t sizes[KILN_MAX_RANK];
   memcpy(sizes, b->sizes, sizeof sizes);
   sizes[b->rank - 2] = m;
   sizes[b->rank - 1] = n;
-  return kiln__recipe_new(r, KILN_DTYPE_C128, b->rank - (n < 0), sizes, out);
+  return kiln__composite_new(r, KILN_DTYPE_C128, b->rank - (n < 0), sizes, out);
 }
 /* Whole numbers, one for each matrix (n < 0) or n of them, of an integer dtype at last. */
-static int64_t *new_whole(kiln__recipe *r, const kiln__la_batch *b, int64_t n, kiln_tensor **out) {
+static int64_t *new_whole(kiln__composite *r, const kiln__la_batch *b, int64_t n,
+                          kiln_tensor **out) {
   int64_t sizes[KILN_MAX_RANK];
   memcpy(sizes, b->sizes, sizeof sizes);
   sizes[b->rank - 2] = n;
-  return kiln__recipe_new(r, KILN_DTYPE_I64, b->rank - 2 + (n >= 0), sizes, out);
+  return kiln__composite_new(r, KILN_DTYPE_I64, b->rank - 2 + (n >= 0), sizes, out);
 }
-static void give(kiln__recipe *r, kiln_ivalue *out, kiln_tensor *t, kiln_dtype dtype) {
-  kiln__recipe_give(r, out, kiln__la_result(r, t, dtype, false));
+static void give(kiln__composite *r, kiln_ivalue *out, kiln_tensor *t, kiln_dtype dtype) {
+  kiln__composite_give(r, out, kiln__la_result(r, t, dtype, false));
 }
 
 /* -- QR -- */
 
-static void qr(kiln__recipe *r, const char *name, kiln_tensor *t, bool complete, bool only_r,
+static void qr(kiln__composite *r, const char *name, kiln_tensor *t, bool complete, bool only_r,
                kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *q_tensor = NULL, *r_tensor, *room;
   if (!kiln__la_read(r, name, t, false, &b)) return;
   const int64_t k = least(b.m, b.n), columns = complete ? b.m : k, zero = 0;
-  z *tau = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &k, &room);
-  z *q = only_r ? kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &q_tensor)
+  z *tau = kiln__composite_new(r, KILN_DTYPE_C128, 1, &k, &room);
+  z *q = only_r ? kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &q_tensor)
                 : new_batch(r, &b, b.m, columns, &q_tensor);
   z *upper = new_batch(r, &b, columns, b.n, &r_tensor);
   if (r->status) return;
@@ -51,20 +52,20 @@ static void qr(kiln__recipe *r, const char *name, kiln_tensor *t, bool complete,
   give(r, &outs[0], q_tensor, b.dtype);
   give(r, &outs[1], r_tensor, b.dtype);
 }
-KILN_RECIPE(qr) { qr(r, "torch.linalg.qr", SELF, !kiln_arg_bool(args, 1), false, outs); }
-KILN_RECIPE(linalg_qr) {
+KILN_COMPOSITE(qr) { qr(r, "torch.linalg.qr", SELF, !kiln_arg_bool(args, 1), false, outs); }
+KILN_COMPOSITE(linalg_qr) {
   const kiln_str mode = kiln_arg_str(args, 1);
   const bool complete = kiln_str_is(mode, "complete"), only_r = kiln_str_is(mode, "r");
   if (!complete && !only_r && !kiln_str_is(mode, "reduced")) {
-    KILN_RECIPE_FAIL(r,
-                     "qr received unrecognized mode '" KILN_STR_FMT
-                     "' but expected one of 'reduced' (default), 'r', or 'complete'",
-                     KILN_STR_ARG(mode));
+    KILN_COMPOSITE_FAIL(r,
+                        "qr received unrecognized mode '" KILN_STR_FMT
+                        "' but expected one of 'reduced' (default), 'r', or 'complete'",
+                        KILN_STR_ARG(mode));
     return;
   }
   qr(r, "linalg.qr", SELF, complete, only_r, outs);
 }
-KILN_RECIPE(geqrf) {
+KILN_COMPOSITE(geqrf) {
   kiln__la_batch b;
   kiln_tensor *taus;
   if (!kiln__la_read(r, "geqrf", SELF, false, &b)) return;
@@ -77,30 +78,31 @@ KILN_RECIPE(geqrf) {
   give(r, &outs[1], taus, b.dtype);
 }
 /* Reflectors [.., m, n] and their factors [.., k], both read; false after a failure. */
-static bool read_reflectors(kiln__recipe *r, const char *name, kiln_tensor *t, kiln_tensor *tau,
+static bool read_reflectors(kiln__composite *r, const char *name, kiln_tensor *t, kiln_tensor *tau,
                             kiln__la_batch *b, const z **out_tau, int64_t *out_k) {
   kiln_tensor *dense;
   if (!kiln__la_read(r, name, t, false, b)) return false;
-  *out_tau = kiln__recipe_read(r, tau, KILN_DTYPE_C128, &dense);
-  *out_k = kiln__recipe_size(tau, -1);
+  *out_tau = kiln__composite_read(r, tau, KILN_DTYPE_C128, &dense);
+  *out_k = kiln__composite_size(tau, -1);
   if (!r->status && (*out_k > least(b->m, b->n) || tau->numel != b->count * *out_k ||
                      kiln_tensor_rank(tau) != b->rank - 1)) {
-    KILN_RECIPE_FAIL(r,
-                     "%s: Expected tau to have one dimension less than input and at most as many "
-                     "factors as input has columns or rows",
-                     name);
+    KILN_COMPOSITE_FAIL(
+        r,
+        "%s: Expected tau to have one dimension less than input and at most as many "
+        "factors as input has columns or rows",
+        name);
   }
   return !r->status;
 }
 /* Q of reflectors and factors, whole [.., m, m] or its first n columns; false after a failure. */
-static bool make_qs(kiln__recipe *r, const char *name, const kiln_ivalue *args, bool whole,
+static bool make_qs(kiln__composite *r, const char *name, const kiln_ivalue *args, bool whole,
                     kiln__la_batch *b, kiln_tensor **out) {
   const z *tau;
   int64_t k;
   if (!read_reflectors(r, name, SELF, ARG(1), b, &tau, &k)) return false;
   if (!whole && b->m < b->n) {
-    KILN_RECIPE_FAIL(r, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]",
-                     name);
+    KILN_COMPOSITE_FAIL(r, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]",
+                        name);
     return false;
   }
   const int64_t columns = whole ? b->m : b->n;
@@ -111,22 +113,22 @@ static bool make_qs(kiln__recipe *r, const char *name, const kiln_ivalue *args, 
   }
   return true;
 }
-KILN_RECIPE(linalg_householder_product) {
+KILN_COMPOSITE(linalg_householder_product) {
   kiln__la_batch b;
   kiln_tensor *out;
   if (!make_qs(r, "torch.linalg.householder_product", args, false, &b, &out)) return;
   give(r, outs, out, b.dtype);
 }
 /* reflectors, tau, other, left, transpose */
-KILN_RECIPE(ormqr) {
+KILN_COMPOSITE(ormqr) {
   kiln__la_batch b;
   kiln_tensor *out;
   if (!make_qs(r, "torch.ormqr", args, true, &b, &out)) return;
   kiln_tensor *full = kiln__la_result(r, out, b.dtype, false);
   if (kiln_arg_bool(args, 4)) full = kiln__la_adjoint(r, full);
-  kiln__recipe_give(r, outs,
-                    kiln_arg_bool(args, 3) ? KILN_COOK(r, matmul, T(full), args[2])
-                                           : KILN_COOK(r, matmul, args[2], T(full)));
+  kiln__composite_give(r, outs,
+                       kiln_arg_bool(args, 3) ? KILN_STEP(r, matmul, T(full), args[2])
+                                              : KILN_STEP(r, matmul, args[2], T(full)));
 }
 
 /* -- LU -- */
@@ -136,9 +138,9 @@ typedef struct lu {
   int64_t k;
   kiln_tensor *pivots, *info; /* int64; pivots from 1 */
 } lu;
-static bool factor(kiln__recipe *r, const char *name, kiln_tensor *t, bool pivoting, lu *f) {
+static bool factor(kiln__composite *r, const char *name, kiln_tensor *t, bool pivoting, lu *f) {
   if (!pivoting) {
-    KILN_RECIPE_FAIL(r, "%s: LU without pivoting is not implemented on the CPU", name);
+    KILN_COMPOSITE_FAIL(r, "%s: LU without pivoting is not implemented on the CPU", name);
     return false;
   }
   if (!kiln__la_read(r, name, t, false, &f->b)) return false;
@@ -153,34 +155,34 @@ static bool factor(kiln__recipe *r, const char *name, kiln_tensor *t, bool pivot
   }
   return true;
 }
-static void check_info(kiln__recipe *r, const char *name, const lu *f) {
+static void check_info(kiln__composite *r, const char *name, const lu *f) {
   const int64_t *info = kiln_tensor_data(f->info);
   for (int64_t i = 0; i < f->b.count; i++) {
     if (!info[i] || r->status) continue;
-    KILN_RECIPE_FAIL(
+    KILN_COMPOSITE_FAIL(
         r, "%s: U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero",
         name, (long long)info[i], (long long)info[i]);
   }
 }
-static void give_lu(kiln__recipe *r, const char *name, kiln_tensor *t, bool pivoting, bool check,
+static void give_lu(kiln__composite *r, const char *name, kiln_tensor *t, bool pivoting, bool check,
                     bool with_info, kiln_ivalue *outs) {
   lu f;
   if (!factor(r, name, t, pivoting, &f)) return;
   if (check) check_info(r, name, &f);
   give(r, &outs[0], f.b.tensor, f.b.dtype);
-  kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, f.pivots, KILN_DTYPE_I32));
-  if (with_info) kiln__recipe_give(r, &outs[2], kiln__recipe_to(r, f.info, KILN_DTYPE_I32));
+  kiln__composite_give(r, &outs[1], kiln__composite_to(r, f.pivots, KILN_DTYPE_I32));
+  if (with_info) kiln__composite_give(r, &outs[2], kiln__composite_to(r, f.info, KILN_DTYPE_I32));
 }
-KILN_RECIPE(linalg_lu_factor) {
+KILN_COMPOSITE(linalg_lu_factor) {
   give_lu(r, "torch.linalg.lu_factor", SELF, kiln_arg_bool(args, 1), true, false, outs);
 }
 /* self, pivot, check_errors -> LU, pivots, info */
-KILN_RECIPE(linalg_lu_factor_ex) {
+KILN_COMPOSITE(linalg_lu_factor_ex) {
   give_lu(r, "torch.linalg.lu_factor_ex", SELF, kiln_arg_bool(args, 1), kiln_arg_bool(args, 2),
           true, outs);
 }
 /* The triangles and the permutation of factors in place, where they are wanted. */
-static void unpack(kiln__recipe *r, kiln_tensor *data, kiln_tensor *pivots, bool with_data,
+static void unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *pivots, bool with_data,
                    bool with_pivots, kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *p, *l, *u, *dense;
@@ -188,18 +190,19 @@ static void unpack(kiln__recipe *r, kiln_tensor *data, kiln_tensor *pivots, bool
   if (!kiln__la_read(r, "torch.lu_unpack", data, false, &b)) return;
   const int64_t k = least(b.m, b.n);
   if (with_pivots && kiln_tensor_dtype(pivots) != KILN_DTYPE_I32) {
-    KILN_RECIPE_FAIL(r, "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
-                        "torch.int32 dtype.");
+    KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
+                           "torch.int32 dtype.");
   } else if (with_pivots && pivots->numel != b.count * k) {
-    KILN_RECIPE_FAIL(r, "torch.lu_unpack: the pivots do not fit LU_data");
+    KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: the pivots do not fit LU_data");
   }
-  const int64_t *pivot = with_pivots ? kiln__recipe_read(r, pivots, KILN_DTYPE_I64, &dense) : NULL;
-  z *low =
-      with_data ? new_batch(r, &b, b.m, k, &l) : kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &l);
-  z *up =
-      with_data ? new_batch(r, &b, k, b.n, &u) : kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &u);
+  const int64_t *pivot =
+      with_pivots ? kiln__composite_read(r, pivots, KILN_DTYPE_I64, &dense) : NULL;
+  z *low = with_data ? new_batch(r, &b, b.m, k, &l)
+                     : kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &l);
+  z *up = with_data ? new_batch(r, &b, k, b.n, &u)
+                    : kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &u);
   z *turn = with_pivots ? new_batch(r, &b, b.m, b.m, &p)
-                        : kiln__recipe_new(r, KILN_DTYPE_C128, 1, &zero, &p);
+                        : kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &p);
   int64_t *order = kiln__la_pivots(r, b.m);
   if (r->status) return;
   for (int64_t i = 0; i < b.count; i++) {
@@ -216,7 +219,7 @@ static void unpack(kiln__recipe *r, kiln_tensor *data, kiln_tensor *pivots, bool
     for (int64_t j = 0; j < k; j++) {
       const int64_t other = pivot[i * k + j] - 1, kept = order[j];
       if (other < 0 || other >= b.m) {
-        KILN_RECIPE_FAIL(r, "torch.lu_unpack: pivots out of range");
+        KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: pivots out of range");
         return;
       }
       order[j] = order[other];
@@ -229,24 +232,24 @@ static void unpack(kiln__recipe *r, kiln_tensor *data, kiln_tensor *pivots, bool
   give(r, &outs[1], l, b.dtype);
   give(r, &outs[2], u, b.dtype);
 }
-KILN_RECIPE(lu_unpack) {
+KILN_COMPOSITE(lu_unpack) {
   unpack(r, SELF, ARG(1), kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
 }
 /* A, pivot -> P, L, U */
-KILN_RECIPE(linalg_lu) {
+KILN_COMPOSITE(linalg_lu) {
   lu f;
   if (!factor(r, "linalg.lu", SELF, kiln_arg_bool(args, 1), &f)) return;
   unpack(r, kiln__la_result(r, f.b.tensor, f.b.dtype, false),
-         kiln__recipe_to(r, f.pivots, KILN_DTYPE_I32), true, true, outs);
+         kiln__composite_to(r, f.pivots, KILN_DTYPE_I32), true, true, outs);
 }
 /* Solves a x = b from factors, or with a's adjoint. */
-static kiln_tensor *solve_from(kiln__recipe *r, const char *name, kiln_tensor *data,
+static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor *data,
                                kiln_tensor *pivots, kiln_tensor *b, bool adjoint) {
   kiln__la_batch left, right;
-  kiln_tensor *dense, *room, *column = KILN_COOK(r, unsqueeze, T(pivots), I(-1));
+  kiln_tensor *dense, *room, *column = KILN_STEP(r, unsqueeze, T(pivots), I(-1));
   if (r->status) return NULL;
   if (kiln_tensor_dtype(pivots) != KILN_DTYPE_I32) {
-    KILN_RECIPE_FAIL(r, "%s: pivots should be a Tensor of scalar type torch.int32", name);
+    KILN_COMPOSITE_FAIL(r, "%s: pivots should be a Tensor of scalar type torch.int32", name);
     return NULL;
   }
   kiln__la_share(r, &column, &data);
@@ -256,23 +259,23 @@ static kiln_tensor *solve_from(kiln__recipe *r, const char *name, kiln_tensor *d
     return NULL;
   }
   const int64_t n = left.n;
-  if (right.m != n || kiln__recipe_size(column, -2) != n) {
-    KILN_RECIPE_FAIL(r,
-                     "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
-                     "%lldx%lld)",
-                     name, (long long)left.m, (long long)left.n, (long long)right.m,
-                     (long long)right.n);
+  if (right.m != n || kiln__composite_size(column, -2) != n) {
+    KILN_COMPOSITE_FAIL(r,
+                        "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
+                        "%lldx%lld)",
+                        name, (long long)left.m, (long long)left.n, (long long)right.m,
+                        (long long)right.n);
     return NULL;
   }
-  const int64_t *from = kiln__recipe_read(r, column, KILN_DTYPE_I64, &dense), square = n * n;
+  const int64_t *from = kiln__composite_read(r, column, KILN_DTYPE_I64, &dense), square = n * n;
   int64_t *pivot = kiln__la_pivots(r, n);
-  z *turned = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &square, &room);
+  z *turned = kiln__composite_new(r, KILN_DTYPE_C128, 1, &square, &room);
   for (int64_t i = 0; !r->status && i < left.count; i++) {
     z *a = left.data + i * square, *x = right.data + i * n * right.n;
     for (int64_t j = 0; j < n; j++) {
       pivot[j] = from[i * n + j] - 1;
       if (pivot[j] >= 0 && pivot[j] < n) continue;
-      KILN_RECIPE_FAIL(r, "%s: pivots out of range", name);
+      KILN_COMPOSITE_FAIL(r, "%s: pivots out of range", name);
       return NULL;
     }
     if (!adjoint) {
@@ -293,20 +296,20 @@ static kiln_tensor *solve_from(kiln__recipe *r, const char *name, kiln_tensor *d
   return kiln__la_result(r, right.tensor, right.dtype, false);
 }
 /* LU, pivots, B, left, adjoint */
-KILN_RECIPE(linalg_lu_solve) {
+KILN_COMPOSITE(linalg_lu_solve) {
   const bool left = kiln_arg_bool(args, 3), adjoint = kiln_arg_bool(args, 4);
   kiln_tensor *b = left ? ARG(2) : kiln__la_adjoint(r, ARG(2));
   kiln_tensor *x = solve_from(r, "torch.linalg.lu_solve", SELF, ARG(1), b, adjoint == left);
-  kiln__recipe_give(r, outs, left ? x : kiln__la_adjoint(r, x));
+  kiln__composite_give(r, outs, left ? x : kiln__la_adjoint(r, x));
 }
-KILN_RECIPE(lu_solve) {
-  kiln__recipe_give(r, outs, solve_from(r, "torch.lu_solve", ARG(1), ARG(2), SELF, false));
+KILN_COMPOSITE(lu_solve) {
+  kiln__composite_give(r, outs, solve_from(r, "torch.lu_solve", ARG(1), ARG(2), SELF, false));
 }
 
 /* -- With a number for the failure instead of the failure -- */
 
 /* self, upper, check_errors -> L, info */
-KILN_RECIPE(linalg_cholesky_ex) {
+KILN_COMPOSITE(linalg_cholesky_ex) {
   kiln__la_batch b;
   kiln_tensor *infos;
   const bool upper = kiln_arg_bool(args, 1);
@@ -316,83 +319,83 @@ KILN_RECIPE(linalg_cholesky_ex) {
   for (int64_t i = 0; info && i < b.count; i++) {
     info[i] = kiln__la_cholesky(b.data + i * b.n * b.n, b.n);
     if (!info[i] || !kiln_arg_bool(args, 2)) continue;
-    KILN_RECIPE_FAIL(r,
-                     "linalg.cholesky_ex: The factorization could not be completed because the "
-                     "input is not positive-definite (the leading minor of order %lld is not "
-                     "positive-definite).",
-                     (long long)info[i]);
+    KILN_COMPOSITE_FAIL(r,
+                        "linalg.cholesky_ex: The factorization could not be completed because the "
+                        "input is not positive-definite (the leading minor of order %lld is not "
+                        "positive-definite).",
+                        (long long)info[i]);
     return;
   }
   t = kiln__la_result(r, b.tensor, b.dtype, false);
-  kiln__recipe_give(r, &outs[0], upper ? kiln__recipe_copy(r, kiln__la_adjoint(r, t)) : t);
-  kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, infos, KILN_DTYPE_I32));
+  kiln__composite_give(r, &outs[0], upper ? kiln__composite_copy(r, kiln__la_adjoint(r, t)) : t);
+  kiln__composite_give(r, &outs[1], kiln__composite_to(r, infos, KILN_DTYPE_I32));
 }
 /* A's factors and what of them fails; then x of a x = b. */
-static kiln_tensor *solve_with_info(kiln__recipe *r, const char *name, kiln_tensor *a,
+static kiln_tensor *solve_with_info(kiln__composite *r, const char *name, kiln_tensor *a,
                                     kiln_tensor *b, bool check, kiln_ivalue *info_out) {
   lu f;
   if (!factor(r, name, a, true, &f)) return NULL;
   const int64_t *info = kiln_tensor_data(f.info);
   for (int64_t i = 0; check && i < f.b.count; i++) {
     if (!info[i]) continue;
-    KILN_RECIPE_FAIL(r,
-                     "%s: The diagonal element %lld is zero, the inversion could not be "
-                     "completed because the input matrix is singular.",
-                     name, (long long)info[i]);
+    KILN_COMPOSITE_FAIL(r,
+                        "%s: The diagonal element %lld is zero, the inversion could not be "
+                        "completed because the input matrix is singular.",
+                        name, (long long)info[i]);
     return NULL;
   }
-  kiln__recipe_give(r, info_out, kiln__recipe_to(r, f.info, KILN_DTYPE_I32));
-  return solve_from(r, name, f.b.tensor, kiln__recipe_to(r, f.pivots, KILN_DTYPE_I32), b, false);
+  kiln__composite_give(r, info_out, kiln__composite_to(r, f.info, KILN_DTYPE_I32));
+  return solve_from(r, name, f.b.tensor, kiln__composite_to(r, f.pivots, KILN_DTYPE_I32), b, false);
 }
 /* A, check_errors -> inverse, info */
-KILN_RECIPE(linalg_inv_ex) {
-  const int64_t n = kiln__recipe_size(SELF, -1);
-  kiln_tensor *eye = KILN_COOK(r, eye, I(n), I(KILN_DTYPE_C128), NONE, NONE, NONE);
+KILN_COMPOSITE(linalg_inv_ex) {
+  const int64_t n = kiln__composite_size(SELF, -1);
+  kiln_tensor *eye = KILN_STEP(r, eye, I(n), I(KILN_DTYPE_C128), NONE, NONE, NONE);
   if (!kiln__la_check(r, "linalg.inv_ex", SELF)) return;
   kiln_tensor *x = solve_with_info(r, "linalg.inv_ex", SELF, eye, kiln_arg_bool(args, 1), &outs[1]);
   give(r, &outs[0], x, kiln_tensor_dtype(SELF));
 }
 /* A, B, left, check_errors -> result, info */
-KILN_RECIPE(linalg_solve_ex) {
+KILN_COMPOSITE(linalg_solve_ex) {
   kiln_tensor *a = SELF, *b = ARG(1);
   const bool left = kiln_arg_bool(args, 2);
   const bool vector =
       kiln_tensor_rank(b) == 1 || (kiln_tensor_rank(b) == kiln_tensor_rank(a) - 1 && left &&
                                    memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b),
                                           sizeof(int64_t) * (size_t)kiln_tensor_rank(b)) == 0);
-  if (vector) b = KILN_COOK(r, unsqueeze, T(b), I(-1));
+  if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
   if (!left) a = kiln__la_turned(r, a), b = kiln__la_turned(r, b);
   kiln_tensor *x =
       solve_with_info(r, "torch.linalg.solve_ex", a, b, kiln_arg_bool(args, 3), &outs[1]);
   if (!left) x = kiln__la_turned(r, x);
-  if (vector) x = KILN_COOK(r, squeeze_dim, T(x), I(-1));
+  if (vector) x = KILN_STEP(r, squeeze_dim, T(x), I(-1));
   give(r, &outs[0], x, kiln_tensor_dtype(SELF));
 }
 
 /* -- Cholesky's factor, triangles -- */
 
 /* self (b), input2 (the factor), upper */
-KILN_RECIPE(cholesky_solve) {
+KILN_COMPOSITE(cholesky_solve) {
   kiln_tensor *low = kiln_arg_bool(args, 2) ? kiln__la_adjoint(r, ARG(1)) : ARG(1);
   kiln_tensor *y = kiln__la_solve(r, "cholesky_solve", low, SELF, true, false, false);
-  kiln__recipe_give(
+  kiln__composite_give(
       r, outs, kiln__la_solve(r, "cholesky_solve", kiln__la_adjoint(r, low), y, true, true, false));
 }
-KILN_RECIPE(cholesky_inverse) {
+KILN_COMPOSITE(cholesky_inverse) {
   kiln_tensor *low = kiln_arg_bool(args, 1) ? kiln__la_adjoint(r, SELF) : SELF;
-  kiln_tensor *eye = KILN_COOK(r, eye, I(kiln__recipe_size(SELF, -1)), I(kiln_tensor_dtype(SELF)),
-                               NONE, NONE, NONE);
+  kiln_tensor *eye = KILN_STEP(r, eye, I(kiln__composite_size(SELF, -1)),
+                               I(kiln_tensor_dtype(SELF)), NONE, NONE, NONE);
   kiln_tensor *y = kiln__la_solve(r, "cholesky_inverse", low, eye, true, false, false);
-  kiln__recipe_give(
+  kiln__composite_give(
       r, outs,
       kiln__la_solve(r, "cholesky_inverse", kiln__la_adjoint(r, low), y, true, true, false));
 }
 /* self (b), A, upper, transpose, unitriangular -> solution, A's copy */
-KILN_RECIPE(triangular_solve) {
+KILN_COMPOSITE(triangular_solve) {
   const bool turn = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
   kiln_tensor *a = turn ? kiln__la_turned(r, ARG(1)) : ARG(1);
-  kiln__recipe_give(
+  kiln__composite_give(
       r, &outs[0],
       kiln__la_solve(r, "triangular_solve", a, SELF, true, upper != turn, kiln_arg_bool(args, 4)));
-  kiln__recipe_give(r, &outs[1], KILN_COOK(r, clone, args[1], NONE));
+  kiln__composite_give(r, &outs[1], KILN_STEP(r, clone, args[1], NONE));
 }

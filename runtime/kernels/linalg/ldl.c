@@ -119,13 +119,13 @@ static int64_t factor(const ldl *f, int64_t *pivot) {
   }
   return info;
 }
-static void give_factors(kiln__recipe *r, const char *name, const kiln_ivalue *args, bool check,
+static void give_factors(kiln__composite *r, const char *name, const kiln_ivalue *args, bool check,
                          bool with_info, kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *pivots, *infos;
   if (!kiln__la_read(r, name, SELF, true, &b)) return;
-  int64_t *pivot = kiln__recipe_new(r, KILN_DTYPE_I64, b.rank - 1, b.sizes, &pivots);
-  int64_t *info = kiln__recipe_new(r, KILN_DTYPE_I64, b.rank - 2, b.sizes, &infos);
+  int64_t *pivot = kiln__composite_new(r, KILN_DTYPE_I64, b.rank - 1, b.sizes, &pivots);
+  int64_t *info = kiln__composite_new(r, KILN_DTYPE_I64, b.rank - 2, b.sizes, &infos);
   if (r->status) return;
   const bool hermitian = kiln_arg_bool(args, 1) && kiln_dtype_is_complex(b.dtype);
   for (int64_t i = 0; i < b.count; i++) {
@@ -135,22 +135,22 @@ static void give_factors(kiln__recipe *r, const char *name, const kiln_ivalue *a
       if (e / b.n < e % b.n) f.a[e] = (z){0, 0};
     }
     if (!check || !info[i]) continue;
-    KILN_RECIPE_FAIL(r,
-                     "%s: The factorization could not be completed because the input is "
-                     "singular: D[%lld,%lld] is zero",
-                     name, (long long)info[i], (long long)info[i]);
+    KILN_COMPOSITE_FAIL(r,
+                        "%s: The factorization could not be completed because the input is "
+                        "singular: D[%lld,%lld] is zero",
+                        name, (long long)info[i], (long long)info[i]);
     return;
   }
-  kiln__recipe_give(r, &outs[0], kiln__la_result(r, b.tensor, b.dtype, false));
-  kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, pivots, KILN_DTYPE_I32));
-  if (with_info) kiln__recipe_give(r, &outs[2], kiln__recipe_to(r, infos, KILN_DTYPE_I32));
+  kiln__composite_give(r, &outs[0], kiln__la_result(r, b.tensor, b.dtype, false));
+  kiln__composite_give(r, &outs[1], kiln__composite_to(r, pivots, KILN_DTYPE_I32));
+  if (with_info) kiln__composite_give(r, &outs[2], kiln__composite_to(r, infos, KILN_DTYPE_I32));
 }
 /* self, hermitian -> LD, pivots */
-KILN_RECIPE(linalg_ldl_factor) {
+KILN_COMPOSITE(linalg_ldl_factor) {
   give_factors(r, "torch.linalg.ldl_factor", args, true, false, outs);
 }
 /* self, hermitian, check_errors -> LD, pivots, info */
-KILN_RECIPE(linalg_ldl_factor_ex) {
+KILN_COMPOSITE(linalg_ldl_factor_ex) {
   give_factors(r, "torch.linalg.ldl_factor_ex", args, kiln_arg_bool(args, 2), true, outs);
 }
 
@@ -188,7 +188,7 @@ static void solve(const ldl *f, const int64_t *pivot, z *x, int64_t m) {
   }
 }
 /* Pivots that a factorisation can have given. */
-static bool check_pivots(kiln__recipe *r, const int64_t *pivot, int64_t n) {
+static bool check_pivots(kiln__composite *r, const int64_t *pivot, int64_t n) {
   for (int64_t k = 0; k < n; k++) {
     const int64_t row = pivot[k] < -n ? 0 : pivot[k] < 0 ? -pivot[k] : pivot[k];
     const bool pair = pivot[k] < 0;
@@ -196,13 +196,13 @@ static bool check_pivots(kiln__recipe *r, const int64_t *pivot, int64_t n) {
       k += pair;
       continue;
     }
-    KILN_RECIPE_FAIL(r, "torch.linalg.ldl_solve: pivots out of range");
+    KILN_COMPOSITE_FAIL(r, "torch.linalg.ldl_solve: pivots out of range");
     return false;
   }
   return true;
 }
 /* LD, pivots, B, hermitian */
-KILN_RECIPE(linalg_ldl_solve) {
+KILN_COMPOSITE(linalg_ldl_solve) {
   const char *name = "torch.linalg.ldl_solve";
   kiln_tensor *factors = SELF, *pivots = ARG(1), *b = ARG(2), *dense;
   kiln__la_batch left, right;
@@ -211,18 +211,18 @@ KILN_RECIPE(linalg_ldl_solve) {
   bool fits =
       kiln_tensor_rank(b) >= 2 && kiln_tensor_rank(pivots) == rank - 1 &&
       memcmp(kiln_tensor_sizes(pivots), left.sizes, sizeof(int64_t) * (size_t)(rank - 1)) == 0;
-  if (!fits || kiln__recipe_size(b, -2) != left.n) {
-    KILN_RECIPE_FAIL(r, "%s: Expected LD, pivots and B of fitting shapes", name);
+  if (!fits || kiln__composite_size(b, -2) != left.n) {
+    KILN_COMPOSITE_FAIL(r, "%s: Expected LD, pivots and B of fitting shapes", name);
     return;
   }
   if (kiln_tensor_dtype(b) != left.dtype) {
-    KILN_RECIPE_FAIL(r, "%s: LD and B must have the same dtype", name);
+    KILN_COMPOSITE_FAIL(r, "%s: LD and B must have the same dtype", name);
     return;
   }
-  pivots = KILN_COOK(r, unsqueeze, T(pivots), I(-1)); /* so that batches broadcast */
+  pivots = KILN_STEP(r, unsqueeze, T(pivots), I(-1)); /* so that batches broadcast */
   kiln__la_share(r, &factors, &b);
   kiln__la_share(r, &pivots, &b);
-  const int64_t *pivot = kiln__recipe_read(r, pivots, KILN_DTYPE_I64, &dense);
+  const int64_t *pivot = kiln__composite_read(r, pivots, KILN_DTYPE_I64, &dense);
   if (!pivot || !kiln__la_read(r, name, factors, true, &left) ||
       !kiln__la_read(r, name, b, false, &right)) {
     return;
@@ -233,5 +233,5 @@ KILN_RECIPE(linalg_ldl_solve) {
     if (!check_pivots(r, pivot + i * left.n, left.n)) return;
     solve(&f, pivot + i * left.n, right.data + i * left.n * right.n, right.n);
   }
-  kiln__recipe_give(r, outs, kiln__la_result(r, right.tensor, right.dtype, false));
+  kiln__composite_give(r, outs, kiln__la_result(r, right.tensor, right.dtype, false));
 }

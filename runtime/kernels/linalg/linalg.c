@@ -10,25 +10,25 @@
 
 /* -- Batches -- */
 
-bool kiln__la_check(kiln__recipe *r, const char *name, const kiln_tensor *t) {
-  const kiln_dtype dtype = kiln__recipe_dtype(t);
+bool kiln__la_check(kiln__composite *r, const char *name, const kiln_tensor *t) {
+  const kiln_dtype dtype = kiln__composite_dtype(t);
   if (r->status) return false;
   if (!kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
-    KILN_RECIPE_FAIL(r, "%s: Expected a floating point or complex tensor as input. Got %s", name,
-                     kiln_dtype_ir_name(dtype));
+    KILN_COMPOSITE_FAIL(r, "%s: Expected a floating point or complex tensor as input. Got %s", name,
+                        kiln_dtype_ir_name(dtype));
   } else if (dtype == KILN_DTYPE_F16 || dtype == KILN_DTYPE_BF16) {
-    KILN_RECIPE_FAIL(r, "%s: Low precision dtypes not supported. Got %s", name,
-                     kiln_dtype_ir_name(dtype));
+    KILN_COMPOSITE_FAIL(r, "%s: Low precision dtypes not supported. Got %s", name,
+                        kiln_dtype_ir_name(dtype));
   }
   return !r->status;
 }
-bool kiln__la_read(kiln__recipe *r, const char *name, kiln_tensor *t, bool square,
+bool kiln__la_read(kiln__composite *r, const char *name, kiln_tensor *t, bool square,
                    kiln__la_batch *b) {
-  const int rank = kiln__recipe_rank(t);
+  const int rank = kiln__composite_rank(t);
   void *data = NULL;
   if (!kiln__la_check(r, name, t)) return false;
   if (rank < 2) {
-    KILN_RECIPE_FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
+    KILN_COMPOSITE_FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
     return false;
   }
   *b = (kiln__la_batch){.dtype = kiln_tensor_dtype(t), .rank = rank, .count = 1};
@@ -37,74 +37,76 @@ bool kiln__la_read(kiln__recipe *r, const char *name, kiln_tensor *t, bool squar
   b->n = b->sizes[rank - 1];
   for (int d = 0; d < rank - 2; d++) b->count *= b->sizes[d];
   if (square && b->m != b->n) {
-    KILN_RECIPE_FAIL(r,
-                     "%s: A must be batches of square matrices, but they are %lld by %lld "
-                     "matrices",
-                     name, (long long)b->m, (long long)b->n);
+    KILN_COMPOSITE_FAIL(r,
+                        "%s: A must be batches of square matrices, but they are %lld by %lld "
+                        "matrices",
+                        name, (long long)b->m, (long long)b->n);
     return false;
   }
-  b->tensor = kiln__recipe_copy(r, kiln__recipe_to(r, t, KILN_DTYPE_C128));
-  if (!b->tensor || !kiln__recipe_ok(r, kiln_tensor_writable_data(b->tensor, &data))) return false;
+  b->tensor = kiln__composite_copy(r, kiln__composite_to(r, t, KILN_DTYPE_C128));
+  if (!b->tensor || !kiln__composite_ok(r, kiln_tensor_writable_data(b->tensor, &data)))
+    return false;
   b->data = data;
   return true;
 }
-kiln_tensor *kiln__la_result(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, bool real) {
-  const bool parts = kiln_dtype_is_complex(kiln__recipe_dtype(t));
+kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype, bool real) {
+  const bool parts = kiln_dtype_is_complex(kiln__composite_dtype(t));
   if (parts && (real || !kiln_dtype_is_complex(dtype))) {
-    t = kiln__recipe_copy(r, KILN_COOK(r, real, T(t))); /* not a view of every other number */
+    t = kiln__composite_copy(r, KILN_STEP(r, real, T(t))); /* not a view of every other number */
   }
-  return kiln__recipe_to(r, t, real ? kiln_dtype_real(dtype) : dtype);
+  return kiln__composite_to(r, t, real ? kiln_dtype_real(dtype) : dtype);
 }
-int64_t *kiln__la_pivots(kiln__recipe *r, int64_t n) {
+int64_t *kiln__la_pivots(kiln__composite *r, int64_t n) {
   kiln_tensor *t;
-  return kiln__recipe_new(r, KILN_DTYPE_I64, 1, &n, &t);
+  return kiln__composite_new(r, KILN_DTYPE_I64, 1, &n, &t);
 }
 
-void kiln__la_share(kiln__recipe *r, kiln_tensor **a, kiln_tensor **b) {
+void kiln__la_share(kiln__composite *r, kiln_tensor **a, kiln_tensor **b) {
   int64_t sizes[KILN_MAX_RANK];
   int rank;
   if (r->status || !*a || !*b) return;
   kiln_tensor **pair[] = {a, b};
   for (int i = 1; i >= 0; i--) {
     if (kiln_tensor_rank(*pair[i]) < 2) {
-      KILN_RECIPE_FAIL(r,
-                       "Expected %s to have at least 2 dimensions, but it has %d dimensions "
-                       "instead",
-                       i == 0 ? "A" : "b", kiln_tensor_rank(*pair[i]));
+      KILN_COMPOSITE_FAIL(r,
+                          "Expected %s to have at least 2 dimensions, but it has %d dimensions "
+                          "instead",
+                          i == 0 ? "A" : "b", kiln_tensor_rank(*pair[i]));
       return;
     }
   }
-  if (!kiln__recipe_ok(
+  if (!kiln__composite_ok(
           r, kiln_broadcast(kiln_tensor_rank(*a) - 2, kiln_tensor_sizes(*a),
                             kiln_tensor_rank(*b) - 2, kiln_tensor_sizes(*b), &rank, sizes))) {
     return;
   }
   for (int i = 0; i < 2; i++) {
-    sizes[rank] = kiln__recipe_size(*pair[i], -2);
-    sizes[rank + 1] = kiln__recipe_size(*pair[i], -1);
-    *pair[i] = KILN_COOK(r, expand, T(*pair[i]), kiln__recipe_ints(r, rank + 2, sizes), B(false));
+    sizes[rank] = kiln__composite_size(*pair[i], -2);
+    sizes[rank + 1] = kiln__composite_size(*pair[i], -1);
+    *pair[i] =
+        KILN_STEP(r, expand, T(*pair[i]), kiln__composite_ints(r, rank + 2, sizes), B(false));
     if (r->status) return;
   }
 }
-kiln_tensor *kiln__la_turned(kiln__recipe *r, kiln_tensor *t) {
-  return KILN_COOK(r, transpose, T(t), I(-2), I(-1));
+kiln_tensor *kiln__la_turned(kiln__composite *r, kiln_tensor *t) {
+  return KILN_STEP(r, transpose, T(t), I(-2), I(-1));
 }
-kiln_tensor *kiln__la_adjoint(kiln__recipe *r, kiln_tensor *t) {
+kiln_tensor *kiln__la_adjoint(kiln__composite *r, kiln_tensor *t) {
   t = kiln__la_turned(r, t);
-  return kiln_dtype_is_complex(kiln__recipe_dtype(t)) ? KILN_COOK(r, conj, T(t)) : t;
+  return kiln_dtype_is_complex(kiln__composite_dtype(t)) ? KILN_STEP(r, conj, T(t)) : t;
 }
 
 /* -- Determinants: outs in the order sign, log of the size; or one of them -- */
 
 typedef enum wanted { DET, SLOGDET, LOGDET } wanted;
-static void determinants(kiln__recipe *r, const char *name, kiln_tensor *t, wanted what,
+static void determinants(kiln__composite *r, const char *name, kiln_tensor *t, wanted what,
                          kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *det, *logs;
   if (!kiln__la_read(r, name, t, true, &b)) return;
   int64_t *pivot = kiln__la_pivots(r, b.n);
-  z *to = kiln__recipe_new(r, KILN_DTYPE_C128, b.rank - 2, b.sizes, &det);
-  double *size = kiln__recipe_new(r, KILN_DTYPE_F64, b.rank - 2, b.sizes, &logs);
+  z *to = kiln__composite_new(r, KILN_DTYPE_C128, b.rank - 2, b.sizes, &det);
+  double *size = kiln__composite_new(r, KILN_DTYPE_F64, b.rank - 2, b.sizes, &logs);
   if (r->status) return;
   for (int64_t i = 0; i < b.count; i++) {
     z *a = b.data + i * b.n * b.n;
@@ -125,27 +127,27 @@ static void determinants(kiln__recipe *r, const char *name, kiln_tensor *t, want
   }
   if (what == LOGDET) { /* NaN for negative ones */
     kiln_tensor *sign = kiln__la_result(r, det, b.dtype, false);
-    logs = kiln__recipe_to(r, logs, kiln_dtype_real(b.dtype));
-    kiln__recipe_give(r, outs, KILN_COOK(r, add, T(KILN_COOK(r, log, T(sign))), T(logs), I(1)));
+    logs = kiln__composite_to(r, logs, kiln_dtype_real(b.dtype));
+    kiln__composite_give(r, outs, KILN_STEP(r, add, T(KILN_STEP(r, log, T(sign))), T(logs), I(1)));
     return;
   }
-  kiln__recipe_give(r, &outs[0], kiln__la_result(r, det, b.dtype, false));
+  kiln__composite_give(r, &outs[0], kiln__la_result(r, det, b.dtype, false));
   if (what == SLOGDET) {
-    kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, logs, kiln_dtype_real(b.dtype)));
+    kiln__composite_give(r, &outs[1], kiln__composite_to(r, logs, kiln_dtype_real(b.dtype)));
   }
 }
-KILN_RECIPE(linalg_det) { determinants(r, "linalg.det", SELF, DET, outs); }
-KILN_RECIPE(linalg_slogdet) { determinants(r, "linalg.slogdet", SELF, SLOGDET, outs); }
-KILN_RECIPE(logdet) { determinants(r, "logdet", SELF, LOGDET, outs); }
+KILN_COMPOSITE(linalg_det) { determinants(r, "linalg.det", SELF, DET, outs); }
+KILN_COMPOSITE(linalg_slogdet) { determinants(r, "linalg.slogdet", SELF, SLOGDET, outs); }
+KILN_COMPOSITE(logdet) { determinants(r, "logdet", SELF, LOGDET, outs); }
 
 /* -- Solutions -- */
 
-kiln_tensor *kiln__la_inverse(kiln__recipe *r, const char *name, kiln_tensor *t) {
+kiln_tensor *kiln__la_inverse(kiln__composite *r, const char *name, kiln_tensor *t) {
   kiln__la_batch b;
   kiln_tensor *result;
   if (!kiln__la_read(r, name, t, true, &b)) return NULL;
   int64_t *pivot = kiln__la_pivots(r, b.n);
-  z *to = kiln__recipe_new(r, KILN_DTYPE_C128, b.rank, b.sizes, &result);
+  z *to = kiln__composite_new(r, KILN_DTYPE_C128, b.rank, b.sizes, &result);
   for (int64_t i = 0; !r->status && i < b.count; i++) {
     z *a = b.data + i * b.n * b.n, *x = to + i * b.n * b.n;
     bool odd;
@@ -153,10 +155,10 @@ kiln_tensor *kiln__la_inverse(kiln__recipe *r, const char *name, kiln_tensor *t)
     char which[64] = "";
     if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
     if (singular) {
-      KILN_RECIPE_FAIL(r,
-                       "%s: %sThe diagonal element %lld is zero, the inversion could not be "
-                       "completed because the input matrix is singular.",
-                       name, which, (long long)singular);
+      KILN_COMPOSITE_FAIL(r,
+                          "%s: %sThe diagonal element %lld is zero, the inversion could not be "
+                          "completed because the input matrix is singular.",
+                          name, which, (long long)singular);
       return NULL;
     }
     kiln__la_identity(x, b.n);
@@ -164,20 +166,22 @@ kiln_tensor *kiln__la_inverse(kiln__recipe *r, const char *name, kiln_tensor *t)
   }
   return kiln__la_result(r, result, b.dtype, false);
 }
-KILN_RECIPE(linalg_inv) { kiln__recipe_give(r, outs, kiln__la_inverse(r, "linalg.inv", SELF)); }
+KILN_COMPOSITE(linalg_inv) {
+  kiln__composite_give(r, outs, kiln__la_inverse(r, "linalg.inv", SELF));
+}
 
-kiln_tensor *kiln__la_solve(kiln__recipe *r, const char *name, kiln_tensor *a, kiln_tensor *b,
+kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a, kiln_tensor *b,
                             bool triangular, bool upper, bool unit) {
   kiln__la_batch left, right;
   kiln__la_share(r, &a, &b);
   if (!kiln__la_read(r, name, a, true, &left) || !kiln__la_read(r, name, b, false, &right))
     return NULL;
   if (left.n != right.m || left.dtype != right.dtype) {
-    KILN_RECIPE_FAIL(r,
-                     "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
-                     "%lldx%lld)",
-                     name, (long long)left.m, (long long)left.n, (long long)right.m,
-                     (long long)right.n);
+    KILN_COMPOSITE_FAIL(r,
+                        "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
+                        "%lldx%lld)",
+                        name, (long long)left.m, (long long)left.n, (long long)right.m,
+                        (long long)right.n);
     return NULL;
   }
   int64_t *pivot = kiln__la_pivots(r, left.n);
@@ -191,8 +195,8 @@ kiln_tensor *kiln__la_solve(kiln__recipe *r, const char *name, kiln_tensor *a, k
     if (kiln__la_lu(m, left.n, left.n, pivot, &odd)) {
       char which[64] = "";
       if (left.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
-      KILN_RECIPE_FAIL(r, "torch.%s: %sThe solver failed because the input matrix is singular.",
-                       name, which);
+      KILN_COMPOSITE_FAIL(r, "torch.%s: %sThe solver failed because the input matrix is singular.",
+                          name, which);
       return NULL;
     }
     kiln__la_solve_lu(m, left.n, pivot, x, right.n);
@@ -200,7 +204,7 @@ kiln_tensor *kiln__la_solve(kiln__recipe *r, const char *name, kiln_tensor *a, k
   return kiln__la_result(r, right.tensor, right.dtype, false);
 }
 /* A, B, left */
-KILN_RECIPE(linalg_solve) {
+KILN_COMPOSITE(linalg_solve) {
   kiln_tensor *a = SELF, *b = kiln_arg_tensor(args, 1);
   const int rank = kiln_tensor_rank(a), b_rank = kiln_tensor_rank(b);
   const bool left = kiln_arg_bool(args, 2);
@@ -208,30 +212,31 @@ KILN_RECIPE(linalg_solve) {
       b_rank == 1 || (b_rank == rank - 1 && memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b),
                                                    sizeof(int64_t) * (size_t)b_rank) == 0);
   if (rank < 2) {
-    KILN_RECIPE_FAIL(r, "linalg.solve: The input tensor A must have at least 2 dimensions.");
+    KILN_COMPOSITE_FAIL(r, "linalg.solve: The input tensor A must have at least 2 dimensions.");
     return;
   }
   if (vector && !left) {
-    KILN_RECIPE_FAIL(r, "linalg.solve: Vector broadcasting of the left hand side is not supported "
+    KILN_COMPOSITE_FAIL(r,
+                        "linalg.solve: Vector broadcasting of the left hand side is not supported "
                         "for left=False.");
     return;
   }
-  if (vector) b = KILN_COOK(r, unsqueeze, T(b), I(-1));
+  if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
   if (!left) {
     a = kiln__la_turned(r, a);
     b = kiln__la_turned(r, b);
   }
   kiln_tensor *x = kiln__la_solve(r, "linalg.solve", a, b, false, false, false);
-  if (vector) x = KILN_COOK(r, squeeze_dim, T(x), I(-1));
-  kiln__recipe_give(r, outs, left ? x : kiln__la_turned(r, x));
+  if (vector) x = KILN_STEP(r, squeeze_dim, T(x), I(-1));
+  kiln__composite_give(r, outs, left ? x : kiln__la_turned(r, x));
 }
 /* self, B, upper, left, unitriangular */
-KILN_RECIPE(linalg_solve_triangular) {
+KILN_COMPOSITE(linalg_solve_triangular) {
   kiln_tensor *a = SELF, *b = kiln_arg_tensor(args, 1);
   const bool left = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
   if (kiln_tensor_rank(a) < 2 || kiln_tensor_rank(b) < 2) {
-    KILN_RECIPE_FAIL(r, "linalg.solve_triangular: The input tensor A must have at least 2 "
-                        "dimensions.");
+    KILN_COMPOSITE_FAIL(r, "linalg.solve_triangular: The input tensor A must have at least 2 "
+                           "dimensions.");
     return;
   }
   if (!left) {
@@ -240,10 +245,10 @@ KILN_RECIPE(linalg_solve_triangular) {
   }
   kiln_tensor *x = kiln__la_solve(r, "linalg.solve_triangular", a, b, true, upper == left,
                                   kiln_arg_bool(args, 4));
-  kiln__recipe_give(r, outs, left ? x : kiln__la_turned(r, x));
+  kiln__composite_give(r, outs, left ? x : kiln__la_turned(r, x));
 }
 /* self, upper */
-KILN_RECIPE(linalg_cholesky) {
+KILN_COMPOSITE(linalg_cholesky) {
   kiln__la_batch b;
   if (!kiln__la_read(r, "linalg.cholesky", SELF, true, &b)) return;
   for (int64_t i = 0; i < b.count; i++) {
@@ -255,65 +260,65 @@ KILN_RECIPE(linalg_cholesky) {
     char which[64] = "";
     if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
     if (minor) {
-      KILN_RECIPE_FAIL(r,
-                       "linalg.cholesky: %sThe factorization could not be completed because the "
-                       "input is not positive-definite (the leading minor of order %lld is not "
-                       "positive-definite).",
-                       which, (long long)minor);
+      KILN_COMPOSITE_FAIL(r,
+                          "linalg.cholesky: %sThe factorization could not be completed because the "
+                          "input is not positive-definite (the leading minor of order %lld is not "
+                          "positive-definite).",
+                          which, (long long)minor);
       return;
     }
   }
   kiln_tensor *t = b.tensor;
-  if (kiln_arg_bool(args, 1)) t = KILN_COOK(r, conj, T(kiln__la_turned(r, t)));
-  kiln__recipe_give(r, outs, kiln__la_result(r, t, b.dtype, false));
+  if (kiln_arg_bool(args, 1)) t = KILN_STEP(r, conj, T(kiln__la_turned(r, t)));
+  kiln__composite_give(r, outs, kiln__la_result(r, t, b.dtype, false));
 }
 
 /* -- Powers -- */
 
-KILN_RECIPE(linalg_matrix_power) {
+KILN_COMPOSITE(linalg_matrix_power) {
   kiln__la_batch b;
   kiln_tensor *t = SELF, *result = NULL;
   int64_t n = kiln_arg_int(args, 1);
   if (!kiln__la_read(r, "linalg.matrix_power", t, true, &b)) return;
   if (n < 0) t = kiln__la_inverse(r, "linalg.inv", t);
   for (uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n; rest && !r->status; rest /= 2) {
-    if (rest % 2) result = result ? KILN_COOK(r, matmul, T(result), T(t)) : t;
-    if (rest > 1) t = KILN_COOK(r, matmul, T(t), T(t));
+    if (rest % 2) result = result ? KILN_STEP(r, matmul, T(result), T(t)) : t;
+    if (rest > 1) t = KILN_STEP(r, matmul, T(t), T(t));
   }
   if (n == 0) {
     for (int64_t i = 0; i < b.count; i++) kiln__la_identity(b.data + i * b.n * b.n, b.n);
     result = kiln__la_result(r, b.tensor, b.dtype, false);
   }
-  kiln__recipe_give(r, outs, result == SELF ? kiln__recipe_copy(r, result) : result);
+  kiln__composite_give(r, outs, result == SELF ? kiln__composite_copy(r, result) : result);
 }
 /* x, N: powers 0 to N - 1 in rows */
-KILN_RECIPE(linalg_vander) {
+KILN_COMPOSITE(linalg_vander) {
   kiln_tensor *t = SELF;
-  const int64_t n = kiln_arg_int_or(args, 1, kiln__recipe_size(t, -1));
-  if (kiln_tensor_rank(t) == 0) t = KILN_COOK(r, unsqueeze, T(t), I(0));
+  const int64_t n = kiln_arg_int_or(args, 1, kiln__composite_size(t, -1));
+  if (kiln_tensor_rank(t) == 0) t = KILN_STEP(r, unsqueeze, T(t), I(0));
   if (n <= 1) {
-    KILN_RECIPE_FAIL(r, "N must be greater than 1.");
-  } else if (kiln__recipe_dtype(t) == KILN_DTYPE_BOOL) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, KILN_DTYPE_BOOL));
+    KILN_COMPOSITE_FAIL(r, "N must be greater than 1.");
+  } else if (kiln__composite_dtype(t) == KILN_DTYPE_BOOL) {
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, KILN_DTYPE_BOOL));
   }
   if (r->status) return;
-  if (kiln_dtype_is_int(kiln_tensor_dtype(t), true)) t = kiln__recipe_to(r, t, KILN_DTYPE_I64);
-  t = KILN_COOK(r, unsqueeze, T(t), I(-1));
+  if (kiln_dtype_is_int(kiln_tensor_dtype(t), true)) t = kiln__composite_to(r, t, KILN_DTYPE_I64);
+  t = KILN_STEP(r, unsqueeze, T(t), I(-1));
   int64_t sizes[KILN_MAX_RANK];
-  const int rank = kiln__recipe_rank(t);
+  const int rank = kiln__composite_rank(t);
   if (r->status) return;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   sizes[rank - 1] = n - 1;
-  kiln_tensor *wide = KILN_COOK(r, expand, T(t), kiln__recipe_ints(r, rank, sizes), B(false));
-  kiln_tensor *parts[] = {KILN_COOK(r, ones_like, T(t), NONE, NONE, NONE, NONE, NONE),
-                          KILN_COOK(r, cumprod, T(wide), I(-1), NONE)};
+  kiln_tensor *wide = KILN_STEP(r, expand, T(t), kiln__composite_ints(r, rank, sizes), B(false));
+  kiln_tensor *parts[] = {KILN_STEP(r, ones_like, T(t), NONE, NONE, NONE, NONE, NONE),
+                          KILN_STEP(r, cumprod, T(wide), I(-1), NONE)};
   if (r->status) return;
-  kiln__recipe_give(r, outs, KILN_COOK(r, cat, kiln__recipe_tensors(r, 2, parts), I(-1)));
+  kiln__composite_give(r, outs, KILN_STEP(r, cat, kiln__composite_tensors(r, 2, parts), I(-1)));
 }
 
 /* -- Norms -- */
 
-bool kiln__la_svd_all(kiln__recipe *r, const char *name, const kiln__la_batch *b, bool wide,
+bool kiln__la_svd_all(kiln__composite *r, const char *name, const kiln__la_batch *b, bool wide,
                       bool full, z *left, z *right, kiln_tensor **out_values) {
   const kiln__la_svd_task task = {.m = b->m,
                                   .n = b->n,
@@ -326,48 +331,49 @@ bool kiln__la_svd_all(kiln__recipe *r, const char *name, const kiln__la_batch *b
   kiln_tensor *scratch;
   memcpy(sizes, b->sizes, sizeof sizes);
   sizes[b->rank - 2] = b->n;
-  z *room = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
-  double *values = kiln__recipe_new(r, KILN_DTYPE_F64, b->rank - 1, sizes, out_values);
+  z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
+  double *values = kiln__composite_new(r, KILN_DTYPE_F64, b->rank - 1, sizes, out_values);
   for (int64_t i = 0; !r->status && i < b->count; i++) {
     if (!kiln__la_svd(&task, b->data + i * b->m * b->n, values + i * b->n,
                       left ? left + i * b->m * columns : NULL,
                       left ? right + i * b->n * b->n : NULL, room)) {
-      KILN_RECIPE_FAIL(r,
-                       "%s: (Batch element %lld): The algorithm failed to converge because the "
-                       "input matrix contained non-finite values or is ill-conditioned.",
-                       name, (long long)i);
+      KILN_COMPOSITE_FAIL(r,
+                          "%s: (Batch element %lld): The algorithm failed to converge because the "
+                          "input matrix contained non-finite values or is ill-conditioned.",
+                          name, (long long)i);
     }
   }
   return !r->status;
 }
 /* The last two dimensions are the matrix: [..., k] values, k the smaller size, in double. */
-static kiln_tensor *values_of(kiln__recipe *r, const char *name, kiln_tensor *t) {
+static kiln_tensor *values_of(kiln__composite *r, const char *name, kiln_tensor *t) {
   kiln__la_batch b;
   kiln_tensor *out;
-  if (kiln__recipe_size(t, -2) < kiln__recipe_size(t, -1)) t = kiln__la_turned(r, t);
+  if (kiln__composite_size(t, -2) < kiln__composite_size(t, -1)) t = kiln__la_turned(r, t);
   if (!kiln__la_read(r, name, t, false, &b)) return NULL;
   return kiln__la_svd_all(r, name, &b, false, false, NULL, NULL, &out) ? out : NULL;
 }
-KILN_RECIPE(linalg_svdvals) {
+KILN_COMPOSITE(linalg_svdvals) {
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
-  kiln__recipe_give(
-      r, outs, kiln__recipe_to(r, values_of(r, "linalg.svdvals", SELF), kiln_dtype_real(dtype)));
+  kiln__composite_give(
+      r, outs, kiln__composite_to(r, values_of(r, "linalg.svdvals", SELF), kiln_dtype_real(dtype)));
 }
 /* ord: number or text; the two dimensions are moved to the end, and kept as 1 where wanted */
-static kiln_tensor *matrix_norm(kiln__recipe *r, kiln_tensor *t, kiln_ivalue ord,
+static kiln_tensor *matrix_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue ord,
                                 const int64_t *dim, bool keepdim, kiln_ivalue dtype) {
   const int rank = kiln_tensor_rank(t);
   if (rank < 2) {
-    KILN_RECIPE_FAIL(r, "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
+    KILN_COMPOSITE_FAIL(r,
+                        "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
     return NULL;
   }
-  int at[2] = {kiln__recipe_dim(r, dim[0], rank), kiln__recipe_dim(r, dim[1], rank)};
+  int at[2] = {kiln__composite_dim(r, dim[0], rank), kiln__composite_dim(r, dim[1], rank)};
   if (!r->status && at[0] == at[1]) {
-    KILN_RECIPE_FAIL(r, "linalg.matrix_norm: dims must be different. Got (%lld, %lld)",
-                     (long long)dim[0], (long long)dim[1]);
+    KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: dims must be different. Got (%lld, %lld)",
+                        (long long)dim[0], (long long)dim[1]);
   }
-  if (dtype.tag == KILN_TAG_INT) t = kiln__recipe_to(r, t, (kiln_dtype)dtype.u.i);
-  const kiln_dtype real = kiln_dtype_real(kiln__recipe_dtype(t));
+  if (dtype.tag == KILN_TAG_INT) t = kiln__composite_to(r, t, (kiln_dtype)dtype.u.i);
+  const kiln_dtype real = kiln_dtype_real(kiln__composite_dtype(t));
   const bool low = real == KILN_DTYPE_F16 || real == KILN_DTYPE_BF16; /* only for singular values */
   if (!low && !kiln__la_check(r, "linalg.matrix_norm", t)) return NULL;
   const bool text = ord.tag == KILN_TAG_STRING;
@@ -375,23 +381,23 @@ static kiln_tensor *matrix_norm(kiln__recipe *r, kiln_tensor *t, kiln_ivalue ord
   const double p = text ? 0 : kiln__number(ord).f;
   const kiln_ivalue both = INTS(at[0], at[1]);
   if (kiln_str_is(name, "fro")) {
-    return KILN_COOK(r, linalg_vector_norm, T(t), F(2), both, B(keepdim), NONE);
+    return KILN_STEP(r, linalg_vector_norm, T(t), F(2), both, B(keepdim), NONE);
   }
   const bool nuclear = kiln_str_is(name, "nuc");
   if (!nuclear && (text || (fabs(p) != 1 && fabs(p) != 2 && !isinf(p)))) {
-    KILN_RECIPE_FAIL(r, "linalg.matrix_norm: Order %g not supported.", p);
+    KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: Order %g not supported.", p);
     return NULL;
   }
   if (!nuclear && fabs(p) != 2) { /* sums of columns or rows, then the greatest or least */
     const int over_dim = fabs(p) == 1 ? at[0] : at[1];
     kiln_tensor *sums =
-        KILN_COOK(r, sum_dim, T(KILN_COOK(r, abs, T(t))), INTS(over_dim), B(true), NONE);
+        KILN_STEP(r, sum_dim, T(KILN_STEP(r, abs, T(t))), INTS(over_dim), B(true), NONE);
     const kiln_ivalue rest = INTS(fabs(p) == 1 ? at[1] : at[0]);
-    const bool none = kiln__recipe_size(sums, fabs(p) == 1 ? at[1] : at[0]) == 0;
-    sums = p > 0 && none ? KILN_COOK(r, sum_dim, T(sums), rest, B(true), NONE)
-           : p > 0       ? KILN_COOK(r, amax, T(sums), rest, B(true))
-                         : KILN_COOK(r, amin, T(sums), rest, B(true));
-    return keepdim ? sums : KILN_COOK(r, sum_dim, T(sums), both, B(false), NONE);
+    const bool none = kiln__composite_size(sums, fabs(p) == 1 ? at[1] : at[0]) == 0;
+    sums = p > 0 && none ? KILN_STEP(r, sum_dim, T(sums), rest, B(true), NONE)
+           : p > 0       ? KILN_STEP(r, amax, T(sums), rest, B(true))
+                         : KILN_STEP(r, amin, T(sums), rest, B(true));
+    return keepdim ? sums : KILN_STEP(r, sum_dim, T(sums), both, B(false), NONE);
   }
   int64_t order[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
   int count = 0;
@@ -401,55 +407,57 @@ static kiln_tensor *matrix_norm(kiln__recipe *r, kiln_tensor *t, kiln_ivalue ord
   }
   order[count++] = at[0];
   order[count] = at[1];
-  kiln_tensor *moved = KILN_COOK(r, permute, T(t), kiln__recipe_ints(r, rank, order));
+  kiln_tensor *moved = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, rank, order));
   kiln_tensor *s = values_of(r, "linalg.matrix_norm", moved);
   const kiln_ivalue last = INTS(-1);
-  const bool none = p > 0 && kiln__recipe_size(s, -1) == 0; /* the greatest of none is 0 */
-  s = nuclear || none ? KILN_COOK(r, sum_dim, T(s), last, B(false), NONE)
-      : p > 0         ? KILN_COOK(r, amax, T(s), last, B(false))
-                      : KILN_COOK(r, amin, T(s), last, B(false));
-  if (keepdim && !r->status) s = kiln__recipe_reshape(r, s, rank, sizes);
-  return kiln__recipe_to(r, s, real);
+  const bool none = p > 0 && kiln__composite_size(s, -1) == 0; /* the greatest of none is 0 */
+  s = nuclear || none ? KILN_STEP(r, sum_dim, T(s), last, B(false), NONE)
+      : p > 0         ? KILN_STEP(r, amax, T(s), last, B(false))
+                      : KILN_STEP(r, amin, T(s), last, B(false));
+  if (keepdim && !r->status) s = kiln__composite_reshape(r, s, rank, sizes);
+  return kiln__composite_to(r, s, real);
 }
 /* self, ord, dim, keepdim, dtype */
-KILN_RECIPE(linalg_matrix_norm) {
+KILN_COMPOSITE(linalg_matrix_norm) {
   int64_t dim[KILN_MAX_RANK];
   int count;
-  if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return;
   if (count != 2) {
-    KILN_RECIPE_FAIL(r, "linalg.matrix_norm: dim must be a 2-tuple. Got %d dimensions", count);
+    KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: dim must be a 2-tuple. Got %d dimensions", count);
     return;
   }
-  kiln__recipe_give(r, outs, matrix_norm(r, SELF, args[1], dim, kiln_arg_bool(args, 3), args[4]));
+  kiln__composite_give(r, outs,
+                       matrix_norm(r, SELF, args[1], dim, kiln_arg_bool(args, 3), args[4]));
 }
 /* self, ord, dim, keepdim, dtype: of all elements, of a matrix or along dimensions */
-KILN_RECIPE(linalg_norm) {
+KILN_COMPOSITE(linalg_norm) {
   kiln_tensor *t = SELF;
   const int rank = kiln_tensor_rank(t);
   int64_t dim[KILN_MAX_RANK] = {-2, -1};
   int count = rank;
   const bool none = args[1].tag == KILN_TAG_NONE, text = args[1].tag == KILN_TAG_STRING;
   const bool given = !kiln_arg_is_none(args, 2);
-  if (given && !kiln__recipe_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return;
+  if (given && !kiln__composite_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return;
   if (text || (!none && count == 2)) {
     if (count != 2) {
-      KILN_RECIPE_FAIL(r,
-                       "linalg.norm: If dim is not specified but ord is, the input must be 1D or "
-                       "2D. Got %dD.",
-                       rank);
+      KILN_COMPOSITE_FAIL(
+          r,
+          "linalg.norm: If dim is not specified but ord is, the input must be 1D or "
+          "2D. Got %dD.",
+          rank);
       return;
     }
-    kiln__recipe_give(r, outs, matrix_norm(r, t, args[1], dim, kiln_arg_bool(args, 3), args[4]));
+    kiln__composite_give(r, outs, matrix_norm(r, t, args[1], dim, kiln_arg_bool(args, 3), args[4]));
     return;
   }
   if (!none && !given && rank != 1) {
-    KILN_RECIPE_FAIL(r,
-                     "linalg.norm: If dim is not specified but ord is, the input must be 1D or "
-                     "2D. Got %dD.",
-                     rank);
+    KILN_COMPOSITE_FAIL(r,
+                        "linalg.norm: If dim is not specified but ord is, the input must be 1D or "
+                        "2D. Got %dD.",
+                        rank);
     return;
   }
-  kiln__recipe_give(
+  kiln__composite_give(
       r, outs,
-      KILN_COOK(r, linalg_vector_norm, T(t), none ? F(2) : args[1], args[2], args[3], args[4]));
+      KILN_STEP(r, linalg_vector_norm, T(t), none ? F(2) : args[1], args[2], args[3], args[4]));
 }

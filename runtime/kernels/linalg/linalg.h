@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "runtime/kernels/spectral/fft.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 /* -- Numbers -- */
 
@@ -99,27 +99,27 @@ typedef struct kiln__la_batch {
 } kiln__la_batch;
 
 /* A real or complex dtype of at least single precision. */
-bool kiln__la_check(kiln__recipe *r, const char *name, const kiln_tensor *t);
+bool kiln__la_check(kiln__composite *r, const char *name, const kiln_tensor *t);
 /* A copy of t [..., m, n] in complex doubles. */
-bool kiln__la_read(kiln__recipe *r, const char *name, kiln_tensor *t, bool square,
+bool kiln__la_read(kiln__composite *r, const char *name, kiln_tensor *t, bool square,
                    kiln__la_batch *b);
 /* Singular values [..., n] of batches of [m, n], m >= n, and their vectors where left is not NULL:
  * all of them, one after the other. `wide`: as kiln__la_svd_task. */
-bool kiln__la_svd_all(kiln__recipe *r, const char *name, const kiln__la_batch *b, bool wide,
+bool kiln__la_svd_all(kiln__composite *r, const char *name, const kiln__la_batch *b, bool wide,
                       bool full, z *left, z *right, kiln_tensor **out_values);
 /* As the operator's dtype; `real`: its real part. */
-kiln_tensor *kiln__la_result(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, bool real);
+kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype, bool real);
 /* Memory for the pivots of a matrix. */
-int64_t *kiln__la_pivots(kiln__recipe *r, int64_t n);
+int64_t *kiln__la_pivots(kiln__composite *r, int64_t n);
 /* Both to the batch sizes that they broadcast to. */
-void kiln__la_share(kiln__recipe *r, kiln_tensor **a, kiln_tensor **b);
+void kiln__la_share(kiln__composite *r, kiln_tensor **a, kiln_tensor **b);
 /* The last two dimensions exchanged: a view. */
-kiln_tensor *kiln__la_turned(kiln__recipe *r, kiln_tensor *t);
+kiln_tensor *kiln__la_turned(kiln__composite *r, kiln_tensor *t);
 /* The last two dimensions exchanged, conjugated. */
-kiln_tensor *kiln__la_adjoint(kiln__recipe *r, kiln_tensor *t);
-kiln_tensor *kiln__la_inverse(kiln__recipe *r, const char *name, kiln_tensor *t);
+kiln_tensor *kiln__la_adjoint(kiln__composite *r, kiln_tensor *t);
+kiln_tensor *kiln__la_inverse(kiln__composite *r, const char *name, kiln_tensor *t);
 /* a x = b, or triangular a; both matrices. */
-kiln_tensor *kiln__la_solve(kiln__recipe *r, const char *name, kiln_tensor *a, kiln_tensor *b,
+kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a, kiln_tensor *b,
                             bool triangular, bool upper, bool unit);
 
 #endif

@@ -14,13 +14,13 @@
 #define ARG(i) kiln_arg_tensor(args, i)
 
 /* New elements of b's batches: of m x n, or vectors of m (n < 0). */
-static void *new_like(kiln__recipe *r, const kiln__la_batch *b, kiln_dtype dtype, int64_t m,
+static void *new_like(kiln__composite *r, const kiln__la_batch *b, kiln_dtype dtype, int64_t m,
                       int64_t n, kiln_tensor **out) {
   int64_t sizes[KILN_MAX_RANK];
   memcpy(sizes, b->sizes, sizeof sizes);
   sizes[b->rank - 2] = m;
   sizes[b->rank - 1] = n;
-  return kiln__recipe_new(r, dtype, b->rank - (n < 0), sizes, out);
+  return kiln__composite_new(r, dtype, b->rank - (n < 0), sizes, out);
 }
 
 /* -- Singular values -- */
@@ -30,9 +30,9 @@ typedef struct parts {
   kiln_dtype dtype;
 } parts;
 /* Where `full`, u and vh are square. */
-static bool svd(kiln__recipe *r, const char *name, kiln_tensor *t, bool full, parts *out) {
+static bool svd(kiln__composite *r, const char *name, kiln_tensor *t, bool full, parts *out) {
   const bool wide =
-      kiln__recipe_rank(t) >= 2 && kiln__recipe_size(t, -2) < kiln__recipe_size(t, -1);
+      kiln__composite_rank(t) >= 2 && kiln__composite_size(t, -2) < kiln__composite_size(t, -1);
   kiln__la_batch b;
   kiln_tensor *u, *vh;
   if (wide) t = kiln__la_adjoint(r, t);
@@ -45,50 +45,50 @@ static bool svd(kiln__recipe *r, const char *name, kiln_tensor *t, bool full, pa
   out->vh = wide ? kiln__la_adjoint(r, u) : vh;
   return !r->status;
 }
-static kiln_tensor *rounded(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype) {
+static kiln_tensor *rounded(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
   return kiln__la_result(r, t, dtype, false);
 }
 /* A, full_matrices, driver -> U, S, Vh */
-KILN_RECIPE(linalg_svd) {
+KILN_COMPOSITE(linalg_svd) {
   parts p;
   if (!svd(r, "linalg.svd", SELF, kiln_arg_bool(args, 1), &p)) return;
-  kiln__recipe_give(r, &outs[0], rounded(r, p.u, p.dtype));
-  kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, p.s, kiln_dtype_real(p.dtype)));
-  kiln__recipe_give(r, &outs[2], rounded(r, p.vh, p.dtype));
+  kiln__composite_give(r, &outs[0], rounded(r, p.u, p.dtype));
+  kiln__composite_give(r, &outs[1], kiln__composite_to(r, p.s, kiln_dtype_real(p.dtype)));
+  kiln__composite_give(r, &outs[2], rounded(r, p.vh, p.dtype));
 }
-static kiln_tensor *zeros_of(kiln__recipe *r, const kiln_tensor *t, int64_t side) {
+static kiln_tensor *zeros_of(kiln__composite *r, const kiln_tensor *t, int64_t side) {
   int64_t sizes[KILN_MAX_RANK];
   const int rank = kiln_tensor_rank(t);
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   sizes[rank - 2] = sizes[rank - 1] = side;
-  return KILN_COOK(r, zeros, kiln__recipe_ints(r, rank, sizes), I(kiln_tensor_dtype(t)), NONE, NONE,
-                   NONE);
+  return KILN_STEP(r, zeros, kiln__composite_ints(r, rank, sizes), I(kiln_tensor_dtype(t)), NONE,
+                   NONE, NONE);
 }
 /* self, some, compute_uv -> U, S, V */
-KILN_RECIPE(svd) {
+KILN_COMPOSITE(svd) {
   parts p;
   const bool vectors = kiln_arg_bool(args, 2);
   if (!svd(r, "linalg.svd", SELF, vectors && !kiln_arg_bool(args, 1), &p)) return;
-  kiln__recipe_give(
+  kiln__composite_give(
       r, &outs[0],
-      vectors ? rounded(r, p.u, p.dtype) : zeros_of(r, SELF, kiln__recipe_size(SELF, -2)));
-  kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, p.s, kiln_dtype_real(p.dtype)));
-  kiln__recipe_give(r, &outs[2],
-                    vectors ? rounded(r, kiln__la_adjoint(r, p.vh), p.dtype)
-                            : zeros_of(r, SELF, kiln__recipe_size(SELF, -1)));
+      vectors ? rounded(r, p.u, p.dtype) : zeros_of(r, SELF, kiln__composite_size(SELF, -2)));
+  kiln__composite_give(r, &outs[1], kiln__composite_to(r, p.s, kiln_dtype_real(p.dtype)));
+  kiln__composite_give(r, &outs[2],
+                       vectors ? rounded(r, kiln__la_adjoint(r, p.vh), p.dtype)
+                               : zeros_of(r, SELF, kiln__composite_size(SELF, -1)));
 }
 
 /* -- Eigenvalues -- */
 
 /* values (double) and vectors of the triangle that `upper` says. */
-static bool eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper,
+static bool eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool upper,
                  kiln_tensor **values, kiln_tensor **vectors, kiln_dtype *dtype) {
   kiln__la_batch b;
   kiln_tensor *scratch;
   if (!kiln__la_read(r, name, t, true, &b)) return false;
   const int64_t n = b.n, room_size = kiln__la_eigh_room(n, vectors != NULL);
   const bool single = kiln_dtype_real(b.dtype) == KILN_DTYPE_F32;
-  z *room = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
+  z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
   double *w = new_like(r, &b, KILN_DTYPE_F64, n, -1, values);
   z *v = vectors ? new_like(r, &b, KILN_DTYPE_C128, n, n, vectors) : NULL;
   if (r->status) return false;
@@ -100,53 +100,53 @@ static bool eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper,
       if (upper ? row > c : row < c) a[e] = z_conj(a[c * n + row]);
     }
     if (kiln__la_eigh(a, n, upper, single, w + i * n, v ? v + i * n * n : NULL, room)) continue;
-    KILN_RECIPE_FAIL(r,
-                     "%s: The algorithm failed to converge because the input matrix is "
-                     "ill-conditioned or has too many repeated eigenvalues.",
-                     name);
+    KILN_COMPOSITE_FAIL(r,
+                        "%s: The algorithm failed to converge because the input matrix is "
+                        "ill-conditioned or has too many repeated eigenvalues.",
+                        name);
     return false;
   }
   *dtype = b.dtype;
   return true;
 }
 /* "L" or "U" */
-static bool read_side(kiln__recipe *r, const char *name, kiln_str side, bool *upper) {
+static bool read_side(kiln__composite *r, const char *name, kiln_str side, bool *upper) {
   *upper = kiln_str_is(side, "U") || kiln_str_is(side, "u");
   if (*upper || kiln_str_is(side, "L") || kiln_str_is(side, "l")) return true;
-  KILN_RECIPE_FAIL(r, "Expected UPLO argument to be 'L' or 'U', but got " KILN_STR_FMT " (%s)",
-                   KILN_STR_ARG(side), name);
+  KILN_COMPOSITE_FAIL(r, "Expected UPLO argument to be 'L' or 'U', but got " KILN_STR_FMT " (%s)",
+                      KILN_STR_ARG(side), name);
   return false;
 }
-static void give_eigh(kiln__recipe *r, const char *name, kiln_tensor *t, bool upper,
+static void give_eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool upper,
                       bool with_vectors, kiln_ivalue *outs) {
   kiln_tensor *w, *v = NULL;
   kiln_dtype dtype;
   if (!eigh(r, name, t, upper, &w, with_vectors ? &v : NULL, &dtype)) return;
-  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, w, kiln_dtype_real(dtype)));
-  if (v) kiln__recipe_give(r, &outs[1], rounded(r, v, dtype));
+  kiln__composite_give(r, &outs[0], kiln__composite_to(r, w, kiln_dtype_real(dtype)));
+  if (v) kiln__composite_give(r, &outs[1], rounded(r, v, dtype));
 }
-KILN_RECIPE(linalg_eigh) {
+KILN_COMPOSITE(linalg_eigh) {
   bool upper;
   if (!read_side(r, "linalg.eigh", kiln_arg_str(args, 1), &upper)) return;
   give_eigh(r, "linalg.eigh", SELF, upper, true, outs);
 }
-KILN_RECIPE(linalg_eigvalsh) {
+KILN_COMPOSITE(linalg_eigvalsh) {
   bool upper;
   if (!read_side(r, "linalg.eigvalsh", kiln_arg_str(args, 1), &upper)) return;
   give_eigh(r, "linalg.eigvalsh", SELF, upper, false, outs);
 }
 /* self, eigenvectors, upper */
-KILN_RECIPE(symeig) {
+KILN_COMPOSITE(symeig) {
   const bool vectors = kiln_arg_bool(args, 1);
   const int64_t zero = 0;
   kiln_tensor *none;
   give_eigh(r, "symeig", SELF, kiln_arg_bool(args, 2), vectors, outs);
-  if (!vectors && kiln__recipe_new(r, kiln_tensor_dtype(SELF), 1, &zero, &none)) {
-    kiln__recipe_give(r, &outs[1], none);
+  if (!vectors && kiln__composite_new(r, kiln_tensor_dtype(SELF), 1, &zero, &none)) {
+    kiln__composite_give(r, &outs[1], none);
   }
 }
 /* Complex values and vectors. */
-static void eig(kiln__recipe *r, const char *name, kiln_tensor *t, bool with_vectors,
+static void eig(kiln__composite *r, const char *name, kiln_tensor *t, bool with_vectors,
                 kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *values, *vectors = NULL, *scratch;
@@ -156,11 +156,11 @@ static void eig(kiln__recipe *r, const char *name, kiln_tensor *t, bool with_vec
   const bool single = kiln_dtype_real(b.dtype) == KILN_DTYPE_F32;
   z *w = new_like(r, &b, KILN_DTYPE_C128, n, -1, &values);
   z *v = with_vectors ? new_like(r, &b, KILN_DTYPE_C128, n, n, &vectors) : NULL;
-  z *room = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
+  z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
   if (r->status) return;
   for (int64_t i = 0; i < b.count * n * n; i++) {
     if (isfinite(b.data[i].re) && isfinite(b.data[i].im)) continue;
-    KILN_RECIPE_FAIL(r, "torch.%s: input tensor should not contain infs or NaNs.", name);
+    KILN_COMPOSITE_FAIL(r, "torch.%s: input tensor should not contain infs or NaNs.", name);
     return;
   }
   for (int64_t i = 0; i < b.count; i++) {
@@ -168,16 +168,16 @@ static void eig(kiln__recipe *r, const char *name, kiln_tensor *t, bool with_vec
     z *a = b.data + i * n * n;
     if (real ? !kiln__la_eig_real(a, n, single, w + i * n, vectors_of, room)
              : !kiln__la_eig(a, n, w + i * n, vectors_of, room)) {
-      KILN_RECIPE_FAIL(r, "%s: The algorithm failed to converge.", name);
+      KILN_COMPOSITE_FAIL(r, "%s: The algorithm failed to converge.", name);
       return;
     }
   }
   const kiln_dtype dtype = single ? KILN_DTYPE_C64 : KILN_DTYPE_C128;
-  kiln__recipe_give(r, &outs[0], rounded(r, values, dtype));
-  if (v) kiln__recipe_give(r, &outs[1], rounded(r, vectors, dtype));
+  kiln__composite_give(r, &outs[0], rounded(r, values, dtype));
+  if (v) kiln__composite_give(r, &outs[1], rounded(r, vectors, dtype));
 }
-KILN_RECIPE(linalg_eig) { eig(r, "linalg.eig", SELF, true, outs); }
-KILN_RECIPE(linalg_eigvals) { eig(r, "linalg.eigvals", SELF, false, outs); }
+KILN_COMPOSITE(linalg_eig) { eig(r, "linalg.eig", SELF, true, outs); }
+KILN_COMPOSITE(linalg_eigvals) { eig(r, "linalg.eigvals", SELF, false, outs); }
 
 /* -- Ranks, pseudo-inverses -- */
 
@@ -189,34 +189,34 @@ typedef struct tolerance {
   kiln_ivalue absolute, relative;
 } tolerance;
 /* A number or tensor as a tensor of doubles [..., 1]; NULL for none. */
-static kiln_tensor *bound_of(kiln__recipe *r, kiln_ivalue v) {
+static kiln_tensor *bound_of(kiln__composite *r, kiln_ivalue v) {
   if (v.tag == KILN_TAG_NONE) return NULL;
   kiln_tensor *t = v.tag == KILN_TAG_TENSOR
-                       ? kiln__recipe_to(r, v.u.tensor, KILN_DTYPE_F64)
-                       : KILN_COOK(r, full, kiln__recipe_no_list(r), F(kiln__number(v).f),
+                       ? kiln__composite_to(r, v.u.tensor, KILN_DTYPE_F64)
+                       : KILN_STEP(r, full, kiln__composite_no_list(r), F(kiln__number(v).f),
                                    I(KILN_DTYPE_F64), NONE, NONE, NONE);
-  return KILN_COOK(r, unsqueeze, T(t), I(-1));
+  return KILN_STEP(r, unsqueeze, T(t), I(-1));
 }
 /* max(absolute, relative * greatest) for values s [..., k]: a tensor [..., 1]. Absent ones: nothing
  * absolute, and epsilon times the greater side unless something absolute is given. */
-static kiln_tensor *threshold(kiln__recipe *r, kiln_tensor *s, const tolerance *tol,
+static kiln_tensor *threshold(kiln__composite *r, kiln_tensor *s, const tolerance *tol,
                               const kiln_tensor *t, kiln_dtype dtype) {
-  const int64_t m = kiln__recipe_size(t, -2), n = kiln__recipe_size(t, -1);
+  const int64_t m = kiln__composite_size(t, -2), n = kiln__composite_size(t, -1);
   kiln_tensor *absolute = bound_of(r, tol->absolute), *relative = bound_of(r, tol->relative);
   if (!relative && absolute) { /* only where the absolute one is 0 does the default count */
     const kiln_tensor *a = absolute;
     double value = 0;
-    if (a->numel == 1) (void)kiln__recipe_ok(r, kiln_tensor_item_f64(a, &value));
+    if (a->numel == 1) (void)kiln__composite_ok(r, kiln_tensor_item_f64(a, &value));
     if (value > 0 || a->numel != 1) return absolute;
   }
   if (!relative) relative = bound_of(r, F(epsilon_of(dtype) * (double)(m > n ? m : n)));
-  if (kiln__recipe_size(s, -1) == 0) return relative;
-  kiln_tensor *top = KILN_COOK(r, amax, T(s), INTS(-1), B(true));
-  kiln_tensor *least_kept = KILN_COOK(r, mul, T(relative), T(top));
-  return absolute ? KILN_COOK(r, maximum, T(absolute), T(least_kept)) : least_kept;
+  if (kiln__composite_size(s, -1) == 0) return relative;
+  kiln_tensor *top = KILN_STEP(r, amax, T(s), INTS(-1), B(true));
+  kiln_tensor *least_kept = KILN_STEP(r, mul, T(relative), T(top));
+  return absolute ? KILN_STEP(r, maximum, T(absolute), T(least_kept)) : least_kept;
 }
 /* Sizes of the eigenvalues or singular values [..., k] in double. */
-static kiln_tensor *magnitudes(kiln__recipe *r, const char *name, kiln_tensor *t, bool hermitian,
+static kiln_tensor *magnitudes(kiln__composite *r, const char *name, kiln_tensor *t, bool hermitian,
                                kiln_dtype *dtype) {
   kiln_tensor *w;
   if (!hermitian) {
@@ -226,36 +226,36 @@ static kiln_tensor *magnitudes(kiln__recipe *r, const char *name, kiln_tensor *t
     return p.s;
   }
   if (!eigh(r, name, t, false, &w, NULL, dtype)) return NULL;
-  return KILN_COOK(r, abs, T(w));
+  return KILN_STEP(r, abs, T(w));
 }
-static void matrix_rank(kiln__recipe *r, kiln_tensor *t, const tolerance *tol, bool hermitian,
+static void matrix_rank(kiln__composite *r, kiln_tensor *t, const tolerance *tol, bool hermitian,
                         kiln_ivalue *outs) {
   kiln_dtype dtype = kiln_tensor_dtype(t);
   kiln_tensor *s = magnitudes(r, "linalg.matrix_rank", t, hermitian, &dtype);
-  kiln_tensor *kept = KILN_COOK(r, gt, T(s), T(threshold(r, s, tol, t, dtype)));
-  kiln__recipe_give(r, outs, KILN_COOK(r, sum_dim, T(kept), INTS(-1), B(false), NONE));
+  kiln_tensor *kept = KILN_STEP(r, gt, T(s), T(threshold(r, s, tol, t, dtype)));
+  kiln__composite_give(r, outs, KILN_STEP(r, sum_dim, T(kept), INTS(-1), B(false), NONE));
 }
 /* self, tol, hermitian: tol is absolute */
-KILN_RECIPE(linalg_matrix_rank) {
+KILN_COMPOSITE(linalg_matrix_rank) {
   const tolerance tol = {args[1], F(0)};
   matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 2), outs);
 }
 /* self, atol, rtol, hermitian */
-KILN_RECIPE(linalg_matrix_rank_atol_rtol) {
+KILN_COMPOSITE(linalg_matrix_rank_atol_rtol) {
   const tolerance tol = {args[1], args[2]};
   matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 3), outs);
 }
 /* self, tol, symmetric; self, symmetric */
-KILN_RECIPE(matrix_rank_tol) {
+KILN_COMPOSITE(matrix_rank_tol) {
   const tolerance tol = {args[1], F(0)};
   matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 2), outs);
 }
-KILN_RECIPE(matrix_rank) {
+KILN_COMPOSITE(matrix_rank) {
   const tolerance tol = {NONE, NONE};
   matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 1), outs);
 }
 /* v s^-1 u^H of what is above the threshold, in complex doubles. */
-static kiln_tensor *pseudo_inverse(kiln__recipe *r, const char *name, kiln_tensor *t,
+static kiln_tensor *pseudo_inverse(kiln__composite *r, const char *name, kiln_tensor *t,
                                    const tolerance *tol, bool hermitian, kiln_dtype *dtype) {
   kiln_tensor *u, *s, *vh;
   if (hermitian) {
@@ -266,31 +266,31 @@ static kiln_tensor *pseudo_inverse(kiln__recipe *r, const char *name, kiln_tenso
     if (!svd(r, name, t, false, &p)) return NULL;
     u = p.u, s = p.s, vh = p.vh, *dtype = p.dtype;
   }
-  kiln_tensor *size = KILN_COOK(r, abs, T(s));
-  kiln_tensor *kept = KILN_COOK(r, gt, T(size), T(threshold(r, size, tol, t, *dtype)));
-  kiln_tensor *over = KILN_COOK(r, where, T(kept), T(KILN_COOK(r, reciprocal, T(s))),
-                                T(KILN_COOK(r, zeros_like, T(s), NONE, NONE, NONE, NONE, NONE)));
+  kiln_tensor *size = KILN_STEP(r, abs, T(s));
+  kiln_tensor *kept = KILN_STEP(r, gt, T(size), T(threshold(r, size, tol, t, *dtype)));
+  kiln_tensor *over = KILN_STEP(r, where, T(kept), T(KILN_STEP(r, reciprocal, T(s))),
+                                T(KILN_STEP(r, zeros_like, T(s), NONE, NONE, NONE, NONE, NONE)));
   kiln_tensor *v =
-      KILN_COOK(r, mul, T(kiln__la_adjoint(r, vh)), T(KILN_COOK(r, unsqueeze, T(over), I(-2))));
-  return KILN_COOK(r, matmul, T(v), T(kiln__la_adjoint(r, u)));
+      KILN_STEP(r, mul, T(kiln__la_adjoint(r, vh)), T(KILN_STEP(r, unsqueeze, T(over), I(-2))));
+  return KILN_STEP(r, matmul, T(v), T(kiln__la_adjoint(r, u)));
 }
-static void give_pinv(kiln__recipe *r, kiln_tensor *t, const tolerance *tol, bool hermitian,
+static void give_pinv(kiln__composite *r, kiln_tensor *t, const tolerance *tol, bool hermitian,
                       kiln_ivalue *outs) {
   kiln_dtype dtype = kiln_tensor_dtype(t);
   kiln_tensor *x = pseudo_inverse(r, "linalg.pinv", t, tol, hermitian, &dtype);
-  kiln__recipe_give(r, outs, rounded(r, x, dtype));
+  kiln__composite_give(r, outs, rounded(r, x, dtype));
 }
 /* self, rcond (relative; a number or tensor), hermitian */
-KILN_RECIPE(linalg_pinv) {
+KILN_COMPOSITE(linalg_pinv) {
   const tolerance tol = {F(0), args[1]};
   give_pinv(r, SELF, &tol, kiln_arg_bool(args, 2), outs);
 }
-KILN_RECIPE(pinverse) {
+KILN_COMPOSITE(pinverse) {
   const tolerance tol = {F(0), args[1]};
   give_pinv(r, SELF, &tol, false, outs);
 }
 /* self, atol, rtol, hermitian */
-KILN_RECIPE(linalg_pinv_atol_rtol) {
+KILN_COMPOSITE(linalg_pinv_atol_rtol) {
   const tolerance tol = {args[1], args[2]};
   give_pinv(r, SELF, &tol, kiln_arg_bool(args, 3), outs);
 }
@@ -298,55 +298,56 @@ KILN_RECIPE(linalg_pinv_atol_rtol) {
 /* -- Condition numbers -- */
 
 /* self, p: a number, text or None (2) */
-KILN_RECIPE(linalg_cond) {
+KILN_COMPOSITE(linalg_cond) {
   const bool text = args[1].tag == KILN_TAG_STRING, none = args[1].tag == KILN_TAG_NONE;
   const double p = text || none ? 2 : kiln__number(args[1]).f;
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   const kiln_ivalue dims = INTS(-2, -1);
   if (!kiln__la_check(r, "linalg.cond", SELF)) return;
   if (kiln_tensor_rank(SELF) < 2) {
-    KILN_RECIPE_FAIL(r, "linalg.cond: The input tensor A must have at least 2 dimensions.");
+    KILN_COMPOSITE_FAIL(r, "linalg.cond: The input tensor A must have at least 2 dimensions.");
     return;
   }
   if (!text && fabs(p) == 2) {
     parts s;
     if (!svd(r, "linalg.cond", SELF, false, &s)) return;
-    if (kiln__recipe_size(s.s, -1) == 0) {
-      kiln__recipe_give(r, outs,
-                        kiln__recipe_to(r, KILN_COOK(r, sum_dim, T(s.s), INTS(-1), B(false), NONE),
-                                        kiln_dtype_real(dtype)));
+    if (kiln__composite_size(s.s, -1) == 0) {
+      kiln__composite_give(
+          r, outs,
+          kiln__composite_to(r, KILN_STEP(r, sum_dim, T(s.s), INTS(-1), B(false), NONE),
+                             kiln_dtype_real(dtype)));
       return;
     }
-    kiln_tensor *top = KILN_COOK(r, select, T(s.s), I(-1), I(0));
-    kiln_tensor *low = KILN_COOK(r, select, T(s.s), I(-1), I(-1));
+    kiln_tensor *top = KILN_STEP(r, select, T(s.s), I(-1), I(0));
+    kiln_tensor *low = KILN_STEP(r, select, T(s.s), I(-1), I(-1));
     kiln_tensor *ratio =
-        p > 0 ? KILN_COOK(r, div, T(top), T(low)) : KILN_COOK(r, div, T(low), T(top));
-    kiln__recipe_give(r, outs, kiln__recipe_to(r, ratio, kiln_dtype_real(dtype)));
+        p > 0 ? KILN_STEP(r, div, T(top), T(low)) : KILN_STEP(r, div, T(low), T(top));
+    kiln__composite_give(r, outs, kiln__composite_to(r, ratio, kiln_dtype_real(dtype)));
     return;
   }
-  if (kiln__recipe_size(SELF, -1) != kiln__recipe_size(SELF, -2)) {
-    KILN_RECIPE_FAIL(r,
-                     "linalg.cond(ord=%g): A must be batches of square matrices, but they are %lld "
-                     "by %lld matrices",
-                     p, (long long)kiln__recipe_size(SELF, -2),
-                     (long long)kiln__recipe_size(SELF, -1));
+  if (kiln__composite_size(SELF, -1) != kiln__composite_size(SELF, -2)) {
+    KILN_COMPOSITE_FAIL(
+        r,
+        "linalg.cond(ord=%g): A must be batches of square matrices, but they are %lld "
+        "by %lld matrices",
+        p, (long long)kiln__composite_size(SELF, -2), (long long)kiln__composite_size(SELF, -1));
     return;
   }
   const kiln_dtype wide = kiln_dtype_is_complex(dtype) ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
-  kiln_tensor *a = kiln__recipe_to(r, SELF, wide);
+  kiln_tensor *a = kiln__composite_to(r, SELF, wide);
   kiln_tensor *both[2] = {NULL, NULL};
-  KILN_COOK_MANY(r, linalg_inv_ex, 2, both, T(a), B(false));
-  kiln_tensor *norm = KILN_COOK(r, linalg_matrix_norm, T(a), args[1], dims, B(false), NONE);
-  kiln_tensor *other = KILN_COOK(r, linalg_matrix_norm, T(both[0]), args[1], dims, B(false), NONE);
-  kiln_tensor *result = KILN_COOK(r, mul, T(norm), T(other));
-  result = KILN_COOK(r, nan_to_num, T(result), F(INFINITY), F(INFINITY), F(-INFINITY));
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, result, kiln_dtype_real(dtype)));
+  KILN_STEP_MANY(r, linalg_inv_ex, 2, both, T(a), B(false));
+  kiln_tensor *norm = KILN_STEP(r, linalg_matrix_norm, T(a), args[1], dims, B(false), NONE);
+  kiln_tensor *other = KILN_STEP(r, linalg_matrix_norm, T(both[0]), args[1], dims, B(false), NONE);
+  kiln_tensor *result = KILN_STEP(r, mul, T(norm), T(other));
+  result = KILN_STEP(r, nan_to_num, T(result), F(INFINITY), F(INFINITY), F(-INFINITY));
+  kiln__composite_give(r, outs, kiln__composite_to(r, result, kiln_dtype_real(dtype)));
 }
 
 /* -- Least squares -- */
 
 /* self, b, rcond, driver -> solution, residuals, rank, singular_values */
-KILN_RECIPE(linalg_lstsq) {
+KILN_COMPOSITE(linalg_lstsq) {
   kiln_tensor *a = SELF, *b = ARG(1), *empty, *none;
   const int rank = kiln_tensor_rank(a);
   const int64_t zero = 0;
@@ -354,79 +355,81 @@ KILN_RECIPE(linalg_lstsq) {
       args[3].tag == KILN_TAG_STRING ? kiln_string_view(args[3].u.string) : KILN_STR("gelsy");
   const bool gels = kiln_str_is(driver, "gels"), plain = kiln_str_is(driver, "gelsy");
   if (!gels && !plain && !kiln_str_is(driver, "gelsd") && !kiln_str_is(driver, "gelss")) {
-    KILN_RECIPE_FAIL(r, "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, "
-                        "gelsd, gelss)");
+    KILN_COMPOSITE_FAIL(r, "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, "
+                           "gelsd, gelss)");
     return;
   }
   if (rank < 2) {
-    KILN_RECIPE_FAIL(r, "torch.linalg.lstsq: input must have at least 2 dimensions.");
+    KILN_COMPOSITE_FAIL(r, "torch.linalg.lstsq: input must have at least 2 dimensions.");
     return;
   }
   const bool vector = kiln_tensor_rank(b) == rank - 1;
-  if (vector) b = KILN_COOK(r, unsqueeze, T(b), I(-1));
-  const int64_t m = kiln__recipe_size(a, -2), n = kiln__recipe_size(a, -1);
-  if (!r->status && (kiln__recipe_rank(b) < 2 || kiln__recipe_size(b, -2) != m)) {
-    KILN_RECIPE_FAIL(r, "torch.linalg.lstsq: input.size(-2) should match other.size(%d)",
-                     vector ? -1 : -2);
+  if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
+  const int64_t m = kiln__composite_size(a, -2), n = kiln__composite_size(a, -1);
+  if (!r->status && (kiln__composite_rank(b) < 2 || kiln__composite_size(b, -2) != m)) {
+    KILN_COMPOSITE_FAIL(r, "torch.linalg.lstsq: input.size(-2) should match other.size(%d)",
+                        vector ? -1 : -2);
   }
   const tolerance tol = {F(0), args[2]};
   parts p;
   kiln_dtype dtype = kiln_tensor_dtype(a);
   kiln_tensor *inverse = pseudo_inverse(r, "torch.linalg.lstsq", a, &tol, false, &dtype);
-  kiln_tensor *x = KILN_COOK(r, matmul, T(inverse), T(kiln__recipe_to(r, b, KILN_DTYPE_C128)));
+  kiln_tensor *x = KILN_STEP(r, matmul, T(inverse), T(kiln__composite_to(r, b, KILN_DTYPE_C128)));
   if (!svd(r, "torch.linalg.lstsq", a, false, &p)) return;
-  kiln_tensor *kept = KILN_COOK(r, gt, T(p.s), T(threshold(r, p.s, &tol, a, dtype)));
-  kiln_tensor *ranks = KILN_COOK(r, sum_dim, T(kept), INTS(-1), B(false), NONE);
+  kiln_tensor *kept = KILN_STEP(r, gt, T(p.s), T(threshold(r, p.s, &tol, a, dtype)));
+  kiln_tensor *ranks = KILN_STEP(r, sum_dim, T(kept), INTS(-1), B(false), NONE);
   bool full = !r->status && m > n && !plain; /* gelsy leaves them out */
   const int64_t *each = full ? kiln_tensor_data(ranks) : NULL;
   for (int64_t i = 0; full && i < ranks->numel; i++) full = each[i] == n;
   const kiln_dtype real = kiln_dtype_real(dtype);
-  (void)kiln__recipe_new(r, real, 1, &zero, &empty);
-  (void)kiln__recipe_new(r, KILN_DTYPE_I64, 1, &zero, &none);
+  (void)kiln__composite_new(r, real, 1, &zero, &empty);
+  (void)kiln__composite_new(r, KILN_DTYPE_I64, 1, &zero, &none);
   kiln_tensor *residuals = empty;
   if (full) {
-    kiln_tensor *wide = kiln__recipe_to(r, a, KILN_DTYPE_C128);
-    kiln_tensor *gap = KILN_COOK(r, sub, T(KILN_COOK(r, matmul, T(wide), T(x))),
-                                 T(kiln__recipe_to(r, b, KILN_DTYPE_C128)), I(1));
-    gap = KILN_COOK(r, square, T(KILN_COOK(r, abs, T(gap))));
-    residuals = kiln__recipe_to(r, KILN_COOK(r, sum_dim, T(gap), INTS(-2), B(false), NONE), real);
-    if (vector) residuals = KILN_COOK(r, squeeze_dim, T(residuals), I(-1));
+    kiln_tensor *wide = kiln__composite_to(r, a, KILN_DTYPE_C128);
+    kiln_tensor *gap = KILN_STEP(r, sub, T(KILN_STEP(r, matmul, T(wide), T(x))),
+                                 T(kiln__composite_to(r, b, KILN_DTYPE_C128)), I(1));
+    gap = KILN_STEP(r, square, T(KILN_STEP(r, abs, T(gap))));
+    residuals =
+        kiln__composite_to(r, KILN_STEP(r, sum_dim, T(gap), INTS(-2), B(false), NONE), real);
+    if (vector) residuals = KILN_STEP(r, squeeze_dim, T(residuals), I(-1));
   }
   x = rounded(r, x, dtype);
-  kiln__recipe_give(r, &outs[0], vector ? KILN_COOK(r, squeeze_dim, T(x), I(-1)) : x);
-  kiln__recipe_give(r, &outs[1], residuals);
-  kiln__recipe_give(r, &outs[2], gels ? none : ranks);
-  kiln__recipe_give(r, &outs[3], gels || plain ? empty : kiln__recipe_to(r, p.s, real));
+  kiln__composite_give(r, &outs[0], vector ? KILN_STEP(r, squeeze_dim, T(x), I(-1)) : x);
+  kiln__composite_give(r, &outs[1], residuals);
+  kiln__composite_give(r, &outs[2], gels ? none : ranks);
+  kiln__composite_give(r, &outs[3], gels || plain ? empty : kiln__composite_to(r, p.s, real));
 }
 
 /* -- Roots -- */
 
 /* A, no wider than high -> U, H with A = U H, H positive semidefinite */
-KILN_RECIPE(linalg_polar) {
-  const int64_t m = kiln__recipe_size(SELF, -2), n = kiln__recipe_size(SELF, -1);
+KILN_COMPOSITE(linalg_polar) {
+  const int64_t m = kiln__composite_size(SELF, -2), n = kiln__composite_size(SELF, -1);
   parts p;
   if (kiln_tensor_rank(SELF) >= 2 && m < n) {
-    KILN_RECIPE_FAIL(r,
-                     "linalg.polar: input must have at least as many rows as columns, but got %lld "
-                     "by %lld matrices",
-                     (long long)m, (long long)n);
+    KILN_COMPOSITE_FAIL(
+        r,
+        "linalg.polar: input must have at least as many rows as columns, but got %lld "
+        "by %lld matrices",
+        (long long)m, (long long)n);
     return;
   }
   if (!svd(r, "linalg.polar", SELF, false, &p)) return;
-  kiln_tensor *v = kiln__la_adjoint(r, p.vh), *u = KILN_COOK(r, matmul, T(p.u), T(p.vh));
-  v = KILN_COOK(r, mul, T(v), T(KILN_COOK(r, unsqueeze, T(p.s), I(-2))));
-  kiln__recipe_give(r, &outs[0], rounded(r, u, p.dtype));
-  kiln__recipe_give(r, &outs[1], rounded(r, KILN_COOK(r, matmul, T(v), T(p.vh)), p.dtype));
+  kiln_tensor *v = kiln__la_adjoint(r, p.vh), *u = KILN_STEP(r, matmul, T(p.u), T(p.vh));
+  v = KILN_STEP(r, mul, T(v), T(KILN_STEP(r, unsqueeze, T(p.s), I(-2))));
+  kiln__composite_give(r, &outs[0], rounded(r, u, p.dtype));
+  kiln__composite_give(r, &outs[1], rounded(r, KILN_STEP(r, matmul, T(v), T(p.vh)), p.dtype));
 }
 /* The root of a Hermitian matrix; negative eigenvalues count as 0. */
-KILN_RECIPE(linalg_matrix_sqrth) {
+KILN_COMPOSITE(linalg_matrix_sqrth) {
   kiln_tensor *w, *v;
   kiln_dtype dtype;
   if (!eigh(r, "linalg.matrix_sqrth", SELF, false, &w, &v, &dtype)) return;
-  w = KILN_COOK(r, sqrt, T(KILN_COOK(r, clamp_min, T(w), I(0))));
-  kiln_tensor *scaled = KILN_COOK(r, mul, T(v), T(KILN_COOK(r, unsqueeze, T(w), I(-2))));
-  kiln_tensor *root = KILN_COOK(r, matmul, T(scaled), T(kiln__la_adjoint(r, v)));
-  kiln__recipe_give(r, outs, rounded(r, root, dtype));
+  w = KILN_STEP(r, sqrt, T(KILN_STEP(r, clamp_min, T(w), I(0))));
+  kiln_tensor *scaled = KILN_STEP(r, mul, T(v), T(KILN_STEP(r, unsqueeze, T(w), I(-2))));
+  kiln_tensor *root = KILN_STEP(r, matmul, T(scaled), T(kiln__la_adjoint(r, v)));
+  kiln__composite_give(r, outs, rounded(r, root, dtype));
 }
 
 /* -- Exponentials: Taylor's series of a scaled matrix, squared (Higham, 2005, without Pade) -- */
@@ -462,15 +465,15 @@ static void exponential(z *a, int64_t n, z *room) {
     memcpy(a, next, sizeof *a * (size_t)(n * n));
   }
 }
-KILN_RECIPE(linalg_matrix_exp) {
+KILN_COMPOSITE(linalg_matrix_exp) {
   kiln__la_batch b;
   kiln_tensor *scratch;
   const kiln_dtype low = kiln_tensor_dtype(SELF);
   const bool half = low == KILN_DTYPE_F16 || low == KILN_DTYPE_BF16;
-  kiln_tensor *t = half ? kiln__recipe_to(r, SELF, KILN_DTYPE_F32) : SELF;
+  kiln_tensor *t = half ? kiln__composite_to(r, SELF, KILN_DTYPE_F32) : SELF;
   if (!kiln__la_read(r, "linalg.matrix_exp", t, true, &b)) return;
   const int64_t size = 2 * b.n * b.n;
-  z *room = kiln__recipe_new(r, KILN_DTYPE_C128, 1, &size, &scratch);
+  z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &size, &scratch);
   for (int64_t i = 0; room && i < b.count; i++) exponential(b.data + i * b.n * b.n, b.n, room);
-  kiln__recipe_give(r, outs, rounded(r, b.tensor, low));
+  kiln__composite_give(r, outs, rounded(r, b.tensor, low));
 }

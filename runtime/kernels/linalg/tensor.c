@@ -1,111 +1,111 @@
 /* tensor.c: tensors as matrices: inverses, solutions; nuclear norms, powers of a vector. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* -- Norms -- */
 
-static void nuclear_norm(kiln__recipe *r, kiln_tensor *t, kiln_ivalue dims, kiln_ivalue keepdim,
+static void nuclear_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue dims, kiln_ivalue keepdim,
                          kiln_ivalue *outs) {
-  kiln__recipe_give(
+  kiln__composite_give(
       r, outs,
-      KILN_COOK(r, linalg_matrix_norm, T(t), kiln__recipe_text(r, "nuc"), dims, keepdim, NONE));
+      KILN_STEP(r, linalg_matrix_norm, T(t), kiln__composite_text(r, "nuc"), dims, keepdim, NONE));
 }
 /* self, keepdim */
-KILN_RECIPE(nuclear_norm) {
+KILN_COMPOSITE(nuclear_norm) {
   if (kiln_tensor_rank(SELF) != 2) {
-    KILN_RECIPE_FAIL(r,
-                     "Expected a tensor with 2 dimensions, but got a tensor with %d dimensions "
-                     "instead.",
-                     kiln_tensor_rank(SELF));
+    KILN_COMPOSITE_FAIL(r,
+                        "Expected a tensor with 2 dimensions, but got a tensor with %d dimensions "
+                        "instead.",
+                        kiln_tensor_rank(SELF));
     return;
   }
   nuclear_norm(r, SELF, INTS(0, 1), args[1], outs);
 }
 /* self, dim, keepdim */
-KILN_RECIPE(nuclear_norm_dim) { nuclear_norm(r, SELF, args[1], args[2], outs); }
+KILN_COMPOSITE(nuclear_norm_dim) { nuclear_norm(r, SELF, args[1], args[2], outs); }
 /* self, ind */
-KILN_RECIPE(linalg_tensorinv) {
+KILN_COMPOSITE(linalg_tensorinv) {
   const int rank = kiln_tensor_rank(SELF);
   const int64_t ind = kiln_arg_int(args, 1), *sizes = kiln_tensor_sizes(SELF);
   int64_t square[2] = {1, 1}, turned[KILN_MAX_RANK];
   if (ind <= 0) {
-    KILN_RECIPE_FAIL(r, "Expected a strictly positive integer for 'ind', but got %lld",
-                     (long long)ind);
+    KILN_COMPOSITE_FAIL(r, "Expected a strictly positive integer for 'ind', but got %lld",
+                        (long long)ind);
     return;
   }
   for (int d = 0; d < rank; d++) square[d >= ind] *= sizes[d];
   if (square[0] != square[1] || ind > rank) {
-    KILN_RECIPE_FAIL(r,
-                     "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
-                     "prod(self.shape[:ind]), but got %lld != %lld",
-                     (long long)square[1], (long long)square[0]);
+    KILN_COMPOSITE_FAIL(r,
+                        "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                        "prod(self.shape[:ind]), but got %lld != %lld",
+                        (long long)square[1], (long long)square[0]);
     return;
   }
   for (int d = 0; d < rank; d++) turned[d] = sizes[(d + ind) % rank];
-  kiln_tensor *x = KILN_COOK(r, linalg_inv, T(kiln__recipe_reshape(r, SELF, 2, square)));
-  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, x, rank, turned));
+  kiln_tensor *x = KILN_STEP(r, linalg_inv, T(kiln__composite_reshape(r, SELF, 2, square)));
+  kiln__composite_give(r, outs, kiln__composite_reshape(r, x, rank, turned));
 }
 /* A, B, dims */
-KILN_RECIPE(linalg_tensorsolve) {
+KILN_COMPOSITE(linalg_tensorsolve) {
   kiln_tensor *a = SELF, *b = kiln_arg_tensor(args, 1);
   const int rank = kiln_tensor_rank(a), b_rank = kiln_tensor_rank(b);
   int64_t dims[KILN_MAX_RANK], order[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
   int count = 0, n = 0;
-  if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 2, dims, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dims, &count))) return;
   for (int d = 0; d < rank; d++) {
     bool moved = false;
-    for (int k = 0; k < count; k++) moved |= kiln__recipe_dim(r, dims[k], rank) == d;
+    for (int k = 0; k < count; k++) moved |= kiln__composite_dim(r, dims[k], rank) == d;
     if (!moved) order[n++] = d;
   }
-  for (int k = 0; k < count && n < rank; k++) order[n++] = kiln__recipe_dim(r, dims[k], rank);
+  for (int k = 0; k < count && n < rank; k++) order[n++] = kiln__composite_dim(r, dims[k], rank);
   if (r->status) return;
-  if (count > 0) a = KILN_COOK(r, permute, T(a), kiln__recipe_ints(r, rank, order));
+  if (count > 0) a = KILN_STEP(r, permute, T(a), kiln__composite_ints(r, rank, order));
   if (!a || b_rank > rank) {
-    KILN_RECIPE_FAIL(r, "linalg.tensorsolve: B has more dimensions than A");
+    KILN_COMPOSITE_FAIL(r, "linalg.tensorsolve: B has more dimensions than A");
     return;
   }
   const int left = rank - b_rank;
   int64_t product = 1;
   for (int d = 0; d < left; d++) product *= sizes[d] = kiln_tensor_sizes(a)[b_rank + d];
   if (product != b->numel) {
-    KILN_RECIPE_FAIL(r,
-                     "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-                     "prod(self.shape[:other.ndim]), but got %lld != %lld",
-                     (long long)product, (long long)b->numel);
+    KILN_COMPOSITE_FAIL(r,
+                        "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+                        "prod(self.shape[:other.ndim]), but got %lld != %lld",
+                        (long long)product, (long long)b->numel);
     return;
   }
   const int64_t square[2] = {product, product};
-  kiln_tensor *flat = kiln__recipe_reshape(r, b, 1, &product);
+  kiln_tensor *flat = kiln__composite_reshape(r, b, 1, &product);
   kiln_tensor *x =
-      KILN_COOK(r, linalg_solve, T(kiln__recipe_reshape(r, a, 2, square)), T(flat), B(true));
-  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, x, left, sizes));
+      KILN_STEP(r, linalg_solve, T(kiln__composite_reshape(r, a, 2, square)), T(flat), B(true));
+  kiln__composite_give(r, outs, kiln__composite_reshape(r, x, left, sizes));
 }
 
 /* -- New tensors -- */
 
 /* x, N, increasing */
-KILN_RECIPE(vander) {
+KILN_COMPOSITE(vander) {
   kiln_tensor *t = SELF;
   if (kiln_tensor_rank(t) != 1) {
-    KILN_RECIPE_FAIL(r, "x must be a one-dimensional tensor.");
+    KILN_COMPOSITE_FAIL(r, "x must be a one-dimensional tensor.");
     return;
   }
   const int64_t n = kiln_arg_int_or(args, 1, t->numel);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   if (n < 0) {
-    KILN_RECIPE_FAIL(r, "N must be non-negative.");
+    KILN_COMPOSITE_FAIL(r, "N must be non-negative.");
     return;
   }
-  if (kiln_dtype_is_int(dtype, true)) t = kiln__recipe_to(r, t, KILN_DTYPE_I64);
-  const int64_t sizes[2] = {kiln__recipe_numel(t), n};
-  kiln_tensor *out = KILN_COOK(r, ones, kiln__recipe_ints(r, 2, sizes), I(kiln__recipe_dtype(t)),
-                               NONE, NONE, NONE);
+  if (kiln_dtype_is_int(dtype, true)) t = kiln__composite_to(r, t, KILN_DTYPE_I64);
+  const int64_t sizes[2] = {kiln__composite_numel(t), n};
+  kiln_tensor *out = KILN_STEP(r, ones, kiln__composite_ints(r, 2, sizes),
+                               I(kiln__composite_dtype(t)), NONE, NONE, NONE);
   if (n > 1) {
-    kiln_tensor *rest = kiln__recipe_narrow(r, out, 1, 1, n - 1);
-    KILN_COOK(r, copy_, T(rest), T(KILN_COOK(r, unsqueeze, T(t), I(1))), B(false));
-    KILN_COOK(r, copy_, T(rest), T(KILN_COOK(r, cumprod, T(rest), I(1), NONE)), B(false));
+    kiln_tensor *rest = kiln__composite_narrow(r, out, 1, 1, n - 1);
+    KILN_STEP(r, copy_, T(rest), T(KILN_STEP(r, unsqueeze, T(t), I(1))), B(false));
+    KILN_STEP(r, copy_, T(rest), T(KILN_STEP(r, cumprod, T(rest), I(1), NONE)), B(false));
   }
-  if (!kiln_arg_bool(args, 2)) out = KILN_COOK(r, flip, T(out), INTS(1));
-  kiln__recipe_give(r, outs, out);
+  if (!kiln_arg_bool(args, 2)) out = KILN_STEP(r, flip, T(out), INTS(1));
+  kiln__composite_give(r, outs, out);
 }

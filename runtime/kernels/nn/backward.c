@@ -1,55 +1,57 @@
 /* backward.c: the gradients that PyTorch has operators for and traces can hold. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define ARG(i) kiln_arg_tensor(args, i)
 
 /* grad_output, output, dim, input_dtype; of F16 and BF16 in F32. */
-static void softmax_backward(kiln__recipe *r, const kiln_ivalue *args, bool of_log,
+static void softmax_backward(kiln__composite *r, const kiln_ivalue *args, bool of_log,
                              kiln_ivalue *outs) {
   const kiln_dtype own = kiln_tensor_dtype(ARG(1)), wanted = (kiln_dtype)kiln_arg_int(args, 3);
   const kiln_dtype wide = own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16 ? KILN_DTYPE_F32 : own;
   if (!kiln_dtype_is_valid(kiln_arg_int(args, 3)) ||
-      !kiln__recipe_ok(r, kiln__check_dtype(r->call, wanted))) {
-    KILN_RECIPE_FAIL(r, "softmax_backward_data: input_dtype is no dtype of numbers");
+      !kiln__composite_ok(r, kiln__check_dtype(r->call, wanted))) {
+    KILN_COMPOSITE_FAIL(r, "softmax_backward_data: input_dtype is no dtype of numbers");
     return;
   }
-  kiln_tensor *grad = kiln__recipe_to(r, SELF, wide), *output = kiln__recipe_to(r, ARG(1), wide);
-  kiln_tensor *each = of_log ? grad : KILN_COOK(r, mul, T(grad), T(output));
-  kiln_tensor *sum = KILN_COOK(r, sum_dim, T(each), INTS(kiln_arg_int(args, 2)), B(true), NONE);
-  if (of_log) output = KILN_COOK(r, exp, T(output));
-  kiln_tensor *part = KILN_COOK(r, mul, T(output), T(sum));
-  part = KILN_COOK(r, sub, T(each), T(part), I(1));
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, part, wanted));
+  kiln_tensor *grad = kiln__composite_to(r, SELF, wide),
+              *output = kiln__composite_to(r, ARG(1), wide);
+  kiln_tensor *each = of_log ? grad : KILN_STEP(r, mul, T(grad), T(output));
+  kiln_tensor *sum = KILN_STEP(r, sum_dim, T(each), INTS(kiln_arg_int(args, 2)), B(true), NONE);
+  if (of_log) output = KILN_STEP(r, exp, T(output));
+  kiln_tensor *part = KILN_STEP(r, mul, T(output), T(sum));
+  part = KILN_STEP(r, sub, T(each), T(part), I(1));
+  kiln__composite_give(r, outs, kiln__composite_to(r, part, wanted));
 }
-KILN_RECIPE(_softmax_backward_data) { softmax_backward(r, args, false, outs); }
-KILN_RECIPE(_log_softmax_backward_data) { softmax_backward(r, args, true, outs); }
+KILN_COMPOSITE(_softmax_backward_data) { softmax_backward(r, args, false, outs); }
+KILN_COMPOSITE(_log_softmax_backward_data) { softmax_backward(r, args, true, outs); }
 
 /* grad_output, mask, scale */
-KILN_RECIPE(native_dropout_backward) {
-  kiln_tensor *kept = KILN_COOK(r, mul, T(SELF), args[1]);
-  kiln__recipe_give(r, outs, KILN_COOK(r, mul, T(kept), args[2]));
+KILN_COMPOSITE(native_dropout_backward) {
+  kiln_tensor *kept = KILN_STEP(r, mul, T(SELF), args[1]);
+  kiln__composite_give(r, outs, KILN_STEP(r, mul, T(kept), args[2]));
 }
 
 /* grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices: each gradient goes
  * to the place in its image that the pool took its element from. */
-KILN_RECIPE(max_pool2d_with_indices_backward) {
+KILN_COMPOSITE(max_pool2d_with_indices_backward) {
   kiln_tensor *grad = SELF, *t = ARG(1), *places = ARG(7);
   const int rank = kiln_tensor_rank(t);
   if ((rank != 3 && rank != 4) || kiln_tensor_rank(grad) != rank ||
       kiln_tensor_rank(places) != rank || kiln_tensor_dtype(grad) != kiln_tensor_dtype(t) ||
       grad->numel != places->numel) {
-    KILN_RECIPE_FAIL(r, "max_pool2d_with_indices_backward: gradient, input and indices do not fit");
+    KILN_COMPOSITE_FAIL(r,
+                        "max_pool2d_with_indices_backward: gradient, input and indices do not fit");
     return;
   }
   int64_t images = 1;
   for (int d = 0; d < rank - 2; d++) images *= kiln_tensor_sizes(t)[d];
-  const int64_t inner = kiln__recipe_size(t, -2) * kiln__recipe_size(t, -1);
-  const int64_t pooled = kiln__recipe_size(grad, -2) * kiln__recipe_size(grad, -1);
+  const int64_t inner = kiln__composite_size(t, -2) * kiln__composite_size(t, -1);
+  const int64_t pooled = kiln__composite_size(grad, -2) * kiln__composite_size(grad, -1);
   kiln_tensor *flat =
-      KILN_COOK(r, zeros, INTS(images, inner), I(kiln_tensor_dtype(t)), NONE, NONE, NONE);
-  grad = kiln__recipe_reshape(r, grad, 2, (const int64_t[]){images, pooled});
-  places = kiln__recipe_reshape(r, places, 2, (const int64_t[]){images, pooled});
-  flat = KILN_COOK(r, scatter_add, T(flat), I(1), T(places), T(grad));
-  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, flat, rank, kiln_tensor_sizes(t)));
+      KILN_STEP(r, zeros, INTS(images, inner), I(kiln_tensor_dtype(t)), NONE, NONE, NONE);
+  grad = kiln__composite_reshape(r, grad, 2, (const int64_t[]){images, pooled});
+  places = kiln__composite_reshape(r, places, 2, (const int64_t[]){images, pooled});
+  flat = KILN_STEP(r, scatter_add, T(flat), I(1), T(places), T(grad));
+  kiln__composite_give(r, outs, kiln__composite_reshape(r, flat, rank, kiln_tensor_sizes(t)));
 }

@@ -1,117 +1,122 @@
-/* distance.c: distances and similarities of rows and the losses made of them, as recipes. */
-#include "runtime/kernels/recipe.h"
+/* distance.c: distances and similarities of rows and the losses made of them, as composites. */
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define OTHER kiln_arg_tensor(args, 1)
 
 /* -- Distances -- */
 
-static kiln_tensor *norm_of(kiln__recipe *r, kiln_tensor *t, kiln_ivalue p, int64_t dim,
+static kiln_tensor *norm_of(kiln__composite *r, kiln_tensor *t, kiln_ivalue p, int64_t dim,
                             bool keep) {
-  return KILN_COOK(r, linalg_vector_norm, T(t), p, INTS(dim), B(keep), NONE);
+  return KILN_STEP(r, linalg_vector_norm, T(t), p, INTS(dim), B(keep), NONE);
 }
-KILN_RECIPE(dist) {
-  kiln_tensor *t = KILN_COOK(r, sub, T(SELF), T(OTHER), I(1));
-  kiln__recipe_give(r, outs, KILN_COOK(r, linalg_vector_norm, T(t), args[2], NONE, B(false), NONE));
+KILN_COMPOSITE(dist) {
+  kiln_tensor *t = KILN_STEP(r, sub, T(SELF), T(OTHER), I(1));
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, linalg_vector_norm, T(t), args[2], NONE, B(false), NONE));
 }
-static kiln_tensor *pair_distance(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b, kiln_ivalue p,
+static kiln_tensor *pair_distance(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kiln_ivalue p,
                                   kiln_ivalue eps, bool keep) {
-  kiln_tensor *t = KILN_COOK(r, sub, T(a), T(b), I(1));
-  t = KILN_COOK(r, add, T(t), eps, I(1));
+  kiln_tensor *t = KILN_STEP(r, sub, T(a), T(b), I(1));
+  t = KILN_STEP(r, add, T(t), eps, I(1));
   return norm_of(r, t, p, -1, keep);
 }
-KILN_RECIPE(pairwise_distance) {
-  kiln__recipe_give(r, outs,
-                    pair_distance(r, SELF, OTHER, args[2], args[3], kiln_arg_bool(args, 4)));
+KILN_COMPOSITE(pairwise_distance) {
+  kiln__composite_give(r, outs,
+                       pair_distance(r, SELF, OTHER, args[2], args[3], kiln_arg_bool(args, 4)));
 }
 /* x1 [..., P, M], x2 [..., R, M], p */
-KILN_RECIPE(cdist) {
+KILN_COMPOSITE(cdist) {
   const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(OTHER);
-  if (ra < 2 || rb < 2 || kiln__recipe_size(SELF, -1) != kiln__recipe_size(OTHER, -1)) {
-    KILN_RECIPE_FAIL(r, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
-                     (long long)kiln__recipe_size(SELF, -1),
-                     (long long)kiln__recipe_size(OTHER, -1));
+  if (ra < 2 || rb < 2 || kiln__composite_size(SELF, -1) != kiln__composite_size(OTHER, -1)) {
+    KILN_COMPOSITE_FAIL(r, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
+                        (long long)kiln__composite_size(SELF, -1),
+                        (long long)kiln__composite_size(OTHER, -1));
     return;
   }
-  kiln_tensor *a = KILN_COOK(r, unsqueeze, T(SELF), I(-2));
-  kiln_tensor *b = KILN_COOK(r, unsqueeze, T(OTHER), I(-3));
-  kiln__recipe_give(r, outs, norm_of(r, KILN_COOK(r, sub, T(a), T(b), I(1)), args[2], -1, false));
+  kiln_tensor *a = KILN_STEP(r, unsqueeze, T(SELF), I(-2));
+  kiln_tensor *b = KILN_STEP(r, unsqueeze, T(OTHER), I(-3));
+  kiln__composite_give(r, outs,
+                       norm_of(r, KILN_STEP(r, sub, T(a), T(b), I(1)), args[2], -1, false));
 }
-KILN_RECIPE(pdist) {
-  const int64_t n = kiln__recipe_size(SELF, 0);
+KILN_COMPOSITE(pdist) {
+  const int64_t n = kiln__composite_size(SELF, 0);
   if (kiln_tensor_rank(SELF) != 2) {
-    KILN_RECIPE_FAIL(r, "pdist only supports 2D tensors, got: %dD", kiln_tensor_rank(SELF));
+    KILN_COMPOSITE_FAIL(r, "pdist only supports 2D tensors, got: %dD", kiln_tensor_rank(SELF));
     return;
   }
-  kiln_tensor *mask = KILN_COOK(r, ones, INTS(n, n), I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
-  mask = KILN_COOK(r, nonzero, T(KILN_COOK(r, triu, T(mask), I(1))));
+  kiln_tensor *mask = KILN_STEP(r, ones, INTS(n, n), I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
+  mask = KILN_STEP(r, nonzero, T(KILN_STEP(r, triu, T(mask), I(1))));
   kiln_tensor *a =
-      KILN_COOK(r, index_select, T(SELF), I(0), T(KILN_COOK(r, select, T(mask), I(1), I(0))));
+      KILN_STEP(r, index_select, T(SELF), I(0), T(KILN_STEP(r, select, T(mask), I(1), I(0))));
   kiln_tensor *b =
-      KILN_COOK(r, index_select, T(SELF), I(0), T(KILN_COOK(r, select, T(mask), I(1), I(1))));
-  kiln__recipe_give(r, outs, norm_of(r, KILN_COOK(r, sub, T(a), T(b), I(1)), args[1], -1, false));
+      KILN_STEP(r, index_select, T(SELF), I(0), T(KILN_STEP(r, select, T(mask), I(1), I(1))));
+  kiln__composite_give(r, outs,
+                       norm_of(r, KILN_STEP(r, sub, T(a), T(b), I(1)), args[1], -1, false));
 }
 /* x1, x2, dim, eps: each is divided by its norm, which is at least eps */
-static kiln_tensor *similarity(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b, int64_t dim,
+static kiln_tensor *similarity(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, int64_t dim,
                                double eps) {
-  kiln_tensor *x[2] = {kiln__recipe_as_float(r, a), kiln__recipe_as_float(r, b)};
+  kiln_tensor *x[2] = {kiln__composite_as_float(r, a), kiln__composite_as_float(r, b)};
   for (int i = 0; i < 2; i++) {
     kiln_tensor *norm = norm_of(r, x[i], I(2), dim, true);
-    x[i] = KILN_COOK(r, div, T(x[i]), T(KILN_COOK(r, clamp_min, T(norm), F(eps))));
+    x[i] = KILN_STEP(r, div, T(x[i]), T(KILN_STEP(r, clamp_min, T(norm), F(eps))));
   }
-  return KILN_COOK(r, sum_dim, T(KILN_COOK(r, mul, T(x[0]), T(x[1]))), INTS(dim), B(false), NONE);
+  return KILN_STEP(r, sum_dim, T(KILN_STEP(r, mul, T(x[0]), T(x[1]))), INTS(dim), B(false), NONE);
 }
-KILN_RECIPE(cosine_similarity) {
+KILN_COMPOSITE(cosine_similarity) {
   kiln_tensor *a = SELF, *b = OTHER;
   int rank;
   int64_t sizes[KILN_MAX_RANK];
-  if (!kiln__recipe_ok(
+  if (!kiln__composite_ok(
           r, kiln_broadcast(kiln_tensor_rank(a), kiln_tensor_sizes(a), kiln_tensor_rank(b),
                             kiln_tensor_sizes(b), &rank, sizes))) {
     return;
   }
-  a = KILN_COOK(r, expand, T(a), kiln__recipe_ints(r, rank, sizes), B(false));
-  b = KILN_COOK(r, expand, T(b), kiln__recipe_ints(r, rank, sizes), B(false));
-  kiln__recipe_give(r, outs, similarity(r, a, b, kiln_arg_int(args, 2), kiln_arg_float(args, 3)));
+  a = KILN_STEP(r, expand, T(a), kiln__composite_ints(r, rank, sizes), B(false));
+  b = KILN_STEP(r, expand, T(b), kiln__composite_ints(r, rank, sizes), B(false));
+  kiln__composite_give(r, outs,
+                       similarity(r, a, b, kiln_arg_int(args, 2), kiln_arg_float(args, 3)));
 }
 
 /* -- Losses; the last argument is the reduction -- */
 
 /* anchor, positive, negative, margin, p, eps, swap, reduction */
-KILN_RECIPE(triplet_margin_loss) {
+KILN_COMPOSITE(triplet_margin_loss) {
   kiln_tensor *near = pair_distance(r, SELF, OTHER, args[4], args[5], false);
   kiln_tensor *far = pair_distance(r, SELF, kiln_arg_tensor(args, 2), args[4], args[5], false);
   if (kiln_arg_bool(args, 6)) {
     kiln_tensor *swapped =
         pair_distance(r, OTHER, kiln_arg_tensor(args, 2), args[4], args[5], false);
-    far = KILN_COOK(r, minimum, T(far), T(swapped));
+    far = KILN_STEP(r, minimum, T(far), T(swapped));
   }
-  kiln_tensor *t = KILN_COOK(r, sub, T(KILN_COOK(r, add, T(near), args[3], I(1))), T(far), I(1));
-  kiln__recipe_give(
-      r, outs, kiln__recipe_reduced(r, KILN_COOK(r, clamp_min, T(t), I(0)), kiln_arg_int(args, 7)));
+  kiln_tensor *t = KILN_STEP(r, sub, T(KILN_STEP(r, add, T(near), args[3], I(1))), T(far), I(1));
+  kiln__composite_give(
+      r, outs,
+      kiln__composite_reduced(r, KILN_STEP(r, clamp_min, T(t), I(0)), kiln_arg_int(args, 7)));
 }
 /* input1, input2, target, margin, reduction */
-KILN_RECIPE(cosine_embedding_loss) {
-  kiln_tensor *a = kiln__recipe_as_float(r, SELF), *b = kiln__recipe_as_float(r, OTHER),
+KILN_COMPOSITE(cosine_embedding_loss) {
+  kiln_tensor *a = kiln__composite_as_float(r, SELF), *b = kiln__composite_as_float(r, OTHER),
               *y = kiln_arg_tensor(args, 2);
   const int64_t dim = kiln_tensor_rank(y) == 0 ? 0 : 1;
   kiln_tensor *product =
-      KILN_COOK(r, sum_dim, T(KILN_COOK(r, mul, T(a), T(b))), INTS(dim), B(false), NONE);
+      KILN_STEP(r, sum_dim, T(KILN_STEP(r, mul, T(a), T(b))), INTS(dim), B(false), NONE);
   kiln_tensor *aa =
-      KILN_COOK(r, sum_dim, T(KILN_COOK(r, mul, T(a), T(a))), INTS(dim), B(false), NONE);
+      KILN_STEP(r, sum_dim, T(KILN_STEP(r, mul, T(a), T(a))), INTS(dim), B(false), NONE);
   kiln_tensor *bb =
-      KILN_COOK(r, sum_dim, T(KILN_COOK(r, mul, T(b), T(b))), INTS(dim), B(false), NONE);
-  aa = KILN_COOK(r, add, T(aa), F(1e-12), I(1));
-  bb = KILN_COOK(r, add, T(bb), F(1e-12), I(1));
+      KILN_STEP(r, sum_dim, T(KILN_STEP(r, mul, T(b), T(b))), INTS(dim), B(false), NONE);
+  aa = KILN_STEP(r, add, T(aa), F(1e-12), I(1));
+  bb = KILN_STEP(r, add, T(bb), F(1e-12), I(1));
   kiln_tensor *cosine =
-      KILN_COOK(r, div, T(product), T(KILN_COOK(r, sqrt, T(KILN_COOK(r, mul, T(aa), T(bb))))));
-  kiln_tensor *zero = KILN_COOK(r, mul, T(cosine), I(0));
-  kiln_tensor *same = KILN_COOK(r, sub, T(KILN_COOK(r, add, T(zero), I(1), I(1))), T(cosine), I(1));
+      KILN_STEP(r, div, T(product), T(KILN_STEP(r, sqrt, T(KILN_STEP(r, mul, T(aa), T(bb))))));
+  kiln_tensor *zero = KILN_STEP(r, mul, T(cosine), I(0));
+  kiln_tensor *same = KILN_STEP(r, sub, T(KILN_STEP(r, add, T(zero), I(1), I(1))), T(cosine), I(1));
   kiln_tensor *apart =
-      KILN_COOK(r, clamp_min, T(KILN_COOK(r, sub, T(cosine), args[3], I(1))), I(0));
-  same = KILN_COOK(r, where, T(KILN_COOK(r, eq, T(y), I(1))), T(same), T(zero));
-  apart = KILN_COOK(r, where, T(KILN_COOK(r, eq, T(y), I(-1))), T(apart), T(zero));
-  kiln__recipe_give(
-      r, outs,
-      kiln__recipe_reduced(r, KILN_COOK(r, add, T(same), T(apart), I(1)), kiln_arg_int(args, 4)));
+      KILN_STEP(r, clamp_min, T(KILN_STEP(r, sub, T(cosine), args[3], I(1))), I(0));
+  same = KILN_STEP(r, where, T(KILN_STEP(r, eq, T(y), I(1))), T(same), T(zero));
+  apart = KILN_STEP(r, where, T(KILN_STEP(r, eq, T(y), I(-1))), T(apart), T(zero));
+  kiln__composite_give(r, outs,
+                       kiln__composite_reduced(r, KILN_STEP(r, add, T(same), T(apart), I(1)),
+                                               kiln_arg_int(args, 4)));
 }

@@ -4,20 +4,20 @@
 #include <string.h>
 
 #include "runtime/kernels/random/random.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* A number as a tensor of no dimensions. */
-static kiln_tensor *number(kiln__recipe *r, double value, kiln_dtype dtype) {
-  return KILN_COOK(r, full, kiln__recipe_no_list(r), F(value), I(dtype), NONE, NONE, NONE);
+static kiln_tensor *number(kiln__composite *r, double value, kiln_dtype dtype) {
+  return KILN_STEP(r, full, kiln__composite_no_list(r), F(value), I(dtype), NONE, NONE, NONE);
 }
 
 /* -- Dropout -- */
 
 /* What an element is multiplied with, of a real dtype: laid out like t, or a number for each
  * feature of each sample. NULL after a failure. */
-static kiln_tensor *noise(kiln__recipe *r, kiln_tensor *t, bool by_feature, double keep,
+static kiln_tensor *noise(kiln__composite *r, kiln_tensor *t, bool by_feature, double keep,
                           double value) {
   const int rank = kiln_tensor_rank(t);
   const kiln_dtype own = kiln_tensor_dtype(t);
@@ -30,12 +30,12 @@ static kiln_tensor *noise(kiln__recipe *r, kiln_tensor *t, bool by_feature, doub
   kiln_random *g;
   if (by_feature) {
     for (int d = 0; d < rank; d++) sizes[d] = d > 1 ? 1 : kiln_tensor_sizes(t)[d];
-    to = KILN_COOK(r, zeros, kiln__recipe_ints(r, rank, sizes), I(dtype), NONE, NONE, NONE);
+    to = KILN_STEP(r, zeros, kiln__composite_ints(r, rank, sizes), I(dtype), NONE, NONE, NONE);
   } else {
-    to = KILN_COOK(r, empty_like, T(t), I(dtype), NONE, NONE, NONE, NONE);
+    to = KILN_STEP(r, empty_like, T(t), I(dtype), NONE, NONE, NONE, NONE);
   }
-  if (r->status || !kiln__recipe_ok(r, kiln_call_random(r->call, &g)) ||
-      !kiln__recipe_ok(
+  if (r->status || !kiln__composite_ok(r, kiln_call_random(r->call, &g)) ||
+      !kiln__composite_ok(
           r, kiln__random_fill(r->call, g, to, kiln__draw_chance, KILN_CTYPE_F64, &chance))) {
     return NULL;
   }
@@ -46,58 +46,59 @@ static double scale_of(kiln_dtype dtype, double p) {
   return dtype == KILN_DTYPE_F64 || dtype == KILN_DTYPE_C128 ? 1 / (1 - p)
                                                              : (double)(1 / (float)(1 - p));
 }
-static void finish(kiln__recipe *r, kiln_ivalue *outs, kiln_tensor *result) {
+static void finish(kiln__composite *r, kiln_ivalue *outs, kiln_tensor *result) {
   kiln_tensor *dest = kiln__dest(outs);
   if (dest) {
-    KILN_COOK(r, copy_, T(dest), T(result), B(false));
+    KILN_STEP(r, copy_, T(dest), T(result), B(false));
   } else {
-    kiln__recipe_give(r, outs, result);
+    kiln__composite_give(r, outs, result);
   }
 }
 /* True when there is something to drop: the input, p, train. */
-static bool active(kiln__recipe *r, const kiln_ivalue *args, bool by_feature, kiln_ivalue *outs) {
+static bool active(kiln__composite *r, const kiln_ivalue *args, bool by_feature,
+                   kiln_ivalue *outs) {
   kiln_tensor *t = SELF;
   const double p = kiln_arg_float(args, 1);
   if (!(p >= 0 && p <= 1)) {
-    KILN_RECIPE_FAIL(r, "dropout probability has to be between 0 and 1, but got %g", p);
+    KILN_COMPOSITE_FAIL(r, "dropout probability has to be between 0 and 1, but got %g", p);
   } else if (!kiln_arg_bool(args, 2) || p == 0 || t->numel == 0) {
     if (!kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(t));
     return false;
   } else if (kiln_ctype_of(kiln_tensor_dtype(t)) == KILN_CTYPE_NONE) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
   } else if (kiln_dtype_is_int(kiln_tensor_dtype(t), true)) {
-    KILN_RECIPE_FAIL(r, "result type Float can't be cast to the desired output type %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+    KILN_COMPOSITE_FAIL(r, "result type Float can't be cast to the desired output type %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
   } else if (p == 1) {
-    finish(r, outs, KILN_COOK(r, mul, T(t), T(number(r, 0, kiln_tensor_dtype(t)))));
+    finish(r, outs, KILN_STEP(r, mul, T(t), T(number(r, 0, kiln_tensor_dtype(t)))));
     return false;
   } else if (by_feature && kiln_tensor_rank(t) < 2) {
-    KILN_RECIPE_FAIL(r, "Feature dropout requires at least 2 dimensions in the input");
+    KILN_COMPOSITE_FAIL(r, "Feature dropout requires at least 2 dimensions in the input");
   }
   return !r->status;
 }
-static void drop(kiln__recipe *r, const kiln_ivalue *args, bool by_feature, kiln_ivalue *outs) {
+static void drop(kiln__composite *r, const kiln_ivalue *args, bool by_feature, kiln_ivalue *outs) {
   const double p = kiln_arg_float(args, 1);
   if (!active(r, args, by_feature, outs)) return;
   kiln_tensor *factor = noise(r, SELF, by_feature, 1 - p, scale_of(kiln_tensor_dtype(SELF), p));
-  finish(r, outs, KILN_COOK(r, mul, T(SELF), T(factor)));
+  finish(r, outs, KILN_STEP(r, mul, T(SELF), T(factor)));
 }
-static void drop_elements(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *outs) {
+static void drop_elements(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs) {
   drop(r, args, false, outs);
 }
 KILN_KERNEL(dropout) {
   const double p = kiln_arg_float(args, 1);
   if (kiln_arg_bool(args, 2) || !(p >= 0 && p <= 1)) {
-    return kiln__recipe_run(call, drop_elements, args, outs);
+    return kiln__composite_run(call, drop_elements, args, outs);
   }
   kiln__give(outs, kiln_tensor_retain(SELF)); /* at no cost outside training */
   return NULL;
 }
-KILN_RECIPE(dropout_) {
+KILN_COMPOSITE(dropout_) {
   if (!kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(SELF));
   drop(r, args, false, outs);
 }
-KILN_RECIPE(feature_dropout) { drop(r, args, true, outs); }
+KILN_COMPOSITE(feature_dropout) { drop(r, args, true, outs); }
 kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tensor **out) {
   const kiln_ivalue args[] = {T(t), F(p), B(true)};
   kiln_ivalue result = kiln_none();
@@ -109,61 +110,61 @@ kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tenso
 /* -- Alpha dropout (Klambauer et al., 2017) -- */
 
 /* What is dropped becomes the saturated value of selu; then scaled back to mean 0, variance 1. */
-static void alpha_drop(kiln__recipe *r, const kiln_ivalue *args, bool by_feature,
+static void alpha_drop(kiln__composite *r, const kiln_ivalue *args, bool by_feature,
                        kiln_ivalue *outs) {
   const double p = kiln_arg_float(args, 1), alpha = 1.7580993408473766;
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   if (!active(r, args, by_feature, outs)) return;
   const double a = 1 / sqrt((alpha * alpha * p + 1) * (1 - p));
   kiln_tensor *mask = noise(r, SELF, by_feature, 1 - p, 1);
-  kiln_tensor *shift = KILN_COOK(r, add, T(mask), T(number(r, -1, dtype)), I(1));
-  shift = KILN_COOK(r, mul, T(shift), T(number(r, alpha * a, dtype)));
-  shift = KILN_COOK(r, add, T(shift), T(number(r, alpha * a * p, dtype)), I(1));
-  mask = KILN_COOK(r, mul, T(mask), T(number(r, a, dtype)));
-  finish(r, outs, KILN_COOK(r, add, T(KILN_COOK(r, mul, T(SELF), T(mask))), T(shift), I(1)));
+  kiln_tensor *shift = KILN_STEP(r, add, T(mask), T(number(r, -1, dtype)), I(1));
+  shift = KILN_STEP(r, mul, T(shift), T(number(r, alpha * a, dtype)));
+  shift = KILN_STEP(r, add, T(shift), T(number(r, alpha * a * p, dtype)), I(1));
+  mask = KILN_STEP(r, mul, T(mask), T(number(r, a, dtype)));
+  finish(r, outs, KILN_STEP(r, add, T(KILN_STEP(r, mul, T(SELF), T(mask))), T(shift), I(1)));
 }
-KILN_RECIPE(alpha_dropout) { alpha_drop(r, args, false, outs); }
-KILN_RECIPE(feature_alpha_dropout) { alpha_drop(r, args, true, outs); }
+KILN_COMPOSITE(alpha_dropout) { alpha_drop(r, args, false, outs); }
+KILN_COMPOSITE(feature_alpha_dropout) { alpha_drop(r, args, true, outs); }
 
 /* input, p, train (None: yes) -> output, mask */
-KILN_RECIPE(native_dropout) {
+KILN_COMPOSITE(native_dropout) {
   kiln_tensor *t = SELF;
   const double p = kiln_arg_float(args, 1), keep = 1 - p;
   const bool train = kiln_arg_is_none(args, 2) || kiln_arg_bool(args, 2);
-  const kiln_ivalue sizes = kiln__recipe_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t));
-  kiln_tensor *mask = KILN_COOK(r, ones, sizes, I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
+  const kiln_ivalue sizes = kiln__composite_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t));
+  kiln_tensor *mask = KILN_STEP(r, ones, sizes, I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
   if (train && !(p >= 0 && p <= 1)) {
-    KILN_RECIPE_FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", keep);
+    KILN_COMPOSITE_FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", keep);
   }
   if (r->status) return;
   if (!train) {
-    kiln__recipe_give(r, &outs[0], KILN_COOK(r, clone, T(t), NONE));
-    kiln__recipe_give(r, &outs[1], mask);
+    kiln__composite_give(r, &outs[0], KILN_STEP(r, clone, T(t), NONE));
+    kiln__composite_give(r, &outs[1], mask);
     return;
   }
   const kiln__chance chance = {keep, 1};
   kiln_random *g;
-  if (!kiln__recipe_ok(r, kiln_call_random(r->call, &g)) ||
-      !kiln__recipe_ok(
+  if (!kiln__composite_ok(r, kiln_call_random(r->call, &g)) ||
+      !kiln__composite_ok(
           r, kiln__random_fill(r->call, g, mask, kiln__draw_chance, KILN_CTYPE_F64, &chance))) {
     return;
   }
-  kiln_tensor *kept = KILN_COOK(r, mul, T(t), T(mask));
-  kiln__recipe_give(
+  kiln_tensor *kept = KILN_STEP(r, mul, T(t), T(mask));
+  kiln__composite_give(
       r, &outs[0],
-      KILN_COOK(r, mul, T(kept), T(number(r, keep == 0 ? 0 : 1 / keep, kiln_tensor_dtype(t)))));
-  kiln__recipe_give(r, &outs[1], mask);
+      KILN_STEP(r, mul, T(kept), T(number(r, keep == 0 ? 0 : 1 / keep, kiln_tensor_dtype(t)))));
+  kiln__composite_give(r, &outs[1], mask);
 }
 
 /* -- Randomised leaky relu -- */
 
 /* A slope for each element that is not above 0, in row-major order; 1 for the others. */
-static kiln_tensor *draw_slopes(kiln__recipe *r, kiln_tensor *t, kiln_random *g, double lower,
+static kiln_tensor *draw_slopes(kiln__composite *r, kiln_tensor *t, kiln_random *g, double lower,
                                 double upper) {
   kiln_tensor *in, *slopes;
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   double *to =
-      kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &slopes);
+      kiln__composite_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &slopes);
   if (r->status) return NULL;
   pthread_mutex_lock(&g->lock);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -174,26 +175,27 @@ static kiln_tensor *draw_slopes(kiln__recipe *r, kiln_tensor *t, kiln_random *g,
   return slopes;
 }
 /* self, noise (NULL: nobody wants the slopes), lower, upper, training, generator */
-static void rrelu(kiln__recipe *r, kiln_tensor *t, kiln_tensor *noise, const kiln_ivalue *rest,
+static void rrelu(kiln__composite *r, kiln_tensor *t, kiln_tensor *noise, const kiln_ivalue *rest,
                   kiln_ivalue *outs) {
   const double lower = kiln__number(rest[0]).f, upper = kiln__number(rest[1]).f;
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   kiln_random *g;
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
   } else if (!(lower <= upper)) {
-    KILN_RECIPE_FAIL(r, "Lower bound should be less than or equal to the upper bound");
+    KILN_COMPOSITE_FAIL(r, "Lower bound should be less than or equal to the upper bound");
   }
-  if (r->status || !kiln__recipe_ok(r, kiln__generator(r->call, rest[3], &g))) return;
+  if (r->status || !kiln__composite_ok(r, kiln__generator(r->call, rest[3], &g))) return;
   const kiln_dtype wide = dtype == KILN_DTYPE_F64 ? dtype : KILN_DTYPE_F32;
   kiln_tensor *slope = number(r, (lower + upper) / 2, wide);
   if (rest[2].u.b) {
-    slope = kiln__recipe_to(r, draw_slopes(r, t, g, lower, upper), wide);
-    if (noise) KILN_COOK(r, copy_, T(noise), T(slope), B(false));
+    slope = kiln__composite_to(r, draw_slopes(r, t, g, lower, upper), wide);
+    if (noise) KILN_STEP(r, copy_, T(noise), T(slope), B(false));
   }
   kiln_tensor *scaled =
-      kiln__recipe_to(r, KILN_COOK(r, mul, T(kiln__recipe_to(r, t, wide)), T(slope)), dtype);
-  kiln__recipe_give(r, outs, KILN_COOK(r, where, T(KILN_COOK(r, le, T(t), I(0))), T(scaled), T(t)));
+      kiln__composite_to(r, KILN_STEP(r, mul, T(kiln__composite_to(r, t, wide)), T(slope)), dtype);
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, where, T(KILN_STEP(r, le, T(t), I(0))), T(scaled), T(t)));
 }
-KILN_RECIPE(rrelu) { rrelu(r, SELF, NULL, args + 1, outs); }
-KILN_RECIPE(rrelu_with_noise) { rrelu(r, SELF, kiln_arg_tensor(args, 1), args + 2, outs); }
+KILN_COMPOSITE(rrelu) { rrelu(r, SELF, NULL, args + 1, outs); }
+KILN_COMPOSITE(rrelu_with_noise) { rrelu(r, SELF, kiln_arg_tensor(args, 1), args + 2, outs); }

@@ -5,7 +5,7 @@
 #include "runtime/kernels/index/index.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/nn/nn.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
@@ -108,23 +108,23 @@ KILN_NN_KERNEL(one_hot) {
 /* -- Bags of embeddings -- */
 
 /* Rows of `weight` whose norm is above max_norm are scaled to it; each once, in place. */
-KILN_RECIPE(embedding_renorm_) {
+KILN_COMPOSITE(embedding_renorm_) {
   kiln_tensor *t = SELF, *indices = kiln_arg_tensor(args, 1), *at, *in, *seen_tensor;
   const double most = kiln_arg_float(args, 2), power = kiln_arg_float(args, 3);
   if (kiln_tensor_rank(t) != 2 || !kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    KILN_RECIPE_FAIL(r, "embedding_renorm_: self must be a matrix of floats");
+    KILN_COMPOSITE_FAIL(r, "embedding_renorm_: self must be a matrix of floats");
     return;
   }
   const int64_t rows = kiln_tensor_sizes(t)[0], n = kiln_tensor_sizes(t)[1];
-  const int64_t *index = kiln__recipe_read(r, indices, KILN_DTYPE_I64, &at);
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  uint8_t *seen = kiln__recipe_new(r, KILN_DTYPE_BOOL, 1, &rows, &seen_tensor);
+  const int64_t *index = kiln__composite_read(r, indices, KILN_DTYPE_I64, &at);
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
+  uint8_t *seen = kiln__composite_new(r, KILN_DTYPE_BOOL, 1, &rows, &seen_tensor);
   if (r->status) return;
   kiln__zero(seen, (size_t)rows);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < indices->numel && !r->status && !kiln_budget_spent(&left, 4 + n); i++) {
     if (index[i] < 0 || index[i] >= rows) {
-      KILN_RECIPE_FAIL(r, "index out of range in self");
+      KILN_COMPOSITE_FAIL(r, "index out of range in self");
       return;
     }
     if (seen[index[i]]++) continue;
@@ -135,14 +135,14 @@ KILN_RECIPE(embedding_renorm_) {
     }
     if (!isinf(power)) norm = power == 2 ? sqrt(norm) : pow(norm, 1 / power);
     if (!(norm > most)) continue;
-    kiln_tensor *row = KILN_COOK(r, select, T(t), I(0), I(index[i]));
+    kiln_tensor *row = KILN_STEP(r, select, T(t), I(0), I(index[i]));
     kiln_tensor *scaled =
-        KILN_COOK(r, mul, T(row),
-                  T(KILN_COOK(r, full, kiln__recipe_no_list(r), F(most / (norm + 1e-7)),
+        KILN_STEP(r, mul, T(row),
+                  T(KILN_STEP(r, full, kiln__composite_no_list(r), F(most / (norm + 1e-7)),
                               I(kiln_tensor_dtype(t)), NONE, NONE, NONE)));
-    KILN_COOK(r, copy_, T(row), T(scaled), B(false));
+    KILN_STEP(r, copy_, T(row), T(scaled), B(false));
   }
-  kiln__recipe_give(r, outs, t);
+  kiln__composite_give(r, outs, t);
 }
 enum { BAG_SUM, BAG_MEAN, BAG_MAX };
 /* One bag: [begin, end) of the indices; the number of rows that count. */
@@ -170,7 +170,7 @@ static int64_t one_bag(const double *weight, const double *scale, const int64_t 
 }
 /* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
  * include_last_offset; an index that is `skip` counts for nothing */
-static void bag(kiln__recipe *r, const kiln_ivalue *args, int64_t skip, kiln_ivalue *outs) {
+static void bag(kiln__composite *r, const kiln_ivalue *args, int64_t skip, kiln_ivalue *outs) {
   kiln_tensor *weight = SELF, *indices = kiln_arg_tensor(args, 1), *in, *at, *starts, *scales;
   kiln_tensor *offsets = kiln_arg_tensor(args, 2), *samples = kiln_arg_tensor_opt(args, 6);
   kiln_tensor *result[4];
@@ -179,41 +179,43 @@ static void bag(kiln__recipe *r, const kiln_ivalue *args, int64_t skip, kiln_iva
   const kiln_dtype dtype = kiln_tensor_dtype(weight);
   if (kiln_tensor_rank(weight) != 2 || kiln_tensor_rank(indices) != 1 ||
       kiln_tensor_rank(offsets) != 1 || !kiln_dtype_is_float(dtype)) {
-    KILN_RECIPE_FAIL(r, "embedding_bag: expected a matrix of floats and vectors of indices and "
-                        "offsets");
+    KILN_COMPOSITE_FAIL(r, "embedding_bag: expected a matrix of floats and vectors of indices and "
+                           "offsets");
     return;
   }
   const int64_t rows = kiln_tensor_sizes(weight)[0], n = kiln_tensor_sizes(weight)[1];
   const int64_t bags = offsets->numel - last, count = indices->numel;
   if (samples && (mode != BAG_SUM || samples->numel != count)) {
-    KILN_RECIPE_FAIL(r, "embedding_bag: per_sample_weights was not None, which is only supported "
+    KILN_COMPOSITE_FAIL(r,
+                        "embedding_bag: per_sample_weights was not None, which is only supported "
                         "for mode='sum' and with the shape of the input");
   }
-  if (bags < 0) KILN_RECIPE_FAIL(r, "include_last_offset: number of offset should be at least 1");
-  const double *w = kiln__recipe_read(r, weight, KILN_DTYPE_F64, &in);
-  const int64_t *index = kiln__recipe_read(r, indices, KILN_DTYPE_I64, &at);
-  const int64_t *start = kiln__recipe_read(r, offsets, KILN_DTYPE_I64, &starts);
-  const double *scale = samples ? kiln__recipe_read(r, samples, KILN_DTYPE_F64, &scales) : NULL;
+  if (bags < 0)
+    KILN_COMPOSITE_FAIL(r, "include_last_offset: number of offset should be at least 1");
+  const double *w = kiln__composite_read(r, weight, KILN_DTYPE_F64, &in);
+  const int64_t *index = kiln__composite_read(r, indices, KILN_DTYPE_I64, &at);
+  const int64_t *start = kiln__composite_read(r, offsets, KILN_DTYPE_I64, &starts);
+  const double *scale = samples ? kiln__composite_read(r, samples, KILN_DTYPE_F64, &scales) : NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < count && !r->status && !kiln_budget_spent(&left, 1); i++) {
     if (index[i] >= 0 && index[i] < rows) continue;
-    KILN_RECIPE_FAIL(r,
-                     "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to "
-                     "be %lld",
-                     (long long)index[i]);
+    KILN_COMPOSITE_FAIL(r,
+                        "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to "
+                        "be %lld",
+                        (long long)index[i]);
   }
   for (int64_t i = 0; i < offsets->numel && !r->status && !kiln_budget_spent(&left, 1); i++) {
     if (i == 0 ? start[i] == 0 : start[i] >= start[i - 1] && start[i] <= count) continue;
-    KILN_RECIPE_FAIL(r, i == 0 ? "offsets[0] has to be 0, i.e., the first sequence in the "
-                                 "mini-batch has to start from position 0"
-                               : "offsets must ascend, up to the length of the indices");
+    KILN_COMPOSITE_FAIL(r, i == 0 ? "offsets[0] has to be 0, i.e., the first sequence in the "
+                                    "mini-batch has to start from position 0"
+                                  : "offsets must ascend, up to the length of the indices");
   }
   const int64_t sizes[] = {bags, n};
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, 2, sizes, &result[0]);
-  int64_t *of = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &result[1]);
-  int64_t *size = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &bags, &result[2]);
-  int64_t *places = kiln__recipe_new(r, KILN_DTYPE_I64, mode == BAG_MAX ? 2 : 1,
-                                     mode == BAG_MAX ? sizes : &bags, &result[3]);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, 2, sizes, &result[0]);
+  int64_t *of = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &result[1]);
+  int64_t *size = kiln__composite_new(r, KILN_DTYPE_I64, 1, &bags, &result[2]);
+  int64_t *places = kiln__composite_new(r, KILN_DTYPE_I64, mode == BAG_MAX ? 2 : 1,
+                                        mode == BAG_MAX ? sizes : &bags, &result[3]);
   if (r->status) return;
   if (of) kiln__zero(of, sizeof *of * (size_t)count);
   if (places) kiln__zero(places, sizeof *places * (size_t)result[3]->numel);
@@ -224,14 +226,14 @@ static void bag(kiln__recipe *r, const kiln_ivalue *args, int64_t skip, kiln_iva
     size[b] = one_bag(w, scale, index, start[b], end, n, mode, skip, to + b * n,
                       mode == BAG_MAX ? places + b * n : NULL);
   }
-  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, result[0], dtype));
-  for (int i = 1; i < 4; i++) kiln__recipe_give(r, &outs[i], result[i]);
+  kiln__composite_give(r, &outs[0], kiln__composite_to(r, result[0], dtype));
+  for (int i = 1; i < 4; i++) kiln__composite_give(r, &outs[i], result[i]);
 }
-KILN_RECIPE(embedding_bag) { bag(r, args, -1, outs); }
-KILN_RECIPE(_embedding_bag) { bag(r, args, kiln_arg_int(args, 8), outs); }
+KILN_COMPOSITE(embedding_bag) { bag(r, args, -1, outs); }
+KILN_COMPOSITE(_embedding_bag) { bag(r, args, kiln_arg_int(args, 8), outs); }
 /* A negative padding_idx counts from the end. */
-KILN_RECIPE(embedding_bag_padding_idx) {
+KILN_COMPOSITE(embedding_bag_padding_idx) {
   int64_t skip = kiln_arg_int_or(args, 8, -1);
-  if (args[8].tag == KILN_TAG_INT && skip < 0) skip += kiln__recipe_size(SELF, 0);
+  if (args[8].tag == KILN_TAG_INT && skip < 0) skip += kiln__composite_size(SELF, 0);
   bag(r, args, skip, outs);
 }

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
@@ -29,7 +29,7 @@ static void place_windows(const pool *p, int d, double sample, bool wide, int64_
   }
   if (n > 0) at[n - 1] = room;
 }
-static bool read_pool(kiln__recipe *r, const kiln_ivalue *args, int n, pool *p) {
+static bool read_pool(kiln__composite *r, const kiln_ivalue *args, int n, pool *p) {
   kiln_tensor *t = SELF, *samples = kiln_arg_tensor(args, 3);
   const int rank = kiln_tensor_rank(t);
   int64_t list[2][KILN_MAX_RANK];
@@ -37,23 +37,24 @@ static bool read_pool(kiln__recipe *r, const kiln_ivalue *args, int n, pool *p) 
   p->n = n;
   for (int k = 0; k < 2; k++) {
     int count;
-    if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 1 + k, list[k], &count))) return false;
+    if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1 + k, list[k], &count))) return false;
     for (int d = 1; count == 1 && d < n; d++) list[k][d] = list[k][0];
     if (count != 1 && count != n) {
-      KILN_RECIPE_FAIL(r,
-                       "fractional_max_pool%dd: %s must either be a single int or tuple of %d "
-                       "ints",
-                       n, k ? "output_size" : "kernel_size", n);
+      KILN_COMPOSITE_FAIL(r,
+                          "fractional_max_pool%dd: %s must either be a single int or tuple of %d "
+                          "ints",
+                          n, k ? "output_size" : "kernel_size", n);
       return false;
     }
   }
   bool empty = rank != n + 1 && rank != n + 2;
   for (int d = rank - n - 1; !empty && d < rank; d++) empty = kiln_tensor_sizes(t)[d] == 0;
   if (empty) {
-    KILN_RECIPE_FAIL(r,
-                     "fractional_max_pool%dd(): Expected %dD or %dD tensor with non-zero sizes for "
-                     "all dimensions but the batch",
-                     n, n + 1, n + 2);
+    KILN_COMPOSITE_FAIL(
+        r,
+        "fractional_max_pool%dd(): Expected %dD or %dD tensor with non-zero sizes for "
+        "all dimensions but the batch",
+        n, n + 1, n + 2);
     return false;
   }
   p->channels = kiln_tensor_sizes(t)[rank - n - 1];
@@ -64,7 +65,7 @@ static bool read_pool(kiln__recipe *r, const kiln_ivalue *args, int n, pool *p) 
     p->out[d] = list[1][d];
     if (p->size[d] < 1 || p->out[d] < 1 || p->size[d] > p->in[d] ||
         p->out[d] - (n == 2) > p->in[d] - p->size[d]) { /* in three one place must be left */
-      KILN_RECIPE_FAIL(
+      KILN_COMPOSITE_FAIL(
           r, "fractional_max_pool%dd(): pool %s %lld too large relative to input %s %lld", n,
           names[n - 1 - d], (long long)p->size[d], names[n - 1 - d], (long long)p->in[d]);
       return false;
@@ -72,8 +73,8 @@ static bool read_pool(kiln__recipe *r, const kiln_ivalue *args, int n, pool *p) 
   }
   if (kiln_tensor_rank(samples) != 3 || samples->numel != p->planes * n ||
       kiln_tensor_sizes(samples)[2] != n) {
-    KILN_RECIPE_FAIL(r, "Expect _random_samples to have %d values for each channel of the batch",
-                     n);
+    KILN_COMPOSITE_FAIL(r, "Expect _random_samples to have %d values for each channel of the batch",
+                        n);
     return false;
   }
   return true;
@@ -91,24 +92,25 @@ static int64_t greatest(const pool *p, const double *x, const int64_t *from) {
   }
 }
 /* self, kernel_size, output_size, random_samples [batch, channels, n] -> output, indices */
-static void fractional(kiln__recipe *r, const kiln_ivalue *args, int n, kiln_ivalue *outs) {
+static void fractional(kiln__composite *r, const kiln_ivalue *args, int n, kiln_ivalue *outs) {
   kiln_tensor *t = SELF, *in, *numbers, *out, *places, *room;
   const int rank = kiln_tensor_rank(t);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   int64_t sizes[KILN_MAX_RANK], all = 0, *windows[MOST];
   pool p;
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
   if (!read_pool(r, args, n, &p)) return;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   for (int d = 0; d < n; d++) all += sizes[rank - n + d] = p.out[d];
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  const double *sample = kiln__recipe_read(r, kiln_arg_tensor(args, 3), KILN_DTYPE_F64, &numbers);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, sizes, &out);
-  int64_t *index = kiln__recipe_new(r, KILN_DTYPE_I64, rank, sizes, &places);
-  int64_t *begins = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &all, &room);
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
+  const double *sample =
+      kiln__composite_read(r, kiln_arg_tensor(args, 3), KILN_DTYPE_F64, &numbers);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, sizes, &out);
+  int64_t *index = kiln__composite_new(r, KILN_DTYPE_I64, rank, sizes, &places);
+  int64_t *begins = kiln__composite_new(r, KILN_DTYPE_I64, 1, &all, &room);
   if (r->status) return;
   for (int d = 0; d < n; d++) windows[d] = d ? windows[d - 1] + p.out[d - 1] : begins;
   int64_t plane = 1, window = 4;
@@ -127,8 +129,8 @@ static void fractional(kiln__recipe *r, const kiln_ivalue *args, int n, kiln_iva
       for (d = n - 1; d >= 0 && ++at[d] == p.out[d]; d--) at[d] = 0;
     }
   }
-  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, out, dtype));
-  kiln__recipe_give(r, &outs[1], places);
+  kiln__composite_give(r, &outs[0], kiln__composite_to(r, out, dtype));
+  kiln__composite_give(r, &outs[1], places);
 }
-KILN_RECIPE(fractional_max_pool2d) { fractional(r, args, 2, outs); }
-KILN_RECIPE(fractional_max_pool3d) { fractional(r, args, 3, outs); }
+KILN_COMPOSITE(fractional_max_pool2d) { fractional(r, args, 2, outs); }
+KILN_COMPOSITE(fractional_max_pool3d) { fractional(r, args, 3, outs); }

@@ -3,13 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* -- Margins: self [n, c] or [c] -- */
 
-static bool check_rows(kiln__recipe *r, const char *name, const kiln_tensor *t,
+static bool check_rows(kiln__composite *r, const char *name, const kiln_tensor *t,
                        const kiln_tensor *target, bool by_class) {
   const int rank = kiln_tensor_rank(t), want = by_class ? rank : rank ? rank - 1 : 0;
   const bool fine = rank <= 2 && t->numel > 0 &&
@@ -17,38 +17,38 @@ static bool check_rows(kiln__recipe *r, const char *name, const kiln_tensor *t,
                               : kiln_tensor_rank(target) <= 1 &&
                                     target->numel == (rank == 2 ? kiln_tensor_sizes(t)[0] : 1));
   if (kiln_tensor_dtype(target) != KILN_DTYPE_I64) {
-    KILN_RECIPE_FAIL(r, "expected scalar type Long but found %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(target)));
+    KILN_COMPOSITE_FAIL(r, "expected scalar type Long but found %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(target)));
   } else if (!kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
   } else if (!fine) {
-    KILN_RECIPE_FAIL(r, "%s: Expected non-empty vector or matrix, and inconsistent target size",
-                     name);
+    KILN_COMPOSITE_FAIL(r, "%s: Expected non-empty vector or matrix, and inconsistent target size",
+                        name);
   }
   return !r->status;
 }
 /* self, target, p, margin, weight, reduction */
-KILN_RECIPE(multi_margin_loss) {
+KILN_COMPOSITE(multi_margin_loss) {
   kiln_tensor *t = SELF, *target = kiln_arg_tensor(args, 1), *in, *classes, *scales, *out;
   kiln_tensor *weight = kiln_arg_tensor_opt(args, 4);
   const int64_t how = kiln_arg_int(args, 5), p = kiln__number_i64(kiln__number(args[2]));
   const double margin = kiln__number(args[3]).f;
-  if (p != 1 && p != 2) KILN_RECIPE_FAIL(r, "only p == 1 and p == 2 supported");
+  if (p != 1 && p != 2) KILN_COMPOSITE_FAIL(r, "only p == 1 and p == 2 supported");
   if (!check_rows(r, "multi_margin_loss", t, target, false)) return;
-  const int64_t c = kiln__recipe_size(t, -1), n = t->numel / c;
+  const int64_t c = kiln__composite_size(t, -1), n = t->numel / c;
   if (weight && weight->numel != c) {
-    KILN_RECIPE_FAIL(r, "inconsistent weight size");
+    KILN_COMPOSITE_FAIL(r, "inconsistent weight size");
     return;
   }
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  const int64_t *want = kiln__recipe_read(r, target, KILN_DTYPE_I64, &classes);
-  const double *w = weight ? kiln__recipe_read(r, weight, KILN_DTYPE_F64, &scales) : NULL;
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(target),
-                                kiln_tensor_sizes(target), &out);
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
+  const int64_t *want = kiln__composite_read(r, target, KILN_DTYPE_I64, &classes);
+  const double *w = weight ? kiln__composite_read(r, weight, KILN_DTYPE_F64, &scales) : NULL;
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, kiln_tensor_rank(target),
+                                   kiln_tensor_sizes(target), &out);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; !r->status && i < n && !kiln_budget_spent(&left, 4 * c); i++) {
     if (want[i] < 0 || want[i] >= c) {
-      KILN_RECIPE_FAIL(r, "target out of range");
+      KILN_COMPOSITE_FAIL(r, "target out of range");
       return;
     }
     double sum = 0;
@@ -59,21 +59,21 @@ KILN_RECIPE(multi_margin_loss) {
     }
     to[i] = sum / (double)c;
   }
-  kiln__recipe_give(r, outs,
-                    kiln__recipe_to(r, kiln__recipe_reduced(r, out, how), kiln_tensor_dtype(t)));
+  kiln__composite_give(
+      r, outs, kiln__composite_to(r, kiln__composite_reduced(r, out, how), kiln_tensor_dtype(t)));
 }
 /* Targets are the classes of a row up to the first -1. */
-static void multilabel(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *outs,
+static void multilabel(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs,
                        bool with_mask) {
   kiln_tensor *t = SELF, *target = kiln_arg_tensor(args, 1), *in, *classes, *out, *mask;
   const int64_t how = kiln_arg_int(args, 2);
   if (!check_rows(r, "multilabel_margin_loss", t, target, true)) return;
   const int rank = kiln_tensor_rank(t);
-  const int64_t c = kiln__recipe_size(t, -1), n = t->numel / c;
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  const int64_t *want = kiln__recipe_read(r, target, KILN_DTYPE_I64, &classes);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank == 2 ? 1 : 0, &n, &out);
-  double *is = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mask);
+  const int64_t c = kiln__composite_size(t, -1), n = t->numel / c;
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
+  const int64_t *want = kiln__composite_read(r, target, KILN_DTYPE_I64, &classes);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank == 2 ? 1 : 0, &n, &out);
+  double *is = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mask);
   if (r->status) return;
   kiln__zero(is, sizeof *is * (size_t)t->numel);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -82,7 +82,7 @@ static void multilabel(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *ou
     int64_t count = 0;
     for (int64_t k = 0; k < c; k++) {
       if (row[k] < -1 || row[k] >= c) {
-        KILN_RECIPE_FAIL(r, "target is out of range");
+        KILN_COMPOSITE_FAIL(r, "target is out of range");
         return;
       }
     }
@@ -95,12 +95,13 @@ static void multilabel(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *ou
       }
     }
   }
-  kiln__recipe_give(r, outs,
-                    kiln__recipe_to(r, kiln__recipe_reduced(r, out, how), kiln_tensor_dtype(t)));
-  if (with_mask) kiln__recipe_give(r, &outs[1], kiln__recipe_to(r, mask, kiln_tensor_dtype(t)));
+  kiln__composite_give(
+      r, outs, kiln__composite_to(r, kiln__composite_reduced(r, out, how), kiln_tensor_dtype(t)));
+  if (with_mask)
+    kiln__composite_give(r, &outs[1], kiln__composite_to(r, mask, kiln_tensor_dtype(t)));
 }
-KILN_RECIPE(multilabel_margin_loss) { multilabel(r, args, outs, false); }
-KILN_RECIPE(multilabel_margin_loss_forward) { multilabel(r, args, outs, true); }
+KILN_COMPOSITE(multilabel_margin_loss) { multilabel(r, args, outs, false); }
+KILN_COMPOSITE(multilabel_margin_loss_forward) { multilabel(r, args, outs, true); }
 
 /* -- Connectionist temporal classification (Graves et al., 2006), in logarithms -- */
 
@@ -131,55 +132,57 @@ static double ctc_row(const double *log_probs, int64_t step, int64_t time, const
   return -(count ? log_add(alpha[n - 1], alpha[n - 2]) : alpha[0]);
 }
 /* log_probs [t, n, c] or [t, c], targets [n, s] or [sum of lengths] */
-static kiln_tensor *ctc(kiln__recipe *r, const kiln_ivalue *args, int64_t blank,
+static kiln_tensor *ctc(kiln__composite *r, const kiln_ivalue *args, int64_t blank,
                         const int64_t *in_length, const int64_t *target_length, int64_t rows) {
   kiln_tensor *t = SELF, *targets = kiln_arg_tensor(args, 1), *in, *labels, *out, *space;
   const bool batch = kiln_tensor_rank(t) == 3;
   if (!kiln_dtype_is_float(kiln_tensor_dtype(t)) || (!batch && kiln_tensor_rank(t) != 2)) {
-    KILN_RECIPE_FAIL(r, "ctc_loss: log_probs must be a float tensor of 2 or 3 dimensions");
+    KILN_COMPOSITE_FAIL(r, "ctc_loss: log_probs must be a float tensor of 2 or 3 dimensions");
     return NULL;
   }
-  const int64_t n = batch ? kiln_tensor_sizes(t)[1] : 1, c = kiln__recipe_size(t, -1);
+  const int64_t n = batch ? kiln_tensor_sizes(t)[1] : 1, c = kiln__composite_size(t, -1);
   const int64_t time = kiln_tensor_sizes(t)[0];
   const bool padded = kiln_tensor_rank(targets) == 2 || !batch;
-  const int64_t width = kiln__recipe_size(targets, -1);
+  const int64_t width = kiln__composite_size(targets, -1);
   int64_t longest = 0, all = 0;
-  if (rows != n) KILN_RECIPE_FAIL(r, "input_lengths must be of size batch_size");
+  if (rows != n) KILN_COMPOSITE_FAIL(r, "input_lengths must be of size batch_size");
   if (!batch && kiln_tensor_rank(targets) != 1) {
-    KILN_RECIPE_FAIL(r, "targets of one sequence must have one dimension");
+    KILN_COMPOSITE_FAIL(r, "targets of one sequence must have one dimension");
   }
-  if (blank < 0 || blank >= c) KILN_RECIPE_FAIL(r, "blank must be in label range");
+  if (blank < 0 || blank >= c) KILN_COMPOSITE_FAIL(r, "blank must be in label range");
   for (int64_t i = 0; i < n && !r->status; i++) {
     if (in_length[i] < 0 || in_length[i] > time) {
-      KILN_RECIPE_FAIL(r, "Expected input_lengths to have value at most %lld, but got value %lld",
-                       (long long)time, (long long)in_length[i]);
+      KILN_COMPOSITE_FAIL(r,
+                          "Expected input_lengths to have value at most %lld, but got value %lld",
+                          (long long)time, (long long)in_length[i]);
     }
     if (target_length[i] < 0 || target_length[i] > targets->numel ||
         (padded && target_length[i] > width)) {
-      KILN_RECIPE_FAIL(r, "Expected target_lengths to have value at most %lld, but got value %lld",
-                       (long long)width, (long long)target_length[i]);
+      KILN_COMPOSITE_FAIL(r,
+                          "Expected target_lengths to have value at most %lld, but got value %lld",
+                          (long long)width, (long long)target_length[i]);
     }
     if (target_length[i] > longest) longest = target_length[i];
     if (!r->status) all += target_length[i];
   }
   if (!r->status &&
       (padded ? batch && kiln_tensor_sizes(targets)[0] != n : targets->numel != all)) {
-    KILN_RECIPE_FAIL(r,
-                     "Expected targets to be of shape [batch, s] or of the sum of their lengths");
+    KILN_COMPOSITE_FAIL(
+        r, "Expected targets to be of shape [batch, s] or of the sum of their lengths");
   }
-  const double *p = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  const int64_t *label = kiln__recipe_read(r, targets, KILN_DTYPE_I64, &labels);
+  const double *p = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
+  const int64_t *label = kiln__composite_read(r, targets, KILN_DTYPE_I64, &labels);
   const int64_t size = 2 * (2 * longest + 1);
-  double *alpha = kiln__recipe_new(r, KILN_DTYPE_F64, 1, &size, &space);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, batch ? 1 : 0, &n, &out);
+  double *alpha = kiln__composite_new(r, KILN_DTYPE_F64, 1, &size, &space);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, batch ? 1 : 0, &n, &out);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < targets->numel && !r->status && !kiln_budget_spent(&left, 2); i++) {
     const bool used = !padded || i % width < target_length[i / width];
     if (used && (label[i] < 0 || label[i] >= c)) {
-      KILN_RECIPE_FAIL(r, "targets must be in label range");
+      KILN_COMPOSITE_FAIL(r, "targets must be in label range");
     }
   }
-  if (!kiln__recipe_goes_on(r)) return NULL; /* were all labels seen? */
+  if (!kiln__composite_goes_on(r)) return NULL; /* were all labels seen? */
   for (int64_t i = 0, at = 0; i < n; i++) {
     const int64_t *own = label + (padded ? i * width : at);
     to[i] = ctc_row(p + i * c, n * c, in_length[i], own, target_length[i], blank, alpha,
@@ -189,35 +192,35 @@ static kiln_tensor *ctc(kiln__recipe *r, const kiln_ivalue *args, int64_t blank,
   return out;
 }
 /* Lengths: int[] or a tensor. */
-static const int64_t *read_lengths(kiln__recipe *r, kiln_ivalue v, int64_t *count) {
+static const int64_t *read_lengths(kiln__composite *r, kiln_ivalue v, int64_t *count) {
   kiln_tensor *t, *dense;
   if (v.tag == KILN_TAG_TENSOR) {
     *count = v.u.tensor->numel;
-    return kiln__recipe_read(r, v.u.tensor, KILN_DTYPE_I64, &dense);
+    return kiln__composite_read(r, v.u.tensor, KILN_DTYPE_I64, &dense);
   }
   *count = v.u.list->count;
-  int64_t *out = kiln__recipe_new(r, KILN_DTYPE_I64, 1, count, &t);
+  int64_t *out = kiln__composite_new(r, KILN_DTYPE_I64, 1, count, &t);
   for (int64_t i = 0; out && i < *count; i++) out[i] = v.u.list->items[i].u.i;
   return out;
 }
 /* log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity */
-KILN_RECIPE(ctc_loss) {
+KILN_COMPOSITE(ctc_loss) {
   int64_t rows = 0, others = 0;
   const int64_t *in = read_lengths(r, args[2], &rows), *of = read_lengths(r, args[3], &others);
   const int64_t how = kiln_arg_int(args, 5);
   if (!r->status && rows != others)
-    KILN_RECIPE_FAIL(r, "target_lengths must be of size batch_size");
+    KILN_COMPOSITE_FAIL(r, "target_lengths must be of size batch_size");
   if (r->status) return;
   kiln_tensor *t = ctc(r, args, kiln_arg_int(args, 4), in, of, rows);
   if (r->status) return;
   double *loss = NULL;
   void *data = NULL;
-  if (!kiln__recipe_ok(r, kiln_tensor_writable_data(t, &data))) return;
+  if (!kiln__composite_ok(r, kiln_tensor_writable_data(t, &data))) return;
   loss = data;
   for (int64_t i = 0; i < t->numel; i++) {
     if (kiln_arg_bool(args, 6) && isinf(loss[i])) loss[i] = 0;
     if (how == 1) loss[i] /= (double)(of[i] > 1 ? of[i] : 1);
   }
-  kiln__recipe_give(r, outs,
-                    kiln__recipe_to(r, kiln__recipe_reduced(r, t, how), kiln_tensor_dtype(SELF)));
+  kiln__composite_give(
+      r, outs, kiln__composite_to(r, kiln__composite_reduced(r, t, how), kiln_tensor_dtype(SELF)));
 }

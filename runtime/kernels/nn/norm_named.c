@@ -1,75 +1,75 @@
 /* norm_named.c: norms under their inner names, with what training would keep; rms_norm. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* -- Layers by their inner names -- */
 
 /* -> output, mean, inverse deviation, reserve, which implementation */
-KILN_RECIPE(_batch_norm_impl_index) {
+KILN_COMPOSITE(_batch_norm_impl_index) {
   kiln_tensor *parts[3], *none;
   const int64_t zero = 0;
-  kiln__recipe_cook_many(r, kiln__kernel_native_batch_norm, 8, args, 3, parts);
-  (void)kiln__recipe_new(r, KILN_DTYPE_U8, 1, &zero, &none);
-  for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
-  kiln__recipe_give(r, &outs[3], none);
+  kiln__composite_step_many(r, kiln__kernel_native_batch_norm, 8, args, 3, parts);
+  (void)kiln__composite_new(r, KILN_DTYPE_U8, 1, &zero, &none);
+  for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
+  kiln__composite_give(r, &outs[3], none);
   if (!r->status) outs[4] = kiln_int(0);
 }
 /* input, weight, bias, training, momentum, eps */
-KILN_RECIPE(_native_batch_norm_legit_no_stats) {
+KILN_COMPOSITE(_native_batch_norm_legit_no_stats) {
   kiln_tensor *parts[3];
-  KILN_COOK_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], NONE, NONE, args[3],
+  KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], NONE, NONE, args[3],
                  args[4], args[5]);
-  for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
+  for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
 }
 /* input, weight, bias, running_mean, running_var, momentum, eps */
-KILN_RECIPE(_native_batch_norm_legit_no_training) {
+KILN_COMPOSITE(_native_batch_norm_legit_no_training) {
   kiln_tensor *parts[3];
-  KILN_COOK_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
+  KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
                  B(false), args[5], args[6]);
-  for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
+  for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
 }
 /* input, weight, bias, running_mean, running_var, momentum, eps -> three and a reserve */
-static void norm_with_reserve(kiln__recipe *r, const kiln_ivalue *args, bool training,
+static void norm_with_reserve(kiln__composite *r, const kiln_ivalue *args, bool training,
                               kiln_ivalue *outs) {
   kiln_tensor *parts[3], *none;
   const int64_t zero = 0;
-  KILN_COOK_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
+  KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
                  B(training), args[5], args[6]);
-  (void)kiln__recipe_new(r, KILN_DTYPE_U8, 1, &zero, &none);
-  for (int i = 0; i < 3; i++) kiln__recipe_give(r, &outs[i], parts[i]);
-  kiln__recipe_give(r, &outs[3], none);
+  (void)kiln__composite_new(r, KILN_DTYPE_U8, 1, &zero, &none);
+  for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
+  kiln__composite_give(r, &outs[3], none);
 }
-KILN_RECIPE(_batch_norm_with_update) { norm_with_reserve(r, args, true, outs); }
-KILN_RECIPE(_batch_norm_no_update) { norm_with_reserve(r, args, false, outs); }
+KILN_COMPOSITE(_batch_norm_with_update) { norm_with_reserve(r, args, true, outs); }
+KILN_COMPOSITE(_batch_norm_no_update) { norm_with_reserve(r, args, false, outs); }
 
 /* -- Elements -- */
 
 /* rms_norm(input, normalized_shape, weight, eps) */
-KILN_RECIPE(rms_norm) {
+KILN_COMPOSITE(rms_norm) {
   int64_t shape[KILN_MAX_RANK], dims[KILN_MAX_RANK];
   int count;
   const int rank = kiln_tensor_rank(SELF);
-  if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 1, shape, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, shape, &count))) return;
   bool fits = count > 0 && count <= rank;
   for (int d = 0; fits && d < count; d++) {
     fits = shape[d] == kiln_tensor_sizes(SELF)[rank - count + d];
     dims[d] = rank - count + d;
   }
   if (!fits) {
-    KILN_RECIPE_FAIL(r, "Given normalized_shape, expected input with the same last dimensions");
+    KILN_COMPOSITE_FAIL(r, "Given normalized_shape, expected input with the same last dimensions");
     return;
   }
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   const double eps = kiln_arg_is_none(args, 3) ? (dtype == KILN_DTYPE_F64 ? 0x1p-52 : 0x1p-23)
                                                : kiln_arg_float(args, 3);
   kiln_tensor *x = dtype == KILN_DTYPE_F16 || dtype == KILN_DTYPE_BF16
-                       ? kiln__recipe_to(r, SELF, KILN_DTYPE_F32)
+                       ? kiln__composite_to(r, SELF, KILN_DTYPE_F32)
                        : SELF;
-  kiln_tensor *mean = KILN_COOK(r, mean_dim, T(KILN_COOK(r, square, T(x))),
-                                kiln__recipe_ints(r, count, dims), B(true), NONE);
-  kiln_tensor *root = KILN_COOK(r, sqrt, T(KILN_COOK(r, add, T(mean), F(eps), I(1))));
-  kiln_tensor *t = KILN_COOK(r, div, T(x), T(root));
-  if (!kiln_arg_is_none(args, 2)) t = KILN_COOK(r, mul, T(t), args[2]);
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, t, dtype));
+  kiln_tensor *mean = KILN_STEP(r, mean_dim, T(KILN_STEP(r, square, T(x))),
+                                kiln__composite_ints(r, count, dims), B(true), NONE);
+  kiln_tensor *root = KILN_STEP(r, sqrt, T(KILN_STEP(r, add, T(mean), F(eps), I(1))));
+  kiln_tensor *t = KILN_STEP(r, div, T(x), T(root));
+  if (!kiln_arg_is_none(args, 2)) t = KILN_STEP(r, mul, T(t), args[2]);
+  kiln__composite_give(r, outs, kiln__composite_to(r, t, dtype));
 }

@@ -1,38 +1,40 @@
 /* softmax_masked.c: softmax of rows that a mask hides, wholly or in part. */
 #include <math.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* Rows in which all is masked give zeros. */
-static kiln_tensor *safe_softmax(kiln__recipe *r, kiln_tensor *t, kiln_ivalue dim,
+static kiln_tensor *safe_softmax(kiln__composite *r, kiln_tensor *t, kiln_ivalue dim,
                                  kiln_ivalue dtype) {
-  kiln_tensor *y = KILN_COOK(r, softmax, T(t), dim, dtype);
+  kiln_tensor *y = KILN_STEP(r, softmax, T(t), dim, dtype);
   const kiln_ivalue low = F(-INFINITY);
-  kiln_tensor *masked = KILN_COOK(r, eq, T(t), low);
-  if (kiln__recipe_numel(t) == 0) return y;
-  kiln_tensor *lost = KILN_COOK(r, amin, T(masked), INTS(dim.u.i), B(true));
-  return KILN_COOK(r, masked_fill, T(y), T(lost), F(0));
+  kiln_tensor *masked = KILN_STEP(r, eq, T(t), low);
+  if (kiln__composite_numel(t) == 0) return y;
+  kiln_tensor *lost = KILN_STEP(r, amin, T(masked), INTS(dim.u.i), B(true));
+  return KILN_STEP(r, masked_fill, T(y), T(lost), F(0));
 }
 /* self, dim, dtype */
-KILN_RECIPE(_safe_softmax) { kiln__recipe_give(r, outs, safe_softmax(r, SELF, args[1], args[2])); }
+KILN_COMPOSITE(_safe_softmax) {
+  kiln__composite_give(r, outs, safe_softmax(r, SELF, args[1], args[2]));
+}
 /* self, mask (true: left out), dim, mask_type: 0 (L, L), 1 (B, L), 2 as self */
-KILN_RECIPE(_masked_softmax) {
+KILN_COMPOSITE(_masked_softmax) {
   kiln_tensor *mask = kiln_arg_tensor(args, 1);
   const int64_t kind = kiln_arg_int_or(args, 3, 2);
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL) {
-    KILN_RECIPE_FAIL(r, "Mask should be a boolean tensor");
+    KILN_COMPOSITE_FAIL(r, "Mask should be a boolean tensor");
     return;
   }
   if (kind == 1 && kiln_tensor_rank(mask) == 2 && kiln_tensor_rank(SELF) == 4) {
     const int64_t *sizes = kiln_tensor_sizes(mask), wide[4] = {sizes[0], 1, 1, sizes[1]};
-    mask = kiln__recipe_reshape(r, mask, 4, wide);
+    mask = kiln__composite_reshape(r, mask, 4, wide);
   }
-  kiln_tensor *t = KILN_COOK(r, masked_fill, args[0], T(mask), F(-INFINITY));
+  kiln_tensor *t = KILN_STEP(r, masked_fill, args[0], T(mask), F(-INFINITY));
   if (t && (kiln_tensor_rank(t) != kiln_tensor_rank(SELF) || t->numel != SELF->numel)) {
-    KILN_RECIPE_FAIL(r, "Mask shape should match input. mask: %d dimensions",
-                     kiln_tensor_rank(mask));
+    KILN_COMPOSITE_FAIL(r, "Mask shape should match input. mask: %d dimensions",
+                        kiln_tensor_rank(mask));
   }
-  kiln__recipe_give(r, outs, safe_softmax(r, t, I(kiln_arg_int_or(args, 2, -1)), NONE));
+  kiln__composite_give(r, outs, safe_softmax(r, t, I(kiln_arg_int_or(args, 2, -1)), NONE));
 }

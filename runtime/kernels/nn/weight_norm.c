@@ -1,5 +1,5 @@
 /* weight_norm.c: weights as a direction and a size: norms over all dimensions but one. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define OTHER kiln_arg_tensor(args, 1)
@@ -7,67 +7,69 @@
 /* -- Norms -- */
 
 /* v, pow, dim: over all other dimensions, which stay as 1; dim -1: of all */
-static kiln_tensor *norm_except(kiln__recipe *r, kiln_tensor *v, double p, int64_t dim) {
+static kiln_tensor *norm_except(kiln__composite *r, kiln_tensor *v, double p, int64_t dim) {
   const int rank = kiln_tensor_rank(v);
   int64_t others[KILN_MAX_RANK];
   int count = 0;
-  if (dim == -1) return KILN_COOK(r, linalg_vector_norm, T(v), F(p), NONE, B(false), NONE);
+  if (dim == -1) return KILN_STEP(r, linalg_vector_norm, T(v), F(p), NONE, B(false), NONE);
   if (dim < 0 || dim >= rank) {
-    KILN_RECIPE_FAIL(r,
-                     "Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
-                     -rank, rank - 1, (long long)dim);
+    KILN_COMPOSITE_FAIL(
+        r, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -rank,
+        rank - 1, (long long)dim);
     return NULL;
   }
   for (int d = 0; d < rank; d++) {
     if (d != dim) others[count++] = d;
   }
-  if (count == 0) return KILN_COOK(r, abs, T(v));
-  return KILN_COOK(r, linalg_vector_norm, T(v), F(p), kiln__recipe_ints(r, count, others), B(true),
-                   NONE);
+  if (count == 0) return KILN_STEP(r, abs, T(v));
+  return KILN_STEP(r, linalg_vector_norm, T(v), F(p), kiln__composite_ints(r, count, others),
+                   B(true), NONE);
 }
-KILN_RECIPE(norm_except_dim) {
-  kiln__recipe_give(r, outs,
-                    norm_except(r, SELF, (double)kiln_arg_int(args, 1), kiln_arg_int(args, 2)));
+KILN_COMPOSITE(norm_except_dim) {
+  kiln__composite_give(r, outs,
+                       norm_except(r, SELF, (double)kiln_arg_int(args, 1), kiln_arg_int(args, 2)));
 }
 /* v, g, dim -> w, norms */
-KILN_RECIPE(_weight_norm_interface) {
+KILN_COMPOSITE(_weight_norm_interface) {
   kiln_tensor *norms = norm_except(r, SELF, 2, kiln_arg_int(args, 2));
-  kiln_tensor *scale = KILN_COOK(r, div, args[1], T(norms));
-  kiln__recipe_give(r, &outs[0], KILN_COOK(r, mul, args[0], T(scale)));
-  kiln__recipe_give(r, &outs[1], norms);
+  kiln_tensor *scale = KILN_STEP(r, div, args[1], T(norms));
+  kiln__composite_give(r, &outs[0], KILN_STEP(r, mul, args[0], T(scale)));
+  kiln__composite_give(r, &outs[1], norms);
 }
 
 /* -- Products -- */
 
 /* v, g, dim: v * (g / |v|) with the norm over all dimensions but one */
-KILN_RECIPE(_weight_norm) {
-  const int rank = kiln_tensor_rank(SELF), dim = kiln__recipe_dim(r, kiln_arg_int(args, 2), rank);
+KILN_COMPOSITE(_weight_norm) {
+  const int rank = kiln_tensor_rank(SELF),
+            dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   int64_t dims[KILN_MAX_RANK];
   int count = 0;
   for (int d = 0; d < rank; d++) {
     if (d != dim || kiln_arg_int(args, 2) == -1) dims[count++] = d;
   }
-  kiln_tensor *norm = KILN_COOK(r, linalg_vector_norm, T(SELF), F(2),
-                                kiln__recipe_ints(r, count, dims), B(true), NONE);
-  kiln_tensor *scale = KILN_COOK(r, div, T(OTHER), T(norm));
-  kiln__recipe_give(r, outs, KILN_COOK(r, mul, T(SELF), T(scale)));
+  kiln_tensor *norm = KILN_STEP(r, linalg_vector_norm, T(SELF), F(2),
+                                kiln__composite_ints(r, count, dims), B(true), NONE);
+  kiln_tensor *scale = KILN_STEP(r, div, T(OTHER), T(norm));
+  kiln__composite_give(r, outs, KILN_STEP(r, mul, T(SELF), T(scale)));
 }
 
 /* -- Distances -- */
 
 /* self, p, dim, maxnorm: slices along a dimension are scaled down to the norm */
-KILN_RECIPE(renorm) {
-  const int rank = kiln_tensor_rank(SELF), dim = kiln__recipe_dim(r, kiln_arg_int(args, 2), rank);
+KILN_COMPOSITE(renorm) {
+  const int rank = kiln_tensor_rank(SELF),
+            dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   int64_t dims[KILN_MAX_RANK];
   int count = 0;
   for (int d = 0; d < rank; d++) {
     if (d != dim) dims[count++] = d;
   }
-  kiln_tensor *norm = KILN_COOK(r, linalg_vector_norm, T(SELF), args[1],
-                                kiln__recipe_ints(r, count, dims), B(true), NONE);
-  kiln_tensor *over = KILN_COOK(r, gt, T(norm), args[3]);
-  kiln_tensor *scale = KILN_COOK(r, add, T(norm), F(1e-7), I(1));
-  scale = KILN_COOK(r, mul, T(KILN_COOK(r, reciprocal, T(scale))), args[3]);
-  scale = KILN_COOK(r, where, T(over), T(scale), F(1));
-  kiln__recipe_give(r, outs, KILN_COOK(r, mul, T(SELF), T(scale)));
+  kiln_tensor *norm = KILN_STEP(r, linalg_vector_norm, T(SELF), args[1],
+                                kiln__composite_ints(r, count, dims), B(true), NONE);
+  kiln_tensor *over = KILN_STEP(r, gt, T(norm), args[3]);
+  kiln_tensor *scale = KILN_STEP(r, add, T(norm), F(1e-7), I(1));
+  scale = KILN_STEP(r, mul, T(KILN_STEP(r, reciprocal, T(scale))), args[3]);
+  scale = KILN_STEP(r, where, T(over), T(scale), F(1));
+  kiln__composite_give(r, outs, KILN_STEP(r, mul, T(SELF), T(scale)));
 }

@@ -1,82 +1,82 @@
-/* complex_math.c: kernels of several families for complex numbers, as recipes. */
+/* complex_math.c: kernels of several families for complex numbers, as composites. */
 #include "runtime/kernels/pointwise/complex_math.h"
 
 #include <math.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define OTHER kiln_arg_tensor(args, 1)
 
-#define COMPLEX_RECIPE(name)                                                                       \
-  static void complex_##name(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *outs);         \
+#define COMPLEX_COMPOSITE(name)                                                                    \
+  static void complex_##name(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs);      \
   kiln_status *kiln__complex_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) { \
-    return kiln__recipe_run(call, complex_##name, args, outs);                                     \
+    return kiln__composite_run(call, complex_##name, args, outs);                                  \
   }                                                                                                \
-  static void complex_##name(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *outs)
+  static void complex_##name(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs)
 
 /* Each part by itself. */
-COMPLEX_RECIPE(nan_to_num) {
-  kiln_tensor *parts = KILN_COOK(r, view_as_real, T(SELF));
-  parts = KILN_COOK(r, nan_to_num, T(parts), args[1], args[2], args[3]);
-  kiln__recipe_give(r, outs, KILN_COOK(r, view_as_complex, T(parts)));
+COMPLEX_COMPOSITE(nan_to_num) {
+  kiln_tensor *parts = KILN_STEP(r, view_as_real, T(SELF));
+  parts = KILN_STEP(r, nan_to_num, T(parts), args[1], args[2], args[3]);
+  kiln__composite_give(r, outs, KILN_STEP(r, view_as_complex, T(parts)));
 }
-COMPLEX_RECIPE(l1_loss) {
-  kiln_tensor *t = KILN_COOK(r, abs, T(KILN_COOK(r, sub, T(SELF), T(OTHER), I(1))));
+COMPLEX_COMPOSITE(l1_loss) {
+  kiln_tensor *t = KILN_STEP(r, abs, T(KILN_STEP(r, sub, T(SELF), T(OTHER), I(1))));
   const int64_t how = kiln_arg_int(args, 2);
-  if (how) t = how == 1 ? KILN_COOK(r, mean, T(t), NONE) : KILN_COOK(r, sum, T(t), NONE);
-  kiln__recipe_give(r, outs, t);
+  if (how) t = how == 1 ? KILN_STEP(r, mean, T(t), NONE) : KILN_STEP(r, sum, T(t), NONE);
+  kiln__composite_give(r, outs, t);
 }
 /* Greatest real parts are taken out before exp; those that are not finite stay in. */
-static kiln_tensor *finite_or_0(kiln__recipe *r, kiln_tensor *t) {
-  kiln_tensor *fine = KILN_COOK(r, isfinite, T(t));
-  return KILN_COOK(r, masked_fill, T(t), T(KILN_COOK(r, logical_not, T(fine))), I(0));
+static kiln_tensor *finite_or_0(kiln__composite *r, kiln_tensor *t) {
+  kiln_tensor *fine = KILN_STEP(r, isfinite, T(t));
+  return KILN_STEP(r, masked_fill, T(t), T(KILN_STEP(r, logical_not, T(fine))), I(0));
 }
-static kiln_tensor *exp_above(kiln__recipe *r, kiln_tensor *t, kiln_tensor *top) {
-  return KILN_COOK(r, exp, T(KILN_COOK(r, sub, T(t), T(top), I(1))));
+static kiln_tensor *exp_above(kiln__composite *r, kiln_tensor *t, kiln_tensor *top) {
+  return KILN_STEP(r, exp, T(KILN_STEP(r, sub, T(t), T(top), I(1))));
 }
 /* The one with the greater real part plus log(1 + exp(the other minus it)), so the imaginary part
  * may leave (-pi, pi]. */
-COMPLEX_RECIPE(logaddexp) {
+COMPLEX_COMPOSITE(logaddexp) {
   kiln_tensor *a = SELF, *b = OTHER;
-  kiln_tensor *real_a = kiln__is_complex(a) ? KILN_COOK(r, real, T(a)) : a,
-              *real_b = kiln__is_complex(b) ? KILN_COOK(r, real, T(b)) : b;
-  kiln_tensor *less = KILN_COOK(r, lt, T(real_a), T(real_b));
-  kiln_tensor *top = KILN_COOK(r, where, T(less), T(b), T(a)),
-              *low = KILN_COOK(r, where, T(less), T(a), T(b));
-  kiln_tensor *sum = KILN_COOK(r, add, T(exp_above(r, low, finite_or_0(r, top))), I(1), I(1));
-  kiln__recipe_give(r, outs, KILN_COOK(r, add, T(KILN_COOK(r, log, T(sum))), T(top), I(1)));
+  kiln_tensor *real_a = kiln__is_complex(a) ? KILN_STEP(r, real, T(a)) : a,
+              *real_b = kiln__is_complex(b) ? KILN_STEP(r, real, T(b)) : b;
+  kiln_tensor *less = KILN_STEP(r, lt, T(real_a), T(real_b));
+  kiln_tensor *top = KILN_STEP(r, where, T(less), T(b), T(a)),
+              *low = KILN_STEP(r, where, T(less), T(a), T(b));
+  kiln_tensor *sum = KILN_STEP(r, add, T(exp_above(r, low, finite_or_0(r, top))), I(1), I(1));
+  kiln__composite_give(r, outs, KILN_STEP(r, add, T(KILN_STEP(r, log, T(sum))), T(top), I(1)));
 }
-COMPLEX_RECIPE(logsumexp) {
+COMPLEX_COMPOSITE(logsumexp) {
   if (SELF->numel == 0) { /* the logarithm of 0, where there is a result */
-    kiln_tensor *sum = KILN_COOK(r, sum_dim, T(SELF), args[1], args[2], NONE);
-    kiln__recipe_give(r, outs, KILN_COOK(r, log, T(sum)));
+    kiln_tensor *sum = KILN_STEP(r, sum_dim, T(SELF), args[1], args[2], NONE);
+    kiln__composite_give(r, outs, KILN_STEP(r, log, T(sum)));
     return;
   }
   kiln_tensor *top =
-      finite_or_0(r, KILN_COOK(r, amax, T(KILN_COOK(r, real, T(SELF))), args[1], B(true)));
-  kiln_tensor *sum = KILN_COOK(r, sum_dim, T(exp_above(r, SELF, top)), args[1], args[2], NONE);
+      finite_or_0(r, KILN_STEP(r, amax, T(KILN_STEP(r, real, T(SELF))), args[1], B(true)));
+  kiln_tensor *sum = KILN_STEP(r, sum_dim, T(exp_above(r, SELF, top)), args[1], args[2], NONE);
   if (!kiln_arg_bool(args, 2) && !r->status) {
-    top = kiln__recipe_reshape(r, top, kiln_tensor_rank(sum), kiln_tensor_sizes(sum));
+    top = kiln__composite_reshape(r, top, kiln_tensor_rank(sum), kiln_tensor_sizes(sum));
   }
-  kiln__recipe_give(r, outs, KILN_COOK(r, add, T(KILN_COOK(r, log, T(sum))), T(top), I(1)));
+  kiln__composite_give(r, outs, KILN_STEP(r, add, T(KILN_STEP(r, log, T(sum))), T(top), I(1)));
 }
 /* base, a, b, beta, alpha; beta 0: the base is not looked at */
-COMPLEX_RECIPE(product_sum) {
+COMPLEX_COMPOSITE(product_sum) {
   kiln_tensor *a = OTHER, *b = kiln_arg_tensor(args, 2);
   const kiln_number beta = kiln__number(args[3]);
   if (!kiln__is_complex(a) || !kiln__is_complex(SELF)) {
-    KILN_RECIPE_FAIL(r, "value cannot be converted to type float without overflow");
+    KILN_COMPOSITE_FAIL(r, "value cannot be converted to type float without overflow");
   }
-  kiln_tensor *t = KILN_COOK(r, matmul, T(a), T(b));
-  t = KILN_COOK(r, mul, T(t),
-                T(KILN_COOK(r, full, kiln__recipe_no_list(r), args[4], I(kiln__recipe_dtype(t)),
-                            NONE, NONE, NONE)));
+  kiln_tensor *t = KILN_STEP(r, matmul, T(a), T(b));
+  t = KILN_STEP(r, mul, T(t),
+                T(KILN_STEP(r, full, kiln__composite_no_list(r), args[4],
+                            I(kiln__composite_dtype(t)), NONE, NONE, NONE)));
   if (beta.f != 0 || beta.im != 0) {
-    kiln_tensor *base = KILN_COOK(r, mul, T(SELF),
-                                  T(KILN_COOK(r, full, kiln__recipe_no_list(r), args[3],
-                                              I(kiln__recipe_dtype(t)), NONE, NONE, NONE)));
-    t = KILN_COOK(r, add, T(t), T(base), I(1));
+    kiln_tensor *base = KILN_STEP(r, mul, T(SELF),
+                                  T(KILN_STEP(r, full, kiln__composite_no_list(r), args[3],
+                                              I(kiln__composite_dtype(t)), NONE, NONE, NONE)));
+    t = KILN_STEP(r, add, T(t), T(base), I(1));
   }
-  kiln__recipe_give(r, outs, t);
+  kiln__composite_give(r, outs, t);
 }

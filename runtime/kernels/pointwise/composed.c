@@ -1,7 +1,7 @@
-/* composed.c: functions of elements that are made of others, as recipes. */
+/* composed.c: functions of elements that are made of others, as composites. */
 #include <math.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define OTHER kiln_arg_tensor(args, 1)
@@ -9,7 +9,7 @@
 /* -- Elements -- */
 
 /* In double, or complex double. */
-KILN_RECIPE(float_power) {
+KILN_COMPOSITE(float_power) {
   kiln_ivalue both[2];
   bool complex = false;
   for (int i = 0; i < 2; i++) {
@@ -19,89 +19,89 @@ KILN_RECIPE(float_power) {
   }
   const kiln_dtype dtype = complex ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
   for (int i = 0; i < 2; i++) {
-    both[i] =
-        args[i].tag == KILN_TAG_TENSOR ? T(kiln__recipe_to(r, args[i].u.tensor, dtype)) : args[i];
+    both[i] = args[i].tag == KILN_TAG_TENSOR ? T(kiln__composite_to(r, args[i].u.tensor, dtype))
+                                             : args[i];
   }
-  kiln__recipe_give(r, outs, KILN_COOK(r, pow, both[0], both[1]));
+  kiln__composite_give(r, outs, KILN_STEP(r, pow, both[0], both[1]));
 }
 /* log2(2^a + 2^b) */
-KILN_RECIPE(logaddexp2) {
+KILN_COMPOSITE(logaddexp2) {
   kiln_tensor *a = SELF, *b = OTHER;
-  kiln_tensor *most = KILN_COOK(r, maximum, T(a), T(b));
+  kiln_tensor *most = KILN_STEP(r, maximum, T(a), T(b));
   kiln_tensor *gap =
-      KILN_COOK(r, neg, T(KILN_COOK(r, abs, T(KILN_COOK(r, sub, T(a), T(b), I(1))))));
+      KILN_STEP(r, neg, T(KILN_STEP(r, abs, T(KILN_STEP(r, sub, T(a), T(b), I(1))))));
   kiln_tensor *rest =
-      KILN_COOK(r, mul, T(KILN_COOK(r, log1p, T(KILN_COOK(r, exp2, T(gap))))), F(M_LOG2E));
-  kiln_tensor *sum = KILN_COOK(r, add, T(most), T(rest), I(1));
-  kiln_tensor *infinite = KILN_COOK(r, eq, T(a), T(b));
-  infinite = KILN_COOK(r, logical_and, T(infinite),
-                       T(KILN_COOK(r, logical_not, T(KILN_COOK(r, isfinite, T(a))))));
-  kiln__recipe_give(r, outs, KILN_COOK(r, where, T(infinite), T(a), T(sum)));
+      KILN_STEP(r, mul, T(KILN_STEP(r, log1p, T(KILN_STEP(r, exp2, T(gap))))), F(M_LOG2E));
+  kiln_tensor *sum = KILN_STEP(r, add, T(most), T(rest), I(1));
+  kiln_tensor *infinite = KILN_STEP(r, eq, T(a), T(b));
+  infinite = KILN_STEP(r, logical_and, T(infinite),
+                       T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isfinite, T(a))))));
+  kiln__composite_give(r, outs, KILN_STEP(r, where, T(infinite), T(a), T(sum)));
 }
-KILN_RECIPE(special_xlog1py) {
+KILN_COMPOSITE(special_xlog1py) {
   kiln_tensor *y = args[1].tag == KILN_TAG_TENSOR ? OTHER
-                                                  : KILN_COOK(r, full, kiln__recipe_no_list(r),
+                                                  : KILN_STEP(r, full, kiln__composite_no_list(r),
                                                               args[1], NONE, NONE, NONE, NONE);
-  kiln_tensor *log = KILN_COOK(r, log1p, T(y));
-  kiln_tensor *product = KILN_COOK(r, mul, args[0], T(log));
+  kiln_tensor *log = KILN_STEP(r, log1p, T(y));
+  kiln_tensor *product = KILN_STEP(r, mul, args[0], T(log));
   kiln_tensor *zero =
       args[0].tag == KILN_TAG_TENSOR
-          ? KILN_COOK(r, eq, args[0], I(0))
-          : KILN_COOK(r, full, kiln__recipe_no_list(r), B(kiln__number(args[0]).f == 0),
+          ? KILN_STEP(r, eq, args[0], I(0))
+          : KILN_STEP(r, full, kiln__composite_no_list(r), B(kiln__number(args[0]).f == 0),
                       I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
-  zero = KILN_COOK(r, logical_and, T(zero),
-                   T(KILN_COOK(r, logical_not, T(KILN_COOK(r, isnan, T(y))))));
-  kiln__recipe_give(r, outs, KILN_COOK(r, masked_fill, T(product), T(zero), I(0)));
+  zero = KILN_STEP(r, logical_and, T(zero),
+                   T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isnan, T(y))))));
+  kiln__composite_give(r, outs, KILN_STEP(r, masked_fill, T(product), T(zero), I(0)));
 }
 /* -x log x, 0 at 0, -inf below */
-KILN_RECIPE(special_entr) {
-  kiln_tensor *x = kiln__recipe_as_float(r, SELF);
-  kiln_tensor *t = KILN_COOK(r, neg, T(KILN_COOK(r, mul, T(x), T(KILN_COOK(r, log, T(x))))));
-  t = KILN_COOK(r, masked_fill, T(t), T(KILN_COOK(r, eq, T(x), I(0))), I(0));
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, masked_fill, T(t), T(KILN_COOK(r, lt, T(x), I(0))), F(-INFINITY)));
+KILN_COMPOSITE(special_entr) {
+  kiln_tensor *x = kiln__composite_as_float(r, SELF);
+  kiln_tensor *t = KILN_STEP(r, neg, T(KILN_STEP(r, mul, T(x), T(KILN_STEP(r, log, T(x))))));
+  t = KILN_STEP(r, masked_fill, T(t), T(KILN_STEP(r, eq, T(x), I(0))), I(0));
+  kiln__composite_give(
+      r, outs, KILN_STEP(r, masked_fill, T(t), T(KILN_STEP(r, lt, T(x), I(0))), F(-INFINITY)));
 }
 /* The normal distribution function. */
-KILN_RECIPE(special_ndtr) {
-  kiln_tensor *x = KILN_COOK(r, mul, T(kiln__recipe_as_float(r, SELF)), F(-M_SQRT1_2));
-  kiln__recipe_give(r, outs, KILN_COOK(r, mul, T(KILN_COOK(r, erfc, T(x))), F(0.5)));
+KILN_COMPOSITE(special_ndtr) {
+  kiln_tensor *x = KILN_STEP(r, mul, T(kiln__composite_as_float(r, SELF)), F(-M_SQRT1_2));
+  kiln__composite_give(r, outs, KILN_STEP(r, mul, T(KILN_STEP(r, erfc, T(x))), F(0.5)));
 }
-KILN_RECIPE(mvlgamma) {
+KILN_COMPOSITE(mvlgamma) {
   const int64_t p = kiln_arg_int(args, 1);
   if (p < 1 || p > 1 << 20) {
-    KILN_RECIPE_FAIL(r, "p has to be greater than or equal to 1");
+    KILN_COMPOSITE_FAIL(r, "p has to be greater than or equal to 1");
     return;
   }
-  kiln_tensor *x = kiln__recipe_as_float(r, SELF), *sum = NULL;
+  kiln_tensor *x = kiln__composite_as_float(r, SELF), *sum = NULL;
   for (int64_t k = 0; k < p && !r->status; k++) {
-    kiln_tensor *t = KILN_COOK(r, lgamma, T(KILN_COOK(r, sub, T(x), F((double)k / 2), I(1))));
-    sum = sum ? KILN_COOK(r, add, T(sum), T(t), I(1)) : t;
+    kiln_tensor *t = KILN_STEP(r, lgamma, T(KILN_STEP(r, sub, T(x), F((double)k / 2), I(1))));
+    sum = sum ? KILN_STEP(r, add, T(sum), T(t), I(1)) : t;
   }
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, add, T(sum), F((double)(p * (p - 1)) * log(M_PI) / 4), I(1)));
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, add, T(sum), F((double)(p * (p - 1)) * log(M_PI) / 4), I(1)));
 }
 
 /* -- Layers by their inner names -- */
 
 /* self -> output, buffer exp(-|x|) */
-KILN_RECIPE(log_sigmoid_forward) {
-  kiln_tensor *size = KILN_COOK(r, abs, args[0]);
-  kiln__recipe_give(r, &outs[0], KILN_COOK(r, log_sigmoid, args[0]));
-  kiln__recipe_give(r, &outs[1], KILN_COOK(r, exp, T(KILN_COOK(r, neg, T(size)))));
+KILN_COMPOSITE(log_sigmoid_forward) {
+  kiln_tensor *size = KILN_STEP(r, abs, args[0]);
+  kiln__composite_give(r, &outs[0], KILN_STEP(r, log_sigmoid, args[0]));
+  kiln__composite_give(r, &outs[1], KILN_STEP(r, exp, T(KILN_STEP(r, neg, T(size)))));
 }
-KILN_RECIPE(_prelu_kernel) {
-  kiln_tensor *above = KILN_COOK(r, gt, args[0], I(0));
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, where, T(above), args[0], T(KILN_COOK(r, mul, args[0], args[1]))));
+KILN_COMPOSITE(_prelu_kernel) {
+  kiln_tensor *above = KILN_STEP(r, gt, args[0], I(0));
+  kiln__composite_give(
+      r, outs, KILN_STEP(r, where, T(above), args[0], T(KILN_STEP(r, mul, args[0], args[1]))));
 }
 
 /* -- At least so many dimensions -- */
 
-KILN_RECIPE(positive) {
+KILN_COMPOSITE(positive) {
   if (kiln_tensor_dtype(SELF) == KILN_DTYPE_BOOL) {
-    KILN_RECIPE_FAIL(r, "The `+` operator, on a bool tensor is not supported.");
+    KILN_COMPOSITE_FAIL(r, "The `+` operator, on a bool tensor is not supported.");
   }
-  kiln__recipe_give(r, outs, SELF);
+  kiln__composite_give(r, outs, SELF);
 }
 
 /* -- Written in place -- */

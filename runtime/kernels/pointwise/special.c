@@ -5,7 +5,7 @@
  * above. Zeta: Euler and Maclaurin's sum. */
 #include <math.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define ROOT_HALF 0.70710678118654752440
@@ -134,16 +134,16 @@ static double zeta(double x, double q) {
 static kiln_dtype float_of(kiln_dtype dtype) {
   return kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_F32 : dtype;
 }
-static void unary(kiln__recipe *r, kiln_tensor *t, double (*fn)(double), kiln_ivalue *outs) {
+static void unary(kiln__composite *r, kiln_tensor *t, double (*fn)(double), kiln_ivalue *outs) {
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
-  kiln__recipe_map(r, t, dtype, fn, outs);
+  kiln__composite_map(r, t, dtype, fn, outs);
 }
 #define UNARY(name) \
-  KILN_RECIPE(special_##name) { unary(r, SELF, name, outs); }
+  KILN_COMPOSITE(special_##name) { unary(r, SELF, name, outs); }
 UNARY(i0)
 UNARY(i0e)
 UNARY(i1)
@@ -153,36 +153,36 @@ UNARY(log_ndtr)
 UNARY(ndtri)
 
 /* Two tensors, or one and a number. */
-KILN_RECIPE(special_zeta) {
+KILN_COMPOSITE(special_zeta) {
   kiln_tensor *in, *other, *pair[2], *out;
   for (int i = 0; i < 2; i++) {
     pair[i] = args[i].tag == KILN_TAG_TENSOR ? args[i].u.tensor : NULL;
   }
   for (int i = 0; i < 2; i++) { /* a number has the dtype of the tensor */
     if (pair[i]) continue;
-    pair[i] = KILN_COOK(r, full, kiln__recipe_no_list(r), args[i],
-                        I(float_of(kiln__recipe_dtype(pair[1 - i]))), NONE, NONE, NONE);
+    pair[i] = KILN_STEP(r, full, kiln__composite_no_list(r), args[i],
+                        I(float_of(kiln__composite_dtype(pair[1 - i]))), NONE, NONE, NONE);
   }
   /* add broadcasts, promotes and complains */
-  kiln_tensor *sum = KILN_COOK(r, add, T(pair[0]), T(pair[1]), I(1));
+  kiln_tensor *sum = KILN_STEP(r, add, T(pair[0]), T(pair[1]), I(1));
   if (r->status) return;
   const int rank = kiln_tensor_rank(sum);
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(sum));
-  const kiln_ivalue sizes = kiln__recipe_ints(r, rank, kiln_tensor_sizes(sum));
-  for (int i = 0; i < 2; i++) pair[i] = KILN_COOK(r, expand, T(pair[i]), sizes, B(false));
+  const kiln_ivalue sizes = kiln__composite_ints(r, rank, kiln_tensor_sizes(sum));
+  for (int i = 0; i < 2; i++) pair[i] = KILN_STEP(r, expand, T(pair[i]), sizes, B(false));
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
-  const double *x = kiln__recipe_read(r, pair[0], KILN_DTYPE_F64, &in);
-  const double *q = kiln__recipe_read(r, pair[1], KILN_DTYPE_F64, &other);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(sum), &out);
+  const double *x = kiln__composite_read(r, pair[0], KILN_DTYPE_F64, &in);
+  const double *q = kiln__composite_read(r, pair[1], KILN_DTYPE_F64, &other);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(sum), &out);
   if (r->status) return;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 128); i++) {
     to[i] = zeta(x[i], q[i]);
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
 }
 
 /* Reflected below a half, where sin(pi x) of a whole x is not quite 0: then as large as PyTorch's.
@@ -205,19 +205,20 @@ KILN_RECIPE(special_zeta) {
 TRIGAMMA(float, sinf)
 TRIGAMMA(double, sin)
 
-static void polygamma(kiln__recipe *r, kiln_tensor *t, int64_t n, kiln_ivalue *outs) {
+static void polygamma(kiln__composite *r, kiln_tensor *t, int64_t n, kiln_ivalue *outs) {
   kiln_tensor *in, *out;
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
-  if (n < 0) KILN_RECIPE_FAIL(r, "polygamma(n, x) does not support negative n.");
+  if (n < 0) KILN_COMPOSITE_FAIL(r, "polygamma(n, x) does not support negative n.");
   if (n == 0) {
-    kiln__recipe_give(r, outs, KILN_COOK(r, digamma, T(t)));
+    kiln__composite_give(r, outs, KILN_STEP(r, digamma, T(t)));
     return;
   }
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
   }
-  const double *from = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
+  const double *from = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
+  double *to =
+      kiln__composite_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
   if (r->status) return;
   const double factor = (n % 2 ? 1 : -1) * tgamma((double)n + 1);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -226,28 +227,28 @@ static void polygamma(kiln__recipe *r, kiln_tensor *t, int64_t n, kiln_ivalue *o
             : dtype == KILN_DTYPE_F64 ? trigamma_double(from[i])
                                       : (double)trigamma_float((float)from[i]);
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
 }
-KILN_RECIPE(polygamma) { polygamma(r, kiln_arg_tensor(args, 1), kiln_arg_int(args, 0), outs); }
-KILN_RECIPE(polygamma_) { polygamma(r, SELF, kiln_arg_int(args, 1), outs); }
+KILN_COMPOSITE(polygamma) { polygamma(r, kiln_arg_tensor(args, 1), kiln_arg_int(args, 0), outs); }
+KILN_COMPOSITE(polygamma_) { polygamma(r, SELF, kiln_arg_int(args, 1), outs); }
 
 /* Mantissa in [0.5, 1) and exponent. */
-KILN_RECIPE(frexp_Tensor) {
+KILN_COMPOSITE(frexp_Tensor) {
   kiln_tensor *in, *mantissa, *exponent, *t = SELF;
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   if (!kiln_dtype_is_float(dtype)) {
-    KILN_RECIPE_FAIL(r, "torch.frexp() only supports floating-point dtypes");
+    KILN_COMPOSITE_FAIL(r, "torch.frexp() only supports floating-point dtypes");
   }
-  const double *from = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
+  const double *from = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   const int rank = kiln_tensor_rank(t);
-  double *m = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mantissa);
-  int32_t *e = kiln__recipe_new(r, KILN_DTYPE_I32, rank, kiln_tensor_sizes(t), &exponent);
+  double *m = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mantissa);
+  int32_t *e = kiln__composite_new(r, KILN_DTYPE_I32, rank, kiln_tensor_sizes(t), &exponent);
   if (r->status) return;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 4); i++) {
     e[i] = 0;
     m[i] = frexp(from[i], &e[i]);
   }
-  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, mantissa, dtype));
-  kiln__recipe_give(r, &outs[1], exponent);
+  kiln__composite_give(r, &outs[0], kiln__composite_to(r, mantissa, dtype));
+  kiln__composite_give(r, &outs[1], exponent);
 }

@@ -6,7 +6,7 @@
  * are 1e-13 of the amplitude at most, next to that border. */
 #include <math.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define EULER 0.57721566490153286061
@@ -91,16 +91,16 @@ static double airy(double x) {
   return (double)(0.355028053887817239260063L * f - 0.258819403792806798405184L * g);
 }
 
-static void each(kiln__recipe *r, kiln_tensor *t, double (*f)(double), kiln_ivalue *outs) {
+static void each(kiln__composite *r, kiln_tensor *t, double (*f)(double), kiln_ivalue *outs) {
   const kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(t));
   if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
-  kiln__recipe_map(r, t, dtype, f, outs);
+  kiln__composite_map(r, t, dtype, f, outs);
 }
-KILN_RECIPE(special_modified_bessel_k0) { each(r, SELF, k0, outs); }
-KILN_RECIPE(special_modified_bessel_k1) { each(r, SELF, k1, outs); }
-KILN_RECIPE(special_scaled_modified_bessel_k0) { each(r, SELF, k0_scaled, outs); }
-KILN_RECIPE(special_scaled_modified_bessel_k1) { each(r, SELF, k1_scaled, outs); }
-KILN_RECIPE(special_airy_ai) { each(r, SELF, airy, outs); }
+KILN_COMPOSITE(special_modified_bessel_k0) { each(r, SELF, k0, outs); }
+KILN_COMPOSITE(special_modified_bessel_k1) { each(r, SELF, k1, outs); }
+KILN_COMPOSITE(special_scaled_modified_bessel_k0) { each(r, SELF, k0_scaled, outs); }
+KILN_COMPOSITE(special_scaled_modified_bessel_k1) { each(r, SELF, k1_scaled, outs); }
+KILN_COMPOSITE(special_airy_ai) { each(r, SELF, airy, outs); }

@@ -1,12 +1,12 @@
 /* special_gamma.c: the incomplete gamma functions, Bessel's of the first and second kind, and the
  * gradient of samples.
  *
- * Incomplete gamma (Numerical Recipes): the power series below a + 1, Lentz's continued fraction
+ * Incomplete gamma (Numerical Composites): the power series below a + 1, Lentz's continued fraction
  * above. */
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
@@ -42,41 +42,41 @@ static double incomplete(double a, double x, bool upper) {
   }
   return upper ? h * scale : 1 - h * scale;
 }
-static void gamma_of(kiln__recipe *r, const kiln_ivalue *args, bool upper, kiln_ivalue *outs) {
-  kiln_tensor *both = KILN_COOK(r, add, args[0], args[1], I(1)), *in[2], *out; /* sizes and dtype */
+static void gamma_of(kiln__composite *r, const kiln_ivalue *args, bool upper, kiln_ivalue *outs) {
+  kiln_tensor *both = KILN_STEP(r, add, args[0], args[1], I(1)), *in[2], *out; /* sizes and dtype */
   if (!both) return;
   const kiln_dtype dtype = kiln_tensor_dtype(both);
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
   const int rank = kiln_tensor_rank(both);
-  const kiln_ivalue wide = kiln__recipe_ints(r, rank, kiln_tensor_sizes(both));
+  const kiln_ivalue wide = kiln__composite_ints(r, rank, kiln_tensor_sizes(both));
   const double *x[2];
   for (int i = 0; i < 2; i++) {
-    kiln_tensor *t = KILN_COOK(r, expand, args[i], wide, B(false));
-    x[i] = t ? kiln__recipe_read(r, t, KILN_DTYPE_F64, &in[i]) : NULL;
+    kiln_tensor *t = KILN_STEP(r, expand, args[i], wide, B(false));
+    x[i] = t ? kiln__composite_read(r, t, KILN_DTYPE_F64, &in[i]) : NULL;
   }
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(both), &out);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(both), &out);
   if (r->status || !x[0] || !x[1]) return;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 4096); i++) {
     to[i] = incomplete(x[0][i], x[1][i], upper);
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
 }
-KILN_RECIPE(igamma) { gamma_of(r, args, false, outs); }
-KILN_RECIPE(igammac) { gamma_of(r, args, true, outs); }
+KILN_COMPOSITE(igamma) { gamma_of(r, args, false, outs); }
+KILN_COMPOSITE(igammac) { gamma_of(r, args, true, outs); }
 
 /* -- Bessel -- */
 
-static void each(kiln__recipe *r, kiln_tensor *t, double (*f)(double), kiln_ivalue *outs) {
+static void each(kiln__composite *r, kiln_tensor *t, double (*f)(double), kiln_ivalue *outs) {
   const kiln_dtype own = kiln_tensor_dtype(t), dtype = kiln_dtype_to_float(own);
   if (kiln_dtype_is_complex(own) || own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, own));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, own));
     return;
   }
-  kiln__recipe_map(r, t, dtype, f, outs);
+  kiln__composite_map(r, t, dtype, f, outs);
 }
 static double spherical_j0(double x) {
   if (isinf(x)) return 0;
@@ -85,112 +85,113 @@ static double spherical_j0(double x) {
 /* Where the argument is infinite PyTorch has no limit but NaN. */
 #define BESSEL(name)                                                         \
   static double finite_##name(double x) { return isinf(x) ? NAN : name(x); } \
-  KILN_RECIPE(special_bessel_##name) { each(r, SELF, finite_##name, outs); }
+  KILN_COMPOSITE(special_bessel_##name) { each(r, SELF, finite_##name, outs); }
 BESSEL(j0)
 BESSEL(j1)
 BESSEL(y0)
 BESSEL(y1)
-KILN_RECIPE(special_spherical_bessel_j0) { each(r, SELF, spherical_j0, outs); }
+KILN_COMPOSITE(special_spherical_bessel_j0) { each(r, SELF, spherical_j0, outs); }
 
 /* -- Gradients of samples -- */
 
 /* A number as a tensor that leaves the dtype of floats as it is. */
-static kiln_tensor *number_like(kiln__recipe *r, const kiln_tensor *t, kiln_ivalue v) {
-  const kiln_dtype dtype = kiln__recipe_dtype(t);
-  return KILN_COOK(r, full, kiln__recipe_no_list(r), v,
+static kiln_tensor *number_like(kiln__composite *r, const kiln_tensor *t, kiln_ivalue v) {
+  const kiln_dtype dtype = kiln__composite_dtype(t);
+  return KILN_STEP(r, full, kiln__composite_no_list(r), v,
                    kiln_dtype_is_float(dtype) ? I(dtype) : NONE, NONE, NONE, NONE);
 }
 /* a f[0] + b f[1] + c f[2]: the weights are tensors that broadcast. */
-static kiln_tensor *weigh(kiln__recipe *r, kiln_tensor *const *f, kiln_tensor *const *weight) {
-  kiln_tensor *sum = KILN_COOK(r, mul, T(f[0]), T(weight[0]));
+static kiln_tensor *weigh(kiln__composite *r, kiln_tensor *const *f, kiln_tensor *const *weight) {
+  kiln_tensor *sum = KILN_STEP(r, mul, T(f[0]), T(weight[0]));
   for (int i = 1; i < 3; i++) {
-    sum = KILN_COOK(r, add, T(sum), T(KILN_COOK(r, mul, T(f[i]), T(weight[i]))), I(1));
+    sum = KILN_STEP(r, add, T(sum), T(KILN_STEP(r, mul, T(f[i]), T(weight[i]))), I(1));
   }
   return sum;
 }
 /* Weights of a derivative at the middle of three places, gaps x and y before and after it; at the
  * end where `end` is set, the gap next to it first. */
-static void weights_of(kiln__recipe *r, kiln_tensor *x, kiln_tensor *y, bool end,
+static void weights_of(kiln__composite *r, kiln_tensor *x, kiln_tensor *y, bool end,
                        kiln_tensor *out[3]) {
-  kiln_tensor *both = KILN_COOK(r, add, T(x), T(y), I(1));
-  kiln_tensor *xy = KILN_COOK(r, mul, T(x), T(y));
-  kiln_tensor *first = KILN_COOK(r, mul, T(x), T(both)), *last = KILN_COOK(r, mul, T(y), T(both));
+  kiln_tensor *both = KILN_STEP(r, add, T(x), T(y), I(1));
+  kiln_tensor *xy = KILN_STEP(r, mul, T(x), T(y));
+  kiln_tensor *first = KILN_STEP(r, mul, T(x), T(both)), *last = KILN_STEP(r, mul, T(y), T(both));
   if (end) {
-    kiln_tensor *sum = KILN_COOK(r, add, T(both), T(x), I(1));
-    out[0] = KILN_COOK(r, neg, T(KILN_COOK(r, div, T(sum), T(first))));
-    out[1] = KILN_COOK(r, div, T(both), T(xy));
-    out[2] = KILN_COOK(r, neg, T(KILN_COOK(r, div, T(x), T(last))));
+    kiln_tensor *sum = KILN_STEP(r, add, T(both), T(x), I(1));
+    out[0] = KILN_STEP(r, neg, T(KILN_STEP(r, div, T(sum), T(first))));
+    out[1] = KILN_STEP(r, div, T(both), T(xy));
+    out[2] = KILN_STEP(r, neg, T(KILN_STEP(r, div, T(x), T(last))));
   } else {
-    out[0] = KILN_COOK(r, neg, T(KILN_COOK(r, div, T(y), T(first))));
-    out[1] = KILN_COOK(r, div, T(KILN_COOK(r, sub, T(y), T(x), I(1))), T(xy));
-    out[2] = KILN_COOK(r, div, T(x), T(last));
+    out[0] = KILN_STEP(r, neg, T(KILN_STEP(r, div, T(y), T(first))));
+    out[1] = KILN_STEP(r, div, T(KILN_STEP(r, sub, T(y), T(x), I(1))), T(xy));
+    out[2] = KILN_STEP(r, div, T(x), T(last));
   }
 }
 /* Element `at` (from the end where negative) along dim, kept as a dimension. */
-static kiln_tensor *pick(kiln__recipe *r, kiln_tensor *t, int dim, int64_t at) {
-  const int64_t n = kiln__recipe_size(t, dim);
-  return kiln__recipe_narrow(r, t, dim, at < 0 ? at + n : at, 1);
+static kiln_tensor *pick(kiln__composite *r, kiln_tensor *t, int dim, int64_t at) {
+  const int64_t n = kiln__composite_size(t, dim);
+  return kiln__composite_narrow(r, t, dim, at < 0 ? at + n : at, 1);
 }
 /* gaps [n - 1, 1, ...]: distances of neighbours along dim. */
-static kiln_tensor *gradient_along(kiln__recipe *r, kiln_tensor *t, int dim, kiln_tensor *gaps,
+static kiln_tensor *gradient_along(kiln__composite *r, kiln_tensor *t, int dim, kiln_tensor *gaps,
                                    int64_t order) {
-  const int64_t n = kiln__recipe_size(t, dim);
+  const int64_t n = kiln__composite_size(t, dim);
   kiln_tensor *parts[3] = {NULL, NULL, NULL}, *w[3];
   for (int side = 0; side < 2; side++) {
     const int64_t near = side ? -1 : 0, step = side ? -1 : 1;
     kiln_tensor *f[3] = {pick(r, t, dim, near), pick(r, t, dim, near + step), NULL};
     kiln_tensor *x = pick(r, gaps, 0, near);
     if (order == 1) {
-      kiln_tensor *rise = KILN_COOK(r, sub, T(f[!side]), T(f[side]), I(1));
-      x = kiln__recipe_reshape(r, x, 0, NULL);
-      parts[side ? 2 : 0] = KILN_COOK(r, div, T(rise), T(x));
+      kiln_tensor *rise = KILN_STEP(r, sub, T(f[!side]), T(f[side]), I(1));
+      x = kiln__composite_reshape(r, x, 0, NULL);
+      parts[side ? 2 : 0] = KILN_STEP(r, div, T(rise), T(x));
       continue;
     }
     f[2] = pick(r, t, dim, near + 2 * step);
-    x = kiln__recipe_reshape(r, x, 0, NULL);
-    kiln_tensor *y = kiln__recipe_reshape(r, pick(r, gaps, 0, near + step), 0, NULL);
+    x = kiln__composite_reshape(r, x, 0, NULL);
+    kiln_tensor *y = kiln__composite_reshape(r, pick(r, gaps, 0, near + step), 0, NULL);
     weights_of(r, x, y, true, w);
     parts[side ? 2 : 0] = weigh(r, f, w);
-    if (side) parts[2] = KILN_COOK(r, neg, T(parts[2]));
+    if (side) parts[2] = KILN_STEP(r, neg, T(parts[2]));
   }
-  kiln_tensor *x = kiln__recipe_narrow(r, gaps, 0, 0, n - 2);
-  kiln_tensor *y = kiln__recipe_narrow(r, gaps, 0, 1, n - 2);
+  kiln_tensor *x = kiln__composite_narrow(r, gaps, 0, 0, n - 2);
+  kiln_tensor *y = kiln__composite_narrow(r, gaps, 0, 1, n - 2);
   kiln_tensor *f[3];
-  for (int i = 0; i < 3; i++) f[i] = kiln__recipe_narrow(r, t, dim, i, n - 2);
+  for (int i = 0; i < 3; i++) f[i] = kiln__composite_narrow(r, t, dim, i, n - 2);
   weights_of(r, x, y, false, w);
   parts[1] = weigh(r, f, w);
   if (r->status) return NULL;
-  return KILN_COOK(r, cat, kiln__recipe_tensors(r, 3, parts), I(dim));
+  return KILN_STEP(r, cat, kiln__composite_tensors(r, 3, parts), I(dim));
 }
 /* spacing: None, a number, or a list of numbers or of tensors of places; dims: None, one or some */
-static void gradient(kiln__recipe *r, kiln_tensor *t, kiln_ivalue spacing, kiln_ivalue dim,
+static void gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spacing, kiln_ivalue dim,
                      int64_t order, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(t);
   int64_t dims[KILN_MAX_RANK];
   int count = rank;
   for (int d = 0; d < rank; d++) dims[d] = d;
   if (dim.tag == KILN_TAG_INT) dims[0] = dim.u.i, count = 1;
-  if (dim.tag == KILN_TAG_LIST && !kiln__recipe_ok(r, kiln__arg_int_list(&dim, 0, dims, &count))) {
+  if (dim.tag == KILN_TAG_LIST &&
+      !kiln__composite_ok(r, kiln__arg_int_list(&dim, 0, dims, &count))) {
     return;
   }
   const bool list = spacing.tag == KILN_TAG_LIST;
   if (order != 1 && order != 2) {
-    KILN_RECIPE_FAIL(r, "torch.gradient only supports edge_order=1 and edge_order=2.");
+    KILN_COMPOSITE_FAIL(r, "torch.gradient only supports edge_order=1 and edge_order=2.");
   } else if (list && spacing.u.list->count != count) {
-    KILN_RECIPE_FAIL(r,
-                     "torch.gradient expected spacing to be unspecified, a scalar or a list of "
-                     "length equal to 'len(dim)', but got %lld values",
-                     (long long)spacing.u.list->count);
+    KILN_COMPOSITE_FAIL(r,
+                        "torch.gradient expected spacing to be unspecified, a scalar or a list of "
+                        "length equal to 'len(dim)', but got %lld values",
+                        (long long)spacing.u.list->count);
   }
   kiln_tensor *results[KILN_MAX_RANK];
   kiln_list *found;
   for (int i = 0; i < count && !r->status; i++) {
-    const int at = kiln__recipe_dim(r, dims[i], rank);
-    const int64_t n = kiln__recipe_size(t, at);
+    const int at = kiln__composite_dim(r, dims[i], rank);
+    const int64_t n = kiln__composite_size(t, at);
     if (r->status) return;
     if (n < order + 1) {
-      KILN_RECIPE_FAIL(r,
-                       "torch.gradient expected each dimension size to be at least edge_order+1");
+      KILN_COMPOSITE_FAIL(
+          r, "torch.gradient expected each dimension size to be at least edge_order+1");
       return;
     }
     const kiln_ivalue own = list ? spacing.u.list->items[i] : spacing;
@@ -200,28 +201,32 @@ static void gradient(kiln__recipe *r, kiln_tensor *t, kiln_ivalue spacing, kiln_
     if (own.tag == KILN_TAG_TENSOR) {
       kiln_tensor *places = own.u.tensor;
       if (kiln_tensor_rank(places) != 1 || places->numel != n) {
-        KILN_RECIPE_FAIL(r, "torch.gradient expected the coordinates of a dimension to be a vector "
+        KILN_COMPOSITE_FAIL(r,
+                            "torch.gradient expected the coordinates of a dimension to be a vector "
                             "of its size");
         return;
       }
-      gaps = KILN_COOK(r, sub, T(kiln__recipe_narrow(r, places, 0, 1, n - 1)),
-                       T(kiln__recipe_narrow(r, places, 0, 0, n - 1)), I(1));
+      gaps = KILN_STEP(r, sub, T(kiln__composite_narrow(r, places, 0, 1, n - 1)),
+                       T(kiln__composite_narrow(r, places, 0, 0, n - 1)), I(1));
     } else {
-      gaps = KILN_COOK(r, expand, T(number_like(r, t, own.tag == KILN_TAG_NONE ? F(1) : own)),
+      gaps = KILN_STEP(r, expand, T(number_like(r, t, own.tag == KILN_TAG_NONE ? F(1) : own)),
                        INTS(n - 1), B(false));
     }
-    results[i] = gradient_along(r, t, at, kiln__recipe_reshape(r, gaps, rank - at, sizes), order);
+    results[i] =
+        gradient_along(r, t, at, kiln__composite_reshape(r, gaps, rank - at, sizes), order);
   }
-  if (r->status || !kiln__recipe_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, count, &found))) {
+  if (r->status ||
+      !kiln__composite_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, count, &found))) {
     return;
   }
   outs[0] = kiln_of_box(found);
   for (int i = 0; i < count; i++) {
-    if (!kiln__recipe_ok(r, kiln_list_push(found, kiln_of_tensor(kiln_tensor_retain(results[i])))))
+    if (!kiln__composite_ok(r,
+                            kiln_list_push(found, kiln_of_tensor(kiln_tensor_retain(results[i])))))
       return;
   }
 }
 /* self, spacing, dim, edge_order */
-KILN_RECIPE(gradient) { gradient(r, SELF, args[1], args[2], kiln_arg_int(args, 3), outs); }
+KILN_COMPOSITE(gradient) { gradient(r, SELF, args[1], args[2], kiln_arg_int(args, 3), outs); }
 /* self, dim, edge_order */
-KILN_RECIPE(gradient_array) { gradient(r, SELF, NONE, args[1], kiln_arg_int(args, 2), outs); }
+KILN_COMPOSITE(gradient_array) { gradient(r, SELF, NONE, args[1], kiln_arg_int(args, 2), outs); }

@@ -7,7 +7,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define ARG(i) args[i].u.tensor
 
@@ -104,36 +104,36 @@ POLYNOMIALS(float, f)
 POLYNOMIALS(double, )
 
 /* x and the degree: tensors, or one of them a number. */
-static void polynomial(kiln__recipe *r, const kiln_ivalue *args, family kind, bool shifted,
+static void polynomial(kiln__composite *r, const kiln_ivalue *args, family kind, bool shifted,
                        kiln_ivalue *outs) {
-  kiln_tensor *both = KILN_COOK(r, mul, args[args[0].tag == KILN_TAG_TENSOR ? 0 : 1],
+  kiln_tensor *both = KILN_STEP(r, mul, args[args[0].tag == KILN_TAG_TENSOR ? 0 : 1],
                                 args[args[0].tag == KILN_TAG_TENSOR ? 1 : 0]); /* sizes, dtype */
   kiln_tensor *in[2], *out;
   const void *data[2];
   if (!both) return;
   const kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(both));
   if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
   const int rank = kiln_tensor_rank(both);
-  const kiln_ivalue sizes = kiln__recipe_ints(r, rank, kiln_tensor_sizes(both));
+  const kiln_ivalue sizes = kiln__composite_ints(r, rank, kiln_tensor_sizes(both));
   for (int i = 0; i < 2; i++) {
     kiln_tensor *t =
         args[i].tag == KILN_TAG_TENSOR
             ? ARG(i)
-            : KILN_COOK(r, full, kiln__recipe_no_list(r), args[i], I(dtype), NONE, NONE, NONE);
-    data[i] = kiln__recipe_read(r, KILN_COOK(r, expand, T(t), sizes, B(false)), dtype, &in[i]);
+            : KILN_STEP(r, full, kiln__composite_no_list(r), args[i], I(dtype), NONE, NONE, NONE);
+    data[i] = kiln__composite_read(r, KILN_STEP(r, expand, T(t), sizes, B(false)), dtype, &in[i]);
   }
-  void *to = kiln__recipe_new(r, dtype, rank, kiln_tensor_sizes(both), &out);
+  void *to = kiln__composite_new(r, dtype, rank, kiln_tensor_sizes(both), &out);
   if (r->status) return;
   kiln_status *status = dtype == KILN_DTYPE_F32
                             ? fill_float(r->call, kind, shifted, data[0], data[1], to, out->numel)
                             : fill_double(r->call, kind, shifted, data[0], data[1], to, out->numel);
-  if (kiln__recipe_ok(r, status)) kiln__recipe_give(r, outs, out);
+  if (kiln__composite_ok(r, status)) kiln__composite_give(r, outs, out);
 }
 #define POLYNOMIAL(name, kind, shifted) \
-  KILN_RECIPE(special_##name) { polynomial(r, args, kind, shifted, outs); }
+  KILN_COMPOSITE(special_##name) { polynomial(r, args, kind, shifted, outs); }
 POLYNOMIAL(chebyshev_polynomial_t, CHEBYSHEV_T, false)
 POLYNOMIAL(chebyshev_polynomial_u, CHEBYSHEV_U, false)
 POLYNOMIAL(chebyshev_polynomial_v, CHEBYSHEV_V, false)

@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "runtime/kernels/random/random.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 enum { MOST_TRIES = 10000, GRAIN = 1024 /* elements between two looks at the limits */ };
 
-static kiln_random *generator(kiln__recipe *r, kiln_ivalue v) {
+static kiln_random *generator(kiln__composite *r, kiln_ivalue v) {
   kiln_random *g = NULL;
-  (void)kiln__recipe_ok(r, kiln__generator(r->call, v, &g));
+  (void)kiln__composite_ok(r, kiln__generator(r->call, v, &g));
   return g;
 }
 
@@ -26,16 +26,16 @@ void kiln__draw_chance(kiln_random *g, const void *params, void *to, int64_t n) 
   kiln__draw_f64s(g, x, n);
   for (int64_t i = 0; i < n; i++) x[i] = x[i] < p ? value : 0;
 }
-static void by_chance(kiln__recipe *r, kiln_random *g, kiln_tensor *t, double p) {
+static void by_chance(kiln__composite *r, kiln_random *g, kiln_tensor *t, double p) {
   const kiln__chance c = {p, 1};
   if (r->status) return;
   if (!(p >= 0 && p <= 1)) {
-    KILN_RECIPE_FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
+    KILN_COMPOSITE_FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   } else if (kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
   } else {
-    (void)kiln__recipe_ok(r,
-                          kiln__random_fill(r->call, g, t, kiln__draw_chance, KILN_CTYPE_F64, &c));
+    (void)kiln__composite_ok(
+        r, kiln__random_fill(r->call, g, t, kiln__draw_chance, KILN_CTYPE_F64, &c));
   }
 }
 /* The chances of all elements, in the order in which the elements are drawn. */
@@ -55,49 +55,49 @@ static void draw_chances(kiln_random *g, const void *params, void *to, int64_t n
   c->p += n;
 }
 /* p may have fewer dimensions than t. */
-static void by_chances(kiln__recipe *r, kiln_random *g, kiln_tensor *t, kiln_tensor *p) {
+static void by_chances(kiln__composite *r, kiln_random *g, kiln_tensor *t, kiln_tensor *p) {
   const kiln_dtype dtype = kiln_tensor_dtype(p);
   if (!kiln_dtype_is_float(dtype) || kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
     return;
   }
   /* Laid out like t, so that its memory has t's order. */
-  kiln_tensor *like = KILN_COOK(r, empty_like, T(t), I(KILN_DTYPE_F64), NONE, NONE, NONE, NONE);
-  KILN_COOK(r, copy_, T(like), T(p), B(false));
+  kiln_tensor *like = KILN_STEP(r, empty_like, T(t), I(KILN_DTYPE_F64), NONE, NONE, NONE, NONE);
+  KILN_STEP(r, copy_, T(like), T(p), B(false));
   if (r->status) return;
   chances c = {kiln_tensor_data(like), dtype == KILN_DTYPE_F64}; /* a float is exact in F64 */
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < like->numel && !kiln_budget_spent(&left, 1); i++) {
     if (!(c.p[i] >= 0 && c.p[i] <= 1)) {
-      KILN_RECIPE_FAIL(r, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+      KILN_COMPOSITE_FAIL(r, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
       return;
     }
   }
-  (void)kiln__recipe_ok(r, kiln__random_fill(r->call, g, t, draw_chances, KILN_CTYPE_F64, &c));
+  (void)kiln__composite_ok(r, kiln__random_fill(r->call, g, t, draw_chances, KILN_CTYPE_F64, &c));
 }
-static kiln_tensor *row_major_like(kiln__recipe *r, const kiln_tensor *t, kiln_dtype dtype) {
-  return KILN_COOK(r, zeros, kiln__recipe_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t)),
+static kiln_tensor *row_major_like(kiln__composite *r, const kiln_tensor *t, kiln_dtype dtype) {
+  return KILN_STEP(r, zeros, kiln__composite_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t)),
                    I(dtype), NONE, NONE, NONE);
 }
-static void give_self(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *outs) {
+static void give_self(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs) {
   if (!r->status && !kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(SELF));
 }
-KILN_RECIPE(bernoulli) {
+KILN_COMPOSITE(bernoulli) {
   kiln_tensor *t = row_major_like(r, SELF, kiln_tensor_dtype(SELF));
   kiln_random *g = generator(r, args[1]);
   if (!r->status) by_chances(r, g, t, SELF);
-  kiln__recipe_give(r, outs, t);
+  kiln__composite_give(r, outs, t);
 }
-KILN_RECIPE(bernoulli_p) {
+KILN_COMPOSITE(bernoulli_p) {
   kiln_tensor *t = row_major_like(r, SELF, kiln_tensor_dtype(SELF));
   by_chance(r, generator(r, args[2]), t, kiln_arg_float(args, 1));
-  kiln__recipe_give(r, outs, t);
+  kiln__composite_give(r, outs, t);
 }
-KILN_RECIPE(bernoulli_float_) {
+KILN_COMPOSITE(bernoulli_float_) {
   by_chance(r, generator(r, args[2]), SELF, kiln_arg_float(args, 1));
   give_self(r, args, outs);
 }
-KILN_RECIPE(bernoulli_Tensor_) {
+KILN_COMPOSITE(bernoulli_Tensor_) {
   kiln_random *g = generator(r, args[2]);
   if (!r->status) by_chances(r, g, SELF, kiln_arg_tensor(args, 1));
   give_self(r, args, outs);
@@ -105,62 +105,62 @@ KILN_RECIPE(bernoulli_Tensor_) {
 
 /* -- Normal numbers with a mean or deviation of each -- */
 
-static void fill_normal(kiln__recipe *r, kiln_tensor *t, double std, kiln_ivalue generator_arg) {
+static void fill_normal(kiln__composite *r, kiln_tensor *t, double std, kiln_ivalue generator_arg) {
   kiln_random *g = generator(r, generator_arg);
   if (r->status) return;
-  (void)kiln__recipe_ok(r, kiln__random_normal(r->call, g, t, 0, std));
+  (void)kiln__composite_ok(r, kiln__random_normal(r->call, g, t, 0, std));
 }
-static void check_std(kiln__recipe *r, kiln_tensor *std) {
+static void check_std(kiln__composite *r, kiln_tensor *std) {
   kiln_tensor *read;
   if (kiln_dtype_is_complex(kiln_tensor_dtype(std))) {
-    KILN_RECIPE_FAIL(r, "normal expects standard deviation to be non-complex");
+    KILN_COMPOSITE_FAIL(r, "normal expects standard deviation to be non-complex");
     return;
   }
-  const double *x = kiln__recipe_read(r, std, KILN_DTYPE_F64, &read);
+  const double *x = kiln__composite_read(r, std, KILN_DTYPE_F64, &read);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; x && i < std->numel && !kiln_budget_spent(&left, 1); i++) {
     if (x[i] >= 0) continue;
-    KILN_RECIPE_FAIL(r, "normal expects all elements of std >= 0.0");
+    KILN_COMPOSITE_FAIL(r, "normal expects all elements of std >= 0.0");
     return;
   }
 }
 /* t * factor + summand, both in place. */
-static void scale_shift(kiln__recipe *r, kiln_tensor *t, kiln_tensor *factor, kiln_tensor *summand,
-                        kiln_ivalue *outs) {
-  const kiln_dtype dtype = kiln__recipe_dtype(t);
-  if (factor) t = KILN_COOK(r, mul, T(t), T(factor));
-  t = KILN_COOK(r, add, T(t), T(summand), I(1));
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, t, dtype));
+static void scale_shift(kiln__composite *r, kiln_tensor *t, kiln_tensor *factor,
+                        kiln_tensor *summand, kiln_ivalue *outs) {
+  const kiln_dtype dtype = kiln__composite_dtype(t);
+  if (factor) t = KILN_STEP(r, mul, T(t), T(factor));
+  t = KILN_STEP(r, add, T(t), T(summand), I(1));
+  kiln__composite_give(r, outs, kiln__composite_to(r, t, dtype));
 }
 /* A number as a tensor of no dimensions. */
-static kiln_tensor *number_like(kiln__recipe *r, const kiln_tensor *t, kiln_ivalue number) {
-  return KILN_COOK(r, full, kiln__recipe_no_list(r), number, I(kiln_tensor_dtype(t)), NONE, NONE,
+static kiln_tensor *number_like(kiln__composite *r, const kiln_tensor *t, kiln_ivalue number) {
+  return KILN_STEP(r, full, kiln__composite_no_list(r), number, I(kiln_tensor_dtype(t)), NONE, NONE,
                    NONE);
 }
-KILN_RECIPE(normal_Tensor_float) {
+KILN_COMPOSITE(normal_Tensor_float) {
   kiln_tensor *t = row_major_like(r, SELF, kiln_tensor_dtype(SELF));
   fill_normal(r, t, kiln_arg_float(args, 1), args[2]);
   scale_shift(r, t, NULL, SELF, outs);
 }
-KILN_RECIPE(normal_float_Tensor) {
+KILN_COMPOSITE(normal_float_Tensor) {
   kiln_tensor *std = kiln_arg_tensor(args, 1);
   check_std(r, std);
   kiln_tensor *t = row_major_like(r, std, kiln_tensor_dtype(std));
   fill_normal(r, t, 1, args[2]);
   scale_shift(r, t, std, number_like(r, std, args[0]), outs);
 }
-KILN_RECIPE(normal_Tensor_Tensor) {
+KILN_COMPOSITE(normal_Tensor_Tensor) {
   kiln_tensor *mean = SELF, *std = kiln_arg_tensor(args, 1);
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   check_std(r, std);
   if (r->status ||
-      !kiln__recipe_ok(
+      !kiln__composite_ok(
           r, kiln_broadcast(kiln_tensor_rank(mean), kiln_tensor_sizes(mean), kiln_tensor_rank(std),
                             kiln_tensor_sizes(std), &rank, sizes))) {
     return;
   }
-  kiln_tensor *t = KILN_COOK(r, zeros, kiln__recipe_ints(r, rank, sizes),
+  kiln_tensor *t = KILN_STEP(r, zeros, kiln__composite_ints(r, rank, sizes),
                              I(kiln_tensor_dtype(mean)), NONE, NONE, NONE);
   fill_normal(r, t, 1, args[2]);
   scale_shift(r, t, std, mean, outs);
@@ -170,13 +170,14 @@ KILN_RECIPE(normal_Tensor_Tensor) {
 
 /* false: given up. */
 typedef bool (*draw_one)(kiln_random *g, double p, double q, double *to);
-static void each(kiln__recipe *r, kiln_random *g, kiln_tensor *p, kiln_tensor *q, kiln_dtype dtype,
-                 draw_one draw, kiln_ivalue *outs) {
+static void each(kiln__composite *r, kiln_random *g, kiln_tensor *p, kiln_tensor *q,
+                 kiln_dtype dtype, draw_one draw, kiln_ivalue *outs) {
   kiln_tensor *a, *b, *out;
-  const double *x = kiln__recipe_read(r, p, KILN_DTYPE_F64, &a);
-  const double *y = q ? kiln__recipe_read(r, q, KILN_DTYPE_F64, &b) : NULL;
+  const double *x = kiln__composite_read(r, p, KILN_DTYPE_F64, &a);
+  const double *y = q ? kiln__composite_read(r, q, KILN_DTYPE_F64, &b) : NULL;
   if (r->status) return;
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, kiln_tensor_rank(p), kiln_tensor_sizes(p), &out);
+  double *to =
+      kiln__composite_new(r, KILN_DTYPE_F64, kiln_tensor_rank(p), kiln_tensor_sizes(p), &out);
   bool found = true;
   if (!to) return;
   pthread_mutex_lock(&g->lock);
@@ -186,16 +187,16 @@ static void each(kiln__recipe *r, kiln_random *g, kiln_tensor *p, kiln_tensor *q
   }
   pthread_mutex_unlock(&g->lock);
   if (!found) {
-    KILN_RECIPE_FAIL(r, "no number was found in %d tries: the parameters are out of range",
-                     MOST_TRIES);
+    KILN_COMPOSITE_FAIL(r, "no number was found in %d tries: the parameters are out of range",
+                        MOST_TRIES);
     return;
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
 }
-static bool only_f32_f64(kiln__recipe *r, const kiln_tensor *t) {
+static bool only_f32_f64(kiln__composite *r, const kiln_tensor *t) {
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   if (dtype == KILN_DTYPE_F32 || dtype == KILN_DTYPE_F64) return true;
-  return kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+  return kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
 }
 
 /* Transformed rejection (Hoermann, 1993), products of uniform numbers for small rates. */
@@ -227,17 +228,17 @@ static bool draw_poisson(kiln_random *g, double rate, double unused, double *to)
   }
   return false;
 }
-KILN_RECIPE(poisson) {
+KILN_COMPOSITE(poisson) {
   kiln_tensor *in;
   kiln_random *g = generator(r, args[1]);
   if (!kiln_dtype_is_float(kiln_tensor_dtype(SELF))) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(SELF)));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(SELF)));
   }
-  const double *x = kiln__recipe_read(r, SELF, KILN_DTYPE_F64, &in);
+  const double *x = kiln__composite_read(r, SELF, KILN_DTYPE_F64, &in);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; x && i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
     if (x[i] >= 0 && x[i] <= 0x1p62) continue;
-    KILN_RECIPE_FAIL(r, "invalid Poisson rate, expected rate to be non-negative");
+    KILN_COMPOSITE_FAIL(r, "invalid Poisson rate, expected rate to be non-negative");
     return;
   }
   each(r, g, SELF, NULL, kiln_tensor_dtype(SELF), draw_poisson, outs);
@@ -303,28 +304,28 @@ static bool draw_binomial_f32(kiln_random *g, double count, double p, double *to
 static bool draw_binomial_f64(kiln_random *g, double count, double p, double *to) {
   return draw_binomial(g, count, p, false, to);
 }
-KILN_RECIPE(binomial) {
+KILN_COMPOSITE(binomial) {
   kiln_tensor *p = kiln_arg_tensor(args, 1), *count = SELF;
   kiln_random *g = generator(r, args[2]);
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (!kiln_dtype_is_float(kiln_tensor_dtype(count))) {
-    KILN_RECIPE_FAIL(r, "binomial only supports floating-point dtypes for count, got: %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(count)));
+    KILN_COMPOSITE_FAIL(r, "binomial only supports floating-point dtypes for count, got: %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(count)));
   } else if (!kiln_dtype_is_float(kiln_tensor_dtype(p))) {
-    KILN_RECIPE_FAIL(r, "binomial only supports floating-point dtypes for prob, got: %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(p)));
+    KILN_COMPOSITE_FAIL(r, "binomial only supports floating-point dtypes for prob, got: %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(p)));
   }
   if (r->status || !only_f32_f64(r, count) ||
-      !kiln__recipe_ok(
+      !kiln__composite_ok(
           r, kiln_broadcast(kiln_tensor_rank(count), kiln_tensor_sizes(count), kiln_tensor_rank(p),
                             kiln_tensor_sizes(p), &rank, sizes))) {
     return;
   }
-  const kiln_ivalue wide = kiln__recipe_ints(r, rank, sizes);
+  const kiln_ivalue wide = kiln__composite_ints(r, rank, sizes);
   const kiln_dtype dtype = kiln_tensor_dtype(count);
-  each(r, g, KILN_COOK(r, expand, T(count), wide, B(false)),
-       KILN_COOK(r, expand, T(p), wide, B(false)), dtype,
+  each(r, g, KILN_STEP(r, expand, T(count), wide, B(false)),
+       KILN_STEP(r, expand, T(p), wide, B(false)), dtype,
        dtype == KILN_DTYPE_F32 ? draw_binomial_f32 : draw_binomial_f64, outs);
 }
 
@@ -360,68 +361,69 @@ static bool draw_gamma_f64(kiln_random *g, double alpha, double unused, double *
   *to = fmax(*to, 0x1p-1022);
   return found;
 }
-KILN_RECIPE(_standard_gamma) {
+KILN_COMPOSITE(_standard_gamma) {
   kiln_random *g = generator(r, args[1]);
   if (r->status || !only_f32_f64(r, SELF)) return;
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   each(r, g, SELF, NULL, dtype, dtype == KILN_DTYPE_F32 ? draw_gamma_f32 : draw_gamma_f64, outs);
 }
-KILN_RECIPE(_sample_dirichlet) {
+KILN_COMPOSITE(_sample_dirichlet) {
   kiln_random *g = generator(r, args[1]);
   kiln_ivalue gamma = kiln_none();
   if (r->status || !only_f32_f64(r, SELF)) return;
   each(r, g, SELF, NULL, KILN_DTYPE_F64, draw_gamma, &gamma);
-  kiln_tensor *t = gamma.tag == KILN_TAG_TENSOR ? kiln__recipe_keep(r, gamma.u.tensor) : NULL;
-  kiln_tensor *sum = KILN_COOK(r, sum_dim, T(t), INTS(-1), B(true), NONE);
-  kiln__recipe_give(r, outs,
-                    kiln__recipe_to(r, KILN_COOK(r, div, T(t), T(sum)), kiln_tensor_dtype(SELF)));
+  kiln_tensor *t = gamma.tag == KILN_TAG_TENSOR ? kiln__composite_keep(r, gamma.u.tensor) : NULL;
+  kiln_tensor *sum = KILN_STEP(r, sum_dim, T(t), INTS(-1), B(true), NONE);
+  kiln__composite_give(
+      r, outs, kiln__composite_to(r, KILN_STEP(r, div, T(t), T(sum)), kiln_tensor_dtype(SELF)));
 }
 
 /* -- Classes by weight -- */
 
 /* Without replacement, or one of each row: the greatest of weight / exponential number. */
-static void race(kiln__recipe *r, kiln_random *g, kiln_tensor *t, int64_t count,
+static void race(kiln__composite *r, kiln_random *g, kiln_tensor *t, int64_t count,
                  kiln_ivalue *outs) {
   kiln_tensor *in, *found[2];
-  const int64_t n = kiln__recipe_size(t, -1), rows = n ? t->numel / n : 0;
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
+  const int64_t n = kiln__composite_size(t, -1), rows = n ? t->numel / n : 0;
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; x && i < rows && !kiln_budget_spent(&left, n); i++) {
     double sum = 0;
     for (int64_t k = 0; k < n; k++) {
       const double weight = x[i * n + k];
       if (!(weight >= 0) || isinf(weight)) {
-        KILN_RECIPE_FAIL(r, "probability tensor contains either `inf`, `nan` or element < 0");
+        KILN_COMPOSITE_FAIL(r, "probability tensor contains either `inf`, `nan` or element < 0");
         return;
       }
       sum += weight;
     }
     if (sum == 0) {
-      KILN_RECIPE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
+      KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
       return;
     }
   }
-  kiln_tensor *q = KILN_COOK(r, empty_like, T(t), NONE, NONE, NONE, NONE, NONE);
-  if (r->status || !kiln__recipe_ok(r, kiln__random_exponential(r->call, g, q, 1))) return;
-  q = KILN_COOK(r, div, T(t), T(q));
+  kiln_tensor *q = KILN_STEP(r, empty_like, T(t), NONE, NONE, NONE, NONE, NONE);
+  if (r->status || !kiln__composite_ok(r, kiln__random_exponential(r->call, g, q, 1))) return;
+  q = KILN_STEP(r, div, T(t), T(q));
   if (count == 1) {
-    found[1] = KILN_COOK(r, argmax, T(q), I(-1), B(true));
+    found[1] = KILN_STEP(r, argmax, T(q), I(-1), B(true));
   } else {
-    KILN_COOK_MANY(r, topk, 2, found, T(q), I(count), I(-1), B(true), B(true));
+    KILN_STEP_MANY(r, topk, 2, found, T(q), I(count), I(-1), B(true), B(true));
   }
-  kiln__recipe_give(r, outs, found[1]);
+  kiln__composite_give(r, outs, found[1]);
 }
 /* The running sums of a row, divided by the last, in F32 or F64 as PyTorch keeps them. */
-static bool sum_up(kiln__recipe *r, const double *weight, int64_t n, bool single, double *sums) {
+static bool sum_up(kiln__composite *r, const double *weight, int64_t n, bool single, double *sums) {
   double sum = 0;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t k = 0; k < n && !kiln_budget_spent(&left, 1); k++) {
     if (!(weight[k] >= 0)) {
-      KILN_RECIPE_FAIL(r, "invalid multinomial distribution (encountering probability entry < 0)");
+      KILN_COMPOSITE_FAIL(r,
+                          "invalid multinomial distribution (encountering probability entry < 0)");
       return false;
     }
     if (isinf(weight[k])) {
-      KILN_RECIPE_FAIL(
+      KILN_COMPOSITE_FAIL(
           r, "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
       return false;
     }
@@ -429,7 +431,7 @@ static bool sum_up(kiln__recipe *r, const double *weight, int64_t n, bool single
     sums[k] = sum;
   }
   if (!(sum > 0)) {
-    KILN_RECIPE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
+    KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
     return false;
   }
   for (int64_t k = 0; k < n && !kiln_budget_spent(&left, 2); k++) {
@@ -450,44 +452,45 @@ static int64_t first_not_below(const double *sums, int64_t n, double x) {
   }
   return low;
 }
-static void with_replacement(kiln__recipe *r, kiln_random *g, kiln_tensor *t, int64_t count,
+static void with_replacement(kiln__composite *r, kiln_random *g, kiln_tensor *t, int64_t count,
                              kiln_ivalue *outs) {
   kiln_tensor *in, *cumulated, *out;
   const int rank = kiln_tensor_rank(t);
-  const int64_t n = kiln__recipe_size(t, -1), rows = rank == 2 ? kiln_tensor_sizes(t)[0] : 1;
+  const int64_t n = kiln__composite_size(t, -1), rows = rank == 2 ? kiln_tensor_sizes(t)[0] : 1;
   const int64_t sizes[2] = {rank == 2 ? rows : count, count};
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  double *sums = kiln__recipe_new(r, KILN_DTYPE_F64, 1, &n, &cumulated);
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, rank, sizes, &out);
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
+  double *sums = kiln__composite_new(r, KILN_DTYPE_F64, 1, &n, &cumulated);
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, rank, sizes, &out);
   if (r->status) return;
   pthread_mutex_lock(&g->lock);
-  for (int64_t i = 0; i < rows && kiln__recipe_ok(r, kiln_call_check(r->call, 0)); i++) {
+  for (int64_t i = 0; i < rows && kiln__composite_ok(r, kiln_call_check(r->call, 0)); i++) {
     if (!sum_up(r, x + i * n, n, kiln_tensor_dtype(t) != KILN_DTYPE_F64, sums)) break;
     int64_t left = KILN_BUDGET_ITEMS;
     for (int64_t k = 0; k < count && !kiln_budget_spent(&left, 16); k++)
       to[i * count + k] = first_not_below(sums, n, kiln_random_f64(g));
   }
   pthread_mutex_unlock(&g->lock);
-  kiln__recipe_give(r, outs, out);
+  kiln__composite_give(r, outs, out);
 }
 /* self [n] or [rows, n], num_samples, replacement, generator */
-KILN_RECIPE(multinomial) {
+KILN_COMPOSITE(multinomial) {
   kiln_tensor *t = SELF;
   const int rank = kiln_tensor_rank(t);
-  const int64_t count = kiln_arg_int(args, 1), n = kiln__recipe_size(t, -1);
+  const int64_t count = kiln_arg_int(args, 1), n = kiln__composite_size(t, -1);
   const bool again = kiln_arg_bool(args, 2);
   kiln_random *g = generator(r, args[3]);
   if (rank < 1 || rank > 2) {
-    KILN_RECIPE_FAIL(r, "prob_dist must be 1 or 2 dim");
+    KILN_COMPOSITE_FAIL(r, "prob_dist must be 1 or 2 dim");
   } else if (!kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    KILN_RECIPE_FAIL(r, "multinomial only supports floating-point dtypes for input, got: %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+    KILN_COMPOSITE_FAIL(r, "multinomial only supports floating-point dtypes for input, got: %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
   } else if (count <= 0) {
-    KILN_RECIPE_FAIL(r, "cannot sample n_sample <= 0 samples");
+    KILN_COMPOSITE_FAIL(r, "cannot sample n_sample <= 0 samples");
   } else if (!again && count > n) {
-    KILN_RECIPE_FAIL(r, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+    KILN_COMPOSITE_FAIL(r,
+                        "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   } else if (n == 0) {
-    KILN_RECIPE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
+    KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
   }
   if (r->status) return;
   if (!again || count == 1) {

@@ -10,7 +10,7 @@
 #include "runtime/half.h"
 #include "runtime/kernels/factory/factory.h"
 #include "runtime/kernels/pointwise/iter.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 

@@ -8,7 +8,7 @@
 
 #include "runtime/kernels/factory/factory.h"
 #include "runtime/kernels/random/random.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 

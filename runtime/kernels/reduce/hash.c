@@ -1,6 +1,6 @@
 /* hash.c: hash_tensor: elements as 64 bits (whole numbers as int64, others as doubles), combined by
  * exclusive or. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 #include "runtime/kernels/reduce/reduction.h"
 
 #define SELF kiln_arg_tensor(args, 0)

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
@@ -32,27 +32,28 @@ static int64_t bin_of(const axis *a, double x) {
   }
   return low <= a->bins ? low - 1 : a->bins - 1;
 }
-static void given_edges(kiln__recipe *r, const points *p, kiln_tensor *edges, axis *out) {
+static void given_edges(kiln__composite *r, const points *p, kiln_tensor *edges, axis *out) {
   kiln_tensor *dense;
   if (kiln_tensor_rank(edges) != 1 || edges->numel < 1 || kiln_tensor_dtype(edges) != p->dtype) {
-    KILN_RECIPE_FAIL(r,
-                     "%s: bins tensor should have one dimension, an element at least and the dtype "
-                     "of the input",
-                     p->name);
+    KILN_COMPOSITE_FAIL(
+        r,
+        "%s: bins tensor should have one dimension, an element at least and the dtype "
+        "of the input",
+        p->name);
     return;
   }
   out->edges = edges;
-  out->edge = kiln__recipe_read(r, edges, KILN_DTYPE_F64, &dense);
+  out->edge = kiln__composite_read(r, edges, KILN_DTYPE_F64, &dense);
   out->bins = edges->numel - 1;
 }
 /* `bins` equal ones of a range (a list of the ends of all axes, or None: from the least point to
  * the greatest). */
-static void equal_bins(kiln__recipe *r, const points *p, int d, int64_t bins, kiln_ivalue range,
+static void equal_bins(kiln__composite *r, const points *p, int d, int64_t bins, kiln_ivalue range,
                        axis *out) {
   double low = p->count ? p->x[d] : 0, high = p->count ? p->x[d] : 1;
   if (bins <= 0 || bins == INT64_MAX) {
-    KILN_RECIPE_FAIL(r, "%s: bins must be > 0, but got %lld for dimension %d", p->name,
-                     (long long)bins, d);
+    KILN_COMPOSITE_FAIL(r, "%s: bins must be > 0, but got %lld for dimension %d", p->name,
+                        (long long)bins, d);
     return;
   }
   int64_t left = KILN_BUDGET_ITEMS;
@@ -63,14 +64,14 @@ static void equal_bins(kiln__recipe *r, const points *p, int d, int64_t bins, ki
   }
   if (range.tag == KILN_TAG_LIST) {
     if (range.u.list->count != 2 * p->dims) {
-      KILN_RECIPE_FAIL(r, "%s: range should have %d elements", p->name, 2 * p->dims);
+      KILN_COMPOSITE_FAIL(r, "%s: range should have %d elements", p->name, 2 * p->dims);
       return;
     }
     low = range.u.list->items[2 * d].u.f;
     high = range.u.list->items[2 * d + 1].u.f;
   }
   if (!isfinite(low) || !isfinite(high) || low > high) {
-    KILN_RECIPE_FAIL(r, "%s: range [%g, %g] is not finite, or min > max", p->name, low, high);
+    KILN_COMPOSITE_FAIL(r, "%s: range [%g, %g] is not finite, or min > max", p->name, low, high);
     return;
   }
   if (low == high) {
@@ -78,7 +79,7 @@ static void equal_bins(kiln__recipe *r, const points *p, int d, int64_t bins, ki
     high += 0.5;
   }
   kiln_tensor *edges =
-      KILN_COOK(r, linspace, F(low), F(high), I(bins + 1), I(p->dtype), NONE, NONE, NONE);
+      KILN_STEP(r, linspace, F(low), F(high), I(bins + 1), I(p->dtype), NONE, NONE, NONE);
   if (edges) given_edges(r, p, edges, out);
 }
 /* Counts become densities: of the whole, and of the boxes' size. */
@@ -97,13 +98,13 @@ static void divide(const points *p, const axis *axes, double *to, int64_t n) {
   }
 }
 /* NULL after a failure. */
-static kiln_tensor *count(kiln__recipe *r, const points *p, const axis *axes, kiln_tensor *weight,
-                          bool density) {
+static kiln_tensor *count(kiln__composite *r, const points *p, const axis *axes,
+                          kiln_tensor *weight, bool density) {
   int64_t sizes[KILN_MAX_RANK];
   kiln_tensor *result, *dense;
   for (int d = 0; d < p->dims; d++) sizes[d] = axes[d].bins;
-  const double *w = weight ? kiln__recipe_read(r, weight, KILN_DTYPE_F64, &dense) : NULL;
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, p->dims, sizes, &result);
+  const double *w = weight ? kiln__composite_read(r, weight, KILN_DTYPE_F64, &dense) : NULL;
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, p->dims, sizes, &result);
   if (r->status) return NULL;
   kiln__zero(to, (size_t)result->numel * sizeof *to);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -116,27 +117,28 @@ static kiln_tensor *count(kiln__recipe *r, const points *p, const axis *axes, ki
     if (at >= 0) to[at] += w ? w[i] : 1;
   }
   if (density) divide(p, axes, to, result->numel);
-  return kiln__recipe_to(r, result, p->dtype);
+  return kiln__composite_to(r, result, p->dtype);
 }
 /* t's elements as points of `dims` numbers. */
-static bool read_points(kiln__recipe *r, const char *name, kiln_tensor *t, int dims,
+static bool read_points(kiln__composite *r, const char *name, kiln_tensor *t, int dims,
                         const kiln_tensor *weight, points *p) {
   kiln_tensor *dense;
   *p = (points){.name = name, .dims = dims, .dtype = kiln_tensor_dtype(t)};
   p->count = dims ? t->numel / dims : 0;
   if (p->dtype != KILN_DTYPE_F32 && p->dtype != KILN_DTYPE_F64) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, p->dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, p->dtype));
   } else if (weight && (weight->numel != p->count || kiln_tensor_dtype(weight) != p->dtype)) {
-    KILN_RECIPE_FAIL(r,
-                     "%s: if weight tensor is provided it should have the same shape and dtype as "
-                     "the input tensor",
-                     name);
+    KILN_COMPOSITE_FAIL(
+        r,
+        "%s: if weight tensor is provided it should have the same shape and dtype as "
+        "the input tensor",
+        name);
   }
-  p->x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &dense);
+  p->x = kiln__composite_read(r, t, KILN_DTYPE_F64, &dense);
   return !r->status;
 }
 /* self, bins (edges or their number), then range unless edges are given, weight, density */
-KILN_RECIPE(histogram) {
+KILN_COMPOSITE(histogram) {
   kiln_tensor *edges = args[1].tag == KILN_TAG_TENSOR ? args[1].u.tensor : NULL;
   const int rest = edges ? 2 : 3;
   points p;
@@ -147,25 +149,26 @@ KILN_RECIPE(histogram) {
   else
     equal_bins(r, &p, 0, kiln_arg_int(args, 1), args[2], &one);
   if (r->status) return;
-  kiln__recipe_give(
+  kiln__composite_give(
       r, &outs[0],
       count(r, &p, &one, kiln_arg_tensor_opt(args, rest), kiln_arg_bool(args, rest + 1)));
-  kiln__recipe_give(r, &outs[1], kiln__recipe_copy(r, one.edges));
+  kiln__composite_give(r, &outs[1], kiln__composite_copy(r, one.edges));
 }
 /* self, bins (of all axes, of each, or edges of each), range, weight, density -> hist, edges */
-KILN_RECIPE(histogramdd) {
+KILN_COMPOSITE(histogramdd) {
   const char *name = "torch.histogramdd()";
   const int rank = kiln_tensor_rank(SELF);
-  const int64_t dims = kiln__recipe_size(SELF, -1);
+  const int64_t dims = kiln__composite_size(SELF, -1);
   const kiln_list *each = args[1].tag == KILN_TAG_LIST ? args[1].u.list : NULL;
   points p;
   axis axes[KILN_MAX_RANK] = {0};
   kiln_list *found;
   if (rank < 2 || dims > KILN_MAX_RANK) {
-    KILN_RECIPE_FAIL(r, "%s: input tensor should have at least 2 dimensions, and points at most %d",
-                     name, KILN_MAX_RANK);
+    KILN_COMPOSITE_FAIL(r,
+                        "%s: input tensor should have at least 2 dimensions, and points at most %d",
+                        name, KILN_MAX_RANK);
   } else if (each && each->count != dims) {
-    KILN_RECIPE_FAIL(
+    KILN_COMPOSITE_FAIL(
         r, "%s: The size of bins must be equal to the innermost dimension of the input", name);
   }
   if (r->status) return;
@@ -177,17 +180,18 @@ KILN_RECIPE(histogramdd) {
     else
       equal_bins(r, &p, d, bins.u.i, args[2], &axes[d]);
   }
-  if (r->status || !kiln__recipe_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, dims, &found))) {
+  if (r->status ||
+      !kiln__composite_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, dims, &found))) {
     return;
   }
   outs[1] = kiln_of_box(found);
   for (int d = 0; d < p.dims; d++) {
-    kiln_tensor *copy = kiln__recipe_copy(r, axes[d].edges);
+    kiln_tensor *copy = kiln__composite_copy(r, axes[d].edges);
     if (!copy ||
-        !kiln__recipe_ok(r, kiln_list_push(found, kiln_of_tensor(kiln_tensor_retain(copy))))) {
+        !kiln__composite_ok(r, kiln_list_push(found, kiln_of_tensor(kiln_tensor_retain(copy))))) {
       return;
     }
   }
-  kiln__recipe_give(r, &outs[0],
-                    count(r, &p, axes, kiln_arg_tensor_opt(args, 3), kiln_arg_bool(args, 4)));
+  kiln__composite_give(r, &outs[0],
+                       count(r, &p, axes, kiln_arg_tensor_opt(args, 3), kiln_arg_bool(args, 4)));
 }

@@ -1,7 +1,7 @@
 /* quantile.c: sorted rows and their quantiles. */
 #include <math.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
@@ -9,29 +9,30 @@
 
 enum { PLACE = 16 }; /* what finding a place takes, in items of a budget */
 
-static kiln_tensor *value_of(kiln__recipe *r, kiln_ivalue v) {
+static kiln_tensor *value_of(kiln__composite *r, kiln_ivalue v) {
   if (v.tag == KILN_TAG_TENSOR) return v.u.tensor;
-  return KILN_COOK(r, full, kiln__recipe_no_list(r), v, I(KILN_DTYPE_F64), NONE, NONE, NONE);
+  return KILN_STEP(r, full, kiln__composite_no_list(r), v, I(KILN_DTYPE_F64), NONE, NONE, NONE);
 }
 
 /* -- Quantiles -- */
 
 /* self, q, dim, keepdim, interpolation; along the last dimension after a sort */
-static void quantile(kiln__recipe *r, const kiln_ivalue *args, bool skip_nan, kiln_ivalue *outs) {
+static void quantile(kiln__composite *r, const kiln_ivalue *args, bool skip_nan,
+                     kiln_ivalue *outs) {
   const kiln_str way = kiln_arg_str(args, 4);
   kiln_tensor *t = SELF, *q = args[1].tag == KILN_TAG_TENSOR ? args[1].u.tensor : NULL, *result;
   kiln_tensor *levels = value_of(r, args[1]), *level_data, *dense;
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   const int rank = kiln_tensor_rank(t), q_rank = q ? kiln_tensor_rank(q) : 0;
   const bool flat = kiln_arg_is_none(args, 2), keep = kiln_arg_bool(args, 3);
-  const int dim = flat ? 0 : kiln__recipe_dim(r, kiln_arg_int(args, 2), rank);
+  const int dim = flat ? 0 : kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   int64_t sizes[KILN_MAX_RANK + 1];
   int out_rank = 0;
   if (r->status) return;
-  if (t->numel == 0) KILN_RECIPE_FAIL(r, "quantile() input tensor must be non-empty");
-  if (q_rank > 1) KILN_RECIPE_FAIL(r, "quantile() q must be a scalar or 1D tensor");
+  if (t->numel == 0) KILN_COMPOSITE_FAIL(r, "quantile() input tensor must be non-empty");
+  if (q_rank > 1) KILN_COMPOSITE_FAIL(r, "quantile() q must be a scalar or 1D tensor");
   if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
-    KILN_RECIPE_FAIL(r, "quantile() input tensor must be either float or double dtype");
+    KILN_COMPOSITE_FAIL(r, "quantile() input tensor must be either float or double dtype");
   }
   if (r->status) return;
   if (q_rank) sizes[out_rank++] = q->numel;
@@ -39,9 +40,9 @@ static void quantile(kiln__recipe *r, const kiln_ivalue *args, bool skip_nan, ki
     const bool gone = flat || d == dim;
     if (!gone || keep) sizes[out_rank++] = gone ? 1 : kiln_tensor_sizes(t)[d];
   }
-  const int64_t n = flat ? t->numel : kiln__recipe_size(t, dim), rows = t->numel / n;
-  t = flat ? kiln__recipe_reshape(r, t, 1, &t->numel)
-           : KILN_COOK(r, transpose, T(t), I(dim), I(-1));
+  const int64_t n = flat ? t->numel : kiln__composite_size(t, dim), rows = t->numel / n;
+  t = flat ? kiln__composite_reshape(r, t, 1, &t->numel)
+           : KILN_STEP(r, transpose, T(t), I(dim), I(-1));
   if (!flat && dim != rank - 1) { /* the others keep their order */
     int64_t order[KILN_MAX_RANK];
     int at = 0;
@@ -49,12 +50,12 @@ static void quantile(kiln__recipe *r, const kiln_ivalue *args, bool skip_nan, ki
       if (d != dim) order[at++] = d;
     }
     order[at] = dim;
-    t = KILN_COOK(r, permute, T(SELF), kiln__recipe_ints(r, rank, order));
+    t = KILN_STEP(r, permute, T(SELF), kiln__composite_ints(r, rank, order));
   }
-  t = KILN_COOK(r, sort_stable, T(t), B(true), I(-1), B(false));
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &dense);
-  const double *level = kiln__recipe_read(r, levels, KILN_DTYPE_F64, &level_data);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, out_rank, sizes, &result);
+  t = KILN_STEP(r, sort_stable, T(t), B(true), I(-1), B(false));
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &dense);
+  const double *level = kiln__composite_read(r, levels, KILN_DTYPE_F64, &level_data);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, out_rank, sizes, &result);
   if (r->status) return;
   KILN_ASSERT(levels);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -62,11 +63,11 @@ static void quantile(kiln__recipe *r, const kiln_ivalue *args, bool skip_nan, ki
     const double *row = x + e % rows * n, p = level[e / rows];
     int64_t count = n;
     if (!(p >= 0 && p <= 1)) {
-      KILN_RECIPE_FAIL(r,
-                       args[1].tag == KILN_TAG_TENSOR
-                           ? "quantile() q values must be in the range [0, 1]"
-                           : "quantile() q must be in the range [0, 1] but got %g",
-                       p);
+      KILN_COMPOSITE_FAIL(r,
+                          args[1].tag == KILN_TAG_TENSOR
+                              ? "quantile() q values must be in the range [0, 1]"
+                              : "quantile() q must be in the range [0, 1] but got %g",
+                          p);
       return;
     }
     while (count > 0 && row[count - 1] != row[count - 1]) count--;
@@ -88,13 +89,13 @@ static void quantile(kiln__recipe *r, const kiln_ivalue *args, bool skip_nan, ki
     else
       to[e] = row[below] + (row[above] - row[below]) * rest;
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, result, dtype));
+  kiln__composite_give(r, outs, kiln__composite_to(r, result, dtype));
 }
-KILN_RECIPE(quantile) { quantile(r, args, false, outs); }
-KILN_RECIPE(nanquantile) { quantile(r, args, true, outs); }
+KILN_COMPOSITE(quantile) { quantile(r, args, false, outs); }
+KILN_COMPOSITE(nanquantile) { quantile(r, args, true, outs); }
 
 /* -- Elements -- */
 
-KILN_RECIPE(msort) {
-  kiln__recipe_give(r, outs, KILN_COOK(r, sort_stable, T(SELF), B(true), I(0), B(false)));
+KILN_COMPOSITE(msort) {
+  kiln__composite_give(r, outs, KILN_STEP(r, sort_stable, T(SELF), B(true), I(0), B(false)));
 }

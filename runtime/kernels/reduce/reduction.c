@@ -352,57 +352,59 @@ kiln_status *kiln__kernel_imag(kiln_call *call, const kiln_ivalue *args, kiln_iv
 static kiln_status *complex_variance(kiln_call *call, kiln_tensor *t, uint64_t mask,
                                      double correction, bool keepdim, bool root, kiln_ivalue *out) {
   const kiln_ivalue self = kiln_of_tensor(t);
-  kiln_ivalue parts[2] = {{0}, {0}}, spreads[2] = {{0}, {0}};
+  kiln_ivalue parts[2] = {{0}, {0}}, variances[2] = {{0}, {0}};
   kiln_status *status = kiln_kernel_step(call, kiln__kernel_real, &self, 1, &parts[0]);
   if (!status) status = kiln_kernel_step(call, kiln__kernel_imag, &self, 1, &parts[1]);
   for (int i = 0; i < 2 && !status; i++) {
-    status = variance(call, parts[i].u.tensor, mask, correction, keepdim, false, &spreads[i], NULL);
+    status =
+        variance(call, parts[i].u.tensor, mask, correction, keepdim, false, &variances[i], NULL);
   }
   if (!status) {
     kiln_pw pw = {.functor = KILN_PW_add, .in_count = 2};
-    pw.common = kiln_tensor_dtype(spreads[0].u.tensor);
-    pw.in[0].tensor = spreads[0].u.tensor;
-    pw.in[1].tensor = spreads[1].u.tensor;
-    status = kiln_pw_run(call, &pw, &spreads[0]);
+    pw.common = kiln_tensor_dtype(variances[0].u.tensor);
+    pw.in[0].tensor = variances[0].u.tensor;
+    pw.in[1].tensor = variances[1].u.tensor;
+    status = kiln_pw_run(call, &pw, &variances[0]);
     if (!status && root) {
       kiln_pw last = {.functor = KILN_PW_sqrt, .in_count = 1, .common = pw.common};
-      last.in[0].tensor = spreads[0].u.tensor;
-      status = kiln_pw_run(call, &last, &spreads[0]);
+      last.in[0].tensor = variances[0].u.tensor;
+      status = kiln_pw_run(call, &last, &variances[0]);
     }
   }
   for (int i = 0; i < 2; i++) {
     kiln_ivalue_release_to(&call->cache, parts[i]);
-    if (i || status) kiln_ivalue_release_to(&call->cache, spreads[i]);
+    if (i || status) kiln_ivalue_release_to(&call->cache, variances[i]);
   }
-  return status ? status : kiln__finish(call, out, spreads[0].u.tensor);
+  return status ? status : kiln__finish(call, out, variances[0].u.tensor);
 }
-static kiln_status *spread_over(kiln_call *call, kiln_tensor *t, uint64_t mask, double correction,
-                                bool keepdim, bool root, kiln_ivalue *out, kiln_ivalue *out_mean) {
+static kiln_status *variance_over(kiln_call *call, kiln_tensor *t, uint64_t mask, double correction,
+                                  bool keepdim, bool root, kiln_ivalue *out,
+                                  kiln_ivalue *out_mean) {
   if (!kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
     return variance(call, t, mask, correction, keepdim, root, out, out_mean);
   }
   if (out_mean) KILN_TRY(mean(call, t, mask, keepdim, kiln_tensor_dtype(t), out_mean));
   return complex_variance(call, t, mask, correction, keepdim, root, out);
 }
-static kiln_status *spread(kiln_call *call, const kiln_ivalue *args, bool dims, bool root,
-                           kiln_ivalue *out, kiln_ivalue *out_mean) {
+static kiln_status *variance_or_root(kiln_call *call, const kiln_ivalue *args, bool dims, bool root,
+                                     kiln_ivalue *out, kiln_ivalue *out_mean) {
   uint64_t mask = kiln__all_dims(SELF);
   if (!dims) {
     const bool unbiased = kiln_arg_bool(args, 1);
-    return spread_over(call, SELF, mask, unbiased ? 1 : 0, false, root, out, out_mean);
+    return variance_over(call, SELF, mask, unbiased ? 1 : 0, false, root, out, out_mean);
   }
   KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
-  return spread_over(call, SELF, mask, correction_of(args[2]), kiln_arg_bool(args, 3), root, out,
-                     out_mean);
+  return variance_over(call, SELF, mask, correction_of(args[2]), kiln_arg_bool(args, 3), root, out,
+                       out_mean);
 }
-KILN_KERNEL(var) { return spread(call, args, false, false, outs, NULL); }
-KILN_KERNEL(var_dim) { return spread(call, args, true, false, outs, NULL); }
-KILN_KERNEL(std) { return spread(call, args, false, true, outs, NULL); }
-KILN_KERNEL(std_dim) { return spread(call, args, true, true, outs, NULL); }
-KILN_KERNEL(var_mean) { return spread(call, args, false, false, &outs[0], &outs[1]); }
-KILN_KERNEL(var_mean_dim) { return spread(call, args, true, false, &outs[0], &outs[1]); }
-KILN_KERNEL(std_mean) { return spread(call, args, false, true, &outs[0], &outs[1]); }
-KILN_KERNEL(std_mean_dim) { return spread(call, args, true, true, &outs[0], &outs[1]); }
+KILN_KERNEL(var) { return variance_or_root(call, args, false, false, outs, NULL); }
+KILN_KERNEL(var_dim) { return variance_or_root(call, args, true, false, outs, NULL); }
+KILN_KERNEL(std) { return variance_or_root(call, args, false, true, outs, NULL); }
+KILN_KERNEL(std_dim) { return variance_or_root(call, args, true, true, outs, NULL); }
+KILN_KERNEL(var_mean) { return variance_or_root(call, args, false, false, &outs[0], &outs[1]); }
+KILN_KERNEL(var_mean_dim) { return variance_or_root(call, args, true, false, &outs[0], &outs[1]); }
+KILN_KERNEL(std_mean) { return variance_or_root(call, args, false, true, &outs[0], &outs[1]); }
+KILN_KERNEL(std_mean_dim) { return variance_or_root(call, args, true, true, &outs[0], &outs[1]); }
 
 /* -- Norms -- */
 

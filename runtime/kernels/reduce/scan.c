@@ -1,7 +1,7 @@
 /* scan.c: running extremes with their places, and running logarithms of sums. */
 #include <math.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #include <complex.h> /* last: its words are not for other headers */
 #undef I             /* of complex.h: here it makes an argument */
@@ -14,7 +14,7 @@ typedef struct lines {
   int64_t length, inner, count;
 } lines;
 static lines lines_of(const kiln_tensor *t, int dim) {
-  lines l = {.length = kiln__recipe_size(t, dim), .inner = 1};
+  lines l = {.length = kiln__composite_size(t, dim), .inner = 1};
   for (int d = dim + 1; d < kiln_tensor_rank(t); d++) l.inner *= kiln_tensor_sizes(t)[d];
   l.count = l.length ? t->numel / l.length : 0;
   return l;
@@ -24,19 +24,19 @@ static int64_t first_of(const lines *l, int64_t row) {
 }
 
 /* The later of equal elements is the place; NaN stays from where it is met. */
-static void running_extreme(kiln__recipe *r, kiln_tensor *t, int64_t wanted, bool largest,
+static void running_extreme(kiln__composite *r, kiln_tensor *t, int64_t wanted, bool largest,
                             kiln_ivalue *outs) {
-  const int rank = kiln_tensor_rank(t), dim = kiln__recipe_dim(r, wanted, rank);
+  const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, wanted, rank);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   const bool whole = kiln_dtype_is_int(dtype, true);
   kiln_tensor *in, *values, *indices;
   if (kiln_dtype_is_complex(dtype)) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
   }
   const kiln_dtype work = whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64;
-  const int64_t *from = kiln__recipe_read(r, t, work, &in); /* 8 bytes of either kind */
-  int64_t *to = kiln__recipe_new(r, work, rank, kiln_tensor_sizes(t), &values);
-  int64_t *place = kiln__recipe_new(r, KILN_DTYPE_I64, rank, kiln_tensor_sizes(t), &indices);
+  const int64_t *from = kiln__composite_read(r, t, work, &in); /* 8 bytes of either kind */
+  int64_t *to = kiln__composite_new(r, work, rank, kiln_tensor_sizes(t), &values);
+  int64_t *place = kiln__composite_new(r, KILN_DTYPE_I64, rank, kiln_tensor_sizes(t), &indices);
   if (r->status) return;
   const lines l = lines_of(t, dim);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -58,11 +58,11 @@ static void running_extreme(kiln__recipe *r, kiln_tensor *t, int64_t wanted, boo
       place[at] = best;
     }
   }
-  kiln__recipe_give(r, &outs[0], kiln__recipe_to(r, values, dtype));
-  kiln__recipe_give(r, &outs[1], indices);
+  kiln__composite_give(r, &outs[0], kiln__composite_to(r, values, dtype));
+  kiln__composite_give(r, &outs[1], indices);
 }
-KILN_RECIPE(cummax) { running_extreme(r, SELF, kiln_arg_int(args, 1), true, outs); }
-KILN_RECIPE(cummin) { running_extreme(r, SELF, kiln_arg_int(args, 1), false, outs); }
+KILN_COMPOSITE(cummax) { running_extreme(r, SELF, kiln_arg_int(args, 1), true, outs); }
+KILN_COMPOSITE(cummin) { running_extreme(r, SELF, kiln_arg_int(args, 1), false, outs); }
 
 /* log(exp(a) + exp(b)); a and b of one infinite kind give it back. */
 static double log_add(double a, double b) {
@@ -74,17 +74,17 @@ static double _Complex log_add_complex(double _Complex a, double _Complex b) {
   if (creal(top) == -(double)INFINITY) return top;
   return top + clog(1 + cexp(low - top));
 }
-KILN_RECIPE(logcumsumexp) {
+KILN_COMPOSITE(logcumsumexp) {
   kiln_tensor *t = SELF, *in, *out;
-  const int rank = kiln_tensor_rank(t), dim = kiln__recipe_dim(r, kiln_arg_int(args, 1), rank);
+  const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   const bool parts = kiln_dtype_is_complex(dtype);
   if (!kiln_dtype_is_float(dtype) && !parts) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, dtype));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
   }
   const kiln_dtype work = parts ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
-  const double *from = kiln__recipe_read(r, t, work, &in);
-  double *to = kiln__recipe_new(r, work, rank, kiln_tensor_sizes(t), &out);
+  const double *from = kiln__composite_read(r, t, work, &in);
+  double *to = kiln__composite_new(r, work, rank, kiln_tensor_sizes(t), &out);
   if (r->status) return;
   const lines l = lines_of(t, dim);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -103,11 +103,11 @@ KILN_RECIPE(logcumsumexp) {
       to[first + i * l.inner] = sum;
     }
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, dtype));
+  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
 }
 
 /* Combinations of r elements of a vector, in order: places, and then the elements. */
-KILN_RECIPE(combinations) {
+KILN_COMPOSITE(combinations) {
   const int64_t n = SELF->numel, k = kiln_arg_int(args, 1);
   const bool again = kiln_arg_bool(args, 2);
   int64_t place[64], sizes[2] = {0, k};
@@ -115,29 +115,29 @@ KILN_RECIPE(combinations) {
   if (kiln_tensor_rank(SELF) != 1) {
     char text[128];
     kiln_sizes_print(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), text, sizeof text);
-    KILN_RECIPE_FAIL(r, "Expect a 1D vector, but got shape %s", text);
+    KILN_COMPOSITE_FAIL(r, "Expect a 1D vector, but got shape %s", text);
   } else if (k < 0) {
-    KILN_RECIPE_FAIL(r, "Expect a non-negative number, but got %lld", (long long)k);
+    KILN_COMPOSITE_FAIL(r, "Expect a non-negative number, but got %lld", (long long)k);
   } else if (k > 64) {
-    KILN_RECIPE_FAIL(r, "combinations of more than 64 elements are not supported");
+    KILN_COMPOSITE_FAIL(r, "combinations of more than 64 elements are not supported");
   }
   if (r->status) return;
   if (k == 0) {
     const int64_t none = 0;
-    (void)kiln__recipe_new(r, kiln_tensor_dtype(SELF), 1, &none, &places);
-    kiln__recipe_give(r, outs, places);
+    (void)kiln__composite_new(r, kiln_tensor_dtype(SELF), 1, &none, &places);
+    kiln__composite_give(r, outs, places);
     return;
   }
   const int64_t from = again ? n + k - 1 : n; /* the count is the binomial of from and k */
   sizes[0] = n > 0 && from >= k;
   for (int64_t i = 0; i < k && sizes[0]; i++) {
     if (!kiln_checked_mul_i64(sizes[0], from - i, &sizes[0])) {
-      KILN_RECIPE_FAIL(r, "too many combinations");
+      KILN_COMPOSITE_FAIL(r, "too many combinations");
       return;
     }
     sizes[0] /= i + 1;
   }
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 2, sizes, &places);
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 2, sizes, &places);
   if (!to) return;
   for (int64_t i = 0; i < k; i++) place[i] = again ? 0 : i;
   int64_t left = KILN_BUDGET_ITEMS;
@@ -150,7 +150,7 @@ KILN_RECIPE(combinations) {
     for (int64_t j = i + 1; j < k; j++) place[j] = again ? place[i] : place[j - 1] + 1;
   }
   const int64_t all = sizes[0] * k;
-  kiln_tensor *line = kiln__recipe_reshape(r, places, 1, &all);
-  line = KILN_COOK(r, index_select, T(SELF), I(0), T(line));
-  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, line, 2, sizes));
+  kiln_tensor *line = kiln__composite_reshape(r, places, 1, &all);
+  line = KILN_STEP(r, index_select, T(SELF), I(0), T(line));
+  kiln__composite_give(r, outs, kiln__composite_reshape(r, line, 2, sizes));
 }

@@ -2,12 +2,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* data, reduce, lengths, indices, offsets, axis, unsafe, initial */
-KILN_RECIPE(segment_reduce) {
+KILN_COMPOSITE(segment_reduce) {
   kiln_tensor *t = SELF, *lengths = kiln_arg_tensor_opt(args, 2), *in, *dense, *out;
   kiln_tensor *offsets = kiln_arg_tensor_opt(args, 4);
   const kiln_str how = kiln_arg_str(args, 1);
@@ -19,12 +19,13 @@ KILN_RECIPE(segment_reduce) {
   if (axis < 0) axis += rank;
   if (!ends || kiln_tensor_rank(ends) < 1 || axis < 0 || axis >= rank ||
       axis != kiln_tensor_rank(ends) - 1 || !kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    KILN_RECIPE_FAIL(r, "segment_reduce(): expected float data, and lengths or offsets whose last "
+    KILN_COMPOSITE_FAIL(r,
+                        "segment_reduce(): expected float data, and lengths or offsets whose last "
                         "dimension is the axis");
     return;
   }
   if (!is_max && !is_min && !is_mean && !is_prod && !kiln_str_is(how, "sum")) {
-    KILN_RECIPE_FAIL(r, "reduction type " KILN_STR_FMT " is not supported", KILN_STR_ARG(how));
+    KILN_COMPOSITE_FAIL(r, "reduction type " KILN_STR_FMT " is not supported", KILN_STR_ARG(how));
     return;
   }
   const bool given = args[7].tag != KILN_TAG_NONE;
@@ -32,20 +33,20 @@ KILN_RECIPE(segment_reduce) {
                          : is_max ? -INFINITY
                          : is_min ? INFINITY
                                   : is_prod;
-  const int64_t segments = kiln__recipe_size(ends, -1) - (lengths ? 0 : 1);
+  const int64_t segments = kiln__composite_size(ends, -1) - (lengths ? 0 : 1);
   int64_t outer = 1, inner = 1;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   for (int d = 0; d < axis; d++) {
     outer *= sizes[d];
     if (sizes[d] != kiln_tensor_sizes(ends)[d])
-      KILN_RECIPE_FAIL(r, "Expected all dimensions of data before the axis to match lengths");
+      KILN_COMPOSITE_FAIL(r, "Expected all dimensions of data before the axis to match lengths");
   }
   for (int64_t d = axis + 1; d < rank; d++) inner *= sizes[d];
   const int64_t n = sizes[axis];
   sizes[axis] = segments < 0 ? 0 : segments;
-  const double *x = kiln__recipe_read(r, t, KILN_DTYPE_F64, &in);
-  const int64_t *end = kiln__recipe_read(r, ends, KILN_DTYPE_I64, &dense);
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, rank, sizes, &out);
+  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
+  const int64_t *end = kiln__composite_read(r, ends, KILN_DTYPE_I64, &dense);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, sizes, &out);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t o = 0; !r->status && o < outer; o++) {
     int64_t at = 0;
@@ -53,7 +54,7 @@ KILN_RECIPE(segment_reduce) {
       const int64_t *own = end + o * (segments + !lengths) + s;
       const int64_t begin = lengths ? at : own[0], stop = lengths ? at + own[0] : own[1];
       if (begin < 0 || stop < begin || stop > n) {
-        KILN_RECIPE_FAIL(r, "Expected all rows of lengths along axis to sum to data.size(axis)");
+        KILN_COMPOSITE_FAIL(r, "Expected all rows of lengths along axis to sum to data.size(axis)");
         return;
       }
       for (int64_t c = 0; c < inner && !kiln_budget_spent(&left, 4); c++) {
@@ -72,9 +73,9 @@ KILN_RECIPE(segment_reduce) {
       at = stop;
     }
     if (lengths && at != n && !kiln_arg_bool(args, 6)) {
-      KILN_RECIPE_FAIL(r, "Expected all rows of lengths along axis to sum to "
-                          "data.size(lengths.dim()-1) when !unsafe.");
+      KILN_COMPOSITE_FAIL(r, "Expected all rows of lengths along axis to sum to "
+                             "data.size(lengths.dim()-1) when !unsafe.");
     }
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, out, kiln_tensor_dtype(t)));
+  kiln__composite_give(r, outs, kiln__composite_to(r, out, kiln_tensor_dtype(t)));
 }

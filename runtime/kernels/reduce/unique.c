@@ -5,7 +5,7 @@
  * are then one. NaN is equal to nothing. */
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 typedef struct rows {
   const int64_t *whole; /* one of the two */
@@ -56,17 +56,17 @@ typedef struct unique {
 } unique;
 
 /* Rows of t, which is contiguous with the slices in front. */
-static bool find_runs(kiln__recipe *r, kiln_tensor *t, int64_t count, bool sorted, unique *u) {
-  const kiln_dtype dtype = kiln__recipe_dtype(t);
+static bool find_runs(kiln__composite *r, kiln_tensor *t, int64_t count, bool sorted, unique *u) {
+  const kiln_dtype dtype = kiln__composite_dtype(t);
   const bool whole = kiln_dtype_is_int(dtype, true);
   kiln_tensor *keys, *block;
-  if (!kiln__recipe_ok(r, kiln_dtype_is_complex(dtype) ? kiln__not_implemented(r->call, dtype)
-                                                       : kiln__check_dtype(r->call, dtype))) {
+  if (!kiln__composite_ok(r, kiln_dtype_is_complex(dtype) ? kiln__not_implemented(r->call, dtype)
+                                                          : kiln__check_dtype(r->call, dtype))) {
     return false;
   }
-  const void *data = kiln__recipe_read(r, t, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, &keys);
-  int64_t *order = kiln__recipe_new(r, KILN_DTYPE_I64, 1, (const int64_t[]){3 * count}, &block);
-  int64_t *inverse = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &u->inverse);
+  const void *data = kiln__composite_read(r, t, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, &keys);
+  int64_t *order = kiln__composite_new(r, KILN_DTYPE_I64, 1, (const int64_t[]){3 * count}, &block);
+  int64_t *inverse = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &u->inverse);
   if (r->status) return false;
   const rows k = {whole ? data : NULL, whole ? NULL : data, count, count ? keys->numel / count : 0};
   int64_t *spare = order + count, *starts = order + 2 * count, runs = 0;
@@ -77,8 +77,8 @@ static bool find_runs(kiln__recipe *r, kiln_tensor *t, int64_t count, bool sorte
     if (i == 0 || compare_rows(&k, order[i - 1], order[i]) != 0) starts[runs++] = i;
     inverse[order[i]] = runs - 1;
   }
-  int64_t *firsts = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &runs, &u->firsts);
-  int64_t *counts = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &runs, &u->counts);
+  int64_t *firsts = kiln__composite_new(r, KILN_DTYPE_I64, 1, &runs, &u->firsts);
+  int64_t *counts = kiln__composite_new(r, KILN_DTYPE_I64, 1, &runs, &u->counts);
   if (r->status) return false;
   for (int64_t i = 0; i < runs && !kiln_budget_spent(&left, 2); i++) {
     firsts[i] = order[starts[i]];
@@ -87,37 +87,37 @@ static bool find_runs(kiln__recipe *r, kiln_tensor *t, int64_t count, bool sorte
   u->count = runs;
   return true;
 }
-static void give_unique(kiln__recipe *r, const unique *u, kiln_tensor *values, bool inverse,
+static void give_unique(kiln__composite *r, const unique *u, kiln_tensor *values, bool inverse,
                         bool counts, kiln_ivalue *outs) {
   kiln_tensor *nothing;
   const int64_t zero = 0;
-  (void)kiln__recipe_new(r, KILN_DTYPE_I64, 1, &zero, &nothing);
-  kiln__recipe_give(r, &outs[0], values);
-  kiln__recipe_give(r, &outs[1], inverse ? u->inverse : nothing);
-  kiln__recipe_give(r, &outs[2], counts ? u->counts : nothing);
+  (void)kiln__composite_new(r, KILN_DTYPE_I64, 1, &zero, &nothing);
+  kiln__composite_give(r, &outs[0], values);
+  kiln__composite_give(r, &outs[1], inverse ? u->inverse : nothing);
+  kiln__composite_give(r, &outs[2], counts ? u->counts : nothing);
 }
-static void unique_flat(kiln__recipe *r, kiln_tensor *t, bool sorted, bool inverse, bool counts,
+static void unique_flat(kiln__composite *r, kiln_tensor *t, bool sorted, bool inverse, bool counts,
                         kiln_ivalue *outs) {
   unique u = {0};
   const int64_t n = t->numel;
-  kiln_tensor *flat = kiln__recipe_reshape(r, t, 1, &n);
+  kiln_tensor *flat = kiln__composite_reshape(r, t, 1, &n);
   if (!find_runs(r, flat, n, sorted, &u)) return;
-  u.inverse = kiln__recipe_reshape(r, u.inverse, kiln_tensor_rank(t), kiln_tensor_sizes(t));
-  give_unique(r, &u, KILN_COOK(r, index_select, T(flat), I(0), T(u.firsts)), inverse, counts, outs);
+  u.inverse = kiln__composite_reshape(r, u.inverse, kiln_tensor_rank(t), kiln_tensor_sizes(t));
+  give_unique(r, &u, KILN_STEP(r, index_select, T(flat), I(0), T(u.firsts)), inverse, counts, outs);
 }
-static void unique_slices(kiln__recipe *r, kiln_tensor *t, int64_t wanted, bool sorted,
+static void unique_slices(kiln__composite *r, kiln_tensor *t, int64_t wanted, bool sorted,
                           bool inverse, bool counts, kiln_ivalue *outs) {
   unique u = {0};
-  const int rank = kiln_tensor_rank(t), dim = kiln__recipe_dim(r, wanted, rank);
+  const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, wanted, rank);
   if (r->status) return;
   const int64_t n = rank ? kiln_tensor_sizes(t)[dim] : 1;
   int zeros = 0;
   for (int d = 0; d < rank; d++) zeros += d != dim && kiln_tensor_sizes(t)[d] == 0;
   if (zeros && n != 0) {
-    KILN_RECIPE_FAIL(r,
-                     "There are %d zero-sized dimensions, and they aren't selected, so unique "
-                     "cannot be applied",
-                     zeros);
+    KILN_COMPOSITE_FAIL(r,
+                        "There are %d zero-sized dimensions, and they aren't selected, so unique "
+                        "cannot be applied",
+                        zeros);
     return;
   }
   if (rank == 0) {
@@ -128,20 +128,20 @@ static void unique_slices(kiln__recipe *r, kiln_tensor *t, int64_t wanted, bool 
   for (int d = 0, at = 1; d < rank; d++) {
     if (d != dim) order[at++] = d;
   }
-  kiln_tensor *turned = KILN_COOK(r, permute, T(t), kiln__recipe_ints(r, rank, order));
+  kiln_tensor *turned = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, rank, order));
   if (!find_runs(r, turned, n, sorted, &u)) return;
-  give_unique(r, &u, KILN_COOK(r, index_select, T(t), I(dim), T(u.firsts)), inverse, counts, outs);
+  give_unique(r, &u, KILN_STEP(r, index_select, T(t), I(dim), T(u.firsts)), inverse, counts, outs);
 }
 /* self, sorted, return_inverse, return_counts: always sorted. */
-KILN_RECIPE(_unique2) {
+KILN_COMPOSITE(_unique2) {
   unique_flat(r, kiln_arg_tensor(args, 0), true, kiln_arg_bool(args, 2), kiln_arg_bool(args, 3),
               outs);
 }
-KILN_RECIPE(unique_dim) {
+KILN_COMPOSITE(unique_dim) {
   unique_slices(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), true, kiln_arg_bool(args, 3),
                 kiln_arg_bool(args, 4), outs);
 }
-KILN_RECIPE(unique_consecutive) {
+KILN_COMPOSITE(unique_consecutive) {
   const bool inverse = kiln_arg_bool(args, 1), counts = kiln_arg_bool(args, 2);
   if (kiln_arg_is_none(args, 3))
     unique_flat(r, kiln_arg_tensor(args, 0), false, inverse, counts, outs);
@@ -149,9 +149,9 @@ KILN_RECIPE(unique_consecutive) {
     unique_slices(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 3), false, inverse, counts, outs);
 }
 /* self, sorted, return_inverse -> values, inverse */
-KILN_RECIPE(_unique) {
+KILN_COMPOSITE(_unique) {
   kiln_tensor *both[3];
-  KILN_COOK_MANY(r, _unique2, 3, both, args[0], args[1], args[2], B(false));
-  kiln__recipe_give(r, &outs[0], both[0]);
-  kiln__recipe_give(r, &outs[1], both[1]);
+  KILN_STEP_MANY(r, _unique2, 3, both, args[0], args[1], args[2], B(false));
+  kiln__composite_give(r, &outs[0], both[0]);
+  kiln__composite_give(r, &outs[1], both[1]);
 }

@@ -30,7 +30,7 @@ KILN_KERNEL(dict_get_default) {
 }
 /* Copies of key and value. */
 static kiln_status *put(kiln_call *call, kiln_dict *dict, kiln_ivalue key, kiln_ivalue value) {
-  KILN_TRY(kiln_cycle_note(call->env->mem, &call->suspects, &dict->box, dict->value_type, value));
+  KILN_TRY(kiln_cycle_note(call->env->mem, &call->roots, &dict->box, dict->value_type, value));
   return kiln_dict_set(dict, kiln_ivalue_retain(key), kiln_ivalue_retain(value));
 }
 KILN_KERNEL(dict_set_item) { return put(call, DICT, args[1], args[2]); }

@@ -15,7 +15,7 @@ static bool wrap(const kiln_list *list, int64_t *index) {
 }
 /* A value is about to come into the list. */
 #define NOTE(list, v) \
-  kiln_cycle_note(call->env->mem, &call->suspects, &(list)->box, (list)->elem_type, v)
+  kiln_cycle_note(call->env->mem, &call->roots, &(list)->box, (list)->elem_type, v)
 #define LIST kiln_arg_list(args, 0)
 #define OUT_OF_RANGE() KILN_OP_FAIL("list index out of range")
 

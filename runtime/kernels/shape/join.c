@@ -1,40 +1,41 @@
-/* join.c: lists of tensors joined, as recipes: stacks, blocks, products, padded rows. */
+/* join.c: lists of tensors joined, as composites: stacks, blocks, products, padded rows. */
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* -- At least so many dimensions -- */
 
-static kiln_tensor *at_least(kiln__recipe *r, kiln_tensor *t, int rank) {
-  const int have = kiln__recipe_rank(t);
-  const int64_t n = kiln__recipe_numel(t), a = kiln__recipe_size(t, 0), b = kiln__recipe_size(t, 1);
+static kiln_tensor *at_least(kiln__composite *r, kiln_tensor *t, int rank) {
+  const int have = kiln__composite_rank(t);
+  const int64_t n = kiln__composite_numel(t), a = kiln__composite_size(t, 0),
+                b = kiln__composite_size(t, 1);
   if (have >= rank) return t;
-  if (rank == 1) return kiln__recipe_reshape(r, t, 1, &n);
-  if (rank == 2) return kiln__recipe_reshape(r, t, 2, (const int64_t[]){1, n});
-  if (have == 2) return kiln__recipe_reshape(r, t, 3, (const int64_t[]){a, b, 1});
-  return kiln__recipe_reshape(r, t, 3, (const int64_t[]){1, n, 1});
+  if (rank == 1) return kiln__composite_reshape(r, t, 1, &n);
+  if (rank == 2) return kiln__composite_reshape(r, t, 2, (const int64_t[]){1, n});
+  if (have == 2) return kiln__composite_reshape(r, t, 3, (const int64_t[]){a, b, 1});
+  return kiln__composite_reshape(r, t, 3, (const int64_t[]){1, n, 1});
 }
 /* Tensors of a list, each prepared; NULL after a failure. */
-static kiln_tensor **all_at_least(kiln__recipe *r, const kiln_list *list, int rank,
+static kiln_tensor **all_at_least(kiln__composite *r, const kiln_list *list, int rank,
                                   kiln_tensor **few, int few_count) {
   if (list->count < 1 || list->count > few_count) {
-    KILN_RECIPE_FAIL(r, "expected between 1 and %d tensors, got %lld", few_count,
-                     (long long)list->count);
+    KILN_COMPOSITE_FAIL(r, "expected between 1 and %d tensors, got %lld", few_count,
+                        (long long)list->count);
     return NULL;
   }
   for (int64_t i = 0; i < list->count; i++) few[i] = at_least(r, list->items[i].u.tensor, rank);
   return r->status ? NULL : few;
 }
 enum { MANY = 256 };
-#define AT_LEAST(name, rank)                                                              \
-  KILN_RECIPE(name) { kiln__recipe_give(r, outs, at_least(r, SELF, rank)); }              \
-  KILN_RECIPE(name##_list) {                                                              \
-    kiln_tensor *all[MANY];                                                               \
-    const kiln_list *list = kiln_arg_list(args, 0);                                       \
-    kiln_tensor **given = list->count ? all_at_least(r, list, rank, all, MANY) : all;     \
-    if (given) outs[0] = kiln_ivalue_retain(kiln__recipe_tensors(r, list->count, given)); \
+#define AT_LEAST(name, rank)                                                                 \
+  KILN_COMPOSITE(name) { kiln__composite_give(r, outs, at_least(r, SELF, rank)); }           \
+  KILN_COMPOSITE(name##_list) {                                                              \
+    kiln_tensor *all[MANY];                                                                  \
+    const kiln_list *list = kiln_arg_list(args, 0);                                          \
+    kiln_tensor **given = list->count ? all_at_least(r, list, rank, all, MANY) : all;        \
+    if (given) outs[0] = kiln_ivalue_retain(kiln__composite_tensors(r, list->count, given)); \
   }
 AT_LEAST(atleast_1d, 1)
 AT_LEAST(atleast_2d, 2)
@@ -42,136 +43,140 @@ AT_LEAST(atleast_3d, 3)
 
 /* -- Joins -- */
 
-static void join(kiln__recipe *r, const kiln_ivalue *args, int rank, int dim, kiln_ivalue *outs) {
+static void join(kiln__composite *r, const kiln_ivalue *args, int rank, int dim,
+                 kiln_ivalue *outs) {
   kiln_tensor *all[MANY];
   const kiln_list *list = kiln_arg_list(args, 0);
   if (!all_at_least(r, list, rank, all, MANY)) return;
-  if (dim == 1 && rank == 1) dim = kiln__recipe_rank(all[0]) == 1 ? 0 : 1;
-  kiln__recipe_give(r, outs, KILN_COOK(r, cat, kiln__recipe_tensors(r, list->count, all), I(dim)));
+  if (dim == 1 && rank == 1) dim = kiln__composite_rank(all[0]) == 1 ? 0 : 1;
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, all), I(dim)));
 }
-KILN_RECIPE(hstack) { join(r, args, 1, 1, outs); }
-KILN_RECIPE(vstack) { join(r, args, 2, 0, outs); }
-KILN_RECIPE(dstack) { join(r, args, 3, 2, outs); }
-KILN_RECIPE(column_stack) {
+KILN_COMPOSITE(hstack) { join(r, args, 1, 1, outs); }
+KILN_COMPOSITE(vstack) { join(r, args, 2, 0, outs); }
+KILN_COMPOSITE(dstack) { join(r, args, 3, 2, outs); }
+KILN_COMPOSITE(column_stack) {
   kiln_tensor *all[MANY];
   const kiln_list *list = kiln_arg_list(args, 0);
   if (!all_at_least(r, list, 0, all, MANY)) return;
   for (int64_t i = 0; i < list->count; i++) {
-    const int64_t n = kiln__recipe_numel(all[i]);
-    if (kiln__recipe_rank(all[i]) > 1) continue;
-    all[i] = kiln__recipe_reshape(r, all[i], 2, (const int64_t[]){n, 1});
+    const int64_t n = kiln__composite_numel(all[i]);
+    if (kiln__composite_rank(all[i]) > 1) continue;
+    all[i] = kiln__composite_reshape(r, all[i], 2, (const int64_t[]){n, 1});
   }
   if (r->status) return;
-  kiln__recipe_give(r, outs, KILN_COOK(r, cat, kiln__recipe_tensors(r, list->count, all), I(1)));
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, all), I(1)));
 }
-KILN_RECIPE(block_diag) {
+KILN_COMPOSITE(block_diag) {
   kiln_tensor *all[MANY], *to;
   const kiln_list *list = kiln_arg_list(args, 0);
   int64_t size[2] = {0, 0}, at[2] = {0, 0};
   if (!all_at_least(r, list, 2, all, MANY)) return;
-  kiln_dtype dtype = kiln__recipe_dtype(all[0]);
+  kiln_dtype dtype = kiln__composite_dtype(all[0]);
   for (int64_t i = 0; i < list->count; i++) {
-    if (kiln__recipe_rank(all[i]) != 2) {
-      KILN_RECIPE_FAIL(r,
-                       "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
-                       "%lld has %d dimensions",
-                       (long long)i, kiln__recipe_rank(all[i]));
+    if (kiln__composite_rank(all[i]) != 2) {
+      KILN_COMPOSITE_FAIL(r,
+                          "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                          "%lld has %d dimensions",
+                          (long long)i, kiln__composite_rank(all[i]));
       return;
     }
-    dtype = kiln_dtype_promote(dtype, kiln__recipe_dtype(all[i]));
-    for (int d = 0; d < 2; d++) size[d] += kiln__recipe_size(all[i], d);
+    dtype = kiln_dtype_promote(dtype, kiln__composite_dtype(all[i]));
+    for (int d = 0; d < 2; d++) size[d] += kiln__composite_size(all[i], d);
   }
-  to = KILN_COOK(r, zeros, INTS(size[0], size[1]), I(dtype), NONE, NONE, NONE);
+  to = KILN_STEP(r, zeros, INTS(size[0], size[1]), I(dtype), NONE, NONE, NONE);
   for (int64_t i = 0; i < list->count; i++) {
-    const int64_t n = kiln__recipe_size(all[i], 0), m = kiln__recipe_size(all[i], 1);
-    kiln_tensor *part = kiln__recipe_narrow(r, to, 0, at[0], n);
-    part = kiln__recipe_narrow(r, part, 1, at[1], m);
-    (void)KILN_COOK(r, copy_, T(part), T(all[i]), B(false));
+    const int64_t n = kiln__composite_size(all[i], 0), m = kiln__composite_size(all[i], 1);
+    kiln_tensor *part = kiln__composite_narrow(r, to, 0, at[0], n);
+    part = kiln__composite_narrow(r, part, 1, at[1], m);
+    (void)KILN_STEP(r, copy_, T(part), T(all[i]), B(false));
     at[0] += n;
     at[1] += m;
   }
-  kiln__recipe_give(r, outs, to);
+  kiln__composite_give(r, outs, to);
 }
-KILN_RECIPE(cartesian_prod) {
+KILN_COMPOSITE(cartesian_prod) {
   const kiln_list *list = kiln_arg_list(args, 0);
   kiln_tensor *all[MANY];
   if (list->count == 0 || list->count > MANY) {
-    KILN_RECIPE_FAIL(r, "meshgrid expects a non-empty TensorList");
+    KILN_COMPOSITE_FAIL(r, "meshgrid expects a non-empty TensorList");
     return;
   }
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln_tensor_rank(list->items[i].u.tensor) != 1) {
-      KILN_RECIPE_FAIL(r, "Expect a 1D vector, but got shape of %d dimensions",
-                       kiln_tensor_rank(list->items[i].u.tensor));
+      KILN_COMPOSITE_FAIL(r, "Expect a 1D vector, but got shape of %d dimensions",
+                          kiln_tensor_rank(list->items[i].u.tensor));
       return;
     }
   }
   if (list->count == 1) {
-    kiln__recipe_give(r, outs, list->items[0].u.tensor);
+    kiln__composite_give(r, outs, list->items[0].u.tensor);
     return;
   }
-  const kiln_list *grids = KILN_COOK_LIST(r, meshgrid, args[0]);
+  const kiln_list *grids = KILN_STEP_LIST(r, meshgrid, args[0]);
   for (int64_t i = 0; grids && i < grids->count; i++) {
     const int64_t n = grids->items[i].u.tensor->numel;
-    all[i] = kiln__recipe_reshape(r, grids->items[i].u.tensor, 1, &n);
+    all[i] = kiln__composite_reshape(r, grids->items[i].u.tensor, 1, &n);
   }
   if (r->status) return;
-  kiln__recipe_give(r, outs, KILN_COOK(r, stack, kiln__recipe_tensors(r, list->count, all), I(1)));
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, stack, kiln__composite_tensors(r, list->count, all), I(1)));
 }
 
 /* -- Differences -- */
 
 /* tensors, dim, num_chunks: each is filled up with zeros to equal chunks along dim, which become
  * rows; then they are joined row by row. */
-KILN_RECIPE(_chunk_cat) {
+KILN_COMPOSITE(_chunk_cat) {
   const kiln_list *list = kiln_arg_list(args, 0);
   const int64_t chunks = kiln_arg_int(args, 2);
-  const kiln_ivalue rows = kiln__recipe_tensors(r, 0, NULL);
-  if (list->count == 0) KILN_RECIPE_FAIL(r, "_chunk_cat expects a non-empty input tensor list");
-  if (chunks < 1) KILN_RECIPE_FAIL(r, "_chunk_cat expects positive num_chunks");
+  const kiln_ivalue rows = kiln__composite_tensors(r, 0, NULL);
+  if (list->count == 0) KILN_COMPOSITE_FAIL(r, "_chunk_cat expects a non-empty input tensor list");
+  if (chunks < 1) KILN_COMPOSITE_FAIL(r, "_chunk_cat expects positive num_chunks");
   if (r->status) return;
   const int dim =
-      kiln__recipe_dim(r, kiln_arg_int(args, 1), kiln_tensor_rank(list->items[0].u.tensor));
+      kiln__composite_dim(r, kiln_arg_int(args, 1), kiln_tensor_rank(list->items[0].u.tensor));
   for (int64_t i = 0; !r->status && i < list->count; i++) {
     kiln_tensor *t = list->items[i].u.tensor;
     int64_t sizes[KILN_MAX_RANK], pad[2 * KILN_MAX_RANK] = {0}, length = 1;
     const int rank = kiln_tensor_rank(t);
     if (rank <= dim || dim + 2 > KILN_MAX_RANK) {
-      KILN_RECIPE_FAIL(r, "_chunk_cat expects all tensors to have ndim > dim");
+      KILN_COMPOSITE_FAIL(r, "_chunk_cat expects all tensors to have ndim > dim");
       return;
     }
-    const int64_t n = kiln__recipe_size(t, dim), each = n / chunks + (n % chunks != 0);
+    const int64_t n = kiln__composite_size(t, dim), each = n / chunks + (n % chunks != 0);
     if (!kiln_checked_mul_i64(each, chunks, &pad[2 * (rank - dim) - 1])) {
-      KILN_RECIPE_FAIL(r, "_chunk_cat: too many chunks");
+      KILN_COMPOSITE_FAIL(r, "_chunk_cat: too many chunks");
       return;
     }
     pad[2 * (rank - dim) - 1] -= n;
-    t = KILN_COOK(r, constant_pad_nd, T(t), kiln__recipe_ints(r, 2 * (rank - dim), pad), I(0));
-    for (int d = 0; d < dim; d++) sizes[d] = kiln__recipe_size(t, d);
-    for (int d = dim + 1; d < rank; d++) length *= kiln__recipe_size(t, d);
+    t = KILN_STEP(r, constant_pad_nd, T(t), kiln__composite_ints(r, 2 * (rank - dim), pad), I(0));
+    for (int d = 0; d < dim; d++) sizes[d] = kiln__composite_size(t, d);
+    for (int d = dim + 1; d < rank; d++) length *= kiln__composite_size(t, d);
     sizes[dim] = chunks;
     sizes[dim + 1] = each * length;
-    t = kiln__recipe_reshape(r, t, dim + 2, sizes);
-    if (t) (void)kiln__recipe_ok(r, kiln_list_push(rows.u.list, kiln_ivalue_retain(T(t))));
+    t = kiln__composite_reshape(r, t, dim + 2, sizes);
+    if (t) (void)kiln__composite_ok(r, kiln_list_push(rows.u.list, kiln_ivalue_retain(T(t))));
   }
-  kiln__recipe_give(r, outs, KILN_COOK(r, cat, rows, I(dim + 1)));
+  kiln__composite_give(r, outs, KILN_STEP(r, cat, rows, I(dim + 1)));
 }
 
 /* -- Several tensors -- */
 
 /* sequences, batch_first, padding_value, padding_side */
-KILN_RECIPE(pad_sequence) {
+KILN_COMPOSITE(pad_sequence) {
   const kiln_list *list = kiln_arg_list(args, 0);
   const bool first = kiln_arg_bool(args, 1), left = kiln_str_is(kiln_arg_str(args, 3), "left");
   int64_t sizes[KILN_MAX_RANK + 1], longest = 0;
   if (!left && !kiln_str_is(kiln_arg_str(args, 3), "right")) {
-    KILN_RECIPE_FAIL(r,
-                     "Expected padding_side to be one of left or right, but got " KILN_STR_FMT ".",
-                     KILN_STR_ARG(kiln_arg_str(args, 3)));
+    KILN_COMPOSITE_FAIL(
+        r, "Expected padding_side to be one of left or right, but got " KILN_STR_FMT ".",
+        KILN_STR_ARG(kiln_arg_str(args, 3)));
     return;
   }
   if (list->count == 0) {
-    KILN_RECIPE_FAIL(r, "received an empty list of sequences");
+    KILN_COMPOSITE_FAIL(r, "received an empty list of sequences");
     return;
   }
   const kiln_tensor *model = list->items[0].u.tensor;
@@ -179,8 +184,8 @@ KILN_RECIPE(pad_sequence) {
   for (int64_t i = 0; i < list->count; i++) {
     const kiln_tensor *t = list->items[i].u.tensor;
     if (kiln_tensor_rank(t) != rank || rank == 0 || rank >= KILN_MAX_RANK) {
-      KILN_RECIPE_FAIL(r, "pad_sequence: sequences must have the same number of dimensions, at "
-                          "least one");
+      KILN_COMPOSITE_FAIL(r, "pad_sequence: sequences must have the same number of dimensions, at "
+                             "least one");
       return;
     }
     if (kiln_tensor_sizes(t)[0] > longest) longest = kiln_tensor_sizes(t)[0];
@@ -188,28 +193,29 @@ KILN_RECIPE(pad_sequence) {
   sizes[first ? 0 : 1] = list->count;
   sizes[first ? 1 : 0] = longest;
   memcpy(sizes + 2, kiln_tensor_sizes(model) + 1, sizeof *sizes * (size_t)(rank - 1));
-  kiln_tensor *out = KILN_COOK(r, full, kiln__recipe_ints(r, rank + 1, sizes), args[2],
+  kiln_tensor *out = KILN_STEP(r, full, kiln__composite_ints(r, rank + 1, sizes), args[2],
                                I(kiln_tensor_dtype(model)), NONE, NONE, NONE);
   for (int64_t i = 0; i < list->count && !r->status; i++) {
     kiln_tensor *t = list->items[i].u.tensor;
-    kiln_tensor *place = KILN_COOK(r, select, T(out), I(first ? 0 : 1), I(i));
+    kiln_tensor *place = KILN_STEP(r, select, T(out), I(first ? 0 : 1), I(i));
     const int64_t n = kiln_tensor_sizes(t)[0];
-    place = kiln__recipe_narrow(r, place, 0, left ? longest - n : 0, n);
-    KILN_COOK(r, copy_, T(place), T(t), B(false));
+    place = kiln__composite_narrow(r, place, 0, left ? longest - n : 0, n);
+    KILN_STEP(r, copy_, T(place), T(t), B(false));
   }
-  kiln__recipe_give(r, outs, out);
+  kiln__composite_give(r, outs, out);
 }
-KILN_RECIPE(flatten_dense_tensors) {
+KILN_COMPOSITE(flatten_dense_tensors) {
   const kiln_list *list = kiln_arg_list(args, 0);
   kiln_tensor *flat[64];
   if (list->count > 64) {
-    KILN_RECIPE_FAIL(r, "flatten_dense_tensors: more than 64 tensors");
+    KILN_COMPOSITE_FAIL(r, "flatten_dense_tensors: more than 64 tensors");
     return;
   }
   for (int64_t i = 0; i < list->count; i++) {
     const int64_t n = list->items[i].u.tensor->numel;
-    flat[i] = kiln__recipe_reshape(r, list->items[i].u.tensor, 1, &n);
+    flat[i] = kiln__composite_reshape(r, list->items[i].u.tensor, 1, &n);
     if (r->status) return;
   }
-  kiln__recipe_give(r, outs, KILN_COOK(r, cat, kiln__recipe_tensors(r, list->count, flat), I(0)));
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, flat), I(0)));
 }

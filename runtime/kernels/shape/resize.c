@@ -1,7 +1,7 @@
 /* resize.c: tensors that become others in place: resize_, set_; shapes that are tensors. */
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
@@ -77,20 +77,20 @@ KILN_KERNEL(set_source_geometry) {
 
 /* -- New tensors -- */
 
-KILN_RECIPE(_shape_as_tensor) {
+KILN_COMPOSITE(_shape_as_tensor) {
   const int64_t rank = kiln_tensor_rank(SELF);
   kiln_tensor *out;
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &rank, &out);
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &rank, &out);
   if (to) memcpy(to, kiln_tensor_sizes(SELF), sizeof *to * (size_t)rank);
-  kiln__recipe_give(r, outs, out);
+  kiln__composite_give(r, outs, out);
 }
-KILN_RECIPE(_reshape_from_tensor) {
+KILN_COMPOSITE(_reshape_from_tensor) {
   kiln_tensor *shape = kiln_arg_tensor(args, 1), *dense;
-  const int64_t *sizes = kiln__recipe_read(r, shape, KILN_DTYPE_I64, &dense);
+  const int64_t *sizes = kiln__composite_read(r, shape, KILN_DTYPE_I64, &dense);
   if (!r->status && (kiln_tensor_rank(shape) != 1 || shape->numel > KILN_MAX_RANK)) {
-    KILN_RECIPE_FAIL(r, "_reshape_from_tensor: shape must be a vector");
+    KILN_COMPOSITE_FAIL(r, "_reshape_from_tensor: shape must be a vector");
   }
   if (r->status) return;
-  const kiln_ivalue list = kiln__recipe_ints(r, (int)shape->numel, sizes);
-  kiln__recipe_give(r, outs, KILN_COOK(r, reshape, T(SELF), list));
+  const kiln_ivalue list = kiln__composite_ints(r, (int)shape->numel, sizes);
+  kiln__composite_give(r, outs, KILN_STEP(r, reshape, T(SELF), list));
 }

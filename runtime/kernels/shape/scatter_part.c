@@ -1,12 +1,12 @@
 /* scatter_part.c: copies of a tensor of which a part is written. */
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* `copy` of self, whose part that `view` makes is written with args[1]. */
-static void scatter_into(kiln__recipe *r, kiln_tensor *copy, const kiln_ivalue *args,
+static void scatter_into(kiln__composite *r, kiln_tensor *copy, const kiln_ivalue *args,
                          kiln_kernel_body view, const kiln_ivalue *view_args, int count,
                          kiln_ivalue *outs) {
   kiln_ivalue own[6];
@@ -14,7 +14,7 @@ static void scatter_into(kiln__recipe *r, kiln_tensor *copy, const kiln_ivalue *
   if (!copy) return;
   own[0] = T(copy);
   memcpy(own + 1, view_args, sizeof *own * (size_t)count);
-  kiln_tensor *part = kiln__recipe_cook(r, view, count + 1, own);
+  kiln_tensor *part = kiln__composite_step(r, view, count + 1, own);
   if (!part) return;
   if (kiln_tensor_rank(part) != kiln_tensor_rank(src) ||
       memcmp(kiln_tensor_sizes(part), kiln_tensor_sizes(src),
@@ -22,36 +22,37 @@ static void scatter_into(kiln__recipe *r, kiln_tensor *copy, const kiln_ivalue *
     char have[256], want[256];
     kiln_sizes_print(kiln_tensor_rank(src), kiln_tensor_sizes(src), have, sizeof have);
     kiln_sizes_print(kiln_tensor_rank(part), kiln_tensor_sizes(part), want, sizeof want);
-    KILN_RECIPE_FAIL(r,
-                     "expected src to have a size equal to the slice of self. src size = %s, "
-                     "slice size = %s",
-                     have, want);
+    KILN_COMPOSITE_FAIL(r,
+                        "expected src to have a size equal to the slice of self. src size = %s, "
+                        "slice size = %s",
+                        have, want);
     return;
   }
-  (void)KILN_COOK(r, copy_, T(part), T(src), B(false));
-  kiln__recipe_give(r, outs, copy);
+  (void)KILN_STEP(r, copy_, T(part), T(src), B(false));
+  kiln__composite_give(r, outs, copy);
 }
-KILN_RECIPE(select_scatter) {
-  scatter_into(r, kiln__recipe_copy(r, SELF), args, kiln__kernel_select, args + 2, 2, outs);
+KILN_COMPOSITE(select_scatter) {
+  scatter_into(r, kiln__composite_copy(r, SELF), args, kiln__kernel_select, args + 2, 2, outs);
 }
-KILN_RECIPE(slice_scatter) {
-  scatter_into(r, kiln__recipe_copy(r, SELF), args, kiln__kernel_slice, args + 2, 4, outs);
+KILN_COMPOSITE(slice_scatter) {
+  scatter_into(r, kiln__composite_copy(r, SELF), args, kiln__kernel_slice, args + 2, 4, outs);
 }
-KILN_RECIPE(diagonal_scatter) {
-  scatter_into(r, kiln__recipe_copy(r, SELF), args, kiln__kernel_diagonal, args + 2, 3, outs);
+KILN_COMPOSITE(diagonal_scatter) {
+  scatter_into(r, kiln__composite_copy(r, SELF), args, kiln__kernel_diagonal, args + 2, 3, outs);
 }
 /* A copy of t within one of its storage, where as_strided finds all at the places it has in t. */
-static kiln_tensor *copy_in_place(kiln__recipe *r, kiln_tensor *t) {
+static kiln_tensor *copy_in_place(kiln__composite *r, kiln_tensor *t) {
   const int rank = kiln_tensor_rank(t);
   const int64_t *sizes = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
   bool in_place = !kiln_tensor_is_undefined(t); /* and each element has a place of its own */
   for (int d = 0; d < rank; d++) in_place = in_place && (sizes[d] <= 1 || strides[d] != 0);
-  if (!in_place) return kiln__recipe_copy(r, t);
+  if (!in_place) return kiln__composite_copy(r, t);
   const int64_t whole = (int64_t)(t->storage->bytes / kiln_tensor_item_size(t));
-  kiln_tensor *all = KILN_COOK(r, as_strided, T(t), INTS(whole), INTS(1), I(0));
-  return KILN_COOK(r, as_strided, T(kiln__recipe_copy(r, all)), kiln__recipe_ints(r, rank, sizes),
-                   kiln__recipe_ints(r, rank, strides), I(t->offset));
+  kiln_tensor *all = KILN_STEP(r, as_strided, T(t), INTS(whole), INTS(1), I(0));
+  return KILN_STEP(r, as_strided, T(kiln__composite_copy(r, all)),
+                   kiln__composite_ints(r, rank, sizes), kiln__composite_ints(r, rank, strides),
+                   I(t->offset));
 }
-KILN_RECIPE(as_strided_scatter) {
+KILN_COMPOSITE(as_strided_scatter) {
   scatter_into(r, copy_in_place(r, SELF), args, kiln__kernel_as_strided, args + 2, 3, outs);
 }

@@ -1,53 +1,54 @@
-/* split.c: splits along a dimension by sections or indices, as recipes. */
-#include "runtime/kernels/recipe.h"
+/* split.c: splits along a dimension by sections or indices, as composites. */
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
-static void give_list(kiln__recipe *r, kiln_ivalue *out, kiln_list *list) {
+static void give_list(kiln__composite *r, kiln_ivalue *out, kiln_list *list) {
   if (list && !r->status) *out = kiln_ivalue_retain(kiln_of_box(list));
 }
-static void split_at(kiln__recipe *r, const kiln_ivalue *args, const char *name, int least, int dim,
-                     kiln_ivalue *outs) {
+static void split_at(kiln__composite *r, const kiln_ivalue *args, const char *name, int least,
+                     int dim, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(SELF);
   if (rank < least) {
-    KILN_RECIPE_FAIL(r,
-                     "torch.%s requires a tensor with at least %d dimension, but got a tensor "
-                     "with %d dimensions!",
-                     name, least, rank);
+    KILN_COMPOSITE_FAIL(r,
+                        "torch.%s requires a tensor with at least %d dimension, but got a tensor "
+                        "with %d dimensions!",
+                        name, least, rank);
     return;
   }
   if (least == 1 && rank == 1) dim = 0;
   if (args[1].tag != KILN_TAG_INT) {
-    give_list(r, outs, KILN_COOK_LIST(r, tensor_split_indices, T(SELF), args[1], I(dim)));
+    give_list(r, outs, KILN_STEP_LIST(r, tensor_split_indices, T(SELF), args[1], I(dim)));
     return;
   }
-  const int64_t n = kiln__recipe_size(SELF, dim), parts = args[1].u.i;
+  const int64_t n = kiln__composite_size(SELF, dim), parts = args[1].u.i;
   if (parts == 0 || n % parts != 0) {
-    KILN_RECIPE_FAIL(r,
-                     "torch.%s attempted to split along dimension %d, but the size of the "
-                     "dimension %lld is not divisible by the split_size %lld!",
-                     name, dim, (long long)n, (long long)parts);
+    KILN_COMPOSITE_FAIL(r,
+                        "torch.%s attempted to split along dimension %d, but the size of the "
+                        "dimension %lld is not divisible by the split_size %lld!",
+                        name, dim, (long long)n, (long long)parts);
     return;
   }
-  give_list(r, outs, KILN_COOK_LIST(r, tensor_split_sections, T(SELF), args[1], I(dim)));
+  give_list(r, outs, KILN_STEP_LIST(r, tensor_split_sections, T(SELF), args[1], I(dim)));
 }
-KILN_RECIPE(hsplit) { split_at(r, args, "hsplit", 1, 1, outs); }
-KILN_RECIPE(vsplit) { split_at(r, args, "vsplit", 2, 0, outs); }
-KILN_RECIPE(dsplit) { split_at(r, args, "dsplit", 3, 2, outs); }
+KILN_COMPOSITE(hsplit) { split_at(r, args, "hsplit", 1, 1, outs); }
+KILN_COMPOSITE(vsplit) { split_at(r, args, "vsplit", 2, 0, outs); }
+KILN_COMPOSITE(dsplit) { split_at(r, args, "dsplit", 3, 2, outs); }
 /* self, sections (no dimensions) or indices (one), dim */
-KILN_RECIPE(tensor_split_tensor) {
+KILN_COMPOSITE(tensor_split_tensor) {
   kiln_tensor *how = kiln_arg_tensor(args, 1), *dense;
   if (kiln_tensor_dtype(how) != KILN_DTYPE_I64 || kiln_tensor_rank(how) > 1) {
-    KILN_RECIPE_FAIL(r, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional "
+    KILN_COMPOSITE_FAIL(r,
+                        "tensor_split expected tensor_indices_or_sections to be a zero-dimensional "
                         "or one-dimensional tensor of dtype long");
     return;
   }
-  const int64_t *at = kiln__recipe_read(r, how, KILN_DTYPE_I64, &dense);
+  const int64_t *at = kiln__composite_read(r, how, KILN_DTYPE_I64, &dense);
   if (!at) return;
   if (kiln_tensor_rank(how) == 0) {
-    give_list(r, outs, KILN_COOK_LIST(r, tensor_split_sections, T(SELF), I(at[0]), args[2]));
+    give_list(r, outs, KILN_STEP_LIST(r, tensor_split_sections, T(SELF), I(at[0]), args[2]));
   } else {
-    const kiln_ivalue list = kiln__recipe_ints(r, (int)how->numel, at);
-    give_list(r, outs, KILN_COOK_LIST(r, tensor_split_indices, T(SELF), list, args[2]));
+    const kiln_ivalue list = kiln__composite_ints(r, (int)how->numel, at);
+    give_list(r, outs, KILN_STEP_LIST(r, tensor_split_indices, T(SELF), list, args[2]));
   }
 }

@@ -1,51 +1,51 @@
 /* turn.c: turns and shuffles: fliplr, rot90, channels of pictures; ravel. */
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
 /* -- Turns -- */
 
-static void turn_over(kiln__recipe *r, kiln_tensor *t, const char *name, int dim,
+static void turn_over(kiln__composite *r, kiln_tensor *t, const char *name, int dim,
                       kiln_ivalue *outs) {
   if (kiln_tensor_rank(t) <= dim) {
-    KILN_RECIPE_FAIL(r, "Input must be >= %d-d.", dim + 1);
+    KILN_COMPOSITE_FAIL(r, "Input must be >= %d-d.", dim + 1);
     (void)name;
     return;
   }
-  kiln__recipe_give(r, outs, KILN_COOK(r, flip, T(t), INTS(dim)));
+  kiln__composite_give(r, outs, KILN_STEP(r, flip, T(t), INTS(dim)));
 }
-KILN_RECIPE(fliplr) { turn_over(r, SELF, "fliplr", 1, outs); }
-KILN_RECIPE(flipud) { turn_over(r, SELF, "flipud", 0, outs); }
-KILN_RECIPE(rot90) {
+KILN_COMPOSITE(fliplr) { turn_over(r, SELF, "fliplr", 1, outs); }
+KILN_COMPOSITE(flipud) { turn_over(r, SELF, "flipud", 0, outs); }
+KILN_COMPOSITE(rot90) {
   int64_t dims[KILN_MAX_RANK];
   int count;
   const int rank = kiln_tensor_rank(SELF);
-  if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 2, dims, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dims, &count))) return;
   if (count != 2 || rank < 2) {
-    KILN_RECIPE_FAIL(r, "expected total rotation dims == 2, but got dims = %d", count);
+    KILN_COMPOSITE_FAIL(r, "expected total rotation dims == 2, but got dims = %d", count);
     return;
   }
-  const int a = kiln__recipe_dim(r, dims[0], rank), b = kiln__recipe_dim(r, dims[1], rank);
+  const int a = kiln__composite_dim(r, dims[0], rank), b = kiln__composite_dim(r, dims[1], rank);
   if (!r->status && a == b) {
-    KILN_RECIPE_FAIL(r,
-                     "expected rotation dims to be different, but got dim0 = %lld and dim1 = "
-                     "%lld",
-                     (long long)dims[0], (long long)dims[1]);
+    KILN_COMPOSITE_FAIL(r,
+                        "expected rotation dims to be different, but got dim0 = %lld and dim1 = "
+                        "%lld",
+                        (long long)dims[0], (long long)dims[1]);
   }
   if (r->status) return;
   kiln_tensor *t = SELF;
   switch (((kiln_arg_int(args, 1) % 4) + 4) % 4) {
-    case 1: t = KILN_COOK(r, transpose, T(KILN_COOK(r, flip, T(t), INTS(b))), I(a), I(b)); break;
-    case 2: t = KILN_COOK(r, flip, T(t), INTS(a, b)); break;
-    case 3: t = KILN_COOK(r, transpose, T(KILN_COOK(r, flip, T(t), INTS(a))), I(a), I(b)); break;
-    default: t = kiln__recipe_copy(r, t); break;
+    case 1: t = KILN_STEP(r, transpose, T(KILN_STEP(r, flip, T(t), INTS(b))), I(a), I(b)); break;
+    case 2: t = KILN_STEP(r, flip, T(t), INTS(a, b)); break;
+    case 3: t = KILN_STEP(r, transpose, T(KILN_STEP(r, flip, T(t), INTS(a))), I(a), I(b)); break;
+    default: t = kiln__composite_copy(r, t); break;
   }
-  kiln__recipe_give(r, outs, t);
+  kiln__composite_give(r, outs, t);
 }
 /* self, factor: the inverse of pixel_shuffle */
-KILN_RECIPE(pixel_unshuffle) {
+KILN_COMPOSITE(pixel_unshuffle) {
   const int rank = kiln_tensor_rank(SELF);
   const int64_t f = kiln_arg_int(args, 1), *sizes = kiln_tensor_sizes(SELF);
   int64_t wide[KILN_MAX_RANK + 2], order[KILN_MAX_RANK + 2];
@@ -53,13 +53,13 @@ KILN_RECIPE(pixel_unshuffle) {
   if (rank < 3 || rank + 2 > KILN_MAX_RANK || f <= 0 || sizes[rank - 2] % f ||
       sizes[rank - 1] % f || !kiln_checked_mul_i64(sizes[rank - 3], f, &channels) ||
       !kiln_checked_mul_i64(channels, f, &channels)) {
-    KILN_RECIPE_FAIL(r,
-                     "pixel_unshuffle expects an input of at least 3 dimensions whose height and "
-                     "width are divisible by a positive downscale_factor");
+    KILN_COMPOSITE_FAIL(
+        r, "pixel_unshuffle expects an input of at least 3 dimensions whose height and "
+           "width are divisible by a positive downscale_factor");
     return;
   }
   if (SELF->numel == 0) { /* PyTorch leaves it as it is */
-    kiln__recipe_give(r, outs, kiln__recipe_copy(r, SELF));
+    kiln__composite_give(r, outs, kiln__composite_copy(r, SELF));
     return;
   }
   const int n = rank - 3;
@@ -69,32 +69,32 @@ KILN_RECIPE(pixel_unshuffle) {
   memcpy(wide + n + 1, parts, sizeof parts);
   const int64_t moved[] = {n + 2, n + 4, n + 1, n + 3};
   memcpy(order + n + 1, moved, sizeof moved);
-  kiln_tensor *t = kiln__recipe_reshape(r, SELF, n + 5, wide);
-  t = KILN_COOK(r, permute, T(t), kiln__recipe_ints(r, n + 5, order));
+  kiln_tensor *t = kiln__composite_reshape(r, SELF, n + 5, wide);
+  t = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, n + 5, order));
   const int64_t last[] = {channels, parts[0], parts[2]};
   memcpy(wide + n, last, sizeof last);
-  kiln__recipe_give(r, outs, kiln__recipe_copy(r, kiln__recipe_reshape(r, t, rank, wide)));
+  kiln__composite_give(r, outs, kiln__composite_copy(r, kiln__composite_reshape(r, t, rank, wide)));
 }
-KILN_RECIPE(channel_shuffle) {
+KILN_COMPOSITE(channel_shuffle) {
   const int rank = kiln_tensor_rank(SELF);
   const int64_t groups = kiln_arg_int(args, 1), *sizes = kiln_tensor_sizes(SELF);
   if (rank < 3 || groups <= 0 || sizes[1] % groups != 0) {
-    KILN_RECIPE_FAIL(r,
-                     "channel_shuffle expects an input of more than 2 dimensions, whose channels "
-                     "are divisible by a positive number of groups");
+    KILN_COMPOSITE_FAIL(
+        r, "channel_shuffle expects an input of more than 2 dimensions, whose channels "
+           "are divisible by a positive number of groups");
     return;
   }
   int64_t rest = 1;
   for (int d = 2; d < rank; d++) rest *= sizes[d];
   const int64_t wide[] = {sizes[0], groups, sizes[1] / groups, rest};
-  kiln_tensor *t = kiln__recipe_reshape(r, SELF, 4, wide);
-  t = kiln__recipe_copy(r, KILN_COOK(r, transpose, T(t), I(1), I(2)));
-  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, t, rank, sizes));
+  kiln_tensor *t = kiln__composite_reshape(r, SELF, 4, wide);
+  t = kiln__composite_copy(r, KILN_STEP(r, transpose, T(t), I(1), I(2)));
+  kiln__composite_give(r, outs, kiln__composite_reshape(r, t, rank, sizes));
 }
 
 /* -- At least so many dimensions -- */
 
-KILN_RECIPE(ravel) {
+KILN_COMPOSITE(ravel) {
   const int64_t n = SELF->numel;
-  kiln__recipe_give(r, outs, kiln__recipe_reshape(r, SELF, 1, &n));
+  kiln__composite_give(r, outs, kiln__composite_reshape(r, SELF, 1, &n));
 }

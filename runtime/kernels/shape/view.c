@@ -13,7 +13,7 @@ static kiln_status *view_of(kiln_call *call, const kiln_tensor *t, int rank, con
   return kiln_tensor_view(&call->cache, t, rank, sizes, strides, offset, out);
 }
 
-/* A recipe's arithmetic may ask for a dimension that a tensor of rank 0 does not have. */
+/* A composite's arithmetic may ask for a dimension that a tensor of rank 0 does not have. */
 static kiln_status *no_dim(int dim, int rank) {
   if (rank == 0) {
     return KILN_OP_FAIL("Dimension specified as %d but tensor has no dimensions", dim);

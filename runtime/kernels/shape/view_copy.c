@@ -1,6 +1,6 @@
 /* view_copy.c: the copying twins of views (`permute_copy` and its like): what the view shows, in
  * rows of its own. */
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define COPIES(X)    \
   X(alias)           \
@@ -30,30 +30,31 @@
 
 #define COPY(name)                                                                               \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
-  KILN_RECIPE(name##_copy) {                                                                     \
-    kiln_tensor *view = kiln__recipe_cook(r, kiln__kernel_##name, r->call->arg_count, args);     \
-    kiln__recipe_give(r, outs, kiln__recipe_copy(r, view));                                      \
+  KILN_COMPOSITE(name##_copy) {                                                                  \
+    kiln_tensor *view = kiln__composite_step(r, kiln__kernel_##name, r->call->arg_count, args);  \
+    kiln__composite_give(r, outs, kiln__composite_copy(r, view));                                \
   }
 COPIES(COPY)
 
-static void copy_list(kiln__recipe *r, const kiln_list *views, kiln_ivalue *outs) {
+static void copy_list(kiln__composite *r, const kiln_list *views, kiln_ivalue *outs) {
   kiln_list *copies;
   if (!views ||
-      !kiln__recipe_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, views->count, &copies))) {
+      !kiln__composite_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, views->count, &copies))) {
     return;
   }
   outs[0] = kiln_of_box(copies);
   for (int64_t i = 0; i < views->count; i++) {
-    kiln_tensor *copy = kiln__recipe_copy(r, views->items[i].u.tensor);
+    kiln_tensor *copy = kiln__composite_copy(r, views->items[i].u.tensor);
     if (!copy ||
-        !kiln__recipe_ok(r, kiln_list_push(copies, kiln_of_tensor(kiln_tensor_retain(copy))))) {
+        !kiln__composite_ok(r, kiln_list_push(copies, kiln_of_tensor(kiln_tensor_retain(copy))))) {
       return;
     }
   }
 }
-#define COPY_LIST(name)                                                                           \
-  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);  \
-  KILN_RECIPE(name##_copy) {                                                                      \
-    copy_list(r, kiln__recipe_cook_list(r, kiln__kernel_##name, r->call->arg_count, args), outs); \
+#define COPY_LIST(name)                                                                          \
+  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
+  KILN_COMPOSITE(name##_copy) {                                                                  \
+    copy_list(r, kiln__composite_step_list(r, kiln__kernel_##name, r->call->arg_count, args),    \
+              outs);                                                                             \
   }
 LISTS(COPY_LIST)

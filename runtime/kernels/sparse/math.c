@@ -36,12 +36,12 @@ ADD_ROWS(add_rows_u64, uint64_t) /* integers wrap around */
 
 /* Places of the elements along dimension `dim`, under the batch that dimension 0 is where `dim`s
  * are 1 and 2: batch * size + place. */
-static const int64_t *places(kiln__recipe *r, const kiln_tensor *t, bool batched, int dim) {
+static const int64_t *places(kiln__composite *r, const kiln_tensor *t, bool batched, int dim) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   kiln_tensor *out;
   if (!batched) return kiln__sparse_row(s, dim);
   const int64_t count = kiln__sparse_count(s), size = kiln_tensor_sizes(t)[dim];
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &out);
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &out);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < count && to && !kiln_budget_spent(&left, 2); i++) {
     to[i] = kiln__sparse_row(s, 0)[i] * size + kiln__sparse_row(s, dim)[i];
@@ -49,164 +49,166 @@ static const int64_t *places(kiln__recipe *r, const kiln_tensor *t, bool batched
   return to;
 }
 /* A sparse matrix (or batch of them) times a dense one. */
-static kiln_tensor *multiply(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
+static kiln_tensor *multiply(kiln__composite *r, kiln_tensor *a, kiln_tensor *b) {
   const kiln_sparse *s = kiln_tensor_sparse(a);
   const int rank = kiln_tensor_rank(a);
   kiln_tensor *values, *dense, *result;
   if (!s || kiln_tensor_is_structured(b)) {
-    KILN_RECIPE_FAIL(r, "only a product of a sparse and a dense matrix is implemented");
+    KILN_COMPOSITE_FAIL(r, "only a product of a sparse and a dense matrix is implemented");
   } else if (kiln__sparse_dims(s) != rank || kiln_tensor_rank(b) != rank || rank < 2 || rank > 3) {
-    KILN_RECIPE_FAIL(r, "matrices expected, got %dD and %dD tensors", rank, kiln_tensor_rank(b));
-  } else if (kiln__recipe_size(a, -1) != kiln__recipe_size(b, -2) ||
-             (rank == 3 && kiln__recipe_size(a, 0) != kiln__recipe_size(b, 0))) {
-    KILN_RECIPE_FAIL(r, "addmm: Argument #3 (dense): Expected dim %d size %lld, got %lld", rank - 2,
-                     (long long)kiln__recipe_size(a, -1), (long long)kiln__recipe_size(b, -2));
+    KILN_COMPOSITE_FAIL(r, "matrices expected, got %dD and %dD tensors", rank, kiln_tensor_rank(b));
+  } else if (kiln__composite_size(a, -1) != kiln__composite_size(b, -2) ||
+             (rank == 3 && kiln__composite_size(a, 0) != kiln__composite_size(b, 0))) {
+    KILN_COMPOSITE_FAIL(r, "addmm: Argument #3 (dense): Expected dim %d size %lld, got %lld",
+                        rank - 2, (long long)kiln__composite_size(a, -1),
+                        (long long)kiln__composite_size(b, -2));
   } else if (kiln_tensor_dtype(a) != kiln_tensor_dtype(b)) {
-    KILN_RECIPE_FAIL(r, "expected scalar type %s but found %s",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(a)),
-                     kiln_dtype_ir_name(kiln_tensor_dtype(b)));
+    KILN_COMPOSITE_FAIL(r, "expected scalar type %s but found %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(a)),
+                        kiln_dtype_ir_name(kiln_tensor_dtype(b)));
   } else if (kiln_dtype_is_complex(kiln_tensor_dtype(a))) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(a)));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(a)));
   }
   if (r->status) return NULL;
   const kiln_dtype dtype = kiln_tensor_dtype(a);
   const kiln_dtype in = dtype == KILN_DTYPE_F64      ? KILN_DTYPE_F64
                         : kiln_dtype_is_float(dtype) ? KILN_DTYPE_F32
                                                      : KILN_DTYPE_I64;
-  product p = {.count = kiln__sparse_count(s), .n = kiln__recipe_size(b, -1)};
-  int64_t sizes[3] = {kiln__recipe_size(a, 0), kiln__recipe_size(a, -2), p.n};
+  product p = {.count = kiln__sparse_count(s), .n = kiln__composite_size(b, -1)};
+  int64_t sizes[3] = {kiln__composite_size(a, 0), kiln__composite_size(a, -2), p.n};
   p.row = places(r, a, rank == 3, rank - 2);
   p.column = places(r, a, rank == 3, rank - 1);
-  p.values = kiln__recipe_read(r, s->values, in, &values);
-  p.dense = kiln__recipe_read(r, b, in, &dense);
-  p.to = kiln__recipe_new(r, in, rank, rank == 3 ? sizes : sizes + 1, &result);
+  p.values = kiln__composite_read(r, s->values, in, &values);
+  p.dense = kiln__composite_read(r, b, in, &dense);
+  p.to = kiln__composite_new(r, in, rank, rank == 3 ? sizes : sizes + 1, &result);
   if (r->status) return NULL;
   if (result->numel > 0) kiln__zero(p.to, (size_t)result->numel * kiln_tensor_item_size(result));
   kiln_status *(*run)(kiln_call *, const product *) = in == KILN_DTYPE_F64   ? add_rows_f64
                                                       : in == KILN_DTYPE_F32 ? add_rows_f32
                                                                              : add_rows_u64;
-  return kiln__recipe_ok(r, run(r->call, &p)) ? kiln__recipe_to(r, result, dtype) : NULL;
+  return kiln__composite_ok(r, run(r->call, &p)) ? kiln__composite_to(r, result, dtype) : NULL;
 }
-static kiln_tensor *swapped(kiln__recipe *r, kiln_tensor *t, int a, int b);
+static kiln_tensor *swapped(kiln__composite *r, kiln_tensor *t, int a, int b);
 /* Either may be the sparse one. */
-static kiln_tensor *matrix_product(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
+static kiln_tensor *matrix_product(kiln__composite *r, kiln_tensor *a, kiln_tensor *b) {
   if (kiln_tensor_sparse(a) || !kiln_tensor_sparse(b) || kiln_tensor_rank(a) != 2 ||
       kiln_tensor_rank(b) != 2) {
     return multiply(r, a, b);
   }
-  kiln_tensor *first = swapped(r, b, 0, 1), *second = KILN_COOK(r, t, T(a));
-  return r->status ? NULL : KILN_COOK(r, t, T(multiply(r, first, second)));
+  kiln_tensor *first = swapped(r, b, 0, 1), *second = KILN_STEP(r, t, T(a));
+  return r->status ? NULL : KILN_STEP(r, t, T(multiply(r, first, second)));
 }
-KILN_RECIPE(sparse_mm) { kiln__recipe_give(r, outs, matrix_product(r, SELF, OTHER)); }
-KILN_RECIPE(sparse_mv) {
+KILN_COMPOSITE(sparse_mm) { kiln__composite_give(r, outs, matrix_product(r, SELF, OTHER)); }
+KILN_COMPOSITE(sparse_mv) {
   if (kiln_tensor_rank(OTHER) != 1) {
-    KILN_RECIPE_FAIL(r, "vector expected, got a %dD tensor", kiln_tensor_rank(OTHER));
+    KILN_COMPOSITE_FAIL(r, "vector expected, got a %dD tensor", kiln_tensor_rank(OTHER));
     return;
   }
-  kiln_tensor *column = KILN_COOK(r, unsqueeze, T(OTHER), I(1));
+  kiln_tensor *column = KILN_STEP(r, unsqueeze, T(OTHER), I(1));
   if (column) column = multiply(r, SELF, column);
-  kiln__recipe_give(r, outs, KILN_COOK(r, squeeze_dim, T(column), I(1)));
+  kiln__composite_give(r, outs, KILN_STEP(r, squeeze_dim, T(column), I(1)));
 }
-KILN_RECIPE(sparse_matmul) {
+KILN_COMPOSITE(sparse_matmul) {
   if (kiln_tensor_rank(OTHER) == 1 && !kiln_tensor_sparse(OTHER))
-    recipe_sparse_mv(r, args, outs);
+    composite_sparse_mv(r, args, outs);
   else
-    recipe_sparse_mm(r, args, outs);
+    composite_sparse_mm(r, args, outs);
 }
 /* self, mat1, mat2, beta, alpha */
-KILN_RECIPE(sparse_addmm) {
+KILN_COMPOSITE(sparse_addmm) {
   if (kiln_tensor_is_structured(SELF)) {
-    KILN_RECIPE_FAIL(r, "addmm: only a dense tensor can be added to a product");
+    KILN_COMPOSITE_FAIL(r, "addmm: only a dense tensor can be added to a product");
     return;
   }
   kiln_tensor *both = matrix_product(r, OTHER, kiln_arg_tensor(args, 2));
-  both = KILN_COOK(r, mul, T(both), args[4]);
-  kiln_tensor *more = KILN_COOK(r, mul, T(SELF), args[3]);
-  kiln__recipe_give(r, outs, KILN_COOK(r, add, T(more), T(both), I(1)));
+  both = KILN_STEP(r, mul, T(both), args[4]);
+  kiln_tensor *more = KILN_STEP(r, mul, T(SELF), args[3]);
+  kiln__composite_give(r, outs, KILN_STEP(r, add, T(more), T(both), I(1)));
 }
 
 /* -- Element by element -- */
 
 /* f(0) is 0: the kernel itself, on the values. */
-KILN_RECIPE(sparse_unary) {
+KILN_COMPOSITE(sparse_unary) {
   kiln_tensor *t = kiln__sparse_coalesced(r, SELF);
   if (!t) return;
   enum { MOST = 8 };
   kiln_ivalue own[MOST] = {{0}};
   const int count = r->call->arg_count;
   if (count > MOST) {
-    KILN_RECIPE_FAIL(r, "%s has too many arguments", r->call->kernel->name);
+    KILN_COMPOSITE_FAIL(r, "%s has too many arguments", r->call->kernel->name);
     return;
   }
   memcpy(own, args, sizeof *own * (size_t)count);
   own[0] = T(kiln_tensor_sparse(t)->values);
-  kiln_tensor *values = kiln__recipe_cook(r, r->call->kernel->body, count, own);
-  if (values) kiln__recipe_give(r, outs, kiln__sparse_with(r, t, values));
+  kiln_tensor *values = kiln__composite_step(r, r->call->kernel->body, count, own);
+  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, t, values));
 }
 /* self, dtype, ... */
-KILN_RECIPE(sparse_to_dtype) {
+KILN_COMPOSITE(sparse_to_dtype) {
   kiln_tensor *values =
-      kiln__recipe_to(r, kiln_tensor_sparse(SELF)->values, (kiln_dtype)kiln_arg_int(args, 1));
-  if (values) kiln__recipe_give(r, outs, kiln__sparse_with(r, SELF, values));
+      kiln__composite_to(r, kiln_tensor_sparse(SELF)->values, (kiln_dtype)kiln_arg_int(args, 1));
+  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, SELF, values));
 }
-KILN_RECIPE(sparse_clone) {
+KILN_COMPOSITE(sparse_clone) {
   const kiln_sparse *s = kiln_tensor_sparse(SELF);
-  kiln_tensor *indices = kiln__recipe_copy(r, s->indices),
-              *values = kiln__recipe_copy(r, s->values);
-  kiln__recipe_give(r, outs,
-                    kiln__sparse_new(r, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), indices,
-                                     values, s->coalesced));
+  kiln_tensor *indices = kiln__composite_copy(r, s->indices),
+              *values = kiln__composite_copy(r, s->values);
+  kiln__composite_give(r, outs,
+                       kiln__sparse_new(r, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), indices,
+                                        values, s->coalesced));
 }
-KILN_RECIPE(sparse_detach) {
-  kiln__recipe_give(r, outs, kiln__sparse_with(r, SELF, kiln_tensor_sparse(SELF)->values));
+KILN_COMPOSITE(sparse_detach) {
+  kiln__composite_give(r, outs, kiln__sparse_with(r, SELF, kiln_tensor_sparse(SELF)->values));
 }
 
-static bool same_sizes(kiln__recipe *r, const kiln_tensor *a, const kiln_tensor *b) {
+static bool same_sizes(kiln__composite *r, const kiln_tensor *a, const kiln_tensor *b) {
   const int rank = kiln_tensor_rank(a);
   const bool same =
       rank == kiln_tensor_rank(b) &&
       memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b), sizeof(int64_t) * (size_t)rank) == 0;
   if (!same) {
-    KILN_RECIPE_FAIL(r,
-                     "expected 'self' and 'other' to have same size, but self has size %s while "
-                     "other has size %s",
-                     kiln__sizes_of(a).text, kiln__sizes_of(b).text);
+    KILN_COMPOSITE_FAIL(r,
+                        "expected 'self' and 'other' to have same size, but self has size %s while "
+                        "other has size %s",
+                        kiln__sizes_of(a).text, kiln__sizes_of(b).text);
   }
   return same;
 }
 /* a + alpha b, both sparse. */
-static kiln_tensor *join(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b, kiln_ivalue alpha) {
+static kiln_tensor *join(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kiln_ivalue alpha) {
   const kiln_sparse *s = kiln_tensor_sparse(a), *other = kiln_tensor_sparse(b);
   if (!same_sizes(r, a, b)) return NULL;
   if (kiln__sparse_dims(s) != kiln__sparse_dims(other)) {
-    KILN_RECIPE_FAIL(r, "the tensors have different numbers of sparse dimensions");
+    KILN_COMPOSITE_FAIL(r, "the tensors have different numbers of sparse dimensions");
     return NULL;
   }
-  kiln_tensor *more = KILN_COOK(r, mul, T(other->values), alpha);
-  kiln_tensor *indices = KILN_COOK(
-      r, cat, kiln__recipe_tensors(r, 2, (kiln_tensor *const[]){s->indices, other->indices}), I(1));
+  kiln_tensor *more = KILN_STEP(r, mul, T(other->values), alpha);
+  kiln_tensor *indices = KILN_STEP(
+      r, cat, kiln__composite_tensors(r, 2, (kiln_tensor *const[]){s->indices, other->indices}),
+      I(1));
   kiln_tensor *parts[] = {s->values, more}, *values = NULL;
-  if (more) values = KILN_COOK(r, cat, kiln__recipe_tensors(r, 2, parts), I(0));
+  if (more) values = KILN_STEP(r, cat, kiln__composite_tensors(r, 2, parts), I(0));
   kiln_tensor *sum =
       kiln__sparse_new(r, kiln_tensor_rank(a), kiln_tensor_sizes(a), indices, values, false);
   return sum && s->coalesced && other->coalesced ? kiln__sparse_coalesced(r, sum) : sum;
 }
-static void add(kiln__recipe *r, kiln_tensor *a, kiln_ivalue b, kiln_ivalue alpha,
+static void add(kiln__composite *r, kiln_tensor *a, kiln_ivalue b, kiln_ivalue alpha,
                 kiln_ivalue *outs) {
   if (b.tag != KILN_TAG_TENSOR || (!kiln_tensor_sparse(b.u.tensor) && kiln_tensor_sparse(a))) {
-    KILN_RECIPE_FAIL(r, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
+    KILN_COMPOSITE_FAIL(r, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
   } else if (kiln_tensor_sparse(a)) {
-    kiln__recipe_give(r, outs, join(r, a, b.u.tensor, alpha));
+    kiln__composite_give(r, outs, join(r, a, b.u.tensor, alpha));
   } else {
     kiln_tensor *dense = kiln__sparse_dense(r, b.u.tensor);
-    kiln__recipe_give(r, outs, KILN_COOK(r, add, T(a), T(dense), alpha));
+    kiln__composite_give(r, outs, KILN_STEP(r, add, T(a), T(dense), alpha));
   }
 }
-KILN_RECIPE(sparse_add) { add(r, SELF, args[1], args[2], outs); }
-KILN_RECIPE(sparse_sub) {
+KILN_COMPOSITE(sparse_add) { add(r, SELF, args[1], args[2], outs); }
+KILN_COMPOSITE(sparse_sub) {
   const kiln_number alpha = kiln__number(args[2]);
   if (alpha.kind != KILN_DTYPE_I64 && alpha.kind != KILN_DTYPE_F64) {
-    KILN_RECIPE_FAIL(r, "sub: alpha must be a real number");
+    KILN_COMPOSITE_FAIL(r, "sub: alpha must be a real number");
     return;
   }
   const kiln_ivalue minus =
@@ -214,7 +216,7 @@ KILN_RECIPE(sparse_sub) {
   add(r, SELF, args[1], minus, outs);
 }
 /* Elements that both have: two rising lists are walked once. */
-static kiln_tensor *intersect(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
+static kiln_tensor *intersect(kiln__composite *r, kiln_tensor *a, kiln_tensor *b) {
   if (!same_sizes(r, a, b)) return NULL;
   a = kiln__sparse_coalesced(r, a);
   b = a ? kiln__sparse_coalesced(r, b) : NULL;
@@ -222,15 +224,15 @@ static kiln_tensor *intersect(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
   const kiln_sparse *s = kiln_tensor_sparse(a), *other = kiln_tensor_sparse(b);
   const int dims = kiln__sparse_dims(s);
   if (dims != kiln__sparse_dims(other)) {
-    KILN_RECIPE_FAIL(r, "the tensors have different numbers of sparse dimensions");
+    KILN_COMPOSITE_FAIL(r, "the tensors have different numbers of sparse dimensions");
     return NULL;
   }
   kiln_tensor *keys = kiln__sparse_keys(r, s, kiln_tensor_sizes(a), dims);
   kiln_tensor *others = kiln__sparse_keys(r, other, kiln_tensor_sizes(a), dims), *at[2];
   const int64_t n = kiln__sparse_count(s), m = kiln__sparse_count(other);
   const int64_t most = n < m ? n : m;
-  int64_t *first = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &most, &at[0]);
-  int64_t *second = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &most, &at[1]), count = 0;
+  int64_t *first = kiln__composite_new(r, KILN_DTYPE_I64, 1, &most, &at[0]);
+  int64_t *second = kiln__composite_new(r, KILN_DTYPE_I64, 1, &most, &at[1]), count = 0;
   if (r->status) return NULL;
   const int64_t *x = kiln_tensor_data(keys), *y = kiln_tensor_data(others);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -240,19 +242,19 @@ static kiln_tensor *intersect(kiln__recipe *r, kiln_tensor *a, kiln_tensor *b) {
     i += low;
     k += high;
   }
-  for (int i = 0; i < 2; i++) at[i] = kiln__recipe_narrow(r, at[i], 0, 0, count);
-  kiln_tensor *indices = KILN_COOK(r, index_select, T(s->indices), I(1), T(at[0]));
-  kiln_tensor *u = KILN_COOK(r, index_select, T(s->values), I(0), T(at[0]));
-  kiln_tensor *v = KILN_COOK(r, index_select, T(other->values), I(0), T(at[1]));
-  kiln_tensor *values = KILN_COOK(r, mul, T(u), T(v));
+  for (int i = 0; i < 2; i++) at[i] = kiln__composite_narrow(r, at[i], 0, 0, count);
+  kiln_tensor *indices = KILN_STEP(r, index_select, T(s->indices), I(1), T(at[0]));
+  kiln_tensor *u = KILN_STEP(r, index_select, T(s->values), I(0), T(at[0]));
+  kiln_tensor *v = KILN_STEP(r, index_select, T(other->values), I(0), T(at[1]));
+  kiln_tensor *values = KILN_STEP(r, mul, T(u), T(v));
   return kiln__sparse_new(r, kiln_tensor_rank(a), kiln_tensor_sizes(a), indices, values, true);
 }
-KILN_RECIPE(sparse_mul) {
+KILN_COMPOSITE(sparse_mul) {
   kiln_tensor *a = SELF, *b = args[1].tag == KILN_TAG_TENSOR ? OTHER : NULL;
   if (b && !kiln_tensor_sparse(a)) a = OTHER, b = SELF;
   const kiln_sparse *s = kiln_tensor_sparse(a);
   if (b && kiln_tensor_sparse(b)) {
-    kiln__recipe_give(r, outs, intersect(r, a, b));
+    kiln__composite_give(r, outs, intersect(r, a, b));
     return;
   }
   kiln_tensor *values;
@@ -260,43 +262,43 @@ KILN_RECIPE(sparse_mul) {
     a = kiln__sparse_coalesced(r, a);
     if (!a) return;
     s = kiln_tensor_sparse(a);
-    values = KILN_COOK(r, mul, T(s->values), T(kiln__sparse_gather(r, b, a)));
+    values = KILN_STEP(r, mul, T(s->values), T(kiln__sparse_gather(r, b, a)));
   } else {
-    values = KILN_COOK(r, mul, T(s->values), b ? T(b) : args[1]);
+    values = KILN_STEP(r, mul, T(s->values), b ? T(b) : args[1]);
   }
-  if (values) kiln__recipe_give(r, outs, kiln__sparse_with(r, a, values));
+  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, a, values));
 }
-KILN_RECIPE(sparse_div) {
+KILN_COMPOSITE(sparse_div) {
   const bool number = args[1].tag != KILN_TAG_TENSOR;
   if (!kiln_tensor_sparse(SELF) ||
       (!number && (kiln_tensor_is_structured(OTHER) || kiln_tensor_rank(OTHER) > 0))) {
-    KILN_RECIPE_FAIL(r, "Sparse division requires a scalar or zero-dim dense tensor divisor");
+    KILN_COMPOSITE_FAIL(r, "Sparse division requires a scalar or zero-dim dense tensor divisor");
     return;
   }
   kiln_tensor *t = kiln__sparse_coalesced(r, SELF);
   if (!t) return;
-  kiln_tensor *values = KILN_COOK(r, div, T(kiln_tensor_sparse(t)->values), args[1]);
-  if (values) kiln__recipe_give(r, outs, kiln__sparse_with(r, t, values));
+  kiln_tensor *values = KILN_STEP(r, div, T(kiln_tensor_sparse(t)->values), args[1]);
+  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, t, values));
 }
 
 /* -- Dimensions -- */
 
-static kiln_tensor *swapped(kiln__recipe *r, kiln_tensor *t, int a, int b) {
+static kiln_tensor *swapped(kiln__composite *r, kiln_tensor *t, int a, int b) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   int64_t sizes[KILN_MAX_RANK];
   const int dims = kiln__sparse_dims(s), rank = kiln_tensor_rank(t);
   if (a == b) return t;
   if (a >= dims || b >= dims) {
-    KILN_RECIPE_FAIL(r, "transpose(): can only transpose sparse dimensions of a sparse tensor");
+    KILN_COMPOSITE_FAIL(r, "transpose(): can only transpose sparse dimensions of a sparse tensor");
     return NULL;
   }
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   sizes[a] = kiln_tensor_sizes(t)[b];
   sizes[b] = kiln_tensor_sizes(t)[a];
   const int64_t count = kiln__sparse_count(s);
-  kiln_tensor *indices = kiln__recipe_copy(r, s->indices);
+  kiln_tensor *indices = kiln__composite_copy(r, s->indices);
   void *data;
-  if (!indices || !kiln__recipe_ok(r, kiln_tensor_writable_data(indices, &data))) return NULL;
+  if (!indices || !kiln__composite_ok(r, kiln_tensor_writable_data(indices, &data))) return NULL;
   int64_t *to = data;
   if (count > 0) {
     memcpy(to + a * count, kiln__sparse_row(s, b), (size_t)count * sizeof *to);
@@ -304,32 +306,33 @@ static kiln_tensor *swapped(kiln__recipe *r, kiln_tensor *t, int a, int b) {
   }
   return kiln__sparse_new(r, rank, sizes, indices, s->values, false);
 }
-KILN_RECIPE(sparse_transpose) {
-  const int rank = kiln_tensor_rank(SELF), a = kiln__recipe_dim(r, kiln_arg_int(args, 1), rank);
-  const int b = kiln__recipe_dim(r, kiln_arg_int(args, 2), rank);
-  if (!r->status) kiln__recipe_give(r, outs, swapped(r, SELF, a, b));
+KILN_COMPOSITE(sparse_transpose) {
+  const int rank = kiln_tensor_rank(SELF), a = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
+  const int b = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
+  if (!r->status) kiln__composite_give(r, outs, swapped(r, SELF, a, b));
 }
-KILN_RECIPE(sparse_t) {
+KILN_COMPOSITE(sparse_t) {
   if (kiln_tensor_rank(SELF) > 2) {
-    KILN_RECIPE_FAIL(r, "t() expects a tensor with <= 2 dimensions, but self is %dD",
-                     kiln_tensor_rank(SELF));
+    KILN_COMPOSITE_FAIL(r, "t() expects a tensor with <= 2 dimensions, but self is %dD",
+                        kiln_tensor_rank(SELF));
     return;
   }
-  kiln__recipe_give(r, outs, kiln_tensor_rank(SELF) < 2 ? SELF : swapped(r, SELF, 0, 1));
+  kiln__composite_give(r, outs, kiln_tensor_rank(SELF) < 2 ? SELF : swapped(r, SELF, 0, 1));
 }
 /* self, dtype (at 1, where `typed`) */
-static kiln_tensor *values_of(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype) {
+static kiln_tensor *values_of(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
   const kiln_sparse *s = kiln__sparse_arg(r, t);
-  return s ? kiln__recipe_to(r, s->values, dtype) : NULL;
+  return s ? kiln__composite_to(r, s->values, dtype) : NULL;
 }
-static void sum_all(kiln__recipe *r, kiln_tensor *t, kiln_ivalue dtype, kiln_ivalue *outs) {
+static void sum_all(kiln__composite *r, kiln_tensor *t, kiln_ivalue dtype, kiln_ivalue *outs) {
   const kiln_sparse *s = kiln__sparse_arg(r, t);
-  if (s) kiln__recipe_give(r, outs, KILN_COOK(r, sum, T(s->values), dtype));
+  if (s) kiln__composite_give(r, outs, KILN_STEP(r, sum, T(s->values), dtype));
 }
-KILN_RECIPE(sparse_sum) { sum_all(r, SELF, NONE, outs); }
-KILN_RECIPE(sparse_sum_dtype) { sum_all(r, SELF, args[1], outs); }
+KILN_COMPOSITE(sparse_sum) { sum_all(r, SELF, NONE, outs); }
+KILN_COMPOSITE(sparse_sum_dtype) { sum_all(r, SELF, args[1], outs); }
 /* Sums over the dimensions of `mask`: sparse, unless no sparse dimension is left. */
-static kiln_tensor *sum_over(kiln__recipe *r, kiln_tensor *t, kiln_tensor *values, uint64_t mask) {
+static kiln_tensor *sum_over(kiln__composite *r, kiln_tensor *t, kiln_tensor *values,
+                             uint64_t mask) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   const int dims = kiln__sparse_dims(s), rank = kiln_tensor_rank(t);
   int64_t over[KILN_MAX_RANK + 1], sizes[KILN_MAX_RANK], kept[KILN_MAX_RANK];
@@ -341,35 +344,35 @@ static kiln_tensor *sum_over(kiln__recipe *r, kiln_tensor *t, kiln_tensor *value
   }
   if (sparse_left == 0) over[overs++] = 0;
   if (overs > 0) {
-    values = KILN_COOK(r, sum_dim, T(values), kiln__recipe_ints(r, overs, over), B(false), NONE);
+    values = KILN_STEP(r, sum_dim, T(values), kiln__composite_ints(r, overs, over), B(false), NONE);
   }
   if (sparse_left == 0 || r->status) return values;
   kiln_tensor *rows, *indices;
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, (const int64_t[]){sparse_left}, &rows);
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, (const int64_t[]){sparse_left}, &rows);
   if (!to) return NULL;
   memcpy(to, kept, sizeof *kept * (size_t)sparse_left);
-  indices = KILN_COOK(r, index_select, T(s->indices), I(0), T(rows));
+  indices = KILN_STEP(r, index_select, T(s->indices), I(0), T(rows));
   kiln_tensor *sum = kiln__sparse_new(r, left, sizes, indices, values, false);
   return sum ? kiln__sparse_coalesced(r, sum) : NULL;
 }
-static void give_sum(kiln__recipe *r, const kiln_ivalue *args, kiln_dtype dtype,
+static void give_sum(kiln__composite *r, const kiln_ivalue *args, kiln_dtype dtype,
                      kiln_ivalue *outs) {
   uint64_t mask;
   kiln_tensor *values = values_of(r, SELF, dtype);
-  if (values && kiln__recipe_ok(r, kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask))) {
-    kiln__recipe_give(r, outs, sum_over(r, SELF, values, mask));
+  if (values && kiln__composite_ok(r, kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask))) {
+    kiln__composite_give(r, outs, sum_over(r, SELF, values, mask));
   }
 }
 /* self, dim */
-KILN_RECIPE(sparse_sum_dim) { give_sum(r, args, kiln_tensor_dtype(SELF), outs); }
+KILN_COMPOSITE(sparse_sum_dim) { give_sum(r, args, kiln_tensor_dtype(SELF), outs); }
 /* self, dim, dtype */
-KILN_RECIPE(sparse_sum_dim_dtype) {
+KILN_COMPOSITE(sparse_sum_dim_dtype) {
   give_sum(r, args, kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(SELF)), outs);
 }
 /* self, dim, keepdim, dtype */
-KILN_RECIPE(sparse_sum_dims) {
+KILN_COMPOSITE(sparse_sum_dims) {
   if (kiln_arg_bool(args, 2)) {
-    KILN_RECIPE_FAIL(r, "sum(): keepdim is not supported on sparse tensors");
+    KILN_COMPOSITE_FAIL(r, "sum(): keepdim is not supported on sparse tensors");
     return;
   }
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);

@@ -6,30 +6,30 @@
 
 /* The length of every row of `mask` [B, T] (true: an element), a row's elements being its first
  * ones; *aligned false where one is not like that. */
-static const int64_t *lengths_of(kiln__recipe *r, kiln_tensor *t, kiln_tensor *mask,
+static const int64_t *lengths_of(kiln__composite *r, kiln_tensor *t, kiln_tensor *mask,
                                  bool *aligned) {
   kiln_tensor *dense, *result;
   *aligned = true;
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL) {
-    KILN_RECIPE_FAIL(r, "Expected mask to be of ScalarType Bool, but got %s instead.",
-                     kiln_dtype_ir_name(kiln_tensor_dtype(mask)));
+    KILN_COMPOSITE_FAIL(r, "Expected mask to be of ScalarType Bool, but got %s instead.",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(mask)));
     return NULL;
   }
   if (kiln_tensor_rank(mask) != 2) {
-    KILN_RECIPE_FAIL(r, "Padding mask should be 2D");
+    KILN_COMPOSITE_FAIL(r, "Padding mask should be 2D");
     return NULL;
   }
   if (kiln_tensor_rank(t) != 3) {
-    KILN_RECIPE_FAIL(r, "Input should be a 3D tensor, N * L * D");
+    KILN_COMPOSITE_FAIL(r, "Input should be a 3D tensor, N * L * D");
     return NULL;
   }
   const int64_t rows = kiln_tensor_sizes(mask)[0], length = kiln_tensor_sizes(mask)[1];
   if (rows != kiln_tensor_sizes(t)[0] || length != kiln_tensor_sizes(t)[1]) {
-    KILN_RECIPE_FAIL(r, "Mask size should match input size");
+    KILN_COMPOSITE_FAIL(r, "Mask size should match input size");
     return NULL;
   }
-  const uint8_t *at = kiln__recipe_read(r, mask, KILN_DTYPE_BOOL, &dense);
-  int64_t *lengths = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &rows, &result);
+  const uint8_t *at = kiln__composite_read(r, mask, KILN_DTYPE_BOOL, &dense);
+  int64_t *lengths = kiln__composite_new(r, KILN_DTYPE_I64, 1, &rows, &result);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < rows && lengths && at && !kiln_budget_spent(&left, length);
        i++, at += length) {
@@ -44,48 +44,49 @@ static const int64_t *lengths_of(kiln__recipe *r, kiln_tensor *t, kiln_tensor *m
   return lengths;
 }
 /* t (B, T, D), mask (B, T) */
-KILN_RECIPE(_nested_tensor_from_mask_left_aligned) {
+KILN_COMPOSITE(_nested_tensor_from_mask_left_aligned) {
   bool aligned;
   (void)lengths_of(r, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1), &aligned);
   if (!r->status) *outs = kiln_bool(aligned);
 }
 /* t, mask, mask_check */
-KILN_RECIPE(_nested_tensor_from_mask) {
+KILN_COMPOSITE(_nested_tensor_from_mask) {
   kiln_tensor *t = kiln_arg_tensor(args, 0), *result;
   bool aligned;
   const int64_t *lengths = lengths_of(r, t, kiln_arg_tensor(args, 1), &aligned);
   if (r->status) return;
   if (kiln_arg_bool(args, 2) && !aligned) {
-    KILN_RECIPE_FAIL(r, "Mask must be left-aligned without gaps");
+    KILN_COMPOSITE_FAIL(r, "Mask must be left-aligned without gaps");
     return;
   }
-  kiln_tensor *copy = kiln__recipe_copy(r, t); /* later writes to t are not seen */
-  if (copy && kiln__recipe_ok(r, kiln_nested_tensor(r->call->env->mem, &r->call->cache, copy,
-                                                    lengths, &result))) {
+  kiln_tensor *copy = kiln__composite_copy(r, t); /* later writes to t are not seen */
+  if (copy && kiln__composite_ok(r, kiln_nested_tensor(r->call->env->mem, &r->call->cache, copy,
+                                                       lengths, &result))) {
     *outs = kiln_of_tensor(result);
   }
 }
 
-kiln_tensor *kiln__nested_padded(kiln__recipe *r, const kiln_tensor *t) {
+kiln_tensor *kiln__nested_padded(kiln__composite *r, const kiln_tensor *t) {
   kiln_tensor *out;
-  if (r->status || !kiln__recipe_ok(r, kiln_tensor_alias(&r->call->cache, t, &out))) return NULL;
-  return kiln__recipe_keep(r, out);
+  if (r->status || !kiln__composite_ok(r, kiln_tensor_alias(&r->call->cache, t, &out))) return NULL;
+  return kiln__composite_keep(r, out);
 }
-kiln_tensor *kiln__nested_padding(kiln__recipe *r, const kiln_nested *n, int64_t length) {
+kiln_tensor *kiln__nested_padding(kiln__composite *r, const kiln_nested *n, int64_t length) {
   kiln_tensor *mask;
-  uint8_t *at = kiln__recipe_new(r, KILN_DTYPE_BOOL, 2, (const int64_t[]){n->count, length}, &mask);
+  uint8_t *at =
+      kiln__composite_new(r, KILN_DTYPE_BOOL, 2, (const int64_t[]){n->count, length}, &mask);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < n->count && at && !kiln_budget_spent(&left, length); i++) {
     for (int64_t k = 0; k < length; k++) *at++ = k >= n->lengths[i];
   }
   return mask;
 }
-void kiln__nested_give(kiln__recipe *r, kiln_ivalue *out, const kiln_tensor *padded,
+void kiln__nested_give(kiln__composite *r, kiln_ivalue *out, const kiln_tensor *padded,
                        const kiln_nested *nested) {
   kiln_tensor *result;
   if (!r->status && padded &&
-      kiln__recipe_ok(r, kiln_nested_tensor(r->call->env->mem, &r->call->cache, padded,
-                                            nested->lengths, &result))) {
+      kiln__composite_ok(r, kiln_nested_tensor(r->call->env->mem, &r->call->cache, padded,
+                                               nested->lengths, &result))) {
     *out = kiln_of_tensor(result);
   }
 }
@@ -95,39 +96,39 @@ static int64_t longest(const kiln_nested *n) {
   return most;
 }
 /* self, padding, output_size */
-KILN_RECIPE(to_padded_tensor) {
+KILN_COMPOSITE(to_padded_tensor) {
   kiln_tensor *t = kiln_arg_tensor(args, 0);
   const kiln_nested *n = kiln_tensor_nested(t);
   const int rank = kiln_tensor_rank(t);
   int64_t sizes[KILN_MAX_RANK], asked[KILN_MAX_RANK];
   int count;
   if (!n) {
-    KILN_RECIPE_FAIL(r, "to_padded_tensor: the tensor is not nested");
+    KILN_COMPOSITE_FAIL(r, "to_padded_tensor: the tensor is not nested");
     return;
   }
-  if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 2, asked, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, asked, &count))) return;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   sizes[1] = longest(n);
   for (int d = 0; d < count; d++) {
     if (count == rank && asked[d] >= sizes[d]) continue;
-    KILN_RECIPE_FAIL(r, count == rank
-                            ? "Value in output_size is less than NestedTensor padded size. "
-                              "Truncation is not supported."
-                            : "Length of output_size does not match NestedTensor dims. "
-                              "Broadcasting is not supported.");
+    KILN_COMPOSITE_FAIL(r, count == rank
+                               ? "Value in output_size is less than NestedTensor padded size. "
+                                 "Truncation is not supported."
+                               : "Length of output_size does not match NestedTensor dims. "
+                                 "Broadcasting is not supported.");
     return;
   }
-  kiln_tensor *within = kiln__recipe_narrow(r, kiln__nested_padded(r, t), 1, 0, sizes[1]);
+  kiln_tensor *within = kiln__composite_narrow(r, kiln__nested_padded(r, t), 1, 0, sizes[1]);
   kiln_tensor *mask = kiln__nested_padding(r, n, sizes[1]), *result;
-  for (int d = 2; d < rank; d++) mask = KILN_COOK(r, unsqueeze, T(mask), I(-1));
-  kiln_tensor *filled = KILN_COOK(r, masked_fill, T(within), T(mask), args[1]);
+  for (int d = 2; d < rank; d++) mask = KILN_STEP(r, unsqueeze, T(mask), I(-1));
+  kiln_tensor *filled = KILN_STEP(r, masked_fill, T(within), T(mask), args[1]);
   if (count == 0) memcpy(asked, sizes, sizeof sizes);
-  result = KILN_COOK(r, full, kiln__recipe_ints(r, rank, asked), args[1], I(kiln_tensor_dtype(t)),
-                     NONE, NONE, NONE);
+  result = KILN_STEP(r, full, kiln__composite_ints(r, rank, asked), args[1],
+                     I(kiln_tensor_dtype(t)), NONE, NONE, NONE);
   kiln_tensor *part = result;
-  for (int d = 0; d < rank; d++) part = kiln__recipe_narrow(r, part, d, 0, sizes[d]);
-  if (part && filled && kiln__recipe_ok(r, kiln_tensor_copy(part, filled))) {
-    kiln__recipe_give(r, outs, result);
+  for (int d = 0; d < rank; d++) part = kiln__composite_narrow(r, part, d, 0, sizes[d]);
+  if (part && filled && kiln__composite_ok(r, kiln_tensor_copy(part, filled))) {
+    kiln__composite_give(r, outs, result);
   }
 }
 KILN_KERNEL(is_nested) {
@@ -135,19 +136,20 @@ KILN_KERNEL(is_nested) {
   return NULL;
 }
 /* The sizes of each row. */
-KILN_RECIPE(_nested_tensor_size) {
+KILN_COMPOSITE(_nested_tensor_size) {
   const kiln_tensor *t = kiln_arg_tensor(args, 0);
   const kiln_nested *n = kiln_tensor_nested(t);
   kiln_tensor *result;
   if (!n) {
-    KILN_RECIPE_FAIL(r, "_nested_tensor_size: the tensor is not nested");
+    KILN_COMPOSITE_FAIL(r, "_nested_tensor_size: the tensor is not nested");
     return;
   }
   const int64_t rank = kiln_tensor_rank(t) - 1;
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){n->count, rank}, &result);
+  int64_t *to =
+      kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){n->count, rank}, &result);
   for (int64_t i = 0; i < n->count && to; i++) {
     *to++ = n->lengths[i];
     for (int64_t d = 1; d < rank; d++) *to++ = kiln_tensor_sizes(t)[d + 1];
   }
-  kiln__recipe_give(r, outs, result);
+  kiln__composite_give(r, outs, result);
 }

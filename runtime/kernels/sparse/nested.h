@@ -2,15 +2,15 @@
 #ifndef KILN_RUNTIME_KERNELS_SPARSE_NESTED_H
 #define KILN_RUNTIME_KERNELS_SPARSE_NESTED_H
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 #include "runtime/structure.h"
 
 /* A plain tensor on the padded elements. */
-kiln_tensor *kiln__nested_padded(kiln__recipe *r, const kiln_tensor *t);
+kiln_tensor *kiln__nested_padded(kiln__composite *r, const kiln_tensor *t);
 /* True beyond the end of each row: [rows, length]. */
-kiln_tensor *kiln__nested_padding(kiln__recipe *r, const kiln_nested *nested, int64_t length);
+kiln_tensor *kiln__nested_padding(kiln__composite *r, const kiln_nested *nested, int64_t length);
 /* `padded` with the rows of `nested` is the result. */
-void kiln__nested_give(kiln__recipe *r, kiln_ivalue *out, const kiln_tensor *padded,
+void kiln__nested_give(kiln__composite *r, kiln_ivalue *out, const kiln_tensor *padded,
                        const kiln_nested *nested);
 
 #endif

@@ -10,25 +10,25 @@
 
 #define SELF kiln_arg_tensor(args, 0)
 
-const kiln_sparse *kiln__sparse_arg(kiln__recipe *r, const kiln_tensor *t) {
+const kiln_sparse *kiln__sparse_arg(kiln__composite *r, const kiln_tensor *t) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   if (!s && !r->status) {
     const kiln_str name = kiln__op_name(r->call);
-    KILN_RECIPE_FAIL(r, KILN_STR_FMT " expected sparse coordinate tensor layout but got Strided",
-                     KILN_STR_ARG(name));
+    KILN_COMPOSITE_FAIL(r, KILN_STR_FMT " expected sparse coordinate tensor layout but got Strided",
+                        KILN_STR_ARG(name));
   }
   return s;
 }
-kiln_tensor *kiln__sparse_new(kiln__recipe *r, int rank, const int64_t *sizes, kiln_tensor *indices,
-                              kiln_tensor *values, bool coalesced) {
+kiln_tensor *kiln__sparse_new(kiln__composite *r, int rank, const int64_t *sizes,
+                              kiln_tensor *indices, kiln_tensor *values, bool coalesced) {
   kiln_tensor *out;
   if (r->status || !indices || !values) return NULL;
-  const bool fine = kiln__recipe_ok(
+  const bool fine = kiln__composite_ok(
       r, kiln_sparse_tensor(r->call->env->mem, &r->call->cache, rank, sizes, indices, values,
                             coalesced || kiln_tensor_sizes(indices)[1] < 2, &out));
-  return fine ? kiln__recipe_keep(r, out) : NULL;
+  return fine ? kiln__composite_keep(r, out) : NULL;
 }
-kiln_tensor *kiln__sparse_with(kiln__recipe *r, const kiln_tensor *t, kiln_tensor *values) {
+kiln_tensor *kiln__sparse_with(kiln__composite *r, const kiln_tensor *t, kiln_tensor *values) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   return kiln__sparse_new(r, kiln_tensor_rank(t), kiln_tensor_sizes(t), s->indices, values,
                           s->coalesced);
@@ -37,9 +37,9 @@ kiln_tensor *kiln__sparse_with(kiln__recipe *r, const kiln_tensor *t, kiln_tenso
 /* -- Making -- */
 
 /* Sizes that hold every index, where none were given. */
-static int infer_sizes(kiln__recipe *r, kiln_tensor *indices, kiln_tensor *values,
+static int infer_sizes(kiln__composite *r, kiln_tensor *indices, kiln_tensor *values,
                        int64_t sizes[KILN_MAX_RANK]) {
-  const int64_t dims = kiln__recipe_size(indices, 0), count = kiln__recipe_size(indices, 1);
+  const int64_t dims = kiln__composite_size(indices, 0), count = kiln__composite_size(indices, 1);
   const int rank = (int)dims + kiln_tensor_rank(values) - 1;
   const int64_t *at = r->status ? NULL : kiln_tensor_data(indices);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -49,7 +49,7 @@ static int infer_sizes(kiln__recipe *r, kiln_tensor *indices, kiln_tensor *value
       most = *at > most ? *at : most;
     }
     if (most == INT64_MAX) {
-      KILN_RECIPE_FAIL(r, "an index is too large");
+      KILN_COMPOSITE_FAIL(r, "an index is too large");
       return rank;
     }
     sizes[d] = most + 1;
@@ -57,35 +57,35 @@ static int infer_sizes(kiln__recipe *r, kiln_tensor *indices, kiln_tensor *value
   for (int d = (int)dims; d < rank; d++) sizes[d] = kiln_tensor_sizes(values)[d - dims + 1];
   return rank;
 }
-static bool check_parts(kiln__recipe *r, const kiln_tensor *indices, const kiln_tensor *values) {
+static bool check_parts(kiln__composite *r, const kiln_tensor *indices, const kiln_tensor *values) {
   const kiln_dtype dtype = kiln_tensor_dtype(indices);
   if (kiln_tensor_is_structured(indices) || kiln_tensor_is_structured(values)) {
-    KILN_RECIPE_FAIL(r, "expected values and indices to be dense tensors");
+    KILN_COMPOSITE_FAIL(r, "expected values and indices to be dense tensors");
   } else if (dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_I32) {
-    KILN_RECIPE_FAIL(r, "indices must be an int64 tensor");
+    KILN_COMPOSITE_FAIL(r, "indices must be an int64 tensor");
   } else if (kiln_tensor_rank(indices) != 2) {
-    KILN_RECIPE_FAIL(r, "indices must be sparse_dim x nnz, but got: %s",
-                     kiln__sizes_of(indices).text);
+    KILN_COMPOSITE_FAIL(r, "indices must be sparse_dim x nnz, but got: %s",
+                        kiln__sizes_of(indices).text);
   } else if (kiln_tensor_rank(values) < 1 ||
              kiln_tensor_sizes(values)[0] != kiln_tensor_sizes(indices)[1]) {
-    KILN_RECIPE_FAIL(r,
-                     "indices and values must have same nnz, but got nnz from indices: %lld, "
-                     "nnz from values: %lld",
-                     (long long)kiln_tensor_sizes(indices)[1],
-                     kiln_tensor_rank(values) ? (long long)kiln_tensor_sizes(values)[0] : 0LL);
+    KILN_COMPOSITE_FAIL(r,
+                        "indices and values must have same nnz, but got nnz from indices: %lld, "
+                        "nnz from values: %lld",
+                        (long long)kiln_tensor_sizes(indices)[1],
+                        kiln_tensor_rank(values) ? (long long)kiln_tensor_sizes(values)[0] : 0LL);
   } else if (kiln_tensor_sizes(indices)[0] + kiln_tensor_rank(values) - 1 > KILN_MAX_RANK) {
-    KILN_RECIPE_FAIL(r, "a sparse tensor has at most %d dimensions", (int)KILN_MAX_RANK);
+    KILN_COMPOSITE_FAIL(r, "a sparse tensor has at most %d dimensions", (int)KILN_MAX_RANK);
   }
   return !r->status;
 }
-static bool check_geometry(kiln__recipe *r, const kiln_tensor *indices, const kiln_tensor *values,
-                           int rank, const int64_t *sizes) {
+static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
+                           const kiln_tensor *values, int rank, const int64_t *sizes) {
   const int64_t dims = kiln_tensor_sizes(indices)[0], count = kiln_tensor_sizes(indices)[1];
   if (rank != dims + kiln_tensor_rank(values) - 1) {
-    KILN_RECIPE_FAIL(r,
-                     "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = %d, "
-                     "sparse_dim = %lld, dense_dim = %d",
-                     rank, (long long)dims, kiln_tensor_rank(values) - 1);
+    KILN_COMPOSITE_FAIL(r,
+                        "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = %d, "
+                        "sparse_dim = %lld, dense_dim = %d",
+                        rank, (long long)dims, kiln_tensor_rank(values) - 1);
     return false;
   }
   int64_t wanted[KILN_MAX_RANK + 1] = {count};
@@ -98,8 +98,8 @@ static bool check_geometry(kiln__recipe *r, const kiln_tensor *indices, const ki
   if (!fits || memcmp(wanted, kiln_tensor_sizes(values), sizeof *wanted * (size_t)parts) != 0) {
     char text[128];
     kiln_sizes_print(parts, wanted, text, sizeof text);
-    KILN_RECIPE_FAIL(r, "values has incorrect size, expected %s, got %s", text,
-                     kiln__sizes_of(values).text);
+    KILN_COMPOSITE_FAIL(r, "values has incorrect size, expected %s, got %s", text,
+                        kiln__sizes_of(values).text);
     return false;
   }
   const int64_t *at = kiln_tensor_data(indices);
@@ -108,12 +108,14 @@ static bool check_geometry(kiln__recipe *r, const kiln_tensor *indices, const ki
     for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 1); i++, at++) {
       if (*at >= 0 && *at < sizes[d]) continue;
       if (*at < 0) {
-        KILN_RECIPE_FAIL(r, "found negative index %lld for dim %lld", (long long)*at, (long long)d);
+        KILN_COMPOSITE_FAIL(r, "found negative index %lld for dim %lld", (long long)*at,
+                            (long long)d);
       } else {
-        KILN_RECIPE_FAIL(r,
-                         "size is inconsistent with indices: for dim %lld, size is %lld but found "
-                         "index %lld",
-                         (long long)d, (long long)sizes[d], (long long)*at);
+        KILN_COMPOSITE_FAIL(
+            r,
+            "size is inconsistent with indices: for dim %lld, size is %lld but found "
+            "index %lld",
+            (long long)d, (long long)sizes[d], (long long)*at);
       }
       return false;
     }
@@ -122,82 +124,82 @@ static bool check_geometry(kiln__recipe *r, const kiln_tensor *indices, const ki
 }
 /* `at`: where indices stand among the arguments, values after them; size: where the sizes are, or
  * -1; dtype: where it stands, `coalesced` 4 further. */
-static void make(kiln__recipe *r, const kiln_ivalue *args, int at, int size, int dtype,
+static void make(kiln__composite *r, const kiln_ivalue *args, int at, int size, int dtype,
                  kiln_ivalue *outs) {
   kiln_tensor *given = kiln_arg_tensor(args, at), *values = kiln_arg_tensor(args, at + 1);
   int64_t sizes[KILN_MAX_RANK];
   int rank = 0;
   if (!check_parts(r, given, values)) return;
   /* Copies: later writes to the arguments are not seen. */
-  kiln_tensor *indices = kiln__recipe_copy(r, kiln__recipe_to(r, given, KILN_DTYPE_I64));
+  kiln_tensor *indices = kiln__composite_copy(r, kiln__composite_to(r, given, KILN_DTYPE_I64));
   const kiln_dtype to = kiln__arg_dtype_or(args, dtype, kiln_tensor_dtype(values));
-  values = to == kiln_tensor_dtype(values) ? kiln__recipe_copy(r, values)
-                                           : kiln__recipe_to(r, values, to);
+  values = to == kiln_tensor_dtype(values) ? kiln__composite_copy(r, values)
+                                           : kiln__composite_to(r, values, to);
   if (r->status) return;
   if (size >= 0) {
-    if (!kiln__recipe_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return;
+    if (!kiln__composite_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return;
   } else {
     rank = infer_sizes(r, indices, values, sizes);
   }
   if (r->status || !check_geometry(r, indices, values, rank, sizes)) return;
   const bool coalesced = !kiln_arg_is_none(args, dtype + 4) && kiln_arg_bool(args, dtype + 4);
-  kiln__recipe_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, coalesced));
+  kiln__composite_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, coalesced));
 }
-KILN_RECIPE(sparse_coo_tensor_indices) { make(r, args, 0, -1, 2, outs); }
-KILN_RECIPE(sparse_coo_tensor) { make(r, args, 0, 2, 3, outs); }
+KILN_COMPOSITE(sparse_coo_tensor_indices) { make(r, args, 0, -1, 2, outs); }
+KILN_COMPOSITE(sparse_coo_tensor) { make(r, args, 0, 2, 3, outs); }
 /* sparse_dim, dense_dim, size, indices, values, ... */
-KILN_RECIPE(_sparse_coo_tensor_with_dims_and_tensors) { make(r, args, 3, 2, 5, outs); }
+KILN_COMPOSITE(_sparse_coo_tensor_with_dims_and_tensors) { make(r, args, 3, 2, 5, outs); }
 
-static void make_empty(kiln__recipe *r, const kiln_ivalue *args, int size, int64_t dims,
+static void make_empty(kiln__composite *r, const kiln_ivalue *args, int size, int64_t dims,
                        kiln_ivalue *outs) {
   int64_t sizes[KILN_MAX_RANK], parts[KILN_MAX_RANK + 1] = {0};
   int rank;
   kiln_tensor *indices, *values;
-  if (!kiln__recipe_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return;
   if (dims < 0) dims = rank;
   if (dims > rank) {
-    KILN_RECIPE_FAIL(r, "number of dimensions must be sparse_dim + dense_dim");
+    KILN_COMPOSITE_FAIL(r, "number of dimensions must be sparse_dim + dense_dim");
     return;
   }
   for (int d = 0; d < rank; d++) {
     if (sizes[d] < 0) {
-      KILN_RECIPE_FAIL(r, "Trying to create tensor with negative dimension %lld",
-                       (long long)sizes[d]);
+      KILN_COMPOSITE_FAIL(r, "Trying to create tensor with negative dimension %lld",
+                          (long long)sizes[d]);
       return;
     }
     if (d >= dims) parts[d - dims + 1] = sizes[d];
   }
   const kiln_dtype dtype = kiln__arg_dtype_or(args, size + 1, KILN_DTYPE_F32);
-  if (!kiln__recipe_ok(r, kiln__check_dtype(r->call, dtype))) return;
-  (void)kiln__recipe_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, 0}, &indices);
-  (void)kiln__recipe_new(r, dtype, rank - (int)dims + 1, parts, &values);
-  kiln__recipe_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, true));
+  if (!kiln__composite_ok(r, kiln__check_dtype(r->call, dtype))) return;
+  (void)kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, 0}, &indices);
+  (void)kiln__composite_new(r, dtype, rank - (int)dims + 1, parts, &values);
+  kiln__composite_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, true));
 }
-KILN_RECIPE(sparse_coo_tensor_size) { make_empty(r, args, 0, -1, outs); }
+KILN_COMPOSITE(sparse_coo_tensor_size) { make_empty(r, args, 0, -1, outs); }
 /* sparse_dim, dense_dim, size, dtype, ... */
-KILN_RECIPE(_sparse_coo_tensor_with_dims) {
+KILN_COMPOSITE(_sparse_coo_tensor_with_dims) {
   const int64_t dims = kiln_arg_int(args, 0), dense = kiln_arg_int(args, 1);
   int64_t sizes[KILN_MAX_RANK];
   int rank;
-  if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 2, sizes, &rank))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, sizes, &rank))) return;
   if (dims < 0 || dense < 0 || dims > rank || dense != rank - dims) {
-    KILN_RECIPE_FAIL(r,
-                     "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but "
-                     "got %d",
-                     (long long)dims, (long long)dense, rank);
+    KILN_COMPOSITE_FAIL(r,
+                        "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but "
+                        "got %d",
+                        (long long)dims, (long long)dense, rank);
     return;
   }
   make_empty(r, args, 2, dims, outs);
 }
 
 /* Elements that are not 0; the first `dims` dimensions are sparse. */
-static void from_dense(kiln__recipe *r, kiln_tensor *t, int64_t dims, kiln_ivalue *outs) {
+static void from_dense(kiln__composite *r, kiln_tensor *t, int64_t dims, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(t);
   if (dims < 0 || dims > rank || (dims == 0 && rank > 0)) {
-    KILN_RECIPE_FAIL(r,
-                     "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %lld is "
-                     "given",
-                     rank, (long long)dims);
+    KILN_COMPOSITE_FAIL(r,
+                        "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %lld is "
+                        "given",
+                        rank, (long long)dims);
     return;
   }
   const int64_t *sizes = kiln_tensor_sizes(t);
@@ -210,13 +212,14 @@ static void from_dense(kiln__recipe *r, kiln_tensor *t, int64_t dims, kiln_ivalu
       inner *= sizes[d];
     }
   }
-  kiln_tensor *flat = kiln__recipe_reshape(r, t, rank - (int)dims + 1, parts);
-  kiln_tensor *rows = kiln__recipe_reshape(r, t, 2, (const int64_t[]){parts[0], inner}), *indices;
-  kiln_tensor *wanted = KILN_COOK(r, nonzero, T(KILN_COOK(r, any_dim, T(rows), I(1), B(false))));
-  const int64_t count = kiln__recipe_size(wanted, 0);
-  wanted = kiln__recipe_reshape(r, wanted, 1, &count);
-  kiln_tensor *values = KILN_COOK(r, index_select, T(flat), I(0), T(wanted));
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, count}, &indices);
+  kiln_tensor *flat = kiln__composite_reshape(r, t, rank - (int)dims + 1, parts);
+  kiln_tensor *rows = kiln__composite_reshape(r, t, 2, (const int64_t[]){parts[0], inner}),
+              *indices;
+  kiln_tensor *wanted = KILN_STEP(r, nonzero, T(KILN_STEP(r, any_dim, T(rows), I(1), B(false))));
+  const int64_t count = kiln__composite_size(wanted, 0);
+  wanted = kiln__composite_reshape(r, wanted, 1, &count);
+  kiln_tensor *values = KILN_STEP(r, index_select, T(flat), I(0), T(wanted));
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, count}, &indices);
   if (r->status) return;
   const int64_t *key = kiln_tensor_data(wanted);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -227,21 +230,21 @@ static void from_dense(kiln__recipe *r, kiln_tensor *t, int64_t dims, kiln_ivalu
       rest /= sizes[d];
     }
   }
-  kiln__recipe_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, true));
+  kiln__composite_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, true));
 }
-KILN_RECIPE(to_sparse_dims) {
+KILN_COMPOSITE(to_sparse_dims) {
   if (kiln_tensor_sparse(SELF))
-    kiln__recipe_give(r, outs, SELF);
+    kiln__composite_give(r, outs, SELF);
   else
     from_dense(r, SELF, kiln_arg_int(args, 1), outs);
 }
 /* self, layout, blocksize, dense_dim */
-KILN_RECIPE(to_sparse) {
+KILN_COMPOSITE(to_sparse) {
   enum { SPARSE_COO = 1 };
   if (kiln_arg_int_or(args, 1, SPARSE_COO) != SPARSE_COO || !kiln_arg_is_none(args, 2)) {
-    KILN_RECIPE_FAIL(r, "to_sparse: only the layout torch.sparse_coo is supported");
+    KILN_COMPOSITE_FAIL(r, "to_sparse: only the layout torch.sparse_coo is supported");
   } else if (kiln_tensor_sparse(SELF)) {
-    kiln__recipe_give(r, outs, SELF);
+    kiln__composite_give(r, outs, SELF);
   } else {
     from_dense(r, SELF, kiln_tensor_rank(SELF) - kiln_arg_int_or(args, 3, 0), outs);
   }
@@ -249,14 +252,14 @@ KILN_RECIPE(to_sparse) {
 
 /* -- Coalescing and back -- */
 
-kiln_tensor *kiln__sparse_keys(kiln__recipe *r, const kiln_sparse *s, const int64_t *sizes,
+kiln_tensor *kiln__sparse_keys(kiln__composite *r, const kiln_sparse *s, const int64_t *sizes,
                                int dims) {
   const int64_t count = kiln__sparse_count(s);
   kiln_tensor *keys;
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &keys), all;
+  int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &keys), all;
   if (!to) return NULL;
   if (!kiln_numel(dims, sizes, &all)) {
-    KILN_RECIPE_FAIL(r, "the sizes of a sparse tensor are too large to be numbered");
+    KILN_COMPOSITE_FAIL(r, "the sizes of a sparse tensor are too large to be numbered");
     return NULL;
   }
   kiln__zero(to, (size_t)count * sizeof *to);
@@ -279,26 +282,27 @@ static int64_t number_groups(const int64_t *keys, int64_t count, int64_t *number
   }
   return groups;
 }
-kiln_tensor *kiln__sparse_coalesced(kiln__recipe *r, kiln_tensor *t) {
+kiln_tensor *kiln__sparse_coalesced(kiln__composite *r, kiln_tensor *t) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   if (s->coalesced) return t;
   const int dims = kiln__sparse_dims(s);
   const int64_t count = kiln__sparse_count(s);
   kiln_tensor *keys = kiln__sparse_keys(r, s, kiln_tensor_sizes(t), dims), *sorted[2];
   kiln_tensor *numbers, *firsts, *indices, *sums;
-  KILN_COOK_MANY(r, sort_stable, 2, sorted, T(keys), B(true), I(0), B(false));
-  int64_t *number = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &numbers);
-  int64_t *first = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &count, &firsts);
-  kiln_tensor *values = KILN_COOK(r, index_select, T(s->values), I(0), T(sorted[1]));
+  KILN_STEP_MANY(r, sort_stable, 2, sorted, T(keys), B(true), I(0), B(false));
+  int64_t *number = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &numbers);
+  int64_t *first = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &firsts);
+  kiln_tensor *values = KILN_STEP(r, index_select, T(s->values), I(0), T(sorted[1]));
   if (r->status) return NULL;
   const int64_t groups = number_groups(kiln_tensor_data(sorted[0]), count, number, first);
   const int64_t *order = kiln_tensor_data(sorted[1]);
-  int64_t *to = kiln__recipe_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, groups}, &indices);
+  int64_t *to =
+      kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, groups}, &indices);
   int64_t sizes[KILN_MAX_RANK];
   memcpy(sizes, kiln_tensor_sizes(values), sizeof *sizes * (size_t)kiln_tensor_rank(values));
   sizes[0] = groups;
   void *zero =
-      kiln__recipe_new(r, kiln_tensor_dtype(values), kiln_tensor_rank(values), sizes, &sums);
+      kiln__composite_new(r, kiln_tensor_dtype(values), kiln_tensor_rank(values), sizes, &sums);
   if (r->status) return NULL;
   if (sums->numel > 0) kiln__zero(zero, (size_t)sums->numel * kiln_tensor_item_size(sums));
   int64_t left = KILN_BUDGET_ITEMS;
@@ -308,13 +312,13 @@ kiln_tensor *kiln__sparse_coalesced(kiln__recipe *r, kiln_tensor *t) {
       *to++ = row[order[first[g]]];
     }
   }
-  if (groups < count) values = KILN_COOK(r, index_add, T(sums), I(0), T(numbers), T(values), I(1));
+  if (groups < count) values = KILN_STEP(r, index_add, T(sums), I(0), T(numbers), T(values), I(1));
   return kiln__sparse_new(r, kiln_tensor_rank(t), kiln_tensor_sizes(t), indices, values, true);
 }
-KILN_RECIPE(coalesce) {
-  if (kiln__sparse_arg(r, SELF)) kiln__recipe_give(r, outs, kiln__sparse_coalesced(r, SELF));
+KILN_COMPOSITE(coalesce) {
+  if (kiln__sparse_arg(r, SELF)) kiln__composite_give(r, outs, kiln__sparse_coalesced(r, SELF));
 }
-kiln_tensor *kiln__sparse_dense(kiln__recipe *r, kiln_tensor *t) {
+kiln_tensor *kiln__sparse_dense(kiln__composite *r, kiln_tensor *t) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   const int dims = kiln__sparse_dims(s), rank = kiln_tensor_rank(t);
   int64_t parts[KILN_MAX_RANK + 1] = {1};
@@ -323,82 +327,82 @@ kiln_tensor *kiln__sparse_dense(kiln__recipe *r, kiln_tensor *t) {
   if (r->status) return NULL;
   for (int d = 0; d < dims; d++) parts[0] *= kiln_tensor_sizes(t)[d];
   for (int d = dims; d < rank; d++) parts[d - dims + 1] = kiln_tensor_sizes(t)[d];
-  void *data = kiln__recipe_new(r, kiln_tensor_dtype(t), rank - dims + 1, parts, &zeros);
+  void *data = kiln__composite_new(r, kiln_tensor_dtype(t), rank - dims + 1, parts, &zeros);
   if (r->status) return NULL;
   if (zeros->numel > 0) kiln__zero(data, (size_t)zeros->numel * kiln_tensor_item_size(zeros));
-  kiln_tensor *sum = KILN_COOK(r, index_add, T(zeros), I(0), T(keys), T(s->values), I(1));
-  return kiln__recipe_reshape(r, sum, rank, kiln_tensor_sizes(t));
+  kiln_tensor *sum = KILN_STEP(r, index_add, T(zeros), I(0), T(keys), T(s->values), I(1));
+  return kiln__composite_reshape(r, sum, rank, kiln_tensor_sizes(t));
 }
 /* self, dtype, masked_grad */
-KILN_RECIPE(sparse_to_dense) {
+KILN_COMPOSITE(sparse_to_dense) {
   kiln_tensor *t = kiln__sparse_dense(r, SELF);
-  kiln__recipe_give(r, outs,
-                    kiln__recipe_to(r, t, kiln__arg_dtype_or(args, 1, kiln__recipe_dtype(t))));
+  kiln__composite_give(
+      r, outs, kiln__composite_to(r, t, kiln__arg_dtype_or(args, 1, kiln__composite_dtype(t))));
 }
-kiln_tensor *kiln__sparse_gather(kiln__recipe *r, kiln_tensor *t, const kiln_tensor *mask) {
+kiln_tensor *kiln__sparse_gather(kiln__composite *r, kiln_tensor *t, const kiln_tensor *mask) {
   const kiln_sparse *s = kiln_tensor_sparse(mask);
   const int dims = kiln__sparse_dims(s), rank = kiln_tensor_rank(mask);
   const int64_t *sizes = kiln_tensor_sizes(mask);
   int64_t parts[KILN_MAX_RANK + 1] = {1};
   if (kiln_tensor_rank(t) != rank ||
       memcmp(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank) != 0) {
-    KILN_RECIPE_FAIL(r, "expected a dense and a sparse tensor of the same sizes");
+    KILN_COMPOSITE_FAIL(r, "expected a dense and a sparse tensor of the same sizes");
     return NULL;
   }
   for (int d = 0; d < dims; d++) parts[0] *= sizes[d];
   for (int d = dims; d < rank; d++) parts[d - dims + 1] = sizes[d];
-  kiln_tensor *flat = kiln__recipe_reshape(r, t, rank - dims + 1, parts);
-  return KILN_COOK(r, index_select, T(flat), I(0), T(kiln__sparse_keys(r, s, sizes, dims)));
+  kiln_tensor *flat = kiln__composite_reshape(r, t, rank - dims + 1, parts);
+  return KILN_STEP(r, index_select, T(flat), I(0), T(kiln__sparse_keys(r, s, sizes, dims)));
 }
 /* self, mask: the dense self where mask has elements */
-KILN_RECIPE(sparse_mask) {
+KILN_COMPOSITE(sparse_mask) {
   kiln_tensor *mask = kiln_arg_tensor(args, 1);
   if (!kiln__sparse_arg(r, mask)) return;
   if (kiln_tensor_is_structured(SELF)) {
-    KILN_RECIPE_FAIL(r, "sparse_mask: only a dense tensor can be masked");
+    KILN_COMPOSITE_FAIL(r, "sparse_mask: only a dense tensor can be masked");
     return;
   }
   mask = kiln__sparse_coalesced(r, mask);
   if (!mask) return;
   kiln_tensor *values = kiln__sparse_gather(r, SELF, mask);
-  if (values) kiln__recipe_give(r, outs, kiln__sparse_with(r, mask, values));
+  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, mask, values));
 }
 
 /* -- Questions -- */
 
 /* Indices are checked once: whoever writes into what is given here writes into a copy. Values share
  * their memory, as in PyTorch, but not the tensor, whose geometry resize_ changes. */
-static void give_part(kiln__recipe *r, const kiln_tensor *t, bool indices, bool any,
+static void give_part(kiln__composite *r, const kiln_tensor *t, bool indices, bool any,
                       kiln_ivalue *out) {
   const kiln_sparse *s = kiln__sparse_arg(r, t);
   kiln_tensor *part;
   if (!s) return;
   if (!any && !s->coalesced) {
-    KILN_RECIPE_FAIL(r, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first",
-                     indices ? "indices" : "values");
+    KILN_COMPOSITE_FAIL(r, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first",
+                        indices ? "indices" : "values");
   } else if (indices) {
-    kiln__recipe_give(r, out, kiln__recipe_copy(r, s->indices));
-  } else if (kiln__recipe_ok(r, kiln_tensor_alias(&r->call->cache, s->values, &part))) {
+    kiln__composite_give(r, out, kiln__composite_copy(r, s->indices));
+  } else if (kiln__composite_ok(r, kiln_tensor_alias(&r->call->cache, s->values, &part))) {
     kiln__give(out, part);
   }
 }
-KILN_RECIPE(sparse_indices) { give_part(r, SELF, true, false, outs); }
-KILN_RECIPE(sparse_values) { give_part(r, SELF, false, false, outs); }
-KILN_RECIPE(_sparse_indices) { give_part(r, SELF, true, true, outs); }
-KILN_RECIPE(_sparse_values) { give_part(r, SELF, false, true, outs); }
-KILN_RECIPE(_nnz) {
+KILN_COMPOSITE(sparse_indices) { give_part(r, SELF, true, false, outs); }
+KILN_COMPOSITE(sparse_values) { give_part(r, SELF, false, false, outs); }
+KILN_COMPOSITE(_sparse_indices) { give_part(r, SELF, true, true, outs); }
+KILN_COMPOSITE(_sparse_values) { give_part(r, SELF, false, true, outs); }
+KILN_COMPOSITE(_nnz) {
   const kiln_sparse *s = kiln__sparse_arg(r, SELF);
   if (s) *outs = kiln_int(kiln__sparse_count(s));
 }
-KILN_RECIPE(sparse_dim) {
+KILN_COMPOSITE(sparse_dim) {
   const kiln_sparse *s = kiln_tensor_sparse(SELF);
   *outs = kiln_int(s ? kiln__sparse_dims(s) : 0);
 }
-KILN_RECIPE(dense_dim) {
+KILN_COMPOSITE(dense_dim) {
   const kiln_sparse *s = kiln_tensor_sparse(SELF);
   *outs = kiln_int(s ? kiln_tensor_rank(s->values) - 1 : kiln_tensor_rank(SELF));
 }
-KILN_RECIPE(is_coalesced) {
+KILN_COMPOSITE(is_coalesced) {
   const kiln_sparse *s = kiln__sparse_arg(r, SELF);
   if (s) *outs = kiln_bool(s->coalesced);
 }

@@ -1,7 +1,7 @@
 /* audio.c: torchaudio's loops over time: the recursive part of lfilter, overdrive's. Each element
  * needs those before it, so they are computed in order, in the tensors' own float type. */
 #include "runtime/kernels/nn/nn.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 static kiln_status *check_alike(kiln__nn *nn, kiln_tensor *const *t, int count) {
   for (int i = 0; i < count; i++) {
@@ -61,31 +61,32 @@ KILN_NN_KERNEL(torchaudio_lfilter_core_loop) {
 }
 
 /* The whole filter, of newer versions: waveform (N, C, L), a_coeffs (C, order), b_coeffs. */
-KILN_RECIPE(torchaudio_lfilter) {
+KILN_COMPOSITE(torchaudio_lfilter) {
   kiln_tensor *wave = kiln_arg_tensor(args, 0), *a = kiln_arg_tensor(args, 1);
   kiln_tensor *b = kiln_arg_tensor(args, 2);
-  const int64_t order = kiln__recipe_size(a, 1), channels = kiln__recipe_size(wave, 1);
-  const int64_t length = kiln__recipe_size(wave, 2);
+  const int64_t order = kiln__composite_size(a, 1), channels = kiln__composite_size(wave, 1);
+  const int64_t length = kiln__composite_size(wave, 2);
   if (kiln_tensor_rank(wave) != 3 || kiln_tensor_rank(a) != 2 || kiln_tensor_rank(b) != 2 ||
-      kiln__recipe_size(b, 1) != order || order < 1) {
-    KILN_RECIPE_FAIL(r, "_lfilter expects a waveform of 3 dimensions and coefficients of 2");
+      kiln__composite_size(b, 1) != order || order < 1) {
+    KILN_COMPOSITE_FAIL(r, "_lfilter expects a waveform of 3 dimensions and coefficients of 2");
     return;
   }
-  kiln_tensor *last = kiln__recipe_reshape(r, kiln__recipe_narrow(r, a, 1, 0, 1), 3,
-                                           (const int64_t[]){1, channels, 1});
-  kiln_tensor *padded = KILN_COOK(r, constant_pad_nd, T(wave), INTS(order - 1, 0), F(0));
-  kiln_tensor *taps = KILN_COOK(r, unsqueeze, T(KILN_COOK(r, flip, T(b), INTS(1))), I(1));
+  kiln_tensor *last = kiln__composite_reshape(r, kiln__composite_narrow(r, a, 1, 0, 1), 3,
+                                              (const int64_t[]){1, channels, 1});
+  kiln_tensor *padded = KILN_STEP(r, constant_pad_nd, T(wave), INTS(order - 1, 0), F(0));
+  kiln_tensor *taps = KILN_STEP(r, unsqueeze, T(KILN_STEP(r, flip, T(b), INTS(1))), I(1));
   kiln_tensor *fir =
-      KILN_COOK(r, conv1d, T(padded), T(taps), NONE, INTS(1), INTS(0), INTS(1), I(channels));
-  kiln_tensor *x = KILN_COOK(r, div, T(fir), T(last));
-  kiln_tensor *row = kiln__recipe_reshape(r, last, 2, (const int64_t[]){channels, 1});
-  kiln_tensor *coefficients = KILN_COOK(r, flip, T(KILN_COOK(r, div, T(a), T(row))), INTS(1)), *y;
-  const int64_t sizes[] = {kiln__recipe_size(wave, 0), channels, length + order - 1};
-  void *data = kiln__recipe_new(r, kiln_tensor_dtype(wave), 3, sizes, &y);
+      KILN_STEP(r, conv1d, T(padded), T(taps), NONE, INTS(1), INTS(0), INTS(1), I(channels));
+  kiln_tensor *x = KILN_STEP(r, div, T(fir), T(last));
+  kiln_tensor *row = kiln__composite_reshape(r, last, 2, (const int64_t[]){channels, 1});
+  kiln_tensor *coefficients = KILN_STEP(r, flip, T(KILN_STEP(r, div, T(a), T(row))), INTS(1)), *y;
+  const int64_t sizes[] = {kiln__composite_size(wave, 0), channels, length + order - 1};
+  void *data = kiln__composite_new(r, kiln_tensor_dtype(wave), 3, sizes, &y);
   if (r->status) return;
   if (y->numel > 0) kiln__zero(data, (size_t)y->numel * kiln_tensor_item_size(y));
-  (void)KILN_COOK(r, torchaudio_lfilter_core_loop, T(x), T(coefficients), T(y));
-  kiln__recipe_give(r, outs, kiln__recipe_copy(r, kiln__recipe_narrow(r, y, 2, order - 1, length)));
+  (void)KILN_STEP(r, torchaudio_lfilter_core_loop, T(x), T(coefficients), T(y));
+  kiln__composite_give(r, outs,
+                       kiln__composite_copy(r, kiln__composite_narrow(r, y, 2, order - 1, length)));
 }
 
 /* waveform (C, L), temp (C, L), last_in (C), last_out (C), output_waveform (C, L); the last three

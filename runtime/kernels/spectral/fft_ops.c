@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/kernels/spectral/fft.h"
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
@@ -66,62 +66,62 @@ static void run_rows(void *data, int64_t begin, int64_t end, int worker) {
   }
 }
 /* Along dim, of n points: a tensor of doubles, real ones for C2R. */
-static kiln_tensor *transform(kiln__recipe *r, kiln_tensor *t, kind how, int dim, int64_t n,
+static kiln_tensor *transform(kiln__composite *r, kiln_tensor *t, kind how, int dim, int64_t n,
                               bool forward, double scale) {
   const bool real_in = how == R2C || how == R2C_WHOLE;
-  const int rank = kiln__recipe_rank(t);
+  const int rank = kiln__composite_rank(t);
   kiln_tensor *in, *out, *buffers;
   int64_t sizes[KILN_MAX_RANK];
   if (rank == 0) {
-    KILN_RECIPE_FAIL(r, "Dimension specified as %d but tensor has no dimensions", dim);
+    KILN_COMPOSITE_FAIL(r, "Dimension specified as %d but tensor has no dimensions", dim);
     return NULL;
   }
-  t = KILN_COOK(r, transpose, T(t), I(dim), I(-1));
+  t = KILN_STEP(r, transpose, T(t), I(dim), I(-1));
   rows w = {.kind = how, .forward = forward, .scale = scale, .n = n};
-  w.in = kiln__recipe_read(r, t, real_in ? KILN_DTYPE_F64 : KILN_DTYPE_C128, &in);
+  w.in = kiln__composite_read(r, t, real_in ? KILN_DTYPE_F64 : KILN_DTYPE_C128, &in);
   if (r->status) return NULL;
   memcpy(sizes, kiln_tensor_sizes(in), sizeof(int64_t) * (size_t)rank);
   w.in_length = sizes[rank - 1];
   w.out_length = sizes[rank - 1] = how == R2C ? n / 2 + 1 : n;
-  w.out = kiln__recipe_new(r, how == C2R ? KILN_DTYPE_F64 : KILN_DTYPE_C128, rank, sizes, &out);
-  if (r->status || out->numel == 0) return KILN_COOK(r, transpose, T(out), I(dim), I(-1));
-  if (!kiln__recipe_ok(r, kiln__fft_init(r->call, n, &w.fft))) return NULL;
+  w.out = kiln__composite_new(r, how == C2R ? KILN_DTYPE_F64 : KILN_DTYPE_C128, rank, sizes, &out);
+  if (r->status || out->numel == 0) return KILN_STEP(r, transpose, T(out), I(dim), I(-1));
+  if (!kiln__composite_ok(r, kiln__fft_init(r->call, n, &w.fft))) return NULL;
   kiln_pool *threads = r->call->pool;
   w.buffer = 2 * n + kiln__fft_scratch(&w.fft);
   const int64_t lines = out->numel / w.out_length;
   const int64_t pieces[] = {threads ? kiln_pool_threads(threads) : 1, w.buffer};
-  w.buffers = kiln__recipe_new(r, KILN_DTYPE_C128, 2, pieces, &buffers);
+  w.buffers = kiln__composite_new(r, KILN_DTYPE_C128, 2, pieces, &buffers);
   if (!r->status) kiln_pool_for(threads, lines, 1 + 4096 / n, run_rows, &w);
   kiln__fft_deinit(r->call, &w.fft);
-  return KILN_COOK(r, transpose, T(out), I(dim), I(-1));
+  return KILN_STEP(r, transpose, T(out), I(dim), I(-1));
 }
 
 /* -- Arguments -- */
 
 /* The dtype of the result's real parts: F32 or F64. */
-static kiln_dtype part_of(kiln__recipe *r, const kiln_tensor *t) {
+static kiln_dtype part_of(kiln__composite *r, const kiln_tensor *t) {
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   if (dtype == KILN_DTYPE_F64 || dtype == KILN_DTYPE_C128) return KILN_DTYPE_F64;
   if (dtype == KILN_DTYPE_F32 || dtype == KILN_DTYPE_C64 || kiln_dtype_is_int(dtype, true)) {
     return KILN_DTYPE_F32;
   }
-  KILN_RECIPE_FAIL(r, "Unsupported dtype %s", kiln_dtype_ir_name(dtype));
+  KILN_COMPOSITE_FAIL(r, "Unsupported dtype %s", kiln_dtype_ir_name(dtype));
   return KILN_DTYPE_F32;
 }
 static kiln_dtype complex_of(kiln_dtype part) {
   return part == KILN_DTYPE_F64 ? KILN_DTYPE_C128 : KILN_DTYPE_C64;
 }
 static bool is_complex(const kiln_tensor *t) {
-  return kiln_dtype_is_complex(kiln__recipe_dtype(t));
+  return kiln_dtype_is_complex(kiln__composite_dtype(t));
 }
 /* What a transform of n points in all is multiplied by. */
-static double scale_of(kiln__recipe *r, kiln_ivalue norm, bool forward, double n) {
+static double scale_of(kiln__composite *r, kiln_ivalue norm, bool forward, double n) {
   if (norm.tag == KILN_TAG_NONE) return forward ? 1 : 1 / n;
   const kiln_str mode = kiln_string_view(norm.u.string);
   if (kiln_str_is(mode, "backward")) return forward ? 1 : 1 / n;
   if (kiln_str_is(mode, "forward")) return forward ? 1 / n : 1;
   if (kiln_str_is(mode, "ortho")) return 1 / sqrt(n);
-  KILN_RECIPE_FAIL(r, "Invalid normalization mode: \"" KILN_STR_FMT "\"", KILN_STR_ARG(mode));
+  KILN_COMPOSITE_FAIL(r, "Invalid normalization mode: \"" KILN_STR_FMT "\"", KILN_STR_ARG(mode));
   return 1;
 }
 typedef struct dims {
@@ -130,7 +130,7 @@ typedef struct dims {
   double points;
 } dims;
 /* int[]? s, int[]? dim; the last size of a half spectrum is of the whole one. */
-static void read_dims(kiln__recipe *r, const kiln_tensor *t, kiln_ivalue s, kiln_ivalue dim,
+static void read_dims(kiln__composite *r, const kiln_tensor *t, kiln_ivalue s, kiln_ivalue dim,
                       bool half, dims *d) {
   const kiln_ivalue args[] = {s, dim};
   int64_t sizes[KILN_MAX_RANK], wanted[KILN_MAX_RANK];
@@ -139,64 +139,64 @@ static void read_dims(kiln__recipe *r, const kiln_tensor *t, kiln_ivalue s, kiln
   uint64_t seen = 0;
   *d = (dims){.points = 1};
   if (s.tag != KILN_TAG_NONE &&
-      !kiln__recipe_ok(r, kiln__arg_int_list(args, 0, sizes, &size_count)))
+      !kiln__composite_ok(r, kiln__arg_int_list(args, 0, sizes, &size_count)))
     return;
   if (dim.tag != KILN_TAG_NONE) {
-    if (!kiln__recipe_ok(r, kiln__arg_int_list(args, 1, wanted, &d->count))) return;
+    if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, wanted, &d->count))) return;
     if (s.tag != KILN_TAG_NONE && size_count != d->count) {
-      KILN_RECIPE_FAIL(r, "When given, dim and shape arguments must have the same length");
+      KILN_COMPOSITE_FAIL(r, "When given, dim and shape arguments must have the same length");
     }
   } else {
     d->count = s.tag == KILN_TAG_NONE ? rank : size_count;
     if (d->count > rank) {
-      KILN_RECIPE_FAIL(r, "Got shape with %d values but input tensor only has %d dimensions.",
-                       size_count, rank);
+      KILN_COMPOSITE_FAIL(r, "Got shape with %d values but input tensor only has %d dimensions.",
+                          size_count, rank);
       return;
     }
     for (int i = 0; i < d->count; i++) wanted[i] = rank - d->count + i;
   }
   if (d->count > 0 && rank == 0) {
-    KILN_RECIPE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
-                     (long long)wanted[0]);
+    KILN_COMPOSITE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
+                        (long long)wanted[0]);
   }
   for (int i = 0; i < d->count && !r->status; i++) {
-    d->dim[i] = kiln__recipe_dim(r, wanted[i], rank);
-    if (seen >> d->dim[i] & 1) KILN_RECIPE_FAIL(r, "FFT dims must be unique");
+    d->dim[i] = kiln__composite_dim(r, wanted[i], rank);
+    if (seen >> d->dim[i] & 1) KILN_COMPOSITE_FAIL(r, "FFT dims must be unique");
     seen |= 1ull << d->dim[i];
-    const int64_t have = kiln__recipe_size(t, d->dim[i]);
+    const int64_t have = kiln__composite_size(t, d->dim[i]);
     d->n[i] = size_count && sizes[i] != -1 ? sizes[i]
               : half && i == d->count - 1  ? 2 * (have - 1)
                                            : have;
     if (d->n[i] < 1) {
-      KILN_RECIPE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)d->n[i]);
+      KILN_COMPOSITE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)d->n[i]);
     }
     d->points *= (double)d->n[i];
   }
 }
 /* The same for one dimension: int? n, int dim. */
-static void read_dim(kiln__recipe *r, const kiln_tensor *t, kiln_ivalue n, kiln_ivalue dim,
+static void read_dim(kiln__composite *r, const kiln_tensor *t, kiln_ivalue n, kiln_ivalue dim,
                      bool half, dims *d) {
   *d = (dims){.count = 1};
-  d->dim[0] = kiln__recipe_dim(r, dim.u.i, kiln_tensor_rank(t));
-  const int64_t have = kiln__recipe_size(t, d->dim[0]);
+  d->dim[0] = kiln__composite_dim(r, dim.u.i, kiln_tensor_rank(t));
+  const int64_t have = kiln__composite_size(t, d->dim[0]);
   d->n[0] = n.tag == KILN_TAG_INT ? n.u.i : half ? 2 * (have - 1) : have;
   d->points = (double)d->n[0];
   if (!r->status && kiln_tensor_rank(t) == 0) {
-    KILN_RECIPE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
-                     (long long)dim.u.i);
+    KILN_COMPOSITE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
+                        (long long)dim.u.i);
   }
   if (d->n[0] < 1) {
-    KILN_RECIPE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)d->n[0]);
+    KILN_COMPOSITE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)d->n[0]);
   }
 }
 
 /* -- torch.fft -- */
 
-static void give(kiln__recipe *r, kiln_ivalue *outs, kiln_tensor *t, kiln_dtype dtype) {
-  t = kiln__recipe_to(r, t, dtype);
-  kiln__recipe_give(r, outs, KILN_COOK(r, contiguous, T(t), I(0)));
+static void give(kiln__composite *r, kiln_ivalue *outs, kiln_tensor *t, kiln_dtype dtype) {
+  t = kiln__composite_to(r, t, dtype);
+  kiln__composite_give(r, outs, KILN_STEP(r, contiguous, T(t), I(0)));
 }
-static void complex_to_complex(kiln__recipe *r, kiln_tensor *t, const dims *d, bool forward,
+static void complex_to_complex(kiln__composite *r, kiln_tensor *t, const dims *d, bool forward,
                                kiln_ivalue norm, kiln_ivalue *outs) {
   const kiln_dtype part = part_of(r, t);
   double scale = scale_of(r, norm, forward, d->points);
@@ -205,24 +205,24 @@ static void complex_to_complex(kiln__recipe *r, kiln_tensor *t, const dims *d, b
   }
   give(r, outs, t, complex_of(part));
 }
-static void real_to_half(kiln__recipe *r, kiln_tensor *t, const char *name, const dims *d,
+static void real_to_half(kiln__composite *r, kiln_tensor *t, const char *name, const dims *d,
                          bool forward, kiln_ivalue norm, kiln_ivalue *outs) {
   const kiln_dtype part = part_of(r, t);
   if (is_complex(t)) {
-    KILN_RECIPE_FAIL(r, "%s expects a real input tensor, but got %s", name,
-                     kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+    KILN_COMPOSITE_FAIL(r, "%s expects a real input tensor, but got %s", name,
+                        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
   }
-  if (d->count == 0) KILN_RECIPE_FAIL(r, "%s must transform at least one axis", name);
+  if (d->count == 0) KILN_COMPOSITE_FAIL(r, "%s must transform at least one axis", name);
   double scale = scale_of(r, norm, forward, d->points);
   for (int i = d->count - 1; i >= 0 && !r->status; i--, scale = 1) {
     t = transform(r, t, i == d->count - 1 ? R2C : C2C, d->dim[i], d->n[i], forward, scale);
   }
   give(r, outs, t, complex_of(part));
 }
-static void half_to_real(kiln__recipe *r, kiln_tensor *t, const char *name, const dims *d,
+static void half_to_real(kiln__composite *r, kiln_tensor *t, const char *name, const dims *d,
                          bool forward, kiln_ivalue norm, kiln_ivalue *outs) {
   const kiln_dtype part = part_of(r, t);
-  if (d->count == 0) KILN_RECIPE_FAIL(r, "%s must transform at least one axis", name);
+  if (d->count == 0) KILN_COMPOSITE_FAIL(r, "%s must transform at least one axis", name);
   double scale = scale_of(r, norm, forward, d->points);
   for (int i = 0; i < d->count && !r->status; i++, scale = 1) {
     t = transform(r, t, i == d->count - 1 ? C2R : C2C, d->dim[i], d->n[i], forward, scale);
@@ -230,13 +230,13 @@ static void half_to_real(kiln__recipe *r, kiln_tensor *t, const char *name, cons
   give(r, outs, t, part);
 }
 #define ONE(name, half, how, ...)                             \
-  KILN_RECIPE(fft_##name) {                                   \
+  KILN_COMPOSITE(fft_##name) {                                \
     dims d;                                                   \
     read_dim(r, SELF, args[1], args[2], half, &d);            \
     if (!r->status) how(r, SELF, __VA_ARGS__, args[3], outs); \
   }
 #define MANY(name, half, how, ...)                            \
-  KILN_RECIPE(fft_##name) {                                   \
+  KILN_COMPOSITE(fft_##name) {                                \
     dims d;                                                   \
     read_dims(r, SELF, args[1], args[2], half, &d);           \
     if (!r->status) how(r, SELF, __VA_ARGS__, args[3], outs); \
@@ -258,7 +258,7 @@ MANY(ihfftn, false, real_to_half, "ihfftn", &d, false)
 static double scale_by(int64_t how, const dims *d) {
   return how == 0 ? 1 : how == 1 ? 1 / sqrt(d->points) : 1 / d->points;
 }
-KILN_RECIPE(_fft_c2c) {
+KILN_COMPOSITE(_fft_c2c) {
   kiln_tensor *t = SELF;
   dims d;
   read_dims(r, t, NONE, args[1], false, &d);
@@ -269,25 +269,25 @@ KILN_RECIPE(_fft_c2c) {
   }
   give(r, outs, t, dtype);
 }
-KILN_RECIPE(_fft_r2c) {
+KILN_COMPOSITE(_fft_r2c) {
   kiln_tensor *t = SELF;
   dims d;
   const kiln_dtype part = part_of(r, t);
   read_dims(r, t, NONE, args[1], false, &d);
   double scale = scale_by(kiln_arg_int(args, 2), &d);
-  if (d.count == 0) KILN_RECIPE_FAIL(r, "_fft_r2c must transform at least one axis");
+  if (d.count == 0) KILN_COMPOSITE_FAIL(r, "_fft_r2c must transform at least one axis");
   const kind first = kiln_arg_bool(args, 3) ? R2C : R2C_WHOLE;
   for (int i = d.count - 1; i >= 0 && !r->status; i--, scale = 1) {
     t = transform(r, t, i == d.count - 1 ? first : C2C, d.dim[i], d.n[i], true, scale);
   }
   give(r, outs, t, complex_of(part));
 }
-KILN_RECIPE(_fft_c2r) {
+KILN_COMPOSITE(_fft_c2r) {
   kiln_tensor *t = SELF;
   dims d;
   const kiln_dtype part = part_of(r, t);
   read_dims(r, t, NONE, args[1], false, &d);
-  if (d.count == 0) KILN_RECIPE_FAIL(r, "_fft_c2r must transform at least one axis");
+  if (d.count == 0) KILN_COMPOSITE_FAIL(r, "_fft_c2r must transform at least one axis");
   if (r->status) return;
   d.points *= (double)kiln_arg_int(args, 3) / (double)d.n[d.count - 1];
   d.n[d.count - 1] = kiln_arg_int(args, 3);
@@ -300,40 +300,41 @@ KILN_RECIPE(_fft_c2r) {
 
 /* -- Shifts and frequencies -- */
 
-static void shift(kiln__recipe *r, const kiln_ivalue *args, int extra, kiln_ivalue *outs) {
+static void shift(kiln__composite *r, const kiln_ivalue *args, int extra, kiln_ivalue *outs) {
   int64_t wanted[KILN_MAX_RANK], by[KILN_MAX_RANK];
   int count = kiln_tensor_rank(SELF);
   for (int i = 0; i < count; i++) wanted[i] = i;
   if (!kiln_arg_is_none(args, 1) &&
-      !kiln__recipe_ok(r, kiln__arg_int_list(args, 1, wanted, &count))) {
+      !kiln__composite_ok(r, kiln__arg_int_list(args, 1, wanted, &count))) {
     return;
   }
   for (int i = 0; i < count; i++) {
-    by[i] =
-        (kiln__recipe_size(SELF, kiln__recipe_dim(r, wanted[i], kiln_tensor_rank(SELF))) + extra) /
-        2;
+    by[i] = (kiln__composite_size(SELF, kiln__composite_dim(r, wanted[i], kiln_tensor_rank(SELF))) +
+             extra) /
+            2;
   }
-  kiln__recipe_give(r, outs,
-                    KILN_COOK(r, roll, T(SELF), kiln__recipe_ints(r, count, by),
-                              kiln__recipe_ints(r, count, wanted)));
+  kiln__composite_give(r, outs,
+                       KILN_STEP(r, roll, T(SELF), kiln__composite_ints(r, count, by),
+                                 kiln__composite_ints(r, count, wanted)));
 }
-KILN_RECIPE(fft_fftshift) { shift(r, args, 0, outs); }
-KILN_RECIPE(fft_ifftshift) { shift(r, args, 1, outs); }
+KILN_COMPOSITE(fft_fftshift) { shift(r, args, 0, outs); }
+KILN_COMPOSITE(fft_ifftshift) { shift(r, args, 1, outs); }
 /* n, d, dtype, ... */
-static void frequencies(kiln__recipe *r, const kiln_ivalue *args, bool half, kiln_ivalue *outs) {
+static void frequencies(kiln__composite *r, const kiln_ivalue *args, bool half, kiln_ivalue *outs) {
   const int64_t n = kiln_arg_int(args, 0);
   if (n < 0 || n > INT32_MAX) {
-    KILN_RECIPE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)n);
+    KILN_COMPOSITE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)n);
     return;
   }
   const int64_t count = half ? n / 2 + 1 : n;
   kiln_tensor *t;
-  double *to = kiln__recipe_new(r, KILN_DTYPE_F64, 1, &count, &t);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, 1, &count, &t);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; to && i < count && !kiln_budget_spent(&left, 4); i++) {
     to[i] = (double)(!half && i >= (n + 1) / 2 ? i - n : i) * (1 / ((double)n * args[1].u.f));
   }
-  kiln__recipe_give(r, outs, kiln__recipe_to(r, t, kiln__arg_dtype_or(args, 2, KILN_DTYPE_F32)));
+  kiln__composite_give(r, outs,
+                       kiln__composite_to(r, t, kiln__arg_dtype_or(args, 2, KILN_DTYPE_F32)));
 }
-KILN_RECIPE(fft_fftfreq) { frequencies(r, args, false, outs); }
-KILN_RECIPE(fft_rfftfreq) { frequencies(r, args, true, outs); }
+KILN_COMPOSITE(fft_fftfreq) { frequencies(r, args, false, outs); }
+KILN_COMPOSITE(fft_rfftfreq) { frequencies(r, args, true, outs); }

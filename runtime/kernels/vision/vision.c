@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 
 /* -- nms -- */
 
@@ -22,37 +22,37 @@
 OVERLAPS(overlaps_f32, float)
 OVERLAPS(overlaps_f64, double)
 
-static bool check_boxes(kiln__recipe *r, const kiln_tensor *boxes, const kiln_tensor *scores) {
+static bool check_boxes(kiln__composite *r, const kiln_tensor *boxes, const kiln_tensor *scores) {
   if (kiln_tensor_rank(boxes) != 2 || kiln_tensor_sizes(boxes)[1] != 4) {
-    KILN_RECIPE_FAIL(r, "boxes should be a 2d tensor of 4 columns, got %s",
-                     kiln__sizes_of(boxes).text);
+    KILN_COMPOSITE_FAIL(r, "boxes should be a 2d tensor of 4 columns, got %s",
+                        kiln__sizes_of(boxes).text);
   } else if (kiln_tensor_rank(scores) != 1) {
-    KILN_RECIPE_FAIL(r, "scores should be a 1d tensor, got %dD", kiln_tensor_rank(scores));
+    KILN_COMPOSITE_FAIL(r, "scores should be a 1d tensor, got %dD", kiln_tensor_rank(scores));
   } else if (kiln_tensor_sizes(boxes)[0] != kiln_tensor_sizes(scores)[0]) {
-    KILN_RECIPE_FAIL(r,
-                     "boxes and scores should have same number of elements in dimension 0, got "
-                     "%lld and %lld",
-                     (long long)kiln_tensor_sizes(boxes)[0],
-                     (long long)kiln_tensor_sizes(scores)[0]);
+    KILN_COMPOSITE_FAIL(r,
+                        "boxes and scores should have same number of elements in dimension 0, got "
+                        "%lld and %lld",
+                        (long long)kiln_tensor_sizes(boxes)[0],
+                        (long long)kiln_tensor_sizes(scores)[0]);
   } else if (kiln_tensor_dtype(boxes) != kiln_tensor_dtype(scores)) {
-    KILN_RECIPE_FAIL(r, "dets should have the same type as scores");
+    KILN_COMPOSITE_FAIL(r, "dets should have the same type as scores");
   } else if (!kiln_dtype_is_float(kiln_tensor_dtype(boxes))) {
-    (void)kiln__recipe_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(boxes)));
+    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(boxes)));
   }
   return !r->status;
 }
-KILN_RECIPE(torchvision_nms) {
+KILN_COMPOSITE(torchvision_nms) {
   kiln_tensor *boxes = kiln_arg_tensor(args, 0), *scores = kiln_arg_tensor(args, 1), *sorted[2];
   const double threshold = kiln_arg_float(args, 2);
   if (!check_boxes(r, boxes, scores)) return;
   const bool wide = kiln_tensor_dtype(boxes) == KILN_DTYPE_F64;
   const int64_t n = kiln_tensor_sizes(boxes)[0];
   kiln_tensor *dense, *order, *gone_tensor, *result;
-  const void *data = kiln__recipe_read(r, boxes, wide ? KILN_DTYPE_F64 : KILN_DTYPE_F32, &dense);
-  KILN_COOK_MANY(r, sort_stable, 2, sorted, T(scores), B(true), I(0), B(true));
-  const int64_t *at = kiln__recipe_read(r, sorted[1], KILN_DTYPE_I64, &order);
-  uint8_t *gone = kiln__recipe_new(r, KILN_DTYPE_BOOL, 1, &n, &gone_tensor);
-  int64_t kept = 0, *keep = kiln__recipe_new(r, KILN_DTYPE_I64, 1, &n, &result);
+  const void *data = kiln__composite_read(r, boxes, wide ? KILN_DTYPE_F64 : KILN_DTYPE_F32, &dense);
+  KILN_STEP_MANY(r, sort_stable, 2, sorted, T(scores), B(true), I(0), B(true));
+  const int64_t *at = kiln__composite_read(r, sorted[1], KILN_DTYPE_I64, &order);
+  uint8_t *gone = kiln__composite_new(r, KILN_DTYPE_BOOL, 1, &n, &gone_tensor);
+  int64_t kept = 0, *keep = kiln__composite_new(r, KILN_DTYPE_I64, 1, &n, &result);
   if (r->status) return;
   kiln__zero(gone, (size_t)n);
   for (int64_t i = 0; i < n; i++) {
@@ -65,9 +65,10 @@ KILN_RECIPE(torchvision_nms) {
           wide ? overlaps_f64((const double *)data + a, (const double *)data + b, threshold)
                : overlaps_f32((const float *)data + a, (const float *)data + b, threshold);
     }
-    if (!kiln__recipe_ok(r, kiln_call_check(r->call, 1))) return;
+    if (!kiln__composite_ok(r, kiln_call_check(r->call, 1))) return;
   }
-  kiln__recipe_give(r, outs, kiln__recipe_copy(r, kiln__recipe_narrow(r, result, 0, 0, kept)));
+  kiln__composite_give(r, outs,
+                       kiln__composite_copy(r, kiln__composite_narrow(r, result, 0, 0, kept)));
 }
 
 /* -- roi_align -- */

@@ -36,8 +36,8 @@ static void mark(void *data, int64_t begin, int64_t end, int worker) {
     fault(c);
     return;
   }
-  int64_t granule = c->grain & -c->grain;
-  if (begin % (granule < 64 ? granule : 64) || end - begin < (c->n < c->grain ? c->n : c->grain))
+  int64_t align = c->grain & -c->grain;
+  if (begin % (align < 64 ? align : 64) || end - begin < (c->n < c->grain ? c->n : c->grain))
     fault(c);
   if (__atomic_exchange_n(&c->at_work[worker], 1, __ATOMIC_ACQ_REL)) fault(c);
   for (int64_t i = begin; i < end; i++) __atomic_fetch_add(&c->seen[i], 1, __ATOMIC_RELAXED);

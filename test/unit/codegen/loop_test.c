@@ -145,7 +145,7 @@ static void test_takes(void **unused) {
   (void)unused;
   static const struct {
     const char *text;
-    int takes[2];
+    int donors[2];
   } cases[] = {
       {"kernel { in b0: f32[8] [1] out b1: f32[8] [1] nest [8] {\n"
        "%0 = load f32 b0 + 0 [1]\n store f32 b1 + 0 [1], %0 } }",
@@ -200,8 +200,8 @@ static void test_takes(void **unused) {
     fixture_open(&f);
     const kiln_kernel_info info = kiln_loop_info(parse_loop(&f, cases[i].text, false, NULL));
     for (int o = 0; o < 2; o++) {
-      if (info.takes[o] != cases[i].takes[o])
-        fail_msg("output %d takes %d in %s", o, info.takes[o], cases[i].text);
+      if (info.donors[o] != cases[i].donors[o])
+        fail_msg("output %d takes %d in %s", o, info.donors[o], cases[i].text);
     }
     fixture_close(&f);
   }

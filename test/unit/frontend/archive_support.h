@@ -18,7 +18,7 @@ typedef struct archive_builder {
     size_t name_size, offset, packed, size;
     uint32_t crc;
     int method;
-  } records[ARCHIVE_RECORDS];
+  } entries[ARCHIVE_RECORDS];
   int count;
 } archive_builder;
 
@@ -31,16 +31,16 @@ static inline void archive_add_named(archive_builder *a, const char *name, size_
                                      const void *data, size_t size, bool deflated, size_t stated,
                                      bool wrong_crc) {
   int i = a->count++;
-  memcpy(a->records[i].name, name, name_size);
-  a->records[i].name_size = name_size;
-  a->records[i].offset = a->size;
-  a->records[i].size = stated ? stated : size;
-  a->records[i].crc = (uint32_t)crc32(0, data, (uInt)size) ^ (wrong_crc ? 1u : 0u);
-  a->records[i].method = deflated ? 8 : 0;
+  memcpy(a->entries[i].name, name, name_size);
+  a->entries[i].name_size = name_size;
+  a->entries[i].offset = a->size;
+  a->entries[i].size = stated ? stated : size;
+  a->entries[i].crc = (uint32_t)crc32(0, data, (uInt)size) ^ (wrong_crc ? 1u : 0u);
+  a->entries[i].method = deflated ? 8 : 0;
   archive__put(a, 0x04034b50, 4);
   archive__put(a, 20, 2);
   archive__put(a, 8, 2); /* sums and sizes follow the data: the header has zeros, as torch's has */
-  archive__put(a, (uint64_t)a->records[i].method, 2);
+  archive__put(a, (uint64_t)a->entries[i].method, 2);
   archive__put(a, 0, 4);
   archive__put(a, 0, 4);
   archive__put(a, 0, 4);
@@ -56,7 +56,7 @@ static inline void archive_add_named(archive_builder *a, const char *name, size_
     memset(a->bytes + a->size, 'Z', pad);
     a->size += pad;
     memcpy(a->bytes + a->size, data, size);
-    a->records[i].packed = size;
+    a->entries[i].packed = size;
   } else {
     z_stream s = {0};
     assert_int_equal(deflateInit2(&s, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
@@ -65,10 +65,10 @@ static inline void archive_add_named(archive_builder *a, const char *name, size_
     s.next_out = a->bytes + a->size;
     s.avail_out = (uInt)(ARCHIVE_MAX - a->size);
     assert_int_equal(deflate(&s, Z_FINISH), Z_STREAM_END);
-    a->records[i].packed = s.total_out;
+    a->entries[i].packed = s.total_out;
     deflateEnd(&s);
   }
-  a->size += a->records[i].packed;
+  a->size += a->entries[i].packed;
 }
 
 static inline void archive_add(archive_builder *a, const char *name, const char *text) {
@@ -80,7 +80,7 @@ static inline void archive_add_bytes(archive_builder *a, const char *name, const
   archive_add_named(a, name, strlen(name), data, size, false, 0, false);
 }
 
-/* The directory and the end record. */
+/* The directory and the end entry. */
 static inline void archive_finish(archive_builder *a) {
   size_t begin = a->size;
   for (int i = 0; i < a->count; i++) {
@@ -88,17 +88,17 @@ static inline void archive_finish(archive_builder *a) {
     archive__put(a, 0, 2);
     archive__put(a, 20, 2);
     archive__put(a, 8, 2);
-    archive__put(a, (uint64_t)a->records[i].method, 2);
+    archive__put(a, (uint64_t)a->entries[i].method, 2);
     archive__put(a, 0, 4);
-    archive__put(a, a->records[i].crc, 4);
-    archive__put(a, a->records[i].packed, 4);
-    archive__put(a, a->records[i].size, 4);
-    archive__put(a, a->records[i].name_size, 2);
+    archive__put(a, a->entries[i].crc, 4);
+    archive__put(a, a->entries[i].packed, 4);
+    archive__put(a, a->entries[i].size, 4);
+    archive__put(a, a->entries[i].name_size, 2);
     archive__put(a, 0, 2 + 2 + 2 + 2);
     archive__put(a, 0, 4);
-    archive__put(a, a->records[i].offset, 4);
-    memcpy(a->bytes + a->size, a->records[i].name, a->records[i].name_size);
-    a->size += a->records[i].name_size;
+    archive__put(a, a->entries[i].offset, 4);
+    memcpy(a->bytes + a->size, a->entries[i].name, a->entries[i].name_size);
+    a->size += a->entries[i].name_size;
   }
   size_t end = a->size;
   archive__put(a, 0x06054b50, 4);

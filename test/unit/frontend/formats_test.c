@@ -82,7 +82,7 @@ static void rows_are_reached(void **state) {
       if (rows[i].magic[k] == '?' && *rows[i].kind == 'B') bytes[rows[i].offset + k] = 9;
     }
     kiln_status *status = strcmp(rows[i].kind, "RECORD") == 0
-                              ? kiln_format_refuse_row(kiln_format_of_record(
+                              ? kiln_format_refuse_row(kiln_format_of_entry(
                                     kiln_str_make(rows[i].magic, rows[i].size)))
                               : kiln_format_refuse_model(bytes, sizeof bytes);
     if (!status) fail_msg("%s: not found", rows[i].name);

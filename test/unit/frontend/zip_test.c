@@ -10,7 +10,7 @@ typedef struct reading {
   const char *name;
   kiln_str data;
   bool in_place;
-  bool check_all; /* every record's sum, before the read */
+  bool check_all; /* every entry's sum, before the read */
 } reading;
 
 static kiln_status *open_and_read(kiln_mem *mem, reading *r, const char *expected) {
@@ -18,9 +18,9 @@ static kiln_status *open_and_read(kiln_mem *mem, reading *r, const char *expecte
   KILN_TRY(kiln_zip_open(kiln_arena_scoped(mem), r->mapping, &r->options, &zip));
   if (r->check_all) KILN_TRY(kiln_zip_check_all(zip));
   if (!r->name) return NULL;
-  kiln_zip_record *record = kiln_zip_find(zip, kiln_str_from(r->name));
-  if (!record) return KILN_ERROR(KILN_NOT_FOUND, "no record");
-  KILN_TRY(kiln_zip_read(zip, record, &r->data));
+  kiln_zip_entry *entry = kiln_zip_find(zip, kiln_str_from(r->name));
+  if (!entry) return KILN_ERROR(KILN_NOT_FOUND, "no record");
+  KILN_TRY(kiln_zip_read(zip, entry, &r->data));
   const char *begin = r->mapping->data;
   r->in_place = r->data.data >= begin && r->data.data < begin + r->mapping->size;
   if (expected && !kiln_str_is(r->data, expected)) return KILN_ERROR(KILN_INTERNAL, "other bytes");
@@ -106,7 +106,7 @@ static void refuses_lies(void **state) {
 
 static void checks_every_sum(void **state) {
   (void)state;
-  for (int i = 0; i < 6; i++) { /* which sum is wrong, and whether its record is deflated */
+  for (int i = 0; i < 6; i++) { /* which sum is wrong, and whether its entry is deflated */
     reading r = {.check_all = true};
     begin();
     archive_add(&builder, "t/a", "x");

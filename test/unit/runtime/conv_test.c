@@ -1,4 +1,4 @@
-/* conv_test.c: the dispatched convolutions against their plain twin, on every instruction set of
+/* conv_test.c: the dispatched convolutions against their reference, on every instruction set of
  * this machine: random geometry of one to three axes, strides and weights of any order, all ways of
  * kiln_conv_mode, and bits that do not depend on how the work is cut. */
 #include "test/unit/unit.h"
@@ -113,14 +113,14 @@ static void run_part(const kiln_conv *c, const kiln_conv_plan *p, kiln_conv_fn f
 static void run_cut(const kiln_conv *c, const kiln_conv_plan *p, kiln_conv_fn fn, char *scratch) {
   kiln_conv_part part = {0};
   if (!p->by_tiles) {
-    run_part(c, p, fn, part, p->units, scratch);
+    run_part(c, p, fn, part, p->slabs, scratch);
     return;
   }
   runs_by_tiles++;
   for (int i = 0; i < WORKERS; i++) memset(scratch + (size_t)i * p->scratch, 0, sizeof(int64_t));
-  for (part.unit = 0; part.unit < p->units; part.unit++) {
+  for (part.slab = 0; part.slab < p->slabs; part.slab++) {
     int64_t column;
-    const int64_t columns = kiln__conv_part_columns(p, part.unit % p->column_units, &column);
+    const int64_t columns = kiln__conv_part_columns(p, part.slab % p->column_slabs, &column);
     const int64_t rows = (c->outputs + p->tile_rows - 1) / p->tile_rows;
     for (part.channel = 0; part.channel < c->channels; part.channel += p->block_channels) {
       run_part(c, p, fn, part, rows * ((columns + p->panel - 1) / p->panel), scratch);
@@ -169,7 +169,7 @@ static void check(problem *p, unsigned *modes) {
   void *got = malloc(bytes), *cut = malloc(bytes);
   assert_non_null(got);
   assert_non_null(cut);
-  kiln__conv_plain(p->dtype, &p->conv);
+  kiln__conv_reference(p->dtype, &p->conv);
   for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
     memset(got, 0xff, bytes);
     *modes |= 1u << run(p, (kiln_isa)isa, 1, true, got);
@@ -227,7 +227,7 @@ static void test_random(void **state) {
   }
 }
 
-/* Many channels, taps and columns: several blocks of the sum, several units. */
+/* Many channels, taps and columns: several blocks of the sum, several slabs. */
 static void test_blocks(void **state) {
   (void)state;
   static const struct {
@@ -236,15 +236,15 @@ static void test_blocks(void **state) {
   } cases[] = {
       {300, 70, 1, {1, 1, 500}, {1, 1, 1}, 1, 0, 1, KILN_CONV_DIRECT},
       {1500, 20, 1, {1, 9, 9}, {1, 1, 1}, 1, 0, 1, KILN_CONV_DIRECT},
-      {130, 33, 1, {1, 20, 31}, {1, 3, 3}, 1, 1, 1, KILN_CONV_BAND},
-      {70, 17, 2, {1, 33, 300}, {1, 3, 5}, 2, 2, 1, KILN_CONV_BAND},
-      {5, 9, 1, {1, 1, 3000}, {1, 1, 700}, 3, 10, 1, KILN_CONV_BAND},
-      {40, 12, 1, {9, 10, 11}, {3, 3, 3}, 1, 1, 1, KILN_CONV_BAND},
-      {3, 12, 1, {12, 12, 70}, {3, 1, 3}, 2, 1, 2, KILN_CONV_BAND},
+      {130, 33, 1, {1, 20, 31}, {1, 3, 3}, 1, 1, 1, KILN_CONV_PADDED},
+      {70, 17, 2, {1, 33, 300}, {1, 3, 5}, 2, 2, 1, KILN_CONV_PADDED},
+      {5, 9, 1, {1, 1, 3000}, {1, 1, 700}, 3, 10, 1, KILN_CONV_PADDED},
+      {40, 12, 1, {9, 10, 11}, {3, 3, 3}, 1, 1, 1, KILN_CONV_PADDED},
+      {3, 12, 1, {12, 12, 70}, {3, 1, 3}, 2, 1, 2, KILN_CONV_PADDED},
       {2, 5, 1, {1, 40, 40}, {1, 2, 2}, 1, 390, 777, KILN_CONV_GATHER},
       {400, 50, 1, {1, 2, 2}, {1, 3, 3}, 1, 1, 1, KILN_CONV_DOT},
-      {4000, 5, 1, {1, 7, 7}, {1, 7, 7}, 1, 0, 1, KILN_CONV_BAND},
-      {2, 3, 1, {1, 600, 2}, {1, 5, 1}, 1, 2, 1, KILN_CONV_BAND},
+      {4000, 5, 1, {1, 7, 7}, {1, 7, 7}, 1, 0, 1, KILN_CONV_PADDED},
+      {2, 3, 1, {1, 600, 2}, {1, 5, 1}, 1, 2, 1, KILN_CONV_PADDED},
       {1, 1, 40, {1, 7, 7}, {1, 5, 5}, 1, 2, 1, KILN_CONV_DEPTHWISE},
       {1, 2, 9, {1, 14, 14}, {1, 3, 3}, 2, 1, 1, KILN_CONV_DEPTHWISE},
       {1, 1, 3, {1, 300, 90}, {1, 7, 7}, 1, 3, 1, KILN_CONV_DEPTHWISE},

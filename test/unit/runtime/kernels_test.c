@@ -119,7 +119,7 @@ static void expect(const one_case *c, const char *have, size_t step, const char 
              (int)c->ctype, how, i);
   }
 }
-/* The instruction set whose strided loop, element by element, is the plain twin of `isa`. */
+/* The instruction set whose strided loop, element by element, is the reference of `isa`. */
 static kiln_isa twin_of(const one_case *c, kiln_isa isa) {
   bool math = has_math[c->functor] && (c->ctype == KILN_CTYPE_F32 || c->ctype == KILN_CTYPE_F64);
   return math && isa > KILN_ISA_AVX2 ? KILN_ISA_AVX2 : math ? isa : KILN_ISA_V2;

@@ -1,4 +1,4 @@
-/* matmul_test.c: the dispatched gemm against its plain twin, on every instruction set of this
+/* matmul_test.c: the dispatched gemm against its reference, on every instruction set of this
  * processor: tails of all tile sizes, blocks of k, strides, alpha and beta. */
 #include "test/unit/unit.h"
 
@@ -58,7 +58,7 @@ static void compare(kiln_isa isa, kiln_dtype dtype, int64_t m, int64_t n, int64_
   const kiln_dispatch *d = kiln_dispatch_select(isa);
   (dtype == KILN_DTYPE_F32 ? d->gemm_f32 : d->gemm_f64)(&whole, &plan, scratch);
   g.c = want;
-  kiln__matmul_plain(dtype, &g);
+  kiln__matmul_reference(dtype, &g);
   const double unit = dtype == KILN_DTYPE_F32 ? 0x1p-23 : 0x1p-52;
   for (int64_t i = 0; i < m * n * l.step; i++) { /* what lies between the elements too */
     const double x = get(dtype, c, i), y = get(dtype, want, i);

@@ -24,7 +24,7 @@
   X(block_diag)                \
   X(cartesian_prod)            \
   X(masked_scatter)
-KERNELS(KILN_RECIPE_DECLARE)
+KERNELS(KILN_COMPOSITE_DECLARE)
 
 enum { MOST_ARGS = 12, MOST_NUMBERS = 256 };
 
@@ -78,10 +78,10 @@ static kiln_status *run_step(kiln_call *call, const kiln_ivalue *args, kiln_ival
   assert_int_equal(call->arg_count, count);
   return status;
 }
-/* The same as a recipe: two kernels deep. */
-KILN_RECIPE(nest_step) {
+/* The same as a composite: two kernels deep. */
+KILN_COMPOSITE(nest_step) {
   kiln_ivalue results[KILN_MAX_OUTS] = {{0}};
-  (void)kiln__recipe_ok(r, run_step(r->call, args, results));
+  (void)kiln__composite_ok(r, run_step(r->call, args, results));
   for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = results[i];
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/kernels/recipe.h"
+#include "runtime/kernels/composite.h"
 #include "test/unit/unit.h"
 
 typedef struct fixture {

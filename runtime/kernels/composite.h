@@ -1,129 +1,132 @@
-/* recipe.h: operators made of other kernels.
+/* composite.h: operators made of other kernels.
  *
- * A recipe calls kernels like functions: KILN_COOK(r, add, T(a), T(b), I(1)) is a tensor that lives
- * until the recipe ends. The first failure is kept, every later call does nothing and gives NULL,
- * and all that a recipe may ask of a tensor (size, rank, dtype) has an answer for NULL: so a recipe
- * reads like a formula and fails with the first error. Loops must be bounded without the answers.
- * Arguments are all of the schema's, in its order, without defaults. */
-#ifndef KILN_RUNTIME_KERNELS_RECIPE_H
-#define KILN_RUNTIME_KERNELS_RECIPE_H
+ * A composite calls kernels like functions: KILN_STEP(r, add, T(a), T(b), I(1)) is a tensor that
+ * lives until the composite ends. The first failure is kept, every later call does nothing and
+ * gives NULL, and all that a composite may ask of a tensor (size, rank, dtype) has an answer for
+ * NULL: so a composite reads like a formula and fails with the first error. Loops must be bounded
+ * without the answers. Arguments are all of the schema's, in its order, without defaults. */
+#ifndef KILN_RUNTIME_KERNELS_COMPOSITE_H
+#define KILN_RUNTIME_KERNELS_COMPOSITE_H
 
 #include "runtime/kernels/support.h"
 
-typedef struct kiln__recipe {
+typedef struct kiln__composite {
   kiln_call *call;
   kiln_status *status; /* the first failure */
   int count, capacity;
   kiln_ivalue *temps; /* owned */
   kiln_ivalue few[24];
-} kiln__recipe;
+} kiln__composite;
 
-/* Opens a kernel made by a recipe: `r`, `args`, `outs`. */
-#define KILN_RECIPE(name)                                                                     \
-  static void recipe_##name(kiln__recipe *r, const kiln_ivalue *args, kiln_ivalue *outs);     \
-  KILN_KERNEL(name) { return kiln__recipe_run(call, recipe_##name, args, outs); }             \
-  static void recipe_##name(KILN_UNUSED kiln__recipe *r, KILN_UNUSED const kiln_ivalue *args, \
-                            KILN_UNUSED kiln_ivalue *outs)
-kiln_status *kiln__recipe_run(kiln_call *call,
-                              void (*recipe)(kiln__recipe *, const kiln_ivalue *, kiln_ivalue *),
-                              const kiln_ivalue *args, kiln_ivalue *outs) KILN_MUST_USE;
+/* Opens a kernel made by a composite: `r`, `args`, `outs`. */
+#define KILN_COMPOSITE(name)                                                                    \
+  static void composite_##name(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs); \
+  KILN_KERNEL(name) { return kiln__composite_run(call, composite_##name, args, outs); }         \
+  static void composite_##name(KILN_UNUSED kiln__composite *r,                                  \
+                               KILN_UNUSED const kiln_ivalue *args, KILN_UNUSED kiln_ivalue *outs)
+kiln_status *kiln__composite_run(kiln_call *call,
+                                 void (*composite)(kiln__composite *, const kiln_ivalue *,
+                                                   kiln_ivalue *),
+                                 const kiln_ivalue *args, kiln_ivalue *outs) KILN_MUST_USE;
 
 /* Keeps the first failure; true when there is none. */
-bool kiln__recipe_ok(kiln__recipe *r, kiln_status *status);
-#define KILN_RECIPE_FAIL(r, ...) \
-  ((void)kiln__recipe_ok(r, KILN_OP_FAIL(__VA_ARGS__)), KILN_ASSERT((r)->status))
+bool kiln__composite_ok(kiln__composite *r, kiln_status *status);
+#define KILN_COMPOSITE_FAIL(r, ...) \
+  ((void)kiln__composite_ok(r, KILN_OP_FAIL(__VA_ARGS__)), KILN_ASSERT((r)->status))
 /* True when nothing has failed and the budget is not over: no step goes on from one that was left
  * unfinished. Asked before each step and whenever something is kept. */
-bool kiln__recipe_goes_on(kiln__recipe *r);
+bool kiln__composite_goes_on(kiln__composite *r);
 /* Takes a tensor (or value) over and gives it back; NULL stays NULL. */
-kiln_tensor *kiln__recipe_keep(kiln__recipe *r, kiln_tensor *t);
+kiln_tensor *kiln__composite_keep(kiln__composite *r, kiln_tensor *t);
 
 /* The kernel's first result. */
-kiln_tensor *kiln__recipe_cook(kiln__recipe *r, kiln_kernel_body body, int count,
-                               const kiln_ivalue *args);
-/* All of its results. */
-void kiln__recipe_cook_many(kiln__recipe *r, kiln_kernel_body body, int count,
-                            const kiln_ivalue *args, int result_count, kiln_tensor **out);
-/* A kernel whose result is a list of tensors: the list, NULL after a failure. */
-kiln_list *kiln__recipe_cook_list(kiln__recipe *r, kiln_kernel_body body, int count,
+kiln_tensor *kiln__composite_step(kiln__composite *r, kiln_kernel_body body, int count,
                                   const kiln_ivalue *args);
+/* All of its results. */
+void kiln__composite_step_many(kiln__composite *r, kiln_kernel_body body, int count,
+                               const kiln_ivalue *args, int result_count, kiln_tensor **out);
+/* A kernel whose result is a list of tensors: the list, NULL after a failure. */
+kiln_list *kiln__composite_step_list(kiln__composite *r, kiln_kernel_body body, int count,
+                                     const kiln_ivalue *args);
 #define KILN_ARG_COUNT(...) \
   ((int)(sizeof((const kiln_ivalue[]){__VA_ARGS__}) / sizeof(kiln_ivalue)))
-#define KILN_COOK(r, name, ...)                                          \
-  kiln__recipe_cook(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
-                    (const kiln_ivalue[]){__VA_ARGS__})
-#define KILN_COOK_LIST(r, name, ...)                                          \
-  kiln__recipe_cook_list(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
-                         (const kiln_ivalue[]){__VA_ARGS__})
-#define KILN_COOK_MANY(r, name, result_count, out, ...)                       \
-  kiln__recipe_cook_many(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
-                         (const kiln_ivalue[]){__VA_ARGS__}, result_count, out)
+#define KILN_STEP(r, name, ...)                                             \
+  kiln__composite_step(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
+                       (const kiln_ivalue[]){__VA_ARGS__})
+#define KILN_STEP_LIST(r, name, ...)                                             \
+  kiln__composite_step_list(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
+                            (const kiln_ivalue[]){__VA_ARGS__})
+#define KILN_STEP_MANY(r, name, result_count, out, ...)                          \
+  kiln__composite_step_many(r, kiln__kernel_##name, KILN_ARG_COUNT(__VA_ARGS__), \
+                            (const kiln_ivalue[]){__VA_ARGS__}, result_count, out)
 /* Writes it as result i of the operator. */
-void kiln__recipe_give(kiln__recipe *r, kiln_ivalue *out, kiln_tensor *t);
+void kiln__composite_give(kiln__composite *r, kiln_ivalue *out, kiln_tensor *t);
 /* Gives f of each element, which is read and computed as F64, in a dtype. */
-void kiln__recipe_map(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, double (*f)(double),
-                      kiln_ivalue *out);
+void kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype, double (*f)(double),
+                         kiln_ivalue *out);
 
 /* -- Arguments: borrowed -- */
-#define T(t) kiln__recipe_tensor(t)
+#define T(t) kiln__composite_tensor(t)
 #define I(i) kiln_int(i)
 #define F(f) kiln_float(f)
 #define B(b) kiln_bool(b)
 #define NONE kiln_none()
-static inline kiln_ivalue kiln__recipe_tensor(kiln_tensor *t) {
+static inline kiln_ivalue kiln__composite_tensor(kiln_tensor *t) {
   return t ? kiln_of_tensor(t) : kiln_none();
 }
-/* int[] and Tensor[], kept by the recipe. */
-kiln_ivalue kiln__recipe_ints(kiln__recipe *r, int count, const int64_t *ints);
-kiln_ivalue kiln__recipe_tensors(kiln__recipe *r, int64_t count, kiln_tensor *const *tensors);
-kiln_ivalue kiln__recipe_text(kiln__recipe *r, const char *text);
-#define INTS(...)                                                                       \
-  kiln__recipe_ints(r, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
-                    (const int64_t[]){__VA_ARGS__})
-static inline kiln_ivalue kiln__recipe_no_list(kiln__recipe *r) {
-  return kiln__recipe_ints(r, 0, NULL);
+/* int[] and Tensor[], kept by the composite. */
+kiln_ivalue kiln__composite_ints(kiln__composite *r, int count, const int64_t *ints);
+kiln_ivalue kiln__composite_tensors(kiln__composite *r, int64_t count, kiln_tensor *const *tensors);
+kiln_ivalue kiln__composite_text(kiln__composite *r, const char *text);
+#define INTS(...)                                                                          \
+  kiln__composite_ints(r, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+                       (const int64_t[]){__VA_ARGS__})
+static inline kiln_ivalue kiln__composite_no_list(kiln__composite *r) {
+  return kiln__composite_ints(r, 0, NULL);
 }
 
 /* -- Questions; NULL answers 0 -- */
-static inline int kiln__recipe_rank(const kiln_tensor *t) { return t ? kiln_tensor_rank(t) : 0; }
-static inline int64_t kiln__recipe_numel(const kiln_tensor *t) { return t ? t->numel : 0; }
+static inline int kiln__composite_rank(const kiln_tensor *t) { return t ? kiln_tensor_rank(t) : 0; }
+static inline int64_t kiln__composite_numel(const kiln_tensor *t) { return t ? t->numel : 0; }
 /* dim may be negative; a dimension that is not there has size 1. */
-static inline int64_t kiln__recipe_size(const kiln_tensor *t, int dim) {
-  int rank = kiln__recipe_rank(t);
+static inline int64_t kiln__composite_size(const kiln_tensor *t, int dim) {
+  int rank = kiln__composite_rank(t);
   if (dim < 0) dim += rank;
   return dim >= 0 && dim < rank ? kiln_tensor_sizes(t)[dim] : 1;
 }
-static inline kiln_dtype kiln__recipe_dtype(const kiln_tensor *t) {
+static inline kiln_dtype kiln__composite_dtype(const kiln_tensor *t) {
   return t ? kiln_tensor_dtype(t) : KILN_DTYPE_F32;
 }
 /* In which elements are worked on that are rounded once at the end. */
-static inline kiln_dtype kiln__recipe_work_dtype(kiln_dtype dtype) {
+static inline kiln_dtype kiln__composite_work_dtype(kiln_dtype dtype) {
   return kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_I64 : KILN_DTYPE_F64;
 }
 /* Refuses complex numbers and dtypes without arithmetic; true when there is no failure. */
-bool kiln__recipe_check_real(kiln__recipe *r, const kiln_tensor *t);
+bool kiln__composite_check_real(kiln__composite *r, const kiln_tensor *t);
 /* A dimension argument, wrapped; 0 after a failure. */
-int kiln__recipe_dim(kiln__recipe *r, int64_t dim, int rank);
+int kiln__composite_dim(kiln__composite *r, int64_t dim, int rank);
 /* Contiguous elements in a dtype, for reading; `out` is the tensor itself. NULL after a failure. */
-const void *kiln__recipe_read(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype, kiln_tensor **out);
+const void *kiln__composite_read(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
+                                 kiln_tensor **out);
 /* A new contiguous tensor and its elements; NULL after a failure. */
-void *kiln__recipe_new(kiln__recipe *r, kiln_dtype dtype, int rank, const int64_t *sizes,
-                       kiln_tensor **out);
+void *kiln__composite_new(kiln__composite *r, kiln_dtype dtype, int rank, const int64_t *sizes,
+                          kiln_tensor **out);
 
 /* -- Shorthand for the commonest kernels -- */
-kiln_tensor *kiln__recipe_to(kiln__recipe *r, kiln_tensor *t, kiln_dtype dtype);
-kiln_tensor *kiln__recipe_reshape(kiln__recipe *r, kiln_tensor *t, int rank, const int64_t *sizes);
-kiln_tensor *kiln__recipe_narrow(kiln__recipe *r, kiln_tensor *t, int dim, int64_t start,
-                                 int64_t length);
+kiln_tensor *kiln__composite_to(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype);
+kiln_tensor *kiln__composite_reshape(kiln__composite *r, kiln_tensor *t, int rank,
+                                     const int64_t *sizes);
+kiln_tensor *kiln__composite_narrow(kiln__composite *r, kiln_tensor *t, int dim, int64_t start,
+                                    int64_t length);
 /* In its order of memory a fresh copy that is row-major. */
-kiln_tensor *kiln__recipe_copy(kiln__recipe *r, kiln_tensor *t);
+kiln_tensor *kiln__composite_copy(kiln__composite *r, kiln_tensor *t);
 /* Whole numbers as float. */
-kiln_tensor *kiln__recipe_as_float(kiln__recipe *r, kiln_tensor *t);
+kiln_tensor *kiln__composite_as_float(kiln__composite *r, kiln_tensor *t);
 /* A loss by its reduction: 0 as it is, 1 mean, 2 sum. */
-kiln_tensor *kiln__recipe_reduced(kiln__recipe *r, kiln_tensor *t, int64_t how);
+kiln_tensor *kiln__composite_reduced(kiln__composite *r, kiln_tensor *t, int64_t how);
 
-/* -- The kernels that recipes use -- */
-#define KILN_RECIPE_KERNELS(X)    \
+/* -- The kernels that composites use -- */
+#define KILN_COMPOSITE_KERNELS(X) \
   X(abs)                          \
   X(add)                          \
   X(sub)                          \
@@ -289,8 +292,8 @@ kiln_tensor *kiln__recipe_reduced(kiln__recipe *r, kiln_tensor *t, int64_t how);
   X(torchaudio_lfilter_core_loop) \
   X(any_dim)                      \
   X(index_add)
-#define KILN_RECIPE_DECLARE(name) \
+#define KILN_COMPOSITE_DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
-KILN_RECIPE_KERNELS(KILN_RECIPE_DECLARE)
+KILN_COMPOSITE_KERNELS(KILN_COMPOSITE_DECLARE)
 
 #endif

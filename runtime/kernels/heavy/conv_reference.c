@@ -1,5 +1,5 @@
-/* conv_plain.c: convolutions in plain loops: the twin that tests compare the fast kernels with, and
- * what integers (which wrap around) and complex numbers take. */
+/* conv_reference.c: convolutions in plain loops: the twin that tests compare the fast kernels with,
+ * and what integers (which wrap around) and complex numbers take. */
 #include "runtime/kernels/heavy/conv.h"
 
 #include <complex.h>
@@ -56,7 +56,7 @@ PLAIN_CONV(f64, double, double)
 PLAIN_CONV(i64, int64_t, uint64_t)
 PLAIN_CONV(c128, double complex, double complex)
 
-void kiln__conv_plain(kiln_dtype dtype, const kiln_conv *c) {
+void kiln__conv_reference(kiln_dtype dtype, const kiln_conv *c) {
   switch (dtype) {
     case KILN_DTYPE_F32: plain_f32(c); break;
     case KILN_DTYPE_F64: plain_f64(c); break;

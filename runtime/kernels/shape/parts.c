@@ -1,4 +1,4 @@
-/* pieces.c: tensors cut into lists of views, and joined: chunk, split, unbind, cat, stack. */
+/* parts.c: tensors cut into lists of views, and joined: chunk, split, unbind, cat, stack. */
 #include <string.h>
 
 #include "runtime/kernels/pointwise/iter.h"
