@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include "base/job_lock.h"
+#include "codegen/cache.h"
+#include "codegen/generator_version.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/loop/eval.h"
 #include "codegen/object.h"
 #include "codegen/process.h"
-
-/* Raised whenever the same loop IR gives other code. */
-#define GENERATOR_VERSION "1"
 
 /* Who calls LLVM: here, or in a process of its own. For one thread at a time. */
 typedef struct worker {
@@ -33,6 +32,7 @@ struct kiln_codegen {
   bool broken;     /* atomic: see kiln__llvm_backend_create */
   int jobs;        /* atomic: under way; while there are any, processes live */
   uint64_t memory; /* atomic: that a process may take; 0: no limit */
+  kiln__cache cache;
 };
 
 typedef struct code {
@@ -51,6 +51,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   codegen->apart = env->flags.compile_process;
   codegen->memory = (uint64_t)env->flags.compile_memory;
   kiln_job_lock_init(&codegen->lock);
+  kiln__cache_init(&codegen->cache, env->mem, (uint64_t)env->flags.code_cache);
   *out_codegen = codegen;
   return NULL;
 }
@@ -58,6 +59,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
 void kiln_codegen_destroy(kiln_codegen *codegen) {
   if (!codegen) return;
   kiln_mem *mem = codegen->env->mem;
+  kiln__cache_deinit(&codegen->cache);
   for (worker *w = codegen->workers, *next; w; w = next) {
     next = w->next;
     kiln__llvm_backend_destroy(w->llvm);
@@ -85,7 +87,7 @@ static void tell_missing(kiln_codegen *codegen, const kiln_status *status) {
 
 static void set_version(kiln_codegen *codegen, const char *llvm) {
   if (*codegen->version) return;
-  snprintf(codegen->version, sizeof codegen->version, "generator " GENERATOR_VERSION ", %s", llvm);
+  snprintf(codegen->version, sizeof codegen->version, "%s, %s", kiln__generator_version, llvm);
 }
 
 /* One that nobody has, or a new one. */
@@ -165,7 +167,7 @@ enum { PREFIX = sizeof KILN_KERNEL_SYMBOL - 1 };
 typedef struct llvm_job {
   kiln_codegen *codegen;
   const kiln_loop_fn *fn; /* NULL: LLVM is opened, and that is all */
-  kiln_str text;          /* of it, where LLVM has a process of its own */
+  kiln_str text;          /* of it */
   kiln_digest digest;
   char name[KILN_KERNEL_SYMBOL_BYTES];
   kiln__llvm_product product;
@@ -181,9 +183,9 @@ static void symbol_of(kiln_digest digest, char out_name[KILN_KERNEL_SYMBOL_BYTES
 static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__llvm_product product,
                          kiln_arena *scratch) {
   llvm_job job = {.codegen = codegen, .fn = fn, .product = product};
-  job.digest = kiln_loop_digest(fn, scratch);
+  job.text = kiln_loop_print(fn, scratch);
+  job.digest = kiln_digest_bytes(job.text.data, job.text.len);
   symbol_of(job.digest, job.name);
-  if (codegen->apart) job.text = kiln_loop_print(fn, scratch);
   return job;
 }
 
@@ -316,14 +318,38 @@ static kiln_status *compile(llvm_job *job, kiln_backend backend, kiln_reason *ou
   return finish(status, c, begin, out_reason, out_code);
 }
 
+/* What a kernel in memory depends on; one on disk depends on LLVM's version as well. */
+static kiln_digest key_of(const llvm_job *job, kiln_backend backend) {
+  char text[160];
+  const int len = snprintf(text, sizeof text, "%s, backend %d, %s, %s", kiln__generator_version,
+                           (int)backend, kiln_isa_name(job->codegen->env->isa), job->name);
+  return kiln_digest_bytes(text, (size_t)len);
+}
+
+static kiln_status *obtain(llvm_job *job, kiln_backend backend, kiln_reason *out_reason,
+                           kiln_compiled **out_code, bool *out_made) {
+  kiln__cache *cache = &job->codegen->cache;
+  kiln__cache_entry *entry;
+  kiln_status *status = NULL;
+  *out_reason = KILN_REASON_compile_budget;
+  KILN_TRY(kiln__cache_enter(cache, key_of(job, backend), &entry));
+  *out_reason = KILN_REASON_none;
+  const bool make = !entry->code;
+  if (make) status = compile(job, backend, out_reason, &entry->code);
+  if (out_made) *out_made = make;
+  if (!status) *out_code = kiln_compiled_retain(entry->code);
+  kiln__cache_leave(cache, entry);
+  return status;
+}
+
 kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
-                                  kiln_compiled **out_code) {
+                                  kiln_compiled **out_code, bool *out_made) {
   *out_reason = KILN_REASON_types_unknown;
   KILN_TRY(kiln_loop_needs_numbers(fn));
   kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
   llvm_job job = make_job(codegen, fn, KILN__LLVM_OBJECT, scratch);
-  kiln_status *status = compile(&job, backend, out_reason, out_code);
+  kiln_status *status = obtain(&job, backend, out_reason, out_code, out_made);
   kiln_arena_destroy(scratch);
   return status;
 }

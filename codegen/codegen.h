@@ -56,11 +56,13 @@ void kiln_codegen_end(kiln_codegen *codegen);
 /* Whether libLLVM was opened in this process; a compilation did it. */
 bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen);
 
-/* Compiles a verified kernel. On failure *out_reason says it in one word, the status in a sentence;
- * the caller's group then stays with the interpreter. */
+/* The kernel of verified loop IR, from the context's cache, where each is compiled once: who asks
+ * for one that another thread is compiling waits, and compiles it where the other has failed.
+ * *out_made (may be NULL): this call compiled it. On failure *out_reason says it in one word, the
+ * status in a sentence; the caller's group then stays with the interpreter. */
 kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
-                                  kiln_compiled **out_code) KILN_MUST_USE;
+                                  kiln_compiled **out_code, bool *out_made) KILN_MUST_USE;
 /* Loads what an earlier compilation gave as object bytes, without LLVM. */
 kiln_status *kiln_codegen_load(kiln_codegen *codegen, const kiln_loop_fn *fn, const void *object,
                                size_t object_bytes, kiln_reason *out_reason,
@@ -74,7 +76,8 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena,
                                kiln_str *out_text) KILN_MUST_USE;
 
-/* What object code depends on besides the loop IR: generator, LLVM's version, CPU. Opens LLVM. */
+/* What object code depends on besides the loop IR: the generator's sources and the kernels' ABI,
+ * LLVM's version, CPU. Opens LLVM. */
 kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) KILN_MUST_USE;
 
 #endif

@@ -285,8 +285,7 @@ static kiln_status *compile_group(job *j, kiln_node *node) {
     record->reason = late ? KILN_REASON_compile_budget : KILN_REASON_too_many_groups;
     return give_up_group(j, node, record);
   }
-  const kiln_group_record *const made[] = {jit->groups, jit->spare_groups, NULL};
-  kiln_group_compile(&jit->env, jit->codegen, group, made, jit->arena, record);
+  kiln_group_compile(&jit->env, jit->codegen, group, jit->arena, record);
   jit->compile_ns += record->compile_ns;
   if (record->code) {
     jit->compiles += !record->shares;

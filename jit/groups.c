@@ -3,48 +3,31 @@
 
 /* -- Compiling -- */
 
-/* The kernel of an earlier group with the same loop IR, whose digest is its name; or NULL. */
-static const kiln_group_record *find_alike(const kiln_group_record *const *made, const char *hash) {
-  for (; *made; made++) {
-    for (const kiln_group_record *r = *made; r; r = r->next) {
-      if (r->code && strcmp(r->hash, hash) == 0) return r;
-    }
-  }
-  return NULL;
-}
-
 static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
-                            const kiln_group_record *const *made, kiln_arena *arena,
-                            kiln_group_record *record) {
+                            kiln_arena *arena, kiln_group_record *record) {
+  bool made;
   kiln_arena *scratch = kiln_arena_scoped(env->mem);
   kiln_loop_fn *fn = NULL;
   KILN_TRY(kiln_codegen_lower(graph, scratch, &record->reason, &fn));
-  kiln_digest_format(kiln_loop_digest(fn, scratch), record->hash);
-  const kiln_group_record *alike = find_alike(made, record->hash);
-  if (alike) {
-    record->loop_ir = alike->loop_ir;
-    record->code = kiln_compiled_retain(alike->code);
-    record->shares = true;
-    return NULL;
-  }
-  kiln_str text = kiln_loop_print(fn, scratch);
-  record->loop_ir = kiln_arena_strndup(arena, text.data, text.len);
+  const kiln_str text = kiln_loop_print(fn, arena);
+  record->loop_ir = text.data;
+  kiln_digest_format(kiln_digest_bytes(text.data, text.len), record->hash);
   kiln_backend backend = (kiln_backend)env->flags.codegen;
-  KILN_TRY(kiln_codegen_compile(codegen, fn, backend, &record->reason, &record->code));
-  record->compile_ns = (uint64_t)record->code->compile_ns;
+  KILN_TRY(kiln_codegen_compile(codegen, fn, backend, &record->reason, &record->code, &made));
+  record->shares = !made;
+  record->compile_ns = made ? (uint64_t)record->code->compile_ns : 0;
   return NULL;
 }
 static kiln_status *try_compile(kiln_env *env, struct kiln_codegen *codegen,
-                                const kiln_graph *graph, const kiln_group_record *const *made,
-                                kiln_arena *arena, kiln_group_record *record) {
-  KILN_PROTECT(compile(env, codegen, graph, made, arena, record));
+                                const kiln_graph *graph, kiln_arena *arena,
+                                kiln_group_record *record) {
+  KILN_PROTECT(compile(env, codegen, graph, arena, record));
 }
 
 void kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
-                        const kiln_group_record *const *made, kiln_arena *arena,
-                        kiln_group_record *record) {
+                        kiln_arena *arena, kiln_group_record *record) {
   record->reason = KILN_REASON_none;
-  kiln_status *status = try_compile(env, codegen, graph, made, arena, record);
+  kiln_status *status = try_compile(env, codegen, graph, arena, record);
   if (!status) {
     KILN_LOG(&env->log, compile, 1, "%s: %u operator%s, kernel %.8s, %.2f ms", record->name,
              record->operators, kiln_plural(record->operators), record->hash,

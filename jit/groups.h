@@ -28,12 +28,11 @@ typedef struct kiln_group_record {
   struct kiln_group_record *next; /* in order of making */
 } kiln_group_record;
 
-/* Compiles the group's graph, or shares the kernel of a group in the lists `made` (NULL ends them)
- * that has the same loop IR: then compile_ns is 0. A failure is told in record->reason, and to the
+/* Gets the kernel of the group's graph: the context's, where an equal group was compiled before:
+ * then compile_ns is 0. A failure is told in record->reason, and to the
  * log. `arena` keeps the texts. */
 void kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
-                        const kiln_group_record *const *made, kiln_arena *arena,
-                        kiln_group_record *record);
+                        kiln_arena *arena, kiln_group_record *record);
 /* Fills in what people are told of it; texts in `arena`. */
 void kiln_group_tell(const kiln_node *node, kiln_arena *arena, kiln_group_record *record);
 /* What the interpreter needs of it; memory in `arena`. */

@@ -133,11 +133,10 @@ kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) KILN_MUST_USE;
 
 /* -- Text -- */
 
+/* The canonical text, whose digest is the kernel's name. */
 kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena);
 /* Parses and verifies. KILN_INVALID_ARGUMENT with the line. */
 kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **out_fn) KILN_MUST_USE;
-/* The name of the kernel: digest of the canonical text. */
-kiln_digest kiln_loop_digest(const kiln_loop_fn *fn, kiln_arena *scratch);
 
 /* Types, operands, index maps within their buffers, every output element stored by one nest at
  * most. KILN_INTERNAL says what is wrong and where. */

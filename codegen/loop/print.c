@@ -95,8 +95,3 @@ kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
   kiln_text_puts(&text, "}\n");
   return kiln_text_str(&text);
 }
-
-kiln_digest kiln_loop_digest(const kiln_loop_fn *fn, kiln_arena *scratch) {
-  kiln_str text = kiln_loop_print(fn, scratch);
-  return kiln_digest_bytes(text.data, text.len);
-}

@@ -46,7 +46,8 @@ static kiln_status *live(kiln_mem *mem, void *arg) {
 /* Tolerant: what could not be compiled is interpreted. */
 static void test_life(void **state) {
   (void)state;
-  context = context_with("codegen", "eval");
+  context = context_with("code_cache", "0"); /* each life compiles, and leaves nothing */
+  assert_ok(kiln_context_set(context, "codegen", "eval", NULL));
   context->env->log.level[KILN_LOG_warn] = 0;
   static char path[] = TEST_DATA "/own/triple_add/model.pt";
   sweep__run(context->env->mem, live, path, true);

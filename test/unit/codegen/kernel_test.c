@@ -365,8 +365,8 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
     kiln_dtype out_dtype = k.fn->buffers.data[INPUTS].dtype;
     size_t out_bytes = (size_t)k.spans[INPUTS] * (size_t)kiln_loop_size(out_dtype);
     char *a = malloc(out_bytes), *b = malloc(out_bytes);
-    assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_EVAL, &reason, &eval));
-    assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_LLVM, &reason, &llvm));
+    assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_EVAL, &reason, &eval, NULL));
+    assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_LLVM, &reason, &llvm, NULL));
     assert_int_equal(reason, KILN_REASON_none);
     run_kernel(&k, eval, scalars, a);
     run_kernel(&k, llvm, scalars, b);
@@ -411,7 +411,7 @@ static void check_text(fixture *f, kiln_codegen *codegen, const char *text, cons
   kiln_loop_fn *fn = parse_loop(f, text, true, NULL);
   for (int backend = 0; backend < 2; backend++) {
     assert_ok(kiln_codegen_compile(codegen, fn, backend ? KILN_BACKEND_LLVM : KILN_BACKEND_EVAL,
-                                   &reason, &code));
+                                   &reason, &code, NULL));
     void *out = backend ? b : a, *data[2];
     memset(out, 0, bytes);
     memcpy(&data[0], &in, sizeof in);
@@ -555,10 +555,10 @@ static void test_lazy(void **unused) {
                                 "%0 = load f32 b0 + 0 [1]\n %1 = add f32 %0, %0\n"
                                 "%2 = add f32 %1, %0\n store f32 b1 + 0 [1], %2 } }",
                                 true, NULL);
-  assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_EVAL, &reason, &code));
+  assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_EVAL, &reason, &code, NULL));
   assert_false(kiln_codegen_llvm_is_open(codegen));
   kiln_compiled_release(code);
-  assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code));
+  assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
   assert_true(kiln_codegen_llvm_is_open(codegen));
   assert_true(code->compile_ns > 0 && code->code_bytes > 0 && code->object_bytes > 0);
   assert_int_equal(code->info.extent, 64);

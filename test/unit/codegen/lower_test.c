@@ -39,8 +39,9 @@ static void run(lowered *t, void **data, const kiln_kernel_scalar *scalars, void
                 size_t bytes) {
   for (int backend = 1; backend >= 0; backend--) {
     kiln_compiled *code;
-    assert_ok(kiln_codegen_compile(
-        t->codegen, t->fn, backend ? KILN_BACKEND_EVAL : KILN_BACKEND_LLVM, &t->reason, &code));
+    assert_ok(kiln_codegen_compile(t->codegen, t->fn,
+                                   backend ? KILN_BACKEND_EVAL : KILN_BACKEND_LLVM, &t->reason,
+                                   &code, NULL));
     void *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
     kiln_kernel_args args = {
         .data = data, .scalars = scalars, .scratch = scratch, .closure = code->closure};

@@ -13,7 +13,7 @@ static kiln_compiled *make_object(fixture *f, kiln_codegen *codegen) {
                                 "%0 = load f32 b0 + 0 [1]\n %1 = tanh f32 %0\n %2 = sin f32 %1\n"
                                 "store f32 b1 + 0 [1], %2 } }",
                                 true, NULL);
-  assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code));
+  assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
   return code;
 }
 

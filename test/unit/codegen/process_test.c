@@ -20,6 +20,7 @@ static int set_up(void **state) {
   (void)state;
   fixture_open(&f);
   assert_ok(kiln_flags_set(&f.env->flags, "compile_process", "on"));
+  assert_ok(kiln_flags_set(&f.env->flags, "code_cache", "0")); /* every compilation is one */
   f.env->log.level[KILN_LOG_warn] = 0;
   assert_ok(kiln_codegen_create(f.env, &codegen));
   return 0;
@@ -65,7 +66,7 @@ static void assert_adds(const kiln_compiled *code, float sum) {
 static void assert_compiles(void) {
   kiln_reason reason;
   kiln_compiled *code;
-  assert_ok(kiln_codegen_compile(codegen, chain(2), KILN_BACKEND_LLVM, &reason, &code));
+  assert_ok(kiln_codegen_compile(codegen, chain(2), KILN_BACKEND_LLVM, &reason, &code, NULL));
   assert_adds(code, 2);
   kiln_compiled_release(code);
 }
@@ -74,7 +75,7 @@ static kiln_reason assert_fails(int length, kiln_code wanted) {
   kiln_reason reason;
   kiln_compiled *code;
   kiln_status *status =
-      kiln_codegen_compile(codegen, chain(length), KILN_BACKEND_LLVM, &reason, &code);
+      kiln_codegen_compile(codegen, chain(length), KILN_BACKEND_LLVM, &reason, &code, NULL);
   assert_error(status, wanted, NULL);
   return reason;
 }
@@ -92,8 +93,8 @@ static void gives_the_same(void **state) {
   assert_ok(kiln_codegen_create(f.env, &here));
   for (int length = 1; length < 100; length *= 3) {
     const kiln_loop_fn *fn = chain(length);
-    assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &mine));
-    assert_ok(kiln_codegen_compile(here, fn, KILN_BACKEND_LLVM, &reason, &other));
+    assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &mine, NULL));
+    assert_ok(kiln_codegen_compile(here, fn, KILN_BACKEND_LLVM, &reason, &other, NULL));
     assert_int_equal(mine->object_bytes, other->object_bytes);
     assert_memory_equal(mine->object, other->object, mine->object_bytes);
     assert_adds(mine, (float)(length * length) / 2);
@@ -147,7 +148,7 @@ static void memory_ends_it(void **state) {
     kiln_compiled *code;
     kiln_codegen_begin(codegen, memory);
     kiln_status *status =
-        kiln_codegen_compile(codegen, chain(2000), KILN_BACKEND_LLVM, &reason, &code);
+        kiln_codegen_compile(codegen, chain(2000), KILN_BACKEND_LLVM, &reason, &code, NULL);
     kiln_codegen_end(codegen);
     if (status) {
       assert_int_not_equal(reason, KILN_REASON_none);
@@ -219,7 +220,7 @@ static void time_ends_it(void **state) {
   kiln_budget_begin(&budget, "the compilation", NULL, &limits);
   const double begin = now_ms();
   kiln_budget *outer = kiln_budget_enter(&budget);
-  kiln_status *status = kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code);
+  kiln_status *status = kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL);
   kiln_budget_leave(outer);
   assert_error(status, KILN_LIMIT, "150 ms");
   assert_int_equal(reason, KILN_REASON_compile_budget);
@@ -240,7 +241,7 @@ static void cancelling_ends_it(void **state) {
   kiln_budget_begin(&budget, "the compilation", NULL, &limits);
   assert_int_equal(pthread_create(&thread, NULL, cancel_soon, cancel), 0);
   kiln_budget *outer = kiln_budget_enter(&budget);
-  kiln_status *status = kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code);
+  kiln_status *status = kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL);
   kiln_budget_leave(outer);
   pthread_join(thread, NULL);
   assert_error(status, KILN_CANCELLED, NULL);
@@ -283,7 +284,7 @@ static void forks_have_their_own(void **state) {
     kiln_reason reason;
     kiln_compiled *code;
     kiln_status *status =
-        kiln_codegen_compile(codegen, chain(2), KILN_BACKEND_LLVM, &reason, &code);
+        kiln_codegen_compile(codegen, chain(2), KILN_BACKEND_LLVM, &reason, &code, NULL);
     const pid_t own = find_child();
     kiln_codegen_end(codegen);
     _exit(status || own == ours || own == 0 || find_child() != 0);

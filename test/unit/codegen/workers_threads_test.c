@@ -50,7 +50,8 @@ static void *compile(void *arg) {
   compiling *c = arg;
   kiln_reason reason;
   for (int i = 0; i < c->count && !c->status; i++) {
-    c->status = kiln_codegen_compile(codegen, c->fns[i], KILN_BACKEND_LLVM, &reason, &c->codes[i]);
+    c->status =
+        kiln_codegen_compile(codegen, c->fns[i], KILN_BACKEND_LLVM, &reason, &c->codes[i], NULL);
     __atomic_add_fetch(&c->done, 1, __ATOMIC_RELEASE);
   }
   return NULL;

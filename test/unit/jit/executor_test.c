@@ -308,7 +308,8 @@ static void test_loop_and_if(void **state) {
 static void test_memory_runs_out(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", NULL});
+  model_open(&m, chain,
+             (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", "code_cache=0", NULL});
   bool failed = true;
   for (uint64_t n = 1; failed; n += n < 64 ? 1 : 7) {
     kiln_jit_destroy(m.jit);
