@@ -170,7 +170,7 @@ kiln_status *kiln_debug_opt(kiln_context *context, const char *source, size_t si
   KILN_NEEDS(context && source && out_text);
   opting o = {.context = context};
   *out_text = NULL;
-  KILN_TRY(kiln_pass_runner_init(&o.runner, context->env));
+  KILN_TRY(kiln_pass_runner_init(&o.runner, context->env, NULL));
   o.runner.verify = true;
   kiln_status *status = try_opt(&o, kiln_str_make(source, size),
                                 kiln_str_from(passes ? passes : ""), verbosity, out_text);

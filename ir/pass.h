@@ -18,11 +18,11 @@ typedef struct kiln_pass {
   kiln_arena *scratch; /* emptied after the pass */
   kiln_env *env;
   kiln_call *call;     /* to run kernels on constants; without limits of its own */
-  uint64_t *fold_left; /* bytes that constants may still take; NULL: any */
+  uint64_t *fold_left; /* atomic: bytes that constants may still take; NULL: any */
   kiln_alias *alias;   /* see kiln_pass_alias */
   bool changed;        /* set by the pass */
   kiln_text *report;   /* what analyses print, in lines of "# "; NULL: nobody reads it */
-  void *context;       /* of the executor: what its own passes need (jit/executor_internal.h) */
+  void *context;       /* of the runner's owner */
   /* Hears of every refusal; may be NULL. */
   void (*refuse)(struct kiln_pass *pass, const kiln_node *node, kiln_reason reason,
                  const char *detail);

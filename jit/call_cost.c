@@ -112,7 +112,7 @@ kiln_status *kiln_call_cost(kiln_env *env, kiln_function *function, const kiln_i
                             int arg_count, kiln_arena *arena, kiln_cost *out_cost) {
   cost_job job = {0};
   KILN_TRY(kiln_unit_ensure(function));
-  KILN_TRY(kiln_pass_runner_init(&job.runner, env));
+  KILN_TRY(kiln_pass_runner_init(&job.runner, env, NULL));
   kiln_status *status = try_cost(&job, function, args, arg_count, arena, out_cost);
   kiln_graph_release(job.graph);
   kiln_type_table_destroy(job.types);

@@ -1,12 +1,9 @@
-/* compile.c: compile jobs: from an executor's graph to the plans of its states.
+/* compile.c: what compile jobs make: from an executor's graph to the plans of its states.
  *
- * Every job works on a copy of the graph with its own arena and type table. Whatever a job makes is
- * put into the variant at once, so that a failure, memory included, leaves an owner for everything.
- */
-#include <stdio.h>
-
+ * Graphs are copied, with types of their own. Whatever is made is put into the job at once, so that
+ * a failure, memory included, leaves an owner for everything. */
 #include "guards/guards.h"
-#include "jit/executor.h"
+#include "jit/compile_job.h"
 #include "jit/forks.h"
 
 kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_program *out) {
@@ -18,7 +15,7 @@ kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_pro
 /* -- Plans -- */
 
 static kiln_status *find_callable(void *user, kiln_function *function, const kiln_callable **out) {
-  return kiln__jit_callable(((kiln_executor *)user)->jit, function, out);
+  return kiln_jit_callable(((kiln_executor *)user)->jit, function, out);
 }
 
 static kiln_status *describe_group(void *user, const kiln_node *node, const kiln_guard_desc *guard,
@@ -40,24 +37,15 @@ static kiln_guard_maker guard_maker(const kiln_executor *ex) {
                             .stress = jit->env.flags.stress_bailout};
 }
 
-/* Under the jit's lock. */
 static bool *find_warned(void *user, const kiln_source_range *range) {
-  kiln_jit *jit = ((kiln_executor *)user)->jit;
-  char key[64];
-  const int len = snprintf(key, sizeof key, "%p:%u", (const void *)range->source, range->begin);
-  const kiln_str name = kiln_str_make(key, (size_t)len);
-  bool *told = kiln_map_find(&jit->warned, name);
-  if (told) return told;
-  told = KILN_NEW(jit->arena, bool);
-  kiln_map_set(&jit->warned, kiln_str_make(kiln_arena_strndup(jit->arena, key, name.len), name.len),
-               told);
-  return told;
+  return kiln__jit_warned(((kiln_executor *)user)->jit, range);
 }
 
 /* `guard`: asked before the plan starts; or NULL. */
-static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sink *sink,
+static kiln_status *emit(kiln_compile_job *j, kiln_program *code, kiln_profile_sink *sink,
                          const kiln_guard_desc *guard) {
-  kiln_jit *jit = ex->jit;
+  kiln_executor *ex = j->ex;
+  kiln_jit *jit = j->jit;
   kiln_bytecode_env env = {.env = &jit->env,
                            .name = ex->callable.name,
                            .types = jit->unit->types,
@@ -70,7 +58,7 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
                            .quantised = jit->unit->quantised,
                            .guards = guard_maker(ex),
                            .guard = guard,
-                           .timed = jit->timed,
+                           .timed = __atomic_load_n(&jit->timed, __ATOMIC_RELAXED),
                            .structured = jit->unit->structured};
   return kiln_bytecode_emit(code->graph, &env, &code->plan);
 }
@@ -78,27 +66,32 @@ static kiln_status *emit(kiln_executor *ex, kiln_program *code, kiln_profile_sin
 /* -- Where executors start -- */
 
 /* Method, and the digest of the canonical graph. */
-static void name_site(kiln_executor *ex) {
-  kiln_arena *scratch = ex->jit->runner.scratch;
+static void name_site(kiln_compile_job *j, const kiln_graph *graph) {
   char hex[33];
-  kiln_digest_format(kiln_profile_digest(ex->source.graph, scratch), hex);
-  kiln_arena_reset(scratch);
-  const kiln_function *function = ex->root->function;
-  ex->site = kiln_arena_printf(ex->jit->arena, "%s#%.16s",
-                               function ? function->qualname : ex->callable.name, hex);
+  kiln_digest_format(kiln_profile_digest(graph, j->scratch), hex);
+  kiln_arena_reset(j->scratch);
+  const kiln_function *function = j->ex->root->function;
+  j->site = kiln_arena_printf(j->arena, "%s#%.16s",
+                              function ? function->qualname : j->ex->callable.name, hex);
+}
+
+/* A region or a fork; its maker fills in the source. */
+static kiln_executor *add_executor(kiln_compile_job *j, const char *name) {
+  kiln_executor *ex = kiln__executor_create(j->jit, j->arena, j->ex->root, name);
+  kiln__executors_append(&j->executors, (kiln_executor_list){ex, ex});
+  return ex;
 }
 
 /* Gives every fork of the block, whose graph is an attribute, an executor for it; copies of the
  * graph share it. */
-static kiln_status *prepare_forks(kiln_executor *ex, kiln_block *block) {
+static kiln_status *prepare_forks(kiln_compile_job *j, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
-    for (int b = 0; b < n->block_count; b++) KILN_TRY(prepare_forks(ex, n->blocks[b]));
+    for (int b = 0; b < n->block_count; b++) KILN_TRY(prepare_forks(j, n->blocks[b]));
     if (!kiln_node_is(n, KILN_OP_prim_fork) || kiln_node_attr(n, KILN_ATTR_CALLABLE)) continue;
     const kiln_graph *subgraph = kiln_node_graph(n, "Subgraph");
     KILN_CHECK(subgraph);
-    kiln_executor *forked = kiln__executor_create(ex->jit, NULL, "forked_function");
-    forked->root = ex->root;
-    KILN_TRY(kiln__program_copy(ex->jit, subgraph, &forked->source));
+    kiln_executor *forked = add_executor(j, "forked_function");
+    KILN_TRY(kiln__program_copy(j->jit, subgraph, &forked->source));
     forked->callable.fork = KILN_FORK_UNKNOWN;
     kiln_node_set_pointer(n, KILN_ATTR_CALLABLE, (void *)(uintptr_t)&forked->callable);
   }
@@ -112,14 +105,14 @@ static kiln_executor *executor_of_fork(const kiln_node *n) {
 }
 
 /* Calls of the functions that were forked here for the first time, inlined. */
-static kiln_status *inline_forks(kiln_jit *jit, kiln_block *block, bool *out_found) {
+static kiln_status *inline_forks(kiln_compile_job *j, kiln_block *block, bool *out_found) {
   for (kiln_node *n = block->first; n; n = n->next) {
     for (int b = 0; b < n->block_count; b++) {
-      KILN_TRY(inline_forks(jit, n->blocks[b], out_found));
+      KILN_TRY(inline_forks(j, n->blocks[b], out_found));
     }
     kiln_executor *forked = executor_of_fork(n);
     if (!forked || forked->callable.fork != KILN_FORK_UNKNOWN) continue;
-    KILN_TRY(kiln_pass_run(&jit->runner, forked->source.graph, KILN_PASS_inline));
+    KILN_TRY(kiln_pass_run(&j->runner, forked->source.graph, KILN_PASS_inline));
     *out_found = true;
   }
   return NULL;
@@ -134,82 +127,82 @@ static void find_purity(kiln_arena *scratch, const kiln_graph *graph, const kiln
   }
 }
 
-static kiln_status *prepare(kiln_executor *ex, kiln_graph *graph, kiln_pipeline_id pipeline) {
-  kiln_arena *scratch = ex->jit->runner.scratch;
+static kiln_status *prepare(kiln_compile_job *j, kiln_graph *graph, kiln_pipeline_id pipeline) {
   bool found = false;
-  KILN_TRY(kiln_pipeline_run(&ex->jit->runner, graph, pipeline));
-  KILN_TRY(prepare_forks(ex, graph->top));
-  KILN_TRY(inline_forks(ex->jit, graph->top, &found));
+  KILN_TRY(kiln_pipeline_run(&j->runner, graph, pipeline));
+  KILN_TRY(prepare_forks(j, graph->top));
+  KILN_TRY(inline_forks(j, graph->top, &found));
   if (!found) return NULL;
-  find_purity(scratch, graph, kiln_alias_create(scratch, graph), graph->top);
-  kiln_arena_reset(scratch);
+  find_purity(j->scratch, graph, kiln_alias_create(j->scratch, graph), graph->top);
+  kiln_arena_reset(j->scratch);
   return NULL;
 }
 
 /* A method's graph with the caller's flags in it. */
-static kiln_status *freeze(kiln_executor *ex, kiln_graph *graph, const kiln_ivalue *args,
-                           int arg_count, kiln_frozen **out_frozen) {
-  kiln_jit *jit = ex->jit;
-  if (arg_count < 1 || !ex->function->owner || jit->env.flags.compat == KILN_COMPAT_TORCH)
+static kiln_status *freeze(kiln_compile_job *j, kiln_graph *graph) {
+  if (j->arg_count < 1 || !j->ex->function->owner || j->jit->env.flags.compat == KILN_COMPAT_TORCH)
     return NULL;
-  KILN_TRY(kiln_pass_run(&jit->runner, graph, KILN_PASS_inline));
-  *out_frozen = kiln__freeze_flags(graph, args[0], jit->arena, jit->runner.scratch);
+  KILN_TRY(kiln_pass_run(&j->runner, graph, KILN_PASS_inline));
+  j->frozen = kiln__freeze_flags(graph, j->args[0], j->arena, j->scratch);
   return NULL;
 }
 
-kiln_status *kiln__compile_source(kiln_executor *ex, const kiln_ivalue *args, int arg_count) {
+kiln_status *kiln__compile_source(kiln_compile_job *j) {
+  const kiln_executor *ex = j->ex;
+  kiln_graph *graph = ex->source.graph;
   if (ex->function) {
     KILN_TRY(kiln_unit_ensure(ex->function));
-    kiln_program_destroy(&ex->source); /* of a job that was not finished */
-    kiln_frozen *frozen = NULL;
-    KILN_TRY(kiln__program_copy(ex->jit, ex->function->graph, &ex->source));
-    KILN_TRY(freeze(ex, ex->source.graph, args, arg_count, &frozen));
-    KILN_TRY(prepare(ex, ex->source.graph, KILN_PIPELINE_preoptimize));
-    __atomic_store_n(&ex->frozen, frozen, __ATOMIC_RELEASE);
+    KILN_TRY(kiln__program_copy(j->jit, ex->function->graph, &j->source));
+    graph = j->source.graph;
+    KILN_TRY(freeze(j, graph));
   } else if (ex->base_depth == 0) {
-    KILN_TRY(prepare(ex, ex->source.graph, KILN_PIPELINE_preoptimize));
+    KILN_TRY(kiln__program_copy(j->jit, ex->source.graph, &j->source));
+    graph = j->source.graph;
   }
-  name_site(ex);
+  if (j->source.graph) KILN_TRY(prepare(j, graph, KILN_PIPELINE_preoptimize));
+  name_site(j, graph);
   return NULL;
 }
 
-kiln_status *kiln__compile_plain(kiln_executor *ex, bool bare, kiln_program *out) {
-  const kiln_graph *graph = ex->source.graph;
-  if (ex->function) {
-    KILN_TRY(kiln_unit_ensure(ex->function));
-    graph = ex->function->graph;
+static kiln_status *compile_plain(kiln_compile_job *j, kiln_pipeline_id pipeline) {
+  const kiln_executor *ex = j->ex;
+  if (ex->function) KILN_TRY(kiln_unit_ensure(ex->function));
+  j->v->is_simple = true;
+  KILN_TRY(kiln__program_copy(j->jit, ex->function ? ex->function->graph : ex->source.graph,
+                              &j->v->shown));
+  KILN_TRY(prepare(j, j->v->shown.graph, pipeline));
+  return emit(j, &j->v->shown, NULL, NULL);
+}
+kiln_status *kiln__compile_plain(kiln_compile_job *j) {
+  return compile_plain(j, KILN_PIPELINE_noopt);
+}
+kiln_status *kiln__compile_bare(kiln_compile_job *j) {
+  return compile_plain(j, KILN_PIPELINE_bare);
+}
+
+kiln_status *kiln__compile_simple(kiln_compile_job *j) {
+  j->v->is_simple = true;
+  KILN_TRY(kiln__program_copy(j->jit, j->ex->source.graph, &j->v->shown));
+  KILN_TRY(kiln_pipeline_run(&j->runner, j->v->shown.graph, KILN_PIPELINE_simple));
+  return emit(j, &j->v->shown, NULL, NULL);
+}
+
+kiln_status *kiln__compile_profiling(kiln_compile_job *j) {
+  kiln_variant *v = j->v;
+  KILN_TRY(kiln__program_copy(j->jit, j->ex->source.graph, &v->profiled));
+  KILN_TRY(kiln_pipeline_run(&j->runner, v->profiled.graph, KILN_PIPELINE_simple));
+  KILN_TRY(kiln_pipeline_run(&j->runner, v->profiled.graph, KILN_PIPELINE_profile));
+  const int sites = kiln_profile_each(v->profiled.graph->top, NULL, NULL);
+  if (sites == 0) {
+    kiln_program_destroy(&v->profiled);
+    return kiln__compile_simple(j);
   }
-  KILN_TRY(kiln__program_copy(ex->jit, graph, out));
-  KILN_TRY(prepare(ex, out->graph, bare ? KILN_PIPELINE_bare : KILN_PIPELINE_noopt));
-  return emit(ex, out, NULL, NULL);
-}
-
-kiln_status *kiln__compile_simple(kiln_executor *ex, kiln_variant *v) {
-  KILN_TRY(kiln__program_copy(ex->jit, ex->source.graph, &v->shown));
-  KILN_TRY(kiln_pipeline_run(&ex->jit->runner, v->shown.graph, KILN_PIPELINE_simple));
-  return emit(ex, &v->shown, NULL, NULL);
-}
-
-kiln_status *kiln__compile_profiling(kiln_executor *ex, kiln_variant *v, int *out_sites) {
-  kiln_jit *jit = ex->jit;
-  KILN_TRY(kiln__program_copy(jit, ex->source.graph, &v->profiled));
-  KILN_TRY(kiln_pipeline_run(&jit->runner, v->profiled.graph, KILN_PIPELINE_simple));
-  KILN_TRY(kiln_pipeline_run(&jit->runner, v->profiled.graph, KILN_PIPELINE_profile));
-  *out_sites = kiln_profile_each(v->profiled.graph->top, NULL, NULL);
-  if (*out_sites == 0) return NULL;
-  int runs = (int)jit->env.flags.num_profiled_runs;
-  KILN_TRY(kiln_profile_create(jit->env.mem, *out_sites, runs, &v->profile));
-  return emit(ex, &v->profiled, &v->profile->sink, NULL);
+  const int runs = (int)j->jit->env.flags.num_profiled_runs;
+  KILN_TRY(kiln_profile_create(j->jit->env.mem, sites, runs, &v->profile));
+  return emit(j, &v->profiled, &v->profile->sink, NULL);
 }
 
 /* -- The optimised plan -- */
-
-typedef struct job {
-  kiln_executor *ex;
-  kiln_variant *v;
-  kiln_graph *graph;
-  kiln_arena *scratch;
-} job;
 
 static int count_operators(const kiln_graph *group) {
   int count = 0;
@@ -220,86 +213,63 @@ static int count_operators(const kiln_graph *group) {
   return count;
 }
 
-static kiln_group_record *add_record(job *j, const kiln_node *node) {
-  const kiln_graph *group = kiln_node_graph(node, "Subgraph");
-  kiln_jit *jit = j->ex->jit;
-  kiln_executor *root = (kiln_executor *)(uintptr_t)j->ex->root;
-  kiln_group_record *record = KILN_NEW(jit->arena, kiln_group_record);
+static kiln_group_record *add_record(kiln_compile_job *j, const kiln_node *node) {
+  const kiln_executor *root = j->ex->root;
   const kiln_function *function = root->function;
+  kiln_group_record *record = KILN_NEW(j->arena, kiln_group_record);
   record->name = kiln_arena_printf(
-      jit->arena, KILN_STR_FMT "/TensorExprGroup_%d",
+      j->arena, KILN_STR_FMT "/TensorExprGroup_%d",
       KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)),
-      root->group_count++);
+      root->group_count + j->group_count++);
   record->site = &j->ex->callable;
-  record->depth = (uint32_t)j->v->depth;
-  record->runs = kiln_counter_book_new(&jit->book, 1);
-  record->operators = (uint32_t)count_operators(group);
-  kiln_group_tell(node, jit->arena, record);
-  if (jit->last_group) {
-    jit->last_group->next = record;
-  } else {
-    jit->groups = record;
-  }
-  jit->last_group = record;
+  record->depth = (uint32_t)j->depth;
+  record->runs = kiln_counter_book_new(&j->jit->book, 1);
+  record->operators = (uint32_t)count_operators(kiln_node_graph(node, "Subgraph"));
+  kiln_group_tell(node, j->arena, record);
+  kiln_groups_append(&j->groups, (kiln_group_list){record, record});
   return record;
 }
 
-void kiln__drop_unfinished_groups(kiln_jit *jit) {
-  kiln_executor *root = jit->before_job.root;
-  if (!root) return;
-  kiln_group_record *last = jit->before_job.last_group;
-  kiln_group_record **from = last ? &last->next : &jit->groups;
-  if (*from) {
-    jit->last_group->next = jit->spare_groups;
-    jit->spare_groups = *from;
-    *from = NULL;
-  }
-  jit->last_group = last;
-  root->group_count = jit->before_job.group_count;
-  jit->before_job.root = NULL;
-}
-
-static kiln_status *give_up_group(job *j, kiln_node *node, const kiln_group_record *record) {
-  kiln__jit_refuse(j->ex->jit, j->ex, record->reason, record->name,
-                   kiln_source_range_loc(node->range));
+static kiln_status *give_up_group(kiln_compile_job *j, kiln_node *node,
+                                  const kiln_group_record *record) {
+  kiln__job_refuse(j, record->reason, record->name, kiln_source_range_loc(node->range));
   kiln_group_dissolve(node, j->scratch);
   return NULL;
 }
 
-static kiln_status *compile_group(job *j, kiln_node *node) {
-  kiln_jit *jit = j->ex->jit;
-  const kiln_graph *group = kiln_node_graph(node, "Subgraph");
+static kiln_status *compile_group(kiln_compile_job *j, kiln_node *node) {
+  kiln_jit *jit = j->jit;
   if (!jit->codegen) {
     kiln_group_dissolve(node, j->scratch);
     return NULL;
   }
   KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
-  const kiln_compile_allowance *allowance = jit->allowance;
-  const bool late =
-      allowance && allowance->groups_until_ns && kiln_now_ns() > allowance->groups_until_ns;
-  if (late && allowance->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
+  const uint64_t until = j->allowance->groups_until_ns;
+  const bool late = until && kiln_now_ns() > until;
+  if (late && j->allowance->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
     return KILN_ERROR(KILN_LIMIT, "the groups took too long"); /* a later job finds their kernels */
   }
   kiln_group_record *record = add_record(j, node);
-  if (late || j->ex->root->group_count > jit->env.flags.max_groups) {
+  if (late || j->ex->root->group_count + j->group_count > jit->env.flags.max_groups) {
     record->reason = late ? KILN_REASON_compile_budget : KILN_REASON_too_many_groups;
     return give_up_group(j, node, record);
   }
-  kiln_group_compile(&jit->env, jit->codegen, group, jit->arena, record);
-  jit->compile_ns += record->compile_ns;
+  const kiln_graph *group = kiln_node_graph(node, "Subgraph");
+  const bool made = kiln_group_compile(&jit->env, jit->codegen, group, j->arena, record);
   if (record->code) {
-    jit->compiles += !record->shares;
+    __atomic_fetch_add(&jit->compiles, made, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&jit->compile_ns, record->compile_ns, __ATOMIC_RELAXED);
     j->v->cost += record->code->info.cost * (double)record->code->info.extent;
     kiln_node_set_pointer(node, KILN_ATTR_RECORD, record);
     return NULL;
   }
   const kiln_budget *budget = kiln_budget_current();
   if (budget && kiln_cancel_is_asked(budget->cancel)) return kiln_budget_check(budget, 0);
-  jit->compile_failures++;
+  __atomic_fetch_add(&jit->compile_failures, 1, __ATOMIC_RELAXED);
   return give_up_group(j, node, record);
 }
 
-static kiln_status *compile_groups(job *j, kiln_block *block) {
+static kiln_status *compile_groups(kiln_compile_job *j, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) KILN_TRY(compile_groups(j, n->blocks[b]));
@@ -311,12 +281,10 @@ static kiln_status *compile_groups(job *j, kiln_block *block) {
 /* -- Fallbacks -- */
 
 /* The executor of what a FallbackGraph holds: its results become one tuple. */
-static kiln_status *make_region(job *j, kiln_graph *subgraph, kiln_executor **out) {
-  kiln_jit *jit = j->ex->jit;
-  kiln_executor *region = kiln__executor_create(jit, NULL, "fallback_function");
-  region->root = j->ex->root;
-  region->base_depth = region->level = j->v->depth + 1;
-  region->callable.call_counter = kiln_counter_book_new(&jit->book, 1);
+static kiln_status *make_region(kiln_compile_job *j, kiln_graph *subgraph, kiln_executor **out) {
+  kiln_executor *region = add_executor(j, "fallback_function");
+  region->base_depth = region->level = j->depth + 1;
+  region->callable.call_counter = kiln_counter_book_new(&j->jit->book, 1);
   region->callable.arg_count = kiln_graph_input_count(subgraph);
   *out = region;
   kiln_node *tuple = kiln_node_create_id(subgraph, KILN_OP_prim_TupleConstruct);
@@ -330,7 +298,7 @@ static kiln_status *make_region(job *j, kiln_graph *subgraph, kiln_executor **ou
   for (int i = count - 1; i >= 0; i--) kiln_block_remove_output(subgraph->top, i);
   const kiln_type *type = kiln_type_tuple(j->graph->types, elems, count);
   kiln_graph_add_output(subgraph, kiln_node_add_output(tuple, type));
-  return kiln__program_copy(jit, subgraph, &region->source);
+  return kiln__program_copy(j->jit, subgraph, &region->source);
 }
 
 static kiln_ir_value *append_fallback_constant(kiln_node *before, const kiln_executor *region) {
@@ -345,7 +313,7 @@ static kiln_ir_value *append_fallback_constant(kiln_node *before, const kiln_exe
 
 /* FallbackGraph(x…) -> CallFunction(%fallback_function, x…), TupleUnpack. `region` NULL: a new one.
  */
-static kiln_status *replace_fallback(job *j, kiln_node *node, kiln_executor *region) {
+static kiln_status *replace_fallback(kiln_compile_job *j, kiln_node *node, kiln_executor *region) {
   kiln_graph *subgraph = kiln_node_graph(node, "Subgraph");
   KILN_CHECK(subgraph);
   const kiln_type **elems = KILN_NEW_ARRAY(j->scratch, const kiln_type *, node->output_count + 1);
@@ -368,7 +336,8 @@ static kiln_status *replace_fallback(job *j, kiln_node *node, kiln_executor *reg
   return NULL;
 }
 
-static kiln_status *replace_fallbacks(job *j, kiln_block *block, kiln_executor *region) {
+static kiln_status *replace_fallbacks(kiln_compile_job *j, kiln_block *block,
+                                      kiln_executor *region) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) {
@@ -381,51 +350,38 @@ static kiln_status *replace_fallbacks(job *j, kiln_block *block, kiln_executor *
 
 /* -- The whole job -- */
 
-static void tell_dynamic(kiln_executor *ex) {
-  kiln_jit *jit = ex->jit;
-  if (!kiln_strategy_is_dynamic(&jit->strategy, jit->depth - ex->level)) return;
-  kiln__jit_refuse(jit, ex, KILN_REASON_dynamic_as_static, "", (kiln_source_loc){0});
-  if (jit->told_dynamic) return;
-  jit->told_dynamic = true;
+static void tell_dynamic(kiln_compile_job *j) {
+  kiln_jit *jit = j->jit;
+  if (!kiln_strategy_is_dynamic(&jit->strategy, jit->depth - j->depth)) return;
+  kiln__job_refuse(j, KILN_REASON_dynamic_as_static, "", (kiln_source_loc){0});
+  if (__atomic_exchange_n(&jit->told_dynamic, true, __ATOMIC_RELAXED)) return;
   KILN_LOG(&jit->env.log, profile, 1, "%s", kiln_reason_sentence(KILN_REASON_dynamic_as_static));
 }
 
-kiln_status *kiln__compile_optimized(kiln_executor *ex, kiln_variant *v) {
-  kiln_jit *jit = ex->jit;
-  kiln_pass_runner *runner = &jit->runner;
-  kiln_executor *root = (kiln_executor *)(uintptr_t)ex->root;
-  tell_dynamic(ex);
-  kiln__drop_unfinished_groups(jit);
-  jit->before_job.root = root;
-  jit->before_job.group_count = root->group_count;
-  jit->before_job.last_group = jit->last_group;
-  kiln_program_destroy(&v->shown); /* of a job that was not finished */
-  kiln_program_destroy(&v->code);
-  v->guard = NULL;
-  v->cost = 0;
-  KILN_TRY(kiln__program_copy(jit, v->profiled.graph, &v->shown));
-  job j = {.ex = ex, .v = v, .graph = v->shown.graph, .scratch = runner->scratch};
-  kiln_profile_annotate(v->profile, j.graph);
-  jit->current = ex;
-  KILN_TRY(kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_optimize));
-  KILN_TRY(compile_groups(&j, j.graph->top));
-  KILN_TRY(kiln_pipeline_run(runner, j.graph, KILN_PIPELINE_guard));
-  jit->current = NULL;
-  if (ex->base_depth > 0 && jit->env.flags.compat != KILN_COMPAT_TORCH) {
+kiln_status *kiln__compile_optimized(kiln_compile_job *j) {
+  kiln_executor *ex = j->ex;
+  kiln_variant *v = j->v;
+  j->site = ex->site;
+  tell_dynamic(j);
+  KILN_TRY(kiln__program_copy(j->jit, ex->building->profiled.graph, &v->shown));
+  j->graph = v->shown.graph;
+  kiln_profile_annotate(ex->building->profile, j->graph);
+  KILN_TRY(kiln_pipeline_run(&j->runner, j->graph, KILN_PIPELINE_optimize));
+  KILN_TRY(compile_groups(j, j->graph->top));
+  KILN_TRY(kiln_pipeline_run(&j->runner, j->graph, KILN_PIPELINE_guard));
+  if (ex->base_depth > 0 && j->jit->env.flags.compat != KILN_COMPAT_TORCH) {
     const kiln_guard_maker maker = guard_maker(ex);
-    v->guard = kiln_guard_lift(&maker, jit->arena, j.graph, runner->scratch);
+    v->guard = kiln_guard_lift(&maker, j->arena, j->graph, j->scratch);
   }
-  KILN_TRY(replace_fallbacks(&j, j.graph->top, v->guard ? ex : NULL));
-  kiln_arena_reset(runner->scratch);
-  KILN_TRY(kiln_graph_verify(j.graph));
+  KILN_TRY(replace_fallbacks(j, j->graph->top, v->guard ? ex : NULL));
+  kiln_arena_reset(j->scratch);
+  KILN_TRY(kiln_graph_verify(j->graph));
   kiln_program *code = &v->shown;
   if (v->guard) {
-    KILN_TRY(kiln__program_copy(jit, j.graph, &v->code));
-    KILN_TRY(kiln_pass_run(runner, v->code.graph, KILN_PASS_assume_guards));
+    KILN_TRY(kiln__program_copy(j->jit, j->graph, &v->code));
+    KILN_TRY(kiln_pass_run(&j->runner, v->code.graph, KILN_PASS_assume_guards));
     code = &v->code;
   }
-  KILN_TRY(emit(ex, code, NULL, v->guard));
-  kiln__dump_files(ex, v);
-  jit->before_job.root = NULL;
+  KILN_TRY(emit(j, code, NULL, v->guard));
   return NULL;
 }

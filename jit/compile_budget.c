@@ -4,7 +4,7 @@
  * short limit does not keep a model from ever being compiled, and a call under time_ms T returns
  * within 1.5 T and half a second. Memory is that of the job's arenas: what other threads take does
  * not count. */
-#include "jit/executor.h"
+#include "jit/compile_job.h"
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 

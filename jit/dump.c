@@ -5,7 +5,7 @@
  * nested graphs of fallback functions. */
 #include <stdio.h>
 
-#include "jit/executor.h"
+#include "jit/compile_job.h"
 
 kiln_jit_stage kiln_jit_stage_find(kiln_str name) {
 #define STAGE_NAME(id, text, meaning) \
@@ -67,7 +67,7 @@ static kiln_status *print_variant(dump *d, const kiln_executor *ex, const kiln_v
   switch (d->stage) {
     case KILN_JIT_STAGE_PROFILED: return v->profile ? print_profiled(d, v) : NULL;
     case KILN_JIT_STAGE_OPTIMIZED: print_graph(d, v->shown.graph); return NULL;
-    default: print_plan(d, v->code.plan ? v->code.plan : v->shown.plan); return NULL;
+    default: print_plan(d, kiln__variant_plan(v)); return NULL;
   }
 }
 
@@ -89,8 +89,8 @@ static kiln_status *print_executor(dump *d, const kiln_executor *ex) {
   if (d->stage == KILN_JIT_STAGE_PROFILED && building && building->profile) {
     KILN_TRY(print_variant(d, ex, building));
   } else if (!last_variant(ex) && ex->plain && !building) { /* without JIT */
-    if (d->stage == KILN_JIT_STAGE_OPTIMIZED) print_graph(d, ex->plain->graph);
-    if (d->stage == KILN_JIT_STAGE_BYTECODE) print_plan(d, ex->plain->plan);
+    if (d->stage == KILN_JIT_STAGE_OPTIMIZED) print_graph(d, ex->plain->shown.graph);
+    if (d->stage == KILN_JIT_STAGE_BYTECODE) print_plan(d, ex->plain->shown.plan);
   } else if (!last_variant(ex)) {
     kiln_text_printf(d->text, "; %s: %s\n", ex->callable.name,
                      building ? "profiling: not optimised yet" : "not called yet");
@@ -112,37 +112,21 @@ static const char *site_hash(const kiln_executor *ex) {
   return mark ? mark + 1 : NULL;
 }
 
-/* The graph of a group, which stands in the plan of its executor's variants. */
-static const kiln_graph *find_group(const kiln_block *block, const kiln_group_record *record) {
-  for (const kiln_node *n = block->first; n; n = n->next) {
-    const kiln_attr *attr = kiln_node_attr(n, KILN_ATTR_RECORD);
-    if (attr && attr->u.pointer == record) return kiln_node_graph(n, "Subgraph");
-    for (int b = 0; b < n->block_count; b++) {
-      const kiln_graph *found = find_group(n->blocks[b], record);
-      if (found) return found;
-    }
-  }
-  return NULL;
-}
-
 /* A group where an executor's stage is asked for: its own graph, or what it is a part of. */
 static kiln_status *print_group_stage(dump *d, const kiln_group_record *g) {
-  const kiln_executor *ex = (const kiln_executor *)g->site;
-  if (d->stage != KILN_JIT_STAGE_OPTIMIZED) return print_executor(d, ex);
-  for (const kiln_variant *v = ex->variants; v; v = v->next) {
-    const kiln_graph *graph = v->shown.graph ? find_group(v->shown.graph->top, g) : NULL;
-    if (!graph) continue;
-    d->found = true;
-    if (!d->dot) kiln_text_printf(d->text, "; %s %s\n", g->name, g->hash);
-    print_graph(d, graph);
-    return NULL;
+  if (d->stage != KILN_JIT_STAGE_OPTIMIZED) {
+    return print_executor(d, (const kiln_executor *)g->site);
   }
+  if (!g->graph) return NULL;
+  d->found = true;
+  if (!d->dot) kiln_text_printf(d->text, "; %s %s\n", g->name, g->hash);
+  print_graph(d, g->graph);
   return NULL;
 }
 
 static kiln_status *print_executors(dump *d, const kiln_executor *root) {
   bool nested = d->stage == KILN_JIT_STAGE_OPTIMIZED && d->site.len == 0;
-  for (const kiln_executor *ex = d->jit->executors; ex; ex = ex->next) {
+  for (const kiln_executor *ex = d->jit->executors.first; ex; ex = ex->next) {
     if (ex->root != root) continue;
     bool called = ex->variants || ex->building;
     if (ex == root ? d->site.len == 0 || matches(d, ex->site, site_hash(ex))
@@ -150,7 +134,8 @@ static kiln_status *print_executors(dump *d, const kiln_executor *root) {
       KILN_TRY(print_executor(d, ex));
     }
   }
-  for (const kiln_group_record *g = d->jit->groups; g && d->site.len && !d->found; g = g->next) {
+  for (const kiln_group_record *g = d->jit->groups.first; g && d->site.len && !d->found;
+       g = g->next) {
     if (((const kiln_executor *)g->site)->root == root && matches(d, g->name, g->hash)) {
       KILN_TRY(print_group_stage(d, g));
     }
@@ -162,7 +147,7 @@ static kiln_status *print_executors(dump *d, const kiln_executor *root) {
 
 static kiln_status *print_groups(dump *d, const kiln_executor *root) {
   bool any = false;
-  for (const kiln_group_record *g = d->jit->groups; g; g = g->next) {
+  for (const kiln_group_record *g = d->jit->groups.first; g; g = g->next) {
     const kiln_executor *ex = (const kiln_executor *)g->site;
     if (ex->root != root) continue;
     any = true;
@@ -170,10 +155,8 @@ static kiln_status *print_groups(dump *d, const kiln_executor *root) {
     d->found = true;
     if (d->stage == KILN_JIT_STAGE_LOOP) {
       kiln_text_printf(d->text, "; %s %s\n", g->name, g->hash);
-      kiln_text_puts(d->text, g->loop_ir ? g->loop_ir : "; not lowered\n");
-    } else {
-      KILN_TRY(kiln_group_dump(d->jit->codegen, g, d->stage, d->text));
     }
+    KILN_TRY(kiln_group_dump(d->jit->codegen, g, d->stage, d->text));
   }
   if (!any) {
     d->found = d->found || d->site.len == 0;
@@ -212,11 +195,11 @@ static kiln_status *print_frontend(dump *d) {
 static kiln_status *no_site(const dump *d, const kiln_executor *root) {
   kiln_text names;
   kiln_text_init(&names, d->text->arena);
-  for (const kiln_group_record *g = d->jit->groups; g; g = g->next) {
+  for (const kiln_group_record *g = d->jit->groups.first; g; g = g->next) {
     if (((const kiln_executor *)g->site)->root != root) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", g->name);
   }
-  for (const kiln_executor *ex = d->jit->executors; ex; ex = ex->next) {
+  for (const kiln_executor *ex = d->jit->executors.first; ex; ex = ex->next) {
     if (ex->root != root || !ex->site) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", ex->site);
   }
@@ -228,7 +211,7 @@ static kiln_status *no_site(const dump *d, const kiln_executor *root) {
 static kiln_status *print_all(dump *d) {
   if (d->stage == KILN_JIT_STAGE_FRONTEND) return print_frontend(d);
   const kiln_executor *root = NULL;
-  for (const kiln_executor *ex = d->jit->executors; ex && !root; ex = ex->next) {
+  for (const kiln_executor *ex = d->jit->executors.first; ex && !root; ex = ex->next) {
     if (ex->function == d->function) root = ex;
   }
   if (!root) {
@@ -244,14 +227,12 @@ static kiln_status *print_all(dump *d) {
   return d->found || !d->site.len ? NULL : no_site(d, root);
 }
 
-static void unlock(void *jit) { kiln_job_lock_give(&((kiln_jit *)jit)->lock); }
-
 kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage,
                            kiln_str site, bool dot, kiln_text *text) {
   dump d = {jit, function, stage, site, dot, false, text};
   kiln_cleanup unlocking;
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
-  kiln_scope_defer(&unlocking, unlock, jit);
+  kiln_scope_defer(&unlocking, kiln__jit_give_lock, jit);
   kiln_status *status = print_all(&d);
   kiln_scope_undefer(&unlocking);
   kiln_job_lock_give(&jit->lock);

@@ -53,18 +53,15 @@ static kiln_status *dump_group(kiln_jit *jit, kiln_arena *arena, const kiln_grou
     if (!is_of_groups(stages[i].stage)) continue;
     kiln_text text;
     kiln_text_init(&text, arena);
-    if (stages[i].stage == KILN_JIT_STAGE_LOOP) {
-      kiln_text_puts(&text, g->loop_ir ? g->loop_ir : "; not lowered\n");
-    } else {
-      KILN_TRY(kiln_group_dump(jit->codegen, g, stages[i].stage, &text));
-    }
+    KILN_TRY(kiln_group_dump(jit->codegen, g, stages[i].stage, &text));
     write_file(jit, arena,
                kiln_arena_printf(arena, "%s.%.8s.%s", g->name, g->hash, stages[i].ending), &text);
   }
   return NULL;
 }
 
-static kiln_status *dump_all(kiln_executor *ex, const kiln_variant *v) {
+static kiln_status *dump_all(const kiln_executor *ex, const kiln_variant *v,
+                             kiln_group_list groups) {
   kiln_jit *jit = ex->jit;
   kiln_arena *arena = kiln_arena_scoped(jit->env.mem);
   kiln_text text;
@@ -81,20 +78,21 @@ static kiln_status *dump_all(kiln_executor *ex, const kiln_variant *v) {
                kiln_arena_printf(arena, "%s.level%d.%s", ex->site, v->depth, stages[i].ending),
                &text);
   }
-  for (const kiln_group_record *g = jit->groups; g; g = g->next) {
-    if (g->site == &ex->callable && (int)g->depth == v->depth) KILN_TRY(dump_group(jit, arena, g));
+  for (const kiln_group_record *g = groups.first; g; g = g == groups.last ? NULL : g->next) {
+    KILN_TRY(dump_group(jit, arena, g));
   }
   return NULL;
 }
 
-static kiln_status *try_all(kiln_executor *ex, const kiln_variant *v) {
-  KILN_PROTECT(dump_all(ex, v));
+static kiln_status *try_all(const kiln_executor *ex, const kiln_variant *v,
+                            kiln_group_list groups) {
+  KILN_PROTECT(dump_all(ex, v, groups));
 }
 
-void kiln__dump_files(kiln_executor *ex, const kiln_variant *v) {
+void kiln__dump_files(const kiln_executor *ex, const kiln_variant *v, kiln_group_list groups) {
   kiln_jit *jit = ex->jit;
   if (!*jit->env.flags.dump.text) return;
-  kiln_status *status = try_all(ex, v);
+  kiln_status *status = try_all(ex, v, groups);
   if (status) KILN_LOG(&jit->env.log, warn, 1, "dump: %s", kiln_status_report(status));
   kiln_status_destroy(status);
 }

@@ -64,7 +64,7 @@ bool kiln_effects_may_write(kiln_effects **known, kiln_env *env, kiln_function *
   const kiln_effects *found = find(known, self, &count);
   if (found) return found->writes;
   if (count >= MOST_KNOWN) return true;
-  kiln_status *status = kiln_pass_runner_init(&l.runner, env);
+  kiln_status *status = kiln_pass_runner_init(&l.runner, env, NULL);
   if (!status) status = try_look(&l, function, self);
   kiln_status_destroy(status);
   kiln_pass_runner_deinit(&l.runner);

@@ -20,20 +20,29 @@
  *              -> FAILED     the job was abandoned
  *   COMPILED   -> EMPTY      every variant's guard missed: the next level begins
  *
- * Publication. Variants, once linked, do not change; get_plan reads them with acquire loads and
- * takes the model's lock only when none fits. The profiling plan of a finished level is retired to
- * the epoch.
+ * Publication. Variants, once linked, do not change; get_plan reads them with acquire loads. When
+ * none fits, a compile job (jit/compile_job.h) makes the next one. The profiling plan of a finished
+ * level is retired to the epoch.
+ *
+ * Locks, in the order in which a thread takes them:
+ *   root->lock   of a function and all its regions: their states, and who compiles for them. Held
+ *                for as long as a job takes; waiting ends with the waiter's budget.
+ *   jit->lock    the model's lists and what is read by others: held to link what a job has made,
+ *                and to look; never while something is compiled (but for a dump of what LLVM
+ *                makes), logged or run.
+ *   codegen's    an entry of the context's cache (codegen/cache.h), then a worker.
+ * Thread A compiles a group of forward() for a second; thread B calls encode() for the first time,
+ * and thread C reads the counters: neither waits. Thread D, which calls forward(), waits for A, and
+ * finds its plan. In a child of a fork what a thread of the parent was compiling is
+ * KILN_UNSUPPORTED (base/job_lock.h).
  *
  * Budgets. A call's thread compiles under a budget of its own (jit/compile_budget.c), which is not
- * the call's: a job that runs out of it leaves its executor in the state that it was in, the call
- * goes on in the plan of calls without JIT, and a later call tries again, KILN__MAX_TRIES times in
- * all.
+ * the call's: a job that runs out of it, or is cancelled, leaves its executor in the state that it
+ * was in, the call goes on in the plan of calls without JIT, and a later call tries again,
+ * KILN__MAX_TRIES times in all. The kernels that it made are in the context's cache.
  *
  * Flags of modules are constants in all these plans (jit/frozen.h); a call on an object whose flags
- * differ gets the plan of calls without JIT.
- *
- * A compile job works on a copy of the graph with its own arena and type table; when it fails, the
- * copy is thrown away and the reason kept: a compile failure is never a run failure. */
+ * differ gets the plan of calls without JIT. A compile failure is never a run failure. */
 #ifndef KILN_JIT_EXECUTOR_H
 #define KILN_JIT_EXECUTOR_H
 
@@ -86,76 +95,84 @@ typedef struct kiln_variant {
 typedef struct kiln_executor {
   kiln_callable callable; /* first */
   struct kiln_jit *jit;
-  kiln_function *function;          /* NULL: a region */
-  const struct kiln_executor *root; /* of the function that it belongs to */
-  const char *site;                 /* lasting name: method#digest */
-  kiln_program source;              /* what levels start from; a root's is made at its first call */
-  kiln_frozen *frozen;              /* atomic: what its plans take for granted, or NULL */
-  int base_depth;                   /* of its first level: 0 for functions */
-  kiln_executor_state state;        /* under the jit's lock */
-  int level;                        /* that is being made, or was made last */
-  kiln_variant *variants;           /* atomic; in order of depth */
-  kiln_variant *building;           /* of the level being profiled */
-  const kiln_plan *profiling_plan;  /* atomic; NULL when no level is profiling */
-  kiln_program *plain;              /* atomic: the plan for calls without JIT */
-  kiln_program draft;               /* of `plain`, while it is made */
-  int tries;                        /* compile jobs that ran out of their budget */
-  bool given_up;              /* atomic: after too many, `plain` serves where no variant does */
-  kiln_variant *hints[8];     /* atomic: by hash of the input types */
-  int group_count;            /* names of a root's groups */
+  kiln_function *function;    /* NULL: a region */
+  struct kiln_executor *root; /* of the function that it belongs to */
+  int base_depth;             /* of its first level: 0 for functions */
+  kiln_job_lock lock;         /* a root's: all of its executors', whose it protects: */
+  kiln_executor_state state;
+  int level;                 /* that is being made, or was made last */
+  int tries;                 /* compile jobs that ran out of their budget */
+  int group_count;           /* names of a root's groups */
+  kiln_program source;       /* what levels start from; a root's is made at its first call */
+  const char *site;          /* lasting name: method#digest; written under the jit's lock as well */
+  kiln_variant *building;    /* of the level being profiled; likewise */
+  kiln_frozen *frozen;       /* atomic: what its plans take for granted, or NULL */
+  kiln_variant *variants;    /* atomic; in order of depth */
+  const kiln_variant *plain; /* atomic: `shown` has the plan for calls without JIT */
+  bool given_up;          /* atomic: after too many tries, `plain` serves where no variant does */
+  kiln_variant *hints[8]; /* atomic: by hash of the input types */
   struct kiln_executor *next; /* of the jit */
 } kiln_executor;
 
-typedef struct kiln_compile_allowance kiln_compile_allowance;
+typedef struct kiln_executor_list {
+  kiln_executor *first, *last;
+} kiln_executor_list;
+void kiln__executors_append(kiln_executor_list *list, kiln_executor_list more);
 
 typedef struct kiln_refusal {
   kiln_jit_refusal public;
   struct kiln_refusal *same_hash; /* an earlier one */
 } kiln_refusal;
 
+/* An arena that a published job left. */
+typedef struct kiln_kept_arena {
+  struct kiln_kept_arena *next;
+  kiln_arena *arena; /* which this lies in */
+} kiln_kept_arena;
+
 struct kiln_jit {
   kiln_env env; /* a copy with the model's flags */
   kiln_unit *unit;
   struct kiln_codegen *codegen;
-  kiln_arena *arena;  /* executors, variants, group records, names */
-  kiln_job_lock lock; /* all below, and all executors but their atomic fields */
-  kiln_pass_runner runner;
   kiln_method_lookup methods;
-  kiln_epoch epoch;
   kiln_strategy strategy;
   int depth; /* total of the strategy */
-  kiln_executor *executors, *last_executor;
-  kiln_group_record *groups, *last_group;
-  kiln_group_record *spare_groups; /* of jobs that were not finished: theirs are kernels, no more */
-  struct {                         /* before the job under way, if it has a root */
-    kiln_executor *root;
-    int group_count; /* of the root */
-    kiln_group_record *last_group;
-  } before_job;
-  KILN_VEC(kiln_refusal *) refusals;
-  kiln_map refusal_index;   /* hash -> kiln_refusal */
-  kiln_map warned;          /* place of an aten::warn -> bool: it has warned; atomic */
-  kiln_guard_misses misses; /* with a lock of its own */
+  kiln_pass_quota quota;
+  kiln_epoch epoch;
   kiln_counter_book book;
-  uint32_t calls;               /* the counter of the host's calls */
-  bool timed;                   /* plans made from now on have times */
-  const kiln_executor *current; /* of the compile job under way: passes tell refusals to it */
-  const kiln_compile_allowance *allowance; /* of the compile job under way */
-  uint64_t compiles, compile_failures, compile_ns, simple_plans;
-  uint64_t profiled_runs; /* atomic */
+  uint32_t calls;           /* the counter of the host's calls */
+  kiln_guard_misses misses; /* with a lock of its own */
+  kiln_job_lock lock;       /* of all below that is not atomic */
+  kiln_arena *arena;        /* functions' executors, refusals */
+  kiln_kept_arena *kept;
+  kiln_executor_list executors;
+  kiln_group_list groups;
+  KILN_VEC(kiln_refusal *) refusals;
+  kiln_map refusal_index; /* hash -> kiln_refusal */
+  kiln_map warned;        /* place of an aten::warn -> bool: it has warned; atomic */
   uint32_t max_depth;
-  bool told_dynamic;
+  bool timed;                                                    /* atomic: plans have times */
+  uint64_t compiles, compile_failures, compile_ns, simple_plans; /* atomic */
+  bool told_dynamic;                                             /* atomic */
 };
 
-/* -- executor.c; under the jit's lock, inside a scope -- */
+/* -- executor.c -- */
 
-kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_function *function, const char *name);
-void kiln__executor_destroy(kiln_executor *executor);
-/* Adds to the counts; bounded. `loc` may be zero. */
-void kiln__jit_refuse(kiln_jit *jit, const kiln_executor *executor, kiln_reason reason,
-                      const char *detail, kiln_source_loc loc);
-kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
-                                const kiln_callable **out_callable) KILN_MUST_USE;
+/* In `arena`; `root` NULL: a function's. Its maker puts it into a list. */
+kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_arena *arena, kiln_executor *root,
+                                     const char *name);
+/* The programs that it owns; it lies in an arena. */
+void kiln__executor_deinit(kiln_executor *executor);
+void kiln__variant_deinit(kiln_variant *variant);
+static inline const kiln_plan *kiln__variant_plan(const kiln_variant *v) {
+  return v->code.plan ? v->code.plan : v->shown.plan;
+}
+
+/* -- jit.c -- */
+
+void kiln__jit_give_lock(void *jit);
+/* Whether a place has warned; in a scope, for as long as the jit lives. */
+bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range);
 
 /* -- dump.c, dump_files.c -- */
 
@@ -163,49 +180,7 @@ kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function,
 kiln_status *kiln__dump_variant(const kiln_executor *executor, const kiln_variant *variant,
                                 kiln_jit_stage stage, kiln_text *text) KILN_MUST_USE;
 /* With the flag `dump`: a variant that was made, and its groups, as files. */
-void kiln__dump_files(kiln_executor *executor, const kiln_variant *variant);
-
-/* -- compile_budget.c -- */
-
-enum { KILN__MAX_TRIES = 3 };
-
-/* A compile job on a call's thread, with what it may take. */
-struct kiln_compile_allowance {
-  kiln_call *call;
-  kiln_budget budget;
-  uint64_t begin_ns, groups_until_ns; /* 0: no limit */
-  size_t held;
-  bool is_limited; /* by the call, and not by flags */
-};
-
-/* What can be left to the interpreter gets the call's allowance for compiling; what the call
- * `needs` also the time that it has left. */
-void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit, kiln_call *call,
-                         bool needs);
-/* The call is charged only with what went beyond the allowance. */
-void kiln__compile_end(kiln_compile_allowance *allowance);
-
-/* -- compile.c: jobs; under the jit's lock -- */
-
-/* A copy of a graph with types of its own. */
-kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph,
-                                kiln_program *out) KILN_MUST_USE;
-/* executor->source of a function: ensured, copied, preoptimised, with the flags of `self` (args[0]
- * of a method's call) for constants. */
-kiln_status *kiln__compile_source(kiln_executor *executor, const kiln_ivalue *args,
-                                  int arg_count) KILN_MUST_USE;
-/* The plan of calls without JIT; `bare`: without inlining, in little time. */
-kiln_status *kiln__compile_plain(kiln_executor *executor, bool bare,
-                                 kiln_program *out) KILN_MUST_USE;
-/* The plan that serves for good; the graph of `variant->shown`. */
-kiln_status *kiln__compile_simple(kiln_executor *executor, kiln_variant *variant) KILN_MUST_USE;
-/* The instrumented plan of a new level; *out_sites: how many sites it has. */
-kiln_status *kiln__compile_profiling(kiln_executor *executor, kiln_variant *variant,
-                                     int *out_sites) KILN_MUST_USE;
-/* From a ready profile to a variant that can be published. */
-/* The groups of a job that was not finished are not told and not counted; a later job finds their
- * kernels. */
-void kiln__drop_unfinished_groups(kiln_jit *jit);
-kiln_status *kiln__compile_optimized(kiln_executor *executor, kiln_variant *variant) KILN_MUST_USE;
+void kiln__dump_files(const kiln_executor *executor, const kiln_variant *variant,
+                      kiln_group_list groups);
 
 #endif

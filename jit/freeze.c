@@ -533,7 +533,7 @@ kiln_status *kiln_jit_freeze(kiln_env *env, kiln_unit *unit, kiln_ivalue root,
   kiln__freezer f = {.env = env, .from = unit, .root = root, .request = request};
   kiln_ivalue frozen_root = kiln_none();
   *out_module = (kiln_frozen_module){0};
-  KILN_TRY(kiln_pass_runner_init(&f.runner, env));
+  KILN_TRY(kiln_pass_runner_init(&f.runner, env, NULL));
   kiln_status *status = kiln_arena_create(env->mem, &f.arena);
   if (!status) status = try_freeze(&f, &frozen_root);
   for (int i = 0; i < f.frozen.count; i++) kiln_graph_release(f.frozen.data[i]);

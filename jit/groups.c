@@ -3,36 +3,51 @@
 
 /* -- Compiling -- */
 
+static void forget(void *status) { kiln_status_destroy(status); }
+
+/* What was lowered and has no kernel can be looked at, but not made again: its nodes go back. */
+static void keep_text(const kiln_loop_fn *fn, kiln_arena *arena, kiln_group_record *record,
+                      kiln_status *why) {
+  kiln_cleanup forgetting;
+  kiln_scope_defer(&forgetting, forget, why);
+  const kiln_str text = kiln_loop_print(fn, arena);
+  kiln_scope_undefer(&forgetting);
+  record->loop_ir = text.data;
+  kiln_digest_format(kiln_digest_bytes(text.data, text.len), record->hash);
+}
+
 static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
-                            kiln_arena *arena, kiln_group_record *record) {
-  bool made;
+                            kiln_arena *arena, kiln_group_record *record, bool *out_made) {
   kiln_arena *scratch = kiln_arena_scoped(env->mem);
   kiln_loop_fn *fn = NULL;
   KILN_TRY(kiln_codegen_lower(graph, scratch, &record->reason, &fn));
-  const kiln_str text = kiln_loop_print(fn, arena);
-  record->loop_ir = text.data;
-  kiln_digest_format(kiln_digest_bytes(text.data, text.len), record->hash);
-  kiln_backend backend = (kiln_backend)env->flags.codegen;
-  KILN_TRY(kiln_codegen_compile(codegen, fn, backend, &record->reason, &record->code, &made));
-  record->shares = !made;
-  record->compile_ns = made ? (uint64_t)record->code->compile_ns : 0;
+  const kiln_backend backend = (kiln_backend)env->flags.codegen;
+  kiln_status *status =
+      kiln_codegen_compile(codegen, fn, backend, &record->reason, &record->code, out_made);
+  if (status) {
+    keep_text(fn, arena, record, status);
+    return status;
+  }
+  kiln_digest_format(record->code->digest, record->hash);
+  if (*out_made) record->compile_ns = (uint64_t)record->code->compile_ns;
   return NULL;
 }
 static kiln_status *try_compile(kiln_env *env, struct kiln_codegen *codegen,
                                 const kiln_graph *graph, kiln_arena *arena,
-                                kiln_group_record *record) {
-  KILN_PROTECT(compile(env, codegen, graph, arena, record));
+                                kiln_group_record *record, bool *out_made) {
+  KILN_PROTECT(compile(env, codegen, graph, arena, record, out_made));
 }
 
-void kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
+bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
                         kiln_arena *arena, kiln_group_record *record) {
+  bool made = false;
   record->reason = KILN_REASON_none;
-  kiln_status *status = try_compile(env, codegen, graph, arena, record);
+  kiln_status *status = try_compile(env, codegen, graph, arena, record, &made);
   if (!status) {
     KILN_LOG(&env->log, compile, 1, "%s: %u operator%s, kernel %.8s, %.2f ms", record->name,
              record->operators, kiln_plural(record->operators), record->hash,
              (double)record->compile_ns * 1e-6);
-    return;
+    return made;
   }
   if (record->reason == KILN_REASON_none) {
     const kiln_code code = kiln_status_code(status);
@@ -42,6 +57,11 @@ void kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_
   }
   KILN_LOG(&env->log, compile, 1, "%s: not compiled: %s", record->name, kiln_status_report(status));
   kiln_status_destroy(status);
+  return false;
+}
+
+void kiln_groups_release(kiln_group_list groups) {
+  for (const kiln_group_record *g = groups.first; g; g = g->next) kiln_compiled_release(g->code);
 }
 
 /* -- Telling -- */
@@ -130,6 +150,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *recor
                                  kiln_arena *arena, kiln_group *out) {
   const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
   const kiln_kernel_info *info = &record->code->info;
+  record->graph = graph;
   KILN_CHECK(graph && info->input_count + info->scalar_count == node->input_count &&
              info->output_count == node->output_count);
   kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count + 1);
@@ -177,21 +198,33 @@ void kiln_group_dissolve(kiln_node *group, kiln_arena *scratch) {
 
 /* -- Text -- */
 
+/* The loop IR of a kernel is made again. */
+static kiln_status *print_loop(const kiln_group_record *record, kiln_arena *arena,
+                               kiln_loop_fn **out_fn, kiln_str *out_text) {
+  kiln_reason reason;
+  KILN_TRY(kiln_codegen_lower(record->graph, arena, &reason, out_fn));
+  *out_text = kiln_loop_print(*out_fn, arena);
+  return NULL;
+}
+
 kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_record *record,
                              kiln_jit_stage stage, kiln_text *text) {
-  if (!record->loop_ir || !record->code || record->code->backend != KILN_BACKEND_LLVM) {
+  const bool has_code = record->graph && record->code->backend == KILN_BACKEND_LLVM;
+  if (stage != KILN_JIT_STAGE_LOOP && !has_code) {
     kiln_text_printf(
         text, "; %s: no LLVM code: %s\n", record->name,
         record->code ? "it runs in the evaluator" : kiln_reason_sentence(record->reason));
     return NULL;
   }
   kiln_arena *scratch = kiln_arena_scoped(kiln_arena_mem(text->arena));
-  kiln_loop_fn *fn;
-  kiln_str out;
-  KILN_TRY(kiln_loop_parse(kiln_str_from(record->loop_ir), scratch, &fn));
-  KILN_TRY(kiln_codegen_dump(
-      codegen, fn, stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM, scratch, &out));
-  kiln_text_printf(text, "; %s %s\n", record->name, record->hash);
+  kiln_loop_fn *fn = NULL;
+  kiln_str out = kiln_str_from(record->loop_ir ? record->loop_ir : "; not lowered\n");
+  if (record->graph) KILN_TRY(print_loop(record, scratch, &fn, &out));
+  if (stage != KILN_JIT_STAGE_LOOP) {
+    const kiln_codegen_stage of = stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM;
+    KILN_TRY(kiln_codegen_dump(codegen, fn, of, scratch, &out));
+    kiln_text_printf(text, "; %s %s\n", record->name, record->hash);
+  }
   kiln_text_put(text, out);
   kiln_arena_destroy(scratch);
   return NULL;

@@ -1,6 +1,8 @@
 /* jit.c: a model's executors as a whole: making, ending, calling, counting. */
 #include "jit/jit.h"
 
+#include <stdio.h>
+
 #include "jit/executor.h"
 
 /* -- Making -- */
@@ -16,14 +18,6 @@ static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type 
   return kiln_jit_callable(jit, method, out);
 }
 
-/* A pass refused something: told to the executor whose job runs. */
-static void refuse(kiln_pass *pass, const kiln_node *node, kiln_reason reason, const char *detail) {
-  kiln_jit *jit = pass->context;
-  kiln_source_loc loc =
-      node && node->range ? kiln_source_range_loc(node->range) : (kiln_source_loc){0};
-  kiln__jit_refuse(jit, jit->current, reason, detail ? detail : "", loc);
-}
-
 kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
                              struct kiln_codegen *codegen, kiln_jit **out_jit) {
   kiln_jit *jit = kiln_mem_alloc_zero(env->mem, sizeof *jit);
@@ -37,15 +31,13 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   kiln_counter_book_init(&jit->book, env->mem);
   jit->calls = kiln_counter_book_new(&jit->book, 1);
   if (!status && !jit->calls) status = kiln_status_oom();
-  if (!status) status = kiln_pass_runner_init(&jit->runner, &jit->env);
+  if (!status) status = kiln_pass_quota_init(&jit->quota, &jit->env);
   if (status) {
     kiln_counter_book_deinit(&jit->book);
     kiln_arena_destroy(jit->arena);
     kiln_mem_free(env->mem, jit, sizeof *jit);
     return status;
   }
-  jit->runner.context = jit;
-  jit->runner.refuse = refuse;
   kiln_map_init(&jit->refusal_index, jit->arena);
   kiln_map_init(&jit->warned, jit->arena);
   kiln_job_lock_init(&jit->lock);
@@ -57,53 +49,70 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   return NULL;
 }
 
-static void release_groups(const kiln_group_record *groups) {
-  for (const kiln_group_record *g = groups; g; g = g->next) {
-    if (g->code) kiln_compiled_release(g->code);
-  }
-}
 void kiln_jit_destroy(kiln_jit *jit) {
   if (!jit) return;
   kiln_mem *mem = jit->env.mem;
   kiln_epoch_deinit(&jit->epoch);
   kiln_guard_misses_deinit(&jit->misses);
   kiln_counter_book_deinit(&jit->book);
-  for (kiln_executor *ex = jit->executors; ex; ex = ex->next) {
-    kiln__executor_destroy(ex);
+  for (kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {
+    kiln__executor_deinit(ex);
     if (ex->function && ex->function->callable == &ex->callable) ex->function->callable = NULL;
   }
-  release_groups(jit->groups);
-  release_groups(jit->spare_groups);
-  kiln_pass_runner_deinit(&jit->runner);
+  kiln_groups_release(jit->groups);
   kiln_job_lock_deinit(&jit->lock);
+  for (kiln_kept_arena *kept = jit->kept, *next; kept; kept = next) {
+    next = kept->next;
+    kiln_arena_destroy(kept->arena);
+  }
   kiln_arena_destroy(jit->arena);
   kiln_mem_free(mem, jit, sizeof *jit);
 }
 
 /* -- Callables -- */
 
-kiln_status *kiln__jit_callable(kiln_jit *jit, kiln_function *function, const kiln_callable **out) {
-  if (!function->callable) {
-    kiln_executor *ex = kiln__executor_create(jit, function, function->qualname);
-    ex->callable.arg_count = function->schema ? function->schema->arg_count : 0;
-    __atomic_store_n(&function->callable, &ex->callable, __ATOMIC_RELEASE);
-  }
-  *out = function->callable;
+void kiln__jit_give_lock(void *jit) { kiln_job_lock_give(&((kiln_jit *)jit)->lock); }
+
+static kiln_status *make_callable(kiln_jit *jit, kiln_function *function) {
+  kiln_executor *ex = kiln__executor_create(jit, jit->arena, NULL, function->qualname);
+  ex->function = function;
+  ex->callable.arg_count = function->schema ? function->schema->arg_count : 0;
+  kiln__executors_append(&jit->executors, (kiln_executor_list){ex, ex});
+  __atomic_store_n(&function->callable, &ex->callable, __ATOMIC_RELEASE);
   return NULL;
 }
-
-static kiln_status *try_callable(kiln_jit *jit, kiln_function *function,
-                                 const kiln_callable **out) {
-  KILN_PROTECT(kiln__jit_callable(jit, function, out));
+static kiln_status *try_callable(kiln_jit *jit, kiln_function *function) {
+  KILN_PROTECT(make_callable(jit, function));
 }
 
 kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kiln_callable **out) {
+  kiln_status *status = NULL;
   *out = __atomic_load_n(&function->callable, __ATOMIC_ACQUIRE);
   if (*out) return NULL;
   KILN_TRY(kiln_job_lock_take(&jit->lock, kiln_budget_current()));
-  kiln_status *status = try_callable(jit, function, out);
+  if (!function->callable) status = try_callable(jit, function);
   kiln_job_lock_give(&jit->lock);
+  *out = function->callable;
   return status;
+}
+
+bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range) {
+  char key[64];
+  const int len = snprintf(key, sizeof key, "%p:%u", (const void *)range->source, range->begin);
+  const kiln_str name = kiln_str_make(key, (size_t)len);
+  kiln_cleanup unlocking;
+  kiln_status *status = kiln_job_lock_take(&jit->lock, kiln_budget_current());
+  if (status) kiln_scope_fail(status);
+  kiln_scope_defer(&unlocking, kiln__jit_give_lock, jit);
+  bool *told = kiln_map_find(&jit->warned, name);
+  if (!told) {
+    told = KILN_NEW(jit->arena, bool);
+    const char *kept = kiln_arena_strndup(jit->arena, key, name.len);
+    kiln_map_set(&jit->warned, kiln_str_make(kept, name.len), told);
+  }
+  kiln_scope_undefer(&unlocking);
+  kiln_job_lock_give(&jit->lock);
+  return told;
 }
 
 kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
@@ -130,7 +139,7 @@ static void count_guard(kiln_jit *jit, const kiln_guard_desc *guard, kiln_counte
 
 static void count_variant(kiln_jit *jit, const kiln_variant *v, kiln_counters *c) {
   if (v->profile) c->profiled_runs += (uint64_t)kiln_profile_runs(v->profile);
-  const kiln_plan *plan = v->code.plan ? v->code.plan : v->shown.plan;
+  const kiln_plan *plan = kiln__variant_plan(v);
   for (int i = 0; plan && i < plan->guard_count; i++) count_guard(jit, &plan->guards[i], c);
   if (v->guard) count_guard(jit, v->guard, c);
 }
@@ -138,17 +147,17 @@ static void count_variant(kiln_jit *jit, const kiln_variant *v, kiln_counters *c
 void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
   *c = (kiln_counters){.calls = kiln_jit_calls(jit)};
   if (!kiln_job_lock_look(&jit->lock)) return;
-  c->compiles = jit->compiles;
-  c->compile_failures = jit->compile_failures;
-  c->compile_ns = jit->compile_ns;
-  c->simple_plans = jit->simple_plans;
+  c->compiles = __atomic_load_n(&jit->compiles, __ATOMIC_RELAXED);
+  c->compile_failures = __atomic_load_n(&jit->compile_failures, __ATOMIC_RELAXED);
+  c->compile_ns = __atomic_load_n(&jit->compile_ns, __ATOMIC_RELAXED);
+  c->simple_plans = __atomic_load_n(&jit->simple_plans, __ATOMIC_RELAXED);
   c->max_depth = jit->max_depth;
-  for (kiln_executor *ex = jit->executors; ex; ex = ex->next) {
+  for (kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {
     c->fallback_calls += kiln_counter_sum(&jit->book, ex->callable.call_counter);
     if (ex->building) count_variant(jit, ex->building, c);
     for (const kiln_variant *v = ex->variants; v; v = v->next) count_variant(jit, v, c);
   }
-  for (const kiln_group_record *g = jit->groups; g; g = g->next) {
+  for (const kiln_group_record *g = jit->groups.first; g; g = g->next) {
     uint64_t runs = kiln_counter_sum(&jit->book, g->runs);
     c->groups++;
     c->compiled_runs += runs;
@@ -160,7 +169,7 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
 kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) {
   kiln_status *status = NULL;
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
-  const kiln_group_record *g = jit->groups;
+  const kiln_group_record *g = jit->groups.first;
   for (int i = 0; g && i < index; i++) g = g->next;
   if (g && index >= 0) {
     *out = (kiln_group_counters){

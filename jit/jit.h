@@ -6,7 +6,8 @@
  * and jit/pipelines.def.
  *
  * Threads: every function here may be called by several threads at once, except create and
- * destroy. Compilation is on the calling thread (KILN_COMPILE=sync), under the model's lock. */
+ * destroy. Compilation is on the calling thread (KILN_COMPILE=sync), and nobody waits for it but
+ * calls of the same function: executor.h has the locks. */
 #ifndef KILN_JIT_JIT_H
 #define KILN_JIT_JIT_H
 

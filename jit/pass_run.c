@@ -54,9 +54,10 @@ static kiln_str cut(kiln_str *rest, char separator) {
 
 /* -- Making a runner -- */
 
-static kiln_status *read_limits(kiln_pass_runner *r) {
-  for (int i = 0; i < KILN_PASS__COUNT; i++) r->limits[i] = UINT32_MAX;
-  kiln_str rest = kiln_str_from(r->env->flags.pass_limit.text);
+kiln_status *kiln_pass_quota_init(kiln_pass_quota *quota, const kiln_env *env) {
+  quota->fold_left = (uint64_t)env->flags.fold_memory;
+  for (int i = 0; i < KILN_PASS__COUNT; i++) quota->runs[i] = UINT32_MAX;
+  kiln_str rest = kiln_str_from(env->flags.pass_limit.text);
   while (rest.len) {
     kiln_str entry = cut(&rest, ',');
     kiln_str name = cut(&entry, '=');
@@ -69,18 +70,18 @@ static kiln_status *read_limits(kiln_pass_runner *r) {
                         "' is not such a pair (kiln list passes shows the names)",
                         KILN_STR_ARG(name));
     }
-    r->limits[id] = (uint32_t)limit;
+    quota->runs[id] = (uint32_t)limit;
   }
   return NULL;
 }
 
-kiln_status *kiln_pass_runner_init(kiln_pass_runner *r, kiln_env *env) {
-  *r = (kiln_pass_runner){
-      .env = env, .verify = env->flags.verify, .fold_left = (uint64_t)env->flags.fold_memory};
+kiln_status *kiln_pass_runner_init(kiln_pass_runner *r, kiln_env *env, kiln_pass_quota *quota) {
+  *r =
+      (kiln_pass_runner){.env = env, .verify = env->flags.verify, .quota = quota ? quota : &r->own};
 #ifndef NDEBUG
   r->verify = true;
 #endif
-  KILN_TRY(read_limits(r));
+  if (!quota) KILN_TRY(kiln_pass_quota_init(&r->own, env));
   KILN_TRY(kiln_call_create(env, &r->call));
   kiln_status *status = kiln_arena_create(env->mem, &r->scratch);
   if (status) kiln_pass_runner_deinit(r);
@@ -212,17 +213,26 @@ static kiln_status *run_pass(pass_job *job) {
   return NULL;
 }
 
+/* False: none is left. */
+static bool take_run(kiln_pass_quota *quota, kiln_pass_id id) {
+  uint32_t left = __atomic_load_n(&quota->runs[id], __ATOMIC_RELAXED);
+  while (left != 0 && left != UINT32_MAX &&
+         !__atomic_compare_exchange_n(&quota->runs[id], &left, left - 1, true, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
+  return left != 0;
+}
+
 kiln_status *kiln_pass_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pass_id id) {
   KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
-  if (r->runs[id] >= r->limits[id]) return NULL;
-  r->runs[id]++;
+  if (!take_run(r->quota, id)) return NULL;
   pass_job job = {.runner = r,
                   .info = &kiln_pass_table[id],
                   .pass = {.graph = graph,
                            .scratch = r->scratch,
                            .env = r->env,
                            .call = r->call,
-                           .fold_left = &r->fold_left,
+                           .fold_left = &r->quota->fold_left,
                            .context = r->context,
                            .report = r->report,
                            .refuse = r->refuse}};

@@ -48,7 +48,15 @@ extern const kiln_pipeline_info kiln_pipeline_table[];
 
 /* -- The runner -- */
 
-/* Used by one thread at a time. Counts and times are over its life: one for each model. */
+/* What the passes of one model may do in all, whichever runner runs them. Atomic. */
+typedef struct kiln_pass_quota {
+  uint64_t fold_left;              /* bytes of constants that passes may still make */
+  uint32_t runs[KILN_PASS__COUNT]; /* that are left of each; UINT32_MAX: any number */
+} kiln_pass_quota;
+/* KILN_INVALID_ARGUMENT when the flag pass_limit names a pass that is none. */
+kiln_status *kiln_pass_quota_init(kiln_pass_quota *quota, const kiln_env *env) KILN_MUST_USE;
+
+/* Used by one thread at a time. Counts and times are over its life. */
 typedef struct kiln_pass_runner {
   kiln_env *env;       /* borrowed; its flags are those of the model */
   kiln_call *call;     /* owned: runs kernels on constants */
@@ -57,14 +65,15 @@ typedef struct kiln_pass_runner {
   void (*refuse)(kiln_pass *pass, const kiln_node *node, kiln_reason reason, const char *detail);
   kiln_text *report; /* borrowed: where analyses print; NULL: nowhere */
   bool verify;
-  uint64_t fold_left;                /* bytes of constants that passes may still make */
-  uint32_t limits[KILN_PASS__COUNT]; /* UINT32_MAX: none */
-  uint32_t runs[KILN_PASS__COUNT], changes[KILN_PASS__COUNT];
+  kiln_pass_quota *quota; /* borrowed, or: */
+  kiln_pass_quota own;
+  uint32_t changes[KILN_PASS__COUNT];
   uint64_t ns[KILN_PASS__COUNT];
 } kiln_pass_runner;
 
-/* KILN_INVALID_ARGUMENT when the flag pass_limit names a pass that is none. */
-kiln_status *kiln_pass_runner_init(kiln_pass_runner *runner, kiln_env *env) KILN_MUST_USE;
+/* `quota` NULL: one of its own, and kiln_pass_quota_init's failures. */
+kiln_status *kiln_pass_runner_init(kiln_pass_runner *runner, kiln_env *env,
+                                   kiln_pass_quota *quota) KILN_MUST_USE;
 void kiln_pass_runner_deinit(kiln_pass_runner *runner);
 
 /* Runs one pass over the graph. After a failure the graph is to be thrown away. */

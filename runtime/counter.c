@@ -6,7 +6,7 @@
 
 #include "base/job_lock.h"
 
-enum { LINE = 64, LEAST_BYTES = 512 };
+enum { LINE = 64, LEAST_BYTES = 512, LEAST_NUMBERS = 64 };
 
 static size_t page_bytes(uint32_t capacity) {
   return sizeof(kiln_counter_page) + capacity * sizeof(uint64_t);
@@ -37,7 +37,8 @@ void kiln_counter_book_deinit(kiln_counter_book *book) {
 /* Under the lock. */
 static bool make_room(kiln_counter_book *book, uint32_t count) {
   if (count <= book->capacity) return true;
-  const uint32_t capacity = count < UINT32_MAX / 2 ? 2 * count : UINT32_MAX;
+  uint32_t capacity = count < UINT32_MAX / 2 ? 2 * count : UINT32_MAX;
+  if (capacity < LEAST_NUMBERS) capacity = LEAST_NUMBERS;
   uint64_t *base = kiln_mem_alloc_zero(book->mem, capacity * sizeof *base);
   if (!base) return false;
   if (book->base) memcpy(base, book->base, book->capacity * sizeof *base);

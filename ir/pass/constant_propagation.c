@@ -83,9 +83,11 @@ static bool afford(kiln_pass *pass, const kiln_node *node, const kiln_ivalue *ou
     bytes += bytes_of(outs[i]);
   }
   if (!pass->fold_left) return true;
-  if (bytes > *pass->fold_left) return false;
-  *pass->fold_left -= bytes;
-  return true;
+  uint64_t left = __atomic_load_n(pass->fold_left, __ATOMIC_RELAXED);
+  while (bytes <= left && !__atomic_compare_exchange_n(pass->fold_left, &left, left - bytes, true,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return bytes <= left;
 }
 
 /* A few schemas say less than their operators give: div of a complex number is said to be a float,

@@ -1,0 +1,144 @@
+/* compile_job.c: running compile jobs, and what is told of them. */
+#include "jit/compile_job.h"
+
+enum { MAX_REFUSALS = 4096 };
+
+/* -- Refusals -- */
+
+static void log_refusal(const kiln_jit *jit, const kiln_jit_refusal *r) {
+  KILN_LOG(&jit->env.log, fusion, 1, "%s: %s%s%s", r->site, r->detail, *r->detail ? ": " : "",
+           kiln_reason_sentence(r->reason));
+}
+
+/* Adds to the counts; bounded. Under the model's lock; texts are copied, but for the site. */
+static kiln_status *add_refusal(kiln_jit *jit, const kiln_jit_refusal *given) {
+  uint64_t hash =
+      kiln_hash_mix(jit->refusal_index.seed + (uint64_t)given->loc.line, (uint64_t)given->reason);
+  hash = kiln_hash_bytes(kiln_hash_bytes(hash, given->site, strlen(given->site)), given->detail,
+                         strlen(given->detail));
+  kiln_refusal *same_hash = kiln_map_find_id(&jit->refusal_index, hash);
+  for (kiln_refusal *r = same_hash; r; r = r->same_hash) {
+    if (r->public.reason == given->reason && r->public.loc.line == given->loc.line &&
+        strcmp(r->public.site, given->site) == 0 && strcmp(r->public.detail, given->detail) == 0) {
+      r->public.count++;
+      return NULL;
+    }
+  }
+  if (jit->refusals.count >= MAX_REFUSALS) return NULL;
+  kiln_refusal *r = KILN_NEW(jit->arena, kiln_refusal);
+  r->public = *given;
+  r->public.detail = kiln_arena_strdup(jit->arena, given->detail);
+  if (given->loc.file) r->public.loc.file = kiln_arena_strdup(jit->arena, given->loc.file);
+  r->public.count = 1;
+  r->same_hash = same_hash;
+  kiln_vec_push(jit->arena, &jit->refusals, r);
+  kiln_map_set_id(&jit->refusal_index, hash, r);
+  return NULL;
+}
+/* Without memory it is not told. */
+static kiln_status *try_add_refusal(kiln_jit *jit, const kiln_jit_refusal *given) {
+  KILN_PROTECT(add_refusal(jit, given));
+}
+
+void kiln__jit_refuse(const kiln_executor *ex, kiln_reason reason, const char *detail) {
+  const kiln_jit_refusal refusal = {
+      .site = ex->site ? ex->site : "", .reason = reason, .detail = detail};
+  log_refusal(ex->jit, &refusal);
+  if (!kiln_job_lock_look(&ex->jit->lock)) return;
+  kiln_status_destroy(try_add_refusal(ex->jit, &refusal));
+  kiln_job_lock_give(&ex->jit->lock);
+}
+
+void kiln__job_refuse(kiln_compile_job *job, kiln_reason reason, const char *detail,
+                      kiln_source_loc loc) {
+  const kiln_jit_refusal refusal = {.site = job->site,
+                                    .reason = reason,
+                                    .detail = kiln_arena_strdup(job->arena, detail),
+                                    .loc = loc};
+  log_refusal(job->jit, &refusal);
+  kiln_vec_push(job->arena, &job->refusals, refusal);
+}
+
+static void refuse_node(kiln_pass *pass, const kiln_node *node, kiln_reason reason,
+                        const char *detail) {
+  const kiln_source_loc loc =
+      node && node->range ? kiln_source_range_loc(node->range) : (kiln_source_loc){0};
+  kiln__job_refuse(pass->context, reason, detail ? detail : "", loc);
+}
+
+/* -- Lists -- */
+
+#define DEFINE_APPEND(function, list_type)                         \
+  void function(list_type *list, list_type more) {                 \
+    if (!more.first) return;                                       \
+    *(list->last ? &list->last->next : &list->first) = more.first; \
+    list->last = more.last;                                        \
+  }
+DEFINE_APPEND(kiln__executors_append, kiln_executor_list)
+DEFINE_APPEND(kiln_groups_append, kiln_group_list)
+#undef DEFINE_APPEND
+
+/* -- Jobs -- */
+
+static kiln_status *begin(kiln_compile_job *job) {
+  job->jit = job->ex->jit;
+  job->site = "";
+  KILN_TRY(kiln_arena_create(job->jit->env.mem, &job->arena));
+  KILN_TRY(kiln_pass_runner_init(&job->runner, &job->jit->env, &job->jit->quota));
+  job->runner.context = job;
+  job->runner.refuse = refuse_node;
+  job->scratch = job->runner.scratch;
+  return NULL;
+}
+
+static kiln_status *make_in_arena(kiln_compile_job *job, kiln_compile_step *make) {
+  job->v = KILN_NEW(job->arena, kiln_variant);
+  job->v->depth = job->depth;
+  return make(job);
+}
+static kiln_status *try_make(kiln_compile_job *job, kiln_compile_step *make) {
+  KILN_PROTECT(make_in_arena(job, make));
+}
+
+/* Whether it was made or not; what was published is not the job's any more. */
+static void end(kiln_compile_job *job) {
+  if (job->arena) { /* not published */
+    if (job->v) kiln__variant_deinit(job->v);
+    kiln_program_destroy(&job->source);
+    for (kiln_executor *ex = job->executors.first; ex; ex = ex->next) kiln__executor_deinit(ex);
+    kiln_groups_release(job->groups);
+    kiln_arena_destroy(job->arena);
+  }
+  kiln_pass_runner_deinit(&job->runner);
+}
+
+static kiln_status *link_all(kiln_compile_job *job, void (*publish)(kiln_compile_job *job)) {
+  kiln_jit *jit = job->jit;
+  kiln_kept_arena *kept = KILN_NEW(job->arena, kiln_kept_arena);
+  KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
+  *kept = (kiln_kept_arena){jit->kept, job->arena};
+  jit->kept = kept;
+  kiln__executors_append(&jit->executors, job->executors);
+  kiln_groups_append(&jit->groups, job->groups);
+  job->ex->root->group_count += job->group_count;
+  if ((uint32_t)job->depth > jit->max_depth) jit->max_depth = (uint32_t)job->depth;
+  publish(job);
+  for (int i = 0; i < job->refusals.count; i++) {
+    kiln_status_destroy(try_add_refusal(jit, &job->refusals.data[i]));
+  }
+  job->arena = NULL;
+  kiln_job_lock_give(&jit->lock);
+  return NULL;
+}
+static kiln_status *try_link(kiln_compile_job *job, void (*publish)(kiln_compile_job *job)) {
+  KILN_PROTECT(link_all(job, publish));
+}
+
+kiln_status *kiln__job_run(kiln_compile_job *job, kiln_compile_step *make,
+                           void (*publish)(kiln_compile_job *job)) {
+  kiln_status *status = begin(job);
+  if (!status) status = try_make(job, make);
+  if (!status) status = try_link(job, publish);
+  end(job);
+  return status;
+}
