@@ -187,11 +187,16 @@ kiln_status *kiln__compile_simple(kiln_compile_job *j) {
   return emit(j, &j->v->shown, NULL, NULL);
 }
 
+kiln_status *kiln__instrument(const kiln_executor *ex, kiln_pass_runner *runner,
+                              kiln_program *out) {
+  KILN_TRY(kiln__program_copy(ex->jit, ex->source.graph, out));
+  KILN_TRY(kiln_pipeline_run(runner, out->graph, KILN_PIPELINE_simple));
+  return kiln_pipeline_run(runner, out->graph, KILN_PIPELINE_profile);
+}
+
 kiln_status *kiln__compile_profiling(kiln_compile_job *j) {
   kiln_variant *v = j->v;
-  KILN_TRY(kiln__program_copy(j->jit, j->ex->source.graph, &v->profiled));
-  KILN_TRY(kiln_pipeline_run(&j->runner, v->profiled.graph, KILN_PIPELINE_simple));
-  KILN_TRY(kiln_pipeline_run(&j->runner, v->profiled.graph, KILN_PIPELINE_profile));
+  KILN_TRY(kiln__instrument(j->ex, &j->runner, &v->profiled));
   const int sites = kiln_profile_each(v->profiled.graph->top, NULL, NULL);
   if (sites == 0) {
     kiln_program_destroy(&v->profiled);

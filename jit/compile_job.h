@@ -76,6 +76,10 @@ void kiln__jit_refuse(const kiln_executor *executor, kiln_reason reason, const c
 /* A copy of a graph with types of its own. */
 kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph,
                                 kiln_program *out) KILN_MUST_USE;
+/* The graph that records types, from the source: the same for every level, and whenever it is made.
+ */
+kiln_status *kiln__instrument(const kiln_executor *executor, kiln_pass_runner *runner,
+                              kiln_program *out) KILN_MUST_USE;
 /* What levels start from: of a function ensured, copied, preoptimised, with the flags of `self`
  * (args[0] of a method's call) for constants. */
 kiln_compile_step kiln__compile_source;

@@ -32,21 +32,33 @@ static void print_graph(dump *d, const kiln_graph *graph) {
   }
 }
 
-/* -- Profiled graphs -- */
+/* -- Profiled graphs: made again, with what was recorded -- */
 
-static void destroy(void *program) { kiln_program_destroy(program); }
+typedef struct profiled {
+  kiln_pass_runner runner;
+  kiln_program program;
+} profiled;
 
-static kiln_status *print_profiled(dump *d, const kiln_variant *v) {
-  kiln_program copy = {0};
+static void destroy(void *arg) {
+  profiled *p = arg;
+  kiln_program_destroy(&p->program);
+  kiln_pass_runner_deinit(&p->runner);
+}
+
+static kiln_status *print_profiled(dump *d, const kiln_executor *ex, const kiln_variant *v) {
+  profiled p = {0};
   kiln_cleanup destroying;
-  kiln_scope_defer(&destroying, destroy, &copy);
-  kiln_status *status = kiln__program_copy(d->jit, v->profiled.graph, &copy);
-  if (!status) {
-    kiln_profile_annotate(v->profile, copy.graph);
-    print_graph(d, copy.graph);
+  KILN_TRY(kiln_pass_runner_init(&p.runner, &d->jit->env, NULL));
+  kiln_scope_defer(&destroying, destroy, &p);
+  kiln_status *status = kiln__instrument(ex, &p.runner, &p.program);
+  if (!status && kiln_profile_each(p.program.graph->top, NULL, NULL) != v->profile->count) {
+    kiln_text_puts(d->text, "; passes were limited then: this graph is not made again\n");
+  } else if (!status) {
+    kiln_profile_annotate(v->profile, p.program.graph);
+    print_graph(d, p.program.graph);
   }
   kiln_scope_undefer(&destroying);
-  kiln_program_destroy(&copy);
+  destroy(&p);
   return status;
 }
 
@@ -65,7 +77,7 @@ static kiln_status *print_variant(dump *d, const kiln_executor *ex, const kiln_v
                                   : "unguarded");
   }
   switch (d->stage) {
-    case KILN_JIT_STAGE_PROFILED: return v->profile ? print_profiled(d, v) : NULL;
+    case KILN_JIT_STAGE_PROFILED: return v->profile ? print_profiled(d, ex, v) : NULL;
     case KILN_JIT_STAGE_OPTIMIZED: print_graph(d, v->shown.graph); return NULL;
     default: print_plan(d, kiln__variant_plan(v)); return NULL;
   }

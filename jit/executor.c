@@ -162,6 +162,13 @@ static void publish_profiling(kiln_compile_job *job) {
   }
 }
 
+static void destroy_program(void *program) { kiln_program_destroy(program); }
+
+/* Runs that began while the level was profiling may still be in the instrumented plan. */
+static void retire_profiling(kiln_executor *ex, kiln_variant *v) {
+  if (v->profile) (void)kiln_epoch_retire(&ex->jit->epoch, destroy_program, &v->profiled);
+}
+
 /* Goes to a state that stays: the plain interpreter, over the graph that needs no profile. */
 static kiln_status *settle(const request *q, kiln_executor_state state) {
   kiln_executor *ex = q->ex;
@@ -173,6 +180,7 @@ static kiln_status *settle(const request *q, kiln_executor_state state) {
     job = job_of(q);
     KILN_TRY(kiln__job_run(&job, kiln__compile_plain, publish_variant));
   }
+  retire_profiling(ex, job.v);
   move_to(ex, state);
   if (state == KILN_EXECUTOR_SIMPLE) {
     __atomic_fetch_add(&ex->jit->simple_plans, 1, __ATOMIC_RELAXED);
@@ -197,8 +205,6 @@ static kiln_status *begin_level(const request *q) {
   return NULL;
 }
 
-static void destroy_plan(void *plan) { kiln_plan_destroy(plan); }
-
 static kiln_status *compile_level(const request *q) {
   kiln_executor *ex = q->ex;
   kiln_compile_job job = job_of(q);
@@ -210,10 +216,8 @@ static kiln_status *compile_level(const request *q) {
     return settle(q, KILN_EXECUTOR_FAILED);
   }
   move_to(ex, KILN_EXECUTOR_COMPILED);
+  retire_profiling(ex, job.v);
   kiln__dump_files(ex, job.v, job.groups);
-  /* Runs that began while the level was profiling may still be in the instrumented plan. */
-  kiln_plan **old = &job.v->profiled.plan;
-  if (kiln_epoch_retire(&ex->jit->epoch, destroy_plan, *old)) *old = NULL;
   return NULL;
 }
 

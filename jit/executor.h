@@ -21,8 +21,8 @@
  *   COMPILED   -> EMPTY      every variant's guard missed: the next level begins
  *
  * Publication. Variants, once linked, do not change; get_plan reads them with acquire loads. When
- * none fits, a compile job (jit/compile_job.h) makes the next one. The profiling plan of a finished
- * level is retired to the epoch.
+ * none fits, a compile job (jit/compile_job.h) makes the next one. The instrumented plan and
+ * graph of a finished level are retired to the epoch; what it has recorded stays.
  *
  * Locks, in the order in which a thread takes them:
  *   root->lock   of a function and all its regions: their states, and who compiles for them. Held
@@ -87,7 +87,7 @@ typedef struct kiln_variant {
   bool is_simple;        /* of a state that stays */
   kiln_program shown;    /* the graph as PyTorch would print it, guards and calls included */
   kiln_program code;     /* what runs; its graph is NULL where `shown` has the plan */
-  kiln_program profiled; /* the instrumented graph */
+  kiln_program profiled; /* instrumented; empty when the level has ended */
   kiln_profile *profile; /* owned; NULL: never profiled */
   double cost;           /* estimated nanoseconds of its groups' kernels, one run */
 } kiln_variant;

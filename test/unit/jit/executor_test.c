@@ -33,9 +33,12 @@ static void test_second_call_is_compiled(void **state) {
   assert_words(profiled, "prim::profile[profiled_type=Float(4, 8, strides=[8, 1], "
                          "requires_grad=0, device=cpu), seen_none=0](%x.1)");
   assert_int_equal(count_words(profiled, "prim::profile["), 10); /* nine uses and the result */
+  call_rows(&m, 4);
+  call_rows(&m, 4);
+  char *again = dump_stage(&m, KILN_JIT_STAGE_PROFILED, ""); /* the graph itself is gone */
+  assert_string_equal(again, profiled);
+  free(again);
   free(profiled);
-  call_rows(&m, 4);
-  call_rows(&m, 4);
   kiln_counters c = counters(&m);
   assert_int_equal(c.profiled_runs, 1);
   assert_int_equal(c.groups, 1);
