@@ -281,8 +281,7 @@ kiln_status *kiln__pickle_qtensor(kiln_pickle *p, const kiln_tuple *args) {
     kiln_status_destroy(status);
     return KILN_PICKLE_ERROR(p, "impossible quantisation parameters");
   }
-  kiln_tensor_set_quant(tensor, quant);
-  kiln_quant_release(quant);
+  kiln_tensor_attach(tensor, &quant->side);
   if (p->hooks->quantised) *p->hooks->quantised = true;
   return kiln__pickle_push(p, kiln_of_tensor(tensor));
 }

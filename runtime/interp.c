@@ -163,12 +163,14 @@ static kiln_status *missing_op(const kiln_kernel *kernel) {
                     hint ? hint : "");
 }
 
-/* Same sizes, strides and elements, in new memory. */
+/* Same sizes, strides, elements and side structures, in new memory. */
 static kiln_status *copy_tensor(kiln_call *call, const kiln_tensor *t, kiln_tensor **out) {
   int rank = kiln_tensor_rank(t);
   KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, kiln_tensor_dtype(t), rank,
                                       kiln_tensor_sizes(t), kiln_tensor_strides(t), out));
-  return kiln_tensor_copy(*out, t);
+  KILN_TRY(kiln_tensor_copy(*out, t));
+  kiln_tensor_share_sides(*out, t);
+  return NULL;
 }
 
 /* The strides that a new tensor has, also along dimensions of one element. */

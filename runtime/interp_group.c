@@ -25,7 +25,7 @@ static kiln_tensor *take_operand(const kiln_call *call, const kiln_frame *f,
   if (v.tag != KILN_TAG_TENSOR || !kiln__is_sole_owner(call, v.u.tensor)) return NULL;
   kiln_tensor *t = v.u.tensor;
   const size_t bytes = (size_t)out->rank * sizeof(int64_t);
-  if ((t->storage->flags & KILN_STORAGE_READ_ONLY) || t->grad || t->key.f.requires_grad ||
+  if ((t->storage->flags & KILN_STORAGE_READ_ONLY) || t->sides || t->key.f.requires_grad ||
       kiln_tensor_dtype(t) != out->dtype || kiln_tensor_rank(t) != out->rank ||
       memcmp(kiln_tensor_sizes(t), out->sizes, bytes) != 0 ||
       memcmp(kiln_tensor_strides(t), out->strides, bytes) != 0) {

@@ -9,15 +9,11 @@ static size_t quant_bytes(int64_t count) {
   return sizeof(kiln_quant) + (size_t)count * (sizeof(double) + sizeof(int64_t));
 }
 
-static void destroy_quant(kiln_owner *owner) {
-  kiln_quant *quant = (kiln_quant *)owner;
+static void destroy_quant(kiln_side *side) {
+  kiln_quant *quant = (kiln_quant *)(void *)side;
   kiln_mem *mem = quant->mem;
   kiln_mem_free(mem, quant, quant_bytes(quant->count));
   kiln_mem_release(mem);
-}
-
-void kiln_quant_release(kiln_quant *quant) {
-  if (quant) kiln_owner_release(&quant->owner);
 }
 
 static kiln_status *check_parameters(kiln_dtype dtype, double scale, int64_t zero_point,
@@ -41,8 +37,7 @@ static kiln_status *check_parameters(kiln_dtype dtype, double scale, int64_t zer
 static kiln_status *allocate(kiln_mem *mem, int64_t count, kiln_quant **out) {
   kiln_quant *quant = kiln_mem_alloc_zero(mem, quant_bytes(count));
   if (!quant) return kiln_status_oom();
-  quant->owner.refs = 1;
-  quant->owner.destroy = destroy_quant;
+  quant->side = (kiln_side){.refs = 1, .kind = KILN_SIDE_QUANT, .destroy = destroy_quant};
   quant->mem = mem;
   quant->count = count;
   quant->scales = (double *)(void *)(quant + 1);
@@ -75,13 +70,6 @@ kiln_status *kiln_quant_create_channels(kiln_mem *mem, kiln_dtype dtype, int axi
     (*out_quant)->zero_points[i] = zero_points[i];
   }
   return NULL;
-}
-
-void kiln_tensor_set_quant(kiln_tensor *t, const kiln_quant *quant) {
-  kiln_quant *owned = (kiln_quant *)(uintptr_t)quant;
-  if (owned) kiln_owner_retain(&owned->owner);
-  if (t->grad) kiln_owner_release((kiln_owner *)(void *)t->grad);
-  t->grad = (struct kiln_grad *)(void *)owned;
 }
 
 kiln_status *kiln_quant_column(const kiln_quant *quant, bool zero_points,
@@ -265,7 +253,7 @@ static kiln_ivalue requantize(kiln_ivalue v, kiln_tensor *integers, kiln_tensor 
   }
   if (v.tag == KILN_TAG_TENSOR && kiln_tensor_dtype(v.u.tensor) == kiln_tensor_dtype(integers)) {
     v.u.tensor->key.f.dtype = t->key.f.dtype;
-    kiln_tensor_set_quant(v.u.tensor, kiln_tensor_quant(t));
+    kiln_tensor_share_sides(v.u.tensor, t);
   }
   for (int64_t i = 0; v.tag == KILN_TAG_LIST && i < v.u.list->count; i++) {
     v.u.list->items[i] = requantize(v.u.list->items[i], integers, t);

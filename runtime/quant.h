@@ -1,11 +1,10 @@
 /* quant.h: quantised tensors: dtypes quint8, qint8 and qint32, with scale and zero point, or an
  * array of both along one axis.
  *
- * The parameters are a side structure in the slot that other tensors have for gradients: quantised
- * tensors record none, so plain tensors pay nothing. No kernel knows of it but those of
- * kernels/quantize.c: in a unit where quantised tensors may be (kiln_unit.quantised) every operator
- * that takes tensors is wrapped: those that only move elements hand the parameters on, the others
- * refuse, so that nothing ever computes with the integers by accident. */
+ * The parameters are a side structure, so plain tensors pay nothing. No kernel knows of it but
+ * those of kernels/quant/: in a unit where quantised tensors may be (kiln_unit.quantised) every
+ * operator that takes tensors is wrapped: those that only move elements hand the parameters on, the
+ * others refuse, so that nothing ever computes with the integers by accident. */
 #ifndef KILN_RUNTIME_QUANT_H
 #define KILN_RUNTIME_QUANT_H
 
@@ -19,7 +18,7 @@ typedef enum kiln_qscheme {
 
 /* Immutable, shared. */
 typedef struct kiln_quant {
-  kiln_owner owner;
+  kiln_side side;
   kiln_mem *mem;
   kiln_qscheme scheme;
   double scale; /* per tensor */
@@ -38,7 +37,7 @@ static inline bool kiln_tensor_is_quant(const kiln_tensor *t) {
 }
 /* Borrowed; NULL for tensors that are not quantised, or not told how. */
 static inline const kiln_quant *kiln_tensor_quant(const kiln_tensor *t) {
-  return kiln_tensor_is_quant(t) ? (const kiln_quant *)(const void *)t->grad : NULL;
+  return (const kiln_quant *)(const void *)kiln_tensor_side(t, KILN_SIDE_QUANT);
 }
 
 /* Whether it is a quantised tensor, or a container with one. */
@@ -51,9 +50,6 @@ kiln_status *kiln_quant_create(kiln_mem *mem, kiln_dtype dtype, double scale, in
 kiln_status *kiln_quant_create_channels(kiln_mem *mem, kiln_dtype dtype, int axis, int64_t count,
                                         const double *scales, const int64_t *zero_points,
                                         kiln_quant **out_quant) KILN_MUST_USE;
-void kiln_quant_release(kiln_quant *quant);
-/* Gives `t`, a new tensor of a quantised dtype, its parameters (retained; NULL: none). */
-void kiln_tensor_set_quant(kiln_tensor *t, const kiln_quant *quant);
 /* Scales (F64) or zero points (I64) by channels, as a tensor. */
 kiln_status *kiln_quant_column(const kiln_quant *quant, bool zero_points,
                                kiln_tensor **out_tensor) KILN_MUST_USE;

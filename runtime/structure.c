@@ -5,8 +5,8 @@
 
 /* -- Making -- */
 
-static void destroy_sparse(kiln_owner *owner) {
-  kiln_sparse *s = (kiln_sparse *)owner;
+static void destroy_sparse(kiln_side *side) {
+  kiln_sparse *s = (kiln_sparse *)(void *)side;
   kiln_mem *mem = s->mem;
   kiln_tensor_release(s->indices);
   kiln_tensor_release(s->values);
@@ -16,23 +16,16 @@ static void destroy_sparse(kiln_owner *owner) {
 static size_t nested_bytes(int64_t count) {
   return sizeof(kiln_nested) + (size_t)count * sizeof(int64_t);
 }
-static void destroy_nested(kiln_owner *owner) {
-  kiln_nested *n = (kiln_nested *)owner;
+static void destroy_nested(kiln_side *side) {
+  kiln_nested *n = (kiln_nested *)(void *)side;
   kiln_mem *mem = n->mem;
   kiln_mem_free(mem, n, nested_bytes(n->count));
   kiln_mem_release(mem);
 }
 
-static void attach(kiln_tensor *t, kiln_layout_class layout, kiln_owner *owner) {
-  if (t->grad) kiln_owner_release((kiln_owner *)(void *)t->grad);
-  t->grad = (struct kiln_grad *)(void *)owner;
+static void attach(kiln_tensor *t, kiln_layout_class layout, kiln_side *side) {
+  kiln_tensor_attach(t, side);
   t->key.f.layout = (uint8_t)layout;
-}
-void kiln_tensor_share_structure(kiln_tensor *t, const kiln_tensor *of) {
-  kiln_owner *owner = (kiln_owner *)(void *)of->grad;
-  if (!kiln_tensor_is_structured(of) || !owner) return;
-  kiln_owner_retain(owner);
-  attach(t, (kiln_layout_class)of->key.f.layout, owner);
 }
 
 /* One zero that stands for every element. */
@@ -65,13 +58,13 @@ kiln_status *kiln_sparse_tensor(kiln_mem *mem, kiln_cache *cache, int rank, cons
     kiln_mem_free(mem, s, sizeof *s);
     return status;
   }
-  s->owner = (kiln_owner){1, destroy_sparse};
+  s->side = (kiln_side){.refs = 1, .kind = KILN_SIDE_SPARSE, .destroy = destroy_sparse};
   s->mem = mem;
   kiln_mem_retain(mem);
   s->indices = kiln_tensor_retain(indices);
   s->values = kiln_tensor_retain(values);
   s->coalesced = coalesced;
-  attach(*out_tensor, KILN_LAYOUT_SPARSE, &s->owner);
+  attach(*out_tensor, KILN_LAYOUT_SPARSE, &s->side);
   return NULL;
 }
 kiln_status *kiln_nested_tensor(kiln_mem *mem, kiln_cache *cache, const kiln_tensor *padded,
@@ -84,12 +77,12 @@ kiln_status *kiln_nested_tensor(kiln_mem *mem, kiln_cache *cache, const kiln_ten
     kiln_mem_free(mem, n, nested_bytes(count));
     return status;
   }
-  n->owner = (kiln_owner){1, destroy_nested};
+  n->side = (kiln_side){.refs = 1, .kind = KILN_SIDE_NESTED, .destroy = destroy_nested};
   n->mem = mem;
   kiln_mem_retain(mem);
   n->count = count;
   if (count > 0) memcpy(n->lengths, lengths, (size_t)count * sizeof *lengths);
-  attach(*out_tensor, KILN_LAYOUT_NESTED, &n->owner);
+  attach(*out_tensor, KILN_LAYOUT_NESTED, &n->side);
   return NULL;
 }
 

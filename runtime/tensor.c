@@ -135,7 +135,7 @@ static inline void init_tensor(kiln_tensor *t, kiln_mem *mem, kiln_dtype dtype, 
   t->storage = NULL;
   t->dims = t->inline_dims;
   t->mem = mem;
-  t->grad = NULL;
+  t->sides = NULL;
 }
 
 static size_t dims_bytes(int rank) { return 2 * sizeof(int64_t) * (size_t)rank; }
@@ -476,6 +476,8 @@ kiln_status *kiln_tensor_set(kiln_tensor *t, kiln_storage *storage, kiln_dtype d
   t->key.f.rank = (uint8_t)rank;
   t->key.f.undefined = 0;
   t->offset = offset;
+  kiln_side_release(t->sides);
+  t->sides = NULL;
   refresh(t);
   return NULL;
 }
@@ -497,10 +499,34 @@ kiln_status *kiln_tensor_resize(kiln_tensor *t, int rank, const int64_t *sizes) 
   return kiln_tensor_set(t, t->storage, kiln_tensor_dtype(t), rank, sizes, strides, t->offset);
 }
 
+/* -- Side structures -- */
+
+void kiln_side_release(kiln_side *side) {
+  while (side && kiln__refs_drop(&side->refs)) {
+    kiln_side *next = side->next;
+    side->destroy(side);
+    side = next;
+  }
+}
+
+void kiln_tensor_attach(kiln_tensor *t, kiln_side *side) {
+  KILN_ASSERT(!side->next && !kiln_tensor_side(t, side->kind));
+  side->next = t->sides;
+  t->sides = side;
+}
+
+void kiln_tensor_share_sides(kiln_tensor *copy, const kiln_tensor *t) {
+  if (!t->sides) return;
+  KILN_ASSERT(!copy->sides);
+  __atomic_fetch_add(&t->sides->refs, 1, __ATOMIC_RELAXED);
+  copy->sides = t->sides;
+  if (t->key.f.layout >= KILN_LAYOUT_SPARSE) copy->key.f.layout = t->key.f.layout;
+}
+
 /* -- Releasing -- */
 
 static __attribute__((noinline)) void destroy_tensor(kiln_cache *cache, kiln_tensor *t) {
-  if (t->grad) kiln_owner_release((kiln_owner *)(void *)t->grad);
+  kiln_side_release(t->sides);
   if (t->dims != t->inline_dims) {
     kiln__block_free(t->mem, cache, t->dims, dims_bytes(t->key.f.rank));
   }
@@ -523,7 +549,7 @@ static __attribute__((noinline)) void release_shared(kiln_cache *cache, kiln_ten
  * as it is. */
 static inline bool is_plain(const kiln_tensor *t) {
   const kiln_storage *own = (const kiln_storage *)(const void *)((const char *)t + FUSED_STORAGE);
-  return (t->flags & KILN_TENSOR_FUSED) && !t->grad && t->dims == t->inline_dims &&
+  return (t->flags & KILN_TENSOR_FUSED) && !t->sides && t->dims == t->inline_dims &&
          t->storage == own && !own->owner && kiln__storage_is_inline(own) &&
          __atomic_load_n(&own->refs, __ATOMIC_ACQUIRE) == 1;
 }

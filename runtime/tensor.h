@@ -7,6 +7,18 @@
  * Storages. Mapped and shared storages are read-only: the first write (kiln_tensor_writable_data)
  * copies the storage in place, so that all its views follow; nobody caches the address across a
  * write. Every write raises `version`.
+ *
+ * Side structures. What a tensor has beside its storage and geometry hangs on it as a chain of
+ * links, at most one of a kind; nearly every tensor has none, and that is NULL. A link never
+ * changes once it hangs. A new one goes in front, so tensors share a chain, or the tail of one.
+ *   kind    holds             a view          a copy     an operator that writes in place
+ *   QUANT   scale, zero point drops it [1]    shares it  is refused
+ *   SPARSE  indices, values   drops it [2]    shares it  is refused
+ *   NESTED  lengths of rows   drops it [2]    shares it  is refused
+ * New geometry (kiln_tensor_set) drops all of them.
+ * [1] The operator hands it on where its column QUANT says so (quant.h).
+ * [2] The operator makes a structure of its own where its columns say so (structure.h).
+ *
  * Counts are atomic; the contents are not guarded. */
 #ifndef KILN_RUNTIME_TENSOR_H
 #define KILN_RUNTIME_TENSOR_H
@@ -72,6 +84,19 @@ typedef enum kiln_layout_class {
   KILN_LAYOUT_STRUCTURED = 4 | 8
 } kiln_layout_class;
 
+typedef enum kiln_side_kind {
+  KILN_SIDE_QUANT,  /* kiln_quant */
+  KILN_SIDE_SPARSE, /* kiln_sparse */
+  KILN_SIDE_NESTED  /* kiln_nested */
+} kiln_side_kind;
+/* The first member of a side structure. Its maker starts it with refs 1. */
+typedef struct kiln_side {
+  int refs; /* atomic */
+  kiln_side_kind kind;
+  struct kiln_side *next;                  /* retained, once it hangs */
+  void (*destroy)(struct kiln_side *side); /* called once, when nobody holds it */
+} kiln_side;
+
 enum { KILN_INLINE_RANK = 6 };
 
 /* Tensor flags. */
@@ -89,11 +114,8 @@ typedef struct kiln_tensor {
   kiln_storage *storage; /* retained; NULL when undefined */
   int64_t *dims;         /* sizes[rank] then strides[rank]: inline_dims, or a block of its own */
   int64_t inline_dims[2 * KILN_INLINE_RANK];
-  kiln_mem *mem;          /* borrowed */
-  struct kiln_grad *grad; /* autograd slot, owned, NULL until gradients are recorded; whatever
-                             struct kiln_grad becomes, it begins with a kiln_owner. Quantised,
-                             sparse and nested tensors have their side structure here (quant.h,
-                             structure.h) */
+  kiln_mem *mem;    /* borrowed */
+  kiln_side *sides; /* retained; NULL: none */
 } kiln_tensor;
 
 static inline int kiln_tensor_rank(const kiln_tensor *t) { return t->key.f.rank; }
@@ -192,6 +214,20 @@ kiln_status *kiln_storage_freeze(kiln_storage *s) KILN_MUST_USE;
 kiln_status *kiln_storage_make_writable(kiln_storage *s) KILN_MUST_USE;
 /* Grows to at least `bytes`, keeping the contents; what is new is not initialised. */
 kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) KILN_MUST_USE;
+
+/* -- Side structures -- */
+
+/* Borrowed; NULL: it has none of this kind. */
+static inline const kiln_side *kiln_tensor_side(const kiln_tensor *t, kiln_side_kind kind) {
+  const kiln_side *side = t->sides;
+  while (side && side->kind != kind) side = side->next;
+  return side;
+}
+/* Hangs a new side structure on a tensor that has none of its kind. Takes `side`. */
+void kiln_tensor_attach(kiln_tensor *t, kiln_side *side);
+/* Gives `copy`, a new tensor with the elements and sizes of `t`, what hangs on `t`. */
+void kiln_tensor_share_sides(kiln_tensor *copy, const kiln_tensor *t);
+void kiln_side_release(kiln_side *side); /* NULL is fine */
 
 /* -- Geometry -- */
 

@@ -1,8 +1,6 @@
 /* value_clone.c: copies that share no mutable container with their source, and keep its aliasing:
  * what was one list, tensor or storage in the source is one in the copy. */
 #include "runtime/block.h"
-#include "runtime/quant.h"
-#include "runtime/structure.h"
 #include "runtime/value.h"
 
 enum { CLONE_MAX_DEPTH = 2000 };
@@ -69,8 +67,7 @@ static kiln_status *clone_tensor(cloner *c, const kiln_tensor *t, kiln_tensor **
                             kiln_tensor_sizes(t), kiln_tensor_strides(t), t->offset, out);
   kiln_storage_release(storage);
   if (!status) (*out)->key = t->key;
-  if (!status && kiln_tensor_quant(t)) kiln_tensor_set_quant(*out, kiln_tensor_quant(t));
-  if (!status) kiln_tensor_share_structure(*out, t);
+  if (!status) kiln_tensor_share_sides(*out, t);
   return status;
 }
 

@@ -178,7 +178,7 @@ BOOL_PROPERTY(is_cuda, SELF->key.f.device_kind == KILN_DEVICE_CUDA)
 BOOL_PROPERTY(is_meta, SELF->key.f.device_kind == KILN_DEVICE_META)
 BOOL_PROPERTY(never, false)
 BOOL_PROPERTY(requires_grad, SELF->key.f.requires_grad != 0)
-BOOL_PROPERTY(is_leaf, SELF->grad == NULL)
+BOOL_PROPERTY(is_leaf, true) /* no gradient is recorded */
 BOOL_PROPERTY(is_floating_point, kiln_dtype_is_float(kiln_tensor_dtype(SELF)))
 BOOL_PROPERTY(is_complex, kiln_dtype_is_complex(kiln_tensor_dtype(SELF)))
 BOOL_PROPERTY(is_signed, kiln_tensor_dtype(SELF) != KILN_DTYPE_U8 &&

@@ -54,9 +54,11 @@ static kiln_status *make(kiln_call *call, kiln_tensor *self, kiln_quant *quant, 
   if (!status) {
     status = kiln_call_tensor(call, dtype, kiln_tensor_rank(self), kiln_tensor_sizes(self), &to);
   }
-  if (!status) {
+  if (status) {
+    kiln_side_release(&quant->side);
+  } else {
     kiln__give(outs, to);
-    kiln_tensor_set_quant(to, quant);
+    kiln_tensor_attach(to, &quant->side);
     if (to->numel > 0) status = kiln_tensor_writable_data(to, &data);
     if (!status && to->numel > 0 && integers) {
       kiln__move(data, kiln_tensor_data(from), (size_t)to->numel * kiln_dtype_bytes(dtype));
@@ -65,7 +67,6 @@ static kiln_status *make(kiln_call *call, kiln_tensor *self, kiln_quant *quant, 
     }
   }
   kiln_tensor_release_to(&call->cache, from);
-  kiln_quant_release(quant);
   return status;
 }
 

@@ -224,6 +224,76 @@ static void set_and_resize(void **state) {
   kiln_mem_release(mem);
 }
 
+/* -- Side structures -- */
+
+typedef struct counted_side {
+  kiln_side side;
+  int *alive;
+} counted_side;
+static void destroy_counted(kiln_side *side) {
+  --*((counted_side *)(void *)side)->alive;
+  free(side);
+}
+static kiln_side *make_side(kiln_side_kind kind, int *alive) {
+  counted_side *made = calloc(1, sizeof *made);
+  made->side = (kiln_side){.refs = 1, .kind = kind, .destroy = destroy_counted};
+  made->alive = alive;
+  ++*alive;
+  return &made->side;
+}
+
+/* Small tensors are one block, which goes back to a cache as it is: not with something on it. */
+static void side_structures(void **state) {
+  (void)state;
+  kiln_mem *mem = test_mem();
+  kiln_cache cache;
+  kiln_cache_init(&cache, mem, 1 << 20);
+  int alive = 0;
+  int64_t two = 2, one = 1;
+  kiln_tensor *t, *copy, *more, *view;
+  for (int i = 0; i < 3; i++) {
+    assert_ok(kiln_tensor_create(mem, &cache, KILN_DTYPE_U8, 1, &two, &t));
+    assert_null(t->sides);
+    kiln_side *quant = make_side(KILN_SIDE_QUANT, &alive);
+    kiln_tensor_attach(t, quant);
+    assert_ptr_equal(kiln_tensor_side(t, KILN_SIDE_QUANT), quant);
+    assert_null(kiln_tensor_side(t, KILN_SIDE_NESTED));
+    /* A copy shares what hangs there; what is hung on the copy is its own. */
+    assert_ok(kiln_tensor_create(mem, &cache, KILN_DTYPE_U8, 1, &two, &copy));
+    kiln_tensor_share_sides(copy, t);
+    kiln_side *nested = make_side(KILN_SIDE_NESTED, &alive);
+    kiln_tensor_attach(copy, nested);
+    copy->key.f.layout = KILN_LAYOUT_NESTED;
+    assert_ptr_equal(kiln_tensor_side(copy, KILN_SIDE_NESTED), nested);
+    assert_ptr_equal(kiln_tensor_side(copy, KILN_SIDE_QUANT), quant);
+    assert_null(kiln_tensor_side(t, KILN_SIDE_NESTED));
+    /* The layout class goes along: without it nobody would ask. */
+    assert_ok(kiln_tensor_create(mem, &cache, KILN_DTYPE_U8, 1, &two, &more));
+    kiln_tensor_share_sides(more, copy);
+    assert_int_equal(more->key.f.layout, KILN_LAYOUT_NESTED);
+    /* A view has none, and a write leaves them. */
+    assert_ok(kiln_tensor_view(&cache, t, 1, &one, &one, 1, &view));
+    assert_null(view->sides);
+    void *data;
+    assert_ok(kiln_tensor_writable_data(more, &data));
+    assert_ptr_equal(kiln_tensor_side(more, KILN_SIDE_NESTED), nested);
+    kiln_tensor_release_to(&cache, t);
+    kiln_tensor_release_to(&cache, copy);
+    assert_int_equal(alive, 2); /* the last holder has both */
+    if (i == 0) {               /* new geometry: they are not its own any more */
+      assert_ok(kiln_tensor_set(more, more->storage, KILN_DTYPE_U8, 1, &one, &one, 0));
+      assert_null(more->sides);
+      assert_int_equal(more->key.f.layout, KILN_LAYOUT_CONTIGUOUS);
+      assert_int_equal(alive, 0);
+    }
+    kiln_tensor_release_to(&cache, more);
+    assert_int_equal(alive, 0);
+    kiln_tensor_release_to(&cache, view);
+  }
+  kiln_cache_deinit(&cache);
+  kiln_mem_release(mem);
+}
+
 static void shapes(void **state) {
   (void)state;
   int64_t out[KILN_MAX_RANK], a[3] = {2, 1, 3}, b[2] = {4, 1}, c[2] = {4, 2}, zero[1] = {0};
@@ -298,6 +368,7 @@ int main(void) {
       cmocka_unit_test(read_only_storages),
       cmocka_unit_test(shared_storages),
       cmocka_unit_test(set_and_resize),
+      cmocka_unit_test(side_structures),
       cmocka_unit_test(storages_beside_their_data),
       cmocka_unit_test(shapes),
       cmocka_unit_test(survives_lack_of_memory),
