@@ -50,7 +50,7 @@ void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);
 void kiln_mem_exceed_begin(void);
 void kiln_mem_exceed_end(void);
 /* Facts about what was ever made here, for the layers above: bits that are set and stay. */
-enum { KILN_MEM_RARE_DTYPES = 1 };
+enum { KILN_MEM_RARE_DTYPES = 1, KILN_MEM_OTHER_DEVICES = 2 };
 void kiln_mem_note(kiln_mem *mem, uint32_t facts);
 /* To be read atomically. */
 const uint32_t *kiln_mem_facts(const kiln_mem *mem);

@@ -97,20 +97,3 @@ void kiln_device_map_report(const kiln_device_map *map, kiln_env *env) {
              row->where.data);
   }
 }
-
-bool kiln_device_parse(kiln_str text, kiln_device *out_device) {
-  static const char *const kinds[] = {"cpu", "cuda", "meta"};
-  kiln_str name, index;
-  int64_t number = -1;
-  split(text, &name, &index);
-  bool has_index = name.len < text.len;
-  if (has_index && (!kiln_str_parse_i64(index, &number) || number < 0 || number > 127)) {
-    return false;
-  }
-  for (int kind = 0; kind < 3; kind++) {
-    if (!kiln_str_is(name, kinds[kind])) continue;
-    *out_device = (kiln_device){(int8_t)kind, (int16_t)number};
-    return true;
-  }
-  return false;
-}

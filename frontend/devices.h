@@ -43,7 +43,5 @@ bool kiln_device_map_apply(kiln_device_map *map, kiln_str *device, kiln_remap_ki
                            kiln_str where);
 /* Tells the rows on the log's channel `load`. `map` may be NULL. */
 void kiln_device_map_report(const kiln_device_map *map, kiln_env *env);
-/* "cuda:0" to a device; false when the name is none that Kiln knows. */
-bool kiln_device_parse(kiln_str text, kiln_device *out_device);
 
 #endif

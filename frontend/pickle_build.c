@@ -237,7 +237,7 @@ static kiln_status *make_device(kiln_pickle *p, const kiln_tuple *args) {
     text = kiln_str_from(kiln_arena_printf(p->arena, KILN_STR_FMT ":%lld", KILN_STR_ARG(text),
                                            (long long)args->items[1].u.i));
   }
-  kiln_device device;
+  kiln_device_id device;
   kiln_device_map_apply(p->devices, &text, KILN_REMAP_VALUE,
                         kiln_str_from(kiln_arena_printf(p->arena, "%s.pkl", p->name)));
   if (!kiln_device_parse(text, &device)) {

@@ -120,13 +120,10 @@ static kiln_status *put_tuple(writer *w, const kiln_tuple *tuple, int depth) {
   return NULL;
 }
 
-static void put_device(writer *w, kiln_device device) {
-  const char *name = device.kind == KILN_DEVICE_CPU    ? "cpu"
-                     : device.kind == KILN_DEVICE_CUDA ? "cuda"
-                                                       : "meta";
+static void put_device(writer *w, kiln_device_id device) {
   kiln__pickle_put_global(&w->out, "torch\ndevice");
   kiln__pickle_put_byte(&w->out, '(');
-  kiln__pickle_put_string(&w->out, kiln_str_from(name));
+  kiln__pickle_put_string(&w->out, kiln_str_from(kiln_device_kind_name(device.kind)));
   if (device.index >= 0) kiln__pickle_put_int(&w->out, device.index);
   kiln_text_puts(&w->out.text, "tR");
 }

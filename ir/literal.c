@@ -141,31 +141,12 @@ static kiln_status *parse_quoted(kiln__reader *r, kiln_str *out) {
   return NULL;
 }
 
-static bool device_from_text(kiln_str text, kiln_device *out) {
-  static const char *const names[] = {"cpu", "cuda", "meta"};
-  for (int8_t kind = 0; kind < 3; kind++) {
-    size_t n = strlen(names[kind]);
-    if (!kiln_str_starts(text, names[kind])) continue;
-    int64_t index = -1;
-    if (text.len > n) {
-      if (text.data[n] != ':') continue;
-      if (!kiln_str_parse_i64(kiln_str_make(text.data + n + 1, text.len - n - 1), &index) ||
-          index < 0 || index > INT16_MAX) {
-        return false;
-      }
-    }
-    *out = (kiln_device){kind, (int16_t)index};
-    return true;
-  }
-  return false;
-}
-
 static kiln_status *parse_text(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
   kiln_str text;
   KILN_TRY(parse_quoted(r, &text));
-  kiln_device device;
+  kiln_device_id device;
   if (hint_is(hint, KILN_TYPE_DEVICE)) {
-    if (!device_from_text(text, &device)) return kiln__reader_fail(r, "unknown device");
+    if (!kiln_device_parse(text, &device)) return kiln__reader_fail(r, "unknown device");
     *out = kiln_device_value(device);
     return NULL;
   }

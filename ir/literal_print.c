@@ -239,10 +239,9 @@ static void print_dict(kiln_text *text, const kiln_dict *dict) {
   kiln_text_puts(text, annotate ? "})" : "}");
 }
 
-static void print_device(kiln_text *text, kiln_device device) {
-  static const char *const names[] = {"cpu", "cuda", "meta"};
-  kiln_text_printf(text, "\"%s", names[device.kind]);
-  if (device.index >= 0) kiln_text_printf(text, ":%d", device.index);
+static void print_device(kiln_text *text, kiln_device_id device) {
+  kiln_text_putc(text, '"');
+  kiln_device_print(text, device);
   kiln_text_putc(text, '"');
 }
 

@@ -17,6 +17,8 @@
  *                  is False, which PyTorch's schema does not say
  *     DTYPES(any)  its kernel takes tensors of every dtype, the rare ones too (KILN_RARE_DTYPES);
  *                  without it, that is so for views and metadata only
+ *     DEVICES(any) its kernel looks at no element, so it runs wherever its tensors are; without it,
+ *                  on the CPU (runtime/device.h)
  *     SPARSE(fn)   kiln__kernel_fn: runs where an argument is a sparse tensor; absent: refuses
  *     NESTED(way)  refuses, keeps, knows: what it does with a nested tensor (kiln_nested_way)
  *     QUANT(way)   keeps, moves, knows, compares: what it does with a quantised tensor, which it

@@ -14,6 +14,7 @@
 #undef FLAGS
 #undef VARIANTS
 #undef DTYPES
+#undef DEVICES
 #undef SPARSE
 #undef NESTED
 #undef QUANT
@@ -30,6 +31,7 @@
 #define FLAGS(flags)
 #define VARIANTS(...)
 #define DTYPES(class)
+#define DEVICES(set)
 #define SPARSE(fn)
 #define NESTED(way)
 #define QUANT(way)

@@ -34,6 +34,7 @@ typedef struct entry {
   uint32_t flags, variants;
   kiln_op_cost cost;
   bool any_dtype;
+  uint8_t devices;
   kiln_kernel_body sparse;
   kiln_nested_way nested;
   kiln_quant_way quant;
@@ -45,6 +46,7 @@ typedef struct entry {
 } entry;
 
 #define ANY_DTYPE_any true
+#define DEVICES_any UINT8_MAX
 
 #define VARIANT_FLAG_inplace KILN_OP_HAS_VARIANT_INPLACE
 #define VARIANT_FLAG_out KILN_OP_HAS_VARIANT_OUT
@@ -59,7 +61,9 @@ typedef struct entry {
 #undef FLAGS
 #undef VARIANTS
 #undef DTYPES
+#undef DEVICES
 #define DTYPES(class) .any_dtype = ANY_DTYPE_##class,
+#define DEVICES(set) .devices = DEVICES_##set,
 #undef SPARSE
 #undef NESTED
 #undef QUANT
@@ -296,6 +300,7 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   op->dims = e->dims;
   op->kernel.body = e->body;
   op->kernel.refuses = refuses(e);
+  op->kernel.devices = e->devices;
   op->kernel.sparse = e->sparse;
   op->kernel.nested = e->nested;
   op->kernel.quant = e->quant;

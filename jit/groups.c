@@ -161,6 +161,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *recor
     if (i < KILN_KERNEL_DONORS) outputs[i].donor = operand_of(graph, info->donors[i]);
   }
   *out = (kiln_group){.name = record->name,
+                      .device = &kiln_device_cpu, /* what codegen has a target for */
                       .fn = record->code->fn,
                       .closure = record->code->closure,
                       .input_count = node->input_count,

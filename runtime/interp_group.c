@@ -38,38 +38,6 @@ static kiln_tensor *take_operand(const kiln_call *call, const kiln_frame *f,
   return kiln_tensor_retain(t);
 }
 
-typedef struct group_run {
-  kiln_kernel_fn fn;
-  const kiln_kernel_args *args;
-  size_t scratch_bytes; /* of each worker */
-} group_run;
-
-static void run_group_piece(void *data, int64_t begin, int64_t end, int worker) {
-  const group_run *run = data;
-  kiln_kernel_args args = *run->args;
-  if (args.scratch) args.scratch = (char *)args.scratch + (size_t)worker * run->scratch_bytes;
-  run->fn(&args, begin, end);
-}
-
-/* The kernel over its whole extent: on the pool's threads where that pays. */
-static kiln_status *run_kernel(kiln_call *call, const kiln_group *group, kiln_kernel_args *args) {
-  bool split = call->pool && group->extent / 2 >= group->grain;
-  size_t each = (group->scratch_bytes + 63) & ~(size_t)63, bytes = each;
-  if (split) bytes = each * (size_t)kiln_pool_threads(call->pool);
-  if (each > 0) {
-    args->scratch = kiln_cache_alloc(&call->cache, bytes);
-    if (!args->scratch) return kiln_status_oom();
-  }
-  if (split || kiln_budget_may_end(&call->budget)) {
-    group_run run = {group->fn, args, each};
-    kiln_pool_for(call->pool, group->extent, group->grain, run_group_piece, &run);
-  } else {
-    group->fn(args, 0, group->extent);
-  }
-  if (args->scratch) kiln_cache_free(&call->cache, args->scratch, bytes);
-  return NULL;
-}
-
 static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group *group,
                                const kiln_operand *o, int in_count, kiln_tensor **outs) {
   const void *data[GROUP_VALUES];
@@ -89,9 +57,9 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     if (!outs[i]) KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }
-  kiln_kernel_args args = {
+  const kiln_kernel_args args = {
       .data = (void *const *)data, .scalars = scalars, .closure = group->closure};
-  KILN_TRY(run_kernel(call, group, &args));
+  KILN_TRY(group->device->launch(group->device, call, group, &args));
   kiln_count(&call->tally, group->runs);
   return NULL;
 }

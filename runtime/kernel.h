@@ -54,17 +54,18 @@ typedef struct kiln_kernel {
   kiln_nested_way nested;
   kiln_quant_way quant;
   kiln_kernel_body sparse; /* runs instead where an argument is sparse; NULL: refuses */
+  uint8_t devices;         /* kinds of devices on which it runs beside the CPU: bits 1 << kind */
 } kiln_kernel;
 
-/* KILN_OP_ERROR when an argument's dtype is one that the kernel does not know. Whoever runs a
- * kernel on values of a model asks first; where no rare dtype was ever made this is a load and a
- * branch. */
+/* KILN_OP_ERROR when an argument is of a dtype that the kernel does not know, or on a device where
+ * it does not run. Whoever runs a kernel on values of a model asks first; where no rare dtype was
+ * ever made, and nothing but on the CPU, this is a load and a branch. */
 kiln_status *kiln__kernel_refuses(const kiln_call *call, const kiln_kernel *kernel,
                                   const kiln_ivalue *args, int count) KILN_MUST_USE;
 static inline kiln_status *kiln_kernel_admit(const kiln_call *call, const kiln_kernel *kernel,
                                              const kiln_ivalue *args, int count) {
   if (__builtin_expect(__atomic_load_n(call->facts, __ATOMIC_RELAXED) == 0, 1)) return NULL;
-  return kernel->refuses ? kiln__kernel_refuses(call, kernel, args, count) : NULL;
+  return kiln__kernel_refuses(call, kernel, args, count);
 }
 
 /* Runs `body` as a kernel's. While it runs the kernel is the call's: its name serves errors, a

@@ -90,6 +90,7 @@ typedef struct kiln_group_output {
 } kiln_group_output;
 typedef struct kiln_group {
   const char *name;    /* "TensorExprGroup_0" */
+  const kiln_device *device;
   kiln_kernel_fn fn;   /* NULL while not compiled: never reached then */
   const void *closure; /* of the evaluator back end; else NULL */
   int input_count;     /* tensors and scalars, as kiln_kernel_args wants them */

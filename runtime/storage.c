@@ -13,6 +13,7 @@ enum { INLINE_BYTES = 4096 - (int)sizeof(kiln_storage) };
 /* An owned block that several storages read. */
 typedef struct block_owner {
   kiln_owner base;
+  const kiln_device *device;
   kiln_mem *mem;
   void *data;
   size_t bytes;
@@ -28,37 +29,39 @@ void kiln_owner_release(kiln_owner *owner) {
 
 static void destroy_block_owner(kiln_owner *owner) {
   block_owner *block = (block_owner *)owner;
-  kiln_cache_free_mem(block->mem, block->data, block->bytes);
+  block->device->release(block->device, block->mem, NULL, block->data, block->bytes);
   kiln_cache_free_mem(block->mem, block, sizeof *block);
 }
 
-kiln_status *kiln_storage_create(kiln_mem *mem, kiln_cache *cache, size_t bytes,
-                                 kiln_storage **out_storage) {
-  if (bytes <= INLINE_BYTES) {
+kiln_status *kiln_storage_create_on(const kiln_device *device, kiln_mem *mem, kiln_cache *cache,
+                                    size_t bytes, kiln_storage **out_storage) {
+  const bool elsewhere = device->id.kind != KILN_DEVICE_CPU;
+  if (elsewhere) kiln_mem_note(mem, KILN_MEM_OTHER_DEVICES);
+  if (bytes <= INLINE_BYTES && !elsewhere) {
     size_t size = sizeof(kiln_storage) + bytes;
     kiln_storage *s = kiln__block_alloc(mem, cache, size);
     if (!s) return kiln_status_oom();
-    kiln__storage_init(s, mem, s + 1, bytes, size, 0);
+    kiln__storage_init(s, device, mem, s + 1, bytes, size, 0);
     *out_storage = s;
     return NULL;
   }
   kiln_storage *s = kiln__block_alloc(mem, cache, sizeof *s);
   if (!s) return kiln_status_oom();
-  void *data = kiln__block_alloc(mem, cache, bytes);
+  void *data = device->allocate(device, mem, cache, bytes);
   if (!data) {
     kiln__block_free(mem, cache, s, sizeof *s);
     return kiln_status_oom();
   }
-  kiln__storage_init(s, mem, data, bytes, sizeof *s, 0);
+  kiln__storage_init(s, device, mem, data, bytes, sizeof *s, 0);
   *out_storage = s;
   return NULL;
 }
 
-kiln_status *kiln_storage_wrap(kiln_mem *mem, kiln_owner *owner, void *data, size_t bytes,
-                               uint32_t flags, kiln_storage **out_storage) {
+static kiln_status *wrap(const kiln_device *device, kiln_mem *mem, kiln_owner *owner, void *data,
+                         size_t bytes, uint32_t flags, kiln_storage **out_storage) {
   kiln_storage *s = kiln_cache_alloc_mem(mem, sizeof *s);
   if (!s) return kiln_status_oom();
-  kiln__storage_init(s, mem, data, bytes, sizeof *s, 0);
+  kiln__storage_init(s, device, mem, data, bytes, sizeof *s, 0);
   s->flags = flags;
   s->owner = owner;
   kiln_owner_retain(owner);
@@ -66,12 +69,17 @@ kiln_status *kiln_storage_wrap(kiln_mem *mem, kiln_owner *owner, void *data, siz
   return NULL;
 }
 
+kiln_status *kiln_storage_wrap(kiln_mem *mem, kiln_owner *owner, void *data, size_t bytes,
+                               uint32_t flags, kiln_storage **out_storage) {
+  return wrap(&kiln_device_cpu, mem, owner, data, bytes, flags, out_storage);
+}
+
 /* Gives back what the storage has its data from. */
 static void drop_data(kiln_storage *s, kiln_cache *cache) {
   if (s->owner) {
     kiln_owner_release(s->owner);
   } else if (!kiln__storage_is_inline(s)) {
-    kiln__block_free(s->mem, cache, s->data, s->bytes);
+    s->device->release(s->device, s->mem, cache, s->data, s->bytes);
   }
 }
 
@@ -92,8 +100,11 @@ kiln_status *kiln_storage_freeze(kiln_storage *s) {
   if (s->owner || kiln__storage_is_inline(s)) return NULL; /* lent, or never shared but by copy */
   block_owner *block = kiln_cache_alloc_mem(s->mem, sizeof *block);
   if (!block) return kiln_status_oom();
-  *block = (block_owner){
-      .base = {1, destroy_block_owner}, .mem = s->mem, .data = s->data, .bytes = s->bytes};
+  *block = (block_owner){.base = {1, destroy_block_owner},
+                         .device = s->device,
+                         .mem = s->mem,
+                         .data = s->data,
+                         .bytes = s->bytes};
   s->owner = &block->base;
   s->flags |= KILN_STORAGE_READ_ONLY;
   return NULL;
@@ -102,21 +113,20 @@ kiln_status *kiln_storage_freeze(kiln_storage *s) {
 kiln_status *kiln_storage_share(kiln_storage *base, kiln_storage **out_storage) {
   if (!base->owner && !kiln__storage_is_inline(base)) KILN_TRY(kiln_storage_freeze(base));
   if (base->owner && (base->flags & KILN_STORAGE_READ_ONLY)) {
-    return kiln_storage_wrap(base->mem, base->owner, base->data, base->bytes,
-                             KILN_STORAGE_READ_ONLY, out_storage);
+    return wrap(base->device, base->mem, base->owner, base->data, base->bytes,
+                KILN_STORAGE_READ_ONLY, out_storage);
   }
   /* Small, or memory that its lender may change at any time. */
-  KILN_TRY(kiln_storage_create(base->mem, NULL, base->bytes, out_storage));
-  if (base->bytes > 0) memcpy((*out_storage)->data, base->data, base->bytes);
+  KILN_TRY(kiln_storage_create_on(base->device, base->mem, NULL, base->bytes, out_storage));
+  base->device->copy(base->device, (*out_storage)->data, base->data, base->bytes);
   return NULL;
 }
 
 /* New owned memory of `bytes` with what fits of the old contents. */
 static kiln_status *replace_data(kiln_storage *s, size_t bytes) {
-  void *data = kiln_cache_alloc_mem(s->mem, bytes);
+  void *data = s->device->allocate(s->device, s->mem, NULL, bytes);
   if (!data) return kiln_status_oom();
-  size_t keep = bytes < s->bytes ? bytes : s->bytes;
-  if (keep > 0) memcpy(data, s->data, keep);
+  s->device->copy(s->device, data, s->data, bytes < s->bytes ? bytes : s->bytes);
   drop_data(s, NULL);
   s->owner = NULL;
   s->data = data;

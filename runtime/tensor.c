@@ -184,7 +184,8 @@ static inline kiln_tensor *init_fused(char *block, unsigned index, kiln_mem *mem
                                       size_t bytes) {
   kiln_tensor *t = (kiln_tensor *)(void *)block;
   kiln_storage *s = (kiln_storage *)(void *)(block + FUSED_STORAGE);
-  kiln__storage_init(s, mem, block + FUSED_DATA, bytes, FUSED_DATA + bytes, FUSED_STORAGE);
+  kiln__storage_init(s, &kiln_device_cpu, mem, block + FUSED_DATA, bytes, FUSED_DATA + bytes,
+                     FUSED_STORAGE);
   init_tensor(t, mem, dtype, rank);
   t->flags = KILN_TENSOR_FUSED | index << CLASS_SHIFT;
   t->numel = (int64_t)numel;
@@ -316,6 +317,13 @@ kiln_status *kiln_tensor_create_strided(kiln_mem *mem, kiln_cache *cache, kiln_d
   return status;
 }
 
+/* The tensor's storage, with the device in the guard word. */
+static inline void set_storage(kiln_tensor *t, kiln_storage *storage) {
+  t->storage = storage;
+  t->key.f.device_kind = storage->device->id.kind;
+  t->key.f.device_index = storage->device->id.index;
+}
+
 /* KILN_OP_ERROR unless the geometry lies within the storage. */
 static kiln_status *check_within(const kiln_storage *storage, kiln_dtype dtype, int rank,
                                  const int64_t *sizes, const int64_t *strides, int64_t offset) {
@@ -352,7 +360,7 @@ kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storag
     return status;
   }
   t->offset = offset;
-  t->storage = kiln_storage_retain(storage);
+  set_storage(t, kiln_storage_retain(storage));
   refresh(t);
   *out_tensor = t;
   return NULL;
@@ -469,7 +477,7 @@ kiln_status *kiln_tensor_set(kiln_tensor *t, kiln_storage *storage, kiln_dtype d
   bool own = (t->flags & KILN_TENSOR_FUSED) &&
              (char *)previous == (char *)t + FUSED_STORAGE; /* held for the tensor's life */
   bool takes_own = (t->flags & KILN_TENSOR_FUSED) && (char *)storage == (char *)t + FUSED_STORAGE;
-  t->storage = takes_own ? storage : kiln_storage_retain(storage);
+  set_storage(t, takes_own ? storage : kiln_storage_retain(storage));
   if (!own) kiln_storage_release(previous);
   t->dims = dims;
   t->key.f.dtype = (int8_t)dtype;

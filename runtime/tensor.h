@@ -23,18 +23,8 @@
 #ifndef KILN_RUNTIME_TENSOR_H
 #define KILN_RUNTIME_TENSOR_H
 
+#include "runtime/device.h"
 #include "runtime/dtype.h"
-
-typedef enum kiln_device_kind {
-  KILN_DEVICE_CPU,
-  KILN_DEVICE_CUDA,
-  KILN_DEVICE_META
-} kiln_device_kind;
-typedef struct kiln_device {
-  int8_t kind;   /* kiln_device_kind */
-  int16_t index; /* -1: none given */
-} kiln_device;
-#define KILN_CPU ((kiln_device){KILN_DEVICE_CPU, -1})
 
 enum { KILN_STORAGE_READ_ONLY = 1 };
 
@@ -50,13 +40,14 @@ void kiln_owner_release(kiln_owner *owner);
 typedef struct kiln_storage {
   int refs; /* atomic */
   uint32_t flags;
-  uint32_t version; /* raised by every write */
-  void *data;
+  uint32_t version;      /* raised by every write */
+  uint32_t block_offset; /* of this struct in its block: not 0 inside a small tensor's block */
+  void *data;            /* in the device's memory */
   size_t bytes;
-  kiln_mem *mem;       /* owns this struct, and data when owner is NULL */
-  kiln_owner *owner;   /* retained: lends data; NULL: data is ours */
-  size_t alloc_size;   /* bytes to give back for this block (struct, and data where it is inline) */
-  size_t block_offset; /* of this struct in that block: not 0 inside a small tensor's block */
+  kiln_mem *mem;             /* owns this struct, and data when owner is NULL */
+  const kiln_device *device; /* where data lies */
+  kiln_owner *owner;         /* retained: lends data; NULL: data is ours */
+  size_t alloc_size; /* bytes to give back for this block (struct, and data where it is inline) */
 } kiln_storage;
 
 /* The guard word. */
@@ -126,8 +117,8 @@ static inline const int64_t *kiln_tensor_sizes(const kiln_tensor *t) { return t-
 static inline const int64_t *kiln_tensor_strides(const kiln_tensor *t) {
   return t->dims + t->key.f.rank;
 }
-static inline kiln_device kiln_tensor_device(const kiln_tensor *t) {
-  return (kiln_device){t->key.f.device_kind, t->key.f.device_index};
+static inline kiln_device_id kiln_tensor_device(const kiln_tensor *t) {
+  return (kiln_device_id){t->key.f.device_kind, t->key.f.device_index};
 }
 static inline bool kiln_tensor_is_contiguous(const kiln_tensor *t) {
   return t->key.f.layout == KILN_LAYOUT_CONTIGUOUS;
@@ -155,8 +146,8 @@ kiln_tensor *kiln_tensor_pop_like(kiln_cache *cache, const kiln_tensor *model, k
 kiln_status *kiln_tensor_create_strided(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype,
                                         int rank, const int64_t *sizes, const int64_t *strides,
                                         kiln_tensor **out_tensor) KILN_MUST_USE;
-/* A tensor on an existing storage; it must lie within it, else KILN_OP_ERROR (KILN_INVALID_FILE
- * is for the loader to say). Strides may be 0; negative ones are refused. */
+/* A tensor on an existing storage, and on its device; it must lie within it, else KILN_OP_ERROR
+ * (KILN_INVALID_FILE is for the loader to say). Strides may be 0; negative ones are refused. */
 kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storage *storage,
                                    kiln_dtype dtype, int rank, const int64_t *sizes,
                                    const int64_t *strides, int64_t offset,
@@ -193,9 +184,14 @@ void kiln_tensor_release(kiln_tensor *t); /* NULL is fine */
 /* The same for a caller that has a cache. */
 void kiln_tensor_release_to(kiln_cache *cache, kiln_tensor *t);
 
-/* Storages. create: owned memory, 64-byte aligned; wrap: memory of `owner`, which is retained. */
-kiln_status *kiln_storage_create(kiln_mem *mem, kiln_cache *cache, size_t bytes,
-                                 kiln_storage **out_storage) KILN_MUST_USE;
+/* Storages. create: owned memory of a device, 64-byte aligned; wrap: host memory of `owner`, which
+ * is retained. */
+kiln_status *kiln_storage_create_on(const kiln_device *device, kiln_mem *mem, kiln_cache *cache,
+                                    size_t bytes, kiln_storage **out_storage) KILN_MUST_USE;
+static inline kiln_status *kiln_storage_create(kiln_mem *mem, kiln_cache *cache, size_t bytes,
+                                               kiln_storage **out_storage) {
+  return kiln_storage_create_on(&kiln_device_cpu, mem, cache, bytes, out_storage);
+}
 kiln_status *kiln_storage_wrap(kiln_mem *mem, kiln_owner *owner, void *data, size_t bytes,
                                uint32_t flags, kiln_storage **out_storage) KILN_MUST_USE;
 /* A new storage that reads `base`'s memory and copies it on the first write (instances). A base

@@ -8,17 +8,19 @@
  * an allocator may give neighbours. */
 enum { KILN__STORAGE_INLINE = 2 };
 
-static inline void kiln__storage_init(kiln_storage *s, kiln_mem *mem, void *data, size_t bytes,
-                                      size_t alloc_size, size_t block_offset) {
+static inline void kiln__storage_init(kiln_storage *s, const kiln_device *device, kiln_mem *mem,
+                                      void *data, size_t bytes, size_t alloc_size,
+                                      uint32_t block_offset) {
   s->refs = 1;
   s->flags = alloc_size - block_offset - sizeof *s >= bytes ? KILN__STORAGE_INLINE : 0;
   s->version = 0;
+  s->block_offset = block_offset;
   s->data = data;
   s->bytes = bytes;
   s->mem = mem;
+  s->device = device;
   s->owner = NULL;
   s->alloc_size = alloc_size;
-  s->block_offset = block_offset;
 }
 static inline bool kiln__storage_is_inline(const kiln_storage *s) {
   return s->flags & KILN__STORAGE_INLINE;

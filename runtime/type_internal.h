@@ -18,7 +18,5 @@ const kiln_type *kiln__type_find_interface(const kiln_type_table *table, kiln_st
 /* Name of a kind without parts, in the IR and in annotations; NULL for the others. */
 const char *kiln__type_basic_name(kiln_type_kind kind);
 
-/* "cpu", "cuda", "meta". */
-const char *kiln__device_name(int kind);
 
 #endif

@@ -134,8 +134,8 @@ typedef struct tensor_parts {
 
 static kiln_status *parse_device(parser *p, kiln_tensor_detail *d) {
   kiln_str name = take_name(p);
-  for (int kind = 0; kind <= KILN_DEVICE_META; kind++) {
-    if (kiln_str_is(name, kiln__device_name(kind))) d->device = (int8_t)kind;
+  for (int kind = 0; kind < KILN_DEVICE__COUNT; kind++) {
+    if (kiln_str_is(name, kiln_device_kind_name(kind))) d->device = (int8_t)kind;
   }
   if (d->device < 0) {
     p->at = name.data;

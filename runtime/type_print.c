@@ -1,4 +1,5 @@
 /* type_print.c: types as the IR prints them, and as Python's annotations write them. */
+#include "runtime/device.h"
 #include "runtime/type_internal.h"
 
 /* Deeper types print as "...": only a program that builds types can make them. */
@@ -39,11 +40,6 @@ static const char *basic_name(kiln_type_kind kind, int form) {
 
 const char *kiln__type_basic_name(kiln_type_kind kind) { return basic_name(kind, 0); }
 
-const char *kiln__device_name(int kind) {
-  static const char *const names[] = {"cpu", "cuda", "meta"};
-  return kind >= 0 && kind < 3 ? names[kind] : "unknown";
-}
-
 /* -- Tensors -- */
 
 static void print_dims(kiln_text *text, const kiln_tensor_detail *d, const kiln_dim *dims,
@@ -63,7 +59,7 @@ static bool print_flags(kiln_text *text, const kiln_tensor_detail *d, const char
     some = true;
   }
   if (d->device >= 0) {
-    kiln_text_printf(text, "%sdevice=%s", some ? ", " : lead, kiln__device_name(d->device));
+    kiln_text_printf(text, "%sdevice=%s", some ? ", " : lead, kiln_device_kind_name(d->device));
     if (d->device_index >= 0) kiln_text_printf(text, ":%d", d->device_index);
     some = true;
   }

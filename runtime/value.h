@@ -39,7 +39,7 @@ typedef struct kiln_ivalue {
     int64_t i;
     double f;
     bool b;
-    kiln_device device;
+    kiln_device_id device;
     const struct kiln_callable *function;
     struct kiln_box *box; /* any counted object but a tensor */
     kiln_tensor *tensor;
@@ -148,7 +148,7 @@ static inline kiln_ivalue kiln_bool(bool b) {
   v.u.i = b;
   return v;
 }
-static inline kiln_ivalue kiln_device_value(kiln_device d) {
+static inline kiln_ivalue kiln_device_value(kiln_device_id d) {
   return (kiln_ivalue){.tag = KILN_TAG_DEVICE, .u.device = d};
 }
 /* Takes the reference. */

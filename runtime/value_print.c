@@ -22,13 +22,6 @@ static void print_complex(kiln_text *text, const kiln_complex *c) {
   kiln_text_putc(text, 'j');
 }
 
-static void print_device(kiln_text *text, kiln_device device) {
-  static const char *const names[] = {"cpu", "cuda", "meta"};
-  bool known = device.kind >= 0 && device.kind <= KILN_DEVICE_META;
-  kiln_text_puts(text, known ? names[device.kind] : "unknown");
-  if (device.index >= 0) kiln_text_printf(text, ":%d", device.index);
-}
-
 static void print_at(kiln_text *text, kiln_ivalue v, int depth);
 
 static void print_items(kiln_text *text, const kiln_ivalue *items, int64_t count, int depth) {
@@ -79,7 +72,7 @@ static void print_at(kiln_text *text, kiln_ivalue v, int depth) {
     case KILN_TAG_INT: kiln_text_printf(text, "%lld", (long long)v.u.i); break;
     case KILN_TAG_FLOAT: print_float(text, v.u.f); break;
     case KILN_TAG_BOOL: kiln_text_puts(text, v.u.b ? "True" : "False"); break;
-    case KILN_TAG_DEVICE: print_device(text, v.u.device); break;
+    case KILN_TAG_DEVICE: kiln_device_print(text, v.u.device); break;
     case KILN_TAG_FUNCTION: kiln_text_puts(text, "Function"); break;
     case KILN_TAG_TENSOR: kiln_tensor_print(text, v.u.tensor); break;
     case KILN_TAG_STRING: kiln_text_put(text, kiln_string_view(v.u.string)); break;

@@ -189,7 +189,7 @@ static kiln_status *eval_call(kiln_loader *l, kiln_code_file *file, const kiln_a
   if (kiln_str_is(name, "torch.device") && ast->count == 2 &&
       ast->kids[1]->kind == KILN_AST_STRING) {
     kiln_str text = ast->kids[1]->text;
-    kiln_device device;
+    kiln_device_id device;
     kiln_device_map_apply(l->model->devices, &text, KILN_REMAP_CODE, file->source.name);
     if (!kiln_device_parse(text, &device)) return not_constant(file, ast);
     *out_value = kiln_device_value(device);

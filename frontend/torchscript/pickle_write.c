@@ -207,12 +207,12 @@ static kiln_status *put_object(kiln_pickle_writer *w, kiln_object *object, int d
 
 /* -- Other values -- */
 
-static void put_device(kiln_pickle_writer *w, kiln_device device) {
-  static const char *const names[] = {"cpu", "cuda", "meta"};
-  const char *name = names[device.kind];
-  if (device.index >= 0) name = kiln_arena_printf(w->out.arena, "%s:%d", name, device.index);
+static void put_device(kiln_pickle_writer *w, kiln_device_id device) {
+  kiln_text name;
+  kiln_text_init(&name, w->out.arena);
+  kiln_device_print(&name, device);
   kiln__pickle_put_global(&w->out, "torch\ndevice");
-  kiln__pickle_put_string(&w->out, kiln_str_from(name));
+  kiln__pickle_put_string(&w->out, kiln_str_from(name.data));
   kiln_text_puts(&w->out.text, "\x85R");
 }
 

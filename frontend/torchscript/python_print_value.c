@@ -204,13 +204,10 @@ static void print_float(kiln_text *text, double value) {
   kiln_text_double(text, fabs(value));
 }
 
-static void print_device(kiln_text *text, kiln_device device) {
-  static const char *const names[] = {"cpu", "cuda", "meta"};
-  const char *name = device.kind < 3 ? names[device.kind] : "cpu";
-  if (device.index >= 0)
-    kiln_text_printf(text, "torch.device(\"%s:%d\")", name, device.index);
-  else
-    kiln_text_printf(text, "torch.device(\"%s\")", name);
+static void print_device(kiln_text *text, kiln_device_id device) {
+  kiln_text_puts(text, "torch.device(\"");
+  kiln_device_print(text, device);
+  kiln_text_puts(text, "\")");
 }
 
 static kiln_status *print_items(kiln_printer *p, kiln_text *text, const kiln_ivalue *items,

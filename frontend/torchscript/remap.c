@@ -20,7 +20,7 @@ static bool has_rules(const kiln__script_emitter *e) {
 
 kiln_status *kiln__ts_map_device(kiln__script_emitter *e, const kiln_ast *ast, const char *name,
                                  const kiln_arg *args, int count, kiln_ir_value **out) {
-  kiln_device device;
+  kiln_device_id device;
   *out = NULL;
   if (!has_rules(e) || count < 1) return NULL;
   const kiln_ivalue *constant = kiln_ir_value_constant(args[0].value);

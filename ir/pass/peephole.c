@@ -207,7 +207,7 @@ static kiln_ir_value *known_device(kiln_pass *pass, kiln_node *node) {
   (void)pass;
   const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
   if (!d || d->device < 0) return NULL;
-  kiln_ivalue device = kiln_device_value((kiln_device){d->device, d->device_index});
+  kiln_ivalue device = kiln_device_value((kiln_device_id){d->device, d->device_index});
   return kiln_insert_constant_before(node, device, kiln_type_basic(KILN_TYPE_DEVICE));
 }
 

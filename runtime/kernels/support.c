@@ -208,6 +208,11 @@ kiln_status *kiln__kernel_refuses(const kiln_call *call, const kiln_kernel *kern
     for (int64_t k = 0, n = list ? args[i].u.list->count : 1; k < n; k++) {
       if (items[k].tag != KILN_TAG_TENSOR || !items[k].u.tensor) continue;
       const kiln_dtype dtype = kiln_tensor_dtype(items[k].u.tensor);
+      const int device = items[k].u.tensor->key.f.device_kind;
+      if (device != KILN_DEVICE_CPU && !(kernel->devices >> device & 1)) {
+        return KILN_OP_FAIL("%s does not run on tensors of the device '%s'", kernel->name,
+                            kiln_device_kind_name(device));
+      }
       if (kernel->refuses >> (dtype & 31) & 1) return kiln__not_implemented(call, dtype);
     }
   }

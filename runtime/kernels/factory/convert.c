@@ -1,6 +1,7 @@
 /* convert.c: to(), clone, contiguous, and the properties of tensors. */
 #include <string.h>
 
+#include "runtime/kernels/factory/factory.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/strides.h"
 
@@ -48,9 +49,7 @@ static kiln_status *copy_as(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, i
 /* Device (maybe None), dtype, copy, memory format. */
 static kiln_status *to(kiln_call *call, kiln_tensor *t, kiln_ivalue device, kiln_dtype dtype,
                        bool copy, int64_t format, kiln_ivalue *out) {
-  if (device.tag == KILN_TAG_DEVICE && device.u.device.kind != KILN_DEVICE_CPU) {
-    return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available");
-  }
+  KILN_TRY(kiln__check_device(device));
   if (!copy && dtype == kiln_tensor_dtype(t) && has_format(t, format)) {
     kiln__give(out, kiln_tensor_retain(t));
     return NULL;
@@ -190,7 +189,7 @@ BOOL_PROPERTY(is_same_size,
                   memcmp(kiln_tensor_sizes(SELF), kiln_tensor_sizes(kiln_arg_tensor(args, 1)),
                          sizeof(int64_t) * (size_t)kiln_tensor_rank(SELF)) == 0)
 KILN_KERNEL(device) {
-  kiln_device device = kiln_tensor_device(SELF);
+  kiln_device_id device = kiln_tensor_device(SELF);
   *outs = kiln_device_value(device);
   return NULL;
 }

@@ -9,7 +9,7 @@
 #include "runtime/strides.h"
 
 kiln_status *kiln__check_device(kiln_ivalue v) {
-  if (v.tag == KILN_TAG_DEVICE && v.u.device.kind != KILN_DEVICE_CPU) {
+  if (v.tag == KILN_TAG_DEVICE && !kiln_device_find(v.u.device)) {
     return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available");
   }
   return NULL;

@@ -617,27 +617,15 @@ KILN_KERNEL(str_rpartition) { return partition(call, args, true, outs); }
 /* -- Devices, warnings -- */
 
 KILN_KERNEL(device_of_str) {
-  kiln_str s = SELF;
-  static const char *const names[] = {"cpu", "cuda", "meta"};
-  for (int kind = 0; kind < 3; kind++) {
-    size_t n = strlen(names[kind]);
-    int64_t index = -1;
-    if (!kiln_str_starts(s, names[kind])) continue;
-    kiln_str rest = part(s, n, s.len);
-    if (rest.len) {
-      if (rest.data[0] != ':' || !kiln_str_parse_i64(part(rest, 1, rest.len), &index) ||
-          index < 0 || index > 127) {
-        break;
-      }
-    }
-    *outs = kiln_device_value((kiln_device){(int8_t)kind, (int16_t)index});
-    return NULL;
+  kiln_device_id id;
+  if (!kiln_device_parse(SELF, &id)) {
+    return KILN_OP_FAIL("Invalid device string: '" KILN_STR_FMT "'", KILN_STR_ARG(SELF));
   }
-  return KILN_OP_FAIL("Invalid device string: '" KILN_STR_FMT "'", KILN_STR_ARG(s));
+  *outs = kiln_device_value(id);
+  return NULL;
 }
 KILN_KERNEL(device_type) {
-  static const char *const names[] = {"cpu", "cuda", "meta"};
-  return give_str(call, kiln_str_from(names[args[0].u.device.kind]), outs);
+  return give_str(call, kiln_str_from(kiln_device_kind_name(args[0].u.device.kind)), outs);
 }
 KILN_KERNEL(device_index) {
   if (args[0].u.device.index >= 0) *outs = kiln_int(args[0].u.device.index);

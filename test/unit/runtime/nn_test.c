@@ -61,7 +61,12 @@
 #define DECLARE(name) \
   kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 KERNELS(DECLARE)
-#define ENTRY(name) {"aten::" #name, kiln__kernel_##name, -1, 1, -1, NULL, 0, 0, 0, 0, NULL},
+#define ENTRY(name_)             \
+  {.name = "aten::" #name_,      \
+   .body = kiln__kernel_##name_, \
+   .arg_count = -1,              \
+   .out_count = 1,               \
+   .dest_arg = -1},
 static const kiln_kernel kernels[] = {KERNELS(ENTRY)};
 
 static const kiln_kernel *find_kernel(const char *name) {

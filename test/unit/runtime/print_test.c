@@ -141,7 +141,7 @@ static kiln_status *print_values(void *arg) {
   assert_ok(kiln_list_push(list, kiln_of_box(c)));
   one->items[0] = kiln_of_box(list);
   assert_ok(kiln_dict_set(d, kiln_int(-3), kiln_of_box(one)));
-  assert_ok(kiln_dict_set(d, kiln_bool(true), kiln_device_value((kiln_device){1, 2})));
+  assert_ok(kiln_dict_set(d, kiln_bool(true), kiln_device_value((kiln_device_id){1, 2})));
   kiln_text_init(&text, arena);
   kiln_ivalue_print(&text, kiln_of_box(d));
   assert_string_equal(text.data, "{-3: ([it's\n, None, 0.5-2.j],), True: cuda:2}");

@@ -45,7 +45,7 @@ static void equality_is_pythons(void **state) {
       {s, s2, true},
       {s, s3, false},
       {s, kiln_int(1), false},
-      {kiln_device_value(KILN_CPU), kiln_device_value((kiln_device){KILN_DEVICE_CPU, 0}), false},
+      {kiln_device_value(KILN_CPU), kiln_device_value((kiln_device_id){KILN_DEVICE_CPU, 0}), false},
   };
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     if (kiln_ivalue_equal(cases[k].a, cases[k].b) != cases[k].equal) {

@@ -1,0 +1,226 @@
+/* device_test.c: names of devices; and a device that is not the CPU, which counts what is asked of
+ * it: storages, kernels and groups must know no other way to memory than through it. */
+#include "runtime/device.h"
+
+#include "test/unit/runtime/plan_support.h"
+
+static void names(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    int kind, index; /* kind -1: no device */
+  } cases[] = {
+      {"cpu", KILN_DEVICE_CPU, -1},
+      {"cpu:0", KILN_DEVICE_CPU, 0},
+      {"cuda", KILN_DEVICE_CUDA, -1},
+      {"cuda:127", KILN_DEVICE_CUDA, 127},
+      {"meta", KILN_DEVICE_META, -1},
+      {"cuda:128", -1, 0},
+      {"cuda:-1", -1, 0},
+      {"cuda:", -1, 0},
+      {"cuda:1x", -1, 0},
+      {"cudax", -1, 0},
+      {"", -1, 0},
+      {"gpu", -1, 0},
+      {"CPU", -1, 0},
+  };
+  kiln_mem *mem = NULL;
+  kiln_arena *arena = NULL;
+  assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &mem));
+  assert_ok(kiln_arena_create(mem, &arena));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    kiln_device_id id = {7, 7};
+    kiln_text text;
+    const bool good = kiln_device_parse(kiln_str_from(cases[i].text), &id);
+    if (good != (cases[i].kind >= 0)) fail_msg("'%s'", cases[i].text);
+    if (!good) continue;
+    assert_int_equal(id.kind, cases[i].kind);
+    assert_int_equal(id.index, cases[i].index);
+    kiln_text_init(&text, arena);
+    kiln_device_print(&text, id);
+    assert_string_equal(text.data, cases[i].text);
+  }
+  assert_string_equal(kiln_device_kind_name(KILN_DEVICE__COUNT), "unknown");
+  assert_string_equal(kiln_device_kind_name(-1), "unknown");
+  assert_ptr_equal(kiln_device_find(KILN_CPU), &kiln_device_cpu);
+  assert_ptr_equal(kiln_device_find((kiln_device_id){KILN_DEVICE_CPU, 0}), &kiln_device_cpu);
+  assert_null(kiln_device_find((kiln_device_id){KILN_DEVICE_CUDA, -1}));
+  assert_null(kiln_device_find((kiln_device_id){KILN_DEVICE_META, -1}));
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+}
+
+/* -- A device that counts -- */
+
+typedef struct counting_device {
+  kiln_device device; /* first */
+  int blocks, copies, launches;
+  size_t bytes;
+  bool is_full;
+} counting_device;
+
+static counting_device *counting(const kiln_device *self) {
+  return (counting_device *)(uintptr_t)self;
+}
+static void *give_block(const kiln_device *self, kiln_mem *mem, kiln_cache *cache, size_t bytes) {
+  (void)mem, (void)cache;
+  if (counting(self)->is_full) return NULL;
+  counting(self)->blocks++;
+  counting(self)->bytes += bytes;
+  return malloc(bytes + 1);
+}
+static void take_block(const kiln_device *self, kiln_mem *mem, kiln_cache *cache, void *data,
+                       size_t bytes) {
+  (void)mem, (void)cache;
+  counting(self)->blocks--;
+  counting(self)->bytes -= bytes;
+  free(data);
+}
+static void copy_block(const kiln_device *self, void *to, const void *from, size_t bytes) {
+  counting(self)->copies++;
+  memcpy(to, from, bytes);
+}
+static kiln_status *count_launch(const kiln_device *self, kiln_call *call, const kiln_group *group,
+                                 const kiln_kernel_args *args) {
+  counting(self)->launches++;
+  return kiln_device_cpu.launch(&kiln_device_cpu, call, group, args);
+}
+static counting_device other_device(void) {
+  return (counting_device){.device = {.id = {KILN_DEVICE_META, 3},
+                                      .allocate = give_block,
+                                      .release = take_block,
+                                      .copy = copy_block,
+                                      .launch = count_launch}};
+}
+
+/* Even the smallest storage lies there, and whoever shares, writes or grows it asks its device. */
+static void storages_are_their_devices(void **state) {
+  fixture *f = *state;
+  kiln_mem *mem = f->env->mem;
+  counting_device other = other_device();
+  for (size_t bytes = 16; bytes <= 16384; bytes *= 1024) {
+    kiln_storage *s = NULL, *share = NULL;
+    kiln_tensor *t = NULL, *view = NULL;
+    const int64_t four = 4, one = 1;
+    assert_ok(kiln_storage_create_on(&other.device, mem, NULL, bytes, &s));
+    assert_int_equal(other.blocks, 1);
+    assert_int_equal(other.bytes, bytes);
+    assert_ok(kiln_tensor_create_on(mem, NULL, s, KILN_DTYPE_F32, 1, &four, &one, 0, &t));
+    assert_ok(kiln_tensor_view(NULL, t, 1, &one, &one, 1, &view));
+    assert_int_equal(kiln_tensor_device(t).kind, KILN_DEVICE_META);
+    assert_int_equal(kiln_tensor_device(view).index, 3);
+    other.copies = 0;
+    assert_ok(kiln_storage_share(s, &share));
+    assert_ptr_equal(share->device, &other.device);
+    assert_int_equal(other.copies, 0); /* both read the one block, until one writes */
+    assert_int_equal(other.blocks, 1);
+    void *data;
+    assert_ok(kiln_tensor_writable_data(t, &data));
+    assert_int_equal(other.copies, 1);
+    assert_int_equal(other.blocks, 2);
+    assert_ok(kiln_storage_grow(share, 2 * bytes));
+    assert_int_equal(other.copies, 2);
+    assert_int_equal(other.bytes, 3 * bytes);
+    other.is_full = true;
+    assert_error(kiln_storage_grow(share, 4 * bytes), KILN_OUT_OF_MEMORY, NULL);
+    other.is_full = false;
+    /* Over the CPU's memory it is a tensor of the CPU. */
+    kiln_tensor *host = make_tensor(f, 4);
+    assert_ok(kiln_tensor_set(view, host->storage, KILN_DTYPE_F32, 1, &four, &one, 0));
+    assert_int_equal(kiln_tensor_device(view).kind, KILN_DEVICE_CPU);
+    kiln_tensor_release(host);
+    kiln_tensor_release(view);
+    kiln_tensor_release(t);
+    kiln_storage_release(share);
+    kiln_storage_release(s);
+    assert_int_equal(other.blocks, 0);
+    assert_int_equal(other.bytes, 0);
+  }
+}
+
+static kiln_status *give_rank(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
+  (void)call;
+  outs[0] = kiln_int(kiln_tensor_rank(kiln_arg_tensor(args, 0)));
+  return NULL;
+}
+
+/* A kernel whose column does not name the device never sees such a tensor, in a list neither. */
+static void kernels_run_where_they_say(void **state) {
+  fixture *f = *state;
+  counting_device other = other_device();
+  kiln_storage *s = NULL;
+  kiln_tensor *t = NULL, *host = make_tensor(f, 4);
+  kiln_list *list = NULL;
+  const int64_t four = 4, one = 1;
+  kiln_kernel kernel = {
+      .name = "test::rank", .body = give_rank, .arg_count = 1, .out_count = 1, .dest_arg = -1};
+  kiln_ivalue out = kiln_none(), arg = kiln_of_tensor(host);
+  assert_ok(kiln_kernel_run(f->call, &kernel, &arg, 1, &out));
+  assert_ok(kiln_storage_create_on(&other.device, f->env->mem, NULL, 16, &s));
+  assert_ok(kiln_tensor_create_on(f->env->mem, NULL, s, KILN_DTYPE_F32, 1, &four, &one, 0, &t));
+  assert_ok(kiln_kernel_run(f->call, &kernel, &arg, 1, &out)); /* of the CPU, as before */
+  arg = kiln_of_tensor(t);
+  assert_error(kiln_kernel_run(f->call, &kernel, &arg, 1, &out), KILN_OP_ERROR,
+               "test::rank does not run on tensors of the device 'meta'");
+  assert_ok(kiln_list_create(f->env->mem, kiln_type_basic(KILN_TYPE_TENSOR), 1, &list));
+  assert_ok(kiln_list_push(list, kiln_of_tensor(t)));
+  arg = kiln_of_box(list);
+  assert_error(kiln_kernel_run(f->call, &kernel, &arg, 1, &out), KILN_OP_ERROR, "'meta'");
+  kernel.devices = 1u << KILN_DEVICE_CUDA;
+  assert_error(kiln_kernel_run(f->call, &kernel, list->items, 1, &out), KILN_OP_ERROR, "'meta'");
+  kernel.devices = 1u << KILN_DEVICE_META;
+  assert_ok(kiln_kernel_run(f->call, &kernel, list->items, 1, &out));
+  assert_int_equal(out.u.i, 1);
+  kiln_ivalue_release(arg);
+  kiln_tensor_release(host);
+  kiln_storage_release(s);
+  assert_int_equal(other.blocks, 0);
+}
+
+static void twice(const kiln_kernel_args *args, int64_t begin, int64_t end) {
+  const float *from = args->data[0];
+  float *to = args->data[1];
+  for (int64_t i = begin; i < end; i++) to[i] = 2 * from[i];
+}
+
+static void groups_are_launched(void **state) {
+  fixture *f = *state;
+  counting_device other = other_device();
+  const int64_t four = 4, one = 1;
+  kiln_group_output out = {.dtype = KILN_DTYPE_F32,
+                           .rank = 1,
+                           .sizes = &four,
+                           .strides = &one,
+                           .contiguous = true,
+                           .takes = -1};
+  kiln_group group = {.device = &other.device,
+                      .fn = twice,
+                      .input_count = 1,
+                      .output_count = 1,
+                      .outputs = &out,
+                      .extent = 4,
+                      .grain = 1 << 20};
+  program p;
+  program_init(&p, "group", 1, 3);
+  p.kernels[0] = &increment_kernel;
+  p.plan.groups = &group;
+  p.plan.group_count = 1;
+  emit(&p, KILN_INSTR_OP, 0, 1, 1, R(0), R(1));
+  emit(&p, KILN_INSTR_GROUP, 0, 1, 1, RM(1), R(2));
+  emit(&p, KILN_INSTR_RET, 0, 1, 0, RM(2));
+  kiln_ivalue x = kiln_of_tensor(make_tensor(f, 4)), y = run_good(f, &p, &x);
+  assert_int_equal(other.launches, 1);
+  assert_true(((const float *)kiln_tensor_data(y.u.tensor))[3] == 2);
+  kiln_ivalue_release(y);
+  kiln_ivalue_release(x);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names),
+      cmocka_unit_test_setup_teardown(storages_are_their_devices, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(kernels_run_where_they_say, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(groups_are_launched, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
