@@ -259,6 +259,7 @@ kiln_status *kiln__emit_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_
     kiln__emit_operands(e, at)[i] = o;
   }
   move_dying(e, node, at);
+  kiln__emit_donations(e, node, at);
   define_outputs(e, node, at, node->output_count - output_count);
   return NULL;
 }

@@ -1,4 +1,4 @@
-/* bytecode_internal.h: between bytecode.c (registers, blocks) and bytecode_nodes.c (nodes). */
+/* bytecode_internal.h: between the files of the emitter, bytecode*.c. */
 #ifndef KILN_JIT_BYTECODE_INTERNAL_H
 #define KILN_JIT_BYTECODE_INTERNAL_H
 
@@ -79,6 +79,9 @@ kiln_status *kiln__emit_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_
                                int output_count) KILN_MUST_USE;
 /* Every node but If and Loop. */
 kiln_status *kiln__emit_node(kiln__bytecode_emitter *e, kiln_node *node) KILN_MUST_USE;
+/* Marks operands of instruction `at`, whose inputs are the node's, that donate their memory. After
+ * MOVE was marked. */
+void kiln__emit_donations(kiln__bytecode_emitter *e, kiln_node *node, int at);
 /* Drops what dies at the node and was not moved by it. */
 void kiln__emit_finish(kiln__bytecode_emitter *e, kiln_node *node);
 

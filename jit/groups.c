@@ -138,12 +138,14 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                              .contiguous = memcmp(dims + rank, contiguous, bytes) == 0};
 }
 
-/* Which input of the group is its tensor number `number`; -1 for -1. */
-static int operand_of(const kiln_graph *graph, int number) {
-  for (int i = 0; number >= 0 && i < kiln_graph_input_count(graph); i++) {
-    if (kiln_type_is_complete_tensor(kiln_graph_input(graph, i)->type) && number-- == 0) return i;
+/* Which inputs of the group's node are the tensors `numbers`, bits both; of the first 32. */
+static uint32_t operands_of(const kiln_graph *graph, uint32_t numbers) {
+  uint32_t operands = 0;
+  for (int i = 0, number = 0; i < kiln_graph_input_count(graph) && i < 32; i++) {
+    if (!kiln_type_is_complete_tensor(kiln_graph_input(graph, i)->type)) continue;
+    operands |= (numbers >> number++ & 1) << i;
   }
-  return -1;
+  return operands;
 }
 
 kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *record,
@@ -158,7 +160,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *recor
     const kiln_type *type = kiln_graph_output(graph, i)->type;
     KILN_CHECK(kiln_type_is_complete_tensor(type));
     describe_output(arena, type->detail, &outputs[i]);
-    if (i < KILN_KERNEL_DONORS) outputs[i].donor = operand_of(graph, info->donors[i]);
+    if (i < KILN_KERNEL_DONORS) outputs[i].donors = operands_of(graph, info->donors[i]);
   }
   *out = (kiln_group){.name = record->name,
                       .device = &kiln_device_cpu, /* what codegen has a target for */

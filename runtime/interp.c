@@ -182,11 +182,11 @@ static bool has_plain_strides(const kiln_tensor *t) {
 }
 
 /* Where the first argument's memory may take the result (kiln_reuse). *out_copy: owned. */
-static kiln_status *offer_memory(kiln_call *call, const kiln_kernel *kernel, bool last_use,
+static kiln_status *offer_memory(kiln_call *call, const kiln_kernel *kernel, bool donated,
                                  kiln_ivalue *args, kiln_ivalue *outs, kiln_tensor **out_copy) {
   if (args[0].tag != KILN_TAG_TENSOR || kiln_tensor_is_undefined(args[0].u.tensor)) return NULL;
   kiln_tensor *self = args[0].u.tensor;
-  bool sole = last_use && kiln__is_sole_owner(call, self);
+  bool sole = donated && kiln__is_sole_owner(call, self);
   if (kernel->reuse == KILN_REUSE_SELF) {
     if (sole && has_plain_strides(self)) outs[0] = kiln_ivalue_retain(args[0]);
     return NULL;
@@ -242,12 +242,12 @@ static kiln_status *run_apart(kiln_call *call, const kiln_kernel *kernel, const 
 
 /* The rare kinds of operators: those that have a destination. */
 static __attribute__((noinline)) kiln_status *run_into(kiln_call *call, const kiln_kernel *kernel,
-                                                       bool last_use, kiln_ivalue *args, int count,
+                                                       bool donated, kiln_ivalue *args, int count,
                                                        kiln_ivalue *outs) {
   kiln_tensor *copy = NULL;
   kiln_status *status = NULL;
   if (kernel->reuse) {
-    status = offer_memory(call, kernel, last_use, args, outs, &copy);
+    status = offer_memory(call, kernel, donated, args, outs, &copy);
   } else if (reads_destination(kernel, args, count)) {
     return run_apart(call, kernel, args, count, outs);
   } else {
@@ -278,7 +278,7 @@ static kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
   for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
   if (!kernel->body) return missing_op(kernel);
   kiln_status *status = kernel->dest_arg >= 0 || kernel->reuse
-                            ? run_into(call, kernel, n && o[0] & KILN_OPERAND_MOVE, args, n, outs)
+                            ? run_into(call, kernel, n && o[0] & KILN_OPERAND_DONATE, args, n, outs)
                             : kiln_kernel_run(call, kernel, args, n, outs);
   release_flagged(call, f, in, o);
   if (n > KILN_INSTR_MOVE_BITS) {

@@ -14,13 +14,12 @@ static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *
                                     out->strides, out_tensor);
 }
 
-/* The tensor of the operand that ends here, retained as the output, if nobody else sees it and it
- * has the output's layout; else NULL. Writing over what was read takes half the memory, and half
- * the caches. */
-static kiln_tensor *take_operand(const kiln_call *call, const kiln_frame *f,
-                                 const kiln_group_output *out, const kiln_operand *o,
-                                 int in_count) {
-  if (out->donor < 0 || !(o[out->donor] & KILN_OPERAND_MOVE)) return NULL;
+/* The tensor of the output's donor, retained; NULL: it has none, somebody else holds that one's
+ * memory, or it is not as the output must be. Writing over what was read takes half the memory, and
+ * half the caches. */
+static kiln_tensor *take_donor(const kiln_call *call, const kiln_frame *f,
+                               const kiln_group_output *out, const kiln_operand *o) {
+  if (out->donor < 0) return NULL;
   const kiln_ivalue v = *kiln__frame_read(f, o[out->donor]);
   if (v.tag != KILN_TAG_TENSOR || !kiln__is_sole_owner(call, v.u.tensor)) return NULL;
   kiln_tensor *t = v.u.tensor;
@@ -30,10 +29,6 @@ static kiln_tensor *take_operand(const kiln_call *call, const kiln_frame *f,
       memcmp(kiln_tensor_sizes(t), out->sizes, bytes) != 0 ||
       memcmp(kiln_tensor_strides(t), out->strides, bytes) != 0) {
     return NULL;
-  }
-  for (int i = 0; i < in_count; i++) { /* the same register twice is one reference */
-    const kiln_ivalue other = *kiln__frame_read(f, o[i]);
-    if (i != out->donor && other.tag == KILN_TAG_TENSOR && other.u.tensor == t) return NULL;
   }
   return kiln_tensor_retain(t);
 }
@@ -53,7 +48,7 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     }
   }
   for (int i = 0; i < group->output_count; i++) {
-    outs[i] = take_operand(call, f, &group->outputs[i], o, in_count);
+    outs[i] = take_donor(call, f, &group->outputs[i], o);
     if (!outs[i]) KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }

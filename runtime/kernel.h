@@ -16,8 +16,8 @@ typedef kiln_status *(*kiln_kernel_body)(kiln_call *call, const kiln_ivalue *arg
 
 enum { KILN_MAX_OUTS = 8 };
 
-/* What the interpreter may do with a first argument that nobody else holds, and whose last use this
- * is: its memory can take the result. */
+/* What becomes of a first argument that is donated (plan.h), and that nobody else holds: its memory
+ * takes the result. */
 typedef enum kiln_reuse {
   KILN_REUSE_NONE,
   KILN_REUSE_SELF, /* the result is like it: it may become the destination */

@@ -59,9 +59,10 @@ typedef struct kiln_kernel_info {
   int64_t extent;       /* of the outermost parallel loop; begin and end lie in [0, extent] */
   int64_t grain;        /* iterations that are worth a thread: smaller ranges do not pay */
   double cost;          /* estimated nanoseconds of one iteration on one core */
-  /* Of each of the first outputs: the input tensor in whose memory it may be written, for every
-   * element of that is read, for the last time, where the output's is written; or -1. */
-  int donors[KILN_KERNEL_DONORS];
+  /* Of each of the first outputs: the input tensors, bits 1 << i, in whose memory it may be
+   * written, instead of memory of its own. Such an input has the output's dtype, sizes and strides,
+   * and every element of it is read for the last time where the output's element is written. */
+  uint32_t donors[KILN_KERNEL_DONORS];
 } kiln_kernel_info;
 
 #endif

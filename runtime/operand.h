@@ -5,12 +5,14 @@
 
 #include "runtime/value.h"
 
-/* MOVE marks the last use of a register. */
+/* MOVE marks the last use of a register; DONATE, beside it, that the instruction may write a result
+ * into the tensor's memory (plan.h). */
 typedef uint32_t kiln_operand;
 #define KILN_OPERAND_MOVE 0x80000000u
 #define KILN_OPERAND_CONSTANT 0x40000000u
-#define KILN_OPERAND_INDEX 0x3fffffffu
-#define KILN_OPERAND_NONE 0x3fffffffu /* an output that nobody uses: released at once */
+#define KILN_OPERAND_DONATE 0x20000000u
+#define KILN_OPERAND_INDEX 0x1fffffffu
+#define KILN_OPERAND_NONE 0x1fffffffu /* an output that nobody uses: released at once */
 
 static inline const kiln_ivalue *kiln_operand_read(kiln_operand o, const kiln_ivalue *registers,
                                                    const kiln_ivalue *constants) {

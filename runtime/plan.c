@@ -75,7 +75,9 @@ static void print_operand(kiln_text *text, kiln_operand o) {
     kiln_text_puts(text, " _");
   } else {
     kiln_text_printf(text, " %c%u%s", o & KILN_OPERAND_CONSTANT ? 'c' : 'r', o & KILN_OPERAND_INDEX,
-                     o & KILN_OPERAND_MOVE ? "!" : "");
+                     o & KILN_OPERAND_DONATE ? "^"
+                     : o & KILN_OPERAND_MOVE ? "!"
+                                             : "");
   }
 }
 
@@ -155,6 +157,40 @@ static kiln_status *verify_moves(const kiln_plan *plan, int at) {
                     plan->name, at, in->flags, moved);
 }
 
+/* Whether the kernel of an instruction can write a result into the memory of operand k. */
+static bool can_donate(const kiln_plan *plan, const kiln_instr *in, int k) {
+  if (in->op == KILN_INSTR_OP) return k == 0 && plan->kernels[in->x]->reuse;
+  if (in->op != KILN_INSTR_GROUP) return false;
+  int outputs = 0; /* each has memory of its own */
+  for (int i = 0; i < plan->groups[in->x].output_count; i++) {
+    outputs += plan->groups[in->x].outputs[i].donor == k;
+  }
+  return outputs == 1;
+}
+
+/* A donor is as plan.h says, and nothing else is one. */
+static kiln_status *verify_donors(const kiln_plan *plan, int at) {
+  const kiln_instr *in = &plan->code[at];
+  const kiln_operand *o = plan->operands + in->operands;
+  bool good = true;
+  for (int k = 0; k < in->in_count; k++) {
+    if (!(o[k] & KILN_OPERAND_DONATE)) continue;
+    good = good && o[k] & KILN_OPERAND_MOVE && can_donate(plan, in, k);
+    for (int i = 0; i < in->in_count; i++) {
+      const bool constant = o[i] & KILN_OPERAND_CONSTANT;
+      if (i != k && !constant && !((o[i] ^ o[k]) & KILN_OPERAND_INDEX)) good = false;
+    }
+  }
+  const kiln_group *group = in->op == KILN_INSTR_GROUP ? &plan->groups[in->x] : NULL;
+  for (int i = 0; group && i < group->output_count; i++) {
+    const int donor = group->outputs[i].donor;
+    if (donor >= in->in_count || (donor >= 0 && !(o[donor] & KILN_OPERAND_DONATE))) good = false;
+  }
+  if (good) return NULL;
+  return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: memory is donated that is not free",
+                    plan->name, at);
+}
+
 static kiln_status *verify_counts(const kiln_plan *plan, int at) {
   const kiln_instr *in = &plan->code[at];
   const struct instr_info *info = &instr_table[in->op];
@@ -192,6 +228,7 @@ kiln_status *kiln_plan_verify(const kiln_plan *plan) {
     }
     KILN_TRY(verify_counts(plan, i));
     KILN_TRY(verify_moves(plan, i));
+    KILN_TRY(verify_donors(plan, i));
     const kiln_operand *o = plan->operands + in->operands;
     for (int k = 0; k < in->in_count + in->out_count; k++) {
       KILN_TRY(verify_operand(plan, i, o[k], k >= in->in_count));

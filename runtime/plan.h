@@ -9,6 +9,14 @@
  * while unwinding, unless a limit or lack of memory stopped it. FORK runs its function in PyTorch's
  * inline order, or, where its callable allows that, as a task of the pool.
  *
+ * Donation. The memory of an operand takes a result where the plan says so: the operand is marked
+ * DONATE. It is that where its kernel can (kiln_group_output.donor, kiln_reuse), where the register
+ * ends and no other operand of the instruction reads it, and where the tensor is no constant, no
+ * attribute and no view of one. What a plan cannot know is asked when it runs: whether somebody
+ * else holds the tensor or its memory, and whether that is writable and has the result's sizes.
+ *   r1 = view(r0); r2 = relu(r1^)   relu writes over r1 where r0 ended before
+ *   r0 = relu(r0^), an argument     it does where the caller's register ended with the call
+ *
  * Rules for who makes a plan: a register is empty (or holds no reference) when it is written;
  * an operand without MOVE leaves its register as it is; of several operands of one instruction
  * that name one register, only one is marked MOVE. An output register may be that of a moved
@@ -85,8 +93,8 @@ typedef struct kiln_group_output {
   int rank;
   const kiln_dim *sizes, *strides; /* numbers */
   bool contiguous;
-  bool requires_grad; /* always false in a group */
-  int donor;          /* the operand whose tensor it may be where nobody else has that, or -1 */
+  uint32_t donors; /* operands in whose memory the kernel could write it, bits 1 << i */
+  int donor;       /* the one that the plan chose, which is marked DONATE; or -1 */
 } kiln_group_output;
 typedef struct kiln_group {
   const char *name;    /* "TensorExprGroup_0" */

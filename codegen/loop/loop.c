@@ -261,18 +261,16 @@ static bool reads_before(const kiln_loop_nest *nest, int input, int output) {
   return true;
 }
 
-/* The first input whose memory an output may take; each is taken once. */
-static void find_donors(const kiln_loop_fn *fn, int donors[KILN_KERNEL_DONORS]) {
+/* The inputs in whose memory each output may be written. */
+static void find_donors(const kiln_loop_fn *fn, uint32_t donors[KILN_KERNEL_DONORS]) {
   for (int o = 0; o < KILN_KERNEL_DONORS; o++) {
     const int output = fn->input_count + o;
-    donors[o] = -1;
-    for (int i = 0; output < fn->buffers.count && i < fn->input_count && donors[o] < 0; i++) {
+    for (int i = 0; output < fn->buffers.count && i < fn->input_count && i < 32; i++) {
       bool fits = same_layout(&fn->buffers.data[i], &fn->buffers.data[output]);
-      for (int before = 0; before < o; before++) fits = fits && donors[before] != i;
-      for (int n = 0; n < fn->nests.count; n++) {
-        fits = fits && reads_before(fn->nests.data[n], i, output);
+      for (int n = 0; n < fn->nests.count && fits; n++) {
+        fits = reads_before(fn->nests.data[n], i, output);
       }
-      if (fits) donors[o] = i;
+      if (fits) donors[o] |= 1u << i;
     }
   }
 }

@@ -124,8 +124,8 @@ void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t
  * rank is innermost. Back ends compute an instruction at its level: this hoists what is invariant.
  */
 void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
-/* Counts, takes, extent of the parallel loop (the sum of the outermost extents of all nests: nest n
- * covers the next extents[0] iterations, a nest of rank 0 one), grain and cost. scratch is 0. */
+/* Counts, donors, extent of the parallel loop (the sum of the outermost extents of all nests: nest
+ * n covers the next extents[0] iterations, a nest of rank 0 one), grain and cost. scratch is 0. */
 kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn);
 int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest);
 /* Whether all its dimensions are numbers; else a status says that back ends do not take it. */

@@ -1,8 +1,9 @@
 /* bytecode_test.c: plans made of textual graphs, read as `kiln graph --stage bytecode` prints them.
  *
  * What is expected follows from the rules of bytecode.h: a register goes back at the last use,
- * which takes the value out (`!`); the lowest free register is taken first; a branch drops what
- * only the other one uses; the results of a branch or of a loop's body are made in their registers.
+ * which takes the value out (`!`, or `^` where its memory may take the result); the lowest free
+ * register is taken first; a branch drops what only the other one uses; the results of a branch or
+ * of a loop's body are made in their registers.
  */
 #include "jit/bytecode.h"
 
@@ -13,8 +14,11 @@
 /* `runs` of a group tells its guard by the counter of hits. */
 static kiln_status *fake_group(void *user, const kiln_node *node, const kiln_guard_desc *guard,
                                kiln_arena *arena, kiln_group *out) {
-  (void)user, (void)arena;
+  (void)user;
+  kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count);
+  for (int i = 0; i < node->output_count; i++) outputs[i].donors = 3; /* either of the first two */
   *out = (kiln_group){.name = "G",
+                      .outputs = outputs,
                       .input_count = node->input_count,
                       .output_count = node->output_count,
                       .runs = guard ? guard->hits : 0};
@@ -144,10 +148,10 @@ static void branches(void **state) {
         "plan p: 3 arguments, 4 registers, 7 instructions\n"
         "   0 JF ->4 r0\n"
         "   1 DROP r2\n"
-        "   2 OP aten::relu r1! => r3\n"
+        "   2 OP aten::relu r1^ => r3\n"
         "   3 JMP ->6\n"
         "   4 DROP r1\n"
-        "   5 OP aten::neg r2! => r3\n"
+        "   5 OP aten::neg r2^ => r3\n"
         "   6 RET r3!\n");
 }
 
@@ -216,6 +220,96 @@ static void asking_loop(void **state) {
         "   8 RET r5\n");
 }
 
+/* -- Donation -- */
+
+/* The last use, of a register that nothing else of the instruction reads. */
+static void donors_end(void **state) {
+  check(*state,
+        "graph(%x : Tensor, %y : Tensor):\n"
+        "  %a : Tensor = aten::mul(%x, %y)\n"
+        "  %b : Tensor = aten::relu(%a)\n"
+        "  %c : Tensor = aten::relu(%x)\n"
+        "  %d : Tensor = aten::neg(%a)\n"
+        "  %l : Tensor[] = prim::ListConstruct(%b, %c, %d)\n"
+        "  return (%l)\n",
+        "plan p: 2 arguments, 3 registers, 6 instructions\n"
+        "   0 OP aten::mul.Tensor r0 r1! => r1\n"
+        "   1 OP aten::relu r1 => r2\n"
+        "   2 OP aten::relu r0^ => r0\n"
+        "   3 OP aten::neg r1^ => r1\n"
+        "   4 LIST Tensor[] r2! r0! r1! => r0\n"
+        "   5 RET r0!\n");
+  check(*state,
+        "graph(%x : Tensor, %y : Tensor):\n"
+        "  %a : Tensor = aten::mul(%x, %y)\n"
+        "  %g : Float(2) = prim::TensorExprGroup_0(%a, %a)\n"
+        "  %h : Float(2) = prim::TensorExprGroup_1(%y, %g)\n"
+        "  %i : Float(2), %j : Float(2), %k : Float(2) = prim::TensorExprGroup_2(%h, %x)\n"
+        "  %l : Tensor[] = prim::ListConstruct(%i, %j, %k, %y)\n"
+        "  return (%l)\n"
+        "with prim::TensorExprGroup_0 = graph(%a : Float(2), %b : Float(2)):\n"
+        "  %c : Float(2) = aten::mul(%a, %b)\n"
+        "  return (%c)\n"
+        "with prim::TensorExprGroup_1 = graph(%a : Float(2), %b : Float(2)):\n"
+        "  %c : Float(2) = aten::mul(%a, %b)\n"
+        "  return (%c)\n"
+        "with prim::TensorExprGroup_2 = graph(%a : Float(2), %b : Float(2)):\n"
+        "  %c : Float(2) = aten::mul(%a, %b)\n"
+        "  %d : Float(2) = aten::mul(%c, %b)\n"
+        "  %e : Float(2) = aten::mul(%d, %b)\n"
+        "  return (%c, %d, %e)\n",
+        "plan p: 2 arguments, 4 registers, 6 instructions\n"
+        "   0 OP aten::mul.Tensor r0 r1 => r2\n"
+        "   1 GROUP G r2 r2! => r2\n" /* read twice */
+        "   2 GROUP G r1 r2^ => r2\n" /* the first goes on */
+        "   3 GROUP G r2^ r0^ => r0 r2 r3\n"
+        "   4 LIST Tensor[] r0! r2! r3! r1! => r0\n"
+        "   5 RET r0!\n");
+}
+
+/* What an object or the plan has is not asked for; what is made of it is. */
+static void held_memory_is_no_donor(void **state) {
+  check(*state,
+        "graph(%x : Tensor):\n"
+        "  %one : int = prim::Constant[value=1]()\n"
+        "  %c : Float(2) = prim::Constant[value={[1, 2]}]()\n"
+        "  %v : Tensor = aten::unsqueeze(%c, %one)\n"
+        "  %r : Tensor = aten::relu(%v)\n"
+        "  %w : Tensor = aten::unsqueeze(%x, %one)\n"
+        "  %s : Tensor = aten::relu(%w)\n"
+        "  %t : Tensor = aten::relu(%s)\n"
+        "  %l : Tensor[] = prim::ListConstruct(%r, %t)\n"
+        "  return (%l)\n",
+        "plan p: 1 argument, 2 registers, 7 instructions\n"
+        "  c0 = <Tensor>\n"
+        "  c1 = 1\n"
+        "   0 OP aten::unsqueeze c0 c1 => r1\n"
+        "   1 OP aten::relu r1! => r1\n"
+        "   2 OP aten::unsqueeze r0! c1 => r0\n"
+        "   3 OP aten::relu r0^ => r0\n"
+        "   4 OP aten::relu r0^ => r0\n"
+        "   5 LIST Tensor[] r1! r0! => r0\n"
+        "   6 RET r0!\n");
+  kiln_class_attribute weight = {.name = KILN_STR("w"), .type = kiln_type_basic(KILN_TYPE_TENSOR)};
+  kiln_type *m =
+      kiln_type_nominal(((fixture *)*state)->types, KILN_TYPE_CLASS, KILN_STR("__torch__.M"));
+  m->cls->attributes = &weight;
+  m->cls->attribute_count = 1;
+  check(*state,
+        "graph(%self : __torch__.M):\n"
+        "  %w : Tensor = prim::GetAttr[name=\"w\"](%self)\n"
+        "  %t : Tensor = aten::t(%w)\n"
+        "  %r : Tensor = aten::relu(%t)\n"
+        "  %s : Tensor = aten::relu(%r)\n"
+        "  return (%s)\n",
+        "plan p: 1 argument, 1 register, 5 instructions\n"
+        "   0 GET_ATTR 0 r0! => r0\n"
+        "   1 OP aten::t r0! => r0\n"
+        "   2 OP aten::relu r0! => r0\n"
+        "   3 OP aten::relu r0^ => r0\n"
+        "   4 RET r0!\n");
+}
+
 /* -- What the executor puts in -- */
 
 /* A refined value is the register of what was checked; the fallback's side moves what dies there.
@@ -239,7 +333,7 @@ static void guards_and_groups(void **state) {
         "plan p: 2 arguments, 4 registers, 6 instructions\n"
         "   0 TYPECHECK guard 0 r0 r1 => r2\n"
         "   1 JF ->4 r2\n"
-        "   2 GROUP G r0! r1! => r3\n"
+        "   2 GROUP G r0^ r1! => r3\n"
         "   3 JMP ->5\n"
         "   4 OP aten::mul.Tensor r0! r1! => r3\n"
         "   5 RET r3!\n");
@@ -331,7 +425,7 @@ static void profile_nodes(void **state) {
         "   = prim::profile()\n"
         "  return (%2)\n",
         "plan p: 1 argument, 1 register, 2 instructions\n"
-        "   0 OP aten::relu r0! => r0\n"
+        "   0 OP aten::relu r0^ => r0\n"
         "   1 RET r0!\n");
 }
 
@@ -374,6 +468,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(branch_without_else, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(counted_loop, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(asking_loop, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(donors_end, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(held_memory_is_no_donor, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_and_groups, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(groups_know_their_guards, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(profile_nodes, fixture_setup, fixture_teardown),

@@ -192,7 +192,7 @@ static void groups_are_launched(void **state) {
                            .sizes = &four,
                            .strides = &one,
                            .contiguous = true,
-                           .takes = -1};
+                           .donor = -1};
   kiln_group group = {.device = &other.device,
                       .fn = twice,
                       .input_count = 1,

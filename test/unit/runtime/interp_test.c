@@ -103,73 +103,6 @@ static void test_in_place_gets_destination(void **state) {
   kiln_ivalue_release(x);
 }
 
-static kiln_status *alias(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
-  kiln_tensor *t;
-  KILN_TRY(kiln_tensor_alias(&call->cache, kiln_arg_tensor(args, 0), &t));
-  outs[0] = kiln_of_tensor(t);
-  return NULL;
-}
-static const kiln_kernel alias_kernel = {"test::alias", alias, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
-
-/* out = first + second, and whether it lies where the first does. */
-static bool was_taken;
-static void add_rows(const kiln_kernel_args *args, int64_t begin, int64_t end) {
-  const float *a = args->data[0], *b = args->data[1];
-  float *out = args->data[2];
-  was_taken = out == a;
-  for (int64_t i = begin; i < end; i++) out[i] = a[i] + b[i];
-}
-
-/* A group takes over an operand's memory where nobody else sees it. */
-static void test_group_takes_operand(void **state) {
-  fixture *f = *state;
-  static const struct {
-    kiln_operand first, second; /* r0: the argument, of zeros; r1: ones; r2: an alias of r1 */
-    bool alias;
-    int64_t elements; /* of the output */
-    bool taken;
-  } cases[] = {
-      {RM(1), R(0), false, 64, true},  /* its last use */
-      {R(1), R(0), false, 64, false},  /* not the last */
-      {RM(1), R(1), false, 64, false}, /* read as the other operand too */
-      {RM(0), R(1), false, 64, false}, /* the host's */
-      {RM(1), R(0), true, 64, false},  /* its memory is */
-      {RM(2), R(0), true, 64, false},  {RM(1), R(0), false, 32, false}, /* of another size */
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    kiln_group_output out = {.dtype = KILN_DTYPE_F32,
-                             .rank = 1,
-                             .sizes = &cases[i].elements,
-                             .strides = (const int64_t[]){1},
-                             .contiguous = true};
-    kiln_group group = {.device = &kiln_device_cpu,
-                        .fn = add_rows,
-                        .input_count = 2,
-                        .output_count = 1,
-                        .outputs = &out,
-                        .extent = cases[i].elements,
-                        .grain = 1 << 20};
-    program p;
-    program_init(&p, "group", 1, 4);
-    p.kernels[0] = &increment_kernel;
-    p.kernels[1] = &alias_kernel;
-    p.plan.groups = &group;
-    p.plan.group_count = 1;
-    emit(&p, KILN_INSTR_OP, 0, 1, 1, R(0), R(1));
-    if (cases[i].alias) emit(&p, KILN_INSTR_OP, 1, 1, 1, R(1), R(2));
-    emit(&p, KILN_INSTR_GROUP, 0, 2, 1, cases[i].first, cases[i].second, R(3));
-    emit(&p, KILN_INSTR_RET, 0, 1, 0, RM(3));
-    kiln_ivalue x = kiln_of_tensor(make_tensor(f, 64)), y = run_good(f, &p, &x);
-    if (was_taken != cases[i].taken) fail_msg("case %d", (int)i);
-    assert_int_equal(y.u.tensor->numel, cases[i].elements);
-    assert_true(((const float *)kiln_tensor_data(y.u.tensor))[31] ==
-                (cases[i].second == R(1) && cases[i].first == RM(1) ? 2.0f : 1.0f));
-    assert_true(((const float *)kiln_tensor_data(x.u.tensor))[31] == 0.0f);
-    kiln_ivalue_release(y);
-    kiln_ivalue_release(x);
-  }
-}
-
 static void test_parallel_move(void **state) {
   fixture *f = *state;
   program p; /* swap, with one value going to two places */
@@ -522,7 +455,6 @@ int main(void) {
       TEST(test_operation_limit),
       TEST(test_moves_release_tensors),
       TEST(test_in_place_gets_destination),
-      TEST(test_group_takes_operand),
       TEST(test_parallel_move),
       TEST(test_error_unwinds),
       TEST(test_missing_operator),
