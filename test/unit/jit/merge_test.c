@@ -155,6 +155,24 @@ static void test_a_loop_checks_again(void **state) {
   model_close(&m);
 }
 
+/* More variants of a region than there are hints, so that two shapes have one hint: it is asked. */
+static void test_hints_are_asked(void **state) {
+  enum { SHAPES = 14, TURNS = 5 };
+  (void)state;
+  model m;
+  model_open(&m, two_groups, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,20", NULL});
+  for (int i = 0; i < SHAPES; i++) {
+    for (int k = 0; k < 3; k++) call_rows(&m, 1 + i);
+  }
+  const kiln_counters before = counters(&m);
+  assert_int_equal(before.max_depth, SHAPES - 1);
+  for (int i = 0; i < TURNS * SHAPES; i++) call_rows(&m, 1 + i % SHAPES);
+  const kiln_counters after = counters(&m);
+  assert_int_equal(after.profiled_runs, before.profiled_runs); /* each shape found its variant */
+  assert_int_equal(after.compiled_runs - before.compiled_runs, 2 * TURNS * SHAPES);
+  model_close(&m);
+}
+
 static void test_stress(void **state) {
   (void)state;
   static const char *const chances[] = {"stress_bailout=1", "stress_bailout=0.4"};
@@ -176,6 +194,7 @@ int main(void) {
       cmocka_unit_test(test_an_effect_keeps_them_apart),
       cmocka_unit_test(test_a_miss_is_one),
       cmocka_unit_test(test_a_loop_checks_again),
+      cmocka_unit_test(test_hints_are_asked),
       cmocka_unit_test(test_stress),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
