@@ -10,13 +10,11 @@ static const kiln_type *bound(const kiln_type_env *env, kiln_str name) {
   return NULL;
 }
 
+/* What was bound first stays; whether the other is a subtype of it is for the caller to ask. */
 static bool bind(kiln_type_env *env, kiln_str name, const kiln_type *actual) {
   for (int i = 0; i < env->count; i++) {
     if (!kiln_str_equal(env->vars[i].name, name)) continue;
-    const kiln_type *join = kiln_type_unify(env->types, env->vars[i].type, actual, true);
-    if (!join) return false;
-    env->vars[i].type = join;
-    return true;
+    return kiln_type_unify(env->types, env->vars[i].type, actual, false) != NULL;
   }
   if (env->count == KILN_MAX_TYPE_VARS) return false;
   env->vars[env->count].name = name;

@@ -251,6 +251,10 @@ static const match_case match_cases[] = {
     {"aten::f(Tensor t) -> Tensor", "Tensor?", true, false, NULL, NULL},
     {"aten::f(Tensor?[] t) -> Tensor", "Tensor[]", false, true, "s", NULL},
     {"aten::f(t[] l, t e) -> t", "int[], int", false, true, "ss", "int"},
+    {"aten::f(t[] l, t e) -> t", "int[], str", true, false, NULL, NULL}, /* no join: t is int */
+    {"aten::f(t[] l, t e) -> t", "int[], int[]", true, false, NULL, NULL},
+    {"aten::f(t[] l, t e) -> t", "int[], int?", true, false, NULL, NULL},
+    {"aten::f(t[] l, t e) -> t", "int?[], int", false, true, "ss", "int?"},
     {"aten::f(t[] l) -> t[]", "(int, int)", false, true, "T", "int[]"},
     {"aten::f(Dict(str, t) d) -> t?", "Dict(str, Tensor)", false, true, "s", "Tensor?"},
     {"aten::f(t? o) -> t", "Tensor?", false, true, "s", "Tensor"},
