@@ -19,7 +19,7 @@ static kiln_reason check_tensor(const kiln_ir_value *v) {
   if (!kiln_type_is_complete_tensor(v->type)) return KILN_REASON_types_unknown;
   const kiln_tensor_detail *d = v->type->detail;
   if (d->undefined != 0) return KILN_REASON_types_unknown;
-  if (!kiln_device_find((kiln_device_id){d->device, d->device_index})) return KILN_REASON_device;
+  if (d->device != KILN_DEVICE_CPU) return KILN_REASON_device; /* codegen has no other target */
   if (d->requires_grad == 1) return KILN_REASON_requires_grad;
   return numel_of(d) == 0 ? KILN_REASON_zero_size : KILN_REASON_none;
 }

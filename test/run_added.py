@@ -166,8 +166,8 @@ class Build:
         """The archive with our objects in the place of the old ones."""
         members = subprocess.run(['ar', 't', name], cwd=self.folder, capture_output=True, text=True,
                                  check=True).stdout.split()
-        added = [n for n in self.made if n not in self.originals and n.split('/')[0] ==
-                 (members[0].split('/')[0] if name != 'libkiln_all.a' else n.split('/')[0])]
+        folders = {m.split('/')[0] for m in members}
+        added = [n for n in self.made if n not in self.originals and n.split('/')[0] in folders]
         if not any(m in self.made for m in members) and not added:
             return name
         made = os.path.join(self.copy, 'build', name.replace('/', '@'))

@@ -9,7 +9,7 @@
 #include "runtime/strides.h"
 
 kiln_status *kiln__check_device(kiln_ivalue v) {
-  if (v.tag == KILN_TAG_DEVICE && !kiln_device_find(v.u.device)) {
+  if (v.tag == KILN_TAG_DEVICE && kiln_device_find(v.u.device) != &kiln_device_cpu) {
     return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available");
   }
   return NULL;
