@@ -121,6 +121,21 @@ static void test_levels(void **state) {
   model_close(&m);
 }
 
+/* The runs of a pass are counted over all jobs of a model, and so are a root's groups. */
+static void test_limits_are_of_the_model(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, chain, (const char *[]){"codegen=eval", "pass_limit=fuse_groups=2", NULL});
+  for (int64_t rows = 1; rows <= 4; rows++) {
+    for (int i = 0; i < 2; i++) call_rows(&m, rows);
+  }
+  assert_int_equal(counters(&m).groups, 2);
+  kiln_group_counters g;
+  assert_ok(kiln_jit_group(m.jit, 1, &g));
+  assert_string_equal(g.name, "forward/TensorExprGroup_1");
+  model_close(&m);
+}
+
 static void test_many_variants(void **state) {
   (void)state;
   model m;
@@ -347,6 +362,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_second_call_is_compiled),
       cmocka_unit_test(test_levels),
+      cmocka_unit_test(test_limits_are_of_the_model),
       cmocka_unit_test(test_many_variants),
       cmocka_unit_test(test_no_depth_is_simple),
       cmocka_unit_test(test_jit_off),

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jit/compile_job.h"
 #include "test/unit/jit/jit_support.h"
 
 enum { THREADS = 8 };
@@ -24,6 +25,7 @@ typedef struct caller {
   pthread_t thread;
   model m; /* a copy, with its own call */
   kiln_ivalue args[2];
+  kiln_limits limits;
   int repeat;
   kiln_status *status;
 } caller;
@@ -44,7 +46,8 @@ static void caller_close(caller *c) {
 
 static kiln_status *call_once(caller *c, const kiln_cancel *cancel) {
   kiln_ivalue result = kiln_none();
-  kiln_call_begin(c->m.call, &(kiln_limits){.cancel = cancel});
+  c->limits.cancel = cancel;
+  kiln_call_begin(c->m.call, &c->limits);
   kiln_status *status = kiln_jit_call(c->m.jit, c->m.call, c->m.callable, c->args, 2, &result);
   kiln_ivalue_release(result);
   return status;
@@ -66,6 +69,7 @@ static struct hook {
   const char *group; /* "forward/": of these groups; NULL: of none */
   sem_t arrived, go_on;
   kiln_cancel *cancel; /* instead: asked for there */
+  bool starve;         /* or: the job gets no more memory */
 } hook;
 
 static void on_line(void *user, const char *channel, int level, const char *line) {
@@ -76,6 +80,10 @@ static void on_line(void *user, const char *channel, int level, const char *line
   }
   if (hook.cancel) {
     kiln_call_cancel(hook.cancel);
+    return;
+  }
+  if (hook.starve) {
+    kiln_budget_current()->bytes = 1;
     return;
   }
   hook.group = NULL;
@@ -226,6 +234,74 @@ static void test_cancelled_job_leaves_nothing(void **state) {
   cancelled_job("code_cache=0", false);
 }
 
+/* The same wherever it is cancelled, until it is not. */
+static void test_cancelled_anywhere(void **state) {
+  model m;
+  caller c;
+  kiln_cancel *cancel;
+  size_t held = 0;
+  uint64_t looks = 0;
+  (void)state;
+  (void)open_two(&m, "code_cache=0");
+  assert_ok(kiln_cancel_create(&cancel));
+  caller_open(&c, &m, m.function, 4);
+  assert_ok(call_once(&c, NULL));
+  for (;;) {
+    kiln_cancel_reset(cancel);
+    kiln_cancel_at_look(cancel, ++looks);
+    kiln_status *status = call_once(&c, cancel);
+    if (status) assert_error(status, KILN_CANCELLED, NULL);
+    if (counters(&m).groups > 0) break; /* published, whether the call then ran or not */
+    if (looks > 1) assert_int_equal(kiln_mem_bytes(m.env->mem), held);
+    held = kiln_mem_bytes(m.env->mem);
+  }
+  assert_true(looks > 20);
+  assert_int_equal(counters(&m).groups, 1);
+  caller_close(&c);
+  kiln_cancel_destroy(cancel);
+  model_close(&m);
+}
+
+static bool is_told(const model *m, kiln_reason reason, uint64_t count) {
+  kiln_jit_refusal r;
+  for (int i = 0; kiln_jit_refusal_at(m->jit, i, &r); i++) {
+    if (r.reason == reason) return r.count == count;
+  }
+  return count == 0;
+}
+
+/* A job that runs out of the call's allowance is tried by later calls, three times in all; each is
+ * served by the interpreter meanwhile, and no try leaves anything. */
+static void starved_job(int starved) {
+  model m;
+  caller c;
+  size_t held = 0;
+  (void)open_two(&m, NULL);
+  caller_open(&c, &m, m.function, 4);
+  c.limits.bytes = 1 << 30;
+  assert_ok(call_once(&c, NULL));
+  hook.group = "forward/";
+  hook.starve = true;
+  for (int i = 0; i < starved; i++) {
+    assert_ok(call_once(&c, NULL));
+    if (i > 1) assert_int_equal(kiln_mem_bytes(m.env->mem), held);
+    held = kiln_mem_bytes(m.env->mem);
+    assert_int_equal(counters(&m).groups, 0);
+    assert_true(is_told(&m, KILN_REASON_compile_budget, (uint64_t)i + 1));
+  }
+  hook.group = NULL;
+  for (int i = 0; i < 2; i++) assert_ok(call_once(&c, NULL));
+  const bool given_up = starved == KILN__MAX_TRIES;
+  assert_int_equal(counters(&m).compile_failures, given_up);
+  assert_int_equal(counters(&m).groups, given_up ? 0 : 1);
+  assert_int_equal(counters(&m).compiled_runs, given_up ? 0 : 2);
+  assert_int_equal(counters(&m).compiles, 1);
+  caller_close(&c);
+  model_close(&m);
+}
+static void test_starved_job_is_tried_again(void **state) { (void)state, starved_job(2); }
+static void test_starved_job_is_given_up(void **state) { (void)state, starved_job(3); }
+
 /* Equal groups of two models of a context are one kernel. */
 static void test_models_share_kernels(void **state) {
   model m;
@@ -291,6 +367,9 @@ int main(void) {
       cmocka_unit_test(test_groups_are_compiled_once),
       cmocka_unit_test(test_cancelled_job_leaves_its_kernels),
       cmocka_unit_test(test_cancelled_job_leaves_nothing),
+      cmocka_unit_test(test_cancelled_anywhere),
+      cmocka_unit_test(test_starved_job_is_tried_again),
+      cmocka_unit_test(test_starved_job_is_given_up),
       cmocka_unit_test(test_models_share_kernels),
       cmocka_unit_test(test_child_of_a_fork),
   };
