@@ -65,7 +65,7 @@ void kiln__pickle_put_dims(kiln_pickle_out *out, const int64_t *dims, int rank) 
   kiln__pickle_put_byte(out, 't');
 }
 
-kiln_status *kiln__pickle_put_plain(kiln_pickle_out *out, kiln_ivalue v) {
+kiln_status *kiln__pickle_put_leaf(kiln_pickle_out *out, kiln_ivalue v) {
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_NONE: kiln__pickle_put_byte(out, 'N'); return NULL;
     case KILN_TAG_INT: kiln__pickle_put_int(out, v.u.i); return NULL;

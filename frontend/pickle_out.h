@@ -33,7 +33,7 @@ void kiln__pickle_put_global(kiln_pickle_out *out, const char *module_and_name);
 void kiln__pickle_put_dims(kiln_pickle_out *out, const int64_t *dims, int rank);
 /* None, numbers, bools, strings. KILN_INVALID_ARGUMENT for every other value, by its type's name.
  */
-kiln_status *kiln__pickle_put_plain(kiln_pickle_out *out, kiln_ivalue v) KILN_MUST_USE;
+kiln_status *kiln__pickle_put_leaf(kiln_pickle_out *out, kiln_ivalue v) KILN_MUST_USE;
 
 /* Memoises what is on top under `address`; gets it from there, or says false. */
 void kiln__pickle_put_memo(kiln_pickle_out *out, const void *address);

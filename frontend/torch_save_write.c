@@ -136,7 +136,7 @@ static kiln_status *put_value(writer *w, kiln_ivalue v, int depth) {
     case KILN_TAG_LIST: return put_list(w, v.u.list, depth);
     case KILN_TAG_TUPLE: return put_tuple(w, v.u.tuple, depth);
     case KILN_TAG_DICT: return put_dict(w, v.u.dict, depth);
-    default: return kiln__pickle_put_plain(&w->out, v);
+    default: return kiln__pickle_put_leaf(&w->out, v);
   }
 }
 

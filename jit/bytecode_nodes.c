@@ -93,8 +93,8 @@ static kiln_status *emit_op(kiln__bytecode_emitter *e, kiln_node *node) {
   if (kiln_node_is(node, KILN_OP_warn) && e->env->warned && node->range) {
     kernel = warning_kernel(e, node);
   }
-  bool is_simple = kiln_op_is_simple(kernel, node->input_count, node->output_count);
-  return direct(e, node, is_simple ? KILN_INSTR_OP_SIMPLE : KILN_INSTR_OP, add_kernel(e, kernel));
+  bool is_fresh = kiln_op_is_fresh(kernel, node->input_count, node->output_count);
+  return direct(e, node, is_fresh ? KILN_INSTR_OP_FRESH : KILN_INSTR_OP, add_kernel(e, kernel));
 }
 
 /* Reads tensors through one operator that gives a list: x -> aten::chunk(x, chunks, dim) ->

@@ -294,7 +294,7 @@ static kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
   return status;
 }
 
-static inline kiln_status *run_simple_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+static inline kiln_status *run_fresh_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                          const kiln_operand *o) {
   const kiln_kernel *kernel = f->plan->kernels[in->x];
   kiln_ivalue *arg = f->args, out = kiln_none();
@@ -541,7 +541,7 @@ static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *ba
       if (status) goto failed;
     }
     switch ((kiln_instr_op)in->op) {
-      case KILN_INSTR_OP_SIMPLE: status = run_simple_op(call, f, in, o); break;
+      case KILN_INSTR_OP_FRESH: status = run_fresh_op(call, f, in, o); break;
       case KILN_INSTR_OP: status = run_op(call, f, in, o); break;
       case KILN_INSTR_GROUP: status = kiln__interp_group(call, f, in, o); break;
       case KILN_INSTR_LOADC:

@@ -30,9 +30,9 @@ static const struct instr_info {
 #undef KILN_INSTR
 };
 
-/* That an OP is simple is the interpreter's concern. */
+/* That an OP is fresh is the interpreter's concern. */
 const char *kiln_instr_name(kiln_instr_op op) {
-  return instr_table[op == KILN_INSTR_OP_SIMPLE ? KILN_INSTR_OP : op].name;
+  return instr_table[op == KILN_INSTR_OP_FRESH ? KILN_INSTR_OP : op].name;
 }
 
 void kiln_plan_destroy(kiln_plan *plan) {
@@ -198,8 +198,8 @@ static kiln_status *verify_counts(const kiln_plan *plan, int at) {
               (info->outs < 0 || info->outs == in->out_count) && in->in_count <= plan->max_in;
   if (in->op == KILN_INSTR_MOVE) good = good && in->in_count == in->out_count;
   if (in->op == KILN_INSTR_OP) good = good && in->out_count <= KILN_MAX_OUTS;
-  if (in->op == KILN_INSTR_OP_SIMPLE) {
-    good = good && kiln_op_is_simple(plan->kernels[in->x], in->in_count, in->out_count);
+  if (in->op == KILN_INSTR_OP_FRESH) {
+    good = good && kiln_op_is_fresh(plan->kernels[in->x], in->in_count, in->out_count);
   }
   if (in->op == KILN_INSTR_TYPECHECK) {
     const kiln_guard_desc *guard = &plan->guards[in->x];

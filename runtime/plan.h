@@ -50,13 +50,13 @@ typedef struct kiln_instr {
 } kiln_instr;
 _Static_assert(sizeof(kiln_instr) == 16, "four instructions a cache line");
 
-/* An OP that needs no thought but its kernel is an OP_SIMPLE: it has one result, in new memory. */
-static inline bool kiln_op_is_simple(const kiln_kernel *kernel, int in_count, int out_count) {
+/* An OP that needs no thought but its kernel is an OP_FRESH: it has one result, in new memory. */
+static inline bool kiln_op_is_fresh(const kiln_kernel *kernel, int in_count, int out_count) {
   return out_count == 1 && in_count <= KILN_INSTR_MOVE_BITS && kernel->body &&
          kernel->dest_arg < 0 && !kernel->reuse;
 }
 static inline bool kiln_instr_is_op(const kiln_instr *in) {
-  return in->op == KILN_INSTR_OP || in->op == KILN_INSTR_OP_SIMPLE;
+  return in->op == KILN_INSTR_OP || in->op == KILN_INSTR_OP_FRESH;
 }
 
 /* What an instruction took, in plans that are timed; atomic, relaxed. */

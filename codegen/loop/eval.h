@@ -1,4 +1,4 @@
-/* eval.h: the evaluator of loop IR: a back end in plain C, and the judge of the others.
+/* eval.h: the evaluator of loop IR: a back end in portable C, and the reference of the others.
  *
  * A kernel is the back end's `run` with the program as its closure: each instruction runs over a
  * strip of elements before the next one. It gives the bits that generated code gives

@@ -235,7 +235,7 @@ static kiln_status *put_value(kiln_pickle_writer *w, kiln_ivalue v, const kiln_t
     case KILN_TAG_DICT: return put_dict(w, v.u.dict, declared, depth);
     case KILN_TAG_OBJECT: return put_object(w, v.u.object, depth);
     case KILN_TAG_ENUM: return put_enum(w, v.u.enumerator, depth);
-    default: return kiln__pickle_put_plain(&w->out, v);
+    default: return kiln__pickle_put_leaf(&w->out, v);
   }
 }
 

@@ -62,7 +62,7 @@ kiln_status *kiln__composite_run(kiln_call *call,
 /* -- Calls -- */
 
 /* Results are kept by the composite; false after a failure. */
-static bool cook(kiln__composite *r, kiln_kernel_body body, int count, const kiln_ivalue *args,
+static bool step(kiln__composite *r, kiln_kernel_body body, int count, const kiln_ivalue *args,
                  kiln_ivalue results[KILN_MAX_OUTS]) {
   (void)kiln_budget_is_over(&r->call->budget);
   if (!kiln__composite_goes_on(r)) return false;
@@ -82,12 +82,12 @@ static kiln_tensor *tensor_of(kiln__composite *r, kiln_ivalue result) {
 kiln_tensor *kiln__composite_step(kiln__composite *r, kiln_kernel_body body, int count,
                                   const kiln_ivalue *args) {
   kiln_ivalue results[KILN_MAX_OUTS];
-  return cook(r, body, count, args, results) ? tensor_of(r, results[0]) : NULL;
+  return step(r, body, count, args, results) ? tensor_of(r, results[0]) : NULL;
 }
 void kiln__composite_step_many(kiln__composite *r, kiln_kernel_body body, int count,
                                const kiln_ivalue *args, int result_count, kiln_tensor **out) {
   kiln_ivalue results[KILN_MAX_OUTS];
-  const bool fine = cook(r, body, count, args, results);
+  const bool fine = step(r, body, count, args, results);
   for (int i = 0; i < result_count; i++) {
     out[i] = fine ? tensor_of(r, results[i]) : NULL;
   }
@@ -95,7 +95,7 @@ void kiln__composite_step_many(kiln__composite *r, kiln_kernel_body body, int co
 kiln_list *kiln__composite_step_list(kiln__composite *r, kiln_kernel_body body, int count,
                                      const kiln_ivalue *args) {
   kiln_ivalue results[KILN_MAX_OUTS];
-  if (!cook(r, body, count, args, results)) return NULL;
+  if (!step(r, body, count, args, results)) return NULL;
   if (results[0].tag == KILN_TAG_LIST) return results[0].u.list;
   (void)kiln__composite_ok(r, KILN_OP_FAIL("a step of the operator gave no list"));
   return NULL;

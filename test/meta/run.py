@@ -8,6 +8,7 @@ import argparse
 import sys
 
 import docs
+import glossary
 import layers
 import ops
 import rules
@@ -17,7 +18,7 @@ import symbols
 import tables
 from tree import Skip, Tree
 
-MODULES = [layers, style, symbols, tables, ops, rules, docs, runner]
+MODULES = [layers, style, symbols, tables, ops, rules, docs, glossary, runner]
 
 
 def main():

@@ -197,3 +197,25 @@ def check_meta_sees_table_faults(tree):
     found = list(symbols.unused(planted, objects, {'kiln_hook'}))
     if found != ['kiln_lost']:
         yield 'functions without a user: %s' % found
+
+
+def check_meta_sees_glossary_faults(tree):
+    """the checks of the glossary find what is planted"""
+    import glossary
+
+    planted = Planted({
+        glossary.PAGE: '| word | meaning | names | where |\n| --- | --- | --- | --- |\n'
+                       '| unit | a | `kiln_unit*` | `ir/` |\n| lane | b | `kiln_lane` | `ir/` |\n'
+                       '| lane | c | | `ir/` |\n',
+        'ir/a.c': '/* kiln_pool_unit */ kiln_unit_create(kiln_pool_unit, recipe_of, kiln_units);\n'})
+    names = list(glossary.check_glossary_names(planted))
+    for fault in ['lane: there is no kiln_lane', 'lane has no name', 'lane stands twice',
+                  'guard is missing']:
+        if not any(n.startswith(fault) for n in names):
+            yield 'missed: %s' % fault
+    found = list(glossary.check_words_have_one_meaning(planted))
+    if len(found) != 1 or 'kiln_pool_unit' not in found[0]:
+        yield 'meanings: %s' % found
+    found = list(glossary.check_words_are_gone(planted))
+    if len(found) != 1 or 'recipe_of' not in found[0]:
+        yield 'gone: %s' % found

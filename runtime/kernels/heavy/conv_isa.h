@@ -166,7 +166,7 @@ static inline int64_t NAME(lane_at)(const NAME(slab) * u, int d, int64_t i) {
   return at >= 0 && at < a->in ? at : -1;
 }
 /* Some channels, to the padded tile's beginning. */
-static void NAME(fill_band)(const NAME(slab) * u, int64_t channel, int64_t channels) {
+static void NAME(fill_padded)(const NAME(slab) * u, int64_t channel, int64_t channels) {
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
   const int64_t planes = u->phasings[0].phases * u->phasings[0].length;
@@ -250,8 +250,8 @@ static __attribute__((noinline)) void NAME(pack_taps)(T *to, const T *padded,
   }
 }
 /* Some channels of the padded tile. What comes after their rows may be another thread's. */
-static void NAME(pack_band)(const NAME(slab) * u, T *to, int64_t panel, int64_t channels,
-                            int64_t tap, int64_t taps) {
+static void NAME(pack_padded)(const NAME(slab) * u, T *to, int64_t panel, int64_t channels,
+                              int64_t tap, int64_t taps) {
   const int64_t size = u->phasings[0].phases * u->phasings[0].length * u->plane;
   const int32_t *first = u->firsts + panel / NAME(NR);
   const kiln_conv_span *spans = u->spans + first[0];
@@ -378,14 +378,15 @@ static void NAME(pack)(const NAME(slab) * u, const NAME(block) * block) {
   const kiln_conv_plan *p = u->p;
   const int64_t channels = block->channels, size = channels * block->taps * NAME(NR);
   T *to = u->panels;
-  if (p->mode == KILN_CONV_PADDED && block->tap == 0) NAME(fill_band)(u, block->channel, channels);
+  if (p->mode == KILN_CONV_PADDED && block->tap == 0)
+    NAME(fill_padded)(u, block->channel, channels);
   for (int64_t j = 0; j < u->columns; j += NAME(NR), to += size) {
     const int64_t left = u->columns - j, columns = left < NAME(NR) ? left : NAME(NR);
     if (NAME(reads_input)(c, p) && columns % NAME(W) == 0) continue;
     if (p->mode == KILN_CONV_DIRECT) {
       NAME(pack_direct)(u, to, j, columns, block->channel, channels);
     } else if (p->mode == KILN_CONV_PADDED) {
-      NAME(pack_band)(u, to, j, channels, block->tap, block->taps);
+      NAME(pack_padded)(u, to, j, channels, block->tap, block->taps);
     } else {
       NAME(pack_gather)
       (u, to, NAME(NR), 1, j, columns, block->channel, channels, block->tap, block->taps);

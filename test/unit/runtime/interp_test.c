@@ -434,7 +434,7 @@ static void test_verify_refuses(void **state) {
   assert_int_equal(kiln_status_code(status), KILN_INTERNAL);
   kiln_status_destroy(status);
   build_sum(&p);
-  p.code[3].op = KILN_INSTR_OP_SIMPLE;
+  p.code[3].op = KILN_INSTR_OP_FRESH;
   assert_null(kiln_plan_verify(&p.plan));
   p.kernels[0] = &missing_kernel; /* that is not simple */
   status = kiln_plan_verify(&p.plan);
