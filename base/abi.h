@@ -1,4 +1,4 @@
-/* abi.h: structs that cross the border of the library, in sizes of other versions.
+/* abi.h: versioned structs: options and results that hosts of other versions give and take.
  *
  * A host is compiled against one kiln.h and may run with a later or an earlier libkiln. Structs
  * only ever grow at their end, so what both know is the shorter prefix. The protocol is that of

@@ -1,4 +1,4 @@
-/* budget.h: what one piece of work may use: memory, time, operations, and the host's patience.
+/* budget.h: resource budgets: memory, time and operations that a load, a call or a job may use.
  *
  * Whatever a file, a program or a call can make large is done under a kiln_budget: a load, a call,
  * a compile job. It is handed on where that is natural (a call has its own, a loader too); for the

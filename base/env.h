@@ -1,5 +1,6 @@
-/* env.h: what a context hands to the layers below it. No layer keeps process-wide state: whatever
- * would be global is reached through a kiln_env, which the context owns and others borrow. */
+/* env.h: the environment, which a context hands to the layers below it. No layer keeps process-wide
+ * state: whatever would be global is reached through a kiln_env, which the context owns and others
+ * borrow. */
 #ifndef KILN_BASE_ENV_H
 #define KILN_BASE_ENV_H
 

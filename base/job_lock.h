@@ -1,9 +1,10 @@
-/* job_lock.h: a lock that one thread may hold for as long as a compile job takes.
+/* job_lock.h: a fork-aware lock, which a thread may hold for as long as a compile job takes.
  *
- * Waiting ends with the waiter's budget. A child of a fork() has its parent's memory but only one
- * of its threads: where another one had the lock, nobody will ever give it back, and what it
- * protects is half written. There it is an error instead of a wait without end: the lock remembers
- * the process of whoever has it. */
+ * Waiting ends with the waiter's budget, or with an error where it would never end. For example,
+ * thread A compiles and has the lock, and thread B calls fork(). The child has B alone; A's lock is
+ * taken in its copy of the memory, and what it protects is half written. B asks for the lock: its
+ * holder is of the parent's process, so B gets KILN_UNSUPPORTED. In the parent, thread C asks: the
+ * holder is of C's own process, and C waits for A. */
 #ifndef KILN_BASE_JOB_LOCK_H
 #define KILN_BASE_JOB_LOCK_H
 

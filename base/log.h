@@ -1,6 +1,6 @@
-/* log.h: what the library says about itself. Channels have levels (0 silent); a callback of the
- * host gets the lines, else they go to stderr. A log is thread-safe; the callback may be called
- * from several threads at once. */
+/* log.h: the log, what the library says about itself. Channels have levels (0 silent); a callback
+ * of the host gets the lines, else they go to stderr. A log is thread-safe; the callback may be
+ * called from several threads at once. */
 #ifndef KILN_BASE_LOG_H
 #define KILN_BASE_LOG_H
 

@@ -1,11 +1,17 @@
-/* pool.c: ranges with work stealing over a futex, and a queue of tasks.
+/* pool.c: a work-stealing thread pool: ranges over a futex, and a queue of tasks.
  *
- * One word, the gate, is what the threads watch: an OPEN bit while a range is out, the number of
- * threads inside, a JOIN bit when the caller sleeps until they are out, and a generation that
- * every range and task bumps, so that whoever is about to sleep on an old value does not.
- * A thread enters an open gate by one compare-and-swap, takes pieces, and leaves. The caller closes
- * the gate when nothing is left to take and waits only for those inside, so a thread that sleeps,
- * or does not exist (after fork), holds nobody up.
+ * All threads watch one word, the gate. It holds an OPEN bit while a range is out, the number of
+ * threads inside, a JOIN bit while the caller sleeps until they are out, and a generation, which
+ * every range and every task raises. A thread enters an open gate by one compare-and-swap of the
+ * whole word, takes pieces, and leaves. The caller closes the gate when nothing is left to take and
+ * waits only for those inside: a thread that sleeps, or that a fork() left behind, delays nobody.
+ *
+ * Why there is a generation. Worker A finds the gate closed and is about to sleep on the value that
+ * it read. Thread B submits a task and sends the wake-up, which finds nobody asleep. Had the gate
+ * its old value, A would sleep through the task; B has raised the generation before, so A's wait
+ * returns at once. Likewise, A reads an open gate and is preempted before its swap; caller C closes
+ * the gate and opens it for another range, with another function. A's swap meets another generation
+ * and fails, and A reads again.
  *
  * The range is cut into one slice a participant, so that repeated ranges find their data in the
  * same core's cache; each takes a quarter of what is left of its own slice, then of the others'

@@ -1,4 +1,4 @@
-/* scope.h: where lack of memory, and the end of a budget, are caught.
+/* scope.h: protected calls: where lack of memory, and the end of a budget, are caught.
  *
  * A scope is entered where work begins that may fail for memory: at an API entry, a load, a compile
  * job. Inside, arenas (arena.h) and type tables never answer NULL: what fails leaves the scope,

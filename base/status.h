@@ -1,4 +1,4 @@
-/* status.h: how everything that can fail says so.
+/* status.h: errors: kiln_status, by which everything that can fail says so.
  *
  * A function that can fail returns `kiln_status *`: NULL when fine, else an owned object with a
  * code, one sentence, the place in our C source, the place in the model's source if there is one,

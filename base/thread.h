@@ -1,5 +1,4 @@
-/* thread.h: what base/ keeps for each thread, in one block: of
- * scope.c, budget.c and mem.c. */
+/* thread.h: thread-local state of base/, in one block: that of scope.c, budget.c and mem.c. */
 #ifndef KILN_BASE_THREAD_H
 #define KILN_BASE_THREAD_H
 

@@ -1,10 +1,10 @@
-/* lower.h: between lower.c (a graph's values as loop IR) and lower_*.c (operators, kiln__lower_x as
- * named by LOWER(x) in the tables). For codegen/ only.
+/* lower.h: lowering of graphs to loop IR: between lower.c (values) and lower_*.c (operators:
+ * kiln__lower_x, as LOWER(x) in the tables names it). For codegen/ only.
  *
  * A value is lowered on demand at an index map: for each of its dimensions an offset and the loop
  * that moves along it. chunk changes the map, broadcasting drops the loop; so nothing is ever
- * materialised. A lowering returns the number of an instruction whose
- * type is the node's result type, or kiln__lower_refuse. */
+ * materialised. A lowering returns the number of an instruction whose type is the node's result
+ * type, or kiln__lower_refuse. */
 #ifndef KILN_CODEGEN_LOWER_H
 #define KILN_CODEGEN_LOWER_H
 

@@ -1,4 +1,4 @@
-/* object.h: loads the object files of generated kernels. For codegen/ only.
+/* object.h: a loader of ELF objects, those of generated kernels. For codegen/ only.
  *
  * Not a general loader: x86-64 ELF, code and constants, no writable data, no symbol from elsewhere,
  * relocations R_X86_64_64, PC32 and PLT32. Anything else is refused. Bytes are not trusted to be

@@ -1,4 +1,4 @@
-/* process.h: LLVM in a process of its own (the flag compile_process). For codegen/ only.
+/* process.h: out-of-process compilation: LLVM in a child (compile_process). For codegen/ only.
  *
  * LLVM ends the program when a request for memory is refused, cannot be interrupted and is counted
  * nowhere. In a child process none of this is the host's: the child is limited, killed when the

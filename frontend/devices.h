@@ -1,4 +1,4 @@
-/* devices.h: where an archive's tensors and devices go: a list of rules, and what they did.
+/* devices.h: device mapping: rules that say where an archive's tensors go, and what they did.
  *
  * "cuda:*=cpu" or "cuda:1=cpu,*=cpu": the first rule that fits a device's name counts. A name
  * without index fits every device of that kind, as name:* does; * alone fits every device but the

@@ -1,4 +1,4 @@
-/* file.h: files in memory, as owners that storages keep alive.
+/* file.h: mapped files, which the storages on them keep alive.
  *
  * A regular file is mapped, read only, and its pages belong to the file, not to us; small files,
  * and all with KILN_MAP_COPY, are read into memory of ours. A table remembers what is open: who

@@ -1,4 +1,4 @@
-/* formats.h: what a file is that is no TorchScript archive, by its first bytes or its entries.
+/* formats.h: foreign file formats, told by a file's first bytes or by an archive's entries.
  *
  * formats.def is the one table. People mistake many files for models; each gets its name and what
  * to do about it, instead of a complaint about zip. */

@@ -1,4 +1,4 @@
-/* sink.h: where written bytes go: a file that appears whole or not at all, or a function. */
+/* sink.h: output sinks: a file that appears whole or not at all, or a function. */
 #ifndef KILN_FRONTEND_SINK_H
 #define KILN_FRONTEND_SINK_H
 

@@ -1,4 +1,4 @@
-/* alias_build.h: what alias_build.c and alias_schema.c share. */
+/* alias_build.h: constraints of the alias analysis: what alias_build.c and alias_schema.c share. */
 #ifndef KILN_IR_ALIAS_BUILD_H
 #define KILN_IR_ALIAS_BUILD_H
 

@@ -28,7 +28,8 @@ static void store_others(kiln_alias *a, const kiln_node *node, int into) {
   }
 }
 
-/* What escapes into a result only (the pieces of a split) is found through that. */
+/* The argument escapes into a result alone, as a split's tensor does into its views: whoever looks
+ * at the result finds it there. */
 static bool goes_to_result(const kiln_schema *s, const kiln_schema_arg *arg) {
   for (int i = 0; i < s->result_count; i++) {
     const kiln_schema_arg *result = &s->results[i];

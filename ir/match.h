@@ -1,4 +1,4 @@
-/* match.h: does a call's argument list fit a schema, and how: overload resolution by types.
+/* match.h: overload resolution: whether a call's arguments fit a schema, and how.
  *
  * The frontend matches source calls (with keywords and implicit conversions), the IR's parser
  * matches nodes. Nothing here inserts nodes: a fit says what the caller has to insert. Matching may

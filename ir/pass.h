@@ -1,4 +1,4 @@
-/* pass.h: what a pass is given, and the analyses it may use.
+/* pass.h: passes: what each is given, and the analyses that it may ask.
  *
  * A pass holds only its idea: `kiln_status *kiln_pass_x(kiln_pass *pass)` changes pass->graph and
  * sets pass->changed, or is an analysis and prints what it found to pass->report. Only

@@ -1,4 +1,4 @@
-/* reason.h: every "no" of the optimiser has an identifier and a sentence: reasons.def. */
+/* reason.h: reasons of missed optimisations, each an identifier and a sentence: reasons.def. */
 #ifndef KILN_IR_REASON_H
 #define KILN_IR_REASON_H
 

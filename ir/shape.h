@@ -1,4 +1,4 @@
-/* shape.h: what the shape functions share; for ir/shape*.c alone.
+/* shape.h: shape functions: the query that they answer and what they share; for ir/shape*.c alone.
  *
  * A function fills in what is known: sizes may hold KILN_DIM_UNKNOWN or symbols, the dtype may be
  * NONE. It answers false when it knows nothing, or when the arguments are such that the operator

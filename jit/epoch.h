@@ -1,8 +1,16 @@
-/* epoch.h: when what was replaced may be freed.
+/* epoch.h: epoch-based reclamation (Fraser, 2004): when what was replaced may be freed.
  *
- * Epoch-based reclamation (Fraser, 2004) with three epochs. A run enters the current epoch and
- * leaves it at its end. What is retired in epoch g is freed once the epoch is g + 2, which it can
- * only become when every run that began in g or before has left: so no run holds what is freed.
+ * A run enters the current epoch and leaves it at its end. An object that is retired in epoch g is
+ * freed once the epoch is g + 2. The epoch moves from e to e + 1 only when no run of e - 1 is left.
+ *
+ * Why two epochs. Run A enters epoch 4 and loads plan P. Thread B publishes plan Q in P's place,
+ * retires P in epoch 4, and moves the epoch to 5. Run C enters epoch 5: it can only find Q. The
+ * epoch becomes 6 when A has left, and then nobody has P: it is freed.
+ *
+ * Why a run looks twice. Run D reads that the epoch is 4 and is preempted before it counts itself.
+ * The epoch moves to 5 and to 6, since nobody is counted in 4, and B frees what D would use. D
+ * counts itself in 4, reads the epoch again, finds 6, takes itself out and begins anew.
+ *
  * Entering and leaving cost two atomic additions, on a line that threads share only where there are
  * more of them than stripes; retiring and collecting take a lock. */
 #ifndef KILN_JIT_EPOCH_H

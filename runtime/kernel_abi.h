@@ -59,9 +59,10 @@ typedef struct kiln_kernel_info {
   int64_t extent;       /* of the outermost parallel loop; begin and end lie in [0, extent] */
   int64_t grain;        /* iterations that are worth a thread: smaller ranges do not pay */
   double cost;          /* estimated nanoseconds of one iteration on one core */
-  /* Of each of the first outputs: the input tensors, bits 1 << i, in whose memory it may be
-   * written, instead of memory of its own. Such an input has the output's dtype, sizes and strides,
-   * and every element of it is read for the last time where the output's element is written. */
+  /* Donation: the inputs, bits 1 << i, in whose memory each of the first outputs may be written.
+   * Such an input has the output's dtype, sizes and strides, and each element of it is read for the
+   * last time where that element of the output is written: in relu(x + 1), element k of the result
+   * may take the place of x's. */
   uint32_t donors[KILN_KERNEL_DONORS];
 } kiln_kernel_info;
 

@@ -1,4 +1,4 @@
-/* emit.h: syntax trees to graphs: what the emit*.c files share.
+/* emit.h: SSA construction: syntax trees to graphs; what the emit*.c files share.
  *
  * SSA is made directly. A scope is a block with the names assigned in it; the end of an If or Loop
  * joins its scopes' names into outputs. break, continue and return that are not last become flags

@@ -1,4 +1,4 @@
-/* origins.h: from places in an archive's printed code to the lines of Python that they come from.
+/* origins.h: source maps: from an archive's printed code to the lines of Python behind it.
  *
  * A code file may have a table beside it (m.py.debug_pkl): for bytes of the printed code, ranges of
  * the original text, with its file and first line. It is read when an error is first told, never at

@@ -61,10 +61,10 @@ typedef struct kiln_conv_plan {
       scratch; /* in bytes: parts of what one thread needs, and all */
 } kiln_conv_plan;
 
-/* What a kernel is asked for: slabs [begin, end), or tiles of outputs x panels of one slab and
- * block of the sum. For those each thread fills panels of its own, once a block: what several
- * filled together, each would read from the others' caches. Which block that was stands at the
- * beginning of its scratch, an int64_t, 0 before the first. */
+/* The work of one call of a kernel: slabs [begin, end); or, by tiles, tiles (outputs x panels) of
+ * one slab and one block of the sum, which threads share. Each thread fills panels of its own, once
+ * a block: panels that several filled would be read from the others' caches. The first int64_t of
+ * a thread's scratch says which block its panels hold, 0 before the first. */
 typedef struct kiln_conv_part {
   int64_t begin, end;
   int64_t slab, channel; /* by tiles: which slab, and the block's first channel */

@@ -1,9 +1,9 @@
 /* conv_tile.h: the product of a tile, of one type and one vector (conv_isa.h): PRODUCT is its name,
  * P the vector, PU the same unaligned, PRODUCT_FMA its a + b * x. No include guard. */
 
-/* c[rows][vectors] = start (or c) + a[rows][k] b[k][vectors]. An output that is written for the
- * first time is far away, mostly, and stores wait for their lines one by one: they are asked for
- * before the sum. */
+/* c[rows][vectors] = start (or c) + a[rows][k] b[k][vectors]. Lines of c are prefetched for writing
+ * before the sum, where c is written for the first time: it is rarely in a cache then, and stores
+ * would wait for one line after the other. */
 static inline __attribute__((always_inline)) void NAME(PRODUCT)(const int rows, const int vectors,
                                                                 int64_t k, const T *a,
                                                                 int64_t a_row, const T *b,

@@ -1,6 +1,7 @@
 /* guards_test.c: guards built from types, what makes them fail, and what is told of it. */
 #include "guards/guards.h"
 
+#include "test/unit/graphs.h"
 #include "test/unit/ir/ir_support.h"
 
 /* -- Descriptors -- */
@@ -37,7 +38,7 @@ static kiln_ivalue strided(fixture *f, kiln_dtype dtype, int rank, const int64_t
 }
 
 static const int64_t sizes_23[] = {2, 3}, strides_31[] = {3, 1};
-static const char full[] = "%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)";
+static const char full[] = "%x : " F23;
 
 /* Whether the guard holds for the value, which is released. */
 static bool holds(const kiln_guard_desc *guard, kiln_ivalue v, bool grad_mode) {
@@ -269,8 +270,6 @@ static void misses_are_listed(void **state) {
 }
 
 /* -- Lifting -- */
-
-#define F23 "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"
 
 /* The guard in front of a graph of these nodes over %n, %x, %y, %z; or NULL. */
 static kiln_guard_desc *lift(fixture *f, const char *nodes) {

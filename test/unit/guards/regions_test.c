@@ -1,5 +1,6 @@
 /* regions_test.c: regions around groups: their checks, and the fallbacks behind them. */
 #include "guards/guards.h"
+#include "test/unit/graphs.h"
 #include "test/unit/ir/ir_support.h"
 
 typedef struct pass_args {
@@ -32,7 +33,6 @@ static pass_args run_pass(fixture *f, kiln_graph *graph, kiln_status *(*fn)(kiln
   return a;
 }
 
-#define F23 "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"
 #define GROUP(n)                                               \
   "with prim::TensorExprGroup_" #n " = graph(%p : " F23 "):\n" \
   "  %q : " F23 " = aten::mul(%p, %p)\n"                       \

@@ -2,18 +2,6 @@
  * graphs and the counters. */
 #include "test/unit/jit/jit_support.h"
 
-static const char chain[] = "graph(%x.1 : Tensor,\n"
-                            "      %y.1 : Tensor):\n"
-                            "  %2 : int = prim::Constant[value=1]()\n"
-                            "  %3 : float = prim::Constant[value=1.]()\n"
-                            "  %4 : Tensor = aten::mul(%x.1, %y.1)\n"
-                            "  %5 : Tensor = aten::add(%4, %3, %2)\n"
-                            "  %6 : Tensor = aten::tanh(%5)\n"
-                            "  %7 : Tensor = aten::sigmoid(%y.1)\n"
-                            "  %8 : Tensor = aten::mul(%6, %7)\n"
-                            "  %9 : Tensor = aten::sub(%8, %x.1, %2)\n"
-                            "  return (%9)\n";
-
 /* Calls with both arguments of rows x 8. */
 static void call_rows(model *m, int64_t rows) {
   kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)};
@@ -25,7 +13,7 @@ static void call_rows(model *m, int64_t rows) {
 static void test_second_call_is_compiled(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", NULL});
   call_rows(&m, 4);
   assert_int_equal(counters(&m).profiled_runs, 1);
   assert_int_equal(counters(&m).groups, 0);
@@ -73,7 +61,7 @@ static void test_second_call_is_compiled(void **state) {
 static void test_levels(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", NULL});
   for (int i = 0; i < 3; i++) call_rows(&m, 4);
   call_rows(&m, 5); /* misses; profiled at level 1 */
   kiln_counters c = counters(&m);
@@ -125,7 +113,7 @@ static void test_levels(void **state) {
 static void test_limits_are_of_the_model(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", "pass_limit=fuse_groups=2", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "pass_limit=fuse_groups=2", NULL});
   for (int64_t rows = 1; rows <= 4; rows++) {
     for (int i = 0; i < 2; i++) call_rows(&m, rows);
   }
@@ -139,7 +127,7 @@ static void test_limits_are_of_the_model(void **state) {
 static void test_many_variants(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,8", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,8", NULL});
   for (int64_t rows = 1; rows <= 6; rows++) {
     for (int i = 0; i < 2; i++) call_rows(&m, rows);
   }
@@ -156,7 +144,7 @@ static void test_many_variants(void **state) {
 static void test_no_depth_is_simple(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", "bailout_depth=0", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "bailout_depth=0", NULL});
   for (int i = 0; i < 3; i++) call_rows(&m, 4);
   kiln_counters c = counters(&m);
   assert_int_equal(c.profiled_runs, 0);
@@ -168,7 +156,7 @@ static void test_no_depth_is_simple(void **state) {
 static void test_jit_off(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"jit=off", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"jit=off", NULL});
   for (int i = 0; i < 3; i++) call_rows(&m, 4);
   kiln_counters c = counters(&m);
   assert_int_equal(c.profiled_runs, 0);
@@ -181,7 +169,7 @@ static void test_jit_off(void **state) {
 static void test_profiled_runs_merge(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", "num_profiled_runs=2", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "num_profiled_runs=2", NULL});
   call_rows(&m, 2);
   call_rows(&m, 4);
   call_rows(&m, 4);
@@ -198,7 +186,7 @@ static void test_profiled_runs_merge(void **state) {
 static void test_failed_run_leaves_no_trace(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", NULL});
   kiln_ivalue bad[2] = {make_matrix(&m, 3, 8, 1), make_matrix(&m, 3, 5, 1)}, result = kiln_none();
   kiln_call_begin(m.call, NULL);
   assert_error(kiln_jit_call(m.jit, m.call, m.callable, bad, 2, &result), KILN_OP_ERROR, NULL);
@@ -240,7 +228,7 @@ static void test_stress_bailout(void **state) {
   (void)state;
   model m;
   model_open(
-      &m, chain,
+      &m, GRAPH_CHAIN,
       (const char *[]){"codegen=eval", "stress_bailout=0.5", "fusion_strategy=STATIC,3", NULL});
   for (int i = 0; i < 40; i++) call_rows(&m, 4);
   kiln_counters c = counters(&m);
@@ -261,7 +249,7 @@ static bool says_dynamic(const model *m) {
 static void test_dynamic_levels_are_static_and_say_so(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,2", NULL});
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,2", NULL});
   for (int i = 0; i < 3; i++) call_rows(&m, 4);
   assert_int_equal(counters(&m).compiled_runs, 2);
   assert_true(says_dynamic(&m));
@@ -272,7 +260,7 @@ static void test_dynamic_levels_are_static_and_say_so(void **state) {
 static void test_bailout_depth_keeps_the_first_levels(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain,
+  model_open(&m, GRAPH_CHAIN,
              (const char *[]){"codegen=eval", "fusion_strategy=STATIC,1;DYNAMIC,5",
                               "bailout_depth=1", NULL});
   for (int i = 0; i < 3; i++) call_rows(&m, 4);
@@ -326,7 +314,7 @@ static void test_loop_and_if(void **state) {
 static void test_memory_runs_out(void **state) {
   (void)state;
   model m;
-  model_open(&m, chain,
+  model_open(&m, GRAPH_CHAIN,
              (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", "code_cache=0", NULL});
   bool failed = true;
   for (uint64_t n = 1; failed; n += n < 64 ? 1 : 7) {

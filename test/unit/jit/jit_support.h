@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "jit/executor.h"
+#include "test/unit/graphs.h"
 #include "test/unit/unit.h"
 
 typedef struct model {

@@ -2,17 +2,6 @@
  * miss costs, and that the answers stay the same. */
 #include "test/unit/jit/jit_support.h"
 
-/* Two groups with a softmax between, which no kernel takes in. */
-static const char two_groups[] = "graph(%x : Tensor, %y : Tensor):\n"
-                                 "  %1 : int = prim::Constant[value=1]()\n"
-                                 "  %none : NoneType = prim::Constant()\n"
-                                 "  %a : Tensor = aten::mul(%x, %y)\n"
-                                 "  %b : Tensor = aten::add(%a, %x, %1)\n"
-                                 "  %c : Tensor = aten::softmax(%b, %1, %none)\n"
-                                 "  %d : Tensor = aten::mul(%c, %y)\n"
-                                 "  %e : Tensor = aten::sub(%d, %x, %1)\n"
-                                 "  return (%e)\n";
-
 /* The same with a write to something else between. */
 static const char with_effect[] = "graph(%x : Tensor, %y : Tensor):\n"
                                   "  %1 : int = prim::Constant[value=1]()\n"
@@ -52,7 +41,7 @@ static kiln_counters run_three(const char *graph, const char *compat, model *m) 
 static void test_one_guard_for_two_groups(void **state) {
   (void)state;
   model m;
-  assert_int_equal(run_three(two_groups, "compat=kiln", &m).guard_hits, 2); /* one a run */
+  assert_int_equal(run_three(GRAPH_TWO_GROUPS, "compat=kiln", &m).guard_hits, 2); /* one a run */
   char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
   assert_int_equal(count_words(text, "prim::TypeCheck["), 1);
   assert_int_equal(count_words(text, "= prim::CallFunction("), 1);
@@ -67,7 +56,7 @@ static void test_one_guard_for_two_groups(void **state) {
 static void test_torch_has_one_a_group(void **state) {
   (void)state;
   model m;
-  assert_int_equal(run_three(two_groups, "compat=torch", &m).guard_hits, 4);
+  assert_int_equal(run_three(GRAPH_TWO_GROUPS, "compat=torch", &m).guard_hits, 4);
   char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
   assert_int_equal(count_words(text, "prim::TypeCheck["), 2);
   free(text);
@@ -92,7 +81,7 @@ static void test_an_effect_keeps_them_apart(void **state) {
 static void test_a_miss_is_one(void **state) {
   (void)state;
   model m;
-  (void)run_three(two_groups, "compat=kiln", &m);
+  (void)run_three(GRAPH_TWO_GROUPS, "compat=kiln", &m);
   call_rows(&m, 5);
   kiln_counters c = counters(&m);
   assert_int_equal(c.guard_misses, 1);
@@ -160,7 +149,8 @@ static void test_hints_are_asked(void **state) {
   enum { SHAPES = 14, TURNS = 5 };
   (void)state;
   model m;
-  model_open(&m, two_groups, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,20", NULL});
+  model_open(&m, GRAPH_TWO_GROUPS,
+             (const char *[]){"codegen=eval", "fusion_strategy=STATIC,20", NULL});
   for (int i = 0; i < SHAPES; i++) {
     for (int k = 0; k < 3; k++) call_rows(&m, 1 + i);
   }
@@ -178,7 +168,7 @@ static void test_stress(void **state) {
   static const char *const chances[] = {"stress_bailout=1", "stress_bailout=0.4"};
   for (int k = 0; k < 2; k++) {
     model m;
-    model_open(&m, two_groups, (const char *[]){"codegen=eval", chances[k], NULL});
+    model_open(&m, GRAPH_TWO_GROUPS, (const char *[]){"codegen=eval", chances[k], NULL});
     for (int i = 0; i < 20; i++) call_rows(&m, 4 + i % 2);
     kiln_counters c = counters(&m);
     assert_true(c.guard_misses > 0);

@@ -77,13 +77,7 @@ static void sweep_life(const char *graph) {
 
 static void test_chain(void **state) {
   (void)state;
-  sweep_life("graph(%x.1 : Tensor,\n"
-             "      %y.1 : Tensor):\n"
-             "  %2 : int = prim::Constant[value=1]()\n"
-             "  %4 : Tensor = aten::mul(%x.1, %y.1)\n"
-             "  %6 : Tensor = aten::tanh(%4)\n"
-             "  %9 : Tensor = aten::sub(%6, %x.1, %2)\n"
-             "  return (%9)\n");
+  sweep_life(GRAPH_CHAIN);
 }
 
 static void test_loop(void **state) {

@@ -2,6 +2,7 @@
 #include "profiler/profile.h"
 
 #include "runtime/tensor.h"
+#include "test/unit/graphs.h"
 #include "test/unit/ir/ir_support.h"
 
 /* -- Passes on textual graphs -- */
@@ -27,18 +28,9 @@ static bool run_pass(fixture *f, kiln_graph *graph, kiln_status *(*fn)(kiln_pass
   return a.changed;
 }
 
-static const char looped[] = "graph(%x : Tensor,\n"
-                             "      %n : int):\n"
-                             "  %2 : bool = prim::Constant[value=1]()\n"
-                             "  %3 : Tensor = prim::Loop(%n, %2, %x)\n"
-                             "    block0(%i : int, %a : Tensor):\n"
-                             "      %6 : Tensor = aten::mul(%a, %x)\n"
-                             "      -> (%2, %6)\n"
-                             "  return (%3)\n";
-
 static void put_in_and_taken_out(void **state) {
   fixture *f = *state;
-  kiln_graph *graph = parse(f, looped);
+  kiln_graph *graph = parse(f, GRAPH_LOOP);
   assert_int_equal(kiln_profile_each(graph->top, NULL, NULL), 0);
   assert_true(run_pass(f, graph, kiln_pass_insert_profile_nodes));
   /* Both reads of mul, the tensor that the body gives, the one that the graph gives. */
@@ -50,14 +42,14 @@ static void put_in_and_taken_out(void **state) {
   assert_non_null(strstr(text, " = prim::profile()"));
   assert_false(run_pass(f, graph, kiln_pass_insert_profile_nodes)); /* they are there already */
   assert_true(run_pass(f, graph, kiln_pass_remove_profile_nodes));
-  assert_string_equal(print(f, graph, false), looped);
+  assert_string_equal(print(f, graph, false), GRAPH_LOOP);
   assert_false(run_pass(f, graph, kiln_pass_remove_profile_nodes));
   kiln_graph_release(graph);
 }
 
 static void numbered_alike_in_copies(void **state) {
   fixture *f = *state;
-  kiln_graph *graph = parse(f, looped), *copy;
+  kiln_graph *graph = parse(f, GRAPH_LOOP), *copy;
   (void)run_pass(f, graph, kiln_pass_insert_profile_nodes);
   copy = kiln_graph_copy(graph, f->env->mem, f->types);
   assert_int_equal(kiln_profile_each(copy->top, NULL, NULL), 4);
