@@ -72,14 +72,6 @@ kiln_status *kiln_call_room(const kiln_call *call, size_t bytes) {
 
 kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
                               kiln_tensor **out_tensor) {
-  if (__builtin_expect(call->limits.bytes > 0, 0)) {
-    int64_t numel;
-    size_t bytes;
-    if (rank <= KILN_MAX_RANK && kiln_numel(rank, sizes, &numel) &&
-        kiln_checked_mul_size((size_t)numel, kiln_dtype_bytes(dtype), &bytes)) {
-      KILN_TRY(kiln_call_room(call, bytes));
-    }
-  }
   if (kiln_budget_may_end(&call->budget)) KILN_TRY(kiln_budget_check(&call->budget, 0));
   return kiln_tensor_create(call->env->mem, &call->cache, dtype, rank, sizes, out_tensor);
 }

@@ -2,7 +2,9 @@
  *
  * Up to INLINE_BYTES the data stands behind the struct in one block. A larger owned block that gets
  * shared moves to a `block_owner`, from which the last storage that is left takes it back without a
- * copy. Nothing but this file replaces storage->data. */
+ * copy. Nothing but this file replaces storage->data. A block is taken where the thread's budget
+ * has room for it. */
+#include "base/budget.h"
 #include "runtime/block.h"
 #include "runtime/tensor_internal.h"
 
@@ -45,6 +47,7 @@ kiln_status *kiln_storage_create_on(const kiln_device *device, kiln_mem *mem, ki
     *out_storage = s;
     return NULL;
   }
+  KILN_TRY(kiln_budget_room(kiln_budget_current(), bytes));
   kiln_storage *s = kiln__block_alloc(mem, cache, sizeof *s);
   if (!s) return kiln_status_oom();
   void *data = device->allocate(device, mem, cache, bytes);
@@ -124,6 +127,7 @@ kiln_status *kiln_storage_share(kiln_storage *base, kiln_storage **out_storage) 
 
 /* New owned memory of `bytes` with what fits of the old contents. */
 static kiln_status *replace_data(kiln_storage *s, size_t bytes) {
+  KILN_TRY(kiln_budget_room(kiln_budget_current(), bytes));
   void *data = s->device->allocate(s->device, s->mem, NULL, bytes);
   if (!data) return kiln_status_oom();
   s->device->copy(s->device, data, s->data, bytes < s->bytes ? bytes : s->bytes);

@@ -21,6 +21,7 @@ static void limits(void **state) {
   assert_ok(kiln_call_check(call, 100));
   assert_error(kiln_call_check(call, 1), KILN_LIMIT, "limit of 100 operations");
   kiln_call_begin(call, &(kiln_limits){.bytes = 100000});
+  kiln_budget *outer = kiln_budget_enter(&call->budget); /* as the interpreter does */
   int64_t few = 20000, many = 200000, huge = INT64_MAX / 8;
   kiln_tensor *t, *u;
   assert_error(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &many, &t), KILN_LIMIT, "100000 bytes");
@@ -32,6 +33,7 @@ static void limits(void **state) {
   assert_ok(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &few, &t));
   kiln_tensor_release_to(&call->cache, t);
   assert_int_equal(kiln_call_bytes(call), 0);
+  kiln_budget_leave(outer);
   kiln_call_begin(call, &(kiln_limits){.time_ms = 20});
   kiln_status *status = NULL;
   uint64_t checks = 0;
