@@ -32,4 +32,14 @@ static inline bool kiln_checked_mul_size(size_t a, size_t b, size_t *out) {
   return true;
 }
 
+/* The greatest common divisor of natural numbers; of 0 and n it is n. */
+static inline int64_t kiln_gcd_i64(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
 #endif

@@ -219,20 +219,11 @@ static kiln_dim intern(kiln_dims *dims, int64_t by, kiln_sum s) {
   return n->handle;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-  while (b) {
-    const int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 /* A sum with coefficients between 0 and n, divided by n. */
 static kiln_sum divide_rest(kiln_dims *dims, kiln_sum rest, int64_t n) {
   int64_t factor = n;
   for (int i = 0; i < rest.count; i++) {
-    factor = common_divisor(factor, rest.terms[i].coefficient);
+    factor = kiln_gcd_i64(factor, rest.terms[i].coefficient);
   }
   for (int i = 0; i < rest.count; i++) rest.terms[i].coefficient /= factor;
   rest.constant = floor_div(rest.constant, factor);

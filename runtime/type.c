@@ -30,7 +30,7 @@ struct kiln_type_table {
   interned **buckets;
   uint32_t bucket_count, count;
   kiln_map names;   /* nominal types and NamedTuples by qualified name */
-  kiln_dims *dims;  /* made with the first expression */
+  kiln_dims *dims;  /* made when first asked for */
   uint32_t next_id; /* atomic; the root's serves the chain */
 };
 

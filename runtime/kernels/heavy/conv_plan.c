@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/checked.h"
+
 /* Bytes of a row of columns, of the panels, and of the padded tile (at most, for the last: of a
  * channel alone). */
 enum { ROW_BYTES = 1024, PANEL_BYTES = 256 << 10, PADDED_BYTES = 160 << 10, PADDED_MOST = 1 << 20 };
@@ -77,17 +79,8 @@ static void arrange_axes(kiln_conv_axis axis[3]) {
 
 /* -- The padded tile -- */
 
-static int64_t gcd(int64_t a, int64_t b) {
-  while (b) {
-    const int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 void kiln__conv_phase(const kiln_conv_axis *a, int64_t outs, kiln_conv_phasing *phasing) {
-  const int64_t common = gcd(a->step, a->tap_step);
+  const int64_t common = kiln_gcd_i64(a->step, a->tap_step);
   phasing->period = a->step / common;
   phasing->advance = a->tap_step / common;
   phasing->phases = least(a->taps, phasing->period);
