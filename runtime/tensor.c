@@ -141,14 +141,18 @@ static inline void init_tensor(kiln_tensor *t, kiln_mem *mem, kiln_dtype dtype, 
 static size_t dims_bytes(int rank) { return 2 * sizeof(int64_t) * (size_t)rank; }
 
 /* Sizes and strides of a fresh tensor; strides NULL: row-major. On failure it can be released. */
+/* Room for sizes and strides of the tensor's rank. */
+static inline bool has_dims(kiln_tensor *t, kiln_cache *cache) {
+  if (t->key.f.rank <= KILN_INLINE_RANK) return true;
+  int64_t *dims = kiln__block_alloc(t->mem, cache, dims_bytes(t->key.f.rank));
+  if (!dims) return false;
+  t->dims = dims;
+  return true;
+}
 static kiln_status *set_dims(kiln_tensor *t, kiln_cache *cache, const int64_t *sizes,
                              const int64_t *strides) {
   int rank = t->key.f.rank;
-  if (rank > KILN_INLINE_RANK) {
-    int64_t *dims = kiln__block_alloc(t->mem, cache, dims_bytes(rank));
-    if (!dims) return kiln_status_oom();
-    t->dims = dims;
-  }
+  if (!has_dims(t, cache)) return kiln_status_oom();
   for (int i = 0; i < rank; i++) t->dims[i] = sizes[i];
   if (strides) {
     for (int i = 0; i < rank; i++) t->dims[rank + i] = fit_stride(strides[i]);
@@ -374,19 +378,23 @@ typedef struct plain_geometry {
   uint64_t last; /* element */
 } plain_geometry;
 
-static inline plain_geometry look_at(const kiln_tensor *t) {
+/* Sets the tensor's sizes and strides in the walk that looks at them. */
+static inline plain_geometry set_dims_looking(kiln_tensor *t, const int64_t *sizes,
+                                              const int64_t *strides) {
   const int rank = t->key.f.rank;
-  const int64_t *sizes = t->dims, *strides = t->dims + rank;
   plain_geometry g = {.is_contiguous = true, .numel = 1, .last = (uint64_t)t->offset};
   uint64_t bits = g.last >> 29;
+  bool overflows = false; /* the number of elements, of an expanded tensor */
   for (int i = rank - 1; i >= 0; i--) {
     const int64_t n = sizes[i], stride = strides[i];
+    t->dims[i] = n;
+    t->dims[rank + i] = fit_stride(stride);
     bits |= (uint64_t)(n | stride);
-    if (stride != g.numel && n != 1) g.is_contiguous = false;
+    g.is_contiguous &= stride == g.numel || n == 1;
     g.last += ((uint64_t)n - 1) * (uint64_t)stride;
-    if (__builtin_mul_overflow(g.numel, n, &g.numel)) return g; /* of an expanded tensor */
+    overflows |= __builtin_mul_overflow(g.numel, n, &g.numel);
   }
-  g.is_plain = bits >> 29 == 0 && g.numel != 0;
+  g.is_plain = bits >> 29 == 0 && g.numel != 0 && !overflows;
   return g;
 }
 
@@ -403,26 +411,25 @@ kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int ra
   init_tensor(t, base->mem, kiln_tensor_dtype(base), rank);
   t->key.f.device_kind = base->key.f.device_kind;
   t->key.f.device_index = base->key.f.device_index;
-  kiln_status *status = set_dims(t, cache, sizes, strides);
+  t->offset = offset;
+  kiln_status *status = has_dims(t, cache) ? NULL : kiln_status_oom();
+  if (!status) {
+    plain_geometry g = set_dims_looking(t, sizes, strides);
+    const uint64_t room = storage->bytes >> log2_of_size(kiln_tensor_item_size(t));
+    if (__builtin_expect(g.is_plain && g.last < room, 1)) {
+      t->storage = kiln_storage_retain(storage);
+      classify(t, g.numel, g.is_contiguous);
+      *out_tensor = t;
+      return NULL;
+    }
+    status = check_within(storage, kiln_tensor_dtype(t), rank, sizes, strides, offset);
+  }
   if (status) {
     kiln_tensor_release_to(cache, t);
     return status;
   }
-  t->offset = offset;
-  plain_geometry g = look_at(t);
-  const uint64_t room = storage->bytes >> log2_of_size(kiln_tensor_item_size(t));
-  if (__builtin_expect(!g.is_plain || g.last >= room, 0)) {
-    status = check_within(storage, kiln_tensor_dtype(t), rank, sizes, strides, offset);
-    if (status) {
-      kiln_tensor_release_to(cache, t);
-      return status;
-    }
-    t->storage = kiln_storage_retain(storage);
-    refresh(t);
-  } else {
-    t->storage = kiln_storage_retain(storage);
-    classify(t, g.numel, g.is_contiguous);
-  }
+  t->storage = kiln_storage_retain(storage);
+  refresh(t);
   *out_tensor = t;
   return NULL;
 }
