@@ -185,9 +185,18 @@ static void NAME(fill_padded)(const NAME(slab) * u, int64_t channel, int64_t cha
       }
     }
   }
+  *(VU *)to = (V){0}; /* copies of the last row run on into it */
 }
 
 /* -- Panels -- */
+
+/* Lanes beyond the columns take part in sums that nobody reads. They are zeros or numbers of the
+ * input, never what the scratch held before: its integers are subnormal numbers, and these cost a
+ * hundred cycles each. */
+static void NAME(clear_last)(T *to, int64_t k, int64_t columns) {
+  to += columns / NAME(W) * NAME(W);
+  for (int64_t i = 0; i < k; i++, to += NAME(NR)) *(VU *)to = (V){0};
+}
 
 /* Where each tap's inputs are in a padded tile, from those of the first output on. */
 static void NAME(find_taps)(const NAME(slab) * u) {
@@ -249,23 +258,14 @@ static __attribute__((noinline)) void NAME(pack_taps)(T *to, const T *padded,
     }
   }
 }
-/* Some channels of the padded tile. What comes after their rows may be another thread's. */
+/* Some channels of the padded tile. */
 static void NAME(pack_padded)(const NAME(slab) * u, T *to, int64_t panel, int64_t channels,
                               int64_t tap, int64_t taps) {
   const int64_t size = u->phasings[0].phases * u->phasings[0].length * u->plane;
   const int32_t *first = u->firsts + panel / NAME(NR);
-  const kiln_conv_span *spans = u->spans + first[0];
-  const int count = first[1] - first[0];
-  const int64_t *offsets = u->taps + tap;
   const T *from = u->padded;
-  for (int64_t i = 1; i < channels; i++, to += taps * NAME(NR), from += size) {
-    NAME(pack_taps)(to, from, spans, count, offsets, taps);
-  }
-  NAME(pack_taps)(to, from, spans, count, offsets, taps - 1);
-  to += (taps - 1) * NAME(NR);
-  from += offsets[taps - 1];
-  for (int i = 0; i < count; i++) {
-    memcpy(to + spans[i].to, from + spans[i].from, sizeof(T) * (size_t)spans[i].count);
+  for (int64_t i = 0; i < channels; i++, to += taps * NAME(NR), from += size) {
+    NAME(pack_taps)(to, from, u->spans + first[0], first[1] - first[0], u->taps + tap, taps);
   }
 }
 static void NAME(pack_direct)(const NAME(slab) * u, T *to, int64_t panel, int64_t columns,
@@ -336,6 +336,7 @@ static void NAME(pack_weights)(const NAME(slab) * u, int64_t output, int64_t row
 /* A panel that does not lie in the output as it is goes by way of a small tile. */
 static void NAME(move_tile)(const NAME(slab) * u, int64_t output, int64_t rows, int64_t panel,
                             int64_t columns, bool load) {
+  if (load) memset(u->tile, 0, KILN_CONV_TILE_BYTES);
   for (int64_t j = 0; j < columns; j++) {
     T *to = NAME(out_at)(u, u->column + panel + j) + output * u->c->out_channel;
     T *tile = u->tile + j;
@@ -383,6 +384,7 @@ static void NAME(pack)(const NAME(slab) * u, const NAME(block) * block) {
   for (int64_t j = 0; j < u->columns; j += NAME(NR), to += size) {
     const int64_t left = u->columns - j, columns = left < NAME(NR) ? left : NAME(NR);
     if (NAME(reads_input)(c, p) && columns % NAME(W) == 0) continue;
+    if (columns % NAME(W)) NAME(clear_last)(to, channels * block->taps, columns);
     if (p->mode == KILN_CONV_DIRECT) {
       NAME(pack_direct)(u, to, j, columns, block->channel, channels);
     } else if (p->mode == KILN_CONV_PADDED) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "runtime/kernels/heavy/matmul.h"
+#include "test/unit/traps.h"
 
 typedef struct layout {
   bool a_by_columns, b_by_columns, c_by_columns;
@@ -56,7 +57,9 @@ static void compare(kiln_isa isa, kiln_dtype dtype, int64_t m, int64_t n, int64_
   void *scratch = aligned_alloc(64, plan.scratch + 64);
   assert_non_null(scratch);
   const kiln_dispatch *d = kiln_dispatch_select(isa);
+  traps_set(dtype, scratch, plan.scratch + 64);
   (dtype == KILN_DTYPE_F32 ? d->gemm_f32 : d->gemm_f64)(&whole, &plan, scratch);
+  assert_false(traps_were_used());
   g.c = want;
   kiln__matmul_reference(dtype, &g);
   const double unit = dtype == KILN_DTYPE_F32 ? 0x1p-23 : 0x1p-52;
