@@ -16,7 +16,7 @@
 #undef LOWER_EACH
 #define LOWER(name) KILN__LOWER_TYPE(name);
 #define LOWER_EACH(name) KILN__LOWER_EACH_TYPE(name);
-#define KILN_OP(id, schema, columns) columns
+#define KILN_OP(id, schema, ...) __VA_ARGS__
 #include "ir/ops.def"
 #undef KILN_OP
 
@@ -32,7 +32,7 @@ typedef struct lowering_entry {
 } lowering_entry;
 static const lowering_entry *lowering_of(const kiln_op *op) {
   static const lowering_entry table[] = {
-#define KILN_OP(id, schema, columns) [KILN_OP_##id] = {columns.unused = 0},
+#define KILN_OP(id, schema, ...) [KILN_OP_##id] = {__VA_ARGS__.unused = 0},
 #include "ir/ops.def"
 #undef KILN_OP
   };

@@ -45,7 +45,7 @@ static bool size_from_end(const kiln_node *node, int input, int from_end, uint64
 #include "ir/ops_columns.h"
 #undef FLOPS
 #define FLOPS(fn) bool kiln__flops_##fn(const kiln_node *node, uint64_t *out_flops);
-#define KILN_OP(id, schema, columns) columns
+#define KILN_OP(id, schema, ...) __VA_ARGS__
 #include "ir/ops.def"
 #undef KILN_OP
 

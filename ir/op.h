@@ -3,7 +3,7 @@
  * ir/ops/<family>.def, gathered by ir/ops.def in registration order (which is the order of overload
  * resolution), is the one place to add an operator. Columns are keyed; each layer defines its own
  * columns and the others as nothing (ir/ops_columns.h):
- *   KILN_OP(id, "schema", columns)
+ *   KILN_OP(id, "schema", columns), or a macro that makes rows of alike schemas of it
  *     SHAPE(fn)    kiln__shape_fn: types of the results from those of the arguments
  *     KERNEL(fn)   kiln__kernel_fn: what the interpreter runs (runtime/kernels)
  *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen); LOWER_EACH where it has several results
@@ -79,7 +79,7 @@ void kiln_schema_deinit(kiln_schema *schema);
 /* -- Operators -- */
 
 typedef enum kiln_op_id {
-#define KILN_OP(id, schema, columns) KILN_OP_##id,
+#define KILN_OP(id, schema, ...) KILN_OP_##id,
 #include "ir/ops.def"
 #undef KILN_OP
   KILN_OP__BUILTIN_COUNT,

@@ -23,7 +23,7 @@
 #define SHAPE(fn) bool kiln__shape_##fn(struct kiln_shape_query *query);
 #undef FLOPS
 #define FLOPS(fn) bool kiln__flops_##fn(const kiln_node *node, uint64_t *out_flops);
-#define KILN_OP(id, schema, columns) columns
+#define KILN_OP(id, schema, ...) __VA_ARGS__
 #include "ir/ops.def"
 #undef KILN_OP
 
@@ -87,7 +87,7 @@ typedef struct entry {
 #define VARIANTS(...) \
   .variants = VARIANT_FLAGS_PICK(__VA_ARGS__, VARIANT_FLAGS_2, VARIANT_FLAGS_1, )(__VA_ARGS__),
 static const entry entries[] = {
-#define KILN_OP(id, schema, columns) {.text = schema, columns},
+#define KILN_OP(id, schema, ...) {.text = schema, __VA_ARGS__},
 #include "ir/ops.def"
 #undef KILN_OP
 };

@@ -68,7 +68,7 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
 #include "ir/ops_columns.h"
 #undef SHAPE
 #define SHAPE(fn) bool kiln__shape_##fn(kiln_shape_query *query);
-#define KILN_OP(id, schema, columns) columns
+#define KILN_OP(id, schema, ...) __VA_ARGS__
 #include "ir/ops.def"
 #undef KILN_OP
 

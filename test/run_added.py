@@ -2,7 +2,7 @@
 
 A fenced block of a page whose opening line goes on with a path and what to do there is an edit:
 
-    ```c ir/ops/pointwise.def: before KILN_OP(isnan,      above the one line that begins so
+    ```c ir/ops/pointwise.def: before UNARY(isnan,        above the one line that begins so
     ```c base/env.c: instead of return KILN_ISA_AVX512;   that line goes
     ```c jit/passes.def: end
     ```c ir/pass/relu_once.c: new

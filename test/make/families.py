@@ -6,7 +6,6 @@ Usage: families.py OUTPUT      (with torch 1.13; ops.py tells the format)
 Arguments follow from the schemas: tensors of several dtypes and layouts, numbers, text, lists, dicts.
 What PyTorch refuses is left out, and so is what is random, has no result or is about devices.
 """
-import glob
 import os
 import random
 import re
@@ -19,6 +18,8 @@ from ops import B8, BF16, C64, F16, F32, F64, I64, U8, values
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
+sys.path.append(os.path.join(ROOT, "test", "meta"))
+from tree import operator_rows  # noqa: E402
 OTHERS = ("ops.txt", "compose.txt", "library.txt", "inner.txt", "models.txt")
 SKIP = re.compile(r"rand|bernoulli|normal|uniform|exponential|empty|dropout|seed|autocast|grad|tracing|"
                   r"inference|leaf|warn|Print|device|cuda|cpu|vulkan|data|\bto\b|requires|is_(mps|ipu|xpu|"
@@ -83,10 +84,8 @@ def argument(formal, turn, nth):
 
 def names():
     """Operators of the tables that no other file has."""
-    found = []
-    for path in sorted(glob.glob(os.path.join(ROOT, "ir", "ops", "*.def"))):
-        with open(path, encoding="utf-8") as f:
-            found += re.findall(r'^KILN_OP\(\s*\w+,\s*"((?:aten|prim)::[^"(]+)\(', f.read(), re.M)
+    found = re.findall(r'^KILN_OP\(\s*\w+,\s*"((?:aten|prim)::[^"(]+)\(',
+                       operator_rows(lambda path: open(os.path.join(ROOT, path)).read()), re.M)
     have = set()
     for name in OTHERS:
         with open(os.path.join(ROOT, "test", "data", "kernels", name), encoding="utf-8") as f:

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 
-from tree import Skip
+from tree import Skip, operator_rows
 
 LIST = 'test/untested_ops.txt'
 FILES = ('ops.txt', 'compose.txt', 'library.txt', 'families.txt', 'inner.txt', 'models.txt',
@@ -18,13 +18,11 @@ FILES = ('ops.txt', 'compose.txt', 'library.txt', 'families.txt', 'inner.txt', '
 def entries(tree):
     """Full name -> kernel, of every operator that has a kernel. Variants go with their operator."""
     found = {}
-    for path in tree.find('.def', under=['ir/ops/']):
-        text = re.sub(r'/\*.*?\*/', '', tree.text(path), flags=re.S)
-        for entry in re.split(r'^(?=KILN_OP\()', text, flags=re.M):
-            name = re.match(r'KILN_OP\(\s*\w+,\s*"([^"(]+)', entry)
-            kernel = re.search(r'\bKERNEL\((\w+)\)', entry)
-            if name and kernel:
-                found[name.group(1).strip()] = kernel.group(1)
+    for entry in re.split(r'^(?=KILN_OP\()', operator_rows(tree.text), flags=re.M):
+        name = re.match(r'KILN_OP\(\s*\w+,\s*"([^"(]+)', entry)
+        kernel = re.search(r'\bKERNEL\((\w+)\)', entry)
+        if name and kernel:
+            found[name.group(1).strip()] = kernel.group(1)
     return found
 
 

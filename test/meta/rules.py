@@ -7,6 +7,8 @@ the pass must turn the first into the second, which removing dead nodes alone mu
 import re
 import subprocess
 
+from tree import operator_rows
+
 FILE = 'ir/pass/peephole.c'
 MATRIX = 'Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)'
 CONSTANTS = {'True': ('bool', '[value=1]'), 'False': ('bool', '[value=0]'),
@@ -78,8 +80,7 @@ def passed(kiln, graph, passes):
 def check_peephole_examples(tree):
     """peephole does what the examples of its rules say"""
     kiln = tree.artefact('kiln')
-    tables = '\n'.join(tree.text(f) for f in tree.find('.def', under=['ir/ops/']))
-    names = dict(re.findall(r'^KILN_OP\((\w+),\s*"(\w+::\w+)', tables, re.M))
+    names = dict(re.findall(r'^KILN_OP\((\w+),\s*"(\w+::\w+)', operator_rows(tree.text), re.M))
     found = list(rules(tree))
     if len(found) != len(re.findall(r'^ +RULE\(', tree.text(FILE), re.M)) or not found:
         yield '%s: some rows of the table cannot be read' % FILE

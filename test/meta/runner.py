@@ -147,7 +147,7 @@ def check_meta_sees_table_faults(tree):
     columns = '#define KERNEL(fn)\n#define LOST(fn)\n#define DEAF(fn)\n#define DUMB(fn)\n'
     planted = Planted({
         'ir/ops_columns.h': columns, 'ir/op.h': columns, 'docs/ADD_AN_OP.md': columns[:-17],
-        'ir/ops/a.def': 'KILN_OP(a, "a", KERNEL(a) LOST(a) DEAF(a) NEW(a))',
+        'ir/ops.def': 'KILN_OP(a, "a", KERNEL(a) LOST(a) DEAF(a) NEW(a))',
         'ir/registry.c': '#define KERNEL(fn) .body = fn,\n#define DEAF(fn) .deaf = fn,\n'
                          'op->body = e->body;\nop->deaf = e->deaf;\ncall(op->body);\n',
         'test/a.c': 'call(op->deaf);\n'})
@@ -181,7 +181,7 @@ def check_meta_sees_table_faults(tree):
             'add_int, d, "x: int | int aten::add(x, 1) => int aten::add(x, 1)"',  # nothing
             'add_int, e, ""']
     planted = Planted({rules.FILE: ''.join('    RULE(%s),\n' % row for row in rows),
-                       'ir/ops/a.def': 'KILN_OP(add_int, "aten::add.int(int a, int b) -> int",'})
+                       'ir/ops.def': 'KILN_OP(add_int, "aten::add.int(int a, int b) -> int",'})
     planted.artefact = tree.artefact
     found = list(rules.check_peephole_examples(planted))
     for fault in ['(x, 1) => x" becomes', 'does not show it', 'needs no rule', 'has no example']:

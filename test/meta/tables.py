@@ -2,7 +2,7 @@
 import os
 import re
 
-from tree import Skip
+from tree import Skip, operator_rows
 
 
 def entries(tree, path, macro):
@@ -92,8 +92,7 @@ def check_recorded_cases(tree):
 def check_op_columns(tree):
     """each column of the operators' tables is explained, filled, and read by code that is no test"""
     declared = re.findall(r'^#define (\w+)\(', tree.text('ir/ops_columns.h'), re.M)
-    tables = '\n'.join(re.sub(r'/\*.*?\*/', '', tree.text(f), flags=re.S)
-                       for f in tree.find('.def', under=['ir/ops/']))
+    tables = operator_rows(tree.text)
     code = '\n'.join(tree.text(f) for f in tree.find('.c', '.h')
                      if not f.startswith('test/') and f != 'ir/ops_columns.h')
     code = re.sub(r'\S+ = e->\w+;', '', code)  # the registry hands it on

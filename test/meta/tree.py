@@ -10,6 +10,15 @@ class Skip(Exception):
     """A check has nothing to look at yet."""
 
 
+def operator_rows(text):
+    """The table of operators with its macros expanded, a KILN_OP at the beginning of a line; `text`
+    gives the text of a file."""
+    table = re.sub(r'^#include "(.*)"$', lambda m: text(m.group(1)), text('ir/ops.def'), flags=re.M)
+    shown = subprocess.run(['cc', '-E', '-P', '-x', 'c', '-'], input=table, check=True,
+                           capture_output=True, text=True).stdout
+    return re.sub(r'\s*(?=\bKILN_OP\()', '\n', re.sub(r'"\s*"', '', shown))
+
+
 class Tree:
     def __init__(self, build):
         os.chdir(ROOT)
