@@ -41,9 +41,7 @@ kiln_tensor *kiln__composite_keep(kiln__composite *r, kiln_tensor *t) {
   return t && keep(r, kiln_of_tensor(t)) ? t : NULL;
 }
 
-kiln_status *kiln__composite_run(kiln_call *call,
-                                 void (*composite)(kiln__composite *, const kiln_ivalue *,
-                                                   kiln_ivalue *),
+kiln_status *kiln__composite_run(kiln_call *call, kiln__composite_body *composite,
                                  const kiln_ivalue *args, kiln_ivalue *outs) {
   kiln__composite r;
   r.call = call;
@@ -51,7 +49,8 @@ kiln_status *kiln__composite_run(kiln_call *call,
   r.count = 0;
   r.capacity = (int)(sizeof r.few / sizeof *r.few);
   r.temps = r.few;
-  composite(&r, args, outs);
+  kiln_tensor *result = composite(&r, args, outs);
+  if (result || outs->tag == KILN_TAG_NONE) kiln__composite_give(&r, outs, result);
   for (int i = 0; i < r.count; i++) kiln_ivalue_release_to(&call->cache, r.temps[i]);
   if (r.temps != r.few) {
     kiln_cache_free(&call->cache, r.temps, (size_t)r.capacity * sizeof *r.temps);
@@ -109,16 +108,16 @@ void kiln__composite_give(kiln__composite *r, kiln_ivalue *out, kiln_tensor *t) 
   (void)kiln__composite_ok(r, kiln__finish(r->call, out, kiln_tensor_retain(t)));
 }
 
-void kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype, double (*f)(double),
-                         kiln_ivalue *out) {
+kiln_tensor *kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
+                                 double (*f)(double)) {
   kiln_tensor *in, *made;
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   double *to =
       kiln__composite_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &made);
-  if (r->status) return;
+  if (r->status) return NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 16); i++) to[i] = f(x[i]);
-  kiln__composite_give(r, out, kiln__composite_to(r, made, dtype));
+  return kiln__composite_to(r, made, dtype);
 }
 
 /* -- Arguments -- */

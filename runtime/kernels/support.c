@@ -251,20 +251,22 @@ kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, i
   return NULL;
 }
 
+static kiln_status *copy_result(kiln_call *call, kiln_tensor *dest, kiln_tensor *value) {
+  if (!kiln_dtype_can_cast(kiln_tensor_dtype(value), kiln_tensor_dtype(dest))) {
+    return KILN_OP_FAIL("result type %s can't be cast to the desired output type %s",
+                        kiln_dtype_ir_name(kiln_tensor_dtype(value)),
+                        kiln_dtype_ir_name(kiln_tensor_dtype(dest)));
+  }
+  KILN_TRY(fit_dest(call, dest, kiln_tensor_rank(value), kiln_tensor_sizes(value)));
+  return kiln_pw_copy(call, dest, value);
+}
 kiln_status *kiln__finish(kiln_call *call, kiln_ivalue *out, kiln_tensor *value) {
   kiln_tensor *dest = kiln__dest(out);
   if (!dest) {
     kiln__give(out, value);
     return NULL;
   }
-  kiln_status *status = NULL;
-  if (!kiln_dtype_can_cast(kiln_tensor_dtype(value), kiln_tensor_dtype(dest))) {
-    status = KILN_OP_FAIL("result type %s can't be cast to the desired output type %s",
-                          kiln_dtype_ir_name(kiln_tensor_dtype(value)),
-                          kiln_dtype_ir_name(kiln_tensor_dtype(dest)));
-  }
-  if (!status) status = fit_dest(call, dest, kiln_tensor_rank(value), kiln_tensor_sizes(value));
-  if (!status) status = kiln_pw_copy(call, dest, value);
+  kiln_status *status = value == dest ? NULL : copy_result(call, dest, value);
   kiln_tensor_release_to(&call->cache, value);
   return status;
 }

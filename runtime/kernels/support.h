@@ -13,6 +13,12 @@
   kiln_status *kiln__kernel_##name(KILN_UNUSED kiln_call *call,                                  \
                                    KILN_UNUSED const kiln_ivalue *args,                          \
                                    KILN_UNUSED kiln_ivalue *outs)
+/* Such a kernel's body, for the kernels that are made of others. */
+#define KILN_BODY_OF(name)                                                             \
+  __extension__({                                                                      \
+    kiln_status *kiln__kernel_##name(kiln_call *, const kiln_ivalue *, kiln_ivalue *); \
+    kiln__kernel_##name;                                                               \
+  })
 
 /* Elements of cheap work that are worth a thread: 2 to 5 us. A multiple of 64, so that pieces of a
  * range begin on cache lines. */
@@ -68,6 +74,9 @@ kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank,
 kiln_str kiln__op_name(const kiln_call *call);
 kiln_status *kiln__not_implemented(const kiln_call *call,
                                    kiln_dtype dtype) KILN_MUST_USE KILN__NOT_NULL;
+static inline bool kiln__is_complex(const kiln_tensor *t) {
+  return kiln_dtype_is_complex(kiln_tensor_dtype(t));
+}
 static inline kiln_tensor *kiln__dest(const kiln_ivalue *out) {
   return out->tag == KILN_TAG_TENSOR ? out->u.tensor : NULL;
 }

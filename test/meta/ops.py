@@ -42,7 +42,7 @@ def sampled(tree, ops):
     for path in tree.find('.txt', under=['test/data/kernels/']):
         kernels |= set(re.findall(r'^case (\w+)$', tree.text(path), re.M))
     for path in tree.find('_test.c', under=['test/unit/runtime/']):
-        kernels |= set(re.findall(r'\b(?:RUN\(|run\(f, kiln__kernel_)(\w+)', tree.text(path)))
+        kernels |= set(re.findall(r'\b(?:RUN|run\(f, KILN_BODY_OF)\((\w+)', tree.text(path)))
     names |= {name for name, kernel in ops.items() if kernel in kernels}
     kiln = tree.artefact('kiln')
     for path in tree.find('/case.json', under=['test/data/']):

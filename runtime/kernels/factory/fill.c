@@ -9,24 +9,20 @@
 KILN_COMPOSITE(fill) {
   kiln_ivalue value = args[1];
   if (value.tag == KILN_TAG_TENSOR && kiln_tensor_rank(value.u.tensor) != 0) {
-    KILN_COMPOSITE_FAIL(r,
-                        "fill_ only supports 0-dimension value tensor but got tensor with %d "
-                        "dimensions.",
-                        kiln_tensor_rank(value.u.tensor));
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.",
+        kiln_tensor_rank(value.u.tensor));
   }
   kiln_tensor *t = KILN_STEP(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE);
   if (value.tag == KILN_TAG_TENSOR)
     KILN_STEP(r, copy_, T(t), value, B(false));
   else
     KILN_STEP(r, fill_, T(t), value);
-  kiln__composite_give(r, outs, t);
+  return t;
 }
-KILN_COMPOSITE(zero) {
-  kiln__composite_give(r, outs, KILN_STEP(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE));
-}
+KILN_COMPOSITE(zero) { return KILN_STEP(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE); }
 #define CAST(name, dtype) \
-  KILN_COMPOSITE(name) { kiln__composite_give(r, outs, kiln__composite_to(r, SELF, dtype)); }
+  KILN_COMPOSITE(name) { return kiln__composite_to(r, SELF, dtype); }
 CAST(_cast_Byte, KILN_DTYPE_U8)
 CAST(_cast_Char, KILN_DTYPE_I8)
 CAST(_cast_Short, KILN_DTYPE_I16)

@@ -437,7 +437,7 @@ KILN_COMPOSITE(_native_multi_head_attention) {
   kiln_tensor *parts[3], *weights = NULL, *out = NULL;
   if (!check_mha(r, &m, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1),
                  kiln_arg_tensor(args, 2), kiln_arg_tensor(args, 5))) {
-    return;
+    return NULL;
   }
   const bool none = kiln_arg_tensor(args, 0)->numel == 0; /* of nothing there are no weights */
   if (none) {
@@ -450,8 +450,8 @@ KILN_COMPOSITE(_native_multi_head_attention) {
       kiln__composite_ok(r, kiln_tensor_undefined(r->call->env->mem, &weights))) {
     weights = kiln__composite_keep(r, weights);
   }
-  kiln__composite_give(r, &outs[0], out);
   kiln__composite_give(r, &outs[1], weights);
+  return out;
 }
 
 /* src, embed_dim, num_heads, qkv w b, proj w b, use_gelu, norm_first, eps, norm 1 w b, norm 2 w b,
@@ -473,15 +473,14 @@ KILN_COMPOSITE(_transformer_encoder_layer_fwd) {
            .mask = kiln_arg_tensor_opt(args, 18),
            .mask_type = kiln_arg_int_or(args, 19, 2)};
   if (nested && m.mask) {
-    KILN_COMPOSITE_FAIL(r, "NestedTensor with mask is not supported yet");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "NestedTensor with mask is not supported yet");
   }
   if (nested) {
     src = kiln__nested_padded(r, src);
     m.mask = kiln__nested_padding(r, nested, kiln__composite_size(src, 1));
     m.mask_type = 1;
   }
-  if (!src || !check_mha(r, &m, src, src, src, kiln_arg_tensor(args, 3))) return;
+  if (!src || !check_mha(r, &m, src, src, src, kiln_arg_tensor(args, 3))) return NULL;
   kiln_tensor *x = src;
   if (norm_first) x = norm(r, x, m.dim, args + 10, eps);
   kiln_tensor *all = KILN_STEP(r, linear, T(x), args[3], args[4]);
@@ -497,8 +496,5 @@ KILN_COMPOSITE(_transformer_encoder_layer_fwd) {
   x = KILN_STEP(r, linear, T(x), args[16], args[17]);
   x = KILN_STEP(r, add, T(x), T(before), I(1));
   if (!norm_first) x = norm(r, x, m.dim, args + 12, eps);
-  if (nested)
-    kiln__nested_give(r, outs, x, nested);
-  else
-    kiln__composite_give(r, outs, x);
+  return nested ? kiln__nested_with(r, x, nested->lengths) : x;
 }

@@ -42,17 +42,16 @@ KILN_COMPOSITE(_scaled_dot_product_flash_attention_for_cpu) {
   }
   kiln__composite_give(r, &outs[1], KILN_STEP(r, logsumexp, T(w), INTS(-1), B(false)));
   w = KILN_STEP(r, matmul, T(KILN_STEP(r, softmax, T(w), I(-1), NONE)), T(v));
-  kiln__composite_give(r, &outs[0], kiln__composite_to(r, w, own));
+  return kiln__composite_to(r, w, own);
 }
 /* query, key, value, attn_mask, dropout_p, (need_attn_weights,) is_causal -> output, weights */
 KILN_COMPOSITE(_scaled_dot_product_attention) {
   kiln_tensor *q = SELF, *k = kiln_arg_tensor(args, 1), *mask = kiln_arg_tensor_opt(args, 3);
   const double size = (double)kiln__composite_size(q, -1);
   if (kiln_arg_bool(args, 6) && mask) {
-    KILN_COMPOSITE_FAIL(r,
-                        "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
-                        "is_causal=True");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r,
+        "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   }
   if (kiln_arg_bool(args, 6)) {
     kiln_tensor *one =
@@ -72,4 +71,5 @@ KILN_COMPOSITE(_scaled_dot_product_attention) {
   if (kiln_arg_float(args, 4) > 0) w = KILN_STEP(r, dropout, T(w), args[4], B(true));
   kiln__composite_give(r, &outs[0], KILN_STEP(r, matmul, T(w), args[2]));
   kiln__composite_give(r, &outs[1], w);
+  return NULL;
 }

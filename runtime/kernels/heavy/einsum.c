@@ -45,11 +45,10 @@ static kiln_tensor *contract(kiln__composite *r, kiln_tensor *a, kiln_tensor *b,
   for (int d = 0; d < rank; d++) {
     const int64_t x = kiln__composite_size(a, d), y = kiln__composite_size(b, d);
     if (x != y && x != 1 && y != 1) {
-      KILN_COMPOSITE_FAIL(r,
-                          "einsum(): operands do not broadcast with remapped shapes: dimension %d "
-                          "has sizes %lld and %lld",
-                          d, (long long)x, (long long)y);
-      return NULL;
+      return KILN_COMPOSITE_FAIL(r,
+                                 "einsum(): operands do not broadcast with remapped shapes: "
+                                 "dimension %d has sizes %lld and %lld",
+                                 d, (long long)x, (long long)y);
     }
     const bool ends = sum >> d & 1;
     full[d] = x == 1 ? y : x;
@@ -114,18 +113,16 @@ static bool read_subscripts(kiln__composite *r, const char **at, int *labels, in
     if (**at == ' ') continue;
     if (**at == '.') {
       if ((*at)[1] != '.' || (*at)[2] != '.' || *out_ellipsis >= 0) {
-        KILN_COMPOSITE_FAIL(r,
-                            "einsum(): found '.' that is not part of any ellipsis, or two of them");
-        return false;
+        return KILN_COMPOSITE_FAIL(
+            r, "einsum(): found '.' that is not part of any ellipsis, or two of them");
       }
       *out_ellipsis = *out_count;
       *at += 2;
     } else if (isalpha((unsigned char)**at) && *out_count < KILN_MAX_RANK) {
       labels[(*out_count)++] = letter(**at);
     } else {
-      KILN_COMPOSITE_FAIL(
+      return KILN_COMPOSITE_FAIL(
           r, "einsum(): invalid subscript given: %c, subscripts must be in [a-zA-Z]", **at);
-      return false;
     }
   }
   return true;
@@ -135,12 +132,10 @@ static bool spread(kiln__composite *r, int rank, const int *labels, int count, i
                    int *out) {
   const int extra = rank - count;
   if (extra < 0 || (extra > 0 && ellipsis < 0)) {
-    KILN_COMPOSITE_FAIL(
-        r,
-        "einsum(): the number of subscripts in the equation (%d) does not match the "
-        "number of dimensions (%d) for an operand",
-        count, rank);
-    return false;
+    return KILN_COMPOSITE_FAIL(r,
+                               "einsum(): the number of subscripts in the equation (%d) does not "
+                               "match the number of dimensions (%d) for an operand",
+                               count, rank);
   }
   int n = 0;
   for (int i = 0; i <= count; i++) {
@@ -162,12 +157,11 @@ static bool order_labels(kiln__composite *r, equation *e, const char *arrow) {
       for (int k = e->ellipsis; i == ellipsis && k > 0; k--) e->place[LABELS - k] = e->out_rank++;
       if (i == count) break;
       if (e->count[labels[i]] == 0 || e->place[labels[i]] >= 0) {
-        KILN_COMPOSITE_FAIL(r, "einsum(): output subscript %c %s",
-                            (char)(labels[i] < 26 ? 'A' + labels[i] : 'a' + labels[i] - 26),
-                            e->count[labels[i]] ? "appears more than once in the output"
-                                                : "does not appear in the equation for any input "
-                                                  "operand");
-        return false;
+        return KILN_COMPOSITE_FAIL(r, "einsum(): output subscript %c %s",
+                                   (char)(labels[i] < 26 ? 'A' + labels[i] : 'a' + labels[i] - 26),
+                                   e->count[labels[i]]
+                                       ? "appears more than once in the output"
+                                       : "does not appear in the equation for any input operand");
       }
       e->place[labels[i]] = e->out_rank++;
     }
@@ -192,12 +186,11 @@ static kiln_tensor *place_operand(kiln__composite *r, const equation *e, kiln_te
     for (int j = i + 1; j < rank; j++) {
       if (labels[i] != labels[j]) continue;
       if (kiln__composite_size(t, i) != kiln__composite_size(t, j)) {
-        KILN_COMPOSITE_FAIL(r,
-                            "einsum(): subscript is repeated for an operand but the sizes don't "
-                            "match, %lld != %lld",
-                            (long long)kiln__composite_size(t, j),
-                            (long long)kiln__composite_size(t, i));
-        return NULL;
+        return KILN_COMPOSITE_FAIL(r,
+                                   "einsum(): subscript is repeated for an operand but the sizes "
+                                   "don't match, %lld != %lld",
+                                   (long long)kiln__composite_size(t, j),
+                                   (long long)kiln__composite_size(t, i));
       }
       t = KILN_STEP(r, diagonal, T(t), I(0), I(i), I(j));
       const int label = labels[i];
@@ -250,12 +243,11 @@ static bool check_sizes(kiln__composite *r, const kiln_tensor *t, int operand, c
   for (int d = 0; d < kiln_tensor_rank(t); d++) {
     const int64_t n = kiln_tensor_sizes(t)[d], had = seen[labels[d]] - 1;
     if (labels[d] < LETTERS && had >= 0 && had != 1 && n != 1 && n != had) {
-      KILN_COMPOSITE_FAIL(r,
-                          "einsum(): subscript %c has size %lld for operand %d which does not "
-                          "broadcast with previously seen size %lld",
-                          (char)(labels[d] < 26 ? 'A' + labels[d] : 'a' + labels[d] - 26),
-                          (long long)n, operand, (long long)had);
-      return false;
+      return KILN_COMPOSITE_FAIL(r,
+                                 "einsum(): subscript %c has size %lld for operand %d which does "
+                                 "not broadcast with previously seen size %lld",
+                                 (char)(labels[d] < 26 ? 'A' + labels[d] : 'a' + labels[d] - 26),
+                                 (long long)n, operand, (long long)had);
     }
     if (had < 0 || had == 1) seen[labels[d]] = n + 1;
   }
@@ -271,39 +263,37 @@ KILN_COMPOSITE(einsum) {
   const char *at = text.data, *arrow = NULL;
   int64_t seen[LABELS] = {0};
   if (list->count < 1 || list->count > MAX_OPERANDS) {
-    KILN_COMPOSITE_FAIL(r, "einsum(): must provide at least one operand, and at most %d",
-                        (int)MAX_OPERANDS);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "einsum(): must provide at least one operand, and at most %d",
+                               (int)MAX_OPERANDS);
   }
   for (int64_t i = 0; i < list->count; i++) {
     int own[KILN_MAX_RANK], count, ellipsis;
     kiln_tensor *t = list->items[i].u.tensor;
     const int rank = kiln_tensor_rank(t);
     if (i > 0 && *at++ != ',') {
-      KILN_COMPOSITE_FAIL(r,
-                          "einsum(): more operands were provided than specified in the equation");
-      return;
+      return KILN_COMPOSITE_FAIL(
+          r, "einsum(): more operands were provided than specified in the equation");
     }
     if (!read_subscripts(r, &at, own, &count, &ellipsis) ||
         !spread(r, rank, own, count, ellipsis, labels[i])) {
-      return;
+      return NULL;
     }
     for (int k = 0; k < count; k++) e.count[own[k]]++;
-    if (!check_sizes(r, t, (int)i, labels[i], seen)) return;
+    if (!check_sizes(r, t, (int)i, labels[i], seen)) return NULL;
     if (rank - count > e.ellipsis) e.ellipsis = rank - count;
     operands[i] = t;
   }
   if (*at == '-' && at[1] == '>') {
     arrow = at + 2;
   } else if (*at) {
-    KILN_COMPOSITE_FAIL(r, "einsum(): fewer operands were provided than specified in the equation");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "einsum(): fewer operands were provided than specified in the equation");
   }
-  if (!order_labels(r, &e, arrow)) return;
+  if (!order_labels(r, &e, arrow)) return NULL;
   for (int64_t i = 0; i < list->count; i++)
     operands[i] = place_operand(r, &e, operands[i], labels[i]);
   kiln_tensor *result = r->status ? NULL : contract_all(r, &e, list->count, operands);
-  kiln__composite_give(r, outs, result);
+  return result;
 }
 
 /* -- tensordot, inner -- */
@@ -317,7 +307,7 @@ KILN_COMPOSITE(tensordot) {
   uint64_t used_a = 0, used_b = 0;
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, x, &n)) ||
       !kiln__composite_ok(r, kiln__arg_int_list(args, 3, y, &m))) {
-    return;
+    return NULL;
   }
   if (n != m) KILN_COMPOSITE_FAIL(r, "both dimension lists should have same length");
   for (int i = 0; i < n && !r->status; i++) {
@@ -345,7 +335,7 @@ KILN_COMPOSITE(tensordot) {
       inner *= p;
     }
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   for (int d = 0; d < ra; d++) {
     if (used_a >> d & 1) continue;
     order_a[free_a++] = d;
@@ -362,45 +352,32 @@ KILN_COMPOSITE(tensordot) {
     order_a[free_a + i] = x[i];
     order_b[i] = y[i];
   }
-  if (rank > KILN_MAX_RANK) {
-    KILN_COMPOSITE_FAIL(r, "tensordot: too many dimensions");
-    return;
-  }
+  if (rank > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "tensordot: too many dimensions");
   a = KILN_STEP(r, permute, T(a), kiln__composite_ints(r, ra, order_a));
   b = KILN_STEP(r, permute, T(b), kiln__composite_ints(r, rb, order_b));
   a = kiln__composite_reshape(r, a, 2, (const int64_t[]){rows, inner});
   b = kiln__composite_reshape(r, b, 2, (const int64_t[]){inner, columns});
-  kiln__composite_give(r, outs,
-                       kiln__composite_reshape(r, KILN_STEP(r, mm, T(a), T(b)), rank, sizes));
+  return kiln__composite_reshape(r, KILN_STEP(r, mm, T(a), T(b)), rank, sizes);
 }
 KILN_COMPOSITE(inner) {
   kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1);
   const int ra = kiln_tensor_rank(a), rb = kiln_tensor_rank(b);
   int64_t sizes[2 * KILN_MAX_RANK];
   int rank = 0;
-  if (ra == 0 || rb == 0) {
-    kiln__composite_give(r, outs, KILN_STEP(r, mul, T(a), T(b)));
-    return;
-  }
+  if (ra == 0 || rb == 0) return KILN_STEP(r, mul, T(a), T(b));
   const int64_t k = kiln__composite_size(a, -1);
   if (k != kiln__composite_size(b, -1)) {
-    KILN_COMPOSITE_FAIL(
-        r,
-        "inner() the last dimension must match on both input tensors but got shapes "
-        "with last dimensions %lld and %lld",
-        (long long)k, (long long)kiln__composite_size(b, -1));
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "inner() the last dimension must match on both input tensors but "
+                               "got shapes with last dimensions %lld and %lld",
+                               (long long)k, (long long)kiln__composite_size(b, -1));
   }
   int64_t rows = 1, columns = 1;
   for (int d = 0; d + 1 < ra; d++) rows *= sizes[rank++] = kiln__composite_size(a, d);
   for (int d = 0; d + 1 < rb; d++) columns *= sizes[rank++] = kiln__composite_size(b, d);
-  if (rank > KILN_MAX_RANK) {
-    KILN_COMPOSITE_FAIL(r, "inner: too many dimensions");
-    return;
-  }
+  if (rank > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "inner: too many dimensions");
   a = kiln__composite_reshape(r, a, 2, (const int64_t[]){rows, k});
   b = kiln__composite_reshape(r, b, 2, (const int64_t[]){columns, k});
   b = KILN_STEP(r, transpose, T(b), I(0), I(1));
-  kiln__composite_give(r, outs,
-                       kiln__composite_reshape(r, KILN_STEP(r, mm, T(a), T(b)), rank, sizes));
+  return kiln__composite_reshape(r, KILN_STEP(r, mm, T(a), T(b)), rank, sizes);
 }

@@ -5,7 +5,6 @@
  * floats are widened to float and rounded once; integers (which wrap around) and complex numbers
  * take the plain loop, which is also the twin that tests compare gemm with. */
 #include "runtime/kernels/heavy/matmul.h"
-#include "runtime/kernels/pointwise/complex_math.h"
 
 #include <complex.h>
 
@@ -276,7 +275,7 @@ static bool has_complex_scalar(const kiln_ivalue *args) {
 }
 
 KILN_KERNEL(addmm) {
-  if (has_complex_scalar(args)) return kiln__complex_product_sum(call, args, outs);
+  if (has_complex_scalar(args)) return KILN_BODY_OF(complex_product_sum)(call, args, outs);
   return matrices(call, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1),
                   kiln_arg_tensor(args, 2), kiln_arg_number_f64(args, 3),
                   kiln_arg_number_f64(args, 4), outs);
@@ -435,7 +434,7 @@ KILN_KERNEL(bmm) {
 KILN_KERNEL(baddbmm) {
   kiln_tensor *a = kiln_arg_tensor(args, 1), *b = kiln_arg_tensor(args, 2);
   KILN_TRY(check_batches(a, b));
-  if (has_complex_scalar(args)) return kiln__complex_product_sum(call, args, outs);
+  if (has_complex_scalar(args)) return KILN_BODY_OF(complex_product_sum)(call, args, outs);
   return any_ranks(call, kiln_arg_tensor(args, 0), a, b, kiln_arg_number_f64(args, 3),
                    kiln_arg_number_f64(args, 4), outs);
 }
@@ -454,7 +453,7 @@ KILN_KERNEL(addmv) {
     return KILN_OP_FAIL("vector + matrix @ vector expected, got %d, %d, %d", kiln_tensor_rank(base),
                         kiln_tensor_rank(a), kiln_tensor_rank(x));
   }
-  if (has_complex_scalar(args)) return kiln__complex_product_sum(call, args, outs);
+  if (has_complex_scalar(args)) return KILN_BODY_OF(complex_product_sum)(call, args, outs);
   const int64_t m = kiln_tensor_sizes(a)[0], k = kiln_tensor_sizes(a)[1];
   const int64_t size = kiln_tensor_rank(base) == 1 ? base->numel : m;
   if (x->numel != k || (size != m && size != 1)) {

@@ -58,7 +58,7 @@ static kiln_status *multiply(kiln_call *call, const grouped *g, int64_t i, int64
   if (!status) status = slice_of(call, g->out, a_cut ? 0 : 1, i, from, to, &part[2]);
   if (!status) {
     const kiln_ivalue args[] = {kiln_of_tensor(part[0]), kiln_of_tensor(part[1])};
-    status = kiln_kernel_step(call, kiln__kernel_mm, args, 2, &product);
+    status = kiln_kernel_step(call, KILN_BODY_OF(mm), args, 2, &product);
   }
   if (!status) status = kiln_tensor_copy(part[2], product.u.tensor);
   kiln_ivalue_release_to(&call->cache, product);
@@ -69,21 +69,18 @@ static kiln_status *multiply(kiln_call *call, const grouped *g, int64_t i, int64
 KILN_COMPOSITE(_grouped_mm) {
   grouped g = {.a = kiln_arg_tensor(args, 0), .b = kiln_arg_tensor(args, 1)};
   kiln_tensor *ends;
-  if (!check_grouped(r, &g, args)) return;
+  if (!check_grouped(r, &g, args)) return NULL;
   const bool a_cut = kiln_tensor_rank(g.a) == 2, b_cut = kiln_tensor_rank(g.b) == 2;
   g.m = kiln__composite_size(g.a, -2);
   g.n = kiln__composite_size(g.b, -1);
-  if (!a_cut && !b_cut) {
-    kiln__composite_give(r, outs, KILN_STEP(r, bmm, T(g.a), T(g.b)));
-    return;
-  }
+  if (!a_cut && !b_cut) return KILN_STEP(r, bmm, T(g.a), T(g.b));
   g.ends = kiln__composite_read(r, kiln_arg_tensor(args, 2), KILN_DTYPE_I32, &ends);
   g.groups = kiln__composite_numel(ends);
   const bool inner = a_cut && b_cut;
   const int64_t sizes[] = {g.groups, g.m, g.n};
   void *data = kiln__composite_new(r, kiln_tensor_dtype(g.a), inner ? 3 : 2,
                                    inner ? sizes : sizes + 1, &g.out);
-  if (r->status) return;
+  if (r->status) return NULL;
   /* What no slice covers is 0. */
   if (g.out->numel > 0) kiln__zero(data, (size_t)g.out->numel * kiln_tensor_item_size(g.out));
   const int64_t limit = inner ? kiln__composite_size(g.a, 1) : a_cut ? g.m : g.n;
@@ -91,13 +88,12 @@ KILN_COMPOSITE(_grouped_mm) {
   for (int64_t i = 0; i < g.groups && !r->status; i++) {
     const int64_t to = g.ends[i];
     if (to < from || to > limit) {
-      KILN_COMPOSITE_FAIL(r, "offsets must rise and end within the dimension of size %lld",
-                          (long long)limit);
-      return;
+      return KILN_COMPOSITE_FAIL(r, "offsets must rise and end within the dimension of size %lld",
+                                 (long long)limit);
     }
     if (to > from) (void)kiln__composite_ok(r, multiply(r->call, &g, i, from, to));
     (void)kiln__composite_ok(r, kiln_call_check(r->call, 1));
     from = to;
   }
-  kiln__composite_give(r, outs, g.out);
+  return g.out;
 }

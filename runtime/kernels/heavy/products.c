@@ -7,69 +7,60 @@
 /* -- Products -- */
 
 /* beta * self + alpha * product; beta 0 does not look at self. */
-static void add_product(kiln__composite *r, kiln_tensor *self, kiln_tensor *product,
-                        kiln_ivalue beta, kiln_ivalue alpha, kiln_ivalue *outs) {
-  if (kiln_dtype_is_int(kiln__composite_dtype(product),
-                        true)) { /* whole numbers take whole factors */
+static kiln_tensor *add_product(kiln__composite *r, kiln_tensor *self, kiln_tensor *product,
+                                kiln_ivalue beta, kiln_ivalue alpha) {
+  if (kiln_dtype_is_int(kiln__composite_dtype(product), true)) { /* whole factors too */
     beta = I(kiln__number_i64(kiln__number(beta)));
     alpha = I(kiln__number_i64(kiln__number(alpha)));
   }
   const kiln_number b = kiln__number(beta);
-  if (!product) return;
+  if (!product) return NULL;
   self = KILN_STEP(r, expand, T(self),
                    kiln__composite_ints(r, kiln_tensor_rank(product), kiln_tensor_sizes(product)),
                    B(false));
   if (alpha.tag != KILN_TAG_INT || alpha.u.i != 1) product = KILN_STEP(r, mul, T(product), alpha);
-  if (b.f == 0 && b.im == 0) {
-    kiln__composite_give(r, outs, product);
-    return;
-  }
+  if (b.f == 0 && b.im == 0) return product;
   if (beta.tag != KILN_TAG_INT || b.i != 1) self = KILN_STEP(r, mul, T(self), beta);
-  kiln__composite_give(r, outs, KILN_STEP(r, add, T(self), T(product), I(1)));
+  return KILN_STEP(r, add, T(self), T(product), I(1));
 }
 KILN_COMPOSITE(addbmm) {
   kiln_tensor *a = OTHER, *b = kiln_arg_tensor(args, 2);
   kiln_tensor *product = KILN_STEP(r, bmm, T(a), T(b));
   product = KILN_STEP(r, sum_dim, T(product), INTS(0), B(false), I(kiln__composite_dtype(product)));
-  add_product(r, SELF, product, args[3], args[4], outs);
+  return add_product(r, SELF, product, args[3], args[4]);
 }
 /* Of bools: beta and self, or alpha and the product. */
-static void add_truth(kiln__composite *r, kiln_tensor *self, kiln_tensor *product, bool beta,
-                      bool alpha, kiln_ivalue *outs) {
+static kiln_tensor *add_truth(kiln__composite *r, kiln_tensor *self, kiln_tensor *product,
+                              bool beta, bool alpha) {
   product = KILN_STEP(r, mul, T(product), B(alpha));
   self = KILN_STEP(r, mul, T(self), B(beta));
-  kiln__composite_give(r, outs, KILN_STEP(r, logical_or, T(product), T(self)));
+  return KILN_STEP(r, logical_or, T(product), T(self));
 }
 static bool is_true(kiln_ivalue v) { return kiln__number(v).f != 0; }
 KILN_COMPOSITE(addr) {
   kiln_tensor *product = KILN_STEP(r, outer, args[1], args[2]);
   if (product && kiln_tensor_dtype(product) == KILN_DTYPE_BOOL &&
       kiln_tensor_dtype(SELF) == KILN_DTYPE_BOOL) {
-    add_truth(r, SELF, product, is_true(args[3]), is_true(args[4]), outs);
-    return;
+    return add_truth(r, SELF, product, is_true(args[3]), is_true(args[4]));
   }
-  add_product(r, SELF, product, args[3], args[4], outs);
+  return add_product(r, SELF, product, args[3], args[4]);
 }
 KILN_COMPOSITE(vdot) {
   kiln_tensor *a =
       kiln_dtype_is_complex(kiln_tensor_dtype(SELF)) ? KILN_STEP(r, conj, T(SELF)) : SELF;
-  kiln__composite_give(r, outs, KILN_STEP(r, dot, T(a), T(OTHER)));
+  return KILN_STEP(r, dot, T(a), T(OTHER));
 }
 KILN_COMPOSITE(linalg_vecdot) {
   kiln_tensor *a =
       kiln_dtype_is_complex(kiln_tensor_dtype(SELF)) ? KILN_STEP(r, conj, T(SELF)) : SELF;
   kiln_tensor *product = KILN_STEP(r, mul, T(a), T(OTHER));
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, sum_dim, T(product), INTS(kiln_arg_int(args, 2)), B(false),
-                                 I(kiln__composite_dtype(product))));
+  return KILN_STEP(r, sum_dim, T(product), INTS(kiln_arg_int(args, 2)), B(false),
+                   I(kiln__composite_dtype(product)));
 }
 KILN_COMPOSITE(kron) {
   const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(OTHER), rank = ra > rb ? ra : rb;
   int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], both[KILN_MAX_RANK];
-  if (2 * rank > KILN_MAX_RANK) {
-    KILN_COMPOSITE_FAIL(r, "kron: too many dimensions");
-    return;
-  }
+  if (2 * rank > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "kron: too many dimensions");
   for (int d = 0; d < rank; d++) {
     a[2 * d] = d < rank - ra ? 1 : kiln_tensor_sizes(SELF)[d - (rank - ra)];
     b[2 * d + 1] = d < rank - rb ? 1 : kiln_tensor_sizes(OTHER)[d - (rank - rb)];
@@ -78,8 +69,7 @@ KILN_COMPOSITE(kron) {
   }
   kiln_tensor *x = kiln__composite_reshape(r, SELF, 2 * rank, a);
   kiln_tensor *y = kiln__composite_reshape(r, OTHER, 2 * rank, b);
-  kiln__composite_give(r, outs,
-                       kiln__composite_reshape(r, KILN_STEP(r, mul, T(x), T(y)), rank, both));
+  return kiln__composite_reshape(r, KILN_STEP(r, mul, T(x), T(y)), rank, both);
 }
 KILN_COMPOSITE(linalg_cross) {
   kiln_tensor *a = SELF, *b = OTHER, *rolled[2][2];
@@ -97,7 +87,7 @@ KILN_COMPOSITE(linalg_cross) {
         r, "linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld", dim,
         (long long)kiln__composite_size(a, dim), (long long)kiln__composite_size(b, dim));
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   for (int k = 0; k < 2; k++) {
     kiln_tensor *t = k ? b : a;
     rolled[k][0] = KILN_STEP(r, roll, T(t), INTS(-1), INTS(dim));
@@ -105,20 +95,19 @@ KILN_COMPOSITE(linalg_cross) {
   }
   kiln_tensor *plus = KILN_STEP(r, mul, T(rolled[0][0]), T(rolled[1][1]));
   kiln_tensor *minus = KILN_STEP(r, mul, T(rolled[0][1]), T(rolled[1][0]));
-  kiln__composite_give(r, outs, KILN_STEP(r, sub, T(plus), T(minus), I(1)));
+  return KILN_STEP(r, sub, T(plus), T(minus), I(1));
 }
 KILN_COMPOSITE(linalg_multi_dot) {
   const kiln_list *list = kiln_arg_list(args, 0);
   if (list->count < 2) {
-    KILN_COMPOSITE_FAIL(r, "multi_dot(): expected at least 2 tensors but got %lld",
-                        (long long)list->count);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "multi_dot(): expected at least 2 tensors but got %lld",
+                               (long long)list->count);
   }
   kiln_tensor *t = list->items[0].u.tensor;
   for (int64_t i = 1; i < list->count && !r->status; i++) {
     t = KILN_STEP(r, matmul, T(t), T(list->items[i].u.tensor));
   }
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 /* x1, x2, weight [out, in1, in2], bias */
 KILN_COMPOSITE(bilinear) {
@@ -127,8 +116,7 @@ KILN_COMPOSITE(bilinear) {
   if (rank < 1 || rank != kiln_tensor_rank(y) || kiln_tensor_rank(w) != 3 ||
       kiln__composite_size(x, -1) != kiln__composite_size(w, 1) ||
       kiln__composite_size(y, -1) != kiln__composite_size(w, 2)) {
-    KILN_COMPOSITE_FAIL(r, "bilinear(): input sizes do not match weight size");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "bilinear(): input sizes do not match weight size");
   }
   const int64_t n = kiln__composite_size(w, 0), a = kiln__composite_size(w, 1),
                 b = kiln__composite_size(w, 2);
@@ -143,7 +131,7 @@ KILN_COMPOSITE(bilinear) {
   t = kiln__composite_copy(r, KILN_STEP(r, transpose, T(t), I(0), I(1)));
   t = kiln__composite_reshape(r, t, rank, sizes);
   if (!kiln_arg_is_none(args, 3)) t = KILN_STEP(r, add, T(t), args[3], I(1));
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 
 /* -- Several tensors -- */
@@ -152,20 +140,14 @@ KILN_COMPOSITE(bilinear) {
 KILN_COMPOSITE(chain_matmul) {
   const kiln_list *list = kiln_arg_list(args, 0);
   if (list->count == 0) {
-    KILN_COMPOSITE_FAIL(r, "chain_matmul(): Expected one or more matrices");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "chain_matmul(): Expected one or more matrices");
   }
   kiln_tensor *t = list->items[0].u.tensor;
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln_tensor_rank(list->items[i].u.tensor) == 2) continue;
-    KILN_COMPOSITE_FAIL(r, "Tensor dimension is %d, expected 2 instead.",
-                        kiln_tensor_rank(list->items[i].u.tensor));
-    return;
-  }
-  if (list->count == 1) {
-    kiln__give(outs, kiln_tensor_retain(t));
-    return;
+    return KILN_COMPOSITE_FAIL(r, "Tensor dimension is %d, expected 2 instead.",
+                               kiln_tensor_rank(list->items[i].u.tensor));
   }
   for (int64_t i = 1; i < list->count; i++) t = KILN_STEP(r, mm, T(t), list->items[i]);
-  kiln__composite_give(r, outs, t);
+  return t;
 }

@@ -40,14 +40,13 @@ static kiln_status *into(kiln_call *call, kiln_pw_functor functor, kiln_tensor *
   return kiln_pw_run(call, &pw, &result);
 }
 
-kiln_status *kiln__kernel_linear(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 /* x W^T + b; b may be NULL. Keeps all. */
 static kiln_status *linear(kiln_call *call, kiln_tensor *x, kiln_tensor *w, kiln_tensor *b,
                            kiln_tensor **out) {
   const kiln_ivalue args[3] = {kiln_of_tensor(x), kiln_of_tensor(w),
                                b ? kiln_of_tensor(b) : kiln_none()};
   kiln_ivalue result = kiln_none();
-  kiln_status *status = kiln_kernel_step(call, kiln__kernel_linear, args, 3, &result);
+  kiln_status *status = kiln_kernel_step(call, KILN_BODY_OF(linear), args, 3, &result);
   if (status) {
     kiln_ivalue_release_to(&call->cache, result);
     return status;

@@ -16,11 +16,9 @@ static const int64_t *read_lengths(kiln__composite *r, kiln_tensor *t, int64_t b
                                    int64_t *out_rows) {
   kiln_tensor *dense;
   if (kiln_tensor_rank(t) != 1 || t->numel != batch) {
-    KILN_COMPOSITE_FAIL(r,
-                        "Expected `len(lengths)` to be equal to batch_size, but got %lld "
-                        "(batch_size=%lld)",
-                        (long long)t->numel, (long long)batch);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(
+        r, "Expected `len(lengths)` to be equal to batch_size, but got %lld (batch_size=%lld)",
+        (long long)t->numel, (long long)batch);
   }
   const int64_t *lengths = kiln__composite_read(r, t, KILN_DTYPE_I64, &dense);
   *out_rows = 0;
@@ -51,22 +49,21 @@ static const int64_t *read_lengths(kiln__composite *r, kiln_tensor *t, int64_t b
 KILN_COMPOSITE(_pack_padded_sequence) {
   kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *data, *counts;
   if (t->numel == 0 || kiln_tensor_rank(t) < 2) {
-    KILN_COMPOSITE_FAIL(r, "Cannot pack empty tensors.");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "Cannot pack empty tensors.");
   }
   if (kiln_arg_bool(args, 2)) t = KILN_STEP(r, transpose, T(t), I(0), I(1));
-  if (!t) return;
+  if (!t) return NULL;
   const int rank = kiln_tensor_rank(t);
   const int64_t steps = kiln_tensor_sizes(t)[0], batch = kiln_tensor_sizes(t)[1];
   int64_t rows, sizes[KILN_MAX_RANK];
   const int64_t *lengths = read_lengths(r, kiln_arg_tensor(args, 1), batch, steps, &rows);
   const char *from = kiln__composite_read(r, t, kiln_tensor_dtype(t), &dense);
-  if (!lengths || r->status) return;
+  if (!lengths || r->status) return NULL;
   sizes[0] = rows;
   memcpy(sizes + 1, kiln_tensor_sizes(t) + 2, sizeof *sizes * (size_t)(rank - 2));
   char *to = kiln__composite_new(r, kiln_tensor_dtype(t), rank - 1, sizes, &data);
   int64_t *count = kiln__composite_new(r, KILN_DTYPE_I64, 1, lengths, &counts);
-  if (r->status) return;
+  if (r->status) return NULL;
   const size_t row = row_bytes(t, 2);
   int64_t going = batch;
   int64_t left = KILN_BUDGET_ITEMS;
@@ -77,8 +74,8 @@ KILN_COMPOSITE(_pack_padded_sequence) {
     to += (size_t)going * row;
     count[step] = going;
   }
-  kiln__composite_give(r, &outs[0], data);
   kiln__composite_give(r, &outs[1], counts);
+  return data;
 }
 
 /* data, batch_sizes, batch_first, padding_value, total_length -> output [T, B, *], lengths */
@@ -89,23 +86,21 @@ KILN_COMPOSITE(_pad_packed_sequence) {
   const int64_t steps = kiln__composite_numel(dense), total = kiln_arg_int(args, 4);
   const int rank = kiln_tensor_rank(t) + 1;
   int64_t rows = 0, sizes[KILN_MAX_RANK + 1];
-  if (r->status) return;
+  if (r->status) return NULL;
   bool fits = steps > 0 && rank >= 2 && rank <= KILN_MAX_RANK;
   for (int64_t i = 0; fits && i < steps; i++) {
     fits = count[i] > 0 && (i == 0 || count[i] <= count[i - 1]) &&
            kiln_checked_add_i64(rows, count[i], &rows);
   }
   if (!fits || rows != kiln_tensor_sizes(t)[0]) {
-    KILN_COMPOSITE_FAIL(r, "_pad_packed_sequence: batch_sizes do not fit the packed data");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "_pad_packed_sequence: batch_sizes do not fit the packed data");
   }
   if (total > 0 && total < steps) {
-    KILN_COMPOSITE_FAIL(
+    return KILN_COMPOSITE_FAIL(
         r,
-        "Expected total_length to be at least the length of the longest sequence in "
-        "input, but got total_length=%lld and max sequence length being %lld",
+        "Expected total_length to be at least the length of the longest sequence in input, but got "
+        "total_length=%lld and max sequence length being %lld",
         (long long)total, (long long)steps);
-    return;
   }
   sizes[0] = total > 0 ? total : steps;
   sizes[1] = count[0];
@@ -114,7 +109,7 @@ KILN_COMPOSITE(_pad_packed_sequence) {
                                   I(kiln_tensor_dtype(t)), NONE, NONE, NONE);
   int64_t *length = kiln__composite_new(r, KILN_DTYPE_I64, 1, &sizes[1], &lengths);
   void *data = NULL;
-  if (r->status || !kiln__composite_ok(r, kiln_tensor_writable_data(padded, &data))) return;
+  if (r->status || !kiln__composite_ok(r, kiln_tensor_writable_data(padded, &data))) return NULL;
   const size_t row = row_bytes(t, 1);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t step = 0;
@@ -124,6 +119,6 @@ KILN_COMPOSITE(_pad_packed_sequence) {
     for (int64_t i = 0; i < count[step]; i++) length[i] = step + 1;
   }
   if (kiln_arg_bool(args, 2)) padded = KILN_STEP(r, transpose, T(padded), I(0), I(1));
-  kiln__composite_give(r, &outs[0], padded);
   kiln__composite_give(r, &outs[1], lengths);
+  return padded;
 }

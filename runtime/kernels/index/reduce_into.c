@@ -38,8 +38,8 @@ static void combine_real(how h, double *to, double x) {
 }
 /* index and src have a rank with self; index says where along dim each element of src goes, and
  * only as much of src as index has is read. */
-static void reduce_into(kiln__composite *r, kiln_tensor *self, int dim, kiln_tensor *index,
-                        kiln_tensor *src, how h, bool include_self, kiln_ivalue *outs) {
+static kiln_tensor *reduce_into(kiln__composite *r, kiln_tensor *self, int dim, kiln_tensor *index,
+                                kiln_tensor *src, how h, bool include_self) {
   const kiln_dtype dtype = kiln_tensor_dtype(self), work = kiln__composite_work_dtype(dtype);
   const int rank = kiln_tensor_rank(self) ? kiln_tensor_rank(self) : 1;
   kiln_tensor *to = NULL, *from, *at, *count_tensor;
@@ -49,7 +49,7 @@ static void reduce_into(kiln__composite *r, kiln_tensor *self, int dim, kiln_ten
   const int64_t *values = kiln__composite_read(r, src, work, &from);
   const int64_t *indices = kiln__composite_read(r, index, KILN_DTYPE_I64, &at);
   int64_t *counts = kiln__composite_new(r, KILN_DTYPE_I64, 1, &self->numel, &count_tensor);
-  if (r->status || !kiln__composite_ok(r, kiln_tensor_copy(to, self))) return;
+  if (r->status || !kiln__composite_ok(r, kiln_tensor_copy(to, self))) return NULL;
   for (int64_t i = 0, end; (end = kiln_budget_piece(i, self->numel)) > i;) {
     for (; i < end; i++) counts[i] = include_self;
   }
@@ -62,9 +62,8 @@ static void reduce_into(kiln__composite *r, kiln_tensor *self, int dim, kiln_ten
   for (int64_t e = 0; e < index->numel && !kiln_budget_spent(&left, 4); e++) {
     int64_t mine = 0, theirs = 0;
     if (indices[e] < 0 || indices[e] >= limit) {
-      KILN_COMPOSITE_FAIL(r, "index %lld is out of bounds for dimension %d with size %lld",
-                          (long long)indices[e], dim, (long long)limit);
-      return;
+      return KILN_COMPOSITE_FAIL(r, "index %lld is out of bounds for dimension %d with size %lld",
+                                 (long long)indices[e], dim, (long long)limit);
     }
     for (int d = 0; d < rank; d++) {
       mine += (d == dim ? indices[e] : place[d]) * strides[d];
@@ -91,7 +90,7 @@ static void reduce_into(kiln__composite *r, kiln_tensor *self, int dim, kiln_ten
       ((double *)(void *)data)[i] /= (double)counts[i];
     }
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, to, dtype));
+  return kiln__composite_to(r, to, dtype);
 }
 /* self, dim, index, src, reduce, include_self */
 KILN_COMPOSITE(scatter_reduce_two) {
@@ -99,18 +98,13 @@ KILN_COMPOSITE(scatter_reduce_two) {
   const int rank = kiln_tensor_rank(SELF),
             dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
-  if (r->status || !kiln__composite_check_real(r, SELF)) return;
+  if (r->status || !kiln__composite_check_real(r, SELF)) return NULL;
   if (kiln_tensor_dtype(SELF) != kiln_tensor_dtype(src)) {
-    KILN_COMPOSITE_FAIL(r, "scatter(): Expected self.dtype to be equal to src.dtype");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "scatter(): Expected self.dtype to be equal to src.dtype");
   }
-  if (index->numel == 0) {
-    kiln__composite_give(r, outs, kiln__composite_copy(r, SELF));
-    return;
-  }
+  if (index->numel == 0) return kiln__composite_copy(r, SELF);
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64 && kiln_tensor_dtype(index) != KILN_DTYPE_I32) {
-    KILN_COMPOSITE_FAIL(r, "scatter(): Expected dtype int32/int64 for index");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "scatter(): Expected dtype int32/int64 for index");
   }
   const int ranks = rank ? rank : 1, index_rank = kiln_tensor_rank(index),
             src_rank = kiln_tensor_rank(src);
@@ -120,13 +114,12 @@ KILN_COMPOSITE(scatter_reduce_two) {
     fits = n <= kiln__composite_size(src, d) && (d == dim || n <= kiln__composite_size(SELF, d));
   }
   if (!fits) {
-    KILN_COMPOSITE_FAIL(r,
-                        "Expected index to be smaller than self apart from dimension %d and to be "
-                        "smaller size than src",
-                        dim);
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "Expected index to be smaller than self apart from dimension %d and "
+                               "to be smaller size than src",
+                               dim);
   }
-  reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5), outs);
+  return reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5));
 }
 /* self, dim, index (one dimension), source, reduce, include_self */
 KILN_COMPOSITE(index_reduce) {
@@ -134,7 +127,7 @@ KILN_COMPOSITE(index_reduce) {
   const int rank = kiln_tensor_rank(SELF),
             dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
-  if (r->status || !kiln__composite_check_real(r, SELF)) return;
+  if (r->status || !kiln__composite_check_real(r, SELF)) return NULL;
   bool fits = kiln_tensor_rank(index) <= 1 && kiln_tensor_rank(src) == rank &&
               kiln_dtype_is_int(kiln_tensor_dtype(index), false) &&
               kiln_tensor_dtype(src) == kiln_tensor_dtype(SELF) &&
@@ -143,15 +136,13 @@ KILN_COMPOSITE(index_reduce) {
     fits = d == dim || kiln__composite_size(src, d) == kiln__composite_size(SELF, d);
   }
   if (!fits) {
-    KILN_COMPOSITE_FAIL(
-        r, "index_reduce(): Number of indices should be equal to source.size(dim), and "
-           "the other dimensions those of self");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "index_reduce(): Number of indices should be equal to "
+                                  "source.size(dim), and the other dimensions those of self");
   }
   int64_t sizes[KILN_MAX_RANK];
   for (int d = 0; d < rank; d++) sizes[d] = d == dim ? index->numel : 1;
   index = kiln__composite_reshape(r, index, rank, sizes);
   index = KILN_STEP(r, expand, T(index), kiln__composite_ints(r, rank, kiln_tensor_sizes(src)),
                     B(false));
-  if (index) reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5), outs);
+  return index ? reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5)) : NULL;
 }

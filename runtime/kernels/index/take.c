@@ -11,27 +11,24 @@ KILN_COMPOSITE(take) {
   kiln_tensor *index = kiln_arg_tensor(args, 1), *at, *safe;
   const int64_t n = SELF->numel;
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
-    KILN_COMPOSITE_FAIL(r, "take(): Expected a long tensor for index, but got %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(index)));
-    return;
+    return KILN_COMPOSITE_FAIL(r, "take(): Expected a long tensor for index, but got %s",
+                               kiln_dtype_ir_name(kiln_tensor_dtype(index)));
   }
   const int64_t *from = kiln__composite_read(r, index, KILN_DTYPE_I64, &at);
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &index->numel, &safe);
-  if (r->status) return;
+  if (r->status) return NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < index->numel && !kiln_budget_spent(&left, 1); i++) {
     if (from[i] < -n || from[i] >= n) {
-      KILN_COMPOSITE_FAIL(r,
-                          "out of range: tried to access index %lld on a tensor of %lld elements.",
-                          (long long)from[i], (long long)n);
-      return;
+      return KILN_COMPOSITE_FAIL(
+          r, "out of range: tried to access index %lld on a tensor of %lld elements.",
+          (long long)from[i], (long long)n);
     }
     to[i] = from[i] < 0 ? from[i] + n : from[i];
   }
   kiln_tensor *flat = kiln__composite_reshape(r, SELF, 1, &n);
   flat = KILN_STEP(r, index_select, T(flat), I(0), T(safe));
-  kiln__composite_give(
-      r, outs, kiln__composite_reshape(r, flat, kiln_tensor_rank(index), kiln_tensor_sizes(index)));
+  return kiln__composite_reshape(r, flat, kiln_tensor_rank(index), kiln_tensor_sizes(index));
 }
 /* self, index, source, accumulate */
 KILN_COMPOSITE(put) {
@@ -45,15 +42,14 @@ KILN_COMPOSITE(put) {
   } else if (src->numel != m) {
     KILN_COMPOSITE_FAIL(r, "put_(): Expected source and index to have the same number of elements");
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln_tensor *flat = kiln__composite_reshape(r, kiln__composite_copy(r, SELF), 1, &n);
   index = kiln__composite_reshape(r, index, 1, &m);
   src = kiln__composite_reshape(r, src, 1, &m);
-  if (r->status) return;
+  if (r->status) return NULL;
   const kiln_ivalue list = kiln__composite_tensors(r, 1, &index);
   flat = KILN_STEP(r, index_put, T(flat), list, T(src), args[3]);
-  kiln__composite_give(
-      r, outs, kiln__composite_reshape(r, flat, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF)));
+  return kiln__composite_reshape(r, flat, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF));
 }
 /* `to` and the mask, of its sizes, are contiguous. */
 static void scatter_masked(kiln__composite *r, kiln_tensor *to, kiln_tensor *mask,
@@ -83,16 +79,12 @@ KILN_COMPOSITE(masked_scatter) {
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
-    KILN_COMPOSITE_FAIL(r,
-                        "masked_scatter: expected self and source to have same dtypes but got %s "
-                        "and %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(SELF)),
-                        kiln_dtype_ir_name(kiln_tensor_dtype(src)));
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
+        kiln_dtype_ir_name(kiln_tensor_dtype(SELF)), kiln_dtype_ir_name(kiln_tensor_dtype(src)));
   }
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
-    KILN_COMPOSITE_FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
   }
   if (kiln__dest(outs) && kiln_kernel_is_in_place(r->call)) {
     rank = kiln_tensor_rank(SELF);
@@ -100,14 +92,14 @@ KILN_COMPOSITE(masked_scatter) {
   } else if (!kiln__composite_ok(r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF),
                                                    kiln_tensor_rank(mask), kiln_tensor_sizes(mask),
                                                    &rank, sizes))) {
-    return;
+    return NULL;
   }
   const kiln_ivalue wide = kiln__composite_ints(r, rank, sizes);
   kiln_tensor *to = KILN_STEP(r, expand, T(SELF), wide, B(false));
   mask = KILN_STEP(r, expand, T(mask), wide, B(false));
   to = kiln__composite_copy(r, to);
   if (to) scatter_masked(r, to, mask, src);
-  kiln__composite_give(r, outs, to);
+  return to;
 }
 
 /* -- Under a mask: indices are clamped into the dimensions, in their order -- */
@@ -129,16 +121,13 @@ KILN_COMPOSITE(_unsafe_masked_index) {
   kiln_tensor *hidden = KILN_STEP(r, logical_not, args[1]);
   const kiln_ivalue indices = clamped_indices(r, SELF, kiln_arg_list(args, 2));
   kiln_tensor *found = KILN_STEP(r, index, args[0], indices);
-  kiln__composite_give(r, outs, KILN_STEP(r, masked_fill, T(found), T(hidden), args[3]));
+  return KILN_STEP(r, masked_fill, T(found), T(hidden), args[3]);
 }
 /* self, mask, indices, values */
 KILN_COMPOSITE(_unsafe_masked_index_put_accumulate) {
   kiln_tensor *hidden = KILN_STEP(r, logical_not, args[1]);
   kiln_tensor *added = KILN_STEP(r, masked_fill, args[3], T(hidden), I(0));
-  if (SELF->numel == 0) {
-    kiln__composite_give(r, outs, kiln__composite_copy(r, SELF));
-    return;
-  }
+  if (SELF->numel == 0) return kiln__composite_copy(r, SELF);
   const kiln_ivalue indices = clamped_indices(r, SELF, kiln_arg_list(args, 2));
-  kiln__composite_give(r, outs, KILN_STEP(r, index_put, args[0], indices, T(added), B(true)));
+  return KILN_STEP(r, index_put, args[0], indices, T(added), B(true));
 }

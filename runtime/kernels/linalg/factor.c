@@ -26,56 +26,55 @@ static int64_t *new_whole(kiln__composite *r, const kiln__la_batch *b, int64_t n
   sizes[b->rank - 2] = n;
   return kiln__composite_new(r, KILN_DTYPE_I64, b->rank - 2 + (n >= 0), sizes, out);
 }
-static void give(kiln__composite *r, kiln_ivalue *out, kiln_tensor *t, kiln_dtype dtype) {
-  kiln__composite_give(r, out, kiln__la_result(r, t, dtype, false));
+static kiln_tensor *rounded(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
+  return kiln__la_result(r, t, dtype, false);
 }
 
 /* -- QR -- */
 
-static void qr(kiln__composite *r, const char *name, kiln_tensor *t, bool complete, bool only_r,
-               kiln_ivalue *outs) {
+static kiln_tensor *qr(kiln__composite *r, const char *name, kiln_tensor *t, bool complete,
+                       bool only_r, kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *q_tensor = NULL, *r_tensor, *room;
-  if (!kiln__la_read(r, name, t, false, &b)) return;
+  if (!kiln__la_read(r, name, t, false, &b)) return NULL;
   const int64_t k = least(b.m, b.n), columns = complete ? b.m : k, zero = 0;
   z *tau = kiln__composite_new(r, KILN_DTYPE_C128, 1, &k, &room);
   z *q = only_r ? kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &q_tensor)
                 : new_batch(r, &b, b.m, columns, &q_tensor);
   z *upper = new_batch(r, &b, columns, b.n, &r_tensor);
-  if (r->status) return;
+  if (r->status) return NULL;
   for (int64_t i = 0; i < b.count; i++) {
     z *a = b.data + i * b.m * b.n, *to = upper + i * columns * b.n;
     kiln__la_qr(a, b.m, b.n, tau);
     if (!only_r) kiln__la_make_q(a, b.m, b.n, tau, k, q + i * b.m * columns, columns);
     for (int64_t e = 0; e < columns * b.n; e++) to[e] = e / b.n <= e % b.n ? a[e] : (z){0, 0};
   }
-  give(r, &outs[0], q_tensor, b.dtype);
-  give(r, &outs[1], r_tensor, b.dtype);
+  kiln__composite_give(r, &outs[1], rounded(r, r_tensor, b.dtype));
+  return rounded(r, q_tensor, b.dtype);
 }
-KILN_COMPOSITE(qr) { qr(r, "torch.linalg.qr", SELF, !kiln_arg_bool(args, 1), false, outs); }
+KILN_COMPOSITE(qr) { return qr(r, "torch.linalg.qr", SELF, !kiln_arg_bool(args, 1), false, outs); }
 KILN_COMPOSITE(linalg_qr) {
   const kiln_str mode = kiln_arg_str(args, 1);
   const bool complete = kiln_str_is(mode, "complete"), only_r = kiln_str_is(mode, "r");
   if (!complete && !only_r && !kiln_str_is(mode, "reduced")) {
-    KILN_COMPOSITE_FAIL(r,
-                        "qr received unrecognized mode '" KILN_STR_FMT
-                        "' but expected one of 'reduced' (default), 'r', or 'complete'",
-                        KILN_STR_ARG(mode));
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "qr received unrecognized mode '" KILN_STR_FMT
+                               "' but expected one of 'reduced' (default), 'r', or 'complete'",
+                               KILN_STR_ARG(mode));
   }
-  qr(r, "linalg.qr", SELF, complete, only_r, outs);
+  return qr(r, "linalg.qr", SELF, complete, only_r, outs);
 }
 KILN_COMPOSITE(geqrf) {
   kiln__la_batch b;
   kiln_tensor *taus;
-  if (!kiln__la_read(r, "geqrf", SELF, false, &b)) return;
+  if (!kiln__la_read(r, "geqrf", SELF, false, &b)) return NULL;
   const int64_t k = least(b.m, b.n);
   z *tau = new_batch(r, &b, k, -1, &taus);
   for (int64_t i = 0; tau && i < b.count; i++) {
     kiln__la_qr(b.data + i * b.m * b.n, b.m, b.n, tau + i * k);
   }
-  give(r, &outs[0], b.tensor, b.dtype);
-  give(r, &outs[1], taus, b.dtype);
+  kiln__composite_give(r, &outs[1], rounded(r, taus, b.dtype));
+  return rounded(r, b.tensor, b.dtype);
 }
 /* Reflectors [.., m, n] and their factors [.., k], both read; false after a failure. */
 static bool read_reflectors(kiln__composite *r, const char *name, kiln_tensor *t, kiln_tensor *tau,
@@ -101,9 +100,8 @@ static bool make_qs(kiln__composite *r, const char *name, const kiln_ivalue *arg
   int64_t k;
   if (!read_reflectors(r, name, SELF, ARG(1), b, &tau, &k)) return false;
   if (!whole && b->m < b->n) {
-    KILN_COMPOSITE_FAIL(r, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]",
-                        name);
-    return false;
+    return KILN_COMPOSITE_FAIL(
+        r, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]", name);
   }
   const int64_t columns = whole ? b->m : b->n;
   z *q = new_batch(r, b, b->m, columns, out);
@@ -116,19 +114,18 @@ static bool make_qs(kiln__composite *r, const char *name, const kiln_ivalue *arg
 KILN_COMPOSITE(linalg_householder_product) {
   kiln__la_batch b;
   kiln_tensor *out;
-  if (!make_qs(r, "torch.linalg.householder_product", args, false, &b, &out)) return;
-  give(r, outs, out, b.dtype);
+  if (!make_qs(r, "torch.linalg.householder_product", args, false, &b, &out)) return NULL;
+  return rounded(r, out, b.dtype);
 }
 /* reflectors, tau, other, left, transpose */
 KILN_COMPOSITE(ormqr) {
   kiln__la_batch b;
   kiln_tensor *out;
-  if (!make_qs(r, "torch.ormqr", args, true, &b, &out)) return;
+  if (!make_qs(r, "torch.ormqr", args, true, &b, &out)) return NULL;
   kiln_tensor *full = kiln__la_result(r, out, b.dtype, false);
   if (kiln_arg_bool(args, 4)) full = kiln__la_adjoint(r, full);
-  kiln__composite_give(r, outs,
-                       kiln_arg_bool(args, 3) ? KILN_STEP(r, matmul, T(full), args[2])
-                                              : KILN_STEP(r, matmul, args[2], T(full)));
+  return kiln_arg_bool(args, 3) ? KILN_STEP(r, matmul, T(full), args[2])
+                                : KILN_STEP(r, matmul, args[2], T(full));
 }
 
 /* -- LU -- */
@@ -140,8 +137,7 @@ typedef struct lu {
 } lu;
 static bool factor(kiln__composite *r, const char *name, kiln_tensor *t, bool pivoting, lu *f) {
   if (!pivoting) {
-    KILN_COMPOSITE_FAIL(r, "%s: LU without pivoting is not implemented on the CPU", name);
-    return false;
+    return KILN_COMPOSITE_FAIL(r, "%s: LU without pivoting is not implemented on the CPU", name);
   }
   if (!kiln__la_read(r, name, t, false, &f->b)) return false;
   f->k = least(f->b.m, f->b.n);
@@ -164,30 +160,30 @@ static void check_info(kiln__composite *r, const char *name, const lu *f) {
         name, (long long)info[i], (long long)info[i]);
   }
 }
-static void give_lu(kiln__composite *r, const char *name, kiln_tensor *t, bool pivoting, bool check,
-                    bool with_info, kiln_ivalue *outs) {
+static kiln_tensor *give_lu(kiln__composite *r, const char *name, kiln_tensor *t, bool pivoting,
+                            bool check, bool with_info, kiln_ivalue *outs) {
   lu f;
-  if (!factor(r, name, t, pivoting, &f)) return;
+  if (!factor(r, name, t, pivoting, &f)) return NULL;
   if (check) check_info(r, name, &f);
-  give(r, &outs[0], f.b.tensor, f.b.dtype);
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, f.pivots, KILN_DTYPE_I32));
   if (with_info) kiln__composite_give(r, &outs[2], kiln__composite_to(r, f.info, KILN_DTYPE_I32));
+  return rounded(r, f.b.tensor, f.b.dtype);
 }
 KILN_COMPOSITE(linalg_lu_factor) {
-  give_lu(r, "torch.linalg.lu_factor", SELF, kiln_arg_bool(args, 1), true, false, outs);
+  return give_lu(r, "torch.linalg.lu_factor", SELF, kiln_arg_bool(args, 1), true, false, outs);
 }
 /* self, pivot, check_errors -> LU, pivots, info */
 KILN_COMPOSITE(linalg_lu_factor_ex) {
-  give_lu(r, "torch.linalg.lu_factor_ex", SELF, kiln_arg_bool(args, 1), kiln_arg_bool(args, 2),
-          true, outs);
+  return give_lu(r, "torch.linalg.lu_factor_ex", SELF, kiln_arg_bool(args, 1),
+                 kiln_arg_bool(args, 2), true, outs);
 }
 /* The triangles and the permutation of factors in place, where they are wanted. */
-static void unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *pivots, bool with_data,
-                   bool with_pivots, kiln_ivalue *outs) {
+static kiln_tensor *unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *pivots,
+                           bool with_data, bool with_pivots, kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *p, *l, *u, *dense;
   const int64_t zero = 0;
-  if (!kiln__la_read(r, "torch.lu_unpack", data, false, &b)) return;
+  if (!kiln__la_read(r, "torch.lu_unpack", data, false, &b)) return NULL;
   const int64_t k = least(b.m, b.n);
   if (with_pivots && kiln_tensor_dtype(pivots) != KILN_DTYPE_I32) {
     KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
@@ -204,7 +200,7 @@ static void unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *pivots, b
   z *turn = with_pivots ? new_batch(r, &b, b.m, b.m, &p)
                         : kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &p);
   int64_t *order = kiln__la_pivots(r, b.m);
-  if (r->status) return;
+  if (r->status) return NULL;
   for (int64_t i = 0; i < b.count; i++) {
     const z *a = b.data + i * b.m * b.n;
     for (int64_t e = 0; with_data && e < b.m * k; e++) {
@@ -219,8 +215,7 @@ static void unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *pivots, b
     for (int64_t j = 0; j < k; j++) {
       const int64_t other = pivot[i * k + j] - 1, kept = order[j];
       if (other < 0 || other >= b.m) {
-        KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: pivots out of range");
-        return;
+        return KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: pivots out of range");
       }
       order[j] = order[other];
       order[other] = kept;
@@ -228,19 +223,19 @@ static void unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *pivots, b
     for (int64_t e = 0; e < b.m * b.m; e++) turn[i * b.m * b.m + e] = (z){0, 0};
     for (int64_t j = 0; j < b.m; j++) turn[(i * b.m + order[j]) * b.m + j] = (z){1, 0};
   }
-  give(r, &outs[0], p, b.dtype);
-  give(r, &outs[1], l, b.dtype);
-  give(r, &outs[2], u, b.dtype);
+  kiln__composite_give(r, &outs[1], rounded(r, l, b.dtype));
+  kiln__composite_give(r, &outs[2], rounded(r, u, b.dtype));
+  return rounded(r, p, b.dtype);
 }
 KILN_COMPOSITE(lu_unpack) {
-  unpack(r, SELF, ARG(1), kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
+  return unpack(r, SELF, ARG(1), kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
 }
 /* A, pivot -> P, L, U */
 KILN_COMPOSITE(linalg_lu) {
   lu f;
-  if (!factor(r, "linalg.lu", SELF, kiln_arg_bool(args, 1), &f)) return;
-  unpack(r, kiln__la_result(r, f.b.tensor, f.b.dtype, false),
-         kiln__composite_to(r, f.pivots, KILN_DTYPE_I32), true, true, outs);
+  if (!factor(r, "linalg.lu", SELF, kiln_arg_bool(args, 1), &f)) return NULL;
+  return unpack(r, kiln__la_result(r, f.b.tensor, f.b.dtype, false),
+                kiln__composite_to(r, f.pivots, KILN_DTYPE_I32), true, true, outs);
 }
 /* Solves a x = b from factors, or with a's adjoint. */
 static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor *data,
@@ -249,8 +244,7 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
   kiln_tensor *dense, *room, *column = KILN_STEP(r, unsqueeze, T(pivots), I(-1));
   if (r->status) return NULL;
   if (kiln_tensor_dtype(pivots) != KILN_DTYPE_I32) {
-    KILN_COMPOSITE_FAIL(r, "%s: pivots should be a Tensor of scalar type torch.int32", name);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "%s: pivots should be a Tensor of scalar type torch.int32", name);
   }
   kiln__la_share(r, &column, &data);
   kiln__la_share(r, &data, &b);
@@ -260,12 +254,9 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
   }
   const int64_t n = left.n;
   if (right.m != n || kiln__composite_size(column, -2) != n) {
-    KILN_COMPOSITE_FAIL(r,
-                        "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
-                        "%lldx%lld)",
-                        name, (long long)left.m, (long long)left.n, (long long)right.m,
-                        (long long)right.n);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(
+        r, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)",
+        name, (long long)left.m, (long long)left.n, (long long)right.m, (long long)right.n);
   }
   const int64_t *from = kiln__composite_read(r, column, KILN_DTYPE_I64, &dense), square = n * n;
   int64_t *pivot = kiln__la_pivots(r, n);
@@ -275,8 +266,7 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
     for (int64_t j = 0; j < n; j++) {
       pivot[j] = from[i * n + j] - 1;
       if (pivot[j] >= 0 && pivot[j] < n) continue;
-      KILN_COMPOSITE_FAIL(r, "%s: pivots out of range", name);
-      return NULL;
+      return KILN_COMPOSITE_FAIL(r, "%s: pivots out of range", name);
     }
     if (!adjoint) {
       kiln__la_solve_lu(a, n, pivot, x, right.n);
@@ -300,11 +290,9 @@ KILN_COMPOSITE(linalg_lu_solve) {
   const bool left = kiln_arg_bool(args, 3), adjoint = kiln_arg_bool(args, 4);
   kiln_tensor *b = left ? ARG(2) : kiln__la_adjoint(r, ARG(2));
   kiln_tensor *x = solve_from(r, "torch.linalg.lu_solve", SELF, ARG(1), b, adjoint == left);
-  kiln__composite_give(r, outs, left ? x : kiln__la_adjoint(r, x));
+  return left ? x : kiln__la_adjoint(r, x);
 }
-KILN_COMPOSITE(lu_solve) {
-  kiln__composite_give(r, outs, solve_from(r, "torch.lu_solve", ARG(1), ARG(2), SELF, false));
-}
+KILN_COMPOSITE(lu_solve) { return solve_from(r, "torch.lu_solve", ARG(1), ARG(2), SELF, false); }
 
 /* -- With a number for the failure instead of the failure -- */
 
@@ -314,21 +302,20 @@ KILN_COMPOSITE(linalg_cholesky_ex) {
   kiln_tensor *infos;
   const bool upper = kiln_arg_bool(args, 1);
   kiln_tensor *t = upper ? kiln__la_adjoint(r, SELF) : SELF;
-  if (!kiln__la_read(r, "linalg.cholesky_ex", t, true, &b)) return;
+  if (!kiln__la_read(r, "linalg.cholesky_ex", t, true, &b)) return NULL;
   int64_t *info = new_whole(r, &b, -1, &infos);
   for (int64_t i = 0; info && i < b.count; i++) {
     info[i] = kiln__la_cholesky(b.data + i * b.n * b.n, b.n);
     if (!info[i] || !kiln_arg_bool(args, 2)) continue;
-    KILN_COMPOSITE_FAIL(r,
-                        "linalg.cholesky_ex: The factorization could not be completed because the "
-                        "input is not positive-definite (the leading minor of order %lld is not "
-                        "positive-definite).",
-                        (long long)info[i]);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r,
+        "linalg.cholesky_ex: The factorization could not be completed because the input is not "
+        "positive-definite (the leading minor of order %lld is not positive-definite).",
+        (long long)info[i]);
   }
   t = kiln__la_result(r, b.tensor, b.dtype, false);
-  kiln__composite_give(r, &outs[0], upper ? kiln__composite_copy(r, kiln__la_adjoint(r, t)) : t);
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, infos, KILN_DTYPE_I32));
+  return upper ? kiln__composite_copy(r, kiln__la_adjoint(r, t)) : t;
 }
 /* A's factors and what of them fails; then x of a x = b. */
 static kiln_tensor *solve_with_info(kiln__composite *r, const char *name, kiln_tensor *a,
@@ -338,11 +325,10 @@ static kiln_tensor *solve_with_info(kiln__composite *r, const char *name, kiln_t
   const int64_t *info = kiln_tensor_data(f.info);
   for (int64_t i = 0; check && i < f.b.count; i++) {
     if (!info[i]) continue;
-    KILN_COMPOSITE_FAIL(r,
-                        "%s: The diagonal element %lld is zero, the inversion could not be "
-                        "completed because the input matrix is singular.",
-                        name, (long long)info[i]);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r,
+                               "%s: The diagonal element %lld is zero, the inversion could not be "
+                               "completed because the input matrix is singular.",
+                               name, (long long)info[i]);
   }
   kiln__composite_give(r, info_out, kiln__composite_to(r, f.info, KILN_DTYPE_I32));
   return solve_from(r, name, f.b.tensor, kiln__composite_to(r, f.pivots, KILN_DTYPE_I32), b, false);
@@ -351,9 +337,9 @@ static kiln_tensor *solve_with_info(kiln__composite *r, const char *name, kiln_t
 KILN_COMPOSITE(linalg_inv_ex) {
   const int64_t n = kiln__composite_size(SELF, -1);
   kiln_tensor *eye = KILN_STEP(r, eye, I(n), I(KILN_DTYPE_C128), NONE, NONE, NONE);
-  if (!kiln__la_check(r, "linalg.inv_ex", SELF)) return;
+  if (!kiln__la_check(r, "linalg.inv_ex", SELF)) return NULL;
   kiln_tensor *x = solve_with_info(r, "linalg.inv_ex", SELF, eye, kiln_arg_bool(args, 1), &outs[1]);
-  give(r, &outs[0], x, kiln_tensor_dtype(SELF));
+  return rounded(r, x, kiln_tensor_dtype(SELF));
 }
 /* A, B, left, check_errors -> result, info */
 KILN_COMPOSITE(linalg_solve_ex) {
@@ -369,7 +355,7 @@ KILN_COMPOSITE(linalg_solve_ex) {
       solve_with_info(r, "torch.linalg.solve_ex", a, b, kiln_arg_bool(args, 3), &outs[1]);
   if (!left) x = kiln__la_turned(r, x);
   if (vector) x = KILN_STEP(r, squeeze_dim, T(x), I(-1));
-  give(r, &outs[0], x, kiln_tensor_dtype(SELF));
+  return rounded(r, x, kiln_tensor_dtype(SELF));
 }
 
 /* -- Cholesky's factor, triangles -- */
@@ -378,24 +364,20 @@ KILN_COMPOSITE(linalg_solve_ex) {
 KILN_COMPOSITE(cholesky_solve) {
   kiln_tensor *low = kiln_arg_bool(args, 2) ? kiln__la_adjoint(r, ARG(1)) : ARG(1);
   kiln_tensor *y = kiln__la_solve(r, "cholesky_solve", low, SELF, true, false, false);
-  kiln__composite_give(
-      r, outs, kiln__la_solve(r, "cholesky_solve", kiln__la_adjoint(r, low), y, true, true, false));
+  return kiln__la_solve(r, "cholesky_solve", kiln__la_adjoint(r, low), y, true, true, false);
 }
 KILN_COMPOSITE(cholesky_inverse) {
   kiln_tensor *low = kiln_arg_bool(args, 1) ? kiln__la_adjoint(r, SELF) : SELF;
   kiln_tensor *eye = KILN_STEP(r, eye, I(kiln__composite_size(SELF, -1)),
                                I(kiln_tensor_dtype(SELF)), NONE, NONE, NONE);
   kiln_tensor *y = kiln__la_solve(r, "cholesky_inverse", low, eye, true, false, false);
-  kiln__composite_give(
-      r, outs,
-      kiln__la_solve(r, "cholesky_inverse", kiln__la_adjoint(r, low), y, true, true, false));
+  return kiln__la_solve(r, "cholesky_inverse", kiln__la_adjoint(r, low), y, true, true, false);
 }
 /* self (b), A, upper, transpose, unitriangular -> solution, A's copy */
 KILN_COMPOSITE(triangular_solve) {
   const bool turn = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
   kiln_tensor *a = turn ? kiln__la_turned(r, ARG(1)) : ARG(1);
-  kiln__composite_give(
-      r, &outs[0],
-      kiln__la_solve(r, "triangular_solve", a, SELF, true, upper != turn, kiln_arg_bool(args, 4)));
   kiln__composite_give(r, &outs[1], KILN_STEP(r, clone, args[1], NONE));
+  return kiln__la_solve(r, "triangular_solve", a, SELF, true, upper != turn,
+                        kiln_arg_bool(args, 4));
 }

@@ -119,14 +119,14 @@ static int64_t factor(const ldl *f, int64_t *pivot) {
   }
   return info;
 }
-static void give_factors(kiln__composite *r, const char *name, const kiln_ivalue *args, bool check,
-                         bool with_info, kiln_ivalue *outs) {
+static kiln_tensor *give_factors(kiln__composite *r, const char *name, const kiln_ivalue *args,
+                                 bool check, bool with_info, kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *pivots, *infos;
-  if (!kiln__la_read(r, name, SELF, true, &b)) return;
+  if (!kiln__la_read(r, name, SELF, true, &b)) return NULL;
   int64_t *pivot = kiln__composite_new(r, KILN_DTYPE_I64, b.rank - 1, b.sizes, &pivots);
   int64_t *info = kiln__composite_new(r, KILN_DTYPE_I64, b.rank - 2, b.sizes, &infos);
-  if (r->status) return;
+  if (r->status) return NULL;
   const bool hermitian = kiln_arg_bool(args, 1) && kiln_dtype_is_complex(b.dtype);
   for (int64_t i = 0; i < b.count; i++) {
     const ldl f = {b.data + i * b.n * b.n, b.n, hermitian};
@@ -135,23 +135,23 @@ static void give_factors(kiln__composite *r, const char *name, const kiln_ivalue
       if (e / b.n < e % b.n) f.a[e] = (z){0, 0};
     }
     if (!check || !info[i]) continue;
-    KILN_COMPOSITE_FAIL(r,
-                        "%s: The factorization could not be completed because the input is "
-                        "singular: D[%lld,%lld] is zero",
-                        name, (long long)info[i], (long long)info[i]);
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "%s: The factorization could not be completed because the input is "
+                               "singular: D[%lld,%lld] is zero",
+                               name, (long long)info[i], (long long)info[i]);
   }
   kiln__composite_give(r, &outs[0], kiln__la_result(r, b.tensor, b.dtype, false));
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, pivots, KILN_DTYPE_I32));
   if (with_info) kiln__composite_give(r, &outs[2], kiln__composite_to(r, infos, KILN_DTYPE_I32));
+  return NULL;
 }
 /* self, hermitian -> LD, pivots */
 KILN_COMPOSITE(linalg_ldl_factor) {
-  give_factors(r, "torch.linalg.ldl_factor", args, true, false, outs);
+  return give_factors(r, "torch.linalg.ldl_factor", args, true, false, outs);
 }
 /* self, hermitian, check_errors -> LD, pivots, info */
 KILN_COMPOSITE(linalg_ldl_factor_ex) {
-  give_factors(r, "torch.linalg.ldl_factor_ex", args, kiln_arg_bool(args, 2), true, outs);
+  return give_factors(r, "torch.linalg.ldl_factor_ex", args, kiln_arg_bool(args, 2), true, outs);
 }
 
 /* -- Solutions: x [n, m] in place -- */
@@ -196,8 +196,7 @@ static bool check_pivots(kiln__composite *r, const int64_t *pivot, int64_t n) {
       k += pair;
       continue;
     }
-    KILN_COMPOSITE_FAIL(r, "torch.linalg.ldl_solve: pivots out of range");
-    return false;
+    return KILN_COMPOSITE_FAIL(r, "torch.linalg.ldl_solve: pivots out of range");
   }
   return true;
 }
@@ -207,17 +206,15 @@ KILN_COMPOSITE(linalg_ldl_solve) {
   kiln_tensor *factors = SELF, *pivots = ARG(1), *b = ARG(2), *dense;
   kiln__la_batch left, right;
   const int rank = kiln_tensor_rank(factors);
-  if (!kiln__la_read(r, name, factors, true, &left)) return;
+  if (!kiln__la_read(r, name, factors, true, &left)) return NULL;
   bool fits =
       kiln_tensor_rank(b) >= 2 && kiln_tensor_rank(pivots) == rank - 1 &&
       memcmp(kiln_tensor_sizes(pivots), left.sizes, sizeof(int64_t) * (size_t)(rank - 1)) == 0;
   if (!fits || kiln__composite_size(b, -2) != left.n) {
-    KILN_COMPOSITE_FAIL(r, "%s: Expected LD, pivots and B of fitting shapes", name);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "%s: Expected LD, pivots and B of fitting shapes", name);
   }
   if (kiln_tensor_dtype(b) != left.dtype) {
-    KILN_COMPOSITE_FAIL(r, "%s: LD and B must have the same dtype", name);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "%s: LD and B must have the same dtype", name);
   }
   pivots = KILN_STEP(r, unsqueeze, T(pivots), I(-1)); /* so that batches broadcast */
   kiln__la_share(r, &factors, &b);
@@ -225,13 +222,13 @@ KILN_COMPOSITE(linalg_ldl_solve) {
   const int64_t *pivot = kiln__composite_read(r, pivots, KILN_DTYPE_I64, &dense);
   if (!pivot || !kiln__la_read(r, name, factors, true, &left) ||
       !kiln__la_read(r, name, b, false, &right)) {
-    return;
+    return NULL;
   }
   const bool hermitian = kiln_arg_bool(args, 3) && kiln_dtype_is_complex(left.dtype);
   for (int64_t i = 0; i < right.count; i++) {
     const ldl f = {left.data + i * left.n * left.n, left.n, hermitian};
-    if (!check_pivots(r, pivot + i * left.n, left.n)) return;
+    if (!check_pivots(r, pivot + i * left.n, left.n)) return NULL;
     solve(&f, pivot + i * left.n, right.data + i * left.n * right.n, right.n);
   }
-  kiln__composite_give(r, outs, kiln__la_result(r, right.tensor, right.dtype, false));
+  return kiln__la_result(r, right.tensor, right.dtype, false);
 }

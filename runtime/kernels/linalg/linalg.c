@@ -28,8 +28,7 @@ bool kiln__la_read(kiln__composite *r, const char *name, kiln_tensor *t, bool sq
   void *data = NULL;
   if (!kiln__la_check(r, name, t)) return false;
   if (rank < 2) {
-    KILN_COMPOSITE_FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
-    return false;
+    return KILN_COMPOSITE_FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
   }
   *b = (kiln__la_batch){.dtype = kiln_tensor_dtype(t), .rank = rank, .count = 1};
   memcpy(b->sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
@@ -37,11 +36,9 @@ bool kiln__la_read(kiln__composite *r, const char *name, kiln_tensor *t, bool sq
   b->n = b->sizes[rank - 1];
   for (int d = 0; d < rank - 2; d++) b->count *= b->sizes[d];
   if (square && b->m != b->n) {
-    KILN_COMPOSITE_FAIL(r,
-                        "%s: A must be batches of square matrices, but they are %lld by %lld "
-                        "matrices",
-                        name, (long long)b->m, (long long)b->n);
-    return false;
+    return KILN_COMPOSITE_FAIL(
+        r, "%s: A must be batches of square matrices, but they are %lld by %lld matrices", name,
+        (long long)b->m, (long long)b->n);
   }
   b->tensor = kiln__composite_copy(r, kiln__composite_to(r, t, KILN_DTYPE_C128));
   if (!b->tensor || !kiln__composite_ok(r, kiln_tensor_writable_data(b->tensor, &data)))
@@ -99,15 +96,15 @@ kiln_tensor *kiln__la_adjoint(kiln__composite *r, kiln_tensor *t) {
 /* -- Determinants: outs in the order sign, log of the size; or one of them -- */
 
 typedef enum wanted { DET, SLOGDET, LOGDET } wanted;
-static void determinants(kiln__composite *r, const char *name, kiln_tensor *t, wanted what,
-                         kiln_ivalue *outs) {
+static kiln_tensor *determinants(kiln__composite *r, const char *name, kiln_tensor *t, wanted what,
+                                 kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *det, *logs;
-  if (!kiln__la_read(r, name, t, true, &b)) return;
+  if (!kiln__la_read(r, name, t, true, &b)) return NULL;
   int64_t *pivot = kiln__la_pivots(r, b.n);
   z *to = kiln__composite_new(r, KILN_DTYPE_C128, b.rank - 2, b.sizes, &det);
   double *size = kiln__composite_new(r, KILN_DTYPE_F64, b.rank - 2, b.sizes, &logs);
-  if (r->status) return;
+  if (r->status) return NULL;
   for (int64_t i = 0; i < b.count; i++) {
     z *a = b.data + i * b.n * b.n;
     bool odd;
@@ -128,17 +125,17 @@ static void determinants(kiln__composite *r, const char *name, kiln_tensor *t, w
   if (what == LOGDET) { /* NaN for negative ones */
     kiln_tensor *sign = kiln__la_result(r, det, b.dtype, false);
     logs = kiln__composite_to(r, logs, kiln_dtype_real(b.dtype));
-    kiln__composite_give(r, outs, KILN_STEP(r, add, T(KILN_STEP(r, log, T(sign))), T(logs), I(1)));
-    return;
+    return KILN_STEP(r, add, T(KILN_STEP(r, log, T(sign))), T(logs), I(1));
   }
   kiln__composite_give(r, &outs[0], kiln__la_result(r, det, b.dtype, false));
   if (what == SLOGDET) {
     kiln__composite_give(r, &outs[1], kiln__composite_to(r, logs, kiln_dtype_real(b.dtype)));
   }
+  return NULL;
 }
-KILN_COMPOSITE(linalg_det) { determinants(r, "linalg.det", SELF, DET, outs); }
-KILN_COMPOSITE(linalg_slogdet) { determinants(r, "linalg.slogdet", SELF, SLOGDET, outs); }
-KILN_COMPOSITE(logdet) { determinants(r, "logdet", SELF, LOGDET, outs); }
+KILN_COMPOSITE(linalg_det) { return determinants(r, "linalg.det", SELF, DET, outs); }
+KILN_COMPOSITE(linalg_slogdet) { return determinants(r, "linalg.slogdet", SELF, SLOGDET, outs); }
+KILN_COMPOSITE(logdet) { return determinants(r, "logdet", SELF, LOGDET, outs); }
 
 /* -- Solutions -- */
 
@@ -155,20 +152,17 @@ kiln_tensor *kiln__la_inverse(kiln__composite *r, const char *name, kiln_tensor 
     char which[64] = "";
     if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
     if (singular) {
-      KILN_COMPOSITE_FAIL(r,
-                          "%s: %sThe diagonal element %lld is zero, the inversion could not be "
-                          "completed because the input matrix is singular.",
-                          name, which, (long long)singular);
-      return NULL;
+      return KILN_COMPOSITE_FAIL(r,
+                                 "%s: %sThe diagonal element %lld is zero, the inversion could not "
+                                 "be completed because the input matrix is singular.",
+                                 name, which, (long long)singular);
     }
     kiln__la_identity(x, b.n);
     kiln__la_solve_lu(a, b.n, pivot, x, b.n);
   }
   return kiln__la_result(r, result, b.dtype, false);
 }
-KILN_COMPOSITE(linalg_inv) {
-  kiln__composite_give(r, outs, kiln__la_inverse(r, "linalg.inv", SELF));
-}
+KILN_COMPOSITE(linalg_inv) { return kiln__la_inverse(r, "linalg.inv", SELF); }
 
 kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a, kiln_tensor *b,
                             bool triangular, bool upper, bool unit) {
@@ -177,12 +171,9 @@ kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a
   if (!kiln__la_read(r, name, a, true, &left) || !kiln__la_read(r, name, b, false, &right))
     return NULL;
   if (left.n != right.m || left.dtype != right.dtype) {
-    KILN_COMPOSITE_FAIL(r,
-                        "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and "
-                        "%lldx%lld)",
-                        name, (long long)left.m, (long long)left.n, (long long)right.m,
-                        (long long)right.n);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(
+        r, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)",
+        name, (long long)left.m, (long long)left.n, (long long)right.m, (long long)right.n);
   }
   int64_t *pivot = kiln__la_pivots(r, left.n);
   for (int64_t i = 0; !r->status && i < left.count; i++) {
@@ -195,9 +186,8 @@ kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a
     if (kiln__la_lu(m, left.n, left.n, pivot, &odd)) {
       char which[64] = "";
       if (left.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
-      KILN_COMPOSITE_FAIL(r, "torch.%s: %sThe solver failed because the input matrix is singular.",
-                          name, which);
-      return NULL;
+      return KILN_COMPOSITE_FAIL(
+          r, "torch.%s: %sThe solver failed because the input matrix is singular.", name, which);
     }
     kiln__la_solve_lu(m, left.n, pivot, x, right.n);
   }
@@ -212,14 +202,13 @@ KILN_COMPOSITE(linalg_solve) {
       b_rank == 1 || (b_rank == rank - 1 && memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b),
                                                    sizeof(int64_t) * (size_t)b_rank) == 0);
   if (rank < 2) {
-    KILN_COMPOSITE_FAIL(r, "linalg.solve: The input tensor A must have at least 2 dimensions.");
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "linalg.solve: The input tensor A must have at least 2 dimensions.");
   }
   if (vector && !left) {
-    KILN_COMPOSITE_FAIL(r,
-                        "linalg.solve: Vector broadcasting of the left hand side is not supported "
-                        "for left=False.");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r,
+        "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.");
   }
   if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
   if (!left) {
@@ -228,16 +217,15 @@ KILN_COMPOSITE(linalg_solve) {
   }
   kiln_tensor *x = kiln__la_solve(r, "linalg.solve", a, b, false, false, false);
   if (vector) x = KILN_STEP(r, squeeze_dim, T(x), I(-1));
-  kiln__composite_give(r, outs, left ? x : kiln__la_turned(r, x));
+  return left ? x : kiln__la_turned(r, x);
 }
 /* self, B, upper, left, unitriangular */
 KILN_COMPOSITE(linalg_solve_triangular) {
   kiln_tensor *a = SELF, *b = kiln_arg_tensor(args, 1);
   const bool left = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
   if (kiln_tensor_rank(a) < 2 || kiln_tensor_rank(b) < 2) {
-    KILN_COMPOSITE_FAIL(r, "linalg.solve_triangular: The input tensor A must have at least 2 "
-                           "dimensions.");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "linalg.solve_triangular: The input tensor A must have at least 2 dimensions.");
   }
   if (!left) {
     a = kiln__la_turned(r, a);
@@ -245,12 +233,12 @@ KILN_COMPOSITE(linalg_solve_triangular) {
   }
   kiln_tensor *x = kiln__la_solve(r, "linalg.solve_triangular", a, b, true, upper == left,
                                   kiln_arg_bool(args, 4));
-  kiln__composite_give(r, outs, left ? x : kiln__la_turned(r, x));
+  return left ? x : kiln__la_turned(r, x);
 }
 /* self, upper */
 KILN_COMPOSITE(linalg_cholesky) {
   kiln__la_batch b;
-  if (!kiln__la_read(r, "linalg.cholesky", SELF, true, &b)) return;
+  if (!kiln__la_read(r, "linalg.cholesky", SELF, true, &b)) return NULL;
   for (int64_t i = 0; i < b.count; i++) {
     z *a = b.data + i * b.n * b.n;
     for (int64_t k = 0; kiln_arg_bool(args, 1) && k < b.n * b.n; k++) { /* from the upper half */
@@ -260,17 +248,16 @@ KILN_COMPOSITE(linalg_cholesky) {
     char which[64] = "";
     if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
     if (minor) {
-      KILN_COMPOSITE_FAIL(r,
-                          "linalg.cholesky: %sThe factorization could not be completed because the "
-                          "input is not positive-definite (the leading minor of order %lld is not "
-                          "positive-definite).",
-                          which, (long long)minor);
-      return;
+      return KILN_COMPOSITE_FAIL(
+          r,
+          "linalg.cholesky: %sThe factorization could not be completed because the input is not "
+          "positive-definite (the leading minor of order %lld is not positive-definite).",
+          which, (long long)minor);
     }
   }
   kiln_tensor *t = b.tensor;
   if (kiln_arg_bool(args, 1)) t = KILN_STEP(r, conj, T(kiln__la_turned(r, t)));
-  kiln__composite_give(r, outs, kiln__la_result(r, t, b.dtype, false));
+  return kiln__la_result(r, t, b.dtype, false);
 }
 
 /* -- Powers -- */
@@ -279,7 +266,7 @@ KILN_COMPOSITE(linalg_matrix_power) {
   kiln__la_batch b;
   kiln_tensor *t = SELF, *result = NULL;
   int64_t n = kiln_arg_int(args, 1);
-  if (!kiln__la_read(r, "linalg.matrix_power", t, true, &b)) return;
+  if (!kiln__la_read(r, "linalg.matrix_power", t, true, &b)) return NULL;
   if (n < 0) t = kiln__la_inverse(r, "linalg.inv", t);
   for (uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n; rest && !r->status; rest /= 2) {
     if (rest % 2) result = result ? KILN_STEP(r, matmul, T(result), T(t)) : t;
@@ -289,7 +276,7 @@ KILN_COMPOSITE(linalg_matrix_power) {
     for (int64_t i = 0; i < b.count; i++) kiln__la_identity(b.data + i * b.n * b.n, b.n);
     result = kiln__la_result(r, b.tensor, b.dtype, false);
   }
-  kiln__composite_give(r, outs, result == SELF ? kiln__composite_copy(r, result) : result);
+  return result == SELF ? kiln__composite_copy(r, result) : result;
 }
 /* x, N: powers 0 to N - 1 in rows */
 KILN_COMPOSITE(linalg_vander) {
@@ -301,19 +288,19 @@ KILN_COMPOSITE(linalg_vander) {
   } else if (kiln__composite_dtype(t) == KILN_DTYPE_BOOL) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, KILN_DTYPE_BOOL));
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   if (kiln_dtype_is_int(kiln_tensor_dtype(t), true)) t = kiln__composite_to(r, t, KILN_DTYPE_I64);
   t = KILN_STEP(r, unsqueeze, T(t), I(-1));
   int64_t sizes[KILN_MAX_RANK];
   const int rank = kiln__composite_rank(t);
-  if (r->status) return;
+  if (r->status) return NULL;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   sizes[rank - 1] = n - 1;
   kiln_tensor *wide = KILN_STEP(r, expand, T(t), kiln__composite_ints(r, rank, sizes), B(false));
   kiln_tensor *parts[] = {KILN_STEP(r, ones_like, T(t), NONE, NONE, NONE, NONE, NONE),
                           KILN_STEP(r, cumprod, T(wide), I(-1), NONE)};
-  if (r->status) return;
-  kiln__composite_give(r, outs, KILN_STEP(r, cat, kiln__composite_tensors(r, 2, parts), I(-1)));
+  if (r->status) return NULL;
+  return KILN_STEP(r, cat, kiln__composite_tensors(r, 2, parts), I(-1));
 }
 
 /* -- Norms -- */
@@ -355,17 +342,15 @@ static kiln_tensor *values_of(kiln__composite *r, const char *name, kiln_tensor 
 }
 KILN_COMPOSITE(linalg_svdvals) {
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
-  kiln__composite_give(
-      r, outs, kiln__composite_to(r, values_of(r, "linalg.svdvals", SELF), kiln_dtype_real(dtype)));
+  return kiln__composite_to(r, values_of(r, "linalg.svdvals", SELF), kiln_dtype_real(dtype));
 }
 /* ord: number or text; the two dimensions are moved to the end, and kept as 1 where wanted */
 static kiln_tensor *matrix_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue ord,
                                 const int64_t *dim, bool keepdim, kiln_ivalue dtype) {
   const int rank = kiln_tensor_rank(t);
   if (rank < 2) {
-    KILN_COMPOSITE_FAIL(r,
-                        "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(
+        r, "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
   }
   int at[2] = {kiln__composite_dim(r, dim[0], rank), kiln__composite_dim(r, dim[1], rank)};
   if (!r->status && at[0] == at[1]) {
@@ -385,8 +370,7 @@ static kiln_tensor *matrix_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue 
   }
   const bool nuclear = kiln_str_is(name, "nuc");
   if (!nuclear && (text || (fabs(p) != 1 && fabs(p) != 2 && !isinf(p)))) {
-    KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: Order %g not supported.", p);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: Order %g not supported.", p);
   }
   if (!nuclear && fabs(p) != 2) { /* sums of columns or rows, then the greatest or least */
     const int over_dim = fabs(p) == 1 ? at[0] : at[1];
@@ -421,13 +405,12 @@ static kiln_tensor *matrix_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue 
 KILN_COMPOSITE(linalg_matrix_norm) {
   int64_t dim[KILN_MAX_RANK];
   int count;
-  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return NULL;
   if (count != 2) {
-    KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: dim must be a 2-tuple. Got %d dimensions", count);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: dim must be a 2-tuple. Got %d dimensions",
+                               count);
   }
-  kiln__composite_give(r, outs,
-                       matrix_norm(r, SELF, args[1], dim, kiln_arg_bool(args, 3), args[4]));
+  return matrix_norm(r, SELF, args[1], dim, kiln_arg_bool(args, 3), args[4]);
 }
 /* self, ord, dim, keepdim, dtype: of all elements, of a matrix or along dimensions */
 KILN_COMPOSITE(linalg_norm) {
@@ -437,27 +420,20 @@ KILN_COMPOSITE(linalg_norm) {
   int count = rank;
   const bool none = args[1].tag == KILN_TAG_NONE, text = args[1].tag == KILN_TAG_STRING;
   const bool given = !kiln_arg_is_none(args, 2);
-  if (given && !kiln__composite_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return;
+  if (given && !kiln__composite_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return NULL;
   if (text || (!none && count == 2)) {
     if (count != 2) {
-      KILN_COMPOSITE_FAIL(
+      return KILN_COMPOSITE_FAIL(
           r,
-          "linalg.norm: If dim is not specified but ord is, the input must be 1D or "
-          "2D. Got %dD.",
+          "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got %dD.",
           rank);
-      return;
     }
-    kiln__composite_give(r, outs, matrix_norm(r, t, args[1], dim, kiln_arg_bool(args, 3), args[4]));
-    return;
+    return matrix_norm(r, t, args[1], dim, kiln_arg_bool(args, 3), args[4]);
   }
   if (!none && !given && rank != 1) {
-    KILN_COMPOSITE_FAIL(r,
-                        "linalg.norm: If dim is not specified but ord is, the input must be 1D or "
-                        "2D. Got %dD.",
-                        rank);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got %dD.",
+        rank);
   }
-  kiln__composite_give(
-      r, outs,
-      KILN_STEP(r, linalg_vector_norm, T(t), none ? F(2) : args[1], args[2], args[3], args[4]));
+  return KILN_STEP(r, linalg_vector_norm, T(t), none ? F(2) : args[1], args[2], args[3], args[4]);
 }

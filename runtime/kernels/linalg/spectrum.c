@@ -51,10 +51,10 @@ static kiln_tensor *rounded(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype
 /* A, full_matrices, driver -> U, S, Vh */
 KILN_COMPOSITE(linalg_svd) {
   parts p;
-  if (!svd(r, "linalg.svd", SELF, kiln_arg_bool(args, 1), &p)) return;
-  kiln__composite_give(r, &outs[0], rounded(r, p.u, p.dtype));
+  if (!svd(r, "linalg.svd", SELF, kiln_arg_bool(args, 1), &p)) return NULL;
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, p.s, kiln_dtype_real(p.dtype)));
   kiln__composite_give(r, &outs[2], rounded(r, p.vh, p.dtype));
+  return rounded(r, p.u, p.dtype);
 }
 static kiln_tensor *zeros_of(kiln__composite *r, const kiln_tensor *t, int64_t side) {
   int64_t sizes[KILN_MAX_RANK];
@@ -68,14 +68,12 @@ static kiln_tensor *zeros_of(kiln__composite *r, const kiln_tensor *t, int64_t s
 KILN_COMPOSITE(svd) {
   parts p;
   const bool vectors = kiln_arg_bool(args, 2);
-  if (!svd(r, "linalg.svd", SELF, vectors && !kiln_arg_bool(args, 1), &p)) return;
-  kiln__composite_give(
-      r, &outs[0],
-      vectors ? rounded(r, p.u, p.dtype) : zeros_of(r, SELF, kiln__composite_size(SELF, -2)));
+  if (!svd(r, "linalg.svd", SELF, vectors && !kiln_arg_bool(args, 1), &p)) return NULL;
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, p.s, kiln_dtype_real(p.dtype)));
   kiln__composite_give(r, &outs[2],
                        vectors ? rounded(r, kiln__la_adjoint(r, p.vh), p.dtype)
                                : zeros_of(r, SELF, kiln__composite_size(SELF, -1)));
+  return vectors ? rounded(r, p.u, p.dtype) : zeros_of(r, SELF, kiln__composite_size(SELF, -2));
 }
 
 /* -- Eigenvalues -- */
@@ -100,11 +98,10 @@ static bool eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool uppe
       if (upper ? row > c : row < c) a[e] = z_conj(a[c * n + row]);
     }
     if (kiln__la_eigh(a, n, upper, single, w + i * n, v ? v + i * n * n : NULL, room)) continue;
-    KILN_COMPOSITE_FAIL(r,
-                        "%s: The algorithm failed to converge because the input matrix is "
-                        "ill-conditioned or has too many repeated eigenvalues.",
-                        name);
-    return false;
+    return KILN_COMPOSITE_FAIL(r,
+                               "%s: The algorithm failed to converge because the input matrix is "
+                               "ill-conditioned or has too many repeated eigenvalues.",
+                               name);
   }
   *dtype = b.dtype;
   return true;
@@ -113,71 +110,70 @@ static bool eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool uppe
 static bool read_side(kiln__composite *r, const char *name, kiln_str side, bool *upper) {
   *upper = kiln_str_is(side, "U") || kiln_str_is(side, "u");
   if (*upper || kiln_str_is(side, "L") || kiln_str_is(side, "l")) return true;
-  KILN_COMPOSITE_FAIL(r, "Expected UPLO argument to be 'L' or 'U', but got " KILN_STR_FMT " (%s)",
-                      KILN_STR_ARG(side), name);
-  return false;
+  return KILN_COMPOSITE_FAIL(
+      r, "Expected UPLO argument to be 'L' or 'U', but got " KILN_STR_FMT " (%s)",
+      KILN_STR_ARG(side), name);
 }
-static void give_eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool upper,
-                      bool with_vectors, kiln_ivalue *outs) {
+static kiln_tensor *give_eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool upper,
+                              bool with_vectors, kiln_ivalue *outs) {
   kiln_tensor *w, *v = NULL;
   kiln_dtype dtype;
-  if (!eigh(r, name, t, upper, &w, with_vectors ? &v : NULL, &dtype)) return;
-  kiln__composite_give(r, &outs[0], kiln__composite_to(r, w, kiln_dtype_real(dtype)));
+  if (!eigh(r, name, t, upper, &w, with_vectors ? &v : NULL, &dtype)) return NULL;
   if (v) kiln__composite_give(r, &outs[1], rounded(r, v, dtype));
+  return kiln__composite_to(r, w, kiln_dtype_real(dtype));
 }
 KILN_COMPOSITE(linalg_eigh) {
   bool upper;
-  if (!read_side(r, "linalg.eigh", kiln_arg_str(args, 1), &upper)) return;
-  give_eigh(r, "linalg.eigh", SELF, upper, true, outs);
+  if (!read_side(r, "linalg.eigh", kiln_arg_str(args, 1), &upper)) return NULL;
+  return give_eigh(r, "linalg.eigh", SELF, upper, true, outs);
 }
 KILN_COMPOSITE(linalg_eigvalsh) {
   bool upper;
-  if (!read_side(r, "linalg.eigvalsh", kiln_arg_str(args, 1), &upper)) return;
-  give_eigh(r, "linalg.eigvalsh", SELF, upper, false, outs);
+  if (!read_side(r, "linalg.eigvalsh", kiln_arg_str(args, 1), &upper)) return NULL;
+  return give_eigh(r, "linalg.eigvalsh", SELF, upper, false, outs);
 }
 /* self, eigenvectors, upper */
 KILN_COMPOSITE(symeig) {
   const bool vectors = kiln_arg_bool(args, 1);
   const int64_t zero = 0;
   kiln_tensor *none;
-  give_eigh(r, "symeig", SELF, kiln_arg_bool(args, 2), vectors, outs);
   if (!vectors && kiln__composite_new(r, kiln_tensor_dtype(SELF), 1, &zero, &none)) {
     kiln__composite_give(r, &outs[1], none);
   }
+  return give_eigh(r, "symeig", SELF, kiln_arg_bool(args, 2), vectors, outs);
 }
 /* Complex values and vectors. */
-static void eig(kiln__composite *r, const char *name, kiln_tensor *t, bool with_vectors,
-                kiln_ivalue *outs) {
+static kiln_tensor *eig(kiln__composite *r, const char *name, kiln_tensor *t, bool with_vectors,
+                        kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *values, *vectors = NULL, *scratch;
-  if (!kiln__la_read(r, name, t, true, &b)) return;
+  if (!kiln__la_read(r, name, t, true, &b)) return NULL;
   const int64_t n = b.n, room_size = 2 * n * n + 2 * n;
   const bool real = !kiln_dtype_is_complex(b.dtype);
   const bool single = kiln_dtype_real(b.dtype) == KILN_DTYPE_F32;
   z *w = new_like(r, &b, KILN_DTYPE_C128, n, -1, &values);
   z *v = with_vectors ? new_like(r, &b, KILN_DTYPE_C128, n, n, &vectors) : NULL;
   z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
-  if (r->status) return;
+  if (r->status) return NULL;
   for (int64_t i = 0; i < b.count * n * n; i++) {
     if (isfinite(b.data[i].re) && isfinite(b.data[i].im)) continue;
-    KILN_COMPOSITE_FAIL(r, "torch.%s: input tensor should not contain infs or NaNs.", name);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "torch.%s: input tensor should not contain infs or NaNs.", name);
   }
   for (int64_t i = 0; i < b.count; i++) {
     z *vectors_of = v ? v + i * n * n : NULL;
     z *a = b.data + i * n * n;
     if (real ? !kiln__la_eig_real(a, n, single, w + i * n, vectors_of, room)
              : !kiln__la_eig(a, n, w + i * n, vectors_of, room)) {
-      KILN_COMPOSITE_FAIL(r, "%s: The algorithm failed to converge.", name);
-      return;
+      return KILN_COMPOSITE_FAIL(r, "%s: The algorithm failed to converge.", name);
     }
   }
   const kiln_dtype dtype = single ? KILN_DTYPE_C64 : KILN_DTYPE_C128;
   kiln__composite_give(r, &outs[0], rounded(r, values, dtype));
   if (v) kiln__composite_give(r, &outs[1], rounded(r, vectors, dtype));
+  return NULL;
 }
-KILN_COMPOSITE(linalg_eig) { eig(r, "linalg.eig", SELF, true, outs); }
-KILN_COMPOSITE(linalg_eigvals) { eig(r, "linalg.eigvals", SELF, false, outs); }
+KILN_COMPOSITE(linalg_eig) { return eig(r, "linalg.eig", SELF, true, outs); }
+KILN_COMPOSITE(linalg_eigvals) { return eig(r, "linalg.eigvals", SELF, false, outs); }
 
 /* -- Ranks, pseudo-inverses -- */
 
@@ -228,31 +224,31 @@ static kiln_tensor *magnitudes(kiln__composite *r, const char *name, kiln_tensor
   if (!eigh(r, name, t, false, &w, NULL, dtype)) return NULL;
   return KILN_STEP(r, abs, T(w));
 }
-static void matrix_rank(kiln__composite *r, kiln_tensor *t, const tolerance *tol, bool hermitian,
-                        kiln_ivalue *outs) {
+static kiln_tensor *matrix_rank(kiln__composite *r, kiln_tensor *t, const tolerance *tol,
+                                bool hermitian) {
   kiln_dtype dtype = kiln_tensor_dtype(t);
   kiln_tensor *s = magnitudes(r, "linalg.matrix_rank", t, hermitian, &dtype);
   kiln_tensor *kept = KILN_STEP(r, gt, T(s), T(threshold(r, s, tol, t, dtype)));
-  kiln__composite_give(r, outs, KILN_STEP(r, sum_dim, T(kept), INTS(-1), B(false), NONE));
+  return KILN_STEP(r, sum_dim, T(kept), INTS(-1), B(false), NONE);
 }
 /* self, tol, hermitian: tol is absolute */
 KILN_COMPOSITE(linalg_matrix_rank) {
   const tolerance tol = {args[1], F(0)};
-  matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 2), outs);
+  return matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 2));
 }
 /* self, atol, rtol, hermitian */
 KILN_COMPOSITE(linalg_matrix_rank_atol_rtol) {
   const tolerance tol = {args[1], args[2]};
-  matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 3), outs);
+  return matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 3));
 }
 /* self, tol, symmetric; self, symmetric */
 KILN_COMPOSITE(matrix_rank_tol) {
   const tolerance tol = {args[1], F(0)};
-  matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 2), outs);
+  return matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 2));
 }
 KILN_COMPOSITE(matrix_rank) {
   const tolerance tol = {NONE, NONE};
-  matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 1), outs);
+  return matrix_rank(r, SELF, &tol, kiln_arg_bool(args, 1));
 }
 /* v s^-1 u^H of what is above the threshold, in complex doubles. */
 static kiln_tensor *pseudo_inverse(kiln__composite *r, const char *name, kiln_tensor *t,
@@ -274,25 +270,25 @@ static kiln_tensor *pseudo_inverse(kiln__composite *r, const char *name, kiln_te
       KILN_STEP(r, mul, T(kiln__la_adjoint(r, vh)), T(KILN_STEP(r, unsqueeze, T(over), I(-2))));
   return KILN_STEP(r, matmul, T(v), T(kiln__la_adjoint(r, u)));
 }
-static void give_pinv(kiln__composite *r, kiln_tensor *t, const tolerance *tol, bool hermitian,
-                      kiln_ivalue *outs) {
+static kiln_tensor *give_pinv(kiln__composite *r, kiln_tensor *t, const tolerance *tol,
+                              bool hermitian) {
   kiln_dtype dtype = kiln_tensor_dtype(t);
   kiln_tensor *x = pseudo_inverse(r, "linalg.pinv", t, tol, hermitian, &dtype);
-  kiln__composite_give(r, outs, rounded(r, x, dtype));
+  return rounded(r, x, dtype);
 }
 /* self, rcond (relative; a number or tensor), hermitian */
 KILN_COMPOSITE(linalg_pinv) {
   const tolerance tol = {F(0), args[1]};
-  give_pinv(r, SELF, &tol, kiln_arg_bool(args, 2), outs);
+  return give_pinv(r, SELF, &tol, kiln_arg_bool(args, 2));
 }
 KILN_COMPOSITE(pinverse) {
   const tolerance tol = {F(0), args[1]};
-  give_pinv(r, SELF, &tol, false, outs);
+  return give_pinv(r, SELF, &tol, false);
 }
 /* self, atol, rtol, hermitian */
 KILN_COMPOSITE(linalg_pinv_atol_rtol) {
   const tolerance tol = {args[1], args[2]};
-  give_pinv(r, SELF, &tol, kiln_arg_bool(args, 3), outs);
+  return give_pinv(r, SELF, &tol, kiln_arg_bool(args, 3));
 }
 
 /* -- Condition numbers -- */
@@ -303,35 +299,30 @@ KILN_COMPOSITE(linalg_cond) {
   const double p = text || none ? 2 : kiln__number(args[1]).f;
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   const kiln_ivalue dims = INTS(-2, -1);
-  if (!kiln__la_check(r, "linalg.cond", SELF)) return;
+  if (!kiln__la_check(r, "linalg.cond", SELF)) return NULL;
   if (kiln_tensor_rank(SELF) < 2) {
-    KILN_COMPOSITE_FAIL(r, "linalg.cond: The input tensor A must have at least 2 dimensions.");
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "linalg.cond: The input tensor A must have at least 2 dimensions.");
   }
   if (!text && fabs(p) == 2) {
     parts s;
-    if (!svd(r, "linalg.cond", SELF, false, &s)) return;
+    if (!svd(r, "linalg.cond", SELF, false, &s)) return NULL;
     if (kiln__composite_size(s.s, -1) == 0) {
-      kiln__composite_give(
-          r, outs,
-          kiln__composite_to(r, KILN_STEP(r, sum_dim, T(s.s), INTS(-1), B(false), NONE),
-                             kiln_dtype_real(dtype)));
-      return;
+      return kiln__composite_to(r, KILN_STEP(r, sum_dim, T(s.s), INTS(-1), B(false), NONE),
+                                kiln_dtype_real(dtype));
     }
     kiln_tensor *top = KILN_STEP(r, select, T(s.s), I(-1), I(0));
     kiln_tensor *low = KILN_STEP(r, select, T(s.s), I(-1), I(-1));
     kiln_tensor *ratio =
         p > 0 ? KILN_STEP(r, div, T(top), T(low)) : KILN_STEP(r, div, T(low), T(top));
-    kiln__composite_give(r, outs, kiln__composite_to(r, ratio, kiln_dtype_real(dtype)));
-    return;
+    return kiln__composite_to(r, ratio, kiln_dtype_real(dtype));
   }
   if (kiln__composite_size(SELF, -1) != kiln__composite_size(SELF, -2)) {
-    KILN_COMPOSITE_FAIL(
-        r,
-        "linalg.cond(ord=%g): A must be batches of square matrices, but they are %lld "
-        "by %lld matrices",
-        p, (long long)kiln__composite_size(SELF, -2), (long long)kiln__composite_size(SELF, -1));
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "linalg.cond(ord=%g): A must be batches of square matrices, but "
+                               "they are %lld by %lld matrices",
+                               p, (long long)kiln__composite_size(SELF, -2),
+                               (long long)kiln__composite_size(SELF, -1));
   }
   const kiln_dtype wide = kiln_dtype_is_complex(dtype) ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
   kiln_tensor *a = kiln__composite_to(r, SELF, wide);
@@ -341,7 +332,7 @@ KILN_COMPOSITE(linalg_cond) {
   kiln_tensor *other = KILN_STEP(r, linalg_matrix_norm, T(both[0]), args[1], dims, B(false), NONE);
   kiln_tensor *result = KILN_STEP(r, mul, T(norm), T(other));
   result = KILN_STEP(r, nan_to_num, T(result), F(INFINITY), F(INFINITY), F(-INFINITY));
-  kiln__composite_give(r, outs, kiln__composite_to(r, result, kiln_dtype_real(dtype)));
+  return kiln__composite_to(r, result, kiln_dtype_real(dtype));
 }
 
 /* -- Least squares -- */
@@ -355,13 +346,11 @@ KILN_COMPOSITE(linalg_lstsq) {
       args[3].tag == KILN_TAG_STRING ? kiln_string_view(args[3].u.string) : KILN_STR("gelsy");
   const bool gels = kiln_str_is(driver, "gels"), plain = kiln_str_is(driver, "gelsy");
   if (!gels && !plain && !kiln_str_is(driver, "gelsd") && !kiln_str_is(driver, "gelss")) {
-    KILN_COMPOSITE_FAIL(r, "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, "
-                           "gelsd, gelss)");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");
   }
   if (rank < 2) {
-    KILN_COMPOSITE_FAIL(r, "torch.linalg.lstsq: input must have at least 2 dimensions.");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "torch.linalg.lstsq: input must have at least 2 dimensions.");
   }
   const bool vector = kiln_tensor_rank(b) == rank - 1;
   if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
@@ -375,7 +364,7 @@ KILN_COMPOSITE(linalg_lstsq) {
   kiln_dtype dtype = kiln_tensor_dtype(a);
   kiln_tensor *inverse = pseudo_inverse(r, "torch.linalg.lstsq", a, &tol, false, &dtype);
   kiln_tensor *x = KILN_STEP(r, matmul, T(inverse), T(kiln__composite_to(r, b, KILN_DTYPE_C128)));
-  if (!svd(r, "torch.linalg.lstsq", a, false, &p)) return;
+  if (!svd(r, "torch.linalg.lstsq", a, false, &p)) return NULL;
   kiln_tensor *kept = KILN_STEP(r, gt, T(p.s), T(threshold(r, p.s, &tol, a, dtype)));
   kiln_tensor *ranks = KILN_STEP(r, sum_dim, T(kept), INTS(-1), B(false), NONE);
   bool full = !r->status && m > n && !plain; /* gelsy leaves them out */
@@ -399,6 +388,7 @@ KILN_COMPOSITE(linalg_lstsq) {
   kiln__composite_give(r, &outs[1], residuals);
   kiln__composite_give(r, &outs[2], gels ? none : ranks);
   kiln__composite_give(r, &outs[3], gels || plain ? empty : kiln__composite_to(r, p.s, real));
+  return NULL;
 }
 
 /* -- Roots -- */
@@ -408,28 +398,26 @@ KILN_COMPOSITE(linalg_polar) {
   const int64_t m = kiln__composite_size(SELF, -2), n = kiln__composite_size(SELF, -1);
   parts p;
   if (kiln_tensor_rank(SELF) >= 2 && m < n) {
-    KILN_COMPOSITE_FAIL(
-        r,
-        "linalg.polar: input must have at least as many rows as columns, but got %lld "
-        "by %lld matrices",
-        (long long)m, (long long)n);
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "linalg.polar: input must have at least as many rows as columns, "
+                               "but got %lld by %lld matrices",
+                               (long long)m, (long long)n);
   }
-  if (!svd(r, "linalg.polar", SELF, false, &p)) return;
+  if (!svd(r, "linalg.polar", SELF, false, &p)) return NULL;
   kiln_tensor *v = kiln__la_adjoint(r, p.vh), *u = KILN_STEP(r, matmul, T(p.u), T(p.vh));
   v = KILN_STEP(r, mul, T(v), T(KILN_STEP(r, unsqueeze, T(p.s), I(-2))));
-  kiln__composite_give(r, &outs[0], rounded(r, u, p.dtype));
   kiln__composite_give(r, &outs[1], rounded(r, KILN_STEP(r, matmul, T(v), T(p.vh)), p.dtype));
+  return rounded(r, u, p.dtype);
 }
 /* The root of a Hermitian matrix; negative eigenvalues count as 0. */
 KILN_COMPOSITE(linalg_matrix_sqrth) {
   kiln_tensor *w, *v;
   kiln_dtype dtype;
-  if (!eigh(r, "linalg.matrix_sqrth", SELF, false, &w, &v, &dtype)) return;
+  if (!eigh(r, "linalg.matrix_sqrth", SELF, false, &w, &v, &dtype)) return NULL;
   w = KILN_STEP(r, sqrt, T(KILN_STEP(r, clamp_min, T(w), I(0))));
   kiln_tensor *scaled = KILN_STEP(r, mul, T(v), T(KILN_STEP(r, unsqueeze, T(w), I(-2))));
   kiln_tensor *root = KILN_STEP(r, matmul, T(scaled), T(kiln__la_adjoint(r, v)));
-  kiln__composite_give(r, outs, rounded(r, root, dtype));
+  return rounded(r, root, dtype);
 }
 
 /* -- Exponentials: Taylor's series of a scaled matrix, squared (Higham, 2005, without Pade) -- */
@@ -471,9 +459,9 @@ KILN_COMPOSITE(linalg_matrix_exp) {
   const kiln_dtype low = kiln_tensor_dtype(SELF);
   const bool half = low == KILN_DTYPE_F16 || low == KILN_DTYPE_BF16;
   kiln_tensor *t = half ? kiln__composite_to(r, SELF, KILN_DTYPE_F32) : SELF;
-  if (!kiln__la_read(r, "linalg.matrix_exp", t, true, &b)) return;
+  if (!kiln__la_read(r, "linalg.matrix_exp", t, true, &b)) return NULL;
   const int64_t size = 2 * b.n * b.n;
   z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &size, &scratch);
   for (int64_t i = 0; room && i < b.count; i++) exponential(b.data + i * b.n * b.n, b.n, room);
-  kiln__composite_give(r, outs, rounded(r, b.tensor, low));
+  return rounded(r, b.tensor, low);
 }

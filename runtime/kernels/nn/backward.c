@@ -5,14 +5,12 @@
 #define ARG(i) kiln_arg_tensor(args, i)
 
 /* grad_output, output, dim, input_dtype; of F16 and BF16 in F32. */
-static void softmax_backward(kiln__composite *r, const kiln_ivalue *args, bool of_log,
-                             kiln_ivalue *outs) {
+static kiln_tensor *softmax_backward(kiln__composite *r, const kiln_ivalue *args, bool of_log) {
   const kiln_dtype own = kiln_tensor_dtype(ARG(1)), wanted = (kiln_dtype)kiln_arg_int(args, 3);
   const kiln_dtype wide = own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16 ? KILN_DTYPE_F32 : own;
   if (!kiln_dtype_is_valid(kiln_arg_int(args, 3)) ||
       !kiln__composite_ok(r, kiln__check_dtype(r->call, wanted))) {
-    KILN_COMPOSITE_FAIL(r, "softmax_backward_data: input_dtype is no dtype of numbers");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "softmax_backward_data: input_dtype is no dtype of numbers");
   }
   kiln_tensor *grad = kiln__composite_to(r, SELF, wide),
               *output = kiln__composite_to(r, ARG(1), wide);
@@ -21,15 +19,15 @@ static void softmax_backward(kiln__composite *r, const kiln_ivalue *args, bool o
   if (of_log) output = KILN_STEP(r, exp, T(output));
   kiln_tensor *part = KILN_STEP(r, mul, T(output), T(sum));
   part = KILN_STEP(r, sub, T(each), T(part), I(1));
-  kiln__composite_give(r, outs, kiln__composite_to(r, part, wanted));
+  return kiln__composite_to(r, part, wanted);
 }
-KILN_COMPOSITE(_softmax_backward_data) { softmax_backward(r, args, false, outs); }
-KILN_COMPOSITE(_log_softmax_backward_data) { softmax_backward(r, args, true, outs); }
+KILN_COMPOSITE(_softmax_backward_data) { return softmax_backward(r, args, false); }
+KILN_COMPOSITE(_log_softmax_backward_data) { return softmax_backward(r, args, true); }
 
 /* grad_output, mask, scale */
 KILN_COMPOSITE(native_dropout_backward) {
   kiln_tensor *kept = KILN_STEP(r, mul, T(SELF), args[1]);
-  kiln__composite_give(r, outs, KILN_STEP(r, mul, T(kept), args[2]));
+  return KILN_STEP(r, mul, T(kept), args[2]);
 }
 
 /* grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices: each gradient goes
@@ -40,9 +38,8 @@ KILN_COMPOSITE(max_pool2d_with_indices_backward) {
   if ((rank != 3 && rank != 4) || kiln_tensor_rank(grad) != rank ||
       kiln_tensor_rank(places) != rank || kiln_tensor_dtype(grad) != kiln_tensor_dtype(t) ||
       grad->numel != places->numel) {
-    KILN_COMPOSITE_FAIL(r,
-                        "max_pool2d_with_indices_backward: gradient, input and indices do not fit");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "max_pool2d_with_indices_backward: gradient, input and indices do not fit");
   }
   int64_t images = 1;
   for (int d = 0; d < rank - 2; d++) images *= kiln_tensor_sizes(t)[d];
@@ -53,5 +50,5 @@ KILN_COMPOSITE(max_pool2d_with_indices_backward) {
   grad = kiln__composite_reshape(r, grad, 2, (const int64_t[]){images, pooled});
   places = kiln__composite_reshape(r, places, 2, (const int64_t[]){images, pooled});
   flat = KILN_STEP(r, scatter_add, T(flat), I(1), T(places), T(grad));
-  kiln__composite_give(r, outs, kiln__composite_reshape(r, flat, rank, kiln_tensor_sizes(t)));
+  return kiln__composite_reshape(r, flat, rank, kiln_tensor_sizes(t));
 }

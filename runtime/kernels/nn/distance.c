@@ -12,8 +12,7 @@ static kiln_tensor *norm_of(kiln__composite *r, kiln_tensor *t, kiln_ivalue p, i
 }
 KILN_COMPOSITE(dist) {
   kiln_tensor *t = KILN_STEP(r, sub, T(SELF), T(OTHER), I(1));
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, linalg_vector_norm, T(t), args[2], NONE, B(false), NONE));
+  return KILN_STEP(r, linalg_vector_norm, T(t), args[2], NONE, B(false), NONE);
 }
 static kiln_tensor *pair_distance(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kiln_ivalue p,
                                   kiln_ivalue eps, bool keep) {
@@ -22,28 +21,25 @@ static kiln_tensor *pair_distance(kiln__composite *r, kiln_tensor *a, kiln_tenso
   return norm_of(r, t, p, -1, keep);
 }
 KILN_COMPOSITE(pairwise_distance) {
-  kiln__composite_give(r, outs,
-                       pair_distance(r, SELF, OTHER, args[2], args[3], kiln_arg_bool(args, 4)));
+  return pair_distance(r, SELF, OTHER, args[2], args[3], kiln_arg_bool(args, 4));
 }
 /* x1 [..., P, M], x2 [..., R, M], p */
 KILN_COMPOSITE(cdist) {
   const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(OTHER);
   if (ra < 2 || rb < 2 || kiln__composite_size(SELF, -1) != kiln__composite_size(OTHER, -1)) {
-    KILN_COMPOSITE_FAIL(r, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
-                        (long long)kiln__composite_size(SELF, -1),
-                        (long long)kiln__composite_size(OTHER, -1));
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
+        (long long)kiln__composite_size(SELF, -1), (long long)kiln__composite_size(OTHER, -1));
   }
   kiln_tensor *a = KILN_STEP(r, unsqueeze, T(SELF), I(-2));
   kiln_tensor *b = KILN_STEP(r, unsqueeze, T(OTHER), I(-3));
-  kiln__composite_give(r, outs,
-                       norm_of(r, KILN_STEP(r, sub, T(a), T(b), I(1)), args[2], -1, false));
+  return norm_of(r, KILN_STEP(r, sub, T(a), T(b), I(1)), args[2], -1, false);
 }
 KILN_COMPOSITE(pdist) {
   const int64_t n = kiln__composite_size(SELF, 0);
   if (kiln_tensor_rank(SELF) != 2) {
-    KILN_COMPOSITE_FAIL(r, "pdist only supports 2D tensors, got: %dD", kiln_tensor_rank(SELF));
-    return;
+    return KILN_COMPOSITE_FAIL(r, "pdist only supports 2D tensors, got: %dD",
+                               kiln_tensor_rank(SELF));
   }
   kiln_tensor *mask = KILN_STEP(r, ones, INTS(n, n), I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
   mask = KILN_STEP(r, nonzero, T(KILN_STEP(r, triu, T(mask), I(1))));
@@ -51,8 +47,7 @@ KILN_COMPOSITE(pdist) {
       KILN_STEP(r, index_select, T(SELF), I(0), T(KILN_STEP(r, select, T(mask), I(1), I(0))));
   kiln_tensor *b =
       KILN_STEP(r, index_select, T(SELF), I(0), T(KILN_STEP(r, select, T(mask), I(1), I(1))));
-  kiln__composite_give(r, outs,
-                       norm_of(r, KILN_STEP(r, sub, T(a), T(b), I(1)), args[1], -1, false));
+  return norm_of(r, KILN_STEP(r, sub, T(a), T(b), I(1)), args[1], -1, false);
 }
 /* x1, x2, dim, eps: each is divided by its norm, which is at least eps */
 static kiln_tensor *similarity(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, int64_t dim,
@@ -71,12 +66,11 @@ KILN_COMPOSITE(cosine_similarity) {
   if (!kiln__composite_ok(
           r, kiln_broadcast(kiln_tensor_rank(a), kiln_tensor_sizes(a), kiln_tensor_rank(b),
                             kiln_tensor_sizes(b), &rank, sizes))) {
-    return;
+    return NULL;
   }
   a = KILN_STEP(r, expand, T(a), kiln__composite_ints(r, rank, sizes), B(false));
   b = KILN_STEP(r, expand, T(b), kiln__composite_ints(r, rank, sizes), B(false));
-  kiln__composite_give(r, outs,
-                       similarity(r, a, b, kiln_arg_int(args, 2), kiln_arg_float(args, 3)));
+  return similarity(r, a, b, kiln_arg_int(args, 2), kiln_arg_float(args, 3));
 }
 
 /* -- Losses; the last argument is the reduction -- */
@@ -91,9 +85,7 @@ KILN_COMPOSITE(triplet_margin_loss) {
     far = KILN_STEP(r, minimum, T(far), T(swapped));
   }
   kiln_tensor *t = KILN_STEP(r, sub, T(KILN_STEP(r, add, T(near), args[3], I(1))), T(far), I(1));
-  kiln__composite_give(
-      r, outs,
-      kiln__composite_reduced(r, KILN_STEP(r, clamp_min, T(t), I(0)), kiln_arg_int(args, 7)));
+  return kiln__composite_reduced(r, KILN_STEP(r, clamp_min, T(t), I(0)), kiln_arg_int(args, 7));
 }
 /* input1, input2, target, margin, reduction */
 KILN_COMPOSITE(cosine_embedding_loss) {
@@ -116,7 +108,6 @@ KILN_COMPOSITE(cosine_embedding_loss) {
       KILN_STEP(r, clamp_min, T(KILN_STEP(r, sub, T(cosine), args[3], I(1))), I(0));
   same = KILN_STEP(r, where, T(KILN_STEP(r, eq, T(y), I(1))), T(same), T(zero));
   apart = KILN_STEP(r, where, T(KILN_STEP(r, eq, T(y), I(-1))), T(apart), T(zero));
-  kiln__composite_give(r, outs,
-                       kiln__composite_reduced(r, KILN_STEP(r, add, T(same), T(apart), I(1)),
-                                               kiln_arg_int(args, 4)));
+  return kiln__composite_reduced(r, KILN_STEP(r, add, T(same), T(apart), I(1)),
+                                 kiln_arg_int(args, 4));
 }

@@ -46,45 +46,40 @@ static double scale_of(kiln_dtype dtype, double p) {
   return dtype == KILN_DTYPE_F64 || dtype == KILN_DTYPE_C128 ? 1 / (1 - p)
                                                              : (double)(1 / (float)(1 - p));
 }
-static void finish(kiln__composite *r, kiln_ivalue *outs, kiln_tensor *result) {
-  kiln_tensor *dest = kiln__dest(outs);
-  if (dest) {
-    KILN_STEP(r, copy_, T(dest), T(result), B(false));
-  } else {
-    kiln__composite_give(r, outs, result);
-  }
-}
-/* True when there is something to drop: the input, p, train. */
+/* True when there is something to draw; else *out is the input, or nothing of it: the input, p,
+ * train. */
 static bool active(kiln__composite *r, const kiln_ivalue *args, bool by_feature,
-                   kiln_ivalue *outs) {
+                   kiln_tensor **out) {
   kiln_tensor *t = SELF;
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
   const double p = kiln_arg_float(args, 1);
+  *out = NULL;
   if (!(p >= 0 && p <= 1)) {
     KILN_COMPOSITE_FAIL(r, "dropout probability has to be between 0 and 1, but got %g", p);
   } else if (!kiln_arg_bool(args, 2) || p == 0 || t->numel == 0) {
-    if (!kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(t));
-    return false;
-  } else if (kiln_ctype_of(kiln_tensor_dtype(t)) == KILN_CTYPE_NONE) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
-  } else if (kiln_dtype_is_int(kiln_tensor_dtype(t), true)) {
+    *out = t;
+  } else if (kiln_ctype_of(dtype) == KILN_CTYPE_NONE) {
+    kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
+  } else if (kiln_dtype_is_int(dtype, true)) {
     KILN_COMPOSITE_FAIL(r, "result type Float can't be cast to the desired output type %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+                        kiln_dtype_ir_name(dtype));
   } else if (p == 1) {
-    finish(r, outs, KILN_STEP(r, mul, T(t), T(number(r, 0, kiln_tensor_dtype(t)))));
-    return false;
+    *out = KILN_STEP(r, mul, T(t), T(number(r, 0, dtype)));
   } else if (by_feature && kiln_tensor_rank(t) < 2) {
     KILN_COMPOSITE_FAIL(r, "Feature dropout requires at least 2 dimensions in the input");
   }
-  return !r->status;
+  return !r->status && !*out;
 }
-static void drop(kiln__composite *r, const kiln_ivalue *args, bool by_feature, kiln_ivalue *outs) {
+static kiln_tensor *drop(kiln__composite *r, const kiln_ivalue *args, bool by_feature) {
   const double p = kiln_arg_float(args, 1);
-  if (!active(r, args, by_feature, outs)) return;
+  kiln_tensor *all;
+  if (!active(r, args, by_feature, &all)) return all;
   kiln_tensor *factor = noise(r, SELF, by_feature, 1 - p, scale_of(kiln_tensor_dtype(SELF), p));
-  finish(r, outs, KILN_STEP(r, mul, T(SELF), T(factor)));
+  return KILN_STEP(r, mul, T(SELF), T(factor));
 }
-static void drop_elements(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs) {
-  drop(r, args, false, outs);
+static kiln_tensor *drop_elements(kiln__composite *r, const kiln_ivalue *args,
+                                  KILN_UNUSED kiln_ivalue *outs) {
+  return drop(r, args, false);
 }
 KILN_KERNEL(dropout) {
   const double p = kiln_arg_float(args, 1);
@@ -96,9 +91,9 @@ KILN_KERNEL(dropout) {
 }
 KILN_COMPOSITE(dropout_) {
   if (!kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(SELF));
-  drop(r, args, false, outs);
+  return drop(r, args, false);
 }
-KILN_COMPOSITE(feature_dropout) { drop(r, args, true, outs); }
+KILN_COMPOSITE(feature_dropout) { return drop(r, args, true); }
 kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tensor **out) {
   const kiln_ivalue args[] = {T(t), F(p), B(true)};
   kiln_ivalue result = kiln_none();
@@ -110,21 +105,21 @@ kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p, kiln_tenso
 /* -- Alpha dropout (Klambauer et al., 2017) -- */
 
 /* What is dropped becomes the saturated value of selu; then scaled back to mean 0, variance 1. */
-static void alpha_drop(kiln__composite *r, const kiln_ivalue *args, bool by_feature,
-                       kiln_ivalue *outs) {
+static kiln_tensor *alpha_drop(kiln__composite *r, const kiln_ivalue *args, bool by_feature) {
   const double p = kiln_arg_float(args, 1), alpha = 1.7580993408473766;
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
-  if (!active(r, args, by_feature, outs)) return;
+  kiln_tensor *all;
+  if (!active(r, args, by_feature, &all)) return all;
   const double a = 1 / sqrt((alpha * alpha * p + 1) * (1 - p));
   kiln_tensor *mask = noise(r, SELF, by_feature, 1 - p, 1);
   kiln_tensor *shift = KILN_STEP(r, add, T(mask), T(number(r, -1, dtype)), I(1));
   shift = KILN_STEP(r, mul, T(shift), T(number(r, alpha * a, dtype)));
   shift = KILN_STEP(r, add, T(shift), T(number(r, alpha * a * p, dtype)), I(1));
   mask = KILN_STEP(r, mul, T(mask), T(number(r, a, dtype)));
-  finish(r, outs, KILN_STEP(r, add, T(KILN_STEP(r, mul, T(SELF), T(mask))), T(shift), I(1)));
+  return KILN_STEP(r, add, T(KILN_STEP(r, mul, T(SELF), T(mask))), T(shift), I(1));
 }
-KILN_COMPOSITE(alpha_dropout) { alpha_drop(r, args, false, outs); }
-KILN_COMPOSITE(feature_alpha_dropout) { alpha_drop(r, args, true, outs); }
+KILN_COMPOSITE(alpha_dropout) { return alpha_drop(r, args, false); }
+KILN_COMPOSITE(feature_alpha_dropout) { return alpha_drop(r, args, true); }
 
 /* input, p, train (None: yes) -> output, mask */
 KILN_COMPOSITE(native_dropout) {
@@ -136,24 +131,25 @@ KILN_COMPOSITE(native_dropout) {
   if (train && !(p >= 0 && p <= 1)) {
     KILN_COMPOSITE_FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", keep);
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   if (!train) {
     kiln__composite_give(r, &outs[0], KILN_STEP(r, clone, T(t), NONE));
     kiln__composite_give(r, &outs[1], mask);
-    return;
+    return NULL;
   }
   const kiln__chance chance = {keep, 1};
   kiln_random *g;
   if (!kiln__composite_ok(r, kiln_call_random(r->call, &g)) ||
       !kiln__composite_ok(
           r, kiln__random_fill(r->call, g, mask, kiln__draw_chance, KILN_CTYPE_F64, &chance))) {
-    return;
+    return NULL;
   }
   kiln_tensor *kept = KILN_STEP(r, mul, T(t), T(mask));
   kiln__composite_give(
       r, &outs[0],
       KILN_STEP(r, mul, T(kept), T(number(r, keep == 0 ? 0 : 1 / keep, kiln_tensor_dtype(t)))));
   kiln__composite_give(r, &outs[1], mask);
+  return NULL;
 }
 
 /* -- Randomised leaky relu -- */
@@ -175,8 +171,8 @@ static kiln_tensor *draw_slopes(kiln__composite *r, kiln_tensor *t, kiln_random 
   return slopes;
 }
 /* self, noise (NULL: nobody wants the slopes), lower, upper, training, generator */
-static void rrelu(kiln__composite *r, kiln_tensor *t, kiln_tensor *noise, const kiln_ivalue *rest,
-                  kiln_ivalue *outs) {
+static kiln_tensor *rrelu(kiln__composite *r, kiln_tensor *t, kiln_tensor *noise,
+                          const kiln_ivalue *rest) {
   const double lower = kiln__number(rest[0]).f, upper = kiln__number(rest[1]).f;
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   kiln_random *g;
@@ -185,7 +181,7 @@ static void rrelu(kiln__composite *r, kiln_tensor *t, kiln_tensor *noise, const 
   } else if (!(lower <= upper)) {
     KILN_COMPOSITE_FAIL(r, "Lower bound should be less than or equal to the upper bound");
   }
-  if (r->status || !kiln__composite_ok(r, kiln__generator(r->call, rest[3], &g))) return;
+  if (r->status || !kiln__composite_ok(r, kiln__generator(r->call, rest[3], &g))) return NULL;
   const kiln_dtype wide = dtype == KILN_DTYPE_F64 ? dtype : KILN_DTYPE_F32;
   kiln_tensor *slope = number(r, (lower + upper) / 2, wide);
   if (rest[2].u.b) {
@@ -194,8 +190,7 @@ static void rrelu(kiln__composite *r, kiln_tensor *t, kiln_tensor *noise, const 
   }
   kiln_tensor *scaled =
       kiln__composite_to(r, KILN_STEP(r, mul, T(kiln__composite_to(r, t, wide)), T(slope)), dtype);
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, where, T(KILN_STEP(r, le, T(t), I(0))), T(scaled), T(t)));
+  return KILN_STEP(r, where, T(KILN_STEP(r, le, T(t), I(0))), T(scaled), T(t));
 }
-KILN_COMPOSITE(rrelu) { rrelu(r, SELF, NULL, args + 1, outs); }
-KILN_COMPOSITE(rrelu_with_noise) { rrelu(r, SELF, kiln_arg_tensor(args, 1), args + 2, outs); }
+KILN_COMPOSITE(rrelu) { return rrelu(r, SELF, NULL, args + 1); }
+KILN_COMPOSITE(rrelu_with_noise) { return rrelu(r, SELF, kiln_arg_tensor(args, 1), args + 2); }

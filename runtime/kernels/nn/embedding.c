@@ -112,21 +112,18 @@ KILN_COMPOSITE(embedding_renorm_) {
   kiln_tensor *t = SELF, *indices = kiln_arg_tensor(args, 1), *at, *in, *seen_tensor;
   const double most = kiln_arg_float(args, 2), power = kiln_arg_float(args, 3);
   if (kiln_tensor_rank(t) != 2 || !kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    KILN_COMPOSITE_FAIL(r, "embedding_renorm_: self must be a matrix of floats");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "embedding_renorm_: self must be a matrix of floats");
   }
   const int64_t rows = kiln_tensor_sizes(t)[0], n = kiln_tensor_sizes(t)[1];
   const int64_t *index = kiln__composite_read(r, indices, KILN_DTYPE_I64, &at);
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   uint8_t *seen = kiln__composite_new(r, KILN_DTYPE_BOOL, 1, &rows, &seen_tensor);
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln__zero(seen, (size_t)rows);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < indices->numel && !r->status && !kiln_budget_spent(&left, 4 + n); i++) {
-    if (index[i] < 0 || index[i] >= rows) {
-      KILN_COMPOSITE_FAIL(r, "index out of range in self");
-      return;
-    }
+    if (index[i] < 0 || index[i] >= rows)
+      return KILN_COMPOSITE_FAIL(r, "index out of range in self");
     if (seen[index[i]]++) continue;
     double norm = 0;
     for (int64_t k = 0; k < n; k++) {
@@ -142,7 +139,7 @@ KILN_COMPOSITE(embedding_renorm_) {
                               I(kiln_tensor_dtype(t)), NONE, NONE, NONE)));
     KILN_STEP(r, copy_, T(row), T(scaled), B(false));
   }
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 enum { BAG_SUM, BAG_MEAN, BAG_MAX };
 /* One bag: [begin, end) of the indices; the number of rows that count. */
@@ -170,7 +167,8 @@ static int64_t one_bag(const double *weight, const double *scale, const int64_t 
 }
 /* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
  * include_last_offset; an index that is `skip` counts for nothing */
-static void bag(kiln__composite *r, const kiln_ivalue *args, int64_t skip, kiln_ivalue *outs) {
+static kiln_tensor *bag(kiln__composite *r, const kiln_ivalue *args, int64_t skip,
+                        kiln_ivalue *outs) {
   kiln_tensor *weight = SELF, *indices = kiln_arg_tensor(args, 1), *in, *at, *starts, *scales;
   kiln_tensor *offsets = kiln_arg_tensor(args, 2), *samples = kiln_arg_tensor_opt(args, 6);
   kiln_tensor *result[4];
@@ -179,9 +177,8 @@ static void bag(kiln__composite *r, const kiln_ivalue *args, int64_t skip, kiln_
   const kiln_dtype dtype = kiln_tensor_dtype(weight);
   if (kiln_tensor_rank(weight) != 2 || kiln_tensor_rank(indices) != 1 ||
       kiln_tensor_rank(offsets) != 1 || !kiln_dtype_is_float(dtype)) {
-    KILN_COMPOSITE_FAIL(r, "embedding_bag: expected a matrix of floats and vectors of indices and "
-                           "offsets");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "embedding_bag: expected a matrix of floats and vectors of indices and offsets");
   }
   const int64_t rows = kiln_tensor_sizes(weight)[0], n = kiln_tensor_sizes(weight)[1];
   const int64_t bags = offsets->numel - last, count = indices->numel;
@@ -216,7 +213,7 @@ static void bag(kiln__composite *r, const kiln_ivalue *args, int64_t skip, kiln_
   int64_t *size = kiln__composite_new(r, KILN_DTYPE_I64, 1, &bags, &result[2]);
   int64_t *places = kiln__composite_new(r, KILN_DTYPE_I64, mode == BAG_MAX ? 2 : 1,
                                         mode == BAG_MAX ? sizes : &bags, &result[3]);
-  if (r->status) return;
+  if (r->status) return NULL;
   if (of) kiln__zero(of, sizeof *of * (size_t)count);
   if (places) kiln__zero(places, sizeof *places * (size_t)result[3]->numel);
   for (int64_t b = 0; b < bags && !kiln_budget_spent(&left, 4); b++) {
@@ -228,12 +225,13 @@ static void bag(kiln__composite *r, const kiln_ivalue *args, int64_t skip, kiln_
   }
   kiln__composite_give(r, &outs[0], kiln__composite_to(r, result[0], dtype));
   for (int i = 1; i < 4; i++) kiln__composite_give(r, &outs[i], result[i]);
+  return NULL;
 }
-KILN_COMPOSITE(embedding_bag) { bag(r, args, -1, outs); }
-KILN_COMPOSITE(_embedding_bag) { bag(r, args, kiln_arg_int(args, 8), outs); }
+KILN_COMPOSITE(embedding_bag) { return bag(r, args, -1, outs); }
+KILN_COMPOSITE(_embedding_bag) { return bag(r, args, kiln_arg_int(args, 8), outs); }
 /* A negative padding_idx counts from the end. */
 KILN_COMPOSITE(embedding_bag_padding_idx) {
   int64_t skip = kiln_arg_int_or(args, 8, -1);
   if (args[8].tag == KILN_TAG_INT && skip < 0) skip += kiln__composite_size(SELF, 0);
-  bag(r, args, skip, outs);
+  return bag(r, args, skip, outs);
 }

@@ -40,22 +40,18 @@ static bool read_pool(kiln__composite *r, const kiln_ivalue *args, int n, pool *
     if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1 + k, list[k], &count))) return false;
     for (int d = 1; count == 1 && d < n; d++) list[k][d] = list[k][0];
     if (count != 1 && count != n) {
-      KILN_COMPOSITE_FAIL(r,
-                          "fractional_max_pool%dd: %s must either be a single int or tuple of %d "
-                          "ints",
-                          n, k ? "output_size" : "kernel_size", n);
-      return false;
+      return KILN_COMPOSITE_FAIL(
+          r, "fractional_max_pool%dd: %s must either be a single int or tuple of %d ints", n,
+          k ? "output_size" : "kernel_size", n);
     }
   }
   bool empty = rank != n + 1 && rank != n + 2;
   for (int d = rank - n - 1; !empty && d < rank; d++) empty = kiln_tensor_sizes(t)[d] == 0;
   if (empty) {
-    KILN_COMPOSITE_FAIL(
-        r,
-        "fractional_max_pool%dd(): Expected %dD or %dD tensor with non-zero sizes for "
-        "all dimensions but the batch",
-        n, n + 1, n + 2);
-    return false;
+    return KILN_COMPOSITE_FAIL(r,
+                               "fractional_max_pool%dd(): Expected %dD or %dD tensor with non-zero "
+                               "sizes for all dimensions but the batch",
+                               n, n + 1, n + 2);
   }
   p->channels = kiln_tensor_sizes(t)[rank - n - 1];
   p->planes = p->channels * (rank == n + 2 ? kiln_tensor_sizes(t)[0] : 1);
@@ -65,17 +61,15 @@ static bool read_pool(kiln__composite *r, const kiln_ivalue *args, int n, pool *
     p->out[d] = list[1][d];
     if (p->size[d] < 1 || p->out[d] < 1 || p->size[d] > p->in[d] ||
         p->out[d] - (n == 2) > p->in[d] - p->size[d]) { /* in three one place must be left */
-      KILN_COMPOSITE_FAIL(
+      return KILN_COMPOSITE_FAIL(
           r, "fractional_max_pool%dd(): pool %s %lld too large relative to input %s %lld", n,
           names[n - 1 - d], (long long)p->size[d], names[n - 1 - d], (long long)p->in[d]);
-      return false;
     }
   }
   if (kiln_tensor_rank(samples) != 3 || samples->numel != p->planes * n ||
       kiln_tensor_sizes(samples)[2] != n) {
-    KILN_COMPOSITE_FAIL(r, "Expect _random_samples to have %d values for each channel of the batch",
-                        n);
-    return false;
+    return KILN_COMPOSITE_FAIL(
+        r, "Expect _random_samples to have %d values for each channel of the batch", n);
   }
   return true;
 }
@@ -92,17 +86,17 @@ static int64_t greatest(const pool *p, const double *x, const int64_t *from) {
   }
 }
 /* self, kernel_size, output_size, random_samples [batch, channels, n] -> output, indices */
-static void fractional(kiln__composite *r, const kiln_ivalue *args, int n, kiln_ivalue *outs) {
+static kiln_tensor *fractional(kiln__composite *r, const kiln_ivalue *args, int n,
+                               kiln_ivalue *outs) {
   kiln_tensor *t = SELF, *in, *numbers, *out, *places, *room;
   const int rank = kiln_tensor_rank(t);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   int64_t sizes[KILN_MAX_RANK], all = 0, *windows[MOST];
   pool p;
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
-    return;
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
-  if (!read_pool(r, args, n, &p)) return;
+  if (!read_pool(r, args, n, &p)) return NULL;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   for (int d = 0; d < n; d++) all += sizes[rank - n + d] = p.out[d];
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
@@ -111,7 +105,7 @@ static void fractional(kiln__composite *r, const kiln_ivalue *args, int n, kiln_
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, sizes, &out);
   int64_t *index = kiln__composite_new(r, KILN_DTYPE_I64, rank, sizes, &places);
   int64_t *begins = kiln__composite_new(r, KILN_DTYPE_I64, 1, &all, &room);
-  if (r->status) return;
+  if (r->status) return NULL;
   for (int d = 0; d < n; d++) windows[d] = d ? windows[d - 1] + p.out[d - 1] : begins;
   int64_t plane = 1, window = 4;
   for (int d = 0; d < n; d++) plane *= p.in[d], window *= p.size[d];
@@ -129,8 +123,8 @@ static void fractional(kiln__composite *r, const kiln_ivalue *args, int n, kiln_
       for (d = n - 1; d >= 0 && ++at[d] == p.out[d]; d--) at[d] = 0;
     }
   }
-  kiln__composite_give(r, &outs[0], kiln__composite_to(r, out, dtype));
   kiln__composite_give(r, &outs[1], places);
+  return kiln__composite_to(r, out, dtype);
 }
-KILN_COMPOSITE(fractional_max_pool2d) { fractional(r, args, 2, outs); }
-KILN_COMPOSITE(fractional_max_pool3d) { fractional(r, args, 3, outs); }
+KILN_COMPOSITE(fractional_max_pool2d) { return fractional(r, args, 2, outs); }
+KILN_COMPOSITE(fractional_max_pool3d) { return fractional(r, args, 3, outs); }

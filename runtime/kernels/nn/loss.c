@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/pointwise/complex_math.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/nn/nn.h"
 #include "runtime/kernels/shape/view.h"
@@ -82,7 +81,7 @@ KILN_NN_KERNEL(mse_loss) {
 }
 KILN_NN_KERNEL(l1_loss) {
   if (kiln__is_complex(kiln_arg_tensor(args, 0)) || kiln__is_complex(kiln_arg_tensor(args, 1))) {
-    return kiln__complex_l1_loss(nn->call, args, outs);
+    return KILN_BODY_OF(complex_l1_loss)(nn->call, args, outs);
   }
   return pair_loss(nn, args, absolute, 0, NULL, kiln_arg_int(args, 2), outs);
 }

@@ -14,13 +14,13 @@ KILN_COMPOSITE(kl_div) {
     kiln_tensor *product = KILN_STEP(r, mul, T(y), T(x));
     loss = KILN_STEP(r, sub, T(KILN_STEP(r, xlogy, T(y), T(y))), T(product), I(1));
   }
-  kiln__composite_give(r, outs, kiln__composite_reduced(r, loss, kiln_arg_int(args, 2)));
+  return kiln__composite_reduced(r, loss, kiln_arg_int(args, 2));
 }
 KILN_COMPOSITE(margin_ranking_loss) {
   kiln_tensor *t = KILN_STEP(r, sub, T(SELF), T(OTHER), I(1));
   t = KILN_STEP(r, mul, T(KILN_STEP(r, neg, args[2])), T(t));
   t = KILN_STEP(r, clamp_min, T(KILN_STEP(r, add, T(t), args[3], I(1))), I(0));
-  kiln__composite_give(r, outs, kiln__composite_reduced(r, t, kiln_arg_int(args, 4)));
+  return kiln__composite_reduced(r, t, kiln_arg_int(args, 4));
 }
 KILN_COMPOSITE(hinge_embedding_loss) {
   kiln_tensor *margin =
@@ -29,14 +29,12 @@ KILN_COMPOSITE(hinge_embedding_loss) {
   kiln_tensor *zero = KILN_STEP(r, mul, T(SELF), I(0));
   kiln_tensor *a = KILN_STEP(r, where, T(KILN_STEP(r, ne, T(OTHER), I(1))), T(margin), T(zero));
   kiln_tensor *b = KILN_STEP(r, where, T(KILN_STEP(r, ne, T(OTHER), I(-1))), T(SELF), T(zero));
-  kiln__composite_give(
-      r, outs,
-      kiln__composite_reduced(r, KILN_STEP(r, add, T(a), T(b), I(1)), kiln_arg_int(args, 3)));
+  return kiln__composite_reduced(r, KILN_STEP(r, add, T(a), T(b), I(1)), kiln_arg_int(args, 3));
 }
 KILN_COMPOSITE(soft_margin_loss) {
   kiln_tensor *t = KILN_STEP(r, mul, T(KILN_STEP(r, neg, T(OTHER))), T(SELF));
   t = KILN_STEP(r, log1p, T(KILN_STEP(r, exp, T(t))));
-  kiln__composite_give(r, outs, kiln__composite_reduced(r, t, kiln_arg_int(args, 2)));
+  return kiln__composite_reduced(r, t, kiln_arg_int(args, 2));
 }
 KILN_COMPOSITE(poisson_nll_loss) {
   kiln_tensor *x = SELF, *y = OTHER, *loss;
@@ -54,5 +52,5 @@ KILN_COMPOSITE(poisson_nll_loss) {
     term = KILN_STEP(r, masked_fill, T(term), T(KILN_STEP(r, le, T(y), I(1))), I(0));
     loss = KILN_STEP(r, add, T(loss), T(term), I(1));
   }
-  kiln__composite_give(r, outs, kiln__composite_reduced(r, loss, kiln_arg_int(args, 5)));
+  return kiln__composite_reduced(r, loss, kiln_arg_int(args, 5));
 }

@@ -34,12 +34,9 @@ KILN_COMPOSITE(multi_margin_loss) {
   const int64_t how = kiln_arg_int(args, 5), p = kiln__number_i64(kiln__number(args[2]));
   const double margin = kiln__number(args[3]).f;
   if (p != 1 && p != 2) KILN_COMPOSITE_FAIL(r, "only p == 1 and p == 2 supported");
-  if (!check_rows(r, "multi_margin_loss", t, target, false)) return;
+  if (!check_rows(r, "multi_margin_loss", t, target, false)) return NULL;
   const int64_t c = kiln__composite_size(t, -1), n = t->numel / c;
-  if (weight && weight->numel != c) {
-    KILN_COMPOSITE_FAIL(r, "inconsistent weight size");
-    return;
-  }
+  if (weight && weight->numel != c) return KILN_COMPOSITE_FAIL(r, "inconsistent weight size");
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   const int64_t *want = kiln__composite_read(r, target, KILN_DTYPE_I64, &classes);
   const double *w = weight ? kiln__composite_read(r, weight, KILN_DTYPE_F64, &scales) : NULL;
@@ -47,10 +44,7 @@ KILN_COMPOSITE(multi_margin_loss) {
                                    kiln_tensor_sizes(target), &out);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; !r->status && i < n && !kiln_budget_spent(&left, 4 * c); i++) {
-    if (want[i] < 0 || want[i] >= c) {
-      KILN_COMPOSITE_FAIL(r, "target out of range");
-      return;
-    }
+    if (want[i] < 0 || want[i] >= c) return KILN_COMPOSITE_FAIL(r, "target out of range");
     double sum = 0;
     for (int64_t k = 0; k < c; k++) {
       const double z = margin - x[i * c + want[i]] + x[i * c + k];
@@ -59,32 +53,28 @@ KILN_COMPOSITE(multi_margin_loss) {
     }
     to[i] = sum / (double)c;
   }
-  kiln__composite_give(
-      r, outs, kiln__composite_to(r, kiln__composite_reduced(r, out, how), kiln_tensor_dtype(t)));
+  return kiln__composite_to(r, kiln__composite_reduced(r, out, how), kiln_tensor_dtype(t));
 }
 /* Targets are the classes of a row up to the first -1. */
-static void multilabel(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs,
-                       bool with_mask) {
+static kiln_tensor *multilabel(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs,
+                               bool with_mask) {
   kiln_tensor *t = SELF, *target = kiln_arg_tensor(args, 1), *in, *classes, *out, *mask;
   const int64_t how = kiln_arg_int(args, 2);
-  if (!check_rows(r, "multilabel_margin_loss", t, target, true)) return;
+  if (!check_rows(r, "multilabel_margin_loss", t, target, true)) return NULL;
   const int rank = kiln_tensor_rank(t);
   const int64_t c = kiln__composite_size(t, -1), n = t->numel / c;
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   const int64_t *want = kiln__composite_read(r, target, KILN_DTYPE_I64, &classes);
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank == 2 ? 1 : 0, &n, &out);
   double *is = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mask);
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln__zero(is, sizeof *is * (size_t)t->numel);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 4 * c); i++) {
     const int64_t *row = want + i * c;
     int64_t count = 0;
     for (int64_t k = 0; k < c; k++) {
-      if (row[k] < -1 || row[k] >= c) {
-        KILN_COMPOSITE_FAIL(r, "target is out of range");
-        return;
-      }
+      if (row[k] < -1 || row[k] >= c) return KILN_COMPOSITE_FAIL(r, "target is out of range");
     }
     while (count < c && row[count] >= 0) is[i * c + row[count++]] = 1;
     to[i] = 0;
@@ -99,9 +89,10 @@ static void multilabel(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue 
       r, outs, kiln__composite_to(r, kiln__composite_reduced(r, out, how), kiln_tensor_dtype(t)));
   if (with_mask)
     kiln__composite_give(r, &outs[1], kiln__composite_to(r, mask, kiln_tensor_dtype(t)));
+  return NULL;
 }
-KILN_COMPOSITE(multilabel_margin_loss) { multilabel(r, args, outs, false); }
-KILN_COMPOSITE(multilabel_margin_loss_forward) { multilabel(r, args, outs, true); }
+KILN_COMPOSITE(multilabel_margin_loss) { return multilabel(r, args, outs, false); }
+KILN_COMPOSITE(multilabel_margin_loss_forward) { return multilabel(r, args, outs, true); }
 
 /* -- Connectionist temporal classification (Graves et al., 2006), in logarithms -- */
 
@@ -137,8 +128,8 @@ static kiln_tensor *ctc(kiln__composite *r, const kiln_ivalue *args, int64_t bla
   kiln_tensor *t = SELF, *targets = kiln_arg_tensor(args, 1), *in, *labels, *out, *space;
   const bool batch = kiln_tensor_rank(t) == 3;
   if (!kiln_dtype_is_float(kiln_tensor_dtype(t)) || (!batch && kiln_tensor_rank(t) != 2)) {
-    KILN_COMPOSITE_FAIL(r, "ctc_loss: log_probs must be a float tensor of 2 or 3 dimensions");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r,
+                               "ctc_loss: log_probs must be a float tensor of 2 or 3 dimensions");
   }
   const int64_t n = batch ? kiln_tensor_sizes(t)[1] : 1, c = kiln__composite_size(t, -1);
   const int64_t time = kiln_tensor_sizes(t)[0];
@@ -210,17 +201,16 @@ KILN_COMPOSITE(ctc_loss) {
   const int64_t how = kiln_arg_int(args, 5);
   if (!r->status && rows != others)
     KILN_COMPOSITE_FAIL(r, "target_lengths must be of size batch_size");
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln_tensor *t = ctc(r, args, kiln_arg_int(args, 4), in, of, rows);
-  if (r->status) return;
+  if (r->status) return NULL;
   double *loss = NULL;
   void *data = NULL;
-  if (!kiln__composite_ok(r, kiln_tensor_writable_data(t, &data))) return;
+  if (!kiln__composite_ok(r, kiln_tensor_writable_data(t, &data))) return NULL;
   loss = data;
   for (int64_t i = 0; i < t->numel; i++) {
     if (kiln_arg_bool(args, 6) && isinf(loss[i])) loss[i] = 0;
     if (how == 1) loss[i] /= (double)(of[i] > 1 ? of[i] : 1);
   }
-  kiln__composite_give(
-      r, outs, kiln__composite_to(r, kiln__composite_reduced(r, t, how), kiln_tensor_dtype(SELF)));
+  return kiln__composite_to(r, kiln__composite_reduced(r, t, how), kiln_tensor_dtype(SELF));
 }

@@ -9,11 +9,12 @@
 KILN_COMPOSITE(_batch_norm_impl_index) {
   kiln_tensor *parts[3], *none;
   const int64_t zero = 0;
-  kiln__composite_step_many(r, kiln__kernel_native_batch_norm, 8, args, 3, parts);
+  kiln__composite_step_many(r, KILN_BODY_OF(native_batch_norm), 8, args, 3, parts);
   (void)kiln__composite_new(r, KILN_DTYPE_U8, 1, &zero, &none);
   for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
   kiln__composite_give(r, &outs[3], none);
   if (!r->status) outs[4] = kiln_int(0);
+  return NULL;
 }
 /* input, weight, bias, training, momentum, eps */
 KILN_COMPOSITE(_native_batch_norm_legit_no_stats) {
@@ -21,6 +22,7 @@ KILN_COMPOSITE(_native_batch_norm_legit_no_stats) {
   KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], NONE, NONE, args[3],
                  args[4], args[5]);
   for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
+  return NULL;
 }
 /* input, weight, bias, running_mean, running_var, momentum, eps */
 KILN_COMPOSITE(_native_batch_norm_legit_no_training) {
@@ -28,10 +30,11 @@ KILN_COMPOSITE(_native_batch_norm_legit_no_training) {
   KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
                  B(false), args[5], args[6]);
   for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
+  return NULL;
 }
 /* input, weight, bias, running_mean, running_var, momentum, eps -> three and a reserve */
-static void norm_with_reserve(kiln__composite *r, const kiln_ivalue *args, bool training,
-                              kiln_ivalue *outs) {
+static kiln_tensor *norm_with_reserve(kiln__composite *r, const kiln_ivalue *args, bool training,
+                                      kiln_ivalue *outs) {
   kiln_tensor *parts[3], *none;
   const int64_t zero = 0;
   KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
@@ -39,9 +42,10 @@ static void norm_with_reserve(kiln__composite *r, const kiln_ivalue *args, bool 
   (void)kiln__composite_new(r, KILN_DTYPE_U8, 1, &zero, &none);
   for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
   kiln__composite_give(r, &outs[3], none);
+  return NULL;
 }
-KILN_COMPOSITE(_batch_norm_with_update) { norm_with_reserve(r, args, true, outs); }
-KILN_COMPOSITE(_batch_norm_no_update) { norm_with_reserve(r, args, false, outs); }
+KILN_COMPOSITE(_batch_norm_with_update) { return norm_with_reserve(r, args, true, outs); }
+KILN_COMPOSITE(_batch_norm_no_update) { return norm_with_reserve(r, args, false, outs); }
 
 /* -- Elements -- */
 
@@ -50,15 +54,15 @@ KILN_COMPOSITE(rms_norm) {
   int64_t shape[KILN_MAX_RANK], dims[KILN_MAX_RANK];
   int count;
   const int rank = kiln_tensor_rank(SELF);
-  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, shape, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, shape, &count))) return NULL;
   bool fits = count > 0 && count <= rank;
   for (int d = 0; fits && d < count; d++) {
     fits = shape[d] == kiln_tensor_sizes(SELF)[rank - count + d];
     dims[d] = rank - count + d;
   }
   if (!fits) {
-    KILN_COMPOSITE_FAIL(r, "Given normalized_shape, expected input with the same last dimensions");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "Given normalized_shape, expected input with the same last dimensions");
   }
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   const double eps = kiln_arg_is_none(args, 3) ? (dtype == KILN_DTYPE_F64 ? 0x1p-52 : 0x1p-23)
@@ -71,5 +75,5 @@ KILN_COMPOSITE(rms_norm) {
   kiln_tensor *root = KILN_STEP(r, sqrt, T(KILN_STEP(r, add, T(mean), F(eps), I(1))));
   kiln_tensor *t = KILN_STEP(r, div, T(x), T(root));
   if (!kiln_arg_is_none(args, 2)) t = KILN_STEP(r, mul, T(t), args[2]);
-  kiln__composite_give(r, outs, kiln__composite_to(r, t, dtype));
+  return kiln__composite_to(r, t, dtype);
 }

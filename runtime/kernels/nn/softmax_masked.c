@@ -16,16 +16,13 @@ static kiln_tensor *safe_softmax(kiln__composite *r, kiln_tensor *t, kiln_ivalue
   return KILN_STEP(r, masked_fill, T(y), T(lost), F(0));
 }
 /* self, dim, dtype */
-KILN_COMPOSITE(_safe_softmax) {
-  kiln__composite_give(r, outs, safe_softmax(r, SELF, args[1], args[2]));
-}
+KILN_COMPOSITE(_safe_softmax) { return safe_softmax(r, SELF, args[1], args[2]); }
 /* self, mask (true: left out), dim, mask_type: 0 (L, L), 1 (B, L), 2 as self */
 KILN_COMPOSITE(_masked_softmax) {
   kiln_tensor *mask = kiln_arg_tensor(args, 1);
   const int64_t kind = kiln_arg_int_or(args, 3, 2);
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL) {
-    KILN_COMPOSITE_FAIL(r, "Mask should be a boolean tensor");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "Mask should be a boolean tensor");
   }
   if (kind == 1 && kiln_tensor_rank(mask) == 2 && kiln_tensor_rank(SELF) == 4) {
     const int64_t *sizes = kiln_tensor_sizes(mask), wide[4] = {sizes[0], 1, 1, sizes[1]};
@@ -36,5 +33,5 @@ KILN_COMPOSITE(_masked_softmax) {
     KILN_COMPOSITE_FAIL(r, "Mask shape should match input. mask: %d dimensions",
                         kiln_tensor_rank(mask));
   }
-  kiln__composite_give(r, outs, safe_softmax(r, t, I(kiln_arg_int_or(args, 2, -1)), NONE));
+  return safe_softmax(r, t, I(kiln_arg_int_or(args, 2, -1)), NONE);
 }

@@ -13,10 +13,9 @@ static kiln_tensor *norm_except(kiln__composite *r, kiln_tensor *v, double p, in
   int count = 0;
   if (dim == -1) return KILN_STEP(r, linalg_vector_norm, T(v), F(p), NONE, B(false), NONE);
   if (dim < 0 || dim >= rank) {
-    KILN_COMPOSITE_FAIL(
+    return KILN_COMPOSITE_FAIL(
         r, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -rank,
         rank - 1, (long long)dim);
-    return NULL;
   }
   for (int d = 0; d < rank; d++) {
     if (d != dim) others[count++] = d;
@@ -26,8 +25,7 @@ static kiln_tensor *norm_except(kiln__composite *r, kiln_tensor *v, double p, in
                    B(true), NONE);
 }
 KILN_COMPOSITE(norm_except_dim) {
-  kiln__composite_give(r, outs,
-                       norm_except(r, SELF, (double)kiln_arg_int(args, 1), kiln_arg_int(args, 2)));
+  return norm_except(r, SELF, (double)kiln_arg_int(args, 1), kiln_arg_int(args, 2));
 }
 /* v, g, dim -> w, norms */
 KILN_COMPOSITE(_weight_norm_interface) {
@@ -35,6 +33,7 @@ KILN_COMPOSITE(_weight_norm_interface) {
   kiln_tensor *scale = KILN_STEP(r, div, args[1], T(norms));
   kiln__composite_give(r, &outs[0], KILN_STEP(r, mul, args[0], T(scale)));
   kiln__composite_give(r, &outs[1], norms);
+  return NULL;
 }
 
 /* -- Products -- */
@@ -51,7 +50,7 @@ KILN_COMPOSITE(_weight_norm) {
   kiln_tensor *norm = KILN_STEP(r, linalg_vector_norm, T(SELF), F(2),
                                 kiln__composite_ints(r, count, dims), B(true), NONE);
   kiln_tensor *scale = KILN_STEP(r, div, T(OTHER), T(norm));
-  kiln__composite_give(r, outs, KILN_STEP(r, mul, T(SELF), T(scale)));
+  return KILN_STEP(r, mul, T(SELF), T(scale));
 }
 
 /* -- Distances -- */
@@ -71,5 +70,5 @@ KILN_COMPOSITE(renorm) {
   kiln_tensor *scale = KILN_STEP(r, add, T(norm), F(1e-7), I(1));
   scale = KILN_STEP(r, mul, T(KILN_STEP(r, reciprocal, T(scale))), args[3]);
   scale = KILN_STEP(r, where, T(over), T(scale), F(1));
-  kiln__composite_give(r, outs, KILN_STEP(r, mul, T(SELF), T(scale)));
+  return KILN_STEP(r, mul, T(SELF), T(scale));
 }

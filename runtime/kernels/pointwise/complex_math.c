@@ -1,6 +1,4 @@
 /* complex_math.c: kernels of several families for complex numbers, as composites. */
-#include "runtime/kernels/pointwise/complex_math.h"
-
 #include <math.h>
 
 #include "runtime/kernels/composite.h"
@@ -8,24 +6,17 @@
 #define SELF kiln_arg_tensor(args, 0)
 #define OTHER kiln_arg_tensor(args, 1)
 
-#define COMPLEX_COMPOSITE(name)                                                                    \
-  static void complex_##name(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs);      \
-  kiln_status *kiln__complex_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) { \
-    return kiln__composite_run(call, complex_##name, args, outs);                                  \
-  }                                                                                                \
-  static void complex_##name(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs)
-
 /* Each part by itself. */
-COMPLEX_COMPOSITE(nan_to_num) {
+KILN_COMPOSITE(complex_nan_to_num) {
   kiln_tensor *parts = KILN_STEP(r, view_as_real, T(SELF));
   parts = KILN_STEP(r, nan_to_num, T(parts), args[1], args[2], args[3]);
-  kiln__composite_give(r, outs, KILN_STEP(r, view_as_complex, T(parts)));
+  return KILN_STEP(r, view_as_complex, T(parts));
 }
-COMPLEX_COMPOSITE(l1_loss) {
+KILN_COMPOSITE(complex_l1_loss) {
   kiln_tensor *t = KILN_STEP(r, abs, T(KILN_STEP(r, sub, T(SELF), T(OTHER), I(1))));
   const int64_t how = kiln_arg_int(args, 2);
   if (how) t = how == 1 ? KILN_STEP(r, mean, T(t), NONE) : KILN_STEP(r, sum, T(t), NONE);
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 /* Greatest real parts are taken out before exp; those that are not finite stay in. */
 static kiln_tensor *finite_or_0(kiln__composite *r, kiln_tensor *t) {
@@ -37,7 +28,7 @@ static kiln_tensor *exp_above(kiln__composite *r, kiln_tensor *t, kiln_tensor *t
 }
 /* The one with the greater real part plus log(1 + exp(the other minus it)), so the imaginary part
  * may leave (-pi, pi]. */
-COMPLEX_COMPOSITE(logaddexp) {
+KILN_COMPOSITE(complex_logaddexp) {
   kiln_tensor *a = SELF, *b = OTHER;
   kiln_tensor *real_a = kiln__is_complex(a) ? KILN_STEP(r, real, T(a)) : a,
               *real_b = kiln__is_complex(b) ? KILN_STEP(r, real, T(b)) : b;
@@ -45,13 +36,12 @@ COMPLEX_COMPOSITE(logaddexp) {
   kiln_tensor *top = KILN_STEP(r, where, T(less), T(b), T(a)),
               *low = KILN_STEP(r, where, T(less), T(a), T(b));
   kiln_tensor *sum = KILN_STEP(r, add, T(exp_above(r, low, finite_or_0(r, top))), I(1), I(1));
-  kiln__composite_give(r, outs, KILN_STEP(r, add, T(KILN_STEP(r, log, T(sum))), T(top), I(1)));
+  return KILN_STEP(r, add, T(KILN_STEP(r, log, T(sum))), T(top), I(1));
 }
-COMPLEX_COMPOSITE(logsumexp) {
+KILN_COMPOSITE(complex_logsumexp) {
   if (SELF->numel == 0) { /* the logarithm of 0, where there is a result */
     kiln_tensor *sum = KILN_STEP(r, sum_dim, T(SELF), args[1], args[2], NONE);
-    kiln__composite_give(r, outs, KILN_STEP(r, log, T(sum)));
-    return;
+    return KILN_STEP(r, log, T(sum));
   }
   kiln_tensor *top =
       finite_or_0(r, KILN_STEP(r, amax, T(KILN_STEP(r, real, T(SELF))), args[1], B(true)));
@@ -59,10 +49,10 @@ COMPLEX_COMPOSITE(logsumexp) {
   if (!kiln_arg_bool(args, 2) && !r->status) {
     top = kiln__composite_reshape(r, top, kiln_tensor_rank(sum), kiln_tensor_sizes(sum));
   }
-  kiln__composite_give(r, outs, KILN_STEP(r, add, T(KILN_STEP(r, log, T(sum))), T(top), I(1)));
+  return KILN_STEP(r, add, T(KILN_STEP(r, log, T(sum))), T(top), I(1));
 }
 /* base, a, b, beta, alpha; beta 0: the base is not looked at */
-COMPLEX_COMPOSITE(product_sum) {
+KILN_COMPOSITE(complex_product_sum) {
   kiln_tensor *a = OTHER, *b = kiln_arg_tensor(args, 2);
   const kiln_number beta = kiln__number(args[3]);
   if (!kiln__is_complex(a) || !kiln__is_complex(SELF)) {
@@ -78,5 +68,5 @@ COMPLEX_COMPOSITE(product_sum) {
                                               I(kiln__composite_dtype(t)), NONE, NONE, NONE)));
     t = KILN_STEP(r, add, T(t), T(base), I(1));
   }
-  kiln__composite_give(r, outs, t);
+  return t;
 }

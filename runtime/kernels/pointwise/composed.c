@@ -22,7 +22,7 @@ KILN_COMPOSITE(float_power) {
     both[i] = args[i].tag == KILN_TAG_TENSOR ? T(kiln__composite_to(r, args[i].u.tensor, dtype))
                                              : args[i];
   }
-  kiln__composite_give(r, outs, KILN_STEP(r, pow, both[0], both[1]));
+  return KILN_STEP(r, pow, both[0], both[1]);
 }
 /* log2(2^a + 2^b) */
 KILN_COMPOSITE(logaddexp2) {
@@ -36,7 +36,7 @@ KILN_COMPOSITE(logaddexp2) {
   kiln_tensor *infinite = KILN_STEP(r, eq, T(a), T(b));
   infinite = KILN_STEP(r, logical_and, T(infinite),
                        T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isfinite, T(a))))));
-  kiln__composite_give(r, outs, KILN_STEP(r, where, T(infinite), T(a), T(sum)));
+  return KILN_STEP(r, where, T(infinite), T(a), T(sum));
 }
 KILN_COMPOSITE(special_xlog1py) {
   kiln_tensor *y = args[1].tag == KILN_TAG_TENSOR ? OTHER
@@ -51,34 +51,29 @@ KILN_COMPOSITE(special_xlog1py) {
                       I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
   zero = KILN_STEP(r, logical_and, T(zero),
                    T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isnan, T(y))))));
-  kiln__composite_give(r, outs, KILN_STEP(r, masked_fill, T(product), T(zero), I(0)));
+  return KILN_STEP(r, masked_fill, T(product), T(zero), I(0));
 }
 /* -x log x, 0 at 0, -inf below */
 KILN_COMPOSITE(special_entr) {
   kiln_tensor *x = kiln__composite_as_float(r, SELF);
   kiln_tensor *t = KILN_STEP(r, neg, T(KILN_STEP(r, mul, T(x), T(KILN_STEP(r, log, T(x))))));
   t = KILN_STEP(r, masked_fill, T(t), T(KILN_STEP(r, eq, T(x), I(0))), I(0));
-  kiln__composite_give(
-      r, outs, KILN_STEP(r, masked_fill, T(t), T(KILN_STEP(r, lt, T(x), I(0))), F(-INFINITY)));
+  return KILN_STEP(r, masked_fill, T(t), T(KILN_STEP(r, lt, T(x), I(0))), F(-INFINITY));
 }
 /* The normal distribution function. */
 KILN_COMPOSITE(special_ndtr) {
   kiln_tensor *x = KILN_STEP(r, mul, T(kiln__composite_as_float(r, SELF)), F(-M_SQRT1_2));
-  kiln__composite_give(r, outs, KILN_STEP(r, mul, T(KILN_STEP(r, erfc, T(x))), F(0.5)));
+  return KILN_STEP(r, mul, T(KILN_STEP(r, erfc, T(x))), F(0.5));
 }
 KILN_COMPOSITE(mvlgamma) {
   const int64_t p = kiln_arg_int(args, 1);
-  if (p < 1 || p > 1 << 20) {
-    KILN_COMPOSITE_FAIL(r, "p has to be greater than or equal to 1");
-    return;
-  }
+  if (p < 1 || p > 1 << 20) return KILN_COMPOSITE_FAIL(r, "p has to be greater than or equal to 1");
   kiln_tensor *x = kiln__composite_as_float(r, SELF), *sum = NULL;
   for (int64_t k = 0; k < p && !r->status; k++) {
     kiln_tensor *t = KILN_STEP(r, lgamma, T(KILN_STEP(r, sub, T(x), F((double)k / 2), I(1))));
     sum = sum ? KILN_STEP(r, add, T(sum), T(t), I(1)) : t;
   }
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, add, T(sum), F((double)(p * (p - 1)) * log(M_PI) / 4), I(1)));
+  return KILN_STEP(r, add, T(sum), F((double)(p * (p - 1)) * log(M_PI) / 4), I(1));
 }
 
 /* -- Layers by their inner names -- */
@@ -88,11 +83,11 @@ KILN_COMPOSITE(log_sigmoid_forward) {
   kiln_tensor *size = KILN_STEP(r, abs, args[0]);
   kiln__composite_give(r, &outs[0], KILN_STEP(r, log_sigmoid, args[0]));
   kiln__composite_give(r, &outs[1], KILN_STEP(r, exp, T(KILN_STEP(r, neg, T(size)))));
+  return NULL;
 }
 KILN_COMPOSITE(_prelu_kernel) {
   kiln_tensor *above = KILN_STEP(r, gt, args[0], I(0));
-  kiln__composite_give(
-      r, outs, KILN_STEP(r, where, T(above), args[0], T(KILN_STEP(r, mul, args[0], args[1]))));
+  return KILN_STEP(r, where, T(above), args[0], T(KILN_STEP(r, mul, args[0], args[1])));
 }
 
 /* -- At least so many dimensions -- */
@@ -101,16 +96,15 @@ KILN_COMPOSITE(positive) {
   if (kiln_tensor_dtype(SELF) == KILN_DTYPE_BOOL) {
     KILN_COMPOSITE_FAIL(r, "The `+` operator, on a bool tensor is not supported.");
   }
-  kiln__composite_give(r, outs, SELF);
+  return SELF;
 }
 
 /* -- Written in place -- */
 
-#define IN_PLACE(name)                                                                           \
-  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
-  KILN_KERNEL(name##_inplace) {                                                                  \
-    kiln__give(outs, kiln_tensor_retain(SELF));                                                  \
-    return kiln__kernel_##name(call, args, outs);                                                \
+#define IN_PLACE(name)                           \
+  KILN_KERNEL(name##_inplace) {                  \
+    kiln__give(outs, kiln_tensor_retain(SELF));  \
+    return KILN_BODY_OF(name)(call, args, outs); \
   }
 IN_PLACE(bitwise_and)
 IN_PLACE(bitwise_or)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "runtime/kernels/pointwise/alike.h"
-#include "runtime/kernels/pointwise/complex_math.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
 
@@ -224,7 +223,7 @@ COMPARE(hypot)
 COMPARE(nextafter)
 KILN_KERNEL(logaddexp) {
   if (kiln__is_complex(kiln_arg_tensor(args, 0)) || kiln__is_complex(kiln_arg_tensor(args, 1))) {
-    return kiln__complex_logaddexp(call, args, outs);
+    return KILN_BODY_OF(complex_logaddexp)(call, args, outs);
   }
   return binary(call, KILN_PW_logaddexp, args, outs);
 }

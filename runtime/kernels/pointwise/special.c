@@ -134,16 +134,15 @@ static double zeta(double x, double q) {
 static kiln_dtype float_of(kiln_dtype dtype) {
   return kiln_dtype_is_int(dtype, true) ? KILN_DTYPE_F32 : dtype;
 }
-static void unary(kiln__composite *r, kiln_tensor *t, double (*fn)(double), kiln_ivalue *outs) {
+static kiln_tensor *unary(kiln__composite *r, kiln_tensor *t, double (*fn)(double)) {
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
-    return;
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
-  kiln__composite_map(r, t, dtype, fn, outs);
+  return kiln__composite_map(r, t, dtype, fn);
 }
 #define UNARY(name) \
-  KILN_COMPOSITE(special_##name) { unary(r, SELF, name, outs); }
+  KILN_COMPOSITE(special_##name) { return unary(r, SELF, name); }
 UNARY(i0)
 UNARY(i0e)
 UNARY(i1)
@@ -165,24 +164,23 @@ KILN_COMPOSITE(special_zeta) {
   }
   /* add broadcasts, promotes and complains */
   kiln_tensor *sum = KILN_STEP(r, add, T(pair[0]), T(pair[1]), I(1));
-  if (r->status) return;
+  if (r->status) return NULL;
   const int rank = kiln_tensor_rank(sum);
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(sum));
   const kiln_ivalue sizes = kiln__composite_ints(r, rank, kiln_tensor_sizes(sum));
   for (int i = 0; i < 2; i++) pair[i] = KILN_STEP(r, expand, T(pair[i]), sizes, B(false));
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
-    return;
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
   const double *x = kiln__composite_read(r, pair[0], KILN_DTYPE_F64, &in);
   const double *q = kiln__composite_read(r, pair[1], KILN_DTYPE_F64, &other);
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(sum), &out);
-  if (r->status) return;
+  if (r->status) return NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 128); i++) {
     to[i] = zeta(x[i], q[i]);
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
+  return kiln__composite_to(r, out, dtype);
 }
 
 /* Reflected below a half, where sin(pi x) of a whole x is not quite 0: then as large as PyTorch's.
@@ -205,21 +203,18 @@ KILN_COMPOSITE(special_zeta) {
 TRIGAMMA(float, sinf)
 TRIGAMMA(double, sin)
 
-static void polygamma(kiln__composite *r, kiln_tensor *t, int64_t n, kiln_ivalue *outs) {
+static kiln_tensor *polygamma(kiln__composite *r, kiln_tensor *t, int64_t n) {
   kiln_tensor *in, *out;
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
   if (n < 0) KILN_COMPOSITE_FAIL(r, "polygamma(n, x) does not support negative n.");
-  if (n == 0) {
-    kiln__composite_give(r, outs, KILN_STEP(r, digamma, T(t)));
-    return;
-  }
+  if (n == 0) return KILN_STEP(r, digamma, T(t));
   if (!kiln_dtype_is_float(dtype)) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
   }
   const double *from = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   double *to =
       kiln__composite_new(r, KILN_DTYPE_F64, kiln_tensor_rank(t), kiln_tensor_sizes(t), &out);
-  if (r->status) return;
+  if (r->status) return NULL;
   const double factor = (n % 2 ? 1 : -1) * tgamma((double)n + 1);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 128); i++) {
@@ -227,10 +222,10 @@ static void polygamma(kiln__composite *r, kiln_tensor *t, int64_t n, kiln_ivalue
             : dtype == KILN_DTYPE_F64 ? trigamma_double(from[i])
                                       : (double)trigamma_float((float)from[i]);
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
+  return kiln__composite_to(r, out, dtype);
 }
-KILN_COMPOSITE(polygamma) { polygamma(r, kiln_arg_tensor(args, 1), kiln_arg_int(args, 0), outs); }
-KILN_COMPOSITE(polygamma_) { polygamma(r, SELF, kiln_arg_int(args, 1), outs); }
+KILN_COMPOSITE(polygamma) { return polygamma(r, kiln_arg_tensor(args, 1), kiln_arg_int(args, 0)); }
+KILN_COMPOSITE(polygamma_) { return polygamma(r, SELF, kiln_arg_int(args, 1)); }
 
 /* Mantissa in [0.5, 1) and exponent. */
 KILN_COMPOSITE(frexp_Tensor) {
@@ -243,12 +238,12 @@ KILN_COMPOSITE(frexp_Tensor) {
   const int rank = kiln_tensor_rank(t);
   double *m = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(t), &mantissa);
   int32_t *e = kiln__composite_new(r, KILN_DTYPE_I32, rank, kiln_tensor_sizes(t), &exponent);
-  if (r->status) return;
+  if (r->status) return NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 4); i++) {
     e[i] = 0;
     m[i] = frexp(from[i], &e[i]);
   }
-  kiln__composite_give(r, &outs[0], kiln__composite_to(r, mantissa, dtype));
   kiln__composite_give(r, &outs[1], exponent);
+  return kiln__composite_to(r, mantissa, dtype);
 }

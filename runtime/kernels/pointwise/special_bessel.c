@@ -91,16 +91,15 @@ static double airy(double x) {
   return (double)(0.355028053887817239260063L * f - 0.258819403792806798405184L * g);
 }
 
-static void each(kiln__composite *r, kiln_tensor *t, double (*f)(double), kiln_ivalue *outs) {
+static kiln_tensor *each(kiln__composite *r, kiln_tensor *t, double (*f)(double)) {
   const kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(t));
   if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
-    return;
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
-  kiln__composite_map(r, t, dtype, f, outs);
+  return kiln__composite_map(r, t, dtype, f);
 }
-KILN_COMPOSITE(special_modified_bessel_k0) { each(r, SELF, k0, outs); }
-KILN_COMPOSITE(special_modified_bessel_k1) { each(r, SELF, k1, outs); }
-KILN_COMPOSITE(special_scaled_modified_bessel_k0) { each(r, SELF, k0_scaled, outs); }
-KILN_COMPOSITE(special_scaled_modified_bessel_k1) { each(r, SELF, k1_scaled, outs); }
-KILN_COMPOSITE(special_airy_ai) { each(r, SELF, airy, outs); }
+KILN_COMPOSITE(special_modified_bessel_k0) { return each(r, SELF, k0); }
+KILN_COMPOSITE(special_modified_bessel_k1) { return each(r, SELF, k1); }
+KILN_COMPOSITE(special_scaled_modified_bessel_k0) { return each(r, SELF, k0_scaled); }
+KILN_COMPOSITE(special_scaled_modified_bessel_k1) { return each(r, SELF, k1_scaled); }
+KILN_COMPOSITE(special_airy_ai) { return each(r, SELF, airy); }

@@ -42,13 +42,12 @@ static double incomplete(double a, double x, bool upper) {
   }
   return upper ? h * scale : 1 - h * scale;
 }
-static void gamma_of(kiln__composite *r, const kiln_ivalue *args, bool upper, kiln_ivalue *outs) {
+static kiln_tensor *gamma_of(kiln__composite *r, const kiln_ivalue *args, bool upper) {
   kiln_tensor *both = KILN_STEP(r, add, args[0], args[1], I(1)), *in[2], *out; /* sizes and dtype */
-  if (!both) return;
+  if (!both) return NULL;
   const kiln_dtype dtype = kiln_tensor_dtype(both);
   if (!kiln_dtype_is_float(dtype)) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
-    return;
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
   const int rank = kiln_tensor_rank(both);
   const kiln_ivalue wide = kiln__composite_ints(r, rank, kiln_tensor_sizes(both));
@@ -58,25 +57,24 @@ static void gamma_of(kiln__composite *r, const kiln_ivalue *args, bool upper, ki
     x[i] = t ? kiln__composite_read(r, t, KILN_DTYPE_F64, &in[i]) : NULL;
   }
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(both), &out);
-  if (r->status || !x[0] || !x[1]) return;
+  if (r->status || !x[0] || !x[1]) return NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 4096); i++) {
     to[i] = incomplete(x[0][i], x[1][i], upper);
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
+  return kiln__composite_to(r, out, dtype);
 }
-KILN_COMPOSITE(igamma) { gamma_of(r, args, false, outs); }
-KILN_COMPOSITE(igammac) { gamma_of(r, args, true, outs); }
+KILN_COMPOSITE(igamma) { return gamma_of(r, args, false); }
+KILN_COMPOSITE(igammac) { return gamma_of(r, args, true); }
 
 /* -- Bessel -- */
 
-static void each(kiln__composite *r, kiln_tensor *t, double (*f)(double), kiln_ivalue *outs) {
+static kiln_tensor *each(kiln__composite *r, kiln_tensor *t, double (*f)(double)) {
   const kiln_dtype own = kiln_tensor_dtype(t), dtype = kiln_dtype_to_float(own);
   if (kiln_dtype_is_complex(own) || own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, own));
-    return;
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, own));
   }
-  kiln__composite_map(r, t, dtype, f, outs);
+  return kiln__composite_map(r, t, dtype, f);
 }
 static double spherical_j0(double x) {
   if (isinf(x)) return 0;
@@ -85,12 +83,12 @@ static double spherical_j0(double x) {
 /* Where the argument is infinite PyTorch has no limit but NaN. */
 #define BESSEL(name)                                                         \
   static double finite_##name(double x) { return isinf(x) ? NAN : name(x); } \
-  KILN_COMPOSITE(special_bessel_##name) { each(r, SELF, finite_##name, outs); }
+  KILN_COMPOSITE(special_bessel_##name) { return each(r, SELF, finite_##name); }
 BESSEL(j0)
 BESSEL(j1)
 BESSEL(y0)
 BESSEL(y1)
-KILN_COMPOSITE(special_spherical_bessel_j0) { each(r, SELF, spherical_j0, outs); }
+KILN_COMPOSITE(special_spherical_bessel_j0) { return each(r, SELF, spherical_j0); }
 
 /* -- Gradients of samples -- */
 
@@ -163,8 +161,8 @@ static kiln_tensor *gradient_along(kiln__composite *r, kiln_tensor *t, int dim, 
   return KILN_STEP(r, cat, kiln__composite_tensors(r, 3, parts), I(dim));
 }
 /* spacing: None, a number, or a list of numbers or of tensors of places; dims: None, one or some */
-static void gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spacing, kiln_ivalue dim,
-                     int64_t order, kiln_ivalue *outs) {
+static kiln_tensor *gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spacing,
+                             kiln_ivalue dim, int64_t order, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(t);
   int64_t dims[KILN_MAX_RANK];
   int count = rank;
@@ -172,7 +170,7 @@ static void gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spacing, ki
   if (dim.tag == KILN_TAG_INT) dims[0] = dim.u.i, count = 1;
   if (dim.tag == KILN_TAG_LIST &&
       !kiln__composite_ok(r, kiln__arg_int_list(&dim, 0, dims, &count))) {
-    return;
+    return NULL;
   }
   const bool list = spacing.tag == KILN_TAG_LIST;
   if (order != 1 && order != 2) {
@@ -188,11 +186,10 @@ static void gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spacing, ki
   for (int i = 0; i < count && !r->status; i++) {
     const int at = kiln__composite_dim(r, dims[i], rank);
     const int64_t n = kiln__composite_size(t, at);
-    if (r->status) return;
+    if (r->status) return NULL;
     if (n < order + 1) {
-      KILN_COMPOSITE_FAIL(
+      return KILN_COMPOSITE_FAIL(
           r, "torch.gradient expected each dimension size to be at least edge_order+1");
-      return;
     }
     const kiln_ivalue own = list ? spacing.u.list->items[i] : spacing;
     kiln_tensor *gaps;
@@ -201,10 +198,8 @@ static void gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spacing, ki
     if (own.tag == KILN_TAG_TENSOR) {
       kiln_tensor *places = own.u.tensor;
       if (kiln_tensor_rank(places) != 1 || places->numel != n) {
-        KILN_COMPOSITE_FAIL(r,
-                            "torch.gradient expected the coordinates of a dimension to be a vector "
-                            "of its size");
-        return;
+        return KILN_COMPOSITE_FAIL(
+            r, "torch.gradient expected the coordinates of a dimension to be a vector of its size");
       }
       gaps = KILN_STEP(r, sub, T(kiln__composite_narrow(r, places, 0, 1, n - 1)),
                        T(kiln__composite_narrow(r, places, 0, 0, n - 1)), I(1));
@@ -217,16 +212,21 @@ static void gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spacing, ki
   }
   if (r->status ||
       !kiln__composite_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, count, &found))) {
-    return;
+    return NULL;
   }
   outs[0] = kiln_of_box(found);
   for (int i = 0; i < count; i++) {
     if (!kiln__composite_ok(r,
                             kiln_list_push(found, kiln_of_tensor(kiln_tensor_retain(results[i])))))
-      return;
+      return NULL;
   }
+  return NULL;
 }
 /* self, spacing, dim, edge_order */
-KILN_COMPOSITE(gradient) { gradient(r, SELF, args[1], args[2], kiln_arg_int(args, 3), outs); }
+KILN_COMPOSITE(gradient) {
+  return gradient(r, SELF, args[1], args[2], kiln_arg_int(args, 3), outs);
+}
 /* self, dim, edge_order */
-KILN_COMPOSITE(gradient_array) { gradient(r, SELF, NONE, args[1], kiln_arg_int(args, 2), outs); }
+KILN_COMPOSITE(gradient_array) {
+  return gradient(r, SELF, NONE, args[1], kiln_arg_int(args, 2), outs);
+}

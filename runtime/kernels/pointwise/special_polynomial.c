@@ -104,17 +104,16 @@ POLYNOMIALS(float, f)
 POLYNOMIALS(double, )
 
 /* x and the degree: tensors, or one of them a number. */
-static void polynomial(kiln__composite *r, const kiln_ivalue *args, family kind, bool shifted,
-                       kiln_ivalue *outs) {
+static kiln_tensor *polynomial(kiln__composite *r, const kiln_ivalue *args, family kind,
+                               bool shifted) {
   kiln_tensor *both = KILN_STEP(r, mul, args[args[0].tag == KILN_TAG_TENSOR ? 0 : 1],
                                 args[args[0].tag == KILN_TAG_TENSOR ? 1 : 0]); /* sizes, dtype */
   kiln_tensor *in[2], *out;
   const void *data[2];
-  if (!both) return;
+  if (!both) return NULL;
   const kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(both));
   if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
-    return;
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
   const int rank = kiln_tensor_rank(both);
   const kiln_ivalue sizes = kiln__composite_ints(r, rank, kiln_tensor_sizes(both));
@@ -126,14 +125,14 @@ static void polynomial(kiln__composite *r, const kiln_ivalue *args, family kind,
     data[i] = kiln__composite_read(r, KILN_STEP(r, expand, T(t), sizes, B(false)), dtype, &in[i]);
   }
   void *to = kiln__composite_new(r, dtype, rank, kiln_tensor_sizes(both), &out);
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln_status *status = dtype == KILN_DTYPE_F32
                             ? fill_float(r->call, kind, shifted, data[0], data[1], to, out->numel)
                             : fill_double(r->call, kind, shifted, data[0], data[1], to, out->numel);
-  if (kiln__composite_ok(r, status)) kiln__composite_give(r, outs, out);
+  return kiln__composite_ok(r, status) ? out : NULL;
 }
 #define POLYNOMIAL(name, kind, shifted) \
-  KILN_COMPOSITE(special_##name) { polynomial(r, args, kind, shifted, outs); }
+  KILN_COMPOSITE(special_##name) { return polynomial(r, args, kind, shifted); }
 POLYNOMIAL(chebyshev_polynomial_t, CHEBYSHEV_T, false)
 POLYNOMIAL(chebyshev_polynomial_u, CHEBYSHEV_U, false)
 POLYNOMIAL(chebyshev_polynomial_v, CHEBYSHEV_V, false)

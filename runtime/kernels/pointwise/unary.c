@@ -4,7 +4,6 @@
 
 #include "runtime/half.h"
 #include "runtime/kernels/pointwise/alike.h"
-#include "runtime/kernels/pointwise/complex_math.h"
 #include "runtime/kernels/pointwise/iter.h"
 
 static inline void begin_one(kiln_pw *pw, kiln_pw_functor functor, kiln_tensor *t) {
@@ -301,7 +300,7 @@ KILN_KERNEL(round_decimals) {
 KILN_KERNEL(nan_to_num) {
   kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
   if (kiln_dtype_is_int(dtype, true)) return same(call, KILN_PW_copy, args, outs);
-  if (kiln_dtype_is_complex(dtype)) return kiln__complex_nan_to_num(call, args, outs);
+  if (kiln_dtype_is_complex(dtype)) return KILN_BODY_OF(complex_nan_to_num)(call, args, outs);
   double numbers[3] = {0, kiln_float_greatest(dtype), -kiln_float_greatest(dtype)};
   for (int i = 0; i < 3; i++) {
     if (!kiln_arg_is_none(args, i + 1)) numbers[i] = kiln_arg_float(args, i + 1);

@@ -79,28 +79,25 @@ static kiln_tensor *row_major_like(kiln__composite *r, const kiln_tensor *t, kil
   return KILN_STEP(r, zeros, kiln__composite_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t)),
                    I(dtype), NONE, NONE, NONE);
 }
-static void give_self(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs) {
-  if (!r->status && !kiln__dest(outs)) kiln__give(outs, kiln_tensor_retain(SELF));
-}
 KILN_COMPOSITE(bernoulli) {
   kiln_tensor *t = row_major_like(r, SELF, kiln_tensor_dtype(SELF));
   kiln_random *g = generator(r, args[1]);
   if (!r->status) by_chances(r, g, t, SELF);
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 KILN_COMPOSITE(bernoulli_p) {
   kiln_tensor *t = row_major_like(r, SELF, kiln_tensor_dtype(SELF));
   by_chance(r, generator(r, args[2]), t, kiln_arg_float(args, 1));
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 KILN_COMPOSITE(bernoulli_float_) {
   by_chance(r, generator(r, args[2]), SELF, kiln_arg_float(args, 1));
-  give_self(r, args, outs);
+  return SELF;
 }
 KILN_COMPOSITE(bernoulli_Tensor_) {
   kiln_random *g = generator(r, args[2]);
   if (!r->status) by_chances(r, g, SELF, kiln_arg_tensor(args, 1));
-  give_self(r, args, outs);
+  return SELF;
 }
 
 /* -- Normal numbers with a mean or deviation of each -- */
@@ -125,12 +122,12 @@ static void check_std(kiln__composite *r, kiln_tensor *std) {
   }
 }
 /* t * factor + summand, both in place. */
-static void scale_shift(kiln__composite *r, kiln_tensor *t, kiln_tensor *factor,
-                        kiln_tensor *summand, kiln_ivalue *outs) {
+static kiln_tensor *scale_shift(kiln__composite *r, kiln_tensor *t, kiln_tensor *factor,
+                                kiln_tensor *summand) {
   const kiln_dtype dtype = kiln__composite_dtype(t);
   if (factor) t = KILN_STEP(r, mul, T(t), T(factor));
   t = KILN_STEP(r, add, T(t), T(summand), I(1));
-  kiln__composite_give(r, outs, kiln__composite_to(r, t, dtype));
+  return kiln__composite_to(r, t, dtype);
 }
 /* A number as a tensor of no dimensions. */
 static kiln_tensor *number_like(kiln__composite *r, const kiln_tensor *t, kiln_ivalue number) {
@@ -140,14 +137,14 @@ static kiln_tensor *number_like(kiln__composite *r, const kiln_tensor *t, kiln_i
 KILN_COMPOSITE(normal_Tensor_float) {
   kiln_tensor *t = row_major_like(r, SELF, kiln_tensor_dtype(SELF));
   fill_normal(r, t, kiln_arg_float(args, 1), args[2]);
-  scale_shift(r, t, NULL, SELF, outs);
+  return scale_shift(r, t, NULL, SELF);
 }
 KILN_COMPOSITE(normal_float_Tensor) {
   kiln_tensor *std = kiln_arg_tensor(args, 1);
   check_std(r, std);
   kiln_tensor *t = row_major_like(r, std, kiln_tensor_dtype(std));
   fill_normal(r, t, 1, args[2]);
-  scale_shift(r, t, std, number_like(r, std, args[0]), outs);
+  return scale_shift(r, t, std, number_like(r, std, args[0]));
 }
 KILN_COMPOSITE(normal_Tensor_Tensor) {
   kiln_tensor *mean = SELF, *std = kiln_arg_tensor(args, 1);
@@ -158,28 +155,28 @@ KILN_COMPOSITE(normal_Tensor_Tensor) {
       !kiln__composite_ok(
           r, kiln_broadcast(kiln_tensor_rank(mean), kiln_tensor_sizes(mean), kiln_tensor_rank(std),
                             kiln_tensor_sizes(std), &rank, sizes))) {
-    return;
+    return NULL;
   }
   kiln_tensor *t = KILN_STEP(r, zeros, kiln__composite_ints(r, rank, sizes),
                              I(kiln_tensor_dtype(mean)), NONE, NONE, NONE);
   fill_normal(r, t, 1, args[2]);
-  scale_shift(r, t, std, mean, outs);
+  return scale_shift(r, t, std, mean);
 }
 
 /* -- Counts and gammas: new elements, drawn in row-major order -- */
 
 /* false: given up. */
 typedef bool (*draw_one)(kiln_random *g, double p, double q, double *to);
-static void each(kiln__composite *r, kiln_random *g, kiln_tensor *p, kiln_tensor *q,
-                 kiln_dtype dtype, draw_one draw, kiln_ivalue *outs) {
+static kiln_tensor *each(kiln__composite *r, kiln_random *g, kiln_tensor *p, kiln_tensor *q,
+                         kiln_dtype dtype, draw_one draw) {
   kiln_tensor *a, *b, *out;
   const double *x = kiln__composite_read(r, p, KILN_DTYPE_F64, &a);
   const double *y = q ? kiln__composite_read(r, q, KILN_DTYPE_F64, &b) : NULL;
-  if (r->status) return;
+  if (r->status) return NULL;
   double *to =
       kiln__composite_new(r, KILN_DTYPE_F64, kiln_tensor_rank(p), kiln_tensor_sizes(p), &out);
   bool found = true;
-  if (!to) return;
+  if (!to) return NULL;
   pthread_mutex_lock(&g->lock);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; found && !r->status && i < p->numel && !kiln_budget_spent(&left, 32); i++) {
@@ -187,11 +184,10 @@ static void each(kiln__composite *r, kiln_random *g, kiln_tensor *p, kiln_tensor
   }
   pthread_mutex_unlock(&g->lock);
   if (!found) {
-    KILN_COMPOSITE_FAIL(r, "no number was found in %d tries: the parameters are out of range",
-                        MOST_TRIES);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "no number was found in %d tries: the parameters are out of range", MOST_TRIES);
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
+  return kiln__composite_to(r, out, dtype);
 }
 static bool only_f32_f64(kiln__composite *r, const kiln_tensor *t) {
   const kiln_dtype dtype = kiln_tensor_dtype(t);
@@ -238,10 +234,9 @@ KILN_COMPOSITE(poisson) {
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; x && i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
     if (x[i] >= 0 && x[i] <= 0x1p62) continue;
-    KILN_COMPOSITE_FAIL(r, "invalid Poisson rate, expected rate to be non-negative");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "invalid Poisson rate, expected rate to be non-negative");
   }
-  each(r, g, SELF, NULL, kiln_tensor_dtype(SELF), draw_poisson, outs);
+  return each(r, g, SELF, NULL, kiln_tensor_dtype(SELF), draw_poisson);
 }
 
 /* ln(k!) less Stirling's formula. */
@@ -320,13 +315,13 @@ KILN_COMPOSITE(binomial) {
       !kiln__composite_ok(
           r, kiln_broadcast(kiln_tensor_rank(count), kiln_tensor_sizes(count), kiln_tensor_rank(p),
                             kiln_tensor_sizes(p), &rank, sizes))) {
-    return;
+    return NULL;
   }
   const kiln_ivalue wide = kiln__composite_ints(r, rank, sizes);
   const kiln_dtype dtype = kiln_tensor_dtype(count);
-  each(r, g, KILN_STEP(r, expand, T(count), wide, B(false)),
-       KILN_STEP(r, expand, T(p), wide, B(false)), dtype,
-       dtype == KILN_DTYPE_F32 ? draw_binomial_f32 : draw_binomial_f64, outs);
+  return each(r, g, KILN_STEP(r, expand, T(count), wide, B(false)),
+              KILN_STEP(r, expand, T(p), wide, B(false)), dtype,
+              dtype == KILN_DTYPE_F32 ? draw_binomial_f32 : draw_binomial_f64);
 }
 
 /* Marsaglia and Tsang (2000). */
@@ -363,26 +358,22 @@ static bool draw_gamma_f64(kiln_random *g, double alpha, double unused, double *
 }
 KILN_COMPOSITE(_standard_gamma) {
   kiln_random *g = generator(r, args[1]);
-  if (r->status || !only_f32_f64(r, SELF)) return;
+  if (r->status || !only_f32_f64(r, SELF)) return NULL;
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
-  each(r, g, SELF, NULL, dtype, dtype == KILN_DTYPE_F32 ? draw_gamma_f32 : draw_gamma_f64, outs);
+  return each(r, g, SELF, NULL, dtype, dtype == KILN_DTYPE_F32 ? draw_gamma_f32 : draw_gamma_f64);
 }
 KILN_COMPOSITE(_sample_dirichlet) {
   kiln_random *g = generator(r, args[1]);
-  kiln_ivalue gamma = kiln_none();
-  if (r->status || !only_f32_f64(r, SELF)) return;
-  each(r, g, SELF, NULL, KILN_DTYPE_F64, draw_gamma, &gamma);
-  kiln_tensor *t = gamma.tag == KILN_TAG_TENSOR ? kiln__composite_keep(r, gamma.u.tensor) : NULL;
+  if (r->status || !only_f32_f64(r, SELF)) return NULL;
+  kiln_tensor *t = each(r, g, SELF, NULL, KILN_DTYPE_F64, draw_gamma);
   kiln_tensor *sum = KILN_STEP(r, sum_dim, T(t), INTS(-1), B(true), NONE);
-  kiln__composite_give(
-      r, outs, kiln__composite_to(r, KILN_STEP(r, div, T(t), T(sum)), kiln_tensor_dtype(SELF)));
+  return kiln__composite_to(r, KILN_STEP(r, div, T(t), T(sum)), kiln_tensor_dtype(SELF));
 }
 
 /* -- Classes by weight -- */
 
 /* Without replacement, or one of each row: the greatest of weight / exponential number. */
-static void race(kiln__composite *r, kiln_random *g, kiln_tensor *t, int64_t count,
-                 kiln_ivalue *outs) {
+static kiln_tensor *race(kiln__composite *r, kiln_random *g, kiln_tensor *t, int64_t count) {
   kiln_tensor *in, *found[2];
   const int64_t n = kiln__composite_size(t, -1), rows = n ? t->numel / n : 0;
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
@@ -392,25 +383,24 @@ static void race(kiln__composite *r, kiln_random *g, kiln_tensor *t, int64_t cou
     for (int64_t k = 0; k < n; k++) {
       const double weight = x[i * n + k];
       if (!(weight >= 0) || isinf(weight)) {
-        KILN_COMPOSITE_FAIL(r, "probability tensor contains either `inf`, `nan` or element < 0");
-        return;
+        return KILN_COMPOSITE_FAIL(
+            r, "probability tensor contains either `inf`, `nan` or element < 0");
       }
       sum += weight;
     }
     if (sum == 0) {
-      KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
-      return;
+      return KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
     }
   }
   kiln_tensor *q = KILN_STEP(r, empty_like, T(t), NONE, NONE, NONE, NONE, NONE);
-  if (r->status || !kiln__composite_ok(r, kiln__random_exponential(r->call, g, q, 1))) return;
+  if (r->status || !kiln__composite_ok(r, kiln__random_exponential(r->call, g, q, 1))) return NULL;
   q = KILN_STEP(r, div, T(t), T(q));
   if (count == 1) {
     found[1] = KILN_STEP(r, argmax, T(q), I(-1), B(true));
   } else {
     KILN_STEP_MANY(r, topk, 2, found, T(q), I(count), I(-1), B(true), B(true));
   }
-  kiln__composite_give(r, outs, found[1]);
+  return found[1];
 }
 /* The running sums of a row, divided by the last, in F32 or F64 as PyTorch keeps them. */
 static bool sum_up(kiln__composite *r, const double *weight, int64_t n, bool single, double *sums) {
@@ -418,21 +408,18 @@ static bool sum_up(kiln__composite *r, const double *weight, int64_t n, bool sin
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t k = 0; k < n && !kiln_budget_spent(&left, 1); k++) {
     if (!(weight[k] >= 0)) {
-      KILN_COMPOSITE_FAIL(r,
-                          "invalid multinomial distribution (encountering probability entry < 0)");
-      return false;
+      return KILN_COMPOSITE_FAIL(
+          r, "invalid multinomial distribution (encountering probability entry < 0)");
     }
     if (isinf(weight[k])) {
-      KILN_COMPOSITE_FAIL(
+      return KILN_COMPOSITE_FAIL(
           r, "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
-      return false;
     }
     sum = single ? (double)((float)sum + (float)weight[k]) : sum + weight[k];
     sums[k] = sum;
   }
   if (!(sum > 0)) {
-    KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
-    return false;
+    return KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
   }
   for (int64_t k = 0; k < n && !kiln_budget_spent(&left, 2); k++) {
     sums[k] = single ? (double)((float)sums[k] / (float)sum) : sums[k] / sum;
@@ -452,8 +439,8 @@ static int64_t first_not_below(const double *sums, int64_t n, double x) {
   }
   return low;
 }
-static void with_replacement(kiln__composite *r, kiln_random *g, kiln_tensor *t, int64_t count,
-                             kiln_ivalue *outs) {
+static kiln_tensor *with_replacement(kiln__composite *r, kiln_random *g, kiln_tensor *t,
+                                     int64_t count) {
   kiln_tensor *in, *cumulated, *out;
   const int rank = kiln_tensor_rank(t);
   const int64_t n = kiln__composite_size(t, -1), rows = rank == 2 ? kiln_tensor_sizes(t)[0] : 1;
@@ -461,7 +448,7 @@ static void with_replacement(kiln__composite *r, kiln_random *g, kiln_tensor *t,
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   double *sums = kiln__composite_new(r, KILN_DTYPE_F64, 1, &n, &cumulated);
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, rank, sizes, &out);
-  if (r->status) return;
+  if (r->status) return NULL;
   pthread_mutex_lock(&g->lock);
   for (int64_t i = 0; i < rows && kiln__composite_ok(r, kiln_call_check(r->call, 0)); i++) {
     if (!sum_up(r, x + i * n, n, kiln_tensor_dtype(t) != KILN_DTYPE_F64, sums)) break;
@@ -470,7 +457,7 @@ static void with_replacement(kiln__composite *r, kiln_random *g, kiln_tensor *t,
       to[i * count + k] = first_not_below(sums, n, kiln_random_f64(g));
   }
   pthread_mutex_unlock(&g->lock);
-  kiln__composite_give(r, outs, out);
+  return out;
 }
 /* self [n] or [rows, n], num_samples, replacement, generator */
 KILN_COMPOSITE(multinomial) {
@@ -492,10 +479,7 @@ KILN_COMPOSITE(multinomial) {
   } else if (n == 0) {
     KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
   }
-  if (r->status) return;
-  if (!again || count == 1) {
-    race(r, g, t, count, outs);
-  } else {
-    with_replacement(r, g, t, count, outs);
-  }
+  if (r->status) return NULL;
+  if (!again || count == 1) return race(r, g, t, count);
+  return with_replacement(r, g, t, count);
 }

@@ -450,7 +450,7 @@ static kiln_status *like(kiln_call *call, const kiln_ivalue *args, kiln_ivalue g
   kiln_random *g;
   KILN_TRY(kiln__generator(call, generator, &g));
   memcpy(own + 1, args + options, sizeof *own * 5);
-  KILN_TRY(kiln_kernel_step(call, kiln__kernel_empty_like, own, 6, outs));
+  KILN_TRY(kiln_kernel_step(call, KILN_BODY_OF(empty_like), own, 6, outs));
   return fill_unit(call, g, outs->u.tensor, normal);
 }
 KILN_KERNEL(rand_like) { return like(call, args, kiln_none(), 1, false, outs); }

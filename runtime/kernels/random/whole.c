@@ -229,7 +229,7 @@ static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int64_t low, 
   kiln_random *g;
   KILN_TRY(kiln__generator(call, has_generator ? args[at] : kiln_none(), &g));
   memcpy(own + 1, args + at + has_generator, sizeof *own * 5);
-  KILN_TRY(kiln_kernel_step(call, kiln__kernel_empty_like, own, 6, outs));
+  KILN_TRY(kiln_kernel_step(call, KILN_BODY_OF(empty_like), own, 6, outs));
   return kiln__random_whole(call, g, outs->u.tensor, low, high);
 }
 KILN_KERNEL(randint_like) { return like(call, args, 0, INT(1), 2, false, outs); }

@@ -20,19 +20,18 @@ KILN_COMPOSITE(bincount) {
   } else if (weights && (kiln_tensor_rank(weights) != 1 || weights->numel != SELF->numel)) {
     KILN_COMPOSITE_FAIL(r, "weights should be 1-d and have the same length as input");
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   const int64_t *index = kiln__composite_read(r, SELF, KILN_DTYPE_I64, &at);
   const double *w = weights ? kiln__composite_read(r, weights, KILN_DTYPE_F64, &dense) : NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; index && i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
     if (index[i] < 0 || index[i] == INT64_MAX) {
-      KILN_COMPOSITE_FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
-      return;
+      return KILN_COMPOSITE_FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
     }
     if (index[i] >= bins) bins = index[i] + 1;
   }
   void *to = kiln__composite_new(r, w ? KILN_DTYPE_F64 : KILN_DTYPE_I64, 1, &bins, &result);
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln__zero(to, (size_t)bins * sizeof(int64_t));
   KILN_ASSERT(index || SELF->numel == 0);
   for (int64_t i = 0; i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
@@ -42,7 +41,7 @@ KILN_COMPOSITE(bincount) {
       ((int64_t *)to)[index[i]]++;
   }
   const bool narrow = weights && kiln_tensor_dtype(weights) == KILN_DTYPE_F32;
-  kiln__composite_give(r, outs, narrow ? kiln__composite_to(r, result, KILN_DTYPE_F32) : result);
+  return narrow ? kiln__composite_to(r, result, KILN_DTYPE_F32) : result;
 }
 /* self, bins, min, max: equal bins; outside of the range is not counted */
 KILN_COMPOSITE(histc) {
@@ -50,11 +49,10 @@ KILN_COMPOSITE(histc) {
   double low = kiln__number(args[2]).f, high = kiln__number(args[3]).f;
   kiln_tensor *dense, *result;
   if (!kiln_dtype_is_float(kiln_tensor_dtype(SELF))) {
-    (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(SELF)));
-    return;
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, kiln_tensor_dtype(SELF)));
   }
   const double *x = kiln__composite_read(r, SELF, KILN_DTYPE_F64, &dense);
-  if (r->status) return;
+  if (r->status) return NULL;
   if (low == high && n > 0) {
     low = high = x[0];
     for (int64_t i = 0, end; (end = kiln_budget_piece(i, n)) > i;) {
@@ -77,7 +75,7 @@ KILN_COMPOSITE(histc) {
     KILN_COMPOSITE_FAIL(r, "torch.histc: max must be larger than min");
   }
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, 1, &bins, &result);
-  if (!to) return;
+  if (!to) return NULL;
   kiln__zero(to, (size_t)bins * sizeof *to);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 2); i++) {
@@ -85,5 +83,5 @@ KILN_COMPOSITE(histc) {
     const int64_t at = (int64_t)((x[i] - low) / (high - low) * (double)bins);
     to[at < bins ? at : bins - 1]++;
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, result, kiln_tensor_dtype(SELF)));
+  return kiln__composite_to(r, result, kiln_tensor_dtype(SELF));
 }

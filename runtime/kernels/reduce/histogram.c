@@ -143,16 +143,15 @@ KILN_COMPOSITE(histogram) {
   const int rest = edges ? 2 : 3;
   points p;
   axis one = {0};
-  if (!read_points(r, "torch.histogram()", SELF, 1, kiln_arg_tensor_opt(args, rest), &p)) return;
+  if (!read_points(r, "torch.histogram()", SELF, 1, kiln_arg_tensor_opt(args, rest), &p))
+    return NULL;
   if (edges)
     given_edges(r, &p, edges, &one);
   else
     equal_bins(r, &p, 0, kiln_arg_int(args, 1), args[2], &one);
-  if (r->status) return;
-  kiln__composite_give(
-      r, &outs[0],
-      count(r, &p, &one, kiln_arg_tensor_opt(args, rest), kiln_arg_bool(args, rest + 1)));
+  if (r->status) return NULL;
   kiln__composite_give(r, &outs[1], kiln__composite_copy(r, one.edges));
+  return count(r, &p, &one, kiln_arg_tensor_opt(args, rest), kiln_arg_bool(args, rest + 1));
 }
 /* self, bins (of all axes, of each, or edges of each), range, weight, density -> hist, edges */
 KILN_COMPOSITE(histogramdd) {
@@ -171,8 +170,8 @@ KILN_COMPOSITE(histogramdd) {
     KILN_COMPOSITE_FAIL(
         r, "%s: The size of bins must be equal to the innermost dimension of the input", name);
   }
-  if (r->status) return;
-  if (!read_points(r, name, SELF, (int)dims, kiln_arg_tensor_opt(args, 3), &p)) return;
+  if (r->status) return NULL;
+  if (!read_points(r, name, SELF, (int)dims, kiln_arg_tensor_opt(args, 3), &p)) return NULL;
   for (int d = 0; d < p.dims && !r->status; d++) {
     const kiln_ivalue bins = each ? each->items[d] : args[1];
     if (bins.tag == KILN_TAG_TENSOR)
@@ -182,16 +181,15 @@ KILN_COMPOSITE(histogramdd) {
   }
   if (r->status ||
       !kiln__composite_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, dims, &found))) {
-    return;
+    return NULL;
   }
   outs[1] = kiln_of_box(found);
   for (int d = 0; d < p.dims; d++) {
     kiln_tensor *copy = kiln__composite_copy(r, axes[d].edges);
     if (!copy ||
         !kiln__composite_ok(r, kiln_list_push(found, kiln_of_tensor(kiln_tensor_retain(copy))))) {
-      return;
+      return NULL;
     }
   }
-  kiln__composite_give(r, &outs[0],
-                       count(r, &p, axes, kiln_arg_tensor_opt(args, 3), kiln_arg_bool(args, 4)));
+  return count(r, &p, axes, kiln_arg_tensor_opt(args, 3), kiln_arg_bool(args, 4));
 }

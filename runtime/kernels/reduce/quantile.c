@@ -17,8 +17,7 @@ static kiln_tensor *value_of(kiln__composite *r, kiln_ivalue v) {
 /* -- Quantiles -- */
 
 /* self, q, dim, keepdim, interpolation; along the last dimension after a sort */
-static void quantile(kiln__composite *r, const kiln_ivalue *args, bool skip_nan,
-                     kiln_ivalue *outs) {
+static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool skip_nan) {
   const kiln_str way = kiln_arg_str(args, 4);
   kiln_tensor *t = SELF, *q = args[1].tag == KILN_TAG_TENSOR ? args[1].u.tensor : NULL, *result;
   kiln_tensor *levels = value_of(r, args[1]), *level_data, *dense;
@@ -28,13 +27,13 @@ static void quantile(kiln__composite *r, const kiln_ivalue *args, bool skip_nan,
   const int dim = flat ? 0 : kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   int64_t sizes[KILN_MAX_RANK + 1];
   int out_rank = 0;
-  if (r->status) return;
+  if (r->status) return NULL;
   if (t->numel == 0) KILN_COMPOSITE_FAIL(r, "quantile() input tensor must be non-empty");
   if (q_rank > 1) KILN_COMPOSITE_FAIL(r, "quantile() q must be a scalar or 1D tensor");
   if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
     KILN_COMPOSITE_FAIL(r, "quantile() input tensor must be either float or double dtype");
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   if (q_rank) sizes[out_rank++] = q->numel;
   for (int d = 0; d < rank; d++) {
     const bool gone = flat || d == dim;
@@ -56,19 +55,18 @@ static void quantile(kiln__composite *r, const kiln_ivalue *args, bool skip_nan,
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &dense);
   const double *level = kiln__composite_read(r, levels, KILN_DTYPE_F64, &level_data);
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, out_rank, sizes, &result);
-  if (r->status) return;
+  if (r->status) return NULL;
   KILN_ASSERT(levels);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t e = 0; e < levels->numel * rows && !kiln_budget_spent(&left, PLACE); e++) {
     const double *row = x + e % rows * n, p = level[e / rows];
     int64_t count = n;
     if (!(p >= 0 && p <= 1)) {
-      KILN_COMPOSITE_FAIL(r,
-                          args[1].tag == KILN_TAG_TENSOR
-                              ? "quantile() q values must be in the range [0, 1]"
-                              : "quantile() q must be in the range [0, 1] but got %g",
-                          p);
-      return;
+      return KILN_COMPOSITE_FAIL(r,
+                                 args[1].tag == KILN_TAG_TENSOR
+                                     ? "quantile() q values must be in the range [0, 1]"
+                                     : "quantile() q must be in the range [0, 1] but got %g",
+                                 p);
     }
     while (count > 0 && row[count - 1] != row[count - 1]) count--;
     if (count == 0 || (!skip_nan && count < n)) {
@@ -89,13 +87,11 @@ static void quantile(kiln__composite *r, const kiln_ivalue *args, bool skip_nan,
     else
       to[e] = row[below] + (row[above] - row[below]) * rest;
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, result, dtype));
+  return kiln__composite_to(r, result, dtype);
 }
-KILN_COMPOSITE(quantile) { quantile(r, args, false, outs); }
-KILN_COMPOSITE(nanquantile) { quantile(r, args, true, outs); }
+KILN_COMPOSITE(quantile) { return quantile(r, args, false); }
+KILN_COMPOSITE(nanquantile) { return quantile(r, args, true); }
 
 /* -- Elements -- */
 
-KILN_COMPOSITE(msort) {
-  kiln__composite_give(r, outs, KILN_STEP(r, sort_stable, T(SELF), B(true), I(0), B(false)));
-}
+KILN_COMPOSITE(msort) { return KILN_STEP(r, sort_stable, T(SELF), B(true), I(0), B(false)); }

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/pointwise/complex_math.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
 
@@ -346,15 +345,13 @@ static double correction_of(kiln_ivalue v) {
   if (v.tag == KILN_TAG_NONE) return 1;
   return kiln__number(v).f;
 }
-kiln_status *kiln__kernel_real(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
-kiln_status *kiln__kernel_imag(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 /* The sum of the variances of the parts; its root in place where wanted. */
 static kiln_status *complex_variance(kiln_call *call, kiln_tensor *t, uint64_t mask,
                                      double correction, bool keepdim, bool root, kiln_ivalue *out) {
   const kiln_ivalue self = kiln_of_tensor(t);
   kiln_ivalue parts[2] = {{0}, {0}}, variances[2] = {{0}, {0}};
-  kiln_status *status = kiln_kernel_step(call, kiln__kernel_real, &self, 1, &parts[0]);
-  if (!status) status = kiln_kernel_step(call, kiln__kernel_imag, &self, 1, &parts[1]);
+  kiln_status *status = kiln_kernel_step(call, KILN_BODY_OF(real), &self, 1, &parts[0]);
+  if (!status) status = kiln_kernel_step(call, KILN_BODY_OF(imag), &self, 1, &parts[1]);
   for (int i = 0; i < 2 && !status; i++) {
     status =
         variance(call, parts[i].u.tensor, mask, correction, keepdim, false, &variances[i], NULL);
@@ -507,7 +504,7 @@ KILN_KERNEL(frobenius_norm) { /* dim, keepdim */
 
 /* log(sum(exp(x))), shifted by the greatest, which is left alone where it is not finite. */
 KILN_KERNEL(logsumexp) {
-  if (kiln__is_complex(SELF)) return kiln__complex_logsumexp(call, args, outs);
+  if (kiln__is_complex(SELF)) return KILN_BODY_OF(complex_logsumexp)(call, args, outs);
   kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
   kiln_dtype compute = kiln__compute_dtype(dtype);
   uint64_t mask;

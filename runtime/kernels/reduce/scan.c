@@ -24,8 +24,8 @@ static int64_t first_of(const lines *l, int64_t row) {
 }
 
 /* The later of equal elements is the place; NaN stays from where it is met. */
-static void running_extreme(kiln__composite *r, kiln_tensor *t, int64_t wanted, bool largest,
-                            kiln_ivalue *outs) {
+static kiln_tensor *running_extreme(kiln__composite *r, kiln_tensor *t, int64_t wanted,
+                                    bool largest, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, wanted, rank);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   const bool whole = kiln_dtype_is_int(dtype, true);
@@ -37,7 +37,7 @@ static void running_extreme(kiln__composite *r, kiln_tensor *t, int64_t wanted, 
   const int64_t *from = kiln__composite_read(r, t, work, &in); /* 8 bytes of either kind */
   int64_t *to = kiln__composite_new(r, work, rank, kiln_tensor_sizes(t), &values);
   int64_t *place = kiln__composite_new(r, KILN_DTYPE_I64, rank, kiln_tensor_sizes(t), &indices);
-  if (r->status) return;
+  if (r->status) return NULL;
   const lines l = lines_of(t, dim);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t row = 0; row < l.count; row++) {
@@ -58,11 +58,11 @@ static void running_extreme(kiln__composite *r, kiln_tensor *t, int64_t wanted, 
       place[at] = best;
     }
   }
-  kiln__composite_give(r, &outs[0], kiln__composite_to(r, values, dtype));
   kiln__composite_give(r, &outs[1], indices);
+  return kiln__composite_to(r, values, dtype);
 }
-KILN_COMPOSITE(cummax) { running_extreme(r, SELF, kiln_arg_int(args, 1), true, outs); }
-KILN_COMPOSITE(cummin) { running_extreme(r, SELF, kiln_arg_int(args, 1), false, outs); }
+KILN_COMPOSITE(cummax) { return running_extreme(r, SELF, kiln_arg_int(args, 1), true, outs); }
+KILN_COMPOSITE(cummin) { return running_extreme(r, SELF, kiln_arg_int(args, 1), false, outs); }
 
 /* log(exp(a) + exp(b)); a and b of one infinite kind give it back. */
 static double log_add(double a, double b) {
@@ -85,7 +85,7 @@ KILN_COMPOSITE(logcumsumexp) {
   const kiln_dtype work = parts ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
   const double *from = kiln__composite_read(r, t, work, &in);
   double *to = kiln__composite_new(r, work, rank, kiln_tensor_sizes(t), &out);
-  if (r->status) return;
+  if (r->status) return NULL;
   const lines l = lines_of(t, dim);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t row = 0; row < l.count; row++) {
@@ -103,7 +103,7 @@ KILN_COMPOSITE(logcumsumexp) {
       to[first + i * l.inner] = sum;
     }
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, out, dtype));
+  return kiln__composite_to(r, out, dtype);
 }
 
 /* Combinations of r elements of a vector, in order: places, and then the elements. */
@@ -121,24 +121,22 @@ KILN_COMPOSITE(combinations) {
   } else if (k > 64) {
     KILN_COMPOSITE_FAIL(r, "combinations of more than 64 elements are not supported");
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   if (k == 0) {
     const int64_t none = 0;
     (void)kiln__composite_new(r, kiln_tensor_dtype(SELF), 1, &none, &places);
-    kiln__composite_give(r, outs, places);
-    return;
+    return places;
   }
   const int64_t from = again ? n + k - 1 : n; /* the count is the binomial of from and k */
   sizes[0] = n > 0 && from >= k;
   for (int64_t i = 0; i < k && sizes[0]; i++) {
     if (!kiln_checked_mul_i64(sizes[0], from - i, &sizes[0])) {
-      KILN_COMPOSITE_FAIL(r, "too many combinations");
-      return;
+      return KILN_COMPOSITE_FAIL(r, "too many combinations");
     }
     sizes[0] /= i + 1;
   }
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 2, sizes, &places);
-  if (!to) return;
+  if (!to) return NULL;
   for (int64_t i = 0; i < k; i++) place[i] = again ? 0 : i;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t row = 0; row < sizes[0] && !kiln_budget_spent(&left, 2 * k); row++) {
@@ -152,5 +150,5 @@ KILN_COMPOSITE(combinations) {
   const int64_t all = sizes[0] * k;
   kiln_tensor *line = kiln__composite_reshape(r, places, 1, &all);
   line = KILN_STEP(r, index_select, T(SELF), I(0), T(line));
-  kiln__composite_give(r, outs, kiln__composite_reshape(r, line, 2, sizes));
+  return kiln__composite_reshape(r, line, 2, sizes);
 }

@@ -19,14 +19,12 @@ KILN_COMPOSITE(segment_reduce) {
   if (axis < 0) axis += rank;
   if (!ends || kiln_tensor_rank(ends) < 1 || axis < 0 || axis >= rank ||
       axis != kiln_tensor_rank(ends) - 1 || !kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    KILN_COMPOSITE_FAIL(r,
-                        "segment_reduce(): expected float data, and lengths or offsets whose last "
-                        "dimension is the axis");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "segment_reduce(): expected float data, and lengths or offsets "
+                                  "whose last dimension is the axis");
   }
   if (!is_max && !is_min && !is_mean && !is_prod && !kiln_str_is(how, "sum")) {
-    KILN_COMPOSITE_FAIL(r, "reduction type " KILN_STR_FMT " is not supported", KILN_STR_ARG(how));
-    return;
+    return KILN_COMPOSITE_FAIL(r, "reduction type " KILN_STR_FMT " is not supported",
+                               KILN_STR_ARG(how));
   }
   const bool given = args[7].tag != KILN_TAG_NONE;
   const double initial = given    ? kiln__number(args[7]).f
@@ -54,8 +52,8 @@ KILN_COMPOSITE(segment_reduce) {
       const int64_t *own = end + o * (segments + !lengths) + s;
       const int64_t begin = lengths ? at : own[0], stop = lengths ? at + own[0] : own[1];
       if (begin < 0 || stop < begin || stop > n) {
-        KILN_COMPOSITE_FAIL(r, "Expected all rows of lengths along axis to sum to data.size(axis)");
-        return;
+        return KILN_COMPOSITE_FAIL(
+            r, "Expected all rows of lengths along axis to sum to data.size(axis)");
       }
       for (int64_t c = 0; c < inner && !kiln_budget_spent(&left, 4); c++) {
         double sum = initial;
@@ -77,5 +75,5 @@ KILN_COMPOSITE(segment_reduce) {
                              "data.size(lengths.dim()-1) when !unsafe.");
     }
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, out, kiln_tensor_dtype(t)));
+  return kiln__composite_to(r, out, kiln_tensor_dtype(t));
 }

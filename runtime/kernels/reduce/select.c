@@ -175,8 +175,8 @@ static int64_t find_mode(const row *k, int64_t n) {
   return best;
 }
 /* Values and places of one element of each row along `mask`'s dimension (or of all elements). */
-static void pick_rows(kiln__composite *r, kiln_tensor *t, uint64_t mask, bool keepdim,
-                      pick_kind kind, int64_t wanted, kiln_ivalue *outs, bool with_places) {
+static kiln_tensor *pick_rows(kiln__composite *r, kiln_tensor *t, uint64_t mask, bool keepdim,
+                              pick_kind kind, int64_t wanted, kiln_ivalue *outs, bool with_places) {
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   const bool whole = kiln_dtype_is_int(dtype, true);
   kiln_folded folded;
@@ -185,19 +185,19 @@ static void pick_rows(kiln__composite *r, kiln_tensor *t, uint64_t mask, bool ke
   kiln_tensor *values, *places, *scratch;
   if (!kiln__composite_ok(r, kiln_dtype_is_complex(dtype) ? kiln__not_implemented(r->call, dtype)
                                                           : kiln__check_dtype(r->call, dtype))) {
-    return;
+    return NULL;
   }
   kiln__reduced_sizes(t, mask, keepdim, &rank, sizes);
   if (!kiln__composite_ok(
           r, kiln__fold(r->call, t, mask, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, &folded)) ||
       !kiln__composite_keep(r, folded.tensor)) {
-    return;
+    return NULL;
   }
   const int64_t n = folded.length, two = 2 * n;
   void *to = kiln__composite_new(r, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, rank, sizes, &values);
   int64_t *at = kiln__composite_new(r, KILN_DTYPE_I64, rank, sizes, &places);
   int64_t *block = kiln__composite_new(r, KILN_DTYPE_I64, 1, &two, &scratch);
-  if (r->status) return;
+  if (r->status) return NULL;
   const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
   const int64_t rows = n > 0 ? folded.outer * folded.inner : 0;
   int64_t left = KILN_BUDGET_ITEMS;
@@ -214,50 +214,51 @@ static void pick_rows(kiln__composite *r, kiln_tensor *t, uint64_t mask, bool ke
   }
   kiln__composite_give(r, &outs[0], kiln__composite_to(r, values, dtype));
   if (with_places) kiln__composite_give(r, &outs[1], places);
+  return NULL;
 }
-static void pick_dim(kiln__composite *r, kiln_tensor *t, int64_t wanted_dim, bool keepdim,
-                     pick_kind kind, int64_t k, const char *name, kiln_ivalue *outs) {
+static kiln_tensor *pick_dim(kiln__composite *r, kiln_tensor *t, int64_t wanted_dim, bool keepdim,
+                             pick_kind kind, int64_t k, const char *name, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, wanted_dim, rank);
   const int64_t n = rank ? kiln__composite_size(t, dim) : 1;
   KILN_ASSERT(dim >= 0);
-  if (r->status) return;
+  if (r->status) return NULL;
   if (kind == KTH && (k < 1 || k > n)) {
-    KILN_COMPOSITE_FAIL(r, "kthvalue(): selected number k out of range for dimension %d", dim);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "kthvalue(): selected number k out of range for dimension %d",
+                               dim);
   }
   if (n == 0) {
-    KILN_COMPOSITE_FAIL(r, "%s(): Expected reduction dim %d to have non-zero size.", name, dim);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "%s(): Expected reduction dim %d to have non-zero size.", name,
+                               dim);
   }
-  pick_rows(r, t, rank ? 1ull << dim : 0, keepdim, kind, k, outs, true);
+  return pick_rows(r, t, rank ? 1ull << dim : 0, keepdim, kind, k, outs, true);
 }
-static void pick_all(kiln__composite *r, kiln_tensor *t, pick_kind kind, kiln_ivalue *outs) {
+static kiln_tensor *pick_all(kiln__composite *r, kiln_tensor *t, pick_kind kind,
+                             kiln_ivalue *outs) {
   if (t->numel == 0) { /* NaN, or the least whole number */
     kiln_tensor *none;
     void *data = kiln__composite_new(r, kiln_tensor_dtype(t), 0, NULL, &none);
     if (data) kiln__number_store(kiln__number_float(NAN), kiln_tensor_dtype(t), data);
-    kiln__composite_give(r, outs, none);
-    return;
+    return none;
   }
   const int64_t n = t->numel;
   kiln_tensor *flat = kiln__composite_reshape(r, t, 1, &n);
-  if (flat) pick_rows(r, flat, 1, false, kind, 0, outs, false);
+  return flat ? pick_rows(r, flat, 1, false, kind, 0, outs, false) : NULL;
 }
 KILN_COMPOSITE(kthvalue) {
-  pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 2), kiln_arg_bool(args, 3), KTH,
-           kiln_arg_int(args, 1), "kthvalue", outs);
+  return pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 2), kiln_arg_bool(args, 3), KTH,
+                  kiln_arg_int(args, 1), "kthvalue", outs);
 }
-KILN_COMPOSITE(median) { pick_all(r, kiln_arg_tensor(args, 0), MEDIAN, outs); }
-KILN_COMPOSITE(nanmedian) { pick_all(r, kiln_arg_tensor(args, 0), NAN_MEDIAN, outs); }
+KILN_COMPOSITE(median) { return pick_all(r, kiln_arg_tensor(args, 0), MEDIAN, outs); }
+KILN_COMPOSITE(nanmedian) { return pick_all(r, kiln_arg_tensor(args, 0), NAN_MEDIAN, outs); }
 KILN_COMPOSITE(median_dim) {
-  pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2), MEDIAN, 0,
-           "median", outs);
+  return pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2),
+                  MEDIAN, 0, "median", outs);
 }
 KILN_COMPOSITE(nanmedian_dim) {
-  pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2), NAN_MEDIAN,
-           0, "nanmedian", outs);
+  return pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2),
+                  NAN_MEDIAN, 0, "nanmedian", outs);
 }
 KILN_COMPOSITE(mode) {
-  pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2), MODE, 0,
-           "mode", outs);
+  return pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2), MODE,
+                  0, "mode", outs);
 }

@@ -8,12 +8,10 @@ KILN_COMPOSITE(cov) {
   kiln_tensor *x = SELF, *w = NULL;
   const int rank = kiln_tensor_rank(x);
   if (rank > 2) {
-    KILN_COMPOSITE_FAIL(
+    return KILN_COMPOSITE_FAIL(
         r,
-        "cov(): expected input to have two or fewer dimensions but got an input with "
-        "%d dimensions",
+        "cov(): expected input to have two or fewer dimensions but got an input with %d dimensions",
         rank);
-    return;
   }
   const int64_t n = rank == 0 ? 1 : kiln__composite_size(x, -1),
                 rows = rank == 2 ? kiln__composite_size(x, 0) : 1;
@@ -50,14 +48,11 @@ KILN_COMPOSITE(cov) {
   kiln_tensor *c = KILN_STEP(r, mm, T(x), T(y));
   c = KILN_STEP(r, div, T(c), T(norm));
   if (rows == 1) c = kiln__composite_reshape(r, c, 0, NULL);
-  kiln__composite_give(r, outs, c);
+  return c;
 }
 KILN_COMPOSITE(corrcoef) {
   kiln_tensor *c = KILN_STEP(r, cov, T(SELF), I(1), NONE, NONE);
-  if (kiln__composite_rank(c) == 0) {
-    kiln__composite_give(r, outs, KILN_STEP(r, div, T(c), T(c)));
-    return;
-  }
+  if (kiln__composite_rank(c) == 0) return KILN_STEP(r, div, T(c), T(c));
   const bool complex = kiln_dtype_is_complex(kiln__composite_dtype(c));
   kiln_tensor *d = KILN_STEP(r, diagonal, T(c), I(0), I(0), I(1));
   if (complex) d = KILN_STEP(r, real, T(d));
@@ -70,5 +65,5 @@ KILN_COMPOSITE(corrcoef) {
   } else {
     c = KILN_STEP(r, clamp, T(c), I(-1), I(1));
   }
-  kiln__composite_give(r, outs, c);
+  return c;
 }

@@ -13,8 +13,7 @@ static kiln_tensor *without_nan(kiln__composite *r, kiln_tensor *t) {
 }
 KILN_COMPOSITE(nansum) {
   const kiln_ivalue list = kiln_arg_is_none(args, 1) ? kiln__composite_no_list(r) : args[1];
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, sum_dim, T(without_nan(r, SELF)), list, args[2], args[3]));
+  return KILN_STEP(r, sum_dim, T(without_nan(r, SELF)), list, args[2], args[3]);
 }
 KILN_COMPOSITE(nanmean) {
   const kiln_ivalue list = kiln_arg_is_none(args, 1) ? kiln__composite_no_list(r) : args[1];
@@ -28,13 +27,13 @@ KILN_COMPOSITE(nanmean) {
   kiln_tensor *fine = KILN_STEP(r, logical_not, T(KILN_STEP(r, isnan, T(SELF))));
   kiln_tensor *count = KILN_STEP(r, sum_dim, T(fine), list, args[2], NONE);
   kiln_tensor *sum = KILN_STEP(r, sum_dim, T(without_nan(r, SELF)), list, args[2], args[3]);
-  kiln__composite_give(r, outs, KILN_STEP(r, div, T(sum), T(count)));
+  return KILN_STEP(r, div, T(sum), T(count));
 }
 KILN_COMPOSITE(sum_to_size) {
   int64_t sizes[KILN_MAX_RANK], over[KILN_MAX_RANK];
   int rank, count = 0;
   const int have = kiln_tensor_rank(SELF);
-  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, sizes, &rank))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, sizes, &rank))) return NULL;
   bool fits = rank <= have;
   for (int d = 0; fits && d < have; d++) {
     const int64_t n = kiln_tensor_sizes(SELF)[d];
@@ -43,25 +42,21 @@ KILN_COMPOSITE(sum_to_size) {
     else
       fits = sizes[d - (have - rank)] == n;
   }
-  if (!fits) {
-    KILN_COMPOSITE_FAIL(r, "size {} is not expandable to size of the tensor");
-    return;
-  }
+  if (!fits) return KILN_COMPOSITE_FAIL(r, "size {} is not expandable to size of the tensor");
   kiln_tensor *t = rank ? SELF : KILN_STEP(r, sum, T(SELF), NONE);
   if (rank && count) {
     t = KILN_STEP(r, sum_dim, T(t), kiln__composite_ints(r, count, over), B(true), NONE);
     t = kiln__composite_reshape(r, t, rank, sizes);
   }
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 /* The mean of neighbours times their distance: y, dx or x, dim */
 static kiln_tensor *strips(kiln__composite *r, kiln_tensor *y, kiln_tensor *x, kiln_ivalue dx,
                            int64_t wanted) {
   const int dim = kiln__composite_dim(r, wanted, kiln__composite_rank(y));
   if (kiln__composite_rank(y) == 0) {
-    KILN_COMPOSITE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
-                        (long long)wanted);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
+                               (long long)wanted);
   }
   const int64_t n = kiln__composite_size(y, dim) > 0 ? kiln__composite_size(y, dim) - 1 : 0;
   kiln_tensor *low = kiln__composite_narrow(r, y, dim, 0, n);
@@ -72,8 +67,7 @@ static kiln_tensor *strips(kiln__composite *r, kiln_tensor *y, kiln_tensor *x, k
   const int at =
       kiln__composite_rank(x) == 1 ? 0 : dim - kiln__composite_rank(y) + kiln__composite_rank(x);
   if (at < 0 || kiln__composite_size(x, at) != kiln__composite_size(y, dim)) {
-    KILN_COMPOSITE_FAIL(r, "trapezoid: There must be one `x` value for each sample point");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "trapezoid: There must be one `x` value for each sample point");
   }
   kiln_tensor *step = KILN_STEP(r, sub, T(kiln__composite_narrow(r, x, at, n ? 1 : 0, n)),
                                 T(kiln__composite_narrow(r, x, at, 0, n)), I(1));
@@ -84,24 +78,24 @@ static kiln_tensor *strips(kiln__composite *r, kiln_tensor *y, kiln_tensor *x, k
   }
   return KILN_STEP(r, div, T(KILN_STEP(r, mul, T(sum), T(step))), F(2));
 }
-static void trapezoid(kiln__composite *r, kiln_tensor *y, kiln_tensor *x, kiln_ivalue dx,
-                      int64_t dim, kiln_ivalue *outs) {
+static kiln_tensor *trapezoid(kiln__composite *r, kiln_tensor *y, kiln_tensor *x, kiln_ivalue dx,
+                              int64_t dim) {
   const int at = kiln__composite_dim(r, dim, kiln__composite_rank(y));
   const bool none = !r->status && kiln__composite_rank(y) && kiln__composite_size(y, at) == 0;
   /* Of no samples x is not looked at, and the dtype stays. */
   kiln_tensor *t = none ? y : strips(r, y, x, dx, dim);
   kiln_ivalue dtype = none ? I(kiln_tensor_dtype(y)) : NONE;
-  kiln__composite_give(r, outs, KILN_STEP(r, sum_dim, T(t), INTS(dim), B(false), dtype));
+  return KILN_STEP(r, sum_dim, T(t), INTS(dim), B(false), dtype);
 }
-KILN_COMPOSITE(trapezoid_x) { trapezoid(r, SELF, OTHER, NONE, kiln_arg_int(args, 2), outs); }
-KILN_COMPOSITE(trapezoid_dx) { trapezoid(r, SELF, NULL, args[1], kiln_arg_int(args, 2), outs); }
+KILN_COMPOSITE(trapezoid_x) { return trapezoid(r, SELF, OTHER, NONE, kiln_arg_int(args, 2)); }
+KILN_COMPOSITE(trapezoid_dx) { return trapezoid(r, SELF, NULL, args[1], kiln_arg_int(args, 2)); }
 KILN_COMPOSITE(cumulative_trapezoid_x) {
   kiln_tensor *t = strips(r, SELF, OTHER, NONE, kiln_arg_int(args, 2));
-  kiln__composite_give(r, outs, KILN_STEP(r, cumsum, T(t), args[2], NONE));
+  return KILN_STEP(r, cumsum, T(t), args[2], NONE);
 }
 KILN_COMPOSITE(cumulative_trapezoid_dx) {
   kiln_tensor *t = strips(r, SELF, NULL, args[1], kiln_arg_int(args, 2));
-  kiln__composite_give(r, outs, KILN_STEP(r, cumsum, T(t), args[2], NONE));
+  return KILN_STEP(r, cumsum, T(t), args[2], NONE);
 }
 
 /* -- Differences -- */
@@ -118,10 +112,9 @@ KILN_COMPOSITE(diff) {
   if (!r->status && n < 0) {
     KILN_COMPOSITE_FAIL(r, "order must be non-negative but got %lld", (long long)n);
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   if (n == 0) { /* what would be put around is not looked at */
-    kiln__composite_give(r, outs, kiln__composite_copy(r, t));
-    return;
+    return kiln__composite_copy(r, t);
   }
   if (!kiln_arg_is_none(args, 3)) parts[count++] = kiln_arg_tensor(args, 3);
   parts[count++] = t;
@@ -136,5 +129,5 @@ KILN_COMPOSITE(diff) {
     t = kiln__composite_dtype(t) == KILN_DTYPE_BOOL ? KILN_STEP(r, ne, T(high), T(low))
                                                     : KILN_STEP(r, sub, T(high), T(low), I(1));
   }
-  kiln__composite_give(r, outs, t);
+  return t;
 }

@@ -87,71 +87,69 @@ static bool find_runs(kiln__composite *r, kiln_tensor *t, int64_t count, bool so
   u->count = runs;
   return true;
 }
-static void give_unique(kiln__composite *r, const unique *u, kiln_tensor *values, bool inverse,
-                        bool counts, kiln_ivalue *outs) {
+static kiln_tensor *give_unique(kiln__composite *r, const unique *u, kiln_tensor *values,
+                                bool inverse, bool counts, kiln_ivalue *outs) {
   kiln_tensor *nothing;
   const int64_t zero = 0;
   (void)kiln__composite_new(r, KILN_DTYPE_I64, 1, &zero, &nothing);
-  kiln__composite_give(r, &outs[0], values);
   kiln__composite_give(r, &outs[1], inverse ? u->inverse : nothing);
   kiln__composite_give(r, &outs[2], counts ? u->counts : nothing);
+  return values;
 }
-static void unique_flat(kiln__composite *r, kiln_tensor *t, bool sorted, bool inverse, bool counts,
-                        kiln_ivalue *outs) {
+static kiln_tensor *unique_flat(kiln__composite *r, kiln_tensor *t, bool sorted, bool inverse,
+                                bool counts, kiln_ivalue *outs) {
   unique u = {0};
   const int64_t n = t->numel;
   kiln_tensor *flat = kiln__composite_reshape(r, t, 1, &n);
-  if (!find_runs(r, flat, n, sorted, &u)) return;
+  if (!find_runs(r, flat, n, sorted, &u)) return NULL;
   u.inverse = kiln__composite_reshape(r, u.inverse, kiln_tensor_rank(t), kiln_tensor_sizes(t));
-  give_unique(r, &u, KILN_STEP(r, index_select, T(flat), I(0), T(u.firsts)), inverse, counts, outs);
+  return give_unique(r, &u, KILN_STEP(r, index_select, T(flat), I(0), T(u.firsts)), inverse, counts,
+                     outs);
 }
-static void unique_slices(kiln__composite *r, kiln_tensor *t, int64_t wanted, bool sorted,
-                          bool inverse, bool counts, kiln_ivalue *outs) {
+static kiln_tensor *unique_slices(kiln__composite *r, kiln_tensor *t, int64_t wanted, bool sorted,
+                                  bool inverse, bool counts, kiln_ivalue *outs) {
   unique u = {0};
   const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, wanted, rank);
-  if (r->status) return;
+  if (r->status) return NULL;
   const int64_t n = rank ? kiln_tensor_sizes(t)[dim] : 1;
   int zeros = 0;
   for (int d = 0; d < rank; d++) zeros += d != dim && kiln_tensor_sizes(t)[d] == 0;
   if (zeros && n != 0) {
-    KILN_COMPOSITE_FAIL(r,
-                        "There are %d zero-sized dimensions, and they aren't selected, so unique "
-                        "cannot be applied",
-                        zeros);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r,
+        "There are %d zero-sized dimensions, and they aren't selected, so unique cannot be applied",
+        zeros);
   }
-  if (rank == 0) {
-    unique_flat(r, t, sorted, inverse, counts, outs);
-    return;
-  }
+  if (rank == 0) return unique_flat(r, t, sorted, inverse, counts, outs);
   int64_t order[KILN_MAX_RANK] = {dim};
   for (int d = 0, at = 1; d < rank; d++) {
     if (d != dim) order[at++] = d;
   }
   kiln_tensor *turned = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, rank, order));
-  if (!find_runs(r, turned, n, sorted, &u)) return;
-  give_unique(r, &u, KILN_STEP(r, index_select, T(t), I(dim), T(u.firsts)), inverse, counts, outs);
+  if (!find_runs(r, turned, n, sorted, &u)) return NULL;
+  return give_unique(r, &u, KILN_STEP(r, index_select, T(t), I(dim), T(u.firsts)), inverse, counts,
+                     outs);
 }
 /* self, sorted, return_inverse, return_counts: always sorted. */
 KILN_COMPOSITE(_unique2) {
-  unique_flat(r, kiln_arg_tensor(args, 0), true, kiln_arg_bool(args, 2), kiln_arg_bool(args, 3),
-              outs);
+  return unique_flat(r, kiln_arg_tensor(args, 0), true, kiln_arg_bool(args, 2),
+                     kiln_arg_bool(args, 3), outs);
 }
 KILN_COMPOSITE(unique_dim) {
-  unique_slices(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), true, kiln_arg_bool(args, 3),
-                kiln_arg_bool(args, 4), outs);
+  return unique_slices(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), true,
+                       kiln_arg_bool(args, 3), kiln_arg_bool(args, 4), outs);
 }
 KILN_COMPOSITE(unique_consecutive) {
   const bool inverse = kiln_arg_bool(args, 1), counts = kiln_arg_bool(args, 2);
   if (kiln_arg_is_none(args, 3))
-    unique_flat(r, kiln_arg_tensor(args, 0), false, inverse, counts, outs);
-  else
-    unique_slices(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 3), false, inverse, counts, outs);
+    return unique_flat(r, kiln_arg_tensor(args, 0), false, inverse, counts, outs);
+  return unique_slices(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 3), false, inverse, counts,
+                       outs);
 }
 /* self, sorted, return_inverse -> values, inverse */
 KILN_COMPOSITE(_unique) {
   kiln_tensor *both[3];
   KILN_STEP_MANY(r, _unique2, 3, both, args[0], args[1], args[2], B(false));
-  kiln__composite_give(r, &outs[0], both[0]);
   kiln__composite_give(r, &outs[1], both[1]);
+  return both[0];
 }

@@ -212,7 +212,6 @@ KILN_KERNEL(list_slice) {
 
 /* -- Search -- */
 
-kiln_status *kiln__kernel_eq(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 /* Python's bool(a == b): tensors must compare to one element. */
 static kiln_status *same_value(kiln_call *call, kiln_ivalue a, kiln_ivalue b, bool *out) {
   if (a.tag != KILN_TAG_TENSOR || b.tag != KILN_TAG_TENSOR) {
@@ -221,7 +220,7 @@ static kiln_status *same_value(kiln_call *call, kiln_ivalue a, kiln_ivalue b, bo
   }
   const kiln_ivalue both[2] = {a, b};
   kiln_ivalue found = kiln_none();
-  kiln_status *status = kiln_kernel_step(call, kiln__kernel_eq, both, 2, &found);
+  kiln_status *status = kiln_kernel_step(call, KILN_BODY_OF(eq), both, 2, &found);
   const kiln_tensor *t = status ? NULL : found.u.tensor;
   if (t && t->numel != 1) {
     status = KILN_OP_FAIL("Boolean value of Tensor with %s is ambiguous",

@@ -166,8 +166,7 @@ KILN_KERNEL(scalar_neg) {
 }
 KILN_KERNEL(scalar_abs) {
   if (args[0].tag == KILN_TAG_TENSOR) {
-    kiln_status *kiln__kernel_abs(kiln_call *, const kiln_ivalue *, kiln_ivalue *);
-    return kiln__kernel_abs(call, args, outs);
+    return KILN_BODY_OF(abs)(call, args, outs);
   }
   kiln_number x = kiln__number(args[0]);
   if (COMPLEX(x))

@@ -7,12 +7,10 @@
 
 KILN_COMPOSITE(trace) {
   if (kiln_tensor_rank(SELF) != 2) {
-    KILN_COMPOSITE_FAIL(r, "trace: expected a matrix, but got tensor with dim %d",
-                        kiln_tensor_rank(SELF));
-    return;
+    return KILN_COMPOSITE_FAIL(r, "trace: expected a matrix, but got tensor with dim %d",
+                               kiln_tensor_rank(SELF));
   }
-  kiln__composite_give(
-      r, outs, KILN_STEP(r, sum, T(KILN_STEP(r, diagonal, T(SELF), I(0), I(0), I(1))), NONE));
+  return KILN_STEP(r, sum, T(KILN_STEP(r, diagonal, T(SELF), I(0), I(0), I(1))), NONE);
 }
 /* A new tensor with t's last dimension as the diagonal of the dimensions a < b. */
 static kiln_tensor *embed(kiln__composite *r, kiln_tensor *t, int64_t offset, int64_t dim1,
@@ -28,8 +26,7 @@ static kiln_tensor *embed(kiln__composite *r, kiln_tensor *t, int64_t offset, in
   int64_t n;
   if (offset == INT64_MIN ||
       !kiln_checked_add_i64(kiln__composite_size(t, -1), offset < 0 ? -offset : offset, &n)) {
-    KILN_COMPOSITE_FAIL(r, "a diagonal at %lld is too far away", (long long)offset);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "a diagonal at %lld is too far away", (long long)offset);
   }
   for (int d = 0, from = 0; d < rank; d++) {
     sizes[d] = d == a || d == b ? n : kiln_tensor_sizes(t)[from++];
@@ -42,27 +39,22 @@ static kiln_tensor *embed(kiln__composite *r, kiln_tensor *t, int64_t offset, in
 }
 KILN_COMPOSITE(diag_embed) {
   if (kiln_tensor_rank(SELF) == 0) {
-    KILN_COMPOSITE_FAIL(r, "diag_embed expects a tensor of at least one dimension");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "diag_embed expects a tensor of at least one dimension");
   }
-  kiln__composite_give(
-      r, outs, embed(r, SELF, kiln_arg_int(args, 1), kiln_arg_int(args, 2), kiln_arg_int(args, 3)));
+  return embed(r, SELF, kiln_arg_int(args, 1), kiln_arg_int(args, 2), kiln_arg_int(args, 3));
 }
 KILN_COMPOSITE(diagflat) {
   const int64_t n = SELF->numel;
-  kiln__composite_give(
-      r, outs, embed(r, kiln__composite_reshape(r, SELF, 1, &n), kiln_arg_int(args, 1), 0, 1));
+  return embed(r, kiln__composite_reshape(r, SELF, 1, &n), kiln_arg_int(args, 1), 0, 1);
 }
 KILN_COMPOSITE(diag) {
   const int rank = kiln_tensor_rank(SELF);
-  if (rank == 1) {
-    kiln__composite_give(r, outs, embed(r, SELF, kiln_arg_int(args, 1), 0, 1));
-  } else if (rank == 2) {
+  if (rank == 1) return embed(r, SELF, kiln_arg_int(args, 1), 0, 1);
+  if (rank == 2) {
     kiln_tensor *line = KILN_STEP(r, diagonal, T(SELF), args[1], I(0), I(1));
-    kiln__composite_give(r, outs, kiln__composite_copy(r, line));
-  } else {
-    KILN_COMPOSITE_FAIL(r, "diag(): Supports 1D or 2D tensors. Got %dD", rank);
+    return kiln__composite_copy(r, line);
   }
+  return KILN_COMPOSITE_FAIL(r, "diag(): Supports 1D or 2D tensors. Got %dD", rank);
 }
 
 /* -- set_: self becomes another tensor over the source's storage -- */
@@ -72,16 +64,12 @@ KILN_COMPOSITE(fill_diagonal_) {
   kiln_tensor *t = SELF;
   const int rank = kiln_tensor_rank(t);
   int64_t least = INT64_MAX, step = 0, sizes[1], strides[1];
-  if (rank < 2) {
-    KILN_COMPOSITE_FAIL(r, "dimensions must larger than 1");
-    return;
-  }
+  if (rank < 2) return KILN_COMPOSITE_FAIL(r, "dimensions must larger than 1");
   for (int d = 0; d < rank; d++) {
     if (kiln_tensor_sizes(t)[d] < least) least = kiln_tensor_sizes(t)[d];
     step += kiln_tensor_strides(t)[d];
     if (rank > 2 && kiln_tensor_sizes(t)[d] != kiln_tensor_sizes(t)[0]) {
-      KILN_COMPOSITE_FAIL(r, "all dimensions of input must be of equal length");
-      return;
+      return KILN_COMPOSITE_FAIL(r, "all dimensions of input must be of equal length");
     }
   }
   sizes[0] = least;
@@ -98,5 +86,5 @@ KILN_COMPOSITE(fill_diagonal_) {
       KILN_STEP(r, fill_, T(more), args[1]);
     }
   }
-  if (!r->status) kiln__give(outs, kiln_tensor_retain(t));
+  return t;
 }

@@ -30,12 +30,13 @@ static kiln_tensor **all_at_least(kiln__composite *r, const kiln_list *list, int
 }
 enum { MANY = 256 };
 #define AT_LEAST(name, rank)                                                                 \
-  KILN_COMPOSITE(name) { kiln__composite_give(r, outs, at_least(r, SELF, rank)); }           \
+  KILN_COMPOSITE(name) { return at_least(r, SELF, rank); }                                   \
   KILN_COMPOSITE(name##_list) {                                                              \
     kiln_tensor *all[MANY];                                                                  \
     const kiln_list *list = kiln_arg_list(args, 0);                                          \
     kiln_tensor **given = list->count ? all_at_least(r, list, rank, all, MANY) : all;        \
     if (given) outs[0] = kiln_ivalue_retain(kiln__composite_tensors(r, list->count, given)); \
+    return NULL;                                                                             \
   }
 AT_LEAST(atleast_1d, 1)
 AT_LEAST(atleast_2d, 2)
@@ -43,44 +44,40 @@ AT_LEAST(atleast_3d, 3)
 
 /* -- Joins -- */
 
-static void join(kiln__composite *r, const kiln_ivalue *args, int rank, int dim,
-                 kiln_ivalue *outs) {
+static kiln_tensor *join(kiln__composite *r, const kiln_ivalue *args, int rank, int dim) {
   kiln_tensor *all[MANY];
   const kiln_list *list = kiln_arg_list(args, 0);
-  if (!all_at_least(r, list, rank, all, MANY)) return;
+  if (!all_at_least(r, list, rank, all, MANY)) return NULL;
   if (dim == 1 && rank == 1) dim = kiln__composite_rank(all[0]) == 1 ? 0 : 1;
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, all), I(dim)));
+  return KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, all), I(dim));
 }
-KILN_COMPOSITE(hstack) { join(r, args, 1, 1, outs); }
-KILN_COMPOSITE(vstack) { join(r, args, 2, 0, outs); }
-KILN_COMPOSITE(dstack) { join(r, args, 3, 2, outs); }
+KILN_COMPOSITE(hstack) { return join(r, args, 1, 1); }
+KILN_COMPOSITE(vstack) { return join(r, args, 2, 0); }
+KILN_COMPOSITE(dstack) { return join(r, args, 3, 2); }
 KILN_COMPOSITE(column_stack) {
   kiln_tensor *all[MANY];
   const kiln_list *list = kiln_arg_list(args, 0);
-  if (!all_at_least(r, list, 0, all, MANY)) return;
+  if (!all_at_least(r, list, 0, all, MANY)) return NULL;
   for (int64_t i = 0; i < list->count; i++) {
     const int64_t n = kiln__composite_numel(all[i]);
     if (kiln__composite_rank(all[i]) > 1) continue;
     all[i] = kiln__composite_reshape(r, all[i], 2, (const int64_t[]){n, 1});
   }
-  if (r->status) return;
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, all), I(1)));
+  if (r->status) return NULL;
+  return KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, all), I(1));
 }
 KILN_COMPOSITE(block_diag) {
   kiln_tensor *all[MANY], *to;
   const kiln_list *list = kiln_arg_list(args, 0);
   int64_t size[2] = {0, 0}, at[2] = {0, 0};
-  if (!all_at_least(r, list, 2, all, MANY)) return;
+  if (!all_at_least(r, list, 2, all, MANY)) return NULL;
   kiln_dtype dtype = kiln__composite_dtype(all[0]);
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln__composite_rank(all[i]) != 2) {
-      KILN_COMPOSITE_FAIL(r,
-                          "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
-                          "%lld has %d dimensions",
-                          (long long)i, kiln__composite_rank(all[i]));
-      return;
+      return KILN_COMPOSITE_FAIL(r,
+                                 "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                                 "Input %lld has %d dimensions",
+                                 (long long)i, kiln__composite_rank(all[i]));
     }
     dtype = kiln_dtype_promote(dtype, kiln__composite_dtype(all[i]));
     for (int d = 0; d < 2; d++) size[d] += kiln__composite_size(all[i], d);
@@ -94,34 +91,28 @@ KILN_COMPOSITE(block_diag) {
     at[0] += n;
     at[1] += m;
   }
-  kiln__composite_give(r, outs, to);
+  return to;
 }
 KILN_COMPOSITE(cartesian_prod) {
   const kiln_list *list = kiln_arg_list(args, 0);
   kiln_tensor *all[MANY];
   if (list->count == 0 || list->count > MANY) {
-    KILN_COMPOSITE_FAIL(r, "meshgrid expects a non-empty TensorList");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "meshgrid expects a non-empty TensorList");
   }
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln_tensor_rank(list->items[i].u.tensor) != 1) {
-      KILN_COMPOSITE_FAIL(r, "Expect a 1D vector, but got shape of %d dimensions",
-                          kiln_tensor_rank(list->items[i].u.tensor));
-      return;
+      return KILN_COMPOSITE_FAIL(r, "Expect a 1D vector, but got shape of %d dimensions",
+                                 kiln_tensor_rank(list->items[i].u.tensor));
     }
   }
-  if (list->count == 1) {
-    kiln__composite_give(r, outs, list->items[0].u.tensor);
-    return;
-  }
+  if (list->count == 1) return list->items[0].u.tensor;
   const kiln_list *grids = KILN_STEP_LIST(r, meshgrid, args[0]);
   for (int64_t i = 0; grids && i < grids->count; i++) {
     const int64_t n = grids->items[i].u.tensor->numel;
     all[i] = kiln__composite_reshape(r, grids->items[i].u.tensor, 1, &n);
   }
-  if (r->status) return;
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, stack, kiln__composite_tensors(r, list->count, all), I(1)));
+  if (r->status) return NULL;
+  return KILN_STEP(r, stack, kiln__composite_tensors(r, list->count, all), I(1));
 }
 
 /* -- Differences -- */
@@ -134,7 +125,7 @@ KILN_COMPOSITE(_chunk_cat) {
   const kiln_ivalue rows = kiln__composite_tensors(r, 0, NULL);
   if (list->count == 0) KILN_COMPOSITE_FAIL(r, "_chunk_cat expects a non-empty input tensor list");
   if (chunks < 1) KILN_COMPOSITE_FAIL(r, "_chunk_cat expects positive num_chunks");
-  if (r->status) return;
+  if (r->status) return NULL;
   const int dim =
       kiln__composite_dim(r, kiln_arg_int(args, 1), kiln_tensor_rank(list->items[0].u.tensor));
   for (int64_t i = 0; !r->status && i < list->count; i++) {
@@ -142,13 +133,11 @@ KILN_COMPOSITE(_chunk_cat) {
     int64_t sizes[KILN_MAX_RANK], pad[2 * KILN_MAX_RANK] = {0}, length = 1;
     const int rank = kiln_tensor_rank(t);
     if (rank <= dim || dim + 2 > KILN_MAX_RANK) {
-      KILN_COMPOSITE_FAIL(r, "_chunk_cat expects all tensors to have ndim > dim");
-      return;
+      return KILN_COMPOSITE_FAIL(r, "_chunk_cat expects all tensors to have ndim > dim");
     }
     const int64_t n = kiln__composite_size(t, dim), each = n / chunks + (n % chunks != 0);
     if (!kiln_checked_mul_i64(each, chunks, &pad[2 * (rank - dim) - 1])) {
-      KILN_COMPOSITE_FAIL(r, "_chunk_cat: too many chunks");
-      return;
+      return KILN_COMPOSITE_FAIL(r, "_chunk_cat: too many chunks");
     }
     pad[2 * (rank - dim) - 1] -= n;
     t = KILN_STEP(r, constant_pad_nd, T(t), kiln__composite_ints(r, 2 * (rank - dim), pad), I(0));
@@ -159,7 +148,7 @@ KILN_COMPOSITE(_chunk_cat) {
     t = kiln__composite_reshape(r, t, dim + 2, sizes);
     if (t) (void)kiln__composite_ok(r, kiln_list_push(rows.u.list, kiln_ivalue_retain(T(t))));
   }
-  kiln__composite_give(r, outs, KILN_STEP(r, cat, rows, I(dim + 1)));
+  return KILN_STEP(r, cat, rows, I(dim + 1));
 }
 
 /* -- Several tensors -- */
@@ -170,23 +159,18 @@ KILN_COMPOSITE(pad_sequence) {
   const bool first = kiln_arg_bool(args, 1), left = kiln_str_is(kiln_arg_str(args, 3), "left");
   int64_t sizes[KILN_MAX_RANK + 1], longest = 0;
   if (!left && !kiln_str_is(kiln_arg_str(args, 3), "right")) {
-    KILN_COMPOSITE_FAIL(
+    return KILN_COMPOSITE_FAIL(
         r, "Expected padding_side to be one of left or right, but got " KILN_STR_FMT ".",
         KILN_STR_ARG(kiln_arg_str(args, 3)));
-    return;
   }
-  if (list->count == 0) {
-    KILN_COMPOSITE_FAIL(r, "received an empty list of sequences");
-    return;
-  }
+  if (list->count == 0) return KILN_COMPOSITE_FAIL(r, "received an empty list of sequences");
   const kiln_tensor *model = list->items[0].u.tensor;
   const int rank = kiln_tensor_rank(model);
   for (int64_t i = 0; i < list->count; i++) {
     const kiln_tensor *t = list->items[i].u.tensor;
     if (kiln_tensor_rank(t) != rank || rank == 0 || rank >= KILN_MAX_RANK) {
-      KILN_COMPOSITE_FAIL(r, "pad_sequence: sequences must have the same number of dimensions, at "
-                             "least one");
-      return;
+      return KILN_COMPOSITE_FAIL(
+          r, "pad_sequence: sequences must have the same number of dimensions, at least one");
     }
     if (kiln_tensor_sizes(t)[0] > longest) longest = kiln_tensor_sizes(t)[0];
   }
@@ -202,20 +186,18 @@ KILN_COMPOSITE(pad_sequence) {
     place = kiln__composite_narrow(r, place, 0, left ? longest - n : 0, n);
     KILN_STEP(r, copy_, T(place), T(t), B(false));
   }
-  kiln__composite_give(r, outs, out);
+  return out;
 }
 KILN_COMPOSITE(flatten_dense_tensors) {
   const kiln_list *list = kiln_arg_list(args, 0);
   kiln_tensor *flat[64];
   if (list->count > 64) {
-    KILN_COMPOSITE_FAIL(r, "flatten_dense_tensors: more than 64 tensors");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "flatten_dense_tensors: more than 64 tensors");
   }
   for (int64_t i = 0; i < list->count; i++) {
     const int64_t n = list->items[i].u.tensor->numel;
     flat[i] = kiln__composite_reshape(r, list->items[i].u.tensor, 1, &n);
-    if (r->status) return;
+    if (r->status) return NULL;
   }
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, flat), I(0)));
+  return KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, flat), I(0));
 }

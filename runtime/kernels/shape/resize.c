@@ -82,7 +82,7 @@ KILN_COMPOSITE(_shape_as_tensor) {
   kiln_tensor *out;
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &rank, &out);
   if (to) memcpy(to, kiln_tensor_sizes(SELF), sizeof *to * (size_t)rank);
-  kiln__composite_give(r, outs, out);
+  return out;
 }
 KILN_COMPOSITE(_reshape_from_tensor) {
   kiln_tensor *shape = kiln_arg_tensor(args, 1), *dense;
@@ -90,7 +90,7 @@ KILN_COMPOSITE(_reshape_from_tensor) {
   if (!r->status && (kiln_tensor_rank(shape) != 1 || shape->numel > KILN_MAX_RANK)) {
     KILN_COMPOSITE_FAIL(r, "_reshape_from_tensor: shape must be a vector");
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   const kiln_ivalue list = kiln__composite_ints(r, (int)shape->numel, sizes);
-  kiln__composite_give(r, outs, KILN_STEP(r, reshape, T(SELF), list));
+  return KILN_STEP(r, reshape, T(SELF), list);
 }

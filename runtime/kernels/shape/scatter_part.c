@@ -6,39 +6,36 @@
 #define SELF kiln_arg_tensor(args, 0)
 
 /* `copy` of self, whose part that `view` makes is written with args[1]. */
-static void scatter_into(kiln__composite *r, kiln_tensor *copy, const kiln_ivalue *args,
-                         kiln_kernel_body view, const kiln_ivalue *view_args, int count,
-                         kiln_ivalue *outs) {
+static kiln_tensor *scatter_into(kiln__composite *r, kiln_tensor *copy, const kiln_ivalue *args,
+                                 kiln_kernel_body view, const kiln_ivalue *view_args, int count) {
   kiln_ivalue own[6];
   kiln_tensor *src = kiln_arg_tensor(args, 1);
-  if (!copy) return;
+  if (!copy) return NULL;
   own[0] = T(copy);
   memcpy(own + 1, view_args, sizeof *own * (size_t)count);
   kiln_tensor *part = kiln__composite_step(r, view, count + 1, own);
-  if (!part) return;
+  if (!part) return NULL;
   if (kiln_tensor_rank(part) != kiln_tensor_rank(src) ||
       memcmp(kiln_tensor_sizes(part), kiln_tensor_sizes(src),
              sizeof(int64_t) * (size_t)kiln_tensor_rank(part)) != 0) {
     char have[256], want[256];
     kiln_sizes_print(kiln_tensor_rank(src), kiln_tensor_sizes(src), have, sizeof have);
     kiln_sizes_print(kiln_tensor_rank(part), kiln_tensor_sizes(part), want, sizeof want);
-    KILN_COMPOSITE_FAIL(r,
-                        "expected src to have a size equal to the slice of self. src size = %s, "
-                        "slice size = %s",
-                        have, want);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
+        have, want);
   }
   (void)KILN_STEP(r, copy_, T(part), T(src), B(false));
-  kiln__composite_give(r, outs, copy);
+  return copy;
 }
 KILN_COMPOSITE(select_scatter) {
-  scatter_into(r, kiln__composite_copy(r, SELF), args, kiln__kernel_select, args + 2, 2, outs);
+  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(select), args + 2, 2);
 }
 KILN_COMPOSITE(slice_scatter) {
-  scatter_into(r, kiln__composite_copy(r, SELF), args, kiln__kernel_slice, args + 2, 4, outs);
+  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(slice), args + 2, 4);
 }
 KILN_COMPOSITE(diagonal_scatter) {
-  scatter_into(r, kiln__composite_copy(r, SELF), args, kiln__kernel_diagonal, args + 2, 3, outs);
+  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(diagonal), args + 2, 3);
 }
 /* A copy of t within one of its storage, where as_strided finds all at the places it has in t. */
 static kiln_tensor *copy_in_place(kiln__composite *r, kiln_tensor *t) {
@@ -54,5 +51,5 @@ static kiln_tensor *copy_in_place(kiln__composite *r, kiln_tensor *t) {
                    I(t->offset));
 }
 KILN_COMPOSITE(as_strided_scatter) {
-  scatter_into(r, copy_in_place(r, SELF), args, kiln__kernel_as_strided, args + 2, 3, outs);
+  return scatter_into(r, copy_in_place(r, SELF), args, KILN_BODY_OF(as_strided), args + 2, 3);
 }

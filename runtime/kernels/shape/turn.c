@@ -7,25 +7,23 @@
 
 /* -- Turns -- */
 
-static void turn_over(kiln__composite *r, kiln_tensor *t, const char *name, int dim,
-                      kiln_ivalue *outs) {
+static kiln_tensor *turn_over(kiln__composite *r, kiln_tensor *t, const char *name, int dim) {
   if (kiln_tensor_rank(t) <= dim) {
     KILN_COMPOSITE_FAIL(r, "Input must be >= %d-d.", dim + 1);
     (void)name;
-    return;
+    return NULL;
   }
-  kiln__composite_give(r, outs, KILN_STEP(r, flip, T(t), INTS(dim)));
+  return KILN_STEP(r, flip, T(t), INTS(dim));
 }
-KILN_COMPOSITE(fliplr) { turn_over(r, SELF, "fliplr", 1, outs); }
-KILN_COMPOSITE(flipud) { turn_over(r, SELF, "flipud", 0, outs); }
+KILN_COMPOSITE(fliplr) { return turn_over(r, SELF, "fliplr", 1); }
+KILN_COMPOSITE(flipud) { return turn_over(r, SELF, "flipud", 0); }
 KILN_COMPOSITE(rot90) {
   int64_t dims[KILN_MAX_RANK];
   int count;
   const int rank = kiln_tensor_rank(SELF);
-  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dims, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dims, &count))) return NULL;
   if (count != 2 || rank < 2) {
-    KILN_COMPOSITE_FAIL(r, "expected total rotation dims == 2, but got dims = %d", count);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "expected total rotation dims == 2, but got dims = %d", count);
   }
   const int a = kiln__composite_dim(r, dims[0], rank), b = kiln__composite_dim(r, dims[1], rank);
   if (!r->status && a == b) {
@@ -34,7 +32,7 @@ KILN_COMPOSITE(rot90) {
                         "%lld",
                         (long long)dims[0], (long long)dims[1]);
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln_tensor *t = SELF;
   switch (((kiln_arg_int(args, 1) % 4) + 4) % 4) {
     case 1: t = KILN_STEP(r, transpose, T(KILN_STEP(r, flip, T(t), INTS(b))), I(a), I(b)); break;
@@ -42,7 +40,7 @@ KILN_COMPOSITE(rot90) {
     case 3: t = KILN_STEP(r, transpose, T(KILN_STEP(r, flip, T(t), INTS(a))), I(a), I(b)); break;
     default: t = kiln__composite_copy(r, t); break;
   }
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 /* self, factor: the inverse of pixel_shuffle */
 KILN_COMPOSITE(pixel_unshuffle) {
@@ -53,14 +51,11 @@ KILN_COMPOSITE(pixel_unshuffle) {
   if (rank < 3 || rank + 2 > KILN_MAX_RANK || f <= 0 || sizes[rank - 2] % f ||
       sizes[rank - 1] % f || !kiln_checked_mul_i64(sizes[rank - 3], f, &channels) ||
       !kiln_checked_mul_i64(channels, f, &channels)) {
-    KILN_COMPOSITE_FAIL(
-        r, "pixel_unshuffle expects an input of at least 3 dimensions whose height and "
-           "width are divisible by a positive downscale_factor");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "pixel_unshuffle expects an input of at least 3 dimensions whose "
+                                  "height and width are divisible by a positive downscale_factor");
   }
   if (SELF->numel == 0) { /* PyTorch leaves it as it is */
-    kiln__composite_give(r, outs, kiln__composite_copy(r, SELF));
-    return;
+    return kiln__composite_copy(r, SELF);
   }
   const int n = rank - 3;
   memcpy(wide, sizes, sizeof *wide * (size_t)(n + 1));
@@ -73,28 +68,26 @@ KILN_COMPOSITE(pixel_unshuffle) {
   t = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, n + 5, order));
   const int64_t last[] = {channels, parts[0], parts[2]};
   memcpy(wide + n, last, sizeof last);
-  kiln__composite_give(r, outs, kiln__composite_copy(r, kiln__composite_reshape(r, t, rank, wide)));
+  return kiln__composite_copy(r, kiln__composite_reshape(r, t, rank, wide));
 }
 KILN_COMPOSITE(channel_shuffle) {
   const int rank = kiln_tensor_rank(SELF);
   const int64_t groups = kiln_arg_int(args, 1), *sizes = kiln_tensor_sizes(SELF);
   if (rank < 3 || groups <= 0 || sizes[1] % groups != 0) {
-    KILN_COMPOSITE_FAIL(
-        r, "channel_shuffle expects an input of more than 2 dimensions, whose channels "
-           "are divisible by a positive number of groups");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "channel_shuffle expects an input of more than 2 dimensions, "
+                                  "whose channels are divisible by a positive number of groups");
   }
   int64_t rest = 1;
   for (int d = 2; d < rank; d++) rest *= sizes[d];
   const int64_t wide[] = {sizes[0], groups, sizes[1] / groups, rest};
   kiln_tensor *t = kiln__composite_reshape(r, SELF, 4, wide);
   t = kiln__composite_copy(r, KILN_STEP(r, transpose, T(t), I(1), I(2)));
-  kiln__composite_give(r, outs, kiln__composite_reshape(r, t, rank, sizes));
+  return kiln__composite_reshape(r, t, rank, sizes);
 }
 
 /* -- At least so many dimensions -- */
 
 KILN_COMPOSITE(ravel) {
   const int64_t n = SELF->numel;
-  kiln__composite_give(r, outs, kiln__composite_reshape(r, SELF, 1, &n));
+  return kiln__composite_reshape(r, SELF, 1, &n);
 }

@@ -434,7 +434,7 @@ static kiln_status *become(kiln_tensor *self, kiln_call *call, kiln_status *stat
 #define IN_PLACE(name)                                                            \
   KILN_KERNEL(name##_) {                                                          \
     kiln_ivalue result = kiln_none();                                             \
-    kiln_status *status = kiln__kernel_##name(call, args, &result);               \
+    kiln_status *status = KILN_BODY_OF(name)(call, args, &result);                \
     return become(kiln_arg_tensor(args, 0), call, status, result.u.tensor, outs); \
   }
 IN_PLACE(squeeze)
@@ -443,7 +443,6 @@ IN_PLACE(squeeze_dims)
 IN_PLACE(unsqueeze)
 IN_PLACE(transpose)
 IN_PLACE(t)
-kiln_status *kiln__kernel_as_strided(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
 IN_PLACE(as_strided)
 
 /* -- Parts -- */

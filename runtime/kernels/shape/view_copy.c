@@ -28,33 +28,32 @@
   X(split_with_sizes) \
   X(unbind)
 
-#define COPY(name)                                                                               \
-  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
-  KILN_COMPOSITE(name##_copy) {                                                                  \
-    kiln_tensor *view = kiln__composite_step(r, kiln__kernel_##name, r->call->arg_count, args);  \
-    kiln__composite_give(r, outs, kiln__composite_copy(r, view));                                \
+#define COPY(name)                                                                             \
+  KILN_COMPOSITE(name##_copy) {                                                                \
+    kiln_tensor *view = kiln__composite_step(r, KILN_BODY_OF(name), r->call->arg_count, args); \
+    return kiln__composite_copy(r, view);                                                      \
   }
 COPIES(COPY)
 
-static void copy_list(kiln__composite *r, const kiln_list *views, kiln_ivalue *outs) {
+static kiln_tensor *copy_list(kiln__composite *r, const kiln_list *views, kiln_ivalue *outs) {
   kiln_list *copies;
   if (!views ||
       !kiln__composite_ok(r, kiln__new_list(r->call, KILN_TYPE_TENSOR, views->count, &copies))) {
-    return;
+    return NULL;
   }
   outs[0] = kiln_of_box(copies);
   for (int64_t i = 0; i < views->count; i++) {
     kiln_tensor *copy = kiln__composite_copy(r, views->items[i].u.tensor);
     if (!copy ||
         !kiln__composite_ok(r, kiln_list_push(copies, kiln_of_tensor(kiln_tensor_retain(copy))))) {
-      return;
+      break;
     }
   }
+  return NULL;
 }
-#define COPY_LIST(name)                                                                          \
-  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs); \
-  KILN_COMPOSITE(name##_copy) {                                                                  \
-    copy_list(r, kiln__composite_step_list(r, kiln__kernel_##name, r->call->arg_count, args),    \
-              outs);                                                                             \
+#define COPY_LIST(name)                                                                       \
+  KILN_COMPOSITE(name##_copy) {                                                               \
+    return copy_list(                                                                         \
+        r, kiln__composite_step_list(r, KILN_BODY_OF(name), r->call->arg_count, args), outs); \
   }
 LISTS(COPY_LIST)

@@ -98,32 +98,29 @@ static kiln_tensor *matrix_product(kiln__composite *r, kiln_tensor *a, kiln_tens
   kiln_tensor *first = swapped(r, b, 0, 1), *second = KILN_STEP(r, t, T(a));
   return r->status ? NULL : KILN_STEP(r, t, T(multiply(r, first, second)));
 }
-KILN_COMPOSITE(sparse_mm) { kiln__composite_give(r, outs, matrix_product(r, SELF, OTHER)); }
+KILN_COMPOSITE(sparse_mm) { return matrix_product(r, SELF, OTHER); }
 KILN_COMPOSITE(sparse_mv) {
   if (kiln_tensor_rank(OTHER) != 1) {
-    KILN_COMPOSITE_FAIL(r, "vector expected, got a %dD tensor", kiln_tensor_rank(OTHER));
-    return;
+    return KILN_COMPOSITE_FAIL(r, "vector expected, got a %dD tensor", kiln_tensor_rank(OTHER));
   }
   kiln_tensor *column = KILN_STEP(r, unsqueeze, T(OTHER), I(1));
   if (column) column = multiply(r, SELF, column);
-  kiln__composite_give(r, outs, KILN_STEP(r, squeeze_dim, T(column), I(1)));
+  return KILN_STEP(r, squeeze_dim, T(column), I(1));
 }
 KILN_COMPOSITE(sparse_matmul) {
   if (kiln_tensor_rank(OTHER) == 1 && !kiln_tensor_sparse(OTHER))
-    composite_sparse_mv(r, args, outs);
-  else
-    composite_sparse_mm(r, args, outs);
+    return composite_sparse_mv(r, args, outs);
+  return composite_sparse_mm(r, args, outs);
 }
 /* self, mat1, mat2, beta, alpha */
 KILN_COMPOSITE(sparse_addmm) {
   if (kiln_tensor_is_structured(SELF)) {
-    KILN_COMPOSITE_FAIL(r, "addmm: only a dense tensor can be added to a product");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "addmm: only a dense tensor can be added to a product");
   }
   kiln_tensor *both = matrix_product(r, OTHER, kiln_arg_tensor(args, 2));
   both = KILN_STEP(r, mul, T(both), args[4]);
   kiln_tensor *more = KILN_STEP(r, mul, T(SELF), args[3]);
-  kiln__composite_give(r, outs, KILN_STEP(r, add, T(more), T(both), I(1)));
+  return KILN_STEP(r, add, T(more), T(both), I(1));
 }
 
 /* -- Element by element -- */
@@ -131,35 +128,33 @@ KILN_COMPOSITE(sparse_addmm) {
 /* f(0) is 0: the kernel itself, on the values. */
 KILN_COMPOSITE(sparse_unary) {
   kiln_tensor *t = kiln__sparse_coalesced(r, SELF);
-  if (!t) return;
+  if (!t) return NULL;
   enum { MOST = 8 };
   kiln_ivalue own[MOST] = {{0}};
   const int count = r->call->arg_count;
   if (count > MOST) {
-    KILN_COMPOSITE_FAIL(r, "%s has too many arguments", r->call->kernel->name);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "%s has too many arguments", r->call->kernel->name);
   }
   memcpy(own, args, sizeof *own * (size_t)count);
   own[0] = T(kiln_tensor_sparse(t)->values);
   kiln_tensor *values = kiln__composite_step(r, r->call->kernel->body, count, own);
-  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, t, values));
+  return values ? kiln__sparse_with(r, t, values) : NULL;
 }
 /* self, dtype, ... */
 KILN_COMPOSITE(sparse_to_dtype) {
   kiln_tensor *values =
       kiln__composite_to(r, kiln_tensor_sparse(SELF)->values, (kiln_dtype)kiln_arg_int(args, 1));
-  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, SELF, values));
+  return values ? kiln__sparse_with(r, SELF, values) : NULL;
 }
 KILN_COMPOSITE(sparse_clone) {
   const kiln_sparse *s = kiln_tensor_sparse(SELF);
   kiln_tensor *indices = kiln__composite_copy(r, s->indices),
               *values = kiln__composite_copy(r, s->values);
-  kiln__composite_give(r, outs,
-                       kiln__sparse_new(r, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), indices,
-                                        values, s->coalesced));
+  return kiln__sparse_new(r, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), indices, values,
+                          s->coalesced);
 }
 KILN_COMPOSITE(sparse_detach) {
-  kiln__composite_give(r, outs, kiln__sparse_with(r, SELF, kiln_tensor_sparse(SELF)->values));
+  return kiln__sparse_with(r, SELF, kiln_tensor_sparse(SELF)->values);
 }
 
 static bool same_sizes(kiln__composite *r, const kiln_tensor *a, const kiln_tensor *b) {
@@ -180,8 +175,7 @@ static kiln_tensor *join(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kil
   const kiln_sparse *s = kiln_tensor_sparse(a), *other = kiln_tensor_sparse(b);
   if (!same_sizes(r, a, b)) return NULL;
   if (kiln__sparse_dims(s) != kiln__sparse_dims(other)) {
-    KILN_COMPOSITE_FAIL(r, "the tensors have different numbers of sparse dimensions");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "the tensors have different numbers of sparse dimensions");
   }
   kiln_tensor *more = KILN_STEP(r, mul, T(other->values), alpha);
   kiln_tensor *indices = KILN_STEP(
@@ -193,27 +187,24 @@ static kiln_tensor *join(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kil
       kiln__sparse_new(r, kiln_tensor_rank(a), kiln_tensor_sizes(a), indices, values, false);
   return sum && s->coalesced && other->coalesced ? kiln__sparse_coalesced(r, sum) : sum;
 }
-static void add(kiln__composite *r, kiln_tensor *a, kiln_ivalue b, kiln_ivalue alpha,
-                kiln_ivalue *outs) {
+static kiln_tensor *add(kiln__composite *r, kiln_tensor *a, kiln_ivalue b, kiln_ivalue alpha) {
   if (b.tag != KILN_TAG_TENSOR || (!kiln_tensor_sparse(b.u.tensor) && kiln_tensor_sparse(a))) {
-    KILN_COMPOSITE_FAIL(r, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
-  } else if (kiln_tensor_sparse(a)) {
-    kiln__composite_give(r, outs, join(r, a, b.u.tensor, alpha));
-  } else {
-    kiln_tensor *dense = kiln__sparse_dense(r, b.u.tensor);
-    kiln__composite_give(r, outs, KILN_STEP(r, add, T(a), T(dense), alpha));
+    return KILN_COMPOSITE_FAIL(
+        r, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
   }
+  if (kiln_tensor_sparse(a)) return join(r, a, b.u.tensor, alpha);
+  kiln_tensor *dense = kiln__sparse_dense(r, b.u.tensor);
+  return KILN_STEP(r, add, T(a), T(dense), alpha);
 }
-KILN_COMPOSITE(sparse_add) { add(r, SELF, args[1], args[2], outs); }
+KILN_COMPOSITE(sparse_add) { return add(r, SELF, args[1], args[2]); }
 KILN_COMPOSITE(sparse_sub) {
   const kiln_number alpha = kiln__number(args[2]);
   if (alpha.kind != KILN_DTYPE_I64 && alpha.kind != KILN_DTYPE_F64) {
-    KILN_COMPOSITE_FAIL(r, "sub: alpha must be a real number");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "sub: alpha must be a real number");
   }
   const kiln_ivalue minus =
       alpha.kind == KILN_DTYPE_I64 ? I((int64_t)(0 - (uint64_t)alpha.i)) : F(-alpha.f);
-  add(r, SELF, args[1], minus, outs);
+  return add(r, SELF, args[1], minus);
 }
 /* Elements that both have: two rising lists are walked once. */
 static kiln_tensor *intersect(kiln__composite *r, kiln_tensor *a, kiln_tensor *b) {
@@ -224,8 +215,7 @@ static kiln_tensor *intersect(kiln__composite *r, kiln_tensor *a, kiln_tensor *b
   const kiln_sparse *s = kiln_tensor_sparse(a), *other = kiln_tensor_sparse(b);
   const int dims = kiln__sparse_dims(s);
   if (dims != kiln__sparse_dims(other)) {
-    KILN_COMPOSITE_FAIL(r, "the tensors have different numbers of sparse dimensions");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "the tensors have different numbers of sparse dimensions");
   }
   kiln_tensor *keys = kiln__sparse_keys(r, s, kiln_tensor_sizes(a), dims);
   kiln_tensor *others = kiln__sparse_keys(r, other, kiln_tensor_sizes(a), dims), *at[2];
@@ -253,32 +243,29 @@ KILN_COMPOSITE(sparse_mul) {
   kiln_tensor *a = SELF, *b = args[1].tag == KILN_TAG_TENSOR ? OTHER : NULL;
   if (b && !kiln_tensor_sparse(a)) a = OTHER, b = SELF;
   const kiln_sparse *s = kiln_tensor_sparse(a);
-  if (b && kiln_tensor_sparse(b)) {
-    kiln__composite_give(r, outs, intersect(r, a, b));
-    return;
-  }
+  if (b && kiln_tensor_sparse(b)) return intersect(r, a, b);
   kiln_tensor *values;
   if (b && kiln_tensor_rank(b) > 0) {
     a = kiln__sparse_coalesced(r, a);
-    if (!a) return;
+    if (!a) return NULL;
     s = kiln_tensor_sparse(a);
     values = KILN_STEP(r, mul, T(s->values), T(kiln__sparse_gather(r, b, a)));
   } else {
     values = KILN_STEP(r, mul, T(s->values), b ? T(b) : args[1]);
   }
-  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, a, values));
+  return values ? kiln__sparse_with(r, a, values) : NULL;
 }
 KILN_COMPOSITE(sparse_div) {
   const bool number = args[1].tag != KILN_TAG_TENSOR;
   if (!kiln_tensor_sparse(SELF) ||
       (!number && (kiln_tensor_is_structured(OTHER) || kiln_tensor_rank(OTHER) > 0))) {
-    KILN_COMPOSITE_FAIL(r, "Sparse division requires a scalar or zero-dim dense tensor divisor");
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "Sparse division requires a scalar or zero-dim dense tensor divisor");
   }
   kiln_tensor *t = kiln__sparse_coalesced(r, SELF);
-  if (!t) return;
+  if (!t) return NULL;
   kiln_tensor *values = KILN_STEP(r, div, T(kiln_tensor_sparse(t)->values), args[1]);
-  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, t, values));
+  return values ? kiln__sparse_with(r, t, values) : NULL;
 }
 
 /* -- Dimensions -- */
@@ -289,8 +276,8 @@ static kiln_tensor *swapped(kiln__composite *r, kiln_tensor *t, int a, int b) {
   const int dims = kiln__sparse_dims(s), rank = kiln_tensor_rank(t);
   if (a == b) return t;
   if (a >= dims || b >= dims) {
-    KILN_COMPOSITE_FAIL(r, "transpose(): can only transpose sparse dimensions of a sparse tensor");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(
+        r, "transpose(): can only transpose sparse dimensions of a sparse tensor");
   }
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   sizes[a] = kiln_tensor_sizes(t)[b];
@@ -309,27 +296,26 @@ static kiln_tensor *swapped(kiln__composite *r, kiln_tensor *t, int a, int b) {
 KILN_COMPOSITE(sparse_transpose) {
   const int rank = kiln_tensor_rank(SELF), a = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   const int b = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
-  if (!r->status) kiln__composite_give(r, outs, swapped(r, SELF, a, b));
+  return !r->status ? swapped(r, SELF, a, b) : NULL;
 }
 KILN_COMPOSITE(sparse_t) {
   if (kiln_tensor_rank(SELF) > 2) {
-    KILN_COMPOSITE_FAIL(r, "t() expects a tensor with <= 2 dimensions, but self is %dD",
-                        kiln_tensor_rank(SELF));
-    return;
+    return KILN_COMPOSITE_FAIL(r, "t() expects a tensor with <= 2 dimensions, but self is %dD",
+                               kiln_tensor_rank(SELF));
   }
-  kiln__composite_give(r, outs, kiln_tensor_rank(SELF) < 2 ? SELF : swapped(r, SELF, 0, 1));
+  return kiln_tensor_rank(SELF) < 2 ? SELF : swapped(r, SELF, 0, 1);
 }
 /* self, dtype (at 1, where `typed`) */
 static kiln_tensor *values_of(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
   const kiln_sparse *s = kiln__sparse_arg(r, t);
   return s ? kiln__composite_to(r, s->values, dtype) : NULL;
 }
-static void sum_all(kiln__composite *r, kiln_tensor *t, kiln_ivalue dtype, kiln_ivalue *outs) {
+static kiln_tensor *sum_all(kiln__composite *r, kiln_tensor *t, kiln_ivalue dtype) {
   const kiln_sparse *s = kiln__sparse_arg(r, t);
-  if (s) kiln__composite_give(r, outs, KILN_STEP(r, sum, T(s->values), dtype));
+  return s ? KILN_STEP(r, sum, T(s->values), dtype) : NULL;
 }
-KILN_COMPOSITE(sparse_sum) { sum_all(r, SELF, NONE, outs); }
-KILN_COMPOSITE(sparse_sum_dtype) { sum_all(r, SELF, args[1], outs); }
+KILN_COMPOSITE(sparse_sum) { return sum_all(r, SELF, NONE); }
+KILN_COMPOSITE(sparse_sum_dtype) { return sum_all(r, SELF, args[1]); }
 /* Sums over the dimensions of `mask`: sparse, unless no sparse dimension is left. */
 static kiln_tensor *sum_over(kiln__composite *r, kiln_tensor *t, kiln_tensor *values,
                              uint64_t mask) {
@@ -355,27 +341,25 @@ static kiln_tensor *sum_over(kiln__composite *r, kiln_tensor *t, kiln_tensor *va
   kiln_tensor *sum = kiln__sparse_new(r, left, sizes, indices, values, false);
   return sum ? kiln__sparse_coalesced(r, sum) : NULL;
 }
-static void give_sum(kiln__composite *r, const kiln_ivalue *args, kiln_dtype dtype,
-                     kiln_ivalue *outs) {
+static kiln_tensor *give_sum(kiln__composite *r, const kiln_ivalue *args, kiln_dtype dtype) {
   uint64_t mask;
   kiln_tensor *values = values_of(r, SELF, dtype);
-  if (values && kiln__composite_ok(r, kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask))) {
-    kiln__composite_give(r, outs, sum_over(r, SELF, values, mask));
-  }
+  return values && kiln__composite_ok(r, kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask))
+             ? sum_over(r, SELF, values, mask)
+             : NULL;
 }
 /* self, dim */
-KILN_COMPOSITE(sparse_sum_dim) { give_sum(r, args, kiln_tensor_dtype(SELF), outs); }
+KILN_COMPOSITE(sparse_sum_dim) { return give_sum(r, args, kiln_tensor_dtype(SELF)); }
 /* self, dim, dtype */
 KILN_COMPOSITE(sparse_sum_dim_dtype) {
-  give_sum(r, args, kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(SELF)), outs);
+  return give_sum(r, args, kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(SELF)));
 }
 /* self, dim, keepdim, dtype */
 KILN_COMPOSITE(sparse_sum_dims) {
   if (kiln_arg_bool(args, 2)) {
-    KILN_COMPOSITE_FAIL(r, "sum(): keepdim is not supported on sparse tensors");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "sum(): keepdim is not supported on sparse tensors");
   }
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
-  give_sum(r, args,
-           kiln__arg_dtype_or(args, 3, kiln_dtype_is_float(dtype) ? dtype : KILN_DTYPE_I64), outs);
+  return give_sum(r, args,
+                  kiln__arg_dtype_or(args, 3, kiln_dtype_is_float(dtype) ? dtype : KILN_DTYPE_I64));
 }

@@ -11,22 +11,16 @@ static const int64_t *lengths_of(kiln__composite *r, kiln_tensor *t, kiln_tensor
   kiln_tensor *dense, *result;
   *aligned = true;
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL) {
-    KILN_COMPOSITE_FAIL(r, "Expected mask to be of ScalarType Bool, but got %s instead.",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(mask)));
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "Expected mask to be of ScalarType Bool, but got %s instead.",
+                               kiln_dtype_ir_name(kiln_tensor_dtype(mask)));
   }
-  if (kiln_tensor_rank(mask) != 2) {
-    KILN_COMPOSITE_FAIL(r, "Padding mask should be 2D");
-    return NULL;
-  }
+  if (kiln_tensor_rank(mask) != 2) return KILN_COMPOSITE_FAIL(r, "Padding mask should be 2D");
   if (kiln_tensor_rank(t) != 3) {
-    KILN_COMPOSITE_FAIL(r, "Input should be a 3D tensor, N * L * D");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "Input should be a 3D tensor, N * L * D");
   }
   const int64_t rows = kiln_tensor_sizes(mask)[0], length = kiln_tensor_sizes(mask)[1];
   if (rows != kiln_tensor_sizes(t)[0] || length != kiln_tensor_sizes(t)[1]) {
-    KILN_COMPOSITE_FAIL(r, "Mask size should match input size");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "Mask size should match input size");
   }
   const uint8_t *at = kiln__composite_read(r, mask, KILN_DTYPE_BOOL, &dense);
   int64_t *lengths = kiln__composite_new(r, KILN_DTYPE_I64, 1, &rows, &result);
@@ -48,22 +42,19 @@ KILN_COMPOSITE(_nested_tensor_from_mask_left_aligned) {
   bool aligned;
   (void)lengths_of(r, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1), &aligned);
   if (!r->status) *outs = kiln_bool(aligned);
+  return NULL;
 }
 /* t, mask, mask_check */
 KILN_COMPOSITE(_nested_tensor_from_mask) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *result;
+  kiln_tensor *t = kiln_arg_tensor(args, 0);
   bool aligned;
   const int64_t *lengths = lengths_of(r, t, kiln_arg_tensor(args, 1), &aligned);
-  if (r->status) return;
+  if (r->status) return NULL;
   if (kiln_arg_bool(args, 2) && !aligned) {
-    KILN_COMPOSITE_FAIL(r, "Mask must be left-aligned without gaps");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "Mask must be left-aligned without gaps");
   }
   kiln_tensor *copy = kiln__composite_copy(r, t); /* later writes to t are not seen */
-  if (copy && kiln__composite_ok(r, kiln_nested_tensor(r->call->env->mem, &r->call->cache, copy,
-                                                       lengths, &result))) {
-    *outs = kiln_of_tensor(result);
-  }
+  return kiln__nested_with(r, copy, lengths);
 }
 
 kiln_tensor *kiln__nested_padded(kiln__composite *r, const kiln_tensor *t) {
@@ -81,14 +72,15 @@ kiln_tensor *kiln__nested_padding(kiln__composite *r, const kiln_nested *n, int6
   }
   return mask;
 }
-void kiln__nested_give(kiln__composite *r, kiln_ivalue *out, const kiln_tensor *padded,
-                       const kiln_nested *nested) {
+kiln_tensor *kiln__nested_with(kiln__composite *r, const kiln_tensor *padded,
+                               const int64_t *lengths) {
   kiln_tensor *result;
-  if (!r->status && padded &&
-      kiln__composite_ok(r, kiln_nested_tensor(r->call->env->mem, &r->call->cache, padded,
-                                               nested->lengths, &result))) {
-    *out = kiln_of_tensor(result);
+  if (r->status || !padded ||
+      !kiln__composite_ok(
+          r, kiln_nested_tensor(r->call->env->mem, &r->call->cache, padded, lengths, &result))) {
+    return NULL;
   }
+  return kiln__composite_keep(r, result);
 }
 static int64_t longest(const kiln_nested *n) {
   int64_t most = 0;
@@ -102,21 +94,17 @@ KILN_COMPOSITE(to_padded_tensor) {
   const int rank = kiln_tensor_rank(t);
   int64_t sizes[KILN_MAX_RANK], asked[KILN_MAX_RANK];
   int count;
-  if (!n) {
-    KILN_COMPOSITE_FAIL(r, "to_padded_tensor: the tensor is not nested");
-    return;
-  }
-  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, asked, &count))) return;
+  if (!n) return KILN_COMPOSITE_FAIL(r, "to_padded_tensor: the tensor is not nested");
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, asked, &count))) return NULL;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   sizes[1] = longest(n);
   for (int d = 0; d < count; d++) {
     if (count == rank && asked[d] >= sizes[d]) continue;
-    KILN_COMPOSITE_FAIL(r, count == rank
-                               ? "Value in output_size is less than NestedTensor padded size. "
-                                 "Truncation is not supported."
-                               : "Length of output_size does not match NestedTensor dims. "
-                                 "Broadcasting is not supported.");
-    return;
+    return KILN_COMPOSITE_FAIL(r, count == rank
+                                      ? "Value in output_size is less than NestedTensor padded "
+                                        "size. Truncation is not supported."
+                                      : "Length of output_size does not match NestedTensor dims. "
+                                        "Broadcasting is not supported.");
   }
   kiln_tensor *within = kiln__composite_narrow(r, kiln__nested_padded(r, t), 1, 0, sizes[1]);
   kiln_tensor *mask = kiln__nested_padding(r, n, sizes[1]), *result;
@@ -127,9 +115,7 @@ KILN_COMPOSITE(to_padded_tensor) {
                      I(kiln_tensor_dtype(t)), NONE, NONE, NONE);
   kiln_tensor *part = result;
   for (int d = 0; d < rank; d++) part = kiln__composite_narrow(r, part, d, 0, sizes[d]);
-  if (part && filled && kiln__composite_ok(r, kiln_tensor_copy(part, filled))) {
-    kiln__composite_give(r, outs, result);
-  }
+  return part && filled && kiln__composite_ok(r, kiln_tensor_copy(part, filled)) ? result : NULL;
 }
 KILN_KERNEL(is_nested) {
   *outs = kiln_bool(kiln_tensor_nested(kiln_arg_tensor(args, 0)) != NULL);
@@ -140,10 +126,7 @@ KILN_COMPOSITE(_nested_tensor_size) {
   const kiln_tensor *t = kiln_arg_tensor(args, 0);
   const kiln_nested *n = kiln_tensor_nested(t);
   kiln_tensor *result;
-  if (!n) {
-    KILN_COMPOSITE_FAIL(r, "_nested_tensor_size: the tensor is not nested");
-    return;
-  }
+  if (!n) return KILN_COMPOSITE_FAIL(r, "_nested_tensor_size: the tensor is not nested");
   const int64_t rank = kiln_tensor_rank(t) - 1;
   int64_t *to =
       kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){n->count, rank}, &result);
@@ -151,5 +134,5 @@ KILN_COMPOSITE(_nested_tensor_size) {
     *to++ = n->lengths[i];
     for (int64_t d = 1; d < rank; d++) *to++ = kiln_tensor_sizes(t)[d + 1];
   }
-  kiln__composite_give(r, outs, result);
+  return result;
 }

@@ -9,8 +9,8 @@
 kiln_tensor *kiln__nested_padded(kiln__composite *r, const kiln_tensor *t);
 /* True beyond the end of each row: [rows, length]. */
 kiln_tensor *kiln__nested_padding(kiln__composite *r, const kiln_nested *nested, int64_t length);
-/* `padded` with the rows of `nested` is the result. */
-void kiln__nested_give(kiln__composite *r, kiln_ivalue *out, const kiln_tensor *padded,
-                       const kiln_nested *nested);
+/* `padded` with rows of these lengths. */
+kiln_tensor *kiln__nested_with(kiln__composite *r, const kiln_tensor *padded,
+                               const int64_t *lengths);
 
 #endif

@@ -82,11 +82,10 @@ static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
                            const kiln_tensor *values, int rank, const int64_t *sizes) {
   const int64_t dims = kiln_tensor_sizes(indices)[0], count = kiln_tensor_sizes(indices)[1];
   if (rank != dims + kiln_tensor_rank(values) - 1) {
-    KILN_COMPOSITE_FAIL(r,
-                        "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = %d, "
-                        "sparse_dim = %lld, dense_dim = %d",
-                        rank, (long long)dims, kiln_tensor_rank(values) - 1);
-    return false;
+    return KILN_COMPOSITE_FAIL(r,
+                               "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) "
+                               "= %d, sparse_dim = %lld, dense_dim = %d",
+                               rank, (long long)dims, kiln_tensor_rank(values) - 1);
   }
   int64_t wanted[KILN_MAX_RANK + 1] = {count};
   bool fits = true;
@@ -98,9 +97,8 @@ static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
   if (!fits || memcmp(wanted, kiln_tensor_sizes(values), sizeof *wanted * (size_t)parts) != 0) {
     char text[128];
     kiln_sizes_print(parts, wanted, text, sizeof text);
-    KILN_COMPOSITE_FAIL(r, "values has incorrect size, expected %s, got %s", text,
-                        kiln__sizes_of(values).text);
-    return false;
+    return KILN_COMPOSITE_FAIL(r, "values has incorrect size, expected %s, got %s", text,
+                               kiln__sizes_of(values).text);
   }
   const int64_t *at = kiln_tensor_data(indices);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -124,83 +122,76 @@ static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
 }
 /* `at`: where indices stand among the arguments, values after them; size: where the sizes are, or
  * -1; dtype: where it stands, `coalesced` 4 further. */
-static void make(kiln__composite *r, const kiln_ivalue *args, int at, int size, int dtype,
-                 kiln_ivalue *outs) {
+static kiln_tensor *make(kiln__composite *r, const kiln_ivalue *args, int at, int size, int dtype) {
   kiln_tensor *given = kiln_arg_tensor(args, at), *values = kiln_arg_tensor(args, at + 1);
   int64_t sizes[KILN_MAX_RANK];
   int rank = 0;
-  if (!check_parts(r, given, values)) return;
+  if (!check_parts(r, given, values)) return NULL;
   /* Copies: later writes to the arguments are not seen. */
   kiln_tensor *indices = kiln__composite_copy(r, kiln__composite_to(r, given, KILN_DTYPE_I64));
   const kiln_dtype to = kiln__arg_dtype_or(args, dtype, kiln_tensor_dtype(values));
   values = to == kiln_tensor_dtype(values) ? kiln__composite_copy(r, values)
                                            : kiln__composite_to(r, values, to);
-  if (r->status) return;
+  if (r->status) return NULL;
   if (size >= 0) {
-    if (!kiln__composite_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return;
+    if (!kiln__composite_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return NULL;
   } else {
     rank = infer_sizes(r, indices, values, sizes);
   }
-  if (r->status || !check_geometry(r, indices, values, rank, sizes)) return;
+  if (r->status || !check_geometry(r, indices, values, rank, sizes)) return NULL;
   const bool coalesced = !kiln_arg_is_none(args, dtype + 4) && kiln_arg_bool(args, dtype + 4);
-  kiln__composite_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, coalesced));
+  return kiln__sparse_new(r, rank, sizes, indices, values, coalesced);
 }
-KILN_COMPOSITE(sparse_coo_tensor_indices) { make(r, args, 0, -1, 2, outs); }
-KILN_COMPOSITE(sparse_coo_tensor) { make(r, args, 0, 2, 3, outs); }
+KILN_COMPOSITE(sparse_coo_tensor_indices) { return make(r, args, 0, -1, 2); }
+KILN_COMPOSITE(sparse_coo_tensor) { return make(r, args, 0, 2, 3); }
 /* sparse_dim, dense_dim, size, indices, values, ... */
-KILN_COMPOSITE(_sparse_coo_tensor_with_dims_and_tensors) { make(r, args, 3, 2, 5, outs); }
+KILN_COMPOSITE(_sparse_coo_tensor_with_dims_and_tensors) { return make(r, args, 3, 2, 5); }
 
-static void make_empty(kiln__composite *r, const kiln_ivalue *args, int size, int64_t dims,
-                       kiln_ivalue *outs) {
+static kiln_tensor *make_empty(kiln__composite *r, const kiln_ivalue *args, int size,
+                               int64_t dims) {
   int64_t sizes[KILN_MAX_RANK], parts[KILN_MAX_RANK + 1] = {0};
   int rank;
   kiln_tensor *indices, *values;
-  if (!kiln__composite_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return NULL;
   if (dims < 0) dims = rank;
   if (dims > rank) {
-    KILN_COMPOSITE_FAIL(r, "number of dimensions must be sparse_dim + dense_dim");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "number of dimensions must be sparse_dim + dense_dim");
   }
   for (int d = 0; d < rank; d++) {
     if (sizes[d] < 0) {
-      KILN_COMPOSITE_FAIL(r, "Trying to create tensor with negative dimension %lld",
-                          (long long)sizes[d]);
-      return;
+      return KILN_COMPOSITE_FAIL(r, "Trying to create tensor with negative dimension %lld",
+                                 (long long)sizes[d]);
     }
     if (d >= dims) parts[d - dims + 1] = sizes[d];
   }
   const kiln_dtype dtype = kiln__arg_dtype_or(args, size + 1, KILN_DTYPE_F32);
-  if (!kiln__composite_ok(r, kiln__check_dtype(r->call, dtype))) return;
+  if (!kiln__composite_ok(r, kiln__check_dtype(r->call, dtype))) return NULL;
   (void)kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, 0}, &indices);
   (void)kiln__composite_new(r, dtype, rank - (int)dims + 1, parts, &values);
-  kiln__composite_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, true));
+  return kiln__sparse_new(r, rank, sizes, indices, values, true);
 }
-KILN_COMPOSITE(sparse_coo_tensor_size) { make_empty(r, args, 0, -1, outs); }
+KILN_COMPOSITE(sparse_coo_tensor_size) { return make_empty(r, args, 0, -1); }
 /* sparse_dim, dense_dim, size, dtype, ... */
 KILN_COMPOSITE(_sparse_coo_tensor_with_dims) {
   const int64_t dims = kiln_arg_int(args, 0), dense = kiln_arg_int(args, 1);
   int64_t sizes[KILN_MAX_RANK];
   int rank;
-  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, sizes, &rank))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, sizes, &rank))) return NULL;
   if (dims < 0 || dense < 0 || dims > rank || dense != rank - dims) {
-    KILN_COMPOSITE_FAIL(r,
-                        "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but "
-                        "got %d",
-                        (long long)dims, (long long)dense, rank);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got %d",
+        (long long)dims, (long long)dense, rank);
   }
-  make_empty(r, args, 2, dims, outs);
+  return make_empty(r, args, 2, dims);
 }
 
 /* Elements that are not 0; the first `dims` dimensions are sparse. */
-static void from_dense(kiln__composite *r, kiln_tensor *t, int64_t dims, kiln_ivalue *outs) {
+static kiln_tensor *from_dense(kiln__composite *r, kiln_tensor *t, int64_t dims) {
   const int rank = kiln_tensor_rank(t);
   if (dims < 0 || dims > rank || (dims == 0 && rank > 0)) {
-    KILN_COMPOSITE_FAIL(r,
-                        "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %lld is "
-                        "given",
-                        rank, (long long)dims);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %lld is given", rank,
+        (long long)dims);
   }
   const int64_t *sizes = kiln_tensor_sizes(t);
   int64_t parts[KILN_MAX_RANK + 1] = {1}, inner = 1;
@@ -220,7 +211,7 @@ static void from_dense(kiln__composite *r, kiln_tensor *t, int64_t dims, kiln_iv
   wanted = kiln__composite_reshape(r, wanted, 1, &count);
   kiln_tensor *values = KILN_STEP(r, index_select, T(flat), I(0), T(wanted));
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, count}, &indices);
-  if (r->status) return;
+  if (r->status) return NULL;
   const int64_t *key = kiln_tensor_data(wanted);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 4 * dims); i++) {
@@ -230,24 +221,20 @@ static void from_dense(kiln__composite *r, kiln_tensor *t, int64_t dims, kiln_iv
       rest /= sizes[d];
     }
   }
-  kiln__composite_give(r, outs, kiln__sparse_new(r, rank, sizes, indices, values, true));
+  return kiln__sparse_new(r, rank, sizes, indices, values, true);
 }
 KILN_COMPOSITE(to_sparse_dims) {
-  if (kiln_tensor_sparse(SELF))
-    kiln__composite_give(r, outs, SELF);
-  else
-    from_dense(r, SELF, kiln_arg_int(args, 1), outs);
+  if (kiln_tensor_sparse(SELF)) return SELF;
+  return from_dense(r, SELF, kiln_arg_int(args, 1));
 }
 /* self, layout, blocksize, dense_dim */
 KILN_COMPOSITE(to_sparse) {
   enum { SPARSE_COO = 1 };
   if (kiln_arg_int_or(args, 1, SPARSE_COO) != SPARSE_COO || !kiln_arg_is_none(args, 2)) {
-    KILN_COMPOSITE_FAIL(r, "to_sparse: only the layout torch.sparse_coo is supported");
-  } else if (kiln_tensor_sparse(SELF)) {
-    kiln__composite_give(r, outs, SELF);
-  } else {
-    from_dense(r, SELF, kiln_tensor_rank(SELF) - kiln_arg_int_or(args, 3, 0), outs);
+    return KILN_COMPOSITE_FAIL(r, "to_sparse: only the layout torch.sparse_coo is supported");
   }
+  if (kiln_tensor_sparse(SELF)) return SELF;
+  return from_dense(r, SELF, kiln_tensor_rank(SELF) - kiln_arg_int_or(args, 3, 0));
 }
 
 /* -- Coalescing and back -- */
@@ -259,8 +246,7 @@ kiln_tensor *kiln__sparse_keys(kiln__composite *r, const kiln_sparse *s, const i
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &keys), all;
   if (!to) return NULL;
   if (!kiln_numel(dims, sizes, &all)) {
-    KILN_COMPOSITE_FAIL(r, "the sizes of a sparse tensor are too large to be numbered");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "the sizes of a sparse tensor are too large to be numbered");
   }
   kiln__zero(to, (size_t)count * sizeof *to);
   for (int d = 0; d < dims; d++) {
@@ -316,7 +302,7 @@ kiln_tensor *kiln__sparse_coalesced(kiln__composite *r, kiln_tensor *t) {
   return kiln__sparse_new(r, kiln_tensor_rank(t), kiln_tensor_sizes(t), indices, values, true);
 }
 KILN_COMPOSITE(coalesce) {
-  if (kiln__sparse_arg(r, SELF)) kiln__composite_give(r, outs, kiln__sparse_coalesced(r, SELF));
+  return kiln__sparse_arg(r, SELF) ? kiln__sparse_coalesced(r, SELF) : NULL;
 }
 kiln_tensor *kiln__sparse_dense(kiln__composite *r, kiln_tensor *t) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
@@ -336,8 +322,7 @@ kiln_tensor *kiln__sparse_dense(kiln__composite *r, kiln_tensor *t) {
 /* self, dtype, masked_grad */
 KILN_COMPOSITE(sparse_to_dense) {
   kiln_tensor *t = kiln__sparse_dense(r, SELF);
-  kiln__composite_give(
-      r, outs, kiln__composite_to(r, t, kiln__arg_dtype_or(args, 1, kiln__composite_dtype(t))));
+  return kiln__composite_to(r, t, kiln__arg_dtype_or(args, 1, kiln__composite_dtype(t)));
 }
 kiln_tensor *kiln__sparse_gather(kiln__composite *r, kiln_tensor *t, const kiln_tensor *mask) {
   const kiln_sparse *s = kiln_tensor_sparse(mask);
@@ -346,8 +331,7 @@ kiln_tensor *kiln__sparse_gather(kiln__composite *r, kiln_tensor *t, const kiln_
   int64_t parts[KILN_MAX_RANK + 1] = {1};
   if (kiln_tensor_rank(t) != rank ||
       memcmp(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank) != 0) {
-    KILN_COMPOSITE_FAIL(r, "expected a dense and a sparse tensor of the same sizes");
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "expected a dense and a sparse tensor of the same sizes");
   }
   for (int d = 0; d < dims; d++) parts[0] *= sizes[d];
   for (int d = dims; d < rank; d++) parts[d - dims + 1] = sizes[d];
@@ -357,54 +341,59 @@ kiln_tensor *kiln__sparse_gather(kiln__composite *r, kiln_tensor *t, const kiln_
 /* self, mask: the dense self where mask has elements */
 KILN_COMPOSITE(sparse_mask) {
   kiln_tensor *mask = kiln_arg_tensor(args, 1);
-  if (!kiln__sparse_arg(r, mask)) return;
+  if (!kiln__sparse_arg(r, mask)) return NULL;
   if (kiln_tensor_is_structured(SELF)) {
-    KILN_COMPOSITE_FAIL(r, "sparse_mask: only a dense tensor can be masked");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "sparse_mask: only a dense tensor can be masked");
   }
   mask = kiln__sparse_coalesced(r, mask);
-  if (!mask) return;
+  if (!mask) return NULL;
   kiln_tensor *values = kiln__sparse_gather(r, SELF, mask);
-  if (values) kiln__composite_give(r, outs, kiln__sparse_with(r, mask, values));
+  return values ? kiln__sparse_with(r, mask, values) : NULL;
 }
 
 /* -- Questions -- */
 
 /* Indices are checked once: whoever writes into what is given here writes into a copy. Values share
  * their memory, as in PyTorch, but not the tensor, whose geometry resize_ changes. */
-static void give_part(kiln__composite *r, const kiln_tensor *t, bool indices, bool any,
-                      kiln_ivalue *out) {
+static kiln_tensor *give_part(kiln__composite *r, const kiln_tensor *t, bool indices, bool any,
+                              kiln_ivalue *out) {
   const kiln_sparse *s = kiln__sparse_arg(r, t);
   kiln_tensor *part;
-  if (!s) return;
+  if (!s) return NULL;
   if (!any && !s->coalesced) {
-    KILN_COMPOSITE_FAIL(r, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first",
-                        indices ? "indices" : "values");
-  } else if (indices) {
-    kiln__composite_give(r, out, kiln__composite_copy(r, s->indices));
-  } else if (kiln__composite_ok(r, kiln_tensor_alias(&r->call->cache, s->values, &part))) {
+    return KILN_COMPOSITE_FAIL(
+        r, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first",
+        indices ? "indices" : "values");
+  }
+  if (indices) return kiln__composite_copy(r, s->indices);
+  if (kiln__composite_ok(r, kiln_tensor_alias(&r->call->cache, s->values, &part))) {
     kiln__give(out, part);
   }
+  return NULL;
 }
-KILN_COMPOSITE(sparse_indices) { give_part(r, SELF, true, false, outs); }
-KILN_COMPOSITE(sparse_values) { give_part(r, SELF, false, false, outs); }
-KILN_COMPOSITE(_sparse_indices) { give_part(r, SELF, true, true, outs); }
-KILN_COMPOSITE(_sparse_values) { give_part(r, SELF, false, true, outs); }
+KILN_COMPOSITE(sparse_indices) { return give_part(r, SELF, true, false, outs); }
+KILN_COMPOSITE(sparse_values) { return give_part(r, SELF, false, false, outs); }
+KILN_COMPOSITE(_sparse_indices) { return give_part(r, SELF, true, true, outs); }
+KILN_COMPOSITE(_sparse_values) { return give_part(r, SELF, false, true, outs); }
 KILN_COMPOSITE(_nnz) {
   const kiln_sparse *s = kiln__sparse_arg(r, SELF);
   if (s) *outs = kiln_int(kiln__sparse_count(s));
+  return NULL;
 }
 KILN_COMPOSITE(sparse_dim) {
   const kiln_sparse *s = kiln_tensor_sparse(SELF);
   *outs = kiln_int(s ? kiln__sparse_dims(s) : 0);
+  return NULL;
 }
 KILN_COMPOSITE(dense_dim) {
   const kiln_sparse *s = kiln_tensor_sparse(SELF);
   *outs = kiln_int(s ? kiln_tensor_rank(s->values) - 1 : kiln_tensor_rank(SELF));
+  return NULL;
 }
 KILN_COMPOSITE(is_coalesced) {
   const kiln_sparse *s = kiln__sparse_arg(r, SELF);
   if (s) *outs = kiln_bool(s->coalesced);
+  return NULL;
 }
 KILN_KERNEL(is_sparse) {
   *outs = kiln_bool(kiln_tensor_sparse(SELF) != NULL);

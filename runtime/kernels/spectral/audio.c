@@ -68,8 +68,8 @@ KILN_COMPOSITE(torchaudio_lfilter) {
   const int64_t length = kiln__composite_size(wave, 2);
   if (kiln_tensor_rank(wave) != 3 || kiln_tensor_rank(a) != 2 || kiln_tensor_rank(b) != 2 ||
       kiln__composite_size(b, 1) != order || order < 1) {
-    KILN_COMPOSITE_FAIL(r, "_lfilter expects a waveform of 3 dimensions and coefficients of 2");
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "_lfilter expects a waveform of 3 dimensions and coefficients of 2");
   }
   kiln_tensor *last = kiln__composite_reshape(r, kiln__composite_narrow(r, a, 1, 0, 1), 3,
                                               (const int64_t[]){1, channels, 1});
@@ -82,11 +82,10 @@ KILN_COMPOSITE(torchaudio_lfilter) {
   kiln_tensor *coefficients = KILN_STEP(r, flip, T(KILN_STEP(r, div, T(a), T(row))), INTS(1)), *y;
   const int64_t sizes[] = {kiln__composite_size(wave, 0), channels, length + order - 1};
   void *data = kiln__composite_new(r, kiln_tensor_dtype(wave), 3, sizes, &y);
-  if (r->status) return;
+  if (r->status) return NULL;
   if (y->numel > 0) kiln__zero(data, (size_t)y->numel * kiln_tensor_item_size(y));
   (void)KILN_STEP(r, torchaudio_lfilter_core_loop, T(x), T(coefficients), T(y));
-  kiln__composite_give(r, outs,
-                       kiln__composite_copy(r, kiln__composite_narrow(r, y, 2, order - 1, length)));
+  return kiln__composite_copy(r, kiln__composite_narrow(r, y, 2, order - 1, length));
 }
 
 /* waveform (C, L), temp (C, L), last_in (C), last_out (C), output_waveform (C, L); the last three

@@ -73,8 +73,7 @@ static kiln_tensor *transform(kiln__composite *r, kiln_tensor *t, kind how, int 
   kiln_tensor *in, *out, *buffers;
   int64_t sizes[KILN_MAX_RANK];
   if (rank == 0) {
-    KILN_COMPOSITE_FAIL(r, "Dimension specified as %d but tensor has no dimensions", dim);
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "Dimension specified as %d but tensor has no dimensions", dim);
   }
   t = KILN_STEP(r, transpose, T(t), I(dim), I(-1));
   rows w = {.kind = how, .forward = forward, .scale = scale, .n = n};
@@ -192,21 +191,21 @@ static void read_dim(kiln__composite *r, const kiln_tensor *t, kiln_ivalue n, ki
 
 /* -- torch.fft -- */
 
-static void give(kiln__composite *r, kiln_ivalue *outs, kiln_tensor *t, kiln_dtype dtype) {
+static kiln_tensor *dense(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
   t = kiln__composite_to(r, t, dtype);
-  kiln__composite_give(r, outs, KILN_STEP(r, contiguous, T(t), I(0)));
+  return KILN_STEP(r, contiguous, T(t), I(0));
 }
-static void complex_to_complex(kiln__composite *r, kiln_tensor *t, const dims *d, bool forward,
-                               kiln_ivalue norm, kiln_ivalue *outs) {
+static kiln_tensor *complex_to_complex(kiln__composite *r, kiln_tensor *t, const dims *d,
+                                       bool forward, kiln_ivalue norm) {
   const kiln_dtype part = part_of(r, t);
   double scale = scale_of(r, norm, forward, d->points);
   for (int i = d->count - 1; i >= 0 && !r->status; i--, scale = 1) {
     t = transform(r, t, is_complex(t) ? C2C : R2C_WHOLE, d->dim[i], d->n[i], forward, scale);
   }
-  give(r, outs, t, complex_of(part));
+  return dense(r, t, complex_of(part));
 }
-static void real_to_half(kiln__composite *r, kiln_tensor *t, const char *name, const dims *d,
-                         bool forward, kiln_ivalue norm, kiln_ivalue *outs) {
+static kiln_tensor *real_to_half(kiln__composite *r, kiln_tensor *t, const char *name,
+                                 const dims *d, bool forward, kiln_ivalue norm) {
   const kiln_dtype part = part_of(r, t);
   if (is_complex(t)) {
     KILN_COMPOSITE_FAIL(r, "%s expects a real input tensor, but got %s", name,
@@ -217,29 +216,29 @@ static void real_to_half(kiln__composite *r, kiln_tensor *t, const char *name, c
   for (int i = d->count - 1; i >= 0 && !r->status; i--, scale = 1) {
     t = transform(r, t, i == d->count - 1 ? R2C : C2C, d->dim[i], d->n[i], forward, scale);
   }
-  give(r, outs, t, complex_of(part));
+  return dense(r, t, complex_of(part));
 }
-static void half_to_real(kiln__composite *r, kiln_tensor *t, const char *name, const dims *d,
-                         bool forward, kiln_ivalue norm, kiln_ivalue *outs) {
+static kiln_tensor *half_to_real(kiln__composite *r, kiln_tensor *t, const char *name,
+                                 const dims *d, bool forward, kiln_ivalue norm) {
   const kiln_dtype part = part_of(r, t);
   if (d->count == 0) KILN_COMPOSITE_FAIL(r, "%s must transform at least one axis", name);
   double scale = scale_of(r, norm, forward, d->points);
   for (int i = 0; i < d->count && !r->status; i++, scale = 1) {
     t = transform(r, t, i == d->count - 1 ? C2R : C2C, d->dim[i], d->n[i], forward, scale);
   }
-  give(r, outs, t, part);
+  return dense(r, t, part);
 }
-#define ONE(name, half, how, ...)                             \
-  KILN_COMPOSITE(fft_##name) {                                \
-    dims d;                                                   \
-    read_dim(r, SELF, args[1], args[2], half, &d);            \
-    if (!r->status) how(r, SELF, __VA_ARGS__, args[3], outs); \
+#define ONE(name, half, how, ...)                                 \
+  KILN_COMPOSITE(fft_##name) {                                    \
+    dims d;                                                       \
+    read_dim(r, SELF, args[1], args[2], half, &d);                \
+    return r->status ? NULL : how(r, SELF, __VA_ARGS__, args[3]); \
   }
-#define MANY(name, half, how, ...)                            \
-  KILN_COMPOSITE(fft_##name) {                                \
-    dims d;                                                   \
-    read_dims(r, SELF, args[1], args[2], half, &d);           \
-    if (!r->status) how(r, SELF, __VA_ARGS__, args[3], outs); \
+#define MANY(name, half, how, ...)                                \
+  KILN_COMPOSITE(fft_##name) {                                    \
+    dims d;                                                       \
+    read_dims(r, SELF, args[1], args[2], half, &d);               \
+    return r->status ? NULL : how(r, SELF, __VA_ARGS__, args[3]); \
   }
 ONE(fft, false, complex_to_complex, &d, true)
 ONE(ifft, false, complex_to_complex, &d, false)
@@ -267,7 +266,7 @@ KILN_COMPOSITE(_fft_c2c) {
   for (int i = d.count - 1; i >= 0 && !r->status; i--, scale = 1) {
     t = transform(r, t, C2C, d.dim[i], d.n[i], kiln_arg_bool(args, 3), scale);
   }
-  give(r, outs, t, dtype);
+  return dense(r, t, dtype);
 }
 KILN_COMPOSITE(_fft_r2c) {
   kiln_tensor *t = SELF;
@@ -280,7 +279,7 @@ KILN_COMPOSITE(_fft_r2c) {
   for (int i = d.count - 1; i >= 0 && !r->status; i--, scale = 1) {
     t = transform(r, t, i == d.count - 1 ? first : C2C, d.dim[i], d.n[i], true, scale);
   }
-  give(r, outs, t, complex_of(part));
+  return dense(r, t, complex_of(part));
 }
 KILN_COMPOSITE(_fft_c2r) {
   kiln_tensor *t = SELF;
@@ -288,43 +287,41 @@ KILN_COMPOSITE(_fft_c2r) {
   const kiln_dtype part = part_of(r, t);
   read_dims(r, t, NONE, args[1], false, &d);
   if (d.count == 0) KILN_COMPOSITE_FAIL(r, "_fft_c2r must transform at least one axis");
-  if (r->status) return;
+  if (r->status) return NULL;
   d.points *= (double)kiln_arg_int(args, 3) / (double)d.n[d.count - 1];
   d.n[d.count - 1] = kiln_arg_int(args, 3);
   double scale = scale_by(kiln_arg_int(args, 2), &d);
   for (int i = 0; i < d.count && !r->status; i++, scale = 1) {
     t = transform(r, t, i == d.count - 1 ? C2R : C2C, d.dim[i], d.n[i], false, scale);
   }
-  give(r, outs, t, part);
+  return dense(r, t, part);
 }
 
 /* -- Shifts and frequencies -- */
 
-static void shift(kiln__composite *r, const kiln_ivalue *args, int extra, kiln_ivalue *outs) {
+static kiln_tensor *shift(kiln__composite *r, const kiln_ivalue *args, int extra) {
   int64_t wanted[KILN_MAX_RANK], by[KILN_MAX_RANK];
   int count = kiln_tensor_rank(SELF);
   for (int i = 0; i < count; i++) wanted[i] = i;
   if (!kiln_arg_is_none(args, 1) &&
       !kiln__composite_ok(r, kiln__arg_int_list(args, 1, wanted, &count))) {
-    return;
+    return NULL;
   }
   for (int i = 0; i < count; i++) {
     by[i] = (kiln__composite_size(SELF, kiln__composite_dim(r, wanted[i], kiln_tensor_rank(SELF))) +
              extra) /
             2;
   }
-  kiln__composite_give(r, outs,
-                       KILN_STEP(r, roll, T(SELF), kiln__composite_ints(r, count, by),
-                                 kiln__composite_ints(r, count, wanted)));
+  return KILN_STEP(r, roll, T(SELF), kiln__composite_ints(r, count, by),
+                   kiln__composite_ints(r, count, wanted));
 }
-KILN_COMPOSITE(fft_fftshift) { shift(r, args, 0, outs); }
-KILN_COMPOSITE(fft_ifftshift) { shift(r, args, 1, outs); }
+KILN_COMPOSITE(fft_fftshift) { return shift(r, args, 0); }
+KILN_COMPOSITE(fft_ifftshift) { return shift(r, args, 1); }
 /* n, d, dtype, ... */
-static void frequencies(kiln__composite *r, const kiln_ivalue *args, bool half, kiln_ivalue *outs) {
+static kiln_tensor *frequencies(kiln__composite *r, const kiln_ivalue *args, bool half) {
   const int64_t n = kiln_arg_int(args, 0);
   if (n < 0 || n > INT32_MAX) {
-    KILN_COMPOSITE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)n);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)n);
   }
   const int64_t count = half ? n / 2 + 1 : n;
   kiln_tensor *t;
@@ -333,8 +330,7 @@ static void frequencies(kiln__composite *r, const kiln_ivalue *args, bool half, 
   for (int64_t i = 0; to && i < count && !kiln_budget_spent(&left, 4); i++) {
     to[i] = (double)(!half && i >= (n + 1) / 2 ? i - n : i) * (1 / ((double)n * args[1].u.f));
   }
-  kiln__composite_give(r, outs,
-                       kiln__composite_to(r, t, kiln__arg_dtype_or(args, 2, KILN_DTYPE_F32)));
+  return kiln__composite_to(r, t, kiln__arg_dtype_or(args, 2, KILN_DTYPE_F32));
 }
-KILN_COMPOSITE(fft_fftfreq) { frequencies(r, args, false, outs); }
-KILN_COMPOSITE(fft_rfftfreq) { frequencies(r, args, true, outs); }
+KILN_COMPOSITE(fft_fftfreq) { return frequencies(r, args, false); }
+KILN_COMPOSITE(fft_rfftfreq) { return frequencies(r, args, true); }

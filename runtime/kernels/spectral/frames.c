@@ -56,8 +56,8 @@ static void center_window(kiln__composite *r, kiln_dtype dtype, frames *f) {
 
 /* `rest`: normalized, onesided, return_complex, align_to_window: frames begin where the window,
  * which may be shorter, begins to be in the signal */
-static void there(kiln__composite *r, kiln_tensor *t, const kiln_ivalue *args,
-                  const kiln_ivalue *rest, const char *pad_mode, kiln_ivalue *outs) {
+static kiln_tensor *there(kiln__composite *r, kiln_tensor *t, const kiln_ivalue *args,
+                          const kiln_ivalue *rest, const char *pad_mode) {
   frames f;
   const int rank = kiln_tensor_rank(t);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
@@ -72,12 +72,11 @@ static void there(kiln__composite *r, kiln_tensor *t, const kiln_ivalue *args,
   if (!r->status && half && whole) {
     KILN_COMPOSITE_FAIL(r, "Cannot have onesided output if window or input is complex");
   }
-  if (r->status) return;
+  if (r->status) return NULL;
   if (rank == 1) t = KILN_STEP(r, unsqueeze, T(t), I(0));
   const bool aligned = rest[3].tag == KILN_TAG_BOOL && rest[3].u.b && f.n > f.length;
   if (pad_mode && rest[3].tag == KILN_TAG_BOOL) {
-    KILN_COMPOSITE_FAIL(r, "stft align_to_window should only be set when center = false");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "stft align_to_window should only be set when center = false");
   }
   if (aligned) {
     const int64_t side = (f.n - f.length) / 2;
@@ -96,7 +95,7 @@ static void there(kiln__composite *r, kiln_tensor *t, const kiln_ivalue *args,
   }
   center_window(r, kiln_dtype_real(dtype), &f);
   t = KILN_STEP(r, contiguous, T(t), I(0));
-  if (r->status) return;
+  if (r->status) return NULL;
   t = KILN_STEP(r, as_strided, T(t),
                 INTS(kiln__composite_size(t, 0), 1 + (length - f.n) / f.hop, f.n),
                 INTS(length, f.hop, 1), NONE);
@@ -107,16 +106,16 @@ static void there(kiln__composite *r, kiln_tensor *t, const kiln_ivalue *args,
   t = KILN_STEP(r, transpose, T(t), I(1), I(2));
   if (rank == 1) t = KILN_STEP(r, squeeze_dim, T(t), I(0));
   if (!as_complex) t = KILN_STEP(r, view_as_real, T(t));
-  kiln__composite_give(r, outs, t);
+  return t;
 }
 /* self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex */
-KILN_COMPOSITE(stft) { there(r, SELF, args, args + 5, NULL, outs); }
+KILN_COMPOSITE(stft) { return there(r, SELF, args, args + 5, NULL); }
 /* ..., window, center, pad_mode, normalized, onesided, return_complex */
 KILN_COMPOSITE(stft_center) {
   char mode[16] = "";
   const kiln_str name = kiln_arg_str(args, 6);
   if (name.len < sizeof mode) memcpy(mode, name.data, name.len);
-  there(r, SELF, args, args + 7, kiln_arg_bool(args, 5) ? mode : NULL, outs);
+  return there(r, SELF, args, args + 7, kiln_arg_bool(args, 5) ? mode : NULL);
 }
 
 /* -- Back -- */
@@ -150,13 +149,11 @@ KILN_COMPOSITE(istft) {
   }
   const int rank = kiln__composite_rank(t);
   const bool center = kiln_arg_bool(args, 5), as_complex = kiln_arg_bool(args, 9);
-  if (r->status) return;
+  if (r->status) return NULL;
   if (rank < 2 || rank > 3 || t->numel == 0) {
-    KILN_COMPOSITE_FAIL(r,
-                        "istft: expected a non-empty tensor with 3 or 4 dimensions with parts, but "
-                        "got %d",
-                        rank + 1);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "istft: expected a non-empty tensor with 3 or 4 dimensions with parts, but got %d",
+        rank + 1);
   }
   const int64_t points = kiln__composite_size(t, -2), count = kiln__composite_size(t, -1);
   const bool half = args[7].tag == KILN_TAG_BOOL ? args[7].u.b : points != f.n;
@@ -176,7 +173,7 @@ KILN_COMPOSITE(istft) {
   if (!as_complex && has_complex(f.window)) {
     KILN_COMPOSITE_FAIL(r, "Complex windows are incompatible with return_complex=False");
   }
-  if (r->status) return; /* numbers that were refused are not computed with */
+  if (r->status) return NULL; /* numbers that were refused are not computed with */
   const kiln_dtype dtype = kiln__composite_dtype(t), part = kiln_dtype_real(dtype);
   center_window(r, part, &f);
   if (!r->status && !f.window) f.window = KILN_STEP(r, ones, INTS(f.n), I(part), NONE, NONE, NONE);
@@ -197,18 +194,17 @@ KILN_COMPOSITE(istft) {
   if (limited && !kiln_checked_add_i64(start, kiln_arg_int(args, 8), &end)) end = INT64_MAX;
   t = KILN_STEP(r, slice, T(t), I(1), I(start), I(end), I(1));
   square = KILN_STEP(r, slice, T(square), I(1), I(start), I(end), I(1));
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln_tensor *dense;
   const double *weights = kiln__composite_read(
       r, has_complex(square) ? KILN_STEP(r, abs, T(square)) : square, KILN_DTYPE_F64, &dense);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; weights && i < dense->numel && !kiln_budget_spent(&left, 1); i++) {
     if (fabs(weights[i]) > 1e-11) continue;
-    KILN_COMPOSITE_FAIL(r, "istft: window overlap add min: %g is too small", weights[i]);
-    return;
+    return KILN_COMPOSITE_FAIL(r, "istft: window overlap add min: %g is too small", weights[i]);
   }
   t = KILN_STEP(r, div, T(t), T(square));
   if (end > whole) t = KILN_STEP(r, constant_pad_nd, T(t), INTS(0, end - whole), I(0));
   if (rank == 2) t = KILN_STEP(r, squeeze_dim, T(t), I(0));
-  kiln__composite_give(r, outs, kiln__composite_to(r, t, result));
+  return kiln__composite_to(r, t, result);
 }

@@ -17,19 +17,17 @@ KILN_COMPOSITE(affine_grid_generator) {
   const bool corners = kiln_arg_bool(args, 2);
   int64_t size[KILN_MAX_RANK];
   int count;
-  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, size, &count))) return;
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, size, &count))) return NULL;
   if (count != 4 && count != 5) {
-    KILN_COMPOSITE_FAIL(r, "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
-    return;
+    return KILN_COMPOSITE_FAIL(r,
+                               "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
   }
   const int k = count - 2;
   if (kiln_tensor_rank(t) != 3 || kiln_tensor_sizes(t)[0] != size[0] ||
       kiln_tensor_sizes(t)[1] != k || kiln_tensor_sizes(t)[2] != k + 1) {
-    KILN_COMPOSITE_FAIL(r,
-                        "Expected a batch of %dx%d affine matrices of shape Nx%dx%d for size of %d "
-                        "dimensions",
-                        k, k + 1, k, k + 1, count);
-    return;
+    return KILN_COMPOSITE_FAIL(
+        r, "Expected a batch of %dx%d affine matrices of shape Nx%dx%d for size of %d dimensions",
+        k, k + 1, k, k + 1, count);
   }
   int64_t sizes[KILN_MAX_RANK], at[3 + 1] = {0};
   sizes[0] = size[0];
@@ -37,7 +35,7 @@ KILN_COMPOSITE(affine_grid_generator) {
   sizes[k + 1] = k;
   const double *theta = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, k + 2, sizes, &out);
-  if (r->status) return;
+  if (r->status) return NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 8 * k); i += k) {
     const double *m = theta + at[0] * k * (k + 1);
@@ -50,5 +48,5 @@ KILN_COMPOSITE(affine_grid_generator) {
     }
     for (int d = k; d >= 0 && ++at[d] == sizes[d]; d--) at[d] = 0;
   }
-  kiln__composite_give(r, outs, kiln__composite_to(r, out, kiln_tensor_dtype(t)));
+  return kiln__composite_to(r, out, kiln_tensor_dtype(t));
 }

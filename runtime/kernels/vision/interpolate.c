@@ -16,21 +16,18 @@ static bool output_sizes(kiln__composite *r, const kiln_tensor *t, kiln_ivalue s
                          kiln_ivalue scale, int n, int64_t *out) {
   const kiln_ivalue given = size.tag != KILN_TAG_NONE ? size : scale;
   if (given.tag == KILN_TAG_NONE) {
-    KILN_COMPOSITE_FAIL(r, "either size or scale_factor should be defined");
-    return false;
+    return KILN_COMPOSITE_FAIL(r, "either size or scale_factor should be defined");
   }
   const bool list = given.tag == KILN_TAG_LIST;
   if (scale.tag == KILN_TAG_LIST && scale.u.list->count != n) {
-    KILN_COMPOSITE_FAIL(r,
-                        "Input and scale_factor must have the same number of spatial dimensions, "
-                        "but got %d and %lld",
-                        n, (long long)scale.u.list->count);
-    return false;
+    return KILN_COMPOSITE_FAIL(r,
+                               "Input and scale_factor must have the same number of spatial "
+                               "dimensions, but got %d and %lld",
+                               n, (long long)scale.u.list->count);
   }
   if (list && given.u.list->count != n) {
-    KILN_COMPOSITE_FAIL(r, "Sizes should be a list of %d numbers, but got %lld", n,
-                        (long long)given.u.list->count);
-    return false;
+    return KILN_COMPOSITE_FAIL(r, "Sizes should be a list of %d numbers, but got %lld", n,
+                               (long long)given.u.list->count);
   }
   for (int d = 0; d < n; d++) {
     const kiln_number v = kiln__number(list ? given.u.list->items[d] : given);
@@ -44,21 +41,21 @@ static kiln_ivalue scale_of(kiln_ivalue scale, bool used, int d) {
   if (!used || scale.tag == KILN_TAG_NONE) return NONE;
   return F(kiln__number(scale.tag == KILN_TAG_LIST ? scale.u.list->items[d] : scale).f);
 }
-static void interpolate(kiln__composite *r, kiln_tensor *t, kiln_ivalue size, kiln_ivalue scale,
-                        kiln_str mode, kiln_ivalue align, bool keep_scale, kiln_ivalue *outs) {
+static kiln_tensor *interpolate(kiln__composite *r, kiln_tensor *t, kiln_ivalue size,
+                                kiln_ivalue scale, kiln_str mode, kiln_ivalue align,
+                                bool keep_scale) {
   const int rank = kiln_tensor_rank(t), n = rank - 2;
   const bool nearest = kiln_str_is(mode, "nearest"), area = kiln_str_is(mode, "area");
   int64_t sizes[KILN_MAX_RANK];
   if ((nearest || area) && align.tag != KILN_TAG_NONE) {
-    KILN_COMPOSITE_FAIL(r, "align_corners option can only be set with the interpolating modes: "
-                           "linear | bilinear | bicubic | trilinear");
-    return;
+    return KILN_COMPOSITE_FAIL(r, "align_corners option can only be set with the interpolating "
+                                  "modes: linear | bilinear | bicubic | trilinear");
   }
   if (rank < 3 || rank > 5) {
     bad_mode(r, mode, rank);
-    return;
+    return NULL;
   }
-  if (!output_sizes(r, t, size, scale, n, sizes)) return;
+  if (!output_sizes(r, t, size, scale, n, sizes)) return NULL;
   const kiln_ivalue to = kiln__composite_ints(r, n, sizes);
   const kiln_ivalue corners = B(align.tag == KILN_TAG_BOOL && align.u.b), x = T(t);
   const kiln_ivalue s[3] = {scale_of(scale, keep_scale, 0), scale_of(scale, keep_scale && n > 1, 1),
@@ -82,21 +79,21 @@ static void interpolate(kiln__composite *r, kiln_tensor *t, kiln_ivalue size, ki
     y = KILN_STEP(r, upsample_trilinear3d, x, to, corners, s[0], s[1], s[2]);
   } else {
     bad_mode(r, mode, rank);
-    return;
+    return NULL;
   }
-  kiln__composite_give(r, outs, y);
+  return y;
 }
 /* input, size, scale_factor, mode, align_corners, recompute_scale_factor (None: yes), antialias */
 KILN_COMPOSITE(__interpolate) {
   const bool keep_scale = args[5].tag == KILN_TAG_BOOL && !args[5].u.b;
-  interpolate(r, SELF, args[1], args[2], kiln_arg_str(args, 3), args[4], keep_scale, outs);
+  return interpolate(r, SELF, args[1], args[2], kiln_arg_str(args, 3), args[4], keep_scale);
 }
 KILN_COMPOSITE(__upsample) {
-  interpolate(r, SELF, args[1], args[2], kiln_arg_str(args, 3), args[4], false, outs);
+  return interpolate(r, SELF, args[1], args[2], kiln_arg_str(args, 3), args[4], false);
 }
 KILN_COMPOSITE(__upsample_nearest) {
-  interpolate(r, SELF, args[1], args[2], KILN_STR("nearest"), NONE, false, outs);
+  return interpolate(r, SELF, args[1], args[2], KILN_STR("nearest"), NONE, false);
 }
 KILN_COMPOSITE(__upsample_bilinear) {
-  interpolate(r, SELF, args[1], args[2], KILN_STR("bilinear"), B(true), false, outs);
+  return interpolate(r, SELF, args[1], args[2], KILN_STR("bilinear"), B(true), false);
 }

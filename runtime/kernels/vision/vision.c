@@ -44,7 +44,7 @@ static bool check_boxes(kiln__composite *r, const kiln_tensor *boxes, const kiln
 KILN_COMPOSITE(torchvision_nms) {
   kiln_tensor *boxes = kiln_arg_tensor(args, 0), *scores = kiln_arg_tensor(args, 1), *sorted[2];
   const double threshold = kiln_arg_float(args, 2);
-  if (!check_boxes(r, boxes, scores)) return;
+  if (!check_boxes(r, boxes, scores)) return NULL;
   const bool wide = kiln_tensor_dtype(boxes) == KILN_DTYPE_F64;
   const int64_t n = kiln_tensor_sizes(boxes)[0];
   kiln_tensor *dense, *order, *gone_tensor, *result;
@@ -53,7 +53,7 @@ KILN_COMPOSITE(torchvision_nms) {
   const int64_t *at = kiln__composite_read(r, sorted[1], KILN_DTYPE_I64, &order);
   uint8_t *gone = kiln__composite_new(r, KILN_DTYPE_BOOL, 1, &n, &gone_tensor);
   int64_t kept = 0, *keep = kiln__composite_new(r, KILN_DTYPE_I64, 1, &n, &result);
-  if (r->status) return;
+  if (r->status) return NULL;
   kiln__zero(gone, (size_t)n);
   for (int64_t i = 0; i < n; i++) {
     if (gone[at[i]]) continue;
@@ -65,10 +65,9 @@ KILN_COMPOSITE(torchvision_nms) {
           wide ? overlaps_f64((const double *)data + a, (const double *)data + b, threshold)
                : overlaps_f32((const float *)data + a, (const float *)data + b, threshold);
     }
-    if (!kiln__composite_ok(r, kiln_call_check(r->call, 1))) return;
+    if (!kiln__composite_ok(r, kiln_call_check(r->call, 1))) return NULL;
   }
-  kiln__composite_give(r, outs,
-                       kiln__composite_copy(r, kiln__composite_narrow(r, result, 0, 0, kept)));
+  return kiln__composite_copy(r, kiln__composite_narrow(r, result, 0, 0, kept));
 }
 
 /* -- roi_align -- */

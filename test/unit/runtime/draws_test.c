@@ -7,47 +7,6 @@
 
 enum { N = 20000 };
 
-#define KERNELS(X)         \
-  X(random_)               \
-  X(random_from_)          \
-  X(random_to_)            \
-  X(cauchy_)               \
-  X(log_normal_)           \
-  X(geometric_)            \
-  X(randint_like)          \
-  X(randint_like_low)      \
-  X(normal_Tensor_Tensor)  \
-  X(normal_Tensor_float)   \
-  X(normal_float_Tensor)   \
-  X(normal_float_float)    \
-  X(poisson)               \
-  X(binomial)              \
-  X(_standard_gamma)       \
-  X(_sample_dirichlet)     \
-  X(bernoulli_Tensor_)     \
-  X(multinomial)           \
-  X(alpha_dropout)         \
-  X(feature_alpha_dropout) \
-  X(native_dropout)        \
-  X(rrelu)                 \
-  X(rrelu_with_noise)      \
-  X(rand)                  \
-  X(randn)                 \
-  X(randint)               \
-  X(randint_low)           \
-  X(randperm)              \
-  X(rand_like)             \
-  X(randn_like)            \
-  X(bernoulli_p)           \
-  X(bernoulli_float_)      \
-  X(uniform_)              \
-  X(normal_)               \
-  X(exponential_)          \
-  X(feature_dropout)
-#define DECLARE(name) \
-  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
-KERNELS(DECLARE)
-
 /* [rows, N / rows] of one number. */
 static kiln_tensor *filled(fixture *f, kiln_dtype dtype, int64_t rows, double value) {
   const int64_t sizes[2] = {rows, N / rows};
@@ -230,7 +189,7 @@ static void test_layers(void **state) {
   m = moments_of(got);
   assert_mean(m.mean, 0, 1, N);
   drop(f, got);
-  got = run(f, kiln__kernel_native_dropout, 2, 3, (const kiln_ivalue[]){T(plus), F(0.25), NONE},
+  got = run(f, KILN_BODY_OF(native_dropout), 2, 3, (const kiln_ivalue[]){T(plus), F(0.25), NONE},
             &mask);
   m = moments_of(got);
   assert_mean(m.mean, 2, 4 * 0.25 / 0.75, N);

@@ -8,16 +8,6 @@
 #include "test/unit/runtime/run_kernel.h"
 #include "test/unit/runtime/tables.h"
 
-#define KERNELS(X) \
-  X(linalg_svd)    \
-  X(svd)           \
-  X(linalg_eigh)   \
-  X(symeig)        \
-  X(linalg_eig)
-#define DECLARE(name) \
-  kiln_status *kiln__kernel_##name(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs);
-KERNELS(DECLARE)
-
 enum { MOST = 24, LARGE = 130, KINDS = 12 };
 
 static double next_random(void) {
@@ -325,8 +315,8 @@ static void test_svd_operators(void **state) {
       const bool old = shape / 6 % 2, all = shape / 3 % 2;
       kiln_tensor *t = random_tensor(f, dtypes[i], m, n), *rest[2];
       kiln_tensor *u =
-          old ? run(f, kiln__kernel_svd, 3, 3, (const kiln_ivalue[]){T(t), B(!all), B(true)}, rest)
-              : run(f, kiln__kernel_linalg_svd, 3, 3, (const kiln_ivalue[]){T(t), B(all), NONE},
+          old ? run(f, KILN_BODY_OF(svd), 3, 3, (const kiln_ivalue[]){T(t), B(!all), B(true)}, rest)
+              : run(f, KILN_BODY_OF(linalg_svd), 3, 3, (const kiln_ivalue[]){T(t), B(all), NONE},
                     rest);
       kiln_tensor *vh = old ? adjoint(f, rest[1]) : kiln_tensor_retain(rest[1]);
       kiln_tensor *product = product_of(f, u, rest[0], vh);
@@ -350,12 +340,12 @@ static void test_eigen_operators(void **state) {
         kiln_string *side;
         assert_ok(kiln_string_create(f->env->mem, KILN_STR("L"), &side));
         if (kind == 0) {
-          w = run(f, kiln__kernel_linalg_eigh, 2, 2, (const kiln_ivalue[]){T(t), kiln_of_box(side)},
-                  &v);
+          w = run(f, KILN_BODY_OF(linalg_eigh), 2, 2,
+                  (const kiln_ivalue[]){T(t), kiln_of_box(side)}, &v);
         } else if (kind == 1) {
-          w = run(f, kiln__kernel_symeig, 2, 3, (const kiln_ivalue[]){T(t), B(true), B(true)}, &v);
+          w = run(f, KILN_BODY_OF(symeig), 2, 3, (const kiln_ivalue[]){T(t), B(true), B(true)}, &v);
         } else {
-          w = run(f, kiln__kernel_linalg_eig, 2, 1, (const kiln_ivalue[]){T(t)}, &v);
+          w = run(f, KILN_BODY_OF(linalg_eig), 2, 1, (const kiln_ivalue[]){T(t)}, &v);
         }
         kiln_ivalue_release(kiln_of_box(side));
         kiln_tensor *row = RUN(unsqueeze, T(w), I(-2)), *scaled = RUN(mul, T(v), T(row));

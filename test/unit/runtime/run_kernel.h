@@ -36,8 +36,8 @@ static inline kiln_tensor *run(fixture *f, kiln_kernel_body body, int results, i
   for (int i = 1; i < results; i++) second[i - 1] = outs[i].u.tensor;
   return outs[0].u.tensor;
 }
-#define RUN(name, ...)                                        \
-  run(f, kiln__kernel_##name, 1, KILN_ARG_COUNT(__VA_ARGS__), \
+#define RUN(name, ...)                                       \
+  run(f, KILN_BODY_OF(name), 1, KILN_ARG_COUNT(__VA_ARGS__), \
       (const kiln_ivalue[]){__VA_ARGS__, NONE, NONE}, NULL)
 static inline void drop(fixture *f, kiln_tensor *t) { kiln_tensor_release_to(&f->call->cache, t); }
 
