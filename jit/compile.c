@@ -264,7 +264,7 @@ static kiln_status *compile_group(kiln_compile_job *j, kiln_node *node) {
   if (record->code) {
     __atomic_fetch_add(&jit->compiles, made, __ATOMIC_RELAXED);
     __atomic_fetch_add(&jit->compile_ns, record->compile_ns, __ATOMIC_RELAXED);
-    j->v->cost += record->code->info.cost * (double)record->code->info.extent;
+    j->v->cost += record->code->info.cost;
     kiln_node_set_pointer(node, KILN_ATTR_RECORD, record);
     return NULL;
   }

@@ -170,7 +170,8 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *recor
                       .output_count = node->output_count,
                       .outputs = outputs,
                       .scratch_bytes = info->scratch_bytes,
-                      .extent = info->extent,
+                      .grid = info->grid,
+                      .axis = info->axis,
                       .grain = info->grain,
                       .runs = record->runs};
   return NULL;

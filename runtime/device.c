@@ -57,7 +57,7 @@ static void copy(const kiln_device *self, void *to, const void *from, size_t byt
 }
 
 typedef struct range_run {
-  kiln_kernel_fn fn;
+  const kiln_group *group;
   const kiln_kernel_args *args;
   size_t scratch_bytes; /* of each worker */
 } range_run;
@@ -65,15 +65,19 @@ typedef struct range_run {
 static void run_range(void *data, int64_t begin, int64_t end, int worker) {
   const range_run *run = data;
   kiln_kernel_args args = *run->args;
+  kiln_kernel_box box = run->group->grid;
   if (args.scratch) args.scratch = (char *)args.scratch + (size_t)worker * run->scratch_bytes;
-  run->fn(&args, begin, end);
+  box.begin[run->group->axis] = begin;
+  box.end[run->group->axis] = end;
+  run->group->fn(&args, &box);
 }
 
 /* On the pool's threads where that pays. */
 static kiln_status *launch(const kiln_device *self, kiln_call *call, const kiln_group *group,
                            const kiln_kernel_args *given) {
   (void)self;
-  const bool split = call->pool && group->extent / 2 >= group->grain;
+  const int64_t extent = group->grid.end[group->axis];
+  const bool split = call->pool && extent / 2 >= group->grain;
   const size_t each = (group->scratch_bytes + 63) & ~(size_t)63;
   const size_t bytes = split ? each * (size_t)kiln_pool_threads(call->pool) : each;
   kiln_kernel_args args = *given;
@@ -82,10 +86,10 @@ static kiln_status *launch(const kiln_device *self, kiln_call *call, const kiln_
     if (!args.scratch) return kiln_status_oom();
   }
   if (split || kiln_budget_may_end(&call->budget)) {
-    range_run run = {group->fn, &args, each};
-    kiln_pool_for(call->pool, group->extent, group->grain, run_range, &run);
+    range_run run = {group, &args, each};
+    kiln_pool_for(call->pool, extent, group->grain, run_range, &run);
   } else {
-    group->fn(&args, 0, group->extent);
+    group->fn(&args, &group->grid);
   }
   if (args.scratch) kiln_cache_free(&call->cache, args.scratch, bytes);
   return NULL;

@@ -1,17 +1,14 @@
 /* kernel_abi.h: how a fused kernel is called. The interpreter calls it, codegen makes it.
  *
  * A kernel is one function for all back ends. It reads everything from the struct: generated code
- * holds no address and calls nothing outside itself. One call covers the iterations [begin, end) of
- * the kernel's outermost parallel loop, whose extent is in kiln_kernel_info; calls on disjoint
- * ranges may run at the same time on the same args (scratch is then one block for each call).
- * A kernel cannot fail. It needs no stack worth mentioning and keeps no state.
+ * holds no address and calls nothing outside itself. One call covers a box of the kernel's grid,
+ * whose three axes are its outermost parallel loops (loop.h); their extents are in
+ * kiln_kernel_info. Calls on disjoint boxes may run at the same time on the same args (scratch is
+ * then one block for each call). A kernel cannot fail. It needs no stack worth mentioning and keeps
+ * no state.
  *
  * Objects outlive the process that made them, so this page has a version: it is in the name that a
- * kernel's object gives it, and the loader finds no other. Whatever changes here raises it.
- *
- * There is one axis, in two registers. A grid of three would be four numbers more, which every call
- * of every kernel of one loop would store and load; who cuts three axes turns a number of [0,
- * extent) into its three, once for each piece. */
+ * kernel's object gives it, and the loader finds no other. Whatever changes here raises it. */
 #ifndef KILN_RUNTIME_KERNEL_ABI_H
 #define KILN_RUNTIME_KERNEL_ABI_H
 
@@ -24,8 +21,8 @@ typedef union kiln_kernel_scalar {
   double f;
 } kiln_kernel_scalar;
 
-/* Kernels are called this and the digest of their loop IR: 1 is the version. */
-#define KILN_KERNEL_SYMBOL "kiln_k1_"
+/* Kernels are called this and the digest of their loop IR: 2 is the version. */
+#define KILN_KERNEL_SYMBOL "kiln_k2_"
 enum { KILN_KERNEL_SYMBOL_BYTES = sizeof KILN_KERNEL_SYMBOL + 32 };
 
 typedef struct kiln_kernel_args {
@@ -37,16 +34,26 @@ typedef struct kiln_kernel_args {
   const void *closure;               /* the group's closure: the evaluator's program, else NULL */
 } kiln_kernel_args;
 #ifdef __x86_64__
-_Static_assert(offsetof(kiln_kernel_args, data) == 0, "version 1");
-_Static_assert(offsetof(kiln_kernel_args, scalars) == 8, "version 1");
-_Static_assert(offsetof(kiln_kernel_args, sizes) == 16, "version 1");
-_Static_assert(offsetof(kiln_kernel_args, strides) == 24, "version 1");
-_Static_assert(offsetof(kiln_kernel_args, scratch) == 32, "version 1");
-_Static_assert(offsetof(kiln_kernel_args, closure) == 40, "version 1");
-_Static_assert(sizeof(kiln_kernel_args) == 48 && sizeof(kiln_kernel_scalar) == 8, "version 1");
+_Static_assert(offsetof(kiln_kernel_args, data) == 0, "version 2");
+_Static_assert(offsetof(kiln_kernel_args, scalars) == 8, "version 2");
+_Static_assert(offsetof(kiln_kernel_args, sizes) == 16, "version 2");
+_Static_assert(offsetof(kiln_kernel_args, strides) == 24, "version 2");
+_Static_assert(offsetof(kiln_kernel_args, scratch) == 32, "version 2");
+_Static_assert(offsetof(kiln_kernel_args, closure) == 40, "version 2");
+_Static_assert(sizeof(kiln_kernel_args) == 48 && sizeof(kiln_kernel_scalar) == 8, "version 2");
 #endif
 
-typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, int64_t begin, int64_t end);
+/* A box of a kernel's grid: iterations [begin, end) of each axis. A kernel reads the axes that it
+ * has; of another one, whose extent is 1, the box holds the iteration 0. */
+enum { KILN_KERNEL_AXES = 3 };
+typedef struct kiln_kernel_box {
+  int64_t begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES];
+} kiln_kernel_box;
+_Static_assert(offsetof(kiln_kernel_box, begin) == 0, "version 2");
+_Static_assert(offsetof(kiln_kernel_box, end) == 24, "version 2");
+_Static_assert(sizeof(kiln_kernel_box) == 48, "version 2");
+
+typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, const kiln_kernel_box *box);
 
 enum { KILN_KERNEL_DONORS = 4 };
 
@@ -56,9 +63,10 @@ typedef struct kiln_kernel_info {
   int output_count; /* tensors; data[input_count + i] is output i, allocated by the caller */
   int scalar_count;
   size_t scratch_bytes; /* for each call */
-  int64_t extent;       /* of the outermost parallel loop; begin and end lie in [0, extent] */
-  int64_t grain;        /* iterations that are worth a thread: smaller ranges do not pay */
-  double cost;          /* estimated nanoseconds of one iteration on one core */
+  kiln_kernel_box grid; /* all of it: begin is 0, end the extents, each at least 1 */
+  int axis;             /* which of its axes to cut among threads */
+  int64_t grain;        /* iterations of that one which are worth a thread */
+  double cost;          /* estimated nanoseconds of the grid on one core */
   /* Donation: the inputs, bits 1 << i, in whose memory each of the first outputs may be written.
    * Such an input has the output's dtype, sizes and strides, and each element of it is read for the
    * last time where that element of the output is written: in relu(x + 1), element k of the result

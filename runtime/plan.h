@@ -97,7 +97,7 @@ typedef struct kiln_group_output {
   int donor;       /* the one that the plan chose, which is marked DONATE; or -1 */
 } kiln_group_output;
 typedef struct kiln_group {
-  const char *name;    /* "TensorExprGroup_0" */
+  const char *name; /* "TensorExprGroup_0" */
   const kiln_device *device;
   kiln_kernel_fn fn;   /* NULL while not compiled: never reached then */
   const void *closure; /* of the evaluator back end; else NULL */
@@ -105,9 +105,10 @@ typedef struct kiln_group {
   int output_count;
   const kiln_group_output *outputs;
   size_t scratch_bytes;
-  int64_t extent; /* of the outermost parallel loop */
-  int64_t grain;  /* iterations worth a thread */
-  uint32_t runs;  /* a counter */
+  kiln_kernel_box grid; /* all of it */
+  int axis;             /* the one to cut among threads */
+  int64_t grain;        /* its iterations that are worth a thread */
+  uint32_t runs;        /* a counter */
 } kiln_group;
 
 /* What a profiling plan does with its records when a run ended well. Called once a run, with the

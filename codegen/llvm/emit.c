@@ -30,9 +30,9 @@ typedef struct nest_state {
   int *levels;
   access *accesses;
   LLVMValueRef counters[KILN_LOOP_MAX_RANK];
-  LLVMValueRef first, last; /* of the outermost loop */
-  LLVMValueRef left;        /* elements of this step, 1 to width, i64 */
-  LLVMValueRef full;        /* left == width; when there are no masks */
+  LLVMValueRef first[KILN_LOOP_MAX_RANK], last[KILN_LOOP_MAX_RANK]; /* in the box */
+  LLVMValueRef left; /* elements of this step, 1 to width, i64 */
+  LLVMValueRef full; /* left == width; when there are no masks */
   LLVMValueRef mask;
 } nest_state;
 
@@ -290,8 +290,7 @@ static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
 }
 
 static void emit_loops(kiln__llvm_emitter *e, nest_state *s, int depth) {
-  LLVMValueRef first = depth == 0 ? s->first : kiln__llvm_emit_index(e, 0);
-  LLVMValueRef last = depth == 0 ? s->last : kiln__llvm_emit_index(e, s->extents[depth]);
+  LLVMValueRef first = s->first[depth], last = s->last[depth];
   if (depth == s->rank - 1) {
     emit_inner(e, s, first, last);
     return;
@@ -343,11 +342,33 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
   }
 }
 
-static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMValueRef begin,
-                      LLVMValueRef end, int64_t base) {
+/* The part of the nest that lies in the box: [first, last) of each loop. Gives whether it holds
+ * anything. The nest's first axis begins at `base` of the grid's. */
+static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, int64_t base) {
+  const int axes = s->rank > 1 ? kiln_loop_nest_axes(e->nest) : 1;
+  LLVMValueRef any = NULL;
+  for (int d = axes; d < s->rank; d++) {
+    s->first[d] = kiln__llvm_emit_index(e, 0);
+    s->last[d] = kiln__llvm_emit_index(e, s->extents[d]);
+  }
+  for (int axis = 0; axis < e->axes; axis++) {
+    LLVMValueRef before = kiln__llvm_emit_index(e, axis == 0 ? base : 0);
+    LLVMValueRef zero = kiln__llvm_emit_index(e, 0);
+    LLVMValueRef from = binary(e, LLVMSub, e->begin[axis], before);
+    LLVMValueRef to = binary(e, LLVMSub, e->end[axis], before);
+    LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, from, zero, "");
+    LLVMValueRef first = LL->BuildSelect(BUILD, below, zero, from, "");
+    LLVMValueRef last = least(e, to, kiln__llvm_emit_index(e, axis < axes ? s->extents[axis] : 1));
+    LLVMValueRef some = LL->BuildICmp(BUILD, LLVMIntSLT, first, last, "");
+    if (axis < axes) s->first[axis] = first, s->last[axis] = last;
+    any = any ? binary(e, LLVMAnd, any, some) : some;
+  }
+  return any;
+}
+
+static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, int64_t base) {
   nest_state state = {.rank = nest->rank, .count = nest->body.count}, *s = &state;
   LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
-  LLVMValueRef zero = kiln__llvm_emit_index(e, 0), before = kiln__llvm_emit_index(e, base);
   for (int d = 0; d < nest->rank; d++) s->extents[d] = nest->extents[d];
   s->levels = e->levels;
   s->accesses = e->accesses;
@@ -360,11 +381,7 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
     for (int i = 0; i < s->count; i++)
       if (nest->body.data[i].op == KILN_LOOP_store) s->levels[i] = 1;
   }
-  LLVMValueRef from = binary(e, LLVMSub, begin, before), to = binary(e, LLVMSub, end, before);
-  LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, from, zero, "");
-  s->first = LL->BuildSelect(BUILD, below, zero, from, "");
-  s->last = least(e, to, kiln__llvm_emit_index(e, s->extents[0]));
-  LL->BuildCondBr(BUILD, LL->BuildICmp(BUILD, LLVMIntSLT, s->first, s->last, ""), work, behind);
+  LL->BuildCondBr(BUILD, emit_part(e, s, base), work, behind);
   LL->PositionBuilderAtEnd(BUILD, work);
   find_accesses(e, s);
   emit_level(e, s, 0);
@@ -375,10 +392,25 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
 
 /* -- The function -- */
 
-static LLVMValueRef load_field(const kiln__llvm_emitter *e, LLVMValueRef args, size_t offset) {
+static LLVMValueRef load_field(const kiln__llvm_emitter *e, LLVMTypeRef type, LLVMValueRef args,
+                               size_t offset) {
   LLVMValueRef index = kiln__llvm_emit_index(e, (int64_t)offset);
   LLVMValueRef address = LL->BuildGEP2(BUILD, e->i8, args, &index, 1, "");
-  return LL->BuildLoad2(BUILD, e->ptr, address, "");
+  return LL->BuildLoad2(BUILD, type, address, "");
+}
+
+/* The box's bounds, of the axes that the kernel has: of an axis of extent 1 a box holds all. */
+static void load_box(kiln__llvm_emitter *e, LLVMValueRef box) {
+  for (int n = 0; n < e->fn->nests.count; n++) {
+    const int axes = kiln_loop_nest_axes(e->fn->nests.data[n]);
+    if (axes > e->axes) e->axes = axes;
+  }
+  if (e->axes == 0) e->axes = 1;
+  for (int axis = 0; axis < e->axes; axis++) {
+    const size_t at = (size_t)axis * sizeof(int64_t);
+    e->begin[axis] = load_field(e, e->i64, box, offsetof(kiln_kernel_box, begin) + at);
+    e->end[axis] = load_field(e, e->i64, box, offsetof(kiln_kernel_box, end) + at);
+  }
 }
 
 static void add_attributes(const kiln__llvm_emitter *e) {
@@ -427,27 +459,28 @@ kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLV
   e->i32 = LL->IntTypeInContext(context, 32);
   e->i64 = LL->IntTypeInContext(context, 64);
   e->ptr = LL->PointerTypeInContext(context, 0);
-  LLVMTypeRef params[3] = {e->ptr, e->i64, e->i64};
-  LLVMTypeRef type = LL->FunctionType(LL->VoidTypeInContext(context), params, 3, 0);
+  LLVMTypeRef params[2] = {e->ptr, e->ptr};
+  LLVMTypeRef type = LL->FunctionType(LL->VoidTypeInContext(context), params, 2, 0);
   e->function = LL->AddFunction(module, name, type);
   e->builder = LL->CreateBuilderInContext(context);
   e->entry = new_block(e);
   LLVMBasicBlockRef start = new_block(e);
   LL->PositionBuilderAtEnd(BUILD, start);
   add_attributes(e);
-  LLVMValueRef args = LL->GetParam(e->function, 0), begin = LL->GetParam(e->function, 1),
-               end = LL->GetParam(e->function, 2);
-  LLVMValueRef data = load_field(e, args, offsetof(kiln_kernel_args, data));
+  LLVMValueRef args = LL->GetParam(e->function, 0);
+  LLVMValueRef data = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, data));
+  load_box(e, LL->GetParam(e->function, 1));
   for (int i = 0; i < fn->buffers.count; i++) {
     LLVMValueRef index = kiln__llvm_emit_index(e, i);
     e->data[i] =
         LL->BuildLoad2(BUILD, e->ptr, LL->BuildGEP2(BUILD, e->ptr, data, &index, 1, ""), "");
   }
-  if (fn->scalars.count) e->scalars = load_field(e, args, offsetof(kiln_kernel_args, scalars));
+  if (fn->scalars.count)
+    e->scalars = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scalars));
   int64_t base = 0;
   for (int n = 0; n < fn->nests.count; n++) {
-    emit_nest(e, fn->nests.data[n], begin, end, base);
-    base += kiln_loop_nest_extent(fn->nests.data[n]);
+    emit_nest(e, fn->nests.data[n], base);
+    base += kiln_loop_nest_extent(fn->nests.data[n], 0);
   }
   LL->BuildRetVoid(BUILD);
   LL->PositionBuilderAtEnd(BUILD, e->entry);

@@ -16,6 +16,8 @@ typedef struct kiln__llvm_emitter {
   LLVMTypeRef i1, i8, i32, i64, ptr;
   LLVMValueRef *data; /* first element of each buffer */
   LLVMValueRef scalars;
+  int axes;                                                    /* of the kernel's grid */
+  LLVMValueRef begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES]; /* of the box */
   LLVMBasicBlockRef entry; /* allocas; ends with a branch when all is emitted */
   bool math;
   const char *missing; /* an intrinsic that LLVM does not have */

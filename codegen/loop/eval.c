@@ -19,8 +19,8 @@ typedef struct eval_inst {
 } eval_inst;
 
 typedef struct eval_nest {
-  int rank, count;
-  int64_t extents[KILN_LOOP_MAX_RANK];
+  int rank, count, axes; /* of the grid: outermost loops that a box cuts */
+  int64_t extents[KILN_LOOP_MAX_RANK], grid[KILN_KERNEL_AXES];
   eval_inst *body;
 } eval_nest;
 
@@ -81,6 +81,8 @@ static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_prog
     nest->rank = from->rank;
     nest->count = from->body.count;
     memcpy(nest->extents, from->extents, sizeof nest->extents);
+    nest->axes = kiln_loop_nest_axes(from);
+    for (int i = 0; i < KILN_KERNEL_AXES; i++) nest->grid[i] = kiln_loop_nest_extent(from, i);
     nest->body = next;
     next += nest->count;
     for (int i = 0; i < nest->count; i++) {
@@ -194,21 +196,23 @@ static void run_strip(const kiln_kernel_args *args, const eval_nest *nest, const
   }
 }
 
-/* Iterations [begin, end) of the outermost loop. */
-static void run_nest(const kiln_kernel_args *args, const eval_nest *nest, int64_t begin,
-                     int64_t end) {
+/* The part of a nest that lies in a box. */
+static void run_nest(const kiln_kernel_args *args, const eval_nest *nest, const int64_t *begin,
+                     const int64_t *end) {
   /* Functions over vectors compute what lies behind the last element too; nobody reads that. */
   kiln_msan_unpoison(args->scratch, (size_t)nest->count * REGISTER_BYTES);
   int64_t counters[KILN_LOOP_MAX_RANK] = {0};
-  int64_t first[KILN_LOOP_MAX_RANK] = {begin}, last[KILN_LOOP_MAX_RANK];
+  int64_t first[KILN_LOOP_MAX_RANK] = {0}, last[KILN_LOOP_MAX_RANK];
   memcpy(last, nest->extents, sizeof last);
-  last[0] = end;
+  for (int axis = 0; axis < nest->axes; axis++) {
+    counters[axis] = first[axis] = begin[axis];
+    last[axis] = end[axis];
+  }
   if (nest->rank == 0) {
     run_strip(args, nest, counters, 1);
     return;
   }
   int inner = nest->rank - 1;
-  counters[0] = begin;
   for (;;) {
     for (int64_t i = first[inner]; i < last[inner]; i += STRIP) {
       counters[inner] = i;
@@ -223,16 +227,21 @@ static void run_nest(const kiln_kernel_args *args, const eval_nest *nest, int64_
   }
 }
 
-static void run(const kiln_kernel_args *args, int64_t begin, int64_t end) {
+static void run(const kiln_kernel_args *args, const kiln_kernel_box *box) {
   const kiln_eval_program *program = args->closure;
   int64_t base = 0;
   for (int n = 0; n < program->nest_count; n++) {
     const eval_nest *nest = &program->nests[n];
-    int64_t extent = nest->rank ? nest->extents[0] : 1;
-    int64_t from = begin > base ? begin - base : 0;
-    int64_t to = end - base < extent ? end - base : extent;
-    if (from < to) run_nest(args, nest, from, to);
-    base += extent;
+    int64_t begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES];
+    bool empty = false;
+    for (int axis = 0; axis < KILN_KERNEL_AXES; axis++) {
+      const int64_t before = axis == 0 ? base : 0, extent = nest->grid[axis];
+      begin[axis] = box->begin[axis] > before ? box->begin[axis] - before : 0;
+      end[axis] = box->end[axis] - before < extent ? box->end[axis] - before : extent;
+      empty |= begin[axis] >= end[axis];
+    }
+    if (!empty) run_nest(args, nest, begin, end);
+    base += nest->grid[0];
   }
 }
 

@@ -214,8 +214,12 @@ kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) {
   return KILN_ERROR(KILN_UNSUPPORTED, "the kernel has symbolic sizes: back ends need numbers");
 }
 
-int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest) {
-  return nest->rank ? nest->extents[0] : 1;
+int kiln_loop_nest_axes(const kiln_loop_nest *nest) {
+  const int axes = nest->rank > 1 ? nest->rank - 1 : nest->rank;
+  return axes < KILN_KERNEL_AXES ? axes : KILN_KERNEL_AXES;
+}
+int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
+  return axis < kiln_loop_nest_axes(nest) ? nest->extents[axis] : 1;
 }
 
 enum { FIRST_MATH = KILN_LOOP_exp };
@@ -275,25 +279,44 @@ static void find_donors(const kiln_loop_fn *fn, uint32_t donors[KILN_KERNEL_DONO
   }
 }
 
+/* Iterations of `cost` nanoseconds that are worth a thread: a microsecond, as a fork and join takes
+ * 0.4. Whole multiples keep vectors whole. */
+static int64_t grain_of(double cost) {
+  const double count = cost > 0 ? 1000 / cost : 1;
+  const int64_t grain = count < 1 ? 1 : count > 0x1p40 ? INT64_C(1) << 40 : (int64_t)count;
+  return grain > 64 ? (grain + 63) / 64 * 64 : grain;
+}
+/* By the axis that gives the most pieces, the outermost of equal ones. A kernel of 2 x 64 planes
+ * that take 10 us each is cut into 64, not into 2. */
+static void cut_grid(kiln_kernel_info *info) {
+  int64_t most = -1;
+  for (int axis = 0; axis < KILN_KERNEL_AXES; axis++) {
+    const int64_t grain = grain_of(info->cost / (double)info->grid.end[axis]);
+    const int64_t pieces = info->grid.end[axis] / grain;
+    if (pieces <= most) continue;
+    most = pieces;
+    info->axis = axis;
+    info->grain = grain;
+  }
+}
 kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
   kiln_kernel_info info = {.input_count = fn->input_count,
                            .output_count = fn->buffers.count - fn->input_count,
-                           .scalar_count = fn->scalars.count};
-  double total = 0;
+                           .scalar_count = fn->scalars.count,
+                           .grid.end = {fn->nests.count ? 0 : 1, 1, 1}};
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     double points = 1, each = 0;
     for (int d = 0; d < nest->rank; d++) points *= (double)nest->extents[d];
     for (int i = 0; i < nest->body.count; i++) each += inst_cost(&nest->body.data[i]);
-    total += points * each;
-    info.extent += kiln_loop_nest_extent(nest);
+    info.cost += points * each;
+    info.grid.end[0] += kiln_loop_nest_extent(nest, 0);
+    for (int axis = 1; axis < KILN_KERNEL_AXES; axis++) {
+      const int64_t extent = kiln_loop_nest_extent(nest, axis);
+      if (extent > info.grid.end[axis]) info.grid.end[axis] = extent;
+    }
   }
-  info.cost = info.extent ? total / (double)info.extent : 0;
-  /* A microsecond is worth a piece: a fork and join takes 0.4. Whole multiples keep vectors
-   * whole. */
-  double grain = info.cost > 0 ? 1000 / info.cost : 1;
-  info.grain = grain < 1 ? 1 : grain > 0x1p40 ? INT64_C(1) << 40 : (int64_t)grain;
-  if (info.grain > 64) info.grain = (info.grain + 63) / 64 * 64;
+  cut_grid(&info);
   find_donors(fn, info.donors);
   return info;
 }

@@ -124,10 +124,15 @@ void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t
  * rank is innermost. Back ends compute an instruction at its level: this hoists what is invariant.
  */
 void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
-/* Counts, donors, extent of the parallel loop (the sum of the outermost extents of all nests: nest
- * n covers the next extents[0] iterations, a nest of rank 0 one), grain and cost. scratch is 0. */
+/* Counts, donors, grid, cost, and how to cut a kernel of numbers. scratch is 0. The first axis of
+ * the grid is all nests' outermost loops behind each other: a nest covers the next extents[0]
+ * iterations, one of rank 0 one. The others are the next loops but the innermost, which is the
+ * vectors'. Of nests [4, 50, 100] and [2, 9] the grid is [6, 50, 1]: the second runs in the boxes
+ * that begin with iteration 0 of the second axis. */
 kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn);
-int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest);
+/* How many axes a nest has, and its extent of one; 1 of one that it has not. */
+int kiln_loop_nest_axes(const kiln_loop_nest *nest);
+int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
 /* Whether all its dimensions are numbers; else a status says that back ends do not take it. */
 kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) KILN_MUST_USE;
 

@@ -54,7 +54,7 @@ static float run_kernel(const kiln_compiled *code) {
   void *data[2] = {in, out},
        *scratch = aligned_alloc(64, (code->info.scratch_bytes + 64) / 64 * 64);
   const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
-  code->fn(&args, 0, 64);
+  code->fn(&args, &code->info.grid);
   free(scratch);
   return out[63];
 }

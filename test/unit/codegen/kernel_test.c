@@ -113,7 +113,7 @@ typedef struct kernel {
  * transposition. */
 static void random_shape(uint64_t *seed, int *rank, int64_t *sizes) {
   static const int64_t choices[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100};
-  *rank = random_below(seed, 4);
+  *rank = random_below(seed, 5);
   int64_t total = 1;
   for (int d = 0; d < *rank; d++) {
     sizes[d] = PICK(seed, choices);
@@ -315,6 +315,19 @@ static void check_plain_c(const kernel *k, const char *got, const kiln_kernel_sc
 /* -- Running -- */
 
 /* Runs in two ranges cut at random, into a buffer with a guard pattern around what is written. */
+/* The box, cut in two along each axis from `axis` on. */
+static void run_boxes(kernel *k, const kiln_compiled *code, const kiln_kernel_args *args,
+                      kiln_kernel_box box, int axis) {
+  if (axis == KILN_KERNEL_AXES) {
+    code->fn(args, &box);
+    return;
+  }
+  kiln_kernel_box below = box, above = box;
+  const int64_t cut = (int64_t)(random_next(&k->seed) % (uint64_t)(box.end[axis] + 1));
+  below.end[axis] = above.begin[axis] = cut;
+  run_boxes(k, code, args, below, axis + 1);
+  run_boxes(k, code, args, above, axis + 1);
+}
 static void run_kernel(kernel *k, const kiln_compiled *code, const kiln_kernel_scalar *scalars,
                        char *out) {
   void *data[INPUTS + 1] = {k->data[0], k->data[1], k->data[2], out};
@@ -325,9 +338,7 @@ static void run_kernel(kernel *k, const kiln_compiled *code, const kiln_kernel_s
   }
   kiln_kernel_args args = {
       .data = data, .scalars = scalars, .scratch = scratch, .closure = code->closure};
-  int64_t cut = (int64_t)(random_next(&k->seed) % (uint64_t)(code->info.extent + 1));
-  code->fn(&args, 0, cut);
-  code->fn(&args, cut, code->info.extent);
+  run_boxes(k, code, &args, code->info.grid, 0);
   free(scratch);
 }
 
@@ -418,9 +429,78 @@ static void check_text(fixture *f, kiln_codegen *codegen, const char *text, cons
     data[1] = out;
     void *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
     kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
-    code->fn(&args, 0, code->info.extent);
+    code->fn(&args, &code->info.grid);
     free(scratch);
     kiln_compiled_release(code);
+  }
+}
+
+/* Nests of four loops and of two, in memory that is input and output: boxes that do not overlap add
+ * 1 once to each of their elements, whichever axes are cut. */
+static void test_boxes(void **unused) {
+  (void)unused;
+  enum { ELEMENTS = 1300 };
+  fixture f;
+  fixture_open(&f);
+  kiln_codegen *codegen;
+  assert_ok(kiln_codegen_create(f.env, &codegen));
+  kiln_loop_fn *fn = parse_loop(&f,
+                                "kernel { in b0: f32[1300] [1] out b1: f32[1300] [1]\n"
+                                "nest [4, 5, 6, 8] { %0 = load f32 b0 + 0 [310, 60, 9, 1]\n"
+                                "%1 = const f32 1\n %2 = add f32 %0, %1\n"
+                                "store f32 b1 + 0 [310, 60, 9, 1], %2 }\n"
+                                "nest [2, 9] { %0 = load f32 b0 + 1225 [20, 2]\n"
+                                "%1 = const f32 1\n %2 = add f32 %0, %1\n"
+                                "store f32 b1 + 1225 [20, 2], %2 } }",
+                                true, NULL);
+  for (int backend = 0; backend < 2; backend++) {
+    kiln_reason reason;
+    kiln_compiled *code;
+    assert_ok(kiln_codegen_compile(codegen, fn, backend ? KILN_BACKEND_LLVM : KILN_BACKEND_EVAL,
+                                   &reason, &code, NULL));
+    const int64_t *extents = code->info.grid.end;
+    assert_true(extents[0] == 6 && extents[1] == 5 && extents[2] == 6);
+    float memory[ELEMENTS] = {0}, sum = 0;
+    void *data[2] = {memory, memory};
+    void *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
+    const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
+    kernel k = {.seed = 7};
+    for (int i = 0; i < 20; i++) run_boxes(&k, code, &args, code->info.grid, 0);
+    for (int i = 0; i < ELEMENTS; i++) {
+      assert_true(memory[i] == 0 || memory[i] == 20);
+      sum += memory[i];
+    }
+    assert_true(sum == 20 * (4 * 5 * 6 * 8 + 2 * 9));
+    free(scratch);
+    kiln_compiled_release(code);
+  }
+  kiln_codegen_destroy(codegen);
+  fixture_close(&f);
+}
+
+/* The axis with the most pieces is cut: 64 planes, not 2 images; a row alone is cut where it is. */
+static void test_cut(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *text;
+    int axis;
+  } cases[] = {
+      {"kernel { in b0: f32[2, 64, 9000] [1152000, 9000, 1] out b1: f32[2, 64, 9000] [576000, "
+       "9000, 1]\n"
+       "nest [2, 64, 9000] { %0 = load f32 b0 + 0 [1152000, 9000, 1]\n %1 = tanh f32 %0\n"
+       "store f32 b1 + 0 [576000, 9000, 1], %1 } }",
+       1},
+      {"kernel { in b0: f32[90000] [1] out b1: f32[90000] [1] nest [90000] {\n"
+       "%0 = load f32 b0 + 0 [1]\n store f32 b1 + 0 [1], %0 } }",
+       0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    const kiln_kernel_info info = kiln_loop_info(parse_loop(&f, cases[i].text, false, NULL));
+    assert_int_equal(info.axis, cases[i].axis);
+    assert_in_range(info.grain, 1, (uintmax_t)info.grid.end[info.axis] / 8);
+    fixture_close(&f);
   }
 }
 
@@ -561,7 +641,7 @@ static void test_lazy(void **unused) {
   assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
   assert_true(kiln_codegen_llvm_is_open(codegen));
   assert_true(code->compile_ns > 0 && code->code_bytes > 0 && code->object_bytes > 0);
-  assert_int_equal(code->info.extent, 64);
+  assert_int_equal(code->info.grid.end[0], 64);
   /* x + x + x is two vector additions. */
   assert_ok(kiln_codegen_dump(codegen, fn, KILN_STAGE_ASM, f.arena, &asm_text));
   int adds = 0;
@@ -577,7 +657,7 @@ static void test_lazy(void **unused) {
   void *data[2] = {in, out};
   kiln_kernel_args args = {.data = data};
   kiln_compiled_release(code);
-  again->fn(&args, 0, 64);
+  again->fn(&args, &again->info.grid);
   for (int i = 0; i < 64; i++) assert_true(out[i] == 3 * in[i]);
   kiln_compiled_release(kiln_compiled_retain(again));
   kiln_compiled_release(again);
@@ -587,10 +667,9 @@ static void test_lazy(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_v2),       cmocka_unit_test(test_avx2),
-      cmocka_unit_test(test_avx512),   cmocka_unit_test(test_functions),
-      cmocka_unit_test(test_selected), cmocka_unit_test(test_half),
-      cmocka_unit_test(test_lazy),
+      cmocka_unit_test(test_v2),        cmocka_unit_test(test_avx2),  cmocka_unit_test(test_avx512),
+      cmocka_unit_test(test_functions), cmocka_unit_test(test_boxes), cmocka_unit_test(test_cut),
+      cmocka_unit_test(test_selected),  cmocka_unit_test(test_half),  cmocka_unit_test(test_lazy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

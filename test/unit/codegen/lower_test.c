@@ -45,7 +45,7 @@ static void run(lowered *t, void **data, const kiln_kernel_scalar *scalars, void
     void *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
     kiln_kernel_args args = {
         .data = data, .scalars = scalars, .scratch = scratch, .closure = code->closure};
-    code->fn(&args, 0, code->info.extent);
+    code->fn(&args, &code->info.grid);
     if (backend) memcpy(again, data[output], bytes);
     free(scratch);
     kiln_compiled_release(code);

@@ -177,10 +177,10 @@ static void kernels_run_where_they_say(void **state) {
   assert_int_equal(other.blocks, 0);
 }
 
-static void twice(const kiln_kernel_args *args, int64_t begin, int64_t end) {
+static void twice(const kiln_kernel_args *args, const kiln_kernel_box *box) {
   const float *from = args->data[0];
   float *to = args->data[1];
-  for (int64_t i = begin; i < end; i++) to[i] = 2 * from[i];
+  for (int64_t i = box->begin[0]; i < box->end[0]; i++) to[i] = 2 * from[i];
 }
 
 static void groups_are_launched(void **state) {
@@ -198,7 +198,7 @@ static void groups_are_launched(void **state) {
                       .input_count = 1,
                       .output_count = 1,
                       .outputs = &out,
-                      .extent = 4,
+                      .grid.end = {4, 1, 1},
                       .grain = 1 << 20};
   program p;
   program_init(&p, "group", 1, 3);

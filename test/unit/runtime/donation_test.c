@@ -18,11 +18,11 @@ static const kiln_kernel alias_kernel = {
 
 /* out = first + second, and whether it lies where one of them does. */
 static int taken;
-static void add_rows(const kiln_kernel_args *args, int64_t begin, int64_t end) {
+static void add_rows(const kiln_kernel_args *args, const kiln_kernel_box *box) {
   const float *a = args->data[0], *b = args->data[1];
   float *out = args->data[2];
   taken = out == a ? 0 : out == b ? 1 : -1;
-  for (int64_t i = begin; i < end; i++) out[i] = a[i] + b[i];
+  for (int64_t i = box->begin[0]; i < box->end[0]; i++) out[i] = a[i] + b[i];
 }
 
 typedef struct group_program {
@@ -48,7 +48,7 @@ static void build_group(group_program *g, kiln_operand first, kiln_operand secon
                           .input_count = 2,
                           .output_count = 1,
                           .outputs = &g->out,
-                          .extent = elements,
+                          .grid.end = {elements, 1, 1},
                           .grain = 1 << 20};
   program_init(&g->p, "group", 1, 4);
   g->p.kernels[0] = &increment_kernel;
