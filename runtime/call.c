@@ -3,7 +3,6 @@
  * Limits are asked every few operations (base/budget.h) and before a tensor is made. */
 #include "runtime/call.h"
 #include "base/arena_limit.h"
-#include "runtime/call_room.h"
 #include "runtime/kernels/dispatch.h"
 
 #include "runtime/type.h"
@@ -66,10 +65,6 @@ kiln_status *kiln_call_check(kiln_call *call, uint64_t work) {
   return kiln_budget_work(&call->budget, work);
 }
 
-kiln_status *kiln_call_room(const kiln_call *call, size_t bytes) {
-  return kiln_budget_room(&call->budget, bytes);
-}
-
 kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
                               kiln_tensor **out_tensor) {
   if (kiln_budget_may_end(&call->budget)) KILN_TRY(kiln_budget_check(&call->budget, 0));
@@ -103,7 +98,7 @@ kiln_status *kiln_call_text(kiln_call *call, text_body *body, void *arg) {
   if (--call->scratch_users == 0) kiln_arena_reset(call->scratch);
   if (!status || !limit_met) return status;
   kiln_status_destroy(status);
-  KILN_TRY(kiln_call_room(call, SIZE_MAX));
+  KILN_TRY(kiln_budget_room(&call->budget, SIZE_MAX));
   return KILN_ERROR(KILN_LIMIT, "a text would be larger than 2 GiB");
 }
 

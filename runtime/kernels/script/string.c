@@ -1,7 +1,6 @@
 /* string.c: TorchScript's strings: bytes, with Python's methods for ASCII. */
 #include <string.h>
 
-#include "runtime/call_room.h"
 #include "runtime/kernels/support.h"
 
 #define SELF kiln_arg_str(args, 0)
@@ -323,7 +322,7 @@ static kiln_status *put_fill(kiln_call *call, kiln_text *text, char c, int64_t c
   char block[4096];
   memset(block, c, sizeof block);
   if (count > (int64_t)1 << 31) return KILN_ERROR(KILN_LIMIT, "a text would be larger than 2 GiB");
-  if (count > 0) KILN_TRY(kiln_call_room(call, (size_t)count));
+  if (count > 0) KILN_TRY(kiln_budget_room(&call->budget, (size_t)count));
   for (; count > 0; count -= (int64_t)sizeof block) {
     KILN_TRY(kiln_call_check(call, 1));
     const bool all = count >= (int64_t)sizeof block;

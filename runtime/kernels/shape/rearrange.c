@@ -1,7 +1,6 @@
 /* rearrange.c: copies with elements in other places: repeat, flip, roll, padding, interleaving. */
 #include <string.h>
 
-#include "runtime/call_room.h"
 #include "runtime/kernels/index/index.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/nn/nn.h"
@@ -134,7 +133,7 @@ static kiln_status *pick_by(kiln_call *call, kiln_tensor *t, int dim, int64_t co
   if (!kiln_checked_mul_size((size_t)(count ? count : 1), sizeof(int64_t), &bytes)) {
     return kiln_status_oom();
   }
-  KILN_TRY(kiln_call_room(call, bytes));
+  KILN_TRY(kiln_budget_room(&call->budget, bytes));
   int64_t *places = kiln_cache_alloc(&call->cache, bytes);
   if (!places) return kiln_status_oom();
   int64_t left = KILN_BUDGET_ITEMS;
