@@ -133,5 +133,14 @@ def mixed():
     case("aten::lerp.Scalar", three, three, 0.5j, says="cannot be converted to type float")
 
 
+def pads():
+    """Negative padding that leaves all, nothing, or less than nothing of a dimension."""
+    t = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
+    for pad in ((-3, 0), (-3, 4), (4, -3), (0, -3), (-1, -2), (-2, 1)):
+        case("aten::constant_pad_nd", t, list(pad), 7)
+    for pad in ((-4, 5), (5, -4), (-5, 4), (-(1 << 62), 1 << 62), (1 << 62, -(1 << 62))):
+        case("aten::constant_pad_nd", t, list(pad), 7, says="narrow(): length must be non-negative")
+
+
 if __name__ == "__main__":
-    write(sys.argv[1], "limits.py", (numbers, floats, no_dimensions, meetings, mixed))
+    write(sys.argv[1], "limits.py", (numbers, floats, no_dimensions, meetings, mixed, pads))

@@ -255,6 +255,12 @@ static kiln_status *pad_constant(kiln_call *call, kiln_tensor *t, int count, con
           "negative output size, which is invalid. Check dimension %d of your input.",
           (long long)kiln_tensor_sizes(t)[d], (long long)left, (long long)right, d);
     }
+    const int64_t size = kiln_tensor_sizes(t)[d];
+    if (left < -size || right < -size) {
+      return KILN_OP_FAIL("narrow(): length must be non-negative. Padding %lld and %lld takes more "
+                          "than dimension %d has, %lld.",
+                          (long long)left, (long long)right, d, (long long)size);
+    }
     if (left < 0)
       from[d] = -left;
     else
