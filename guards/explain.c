@@ -215,7 +215,7 @@ kiln_guard_watch *kiln__guard_watch(const kiln_guard_maker *maker, kiln_arena *a
   const int count = checks->values.count;
   watch *w = kiln_arena_alloc(arena, sizeof *w + sizeof *w->names * (size_t)count);
   *w = (watch){.base = {missed}, .misses = maker->misses, .site = maker->site};
-  if (range) w->loc = kiln_source_range_loc(range);
+  w->loc = kiln_source_range_loc(range);
   for (int i = 0; i < count; i++) w->names[i] = value_name(arena, checks->values.data[i]);
   return &w->base;
 }

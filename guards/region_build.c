@@ -37,7 +37,7 @@ static kiln_ir_value *plain_value(builder *b, kiln_ir_value *outer) {
     return kiln_map_find_ptr(&b->plain, outer);
   }
   v = kiln_graph_add_input(b->sub, NULL, kiln_type_unshaped(b->graph->types, outer->type));
-  if (outer->name.len) kiln_ir_value_set_name(v, outer->name);
+  kiln_ir_value_set_name(v, outer->name);
   kiln_node_add_input(b->fallback, outer);
   kiln_map_set_ptr(&b->plain, outer, v);
   return v;
@@ -111,7 +111,7 @@ static void give_out(builder *b, kiln_ir_value *old) {
   }
   if (!out) return;
   const kiln_type *claim = kiln_map_find_ptr(b->region->claims, old);
-  if (!claim && kiln_type_is_tensor(old->type) && old->type->detail) claim = old->type;
+  if (!claim) claim = old->type;
   kiln_map_set_ptr(b->region->claims, out, (void *)(uintptr_t)claim);
   kiln_block_add_output(b->branch->blocks[0], old);
   kiln_ir_value *plain = kiln_map_find_ptr(&b->plain, old);

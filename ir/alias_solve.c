@@ -106,7 +106,6 @@ static bool include_contents(kiln_alias *a, loc_set *dst, uint8_t mask, int loc)
   loc = rep(a, loc);
   if (loc >= BUCKET__COUNT) return include(a, dst, mask, &a->locs.data[loc].contents);
   bool changed = false;
-  if (loc == BUCKET_TENSOR) return false;
   for (int b = 0; b < BUCKET__COUNT; b++) { /* anything may be in what came from outside */
     if (mask >> b & 1) changed |= kiln__locs_add(a->arena, dst, b);
   }

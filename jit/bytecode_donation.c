@@ -18,12 +18,13 @@ static bool is_held(kiln_ir_value *v) {
   }
 }
 
-/* Its register ends at instruction `at`, and nothing else there reads it. */
+/* Its register ends at instruction `at`, and nothing else there reads it: of several reads the last
+ * one ends it. */
 static bool is_free(kiln__bytecode_emitter *e, int at, int operand) {
   const kiln_operand *o = kiln__emit_operands(e, at);
   if (!(o[operand] & KILN_OPERAND_MOVE) || o[operand] & KILN_OPERAND_DONATE) return false;
-  for (int i = 0; i < e->code.data[at].in_count; i++) {
-    if (i != operand && o[i] == (o[operand] & KILN_OPERAND_INDEX)) return false;
+  for (int i = 0; i < operand; i++) {
+    if (o[i] == (o[operand] & KILN_OPERAND_INDEX)) return false;
   }
   return true;
 }
@@ -53,7 +54,7 @@ void kiln__emit_donations(kiln__bytecode_emitter *e, kiln_node *node, int at) {
   const kiln_instr *in = &e->code.data[at];
   if (in->op == KILN_INSTR_GROUP) {
     donate_to_group(e, node, at);
-  } else if (in->op == KILN_INSTR_OP && e->kernels.data[in->x]->reuse && in->in_count > 0) {
+  } else if (in->op == KILN_INSTR_OP && e->kernels.data[in->x]->reuse) {
     (void)donate(e, node, at, 0);
   }
 }

@@ -31,7 +31,7 @@ static bool may_hold_future(const kiln_type *type, int depth, int *types) {
   for (int i = 0; i < type->elem_count; i++) {
     if (may_hold_future(type->elems[i], depth - 1, types)) return true;
   }
-  if (type->kind != KILN_TYPE_CLASS || !type->cls) return type->kind == KILN_TYPE_CLASS;
+  if (!type->cls) return type->kind == KILN_TYPE_CLASS;
   for (int i = 0; i < type->cls->attribute_count; i++) {
     if (may_hold_future(type->cls->attributes[i].type, depth - 1, types)) return true;
   }
@@ -52,10 +52,6 @@ static bool node_is_pure(kiln_arena *scratch, const kiln_alias *alias, const kil
   if (!node->op) return false;
   switch (node->op->id) {
     case KILN_OP_prim_fork: return is_pure(scratch, kiln_node_graph(node, "Subgraph"));
-    case KILN_OP_prim_CallFunction:
-    case KILN_OP_prim_CallMethod:
-    case KILN_OP_prim_Enter:
-    case KILN_OP_prim_Exit: return false;
     case KILN_OP_prim_SetAttr:
     case KILN_OP_prim_RaiseException: break;
     default:

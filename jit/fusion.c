@@ -34,7 +34,6 @@ static kiln_reason check_values(kiln_node *n) {
     if (reason != KILN_REASON_none) return reason;
   }
   for (int i = 0; i < n->output_count; i++) {
-    if (!kiln_type_is_tensor(kiln_node_output(n, i)->type)) continue;
     kiln_reason reason = check_tensor(kiln_node_output(n, i));
     if (reason != KILN_REASON_none) return reason;
   }
@@ -80,12 +79,8 @@ bool kiln__fusion_is_work(const kiln_node *n) {
 }
 
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason) {
-  char name[96];
   kiln_str s = n->op && n->op->full_name.len ? n->op->full_name : n->name;
-  size_t len = s.len < sizeof name - 1 ? s.len : sizeof name - 1;
-  memcpy(name, s.data, len);
-  name[len] = '\0';
-  kiln_pass_refuse(f->pass, n, reason, name);
+  kiln_pass_refuse(f->pass, n, reason, kiln_arena_strndup(f->arena, s.data, s.len));
 }
 
 /* -- Blocks -- */

@@ -352,9 +352,7 @@ static void join_neighbours(partition *p) {
 /* -- Small groups -- */
 
 static bool is_large_enough(const kiln_fusion *f, const kiln_fusion_cluster *c) {
-  int64_t size = 0, least = f->pass->env->flags.min_group_size;
-  for (int m = c->first; m >= 0 && size < least; m = f->nodes[m].next_member) size++;
-  return size >= least;
+  return c->size >= f->pass->env->flags.min_group_size;
 }
 
 /* Each member is a cluster of its own again. */

@@ -173,7 +173,7 @@ static kiln_status *set_attr(kiln_call *call, kiln_frame *f, const kiln_instr *i
     return status;
   }
   *slot = value;
-  if (old.tag != KILN_TAG_TENSOR || old.u.tensor) kiln_ivalue_release_to(&call->cache, old);
+  kiln_ivalue_release_to(&call->cache, old);
   kiln_ivalue_release_to(&call->cache, object);
   return NULL;
 }

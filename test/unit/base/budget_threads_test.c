@@ -72,6 +72,12 @@ static void operations_are_exact(void **state) {
     assert_error(status, KILN_LIMIT, "(operations)");
     assert_int_equal(count, limit + 1);
   }
+  /* Without a limit near by, time is looked at as often as without any. */
+  for (uint64_t limit = 0; limit <= UINT64_MAX / 2; limit += UINT64_MAX / 4) {
+    kiln_budget far = begin((kiln_limits){.operations = limit, .time_ms = 60000});
+    assert_ok(kiln_budget_work(&far, 0));
+    assert_true(far.granted == far.grant && far.fuel == far.grant && far.grant > 0);
+  }
   kiln_budget b = begin((kiln_limits){.operations = 100});
   assert_ok(kiln_budget_work(&b, 60));
   for (int i = 0; i < 40; i++) {

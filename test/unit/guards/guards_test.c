@@ -85,6 +85,20 @@ static void gradients_and_undefined(void **state) {
   assert_false(holds(&guard, kiln_of_tensor(undefined), false));
 }
 
+/* A type that says no more than that a tensor is defined asks for that. */
+static void defined_alone(void **state) {
+  fixture *f = *state;
+  kiln_tensor_detail detail = KILN_TENSOR_DETAIL_ANY;
+  detail.undefined = 0;
+  const kiln_type *type = kiln_type_tensor(f->types, &detail);
+  kiln_guard_desc guard;
+  kiln_guard_build(f->arena, &type, 1, &guard);
+  kiln_tensor *undefined;
+  assert_ok(kiln_tensor_undefined(f->env->mem, &undefined));
+  assert_true(holds(&guard, strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31), false));
+  assert_false(holds(&guard, kiln_of_tensor(undefined), false));
+}
+
 /* What a type leaves open is not compared. */
 static void open_types(void **state) {
   fixture *f = *state;
@@ -166,23 +180,25 @@ static void guards_explain(void **state) {
 
 static void hashes_tell_what_guards_do(void **state) {
   fixture *f = *state;
-  const int64_t rows[] = {4, 3}, flipped[] = {1, 2};
+  const int64_t rows[] = {4, 3}, flipped[] = {1, 2}, spread[] = {3, 2};
   kiln_ivalue v[] = {strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31),
                      strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31),
                      strided(f, KILN_DTYPE_F64, 2, sizes_23, strides_31),
                      strided(f, KILN_DTYPE_F32, 2, rows, strides_31),
                      strided(f, KILN_DTYPE_F32, 2, sizes_23, flipped),
+                     strided(f, KILN_DTYPE_F32, 2, sizes_23, spread),
                      kiln_none(),
                      kiln_int(2)};
-  uint64_t h[7];
-  for (int i = 0; i < 7; i++) h[i] = kiln_guard_hash(&v[i], 1, true);
+  enum { COUNT = sizeof v / sizeof *v };
+  uint64_t h[COUNT];
+  for (int i = 0; i < COUNT; i++) h[i] = kiln_guard_hash(&v[i], 1, true);
   assert_true(h[0] == h[1]);
-  for (int i = 1; i < 7; i++) {
-    for (int k = i + 1; k < 7; k++) assert_true(h[i] != h[k]);
+  for (int i = 1; i < COUNT; i++) {
+    for (int k = i + 1; k < COUNT; k++) assert_true(h[i] != h[k]);
   }
   v[0].u.tensor->key.f.requires_grad = 1; /* counts in grad mode only */
   assert_true(kiln_guard_hash(v, 1, true) != h[0] && kiln_guard_hash(v, 1, false) == h[0]);
-  for (int i = 0; i < 7; i++) kiln_ivalue_release(v[i]);
+  for (int i = 0; i < COUNT; i++) kiln_ivalue_release(v[i]);
 }
 
 /* -- Stress -- */
@@ -212,6 +228,7 @@ static void stress_is_a_chance(void **state) {
   for (int r = 0; r < 4; r++) {
     const kiln_guard_maker maker = {.stress = rows[r].chance};
     const kiln_guard_desc *guard = made(f, &maker, graph);
+    assert_null(guard->watch); /* the maker has no list of misses */
     kiln_call call = {0};
     int held = 0;
     for (int i = 0; i < 1000; i++) {
@@ -269,6 +286,36 @@ static void misses_are_listed(void **state) {
   kiln_counter_book_deinit(&book);
 }
 
+/* A miss is another one where its place differs alone; the list takes so many, and then counts only
+ * those that it has. */
+static void misses_of_places(void **state) {
+  enum { MOST = 1024 };
+  fixture *f = *state;
+  kiln_counter_book book;
+  kiln_counter_book_init(&book, f->env->mem);
+  kiln_guard_misses misses;
+  kiln_guard_misses_init(&misses, f->env->mem, &f->env->log, &book, 0);
+  kiln_graph *graph = parse(f, "graph(%x : Long()):\n  return (%x)\n");
+  const kiln_ivalue none = kiln_none();
+  const kiln_call call = {0};
+  kiln_guard_miss m;
+  char sites[MOST + 1][8];
+  for (int i = 0; i <= MOST; i++) {
+    snprintf(sites[i], sizeof sites[i], "s%d", i);
+    const kiln_guard_maker maker = {.book = &book, .misses = &misses, .site = sites[i]};
+    kiln_guard_tell(made(f, &maker, graph), &none, &call);
+  }
+  for (int i = 0; i < MOST; i++) {
+    assert_true(kiln_guard_miss_at(&misses, i, &m));
+    assert_string_equal(m.site, sites[i]);
+    assert_int_equal(m.count, 1);
+  }
+  assert_false(kiln_guard_miss_at(&misses, MOST, &m));
+  kiln_graph_release(graph);
+  kiln_guard_misses_deinit(&misses);
+  kiln_counter_book_deinit(&book);
+}
+
 /* -- Lifting -- */
 
 /* The guard in front of a graph of these nodes over %n, %x, %y, %z; or NULL. */
@@ -313,6 +360,13 @@ static void what_is_not_lifted(void **state) {
                       "      %r : Tensor = aten::relu(%x)\n"
                       "      %a : " F23 ", %ok : bool = prim::TypeCheck[types=[" F23 "]](%r)\n"
                       "      -> (%t)\n"));
+  assert_null(lift(f, "  %t : bool = prim::Constant[value=1]()\n"
+                      "  %c : " F23 ", %ok.1 : bool = prim::TypeCheck[types=[" F23 "]](%y)\n"
+                      "   = prim::Loop(%n, %t)\n"
+                      "    block0(%i : int):\n"
+                      "      %r : Tensor = aten::relu(%x)\n"
+                      "      %a : " F23 ", %ok : bool = prim::TypeCheck[types=[" F23 "]](%r)\n"
+                      "      -> (%t)\n"));
   assert_null(lift(f, "  %a : " F23 ", %ok : bool = prim::TypeCheck[types=[" F23 "]](%x)\n"
                       "  %b : Long(), %ok.1 : bool = prim::TypeCheck[types=[Long()]](%x)\n"));
 }
@@ -321,12 +375,14 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(each_difference_fails, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(gradients_and_undefined, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(defined_alone, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(open_types, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(several_values, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_explain, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(hashes_tell_what_guards_do, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(stress_is_a_chance, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(misses_are_listed, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(misses_of_places, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(checks_of_inputs_are_lifted, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(what_is_not_lifted, fixture_setup, fixture_teardown),
   };

@@ -24,6 +24,8 @@ static const char *const schemas[] = {
     "test::unzip((str, t)[] pairs) -> Dict(str, t)",
     "test::lookup(Dict(str, t) self, str key) -> t(*)",
     "test::write_all_(Tensor(a!)[] self) -> ()",
+    "test::fresh(Tensor self) -> Tensor[]",
+    "test::split(Tensor(a -> *) self) -> Tensor(a)[]",
 };
 enum { SCHEMA_COUNT = sizeof schemas / sizeof *schemas };
 
@@ -299,6 +301,78 @@ static void test_escapes(void **state) {
   subject_deinit(&s);
 }
 
+/* Elements of a new list are new and may be each other; a list in a list is not that list. */
+static void test_new_lists(void **state) {
+  subject s;
+  subject_init(&s, *state,
+               "graph(%x : Tensor, %i : int):\n"
+               "  %l : Tensor[] = test::fresh(%x)\n"
+               "  %a : Tensor = test::get(%l, %i)\n"
+               "  %b : Tensor = test::get(%l, %i)\n"
+               "  %w : Tensor = test::write_(%a, %x)\n"
+               "  %p : Tensor[] = prim::ListConstruct(%x)\n"
+               "  %q : Tensor[] = prim::ListConstruct(%x)\n"
+               "  %ll : Tensor[][] = prim::ListConstruct(%p)\n"
+               "  %n : Tensor[][] = test::append(%ll, %q)\n"
+               "  %g : Tensor[] = test::get(%ll, %i)\n"
+               "  return (%i)\n");
+  assert_true(may_alias(&s, "a", "b"));
+  assert_true(written(&s, "b"));
+  assert_false(may_alias(&s, "a", "x"));
+  assert_false(written(&s, "x"));
+  assert_true(may_alias(&s, "g", "p"));
+  assert_true(may_alias(&s, "g", "q"));
+  assert_false(may_alias(&s, "g", "ll"));
+  subject_deinit(&s);
+}
+
+/* What goes into a result alone is found there, and nowhere else. */
+static void test_pieces_do_not_escape(void **state) {
+  subject s;
+  subject_init(&s, *state,
+               "graph(%x : Tensor, %y : Tensor, %i : int):\n"
+               "  %a : Tensor = test::new(%x)\n"
+               "  %l : Tensor[] = test::split(%a)\n"
+               "  %b : Tensor = test::get(%l, %i)\n"
+               "  %w : Tensor = test::write_(%y, %x)\n"
+               "  return (%i)\n");
+  assert_true(may_alias(&s, "a", "b"));
+  assert_false(wild(&s, "a"));
+  assert_false(written(&s, "a"));
+  subject_deinit(&s);
+}
+
+/* Without steps nothing is collected, and neither is what a node reads that was made later. */
+static void test_collecting_gives_up(void **state) {
+  subject s;
+  subject_init(&s, *state,
+               "graph(%x : Tensor):\n"
+               "  %a : Tensor = test::new(%x)\n"
+               "  %b : Tensor = test::new(%a)\n"
+               "  %w : Tensor = test::write_(%a, %x)\n"
+               "  return (%b)\n");
+  static const char *const names[] = {"b", "w"};
+  for (int i = 0; i < 2; i++) {
+    kiln_alias_accesses none = {0}, some = {0};
+    int64_t steps = 0, enough = 100;
+    const kiln_node *node = val(&s, names[i])->node;
+    assert_false(kiln_alias_collect(s.alias, s.f->arena, node, &steps, &none));
+    assert_true(kiln_alias_collect(s.alias, s.f->arena, node, &enough, &some));
+    assert_int_equal(some.writes.count, i);
+  }
+  kiln_map map;
+  kiln_map_init(&map, s.f->arena);
+  kiln_node *made = kiln_node_copy(s.graph, val(&s, "a")->node, &map);
+  kiln_node *reader = kiln_node_copy(s.graph, val(&s, "b")->node, &map);
+  kiln_node_insert_before(made, val(&s, "w")->node);
+  kiln_node_insert_after(reader, made);
+  kiln_node_set_input(reader, 0, made->outputs[0]);
+  kiln_alias_accesses accesses = {0};
+  int64_t steps = 100;
+  assert_false(kiln_alias_collect(s.alias, s.f->arena, reader, &steps, &accesses));
+  subject_deinit(&s);
+}
+
 /* Writing an attribute writes the object, not the tensors of the graph. */
 static void test_set_attr(void **state) {
   subject s;
@@ -561,6 +635,9 @@ int main(void) {
       cmocka_unit_test(test_constants),
       cmocka_unit_test(test_groups),
       cmocka_unit_test(test_elements_written),
+      cmocka_unit_test(test_new_lists),
+      cmocka_unit_test(test_pieces_do_not_escape),
+      cmocka_unit_test(test_collecting_gives_up),
       cmocka_unit_test(test_random_moves),
       cmocka_unit_test(test_large),
   };

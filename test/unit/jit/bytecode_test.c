@@ -429,6 +429,53 @@ static void profile_nodes(void **state) {
         "   1 RET r0!\n");
 }
 
+#define CAST(condition)                         \
+  "  %r : int = prim::If(" condition ")\n"      \
+  "    block0():\n"                             \
+  "      %n : int = prim::unchecked_cast(%x)\n" \
+  "      -> (%n)\n"                             \
+  "    block1():\n"                             \
+  "      -> (%zero)\n"                          \
+  "  return (%r)\n"
+
+/* Whether the plan checks a cast of %x under a condition. */
+static bool is_checked(fixture *f, const char *condition) {
+  char text[1024];
+  kiln_plan *plan;
+  snprintf(text, sizeof text,
+           "graph(%%x : Any, %%c : bool, %%d : bool):\n"
+           "  %%zero : int = prim::Constant[value=0]()\n"
+           "  %%true : bool = prim::Constant[value=1]()\n"
+           "  %%false : bool = prim::Constant[value=0]()\n"
+           "  %%i : bool = prim::isinstance[types=[int]](%%x)\n"
+           "%s",
+           condition);
+  assert_ok(emit(f, text, 0, &plan));
+  void *arg = plan;
+  print_plan(f, &arg);
+  kiln_plan_destroy(plan);
+  return strstr(arg, " CHECK ") != NULL;
+}
+
+/* A cast needs no check where what leads to it says as much, and no other. */
+static void casts_are_proved(void **state) {
+  fixture *f = *state;
+  assert_false(is_checked(f, CAST("%i")));
+  assert_true(is_checked(f, CAST("%c")));
+  static const char both[] = "  %b : bool = prim::If(%i)\n"
+                             "    block0():\n      -> (%c)\n"
+                             "    block1():\n      -> (%false)\n" CAST("%b");
+  static const char either[] = "  %b : bool = prim::If(%i)\n"
+                               "    block0():\n      -> (%true)\n"
+                               "    block1():\n      -> (%c)\n" CAST("%b");
+  static const char chosen[] = "  %b : bool = prim::If(%c)\n"
+                               "    block0():\n      -> (%i)\n"
+                               "    block1():\n      -> (%d)\n" CAST("%b");
+  assert_false(is_checked(f, both));
+  assert_true(is_checked(f, either));
+  assert_true(is_checked(f, chosen));
+}
+
 static void stress_and_refusals(void **state) {
   fixture *f = *state;
   kiln_plan *plan;
@@ -447,6 +494,12 @@ static void stress_and_refusals(void **state) {
                     "  return (%ok)\n",
                     0, &plan),
                KILN_INTERNAL, "no type for each input");
+  assert_error(emit(f,
+                    "graph(%x : Any):\n"
+                    "  %ok : bool = prim::isinstance(%x)\n"
+                    "  return (%ok)\n",
+                    0, &plan),
+               KILN_INTERNAL, "has no types");
   /* An operator that does not exist is an error of the run that reaches it, not of the plan. */
   check(f,
         "graph(%x : Tensor):\n"
@@ -473,6 +526,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(guards_and_groups, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(groups_know_their_guards, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(profile_nodes, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(casts_are_proved, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(stress_and_refusals, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

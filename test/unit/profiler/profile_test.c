@@ -146,6 +146,24 @@ static void bounded(void **state) {
   kiln_profile_destroy(p);
 }
 
+/* A plan that knows fewer sites than the profile tells of those alone. */
+static void fewer_sites_than_the_profile(void **state) {
+  fixture *f = *state;
+  kiln_profile *p;
+  assert_ok(kiln_profile_create(f->env->mem, 2, 1, &p));
+  kiln_type_record records[2];
+  kiln_ivalue x = tensor(f, KILN_DTYPE_F32, 2, 3);
+  for (int i = 0; i < 2; i++) {
+    kiln_type_record_init(&records[i]);
+    kiln_type_record_add(&records[i], x, false);
+  }
+  kiln_ivalue_release(x);
+  p->sink.commit(&p->sink, records, 1);
+  assert_int_equal(p->records[0].seen, 1);
+  assert_int_equal(p->records[1].seen, 0);
+  kiln_profile_destroy(p);
+}
+
 /* -- Onto the types -- */
 
 static void specialised(void **state) {
@@ -207,6 +225,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(numbered_alike_in_copies, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(merged_over_runs_and_shapes, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(bounded, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(fewer_sites_than_the_profile, fixture_setup,
+                                      fixture_teardown),
       cmocka_unit_test_setup_teardown(specialised, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(digest_names_the_graph, fixture_setup, fixture_teardown),
   };

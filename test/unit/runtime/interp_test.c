@@ -302,8 +302,9 @@ static void test_guard(void **state) {
   kiln_ivalue_release(y);
 }
 
-static void test_raise(void **state) {
-  fixture *f = *state;
+/* RAISE with so many operands, the second one of them a constant; behind it stands one that reads
+ * constant 1, which is none of its own. */
+static void check_raise(fixture *f, int count, int second, const char *exception) {
   kiln_string *message, *cls;
   assert_null(kiln_string_create(f->env->mem, KILN_STR("bad value"), &message));
   assert_null(kiln_string_create(f->env->mem, KILN_STR("builtins.ValueError"), &cls));
@@ -311,16 +312,41 @@ static void test_raise(void **state) {
   program_init(&p, "p", 0, 1);
   p.constants[0] = kiln_of_box(message);
   p.constants[1] = kiln_of_box(cls);
-  emit(&p, KILN_INSTR_RAISE, 0, 2, 0, C(0), C(1));
+  p.constants[2] = kiln_int(1);
+  if (count == 1) emit(&p, KILN_INSTR_RAISE, 0, 1, 0, C(0));
+  if (count == 2) emit(&p, KILN_INSTR_RAISE, 0, 2, 0, C(0), C(second));
+  emit(&p, KILN_INSTR_RET, 0, 1, 0, C(1));
   kiln_call_begin(f->call, NULL);
   kiln_ivalue result;
   kiln_status *status = kiln_interp_run(f->call, &p.callable, NULL, 0, &result);
   assert_int_equal(kiln_status_code(status), KILN_RAISED);
   assert_string_equal(kiln_status_message(status), "bad value");
-  assert_string_equal(kiln_status_exception(status), "builtins.ValueError");
+  assert_string_equal(kiln_status_exception(status), exception);
   kiln_status_destroy(status);
   kiln_ivalue_release(p.constants[0]);
   kiln_ivalue_release(p.constants[1]);
+}
+
+static void test_raise(void **state) {
+  check_raise(*state, 2, 1, "builtins.ValueError");
+  check_raise(*state, 2, 2, "torch.jit.Error");
+  check_raise(*state, 1, 0, "torch.jit.Error");
+}
+
+/* -- Attributes -- */
+
+/* What is no object has none, and an object has no more than its own. */
+static void test_set_attr_refuses(void **state) {
+  fixture *f = *state;
+  program p;
+  program_init(&p, "p", 0, 1);
+  p.constants[0] = kiln_int(1);
+  emit(&p, KILN_INSTR_SET_ATTR, 0, 2, 0, C(0), C(0));
+  emit(&p, KILN_INSTR_RET, 0, 1, 0, C(0));
+  kiln_call_begin(f->call, NULL);
+  kiln_ivalue result;
+  assert_error(kiln_interp_run(f->call, &p.callable, NULL, 0, &result), KILN_INTERNAL,
+               "SET_ATTR without an object");
 }
 
 /* -- with -- */
@@ -465,6 +491,7 @@ int main(void) {
       TEST(test_profile_commits_on_success),
       TEST(test_guard),
       TEST(test_raise),
+      TEST(test_set_attr_refuses),
       TEST(test_exit_runs_while_unwinding),
       TEST(test_verify_refuses),
   };

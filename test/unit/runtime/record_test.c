@@ -53,9 +53,46 @@ static void records_keep_what_agrees(void **state) {
   kiln_mem_release(mem);
 }
 
+/* Two runs that saw a scalar saw the same type. */
+static void scalars_agree(void **state) {
+  (void)state;
+  kiln_mem *mem = test_mem();
+  kiln_type_record r, other;
+  kiln_type_record_init(&r);
+  kiln_type_record_init(&other);
+  kiln_ivalue x = tensor(mem, KILN_DTYPE_F32, 0, NULL);
+  kiln_type_record_add(&r, x, false);
+  kiln_type_record_add(&other, x, false);
+  kiln_type_record_merge(&r, &other);
+  kiln_tensor_detail d = kiln_type_record_detail(&r);
+  assert_true(d.rank == 0 && d.has_strides && d.dtype == KILN_DTYPE_F32);
+  kiln_ivalue_release(x);
+  kiln_mem_release(mem);
+}
+
+/* Devices of one kind are two devices. */
+static void devices_differ_by_number(void **state) {
+  (void)state;
+  kiln_mem *mem = test_mem();
+  kiln_type_record r, other;
+  kiln_type_record_init(&r);
+  kiln_type_record_init(&other);
+  kiln_ivalue x = tensor(mem, KILN_DTYPE_F32, 0, NULL);
+  kiln_type_record_add(&r, x, false);
+  kiln_type_record_add(&other, x, false);
+  other.device_index++;
+  kiln_type_record_merge(&r, &other);
+  kiln_tensor_detail d = kiln_type_record_detail(&r);
+  assert_true(d.device == -1 && d.dtype == KILN_DTYPE_F32 && d.rank == 0);
+  kiln_ivalue_release(x);
+  kiln_mem_release(mem);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(records_keep_what_agrees),
+      cmocka_unit_test(scalars_agree),
+      cmocka_unit_test(devices_differ_by_number),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
