@@ -1,9 +1,14 @@
 """runner.py: the test runners themselves must see failures."""
+import contextlib
+import importlib.util
+import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
+
+from tree import ROOT
 
 GOOD = '; run: sed s/a/b/\nxax\n; expect:\nxbx\n'
 BAD = '; run: sed s/a/b/\nxax\n; expect:\nxax\n'
@@ -219,3 +224,49 @@ def check_meta_sees_glossary_faults(tree):
     found = list(glossary.check_words_are_gone(planted))
     if len(found) != 1 or 'recipe_of' not in found[0]:
         yield 'gone: %s' % found
+
+
+FAULTY = '''int small(int x) {
+  while (x > 2) x -= 2;
+  return x;
+}
+int five(int x) {
+  if (x == 5) return 1;
+  return 0;
+}
+int main(void) { return small(9) == 1 && five(5) == 1 && five(4) == 0 ? 0 : 1; }
+'''
+
+
+def check_mutate(tree):
+    """test/mutate sees which faults a test sees, and fails for one that none sees and that has no reason"""
+    folder = os.path.join(ROOT, 'test', 'mutate')
+    sys.path.append(folder)
+    import plant
+    spec = importlib.util.spec_from_file_location('mutate', os.path.join(folder, 'run.py'))
+    mutate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(mutate)
+
+    chosen = dict(enumerate(plant.choose('a.c', FAULTY, 10)))
+    border = [fault.key() for fault in chosen.values() if fault.rule == 'border']
+    if border != ['a.c: border: x >= 2 for x > 2']:
+        yield 'borders planted: %s' % border
+        return
+    with tempfile.TemporaryDirectory() as built:
+        with open(os.path.join(built, 'a.c'), 'w') as f:
+            f.write(plant.planted(FAULTY, list(chosen.items())))
+        program = os.path.join(built, 'a')
+        subprocess.run(['cc', '-I', folder, '-o', program, f.name], check=True)
+        test = mutate.Test('a', [program], built)
+        if not test.measure() or test.faults != set(chosen):
+            yield 'passed: %s of %s' % (test.faults, set(chosen))
+        found = {n: (mutate.killer(n, [test]), True) for n in chosen}
+    seen = len(chosen) - 1
+    other = next(fault.key() for fault in chosen.values() if fault.rule != 'border')
+    for reasons, expected in [({}, (seen, 2, 0)), ({border[0]: 'why'}, (seen, 1, 1)), ({border[0]: ''}, (seen, 2, 0)),
+                              ({border[0]: 'why', other: 'seen'}, (seen - 1, 2, 1))]:
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            got = mutate.judge(chosen, found, reasons)
+        if got != expected or ('FAIL' in told.getvalue()) != bool(expected[1]):
+            yield '%s gave %s, not %s: %s' % (reasons, got, expected, told.getvalue())
