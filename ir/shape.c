@@ -172,6 +172,13 @@ void kiln_shape_answer(kiln_shape_query *query, int index, kiln_dtype dtype, int
   }
 }
 
+bool kiln__shape_give(kiln_shape_query *q, int index, int dtype, int rank, const int64_t *sizes,
+                      bool plain) {
+  kiln_shape_answer(q, index, (kiln_dtype)dtype, rank, sizes, plain);
+  if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_BOOL) q->outs[index].requires_grad = 0;
+  return true;
+}
+
 /* -- From nodes -- */
 
 typedef struct gather {

@@ -49,6 +49,14 @@ void kiln__shape_row_major(kiln_shape_query *q, kiln_tensor_detail *out, int ran
 /* Sets sizes and strides; strides NULL: not known. */
 void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, const int64_t *sizes,
                      const int64_t *strides);
+/* The whole of result `index`: row-major where `plain`, else of strides that are not known; indices
+ * and truth have no gradient. Always true. */
+bool kiln__shape_give(kiln_shape_query *q, int index, int dtype, int rank, const int64_t *sizes,
+                      bool plain);
+/* The dtype that two share, or none. */
+static inline int kiln__shape_shared(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
+  return a->dtype == b->dtype ? a->dtype : (int)KILN_DTYPE_NONE;
+}
 /* Whether all are numbers. */
 bool kiln__shape_static(int rank, const kiln_dim *sizes);
 

@@ -69,14 +69,8 @@ bool kiln__shape_factory_new(kiln_shape_query *q) {
 static bool give_like(kiln_shape_query *q, kiln_dtype dtype) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
   if (!self || self->rank < 0) return false;
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = (int16_t)dtype;
-  set_device(q, out);
-  if (kiln__shape_is_contiguous(self)) {
-    kiln__shape_row_major(q, out, self->rank, self->sizes);
-  } else {
-    kiln__shape_set(q, out, self->rank, self->sizes, NULL);
-  }
+  kiln_shape_answer(q, 0, dtype, self->rank, self->sizes, kiln__shape_is_contiguous(self));
+  set_device(q, &q->outs[0]);
   return true;
 }
 
@@ -182,15 +176,11 @@ static bool all_contiguous(const kiln_shape_list *list) {
   return true;
 }
 
-static void give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
+/* Their common layout may be kept. */
+static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
                         const int64_t *sizes) {
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = (int16_t)promoted(list);
-  if (all_contiguous(list)) {
-    kiln__shape_row_major(q, out, rank, sizes);
-  } else {
-    kiln__shape_set(q, out, rank, sizes, NULL); /* their common layout may be kept */
-  }
+  kiln_shape_answer(q, 0, promoted(list), rank, sizes, all_contiguous(list));
+  return true;
 }
 
 bool kiln__shape_cat(kiln_shape_query *q) {
@@ -214,8 +204,7 @@ bool kiln__shape_cat(kiln_shape_query *q) {
   }
   if (rank < 0) return false;
   sizes[dim] = sum;
-  give_joined(q, list, rank, sizes);
-  return true;
+  return give_joined(q, list, rank, sizes);
 }
 
 bool kiln__shape_stack(kiln_shape_query *q) {
@@ -235,25 +224,16 @@ bool kiln__shape_stack(kiln_shape_query *q) {
   }
   for (int d = rank; d > dim; d--) sizes[d] = sizes[d - 1];
   sizes[dim] = list->count;
-  give_joined(q, list, rank + 1, sizes);
-  return true;
+  return give_joined(q, list, rank + 1, sizes);
 }
 
 /* -- Windows, given strides -- */
 
-/* A new row-major result on the CPU (or where the tensor arguments are). */
-static kiln_tensor_detail *give_contiguous(kiln_shape_query *q, int index, kiln_dtype dtype,
-                                           int rank, const int64_t *sizes) {
-  kiln_tensor_detail *out = kiln__shape_result(q, index);
-  out->dtype = (int16_t)dtype;
-  kiln__shape_row_major(q, out, rank, sizes);
-  return out;
-}
-
 static bool give_length(kiln_shape_query *q, int arg) {
   int64_t size;
   if (!kiln__shape_int(q, arg, &size) || size < 0) size = KILN_DIM_UNKNOWN;
-  kiln_tensor_detail *out = give_contiguous(q, 0, kiln__shape_dtype(q, KILN_DTYPE_F32), 1, &size);
+  kiln_shape_answer(q, 0, kiln__shape_dtype(q, KILN_DTYPE_F32), 1, &size, true);
+  kiln_tensor_detail *out = &q->outs[0];
   const int device = kiln__shape_find(q, "device");
   out->device = device < 0 || kiln__shape_is_none(q, device) ? KILN_DEVICE_CPU : -1;
   if (out->requires_grad < 0) out->requires_grad = 0;
@@ -299,15 +279,13 @@ bool kiln__shape_multinomial(kiln_shape_query *q) {
   if (!self || self->rank < 1 || self->rank > 2) return false;
   if (!kiln__shape_int(q, 1, &count) || count < 0) count = KILN_DIM_UNKNOWN;
   const int64_t sizes[2] = {self->rank == 2 ? self->sizes[0] : count, count};
-  give_contiguous(q, 0, KILN_DTYPE_I64, self->rank, sizes)->requires_grad = 0;
-  return true;
+  return kiln__shape_give(q, 0, KILN_DTYPE_I64, self->rank, sizes, true);
 }
 
 /* native_dropout(input) -> output, mask. */
 bool kiln__shape_native_dropout(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self || !kiln__shape_is_contiguous(self)) return false;
-  give_contiguous(q, 0, (kiln_dtype)self->dtype, self->rank, self->sizes);
-  give_contiguous(q, 1, KILN_DTYPE_BOOL, self->rank, self->sizes)->requires_grad = 0;
-  return true;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, true) &&
+         kiln__shape_give(q, 1, KILN_DTYPE_BOOL, self->rank, self->sizes, true);
 }

@@ -2,18 +2,6 @@
  * are told where all inputs are row-major; other layouts may show in the result. */
 #include "ir/shape.h"
 
-/* Result `index`; with strides where `plain`. */
-static void give(kiln_shape_query *q, int index, int dtype, int rank, const int64_t *sizes,
-                 bool plain) {
-  kiln_tensor_detail *out = kiln__shape_result(q, index);
-  out->dtype = (int16_t)dtype;
-  if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_BOOL) out->requires_grad = 0;
-  if (plain)
-    kiln__shape_row_major(q, out, rank, sizes);
-  else
-    kiln__shape_set(q, out, rank, sizes, NULL);
-}
-
 /* -- Windows -- */
 
 /* Element d of a list argument of n numbers (one stands for all); unknown where it is no constant,
@@ -116,9 +104,8 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
     if (out == NO_FIT) return false;
     sizes[rank++] = out;
   }
-  const int dtype = x->dtype == w->dtype ? x->dtype : (int)KILN_DTYPE_NONE;
-  give(q, 0, dtype, rank, sizes, kiln__shape_is_contiguous(x) && kiln__shape_is_contiguous(w));
-  return true;
+  return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes,
+                          kiln__shape_is_contiguous(x) && kiln__shape_is_contiguous(w));
 }
 
 /* conv1d to 3d; convolution, which has an argument `transposed`. */
@@ -127,8 +114,9 @@ bool kiln__shape_conv_transpose(kiln_shape_query *q) { return convolution(q, tru
 
 static void give_pool(kiln_shape_query *q, const kiln_tensor_detail *x, const int64_t *sizes) {
   const bool plain = kiln__shape_is_contiguous(x);
-  give(q, 0, x->dtype, x->rank, sizes, plain);
-  if (q->op->schema->result_count > 1) give(q, 1, KILN_DTYPE_I64, x->rank, sizes, plain);
+  kiln__shape_give(q, 0, x->dtype, x->rank, sizes, plain);
+  if (q->op->schema->result_count > 1)
+    kiln__shape_give(q, 1, KILN_DTYPE_I64, x->rank, sizes, plain);
 }
 /* max_pool, avg_pool: self, kernel_size, stride, padding, [dilation,] ceil_mode. */
 bool kiln__shape_pool(kiln_shape_query *q) {
@@ -172,15 +160,15 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
 bool kiln__shape_like(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
-  give(q, 0, self->dtype, self->rank, self->sizes, kiln__shape_is_contiguous(self));
-  return true;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
+                          kiln__shape_is_contiguous(self));
 }
 /* gather(self, dim, index): index's sizes. */
 bool kiln__shape_gather(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 2);
   if (!self || !index) return false;
-  give(q, 0, self->dtype, index->rank, index->sizes, kiln__shape_is_contiguous(index));
-  return true;
+  return kiln__shape_give(q, 0, self->dtype, index->rank, index->sizes,
+                          kiln__shape_is_contiguous(index));
 }
 /* topk(self, k, dim): values and places, k of them along dim. */
 bool kiln__shape_topk(kiln_shape_query *q) {
@@ -191,16 +179,16 @@ bool kiln__shape_topk(kiln_shape_query *q) {
   if (!kiln__shape_int(q, 1, &k) || k < 0) k = KILN_DIM_UNKNOWN;
   for (int d = 0; d < self->rank; d++) sizes[d] = d == dim ? k : self->sizes[d];
   if (self->rank == 0 && k != 1) return false;
-  give(q, 0, self->dtype, self->rank, sizes, false);
-  give(q, 1, KILN_DTYPE_I64, self->rank, sizes, false);
+  kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
+  kiln__shape_give(q, 1, KILN_DTYPE_I64, self->rank, sizes, false);
   return true;
 }
 /* sort(self, ...): values and places. */
 bool kiln__shape_sort(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
-  give(q, 0, self->dtype, self->rank, self->sizes, false);
-  give(q, 1, KILN_DTYPE_I64, self->rank, self->sizes, false);
+  kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, false);
+  kiln__shape_give(q, 1, KILN_DTYPE_I64, self->rank, self->sizes, false);
   return true;
 }
 /* glu(self, dim): half of it. */
@@ -213,8 +201,7 @@ bool kiln__shape_glu(kiln_shape_query *q) {
   if (kiln_dim_is_number(sizes[dim]) && sizes[dim] % 2) return false;
   sizes[dim] =
       kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, kiln_sum_of(q->dims, sizes[dim]), 2));
-  give(q, 0, self->dtype, self->rank, sizes, false);
-  return true;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
 }
 /* repeat(self, repeats). */
 bool kiln__shape_repeat(kiln_shape_query *q) {
@@ -228,8 +215,7 @@ bool kiln__shape_repeat(kiln_shape_query *q) {
     if (list.known[d] && list.ints[d] < 0) return false;
     sizes[d] = list.known[d] ? kiln_dim_product(q->dims, own, list.ints[d]) : KILN_DIM_UNKNOWN;
   }
-  give(q, 0, self->dtype, list.count, sizes, true);
-  return true;
+  return kiln__shape_give(q, 0, self->dtype, list.count, sizes, true);
 }
 /* pad(self, pad, ...), constant_pad_nd: pairs from the last dimension. */
 bool kiln__shape_pad(kiln_shape_query *q) {
@@ -251,8 +237,7 @@ bool kiln__shape_pad(kiln_shape_query *q) {
                      : KILN_DIM_UNKNOWN;
     if (is_number && !kiln_dim_is_known(sizes[d])) return false;
   }
-  give(q, 0, self->dtype, self->rank, sizes, false);
-  return true;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
 }
 /* pixel_shuffle(self (.., c r r, h, w), r). */
 bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
@@ -269,59 +254,42 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
     sizes[d] = kiln_sum_dim(q->dims, d == n && known ? kiln_sum_divided(q->dims, size, r * r)
                                                      : kiln_sum_times(size, known ? r : 1));
   }
-  give(q, 0, self->dtype, self->rank, sizes, false);
-  return true;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
 }
 
 /* -- Products -- */
 
-/* baddbmm(self, batch1 (b, n, k), batch2 (b, k, m)). */
-bool kiln__shape_baddbmm(kiln_shape_query *q) {
-  const kiln_tensor_detail *a = kiln__shape_ranked(q, 1), *b = kiln__shape_ranked(q, 2);
-  if (!a || !b || a->rank != 3 || b->rank != 3) return false;
-  kiln_dim batch = a->sizes[0];
-  if (!kiln__shape_join_dim(&batch, b->sizes[0])) return false;
-  const int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
-  give(q, 0, a->dtype == b->dtype ? a->dtype : (int)KILN_DTYPE_NONE, 3, sizes, true);
-  return true;
-}
 /* The product of argument `at` (n, k) and the next one (k). */
 static bool matrix_vector(kiln_shape_query *q, int at) {
   const kiln_tensor_detail *a = kiln__shape_ranked(q, at), *x = kiln__shape_ranked(q, at + 1);
   if (!a || !x || a->rank != 2 || x->rank != 1) return false;
-  give(q, 0, a->dtype == x->dtype ? a->dtype : (int)KILN_DTYPE_NONE, 1, a->sizes, true);
-  return true;
+  return kiln__shape_give(q, 0, kiln__shape_shared(a, x), 1, a->sizes, true);
 }
 bool kiln__shape_mv(kiln_shape_query *q) { return matrix_vector(q, 0); }
 bool kiln__shape_addmv(kiln_shape_query *q) { return matrix_vector(q, 1); }
 bool kiln__shape_dot(kiln_shape_query *q) {
   const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
   if (!a || !b || a->rank != 1 || b->rank != 1 || a->dtype != b->dtype) return false;
-  give(q, 0, a->dtype, 0, NULL, true);
-  return true;
+  return kiln__shape_give(q, 0, a->dtype, 0, NULL, true);
 }
 
 /* -- Losses -- */
 
-/* A loss with `reduction`: one number where it is reduced. */
-bool kiln__shape_loss(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0), *target = kiln__shape_tensor(q, 1);
+/* Told is only the one number of a loss that is reduced. */
+static bool is_reduced(const kiln_shape_query *q) {
   const int at = kiln__shape_find(q, "reduction");
   int64_t how;
-  if (!self || !target || at < 0 || !kiln__shape_int(q, at, &how) || (how != 1 && how != 2)) {
-    return false;
-  }
+  return at >= 0 && kiln__shape_int(q, at, &how) && (how == 1 || how == 2);
+}
+bool kiln__shape_loss(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0), *target = kiln__shape_tensor(q, 1);
+  if (!self || !target || !is_reduced(q)) return false;
   const bool same = self->dtype == target->dtype && self->dtype != KILN_DTYPE_NONE &&
                     kiln_dtype_is_float((kiln_dtype)self->dtype);
-  give(q, 0, same ? self->dtype : (int)KILN_DTYPE_NONE, 0, NULL, true);
-  return true;
+  return kiln__shape_give(q, 0, same ? self->dtype : (int)KILN_DTYPE_NONE, 0, NULL, true);
 }
 /* Losses whose target are classes: the dtype is the input's. */
 bool kiln__shape_class_loss(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
-  const int at = kiln__shape_find(q, "reduction");
-  int64_t how;
-  if (!self || at < 0 || !kiln__shape_int(q, at, &how) || (how != 1 && how != 2)) return false;
-  give(q, 0, self->dtype, 0, NULL, true);
-  return true;
+  return self && is_reduced(q) && kiln__shape_give(q, 0, self->dtype, 0, NULL, true);
 }

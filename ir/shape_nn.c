@@ -7,21 +7,12 @@ static bool dims_meet(kiln_dim a, kiln_dim b) {
   return !kiln_dim_is_number(a) || !kiln_dim_is_number(b) || a == b;
 }
 
-/* A new row-major result in the dtype that both share. */
-static bool give_product(kiln_shape_query *q, const kiln_tensor_detail *a,
-                         const kiln_tensor_detail *b, int rank, const int64_t *sizes) {
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = a->dtype == b->dtype ? a->dtype : (int16_t)KILN_DTYPE_NONE;
-  kiln__shape_row_major(q, out, rank, sizes);
-  return true;
-}
-
 /* a (n, k) times b (k, m). */
 static bool product(kiln_shape_query *q, const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
   if (!a || !b || a->rank != 2 || b->rank != 2 || !dims_meet(a->sizes[1], b->sizes[0]))
     return false;
   int64_t sizes[2] = {a->sizes[0], b->sizes[1]};
-  return give_product(q, a, b, 2, sizes);
+  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), 2, sizes, true);
 }
 
 bool kiln__shape_mm(kiln_shape_query *q) {
@@ -33,15 +24,22 @@ bool kiln__shape_addmm(kiln_shape_query *q) {
   return product(q, kiln__shape_ranked(q, 1), kiln__shape_ranked(q, 2));
 }
 
-bool kiln__shape_bmm(kiln_shape_query *q) {
-  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
-  if (!a || !b || a->rank != 3 || b->rank != 3) return false;
-  if (!dims_meet(a->sizes[2], b->sizes[1]) || !dims_meet(a->sizes[0], b->sizes[0])) return false;
+/* Argument `at` (b, n, k) times the next one (b, k, m). */
+static bool batched_product(kiln_shape_query *q, int at) {
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, at), *b = kiln__shape_ranked(q, at + 1);
+  if (!a || !b || a->rank != 3 || b->rank != 3 || !dims_meet(a->sizes[2], b->sizes[1])) {
+    return false;
+  }
   kiln_dim batch = a->sizes[0];
   if (!kiln__shape_join_dim(&batch, b->sizes[0])) return false;
-  int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
-  return give_product(q, a, b, 3, sizes);
+  const int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
+  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), 3, sizes, true);
 }
+
+bool kiln__shape_bmm(kiln_shape_query *q) { return batched_product(q, 0); }
+
+/* baddbmm(self, a, b). */
+bool kiln__shape_baddbmm(kiln_shape_query *q) { return batched_product(q, 1); }
 
 /* Vectors get a dimension that is taken away again; batches broadcast. */
 bool kiln__shape_matmul(kiln_shape_query *q) {
@@ -59,12 +57,10 @@ bool kiln__shape_matmul(kiln_shape_query *q) {
   }
   if (a->rank > 1) sizes[rank++] = a->sizes[a->rank - 2];
   if (b->rank > 1) sizes[rank++] = b->sizes[b->rank - 1];
-  give_product(q, a, b, rank, sizes);
   /* Batched products may come out of a product of another order: told only where it is plain. */
   bool plain =
       kiln__shape_is_contiguous(a) && kiln__shape_is_contiguous(b) && a->rank <= 2 && b->rank <= 2;
-  if (!plain) q->outs[0].has_strides = false;
-  return true;
+  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), rank, sizes, plain);
 }
 
 /* linear(input (…, k), weight (m, k) or (k), bias). */
@@ -76,9 +72,8 @@ bool kiln__shape_linear(kiln_shape_query *q) {
   int rank = 0;
   for (int i = 0; i + 1 < x->rank; i++) sizes[rank++] = x->sizes[i];
   if (w->rank == 2) sizes[rank++] = w->sizes[0];
-  give_product(q, x, w, rank, sizes);
-  if (!kiln__shape_is_contiguous(x)) q->outs[0].has_strides = false;
-  return true;
+  return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes,
+                          kiln__shape_is_contiguous(x));
 }
 
 /* -- Reductions -- */
@@ -107,14 +102,8 @@ static void give_reduced(kiln_shape_query *q, int index, kiln_dtype dtype, uint6
     if (reduced && !keep) continue;
     sizes[rank++] = reduced ? 1 : self->sizes[i];
   }
-  kiln_tensor_detail *out = kiln__shape_result(q, index);
-  out->dtype = (int16_t)dtype;
-  if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_BOOL) out->requires_grad = 0;
-  if (kiln__shape_is_contiguous(self)) {
-    kiln__shape_row_major(q, out, rank, sizes);
-  } else {
-    kiln__shape_set(q, out, rank, sizes, NULL); /* another layout may show in the result */
-  }
+  /* Another layout may show in the result. */
+  kiln__shape_give(q, index, dtype, rank, sizes, kiln__shape_is_contiguous(self));
 }
 
 static bool keepdim_of(const kiln_shape_query *q, bool *out) {
@@ -126,13 +115,7 @@ static bool keepdim_of(const kiln_shape_query *q, bool *out) {
 /* f(self): one element. */
 bool kiln__shape_reduce_all(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
-  if (!self) return false;
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  kiln_dtype dtype = reduced_dtype(q, self);
-  out->dtype = (int16_t)dtype;
-  if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_BOOL) out->requires_grad = 0;
-  kiln__shape_row_major(q, out, 0, NULL);
-  return true;
+  return self && kiln__shape_give(q, 0, reduced_dtype(q, self), 0, NULL, true);
 }
 
 /* f(self, int[] dim, keepdim): None and [] are all dimensions. */
@@ -178,14 +161,6 @@ bool kiln__shape_softmax(kiln_shape_query *q) {
   return true;
 }
 
-/* layer_norm(input, …), batch_norm, group_norm: the input's shape and dtype. */
-bool kiln__shape_layer_norm(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
-  if (!self) return false;
-  give_reduced(q, 0, (kiln_dtype)self->dtype, 0, false);
-  return true;
-}
-
 /* embedding(weight (n, m), indices): indices' shape and m. */
 bool kiln__shape_embedding(kiln_shape_query *q) {
   const kiln_tensor_detail *w = kiln__shape_ranked(q, 0), *indices = kiln__shape_ranked(q, 1);
@@ -193,10 +168,8 @@ bool kiln__shape_embedding(kiln_shape_query *q) {
   int64_t sizes[KILN_MAX_RANK];
   for (int i = 0; i < indices->rank; i++) sizes[i] = indices->sizes[i];
   sizes[indices->rank] = w->sizes[1];
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = w->dtype;
-  out->requires_grad = w->requires_grad == 0 ? 0 : -1;
-  kiln__shape_row_major(q, out, indices->rank + 1, sizes);
+  kiln__shape_give(q, 0, w->dtype, indices->rank + 1, sizes, true);
+  q->outs[0].requires_grad = w->requires_grad == 0 ? 0 : -1;
   return true;
 }
 
@@ -219,10 +192,7 @@ bool kiln__shape_attention(kiln_shape_query *q) {
   }
   sizes[a->rank - 2] = a->sizes[a->rank - 2];
   sizes[a->rank - 1] = v->sizes[a->rank - 1];
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = a->dtype;
-  kiln__shape_set(q, out, a->rank, sizes, NULL);
-  return true;
+  return kiln__shape_give(q, 0, a->dtype, a->rank, sizes, false);
 }
 
 /* upsample_*(input, output_size, …): sizes where output_size is constant, else the rank. */
@@ -238,8 +208,5 @@ bool kiln__shape_upsample(kiln_shape_query *q) {
     const int at = list.count == 1 ? 0 : d - 2;
     sizes[d] = d < 2 ? self->sizes[d] : fits && list.known[at] ? list.ints[at] : KILN_DIM_UNKNOWN;
   }
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = self->dtype;
-  kiln__shape_set(q, out, self->rank, sizes, NULL);
-  return true;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
 }

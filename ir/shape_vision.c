@@ -27,10 +27,8 @@ static bool regions(kiln_shape_query *q, bool by_bin) {
   }
   const int64_t sizes[4] = {rois->sizes[0], channels, height, width};
   for (int i = 0; i < q->op->schema->result_count; i++) {
-    kiln_tensor_detail *out = kiln__shape_result(q, i);
-    out->dtype = i == 0 ? t->dtype : (int16_t)KILN_DTYPE_I32;
-    if (i > 0) out->requires_grad = 0;
-    kiln__shape_row_major(q, out, 4, sizes);
+    kiln__shape_give(q, i, i == 0 ? t->dtype : (int)KILN_DTYPE_I32, 4, sizes, true);
+    if (i > 0) q->outs[i].requires_grad = 0;
   }
   return true;
 }
@@ -44,10 +42,7 @@ bool kiln__shape_deform_conv(kiln_shape_query *q) {
   const kiln_tensor_detail *t = ranked(q, 0, 4), *w = ranked(q, 1, 4), *offset = ranked(q, 2, 4);
   if (!t || !w || !offset) return false;
   const int64_t sizes[4] = {t->sizes[0], w->sizes[0], offset->sizes[2], offset->sizes[3]};
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = t->dtype;
-  kiln__shape_row_major(q, out, 4, sizes);
-  return true;
+  return kiln__shape_give(q, 0, t->dtype, 4, sizes, true);
 }
 
 /* affine_grid_generator(theta, size (N, C, ...)): (N, ..., k). */
@@ -62,8 +57,5 @@ bool kiln__shape_affine_grid(kiln_shape_query *q) {
     sizes[rank++] = list.known[i] && list.ints[i] >= 0 ? list.ints[i] : KILN_DIM_UNKNOWN;
   }
   sizes[rank++] = list.count - 2;
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = theta->dtype;
-  kiln__shape_row_major(q, out, rank, sizes);
-  return true;
+  return kiln__shape_give(q, 0, theta->dtype, rank, sizes, true);
 }
