@@ -3,7 +3,9 @@
  * ir/ops/<family>.def, gathered by ir/ops.def in registration order (which is the order of overload
  * resolution), is the one place to add an operator. Columns are keyed; each layer defines its own
  * columns and the others as nothing (ir/ops_columns.h):
- *   KILN_OP(id, "schema", columns), or a macro that makes rows of alike schemas of it
+ *   KILN_OP(id, "schema", columns), or a macro of ir/ops.def that makes such rows:
+ *   ATEN(relu, "(Tensor self) -> Tensor", columns)
+ *   OVERLOAD(add, Tensor, "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", columns)
  *     SHAPE(fn)    kiln__shape_fn: types of the results from those of the arguments
  *     KERNEL(fn)   kiln__kernel_fn: what the interpreter runs (runtime/kernels)
  *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen); LOWER_EACH where it has several results
