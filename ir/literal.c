@@ -218,73 +218,17 @@ static kiln_status *parse_dict(kiln__reader *r, const kiln_type *hint, kiln_ival
   return kiln__reader_expect(r, "}");
 }
 
-/* -- annotate(List[int], []) -- */
+/* -- Any -- */
 
-static kiln_status *parse_annotation(kiln__reader *r, const kiln_type **out);
-
-static kiln_status *parse_annotation_args(kiln__reader *r, const kiln_type **elems, int max,
-                                          int *out_count) {
-  *out_count = 0;
-  KILN_TRY(kiln__reader_expect(r, "["));
-  do {
-    if (*out_count == max) return kiln__reader_fail(r, "too many types");
-    KILN_TRY(parse_annotation(r, &elems[(*out_count)++]));
-  } while (kiln__reader_accept(r, ","));
-  return kiln__reader_expect(r, "]");
-}
-
-static kiln_status *parse_generic(kiln__reader *r, kiln_str name, const kiln_type **out) {
-  enum { MAX_ELEMS = 16 };
-  const kiln_type *elems[MAX_ELEMS];
-  int count;
-  KILN_TRY(parse_annotation_args(r, elems, MAX_ELEMS, &count));
-  bool dict = kiln_str_is(name, "Dict"), tuple = kiln_str_is(name, "Tuple");
-  if (!tuple && count != (dict ? 2 : 1)) return kiln__reader_fail(r, "wrong number of types");
-  if (dict) {
-    *out = kiln_type_dict(r->types, elems[0], elems[1]);
-  } else if (tuple) {
-    *out = kiln_type_tuple(r->types, elems, count);
-  } else if (kiln_str_is(name, "List")) {
-    *out = kiln_type_list(r->types, elems[0]);
-  } else if (kiln_str_is(name, "Optional")) {
-    *out = kiln_type_optional(r->types, elems[0]);
-  } else {
-    return kiln__reader_fail(r, "unknown type");
-  }
-  return NULL;
-}
-
-/* Python's form of the types that empty containers have; other names are as in IR. */
-static kiln_status *parse_annotation(kiln__reader *r, const kiln_type **out) {
-  if (r->depth > KILN__MAX_NESTING) return kiln__reader_fail(r, "nested too deeply");
-  kiln__reader_skip(r);
-  const char *begin = r->p;
-  kiln_str name = kiln__reader_word(r);
-  if (kiln__reader_peek(r) == '[' && name.len) {
-    r->depth++;
-    kiln_status *status = parse_generic(r, name, out);
-    r->depth--;
-    return status;
-  }
-  if (kiln_str_is(name, "number")) {
-    *out = kiln_type_basic(KILN_TYPE_NUMBER);
-    return NULL;
-  }
-  r->p = begin;
-  return kiln__reader_type(r, out);
-}
-
-/* After "annotate". */
+/* annotate(List[int], []), after its name: the type of what is empty. */
 static kiln_status *parse_annotate(kiln__reader *r, kiln_ivalue *out) {
   const kiln_type *type;
   KILN_TRY(kiln__reader_expect(r, "("));
-  KILN_TRY(parse_annotation(r, &type));
+  KILN_TRY(kiln__reader_type(r, &type));
   KILN_TRY(kiln__reader_expect(r, ","));
   KILN_TRY(kiln__literal_parse(r, type, out));
   return kiln__reader_expect(r, ")");
 }
-
-/* -- Any -- */
 
 static kiln_status *parse_word(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
   const char *begin = r->p;

@@ -256,7 +256,7 @@ static kiln_status *parse_generic(parser *p, kiln_str name, const kiln_type **ou
   } kinds[] = {{"Dict", KILN_TYPE_DICT, 2},   {"Future", KILN_TYPE_FUTURE, 1},
                {"Await", KILN_TYPE_AWAIT, 1}, {"RRef", KILN_TYPE_RREF, 1},
                {"Union", KILN_TYPE_UNION, 0}, {"Optional", KILN_TYPE_OPTIONAL, 1},
-               {"List", KILN_TYPE_LIST, 1}};
+               {"List", KILN_TYPE_LIST, 1},   {"Tuple", KILN_TYPE_TUPLE, 0}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (!kiln_str_is(name, kinds[i].name)) continue;
     type_list parts;
@@ -268,6 +268,7 @@ static kiln_status *parse_generic(parser *p, kiln_str name, const kiln_type **ou
     }
     switch (kinds[i].kind) {
       case KILN_TYPE_DICT: *out = kiln_type_dict(p->table, parts.elems[0], parts.elems[1]); break;
+      case KILN_TYPE_TUPLE: *out = kiln_type_tuple(p->table, parts.elems, parts.count); break;
       case KILN_TYPE_UNION: *out = kiln_type_union(p->table, parts.elems, parts.count); break;
       case KILN_TYPE_OPTIONAL: *out = kiln_type_optional(p->table, parts.elems[0]); break;
       case KILN_TYPE_LIST: *out = kiln_type_list(p->table, parts.elems[0]); break;
