@@ -102,14 +102,6 @@ static kiln_dtype dtype_of_storage(kiln_str name) {
   return kiln_dtype_from_ir_name(kiln_str_make(name.data, name.len - suffix));
 }
 
-static kiln_dtype dtype_of_python_name(kiln_str name) {
-#define MATCH(id, number, size, storage, python, short_name) \
-  if (kiln_str_is(name, python)) return KILN_DTYPE_##id;
-  KILN_DTYPE_LIST(MATCH)
-#undef MATCH
-  return KILN_DTYPE_NONE;
-}
-
 static bool is_qualified_name(kiln_str name) {
   for (size_t i = 0; i < name.len; i++) {
     char c = name.data[i];
@@ -152,7 +144,7 @@ kiln_status *kiln__pickle_global(kiln_pickle *p, kiln_str module, kiln_str name)
   if (kiln_str_is(module, "torch")) {
     if (kiln_str_is(name, "per_tensor_affine")) return kiln__pickle_push(p, kiln_int(0));
     if (kiln_str_is(name, "per_channel_affine")) return kiln__pickle_push(p, kiln_int(1));
-    kiln_dtype dtype = dtype_of_python_name(name);
+    kiln_dtype dtype = kiln_dtype_from_name(name);
     if (dtype != KILN_DTYPE_NONE) return kiln__pickle_push(p, kiln_int(dtype));
     dtype = dtype_of_storage(name);
     if (dtype != KILN_DTYPE_NONE) return push_ref(p, KILN_REF_STORAGE_TYPE, 0, NULL, dtype);

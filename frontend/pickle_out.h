@@ -11,16 +11,18 @@
 
 typedef struct kiln_pickle_out {
   kiln_arena *arena;
+  bool for_script;                   /* for TorchScript's reader, not torch.load */
   kiln_text text;                    /* the pickle so far */
   kiln_map memo;                     /* tensor, box or storage -> memo index + 1 */
   KILN_VEC(kiln_storage *) storages; /* storage i is the member data/<i> */
+  kiln_map numbers;                  /* for torch.load: storage -> its i + 1 */
   uint32_t memo_count;
   KILN_VEC(kiln_ivalue) held; /* made for the archive: they keep storages until all is written */
   kiln_cleanup releasing;     /* of those */
 } kiln_pickle_out;
 
 /* `out` outlives the scope, which releases what it holds. */
-void kiln__pickle_out_begin(kiln_pickle_out *out, kiln_arena *arena);
+void kiln__pickle_out_begin(kiln_pickle_out *out, kiln_arena *arena, bool for_script);
 static inline void kiln__pickle_put_byte(kiln_pickle_out *out, unsigned value) {
   kiln_text_putc(&out->text, (char)value);
 }
@@ -29,8 +31,6 @@ void kiln__pickle_put_int(kiln_pickle_out *out, int64_t value);
 void kiln__pickle_put_bool(kiln_pickle_out *out, bool value);
 /* "torch._utils\n_rebuild_tensor_v2". */
 void kiln__pickle_put_global(kiln_pickle_out *out, const char *module_and_name);
-/* A tuple of sizes or strides. */
-void kiln__pickle_put_dims(kiln_pickle_out *out, const int64_t *dims, int rank);
 /* None, numbers, bools, strings. KILN_INVALID_ARGUMENT for every other value, by its type's name.
  */
 kiln_status *kiln__pickle_put_leaf(kiln_pickle_out *out, kiln_ivalue v) KILN_MUST_USE;
@@ -41,15 +41,8 @@ bool kiln__pickle_put_from_memo(kiln_pickle_out *out, const void *address);
 
 /* KILN_INVALID_ARGUMENT beyond KILN_PICKLE_MAX_DEPTH, which is how cycles are met. */
 kiln_status *kiln__pickle_check_depth(int depth) KILN_MUST_USE;
-/* "torch\nFloatStorage"; NULL for a dtype without one. */
-const char *kiln__pickle_storage_type(kiln_dtype dtype);
-/* A persistent id: storage `index`, of `numel` elements. */
-void kiln__pickle_put_storage(kiln_pickle_out *out, const char *type, int index, int64_t numel);
-/* (scheme, scale, zero point), or (scheme, scales, zero points, axis); the columns by the writer's
- * own `put_tensor`. */
-kiln_status *kiln__pickle_put_quant(kiln_pickle_out *out, const kiln_quant *quant,
-                                    kiln_status *(*put_tensor)(void *writer, kiln_tensor *tensor),
-                                    void *writer) KILN_MUST_USE;
+/* A tensor: None where it is undefined, else the call that makes it of its storage. */
+kiln_status *kiln__pickle_put_tensor(kiln_pickle_out *out, kiln_tensor *tensor) KILN_MUST_USE;
 /* The members <folder>/<i> of an archive: "data" beside data.pkl. */
 kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, const char *folder,
                                    kiln_zip_writer *zip) KILN_MUST_USE;

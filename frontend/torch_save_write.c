@@ -5,84 +5,14 @@
  * refused by depth. */
 #include "frontend/pickle_out.h"
 #include "frontend/torch_save.h"
-#include "runtime/quant.h"
-#include "runtime/structure.h"
 
 typedef struct writer {
   kiln_mem *mem;
   kiln_ivalue value;
   kiln_pickle_out out;
-  kiln_map storages; /* storage -> index + 1 */
 } writer;
 
 /* -- The pickle -- */
-
-/* Dtypes for which torch.save has no typed storage: _rebuild_tensor_v3 over untyped bytes. */
-static bool needs_v3(kiln_dtype dtype) {
-  return dtype == KILN_DTYPE_C32 || dtype == KILN_DTYPE_F8E5M2 || dtype == KILN_DTYPE_F8E4M3 ||
-         dtype == KILN_DTYPE_U16 || dtype == KILN_DTYPE_U32 || dtype == KILN_DTYPE_U64;
-}
-
-static void put_storage(writer *w, kiln_storage *storage, kiln_dtype dtype) {
-  uintptr_t index = (uintptr_t)kiln_map_find_ptr(&w->storages, storage);
-  if (!index) {
-    kiln_vec_push(w->out.arena, &w->out.storages, storage);
-    index = (uintptr_t)w->out.storages.count;
-    kiln_map_set_ptr(&w->storages, storage, (void *)index);
-  }
-  bool untyped = needs_v3(dtype);
-  kiln__pickle_put_storage(
-      &w->out, untyped ? "torch.storage\nUntypedStorage" : kiln__pickle_storage_type(dtype),
-      (int)index - 1, (int64_t)(storage->bytes / (untyped ? 1 : kiln_dtype_size(dtype))));
-}
-
-static const char *dtype_global(kiln_dtype dtype) {
-  switch (dtype) {
-#define NAME(id, number, size, storage, python, short_name) \
-  case KILN_DTYPE_##id: return "torch\n" python;
-    KILN_DTYPE_LIST(NAME)
-#undef NAME
-    default: return NULL;
-  }
-}
-
-static kiln_status *put_tensor(void *arg, kiln_tensor *tensor) {
-  writer *w = arg;
-  if (kiln__pickle_put_from_memo(&w->out, tensor)) return NULL;
-  kiln_dtype dtype = kiln_tensor_dtype(tensor);
-  kiln_dtype_category category = kiln_dtype_category_of(dtype);
-  if (tensor->key.f.undefined || !tensor->storage) {
-    kiln__pickle_put_byte(&w->out, 'N');
-    return NULL;
-  }
-  if (kiln_tensor_is_structured(tensor)) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "a sparse or nested tensor cannot be saved");
-  }
-  if (!kiln__pickle_storage_type(dtype) ||
-      (category == KILN_CATEGORY_OTHER && !needs_v3(dtype) && !kiln_tensor_quant(tensor)) ||
-      tensor->key.f.device_kind != KILN_DEVICE_CPU) {
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "a tensor of dtype %d on device %d cannot be saved",
-                      (int)dtype, tensor->key.f.device_kind);
-  }
-  bool v3 = needs_v3(dtype);
-  const kiln_quant *quant = kiln_tensor_quant(tensor);
-  kiln__pickle_put_global(&w->out, quant ? "torch._utils\n_rebuild_qtensor"
-                                   : v3  ? "torch._utils\n_rebuild_tensor_v3"
-                                         : "torch._utils\n_rebuild_tensor_v2");
-  kiln__pickle_put_byte(&w->out, '(');
-  put_storage(w, tensor->storage, dtype);
-  kiln__pickle_put_int(&w->out, tensor->offset);
-  kiln__pickle_put_dims(&w->out, kiln_tensor_sizes(tensor), kiln_tensor_rank(tensor));
-  kiln__pickle_put_dims(&w->out, kiln_tensor_strides(tensor), kiln_tensor_rank(tensor));
-  if (quant) KILN_TRY(kiln__pickle_put_quant(&w->out, quant, put_tensor, w));
-  kiln__pickle_put_bool(&w->out, tensor->key.f.requires_grad);
-  kiln__pickle_put_global(&w->out, "collections\nOrderedDict");
-  kiln_text_puts(&w->out.text, ")R");
-  if (v3) kiln__pickle_put_global(&w->out, dtype_global(dtype));
-  kiln_text_puts(&w->out.text, "tR");
-  kiln__pickle_put_memo(&w->out, tensor);
-  return NULL;
-}
 
 static kiln_status *put_value(writer *w, kiln_ivalue v, int depth);
 
@@ -132,7 +62,7 @@ static kiln_status *put_value(writer *w, kiln_ivalue v, int depth) {
   KILN_TRY(kiln__pickle_check_depth(depth));
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_DEVICE: put_device(w, v.u.device); return NULL;
-    case KILN_TAG_TENSOR: return put_tensor(w, v.u.tensor);
+    case KILN_TAG_TENSOR: return kiln__pickle_put_tensor(&w->out, v.u.tensor);
     case KILN_TAG_LIST: return put_list(w, v.u.list, depth);
     case KILN_TAG_TUPLE: return put_tuple(w, v.u.tuple, depth);
     case KILN_TAG_DICT: return put_dict(w, v.u.dict, depth);
@@ -144,8 +74,7 @@ static kiln_status *put_value(writer *w, kiln_ivalue v, int depth) {
 
 static kiln_status *write_archive(writer *w, const kiln_sink *sink) {
   kiln_arena *arena = kiln_arena_scoped(w->mem);
-  kiln__pickle_out_begin(&w->out, arena);
-  kiln_map_init(&w->storages, arena);
+  kiln__pickle_out_begin(&w->out, arena, false);
   KILN_TRY(put_value(w, w->value, 0));
   kiln__pickle_put_byte(&w->out, '.');
   const kiln_text *pickle = &w->out.text;

@@ -130,16 +130,6 @@ static void print_nested(kiln_text *text, elements *e, int dim) {
   kiln_text_putc(text, ']');
 }
 
-static const char *storage_name(kiln_dtype dtype) {
-  switch (dtype) {
-#define STORAGE_NAME(id, number, size, storage, python, short_name) \
-  case KILN_DTYPE_##id: return storage;
-    KILN_DTYPE_LIST(STORAGE_NAME)
-#undef STORAGE_NAME
-    default: return "";
-  }
-}
-
 /* Where no type stands by it, a list of numbers tells neither such a dtype nor such sizes. */
 static bool needs_dump(const kiln_tensor *tensor) {
   if (tensor->key.f.undefined || tensor->numel > MAX_SHOWN) return false;
@@ -161,7 +151,7 @@ static void print_dump(kiln_text *text, const kiln_tensor *tensor) {
     print_element(text, &e);
   }
   kiln_text_printf(text, "%s[ CPU%sType{", tensor->numel ? " " : "",
-                   storage_name(kiln_tensor_dtype(tensor)));
+                   kiln_dtype_ir_name(kiln_tensor_dtype(tensor)));
   for (int i = 0; i < kiln_tensor_rank(tensor); i++) {
     kiln_text_printf(text, "%s%lld", i ? "," : "", (long long)kiln_tensor_sizes(tensor)[i]);
   }

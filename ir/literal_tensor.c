@@ -184,21 +184,10 @@ static void scale(numbers *n, double factor) {
 
 /* "CPUFloatType", "CUDABFloat16Type": the storage's name in it. */
 static kiln_dtype dtype_of_word(kiln_str word) {
-  static const struct {
-    const char *name;
-    kiln_dtype dtype;
-  } dtypes[] = {
-#define DTYPE_NAME(id, number, size, storage, python, short_name) {storage, KILN_DTYPE_##id},
-      KILN_DTYPE_LIST(DTYPE_NAME)
-#undef DTYPE_NAME
-  };
   if (kiln_str_starts(word, "CPU")) word = kiln_str_make(word.data + 3, word.len - 3);
   if (kiln_str_starts(word, "CUDA")) word = kiln_str_make(word.data + 4, word.len - 4);
   if (word.len > 4) word.len -= 4; /* "Type" */
-  for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
-    if (kiln_str_is(word, dtypes[i].name)) return dtypes[i].dtype;
-  }
-  return KILN_DTYPE_NONE;
+  return kiln_dtype_from_ir_name(word);
 }
 
 /* "(1,.,.) = ", which says where the next matrix belongs: they come in order. */

@@ -102,6 +102,15 @@ kiln_dtype kiln_dtype_from_ir_name(kiln_str name) {
   return KILN_DTYPE_NONE;
 }
 
+kiln_dtype kiln_dtype_from_name(kiln_str name) {
+  for (int i = 0; i < KILN_DTYPE__COUNT; i++) {
+    if (info_table[i].size > 0 && kiln_str_is(name, info_table[i].python_name)) {
+      return (kiln_dtype)i;
+    }
+  }
+  return KILN_DTYPE_NONE;
+}
+
 /* -- Promotion -- */
 
 /* The twelve classic types in the matrix's order; the others promote by rule. */

@@ -42,8 +42,9 @@ static inline bool kiln_dtype_is_rare(kiln_dtype d) {
 /* Name in IR types ("Float") and in errors ("float"). Static. */
 const char *kiln_dtype_ir_name(kiln_dtype dtype);
 const char *kiln_dtype_short_name(kiln_dtype dtype);
-/* KILN_DTYPE_NONE when no dtype has that IR name. */
+/* KILN_DTYPE_NONE when no dtype has that IR name, or that name in Python ("float32"). */
 kiln_dtype kiln_dtype_from_ir_name(kiln_str name);
+kiln_dtype kiln_dtype_from_name(kiln_str name);
 
 /* The dtype that holds both (c10::promoteTypes); NONE when there is none. */
 kiln_dtype kiln_dtype_promote(kiln_dtype a, kiln_dtype b);

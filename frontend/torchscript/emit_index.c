@@ -471,24 +471,12 @@ static kiln_status *type_attribute(kiln__script_emitter *e, const kiln_ast *ast,
   return NULL;
 }
 
-/* torch.float32: dtypes are ints. */
-static bool dtype_constant(kiln_str name, int64_t *out) {
-#define MATCH(id, number, size, storage, python, short_name)     \
-  if (kiln_str_is(name, python) && !kiln_str_is(name, "bool")) { \
-    *out = number;                                               \
-    return true;                                                 \
-  }
-  KILN_DTYPE_LIST(MATCH)
-#undef MATCH
-  return false;
-}
-
 static kiln_status *torch_attribute(kiln__script_emitter *e, const kiln_ast *ast, kiln_str name,
                                     kiln_sugar *out) {
-  int64_t dtype;
+  const kiln_dtype dtype = kiln_dtype_from_name(name);
   if (kiln_str_is(name, "autograd")) {
     out->kind = KILN_SUGAR_TORCH;
-  } else if (dtype_constant(name, &dtype)) {
+  } else if (dtype != KILN_DTYPE_NONE && dtype != KILN_DTYPE_BOOL) { /* torch.float32 is an int */
     out->value = kiln__ts_int(e, ast, dtype);
   } else {
     out->kind = KILN_SUGAR_OP;

@@ -5,57 +5,8 @@
  * refused. */
 #include "frontend/torchscript/pickle_write.h"
 
-#include "runtime/quant.h"
-#include "runtime/structure.h"
-
 static kiln_status *put_value(kiln_pickle_writer *w, kiln_ivalue v, const kiln_type *declared,
                               int depth);
-
-/* -- Tensors -- */
-
-/* PyTorch's reader makes a storage for each persistent id that it meets, so a storage that is there
- * already comes from the memo. Its dtype belongs to it: views of another dtype get a copy. */
-static void put_storage(kiln_pickle_writer *w, kiln_storage *storage, kiln_dtype dtype) {
-  const void *key = (const void *)((uintptr_t)storage ^ ((uintptr_t)(dtype + 1) << 56));
-  if (kiln__pickle_put_from_memo(&w->out, key)) return;
-  kiln__pickle_put_storage(&w->out, kiln__pickle_storage_type(dtype), w->out.storages.count,
-                           (int64_t)(storage->bytes / kiln_dtype_size(dtype)));
-  kiln_vec_push(w->out.arena, &w->out.storages, storage);
-  kiln__pickle_put_memo(&w->out, key);
-}
-
-static kiln_status *put_tensor(void *arg, kiln_tensor *tensor) {
-  kiln_pickle_writer *w = arg;
-  if (kiln__pickle_put_from_memo(&w->out, tensor)) return NULL;
-  kiln_dtype dtype = kiln_tensor_dtype(tensor);
-  if (kiln_tensor_is_undefined(tensor) || !tensor->storage) {
-    kiln__pickle_put_byte(&w->out, 'N');
-    return NULL;
-  }
-  if (kiln_tensor_is_structured(tensor)) {
-    return KILN_ERROR(KILN_UNSUPPORTED, "a sparse or nested tensor cannot be saved");
-  }
-  if (!kiln__pickle_storage_type(dtype) ||
-      (kiln_dtype_is_quant(dtype) && !kiln_tensor_quant(tensor)) ||
-      tensor->key.f.device_kind != KILN_DEVICE_CPU) {
-    return KILN_ERROR(KILN_UNSUPPORTED, "a tensor of dtype %s on device %d cannot be saved",
-                      kiln_dtype_name(dtype), tensor->key.f.device_kind);
-  }
-  const kiln_quant *quant = kiln_tensor_quant(tensor);
-  kiln__pickle_put_global(
-      &w->out, quant ? "torch._utils\n_rebuild_qtensor" : "torch._utils\n_rebuild_tensor_v2");
-  kiln__pickle_put_byte(&w->out, '(');
-  put_storage(w, tensor->storage, dtype);
-  kiln__pickle_put_int(&w->out, tensor->offset);
-  kiln__pickle_put_dims(&w->out, kiln_tensor_sizes(tensor), kiln_tensor_rank(tensor));
-  kiln__pickle_put_dims(&w->out, kiln_tensor_strides(tensor), kiln_tensor_rank(tensor));
-  if (quant) KILN_TRY(kiln__pickle_put_quant(&w->out, quant, put_tensor, w));
-  kiln__pickle_put_bool(&w->out, tensor->key.f.requires_grad);
-  kiln__pickle_put_global(&w->out, "collections\nOrderedDict");
-  kiln_text_puts(&w->out.text, ")RtR");
-  kiln__pickle_put_memo(&w->out, tensor);
-  return NULL;
-}
 
 /* -- Containers -- */
 
@@ -229,7 +180,7 @@ static kiln_status *put_value(kiln_pickle_writer *w, kiln_ivalue v, const kiln_t
   if (declared && declared->kind == KILN_TYPE_OPTIONAL) declared = declared->elems[0];
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_DEVICE: put_device(w, v.u.device); return NULL;
-    case KILN_TAG_TENSOR: return put_tensor(w, v.u.tensor);
+    case KILN_TAG_TENSOR: return kiln__pickle_put_tensor(&w->out, v.u.tensor);
     case KILN_TAG_LIST: return put_list(w, v.u.list, declared, depth);
     case KILN_TAG_TUPLE: return put_tuple(w, v.u.tuple, declared, depth);
     case KILN_TAG_DICT: return put_dict(w, v.u.dict, declared, depth);
@@ -240,7 +191,7 @@ static kiln_status *put_value(kiln_pickle_writer *w, kiln_ivalue v, const kiln_t
 }
 
 kiln_status *kiln__pickle_write(kiln_pickle_writer *w, kiln_arena *arena, kiln_ivalue value) {
-  kiln__pickle_out_begin(&w->out, arena);
+  kiln__pickle_out_begin(&w->out, arena, true);
   KILN_TRY(put_value(w, value, NULL, 0));
   kiln__pickle_put_byte(&w->out, '.');
   return NULL;
