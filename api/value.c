@@ -321,18 +321,13 @@ kiln_status *kiln_value_tuple(kiln_context *context, kiln_value *const *items, i
                    out_value);
 }
 
-static bool is_key(kiln_ivalue v) {
-  return v.tag == KILN_TAG_INT || v.tag == KILN_TAG_FLOAT || v.tag == KILN_TAG_BOOL ||
-         v.tag == KILN_TAG_STRING || v.tag == KILN_TAG_COMPLEX || v.tag == KILN_TAG_TENSOR;
-}
-
 static kiln_status *fill_dict(kiln_dict *dict, kiln_type_table *table, kiln_value *const *keys,
                               kiln_value *const *values, int count, kiln_mem *mem) {
   kiln_list *columns[2] = {NULL, NULL};
   kiln_status *status = NULL;
   for (int i = 0; !status && i < 2; i++) status = kiln_list_create(mem, NULL, count, &columns[i]);
   for (int i = 0; !status && i < count; i++) {
-    if (!is_key(keys[i]->v)) {
+    if (!kiln_ivalue_is_key(keys[i]->v)) {
       status = KILN_ERROR(KILN_INVALID_ARGUMENT, "key %d is no number, string or tensor", i);
       break;
     }

@@ -141,25 +141,14 @@ static kiln_status *make_list(kiln_pickle *p, size_t count) {
   return NULL;
 }
 
-static bool is_key(kiln_ivalue v) {
-  switch ((kiln_tag)v.tag) {
-    case KILN_TAG_INT:
-    case KILN_TAG_FLOAT:
-    case KILN_TAG_BOOL:
-    case KILN_TAG_STRING:
-    case KILN_TAG_COMPLEX:
-    case KILN_TAG_TENSOR: return true;
-    default: return false;
-  }
-}
-
 /* Sets the topmost `count` values, pairs, in a dict. */
 static kiln_status *set_items(kiln_pickle *p, kiln_ivalue target, size_t count) {
   if (target.tag != KILN_TAG_DICT) return KILN_PICKLE_ERROR(p, "items set on no dict");
   if (count % 2) return KILN_PICKLE_ERROR(p, "a key without value");
   for (size_t i = 0; i < count; i += 2) {
     kiln_ivalue *pair = p->stack.data + p->stack.count - count + i;
-    if (!is_key(pair[0])) return KILN_PICKLE_ERROR(p, "a dict key of a type that has no hash");
+    if (!kiln_ivalue_is_key(pair[0]))
+      return KILN_PICKLE_ERROR(p, "a dict key of a type that has no hash");
     KILN_TRY(
         kiln_dict_set(target.u.dict, kiln_ivalue_retain(pair[0]), kiln_ivalue_retain(pair[1])));
   }

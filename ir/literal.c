@@ -193,11 +193,6 @@ static kiln_status *parse_tuple(kiln__reader *r, const kiln_type *hint, kiln_iva
   return NULL;
 }
 
-static bool is_key(kiln_ivalue v) {
-  return v.tag == KILN_TAG_INT || v.tag == KILN_TAG_FLOAT || v.tag == KILN_TAG_BOOL ||
-         v.tag == KILN_TAG_STRING || v.tag == KILN_TAG_COMPLEX || v.tag == KILN_TAG_TENSOR;
-}
-
 static kiln_status *parse_dict(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
   const kiln_type *key_type = hint_elem(hint, KILN_TYPE_DICT, 0);
   const kiln_type *value_type = hint_elem(hint, KILN_TYPE_DICT, 1);
@@ -208,7 +203,7 @@ static kiln_status *parse_dict(kiln__reader *r, const kiln_type *hint, kiln_ival
   do {
     kiln_ivalue key, value;
     KILN_TRY(kiln__literal_parse(r, key_type, &key));
-    if (!is_key(key)) return kiln__reader_fail(r, "this cannot be a key");
+    if (!kiln_ivalue_is_key(key)) return kiln__reader_fail(r, "this cannot be a key");
     KILN_TRY(kiln__reader_expect(r, ":"));
     KILN_TRY(kiln__literal_parse(r, value_type, &value));
     KILN_TRY(kiln_dict_set(dict, kiln_ivalue_retain(key), kiln_ivalue_retain(value)));

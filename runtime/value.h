@@ -193,6 +193,11 @@ kiln_status *kiln_dict_create(kiln_mem *mem, const kiln_type *key_type, const ki
                               kiln_dict **out) KILN_MUST_USE;
 /* Takes key and value, also on failure; replaces the value of an equal key, keeping its place. */
 kiln_status *kiln_dict_set(kiln_dict *dict, kiln_ivalue key, kiln_ivalue value) KILN_MUST_USE;
+/* What has a hash. */
+static inline bool kiln_ivalue_is_key(kiln_ivalue v) {
+  return v.tag == KILN_TAG_INT || v.tag == KILN_TAG_FLOAT || v.tag == KILN_TAG_BOOL ||
+         v.tag == KILN_TAG_STRING || v.tag == KILN_TAG_COMPLEX || v.tag == KILN_TAG_TENSOR;
+}
 /* Borrowed, NULL when absent. */
 kiln_ivalue *kiln_dict_find(const kiln_dict *dict, kiln_ivalue key);
 bool kiln_dict_remove(kiln_dict *dict, kiln_ivalue key);
