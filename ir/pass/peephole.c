@@ -1,14 +1,22 @@
 /* peephole.c: pass `peephole`: local rewrite rules.
  *
- * Each rule is a row: the operator at its root, the function that tries it, and examples, from
- * which its test is made (test/meta/rules.py, which tells how they are written). The rules for
+ * Each rule is a row: the operator at its root, the function that tries it (of several rules: with
+ * what differs), and examples, from which its test is made (test/meta/rules.py tells how they are
+ * written). The rules for
  * rules: a rule keeps the type of the value it replaces, makes the graph smaller or its values
  * cheaper, and crosses no effect; a rule that makes two values one memory asks the alias analysis
  * first. A rule returns the value that takes over, or NULL. Folding a known operator of constants
  * is constant_propagation's, not ours. */
 #include "ir/pass.h"
 
-typedef kiln_ir_value *(*rule_fn)(kiln_pass *pass, kiln_node *node);
+/* A node that a rule is tried on, and what the rule's row has beside the function. */
+typedef struct trial {
+  kiln_pass *pass;
+  kiln_node *node;
+  int64_t arg;
+} trial;
+
+static kiln_ir_value *input(const trial *t, int i) { return kiln_node_input(t->node, i); }
 
 /* -- Helpers -- */
 
@@ -59,96 +67,73 @@ static bool can_be_none(const kiln_type *type) {
 static bool surely_not_none(const kiln_type *type) {
   return type->kind == KILN_TYPE_TENSOR ? true : !can_be_none(type);
 }
-static kiln_ir_value *compare_none(kiln_node *node, bool when_none) {
-  kiln_ir_value *a = kiln_node_input(node, 0), *b = kiln_node_input(node, 1);
-  if (a->type->kind == KILN_TYPE_NONE && b->type->kind == KILN_TYPE_NONE) {
-    return make_bool(node, when_none);
-  }
-  if ((a->type->kind == KILN_TYPE_NONE && surely_not_none(b->type)) ||
-      (b->type->kind == KILN_TYPE_NONE && surely_not_none(a->type))) {
-    return make_bool(node, !when_none);
+static kiln_ir_value *compare_none(const trial *t) {
+  const bool when_none = t->arg;
+  const kiln_type *a = input(t, 0)->type, *b = input(t, 1)->type;
+  if (a->kind == KILN_TYPE_NONE && b->kind == KILN_TYPE_NONE) return make_bool(t->node, when_none);
+  if ((a->kind == KILN_TYPE_NONE && surely_not_none(b)) ||
+      (b->kind == KILN_TYPE_NONE && surely_not_none(a))) {
+    return make_bool(t->node, !when_none);
   }
   return NULL;
 }
-static kiln_ir_value *same_operands(kiln_node *node, bool result) {
-  return kiln_node_input(node, 0) == kiln_node_input(node, 1) ? make_bool(node, result) : NULL;
+/* x op x is `arg`. */
+static kiln_ir_value *same_operands(const trial *t) {
+  return input(t, 0) == input(t, 1) ? make_bool(t->node, t->arg) : NULL;
 }
 /* A tensor, or None, is itself; a float that is NaN is not. */
-static kiln_ir_value *compare_identity(kiln_node *node, bool when_same) {
-  const kiln_type *type = kiln_node_input(node, 0)->type;
+static kiln_ir_value *compare_identity(const trial *t) {
+  const kiln_type *type = input(t, 0)->type;
   if (type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
-  kiln_ir_value *same = type->kind == KILN_TYPE_TENSOR ? same_operands(node, when_same) : NULL;
-  return same ? same : compare_none(node, when_same);
+  kiln_ir_value *same = type->kind == KILN_TYPE_TENSOR ? same_operands(t) : NULL;
+  return same ? same : compare_none(t);
 }
-static kiln_ir_value *is_same(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  return compare_identity(node, true);
-}
-static kiln_ir_value *is_not_same(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  return compare_identity(node, false);
-}
-static kiln_ir_value *drop_cast(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  kiln_ir_value *x = kiln_node_input(node, 0);
-  return kiln_type_is_subtype(x->type, kiln_node_output(node, 0)->type) ? x : NULL;
+static kiln_ir_value *drop_cast(const trial *t) {
+  kiln_ir_value *x = input(t, 0);
+  return kiln_type_is_subtype(x->type, kiln_node_output(t->node, 0)->type) ? x : NULL;
 }
 
 /* -- Integers -- */
 
-static kiln_ir_value *add_int(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  kiln_ir_value *a = kiln_node_input(node, 0), *b = kiln_node_input(node, 1);
+static kiln_ir_value *add_int(const trial *t) {
+  kiln_ir_value *a = input(t, 0), *b = input(t, 1);
   if (is_int(b, 0)) return a;
   if (is_int(a, 0)) return b;
   int64_t outer, inner;
   if (kiln_ir_value_const_int(b, &outer) && kiln_node_is(a->node, KILN_OP_add_int) &&
       kiln_ir_value_const_int(kiln_node_input(a->node, 1), &inner)) {
-    kiln_node_set_input(node, 1, make_int(node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
-    kiln_node_set_input(node, 0, kiln_node_input(a->node, 0));
-    return kiln_node_output(node, 0); /* rewritten in place */
+    kiln_node_set_input(t->node, 1,
+                        make_int(t->node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
+    kiln_node_set_input(t->node, 0, kiln_node_input(a->node, 0));
+    return kiln_node_output(t->node, 0); /* rewritten in place */
   }
   return NULL;
 }
-static kiln_ir_value *sub_int(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  return is_int(kiln_node_input(node, 1), 0) ? kiln_node_input(node, 0) : NULL;
+/* x op `arg` is x. */
+static kiln_ir_value *neutral_int(const trial *t) {
+  return is_int(input(t, 1), t->arg) ? input(t, 0) : NULL;
 }
-static kiln_ir_value *mul_int(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  if (is_int(kiln_node_input(node, 1), 1)) return kiln_node_input(node, 0);
-  return is_int(kiln_node_input(node, 0), 1) ? kiln_node_input(node, 1) : NULL;
+static kiln_ir_value *mul_int(const trial *t) {
+  if (is_int(input(t, 1), 1)) return input(t, 0);
+  return is_int(input(t, 0), 1) ? input(t, 1) : NULL;
 }
-static kiln_ir_value *floordiv_int(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  return is_int(kiln_node_input(node, 1), 1) ? kiln_node_input(node, 0) : NULL;
-}
-static kiln_ir_value *eq_same(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  return same_operands(node, true);
-}
-static kiln_ir_value *ne_same(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  return same_operands(node, false);
-}
-static kiln_ir_value *item_of_number(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  const kiln_node *source = kiln_node_input(node, 0)->node;
+static kiln_ir_value *item_of_number(const trial *t) {
+  const kiln_node *source = input(t, 0)->node;
   if (!kiln_node_is(source, KILN_OP_prim_NumToTensor_Scalar)) return NULL;
   kiln_ir_value *number = kiln_node_input(source, 0);
-  return number->type == kiln_node_output(node, 0)->type ? number : NULL;
+  return number->type == kiln_node_output(t->node, 0)->type ? number : NULL;
 }
 
 /* -- Lists -- */
 
-static kiln_ir_value *len_of_list(kiln_pass *pass, kiln_node *node) {
-  const kiln_node *list = unwritten_list(pass, kiln_node_input(node, 0));
-  return list ? make_int(node, list->input_count) : NULL;
+static kiln_ir_value *len_of_list(const trial *t) {
+  const kiln_node *list = unwritten_list(t->pass, input(t, 0));
+  return list ? make_int(t->node, list->input_count) : NULL;
 }
-static kiln_ir_value *item_of_list(kiln_pass *pass, kiln_node *node) {
-  const kiln_node *list = unwritten_list(pass, kiln_node_input(node, 0));
+static kiln_ir_value *item_of_list(const trial *t) {
+  const kiln_node *list = unwritten_list(t->pass, input(t, 0));
   int64_t i;
-  if (!list || !kiln_ir_value_const_int(kiln_node_input(node, 1), &i)) return NULL;
+  if (!list || !kiln_ir_value_const_int(input(t, 1), &i)) return NULL;
   if (i < 0) i += list->input_count;
   return i >= 0 && i < list->input_count ? kiln_node_input(list, (int)i) : NULL;
 }
@@ -166,58 +151,53 @@ static bool unpack_of_list(kiln_pass *pass, kiln_node *node) {
 
 /* -- Properties of tensors whose type is known -- */
 
-static kiln_ir_value *known_dim(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
-  return d && d->rank >= 0 ? make_int(node, d->rank) : NULL;
+static kiln_ir_value *known_dim(const trial *t) {
+  const kiln_tensor_detail *d = detail_of(input(t, 0));
+  return d && d->rank >= 0 ? make_int(t->node, d->rank) : NULL;
 }
-static kiln_ir_value *known_size(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
+static kiln_ir_value *known_size(const trial *t) {
+  const kiln_tensor_detail *d = detail_of(input(t, 0));
   int64_t dim;
-  if (!d || d->rank <= 0 || !kiln_ir_value_const_int(kiln_node_input(node, 1), &dim)) return NULL;
+  if (!d || d->rank <= 0 || !kiln_ir_value_const_int(input(t, 1), &dim)) return NULL;
   if (dim < 0) dim += d->rank;
-  return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0 ? make_int(node, d->sizes[dim]) : NULL;
+  return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0 ? make_int(t->node, d->sizes[dim]) : NULL;
 }
-static kiln_ir_value *known_sizes(kiln_pass *pass, kiln_node *node) {
-  const kiln_type *type = kiln_node_input(node, 0)->type;
+static kiln_ir_value *known_sizes(const trial *t) {
+  const kiln_type *type = input(t, 0)->type;
   if (!kiln_type_is_complete_tensor(type)) return NULL;
-  kiln_node *list = kiln_node_create_id(pass->graph, KILN_OP_prim_ListConstruct);
+  kiln_node *list = kiln_node_create_id(t->pass->graph, KILN_OP_prim_ListConstruct);
   for (int i = 0; i < type->detail->rank; i++) {
-    kiln_node_add_input(list, make_int(node, type->detail->sizes[i]));
+    kiln_node_add_input(list, make_int(t->node, type->detail->sizes[i]));
   }
-  kiln_ir_value *made = kiln_node_add_output(list, kiln_node_output(node, 0)->type);
-  kiln_node_insert_before(list, node);
+  kiln_ir_value *made = kiln_node_add_output(list, kiln_node_output(t->node, 0)->type);
+  kiln_node_insert_before(list, t->node);
   return made;
 }
-static kiln_ir_value *known_numel(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  const kiln_type *type = kiln_node_input(node, 0)->type;
+static kiln_ir_value *known_numel(const trial *t) {
+  const kiln_type *type = input(t, 0)->type;
   int64_t numel;
   bool known = kiln_type_is_complete_tensor(type) &&
                kiln_numel(type->detail->rank, type->detail->sizes, &numel);
-  return known ? make_int(node, numel) : NULL;
+  return known ? make_int(t->node, numel) : NULL;
 }
-static kiln_ir_value *known_dtype(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
-  return d && d->dtype != KILN_DTYPE_NONE ? make_int(node, d->dtype) : NULL;
+static kiln_ir_value *known_dtype(const trial *t) {
+  const kiln_tensor_detail *d = detail_of(input(t, 0));
+  return d && d->dtype != KILN_DTYPE_NONE ? make_int(t->node, d->dtype) : NULL;
 }
-static kiln_ir_value *known_device(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
+static kiln_ir_value *known_device(const trial *t) {
+  const kiln_tensor_detail *d = detail_of(input(t, 0));
   if (!d || d->device < 0) return NULL;
   kiln_ivalue device = kiln_device_value((kiln_device_id){d->device, d->device_index});
-  return kiln_insert_constant_before(node, device, kiln_type_basic(KILN_TYPE_DEVICE));
+  return kiln_insert_constant_before(t->node, device, kiln_type_basic(KILN_TYPE_DEVICE));
 }
 
 /* -- Tensors -- */
 
-static kiln_ir_value *transpose_twice(kiln_pass *pass, kiln_node *node) {
-  const kiln_ir_value *inner = kiln_node_input(node, 0);
+static kiln_ir_value *transpose_twice(const trial *t) {
+  const kiln_ir_value *inner = input(t, 0);
   if (!kiln_node_is(inner->node, KILN_OP_t)) return NULL;
   kiln_ir_value *x = kiln_node_input(inner->node, 0);
-  return may_replace(pass, x, kiln_node_output(node, 0)) ? x : NULL;
+  return may_replace(t->pass, x, kiln_node_output(t->node, 0)) ? x : NULL;
 }
 /* The dtype of x op c is x's: x is floating point, or c an integer and x not bool. */
 static bool keeps_dtype(const kiln_ir_value *x, const kiln_ivalue *c) {
@@ -230,43 +210,41 @@ static bool is_number(const kiln_ivalue *c, int64_t n) {
   return c && ((c->tag == KILN_TAG_INT && c->u.i == n) ||
                (c->tag == KILN_TAG_FLOAT && c->u.f == (double)n));
 }
-static kiln_ir_value *neutral_operand(kiln_pass *pass, kiln_node *node, int64_t neutral) {
-  kiln_ir_value *x = kiln_node_input(node, 0);
-  const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(node, 1));
-  if (!is_number(c, neutral) || !keeps_dtype(x, c)) return NULL;
-  return may_replace(pass, x, kiln_node_output(node, 0)) ? x : NULL;
+/* x op `arg` is x. */
+static kiln_ir_value *neutral_operand(const trial *t) {
+  kiln_ir_value *x = input(t, 0);
+  const kiln_ivalue *c = kiln_ir_value_constant(input(t, 1));
+  if (!is_number(c, t->arg) || !keeps_dtype(x, c)) return NULL;
+  return may_replace(t->pass, x, kiln_node_output(t->node, 0)) ? x : NULL;
 }
-static kiln_ir_value *times_one(kiln_pass *pass, kiln_node *node) {
-  return neutral_operand(pass, node, 1);
-}
-static kiln_ir_value *divided_by_one(kiln_pass *pass, kiln_node *node) {
-  const kiln_tensor_detail *d = detail_of(kiln_node_input(node, 0));
+static kiln_ir_value *divided_by_one(const trial *t) {
+  const kiln_tensor_detail *d = detail_of(input(t, 0));
   if (!d || !kiln_dtype_is_float((kiln_dtype)d->dtype)) return NULL; /* int / 1 is a float */
-  return neutral_operand(pass, node, 1);
-}
-static kiln_ir_value *minus_zero(kiln_pass *pass, kiln_node *node) {
-  return neutral_operand(pass, node, 0);
+  return neutral_operand(t);
 }
 
 /* The kernel gives its argument back, so the two were one memory before. */
-static kiln_ir_value *dropout_off(kiln_pass *pass, kiln_node *node) {
-  (void)pass;
-  const kiln_ivalue *p = kiln_ir_value_constant(kiln_node_input(node, 1));
-  const kiln_ivalue *train = kiln_ir_value_constant(kiln_node_input(node, 2));
+static kiln_ir_value *dropout_off(const trial *t) {
+  const kiln_ivalue *p = kiln_ir_value_constant(input(t, 1));
+  const kiln_ivalue *train = kiln_ir_value_constant(input(t, 2));
   bool off = p && p->tag == KILN_TAG_FLOAT && p->u.f >= 0 && p->u.f <= 1 && train &&
              train->tag == KILN_TAG_BOOL && !train->u.b;
-  return off ? kiln_node_input(node, 0) : NULL;
+  return off ? input(t, 0) : NULL;
 }
 
 /* In the examples M is a matrix whose type is known: Float(2, 3, strides=[3, 1], ...). */
-#define RULE(op, apply, examples) [KILN_OP_##op] = apply
-static const rule_fn rules[KILN_OP__BUILTIN_COUNT] = {
-    RULE(__is__, is_same,
-         "x: int | bool aten::__is__(x, None) => False / "
-         "x: Tensor | bool aten::__is__(x, x) => True"),
-    RULE(__isnot__, is_not_same,
-         "x: int | bool aten::__isnot__(x, None) => True / "
-         "x: Tensor | bool aten::__isnot__(x, x) => False"),
+#define RULE_OF(op, apply, arg, examples) [KILN_OP_##op] = {apply, arg}
+#define RULE(op, apply, examples) RULE_OF(op, apply, 0, examples)
+static const struct {
+  kiln_ir_value *(*apply)(const trial *t);
+  int64_t arg;
+} rules[KILN_OP__BUILTIN_COUNT] = {
+    RULE_OF(__is__, compare_identity, true,
+            "x: int | bool aten::__is__(x, None) => False / "
+            "x: Tensor | bool aten::__is__(x, x) => True"),
+    RULE_OF(__isnot__, compare_identity, false,
+            "x: int | bool aten::__isnot__(x, None) => True / "
+            "x: Tensor | bool aten::__isnot__(x, x) => False"),
     RULE(prim_unchecked_cast, drop_cast, "x: int | int prim::unchecked_cast(x) => x"),
     RULE(_unwrap_optional, drop_cast, "x: int | int aten::_unwrap_optional(x) => x"),
     RULE(prim_unchecked_unwrap_optional, drop_cast,
@@ -275,17 +253,17 @@ static const rule_fn rules[KILN_OP__BUILTIN_COUNT] = {
          "x: int | int aten::add(x, 0) => x / "
          "x: int | int aten::add(0, x) => x / "
          "x: int | int aten::add(int aten::add(x, 2), 3) => int aten::add(x, 5)"),
-    RULE(sub_int, sub_int, "x: int | int aten::sub(x, 0) => x"),
+    RULE_OF(sub_int, neutral_int, 0, "x: int | int aten::sub(x, 0) => x"),
     RULE(mul_int, mul_int,
          "x: int | int aten::mul(x, 1) => x / "
          "x: int | int aten::mul(1, x) => x"),
-    RULE(floordiv_int, floordiv_int, "x: int | int aten::floordiv(x, 1) => x"),
-    RULE(eq_int, eq_same, "x: int | bool aten::eq(x, x) => True"),
-    RULE(ne_int, ne_same, "x: int | bool aten::ne(x, x) => False"),
-    RULE(le_int, eq_same, "x: int | bool aten::le(x, x) => True"),
-    RULE(ge_int, eq_same, "x: int | bool aten::ge(x, x) => True"),
-    RULE(lt_int, ne_same, "x: int | bool aten::lt(x, x) => False"),
-    RULE(gt_int, ne_same, "x: int | bool aten::gt(x, x) => False"),
+    RULE_OF(floordiv_int, neutral_int, 1, "x: int | int aten::floordiv(x, 1) => x"),
+    RULE_OF(eq_int, same_operands, true, "x: int | bool aten::eq(x, x) => True"),
+    RULE_OF(ne_int, same_operands, false, "x: int | bool aten::ne(x, x) => False"),
+    RULE_OF(le_int, same_operands, true, "x: int | bool aten::le(x, x) => True"),
+    RULE_OF(ge_int, same_operands, true, "x: int | bool aten::ge(x, x) => True"),
+    RULE_OF(lt_int, same_operands, false, "x: int | bool aten::lt(x, x) => False"),
+    RULE_OF(gt_int, same_operands, false, "x: int | bool aten::gt(x, x) => False"),
     RULE(Int_Tensor, item_of_number, "i: int | int aten::Int(Tensor prim::NumToTensor(i)) => i"),
     RULE(Float_Tensor, item_of_number,
          "f: float | float aten::Float(Tensor prim::NumToTensor(f)) => f"),
@@ -307,16 +285,17 @@ static const rule_fn rules[KILN_OP__BUILTIN_COUNT] = {
     RULE(t, transpose_twice,
          "x: M | Tensor aten::relu(Tensor aten::t(Tensor aten::t(Tensor aten::abs(x)))) => "
          "Tensor aten::relu(Tensor aten::abs(x))"),
-    RULE(mul_Scalar, times_one,
-         "x: M | Tensor aten::relu(Tensor aten::mul(x, 1)) => Tensor aten::relu(x)"),
-    RULE(div_Scalar, divided_by_one,
-         "x: M | Tensor aten::relu(Tensor aten::div(x, 1)) => Tensor aten::relu(x)"),
-    RULE(sub_Scalar, minus_zero,
-         "x: M | Tensor aten::relu(Tensor aten::sub(x, 0, 1)) => Tensor aten::relu(x)"),
+    RULE_OF(mul_Scalar, neutral_operand, 1,
+            "x: M | Tensor aten::relu(Tensor aten::mul(x, 1)) => Tensor aten::relu(x)"),
+    RULE_OF(div_Scalar, divided_by_one, 1,
+            "x: M | Tensor aten::relu(Tensor aten::div(x, 1)) => Tensor aten::relu(x)"),
+    RULE_OF(sub_Scalar, neutral_operand, 0,
+            "x: M | Tensor aten::relu(Tensor aten::sub(x, 0, 1)) => Tensor aten::relu(x)"),
     RULE(dropout, dropout_off, "x: M | Tensor aten::dropout(x, 0.5, False) => x"),
     RULE(feature_dropout, dropout_off, "x: M | Tensor aten::feature_dropout(x, 0.5, False) => x"),
 };
 #undef RULE
+#undef RULE_OF
 
 /* -- Structure -- */
 
@@ -335,7 +314,8 @@ static kiln_ir_value *apply_rules(kiln_pass *pass, kiln_node *node) {
   if (kiln_node_is(node, KILN_OP_prim_If)) return bool_if(node);
   if (!node->op || node->op->variant != KILN_VARIANT_NONE) return NULL;
   const int id = node->op->id;
-  return id < KILN_OP__BUILTIN_COUNT && rules[id] ? rules[id](pass, node) : NULL;
+  if (id >= KILN_OP__BUILTIN_COUNT || !rules[id].apply) return NULL;
+  return rules[id].apply(&(trial){pass, node, rules[id].arg});
 }
 
 /* prim::Constant for every result that can only be None. */

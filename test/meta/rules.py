@@ -18,7 +18,8 @@ CONSTANTS = {'True': ('bool', '[value=1]'), 'False': ('bool', '[value=0]'),
 def rules(tree):
     """(operator, examples) of each rule."""
     text = tree.text(FILE)
-    for row in re.findall(r'^ +RULE\((\w+), \w+,?((?:\s*"[^"]*")*)\)', text, re.M):
+    rule = r'^ +RULE(?:_OF)?\((\w+), \w+(?:, \w+)?,?((?:\s*"[^"]*")*)\)'
+    for row in re.findall(rule, text, re.M):
         examples = ''.join(re.findall(r'"([^"]*)"', row[1]))
         yield row[0], [e for e in examples.split(' / ') if e]
 
@@ -82,7 +83,7 @@ def check_peephole_examples(tree):
     kiln = tree.artefact('kiln')
     names = dict(re.findall(r'^KILN_OP\((\w+),\s*"(\w+::\w+)', operator_rows(tree.text), re.M))
     found = list(rules(tree))
-    if len(found) != len(re.findall(r'^ +RULE\(', tree.text(FILE), re.M)) or not found:
+    if len(found) != len(re.findall(r'^ +RULE(?:_OF)?\(', tree.text(FILE), re.M)) or not found:
         yield '%s: some rows of the table cannot be read' % FILE
     for op, examples in found:
         if not examples:
