@@ -9,6 +9,7 @@
 #define KILN_API_BUILDER_H
 
 #include "api/internal.h"
+#include "ir/match.h"
 #include "kiln/kiln_graph.h"
 
 /* A branch or loop that is open. */
@@ -65,18 +66,12 @@ kiln_status *kiln__builder_values(kiln_builder *b, const kiln_var *vars, int cou
 /* A constant with a copy of `v` (borrowed). */
 kiln_status *kiln__builder_constant(kiln_builder *b, kiln_ivalue v,
                                     kiln_ir_value **out_value) KILN_MUST_USE;
-/* A value as it is given to a call. */
-typedef struct kiln__builder_actual {
-  kiln_str keyword;
-  kiln_ir_value *value;
-  bool empty_list; /* a constant [] of no type */
-} kiln__builder_actual;
 /* The node of the call, appended, arguments and results filled in. */
-kiln_status *kiln__builder_call(kiln_builder *b, const char *op, kiln__builder_actual *actuals,
+kiln_status *kiln__builder_call(kiln_builder *b, const char *op, kiln_arg *actuals,
                                 int count, kiln_node **out_node) KILN_MUST_USE;
 /* A value of the host as an actual: a constant. */
 kiln_status *kiln__builder_host_actual(kiln_builder *b, const kiln_value *value,
-                                       kiln__builder_actual *out_actual) KILN_MUST_USE;
+                                       kiln_arg *out_actual) KILN_MUST_USE;
 /* The graph's type of a host's value: without sizes, lists and dicts of nothing of tensors. */
 const kiln_type *kiln__builder_type_of(kiln_builder *b, kiln_ivalue v);
 

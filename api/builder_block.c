@@ -243,7 +243,7 @@ static kiln_status *give_back(kiln_builder *b, const kiln_var *vars, int count) 
   } else if (count == 0) {
     KILN_TRY(kiln__builder_constant(b, kiln_none(), &result));
   } else {
-    kiln__builder_actual *items = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, count);
+    kiln_arg *items = KILN_NEW_ARRAY(b->graph->arena, kiln_arg, count);
     kiln_node *node;
     for (int i = 0; i < count; i++) items[i].value = values[i];
     KILN_TRY(kiln__builder_call(b, "prim::TupleConstruct", items, count, &node));

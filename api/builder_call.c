@@ -1,11 +1,9 @@
-/* builder_call.c: calls of operators: overload resolution, and the nodes that make the arguments
- * fit, as PyTorch's compiler inserts them. */
+/* builder_call.c: calls of operators: overload resolution, and the nodes of the call. */
 #include "api/builder.h"
-#include "ir/match.h"
 
 typedef struct call_site {
   kiln_builder *b;
-  const kiln__builder_actual *actuals;
+  const kiln_arg *actuals;
   int count;
 } call_site;
 
@@ -16,91 +14,19 @@ static kiln_node *append(kiln_builder *b, kiln_node *node) {
   return node;
 }
 
-static kiln_ir_value *make_list(kiln_builder *b, const kiln_type *elem, kiln_ir_value *const *items,
-                                int count) {
-  kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_ListConstruct);
-  for (int i = 0; i < count; i++) kiln_node_add_input(node, items[i]);
-  kiln_ir_value *list = kiln_node_add_output(node, kiln_type_list(b->unit->types, elem));
-  append(b, node);
-  return list;
-}
-
-static kiln_node *unpack_tuple(kiln_builder *b, kiln_ir_value *tuple) {
-  kiln_node *node = kiln_node_create_id(b->graph, KILN_OP_prim_TupleUnpack);
-  kiln_node_add_input(node, tuple);
-  for (int i = 0; i < tuple->type->elem_count; i++) {
-    kiln_node_add_output(node, tuple->type->elems[i]);
-  }
-  return append(b, node);
-}
-
-static const kiln_type *constant_type(kiln_ivalue value, const kiln_type *formal) {
-  if (formal->kind == KILN_TYPE_OPTIONAL) formal = formal->elems[0];
-  switch ((kiln_tag)value.tag) {
-    case KILN_TAG_NONE: return kiln_type_basic(KILN_TYPE_NONE);
-    case KILN_TAG_INT: return kiln_type_basic(KILN_TYPE_INT);
-    case KILN_TAG_FLOAT: return kiln_type_basic(KILN_TYPE_FLOAT);
-    case KILN_TAG_BOOL: return kiln_type_basic(KILN_TYPE_BOOL);
-    case KILN_TAG_COMPLEX: return kiln_type_basic(KILN_TYPE_COMPLEX);
-    default: return formal;
-  }
-}
-
 /* -- Arguments -- */
 
-static kiln_status *convert(kiln_builder *b, kiln_fit fit, kiln_ir_value *value,
+static void append_node(void *b, kiln_node *node) { append(b, node); }
+
+static kiln_status *convert(void *b, const char *op, kiln_ir_value *value, const kiln_type *type,
                             kiln_ir_value **out_value) {
-  const char *name = kiln_fit_op_name(fit);
-  kiln__builder_actual actual = {.value = value};
+  kiln_arg arg = {.value = value};
   kiln_node *node;
-  if (!name) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an argument cannot be converted");
-  KILN_TRY(kiln__builder_call(b, name, &actual, 1, &node));
+  (void)type;
+  if (!op) return KILN_ERROR(KILN_INVALID_ARGUMENT, "an argument cannot be converted");
+  KILN_TRY(kiln__builder_call(b, op, &arg, 1, &node));
   *out_value = kiln_node_output(node, 0);
   return NULL;
-}
-
-static kiln_status *collect(const call_site *site, const kiln_match_slot *slot,
-                            const kiln_type *elem, kiln_ir_value **out_value) {
-  kiln_ir_value **items = KILN_NEW_ARRAY(site->b->graph->arena, kiln_ir_value *, slot->collect + 1);
-  for (int i = 0; i < slot->collect; i++) {
-    items[i] = site->actuals[slot->actual + i].value;
-    if (kiln_type_is_subtype(items[i]->type, elem)) continue;
-    KILN_TRY(convert(site->b, KILN_FIT_TENSOR_TO_INT, items[i], &items[i]));
-  }
-  *out_value = make_list(site->b, elem, items, slot->collect);
-  return NULL;
-}
-
-static kiln_status *fill_slot(const call_site *site, const kiln_schema_arg *formal,
-                              const kiln_match_slot *slot, kiln_ir_value **out_value) {
-  kiln_builder *b = site->b;
-  if (slot->fit == KILN_FIT_DEFAULT) {
-    *out_value = kiln_append_constant(b->block, kiln_ivalue_retain(formal->default_value),
-                                      constant_type(formal->default_value, formal->type));
-    return NULL;
-  }
-  KILN_ASSERT(slot->actual >= 0);
-  kiln_ir_value *value = site->actuals[slot->actual].value;
-  switch (slot->fit) {
-    case KILN_FIT_SAME: *out_value = value; return NULL;
-    case KILN_FIT_EMPTY_LIST:
-      *out_value = make_list(b, kiln_match_elem(slot), NULL, 0);
-      return NULL;
-    case KILN_FIT_REPEAT: {
-      kiln_ir_value **items =
-          KILN_NEW_ARRAY(b->graph->arena, kiln_ir_value *, formal->fixed_count + 1);
-      for (int i = 0; i < formal->fixed_count; i++) items[i] = value;
-      *out_value = make_list(b, value->type, items, formal->fixed_count);
-      return NULL;
-    }
-    case KILN_FIT_TUPLE_TO_LIST: {
-      kiln_node *node = unpack_tuple(b, value);
-      *out_value = make_list(b, kiln_match_elem(slot), node->outputs, node->output_count);
-      return NULL;
-    }
-    case KILN_FIT_COLLECT: return collect(site, slot, kiln_match_elem(slot), out_value);
-    default: return convert(b, slot->fit, value, out_value);
-  }
 }
 
 /* A node of `op` with these inputs, appended: nothing is left behind where this is not reached. */
@@ -109,22 +35,6 @@ static kiln_node *make_node(kiln_builder *b, const kiln_op *op, kiln_ir_value *c
   kiln_node *node = kiln_node_create(b->graph, op);
   for (int i = 0; i < count; i++) kiln_node_add_input(node, inputs[i]);
   return append(b, node);
-}
-
-/* The inputs of the node, in the schema's order, varargs last. */
-static kiln_status *fill(const call_site *site, const kiln_schema *schema,
-                         const kiln_match_slot *slots, int varargs, kiln_ir_value ***out_inputs,
-                         int *out_count) {
-  kiln_ir_value **inputs =
-      KILN_NEW_ARRAY(site->b->graph->arena, kiln_ir_value *, schema->arg_count + site->count + 1);
-  int count = 0;
-  for (int i = 0; i < schema->arg_count; i++) {
-    KILN_TRY(fill_slot(site, &schema->args[i], &slots[i], &inputs[count++]));
-  }
-  for (int i = varargs; i < site->count; i++) inputs[count++] = site->actuals[i].value;
-  *out_inputs = inputs;
-  *out_count = count;
-  return NULL;
 }
 
 /* -- Operators without a schema -- */
@@ -173,7 +83,7 @@ static kiln_status *call_structural(const call_site *site, const kiln_op *op,
       if (count != 1 || first->kind != KILN_TYPE_TUPLE) {
         return KILN_ERROR(KILN_INVALID_ARGUMENT, "prim::TupleUnpack takes a tuple");
       }
-      *out_node = unpack_tuple(b, inputs[0]);
+      *out_node = append(b, kiln_node_create_unpack(inputs[0]));
       return NULL;
     case KILN_OP_prim_RaiseException:
       if (count != 1 || first->kind != KILN_TYPE_STR) {
@@ -191,16 +101,6 @@ static kiln_status *call_structural(const call_site *site, const kiln_op *op,
 
 /* -- Calls -- */
 
-static kiln_actual *schema_actuals(const call_site *site) {
-  kiln_actual *out = KILN_NEW_ARRAY(site->b->graph->arena, kiln_actual, site->count + 1);
-  for (int i = 0; i < site->count; i++) {
-    out[i].keyword = site->actuals[i].keyword;
-    out[i].type = kiln_type_unshaped(site->b->unit->types, site->actuals[i].value->type);
-    out[i].empty_list = site->actuals[i].empty_list;
-  }
-  return out;
-}
-
 /* The overload that the call means, with its slots. */
 static kiln_status *resolve(const call_site *site, const char *name, kiln_type_env *env,
                             const kiln_op **out_op, kiln_match_slot **out_slots, int *out_varargs) {
@@ -208,13 +108,14 @@ static kiln_status *resolve(const call_site *site, const char *name, kiln_type_e
   kiln_arena *arena = site->b->graph->arena;
   const kiln_op_set *set = kiln_registry_find(registry, kiln_str_from(name));
   const kiln_op *op = NULL;
+  const kiln_actual *actuals =
+      kiln_args_actuals(arena, site->b->unit->types, site->actuals, site->count);
   kiln_text why;
   kiln_text_init(&why, arena);
   *out_varargs = site->count;
   if (set && set->count > 0 && set->ops[0]->schema) {
     *out_slots = KILN_NEW_ARRAY(arena, kiln_match_slot, kiln_op_set_max_args(set) + 1);
-    op = kiln_match_overloads(env, set, schema_actuals(site), site->count, *out_slots, out_varargs,
-                              &why);
+    op = kiln_match_overloads(env, set, actuals, site->count, *out_slots, out_varargs, &why);
   } else if (set && set->count > 0) {
     *out_op = set->ops[0];
     return NULL;
@@ -224,8 +125,8 @@ static kiln_status *resolve(const call_site *site, const char *name, kiln_type_e
       return KILN_ERROR(KILN_NOT_FOUND, "there is no operator '%s'", name);
     }
     *out_slots = KILN_NEW_ARRAY(arena, kiln_match_slot, op->schema->arg_count + 1);
-    if (!kiln_match_schema(env, op->schema, schema_actuals(site), site->count, true, *out_slots,
-                           out_varargs, &why)) {
+    if (!kiln_match_schema(env, op->schema, actuals, site->count, true, *out_slots, out_varargs,
+                           &why)) {
       op = NULL;
     }
   }
@@ -234,8 +135,8 @@ static kiln_status *resolve(const call_site *site, const char *name, kiln_type_e
   return KILN_ERROR(KILN_INVALID_ARGUMENT, "the arguments do not fit %s: %s", name, why.data);
 }
 
-kiln_status *kiln__builder_call(kiln_builder *b, const char *name, kiln__builder_actual *actuals,
-                                int count, kiln_node **out_node) {
+kiln_status *kiln__builder_call(kiln_builder *b, const char *name, kiln_arg *actuals, int count,
+                                kiln_node **out_node) {
   const call_site site = {b, actuals, count};
   kiln_type_env env = {.types = b->unit->types};
   kiln_match_slot *slots = NULL;
@@ -245,7 +146,9 @@ kiln_status *kiln__builder_call(kiln_builder *b, const char *name, kiln__builder
   if (!op->schema) return call_structural(&site, op, out_node);
   kiln_ir_value **inputs;
   int input_count;
-  KILN_TRY(fill(&site, op->schema, slots, varargs, &inputs, &input_count));
+  const kiln_filler filler = {b, b->graph, b->graph->arena, append_node, convert};
+  KILN_TRY(
+      kiln_fill_args(&filler, op->schema, slots, actuals, count, varargs, &inputs, &input_count));
   kiln_node *node = make_node(b, op, inputs, input_count);
   for (int i = 0; i < op->schema->result_count; i++) {
     const kiln_type *type = kiln_type_env_eval(&env, op->schema->results[i].type);
@@ -256,7 +159,7 @@ kiln_status *kiln__builder_call(kiln_builder *b, const char *name, kiln__builder
 }
 
 kiln_status *kiln__builder_host_actual(kiln_builder *b, const kiln_value *value,
-                                       kiln__builder_actual *out_actual) {
+                                       kiln_arg *out_actual) {
   kiln_ivalue v = value ? value->v : kiln_none();
   out_actual->empty_list = v.tag == KILN_TAG_LIST && v.u.list->count == 0 && !v.u.list->elem_type;
   return kiln__builder_constant(b, v, &out_actual->value);
@@ -266,7 +169,7 @@ kiln_status *kiln__builder_host_actual(kiln_builder *b, const kiln_value *value,
 
 static kiln_status *call(kiln_builder *b, const char *op, const kiln_builder_arg *args, int count,
                          kiln_var *out_vars, int max_results, int *out_count) {
-  kiln__builder_actual *actuals = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, count + 1);
+  kiln_arg *actuals = KILN_NEW_ARRAY(b->graph->arena, kiln_arg, count + 1);
   for (int i = 0; i < count; i++) {
     if (args[i].name) actuals[i].keyword = kiln_str_from(args[i].name);
     if (args[i].var) {

@@ -326,7 +326,7 @@ static kiln_schema *make_schema(kiln_builder *b, const char *qualname) {
 static kiln_status *join_outputs(kiln_builder *b) {
   int count = kiln_graph_output_count(b->graph);
   if (count == 1) return NULL;
-  kiln__builder_actual *items = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, count + 1);
+  kiln_arg *items = KILN_NEW_ARRAY(b->graph->arena, kiln_arg, count + 1);
   for (int i = 0; i < count; i++) items[i].value = kiln_graph_output(b->graph, i);
   kiln_ir_value *result;
   if (count == 0) {

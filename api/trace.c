@@ -40,8 +40,7 @@ static void note_address(kiln_trace *t, int var) {
 }
 
 /* A value of the host as a value of the graph: known, or a constant. */
-static kiln_status *host_actual(kiln_trace *t, const kiln_value *value,
-                                kiln__builder_actual *actual) {
+static kiln_status *host_actual(kiln_trace *t, const kiln_value *value, kiln_arg *actual) {
   kiln_ivalue v = value ? value->v : kiln_none();
   int var = value && value->trace == t->serial ? value->var : 0;
   if (!var && v.tag >= KILN_TAG__COUNTED) {
@@ -159,7 +158,7 @@ static kiln_status *record(kiln_trace *t, const char *op, const kiln_call_arg *a
                            int max_results, kiln_node **out_node) {
   kiln_builder *b = t->b;
   const kiln_node *last = b->block->last;
-  kiln__builder_actual *actuals = KILN_NEW_ARRAY(b->graph->arena, kiln__builder_actual, count + 1);
+  kiln_arg *actuals = KILN_NEW_ARRAY(b->graph->arena, kiln_arg, count + 1);
   for (int i = 0; i < count; i++) {
     if (args[i].name) actuals[i].keyword = kiln_str_from(args[i].name);
     KILN_TRY(host_actual(t, args[i].value, &actuals[i]));
@@ -342,7 +341,7 @@ kiln_status *kiln_trace_begin(kiln_context *context, kiln_value *const *inputs,
 static kiln_status *end(kiln_trace *t, kiln_value *const *results, int count, kiln_var **out_vars) {
   kiln_var *vars = *out_vars = KILN_NEW_ARRAY(t->b->graph->arena, kiln_var, count + 1);
   for (int i = 0; i < count; i++) {
-    kiln__builder_actual actual = {0};
+    kiln_arg actual = {0};
     KILN_TRY(host_actual(t, results[i], &actual));
     vars[i] = var_of(t, actual.value);
   }

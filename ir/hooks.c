@@ -50,14 +50,11 @@ static kiln_status *misfit(const kiln_function *hook) {
 static kiln_status *append_forward(kiln_graph *graph, kiln_function *forward, kiln_ir_value *self,
                                    kiln_ir_value *inputs, kiln_ir_value **out) {
   const int count = inputs->type->elem_count;
-  kiln_node *unpack = kiln_node_create_id(graph, KILN_OP_prim_TupleUnpack);
+  kiln_node *unpack = kiln_node_create_unpack(inputs);
   kiln_ir_value **arguments = KILN_NEW_ARRAY(graph->arena, kiln_ir_value *, count + 1);
-  kiln_node_add_input(unpack, inputs);
   kiln_node_append(graph->top, unpack);
   arguments[0] = self;
-  for (int i = 0; i < count; i++) {
-    arguments[i + 1] = kiln_node_add_output(unpack, inputs->type->elems[i]);
-  }
+  for (int i = 0; i < count; i++) arguments[i + 1] = kiln_node_output(unpack, i);
   if (!fits(forward, arguments, count + 1)) return misfit(forward);
   *out = append_call(graph, forward, arguments, count + 1);
   return NULL;

@@ -240,6 +240,8 @@ kiln_dtype kiln_ir_number_kind(const kiln_type *type, const kiln_ivalue *constan
 
 /* A prim::Constant of the value (taken), not inserted; None has no attribute. */
 kiln_node *kiln_node_create_constant(kiln_graph *graph, kiln_ivalue value, const kiln_type *type);
+/* prim::TupleUnpack of a tuple. */
+kiln_node *kiln_node_create_unpack(kiln_ir_value *tuple);
 /* Makes a constant of the value (taken) before `anchor`, or at the end of `block`. */
 kiln_ir_value *kiln_insert_constant_before(kiln_node *anchor, kiln_ivalue value,
                                            const kiln_type *type);

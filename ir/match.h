@@ -1,11 +1,12 @@
 /* match.h: overload resolution: whether a call's arguments fit a schema, and how.
  *
- * The frontend matches source calls (with keywords and implicit conversions), the IR's parser
- * matches nodes. Nothing here inserts nodes: a fit says what the caller has to insert. Matching may
- * make types. */
+ * The frontend and builders match calls (with keywords and implicit conversions), the IR's parser
+ * matches nodes. Matching may make types; it inserts no nodes: a fit says what kiln_fill_args has
+ * to insert. */
 #ifndef KILN_IR_MATCH_H
 #define KILN_IR_MATCH_H
 
+#include "ir/ir.h"
 #include "ir/op.h"
 
 /* -- Type variables -- */
@@ -92,6 +93,35 @@ const kiln_op *kiln_match_overloads(kiln_type_env *env, const kiln_op_set *set,
                                     const kiln_actual *actuals, int count, kiln_match_slot *slots,
                                     int *out_varargs, kiln_text *why);
 int kiln_op_set_max_args(const kiln_op_set *set);
+
+/* -- Calls -- */
+
+/* One argument of a call. */
+typedef struct kiln_arg {
+  kiln_str keyword;
+  kiln_ir_value *value;
+  bool empty_list; /* a literal [] */
+} kiln_arg;
+
+/* What matching asks of them, in `arena`. */
+kiln_actual *kiln_args_actuals(kiln_arena *arena, kiln_type_table *types, const kiln_arg *args,
+                               int count);
+
+/* Who fills in a call: where its nodes go. */
+typedef struct kiln_filler {
+  void *user;
+  kiln_graph *graph;
+  kiln_arena *arena;
+  void (*append)(void *user, kiln_node *node);
+  /* Calls the operator `op`, whose result is of `type`; `op` NULL: it cannot be converted. */
+  kiln_status *(*convert)(void *user, const char *op, kiln_ir_value *value, const kiln_type *type,
+                          kiln_ir_value **out_value);
+} kiln_filler;
+/* The inputs of a node that calls `schema` as it was matched, varargs last, with the nodes that
+ * make them fit, as PyTorch's compiler inserts them. */
+kiln_status *kiln_fill_args(const kiln_filler *f, const kiln_schema *schema,
+                            const kiln_match_slot *slots, const kiln_arg *args, int count,
+                            int varargs, kiln_ir_value ***out_inputs, int *out_count) KILN_MUST_USE;
 
 /* -- Nodes -- */
 

@@ -161,6 +161,15 @@ kiln_ir_value *kiln_insert_constant_before(kiln_node *anchor, kiln_ivalue value,
   return kiln_node_output(node, 0);
 }
 
+kiln_node *kiln_node_create_unpack(kiln_ir_value *tuple) {
+  kiln_node *node = kiln_node_create_id(tuple->node->graph, KILN_OP_prim_TupleUnpack);
+  kiln_node_add_input(node, tuple);
+  for (int i = 0; i < tuple->type->elem_count; i++) {
+    kiln_node_add_output(node, tuple->type->elems[i]);
+  }
+  return node;
+}
+
 kiln_ir_value *kiln_append_constant(kiln_block *block, kiln_ivalue value, const kiln_type *type) {
   kiln_node *node = kiln_node_create_constant(block->graph, value, type);
   kiln_node_append(block, node);

@@ -88,12 +88,6 @@ typedef struct kiln_sugar {
   const kiln_ast *closure;
 } kiln_sugar;
 
-/* One argument of a call. */
-typedef struct kiln_arg {
-  kiln_str keyword;
-  kiln_ir_value *value;
-  bool empty_list;
-} kiln_arg;
 typedef KILN_VEC(kiln_arg) kiln_args;
 
 /* -- Nodes (emit.c) -- */

@@ -14,10 +14,10 @@ kiln_status *kiln__ts_args(kiln__script_emitter *e, const kiln_ast *call, kiln_a
       if (tuple->type->kind != KILN_TYPE_TUPLE) {
         return kiln__ts_error(e, kid, "only a tuple can be spread");
       }
-      kiln_node *node = kiln__ts_node(e, kid, KILN_OP_prim_TupleUnpack);
-      kiln_node_add_input(node, tuple);
-      for (int k = 0; k < tuple->type->elem_count; k++) {
-        kiln_arg arg = {.value = kiln_node_add_output(node, tuple->type->elems[k])};
+      kiln_node *node = kiln_node_create_unpack(tuple);
+      kiln__ts_append(e, kid, node);
+      for (int k = 0; k < node->output_count; k++) {
+        kiln_arg arg = {.value = kiln_node_output(node, k)};
         kiln_vec_push(e->l->ast_arena, out, arg);
       }
       continue;
@@ -32,97 +32,41 @@ kiln_status *kiln__ts_args(kiln__script_emitter *e, const kiln_ast *call, kiln_a
   return NULL;
 }
 
-static kiln_actual *actuals_of(kiln__script_emitter *e, const kiln_arg *args, int count) {
-  kiln_actual *out = KILN_NEW_ARRAY(e->l->ast_arena, kiln_actual, count + 1);
-  for (int i = 0; i < count; i++) {
-    out[i].keyword = args[i].keyword;
-    out[i].type = args[i].value->type;
-    out[i].empty_list = args[i].empty_list;
-  }
-  return out;
-}
-
 /* -- Filling a schema -- */
 
-static kiln_status *insert_conversion(kiln__script_emitter *e, const kiln_ast *ast, kiln_fit fit,
-                                      kiln_ir_value *value, const kiln_type *type,
-                                      kiln_ir_value **out) {
-  const char *name = kiln_fit_op_name(fit);
-  if (!name) return kiln__ts_error(e, ast, "an argument cannot be converted");
-  KILN_TRY(kiln__ts_op_values(e, ast, name, &value, 1, out));
-  return kiln__ts_convert(e, ast, *out, type, "the converted argument", out);
+typedef struct call_place {
+  kiln__script_emitter *e;
+  const kiln_ast *ast;
+} call_place;
+
+static void append_before(void *user, kiln_node *node) {
+  const call_place *p = user;
+  if (!kiln_node_is(node, KILN_OP_prim_Constant)) {
+    kiln__ts_append(p->e, p->ast, node);
+    return;
+  }
+  kiln_node_append(p->e->scope->block, node);
+  if (p->ast == p->e->last_ast) node->range = p->e->last_range;
 }
 
-static const kiln_type *constant_type(kiln_ivalue value, const kiln_type *formal) {
-  if (value.tag == KILN_TAG_NONE) return kiln_type_basic(KILN_TYPE_NONE);
-  if (formal->kind == KILN_TYPE_OPTIONAL) formal = formal->elems[0];
-  switch ((kiln_tag)value.tag) {
-    case KILN_TAG_INT: return kiln_type_basic(KILN_TYPE_INT);
-    case KILN_TAG_FLOAT: return kiln_type_basic(KILN_TYPE_FLOAT);
-    case KILN_TAG_BOOL: return kiln_type_basic(KILN_TYPE_BOOL);
-    case KILN_TAG_COMPLEX: return kiln_type_basic(KILN_TYPE_COMPLEX);
-    default: return formal;
-  }
-}
-
-static kiln_status *fill_slot(kiln__script_emitter *e, const kiln_ast *ast,
-                              const kiln_schema_arg *formal, const kiln_match_slot *slot,
-                              const kiln_arg *args, kiln_ir_value **out) {
-  if (slot->fit == KILN_FIT_DEFAULT) {
-    *out = kiln__ts_constant(e, ast, kiln_ivalue_retain(formal->default_value),
-                             constant_type(formal->default_value, formal->type));
-    return NULL;
-  }
-  KILN_ASSERT(args && slot->actual >= 0);
-  kiln_ir_value *value = args[slot->actual].value;
-  switch (slot->fit) {
-    case KILN_FIT_SAME: *out = value; return NULL;
-    case KILN_FIT_EMPTY_LIST:
-      *out = kiln__ts_list(e, ast, kiln_match_elem(slot), NULL, 0);
-      return NULL;
-    case KILN_FIT_REPEAT: {
-      kiln_ir_value **items =
-          KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, formal->fixed_count + 1);
-      for (int i = 0; i < formal->fixed_count; i++) items[i] = value;
-      *out = kiln__ts_list(e, ast, value->type, items, formal->fixed_count);
-      return NULL;
-    }
-    case KILN_FIT_TUPLE_TO_LIST: {
-      kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleUnpack);
-      kiln_node_add_input(node, value);
-      for (int i = 0; i < value->type->elem_count; i++) {
-        kiln_node_add_output(node, value->type->elems[i]);
-      }
-      *out = kiln__ts_list(e, ast, kiln_match_elem(slot), node->outputs, node->output_count);
-      return NULL;
-    }
-    case KILN_FIT_COLLECT: {
-      const kiln_type *elem = kiln_match_elem(slot);
-      kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, slot->collect + 1);
-      for (int i = 0; i < slot->collect; i++) {
-        items[i] = args[slot->actual + i].value;
-        if (!kiln_type_is_subtype(items[i]->type, elem)) {
-          KILN_TRY(kiln__ts_op_values(e, ast, "aten::IntImplicit", &items[i], 1, &items[i]));
-        }
-      }
-      *out = kiln__ts_list(e, ast, elem, items, slot->collect);
-      return NULL;
-    }
-    default: return insert_conversion(e, ast, slot->fit, value, slot->type, out);
-  }
+static kiln_status *convert(void *user, const char *op, kiln_ir_value *value, const kiln_type *type,
+                            kiln_ir_value **out) {
+  const call_place *p = user;
+  if (!op) return kiln__ts_error(p->e, p->ast, "an argument cannot be converted");
+  KILN_TRY(kiln__ts_op_values(p->e, p->ast, op, &value, 1, out));
+  return kiln__ts_convert(p->e, p->ast, *out, type, "the converted argument", out);
 }
 
 /* Adds the call's arguments to `node` in the schema's order. */
 static kiln_status *fill(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node,
                          const kiln_schema *schema, const kiln_match_slot *slots,
                          const kiln_arg *args, int count, int varargs) {
-  for (int i = 0; i < schema->arg_count; i++) {
-    kiln_ir_value *value;
-    KILN_TRY(fill_slot(e, ast, &schema->args[i], &slots[i], args, &value));
-    kiln_node_add_input(node, value);
-  }
-  KILN_ASSERT(args || varargs == count);
-  for (int i = varargs; i < count; i++) kiln_node_add_input(node, args[i].value);
+  const kiln_filler filler = {&(call_place){e, ast}, e->graph, e->l->ast_arena, append_before,
+                              convert};
+  kiln_ir_value **inputs;
+  int filled;
+  KILN_TRY(kiln_fill_args(&filler, schema, slots, args, count, varargs, &inputs, &filled));
+  for (int i = 0; i < filled; i++) kiln_node_add_input(node, inputs[i]);
   return NULL;
 }
 
@@ -217,7 +161,7 @@ kiln_status *kiln__ts_op(kiln__script_emitter *e, const kiln_ast *ast, const cha
   const kiln_op_set *set = kiln_registry_find(e->l->registry, kiln_str_from(name));
   if (!set || set->count == 0) return emit_unresolved(e, ast, name, args, count, out);
   if (!set->ops[0]->schema) return emit_structural(e, ast, set->ops[0], args, count, out);
-  const kiln_actual *actuals = actuals_of(e, args, count);
+  const kiln_actual *actuals = kiln_args_actuals(e->l->ast_arena, e->l->types, args, count);
   kiln_function *old = NULL;
   KILN_TRY(kiln__ts_find_upgrade(e, name, set, actuals, count, &old));
   if (old) return call_plain_function(e, ast, old, args, count, &out->value);
@@ -272,8 +216,8 @@ static kiln_status *call_schema(kiln__script_emitter *e, const kiln_ast *ast, ki
                                 &args[i].value));
     }
   }
-  if (!kiln_match_schema(&env, schema, actuals_of(e, args, count), count, true, slots, &varargs,
-                         &why)) {
+  if (!kiln_match_schema(&env, schema, kiln_args_actuals(e->l->ast_arena, e->l->types, args, count),
+                         count, true, slots, &varargs, &why)) {
     return kiln__ts_error(e, ast, "the arguments do not fit %s: %s", function->qualname, why.data);
   }
   KILN_TRY(fill(e, ast, node, schema, slots, args, count, varargs));

@@ -361,11 +361,8 @@ static kiln_status *emit_unrolled(kiln__script_emitter *e, const kiln_ast *ast,
   if (kiln__may_exit(ast->kids[2])) {
     return kiln__ts_error(e, ast, "break, continue or return in a loop over a tuple");
   }
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleUnpack);
-  kiln_node_add_input(node, tuple);
-  for (int i = 0; i < tuple->type->elem_count; i++) {
-    kiln_node_add_output(node, tuple->type->elems[i]);
-  }
+  kiln_node *node = kiln_node_create_unpack(tuple);
+  kiln__ts_append(e, ast, node);
   for (int i = 0; i < node->output_count; i++) {
     kiln_sugar item = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_output(node, i)};
     KILN_TRY(kiln__ts_assign(e, ast->kids[0], item, NULL));

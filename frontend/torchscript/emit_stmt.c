@@ -151,10 +151,10 @@ static kiln_status *unpack(kiln__script_emitter *e, const kiln_ast *target, kiln
     const kiln_type *type = value->type;
     bool loose = kiln__is_loose(e, value);
     if (type->kind == KILN_TYPE_TUPLE) {
-      node = kiln__ts_node(e, target, KILN_OP_prim_TupleUnpack);
-      kiln_node_add_input(node, value);
+      node = kiln_node_create_unpack(value);
+      kiln__ts_append(e, target, node);
       for (int i = 0; i < type->elem_count; i++) {
-        kiln_ir_value *out = kiln_node_add_output(node, type->elems[i]);
+        kiln_ir_value *out = kiln_node_output(node, i);
         if (loose && kiln_type_is_tensor(out->type)) kiln__make_loose(e, out);
       }
     } else if (loose && !value->node->op && value->node->output_count == 1) {

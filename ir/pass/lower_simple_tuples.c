@@ -96,11 +96,7 @@ static bool forward(kiln_node *node) {
 
 /* The elements of `tuple`, available before `anchor`. */
 static kiln_node *unpack_before(kiln_ir_value *tuple, kiln_node *anchor, kiln_block *block) {
-  kiln_node *unpack = kiln_node_create_id(block->graph, KILN_OP_prim_TupleUnpack);
-  kiln_node_add_input(unpack, tuple);
-  for (int i = 0; i < tuple->type->elem_count; i++) {
-    kiln_node_add_output(unpack, tuple->type->elems[i]);
-  }
+  kiln_node *unpack = kiln_node_create_unpack(tuple);
   if (anchor) {
     kiln_node_insert_before(unpack, anchor);
   } else {
