@@ -29,8 +29,17 @@ static const struct {
     {"device", "aten::device"},
 };
 
-typedef kiln_status *(*builtin_fn)(kiln__script_emitter *e, const kiln_ast *ast,
-                                   const kiln_type *hint, kiln_ir_value **out);
+/* A call of a name that is none: its arguments are the kids of `ast` from 1 on. */
+typedef struct builtin_call {
+  kiln__script_emitter *e;
+  const kiln_ast *ast;
+  kiln_str name;
+  const kiln_type *hint;
+} builtin_call;
+
+static kiln_status *arg_value(const builtin_call *c, int i, kiln_ir_value **out) {
+  return kiln__ts_value(c->e, c->ast->kids[i], NULL, out);
+}
 
 static kiln_status *need_args(kiln__script_emitter *e, const kiln_ast *ast, int low, int high) {
   if (ast->count - 1 >= low && ast->count - 1 <= high) return NULL;
@@ -40,138 +49,111 @@ static kiln_status *need_args(kiln__script_emitter *e, const kiln_ast *ast, int 
 
 /* -- Conversions -- */
 
-static kiln_status *cast_to(kiln__script_emitter *e, const kiln_ast *ast, kiln_type_kind kind,
-                            const char *op, kiln_ir_value **out) {
+static const struct {
+  const char *name, *op, *magic;
+  kiln_type_kind kind;
+} casts[] = {
+    {"int", "aten::Int", "__int__", KILN_TYPE_INT},
+    {"float", "aten::Float", "__float__", KILN_TYPE_FLOAT},
+    {"str", "aten::str", "__str__", KILN_TYPE_STR},
+    {"complex", "aten::Complex", "__complex__", KILN_TYPE_COMPLEX},
+};
+
+static kiln_status *do_cast(const builtin_call *c, kiln_ir_value **out) {
   kiln_ir_value *value;
-  KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
+  int i = 0;
+  while (!kiln_str_is(c->name, casts[i].name)) i++;
+  KILN_TRY(need_args(c->e, c->ast, 1, 1));
+  KILN_TRY(arg_value(c, 1, &value));
   *out = value;
-  if (value->type->kind == kind) return NULL;
-  if (value->type->kind == KILN_TYPE_CLASS) {
-    const char *magic = kind == KILN_TYPE_INT     ? "__int__"
-                        : kind == KILN_TYPE_FLOAT ? "__float__"
-                        : kind == KILN_TYPE_STR   ? "__str__"
-                                                  : "__complex__";
-    kiln_function *method = kiln_class_find_method(value->type, kiln_str_from(magic));
-    if (method) return kiln__ts_method(e, ast, value, method, NULL, 0, out);
-  }
-  KILN_TRY(kiln__ts_op_values(e, ast, op, &value, 1, out));
-  return kiln__ts_convert(e, ast, *out, kiln_type_basic(kind), "the converted value", out);
+  if (value->type->kind == casts[i].kind) return NULL;
+  kiln_function *method = value->type->kind == KILN_TYPE_CLASS
+                              ? kiln_class_find_method(value->type, kiln_str_from(casts[i].magic))
+                              : NULL;
+  if (method) return kiln__ts_method(c->e, c->ast, value, method, NULL, 0, out);
+  KILN_TRY(kiln__ts_op_values(c->e, c->ast, casts[i].op, &value, 1, out));
+  return kiln__ts_convert(c->e, c->ast, *out, kiln_type_basic(casts[i].kind), "the converted value",
+                          out);
 }
 
-static kiln_status *do_int(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                           kiln_ir_value **out) {
-  (void)hint;
-  return cast_to(e, ast, KILN_TYPE_INT, "aten::Int", out);
-}
-static kiln_status *do_float(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                             kiln_ir_value **out) {
-  (void)hint;
-  return cast_to(e, ast, KILN_TYPE_FLOAT, "aten::Float", out);
-}
-static kiln_status *do_str(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                           kiln_ir_value **out) {
-  (void)hint;
-  return cast_to(e, ast, KILN_TYPE_STR, "aten::str", out);
-}
-static kiln_status *do_complex(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                               kiln_ir_value **out) {
-  (void)hint;
-  if (ast->count != 3) return cast_to(e, ast, KILN_TYPE_COMPLEX, "aten::Complex", out);
+/* Of one value, or of two parts. */
+static kiln_status *do_complex(const builtin_call *c, kiln_ir_value **out) {
+  if (c->ast->count != 3) return do_cast(c, out);
   kiln_ir_value *parts[2];
-  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &parts[0]));
-  KILN_TRY(kiln__ts_value(e, ast->kids[2], NULL, &parts[1]));
-  return kiln__ts_op_values(e, ast, "aten::Complex", parts, 2, out);
-}
-static kiln_status *do_bool(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                            kiln_ir_value **out) {
-  (void)hint;
-  KILN_TRY(need_args(e, ast, 1, 1));
-  return kiln__ts_condition(e, ast->kids[1], out);
+  KILN_TRY(arg_value(c, 1, &parts[0]));
+  KILN_TRY(arg_value(c, 2, &parts[1]));
+  return kiln__ts_op_values(c->e, c->ast, "aten::Complex", parts, 2, out);
 }
 
-static kiln_status *do_len(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                           kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *do_bool(const builtin_call *c, kiln_ir_value **out) {
+  return kiln__ts_condition(c->e, c->ast->kids[1], out);
+}
+
+static kiln_status *do_len(const builtin_call *c, kiln_ir_value **out) {
   kiln_ir_value *value;
-  KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
+  KILN_TRY(arg_value(c, 1, &value));
   if (value->type->kind == KILN_TYPE_TUPLE) {
-    *out = kiln__ts_int(e, ast, value->type->elem_count);
+    *out = kiln__ts_int(c->e, c->ast, value->type->elem_count);
     return NULL;
   }
   kiln_function *method = value->type->kind == KILN_TYPE_CLASS
                               ? kiln_class_find_method(value->type, KILN_STR("__len__"))
                               : NULL;
-  if (method) return kiln__ts_method(e, ast, value, method, NULL, 0, out);
-  KILN_TRY(kiln__ts_op_values(e, ast, "aten::len", &value, 1, out));
-  return kiln__ts_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_INT), "the length", out);
+  if (method) return kiln__ts_method(c->e, c->ast, value, method, NULL, 0, out);
+  KILN_TRY(kiln__ts_op_values(c->e, c->ast, "aten::len", &value, 1, out));
+  return kiln__ts_convert(c->e, c->ast, *out, kiln_type_basic(KILN_TYPE_INT), "the length", out);
 }
 
-static kiln_status *do_abs(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                           kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *do_abs(const builtin_call *c, kiln_ir_value **out) {
   kiln_ir_value *value;
-  KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
+  KILN_TRY(arg_value(c, 1, &value));
   bool tensor = kiln_type_is_tensor(value->type);
-  return kiln__ts_op_values(e, ast, tensor ? "aten::abs" : "prim::abs", &value, 1, out);
+  return kiln__ts_op_values(c->e, c->ast, tensor ? "aten::abs" : "prim::abs", &value, 1, out);
 }
 
-static kiln_status *do_tuple(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                             kiln_ir_value **out) {
-  if (ast->count == 1) {
-    *out = kiln__ts_tuple(e, ast, NULL, NULL, 0);
+static kiln_status *do_tuple(const builtin_call *c, kiln_ir_value **out) {
+  if (c->ast->count == 1) {
+    *out = kiln__ts_tuple(c->e, c->ast, NULL, NULL, 0);
     return NULL;
   }
-  KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(kiln__ts_value(e, ast->kids[1], hint, out));
+  KILN_TRY(need_args(c->e, c->ast, 1, 1));
+  KILN_TRY(kiln__ts_value(c->e, c->ast->kids[1], c->hint, out));
   if ((*out)->type->kind == KILN_TYPE_TUPLE) return NULL;
-  return kiln__ts_error(e, ast, "only a tuple's length is known, so only it can become one");
+  return kiln__ts_error(c->e, c->ast, "only a tuple's length is known, so only it can become one");
 }
 
 /* -- Types in expressions -- */
 
-static kiln_status *type_arg(kiln__script_emitter *e, const kiln_ast *ast,
-                             const kiln_type **out_type) {
-  return kiln__resolve_type(e->l, e->source, ast->kids[1], out_type);
+static kiln_status *type_arg(const builtin_call *c, const kiln_type **out_type) {
+  return kiln__resolve_type(c->e->l, c->e->source, c->ast->kids[1], out_type);
 }
 
-static kiln_status *do_annotate(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                                kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *do_annotate(const builtin_call *c, kiln_ir_value **out) {
   const kiln_type *type;
-  KILN_TRY(need_args(e, ast, 2, 2));
-  KILN_TRY(type_arg(e, ast, &type));
-  KILN_TRY(kiln__ts_value(e, ast->kids[2], type, out));
+  KILN_TRY(type_arg(c, &type));
+  KILN_TRY(kiln__ts_value(c->e, c->ast->kids[2], type, out));
   /* It converts implicitly, as an argument would: annotate(int, tensor). */
-  kiln_type_env env = {.types = e->l->types};
+  kiln_type_env env = {.types = c->e->l->types};
   kiln_schema_arg formal = {.type = type};
   const kiln_type *fitted = NULL;
   kiln_fit fit = kiln_match_arg(&env, &formal, (*out)->type, false, true, &fitted);
   const char *op = fit == KILN_FIT_SAME || fit == KILN_FIT_NO ? NULL : kiln_fit_op_name(fit);
-  if (op) KILN_TRY(kiln__ts_op_values(e, ast, op, out, 1, out));
-  return kiln__ts_convert(e, ast, *out, type, "the annotated value", out);
+  if (op) KILN_TRY(kiln__ts_op_values(c->e, c->ast, op, out, 1, out));
+  return kiln__ts_convert(c->e, c->ast, *out, type, "the annotated value", out);
 }
 
-static kiln_status *do_unchecked_cast(kiln__script_emitter *e, const kiln_ast *ast,
-                                      const kiln_type *hint, kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *do_unchecked_cast(const builtin_call *c, kiln_ir_value **out) {
   const kiln_type *type;
-  KILN_TRY(need_args(e, ast, 2, 2));
-  KILN_TRY(type_arg(e, ast, &type));
-  KILN_TRY(kiln__ts_value(e, ast->kids[2], type, out));
-  *out = kiln__ts_cast(e, ast, *out, type);
+  KILN_TRY(type_arg(c, &type));
+  KILN_TRY(kiln__ts_value(c->e, c->ast->kids[2], type, out));
+  *out = kiln__ts_cast(c->e, c->ast, *out, type);
   return NULL;
 }
 
-static kiln_status *do_uninitialized(kiln__script_emitter *e, const kiln_ast *ast,
-                                     const kiln_type *hint, kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *do_uninitialized(const builtin_call *c, kiln_ir_value **out) {
   const kiln_type *type;
-  KILN_TRY(need_args(e, ast, 1, 1));
-  KILN_TRY(type_arg(e, ast, &type));
-  *out = kiln__ts_uninitialized(e, ast, type);
+  KILN_TRY(type_arg(c, &type));
+  *out = kiln__ts_uninitialized(c->e, c->ast, type);
   return NULL;
 }
 
@@ -191,25 +173,22 @@ static int static_isinstance(const kiln_type *type, const kiln_type *const *type
   }
 }
 
-static kiln_status *do_isinstance(kiln__script_emitter *e, const kiln_ast *ast,
-                                  const kiln_type *hint, kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *do_isinstance(const builtin_call *c, kiln_ir_value **out) {
   kiln_ir_value *value;
-  KILN_TRY(need_args(e, ast, 2, 2));
-  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
-  const kiln_ast *list = ast->kids[2];
+  KILN_TRY(arg_value(c, 1, &value));
+  const kiln_ast *list = c->ast->kids[2];
   int count = list->kind == KILN_AST_TUPLE ? list->count : 1;
-  const kiln_type **types = KILN_NEW_ARRAY(e->arena, const kiln_type *, count + 1);
+  const kiln_type **types = KILN_NEW_ARRAY(c->e->arena, const kiln_type *, count + 1);
   for (int i = 0; i < count; i++) {
     const kiln_ast *item = list->kind == KILN_AST_TUPLE ? list->kids[i] : list;
-    KILN_TRY(kiln__resolve_type(e->l, e->source, item, &types[i]));
+    KILN_TRY(kiln__resolve_type(c->e->l, c->e->source, item, &types[i]));
   }
-  int known = kiln__is_loose(e, value) ? -1 : static_isinstance(value->type, types, count);
+  int known = kiln__is_loose(c->e, value) ? -1 : static_isinstance(value->type, types, count);
   if (known >= 0) {
-    *out = kiln__ts_bool(e, ast, known == 1);
+    *out = kiln__ts_bool(c->e, c->ast, known == 1);
     return NULL;
   }
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_isinstance);
+  kiln_node *node = kiln__ts_node(c->e, c->ast, KILN_OP_prim_isinstance);
   kiln_node_add_input(node, value);
   kiln_node_set_types(node, "types", types, count);
   *out = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_BOOL));
@@ -244,40 +223,32 @@ kiln_status *kiln__ts_tolist(kiln__script_emitter *e, const kiln_ast *ast, kiln_
 
 /* -- Attributes by name, printing -- */
 
-static kiln_status *do_getattr(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                               kiln_ir_value **out) {
-  (void)hint;
-  KILN_TRY(need_args(e, ast, 2, 3));
-  if (ast->kids[2]->kind != KILN_AST_STRING) {
-    return kiln__ts_error(e, ast, "getattr needs a literal name");
+static kiln_status *do_getattr(const builtin_call *c, kiln_ir_value **out) {
+  if (c->ast->kids[2]->kind != KILN_AST_STRING) {
+    return kiln__ts_error(c->e, c->ast, "getattr needs a literal name");
   }
   kiln_sugar base = {.kind = KILN_SUGAR_VALUE}, found;
-  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &base.value));
-  KILN_TRY(kiln__ts_attribute(e, ast, base, ast->kids[2]->text, &found));
-  return kiln__sugar_value(e, ast, &found, out);
+  KILN_TRY(arg_value(c, 1, &base.value));
+  KILN_TRY(kiln__ts_attribute(c->e, c->ast, base, c->ast->kids[2]->text, &found));
+  return kiln__sugar_value(c->e, c->ast, &found, out);
 }
 
-static kiln_status *do_hasattr(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                               kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *do_hasattr(const builtin_call *c, kiln_ir_value **out) {
   kiln_ir_value *value;
-  KILN_TRY(need_args(e, ast, 2, 2));
-  KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &value));
-  bool has = ast->kids[2]->kind == KILN_AST_STRING && value->type->kind == KILN_TYPE_CLASS &&
-             (kiln_type_find_attribute(value->type, ast->kids[2]->text) >= 0 ||
-              kiln_class_find_method(value->type, ast->kids[2]->text));
-  *out = kiln__ts_bool(e, ast, has);
+  KILN_TRY(arg_value(c, 1, &value));
+  bool has = c->ast->kids[2]->kind == KILN_AST_STRING && value->type->kind == KILN_TYPE_CLASS &&
+             (kiln_type_find_attribute(value->type, c->ast->kids[2]->text) >= 0 ||
+              kiln_class_find_method(value->type, c->ast->kids[2]->text));
+  *out = kiln__ts_bool(c->e, c->ast, has);
   return NULL;
 }
 
-static kiln_status *do_print(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                             kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *do_print(const builtin_call *c, kiln_ir_value **out) {
   kiln_args args = {0};
-  KILN_TRY(kiln__ts_args(e, ast, &args));
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Print);
+  KILN_TRY(kiln__ts_args(c->e, c->ast, &args));
+  kiln_node *node = kiln__ts_node(c->e, c->ast, KILN_OP_prim_Print);
   for (int i = 0; i < args.count; i++) kiln_node_add_input(node, args.data[i].value);
-  *out = kiln__ts_none(e, ast);
+  *out = kiln__ts_none(c->e, c->ast);
   return NULL;
 }
 
@@ -328,47 +299,43 @@ kiln_status *kiln__ts_fork(kiln__script_emitter *e, const kiln_ast *ast, const k
   return NULL;
 }
 
-static kiln_status *do_fork(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                            kiln_ir_value **out) {
-  (void)hint;
-  KILN_TRY(need_args(e, ast, 1, 1));
+static kiln_status *do_fork(const builtin_call *c, kiln_ir_value **out) {
   const kiln_var *var =
-      ast->kids[1]->kind == KILN_AST_NAME ? kiln__find_var(e, ast->kids[1]->text) : NULL;
-  if (!var || !var->closure) return kiln__ts_error(e, ast, "fork needs a nested function");
-  return kiln__ts_fork(e, ast, var->closure, out);
+      c->ast->kids[1]->kind == KILN_AST_NAME ? kiln__find_var(c->e, c->ast->kids[1]->text) : NULL;
+  if (!var || !var->closure) return kiln__ts_error(c->e, c->ast, "fork needs a nested function");
+  return kiln__ts_fork(c->e, c->ast, var->closure, out);
 }
 
-static kiln_status *refuse(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *hint,
-                           kiln_ir_value **out) {
-  (void)hint;
+static kiln_status *refuse(const builtin_call *c, kiln_ir_value **out) {
   (void)out;
-  return kiln__ts_error(e, ast, "this call is not supported here");
+  return kiln__ts_error(c->e, c->ast, "this call is not supported here");
 }
 
 static const struct {
   const char *name;
-  builtin_fn emit;
+  kiln_status *(*emit)(const builtin_call *c, kiln_ir_value **out);
+  int low, high; /* how many arguments; 0: it says so itself */
 } special[] = {
-    {"int", do_int},
-    {"float", do_float},
-    {"str", do_str},
-    {"complex", do_complex},
-    {"bool", do_bool},
-    {"len", do_len},
-    {"abs", do_abs},
-    {"tuple", do_tuple},
-    {"annotate", do_annotate},
-    {"unchecked_cast", do_unchecked_cast},
-    {"uninitialized", do_uninitialized},
-    {"isinstance", do_isinstance},
-    {"getattr", do_getattr},
-    {"hasattr", do_hasattr},
-    {"print", do_print},
-    {"fork", do_fork},
-    {"awaitable", refuse},
-    {"range", refuse},
-    {"enumerate", refuse},
-    {"zip", refuse},
+    {"int", do_cast, 0, 0},
+    {"float", do_cast, 0, 0},
+    {"str", do_cast, 0, 0},
+    {"complex", do_complex, 0, 0},
+    {"bool", do_bool, 1, 1},
+    {"len", do_len, 1, 1},
+    {"abs", do_abs, 1, 1},
+    {"tuple", do_tuple, 0, 0},
+    {"annotate", do_annotate, 2, 2},
+    {"unchecked_cast", do_unchecked_cast, 2, 2},
+    {"uninitialized", do_uninitialized, 1, 1},
+    {"isinstance", do_isinstance, 2, 2},
+    {"getattr", do_getattr, 2, 3},
+    {"hasattr", do_hasattr, 2, 2},
+    {"print", do_print, 0, 0},
+    {"fork", do_fork, 1, 1},
+    {"awaitable", refuse, 0, 0},
+    {"range", refuse, 0, 0},
+    {"enumerate", refuse, 0, 0},
+    {"zip", refuse, 0, 0},
 };
 
 bool kiln__is_builtin(kiln_str name) {
@@ -385,7 +352,9 @@ kiln_status *kiln__ts_builtin(kiln__script_emitter *e, const kiln_ast *ast, kiln
                               const kiln_type *hint, kiln_sugar *out) {
   out->kind = KILN_SUGAR_VALUE;
   for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
-    if (kiln_str_is(name, special[i].name)) return special[i].emit(e, ast, hint, &out->value);
+    if (!kiln_str_is(name, special[i].name)) continue;
+    if (special[i].high) KILN_TRY(need_args(e, ast, special[i].low, special[i].high));
+    return special[i].emit(&(builtin_call){e, ast, name, hint}, &out->value);
   }
   kiln_args args = {0};
   KILN_TRY(kiln__ts_args(e, ast, &args));
