@@ -64,6 +64,8 @@ static void go_back(void *arg) {
     kiln_block_remove_output(block, kiln_block_output_count(block) - 1);
   }
   while (block->last != mark->last) kiln_node_destroy(block->last);
+  kiln_node *open = block->owner; /* it has no results before it is closed */
+  while (open && open->output_count > 0) kiln_node_remove_output(open, open->output_count - 1);
 }
 
 void kiln__builder_begin(kiln__builder_mark *mark) {

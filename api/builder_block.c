@@ -2,7 +2,7 @@
  *
  * A branch or loop is a node that stands in its block from the beginning, so that what is in it has
  * its place; its results are added when it is closed. Nothing is added before all is checked; what
- * was added when memory ran out is taken back. */
+ * was added when memory ran out the step takes back. */
 #include "api/builder.h"
 
 enum { MAX_DEPTH = 1000 }; /* of blocks: as in source */
@@ -14,16 +14,6 @@ static kiln_status *check_vars(const kiln_var *vars, int count, const kiln_var *
 
 static kiln__open_block *top(kiln_builder *b) {
   return b->open.count > 0 ? &kiln_vec_last(&b->open) : NULL;
-}
-
-static void drop_outputs(kiln_block *block) {
-  while (kiln_block_output_count(block) > 0) {
-    kiln_block_remove_output(block, kiln_block_output_count(block) - 1);
-  }
-}
-
-static void drop_results(kiln_node *node) {
-  while (node->output_count > 0) kiln_node_remove_output(node, node->output_count - 1);
 }
 
 static kiln_status *bool_value(kiln_builder *b, kiln_var var, kiln_ir_value **out_value) {
@@ -84,9 +74,6 @@ static kiln_status *begin_else(kiln_builder *b, const kiln_var *results, int cou
   b->block = top(b)->node->blocks[1];
   return NULL;
 }
-static kiln_status *try_else(kiln_builder *b, const kiln_var *results, int count) {
-  KILN__BUILDER_STEP(b, begin_else(b, results, count));
-}
 
 kiln_status *kiln_builder_else(kiln_builder *b, const kiln_var *results, int count) {
   KILN_NEEDS(b);
@@ -94,10 +81,7 @@ kiln_status *kiln_builder_else(kiln_builder *b, const kiln_var *results, int cou
   if (!open || open->is_loop || open->in_else) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "no branch is open that could have an else");
   }
-  kiln_block *block = b->block;
-  kiln_status *status = try_else(b, results, count);
-  if (status) drop_outputs(block);
-  return status;
+  KILN__BUILDER_STEP(b, begin_else(b, results, count));
 }
 
 static kiln_status *end_if(kiln_builder *b, const kiln_var *results, int count,
@@ -123,10 +107,6 @@ static kiln_status *end_if(kiln_builder *b, const kiln_var *results, int count,
   close_block(b, types, count, out_vars);
   return NULL;
 }
-static kiln_status *try_end_if(kiln_builder *b, const kiln_var *results, int count,
-                               kiln_var *out_vars) {
-  KILN__BUILDER_STEP(b, end_if(b, results, count, out_vars));
-}
 
 kiln_status *kiln_builder_end_if(kiln_builder *b, const kiln_var *results, int count,
                                  kiln_var *out_vars) {
@@ -136,13 +116,7 @@ kiln_status *kiln_builder_end_if(kiln_builder *b, const kiln_var *results, int c
   if (!open || open->is_loop || !open->in_else) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "no branch is open, or its else is missing");
   }
-  kiln_node *node = open->node;
-  kiln_status *status = try_end_if(b, results, count, out_vars);
-  if (status) {
-    drop_outputs(node->blocks[1]);
-    drop_results(node);
-  }
-  return status;
+  KILN__BUILDER_STEP(b, end_if(b, results, count, out_vars));
 }
 
 /* -- Loop -- */
@@ -212,10 +186,6 @@ static kiln_status *end_loop(kiln_builder *b, kiln_var again, const kiln_var *ne
   close_block(b, types, count, out_vars);
   return NULL;
 }
-static kiln_status *try_end_loop(kiln_builder *b, kiln_var again, const kiln_var *next, int count,
-                                 kiln_var *out_vars) {
-  KILN__BUILDER_STEP(b, end_loop(b, again, next, count, out_vars));
-}
 
 kiln_status *kiln_builder_end_loop(kiln_builder *b, kiln_var condition, const kiln_var *next,
                                    int count, kiln_var *out_vars) {
@@ -223,14 +193,7 @@ kiln_status *kiln_builder_end_loop(kiln_builder *b, kiln_var condition, const ki
   const kiln__open_block *open = top(b);
   KILN_TRY(check_vars(next, count, out_vars));
   if (!open || !open->is_loop) return KILN_ERROR(KILN_INVALID_ARGUMENT, "no loop is open");
-  kiln_node *node = open->node;
-  kiln_block *body = b->block;
-  kiln_status *status = try_end_loop(b, condition, next, count, out_vars);
-  if (status) {
-    drop_outputs(body);
-    drop_results(node);
-  }
-  return status;
+  KILN__BUILDER_STEP(b, end_loop(b, condition, next, count, out_vars));
 }
 
 /* -- Results -- */
