@@ -69,6 +69,9 @@ kiln_status *kiln__builder_constant(kiln_builder *b, kiln_ivalue v,
 /* The node of the call, appended, arguments and results filled in. */
 kiln_status *kiln__builder_call(kiln_builder *b, const char *op, kiln_arg *actuals,
                                 int count, kiln_node **out_node) KILN_MUST_USE;
+/* What a function gives that has these results: None, the one, or a tuple. */
+kiln_status *kiln__builder_join(kiln_builder *b, kiln_ir_value *const *values, int count,
+                                kiln_ir_value **out_value) KILN_MUST_USE;
 /* A value of the host as an actual: a constant. */
 kiln_status *kiln__builder_host_actual(kiln_builder *b, const kiln_value *value,
                                        kiln_arg *out_actual) KILN_MUST_USE;

@@ -198,20 +198,23 @@ kiln_status *kiln_builder_end_loop(kiln_builder *b, kiln_var condition, const ki
 
 /* -- Results -- */
 
+kiln_status *kiln__builder_join(kiln_builder *b, kiln_ir_value *const *values, int count,
+                                kiln_ir_value **out_value) {
+  if (count == 0) return kiln__builder_constant(b, kiln_none(), out_value);
+  *out_value = values[0];
+  if (count == 1) return NULL;
+  kiln_arg *items = KILN_NEW_ARRAY(b->graph->arena, kiln_arg, count);
+  kiln_node *node;
+  for (int i = 0; i < count; i++) items[i].value = values[i];
+  KILN_TRY(kiln__builder_call(b, "prim::TupleConstruct", items, count, &node));
+  *out_value = kiln_node_output(node, 0);
+  return NULL;
+}
+
 static kiln_status *give_back(kiln_builder *b, const kiln_var *vars, int count) {
   kiln_ir_value **values, *result;
   KILN_TRY(kiln__builder_values(b, vars, count, &values));
-  if (count == 1) {
-    result = values[0];
-  } else if (count == 0) {
-    KILN_TRY(kiln__builder_constant(b, kiln_none(), &result));
-  } else {
-    kiln_arg *items = KILN_NEW_ARRAY(b->graph->arena, kiln_arg, count);
-    kiln_node *node;
-    for (int i = 0; i < count; i++) items[i].value = values[i];
-    KILN_TRY(kiln__builder_call(b, "prim::TupleConstruct", items, count, &node));
-    result = kiln_node_output(node, 0);
-  }
+  KILN_TRY(kiln__builder_join(b, values, count, &result));
   kiln_graph_add_output(b->graph, result);
   b->returned = true;
   return NULL;

@@ -326,16 +326,9 @@ static kiln_schema *make_schema(kiln_builder *b, const char *qualname) {
 static kiln_status *join_outputs(kiln_builder *b) {
   int count = kiln_graph_output_count(b->graph);
   if (count == 1) return NULL;
-  kiln_arg *items = KILN_NEW_ARRAY(b->graph->arena, kiln_arg, count + 1);
-  for (int i = 0; i < count; i++) items[i].value = kiln_graph_output(b->graph, i);
-  kiln_ir_value *result;
-  if (count == 0) {
-    KILN_TRY(kiln__builder_constant(b, kiln_none(), &result));
-  } else {
-    kiln_node *node;
-    KILN_TRY(kiln__builder_call(b, "prim::TupleConstruct", items, count, &node));
-    result = kiln_node_output(node, 0);
-  }
+  kiln_ir_value **values = KILN_NEW_ARRAY(b->graph->arena, kiln_ir_value *, count + 1), *result;
+  for (int i = 0; i < count; i++) values[i] = kiln_graph_output(b->graph, i);
+  KILN_TRY(kiln__builder_join(b, values, count, &result));
   while (kiln_graph_output_count(b->graph) > 0) {
     kiln_block_remove_output(b->graph->top, kiln_graph_output_count(b->graph) - 1);
   }

@@ -157,6 +157,19 @@ static void print_cost(const inspection *in) {
   print_count(c->loops, "loops of unknown length: one round counts");
 }
 
+/* The rows, with the columns from `first` to `last` as numbers. */
+static cJSON *json_rows(const tool_rows *rows, int first, int last) {
+  cJSON *array = tool_rows_json(rows), *row = NULL;
+  cJSON_ArrayForEach(row, array) {
+    for (int i = first; i <= last; i++) {
+      const char *title = tool_rows_cell(rows, 0, i);
+      const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(row, title));
+      cJSON_ReplaceItemInObject(row, title, tool_json_int(text ? strtoll(text, NULL, 10) : 0));
+    }
+  }
+  return array;
+}
+
 static cJSON *json_cost(const inspection *in) {
   const kiln_debug_cost *c = &in->cost;
   const struct {
@@ -174,15 +187,7 @@ static cJSON *json_cost(const inspection *in) {
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     cJSON_AddItemToObject(json, numbers[i].name, tool_json_int((int64_t)numbers[i].value));
   }
-  cJSON *rows = tool_rows_json(&in->costs), *row = NULL;
-  cJSON_ArrayForEach(row, rows) {
-    for (int i = 1; i < 5; i++) {
-      const char *title = tool_rows_cell(&in->costs, 0, i);
-      const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(row, title));
-      cJSON_ReplaceItemInObject(row, title, tool_json_int(text ? strtoll(text, NULL, 10) : 0));
-    }
-  }
-  cJSON_AddItemToObject(json, "operators", rows);
+  cJSON_AddItemToObject(json, "operators", json_rows(&in->costs, 1, 4));
   return json;
 }
 
@@ -291,17 +296,6 @@ static kiln_status *print(const inspect_options *o, const inspection *in, const 
 
 /* -- JSON -- */
 
-/* The same rows, with these columns as numbers. */
-static cJSON *json_rows(const tool_rows *rows, int number_column) {
-  cJSON *array = tool_rows_json(rows), *row = NULL;
-  cJSON_ArrayForEach(row, array) {
-    const char *title = tool_rows_cell(rows, 0, number_column);
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(row, title));
-    cJSON_ReplaceItemInObject(row, title, tool_json_int(text ? strtoll(text, NULL, 10) : 0));
-  }
-  return array;
-}
-
 static cJSON *json_methods(const inspection *in) {
   cJSON *methods = cJSON_CreateArray();
   for (int i = 0; i < kiln_model_method_count(in->model); i++) {
@@ -356,10 +350,10 @@ static kiln_status *print_json(const inspect_options *o, const inspection *in) {
   cJSON_AddItemToObject(json, "methods", json_methods(in));
   cJSON_AddItemToObject(json, "extra_files", json_extras(in));
   cJSON_AddItemToObject(json, "moved", json_moved(in));
-  cJSON_AddItemToObject(json, "operators", json_rows(&in->ops, 1));
-  cJSON_AddItemToObject(json, "missing", json_rows(&in->missing, 1));
+  cJSON_AddItemToObject(json, "operators", json_rows(&in->ops, 1, 1));
+  cJSON_AddItemToObject(json, "missing", json_rows(&in->missing, 1, 1));
   cJSON_AddItemToObject(json, "errors", tool_rows_json(&in->errors));
-  cJSON_AddItemToObject(json, "tensors", json_rows(&in->weights, 4));
+  cJSON_AddItemToObject(json, "tensors", json_rows(&in->weights, 4, 4));
   if (o->cost) cJSON_AddItemToObject(json, "cost", json_cost(in));
   if (o->source) cJSON_AddItemToObject(json, "sources", tool_rows_json(&in->sources));
   if (o->functions) cJSON_AddItemToObject(json, "functions", tool_rows_json(&in->functions));
