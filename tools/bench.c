@@ -219,9 +219,7 @@ const tool_command tool_command_bench = {
     .details =
         "The first ten calls are told one by one and do not count as steady. The arguments are\n"
         "the same objects in every call. Pin the process (taskset -c 0) for figures to compare.\n",
-    .options = options_table,
-    .option_count = sizeof options_table / sizeof options_table[0],
-    .options_size = sizeof(bench_options),
+    TOOL_OPTIONS(options_table, bench_options),
     .defaults = set_defaults,
     .min_operands = 1,
     .max_operands = 1,

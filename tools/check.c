@@ -262,9 +262,7 @@ const tool_command tool_command_check = {
         "is run N times, then all sets in turn, with synchronous compilation; results are\n"
         "compared with the case's own tolerance. A case that the skips list is SKIP when it\n"
         "fails, and FAIL when it passes.\n",
-    .options = options_table,
-    .option_count = sizeof options_table / sizeof options_table[0],
-    .options_size = sizeof(check_options),
+    TOOL_OPTIONS(options_table, check_options),
     .defaults = set_defaults,
     .min_operands = 1,
     .max_operands = -1,

@@ -110,9 +110,7 @@ const tool_command tool_command_convert = {
         "Source, constants and version stay as they are, unless they are printed anew; what\n"
         "the optimiser does is never saved. IN may also be a graph as text, which becomes\n"
         "a module without attributes. OUT appears when it is complete, and may be IN.\n",
-    .options = options_table,
-    .option_count = sizeof options_table / sizeof options_table[0],
-    .options_size = sizeof(convert_options),
+    TOOL_OPTIONS(options_table, convert_options),
     .min_operands = 2,
     .max_operands = 2,
     .run = run,

@@ -454,9 +454,7 @@ const tool_command tool_command_explain = {
         "those of the plans that serve at the end. Not in them are compiling and the runs that\n"
         "recorded types: before each level of the method, and of a fallback after a guard failed,\n"
         "is compiled, it runs once (--set num_profiled_runs) and looks at what comes.\n",
-    .options = options_table,
-    .option_count = sizeof options_table / sizeof options_table[0],
-    .options_size = sizeof(explain_options),
+    TOOL_OPTIONS(options_table, explain_options),
     .defaults = set_defaults,
     .min_operands = 1,
     .max_operands = 1,

@@ -405,9 +405,7 @@ const tool_command tool_command_inspect = {
         "kiln inspect MODEL [--source] [--graph] [--functions] [--ops] [--missing] [--weights] "
         "[--cost [--inputs FILE.pt]] [--json]",
     .summary = "tell what an archive holds, without running any of it",
-    .options = options_table,
-    .option_count = sizeof options_table / sizeof options_table[0],
-    .options_size = sizeof(inspect_options),
+    TOOL_OPTIONS(options_table, inspect_options),
     .min_operands = 1,
     .max_operands = 1,
     .run = run,

@@ -54,6 +54,9 @@ typedef struct tool_command {
   int min_operands, max_operands;                                    /* -1: any number */
   int (*run)(const void *options, int count, char *const *operands); /* the exit status */
 } tool_command;
+/* Of a tool_command: its table, and the struct that the table fills. */
+#define TOOL_OPTIONS(table, type) \
+  .options = table, .option_count = sizeof(table) / sizeof *(table), .options_size = sizeof(type)
 
 /* Fills `options` and moves the operands to the front of argv. Returns -1 when the command should
  * run, else the exit status (after --help, or a complaint on stderr). */
