@@ -55,6 +55,11 @@ kiln_status *kiln__parse_expect_op(kiln_parser *p, uint32_t op, const char *name
   return kiln__parse_advance(p);
 }
 
+kiln_status *kiln__parse_expect_word(kiln_parser *p, const char *word) {
+  if (kiln__parse_at_word(p, word)) return kiln__parse_advance(p);
+  return kiln__parse_unexpected(p, kiln_arena_printf(p->arena, "'%s'", word));
+}
+
 kiln_status *kiln__parse_accept_op(kiln_parser *p, uint32_t op, bool *out_found) {
   *out_found = kiln__parse_at_op(p, op);
   return *out_found ? kiln__parse_advance(p) : NULL;
@@ -142,8 +147,7 @@ static kiln_status *parse_comprehension(kiln_parser *p, kiln_ast_kind kind, uint
   KILN_TRY(kiln__parse_enter(p));
   KILN_TRY(kiln__parse_advance(p)); /* for */
   KILN_TRY(kiln__parse_target_list(p, &target));
-  if (!kiln__parse_at_word(p, "in")) return kiln__parse_unexpected(p, "'in'");
-  KILN_TRY(kiln__parse_advance(p));
+  KILN_TRY(kiln__parse_expect_word(p, "in"));
   KILN_TRY(parse_binary(p, 0, &iterable));
   if (kiln__parse_at_word(p, "if")) {
     KILN_TRY(kiln__parse_advance(p));
@@ -160,18 +164,27 @@ static kiln_status *parse_comprehension(kiln_parser *p, kiln_ast_kind kind, uint
   return NULL;
 }
 
-/* Items up to a closing bracket; a trailing comma is allowed. */
-static kiln_status *parse_items(kiln_parser *p, uint32_t close, const char *close_name,
-                                kiln_ast_list *items, bool *out_trailing_comma) {
+/* What stands between commas, up to a closing bracket; a trailing comma is allowed. */
+static kiln_status *parse_between(kiln_parser *p, uint32_t close,
+                                  kiln_status *(*parse)(kiln_parser *p, kiln_ast **out),
+                                  kiln_ast_list *items, bool *out_trailing_comma) {
   *out_trailing_comma = false;
   while (!kiln__parse_at_op(p, close)) {
-    kiln_ast *item;
-    KILN_TRY(kiln__parse_expression(p, &item));
+    kiln_ast *item = NULL;
+    KILN_TRY(parse(p, &item));
     kiln_vec_push(p->arena, items, item);
     KILN_TRY(kiln__parse_accept_op(p, ',', out_trailing_comma));
     if (!*out_trailing_comma) break;
   }
-  return kiln__parse_expect_op(p, close, close_name);
+  return NULL;
+}
+
+/* A lone expression without a comma is itself. */
+static kiln_status *one_or_tuple(kiln_parser *p, uint32_t begin, const kiln_ast_list *items,
+                                 bool comma, kiln_ast **out) {
+  *out = items->count == 1 ? items->data[0] : NULL;
+  if (*out && !comma) return NULL;
+  return kiln__parse_make_list(p, KILN_AST_TUPLE, begin, items, out);
 }
 
 static kiln_status *parse_parenthesis(kiln_parser *p, kiln_ast **out) {
@@ -179,12 +192,9 @@ static kiln_status *parse_parenthesis(kiln_parser *p, kiln_ast **out) {
   kiln_ast_list items = {0};
   bool trailing;
   KILN_TRY(kiln__parse_advance(p));
-  KILN_TRY(parse_items(p, ')', "')'", &items, &trailing));
-  if (items.count == 1 && !trailing) {
-    *out = items.data[0];
-    return NULL;
-  }
-  return kiln__parse_make_list(p, KILN_AST_TUPLE, begin, &items, out);
+  KILN_TRY(parse_between(p, ')', kiln__parse_expression, &items, &trailing));
+  KILN_TRY(kiln__parse_expect_op(p, ')', "')'"));
+  return one_or_tuple(p, begin, &items, trailing, out);
 }
 
 static kiln_status *parse_list(kiln_parser *p, kiln_ast **out) {
@@ -206,7 +216,8 @@ static kiln_status *parse_list(kiln_parser *p, kiln_ast **out) {
     if (!comma && !kiln__parse_at_op(p, ']')) return kiln__parse_unexpected(p, "',' or ']'");
   }
   bool trailing;
-  KILN_TRY(parse_items(p, ']', "']'", &items, &trailing));
+  KILN_TRY(parse_between(p, ']', kiln__parse_expression, &items, &trailing));
+  KILN_TRY(kiln__parse_expect_op(p, ']', "']'"));
   return kiln__parse_make_list(p, KILN_AST_LIST, begin, &items, out);
 }
 
@@ -332,14 +343,8 @@ static kiln_status *parse_call(kiln_parser *p, kiln_ast *callee, kiln_ast **out)
   kiln_ast_list items = {0};
   kiln_vec_push(p->arena, &items, callee);
   KILN_TRY(kiln__parse_advance(p));
-  while (!kiln__parse_at_op(p, ')')) {
-    kiln_ast *argument = NULL;
-    KILN_TRY(parse_argument(p, &argument));
-    kiln_vec_push(p->arena, &items, argument);
-    bool comma;
-    KILN_TRY(kiln__parse_accept_op(p, ',', &comma));
-    if (!comma) break;
-  }
+  bool trailing;
+  KILN_TRY(parse_between(p, ')', parse_argument, &items, &trailing));
   KILN_TRY(kiln__parse_expect_op(p, ')', "')'"));
   return kiln__parse_make_list(p, KILN_AST_CALL, callee->begin, &items, out);
 }
@@ -372,14 +377,8 @@ static kiln_status *parse_index(kiln_parser *p, kiln_ast *object, kiln_ast **out
   kiln_ast_list items = {0};
   kiln_vec_push(p->arena, &items, object);
   KILN_TRY(kiln__parse_advance(p));
-  bool comma = false;
-  while (!kiln__parse_at_op(p, ']')) {
-    kiln_ast *subscript = NULL;
-    KILN_TRY(parse_subscript(p, &subscript));
-    kiln_vec_push(p->arena, &items, subscript);
-    KILN_TRY(kiln__parse_accept_op(p, ',', &comma));
-    if (!comma) break;
-  }
+  bool trailing;
+  KILN_TRY(parse_between(p, ']', parse_subscript, &items, &trailing));
   if (items.count == 1) return kiln__parse_unexpected(p, "a subscript");
   KILN_TRY(kiln__parse_expect_op(p, ']', "']'"));
   return kiln__parse_make_list(p, KILN_AST_INDEX, object->begin, &items, out);
@@ -593,8 +592,7 @@ kiln_status *kiln__parse_expression(kiln_parser *p, kiln_ast **out) {
     kiln_ast *node = kiln__parse_make(p, KILN_AST_TERNARY, value->begin, 3);
     KILN_TRY(kiln__parse_advance(p));
     KILN_TRY(parse_binary(p, LEVEL_OR, &node->kids[0]));
-    if (!kiln__parse_at_word(p, "else")) return kiln__parse_unexpected(p, "'else'");
-    KILN_TRY(kiln__parse_advance(p));
+    KILN_TRY(kiln__parse_expect_word(p, "else"));
     node->kids[1] = value;
     KILN_TRY(kiln__parse_expression(p, &node->kids[2]));
     KILN_TRY(kiln__parse_finish(p, node, &value));
@@ -617,11 +615,7 @@ kiln_status *kiln__parse_expression_list(kiln_parser *p, kiln_ast **out) {
     /* A trailing comma ends the list. */
   } while (comma && p->token.kind != KILN_TOKEN_NEWLINE && p->token.kind != KILN_TOKEN_END &&
            !kiln__parse_at_op(p, '='));
-  if (items.count == 1 && !comma) {
-    *out = items.data[0];
-    return NULL;
-  }
-  return kiln__parse_make_list(p, KILN_AST_TUPLE, begin, &items, out);
+  return one_or_tuple(p, begin, &items, comma, out);
 }
 
 /* Targets of a for: names, perhaps several or in brackets; `in` ends them. */
@@ -635,11 +629,7 @@ kiln_status *kiln__parse_target_list(kiln_parser *p, kiln_ast **out) {
     kiln_vec_push(p->arena, &items, item);
     KILN_TRY(kiln__parse_accept_op(p, ',', &comma));
   } while (comma && !kiln__parse_at_word(p, "in"));
-  if (items.count == 1 && !comma) {
-    *out = items.data[0];
-    return NULL;
-  }
-  return kiln__parse_make_list(p, KILN_AST_TUPLE, begin, &items, out);
+  return one_or_tuple(p, begin, &items, comma, out);
 }
 
 kiln_status *kiln_ast_parse_expression(kiln_arena *arena, const kiln_source *source,

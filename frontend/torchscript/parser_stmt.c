@@ -64,8 +64,7 @@ static kiln_status *parse_for(kiln_parser *p, kiln_ast **out) {
   kiln_ast *node = kiln__parse_make(p, KILN_AST_FOR, p->token.begin, 3);
   KILN_TRY(kiln__parse_advance(p));
   KILN_TRY(kiln__parse_target_list(p, &node->kids[0]));
-  if (!kiln__parse_at_word(p, "in")) return kiln__parse_unexpected(p, "'in'");
-  KILN_TRY(kiln__parse_advance(p));
+  KILN_TRY(kiln__parse_expect_word(p, "in"));
   KILN_TRY(kiln__parse_expression_list(p, &node->kids[1]));
   KILN_TRY(parse_suite(p, &node->kids[2]));
   return kiln__parse_finish(p, node, out);

@@ -487,6 +487,18 @@ static kiln_status *print_exit(kiln_body *b, const kiln_node *node, int outer) {
   return NULL;
 }
 
+/* The graph's nodes, and its one result. */
+static kiln_status *print_to_return(kiln_body *b, const kiln_graph *graph) {
+  KILN_TRY(print_block(b, graph->top));
+  take_operands(b, graph->top->ret, 0);
+  flush(b, 0);
+  begin_line(b);
+  kiln_text_puts(b->text, "return ");
+  KILN_TRY(kiln__print_operand(b, b->text, kiln_graph_output(graph, 0)));
+  end_line(b);
+  return NULL;
+}
+
 /* -- Fork -- */
 
 static kiln_status *print_fork(kiln_body *b, const kiln_node *node) {
@@ -508,13 +520,7 @@ static kiln_status *print_fork(kiln_body *b, const kiln_node *node) {
     KILN_TRY(kiln__print_operand(b, &text, kiln_node_input(node, i)));
     set_name(b, kiln_graph_input(graph, i), text.data);
   }
-  KILN_TRY(print_block(b, graph->top));
-  take_operands(b, graph->top->ret, 0);
-  flush(b, 0);
-  begin_line(b);
-  kiln_text_puts(b->text, "return ");
-  KILN_TRY(kiln__print_operand(b, b->text, kiln_graph_output(graph, 0)));
-  end_line(b);
+  KILN_TRY(print_to_return(b, graph));
   b->indent--;
   b->graph = outer;
   begin_line(b);
@@ -562,12 +568,5 @@ kiln_status *kiln__print_body(kiln_body *b) {
   if (kiln_graph_output_count(graph) != 1 || kiln_graph_input_count(graph) != schema->arg_count) {
     return KILN_ERROR(KILN_UNSUPPORTED, "a graph of other arguments or results than its function");
   }
-  KILN_TRY(print_block(b, graph->top));
-  take_operands(b, graph->top->ret, 0);
-  flush(b, 0);
-  begin_line(b);
-  kiln_text_puts(b->text, "return ");
-  KILN_TRY(kiln__print_operand(b, b->text, kiln_graph_output(graph, 0)));
-  end_line(b);
-  return NULL;
+  return print_to_return(b, graph);
 }
