@@ -256,4 +256,14 @@ kiln_status *kiln_tensor_item_c128(const kiln_tensor *t, double *out_re,
                                    double *out_im) KILN_MUST_USE;
 kiln_status *kiln_tensor_item_i64(const kiln_tensor *t, int64_t *out_value) KILN_MUST_USE;
 
+/* An element where it lies; 0, and nothing put, where its dtype is a quantised one or none. */
+bool kiln_dtype_has_elements(kiln_dtype dtype);
+/* The real part; the imaginary one, where out_im is not NULL. */
+double kiln_element_f64(kiln_dtype dtype, const void *at, double *out_im);
+/* Truncated; what int64 cannot hold is INT64_MIN. */
+int64_t kiln_element_i64(kiln_dtype dtype, const void *at);
+/* Whole numbers wrap to the width of a whole dtype. */
+void kiln_element_put_i64(kiln_dtype dtype, int64_t value, void *to);
+void kiln_element_put_c128(kiln_dtype dtype, double re, double im, void *to);
+
 #endif

@@ -419,13 +419,34 @@ kiln_status *kiln_tensor_item_c128(const kiln_tensor *t, double *out_re, double 
   return NULL;
 }
 
-bool kiln__can_load_f64(kiln_dtype dtype) { return loaders[(unsigned)dtype & 31].load != NULL; }
+bool kiln_dtype_has_elements(kiln_dtype dtype) {
+  return loaders[(unsigned)dtype & 31].load != NULL;
+}
 
-double kiln__load_f64(kiln_dtype dtype, const void *data) {
+double kiln_element_f64(kiln_dtype dtype, const void *at, double *out_im) {
   wide_value v = {0};
-  if (!kiln__can_load_f64(dtype)) return 0;
-  loaders[dtype].load((const char *)data, 0, 1, &v);
-  return wide_to_complex(loaders[dtype].kind, &v).re;
+  pair64 number = {0, 0};
+  if (kiln_dtype_has_elements(dtype)) {
+    loaders[dtype].load((const char *)at, 0, 1, &v);
+    number = wide_to_complex(loaders[dtype].kind, &v);
+  }
+  if (out_im) *out_im = number.im;
+  return number.re;
+}
+int64_t kiln_element_i64(kiln_dtype dtype, const void *at) {
+  wide_value v = {0};
+  if (!kiln_dtype_has_elements(dtype)) return 0;
+  loaders[dtype].load((const char *)at, 0, 1, &v);
+  const wide_kind kind = loaders[dtype].kind;
+  return kind == WIDE_I64 || kind == WIDE_U64 ? v.i64 : to_i64(wide_to_complex(kind, &v).re);
+}
+void kiln_element_put_i64(kiln_dtype dtype, int64_t value, void *to) {
+  const store_fn store = storers[(unsigned)dtype & 31][WIDE_I64];
+  if (store) store(to, (int64_t)kiln_dtype_bytes(dtype), 1, &value);
+}
+void kiln_element_put_c128(kiln_dtype dtype, double re, double im, void *to) {
+  const store_fn store = storers[(unsigned)dtype & 31][WIDE_C128];
+  if (store) store(to, (int64_t)kiln_dtype_bytes(dtype), 1, &(pair64){re, im});
 }
 
 kiln_status *kiln_tensor_item_f64(const kiln_tensor *t, double *out_value) {

@@ -28,9 +28,6 @@ static inline bool kiln__storage_is_inline(const kiln_storage *s) {
 /* When the last reference is gone. */
 void kiln__storage_destroy(kiln_storage *s, kiln_cache *cache);
 
-/* The element at `data` as a double (real part); 0 for dtypes that it cannot load. */
-double kiln__load_f64(kiln_dtype dtype, const void *data);
-bool kiln__can_load_f64(kiln_dtype dtype);
 /* snprintf(fmt, width, precision, value) with a dot whatever the locale. */
 void kiln__text_number(kiln_text *text, const char *fmt, int width, int precision, double value)
     __attribute__((format(printf, 2, 0)));

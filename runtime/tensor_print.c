@@ -32,7 +32,8 @@ typedef struct matrix {
 static double element(const printer *p, const matrix *m, int64_t row, int64_t column) {
   int64_t at = m->offset + row * m->row_stride + column * m->column_stride;
   const char *data = (const char *)kiln_tensor_data(p->t);
-  return kiln__load_f64(kiln_tensor_dtype(p->t), data + at * (int64_t)kiln_tensor_item_size(p->t));
+  return kiln_element_f64(kiln_tensor_dtype(p->t), data + at * (int64_t)kiln_tensor_item_size(p->t),
+                          NULL);
 }
 
 void kiln__text_number(kiln_text *text, const char *fmt, int width, int precision, double value) {
@@ -242,7 +243,7 @@ void kiln_tensor_print(kiln_text *text, const kiln_tensor *t) {
   }
   printer p = {text, t, GENERAL, 6};
   bool quantized = kiln_dtype_category_of(kiln_tensor_dtype(t)) == KILN_CATEGORY_OTHER &&
-                   !kiln__can_load_f64(kiln_tensor_dtype(t));
+                   !kiln_dtype_has_elements(kiln_tensor_dtype(t));
   if (t->numel > 0 && !quantized) print_elements(&p);
   kiln_text_printf(text, "[ CPU%sType{", kiln_dtype_ir_name(kiln_tensor_dtype(t)));
   put_sizes(text, t, ",");

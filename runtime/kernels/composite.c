@@ -123,16 +123,10 @@ kiln_tensor *kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype 
 /* -- Arguments -- */
 
 kiln_ivalue kiln__composite_ints(kiln__composite *r, int count, const int64_t *ints) {
-  kiln_list *list;
-  if (r->status ||
-      !kiln__composite_ok(r, kiln__new_list(r->call, KILN_TYPE_INT, count ? count : 1, &list))) {
-    return kiln_none();
-  }
-  if (!keep(r, kiln_of_box(list))) return kiln_none();
-  for (int i = 0; i < count; i++) {
-    if (!kiln__composite_ok(r, kiln_list_push(list, kiln_int(ints[i])))) break;
-  }
-  return kiln_of_box(list);
+  kiln_ivalue list = kiln_none();
+  if (r->status) return list;
+  (void)kiln__composite_ok(r, kiln__give_ints(r->call, count, ints, &list));
+  return list.tag != KILN_TAG_NONE && keep(r, list) ? list : kiln_none();
 }
 kiln_ivalue kiln__composite_tensors(kiln__composite *r, int64_t count,
                                     kiln_tensor *const *tensors) {

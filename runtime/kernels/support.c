@@ -6,6 +6,7 @@
 
 #include "runtime/half.h"
 #include "runtime/kernels/pointwise/iter.h"
+#include "runtime/quant.h"
 
 void kiln__zero(void *to, size_t bytes) {
   enum { BLOCK = 1 << 20 };
@@ -46,52 +47,16 @@ int64_t kiln__number_i64(kiln_number number) {
   return number.f >= -0x1p63 && number.f < 0x1p63 ? (int64_t)number.f : INT64_MIN;
 }
 
+/* Quantised elements are integers. */
+static kiln_dtype element_dtype(kiln_dtype dtype) {
+  return kiln_dtype_is_quant(dtype) ? kiln_quant_integers(dtype) : dtype;
+}
 void kiln__number_store(kiln_number number, kiln_dtype dtype, void *to) {
-#define PUT(T, value)             \
-  do {                            \
-    T put = (T)(value);           \
-    memcpy(to, &put, sizeof put); \
-  } while (0)
-  int64_t i = kiln__number_i64(number);
-  switch (dtype) {
-    case KILN_DTYPE_BOOL: PUT(uint8_t, number.f != 0 || number.im != 0); break;
-    case KILN_DTYPE_U8:
-    case KILN_DTYPE_QU8: PUT(uint8_t, i); break;
-    case KILN_DTYPE_I8:
-    case KILN_DTYPE_QI8: PUT(int8_t, i); break;
-    case KILN_DTYPE_I16: PUT(int16_t, i); break;
-    case KILN_DTYPE_U16: PUT(uint16_t, i); break;
-    case KILN_DTYPE_I32:
-    case KILN_DTYPE_QI32: PUT(int32_t, i); break;
-    case KILN_DTYPE_U32: PUT(uint32_t, i); break;
-    case KILN_DTYPE_I64:
-    case KILN_DTYPE_U64: PUT(int64_t, i); break;
-    case KILN_DTYPE_F16: PUT(uint16_t, kiln_float_to_half((float)number.f)); break;
-    case KILN_DTYPE_BF16: PUT(uint16_t, kiln_float_to_bf16((float)number.f)); break;
-    case KILN_DTYPE_F8E5M2: PUT(uint8_t, kiln_float_to_f8e5m2((float)number.f)); break;
-    case KILN_DTYPE_F8E4M3: PUT(uint8_t, kiln_float_to_f8e4m3((float)number.f)); break;
-    case KILN_DTYPE_F32: PUT(float, number.f); break;
-    case KILN_DTYPE_F64: PUT(double, number.f); break;
-    case KILN_DTYPE_C32: {
-      uint16_t pair[2] = {kiln_float_to_half((float)number.f),
-                          kiln_float_to_half((float)number.im)};
-      memcpy(to, pair, sizeof pair);
-      break;
-    }
-    case KILN_DTYPE_C64: {
-      float pair[2] = {(float)number.f, (float)number.im};
-      memcpy(to, pair, sizeof pair);
-      break;
-    }
-    case KILN_DTYPE_C128: {
-      double pair[2] = {number.f, number.im};
-      memcpy(to, pair, sizeof pair);
-      break;
-    }
-    case KILN_DTYPE_NONE:
-    case KILN_DTYPE__COUNT: break; /* no dtype has been added that is not above */
-  }
-#undef PUT
+  dtype = element_dtype(dtype);
+  if (kiln_dtype_is_int(dtype, false))
+    kiln_element_put_i64(dtype, kiln__number_i64(number), to);
+  else
+    kiln_element_put_c128(dtype, number.f, number.im, to);
 }
 
 /* -- Arguments -- */
@@ -247,8 +212,7 @@ kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, i
     return NULL;
   }
   KILN_TRY(kiln_call_tensor(call, dtype, rank, sizes, out_tensor));
-  kiln__give(out, *out_tensor);
-  return NULL;
+  return kiln__give(out, *out_tensor);
 }
 
 static kiln_status *copy_result(kiln_call *call, kiln_tensor *dest, kiln_tensor *value) {
@@ -263,8 +227,7 @@ static kiln_status *copy_result(kiln_call *call, kiln_tensor *dest, kiln_tensor 
 kiln_status *kiln__finish(kiln_call *call, kiln_ivalue *out, kiln_tensor *value) {
   kiln_tensor *dest = kiln__dest(out);
   if (!dest) {
-    kiln__give(out, value);
-    return NULL;
+    return kiln__give(out, value);
   }
   kiln_status *status = value == dest ? NULL : copy_result(call, dest, value);
   kiln_tensor_release_to(&call->cache, value);
@@ -300,56 +263,37 @@ int64_t kiln__offset_of(int rank, const int64_t *sizes, const int64_t *strides, 
   return offset;
 }
 
-static int64_t whole_number(kiln_dtype dtype, const void *at) {
-  switch (dtype) {
-    case KILN_DTYPE_BOOL: return *(const uint8_t *)at != 0;
-    case KILN_DTYPE_U8:
-    case KILN_DTYPE_QU8: return *(const uint8_t *)at;
-    case KILN_DTYPE_I8:
-    case KILN_DTYPE_QI8: return *(const int8_t *)at;
-    case KILN_DTYPE_I16: return *(const int16_t *)at;
-    case KILN_DTYPE_U16: return *(const uint16_t *)at;
-    case KILN_DTYPE_I32:
-    case KILN_DTYPE_QI32: return *(const int32_t *)at;
-    case KILN_DTYPE_U32: return *(const uint32_t *)at;
-    case KILN_DTYPE_I64:
-    case KILN_DTYPE_U64: return *(const int64_t *)at;
-    default: return 0;
-  }
+static const char *element_at(const kiln_tensor *t, int64_t index) {
+  return (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
 }
-
-/* The real part of an element; false where its dtype is one of whole numbers. */
-static bool real_number(kiln_dtype dtype, const void *at, double *out) {
-  switch (dtype) {
-    case KILN_DTYPE_C64:
-    case KILN_DTYPE_F32: *out = (double)*(const float *)at; return true;
-    case KILN_DTYPE_C128:
-    case KILN_DTYPE_F64: *out = *(const double *)at; return true;
-    case KILN_DTYPE_C32:
-    case KILN_DTYPE_F16: *out = (double)kiln_half_to_float(*(const uint16_t *)at); return true;
-    case KILN_DTYPE_BF16: *out = (double)kiln_bf16_to_float(*(const uint16_t *)at); return true;
-    case KILN_DTYPE_F8E5M2: *out = (double)kiln_f8e5m2_to_float(*(const uint8_t *)at); return true;
-    case KILN_DTYPE_F8E4M3: *out = (double)kiln_f8e4m3_to_float(*(const uint8_t *)at); return true;
-    default: return false;
-  }
-}
-
 double kiln__element_f64(const kiln_tensor *t, int64_t index) {
   if (kiln_tensor_is_undefined(t)) return 0;
-  const char *at = (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
-  double real;
-  if (real_number(kiln_tensor_dtype(t), at, &real)) return real;
-  return (double)whole_number(kiln_tensor_dtype(t), at);
+  return kiln_element_f64(element_dtype(kiln_tensor_dtype(t)), element_at(t, index), NULL);
 }
-
 int64_t kiln__element_i64(const kiln_tensor *t, int64_t index) {
   if (kiln_tensor_is_undefined(t)) return 0;
-  const char *at = (const char *)kiln_tensor_data(t) + (size_t)index * kiln_tensor_item_size(t);
-  double real;
-  if (real_number(kiln_tensor_dtype(t), at, &real)) {
-    return kiln__number_i64(kiln__number_float(real));
-  }
-  return whole_number(kiln_tensor_dtype(t), at);
+  return kiln_element_i64(element_dtype(kiln_tensor_dtype(t)), element_at(t, index));
+}
+kiln_status *kiln__element(kiln_call *call, const kiln_tensor *t, int64_t index, kiln_ivalue *out) {
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  double im;
+  if (dtype == KILN_DTYPE_BOOL) return kiln__give_bool(out, kiln__element_i64(t, index) != 0);
+  if (kiln_dtype_is_int(dtype, false)) return kiln__give_int(out, kiln__element_i64(t, index));
+  if (!kiln_dtype_is_complex(dtype)) return kiln__give_float(out, kiln__element_f64(t, index));
+  const double re = kiln_element_f64(dtype, element_at(t, index), &im);
+  return kiln__give_complex(call, re, im, out);
+}
+kiln_status *kiln__give_complex(kiln_call *call, double re, double im, kiln_ivalue *out) {
+  kiln_complex *z;
+  KILN_TRY(kiln_complex_create(call->env->mem, re, im, &z));
+  return kiln__give_value(out, kiln_of_box(z));
+}
+kiln_status *kiln__give_ints(kiln_call *call, int count, const int64_t *ints, kiln_ivalue *out) {
+  kiln_list *list;
+  KILN_TRY(kiln__new_list(call, KILN_TYPE_INT, count ? count : 1, &list));
+  *out = kiln_of_box(list);
+  for (int i = 0; i < count; i++) KILN_TRY(kiln_list_push(list, kiln_int(ints[i])));
+  return NULL;
 }
 
 kiln_status *kiln__new_list(kiln_call *call, kiln_type_kind elem, int64_t reserve,

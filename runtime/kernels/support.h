@@ -80,8 +80,28 @@ static inline bool kiln__is_complex(const kiln_tensor *t) {
 static inline kiln_tensor *kiln__dest(const kiln_ivalue *out) {
   return out->tag == KILN_TAG_TENSOR ? out->u.tensor : NULL;
 }
-static inline void kiln__give(kiln_ivalue *out, kiln_tensor *t) { *out = kiln_of_tensor(t); }
-static inline void kiln__give_int(kiln_ivalue *out, int64_t i) { *out = kiln_int(i); }
+/* Results, taken. That cannot fail: the status is NULL, so that a kernel can end with it. */
+static inline kiln_status *kiln__give_value(kiln_ivalue *out, kiln_ivalue v) {
+  *out = v;
+  return NULL;
+}
+static inline kiln_status *kiln__give(kiln_ivalue *out, kiln_tensor *t) {
+  return kiln__give_value(out, kiln_of_tensor(t));
+}
+static inline kiln_status *kiln__give_int(kiln_ivalue *out, int64_t i) {
+  return kiln__give_value(out, kiln_int(i));
+}
+static inline kiln_status *kiln__give_float(kiln_ivalue *out, double f) {
+  return kiln__give_value(out, kiln_float(f));
+}
+static inline kiln_status *kiln__give_bool(kiln_ivalue *out, bool b) {
+  return kiln__give_value(out, kiln_bool(b));
+}
+kiln_status *kiln__give_complex(kiln_call *call, double re, double im,
+                                kiln_ivalue *out) KILN_MUST_USE;
+/* A new int[]. */
+kiln_status *kiln__give_ints(kiln_call *call, int count, const int64_t *ints,
+                             kiln_ivalue *out) KILN_MUST_USE;
 /* The tensor to write a result of these sizes to: the destination, resized and its dtype checked,
  * or a new contiguous one, put into *out. */
 kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, int rank,
@@ -97,6 +117,9 @@ kiln_status *kiln__as_dtype(kiln_call *call, kiln_tensor *t, kiln_dtype dtype,
  */
 double kiln__element_f64(const kiln_tensor *t, int64_t index);
 int64_t kiln__element_i64(const kiln_tensor *t, int64_t index);
+/* The same as TorchScript's number of the tensor's kind. */
+kiln_status *kiln__element(kiln_call *call, const kiln_tensor *t, int64_t index,
+                           kiln_ivalue *out) KILN_MUST_USE;
 /* Row-major walk: the offset in elements of linear index `i` under sizes and strides. */
 int64_t kiln__offset_of(int rank, const int64_t *sizes, const int64_t *strides, int64_t i);
 

@@ -51,8 +51,7 @@ static kiln_status *to(kiln_call *call, kiln_tensor *t, kiln_ivalue device, kiln
                        bool copy, int64_t format, kiln_ivalue *out) {
   KILN_TRY(kiln__check_device(device));
   if (!copy && dtype == kiln_tensor_dtype(t) && has_format(t, format)) {
-    kiln__give(out, kiln_tensor_retain(t));
-    return NULL;
+    return kiln__give(out, kiln_tensor_retain(t));
   }
   return copy_as(call, t, dtype, format, out);
 }
@@ -111,61 +110,33 @@ KILN_KERNEL(clone) {
 KILN_KERNEL(detach) {
   kiln_tensor *view;
   KILN_TRY(kiln_tensor_alias(&call->cache, SELF, &view));
-  kiln__give(outs, view);
-  return NULL;
+  return kiln__give(outs, view);
 }
 
 /* -- Properties -- */
 
 KILN_KERNEL(size) {
-  kiln_tensor *t = SELF;
-  kiln_list *list;
-  KILN_TRY(kiln__new_list(call, KILN_TYPE_INT, kiln_tensor_rank(t), &list));
-  *outs = kiln_of_box(list);
-  for (int i = 0; i < kiln_tensor_rank(t); i++) {
-    KILN_TRY(kiln_list_push(list, kiln_int(kiln_tensor_sizes(t)[i])));
-  }
-  return NULL;
+  return kiln__give_ints(call, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), outs);
 }
-KILN_KERNEL(size_int) {
+KILN_KERNEL(stride) {
+  return kiln__give_ints(call, kiln_tensor_rank(SELF), kiln_tensor_strides(SELF), outs);
+}
+/* self, dim: that one's of the sizes or strides. */
+static kiln_status *of_dim(const kiln_ivalue *args, const int64_t *of_all, kiln_ivalue *out) {
   int dim, rank = kiln_tensor_rank(SELF);
   if (rank == 0) {
     return KILN_OP_FAIL("dimension specified as %lld but tensor has no dimensions",
                         (long long)kiln_arg_int(args, 1));
   }
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
-  *outs = kiln_int(kiln_tensor_sizes(SELF)[dim]);
-  return NULL;
+  return kiln__give_int(out, of_all[dim]);
 }
-KILN_KERNEL(stride) {
-  kiln_tensor *t = SELF;
-  kiln_list *list;
-  KILN_TRY(kiln__new_list(call, KILN_TYPE_INT, kiln_tensor_rank(t), &list));
-  *outs = kiln_of_box(list);
-  for (int i = 0; i < kiln_tensor_rank(t); i++) {
-    KILN_TRY(kiln_list_push(list, kiln_int(kiln_tensor_strides(t)[i])));
-  }
-  return NULL;
-}
-KILN_KERNEL(stride_int) {
-  int dim, rank = kiln_tensor_rank(SELF);
-  if (rank == 0)
-    return KILN_OP_FAIL("dimension specified as %lld but tensor has no dimensions",
-                        (long long)kiln_arg_int(args, 1));
-  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
-  *outs = kiln_int(kiln_tensor_strides(SELF)[dim]);
-  return NULL;
-}
+KILN_KERNEL(size_int) { return of_dim(args, kiln_tensor_sizes(SELF), outs); }
+KILN_KERNEL(stride_int) { return of_dim(args, kiln_tensor_strides(SELF), outs); }
 #define INT_PROPERTY(name, expr) \
-  KILN_KERNEL(name) {            \
-    *outs = kiln_int(expr);      \
-    return NULL;                 \
-  }
+  KILN_KERNEL(name) { return kiln__give_int(outs, expr); }
 #define BOOL_PROPERTY(name, expr) \
-  KILN_KERNEL(name) {             \
-    *outs = kiln_bool(expr);      \
-    return NULL;                  \
-  }
+  KILN_KERNEL(name) { return kiln__give_bool(outs, expr); }
 INT_PROPERTY(dim, kiln_tensor_rank(SELF))
 INT_PROPERTY(numel, SELF->numel)
 INT_PROPERTY(storage_offset, SELF->offset)
@@ -190,18 +161,15 @@ BOOL_PROPERTY(is_same_size,
                          sizeof(int64_t) * (size_t)kiln_tensor_rank(SELF)) == 0)
 KILN_KERNEL(device) {
   kiln_device_id device = kiln_tensor_device(SELF);
-  *outs = kiln_device_value(device);
-  return NULL;
+  return kiln__give_value(outs, kiln_device_value(device));
 }
 KILN_KERNEL(get_device) {
   const bool cpu = SELF->key.f.device_kind == KILN_DEVICE_CPU;
-  *outs = kiln_int(cpu ? -1 : SELF->key.f.device_index);
-  return NULL;
+  return kiln__give_int(outs, cpu ? -1 : SELF->key.f.device_index);
 }
 KILN_KERNEL(len_tensor) {
   if (kiln_tensor_rank(SELF) == 0) return KILN_OP_FAIL("len() of a 0-d tensor");
-  *outs = kiln_int(kiln_tensor_sizes(SELF)[0]);
-  return NULL;
+  return kiln__give_int(outs, kiln_tensor_sizes(SELF)[0]);
 }
 KILN_KERNEL(requires_grad_) {
   kiln_tensor *t = SELF;
@@ -211,37 +179,19 @@ KILN_KERNEL(requires_grad_) {
     return KILN_OP_FAIL("only Tensors of floating point dtype can require gradients");
   }
   t->key.f.requires_grad = on;
-  kiln__give(outs, kiln_tensor_retain(t));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(t));
 }
 KILN_KERNEL(result_type) {
   kiln_pw pw = {.in_count = 2};
   pw.in[0] = kiln_pw_arg_of(args[0]);
   pw.in[1] = kiln_pw_arg_of(args[1]);
-  *outs = kiln_int(kiln_pw_promote(&pw, 0));
-  return NULL;
+  return kiln__give_int(outs, kiln_pw_promote(&pw, 0));
 }
 /* The tensor's single element as a number. */
 static kiln_status *item(kiln_tensor *t, kiln_call *call, kiln_ivalue *out) {
-  if (t->numel != 1) {
-    return KILN_OP_FAIL("a Tensor with %lld elements cannot be converted to Scalar",
-                        (long long)t->numel);
-  }
-  kiln_dtype dtype = kiln_tensor_dtype(t);
-  if (dtype == KILN_DTYPE_BOOL)
-    *out = kiln_bool(kiln__element_i64(t, 0) != 0);
-  else if (kiln_dtype_is_int(dtype, false))
-    *out = kiln_int(kiln__element_i64(t, 0));
-  else if (kiln_dtype_is_complex(dtype)) {
-    double pair[2] = {0, 0};
-    call->dispatch->load[dtype][KILN_CTYPE_C128]((char *)pair, 0, kiln_tensor_data(t), 0, 1);
-    kiln_complex *z;
-    KILN_TRY(kiln_complex_create(call->env->mem, pair[0], pair[1], &z));
-    *out = kiln_of_box(z);
-  } else {
-    *out = kiln_float(kiln__element_f64(t, 0));
-  }
-  return NULL;
+  if (t->numel == 1) return kiln__element(call, t, 0, out);
+  return KILN_OP_FAIL("a Tensor with %lld elements cannot be converted to Scalar",
+                      (long long)t->numel);
 }
 KILN_KERNEL(item) { return item(SELF, call, outs); }
 
@@ -262,13 +212,11 @@ KILN_KERNEL(IntImplicit) {
     return KILN_OP_FAIL("Cannot input a tensor of type %s as an integral argument",
                         kiln_dtype_ir_name(kiln_tensor_dtype(SELF)));
   }
-  *outs = kiln_int(kiln__element_i64(SELF, 0));
-  return NULL;
+  return kiln__give_int(outs, kiln__element_i64(SELF, 0));
 }
 KILN_KERNEL(FloatImplicit) {
   KILN_TRY(check_implicit(SELF));
-  *outs = kiln_float(kiln__element_f64(SELF, 0));
-  return NULL;
+  return kiln__give_float(outs, kiln__element_f64(SELF, 0));
 }
 KILN_KERNEL(ScalarImplicit) {
   KILN_TRY(check_implicit(SELF));
@@ -283,14 +231,12 @@ KILN_KERNEL(Int_tensor) {
     KILN_TRY(kiln_tensor_item_f64(SELF, &f));
     i = kiln__number_i64(kiln__number_float(f));
   }
-  *outs = kiln_int(i);
-  return NULL;
+  return kiln__give_int(outs, i);
 }
 KILN_KERNEL(Float_tensor) {
   double f;
   KILN_TRY(kiln_tensor_item_f64(SELF, &f));
-  *outs = kiln_float(f);
-  return NULL;
+  return kiln__give_float(outs, f);
 }
 KILN_KERNEL(Bool_tensor) {
   kiln_tensor *t = SELF;
@@ -300,7 +246,7 @@ KILN_KERNEL(Bool_tensor) {
   if (t->numel > 1) {
     return KILN_OP_FAIL("Boolean value of Tensor with more than one value is ambiguous");
   }
-  *outs = kiln_bool(kiln_dtype_is_int(kiln_tensor_dtype(t), true) ? kiln__element_i64(t, 0) != 0
-                                                                  : kiln__element_f64(t, 0) != 0);
-  return NULL;
+  return kiln__give_bool(outs, kiln_dtype_is_int(kiln_tensor_dtype(t), true)
+                                   ? kiln__element_i64(t, 0) != 0
+                                   : kiln__element_f64(t, 0) != 0);
 }

@@ -447,8 +447,7 @@ KILN_KERNEL(as_tensor) {
   kiln_tensor *t = kiln_arg_tensor(args, 0), *to;
   kiln_dtype dtype = kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(t));
   if (dtype == kiln_tensor_dtype(t)) {
-    kiln__give(outs, kiln_tensor_retain(t));
-    return NULL;
+    return kiln__give(outs, kiln_tensor_retain(t));
   }
   KILN_TRY(kiln_call_tensor(call, dtype, kiln_tensor_rank(t), kiln_tensor_sizes(t), &to));
   kiln__give(outs, to);

@@ -38,17 +38,10 @@ KILN_KERNEL(is_nonzero) {
   }
   double re, im;
   KILN_TRY(kiln_tensor_item_c128(SELF, &re, &im));
-  *outs = kiln_bool(re != 0 || im != 0);
-  return NULL;
+  return kiln__give_bool(outs, re != 0 || im != 0);
 }
 
 /* -- Written in place -- */
 
-KILN_KERNEL(give_self) {
-  kiln__give(outs, kiln_tensor_retain(SELF));
-  return NULL;
-}
-KILN_KERNEL(give_false) {
-  *outs = kiln_bool(false);
-  return NULL;
-}
+KILN_KERNEL(give_self) { return kiln__give(outs, kiln_tensor_retain(SELF)); }
+KILN_KERNEL(give_false) { return kiln__give_bool(outs, false); }

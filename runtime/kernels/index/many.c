@@ -271,8 +271,7 @@ static kiln_status *put(kiln_call *call, kiln_tensor *t, const kiln_list *indice
 KILN_KERNEL(index_put_) {
   kiln_tensor *t = kiln_arg_tensor(args, 0);
   KILN_TRY(put(call, t, kiln_arg_list(args, 1), kiln_arg_tensor(args, 2), kiln_arg_bool(args, 3)));
-  kiln__give(outs, kiln_tensor_retain(t));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(t));
 }
 KILN_KERNEL(index_put) {
   kiln_tensor *t = kiln_arg_tensor(args, 0), *copy;

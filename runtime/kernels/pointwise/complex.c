@@ -19,8 +19,7 @@ static kiln_status *reinterpret(kiln_call *call, kiln_tensor *t, kiln_dtype dtyp
   kiln_tensor *view;
   KILN_TRY(kiln_tensor_create_on(call->env->mem, &call->cache, t->storage, dtype, rank, sizes,
                                  strides, offset, &view));
-  kiln__give(out, view);
-  return NULL;
+  return kiln__give(out, view);
 }
 KILN_KERNEL(view_as_real) {
   kiln_tensor *t = SELF;
@@ -74,8 +73,7 @@ static kiln_status *part(kiln_call *call, kiln_tensor *t, int64_t which, kiln_iv
 }
 KILN_KERNEL(real) {
   if (kiln_dtype_is_complex(kiln_tensor_dtype(SELF))) return part(call, SELF, 0, outs);
-  kiln__give(outs, kiln_tensor_retain(SELF));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 KILN_KERNEL(imag) {
   if (kiln_dtype_is_complex(kiln_tensor_dtype(SELF))) return part(call, SELF, 1, outs);
@@ -86,8 +84,7 @@ KILN_KERNEL(conj) {
   kiln_tensor *t = SELF;
   if (!kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
     if (!kiln__dest(outs)) {
-      kiln__give(outs, kiln_tensor_retain(t));
-      return NULL;
+      return kiln__give(outs, kiln_tensor_retain(t));
     }
     kiln_tensor *same;
     KILN_TRY(kiln_tensor_alias(&call->cache, t, &same));

@@ -348,8 +348,7 @@ KILN_KERNEL(prelu) {
 KILN_KERNEL(copy_) {
   kiln_tensor *self = kiln_arg_tensor(args, 0);
   KILN_TRY(kiln_pw_copy(call, self, kiln_arg_tensor(args, 1)));
-  kiln__give(outs, kiln_tensor_retain(self));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(self));
 }
 KILN_KERNEL(fill_) {
   kiln_tensor *self = kiln_arg_tensor(args, 0);
@@ -362,17 +361,14 @@ KILN_KERNEL(fill_) {
                           kiln_tensor_rank(value));
     }
     KILN_TRY(kiln_pw_copy(call, self, value));
-    kiln__give(outs, kiln_tensor_retain(self));
-    return NULL;
+    return kiln__give(outs, kiln_tensor_retain(self));
   }
   number = kiln__number(args[1]);
   KILN_TRY(kiln_pw_fill_fitting(call, self, number));
-  kiln__give(outs, kiln_tensor_retain(self));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(self));
 }
 KILN_KERNEL(zero_) {
   kiln_tensor *self = kiln_arg_tensor(args, 0);
   KILN_TRY(kiln_pw_fill(call, self, kiln__number_int(0)));
-  kiln__give(outs, kiln_tensor_retain(self));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(self));
 }

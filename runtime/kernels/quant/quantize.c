@@ -172,8 +172,7 @@ static kiln_status *dequantize(kiln_call *call, kiln_tensor *t, kiln_tensor **ou
 KILN_KERNEL(dequantize) {
   kiln_tensor *out = NULL;
   KILN_TRY(dequantize(call, SELF, &out));
-  kiln__give(outs, out);
-  return NULL;
+  return kiln__give(outs, out);
 }
 KILN_KERNEL(dequantize_list) {
   const kiln_list *list = kiln_arg_list(args, 0);
@@ -217,33 +216,26 @@ KILN_KERNEL(int_repr) {
 
 /* -- Questions -- */
 
-KILN_KERNEL(is_quantized) {
-  *outs = kiln_bool(kiln_tensor_is_quant(SELF));
-  return NULL;
-}
+KILN_KERNEL(is_quantized) { return kiln__give_bool(outs, kiln_tensor_is_quant(SELF)); }
 KILN_KERNEL(q_scale) {
   const kiln_quant *quant;
   KILN_TRY(need(SELF, "q_scale", KILN_QSCHEME_PER_TENSOR, &quant));
-  *outs = kiln_float(quant->scale);
-  return NULL;
+  return kiln__give_float(outs, quant->scale);
 }
 KILN_KERNEL(q_zero_point) {
   const kiln_quant *quant;
   KILN_TRY(need(SELF, "q_zero_point", KILN_QSCHEME_PER_TENSOR, &quant));
-  *outs = kiln_int(quant->zero_point);
-  return NULL;
+  return kiln__give_int(outs, quant->zero_point);
 }
 KILN_KERNEL(qscheme) {
   const kiln_quant *quant;
   KILN_TRY(need(SELF, "qscheme", -1, &quant));
-  *outs = kiln_int(quant->scheme);
-  return NULL;
+  return kiln__give_int(outs, quant->scheme);
 }
 KILN_KERNEL(q_per_channel_axis) {
   const kiln_quant *quant;
   KILN_TRY(need(SELF, "q_per_channel_axis", KILN_QSCHEME_PER_CHANNEL, &quant));
-  *outs = kiln_int(quant->axis);
-  return NULL;
+  return kiln__give_int(outs, quant->axis);
 }
 
 static kiln_status *channel_tensor(kiln_call *call, kiln_dtype dtype, const void *values,

@@ -488,8 +488,7 @@ KILN_KERNEL(Generator) {
   KILN_TRY(kiln__check_device(args[0]));
   KILN_TRY(kiln_random_create(call->env->mem,
                               seeded ? (uint64_t)kiln_arg_int(args, 1) : KILN_RANDOM_SEED, &g));
-  *outs = kiln_of_box(g);
-  return NULL;
+  return kiln__give_value(outs, kiln_of_box(g));
 }
 KILN_KERNEL(manual_seed_generator) {
   kiln_random *g;
@@ -497,8 +496,7 @@ KILN_KERNEL(manual_seed_generator) {
   pthread_mutex_lock(&g->lock);
   kiln_random_seed(g, (uint64_t)kiln_arg_int(args, 1));
   pthread_mutex_unlock(&g->lock);
-  *outs = kiln_ivalue_retain(args[0]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }
 KILN_KERNEL(seed) {
   const uint64_t seed = kiln_random_entropy();
@@ -507,8 +505,7 @@ KILN_KERNEL(seed) {
   pthread_mutex_lock(&g->lock);
   kiln_random_seed(g, seed);
   pthread_mutex_unlock(&g->lock);
-  kiln__give_int(outs, (int64_t)seed);
-  return NULL;
+  return kiln__give_int(outs, (int64_t)seed);
 }
 KILN_KERNEL(initial_seed) {
   kiln_random *g;

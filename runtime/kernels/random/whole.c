@@ -292,8 +292,7 @@ static kiln_status *permute(kiln_call *call, const kiln_ivalue *args, bool has_g
   kiln_status *status = kiln__as_dtype(call, t, dtype, &converted);
   kiln_tensor_release_to(&call->cache, t);
   KILN_TRY(status);
-  kiln__give(outs, converted);
-  return NULL;
+  return kiln__give(outs, converted);
 }
 KILN_KERNEL(randperm) { return permute(call, args, false, outs); }
 KILN_KERNEL(randperm_generator) { return permute(call, args, true, outs); }

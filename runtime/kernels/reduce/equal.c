@@ -80,8 +80,7 @@ static kiln_status *close(kiln_call *call, const kiln_ivalue *args, kiln_tensor 
 KILN_KERNEL(isclose) {
   kiln_tensor *result;
   KILN_TRY(close(call, args, &result));
-  kiln__give(outs, result);
-  return NULL;
+  return kiln__give(outs, result);
 }
 KILN_KERNEL(allclose) {
   kiln_tensor *result;
@@ -92,6 +91,5 @@ KILN_KERNEL(allclose) {
     all = kiln__element_i64(result, i);
   }
   kiln_tensor_release_to(&call->cache, result);
-  *outs = kiln_bool(all);
-  return NULL;
+  return kiln__give_bool(outs, all);
 }

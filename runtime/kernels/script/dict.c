@@ -15,8 +15,7 @@ static kiln_status *missing(kiln_call *call, kiln_ivalue key) {
 KILN_KERNEL(dict_get_item) {
   const kiln_ivalue *value = kiln_dict_find(DICT, args[1]);
   if (!value) return missing(call, args[1]);
-  *outs = kiln_ivalue_retain(*value);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(*value));
 }
 KILN_KERNEL(dict_get) {
   const kiln_ivalue *value = kiln_dict_find(DICT, args[1]);
@@ -25,8 +24,7 @@ KILN_KERNEL(dict_get) {
 }
 KILN_KERNEL(dict_get_default) {
   const kiln_ivalue *value = kiln_dict_find(DICT, args[1]);
-  *outs = kiln_ivalue_retain(value ? *value : args[2]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(value ? *value : args[2]));
 }
 /* Copies of key and value. */
 static kiln_status *put(kiln_call *call, kiln_dict *dict, kiln_ivalue key, kiln_ivalue value) {
@@ -39,17 +37,10 @@ KILN_KERNEL(dict_setdefault) {
   if (!value) {
     KILN_TRY(put(call, DICT, args[1], args[2]));
   }
-  *outs = kiln_ivalue_retain(value ? *value : args[2]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(value ? *value : args[2]));
 }
-KILN_KERNEL(dict_contains) {
-  *outs = kiln_bool(kiln_dict_find(DICT, args[1]) != NULL);
-  return NULL;
-}
-KILN_KERNEL(dict_len) {
-  *outs = kiln_int(DICT->live);
-  return NULL;
-}
+KILN_KERNEL(dict_contains) { return kiln__give_bool(outs, kiln_dict_find(DICT, args[1]) != NULL); }
+KILN_KERNEL(dict_len) { return kiln__give_int(outs, DICT->live); }
 KILN_KERNEL(dict_delete) {
   if (!kiln_dict_remove(DICT, args[1])) return missing(call, args[1]);
   return NULL;
@@ -72,8 +63,7 @@ static kiln_status *pair(kiln_call *call, kiln_ivalue key, kiln_ivalue value, ki
   KILN_TRY(kiln_tuple_create(call->env->mem, NULL, 2, &tuple));
   tuple->items[0] = kiln_ivalue_retain(key);
   tuple->items[1] = kiln_ivalue_retain(value);
-  *out = kiln_of_box(tuple);
-  return NULL;
+  return kiln__give_value(out, kiln_of_box(tuple));
 }
 /* The first entry, as PyTorch takes it. */
 KILN_KERNEL(dict_popitem) {
@@ -131,8 +121,7 @@ KILN_KERNEL(dict_empty) {
   kiln_dict *dict;
   KILN_TRY(kiln_dict_create(call->env->mem, kiln_type_basic(KILN_TYPE_STR),
                             kiln_type_basic(KILN_TYPE_TENSOR), &dict));
-  *outs = kiln_of_box(dict);
-  return NULL;
+  return kiln__give_value(outs, kiln_of_box(dict));
 }
 /* dict(list of pairs) */
 KILN_KERNEL(dict_from_pairs) {

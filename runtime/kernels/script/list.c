@@ -22,8 +22,7 @@ static bool wrap(const kiln_list *list, int64_t *index) {
 KILN_KERNEL(list_get) {
   int64_t index = kiln_arg_int(args, 1);
   if (!wrap(LIST, &index)) return OUT_OF_RANGE();
-  *outs = kiln_ivalue_retain(LIST->items[index]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(LIST->items[index]));
 }
 KILN_KERNEL(list_set) {
   kiln_list *list = LIST;
@@ -33,18 +32,13 @@ KILN_KERNEL(list_set) {
   kiln_ivalue old = list->items[index];
   list->items[index] = kiln_ivalue_retain(args[2]);
   kiln_ivalue_release_to(&call->cache, old);
-  *outs = kiln_ivalue_retain(args[0]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }
-KILN_KERNEL(list_len) {
-  *outs = kiln_int(LIST->count);
-  return NULL;
-}
+KILN_KERNEL(list_len) { return kiln__give_int(outs, LIST->count); }
 KILN_KERNEL(list_append) {
   KILN_TRY(NOTE(LIST, args[1]));
   KILN_TRY(kiln_list_push(LIST, kiln_ivalue_retain(args[1])));
-  *outs = kiln_ivalue_retain(args[0]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }
 /* Appends copies of all of `from`, which may be `to` itself. */
 static kiln_status *append_all(kiln_list *to, const kiln_list *from) {
@@ -61,14 +55,12 @@ static kiln_status *extend(kiln_call *call, kiln_list *to, const kiln_list *from
 KILN_KERNEL(list_extend) { return extend(call, LIST, kiln_arg_list(args, 1)); }
 KILN_KERNEL(list_add_) {
   KILN_TRY(extend(call, LIST, kiln_arg_list(args, 1)));
-  *outs = kiln_ivalue_retain(args[0]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }
 static kiln_status *new_like(kiln_call *call, const kiln_list *list, int64_t count,
                              kiln_ivalue *out, kiln_list **out_list) {
   KILN_TRY(kiln_list_create(call->env->mem, list->elem_type, count, out_list));
-  *out = kiln_of_box(*out_list);
-  return NULL;
+  return kiln__give_value(out, kiln_of_box(*out_list));
 }
 KILN_KERNEL(list_add) {
   kiln_list *result;
@@ -117,8 +109,7 @@ KILN_KERNEL(list_mul_) {
       KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(list->items[k])));
     }
   }
-  *outs = kiln_ivalue_retain(args[0]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }
 KILN_KERNEL(list_clear) {
   drop_from(call, LIST, 0);
@@ -254,20 +245,17 @@ static kiln_status *same_tensors(kiln_call *call, const kiln_ivalue *args, bool 
 KILN_KERNEL(tensor_list_eq) {
   bool same;
   KILN_TRY(same_tensors(call, args, &same));
-  *outs = kiln_bool(same);
-  return NULL;
+  return kiln__give_bool(outs, same);
 }
 KILN_KERNEL(tensor_list_ne) {
   bool same;
   KILN_TRY(same_tensors(call, args, &same));
-  *outs = kiln_bool(!same);
-  return NULL;
+  return kiln__give_bool(outs, !same);
 }
 KILN_KERNEL(list_contains) {
   int64_t index;
   KILN_TRY(find(call, LIST, args[1], &index));
-  *outs = kiln_bool(index >= 0);
-  return NULL;
+  return kiln__give_bool(outs, index >= 0);
 }
 static kiln_status *not_in_list(kiln_call *call, kiln_text *text, void *value) {
   (void)call;
@@ -281,8 +269,7 @@ KILN_KERNEL(list_index) {
     kiln_ivalue v = args[1];
     return kiln_call_text(call, not_in_list, &v);
   }
-  *outs = kiln_int(index);
-  return NULL;
+  return kiln__give_int(outs, index);
 }
 KILN_KERNEL(list_remove) {
   int64_t index;
@@ -298,8 +285,7 @@ KILN_KERNEL(list_count) {
     KILN_TRY(same_value(call, LIST->items[i], args[1], &same));
     n += same;
   }
-  *outs = kiln_int(n);
-  return NULL;
+  return kiln__give_int(outs, n);
 }
 
 /* -- Order -- */
@@ -415,14 +401,8 @@ KILN_KERNEL(list_sum) {
     re += n.f;
     im += n.im;
   }
-  if (tag == KILN_TAG_COMPLEX) {
-    kiln_complex *z;
-    KILN_TRY(kiln_complex_create(call->env->mem, re, im, &z));
-    *outs = kiln_of_box(z);
-  } else {
-    *outs = tag == KILN_TAG_FLOAT ? kiln_float(re) : kiln_int((int64_t)whole);
-  }
-  return NULL;
+  if (tag == KILN_TAG_COMPLEX) return kiln__give_complex(call, re, im, outs);
+  return kiln__give_value(outs, tag == KILN_TAG_FLOAT ? kiln_float(re) : kiln_int((int64_t)whole));
 }
 static bool truth(kiln_ivalue v) {
   if (v.tag == KILN_TAG_STRING) return v.u.string->len != 0;
@@ -432,14 +412,12 @@ static bool truth(kiln_ivalue v) {
 KILN_KERNEL(list_any) {
   bool result = false;
   for (int64_t i = 0; i < LIST->count; i++) result = result || truth(LIST->items[i]);
-  *outs = kiln_bool(result);
-  return NULL;
+  return kiln__give_bool(outs, result);
 }
 KILN_KERNEL(list_all) {
   bool result = true;
   for (int64_t i = 0; i < LIST->count; i++) result = result && truth(LIST->items[i]);
-  *outs = kiln_bool(result);
-  return NULL;
+  return kiln__give_bool(outs, result);
 }
 /* max(list) and min(list) */
 static kiln_status *extreme(const kiln_list *list, bool largest, kiln_ivalue *out) {
@@ -457,8 +435,7 @@ static kiln_status *extreme(const kiln_list *list, bool largest, kiln_ivalue *ou
                                          : v.u.i > best.u.i;
     if (largest ? more : less) best = v;
   }
-  *out = kiln_ivalue_retain(best);
-  return NULL;
+  return kiln__give_value(out, kiln_ivalue_retain(best));
 }
 KILN_KERNEL(list_max) { return extreme(LIST, true, outs); }
 KILN_KERNEL(list_min) { return extreme(LIST, false, outs); }
@@ -471,12 +448,12 @@ static bool list_less(const kiln_list *a, const kiln_list *b) {
   return a->count < b->count;
 }
 KILN_KERNEL(list_max_of) {
-  *outs = kiln_ivalue_retain(list_less(LIST, kiln_arg_list(args, 1)) ? args[1] : args[0]);
-  return NULL;
+  return kiln__give_value(
+      outs, kiln_ivalue_retain(list_less(LIST, kiln_arg_list(args, 1)) ? args[1] : args[0]));
 }
 KILN_KERNEL(list_min_of) {
-  *outs = kiln_ivalue_retain(list_less(kiln_arg_list(args, 1), LIST) ? args[1] : args[0]);
-  return NULL;
+  return kiln__give_value(
+      outs, kiln_ivalue_retain(list_less(kiln_arg_list(args, 1), LIST) ? args[1] : args[0]));
 }
 KILN_KERNEL(rangelist) {
   kiln_list *list;
@@ -492,12 +469,8 @@ KILN_KERNEL(rangelist) {
 KILN_KERNEL(infer_size) {
   int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK];
   int n, m;
-  kiln_list *list;
   KILN_TRY(kiln__arg_int_list(args, 0, a, &n));
   KILN_TRY(kiln__arg_int_list(args, 1, b, &m));
   KILN_TRY(kiln_broadcast(n, a, m, b, &n, a));
-  KILN_TRY(kiln__new_list(call, KILN_TYPE_INT, n, &list));
-  *outs = kiln_of_box(list);
-  for (int i = 0; i < n; i++) KILN_TRY(kiln_list_push(list, kiln_int(a[i])));
-  return NULL;
+  return kiln__give_ints(call, n, a, outs);
 }

@@ -26,24 +26,7 @@ KILN_KERNEL(print) { return kiln_call_text(call, print, (void *)(uintptr_t)args)
 
 static kiln_status *nested(kiln_call *call, const kiln_tensor *t, int dim, int64_t offset,
                            kiln_type_kind elem, kiln_ivalue *out) {
-  if (dim == kiln_tensor_rank(t)) {
-    if (elem == KILN_TYPE_INT)
-      *out = kiln_int(kiln__element_i64(t, offset));
-    else if (elem == KILN_TYPE_BOOL)
-      *out = kiln_bool(kiln__element_i64(t, offset) != 0);
-    else if (elem == KILN_TYPE_FLOAT)
-      *out = kiln_float(kiln__element_f64(t, offset));
-    else {
-      double pair[2] = {0, 0};
-      kiln_complex *z;
-      call->dispatch->load[kiln_tensor_dtype(t)][KILN_CTYPE_C128](
-          (char *)pair, 0,
-          (const char *)kiln_tensor_data(t) + offset * (int64_t)kiln_tensor_item_size(t), 0, 1);
-      KILN_TRY(kiln_complex_create(call->env->mem, pair[0], pair[1], &z));
-      *out = kiln_of_box(z);
-    }
-    return NULL;
-  }
+  if (dim == kiln_tensor_rank(t)) return kiln__element(call, t, offset, out);
   kiln_list *list;
   int64_t size = kiln_tensor_sizes(t)[dim];
   const kiln_type *type = dim + 1 == kiln_tensor_rank(t) ? kiln_type_basic(elem) : NULL;
@@ -94,21 +77,18 @@ KILN_KERNEL(enum_name) {
   KILN_CHECK(cls && e->member >= 0 && e->member < cls->member_count);
   kiln_string *name;
   KILN_TRY(kiln_string_create(call->env->mem, cls->member_names[e->member], &name));
-  *outs = kiln_of_box(name);
-  return NULL;
+  return kiln__give_value(outs, kiln_of_box(name));
 }
 KILN_KERNEL(enum_value) {
   const kiln_enum *e = args[0].u.enumerator;
   const kiln_class_info *cls = e->type->cls;
   KILN_CHECK(cls && e->member >= 0 && e->member < cls->member_count);
-  *outs = kiln_ivalue_retain(cls->member_values[e->member]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(cls->member_values[e->member]));
 }
 static kiln_status *submodule(const kiln_object *object, int slot, kiln_ivalue *out) {
   kiln_ivalue v = object->slots[slot];
   if (v.tag != KILN_TAG_OBJECT) return KILN_OP_FAIL("a submodule is not set");
-  *out = kiln_ivalue_retain(v);
-  return NULL;
+  return kiln__give_value(out, kiln_ivalue_retain(v));
 }
 
 /* A submodule by position or by name. Positions are counted over attributes that are modules. */

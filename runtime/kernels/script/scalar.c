@@ -11,12 +11,6 @@
 #define WHOLE(n) ((n).kind == KILN_DTYPE_I64 || (n).kind == KILN_DTYPE_BOOL)
 #define COMPLEX(n) ((n).kind == KILN_DTYPE_C128)
 
-static kiln_status *give_complex(kiln_call *call, double re, double im, kiln_ivalue *out) {
-  kiln_complex *z;
-  KILN_TRY(kiln_complex_create(call->env->mem, re, im, &z));
-  *out = kiln_of_box(z);
-  return NULL;
-}
 static inline int64_t wrap_add(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a + (uint64_t)b);
 }
@@ -33,20 +27,17 @@ static inline int64_t wrap_mul(int64_t a, int64_t b) {
   KILN_KERNEL(name) {                                                 \
     if (args[0].tag == KILN_TAG_INT && args[1].tag == KILN_TAG_INT) { \
       const int64_t a = args[0].u.i, b = args[1].u.i;                 \
-      *outs = kiln_int(whole);                                        \
-      return NULL;                                                    \
+      return kiln__give_int(outs, whole);                             \
     }                                                                 \
     kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]); \
     if (COMPLEX(x) || COMPLEX(y)) {                                   \
-      return give_complex(call, complex_re, complex_im, outs);        \
+      return kiln__give_complex(call, complex_re, complex_im, outs);  \
     }                                                                 \
     if (WHOLE(x) && WHOLE(y)) {                                       \
       const int64_t a = x.i, b = y.i;                                 \
-      *outs = kiln_int(whole);                                        \
-      return NULL;                                                    \
+      return kiln__give_int(outs, whole);                             \
     }                                                                 \
-    *outs = kiln_float(real);                                         \
-    return NULL;                                                      \
+    return kiln__give_float(outs, real);                              \
   }
 ARITHMETIC(scalar_add, wrap_add(a, b), x.f + y.f, x.f + y.f, x.im + y.im)
 ARITHMETIC(scalar_sub, wrap_sub(a, b), x.f - y.f, x.f - y.f, x.im - y.im)
@@ -56,11 +47,10 @@ KILN_KERNEL(scalar_div) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
   if (COMPLEX(x) || COMPLEX(y)) {
     double norm = y.f * y.f + y.im * y.im;
-    return give_complex(call, (x.f * y.f + x.im * y.im) / norm, (x.im * y.f - x.f * y.im) / norm,
-                        outs);
+    return kiln__give_complex(call, (x.f * y.f + x.im * y.im) / norm,
+                              (x.im * y.f - x.f * y.im) / norm, outs);
   }
-  *outs = kiln_float(x.f / y.f);
-  return NULL;
+  return kiln__give_float(outs, x.f / y.f);
 }
 static int64_t int_floordiv(int64_t a, int64_t b) {
   if (b == -1) return wrap_sub(0, a);
@@ -80,38 +70,31 @@ KILN_KERNEL(scalar_floordiv) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
   if (WHOLE(x) && WHOLE(y)) {
     if (y.i == 0) return KILN_OP_FAIL("division by 0: the divisor is zero");
-    *outs = kiln_int(int_floordiv(x.i, y.i));
-  } else {
-    *outs = kiln_float(floor(x.f / y.f));
+    return kiln__give_int(outs, int_floordiv(x.i, y.i));
   }
-  return NULL;
+  return kiln__give_float(outs, floor(x.f / y.f));
 }
 KILN_KERNEL(round_to_zero_floordiv) {
   int64_t a = kiln_arg_int(args, 0), b = kiln_arg_int(args, 1);
   if (b == 0) return KILN_OP_FAIL("division by 0: the divisor is zero");
-  *outs = kiln_int(b == -1 ? wrap_sub(0, a) : a / b);
-  return NULL;
+  return kiln__give_int(outs, b == -1 ? wrap_sub(0, a) : a / b);
 }
 KILN_KERNEL(scalar_remainder) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
   if (WHOLE(x) && WHOLE(y)) {
     if (y.i == 0) return KILN_OP_FAIL("integer modulo by zero");
-    *outs = kiln_int(int_remainder(x.i, y.i));
-  } else {
-    *outs = kiln_float(float_remainder(x.f, y.f));
+    return kiln__give_int(outs, int_remainder(x.i, y.i));
   }
-  return NULL;
+  return kiln__give_float(outs, float_remainder(x.f, y.f));
 }
 /* IEEE remainder: math.remainder */
 KILN_KERNEL(mathremainder) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
-  *outs = kiln_float(remainder(x.f, y.f));
-  return NULL;
+  return kiln__give_float(outs, remainder(x.f, y.f));
 }
 KILN_KERNEL(scalar_fmod) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
-  *outs = kiln_float(fmod(x.f, y.f));
-  return NULL;
+  return kiln__give_float(outs, fmod(x.f, y.f));
 }
 KILN_KERNEL(divmod) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
@@ -147,49 +130,38 @@ KILN_KERNEL(scalar_pow) {
   if (COMPLEX(x) || COMPLEX(y)) {
     double re, im;
     complex_pow(x, y, &re, &im);
-    return give_complex(call, re, im, outs);
+    return kiln__give_complex(call, re, im, outs);
   }
   if (x.f == 0 && y.f < 0) return KILN_OP_FAIL("0.0 cannot be raised to a negative power");
-  *outs = kiln_float(pow(x.f, y.f));
-  return NULL;
+  return kiln__give_float(outs, pow(x.f, y.f));
 }
 KILN_KERNEL(scalar_pow_int) {
-  *outs = kiln_int(kiln__number_i64(
-      kiln__number_float(pow((double)kiln_arg_int(args, 0), (double)kiln_arg_int(args, 1)))));
-  return NULL;
+  return kiln__give_int(outs, kiln__number_i64(kiln__number_float(pow(
+                                  (double)kiln_arg_int(args, 0), (double)kiln_arg_int(args, 1)))));
 }
 KILN_KERNEL(scalar_neg) {
   kiln_number x = kiln__number(args[0]);
-  if (COMPLEX(x)) return give_complex(call, -x.f, -x.im, outs);
-  *outs = WHOLE(x) ? kiln_int(wrap_sub(0, x.i)) : kiln_float(-x.f);
-  return NULL;
+  if (COMPLEX(x)) return kiln__give_complex(call, -x.f, -x.im, outs);
+  return kiln__give_value(outs, WHOLE(x) ? kiln_int(wrap_sub(0, x.i)) : kiln_float(-x.f));
 }
 KILN_KERNEL(scalar_abs) {
   if (args[0].tag == KILN_TAG_TENSOR) {
     return KILN_BODY_OF(abs)(call, args, outs);
   }
   kiln_number x = kiln__number(args[0]);
-  if (COMPLEX(x))
-    *outs = kiln_float(hypot(x.f, x.im));
-  else
-    *outs = WHOLE(x) ? kiln_int(x.i < 0 ? wrap_sub(0, x.i) : x.i) : kiln_float(fabs(x.f));
-  return NULL;
+  if (COMPLEX(x)) return kiln__give_float(outs, hypot(x.f, x.im));
+  return kiln__give_value(
+      outs, WHOLE(x) ? kiln_int(x.i < 0 ? wrap_sub(0, x.i) : x.i) : kiln_float(fabs(x.f)));
 }
 KILN_KERNEL(scalar_max) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
-  if (WHOLE(x) && WHOLE(y))
-    *outs = kiln_int(x.i > y.i ? x.i : y.i);
-  else
-    *outs = kiln_float(x.f >= y.f ? x.f : y.f);
-  return NULL;
+  if (WHOLE(x) && WHOLE(y)) return kiln__give_int(outs, x.i > y.i ? x.i : y.i);
+  return kiln__give_float(outs, x.f >= y.f ? x.f : y.f);
 }
 KILN_KERNEL(scalar_min) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
-  if (WHOLE(x) && WHOLE(y))
-    *outs = kiln_int(x.i < y.i ? x.i : y.i);
-  else
-    *outs = kiln_float(x.f >= y.f ? y.f : x.f);
-  return NULL;
+  if (WHOLE(x) && WHOLE(y)) return kiln__give_int(outs, x.i < y.i ? x.i : y.i);
+  return kiln__give_float(outs, x.f >= y.f ? y.f : x.f);
 }
 KILN_KERNEL(gcd_int) {
   uint64_t a = (uint64_t)kiln_arg_int(args, 0), b = (uint64_t)kiln_arg_int(args, 1);
@@ -200,8 +172,7 @@ KILN_KERNEL(gcd_int) {
     b = a;
     a = rest;
   }
-  *outs = kiln_int((int64_t)b);
-  return NULL;
+  return kiln__give_int(outs, (int64_t)b);
 }
 
 /* -- Comparison -- */
@@ -222,8 +193,7 @@ static int compare(kiln_ivalue a, kiln_ivalue b) {
 #define ORDERED(name, test)                \
   KILN_KERNEL(name) {                      \
     int order = compare(args[0], args[1]); \
-    *outs = kiln_bool(test);               \
-    return NULL;                           \
+    return kiln__give_bool(outs, test);    \
   }
 ORDERED(scalar_lt, order == -1)
 ORDERED(scalar_le, order == -1 || order == 0)
@@ -242,29 +212,14 @@ static bool equal(kiln_ivalue a, kiln_ivalue b) {
   }
   return kiln_ivalue_equal(a, b);
 }
-KILN_KERNEL(value_eq) {
-  *outs = kiln_bool(equal(args[0], args[1]));
-  return NULL;
-}
-KILN_KERNEL(value_ne) {
-  *outs = kiln_bool(!equal(args[0], args[1]));
-  return NULL;
-}
-KILN_KERNEL(is) {
-  *outs = kiln_bool(kiln_ivalue_is(args[0], args[1]));
-  return NULL;
-}
-KILN_KERNEL(isnot) {
-  *outs = kiln_bool(!kiln_ivalue_is(args[0], args[1]));
-  return NULL;
-}
+KILN_KERNEL(value_eq) { return kiln__give_bool(outs, equal(args[0], args[1])); }
+KILN_KERNEL(value_ne) { return kiln__give_bool(outs, !equal(args[0], args[1])); }
+KILN_KERNEL(is) { return kiln__give_bool(outs, kiln_ivalue_is(args[0], args[1])); }
+KILN_KERNEL(isnot) { return kiln__give_bool(outs, !kiln_ivalue_is(args[0], args[1])); }
 
 /* -- Bits and truth -- */
 
-KILN_KERNEL(bool_not) {
-  *outs = kiln_bool(!kiln_arg_bool(args, 0));
-  return NULL;
-}
+KILN_KERNEL(bool_not) { return kiln__give_bool(outs, !kiln_arg_bool(args, 0)); }
 #define BITS(name, op)                                                             \
   KILN_KERNEL(name) {                                                              \
     if (args[0].tag == KILN_TAG_BOOL) {                                            \
@@ -278,13 +233,9 @@ BITS(scalar_and, &)
 BITS(scalar_or, |)
 BITS(scalar_xor, ^)
 KILN_KERNEL(scalar_lshift) {
-  *outs = kiln_int((int64_t)((uint64_t)args[0].u.i << (args[1].u.i & 63)));
-  return NULL;
+  return kiln__give_int(outs, (int64_t)((uint64_t)args[0].u.i << (args[1].u.i & 63)));
 }
-KILN_KERNEL(scalar_rshift) {
-  *outs = kiln_int(args[0].u.i >> (args[1].u.i & 63));
-  return NULL;
-}
+KILN_KERNEL(scalar_rshift) { return kiln__give_int(outs, args[0].u.i >> (args[1].u.i & 63)); }
 
 /* -- Conversion -- */
 
@@ -307,11 +258,9 @@ KILN_KERNEL(to_int) {
       return KILN_OP_FAIL("invalid literal for int() with base 10: '" KILN_STR_FMT "'",
                           KILN_STR_ARG(text));
     }
-    *outs = kiln_int(i);
-    return NULL;
+    return kiln__give_int(outs, i);
   }
-  *outs = kiln_int(kiln__number_i64(kiln__number(args[0])));
-  return NULL;
+  return kiln__give_int(outs, kiln__number_i64(kiln__number(args[0])));
 }
 KILN_KERNEL(to_float) {
   if (args[0].tag == KILN_TAG_STRING) {
@@ -322,18 +271,15 @@ KILN_KERNEL(to_float) {
       return KILN_OP_FAIL("could not convert string to float: '" KILN_STR_FMT "'%s",
                           KILN_STR_ARG(text), end ? "" : " (stod)");
     }
-    *outs = kiln_float(f);
-    return NULL;
+    return kiln__give_float(outs, f);
   }
   kiln_number x = kiln__number(args[0]);
   if (COMPLEX(x)) return KILN_OP_FAIL("can't convert complex to float");
-  *outs = kiln_float(x.f);
-  return NULL;
+  return kiln__give_float(outs, x.f);
 }
 KILN_KERNEL(to_bool) {
   kiln_number x = kiln__number(args[0]);
-  *outs = kiln_bool(x.f != 0 || x.im != 0);
-  return NULL;
+  return kiln__give_bool(outs, x.f != 0 || x.im != 0);
 }
 /* Complex.Scalar, and of two parts, which may be tensors. */
 static kiln_status *part(kiln_ivalue v, double *out) {
@@ -343,13 +289,13 @@ static kiln_status *part(kiln_ivalue v, double *out) {
 }
 KILN_KERNEL(to_complex) {
   kiln_number x = kiln__number(args[0]);
-  return give_complex(call, x.f, x.im, outs);
+  return kiln__give_complex(call, x.f, x.im, outs);
 }
 KILN_KERNEL(to_complex_parts) {
   double re, im;
   KILN_TRY(part(args[0], &re));
   KILN_TRY(part(args[1], &im));
-  return give_complex(call, re, im, outs);
+  return kiln__give_complex(call, re, im, outs);
 }
 
 /* -- math -- */
@@ -358,8 +304,7 @@ KILN_KERNEL(to_complex_parts) {
 #define MATH1(name, expr)                     \
   KILN_KERNEL(name) {                         \
     const double x = kiln__number(args[0]).f; \
-    *outs = kiln_float(expr);                 \
-    return NULL;                              \
+    return kiln__give_float(outs, expr);      \
   }                                           \
   KILN_KERNEL(name##_scalar) { return rounded(kiln__kernel_##name(call, args, outs), outs); }
 static kiln_status *rounded(kiln_status *status, kiln_ivalue *out) {
@@ -393,10 +338,9 @@ static double _Complex as_complex(kiln_number x) {
     kiln_number x = kiln__number(args[0]);                            \
     if (COMPLEX(x)) {                                                 \
       double _Complex z = complex_fn(as_complex(x));                  \
-      return give_complex(call, __real__ z, __imag__ z, outs);        \
+      return kiln__give_complex(call, __real__ z, __imag__ z, outs);  \
     }                                                                 \
-    *outs = kiln_float(fn(x.f));                                      \
-    return NULL;                                                      \
+    return kiln__give_float(outs, fn(x.f));                           \
   }                                                                   \
   KILN_KERNEL(math_##name##_scalar) {                                 \
     return rounded(kiln__kernel_math_##name(call, args, outs), outs); \
@@ -422,34 +366,33 @@ KILN_KERNEL(math_log_base) {
   kiln_number x = kiln__number(args[0]), y = kiln__number(args[1]);
   if (COMPLEX(x) || COMPLEX(y)) {
     double _Complex z = clog(as_complex(x)) / clog(as_complex(y));
-    return give_complex(call, __real__ z, __imag__ z, outs);
+    return kiln__give_complex(call, __real__ z, __imag__ z, outs);
   }
-  *outs = kiln_float(log(x.f) / log(y.f));
-  return NULL;
+  return kiln__give_float(outs, log(x.f) / log(y.f));
 }
 KILN_KERNEL(math_angle) {
   kiln_number x = kiln__number(args[0]);
-  *outs = kiln_float(COMPLEX(x) ? atan2(x.im, x.f) : x.f != x.f ? x.f : x.f < 0 ? M_PI : 0);
-  return NULL;
+  return kiln__give_float(outs, COMPLEX(x)   ? atan2(x.im, x.f)
+                                : x.f != x.f ? x.f
+                                : x.f < 0    ? M_PI
+                                             : 0);
 }
 KILN_KERNEL(math_polar) {
   double r = kiln__number(args[0]).f, angle = kiln__number(args[1]).f;
-  return give_complex(call, r * cos(angle), r * sin(angle), outs);
+  return kiln__give_complex(call, r * cos(angle), r * sin(angle), outs);
 }
 #define MATH2(name, expr)                                                  \
   KILN_KERNEL(name) {                                                      \
     const double x = kiln__number(args[0]).f, y = kiln__number(args[1]).f; \
-    *outs = kiln_float(expr);                                              \
-    return NULL;                                                           \
+    return kiln__give_float(outs, expr);                                   \
   }
 MATH2(math_atan2, atan2(x, y))
 MATH2(math_copysign, copysign(x, y))
 KILN_KERNEL(math_ldexp) {
   int64_t e = kiln_arg_int(args, 1);
-  *outs = kiln_float(ldexp(kiln_arg_float(args, 0), e > 10000    ? 10000
-                                                    : e < -10000 ? -10000
-                                                                 : (int)e));
-  return NULL;
+  return kiln__give_float(outs, ldexp(kiln_arg_float(args, 0), e > 10000    ? 10000
+                                                               : e < -10000 ? -10000
+                                                                            : (int)e));
 }
 KILN_KERNEL(math_frexp) {
   int e;
@@ -469,29 +412,25 @@ static kiln_status *to_whole(kiln_ivalue v, double (*how)(double), kiln_ivalue *
   if (!WHOLE(x) && !(fabs(how(x.f)) <= 0x1p63)) {
     return KILN_OP_FAIL("Cannot convert float %f to integer", how(x.f));
   }
-  *out = kiln_int(WHOLE(x) ? x.i : kiln__number_i64(kiln__number_float(how(x.f))));
-  return NULL;
+  return kiln__give_int(out, WHOLE(x) ? x.i : kiln__number_i64(kiln__number_float(how(x.f))));
 }
 KILN_KERNEL(math_floor) { return to_whole(args[0], floor, outs); }
 KILN_KERNEL(math_ceil) { return to_whole(args[0], ceil, outs); }
 KILN_KERNEL(math_round) {
   kiln_number x = kiln__number(args[0]);
-  *outs = kiln_float(rint(x.f));
-  return NULL;
+  return kiln__give_float(outs, rint(x.f));
 }
 KILN_KERNEL(math_factorial) {
   int64_t n = kiln_arg_int(args, 0), result = 1;
   if (n < 0) return KILN_OP_FAIL("factorial() not defined for negative values");
   for (int64_t i = 2; i <= n && result != 0; i++) result = wrap_mul(result, i);
-  *outs = kiln_int(result);
-  return NULL;
+  return kiln__give_int(outs, result);
 }
 #define MATH_TEST(name, test)              \
   KILN_KERNEL(name) {                      \
     kiln_number z = kiln__number(args[0]); \
     const double x = z.f, y = z.im;        \
-    *outs = kiln_bool(test);               \
-    return NULL;                           \
+    return kiln__give_bool(outs, test);    \
   }
 MATH_TEST(math_isnan, isnan(x) || isnan(y))
 MATH_TEST(math_isinf, isinf(x) || isinf(y))
@@ -508,46 +447,29 @@ KILN_KERNEL(range_length) {
   } else if (step < 0 && low > high) {
     n = (int64_t)(1 + ((uint64_t)low - 1 - (uint64_t)high) / ((uint64_t)0 - (uint64_t)step));
   }
-  *outs = kiln_int(n);
-  return NULL;
+  return kiln__give_int(outs, n);
 }
 KILN_KERNEL(derive_index) {
-  *outs = kiln_int(
-      wrap_add(kiln_arg_int(args, 1), wrap_mul(kiln_arg_int(args, 0), kiln_arg_int(args, 2))));
-  return NULL;
+  return kiln__give_int(outs, wrap_add(kiln_arg_int(args, 1),
+                                       wrap_mul(kiln_arg_int(args, 0), kiln_arg_int(args, 2))));
 }
-KILN_KERNEL(is_grad_enabled) {
-  *outs = kiln_bool(call->grad_mode);
-  return NULL;
-}
+KILN_KERNEL(is_grad_enabled) { return kiln__give_bool(outs, call->grad_mode); }
 KILN_KERNEL(set_grad_enabled) {
   call->grad_mode = kiln_arg_bool(args, 0);
   return NULL;
 }
-KILN_KERNEL(say_false) {
-  *outs = kiln_bool(false);
-  return NULL;
-}
-KILN_KERNEL(say_true) {
-  *outs = kiln_bool(true);
-  return NULL;
-}
+KILN_KERNEL(say_false) { return kiln__give_bool(outs, false); }
+KILN_KERNEL(say_true) { return kiln__give_bool(outs, true); }
 KILN_KERNEL(can_cast) {
-  *outs = kiln_bool(
-      kiln_dtype_can_cast((kiln_dtype)kiln_arg_int(args, 0), (kiln_dtype)kiln_arg_int(args, 1)));
-  return NULL;
+  return kiln__give_bool(outs, kiln_dtype_can_cast((kiln_dtype)kiln_arg_int(args, 0),
+                                                   (kiln_dtype)kiln_arg_int(args, 1)));
 }
 KILN_KERNEL(promote_types) {
-  *outs = kiln_int(
-      kiln_dtype_promote((kiln_dtype)kiln_arg_int(args, 0), (kiln_dtype)kiln_arg_int(args, 1)));
-  return NULL;
+  return kiln__give_int(outs, kiln_dtype_promote((kiln_dtype)kiln_arg_int(args, 0),
+                                                 (kiln_dtype)kiln_arg_int(args, 1)));
 }
-KILN_KERNEL(identity) {
-  *outs = kiln_ivalue_retain(args[0]);
-  return NULL;
-}
+KILN_KERNEL(identity) { return kiln__give_value(outs, kiln_ivalue_retain(args[0])); }
 KILN_KERNEL(unwrap_optional) {
   if (args[0].tag == KILN_TAG_NONE) return KILN_OP_FAIL("Unwrapping null optional");
-  *outs = kiln_ivalue_retain(args[0]);
-  return NULL;
+  return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }

@@ -8,8 +8,7 @@
 static kiln_status *give_str(kiln_call *call, kiln_str text, kiln_ivalue *out) {
   kiln_string *s;
   KILN_TRY(kiln_string_create(call->env->mem, text, &s));
-  *out = kiln_of_box(s);
-  return NULL;
+  return kiln__give_value(out, kiln_of_box(s));
 }
 static kiln_status *push_str(kiln_call *call, kiln_list *list, kiln_str text) {
   kiln_ivalue v;
@@ -18,8 +17,7 @@ static kiln_status *push_str(kiln_call *call, kiln_list *list, kiln_str text) {
 }
 static kiln_status *str_list(kiln_call *call, kiln_ivalue *out, kiln_list **list) {
   KILN_TRY(kiln__new_list(call, KILN_TYPE_STR, 0, list));
-  *out = kiln_of_box(*list);
-  return NULL;
+  return kiln__give_value(out, kiln_of_box(*list));
 }
 static kiln_str part(kiln_str s, size_t from, size_t to) {
   return kiln_str_make(s.data + from, to > from ? to - from : 0);
@@ -162,10 +160,7 @@ TEXT_KERNEL(str_join) {
 
 /* -- Parts -- */
 
-KILN_KERNEL(str_len) {
-  *outs = kiln_int((int64_t)SELF.len);
-  return NULL;
-}
+KILN_KERNEL(str_len) { return kiln__give_int(outs, (int64_t)SELF.len); }
 KILN_KERNEL(str_get) {
   int64_t index = kiln_arg_int(args, 1), count = (int64_t)SELF.len;
   if (index < 0) index += count;
@@ -194,8 +189,7 @@ KILN_KERNEL(ord) {
   if (SELF.len != 1) {
     return KILN_OP_FAIL("String for ord() must be 1 character, found %zu", SELF.len);
   }
-  *outs = kiln_int((uint8_t)SELF.data[0]);
-  return NULL;
+  return kiln__give_int(outs, (uint8_t)SELF.data[0]);
 }
 KILN_KERNEL(chr) {
   int64_t i = kiln_arg_int(args, 0);
@@ -246,8 +240,7 @@ static char lower_of(char c) { return is_upper(c) ? (char)(c + 32) : c; }
   KILN_KERNEL(name) {                                                            \
     bool result = SELF.len ? true : (when_empty);                                \
     for (size_t i = 0; i < SELF.len; i++) result = result && test(SELF.data[i]); \
-    *outs = kiln_bool(result);                                                   \
-    return NULL;                                                                 \
+    return kiln__give_bool(outs, result);                                        \
   }
 ALL_OF(str_isalpha, is_alpha, false)
 ALL_OF(str_isdigit, is_digit, false)
@@ -255,15 +248,14 @@ ALL_OF(str_isalnum, is_alnum, false)
 ALL_OF(str_isspace, is_space, false)
 ALL_OF(str_isprintable, is_print, true)
 /* Some letter, and none of the other case. */
-#define CASED(name, want, other)            \
-  KILN_KERNEL(name) {                       \
-    bool some = false, wrong = false;       \
-    for (size_t i = 0; i < SELF.len; i++) { \
-      some = some || want(SELF.data[i]);    \
-      wrong = wrong || other(SELF.data[i]); \
-    }                                       \
-    *outs = kiln_bool(some && !wrong);      \
-    return NULL;                            \
+#define CASED(name, want, other)                  \
+  KILN_KERNEL(name) {                             \
+    bool some = false, wrong = false;             \
+    for (size_t i = 0; i < SELF.len; i++) {       \
+      some = some || want(SELF.data[i]);          \
+      wrong = wrong || other(SELF.data[i]);       \
+    }                                             \
+    return kiln__give_bool(outs, some && !wrong); \
   }
 CASED(str_isupper, is_upper, is_lower)
 CASED(str_islower, is_lower, is_upper)
@@ -276,8 +268,7 @@ KILN_KERNEL(str_istitle) {
     inside = is_alpha(c);
     some = some || inside;
   }
-  *outs = kiln_bool(some && !wrong);
-  return NULL;
+  return kiln__give_bool(outs, some && !wrong);
 }
 /* PyTorch does not count the underscore. */
 KILN_KERNEL(str_isidentifier) {
@@ -285,8 +276,7 @@ KILN_KERNEL(str_isidentifier) {
   for (size_t i = 0; i < SELF.len; i++) {
     result = result && is_alnum(SELF.data[i]);
   }
-  *outs = kiln_bool(result);
-  return NULL;
+  return kiln__give_bool(outs, result);
 }
 #define MAP(name, expr)                     \
   TEXT_KERNEL(name) {                       \
@@ -449,28 +439,24 @@ static kiln_status *search(const kiln_call *call, const kiln_ivalue *args, bool 
 KILN_KERNEL(str_find) {
   int64_t at;
   KILN_TRY(search(call, args, false, &at));
-  *outs = kiln_int(at);
-  return NULL;
+  return kiln__give_int(outs, at);
 }
 KILN_KERNEL(str_rfind) {
   int64_t at;
   KILN_TRY(search(call, args, true, &at));
-  *outs = kiln_int(at);
-  return NULL;
+  return kiln__give_int(outs, at);
 }
 KILN_KERNEL(str_index) {
   int64_t at;
   KILN_TRY(search(call, args, false, &at));
   if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
-  *outs = kiln_int(at);
-  return NULL;
+  return kiln__give_int(outs, at);
 }
 KILN_KERNEL(str_rindex) {
   int64_t at;
   KILN_TRY(search(call, args, true, &at));
   if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
-  *outs = kiln_int(at);
-  return NULL;
+  return kiln__give_int(outs, at);
 }
 /* What begins before `end` counts. */
 KILN_KERNEL(str_count) {
@@ -484,8 +470,7 @@ KILN_KERNEL(str_count) {
     size_t at = find_from(s, what, (size_t)start);
     for (; at != SIZE_MAX && (int64_t)at < end; at = find_from(s, what, at + what.len)) n++;
   }
-  *outs = kiln_int(n);
-  return NULL;
+  return kiln__give_int(outs, n);
 }
 /* The part that startswith and endswith look at: an end before the start is no end. */
 static kiln_status *tested_part(const kiln_ivalue *args, kiln_str *out) {
@@ -505,9 +490,9 @@ KILN_KERNEL(str_startswith) {
 KILN_KERNEL(str_endswith) {
   kiln_str s, what = kiln_arg_str(args, 1);
   KILN_TRY(tested_part(args, &s));
-  *outs = kiln_bool(s.len >= what.len &&
-                    (what.len == 0 || memcmp(s.data + s.len - what.len, what.data, what.len) == 0));
-  return NULL;
+  return kiln__give_bool(
+      outs, s.len >= what.len &&
+                (what.len == 0 || memcmp(s.data + s.len - what.len, what.data, what.len) == 0));
 }
 TEXT_KERNEL(str_replace) {
   kiln_str s = SELF, old = kiln_arg_str(args, 1), with = kiln_arg_str(args, 2);
@@ -620,8 +605,7 @@ KILN_KERNEL(device_of_str) {
   if (!kiln_device_parse(SELF, &id)) {
     return KILN_OP_FAIL("Invalid device string: '" KILN_STR_FMT "'", KILN_STR_ARG(SELF));
   }
-  *outs = kiln_device_value(id);
-  return NULL;
+  return kiln__give_value(outs, kiln_device_value(id));
 }
 KILN_KERNEL(device_type) {
   return give_str(call, kiln_str_from(kiln_device_kind_name(args[0].u.device.kind)), outs);
@@ -638,8 +622,7 @@ KILN_KERNEL(warn) {
   return NULL;
 }
 KILN_KERNEL(str_hash) {
-  *outs = kiln_int(args[0].tag == KILN_TAG_STRING
-                       ? (int64_t)(kiln_hash_bytes(0, SELF.data, SELF.len) >> 1)
-                       : kiln__number_i64(kiln__number(args[0])));
-  return NULL;
+  return kiln__give_int(outs, args[0].tag == KILN_TAG_STRING
+                                  ? (int64_t)(kiln_hash_bytes(0, SELF.data, SELF.len) >> 1)
+                                  : kiln__number_i64(kiln__number(args[0])));
 }

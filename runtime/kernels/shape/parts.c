@@ -15,8 +15,7 @@ static kiln_status *push_narrow(kiln_call *call, kiln_list *list, kiln_tensor *t
 }
 static kiln_status *begin_list(kiln_call *call, int64_t count, kiln_list **list, kiln_ivalue *out) {
   KILN_TRY(kiln__new_list(call, KILN_TYPE_TENSOR, count, list));
-  *out = kiln_of_box(*list);
-  return NULL;
+  return kiln__give_value(out, kiln_of_box(*list));
 }
 static kiln_status *cut_dim(const kiln_ivalue *args, int arg, int *dim, int64_t *size) {
   kiln_tensor *t = kiln_arg_tensor(args, 0);

@@ -19,14 +19,12 @@ KILN_KERNEL(resize_) {
     }
   }
   KILN_TRY(kiln_tensor_resize(SELF, rank, sizes));
-  kiln__give(outs, kiln_tensor_retain(SELF));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 KILN_KERNEL(resize_as_) {
   const kiln_tensor *model = kiln_arg_tensor(args, 1);
   KILN_TRY(kiln_tensor_resize(SELF, kiln_tensor_rank(model), kiln_tensor_sizes(model)));
-  kiln__give(outs, kiln_tensor_retain(SELF));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 
 /* -- set_: self becomes another tensor over the source's storage -- */
@@ -57,8 +55,7 @@ KILN_KERNEL(set_source) {
   const kiln_tensor *source = kiln_arg_tensor(args, 1);
   KILN_TRY(set_to(SELF, source, kiln_tensor_rank(source), kiln_tensor_sizes(source),
                   kiln_tensor_strides(source), source->offset));
-  kiln__give(outs, kiln_tensor_retain(SELF));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 /* self, source, storage_offset, size, stride */
 KILN_KERNEL(set_source_geometry) {
@@ -71,8 +68,7 @@ KILN_KERNEL(set_source_geometry) {
     return KILN_OP_FAIL("unequal size length (%d) and stride length (%d)", rank, count);
   }
   KILN_TRY(set_to(SELF, kiln_arg_tensor(args, 1), rank, sizes, strides, kiln_arg_int(args, 2)));
-  kiln__give(outs, kiln_tensor_retain(SELF));
-  return NULL;
+  return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 
 /* -- New tensors -- */

@@ -203,10 +203,7 @@ static kiln_status *give(kiln_ivalue *out, kiln_status *status, kiln_tensor *t) 
   } while (0)
 
 KILN_KERNEL(alias) { GIVE(kiln_tensor_alias(&call->cache, kiln_arg_tensor(args, 0), &view)); }
-KILN_KERNEL(self) {
-  kiln__give(outs, kiln_tensor_retain(kiln_arg_tensor(args, 0)));
-  return NULL;
-}
+KILN_KERNEL(self) { return kiln__give(outs, kiln_tensor_retain(kiln_arg_tensor(args, 0))); }
 
 KILN_KERNEL(view) {
   kiln_tensor *t = kiln_arg_tensor(args, 0);
@@ -428,8 +425,7 @@ static kiln_status *become(kiln_tensor *self, kiln_call *call, kiln_status *stat
                            kiln_tensor_sizes(view), kiln_tensor_strides(view), view->offset);
   kiln_tensor_release_to(&call->cache, view);
   if (status) return status;
-  kiln__give(out, kiln_tensor_retain(self));
-  return NULL;
+  return kiln__give(out, kiln_tensor_retain(self));
 }
 #define IN_PLACE(name)                                                            \
   KILN_KERNEL(name##_) {                                                          \

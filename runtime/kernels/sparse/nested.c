@@ -118,8 +118,7 @@ KILN_COMPOSITE(to_padded_tensor) {
   return part && filled && kiln__composite_ok(r, kiln_tensor_copy(part, filled)) ? result : NULL;
 }
 KILN_KERNEL(is_nested) {
-  *outs = kiln_bool(kiln_tensor_nested(kiln_arg_tensor(args, 0)) != NULL);
-  return NULL;
+  return kiln__give_bool(outs, kiln_tensor_nested(kiln_arg_tensor(args, 0)) != NULL);
 }
 /* The sizes of each row. */
 KILN_COMPOSITE(_nested_tensor_size) {

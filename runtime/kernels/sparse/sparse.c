@@ -380,25 +380,20 @@ KILN_COMPOSITE(_nnz) {
   if (s) *outs = kiln_int(kiln__sparse_count(s));
   return NULL;
 }
-KILN_COMPOSITE(sparse_dim) {
+KILN_KERNEL(sparse_dim) {
   const kiln_sparse *s = kiln_tensor_sparse(SELF);
-  *outs = kiln_int(s ? kiln__sparse_dims(s) : 0);
-  return NULL;
+  return kiln__give_int(outs, s ? kiln__sparse_dims(s) : 0);
 }
-KILN_COMPOSITE(dense_dim) {
+KILN_KERNEL(dense_dim) {
   const kiln_sparse *s = kiln_tensor_sparse(SELF);
-  *outs = kiln_int(s ? kiln_tensor_rank(s->values) - 1 : kiln_tensor_rank(SELF));
-  return NULL;
+  return kiln__give_int(outs, s ? kiln_tensor_rank(s->values) - 1 : kiln_tensor_rank(SELF));
 }
 KILN_COMPOSITE(is_coalesced) {
   const kiln_sparse *s = kiln__sparse_arg(r, SELF);
   if (s) *outs = kiln_bool(s->coalesced);
   return NULL;
 }
-KILN_KERNEL(is_sparse) {
-  *outs = kiln_bool(kiln_tensor_sparse(SELF) != NULL);
-  return NULL;
-}
+KILN_KERNEL(is_sparse) { return kiln__give_bool(outs, kiln_tensor_sparse(SELF) != NULL); }
 KILN_KERNEL(sparse_layout) {
   *outs = kiln_int(1); /* torch.sparse_coo */
   return NULL;

@@ -63,8 +63,7 @@ static kiln_status *begin(kiln__nn *nn, const kiln_ivalue *args, bool by_positio
 static kiln_status *give(kiln__nn *nn, const regions *g, const kiln_ivalue *args,
                          kiln_ivalue *outs) {
   KILN_TRY(kiln__nn_give(nn, g->result, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), &outs[0]));
-  kiln__give(&outs[1], kiln_tensor_retain(g->places));
-  return NULL;
+  return kiln__give(&outs[1], kiln_tensor_retain(g->places));
 }
 /* The image of region k. */
 static kiln_status *image_of(const kiln__nn *nn, const regions *g, int64_t k, int64_t *image) {
