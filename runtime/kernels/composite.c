@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
 
 bool kiln__composite_ok(kiln__composite *r, kiln_status *status) {
@@ -108,6 +109,11 @@ void kiln__composite_give(kiln__composite *r, kiln_ivalue *out, kiln_tensor *t) 
   (void)kiln__composite_ok(r, kiln__finish(r->call, out, kiln_tensor_retain(t)));
 }
 
+kiln_tensor *kiln__composite_give_list(kiln__composite *r, kiln_ivalue *out, kiln_list *list) {
+  if (list && !r->status) *out = kiln_ivalue_retain(kiln_of_box(list));
+  return NULL;
+}
+
 kiln_tensor *kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
                                  double (*f)(double)) {
   kiln_tensor *in, *made;
@@ -186,27 +192,18 @@ void *kiln__composite_new(kiln__composite *r, kiln_dtype dtype, int rank, const 
   return data;
 }
 kiln_tensor *kiln__composite_to(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
-  kiln_tensor *out;
-  if (r->status || !t || !kiln__composite_ok(r, kiln__as_dtype(r->call, t, dtype, &out)))
-    return NULL;
-  return kiln__composite_keep(r, out);
+  return t ? KILN_OWN(r, kiln__as_dtype(r->call, t, dtype, &own_tensor)) : NULL;
 }
 kiln_tensor *kiln__composite_reshape(kiln__composite *r, kiln_tensor *t, int rank,
                                      const int64_t *sizes) {
-  kiln_tensor *out;
-  if (r->status || !t || !kiln__composite_ok(r, kiln__reshape(r->call, t, rank, sizes, &out))) {
-    return NULL;
-  }
-  return kiln__composite_keep(r, out);
+  return t ? KILN_OWN(r, kiln__reshape(r->call, t, rank, sizes, &own_tensor)) : NULL;
 }
 kiln_tensor *kiln__composite_narrow(kiln__composite *r, kiln_tensor *t, int dim, int64_t start,
                                     int64_t length) {
-  kiln_tensor *out;
-  if (r->status || !t ||
-      !kiln__composite_ok(r, kiln__narrow(r->call, t, dim, start, length, &out))) {
-    return NULL;
-  }
-  return kiln__composite_keep(r, out);
+  return t ? KILN_OWN(r, kiln__narrow(r->call, t, dim, start, length, &own_tensor)) : NULL;
+}
+bool kiln__composite_put(kiln__composite *r, kiln_tensor *to, kiln_tensor *from) {
+  return !r->status && to && from && kiln__composite_ok(r, kiln_pw_copy(r->call, to, from));
 }
 kiln_tensor *kiln__composite_copy(kiln__composite *r, kiln_tensor *t) {
   kiln_tensor *out;

@@ -45,6 +45,12 @@ static inline void *kiln__composite_fail(kiln__composite *r, kiln_status *status
 bool kiln__composite_goes_on(kiln__composite *r);
 /* Takes a tensor (or value) over and gives it back; NULL stays NULL. */
 kiln_tensor *kiln__composite_keep(kiln__composite *r, kiln_tensor *t);
+/* What `expr`, which gives a status, puts into own_tensor: kept. */
+#define KILN_OWN(r, expr)                                                                    \
+  __extension__({                                                                            \
+    kiln_tensor *own_tensor = NULL;                                                          \
+    !(r)->status &&kiln__composite_ok(r, expr) ? kiln__composite_keep(r, own_tensor) : NULL; \
+  })
 
 /* The kernel's first result. */
 kiln_tensor *kiln__composite_step(kiln__composite *r, kiln_kernel_body body, int count,
@@ -66,6 +72,8 @@ kiln_list *kiln__composite_step_list(kiln__composite *r, kiln_kernel_body body, 
 #define KILN_STEP_MANY(r, name, result_count, out, ...)                         \
   kiln__composite_step_many(r, KILN_BODY_OF(name), KILN_ARG_COUNT(__VA_ARGS__), \
                             (const kiln_ivalue[]){__VA_ARGS__}, result_count, out)
+/* A list of the composite's as the operator's result; NULL. */
+kiln_tensor *kiln__composite_give_list(kiln__composite *r, kiln_ivalue *out, kiln_list *list);
 /* Writes it as result i of the operator. */
 void kiln__composite_give(kiln__composite *r, kiln_ivalue *out, kiln_tensor *t);
 /* Gives f of each element, which is read and computed as F64, in a dtype. */
@@ -125,6 +133,8 @@ kiln_tensor *kiln__composite_reshape(kiln__composite *r, kiln_tensor *t, int ran
                                      const int64_t *sizes);
 kiln_tensor *kiln__composite_narrow(kiln__composite *r, kiln_tensor *t, int dim, int64_t start,
                                     int64_t length);
+/* Copies the elements, converted and broadcast; false after a failure. */
+bool kiln__composite_put(kiln__composite *r, kiln_tensor *to, kiln_tensor *from);
 /* In its order of memory a fresh copy that is row-major. */
 kiln_tensor *kiln__composite_copy(kiln__composite *r, kiln_tensor *t);
 /* Whole numbers as float. */

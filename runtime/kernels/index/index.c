@@ -2,11 +2,24 @@
  * nonzero, masked_select. */
 #include "runtime/kernels/index/index.h"
 
+#include "runtime/kernels/composite.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
+static void combine_element(char *to, const char *from, kiln_dtype dtype, kiln_pw_functor how) {
+  const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
+  kiln_ctype ctype = kiln_ctype_of(dtype);
+  double a[2], b[2], result[2];
+  d->load[dtype][ctype]((char *)a, 0, to, 0, 1);
+  d->load[dtype][ctype]((char *)b, 0, from, 0, 1);
+  char *data[3] = {(char *)result, (char *)a, (char *)b};
+  int64_t strides[3] = {0, 0, 0};
+  kiln_pw_params params = {0};
+  d->loops[ctype][how](data, strides, 1, &params);
+  d->store[ctype][dtype](to, 0, (const char *)result, 0, 1);
+}
 void kiln__add_element(char *to, const char *from, kiln_dtype dtype) {
   switch (dtype) {
     case KILN_DTYPE_F32: *(float *)to += *(const float *)from; return;
@@ -14,18 +27,8 @@ void kiln__add_element(char *to, const char *from, kiln_dtype dtype) {
     case KILN_DTYPE_I64: *(uint64_t *)to += *(const uint64_t *)from; return;
     case KILN_DTYPE_I32: *(uint32_t *)to += *(const uint32_t *)from; return;
     case KILN_DTYPE_BOOL: *to = (char)(*to | *from); return;
-    default: break;
+    default: combine_element(to, from, dtype, KILN_PW_add);
   }
-  const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
-  kiln_ctype ctype = kiln_ctype_of(dtype);
-  double a[2], b[2], sum[2];
-  d->load[dtype][ctype]((char *)a, 0, to, 0, 1);
-  d->load[dtype][ctype]((char *)b, 0, from, 0, 1);
-  char *data[3] = {(char *)sum, (char *)a, (char *)b};
-  int64_t strides[3] = {0, 0, 0};
-  kiln_pw_params params = {0};
-  d->loops[ctype][KILN_PW_add](data, strides, 1, &params);
-  d->store[ctype][dtype](to, 0, (const char *)sum, 0, 1);
 }
 
 kiln_status *kiln__as_index(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
@@ -80,26 +83,11 @@ KILN_KERNEL(nonzero) {
   return kiln__finish(call, outs, result);
 }
 /* One 1-D tensor for each dimension: where(condition), nonzero_numpy. */
-KILN_KERNEL(nonzero_numpy) {
-  kiln_tensor *t = SELF, *places, *lifted = NULL;
-  if (kiln_tensor_rank(t) == 0) {
-    KILN_TRY(kiln__unsqueeze(call, t, 0, &lifted));
-    t = lifted;
-  }
-  kiln_status *status = kiln__nonzero(call, t, &places);
-  int rank = kiln_tensor_rank(t);
-  kiln_tensor_release_to(&call->cache, lifted);
-  KILN_TRY(status);
-  kiln_list *list;
-  status = kiln__new_list(call, KILN_TYPE_TENSOR, rank, &list);
-  if (!status) *outs = kiln_of_box(list);
-  for (int i = 0; i < rank && !status; i++) {
-    kiln_tensor *column;
-    status = kiln__select(call, places, 1, i, &column);
-    if (!status) status = kiln_list_push(list, kiln_of_tensor(column));
-  }
-  kiln_tensor_release_to(&call->cache, places);
-  return status;
+KILN_COMPOSITE(nonzero_numpy) {
+  kiln_tensor *t = SELF;
+  if (kiln_tensor_rank(t) == 0) t = KILN_STEP(r, unsqueeze, T(t), I(0));
+  kiln_tensor *places = KILN_STEP(r, nonzero, T(t));
+  return kiln__composite_give_list(r, outs, KILN_STEP_LIST(r, unbind, T(places), I(1)));
 }
 
 /* -- Whole slices -- */
@@ -124,52 +112,44 @@ void kiln__take_rows(char *to, const char *from, int64_t outer, int64_t n, const
     from += (size_t)n * block;
   }
 }
-/* Rows of a contiguous [outer, n, inner] at the places of `index`. */
-static kiln_status *take(kiln_call *call, kiln_tensor *t, int dim, const kiln_tensor *index,
-                         kiln_tensor *result, const char *name) {
-  kiln_tensor *source;
-  int64_t outer = 1, inner = 1, n = kiln_tensor_rank(t) ? kiln_tensor_sizes(t)[dim] : 1;
-  for (int i = 0; i < dim; i++) outer *= kiln_tensor_sizes(t)[i];
-  for (int i = dim + 1; i < kiln_tensor_rank(t); i++) inner *= kiln_tensor_sizes(t)[i];
+static kiln_tensor *as_index(kiln__composite *r, kiln_tensor *t) {
+  return KILN_OWN(r, kiln__as_index(r->call, t, &own_tensor));
+}
+/* Rows of a contiguous [outer, n, inner] at the places of the index. */
+KILN_COMPOSITE(index_select) {
+  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 2), *result;
+  const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
+  if (r->status) return NULL;
+  if (kiln_tensor_rank(index) > 1) {
+    return KILN_COMPOSITE_FAIL(r, "index_select(): Index is supposed to be a vector");
+  }
+  if (rank == 0 && index->numel != 1) {
+    return KILN_COMPOSITE_FAIL(
+        r, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+        (long long)index->numel);
+  }
+  index = as_index(r, index);
+  int64_t sizes[KILN_MAX_RANK], outer = 1, inner = 1, n = kiln__composite_size(t, dim);
+  memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
+  if (rank) sizes[dim] = kiln__composite_numel(index);
+  char *to = kiln__composite_new(r, kiln_tensor_dtype(t), rank, sizes, &result);
+  if (r->status) return NULL;
   const int64_t *at = kiln_tensor_data(index);
   for (int64_t i = 0, end; (end = kiln_budget_piece(i, index->numel)) > i;) {
     for (; i < end; i++) {
-      if (at[i] < 0 || at[i] >= n) return KILN_OP_FAIL("%s: index out of range in self", name);
+      if (at[i] >= 0 && at[i] < n) continue;
+      return KILN_COMPOSITE_FAIL(r, "index_select(): index out of range in self");
     }
   }
-  KILN_TRY(kiln_budget_check(&call->budget, 0)); /* were all of them seen? */
-  void *data;
-  KILN_TRY(kiln_tensor_writable_data(result, &data));
-  KILN_TRY(kiln__contiguous(call, t, &source));
-  size_t block = (size_t)inner * kiln_tensor_item_size(t);
-  kiln__take_rows(data, kiln_tensor_data(source), outer, n, at, index->numel, block);
-  kiln_tensor_release_to(&call->cache, source);
-  return NULL;
+  const kiln_tensor *source = kiln__composite_to(r, t, kiln_tensor_dtype(t));
+  if (!kiln__composite_goes_on(r)) return NULL; /* were all of them seen? */
+  for (int i = 0; i < dim; i++) outer *= sizes[i];
+  for (int i = dim + 1; i < rank; i++) inner *= sizes[i];
+  kiln__take_rows(to, kiln_tensor_data(source), outer, n, at, index->numel,
+                  (size_t)inner * kiln_tensor_item_size(t));
+  return result;
 }
-KILN_KERNEL(index_select) {
-  kiln_tensor *t = SELF, *index, *result;
-  int dim, rank = kiln_tensor_rank(t);
-  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
-  if (kiln_tensor_rank(kiln_arg_tensor(args, 2)) > 1) {
-    return KILN_OP_FAIL("index_select(): Index is supposed to be a vector");
-  }
-  if (rank == 0 && kiln_arg_tensor(args, 2)->numel != 1) {
-    return KILN_OP_FAIL("index_select(): Index to scalar can have only 1 value, got %lld value(s)",
-                        (long long)kiln_arg_tensor(args, 2)->numel);
-  }
-  KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
-  int64_t sizes[KILN_MAX_RANK];
-  memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
-  if (rank) sizes[dim] = index->numel;
-  kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), rank, sizes, &result);
-  if (!status) {
-    status = take(call, t, dim, index, result, "index_select()");
-    if (status) kiln_tensor_release_to(&call->cache, result);
-  }
-  kiln_tensor_release_to(&call->cache, index);
-  KILN_TRY(status);
-  return kiln__finish(call, outs, result);
-}
+
 /* -- gather and scatter -- */
 
 typedef enum meeting_kind { GATHER, SCATTER, SCATTER_ADD, SCATTER_MULTIPLY } meeting_kind;
@@ -224,18 +204,6 @@ static kiln_status *check_meeting(const meeting *m) {
   }
   return NULL;
 }
-static void multiply_element(char *to, const char *from, kiln_dtype dtype) {
-  const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
-  kiln_ctype ctype = kiln_ctype_of(dtype);
-  double a[2], b[2], product[2];
-  d->load[dtype][ctype]((char *)a, 0, to, 0, 1);
-  d->load[dtype][ctype]((char *)b, 0, from, 0, 1);
-  char *data[3] = {(char *)product, (char *)a, (char *)b};
-  int64_t strides[3] = {0, 0, 0};
-  kiln_pw_params params = {0};
-  d->loops[ctype][KILN_PW_mul](data, strides, 1, &params);
-  d->store[ctype][dtype](to, 0, (const char *)product, 0, 1);
-}
 /* One row of the index: what lies where. Strides are in bytes. */
 typedef struct meeting_row {
   char *mine, *theirs; /* where the row begins, at index 0 */
@@ -256,7 +224,7 @@ static int64_t meet_row(const meeting_row *r, meeting_kind what, kiln_dtype dtyp
       case GATHER: kiln__move_element(theirs, a, r->item); break;
       case SCATTER: kiln__move_element(a, theirs, r->item); break;
       case SCATTER_ADD: kiln__add_element(a, theirs, dtype); break;
-      default: multiply_element(a, theirs, dtype); break;
+      default: combine_element(a, theirs, dtype, KILN_PW_mul); break;
     }
   }
   return i;
@@ -313,29 +281,16 @@ static kiln_status *meeting_index(kiln_call *call, kiln_tensor *t, const char *n
   }
   return kiln__as_dtype(call, t, KILN_DTYPE_I64, out);
 }
-static kiln_status *gather(kiln_call *call, kiln_tensor *t, int64_t wanted, kiln_tensor *index_arg,
-                           kiln_ivalue *out) {
-  meeting m = {.t = t, .what = GATHER};
-  KILN_TRY(kiln_wrap_dim(wanted, kiln_tensor_rank(t), &m.dim));
-  if (index_arg->numel == 0) { /* of any dtype */
-    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(index_arg),
-                              kiln_tensor_sizes(index_arg), &m.other));
-    return kiln__finish(call, out, m.other);
-  }
-  KILN_TRY(meeting_index(call, index_arg, "gather", &m.index));
-  kiln_status *status = kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(m.index),
-                                         kiln_tensor_sizes(m.index), &m.other);
-  if (!status) {
-    status = meet(&m);
-    if (status) kiln_tensor_release_to(&call->cache, m.other);
-  }
-  kiln_tensor_release_to(&call->cache, m.index);
-  KILN_TRY(status);
-  return kiln__finish(call, out, m.other);
+static kiln_tensor *gather(kiln__composite *r, kiln_tensor *t, int64_t dim, kiln_tensor *index) {
+  meeting m = {.t = t, .what = GATHER, .dim = kiln__composite_dim(r, dim, kiln__composite_rank(t))};
+  if (r->status) return NULL;
+  (void)kiln__composite_new(r, kiln_tensor_dtype(t), kiln_tensor_rank(index),
+                            kiln_tensor_sizes(index), &m.other);
+  if (r->status || index->numel == 0) return m.other; /* of any dtype */
+  m.index = KILN_OWN(r, meeting_index(r->call, index, "gather", &own_tensor));
+  return m.index && kiln__composite_ok(r, meet(&m)) ? m.other : NULL;
 }
-KILN_KERNEL(gather) {
-  return gather(call, SELF, kiln_arg_int(args, 1), kiln_arg_tensor(args, 2), outs);
-}
+KILN_COMPOSITE(gather) { return gather(r, SELF, kiln_arg_int(args, 1), kiln_arg_tensor(args, 2)); }
 /* Into *out's destination (self where in place), or a copy of self. */
 static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, meeting_kind what,
                             kiln_ivalue *out) {
@@ -374,41 +329,23 @@ KILN_KERNEL(scatter_reduce_str) {
   if (kiln_str_is(how, "multiply")) return scatter(call, args, SCATTER_MULTIPLY, outs);
   return KILN_OP_FAIL("reduce argument must be either add or multiply.");
 }
-/* The remainders by n. */
-static kiln_status *wrapped_index(kiln_call *call, kiln_tensor *index, int64_t n,
-                                  kiln_tensor **out) {
-  if (kiln_tensor_dtype(index) != KILN_DTYPE_I64 || n == 0) {
-    *out = kiln_tensor_retain(index);
-    return NULL;
-  }
-  kiln_pw pw = {.functor = KILN_PW_remainder,
-                .in_count = 2,
-                .common = KILN_DTYPE_I64,
-                .in = {{.tensor = index}, {.number = kiln__number_int(n)}}};
-  kiln_ivalue result = kiln_none();
-  kiln_status *status = kiln_pw_run(call, &pw, &result);
-  *out = kiln__dest(&result);
-  return status;
-}
 /* self, indices, dim: along a dimension any index counts, as its remainder. */
-KILN_KERNEL(take_along_dim) {
-  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 1), *flat = NULL, *flat_index = NULL,
-              *near = NULL;
+KILN_COMPOSITE(take_along_dim) {
+  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 1);
   if (kiln_arg_is_none(args, 2)) {
-    int64_t n = t->numel, m = index->numel;
-    KILN_TRY(kiln__reshape(call, t, 1, &n, &flat));
-    kiln_status *status = kiln__reshape(call, index, 1, &m, &flat_index);
-    if (!status) status = gather(call, flat, 0, flat_index, outs);
-    kiln_tensor_release_to(&call->cache, flat);
-    kiln_tensor_release_to(&call->cache, flat_index);
-    return status;
+    const int64_t n = t->numel, m = index->numel;
+    t = kiln__composite_reshape(r, t, 1, &n);
+    index = kiln__composite_reshape(r, index, 1, &m);
+    return r->status ? NULL : gather(r, t, 0, index);
   }
   /* All dimensions but the one broadcast. */
-  int rank = kiln_tensor_rank(t), dim;
+  int rank = kiln_tensor_rank(t);
+  const int dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], wide[KILN_MAX_RANK];
-  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
+  if (r->status) return NULL;
   if (rank != kiln_tensor_rank(index)) {
-    return KILN_OP_FAIL(
+    return KILN_COMPOSITE_FAIL(
+        r,
         "torch.take_along_dim(): input and indices should have the same number of "
         "dimensions, but got %d dimensions for input, and %d dimensions for indices",
         rank, kiln_tensor_rank(index));
@@ -417,17 +354,15 @@ KILN_KERNEL(take_along_dim) {
   memcpy(b, kiln_tensor_sizes(index), sizeof(int64_t) * (size_t)rank);
   int64_t own = rank ? a[dim] : 1, wanted = rank ? b[dim] : 1;
   if (rank) a[dim] = b[dim] = 1;
-  KILN_TRY(kiln_broadcast(rank, a, rank, b, &rank, wide));
+  if (!kiln__composite_ok(r, kiln_broadcast(rank, a, rank, b, &rank, wide))) return NULL;
   if (rank) wide[dim] = own;
-  KILN_TRY(kiln__expand(call, t, rank, wide, &flat));
+  t = KILN_STEP(r, expand, T(t), kiln__composite_ints(r, rank, wide), B(false));
   if (rank) wide[dim] = wanted;
-  kiln_status *status = wrapped_index(call, index, own, &near);
-  if (!status) status = kiln__expand(call, near, rank, wide, &flat_index);
-  if (!status) status = gather(call, flat, dim, flat_index, outs);
-  kiln_tensor_release_to(&call->cache, flat);
-  kiln_tensor_release_to(&call->cache, near);
-  kiln_tensor_release_to(&call->cache, flat_index);
-  return status;
+  if (kiln_tensor_dtype(index) == KILN_DTYPE_I64 && own) {
+    index = KILN_STEP(r, remainder, T(index), I(own));
+  }
+  index = KILN_STEP(r, expand, T(index), kiln__composite_ints(r, rank, wide), B(false));
+  return r->status ? NULL : gather(r, t, dim, index);
 }
 
 /* -- Whole slices, written: index_add, index_copy, index_fill -- */
@@ -541,45 +476,36 @@ KILN_KERNEL(index_add) { return write_slices(call, args, SLICE_ADD, outs); }
 KILN_KERNEL(index_copy) { return write_slices(call, args, SLICE_COPY, outs); }
 KILN_KERNEL(index_fill) { return write_slices(call, args, SLICE_FILL, outs); }
 
-KILN_KERNEL(masked_select) {
-  kiln_tensor *mask = kiln_arg_tensor(args, 1), *wide = NULL, *wide_mask = NULL, *flat = NULL,
-              *flags = NULL, *result;
+KILN_COMPOSITE(masked_select) {
+  kiln_tensor *mask = kiln_arg_tensor(args, 1), *result;
   int rank;
-  int64_t sizes[KILN_MAX_RANK], count = 0;
+  int64_t sizes[KILN_MAX_RANK];
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
-    return KILN_OP_FAIL("masked_select: expected BoolTensor for mask");
+    return KILN_COMPOSITE_FAIL(r, "masked_select: expected BoolTensor for mask");
   }
-  KILN_TRY(kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), kiln_tensor_rank(mask),
-                          kiln_tensor_sizes(mask), &rank, sizes));
-  kiln_status *status = kiln__expand(call, SELF, rank, sizes, &wide);
-  if (!status) status = kiln__expand(call, mask, rank, sizes, &wide_mask);
-  if (!status) status = kiln__contiguous(call, wide, &flat);
-  if (!status) status = kiln__as_dtype(call, wide_mask, KILN_DTYPE_BOOL, &flags);
-  if (!status) {
-    const uint8_t *f = kiln_tensor_data(flags);
-    count = kiln__count_set(f, flags->numel);
-    status = kiln_budget_check(&call->budget, 0); /* was all of it counted? */
+  if (!kiln__composite_ok(
+          r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), kiln_tensor_rank(mask),
+                            kiln_tensor_sizes(mask), &rank, sizes))) {
+    return NULL;
   }
-  if (!status) {
-    status = kiln_call_tensor(call, kiln_tensor_dtype(SELF), 1, &count, &result);
-  }
-  if (!status) {
-    size_t item = kiln_tensor_item_size(SELF);
-    const uint8_t *f = kiln_tensor_data(flags);
-    const char *from = kiln_tensor_data(flat);
-    char *to = (char *)(uintptr_t)kiln_tensor_data(result);
-    for (int64_t i = 0, end; (end = kiln_budget_piece(i, flags->numel)) > i;) {
-      for (; i < end; i++) {
-        if (!f[i]) continue;
-        kiln__move_element(to, from + (size_t)i * item, item);
-        to += item;
-      }
+  const kiln_ivalue wide = kiln__composite_ints(r, rank, sizes);
+  kiln_tensor *flat = KILN_STEP(r, expand, T(SELF), wide, B(false));
+  kiln_tensor *flags = KILN_STEP(r, expand, T(mask), wide, B(false));
+  flat = kiln__composite_to(r, flat, kiln_tensor_dtype(SELF));
+  flags = kiln__composite_to(r, flags, KILN_DTYPE_BOOL);
+  if (r->status) return NULL;
+  const uint8_t *f = kiln_tensor_data(flags);
+  const int64_t count = kiln__count_set(f, flags->numel);
+  if (!kiln__composite_goes_on(r)) return NULL; /* was all of it counted? */
+  char *to = kiln__composite_new(r, kiln_tensor_dtype(SELF), 1, &count, &result);
+  const char *from = kiln_tensor_data(flat);
+  const size_t item = kiln_tensor_item_size(SELF);
+  for (int64_t i = 0, end; !r->status && (end = kiln_budget_piece(i, flags->numel)) > i;) {
+    for (; i < end; i++) {
+      if (!f[i]) continue;
+      kiln__move_element(to, from + (size_t)i * item, item);
+      to += item;
     }
   }
-  kiln_tensor_release_to(&call->cache, wide);
-  kiln_tensor_release_to(&call->cache, wide_mask);
-  kiln_tensor_release_to(&call->cache, flat);
-  kiln_tensor_release_to(&call->cache, flags);
-  KILN_TRY(status);
-  return kiln__finish(call, outs, result);
+  return result;
 }

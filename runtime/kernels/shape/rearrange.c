@@ -1,149 +1,106 @@
 /* rearrange.c: copies with elements in other places: repeat, flip, roll, padding, interleaving. */
 #include <string.h>
 
+#include "runtime/kernels/composite.h"
 #include "runtime/kernels/index/index.h"
-#include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/nn/nn.h"
-#include "runtime/kernels/shape/view.h"
+#include "runtime/kernels/pointwise/iter.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 
-static kiln_status *new_like(kiln_call *call, const kiln_tensor *t, int rank, const int64_t *sizes,
-                             kiln_tensor **out) {
-  return kiln_call_tensor(call, kiln_tensor_dtype(t), rank, sizes, out);
-}
-
 /* A repeat is a copy of t into every block of the result, which is seen as alternating
  * [repeats, size] dimensions. */
-static kiln_status *repeat(kiln_call *call, kiln_tensor *t, int count, const int64_t *repeats,
-                           kiln_ivalue *out) {
-  int own = kiln_tensor_rank(t), pad = count - own;
+static kiln_tensor *repeat(kiln__composite *r, kiln_tensor *t, int count, const int64_t *repeats) {
+  const int own = kiln_tensor_rank(t), pad = count - own;
   int64_t sizes[KILN_MAX_RANK], twice[2 * KILN_MAX_RANK], source[2 * KILN_MAX_RANK];
   if (pad < 0) {
-    return KILN_OP_FAIL("Number of dimensions of repeat dims can not be smaller than number of "
-                        "dimensions of tensor");
+    return KILN_COMPOSITE_FAIL(r, "Number of dimensions of repeat dims can not be smaller than "
+                                  "number of dimensions of tensor");
   }
-  if (2 * count > KILN_MAX_RANK) return KILN_OP_FAIL("repeat: too many dimensions");
+  if (2 * count > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "repeat: too many dimensions");
   for (int i = 0; i < count; i++) {
     int64_t size = i < pad ? 1 : kiln_tensor_sizes(t)[i - pad];
     if (repeats[i] < 0) {
-      return KILN_OP_FAIL("Trying to create tensor with negative dimension %lld",
-                          (long long)(repeats[i] < -INT32_MAX ? repeats[i] : size * repeats[i]));
+      return KILN_COMPOSITE_FAIL(
+          r, "Trying to create tensor with negative dimension %lld",
+          (long long)(repeats[i] < -INT32_MAX ? repeats[i] : size * repeats[i]));
     }
-    if (!kiln_checked_mul_i64(size, repeats[i], &sizes[i])) return kiln_status_oom();
+    if (!kiln_checked_mul_i64(size, repeats[i], &sizes[i])) {
+      return kiln__composite_fail(r, kiln_status_oom());
+    }
     twice[2 * i] = repeats[i];
     twice[2 * i + 1] = size;
     source[2 * i] = 0;
     source[2 * i + 1] = i < pad ? 0 : kiln_tensor_strides(t)[i - pad];
   }
-  kiln_tensor *result, *blocks = NULL, *spread = NULL;
-  KILN_TRY(new_like(call, t, count, sizes, &result));
-  kiln_status *status = NULL;
-  if (result->numel) {
-    status = kiln__reshape(call, result, 2 * count, twice, &blocks);
-    if (!status) {
-      status = kiln_tensor_view(&call->cache, t, 2 * count, twice, source, t->offset, &spread);
-    }
-    if (!status) status = kiln_pw_copy(call, blocks, spread);
-    kiln_tensor_release_to(&call->cache, blocks);
-    kiln_tensor_release_to(&call->cache, spread);
-  }
-  if (status) {
-    kiln_tensor_release_to(&call->cache, result);
-    return status;
-  }
-  return kiln__finish(call, out, result);
+  kiln_tensor *result;
+  (void)kiln__composite_new(r, kiln_tensor_dtype(t), count, sizes, &result);
+  if (r->status || result->numel == 0) return result;
+  kiln_tensor *blocks = kiln__composite_reshape(r, result, 2 * count, twice);
+  kiln_tensor *spread = KILN_OWN(
+      r, kiln_tensor_view(&r->call->cache, t, 2 * count, twice, source, t->offset, &own_tensor));
+  return kiln__composite_put(r, blocks, spread) ? result : NULL;
 }
-KILN_KERNEL(repeat) {
+KILN_COMPOSITE(repeat) {
   int64_t repeats[KILN_MAX_RANK];
   int count;
-  KILN_TRY(kiln__arg_int_list(args, 1, repeats, &count));
-  return repeat(call, SELF, count, repeats, outs);
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, repeats, &count))) return NULL;
+  return repeat(r, SELF, count, repeats);
 }
-KILN_KERNEL(tile) {
+KILN_COMPOSITE(tile) {
   int64_t given[KILN_MAX_RANK], repeats[KILN_MAX_RANK];
   int count, rank = kiln_tensor_rank(SELF);
-  KILN_TRY(kiln__arg_int_list(args, 1, given, &count));
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, given, &count))) return NULL;
   int total = count > rank ? count : rank;
   for (int i = 0; i < total; i++) repeats[i] = i < total - count ? 1 : given[i - (total - count)];
-  return repeat(call, SELF, total, repeats, outs);
+  return repeat(r, SELF, total, repeats);
 }
-KILN_KERNEL(repeat_interleave) { /* int repeats, dim or None */
-  kiln_tensor *t = SELF, *flat = NULL, *wide = NULL, *plain = NULL, *result = NULL, *lifted = NULL;
-  int64_t n = kiln_arg_int(args, 1), numel = t->numel, sizes[KILN_MAX_RANK + 1];
+KILN_COMPOSITE(repeat_interleave) { /* int repeats, dim or None */
+  kiln_tensor *t = SELF;
+  const int64_t n = kiln_arg_int(args, 1), numel = t->numel;
+  int64_t sizes[KILN_MAX_RANK], all;
   int dim = 0;
-  if (n < 0) return KILN_OP_FAIL("Repeats must be non-negative");
-  kiln_status *status = NULL;
-  if (kiln_arg_is_none(args, 2) || kiln_tensor_rank(t) == 0) {
-    status = kiln__reshape(call, t, 1, &numel, &flat);
-  } else {
-    KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), kiln_tensor_rank(t), &dim));
-    flat = kiln_tensor_retain(t);
-  }
+  if (n < 0) return KILN_COMPOSITE_FAIL(r, "Repeats must be non-negative");
+  if (kiln_arg_is_none(args, 2) || kiln_tensor_rank(t) == 0)
+    t = kiln__composite_reshape(r, t, 1, &numel);
+  else
+    dim = kiln__composite_dim(r, kiln_arg_int(args, 2), kiln_tensor_rank(t));
   /* One more dimension after dim, repeated, then merged. */
-  if (!status) status = kiln__unsqueeze(call, flat, dim + 1, &lifted);
-  if (!status) {
-    int rank = kiln_tensor_rank(lifted);
-    memcpy(sizes, kiln_tensor_sizes(lifted), sizeof(int64_t) * (size_t)rank);
-    sizes[dim + 1] = n;
-    int64_t all;
-    if (!kiln_checked_mul_i64(sizes[dim], n, &all)) {
-      status = KILN_OP_FAIL("repeat_interleave: %lld repeats are too many", (long long)n);
-    }
-    if (!status) status = kiln__expand(call, lifted, rank, sizes, &wide);
-    if (!status) status = kiln__contiguous(call, wide, &plain);
-    if (!status) sizes[dim] = all;
-    memmove(&sizes[dim + 1], &sizes[dim + 2], sizeof(int64_t) * (size_t)(rank - dim - 2));
-    if (!status) status = kiln__reshape(call, plain, rank - 1, sizes, &result);
+  kiln_tensor *lifted = KILN_STEP(r, unsqueeze, T(t), I(dim + 1));
+  if (!lifted) return NULL;
+  const int rank = kiln_tensor_rank(lifted);
+  memcpy(sizes, kiln_tensor_sizes(lifted), sizeof *sizes * (size_t)rank);
+  sizes[dim + 1] = n;
+  if (!kiln_checked_mul_i64(sizes[dim], n, &all)) {
+    return KILN_COMPOSITE_FAIL(r, "repeat_interleave: %lld repeats are too many", (long long)n);
   }
-  kiln_tensor_release_to(&call->cache, flat);
-  kiln_tensor_release_to(&call->cache, lifted);
-  kiln_tensor_release_to(&call->cache, wide);
-  kiln_tensor_release_to(&call->cache, plain);
-  KILN_TRY(status);
-  return kiln__finish(call, outs, result);
+  t = KILN_STEP(r, expand, T(lifted), kiln__composite_ints(r, rank, sizes), B(false));
+  t = kiln__composite_to(r, t, kiln_tensor_dtype(lifted));
+  sizes[dim] = all;
+  memmove(&sizes[dim + 1], &sizes[dim + 2], sizeof *sizes * (size_t)(rank - dim - 2));
+  return kiln__composite_reshape(r, t, rank - 1, sizes);
 }
 
-/* result[i] = t[map(i)] along one dimension: `places` gives the source of each. */
-static kiln_status *pick(kiln_call *call, kiln_tensor *t, int dim, const int64_t *places,
-                         int64_t count, kiln_tensor **out) {
-  int rank = kiln_tensor_rank(t);
-  int64_t sizes[KILN_MAX_RANK];
-  memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
+/* result[i] = t[place(i, size, arg)] along one dimension: a new tensor. */
+static kiln_tensor *pick(kiln__composite *r, kiln_tensor *t, int dim, int64_t count,
+                         int64_t (*place)(int64_t i, int64_t size, int64_t arg), int64_t arg) {
+  int64_t sizes[KILN_MAX_RANK], outer = 1, left = KILN_BUDGET_ITEMS;
+  kiln_tensor *places, *result;
+  int64_t *at = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &places);
+  if (r->status) return NULL;
+  const int rank = kiln_tensor_rank(t);
+  const int64_t n = kiln_tensor_sizes(t)[dim];
+  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 8); i++) at[i] = place(i, n, arg);
+  const kiln_tensor *plain = kiln__composite_to(r, t, kiln_tensor_dtype(t));
+  memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   sizes[dim] = count;
-  kiln_tensor *plain;
-  KILN_TRY(kiln__contiguous(call, t, &plain));
-  kiln_status *status = new_like(call, t, rank, sizes, out);
-  if (!status && (*out)->numel) {
-    size_t block = kiln_tensor_item_size(t);
-    int64_t outer = 1, n = kiln_tensor_sizes(t)[dim];
-    for (int i = 0; i < dim; i++) outer *= sizes[i];
-    for (int i = dim + 1; i < rank; i++) block *= (size_t)sizes[i];
-    kiln__take_rows((char *)(uintptr_t)kiln_tensor_data(*out), kiln_tensor_data(plain), outer, n,
-                    places, count, block);
-  }
-  kiln_tensor_release_to(&call->cache, plain);
-  return status;
-}
-/* The same with the places from a function of (index, size, argument). */
-static kiln_status *pick_by(kiln_call *call, kiln_tensor *t, int dim, int64_t count,
-                            int64_t (*place)(int64_t i, int64_t size, int64_t arg), int64_t arg,
-                            kiln_tensor **out) {
-  size_t bytes;
-  if (!kiln_checked_mul_size((size_t)(count ? count : 1), sizeof(int64_t), &bytes)) {
-    return kiln_status_oom();
-  }
-  KILN_TRY(kiln_budget_room(&call->budget, bytes));
-  int64_t *places = kiln_cache_alloc(&call->cache, bytes);
-  if (!places) return kiln_status_oom();
-  int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 8); i++) {
-    places[i] = place(i, kiln_tensor_sizes(t)[dim], arg);
-  }
-  kiln_status *status = kiln_budget_check(&call->budget, 0); /* are all of them known? */
-  if (!status) status = pick(call, t, dim, places, count, out);
-  kiln_cache_free(&call->cache, places, bytes);
-  return status;
+  char *to = kiln__composite_new(r, kiln_tensor_dtype(t), rank, sizes, &result);
+  if (!kiln__composite_goes_on(r) || result->numel == 0) return result; /* all places are known */
+  size_t block = kiln_tensor_item_size(t);
+  for (int i = 0; i < dim; i++) outer *= sizes[i];
+  for (int i = dim + 1; i < rank; i++) block *= (size_t)sizes[i];
+  kiln__take_rows(to, kiln_tensor_data(plain), outer, n, at, count, block);
+  return result;
 }
 static int64_t place_flip(int64_t i, int64_t size, int64_t arg) {
   (void)arg;
@@ -152,90 +109,62 @@ static int64_t place_flip(int64_t i, int64_t size, int64_t arg) {
 static int64_t place_roll(int64_t i, int64_t size, int64_t shift) {
   return ((i - shift % size) % size + size) % size;
 }
-/* Replaces *t (owned) by what pick_by makes of it. */
-static kiln_status *replace(kiln_call *call, kiln_tensor **t, int dim, int64_t count,
-                            int64_t (*place)(int64_t, int64_t, int64_t), int64_t arg) {
-  kiln_tensor *next;
-  kiln_status *status = pick_by(call, *t, dim, count, place, arg, &next);
-  kiln_tensor_release_to(&call->cache, *t);
-  *t = status ? NULL : next;
-  return status;
-}
-KILN_KERNEL(flip) {
-  kiln_tensor *t;
+KILN_COMPOSITE(flip) {
+  kiln_tensor *t = SELF;
+  const int rank = kiln_tensor_rank(t);
   uint64_t mask = 0;
-  if (kiln_arg_list(args, 1)->count) {
-    KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  if (kiln_arg_list(args, 1)->count &&
+      !kiln__composite_ok(r, kiln__arg_dims(args, 1, rank, &mask))) {
+    return NULL;
   }
-  KILN_TRY(kiln__contiguous(call, SELF, &t));
-  if (t == SELF) { /* not the argument itself */
-    kiln_tensor_release_to(&call->cache, t);
-    KILN_TRY(new_like(call, SELF, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), &t));
-    kiln_status *status = kiln_pw_copy(call, t, SELF);
-    if (status) {
-      kiln_tensor_release_to(&call->cache, t);
-      return status;
-    }
+  if (mask == 0) return kiln__composite_copy(r, t);
+  for (int d = 0; d < rank && !r->status; d++) {
+    if (mask >> d & 1) t = pick(r, t, d, kiln_tensor_sizes(t)[d], place_flip, 0);
   }
-  for (int d = 0; d < kiln_tensor_rank(t); d++) {
-    if (mask >> d & 1) KILN_TRY(replace(call, &t, d, kiln_tensor_sizes(t)[d], place_flip, 0));
-  }
-  return kiln__finish(call, outs, t);
+  return t;
 }
-KILN_KERNEL(roll) {
-  int64_t shifts[KILN_MAX_RANK], dims[KILN_MAX_RANK], shape[KILN_MAX_RANK];
-  int n, m, rank = kiln_tensor_rank(SELF);
-  kiln_tensor *t, *flat;
-  KILN_TRY(kiln__arg_int_list(args, 1, shifts, &n));
-  KILN_TRY(kiln__arg_int_list(args, 2, dims, &m));
-  if (n == 0) return KILN_OP_FAIL("`shifts` required");
+KILN_COMPOSITE(roll) {
+  int64_t shifts[KILN_MAX_RANK], dims[KILN_MAX_RANK];
+  kiln_tensor *t = SELF;
+  int n, m, rank = kiln_tensor_rank(t);
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, shifts, &n)) ||
+      !kiln__composite_ok(r, kiln__arg_int_list(args, 2, dims, &m))) {
+    return NULL;
+  }
+  if (n == 0) return KILN_COMPOSITE_FAIL(r, "`shifts` required");
   if (rank == 0 && m > 0) {
-    return KILN_OP_FAIL("Dimension specified as 0 but tensor has no dimensions");
+    return KILN_COMPOSITE_FAIL(r, "Dimension specified as 0 but tensor has no dimensions");
   }
-  KILN_TRY(new_like(call, SELF, rank, kiln_tensor_sizes(SELF), &t));
-  kiln_status *status = kiln_pw_copy(call, t, SELF);
-  if (status) {
-    kiln_tensor_release_to(&call->cache, t);
-    return status;
-  }
-  if (t->numel == 0) return kiln__finish(call, outs, t);
+  if (t->numel == 0) return kiln__composite_copy(r, t);
   if (m == 0 && n == 1) { /* over all elements in a row */
-    int64_t all = t->numel;
-    memcpy(shape, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
-    status = kiln__reshape(call, t, 1, &all, &flat);
-    kiln_tensor_release_to(&call->cache, t);
-    KILN_TRY(status);
-    KILN_TRY(replace(call, &flat, 0, all, place_roll, shifts[0]));
-    status = kiln__reshape(call, flat, rank, shape, &t);
-    kiln_tensor_release_to(&call->cache, flat);
-    KILN_TRY(status);
-    return kiln__finish(call, outs, t);
+    const int64_t all = t->numel;
+    t = pick(r, kiln__composite_reshape(r, t, 1, &all), 0, all, place_roll, shifts[0]);
+    return kiln__composite_reshape(r, t, rank, kiln_tensor_sizes(SELF));
   }
   if (n != m) {
-    kiln_tensor_release_to(&call->cache, t);
-    return KILN_OP_FAIL("shifts and dimensions must align. shifts: %d, dims:%d", n, m);
+    return KILN_COMPOSITE_FAIL(r, "shifts and dimensions must align. shifts: %d, dims:%d", n, m);
   }
   for (int i = 0; i < n; i++) {
-    int dim;
-    status = kiln_wrap_dim(dims[i], rank, &dim);
-    if (status) {
-      kiln_tensor_release_to(&call->cache, t);
-      return status;
-    }
-    KILN_TRY(replace(call, &t, dim, kiln_tensor_sizes(t)[dim], place_roll, shifts[i]));
+    const int dim = kiln__composite_dim(r, dims[i], rank);
+    if (!r->status) t = pick(r, t, dim, kiln_tensor_sizes(t)[dim], place_roll, shifts[i]);
   }
-  return kiln__finish(call, outs, t);
+  return t;
 }
 
 /* -- Padding -- */
 
-static kiln_status *pad_constant(kiln_call *call, kiln_tensor *t, int count, const int64_t *pads,
-                                 kiln_number value, kiln_ivalue *out) {
-  int rank = kiln_tensor_rank(t);
-  int64_t sizes[KILN_MAX_RANK], from[KILN_MAX_RANK] = {0}, to[KILN_MAX_RANK] = {0};
-  if (count % 2) return KILN_OP_FAIL("Length of pad must be even but instead it equals %d", count);
+static kiln_tensor *pad_constant(kiln__composite *r, const kiln_ivalue *args, kiln_number value) {
+  kiln_tensor *t = SELF, *result;
+  int rank = kiln_tensor_rank(t), count;
+  int64_t pads[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
+  int64_t from[KILN_MAX_RANK] = {0}, to[KILN_MAX_RANK] = {0};
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, pads, &count))) return NULL;
+  if (count % 2) {
+    return KILN_COMPOSITE_FAIL(r, "Length of pad must be even but instead it equals %d", count);
+  }
   if (count / 2 > rank) {
-    return KILN_OP_FAIL(
+    return KILN_COMPOSITE_FAIL(
+        r,
         "Length of pad should be no more than twice the number of dimensions of the "
         "input. Pad length is %d while the input has %d dimensions.",
         count, rank);
@@ -246,66 +175,44 @@ static kiln_status *pad_constant(kiln_call *call, kiln_tensor *t, int count, con
     int64_t left = pads[2 * i], right = pads[2 * i + 1];
     if (!kiln_checked_add_i64(sizes[d], left, &sizes[d]) ||
         !kiln_checked_add_i64(sizes[d], right, &sizes[d])) {
-      return KILN_OP_FAIL("Padding %lld and %lld of dimension %d is beyond 64 bits",
-                          (long long)left, (long long)right, d);
+      return KILN_COMPOSITE_FAIL(r, "Padding %lld and %lld of dimension %d is beyond 64 bits",
+                                 (long long)left, (long long)right, d);
     }
     if (sizes[d] < 0) {
-      return KILN_OP_FAIL(
+      return KILN_COMPOSITE_FAIL(
+          r,
           "The input size %lld, plus negative padding %lld and %lld resulted in a "
           "negative output size, which is invalid. Check dimension %d of your input.",
           (long long)kiln_tensor_sizes(t)[d], (long long)left, (long long)right, d);
     }
     const int64_t size = kiln_tensor_sizes(t)[d];
     if (left < -size || right < -size) {
-      return KILN_OP_FAIL("narrow(): length must be non-negative. Padding %lld and %lld takes more "
-                          "than dimension %d has, %lld.",
-                          (long long)left, (long long)right, d, (long long)size);
+      return KILN_COMPOSITE_FAIL(
+          r,
+          "narrow(): length must be non-negative. Padding %lld and %lld takes more than dimension "
+          "%d has, %lld.",
+          (long long)left, (long long)right, d, (long long)size);
     }
     if (left < 0)
       from[d] = -left;
     else
       to[d] = left;
   }
-  kiln_tensor *result, *inner, *source;
-  KILN_TRY(new_like(call, t, rank, sizes, &result));
-  kiln_status *status = kiln_pw_fill_fitting(call, result, value);
-  inner = kiln_tensor_retain(result);
-  source = kiln_tensor_retain(t);
-  bool empty = false;
-  for (int d = 0; d < rank && !status; d++) {
+  (void)kiln__composite_new(r, kiln_tensor_dtype(t), rank, sizes, &result);
+  if (r->status || !kiln__composite_ok(r, kiln_pw_fill_fitting(r->call, result, value))) {
+    return NULL;
+  }
+  kiln_tensor *inner = result, *source = t;
+  for (int d = 0; d < rank; d++) {
     int64_t length = kiln_tensor_sizes(t)[d] - from[d];
     if (length > sizes[d] - to[d]) length = sizes[d] - to[d];
-    if (length <= 0) {
-      empty = true;
-      break;
-    }
-    kiln_tensor *a, *b = NULL;
-    status = kiln__narrow(call, inner, d, to[d], length, &a);
-    if (!status) {
-      kiln_tensor_release_to(&call->cache, inner);
-      inner = a;
-      status = kiln__narrow(call, source, d, from[d], length, &b);
-    }
-    if (!status) {
-      kiln_tensor_release_to(&call->cache, source);
-      source = b;
-    }
+    if (length <= 0) return result;
+    inner = kiln__composite_narrow(r, inner, d, to[d], length);
+    source = kiln__composite_narrow(r, source, d, from[d], length);
   }
-  if (!status && !empty) status = kiln_pw_copy(call, inner, source);
-  kiln_tensor_release_to(&call->cache, inner);
-  kiln_tensor_release_to(&call->cache, source);
-  if (status) {
-    kiln_tensor_release_to(&call->cache, result);
-    return status;
-  }
-  return kiln__finish(call, out, result);
+  return kiln__composite_put(r, inner, source) ? result : NULL;
 }
-KILN_KERNEL(constant_pad_nd) {
-  int64_t pads[KILN_MAX_RANK];
-  int count;
-  KILN_TRY(kiln__arg_int_list(args, 1, pads, &count));
-  return pad_constant(call, SELF, count, pads, kiln__number(args[2]), outs);
-}
+KILN_COMPOSITE(constant_pad_nd) { return pad_constant(r, args, kiln__number(args[2])); }
 static int64_t place_reflect(int64_t i, int64_t size, int64_t left) {
   int64_t at = i - left;
   if (at < 0) at = -at;
@@ -318,81 +225,69 @@ static int64_t place_replicate(int64_t i, int64_t size, int64_t left) {
 static int64_t place_circular(int64_t i, int64_t size, int64_t left) {
   return ((i - left) % size + size) % size;
 }
-static kiln_status *pad_by(kiln_call *call, kiln_tensor *t, int count, const int64_t *pads,
-                           kiln_str mode, kiln_ivalue *out) {
-  int rank = kiln_tensor_rank(t);
+static kiln_tensor *pad_by(kiln__composite *r, const kiln_ivalue *args, kiln_str mode) {
+  kiln_tensor *x = SELF;
+  int rank = kiln_tensor_rank(x), count;
+  int64_t pads[KILN_MAX_RANK];
   bool reflect = kiln_str_is(mode, "reflect"), circular = kiln_str_is(mode, "circular");
+  if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, pads, &count))) return NULL;
   if (count % 2 || count / 2 > rank || !(reflect || circular || kiln_str_is(mode, "replicate"))) {
-    return KILN_ERROR(KILN_UNSUPPORTED, "padding mode '" KILN_STR_FMT "' for %d dimensions",
-                      KILN_STR_ARG(mode), rank);
+    return kiln__composite_fail(
+        r, KILN_ERROR(KILN_UNSUPPORTED, "padding mode '" KILN_STR_FMT "' for %d dimensions",
+                      KILN_STR_ARG(mode), rank));
   }
   bool planes = circular; /* which circular ones need not have */
   for (int d = rank == count / 2 + 2; d < rank && !circular; d++) {
-    planes = kiln_tensor_sizes(t)[d] > 0;
+    planes = kiln_tensor_sizes(x)[d] > 0;
     if (!planes) break;
   }
   if (!planes) {
-    return KILN_OP_FAIL("Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and "
-                        "other non-zero dimensions for input, but got: %s",
-                        count / 2 + 1, count / 2 + 2, kiln__sizes_of(t).text);
+    return KILN_COMPOSITE_FAIL(r,
+                               "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size "
+                               "and other non-zero dimensions for input, but got: %s",
+                               count / 2 + 1, count / 2 + 2, kiln__sizes_of(x).text);
   }
-  kiln_tensor *x = kiln_tensor_retain(t);
-  for (int i = 0; i < count / 2; i++) {
+  for (int i = 0; i < count / 2 && x; i++) {
     int d = rank - 1 - i;
     int64_t left = pads[2 * i], right = pads[2 * i + 1], size = kiln_tensor_sizes(x)[d];
     int64_t most = reflect ? size - 1 : circular ? size : INT64_MAX, padded = 0;
-    kiln_status *status = NULL;
     if (left > most || right > most || size == 0) {
-      status =
-          KILN_OP_FAIL("Padding size should be less than the corresponding input dimension, but "
-                       "got: padding (%lld, %lld) at dimension %d of size %lld",
-                       (long long)left, (long long)right, d, (long long)size);
-    } else if (left < INT64_MIN / 2 || !kiln_checked_add_i64(size, left, &padded) ||
-               !kiln_checked_add_i64(padded, right, &padded) || padded <= 0) {
-      status = KILN_OP_FAIL("padding leaves nothing of dimension %d, or too much", d);
+      return KILN_COMPOSITE_FAIL(
+          r,
+          "Padding size should be less than the corresponding input dimension, but got: padding "
+          "(%lld, %lld) at dimension %d of size %lld",
+          (long long)left, (long long)right, d, (long long)size);
     }
-    if (status) {
-      kiln_tensor_release_to(&call->cache, x);
-      return status;
+    if (left < INT64_MIN / 2 || !kiln_checked_add_i64(size, left, &padded) ||
+        !kiln_checked_add_i64(padded, right, &padded) || padded <= 0) {
+      return KILN_COMPOSITE_FAIL(r, "padding leaves nothing of dimension %d, or too much", d);
     }
     if (circular && (left < 0 || right < 0)) { /* what is cut off is not wrapped around */
       int64_t from = left < 0 ? -left : 0, length = size - from + (right < 0 ? right : 0);
-      kiln_tensor *cut;
-      status = length > 0 ? kiln__narrow(call, x, d, from, length, &cut)
-                          : KILN_OP_FAIL("padding leaves nothing of dimension %d", d);
-      kiln_tensor_release_to(&call->cache, x);
-      KILN_TRY(status);
-      x = cut;
+      if (length <= 0) {
+        return KILN_COMPOSITE_FAIL(r, "padding leaves nothing of dimension %d", d);
+      }
+      x = kiln__composite_narrow(r, x, d, from, length);
       size = length;
       left = left < 0 ? 0 : left;
       right = right < 0 ? 0 : right;
     }
-    KILN_TRY(replace(call, &x, d, size + left + right,
-                     reflect    ? place_reflect
-                     : circular ? place_circular
-                                : place_replicate,
-                     left));
+    x = pick(r, x, d, size + left + right,
+             reflect    ? place_reflect
+             : circular ? place_circular
+                        : place_replicate,
+             left);
   }
-  return kiln__finish(call, out, x);
+  return x;
 }
-KILN_KERNEL(pad) { /* pad, mode, value */
-  int64_t pads[KILN_MAX_RANK];
-  int count;
-  KILN_TRY(kiln__arg_int_list(args, 1, pads, &count));
+KILN_COMPOSITE(pad) { /* pad, mode, value */
   kiln_str mode = kiln_arg_str(args, 2);
-  if (kiln_str_is(mode, "constant")) {
-    double value = kiln_arg_is_none(args, 3) ? 0 : kiln_arg_float(args, 3);
-    return pad_constant(call, SELF, count, pads, kiln__number_float(value), outs);
-  }
-  return pad_by(call, SELF, count, pads, mode, outs);
+  if (!kiln_str_is(mode, "constant")) return pad_by(r, args, mode);
+  return pad_constant(r, args,
+                      kiln__number_float(kiln_arg_is_none(args, 3) ? 0 : kiln_arg_float(args, 3)));
 }
-#define PAD(name, mode)                                           \
-  KILN_KERNEL(name) {                                             \
-    int64_t pads[KILN_MAX_RANK];                                  \
-    int count;                                                    \
-    KILN_TRY(kiln__arg_int_list(args, 1, pads, &count));          \
-    return pad_by(call, SELF, count, pads, KILN_STR(mode), outs); \
-  }
+#define PAD(name, mode) \
+  KILN_COMPOSITE(name) { return pad_by(r, args, KILN_STR(mode)); }
 PAD(reflection_pad, "reflect")
 PAD(replication_pad, "replicate")
 PAD(_pad_circular, "circular")
@@ -400,72 +295,57 @@ PAD(_pad_circular, "circular")
 /* -- Blocks of channels -- */
 
 /* [.., C r r, H, W] to [.., C, H r, W r] */
-KILN_KERNEL(pixel_shuffle) {
-  kiln_tensor *t = SELF, *split, *turned = NULL, *result = NULL;
-  int rank = kiln_tensor_rank(t), n = rank - 3, dims[KILN_MAX_RANK];
-  int64_t r = kiln_arg_int(args, 1), sizes[KILN_MAX_RANK];
-  if (rank < 3)
-    return KILN_OP_FAIL("pixel_shuffle expects input to have at least 3 dimensions, but got input "
-                        "with %d dimension(s)",
-                        rank);
-  if (r <= 0)
-    return KILN_OP_FAIL("pixel_shuffle expects a positive upscale_factor, but got %lld",
-                        (long long)r);
-  const int64_t *s = kiln_tensor_sizes(t);
-  int64_t square;
-  if (!kiln_checked_mul_i64(r, r, &square)) square = INT64_MAX;
-  int64_t c = s[n] / square, h = s[n + 1], w = s[n + 2];
+KILN_COMPOSITE(pixel_shuffle) {
+  const int rank = kiln_tensor_rank(SELF), n = rank - 3;
+  const int64_t *s = kiln_tensor_sizes(SELF), f = kiln_arg_int(args, 1);
+  int64_t sizes[KILN_MAX_RANK], dims[KILN_MAX_RANK], square;
+  if (rank < 3) {
+    return KILN_COMPOSITE_FAIL(r,
+                               "pixel_shuffle expects input to have at least 3 dimensions, but got "
+                               "input with %d dimension(s)",
+                               rank);
+  }
+  if (f <= 0) {
+    return KILN_COMPOSITE_FAIL(r, "pixel_shuffle expects a positive upscale_factor, but got %lld",
+                               (long long)f);
+  }
+  if (!kiln_checked_mul_i64(f, f, &square)) square = INT64_MAX;
   if (s[n] % square) {
-    return KILN_OP_FAIL(
+    return KILN_COMPOSITE_FAIL(
+        r,
         "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
         "square of upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
         (long long)s[n], (long long)square);
   }
-  if (rank + 2 > KILN_MAX_RANK) return KILN_OP_FAIL("pixel_shuffle: too many dimensions");
-  memcpy(sizes, s, sizeof(int64_t) * (size_t)n);
-  int64_t parts[5] = {c, r, r, h, w};
-  memcpy(sizes + n, parts, sizeof parts);
-  KILN_TRY(kiln__reshape(call, t, rank + 2, sizes, &split));
+  if (rank + 2 > KILN_MAX_RANK) {
+    return KILN_COMPOSITE_FAIL(r, "pixel_shuffle: too many dimensions");
+  }
+  const int64_t c = s[n] / square, h = s[n + 1], w = s[n + 2], parts[5] = {c, f, f, h, w};
   static const int order[5] = {0, 3, 1, 4, 2};
+  memcpy(sizes, s, sizeof(int64_t) * (size_t)n);
+  memcpy(sizes + n, parts, sizeof parts);
   for (int i = 0; i < rank + 2; i++) dims[i] = i < n ? i : n + order[i - n];
-  kiln_status *status = kiln__permute(call, split, dims, &turned);
-  sizes[n] = c, sizes[n + 1] = h * r, sizes[n + 2] = w * r;
-  if (!status) status = kiln__reshape(call, turned, rank, sizes, &result);
-  kiln_tensor_release_to(&call->cache, split);
-  kiln_tensor_release_to(&call->cache, turned);
-  KILN_TRY(status);
-  return kiln__finish(call, outs, result);
+  kiln_tensor *t = kiln__composite_reshape(r, SELF, rank + 2, sizes);
+  t = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, rank + 2, dims));
+  sizes[n + 1] = h * f, sizes[n + 2] = w * f;
+  return kiln__composite_reshape(r, t, rank, sizes);
 }
 /* The first half of a dimension times the sigmoid of the second. */
-KILN_KERNEL(glu) {
-  kiln_tensor *t = SELF, *half[2] = {NULL, NULL};
-  int dim;
-  if (kiln_tensor_rank(t) == 0) return KILN_OP_FAIL("glu does not support 0-dimensional tensors");
-  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), kiln_tensor_rank(t), &dim));
-  int64_t size = kiln_tensor_sizes(t)[dim];
-  if (size % 2) {
-    return KILN_OP_FAIL("Halving dimension must be even, but dimension %d is size %lld", dim,
-                        (long long)size);
+KILN_COMPOSITE(glu) {
+  kiln_tensor *t = SELF;
+  if (kiln_tensor_rank(t) == 0) {
+    return KILN_COMPOSITE_FAIL(r, "glu does not support 0-dimensional tensors");
   }
-  kiln_status *status = kiln__narrow(call, t, dim, 0, size / 2, &half[0]);
-  if (!status) status = kiln__narrow(call, t, dim, size / 2, size / 2, &half[1]);
-  kiln_ivalue gate = kiln_none();
-  if (!status) {
-    kiln_pw pw = {.functor = KILN_PW_sigmoid,
-                  .in_count = 1,
-                  .common = kiln_tensor_dtype(t),
-                  .in = {{.tensor = half[1]}}};
-    status = kiln_pw_run(call, &pw, &gate);
+  const int dim = kiln__composite_dim(r, kiln_arg_int(args, 1), kiln_tensor_rank(t));
+  const int64_t size = kiln__composite_size(t, dim);
+  if (!r->status && size % 2) {
+    return KILN_COMPOSITE_FAIL(r, "Halving dimension must be even, but dimension %d is size %lld",
+                               dim, (long long)size);
   }
-  if (!status) {
-    kiln_pw pw = {.functor = KILN_PW_mul,
-                  .in_count = 2,
-                  .common = kiln_tensor_dtype(t),
-                  .in = {{.tensor = half[0]}, {.tensor = gate.u.tensor}}};
-    status = kiln_pw_run(call, &pw, outs);
+  if (kiln_dtype_is_int(kiln_tensor_dtype(t), true)) {
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
   }
-  kiln_ivalue_release_to(&call->cache, gate);
-  kiln_tensor_release_to(&call->cache, half[0]);
-  kiln_tensor_release_to(&call->cache, half[1]);
-  return status;
+  kiln_tensor *gate = kiln__composite_narrow(r, t, dim, size / 2, size / 2);
+  t = kiln__composite_narrow(r, t, dim, 0, size / 2);
+  return KILN_STEP(r, mul, T(t), T(KILN_STEP(r, sigmoid, T(gate))));
 }

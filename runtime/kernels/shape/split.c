@@ -3,10 +3,6 @@
 
 #define SELF kiln_arg_tensor(args, 0)
 
-static kiln_tensor *give_list(kiln__composite *r, kiln_ivalue *out, kiln_list *list) {
-  if (list && !r->status) *out = kiln_ivalue_retain(kiln_of_box(list));
-  return NULL;
-}
 static kiln_tensor *split_at(kiln__composite *r, const kiln_ivalue *args, const char *name,
                              int least, int dim, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(SELF);
@@ -18,7 +14,8 @@ static kiln_tensor *split_at(kiln__composite *r, const kiln_ivalue *args, const 
   }
   if (least == 1 && rank == 1) dim = 0;
   if (args[1].tag != KILN_TAG_INT) {
-    return give_list(r, outs, KILN_STEP_LIST(r, tensor_split_indices, T(SELF), args[1], I(dim)));
+    return kiln__composite_give_list(
+        r, outs, KILN_STEP_LIST(r, tensor_split_indices, T(SELF), args[1], I(dim)));
   }
   const int64_t n = kiln__composite_size(SELF, dim), parts = args[1].u.i;
   if (parts == 0 || n % parts != 0) {
@@ -27,7 +24,8 @@ static kiln_tensor *split_at(kiln__composite *r, const kiln_ivalue *args, const 
                                "the dimension %lld is not divisible by the split_size %lld!",
                                name, dim, (long long)n, (long long)parts);
   }
-  return give_list(r, outs, KILN_STEP_LIST(r, tensor_split_sections, T(SELF), args[1], I(dim)));
+  return kiln__composite_give_list(
+      r, outs, KILN_STEP_LIST(r, tensor_split_sections, T(SELF), args[1], I(dim)));
 }
 KILN_COMPOSITE(hsplit) { return split_at(r, args, "hsplit", 1, 1, outs); }
 KILN_COMPOSITE(vsplit) { return split_at(r, args, "vsplit", 2, 0, outs); }
@@ -42,8 +40,10 @@ KILN_COMPOSITE(tensor_split_tensor) {
   const int64_t *at = kiln__composite_read(r, how, KILN_DTYPE_I64, &dense);
   if (!at) return NULL;
   if (kiln_tensor_rank(how) == 0) {
-    return give_list(r, outs, KILN_STEP_LIST(r, tensor_split_sections, T(SELF), I(at[0]), args[2]));
+    return kiln__composite_give_list(
+        r, outs, KILN_STEP_LIST(r, tensor_split_sections, T(SELF), I(at[0]), args[2]));
   }
   const kiln_ivalue list = kiln__composite_ints(r, (int)how->numel, at);
-  return give_list(r, outs, KILN_STEP_LIST(r, tensor_split_indices, T(SELF), list, args[2]));
+  return kiln__composite_give_list(r, outs,
+                                   KILN_STEP_LIST(r, tensor_split_indices, T(SELF), list, args[2]));
 }
