@@ -96,8 +96,6 @@ bool kiln_guards_is_hit(const kiln_block *block);
 /* Puts TensorExprGroups that are not guarded yet into regions; tensor types stay where they are
  * facts and go elsewhere. */
 kiln_status *kiln_pass_guard_regions(kiln_pass *pass);
-/* Splices the compiled side of every guard; what was checked has the checked type. */
-kiln_status *kiln_pass_assume_guards(kiln_pass *pass);
 
 /* -- Between the files of guards/ -- */
 

@@ -45,32 +45,33 @@ const kiln_type *kiln_graph_import_type(kiln_graph *graph, const kiln_graph *fro
 
 /* -- Source ranges -- */
 
-static const kiln_source *copy_source(kiln__copier *c, const kiln_source *source) {
-  if (!source || !c->from->owns_sources) return source;
-  const kiln_source *known = kiln_map_find_ptr(c->ranges, source);
+static const kiln_source *copy_source(kiln_arena *arena, const kiln_source *source,
+                                      kiln_map *copies) {
+  const kiln_source *known = kiln_map_find_ptr(copies, source);
   if (known) return known;
-  kiln_arena *arena = c->to->arena;
   kiln_source *copy = KILN_NEW(arena, kiln_source);
   copy->name.data = kiln_arena_strndup(arena, source->name.data, source->name.len);
   copy->name.len = source->name.len;
   copy->text.data = kiln_arena_strndup(arena, source->text.data, source->text.len);
   copy->text.len = source->text.len;
   copy->first_line = source->first_line;
-  kiln_map_set_ptr(c->ranges, source, copy);
+  kiln_map_set_ptr(copies, source, copy);
   return copy;
 }
 
-/* With what it was inlined at, which may be a long way. */
-static const kiln_source_range *copy_range(kiln__copier *c, const kiln_source_range *range) {
+const kiln_source_range *kiln_graph_copy_range(const kiln_graph *graph,
+                                               const kiln_source_range *range, kiln_arena *arena,
+                                               kiln_map *copies) {
   const kiln_source_range *first = NULL, **link = &first;
-  if (!c->ranges) return range;
-  for (; range; range = range->inlined_at) {
-    const kiln_source_range *known = kiln_map_find_ptr(c->ranges, range);
+  for (; range; range = range->inlined_at) { /* which may be a long way */
+    const kiln_source_range *known = kiln_map_find_ptr(copies, range);
     *link = known;
     if (known) break;
-    kiln_source_range *copy = kiln_arena_copy(c->to->arena, range, sizeof *range);
-    copy->source = copy_source(c, range->source);
-    kiln_map_set_ptr(c->ranges, range, copy);
+    kiln_source_range *copy = kiln_arena_copy(arena, range, sizeof *range);
+    if (range->source && graph->owns_sources) {
+      copy->source = copy_source(arena, range->source, copies);
+    }
+    kiln_map_set_ptr(copies, range, copy);
     *link = copy;
     link = &copy->inlined_at;
   }
@@ -93,7 +94,8 @@ static kiln_ir_value *copy_output(kiln__copier *c, kiln_node *node, const kiln_i
   return copy;
 }
 
-static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges);
+static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges,
+                            kiln_arena *scratch);
 
 static void copy_attrs(kiln__copier *c, kiln_node *node, const kiln_node *from) {
   for (const kiln_attr *a = from->attrs; a; a = a->next) {
@@ -114,7 +116,7 @@ static void copy_attrs(kiln__copier *c, kiln_node *node, const kiln_node *from) 
       }
       case KILN_ATTR_GRAPH: {
         kiln_graph *sub = kiln_graph_create_sub(c->to);
-        copy_graph_into(sub, a->u.graph, c->ranges);
+        copy_graph_into(sub, a->u.graph, c->ranges, c->values->arena);
         kiln_node_set_graph(node, a->name, sub);
         break;
       }
@@ -128,7 +130,8 @@ static void copy_nodes(kiln__copier *c, kiln_block *to, const kiln_block *from);
 static kiln_node *copy_node(kiln__copier *c, const kiln_node *node) {
   kiln_node *copy =
       node->op ? kiln_node_create(c->to, node->op) : kiln_node_create_unknown(c->to, node->name);
-  copy->range = copy_range(c, node->range);
+  copy->range = c->ranges ? kiln_graph_copy_range(c->from, node->range, c->to->arena, c->ranges)
+                          : node->range;
   if (node->scope.len) {
     copy->scope.data = kiln_arena_strndup(c->to->arena, node->scope.data, node->scope.len);
     copy->scope.len = node->scope.len;
@@ -171,9 +174,10 @@ void kiln_block_copy_into(kiln_block *dst, const kiln_block *src, kiln_map *map)
 
 /* -- Graphs -- */
 
-static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges) {
+static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges,
+                            kiln_arena *scratch) {
   kiln_map values;
-  kiln_map_init(&values, to->arena);
+  kiln_map_init(&values, scratch);
   kiln__copier c = {.to = to, .from = from, .values = &values, .ranges = ranges, .exact = true};
   const kiln_node *param = from->top->param, *ret = from->top->ret;
   for (int i = 0; i < param->output_count; i++) copy_output(&c, to->top->param, param->outputs[i]);
@@ -189,9 +193,11 @@ kiln_graph *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_ta
   kiln_cleanup releasing;
   kiln_map ranges;
   kiln_graph_defer(to, &releasing);
-  kiln_map_init(&ranges, to->arena);
+  kiln_arena *scratch = kiln_arena_scoped(mem);
+  kiln_map_init(&ranges, scratch);
   to->owns_sources = graph->owns_sources;
-  copy_graph_into(to, graph, &ranges);
+  copy_graph_into(to, graph, &ranges, scratch);
+  kiln_arena_destroy(scratch);
   kiln_scope_undefer(&releasing);
   return to;
 }

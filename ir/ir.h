@@ -120,6 +120,11 @@ void kiln_graph_defer(kiln_graph *graph, kiln_cleanup *releasing);
 /* A deep copy, subgraphs included, with an arena of its own; new types go to `types`. Names, ids
  * and the order of nodes are kept. */
 kiln_graph *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types);
+/* A copy, in `arena`, of a range of the graph's nodes that may outlive the graph, with what it was
+ * inlined at. `copies`: original -> copy, of what was copied into the arena before. */
+const kiln_source_range *kiln_graph_copy_range(const kiln_graph *graph,
+                                               const kiln_source_range *range, kiln_arena *arena,
+                                               kiln_map *copies);
 /* `type` as a type of the graph's table: tensor details of another graph's table are made anew. All
  * that copies nodes between graphs does it. */
 const kiln_type *kiln_graph_import_type(kiln_graph *graph, const kiln_graph *from,

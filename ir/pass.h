@@ -19,6 +19,7 @@ typedef struct kiln_pass {
   kiln_env *env;
   kiln_call *call;     /* to run kernels on constants; without limits of its own */
   uint64_t *fold_left; /* atomic: bytes that constants may still take; NULL: any */
+  int64_t groups_left; /* that the method may still get */
   kiln_alias *alias;   /* see kiln_pass_alias */
   bool changed;        /* set by the pass */
   kiln_text *report;   /* what analyses print, in lines of "# "; NULL: nobody reads it */

@@ -75,6 +75,11 @@ static void free_register(kiln__bytecode_emitter *e, const kiln_ir_value *v) {
 
 /* -- Instructions -- */
 
+const kiln_source_range *kiln__emit_range(kiln__bytecode_emitter *e,
+                                          const kiln_source_range *range) {
+  return kiln_graph_copy_range(e->graph, range, e->arena, &e->own_ranges);
+}
+
 int kiln__emit_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, int out_count,
                      uint32_t x) {
   kiln_vec_push(e->arena, &e->code,
@@ -83,7 +88,7 @@ int kiln__emit_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, 
                              .out_count = (uint16_t)out_count,
                              .x = x,
                              .operands = (uint32_t)e->operands.count});
-  kiln_vec_push(e->arena, &e->ranges, e->range);
+  kiln_vec_push(e->arena, &e->ranges, kiln__emit_range(e, e->range));
   for (int i = 0; i < in_count + out_count; i++) {
     kiln_vec_push(e->arena, &e->operands, KILN_OPERAND_NONE);
   }
@@ -264,14 +269,15 @@ kiln_status *kiln__emit_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_
   return NULL;
 }
 
-void kiln__emit_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at) {
+void kiln__emit_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at,
+                          kiln_instr_op unpack) {
   move_dying(e, node, at);
-  int list = new_register(e);
-  kiln__emit_operands(e, at)[e->code.data[at].in_count] = (kiln_operand)list;
-  int unpack = kiln__emit_instr(e, KILN_INSTR_LIST_UNPACK, 1, node->output_count, 0);
-  kiln__emit_operands(e, unpack)[0] = (kiln_operand)list | KILN_OPERAND_MOVE;
-  define_outputs(e, node, unpack, 0);
-  give_back(e, list);
+  int all = new_register(e);
+  kiln__emit_operands(e, at)[e->code.data[at].in_count] = (kiln_operand)all;
+  int second = kiln__emit_instr(e, unpack, 1, node->output_count, 0);
+  kiln__emit_operands(e, second)[0] = (kiln_operand)all | KILN_OPERAND_MOVE;
+  define_outputs(e, node, second, 0);
+  give_back(e, all);
 }
 
 /* -- Blocks -- */
@@ -353,11 +359,37 @@ static kiln_status *emit_branch(kiln__bytecode_emitter *e, kiln_block *block,
   return NULL;
 }
 
+/* Both sides of an If, each from the same registers. */
+static kiln_status *emit_sides(kiln__bytecode_emitter *e, kiln_node *node, int jf,
+                               const kiln_value_vec *dying, const int32_t *targets, int count) {
+  uint8_t *live;
+  int live_count;
+  save_live(e, &live, &live_count);
+  KILN_TRY(emit_branch(e, node->blocks[0], dying, targets, count));
+  restore_live(e, live, live_count);
+  if (jf < 0) return NULL;
+  e->range = node->range;
+  int jmp = kiln__emit_instr(e, KILN_INSTR_JMP, 0, 0, 0);
+  e->code.data[jf].x = (uint32_t)e->code.count;
+  KILN_TRY(emit_branch(e, node->blocks[1], dying, targets, count));
+  if (jmp == e->code.count - 1) { /* an empty else branch */
+    e->code.count--;
+    e->ranges.count--;
+    e->code.data[jf].x = (uint32_t)e->code.count;
+  } else {
+    e->code.data[jmp].x = (uint32_t)e->code.count;
+  }
+  restore_live(e, live, live_count);
+  return NULL;
+}
+
 static kiln_status *emit_if(kiln__bytecode_emitter *e, kiln_node *node) {
-  int count = node->output_count;
-  int jf = kiln__emit_instr(e, KILN_INSTR_JF, 1, 0, 0);
-  kiln_operand cond = kiln__emit_read(e, kiln_node_input(node, 0));
-  kiln__emit_operands(e, jf)[0] = cond;
+  int count = node->output_count, jf = -1; /* -1: the first side is all there is */
+  if (!e->env->guard || !kiln_guards_is_hit(node->blocks[0])) {
+    jf = kiln__emit_instr(e, KILN_INSTR_JF, 1, 0, 0);
+    kiln_operand cond = kiln__emit_read(e, kiln_node_input(node, 0));
+    kiln__emit_operands(e, jf)[0] = cond;
+  }
   kiln_value_vec dying = {0};
   kiln_value_vec *list = kiln_map_find_ptr(&e->deaths, node);
   if (list) dying = *list, list->count = 0;
@@ -371,23 +403,7 @@ static kiln_status *emit_if(kiln__bytecode_emitter *e, kiln_node *node) {
     was_reserved[i] = e->reserved.data[targets[i]];
     e->reserved.data[targets[i]] = 1;
   }
-  uint8_t *live;
-  int live_count;
-  save_live(e, &live, &live_count);
-  KILN_TRY(emit_branch(e, node->blocks[0], &dying, targets, count));
-  e->range = node->range;
-  int jmp = kiln__emit_instr(e, KILN_INSTR_JMP, 0, 0, 0);
-  e->code.data[jf].x = (uint32_t)e->code.count;
-  restore_live(e, live, live_count);
-  KILN_TRY(emit_branch(e, node->blocks[1], &dying, targets, count));
-  if (jmp == e->code.count - 1) { /* an empty else branch */
-    e->code.count--;
-    e->ranges.count--;
-    e->code.data[jf].x = (uint32_t)e->code.count;
-  } else {
-    e->code.data[jmp].x = (uint32_t)e->code.count;
-  }
-  restore_live(e, live, live_count);
+  KILN_TRY(emit_sides(e, node, jf, &dying, targets, count));
   for (int i = 0; i < dying.count; i++) free_register(e, dying.data[i]);
   for (int i = 0; i < count; i++) {
     if (targets[i] >= 0) e->reserved.data[targets[i]] = was_reserved[i];
@@ -596,6 +612,7 @@ static void fill_plan(kiln__bytecode_emitter *e) {
 
 static void begin(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   const uint32_t count = graph->next_id + 1;
+  e->graph = graph;
   e->scratch = kiln_arena_scoped(kiln_arena_mem(e->arena));
   e->plan->name = kiln_arena_strdup(e->arena, e->env->name);
   e->plan->arg_count = kiln_block_input_count(graph->top);
@@ -605,6 +622,7 @@ static void begin(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   kiln_map_init(&e->constant_index, e->scratch);
   kiln_map_init(&e->deaths, e->scratch);
   kiln_map_init(&e->wrapped_kernels, e->scratch);
+  kiln_map_init(&e->own_ranges, e->scratch);
   e->regs = KILN_NEW_ARRAY(e->scratch, int32_t, count);
   e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, count);
   e->last_reads_of = -1;

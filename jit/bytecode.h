@@ -23,12 +23,14 @@ typedef struct kiln_bytecode_env {
   void *user;
   /* The callable of a script function; NULL: calls are KILN_UNSUPPORTED. */
   kiln_status *(*callable)(void *user, kiln_function *function, const kiln_callable **out);
-  /* The compiled kernel of a prim::TensorExprGroup, which runs where `guard` holds (NULL: always);
-   * memory in `arena`. */
+  /* The compiled kernel of a prim::TensorExprGroup, which runs where `guard` holds (NULL: always),
+   * memory in `arena`; or, where it has none, what interprets its operators. */
   kiln_status *(*group)(void *user, const kiln_node *node, const kiln_guard_desc *guard,
-                        kiln_arena *arena, kiln_group *out);
-  kiln_guard_maker guards;      /* makes those of the plan */
-  const kiln_guard_desc *guard; /* that is asked before the plan starts; NULL: none */
+                        kiln_arena *arena, kiln_group *out, const kiln_callable **out_interpreted);
+  kiln_guard_maker guards; /* makes those of the plan */
+  /* Asked before the plan starts in place of all the graph's checks, whose other sides the plan
+   * then does not have; NULL: none. */
+  const kiln_guard_desc *guard;
   /* Whether a place has warned, atomic; it outlives the plan. NULL: every time. */
   bool *(*warned)(void *user, const kiln_source_range *range);
   const kiln_method_lookup *methods;
@@ -38,8 +40,8 @@ typedef struct kiln_bytecode_env {
   bool timed;              /* instructions have times */
 } kiln_bytecode_env;
 
-/* Records are numbered in the order of kiln_profile_each (profiler/profile.h). The plan keeps
- * pointers to the graph's source ranges, so the graph outlives it. */
+/* Records are numbered in the order of kiln_profile_each (profiler/profile.h). The plan needs
+ * nothing of the graph. */
 kiln_status *kiln_bytecode_emit(const kiln_graph *graph, const kiln_bytecode_env *env,
                                 kiln_plan **out_plan) KILN_MUST_USE;
 

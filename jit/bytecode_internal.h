@@ -18,7 +18,9 @@ typedef struct kiln__bytecode_emitter {
   const kiln_bytecode_env *env;
   kiln_plan *plan;
   KILN_VEC(kiln_instr) code;
+  const kiln_graph *graph;
   KILN_VEC(const kiln_source_range *) ranges;
+  kiln_map own_ranges; /* of the graph -> of the plan */
   KILN_VEC(kiln_operand) operands;
   KILN_VEC(kiln_ivalue) constants;
   KILN_VEC(const kiln_kernel *) kernels;
@@ -58,9 +60,12 @@ static inline kiln_operand *kiln__emit_operands(kiln__bytecode_emitter *e, int a
 kiln_operand kiln__emit_read(kiln__bytecode_emitter *e, kiln_ir_value *v);
 uint32_t kiln__emit_constant(kiln__bytecode_emitter *e, const kiln_ivalue *value);
 
-/* For a node that takes two instructions: `at` has its inputs and makes a list, which is unpacked
- * to the node's outputs. */
-void kiln__emit_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at);
+/* For a node that takes two instructions: `at` has its inputs, and what it makes is taken apart by
+ * `unpack` into the node's outputs. */
+void kiln__emit_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at, kiln_instr_op unpack);
+/* The plan's own copy of a range of the graph. */
+const kiln_source_range *kiln__emit_range(kiln__bytecode_emitter *e,
+                                          const kiln_source_range *range);
 
 /* -- Values whose static type is only claimed (bytecode_check.c) -- */
 

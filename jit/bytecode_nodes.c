@@ -109,7 +109,7 @@ static kiln_status *emit_constant_chunk(kiln__bytecode_emitter *e, kiln_node *no
   int at = kiln__emit_instr(e, KILN_INSTR_OP, 3, 1, add_kernel(e, &chunk->kernel));
   kiln_operand *o = kiln__emit_operands(e, at);
   o[0] = in, o[1] = n, o[2] = d;
-  kiln__emit_unpack_of(e, node, at);
+  kiln__emit_unpack_of(e, node, at, KILN_INSTR_LIST_UNPACK);
   return NULL;
 }
 
@@ -254,28 +254,50 @@ static kiln_status *emit_profile(kiln__bytecode_emitter *e, kiln_node *node) {
 }
 
 static kiln_status *emit_typecheck(kiln__bytecode_emitter *e, kiln_node *node) {
+  if (e->env->guard) { /* it holds */
+    kiln__emit_finish(e, node);
+    return NULL;
+  }
   const kiln_attr *attr = kiln_node_attr(node, "types");
   if (!attr || attr->kind != KILN_ATTR_TYPES || attr->u.types.count != node->input_count) {
     return bad_node(node, "has no type for each input");
   }
   const kiln_guard_checks checks = kiln_guard_checks_of(e->scratch, node);
   kiln_guard_desc guard;
-  kiln_guard_make(&e->env->guards, e->arena, &checks, node->range, &guard);
+  kiln_guard_make(&e->env->guards, e->arena, &checks, kiln__emit_range(e, node->range), &guard);
   node->mark = (uint32_t)e->guards.count;
   kiln_vec_push(e->arena, &e->guards, guard);
   return kiln__emit_direct(e, node, KILN_INSTR_TYPECHECK, node->mark, 0, node->input_count, 1);
 }
 
-/* What lets the block be entered: the check of its If, whose number is on the node. */
+/* What lets the block be entered: the plan's guard, or the check of its If, whose number is on the
+ * node. */
 static const kiln_guard_desc *guard_of(const kiln__bytecode_emitter *e, const kiln_block *block) {
-  if (!kiln_guards_is_hit(block)) return e->env->guard;
+  if (e->env->guard || !kiln_guards_is_hit(block)) return e->env->guard;
   return &e->guards.data[kiln_node_input(block->owner, 0)->node->mark];
+}
+
+/* A group that has no kernel is called, with its results in one tuple where they are several. */
+static kiln_status *call_group(kiln__bytecode_emitter *e, kiln_node *node,
+                               const kiln_callable *interpreted) {
+  const uint32_t callee = add_callable(e, interpreted);
+  if (node->output_count == 1) return direct(e, node, KILN_INSTR_CALL, callee);
+  const int at = kiln__emit_instr(e, KILN_INSTR_CALL, node->input_count, 1, callee);
+  for (int i = 0; i < node->input_count; i++) {
+    const kiln_operand o = kiln__emit_read(e, kiln_node_input(node, i));
+    kiln__emit_operands(e, at)[i] = o;
+  }
+  kiln__emit_unpack_of(e, node, at, KILN_INSTR_TUPLE_UNPACK);
+  return NULL;
 }
 
 static kiln_status *emit_group(kiln__bytecode_emitter *e, kiln_node *node) {
   if (!e->env->group) return bad_node(node, "cannot be compiled here");
   kiln_group group = {0};
-  KILN_TRY(e->env->group(e->env->user, node, guard_of(e, node->block), e->arena, &group));
+  const kiln_callable *interpreted = NULL;
+  KILN_TRY(
+      e->env->group(e->env->user, node, guard_of(e, node->block), e->arena, &group, &interpreted));
+  if (interpreted) return call_group(e, node, interpreted);
   kiln_vec_push(e->arena, &e->groups, group);
   return direct(e, node, KILN_INSTR_GROUP, (uint32_t)e->groups.count - 1);
 }

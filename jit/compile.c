@@ -6,27 +6,37 @@
 #include "jit/compile_job.h"
 #include "jit/forks.h"
 
-kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_program *out) {
-  KILN_TRY(kiln_type_table_create(jit->env.mem, jit->unit->types, &out->types));
-  out->graph = kiln_graph_copy(graph, jit->env.mem, out->types);
+/* -- Plans -- */
+
+static kiln_status *find_callable(void *job, kiln_function *function, const kiln_callable **out) {
+  return kiln_jit_callable(((kiln_compile_job *)job)->jit, function, out);
+}
+
+static kiln_status *get_group_plan(const kiln_callable *self, kiln_call *call,
+                                   const kiln_ivalue *args, int arg_count,
+                                   const kiln_plan **out_plan) {
+  (void)call, (void)args, (void)arg_count;
+  *out_plan = ((const kiln_group_info *)(const void *)self)->plan; /* its callable is first */
   return NULL;
 }
 
-/* -- Plans -- */
+static kiln_status *emit(kiln_compile_job *j, const kiln_graph *graph, const char *name,
+                         kiln_profile_sink *sink, const kiln_guard_desc *guard,
+                         kiln_plan **out_plan);
 
-static kiln_status *find_callable(void *user, kiln_function *function, const kiln_callable **out) {
-  return kiln_jit_callable(((kiln_executor *)user)->jit, function, out);
-}
-
-static kiln_status *describe_group(void *user, const kiln_node *node, const kiln_guard_desc *guard,
-                                   kiln_arena *arena, kiln_group *out) {
-  const kiln_attr *attr = kiln_node_attr(node, KILN_ATTR_RECORD);
-  (void)user;
+static kiln_status *describe_group(void *job, const kiln_node *node, const kiln_guard_desc *guard,
+                                   kiln_arena *arena, kiln_group *out,
+                                   const kiln_callable **out_interpreted) {
+  const kiln_attr *attr = kiln_node_attr(node, KILN_ATTR_INFO);
   KILN_CHECK(attr && attr->kind == KILN_ATTR_POINTER);
-  kiln_group_record *record = attr->u.pointer;
-  record->hits = guard ? guard->hits : 0;
-  record->misses = guard ? guard->misses : 0;
-  return kiln_group_describe(node, record, arena, out);
+  kiln_group_info *info = attr->u.pointer;
+  info->hits = guard ? guard->hits : 0;
+  info->misses = guard ? guard->misses : 0;
+  if (info->code) return kiln_group_describe(node, info, arena, out);
+  info->callable = (kiln_callable){
+      .name = info->name, .get_plan = get_group_plan, .arg_count = node->input_count};
+  *out_interpreted = &info->callable;
+  return emit(job, kiln_node_graph(node, "Subgraph"), info->name, NULL, NULL, &info->plan);
 }
 
 static kiln_guard_maker guard_maker(const kiln_executor *ex) {
@@ -37,30 +47,36 @@ static kiln_guard_maker guard_maker(const kiln_executor *ex) {
                             .stress = jit->env.flags.stress_bailout};
 }
 
-static bool *find_warned(void *user, const kiln_source_range *range) {
-  return kiln__jit_warned(((kiln_executor *)user)->jit, range);
+static bool *find_warned(void *job, const kiln_source_range *range) {
+  return kiln__jit_warned(((kiln_compile_job *)job)->jit, range);
 }
 
 /* `guard`: asked before the plan starts; or NULL. */
-static kiln_status *emit(kiln_compile_job *j, kiln_program *code, kiln_profile_sink *sink,
-                         const kiln_guard_desc *guard) {
-  kiln_executor *ex = j->ex;
+static kiln_status *emit(kiln_compile_job *j, const kiln_graph *graph, const char *name,
+                         kiln_profile_sink *sink, const kiln_guard_desc *guard,
+                         kiln_plan **out_plan) {
   kiln_jit *jit = j->jit;
   kiln_bytecode_env env = {.env = &jit->env,
-                           .name = ex->callable.name,
+                           .name = name,
                            .types = jit->unit->types,
-                           .user = ex,
+                           .user = j,
                            .callable = find_callable,
                            .group = describe_group,
                            .warned = find_warned,
                            .methods = &jit->methods,
                            .sink = sink,
                            .quantised = jit->unit->quantised,
-                           .guards = guard_maker(ex),
+                           .guards = guard_maker(j->ex),
                            .guard = guard,
                            .timed = __atomic_load_n(&jit->timed, __ATOMIC_RELAXED),
                            .structured = jit->unit->structured};
-  return kiln_bytecode_emit(code->graph, &env, &code->plan);
+  return kiln_bytecode_emit(graph, &env, out_plan);
+}
+
+/* The variant's plan, from the job's graph. */
+static kiln_status *emit_variant(kiln_compile_job *j) {
+  const char *name = j->ex->callable.name;
+  return emit(j, j->program.graph, name, NULL, j->v->guard, &j->v->plan);
 }
 
 /* -- Where executors start -- */
@@ -127,9 +143,9 @@ static void find_purity(kiln_arena *scratch, const kiln_graph *graph, const kiln
   }
 }
 
-static kiln_status *prepare(kiln_compile_job *j, kiln_graph *graph, kiln_pipeline_id pipeline) {
+/* Executors for the forks of a graph that was made from a function's. */
+static kiln_status *prepare(kiln_compile_job *j, kiln_graph *graph) {
   bool found = false;
-  KILN_TRY(kiln_pipeline_run(&j->runner, graph, pipeline));
   KILN_TRY(prepare_forks(j, graph->top));
   KILN_TRY(inline_forks(j, graph->top, &found));
   if (!found) return NULL;
@@ -159,19 +175,28 @@ kiln_status *kiln__compile_source(kiln_compile_job *j) {
     KILN_TRY(kiln__program_copy(j->jit, ex->source.graph, &j->source));
     graph = j->source.graph;
   }
-  if (j->source.graph) KILN_TRY(prepare(j, graph, KILN_PIPELINE_preoptimize));
+  if (j->source.graph) {
+    KILN_TRY(kiln_pipeline_run(&j->runner, graph, KILN_PIPELINE_preoptimize));
+    KILN_TRY(prepare(j, graph));
+  }
   name_site(j, graph);
   return NULL;
 }
 
+/* The job's graph, of which the variant's plan will be made. */
+static kiln_status *make_graph(kiln_compile_job *j, kiln_pipeline_id pipeline) {
+  kiln_program_destroy(&j->program);
+  KILN_TRY(kiln__program_make(j->ex, NULL, pipeline, &j->runner, &j->program));
+  j->v->made_by = pipeline;
+  j->v->fingerprint = kiln__program_fingerprint(&j->program);
+  return NULL;
+}
+
 static kiln_status *compile_plain(kiln_compile_job *j, kiln_pipeline_id pipeline) {
-  const kiln_executor *ex = j->ex;
-  if (ex->function) KILN_TRY(kiln_unit_ensure(ex->function));
-  j->v->is_simple = true;
-  KILN_TRY(kiln__program_copy(j->jit, ex->function ? ex->function->graph : ex->source.graph,
-                              &j->v->shown));
-  KILN_TRY(prepare(j, j->v->shown.graph, pipeline));
-  return emit(j, &j->v->shown, NULL, NULL);
+  if (j->ex->function) KILN_TRY(kiln_unit_ensure(j->ex->function));
+  KILN_TRY(make_graph(j, pipeline));
+  KILN_TRY(prepare(j, j->program.graph));
+  return emit_variant(j);
 }
 kiln_status *kiln__compile_plain(kiln_compile_job *j) {
   return compile_plain(j, KILN_PIPELINE_noopt);
@@ -181,105 +206,21 @@ kiln_status *kiln__compile_bare(kiln_compile_job *j) {
 }
 
 kiln_status *kiln__compile_simple(kiln_compile_job *j) {
-  j->v->is_simple = true;
-  KILN_TRY(kiln__program_copy(j->jit, j->ex->source.graph, &j->v->shown));
-  KILN_TRY(kiln_pipeline_run(&j->runner, j->v->shown.graph, KILN_PIPELINE_simple));
-  return emit(j, &j->v->shown, NULL, NULL);
-}
-
-kiln_status *kiln__instrument(const kiln_executor *ex, kiln_pass_runner *runner,
-                              kiln_program *out) {
-  KILN_TRY(kiln__program_copy(ex->jit, ex->source.graph, out));
-  KILN_TRY(kiln_pipeline_run(runner, out->graph, KILN_PIPELINE_simple));
-  return kiln_pipeline_run(runner, out->graph, KILN_PIPELINE_profile);
+  KILN_TRY(make_graph(j, KILN_PIPELINE_simple));
+  return emit_variant(j);
 }
 
 kiln_status *kiln__compile_profiling(kiln_compile_job *j) {
   kiln_variant *v = j->v;
-  KILN_TRY(kiln__instrument(j->ex, &j->runner, &v->profiled));
-  const int sites = kiln_profile_each(v->profiled.graph->top, NULL, NULL);
-  if (sites == 0) {
-    kiln_program_destroy(&v->profiled);
-    return kiln__compile_simple(j);
-  }
+  KILN_TRY(make_graph(j, KILN_PIPELINE_profile));
+  const int sites = kiln_profile_each(j->program.graph->top, NULL, NULL);
+  if (sites == 0) return kiln__compile_simple(j);
   const int runs = (int)j->jit->env.flags.num_profiled_runs;
   KILN_TRY(kiln_profile_create(j->jit->env.mem, sites, runs, &v->profile));
-  return emit(j, &v->profiled, &v->profile->sink, NULL);
-}
-
-/* -- The optimised plan -- */
-
-static int count_operators(const kiln_graph *group) {
-  int count = 0;
-  for (const kiln_node *n = group->top->first; n; n = n->next) {
-    count +=
-        !kiln_node_is(n, KILN_OP_prim_Constant) && !kiln_node_is(n, KILN_OP_prim_ListConstruct);
-  }
-  return count;
-}
-
-static kiln_group_record *add_record(kiln_compile_job *j, const kiln_node *node) {
-  const kiln_executor *root = j->ex->root;
-  const kiln_function *function = root->function;
-  kiln_group_record *record = KILN_NEW(j->arena, kiln_group_record);
-  record->name = kiln_arena_printf(
-      j->arena, KILN_STR_FMT "/TensorExprGroup_%d",
-      KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)),
-      root->group_count + j->group_count++);
-  record->site = &j->ex->callable;
-  record->depth = (uint32_t)j->depth;
-  record->runs = kiln_counter_book_new(&j->jit->book, 1);
-  record->operators = (uint32_t)count_operators(kiln_node_graph(node, "Subgraph"));
-  kiln_group_tell(node, j->arena, record);
-  kiln_groups_append(&j->groups, (kiln_group_list){record, record});
-  return record;
-}
-
-static kiln_status *give_up_group(kiln_compile_job *j, kiln_node *node,
-                                  const kiln_group_record *record) {
-  kiln__job_refuse(j, record->reason, record->name, kiln_source_range_loc(node->range));
-  kiln_group_dissolve(node, j->scratch);
-  return NULL;
-}
-
-static kiln_status *compile_group(kiln_compile_job *j, kiln_node *node) {
-  kiln_jit *jit = j->jit;
-  if (!jit->codegen) {
-    kiln_group_dissolve(node, j->scratch);
-    return NULL;
-  }
-  KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
-  const uint64_t until = j->allowance->groups_until_ns;
-  const bool late = until && kiln_now_ns() > until;
-  if (late && j->allowance->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
-    return KILN_ERROR(KILN_LIMIT, "the groups took too long"); /* a later job finds their kernels */
-  }
-  kiln_group_record *record = add_record(j, node);
-  if (late || j->ex->root->group_count + j->group_count > jit->env.flags.max_groups) {
-    record->reason = late ? KILN_REASON_compile_budget : KILN_REASON_too_many_groups;
-    return give_up_group(j, node, record);
-  }
-  const kiln_graph *group = kiln_node_graph(node, "Subgraph");
-  const bool made = kiln_group_compile(&jit->env, jit->codegen, group, j->arena, record);
-  if (record->code) {
-    __atomic_fetch_add(&jit->compiles, made, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&jit->compile_ns, record->compile_ns, __ATOMIC_RELAXED);
-    j->v->cost += record->code->info.cost;
-    kiln_node_set_pointer(node, KILN_ATTR_RECORD, record);
-    return NULL;
-  }
-  const kiln_budget *budget = kiln_budget_current();
-  if (budget && kiln_cancel_is_asked(budget->cancel)) return kiln_budget_check(budget, 0);
-  __atomic_fetch_add(&jit->compile_failures, 1, __ATOMIC_RELAXED);
-  return give_up_group(j, node, record);
-}
-
-static kiln_status *compile_groups(kiln_compile_job *j, kiln_block *block) {
-  for (kiln_node *n = block->first, *next; n; n = next) {
-    next = n->next;
-    for (int b = 0; b < n->block_count; b++) KILN_TRY(compile_groups(j, n->blocks[b]));
-    if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) KILN_TRY(compile_group(j, n));
-  }
+  KILN_TRY(
+      emit(j, j->program.graph, j->ex->callable.name, &v->profile->sink, NULL, &v->instrumented));
+  v->recorded = j->program;
+  j->program = (kiln_program){0};
   return NULL;
 }
 
@@ -301,38 +242,39 @@ static kiln_status *make_region(kiln_compile_job *j, kiln_graph *subgraph, kiln_
   }
   kiln_node_append(subgraph->top, tuple);
   for (int i = count - 1; i >= 0; i--) kiln_block_remove_output(subgraph->top, i);
-  const kiln_type *type = kiln_type_tuple(j->graph->types, elems, count);
+  const kiln_type *type = kiln_type_tuple(subgraph->types, elems, count);
   kiln_graph_add_output(subgraph, kiln_node_add_output(tuple, type));
   return kiln__program_copy(j->jit, subgraph, &region->source);
 }
 
-static kiln_ir_value *append_fallback_constant(kiln_node *before, const kiln_executor *region) {
+/* Its callable is the region's first field. */
+static kiln_ir_value *append_fallback_constant(kiln_node *before, kiln_executor *region) {
   kiln_graph *graph = before->graph;
   kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);
   kiln_node_set_str(node, "name", KILN_STR("fallback_function"));
   kiln_node_set_int(node, "fallback", 1);
-  kiln_node_set_pointer(node, KILN_ATTR_CALLABLE, (void *)(uintptr_t)&region->callable);
+  kiln_node_set_pointer(node, KILN_ATTR_CALLABLE, region);
   kiln_node_insert_before(node, before);
   return kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_FUNCTION));
 }
 
-/* FallbackGraph(x…) -> CallFunction(%fallback_function, x…), TupleUnpack. `region` NULL: a new one.
- */
-static kiln_status *replace_fallback(kiln_compile_job *j, kiln_node *node, kiln_executor *region) {
-  kiln_graph *subgraph = kiln_node_graph(node, "Subgraph");
+/* FallbackGraph(x…) -> CallFunction(%fallback_function, x…), TupleUnpack. */
+static kiln_status *replace_fallback(kiln_node *node, kiln_arena *scratch, kiln_compile_job *j) {
+  kiln_graph *graph = node->graph, *subgraph = kiln_node_graph(node, "Subgraph");
+  kiln_executor *region = NULL;
   KILN_CHECK(subgraph);
-  const kiln_type **elems = KILN_NEW_ARRAY(j->scratch, const kiln_type *, node->output_count + 1);
+  const kiln_type **elems = KILN_NEW_ARRAY(scratch, const kiln_type *, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) elems[i] = kiln_node_output(node, i)->type;
-  if (!region) KILN_TRY(make_region(j, subgraph, &region));
+  if (j) KILN_TRY(make_region(j, subgraph, &region));
   kiln_ir_value *function = append_fallback_constant(node, region);
-  kiln_node *call = kiln_node_create_id(j->graph, KILN_OP_prim_CallFunction);
-  kiln_node *unpack = kiln_node_create_id(j->graph, KILN_OP_prim_TupleUnpack);
+  kiln_node *call = kiln_node_create_id(graph, KILN_OP_prim_CallFunction);
+  kiln_node *unpack = kiln_node_create_id(graph, KILN_OP_prim_TupleUnpack);
   call->range = unpack->range = node->range;
   kiln_node_add_input(call, function);
   for (int i = 0; i < node->input_count; i++) kiln_node_add_input(call, kiln_node_input(node, i));
   kiln_node_insert_before(call, node);
   kiln_node_insert_before(unpack, node);
-  const kiln_type *type = kiln_type_tuple(j->graph->types, elems, node->output_count);
+  const kiln_type *type = kiln_type_tuple(graph->types, elems, node->output_count);
   kiln_node_add_input(unpack, kiln_node_add_output(call, type));
   for (int i = 0; i < node->output_count; i++) {
     kiln_ir_value_replace_uses(kiln_node_output(node, i), kiln_node_add_output(unpack, elems[i]));
@@ -341,19 +283,18 @@ static kiln_status *replace_fallback(kiln_compile_job *j, kiln_node *node, kiln_
   return NULL;
 }
 
-static kiln_status *replace_fallbacks(kiln_compile_job *j, kiln_block *block,
-                                      kiln_executor *region) {
+kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch, kiln_compile_job *j) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) {
-      KILN_TRY(replace_fallbacks(j, n->blocks[b], region));
+      KILN_TRY(kiln__replace_fallbacks(n->blocks[b], scratch, j));
     }
-    if (kiln_node_is(n, KILN_OP_prim_FallbackGraph)) KILN_TRY(replace_fallback(j, n, region));
+    if (kiln_node_is(n, KILN_OP_prim_FallbackGraph)) KILN_TRY(replace_fallback(n, scratch, j));
   }
   return NULL;
 }
 
-/* -- The whole job -- */
+/* -- The optimised plan, step by step -- */
 
 static void tell_dynamic(kiln_compile_job *j) {
   kiln_jit *jit = j->jit;
@@ -363,30 +304,109 @@ static void tell_dynamic(kiln_compile_job *j) {
   KILN_LOG(&jit->env.log, profile, 1, "%s", kiln_reason_sentence(KILN_REASON_dynamic_as_static));
 }
 
-kiln_status *kiln__compile_optimized(kiln_compile_job *j) {
-  kiln_executor *ex = j->ex;
-  kiln_variant *v = j->v;
-  j->site = ex->site;
-  tell_dynamic(j);
-  KILN_TRY(kiln__program_copy(j->jit, ex->building->profiled.graph, &v->shown));
-  j->graph = v->shown.graph;
-  kiln_profile_annotate(ex->building->profile, j->graph);
-  KILN_TRY(kiln_pipeline_run(&j->runner, j->graph, KILN_PIPELINE_optimize));
-  KILN_TRY(compile_groups(j, j->graph->top));
-  KILN_TRY(kiln_pipeline_run(&j->runner, j->graph, KILN_PIPELINE_guard));
-  if (ex->base_depth > 0 && j->jit->env.flags.compat != KILN_COMPAT_TORCH) {
-    const kiln_guard_maker maker = guard_maker(ex);
-    v->guard = kiln_guard_lift(&maker, j->arena, j->graph, j->scratch);
-  }
-  KILN_TRY(replace_fallbacks(j, j->graph->top, v->guard ? ex : NULL));
+/* The profile's types on the values, and fusible neighbours in groups. */
+static kiln_status *fuse(kiln_compile_job *j) {
+  const kiln_variant *building = j->ex->building;
+  KILN_TRY(kiln__program_copy(j->jit, building->recorded.graph, &j->program));
+  kiln_profile_annotate(building->profile, j->program.graph);
+  return kiln_pipeline_run(&j->runner, j->program.graph, KILN_PIPELINE_optimize);
+}
+
+/* Groups in regions behind guards: of a fallback one before its plan, where that is possible. */
+static kiln_status *guard(kiln_compile_job *j) {
+  KILN_TRY(kiln_pipeline_run(&j->runner, j->program.graph, KILN_PIPELINE_guard));
+  j->v->made_by = KILN_PIPELINE_optimize;
+  j->v->fingerprint = kiln__program_fingerprint(&j->program);
+  if (j->ex->base_depth == 0 || j->jit->env.flags.compat == KILN_COMPAT_TORCH) return NULL;
+  const kiln_guard_maker maker = guard_maker(j->ex);
+  j->v->guard = kiln_guard_lift(&maker, j->arena, j->program.graph, j->scratch);
   kiln_arena_reset(j->scratch);
-  KILN_TRY(kiln_graph_verify(j->graph));
-  kiln_program *code = &v->shown;
-  if (v->guard) {
-    KILN_TRY(kiln__program_copy(j->jit, j->graph, &v->code));
-    KILN_TRY(kiln_pass_run(&j->runner, v->code.graph, KILN_PASS_assume_guards));
-    code = &v->code;
-  }
-  KILN_TRY(emit(j, code, NULL, v->guard));
   return NULL;
+}
+
+static void add_group(kiln_compile_job *j, const kiln_graph *graph, kiln_node *node) {
+  const kiln_executor *root = j->ex->root;
+  const kiln_function *function = root->function;
+  kiln_group_info *info = KILN_NEW(j->arena, kiln_group_info);
+  info->name = kiln_arena_printf(
+      j->arena, KILN_STR_FMT "/TensorExprGroup_%d",
+      KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)),
+      root->group_count + j->group_count);
+  info->number = j->group_count++;
+  info->site = &j->ex->callable;
+  info->depth = (uint32_t)j->depth;
+  info->graph = graph;
+  info->runs = kiln_counter_book_new(&j->jit->book, 1);
+  kiln_group_tell(info, j->arena);
+  kiln_node_set_pointer(node, KILN_ATTR_INFO, info);
+  kiln_groups_append(&j->groups, (kiln_group_list){info, info});
+}
+
+static void find_groups(kiln_compile_job *j, kiln_block *block) {
+  for (kiln_node *n = block->first; n; n = n->next) {
+    for (int b = 0; b < n->block_count; b++) find_groups(j, n->blocks[b]);
+    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) continue;
+    add_group(j, kiln_node_graph(n, "Subgraph"), n);
+  }
+}
+
+/* The group as loop IR. */
+static kiln_status *lower(kiln_compile_job *j, kiln_group_info *g) {
+  const uint64_t until = j->allowance->groups_until_ns;
+  const bool late = until && kiln_now_ns() > until;
+  KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
+  if (late && j->allowance->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
+    return KILN_ERROR(KILN_LIMIT, "the groups took too long"); /* a later job finds their kernels */
+  }
+  if (late) {
+    g->reason = KILN_REASON_compile_budget;
+  } else {
+    kiln_group_lower(&j->jit->env, j->loops, g);
+  }
+  return NULL;
+}
+
+/* Its kernel. Without one it is interpreted as it stands. */
+static kiln_status *compile(kiln_compile_job *j, kiln_group_info *g) {
+  kiln_jit *jit = j->jit;
+  const kiln_budget *budget = kiln_budget_current();
+  const bool made = g->loops && kiln_group_compile(&jit->env, jit->codegen, g);
+  g->loops = NULL;
+  g->graph = NULL;
+  kiln_arena_reset(j->loops);
+  if (g->code) {
+    j->kernel_count++;
+    __atomic_fetch_add(&jit->compiles, made, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&jit->compile_ns, g->compile_ns, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  if (budget && kiln_cancel_is_asked(budget->cancel)) return kiln_budget_check(budget, 0);
+  __atomic_fetch_add(&jit->compile_failures, 1, __ATOMIC_RELAXED);
+  kiln__job_refuse(j, g->reason, g->name, g->loc);
+  return NULL;
+}
+
+/* The plan, to be published. Guards that no kernel stands behind are of no use. */
+static kiln_status *finish(kiln_compile_job *j) {
+  if (j->group_count > 0 && j->kernel_count == 0) {
+    j->v->guard = NULL;
+    return kiln__compile_simple(j);
+  }
+  if (!j->v->guard) KILN_TRY(kiln__replace_fallbacks(j->program.graph->top, j->scratch, j));
+  kiln_arena_reset(j->scratch);
+  KILN_TRY(kiln_graph_verify(j->program.graph));
+  return emit_variant(j);
+}
+
+kiln_status *kiln__compile_optimized(kiln_compile_job *j) {
+  j->site = j->ex->site;
+  tell_dynamic(j);
+  KILN_TRY(fuse(j));
+  KILN_TRY(guard(j));
+  find_groups(j, j->program.graph->top);
+  for (kiln_group_info *g = j->groups.first; g; g = g->next) {
+    KILN_TRY(lower(j, g));
+    KILN_TRY(compile(j, g));
+  }
+  return finish(j);
 }

@@ -84,9 +84,11 @@ static kiln_status *begin(kiln_compile_job *job) {
   job->jit = job->ex->jit;
   job->site = "";
   KILN_TRY(kiln_arena_create(job->jit->env.mem, &job->arena));
+  KILN_TRY(kiln_arena_create(job->jit->env.mem, &job->loops));
   KILN_TRY(kiln_pass_runner_init(&job->runner, &job->jit->env, &job->jit->quota));
   job->runner.context = job;
   job->runner.refuse = refuse_node;
+  job->runner.groups_left -= job->ex->root->group_count;
   job->scratch = job->runner.scratch;
   return NULL;
 }
@@ -94,6 +96,7 @@ static kiln_status *begin(kiln_compile_job *job) {
 static kiln_status *make_in_arena(kiln_compile_job *job, kiln_compile_step *make) {
   job->v = KILN_NEW(job->arena, kiln_variant);
   job->v->depth = job->depth;
+  job->v->first_group = job->ex->root->group_count;
   return make(job);
 }
 static kiln_status *try_make(kiln_compile_job *job, kiln_compile_step *make) {
@@ -109,6 +112,8 @@ static void end(kiln_compile_job *job) {
     kiln_groups_release(job->groups);
     kiln_arena_destroy(job->arena);
   }
+  kiln_program_destroy(&job->program);
+  kiln_arena_destroy(job->loops);
   kiln_pass_runner_deinit(&job->runner);
 }
 

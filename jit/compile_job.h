@@ -3,7 +3,7 @@
  * A job is run by the thread that has its executor's root->lock. What it makes lies in its own
  * arena, on graphs copied with types of their own; what it reads (the executor's source, a profile
  * that is ready, constants by reference) does not change. Nobody sees any of it before it is
- * published, under the model's lock: then variant, regions, group records and refusals are linked,
+ * published, under the model's lock: then variant, regions, groups and refusals are linked,
  * and the arena is the model's. A job that fails, for memory too, leaves nothing but its kernels in
  * the context's cache. Synchronous compilation is the job run on the calling thread. */
 #ifndef KILN_JIT_COMPILE_JOB_H
@@ -44,10 +44,11 @@ typedef struct kiln_compile_job {
   /* What it works with. */
   kiln_jit *jit;
   kiln_pass_runner runner;
-  kiln_arena *arena;   /* of all that it makes, graphs excepted; the model's when published */
-  kiln_arena *scratch; /* the runner's */
-  kiln_graph *graph;   /* of kiln__compile_optimized */
-  const char *site;    /* whose refusals are told, or "" */
+  kiln_arena *arena;    /* of all that it makes, graphs excepted; the model's when published */
+  kiln_arena *scratch;  /* the runner's */
+  kiln_arena *loops;    /* of what groups are lowered to; ends with the job, as: */
+  kiln_program program; /* what the variant's plan is made of */
+  const char *site;     /* whose refusals are told, or "" */
 
   /* What it makes. */
   kiln_variant *v;
@@ -55,7 +56,7 @@ typedef struct kiln_compile_job {
   kiln_frozen *frozen;
   kiln_executor_list executors; /* of regions and forks */
   kiln_group_list groups;
-  int group_count;
+  int group_count, kernel_count;
   KILN_VEC(kiln_jit_refusal) refusals;
 } kiln_compile_job;
 
@@ -71,15 +72,25 @@ void kiln__job_refuse(kiln_compile_job *job, kiln_reason reason, const char *det
 /* The same outside of jobs, told at once; where there is no memory for it, not at all. */
 void kiln__jit_refuse(const kiln_executor *executor, kiln_reason reason, const char *detail);
 
-/* -- compile.c: what jobs make -- */
+/* -- program.c -- */
 
 /* A copy of a graph with types of its own. */
 kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph,
                                 kiln_program *out) KILN_MUST_USE;
-/* The graph that records types, from the source: the same for every level, and whenever it is made.
- */
-kiln_status *kiln__instrument(const kiln_executor *executor, kiln_pass_runner *runner,
-                              kiln_program *out) KILN_MUST_USE;
+/* What a variant's plan is made of, by the pipeline `id` and those before it: noopt, bare, simple,
+ * profile (of a `profile` that is ready, with what it saw) or optimize (its groups, behind guards).
+ * The same whenever it is made. */
+kiln_status *kiln__program_make(const kiln_executor *executor, kiln_profile *profile,
+                                kiln_pipeline_id id, kiln_pass_runner *runner,
+                                kiln_program *out) KILN_MUST_USE;
+/* Of its nodes and how they read each other. */
+uint64_t kiln__program_fingerprint(const kiln_program *program);
+
+/* -- compile.c: what jobs make -- */
+
+/* Fallbacks become calls, of new regions' executors; `job` NULL: of nobody, for printing. */
+kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch,
+                                     kiln_compile_job *job) KILN_MUST_USE;
 /* What levels start from: of a function ensured, copied, preoptimised, with the flags of `self`
  * (args[0] of a method's call) for constants. */
 kiln_compile_step kiln__compile_source;
@@ -89,7 +100,7 @@ kiln_compile_step kiln__compile_plain, kiln__compile_bare;
 kiln_compile_step kiln__compile_simple;
 /* The instrumented plan of a new level; where there is nothing to profile, the simple one. */
 kiln_compile_step kiln__compile_profiling;
-/* The plan that the building variant's ready profile gives. */
+/* The plan that the building variant's ready profile gives: fuse, guard, lower, compile, finish. */
 kiln_compile_step kiln__compile_optimized;
 
 #endif

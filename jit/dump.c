@@ -5,7 +5,7 @@
  * nested graphs of fallback functions. */
 #include <stdio.h>
 
-#include "jit/compile_job.h"
+#include "jit/dump.h"
 
 kiln_jit_stage kiln_jit_stage_find(kiln_str name) {
 #define STAGE_NAME(id, text, meaning) \
@@ -16,77 +16,99 @@ kiln_jit_stage kiln_jit_stage_find(kiln_str name) {
 }
 
 typedef struct dump {
-  kiln_jit *jit;
+  kiln__printer printer;
   kiln_function *function;
   kiln_jit_stage stage;
   kiln_str site;
-  bool dot, found;
-  kiln_text *text;
+  bool found;
 } dump;
 
-static void print_graph(dump *d, const kiln_graph *graph) {
-  if (d->dot) {
-    kiln_graph_print_dot(d->text, graph);
+static void print_graph(kiln__printer *p, const kiln_graph *graph) {
+  if (p->dot) {
+    kiln_graph_print_dot(p->text, graph);
   } else {
-    kiln_graph_print(d->text, graph, 3, false);
+    kiln_graph_print(p->text, graph, 3, false);
   }
 }
 
-/* -- Profiled graphs: made again, with what was recorded -- */
+/* -- Graphs, made again -- */
 
-typedef struct profiled {
-  kiln_pass_runner runner;
-  kiln_program program;
-} profiled;
-
-static void destroy(void *arg) {
-  profiled *p = arg;
+static void forget(void *printer) {
+  kiln__printer *p = printer;
   kiln_program_destroy(&p->program);
   kiln_pass_runner_deinit(&p->runner);
+  memset(&p->groups, 0, sizeof p->groups);
+  p->variant = NULL;
 }
 
-static kiln_status *print_profiled(dump *d, const kiln_executor *ex, const kiln_variant *v) {
-  profiled p = {0};
-  kiln_cleanup destroying;
-  KILN_TRY(kiln_pass_runner_init(&p.runner, &d->jit->env, NULL));
-  kiln_scope_defer(&destroying, destroy, &p);
-  kiln_status *status = kiln__instrument(ex, &p.runner, &p.program);
-  if (!status && kiln_profile_each(p.program.graph->top, NULL, NULL) != v->profile->count) {
-    kiln_text_puts(d->text, "; passes were limited then: this graph is not made again\n");
-  } else if (!status) {
-    kiln_profile_annotate(v->profile, p.program.graph);
-    print_graph(d, p.program.graph);
+void kiln__printer_begin(kiln__printer *p) { kiln_scope_defer(&p->forgetting, forget, p); }
+
+void kiln__printer_end(kiln__printer *p) {
+  kiln_scope_undefer(&p->forgetting);
+  forget(p);
+}
+
+static void find_groups(kiln__printer *p, const kiln_block *block) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    for (int b = 0; b < n->block_count; b++) find_groups(p, n->blocks[b]);
+    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) continue;
+    kiln_vec_push(p->runner.scratch, &p->groups, kiln_node_graph(n, "Subgraph"));
   }
-  kiln_scope_undefer(&destroying);
-  destroy(&p);
-  return status;
+}
+
+/* Puts the graph of a stage of the variant into the printer. */
+static kiln_status *make_again(kiln__printer *p, const kiln_executor *ex, const kiln_variant *v,
+                               kiln_pipeline_id id) {
+  if (p->variant == v && p->id == id) return NULL;
+  forget(p);
+  KILN_TRY(kiln_pass_runner_init(&p->runner, &p->jit->env, NULL));
+  p->runner.groups_left -= v->first_group;
+  KILN_TRY(kiln__program_make(ex, v->profile, id, &p->runner, &p->program));
+  kiln_graph *graph = p->program.graph;
+  bool same = id != v->made_by || kiln__program_fingerprint(&p->program) == v->fingerprint;
+  if (id == KILN_PIPELINE_profile) {
+    same = kiln_profile_each(graph->top, NULL, NULL) == v->profile->count;
+  }
+  KILN_TRY(kiln__replace_fallbacks(graph->top, p->runner.scratch, NULL));
+  find_groups(p, graph->top);
+  p->variant = v;
+  p->id = id;
+  p->graph = same ? graph : NULL;
+  return NULL;
+}
+
+static kiln_status *print_again(kiln__printer *p, const kiln_executor *ex, const kiln_variant *v,
+                                kiln_pipeline_id id) {
+  KILN_TRY(make_again(p, ex, v, id));
+  if (p->graph) {
+    print_graph(p, p->graph);
+  } else {
+    kiln_text_puts(p->text, "; passes were limited then: this graph is not made again\n");
+  }
+  return NULL;
 }
 
 /* -- Executors -- */
 
-static void print_plan(dump *d, const kiln_plan *plan) {
-  if (plan) kiln_plan_print(plan, d->text);
+static void print_plan(kiln__printer *p, const kiln_plan *plan) {
+  if (plan) kiln_plan_print(plan, p->text);
 }
 
-static kiln_status *print_variant(dump *d, const kiln_executor *ex, const kiln_variant *v) {
+kiln_status *kiln__print_variant(kiln__printer *p, const kiln_executor *ex, const kiln_variant *v,
+                                 kiln_jit_stage stage) {
   if (ex->base_depth > 0) {
-    kiln_text_printf(d->text, "%s fallback_function, depth %d, %s:\n", d->dot ? "//" : ";",
+    kiln_text_printf(p->text, "%s fallback_function, depth %d, %s:\n", p->dot ? "//" : ";",
                      v->depth,
-                     v->is_simple ? "plain"
-                     : v->guard   ? "guarded"
-                                  : "unguarded");
+                     v->made_by != KILN_PIPELINE_optimize ? "plain"
+                     : v->guard                           ? "guarded"
+                                                          : "unguarded");
   }
-  switch (d->stage) {
-    case KILN_JIT_STAGE_PROFILED: return v->profile ? print_profiled(d, ex, v) : NULL;
-    case KILN_JIT_STAGE_OPTIMIZED: print_graph(d, v->shown.graph); return NULL;
-    default: print_plan(d, kiln__variant_plan(v)); return NULL;
+  switch (stage) {
+    case KILN_JIT_STAGE_PROFILED:
+      return v->profile ? print_again(p, ex, v, KILN_PIPELINE_profile) : NULL;
+    case KILN_JIT_STAGE_OPTIMIZED: return print_again(p, ex, v, v->made_by);
+    default: print_plan(p, v->plan); return NULL;
   }
-}
-
-kiln_status *kiln__dump_variant(const kiln_executor *ex, const kiln_variant *v,
-                                kiln_jit_stage stage, kiln_text *text) {
-  dump d = {.jit = ex->jit, .stage = stage, .text = text};
-  return print_variant(&d, ex, v);
 }
 
 static const kiln_variant *last_variant(const kiln_executor *ex) {
@@ -99,15 +121,18 @@ static kiln_status *print_executor(dump *d, const kiln_executor *ex) {
   d->found = true;
   const kiln_variant *building = ex->building;
   if (d->stage == KILN_JIT_STAGE_PROFILED && building && building->profile) {
-    KILN_TRY(print_variant(d, ex, building));
+    KILN_TRY(kiln__print_variant(&d->printer, ex, building, d->stage));
   } else if (!last_variant(ex) && ex->plain && !building) { /* without JIT */
-    if (d->stage == KILN_JIT_STAGE_OPTIMIZED) print_graph(d, ex->plain->shown.graph);
-    if (d->stage == KILN_JIT_STAGE_BYTECODE) print_plan(d, ex->plain->shown.plan);
+    if (d->stage != KILN_JIT_STAGE_PROFILED) {
+      KILN_TRY(kiln__print_variant(&d->printer, ex, ex->plain, d->stage));
+    }
   } else if (!last_variant(ex)) {
-    kiln_text_printf(d->text, "; %s: %s\n", ex->callable.name,
+    kiln_text_printf(d->printer.text, "; %s: %s\n", ex->callable.name,
                      building ? "profiling: not optimised yet" : "not called yet");
   }
-  for (const kiln_variant *v = ex->variants; v; v = v->next) KILN_TRY(print_variant(d, ex, v));
+  for (const kiln_variant *v = ex->variants; v; v = v->next) {
+    KILN_TRY(kiln__print_variant(&d->printer, ex, v, d->stage));
+  }
   return NULL;
 }
 
@@ -124,21 +149,38 @@ static const char *site_hash(const kiln_executor *ex) {
   return mark ? mark + 1 : NULL;
 }
 
+/* -- Groups -- */
+
+kiln_status *kiln__print_group(kiln__printer *p, const kiln_group_info *g, kiln_jit_stage stage) {
+  const kiln_executor *ex = (const kiln_executor *)g->site;
+  const kiln_variant *v = ex->variants;
+  while (v->depth != (int)g->depth) v = v->next;
+  KILN_TRY(make_again(p, ex, v, KILN_PIPELINE_optimize));
+  if (!p->graph || g->number >= p->groups.count) {
+    kiln_text_printf(p->text, "; %s: passes were limited then: it is not made again\n", g->name);
+    return NULL;
+  }
+  const kiln_graph *graph = p->groups.data[g->number];
+  if (stage != KILN_JIT_STAGE_OPTIMIZED) {
+    return kiln_group_dump(p->jit->codegen, g, graph, stage, p->text);
+  }
+  if (!p->dot) kiln_text_printf(p->text, "; %s %s\n", g->name, g->hash);
+  print_graph(p, graph);
+  return NULL;
+}
+
 /* A group where an executor's stage is asked for: its own graph, or what it is a part of. */
-static kiln_status *print_group_stage(dump *d, const kiln_group_record *g) {
+static kiln_status *print_group_stage(dump *d, const kiln_group_info *g) {
   if (d->stage != KILN_JIT_STAGE_OPTIMIZED) {
     return print_executor(d, (const kiln_executor *)g->site);
   }
-  if (!g->graph) return NULL;
   d->found = true;
-  if (!d->dot) kiln_text_printf(d->text, "; %s %s\n", g->name, g->hash);
-  print_graph(d, g->graph);
-  return NULL;
+  return kiln__print_group(&d->printer, g, d->stage);
 }
 
 static kiln_status *print_executors(dump *d, const kiln_executor *root) {
   bool nested = d->stage == KILN_JIT_STAGE_OPTIMIZED && d->site.len == 0;
-  for (const kiln_executor *ex = d->jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = d->printer.jit->executors.first; ex; ex = ex->next) {
     if (ex->root != root) continue;
     bool called = ex->variants || ex->building;
     if (ex == root ? d->site.len == 0 || matches(d, ex->site, site_hash(ex))
@@ -146,7 +188,7 @@ static kiln_status *print_executors(dump *d, const kiln_executor *root) {
       KILN_TRY(print_executor(d, ex));
     }
   }
-  for (const kiln_group_record *g = d->jit->groups.first; g && d->site.len && !d->found;
+  for (const kiln_group_info *g = d->printer.jit->groups.first; g && d->site.len && !d->found;
        g = g->next) {
     if (((const kiln_executor *)g->site)->root == root && matches(d, g->name, g->hash)) {
       KILN_TRY(print_group_stage(d, g));
@@ -155,24 +197,19 @@ static kiln_status *print_executors(dump *d, const kiln_executor *root) {
   return NULL;
 }
 
-/* -- Groups -- */
-
 static kiln_status *print_groups(dump *d, const kiln_executor *root) {
   bool any = false;
-  for (const kiln_group_record *g = d->jit->groups.first; g; g = g->next) {
+  for (const kiln_group_info *g = d->printer.jit->groups.first; g; g = g->next) {
     const kiln_executor *ex = (const kiln_executor *)g->site;
     if (ex->root != root) continue;
     any = true;
     if (d->site.len && !matches(d, g->name, g->hash)) continue;
     d->found = true;
-    if (d->stage == KILN_JIT_STAGE_LOOP) {
-      kiln_text_printf(d->text, "; %s %s\n", g->name, g->hash);
-    }
-    KILN_TRY(kiln_group_dump(d->jit->codegen, g, d->stage, d->text));
+    KILN_TRY(kiln__print_group(&d->printer, g, d->stage));
   }
   if (!any) {
     d->found = d->found || d->site.len == 0;
-    kiln_text_puts(d->text, "; no groups\n");
+    kiln_text_puts(d->printer.text, "; no groups\n");
   }
   return NULL;
 }
@@ -183,21 +220,21 @@ static kiln_status *print_groups(dump *d, const kiln_executor *root) {
 static kiln_status *print_frontend(dump *d) {
   KILN_TRY(kiln_unit_ensure(d->function));
   if (d->site.len == 0) {
-    print_graph(d, d->function->graph);
+    print_graph(&d->printer, d->function->graph);
     return NULL;
   }
-  const kiln_unit *unit = d->jit->unit;
+  const kiln_unit *unit = d->printer.jit->unit;
   for (int i = 0; i < unit->all.count; i++) {
     kiln_function *f = unit->all.data[i];
     if (!matches(d, f->qualname, NULL)) continue;
     d->found = true;
-    kiln_text_printf(d->text, "%s %s:\n", d->dot ? "//" : ";", f->qualname);
+    kiln_text_printf(d->printer.text, "%s %s:\n", d->printer.dot ? "//" : ";", f->qualname);
     char why[256] = ""; /* of our own: where the text cannot grow, the status would be lost */
     kiln_status *status = kiln_unit_ensure(f);
     if (status) snprintf(why, sizeof why, "%s", kiln_status_message(status));
     kiln_status_destroy(status);
-    if (*why) kiln_text_printf(d->text, "; %s\n", why);
-    if (!*why) print_graph(d, f->graph);
+    if (*why) kiln_text_printf(d->printer.text, "; %s\n", why);
+    if (!*why) print_graph(&d->printer, f->graph);
   }
   return d->found ? NULL
                   : KILN_ERROR(KILN_NOT_FOUND, "no function '" KILN_STR_FMT "' in the archive",
@@ -206,12 +243,12 @@ static kiln_status *print_frontend(dump *d) {
 
 static kiln_status *no_site(const dump *d, const kiln_executor *root) {
   kiln_text names;
-  kiln_text_init(&names, d->text->arena);
-  for (const kiln_group_record *g = d->jit->groups.first; g; g = g->next) {
+  kiln_text_init(&names, d->printer.text->arena);
+  for (const kiln_group_info *g = d->printer.jit->groups.first; g; g = g->next) {
     if (((const kiln_executor *)g->site)->root != root) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", g->name);
   }
-  for (const kiln_executor *ex = d->jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = d->printer.jit->executors.first; ex; ex = ex->next) {
     if (ex->root != root || !ex->site) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", ex->site);
   }
@@ -223,11 +260,11 @@ static kiln_status *no_site(const dump *d, const kiln_executor *root) {
 static kiln_status *print_all(dump *d) {
   if (d->stage == KILN_JIT_STAGE_FRONTEND) return print_frontend(d);
   const kiln_executor *root = NULL;
-  for (const kiln_executor *ex = d->jit->executors.first; ex && !root; ex = ex->next) {
+  for (const kiln_executor *ex = d->printer.jit->executors.first; ex && !root; ex = ex->next) {
     if (ex->function == d->function) root = ex;
   }
   if (!root) {
-    kiln_text_printf(d->text, "; %s: not called yet\n", d->function->qualname);
+    kiln_text_printf(d->printer.text, "; %s: not called yet\n", d->function->qualname);
     return NULL;
   }
   if (d->stage == KILN_JIT_STAGE_LOOP || d->stage == KILN_JIT_STAGE_LLVM ||
@@ -241,11 +278,16 @@ static kiln_status *print_all(dump *d) {
 
 kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage,
                            kiln_str site, bool dot, kiln_text *text) {
-  dump d = {jit, function, stage, site, dot, false, text};
+  dump d = {.printer = {.jit = jit, .text = text, .dot = dot},
+            .function = function,
+            .stage = stage,
+            .site = site};
   kiln_cleanup unlocking;
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
   kiln_scope_defer(&unlocking, kiln__jit_give_lock, jit);
+  kiln__printer_begin(&d.printer);
   kiln_status *status = print_all(&d);
+  kiln__printer_end(&d.printer);
   kiln_scope_undefer(&unlocking);
   kiln_job_lock_give(&jit->lock);
   return status;

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "jit/executor.h"
+#include "jit/dump.h"
 
 /* Letters, digits and a few signs stay. */
 static char *file_name(kiln_arena *arena, const char *folder, const char *name) {
@@ -48,40 +48,50 @@ enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
 
 static bool is_of_groups(kiln_jit_stage stage) { return stage >= KILN_JIT_STAGE_LOOP; }
 
-static kiln_status *dump_group(kiln_jit *jit, kiln_arena *arena, const kiln_group_record *g) {
+static kiln_status *dump_group(kiln__printer *printer, kiln_arena *arena,
+                               const kiln_group_info *g) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     if (!is_of_groups(stages[i].stage)) continue;
-    kiln_text text;
-    kiln_text_init(&text, arena);
-    KILN_TRY(kiln_group_dump(jit->codegen, g, stages[i].stage, &text));
-    write_file(jit, arena,
-               kiln_arena_printf(arena, "%s.%.8s.%s", g->name, g->hash, stages[i].ending), &text);
+    kiln_text_init(printer->text, arena);
+    KILN_TRY(kiln__print_group(printer, g, stages[i].stage));
+    write_file(printer->jit, arena,
+               kiln_arena_printf(arena, "%s.%.8s.%s", g->name, g->hash, stages[i].ending),
+               printer->text);
+  }
+  return NULL;
+}
+
+static kiln_status *print_all(kiln__printer *printer, kiln_arena *arena, const kiln_executor *ex,
+                              const kiln_variant *v, kiln_group_list groups) {
+  kiln_text *text = printer->text;
+  if (v->depth == 0 && ex->function && ex->function->graph) {
+    kiln_text_init(text, arena);
+    kiln_graph_print(text, ex->function->graph, 3, false);
+    write_file(ex->jit, arena, kiln_arena_printf(arena, "%s.frontend.ir", ex->site), text);
+  }
+  for (int i = 0; i < STAGE_COUNT; i++) {
+    if (is_of_groups(stages[i].stage)) continue;
+    kiln_text_init(text, arena);
+    KILN_TRY(kiln__print_variant(printer, ex, v, stages[i].stage));
+    write_file(ex->jit, arena,
+               kiln_arena_printf(arena, "%s.level%d.%s", ex->site, v->depth, stages[i].ending),
+               text);
+  }
+  for (const kiln_group_info *g = groups.first; g; g = g == groups.last ? NULL : g->next) {
+    KILN_TRY(dump_group(printer, arena, g));
   }
   return NULL;
 }
 
 static kiln_status *dump_all(const kiln_executor *ex, const kiln_variant *v,
                              kiln_group_list groups) {
-  kiln_jit *jit = ex->jit;
-  kiln_arena *arena = kiln_arena_scoped(jit->env.mem);
   kiln_text text;
-  if (v->depth == 0 && ex->function && ex->function->graph) {
-    kiln_text_init(&text, arena);
-    kiln_graph_print(&text, ex->function->graph, 3, false);
-    write_file(jit, arena, kiln_arena_printf(arena, "%s.frontend.ir", ex->site), &text);
-  }
-  for (int i = 0; i < STAGE_COUNT; i++) {
-    if (is_of_groups(stages[i].stage)) continue;
-    kiln_text_init(&text, arena);
-    KILN_TRY(kiln__dump_variant(ex, v, stages[i].stage, &text));
-    write_file(jit, arena,
-               kiln_arena_printf(arena, "%s.level%d.%s", ex->site, v->depth, stages[i].ending),
-               &text);
-  }
-  for (const kiln_group_record *g = groups.first; g; g = g == groups.last ? NULL : g->next) {
-    KILN_TRY(dump_group(jit, arena, g));
-  }
-  return NULL;
+  kiln__printer printer = {.jit = ex->jit, .text = &text};
+  kiln_arena *arena = kiln_arena_scoped(ex->jit->env.mem);
+  kiln__printer_begin(&printer);
+  kiln_status *status = print_all(&printer, arena, ex, v, groups);
+  kiln__printer_end(&printer);
+  return status;
 }
 
 static kiln_status *try_all(const kiln_executor *ex, const kiln_variant *v,

@@ -30,17 +30,17 @@ static void move_to(kiln_executor *ex, kiln_executor_state state) {
 
 /* -- Ends -- */
 
-void kiln_program_destroy(kiln_program *code) {
-  kiln_plan_destroy(code->plan);
-  kiln_graph_release(code->graph);
-  kiln_type_table_destroy(code->types);
-  *code = (kiln_program){0};
+static void destroy_instrumented(void *variant) {
+  kiln_variant *v = variant;
+  kiln_plan_destroy(v->instrumented);
+  v->instrumented = NULL;
 }
 
 void kiln__variant_deinit(kiln_variant *v) {
-  kiln_program_destroy(&v->code);
-  kiln_program_destroy(&v->shown);
-  kiln_program_destroy(&v->profiled);
+  kiln_plan_destroy(v->plan);
+  v->plan = NULL;
+  destroy_instrumented(v);
+  kiln_program_destroy(&v->recorded);
   kiln_profile_destroy(v->profile);
   v->profile = NULL;
 }
@@ -147,7 +147,8 @@ static void publish_variant(kiln_compile_job *job) {
   kiln_variant *building = ex->building, **link = &ex->variants;
   if (building) {
     job->v->profile = building->profile;
-    job->v->profiled = building->profiled;
+    job->v->instrumented = building->instrumented;
+    kiln_program_destroy(&building->recorded);
     ex->building = NULL;
   }
   while (*link) link = &(*link)->next;
@@ -162,11 +163,9 @@ static void publish_profiling(kiln_compile_job *job) {
   }
 }
 
-static void destroy_program(void *program) { kiln_program_destroy(program); }
-
 /* Runs that began while the level was profiling may still be in the instrumented plan. */
 static void retire_profiling(kiln_executor *ex, kiln_variant *v) {
-  if (v->profile) (void)kiln_epoch_retire(&ex->jit->epoch, destroy_program, &v->profiled);
+  if (v->profile) (void)kiln_epoch_retire(&ex->jit->epoch, destroy_instrumented, v);
 }
 
 /* Goes to a state that stays: the plain interpreter, over the graph that needs no profile. */
@@ -231,7 +230,7 @@ static kiln_status *advance(request *q) {
         KILN_ASSERT(ex->building);
         if (!kiln_profile_is_ready(ex->building->profile)) {
           count_dispatch(q->call, ex->variants, NULL);
-          q->plan = ex->building->profiled.plan;
+          q->plan = ex->building->instrumented;
           return NULL;
         }
         move_to(ex, KILN_EXECUTOR_QUEUED);
@@ -241,7 +240,7 @@ static kiln_status *advance(request *q) {
         kiln_variant *v = find_variant(ex, q->call, q->args, q->arg_count);
         if (v) {
           count_dispatch(q->call, ex->variants, v);
-          q->plan = kiln__variant_plan(v);
+          q->plan = v->plan;
           return NULL;
         }
         KILN_CHECK(ex->state == KILN_EXECUTOR_COMPILED); /* the others have one that always holds */
@@ -266,7 +265,7 @@ static kiln_status *make_plain(request *q) {
   kiln_compile_job job = job_of(q);
   job.depth = 0;
   if (!q->ex->plain) KILN_TRY(kiln__job_run(&job, q->plain, publish_plain));
-  q->plan = q->ex->plain->shown.plan;
+  q->plan = q->ex->plain->plan;
   return NULL;
 }
 
@@ -317,7 +316,7 @@ static kiln_status *run_locked(request *q, bool needs, plan_maker *make) {
 static kiln_status *get_plain(request *q, const kiln_plan **out_plan) {
   const kiln_variant *plain = __atomic_load_n(&q->ex->plain, __ATOMIC_ACQUIRE);
   if (__builtin_expect(plain != NULL, 1)) {
-    *out_plan = plain->shown.plan;
+    *out_plan = plain->plan;
     return NULL;
   }
   q->plain = kiln__compile_plain;
@@ -356,7 +355,7 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   if (__builtin_expect(v != NULL, 1)) { /* what it takes for granted was published before it */
     if (flags_hold(ex, args, arg_count)) {
       if (ex->base_depth > 0) count_dispatch(call, ex->variants, v);
-      *out_plan = kiln__variant_plan(v);
+      *out_plan = v->plan;
       return NULL;
     }
     plain = true;
@@ -364,7 +363,7 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   plain = plain || __atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE);
   const kiln_variant *made = plain ? __atomic_load_n(&ex->plain, __ATOMIC_ACQUIRE) : NULL;
   if (made) {
-    *out_plan = made->shown.plan;
+    *out_plan = made->plan;
     return NULL;
   }
   return make_plan(ex, call, args, arg_count, plain, out_plan);

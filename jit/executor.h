@@ -21,15 +21,16 @@
  *   COMPILED   -> EMPTY      every variant's guard missed: the next level begins
  *
  * Publication. Variants, once linked, do not change; get_plan reads them with acquire loads. When
- * none fits, a compile job (jit/compile_job.h) makes the next one. The instrumented plan and
- * graph of a finished level are retired to the epoch; what it has recorded stays.
+ * none fits, a compile job (jit/compile_job.h) makes the next one. The instrumented plan of a
+ * finished level is retired to the epoch; what it has recorded stays. Graphs go with their jobs:
+ * what prints ask for is made again.
  *
  * Locks, in the order in which a thread takes them:
  *   root->lock   of a function and all its regions: their states, and who compiles for them. Held
  *                for as long as a job takes; waiting ends with the waiter's budget.
  *   jit->lock    the model's lists and what is read by others: held to link what a job has made,
- *                and to look; never while something is compiled (but for a dump of what LLVM
- *                makes), logged or run.
+ *                and to look; never while something is compiled (but for a dump, which makes
+ *                graphs again, and asks LLVM), logged or run.
  *   codegen's    an entry of the context's cache (codegen/cache.h), then a worker.
  * Thread A compiles a group of forward() for a second; thread B calls encode() for the first time,
  * and thread C reads the counters: neither waits. Thread D, which calls forward(), waits for A, and
@@ -72,24 +73,24 @@ typedef enum kiln_executor_state {
 extern const uint8_t kiln_executor_moves[KILN_EXECUTOR__COUNT]; /* bit of each state reached */
 const char *kiln_executor_state_name(kiln_executor_state state);
 
-/* A graph with its types, and the plan made of it. */
+/* A graph with its types, both owned (jit/program.c). */
 typedef struct kiln_program {
-  kiln_type_table *types; /* owned */
-  kiln_graph *graph;      /* owned */
-  kiln_plan *plan;        /* owned; NULL: not emitted */
+  kiln_type_table *types;
+  kiln_graph *graph;
 } kiln_program;
-void kiln_program_destroy(kiln_program *code);
+void kiln_program_destroy(kiln_program *program);
 
 typedef struct kiln_variant {
   struct kiln_variant *next; /* atomic: the next deeper one */
   kiln_guard_desc *guard;    /* of the arguments; NULL: always holds */
+  kiln_plan *plan;           /* owned; NULL while its level is profiled */
   int depth;
-  bool is_simple;        /* of a state that stays */
-  kiln_program shown;    /* the graph as PyTorch would print it, guards and calls included */
-  kiln_program code;     /* what runs; its graph is NULL where `shown` has the plan */
-  kiln_program profiled; /* instrumented; empty when the level has ended */
-  kiln_profile *profile; /* owned; NULL: never profiled */
-  double cost;           /* estimated nanoseconds of its groups' kernels, one run */
+  kiln_pipeline_id made_by; /* its plan's graph, which prints make again (kiln__program_make) */
+  uint64_t fingerprint;     /* of that graph */
+  int first_group;          /* how many groups its method had before */
+  kiln_profile *profile;    /* owned; NULL: never profiled */
+  kiln_plan *instrumented;  /* owned; NULL when the level has ended, as: */
+  kiln_program recorded;    /* its graph */
 } kiln_variant;
 
 typedef struct kiln_executor {
@@ -108,7 +109,7 @@ typedef struct kiln_executor {
   kiln_variant *building;    /* of the level being profiled; likewise */
   kiln_frozen *frozen;       /* atomic: what its plans take for granted, or NULL */
   kiln_variant *variants;    /* atomic; in order of depth */
-  const kiln_variant *plain; /* atomic: `shown` has the plan for calls without JIT */
+  const kiln_variant *plain; /* atomic: has the plan for calls without JIT */
   bool given_up;          /* atomic: after too many tries, `plain` serves where no variant does */
   kiln_variant *hints[8]; /* atomic: by hash of the input types */
   struct kiln_executor *next; /* of the jit */
@@ -164,9 +165,6 @@ kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_arena *arena, kiln_exec
 /* The programs that it owns; it lies in an arena. */
 void kiln__executor_deinit(kiln_executor *executor);
 void kiln__variant_deinit(kiln_variant *variant);
-static inline const kiln_plan *kiln__variant_plan(const kiln_variant *v) {
-  return v->code.plan ? v->code.plan : v->shown.plan;
-}
 
 /* -- jit.c -- */
 
@@ -174,11 +172,8 @@ void kiln__jit_give_lock(void *jit);
 /* Whether a place has warned; in a scope, for as long as the jit lives. */
 bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range);
 
-/* -- dump.c, dump_files.c -- */
+/* -- dump_files.c -- */
 
-/* The text of one stage that is a variant's: profiled, optimized, bytecode. */
-kiln_status *kiln__dump_variant(const kiln_executor *executor, const kiln_variant *variant,
-                                kiln_jit_stage stage, kiln_text *text) KILN_MUST_USE;
 /* With the flag `dump`: a variant that was made, and its groups, as files. */
 void kiln__dump_files(const kiln_executor *executor, const kiln_variant *variant,
                       kiln_group_list groups);

@@ -349,21 +349,22 @@ static void join_neighbours(partition *p) {
   }
 }
 
-/* -- Small groups -- */
+/* -- Which clusters become groups -- */
 
-static bool is_large_enough(const kiln_fusion *f, const kiln_fusion_cluster *c) {
-  return c->size >= f->pass->env->flags.min_group_size;
+static kiln_reason why_not(const kiln_fusion *f, const kiln_fusion_cluster *c) {
+  if (c->size < f->pass->env->flags.min_group_size) return KILN_REASON_group_too_small;
+  return f->pass->groups_left > 0 ? KILN_REASON_none : KILN_REASON_too_many_groups;
 }
 
 /* Each member is a cluster of its own again. */
-static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c) {
+static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason) {
   for (int m = c->first, next; m >= 0; m = next) {
     next = f->nodes[m].next_member;
     f->nodes[m].next_member = -1;
     f->nodes[m].cluster = m;
     f->clusters[m] = (kiln_fusion_cluster){.first = m, .last = m};
     if (kiln__fusion_is_work(f->nodes[m].node)) {
-      kiln__fusion_refuse(f, f->nodes[m].node, KILN_REASON_group_too_small);
+      kiln__fusion_refuse(f, f->nodes[m].node, reason);
     }
   }
 }
@@ -380,11 +381,13 @@ bool kiln__fusion_partition(kiln_fusion *f) {
   for (int i = 0; i < f->count; i++) {
     kiln_fusion_cluster *c = &f->clusters[i];
     if (!c->is_group) continue;
-    if (is_large_enough(f, c)) {
-      any = true;
-    } else {
-      dissolve(f, c);
+    const kiln_reason reason = why_not(f, c);
+    if (reason != KILN_REASON_none) {
+      dissolve(f, c, reason);
+      continue;
     }
+    f->pass->groups_left--;
+    any = true;
   }
   return any;
 }

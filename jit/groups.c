@@ -1,81 +1,93 @@
-/* groups.c: compiles a group, describes it to the interpreter, or takes it apart again. */
+/* groups.c: lowers and compiles a group, and describes it to the interpreter and to people. */
 #include "jit/groups.h"
 
-/* -- Compiling -- */
+/* -- Kernels -- */
+
+static void fail(kiln_env *env, kiln_group_info *info, kiln_status *status) {
+  if (info->reason == KILN_REASON_none) {
+    const kiln_code code = kiln_status_code(status);
+    info->reason = code == KILN_OUT_OF_MEMORY                     ? KILN_REASON_out_of_memory
+                   : code == KILN_LIMIT || code == KILN_CANCELLED ? KILN_REASON_compile_budget
+                                                                  : KILN_REASON_check_failed;
+  }
+  KILN_LOG(&env->log, compile, 1, "%s: not compiled: %s", info->name, kiln_status_report(status));
+  kiln_status_destroy(status);
+}
+
+static kiln_status *try_lower(kiln_arena *arena, kiln_group_info *info) {
+  KILN_PROTECT(kiln_codegen_lower(info->graph, arena, &info->reason, &info->loops));
+}
+
+void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
+  kiln_status *status = try_lower(arena, info);
+  if (status) fail(env, info, status);
+}
+
+static void hash_loops(kiln_env *env, kiln_group_info *info) {
+  kiln_arena *scratch = kiln_arena_scoped(env->mem);
+  const kiln_str text = kiln_loop_print(info->loops, scratch);
+  kiln_digest_format(kiln_digest_bytes(text.data, text.len), info->hash);
+  kiln_arena_destroy(scratch);
+}
 
 static void forget(void *status) { kiln_status_destroy(status); }
 
-/* What was lowered and has no kernel can be looked at, but not made again: its nodes go back. */
-static void keep_text(const kiln_loop_fn *fn, kiln_arena *arena, kiln_group_record *record,
-                      kiln_status *why) {
-  kiln_cleanup forgetting;
-  kiln_scope_defer(&forgetting, forget, why);
-  const kiln_str text = kiln_loop_print(fn, arena);
-  kiln_scope_undefer(&forgetting);
-  record->loop_ir = text.data;
-  kiln_digest_format(kiln_digest_bytes(text.data, text.len), record->hash);
-}
-
-static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
-                            kiln_arena *arena, kiln_group_record *record, bool *out_made) {
-  kiln_arena *scratch = kiln_arena_scoped(env->mem);
-  kiln_loop_fn *fn = NULL;
-  KILN_TRY(kiln_codegen_lower(graph, scratch, &record->reason, &fn));
+static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
+                            bool *out_made) {
   const kiln_backend backend = (kiln_backend)env->flags.codegen;
   kiln_status *status =
-      kiln_codegen_compile(codegen, fn, backend, &record->reason, &record->code, out_made);
-  if (status) {
-    keep_text(fn, arena, record, status);
+      kiln_codegen_compile(codegen, info->loops, backend, &info->reason, &info->code, out_made);
+  if (status) { /* what was lowered can be looked at */
+    kiln_cleanup forgetting;
+    kiln_scope_defer(&forgetting, forget, status);
+    hash_loops(env, info);
+    kiln_scope_undefer(&forgetting);
     return status;
   }
-  kiln_digest_format(record->code->digest, record->hash);
-  if (*out_made) record->compile_ns = (uint64_t)record->code->compile_ns;
+  kiln_digest_format(info->code->digest, info->hash);
+  if (*out_made) info->compile_ns = (uint64_t)info->code->compile_ns;
   return NULL;
 }
-static kiln_status *try_compile(kiln_env *env, struct kiln_codegen *codegen,
-                                const kiln_graph *graph, kiln_arena *arena,
-                                kiln_group_record *record, bool *out_made) {
-  KILN_PROTECT(compile(env, codegen, graph, arena, record, out_made));
+static kiln_status *try_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
+                                bool *out_made) {
+  KILN_PROTECT(compile(env, codegen, info, out_made));
 }
 
-bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, const kiln_graph *graph,
-                        kiln_arena *arena, kiln_group_record *record) {
+bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info) {
   bool made = false;
-  record->reason = KILN_REASON_none;
-  kiln_status *status = try_compile(env, codegen, graph, arena, record, &made);
-  if (!status) {
-    KILN_LOG(&env->log, compile, 1, "%s: %u operator%s, kernel %.8s, %.2f ms", record->name,
-             record->operators, kiln_plural(record->operators), record->hash,
-             (double)record->compile_ns * 1e-6);
-    return made;
+  kiln_status *status = try_compile(env, codegen, info, &made);
+  if (status) {
+    fail(env, info, status);
+    return false;
   }
-  if (record->reason == KILN_REASON_none) {
-    const kiln_code code = kiln_status_code(status);
-    record->reason = code == KILN_OUT_OF_MEMORY                     ? KILN_REASON_out_of_memory
-                     : code == KILN_LIMIT || code == KILN_CANCELLED ? KILN_REASON_compile_budget
-                                                                    : KILN_REASON_check_failed;
-  }
-  KILN_LOG(&env->log, compile, 1, "%s: not compiled: %s", record->name, kiln_status_report(status));
-  kiln_status_destroy(status);
-  return false;
+  KILN_LOG(&env->log, compile, 1, "%s: %u operator%s, kernel %.8s, %.2f ms", info->name,
+           info->operators, kiln_plural(info->operators), info->hash,
+           (double)info->compile_ns * 1e-6);
+  return made;
 }
 
 void kiln_groups_release(kiln_group_list groups) {
-  for (const kiln_group_record *g = groups.first; g; g = g->next) kiln_compiled_release(g->code);
+  for (const kiln_group_info *g = groups.first; g; g = g->next) {
+    kiln_compiled_release(g->code);
+    kiln_plan_destroy(g->plan);
+  }
 }
 
 /* -- Telling -- */
 
 enum { TOLD_NAMES = 12, TOLD_SHAPES = 4 };
 
+/* What counts as an operator of a group. */
+static bool is_operator(const kiln_node *n) {
+  return !kiln_node_is(n, KILN_OP_prim_Constant) && !kiln_node_is(n, KILN_OP_prim_ListConstruct);
+}
+
 static void tell_operators(const kiln_graph *graph, kiln_text *text) {
   kiln_str names[TOLD_NAMES];
   int counts[TOLD_NAMES] = {0}, known = 0;
   bool more = false;
   for (const kiln_node *n = graph->top->first; n; n = n->next) {
-    if (kiln_node_is(n, KILN_OP_prim_Constant) || kiln_node_is(n, KILN_OP_prim_ListConstruct)) {
-      continue;
-    }
+    if (!is_operator(n)) continue;
     int i = 0;
     while (i < known && !kiln_str_equal(names[i], n->name)) i++;
     more = more || i == TOLD_NAMES;
@@ -93,8 +105,8 @@ static void tell_operators(const kiln_graph *graph, kiln_text *text) {
   if (more) kiln_text_puts(text, ", ...");
 }
 
-void kiln_group_tell(const kiln_node *node, kiln_arena *arena, kiln_group_record *record) {
-  const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
+void kiln_group_tell(kiln_group_info *info, kiln_arena *arena) {
+  const kiln_graph *graph = info->graph;
   kiln_text words, shapes;
   kiln_text_init(&words, arena);
   kiln_text_init(&shapes, arena);
@@ -108,15 +120,15 @@ void kiln_group_tell(const kiln_node *node, kiln_arena *arena, kiln_group_record
     }
     kiln_type_print(&shapes, type, 1);
   }
-  record->words = words.data;
-  record->shapes = shapes.data;
-  record->loc = (kiln_source_loc){0};
-  for (const kiln_node *n = graph->top->first; n && !record->loc.line; n = n->next) {
-    if (!kiln_node_is(n, KILN_OP_prim_Constant) && n->range) {
-      record->loc = kiln_source_range_loc(n->range);
+  info->words = words.data;
+  info->shapes = shapes.data;
+  for (const kiln_node *n = graph->top->first; n; n = n->next) {
+    info->operators += is_operator(n);
+    if (!info->loc.line && !kiln_node_is(n, KILN_OP_prim_Constant) && n->range) {
+      info->loc = kiln_source_range_loc(n->range);
     }
   }
-  if (record->loc.file) record->loc.file = kiln_arena_strdup(arena, record->loc.file);
+  if (info->loc.file) info->loc.file = kiln_arena_strdup(arena, info->loc.file);
 }
 
 /* -- Describing -- */
@@ -148,87 +160,58 @@ static uint32_t operands_of(const kiln_graph *graph, uint32_t numbers) {
   return operands;
 }
 
-kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_record *record,
+kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *info,
                                  kiln_arena *arena, kiln_group *out) {
   const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
-  const kiln_kernel_info *info = &record->code->info;
-  record->graph = graph;
-  KILN_CHECK(graph && info->input_count + info->scalar_count == node->input_count &&
-             info->output_count == node->output_count);
+  const kiln_kernel_info *kernel = &info->code->info;
+  KILN_CHECK(graph && kernel->input_count + kernel->scalar_count == node->input_count &&
+             kernel->output_count == node->output_count);
   kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) {
     const kiln_type *type = kiln_graph_output(graph, i)->type;
     KILN_CHECK(kiln_type_is_complete_tensor(type));
     describe_output(arena, type->detail, &outputs[i]);
-    if (i < KILN_KERNEL_DONORS) outputs[i].donors = operands_of(graph, info->donors[i]);
+    if (i < KILN_KERNEL_DONORS) outputs[i].donors = operands_of(graph, kernel->donors[i]);
   }
-  *out = (kiln_group){.name = record->name,
+  *out = (kiln_group){.name = info->name,
                       .device = &kiln_device_cpu, /* what codegen has a target for */
-                      .fn = record->code->fn,
-                      .closure = record->code->closure,
+                      .fn = info->code->fn,
+                      .closure = info->code->closure,
                       .input_count = node->input_count,
                       .output_count = node->output_count,
                       .outputs = outputs,
-                      .scratch_bytes = info->scratch_bytes,
-                      .grid = info->grid,
-                      .axis = info->axis,
-                      .grain = info->grain,
-                      .runs = record->runs};
+                      .scratch_bytes = kernel->scratch_bytes,
+                      .grid = kernel->grid,
+                      .axis = kernel->axis,
+                      .grain = kernel->grain,
+                      .runs = info->runs};
   return NULL;
-}
-
-/* -- Taking apart -- */
-
-void kiln_group_dissolve(kiln_node *group, kiln_arena *scratch) {
-  const kiln_graph *sub = kiln_node_graph(group, "Subgraph");
-  kiln_map map;
-  kiln_map_init(&map, scratch);
-  for (int i = 0; i < group->input_count; i++) {
-    kiln_map_set_ptr(&map, kiln_graph_input(sub, i), kiln_node_input(group, i));
-  }
-  for (const kiln_node *n = sub->top->first; n; n = n->next) {
-    kiln_node *copy = kiln_node_copy(group->graph, n, &map);
-    kiln_node_insert_before(copy, group);
-    for (int i = 0; i < n->output_count; i++) {
-      kiln_map_set_ptr(&map, n->outputs[i], copy->outputs[i]);
-    }
-  }
-  for (int i = 0; i < group->output_count; i++) {
-    kiln_ir_value_replace_uses(kiln_node_output(group, i),
-                               kiln_map_find_ptr(&map, kiln_graph_output(sub, i)));
-  }
-  kiln_node_destroy(group);
 }
 
 /* -- Text -- */
 
-/* The loop IR of a kernel is made again. */
-static kiln_status *print_loop(const kiln_group_record *record, kiln_arena *arena,
-                               kiln_loop_fn **out_fn, kiln_str *out_text) {
-  kiln_reason reason;
-  KILN_TRY(kiln_codegen_lower(record->graph, arena, &reason, out_fn));
-  *out_text = kiln_loop_print(*out_fn, arena);
-  return NULL;
-}
-
-kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_record *record,
-                             kiln_jit_stage stage, kiln_text *text) {
-  const bool has_code = record->graph && record->code->backend == KILN_BACKEND_LLVM;
+kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info *info,
+                             const kiln_graph *graph, kiln_jit_stage stage, kiln_text *text) {
+  const bool has_code = info->code && info->code->backend == KILN_BACKEND_LLVM;
   if (stage != KILN_JIT_STAGE_LOOP && !has_code) {
-    kiln_text_printf(
-        text, "; %s: no LLVM code: %s\n", record->name,
-        record->code ? "it runs in the evaluator" : kiln_reason_sentence(record->reason));
+    kiln_text_printf(text, "; %s: no LLVM code: %s\n", info->name,
+                     info->code ? "it runs in the evaluator" : kiln_reason_sentence(info->reason));
     return NULL;
   }
   kiln_arena *scratch = kiln_arena_scoped(kiln_arena_mem(text->arena));
-  kiln_loop_fn *fn = NULL;
-  kiln_str out = kiln_str_from(record->loop_ir ? record->loop_ir : "; not lowered\n");
-  if (record->graph) KILN_TRY(print_loop(record, scratch, &fn, &out));
-  if (stage != KILN_JIT_STAGE_LOOP) {
+  kiln_loop_fn *fn;
+  kiln_reason reason;
+  kiln_str out = KILN_STR("; not lowered\n");
+  kiln_status *status = kiln_codegen_lower(graph, scratch, &reason, &fn);
+  if (status) {
+    kiln_status_destroy(status);
+  } else if (stage == KILN_JIT_STAGE_LOOP) {
+    out = kiln_loop_print(fn, scratch);
+  } else {
     const kiln_codegen_stage of = stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM;
     KILN_TRY(kiln_codegen_dump(codegen, fn, of, scratch, &out));
-    kiln_text_printf(text, "; %s %s\n", record->name, record->hash);
   }
+  kiln_text_printf(text, "; %s %s\n", info->name, info->hash);
   kiln_text_put(text, out);
   kiln_arena_destroy(scratch);
   return NULL;

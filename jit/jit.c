@@ -139,7 +139,7 @@ static void count_guard(kiln_jit *jit, const kiln_guard_desc *guard, kiln_counte
 
 static void count_variant(kiln_jit *jit, const kiln_variant *v, kiln_counters *c) {
   if (v->profile) c->profiled_runs += (uint64_t)kiln_profile_runs(v->profile);
-  const kiln_plan *plan = kiln__variant_plan(v);
+  const kiln_plan *plan = v->plan;
   for (int i = 0; plan && i < plan->guard_count; i++) count_guard(jit, &plan->guards[i], c);
   if (v->guard) count_guard(jit, v->guard, c);
 }
@@ -157,7 +157,7 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
     if (ex->building) count_variant(jit, ex->building, c);
     for (const kiln_variant *v = ex->variants; v; v = v->next) count_variant(jit, v, c);
   }
-  for (const kiln_group_record *g = jit->groups.first; g; g = g->next) {
+  for (const kiln_group_info *g = jit->groups.first; g; g = g->next) {
     uint64_t runs = kiln_counter_sum(&jit->book, g->runs);
     c->groups++;
     c->compiled_runs += runs;
@@ -169,7 +169,7 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
 kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) {
   kiln_status *status = NULL;
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
-  const kiln_group_record *g = jit->groups.first;
+  const kiln_group_info *g = jit->groups.first;
   for (int i = 0; g && i < index; i++) g = g->next;
   if (g && index >= 0) {
     *out = (kiln_group_counters){

@@ -76,8 +76,10 @@ kiln_status *kiln_pass_quota_init(kiln_pass_quota *quota, const kiln_env *env) {
 }
 
 kiln_status *kiln_pass_runner_init(kiln_pass_runner *r, kiln_env *env, kiln_pass_quota *quota) {
-  *r =
-      (kiln_pass_runner){.env = env, .verify = env->flags.verify, .quota = quota ? quota : &r->own};
+  *r = (kiln_pass_runner){.env = env,
+                          .verify = env->flags.verify,
+                          .groups_left = env->flags.max_groups,
+                          .quota = quota ? quota : &r->own};
 #ifndef NDEBUG
   r->verify = true;
 #endif
@@ -233,6 +235,7 @@ kiln_status *kiln_pass_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pass_id 
                            .env = r->env,
                            .call = r->call,
                            .fold_left = &r->quota->fold_left,
+                           .groups_left = r->groups_left,
                            .context = r->context,
                            .report = r->report,
                            .refuse = r->refuse}};

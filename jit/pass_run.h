@@ -65,6 +65,7 @@ typedef struct kiln_pass_runner {
   void (*refuse)(kiln_pass *pass, const kiln_node *node, kiln_reason reason, const char *detail);
   kiln_text *report; /* borrowed: where analyses print; NULL: nowhere */
   bool verify;
+  int64_t groups_left;    /* for a pass that makes groups; at first the flag max_groups */
   kiln_pass_quota *quota; /* borrowed, or: */
   kiln_pass_quota own;
   uint32_t changes[KILN_PASS__COUNT];

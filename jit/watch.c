@@ -15,7 +15,7 @@ uint64_t kiln_jit_calls(kiln_jit *jit) { return kiln_counter_sum(&jit->book, jit
 
 bool kiln_jit_group_words_at(kiln_jit *jit, int index, kiln_jit_group_words *out) {
   if (!kiln_job_lock_look(&jit->lock)) return false;
-  const kiln_group_record *g = jit->groups.first;
+  const kiln_group_info *g = jit->groups.first;
   for (int i = 0; g && i < index; i++) g = g->next;
   const bool found = g && index >= 0;
   if (found) *out = (kiln_jit_group_words){g->name, g->words, g->shapes, g->loc};
@@ -67,9 +67,9 @@ void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_t
   if (!kiln_job_lock_look(&jit->lock)) return;
   for (const kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {
     for (const kiln_variant *v = ex->variants; v; v = v->next) {
-      tell_times(&job, ex, v->depth, kiln__variant_plan(v));
+      tell_times(&job, ex, v->depth, v->plan);
     }
-    if (ex->plain) tell_times(&job, ex, 0, ex->plain->shown.plan);
+    if (ex->plain) tell_times(&job, ex, 0, ex->plain->plan);
   }
   kiln_job_lock_give(&jit->lock);
 }

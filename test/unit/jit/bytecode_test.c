@@ -11,10 +11,13 @@
 
 /* -- Emitting -- */
 
-/* `runs` of a group tells its guard by the counter of hits. */
+/* `runs` of a group tells its guard by the counter of hits; `user` is what groups without a kernel
+ * call. */
 static kiln_status *fake_group(void *user, const kiln_node *node, const kiln_guard_desc *guard,
-                               kiln_arena *arena, kiln_group *out) {
-  (void)user;
+                               kiln_arena *arena, kiln_group *out,
+                               const kiln_callable **out_interpreted) {
+  *out_interpreted = user;
+  if (user) return NULL;
   kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count);
   for (int i = 0; i < node->output_count; i++) outputs[i].donors = 3; /* either of the first two */
   *out = (kiln_group){.name = "G",
@@ -26,22 +29,24 @@ static kiln_status *fake_group(void *user, const kiln_node *node, const kiln_gua
 }
 
 static kiln_status *emit_behind(fixture *f, const char *text, const kiln_guard_maker *guards,
-                                const kiln_guard_desc *guard, kiln_plan **out_plan) {
+                                const kiln_guard_desc *guard, kiln_callable *interpreted,
+                                kiln_plan **out_plan) {
   kiln_graph *graph = parse(f, text);
   kiln_bytecode_env env = {.env = f->env,
                            .name = "p",
                            .types = f->types,
+                           .user = interpreted,
                            .group = fake_group,
                            .guards = *guards,
                            .guard = guard};
   kiln_status *status = kiln_bytecode_emit(graph, &env, out_plan);
-  kiln_graph_release(graph); /* only source places are read from it later, and there are none */
+  kiln_graph_release(graph); /* the plan needs nothing of it */
   return status;
 }
 
 static kiln_status *emit(fixture *f, const char *text, double stress, kiln_plan **out_plan) {
   const kiln_guard_maker guards = {.stress = stress};
-  return emit_behind(f, text, &guards, NULL, out_plan);
+  return emit_behind(f, text, &guards, NULL, NULL, out_plan);
 }
 
 static void print_plan(fixture *f, void *arg) {
@@ -339,8 +344,84 @@ static void guards_and_groups(void **state) {
         "   5 RET r3!\n");
 }
 
-/* A group is told of the guard that it stands behind, in whatever order checks and groups come: of
- * that of the whole plan where it has none of its own. */
+/* A plan as text, which is freed. */
+static void check_text(kiln_plan *plan, fixture *f, const char *expected) {
+  kiln_text text;
+  kiln_text_init(&text, f->arena);
+  kiln_plan_print(plan, &text);
+  assert_string_equal(text.data, expected);
+  kiln_plan_destroy(plan);
+}
+
+/* Where its guard was asked before, a plan has no check and no other side; what only that side
+ * reads goes at once. */
+static void a_guard_before_the_plan(void **state) {
+  fixture *f = *state;
+  static const char text[] =
+      "graph(%x : Tensor, %y : Tensor, %z : Tensor):\n"
+      "  %a : Float(2), %b : Float(2), %ok : bool = prim::TypeCheck[types=[Float(2), Float(2)]](%x,"
+      " %y)\n"
+      "  %r : Tensor, %s : Tensor = prim::If(%ok)\n"
+      "    block0():\n"
+      "      %g : Float(2) = prim::TensorExprGroup_0(%a, %b)\n"
+      "      %h : Float(2) = aten::mul(%g, %g)\n"
+      "      -> (%g, %h)\n"
+      "    block1():\n"
+      "      %i : Tensor = aten::mul(%x, %z)\n"
+      "      -> (%i, %i)\n"
+      "  %t : Tensor = aten::mul(%r, %s)\n"
+      "  %u : Tensor = aten::mul(%t, %y)\n"
+      "  return (%u)\n"
+      "with prim::TensorExprGroup_0 = graph(%a : Float(2), %b : Float(2)):\n"
+      "  %c : Float(2) = aten::mul(%a, %b)\n"
+      "  return (%c)\n";
+  const kiln_guard_maker none = {0};
+  const kiln_guard_desc whole = {.hits = 1000};
+  kiln_plan *plan;
+  assert_ok(emit_behind(f, text, &none, &whole, NULL, &plan));
+  assert_int_equal(plan->guard_count, 0);
+  assert_int_equal(plan->groups[0].runs, 1000);
+  check_text(plan, f,
+             "plan p: 3 arguments, 5 registers, 6 instructions\n"
+             "   0 DROP r2\n"
+             "   1 GROUP G r0^ r1 => r3\n"
+             "   2 OP aten::mul.Tensor r3 r3 => r4\n"
+             "   3 OP aten::mul.Tensor r3! r4! => r0\n"
+             "   4 OP aten::mul.Tensor r0! r1! => r0\n"
+             "   5 RET r0!\n");
+}
+
+/* A group without a kernel is called where it stands: its results are a tuple if there are several.
+ */
+static void groups_without_kernels(void **state) {
+  fixture *f = *state;
+  static const char text[] = "graph(%x : Float(2)):\n"
+                             "  %a : Float(2), %b : Float(2) = prim::TensorExprGroup_0(%x)\n"
+                             "  %c : Float(2) = prim::TensorExprGroup_1(%b)\n"
+                             "  %d : Float(2) = aten::mul(%a, %c)\n"
+                             "  return (%d)\n"
+                             "with prim::TensorExprGroup_0 = graph(%x : Float(2)):\n"
+                             "  %a : Float(2) = aten::neg(%x)\n"
+                             "  %b : Float(2) = aten::neg(%a)\n"
+                             "  return (%a, %b)\n"
+                             "with prim::TensorExprGroup_1 = graph(%x : Float(2)):\n"
+                             "  %a : Float(2) = aten::neg(%x)\n"
+                             "  return (%a)\n";
+  const kiln_guard_maker none = {0};
+  kiln_callable interpreted = {.name = "G"};
+  kiln_plan *plan;
+  assert_ok(emit_behind(f, text, &none, NULL, &interpreted, &plan));
+  assert_int_equal(plan->group_count, 0);
+  check_text(plan, f,
+             "plan p: 1 argument, 3 registers, 5 instructions\n"
+             "   0 CALL G r0! => r0\n"
+             "   1 TUPLE_UNPACK r0! => r1 r2\n"
+             "   2 CALL G r2! => r0\n"
+             "   3 OP aten::mul.Tensor r1! r0! => r0\n"
+             "   4 RET r0!\n");
+}
+
+/* A group is told of the guard that it stands behind, in whatever order checks and groups come. */
 static void groups_know_their_guards(void **state) {
   fixture *f = *state;
   static const char text[] =
@@ -396,13 +477,12 @@ static void groups_know_their_guards(void **state) {
   kiln_counter_book book;
   kiln_counter_book_init(&book, f->env->mem);
   const kiln_guard_maker maker = {.book = &book};
-  const kiln_guard_desc whole = {.hits = 1000};
   kiln_plan *plan;
-  assert_ok(emit_behind(f, text, &maker, &whole, &plan));
+  assert_ok(emit_behind(f, text, &maker, NULL, NULL, &plan));
   assert_int_equal(plan->guard_count, 3);
   assert_int_equal(plan->group_count, 5);
   const kiln_guard_desc *g = plan->guards;
-  const uint32_t want[] = {1000, g[1].hits, g[2].hits, g[0].hits, 1000};
+  const uint32_t want[] = {0, g[1].hits, g[2].hits, g[0].hits, 0};
   for (int i = 0; i < 5; i++) assert_int_equal(plan->groups[i].runs, want[i]);
   assert_true(g[0].hits && g[0].hits != g[1].hits && g[1].hits != g[2].hits);
   kiln_plan bad = *plan;
@@ -524,6 +604,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(donors_end, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(held_memory_is_no_donor, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_and_groups, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(a_guard_before_the_plan, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(groups_without_kernels, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(groups_know_their_guards, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(profile_nodes, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(casts_are_proved, fixture_setup, fixture_teardown),

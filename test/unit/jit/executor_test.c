@@ -1,5 +1,6 @@
 /* executor_test.c: a function from its first call to its last bailout level, read in the printed
  * graphs and the counters. */
+#include "base/sanitize.h"
 #include "test/unit/jit/jit_support.h"
 
 /* Calls with both arguments of rows x 8. */
@@ -121,6 +122,139 @@ static void test_limits_are_of_the_model(void **state) {
   kiln_group_counters g;
   assert_ok(kiln_jit_group(m.jit, 1, &g));
   assert_string_equal(g.name, "forward/TensorExprGroup_1");
+  char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_int_equal(count_words(text, "; passes were limited then: this graph is not made again\n"),
+                   1);
+  assert_int_equal(count_words(text, "prim::TensorExprGroup_0("), 2);
+  free(text);
+  model_close(&m);
+}
+
+/* Groups beyond max_groups are not made. */
+static void test_max_groups(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_TWO_GROUPS, (const char *[]){"codegen=eval", "max_groups=1", NULL});
+  for (int64_t rows = 2; rows < 4; rows++) {
+    for (int i = 0; i < 3; i++) call_rows(&m, rows);
+  }
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.groups, 1);
+  assert_int_equal(c.compile_failures, 0);
+  kiln_jit_refusal r = {0};
+  for (int i = 0; kiln_jit_refusal_at(m.jit, i, &r); i++) {
+    if (r.reason == KILN_REASON_too_many_groups) break;
+  }
+  assert_int_equal(r.reason, KILN_REASON_too_many_groups);
+  char *graph = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_int_equal(count_words(graph, "= prim::TensorExprGroup_0("), 1);
+  free(graph);
+  model_close(&m);
+}
+
+/* A group that gets no kernel, for each element of its result is the sum of 2^16 others, stays
+ * where it is behind its guard: its operators are interpreted. */
+static void test_group_without_kernel(void **state) {
+  enum { LEVELS = 10, BEFORE = 64 };
+  (void)state;
+  model m;
+  char text[8192], *end = text;
+  end += sprintf(end, "graph(%%0 : Tensor, %%y : Tensor):\n"
+                      "  %%zero : int = prim::Constant[value=0]()\n"
+                      "  %%one : int = prim::Constant[value=1]()\n"
+                      "  %%two : int = prim::Constant[value=2]()\n"
+                      "  %%none : NoneType = prim::Constant()\n");
+  for (int i = 0; i < BEFORE; i++) {
+    const char *name = i + 1 < BEFORE ? "" : "x";
+    end += sprintf(end, "  %%%s%d : Tensor = aten::neg(%%%d)\n", name, *name ? 0 : i + 1, i);
+  }
+  for (int i = 0; i < LEVELS; i++) {
+    end += sprintf(end,
+                   "  %%l%d : Tensor[] = aten::chunk(%%x%d, %%two, %%zero)\n"
+                   "  %%a%d : Tensor, %%b%d : Tensor = prim::ListUnpack(%%l%d)\n"
+                   "  %%x%d : Tensor = aten::add(%%a%d, %%b%d, %%one)\n",
+                   i, i, i, i, i, i + 1, i, i);
+  }
+  sprintf(end,
+          "  %%c : Tensor = aten::cumsum(%%x%d, %%zero, %%none)\n"
+          "  %%d : Tensor = aten::mul(%%c, %%y)\n"
+          "  %%e : Tensor = aten::relu(%%d)\n"
+          "  return (%%e)\n",
+          LEVELS);
+  model_open(&m, text, (const char *[]){"codegen=eval", NULL});
+  kiln_ivalue args[2] = {make_matrix(&m, 1 << LEVELS, 1, 1e-4), make_matrix(&m, 1, 1, 0.5)};
+  for (int i = 0; i < 4; i++) check_call(&m, args, 2);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.groups, 2);
+  assert_int_equal(c.compiles, 1);
+  assert_int_equal(c.compile_failures, 1);
+  assert_int_equal(c.compiled_runs, 3);
+  kiln_group_counters g;
+  assert_ok(kiln_jit_group(m.jit, 0, &g));
+  assert_string_equal(g.reason, kiln_reason_sentence(KILN_REASON_too_long));
+  assert_true(g.runs == 0 && g.guard_hits > 0);
+  char *graph = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_words(graph, "prim::TensorExprGroup_0(");
+  char *code = dump_stage(&m, KILN_JIT_STAGE_BYTECODE, "");
+  assert_words(code, "CALL forward/TensorExprGroup_0 ");
+  assert_words(code, "GROUP forward/TensorExprGroup_1 ");
+  char *loop = dump_stage(&m, KILN_JIT_STAGE_LOOP, "");
+  assert_words(loop, "; forward/TensorExprGroup_0 \n; not lowered\n");
+  assert_int_equal(count_words(loop, "kernel {"), 1);
+  free(loop);
+  free(code);
+  free(graph);
+  kiln_ivalue_release(args[0]);
+  kiln_ivalue_release(args[1]);
+  model_close(&m);
+}
+
+/* Without any kernel there is nothing to guard: the simple plan serves every shape. */
+static void test_no_kernel_at_all(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_TWO_GROUPS, (const char *[]){"llvm=/nowhere/libLLVM.so", NULL});
+  for (int64_t rows = 2; rows < 6; rows++) call_rows(&m, rows);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.groups, 2);
+  assert_int_equal(c.compile_failures, 2);
+  assert_int_equal(c.guard_hits + c.guard_misses, 0);
+  assert_int_equal(c.profiled_runs, 1);
+  char *graph = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_null(strstr(graph, "prim::TypeCheck"));
+  assert_words(graph, "aten::softmax(");
+  free(graph);
+  char *loop = dump_stage(&m, KILN_JIT_STAGE_LOOP, "");
+  assert_int_equal(count_words(loop, "kernel {"), 2); /* they could be lowered */
+  free(loop);
+  model_close(&m);
+}
+
+/* A variant keeps its plan and its profile, and no graph. */
+static void test_variants_are_small(void **state) {
+  enum { OPERATORS = 200, BYTES_PER_OPERATOR = 1000 };
+  (void)state;
+  model m;
+  char text[64 * (OPERATORS + 8)], *end = text;
+  end += sprintf(end, "graph(%%x : Tensor, %%y : Tensor):\n"
+                      "  %%zero : int = prim::Constant[value=0]()\n"
+                      "  %%none : NoneType = prim::Constant()\n"
+                      "  %%z : Tensor = aten::mul(%%x, %%y)\n"
+                      "  %%0 : Tensor = aten::relu(%%z)\n");
+  for (int i = 0; i < OPERATORS; i++) {
+    end += sprintf(end, "  %%%d : Tensor = aten::cumsum(%%%d, %%zero, %%none)\n", i + 1, i);
+  }
+  sprintf(end, "  return (%%%d)\n", OPERATORS);
+  model_open(&m, text, (const char *[]){"codegen=eval", NULL});
+  size_t held = 0;
+  for (int64_t rows = 1; rows <= 4; rows++) {
+    for (int i = 0; i < 3; i++) call_rows(&m, rows);
+    const size_t now = kiln_mem_bytes(m.env->mem);
+    if (rows == 4) printf("%zu bytes an operator\n", (now - held) / OPERATORS);
+    if (rows == 4 && !KILN_ASAN) assert_true(now - held < OPERATORS * BYTES_PER_OPERATOR);
+    held = now;
+  }
+  assert_int_equal(counters(&m).compiles, 4);
   model_close(&m);
 }
 
@@ -351,6 +485,10 @@ int main(void) {
       cmocka_unit_test(test_second_call_is_compiled),
       cmocka_unit_test(test_levels),
       cmocka_unit_test(test_limits_are_of_the_model),
+      cmocka_unit_test(test_max_groups),
+      cmocka_unit_test(test_group_without_kernel),
+      cmocka_unit_test(test_no_kernel_at_all),
+      cmocka_unit_test(test_variants_are_small),
       cmocka_unit_test(test_many_variants),
       cmocka_unit_test(test_no_depth_is_simple),
       cmocka_unit_test(test_jit_off),
