@@ -9,7 +9,7 @@
 
 enum { MAX_OPERANDS = UINT16_MAX };
 
-kiln_ir_value *kiln__emit_root(kiln_ir_value *v) {
+kiln_ir_value *kiln__bytecode_root(kiln_ir_value *v) {
   for (;;) {
     const kiln_node *n = v->node;
     bool same = kiln_node_is(n, KILN_OP_prim_unchecked_cast) ||
@@ -23,7 +23,7 @@ kiln_ir_value *kiln__emit_root(kiln_ir_value *v) {
   }
 }
 
-bool kiln__emit_is_counted(const kiln_ir_value *v) {
+bool kiln__bytecode_is_counted(const kiln_ir_value *v) {
   switch (v->type->kind) {
     case KILN_TYPE_INT:
     case KILN_TYPE_FLOAT:
@@ -75,20 +75,20 @@ static void free_register(kiln__bytecode_emitter *e, const kiln_ir_value *v) {
 
 /* -- Instructions -- */
 
-const kiln_source_range *kiln__emit_range(kiln__bytecode_emitter *e,
-                                          const kiln_source_range *range) {
+const kiln_source_range *kiln__bytecode_range(kiln__bytecode_emitter *e,
+                                              const kiln_source_range *range) {
   return kiln_graph_copy_range(e->graph, range, e->arena, &e->own_ranges);
 }
 
-int kiln__emit_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, int out_count,
-                     uint32_t x) {
+int kiln__bytecode_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, int out_count,
+                         uint32_t x) {
   kiln_vec_push(e->arena, &e->code,
                 (kiln_instr){.op = (uint16_t)op,
                              .in_count = (uint16_t)in_count,
                              .out_count = (uint16_t)out_count,
                              .x = x,
                              .operands = (uint32_t)e->operands.count});
-  kiln_vec_push(e->arena, &e->ranges, kiln__emit_range(e, e->range));
+  kiln_vec_push(e->arena, &e->ranges, kiln__bytecode_range(e, e->range));
   for (int i = 0; i < in_count + out_count; i++) {
     kiln_vec_push(e->arena, &e->operands, KILN_OPERAND_NONE);
   }
@@ -96,7 +96,7 @@ int kiln__emit_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, 
   return e->code.count - 1;
 }
 
-uint32_t kiln__emit_constant(kiln__bytecode_emitter *e, const kiln_ivalue *value) {
+uint32_t kiln__bytecode_constant(kiln__bytecode_emitter *e, const kiln_ivalue *value) {
   uintptr_t known = (uintptr_t)kiln_map_find_ptr(&e->constant_index, value);
   if (known) return (uint32_t)known - 1;
   kiln_vec_reserve(e->arena, &e->constants, e->constants.count + 1);
@@ -120,11 +120,11 @@ static const kiln_ivalue *uninitialized(const kiln_ir_value *v) {
   }
 }
 
-kiln_operand kiln__emit_read(kiln__bytecode_emitter *e, kiln_ir_value *v) {
-  v = kiln__emit_root(v);
+kiln_operand kiln__bytecode_read(kiln__bytecode_emitter *e, kiln_ir_value *v) {
+  v = kiln__bytecode_root(v);
   if (is_constant(v)) {
     const kiln_ivalue *value = kiln_ir_value_constant(v);
-    return kiln__emit_constant(e, value ? value : uninitialized(v)) | KILN_OPERAND_CONSTANT;
+    return kiln__bytecode_constant(e, value ? value : uninitialized(v)) | KILN_OPERAND_CONSTANT;
   }
   KILN_ASSERT(e->regs[v->id] >= 0);
   return (kiln_operand)e->regs[v->id];
@@ -132,12 +132,12 @@ kiln_operand kiln__emit_read(kiln__bytecode_emitter *e, kiln_ir_value *v) {
 
 static void emit_drop(kiln__bytecode_emitter *e, kiln_ir_value *const *values, int count) {
   int counted = 0;
-  for (int i = 0; i < count; i++) counted += kiln__emit_is_counted(values[i]);
+  for (int i = 0; i < count; i++) counted += kiln__bytecode_is_counted(values[i]);
   if (counted) {
-    int at = kiln__emit_instr(e, KILN_INSTR_DROP, counted, 0, 0);
-    kiln_operand *o = kiln__emit_operands(e, at);
+    int at = kiln__bytecode_instr(e, KILN_INSTR_DROP, counted, 0, 0);
+    kiln_operand *o = kiln__bytecode_operands(e, at);
     for (int i = 0; i < count; i++) {
-      if (kiln__emit_is_counted(values[i])) *o++ = (kiln_operand)e->regs[values[i]->id];
+      if (kiln__bytecode_is_counted(values[i])) *o++ = (kiln_operand)e->regs[values[i]->id];
     }
   }
   for (int i = 0; i < count; i++) free_register(e, values[i]);
@@ -151,7 +151,7 @@ static kiln_node *last_use(kiln_ir_value *v, const kiln_block *block, kiln_node 
     kiln_node *user = use->user;
     if (use->index < user->output_count) {
       kiln_ir_value *out = user->outputs[use->index];
-      if (kiln__emit_root(out) != out) last = last_use(out, block, last);
+      if (kiln__bytecode_root(out) != out) last = last_use(out, block, last);
     }
     /* Is it inside the block at all? It may be in the other branch. */
     kiln_node *n = user;
@@ -192,7 +192,7 @@ static void schedule(kiln__bytecode_emitter *e, kiln_block *block, kiln_ir_value
 }
 
 static void index_reads(kiln__bytecode_emitter *e, int at) {
-  const kiln_operand *o = kiln__emit_operands(e, at);
+  const kiln_operand *o = kiln__bytecode_operands(e, at);
   e->last_reads_of = at;
   for (int i = 0; i < e->code.data[at].in_count; i++) {
     if (o[i] < (kiln_operand)e->last_reads.count) {
@@ -206,7 +206,7 @@ static bool mark_move(kiln__bytecode_emitter *e, int at, const kiln_ir_value *v)
   const kiln_last_read read = e->last_reads.data[e->regs[v->id]];
   kiln_instr *in = &e->code.data[at];
   if (read.instr != at) return false;
-  kiln__emit_operands(e, at)[read.operand] |= KILN_OPERAND_MOVE;
+  kiln__bytecode_operands(e, at)[read.operand] |= KILN_OPERAND_MOVE;
   if (kiln_instr_is_op(in) && read.operand < KILN_INSTR_MOVE_BITS) {
     in->flags |= (uint16_t)(1u << read.operand);
   }
@@ -220,7 +220,7 @@ static void move_dying(kiln__bytecode_emitter *e, const kiln_node *node, int at)
   int kept = 0;
   for (int i = 0; i < dying->count; i++) {
     kiln_ir_value *v = dying->data[i];
-    if (!kiln__emit_is_counted(v) || mark_move(e, at, v)) {
+    if (!kiln__bytecode_is_counted(v) || mark_move(e, at, v)) {
       free_register(e, v);
     } else {
       dying->data[kept++] = v;
@@ -229,7 +229,7 @@ static void move_dying(kiln__bytecode_emitter *e, const kiln_node *node, int at)
   dying->count = kept;
 }
 
-void kiln__emit_finish(kiln__bytecode_emitter *e, kiln_node *node) {
+void kiln__bytecode_finish(kiln__bytecode_emitter *e, kiln_node *node) {
   kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, node);
   if (!dying) return;
   emit_drop(e, dying->data, dying->count);
@@ -243,39 +243,39 @@ static void define_outputs(kiln__bytecode_emitter *e, kiln_node *node, int at, i
     kiln_ir_value *out = kiln_node_output(node, i);
     if (!out->uses) continue;
     int r = define(e, out);
-    kiln__emit_operands(e, at)[in_count + i - first] = (kiln_operand)r;
+    kiln__bytecode_operands(e, at)[in_count + i - first] = (kiln_operand)r;
   }
-  kiln__emit_finish(e, node);
+  kiln__bytecode_finish(e, node);
   for (int i = first; i < node->output_count; i++) {
     kiln_ir_value *out = kiln_node_output(node, i);
     if (out->uses) schedule(e, node->block, &out, 1);
   }
 }
 
-kiln_status *kiln__emit_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_instr_op op,
-                               uint32_t x, int first_input, int input_count, int output_count) {
+kiln_status *kiln__bytecode_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_instr_op op,
+                                   uint32_t x, int first_input, int input_count, int output_count) {
   if (input_count > MAX_OPERANDS || output_count > MAX_OPERANDS) {
     return KILN_ERROR(KILN_UNSUPPORTED, KILN_STR_FMT " has %d arguments: more than %d",
                       KILN_STR_ARG(node->name), input_count, MAX_OPERANDS);
   }
-  int at = kiln__emit_instr(e, op, input_count, output_count, x);
+  int at = kiln__bytecode_instr(e, op, input_count, output_count, x);
   for (int i = 0; i < input_count; i++) {
-    kiln_operand o = kiln__emit_read(e, kiln_node_input(node, first_input + i));
-    kiln__emit_operands(e, at)[i] = o;
+    kiln_operand o = kiln__bytecode_read(e, kiln_node_input(node, first_input + i));
+    kiln__bytecode_operands(e, at)[i] = o;
   }
   move_dying(e, node, at);
-  kiln__emit_donations(e, node, at);
+  kiln__bytecode_donations(e, node, at);
   define_outputs(e, node, at, node->output_count - output_count);
   return NULL;
 }
 
-void kiln__emit_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at,
-                          kiln_instr_op unpack) {
+void kiln__bytecode_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at,
+                              kiln_instr_op unpack) {
   move_dying(e, node, at);
   int all = new_register(e);
-  kiln__emit_operands(e, at)[e->code.data[at].in_count] = (kiln_operand)all;
-  int second = kiln__emit_instr(e, unpack, 1, node->output_count, 0);
-  kiln__emit_operands(e, second)[0] = (kiln_operand)all | KILN_OPERAND_MOVE;
+  kiln__bytecode_operands(e, at)[e->code.data[at].in_count] = (kiln_operand)all;
+  int second = kiln__bytecode_instr(e, unpack, 1, node->output_count, 0);
+  kiln__bytecode_operands(e, second)[0] = (kiln_operand)all | KILN_OPERAND_MOVE;
   define_outputs(e, node, second, 0);
   give_back(e, all);
 }
@@ -290,27 +290,27 @@ static void emit_results(kiln__bytecode_emitter *e, kiln_block *block, int first
   KILN_VEC(int) moved = {0};
   for (int i = 0; i < count; i++) {
     if (targets[i] < 0) continue;
-    kiln_operand o = kiln__emit_read(e, kiln_block_output(block, first + i));
+    kiln_operand o = kiln__bytecode_read(e, kiln_block_output(block, first + i));
     if (o != (kiln_operand)targets[i]) kiln_vec_push(e->scratch, &moved, i);
   }
   if (moved.count) {
-    int at = kiln__emit_instr(e, KILN_INSTR_MOVE, moved.count, moved.count, 0);
+    int at = kiln__bytecode_instr(e, KILN_INSTR_MOVE, moved.count, moved.count, 0);
     for (int i = 0; i < moved.count; i++) {
-      kiln_operand o = kiln__emit_read(e, kiln_block_output(block, first + moved.data[i]));
-      kiln__emit_operands(e, at)[i] = o;
-      kiln__emit_operands(e, at)[moved.count + i] = (kiln_operand)targets[moved.data[i]];
+      kiln_operand o = kiln__bytecode_read(e, kiln_block_output(block, first + moved.data[i]));
+      kiln__bytecode_operands(e, at)[i] = o;
+      kiln__bytecode_operands(e, at)[moved.count + i] = (kiln_operand)targets[moved.data[i]];
     }
     /* A value that also stays where it is must not be moved out. */
     e->asked++;
     for (int k = 0; k < count; k++) {
-      const kiln_ir_value *v = kiln__emit_root(kiln_block_output(block, first + k));
+      const kiln_ir_value *v = kiln__bytecode_root(kiln_block_output(block, first + k));
       if (targets[k] == e->regs[v->id]) e->wanted[v->id] = e->asked;
     }
     kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, block->ret);
     for (int i = 0; dying && i < dying->count; i++) {
       const kiln_ir_value *v = dying->data[i];
       const bool stays = e->wanted[v->id] == e->asked;
-      if (kiln__emit_is_counted(v) && !stays) (void)mark_move(e, at, v);
+      if (kiln__bytecode_is_counted(v) && !stays) (void)mark_move(e, at, v);
     }
   }
 }
@@ -323,7 +323,7 @@ static void drop_unmoved(kiln__bytecode_emitter *e, kiln_block *block, int first
   kiln_value_vec drop = {0};
   e->asked++;
   for (int k = 0; k < count; k++) {
-    const kiln_ir_value *v = kiln__emit_root(kiln_block_output(block, first + k));
+    const kiln_ir_value *v = kiln__bytecode_root(kiln_block_output(block, first + k));
     if (targets[k] >= 0) e->wanted[v->id] = e->asked;
   }
   for (int i = 0; i < dying->count; i++) {
@@ -347,7 +347,7 @@ static kiln_status *emit_branch(kiln__bytecode_emitter *e, kiln_block *block,
                                 const kiln_value_vec *dying, const int32_t *targets, int count) {
   schedule(e, block, dying->data, dying->count);
   for (int i = 0; i < count; i++) { /* make results in place */
-    kiln_ir_value *v = kiln__emit_root(kiln_block_output(block, i));
+    kiln_ir_value *v = kiln__bytecode_root(kiln_block_output(block, i));
     if (targets[i] >= 0 && v->node->block == block && e->hints[v->id] < 0) {
       e->hints[v->id] = targets[i];
       give_back(e, targets[i]); /* reserved below: free for this value alone */
@@ -369,7 +369,7 @@ static kiln_status *emit_sides(kiln__bytecode_emitter *e, kiln_node *node, int j
   restore_live(e, live, live_count);
   if (jf < 0) return NULL;
   e->range = node->range;
-  int jmp = kiln__emit_instr(e, KILN_INSTR_JMP, 0, 0, 0);
+  int jmp = kiln__bytecode_instr(e, KILN_INSTR_JMP, 0, 0, 0);
   e->code.data[jf].x = (uint32_t)e->code.count;
   KILN_TRY(emit_branch(e, node->blocks[1], dying, targets, count));
   if (jmp == e->code.count - 1) { /* an empty else branch */
@@ -386,9 +386,9 @@ static kiln_status *emit_sides(kiln__bytecode_emitter *e, kiln_node *node, int j
 static kiln_status *emit_if(kiln__bytecode_emitter *e, kiln_node *node) {
   int count = node->output_count, jf = -1; /* -1: the first side is all there is */
   if (!e->env->guard || !kiln_guards_is_hit(node->blocks[0])) {
-    jf = kiln__emit_instr(e, KILN_INSTR_JF, 1, 0, 0);
-    kiln_operand cond = kiln__emit_read(e, kiln_node_input(node, 0));
-    kiln__emit_operands(e, jf)[0] = cond;
+    jf = kiln__bytecode_instr(e, KILN_INSTR_JF, 1, 0, 0);
+    kiln_operand cond = kiln__bytecode_read(e, kiln_node_input(node, 0));
+    kiln__bytecode_operands(e, jf)[0] = cond;
   }
   kiln_value_vec dying = {0};
   kiln_value_vec *list = kiln_map_find_ptr(&e->deaths, node);
@@ -417,7 +417,7 @@ static kiln_status *emit_if(kiln__bytecode_emitter *e, kiln_node *node) {
 }
 
 static bool is_true(kiln_ir_value *v) {
-  const kiln_ivalue *c = kiln_ir_value_constant(kiln__emit_root(v));
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln__bytecode_root(v));
   return c && c->tag == KILN_TAG_BOOL && c->u.b;
 }
 
@@ -436,22 +436,22 @@ typedef struct loop_registers {
 static void emit_loop_entry(kiln__bytecode_emitter *e, kiln_node *node, loop_registers *regs) {
   int carried = node->output_count, first = regs->cond >= 0 ? 1 : 2, n = carried + 2 - first;
   static const kiln_ivalue zero = {.tag = KILN_TAG_INT};
-  uint32_t zero_at = kiln__emit_constant(e, &zero);
-  int at = kiln__emit_instr(e, KILN_INSTR_LOADC, 0, 1, zero_at);
-  kiln__emit_operands(e, at)[0] = (kiln_operand)regs->i;
+  uint32_t zero_at = kiln__bytecode_constant(e, &zero);
+  int at = kiln__bytecode_instr(e, KILN_INSTR_LOADC, 0, 1, zero_at);
+  kiln__bytecode_operands(e, at)[0] = (kiln_operand)regs->i;
   if (!n) return;
-  at = kiln__emit_instr(e, KILN_INSTR_MOVE, n, n, 0);
+  at = kiln__bytecode_instr(e, KILN_INSTR_MOVE, n, n, 0);
   for (int k = 0; k < n; k++) {
-    kiln_operand o = kiln__emit_read(e, kiln_node_input(node, first + k));
-    kiln__emit_operands(e, at)[k] = o;
-    kiln__emit_operands(e, at)[n + k] =
+    kiln_operand o = kiln__bytecode_read(e, kiln_node_input(node, first + k));
+    kiln__bytecode_operands(e, at)[k] = o;
+    kiln__bytecode_operands(e, at)[n + k] =
         (kiln_operand)(first + k == 1 ? regs->cond : regs->carried[first + k - 2]);
   }
   kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, node);
   int kept = 0;
   for (int i = 0; dying && i < dying->count; i++) {
     kiln_ir_value *v = dying->data[i];
-    if (kiln__emit_is_counted(v) && !used_in_body(v, node) && mark_move(e, at, v)) {
+    if (kiln__bytecode_is_counted(v) && !used_in_body(v, node) && mark_move(e, at, v)) {
       free_register(e, v);
     } else {
       dying->data[kept++] = v;
@@ -473,7 +473,7 @@ static void define_loop(kiln__bytecode_emitter *e, kiln_node *node, loop_registe
   }
   e->reserved.data[regs->i]++;
   if (regs->cond >= 0) e->reserved.data[regs->cond]++;
-  regs->max = kiln__emit_read(e, kiln_node_input(node, 0));
+  regs->max = kiln__bytecode_read(e, kiln_node_input(node, 0));
 }
 
 static kiln_status *emit_loop_body(kiln__bytecode_emitter *e, kiln_node *node,
@@ -482,7 +482,7 @@ static kiln_status *emit_loop_body(kiln__bytecode_emitter *e, kiln_node *node,
   int carried = node->output_count;
   schedule(e, body, body->param->outputs + 1, carried);
   for (int k = 0; k < carried; k++) {
-    kiln_ir_value *v = kiln__emit_root(kiln_block_output(body, k + 1));
+    kiln_ir_value *v = kiln__bytecode_root(kiln_block_output(body, k + 1));
     if (v->node->block == body && v->node != body->param && e->hints[v->id] < 0) {
       e->hints[v->id] = regs->carried[k];
     }
@@ -504,15 +504,15 @@ static kiln_status *emit_loop(kiln__bytecode_emitter *e, kiln_node *node) {
   uint8_t *live;
   int live_count, carried = node->output_count;
   save_live(e, &live, &live_count);
-  int loop = kiln__emit_instr(e, KILN_INSTR_LOOP, 3, 0, 0);
+  int loop = kiln__bytecode_instr(e, KILN_INSTR_LOOP, 3, 0, 0);
   kiln_operand cond =
-      regs.cond >= 0 ? (kiln_operand)regs.cond : kiln__emit_read(e, kiln_node_input(node, 1));
-  kiln_operand *o = kiln__emit_operands(e, loop);
+      regs.cond >= 0 ? (kiln_operand)regs.cond : kiln__bytecode_read(e, kiln_node_input(node, 1));
+  kiln_operand *o = kiln__bytecode_operands(e, loop);
   o[0] = (kiln_operand)regs.i, o[1] = regs.max, o[2] = cond;
   KILN_TRY(emit_loop_body(e, node, &regs));
-  int inc = kiln__emit_instr(e, KILN_INSTR_INC, 0, 1, 0);
-  kiln__emit_operands(e, inc)[0] = (kiln_operand)regs.i;
-  kiln__emit_instr(e, KILN_INSTR_JMP, 0, 0, (uint32_t)loop);
+  int inc = kiln__bytecode_instr(e, KILN_INSTR_INC, 0, 1, 0);
+  kiln__bytecode_operands(e, inc)[0] = (kiln_operand)regs.i;
+  kiln__bytecode_instr(e, KILN_INSTR_JMP, 0, 0, (uint32_t)loop);
   e->code.data[loop].x = (uint32_t)e->code.count;
   restore_live(e, live, live_count);
   e->reserved.data[regs.i]--;
@@ -526,7 +526,7 @@ static kiln_status *emit_loop(kiln__bytecode_emitter *e, kiln_node *node) {
     e->reserved.data[regs.carried[k]]--;
     e->regs[kiln_node_output(node, k)->id] = regs.carried[k];
   }
-  kiln__emit_finish(e, node);
+  kiln__bytecode_finish(e, node);
   schedule(e, node->block, node->outputs, carried);
   return NULL;
 }
@@ -539,7 +539,7 @@ static kiln_status *emit_block(kiln__bytecode_emitter *e, kiln_block *block) {
     } else if (kiln_node_is(n, KILN_OP_prim_Loop)) {
       KILN_TRY(emit_loop(e, n));
     } else {
-      KILN_TRY(kiln__emit_node(e, n));
+      KILN_TRY(kiln__bytecode_node(e, n));
     }
   }
   return NULL;
@@ -551,31 +551,31 @@ static void emit_return(kiln__bytecode_emitter *e, kiln_block *top) {
   static const kiln_ivalue none = {.tag = KILN_TAG_NONE};
   int count = kiln_block_output_count(top), at;
   if (count == 1) {
-    at = kiln__emit_instr(e, KILN_INSTR_RET, 1, 0, 0);
-    kiln__emit_operands(e, at)[0] = kiln__emit_read(e, kiln_block_output(top, 0));
+    at = kiln__bytecode_instr(e, KILN_INSTR_RET, 1, 0, 0);
+    kiln__bytecode_operands(e, at)[0] = kiln__bytecode_read(e, kiln_block_output(top, 0));
     move_dying(e, top->ret, at);
     return;
   }
   kiln_operand result = 0;
-  if (count == 0) result = kiln__emit_constant(e, &none) | KILN_OPERAND_CONSTANT;
+  if (count == 0) result = kiln__bytecode_constant(e, &none) | KILN_OPERAND_CONSTANT;
   if (count > 1) { /* several results, as fallbacks and textual graphs have: a tuple */
     const kiln_type **elems = KILN_NEW_ARRAY(e->scratch, const kiln_type *, count);
     for (int i = 0; i < count; i++) {
       elems[i] = kiln_type_unshaped(e->env->types, kiln_block_output(top, i)->type);
     }
     kiln_vec_push(e->arena, &e->types, kiln_type_tuple(e->env->types, elems, count));
-    at = kiln__emit_instr(e, KILN_INSTR_TUPLE, count, 1, (uint32_t)e->types.count - 1);
+    at = kiln__bytecode_instr(e, KILN_INSTR_TUPLE, count, 1, (uint32_t)e->types.count - 1);
     for (int i = 0; i < count; i++) {
-      kiln_operand o = kiln__emit_read(e, kiln_block_output(top, i));
-      kiln__emit_operands(e, at)[i] = o;
+      kiln_operand o = kiln__bytecode_read(e, kiln_block_output(top, i));
+      kiln__bytecode_operands(e, at)[i] = o;
     }
     move_dying(e, top->ret, at);
     result = (kiln_operand)new_register(e);
-    kiln__emit_operands(e, at)[count] = result;
+    kiln__bytecode_operands(e, at)[count] = result;
     result |= KILN_OPERAND_MOVE;
   }
-  at = kiln__emit_instr(e, KILN_INSTR_RET, 1, 0, 0);
-  kiln__emit_operands(e, at)[0] = result;
+  at = kiln__bytecode_instr(e, KILN_INSTR_RET, 1, 0, 0);
+  kiln__bytecode_operands(e, at)[0] = result;
 }
 
 static void fill_plan(kiln__bytecode_emitter *e) {
@@ -635,10 +635,10 @@ static kiln_status *emit_plan(kiln__bytecode_emitter *e, const kiln_graph *graph
   begin(e, graph);
   for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
   schedule(e, top, top->param->outputs, kiln_block_input_count(top));
-  kiln__emit_find_unset(e, graph);
+  kiln__bytecode_find_unset(e, graph);
   kiln_status *status = emit_block(e, top);
   if (!status) {
-    kiln__emit_check_unset(e, top->ret);
+    kiln__bytecode_check_unset(e, top->ret);
     e->range = NULL;
     emit_return(e, top);
     fill_plan(e);

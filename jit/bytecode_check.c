@@ -34,18 +34,18 @@ static void exclude(question *q, const kiln_type *type) {
 }
 
 static bool is_none_constant(kiln_ir_value *v) {
-  const kiln_ivalue *c = kiln_ir_value_constant(kiln__emit_root(v));
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln__bytecode_root(v));
   return c && c->tag == KILN_TAG_NONE;
 }
 
 static bool is_bool_constant(kiln_ir_value *v, bool value) {
-  const kiln_ivalue *c = kiln_ir_value_constant(kiln__emit_root(v));
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln__bytecode_root(v));
   return c && c->tag == KILN_TAG_BOOL && c->u.b == value;
 }
 
 /* x is None (`none` true) or is not: `holds` is what the condition came to. */
 static void learn_identity(question *q, const kiln_node *n, bool is_none) {
-  if (n->input_count != 2 || kiln__emit_root(kiln_node_input(n, 0)) != q->root ||
+  if (n->input_count != 2 || kiln__bytecode_root(kiln_node_input(n, 0)) != q->root ||
       !is_none_constant(kiln_node_input(n, 1))) {
     return;
   }
@@ -61,7 +61,7 @@ static void learn_identity(question *q, const kiln_node *n, bool is_none) {
 
 static bool learn_isinstance(question *q, const kiln_node *n, bool holds) {
   const kiln_attr *attr = kiln_node_attr(n, "types");
-  if (n->input_count != 1 || kiln__emit_root(kiln_node_input(n, 0)) != q->root || !attr ||
+  if (n->input_count != 1 || kiln__bytecode_root(kiln_node_input(n, 0)) != q->root || !attr ||
       attr->kind != KILN_ATTR_TYPES) {
     return false;
   }
@@ -91,10 +91,10 @@ static bool learn(question *q, kiln_ir_value *condition, bool holds, int depth) 
          learn(q, kiln_block_output(n->blocks[!other], condition->index), holds, depth + 1);
 }
 
-bool kiln__emit_is_proved(kiln__bytecode_emitter *e, const kiln_node *cast) {
+bool kiln__bytecode_is_proved(kiln__bytecode_emitter *e, const kiln_node *cast) {
   question q = {.type = kiln_node_output(cast, 0)->type};
   const kiln_ir_value *from = kiln_node_input(cast, 0);
-  q.root = kiln__emit_root(kiln_node_input(cast, 0));
+  q.root = kiln__bytecode_root(kiln_node_input(cast, 0));
   if (kiln_type_is_subtype(from->type, q.type)) return true;
   const bool optional = from->type->kind == KILN_TYPE_OPTIONAL;
   const kiln_type *both[2] = {from->type, kiln_type_basic(KILN_TYPE_NONE)};
@@ -205,17 +205,17 @@ static bool propagate(kiln__bytecode_emitter *e, const kiln_block *block) {
   return changed;
 }
 
-void kiln__emit_find_unset(kiln__bytecode_emitter *e, const kiln_graph *graph) {
+void kiln__bytecode_find_unset(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   if (!holds_uninitialized(graph->top)) return;
   e->unset = KILN_NEW_ARRAY(e->scratch, uint8_t, graph->next_id + 1);
   while (propagate(e, graph->top)) {
   }
 }
 
-void kiln__emit_check_unset(kiln__bytecode_emitter *e, const kiln_node *node) {
+void kiln__bytecode_check_unset(kiln__bytecode_emitter *e, const kiln_node *node) {
   if (!e->unset || passes_on(node) || kiln_node_is(node, KILN_OP_prim_TypeCheck)) return;
   for (int i = 0; i < node->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(node, i);
-    if (is_unset(e, v)) kiln__emit_check(e, v, v->type);
+    if (is_unset(e, v)) kiln__bytecode_check(e, v, v->type);
   }
 }

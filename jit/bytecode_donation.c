@@ -9,7 +9,7 @@
  * run, so asking would be in vain. */
 static bool is_held(kiln_ir_value *v) {
   for (;;) {
-    v = kiln__emit_root(v);
+    v = kiln__bytecode_root(v);
     const kiln_node *n = v->node;
     if (!n->op) return false;
     if (n->op->id == KILN_OP_prim_Constant || n->op->id == KILN_OP_prim_GetAttr) return true;
@@ -21,7 +21,7 @@ static bool is_held(kiln_ir_value *v) {
 /* Its register ends at instruction `at`, and nothing else there reads it: of several reads the last
  * one ends it. */
 static bool is_free(kiln__bytecode_emitter *e, int at, int operand) {
-  const kiln_operand *o = kiln__emit_operands(e, at);
+  const kiln_operand *o = kiln__bytecode_operands(e, at);
   if (!(o[operand] & KILN_OPERAND_MOVE) || o[operand] & KILN_OPERAND_DONATE) return false;
   for (int i = 0; i < operand; i++) {
     if (o[i] == (o[operand] & KILN_OPERAND_INDEX)) return false;
@@ -31,7 +31,7 @@ static bool is_free(kiln__bytecode_emitter *e, int at, int operand) {
 
 static bool donate(kiln__bytecode_emitter *e, kiln_node *node, int at, int operand) {
   if (!is_free(e, at, operand) || is_held(kiln_node_input(node, operand))) return false;
-  kiln__emit_operands(e, at)[operand] |= KILN_OPERAND_DONATE;
+  kiln__bytecode_operands(e, at)[operand] |= KILN_OPERAND_DONATE;
   return true;
 }
 
@@ -50,7 +50,7 @@ static void donate_to_group(kiln__bytecode_emitter *e, kiln_node *node, int at) 
   group->outputs = outputs;
 }
 
-void kiln__emit_donations(kiln__bytecode_emitter *e, kiln_node *node, int at) {
+void kiln__bytecode_donations(kiln__bytecode_emitter *e, kiln_node *node, int at) {
   const kiln_instr *in = &e->code.data[at];
   if (in->op == KILN_INSTR_GROUP) {
     donate_to_group(e, node, at);

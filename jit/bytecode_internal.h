@@ -46,48 +46,49 @@ typedef struct kiln__bytecode_emitter {
 } kiln__bytecode_emitter;
 
 /* The value that `v` is another name of: refined by a check, profiled, cast. */
-kiln_ir_value *kiln__emit_root(kiln_ir_value *v);
+kiln_ir_value *kiln__bytecode_root(kiln_ir_value *v);
 /* Values of these types hold no reference: no MOVE, no DROP. */
-bool kiln__emit_is_counted(const kiln_ir_value *v);
+bool kiln__bytecode_is_counted(const kiln_ir_value *v);
 
 /* Instruction with room for operands; fill them by index. */
-int kiln__emit_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, int out_count,
-                     uint32_t x);
-static inline kiln_operand *kiln__emit_operands(kiln__bytecode_emitter *e, int at) {
+int kiln__bytecode_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, int out_count,
+                         uint32_t x);
+static inline kiln_operand *kiln__bytecode_operands(kiln__bytecode_emitter *e, int at) {
   return e->operands.data + e->code.data[at].operands;
 }
 /* The operand that reads a value, without MOVE. */
-kiln_operand kiln__emit_read(kiln__bytecode_emitter *e, kiln_ir_value *v);
-uint32_t kiln__emit_constant(kiln__bytecode_emitter *e, const kiln_ivalue *value);
+kiln_operand kiln__bytecode_read(kiln__bytecode_emitter *e, kiln_ir_value *v);
+uint32_t kiln__bytecode_constant(kiln__bytecode_emitter *e, const kiln_ivalue *value);
 
 /* For a node that takes two instructions: `at` has its inputs, and what it makes is taken apart by
  * `unpack` into the node's outputs. */
-void kiln__emit_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at, kiln_instr_op unpack);
+void kiln__bytecode_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at,
+                              kiln_instr_op unpack);
 /* The plan's own copy of a range of the graph. */
-const kiln_source_range *kiln__emit_range(kiln__bytecode_emitter *e,
-                                          const kiln_source_range *range);
+const kiln_source_range *kiln__bytecode_range(kiln__bytecode_emitter *e,
+                                              const kiln_source_range *range);
 
 /* -- Values whose static type is only claimed (bytecode_check.c) -- */
 
 /* A CHECK that `v` is of `type`. */
-void kiln__emit_check(kiln__bytecode_emitter *e, kiln_ir_value *v, const kiln_type *type);
+void kiln__bytecode_check(kiln__bytecode_emitter *e, kiln_ir_value *v, const kiln_type *type);
 /* Whether the cast needs none. */
-bool kiln__emit_is_proved(kiln__bytecode_emitter *e, const kiln_node *cast);
+bool kiln__bytecode_is_proved(kiln__bytecode_emitter *e, const kiln_node *cast);
 /* Fills e->unset. */
-void kiln__emit_find_unset(kiln__bytecode_emitter *e, const kiln_graph *graph);
+void kiln__bytecode_find_unset(kiln__bytecode_emitter *e, const kiln_graph *graph);
 /* Before the instructions of `node`: checks of those of its inputs that may be uninitialised. */
-void kiln__emit_check_unset(kiln__bytecode_emitter *e, const kiln_node *node);
+void kiln__bytecode_check_unset(kiln__bytecode_emitter *e, const kiln_node *node);
 
 /* A whole node as one instruction: inputs from `first_input` on, all outputs, moves and drops. */
-kiln_status *kiln__emit_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_instr_op op,
-                               uint32_t x, int first_input, int input_count,
-                               int output_count) KILN_MUST_USE;
+kiln_status *kiln__bytecode_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_instr_op op,
+                                   uint32_t x, int first_input, int input_count,
+                                   int output_count) KILN_MUST_USE;
 /* Every node but If and Loop. */
-kiln_status *kiln__emit_node(kiln__bytecode_emitter *e, kiln_node *node) KILN_MUST_USE;
+kiln_status *kiln__bytecode_node(kiln__bytecode_emitter *e, kiln_node *node) KILN_MUST_USE;
 /* Marks operands of instruction `at`, whose inputs are the node's, that donate their memory. After
  * MOVE was marked. */
-void kiln__emit_donations(kiln__bytecode_emitter *e, kiln_node *node, int at);
+void kiln__bytecode_donations(kiln__bytecode_emitter *e, kiln_node *node, int at);
 /* Drops what dies at the node and was not moved by it. */
-void kiln__emit_finish(kiln__bytecode_emitter *e, kiln_node *node);
+void kiln__bytecode_finish(kiln__bytecode_emitter *e, kiln_node *node);
 
 #endif

@@ -38,7 +38,7 @@ static kiln_status *bad_node(const kiln_node *node, const char *what) {
 
 static kiln_status *direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_instr_op op,
                            uint32_t x) {
-  return kiln__emit_direct(e, node, op, x, 0, node->input_count, node->output_count);
+  return kiln__bytecode_direct(e, node, op, x, 0, node->input_count, node->output_count);
 }
 
 /* -- Operators -- */
@@ -103,13 +103,13 @@ static kiln_status *emit_constant_chunk(kiln__bytecode_emitter *e, kiln_node *no
   const kiln_op *chunk = kiln_registry_op(node->graph->registry, KILN_OP_chunk);
   const kiln_attr *chunks = kiln_node_attr(node, "chunks"), *dim = kiln_node_attr(node, "dim");
   if (!chunks || !dim) return bad_node(node, "lacks chunks or dim");
-  kiln_operand in = kiln__emit_read(e, kiln_node_input(node, 0));
-  kiln_operand n = kiln__emit_constant(e, &chunks->u.value) | KILN_OPERAND_CONSTANT;
-  kiln_operand d = kiln__emit_constant(e, &dim->u.value) | KILN_OPERAND_CONSTANT;
-  int at = kiln__emit_instr(e, KILN_INSTR_OP, 3, 1, add_kernel(e, &chunk->kernel));
-  kiln_operand *o = kiln__emit_operands(e, at);
+  kiln_operand in = kiln__bytecode_read(e, kiln_node_input(node, 0));
+  kiln_operand n = kiln__bytecode_constant(e, &chunks->u.value) | KILN_OPERAND_CONSTANT;
+  kiln_operand d = kiln__bytecode_constant(e, &dim->u.value) | KILN_OPERAND_CONSTANT;
+  int at = kiln__bytecode_instr(e, KILN_INSTR_OP, 3, 1, add_kernel(e, &chunk->kernel));
+  kiln_operand *o = kiln__bytecode_operands(e, at);
   o[0] = in, o[1] = n, o[2] = d;
-  kiln__emit_unpack_of(e, node, at, KILN_INSTR_LIST_UNPACK);
+  kiln__bytecode_unpack_of(e, node, at, KILN_INSTR_LIST_UNPACK);
   return NULL;
 }
 
@@ -135,8 +135,8 @@ static kiln_status *emit_call_function(kiln__bytecode_emitter *e, kiln_node *nod
   const kiln_callable *callable = own_callable(kiln_node_input(node, 0)->node);
   if (!callable) KILN_TRY(find_callable(e, node, &callable));
   if (!callable) return direct(e, node, KILN_INSTR_CALL_VALUE, 0);
-  return kiln__emit_direct(e, node, KILN_INSTR_CALL, add_callable(e, callable), 1,
-                           node->input_count - 1, node->output_count);
+  return kiln__bytecode_direct(e, node, KILN_INSTR_CALL, add_callable(e, callable), 1,
+                               node->input_count - 1, node->output_count);
 }
 
 static kiln_status *emit_call_method(kiln__bytecode_emitter *e, kiln_node *node) {
@@ -160,11 +160,11 @@ static kiln_status *emit_fork(kiln__bytecode_emitter *e, kiln_node *node) {
 
 static kiln_status *emit_enter(kiln__bytecode_emitter *e, kiln_node *node) {
   e->enter_count++;
-  return kiln__emit_direct(e, node, KILN_INSTR_ENTER, 0, 0, 1, 1);
+  return kiln__bytecode_direct(e, node, KILN_INSTR_ENTER, 0, 0, 1, 1);
 }
 
 static kiln_status *emit_exit(kiln__bytecode_emitter *e, kiln_node *node) {
-  return kiln__emit_direct(e, node, KILN_INSTR_EXIT, 0, 0, 0, 1);
+  return kiln__bytecode_direct(e, node, KILN_INSTR_EXIT, 0, 0, 0, 1);
 }
 
 /* -- Values -- */
@@ -177,13 +177,13 @@ static kiln_status *emit_tuple_index(kiln__bytecode_emitter *e, kiln_node *node)
   const kiln_ivalue *index =
       node->input_count > 1 ? kiln_ir_value_constant(kiln_node_input(node, 1)) : NULL;
   if (node->input_count > 1 && !index) {
-    return kiln__emit_direct(e, node, KILN_INSTR_TUPLE_ITEM, 0, 0, 2, 1);
+    return kiln__bytecode_direct(e, node, KILN_INSTR_TUPLE_ITEM, 0, 0, 2, 1);
   }
   int64_t i = index && index->tag == KILN_TAG_INT ? index->u.i : kiln_node_int(node, "index", 0);
   int count = kiln_node_input(node, 0)->type->elem_count;
   if (i < 0) i += count;
   if (i < 0 || i >= count) return bad_node(node, "has an index out of range");
-  return kiln__emit_direct(e, node, KILN_INSTR_TUPLE_INDEX, (uint32_t)i, 0, 1, 1);
+  return kiln__bytecode_direct(e, node, KILN_INSTR_TUPLE_INDEX, (uint32_t)i, 0, 1, 1);
 }
 
 static kiln_status *emit_tuple_slice(kiln__bytecode_emitter *e, kiln_node *node) {
@@ -195,7 +195,7 @@ static kiln_status *emit_tuple_slice(kiln__bytecode_emitter *e, kiln_node *node)
   }
   int at = e->code.count;
   uint32_t type = add_type(e, kiln_node_output(node, 0)->type);
-  KILN_TRY(kiln__emit_direct(e, node, KILN_INSTR_TUPLE_SLICE, type, 0, 1, 1));
+  KILN_TRY(kiln__bytecode_direct(e, node, KILN_INSTR_TUPLE_SLICE, type, 0, 1, 1));
   e->code.data[at].flags = (uint16_t)begin;
   return NULL;
 }
@@ -218,27 +218,27 @@ static kiln_status *emit_isinstance(kiln__bytecode_emitter *e, kiln_node *node) 
     types[i] = kiln_type_unshaped(e->env->types, attr->u.types.data[i]);
   }
   kiln_vec_push(e->arena, &e->type_lists, (kiln_type_span){count, types});
-  return kiln__emit_direct(e, node, KILN_INSTR_ISINSTANCE, (uint32_t)e->type_lists.count - 1, 0, 1,
-                           1);
+  return kiln__bytecode_direct(e, node, KILN_INSTR_ISINSTANCE, (uint32_t)e->type_lists.count - 1, 0,
+                               1, 1);
 }
 
 static kiln_status *emit_raise(kiln__bytecode_emitter *e, kiln_node *node) {
   int count = node->input_count < 2 ? node->input_count : 2;
-  return kiln__emit_direct(e, node, KILN_INSTR_RAISE, 0, 0, count, 0);
+  return kiln__bytecode_direct(e, node, KILN_INSTR_RAISE, 0, 0, count, 0);
 }
 
-void kiln__emit_check(kiln__bytecode_emitter *e, kiln_ir_value *v, const kiln_type *type) {
-  kiln_operand o = kiln__emit_read(e, v);
-  int at = kiln__emit_instr(e, KILN_INSTR_CHECK, 1, 0, add_type(e, type));
-  kiln__emit_operands(e, at)[0] = o;
+void kiln__bytecode_check(kiln__bytecode_emitter *e, kiln_ir_value *v, const kiln_type *type) {
+  kiln_operand o = kiln__bytecode_read(e, v);
+  int at = kiln__bytecode_instr(e, KILN_INSTR_CHECK, 1, 0, add_type(e, type));
+  kiln__bytecode_operands(e, at)[0] = o;
 }
 
 /* The result is the argument under another name. */
 static void emit_cast(kiln__bytecode_emitter *e, kiln_node *node) {
-  if (!kiln__emit_is_proved(e, node)) {
-    kiln__emit_check(e, kiln_node_input(node, 0), kiln_node_output(node, 0)->type);
+  if (!kiln__bytecode_is_proved(e, node)) {
+    kiln__bytecode_check(e, kiln_node_input(node, 0), kiln_node_output(node, 0)->type);
   }
-  kiln__emit_finish(e, node);
+  kiln__bytecode_finish(e, node);
 }
 
 /* -- What the executor put in -- */
@@ -247,15 +247,15 @@ static kiln_status *emit_profile(kiln__bytecode_emitter *e, kiln_node *node) {
   if (node->input_count == 0) return NULL; /* the run counter: RET commits */
   int record = e->record_count++;
   if (!e->env->sink) {
-    kiln__emit_finish(e, node);
+    kiln__bytecode_finish(e, node);
     return NULL;
   }
-  return kiln__emit_direct(e, node, KILN_INSTR_PROFILE, (uint32_t)record, 0, 1, 0);
+  return kiln__bytecode_direct(e, node, KILN_INSTR_PROFILE, (uint32_t)record, 0, 1, 0);
 }
 
 static kiln_status *emit_typecheck(kiln__bytecode_emitter *e, kiln_node *node) {
   if (e->env->guard) { /* it holds */
-    kiln__emit_finish(e, node);
+    kiln__bytecode_finish(e, node);
     return NULL;
   }
   const kiln_attr *attr = kiln_node_attr(node, "types");
@@ -264,10 +264,10 @@ static kiln_status *emit_typecheck(kiln__bytecode_emitter *e, kiln_node *node) {
   }
   const kiln_guard_checks checks = kiln_guard_checks_of(e->scratch, node);
   kiln_guard_desc guard;
-  kiln_guard_make(&e->env->guards, e->arena, &checks, kiln__emit_range(e, node->range), &guard);
+  kiln_guard_make(&e->env->guards, e->arena, &checks, kiln__bytecode_range(e, node->range), &guard);
   node->mark = (uint32_t)e->guards.count;
   kiln_vec_push(e->arena, &e->guards, guard);
-  return kiln__emit_direct(e, node, KILN_INSTR_TYPECHECK, node->mark, 0, node->input_count, 1);
+  return kiln__bytecode_direct(e, node, KILN_INSTR_TYPECHECK, node->mark, 0, node->input_count, 1);
 }
 
 /* What lets the block be entered: the plan's guard, or the check of its If, whose number is on the
@@ -282,12 +282,12 @@ static kiln_status *call_group(kiln__bytecode_emitter *e, kiln_node *node,
                                const kiln_callable *interpreted) {
   const uint32_t callee = add_callable(e, interpreted);
   if (node->output_count == 1) return direct(e, node, KILN_INSTR_CALL, callee);
-  const int at = kiln__emit_instr(e, KILN_INSTR_CALL, node->input_count, 1, callee);
+  const int at = kiln__bytecode_instr(e, KILN_INSTR_CALL, node->input_count, 1, callee);
   for (int i = 0; i < node->input_count; i++) {
-    const kiln_operand o = kiln__emit_read(e, kiln_node_input(node, i));
-    kiln__emit_operands(e, at)[i] = o;
+    const kiln_operand o = kiln__bytecode_read(e, kiln_node_input(node, i));
+    kiln__bytecode_operands(e, at)[i] = o;
   }
-  kiln__emit_unpack_of(e, node, at, KILN_INSTR_TUPLE_UNPACK);
+  kiln__bytecode_unpack_of(e, node, at, KILN_INSTR_TUPLE_UNPACK);
   return NULL;
 }
 
@@ -341,8 +341,8 @@ static kiln_status *emit_structural(kiln__bytecode_emitter *e, kiln_node *node) 
   }
 }
 
-kiln_status *kiln__emit_node(kiln__bytecode_emitter *e, kiln_node *node) {
-  kiln__emit_check_unset(e, node);
+kiln_status *kiln__bytecode_node(kiln__bytecode_emitter *e, kiln_node *node) {
+  kiln__bytecode_check_unset(e, node);
   if (node->op && node->op->variant == KILN_VARIANT_NONE && !node->op->schema) {
     return emit_structural(e, node);
   }

@@ -1,4 +1,4 @@
-/* extremes.c: extremes with their places (max.dim, argmax), running sums, sort, topk. */
+/* extremes.c: arg-reductions (max.dim, argmax), running sums, sort, topk. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #define SELF kiln_arg_tensor(args, 0)
 
-/* -- Places of extremes: the first of equal ones; a NaN beats all -- */
+/* -- Arg-reductions: the place of an extreme, of the first of equal ones; a NaN beats all -- */
 
 #define PLACE(name, T, better)                                                           \
   static void name(const kiln_folded *f, bool largest, char *values, int64_t *indices) { \
@@ -52,8 +52,9 @@ static place_fn place_of(kiln_ctype ctype) {
   }
 }
 /* Values and indices as new tensors of the reduced sizes; out_values may be NULL. */
-static kiln_status *places(kiln_call *call, kiln_tensor *t, uint64_t mask, bool keepdim,
-                           bool largest, kiln_tensor **out_values, kiln_tensor **out_indices) {
+static kiln_status *arg_reduction(kiln_call *call, kiln_tensor *t, uint64_t mask, bool keepdim,
+                                  bool largest, kiln_tensor **out_values,
+                                  kiln_tensor **out_indices) {
   kiln_dtype dtype = kiln_tensor_dtype(t);
   place_fn place = place_of(kiln_ctype_of(dtype));
   if (!place) return kiln__not_implemented(call, dtype);
@@ -75,8 +76,8 @@ static kiln_status *places(kiln_call *call, kiln_tensor *t, uint64_t mask, bool 
   kiln_tensor_release_to(&call->cache, folded.tensor);
   return status;
 }
-static kiln_status *extreme_dim(kiln_call *call, const kiln_ivalue *args, bool largest,
-                                kiln_ivalue *outs) {
+static kiln_status *arg_and_value(kiln_call *call, const kiln_ivalue *args, bool largest,
+                                  kiln_ivalue *outs) {
   kiln_tensor *t = SELF, *values, *indices;
   int dim, rank = kiln_tensor_rank(t);
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
@@ -85,14 +86,14 @@ static kiln_status *extreme_dim(kiln_call *call, const kiln_ivalue *args, bool l
                         largest ? "max" : "min", dim);
   }
   uint64_t mask = rank ? 1ull << dim : 0;
-  KILN_TRY(places(call, t, mask, kiln_arg_bool(args, 2), largest, &values, &indices));
+  KILN_TRY(arg_reduction(call, t, mask, kiln_arg_bool(args, 2), largest, &values, &indices));
   kiln__give(&outs[1], indices);
   return kiln__finish_as(call, &outs[0], values, kiln_tensor_dtype(t));
 }
-KILN_KERNEL(max_dim) { return extreme_dim(call, args, true, outs); }
-KILN_KERNEL(min_dim) { return extreme_dim(call, args, false, outs); }
-static kiln_status *arg_extreme(kiln_call *call, const kiln_ivalue *args, bool largest,
-                                kiln_ivalue *out) {
+KILN_KERNEL(max_dim) { return arg_and_value(call, args, true, outs); }
+KILN_KERNEL(min_dim) { return arg_and_value(call, args, false, outs); }
+static kiln_status *arg_only(kiln_call *call, const kiln_ivalue *args, bool largest,
+                             kiln_ivalue *out) {
   kiln_tensor *t = SELF, *indices;
   uint64_t mask = kiln__all_dims(t);
   int rank = kiln_tensor_rank(t);
@@ -110,11 +111,11 @@ static kiln_status *arg_extreme(kiln_call *call, const kiln_ivalue *args, bool l
                         name);
   }
   if (kiln_tensor_dtype(t) == KILN_DTYPE_BOOL) return kiln__not_implemented(call, KILN_DTYPE_BOOL);
-  KILN_TRY(places(call, t, mask, kiln_arg_bool(args, 2), largest, NULL, &indices));
+  KILN_TRY(arg_reduction(call, t, mask, kiln_arg_bool(args, 2), largest, NULL, &indices));
   return kiln__finish(call, out, indices);
 }
-KILN_KERNEL(argmax) { return arg_extreme(call, args, true, outs); }
-KILN_KERNEL(argmin) { return arg_extreme(call, args, false, outs); }
+KILN_KERNEL(argmax) { return arg_only(call, args, true, outs); }
+KILN_KERNEL(argmin) { return arg_only(call, args, false, outs); }
 
 /* -- Running sums and products, in order -- */
 
