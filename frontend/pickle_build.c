@@ -1,66 +1,6 @@
 /* pickle_build.c: the allowlist of globals, and what they make. */
 #include "frontend/pickle_machine.h"
 
-typedef enum kiln_pickle_function {
-  FN_REBUILD_TENSOR,    /* (storage, offset, size, stride, requires_grad, hooks [, meta]) */
-  FN_REBUILD_TENSOR_V3, /* (storage, offset, size, stride, requires_grad, hooks, dtype) */
-  FN_REBUILD_QTENSOR,   /* (storage, offset, size, stride, parameters, requires_grad, hooks) */
-  FN_REBUILD_PARAMETER, /* (tensor, requires_grad, hooks) */
-  FN_REBUILD_FROM_TYPE, /* (function, type, args, state) */
-  FN_ORDERED_DICT,
-  FN_DEFAULT_DICT, /* (factory,) */
-  FN_LAYOUT,       /* ("torch.strided",) */
-  FN_FACTORY,      /* only as an argument of FN_DEFAULT_DICT */
-  FN_INT_LIST,
-  FN_FLOAT_LIST,
-  FN_BOOL_LIST,
-  FN_TENSOR_LIST,
-  FN_TYPE_TAG, /* (container, "List[int]") */
-  FN_COMPLEX,
-  FN_DEVICE,
-  FN_SIZE,
-  FN_TENSOR_CLASS, /* only as an argument of FN_REBUILD_FROM_TYPE */
-  FN_UNSUPPORTED,
-} kiln_pickle_function;
-
-static const struct {
-  const char *module, *name;
-  kiln_pickle_function function;
-} allowed[] = {
-    {"torch._utils", "_rebuild_tensor_v2", FN_REBUILD_TENSOR},
-    {"torch._utils", "_rebuild_tensor_v3", FN_REBUILD_TENSOR_V3},
-    {"torch._utils", "_rebuild_parameter", FN_REBUILD_PARAMETER},
-    {"torch._tensor", "_rebuild_from_type_v2", FN_REBUILD_FROM_TYPE},
-    {"torch._utils", "_rebuild_qtensor", FN_REBUILD_QTENSOR},
-    {"torch._utils", "_rebuild_sparse_tensor", FN_UNSUPPORTED},
-    {"torch._utils", "_rebuild_sparse_csr_tensor", FN_UNSUPPORTED},
-    {"torch._utils", "_rebuild_nested_tensor", FN_UNSUPPORTED},
-    {"torch._utils", "_rebuild_meta_tensor_no_storage", FN_UNSUPPORTED},
-    {"torch.serialization", "_get_layout", FN_LAYOUT},
-    {"torch.jit._pickle", "build_tensor_from_id", FN_UNSUPPORTED},
-    {"collections", "OrderedDict", FN_ORDERED_DICT},
-    {"collections", "defaultdict", FN_DEFAULT_DICT},
-    {"builtins", "list", FN_FACTORY},
-    {"__builtin__", "list", FN_FACTORY},
-    {"builtins", "dict", FN_FACTORY},
-    {"__builtin__", "dict", FN_FACTORY},
-    {"builtins", "int", FN_FACTORY},
-    {"__builtin__", "int", FN_FACTORY},
-    {"builtins", "float", FN_FACTORY},
-    {"__builtin__", "float", FN_FACTORY},
-    {"torch.jit._pickle", "build_intlist", FN_INT_LIST},
-    {"torch.jit._pickle", "build_doublelist", FN_FLOAT_LIST},
-    {"torch.jit._pickle", "build_boollist", FN_BOOL_LIST},
-    {"torch.jit._pickle", "build_tensorlist", FN_TENSOR_LIST},
-    {"torch.jit._pickle", "restore_type_tag", FN_TYPE_TAG},
-    {"builtins", "complex", FN_COMPLEX},
-    {"__builtin__", "complex", FN_COMPLEX},
-    {"torch", "device", FN_DEVICE},
-    {"torch", "Size", FN_SIZE},
-    {"torch", "Tensor", FN_TENSOR_CLASS},
-    {"torch.nn.parameter", "Parameter", FN_TENSOR_CLASS},
-};
-
 /* -- References on the stack -- */
 
 static void destroy_ref(kiln_box *box) {
@@ -82,17 +22,17 @@ kiln_status *kiln__pickle_ref_create(kiln_pickle *p, kiln_pickle_ref_kind kind,
   return NULL;
 }
 
-static kiln_status *push_ref(kiln_pickle *p, kiln_pickle_ref_kind kind, int function,
+static kiln_status *push_ref(kiln_pickle *p, kiln_pickle_ref_kind kind, kiln_pickle_fn call,
                              const kiln_type *type, kiln_dtype dtype) {
   kiln_pickle_ref *ref = NULL;
   KILN_TRY(kiln__pickle_ref_create(p, kind, &ref));
-  ref->function = function;
+  ref->call = call;
   ref->type = type;
   ref->dtype = dtype;
   return kiln__pickle_push(p, kiln_of_box(ref));
 }
 
-/* -- Globals -- */
+/* -- Names -- */
 
 static kiln_dtype dtype_of_storage(kiln_str name) {
   const size_t suffix = sizeof "Storage" - 1;
@@ -112,58 +52,6 @@ static bool is_qualified_name(kiln_str name) {
   return name.len > 0;
 }
 
-static kiln_status *push_class(kiln_pickle *p, kiln_str module, kiln_str name) {
-  const kiln_type *type = NULL;
-  const char *qualname = kiln_arena_printf(p->arena, KILN_STR_FMT "." KILN_STR_FMT,
-                                           KILN_STR_ARG(module), KILN_STR_ARG(name));
-  KILN_TRY(p->hooks->find_class(p->hooks->user, kiln_str_from(qualname), &type));
-  return push_ref(p, KILN_REF_CLASS, 0, type, KILN_DTYPE_NONE);
-}
-
-/* What PyTorch writes and Kiln does not have, by its name. */
-static kiln_status *unsupported(kiln_pickle *p, kiln_str module, kiln_str name) {
-  const char *what = kiln_str_starts(name, "_rebuild_sparse")   ? "sparse tensors"
-                     : kiln_str_starts(name, "_rebuild_nested") ? "nested tensors"
-                     : kiln_str_starts(name, "_rebuild_meta")   ? "tensors without data"
-                                                                : "tensor tables";
-  return KILN_ERROR(KILN_UNSUPPORTED,
-                    "%s.pkl at byte %zu: '" KILN_STR_FMT "." KILN_STR_FMT "': %s are not supported",
-                    p->name, p->at, KILN_STR_ARG(module), KILN_STR_ARG(name), what);
-}
-
-kiln_status *kiln__pickle_global(kiln_pickle *p, kiln_str module, kiln_str name) {
-  if (!is_qualified_name(module) || !is_qualified_name(name) || module.len + name.len > 4096) {
-    return KILN_PICKLE_ERROR(p, "a global with an odd name");
-  }
-  for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
-    if (kiln_str_is(module, allowed[i].module) && kiln_str_is(name, allowed[i].name)) {
-      if (allowed[i].function == FN_UNSUPPORTED) return unsupported(p, module, name);
-      return push_ref(p, KILN_REF_FUNCTION, (int)allowed[i].function, NULL, KILN_DTYPE_NONE);
-    }
-  }
-  if (kiln_str_is(module, "torch")) {
-    if (kiln_str_is(name, "per_tensor_affine")) return kiln__pickle_push(p, kiln_int(0));
-    if (kiln_str_is(name, "per_channel_affine")) return kiln__pickle_push(p, kiln_int(1));
-    kiln_dtype dtype = kiln_dtype_from_name(name);
-    if (dtype != KILN_DTYPE_NONE) return kiln__pickle_push(p, kiln_int(dtype));
-    dtype = dtype_of_storage(name);
-    if (dtype != KILN_DTYPE_NONE) return push_ref(p, KILN_REF_STORAGE_TYPE, 0, NULL, dtype);
-  }
-  if (kiln_str_is(module, "torch.storage") && kiln_str_is(name, "UntypedStorage")) {
-    return push_ref(p, KILN_REF_STORAGE_TYPE, 0, NULL, KILN_DTYPE_U8);
-  }
-  bool script = kiln_str_is(module, "__torch__") || kiln_str_starts(module, "__torch__.");
-  if (script && p->hooks->find_class) return push_class(p, module, name);
-  /* Of a file of values: what to write instead. */
-  const char *advice = p->hooks->find_class ? ""
-                       : kiln_str_starts(module, "numpy")
-                           ? "; an array of numpy goes in by torch.from_numpy(array) or as .npy"
-                           : "; a file of values holds tensors, numbers, strings, None, and lists, "
-                             "tuples and dicts of them (a NamedTuple goes in as a tuple)";
-  return KILN_PICKLE_ERROR(p, "global '" KILN_STR_FMT "." KILN_STR_FMT "' is not allowed%s",
-                           KILN_STR_ARG(module), KILN_STR_ARG(name), advice);
-}
-
 /* -- Lists, numbers, devices -- */
 
 static kiln_status *typed_list(kiln_pickle *p, const kiln_tuple *args, kiln_type_kind kind,
@@ -181,6 +69,20 @@ static kiln_status *typed_list(kiln_pickle *p, const kiln_tuple *args, kiln_type
   return kiln__pickle_push(p, kiln_ivalue_retain(args->items[0]));
 }
 
+static kiln_status *int_list(kiln_pickle *p, const kiln_tuple *args) {
+  return typed_list(p, args, KILN_TYPE_INT, KILN_TAG_INT);
+}
+static kiln_status *float_list(kiln_pickle *p, const kiln_tuple *args) {
+  return typed_list(p, args, KILN_TYPE_FLOAT, KILN_TAG_FLOAT);
+}
+static kiln_status *bool_list(kiln_pickle *p, const kiln_tuple *args) {
+  return typed_list(p, args, KILN_TYPE_BOOL, KILN_TAG_BOOL);
+}
+static kiln_status *tensor_list(kiln_pickle *p, const kiln_tuple *args) {
+  return typed_list(p, args, KILN_TYPE_TENSOR, KILN_TAG_TENSOR);
+}
+
+/* (container, "List[int]") */
 static kiln_status *tag_type(kiln_pickle *p, const kiln_tuple *args) {
   if (args->count != 2 || args->items[1].tag != KILN_TAG_STRING || !p->hooks->parse_type) {
     return KILN_PICKLE_ERROR(p, "a type tag of an unknown form");
@@ -260,12 +162,21 @@ static kiln_status *make_ordered_dict(kiln_pickle *p, const kiln_tuple *args) {
   return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(dict)));
 }
 
-/* The factory only matters to those who miss a key in Python. */
+/* What is only an argument of another call. */
+static kiln_status *no_function(kiln_pickle *p, const kiln_tuple *args) {
+  (void)args;
+  return KILN_PICKLE_ERROR(p, "a call of what is no function");
+}
+static kiln_status *a_factory(kiln_pickle *p, const kiln_tuple *args) {
+  return no_function(p, args);
+}
+
+/* (factory,), which only matters to those who miss a key in Python. */
 static kiln_status *make_default_dict(kiln_pickle *p, const kiln_tuple *args) {
   static const kiln_tuple none = {.count = 0};
   const kiln_pickle_ref *factory = args->count == 1 ? kiln__pickle_ref_of(args->items[0]) : NULL;
   bool known = factory && factory->kind == KILN_REF_FUNCTION &&
-               (factory->function == FN_FACTORY || factory->function == FN_ORDERED_DICT);
+               (factory->call == a_factory || factory->call == make_ordered_dict);
   if (args->count != 0 && !known && !(args->count == 1 && args->items[0].tag == KILN_TAG_NONE)) {
     return KILN_PICKLE_ERROR(p, "a defaultdict of an unknown form");
   }
@@ -299,36 +210,14 @@ static kiln_status *make_enum(kiln_pickle *p, const kiln_type *type, kiln_ivalue
 
 /* -- Calls -- */
 
-static kiln_status *call_function(kiln_pickle *p, int function, const kiln_tuple *args) {
-  switch ((kiln_pickle_function)function) {
-    case FN_REBUILD_TENSOR: return kiln__pickle_tensor(p, args, false);
-    case FN_REBUILD_TENSOR_V3: return kiln__pickle_tensor(p, args, true);
-    case FN_REBUILD_QTENSOR: return kiln__pickle_qtensor(p, args);
-    case FN_REBUILD_PARAMETER: return kiln__pickle_parameter(p, args);
-    case FN_REBUILD_FROM_TYPE: {
-      const kiln_pickle_ref *inner = args->count == 4 ? kiln__pickle_ref_of(args->items[0]) : NULL;
-      if (!inner || inner->kind != KILN_REF_FUNCTION || inner->function == FN_REBUILD_FROM_TYPE ||
-          args->items[2].tag != KILN_TAG_TUPLE) {
-        return KILN_PICKLE_ERROR(p, "a tensor of an unknown class");
-      }
-      return call_function(p, inner->function, args->items[2].u.tuple);
-    }
-    case FN_ORDERED_DICT: return make_ordered_dict(p, args);
-    case FN_DEFAULT_DICT: return make_default_dict(p, args);
-    case FN_LAYOUT: return make_layout(p, args);
-    case FN_INT_LIST: return typed_list(p, args, KILN_TYPE_INT, KILN_TAG_INT);
-    case FN_FLOAT_LIST: return typed_list(p, args, KILN_TYPE_FLOAT, KILN_TAG_FLOAT);
-    case FN_BOOL_LIST: return typed_list(p, args, KILN_TYPE_BOOL, KILN_TAG_BOOL);
-    case FN_TENSOR_LIST: return typed_list(p, args, KILN_TYPE_TENSOR, KILN_TAG_TENSOR);
-    case FN_TYPE_TAG: return tag_type(p, args);
-    case FN_COMPLEX: return make_complex(p, args);
-    case FN_DEVICE: return make_device(p, args);
-    case FN_SIZE: return make_size(p, args);
-    case FN_TENSOR_CLASS:
-    case FN_FACTORY:
-    case FN_UNSUPPORTED: break;
+/* (function, type, args, state) */
+static kiln_status *rebuild_from_type(kiln_pickle *p, const kiln_tuple *args) {
+  const kiln_pickle_ref *inner = args->count == 4 ? kiln__pickle_ref_of(args->items[0]) : NULL;
+  if (!inner || inner->kind != KILN_REF_FUNCTION || inner->call == rebuild_from_type ||
+      args->items[2].tag != KILN_TAG_TUPLE) {
+    return KILN_PICKLE_ERROR(p, "a tensor of an unknown class");
   }
-  return KILN_PICKLE_ERROR(p, "a call of what is no function");
+  return inner->call(p, args->items[2].u.tuple);
 }
 
 kiln_status *kiln__pickle_reduce(kiln_pickle *p, kiln_ivalue callee, kiln_ivalue args) {
@@ -338,7 +227,91 @@ kiln_status *kiln__pickle_reduce(kiln_pickle *p, kiln_ivalue callee, kiln_ivalue
   }
   if (!ref || ref->kind != KILN_REF_FUNCTION) return KILN_PICKLE_ERROR(p, "a call of no function");
   if (args.tag != KILN_TAG_TUPLE) return KILN_PICKLE_ERROR(p, "a call without arguments");
-  return call_function(p, ref->function, args.u.tuple);
+  return ref->call(p, args.u.tuple);
+}
+
+/* -- Globals -- */
+
+static const struct {
+  const char *module, *name;
+  kiln_pickle_fn call;
+  const char *lacking; /* what PyTorch writes so and Kiln does not have */
+} allowed[] = {
+    {"torch._utils", "_rebuild_tensor_v2", kiln__pickle_tensor, NULL},
+    {"torch._utils", "_rebuild_tensor_v3", kiln__pickle_tensor_v3, NULL},
+    {"torch._utils", "_rebuild_parameter", kiln__pickle_parameter, NULL},
+    {"torch._tensor", "_rebuild_from_type_v2", rebuild_from_type, NULL},
+    {"torch._utils", "_rebuild_qtensor", kiln__pickle_qtensor, NULL},
+    {"torch._utils", "_rebuild_sparse_tensor", NULL, "sparse tensors"},
+    {"torch._utils", "_rebuild_sparse_csr_tensor", NULL, "sparse tensors"},
+    {"torch._utils", "_rebuild_nested_tensor", NULL, "nested tensors"},
+    {"torch._utils", "_rebuild_meta_tensor_no_storage", NULL, "tensors without data"},
+    {"torch.serialization", "_get_layout", make_layout, NULL},
+    {"torch.jit._pickle", "build_tensor_from_id", NULL, "tensor tables"},
+    {"collections", "OrderedDict", make_ordered_dict, NULL},
+    {"collections", "defaultdict", make_default_dict, NULL},
+    {"builtins", "list", a_factory, NULL},
+    {"__builtin__", "list", a_factory, NULL},
+    {"builtins", "dict", a_factory, NULL},
+    {"__builtin__", "dict", a_factory, NULL},
+    {"builtins", "int", a_factory, NULL},
+    {"__builtin__", "int", a_factory, NULL},
+    {"builtins", "float", a_factory, NULL},
+    {"__builtin__", "float", a_factory, NULL},
+    {"torch.jit._pickle", "build_intlist", int_list, NULL},
+    {"torch.jit._pickle", "build_doublelist", float_list, NULL},
+    {"torch.jit._pickle", "build_boollist", bool_list, NULL},
+    {"torch.jit._pickle", "build_tensorlist", tensor_list, NULL},
+    {"torch.jit._pickle", "restore_type_tag", tag_type, NULL},
+    {"builtins", "complex", make_complex, NULL},
+    {"__builtin__", "complex", make_complex, NULL},
+    {"torch", "device", make_device, NULL},
+    {"torch", "Size", make_size, NULL},
+    {"torch", "Tensor", no_function, NULL},
+    {"torch.nn.parameter", "Parameter", no_function, NULL},
+};
+
+static kiln_status *push_class(kiln_pickle *p, kiln_str module, kiln_str name) {
+  const kiln_type *type = NULL;
+  const char *qualname = kiln_arena_printf(p->arena, KILN_STR_FMT "." KILN_STR_FMT,
+                                           KILN_STR_ARG(module), KILN_STR_ARG(name));
+  KILN_TRY(p->hooks->find_class(p->hooks->user, kiln_str_from(qualname), &type));
+  return push_ref(p, KILN_REF_CLASS, NULL, type, KILN_DTYPE_NONE);
+}
+
+kiln_status *kiln__pickle_global(kiln_pickle *p, kiln_str module, kiln_str name) {
+  if (!is_qualified_name(module) || !is_qualified_name(name) || module.len + name.len > 4096) {
+    return KILN_PICKLE_ERROR(p, "a global with an odd name");
+  }
+  for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
+    if (!kiln_str_is(module, allowed[i].module) || !kiln_str_is(name, allowed[i].name)) continue;
+    if (!allowed[i].lacking) {
+      return push_ref(p, KILN_REF_FUNCTION, allowed[i].call, NULL, KILN_DTYPE_NONE);
+    }
+    return KILN_ERROR(KILN_UNSUPPORTED, "%s.pkl at byte %zu: '%s.%s': %s are not supported",
+                      p->name, p->at, allowed[i].module, allowed[i].name, allowed[i].lacking);
+  }
+  if (kiln_str_is(module, "torch")) {
+    if (kiln_str_is(name, "per_tensor_affine")) return kiln__pickle_push(p, kiln_int(0));
+    if (kiln_str_is(name, "per_channel_affine")) return kiln__pickle_push(p, kiln_int(1));
+    kiln_dtype dtype = kiln_dtype_from_name(name);
+    if (dtype != KILN_DTYPE_NONE) return kiln__pickle_push(p, kiln_int(dtype));
+    dtype = dtype_of_storage(name);
+    if (dtype != KILN_DTYPE_NONE) return push_ref(p, KILN_REF_STORAGE_TYPE, NULL, NULL, dtype);
+  }
+  if (kiln_str_is(module, "torch.storage") && kiln_str_is(name, "UntypedStorage")) {
+    return push_ref(p, KILN_REF_STORAGE_TYPE, NULL, NULL, KILN_DTYPE_U8);
+  }
+  bool script = kiln_str_is(module, "__torch__") || kiln_str_starts(module, "__torch__.");
+  if (script && p->hooks->find_class) return push_class(p, module, name);
+  /* Of a file of values: what to write instead. */
+  const char *advice = p->hooks->find_class ? ""
+                       : kiln_str_starts(module, "numpy")
+                           ? "; an array of numpy goes in by torch.from_numpy(array) or as .npy"
+                           : "; a file of values holds tensors, numbers, strings, None, and lists, "
+                             "tuples and dicts of them (a NamedTuple goes in as a tuple)";
+  return KILN_PICKLE_ERROR(p, "global '" KILN_STR_FMT "." KILN_STR_FMT "' is not allowed%s",
+                           KILN_STR_ARG(module), KILN_STR_ARG(name), advice);
 }
 
 /* -- Objects -- */

@@ -15,10 +15,14 @@ typedef enum kiln_pickle_ref_kind {
   KILN_REF_STORAGE,
 } kiln_pickle_ref_kind;
 
+typedef struct kiln_pickle kiln_pickle;
+/* What REDUCE calls: pushes what it makes. */
+typedef kiln_status *(*kiln_pickle_fn)(kiln_pickle *p, const kiln_tuple *args);
+
 typedef struct kiln_pickle_ref {
   kiln_box box;
   kiln_pickle_ref_kind kind;
-  int function; /* kiln_pickle_function */
+  kiln_pickle_fn call; /* of a FUNCTION */
   const kiln_type *type;
   kiln_dtype dtype;
   kiln_storage *storage;     /* retained, as the next are */
@@ -30,7 +34,7 @@ typedef struct kiln_pickle_values {
   size_t count, capacity;
 } kiln_pickle_values;
 
-typedef struct kiln_pickle {
+struct kiln_pickle {
   kiln_env *env;
   kiln_mem *mem;
   kiln_arena *arena;
@@ -57,7 +61,7 @@ typedef struct kiln_pickle {
 
   size_t object_bytes;      /* of slots */
   kiln_map pending_objects; /* those in `pending` */
-} kiln_pickle;
+};
 
 /* Asks hooks->check. */
 kiln_status *kiln__pickle_ask(const kiln_pickle *p) KILN_MUST_USE;
@@ -92,7 +96,8 @@ kiln_status *kiln__pickle_ref_create(kiln_pickle *p, kiln_pickle_ref_kind kind,
 
 /* -- pickle_tensor.c -- */
 /* (storage, offset, size, stride, requires_grad, hooks [, meta]); v3: the last is a dtype. */
-kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) KILN_MUST_USE;
+kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args) KILN_MUST_USE;
+kiln_status *kiln__pickle_tensor_v3(kiln_pickle *p, const kiln_tuple *args) KILN_MUST_USE;
 /* (storage, offset, size, stride, parameters, requires_grad, hooks). */
 kiln_status *kiln__pickle_qtensor(kiln_pickle *p, const kiln_tuple *args) KILN_MUST_USE;
 /* (tensor, requires_grad, hooks). */

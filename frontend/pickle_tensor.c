@@ -225,11 +225,19 @@ static kiln_status *make_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3,
   return NULL;
 }
 
-kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) {
+static kiln_status *push_tensor(kiln_pickle *p, const kiln_tuple *args, bool v3) {
   kiln_tensor *tensor = NULL;
   if (args->count < (v3 ? 7 : 5)) return KILN_PICKLE_ERROR(p, "a tensor with too few arguments");
   KILN_TRY(make_tensor(p, args, v3, 4, &tensor));
   return kiln__pickle_push(p, kiln_of_tensor(tensor));
+}
+
+kiln_status *kiln__pickle_tensor(kiln_pickle *p, const kiln_tuple *args) {
+  return push_tensor(p, args, false);
+}
+
+kiln_status *kiln__pickle_tensor_v3(kiln_pickle *p, const kiln_tuple *args) {
+  return push_tensor(p, args, true);
 }
 
 /* -- Quantised tensors -- */
