@@ -162,12 +162,7 @@ static kiln_status *check_block(kiln_builder *b, const kiln_block *block, bool t
 }
 
 static kiln_status *verify(kiln_builder *b) {
-  kiln_status *status = kiln_graph_verify(b->graph);
-  if (status) {
-    kiln_status *refused = KILN_ERROR(KILN_INVALID_ARGUMENT, "%s", kiln_status_message(status));
-    kiln_status_destroy(status);
-    return refused;
-  }
+  KILN_TRY(kiln_status_as(kiln_graph_verify(b->graph), KILN_INVALID_ARGUMENT, ""));
   KILN_TRY(check_block(b, b->graph->top, false));
   return check_block(b, b->graph->top, true);
 }
@@ -222,12 +217,9 @@ static kiln_status *adopt(kiln_builder *b, const kiln_graph *from) {
 }
 
 static kiln_status *adopt_verified(kiln_builder *b, const kiln_graph *graph) {
-  kiln_status *malformed = kiln_graph_verify(graph);
-  if (!malformed) return adopt(b, graph);
-  kiln_status *status = KILN_ERROR(KILN_INVALID_FILE, "the graph does not verify: %s",
-                                   kiln_status_message(malformed));
-  kiln_status_destroy(malformed);
-  return status;
+  KILN_TRY(
+      kiln_status_as(kiln_graph_verify(graph), KILN_INVALID_FILE, "the graph does not verify: "));
+  return adopt(b, graph);
 }
 
 static kiln_status *parse(kiln_builder *b, kiln_str text) {

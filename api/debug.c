@@ -137,23 +137,15 @@ typedef struct opting {
   kiln_graph *graph;
 } opting;
 
-/* What does not verify was written so by the user: no fault of Kiln's own. */
-static kiln_status *check_given(const kiln_graph *graph) {
-  kiln_status *status = kiln_graph_verify(graph);
-  if (!status) return NULL;
-  kiln_status *refused =
-      KILN_ERROR(KILN_INVALID_FILE, "the graph does not verify: %s", kiln_status_message(status));
-  kiln_status_destroy(status);
-  return refused;
-}
-
 static kiln_status *opt(opting *o, kiln_str source, kiln_str passes, int verbosity,
                         char **out_text) {
   const kiln_registry *registry = o->context->registry;
   kiln_mem *mem = o->context->env->mem;
   KILN_TRY(kiln_type_table_create(mem, kiln_registry_types(registry), &o->types));
   KILN_TRY(kiln_graph_parse(mem, registry, o->types, source, &o->graph));
-  KILN_TRY(check_given(o->graph));
+  /* It was written so by the user: no fault of Kiln's own. */
+  KILN_TRY(kiln_status_as(kiln_graph_verify(o->graph), KILN_INVALID_FILE,
+                          "the graph does not verify: "));
   kiln_text text = kiln__text_begin(o->context);
   o->runner.report = &text;
   KILN_TRY(kiln_pass_run_names(&o->runner, o->graph, passes));

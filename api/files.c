@@ -3,11 +3,7 @@
 #include "frontend/npy.h"
 #include "frontend/torch_save.h"
 
-static bool ends_with(const char *path, const char *end) {
-  const size_t len = strlen(path), end_len = strlen(end);
-  return len >= end_len && strcmp(path + len - end_len, end) == 0;
-}
-static bool is_npy(const char *path) { return ends_with(path, ".npy"); }
+static bool is_npy(const char *path) { return kiln_str_ends(kiln_str_from(path), ".npy"); }
 
 static kiln_status *read_archive(kiln_context *context, kiln_mapping *bytes, kiln_ivalue *out) {
   kiln_env *env = context->env;
@@ -23,7 +19,7 @@ static kiln_status *read_archive(kiln_context *context, kiln_mapping *bytes, kil
 static kiln_status *read_bytes(kiln_context *context, const char *path, kiln_mapping *bytes,
                                kiln_ivalue *out) {
   const kiln_str text = kiln_str_make(bytes->data, bytes->size);
-  if (ends_with(path, ".npz")) {
+  if (kiln_str_ends(kiln_str_from(path), ".npz")) {
     kiln_dict *dict = NULL;
     KILN_TRY(kiln_npz_read(context->env, bytes, &dict));
     *out = kiln_of_box(dict);

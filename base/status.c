@@ -178,6 +178,13 @@ kiln_status *kiln_status_note(kiln_status *status, const char *fmt, ...) {
   return status;
 }
 
+kiln_status *kiln_status_as(kiln_status *status, kiln_code code, const char *prefix) {
+  if (!status || kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;
+  kiln_status *as = KILN_ERROR(code, "%s%s", prefix, kiln_status_message(status));
+  kiln_status_destroy(status);
+  return as;
+}
+
 /* Copies a list of lines to *end; stops where memory does. Returns the new end. */
 static status_line **copy_lines(status_line **end, const status_line *from) {
   for (; from; from = from->next) {

@@ -58,6 +58,9 @@ kiln_status *kiln_status_at(kiln_status *status, kiln_source_loc loc) KILN_MUST_
 kiln_status *kiln_status_trace(kiln_status *status, const char *function, kiln_source_loc loc,
                                const char *source_line, int mark_begin,
                                int mark_end) KILN_MUST_USE KILN__NOT_NULL;
+/* Takes `status`, gives its message behind `prefix` under another code; NULL and
+ * KILN_OUT_OF_MEMORY stay as they are. */
+kiln_status *kiln_status_as(kiln_status *status, kiln_code code, const char *prefix) KILN_MUST_USE;
 /* The same frame in the program that the model was made from. */
 kiln_status *kiln_status_trace_original(kiln_status *status, const char *function,
                                         kiln_source_loc loc, const char *source_line,

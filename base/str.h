@@ -29,6 +29,10 @@ static inline bool kiln_str_starts(kiln_str a, const char *prefix) {
   size_t n = strlen(prefix);
   return a.len >= n && memcmp(a.data, prefix, n) == 0;
 }
+static inline bool kiln_str_ends(kiln_str a, const char *suffix) {
+  size_t n = strlen(suffix);
+  return a.len >= n && memcmp(a.data + a.len - n, suffix, n) == 0;
+}
 
 /* Parse the whole view; false when it is not exactly such a number or out of range.
  * Independent of the locale. */

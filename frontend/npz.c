@@ -27,7 +27,7 @@ static kiln_status *read_members(reader *r) {
     kiln_zip_entry *entry = kiln_zip_at(zip, i);
     const kiln_str name = entry->name;
     kiln_str bytes;
-    if (name.len <= end.len || memcmp(name.data + name.len - end.len, end.data, end.len) != 0) {
+    if (name.len <= end.len || !kiln_str_ends(name, end.data)) {
       return KILN_ERROR(KILN_INVALID_FILE, ".npz: member '" KILN_STR_FMT "' is no .npy",
                         KILN_STR_ARG(name));
     }

@@ -36,9 +36,7 @@ static kiln_status *push_ref(kiln_pickle *p, kiln_pickle_ref_kind kind, kiln_pic
 
 static kiln_dtype dtype_of_storage(kiln_str name) {
   const size_t suffix = sizeof "Storage" - 1;
-  if (name.len <= suffix || memcmp(name.data + name.len - suffix, "Storage", suffix) != 0) {
-    return KILN_DTYPE_NONE;
-  }
+  if (!kiln_str_ends(name, "Storage")) return KILN_DTYPE_NONE;
   return kiln_dtype_from_ir_name(kiln_str_make(name.data, name.len - suffix));
 }
 

@@ -161,14 +161,6 @@ static kiln_status *check_schema(const kiln_op_def *def, const kiln_schema *s) {
   return NULL;
 }
 
-static uint32_t flags_of(const kiln_op_def *def, const kiln_schema *s) {
-  uint32_t flags = def->flags;
-  for (int i = 0; i < s->arg_count; i++) {
-    if (s->args[i].alias.is_write || s->args[i].elem_alias.is_write) flags |= KILN_OP_WRITES;
-  }
-  return flags;
-}
-
 /* -- Adding -- */
 
 typedef struct making {
@@ -191,7 +183,7 @@ static void fill_op(making *m) {
                   .text = kiln_arena_strdup(m->arena, m->def->text),
                   .schema = s,
                   .shape = m->def->shape,
-                  .flags = flags_of(m->def, s),
+                  .flags = m->def->flags | (kiln_schema_writes(s) ? KILN_OP_WRITES : 0),
                   .cost = m->def->cost};
   op->name = kiln_str_from(kiln_arena_strndup(m->arena, s->name.data, s->name.len));
   op->kernel = (kiln_kernel){.name = name,

@@ -75,6 +75,8 @@ typedef struct kiln_schema {
 kiln_status *kiln_schema_parse(kiln_arena *arena, kiln_type_table *types, const char *text,
                                kiln_schema **out_schema) KILN_MUST_USE;
 void kiln_schema_print(kiln_text *text, const kiln_schema *schema);
+/* An argument, or what it holds, is written. */
+bool kiln_schema_writes(const kiln_schema *schema);
 /* Releases default values. */
 void kiln_schema_deinit(kiln_schema *schema);
 

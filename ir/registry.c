@@ -141,13 +141,6 @@ static void push_to_set(kiln_registry *r, kiln_op *op) {
   set->ops[set->count++] = op;
 }
 
-static bool writes_argument(const kiln_schema *schema) {
-  for (int i = 0; i < schema->arg_count; i++) {
-    if (schema->args[i].alias.is_write || schema->args[i].elem_alias.is_write) return true;
-  }
-  return false;
-}
-
 /* Names, kernel and place of an op whose schema (if any) is set. */
 static kiln_status *add_op(kiln_registry *r, kiln_op *op, kiln_kernel_body body, int dest_arg) {
   const kiln_schema *s = op->schema;
@@ -157,7 +150,7 @@ static kiln_status *add_op(kiln_registry *r, kiln_op *op, kiln_kernel_body body,
     if (s->overload.len) op->full_name = kiln_str_from(join(r->arena, s->name, ".", s->overload));
     op->kernel.arg_count = (int16_t)(s->is_vararg ? -1 : s->arg_count);
     op->kernel.out_count = (int16_t)s->result_count;
-    if (writes_argument(s)) op->flags |= KILN_OP_WRITES;
+    if (kiln_schema_writes(s)) op->flags |= KILN_OP_WRITES;
     if (s->result_count > KILN_MAX_OUTS) {
       return KILN_ERROR(KILN_INTERNAL, "operator %s has too many results", op->text);
     }
@@ -306,15 +299,8 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   op->kernel.quant = e->quant;
   if (!strchr(e->text, '(')) return NULL;
   kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
-  if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) return status;
-  if (status) {
-    kiln_status *internal =
-        KILN_ERROR(KILN_INTERNAL, "operator table: %s", kiln_status_message(status));
-    kiln_status_destroy(status);
-    return internal;
-  }
   op->schema = r->schemas[id];
-  return NULL;
+  return kiln_status_as(status, KILN_INTERNAL, "operator table: ");
 }
 
 /* How many table entries have each name; counts are stored + 1 in `counts`. */

@@ -466,6 +466,13 @@ kiln_status *kiln_schema_parse(kiln_arena *arena, kiln_type_table *types, const 
   return status;
 }
 
+bool kiln_schema_writes(const kiln_schema *schema) {
+  for (int i = 0; i < schema->arg_count; i++) {
+    if (schema->args[i].alias.is_write || schema->args[i].elem_alias.is_write) return true;
+  }
+  return false;
+}
+
 void kiln_schema_deinit(kiln_schema *schema) {
   if (!schema) return;
   for (int i = 0; i < schema->arg_count; i++) {

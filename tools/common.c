@@ -216,6 +216,11 @@ bool tool_exists(const char *path) {
   return stat(path, &st) == 0;
 }
 
+bool tool_ends_with(const char *path, const char *end) {
+  const size_t len = strlen(path), end_len = strlen(end);
+  return len > end_len && strcmp(path + len - end_len, end) == 0;
+}
+
 char *tool_join(const char *folder, const char *name) {
   size_t len = strlen(folder);
   return tool_format("%s%s%s", folder, len && folder[len - 1] == '/' ? "" : "/", name);
@@ -392,15 +397,13 @@ int tool_write_value(const kiln_value *value, const char *path) {
 int tool_check_output(const char *option, const char *path, const char *also) {
   static const char *const foreign[] = {".npy", ".npz",  ".csv", ".txt", ".json",        ".onnx",
                                         ".bin", ".gguf", ".h5",  ".pb",  ".safetensors", ".pt2"};
-  const size_t len = strlen(path);
   if (also && tool_is_stdout(path)) return -1;
   if (strcmp(path, "-") == 0) {
     return tool_usage_error("%s takes the name of a file, not '-'", option);
   }
   for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
-    const size_t end = strlen(foreign[i]);
     if (also && strcmp(foreign[i], also) == 0) continue;
-    if (len > end && strcmp(path + len - end, foreign[i]) == 0) {
+    if (tool_ends_with(path, foreign[i])) {
       return tool_usage_error("%s %s: Kiln writes .pt%s%s, not %s", option, path,
                               also ? " and " : "", also ? also : "", foreign[i]);
     }

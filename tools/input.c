@@ -6,10 +6,7 @@
 #include <string.h>
 
 /* An archive of numpy.savez: its tensors are arguments, in their order. */
-static bool is_npz(const char *path) {
-  const size_t len = strlen(path);
-  return len > 4 && strcmp(path + len - 4, ".npz") == 0;
-}
+static bool is_npz(const char *path) { return tool_ends_with(path, ".npz"); }
 
 /* -- All of them -- */
 

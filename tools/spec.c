@@ -348,11 +348,6 @@ kiln_status *tool_spec_make(kiln_context *context, const char *spec, const char 
 
 /* -- What is wrong with it -- */
 
-static bool ends_with(const char *text, const char *end) {
-  const size_t len = strlen(text), end_len = strlen(end);
-  return len >= end_len && strcmp(text + len - end_len, end) == 0;
-}
-
 char *tool_spec_advice(const char *name, const char *text) {
   const size_t sizes = strspn(text, "0123456789x"), len = strlen(text);
   const size_t dtype = strcspn(text, "=");
@@ -362,12 +357,13 @@ char *tool_spec_advice(const char *name, const char *text) {
     return tool_format("a list is [2x3xf32, i64=5], a tuple (…, …), a dict {str=k: 2xf32}; each "
                        "item is a VALUE");
   }
-  if (ends_with(text, ".npy")) return tool_format("a file's tensor is %s@%s", name, text);
-  if (ends_with(text, ".npz")) {
+  if (tool_ends_with(text, ".npy")) return tool_format("a file's tensor is %s@%s", name, text);
+  if (tool_ends_with(text, ".npz")) {
     return tool_format("a tensor of an archive is %s%s:NAME, all of them are --input %s", name,
                        text, text);
   }
-  if (ends_with(text, ".pt")) return tool_format("a file of all arguments is --inputs %s", text);
+  if (tool_ends_with(text, ".pt"))
+    return tool_format("a file of all arguments is --inputs %s", text);
   if (strspn(text, "-0123456789") == len)
     return tool_format("a number needs its type: %si64=%s", name, text);
   if (is_number(text, len)) return tool_format("a number needs its type: %sf64=%s", name, text);

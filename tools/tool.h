@@ -153,5 +153,7 @@ int tool_write_value(const kiln_value *value, const char *path);
 bool tool_is_stdout(const char *path);
 bool tool_exists(const char *path);
 char *tool_join(const char *folder, const char *name);
+/* A name with that ending, and not the ending alone. */
+bool tool_ends_with(const char *path, const char *end);
 
 #endif

@@ -361,15 +361,11 @@ static kiln_status *print_method_call(kiln_body *b, kiln_text *text, const kiln_
   return NULL;
 }
 
-static bool ends_with(const char *text, const char *end) {
-  const size_t n = strlen(text), m = strlen(end);
-  return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static kiln_status *print_function_call(kiln_body *b, kiln_text *text, const kiln_node *node) {
   kiln_function *function = kiln_call_callee(node);
   if (!function) return no_source(node, "only the run knows the function");
-  if (ends_with(function->qualname, ".__kiln_sort__")) { /* how objects are sorted here */
+  if (kiln_str_ends(kiln_str_from(function->qualname),
+                    ".__kiln_sort__")) { /* how objects are sorted here */
     kiln_text_puts(text, "torch.sort(");
   } else {
     kiln_text_printf(text, KILN_STR_FMT "(", KILN_STR_ARG(kiln__need_function(b->p, function)));
