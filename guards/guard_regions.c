@@ -6,7 +6,8 @@
  *    asked as late as the last group stands, and a fallback may start the whole region anew;
  *  - every value that its kernel takes for granted is checked by the guard already, or was not made
  *    by the region, so that the guard can check it too, or is made from what the guard checks by
- *    operators whose shape functions prove the very type.
+ *    operators whose shape functions prove the very type: what they ask of sizes, and of sums and
+ *    products of sizes, the region's own nodes tell.
  * What stands between and leads from the region to the group becomes a part of it. A proof may need
  * a value that no kernel looks at, a weight: then the guard checks it too, for the type that the
  * profile claims. Last, whatever else reads the region and is proven by what the guard checks
@@ -63,11 +64,15 @@ static void set_aside(guarder *g, kiln_block *block) {
 
 /* -- Effects -- */
 
-/* Dropout that is told not to train is no random number. */
+/* Dropout that is told not to train is no random number, and attention that drops nothing. */
 static bool is_random(const kiln_node *n) {
   if (kiln_node_is(n, KILN_OP_dropout)) {
     const kiln_ivalue *train = kiln_ir_value_constant(kiln_node_input(n, 2));
     return !train || train->tag != KILN_TAG_BOOL || train->u.b;
+  }
+  if (kiln_node_is(n, KILN_OP_scaled_dot_product_attention)) {
+    const kiln_ivalue *p = kiln_ir_value_constant(kiln_node_input(n, 4));
+    return !p || p->tag != KILN_TAG_FLOAT || p->u.f != 0;
   }
   return kiln_node_is_nondeterministic(n);
 }
@@ -94,6 +99,8 @@ typedef struct finder {
   int settled;                       /* how many of them stand before its last group */
   bool effect;                       /* one stands after its last group */
   KILN_VEC(kiln_ir_value *) touched; /* values that got a type for its time */
+  KILN_VEC(kiln_ir_value *) numbers; /* that parts make, and what they are: */
+  kiln_map facts;
 } finder;
 
 static bool reads_any(const kiln_node *n, const kiln_map *values) {
@@ -180,13 +187,16 @@ static void add_check(finder *f, kiln_ir_value *v, const kiln_type *type) {
 
 /* What is known, for going back to it. */
 typedef struct knowledge {
-  int touched, checks;
+  int touched, numbers, checks;
 } knowledge;
 static knowledge known_now(const finder *f) {
-  return (knowledge){f->touched.count, f->region.checks.values.count};
+  return (knowledge){f->touched.count, f->numbers.count, f->region.checks.values.count};
 }
 static void go_back(finder *f, knowledge to) {
   unknow(f, to.touched);
+  while (f->numbers.count > to.numbers) {
+    (void)kiln_map_remove_ptr(&f->facts, kiln_vec_pop(&f->numbers));
+  }
   f->region.checks.values.count = f->region.checks.types.count = to.checks;
 }
 
@@ -216,6 +226,49 @@ static bool is_proven(const kiln_node *n) {
   return true;
 }
 
+static bool number_of(const finder *f, const kiln_ir_value *v, int64_t *out) {
+  const kiln_ivalue *fact = kiln_map_find_ptr(&f->facts, v);
+  if (fact) *out = fact->u.i;
+  return fact || kiln_ir_value_const_int(v, out);
+}
+
+/* The number that a node gives: a rank, a size, or arithmetic of those. */
+static bool find_number(const finder *f, const kiln_node *n, int64_t *out) {
+  const kiln_ir_value *first = n->op && n->input_count ? kiln_node_input(n, 0) : NULL;
+  const kiln_tensor_detail *d =
+      first && kiln_type_is_tensor(first->type) ? first->type->detail : NULL;
+  int64_t a = 0, b = 0;
+  if (d && d->rank >= 0 && n->op->id == KILN_OP_dim) {
+    *out = d->rank;
+    return true;
+  }
+  if (!first || n->input_count != 2 || !number_of(f, kiln_node_input(n, 1), &b)) return false;
+  if (d && n->op->id == KILN_OP_size_int) {
+    if (b < 0) b += d->rank;
+    if (b < 0 || b >= d->rank || !kiln_dim_is_number(d->sizes[b])) return false;
+    *out = d->sizes[b];
+    return true;
+  }
+  if (!number_of(f, first, &a)) return false;
+  switch ((kiln_op_id)n->op->id) {
+    case KILN_OP_add_int: return !__builtin_add_overflow(a, b, out);
+    case KILN_OP_sub_int: return !__builtin_sub_overflow(a, b, out);
+    case KILN_OP_mul_int: return !__builtin_mul_overflow(a, b, out);
+    case KILN_OP_floordiv_int: *out = b > 0 ? a / b : 0; return a >= 0 && b > 0;
+    default: return false;
+  }
+}
+
+static void learn_number(finder *f, const kiln_node *n) {
+  kiln_arena *scratch = f->region.pass->scratch;
+  int64_t number;
+  if (n->output_count != 1 || !find_number(f, n, &number)) return;
+  kiln_ivalue *fact = KILN_NEW(scratch, kiln_ivalue);
+  *fact = kiln_int(number);
+  kiln_map_set_ptr(&f->facts, n->outputs[0], fact);
+  kiln_vec_push(scratch, &f->numbers, n->outputs[0]);
+}
+
 /* The node's results get the types that its shape function finds. */
 static bool infer(finder *f, kiln_node *n) {
   for (int i = 0; i < n->output_count; i++) {
@@ -226,6 +279,7 @@ static bool infer(finder *f, kiln_node *n) {
 
 /* The same, with more checks where they are needed and help. */
 static void prove(finder *f, kiln_node *n) {
+  learn_number(f, n);
   if (infer(f, n)) return;
   const knowledge before = known_now(f);
   if (!check_operands(f, n) || kiln_shape_infer(n->graph, n)) return;
@@ -275,6 +329,8 @@ static void begin_region(finder *f, guarder *g, kiln_node *group) {
   kiln_map_init(&f->made, g->pass->scratch);
   kiln_map_init(&f->between, g->pass->scratch);
   kiln_map_init(&f->parts, g->pass->scratch);
+  kiln_map_init(&f->facts, g->pass->scratch);
+  g->pass->graph->facts = &f->facts;
   (void)prove_inputs(f, group);
   add_group(f, group);
 }
@@ -338,6 +394,7 @@ static void end_region(finder *f) {
     if (kiln_map_find_ptr(&f->parts, v->node)) continue;
     v->type = kiln_type_unshaped(region->pass->graph->types, v->type);
   }
+  region->pass->graph->facts = NULL;
   region->pass = NULL;
 }
 

@@ -96,9 +96,10 @@ struct kiln_graph {
   kiln_block *top;
   kiln_graph *root; /* owner of the arena and of constants; itself when owns_arena */
   uint32_t next_id;
-  kiln_map names;    /* debug name -> value */
-  kiln_map suffixes; /* base name -> next suffix to try, stored + 1 */
-  bool owns_sources; /* ranges live in the arena (graphs from text): copies copy them */
+  kiln_map names;        /* debug name -> value */
+  kiln_map suffixes;     /* base name -> next suffix to try, stored + 1 */
+  const kiln_map *facts; /* numbers that the pass at work knows: value -> kiln_ivalue; or NULL */
+  bool owns_sources;     /* ranges live in the arena (graphs from text): copies copy them */
   /* Both keep room for one more, so that what is given to them is owned before memory can run out.
    */
   KILN_VEC(kiln_ivalue) owned;     /* of roots only */

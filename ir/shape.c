@@ -245,6 +245,13 @@ bool kiln_shape_list_stays(const kiln_ir_value *list) {
   return true;
 }
 
+/* A constant, or a number that is known where the question is asked. */
+static const kiln_ivalue *known(const kiln_ir_value *value) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  const kiln_map *facts = value->node->graph->facts;
+  return constant || !facts ? constant : kiln_map_find_ptr(facts, value);
+}
+
 /* The elements of a list value, where they are known one by one. */
 static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *value) {
   const kiln_type *type = value->type;
@@ -263,13 +270,13 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
   kiln_shape_list *list = KILN_NEW(arena, kiln_shape_list);
   list->count = (int)count;
   int64_t *numbers = KILN_NEW_ARRAY(arena, int64_t, count + 1);
-  bool *known = KILN_NEW_ARRAY(arena, bool, count + 1);
+  bool *is_known = KILN_NEW_ARRAY(arena, bool, count + 1);
   const kiln_tensor_detail **tensors = KILN_NEW_ARRAY(arena, const kiln_tensor_detail *, count + 1);
   for (int i = 0; i < (int)count; i++) {
-    const kiln_ivalue *item = is_constant ? &constant->u.list->items[i]
-                                          : kiln_ir_value_constant(kiln_node_input(value->node, i));
+    const kiln_ivalue *item =
+        is_constant ? &constant->u.list->items[i] : known(kiln_node_input(value->node, i));
     if (ints) {
-      put_int(numbers, known, i, item);
+      put_int(numbers, is_known, i, item);
     } else if (is_constant) {
       tensors[i] = detail_of_constant(arena, *item);
     } else {
@@ -278,7 +285,7 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
   }
   if (ints) {
     list->ints = numbers;
-    list->known = known;
+    list->known = is_known;
   } else {
     list->tensors = tensors;
   }
@@ -298,7 +305,7 @@ static bool run_query_as(const kiln_op *op, const kiln_node *node, kiln_shape_qu
     const kiln_ir_value *value = kiln_node_input(node, i);
     types[i] = value->type;
     args[i] = detail_of(node->graph, value);
-    constants[i] = kiln_ir_value_constant(value);
+    constants[i] = known(value);
     if (constants[i] && constants[i]->tag == KILN_TAG_TENSOR && !args[i]) {
       args[i] = detail_of_constant(arena, *constants[i]);
     }

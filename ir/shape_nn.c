@@ -174,25 +174,31 @@ bool kiln__shape_embedding(kiln_shape_query *q) {
 }
 
 /* scaled_dot_product_attention(q (…, L, E), k, v (…, S, Ev)): (…, L, Ev), where the batches of the
- * three are equal; in which order of memory is not said. */
+ * three are equal. Two dimensions of batches lie as heads are joined later: [B, L, H, Ev]. */
 bool kiln__shape_attention(kiln_shape_query *q) {
   const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *k = kiln__shape_ranked(q, 1),
-                           *v = kiln__shape_ranked(q, 2);
-  int64_t sizes[KILN_MAX_RANK];
+                           *v = kiln__shape_ranked(q, 2), *mask = kiln__shape_ranked(q, 3);
+  kiln_dim sizes[KILN_MAX_RANK], joined[4];
   if (!a || !k || !v || a->rank < 2 || a->rank != k->rank || a->rank != v->rank) return false;
-  if (!kiln__shape_is_none(q, 3) &&
-      (!kiln__shape_ranked(q, 3) || kiln__shape_ranked(q, 3)->rank > a->rank))
-    return false;
+  if (!kiln__shape_is_none(q, 3) && (!mask || mask->rank > a->rank)) return false;
   for (int d = 0; d + 2 < a->rank; d++) {
+    const int m = mask ? d - (a->rank - mask->rank) : -1;
     if (!kiln_dim_is_number(a->sizes[d]) || a->sizes[d] != k->sizes[d] ||
-        a->sizes[d] != v->sizes[d]) {
+        a->sizes[d] != v->sizes[d] ||
+        (m >= 0 && mask->sizes[m] != 1 && mask->sizes[m] != a->sizes[d])) {
       return false;
     }
     sizes[d] = a->sizes[d];
   }
   sizes[a->rank - 2] = a->sizes[a->rank - 2];
   sizes[a->rank - 1] = v->sizes[a->rank - 1];
-  return kiln__shape_give(q, 0, a->dtype, a->rank, sizes, false);
+  kiln__shape_give(q, 0, a->dtype, a->rank, sizes, a->rank != 4);
+  if (a->rank != 4 || !kiln__shape_static(4, sizes)) return true;
+  const kiln_dim in_memory[] = {sizes[0], sizes[2], sizes[1], sizes[3]};
+  kiln_strides_contiguous(4, in_memory, joined);
+  const kiln_dim strides[] = {joined[0], joined[2], joined[1], joined[3]};
+  kiln__shape_set(q, &q->outs[0], 4, sizes, strides);
+  return true;
 }
 
 /* upsample_*(input, output_size, …): sizes where output_size is constant, else the rank. */

@@ -145,6 +145,23 @@ bool kiln__shape_flatten(kiln_shape_query *q) {
   return finish_view(q, &self, &to, true);
 }
 
+bool kiln__shape_unflatten(kiln_shape_query *q) {
+  geometry self, parts, to = {0};
+  int dim;
+  if (!self_geometry(q, &self) || self.rank == 0 || !kiln__shape_dim(q, 1, self.rank, &dim)) {
+    return false;
+  }
+  const geometry one = {.rank = 1, .sizes = {self.sizes[dim]}};
+  if (!wanted_sizes(q, 2, &one, &parts) || parts.rank < 1 ||
+      self.rank - 1 + parts.rank > KILN_MAX_RANK) {
+    return false;
+  }
+  for (int i = 0; i < dim; i++) to.sizes[to.rank++] = self.sizes[i];
+  for (int i = 0; i < parts.rank; i++) to.sizes[to.rank++] = parts.sizes[i];
+  for (int i = dim + 1; i < self.rank; i++) to.sizes[to.rank++] = self.sizes[i];
+  return finish_view(q, &self, &to, true);
+}
+
 /* -- Order of dimensions -- */
 
 static void swap_dims(geometry *g, int a, int b) {

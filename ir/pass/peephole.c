@@ -117,8 +117,67 @@ static kiln_ir_value *mul_int(const trial *t) {
   if (is_int(input(t, 1), 1)) return input(t, 0);
   return is_int(input(t, 0), 1) ? input(t, 1) : NULL;
 }
+
+/* -- Integers that a trace computes in tensors -- */
+
+/* An int that the trace stored as a tensor. */
+static bool literal_int(const kiln_ir_value *v, int64_t *out) {
+  if (!kiln_ir_value_is_wrapped_number(v)) return false;
+  const kiln_tensor *t = kiln_ir_value_constant(v)->u.tensor;
+  if (!kiln_dtype_is_int(kiln_tensor_dtype(t), false)) return false;
+  kiln_status *status = kiln_tensor_item_i64(t, out);
+  kiln_status_destroy(status);
+  return !status;
+}
+/* An operand is a number that became a tensor, a literal, or an int: what it is as an int, made
+ * where `at` is not NULL; false: it is none of them. */
+static bool int_in(kiln_node *at, kiln_ir_value *operand, kiln_ir_value **out) {
+  int64_t i;
+  *out = operand;
+  if (kiln_node_is(operand->node, KILN_OP_prim_NumToTensor_Scalar)) {
+    *out = kiln_node_input(operand->node, 0);
+  } else if (literal_int(operand, &i)) {
+    if (at) *out = make_int(at, i);
+    return true;
+  }
+  return (*out)->type->kind == KILN_TYPE_INT;
+}
+/* Tensors' quotient is cut, ints' is rounded down: the same of a size by a positive number. */
+static bool is_size_cut(const kiln_node *quotient) {
+  const kiln_ivalue *mode = kiln_ir_value_constant(kiln_node_input(quotient, 2));
+  const kiln_node *number = kiln_node_input(quotient, 0)->node;
+  int64_t by;
+  return mode && mode->tag == KILN_TAG_STRING &&
+         kiln_str_is(kiln_string_view(mode->u.string), "trunc") &&
+         kiln_node_is(number, KILN_OP_prim_NumToTensor_Scalar) &&
+         kiln_node_is(kiln_node_input(number, 0)->node, KILN_OP_size_int) &&
+         literal_int(kiln_node_input(quotient, 1), &by) && by > 0;
+}
+/* What `source` computes with tensors that are numbers, with ints. */
+static kiln_ir_value *int_of_arithmetic(kiln_node *node, const kiln_node *source) {
+  const bool product =
+      kiln_node_is(source, KILN_OP_mul_Tensor) || kiln_node_is(source, KILN_OP_mul_Scalar);
+  if (!product && !(kiln_node_is(source, KILN_OP_div_Tensor_mode) && is_size_cut(source))) {
+    return NULL;
+  }
+  kiln_ir_value *x = kiln_node_input(source, 0), *y = kiln_node_input(source, 1), *a, *b;
+  if (!int_in(NULL, x, &a) || !int_in(NULL, y, &b)) return NULL;
+  (void)int_in(node, x, &a);
+  (void)int_in(node, y, &b);
+  kiln_node *made =
+      kiln_node_create_id(node->graph, product ? KILN_OP_mul_int : KILN_OP_floordiv_int);
+  made->range = source->range;
+  kiln_node_add_input(made, a);
+  kiln_node_add_input(made, b);
+  kiln_node_insert_before(made, node);
+  return kiln_node_add_output(made, kiln_type_basic(KILN_TYPE_INT));
+}
 static kiln_ir_value *item_of_number(const trial *t) {
   const kiln_node *source = input(t, 0)->node;
+  if (kiln_node_is(t->node, KILN_OP_Int_Tensor)) {
+    kiln_ir_value *computed = int_of_arithmetic(t->node, source);
+    if (computed) return computed;
+  }
   if (!kiln_node_is(source, KILN_OP_prim_NumToTensor_Scalar)) return NULL;
   kiln_ir_value *number = kiln_node_input(source, 0);
   return number->type == kiln_node_output(t->node, 0)->type ? number : NULL;
@@ -264,7 +323,10 @@ static const struct {
     RULE_OF(ge_int, same_operands, true, "x: int | bool aten::ge(x, x) => True"),
     RULE_OF(lt_int, same_operands, false, "x: int | bool aten::lt(x, x) => False"),
     RULE_OF(gt_int, same_operands, false, "x: int | bool aten::gt(x, x) => False"),
-    RULE(Int_Tensor, item_of_number, "i: int | int aten::Int(Tensor prim::NumToTensor(i)) => i"),
+    RULE(Int_Tensor, item_of_number,
+         "i: int | int aten::Int(Tensor prim::NumToTensor(i)) => i / "
+         "i: int; j: int | int aten::Int(Tensor aten::mul(Tensor prim::NumToTensor(i), "
+         "Tensor prim::NumToTensor(j))) => int aten::mul(i, j)"),
     RULE(Float_Tensor, item_of_number,
          "f: float | float aten::Float(Tensor prim::NumToTensor(f)) => f"),
     RULE(IntImplicit, item_of_number,

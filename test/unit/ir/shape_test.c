@@ -17,9 +17,17 @@ static int rnd(int n) {
 /* Matrix products want sizes that fit: all sizes are 3, and one dtype. */
 static bool square;
 static bool wants_square(const kiln_op *op) {
-  static const char *const names[] = {
-      "aten::mm",     "aten::bmm", "aten::matmul",   "aten::mv",      "aten::addmm",
-      "aten::linear", "aten::dot", "aten::bilinear", "aten::baddbmm", "aten::layer_norm"};
+  static const char *const names[] = {"aten::mm",
+                                      "aten::bmm",
+                                      "aten::matmul",
+                                      "aten::mv",
+                                      "aten::addmm",
+                                      "aten::linear",
+                                      "aten::dot",
+                                      "aten::bilinear",
+                                      "aten::baddbmm",
+                                      "aten::layer_norm",
+                                      "aten::scaled_dot_product_attention"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (kiln_str_is(op->name, names[i])) return true;
   }
