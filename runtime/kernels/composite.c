@@ -42,6 +42,10 @@ kiln_tensor *kiln__composite_keep(kiln__composite *r, kiln_tensor *t) {
   return t && keep(r, kiln_of_tensor(t)) ? t : NULL;
 }
 
+void kiln__composite_drop(kiln__composite *r, int mark) {
+  while (r->count > mark) kiln_ivalue_release_to(&r->call->cache, r->temps[--r->count]);
+}
+
 kiln_status *kiln__composite_run(kiln_call *call, kiln__composite_body *composite,
                                  const kiln_ivalue *args, kiln_ivalue *outs) {
   kiln__composite r;
@@ -52,7 +56,7 @@ kiln_status *kiln__composite_run(kiln_call *call, kiln__composite_body *composit
   r.temps = r.few;
   kiln_tensor *result = composite(&r, args, outs);
   if (result || outs->tag == KILN_TAG_NONE) kiln__composite_give(&r, outs, result);
-  for (int i = 0; i < r.count; i++) kiln_ivalue_release_to(&call->cache, r.temps[i]);
+  kiln__composite_drop(&r, 0);
   if (r.temps != r.few) {
     kiln_cache_free(&call->cache, r.temps, (size_t)r.capacity * sizeof *r.temps);
   }

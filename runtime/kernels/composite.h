@@ -45,6 +45,9 @@ static inline void *kiln__composite_fail(kiln__composite *r, kiln_status *status
 bool kiln__composite_goes_on(kiln__composite *r);
 /* Takes a tensor (or value) over and gives it back; NULL stays NULL. */
 kiln_tensor *kiln__composite_keep(kiln__composite *r, kiln_tensor *t);
+/* What is kept after a mark may be dropped before the composite ends. */
+static inline int kiln__composite_mark(const kiln__composite *r) { return r->count; }
+void kiln__composite_drop(kiln__composite *r, int mark);
 /* What `expr`, which gives a status, puts into own_tensor: kept. */
 #define KILN_OWN(r, expr)                                                                    \
   __extension__({                                                                            \
