@@ -1,7 +1,8 @@
-/* complex_math.c: kernels of several families for complex numbers, as composites. */
+/* complex_math.c: kernels of several families for complex numbers, as composites, and logsumexp. */
 #include <math.h>
 
 #include "runtime/kernels/composite.h"
+#include "runtime/kernels/reduce/reduction.h"
 
 #define SELF kiln_arg_tensor(args, 0)
 #define OTHER kiln_arg_tensor(args, 1)
@@ -38,18 +39,25 @@ KILN_COMPOSITE(complex_logaddexp) {
   kiln_tensor *sum = KILN_STEP(r, add, T(exp_above(r, low, finite_or_0(r, top))), I(1), I(1));
   return KILN_STEP(r, add, T(KILN_STEP(r, log, T(sum))), T(top), I(1));
 }
-KILN_COMPOSITE(complex_logsumexp) {
-  if (SELF->numel == 0) { /* the logarithm of 0, where there is a result */
-    kiln_tensor *sum = KILN_STEP(r, sum_dim, T(SELF), args[1], args[2], NONE);
-    return KILN_STEP(r, log, T(sum));
+/* log(sum(exp(x))) of any numbers; complex ones are not widened. */
+KILN_COMPOSITE(logsumexp) {
+  kiln_tensor *t = SELF, *top = NULL;
+  const kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(t));
+  const bool complex = kiln__is_complex(t);
+  if (!kiln__composite_ok(r, kiln__check_dtype(r->call, dtype))) return NULL;
+  if (!complex) t = kiln__composite_to(r, t, kiln__compute_dtype(dtype));
+  if (t && t->numel > 0) { /* else the logarithm of 0, where there is a result */
+    top = KILN_STEP(r, amax, T(complex ? KILN_STEP(r, real, T(t)) : t), args[1], B(true));
+    top = finite_or_0(r, top);
+    t = exp_above(r, t, top);
   }
-  kiln_tensor *top =
-      finite_or_0(r, KILN_STEP(r, amax, T(KILN_STEP(r, real, T(SELF))), args[1], B(true)));
-  kiln_tensor *sum = KILN_STEP(r, sum_dim, T(exp_above(r, SELF, top)), args[1], args[2], NONE);
-  if (!kiln_arg_bool(args, 2) && !r->status) {
+  kiln_tensor *sum = KILN_STEP(r, sum_dim, T(t), args[1], args[2], NONE);
+  kiln_tensor *log = KILN_STEP(r, log, T(sum));
+  if (top && !r->status) {
     top = kiln__composite_reshape(r, top, kiln_tensor_rank(sum), kiln_tensor_sizes(sum));
+    log = KILN_STEP(r, add, T(log), T(top), I(1));
   }
-  return KILN_STEP(r, add, T(KILN_STEP(r, log, T(sum))), T(top), I(1));
+  return kiln__composite_to(r, log, dtype);
 }
 /* base, a, b, beta, alpha; beta 0: the base is not looked at */
 KILN_COMPOSITE(complex_product_sum) {

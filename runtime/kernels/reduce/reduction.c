@@ -1,4 +1,4 @@
-/* reduction.c: sum, mean, prod, max, min, any, all, var, norms, logsumexp. */
+/* reduction.c: sum, mean, prod, max, min, any, all, var, norms. */
 #include "runtime/kernels/reduce/reduction.h"
 
 #include <math.h>
@@ -500,53 +500,4 @@ KILN_KERNEL(norm_dim_dtype) { /* p, dim, keepdim, dtype */
 }
 KILN_KERNEL(frobenius_norm) { /* dim, keepdim */
   return norm_over(call, 2, args, 1, kiln_tensor_dtype(SELF), outs);
-}
-
-/* log(sum(exp(x))), shifted by the greatest, which is left alone where it is not finite. */
-KILN_KERNEL(logsumexp) {
-  if (kiln__is_complex(SELF)) return KILN_BODY_OF(complex_logsumexp)(call, args, outs);
-  kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
-  kiln_dtype compute = kiln__compute_dtype(dtype);
-  uint64_t mask;
-  kiln_tensor *top = NULL, *shifted = NULL, *value = NULL;
-  kiln_status *status;
-  int rank;
-  int64_t sizes[KILN_MAX_RANK];
-  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
-  kiln__reduced_sizes(SELF, mask, kiln_arg_bool(args, 2), &rank, sizes);
-  KILN_TRY_GOTO(status, kiln__reduce(call, KILN_REDUCE_MAX, SELF, mask, true, compute, NULL, &top),
-                done);
-  const double zero = 0;
-  for (int64_t i = 0; i < top->numel; i++) {
-    if (!isfinite(kiln__element_f64(top, i))) {
-      kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][compute];
-      store((char *)(uintptr_t)kiln_tensor_data(top) + (size_t)i * kiln_dtype_bytes(compute), 0,
-            (const char *)&zero, 0, 1);
-    }
-  }
-  kiln_pw pw = {.functor = KILN_PW_sub, .in_count = 2, .common = compute};
-  pw.in[0].tensor = SELF;
-  pw.in[1].tensor = top;
-  kiln_ivalue out = kiln_none();
-  status = kiln_pw_run(call, &pw, &out);
-  shifted = kiln__dest(&out);
-  if (status) goto done;
-  KILN_TRY_GOTO(status, map(call, KILN_PW_exp, NULL, &shifted), done);
-  KILN_TRY_GOTO(status,
-                kiln__reduce(call, KILN_REDUCE_SUM, shifted, mask, true, compute, NULL, &value),
-                done);
-  KILN_TRY_GOTO(status, map(call, KILN_PW_log, NULL, &value), done);
-  pw.functor = KILN_PW_add;
-  pw.in[0].tensor = value;
-  pw.in[1].tensor = top;
-  kiln_ivalue sum = kiln_of_tensor(value);
-  KILN_TRY_GOTO(status, kiln_pw_run(call, &pw, &sum), done);
-  kiln_tensor *shaped;
-  KILN_TRY_GOTO(status, kiln__reshape(call, value, rank, sizes, &shaped), done);
-  status = kiln__finish_as(call, outs, shaped, dtype);
-done:
-  kiln_tensor_release_to(&call->cache, top);
-  kiln_tensor_release_to(&call->cache, shifted);
-  kiln_tensor_release_to(&call->cache, value);
-  return status;
 }
