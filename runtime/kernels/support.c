@@ -190,12 +190,9 @@ static kiln_status *fit_dest(const kiln_call *call, kiln_tensor *dest, int rank,
   const bool same = kiln_tensor_rank(dest) == rank &&
                     memcmp(kiln_tensor_sizes(dest), sizes, sizeof *sizes * (size_t)rank) == 0;
   if (same || !kiln_kernel_is_in_place(call)) return kiln_tensor_resize(dest, rank, sizes);
-  char have[256], want[256];
-  kiln_sizes_print(kiln_tensor_rank(dest), kiln_tensor_sizes(dest), have, sizeof have);
-  kiln_sizes_print(rank, sizes, want, sizeof want);
   return KILN_OP_FAIL("Bad in-place call: input tensor size %s and output tensor size %s should "
                       "match",
-                      have, want);
+                      kiln__sizes_of(dest).text, kiln__sizes(rank, sizes).text);
 }
 
 kiln_status *kiln__result(kiln_call *call, kiln_ivalue *out, kiln_dtype dtype, int rank,

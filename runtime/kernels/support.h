@@ -127,4 +127,17 @@ int64_t kiln__offset_of(int rank, const int64_t *sizes, const int64_t *strides, 
 kiln_status *kiln__new_list(kiln_call *call, kiln_type_kind elem, int64_t reserve,
                             kiln_list **out) KILN_MUST_USE;
 
+/* "[2, 3]" for errors. */
+typedef struct kiln__sizes_text {
+  char text[256];
+} kiln__sizes_text;
+static inline kiln__sizes_text kiln__sizes(int rank, const int64_t *sizes) {
+  kiln__sizes_text s;
+  kiln_sizes_print(rank, sizes, s.text, sizeof s.text);
+  return s;
+}
+static inline kiln__sizes_text kiln__sizes_of(const kiln_tensor *t) {
+  return kiln__sizes(kiln_tensor_rank(t), kiln_tensor_sizes(t));
+}
+
 #endif

@@ -187,20 +187,17 @@ static kiln_status *check_meeting(const meeting *m) {
   for (int i = 0; i < rank; i++) {
     const int64_t n = met_size(m->index, i);
     if ((i == m->dim || n <= met_size(m->t, i)) && (!source || n <= met_size(source, i))) continue;
-    char index[256], self[256], from[256];
-    kiln_sizes_print(kiln_tensor_rank(m->index), kiln_tensor_sizes(m->index), index, sizeof index);
-    kiln_sizes_print(kiln_tensor_rank(m->t), kiln_tensor_sizes(m->t), self, sizeof self);
+    const kiln__sizes_text index = kiln__sizes_of(m->index), self = kiln__sizes_of(m->t);
     if (gathers) {
       return KILN_OP_FAIL(
           "Size does not match at dimension %d expected index %s to be no larger than self %s "
           "apart from dimension %d",
-          i, index, self, m->dim);
+          i, index.text, self.text, m->dim);
     }
-    if (source)
-      kiln_sizes_print(kiln_tensor_rank(source), kiln_tensor_sizes(source), from, sizeof from);
     return KILN_OP_FAIL(
-        "Expected index %s to be no larger than self %s apart from dimension %d%s%s", index, self,
-        m->dim, source ? " and to be no larger size than src " : "", source ? from : "");
+        "Expected index %s to be no larger than self %s apart from dimension %d%s%s", index.text,
+        self.text, m->dim, source ? " and to be no larger size than src " : "",
+        source ? kiln__sizes_of(source).text : "");
   }
   return NULL;
 }
@@ -407,12 +404,9 @@ static kiln_status *check_slices(const kiln_ivalue *args, int dim, slice_write w
     fits = d == dim || kiln_tensor_sizes(self)[d] == kiln_tensor_sizes(source)[d];
   }
   if (fits) return NULL;
-  char have[256], got[256];
-  kiln_sizes_print(rank, kiln_tensor_sizes(self), have, sizeof have);
-  kiln_sizes_print(ranks, kiln_tensor_sizes(source), got, sizeof got);
   return KILN_OP_FAIL("%s(): source tensor shape must match self tensor shape, excluding the "
                       "specified dimension. Got self.shape = %s source.shape = %s",
-                      name, have, got);
+                      name, kiln__sizes_of(self).text, kiln__sizes_of(source).text);
 }
 /* Part k of `to` gets the value, or slice i of the source. */
 static kiln_status *write_slice(kiln_call *call, const kiln_ivalue *args, slice_write what,

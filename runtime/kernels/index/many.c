@@ -34,12 +34,9 @@ static kiln_status *add_mask(kiln_call *call, plan *p, const kiln_tensor *t, kil
   for (int k = 0; k < n; k++) {
     if (*dim + k < p->rank && kiln_tensor_sizes(mask)[k] == kiln_tensor_sizes(t)[*dim + k])
       continue;
-    char a[256], b[256];
-    kiln_sizes_print(n, kiln_tensor_sizes(mask), a, sizeof a);
-    kiln_sizes_print(p->rank, kiln_tensor_sizes(t), b, sizeof b);
     return KILN_OP_FAIL("The shape of the mask %s at index %d does not match the shape of the "
                         "indexed tensor %s at index %d",
-                        a, position + k, b, *dim + k);
+                        kiln__sizes_of(mask).text, position + k, kiln__sizes_of(t).text, *dim + k);
   }
   if (n == 0) {
     p->scalar_mask = true;
@@ -248,14 +245,11 @@ static kiln_status *put(kiln_call *call, kiln_tensor *t, const kiln_list *indice
   KILN_TRY(make_plan(call, &p, t, indices));
   kiln_status *status = kiln__expand(call, values, p.out_rank, p.out_sizes, &wide);
   if (status) {
-    char a[256], b[256];
     kiln_status_destroy(status);
-    kiln_sizes_print(kiln_tensor_rank(values), kiln_tensor_sizes(values), a, sizeof a);
-    kiln_sizes_print(p.out_rank, p.out_sizes, b, sizeof b);
     status =
         KILN_OP_FAIL("shape mismatch: value tensor of shape %s cannot be broadcast to indexing "
                      "result of shape %s",
-                     a, b);
+                     kiln__sizes_of(values).text, kiln__sizes(p.out_rank, p.out_sizes).text);
   }
   if (!status) status = kiln__contiguous(call, wide, &plain);
   void *data;

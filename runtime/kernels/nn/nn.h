@@ -85,14 +85,4 @@ kiln_status *kiln__nn_linear(kiln__nn *nn, kiln_tensor *x, kiln_tensor *w, kiln_
 kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log,
                               kiln_tensor **out_tensor) KILN_MUST_USE;
 
-/* "[2, 3]" for errors. */
-typedef struct kiln__sizes_text {
-  char text[128];
-} kiln__sizes_text;
-static inline kiln__sizes_text kiln__sizes_of(const kiln_tensor *t) {
-  kiln__sizes_text s;
-  kiln_sizes_print(kiln_tensor_rank(t), kiln_tensor_sizes(t), s.text, sizeof s.text);
-  return s;
-}
-
 #endif

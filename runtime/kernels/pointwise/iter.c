@@ -204,10 +204,8 @@ static kiln_status *merge_shapes(state *s, const kiln_tensor *dest) {
                           &s->rank, s->sizes));
   if (s->rank != kiln_tensor_rank(dest) ||
       memcmp(s->sizes, kiln_tensor_sizes(dest), sizeof(int64_t) * (size_t)s->rank) != 0) {
-    char have[256], want[256];
-    kiln_sizes_print(kiln_tensor_rank(dest), kiln_tensor_sizes(dest), have, sizeof have);
-    kiln_sizes_print(s->rank, s->sizes, want, sizeof want);
-    return KILN_OP_FAIL("output with shape %s doesn't match the broadcast shape %s", have, want);
+    return KILN_OP_FAIL("output with shape %s doesn't match the broadcast shape %s",
+                        kiln__sizes_of(dest).text, kiln__sizes(s->rank, s->sizes).text);
   }
   return NULL;
 }

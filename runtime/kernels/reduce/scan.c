@@ -113,9 +113,7 @@ KILN_COMPOSITE(combinations) {
   int64_t place[64], sizes[2] = {0, k};
   kiln_tensor *places;
   if (kiln_tensor_rank(SELF) != 1) {
-    char text[128];
-    kiln_sizes_print(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), text, sizeof text);
-    KILN_COMPOSITE_FAIL(r, "Expect a 1D vector, but got shape %s", text);
+    KILN_COMPOSITE_FAIL(r, "Expect a 1D vector, but got shape %s", kiln__sizes_of(SELF).text);
   } else if (k < 0) {
     KILN_COMPOSITE_FAIL(r, "Expect a non-negative number, but got %lld", (long long)k);
   } else if (k > 64) {

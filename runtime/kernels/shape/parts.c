@@ -282,12 +282,9 @@ KILN_KERNEL(stack) {
     kiln_tensor *t = list->items[i].u.tensor, *view;
     if (kiln_tensor_rank(t) != rank || memcmp(kiln_tensor_sizes(t), kiln_tensor_sizes(first),
                                               sizeof(int64_t) * (size_t)rank) != 0) {
-      char want[256], have[256];
-      kiln_sizes_print(rank, kiln_tensor_sizes(first), want, sizeof want);
-      kiln_sizes_print(kiln_tensor_rank(t), kiln_tensor_sizes(t), have, sizeof have);
       status = KILN_OP_FAIL("stack expects each tensor to be equal size, but got %s at entry 0 and "
                             "%s at entry %lld",
-                            want, have, (long long)i);
+                            kiln__sizes_of(first).text, kiln__sizes_of(t).text, (long long)i);
       break;
     }
     status = kiln__unsqueeze(call, t, dim, &view);

@@ -18,12 +18,9 @@ static kiln_tensor *scatter_into(kiln__composite *r, kiln_tensor *copy, const ki
   if (kiln_tensor_rank(part) != kiln_tensor_rank(src) ||
       memcmp(kiln_tensor_sizes(part), kiln_tensor_sizes(src),
              sizeof(int64_t) * (size_t)kiln_tensor_rank(part)) != 0) {
-    char have[256], want[256];
-    kiln_sizes_print(kiln_tensor_rank(src), kiln_tensor_sizes(src), have, sizeof have);
-    kiln_sizes_print(kiln_tensor_rank(part), kiln_tensor_sizes(part), want, sizeof want);
     return KILN_COMPOSITE_FAIL(
         r, "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
-        have, want);
+        kiln__sizes_of(src).text, kiln__sizes_of(part).text);
   }
   (void)KILN_STEP(r, copy_, T(part), T(src), B(false));
   return copy;

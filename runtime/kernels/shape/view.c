@@ -93,13 +93,11 @@ kiln_status *kiln__expand(kiln_call *call, kiln_tensor *t, int rank, const int64
   int own = kiln_tensor_rank(t);
   int64_t result[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   if (rank < own) {
-    char have[256], wanted[256];
-    kiln_sizes_print(own, kiln_tensor_sizes(t), have, sizeof have);
-    kiln_sizes_print(rank, sizes, wanted, sizeof wanted);
     return KILN_OP_FAIL(
         "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must "
         "be greater or equal to the number of dimensions in the tensor (%d)",
-        kiln_dtype_ir_name(kiln_tensor_dtype(t)), have, wanted, rank, own);
+        kiln_dtype_ir_name(kiln_tensor_dtype(t)), kiln__sizes_of(t).text,
+        kiln__sizes(rank, sizes).text, rank, own);
   }
   for (int i = rank - 1; i >= 0; i--) {
     int from = i - (rank - own);
@@ -118,13 +116,11 @@ kiln_status *kiln__expand(kiln_call *call, kiln_tensor *t, int rank, const int64
     }
     if (size != result[i]) {
       if (size != 1) {
-        char target[256], have[256];
-        kiln_sizes_print(rank, sizes, target, sizeof target);
-        kiln_sizes_print(own, kiln_tensor_sizes(t), have, sizeof have);
         return KILN_OP_FAIL("The expanded size of the tensor (%lld) must match the existing size "
                             "(%lld) at non-singleton dimension %d.  Target sizes: %s.  Tensor "
                             "sizes: %s",
-                            (long long)result[i], (long long)size, i, target, have);
+                            (long long)result[i], (long long)size, i, kiln__sizes(rank, sizes).text,
+                            kiln__sizes_of(t).text);
       }
       strides[i] = 0;
     }
@@ -277,12 +273,10 @@ KILN_KERNEL(unflatten) {
   kiln_status *status = kiln__infer_size(kiln_tensor_sizes(t)[dim], count, parts, resolved);
   if (status) {
     kiln_status_destroy(status);
-    char text[256];
-    kiln_sizes_print(count, parts, text, sizeof text);
     return KILN_OP_FAIL(
         "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%lld) "
         "in the input tensor",
-        text, dim, (long long)kiln_tensor_sizes(t)[dim]);
+        kiln__sizes(count, parts).text, dim, (long long)kiln_tensor_sizes(t)[dim]);
   }
   int n = 0;
   for (int i = 0; i < dim; i++) sizes[n++] = kiln_tensor_sizes(t)[i];
@@ -450,10 +444,8 @@ KILN_KERNEL(select) {
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
   int64_t index = kiln_arg_int(args, 2), size = kiln_tensor_sizes(t)[dim];
   if (index < -size || index >= size) {
-    char sizes[256];
-    kiln_sizes_print(rank, kiln_tensor_sizes(t), sizes, sizeof sizes);
     return KILN_OP_FAIL("select(): index %lld out of range for tensor of size %s at dimension %d",
-                        (long long)index, sizes, dim);
+                        (long long)index, kiln__sizes_of(t).text, dim);
   }
   GIVE(kiln__select(call, t, dim, index < 0 ? index + size : index, &view));
 }

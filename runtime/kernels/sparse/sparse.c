@@ -95,10 +95,8 @@ static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
   }
   const int parts = kiln_tensor_rank(values);
   if (!fits || memcmp(wanted, kiln_tensor_sizes(values), sizeof *wanted * (size_t)parts) != 0) {
-    char text[128];
-    kiln_sizes_print(parts, wanted, text, sizeof text);
-    return KILN_COMPOSITE_FAIL(r, "values has incorrect size, expected %s, got %s", text,
-                               kiln__sizes_of(values).text);
+    return KILN_COMPOSITE_FAIL(r, "values has incorrect size, expected %s, got %s",
+                               kiln__sizes(parts, wanted).text, kiln__sizes_of(values).text);
   }
   const int64_t *at = kiln_tensor_data(indices);
   int64_t left = KILN_BUDGET_ITEMS;
