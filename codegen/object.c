@@ -102,20 +102,19 @@ static kiln_status *relocate_one(object *o, const Elf64_Shdr *table, int target,
   Elf64_Sym symbol;
   uint64_t address;
   uint32_t type = (uint32_t)ELF64_R_TYPE(rela->r_info);
-  size_t width = type == R_X86_64_64 ? 8 : 4;
-  if (type != R_X86_64_64 && type != R_X86_64_PC32 && type != R_X86_64_PLT32)
-    REFUSE("relocation of type %u", type);
-  uint64_t size = o->sections[target].sh_size;
-  if (rela->r_offset > size || width > size - rela->r_offset) REFUSE("a relocation out of range");
+  if (type != R_X86_64_PC32 && type != R_X86_64_PLT32) REFUSE("relocation of type %u", type);
+  int32_t value;
+  const uint64_t size = o->sections[target].sh_size;
+  if (rela->r_offset > size || sizeof value > size - rela->r_offset)
+    REFUSE("a relocation out of range");
   KILN_TRY(read_symbol(o, table, ELF64_R_SYM(rela->r_info), &symbol));
   KILN_TRY(address_of_symbol(o, table, &symbol, &address));
   unsigned char *place = o->base + o->place[target] + rela->r_offset;
-  uint64_t value = address + (uint64_t)rela->r_addend;
-  if (type != R_X86_64_64) {
-    value -= (uint64_t)(uintptr_t)place;
-    if ((int64_t)value != (int32_t)value) REFUSE("a relocation does not fit");
-  }
-  memcpy(place, &value, width);
+  const int64_t distance =
+      (int64_t)(address + (uint64_t)rela->r_addend - (uint64_t)(uintptr_t)place);
+  value = (int32_t)distance;
+  if (distance != value) REFUSE("a relocation does not fit");
+  memcpy(place, &value, sizeof value);
   return NULL;
 }
 

@@ -29,9 +29,9 @@ static void build_entry(kiln_arena *arena, const kiln_type *type, kiln_guard_ent
   entry->rank = (uint8_t)d->rank;
   entry->check_dims = true;
   entry->dims = KILN_NEW_ARRAY(arena, int64_t, 2 * rank + 1);
-  if (rank) {
-    memcpy(entry->dims, d->sizes, rank * sizeof *entry->dims);
-    memcpy(entry->dims + rank, d->strides, rank * sizeof *entry->dims);
+  for (size_t i = 0; i < rank; i++) {
+    entry->dims[i] = d->sizes[i];
+    entry->dims[rank + i] = d->strides[i];
   }
 }
 

@@ -73,7 +73,7 @@ static kiln_status *argument(kiln_call *call, const kiln_ir_value *value, bool *
     bool nested = kiln_node_is(item->node, KILN_OP_prim_ListConstruct);
     kiln_status *status = nested ? NULL : argument(call, item, out_known, &v);
     if (nested) *out_known = false;
-    if (!status && *out_known) status = kiln_list_push(list, kiln_ivalue_retain(v));
+    if (!status) status = kiln_list_push(list, kiln_ivalue_retain(v));
     kiln_ivalue_release(v);
     KILN_TRY(status);
   }

@@ -336,7 +336,7 @@ static void drop_unmoved(kiln__bytecode_emitter *e, kiln_block *block, int first
 static void save_live(kiln__bytecode_emitter *e, uint8_t **saved, int *count) {
   *count = e->live.count;
   *saved = KILN_NEW_ARRAY(e->scratch, uint8_t, e->live.count + 1);
-  if (e->live.count > 0) memcpy(*saved, e->live.data, (size_t)e->live.count);
+  for (int i = 0; i < e->live.count; i++) (*saved)[i] = e->live.data[i];
 }
 static void restore_live(kiln__bytecode_emitter *e, const uint8_t *saved, int count) {
   for (int i = 0; i < e->live.count; i++) e->live.data[i] = i < count ? saved[i] : 0;

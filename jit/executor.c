@@ -354,7 +354,7 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   kiln_variant *v = plain ? NULL : find_variant(ex, call, args, arg_count);
   if (__builtin_expect(v != NULL, 1)) { /* what it takes for granted was published before it */
     if (flags_hold(ex, args, arg_count)) {
-      if (ex->base_depth > 0) count_dispatch(call, ex->variants, v);
+      count_dispatch(call, ex->variants, v);
       *out_plan = v->plan;
       return NULL;
     }

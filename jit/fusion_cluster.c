@@ -274,7 +274,7 @@ static void grow_groups(partition *p) {
 
 static bool same_sizes(const kiln_ir_value *a, const kiln_ir_value *b) {
   const kiln_tensor_detail *x = a->type->detail, *y = b->type->detail;
-  if (!kiln_type_is_tensor(a->type) || !kiln_type_is_tensor(b->type) || !x || !y) return false;
+  if (!x || !y) return false;
   return x->rank == y->rank &&
          (x->rank == 0 || memcmp(x->sizes, y->sizes, sizeof *x->sizes * (size_t)x->rank) == 0);
 }

@@ -68,12 +68,8 @@ kiln_status *kiln__interp_group(kiln_call *call, kiln_frame *f, const kiln_instr
   memset(outs, 0, sizeof *outs * (size_t)group->output_count);
   kiln_status *status = call_group(call, f, group, o, in->in_count, outs);
   kiln__frame_release_moved(call, f, o, in->in_count);
-  for (int i = 0; i < group->output_count; i++) {
-    if (status) {
-      kiln_tensor_release_to(&call->cache, outs[i]);
-    } else {
-      kiln__frame_write(call, f, o[in->in_count + i], kiln_of_tensor(outs[i]));
-    }
+  for (int i = 0; i < group->output_count; i++) { /* NULL where it failed: the frame ends */
+    kiln__frame_write(call, f, o[in->in_count + i], kiln_of_tensor(outs[i]));
   }
   return status;
 }

@@ -58,6 +58,14 @@ static const char source[] = "class M(Module):\n"
                              "    l = self.kept\n"
                              "    _0 = torch.append(l, l)\n"
                              "    return torch.len(l)\n"
+                             "  def long(self: __torch__.M) -> int:\n"
+                             "    l = annotate(List[Any], [])\n"
+                             "    v = annotate(List[Any], [])\n"
+                             "    for i in range(300):\n"
+                             "      _0 = torch.append(v, i)\n"
+                             "    _1 = torch.append(v, l)\n"
+                             "    _2 = torch.append(l, v)\n"
+                             "    return torch.len(v)\n"
                              "  def drop(self: __torch__.M) -> NoneType:\n"
                              "    self.kept = annotate(List[Any], [])\n"
                              "    return None\n";
@@ -112,6 +120,10 @@ static void must_not_grow(void (*once)(kiln_instance *instance), kiln_instance *
 static void call_alone(kiln_instance *instance) {
   assert_int_equal(call_int(instance, "alone"), 1);
 }
+/* The way from one list to the other lies behind more numbers than are looked at. */
+static void call_long(kiln_instance *instance) {
+  assert_int_equal(call_int(instance, "long"), 301);
+}
 static void call_ring(kiln_instance *instance) { assert_int_equal(call_int(instance, "ring"), 2); }
 /* Of an instance of its own, with whose calls their free blocks go. */
 static void call_forks(kiln_instance *ignored) {
@@ -139,6 +151,7 @@ static void call_ends(void **state) {
   assert_ok(kiln_instance_create(model, &instance));
   must_not_grow(call_alone, instance);
   must_not_grow(call_ring, instance);
+  must_not_grow(call_long, instance);
   must_not_grow(call_fails, instance);
   must_not_grow(call_forks, instance);
   must_not_grow(call_many, instance);

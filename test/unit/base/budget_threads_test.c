@@ -60,6 +60,19 @@ static void limits_name_themselves(void **state) {
   assert_ok(kiln_budget_check(&host, 0));
 }
 
+/* The look that a test has named is the first to be told. */
+static void looks_are_counted(void **state) {
+  (void)state;
+  kiln_cancel *counted;
+  assert_ok(kiln_cancel_create(&counted));
+  assert_false(kiln_cancel_is_asked(counted));
+  kiln_cancel_at_look(counted, 2);
+  assert_false(kiln_cancel_is_asked(counted));
+  assert_true(kiln_cancel_is_asked(counted));
+  assert_true(kiln_cancel_is_asked(counted));
+  kiln_cancel_destroy(counted);
+}
+
 static void operations_are_exact(void **state) {
   (void)state;
   for (uint64_t limit = 1; limit < 200; limit += 33) {
@@ -190,6 +203,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(limits_name_themselves, set_up, tear_down),
       cmocka_unit_test_setup_teardown(operations_are_exact, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(looks_are_counted, set_up, tear_down),
       cmocka_unit_test_setup_teardown(arenas_leave_the_scope, set_up, tear_down),
       cmocka_unit_test_setup_teardown(ranges_end, set_up, tear_down),
   };

@@ -109,6 +109,12 @@ static void test_refusals(void **unused) {
     if (loads(copy, code->object_bytes, name, KILN_UNSUPPORTED)) fail_msg("damage %zu", i);
     free(copy);
   }
+  /* Relocations of what is not kept, as of section 0, are nobody's business. */
+  unsigned char *copy = malloc(code->object_bytes);
+  memcpy(copy, code->object, code->object_bytes);
+  section(copy, SHT_RELA)->sh_info = 0;
+  assert_true(loads(copy, code->object_bytes, name, KILN_UNSUPPORTED));
+  free(copy);
   kiln_compiled_release(code);
   kiln_codegen_destroy(codegen);
   fixture_close(&f);

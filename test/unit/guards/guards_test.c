@@ -97,6 +97,10 @@ static void defined_alone(void **state) {
   assert_ok(kiln_tensor_undefined(f->env->mem, &undefined));
   assert_true(holds(&guard, strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31), false));
   assert_false(holds(&guard, kiln_of_tensor(undefined), false));
+  detail.undefined = -1; /* and one that says nothing asks for nothing */
+  type = kiln_type_tensor(f->types, &detail);
+  kiln_guard_build(f->arena, &type, 1, &guard);
+  assert_true(guard.entries[0].key_mask == 0 && !guard.entries[0].check_dims);
 }
 
 /* What a type leaves open is not compared. */
@@ -180,13 +184,14 @@ static void guards_explain(void **state) {
 
 static void hashes_tell_what_guards_do(void **state) {
   fixture *f = *state;
-  const int64_t rows[] = {4, 3}, flipped[] = {1, 2}, spread[] = {3, 2};
+  const int64_t rows[] = {4, 3}, flipped[] = {1, 2}, spread[] = {9, 2}, wider[] = {9, 3};
   kiln_ivalue v[] = {strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31),
                      strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31),
                      strided(f, KILN_DTYPE_F64, 2, sizes_23, strides_31),
                      strided(f, KILN_DTYPE_F32, 2, rows, strides_31),
                      strided(f, KILN_DTYPE_F32, 2, sizes_23, flipped),
                      strided(f, KILN_DTYPE_F32, 2, sizes_23, spread),
+                     strided(f, KILN_DTYPE_F32, 2, sizes_23, wider),
                      kiln_none(),
                      kiln_int(2)};
   enum { COUNT = sizeof v / sizeof *v };

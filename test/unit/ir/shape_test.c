@@ -562,9 +562,52 @@ static void test_infer(void **state) {
   kiln_graph_release(a.graph);
 }
 
+/* What is found by running an operator is a change as well. */
+static void test_probing_changes(void **state) {
+  fixture *f = *state;
+  kiln_call *call;
+  kiln_graph *graph = parse(f, "graph(%x : Float(3, strides=[1], requires_grad=0, device=cpu)):\n"
+                               "  %o : Tensor = aten::outer(%x, %x)\n"
+                               "  return (%o)\n");
+  assert_ok(kiln_call_create(f->env, &call));
+  for (int i = 0; i < 2; i++) {
+    kiln_pass pass = {.graph = graph, .scratch = f->arena, .env = f->env, .call = call};
+    assert_ok(kiln_pass_infer_shapes(&pass));
+    assert_true(pass.changed == (i == 0));
+    assert_string_equal(type_of(f, graph, "o"),
+                        "Float(3, 3, strides=[3, 1], requires_grad=0, device=cpu)");
+  }
+  kiln_call_destroy(call);
+  kiln_graph_release(graph);
+}
+
+/* Lists of so many pieces are told, and none of more. */
+static void test_pieces(void **state) {
+  fixture *f = *state;
+  for (int count = 1024; count <= 1025; count++) {
+    kiln_text text;
+    kiln_text_init(&text, f->arena);
+    kiln_text_printf(&text,
+                     "graph(%%x : Float(%d, strides=[1], requires_grad=0, device=cpu)):\n"
+                     "  %%zero : int = prim::Constant[value=0]()\n"
+                     "  %%one : int = prim::Constant[value=1]()\n"
+                     "  %%l : Tensor[] = aten::split(%%x, %%one, %%zero)\n"
+                     "  %%p0 : Tensor",
+                     count);
+    for (int i = 1; i < count; i++) kiln_text_printf(&text, ", %%p%d : Tensor", i);
+    kiln_text_puts(&text, " = prim::ListUnpack(%l)\n  return (%p0)\n");
+    infer_args a = {.graph = parse(f, text.data)};
+    infer_body(f, &a);
+    assert_int_equal(kiln_type_is_complete_tensor(value(a.graph, "p7")->type), count == 1024);
+    kiln_graph_release(a.graph);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_infer),
+      cmocka_unit_test(test_pieces),
+      cmocka_unit_test(test_probing_changes),
       cmocka_unit_test(test_against_kernels),
   };
   return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

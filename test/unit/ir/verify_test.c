@@ -50,6 +50,20 @@ static const struct {
      "  %4 : Tensor = prim::If(%2)\n    block0():\n      -> (%1)\n    block1():\n      -> (%x)\n"
      "  return (%4)\n",
      "an effect stands between a guard and what it decides"},
+    {"graph(%x : Tensor, %y : Tensor, %i : int):\n" /* the last argument is written */
+     "  %1 : Tensor, %2 : bool = prim::TypeCheck[types=[Tensor]](%x)\n"
+     "  %3 : Tensor = aten::add(%x, %x, %i, %y)\n"
+     "  %4 : Tensor = prim::If(%2)\n    block0():\n      -> (%1)\n    block1():\n      -> (%x)\n"
+     "  return (%4)\n",
+     "an effect stands between a guard and what it decides"},
+    {"graph(%c : bool, %x : Tensor):\n" /* within the last block */
+     "   = prim::If(%c)\n    block0():\n      -> ()\n    block1():\n"
+     "      %1 : int[] = prim::ListConstruct(%x)\n      -> ()\n  return (%x)\n",
+     "element 0 does not fit the list"},
+    {"graph(%c : bool, %l : Tensor[], %o : Tensor?):\n"
+     "  %1 : Tensor[] = prim::If(%c)\n    block0():\n      -> (%l)\n    block1():\n      -> (%o)\n"
+     "  return (%1)\n",
+     "result 0 of block 1 does not fit"},
     {"graph(%x : Tensor, %i : int):\n"
      "  %1 : Tensor, %2 : bool = prim::TypeCheck[types=[Tensor, Tensor]](%x)\n"
      "  return (%1)\n",
@@ -62,6 +76,20 @@ static void test_refuses(void **state) {
     assert_error(kiln_graph_verify(graph), KILN_INTERNAL, bad[i].complaint);
     kiln_graph_release(graph);
   }
+}
+
+/* What writes nothing may stand between a guard and what it decides. */
+static void test_no_effect_behind_a_guard(void **state) {
+  kiln_graph *graph = parse(
+      *state,
+      "graph(%x : Tensor, %i : int):\n"
+      "  %1 : Tensor, %2 : bool = prim::TypeCheck[types=[Tensor]](%x)\n"
+      "  %3 : Tensor = aten::add(%x, %x, %i)\n"
+      "  %5 : Tensor = prim::profile(%3)\n"
+      "  %4 : Tensor = prim::If(%2)\n    block0():\n      -> (%1)\n    block1():\n      -> (%5)\n"
+      "  return (%4)\n");
+  assert_ok(kiln_graph_verify(graph));
+  kiln_graph_release(graph);
 }
 
 static const char good_text[] = "graph(%x : Tensor, %i : int):\n"
@@ -155,8 +183,12 @@ static void test_dot(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refuses),   cmocka_unit_test(test_broken_links),
-      cmocka_unit_test(test_dominance), cmocka_unit_test(test_report),
+      cmocka_unit_test(test_refuses),
+      cmocka_unit_test(test_broken_links),
+      cmocka_unit_test(test_no_effect_behind_a_guard),
+      cmocka_unit_test(test_broken_links),
+      cmocka_unit_test(test_dominance),
+      cmocka_unit_test(test_report),
       cmocka_unit_test(test_dot),
   };
   return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

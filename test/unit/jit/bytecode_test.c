@@ -509,6 +509,44 @@ static void profile_nodes(void **state) {
         "   1 RET r0!\n");
 }
 
+/* What may not be set is checked where it is read, but for a guard, which looks itself. */
+static void guards_look_at_what_is_unset(void **state) {
+  static const char head[] = "graph(%x : Tensor, %c : bool):\n"
+                             "  %u : Tensor = prim::Uninitialized()\n"
+                             "  %v : Tensor = prim::If(%c)\n"
+                             "    block0():\n      -> (%x)\n"
+                             "    block1():\n      -> (%u)\n";
+  static const char *const tails[] = {
+      "  %a : Float(2), %ok : bool = prim::TypeCheck[types=[Float(2)]](%v)\n  return (%ok)\n",
+      "  %r : Tensor = aten::relu(%v)\n  return (%r)\n"};
+  for (int i = 0; i < 2; i++) {
+    char text[1024];
+    kiln_plan *plan;
+    snprintf(text, sizeof text, "%s%s", head, tails[i]);
+    assert_ok(emit(*state, text, 0, &plan));
+    void *arg = plan;
+    print_plan(*state, &arg);
+    kiln_plan_destroy(plan);
+    assert_true((strstr(arg, " CHECK ") != NULL) == (i == 1));
+  }
+}
+
+/* Of a kernel that is wrapped there is one, however often it is called. */
+static void kernels_are_wrapped_once(void **state) {
+  fixture *f = *state;
+  kiln_graph *graph = parse(f, "graph(%x : Tensor):\n"
+                               "  %a : Tensor = aten::relu(%x)\n"
+                               "  %b : Tensor = aten::relu(%a)\n"
+                               "  return (%b)\n");
+  kiln_bytecode_env env = {
+      .env = f->env, .name = "p", .types = f->types, .group = fake_group, .quantised = true};
+  kiln_plan *plan;
+  assert_ok(kiln_bytecode_emit(graph, &env, &plan));
+  kiln_graph_release(graph);
+  assert_int_equal(plan->kernel_count, 1);
+  kiln_plan_destroy(plan);
+}
+
 #define CAST(condition)                         \
   "  %r : int = prim::If(" condition ")\n"      \
   "    block0():\n"                             \
@@ -580,6 +618,14 @@ static void stress_and_refusals(void **state) {
                     "  return (%ok)\n",
                     0, &plan),
                KILN_INTERNAL, "has no types");
+  /* The reader is told of the arguments that no overload takes. */
+  assert_ok(emit(f,
+                 "graph(%x : Tensor, %n : int):\n"
+                 "  %a : Tensor = aten::tanh(%x, %n)\n"
+                 "  return (%a)\n",
+                 0, &plan));
+  assert_string_equal(plan->kernels[0]->user, " for (Tensor, int)");
+  kiln_plan_destroy(plan);
   /* An operator that does not exist is an error of the run that reaches it, not of the plan. */
   check(f,
         "graph(%x : Tensor):\n"
@@ -608,6 +654,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(groups_without_kernels, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(groups_know_their_guards, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(profile_nodes, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(guards_look_at_what_is_unset, fixture_setup,
+                                      fixture_teardown),
+      cmocka_unit_test_setup_teardown(kernels_are_wrapped_once, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(casts_are_proved, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(stress_and_refusals, fixture_setup, fixture_teardown),
   };

@@ -445,12 +445,105 @@ static void test_loop_and_if(void **state) {
 
 /* The n-th allocation of a model's first calls fails, for each n: a call either works or says that
  * memory is exhausted, later calls work, and nothing leaks. */
+/* Six numbers from 0, of float or int64. */
+static kiln_ivalue counted(model *m, kiln_dtype dtype) {
+  kiln_tensor *t;
+  assert_ok(kiln_tensor_create(m->env->mem, NULL, dtype, 1, (int64_t[]){6}, &t));
+  for (int i = 0; i < 6; i++) {
+    if (dtype == KILN_DTYPE_F32) ((float *)t->storage->data)[i] = (float)i;
+    if (dtype == KILN_DTYPE_I64) ((int64_t *)t->storage->data)[i] = i;
+  }
+  return kiln_of_tensor(t);
+}
+
+#define OUT(nodes)                           \
+  "graph(%x : Tensor):\n"                    \
+  "  %0 : int = prim::Constant[value=0]()\n" \
+  "  %1 : int = prim::Constant[value=1]()\n" \
+  "  %3 : int = prim::Constant[value=3]()\n" \
+  "  %4 : int = prim::Constant[value=4]()\n" \
+  "  %6 : int = prim::Constant[value=6]()\n" \
+  "  %a : Tensor = aten::slice(%x, %0, %0, %3, %1)\n" nodes "  return (%x)\n"
+
+/* out= lies in memory that the operator reads, also through a list: all is read before it is
+ * written. A result that does not fit is refused, and nothing is written. */
+static void test_out_is_also_read(void **state) {
+  (void)state;
+  static const struct {
+    const char *graph;
+    float want[6];
+  } rows[] = {
+      {OUT("  %b : Tensor = aten::slice(%x, %0, %1, %4, %1)\n"
+           "  %r : Tensor = aten::add(%a, %a, %1, %b)\n"),
+       {0, 0, 2, 4, 4, 5}},
+      {OUT("  %b : Tensor = aten::slice(%x, %0, %3, %6, %1)\n"
+           "  %l : Tensor[] = prim::ListConstruct(%b, %a)\n"
+           "  %r : Tensor = aten::cat(%l, %0, %x)\n"),
+       {3, 4, 5, 0, 1, 2}},
+  };
+  model m;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    model_open(&m, rows[i].graph, NULL);
+    kiln_ivalue x = counted(&m, KILN_DTYPE_F32), result = call_plain(&m, &x, 1);
+    assert_memory_equal(kiln_tensor_data(result.u.tensor), rows[i].want, sizeof rows[i].want);
+    kiln_ivalue_release(result);
+    kiln_ivalue_release(x);
+    model_close(&m);
+  }
+  model_open(&m, OUT("  %r : Tensor = aten::div(%x, %x, %x)\n"), NULL);
+  kiln_ivalue x = counted(&m, KILN_DTYPE_I64), result = kiln_none();
+  m.call->jit = false;
+  kiln_call_begin(m.call, NULL);
+  assert_error(kiln_jit_call(m.jit, m.call, m.callable, &x, 1, &result), KILN_OP_ERROR,
+               "can't be cast to the desired output type Long");
+  for (int i = 0; i < 6; i++) assert_int_equal(((int64_t *)x.u.tensor->storage->data)[i], i);
+  kiln_ivalue_release(x);
+  model_close(&m);
+}
+
+/* A result goes where out= says: the call needs no room for another one. */
+static void test_out_needs_no_room(void **state) {
+  (void)state;
+  model m;
+  model_open(&m,
+             "graph(%x : Tensor, %y : Tensor):\n"
+             "  %one : int = prim::Constant[value=1]()\n"
+             "  %r : Tensor = aten::add(%x, %x, %one, %y)\n"
+             "  return (%r)\n",
+             NULL);
+  kiln_ivalue args[] = {make_matrix(&m, 512, 512, 1), make_matrix(&m, 512, 512, 0)};
+  kiln_ivalue result = kiln_none();
+  m.call->jit = false;
+  kiln_call_begin(m.call, &(kiln_limits){.bytes = 512 << 10}); /* half of a matrix */
+  assert_ok(kiln_jit_call(m.jit, m.call, m.callable, args, 2, &result));
+  assert_ptr_equal(result.u.tensor->storage, args[1].u.tensor->storage);
+  const float *x = kiln_tensor_data(args[0].u.tensor), *y = kiln_tensor_data(result.u.tensor);
+  for (int i = 0; i < 512 * 512; i++) assert_true(y[i] == 2 * x[i]);
+  kiln_ivalue_release(result);
+  for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+  model_close(&m);
+}
+
+/* A function of nothing has no object whose flags could be constants. */
+static void test_no_arguments(void **state) {
+  (void)state;
+  model m;
+  model_open(&m,
+             "graph():\n"
+             "  %1 : int = prim::Constant[value=4]()\n"
+             "  return (%1)\n",
+             NULL);
+  for (int i = 0; i < 3; i++) assert_int_equal(call_model(&m, NULL, 0).u.i, 4);
+  model_close(&m);
+}
+
 static void test_memory_runs_out(void **state) {
   (void)state;
   model m;
   model_open(&m, GRAPH_CHAIN,
              (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", "code_cache=0", NULL});
   bool failed = true;
+  uint64_t lost = 0;
   for (uint64_t n = 1; failed; n += n < 64 ? 1 : 7) {
     kiln_jit_destroy(m.jit);
     assert_ok(kiln_jit_create(m.env, &m.env->flags, m.unit, m.codegen, &m.jit));
@@ -468,6 +561,7 @@ static void test_memory_runs_out(void **state) {
       kiln_ivalue_release(result);
     }
     failed = kiln_mem_fail_at(m.env->mem, 0) >= n;
+    lost += counters(&m).compile_failures;
     check_call(&m, args, 2);
     for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
     kiln_call_destroy(m.call); /* its cache, and what it counted for the model */
@@ -477,6 +571,7 @@ static void test_memory_runs_out(void **state) {
     m.call->types = m.unit->types;
     m.jit = NULL;
   }
+  assert_true(lost > 0); /* some of them in a compilation, which is counted */
   model_close(&m);
 }
 
@@ -499,6 +594,9 @@ int main(void) {
       cmocka_unit_test(test_dynamic_levels_are_static_and_say_so),
       cmocka_unit_test(test_bailout_depth_keeps_the_first_levels),
       cmocka_unit_test(test_loop_and_if),
+      cmocka_unit_test(test_no_arguments),
+      cmocka_unit_test(test_out_needs_no_room),
+      cmocka_unit_test(test_out_is_also_read),
       cmocka_unit_test(test_memory_runs_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,6 +162,12 @@ static void fewer_sites_than_the_profile(void **state) {
   assert_int_equal(p->records[0].seen, 1);
   assert_int_equal(p->records[1].seen, 0);
   kiln_profile_destroy(p);
+  assert_ok(kiln_profile_create(f->env->mem, 2, 1, &p)); /* and the other way round */
+  p->sink.commit(&p->sink, records, 2);
+  p->count = 1;
+  assert_says(f, p, "prim::profile[profiled_type=Float(2, 3, strides=[3, 1]");
+  assert_says(f, p, "prim::profile[profiled_type=Tensor, seen_none=0](%x)");
+  kiln_profile_destroy(p);
 }
 
 /* -- Onto the types -- */

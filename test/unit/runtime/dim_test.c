@@ -193,6 +193,10 @@ static kiln_status *limits(void *arg) {
   assert_int_equal(kiln_sum_dim(dims, kiln_sum_times(s0, -1)), KILN_DIM_UNKNOWN);
   int64_t value;
   assert_false(kiln_dim_evaluate(dims, kiln_dim_symbol(1), (int64_t[]){3}, 1, &value));
+  const kiln_sum half = kiln_sum_divided(dims, kiln_sum_of(dims, kiln_dim_symbol(1)), 2);
+  assert_false(kiln_dim_evaluate(dims, kiln_sum_dim(dims, half), (int64_t[]){3}, 1, &value));
+  assert_true(kiln_dim_evaluate(dims, kiln_sum_dim(dims, half), (int64_t[]){3, 9}, 2, &value));
+  assert_int_equal(value, 4);
   kiln_arena_destroy(arena);
   kiln_mem_release(mem);
   return NULL;

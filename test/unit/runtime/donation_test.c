@@ -94,6 +94,46 @@ static void groups_take_what_nobody_holds(void **state) {
   }
 }
 
+/* An output has the strides that the group says. */
+static void groups_choose_strides(void **state) {
+  fixture *f = *state;
+  group_program g;
+  build_group(&g, R(1), R(0), false, -1, 64);
+  g.stride = 2;
+  g.out.contiguous = false;
+  kiln_ivalue x = kiln_of_tensor(make_tensor(f, 64)), y = run_good(f, &g.p, &x);
+  assert_int_equal(kiln_tensor_strides(y.u.tensor)[0], 2);
+  assert_true(y.u.tensor->storage->bytes >= 127 * sizeof(float));
+  kiln_ivalue_release(y);
+  kiln_ivalue_release(x);
+}
+
+/* A group without room for its first output leaves nothing behind, nor anything of a run before it,
+ * whose outputs stood in the same place. */
+static void groups_fail_clean(void **state) {
+  fixture *f = *state;
+  group_program g;
+  build_group(&g, R(1), R(0), false, -1, 1 << 18);
+  kiln_group_output outs[2] = {g.out, g.out};
+  g.group.outputs = outs;
+  g.group.output_count = 2;
+  g.p.plan.register_count = 5;
+  g.p.plan.code_count = g.p.used = 0;
+  memset(g.p.code, 0, sizeof g.p.code);
+  emit(&g.p, KILN_INSTR_GROUP, 0, 2, 2, R(0), R(0), R(3), R(4));
+  emit(&g.p, KILN_INSTR_RET, 0, 1, 0, RM(4));
+  kiln_ivalue x = kiln_of_tensor(make_tensor(f, 1 << 18)), y;
+  for (int i = 0; i < 3; i++) {
+    kiln_ivalue_release(run_good(f, &g.p, &x));
+    kiln_call_begin(f->call, &(kiln_limits){.bytes = 1000});
+    kiln_budget *outer = kiln_budget_enter(&f->call->budget);
+    kiln_status *status = kiln_interp_run(f->call, &g.p.callable, &x, 1, &y);
+    kiln_budget_leave(outer);
+    assert_error(status, KILN_LIMIT, "bytes");
+  }
+  kiln_ivalue_release(x);
+}
+
 /* Ones that are the frame's alone, and yet not for the taking. */
 typedef enum way { READ_ONLY, WITH_GRAD, STRIDED, WITH_SIDE, PLAIN, WAYS } way;
 static void keep_side(kiln_side *side) { (void)side; }
@@ -304,8 +344,12 @@ static void false_donors_are_refused(void **state) {
 int main(void) {
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-      UNIT(groups_take_what_nobody_holds),    UNIT(groups_leave_what_is_not_theirs),
-      UNIT(operators_take_what_nobody_holds), UNIT(copies_keep_side_structures),
+      UNIT(groups_choose_strides),
+      UNIT(groups_fail_clean),
+      UNIT(groups_take_what_nobody_holds),
+      UNIT(groups_leave_what_is_not_theirs),
+      UNIT(operators_take_what_nobody_holds),
+      UNIT(copies_keep_side_structures),
       UNIT(false_donors_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

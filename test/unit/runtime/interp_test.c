@@ -1,5 +1,9 @@
 /* interp_test.c: plans assembled by hand, run by the interpreter. */
+#include <unistd.h>
+
+#include "base/pool.h"
 #include "base/sanitize.h"
+#include "kiln/kiln.h"
 #include "test/unit/runtime/plan_support.h"
 
 /* -- Kernels -- */
@@ -223,6 +227,50 @@ static void test_future_keeps_error(void **state) {
   good.code[wait].out_count = 0;
   good.operands[good.code[wait + 1].operands] = R(0);
   assert_int_equal(run_good(f, &good, &one).u.i, 2);
+}
+
+/* Keeps the one worker of a pool busy. */
+typedef struct blocker {
+  kiln_task task;
+  bool begun, may_end; /* atomic */
+} blocker;
+static void block(void *data) {
+  blocker *b = data;
+  __atomic_store_n(&b->begun, true, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&b->may_end, __ATOMIC_ACQUIRE)) usleep(100);
+}
+
+/* A forked function that nobody has begun runs where its frame ends, if its future goes on; what is
+ * left of it goes with the future. One whose future is dropped need not run. */
+static void test_future_outlives_its_frame(void **state) {
+  fixture *f = *state;
+  kiln_pool *pool;
+  assert_ok(kiln_pool_create(2, &pool));
+  blocker b = {.task = {.fn = block, .data = &b}};
+  kiln_pool_submit(pool, &b.task);
+  while (!__atomic_load_n(&b.begun, __ATOMIC_ACQUIRE)) usleep(100);
+  f->call->pool = pool;
+  program twice, p;
+  program_init(&twice, "twice", 1, 2);
+  twice.callable.fork = KILN_FORK_INDEPENDENT;
+  twice.kernels[0] = &add_kernel;
+  emit(&twice, KILN_INSTR_OP, 0, 2, 1, R(0), R(0), R(1));
+  emit(&twice, KILN_INSTR_RET, 0, 1, 0, R(1));
+  program_init(&p, "p", 1, 3);
+  p.callables[0] = &twice.callable;
+  emit(&p, KILN_INSTR_FORK, 0, 1, 1, R(0), R(1));
+  emit(&p, KILN_INSTR_FORK, 0, 1, 1, R(0), R(2));
+  emit(&p, KILN_INSTR_DROP, 0, 1, 0, RM(2));
+  emit(&p, KILN_INSTR_RET, 0, 1, 0, RM(1));
+  kiln_ivalue three = kiln_int(3), result = run_good(f, &p, &three);
+  assert_int_equal(result.tag, KILN_TAG_FUTURE);
+  assert_true(kiln__future_complete(result.u.future));
+  assert_true(result.u.future->value.tag == KILN_TAG_INT && result.u.future->value.u.i == 6);
+  kiln_ivalue_release(result);
+  f->call->pool = NULL;
+  __atomic_store_n(&b.may_end, true, __ATOMIC_RELEASE);
+  kiln_pool_wait(pool, &b.task);
+  kiln_pool_release(pool);
 }
 
 typedef struct test_sink {
@@ -488,6 +536,7 @@ int main(void) {
       TEST(test_named_calls_have_no_limit_of_their_own),
       TEST(test_chosen_calls_have_a_limit),
       TEST(test_future_keeps_error),
+      TEST(test_future_outlives_its_frame),
       TEST(test_profile_commits_on_success),
       TEST(test_guard),
       TEST(test_raise),
