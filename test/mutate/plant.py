@@ -76,6 +76,13 @@ def bodies(text):
                 yield start, match.start()
 
 
+# Conditions that tell fast from slow, or a check that release builds leave out; the instant of a deadline.
+IDLE = re.compile(r'__builtin_expect|KILN_ASSERT')
+INSTANT = re.compile(r'now_ns\(\)')
+# `if (a < b) a = b`: the same for <=.
+BOUNDS = re.compile(r'\) ([^=;]*\S) = ([^;]*);')
+
+
 def in_condition(path, source, text, start, end, loops=False):
     """Faults within the condition start..end. A loop never does a round too many: what stands behind the end of an
     array is up to chance."""
@@ -92,7 +99,10 @@ def in_condition(path, source, text, start, end, loops=False):
             stop = parts[k + 1] - len(sign) if k + 1 < len(parts) else end
             piece = source[at:stop].strip()
             yield Fault(path, 'drop', at, stop, ' (%s (%s)) ' % (neutral % '@', piece), piece + ' of ' + whole)
+    bounds = BOUNDS.match(source, end)
     for match in re.finditer(r'(?<=[^<>=!-])([<>])(=?)(?= )', text[start:end]):
+        if INSTANT.search(whole) or (bounds and '%s %s %s' % (bounds[1], match.group(), bounds[2]) == whole):
+            continue
         other = match.group(1) + ('' if match.group(2) else ' 1 +' if loops else '=')
         if loops and match.group() == '<':
             other = '+ 1 <'
@@ -114,6 +124,8 @@ def faults(path, source):
                     continue
                 start, stop = cuts[0] + 1, cuts[1]
             condition = source[start:stop].strip()
+            if IDLE.search(source, start, source.find('\n', stop)):
+                continue
             if match.group(1) == 'if':
                 yield Fault(path, 'never', start, stop, '!@ && (%s)' % condition, condition)
                 yield Fault(path, 'always', start, stop, '@ || (%s)' % condition, condition)
