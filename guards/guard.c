@@ -21,7 +21,7 @@ static void build_entry(kiln_arena *arena, const kiln_type *type, kiln_guard_ent
     mask.f.device_kind = -1;
     mask.f.device_index = -1;
   }
-  if (mask.word) mask.f.layout = KILN_LAYOUT_STRUCTURED; /* whose types are never recorded */
+  mask.f.layout = KILN_LAYOUT_STRUCTURED; /* whose types are never recorded */
   entry->key_word = key.word;
   entry->key_mask = mask.word;
   if (!kiln_type_is_complete_tensor(type)) return;

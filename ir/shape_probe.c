@@ -120,42 +120,23 @@ static kiln_status *run(kiln_call *call, const kiln_node *node, kiln_ivalue *arg
 }
 
 static void set_type(kiln_pass *pass, kiln_ir_value *value, const seen *s) {
-  if (s->detail.rank < 0 || value->type->kind != KILN_TYPE_TENSOR) return;
+  if (value->type->kind != KILN_TYPE_TENSOR) return;
   const kiln_type *type = kiln_type_tensor(pass->graph->types, &s->detail);
   if (value->type != type) pass->changed = true;
   value->type = type;
 }
 
-/* The one prim::ListUnpack of a list, or NULL. */
-static kiln_node *unpack_of(const kiln_ir_value *list, int64_t count) {
-  const kiln_use *use = list->uses;
-  if (!use || !kiln_node_is(use->user, KILN_OP_prim_ListUnpack)) return NULL;
-  return use->user->output_count == count ? use->user : NULL;
-}
-
 kiln_status *kiln_shape_probe(kiln_pass *pass, kiln_node *node) {
   kiln_ivalue args[MAX_ARGS] = {{0}}, outs[KILN_MAX_OUTS] = {{0}};
   seen results[KILN_MAX_OUTS];
-  kiln_node *unpack = NULL;
   bool ran = false;
   if (!may_probe(node)) return NULL;
-  seen *items = KILN_NEW_ARRAY(pass->scratch, seen, KILN_MAX_OUTS);
   kiln_status *status = run(pass->call, node, args, outs, &ran);
-  for (int i = 0; ran && i < node->output_count; i++) {
-    look(&results[i], outs[i]);
-    if (i > 0 || outs[0].tag != KILN_TAG_LIST) continue;
-    const kiln_list *list = outs[0].u.list;
-    unpack =
-        list->count <= KILN_MAX_OUTS ? unpack_of(kiln_node_output(node, 0), list->count) : NULL;
-    for (int k = 0; unpack && k < list->count; k++) look(&items[k], list->items[k]);
-  }
+  for (int i = 0; ran && i < node->output_count; i++) look(&results[i], outs[i]);
   for (int i = 0; i < MAX_ARGS; i++) kiln_ivalue_release(args[i]);
   for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
   for (int i = 0; ran && i < node->output_count; i++) {
     set_type(pass, kiln_node_output(node, i), &results[i]);
-  }
-  for (int k = 0; unpack && k < unpack->output_count; k++) {
-    set_type(pass, kiln_node_output(unpack, k), &items[k]);
   }
   return status;
 }

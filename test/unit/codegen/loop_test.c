@@ -79,6 +79,40 @@ static void test_refusals(void **unused) {
   }
 }
 
+/* What no text can say: an instruction that reads itself. */
+static void test_reads_itself(void **unused) {
+  (void)unused;
+  fixture f;
+  fixture_open(&f);
+  parse_job job = {.f = &f, .text = kiln_str_from(sample)};
+  assert_ok(parse_body(&job));
+  assert_ok(kiln_loop_verify(job.fn));
+  job.fn->nests.data[0]->body.data[5].args[0] = 5;
+  assert_error(kiln_loop_verify(job.fn), KILN_INTERNAL, "not an earlier value");
+  fixture_close(&f);
+}
+
+/* The output may take the memory of any of 32 inputs, the last one too. */
+static void test_donors_of_many(void **unused) {
+  (void)unused;
+  fixture f;
+  fixture_open(&f);
+  kiln_text text;
+  kiln_text_init(&text, f.arena);
+  kiln_text_puts(&text, "kernel {");
+  for (int i = 0; i < 32; i++) kiln_text_printf(&text, " in b%d: f32[4] [1]", i);
+  kiln_text_puts(&text, " out b32: f32[4] [1]\nnest [4] {\n%0 = load f32 b0 + 0 [1]\n");
+  for (int i = 1; i < 32; i++) {
+    kiln_text_printf(&text, "%%%d = load f32 b%d + 0 [1]\n%%%d = add f32 %%%d, %%%d\n", 2 * i - 1,
+                     i, 2 * i, 2 * i - 2, 2 * i - 1);
+  }
+  kiln_text_puts(&text, "store f32 b32 + 0 [1], %62 } }");
+  parse_job job = {.f = &f, .text = kiln_text_str(&text)};
+  assert_ok(parse_body(&job));
+  assert_int_equal(kiln_loop_info(job.fn).donors[0], UINT32_MAX);
+  fixture_close(&f);
+}
+
 /* No prefix of a kernel's text is a kernel, and none crashes. */
 static void test_truncated(void **unused) {
   (void)unused;
@@ -325,10 +359,12 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_text),
       cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_reads_itself),
       cmocka_unit_test(test_truncated),
       cmocka_unit_test(test_simplify),
       cmocka_unit_test(test_order),
       cmocka_unit_test(test_donors),
+      cmocka_unit_test(test_donors_of_many),
       cmocka_unit_test(test_must_not_collapse),
       cmocka_unit_test(test_overlap),
       cmocka_unit_test(test_symbols),

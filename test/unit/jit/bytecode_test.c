@@ -160,6 +160,34 @@ static void branches(void **state) {
         "   6 RET r3!\n");
 }
 
+/* A result in register 0 frees it as any other. */
+static void branch_into_the_first_register(void **state) {
+  check(*state,
+        "graph(%x : Tensor, %c : bool, %y : Tensor):\n"
+        "  %zero : int = prim::Constant[value=0]()\n"
+        "   = prim::Print(%x)\n"
+        "  %r : Tensor = prim::If(%c)\n"
+        "    block0():\n"
+        "      %a : Tensor = aten::neg(%y)\n"
+        "      -> (%a)\n"
+        "    block1():\n"
+        "      %b : Tensor = aten::relu(%y)\n"
+        "      -> (%b)\n"
+        "  %s : Tensor = aten::unsqueeze(%r, %zero)\n"
+        "  %t : Tensor = aten::tanh(%s)\n"
+        "  return (%t)\n",
+        "plan p: 3 arguments, 3 registers, 8 instructions\n"
+        "  c0 = 0\n"
+        "   0 OP prim::Print r0!\n"
+        "   1 JF ->4 r1\n"
+        "   2 OP aten::neg r2^ => r0\n"
+        "   3 JMP ->5\n"
+        "   4 OP aten::relu r2^ => r0\n"
+        "   5 OP aten::unsqueeze r0! c0 => r0\n"
+        "   6 OP aten::tanh r0! => r0\n"
+        "   7 RET r0!\n");
+}
+
 static void branch_without_else(void **state) {
   check(*state,
         "graph(%c : bool, %xs : Tensor[], %x : Tensor):\n"
@@ -645,6 +673,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(several_results_are_a_tuple, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(branches, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(branch_without_else, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(branch_into_the_first_register, fixture_setup,
+                                      fixture_teardown),
       cmocka_unit_test_setup_teardown(counted_loop, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(asking_loop, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(donors_end, fixture_setup, fixture_teardown),

@@ -562,6 +562,10 @@ static void test_memory_runs_out(void **state) {
     }
     failed = kiln_mem_fail_at(m.env->mem, 0) >= n;
     lost += counters(&m).compile_failures;
+    kiln_jit_refusal r;
+    for (int i = 0; kiln_jit_refusal_at(m.jit, i, &r); i++) {
+      if (r.reason == KILN_REASON_out_of_memory) assert_true(counters(&m).compile_failures > 0);
+    }
     check_call(&m, args, 2);
     for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
     kiln_call_destroy(m.call); /* its cache, and what it counted for the model */

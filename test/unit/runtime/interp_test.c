@@ -4,6 +4,8 @@
 #include "base/pool.h"
 #include "base/sanitize.h"
 #include "kiln/kiln.h"
+#include "runtime/cycles.h"
+#include "runtime/interp_internal.h"
 #include "test/unit/runtime/plan_support.h"
 
 /* -- Kernels -- */
@@ -273,6 +275,42 @@ static void test_future_outlives_its_frame(void **state) {
   kiln_pool_release(pool);
 }
 
+/* Only what leads back to the list that it is put into may hold itself. */
+static void test_possible_roots(void **state) {
+  fixture *f = *state;
+  kiln_mem *mem = f->env->mem;
+  kiln_list *inner, *outer;
+  kiln_possible_roots roots = {0};
+  assert_ok(kiln_list_create(mem, NULL, 0, &inner));
+  assert_ok(kiln_list_create(mem, NULL, 0, &outer));
+  assert_ok(kiln_list_push(inner, kiln_int(1)));
+  assert_ok(kiln_cycle_note(mem, &roots, &outer->box, NULL, kiln_of_box(inner)));
+  assert_null(roots.first);
+  assert_ok(kiln_list_push(inner, kiln_ivalue_retain(kiln_of_box(outer))));
+  assert_ok(kiln_cycle_note(mem, &roots, &outer->box, NULL, kiln_of_box(inner)));
+  assert_non_null(roots.first);
+  kiln_possible_roots_deinit(mem, &roots);
+  kiln_ivalue_release(kiln_of_box(inner));
+  kiln_ivalue_release(kiln_of_box(outer));
+}
+
+/* A fork becomes a task where another thread could run it. */
+static void test_forks_that_are_worth_a_task(void **state) {
+  fixture *f = *state;
+  for (int threads = 1; threads <= 2; threads++) {
+    kiln_pool *pool;
+    assert_ok(kiln_pool_create(threads, &pool));
+    f->call->pool = pool;
+    for (int flag = KILN_FORK_INLINE; flag <= KILN_FORK_INDEPENDENT; flag++) {
+      const kiln_callable callable = {.fork = (kiln_fork_flag)flag};
+      assert_true(kiln__fork_is_worth(f->call, &callable) ==
+                  (threads == 2 && flag != KILN_FORK_INLINE));
+    }
+    f->call->pool = NULL;
+    kiln_pool_release(pool);
+  }
+}
+
 typedef struct test_sink {
   kiln_profile_sink sink;
   int commits;
@@ -536,6 +574,8 @@ int main(void) {
       TEST(test_named_calls_have_no_limit_of_their_own),
       TEST(test_chosen_calls_have_a_limit),
       TEST(test_future_keeps_error),
+      TEST(test_possible_roots),
+      TEST(test_forks_that_are_worth_a_task),
       TEST(test_future_outlives_its_frame),
       TEST(test_profile_commits_on_success),
       TEST(test_guard),
