@@ -11,8 +11,8 @@ enum { MAX_ARGS = 64, MAX_ITEMS = 256 };
 
 /* A bool tensor among the indices: as many elements come out as it has true ones. */
 static bool has_mask(const kiln_node *node) {
-  const kiln_node *list = node->input_count > 1 ? kiln_node_input(node, 1)->node : NULL;
-  for (int i = 0; list && i < list->input_count; i++) {
+  const kiln_node *list = kiln_node_input(node, 1)->node;
+  for (int i = 0; i < list->input_count; i++) {
     const kiln_tensor_detail *d = kiln_node_input(list, i)->type->detail;
     if (d && (d->dtype == KILN_DTYPE_BOOL || d->dtype == KILN_DTYPE_U8)) return true;
   }

@@ -581,6 +581,29 @@ static void test_probing_changes(void **state) {
   kiln_graph_release(graph);
 }
 
+/* How many elements a mask takes is not found out on zeros; how many indices there are is. */
+static void test_masks_are_not_probed(void **state) {
+  fixture *f = *state;
+  kiln_call *call;
+  kiln_graph *graph =
+      parse(f, "graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu),\n"
+               "      %i : Long(4, strides=[1], requires_grad=0, device=cpu),\n"
+               "      %m : Bool(2, strides=[1], requires_grad=0, device=cpu)):\n"
+               "  %k : Tensor[] = prim::ListConstruct(%i)\n"
+               "  %l : Tensor[] = prim::ListConstruct(%m)\n"
+               "  %a : Tensor = aten::index(%x, %k)\n"
+               "  %b : Tensor = aten::index(%x, %l)\n"
+               "  return (%a, %b)\n");
+  assert_ok(kiln_call_create(f->env, &call));
+  kiln_pass pass = {.graph = graph, .scratch = f->arena, .env = f->env, .call = call};
+  assert_ok(kiln_pass_infer_shapes(&pass));
+  assert_string_equal(type_of(f, graph, "a"),
+                      "Float(4, 3, strides=[3, 1], requires_grad=0, device=cpu)");
+  assert_false(kiln_type_is_complete_tensor(value(graph, "b")->type));
+  kiln_call_destroy(call);
+  kiln_graph_release(graph);
+}
+
 /* Lists of so many pieces are told, and none of more. */
 static void test_pieces(void **state) {
   fixture *f = *state;
@@ -606,6 +629,7 @@ static void test_pieces(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_infer),
+      cmocka_unit_test(test_masks_are_not_probed),
       cmocka_unit_test(test_pieces),
       cmocka_unit_test(test_probing_changes),
       cmocka_unit_test(test_against_kernels),
