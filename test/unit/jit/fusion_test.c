@@ -16,7 +16,11 @@ static void note_refusal(kiln_pass *pass, const kiln_node *node, kiln_reason rea
 /* The operators of the graph's groups; *out_groups: how many groups. */
 static int fuse(fixture *f, kiln_graph *graph, int *out_groups) {
   memset(refused, 0, sizeof refused);
-  kiln_pass pass = {.graph = graph, .scratch = f->arena, .env = f->env, .refuse = note_refusal};
+  kiln_pass pass = {.graph = graph,
+                    .scratch = f->arena,
+                    .env = f->env,
+                    .groups_left = 100,
+                    .refuse = note_refusal};
   assert_ok(kiln_pass_fuse_groups(&pass));
   assert_ok(kiln_graph_verify(graph));
   int count = 0;
