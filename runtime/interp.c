@@ -186,7 +186,7 @@ static kiln_status *offer_memory(kiln_call *call, const kiln_kernel *kernel, boo
                                  kiln_ivalue *args, kiln_ivalue *outs, kiln_tensor **out_copy) {
   if (args[0].tag != KILN_TAG_TENSOR || kiln_tensor_is_undefined(args[0].u.tensor)) return NULL;
   kiln_tensor *self = args[0].u.tensor;
-  bool sole = donated && kiln__is_sole_owner(call, self);
+  bool sole = donated && kiln__is_free(self);
   if (kernel->reuse == KILN_REUSE_SELF) {
     if (sole && has_plain_strides(self)) outs[0] = kiln_ivalue_retain(args[0]);
     return NULL;
@@ -295,7 +295,7 @@ static kiln_status *run_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
 }
 
 static inline kiln_status *run_fresh_op(kiln_call *call, kiln_frame *f, const kiln_instr *in,
-                                         const kiln_operand *o) {
+                                        const kiln_operand *o) {
   const kiln_kernel *kernel = f->plan->kernels[in->x];
   kiln_ivalue *arg = f->args, out = kiln_none();
   int n = in->in_count;

@@ -17,14 +17,14 @@ static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *
 /* The tensor of the output's donor, retained; NULL: it has none, somebody else holds that one's
  * memory, or it is not as the output must be. Writing over what was read takes half the memory, and
  * half the caches. */
-static kiln_tensor *take_donor(const kiln_call *call, const kiln_frame *f,
-                               const kiln_group_output *out, const kiln_operand *o) {
+static kiln_tensor *take_donor(const kiln_frame *f, const kiln_group_output *out,
+                               const kiln_operand *o) {
   if (out->donor < 0) return NULL;
   const kiln_ivalue v = *kiln__frame_read(f, o[out->donor]);
-  if (v.tag != KILN_TAG_TENSOR || !kiln__is_sole_owner(call, v.u.tensor)) return NULL;
+  if (v.tag != KILN_TAG_TENSOR || !kiln__is_free(v.u.tensor)) return NULL;
   kiln_tensor *t = v.u.tensor;
   const size_t bytes = (size_t)out->rank * sizeof(int64_t);
-  if ((t->storage->flags & KILN_STORAGE_READ_ONLY) || t->sides || t->key.f.requires_grad ||
+  if ((t->storage->flags & KILN_STORAGE_READ_ONLY) || t->sides ||
       kiln_tensor_dtype(t) != out->dtype || kiln_tensor_rank(t) != out->rank ||
       memcmp(kiln_tensor_sizes(t), out->sizes, bytes) != 0 ||
       memcmp(kiln_tensor_strides(t), out->strides, bytes) != 0) {
@@ -48,7 +48,7 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     }
   }
   for (int i = 0; i < group->output_count; i++) {
-    outs[i] = take_donor(call, f, &group->outputs[i], o);
+    outs[i] = take_donor(f, &group->outputs[i], o);
     if (!outs[i]) KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }

@@ -72,12 +72,12 @@ static inline void kiln__frame_write(kiln_call *call, kiln_frame *f, kiln_operan
   kiln__value_copy(&f->regs[o], &v);
 }
 
-/* Nobody else could see a write to it. */
-static inline bool kiln__is_sole_owner(const kiln_call *call, const kiln_tensor *t) {
+/* It may become a result: nobody else could see a write to it, and it does not require grad, which
+ * a result would inherit (no result does). */
+static inline bool kiln__is_free(const kiln_tensor *t) {
   const kiln_storage *s = t->storage;
   return s && __atomic_load_n(&t->refs, __ATOMIC_ACQUIRE) == 1 &&
-         __atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) == 1 && !s->owner &&
-         !(call->grad_mode && t->key.f.requires_grad);
+         __atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) == 1 && !s->owner && !t->key.f.requires_grad;
 }
 
 /* -- Forked functions that run beside their frame -- */
