@@ -20,9 +20,8 @@ static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *
 static kiln_tensor *take_donor(const kiln_frame *f, const kiln_group_output *out,
                                const kiln_operand *o) {
   if (out->donor < 0) return NULL;
-  const kiln_ivalue v = *kiln__frame_read(f, o[out->donor]);
-  if (v.tag != KILN_TAG_TENSOR || !kiln__is_free(v.u.tensor)) return NULL;
-  kiln_tensor *t = v.u.tensor;
+  kiln_tensor *t = kiln__frame_read(f, o[out->donor])->u.tensor; /* the guard saw one */
+  if (!kiln__is_free(t)) return NULL;
   const size_t bytes = (size_t)out->rank * sizeof(int64_t);
   if ((t->storage->flags & KILN_STORAGE_READ_ONLY) || t->sides ||
       kiln_tensor_dtype(t) != out->dtype || kiln_tensor_rank(t) != out->rank ||

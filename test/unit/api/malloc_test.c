@@ -85,12 +85,14 @@ static outcome live(const char *process, const struct rlimit *limit) {
   kiln_context *context = NULL;
   kiln_model *model = NULL;
   kiln_instance *instance = NULL;
+  kiln_cancel *cancel = NULL;
   int wrong = 0, calls = 0;
   kiln_status *status = make_context(process, &context);
   if (!status) {
     status = kiln_model_load(context, TEST_DATA "/own/triple_add/model.pt", NULL, &model);
   }
   if (!status) status = kiln_instance_create(model, &instance);
+  if (!status) status = kiln_cancel_create(&cancel);
   for (; !status && calls < 3; calls++) {
     if (calls == 1 && limit) setrlimit(RLIMIT_AS, limit);
     status = call_once(context, instance, &wrong);
@@ -100,6 +102,7 @@ static outcome live(const char *process, const struct rlimit *limit) {
   if (model) kiln_model_counters(model, &counters);
   made.compiles = counters.compiles;
   const bool left = waitpid(-1, NULL, WNOHANG) != -1; /* a process, after its job */
+  kiln_cancel_destroy(cancel);
   kiln_instance_release(instance);
   kiln_model_release(model);
   kiln_context_release(context);
