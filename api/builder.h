@@ -67,8 +67,8 @@ kiln_status *kiln__builder_values(kiln_builder *b, const kiln_var *vars, int cou
 kiln_status *kiln__builder_constant(kiln_builder *b, kiln_ivalue v,
                                     kiln_ir_value **out_value) KILN_MUST_USE;
 /* The node of the call, appended, arguments and results filled in. */
-kiln_status *kiln__builder_call(kiln_builder *b, const char *op, kiln_arg *actuals,
-                                int count, kiln_node **out_node) KILN_MUST_USE;
+kiln_status *kiln__builder_call(kiln_builder *b, const char *op, kiln_arg *actuals, int count,
+                                kiln_node **out_node) KILN_MUST_USE;
 /* What a function gives that has these results: None, the one, or a tuple. */
 kiln_status *kiln__builder_join(kiln_builder *b, kiln_ir_value *const *values, int count,
                                 kiln_ir_value **out_value) KILN_MUST_USE;

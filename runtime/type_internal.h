@@ -18,5 +18,4 @@ const kiln_type *kiln__type_find_interface(const kiln_type_table *table, kiln_st
 /* Name of a kind without parts, in the IR and in annotations; NULL for the others. */
 const char *kiln__type_basic_name(kiln_type_kind kind);
 
-
 #endif

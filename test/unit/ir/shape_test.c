@@ -628,10 +628,8 @@ static void test_pieces(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_infer),
-      cmocka_unit_test(test_masks_are_not_probed),
-      cmocka_unit_test(test_pieces),
-      cmocka_unit_test(test_probing_changes),
+      cmocka_unit_test(test_infer),           cmocka_unit_test(test_masks_are_not_probed),
+      cmocka_unit_test(test_pieces),          cmocka_unit_test(test_probing_changes),
       cmocka_unit_test(test_against_kernels),
   };
   return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
