@@ -1,7 +1,7 @@
 /* object.h: a loader of ELF objects, those of generated kernels. For codegen/ only.
  *
  * Not a general loader: x86-64 ELF, code and constants, no writable data, no symbol from elsewhere,
- * relocations R_X86_64_64, PC32 and PLT32. Anything else is refused. Bytes are not trusted to be
+ * relocations R_X86_64_PC32 and PLT32. Anything else is refused. Bytes are not trusted to be
  * well formed (they may come from a cache on disk); that they are honest is. */
 #ifndef KILN_CODEGEN_OBJECT_H
 #define KILN_CODEGEN_OBJECT_H
