@@ -5,8 +5,7 @@
  * A builder owns a unit with one class, __torch__.Graph, and the graph of its `forward`. The
  * graph's types and sizes are never believed beyond what the schemas say: values have plain types,
  * but for constants, whose types are made from them. */
-#ifndef KILN_API_BUILDER_H
-#define KILN_API_BUILDER_H
+#pragma once
 
 #include "api/internal.h"
 #include "ir/match.h"
@@ -89,5 +88,3 @@ kiln_status *kiln__builder_copy(kiln_builder *from, kiln_builder **out_builder) 
 /* A model of what `script` (taken, also on failure) holds. */
 kiln_status *kiln__model_create(kiln_context *context, kiln_torchscript *script,
                                 kiln_model **out_model) KILN_MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* custom.h: custom operators inside api/: the record behind each, and the question to its shape
  * function, which the compiler asks of a graph and every run asks of its arguments. */
-#ifndef KILN_API_CUSTOM_H
-#define KILN_API_CUSTOM_H
+#pragma once
 
 #include "api/internal.h"
 #include "ir/op.h"
@@ -51,5 +50,3 @@ bool kiln__custom_infer(kiln_shape_query *query);
 /* Asks the shape function about a run's arguments; false: it does not tell. */
 bool kiln__custom_ask(const kiln__custom *custom, const kiln_ivalue *args, int arg_count,
                       int out_count, kiln__custom_answer *answers);
-
-#endif

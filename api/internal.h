@@ -4,8 +4,7 @@
  * model owns an archive's unit and its executors, an instance the attributes of one module, a value
  * one ivalue. Each holds a reference on what it stands on: value -> (model) -> context. Counts are
  * atomic; the objects come from the context's memory, except the context itself and options. */
-#ifndef KILN_API_INTERNAL_H
-#define KILN_API_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -173,5 +172,3 @@ kiln_status *kiln__convert(kiln_context *context, kiln_ivalue v, const kiln_type
 /* The same for a host's handle, which keeps `model` if its containers got types of it. */
 kiln_status *kiln__convert_value(kiln_model *model, kiln_value *value, const kiln_type *type,
                                  bool *out_fits, kiln_ivalue *out) KILN_MUST_USE;
-
-#endif

@@ -4,8 +4,7 @@
  * only ever grow at their end, so what both know is the shorter prefix. The protocol is that of
  * Linux's copy_struct_from_user: options that the library does not know must be 0, else they are
  * refused and not ignored. struct_size 0 is the size in the first release of this minor version. */
-#ifndef KILN_BASE_ABI_H
-#define KILN_BASE_ABI_H
+#pragma once
 
 #include <string.h>
 
@@ -27,5 +26,3 @@ static inline void kiln_abi_write(void *out, size_t struct_size, const void *our
   memcpy(out, ours, struct_size < known ? struct_size : known);
   if (struct_size > known) memset((char *)out + known, 0, struct_size - known);
 }
-
-#endif

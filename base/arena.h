@@ -6,8 +6,7 @@
  * paths for memory.
  *
  * An arena belongs to one thread at a time. Sanitizer builds poison free space. */
-#ifndef KILN_BASE_ARENA_H
-#define KILN_BASE_ARENA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ char *kiln_arena_printf(kiln_arena *arena, const char *fmt, ...) KILN_PRINTF(2, 
 #define KILN_NEW(arena, type) ((type *)kiln_arena_alloc((arena), sizeof(type)))
 #define KILN_NEW_ARRAY(arena, type, n) \
   ((type *)kiln_arena_alloc_array((arena), sizeof(type), (size_t)(n)))
-
-#endif

@@ -1,7 +1,6 @@
 /* arena_limit.h: a bound on what an arena lends out, for arenas in which the size of what is made
  * follows from what a model says. Beyond it, the arena is out of memory. */
-#ifndef KILN_BASE_ARENA_LIMIT_H
-#define KILN_BASE_ARENA_LIMIT_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -9,5 +8,3 @@
 void kiln_arena_set_limit(kiln_arena *arena, size_t bytes);
 /* True when an allocation has failed for it since it was set. */
 bool kiln_arena_limit_met(const kiln_arena *arena);
-
-#endif

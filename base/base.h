@@ -2,8 +2,7 @@
  * threads.
  *
  * A convenience header; each part documents itself. base/ knows nothing of tensors or graphs. */
-#ifndef KILN_BASE_H
-#define KILN_BASE_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/budget.h"
@@ -20,5 +19,3 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "base/vec.h"
-
-#endif

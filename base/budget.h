@@ -15,8 +15,7 @@
  * at the same time counts for each other. Pages of a mapped file are not memory in this sense.
  *
  * Threads: a budget belongs to one thread, but for kiln_budget_is_over, which others may ask. */
-#ifndef KILN_BASE_BUDGET_H
-#define KILN_BASE_BUDGET_H
+#pragma once
 
 #include "base/mem.h"
 
@@ -114,5 +113,3 @@ kiln_budget *kiln_budget_enter(kiln_budget *budget) KILN_MUST_USE;
 void kiln_budget_leave(kiln_budget *outer);
 /* Where the thread's budget stands, for a call, which enters and leaves with one look-up. */
 kiln_budget **kiln_budget_place(void);
-
-#endif

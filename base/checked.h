@@ -1,7 +1,6 @@
 /* checked.h: integer arithmetic that reports overflow. Sizes that come from a file or a model are
  * only ever combined through these. Each returns false, and leaves *out alone, on overflow. */
-#ifndef KILN_BASE_CHECKED_H
-#define KILN_BASE_CHECKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ static inline int64_t kiln_gcd_i64(int64_t a, int64_t b) {
   }
   return a;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* env.h: the environment, which a context hands to the layers below it. No layer keeps process-wide
  * state: whatever would be global is reached through a kiln_env, which the context owns and others
  * borrow. */
-#ifndef KILN_BASE_ENV_H
-#define KILN_BASE_ENV_H
+#pragma once
 
 #include "base/flags.h"
 #include "base/log.h"
@@ -32,5 +31,3 @@ void kiln_env_destroy(kiln_env *env);
 /* The highest ISA of this CPU, by CPUID and the operating system's saved state. */
 kiln_isa kiln_isa_detect(void);
 const char *kiln_isa_name(kiln_isa isa);
-
-#endif

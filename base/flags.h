@@ -3,8 +3,7 @@
  *
  * The environment is read once, when a context is made. A model keeps the flags that it was loaded
  * with. A kiln_flags is plain data and is copied. */
-#ifndef KILN_BASE_FLAGS_H
-#define KILN_BASE_FLAGS_H
+#pragma once
 
 #include "base/status.h"
 #include "base/str.h"
@@ -90,5 +89,3 @@ kiln_strategy kiln_flags_strategy(const kiln_flags *flags);
  * is walked from the back (reference: PyTorch's getCurrentBehavior). */
 int kiln_strategy_depth(const kiln_strategy *strategy);
 bool kiln_strategy_is_dynamic(const kiln_strategy *strategy, int remaining);
-
-#endif

@@ -5,8 +5,7 @@
  * bit in common. A word that is about to be freed may still be woken: only its address is used.
  * Linux has this; elsewhere one lock and condition of the pool stand in, and wake everybody.
  * KILN_FUTEX_PORTABLE chooses the latter, for its test. */
-#ifndef KILN_BASE_FUTEX_H
-#define KILN_BASE_FUTEX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -74,7 +73,5 @@ static inline void kiln__futex_wake(kiln_futex *futex, uint32_t *word, int count
   pthread_cond_broadcast(&futex->changed);
   pthread_mutex_unlock(&futex->lock);
 }
-
-#endif
 
 #endif

@@ -3,8 +3,7 @@
  *
  * A table whose keys come from a file or a program hashes under its memory's secret seed
  * (kiln_mem_hash_seed), so that nobody can choose keys that meet in one place. */
-#ifndef KILN_BASE_HASH_H
-#define KILN_BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void kiln_digest_format(kiln_digest digest, char out_hex[33]);
 static inline int kiln_digest_equal(kiln_digest a, kiln_digest b) {
   return a.lo == b.lo && a.hi == b.hi;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * taken in its copy of the memory, and what it protects is half written. B asks for the lock: its
  * holder is of the parent's process, so B gets KILN_UNSUPPORTED. In the parent, thread C asks: the
  * holder is of C's own process, and C waits for A. */
-#ifndef KILN_BASE_JOB_LOCK_H
-#define KILN_BASE_JOB_LOCK_H
+#pragma once
 
 #include <pthread.h>
 
@@ -29,5 +28,3 @@ void kiln_job_lock_give(kiln_job_lock *lock);
 /* A lock that is held for moments, at the cost of a mutex; `maker` is the process that made it.
  * KILN_UNSUPPORTED as above, after a second. Given back as any mutex. */
 kiln_status *kiln_short_lock_take(pthread_mutex_t *lock, pid_t maker) KILN_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /* log.h: the log, what the library says about itself. Channels have levels (0 silent); a callback
  * of the host gets the lines, else they go to stderr. A log is thread-safe; the callback may be
  * called from several threads at once. */
-#ifndef KILN_BASE_LOG_H
-#define KILN_BASE_LOG_H
+#pragma once
 
 #include "base/status.h"
 
@@ -44,5 +43,3 @@ static inline bool kiln_log_on(const kiln_log *log, kiln_log_channel channel, in
   (kiln_log_on((log), KILN_LOG_##channel, (min_level))                        \
        ? kiln__log_print((log), KILN_LOG_##channel, (min_level), __VA_ARGS__) \
        : (void)0)
-
-#endif

@@ -3,8 +3,7 @@
  * Values are pointers. Keys are borrowed: they must outlive the map (intern them in its arena).
  * Iterate with `for (int i = 0; i < map.count; i++) map.entries[i]...`; a removed entry has
  * value NULL, and NULL values cannot be stored. */
-#ifndef KILN_BASE_MAP_H
-#define KILN_BASE_MAP_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -40,5 +39,3 @@ bool kiln_map_remove_id(kiln_map *map, uint64_t id);
 #define kiln_map_set_ptr(map, key, value) \
   kiln_map_set_id((map), (uint64_t)(uintptr_t)(key), (value))
 #define kiln_map_remove_ptr(map, key) kiln_map_remove_id((map), (uint64_t)(uintptr_t)(key))
-
-#endif

@@ -11,8 +11,7 @@
  * what is kept is bounded.
  * Back ends: jemalloc with arenas of its own (default), system malloc (KILN_ALLOC=system, always
  * in sanitizer builds), and a test one that fails on the N-th request. */
-#ifndef KILN_BASE_MEM_H
-#define KILN_BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -132,5 +131,3 @@ static inline void kiln_cache_free(kiln_cache *cache, void *block, size_t size) 
 void kiln_cache_free_mem(kiln_mem *mem, void *block, size_t size);
 /* A block as a cache would give it, straight from the mem: to be given back in either way. */
 void *kiln_cache_alloc_mem(kiln_mem *mem, size_t size);
-
-#endif

@@ -20,8 +20,7 @@
  * fork(): the pool's threads stay with the parent; in the child, ranges and tasks run whole on the
  * thread that asks (tasks submitted before the fork stay the parent's). The public part (create,
  * release) is in include/kiln/kiln.h. */
-#ifndef KILN_BASE_POOL_H
-#define KILN_BASE_POOL_H
+#pragma once
 
 #include "base/status.h"
 
@@ -74,5 +73,3 @@ bool kiln_task_done(const kiln_task *task);
 int kiln__pool_started(const kiln_pool *pool);
 /* From now on starting a thread fails when `limit` have been started; -1: no limit. */
 void kiln__pool_limit_start(kiln_pool *pool, int limit);
-
-#endif

@@ -1,6 +1,5 @@
 /* sanitize.h: what sanitizer builds need to be told. Nothing in other builds. */
-#ifndef KILN_BASE_SANITIZE_H
-#define KILN_BASE_SANITIZE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -66,6 +65,4 @@ static inline void kiln_msan_check(const void *data, size_t size) {
 static inline void kiln_msan_poison(const void *data, size_t size) { (void)data, (void)size; }
 static inline void kiln_msan_unpoison(const void *data, size_t size) { (void)data, (void)size; }
 static inline void kiln_msan_check(const void *data, size_t size) { (void)data, (void)size; }
-#endif
-
 #endif

@@ -15,8 +15,7 @@
  * Locks, for example. Thread A makes a type, holds the table's lock by a cleanup, and needs memory.
  * Thread B waits for that lock. There is no memory: the cleanup gives the lock back, then A's scope
  * is left; B goes on, and finds a table without A's type. */
-#ifndef KILN_BASE_SCOPE_H
-#define KILN_BASE_SCOPE_H
+#pragma once
 
 #include <setjmp.h>
 
@@ -61,5 +60,3 @@ _Noreturn void kiln_scope_oom(void);
 void kiln_scope_defer(kiln_cleanup *node, void (*run)(void *what), void *what);
 /* Forgets it, from whichever scope; fine for one that is not registered. */
 void kiln_scope_undefer(kiln_cleanup *node);
-
-#endif

@@ -8,8 +8,7 @@
  * Lack of memory never needs memory to report: then kiln_status_oom() is a static object.
  * KILN_ASSERT is for our own bugs only: it stops a debug build. A check that must also hold in
  * release builds is KILN_CHECK, which returns KILN_INTERNAL. */
-#ifndef KILN_BASE_STATUS_H
-#define KILN_BASE_STATUS_H
+#pragma once
 
 #include <assert.h>
 #include <stdarg.h>
@@ -117,5 +116,3 @@ kiln_status *kiln_status_set_exception(kiln_status *status,
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s: a pointer that is needed is NULL", __func__); \
     }                                                                                             \
   } while (0)
-
-#endif

@@ -1,6 +1,5 @@
 /* str.h: string views. A kiln_str borrows its bytes, is not terminated, and may hold any byte. */
-#ifndef KILN_BASE_STR_H
-#define KILN_BASE_STR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ bool kiln_str_parse_f64(kiln_str text, double *out);
 double kiln_str_scan_f64(const char *text, const char **out_end);
 /* True when the bytes are valid UTF-8. */
 bool kiln_str_is_utf8(kiln_str text);
-
-#endif

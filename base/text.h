@@ -1,6 +1,5 @@
 /* text.h: building text in an arena. The result is always terminated. Independent of the locale. */
-#ifndef KILN_BASE_TEXT_H
-#define KILN_BASE_TEXT_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -33,5 +32,3 @@ int kiln_format_double(double value, char *buffer);
 void kiln_format_bytes(uint64_t bytes, char *buffer);
 /* What stands behind the noun of a number: "%d argument%s". */
 static inline const char *kiln_plural(uint64_t count) { return count == 1 ? "" : "s"; }
-
-#endif

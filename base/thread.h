@@ -1,6 +1,5 @@
 /* thread.h: thread-local state of base/, in one block: that of scope.c, budget.c and mem.c. */
-#ifndef KILN_BASE_THREAD_H
-#define KILN_BASE_THREAD_H
+#pragma once
 
 typedef struct kiln__thread {
   struct kiln_budget *budget; /* of the work that it does; NULL: none */
@@ -9,5 +8,3 @@ typedef struct kiln__thread {
 } kiln__thread;
 
 extern _Thread_local kiln__thread kiln__this_thread;
-
-#endif

@@ -1,8 +1,7 @@
 /* vec.h: growable arrays in an arena. KILN_VEC(type) declares one; zero-initialised is empty.
  * Growing leaves the old block in the arena. Use: KILN_VEC(int) v = {0}; kiln_vec_push(a, &v, 3).
  */
-#ifndef KILN_BASE_VEC_H
-#define KILN_BASE_VEC_H
+#pragma once
 
 #include <string.h>
 
@@ -31,5 +30,3 @@ void *kiln__vec_grow(kiln_arena *arena, void *data, int count, int *capacity, in
 #define kiln_vec_pop(vec) ((vec)->data[--(vec)->count])
 #define kiln_vec_last(vec) ((vec)->data[(vec)->count - 1])
 #define kiln_vec_clear(vec) ((void)((vec)->count = 0))
-
-#endif

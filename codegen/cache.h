@@ -7,8 +7,7 @@
  * Threads A and B ask for one kernel. A enters first, and finds no code; B waits in enter. A
  * compiles, and leaves: B enters and takes the code. Had A failed, B would compile, under a budget
  * of its own. Who asks for another kernel waits for neither. */
-#ifndef KILN_CODEGEN_CACHE_H
-#define KILN_CODEGEN_CACHE_H
+#pragma once
 
 #include "base/hash.h"
 #include "base/job_lock.h"
@@ -43,5 +42,3 @@ void kiln__cache_deinit(kiln__cache *cache);
 kiln_status *kiln__cache_enter(kiln__cache *cache, kiln_digest key,
                                kiln__cache_entry **out_entry) KILN_MUST_USE;
 void kiln__cache_leave(kiln__cache *cache, kiln__cache_entry *entry);
-
-#endif

@@ -5,8 +5,7 @@
  * A kiln_codegen belongs to a context and is thread-safe: threads compile at the same time.
  * libLLVM is opened by the first compilation that needs it, and not before: in this process, or
  * with the flag compile_process in one of its own (codegen/process.h). */
-#ifndef KILN_CODEGEN_CODEGEN_H
-#define KILN_CODEGEN_CODEGEN_H
+#pragma once
 
 #include "base/env.h"
 #include "codegen/loop/loop.h"
@@ -79,5 +78,3 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
 /* What object code depends on besides the loop IR: the generator's sources and the kernels' ABI,
  * LLVM's version, CPU. Opens LLVM. */
 kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) KILN_MUST_USE;
-
-#endif

@@ -5,8 +5,7 @@
  * that moves along it. chunk changes the map, broadcasting drops the loop; so nothing is ever
  * materialised. A lowering returns the number of an instruction whose type is the node's result
  * type, or kiln__lower_refuse. */
-#ifndef KILN_CODEGEN_LOWER_H
-#define KILN_CODEGEN_LOWER_H
+#pragma once
 
 #include "codegen/codegen.h"
 
@@ -80,5 +79,3 @@ int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c);
 int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype);
 int kiln__lower_const(kiln__lowering *l, kiln_dtype dtype, double value);
 kiln_dtype kiln__lower_dtype_of(const kiln__lowering *l, int value); /* of an instruction */
-
-#endif

@@ -3,8 +3,7 @@
  * Not a general loader: x86-64 ELF, code and constants, no writable data, no symbol from elsewhere,
  * relocations R_X86_64_PC32 and PLT32. Anything else is refused. Bytes are not trusted to be
  * well formed (they may come from a cache on disk); that they are honest is. */
-#ifndef KILN_CODEGEN_OBJECT_H
-#define KILN_CODEGEN_OBJECT_H
+#pragma once
 
 #include "base/status.h"
 #include "runtime/kernel_abi.h"
@@ -19,5 +18,3 @@ kiln_status *kiln__object_load(const void *bytes, size_t size, const char *symbo
                                kiln__pages *out_pages, kiln_kernel_fn *out_fn) KILN_MUST_USE;
 /* Nothing runs in the pages any more. */
 void kiln__pages_release(kiln__pages *pages);
-
-#endif

@@ -4,8 +4,7 @@
  * nowhere. In a child process none of this is the host's: the child is limited, killed when the
  * budget of the thread is over, and what it dies of is a status. It gets loop IR as text and gives
  * back object files, which codegen/object.c loads. This process never opens libLLVM then. */
-#ifndef KILN_CODEGEN_PROCESS_H
-#define KILN_CODEGEN_PROCESS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -35,5 +34,3 @@ kiln_status *kiln__process_compile(kiln__process *process, const kiln_env *env, 
                                    kiln_reason *out_reason,
                                    kiln__process_result *out_result) KILN_MUST_USE;
 void kiln__process_end(kiln__process *process);
-
-#endif

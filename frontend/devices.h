@@ -3,8 +3,7 @@
  * "cuda:*=cpu" or "cuda:1=cpu,*=cpu": the first rule that fits a device's name counts. A name
  * without index fits every device of that kind, as name:* does; * alone fits every device but the
  * CPU. Targets are devices that this build has: cpu. */
-#ifndef KILN_FRONTEND_DEVICES_H
-#define KILN_FRONTEND_DEVICES_H
+#pragma once
 
 #include "base/env.h"
 #include "runtime/value.h"
@@ -43,5 +42,3 @@ bool kiln_device_map_apply(kiln_device_map *map, kiln_str *device, kiln_remap_ki
                            kiln_str where);
 /* Tells the rows on the log's channel `load`. `map` may be NULL. */
 void kiln_device_map_report(const kiln_device_map *map, kiln_env *env);
-
-#endif

@@ -10,8 +10,7 @@
  * signals. kiln_mapping_check sees a file that has been changed before its pages are read, which
  * turns most accidents into a status; KILN_MAP_COPY is safe from all. Replacing a file by renaming
  * another to its name is always safe. Tables are thread-safe. */
-#ifndef KILN_FRONTEND_FILE_H
-#define KILN_FRONTEND_FILE_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -67,5 +66,3 @@ kiln_mapping *kiln_mapping_of(kiln_owner *owner);
 /* KILN_INVALID_FILE when a mapped file has been written or cut since. Cheap: it looks again only
  * after some milliseconds, unless `now`. */
 kiln_status *kiln_mapping_check(kiln_mapping *mapping, bool now) KILN_MUST_USE;
-
-#endif

@@ -2,8 +2,7 @@
  *
  * formats.def is the one table. People mistake many files for models; each gets its name and what
  * to do about it, instead of a complaint about zip. */
-#ifndef KILN_FRONTEND_FORMATS_H
-#define KILN_FRONTEND_FORMATS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -17,5 +16,3 @@ kiln_status *kiln_format_refuse_values(const void *data, size_t size) KILN_MUST_
 int kiln_format_of_entry(kiln_str name);
 /* NULL for INT_MAX. */
 kiln_status *kiln_format_refuse_row(int row) KILN_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Reference: numpy/lib/format.py. Plain numeric dtypes only; nothing is unpickled. Both byte orders
  * and both memory orders are read; what is written is little-endian and row-major. */
-#ifndef KILN_FRONTEND_NPY_H
-#define KILN_FRONTEND_NPY_H
+#pragma once
 
 #include "frontend/file.h"
 #include "runtime/value.h"
@@ -21,5 +20,3 @@ kiln_status *kiln_npy_read_file(kiln_env *env, const char *path,
                                 kiln_tensor **out_tensor) KILN_MUST_USE;
 /* KILN_INVALID_ARGUMENT for dtypes without a form there (bfloat16, float8, quantised). */
 kiln_status *kiln_npy_write_file(kiln_tensor *tensor, const char *path) KILN_MUST_USE;
-
-#endif

@@ -5,8 +5,7 @@
  * stay aliases. Refused: unknown globals and opcodes, indices and lengths out of range, tensors
  * that reach outside their storage, reference cycles, nesting deeper than KILN_PICKLE_MAX_DEPTH.
  * Reference: torch/csrc/jit/serialization/unpickler.cpp, torch/serialization.py. */
-#ifndef KILN_FRONTEND_PICKLE_H
-#define KILN_FRONTEND_PICKLE_H
+#pragma once
 
 #include "frontend/devices.h"
 #include "frontend/zip.h"
@@ -49,5 +48,3 @@ kiln_status *kiln_pickle_restore_types(kiln_mem *mem, kiln_ivalue *value,
 const kiln_type *kiln_pickle_infer_types(kiln_type_table *types, kiln_ivalue value);
 /* The same, empty containers too: nothing is left whose type an isinstance could decide. */
 const kiln_type *kiln_pickle_settle_types(kiln_type_table *types, kiln_ivalue value);
-
-#endif

@@ -1,8 +1,7 @@
 /* pickle_machine.h: the state of the pickle reader, between pickle.c (opcodes), pickle_build.c
  * (globals, values, objects), pickle_tensor.c (storages, tensors) and pickle_check.c (what has been
  * read as a whole). */
-#ifndef KILN_FRONTEND_PICKLE_MACHINE_H
-#define KILN_FRONTEND_PICKLE_MACHINE_H
+#pragma once
 
 #include "frontend/pickle.h"
 
@@ -110,5 +109,3 @@ bool kiln__pickle_dims(kiln_ivalue v, int64_t *out_dims, int *out_rank);
 kiln_status *kiln__pickle_check(kiln_pickle *p) KILN_MUST_USE;
 /* Takes apart every container that the result does not reach: all where it was not checked. */
 void kiln__pickle_dismantle(kiln_pickle *p);
-
-#endif

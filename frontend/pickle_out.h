@@ -1,7 +1,6 @@
 /* pickle_out.h: the opcodes of a pickle of protocol 2, for both writers: torch.save's
  * (torch_save_write.c) and TorchScript's (torchscript/pickle_write.c). */
-#ifndef KILN_FRONTEND_PICKLE_OUT_H
-#define KILN_FRONTEND_PICKLE_OUT_H
+#pragma once
 
 #include "base/map.h"
 #include "base/text.h"
@@ -46,5 +45,3 @@ kiln_status *kiln__pickle_put_tensor(kiln_pickle_out *out, kiln_tensor *tensor) 
 /* The members <folder>/<i> of an archive: "data" beside data.pkl. */
 kiln_status *kiln__pickle_add_data(const kiln_pickle_out *out, const char *folder,
                                    kiln_zip_writer *zip) KILN_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* sink.h: output sinks: a file that appears whole or not at all, or a function. */
-#ifndef KILN_FRONTEND_SINK_H
-#define KILN_FRONTEND_SINK_H
+#pragma once
 
 #include "base/base.h"
 
@@ -22,5 +21,3 @@ static inline kiln_status *kiln_sink_put(const kiln_sink *sink, const void *data
 kiln_status *kiln_file_write(kiln_mem *mem, const char *path,
                              kiln_status *(*body)(const kiln_sink *sink, void *arg),
                              void *arg) KILN_MUST_USE;
-
-#endif

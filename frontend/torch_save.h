@@ -3,8 +3,7 @@
  *
  * Reading goes by an allowlist of pickle globals: nothing is imported. What is written is read by
  * torch.load (1.13 and 2.x, with weights_only too). Reference: torch/serialization.py. */
-#ifndef KILN_FRONTEND_TORCH_SAVE_H
-#define KILN_FRONTEND_TORCH_SAVE_H
+#pragma once
 
 #include "frontend/file.h"
 #include "runtime/value.h"
@@ -26,5 +25,3 @@ kiln_status *kiln_torch_save_read(kiln_env *env, kiln_type_table *types, kiln_ma
  * no form there (an object, a future); KILN_INVALID_FILE when the file cannot be written. */
 kiln_status *kiln_torch_save_write(kiln_env *env, kiln_ivalue value,
                                    const char *path) KILN_MUST_USE;
-
-#endif

@@ -10,8 +10,7 @@
  * Layout of torch's archives: every entry lies below one folder, the prefix, which is that of the
  * first entry of the directory; names here are without it. Entries outside it are ignored. The
  * options may say that there is none. */
-#ifndef KILN_FRONTEND_ZIP_H
-#define KILN_FRONTEND_ZIP_H
+#pragma once
 
 #include "base/env.h"
 #include "base/budget.h"
@@ -56,5 +55,3 @@ kiln_zip_entry *kiln_zip_at(kiln_zip *zip, int index);
 kiln_zip_entry *kiln_zip_find(kiln_zip *zip, kiln_str name);
 /* The entry's bytes: in place, or inflated into the arena (once). */
 kiln_status *kiln_zip_read(kiln_zip *zip, kiln_zip_entry *entry, kiln_str *out_data) KILN_MUST_USE;
-
-#endif

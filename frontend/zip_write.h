@@ -1,8 +1,7 @@
 /* zip_write.h: writes zip archives as torch does: each entry's bytes begin at a multiple of 64
  * (padded by an extra field of the local header), stored or deflated, with real sizes and CRCs in
  * both headers; the end has the zip64 form too. The bytes depend on the entries alone. */
-#ifndef KILN_FRONTEND_ZIP_WRITE_H
-#define KILN_FRONTEND_ZIP_WRITE_H
+#pragma once
 
 #include "base/str.h"
 #include "frontend/sink.h"
@@ -19,5 +18,3 @@ kiln_status *kiln_zip_writer_add(kiln_zip_writer *zip, kiln_str name, const void
 bool kiln_zip_writer_has(const kiln_zip_writer *zip, kiln_str name);
 /* Writes the directory. */
 kiln_status *kiln_zip_writer_finish(kiln_zip_writer *zip) KILN_MUST_USE;
-
-#endif

@@ -6,8 +6,7 @@
  * what follows from the checked types in its first block, and prim::FallbackGraph in its second.
  * The types of values in the first block are facts. The check stands before any effect of its
  * region, so a fallback starts the region anew and needs no snapshot. */
-#ifndef KILN_GUARDS_GUARDS_H
-#define KILN_GUARDS_GUARDS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -103,5 +102,3 @@ kiln_status *kiln_pass_guard_regions(kiln_pass *pass);
 kiln_guard_watch *kiln__guard_watch(const kiln_guard_maker *maker, kiln_arena *arena,
                                     const kiln_guard_checks *checks,
                                     const kiln_source_range *range);
-
-#endif

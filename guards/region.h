@@ -1,7 +1,6 @@
 /* region.h: between guard_regions.c (what belongs to a region, and why) and region_build.c (putting
  * it into the graph); for guards/ alone. */
-#ifndef KILN_GUARDS_REGION_H
-#define KILN_GUARDS_REGION_H
+#pragma once
 
 #include "guards/guards.h"
 
@@ -19,5 +18,3 @@ typedef struct kiln_region {
 
 /* Puts the check, the If and the fallback into the graph. */
 void kiln__region_build(kiln_region *region);
-
-#endif

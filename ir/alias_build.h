@@ -1,6 +1,5 @@
 /* alias_build.h: constraints of the alias analysis: what alias_build.c and alias_schema.c share. */
-#ifndef KILN_IR_ALIAS_BUILD_H
-#define KILN_IR_ALIAS_BUILD_H
+#pragma once
 
 #include "ir/alias_internal.h"
 
@@ -18,5 +17,3 @@ void kiln__alias_write(kiln_alias *a, const kiln_node *node, const kiln_ir_value
                        bool elements);
 /* A node of an operator with a schema. */
 void kiln__alias_build_schema(kiln_alias *a, const kiln_node *node);
-
-#endif

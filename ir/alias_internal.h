@@ -3,8 +3,7 @@
  * Locations stand for memory: one for each value that makes new memory, one for each of its unnamed
  * elements, and one wildcard for each bucket of types, which stands for everything that came from
  * outside or escaped. A value points to a set of locations, a location contains a set of them. */
-#ifndef KILN_IR_ALIAS_INTERNAL_H
-#define KILN_IR_ALIAS_INTERNAL_H
+#pragma once
 
 #include "ir/internal.h"
 #include "ir/pass.h"
@@ -96,5 +95,3 @@ uint8_t kiln__alias_mask(const kiln_type *type);
 /* alias.c: queries. What the analysis does not know is everything (*out_all). */
 const loc_set *kiln__alias_points(const kiln_alias *a, const kiln_ir_value *value, bool *out_all);
 const loc_set *kiln__alias_writes(const kiln_alias *a, const kiln_node *node, bool *out_all);
-
-#endif

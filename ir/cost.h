@@ -1,7 +1,6 @@
 /* cost.h: FLOPs and bytes of a graph's nodes, as far as their types say sizes: the analysis that
  * the pass `cost` prints. */
-#ifndef KILN_IR_COST_H
-#define KILN_IR_COST_H
+#pragma once
 
 #include "ir/ir.h"
 #include "kiln/debug.h"
@@ -25,5 +24,3 @@ bool kiln_cost_sizes(const kiln_ir_value *value, uint64_t *out_numel, uint64_t *
 /* Bytes of the tensors that operators make and that live at the same time, at most (cost_memory.c,
  * for kiln_cost_find). */
 uint64_t kiln__cost_peak(kiln_arena *arena, const kiln_graph *graph);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Readers need no lock: what they walk only grows at its head, and is published by release stores.
  * Whoever has found a set or an operator may keep it as long as the registry lives. */
-#ifndef KILN_IR_CUSTOM_H
-#define KILN_IR_CUSTOM_H
+#pragma once
 
 #include <pthread.h>
 
@@ -32,5 +31,3 @@ const kiln_op *kiln__custom_at(const kiln__custom_ops *ops, int index);
 /* The name is known to be no built-in one's. */
 kiln_status *kiln__custom_add(kiln__custom_ops *ops, kiln_mem *mem, kiln_type_table *types,
                               const kiln_op_def *def, const kiln_op **out_op) KILN_MUST_USE;
-
-#endif

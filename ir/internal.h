@@ -1,6 +1,5 @@
 /* internal.h: what the files of ir/ share with each other. */
-#ifndef KILN_IR_INTERNAL_H
-#define KILN_IR_INTERNAL_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -51,5 +50,3 @@ void kiln__print_double(kiln_text *text, double value);
 /* -- print.c -- */
 
 void kiln__value_print(kiln_text *text, const kiln_ir_value *value); /* "%x.1" */
-
-#endif

@@ -9,8 +9,7 @@
  * results (cond, carried…). A block's inputs are the outputs of its `param` node, its results the
  * inputs of its `ret` node; both are pseudo nodes that stand outside the list. Constants may stand
  * anywhere before their uses. */
-#ifndef KILN_IR_IR_H
-#define KILN_IR_IR_H
+#pragma once
 
 #include "ir/op.h"
 #include "runtime/source.h"
@@ -270,5 +269,3 @@ void kiln_graph_print_dot(kiln_text *text, const kiln_graph *graph);
 /* Use lists, dominance, block shapes, argument counts and types against schemas, constants' types,
  * guards before effects. KILN_INTERNAL with the complaint and the node. */
 kiln_status *kiln_graph_verify(const kiln_graph *graph) KILN_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  * The frontend and builders match calls (with keywords and implicit conversions), the IR's parser
  * matches nodes. Matching may make types; it inserts no nodes: a fit says what kiln_fill_args has
  * to insert. */
-#ifndef KILN_IR_MATCH_H
-#define KILN_IR_MATCH_H
+#pragma once
 
 #include "ir/ir.h"
 #include "ir/op.h"
@@ -129,5 +128,3 @@ kiln_status *kiln_fill_args(const kiln_filler *f, const kiln_schema *schema,
  * arguments out); structural operators take any. NULL when none fits. */
 const kiln_op *kiln_match_node(kiln_type_table *types, const kiln_op_set *set,
                                const kiln_type *const *inputs, int count);
-
-#endif

@@ -30,8 +30,7 @@
  * A name without parentheses is a structural operator (prim::If): no schema, any arguments.
  * Built-in and custom operators live in one registry, owned by a context; a node points to a
  * `const kiln_op *`. */
-#ifndef KILN_IR_OP_H
-#define KILN_IR_OP_H
+#pragma once
 
 #include "runtime/kernel.h"
 
@@ -258,5 +257,3 @@ typedef struct kiln_shape_query {
  */
 void kiln_shape_answer(kiln_shape_query *query, int index, kiln_dtype dtype, int rank,
                        const int64_t *sizes, bool row_major);
-
-#endif

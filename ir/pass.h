@@ -5,8 +5,7 @@
  * kiln_pass_run (jit/pass_run.h) runs one; it verifies, times, prints and counts. The table is
  * jit/passes.def; the code lives with what it changes: ir/pass/, guards/, profiler/, codegen/loop/.
  */
-#ifndef KILN_IR_PASS_H
-#define KILN_IR_PASS_H
+#pragma once
 
 #include "ir/ir.h"
 #include "ir/reason.h"
@@ -93,5 +92,3 @@ kiln_status *kiln_pass_effects(kiln_pass *pass);
 /* Running the graph may change an attribute of an object that it did not make itself: what the pass
  * `effects` prints. */
 bool kiln_graph_writes_attributes(const kiln_alias *alias, const kiln_graph *graph);
-
-#endif

@@ -1,6 +1,5 @@
 /* reader.h: the bytes of a textual graph and where in them the parser stands; for ir/ alone. */
-#ifndef KILN_IR_READER_H
-#define KILN_IR_READER_H
+#pragma once
 
 #include "ir/internal.h"
 
@@ -48,5 +47,3 @@ kiln_status *kiln__literal_parse_dump(kiln__reader *r, const kiln_type *hint,
 /* "<Tensor>": zeros of the type, which must be complete. */
 kiln_status *kiln__literal_make_tensor(kiln__reader *r, const kiln_type *hint,
                                        kiln_ivalue *out) KILN_MUST_USE;
-
-#endif

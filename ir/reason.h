@@ -1,6 +1,5 @@
 /* reason.h: reasons of missed optimisations, each an identifier and a sentence: reasons.def. */
-#ifndef KILN_IR_REASON_H
-#define KILN_IR_REASON_H
+#pragma once
 
 typedef enum kiln_reason {
 #define KILN_REASON(id, sentence) KILN_REASON_##id,
@@ -11,5 +10,3 @@ typedef enum kiln_reason {
 
 const char *kiln_reason_id(kiln_reason reason); /* "no_lowering" */
 const char *kiln_reason_sentence(kiln_reason reason);
-
-#endif

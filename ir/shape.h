@@ -4,8 +4,7 @@
  * NONE. It answers false when it knows nothing, or when the arguments are such that the operator
  * will fail at run time (that is for the kernel to say). Names in SHAPE columns: bool
  * kiln__shape_<fn>(kiln_shape_query *). */
-#ifndef KILN_IR_SHAPE_H
-#define KILN_IR_SHAPE_H
+#pragma once
 
 #include "ir/internal.h"
 
@@ -79,5 +78,3 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
 #define KILN_OP(id, schema, ...) __VA_ARGS__
 #include "ir/ops.def"
 #undef KILN_OP
-
-#endif

@@ -1,7 +1,6 @@
 /* unit.h: kiln_unit, everything that one archive's code defines: functions, classes with methods
  * (PyTorch's CompilationUnit). Made by a frontend, immutable afterwards. */
-#ifndef KILN_IR_UNIT_H
-#define KILN_IR_UNIT_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -70,5 +69,3 @@ kiln_function *kiln_call_callee(const kiln_node *call);
 static inline kiln_class *kiln_class_of(const kiln_type *type) {
   return (kiln_class *)type->cls->ir;
 }
-
-#endif

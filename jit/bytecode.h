@@ -4,8 +4,7 @@
  * operand that is the last use moves the value out, so a tensor's memory returns at once. A value
  * whose last use lies in a branch of an If dies in the branch that uses it, and at the start of the
  * other. Registers of dead values are given to later ones. */
-#ifndef KILN_JIT_BYTECODE_H
-#define KILN_JIT_BYTECODE_H
+#pragma once
 
 #include "guards/guards.h"
 #include "ir/unit.h"
@@ -44,5 +43,3 @@ typedef struct kiln_bytecode_env {
  * nothing of the graph. */
 kiln_status *kiln_bytecode_emit(const kiln_graph *graph, const kiln_bytecode_env *env,
                                 kiln_plan **out_plan) KILN_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* bytecode_internal.h: between the files of the emitter, bytecode*.c. */
-#ifndef KILN_JIT_BYTECODE_INTERNAL_H
-#define KILN_JIT_BYTECODE_INTERNAL_H
+#pragma once
 
 #include "jit/bytecode.h"
 
@@ -90,5 +89,3 @@ kiln_status *kiln__bytecode_node(kiln__bytecode_emitter *e, kiln_node *node) KIL
 void kiln__bytecode_donations(kiln__bytecode_emitter *e, kiln_node *node, int at);
 /* Drops what dies at the node and was not moved by it. */
 void kiln__bytecode_finish(kiln__bytecode_emitter *e, kiln_node *node);
-
-#endif

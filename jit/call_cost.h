@@ -1,6 +1,5 @@
 /* call_cost.h: the cost of one call of a function, found by shape propagation instead of a call. */
-#ifndef KILN_JIT_CALL_COST_H
-#define KILN_JIT_CALL_COST_H
+#pragma once
 
 #include "ir/cost.h"
 #include "ir/unit.h"
@@ -9,5 +8,3 @@
  * at, no element is. The rows of *out_cost lie in `arena`, which is of the caller's scope. */
 kiln_status *kiln_call_cost(kiln_env *env, kiln_function *function, const kiln_ivalue *args,
                             int arg_count, kiln_arena *arena, kiln_cost *out_cost) KILN_MUST_USE;
-
-#endif

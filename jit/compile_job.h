@@ -6,8 +6,7 @@
  * published, under the model's lock: then variant, regions, groups and refusals are linked,
  * and the arena is the model's. A job that fails, for memory too, leaves nothing but its kernels in
  * the context's cache. Synchronous compilation is the job run on the calling thread. */
-#ifndef KILN_JIT_COMPILE_JOB_H
-#define KILN_JIT_COMPILE_JOB_H
+#pragma once
 
 #include "jit/executor.h"
 
@@ -102,5 +101,3 @@ kiln_compile_step kiln__compile_simple;
 kiln_compile_step kiln__compile_profiling;
 /* The plan that the building variant's ready profile gives: fuse, guard, lower, compile, finish. */
 kiln_compile_step kiln__compile_optimized;
-
-#endif

@@ -1,6 +1,5 @@
 /* dump.h: between dump.c (what is printed) and dump_files.c (the same as files). */
-#ifndef KILN_JIT_DUMP_H
-#define KILN_JIT_DUMP_H
+#pragma once
 
 #include "jit/compile_job.h"
 
@@ -27,5 +26,3 @@ kiln_status *kiln__print_variant(kiln__printer *printer, const kiln_executor *ex
 /* The others, or its graph. */
 kiln_status *kiln__print_group(kiln__printer *printer, const kiln_group_info *group,
                                kiln_jit_stage stage) KILN_MUST_USE;
-
-#endif

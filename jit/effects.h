@@ -6,8 +6,7 @@
  *
  * Answers depend on the instance's bool attributes (`training` and its like) and are kept with
  * them: a list for each function, added to by any thread. */
-#ifndef KILN_JIT_EFFECTS_H
-#define KILN_JIT_EFFECTS_H
+#pragma once
 
 #include "ir/unit.h"
 
@@ -19,5 +18,3 @@ bool kiln_effects_may_write(kiln_effects **known, kiln_env *env, kiln_function *
                             kiln_ivalue self);
 /* No thread asks any more. NULL is fine. */
 void kiln_effects_destroy(kiln_effects *known);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Entering and leaving cost two atomic additions, on a line that threads share only where there are
  * more of them than stripes; retiring and collecting take a lock. */
-#ifndef KILN_JIT_EPOCH_H
-#define KILN_JIT_EPOCH_H
+#pragma once
 
 #include <pthread.h>
 
@@ -55,5 +54,3 @@ void kiln_epoch_leave(kiln_epoch *epoch, uint64_t ticket);
 bool kiln_epoch_retire(kiln_epoch *epoch, void (*destroy)(void *object), void *object);
 /* Moves the epoch on where that is possible, and frees what is two epochs old; returns how many. */
 int kiln_epoch_collect(kiln_epoch *epoch);
-
-#endif

@@ -44,8 +44,7 @@
  *
  * Flags of modules are constants in all these plans (jit/frozen.h); a call on an object whose flags
  * differ gets the plan of calls without JIT. A compile failure is never a run failure. */
-#ifndef KILN_JIT_EXECUTOR_H
-#define KILN_JIT_EXECUTOR_H
+#pragma once
 
 #include "base/job_lock.h"
 #include "jit/epoch.h"
@@ -177,5 +176,3 @@ bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range);
 /* With the flag `dump`: a variant that was made, and its groups, as files. */
 void kiln__dump_files(const kiln_executor *executor, const kiln_variant *variant,
                       kiln_group_list groups);
-
-#endif

@@ -1,6 +1,5 @@
 /* forks.h: which forked functions may run beside the frame that forks them (forks.c). */
-#ifndef KILN_JIT_FORKS_H
-#define KILN_JIT_FORKS_H
+#pragma once
 
 #include "ir/pass.h"
 #include "runtime/plan.h"
@@ -10,5 +9,3 @@
 kiln_fork_flag kiln__fork_purity(kiln_arena *scratch, const kiln_graph *graph,
                                  const kiln_alias *alias, const kiln_node *fork,
                                  const kiln_graph *inlined);
-
-#endif

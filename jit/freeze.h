@@ -4,8 +4,7 @@
  * constants, in place of parameters without requires_grad; what is constant is evaluated. The
  * module that is left has those methods and the attributes that they still use. Numbers stay as
  * they are: nothing is folded across operators. */
-#ifndef KILN_JIT_FREEZE_H
-#define KILN_JIT_FREEZE_H
+#pragma once
 
 #include "ir/unit.h"
 
@@ -31,5 +30,3 @@ kiln_status *kiln_jit_freeze(kiln_env *env, kiln_unit *unit, kiln_ivalue root,
                              const kiln_freeze_request *request,
                              kiln_frozen_module *out_module) KILN_MUST_USE;
 void kiln_frozen_module_deinit(kiln_frozen_module *module);
-
-#endif

@@ -1,6 +1,5 @@
 /* freeze_internal.h: between freeze.c (what is constant) and freeze_module.c (what is left). */
-#ifndef KILN_JIT_FREEZE_INTERNAL_H
-#define KILN_JIT_FREEZE_INTERNAL_H
+#pragma once
 
 #include "jit/freeze.h"
 #include "jit/pass_run.h"
@@ -54,5 +53,3 @@ kiln_ivalue kiln__frozen_value(const kiln__freezer *f, const kiln_object *object
 
 /* Makes f->to's classes, functions and the root. */
 kiln_status *kiln__freeze_make_module(kiln__freezer *f, kiln_ivalue *out_root) KILN_MUST_USE;
-
-#endif

@@ -4,8 +4,7 @@
  * decide branches, and batch norm becomes pointwise. What was assumed is compared with the caller's
  * object before every call; a caller whose flags differ gets the plain interpreter. Not for
  * KILN_COMPAT=torch. */
-#ifndef KILN_JIT_FROZEN_H
-#define KILN_JIT_FROZEN_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -19,5 +18,3 @@ kiln_frozen *kiln__freeze_flags(kiln_graph *graph, kiln_ivalue self, kiln_arena 
                                 kiln_arena *scratch);
 /* The object has the values that were assumed. */
 bool kiln__frozen_holds(const kiln_frozen *frozen, kiln_ivalue self);
-
-#endif

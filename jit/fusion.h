@@ -1,7 +1,6 @@
 /* fusion.h: between the files of fusion: fusion.c (what can be fused), fusion_order.c (what orders
  * nodes), fusion_cluster.c (which nodes go together), fusion_build.c (making the groups). */
-#ifndef KILN_JIT_FUSION_H
-#define KILN_JIT_FUSION_H
+#pragma once
 
 #include "ir/pass.h"
 
@@ -58,5 +57,3 @@ void kiln__fusion_build(kiln_fusion *f);
 
 kiln_status *kiln_pass_decompose_ops(kiln_pass *pass);
 kiln_status *kiln_pass_fuse_groups(kiln_pass *pass);
-
-#endif

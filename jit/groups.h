@@ -1,6 +1,5 @@
 /* groups.h: between the executor and codegen: a group, with its kernel or what it does without. */
-#ifndef KILN_JIT_GROUPS_H
-#define KILN_JIT_GROUPS_H
+#pragma once
 
 #include "codegen/codegen.h"
 #include "jit/bytecode.h"
@@ -52,5 +51,3 @@ kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *i
 kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info *info,
                              const kiln_graph *graph, kiln_jit_stage stage,
                              kiln_text *text) KILN_MUST_USE;
-
-#endif

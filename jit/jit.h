@@ -8,8 +8,7 @@
  * Threads: every function here may be called by several threads at once, except create and
  * destroy. Compilation is on the calling thread (KILN_COMPILE=sync), and nobody waits for it but
  * calls of the same function: executor.h has the locks. */
-#ifndef KILN_JIT_JIT_H
-#define KILN_JIT_JIT_H
+#pragma once
 
 #include "guards/guards.h"
 #include "ir/reason.h"
@@ -112,5 +111,3 @@ kiln_jit_stage kiln_jit_stage_find(kiln_str name);
  * `dot`: Graphviz, for the stages that are graphs. */
 kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage,
                            kiln_str site, bool dot, kiln_text *text) KILN_MUST_USE;
-
-#endif

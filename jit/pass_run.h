@@ -4,8 +4,7 @@
  * changed (KILN_LOG=pass=1, with the graph at 2), stops it after its n-th run (KILN_PASS_LIMIT),
  * and with KILN_VERIFY checks that a pass tells its changes and keeps what it says it keeps, and
  * prints and reparses the graph. */
-#ifndef KILN_JIT_PASS_RUN_H
-#define KILN_JIT_PASS_RUN_H
+#pragma once
 
 #include "ir/pass.h"
 
@@ -88,5 +87,3 @@ kiln_status *kiln_pipeline_settle(kiln_pass_runner *runner, kiln_graph *graph,
 /* "dce,cse": names of passes or pipelines; KILN_NOT_FOUND names one that is neither. */
 kiln_status *kiln_pass_run_names(kiln_pass_runner *runner, kiln_graph *graph,
                                  kiln_str names) KILN_MUST_USE;
-
-#endif

@@ -6,8 +6,7 @@
  * is its method, the digest of the graph before instrumentation, and that number.
  * Records are plain data of a fixed size, one for each site: bounded whatever runs. A run that
  * fails never commits. Merging over runs forgets what differs. */
-#ifndef KILN_PROFILER_PROFILE_H
-#define KILN_PROFILER_PROFILE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -53,5 +52,3 @@ int kiln_profile_runs(kiln_profile *profile);
 /* Writes what was seen to the sites of a copy of the instrumented graph: the attributes
  * profiled_type and seen_none. */
 void kiln_profile_annotate(kiln_profile *profile, kiln_graph *graph);
-
-#endif

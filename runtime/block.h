@@ -1,8 +1,7 @@
 /* block.h: how runtime objects get and give back their blocks: from a call's cache where there is
  * one (of the same mem), else straight from the mem, in the sizes that caches use, so that either
  * way back is open. */
-#ifndef KILN_RUNTIME_BLOCK_H
-#define KILN_RUNTIME_BLOCK_H
+#pragma once
 
 #include "base/mem.h"
 
@@ -43,5 +42,3 @@ static inline bool kiln__refs_drop(int *refs) {
   if (__atomic_load_n(refs, __ATOMIC_ACQUIRE) == 1) return true;
   return __atomic_fetch_sub(refs, 1, __ATOMIC_ACQ_REL) == 1;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A kiln_call belongs to one thread and is pooled by its instance. Kernels get it as their first
  * argument and allocate through it. */
-#ifndef KILN_RUNTIME_CALL_H
-#define KILN_RUNTIME_CALL_H
+#pragma once
 
 #include "runtime/counter.h"
 #include "runtime/cycles.h"
@@ -67,5 +66,3 @@ kiln_status *kiln_call_text(kiln_call *call,
 
 /* The generator of operators that are given none. */
 kiln_status *kiln_call_random(kiln_call *call, kiln_random **out_random) KILN_MUST_USE;
-
-#endif

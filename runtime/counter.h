@@ -6,8 +6,7 @@
  *   somebody asks for 7: the book's base [7] + page of A [7] + page of B [7]
  * When a call is destroyed, its page is added to the base. Sums are exact of calls that have ended.
  * Number 0 counts nothing. */
-#ifndef KILN_RUNTIME_COUNTER_H
-#define KILN_RUNTIME_COUNTER_H
+#pragma once
 
 #include <pthread.h>
 
@@ -66,5 +65,3 @@ static inline void kiln_count(kiln_tally *tally, uint32_t number) {
     kiln__count_apart(tally, number);
   }
 }
-
-#endif

@@ -8,8 +8,7 @@
  * A write whose container cannot be noted fails; the counting is refused by no limit, for what a
  * call has left is given back all the more when a limit ended it (some 100 bytes a container).
  * Who writes nothing but numbers, strings, tensors and typed containers pays one comparison. */
-#ifndef KILN_RUNTIME_CYCLES_H
-#define KILN_RUNTIME_CYCLES_H
+#pragma once
 
 #include "runtime/value.h"
 
@@ -34,5 +33,3 @@ void kiln_possible_roots_collect(kiln_mem *mem, kiln_possible_roots *roots);
 void kiln_possible_roots_deinit(kiln_mem *mem, kiln_possible_roots *roots);
 /* Releases `v`, and what it leaves behind. */
 void kiln_ivalue_release_cyclic(kiln_mem *mem, kiln_ivalue v);
-
-#endif

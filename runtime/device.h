@@ -10,8 +10,7 @@
  * with a state, such as a driver's context, will be the environment's, and kiln_device_find will
  * ask that. A launch on the CPU is over when it returns; the first device whose launch is not gets
  * an event of a storage's last write and a synchronise before the host reads, here. */
-#ifndef KILN_RUNTIME_DEVICE_H
-#define KILN_RUNTIME_DEVICE_H
+#pragma once
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -64,5 +63,3 @@ const char *kiln_device_kind_name(int kind);
 void kiln_device_print(kiln_text *text, kiln_device_id id);
 /* The inverse; false when the text names no device. */
 bool kiln_device_parse(kiln_str text, kiln_device_id *out_id);
-
-#endif

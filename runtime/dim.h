@@ -18,8 +18,7 @@
  *
  * The text is s0, 2*s0 + s1 + 3, (s0 + 1)//2; the one of PyTorch's for a symbol, SS(-2) for s0, is
  * read too. One thread at a time; everything lives in the table's arena. */
-#ifndef KILN_RUNTIME_DIM_H
-#define KILN_RUNTIME_DIM_H
+#pragma once
 
 #include "base/base.h"
 
@@ -91,5 +90,3 @@ void kiln_dim_print(kiln_text *text, const kiln_dims *dims, kiln_dim d);
 /* From the start of *text, which is moved behind it; "*" is KILN_DIM_UNKNOWN. False where no
  * dimension stands there. */
 bool kiln_dim_parse(kiln_dims *dims, kiln_str *text, kiln_dim *out_dim);
-
-#endif

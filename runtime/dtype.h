@@ -1,7 +1,6 @@
 /* dtype.h: facts about element types and PyTorch's type promotion. One implementation serves the
  * interpreter's kernels, shape functions and lowering. */
-#ifndef KILN_RUNTIME_DTYPE_H
-#define KILN_RUNTIME_DTYPE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -70,5 +69,3 @@ kiln_dtype kiln_promotion_result(const kiln_promotion *promotion);
 kiln_dtype kiln_dtype_to_float(kiln_dtype dtype);
 /* Real part's dtype of a complex dtype; others unchanged. */
 kiln_dtype kiln_dtype_real(kiln_dtype dtype);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The check is asked here and nowhere else, by TYPECHECK in a plan and by the dispatch to a
  * region's variants before one. How guards are made, explained and counted stands in guards/. */
-#ifndef KILN_RUNTIME_GUARD_H
-#define KILN_RUNTIME_GUARD_H
+#pragma once
 
 #include "runtime/call.h"
 #include "runtime/operand.h"
@@ -63,5 +62,3 @@ static inline bool kiln_guard_check(const kiln_guard_desc *guard, const kiln_iva
   if (__builtin_expect(guard->stress == 0, 1)) return true;
   return (uint32_t)kiln_hash_mix(call->stressed++, guard->hash) >= guard->stress;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * float8_e5m2 overflows to infinity, float8_e4m3fn (which has none) stops at 448. The x86-64-v2
  * floor has no instruction for these; the kernels' faster forms must agree with them bit for bit.
  */
-#ifndef KILN_RUNTIME_HALF_H
-#define KILN_RUNTIME_HALF_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -112,5 +111,3 @@ static inline uint8_t kiln_float_to_f8e4m3(float f) {
   if (bits >= 0x43e80000u) return (uint8_t)(sign | 0x7e); /* 464 and above, infinity */
   return (uint8_t)(sign | kiln_float_to_small(bits, 4, 3));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* interp_internal.h: between the files of the interpreter (interp*.c). */
-#ifndef KILN_RUNTIME_INTERP_INTERNAL_H
-#define KILN_RUNTIME_INTERP_INTERNAL_H
+#pragma once
 
 #include "runtime/plan.h"
 
@@ -104,5 +103,3 @@ void kiln__interp_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in
 /* Instructions that make and take apart values; `o` are the operands. */
 kiln_status *kiln__interp_value(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                 const kiln_operand *o) KILN_MUST_USE;
-
-#endif

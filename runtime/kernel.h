@@ -6,8 +6,7 @@
  * tensor, and the kernel writes there instead of making a tensor: one kernel serves `add`, `add_`
  * and `add.out`. On failure the caller releases what outs holds.
  * Errors are KILN_OP_ERROR with PyTorch's message in substance. */
-#ifndef KILN_RUNTIME_KERNEL_H
-#define KILN_RUNTIME_KERNEL_H
+#pragma once
 
 #include "runtime/call.h"
 
@@ -144,5 +143,3 @@ kiln_status *kiln_arg_ints(const kiln_ivalue *args, int i, int max, int64_t *out
 
 /* An operator's complaint: KILN_OP_ERROR. */
 #define KILN_OP_FAIL(...) KILN_ERROR(KILN_OP_ERROR, __VA_ARGS__)
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Objects outlive the process that made them, so this page has a version: it is in the name that a
  * kernel's object gives it, and the loader finds no other. Whatever changes here raises it. */
-#ifndef KILN_RUNTIME_KERNEL_ABI_H
-#define KILN_RUNTIME_KERNEL_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ typedef struct kiln_kernel_info {
    * may take the place of x's. */
   uint32_t donors[KILN_KERNEL_DONORS];
 } kiln_kernel_info;
-
-#endif

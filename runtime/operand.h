@@ -1,7 +1,6 @@
 /* operand.h: where an instruction, or a guard, finds a value: a register of the frame or a constant
  * of the plan. A call's arguments are the first registers. */
-#ifndef KILN_RUNTIME_OPERAND_H
-#define KILN_RUNTIME_OPERAND_H
+#pragma once
 
 #include "runtime/value.h"
 
@@ -19,5 +18,3 @@ static inline const kiln_ivalue *kiln_operand_read(kiln_operand o, const kiln_iv
   const kiln_ivalue *base = o & KILN_OPERAND_CONSTANT ? constants : registers;
   return base + (o & KILN_OPERAND_INDEX);
 }
-
-#endif

@@ -21,8 +21,7 @@
  * an operand without MOVE leaves its register as it is; of several operands of one instruction
  * that name one register, only one is marked MOVE. An output register may be that of a moved
  * input. */
-#ifndef KILN_RUNTIME_PLAN_H
-#define KILN_RUNTIME_PLAN_H
+#pragma once
 
 #include "runtime/guard.h"
 #include "runtime/kernel.h"
@@ -183,5 +182,3 @@ kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
                              kiln_ivalue *out_result) KILN_MUST_USE;
 /* Gives back the stack that runs of this call have left in call->frames, for kiln_call_destroy. */
 void kiln__interp_free_frames(kiln_call *call);
-
-#endif

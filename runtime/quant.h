@@ -5,8 +5,7 @@
  * those of kernels/quant/: in a unit where quantised tensors may be (kiln_unit.quantised) every
  * operator that takes tensors is wrapped: those that only move elements hand the parameters on, the
  * others refuse, so that nothing ever computes with the integers by accident. */
-#ifndef KILN_RUNTIME_QUANT_H
-#define KILN_RUNTIME_QUANT_H
+#pragma once
 
 #include "runtime/kernel.h"
 
@@ -66,5 +65,3 @@ void kiln_quant_print(kiln_text *text, const kiln_quant *quant);
 /* The kernel to run where quantised tensors may be; itself where it may see them, or never sees a
  * tensor. */
 const kiln_kernel *kiln_quant_wrap(kiln_arena *arena, const kiln_kernel *kernel);
-
-#endif

@@ -4,8 +4,7 @@
  * An instance has one, which its calls draw from; a program may make others. A generator is 5 KB
  * and is seeded when the first number is drawn: what draws nothing pays nothing. Who draws holds
  * the lock, for as long as one operator's numbers belong together. */
-#ifndef KILN_RUNTIME_RANDOM_H
-#define KILN_RUNTIME_RANDOM_H
+#pragma once
 
 #include <pthread.h>
 
@@ -60,5 +59,3 @@ static inline double kiln_random_f64(kiln_random *g) {
 }
 /* Of mean 0 and deviation 1 (Box and Muller, 1958). */
 double kiln_random_normal(kiln_random *g);
-
-#endif

@@ -1,8 +1,7 @@
 /* record.h: kiln_type_record, plain data that PROFILE merges into. It says what flowed through one
  * use of a value: merged within a run (a loop passes several times), then over runs, by the
  * executor. It is bounded: a fixed size, whatever flows. */
-#ifndef KILN_RUNTIME_RECORD_H
-#define KILN_RUNTIME_RECORD_H
+#pragma once
 
 #include "runtime/value.h"
 
@@ -33,5 +32,3 @@ kiln_tensor_detail kiln_type_record_detail(const kiln_type_record *record);
 void kiln_type_record_add(kiln_type_record *record, kiln_ivalue value, bool grad_mode);
 /* Merges what another run saw. */
 void kiln_type_record_merge(kiln_type_record *record, const kiln_type_record *other);
-
-#endif

@@ -1,7 +1,6 @@
 /* source.h: where in a model's source something stands; plain data shared by IR and plans.
  * Sources and ranges live as long as the model (or the graph's arena) that made them. */
-#ifndef KILN_RUNTIME_SOURCE_H
-#define KILN_RUNTIME_SOURCE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -45,5 +44,3 @@ kiln_source_loc kiln_source_range_loc(const kiln_source_range *range);
  * same of the original program where it is known. Takes and returns `status`. */
 kiln_status *kiln_source_range_trace(const kiln_source_range *range,
                                      kiln_status *status) KILN_MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* strides.h: where the elements of results lie. Kernels make tensors by these rules and shape
  * functions foretell them; generated code trusts what is foretold, so there is no second copy. */
-#ifndef KILN_RUNTIME_STRIDES_H
-#define KILN_RUNTIME_STRIDES_H
+#pragma once
 
 #include "runtime/tensor.h"
 #include "runtime/type.h"
@@ -39,5 +38,3 @@ void kiln_strides_pointwise(int rank, const int64_t *sizes, const kiln_strided *
 /* Strides of a view of `t` with other sizes of the same product (PyTorch's computeStride); false
  * when there is none. */
 bool kiln_strides_view(const kiln_strided *t, int rank, const int64_t *sizes, int64_t *out_strides);
-
-#endif

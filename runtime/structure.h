@@ -7,8 +7,7 @@
  * say, or refuses. What the storage of a sparse tensor holds is one zero, with strides of 0; a
  * nested tensor's is the padded tensor: a kernel that read one by mistake would read wrong numbers,
  * never foreign memory. */
-#ifndef KILN_RUNTIME_STRUCTURE_H
-#define KILN_RUNTIME_STRUCTURE_H
+#pragma once
 
 #include "runtime/kernel.h"
 
@@ -52,5 +51,3 @@ kiln_status *kiln_nested_tensor(kiln_mem *mem, kiln_cache *cache, const kiln_ten
 
 /* The kernel to run where such tensors may be; itself where it never sees an element. */
 const kiln_kernel *kiln_structure_wrap(kiln_arena *arena, const kiln_kernel *kernel);
-
-#endif

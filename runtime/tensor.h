@@ -20,8 +20,7 @@
  * [2] The operator makes a structure of its own where its columns say so (structure.h).
  *
  * Counts are atomic; the contents are not guarded. */
-#ifndef KILN_RUNTIME_TENSOR_H
-#define KILN_RUNTIME_TENSOR_H
+#pragma once
 
 #include "runtime/device.h"
 #include "runtime/dtype.h"
@@ -265,5 +264,3 @@ int64_t kiln_element_i64(kiln_dtype dtype, const void *at);
 /* Whole numbers wrap to the width of a whole dtype. */
 void kiln_element_put_i64(kiln_dtype dtype, int64_t value, void *to);
 void kiln_element_put_c128(kiln_dtype dtype, double re, double im, void *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* tensor_internal.h: between storage.c, tensor*.c and value_print.c only. */
-#ifndef KILN_RUNTIME_TENSOR_INTERNAL_H
-#define KILN_RUNTIME_TENSOR_INTERNAL_H
+#pragma once
 
 #include "runtime/tensor.h"
 
@@ -31,5 +30,3 @@ void kiln__storage_destroy(kiln_storage *s, kiln_cache *cache);
 /* snprintf(fmt, width, precision, value) with a dot whatever the locale. */
 void kiln__text_number(kiln_text *text, const char *fmt, int width, int precision, double value)
     __attribute__((format(printf, 2, 0)));
-
-#endif

@@ -10,8 +10,7 @@
  * in, so types without classes and tensor details end up in the context's root table, those that
  * name a model's classes in the model's, and profiled tensor types in the graph's own. Tables are
  * thread-safe. Making a type allocates from the table's arena: inside a scope (base/scope.h). */
-#ifndef KILN_RUNTIME_TYPE_H
-#define KILN_RUNTIME_TYPE_H
+#pragma once
 
 #include "runtime/dim.h"
 #include "runtime/dtype.h"
@@ -206,5 +205,3 @@ void kiln_type_print_annotation(kiln_text *text, const kiln_type *type);
  * `make_classes`. Errors quote the text. */
 kiln_status *kiln_type_parse(kiln_type_table *table, const char **cursor, const char *end,
                              bool make_classes, const kiln_type **out_type) KILN_MUST_USE;
-
-#endif

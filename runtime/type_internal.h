@@ -1,6 +1,5 @@
 /* type_internal.h: between type*.c only. */
-#ifndef KILN_RUNTIME_TYPE_INTERNAL_H
-#define KILN_RUNTIME_TYPE_INTERNAL_H
+#pragma once
 
 #include "runtime/type.h"
 
@@ -17,5 +16,3 @@ const kiln_type *kiln__type_make(kiln_type_table *table, kiln_type_kind kind,
 const kiln_type *kiln__type_find_interface(const kiln_type_table *table, kiln_str atom);
 /* Name of a kind without parts, in the IR and in annotations; NULL for the others. */
 const char *kiln__type_basic_name(kiln_type_kind kind);
-
-#endif

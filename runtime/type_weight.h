@@ -1,7 +1,6 @@
 /* type_weight.h: how large a type is. One whose parts are shared may be exponentially larger than
  * the source that describes it, and what walks a type walks all of it. */
-#ifndef KILN_RUNTIME_TYPE_WEIGHT_H
-#define KILN_RUNTIME_TYPE_WEIGHT_H
+#pragma once
 
 #include "runtime/type.h"
 
@@ -12,5 +11,3 @@ enum { KILN_TYPE_MAX_WEIGHT = 1 << 20 };
 uint32_t kiln_type_weight(const kiln_type *type);
 /* True when a tensor in it has details. */
 bool kiln_type_is_shaped(const kiln_type *type);
-
-#endif

@@ -7,8 +7,7 @@
  * their element types, which belong to the context's or the model's type table. Counts are atomic,
  * contents are not guarded. Reference cycles (a list in itself) are refused where they could arise
  * from a file, and looked for where a program closes them (runtime/cycles.h). */
-#ifndef KILN_RUNTIME_VALUE_H
-#define KILN_RUNTIME_VALUE_H
+#pragma once
 
 #include "runtime/tensor.h"
 #include "runtime/type.h"
@@ -246,5 +245,3 @@ void kiln_tensor_print(kiln_text *text, const kiln_tensor *t);
 /* A copy that shares no mutable container with v. Tensors and the storages under them are shared
  * copy-on-write (kiln_storage_share); aliasing inside v is kept. For instances and constants. */
 kiln_status *kiln_ivalue_clone(kiln_mem *mem, kiln_ivalue v, kiln_ivalue *out) KILN_MUST_USE;
-
-#endif

@@ -4,8 +4,7 @@
  * crash is a verdict, not the end), check_case.c runs recorded calls, check_ops.c operator samples,
  * check_language.c sequences of calls, check_bad.c malformed archives, skips.c reads the list of
  * what cannot run yet. */
-#ifndef KILN_TOOLS_CHECK_H
-#define KILN_TOOLS_CHECK_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -82,5 +81,3 @@ bool check_skips_read(const char *path, check_skips *out_skips);
 /* Matches the case's name, its category, or "category/name". NULL when it is not listed. */
 const check_skip *check_skips_find(const check_skips *skips, const check_case *c, bool groups_only);
 void check_skips_free(check_skips *skips);
-
-#endif

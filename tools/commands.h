@@ -1,6 +1,5 @@
 /* commands.h: the one list of subcommands, in the order of the help. */
-#ifndef KILN_TOOLS_COMMANDS_H
-#define KILN_TOOLS_COMMANDS_H
+#pragma once
 
 #include "tools/tool.h"
 
@@ -18,5 +17,3 @@
 #define TOOL_COMMAND(name) extern const tool_command tool_command_##name;
 KILN_COMMANDS(TOOL_COMMAND)
 #undef TOOL_COMMAND
-
-#endif

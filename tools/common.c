@@ -227,14 +227,14 @@ char *tool_join(const char *folder, const char *name) {
 }
 
 /* Waits until `from` can be read, its time is over (0: it has no end) or Ctrl-C has come. */
-static kiln_status *wait_for(int from, const char *path, const kiln_limits *limits, double end) {
+static kiln_status *wait_for(int from, const char *path, uint32_t time_ms, double end) {
   struct pollfd poll_for = {.fd = from, .events = POLLIN};
   const double left = end - tool_now_ms();
   const int ready = poll(&poll_for, 1, end <= 0 ? -1 : left > 0 ? (int)left + 1 : 0);
   if (ready > 0) return NULL;
   if (ready == 0) {
     return kiln_op_error(KILN_LIMIT, "reading '%s' took longer than its limit of %u ms (time_ms)",
-                         path, limits->time_ms);
+                         path, time_ms);
   }
   if (errno == EINTR) return kiln_op_error(KILN_CANCELLED, "reading '%s' was cancelled", path);
   return kiln_op_error(KILN_INVALID_FILE, "cannot read '%s': %s", path, strerror(errno));
@@ -251,9 +251,10 @@ static bool write_all(int to, const char *data, ssize_t size) {
 /* Copies what can be read to the file `to`. */
 static kiln_status *read_all(int from, int to, const char *path, const kiln_limits *limits) {
   char block[1 << 14];
-  const double end = limits && limits->time_ms ? tool_now_ms() + limits->time_ms : 0;
+  const uint32_t time_ms = limits ? limits->time_ms : 0;
+  const double end = time_ms ? tool_now_ms() + time_ms : 0;
   for (uint64_t total = 0;;) {
-    kiln_status *status = wait_for(from, path, limits, end);
+    kiln_status *status = wait_for(from, path, time_ms, end);
     if (status) return status;
     const ssize_t got = read(from, block, sizeof block);
     if (got == 0) return NULL;

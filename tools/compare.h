@@ -1,7 +1,6 @@
 /* compare.h: is a result what was recorded? |got - want| <= atol + rtol * |want|, NaN equals NaN;
  * dtypes, shapes, ints, strings, dict order and lists exactly. */
-#ifndef KILN_TOOLS_COMPARE_H
-#define KILN_TOOLS_COMPARE_H
+#pragma once
 
 #include "tools/tool.h"
 
@@ -15,5 +14,3 @@ typedef struct tool_comparison {
  */
 bool tool_compare(tool_comparison *c, const char *where, const kiln_value *want,
                   const kiln_value *got);
-
-#endif

@@ -1,6 +1,5 @@
 /* element.h: elements of tensors as C numbers, for printing, filling and comparing. */
-#ifndef KILN_TOOLS_ELEMENT_H
-#define KILN_TOOLS_ELEMENT_H
+#pragma once
 
 #include "tools/tool.h"
 
@@ -27,5 +26,3 @@ void *tool_elements(const kiln_value *tensor, kiln_status **out_status);
 /* "f32", "i64", "bool" and so on; KILN_DTYPE_NONE when it is none. `len` bytes of `name`. */
 kiln_dtype tool_dtype_of_short_name(const char *name, size_t len);
 const char *tool_dtype_short_name(kiln_dtype dtype);
-
-#endif

@@ -1,6 +1,5 @@
 /* input.h: the arguments of a call, from --inputs FILE.pt or from --input SPEC. */
-#ifndef KILN_TOOLS_INPUT_H
-#define KILN_TOOLS_INPUT_H
+#pragma once
 
 #include "tools/spec.h"
 
@@ -20,5 +19,3 @@ kiln_status *tool_inputs_clone(const tool_inputs *inputs, tool_inputs *out_input
 void tool_inputs_free(tool_inputs *inputs);
 /* Elements of a list or tuple as an array of values. */
 kiln_status *tool_inputs_unpack(const kiln_value *sequence, tool_inputs *out_inputs);
-
-#endif

@@ -1,6 +1,5 @@
 /* json.h: values and counters as JSON, for --json. */
-#ifndef KILN_TOOLS_JSON_H
-#define KILN_TOOLS_JSON_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -16,5 +15,3 @@ cJSON *tool_json_number(double value);
 cJSON *tool_json_int(int64_t value);
 /* Prints to `file` with a newline, as UTF-8 whatever the strings hold, and deletes it. */
 void tool_json_print(cJSON *json, FILE *file);
-
-#endif

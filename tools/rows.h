@@ -1,7 +1,6 @@
 /* rows.h: tables that the library gives row by row (kiln_debug_row_fn), kept, printed, or as JSON.
  */
-#ifndef KILN_TOOLS_ROWS_H
-#define KILN_TOOLS_ROWS_H
+#pragma once
 
 #include "tools/json.h"
 
@@ -25,5 +24,3 @@ void tool_rows_print_wrapped(const tool_rows *rows);
 /* An array of objects, keyed by the titles. */
 cJSON *tool_rows_json(const tool_rows *rows);
 void tool_rows_free(tool_rows *rows);
-
-#endif

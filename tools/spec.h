@@ -1,6 +1,5 @@
 /* spec.h: one argument of a call from a SPEC of --input. */
-#ifndef KILN_TOOLS_SPEC_H
-#define KILN_TOOLS_SPEC_H
+#pragma once
 
 #include "tools/tool.h"
 
@@ -14,5 +13,3 @@ kiln_status *tool_spec_make(kiln_context *context, const char *spec, const char 
 /* What is wrong with a `text` that is no VALUE; `name` is what stands before it ("n=", ""). Freed
  * by the caller. */
 char *tool_spec_advice(const char *name, const char *text);
-
-#endif

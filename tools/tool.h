@@ -4,8 +4,7 @@
  * command stands on include/kiln alone (and cJSON for case.json and --json). Exit statuses are
  * those of KILN_CODE_LIST: 0 good, 1 a result differs or the model failed, 2 usage, 3 a limit,
  * 4 internal. Sentences for people who made a mistake go to stderr, results to stdout. */
-#ifndef KILN_TOOLS_TOOL_H
-#define KILN_TOOLS_TOOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -155,5 +154,3 @@ bool tool_exists(const char *path);
 char *tool_join(const char *folder, const char *name);
 /* A name with that ending, and not the ending alone. */
 bool tool_ends_with(const char *path, const char *end);
-
-#endif

@@ -1,7 +1,6 @@
 /* backend.h: the LLVM back end without LLVM's types. For codegen/ only. Where Kiln is built without
  * LLVM's headers or clang, missing.c refuses with the reason. */
-#ifndef KILN_CODEGEN_LLVM_BACKEND_H
-#define KILN_CODEGEN_LLVM_BACKEND_H
+#pragma once
 
 #include "base/env.h"
 #include "codegen/loop/loop.h"
@@ -27,5 +26,3 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
                                         void **out_bytes, size_t *out_size) KILN_MUST_USE;
 /* What the library calls itself, for cache keys: "LLVM 19.1.7, x86-64-v4". */
 const char *kiln__llvm_backend_version(const kiln__llvm_backend *backend);
-
-#endif

@@ -1,7 +1,6 @@
 /* emit.h: what the two halves of the emitter share (emit.c: loops and memory; emit_ops.c: values).
  */
-#ifndef KILN_CODEGEN_LLVM_EMIT_H
-#define KILN_CODEGEN_LLVM_EMIT_H
+#pragma once
 
 #include "codegen/llvm/llvm.h"
 
@@ -42,5 +41,3 @@ LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, 
                                        int type_count, LLVMValueRef *args, int arg_count);
 /* Any instruction but load and store: its value as a vector. */
 LLVMValueRef kiln__llvm_emit_value(kiln__llvm_emitter *e, const kiln_loop_inst *inst);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The library is shared with a host that uses the same one, so nothing global in it is changed but
  * the fatal error handler, which only acts inside our own calls. */
-#ifndef KILN_CODEGEN_LLVM_LLVM_H
-#define KILN_CODEGEN_LLVM_LLVM_H
+#pragma once
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
@@ -53,5 +52,3 @@ size_t kiln__llvm_emit_room(const kiln_loop_fn *fn);
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
                              const kiln_loop_fn *fn, const kiln__llvm_target *target,
                              const char *name, void *room, bool *out_math) KILN_MUST_USE;
-
-#endif

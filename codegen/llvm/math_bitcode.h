@@ -1,6 +1,5 @@
 /* math_bitcode.h: runtime/math as LLVM bitcode, embedded by embed_math.py at build time. */
-#ifndef KILN_CODEGEN_LLVM_MATH_BITCODE_H
-#define KILN_CODEGEN_LLVM_MATH_BITCODE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -8,5 +7,3 @@ extern const unsigned char kiln__math_bitcode_v2[], kiln__math_bitcode_avx2[],
     kiln__math_bitcode_avx512[];
 extern const size_t kiln__math_bitcode_v2_size, kiln__math_bitcode_avx2_size,
     kiln__math_bitcode_avx512_size;
-
-#endif

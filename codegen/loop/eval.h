@@ -3,8 +3,7 @@
  * A kernel is the back end's `run` with the program as its closure: each instruction runs over a
  * strip of elements before the next one. It gives the bits that generated code gives
  * (docs/numerics.md). */
-#ifndef KILN_CODEGEN_LOOP_EVAL_H
-#define KILN_CODEGEN_LOOP_EVAL_H
+#pragma once
 
 #include "base/env.h"
 #include "codegen/loop/loop.h"
@@ -24,5 +23,3 @@ extern const kiln_eval_backend kiln__eval_v2, kiln__eval_avx2, kiln__eval_avx512
 void kiln_eval_destroy(kiln_eval_program *program);
 /* Bytes of the program. */
 size_t kiln_eval_bytes(const kiln_eval_program *program);
-
-#endif

@@ -11,8 +11,7 @@
  * expressions of symbols, of which the verifier proves the same. Back ends take numbers alone.
  *
  * Everything lives in the arena of the function; one thread at a time. */
-#ifndef KILN_CODEGEN_LOOP_LOOP_H
-#define KILN_CODEGEN_LOOP_LOOP_H
+#pragma once
 
 #include "base/base.h"
 #include "runtime/dim.h"
@@ -165,5 +164,3 @@ kiln_status *kiln_loop_pass_collapse(kiln_loop_fn *fn, kiln_arena *scratch,
                                      bool *out_changed) KILN_MUST_USE;
 /* All of them, in the order that compiling wants. */
 kiln_status *kiln_loop_optimize(kiln_loop_fn *fn, kiln_arena *scratch) KILN_MUST_USE;
-
-#endif

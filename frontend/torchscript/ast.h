@@ -2,8 +2,7 @@
  *
  * Nodes are uniform: a kind, a text or number, and children. Everything lives in an arena. Trees
  * are not deeper than KILN_AST_MAX_DEPTH, so that others may recurse over them. */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_AST_H
-#define KILN_FRONTEND_TORCHSCRIPT_AST_H
+#pragma once
 
 #include "frontend/torchscript/lexer.h"
 
@@ -90,5 +89,3 @@ kiln_status *kiln_ast_parse(kiln_arena *arena, const kiln_source *source,
 /* One expression: a type in a pickle. */
 kiln_status *kiln_ast_parse_expression(kiln_arena *arena, const kiln_source *source,
                                        kiln_ast **out_expr) KILN_MUST_USE;
-
-#endif

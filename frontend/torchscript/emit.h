@@ -8,8 +8,7 @@
  * An operator that is not known, or of which no overload fits, stays as a node without op, whose
  * result is typed Tensor and "loose": where another type is needed it is cast, unchecked. Such a
  * node fails when it is reached. Reference: torch/csrc/jit/frontend/ir_emitter.cpp. */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_EMIT_H
-#define KILN_FRONTEND_TORCHSCRIPT_EMIT_H
+#pragma once
 
 #include "frontend/torchscript/loader.h"
 #include "ir/match.h"
@@ -213,5 +212,3 @@ kiln_status *kiln__ts_index_assign(kiln__script_emitter *e, const kiln_ast *targ
 kiln_status *kiln__ts_delete(kiln__script_emitter *e, const kiln_ast *target) KILN_MUST_USE;
 kiln_status *kiln__ts_attribute(kiln__script_emitter *e, const kiln_ast *ast, kiln_sugar base,
                                 kiln_str name, kiln_sugar *out) KILN_MUST_USE;
-
-#endif

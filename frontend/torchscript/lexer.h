@@ -3,8 +3,7 @@
  * Lines inside brackets join; indentation gives INDENT and DEDENT. A token's text is in the source,
  * except a string's, which is unescaped into the arena. Reference: torch/csrc/jit/frontend/lexer.h
  * and parse_string_literal.h. */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_LEXER_H
-#define KILN_FRONTEND_TORCHSCRIPT_LEXER_H
+#pragma once
 
 #include "runtime/source.h"
 
@@ -54,5 +53,3 @@ kiln_status *kiln_lexer_next(kiln_lexer *lexer, kiln_token *out_token) KILN_MUST
 /* KILN_INVALID_FILE at a place of the source. */
 kiln_status *kiln_source_error(const kiln_source *source, uint32_t begin, const char *fmt, ...)
     KILN_PRINTF(3, 4) KILN_MUST_USE KILN__NOT_NULL;
-
-#endif

@@ -4,8 +4,7 @@
  * A load is one thread's. Source texts, classes, functions and schemas live in the unit's arena;
  * syntax trees in one that is freed when all bodies are compiled. Code files are parsed when a name
  * of theirs is first needed, classes and functions defined likewise. */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_LOADER_H
-#define KILN_FRONTEND_TORCHSCRIPT_LOADER_H
+#pragma once
 
 #include "frontend/torchscript/ast.h"
 #include "frontend/torchscript/torchscript.h"
@@ -118,5 +117,3 @@ kiln_status *kiln__loader_constant(kiln_loader *l, const kiln_source *source, co
 
 /* Compiles the function's body into function->graph. */
 kiln_status *kiln__ts_function(kiln_loader *l, kiln_function *function) KILN_MUST_USE;
-
-#endif

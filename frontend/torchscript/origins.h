@@ -4,8 +4,7 @@
  * the original text, with its file and first line. It is read when an error is first told, never at
  * the load, by the pickle reader with nothing allowed but lists of ints; what does not have the
  * expected form is as if it were not there. Thread-safe. */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_ORIGINS_H
-#define KILN_FRONTEND_TORCHSCRIPT_ORIGINS_H
+#pragma once
 
 #include "frontend/file.h"
 #include "runtime/source.h"
@@ -17,5 +16,3 @@ kiln_source_origin *kiln__origins_create(kiln_arena *arena, kiln_env *env, kiln_
                                          kiln_type_table *types, kiln_str entry);
 /* Gives back what was read. NULL is fine. */
 void kiln__origins_deinit(kiln_source_origin *origin);
-
-#endif

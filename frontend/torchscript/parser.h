@@ -1,7 +1,6 @@
 /* parser.h: what the parser's two files share: parser.c (tokens, expressions) and
  * parser_stmt.c (statements, classes). */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_PARSER_H
-#define KILN_FRONTEND_TORCHSCRIPT_PARSER_H
+#pragma once
 
 #include "frontend/torchscript/ast.h"
 
@@ -45,5 +44,3 @@ kiln_status *kiln__parse_expression(kiln_parser *p, kiln_ast **out) KILN_MUST_US
 kiln_status *kiln__parse_expression_list(kiln_parser *p, kiln_ast **out) KILN_MUST_USE;
 kiln_status *kiln__parse_target_list(kiln_parser *p, kiln_ast **out) KILN_MUST_USE;
 kiln_status *kiln__parse_postfix(kiln_parser *p, kiln_ast **out) KILN_MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* pickle_write.h: values of a module to a pickle as torch's C++ pickler writes it: protocol 2,
  * typed lists, type tags on every other container, objects by their class's attributes. */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_PICKLE_WRITE_H
-#define KILN_FRONTEND_TORCHSCRIPT_PICKLE_WRITE_H
+#pragma once
 
 #include "frontend/pickle_out.h"
 #include "frontend/torchscript/save.h"
@@ -14,5 +13,3 @@ typedef struct kiln_pickle_writer {
 /* Pickles `value` into w->out; w is zero but for options. */
 kiln_status *kiln__pickle_write(kiln_pickle_writer *w, kiln_arena *arena,
                                 kiln_ivalue value) KILN_MUST_USE;
-
-#endif

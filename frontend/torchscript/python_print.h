@@ -6,8 +6,7 @@
  * decides. Operators lose their overload names, so each call is matched again with the arguments
  * that are written: one that would mean something else is refused (KILN_UNSUPPORTED).
  * Reference: torch/csrc/jit/serialization/python_print.cpp. */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_PYTHON_PRINT_H
-#define KILN_FRONTEND_TORCHSCRIPT_PYTHON_PRINT_H
+#pragma once
 
 #include "base/text.h"
 #include "ir/unit.h"
@@ -96,5 +95,3 @@ int64_t kiln__upgrade_first_version(kiln_str op);
 void kiln__body_begin(kiln_body *b, kiln_printer *p, kiln_text *text, const kiln_function *function,
                       int indent);
 kiln_status *kiln__print_body(kiln_body *b) KILN_MUST_USE;
-
-#endif

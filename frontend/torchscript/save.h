@@ -9,8 +9,7 @@
  * that are reached twice are one object. Weights go to the sink from where they lie. Left out are
  * members that no loader reads: traced_inputs, the lite interpreter's bytecode, the serialization
  * id. Reference: torch/csrc/jit/serialization/{export_module,pickler}.cpp. */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_SAVE_H
-#define KILN_FRONTEND_TORCHSCRIPT_SAVE_H
+#pragma once
 
 #include "frontend/sink.h"
 #include "frontend/torchscript/torchscript.h"
@@ -31,5 +30,3 @@ typedef struct kiln_torchscript_save_options {
 kiln_status *kiln_torchscript_save(kiln_env *env, const kiln_torchscript *script, kiln_ivalue root,
                                    const kiln_torchscript_save_options *options,
                                    const kiln_sink *sink) KILN_MUST_USE;
-
-#endif

@@ -12,8 +12,7 @@
  * How calls look in the IR: prim::CallMethod[name](self, …); prim::CallFunction(f, …) where f is a
  * prim::Constant[name="qualified name"] of type Function with the kiln_function as POINTER
  * attribute "function" (kiln_append_function and kiln_call_callee of ir/unit.h). */
-#ifndef KILN_FRONTEND_TORCHSCRIPT_TORCHSCRIPT_H
-#define KILN_FRONTEND_TORCHSCRIPT_TORCHSCRIPT_H
+#pragma once
 
 #include "frontend/devices.h"
 #include "frontend/file.h"
@@ -67,5 +66,3 @@ kiln_status *kiln_torchscript_load(kiln_env *env, const kiln_registry *registry,
                                    kiln_torchscript **out_model) KILN_MUST_USE;
 /* Releases everything that it owns. NULL is fine. */
 void kiln_torchscript_destroy(kiln_torchscript *model);
-
-#endif

@@ -5,8 +5,7 @@
  * gives NULL, and all that a composite may ask of a tensor (size, rank, dtype) has an answer for
  * NULL: so a composite reads like a formula and fails with the first error. Loops must be bounded
  * without the answers. Arguments are all of the schema's, in its order, without defaults. */
-#ifndef KILN_RUNTIME_KERNELS_COMPOSITE_H
-#define KILN_RUNTIME_KERNELS_COMPOSITE_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -144,5 +143,3 @@ kiln_tensor *kiln__composite_copy(kiln__composite *r, kiln_tensor *t);
 kiln_tensor *kiln__composite_as_float(kiln__composite *r, kiln_tensor *t);
 /* A loss by its reduction: 0 as it is, 1 mean, 2 sum. */
 kiln_tensor *kiln__composite_reduced(kiln__composite *r, kiln_tensor *t, int64_t how);
-
-#endif

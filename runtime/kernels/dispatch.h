@@ -8,8 +8,7 @@
  *
  * Pointwise kernels compute in a few types only (kiln_ctype): the small integers in I32, the small
  * floats in F32. The iterator converts on the way in and out. */
-#ifndef KILN_RUNTIME_KERNELS_DISPATCH_H
-#define KILN_RUNTIME_KERNELS_DISPATCH_H
+#pragma once
 
 #include "runtime/call.h"
 #include "runtime/kernels/heavy/gemm.h"
@@ -114,5 +113,3 @@ extern const int8_t kiln__native_ctypes[32];
 size_t kiln_ctype_size(kiln_ctype ctype);
 /* The dtype whose elements are stored as that compute type. */
 kiln_dtype kiln_ctype_dtype(kiln_ctype ctype);
-
-#endif

@@ -1,6 +1,5 @@
 /* isa.h: what every *_isa.c shares: names with the instruction set in them, loop hints. */
-#ifndef KILN_RUNTIME_KERNELS_ISA_H
-#define KILN_RUNTIME_KERNELS_ISA_H
+#pragma once
 
 #include "runtime/kernels/dispatch.h"
 
@@ -76,5 +75,3 @@ KILN_ISA_DECLARE(avx512);
 double kiln__erfinv(double x);
 double kiln__digamma(double x);
 double kiln__lgamma(double x);
-
-#endif

@@ -1,6 +1,5 @@
 /* support.h: what the kernels of every family share. */
-#ifndef KILN_RUNTIME_KERNELS_SUPPORT_H
-#define KILN_RUNTIME_KERNELS_SUPPORT_H
+#pragma once
 
 #include "base/checked.h"
 #include "runtime/kernel.h"
@@ -139,5 +138,3 @@ static inline kiln__sizes_text kiln__sizes(int rank, const int64_t *sizes) {
 static inline kiln__sizes_text kiln__sizes_of(const kiln_tensor *t) {
   return kiln__sizes(kiln_tensor_rank(t), kiln_tensor_sizes(t));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* coefficients.h: polynomials of the vector math library, lowest power first. derive.py made them
  * and says of what; the number is the approximation's error, in bits of the result. */
-#ifndef KILN_RUNTIME_MATH_COEFFICIENTS_H
-#define KILN_RUNTIME_MATH_COEFFICIENTS_H
+#pragma once
 
 #define KILN_COEF_EXP_F32 /* 25.5 */                                                          \
   0x1.0000000000000p-1f, 0x1.5554de0000000p-3f, 0x1.55551a0000000p-5f, 0x1.120b620000000p-7f, \
@@ -99,5 +98,3 @@
   -0x1.4e867a0000000p-12f, 0x1.2156ac0000000p+0f, 0x1.437fc80000000p-1f, 0x1.c2daca0000000p-4f, \
       -0x1.b0cdbc0000000p-6f, 0x1.37ce160000000p-8f, -0x1.38ae400000000p-11f,                   \
       0x1.81ecd80000000p-15f, -0x1.b6b81e0000000p-20f
-
-#endif

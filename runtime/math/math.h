@@ -15,8 +15,7 @@
  * file is compiled with -ffp-contract=off, as the whole project is. NaN in gives NaN out; which NaN
  * is not promised. The default rounding mode is assumed; no exception flags are promised; errno is
  * never touched. */
-#ifndef KILN_RUNTIME_MATH_MATH_H
-#define KILN_RUNTIME_MATH_MATH_H
+#pragma once
 
 #include <stdint.h>
 #ifdef __x86_64__
@@ -160,5 +159,3 @@ KILN_MATH_INLINE kiln_f64v kiln__math_two_product(kiln_f64v a, kiln_f64v b, kiln
 #define KILN_MATH_FN(name, arity, ulp_f32, ulp_f64) KILN_MATH_SCALAR_##arity(name)
 #include "runtime/math/functions.def"
 #undef KILN_MATH_FN
-
-#endif

@@ -4,8 +4,7 @@
  * binary digits of 2/pi only a window of 192 bits can matter to the fraction of x * 2/pi, since
  * digits further left give multiples of 4 and those further right vanish. Cody and Waite's
  * subtraction (math_f64.h) is faster, but has no digits left beyond 2^20. */
-#ifndef KILN_RUNTIME_MATH_REDUCE_H
-#define KILN_RUNTIME_MATH_REDUCE_H
+#pragma once
 
 /* The digits of 2/pi after the point. */
 static const uint64_t kiln__math_two_over_pi[] = {
@@ -80,5 +79,3 @@ static __attribute__((noinline, unused)) int64_t kiln__math_reduce(double x, dou
   r[1] = flip ? -tail : tail;
   return (int64_t)(x < 0 ? (0 - q) & 3 : q & 3);
 }
-
-#endif

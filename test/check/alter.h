@@ -1,7 +1,6 @@
 /* alter.h: copies of a recorded case, altered through the public API alone. Failures end the test
  * (cmocka). */
-#ifndef KILN_TEST_CHECK_ALTER_H
-#define KILN_TEST_CHECK_ALTER_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,5 +62,3 @@ void alter_cut(alter_case *c, const char *file, int bytes);
 void alter_json(alter_case *c, const char *from, const char *to);
 /* A new file beside the copy. */
 FILE *alter_file(const alter_case *c, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* answer.h: what a call gave, as text: dtypes, sizes, strides, which memory is whose, and the bits.
  */
-#ifndef KILN_TEST_ANSWER_H
-#define KILN_TEST_ANSWER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ typedef struct answer {
 void answer_tell(answer *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void answer_tensor(answer *a, const kiln_value *v);
 void answer_value(answer *a, const kiln_value *v, int depth);
-
-#endif

@@ -8,8 +8,7 @@
  * Cases of seeds with DRAW_WILD have what no model has, now and then: every dtype, dimensions up to
  * 64, sizes of 0 and of thousands of millions (over little memory), strides that overlap, any bits
  * in a bool, sizes and dimensions at the limits of int64, long and empty lists, any text. */
-#ifndef KILN_TEST_DRAW_H
-#define KILN_TEST_DRAW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t see
 kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d);
 
 void draw_must(kiln_status *status);
-
-#endif

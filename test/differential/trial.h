@@ -8,8 +8,7 @@
  * Dtypes, sizes, strides, aliases, bits and errors must be the same, calls must end in time, and
  * nothing may stay behind. Not compared are what an operator leaves as it was in memory
  * (KILN_OP_UNINITIALISED) and calls that reach a limit. */
-#ifndef KILN_TEST_TRIAL_H
-#define KILN_TEST_TRIAL_H
+#pragma once
 
 #include "test/differential/draw.h"
 
@@ -42,5 +41,3 @@ const trial_op *trial_find(const char *name); /* or NULL */
  * with what makes it again. */
 int trial_run(const trial *t);
 extern trial_counts trial_counted;
-
-#endif

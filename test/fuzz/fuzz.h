@@ -4,8 +4,7 @@
  * A target takes any bytes and returns; what must never be (a crash, an internal error, a graph
  * that does not verify, memory that stays) ends the process with a report. Targets keep a context
  * between inputs. */
-#ifndef KILN_TEST_FUZZ_H
-#define KILN_TEST_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void fuzz_must(kiln_status *status);
 void fuzz_may(kiln_status *status);
 /* Loads the archive, makes an instance and calls its methods (archive.c). */
 void fuzz_run_archive(const uint8_t *data, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* mutate.h: how inputs of the targets are changed, beside what libFuzzer does by itself. */
-#ifndef KILN_TEST_FUZZ_MUTATE_H
-#define KILN_TEST_FUZZ_MUTATE_H
+#pragma once
 
 #include "test/fuzz/fuzz.h"
 
@@ -17,5 +16,3 @@ size_t fuzz_mutate_archive(uint8_t *data, size_t size, size_t max_size, unsigned
 
 /* Another case of the operator, or of another one (operators.c). */
 size_t fuzz_mutate_operator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-
-#endif

@@ -130,12 +130,13 @@ def check_meta_sees_faults(tree):
         'ir/run.c': '/* x */\nreturn kiln__kernel_add(call, own, outs);\nc->call->kernel = k;\n'
                     's = op->kernel.body(call, args, outs);\n'
                     'KILN_PROTECT(f(x, g(y)));\n  h();\nif (setjmp(jump)) h();\n',
-        'ir/internal.h': '/* x */\n', 'base/b.h': '/* x */\n'})
+        'ir/internal.h': '/* x */\n', 'base/b.h': '/* x */\n\n#pragma once\n',
+        'include/kiln/x.h': '/* x */\n#pragma once\n'})
     for check, least in [(layers.check_layers, 3), (layers.check_third_parties, 2),
                          (layers.check_internal_headers, 1), (layers.check_includes_exist, 1),
                          (style.check_columns, 1), (style.check_function_length, 1),
                          (style.check_opening_comment, 1), (style.check_todo, 1),
-                         (style.check_tabs_and_ends, 1), (style.check_include_guards, 2),
+                         (style.check_tabs_and_ends, 1), (style.check_include_guards, 3),
                          (style.check_kernels_are_run_one_way, 3),
                          (style.check_scopes, 2)]:
         count = len(list(check(planted)))

@@ -106,16 +106,21 @@ def check_tabs_and_ends(tree):
 
 
 def check_include_guards(tree):
-    """a header has a guard KILN_..._H, or its comment says that it is included more than once"""
+    """a header says #pragma once behind its head, or its comment says that it is included more than
+    once; a public one, of which an embedder may have copies, has a guard KILN_..._H"""
     for path in tree.find('.h'):
         if path.startswith(('test/', 'bench/')):
             continue
         text = tree.text(path)
-        m = re.search(r'^#ifndef (\w+)\n#define (\w+)$', text, re.M)
-        if not m and re.search(r'[Ii]nclude[ds]?\b|part of', text[:text.find('*/')]):
+        if path.startswith('include/'):
+            m = re.search(r'^#ifndef (KILN_\w+_H)\n#define (\w+)$', text, re.M)
+            if not m or m.group(1) != m.group(2):
+                yield '%s: %s' % (path, m.group(0) if m else 'no guard')
             continue
-        if not m or m.group(1) != m.group(2) or not re.match(r'KILN_\w+_H$', m.group(1)):
-            yield '%s: %s' % (path, m.group(0) if m else 'no guard')
+        head = text[:text.find('*/')]
+        if (not text.startswith('*/\n#pragma once\n', len(head))
+                and not re.search(r'[Ii]nclude[ds]?\b|part of', head)):
+            yield '%s: no #pragma once behind its head' % path
 
 
 def check_units_are_registered(tree):

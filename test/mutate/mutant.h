@@ -3,8 +3,7 @@
  * byte a fault, which all processes of a test share: also those that crash or leave by _exit. The
  * names lack Kiln's prefix in the environment, whose variables tests clear. Of each name here the
  * linker keeps one. */
-#ifndef KILN_TEST_MUTANT_H
-#define KILN_TEST_MUTANT_H
+#pragma once
 #pragma GCC system_header
 
 #include <stdio.h>
@@ -30,5 +29,3 @@ KILN_MUTANT_WEAK __attribute__((constructor)) void kiln_mutant_begin(void) {
 }
 
 #define KILN_MUTANT(n) (kiln_mutant_hits[n] = 1, kiln_mutant_chosen == (n))
-
-#endif

@@ -1,6 +1,5 @@
 /* child.h: finds what this process has forked, for tests of processes that it does not know of. */
-#ifndef KILN_TEST_CHILD_H
-#define KILN_TEST_CHILD_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ static inline pid_t find_child(void) {
   closedir(folder);
   return found;
 }
-
-#endif

@@ -10,8 +10,7 @@
  *
  * The body is run once without failure first, and must succeed. It must not use cmocka's asserts
  * after something was acquired, or a failing one leaks. */
-#ifndef KILN_TEST_SWEEP_H
-#define KILN_TEST_SWEEP_H
+#pragma once
 
 #include "test/unit/unit.h"
 
@@ -93,5 +92,3 @@ static inline void sweep_arena(kiln_status *(*body)(kiln_arena *arena, void *arg
   sweep__adapter adapter = {.in_arena = body, .arg = arg};
   sweep(sweep__arena_body, &adapter);
 }
-
-#endif

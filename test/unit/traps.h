@@ -1,7 +1,6 @@
 /* traps.h: scratch whose use shows. Signalling NaNs set the processor's invalid flag where they
  * take part in arithmetic, and become NaN where a result depends on them. */
-#ifndef KILN_TEST_TRAPS_H
-#define KILN_TEST_TRAPS_H
+#pragma once
 
 #include <fenv.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ static inline void traps_set(kiln_dtype dtype, void *scratch, size_t bytes) {
   feclearexcept(FE_INVALID);
 }
 static inline bool traps_were_used(void) { return fetestexcept(FE_INVALID) != 0; }
-
-#endif

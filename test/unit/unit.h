@@ -1,6 +1,5 @@
 /* unit.h: what every cmocka unit includes: cmocka in the order it wants, and checks of statuses. */
-#ifndef KILN_TEST_UNIT_H
-#define KILN_TEST_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,5 +35,3 @@ static inline void unit__assert_error(kiln_status *status, kiln_code code, const
   }
   kiln_status_destroy(status);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* factory.h: what the makers of new tensors share. */
-#ifndef KILN_RUNTIME_KERNELS_FACTORY_FACTORY_H
-#define KILN_RUNTIME_KERNELS_FACTORY_FACTORY_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -12,5 +11,3 @@ kiln_status *kiln__check_device(kiln_ivalue v) KILN_MUST_USE;
 /* A new tensor, row-major but for channels last; its elements are anything. */
 kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
                          int64_t format, kiln_tensor **out) KILN_MUST_USE;
-
-#endif

@@ -6,8 +6,7 @@
  * convolution is one such problem for each residue of the output's positions modulo the stride, on
  * those taps that reach it. Sums begin with the bias and run over channels, then taps, in order:
  * one rounding order whatever the blocks, the vectors and the threads are. */
-#ifndef KILN_RUNTIME_KERNELS_HEAVY_CONV_H
-#define KILN_RUNTIME_KERNELS_HEAVY_CONV_H
+#pragma once
 
 #include "base/pool.h"
 #include "runtime/kernels/dispatch.h"
@@ -130,5 +129,3 @@ static inline int64_t kiln__conv_part_columns(const kiln_conv_plan *p, int64_t i
   *column = index / p->parts * p->segment + from;
   return (to < p->segment ? to : p->segment) - from;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* evens.h: every other element of two vectors, the first or the second of each pair, for inputs
  * that are read with a step of 2. */
-#ifndef KILN_RUNTIME_KERNELS_HEAVY_EVENS_H
-#define KILN_RUNTIME_KERNELS_HEAVY_EVENS_H
+#pragma once
 
 #include "runtime/math/math.h"
 
@@ -22,6 +21,4 @@
 #define ODDS_f32(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
 #define EVENS_f64(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define ODDS_f64(a, b) __builtin_shufflevector(a, b, 1, 3)
-#endif
-
 #endif

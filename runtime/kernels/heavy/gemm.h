@@ -6,8 +6,7 @@
  * column has init_row 0 and init_col 1, one for each row init_row 1 and init_col 0. With beta 0
  * neither is read, so NaN in them does not come through. In which order products are summed:
  * docs/numerics.md. */
-#ifndef KILN_RUNTIME_KERNELS_HEAVY_GEMM_H
-#define KILN_RUNTIME_KERNELS_HEAVY_GEMM_H
+#pragma once
 
 #include "runtime/call.h"
 
@@ -64,5 +63,3 @@ typedef void (*kiln_gemm_locate)(const void *data, int64_t i, kiln_gemm_args *ar
 kiln_status *kiln__gemm_run_many(kiln_call *call, kiln_dtype dtype, const kiln_gemm_args *args,
                                  int64_t count, kiln_gemm_locate locate,
                                  const void *data) KILN_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* index.h: what the kernels of indexing share. */
-#ifndef KILN_RUNTIME_KERNELS_INDEX_INDEX_H
-#define KILN_RUNTIME_KERNELS_INDEX_INDEX_H
+#pragma once
 
 #include <string.h>
 
@@ -30,5 +29,3 @@ void kiln__take_rows(char *to, const char *from, int64_t outer, int64_t n, const
                      int64_t count, size_t block);
 /* A contiguous int64 reading of an index tensor; KILN_OP_ERROR for other kinds. */
 kiln_status *kiln__as_index(kiln_call *call, kiln_tensor *t, kiln_tensor **out) KILN_MUST_USE;
-
-#endif

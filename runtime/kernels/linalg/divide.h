@@ -1,6 +1,5 @@
 /* divide.h: divide and conquer for bidiagonal and symmetric tridiagonal matrices. */
-#ifndef KILN_RUNTIME_KERNELS_LINALG_DIVIDE_H
-#define KILN_RUNTIME_KERNELS_LINALG_DIVIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ bool kiln__la_divide_tridiagonal(const kiln__la_divide *t);
 /* out [m, n] += a [m, k] b [k, n], with rows of the given numbers of elements. */
 void kiln__la_add_product(double *out, int64_t out_row, const double *a, int64_t a_row,
                           const double *b, int64_t b_row, int64_t m, int64_t k, int64_t n);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * All is done in complex doubles, one small matrix of a batch after the other, and rounded once at
  * the end. Matrices are row-major. */
-#ifndef KILN_RUNTIME_KERNELS_LINALG_LINALG_H
-#define KILN_RUNTIME_KERNELS_LINALG_LINALG_H
+#pragma once
 
 #include <math.h>
 
@@ -121,5 +120,3 @@ kiln_tensor *kiln__la_inverse(kiln__composite *r, const char *name, kiln_tensor 
 /* a x = b, or triangular a; both matrices. */
 kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a, kiln_tensor *b,
                             bool triangular, bool upper, bool unit);
-
-#endif

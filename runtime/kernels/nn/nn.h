@@ -2,8 +2,7 @@
  * loops over contiguous elements of a compute type, products, softmax.
  *
  * These kernels compute in F32 (for f16 and bf16 too, which are rounded once at the end) or F64. */
-#ifndef KILN_RUNTIME_KERNELS_NN_NN_H
-#define KILN_RUNTIME_KERNELS_NN_NN_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -84,5 +83,3 @@ kiln_status *kiln__nn_linear(kiln__nn *nn, kiln_tensor *x, kiln_tensor *w, kiln_
 /* softmax or its logarithm over a wrapped dimension: a contiguous temporary. */
 kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log,
                               kiln_tensor **out_tensor) KILN_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /* alike.h: the commonest pointwise case, without the set-up of iter.h: one or two operands that are
  * tensors of one dtype (stored as it is computed with) and one shape, contiguous and small, and no
  * destination. Inline, so that a kernel is one function around it. */
-#ifndef KILN_RUNTIME_KERNELS_POINTWISE_ALIKE_H
-#define KILN_RUNTIME_KERNELS_POINTWISE_ALIKE_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -46,5 +45,3 @@ static inline __attribute__((always_inline)) bool kiln__pw_alike(kiln_call *call
   if (__builtin_expect(params.fault, 0)) *out_status = KILN_OP_FAIL("ZeroDivisionError");
   return true;
 }
-
-#endif

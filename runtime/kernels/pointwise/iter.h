@@ -1,7 +1,6 @@
 /* iter.h: pointwise iteration: broadcasting, type promotion and conversion, memory order of new
  * results, in-place and out= destinations with their checks. Follows PyTorch's TensorIterator. */
-#ifndef KILN_RUNTIME_KERNELS_POINTWISE_ITER_H
-#define KILN_RUNTIME_KERNELS_POINTWISE_ITER_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -50,5 +49,3 @@ kiln_status *kiln_pw_fill_fitting(kiln_call *call, kiln_tensor *dst,
 
 /* The destination's elements lie apart, and do not lie partly in `source`: else KILN_OP_ERROR. */
 kiln_status *kiln__check_overlap(const kiln_tensor *dest, const kiln_tensor *source) KILN_MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* random.h: what the operators that draw numbers share. They draw what PyTorch's CPU kernels draw:
  * as many words of the generator for an element, in the order of the elements in memory. */
-#ifndef KILN_RUNTIME_KERNELS_RANDOM_RANDOM_H
-#define KILN_RUNTIME_KERNELS_RANDOM_RANDOM_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -41,5 +40,3 @@ const char *kiln__dtype_c_name(kiln_dtype dtype);
 /* x * mask / (1 - p), the mask random; a new tensor, laid out like t. */
 kiln_status *kiln__dropout(kiln_call *call, kiln_tensor *t, double p,
                            kiln_tensor **out) KILN_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* order.h: the order of numbers by their keys, ties as PyTorch leaves them. */
-#ifndef KILN_RUNTIME_KERNELS_REDUCE_ORDER_H
-#define KILN_RUNTIME_KERNELS_REDUCE_ORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void kiln__order_quick(const kiln__keys *k, int64_t *order, int64_t n);
 /* The first `count` (1 to n) in order, the others behind them, as PyTorch's topk finds them: by
  * std::partial_sort or std::nth_element; without `sorted` the latter's order is left. */
 void kiln__order_first(const kiln__keys *k, int64_t *order, int64_t n, int64_t count, bool sorted);
-
-#endif

@@ -5,9 +5,6 @@
  * Then the lanes are folded: lane j += lane j + 32, for j < 32; then 16, 8, 4, 2, 1. The result is
  * lane 0. Instruction set, vector width, threads and layout do not enter. f16 and bf16 are summed
  * as f32 and rounded once. */
-#ifndef KILN_RUNTIME_KERNELS_REDUCE_REDUCE_H
-#define KILN_RUNTIME_KERNELS_REDUCE_REDUCE_H
+#pragma once
 
 enum { KILN_REDUCE_LANES = 64 };
-
-#endif

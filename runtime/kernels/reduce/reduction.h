@@ -1,6 +1,5 @@
 /* reduction.h: reductions, as other kernels need them. Sums follow the rule of reduce.h. */
-#ifndef KILN_RUNTIME_KERNELS_REDUCE_REDUCTION_H
-#define KILN_RUNTIME_KERNELS_REDUCE_REDUCTION_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -36,5 +35,3 @@ kiln_status *kiln__finish_as(kiln_call *call, kiln_ivalue *out, kiln_tensor *val
 /* value = functor(value, number), in place; value is released on failure. */
 kiln_status *kiln__apply(kiln_call *call, kiln_pw_functor functor, kiln_tensor *value,
                          double number) KILN_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* view.h: views, as other kernels need them. Results are owned by the caller. */
-#ifndef KILN_RUNTIME_KERNELS_SHAPE_VIEW_H
-#define KILN_RUNTIME_KERNELS_SHAPE_VIEW_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -28,5 +27,3 @@ kiln_status *kiln__infer_size(int64_t numel, int rank, const int64_t *sizes,
                               int64_t *out_sizes) KILN_MUST_USE;
 /* Strides of a view with new sizes; false: there are none. */
 bool kiln__view_strides(const kiln_tensor *t, int rank, const int64_t *sizes, int64_t *out_strides);
-
-#endif

@@ -1,6 +1,5 @@
 /* nested.h: nested tensors, for kernels that know them. */
-#ifndef KILN_RUNTIME_KERNELS_SPARSE_NESTED_H
-#define KILN_RUNTIME_KERNELS_SPARSE_NESTED_H
+#pragma once
 
 #include "runtime/kernels/composite.h"
 #include "runtime/structure.h"
@@ -12,5 +11,3 @@ kiln_tensor *kiln__nested_padding(kiln__composite *r, const kiln_nested *nested,
 /* `padded` with rows of these lengths. */
 kiln_tensor *kiln__nested_with(kiln__composite *r, const kiln_tensor *padded,
                                const int64_t *lengths);
-
-#endif

@@ -1,6 +1,5 @@
 /* sparse.h: sparse tensors (COO), for the kernels that know them. */
-#ifndef KILN_RUNTIME_KERNELS_SPARSE_SPARSE_H
-#define KILN_RUNTIME_KERNELS_SPARSE_SPARSE_H
+#pragma once
 
 #include "runtime/kernels/composite.h"
 #include "runtime/structure.h"
@@ -29,5 +28,3 @@ kiln_tensor *kiln__sparse_coalesced(kiln__composite *r, kiln_tensor *t);
 kiln_tensor *kiln__sparse_dense(kiln__composite *r, kiln_tensor *t);
 /* Elements of the dense `t` where the sparse `mask` has some: [count, dense dimensions...]. */
 kiln_tensor *kiln__sparse_gather(kiln__composite *r, kiln_tensor *t, const kiln_tensor *mask);
-
-#endif

@@ -1,6 +1,5 @@
 /* fft.h: discrete Fourier transforms of complex doubles, of any length. */
-#ifndef KILN_RUNTIME_KERNELS_SPECTRAL_FFT_H
-#define KILN_RUNTIME_KERNELS_SPECTRAL_FFT_H
+#pragma once
 
 #include "runtime/kernels/support.h"
 
@@ -24,5 +23,3 @@ void kiln__fft_deinit(kiln_call *call, kiln__fft *fft);
 static inline int64_t kiln__fft_scratch(const kiln__fft *fft) { return 2 * fft->conv; }
 /* out[k] = sum of in[j] exp(-2 pi i jk / n); in, out and scratch do not overlap. */
 void kiln__fft_run(const kiln__fft *fft, const kiln__z *in, kiln__z *out, kiln__z *scratch);
-
-#endif

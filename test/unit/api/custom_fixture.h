@@ -1,7 +1,6 @@
 /* custom_fixture.h: the model of test/data/custom in a context that has its operators, and its
  * calls with recorded arguments. */
-#ifndef KILN_TEST_API_CUSTOM_FIXTURE_H
-#define KILN_TEST_API_CUSTOM_FIXTURE_H
+#pragma once
 
 #include <math.h>
 
@@ -96,5 +95,3 @@ static inline kiln_status *call_fails(const subject *h, kiln_value **out_result)
   kiln_value_destroy(x);
   return status;
 }
-
-#endif

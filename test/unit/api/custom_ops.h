@@ -1,8 +1,7 @@
 /* custom_ops.h: the operators of test/data/custom in C (test/make/custom_ops.py has them in
  * Python): of float tensors, rank 0 to 2. Each counts its runs in the custom_count that is its user
  * data. */
-#ifndef KILN_TEST_CUSTOM_OPS_H
-#define KILN_TEST_CUSTOM_OPS_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -240,5 +239,3 @@ static inline int custom_find(const char *name) {
   }
   return -1;
 }
-
-#endif

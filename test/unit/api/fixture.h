@@ -1,7 +1,6 @@
 /* fixture.h: what units of the public API begin with: a context, what is loaded into it, and files
  * that go away again. For units that want one context for all their tests: values.h. */
-#ifndef KILN_TEST_API_FIXTURE_H
-#define KILN_TEST_API_FIXTURE_H
+#pragma once
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,5 +47,3 @@ static inline void temporary_file(char *path, size_t capacity, const char *endin
   assert_true(fd >= 0);
   close(fd);
 }
-
-#endif

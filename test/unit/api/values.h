@@ -1,7 +1,6 @@
 /* values.h: for units that run in one context, `context`: makers of values in it, and values
  * compared as text. Makers return what the caller destroys. */
-#ifndef KILN_TEST_API_VALUES_H
-#define KILN_TEST_API_VALUES_H
+#pragma once
 
 #include "test/unit/api/fixture.h"
 
@@ -58,5 +57,3 @@ static inline void assert_prints(const kiln_value *value, const char *want) {
   assert_string_equal(text, want);
   kiln_text_free(text);
 }
-
-#endif

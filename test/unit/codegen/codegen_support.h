@@ -1,6 +1,5 @@
 /* codegen_support.h: a context for code generation, and a source of random numbers. */
-#ifndef KILN_TEST_CODEGEN_SUPPORT_H
-#define KILN_TEST_CODEGEN_SUPPORT_H
+#pragma once
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,5 +54,3 @@ static inline int random_below(uint64_t *state, int n) {
 
 /* The instruction sets of this machine. */
 static inline int isa_count(void) { return (int)kiln_isa_detect() + 1; }
-
-#endif

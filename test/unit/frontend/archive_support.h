@@ -1,7 +1,6 @@
 /* archive_support.h: archives made in memory for tests, byte by byte (nothing of ours makes them):
  * stored or deflated members, wrong sums and sizes on request. */
-#ifndef KILN_TEST_FRONTEND_ARCHIVE_SUPPORT_H
-#define KILN_TEST_FRONTEND_ARCHIVE_SUPPORT_H
+#pragma once
 
 #include <zlib.h>
 
@@ -109,5 +108,3 @@ static inline void archive_finish(archive_builder *a) {
   archive__put(a, begin, 4);
   archive__put(a, 0, 2);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* script_support.h: archives of one source file, loaded; and graphs written as their structure:
  * operators in order, blocks in braces: "gt If{neg -> 1|exp -> 1}". Constants are left out. */
-#ifndef KILN_TEST_FRONTEND_SCRIPT_SUPPORT_H
-#define KILN_TEST_FRONTEND_SCRIPT_SUPPORT_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -113,5 +112,3 @@ static inline const char *script_show(script *s, const char *qualname) {
   s->text = strdup(text.data);
   return s->text;
 }
-
-#endif

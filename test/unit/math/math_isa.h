@@ -1,6 +1,5 @@
 /* math_isa.h: the vector math library as arrays, once for each instruction set. */
-#ifndef KILN_TEST_MATH_ISA_H
-#define KILN_TEST_MATH_ISA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ typedef struct math_isa {
 /* plain: without fma, as v2. */
 extern const math_isa math_isa_v2, math_isa_avx2, math_isa_avx512, math_isa_plain_avx2,
     math_isa_plain_avx512;
-
-#endif

@@ -1,7 +1,6 @@
 /* plan_support.h: plans assembled by hand, and what runs them: an environment, a call, tensors.
  * Memory that is left when a test ends is a failure. */
-#ifndef KILN_TEST_RUNTIME_PLAN_SUPPORT_H
-#define KILN_TEST_RUNTIME_PLAN_SUPPORT_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -144,5 +143,3 @@ static inline kiln_code run_bad(fixture *f, program *p, const kiln_ivalue *args,
   assert_int_equal(f->call->recursion, 0);
   return code;
 }
-
-#endif

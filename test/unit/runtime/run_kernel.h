@@ -1,6 +1,5 @@
 /* run_kernel.h: kernels called like functions from unit tests; include after those are declared. */
-#ifndef KILN_TEST_UNIT_RUNTIME_RUN_KERNEL_H
-#define KILN_TEST_UNIT_RUNTIME_RUN_KERNEL_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -40,5 +39,3 @@ static inline kiln_tensor *run(fixture *f, kiln_kernel_body body, int results, i
   run(f, KILN_BODY_OF(name), 1, KILN_ARG_COUNT(__VA_ARGS__), \
       (const kiln_ivalue[]){__VA_ARGS__, NONE, NONE}, NULL)
 static inline void drop(fixture *f, kiln_tensor *t) { kiln_tensor_release_to(&f->call->cache, t); }
-
-#endif

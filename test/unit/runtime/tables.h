@@ -1,6 +1,5 @@
 /* tables.h: reading the tables of test/data/runtime. KILN_TEST_DATA is that folder's parent. */
-#ifndef KILN_TEST_RUNTIME_TABLES_H
-#define KILN_TEST_RUNTIME_TABLES_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -32,5 +31,3 @@ static inline kiln_mem *test_mem(void) {
   assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &mem));
   return mem;
 }
-
-#endif
