@@ -289,10 +289,11 @@ kiln_status *kiln__convert_value(kiln_model *model, kiln_value *value, const kil
   KILN_TRY(run_converter(&c, kiln_ivalue_retain(value->v), type, out_fits, out));
   /* Types of the model are in it now. */
   if (c.retyped && !of) {
-    kiln_model *none = NULL, *kept = kiln__model_retain(model);
-    if (!__atomic_compare_exchange_n(&value->model, &none, kept, false, __ATOMIC_ACQ_REL,
+    kiln_model *none = NULL;
+    kiln_refs_take(&model->refs, value->stripe);
+    if (!__atomic_compare_exchange_n(&value->model, &none, model, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
-      kiln_model_release(kept);
+      kiln__model_give(model, value->stripe);
     }
   }
   return NULL;

@@ -116,7 +116,7 @@ kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out
     free(environment);
     return kiln_status_oom();
   }
-  context->refs = 1;
+  kiln_refs_init(&context->refs);
   context->print = print_to_stdout;
   pthread_mutex_init(&context->lock, NULL);
   kiln_status *status =
@@ -134,14 +134,16 @@ kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out
 }
 
 kiln_context *kiln__context_retain(kiln_context *context) {
-  __atomic_fetch_add(&context->refs, 1, __ATOMIC_RELAXED);
+  kiln_refs_retain(&context->refs);
   return context;
 }
 
 void kiln_context_release(kiln_context *context) {
-  if (context && __atomic_fetch_sub(&context->refs, 1, __ATOMIC_ACQ_REL) == 1) {
-    destroy_context(context);
-  }
+  if (context && kiln_refs_release(&context->refs)) destroy_context(context);
+}
+
+void kiln__context_give(kiln_context *context, uint32_t stripe) {
+  if (kiln_refs_give(&context->refs, stripe)) destroy_context(context);
 }
 
 kiln_env kiln__context_env(kiln_context *context) {

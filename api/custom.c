@@ -203,7 +203,10 @@ kiln_status *kiln__custom_run(kiln_call *call, const kiln_ivalue *args, kiln_iva
   kiln_value values[MAX_ARGS];
   KILN_CHECK(call->arg_count == count && count <= MAX_ARGS);
   for (int i = 0; i < count; i++) {
-    values[i] = (kiln_value){.context = custom->context, .model = call->host, .v = args[i]};
+    values[i] = (kiln_value){.context = custom->context,
+                             .model = call->host,
+                             .v = args[i],
+                             .stripe = (uint8_t)kiln_stripe_here()};
   }
   kiln_op_call c = {.call = call,
                     .custom = custom,

@@ -53,10 +53,8 @@ typedef struct exported {
 static void delete_exported(DLManagedTensor *self) {
   exported *e = self->manager_ctx;
   kiln_value *value = e->value;
-  kiln_context *context = kiln__context_retain(value->context);
-  kiln_mem_free(context->env->mem, e, e->size);
+  kiln_mem_free(value->context->env->mem, e, e->size);
   kiln_value_destroy(value);
-  kiln_context_release(context);
 }
 
 /* Memory of a mapped archive, or shared with another value until it is written, is copied first:

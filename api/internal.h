@@ -2,13 +2,15 @@
  *
  * A context owns what would be global: memory, flags, log, operator registry, code generator. A
  * model owns an archive's unit and its executors, an instance the attributes of one module, a value
- * one ivalue. Each holds a reference on what it stands on: value -> (model) -> context. Counts are
- * atomic; the objects come from the context's memory, except the context itself and options. */
+ * one ivalue. Each holds a reference on what it stands on: value -> (model) -> context. Values hold
+ * users' references, all others owners' (base/refs.h). Counts are atomic; the objects come from the
+ * context's memory, except the context itself and options. */
 #pragma once
 
 #include <pthread.h>
 
 #include "base/abi.h"
+#include "base/refs.h"
 #include "frontend/torchscript/torchscript.h"
 #include "jit/effects.h"
 #include "jit/jit.h"
@@ -17,7 +19,7 @@
 struct kiln_codegen;
 
 struct kiln_context {
-  int refs;
+  kiln_refs refs;
   kiln_env *env;
   kiln_registry *registry;
   kiln_file_table *files;       /* of archives that are open */
@@ -40,7 +42,7 @@ typedef struct kiln__method {
 } kiln__method;
 
 struct kiln_model {
-  int refs;
+  kiln_refs refs;
   kiln_context *context; /* retained */
   kiln_flags flags;      /* as they were at the load */
   kiln_arena *arena;     /* of the methods' texts */
@@ -81,9 +83,10 @@ struct kiln_instance {
 };
 
 struct kiln_value {
-  kiln_context *context; /* retained */
-  kiln_model *model;     /* retained; NULL when the value needs none */
+  kiln_context *context; /* taken, on `stripe` */
+  kiln_model *model;     /* likewise; NULL when the value needs none */
   kiln_ivalue v;
+  uint8_t stripe;
   bool cyclic;     /* something in it may contain itself; atomic */
   char *type_text; /* of kiln_value_type, made once; atomic */
   uint64_t trace;  /* serial of the trace that knows this handle as `var`; 0: none */
@@ -92,16 +95,25 @@ struct kiln_value {
 
 /* -- Counts -- */
 
+/* For one more owner. */
 kiln_context *kiln__context_retain(kiln_context *context);
+/* Gives a user's reference back. */
+void kiln__context_give(kiln_context *context, uint32_t stripe);
 /* The context's environment as it is now: its flags change when the host sets options. */
 kiln_env kiln__context_env(kiln_context *context);
 kiln_model *kiln__model_retain(kiln_model *model);
+void kiln__model_give(kiln_model *model, uint32_t stripe);
 
 /* -- Values -- */
 
-/* A handle on `v`, whose reference it takes, also on failure. `model` may be NULL. */
+/* A handle on `v`, whose reference it takes, also on failure. `model` may be NULL; both have
+ * owners. */
 kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_ivalue v,
                               kiln_value **out_value) KILN_MUST_USE;
+/* The same for a part or a copy of what `value` holds, which is perhaps all that is left of its
+ * context and its model. */
+kiln_status *kiln__value_wrap_like(const kiln_value *value, kiln_ivalue v,
+                                   kiln_value **out_value) KILN_MUST_USE;
 /* KILN_INVALID_FILE when memory of the value is a mapped file's that was changed. */
 kiln_status *kiln__value_readable(const kiln_value *value) KILN_MUST_USE;
 static inline kiln_type_table *kiln__value_types(const kiln_value *value) {

@@ -199,7 +199,7 @@ static kiln_status *open_source(const kiln_model *model, const source *from,
 static kiln_status *new_model(kiln_context *context, kiln_model **out_model) {
   kiln_model *model = kiln_mem_alloc_zero(context->env->mem, sizeof *model);
   if (!model) return kiln_status_oom();
-  model->refs = 1;
+  kiln_refs_init(&model->refs);
   model->context = kiln__context_retain(context);
   pthread_mutex_lock(&context->lock);
   model->flags = context->env->flags;
@@ -301,12 +301,16 @@ kiln_status *kiln_model_load_memory(kiln_context *context, const void *data, siz
 }
 
 kiln_model *kiln__model_retain(kiln_model *model) {
-  __atomic_fetch_add(&model->refs, 1, __ATOMIC_RELAXED);
+  kiln_refs_retain(&model->refs);
   return model;
 }
 
 void kiln_model_release(kiln_model *model) {
-  if (model && __atomic_fetch_sub(&model->refs, 1, __ATOMIC_ACQ_REL) == 1) destroy_model(model);
+  if (model && kiln_refs_release(&model->refs)) destroy_model(model);
+}
+
+void kiln__model_give(kiln_model *model, uint32_t stripe) {
+  if (kiln_refs_give(&model->refs, stripe)) destroy_model(model);
 }
 
 /* -- Questions -- */

@@ -99,9 +99,13 @@ kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **ou
   if (item->tag == KILN_TAG_TENSOR && !item->u.tensor) {
     return KILN_ERROR(KILN_NOT_FOUND, "attribute %d is not set yet", index);
   }
-  KILN_TRY(kiln__value_wrap(value->context, value->model, kiln_ivalue_retain(*item), out_item));
-  (*out_item)->cyclic = value->cyclic;
-  return NULL;
+  return kiln__value_wrap_like(value, kiln_ivalue_retain(*item), out_item);
+}
+
+static kiln_status *wrap_name(const kiln_value *value, kiln_str name, kiln_value **out_key) {
+  kiln_string *string = NULL;
+  KILN_TRY(kiln_string_create(value->context->env->mem, name, &string));
+  return kiln__value_wrap_like(value, kiln_of_box(string), out_key);
 }
 
 kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out_key) {
@@ -121,11 +125,11 @@ kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out
     case KILN_KIND_DICT: break;
     default: return no_keys(value);
   }
-  if (name) return kiln_value_string(value->context, name->data, name->len, out_key);
+  if (name) return wrap_name(value, *name, out_key);
   if (!is_within || !find_pair(value->v.u.dict, index, &key, &item)) {
     return no_part(value, "key", index);
   }
-  return kiln__value_wrap(value->context, value->model, kiln_ivalue_retain(*key), out_key);
+  return kiln__value_wrap_like(value, kiln_ivalue_retain(*key), out_key);
 }
 
 /* -- Tensors -- */

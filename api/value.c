@@ -7,8 +7,8 @@
 
 /* -- Handles -- */
 
-kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_ivalue v,
-                              kiln_value **out_value) {
+static kiln_status *wrap_on(uint32_t stripe, kiln_context *context, kiln_model *model,
+                            kiln_ivalue v, kiln_value **out_value) {
   *out_value = NULL;
   /* A model can have put one into a list of the host's, which knows of no model. */
   const bool is_one =
@@ -23,10 +23,16 @@ kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_iva
     kiln_ivalue_release(v);
     return kiln_status_oom();
   }
-  *value = (kiln_value){.context = kiln__context_retain(context), .v = v};
-  if (model) value->model = kiln__model_retain(model);
+  *value = (kiln_value){.context = context, .model = model, .v = v, .stripe = (uint8_t)stripe};
+  kiln_refs_take(&context->refs, stripe);
+  if (model) kiln_refs_take(&model->refs, stripe);
   *out_value = value;
   return NULL;
+}
+
+kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_ivalue v,
+                              kiln_value **out_value) {
+  return wrap_on(kiln_stripe_here(), context, model, v, out_value);
 }
 
 void kiln_value_destroy(kiln_value *value) {
@@ -34,6 +40,7 @@ void kiln_value_destroy(kiln_value *value) {
   kiln_context *context = value->context;
   kiln_mem *mem = context->env->mem;
   kiln_model *model = value->model;
+  const uint32_t stripe = value->stripe;
   if (value->cyclic) {
     kiln_ivalue_release_cyclic(mem, value->v);
   } else {
@@ -41,24 +48,32 @@ void kiln_value_destroy(kiln_value *value) {
   }
   if (value->type_text) kiln_mem_free(mem, value->type_text, strlen(value->type_text) + 1);
   kiln_mem_free(mem, value, sizeof *value);
-  kiln_model_release(model);
-  kiln_context_release(context);
+  if (model) kiln__model_give(model, stripe);
+  kiln__context_give(context, stripe);
 }
 
-/* A handle on what is, or holds, the values of `parts`. */
+/* A handle on what is, or holds, the values of `parts`. Where `model` or `context` is theirs alone,
+ * it has references on the stripe of one of them. */
 static kiln_status *wrap_like(const kiln_value *const *parts, int count, kiln_context *context,
                               kiln_model *model, kiln_ivalue v, kiln_value **out_value) {
+  uint32_t stripe = count > 0 ? parts[0]->stripe : kiln_stripe_here();
   bool cyclic = false;
-  for (int i = 0; i < count; i++) cyclic |= __atomic_load_n(&parts[i]->cyclic, __ATOMIC_RELAXED);
-  KILN_TRY(kiln__value_wrap(context, model, v, out_value));
+  for (int i = 0; i < count; i++) {
+    cyclic |= __atomic_load_n(&parts[i]->cyclic, __ATOMIC_RELAXED);
+    if (model && parts[i]->model == model) stripe = parts[i]->stripe;
+  }
+  KILN_TRY(wrap_on(stripe, context, model, v, out_value));
   (*out_value)->cyclic = cyclic;
   return NULL;
 }
 
+kiln_status *kiln__value_wrap_like(const kiln_value *value, kiln_ivalue v, kiln_value **out_value) {
+  return wrap_like(&value, 1, value->context, value->model, v, out_value);
+}
+
 kiln_status *kiln_value_share(const kiln_value *value, kiln_value **out_value) {
   KILN_NEEDS(value && out_value);
-  return wrap_like(&value, 1, value->context, value->model, kiln_ivalue_retain(value->v),
-                   out_value);
+  return kiln__value_wrap_like(value, kiln_ivalue_retain(value->v), out_value);
 }
 
 kiln_status *kiln_value_clone(const kiln_value *value, kiln_value **out_value) {
@@ -66,7 +81,7 @@ kiln_status *kiln_value_clone(const kiln_value *value, kiln_value **out_value) {
   kiln_ivalue copy;
   *out_value = NULL;
   KILN_TRY(kiln_ivalue_clone(value->context->env->mem, value->v, &copy));
-  return wrap_like(&value, 1, value->context, value->model, copy, out_value);
+  return kiln__value_wrap_like(value, copy, out_value);
 }
 
 /* Of a container the model's file is asked for, whatever is in it. */
@@ -176,7 +191,8 @@ kiln_status *kiln_value_tensor(kiln_context *context, kiln_dtype dtype, int rank
 /* The host's memory, as an owner of storages. */
 typedef struct lent {
   kiln_owner owner;
-  kiln_context *context; /* retained */
+  kiln_context *context; /* taken, on `stripe` */
+  uint32_t stripe;
   void (*release)(void *user);
   void *user;
 } lent;
@@ -184,9 +200,10 @@ typedef struct lent {
 static void destroy_lent(kiln_owner *owner) {
   lent *l = (lent *)owner;
   kiln_context *context = l->context;
+  const uint32_t stripe = l->stripe;
   if (l->release) l->release(l->user);
   kiln_mem_free(context->env->mem, l, sizeof *l);
-  kiln_context_release(context);
+  kiln__context_give(context, stripe);
 }
 
 kiln_status *kiln_value_tensor_over(kiln_context *context, kiln_dtype dtype, int rank,
@@ -218,7 +235,9 @@ kiln_status *kiln_value_tensor_over(kiln_context *context, kiln_dtype dtype, int
   if (!owner) return kiln_status_oom();
   /* `release` is set last: on failure the memory stays the caller's. */
   *owner = (lent){.owner = {.refs = 1, .destroy = destroy_lent},
-                  .context = kiln__context_retain(context)};
+                  .context = context,
+                  .stripe = kiln_stripe_here()};
+  kiln_refs_take(&context->refs, owner->stripe);
   kiln_status *status = kiln_storage_wrap(mem, &owner->owner, data, data_size, 0, &storage);
   if (!status) {
     status = kiln_tensor_create_on(mem, NULL, storage, dtype, rank, sizes, strides, 0, &tensor);

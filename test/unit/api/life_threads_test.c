@@ -1,6 +1,7 @@
 /* life_threads_test.c: all that can be done with one model and one instance of it, at once: calls
  * in eval mode and in training, attributes got and set, saving, freezing, loading the same file and
- * letting go of it. Each is done or gets KILN_BUSY; ThreadSanitizer looks for the rest. */
+ * letting go of it. Each is done or gets KILN_BUSY; ThreadSanitizer looks for the rest. Then values
+ * that outlive all that they came from. */
 #include <pthread.h>
 
 #include "base/sanitize.h"
@@ -136,7 +137,78 @@ static void test_all_at_once(void **state) {
   kiln_model_release(model);
 }
 
+/* -- What outlives what -- */
+
+enum { HOLDERS = 4 };
+
+/* A thread that holds a value, a list of it and memory that it lent, and one of the three handles.
+ */
+typedef struct holder {
+  int i, round;
+  subject *of;
+  pthread_barrier_t *meeting;
+  pthread_t thread;
+  int given; /* how often the lent memory was given back */
+} holder;
+
+static void count_given(void *user) { (*(int *)user)++; }
+
+/* What comes of values when their context's handle may be gone. */
+static void use_values(const holder *h, kiln_value *value, kiln_value *list) {
+  kiln_value *part = NULL, *same = NULL;
+  is_done(kiln_value_item(list, 0, &part));
+  if ((h->i + h->round) % 2) kiln_value_destroy(value);
+  kiln_value_destroy(list);
+  is_done(kiln_value_share(part, &same));
+  kiln_value_destroy(part);
+  if (!kiln_value_data(same)) abort();
+  if ((h->i + h->round) % 2 == 0) kiln_value_destroy(value);
+  kiln_value_destroy(same);
+}
+
+static void *hold(void *arg) {
+  static float data[2 * 3];
+  holder *h = arg;
+  const int64_t sizes[2] = {2, 3};
+  kiln_value *x = NULL, *value = NULL, *list = NULL;
+  is_done(kiln_value_tensor_over(h->of->context, KILN_DTYPE_F32, 2, sizes, NULL, data, sizeof data,
+                                 count_given, &h->given, &x));
+  is_done(kiln_instance_call(h->of->instance, "forward", &x, 1, NULL, &value));
+  is_done(kiln_value_list(h->of->context, &value, 1, &list));
+  pthread_barrier_wait(h->meeting); /* from here on the handles go */
+  switch ((h->i + h->round) % HOLDERS) {
+    case 0: kiln_context_release(h->of->context); break;
+    case 1: kiln_model_release(h->of->model); break;
+    case 2: kiln_instance_release(h->of->instance); break;
+    default: kiln_value_destroy(x); x = NULL;
+  }
+  use_values(h, value, list);
+  kiln_value_destroy(x);
+  return NULL;
+}
+
+static void test_values_outlive(void **state) {
+  pthread_barrier_t meeting;
+  (void)state;
+  pthread_barrier_init(&meeting, NULL, HOLDERS);
+  for (int round = 0; round < ROUNDS; round++) {
+    subject of = {.context = context_with(NULL, NULL)};
+    holder holders[HOLDERS];
+    load_subject(&of, PATH);
+    for (int i = 0; i < HOLDERS; i++) {
+      holders[i] = (holder){.i = i, .round = round, .of = &of, .meeting = &meeting};
+      assert_int_equal(pthread_create(&holders[i].thread, NULL, hold, &holders[i]), 0);
+    }
+    for (int i = 0; i < HOLDERS; i++) {
+      pthread_join(holders[i].thread, NULL);
+      assert_int_equal(holders[i].given, 1);
+    }
+  }
+  pthread_barrier_destroy(&meeting);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_at_once)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_at_once),
+                                     cmocka_unit_test(test_values_outlive)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }
