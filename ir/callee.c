@@ -2,13 +2,8 @@
 #include "ir/unit.h"
 
 kiln_ir_value *kiln_append_function(kiln_block *block, kiln_function *function) {
-  kiln_graph *graph = block->graph;
-  kiln_node *node = kiln_node_create_id(graph, KILN_OP_prim_Constant);
-  kiln_string *name = NULL;
-  kiln_str qualname = kiln_str_from(function->qualname);
-  kiln_status *status = kiln_string_create(kiln_arena_mem(graph->arena), qualname, &name);
-  if (status) kiln_scope_fail(status);
-  kiln_node_set_value(node, "name", kiln_of_box(name));
+  kiln_node *node = kiln_node_create_id(block->graph, KILN_OP_prim_Constant);
+  kiln_node_set_str(node, "name", kiln_str_from(function->qualname));
   kiln_node_set_pointer(node, "function", function);
   kiln_node_append(block, node);
   return kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_FUNCTION));

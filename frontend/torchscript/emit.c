@@ -33,8 +33,10 @@ void kiln__ts_append(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *no
   kiln_node_append(e->scope->block, node);
 }
 
-kiln_node *kiln__ts_node(kiln__script_emitter *e, const kiln_ast *ast, kiln_op_id id) {
+kiln_node *kiln__ts_node(kiln__script_emitter *e, const kiln_ast *ast, kiln_op_id id,
+                         kiln_ir_value *const *inputs, int count) {
   kiln_node *node = kiln_node_create_id(e->graph, id);
+  for (int i = 0; i < count; i++) kiln_node_add_input(node, inputs[i]);
   kiln__ts_append(e, ast, node);
   return node;
 }
@@ -67,14 +69,12 @@ kiln_status *kiln__ts_string(kiln__script_emitter *e, const kiln_ast *ast, kiln_
 }
 
 /* A container of a guess is a guess. */
-static kiln_ir_value *add_items(kiln__script_emitter *e, kiln_node *node, const kiln_type *type,
-                                kiln_ir_value *const *items, int count) {
+static kiln_ir_value *make_container(kiln__script_emitter *e, const kiln_ast *ast, kiln_op_id id,
+                                     const kiln_type *type, kiln_ir_value *const *items,
+                                     int count) {
   bool loose = false;
-  for (int i = 0; i < count; i++) {
-    kiln_node_add_input(node, items[i]);
-    loose = loose || kiln__is_loose(e, items[i]);
-  }
-  kiln_ir_value *out = kiln_node_add_output(node, type);
+  for (int i = 0; i < count; i++) loose = loose || kiln__is_loose(e, items[i]);
+  kiln_ir_value *out = kiln_node_add_output(kiln__ts_node(e, ast, id, items, count), type);
   if (loose) kiln__make_loose(e, out);
   return out;
 }
@@ -82,8 +82,7 @@ static kiln_ir_value *add_items(kiln__script_emitter *e, kiln_node *node, const 
 kiln_ir_value *kiln__ts_list(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *elem,
                              kiln_ir_value *const *items, int count) {
   const kiln_type *type = kiln_type_list(e->l->types, elem);
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_ListConstruct);
-  return add_items(e, node, type, items, count);
+  return make_container(e, ast, KILN_OP_prim_ListConstruct, type, items, count);
 }
 
 kiln_ir_value *kiln__ts_tuple(kiln__script_emitter *e, const kiln_ast *ast, const kiln_type *type,
@@ -95,20 +94,18 @@ kiln_ir_value *kiln__ts_tuple(kiln__script_emitter *e, const kiln_ast *ast, cons
     }
     type = kiln_type_tuple(e->l->types, elems, count);
   }
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleConstruct);
-  return add_items(e, node, type, items, count);
+  return make_container(e, ast, KILN_OP_prim_TupleConstruct, type, items, count);
 }
 
 kiln_ir_value *kiln__ts_cast(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                              const kiln_type *type) {
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_unchecked_cast);
-  kiln_node_add_input(node, value);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_unchecked_cast, &value, 1);
   return kiln_node_add_output(node, type);
 }
 
 kiln_ir_value *kiln__ts_uninitialized(kiln__script_emitter *e, const kiln_ast *ast,
                                       const kiln_type *type) {
-  return kiln_node_add_output(kiln__ts_node(e, ast, KILN_OP_prim_Uninitialized), type);
+  return kiln_node_add_output(kiln__ts_node(e, ast, KILN_OP_prim_Uninitialized, NULL, 0), type);
 }
 
 bool kiln__is_loose(const kiln__script_emitter *e, const kiln_ir_value *value) {

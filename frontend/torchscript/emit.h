@@ -93,8 +93,13 @@ typedef KILN_VEC(kiln_arg) kiln_args;
 
 kiln_status *kiln__ts_error(kiln__script_emitter *e, const kiln_ast *ast, const char *fmt, ...)
     KILN_PRINTF(3, 4) KILN_MUST_USE KILN__NOT_NULL;
+/* Values and their count as two arguments: KILN_VALUES(self, index). */
+#define KILN_VALUES(...)                 \
+  (kiln_ir_value *const[]){__VA_ARGS__}, \
+      (int)(sizeof((kiln_ir_value *const[]){__VA_ARGS__}) / sizeof(kiln_ir_value *))
 /* A node of a structural operator at the end of the present block, with the range of `ast`. */
-kiln_node *kiln__ts_node(kiln__script_emitter *e, const kiln_ast *ast, kiln_op_id id);
+kiln_node *kiln__ts_node(kiln__script_emitter *e, const kiln_ast *ast, kiln_op_id id,
+                         kiln_ir_value *const *inputs, int count);
 void kiln__ts_append(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node);
 kiln_ir_value *kiln__ts_constant(kiln__script_emitter *e, const kiln_ast *ast, kiln_ivalue value,
                                  const kiln_type *type); /* takes value */
@@ -135,6 +140,8 @@ kiln_status *kiln__ts_statements(kiln__script_emitter *e, kiln_ast *const *items
                                  int count) KILN_MUST_USE;
 kiln_status *kiln__ts_assign(kiln__script_emitter *e, const kiln_ast *target, kiln_sugar source,
                              const kiln_type *declared) KILN_MUST_USE;
+kiln_status *kiln__ts_assign_value(kiln__script_emitter *e, const kiln_ast *target,
+                                   kiln_ir_value *value) KILN_MUST_USE;
 kiln_status *kiln__ts_raise(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *message,
                             const char *class_name) KILN_MUST_USE;
 kiln_status *kiln__ts_for(kiln__script_emitter *e, const kiln_ast *ast) KILN_MUST_USE;
@@ -160,6 +167,20 @@ kiln_status *kiln__ts_condition(kiln__script_emitter *e, const kiln_ast *ast,
                                 kiln_ir_value **out) KILN_MUST_USE;
 kiln_status *kiln__to_bool(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *value,
                            kiln_ir_value **out) KILN_MUST_USE;
+/* What a binary operator is called. */
+typedef struct kiln__ts_operator {
+  uint32_t op;
+  const char *name,
+      *in_place;      /* a + b; a += b of a tensor or list: NULL when it has no such form */
+  const char *method; /* of an object */
+  /* number + tensor as `swapped` of the tensor, after `first` where it says so, and the number. */
+  const char *first, *swapped;
+} kiln__ts_operator;
+/* NULL: an unknown one. */
+const kiln__ts_operator *kiln__ts_find_operator(uint32_t op);
+/* The type that `list` names, or each type of the tuple that it is: of isinstance. */
+kiln_status *kiln__ts_types(kiln__script_emitter *e, const kiln_ast *list,
+                            const kiln_type ***out_types, int *out_count) KILN_MUST_USE;
 /* Names get narrower types in a branch: `x is None`, isinstance(x, T). */
 kiln_status *kiln__ts_refinements(kiln__script_emitter *e, const kiln_ast *condition,
                                   bool branch) KILN_MUST_USE;
@@ -187,6 +208,10 @@ kiln_status *kiln__ts_call(kiln__script_emitter *e, const kiln_ast *ast, const k
 kiln_status *kiln__ts_method(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
                              kiln_function *method, const kiln_arg *args, int count,
                              kiln_ir_value **out) KILN_MUST_USE;
+/* The method `name` of an object, called; *out is NULL when the value has none. */
+kiln_status *kiln__ts_magic(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
+                            const char *name, kiln_ir_value *const *values, int count,
+                            kiln_ir_value **out) KILN_MUST_USE;
 /* isinstance, annotate, …: `ast` is the call. False when `name` is no builtin. */
 bool kiln__is_builtin(kiln_str name);
 kiln_status *kiln__ts_builtin(kiln__script_emitter *e, const kiln_ast *ast, kiln_str name,

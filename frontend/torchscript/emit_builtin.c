@@ -65,12 +65,12 @@ static kiln_status *do_cast(const builtin_call *c, kiln_ir_value **out) {
   while (!kiln_str_is(c->name, casts[i].name)) i++;
   KILN_TRY(need_args(c->e, c->ast, 1, 1));
   KILN_TRY(arg_value(c, 1, &value));
-  *out = value;
-  if (value->type->kind == casts[i].kind) return NULL;
-  kiln_function *method = value->type->kind == KILN_TYPE_CLASS
-                              ? kiln_class_find_method(value->type, kiln_str_from(casts[i].magic))
-                              : NULL;
-  if (method) return kiln__ts_method(c->e, c->ast, value, method, NULL, 0, out);
+  if (value->type->kind == casts[i].kind) {
+    *out = value;
+    return NULL;
+  }
+  KILN_TRY(kiln__ts_magic(c->e, c->ast, value, casts[i].magic, NULL, 0, out));
+  if (*out) return NULL;
   KILN_TRY(kiln__ts_op_values(c->e, c->ast, casts[i].op, &value, 1, out));
   return kiln__ts_convert(c->e, c->ast, *out, kiln_type_basic(casts[i].kind), "the converted value",
                           out);
@@ -96,10 +96,8 @@ static kiln_status *do_len(const builtin_call *c, kiln_ir_value **out) {
     *out = kiln__ts_int(c->e, c->ast, value->type->elem_count);
     return NULL;
   }
-  kiln_function *method = value->type->kind == KILN_TYPE_CLASS
-                              ? kiln_class_find_method(value->type, KILN_STR("__len__"))
-                              : NULL;
-  if (method) return kiln__ts_method(c->e, c->ast, value, method, NULL, 0, out);
+  KILN_TRY(kiln__ts_magic(c->e, c->ast, value, "__len__", NULL, 0, out));
+  if (*out) return NULL;
   KILN_TRY(kiln__ts_op_values(c->e, c->ast, "aten::len", &value, 1, out));
   return kiln__ts_convert(c->e, c->ast, *out, kiln_type_basic(KILN_TYPE_INT), "the length", out);
 }
@@ -176,20 +174,15 @@ static int static_isinstance(const kiln_type *type, const kiln_type *const *type
 static kiln_status *do_isinstance(const builtin_call *c, kiln_ir_value **out) {
   kiln_ir_value *value;
   KILN_TRY(arg_value(c, 1, &value));
-  const kiln_ast *list = c->ast->kids[2];
-  int count = list->kind == KILN_AST_TUPLE ? list->count : 1;
-  const kiln_type **types = KILN_NEW_ARRAY(c->e->arena, const kiln_type *, count + 1);
-  for (int i = 0; i < count; i++) {
-    const kiln_ast *item = list->kind == KILN_AST_TUPLE ? list->kids[i] : list;
-    KILN_TRY(kiln__resolve_type(c->e->l, c->e->source, item, &types[i]));
-  }
+  int count;
+  const kiln_type **types;
+  KILN_TRY(kiln__ts_types(c->e, c->ast->kids[2], &types, &count));
   int known = kiln__is_loose(c->e, value) ? -1 : static_isinstance(value->type, types, count);
   if (known >= 0) {
     *out = kiln__ts_bool(c->e, c->ast, known == 1);
     return NULL;
   }
-  kiln_node *node = kiln__ts_node(c->e, c->ast, KILN_OP_prim_isinstance);
-  kiln_node_add_input(node, value);
+  kiln_node *node = kiln__ts_node(c->e, c->ast, KILN_OP_prim_isinstance, &value, 1);
   kiln_node_set_types(node, "types", types, count);
   *out = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_BOOL));
   return NULL;
@@ -213,10 +206,7 @@ kiln_status *kiln__ts_tolist(kiln__script_emitter *e, const kiln_ast *ast, kiln_
                                                    : -1;
   if (code < 0) return kiln__ts_error(e, ast, "tolist needs an annotated type of its result");
   kiln_ir_value *dims = kiln__ts_int(e, ast, depth), *type = kiln__ts_int(e, ast, code);
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_tolist);
-  kiln_node_add_input(node, value);
-  kiln_node_add_input(node, dims);
-  kiln_node_add_input(node, type);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_tolist, KILN_VALUES(value, dims, type));
   *out = kiln_node_add_output(node, hint);
   return NULL;
 }
@@ -246,7 +236,7 @@ static kiln_status *do_hasattr(const builtin_call *c, kiln_ir_value **out) {
 static kiln_status *do_print(const builtin_call *c, kiln_ir_value **out) {
   kiln_args args = {0};
   KILN_TRY(kiln__ts_args(c->e, c->ast, &args));
-  kiln_node *node = kiln__ts_node(c->e, c->ast, KILN_OP_prim_Print);
+  kiln_node *node = kiln__ts_node(c->e, c->ast, KILN_OP_prim_Print, NULL, 0);
   for (int i = 0; i < args.count; i++) kiln_node_add_input(node, args.data[i].value);
   *out = kiln__ts_none(c->e, c->ast);
   return NULL;
@@ -282,7 +272,7 @@ kiln_status *kiln__ts_fork(kiln__script_emitter *e, const kiln_ast *ast, const k
   if (nesting > MAX_FORK_NESTING) {
     return kiln__ts_error(e, ast, "forks are nested deeper than %d", MAX_FORK_NESTING);
   }
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_fork);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_fork, NULL, 0);
   kiln_graph *graph = kiln_graph_create_sub(e->graph);
   kiln__script_emitter inner = {.l = e->l,
                                 .function = e->function,

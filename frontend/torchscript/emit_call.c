@@ -116,24 +116,21 @@ static kiln_status *emit_unresolved(kiln__script_emitter *e, const kiln_ast *ast
 static kiln_status *emit_structural(kiln__script_emitter *e, const kiln_ast *ast, const kiln_op *op,
                                     const kiln_arg *args, int count, kiln_sugar *out) {
   if (op->id == KILN_OP_prim_RaiseException && count >= 1) {
-    kiln_node *node = kiln_node_create(e->graph, op);
-    kiln_node_add_input(node, args[0].value);
-    kiln_node_add_input(node, count > 1 ? args[1].value : kiln__ts_none(e, ast));
-    kiln__ts_append(e, ast, node);
+    out->value = count > 1 ? args[1].value : kiln__ts_none(e, ast);
+    kiln__ts_node(e, ast, op->id, KILN_VALUES(args[0].value, out->value));
     out->value = kiln__ts_none(e, ast);
     return NULL;
   }
   if (op->id == KILN_OP_prim_unchecked_unwrap_optional && count == 1) {
     const kiln_type *type = args[0].value->type;
-    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_unchecked_unwrap_optional);
-    kiln_node_add_input(node, args[0].value);
+    kiln_node *node =
+        kiln__ts_node(e, ast, KILN_OP_prim_unchecked_unwrap_optional, &args[0].value, 1);
     out->value =
         kiln_node_add_output(node, type->kind == KILN_TYPE_OPTIONAL ? type->elems[0] : type);
     return NULL;
   }
   if (op->id == KILN_OP_wait && count == 1 && args[0].value->type->kind == KILN_TYPE_FUTURE) {
-    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_wait);
-    kiln_node_add_input(node, args[0].value);
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_wait, &args[0].value, 1);
     out->value = kiln_node_add_output(node, args[0].value->type->elems[0]);
     return NULL;
   }
@@ -236,10 +233,20 @@ kiln_status *kiln__ts_method(kiln__script_emitter *e, const kiln_ast *ast, kiln_
   all[0].value = self;
   for (int i = 0; i < count; i++) all[i + 1] = args[i];
   kiln_node *node = kiln_node_create_id(e->graph, KILN_OP_prim_CallMethod);
-  kiln_string *name = NULL;
-  KILN_TRY(kiln_string_create(e->l->env->mem, method->name, &name));
-  kiln_node_set_value(node, "name", kiln_of_box(name));
+  kiln_node_set_str(node, "name", method->name);
   return call_schema(e, ast, node, method, all, count + 1, out);
+}
+
+kiln_status *kiln__ts_magic(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *self,
+                            const char *name, kiln_ir_value *const *values, int count,
+                            kiln_ir_value **out) {
+  kiln_arg args[2] = {{.value = NULL}};
+  *out = NULL;
+  if (self->type->kind != KILN_TYPE_CLASS) return NULL;
+  kiln_function *method = kiln_class_find_method(self->type, kiln_str_from(name));
+  if (!method) return NULL;
+  for (int i = 0; i < count; i++) args[i].value = values[i];
+  return kiln__ts_method(e, ast, self, method, args, count, out);
 }
 
 static kiln_status *call_plain_function(kiln__script_emitter *e, const kiln_ast *ast,
@@ -301,7 +308,7 @@ static kiln_status *make_object(kiln__script_emitter *e, const kiln_ast *ast, co
     return kiln__ts_error(e, ast, "objects of " KILN_STR_FMT " cannot be made",
                           KILN_STR_ARG(type->name));
   }
-  *out = kiln_node_add_output(kiln__ts_node(e, ast, KILN_OP_prim_CreateObject), type);
+  *out = kiln_node_add_output(kiln__ts_node(e, ast, KILN_OP_prim_CreateObject, NULL, 0), type);
   return NULL;
 }
 

@@ -38,18 +38,18 @@ kiln_status *kiln__to_bool(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir
     case KILN_TYPE_LIST:
     case KILN_TYPE_DICT:
     case KILN_TYPE_STR: {
-      kiln_ir_value *pair[2];
-      KILN_TRY(kiln__ts_op_values(e, ast, "aten::len", &value, 1, &pair[0]));
-      pair[1] = kiln__ts_int(e, ast, 0);
-      KILN_TRY(kiln__ts_op_values(e, ast, "aten::gt", pair, 2, out));
+      kiln_ir_value *len;
+      KILN_TRY(kiln__ts_op_values(e, ast, "aten::len", &value, 1, &len));
+      KILN_TRY(
+          kiln__ts_op_values(e, ast, "aten::gt", KILN_VALUES(len, kiln__ts_int(e, ast, 0)), out));
       break;
     }
     case KILN_TYPE_CLASS: {
-      kiln_function *method = kiln_class_find_method(value->type, KILN_STR("__bool__"));
-      if (!method) method = kiln_class_find_method(value->type, KILN_STR("__len__"));
-      if (!method) break;
-      KILN_TRY(kiln__ts_method(e, ast, value, method, NULL, 0, out));
-      return kiln__to_bool(e, ast, *out, out);
+      kiln_ir_value *found;
+      KILN_TRY(kiln__ts_magic(e, ast, value, "__bool__", NULL, 0, &found));
+      if (!found) KILN_TRY(kiln__ts_magic(e, ast, value, "__len__", NULL, 0, &found));
+      if (!found) break;
+      return kiln__to_bool(e, ast, found, out);
     }
     default: KILN_TRY(kiln__ts_op_values(e, ast, "aten::Bool", &value, 1, out)); break;
   }
@@ -95,15 +95,26 @@ static void refine(kiln__script_emitter *e, const kiln_ast *name, const kiln_typ
   kiln__set_var(e, name->text, kiln__ts_cast(e, name, var->value, type));
 }
 
+kiln_status *kiln__ts_types(kiln__script_emitter *e, const kiln_ast *list,
+                            const kiln_type ***out_types, int *out_count) {
+  const bool several = list->kind == KILN_AST_TUPLE;
+  *out_count = several ? list->count : 1;
+  *out_types = KILN_NEW_ARRAY(e->l->ast_arena, const kiln_type *, *out_count + 1);
+  for (int i = 0; i < *out_count; i++) {
+    const kiln_ast *item = several ? list->kids[i] : list;
+    KILN_TRY(kiln__resolve_type(e->l, e->source, item, &(*out_types)[i]));
+  }
+  return NULL;
+}
+
 static kiln_status *refine_isinstance(kiln__script_emitter *e, const kiln_ast *call, bool branch) {
-  const kiln_ast *name = call->kids[1], *types = call->kids[2];
+  const kiln_ast *name = call->kids[1];
   const kiln_var *var = name->kind == KILN_AST_NAME ? kiln__find_var(e, name->text) : NULL;
   if (!var || !var->value) return NULL;
-  int count = types->kind == KILN_AST_TUPLE ? types->count : 1;
-  const kiln_type **elems = KILN_NEW_ARRAY(e->l->ast_arena, const kiln_type *, count + 1);
+  int count;
+  const kiln_type **elems;
+  KILN_TRY(kiln__ts_types(e, call->kids[2], &elems, &count));
   for (int i = 0; i < count; i++) {
-    const kiln_ast *item = types->kind == KILN_AST_TUPLE ? types->kids[i] : types;
-    KILN_TRY(kiln__resolve_type(e->l, e->source, item, &elems[i]));
     if (elems[i]->kind == KILN_TYPE_ANY_LIST || elems[i]->kind == KILN_TYPE_ANY_TUPLE) return NULL;
   }
   if (count == 0) return NULL;
@@ -149,8 +160,7 @@ static kiln_status *emit_logical(kiln__script_emitter *e, const kiln_ast *ast,
   bool is_and = ast->kind == KILN_AST_AND;
   kiln_ir_value *left, *right;
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &left));
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
-  kiln_node_add_input(node, left);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If, &left, 1);
   for (int side = 0; side < 2; side++) {
     kiln_var_scope scope;
     kiln__push_scope(e, &scope, kiln_node_add_block(node));
@@ -171,8 +181,7 @@ static kiln_status *emit_ternary(kiln__script_emitter *e, const kiln_ast *ast,
                                  const kiln_type *hint, kiln_ir_value **out) {
   kiln_ir_value *condition, *values[2];
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
-  kiln_node_add_input(node, condition);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If, &condition, 1);
   kiln_var_scope scopes[2];
   for (int side = 0; side < 2; side++) {
     kiln__push_scope(e, &scopes[side], kiln_node_add_block(node));
@@ -206,54 +215,33 @@ static kiln_status *emit_ternary(kiln__script_emitter *e, const kiln_ast *ast,
 
 /* -- Operators -- */
 
-static const char *binary_name(uint32_t op) {
-  switch (op) {
-    case '+': return "aten::add";
-    case '-': return "aten::sub";
-    case '*': return "aten::mul";
-    case '/': return "aten::div";
-    case '%': return "aten::remainder";
-    case '@': return "aten::matmul";
-    case '&': return "aten::__and__";
-    case '|': return "aten::__or__";
-    case '^': return "aten::__xor__";
-    case KILN_OP2('*', '*'): return "aten::pow";
-    case KILN_OP2('/', '/'): return "aten::floordiv";
-    case KILN_OP2('<', '<'): return "aten::__lshift__";
-    case KILN_OP2('>', '>'): return "aten::__rshift__";
-    case '<': return "aten::lt";
-    case '>': return "aten::gt";
-    case KILN_OP2('<', '='): return "aten::le";
-    case KILN_OP2('>', '='): return "aten::ge";
-    case KILN_OP2('=', '='): return "aten::eq";
-    case KILN_OP2('!', '='): return "aten::ne";
-    default: return NULL;
-  }
-}
+static const kiln__ts_operator operators[] = {
+    {'+', "aten::add", "aten::add_", "__add__", NULL, "aten::add"},
+    {'-', "aten::sub", "aten::sub_", "__sub__", "aten::neg", "aten::add"},
+    {'*', "aten::mul", "aten::mul_", "__mul__", NULL, "aten::mul"},
+    {'/', "aten::div", "aten::div_", "__truediv__", "aten::reciprocal", "aten::mul"},
+    {'%', "aten::remainder", "aten::remainder_", "__mod__", NULL, NULL},
+    {'@', "aten::matmul", "aten::matmul", "__matmul__", NULL, NULL},
+    {'&', "aten::__and__", "aten::__iand__", "__and__", NULL, NULL},
+    {'|', "aten::__or__", "aten::__ior__", "__or__", NULL, NULL},
+    {'^', "aten::__xor__", "aten::__ixor__", "__xor__", NULL, NULL},
+    {KILN_OP2('*', '*'), "aten::pow", "aten::pow_", "__pow__", NULL, NULL},
+    {KILN_OP2('/', '/'), "aten::floordiv", "aten::floor_divide_", "__floordiv__", NULL, NULL},
+    {KILN_OP2('<', '<'), "aten::__lshift__", "aten::__ilshift__", "__lshift__", NULL, NULL},
+    {KILN_OP2('>', '>'), "aten::__rshift__", "aten::__irshift__", "__rshift__", NULL, NULL},
+    {'<', "aten::lt", NULL, "__lt__", NULL, "aten::gt"},
+    {'>', "aten::gt", NULL, "__gt__", NULL, "aten::lt"},
+    {KILN_OP2('<', '='), "aten::le", NULL, "__le__", NULL, "aten::ge"},
+    {KILN_OP2('>', '='), "aten::ge", NULL, "__ge__", NULL, "aten::le"},
+    {KILN_OP2('=', '='), "aten::eq", NULL, "__eq__", NULL, "aten::eq"},
+    {KILN_OP2('!', '='), "aten::ne", NULL, "__ne__", NULL, "aten::ne"},
+};
 
-static const char *magic_name(uint32_t op) {
-  switch (op) {
-    case '+': return "__add__";
-    case '-': return "__sub__";
-    case '*': return "__mul__";
-    case '/': return "__truediv__";
-    case '%': return "__mod__";
-    case '@': return "__matmul__";
-    case '&': return "__and__";
-    case '|': return "__or__";
-    case '^': return "__xor__";
-    case KILN_OP2('*', '*'): return "__pow__";
-    case KILN_OP2('/', '/'): return "__floordiv__";
-    case KILN_OP2('<', '<'): return "__lshift__";
-    case KILN_OP2('>', '>'): return "__rshift__";
-    case '<': return "__lt__";
-    case '>': return "__gt__";
-    case KILN_OP2('<', '='): return "__le__";
-    case KILN_OP2('>', '='): return "__ge__";
-    case KILN_OP2('=', '='): return "__eq__";
-    case KILN_OP2('!', '='): return "__ne__";
-    default: return NULL;
+const kiln__ts_operator *kiln__ts_find_operator(uint32_t op) {
+  for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+    if (operators[i].op == op) return &operators[i];
   }
+  return NULL;
 }
 
 static bool is_number(const kiln_type *type) {
@@ -262,56 +250,22 @@ static bool is_number(const kiln_type *type) {
          type->kind == KILN_TYPE_COMPLEX;
 }
 
-/* number OP tensor: operators take the tensor first (PyTorch's builtin functions do the same). */
-static kiln_status *emit_number_first(kiln__script_emitter *e, const kiln_ast *ast,
-                                      kiln_ir_value **args, kiln_ir_value **out, bool *out_done) {
-  static const struct {
-    uint32_t op;
-    const char *first, *then;
-  } rules[] = {{'+', NULL, "aten::add"},
-               {'*', NULL, "aten::mul"},
-               {'-', "aten::neg", "aten::add"},
-               {'/', "aten::reciprocal", "aten::mul"},
-               {'<', NULL, "aten::gt"},
-               {'>', NULL, "aten::lt"},
-               {KILN_OP2('<', '='), NULL, "aten::ge"},
-               {KILN_OP2('>', '='), NULL, "aten::le"},
-               {KILN_OP2('=', '='), NULL, "aten::eq"},
-               {KILN_OP2('!', '='), NULL, "aten::ne"}};
-  *out_done = false;
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-    if (rules[i].op != ast->op) continue;
-    kiln_ir_value *swapped[2] = {args[1], args[0]};
-    if (rules[i].first) {
-      KILN_TRY(kiln__ts_op_values(e, ast, rules[i].first, &swapped[0], 1, &swapped[0]));
-    }
-    *out_done = true;
-    return kiln__ts_op_values(e, ast, rules[i].then, swapped, 2, out);
-  }
-  return NULL;
-}
-
 static kiln_status *emit_binary(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
   kiln_ir_value *args[2];
   KILN_TRY(kiln__ts_value(e, ast->kids[0], NULL, &args[0]));
   KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &args[1]));
-  const char *name = binary_name(ast->op), *magic = magic_name(ast->op);
-  if (!name) return kiln__ts_error(e, ast, "an unknown operator");
-  kiln_function *method = args[0]->type->kind == KILN_TYPE_CLASS
-                              ? kiln_class_find_method(args[0]->type, kiln_str_from(magic))
-                              : NULL;
-  if (method) {
-    kiln_arg arg = {.value = args[1]};
-    return kiln__ts_method(e, ast, args[0], method, &arg, 1, out);
-  }
-  if (is_number(args[0]->type) && kiln_type_is_tensor(args[1]->type) &&
+  const kiln__ts_operator *op = kiln__ts_find_operator(ast->op);
+  if (!op) return kiln__ts_error(e, ast, "an unknown operator");
+  KILN_TRY(kiln__ts_magic(e, ast, args[0], op->method, &args[1], 1, out));
+  if (*out) return NULL;
+  /* Operators take the tensor first (PyTorch's builtin functions do the same). */
+  if (op->swapped && is_number(args[0]->type) && kiln_type_is_tensor(args[1]->type) &&
       !kiln__is_loose(e, args[1])) {
-    bool done;
-    KILN_TRY(emit_number_first(e, ast, args, out, &done));
-    if (done) return NULL;
+    if (op->first) KILN_TRY(kiln__ts_op_values(e, ast, op->first, &args[1], 1, &args[1]));
+    return kiln__ts_op_values(e, ast, op->swapped, KILN_VALUES(args[1], args[0]), out);
   }
-  if (ast->op == '%' && args[0]->type->kind == KILN_TYPE_STR) name = "aten::percentFormat";
-  return kiln__ts_op_values(e, ast, name, args, 2, out);
+  bool formats = ast->op == '%' && args[0]->type->kind == KILN_TYPE_STR;
+  return kiln__ts_op_values(e, ast, formats ? "aten::percentFormat" : op->name, args, 2, out);
 }
 
 static kiln_status *emit_compare(kiln__script_emitter *e, const kiln_ast *ast,
@@ -322,15 +276,8 @@ static kiln_status *emit_compare(kiln__script_emitter *e, const kiln_ast *ast,
       kiln_ir_value *args[2];
       KILN_TRY(kiln__ts_value(e, ast->kids[0], NULL, &args[1]));
       KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &args[0]));
-      kiln_function *method = args[0]->type->kind == KILN_TYPE_CLASS
-                                  ? kiln_class_find_method(args[0]->type, KILN_STR("__contains__"))
-                                  : NULL;
-      if (method) {
-        kiln_arg arg = {.value = args[1]};
-        KILN_TRY(kiln__ts_method(e, ast, args[0], method, &arg, 1, out));
-      } else {
-        KILN_TRY(kiln__ts_op_values(e, ast, "aten::__contains__", args, 2, out));
-      }
+      KILN_TRY(kiln__ts_magic(e, ast, args[0], "__contains__", &args[1], 1, out));
+      if (!*out) KILN_TRY(kiln__ts_op_values(e, ast, "aten::__contains__", args, 2, out));
       if (ast->op == KILN_COMPARE_IN) return NULL;
       return kiln__ts_op_values(e, ast, "aten::__not__", out, 1, out);
     }
@@ -360,14 +307,10 @@ static kiln_status *emit_unary(kiln__script_emitter *e, const kiln_ast *ast, kil
     *out = value;
     return NULL;
   }
-  kiln_function *method =
-      value->type->kind == KILN_TYPE_CLASS
-          ? kiln_class_find_method(value->type,
-                                   ast->op == '-' ? KILN_STR("__neg__") : KILN_STR("__invert__"))
-          : NULL;
-  if (method) return kiln__ts_method(e, ast, value, method, NULL, 0, out);
-  return kiln__ts_op_values(e, ast, ast->op == '-' ? "aten::neg" : "aten::bitwise_not", &value, 1,
-                            out);
+  const bool negates = ast->op == '-';
+  KILN_TRY(kiln__ts_magic(e, ast, value, negates ? "__neg__" : "__invert__", NULL, 0, out));
+  if (*out) return NULL;
+  return kiln__ts_op_values(e, ast, negates ? "aten::neg" : "aten::bitwise_not", &value, 1, out);
 }
 
 static kiln_status *emit_not(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value **out) {
@@ -446,12 +389,10 @@ static kiln_status *emit_dict_display(kiln__script_emitter *e, const kiln_ast *a
     }
     type = kiln_type_dict(e->l->types, key, value);
   }
-  kiln_node *node = kiln_node_create_id(e->graph, KILN_OP_prim_DictConstruct);
   for (int i = 0; i < ast->count; i++) {
     KILN_TRY(kiln__ts_convert(e, ast->kids[i], items[i], type->elems[i % 2], "an item", &items[i]));
-    kiln_node_add_input(node, items[i]);
   }
-  kiln__ts_append(e, ast, node);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_DictConstruct, items, ast->count);
   *out = kiln_node_add_output(node, type);
   return NULL;
 }

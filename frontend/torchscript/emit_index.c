@@ -14,15 +14,18 @@ static kiln_status *constant_int(kiln__script_emitter *e, const kiln_ast *ast, i
   return NULL;
 }
 
+static kiln_ir_value *pick_at(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
+                              kiln_ir_value *index, const kiln_type *type) {
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleIndex, KILN_VALUES(tuple, index));
+  kiln_ir_value *out = kiln_node_add_output(node, type);
+  if (kiln__is_loose(e, tuple) && kiln_type_is_tensor(type)) kiln__make_loose(e, out);
+  return out;
+}
+
 static kiln_ir_value *tuple_item(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *tuple,
                                  int64_t index) {
   kiln_ir_value *at = kiln__ts_int(e, ast, index);
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleIndex);
-  kiln_node_add_input(node, tuple);
-  kiln_node_add_input(node, at);
-  kiln_ir_value *out = kiln_node_add_output(node, tuple->type->elems[index]);
-  if (kiln__is_loose(e, tuple) && kiln_type_is_tensor(out->type)) kiln__make_loose(e, out);
-  return out;
+  return pick_at(e, ast, tuple, at, tuple->type->elems[index]);
 }
 
 static int64_t clamp_bound(int64_t bound, int64_t count) {
@@ -40,8 +43,7 @@ static kiln_status *tuple_slice(kiln__script_emitter *e, const kiln_ast *ast, ki
   begin = clamp_bound(begin, count);
   end = clamp_bound(end, count);
   if (end < begin) end = begin;
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleSlice);
-  kiln_node_add_input(node, tuple);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleSlice, &tuple, 1);
   kiln_node_set_int(node, "beg", begin);
   kiln_node_set_int(node, "end", end);
   *out = kiln_node_add_output(
@@ -60,11 +62,7 @@ static kiln_status *pick_item(kiln__script_emitter *e, const kiln_ast *ast, kiln
                           "Cannot index into a tuple with a non-integer literal because we cannot "
                           "resolve the output type");
   }
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_TupleIndex);
-  kiln_node_add_input(node, tuple);
-  kiln_node_add_input(node, index);
-  *out = kiln_node_add_output(node, type->elems[0]);
-  if (kiln__is_loose(e, tuple) && kiln_type_is_tensor(type->elems[0])) kiln__make_loose(e, *out);
+  *out = pick_at(e, ast, tuple, index, type->elems[0]);
   return NULL;
 }
 
@@ -121,11 +119,9 @@ static int dims_consumed(const kiln_ast *ast, int from) {
 }
 
 static kiln_status *apply_slice(kiln__script_emitter *e, const kiln_ast *slice, tensor_index *t) {
-  kiln_ir_value *bounds[3], *args[5];
-  KILN_TRY(slice_bounds(e, slice, bounds));
-  args[0] = t->self;
+  kiln_ir_value *args[5] = {t->self};
+  KILN_TRY(slice_bounds(e, slice, args + 2));
   args[1] = kiln__ts_int(e, slice, t->dim);
-  memcpy(args + 2, bounds, sizeof bounds);
   return kiln__ts_op_values(e, slice, "aten::slice", args, 5, &t->self);
 }
 
@@ -146,15 +142,16 @@ static kiln_status *apply_subscript(kiln__script_emitter *e, const kiln_ast *ast
   kiln_ir_value *value;
   KILN_TRY(kiln__ts_value(e, kid, NULL, &value));
   if (value->type->kind == KILN_TYPE_NONE) {
-    kiln_ir_value *args[2] = {t->self, kiln__ts_int(e, kid, t->dim)};
-    KILN_TRY(kiln__ts_op_values(e, kid, "aten::unsqueeze", args, 2, &t->self));
+    kiln_ir_value *dim = kiln__ts_int(e, kid, t->dim);
+    KILN_TRY(kiln__ts_op_values(e, kid, "aten::unsqueeze", KILN_VALUES(t->self, dim), &t->self));
     kiln_vec_push(e->l->ast_arena, &t->indices, NULL);
     t->dim++;
     return NULL;
   }
   if (value->type->kind == KILN_TYPE_INT) {
-    kiln_ir_value *args[3] = {t->self, kiln__ts_int(e, kid, t->dim), value};
-    KILN_TRY(kiln__ts_op_values(e, kid, "aten::select", args, 3, &t->self));
+    kiln_ir_value *dim = kiln__ts_int(e, kid, t->dim);
+    KILN_TRY(
+        kiln__ts_op_values(e, kid, "aten::select", KILN_VALUES(t->self, dim, value), &t->self));
     if (t->dim < 0) t->dim++;
     return NULL;
   }
@@ -200,11 +197,8 @@ static kiln_status *index_class(kiln__script_emitter *e, const kiln_ast *ast, ki
                                 const kiln_type *hint, kiln_ir_value **out) {
   kiln_ir_value *key;
   KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &key));
-  kiln_function *method = kiln_class_find_method(object->type, KILN_STR("__getitem__"));
-  if (method) {
-    kiln_arg arg = {.value = key};
-    return kiln__ts_method(e, ast, object, method, &arg, 1, out);
-  }
+  KILN_TRY(kiln__ts_magic(e, ast, object, "__getitem__", &key, 1, out));
+  if (*out) return NULL;
   if (!object->type->cls->is_module || !hint) {
     return kiln__ts_error(e, ast, "a value of type %s has no elements",
                           kiln__ts_type_name(e, object->type));
@@ -212,9 +206,8 @@ static kiln_status *index_class(kiln__script_emitter *e, const kiln_ast *ast, ki
   if (key->type->kind != KILN_TYPE_INT && key->type->kind != KILN_TYPE_STR) {
     return kiln__ts_error(e, ast, "an index of type %s", kiln__ts_type_name(e, key->type));
   }
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_ModuleContainerIndex);
-  kiln_node_add_input(node, object);
-  kiln_node_add_input(node, key);
+  kiln_node *node =
+      kiln__ts_node(e, ast, KILN_OP_prim_ModuleContainerIndex, KILN_VALUES(object, key));
   /* Only the run finds out which module it is. */
   kiln_ir_value *found = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_ANY));
   *out = kiln__ts_cast(e, ast, found, hint);
@@ -232,8 +225,8 @@ kiln_status *kiln__ts_index(kiln__script_emitter *e, const kiln_ast *ast, const 
     KILN_TRY(apply_subscripts(e, ast, self, &t));
     *out = t.self;
     if (!t.any) return NULL;
-    kiln_ir_value *args[2] = {t.self, index_list(e, ast, &t)};
-    return kiln__ts_op_values(e, ast, "aten::index", args, 2, out);
+    return kiln__ts_op_values(e, ast, "aten::index", KILN_VALUES(t.self, index_list(e, ast, &t)),
+                              out);
   }
   if (!one) return kiln__ts_error(e, ast, "several subscripts on what is no tensor");
   switch (self->type->kind) {
@@ -279,26 +272,20 @@ kiln_status *kiln__ts_index_assign(kiln__script_emitter *e, const kiln_ast *targ
     tensor_index t;
     KILN_TRY(apply_subscripts(e, target, self, &t));
     KILN_TRY(as_tensor_like(e, target, self, &value));
-    kiln_ir_value *args[3] = {t.self, value, NULL};
-    if (!t.any) return kiln__ts_op_values(e, target, "aten::copy_", args, 2, &ignored);
-    args[1] = index_list(e, target, &t);
-    args[2] = value;
-    return kiln__ts_op_values(e, target, "aten::index_put_", args, 3, &ignored);
+    if (!t.any) {
+      return kiln__ts_op_values(e, target, "aten::copy_", KILN_VALUES(t.self, value), &ignored);
+    }
+    return kiln__ts_op_values(e, target, "aten::index_put_",
+                              KILN_VALUES(t.self, index_list(e, target, &t), value), &ignored);
   }
   if (target->count != 2 || target->kids[1]->kind == KILN_AST_SLICE) {
     return kiln__ts_error(e, target, "this cannot be assigned to");
   }
   kiln_ir_value *key;
   KILN_TRY(kiln__ts_value(e, target->kids[1], NULL, &key));
-  kiln_function *method = self->type->kind == KILN_TYPE_CLASS
-                              ? kiln_class_find_method(self->type, KILN_STR("__setitem__"))
-                              : NULL;
-  if (method) {
-    kiln_arg args[2] = {{.value = key}, {.value = value}};
-    return kiln__ts_method(e, target, self, method, args, 2, &ignored);
-  }
-  kiln_ir_value *args[3] = {self, key, value};
-  return kiln__ts_op_values(e, target, "aten::_set_item", args, 3, &ignored);
+  KILN_TRY(kiln__ts_magic(e, target, self, "__setitem__", KILN_VALUES(key, value), &ignored));
+  if (ignored) return NULL;
+  return kiln__ts_op_values(e, target, "aten::_set_item", KILN_VALUES(self, key, value), &ignored);
 }
 
 kiln_status *kiln__ts_delete(kiln__script_emitter *e, const kiln_ast *target) {
@@ -322,11 +309,8 @@ static kiln_status *class_attribute(kiln__script_emitter *e, const kiln_ast *ast
   const kiln_type *type = object->type;
   int slot = type->kind == KILN_TYPE_CLASS ? kiln_type_find_attribute(type, name) : -1;
   if (slot >= 0) {
-    kiln_string *string = NULL;
-    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_GetAttr);
-    KILN_TRY(kiln_string_create(e->l->env->mem, name, &string));
-    kiln_node_set_value(node, "name", kiln_of_box(string));
-    kiln_node_add_input(node, object);
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_GetAttr, &object, 1);
+    kiln_node_set_str(node, "name", name);
     out->value = kiln_node_add_output(node, type->cls->attributes[slot].type);
     return NULL;
   }
@@ -391,8 +375,8 @@ static kiln_status *enum_attribute(kiln__script_emitter *e, const kiln_ast *ast,
   if (!is_name && !kiln_str_is(name, "value")) {
     return kiln__ts_error(e, ast, "an enum has only a name and a value");
   }
-  kiln_node *node = kiln__ts_node(e, ast, is_name ? KILN_OP_prim_EnumName : KILN_OP_prim_EnumValue);
-  kiln_node_add_input(node, value);
+  kiln_node *node =
+      kiln__ts_node(e, ast, is_name ? KILN_OP_prim_EnumName : KILN_OP_prim_EnumValue, &value, 1);
   out->value = kiln_node_add_output(
       node, is_name ? kiln_type_basic(KILN_TYPE_STR) : value->type->cls->value_type);
   return NULL;

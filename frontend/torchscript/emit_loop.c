@@ -95,9 +95,7 @@ static void begin_loop(kiln__script_emitter *e, const kiln_ast *ast, const kiln_
   collect(e, body, &names);
   lp->exits = kiln__may_exit(body);
   lp->returns = kiln__may_return(body);
-  lp->node = kiln__ts_node(e, ast, KILN_OP_prim_Loop);
-  kiln_node_add_input(lp->node, trips);
-  kiln_node_add_input(lp->node, condition);
+  lp->node = kiln__ts_node(e, ast, KILN_OP_prim_Loop, KILN_VALUES(trips, condition));
   kiln_block *block = kiln_node_add_block(lp->node);
   kiln_block_add_input(block, "", kiln_type_basic(KILN_TYPE_INT));
   KILN_VEC(kiln_var *) outer = {0};
@@ -131,8 +129,7 @@ static void begin_loop(kiln__script_emitter *e, const kiln_ast *ast, const kiln_
 /* `going` unless `flag` is set. */
 static kiln_status *unless(kiln__script_emitter *e, const kiln_ast *ast, kiln_ir_value *flag,
                            const kiln_ast *condition, kiln_ir_value **going) {
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
-  kiln_node_add_input(node, flag);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If, &flag, 1);
   kiln_var_scope yes, no;
   kiln__push_scope(e, &yes, kiln_node_add_block(node));
   kiln_block_add_output(yes.block, kiln__ts_bool(e, ast, false));
@@ -155,8 +152,7 @@ static void select_kept(kiln__script_emitter *e, const kiln_ast *ast, loop *lp,
                         kiln_ir_value **values) {
   const kiln_var *skip = lp->exits ? kiln__find_var(e, lp->level.skip) : NULL;
   if (!skip || !skip->value || lp->carried.count == 0) return;
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
-  kiln_node_add_input(node, skip->value);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If, &skip->value, 1);
   kiln_block *left = kiln_node_add_block(node), *ended = kiln_node_add_block(node);
   for (int i = 0; i < lp->carried.count; i++) {
     const kiln_var *kept = kiln__find_var(e, lp->kept.data[i]);
@@ -221,18 +217,17 @@ static kiln_status *end_loop(kiln__script_emitter *e, const kiln_ast *ast,
 
 /* How to get the i-th element: trips, and what the elements come from. */
 typedef enum iterable_kind {
-  ITER_COUNT,
+  ITER_COUNT, /* the round's number; of enumerate: from `start` on */
   ITER_RANGE,
   ITER_ITEMS,
-  ITER_ENUMERATE,
-  ITER_ZIP
+  ITER_ZIP /* enumerate is one with a count */
 } iterable_kind;
 typedef struct iterable {
   iterable_kind kind;
   kiln_ir_value *trips;
-  kiln_ir_value *start, *step; /* RANGE; ENUMERATE: start */
+  kiln_ir_value *start, *step; /* RANGE; COUNT: start, or NULL */
   kiln_ir_value *items;        /* ITEMS */
-  struct iterable *parts;      /* ENUMERATE: one; ZIP */
+  struct iterable *parts;      /* ZIP */
   int part_count;
 } iterable;
 
@@ -264,11 +259,22 @@ static kiln_status *open_range(kiln__script_emitter *e, const kiln_ast *ast, ite
                           &out->trips);
 }
 
-static kiln_status *open_parts(kiln__script_emitter *e, const kiln_ast *ast, bool zip,
-                               iterable *out) {
-  int count = zip ? ast->count - 1 : 1;
+static kiln_status *open_enumerate(kiln__script_emitter *e, const kiln_ast *ast, iterable *out) {
   if (ast->count < 2) return kiln__ts_error(e, ast, "nothing to iterate over");
-  out->kind = zip ? ITER_ZIP : ITER_ENUMERATE;
+  iterable *parts = KILN_NEW_ARRAY(e->l->ast_arena, iterable, 2);
+  *out = (iterable){.kind = ITER_ZIP, .parts = parts, .part_count = 2};
+  KILN_TRY(open_iterable(e, ast->kids[1], &parts[1]));
+  out->trips = parts[1].trips;
+  if (ast->count == 2) return NULL;
+  const kiln_ast *start = ast->kids[2];
+  if (start->kind == KILN_AST_KEYWORD) start = start->kids[0];
+  return kiln__ts_value(e, start, NULL, &parts[0].start);
+}
+
+static kiln_status *open_zip(kiln__script_emitter *e, const kiln_ast *ast, iterable *out) {
+  int count = ast->count - 1;
+  if (count < 1) return kiln__ts_error(e, ast, "nothing to iterate over");
+  out->kind = ITER_ZIP;
   out->parts = KILN_NEW_ARRAY(e->l->ast_arena, iterable, count);
   out->part_count = count;
   kiln_ir_value **lengths = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, count);
@@ -277,11 +283,6 @@ static kiln_status *open_parts(kiln__script_emitter *e, const kiln_ast *ast, boo
     lengths[i] = out->parts[i].trips;
   }
   out->trips = lengths[0];
-  if (!zip && ast->count > 2) {
-    const kiln_ast *start = ast->kids[2];
-    if (start->kind == KILN_AST_KEYWORD) start = start->kids[0];
-    KILN_TRY(kiln__ts_value(e, start, NULL, &out->start));
-  }
   if (count > 1) {
     kiln_ir_value *list = kiln__ts_list(e, ast, kiln_type_basic(KILN_TYPE_INT), lengths, count);
     KILN_TRY(kiln__ts_op_values(e, ast, "prim::min", &list, 1, &out->trips));
@@ -294,8 +295,8 @@ static kiln_status *open_iterable(kiln__script_emitter *e, const kiln_ast *ast, 
       !kiln__find_var(e, ast->kids[0]->text)) {
     kiln_str name = ast->kids[0]->text;
     if (kiln_str_is(name, "range")) return open_range(e, ast, out);
-    if (kiln_str_is(name, "enumerate")) return open_parts(e, ast, false, out);
-    if (kiln_str_is(name, "zip")) return open_parts(e, ast, true, out);
+    if (kiln_str_is(name, "enumerate")) return open_enumerate(e, ast, out);
+    if (kiln_str_is(name, "zip")) return open_zip(e, ast, out);
   }
   out->kind = ITER_ITEMS;
   KILN_TRY(kiln__ts_value(e, ast, NULL, &out->items));
@@ -319,30 +320,20 @@ static kiln_status *open_iterable(kiln__script_emitter *e, const kiln_ast *ast, 
 static kiln_status *element(kiln__script_emitter *e, const kiln_ast *ast, const iterable *it,
                             kiln_ir_value *i, kiln_ir_value **out) {
   switch (it->kind) {
-    case ITER_COUNT: *out = i; return NULL;
-    case ITER_RANGE: {
-      kiln_ir_value *args[3] = {i, it->start, it->step};
-      KILN_TRY(kiln__ts_op_values(e, ast, "aten::__derive_index", args, 3, out));
+    case ITER_COUNT:
+      *out = i;
+      if (!it->start) return NULL;
+      return kiln__ts_op_values(e, ast, "aten::add", KILN_VALUES(i, it->start), out);
+    case ITER_RANGE:
+      KILN_TRY(kiln__ts_op_values(e, ast, "aten::__derive_index",
+                                  KILN_VALUES(i, it->start, it->step), out));
       return kiln__ts_convert(e, ast, *out, kiln_type_basic(KILN_TYPE_INT), "the index", out);
-    }
-    case ITER_ITEMS: {
+    case ITER_ITEMS:
       if (it->items->type->kind == KILN_TYPE_TENSOR && !kiln__is_loose(e, it->items)) {
-        kiln_ir_value *args[3] = {it->items, kiln__ts_int(e, ast, 0), i};
-        return kiln__ts_op_values(e, ast, "aten::select", args, 3, out);
+        return kiln__ts_op_values(e, ast, "aten::select",
+                                  KILN_VALUES(it->items, kiln__ts_int(e, ast, 0), i), out);
       }
-      kiln_ir_value *args[2] = {it->items, i};
-      return kiln__ts_op_values(e, ast, "aten::__getitem__", args, 2, out);
-    }
-    case ITER_ENUMERATE: {
-      kiln_ir_value *pair[2] = {i, NULL};
-      if (it->start) {
-        kiln_ir_value *args[2] = {i, it->start};
-        KILN_TRY(kiln__ts_op_values(e, ast, "aten::add", args, 2, &pair[0]));
-      }
-      KILN_TRY(element(e, ast, &it->parts[0], i, &pair[1]));
-      *out = kiln__ts_tuple(e, ast, NULL, pair, 2);
-      return NULL;
-    }
+      return kiln__ts_op_values(e, ast, "aten::__getitem__", KILN_VALUES(it->items, i), out);
     case ITER_ZIP: break;
   }
   kiln_ir_value **items = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, it->part_count);
@@ -351,6 +342,18 @@ static kiln_status *element(kiln__script_emitter *e, const kiln_ast *ast, const 
   }
   *out = kiln__ts_tuple(e, ast, NULL, items, it->part_count);
   return NULL;
+}
+
+/* A loop over the elements: each round assigns its own to `target`, by nodes at `place`. */
+static kiln_status *begin_for(kiln__script_emitter *e, const kiln_ast *ast, const kiln_ast *target,
+                              const kiln_ast *over, const kiln_ast *body, const kiln_ast *place,
+                              loop *lp) {
+  iterable it = {0};
+  kiln_ir_value *item;
+  KILN_TRY(open_iterable(e, over, &it));
+  begin_loop(e, ast, body, it.trips, kiln__ts_bool(e, ast, true), lp);
+  KILN_TRY(element(e, place, &it, kiln_block_input(lp->scope.block, 0), &item));
+  return kiln__ts_assign_value(e, target, item);
 }
 
 /* -- Statements -- */
@@ -364,28 +367,21 @@ static kiln_status *emit_unrolled(kiln__script_emitter *e, const kiln_ast *ast,
   kiln_node *node = kiln_node_create_unpack(tuple);
   kiln__ts_append(e, ast, node);
   for (int i = 0; i < node->output_count; i++) {
-    kiln_sugar item = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_output(node, i)};
-    KILN_TRY(kiln__ts_assign(e, ast->kids[0], item, NULL));
+    KILN_TRY(kiln__ts_assign_value(e, ast->kids[0], kiln_node_output(node, i)));
     KILN_TRY(kiln__ts_statements(e, ast->kids[2]->kids, ast->kids[2]->count));
   }
   return NULL;
 }
 
 kiln_status *kiln__ts_for(kiln__script_emitter *e, const kiln_ast *ast) {
-  iterable it = {0};
   const kiln_ast *over = ast->kids[1], *body = ast->kids[2];
   if (over->kind == KILN_AST_TUPLE || over->kind == KILN_AST_NAME) {
     kiln_ir_value *value;
     KILN_TRY(kiln__ts_value(e, over, NULL, &value));
     if (value->type->kind == KILN_TYPE_TUPLE) return emit_unrolled(e, ast, value);
   }
-  KILN_TRY(open_iterable(e, over, &it));
   loop lp;
-  kiln_ir_value *always = kiln__ts_bool(e, ast, true);
-  begin_loop(e, ast, body, it.trips, always, &lp);
-  kiln_sugar item = {.kind = KILN_SUGAR_VALUE};
-  KILN_TRY(element(e, over, &it, kiln_block_input(lp.scope.block, 0), &item.value));
-  KILN_TRY(kiln__ts_assign(e, ast->kids[0], item, NULL));
+  KILN_TRY(begin_for(e, ast, ast->kids[0], over, body, over, &lp));
   KILN_TRY(kiln__ts_statements(e, body->kids, body->count));
   return end_loop(e, ast, NULL, &lp);
 }
@@ -406,18 +402,15 @@ kiln_status *kiln__ts_while(kiln__script_emitter *e, const kiln_ast *ast) {
 static kiln_status *comprehension_body(kiln__script_emitter *e, const kiln_ast *ast,
                                        const kiln_type *hint, bool dict, kiln_ir_value *out) {
   const kiln_type *want = hint && hint->kind == out->type->kind ? hint : NULL;
-  kiln_ir_value *args[3] = {out, NULL, NULL};
+  kiln_ir_value *item, *value, *ignored;
+  KILN_TRY(kiln__ts_value(e, ast->kids[0], want ? want->elems[0] : NULL, &item));
   if (dict) {
-    KILN_TRY(kiln__ts_value(e, ast->kids[0], want ? want->elems[0] : NULL, &args[1]));
-    KILN_TRY(kiln__ts_value(e, ast->kids[1], want ? want->elems[1] : NULL, &args[2]));
-    if (!want) out->type = kiln_type_dict(e->l->types, args[1]->type, args[2]->type);
-    kiln_arg call[3] = {{.value = out}, {.value = args[1]}, {.value = args[2]}};
-    kiln_sugar ignored;
-    return kiln__ts_op(e, ast, "aten::_set_item", call, 3, &ignored);
+    KILN_TRY(kiln__ts_value(e, ast->kids[1], want ? want->elems[1] : NULL, &value));
+    if (!want) out->type = kiln_type_dict(e->l->types, item->type, value->type);
+    return kiln__ts_op_values(e, ast, "aten::_set_item", KILN_VALUES(out, item, value), &ignored);
   }
-  KILN_TRY(kiln__ts_value(e, ast->kids[0], want ? want->elems[0] : NULL, &args[1]));
-  if (!want) out->type = kiln_type_list(e->l->types, args[1]->type);
-  return kiln__ts_op_values(e, ast, "aten::append", args, 2, &args[2]);
+  if (!want) out->type = kiln_type_list(e->l->types, item->type);
+  return kiln__ts_op_values(e, ast, "aten::append", KILN_VALUES(out, item), &ignored);
 }
 
 kiln_status *kiln__ts_comprehension(kiln__script_emitter *e, const kiln_ast *ast,
@@ -428,25 +421,18 @@ kiln_status *kiln__ts_comprehension(kiln__script_emitter *e, const kiln_ast *ast
   if (hint && hint->kind == KILN_TYPE_OPTIONAL) hint = hint->elems[0];
   if (hint && hint->kind != (dict ? KILN_TYPE_DICT : KILN_TYPE_LIST)) hint = NULL;
   const kiln_type *tensor = kiln_type_basic(KILN_TYPE_TENSOR);
-  kiln_node *node =
-      kiln__ts_node(e, ast, dict ? KILN_OP_prim_DictConstruct : KILN_OP_prim_ListConstruct);
+  kiln_node *node = kiln__ts_node(
+      e, ast, dict ? KILN_OP_prim_DictConstruct : KILN_OP_prim_ListConstruct, NULL, 0);
   *out = kiln_node_add_output(node, hint   ? hint
                                     : dict ? kiln_type_dict(e->l->types, tensor, tensor)
                                            : kiln_type_list(e->l->types, tensor));
-  iterable it = {0};
-  KILN_TRY(open_iterable(e, ast->kids[at + 1], &it));
   loop lp;
-  kiln_ir_value *always = kiln__ts_bool(e, ast, true);
-  begin_loop(e, ast, NULL, it.trips, always, &lp);
-  kiln_sugar item = {.kind = KILN_SUGAR_VALUE};
-  KILN_TRY(element(e, ast, &it, kiln_block_input(lp.scope.block, 0), &item.value));
   /* The target is a name of the comprehension alone: it hides an outer one, declared or not. */
-  KILN_TRY(kiln__ts_assign(e, ast->kids[at], item, NULL));
+  KILN_TRY(begin_for(e, ast, ast->kids[at], ast->kids[at + 1], NULL, ast, &lp));
   if (condition) {
     kiln_ir_value *wanted;
     KILN_TRY(kiln__ts_condition(e, condition, &wanted));
-    kiln_node *choice = kiln__ts_node(e, ast, KILN_OP_prim_If);
-    kiln_node_add_input(choice, wanted);
+    kiln_node *choice = kiln__ts_node(e, ast, KILN_OP_prim_If, &wanted, 1);
     kiln_var_scope yes;
     kiln__push_scope(e, &yes, kiln_node_add_block(choice));
     KILN_TRY(kiln__ts_refinements(e, condition, true));

@@ -57,10 +57,8 @@ kiln_status *kiln__ts_sort(kiln__script_emitter *e, const kiln_ast *ast, const k
   if (sorted) KILN_TRY(kiln__ts_op_values(e, ast, "aten::copy", &list, 1, &list));
   if (!reverse) reverse = kiln__ts_bool(e, ast, false);
   kiln_ir_value *constant = kiln_append_function(e->scope->block, function);
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_CallFunction);
-  kiln_node_add_input(node, constant);
-  kiln_node_add_input(node, list);
-  kiln_node_add_input(node, reverse);
+  kiln_node *node =
+      kiln__ts_node(e, ast, KILN_OP_prim_CallFunction, KILN_VALUES(constant, list, reverse));
   *out = kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_NONE));
   if (sorted) *out = list;
   kiln_pending_body *body = e->function->pending;

@@ -86,9 +86,7 @@ kiln_status *kiln__ts_raise(kiln__script_emitter *e, const kiln_ast *ast, kiln_i
   } else {
     cls = kiln__ts_none(e, ast);
   }
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_RaiseException);
-  kiln_node_add_input(node, message);
-  kiln_node_add_input(node, cls);
+  kiln__ts_node(e, ast, KILN_OP_prim_RaiseException, KILN_VALUES(message, cls));
   return NULL;
 }
 
@@ -119,8 +117,7 @@ static kiln_status *emit_raise_statement(kiln__script_emitter *e, const kiln_ast
 static kiln_status *emit_assert(kiln__script_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *condition, *message, *prefix;
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
-  kiln_node_add_input(node, condition);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If, &condition, 1);
   kiln_var_scope yes, no;
   kiln__push_scope(e, &yes, kiln_node_add_block(node));
   KILN_TRY(kiln__ts_refinements(e, ast->kids[0], true));
@@ -128,9 +125,8 @@ static kiln_status *emit_assert(kiln__script_emitter *e, const kiln_ast *ast) {
   kiln__push_scope(e, &no, kiln_node_add_block(node));
   KILN_TRY(kiln__ts_string(e, ast, KILN_STR("AssertionError: "), &prefix));
   if (ast->kids[1]) {
-    kiln_ir_value *parts[2] = {prefix, NULL};
-    KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &parts[1]));
-    KILN_TRY(kiln__ts_op_values(e, ast, "aten::add", parts, 2, &message));
+    KILN_TRY(kiln__ts_value(e, ast->kids[1], NULL, &message));
+    KILN_TRY(kiln__ts_op_values(e, ast, "aten::add", KILN_VALUES(prefix, message), &message));
   } else {
     message = prefix;
   }
@@ -173,8 +169,7 @@ static kiln_status *unpack(kiln__script_emitter *e, const kiln_ast *target, kiln
                               kiln__ts_type_name(e, type));
       }
       const kiln_type *elem = type->kind == KILN_TYPE_LIST ? type->elems[0] : type;
-      node = kiln__ts_node(e, target, KILN_OP_prim_ListUnpack);
-      kiln_node_add_input(node, value);
+      node = kiln__ts_node(e, target, KILN_OP_prim_ListUnpack, &value, 1);
       for (int i = 0; i < count; i++) {
         kiln_ir_value *out = kiln_node_add_output(node, elem);
         if (loose) kiln__make_loose(e, out);
@@ -187,8 +182,7 @@ static kiln_status *unpack(kiln__script_emitter *e, const kiln_ast *target, kiln
                           kiln_plural((uint64_t)count));
   }
   for (int i = 0; i < count; i++) {
-    kiln_sugar one = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_output(node, i)};
-    KILN_TRY(kiln__ts_assign(e, target->kids[i], one, NULL));
+    KILN_TRY(kiln__ts_assign_value(e, target->kids[i], kiln_node_output(node, i)));
   }
   return NULL;
 }
@@ -219,12 +213,8 @@ static kiln_status *assign_attribute(kiln__script_emitter *e, const kiln_ast *ta
   }
   KILN_TRY(kiln__ts_convert(e, target, value, object->type->cls->attributes[slot].type, "the value",
                             &value));
-  kiln_node *node = kiln__ts_node(e, target, KILN_OP_prim_SetAttr);
-  kiln_string *name = NULL;
-  KILN_TRY(kiln_string_create(e->l->env->mem, target->text, &name));
-  kiln_node_set_value(node, "name", kiln_of_box(name));
-  kiln_node_add_input(node, object);
-  kiln_node_add_input(node, value);
+  kiln_node *node = kiln__ts_node(e, target, KILN_OP_prim_SetAttr, KILN_VALUES(object, value));
+  kiln_node_set_str(node, "name", target->text);
   return NULL;
 }
 
@@ -248,18 +238,23 @@ kiln_status *kiln__ts_assign(kiln__script_emitter *e, const kiln_ast *target, ki
   }
 }
 
+kiln_status *kiln__ts_assign_value(kiln__script_emitter *e, const kiln_ast *target,
+                                   kiln_ir_value *value) {
+  const kiln_sugar source = {.kind = KILN_SUGAR_VALUE, .value = value};
+  return kiln__ts_assign(e, target, source, NULL);
+}
+
 /* a, b = x, y: all values first. */
 static kiln_status *assign_parallel(kiln__script_emitter *e, const kiln_ast *target,
                                     const kiln_ast *source) {
-  kiln_sugar *values = KILN_NEW_ARRAY(e->l->ast_arena, kiln_sugar, source->count + 1);
+  kiln_ir_value **values = KILN_NEW_ARRAY(e->l->ast_arena, kiln_ir_value *, source->count + 1);
   for (int i = 0; i < source->count; i++) {
     const kiln_var *var =
         target->kids[i]->kind == KILN_AST_NAME ? kiln__find_var(e, target->kids[i]->text) : NULL;
-    values[i].kind = KILN_SUGAR_VALUE;
-    KILN_TRY(kiln__ts_value(e, source->kids[i], var ? var->declared : NULL, &values[i].value));
+    KILN_TRY(kiln__ts_value(e, source->kids[i], var ? var->declared : NULL, &values[i]));
   }
   for (int i = 0; i < source->count; i++) {
-    KILN_TRY(kiln__ts_assign(e, target->kids[i], values[i], NULL));
+    KILN_TRY(kiln__ts_assign_value(e, target->kids[i], values[i]));
   }
   return NULL;
 }
@@ -298,30 +293,10 @@ static kiln_status *emit_augmented(kiln__script_emitter *e, const kiln_ast *ast)
   KILN_TRY(kiln__ts_value(e, ast->kids[1], values[0]->type, &values[1]));
   bool in_place =
       values[0]->type->kind == KILN_TYPE_TENSOR || values[0]->type->kind == KILN_TYPE_LIST;
-  static const struct {
-    uint32_t op;
-    const char *plain, *in_place;
-  } ops[] = {{'+', "aten::add", "aten::add_"},
-             {'-', "aten::sub", "aten::sub_"},
-             {'*', "aten::mul", "aten::mul_"},
-             {'/', "aten::div", "aten::div_"},
-             {'%', "aten::remainder", "aten::remainder_"},
-             {'@', "aten::matmul", "aten::matmul"},
-             {'&', "aten::__and__", "aten::__iand__"},
-             {'|', "aten::__or__", "aten::__ior__"},
-             {'^', "aten::__xor__", "aten::__ixor__"},
-             {KILN_OP2('*', '*'), "aten::pow", "aten::pow_"},
-             {KILN_OP2('/', '/'), "aten::floordiv", "aten::floor_divide_"},
-             {KILN_OP2('<', '<'), "aten::__lshift__", "aten::__ilshift__"},
-             {KILN_OP2('>', '>'), "aten::__rshift__", "aten::__irshift__"}};
-  const char *name = NULL;
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-    if (ops[i].op == ast->op) name = in_place ? ops[i].in_place : ops[i].plain;
-  }
-  if (!name) return kiln__ts_error(e, ast, "an unknown operator");
-  KILN_TRY(kiln__ts_op_values(e, ast, name, values, 2, &out));
-  kiln_sugar sugar = {.kind = KILN_SUGAR_VALUE, .value = out};
-  return kiln__ts_assign(e, target, sugar, NULL);
+  const kiln__ts_operator *op = kiln__ts_find_operator(ast->op);
+  if (!op || !op->in_place) return kiln__ts_error(e, ast, "an unknown operator");
+  KILN_TRY(kiln__ts_op_values(e, ast, in_place ? op->in_place : op->name, values, 2, &out));
+  return kiln__ts_assign_value(e, target, out);
 }
 
 /* -- If, with -- */
@@ -343,8 +318,7 @@ static kiln_status *emit_if(kiln__script_emitter *e, const kiln_ast *ast) {
     return body ? kiln__ts_statements(e, body->kids, body->count) : NULL;
   }
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
-  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If);
-  kiln_node_add_input(node, condition);
+  kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If, &condition, 1);
   kiln_var_scope yes, no;
   KILN_TRY(emit_branch(e, &yes, node, ast->kids[0], true, ast->kids[1]));
   KILN_TRY(emit_branch(e, &no, node, ast->kids[0], false, ast->kids[2]));
@@ -378,16 +352,14 @@ static kiln_status *emit_with(kiln__script_emitter *e, const kiln_ast *ast) {
     KILN_TRY(kiln__ts_value(e, ast->kids[i], NULL, &context));
     const kiln_type *type;
     KILN_TRY(check_context(e, ast, context->type, &type));
-    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Enter);
-    kiln_node_add_input(node, context);
-    kiln_sugar entered = {.kind = KILN_SUGAR_VALUE, .value = kiln_node_add_output(node, type)};
-    if (ast->kids[i + 1]) KILN_TRY(kiln__ts_assign(e, ast->kids[i + 1], entered, NULL));
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Enter, &context, 1);
+    kiln_ir_value *entered = kiln_node_add_output(node, type);
+    if (ast->kids[i + 1]) KILN_TRY(kiln__ts_assign_value(e, ast->kids[i + 1], entered));
     kiln_vec_push(e->l->ast_arena, &contexts, context);
   }
   KILN_TRY(kiln__ts_statements(e, ast->kids[0]->kids, ast->kids[0]->count));
   for (int i = contexts.count - 1; i >= 0; i--) {
-    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Exit);
-    kiln_node_add_input(node, contexts.data[i]);
+    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_Exit, &contexts.data[i], 1);
     kiln_node_add_output(node, kiln_type_basic(KILN_TYPE_NONE));
   }
   return NULL;
@@ -442,8 +414,7 @@ static kiln_status *emit_rest(kiln__script_emitter *e, const kiln_ast *after,
   if (++e->rests > MAX_RESTS) {
     return kiln__ts_error(e, after, "more than %d early exits follow one another", MAX_RESTS);
   }
-  kiln_node *node = kiln__ts_node(e, after, KILN_OP_prim_If);
-  kiln_node_add_input(node, flag->value);
+  kiln_node *node = kiln__ts_node(e, after, KILN_OP_prim_If, &flag->value, 1);
   kiln_var_scope left, rest;
   kiln__push_scope(e, &left, kiln_node_add_block(node));
   left.dead = true;

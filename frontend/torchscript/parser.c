@@ -65,7 +65,7 @@ kiln_status *kiln__parse_accept_op(kiln_parser *p, uint32_t op, bool *out_found)
   return *out_found ? kiln__parse_advance(p) : NULL;
 }
 
-static bool is_keyword(kiln_str name) {
+bool kiln__parse_is_keyword(kiln_str name) {
   static const char *const words[] = {
       "and",  "as",    "assert", "break", "class",  "continue", "def",    "del",     "elif", "else",
       "for",  "from",  "global", "if",    "import", "in",       "is",     "lambda",  "not",  "or",
@@ -77,7 +77,7 @@ static bool is_keyword(kiln_str name) {
 }
 
 kiln_status *kiln__parse_expect_name(kiln_parser *p, kiln_str *out_name) {
-  if (p->token.kind != KILN_TOKEN_NAME || is_keyword(p->token.text)) {
+  if (p->token.kind != KILN_TOKEN_NAME || kiln__parse_is_keyword(p->token.text)) {
     return kiln__parse_unexpected(p, "a name");
   }
   *out_name = p->token.text;
@@ -285,7 +285,7 @@ static kiln_status *parse_number(kiln_parser *p, int sign, kiln_ast **out) {
 
 static kiln_status *parse_word(kiln_parser *p, kiln_ast **out) {
   kiln_token token = p->token;
-  if (is_keyword(token.text)) return kiln__parse_unexpected(p, "an expression");
+  if (kiln__parse_is_keyword(token.text)) return kiln__parse_unexpected(p, "an expression");
   KILN_TRY(kiln__parse_advance(p));
   kiln_ast_kind kind = kiln_str_is(token.text, "True")    ? KILN_AST_TRUE
                        : kiln_str_is(token.text, "False") ? KILN_AST_FALSE

@@ -29,6 +29,7 @@ kiln_status *kiln__parse_unexpected(kiln_parser *p,
 kiln_status *kiln__parse_expect_op(kiln_parser *p, uint32_t op, const char *name) KILN_MUST_USE;
 kiln_status *kiln__parse_expect_word(kiln_parser *p, const char *word) KILN_MUST_USE;
 kiln_status *kiln__parse_accept_op(kiln_parser *p, uint32_t op, bool *out_found) KILN_MUST_USE;
+bool kiln__parse_is_keyword(kiln_str name);
 kiln_status *kiln__parse_expect_name(kiln_parser *p, kiln_str *out_name) KILN_MUST_USE;
 /* Counts a level of recursion; the caller counts it back. */
 kiln_status *kiln__parse_enter(kiln_parser *p) KILN_MUST_USE;

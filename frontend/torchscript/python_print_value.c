@@ -1,72 +1,24 @@
 /* python_print_value.c: names, constants and types in printed source. */
 #include <math.h>
 
+#include "frontend/torchscript/parser.h"
 #include "frontend/torchscript/python_print.h"
 
 /* -- Names -- */
 
-/* Keywords, and the names that printed source itself looks up. */
-static const char *const reserved[] = {"False",
-                                       "None",
-                                       "True",
-                                       "and",
-                                       "as",
-                                       "assert",
-                                       "async",
-                                       "await",
-                                       "break",
-                                       "class",
-                                       "continue",
-                                       "def",
-                                       "del",
-                                       "elif",
-                                       "else",
-                                       "except",
-                                       "finally",
-                                       "for",
-                                       "from",
-                                       "global",
-                                       "if",
-                                       "import",
-                                       "in",
-                                       "is",
-                                       "lambda",
-                                       "nonlocal",
-                                       "not",
-                                       "or",
-                                       "pass",
-                                       "raise",
-                                       "return",
-                                       "try",
-                                       "while",
-                                       "with",
-                                       "yield",
-                                       "torch",
-                                       "ops",
-                                       "CONSTANTS",
-                                       "__torch__",
-                                       "fork",
-                                       "int",
-                                       "float",
-                                       "bool",
-                                       "str",
-                                       "print",
-                                       "range",
-                                       "annotate",
-                                       "inf",
-                                       "nan",
-                                       "getattr",
-                                       "self",
-                                       "unchecked_cast",
-                                       "uninitialized",
-                                       "isinstance"};
-enum { KEYWORDS = 35 };
+/* Keywords that the parser reads as names, then the names that printed source itself looks up. */
+static const char *const reserved[] = {
+    "False", "None",           "True",          "async",     "await", "nonlocal", "torch",
+    "ops",   "CONSTANTS",      "__torch__",     "fork",      "int",   "float",    "bool",
+    "str",   "print",          "range",         "annotate",  "inf",   "nan",      "getattr",
+    "self",  "unchecked_cast", "uninitialized", "isinstance"};
+enum { KEYWORDS = 6 };
 
 static bool is_reserved(kiln_str name, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (kiln_str_is(name, reserved[i])) return true;
   }
-  return false;
+  return kiln__parse_is_keyword(name);
 }
 
 static bool is_letter(char c) {

@@ -38,7 +38,7 @@ kiln_status *kiln__ts_map_device(kiln__script_emitter *e, const kiln_ast *ast, c
       !kiln_device_parse(text, &device)) {
     return NULL;
   }
-  kiln_ir_value *values[] = {args[0].value, kiln__ts_constant(e, ast, kiln_device_value(device),
-                                                              kiln_type_basic(KILN_TYPE_DEVICE))};
-  return kiln__ts_op_values(e, ast, "aten::to", values, 2, out);
+  kiln_ir_value *to =
+      kiln__ts_constant(e, ast, kiln_device_value(device), kiln_type_basic(KILN_TYPE_DEVICE));
+  return kiln__ts_op_values(e, ast, "aten::to", KILN_VALUES(args[0].value, to), out);
 }
