@@ -182,15 +182,9 @@ kiln_status *kiln_builder_constant(kiln_builder *b, const kiln_value *value, kil
 /* -- Inputs and attributes -- */
 
 static bool is_name(const char *name) {
-  if (!name || !((*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') || *name == '_'))
-    return false;
-  for (const char *c = name; *c; c++) {
-    if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-          *c == '_')) {
-      return false;
-    }
-  }
-  return true;
+  if (!name || !*name || kiln_is_digit(*name)) return false;
+  while (kiln_is_word(*name)) name++;
+  return !*name;
 }
 
 static kiln_status *check_name(const char *name) {

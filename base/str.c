@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool kiln_str_parse_i64(kiln_str text, int64_t *out) {
   size_t i = 0;
   bool negative = false;
@@ -16,7 +14,7 @@ bool kiln_str_parse_i64(kiln_str text, int64_t *out) {
   if (i == text.len) return false;
   int64_t value = 0; /* counted downwards: INT64_MIN has no positive twin */
   for (; i < text.len; i++) {
-    if (!is_digit(text.data[i])) return false;
+    if (!kiln_is_digit(text.data[i])) return false;
     if (__builtin_mul_overflow(value, 10, &value)) return false;
     if (__builtin_sub_overflow(value, (int64_t)(text.data[i] - '0'), &value)) return false;
   }
@@ -29,10 +27,10 @@ bool kiln_str_parse_i64(kiln_str text, int64_t *out) {
  * hexadecimals, "nan(...)", and blanks. */
 static bool is_decimal(kiln_str text) {
   size_t i = 0, digits = 0;
-  while (i < text.len && is_digit(text.data[i])) i++, digits++;
+  while (i < text.len && kiln_is_digit(text.data[i])) i++, digits++;
   if (i < text.len && text.data[i] == '.') {
     i++;
-    while (i < text.len && is_digit(text.data[i])) i++, digits++;
+    while (i < text.len && kiln_is_digit(text.data[i])) i++, digits++;
   }
   if (digits == 0) return false;
   if (i == text.len) return true;
@@ -40,7 +38,7 @@ static bool is_decimal(kiln_str text) {
   i++;
   if (i < text.len && (text.data[i] == '-' || text.data[i] == '+')) i++;
   if (i == text.len) return false;
-  while (i < text.len && is_digit(text.data[i])) i++;
+  while (i < text.len && kiln_is_digit(text.data[i])) i++;
   return i == text.len;
 }
 

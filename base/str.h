@@ -33,6 +33,16 @@ static inline bool kiln_str_ends(kiln_str a, const char *suffix) {
   return a.len >= n && memcmp(a.data + a.len - n, suffix, n) == 0;
 }
 
+/* ASCII, whatever the locale. */
+static inline bool kiln_is_digit(char c) { return c >= '0' && c <= '9'; }
+static inline bool kiln_is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+/* What names are made of: letters, digits, underscores. */
+static inline bool kiln_is_word(char c) {
+  return kiln_is_letter(c) || kiln_is_digit(c) || c == '_';
+}
+
 /* Parse the whole view; false when it is not exactly such a number or out of range.
  * Independent of the locale. */
 bool kiln_str_parse_i64(kiln_str text, int64_t *out);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/cursor.h"
 #include "runtime/type.h" /* KILN_MAX_RANK */
 
 /* X(dtype, descr without byte order, bytes of a swapped unit) */
@@ -47,25 +48,10 @@ typedef struct header {
   size_t data; /* where the elements begin */
 } header;
 
-typedef struct cursor {
-  const char *at, *end;
-} cursor;
-
-static void skip_blanks(cursor *c) {
-  while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t')) c->at++;
-}
-
-static bool take(cursor *c, const char *text) {
-  size_t len = strlen(text);
-  skip_blanks(c);
-  if ((size_t)(c->end - c->at) < len || memcmp(c->at, text, len) != 0) return false;
-  c->at += len;
-  return true;
-}
-
-static bool take_string(cursor *c, kiln_str *out) {
-  skip_blanks(c);
-  if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return false;
+static bool take_string(kiln_cursor *c, kiln_str *out) {
+  kiln_cursor_skip(c);
+  int first = kiln_cursor_peek(c);
+  if (first != '\'' && first != '"') return false;
   char quote = *c->at++;
   const char *begin = c->at;
   while (c->at < c->end && *c->at != quote && *c->at != '\\') c->at++;
@@ -74,7 +60,7 @@ static bool take_string(cursor *c, kiln_str *out) {
   return true;
 }
 
-static bool take_descr(cursor *c, header *h) {
+static bool take_descr(kiln_cursor *c, header *h) {
   kiln_str descr;
   if (!take_string(c, &descr) || descr.len < 3) return false;
   char order = descr.data[0];
@@ -89,35 +75,31 @@ static bool take_descr(cursor *c, header *h) {
   return false;
 }
 
-static bool take_shape(cursor *c, header *h) {
-  if (!take(c, "(")) return false;
-  while (!take(c, ")")) {
-    skip_blanks(c);
-    const char *begin = c->at;
-    while (c->at < c->end && *c->at >= '0' && *c->at <= '9') c->at++;
-    if (h->rank == KILN_MAX_RANK ||
-        !kiln_str_parse_i64(kiln_str_make(begin, (size_t)(c->at - begin)), &h->sizes[h->rank])) {
-      return false;
-    }
+static bool take_shape(kiln_cursor *c, header *h) {
+  if (!kiln_cursor_accept(c, "(")) return false;
+  while (!kiln_cursor_accept(c, ")")) {
+    kiln_cursor_skip(c);
+    kiln_str digits = kiln_cursor_take(c, kiln_is_digit);
+    if (h->rank == KILN_MAX_RANK || !kiln_str_parse_i64(digits, &h->sizes[h->rank])) return false;
     h->rank++;
-    take(c, "L"); /* Python 2 wrote long integers so */
-    if (!take(c, ",") && !(c->at < c->end && *c->at == ')')) return false;
+    kiln_cursor_accept(c, "L"); /* Python 2 wrote long integers so */
+    if (!kiln_cursor_accept(c, ",") && kiln_cursor_peek(c) != ')') return false;
   }
   return true;
 }
 
-static bool parse_dict(cursor c, header *h) {
+static bool parse_dict(kiln_cursor c, header *h) {
   unsigned seen = 0;
-  if (!take(&c, "{")) return false;
-  while (!take(&c, "}")) {
+  if (!kiln_cursor_accept(&c, "{")) return false;
+  while (!kiln_cursor_accept(&c, "}")) {
     kiln_str key;
-    if (!take_string(&c, &key) || !take(&c, ":")) return false;
+    if (!take_string(&c, &key) || !kiln_cursor_accept(&c, ":")) return false;
     if (kiln_str_is(key, "descr")) {
       if ((seen & 1) || !take_descr(&c, h)) return false;
       seen |= 1;
     } else if (kiln_str_is(key, "fortran_order")) {
-      h->fortran = take(&c, "True");
-      if ((seen & 2) || (!h->fortran && !take(&c, "False"))) return false;
+      h->fortran = kiln_cursor_accept(&c, "True");
+      if ((seen & 2) || (!h->fortran && !kiln_cursor_accept(&c, "False"))) return false;
       seen |= 2;
     } else if (kiln_str_is(key, "shape")) {
       if ((seen & 4) || !take_shape(&c, h)) return false;
@@ -125,8 +107,8 @@ static bool parse_dict(cursor c, header *h) {
     } else {
       return false;
     }
-    if (!take(&c, ",")) {
-      if (!take(&c, "}")) return false;
+    if (!kiln_cursor_accept(&c, ",")) {
+      if (!kiln_cursor_accept(&c, "}")) return false;
       break;
     }
   }
@@ -153,7 +135,7 @@ static kiln_status *parse_header(kiln_str bytes, header *h) {
   if (b[6] > 1) len |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
   if (len > bytes.len - start) return BAD_FILE("the header is cut");
   const char *text = bytes.data + start;
-  if (!parse_dict((cursor){text, text + len}, h)) {
+  if (!parse_dict(kiln_cursor_of(kiln_str_make(text, len)), h)) {
     if (holds_objects(kiln_str_make(text, len))) {
       return BAD_FILE("an array of Python objects, which are not read");
     }

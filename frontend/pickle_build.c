@@ -42,10 +42,7 @@ static kiln_dtype dtype_of_storage(kiln_str name) {
 
 static bool is_qualified_name(kiln_str name) {
   for (size_t i = 0; i < name.len; i++) {
-    char c = name.data[i];
-    bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                c == '_' || c == '.';
-    if (!word) return false;
+    if (!kiln_is_word(name.data[i]) && name.data[i] != '.') return false;
   }
   return name.len > 0;
 }

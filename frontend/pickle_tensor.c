@@ -29,10 +29,7 @@ static kiln_status *storage_of_entry(kiln_pickle *p, kiln_str key, size_t bytes,
 
 static bool storage_key_is_safe(kiln_str key) {
   for (size_t i = 0; i < key.len; i++) {
-    char c = key.data[i];
-    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_')) {
-      return false;
-    }
+    if (!kiln_is_word(key.data[i])) return false;
   }
   return key.len > 0 && key.len < 64;
 }

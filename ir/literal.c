@@ -23,19 +23,20 @@ static const kiln_type *hint_elem(const kiln_type *hint, kiln_type_kind kind, in
 
 /* Sign, digits, point, exponent; stops before what cannot belong to the number. */
 static kiln_str number_token(kiln__reader *r) {
-  const char *begin = r->p;
-  if (r->p < r->end && (*r->p == '-' || *r->p == '+')) r->p++;
-  if (r->end - r->p >= 3 && (memcmp(r->p, "inf", 3) == 0 || memcmp(r->p, "nan", 3) == 0)) {
-    r->p += 3;
-    return kiln_str_make(begin, (size_t)(r->p - begin));
+  const char *begin = r->c.at;
+  if (r->c.at < r->c.end && (*r->c.at == '-' || *r->c.at == '+')) r->c.at++;
+  if (r->c.end - r->c.at >= 3 &&
+      (memcmp(r->c.at, "inf", 3) == 0 || memcmp(r->c.at, "nan", 3) == 0)) {
+    r->c.at += 3;
+    return kiln_str_make(begin, (size_t)(r->c.at - begin));
   }
-  for (; r->p < r->end; r->p++) {
-    char c = *r->p;
-    bool exponent_sign = (c == '-' || c == '+') && (r->p[-1] == 'e' || r->p[-1] == 'E');
-    if (!((c >= '0' && c <= '9') || c == '.' || c == 'e' || c == 'E' || exponent_sign)) break;
-    if (exponent_sign && r->p == begin) break;
+  for (; r->c.at < r->c.end; r->c.at++) {
+    char c = *r->c.at;
+    bool exponent_sign = (c == '-' || c == '+') && (r->c.at[-1] == 'e' || r->c.at[-1] == 'E');
+    if (!(kiln_is_digit(c) || c == '.' || c == 'e' || c == 'E' || exponent_sign)) break;
+    if (exponent_sign && r->c.at == begin) break;
   }
-  return kiln_str_make(begin, (size_t)(r->p - begin));
+  return kiln_str_make(begin, (size_t)(r->c.at - begin));
 }
 
 static bool token_double(kiln_str token, double *out) {
@@ -67,13 +68,13 @@ static kiln_status *parse_number(kiln__reader *r, const kiln_type *hint, kiln_iv
   double f;
   bool is_int = kiln_str_parse_i64(token, &i);
   if (!is_int && !token_double(token, &f)) {
-    r->p = token.data;
+    r->c.at = token.data;
     return kiln__reader_fail(r, "expected a value");
   }
   if (is_int) f = (double)i;
-  int next = kiln__reader_peek(r);
+  int next = kiln_cursor_peek(&r->c);
   if (next == 'j') {
-    r->p++;
+    r->c.at++;
     return make_complex(r, 0, f, out);
   }
   if (next == '+' || next == '-') return parse_imaginary(r, f, out);
@@ -99,21 +100,22 @@ static int hex_digit(int c) {
 
 /* One escape after its backslash, moving the cursor; -1 when it is not one. */
 static int parse_escape(kiln__reader *r) {
-  if (r->p == r->end) return -1;
-  char c = *r->p++;
+  if (r->c.at == r->c.end) return -1;
+  char c = *r->c.at++;
   static const char from[] = "nrtabfv\\\"'", to[] = "\n\r\t\a\b\f\v\\\"'";
   const char *simple = c ? strchr(from, c) : NULL;
   if (simple) return (unsigned char)to[simple - from];
   if (c >= '0' && c <= '7') {
     int value = c - '0';
-    for (int i = 0; i < 2 && r->p < r->end && *r->p >= '0' && *r->p <= '7'; i++) {
-      value = 8 * value + (*r->p++ - '0');
+    for (int i = 0; i < 2 && r->c.at < r->c.end && *r->c.at >= '0' && *r->c.at <= '7'; i++) {
+      value = 8 * value + (*r->c.at++ - '0');
     }
     return value & 255;
   }
-  if (c == 'x' && r->end - r->p >= 2 && hex_digit(r->p[0]) >= 0 && hex_digit(r->p[1]) >= 0) {
-    int value = 16 * hex_digit(r->p[0]) + hex_digit(r->p[1]);
-    r->p += 2;
+  if (c == 'x' && r->c.end - r->c.at >= 2 && hex_digit(r->c.at[0]) >= 0 &&
+      hex_digit(r->c.at[1]) >= 0) {
+    int value = 16 * hex_digit(r->c.at[0]) + hex_digit(r->c.at[1]);
+    r->c.at += 2;
     return value;
   }
   return -1;
@@ -121,22 +123,22 @@ static int parse_escape(kiln__reader *r) {
 
 /* Bytes between the quotes, escapes not counted out: room enough. */
 static size_t quoted_room(const kiln__reader *r, char quote) {
-  const char *p = r->p;
-  while (p < r->end && *p != quote && *p != '\n') p += *p == '\\' && p + 1 < r->end ? 2 : 1;
-  return (size_t)(p - r->p);
+  const char *p = r->c.at;
+  while (p < r->c.end && *p != quote && *p != '\n') p += *p == '\\' && p + 1 < r->c.end ? 2 : 1;
+  return (size_t)(p - r->c.at);
 }
 
 static kiln_status *parse_quoted(kiln__reader *r, kiln_str *out) {
-  char quote = *r->p++;
+  char quote = *r->c.at++;
   char *data = kiln_arena_alloc(r->arena, quoted_room(r, quote) + 1);
   size_t len = 0;
-  while (r->p < r->end && *r->p != quote && *r->p != '\n') {
-    int c = (unsigned char)*r->p++;
+  while (r->c.at < r->c.end && *r->c.at != quote && *r->c.at != '\n') {
+    int c = (unsigned char)*r->c.at++;
     if (c == '\\' && (c = parse_escape(r)) < 0) return kiln__reader_fail(r, "unknown escape");
     data[len++] = (char)c;
   }
-  if (r->p == r->end || *r->p != quote) return kiln__reader_fail(r, "unterminated string");
-  r->p++;
+  if (r->c.at == r->c.end || *r->c.at != quote) return kiln__reader_fail(r, "unterminated string");
+  r->c.at++;
   *out = kiln_str_make(data, len);
   return NULL;
 }
@@ -163,23 +165,23 @@ static kiln_status *parse_list(kiln__reader *r, const kiln_type *hint, kiln_ival
   kiln_list *list;
   KILN_TRY(kiln_list_create(kiln_arena_mem(r->arena), elem, 0, &list));
   *out = kiln_graph_own(r->root, kiln_of_box(list));
-  if (kiln__reader_accept(r, "]")) return NULL;
+  if (kiln_cursor_accept(&r->c, "]")) return NULL;
   do {
     kiln_ivalue item;
     KILN_TRY(kiln__literal_parse(r, elem, &item));
     KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(item)));
-  } while (kiln__reader_accept(r, ","));
+  } while (kiln_cursor_accept(&r->c, ","));
   if (!list->elem_type) list->elem_type = kiln_ivalue_type(r->types, list->items[0]);
   return kiln__reader_expect(r, "]");
 }
 
 static kiln_status *parse_tuple(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
   KILN_VEC(kiln_ivalue) items = {0}; /* each owned by the graph already */
-  while (!kiln__reader_accept(r, ")")) {
+  while (!kiln_cursor_accept(&r->c, ")")) {
     kiln_ivalue item;
     KILN_TRY(kiln__literal_parse(r, hint_elem(hint, KILN_TYPE_TUPLE, items.count), &item));
     kiln_vec_push(r->arena, &items, item);
-    if (kiln__reader_accept(r, ",")) continue;
+    if (kiln_cursor_accept(&r->c, ",")) continue;
     KILN_TRY(kiln__reader_expect(r, ")"));
     break;
   }
@@ -199,7 +201,7 @@ static kiln_status *parse_dict(kiln__reader *r, const kiln_type *hint, kiln_ival
   kiln_dict *dict;
   KILN_TRY(kiln_dict_create(kiln_arena_mem(r->arena), key_type, value_type, &dict));
   *out = kiln_graph_own(r->root, kiln_of_box(dict));
-  if (kiln__reader_accept(r, "}")) return NULL;
+  if (kiln_cursor_accept(&r->c, "}")) return NULL;
   do {
     kiln_ivalue key, value;
     KILN_TRY(kiln__literal_parse(r, key_type, &key));
@@ -209,7 +211,7 @@ static kiln_status *parse_dict(kiln__reader *r, const kiln_type *hint, kiln_ival
     KILN_TRY(kiln_dict_set(dict, kiln_ivalue_retain(key), kiln_ivalue_retain(value)));
     if (!dict->key_type) dict->key_type = kiln_ivalue_type(r->types, key);
     if (!dict->value_type) dict->value_type = kiln_ivalue_type(r->types, value);
-  } while (kiln__reader_accept(r, ","));
+  } while (kiln_cursor_accept(&r->c, ","));
   return kiln__reader_expect(r, "}");
 }
 
@@ -226,12 +228,12 @@ static kiln_status *parse_annotate(kiln__reader *r, kiln_ivalue *out) {
 }
 
 static kiln_status *parse_word(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
-  const char *begin = r->p;
+  const char *begin = r->c.at;
   kiln_str word = kiln__reader_word(r);
   if (kiln_str_is(word, "annotate")) return parse_annotate(r, out);
   if (kiln_str_is(word, "torch.device")) { /* within a list or tuple of PyTorch's */
     KILN_TRY(kiln__reader_expect(r, "("));
-    kiln__reader_skip(r);
+    kiln_cursor_skip(&r->c);
     KILN_TRY(kiln__literal_parse(r, kiln_type_basic(KILN_TYPE_DEVICE), out));
     if (out->tag != KILN_TAG_DEVICE) return kiln__reader_fail(r, "expected a device");
     return kiln__reader_expect(r, ")");
@@ -241,7 +243,7 @@ static kiln_status *parse_word(kiln__reader *r, const kiln_type *hint, kiln_ival
   } else if (kiln_str_is(word, "True") || kiln_str_is(word, "False")) {
     *out = kiln_bool(word.data[0] == 'T');
   } else {
-    r->p = begin;
+    r->c.at = begin;
     return parse_number(r, hint, out); /* inf, nan */
   }
   return NULL;
@@ -254,13 +256,13 @@ static bool starts_number(int c) {
 /* After a '{': a tensor, not a dict. */
 static bool starts_tensor(kiln__reader *r, const kiln_type *hint) {
   if (hint_is(hint, KILN_TYPE_TENSOR)) return true;
-  kiln__reader_skip(r);
-  int first = kiln__reader_peek(r);
+  kiln_cursor_skip(&r->c);
+  int first = kiln_cursor_peek(&r->c);
   if (hint_is(hint, KILN_TYPE_DICT) || !starts_number(first)) return !hint && first == '[';
-  const char *begin = r->p;
+  const char *begin = r->c.at;
   number_token(r);
-  bool alone = kiln__reader_accept(r, "}");
-  r->p = begin;
+  bool alone = kiln_cursor_accept(&r->c, "}");
+  r->c.at = begin;
   return alone;
 }
 
@@ -268,35 +270,32 @@ static bool starts_tensor(kiln__reader *r, const kiln_type *hint) {
 static bool is_dump_tail(const char *p, const char *end) {
   while (p < end && *p == ' ') p++;
   const char *word = p;
-  while (p < end && ((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') ||
-                     (*p >= '0' && *p <= '9') || *p == '_')) {
-    p++;
-  }
+  while (p < end && kiln_is_word(*p)) p++;
   return p - word > 4 && p < end && *p == '{' && memcmp(p - 4, "Type", 4) == 0;
 }
 
 /* PyTorch's dump of a small tensor: numbers, "(1,.,.) = " before each matrix, "1e+03 *" before all,
  * then "[ CPUFloatType{2,3} ]". */
 static bool starts_dump(const kiln__reader *r) {
-  for (const char *p = r->p; p < r->end; p++) {
-    if (*p == '[') return is_dump_tail(p + 1, r->end);
+  for (const char *p = r->c.at; p < r->c.end; p++) {
+    if (*p == '[') return is_dump_tail(p + 1, r->c.end);
     if (!strchr("0123456789.+-einfaj*(),= \n\t", *p) || *p == 0) return false;
-    if (*p == ',' && (p + 1 == r->end || !strchr(".0123456789", p[1]) || p[1] == 0)) return false;
+    if (*p == ',' && (p + 1 == r->c.end || !strchr(".0123456789", p[1]) || p[1] == 0)) return false;
   }
   return false;
 }
 
 static kiln_status *parse_any(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
-  int c = kiln__reader_peek(r);
+  int c = kiln_cursor_peek(&r->c);
   if ((starts_number(c) || c == '(' || c == '[' || c == 'n' || c == 'i') && !r->in_dump &&
       starts_dump(r)) {
     return kiln__literal_parse_dump(r, hint_is(hint, KILN_TYPE_TENSOR) ? hint : NULL, out);
   }
   if (c == '"' || c == '\'') return parse_text(r, hint, out);
-  if (kiln__reader_accept(r, "[")) return parse_list(r, hint, out);
-  if (kiln__reader_accept(r, "(")) return parse_tuple(r, hint, out);
-  if (kiln__reader_accept(r, "<Tensor>")) return kiln__literal_make_tensor(r, hint, out);
-  if (kiln__reader_accept(r, "{")) {
+  if (kiln_cursor_accept(&r->c, "[")) return parse_list(r, hint, out);
+  if (kiln_cursor_accept(&r->c, "(")) return parse_tuple(r, hint, out);
+  if (kiln_cursor_accept(&r->c, "<Tensor>")) return kiln__literal_make_tensor(r, hint, out);
+  if (kiln_cursor_accept(&r->c, "{")) {
     return starts_tensor(r, hint) ? kiln__literal_parse_tensor(r, hint, out)
                                   : parse_dict(r, hint, out);
   }
@@ -307,7 +306,7 @@ static kiln_status *parse_any(kiln__reader *r, const kiln_type *hint, kiln_ivalu
 kiln_status *kiln__literal_parse(kiln__reader *r, const kiln_type *hint, kiln_ivalue *out) {
   *out = kiln_none();
   if (++r->depth > KILN__MAX_NESTING) return kiln__reader_fail(r, "nested too deeply");
-  kiln__reader_skip(r);
+  kiln_cursor_skip(&r->c);
   KILN_TRY(parse_any(r, bare(hint), out));
   r->depth--;
   return NULL;

@@ -141,18 +141,18 @@ static kiln_status *parse_element(kiln__reader *r, numbers *n) {
 
 /* A nested list at depth `dim`; the first at each depth sets the size of that dimension. */
 static kiln_status *parse_nested(kiln__reader *r, numbers *n, int dim) {
-  if (!kiln__reader_accept(r, "[")) {
+  if (!kiln_cursor_accept(&r->c, "[")) {
     if (dim != n->rank && n->re.count) return kiln__reader_fail(r, "lists of unequal depth");
     n->rank = dim;
     return parse_element(r, n);
   }
   if (dim == MAX_LITERAL_RANK) return kiln__reader_fail(r, "nested too deeply");
   int64_t size = 0;
-  if (!kiln__reader_accept(r, "]")) {
+  if (!kiln_cursor_accept(&r->c, "]")) {
     do {
       KILN_TRY(parse_nested(r, n, dim + 1));
       size++;
-    } while (kiln__reader_accept(r, ","));
+    } while (kiln_cursor_accept(&r->c, ","));
     KILN_TRY(kiln__reader_expect(r, "]"));
   } else if (n->rank <= dim) {
     n->rank = dim + 1;
@@ -192,26 +192,26 @@ static kiln_dtype dtype_of_word(kiln_str word) {
 
 /* "(1,.,.) = ", which says where the next matrix belongs: they come in order. */
 static bool skip_matrix_label(kiln__reader *r) {
-  const char *begin = r->p;
-  if (!kiln__reader_accept(r, "(")) return false;
-  while (r->p < r->end && *r->p != ')' && *r->p != '\n') r->p++;
-  if (kiln__reader_accept(r, ")") && kiln__reader_accept(r, "=")) return true;
-  r->p = begin;
+  const char *begin = r->c.at;
+  if (!kiln_cursor_accept(&r->c, "(")) return false;
+  while (r->c.at < r->c.end && *r->c.at != ')' && *r->c.at != '\n') r->c.at++;
+  if (kiln_cursor_accept(&r->c, ")") && kiln_cursor_accept(&r->c, "=")) return true;
+  r->c.at = begin;
   return false;
 }
 
 /* "[ CPUFloatType{2,3} ]" after its '['. */
 static kiln_status *parse_dump_tail(kiln__reader *r, numbers *n) {
-  kiln__reader_skip(r);
+  kiln_cursor_skip(&r->c);
   n->dtype = dtype_of_word(kiln__reader_word(r));
   KILN_TRY(kiln__reader_expect(r, "{"));
-  while (!kiln__reader_accept(r, "}")) {
+  while (!kiln_cursor_accept(&r->c, "}")) {
     kiln_ivalue size;
     if (n->rank == MAX_LITERAL_RANK) return kiln__reader_fail(r, "too many dimensions");
     KILN_TRY(kiln__literal_parse(r, NULL, &size));
     if (size.tag != KILN_TAG_INT) return kiln__reader_fail(r, "expected a size");
     n->sizes[n->rank++] = size.u.i;
-    if (kiln__reader_accept(r, ",")) continue;
+    if (kiln_cursor_accept(&r->c, ",")) continue;
     KILN_TRY(kiln__reader_expect(r, "}"));
     break;
   }
@@ -223,10 +223,10 @@ kiln_status *kiln__literal_parse_dump(kiln__reader *r, const kiln_type *hint, ki
   double factor = 1;
   init_numbers(&n);
   r->in_dump = true;
-  while (!kiln__reader_accept(r, "[")) {
+  while (!kiln_cursor_accept(&r->c, "[")) {
     if (skip_matrix_label(r)) continue;
     KILN_TRY(parse_element(r, &n));
-    if (!kiln__reader_accept(r, "*")) continue;
+    if (!kiln_cursor_accept(&r->c, "*")) continue;
     factor = n.re.data[0];
     init_numbers(&n);
   }

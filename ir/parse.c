@@ -38,7 +38,7 @@ static kiln_status *parse_value_name(graph_parser *g, kiln_str *out) {
   const char *colon = memchr(out->data, ':', out->len); /* "%x:int" */
   if (colon) {
     out->len = (size_t)(colon - out->data);
-    g->r->p = colon;
+    g->r->c.at = colon;
   }
   return out->len ? NULL : kiln__reader_fail(g->r, "expected a name");
 }
@@ -85,14 +85,12 @@ static void close_scope(graph_parser *g, int mark) {
 /* The text at the cursor is a type and not a value: (possibly behind brackets) a name that is no
  * value's. */
 static bool looks_like_type(kiln__reader *r) {
-  const char *begin = r->p;
-  while (r->p < r->end && (*r->p == '(' || *r->p == ' ')) r->p++;
+  const char *begin = r->c.at;
+  while (r->c.at < r->c.end && (*r->c.at == '(' || *r->c.at == ' ')) r->c.at++;
   kiln_str word = kiln__reader_word(r);
-  bool is_dump = kiln__reader_peek(r) == '{'; /* "CPUFloatType{0}" */
-  r->p = begin;
-  if (is_dump || !word.len || (word.data[0] >= '0' && word.data[0] <= '9') || word.data[0] == '.') {
-    return false;
-  }
+  bool is_dump = kiln_cursor_peek(&r->c) == '{'; /* "CPUFloatType{0}" */
+  r->c.at = begin;
+  if (is_dump || !word.len || kiln_is_digit(word.data[0]) || word.data[0] == '.') return false;
   static const char *const values[] = {"inf", "nan", "None", "True", "False", "annotate"};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
     if (kiln_str_is(word, values[i])) return false;
@@ -102,13 +100,13 @@ static bool looks_like_type(kiln__reader *r) {
 
 /* A list of types, or false and the cursor where it was. */
 static kiln_status *try_types(kiln__reader *r, kiln_node *node, const char *name, bool *out_is) {
-  const char *begin = r->p;
+  const char *begin = r->c.at;
   *out_is = false;
-  if (!kiln__reader_accept(r, "[")) return NULL;
-  kiln__reader_skip(r);
-  bool empty = kiln__reader_accept(r, "]"); /* empty lists of values are annotated */
+  if (!kiln_cursor_accept(&r->c, "[")) return NULL;
+  kiln_cursor_skip(&r->c);
+  bool empty = kiln_cursor_accept(&r->c, "]"); /* empty lists of values are annotated */
   if (!empty && !looks_like_type(r)) {
-    r->p = begin;
+    r->c.at = begin;
     return NULL;
   }
   KILN_VEC(const kiln_type *) types = {0};
@@ -116,7 +114,7 @@ static kiln_status *try_types(kiln__reader *r, kiln_node *node, const char *name
     const kiln_type *type;
     KILN_TRY(kiln__reader_type(r, &type));
     kiln_vec_push(r->arena, &types, type);
-    if (kiln__reader_accept(r, ",")) continue;
+    if (kiln_cursor_accept(&r->c, ",")) continue;
     KILN_TRY(kiln__reader_expect(r, "]"));
     break;
   }
@@ -127,7 +125,7 @@ static kiln_status *try_types(kiln__reader *r, kiln_node *node, const char *name
 
 static kiln_status *parse_attr_value(kiln__reader *r, kiln_node *node, const char *name,
                                      const kiln_type *hint) {
-  kiln__reader_skip(r);
+  kiln_cursor_skip(&r->c);
   if (!hint) {
     bool is_types;
     KILN_TRY(try_types(r, node, name, &is_types));
@@ -139,7 +137,7 @@ static kiln_status *parse_attr_value(kiln__reader *r, kiln_node *node, const cha
       return NULL;
     }
   }
-  if (kiln__reader_accept(r, "<Graph>")) return NULL; /* of a single printed node */
+  if (kiln_cursor_accept(&r->c, "<Graph>")) return NULL; /* of a single printed node */
   kiln_ivalue value;
   KILN_TRY(kiln__literal_parse(r, hint, &value));
   kiln__node_set_owned(node, name, value);
@@ -149,13 +147,13 @@ static kiln_status *parse_attr_value(kiln__reader *r, kiln_node *node, const cha
 /* After the '['. `hint` is the type of a constant's value. */
 static kiln_status *parse_attrs(kiln__reader *r, kiln_node *node, const kiln_type *hint) {
   do {
-    kiln__reader_skip(r);
+    kiln_cursor_skip(&r->c);
     kiln_str word = kiln__reader_word(r);
     if (!word.len) return kiln__reader_fail(r, "expected an attribute");
     const char *name = kiln_arena_strndup(r->arena, word.data, word.len);
     KILN_TRY(kiln__reader_expect(r, "="));
     KILN_TRY(parse_attr_value(r, node, name, strcmp(name, "value") == 0 ? hint : NULL));
-  } while (kiln__reader_accept(r, ","));
+  } while (kiln_cursor_accept(&r->c, ","));
   return kiln__reader_expect(r, "]");
 }
 
@@ -189,7 +187,7 @@ static void set_range(kiln__reader *r, kiln_node *node, kiln_str comment) {
 }
 
 static void skip_blanks(kiln__reader *r) {
-  while (r->p < r->end && (*r->p == ' ' || *r->p == '\t')) r->p++;
+  while (r->c.at < r->c.end && (*r->c.at == ' ' || *r->c.at == '\t')) r->c.at++;
 }
 
 static kiln_str trim(const char *begin, const char *end) {
@@ -202,16 +200,16 @@ static kiln_str trim(const char *begin, const char *end) {
 static void parse_line_end(kiln__reader *r, kiln_node *node) {
   static const char scope[] = ", scope:";
   skip_blanks(r);
-  if ((size_t)(r->end - r->p) >= sizeof scope - 1 && memcmp(r->p, scope, sizeof scope - 1) == 0) {
-    const char *begin = r->p += sizeof scope - 1;
-    while (r->p < r->end && *r->p != '\n' && *r->p != '#') r->p++;
-    kiln_str text = trim(begin, r->p);
+  if (kiln_str_starts(kiln_cursor_rest(&r->c), scope)) {
+    const char *begin = r->c.at += sizeof scope - 1;
+    while (r->c.at < r->c.end && *r->c.at != '\n' && *r->c.at != '#') r->c.at++;
+    kiln_str text = trim(begin, r->c.at);
     node->scope = kiln_str_make(kiln_arena_strndup(r->arena, text.data, text.len), text.len);
   }
-  if (kiln__reader_peek(r) != '#') return;
-  const char *begin = ++r->p;
-  while (r->p < r->end && *r->p != '\n') r->p++;
-  set_range(r, node, trim(begin, r->p));
+  if (kiln_cursor_peek(&r->c) != '#') return;
+  const char *begin = ++r->c.at;
+  while (r->c.at < r->c.end && *r->c.at != '\n') r->c.at++;
+  set_range(r, node, trim(begin, r->c.at));
 }
 
 /* -- Nodes -- */
@@ -224,24 +222,24 @@ typedef KILN_VEC(output) outputs;
 
 static kiln_status *parse_outputs(graph_parser *g, outputs *outs) {
   kiln__reader *r = g->r;
-  kiln__reader_skip(r);
-  if (kiln__reader_peek(r) == '%') {
+  kiln_cursor_skip(&r->c);
+  if (kiln_cursor_peek(&r->c) == '%') {
     do {
       output out = {{0}, NULL};
       KILN_TRY(parse_value_name(g, &out.name));
-      if (kiln__reader_accept(r, ":")) KILN_TRY(kiln__reader_type(r, &out.type));
+      if (kiln_cursor_accept(&r->c, ":")) KILN_TRY(kiln__reader_type(r, &out.type));
       kiln_vec_push(r->arena, outs, out);
-    } while (kiln__reader_accept(r, ","));
+    } while (kiln_cursor_accept(&r->c, ","));
     return kiln__reader_expect(r, "=");
   }
-  (void)kiln__reader_accept(r, "="); /* no results */
+  (void)kiln_cursor_accept(&r->c, "="); /* no results */
   return NULL;
 }
 
 /* Splits "prim::TensorExprGroup_2". */
 static bool split_group(kiln_str name, kiln_str *out_base, int64_t *out_number) {
   size_t at = name.len;
-  while (at > 0 && name.data[at - 1] >= '0' && name.data[at - 1] <= '9') at--;
+  while (at > 0 && kiln_is_digit(name.data[at - 1])) at--;
   if (at < 2 || at == name.len || name.data[at - 1] != '_') return false;
   if (!kiln_str_parse_i64(kiln_str_make(name.data + at, name.len - at), out_number)) return false;
   *out_base = kiln_str_make(name.data, at - 1);
@@ -251,7 +249,7 @@ static bool split_group(kiln_str name, kiln_str *out_base, int64_t *out_number) 
 /* A node without operator for now; choose_op follows when its inputs are known. */
 static kiln_status *parse_node_name(graph_parser *g, kiln_node **out_node) {
   kiln__reader *r = g->r;
-  kiln__reader_skip(r);
+  kiln_cursor_skip(&r->c);
   kiln_str name = kiln__reader_word(r), base;
   int64_t number;
   bool qualified = name.len > 2 && memchr(name.data, ':', name.len);
@@ -307,24 +305,24 @@ static kiln_status *parse_inputs(graph_parser *g, kiln_node *node) {
   kiln__reader *r = g->r;
   KILN_TRY(kiln__reader_expect(r, "("));
   skip_blanks(r);
-  if (!kiln__reader_accept(r, ")")) {
+  if (!kiln_cursor_accept(&r->c, ")")) {
     do {
       kiln_ir_value *value;
       KILN_TRY(parse_use(g, &value));
       kiln_node_add_input(node, value);
-    } while (kiln__reader_accept(r, ","));
+    } while (kiln_cursor_accept(&r->c, ","));
     KILN_TRY(kiln__reader_expect(r, ")"));
   }
   return NULL;
 }
 
 static bool accept_block_header(kiln__reader *r) {
-  const char *begin = r->p;
-  if (kiln__reader_accept(r, "block")) {
-    while (r->p < r->end && *r->p >= '0' && *r->p <= '9') r->p++;
-    if (kiln__reader_peek(r) == '(') return true;
+  const char *begin = r->c.at;
+  if (kiln_cursor_accept(&r->c, "block")) {
+    (void)kiln_cursor_take(&r->c, kiln_is_digit);
+    if (kiln_cursor_peek(&r->c) == '(') return true;
   }
-  r->p = begin;
+  r->c.at = begin;
   return false;
 }
 
@@ -337,7 +335,7 @@ static kiln_status *parse_node(graph_parser *g, kiln_block *block) {
   bool constant = kiln_str_is(node->name, "prim::Constant");
   const kiln_type *hint = constant && outs.count == 1 ? outs.data[0].type : NULL;
   if (hint && hint->kind == KILN_TYPE_FUNCTION) hint = NULL;
-  if (kiln__reader_accept(r, "[")) KILN_TRY(parse_attrs(r, node, hint));
+  if (kiln_cursor_accept(&r->c, "[")) KILN_TRY(parse_attrs(r, node, hint));
   KILN_TRY(parse_inputs(g, node));
   parse_line_end(r, node);
   choose_op(g, node);
@@ -359,18 +357,18 @@ static kiln_status *parse_block(graph_parser *g, kiln_block *block, const char *
   if (++r->depth > KILN__MAX_NESTING) return kiln__reader_fail(r, "nested too deeply");
   int mark = g->names.count;
   KILN_TRY(kiln__reader_expect(r, "("));
-  if (!kiln__reader_accept(r, ")")) {
+  if (!kiln_cursor_accept(&r->c, ")")) {
     do {
       kiln_str name;
       const kiln_type *type = kiln_type_basic(KILN_TYPE_TENSOR);
       KILN_TRY(parse_value_name(g, &name));
-      if (kiln__reader_accept(r, ":")) KILN_TRY(kiln__reader_type(r, &type));
+      if (kiln_cursor_accept(&r->c, ":")) KILN_TRY(kiln__reader_type(r, &type));
       KILN_TRY(define(g, kiln_block_add_input(block, NULL, type), name));
-    } while (kiln__reader_accept(r, ","));
+    } while (kiln_cursor_accept(&r->c, ","));
     KILN_TRY(kiln__reader_expect(r, ")"));
   }
   KILN_TRY(kiln__reader_expect(r, ":"));
-  while (!kiln__reader_accept(r, end)) KILN_TRY(parse_node(g, block));
+  while (!kiln_cursor_accept(&r->c, end)) KILN_TRY(parse_node(g, block));
   KILN_TRY(parse_inputs(g, block->ret));
   close_scope(g, mark);
   r->depth--;
@@ -381,16 +379,16 @@ static kiln_status *parse_block(graph_parser *g, kiln_block *block, const char *
  * there is none, it is that of a graph around this one, and index is the count of nodes. */
 static int find_group(const graph_parser *g, int begin, int64_t number) {
   kiln__reader *r = g->r;
-  const char *text = r->p;
+  const char *text = r->c.at;
   kiln_str name = {0}, base;
   int64_t stated = -1;
-  if (kiln__reader_accept(r, "with")) {
-    kiln__reader_skip(r);
+  if (kiln_cursor_accept(&r->c, "with")) {
+    kiln_cursor_skip(&r->c);
     name = kiln__reader_word(r);
   }
   int i = split_group(name, &base, &stated) && stated == number ? begin : g->groups.count;
   while (i < g->groups.count && !kiln_str_equal(name, g->groups.data[i].full_name)) i++;
-  if (i == g->groups.count) r->p = text;
+  if (i == g->groups.count) r->c.at = text;
   return i;
 }
 
@@ -432,8 +430,8 @@ static kiln_status *parse_graph(kiln__reader *r, kiln_graph *graph) {
 static kiln_status *parse_root(kiln__reader *r) {
   r->root->owns_sources = true;
   KILN_TRY(parse_graph(r, r->root));
-  kiln__reader_skip(r);
-  return r->p == r->end ? NULL : kiln__reader_fail(r, "unexpected text");
+  kiln_cursor_skip(&r->c);
+  return r->c.at == r->c.end ? NULL : kiln__reader_fail(r, "unexpected text");
 }
 
 kiln_status *kiln_graph_parse(kiln_mem *mem, const kiln_registry *registry, kiln_type_table *types,
@@ -442,12 +440,9 @@ kiln_status *kiln_graph_parse(kiln_mem *mem, const kiln_registry *registry, kiln
   kiln_graph *graph = kiln_graph_create(mem, registry, types);
   kiln_cleanup releasing;
   kiln_graph_defer(graph, &releasing);
-  kiln__reader r = {.root = graph,
-                    .arena = graph->arena,
-                    .types = types,
-                    .begin = source.data,
-                    .p = source.data,
-                    .end = source.data + source.len};
+  kiln__reader r = {
+      .root = graph, .arena = graph->arena, .types = types, .c = kiln_cursor_of(source)};
+  r.c.comment = '#';
   kiln_status *status = parse_root(&r);
   kiln_scope_undefer(&releasing);
   if (status) {

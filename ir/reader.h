@@ -1,13 +1,14 @@
 /* reader.h: the bytes of a textual graph and where in them the parser stands; for ir/ alone. */
 #pragma once
 
+#include "base/cursor.h"
 #include "ir/internal.h"
 
 typedef struct kiln__reader {
   kiln_graph *root;
   kiln_arena *arena; /* of root */
   kiln_type_table *types;
-  const char *begin, *p, *end;
+  kiln_cursor c;
   int depth;
   bool in_dump; /* what follows are the numbers of a tensor's dump */
 } kiln__reader;
@@ -17,13 +18,6 @@ enum { KILN__MAX_NESTING = 100 };
 /* KILN_INVALID_FILE with line and column of the cursor: "line 3, column 7: expected ')'". */
 kiln_status *kiln__reader_fail(const kiln__reader *r, const char *fmt, ...)
     KILN_PRINTF(2, 3) KILN_MUST_USE KILN__NOT_NULL;
-/* Moves past white space, line ends and comments. */
-void kiln__reader_skip(kiln__reader *r);
-static inline int kiln__reader_peek(const kiln__reader *r) {
-  return r->p < r->end ? (unsigned char)*r->p : -1;
-}
-/* These skip first. */
-bool kiln__reader_accept(kiln__reader *r, const char *token);
 kiln_status *kiln__reader_expect(kiln__reader *r, const char *token) KILN_MUST_USE;
 /* [A-Za-z0-9_.:]+, possibly empty; does not skip. */
 kiln_str kiln__reader_word(kiln__reader *r);

@@ -3,12 +3,13 @@
  *
  * A hand-written descent over the bytes: about a microsecond a schema, since a context parses all
  * of them when it is made. Alias sets are single letters, 'a' to 'z'. */
+#include "base/cursor.h"
 #include "ir/op.h"
 
 typedef struct parser {
   kiln_arena *arena;
   kiln_type_table *types;
-  const char *text, *p;
+  kiln_cursor c; /* its text is terminated */
   kiln_schema *schema;
   int depth;
 } parser;
@@ -16,38 +17,13 @@ typedef struct parser {
 enum { MAX_ARGS = 64, MAX_DEPTH = 16 };
 
 static kiln_status *fail(const parser *p, const char *what) {
-  return KILN_ERROR(KILN_INVALID_ARGUMENT, "schema \"%s\": %s at column %d", p->text, what,
-                    (int)(p->p - p->text) + 1);
-}
-
-static void skip_space(parser *p) {
-  while (*p->p == ' ' || *p->p == '\n' || *p->p == '\t') p->p++;
-}
-
-static bool accept(parser *p, char c) {
-  skip_space(p);
-  if (*p->p != c) return false;
-  p->p++;
-  return true;
-}
-
-static bool accept_word(parser *p, const char *word) {
-  skip_space(p);
-  size_t n = strlen(word);
-  if (strncmp(p->p, word, n) != 0) return false;
-  p->p += n;
-  return true;
-}
-
-static bool is_ident(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  return KILN_ERROR(KILN_INVALID_ARGUMENT, "schema \"%s\": %s at column %d", p->c.begin, what,
+                    (int)(p->c.at - p->c.begin) + 1);
 }
 
 static kiln_str parse_ident(parser *p) {
-  skip_space(p);
-  const char *begin = p->p;
-  while (is_ident(*p->p)) p->p++;
-  return kiln_str_make(begin, (size_t)(p->p - begin));
+  kiln_cursor_skip(&p->c);
+  return kiln_cursor_take(&p->c, kiln_is_word);
 }
 
 /* -- Alias annotations -- */
@@ -56,16 +32,16 @@ static kiln_str parse_ident(parser *p) {
 static bool parse_sets(parser *p, uint32_t *out) {
   *out = 0;
   do {
-    skip_space(p);
-    if (*p->p == '*') {
+    kiln_cursor_skip(&p->c);
+    if (*p->c.at == '*') {
       *out |= KILN_ALIAS_WILDCARD;
-      p->p++;
-    } else if (*p->p >= 'a' && *p->p <= 'z' && !is_ident(p->p[1])) {
-      *out |= 1u << (*p->p++ - 'a');
+      p->c.at++;
+    } else if (*p->c.at >= 'a' && *p->c.at <= 'z' && !kiln_is_word(p->c.at[1])) {
+      *out |= 1u << (*p->c.at++ - 'a');
     } else {
       return false;
     }
-  } while (accept(p, '|'));
+  } while (kiln_cursor_accept(&p->c, "|"));
   return true;
 }
 
@@ -74,11 +50,11 @@ static kiln_status *parse_alias(parser *p, kiln_alias_info *out) {
   *out = (kiln_alias_info){.present = true};
   if (!parse_sets(p, &out->sets)) return fail(p, "expected an alias set");
   out->after = out->sets;
-  out->is_write = accept(p, '!');
-  if (accept_word(p, "->") && !parse_sets(p, &out->after)) {
+  out->is_write = kiln_cursor_accept(&p->c, "!");
+  if (kiln_cursor_accept(&p->c, "->") && !parse_sets(p, &out->after)) {
     return fail(p, "expected an alias set");
   }
-  return accept(p, ')') ? NULL : fail(p, "expected ')'");
+  return kiln_cursor_accept(&p->c, ")") ? NULL : fail(p, "expected ')'");
 }
 
 /* -- Types -- */
@@ -135,11 +111,11 @@ static kiln_status *parse_elem(parser *p, const kiln_type **out) {
 
 static kiln_status *parse_dict(parser *p, const kiln_type **out) {
   const kiln_type *key, *value;
-  if (!accept(p, '(')) return fail(p, "expected '('");
+  if (!kiln_cursor_accept(&p->c, "(")) return fail(p, "expected '('");
   KILN_TRY(parse_elem(p, &key));
-  if (!accept(p, ',')) return fail(p, "expected ','");
+  if (!kiln_cursor_accept(&p->c, ",")) return fail(p, "expected ','");
   KILN_TRY(parse_elem(p, &value));
-  if (!accept(p, ')')) return fail(p, "expected ')'");
+  if (!kiln_cursor_accept(&p->c, ")")) return fail(p, "expected ')'");
   *out = kiln_type_dict(p->types, key, value);
   return NULL;
 }
@@ -147,10 +123,10 @@ static kiln_status *parse_dict(parser *p, const kiln_type **out) {
 /* "Future(t)" or, as types print, "Future[t]". */
 static kiln_status *parse_wrapped(parser *p, kiln_type_kind kind, const kiln_type **out) {
   const kiln_type *elem;
-  bool square = accept(p, '[');
-  if (!square && !accept(p, '(')) return fail(p, "expected '('");
+  bool square = kiln_cursor_accept(&p->c, "[");
+  if (!square && !kiln_cursor_accept(&p->c, "(")) return fail(p, "expected '('");
   KILN_TRY(parse_elem(p, &elem));
-  if (!accept(p, square ? ']' : ')')) return fail(p, "expected ')'");
+  if (!kiln_cursor_accept(&p->c, square ? "]" : ")")) return fail(p, "expected ')'");
   *out = kiln_type_wrap(p->types, kind, elem);
   return NULL;
 }
@@ -159,12 +135,12 @@ static kiln_status *parse_wrapped(parser *p, kiln_type_kind kind, const kiln_typ
 static kiln_status *parse_tuple(parser *p, const kiln_type **out) {
   const kiln_type *elems[MAX_ARGS];
   int count = 0;
-  if (!accept(p, ')')) {
+  if (!kiln_cursor_accept(&p->c, ")")) {
     do {
       if (count == MAX_ARGS) return fail(p, "too many elements");
       KILN_TRY(parse_elem(p, &elems[count++]));
-    } while (accept(p, ','));
-    if (!accept(p, ')')) return fail(p, "expected ')'");
+    } while (kiln_cursor_accept(&p->c, ","));
+    if (!kiln_cursor_accept(&p->c, ")")) return fail(p, "expected ')'");
   }
   *out = kiln_type_tuple(p->types, elems, count);
   return NULL;
@@ -188,8 +164,8 @@ static kiln_status *parse_named_type(parser *p, const kiln_type **out) {
     return NULL;
   }
   if (kiln_str_is(name, "__torch__")) {
-    while (*p->p == '.') {
-      p->p++;
+    while (*p->c.at == '.') {
+      p->c.at++;
       kiln_str part = parse_ident(p);
       name.len = (size_t)(part.data + part.len - name.data);
     }
@@ -202,12 +178,12 @@ static kiln_status *parse_named_type(parser *p, const kiln_type **out) {
 /* "[N]" or "[]" after the '['. */
 static kiln_status *parse_brackets(parser *p, typed *out) {
   int count = 0;
-  skip_space(p);
-  while (*p->p >= '0' && *p->p <= '9') {
+  kiln_cursor_skip(&p->c);
+  while (kiln_is_digit(*p->c.at)) {
     if (count > 100000) return fail(p, "list size is too large");
-    count = 10 * count + (*p->p++ - '0');
+    count = 10 * count + (*p->c.at++ - '0');
   }
-  if (!accept(p, ']')) return fail(p, "expected ']'");
+  if (!kiln_cursor_accept(&p->c, "]")) return fail(p, "expected ']'");
   out->type = kiln_type_list(p->types, out->type);
   out->fixed_count = count;
   out->elem_alias = out->alias;
@@ -218,20 +194,20 @@ static kiln_status *parse_brackets(parser *p, typed *out) {
 static kiln_status *parse_type(parser *p, typed *out) {
   memset(out, 0, sizeof *out);
   if (++p->depth > MAX_DEPTH) return fail(p, "nested too deeply");
-  if (accept(p, '(')) {
+  if (kiln_cursor_accept(&p->c, "(")) {
     KILN_TRY(parse_tuple(p, &out->type));
   } else {
     KILN_TRY(parse_named_type(p, &out->type));
   }
   for (;;) {
-    if (*p->p == '(') {
-      p->p++;
+    if (*p->c.at == '(') {
+      p->c.at++;
       KILN_TRY(parse_alias(p, &out->alias));
-    } else if (*p->p == '[') {
-      p->p++;
+    } else if (*p->c.at == '[') {
+      p->c.at++;
       KILN_TRY(parse_brackets(p, out));
-    } else if (*p->p == '?') {
-      p->p++;
+    } else if (*p->c.at == '?') {
+      p->c.at++;
       out->type = kiln_type_optional(p->types, out->type);
     } else {
       break;
@@ -244,13 +220,13 @@ static kiln_status *parse_type(parser *p, typed *out) {
 /* -- Default values -- */
 
 static kiln_status *parse_string(parser *p, char quote, kiln_ivalue *out) {
-  const char *begin = p->p;
-  while (*p->p && *p->p != quote) p->p++;
-  if (!*p->p) return fail(p, "unterminated string");
+  const char *begin = p->c.at;
+  while (*p->c.at && *p->c.at != quote) p->c.at++;
+  if (!*p->c.at) return fail(p, "unterminated string");
   kiln_string *string;
   KILN_TRY(kiln_string_create(kiln_arena_mem(p->arena),
-                              kiln_str_make(begin, (size_t)(p->p - begin)), &string));
-  p->p++;
+                              kiln_str_make(begin, (size_t)(p->c.at - begin)), &string));
+  p->c.at++;
   *out = kiln_of_box(string);
   return NULL;
 }
@@ -272,12 +248,12 @@ static const struct {
 };
 
 static kiln_status *parse_scalar_default(parser *p, const kiln_type *type, kiln_ivalue *out) {
-  if (accept(p, '"')) return parse_string(p, '"', out);
-  if (accept(p, '\'')) return parse_string(p, '\'', out);
-  skip_space(p);
-  const char *begin = p->p;
-  while (is_ident(*p->p) || *p->p == '.' || *p->p == '-' || *p->p == '+') p->p++;
-  kiln_str token = kiln_str_make(begin, (size_t)(p->p - begin));
+  if (kiln_cursor_accept(&p->c, "\"")) return parse_string(p, '"', out);
+  if (kiln_cursor_accept(&p->c, "'")) return parse_string(p, '\'', out);
+  kiln_cursor_skip(&p->c);
+  const char *begin = p->c.at;
+  while (kiln_is_word(*p->c.at) || *p->c.at == '.' || *p->c.at == '-' || *p->c.at == '+') p->c.at++;
+  kiln_str token = kiln_str_make(begin, (size_t)(p->c.at - begin));
   for (size_t i = 0; i < sizeof named_values / sizeof *named_values; i++) {
     if (!kiln_str_is(token, named_values[i].name)) continue;
     *out = named_values[i].value;
@@ -301,13 +277,13 @@ static kiln_status *parse_list_default(parser *p, const kiln_type *elem, kiln_sc
   kiln_list *list;
   KILN_TRY(kiln_list_create(kiln_arena_mem(p->arena), elem, 0, &list));
   arg->default_value = kiln_of_box(list);
-  if (accept(p, ']')) return NULL;
+  if (kiln_cursor_accept(&p->c, "]")) return NULL;
   do {
     kiln_ivalue item;
     KILN_TRY(parse_scalar_default(p, elem, &item));
     KILN_TRY(kiln_list_push(list, item));
-  } while (accept(p, ','));
-  return accept(p, ']') ? NULL : fail(p, "expected ']'");
+  } while (kiln_cursor_accept(&p->c, ","));
+  return kiln_cursor_accept(&p->c, "]") ? NULL : fail(p, "expected ']'");
 }
 
 static kiln_status *parse_default(parser *p, kiln_schema_arg *arg) {
@@ -315,7 +291,7 @@ static kiln_status *parse_default(parser *p, kiln_schema_arg *arg) {
   const kiln_type *type = arg->type;
   if (type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
   const kiln_type *elem = type->kind == KILN_TYPE_LIST ? type->elems[0] : NULL;
-  if (accept(p, '[')) {
+  if (kiln_cursor_accept(&p->c, "[")) {
     if (!elem) return fail(p, "a list for what is not a list");
     return parse_list_default(p, elem, arg);
   }
@@ -357,13 +333,13 @@ static void set_type(kiln_schema_arg *arg, const typed *t) {
 static kiln_status *parse_args(parser *p) {
   kiln_schema *s = p->schema;
   bool kwarg_only = false;
-  if (accept(p, ')')) return NULL;
+  if (kiln_cursor_accept(&p->c, ")")) return NULL;
   do {
-    if (accept_word(p, "...")) {
+    if (kiln_cursor_accept(&p->c, "...")) {
       s->is_vararg = true;
       break;
     }
-    if (accept(p, '*')) {
+    if (kiln_cursor_accept(&p->c, "*")) {
       if (kwarg_only) return fail(p, "a second '*'");
       kwarg_only = true;
       continue;
@@ -374,9 +350,9 @@ static kiln_status *parse_args(parser *p) {
     set_type(arg, &t);
     arg->kwarg_only = kwarg_only;
     arg->name = parse_ident(p);
-    if (accept(p, '=')) KILN_TRY(parse_default(p, arg));
-  } while (accept(p, ','));
-  return accept(p, ')') ? NULL : fail(p, "expected ')'");
+    if (kiln_cursor_accept(&p->c, "=")) KILN_TRY(parse_default(p, arg));
+  } while (kiln_cursor_accept(&p->c, ","));
+  return kiln_cursor_accept(&p->c, ")") ? NULL : fail(p, "expected ')'");
 }
 
 static kiln_status *parse_result(parser *p) {
@@ -389,7 +365,7 @@ static kiln_status *parse_result(parser *p) {
 
 /* A '(' begins the list of results, unless it is a tuple type that goes on: (str, t)[]. */
 static bool starts_result_list(const parser *p) {
-  const char *q = p->p;
+  const char *q = p->c.at;
   int depth = 0;
   if (*q != '(') return false;
   for (; *q; q++) {
@@ -401,63 +377,63 @@ static bool starts_result_list(const parser *p) {
 
 static kiln_status *parse_results(parser *p) {
   kiln_schema *s = p->schema;
-  if (accept_word(p, "...")) {
+  if (kiln_cursor_accept(&p->c, "...")) {
     s->is_varret = true;
     return NULL;
   }
-  skip_space(p);
+  kiln_cursor_skip(&p->c);
   if (!starts_result_list(p)) {
     KILN_TRY(parse_result(p));
     s->result_count++;
     return NULL;
   }
-  p->p++;
-  if (accept(p, ')')) return NULL;
+  p->c.at++;
+  if (kiln_cursor_accept(&p->c, ")")) return NULL;
   do {
-    if (accept_word(p, "...")) {
+    if (kiln_cursor_accept(&p->c, "...")) {
       s->is_varret = true;
       break;
     }
     KILN_TRY(parse_result(p));
     s->results[s->result_count++].name = parse_ident(p);
-  } while (accept(p, ','));
-  return accept(p, ')') ? NULL : fail(p, "expected ')'");
+  } while (kiln_cursor_accept(&p->c, ","));
+  return kiln_cursor_accept(&p->c, ")") ? NULL : fail(p, "expected ')'");
 }
 
 static kiln_status *parse_name(parser *p) {
-  const char *begin = p->p, *dot = NULL;
-  for (; is_ident(*p->p) || *p->p == ':' || *p->p == '.'; p->p++) {
-    if (*p->p == '.') dot = p->p;
+  const char *begin = p->c.at, *dot = NULL;
+  for (; kiln_is_word(*p->c.at) || *p->c.at == ':' || *p->c.at == '.'; p->c.at++) {
+    if (*p->c.at == '.') dot = p->c.at;
   }
-  if (p->p == begin) return fail(p, "expected a name");
+  if (p->c.at == begin) return fail(p, "expected a name");
   kiln_schema *s = p->schema;
   /* "aten::add.Tensor"; a function's own name ("__torch__.m.f") has no overload. */
-  bool has_namespace = memchr(begin, ':', (size_t)(p->p - begin)) != NULL;
-  const char *end = dot && has_namespace ? dot : p->p;
+  bool has_namespace = memchr(begin, ':', (size_t)(p->c.at - begin)) != NULL;
+  const char *end = dot && has_namespace ? dot : p->c.at;
   s->name = kiln_str_make(begin, (size_t)(end - begin));
   s->overload = kiln_str_make("", 0);
-  if (end == dot) s->overload = kiln_str_make(dot + 1, (size_t)(p->p - dot - 1));
+  if (end == dot) s->overload = kiln_str_make(dot + 1, (size_t)(p->c.at - dot - 1));
   return NULL;
 }
 
 static kiln_status *parse_all(parser *p) {
-  int room = count_commas(p->text);
+  int room = count_commas(p->c.begin);
   if (room > 2 * MAX_ARGS) return fail(p, "too many arguments");
   p->schema->args = KILN_NEW_ARRAY(p->arena, kiln_schema_arg, room);
   KILN_TRY(parse_name(p));
-  if (!accept(p, '(')) return fail(p, "expected '('");
+  if (!kiln_cursor_accept(&p->c, "(")) return fail(p, "expected '('");
   KILN_TRY(parse_args(p));
-  if (!accept_word(p, "->")) return fail(p, "expected '->'");
-  p->schema->results = KILN_NEW_ARRAY(p->arena, kiln_schema_arg, count_commas(p->p));
+  if (!kiln_cursor_accept(&p->c, "->")) return fail(p, "expected '->'");
+  p->schema->results = KILN_NEW_ARRAY(p->arena, kiln_schema_arg, count_commas(p->c.at));
   KILN_TRY(parse_results(p));
-  skip_space(p);
-  return *p->p ? fail(p, "unexpected text") : NULL;
+  kiln_cursor_skip(&p->c);
+  return *p->c.at ? fail(p, "unexpected text") : NULL;
 }
 
 kiln_status *kiln_schema_parse(kiln_arena *arena, kiln_type_table *types, const char *text,
                                kiln_schema **out_schema) {
   const char *copy = kiln_arena_strdup(arena, text);
-  parser p = {.arena = arena, .types = types, .text = copy, .p = copy};
+  parser p = {.arena = arena, .types = types, .c = kiln_cursor_of(kiln_str_from(copy))};
   p.schema = *out_schema = KILN_NEW(arena, kiln_schema);
   kiln_status *status = parse_all(&p);
   if (!status) return NULL;

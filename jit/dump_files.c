@@ -14,8 +14,7 @@
 static char *file_name(kiln_arena *arena, const char *folder, const char *name) {
   char *path = kiln_arena_printf(arena, "%s/%s", folder, name);
   for (char *c = path + strlen(folder) + 1; *c; c++) {
-    const bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                       (*c >= '0' && *c <= '9') || strchr("._-#", *c);
+    const bool plain = kiln_is_word(*c) || strchr(".-#", *c);
     if (!plain) *c = '_';
   }
   return path;

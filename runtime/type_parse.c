@@ -9,6 +9,7 @@
  * It reads all that the printer writes and all that torch._C.parse_ir reads. */
 #include <stdio.h>
 
+#include "base/cursor.h"
 #include "runtime/tensor.h"
 #include "runtime/type_internal.h"
 
@@ -16,27 +17,15 @@ enum { PARSE_MAX_DEPTH = 200 };
 
 typedef struct parser {
   kiln_type_table *table;
-  const char *at, *end;
+  kiln_cursor c;
   bool make_classes;
   int depth;
 } parser;
 
 /* -- Tokens -- */
 
-static void skip_space(parser *p) {
-  while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n')) p->at++;
-}
-
-static bool accept(parser *p, const char *token) {
-  skip_space(p);
-  size_t n = strlen(token);
-  if ((size_t)(p->end - p->at) < n || memcmp(p->at, token, n) != 0) return false;
-  p->at += n;
-  return true;
-}
-
 static kiln_status *fail(const parser *p, const char *expected) {
-  kiln_str rest = kiln_str_make(p->at, (size_t)(p->end - p->at));
+  kiln_str rest = kiln_cursor_rest(&p->c);
   if (rest.len > 40) rest.len = 40;
   for (size_t i = 0; i < rest.len; i++) {
     if (rest.data[i] == '\n') rest.len = i;
@@ -46,34 +35,31 @@ static kiln_status *fail(const parser *p, const char *expected) {
 }
 
 static kiln_status *expect(parser *p, const char *token) {
-  if (accept(p, token)) return NULL;
+  if (kiln_cursor_accept(&p->c, token)) return NULL;
   char text[16];
   snprintf(text, sizeof text, "'%s'", token);
   return fail(p, text);
 }
 
-static bool is_name_byte(char c, bool first) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         (!first && ((c >= '0' && c <= '9') || c == '.'));
-}
+static bool is_name_byte(char c) { return kiln_is_word(c) || c == '.'; }
 
 /* Empty when there is none. */
 static kiln_str take_name(parser *p) {
-  skip_space(p);
-  const char *begin = p->at;
-  while (p->at < p->end && is_name_byte(*p->at, p->at == begin)) p->at++;
-  return kiln_str_make(begin, (size_t)(p->at - begin));
+  kiln_cursor_skip(&p->c);
+  const int first = kiln_cursor_peek(&p->c);
+  if (first == '.' || kiln_is_digit((char)first)) return kiln_str_make(p->c.at, 0);
+  return kiln_cursor_take(&p->c, is_name_byte);
 }
 
 static kiln_status *take_number(parser *p, int64_t *out) {
-  skip_space(p);
-  const char *begin = p->at, *c = begin;
-  if (c < p->end && *c == '-') c++;
-  while (c < p->end && *c >= '0' && *c <= '9') c++;
-  if (!kiln_str_parse_i64(kiln_str_make(begin, (size_t)(c - begin)), out)) {
+  kiln_cursor_skip(&p->c);
+  kiln_cursor behind = p->c;
+  if (kiln_cursor_peek(&behind) == '-') behind.at++;
+  (void)kiln_cursor_take(&behind, kiln_is_digit);
+  if (!kiln_str_parse_i64(kiln_str_make(p->c.at, (size_t)(behind.at - p->c.at)), out)) {
     return fail(p, "a number");
   }
-  p->at = c;
+  p->c = behind;
   return NULL;
 }
 
@@ -108,7 +94,7 @@ static kiln_status *parse_type(parser *p, const kiln_type **out);
 /* Types up to `close`, with "name :" before each when `named`. */
 static kiln_status *parse_types(parser *p, const char *close, bool named, type_list *out) {
   *out = (type_list){0};
-  if (accept(p, close)) return NULL;
+  if (kiln_cursor_accept(&p->c, close)) return NULL;
   for (;;) {
     kiln_str name = {"", 0};
     if (named) {
@@ -119,7 +105,7 @@ static kiln_status *parse_types(parser *p, const char *close, bool named, type_l
     const kiln_type *type = NULL;
     KILN_TRY(parse_type(p, &type));
     push_type(p, out, type, name);
-    if (accept(p, close)) return NULL;
+    if (kiln_cursor_accept(&p->c, close)) return NULL;
     KILN_TRY(expect(p, ","));
   }
 }
@@ -138,10 +124,10 @@ static kiln_status *parse_device(parser *p, kiln_tensor_detail *d) {
     if (kiln_str_is(name, kiln_device_kind_name(kind))) d->device = (int8_t)kind;
   }
   if (d->device < 0) {
-    p->at = name.data;
+    p->c.at = name.data;
     return fail(p, "a device (cpu, cuda, meta)");
   }
-  if (!accept(p, ":")) return NULL;
+  if (!kiln_cursor_accept(&p->c, ":")) return NULL;
   int64_t index = 0;
   KILN_TRY(take_number(p, &index));
   if (index < 0 || index > INT16_MAX) return fail(p, "a device's number before this");
@@ -150,21 +136,21 @@ static kiln_status *parse_device(parser *p, kiln_tensor_detail *d) {
 }
 
 static kiln_status *take_dim(parser *p, tensor_parts *t, const char *what, kiln_dim *out) {
-  kiln_str rest = kiln_str_make(p->at, (size_t)(p->end - p->at));
+  kiln_str rest = kiln_cursor_rest(&p->c);
   if (!kiln__type_table_parse_dim(p->table, &rest, out, &t->detail.dims)) return fail(p, what);
-  p->at = rest.data;
+  p->c.at = rest.data;
   return NULL;
 }
 
 static kiln_status *parse_strides(parser *p, tensor_parts *t) {
   t->detail.has_strides = true;
-  if (accept(p, "]")) return NULL;
+  if (kiln_cursor_accept(&p->c, "]")) return NULL;
   for (;;) {
     kiln_dim stride;
     KILN_TRY(take_dim(p, t, "a stride", &stride));
     if (t->stride_count == KILN_MAX_RANK) return fail(p, "at most 64 strides");
     t->strides[t->stride_count++] = stride;
-    if (accept(p, "]")) return NULL;
+    if (kiln_cursor_accept(&p->c, "]")) return NULL;
     KILN_TRY(expect(p, ","));
   }
 }
@@ -178,9 +164,9 @@ static kiln_status *parse_dim(parser *p, tensor_parts *t) {
 }
 
 static kiln_status *parse_item(parser *p, tensor_parts *t) {
-  if (accept(p, "strides=[")) return parse_strides(p, t);
-  if (accept(p, "device=")) return parse_device(p, &t->detail);
-  if (!accept(p, "requires_grad=")) return parse_dim(p, t);
+  if (kiln_cursor_accept(&p->c, "strides=[")) return parse_strides(p, t);
+  if (kiln_cursor_accept(&p->c, "device=")) return parse_device(p, &t->detail);
+  if (!kiln_cursor_accept(&p->c, "requires_grad=")) return parse_dim(p, t);
   int64_t flag = 0;
   KILN_TRY(take_number(p, &flag));
   if (flag != 0 && flag != 1) return fail(p, "requires_grad=0 or 1 before this");
@@ -193,16 +179,16 @@ static kiln_status *parse_tensor(parser *p, kiln_dtype dtype, bool dtype_only,
                                  const kiln_type **out) {
   tensor_parts t = {.detail = KILN_TENSOR_DETAIL_ANY};
   t.detail.dtype = (int16_t)dtype;
-  if (accept(p, "(")) {
+  if (kiln_cursor_accept(&p->c, "(")) {
     bool first = true;
-    for (; !accept(p, ")"); first = false) {
+    for (; !kiln_cursor_accept(&p->c, ")"); first = false) {
       if (!first) KILN_TRY(expect(p, ","));
       KILN_TRY(parse_item(p, &t));
     }
     if (t.rank > 0 || dtype_only) t.detail.rank = (int8_t)t.rank;
     if (t.detail.has_strides && t.stride_count != t.rank) return fail(p, "a stride for each size");
   }
-  if (accept(p, "[Undefined]")) {
+  if (kiln_cursor_accept(&p->c, "[Undefined]")) {
     t.detail.undefined = 1;
   } else if (t.detail.rank >= 0 && dtype != KILN_DTYPE_NONE) {
     t.detail.undefined = 0; /* what has a dtype and sizes is a tensor */
@@ -240,7 +226,7 @@ static kiln_status *find_nominal(parser *p, kiln_type_kind kind, kiln_str name,
   if (!*out && kind == KILN_TYPE_INTERFACE) *out = kiln__type_find_interface(p->table, name);
   if (*out) return NULL;
   if (!p->make_classes) {
-    p->at = name.data;
+    p->c.at = name.data;
     return fail(p, "a known type");
   }
   *out = kiln_type_nominal(p->table, kind, name);
@@ -260,8 +246,8 @@ static kiln_status *parse_generic(parser *p, kiln_str name, const kiln_type **ou
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (!kiln_str_is(name, kinds[i].name)) continue;
     type_list parts;
-    bool round = accept(p, "(");
-    if (!round && !accept(p, "[")) return fail(p, "'('");
+    bool round = kiln_cursor_accept(&p->c, "(");
+    if (!round && !kiln_cursor_accept(&p->c, "[")) return fail(p, "'('");
     KILN_TRY(parse_types(p, round ? ")" : "]", false, &parts));
     if (parts.count == 0 || (kinds[i].count > 0 && parts.count != kinds[i].count)) {
       return fail(p, "another number of types before this");
@@ -300,11 +286,10 @@ static kiln_status *parse_named(parser *p, kiln_str name, const kiln_type **out)
   if (kiln_str_is(name, "Tensor")) return parse_tensor(p, KILN_DTYPE_NONE, false, out);
   kiln_dtype dtype = kiln_dtype_from_ir_name(name);
   if (dtype != KILN_DTYPE_NONE) {
-    skip_space(p);
-    bool open = p->at < p->end && *p->at == '(';
-    return parse_tensor(p, dtype, open, out);
+    kiln_cursor_skip(&p->c);
+    return parse_tensor(p, dtype, kiln_cursor_peek(&p->c) == '(', out);
   }
-  if (name.len > 6 && memcmp(name.data + name.len - 6, "Tensor", 6) == 0) {
+  if (kiln_str_ends(name, "Tensor")) {
     dtype = kiln_dtype_from_ir_name(kiln_str_make(name.data, name.len - 6));
     if (dtype != KILN_DTYPE_NONE) return parse_tensor(p, dtype, false, out);
   }
@@ -320,7 +305,7 @@ static kiln_status *parse_named(parser *p, kiln_str name, const kiln_type **out)
 }
 
 static kiln_status *parse_base(parser *p, const kiln_type **out) {
-  if (accept(p, "(")) {
+  if (kiln_cursor_accept(&p->c, "(")) {
     type_list elems;
     KILN_TRY(parse_types(p, ")", false, &elems));
     *out = kiln_type_tuple(p->table, elems.elems, elems.count);
@@ -336,12 +321,12 @@ static kiln_status *parse_type(parser *p, const kiln_type **out) {
   *out = NULL;
   KILN_TRY(parse_base(p, out));
   for (int suffixes = 0;; suffixes++) {
-    if (p->at < p->end && *p->at == '?') {
-      p->at++;
+    if (kiln_cursor_peek(&p->c) == '?') {
+      p->c.at++;
       *out = kiln_type_optional(p->table, *out);
-    } else if (p->end - p->at >= 2 && p->at[0] == '[' && p->at[1] == ']') {
+    } else if (kiln_str_starts(kiln_cursor_rest(&p->c), "[]")) {
       if (suffixes > PARSE_MAX_DEPTH) return fail(p, "a type that is nested less deeply");
-      p->at += 2;
+      p->c.at += 2;
       *out = kiln_type_list(p->table, *out);
     } else {
       break;
@@ -353,8 +338,10 @@ static kiln_status *parse_type(parser *p, const kiln_type **out) {
 
 kiln_status *kiln_type_parse(kiln_type_table *table, const char **cursor, const char *end,
                              bool make_classes, const kiln_type **out_type) {
-  parser p = {table, *cursor, end, make_classes, 0};
+  parser p = {.table = table,
+              .c = kiln_cursor_of(kiln_str_make(*cursor, (size_t)(end - *cursor))),
+              .make_classes = make_classes};
   KILN_TRY(parse_type(&p, out_type));
-  *cursor = p.at;
+  *cursor = p.c.at;
   return NULL;
 }

@@ -137,6 +137,8 @@ kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) KILN_MUST_USE;
 
 /* -- Text -- */
 
+/* "f32"; "?": none. */
+const char *kiln_loop_dtype_name(kiln_dtype dtype);
 /* The canonical text, whose digest is the kernel's name. */
 kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena);
 /* Parses and verifies. KILN_INVALID_ARGUMENT with the line. */

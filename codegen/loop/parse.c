@@ -1,53 +1,35 @@
 /* parse.c: the parser of loop IR's text (print.c shows it). Blanks do not matter; ';' starts a
  * comment. Instruction numbers must be those that printing would give. */
+#include "base/cursor.h"
 #include "codegen/loop/loop.h"
 
 typedef struct parser {
-  kiln_str text;
-  size_t at;
-  int line;
+  kiln_cursor c;
   kiln_loop_fn *fn;
 } parser;
 
 #define FAIL(p, ...)                                                                          \
   return kiln_status_note(KILN_ERROR(KILN_INVALID_ARGUMENT, __VA_ARGS__), "loop IR, line %d", \
-                          (p)->line)
+                          line_of(p))
 
-static void skip_blanks(parser *p) {
-  for (; p->at < p->text.len; p->at++) {
-    char c = p->text.data[p->at];
-    if (c == ';') {
-      while (p->at < p->text.len && p->text.data[p->at] != '\n') p->at++;
-      if (p->at == p->text.len) return;
-      c = '\n';
-    }
-    if (c == '\n') p->line++;
-    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') return;
-  }
+static int line_of(const parser *p) {
+  int line = 1;
+  for (const char *at = p->c.begin; at < p->c.at; at++) line += *at == '\n';
+  return line;
 }
 
-static bool is_word_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '-' || c == '+';
-}
+static bool is_word_char(char c) { return kiln_is_word(c) || c == '.' || c == '-' || c == '+'; }
 
 /* A word (name or number), or an empty view before punctuation. */
 static kiln_str next_word(parser *p) {
-  skip_blanks(p);
-  size_t begin = p->at;
-  while (p->at < p->text.len && is_word_char(p->text.data[p->at])) p->at++;
-  return kiln_str_make(p->text.data + begin, p->at - begin);
-}
-
-static bool accept(parser *p, char c) {
-  skip_blanks(p);
-  if (p->at >= p->text.len || p->text.data[p->at] != c) return false;
-  p->at++;
-  return true;
+  kiln_cursor_skip(&p->c);
+  return kiln_cursor_take(&p->c, is_word_char);
 }
 
 static kiln_status *expect(parser *p, char c) {
-  if (!accept(p, c)) FAIL(p, "'%c' was expected", c);
+  kiln_cursor_skip(&p->c);
+  if (kiln_cursor_peek(&p->c) != c) FAIL(p, "'%c' was expected", c);
+  p->c.at++;
   return NULL;
 }
 
@@ -70,25 +52,25 @@ static kiln_status *parse_number_of(parser *p, char prefix, int count, int *out)
 
 /* What is negative is no dimension: the verifier says where. */
 static kiln_status *parse_dim(parser *p, kiln_dim *out) {
-  skip_blanks(p);
-  const size_t begin = p->at;
+  kiln_cursor_skip(&p->c);
+  kiln_str rest = kiln_cursor_rest(&p->c);
+  const char *begin = rest.data;
   int64_t number;
   if (kiln_str_parse_i64(next_word(p), &number) && number < 0) {
     *out = KILN_DIM_UNKNOWN;
     return NULL;
   }
-  kiln_str rest = kiln_str_make(p->text.data + begin, p->text.len - begin);
   if (!kiln_dim_parse(p->fn->dims, &rest, out)) {
     FAIL(p, "'" KILN_STR_FMT "' is no dimension",
-         KILN_STR_ARG(kiln_str_make(p->text.data + begin, p->at - begin)));
+         KILN_STR_ARG(kiln_str_make(begin, (size_t)(p->c.at - begin))));
   }
-  p->at = p->text.len - rest.len;
+  p->c.at = p->c.end - rest.len;
   return NULL;
 }
 
 static kiln_status *parse_dims(parser *p, int *count, kiln_dim *dims) {
   KILN_TRY(expect(p, '['));
-  for (*count = 0; !accept(p, ']'); ++*count) {
+  for (*count = 0; !kiln_cursor_accept(&p->c, "]"); ++*count) {
     if (*count) KILN_TRY(expect(p, ','));
     if (*count == KILN_LOOP_MAX_RANK) FAIL(p, "more than %d dimensions", KILN_LOOP_MAX_RANK);
     KILN_TRY(parse_dim(p, &dims[*count]));
@@ -98,13 +80,11 @@ static kiln_status *parse_dims(parser *p, int *count, kiln_dim *dims) {
 
 static kiln_status *parse_dtype(parser *p, kiln_dtype *out) {
   kiln_str word = next_word(p);
-#define CASE(name, number, size, storage, python, short_name) \
-  if (kiln_str_is(word, #short_name)) {                       \
-    *out = KILN_DTYPE_##name;                                 \
-    return NULL;                                              \
+  for (int dtype = 0; dtype < KILN_DTYPE__COUNT; dtype++) {
+    if (!kiln_str_is(word, kiln_loop_dtype_name((kiln_dtype)dtype))) continue;
+    *out = (kiln_dtype)dtype;
+    return NULL;
   }
-  KILN_DTYPE_LIST(CASE)
-#undef CASE
   FAIL(p, "'" KILN_STR_FMT "' is not a type", KILN_STR_ARG(word));
 }
 
@@ -186,8 +166,8 @@ static kiln_status *parse_inst(parser *p, kiln_loop_nest *nest) {
   kiln_loop_inst inst = {.args = {-1, -1, -1}, .index = -1};
   int number;
   bool has_result = false;
-  skip_blanks(p);
-  if (p->at < p->text.len && p->text.data[p->at] == '%') {
+  kiln_cursor_skip(&p->c);
+  if (kiln_cursor_peek(&p->c) == '%') {
     has_result = true;
     KILN_TRY(parse_number_of(p, '%', nest->body.count + 1, &number));
     if (number != nest->body.count) FAIL(p, "%%%d is out of order", number);
@@ -211,16 +191,17 @@ static kiln_status *parse_nest(parser *p) {
   KILN_TRY(parse_dims(p, &rank, extents));
   kiln_loop_nest *nest = kiln_loop_add_nest(p->fn, rank, extents);
   KILN_TRY(expect(p, '{'));
-  while (!accept(p, '}')) KILN_TRY(parse_inst(p, nest));
+  while (!kiln_cursor_accept(&p->c, "}")) KILN_TRY(parse_inst(p, nest));
   return NULL;
 }
 
 kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **out_fn) {
-  parser p = {.text = text, .line = 1, .fn = kiln_loop_create(arena)};
+  parser p = {.c = kiln_cursor_of(text), .fn = kiln_loop_create(arena)};
+  p.c.comment = ';';
   kiln_str word = next_word(&p);
   if (!kiln_str_is(word, "kernel")) FAIL(&p, "'kernel' was expected");
   KILN_TRY(expect(&p, '{'));
-  while (!accept(&p, '}')) {
+  while (!kiln_cursor_accept(&p.c, "}")) {
     word = next_word(&p);
     if (kiln_str_is(word, "in") || kiln_str_is(word, "out")) {
       KILN_TRY(parse_buffer(&p, word.len == 2));
@@ -232,8 +213,8 @@ kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **ou
       FAIL(&p, "in, out, scalar or nest was expected, not '" KILN_STR_FMT "'", KILN_STR_ARG(word));
     }
   }
-  skip_blanks(&p);
-  if (p.at != text.len) FAIL(&p, "text after the kernel");
+  kiln_cursor_skip(&p.c);
+  if (p.c.at != p.c.end) FAIL(&p, "text after the kernel");
   kiln_status *status = kiln_loop_verify(p.fn);
   if (status) {
     kiln_status *wrong =

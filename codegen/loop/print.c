@@ -15,7 +15,7 @@
 
 #include "codegen/loop/loop.h"
 
-static const char *dtype_text(kiln_dtype dtype) {
+const char *kiln_loop_dtype_name(kiln_dtype dtype) {
   switch (dtype) {
 #define CASE(name, number, size, storage, python, short_name) \
   case KILN_DTYPE_##name: return #short_name;
@@ -54,7 +54,7 @@ static void print_inst(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
   const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
   kiln_text_indent(text, 4);
   if (inst->op != KILN_LOOP_store) kiln_text_printf(text, "%%%d = ", number);
-  kiln_text_printf(text, "%s %s", info->name, dtype_text(inst->dtype));
+  kiln_text_printf(text, "%s %s", info->name, kiln_loop_dtype_name(inst->dtype));
   if (inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store) {
     kiln_text_printf(text, " b%d + ", inst->index);
     kiln_dim_print(text, fn->dims, inst->offset);
@@ -76,14 +76,14 @@ kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
   for (int i = 0; i < fn->buffers.count; i++) {
     const kiln_loop_buffer *b = &fn->buffers.data[i];
     kiln_text_printf(&text, "  %s b%d: %s", i < fn->input_count ? "in" : "out", i,
-                     dtype_text(b->dtype));
+                     kiln_loop_dtype_name(b->dtype));
     print_dims(&text, fn->dims, b->rank, b->sizes);
     kiln_text_putc(&text, ' ');
     print_dims(&text, fn->dims, b->rank, b->strides);
     kiln_text_putc(&text, '\n');
   }
   for (int i = 0; i < fn->scalars.count; i++)
-    kiln_text_printf(&text, "  scalar x%d: %s\n", i, dtype_text(fn->scalars.data[i]));
+    kiln_text_printf(&text, "  scalar x%d: %s\n", i, kiln_loop_dtype_name(fn->scalars.data[i]));
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     kiln_text_puts(&text, "  nest ");

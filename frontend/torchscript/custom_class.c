@@ -3,10 +3,7 @@
  * there are. */
 #include "frontend/torchscript/loader.h"
 
-static bool in_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.';
-}
+static bool in_name(char c) { return kiln_is_word(c) || c == '.'; }
 
 static void add_names(kiln_loader *l, kiln_str text, kiln_map *known, kiln_text *names) {
   static const char prefix[] = "__torch__.torch.classes.";

@@ -56,9 +56,7 @@ static kiln_status *print_base(kiln_body *b, kiln_text *text, const kiln_ir_valu
   KILN_TRY(kiln__print_operand(b, &base, value));
   bool bare = !always;
   for (size_t i = 0; i < base.len && bare; i++) {
-    const char c = base.data[i];
-    bare = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.';
+    bare = kiln_is_word(base.data[i]) || base.data[i] == '.';
   }
   if (!bare) kiln_text_putc(text, '(');
   kiln_text_put(text, kiln_text_str(&base));

@@ -21,15 +21,10 @@ static bool is_reserved(kiln_str name, size_t count) {
   return kiln__parse_is_keyword(name);
 }
 
-static bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool kiln__is_identifier(kiln_str name) {
-  if (name.len == 0 || !is_letter(name.data[0])) return false;
-  for (size_t i = 1; i < name.len; i++) {
-    if (!is_letter(name.data[i]) && !is_digit(name.data[i])) return false;
+  if (name.len == 0 || kiln_is_digit(name.data[0])) return false;
+  for (size_t i = 0; i < name.len; i++) {
+    if (!kiln_is_word(name.data[i])) return false;
   }
   return !is_reserved(name, KEYWORDS);
 }
@@ -38,17 +33,16 @@ char *kiln__body_name(kiln_body *b, kiln_str base) {
   kiln_arena *arena = b->p->arena;
   const char *dot = memchr(base.data, '.', base.len); /* "x.1" */
   if (dot) base.len = (size_t)(dot - base.data);
-  char *clean =
-      kiln_arena_printf(arena, "%s" KILN_STR_FMT,
-                        base.len > 0 && is_letter(base.data[0]) ? "" : "_", KILN_STR_ARG(base));
+  bool begins = base.len > 0 && kiln_is_word(base.data[0]) && !kiln_is_digit(base.data[0]);
+  char *clean = kiln_arena_printf(arena, "%s" KILN_STR_FMT, begins ? "" : "_", KILN_STR_ARG(base));
   for (char *c = clean; *c; c++) {
-    if (!is_letter(*c) && !is_digit(*c)) *c = '_';
+    if (!kiln_is_word(*c)) *c = '_';
   }
   kiln_str name = kiln_str_from(clean);
   char *out = clean;
   bool taken = is_reserved(name, sizeof reserved / sizeof *reserved);
   if (taken || kiln_map_find(&b->used, name)) { /* x0, x1, … */
-    while (name.len > 1 && is_digit(name.data[name.len - 1])) name.len--;
+    while (name.len > 1 && kiln_is_digit(name.data[name.len - 1])) name.len--;
     uintptr_t next = (uintptr_t)kiln_map_find(&b->suffixes, name);
     do {
       out = kiln_arena_printf(arena, KILN_STR_FMT "%llu", KILN_STR_ARG(name),
