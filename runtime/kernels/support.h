@@ -52,6 +52,9 @@ kiln_status *kiln__number_fits(kiln_number number, kiln_dtype dtype) KILN_MUST_U
 
 /* -- Arguments -- */
 
+/* Tensors of a kernel's `args`, borrowed. */
+#define SELF ARG(0)
+#define ARG(i) kiln_arg_tensor(args, i)
 /* Optional dtype: `fallback` where None. */
 static inline kiln_dtype kiln__arg_dtype_or(const kiln_ivalue *args, int i, kiln_dtype fallback) {
   return args[i].tag == KILN_TAG_INT ? (kiln_dtype)args[i].u.i : fallback;

@@ -55,7 +55,6 @@ static kiln_status *to(kiln_call *call, kiln_tensor *t, kiln_ivalue device, kiln
   }
   return copy_as(call, t, dtype, format, out);
 }
-#define SELF kiln_arg_tensor(args, 0)
 KILN_KERNEL(to_device) { /* device, dtype, non_blocking, copy, format */
   return to(call, SELF, args[1], (kiln_dtype)kiln_arg_int(args, 2), kiln_arg_bool(args, 4),
             kiln_arg_int_or(args, 5, FORMAT_PRESERVE), outs);
@@ -65,8 +64,8 @@ KILN_KERNEL(to_dtype) { /* dtype, non_blocking, copy, format */
             kiln_arg_int_or(args, 4, FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_other) { /* other, non_blocking, copy, format */
-  return to(call, SELF, kiln_none(), kiln_tensor_dtype(kiln_arg_tensor(args, 1)),
-            kiln_arg_bool(args, 3), kiln_arg_int_or(args, 4, FORMAT_PRESERVE), outs);
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(ARG(1)), kiln_arg_bool(args, 3),
+            kiln_arg_int_or(args, 4, FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_dtype_layout) { /* dtype, layout, device, pin_memory, non_blocking, copy, format */
   return to(call, SELF, args[3], kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
@@ -93,8 +92,7 @@ KILN_KERNEL(to_prim_other) { /* non_blocking, copy */
             FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(type_as) {
-  return to(call, SELF, kiln_none(), kiln_tensor_dtype(kiln_arg_tensor(args, 1)), false,
-            FORMAT_PRESERVE, outs);
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(ARG(1)), false, FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(contiguous) {
   int64_t format = kiln_arg_int_or(args, 1, FORMAT_CONTIGUOUS);
@@ -155,10 +153,9 @@ BOOL_PROPERTY(is_signed, kiln_tensor_dtype(SELF) != KILN_DTYPE_U8 &&
                              kiln_tensor_dtype(SELF) != KILN_DTYPE_BOOL)
 BOOL_PROPERTY(is_contiguous, kiln_tensor_is_contiguous(SELF))
 BOOL_PROPERTY(is_contiguous_format, has_format(SELF, kiln_arg_int(args, 1)))
-BOOL_PROPERTY(is_same_size,
-              kiln_tensor_rank(SELF) == kiln_tensor_rank(kiln_arg_tensor(args, 1)) &&
-                  memcmp(kiln_tensor_sizes(SELF), kiln_tensor_sizes(kiln_arg_tensor(args, 1)),
-                         sizeof(int64_t) * (size_t)kiln_tensor_rank(SELF)) == 0)
+BOOL_PROPERTY(is_same_size, kiln_tensor_rank(SELF) == kiln_tensor_rank(ARG(1)) &&
+                                memcmp(kiln_tensor_sizes(SELF), kiln_tensor_sizes(ARG(1)),
+                                       sizeof(int64_t) * (size_t)kiln_tensor_rank(SELF)) == 0)
 KILN_KERNEL(device) {
   kiln_device_id device = kiln_tensor_device(SELF);
   return kiln__give_value(outs, kiln_device_value(device));

@@ -67,16 +67,14 @@ KILN_KERNEL(full) {
 KILN_KERNEL(full_out) {
   int64_t sizes[KILN_MAX_RANK];
   int rank;
-  kiln_tensor *t = kiln_arg_tensor(args, 2);
+  kiln_tensor *t = ARG(2);
   KILN_TRY(kiln__arg_int_list(args, 0, sizes, &rank));
   kiln__give(outs, kiln_tensor_retain(t));
   KILN_TRY(kiln_tensor_resize(t, rank, sizes));
   return kiln_pw_fill_fitting(call, t, kiln__number(args[1]));
 }
 /* new_*: like args[0] where nothing else is said. */
-static kiln_dtype own(const kiln_ivalue *args) {
-  return kiln_tensor_dtype(kiln_arg_tensor(args, 0));
-}
+static kiln_dtype own(const kiln_ivalue *args) { return kiln_tensor_dtype(SELF); }
 KILN_KERNEL(new_zeros) { return make(call, args, 2, own(args), &zero, outs); }
 KILN_KERNEL(new_ones) { return make(call, args, 2, own(args), &one, outs); }
 KILN_KERNEL(new_empty) { return make(call, args, 2, own(args), &zero, outs); }
@@ -88,7 +86,7 @@ KILN_KERNEL(new_full) {
 /* *_like: dtype, layout, device, pin_memory, memory_format at args[at]. */
 static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int at, const kiln_number *fill,
                          kiln_ivalue *out) {
-  kiln_tensor *self = kiln_arg_tensor(args, 0), *t;
+  kiln_tensor *self = SELF, *t;
   kiln_dtype dtype = kiln__arg_dtype_or(args, at, own(args));
   int64_t format = kiln_arg_int_or(args, at + 4, KILN__FORMAT_PRESERVE);
   int rank = kiln_tensor_rank(self);
@@ -255,7 +253,7 @@ static kiln_status *new_spaced(kiln_call *call, const kiln_ivalue *args, double 
 }
 static kiln_status *spaced_out(kiln_call *call, const kiln_ivalue *args, double base, int at,
                                kiln_ivalue *out) {
-  kiln_tensor *dest = kiln_arg_tensor(args, at), *t = NULL;
+  kiln_tensor *dest = ARG(at), *t = NULL;
   kiln_status *status = spaced(call, args, base, kiln_tensor_dtype(dest), &t);
   if (status) {
     kiln_tensor_release_to(&call->cache, t);
@@ -328,7 +326,7 @@ static kiln_status *triangle(kiln_call *call, kiln_tensor *self, int64_t diagona
 }
 static kiln_status *new_triangle(kiln_call *call, const kiln_ivalue *args, bool upper,
                                  kiln_ivalue *out) {
-  kiln_tensor *self = kiln_arg_tensor(args, 0), *to = kiln__dest(out);
+  kiln_tensor *self = SELF, *to = kiln__dest(out);
   if (to && to != self) {
     KILN_TRY(kiln_tensor_resize(to, kiln_tensor_rank(self), kiln_tensor_sizes(self)));
   }
@@ -444,7 +442,7 @@ KILN_KERNEL(tensor_list) {
 KILN_KERNEL(as_tensor_list) { return from_list(call, args[0], args, 1, outs); }
 KILN_KERNEL(as_tensor_number) { return from_number(call, kiln__number(args[0]), args, 1, outs); }
 KILN_KERNEL(as_tensor) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *to;
+  kiln_tensor *t = SELF, *to;
   kiln_dtype dtype = kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(t));
   if (dtype == kiln_tensor_dtype(t)) {
     return kiln__give(outs, kiln_tensor_retain(t));

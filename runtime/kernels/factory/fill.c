@@ -1,8 +1,6 @@
 /* fill.c: filled tensors, casts by name, and what needs no work. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- New tensors -- */
 
 /* self, value: a number or a tensor of no dimensions */

@@ -75,9 +75,7 @@ static kiln_status *strided(kiln_call *call, const kiln_ivalue *args, int at, ki
   return NULL;
 }
 KILN_KERNEL(empty_strided) { return strided(call, args, 0, KILN_DTYPE_F32, outs); }
-KILN_KERNEL(new_empty_strided) {
-  return strided(call, args, 1, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), outs);
-}
+KILN_KERNEL(new_empty_strided) { return strided(call, args, 1, kiln_tensor_dtype(SELF), outs); }
 /* size, physical_layout: dimensions from the outermost in memory, dtype, ... */
 KILN_KERNEL(empty_permuted) {
   int64_t sizes[KILN_MAX_RANK], order[KILN_MAX_RANK], strides[KILN_MAX_RANK], step = 1;

@@ -281,8 +281,8 @@ static kiln_status *attend_and_drop(kiln__nn *nn, heads *h) {
   return status;
 }
 KILN_NN_KERNEL(scaled_dot_product_attention) {
-  kiln_tensor *q = kiln_arg_tensor(args, 0), *k = kiln_arg_tensor(args, 1), *base, *result;
-  kiln_tensor *v = kiln_arg_tensor(args, 2), *mask = kiln_arg_tensor_opt(args, 3);
+  kiln_tensor *q = SELF, *k = ARG(1), *base, *result;
+  kiln_tensor *v = ARG(2), *mask = kiln_arg_tensor_opt(args, 3);
   heads h = {.causal = kiln_arg_bool(args, 5), .drop = kiln_arg_float(args, 4), .safe = true};
   const kiln_dtype dtype = kiln_tensor_dtype(q);
   KILN_TRY(check_operands(q, k, v));
@@ -324,9 +324,9 @@ KILN_NN_KERNEL(scaled_dot_product_attention) {
 
 /* Three [B, T, D] projections of the query, key and value. */
 static void project(kiln__composite *r, const kiln_ivalue *args, int64_t dim, kiln_tensor *out[3]) {
-  kiln_tensor *q = kiln_arg_tensor(args, 0), *k = kiln_arg_tensor(args, 1);
-  kiln_tensor *v = kiln_arg_tensor(args, 2), *w = kiln_arg_tensor(args, 5);
-  kiln_tensor *b = kiln_arg_tensor(args, 6), *from[3] = {q, k, v};
+  kiln_tensor *q = SELF, *k = ARG(1);
+  kiln_tensor *v = ARG(2), *w = ARG(5);
+  kiln_tensor *b = ARG(6), *from[3] = {q, k, v};
   if (q == k && k == v) {
     kiln_tensor *all = KILN_STEP(r, linear, T(q), T(w), T(b));
     for (int i = 0; i < 3; i++) out[i] = kiln__composite_narrow(r, all, 2, i * dim, dim);
@@ -428,20 +428,19 @@ static bool check_mha(kiln__composite *r, const mha *m, const kiln_tensor *q, co
 KILN_COMPOSITE(_native_multi_head_attention) {
   const mha m = {.dim = kiln_arg_int(args, 3),
                  .count = kiln_arg_int(args, 4),
-                 .proj_weight = kiln_arg_tensor(args, 7),
-                 .proj_bias = kiln_arg_tensor(args, 8),
+                 .proj_weight = ARG(7),
+                 .proj_bias = ARG(8),
                  .mask = kiln_arg_tensor_opt(args, 9),
                  .mask_type = kiln_arg_int_or(args, 12, 2),
                  .with_weights = kiln_arg_bool(args, 10),
                  .average = kiln_arg_bool(args, 11)};
   kiln_tensor *parts[3], *weights = NULL, *out = NULL;
-  if (!check_mha(r, &m, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1),
-                 kiln_arg_tensor(args, 2), kiln_arg_tensor(args, 5))) {
+  if (!check_mha(r, &m, SELF, ARG(1), ARG(2), ARG(5))) {
     return NULL;
   }
-  const bool none = kiln_arg_tensor(args, 0)->numel == 0; /* of nothing there are no weights */
+  const bool none = SELF->numel == 0; /* of nothing there are no weights */
   if (none) {
-    out = kiln__composite_copy(r, kiln_arg_tensor(args, 0));
+    out = kiln__composite_copy(r, SELF);
   } else {
     project(r, args, m.dim, parts);
     out = attend_all(r, &m, parts, &weights);
@@ -462,14 +461,14 @@ static kiln_tensor *norm(kiln__composite *r, kiln_tensor *x, int64_t dim, const 
 }
 /* A nested batch is a padded one with a mask; its result is nested again. */
 KILN_COMPOSITE(_transformer_encoder_layer_fwd) {
-  kiln_tensor *src = kiln_arg_tensor(args, 0), *parts[3], *unused = NULL;
+  kiln_tensor *src = SELF, *parts[3], *unused = NULL;
   const kiln_nested *nested = kiln_tensor_nested(src);
   const bool use_gelu = kiln_arg_bool(args, 7), norm_first = kiln_arg_bool(args, 8);
   const double eps = kiln_arg_float(args, 9);
   mha m = {.dim = kiln_arg_int(args, 1),
            .count = kiln_arg_int(args, 2),
-           .proj_weight = kiln_arg_tensor(args, 5),
-           .proj_bias = kiln_arg_tensor(args, 6),
+           .proj_weight = ARG(5),
+           .proj_bias = ARG(6),
            .mask = kiln_arg_tensor_opt(args, 18),
            .mask_type = kiln_arg_int_or(args, 19, 2)};
   if (nested && m.mask) {
@@ -480,7 +479,7 @@ KILN_COMPOSITE(_transformer_encoder_layer_fwd) {
     m.mask = kiln__nested_padding(r, nested, kiln__composite_size(src, 1));
     m.mask_type = 1;
   }
-  if (!src || !check_mha(r, &m, src, src, src, kiln_arg_tensor(args, 3))) return NULL;
+  if (!src || !check_mha(r, &m, src, src, src, ARG(3))) return NULL;
   kiln_tensor *x = src;
   if (norm_first) x = norm(r, x, m.dim, args + 10, eps);
   kiln_tensor *all = KILN_STEP(r, linear, T(x), args[3], args[4]);

@@ -3,15 +3,13 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* query, key, value, dropout_p, is_causal, attn_mask, scale -> output, logsumexp */
 KILN_COMPOSITE(_scaled_dot_product_flash_attention_for_cpu) {
   const kiln_dtype own = kiln_tensor_dtype(SELF);
   const kiln_dtype wide = own == KILN_DTYPE_F64 ? own : KILN_DTYPE_F32;
   kiln_tensor *q = kiln__composite_to(r, SELF, wide);
-  kiln_tensor *k = kiln__composite_to(r, kiln_arg_tensor(args, 1), wide);
-  kiln_tensor *v = kiln__composite_to(r, kiln_arg_tensor(args, 2), wide);
+  kiln_tensor *k = kiln__composite_to(r, ARG(1), wide);
+  kiln_tensor *v = kiln__composite_to(r, ARG(2), wide);
   kiln_tensor *mask = kiln_arg_tensor_opt(args, 5);
   if (kiln_tensor_rank(SELF) != 4 || kiln__composite_rank(k) != 4 || kiln__composite_rank(v) != 4) {
     KILN_COMPOSITE_FAIL(r,
@@ -46,7 +44,7 @@ KILN_COMPOSITE(_scaled_dot_product_flash_attention_for_cpu) {
 }
 /* query, key, value, attn_mask, dropout_p, (need_attn_weights,) is_causal -> output, weights */
 KILN_COMPOSITE(_scaled_dot_product_attention) {
-  kiln_tensor *q = SELF, *k = kiln_arg_tensor(args, 1), *mask = kiln_arg_tensor_opt(args, 3);
+  kiln_tensor *q = SELF, *k = ARG(1), *mask = kiln_arg_tensor_opt(args, 3);
   const double size = (double)kiln__composite_size(q, -1);
   if (kiln_arg_bool(args, 6) && mask) {
     return KILN_COMPOSITE_FAIL(

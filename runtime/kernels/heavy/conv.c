@@ -146,7 +146,7 @@ static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * siz
 /* Input, weight and bias in the dtype that is computed in. Integers and complex numbers take the
  * plain loops. */
 static kiln_status *read_operands(kiln__nn *nn, const kiln_ivalue *args, kiln_tensor *t[3]) {
-  const kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
+  const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   switch (kiln_dtype_category_of(dtype)) {
     case KILN_CATEGORY_INT: nn->dtype = KILN_DTYPE_I64; break;
     case KILN_CATEGORY_COMPLEX: nn->dtype = KILN_DTYPE_C128; break;
@@ -284,7 +284,7 @@ static kiln_status *run_conv(kiln__nn *nn, conv *c, const kiln_ivalue *args, kil
     if (t[0]->numel == 0) problem.channels = 0;
     KILN_TRY(c->transposed ? solve_transposed(nn, c, &problem) : solve(nn, &problem));
   }
-  return kiln__nn_give(nn, result, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), outs);
+  return kiln__nn_give(nn, result, kiln_tensor_dtype(SELF), outs);
 }
 
 /* -- The operators -- */
@@ -295,7 +295,7 @@ typedef struct conv_args {
 } conv_args;
 
 static kiln_status *read_conv(conv *c, const kiln_ivalue *args, conv_args at) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor(args, 1);
+  kiln_tensor *input = SELF, *weight = ARG(1);
   c->groups = kiln_arg_int(args, at.groups);
   KILN_TRY(check_shapes(c, input, weight, kiln_arg_tensor_opt(args, 2)));
   KILN_TRY(read_spatial(args, at.stride, "stride", c->nd, 1, c->stride));
@@ -335,7 +335,7 @@ KILN_NN_KERNEL(conv_transpose1d) { return conv_nd(nn, 1, true, args, transposed_
 KILN_NN_KERNEL(conv_transpose2d) { return conv_nd(nn, 2, true, args, transposed_args, outs); }
 KILN_NN_KERNEL(conv_transpose3d) { return conv_nd(nn, 3, true, args, transposed_args, outs); }
 KILN_NN_KERNEL(convolution) {
-  const int nd = kiln_tensor_rank(kiln_arg_tensor(args, 1)) - 2;
+  const int nd = kiln_tensor_rank(ARG(1)) - 2;
   if (nd < 1 || nd > 3) return KILN_OP_FAIL("weight should have at least three dimensions");
   return conv_nd(nn, nd, kiln_arg_bool(args, 6), args, general, outs);
 }

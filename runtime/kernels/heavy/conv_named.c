@@ -1,12 +1,10 @@
 /* conv_named.c: convolutions under other names, their arguments in another order. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Convolution with its padding as a word -- */
 
 KILN_KERNEL(_convolution_mode) {
-  switch (kiln_tensor_rank(kiln_arg_tensor(args, 1))) {
+  switch (kiln_tensor_rank(ARG(1))) {
     case 3: return KILN_BODY_OF(conv1d)(call, args, outs);
     case 4: return KILN_BODY_OF(conv2d)(call, args, outs);
     case 5: return KILN_BODY_OF(conv3d)(call, args, outs);
@@ -45,8 +43,8 @@ DEPTHWISE(_conv_depthwise2d, conv2d)
 DEPTHWISE(conv_depthwise3d, conv3d)
 /* self [T, B, I], weight [K, I, O], bias [O], pad -> [T', B, O] */
 KILN_COMPOSITE(conv_tbc) {
-  if (kiln_tensor_rank(SELF) != 3 || kiln_tensor_rank(kiln_arg_tensor(args, 1)) != 3 ||
-      kiln_tensor_rank(kiln_arg_tensor(args, 2)) != 1) {
+  if (kiln_tensor_rank(SELF) != 3 || kiln_tensor_rank(ARG(1)) != 3 ||
+      kiln_tensor_rank(ARG(2)) != 1) {
     return KILN_COMPOSITE_FAIL(
         r, "Input must have 3 dims: time, batch, in_channel; weight tensor must have 3 dims: "
            "kernel_width, in_channels, out_channels; bias must be 1-D");

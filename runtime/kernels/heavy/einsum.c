@@ -299,7 +299,7 @@ KILN_COMPOSITE(einsum) {
 /* -- tensordot, inner -- */
 
 KILN_COMPOSITE(tensordot) {
-  kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1);
+  kiln_tensor *a = SELF, *b = ARG(1);
   const int ra = kiln_tensor_rank(a), rb = kiln_tensor_rank(b);
   int64_t x[KILN_MAX_RANK], y[KILN_MAX_RANK], order_a[KILN_MAX_RANK], order_b[KILN_MAX_RANK];
   int64_t sizes[2 * KILN_MAX_RANK], rows = 1, columns = 1, inner = 1;
@@ -360,7 +360,7 @@ KILN_COMPOSITE(tensordot) {
   return kiln__composite_reshape(r, KILN_STEP(r, mm, T(a), T(b)), rank, sizes);
 }
 KILN_COMPOSITE(inner) {
-  kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1);
+  kiln_tensor *a = SELF, *b = ARG(1);
   const int ra = kiln_tensor_rank(a), rb = kiln_tensor_rank(b);
   int64_t sizes[2 * KILN_MAX_RANK];
   int rank = 0;

@@ -1,9 +1,6 @@
 /* products.c: products of vectors and of several matrices, as composites of matmul.c. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define OTHER kiln_arg_tensor(args, 1)
-
 /* -- Products -- */
 
 /* beta * self + alpha * product; beta 0 does not look at self. */
@@ -24,7 +21,7 @@ static kiln_tensor *add_product(kiln__composite *r, kiln_tensor *self, kiln_tens
   return KILN_STEP(r, add, T(self), T(product), I(1));
 }
 KILN_COMPOSITE(addbmm) {
-  kiln_tensor *a = OTHER, *b = kiln_arg_tensor(args, 2);
+  kiln_tensor *a = ARG(1), *b = ARG(2);
   kiln_tensor *product = KILN_STEP(r, bmm, T(a), T(b));
   product = KILN_STEP(r, sum_dim, T(product), INTS(0), B(false), I(kiln__composite_dtype(product)));
   return add_product(r, SELF, product, args[3], args[4]);
@@ -48,31 +45,31 @@ KILN_COMPOSITE(addr) {
 KILN_COMPOSITE(vdot) {
   kiln_tensor *a =
       kiln_dtype_is_complex(kiln_tensor_dtype(SELF)) ? KILN_STEP(r, conj, T(SELF)) : SELF;
-  return KILN_STEP(r, dot, T(a), T(OTHER));
+  return KILN_STEP(r, dot, T(a), T(ARG(1)));
 }
 KILN_COMPOSITE(linalg_vecdot) {
   kiln_tensor *a =
       kiln_dtype_is_complex(kiln_tensor_dtype(SELF)) ? KILN_STEP(r, conj, T(SELF)) : SELF;
-  kiln_tensor *product = KILN_STEP(r, mul, T(a), T(OTHER));
+  kiln_tensor *product = KILN_STEP(r, mul, T(a), T(ARG(1)));
   return KILN_STEP(r, sum_dim, T(product), INTS(kiln_arg_int(args, 2)), B(false),
                    I(kiln__composite_dtype(product)));
 }
 KILN_COMPOSITE(kron) {
-  const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(OTHER), rank = ra > rb ? ra : rb;
+  const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(ARG(1)), rank = ra > rb ? ra : rb;
   int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], both[KILN_MAX_RANK];
   if (2 * rank > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "kron: too many dimensions");
   for (int d = 0; d < rank; d++) {
     a[2 * d] = d < rank - ra ? 1 : kiln_tensor_sizes(SELF)[d - (rank - ra)];
-    b[2 * d + 1] = d < rank - rb ? 1 : kiln_tensor_sizes(OTHER)[d - (rank - rb)];
+    b[2 * d + 1] = d < rank - rb ? 1 : kiln_tensor_sizes(ARG(1))[d - (rank - rb)];
     a[2 * d + 1] = b[2 * d] = 1;
     both[d] = a[2 * d] * b[2 * d + 1];
   }
   kiln_tensor *x = kiln__composite_reshape(r, SELF, 2 * rank, a);
-  kiln_tensor *y = kiln__composite_reshape(r, OTHER, 2 * rank, b);
+  kiln_tensor *y = kiln__composite_reshape(r, ARG(1), 2 * rank, b);
   return kiln__composite_reshape(r, KILN_STEP(r, mul, T(x), T(y)), rank, both);
 }
 KILN_COMPOSITE(linalg_cross) {
-  kiln_tensor *a = SELF, *b = OTHER, *rolled[2][2];
+  kiln_tensor *a = SELF, *b = ARG(1), *rolled[2][2];
   const int rank = kiln_tensor_rank(a);
   int dim = 0, found = kiln_arg_is_none(args, 2) ? 0 : 1;
   if (found) {
@@ -111,7 +108,7 @@ KILN_COMPOSITE(linalg_multi_dot) {
 }
 /* x1, x2, weight [out, in1, in2], bias */
 KILN_COMPOSITE(bilinear) {
-  kiln_tensor *x = SELF, *y = OTHER, *w = kiln_arg_tensor(args, 2);
+  kiln_tensor *x = SELF, *y = ARG(1), *w = ARG(2);
   const int rank = kiln_tensor_rank(x);
   if (rank < 1 || rank != kiln_tensor_rank(y) || kiln_tensor_rank(w) != 3 ||
       kiln__composite_size(x, -1) != kiln__composite_size(w, 1) ||

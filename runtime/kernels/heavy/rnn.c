@@ -246,14 +246,14 @@ static kiln_tensor *padded(kiln__composite *r, const kiln_ivalue *args, cell_kin
                            kiln_tensor *h0, kiln_tensor *c0, kiln_ivalue *outs) {
   layers l = layers_of(args, 2, kind, h0, c0);
   l.batch_first = kiln_arg_bool(args, 8);
-  return recurrent(r, &l, kiln_arg_tensor(args, 0), h0, c0, outs);
+  return recurrent(r, &l, SELF, h0, c0, outs);
 }
 /* data, batch_sizes, hx, then as above without batch_first */
 static kiln_tensor *packed(kiln__composite *r, const kiln_ivalue *args, cell_kind kind,
                            kiln_tensor *h0, kiln_tensor *c0, kiln_ivalue *outs) {
   layers l = layers_of(args, 3, kind, h0, c0);
-  kiln_tensor *sizes, *data = kiln_arg_tensor(args, 0);
-  l.batch = kiln__composite_read(r, kiln_arg_tensor(args, 1), KILN_DTYPE_I64, &sizes);
+  kiln_tensor *sizes, *data = SELF;
+  l.batch = kiln__composite_read(r, ARG(1), KILN_DTYPE_I64, &sizes);
   if (r->status) return NULL;
   int64_t rows = 0;
   bool fits = kiln_tensor_rank(sizes) == 1 && sizes->numel > 0 && kiln_tensor_rank(data) == 2;
@@ -276,13 +276,9 @@ KILN_COMPOSITE(lstm_data) {
   if (!two_states(r, kiln_arg_list(args, 2), &h0, &c0)) return NULL;
   return packed(r, args, CELL_LSTM, h0, c0, outs);
 }
-#define LAYERS(name, cell_of)                                              \
-  KILN_COMPOSITE(name##_input) {                                           \
-    return padded(r, args, cell_of, kiln_arg_tensor(args, 1), NULL, outs); \
-  }                                                                        \
-  KILN_COMPOSITE(name##_data) {                                            \
-    return packed(r, args, cell_of, kiln_arg_tensor(args, 2), NULL, outs); \
-  }
+#define LAYERS(name, cell_of)                                                           \
+  KILN_COMPOSITE(name##_input) { return padded(r, args, cell_of, ARG(1), NULL, outs); } \
+  KILN_COMPOSITE(name##_data) { return packed(r, args, cell_of, ARG(2), NULL, outs); }
 LAYERS(gru, CELL_GRU)
 LAYERS(rnn_tanh, CELL_TANH)
 LAYERS(rnn_relu, CELL_RELU)

@@ -27,8 +27,8 @@ static kiln_status *check_hidden(const kiln_tensor *input, const kiln_tensor *hx
 /* Checks, and both products. args: input, hidden state(s), w_ih, w_hh, b_ih, b_hh. */
 static kiln_status *begin_cell(kiln__nn *nn, cell *c, int gates, const kiln_ivalue *args,
                                kiln_tensor *hx, kiln_tensor *cx) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0);
-  kiln_tensor *w_ih = kiln_arg_tensor(args, 2), *w_hh = kiln_arg_tensor(args, 3);
+  kiln_tensor *input = SELF;
+  kiln_tensor *w_ih = ARG(2), *w_hh = ARG(3);
   kiln_tensor *b_ih = kiln_arg_tensor_opt(args, 4), *b_hh = kiln_arg_tensor_opt(args, 5);
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
   if (kiln_tensor_rank(input) != 2 || kiln_tensor_rank(w_ih) != 2 || kiln_tensor_rank(w_hh) != 2) {
@@ -65,12 +65,12 @@ static char *row_of(const kiln__nn *nn, const cell *c, kiln_tensor *product, int
 static kiln_status *rnn_cell(kiln__nn *nn, kiln_pw_functor activation, const kiln_ivalue *args,
                              kiln_ivalue *outs) {
   cell c;
-  KILN_TRY(begin_cell(nn, &c, 1, args, kiln_arg_tensor(args, 1), NULL));
+  KILN_TRY(begin_cell(nn, &c, 1, args, ARG(1), NULL));
   char *ih = row_of(nn, &c, c.ih, 0);
   const int64_t n = c.batch * c.hidden;
   kiln__nn_loop2(nn, KILN_PW_add, ih, row_of(nn, &c, c.hh, 0), ih, true, n);
   kiln__nn_loop1(nn, activation, ih, ih, n);
-  return kiln__nn_give(nn, c.ih, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), outs);
+  return kiln__nn_give(nn, c.ih, kiln_tensor_dtype(SELF), outs);
 }
 KILN_NN_KERNEL(rnn_tanh_cell) { return rnn_cell(nn, KILN_PW_tanh, args, outs); }
 KILN_NN_KERNEL(rnn_relu_cell) { return rnn_cell(nn, KILN_PW_relu, args, outs); }
@@ -81,8 +81,8 @@ KILN_NN_KERNEL(gru_cell) {
   const char *h;
   char *out;
   kiln_tensor *result;
-  KILN_TRY(begin_cell(nn, &c, 3, args, kiln_arg_tensor(args, 1), NULL));
-  KILN_TRY(kiln__nn_dense(nn, kiln_arg_tensor(args, 1), &h));
+  KILN_TRY(begin_cell(nn, &c, 3, args, ARG(1), NULL));
+  KILN_TRY(kiln__nn_dense(nn, ARG(1), &h));
   KILN_TRY(kiln__nn_new(nn, 2, (const int64_t[]){c.batch, c.hidden}, &result, &out));
   const int64_t n = c.hidden;
   const size_t step = (size_t)n * nn->item;
@@ -100,7 +100,7 @@ KILN_NN_KERNEL(gru_cell) {
     kiln__nn_loop2(nn, KILN_PW_mul, out, out, z, true, n);
     kiln__nn_loop2(nn, KILN_PW_add, out, out, ih_n, true, n);
   }
-  return kiln__nn_give(nn, result, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), outs);
+  return kiln__nn_give(nn, result, kiln_tensor_dtype(SELF), outs);
 }
 
 /* i, f, o = sigmoid; g = tanh; c' = f * c + i * g; h' = o * tanh(c') */
@@ -132,7 +132,7 @@ KILN_NN_KERNEL(lstm_cell) {
     kiln__nn_loop1(nn, KILN_PW_tanh, h, cell_out, n);
     kiln__nn_loop2(nn, KILN_PW_mul, h, o, h, true, n);
   }
-  const kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
+  const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   KILN_TRY(kiln__nn_give(nn, h_tensor, dtype, &outs[0]));
   return kiln__nn_give(nn, c_tensor, dtype, &outs[1]);
 }

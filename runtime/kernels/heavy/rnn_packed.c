@@ -47,7 +47,7 @@ static const int64_t *read_lengths(kiln__composite *r, kiln_tensor *t, int64_t b
 
 /* input [T, B, *], lengths, batch_first -> data [sum of lengths, *], batch_sizes */
 KILN_COMPOSITE(_pack_padded_sequence) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *data, *counts;
+  kiln_tensor *t = SELF, *dense, *data, *counts;
   if (t->numel == 0 || kiln_tensor_rank(t) < 2) {
     return KILN_COMPOSITE_FAIL(r, "Cannot pack empty tensors.");
   }
@@ -56,7 +56,7 @@ KILN_COMPOSITE(_pack_padded_sequence) {
   const int rank = kiln_tensor_rank(t);
   const int64_t steps = kiln_tensor_sizes(t)[0], batch = kiln_tensor_sizes(t)[1];
   int64_t rows, sizes[KILN_MAX_RANK];
-  const int64_t *lengths = read_lengths(r, kiln_arg_tensor(args, 1), batch, steps, &rows);
+  const int64_t *lengths = read_lengths(r, ARG(1), batch, steps, &rows);
   const char *from = kiln__composite_read(r, t, kiln_tensor_dtype(t), &dense);
   if (!lengths || r->status) return NULL;
   sizes[0] = rows;
@@ -80,8 +80,8 @@ KILN_COMPOSITE(_pack_padded_sequence) {
 
 /* data, batch_sizes, batch_first, padding_value, total_length -> output [T, B, *], lengths */
 KILN_COMPOSITE(_pad_packed_sequence) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *in, *lengths;
-  const int64_t *count = kiln__composite_read(r, kiln_arg_tensor(args, 1), KILN_DTYPE_I64, &dense);
+  kiln_tensor *t = SELF, *dense, *in, *lengths;
+  const int64_t *count = kiln__composite_read(r, ARG(1), KILN_DTYPE_I64, &dense);
   const char *from = kiln__composite_read(r, t, kiln_tensor_dtype(t), &in);
   const int64_t steps = kiln__composite_numel(dense), total = kiln_arg_int(args, 4);
   const int rank = kiln_tensor_rank(t) + 1;

@@ -6,8 +6,6 @@
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 static void combine_element(char *to, const char *from, kiln_dtype dtype, kiln_pw_functor how) {
   const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
   kiln_ctype ctype = kiln_ctype_of(dtype);
@@ -117,7 +115,7 @@ static kiln_tensor *as_index(kiln__composite *r, kiln_tensor *t) {
 }
 /* Rows of a contiguous [outer, n, inner] at the places of the index. */
 KILN_COMPOSITE(index_select) {
-  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 2), *result;
+  kiln_tensor *t = SELF, *index = ARG(2), *result;
   const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   if (r->status) return NULL;
   if (kiln_tensor_rank(index) > 1) {
@@ -287,7 +285,7 @@ static kiln_tensor *gather(kiln__composite *r, kiln_tensor *t, int64_t dim, kiln
   m.index = KILN_OWN(r, meeting_index(r->call, index, "gather", &own_tensor));
   return m.index && kiln__composite_ok(r, meet(&m)) ? m.other : NULL;
 }
-KILN_COMPOSITE(gather) { return gather(r, SELF, kiln_arg_int(args, 1), kiln_arg_tensor(args, 2)); }
+KILN_COMPOSITE(gather) { return gather(r, SELF, kiln_arg_int(args, 1), ARG(2)); }
 /* Into *out's destination (self where in place), or a copy of self. */
 static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, meeting_kind what,
                             kiln_ivalue *out) {
@@ -313,7 +311,7 @@ static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, meeting_ki
     m.number = (const char *)number;
   }
   m.t = to;
-  KILN_TRY(meeting_index(call, kiln_arg_tensor(args, 2), "scatter", &m.index));
+  KILN_TRY(meeting_index(call, ARG(2), "scatter", &m.index));
   kiln_status *status = meet(&m);
   kiln_tensor_release_to(&call->cache, m.index);
   return status;
@@ -328,7 +326,7 @@ KILN_KERNEL(scatter_reduce_str) {
 }
 /* self, indices, dim: along a dimension any index counts, as its remainder. */
 KILN_COMPOSITE(take_along_dim) {
-  kiln_tensor *t = SELF, *index = kiln_arg_tensor(args, 1);
+  kiln_tensor *t = SELF, *index = ARG(1);
   if (kiln_arg_is_none(args, 2)) {
     const int64_t n = t->numel, m = index->numel;
     t = kiln__composite_reshape(r, t, 1, &n);
@@ -373,7 +371,7 @@ static kiln_status *slice_of(kiln_call *call, kiln_tensor *t, int dim, int64_t i
   return NULL;
 }
 static kiln_status *check_slices(const kiln_ivalue *args, int dim, slice_write what) {
-  const kiln_tensor *self = SELF, *index = kiln_arg_tensor(args, 2);
+  const kiln_tensor *self = SELF, *index = ARG(2);
   const kiln_tensor *source = args[3].tag == KILN_TAG_TENSOR ? args[3].u.tensor : NULL;
   const char *name = what == SLICE_ADD    ? "index_add_"
                      : what == SLICE_COPY ? "index_copy_"
@@ -416,7 +414,7 @@ static kiln_status *write_slice(kiln_call *call, const kiln_ivalue *args, slice_
                                           : kiln_pw_fill_fitting(call, part, kiln__number(args[3]));
   }
   kiln_tensor *from = NULL;
-  KILN_TRY(slice_of(call, kiln_arg_tensor(args, 3), dim, i, &from));
+  KILN_TRY(slice_of(call, ARG(3), dim, i, &from));
   kiln_status *status = NULL;
   if (what == SLICE_COPY) {
     status = kiln_pw_copy(call, part, from);
@@ -445,7 +443,7 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
     kiln__give(out, to);
   }
   KILN_TRY(kiln_pw_copy(call, to, self));
-  KILN_TRY(kiln__as_index(call, kiln_arg_tensor(args, 2), &index));
+  KILN_TRY(kiln__as_index(call, ARG(2), &index));
   int64_t size = rank ? kiln_tensor_sizes(self)[dim] : 1;
   kiln_status *status = kiln_tensor_writable_data(to, &unused); /* index may share its storage */
   const int64_t *at = kiln_tensor_data(index);
@@ -471,7 +469,7 @@ KILN_KERNEL(index_copy) { return write_slices(call, args, SLICE_COPY, outs); }
 KILN_KERNEL(index_fill) { return write_slices(call, args, SLICE_FILL, outs); }
 
 KILN_COMPOSITE(masked_select) {
-  kiln_tensor *mask = kiln_arg_tensor(args, 1), *result;
+  kiln_tensor *mask = ARG(1), *result;
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {

@@ -217,7 +217,7 @@ static void move(const plan *p, const kiln_tensor *t, char *base, char *other, i
 }
 
 KILN_KERNEL(index) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *result;
+  kiln_tensor *t = SELF, *result;
   plan p;
   KILN_TRY(make_plan(call, &p, t, kiln_arg_list(args, 1)));
   kiln_status *status =
@@ -263,18 +263,17 @@ static kiln_status *put(kiln_call *call, kiln_tensor *t, const kiln_list *indice
   return status;
 }
 KILN_KERNEL(index_put_) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0);
-  KILN_TRY(put(call, t, kiln_arg_list(args, 1), kiln_arg_tensor(args, 2), kiln_arg_bool(args, 3)));
+  kiln_tensor *t = SELF;
+  KILN_TRY(put(call, t, kiln_arg_list(args, 1), ARG(2), kiln_arg_bool(args, 3)));
   return kiln__give(outs, kiln_tensor_retain(t));
 }
 KILN_KERNEL(index_put) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *copy;
+  kiln_tensor *t = SELF, *copy;
   KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(t), kiln_tensor_sizes(t),
                             &copy));
   kiln_status *status = kiln_pw_copy(call, copy, t);
   if (!status) {
-    status =
-        put(call, copy, kiln_arg_list(args, 1), kiln_arg_tensor(args, 2), kiln_arg_bool(args, 3));
+    status = put(call, copy, kiln_arg_list(args, 1), ARG(2), kiln_arg_bool(args, 3));
   }
   if (status) {
     kiln_tensor_release_to(&call->cache, copy);

@@ -1,8 +1,6 @@
 /* places.c: indices as results: where elements are not zero, of triangles, repeated. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 KILN_COMPOSITE(argwhere) { return KILN_STEP(r, nonzero, T(SELF)); }
 /* self, size, fill_value: as many rows as asked for */
 KILN_COMPOSITE(nonzero_static) {
@@ -35,7 +33,7 @@ KILN_COMPOSITE(tril_indices) { return triangle(r, args, false); }
 KILN_COMPOSITE(triu_indices) { return triangle(r, args, true); }
 /* self, repeats (a tensor), dim, output_size */
 KILN_COMPOSITE(repeat_interleave_tensor) {
-  kiln_tensor *t = SELF, *repeats = kiln_arg_tensor(args, 1), *counts, *index;
+  kiln_tensor *t = SELF, *repeats = ARG(1), *counts, *index;
   const int64_t numel = t->numel;
   int dim = 0;
   if (kiln_arg_is_none(args, 2)) {

@@ -3,8 +3,6 @@
  * Elements are worked on as int64 or double and rounded once at the end. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 typedef enum how { SUM, PROD, MEAN, AMAX, AMIN, HOW_UNKNOWN } how;
 static how read_how(kiln__composite *r, kiln_str text) {
   static const char *const names[] = {"sum", "prod", "mean", "amax", "amin"};
@@ -94,7 +92,7 @@ static kiln_tensor *reduce_into(kiln__composite *r, kiln_tensor *self, int dim, 
 }
 /* self, dim, index, src, reduce, include_self */
 KILN_COMPOSITE(scatter_reduce_two) {
-  kiln_tensor *index = kiln_arg_tensor(args, 2), *src = kiln_arg_tensor(args, 3);
+  kiln_tensor *index = ARG(2), *src = ARG(3);
   const int rank = kiln_tensor_rank(SELF),
             dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
@@ -123,7 +121,7 @@ KILN_COMPOSITE(scatter_reduce_two) {
 }
 /* self, dim, index (one dimension), source, reduce, include_self */
 KILN_COMPOSITE(index_reduce) {
-  kiln_tensor *index = kiln_arg_tensor(args, 2), *src = kiln_arg_tensor(args, 3);
+  kiln_tensor *index = ARG(2), *src = ARG(3);
   const int rank = kiln_tensor_rank(SELF),
             dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));

@@ -4,9 +4,6 @@
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define ARG(i) kiln_arg_tensor(args, i)
-
 /* Numbers that are compared: in their common dtype, then as int64 or double. */
 typedef struct compared {
   kiln_tensor *a, *b; /* contiguous */
@@ -95,7 +92,7 @@ KILN_COMPOSITE(searchsorted) {
 }
 /* values, boundaries, out_int32, right */
 KILN_COMPOSITE(bucketize) {
-  kiln_tensor *boundaries = kiln_arg_tensor(args, 1);
+  kiln_tensor *boundaries = ARG(1);
   if (kiln_tensor_rank(boundaries) != 1) {
     return KILN_COMPOSITE_FAIL(r, "boundaries tensor must be 1 dimension, but got dim(%d)",
                                kiln_tensor_rank(boundaries));

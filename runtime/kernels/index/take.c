@@ -3,12 +3,10 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Elements by their place in row-major order -- */
 
 KILN_COMPOSITE(take) {
-  kiln_tensor *index = kiln_arg_tensor(args, 1), *at, *safe;
+  kiln_tensor *index = ARG(1), *at, *safe;
   const int64_t n = SELF->numel;
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
     return KILN_COMPOSITE_FAIL(r, "take(): Expected a long tensor for index, but got %s",
@@ -32,7 +30,7 @@ KILN_COMPOSITE(take) {
 }
 /* self, index, source, accumulate */
 KILN_COMPOSITE(put) {
-  kiln_tensor *index = kiln_arg_tensor(args, 1), *src = kiln_arg_tensor(args, 2);
+  kiln_tensor *index = ARG(1), *src = ARG(2);
   const int64_t n = SELF->numel, m = index->numel;
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
     KILN_COMPOSITE_FAIL(r, "put_(): Expected a long tensor for index, but got %s",
@@ -75,7 +73,7 @@ static void scatter_masked(kiln__composite *r, kiln_tensor *to, kiln_tensor *mas
 /* self, mask, source: elements of source where the mask holds, in row-major order. (Versions before
  * 2 went in the order of self's memory where self was written.) */
 KILN_COMPOSITE(masked_scatter) {
-  kiln_tensor *mask = kiln_arg_tensor(args, 1), *src = kiln_arg_tensor(args, 2);
+  kiln_tensor *mask = ARG(1), *src = ARG(2);
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {

@@ -5,9 +5,6 @@
 
 #include "runtime/kernels/linalg/linalg.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define ARG(i) kiln_arg_tensor(args, i)
-
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 /* A tensor of b's batches of m x n matrices (n < 0: vectors of m). */
 static z *new_batch(kiln__composite *r, const kiln__la_batch *b, int64_t m, int64_t n,

@@ -9,9 +9,6 @@
 
 #include "runtime/kernels/linalg/linalg.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define ARG(i) kiln_arg_tensor(args, i)
-
 typedef struct ldl {
   z *a; /* [n, n], row-major; only what is on and below the diagonal counts */
   int64_t n;

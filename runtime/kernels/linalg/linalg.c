@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Batches -- */
 
 bool kiln__la_check(kiln__composite *r, const char *name, const kiln_tensor *t) {
@@ -195,7 +193,7 @@ kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a
 }
 /* A, B, left */
 KILN_COMPOSITE(linalg_solve) {
-  kiln_tensor *a = SELF, *b = kiln_arg_tensor(args, 1);
+  kiln_tensor *a = SELF, *b = ARG(1);
   const int rank = kiln_tensor_rank(a), b_rank = kiln_tensor_rank(b);
   const bool left = kiln_arg_bool(args, 2);
   const bool vector =
@@ -221,7 +219,7 @@ KILN_COMPOSITE(linalg_solve) {
 }
 /* self, B, upper, left, unitriangular */
 KILN_COMPOSITE(linalg_solve_triangular) {
-  kiln_tensor *a = SELF, *b = kiln_arg_tensor(args, 1);
+  kiln_tensor *a = SELF, *b = ARG(1);
   const bool left = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
   if (kiln_tensor_rank(a) < 2 || kiln_tensor_rank(b) < 2) {
     return KILN_COMPOSITE_FAIL(

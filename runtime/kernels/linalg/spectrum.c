@@ -10,9 +10,6 @@
 
 #include "runtime/kernels/linalg/linalg.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define ARG(i) kiln_arg_tensor(args, i)
-
 /* New elements of b's batches: of m x n, or vectors of m (n < 0). */
 static void *new_like(kiln__composite *r, const kiln__la_batch *b, kiln_dtype dtype, int64_t m,
                       int64_t n, kiln_tensor **out) {

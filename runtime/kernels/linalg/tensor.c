@@ -1,8 +1,6 @@
 /* tensor.c: tensors as matrices: inverses, solutions; nuclear norms, powers of a vector. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Norms -- */
 
 static kiln_tensor *nuclear_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue dims,
@@ -43,7 +41,7 @@ KILN_COMPOSITE(linalg_tensorinv) {
 }
 /* A, B, dims */
 KILN_COMPOSITE(linalg_tensorsolve) {
-  kiln_tensor *a = SELF, *b = kiln_arg_tensor(args, 1);
+  kiln_tensor *a = SELF, *b = ARG(1);
   const int rank = kiln_tensor_rank(a), b_rank = kiln_tensor_rank(b);
   int64_t dims[KILN_MAX_RANK], order[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
   int count = 0, n = 0;

@@ -1,9 +1,6 @@
 /* backward.c: the gradients that PyTorch has operators for and traces can hold. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define ARG(i) kiln_arg_tensor(args, i)
-
 /* grad_output, output, dim, input_dtype; of F16 and BF16 in F32. */
 static kiln_tensor *softmax_backward(kiln__composite *r, const kiln_ivalue *args, bool of_log) {
   const kiln_dtype own = kiln_tensor_dtype(ARG(1)), wanted = (kiln_dtype)kiln_arg_int(args, 3);

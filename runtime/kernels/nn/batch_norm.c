@@ -186,7 +186,7 @@ static kiln_status *run_batch_norm(kiln__nn *nn, norm *p, batch_norm *bn) {
 }
 static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs,
                                   bool statistics) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 1);
+  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 1);
   kiln_tensor *bias = kiln_arg_tensor_opt(args, 2);
   const kiln_dtype dtype = kiln_tensor_dtype(input);
   batch_norm bn = {.running_mean = kiln_arg_tensor_opt(args, 3),
@@ -280,7 +280,7 @@ static kiln_status *run_instance_norm(kiln__nn *nn, const norm *p, const batch_n
   return instance_running(nn, p, bn, run.means, run.vars);
 }
 KILN_NN_KERNEL(instance_norm) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 1);
+  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 1);
   kiln_tensor *bias = kiln_arg_tensor_opt(args, 2);
   batch_norm bn = {.running_mean = kiln_arg_tensor_opt(args, 3),
                    .running_var = kiln_arg_tensor_opt(args, 4),
@@ -365,7 +365,7 @@ static kiln_status *check_groups(const kiln_tensor *input, int64_t groups,
   return NULL;
 }
 KILN_NN_KERNEL(group_norm) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 2);
+  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 2);
   kiln_tensor *bias = kiln_arg_tensor_opt(args, 3);
   const int64_t groups = kiln_arg_int(args, 1);
   norm p;
@@ -376,7 +376,7 @@ KILN_NN_KERNEL(group_norm) {
 }
 /* input, weight, bias, N, C, HxW, group, eps: the sizes are the input's own */
 KILN_NN_KERNEL(native_group_norm) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 1);
+  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 1);
   kiln_tensor *bias = kiln_arg_tensor_opt(args, 2), *mean, *rstd;
   const int64_t groups = kiln_arg_int(args, 6);
   const kiln_dtype dtype = kiln_tensor_dtype(input);

@@ -1,9 +1,6 @@
 /* distance.c: distances and similarities of rows and the losses made of them, as composites. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define OTHER kiln_arg_tensor(args, 1)
-
 /* -- Distances -- */
 
 static kiln_tensor *norm_of(kiln__composite *r, kiln_tensor *t, kiln_ivalue p, int64_t dim,
@@ -11,7 +8,7 @@ static kiln_tensor *norm_of(kiln__composite *r, kiln_tensor *t, kiln_ivalue p, i
   return KILN_STEP(r, linalg_vector_norm, T(t), p, INTS(dim), B(keep), NONE);
 }
 KILN_COMPOSITE(dist) {
-  kiln_tensor *t = KILN_STEP(r, sub, T(SELF), T(OTHER), I(1));
+  kiln_tensor *t = KILN_STEP(r, sub, T(SELF), T(ARG(1)), I(1));
   return KILN_STEP(r, linalg_vector_norm, T(t), args[2], NONE, B(false), NONE);
 }
 static kiln_tensor *pair_distance(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kiln_ivalue p,
@@ -21,18 +18,18 @@ static kiln_tensor *pair_distance(kiln__composite *r, kiln_tensor *a, kiln_tenso
   return norm_of(r, t, p, -1, keep);
 }
 KILN_COMPOSITE(pairwise_distance) {
-  return pair_distance(r, SELF, OTHER, args[2], args[3], kiln_arg_bool(args, 4));
+  return pair_distance(r, SELF, ARG(1), args[2], args[3], kiln_arg_bool(args, 4));
 }
 /* x1 [..., P, M], x2 [..., R, M], p */
 KILN_COMPOSITE(cdist) {
-  const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(OTHER);
-  if (ra < 2 || rb < 2 || kiln__composite_size(SELF, -1) != kiln__composite_size(OTHER, -1)) {
+  const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(ARG(1));
+  if (ra < 2 || rb < 2 || kiln__composite_size(SELF, -1) != kiln__composite_size(ARG(1), -1)) {
     return KILN_COMPOSITE_FAIL(
         r, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
-        (long long)kiln__composite_size(SELF, -1), (long long)kiln__composite_size(OTHER, -1));
+        (long long)kiln__composite_size(SELF, -1), (long long)kiln__composite_size(ARG(1), -1));
   }
   kiln_tensor *a = KILN_STEP(r, unsqueeze, T(SELF), I(-2));
-  kiln_tensor *b = KILN_STEP(r, unsqueeze, T(OTHER), I(-3));
+  kiln_tensor *b = KILN_STEP(r, unsqueeze, T(ARG(1)), I(-3));
   return norm_of(r, KILN_STEP(r, sub, T(a), T(b), I(1)), args[2], -1, false);
 }
 KILN_COMPOSITE(pdist) {
@@ -60,7 +57,7 @@ static kiln_tensor *similarity(kiln__composite *r, kiln_tensor *a, kiln_tensor *
   return KILN_STEP(r, sum_dim, T(KILN_STEP(r, mul, T(x[0]), T(x[1]))), INTS(dim), B(false), NONE);
 }
 KILN_COMPOSITE(cosine_similarity) {
-  kiln_tensor *a = SELF, *b = OTHER;
+  kiln_tensor *a = SELF, *b = ARG(1);
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (!kiln__composite_ok(
@@ -77,11 +74,10 @@ KILN_COMPOSITE(cosine_similarity) {
 
 /* anchor, positive, negative, margin, p, eps, swap, reduction */
 KILN_COMPOSITE(triplet_margin_loss) {
-  kiln_tensor *near = pair_distance(r, SELF, OTHER, args[4], args[5], false);
-  kiln_tensor *far = pair_distance(r, SELF, kiln_arg_tensor(args, 2), args[4], args[5], false);
+  kiln_tensor *near = pair_distance(r, SELF, ARG(1), args[4], args[5], false);
+  kiln_tensor *far = pair_distance(r, SELF, ARG(2), args[4], args[5], false);
   if (kiln_arg_bool(args, 6)) {
-    kiln_tensor *swapped =
-        pair_distance(r, OTHER, kiln_arg_tensor(args, 2), args[4], args[5], false);
+    kiln_tensor *swapped = pair_distance(r, ARG(1), ARG(2), args[4], args[5], false);
     far = KILN_STEP(r, minimum, T(far), T(swapped));
   }
   kiln_tensor *t = KILN_STEP(r, sub, T(KILN_STEP(r, add, T(near), args[3], I(1))), T(far), I(1));
@@ -89,8 +85,8 @@ KILN_COMPOSITE(triplet_margin_loss) {
 }
 /* input1, input2, target, margin, reduction */
 KILN_COMPOSITE(cosine_embedding_loss) {
-  kiln_tensor *a = kiln__composite_as_float(r, SELF), *b = kiln__composite_as_float(r, OTHER),
-              *y = kiln_arg_tensor(args, 2);
+  kiln_tensor *a = kiln__composite_as_float(r, SELF), *b = kiln__composite_as_float(r, ARG(1)),
+              *y = ARG(2);
   const int64_t dim = kiln_tensor_rank(y) == 0 ? 0 : 1;
   kiln_tensor *product =
       KILN_STEP(r, sum_dim, T(KILN_STEP(r, mul, T(a), T(b))), INTS(dim), B(false), NONE);

@@ -6,8 +6,6 @@
 #include "runtime/kernels/random/random.h"
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* A number as a tensor of no dimensions. */
 static kiln_tensor *number(kiln__composite *r, double value, kiln_dtype dtype) {
   return KILN_STEP(r, full, kiln__composite_no_list(r), F(value), I(dtype), NONE, NONE, NONE);
@@ -193,4 +191,4 @@ static kiln_tensor *rrelu(kiln__composite *r, kiln_tensor *t, kiln_tensor *noise
   return KILN_STEP(r, where, T(KILN_STEP(r, le, T(t), I(0))), T(scaled), T(t));
 }
 KILN_COMPOSITE(rrelu) { return rrelu(r, SELF, NULL, args + 1); }
-KILN_COMPOSITE(rrelu_with_noise) { return rrelu(r, SELF, kiln_arg_tensor(args, 1), args + 2); }
+KILN_COMPOSITE(rrelu_with_noise) { return rrelu(r, SELF, ARG(1), args + 2); }

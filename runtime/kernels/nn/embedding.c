@@ -7,12 +7,10 @@
 #include "runtime/kernels/nn/nn.h"
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Embedding -- */
 
 KILN_NN_KERNEL(embedding) {
-  kiln_tensor *weight = kiln_arg_tensor(args, 0), *indices = kiln_arg_tensor(args, 1), *dense;
+  kiln_tensor *weight = SELF, *indices = ARG(1), *dense;
   const kiln_dtype dtype = kiln_tensor_dtype(weight), index_dtype = kiln_tensor_dtype(indices);
   if (kiln_tensor_rank(weight) != 2) return KILN_OP_FAIL("'weight' must be 2-D");
   if (index_dtype != KILN_DTYPE_I64 && index_dtype != KILN_DTYPE_I32) {
@@ -61,7 +59,7 @@ KILN_NN_KERNEL(embedding) {
 /* -- One hot -- */
 
 KILN_NN_KERNEL(one_hot) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *result;
+  kiln_tensor *t = SELF, *dense, *result;
   int64_t classes = kiln_arg_int(args, 1), least = 0, greatest = -1, sizes[KILN_MAX_RANK];
   const int rank = kiln_tensor_rank(t);
   if (kiln_tensor_dtype(t) != KILN_DTYPE_I64) {
@@ -109,7 +107,7 @@ KILN_NN_KERNEL(one_hot) {
 
 /* Rows of `weight` whose norm is above max_norm are scaled to it; each once, in place. */
 KILN_COMPOSITE(embedding_renorm_) {
-  kiln_tensor *t = SELF, *indices = kiln_arg_tensor(args, 1), *at, *in, *seen_tensor;
+  kiln_tensor *t = SELF, *indices = ARG(1), *at, *in, *seen_tensor;
   const double most = kiln_arg_float(args, 2), power = kiln_arg_float(args, 3);
   if (kiln_tensor_rank(t) != 2 || !kiln_dtype_is_float(kiln_tensor_dtype(t))) {
     return KILN_COMPOSITE_FAIL(r, "embedding_renorm_: self must be a matrix of floats");
@@ -169,8 +167,8 @@ static int64_t one_bag(const double *weight, const double *scale, const int64_t 
  * include_last_offset; an index that is `skip` counts for nothing */
 static kiln_tensor *bag(kiln__composite *r, const kiln_ivalue *args, int64_t skip,
                         kiln_ivalue *outs) {
-  kiln_tensor *weight = SELF, *indices = kiln_arg_tensor(args, 1), *in, *at, *starts, *scales;
-  kiln_tensor *offsets = kiln_arg_tensor(args, 2), *samples = kiln_arg_tensor_opt(args, 6);
+  kiln_tensor *weight = SELF, *indices = ARG(1), *in, *at, *starts, *scales;
+  kiln_tensor *offsets = ARG(2), *samples = kiln_arg_tensor_opt(args, 6);
   kiln_tensor *result[4];
   const int64_t mode = kiln_arg_int(args, 4);
   const bool last = kiln_arg_bool(args, 7);

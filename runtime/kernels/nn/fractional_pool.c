@@ -4,8 +4,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 enum { MOST = 3 };
 typedef struct pool {
   int n; /* dimensions that are pooled */
@@ -30,7 +28,7 @@ static void place_windows(const pool *p, int d, double sample, bool wide, int64_
   if (n > 0) at[n - 1] = room;
 }
 static bool read_pool(kiln__composite *r, const kiln_ivalue *args, int n, pool *p) {
-  kiln_tensor *t = SELF, *samples = kiln_arg_tensor(args, 3);
+  kiln_tensor *t = SELF, *samples = ARG(3);
   const int rank = kiln_tensor_rank(t);
   int64_t list[2][KILN_MAX_RANK];
   static const char *const names[MOST] = {"width", "height", "time"};
@@ -100,8 +98,7 @@ static kiln_tensor *fractional(kiln__composite *r, const kiln_ivalue *args, int 
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   for (int d = 0; d < n; d++) all += sizes[rank - n + d] = p.out[d];
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
-  const double *sample =
-      kiln__composite_read(r, kiln_arg_tensor(args, 3), KILN_DTYPE_F64, &numbers);
+  const double *sample = kiln__composite_read(r, ARG(3), KILN_DTYPE_F64, &numbers);
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, sizes, &out);
   int64_t *index = kiln__composite_new(r, KILN_DTYPE_I64, rank, sizes, &places);
   int64_t *begins = kiln__composite_new(r, KILN_DTYPE_I64, 1, &all, &room);

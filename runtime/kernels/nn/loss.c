@@ -37,7 +37,7 @@ static kiln_status *expand_dense(kiln__nn *nn, kiln_tensor *t, int rank, const i
 }
 static kiln_status *pair_loss(kiln__nn *nn, const kiln_ivalue *args, loss_fn fn, double param,
                               kiln_tensor *weight, int64_t reduction, kiln_ivalue *out) {
-  kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1), *losses;
+  kiln_tensor *a = SELF, *b = ARG(1), *losses;
   int64_t sizes[KILN_MAX_RANK];
   int rank;
   kiln_pw pw = {.in_count = 2};
@@ -80,7 +80,7 @@ KILN_NN_KERNEL(mse_loss) {
   return pair_loss(nn, args, squared, 0, NULL, kiln_arg_int(args, 2), outs);
 }
 KILN_NN_KERNEL(l1_loss) {
-  if (kiln__is_complex(kiln_arg_tensor(args, 0)) || kiln__is_complex(kiln_arg_tensor(args, 1))) {
+  if (kiln__is_complex(SELF) || kiln__is_complex(ARG(1))) {
     return KILN_BODY_OF(complex_l1_loss)(nn->call, args, outs);
   }
   return pair_loss(nn, args, absolute, 0, NULL, kiln_arg_int(args, 2), outs);
@@ -100,7 +100,7 @@ KILN_NN_KERNEL(huber_loss) {
   return pair_loss(nn, args, huber, delta, NULL, kiln_arg_int(args, 2), outs);
 }
 KILN_NN_KERNEL(binary_cross_entropy) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0);
+  kiln_tensor *t = SELF;
   const char *x;
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(t)));
   KILN_TRY(kiln__nn_dense(nn, t, &x));
@@ -116,14 +116,14 @@ KILN_NN_KERNEL(binary_cross_entropy) {
 }
 /* (1 - y) x + (1 + (pos - 1) y) log(1 + e^-x), stable for both signs of x. */
 KILN_NN_KERNEL(binary_cross_entropy_with_logits) {
-  kiln_tensor *a = kiln_arg_tensor(args, 0), *losses;
+  kiln_tensor *a = SELF, *losses;
   const int rank = kiln_tensor_rank(a);
   const int64_t *sizes = kiln_tensor_sizes(a);
   const char *x, *y, *w, *pos;
   char *data;
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(a)));
   KILN_TRY(kiln__nn_dense(nn, a, &x));
-  KILN_TRY(expand_dense(nn, kiln_arg_tensor(args, 1), rank, sizes, &y));
+  KILN_TRY(expand_dense(nn, ARG(1), rank, sizes, &y));
   KILN_TRY(expand_dense(nn, kiln_arg_tensor_opt(args, 2), rank, sizes, &w));
   KILN_TRY(expand_dense(nn, kiln_arg_tensor_opt(args, 3), rank, sizes, &pos));
   KILN_TRY(kiln__nn_new(nn, rank, sizes, &losses, &data));
@@ -238,13 +238,13 @@ static kiln_status *index_losses(kiln__nn *nn, classes *c) {
   return NULL;
 }
 static kiln_status *nll_loss(kiln__nn *nn, const kiln_ivalue *args, classes *c, kiln_ivalue *out) {
-  kiln_tensor *log_p = kiln_arg_tensor(args, 0);
+  kiln_tensor *log_p = SELF;
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(log_p)));
   c->reduction = kiln_arg_int(args, 3);
   c->ignored = kiln_arg_int(args, 4);
   c->smoothing = 0;
   KILN_TRY(begin_classes(nn, c, log_p, kiln_arg_tensor_opt(args, 2)));
-  KILN_TRY(read_target(nn, c, log_p, kiln_arg_tensor(args, 1)));
+  KILN_TRY(read_target(nn, c, log_p, ARG(1)));
   KILN_TRY(index_losses(nn, c));
   return give_loss(nn, c->losses, c->reduction, c->total_weight, kiln_tensor_dtype(log_p), out);
 }
@@ -260,7 +260,7 @@ KILN_NN_KERNEL(nll_loss_forward) {
   KILN_TRY(nll_loss(nn, args, &c, outs));
   KILN_TRY(kiln__nn_new(nn, 0, NULL, &total, &data));
   kiln__nn_set(nn, data, 0, c.reduction == REDUCTION_NONE ? 0 : c.total_weight);
-  return kiln__nn_give(nn, total, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), &outs[1]);
+  return kiln__nn_give(nn, total, kiln_tensor_dtype(SELF), &outs[1]);
 }
 
 /* The target is a probability for each class. */
@@ -286,7 +286,7 @@ static kiln_status *probability_losses(kiln__nn *nn, classes *c, kiln_tensor *ta
   return NULL;
 }
 KILN_NN_KERNEL(cross_entropy_loss) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *target = kiln_arg_tensor(args, 1), *log_p;
+  kiln_tensor *input = SELF, *target = ARG(1), *log_p;
   const int rank = kiln_tensor_rank(input);
   classes c = {.reduction = kiln_arg_int(args, 3),
                .ignored = kiln_arg_int(args, 4),

@@ -3,11 +3,8 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define OTHER kiln_arg_tensor(args, 1)
-
 KILN_COMPOSITE(kl_div) {
-  kiln_tensor *x = SELF, *y = OTHER, *loss;
+  kiln_tensor *x = SELF, *y = ARG(1), *loss;
   if (kiln_arg_bool(args, 3)) {
     loss = KILN_STEP(r, mul, T(KILN_STEP(r, exp, T(y))), T(KILN_STEP(r, sub, T(y), T(x), I(1))));
   } else {
@@ -17,7 +14,7 @@ KILN_COMPOSITE(kl_div) {
   return kiln__composite_reduced(r, loss, kiln_arg_int(args, 2));
 }
 KILN_COMPOSITE(margin_ranking_loss) {
-  kiln_tensor *t = KILN_STEP(r, sub, T(SELF), T(OTHER), I(1));
+  kiln_tensor *t = KILN_STEP(r, sub, T(SELF), T(ARG(1)), I(1));
   t = KILN_STEP(r, mul, T(KILN_STEP(r, neg, args[2])), T(t));
   t = KILN_STEP(r, clamp_min, T(KILN_STEP(r, add, T(t), args[3], I(1))), I(0));
   return kiln__composite_reduced(r, t, kiln_arg_int(args, 4));
@@ -27,17 +24,17 @@ KILN_COMPOSITE(hinge_embedding_loss) {
       KILN_STEP(r, sub, T(KILN_STEP(r, neg, T(SELF))), F(-kiln_arg_float(args, 2)), I(1));
   margin = KILN_STEP(r, clamp_min, T(margin), I(0));
   kiln_tensor *zero = KILN_STEP(r, mul, T(SELF), I(0));
-  kiln_tensor *a = KILN_STEP(r, where, T(KILN_STEP(r, ne, T(OTHER), I(1))), T(margin), T(zero));
-  kiln_tensor *b = KILN_STEP(r, where, T(KILN_STEP(r, ne, T(OTHER), I(-1))), T(SELF), T(zero));
+  kiln_tensor *a = KILN_STEP(r, where, T(KILN_STEP(r, ne, T(ARG(1)), I(1))), T(margin), T(zero));
+  kiln_tensor *b = KILN_STEP(r, where, T(KILN_STEP(r, ne, T(ARG(1)), I(-1))), T(SELF), T(zero));
   return kiln__composite_reduced(r, KILN_STEP(r, add, T(a), T(b), I(1)), kiln_arg_int(args, 3));
 }
 KILN_COMPOSITE(soft_margin_loss) {
-  kiln_tensor *t = KILN_STEP(r, mul, T(KILN_STEP(r, neg, T(OTHER))), T(SELF));
+  kiln_tensor *t = KILN_STEP(r, mul, T(KILN_STEP(r, neg, T(ARG(1)))), T(SELF));
   t = KILN_STEP(r, log1p, T(KILN_STEP(r, exp, T(t))));
   return kiln__composite_reduced(r, t, kiln_arg_int(args, 2));
 }
 KILN_COMPOSITE(poisson_nll_loss) {
-  kiln_tensor *x = SELF, *y = OTHER, *loss;
+  kiln_tensor *x = SELF, *y = ARG(1), *loss;
   if (kiln_arg_bool(args, 2)) {
     loss = KILN_STEP(r, sub, T(KILN_STEP(r, exp, T(x))), T(KILN_STEP(r, mul, T(y), T(x))), I(1));
   } else {

@@ -5,8 +5,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Margins: self [n, c] or [c] -- */
 
 static bool check_rows(kiln__composite *r, const char *name, const kiln_tensor *t,
@@ -29,7 +27,7 @@ static bool check_rows(kiln__composite *r, const char *name, const kiln_tensor *
 }
 /* self, target, p, margin, weight, reduction */
 KILN_COMPOSITE(multi_margin_loss) {
-  kiln_tensor *t = SELF, *target = kiln_arg_tensor(args, 1), *in, *classes, *scales, *out;
+  kiln_tensor *t = SELF, *target = ARG(1), *in, *classes, *scales, *out;
   kiln_tensor *weight = kiln_arg_tensor_opt(args, 4);
   const int64_t how = kiln_arg_int(args, 5), p = kiln__number_i64(kiln__number(args[2]));
   const double margin = kiln__number(args[3]).f;
@@ -58,7 +56,7 @@ KILN_COMPOSITE(multi_margin_loss) {
 /* Targets are the classes of a row up to the first -1. */
 static kiln_tensor *multilabel(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs,
                                bool with_mask) {
-  kiln_tensor *t = SELF, *target = kiln_arg_tensor(args, 1), *in, *classes, *out, *mask;
+  kiln_tensor *t = SELF, *target = ARG(1), *in, *classes, *out, *mask;
   const int64_t how = kiln_arg_int(args, 2);
   if (!check_rows(r, "multilabel_margin_loss", t, target, true)) return NULL;
   const int rank = kiln_tensor_rank(t);
@@ -125,7 +123,7 @@ static double ctc_row(const double *log_probs, int64_t step, int64_t time, const
 /* log_probs [t, n, c] or [t, c], targets [n, s] or [sum of lengths] */
 static kiln_tensor *ctc(kiln__composite *r, const kiln_ivalue *args, int64_t blank,
                         const int64_t *in_length, const int64_t *target_length, int64_t rows) {
-  kiln_tensor *t = SELF, *targets = kiln_arg_tensor(args, 1), *in, *labels, *out, *space;
+  kiln_tensor *t = SELF, *targets = ARG(1), *in, *labels, *out, *space;
   const bool batch = kiln_tensor_rank(t) == 3;
   if (!kiln_dtype_is_float(kiln_tensor_dtype(t)) || (!batch && kiln_tensor_rank(t) != 2)) {
     return KILN_COMPOSITE_FAIL(r,

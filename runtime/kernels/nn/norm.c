@@ -28,7 +28,7 @@ static kiln_status *check_affine(const kiln_tensor *t, const char *name, int ran
                       name, name, kiln__sizes_of(t).text, kiln__sizes(rank, sizes).text);
 }
 static kiln_status *check_layer_norm(const kiln_ivalue *args, layer_norm *ln) {
-  const kiln_tensor *input = kiln_arg_tensor(args, 0);
+  const kiln_tensor *input = SELF;
   int64_t shape[KILN_MAX_RANK];
   int count;
   KILN_TRY(kiln__arg_int_list(args, 1, shape, &count));
@@ -84,7 +84,7 @@ static void run_rows(void *data, int64_t begin, int64_t end, int worker) {
 /* Statistics go to outs[1] and outs[2] where there are three. */
 static kiln_status *run_layer_norm(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs,
                                    bool statistics) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0), *weight = kiln_arg_tensor_opt(args, 2);
+  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 2);
   layer_norm ln;
   KILN_TRY(check_layer_norm(args, &ln));
   KILN_TRY(check_weight_dtype(input, weight));

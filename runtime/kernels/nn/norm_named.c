@@ -1,8 +1,6 @@
 /* norm_named.c: norms under their inner names, with what training would keep; rms_norm. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Layers by their inner names -- */
 
 /* -> output, mean, inverse deviation, reserve, which implementation */

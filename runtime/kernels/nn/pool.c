@@ -332,7 +332,7 @@ static kiln_status *give_max(kiln__nn *nn, pool *p, kiln_tensor *input, kiln_iva
 }
 static kiln_status *max_pool(kiln__nn *nn, const kiln_ivalue *args, int spatial, kiln_ivalue *outs,
                              bool with_indices) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0);
+  kiln_tensor *input = SELF;
   pool p = new_pool(spatial);
   KILN_TRY(begin_pool(&p, input, kiln_tensor_rank(input) > spatial + 1));
   KILN_TRY(read_numbers(&p, args, 1, "kernel_size", NULL, p.k));
@@ -351,7 +351,7 @@ KILN_NN_KERNEL(max_pool3d_with_indices) { return max_pool(nn, args, 3, outs, tru
 
 static kiln_status *avg_pool(kiln__nn *nn, const kiln_ivalue *args, int spatial,
                              kiln_ivalue *outs) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0);
+  kiln_tensor *input = SELF;
   const kiln_dtype dtype = kiln_tensor_dtype(input);
   if (kiln_dtype_is_int(dtype, false) && dtype != KILN_DTYPE_I64) {
     return kiln__not_implemented(nn->call, dtype);
@@ -375,7 +375,7 @@ KILN_NN_KERNEL(avg_pool3d) { return avg_pool(nn, args, 3, outs); }
 
 static kiln_status *adaptive(kiln__nn *nn, const kiln_ivalue *args, int spatial, bool is_max,
                              kiln_ivalue *outs) {
-  kiln_tensor *input = kiln_arg_tensor(args, 0);
+  kiln_tensor *input = SELF;
   pool p = new_pool(spatial);
   p.adaptive = true;
   KILN_TRY(read_numbers(&p, args, 1, "output_size", NULL, p.out));

@@ -59,7 +59,7 @@ kiln_status *kiln__nn_softmax(kiln__nn *nn, kiln_tensor *t, int dim, bool is_log
 
 static kiln_status *softmax(kiln__nn *nn, const kiln_ivalue *args, bool is_log, kiln_dtype dtype,
                             kiln_ivalue *outs) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *result;
+  kiln_tensor *t = SELF, *result;
   int dim;
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), kiln_tensor_rank(t), &dim));
   KILN_TRY(kiln__nn_begin(nn, dtype));
@@ -73,7 +73,7 @@ static kiln_status *softmax(kiln__nn *nn, const kiln_ivalue *args, bool is_log, 
   return kiln__nn_give(nn, result, dtype, outs);
 }
 static kiln_dtype dtype_of(const kiln_ivalue *args) {
-  return kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(kiln_arg_tensor(args, 0)));
+  return kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(SELF));
 }
 KILN_NN_KERNEL(softmax) { return softmax(nn, args, false, dtype_of(args), outs); }
 KILN_NN_KERNEL(log_softmax) { return softmax(nn, args, true, dtype_of(args), outs); }
@@ -84,7 +84,7 @@ static kiln_status *raw_softmax(kiln__nn *nn, const kiln_ivalue *args, bool is_l
   if (kiln_arg_bool(args, 2)) {
     return KILN_OP_FAIL("softmax with half to float conversion is not supported on CPU");
   }
-  return softmax(nn, args, is_log, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), outs);
+  return softmax(nn, args, is_log, kiln_tensor_dtype(SELF), outs);
 }
 KILN_NN_KERNEL(_softmax) { return raw_softmax(nn, args, false, outs); }
 KILN_NN_KERNEL(_log_softmax) { return raw_softmax(nn, args, true, outs); }

@@ -3,8 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* Rows in which all is masked give zeros. */
 static kiln_tensor *safe_softmax(kiln__composite *r, kiln_tensor *t, kiln_ivalue dim,
                                  kiln_ivalue dtype) {
@@ -19,7 +17,7 @@ static kiln_tensor *safe_softmax(kiln__composite *r, kiln_tensor *t, kiln_ivalue
 KILN_COMPOSITE(_safe_softmax) { return safe_softmax(r, SELF, args[1], args[2]); }
 /* self, mask (true: left out), dim, mask_type: 0 (L, L), 1 (B, L), 2 as self */
 KILN_COMPOSITE(_masked_softmax) {
-  kiln_tensor *mask = kiln_arg_tensor(args, 1);
+  kiln_tensor *mask = ARG(1);
   const int64_t kind = kiln_arg_int_or(args, 3, 2);
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL) {
     return KILN_COMPOSITE_FAIL(r, "Mask should be a boolean tensor");

@@ -1,9 +1,6 @@
 /* weight_norm.c: weights as a direction and a size: norms over all dimensions but one. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define OTHER kiln_arg_tensor(args, 1)
-
 /* -- Norms -- */
 
 /* v, pow, dim: over all other dimensions, which stay as 1; dim -1: of all */
@@ -49,7 +46,7 @@ KILN_COMPOSITE(_weight_norm) {
   }
   kiln_tensor *norm = KILN_STEP(r, linalg_vector_norm, T(SELF), F(2),
                                 kiln__composite_ints(r, count, dims), B(true), NONE);
-  kiln_tensor *scale = KILN_STEP(r, div, T(OTHER), T(norm));
+  kiln_tensor *scale = KILN_STEP(r, div, T(ARG(1)), T(norm));
   return KILN_STEP(r, mul, T(SELF), T(scale));
 }
 

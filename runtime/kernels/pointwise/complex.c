@@ -4,8 +4,6 @@
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 static kiln_dtype complex_of(kiln_dtype real) {
   return real == KILN_DTYPE_F64   ? KILN_DTYPE_C128
          : real == KILN_DTYPE_F16 ? KILN_DTYPE_C32
@@ -111,7 +109,7 @@ KILN_KERNEL(matrix_H) {
 }
 /* complex(re, im), polar(abs, angle): both of one float dtype, broadcast. */
 static kiln_status *join(kiln_call *call, const kiln_ivalue *args, bool polar, kiln_ivalue *out) {
-  kiln_tensor *in[2] = {SELF, kiln_arg_tensor(args, 1)}, *result = NULL, *parts[2] = {NULL, NULL};
+  kiln_tensor *in[2] = {SELF, ARG(1)}, *result = NULL, *parts[2] = {NULL, NULL};
   kiln_dtype real = kiln_tensor_dtype(in[0]), dtype = complex_of(real);
   int rank;
   int64_t sizes[KILN_MAX_RANK];

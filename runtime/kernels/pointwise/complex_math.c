@@ -4,9 +4,6 @@
 #include "runtime/kernels/composite.h"
 #include "runtime/kernels/reduce/reduction.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define OTHER kiln_arg_tensor(args, 1)
-
 /* Each part by itself. */
 KILN_COMPOSITE(complex_nan_to_num) {
   kiln_tensor *parts = KILN_STEP(r, view_as_real, T(SELF));
@@ -14,7 +11,7 @@ KILN_COMPOSITE(complex_nan_to_num) {
   return KILN_STEP(r, view_as_complex, T(parts));
 }
 KILN_COMPOSITE(complex_l1_loss) {
-  kiln_tensor *t = KILN_STEP(r, abs, T(KILN_STEP(r, sub, T(SELF), T(OTHER), I(1))));
+  kiln_tensor *t = KILN_STEP(r, abs, T(KILN_STEP(r, sub, T(SELF), T(ARG(1)), I(1))));
   const int64_t how = kiln_arg_int(args, 2);
   if (how) t = how == 1 ? KILN_STEP(r, mean, T(t), NONE) : KILN_STEP(r, sum, T(t), NONE);
   return t;
@@ -30,7 +27,7 @@ static kiln_tensor *exp_above(kiln__composite *r, kiln_tensor *t, kiln_tensor *t
 /* The one with the greater real part plus log(1 + exp(the other minus it)), so the imaginary part
  * may leave (-pi, pi]. */
 KILN_COMPOSITE(complex_logaddexp) {
-  kiln_tensor *a = SELF, *b = OTHER;
+  kiln_tensor *a = SELF, *b = ARG(1);
   kiln_tensor *real_a = kiln__is_complex(a) ? KILN_STEP(r, real, T(a)) : a,
               *real_b = kiln__is_complex(b) ? KILN_STEP(r, real, T(b)) : b;
   kiln_tensor *less = KILN_STEP(r, lt, T(real_a), T(real_b));
@@ -61,7 +58,7 @@ KILN_COMPOSITE(logsumexp) {
 }
 /* base, a, b, beta, alpha; beta 0: the base is not looked at */
 KILN_COMPOSITE(complex_product_sum) {
-  kiln_tensor *a = OTHER, *b = kiln_arg_tensor(args, 2);
+  kiln_tensor *a = ARG(1), *b = ARG(2);
   const kiln_number beta = kiln__number(args[3]);
   if (!kiln__is_complex(a) || !kiln__is_complex(SELF)) {
     KILN_COMPOSITE_FAIL(r, "value cannot be converted to type float without overflow");

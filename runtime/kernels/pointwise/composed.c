@@ -3,9 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define OTHER kiln_arg_tensor(args, 1)
-
 /* -- Elements -- */
 
 /* In double, or complex double. */
@@ -26,7 +23,7 @@ KILN_COMPOSITE(float_power) {
 }
 /* log2(2^a + 2^b) */
 KILN_COMPOSITE(logaddexp2) {
-  kiln_tensor *a = SELF, *b = OTHER;
+  kiln_tensor *a = SELF, *b = ARG(1);
   kiln_tensor *most = KILN_STEP(r, maximum, T(a), T(b));
   kiln_tensor *gap =
       KILN_STEP(r, neg, T(KILN_STEP(r, abs, T(KILN_STEP(r, sub, T(a), T(b), I(1))))));
@@ -39,7 +36,7 @@ KILN_COMPOSITE(logaddexp2) {
   return KILN_STEP(r, where, T(infinite), T(a), T(sum));
 }
 KILN_COMPOSITE(special_xlog1py) {
-  kiln_tensor *y = args[1].tag == KILN_TAG_TENSOR ? OTHER
+  kiln_tensor *y = args[1].tag == KILN_TAG_TENSOR ? ARG(1)
                                                   : KILN_STEP(r, full, kiln__composite_no_list(r),
                                                               args[1], NONE, NONE, NONE, NONE);
   kiln_tensor *log = KILN_STEP(r, log1p, T(y));

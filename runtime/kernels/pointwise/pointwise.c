@@ -222,7 +222,7 @@ COMPARE(lcm)
 COMPARE(hypot)
 COMPARE(nextafter)
 KILN_KERNEL(logaddexp) {
-  if (kiln__is_complex(kiln_arg_tensor(args, 0)) || kiln__is_complex(kiln_arg_tensor(args, 1))) {
+  if (kiln__is_complex(SELF) || kiln__is_complex(ARG(1))) {
     return KILN_BODY_OF(complex_logaddexp)(call, args, outs);
   }
   return binary(call, KILN_PW_logaddexp, args, outs);
@@ -238,7 +238,7 @@ KILN_KERNEL(ldexp_tensor) {
   kiln_dtype common = kiln_dtype_to_float(pw.common);
   kiln_pw power = {.functor = KILN_PW_pow, .in_count = 2, .common = common};
   power.in[0].number = kiln__number_float(2);
-  power.in[1].tensor = kiln_arg_tensor(args, 1);
+  power.in[1].tensor = ARG(1);
   kiln_ivalue scale = kiln_none();
   kiln_status *status = kiln_pw_run(call, &power, &scale);
   if (!status) {
@@ -250,7 +250,7 @@ KILN_KERNEL(ldexp_tensor) {
   return status;
 }
 KILN_KERNEL(outer) {
-  kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1), *column;
+  kiln_tensor *a = SELF, *b = ARG(1), *column;
   if (kiln_tensor_rank(a) != 1 || kiln_tensor_rank(b) != 1) {
     return KILN_OP_FAIL("outer: Expected 1-D argument, but got %d-D",
                         kiln_tensor_rank(a) != 1 ? kiln_tensor_rank(a) : kiln_tensor_rank(b));
@@ -265,7 +265,7 @@ KILN_KERNEL(outer) {
 /* -- Selection -- */
 
 KILN_KERNEL(where) {
-  kiln_tensor *condition = kiln_arg_tensor(args, 0);
+  kiln_tensor *condition = SELF;
   kiln_dtype dtype = kiln_tensor_dtype(condition);
   if (dtype != KILN_DTYPE_BOOL && dtype != KILN_DTYPE_U8) {
     return KILN_OP_FAIL("where expected condition to be a boolean tensor, but got a tensor with "
@@ -280,7 +280,7 @@ KILN_KERNEL(where) {
 /* masked_fill(self, mask, value): value where the mask holds, in self's dtype and broadcast shape.
  */
 static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *out) {
-  kiln_tensor *self = kiln_arg_tensor(args, 0), *mask = kiln_arg_tensor(args, 1);
+  kiln_tensor *self = SELF, *mask = ARG(1);
   kiln_dtype dtype = kiln_tensor_dtype(mask);
   if (dtype != KILN_DTYPE_BOOL && dtype != KILN_DTYPE_U8) {
     return KILN_OP_FAIL("masked_fill_ only supports boolean masks, but got mask with dtype %s",
@@ -313,7 +313,7 @@ static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_iv
 }
 /* A new result is row-major, whatever the layout of self. */
 KILN_KERNEL(masked_fill) {
-  kiln_tensor *self = kiln_arg_tensor(args, 0), *mask = kiln_arg_tensor(args, 1), *result;
+  kiln_tensor *self = SELF, *mask = ARG(1), *result;
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (kiln__dest(outs)) return fill_where(call, args, outs);

@@ -7,7 +7,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
 #define ROOT_HALF 0.70710678118654752440
 #define ROOT_2PI 2.50662827463100050242
 #define ROOT_PI 1.77245385090551602730
@@ -224,7 +223,7 @@ static kiln_tensor *polygamma(kiln__composite *r, kiln_tensor *t, int64_t n) {
   }
   return kiln__composite_to(r, out, dtype);
 }
-KILN_COMPOSITE(polygamma) { return polygamma(r, kiln_arg_tensor(args, 1), kiln_arg_int(args, 0)); }
+KILN_COMPOSITE(polygamma) { return polygamma(r, ARG(1), kiln_arg_int(args, 0)); }
 KILN_COMPOSITE(polygamma_) { return polygamma(r, SELF, kiln_arg_int(args, 1)); }
 
 /* Mantissa in [0.5, 1) and exponent. */

@@ -8,7 +8,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
 #define EULER 0.57721566490153286061
 
 /* exp(x) K of order `mu` (0 or 1/3) and of mu + 1, x >= 2. */

@@ -8,8 +8,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Incomplete gamma -- */
 
 enum { MOST_TERMS = 100000 };

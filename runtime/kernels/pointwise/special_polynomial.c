@@ -9,8 +9,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define ARG(i) args[i].u.tensor
-
 typedef enum family {
   CHEBYSHEV_T,
   CHEBYSHEV_U,

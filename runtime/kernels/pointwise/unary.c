@@ -17,7 +17,7 @@ static inline void begin_one(kiln_pw *pw, kiln_pw_functor functor, kiln_tensor *
 static __attribute__((noinline)) kiln_status *general(kiln_call *call, kiln_pw_functor functor,
                                                       const kiln_ivalue *args, kiln_ivalue *out) {
   kiln_pw pw;
-  begin_one(&pw, functor, kiln_arg_tensor(args, 0));
+  begin_one(&pw, functor, SELF);
   return kiln_pw_run(call, &pw, out);
 }
 static __attribute__((noinline)) kiln_status *same(kiln_call *call, kiln_pw_functor functor,
@@ -28,17 +28,17 @@ static __attribute__((noinline)) kiln_status *same(kiln_call *call, kiln_pw_func
 }
 static inline kiln_status *floating(kiln_call *call, kiln_pw_functor functor,
                                     const kiln_ivalue *args, kiln_ivalue *out) {
-  kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
+  kiln_dtype dtype = kiln_tensor_dtype(SELF);
   if (dtype == KILN_DTYPE_F32 || dtype == KILN_DTYPE_F64) return same(call, functor, args, out);
   kiln_pw pw;
-  begin_one(&pw, functor, kiln_arg_tensor(args, 0));
+  begin_one(&pw, functor, SELF);
   pw.common = kiln_dtype_to_float(pw.common);
   return kiln_pw_run(call, &pw, out);
 }
 /* Integers are left as they are. */
 static inline kiln_status *rounding(kiln_call *call, kiln_pw_functor functor,
                                     const kiln_ivalue *args, kiln_ivalue *out) {
-  bool whole = kiln_dtype_is_int(kiln_tensor_dtype(kiln_arg_tensor(args, 0)), false);
+  bool whole = kiln_dtype_is_int(kiln_tensor_dtype(SELF), false);
   return same(call, whole ? KILN_PW_copy : functor, args, out);
 }
 
@@ -97,12 +97,12 @@ SAME(logical_not, logical_not)
 /* pow(x, 2): a bool's is an int64. */
 KILN_KERNEL(square) {
   kiln_pw pw;
-  begin_one(&pw, KILN_PW_square, kiln_arg_tensor(args, 0));
+  begin_one(&pw, KILN_PW_square, SELF);
   if (pw.common == KILN_DTYPE_BOOL) pw.common = KILN_DTYPE_I64;
   return kiln_pw_run(call, &pw, outs);
 }
 KILN_KERNEL(neg) {
-  if (kiln_tensor_dtype(kiln_arg_tensor(args, 0)) == KILN_DTYPE_BOOL) {
+  if (kiln_tensor_dtype(SELF) == KILN_DTYPE_BOOL) {
     return KILN_OP_FAIL("Negation, the `-` operator, on a bool tensor is not supported. If you are "
                         "trying to invert "
                         "a mask, use the `~` or `logical_not()` operator instead.");
@@ -114,7 +114,7 @@ KILN_KERNEL(neg) {
 
 static kiln_status *question(kiln_call *call, kiln_pw_functor functor, bool otherwise,
                              const kiln_ivalue *args, kiln_ivalue *out) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0);
+  kiln_tensor *t = SELF;
   if (!kiln_dtype_is_int(kiln_tensor_dtype(t), true)) return same(call, functor, args, out);
   kiln_tensor *result;
   KILN_TRY(
@@ -127,7 +127,7 @@ KILN_KERNEL(isposinf) { return question(call, KILN_PW_isposinf, false, args, out
 KILN_KERNEL(isneginf) { return question(call, KILN_PW_isneginf, false, args, outs); }
 KILN_KERNEL(isfinite) { return question(call, KILN_PW_isfinite, true, args, outs); }
 KILN_KERNEL(signbit) {
-  bool is_bool = kiln_tensor_dtype(kiln_arg_tensor(args, 0)) == KILN_DTYPE_BOOL;
+  bool is_bool = kiln_tensor_dtype(SELF) == KILN_DTYPE_BOOL;
   if (is_bool) return question(call, KILN_PW_signbit, false, args, outs);
   return same(call, KILN_PW_signbit, args, outs);
 }
@@ -137,7 +137,7 @@ KILN_KERNEL(signbit) {
 /* A functor on a float tensor with up to three numbers. */
 static kiln_status *with_params(kiln_call *call, kiln_pw_functor functor, const kiln_ivalue *args,
                                 int count, const double *numbers, kiln_ivalue *out) {
-  kiln_pw pw = {.functor = functor, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  kiln_pw pw = {.functor = functor, .in_count = 1, .in = {{.tensor = SELF}}};
   pw.common = kiln_tensor_dtype(pw.in[0].tensor);
   for (int i = 0; i < count; i++) KILN_TRY(kiln_pw_param(&pw, i, kiln__number_float(numbers[i])));
   return kiln_pw_run(call, &pw, out);
@@ -209,8 +209,7 @@ KILN_KERNEL(clamp_max) { return clamp(call, args[0], kiln_none(), args[1], outs)
 /* Bounds in the dtype of self. */
 static kiln_status *clamp_in_self(kiln_call *call, const kiln_ivalue *args, kiln_number low,
                                   kiln_number high, kiln_ivalue *out) {
-  kiln_pw pw = {
-      .functor = KILN_PW_clamp, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  kiln_pw pw = {.functor = KILN_PW_clamp, .in_count = 1, .in = {{.tensor = SELF}}};
   pw.common = kiln_tensor_dtype(pw.in[0].tensor);
   KILN_TRY(fit_bound(pw.common, true, &low));
   KILN_TRY(fit_bound(pw.common, false, &high));
@@ -222,7 +221,7 @@ KILN_KERNEL(relu6) {
   return clamp_in_self(call, args, kiln__number_int(0), kiln__number_int(6), outs);
 }
 KILN_KERNEL(hardtanh) {
-  kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
+  kiln_dtype dtype = kiln_tensor_dtype(SELF);
   if (dtype == KILN_DTYPE_BOOL) return KILN_OP_FAIL("Bool inputs not supported for hardtanh");
   kiln_number low = kiln__number(args[1]), high = kiln__number(args[2]);
   if (kiln_dtype_is_int(dtype, false)) { /* bounds are cut */
@@ -240,8 +239,7 @@ KILN_KERNEL(leaky_relu) {
   return with_params(call, KILN_PW_leaky_relu, args, 1, &slope, outs);
 }
 KILN_KERNEL(threshold) {
-  kiln_pw pw = {
-      .functor = KILN_PW_threshold, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  kiln_pw pw = {.functor = KILN_PW_threshold, .in_count = 1, .in = {{.tensor = SELF}}};
   pw.common = kiln_tensor_dtype(pw.in[0].tensor);
   for (int i = 0; i < 2; i++) KILN_TRY(kiln_pw_param(&pw, i, kiln__number(args[1 + i])));
   return kiln_pw_run(call, &pw, outs);
@@ -285,8 +283,7 @@ KILN_KERNEL(gelu) {
 }
 KILN_KERNEL(logit) {
   double eps = kiln_arg_is_none(args, 1) ? -1 : kiln_arg_float(args, 1);
-  kiln_pw pw = {
-      .functor = KILN_PW_logit, .in_count = 1, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  kiln_pw pw = {.functor = KILN_PW_logit, .in_count = 1, .in = {{.tensor = SELF}}};
   pw.common = kiln_dtype_to_float(kiln_tensor_dtype(pw.in[0].tensor));
   KILN_TRY(kiln_pw_param(&pw, 0, kiln__number_float(eps)));
   return kiln_pw_run(call, &pw, outs);
@@ -298,7 +295,7 @@ KILN_KERNEL(round_decimals) {
   return with_params(call, KILN_PW_round_scaled, args, 2, numbers, outs);
 }
 KILN_KERNEL(nan_to_num) {
-  kiln_dtype dtype = kiln_tensor_dtype(kiln_arg_tensor(args, 0));
+  kiln_dtype dtype = kiln_tensor_dtype(SELF);
   if (kiln_dtype_is_int(dtype, true)) return same(call, KILN_PW_copy, args, outs);
   if (kiln_dtype_is_complex(dtype)) return KILN_BODY_OF(complex_nan_to_num)(call, args, outs);
   double numbers[3] = {0, kiln_float_greatest(dtype), -kiln_float_greatest(dtype)};
@@ -309,8 +306,7 @@ KILN_KERNEL(nan_to_num) {
 }
 static kiln_status *scaled(kiln_call *call, const kiln_ivalue *args, double factor,
                            kiln_ivalue *out) {
-  kiln_pw pw = {
-      .functor = KILN_PW_mul, .in_count = 2, .in = {{.tensor = kiln_arg_tensor(args, 0)}}};
+  kiln_pw pw = {.functor = KILN_PW_mul, .in_count = 2, .in = {{.tensor = SELF}}};
   pw.in[1].number = kiln__number_float(factor);
   pw.common = kiln_pw_promote(&pw, 0);
   return kiln_pw_run(call, &pw, out);
@@ -318,7 +314,7 @@ static kiln_status *scaled(kiln_call *call, const kiln_ivalue *args, double fact
 KILN_KERNEL(deg2rad) { return scaled(call, args, M_PI / 180, outs); }
 KILN_KERNEL(rad2deg) { return scaled(call, args, 180 / M_PI, outs); }
 KILN_KERNEL(prelu) {
-  kiln_tensor *x = kiln_arg_tensor(args, 0), *w = kiln_arg_tensor(args, 1), *view = NULL;
+  kiln_tensor *x = SELF, *w = ARG(1), *view = NULL;
   if (kiln_tensor_rank(w) > 1) {
     return KILN_OP_FAIL("prelu: Expected `weight` to be a scalar or 1D tensor, but got ndim = %d",
                         kiln_tensor_rank(w));
@@ -346,12 +342,12 @@ KILN_KERNEL(prelu) {
   return status;
 }
 KILN_KERNEL(copy_) {
-  kiln_tensor *self = kiln_arg_tensor(args, 0);
-  KILN_TRY(kiln_pw_copy(call, self, kiln_arg_tensor(args, 1)));
+  kiln_tensor *self = SELF;
+  KILN_TRY(kiln_pw_copy(call, self, ARG(1)));
   return kiln__give(outs, kiln_tensor_retain(self));
 }
 KILN_KERNEL(fill_) {
-  kiln_tensor *self = kiln_arg_tensor(args, 0);
+  kiln_tensor *self = SELF;
   kiln_number number;
   if (args[1].tag == KILN_TAG_TENSOR) {
     kiln_tensor *value = args[1].u.tensor;
@@ -368,7 +364,7 @@ KILN_KERNEL(fill_) {
   return kiln__give(outs, kiln_tensor_retain(self));
 }
 KILN_KERNEL(zero_) {
-  kiln_tensor *self = kiln_arg_tensor(args, 0);
+  kiln_tensor *self = SELF;
   KILN_TRY(kiln_pw_fill(call, self, kiln__number_int(0)));
   return kiln__give(outs, kiln_tensor_retain(self));
 }

@@ -8,8 +8,6 @@
 #include "runtime/kernels/support.h"
 #include "runtime/quant.h"
 
-#define SELF (args[0].u.tensor)
-
 /* -- Quantising -- */
 
 static void store(kiln_dtype dtype, void *to, int64_t i, float q) {

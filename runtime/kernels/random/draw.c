@@ -7,8 +7,6 @@
 #include "runtime/kernels/random/random.h"
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 enum { MOST_TRIES = 10000, GRAIN = 1024 /* elements between two looks at the limits */ };
 
 static kiln_random *generator(kiln__composite *r, kiln_ivalue v) {
@@ -96,7 +94,7 @@ KILN_COMPOSITE(bernoulli_float_) {
 }
 KILN_COMPOSITE(bernoulli_Tensor_) {
   kiln_random *g = generator(r, args[2]);
-  if (!r->status) by_chances(r, g, SELF, kiln_arg_tensor(args, 1));
+  if (!r->status) by_chances(r, g, SELF, ARG(1));
   return SELF;
 }
 
@@ -140,14 +138,14 @@ KILN_COMPOSITE(normal_Tensor_float) {
   return scale_shift(r, t, NULL, SELF);
 }
 KILN_COMPOSITE(normal_float_Tensor) {
-  kiln_tensor *std = kiln_arg_tensor(args, 1);
+  kiln_tensor *std = ARG(1);
   check_std(r, std);
   kiln_tensor *t = row_major_like(r, std, kiln_tensor_dtype(std));
   fill_normal(r, t, 1, args[2]);
   return scale_shift(r, t, std, number_like(r, std, args[0]));
 }
 KILN_COMPOSITE(normal_Tensor_Tensor) {
-  kiln_tensor *mean = SELF, *std = kiln_arg_tensor(args, 1);
+  kiln_tensor *mean = SELF, *std = ARG(1);
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   check_std(r, std);
@@ -300,7 +298,7 @@ static bool draw_binomial_f64(kiln_random *g, double count, double p, double *to
   return draw_binomial(g, count, p, false, to);
 }
 KILN_COMPOSITE(binomial) {
-  kiln_tensor *p = kiln_arg_tensor(args, 1), *count = SELF;
+  kiln_tensor *p = ARG(1), *count = SELF;
   kiln_random *g = generator(r, args[2]);
   int rank;
   int64_t sizes[KILN_MAX_RANK];

@@ -12,8 +12,6 @@
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 kiln_status *kiln__generator(kiln_call *call, kiln_ivalue v, kiln_random **out) {
   if (v.tag == KILN_TAG_NONE) return kiln_call_random(call, out);
   *out = kiln_random_of(v);

@@ -10,8 +10,6 @@
 #include "runtime/kernels/random/random.h"
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 enum { LONG_RANGE = 1 << 28 };
 
 /* -- Ranges -- */

@@ -3,8 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* self, weights, minlength */
 KILN_COMPOSITE(bincount) {
   kiln_tensor *weights = kiln_arg_tensor_opt(args, 1), *at, *dense = NULL, *result;

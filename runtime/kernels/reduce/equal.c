@@ -5,10 +5,8 @@
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/reduce/reduction.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 KILN_KERNEL(equal) {
-  kiln_tensor *a = SELF, *b = kiln_arg_tensor(args, 1);
+  kiln_tensor *a = SELF, *b = ARG(1);
   int rank = kiln_tensor_rank(a);
   *outs = kiln_bool(false);
   if (rank != kiln_tensor_rank(b) ||
@@ -39,7 +37,7 @@ KILN_KERNEL(equal) {
 }
 /* |a - b| <= atol + rtol |b|, element by element in complex doubles. */
 static kiln_status *close(kiln_call *call, const kiln_ivalue *args, kiln_tensor **out) {
-  kiln_tensor *in[2] = {SELF, kiln_arg_tensor(args, 1)}, *wide[2] = {NULL, NULL};
+  kiln_tensor *in[2] = {SELF, ARG(1)}, *wide[2] = {NULL, NULL};
   double rtol = kiln_arg_float(args, 2), atol = kiln_arg_float(args, 3);
   bool equal_nan = kiln_arg_bool(args, 4);
   int rank;

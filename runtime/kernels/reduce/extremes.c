@@ -7,8 +7,6 @@
 #include "runtime/kernels/reduce/reduction.h"
 #include "runtime/kernels/shape/view.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Arg-reductions: the place of an extreme, of the first of equal ones; a NaN beats all -- */
 
 #define PLACE(name, T, better)                                                           \

@@ -3,8 +3,6 @@
 #include "runtime/kernels/composite.h"
 #include "runtime/kernels/reduce/reduction.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* self, dim, keepdim, mode */
 KILN_KERNEL(hash_tensor) {
   kiln_tensor *t = SELF, *result;

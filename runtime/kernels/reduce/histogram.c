@@ -4,8 +4,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 typedef struct axis {
   kiln_tensor *edges; /* a vector, ascending */
   const double *edge;

@@ -3,8 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Under a mask: indices are clamped into the dimensions, in their order -- */
 
 enum { PLACE = 16 }; /* what finding a place takes, in items of a budget */

@@ -152,8 +152,6 @@ static int64_t count_of(const kiln_tensor *t, uint64_t mask) {
   return n;
 }
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Sums and products -- */
 
 /* The dtype of a sum: int64 for integers, where none is asked for. */

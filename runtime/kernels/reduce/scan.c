@@ -7,8 +7,6 @@
 #undef I             /* of complex.h: here it makes an argument */
 #define I(i) kiln_int(i)
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* Rows along a dimension: element i of row `row` is at first_of(row) + i * inner. */
 typedef struct lines {
   int64_t length, inner, count;

@@ -4,8 +4,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* data, reduce, lengths, indices, offsets, axis, unsafe, initial */
 KILN_COMPOSITE(segment_reduce) {
   kiln_tensor *t = SELF, *lengths = kiln_arg_tensor_opt(args, 2), *in, *dense, *out;

@@ -245,20 +245,19 @@ static kiln_tensor *pick_all(kiln__composite *r, kiln_tensor *t, pick_kind kind,
   return flat ? pick_rows(r, flat, 1, false, kind, 0, outs, false) : NULL;
 }
 KILN_COMPOSITE(kthvalue) {
-  return pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 2), kiln_arg_bool(args, 3), KTH,
+  return pick_dim(r, SELF, kiln_arg_int(args, 2), kiln_arg_bool(args, 3), KTH,
                   kiln_arg_int(args, 1), "kthvalue", outs);
 }
-KILN_COMPOSITE(median) { return pick_all(r, kiln_arg_tensor(args, 0), MEDIAN, outs); }
-KILN_COMPOSITE(nanmedian) { return pick_all(r, kiln_arg_tensor(args, 0), NAN_MEDIAN, outs); }
+KILN_COMPOSITE(median) { return pick_all(r, SELF, MEDIAN, outs); }
+KILN_COMPOSITE(nanmedian) { return pick_all(r, SELF, NAN_MEDIAN, outs); }
 KILN_COMPOSITE(median_dim) {
-  return pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2),
-                  MEDIAN, 0, "median", outs);
+  return pick_dim(r, SELF, kiln_arg_int(args, 1), kiln_arg_bool(args, 2), MEDIAN, 0, "median",
+                  outs);
 }
 KILN_COMPOSITE(nanmedian_dim) {
-  return pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2),
-                  NAN_MEDIAN, 0, "nanmedian", outs);
+  return pick_dim(r, SELF, kiln_arg_int(args, 1), kiln_arg_bool(args, 2), NAN_MEDIAN, 0,
+                  "nanmedian", outs);
 }
 KILN_COMPOSITE(mode) {
-  return pick_dim(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), kiln_arg_bool(args, 2), MODE,
-                  0, "mode", outs);
+  return pick_dim(r, SELF, kiln_arg_int(args, 1), kiln_arg_bool(args, 2), MODE, 0, "mode", outs);
 }

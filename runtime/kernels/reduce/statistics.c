@@ -1,8 +1,6 @@
 /* statistics.c: covariances and correlations, as composites. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* self [n, m] or [m], correction, fweights, aweights */
 KILN_COMPOSITE(cov) {
   kiln_tensor *x = SELF, *w = NULL;
@@ -16,9 +14,9 @@ KILN_COMPOSITE(cov) {
   const int64_t n = rank == 0 ? 1 : kiln__composite_size(x, -1),
                 rows = rank == 2 ? kiln__composite_size(x, 0) : 1;
   x = kiln__composite_as_float(r, kiln__composite_reshape(r, x, 2, (const int64_t[]){rows, n}));
-  if (!kiln_arg_is_none(args, 2)) w = kiln_arg_tensor(args, 2);
+  if (!kiln_arg_is_none(args, 2)) w = ARG(2);
   if (!kiln_arg_is_none(args, 3)) {
-    w = w ? KILN_STEP(r, mul, T(w), args[3]) : kiln_arg_tensor(args, 3);
+    w = w ? KILN_STEP(r, mul, T(w), args[3]) : ARG(3);
   }
   kiln_tensor *count, *mean, *weighted;
   if (w) {

@@ -3,9 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define OTHER kiln_arg_tensor(args, 1)
-
 /* -- Sums -- */
 
 static kiln_tensor *without_nan(kiln__composite *r, kiln_tensor *t) {
@@ -87,10 +84,10 @@ static kiln_tensor *trapezoid(kiln__composite *r, kiln_tensor *y, kiln_tensor *x
   kiln_ivalue dtype = none ? I(kiln_tensor_dtype(y)) : NONE;
   return KILN_STEP(r, sum_dim, T(t), INTS(dim), B(false), dtype);
 }
-KILN_COMPOSITE(trapezoid_x) { return trapezoid(r, SELF, OTHER, NONE, kiln_arg_int(args, 2)); }
+KILN_COMPOSITE(trapezoid_x) { return trapezoid(r, SELF, ARG(1), NONE, kiln_arg_int(args, 2)); }
 KILN_COMPOSITE(trapezoid_dx) { return trapezoid(r, SELF, NULL, args[1], kiln_arg_int(args, 2)); }
 KILN_COMPOSITE(cumulative_trapezoid_x) {
-  kiln_tensor *t = strips(r, SELF, OTHER, NONE, kiln_arg_int(args, 2));
+  kiln_tensor *t = strips(r, SELF, ARG(1), NONE, kiln_arg_int(args, 2));
   return KILN_STEP(r, cumsum, T(t), args[2], NONE);
 }
 KILN_COMPOSITE(cumulative_trapezoid_dx) {
@@ -102,7 +99,7 @@ KILN_COMPOSITE(cumulative_trapezoid_dx) {
 
 /* self, n, dim, prepend, append */
 KILN_COMPOSITE(diff) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *parts[3];
+  kiln_tensor *t = SELF, *parts[3];
   int64_t n = kiln_arg_int(args, 1);
   int count = 0;
   const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
@@ -116,9 +113,9 @@ KILN_COMPOSITE(diff) {
   if (n == 0) { /* what would be put around is not looked at */
     return kiln__composite_copy(r, t);
   }
-  if (!kiln_arg_is_none(args, 3)) parts[count++] = kiln_arg_tensor(args, 3);
+  if (!kiln_arg_is_none(args, 3)) parts[count++] = ARG(3);
   parts[count++] = t;
-  if (!kiln_arg_is_none(args, 4)) parts[count++] = kiln_arg_tensor(args, 4);
+  if (!kiln_arg_is_none(args, 4)) parts[count++] = ARG(4);
   if (count > 1) t = KILN_STEP(r, cat, kiln__composite_tensors(r, count, parts), I(dim));
   if (n > kiln__composite_size(t, dim)) n = kiln__composite_size(t, dim);
   if (n == 0) t = kiln__composite_copy(r, t);

@@ -132,19 +132,16 @@ static kiln_tensor *unique_slices(kiln__composite *r, kiln_tensor *t, int64_t wa
 }
 /* self, sorted, return_inverse, return_counts: always sorted. */
 KILN_COMPOSITE(_unique2) {
-  return unique_flat(r, kiln_arg_tensor(args, 0), true, kiln_arg_bool(args, 2),
-                     kiln_arg_bool(args, 3), outs);
+  return unique_flat(r, SELF, true, kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
 }
 KILN_COMPOSITE(unique_dim) {
-  return unique_slices(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 1), true,
-                       kiln_arg_bool(args, 3), kiln_arg_bool(args, 4), outs);
+  return unique_slices(r, SELF, kiln_arg_int(args, 1), true, kiln_arg_bool(args, 3),
+                       kiln_arg_bool(args, 4), outs);
 }
 KILN_COMPOSITE(unique_consecutive) {
   const bool inverse = kiln_arg_bool(args, 1), counts = kiln_arg_bool(args, 2);
-  if (kiln_arg_is_none(args, 3))
-    return unique_flat(r, kiln_arg_tensor(args, 0), false, inverse, counts, outs);
-  return unique_slices(r, kiln_arg_tensor(args, 0), kiln_arg_int(args, 3), false, inverse, counts,
-                       outs);
+  if (kiln_arg_is_none(args, 3)) return unique_flat(r, SELF, false, inverse, counts, outs);
+  return unique_slices(r, SELF, kiln_arg_int(args, 3), false, inverse, counts, outs);
 }
 /* self, sorted, return_inverse -> values, inverse */
 KILN_COMPOSITE(_unique) {

@@ -48,7 +48,7 @@ static kiln_status *nested(kiln_call *call, const kiln_tensor *t, int dim, int64
 KILN_KERNEL(tolist) {
   static const kiln_type_kind kinds[] = {KILN_TYPE_INT, KILN_TYPE_FLOAT, KILN_TYPE_COMPLEX,
                                          KILN_TYPE_BOOL};
-  const kiln_tensor *t = kiln_arg_tensor(args, 0);
+  const kiln_tensor *t = SELF;
   int64_t code = kiln_arg_int(args, 2);
   if (kiln_arg_int(args, 1) != kiln_tensor_rank(t)) {
     return KILN_OP_FAIL(

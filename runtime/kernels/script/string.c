@@ -3,7 +3,7 @@
 
 #include "runtime/kernels/support.h"
 
-#define SELF kiln_arg_str(args, 0)
+#define TEXT kiln_arg_str(args, 0)
 
 static kiln_status *give_str(kiln_call *call, kiln_str text, kiln_ivalue *out) {
   kiln_string *s;
@@ -48,7 +48,7 @@ static kiln_status *run_job(kiln_call *call, kiln_text *text, void *arg) {
                                    const kiln_ivalue *args)
 
 TEXT_KERNEL(str_add) {
-  kiln_text_put(text, SELF);
+  kiln_text_put(text, TEXT);
   kiln_text_put(text, kiln_arg_str(args, 1));
   return NULL;
 }
@@ -58,7 +58,7 @@ TEXT_KERNEL(str) {
 }
 /* "{}" is replaced by the next argument. */
 TEXT_KERNEL(format) {
-  kiln_str s = SELF;
+  kiln_str s = TEXT;
   int used = 1;
   for (size_t i = 0; i < s.len; i++) {
     if (s.data[i] == '{' && i + 1 < s.len && s.data[i + 1] == '}') {
@@ -126,7 +126,7 @@ static kiln_status *put_percent(kiln_text *text, char key, kiln_ivalue v) {
   }
 }
 TEXT_KERNEL(percent_format) {
-  kiln_str s = SELF;
+  kiln_str s = TEXT;
   const kiln_ivalue *values = args + 1;
   int64_t count = call->arg_count - 1, used = 0;
   if (count == 1 && args[1].tag == KILN_TAG_TUPLE) {
@@ -152,7 +152,7 @@ TEXT_KERNEL(percent_format) {
 TEXT_KERNEL(str_join) {
   const kiln_list *list = kiln_arg_list(args, 1);
   for (int64_t i = 0; i < list->count; i++) {
-    if (i) kiln_text_put(text, SELF);
+    if (i) kiln_text_put(text, TEXT);
     kiln_text_put(text, kiln_string_view(list->items[i].u.string));
   }
   return NULL;
@@ -160,36 +160,36 @@ TEXT_KERNEL(str_join) {
 
 /* -- Parts -- */
 
-KILN_KERNEL(str_len) { return kiln__give_int(outs, (int64_t)SELF.len); }
+KILN_KERNEL(str_len) { return kiln__give_int(outs, (int64_t)TEXT.len); }
 KILN_KERNEL(str_get) {
-  int64_t index = kiln_arg_int(args, 1), count = (int64_t)SELF.len;
+  int64_t index = kiln_arg_int(args, 1), count = (int64_t)TEXT.len;
   if (index < 0) index += count;
   if (index < 0 || index >= count) {
     return KILN_OP_FAIL("string index out of range: basic_string::at: __n (which is %llu) >= "
                         "this->size() (which is %zu)",
-                        (unsigned long long)index, SELF.len);
+                        (unsigned long long)index, TEXT.len);
   }
-  return give_str(call, kiln_str_make(SELF.data + index, 1), outs);
+  return give_str(call, kiln_str_make(TEXT.data + index, 1), outs);
 }
 kiln_status *kiln__slice_bounds(int64_t count, const kiln_ivalue *args, int64_t *out_start,
                                 int64_t *out_step, int64_t *out_length);
 TEXT_KERNEL(str_slice) {
   int64_t start, step, length;
-  KILN_TRY(kiln__slice_bounds((int64_t)SELF.len, args + 1, &start, &step, &length));
-  for (int64_t i = 0; i < length; i++) kiln_text_putc(text, SELF.data[start + i * step]);
+  KILN_TRY(kiln__slice_bounds((int64_t)TEXT.len, args + 1, &start, &step, &length));
+  for (int64_t i = 0; i < length; i++) kiln_text_putc(text, TEXT.data[start + i * step]);
   return NULL;
 }
 KILN_KERNEL(str_to_list) {
   kiln_list *list;
   KILN_TRY(str_list(call, outs, &list));
-  for (size_t i = 0; i < SELF.len; i++) KILN_TRY(push_str(call, list, part(SELF, i, i + 1)));
+  for (size_t i = 0; i < TEXT.len; i++) KILN_TRY(push_str(call, list, part(TEXT, i, i + 1)));
   return NULL;
 }
 KILN_KERNEL(ord) {
-  if (SELF.len != 1) {
-    return KILN_OP_FAIL("String for ord() must be 1 character, found %zu", SELF.len);
+  if (TEXT.len != 1) {
+    return KILN_OP_FAIL("String for ord() must be 1 character, found %zu", TEXT.len);
   }
-  return kiln__give_int(outs, (uint8_t)SELF.data[0]);
+  return kiln__give_int(outs, (uint8_t)TEXT.data[0]);
 }
 KILN_KERNEL(chr) {
   int64_t i = kiln_arg_int(args, 0);
@@ -238,8 +238,8 @@ static char lower_of(char c) { return is_upper(c) ? (char)(c + 32) : c; }
 
 #define ALL_OF(name, test, when_empty)                                           \
   KILN_KERNEL(name) {                                                            \
-    bool result = SELF.len ? true : (when_empty);                                \
-    for (size_t i = 0; i < SELF.len; i++) result = result && test(SELF.data[i]); \
+    bool result = TEXT.len ? true : (when_empty);                                \
+    for (size_t i = 0; i < TEXT.len; i++) result = result && test(TEXT.data[i]); \
     return kiln__give_bool(outs, result);                                        \
   }
 ALL_OF(str_isalpha, is_alpha, false)
@@ -251,9 +251,9 @@ ALL_OF(str_isprintable, is_print, true)
 #define CASED(name, want, other)                  \
   KILN_KERNEL(name) {                             \
     bool some = false, wrong = false;             \
-    for (size_t i = 0; i < SELF.len; i++) {       \
-      some = some || want(SELF.data[i]);          \
-      wrong = wrong || other(SELF.data[i]);       \
+    for (size_t i = 0; i < TEXT.len; i++) {       \
+      some = some || want(TEXT.data[i]);          \
+      wrong = wrong || other(TEXT.data[i]);       \
     }                                             \
     return kiln__give_bool(outs, some && !wrong); \
   }
@@ -261,8 +261,8 @@ CASED(str_isupper, is_upper, is_lower)
 CASED(str_islower, is_lower, is_upper)
 KILN_KERNEL(str_istitle) {
   bool some = false, wrong = false, inside = false;
-  for (size_t i = 0; i < SELF.len; i++) {
-    char c = SELF.data[i];
+  for (size_t i = 0; i < TEXT.len; i++) {
+    char c = TEXT.data[i];
     if (is_upper(c)) wrong = wrong || inside;
     if (is_lower(c)) wrong = wrong || !inside;
     inside = is_alpha(c);
@@ -272,16 +272,16 @@ KILN_KERNEL(str_istitle) {
 }
 /* PyTorch does not count the underscore. */
 KILN_KERNEL(str_isidentifier) {
-  bool result = SELF.len > 0 && !is_digit(SELF.data[0]);
-  for (size_t i = 0; i < SELF.len; i++) {
-    result = result && is_alnum(SELF.data[i]);
+  bool result = TEXT.len > 0 && !is_digit(TEXT.data[0]);
+  for (size_t i = 0; i < TEXT.len; i++) {
+    result = result && is_alnum(TEXT.data[i]);
   }
   return kiln__give_bool(outs, result);
 }
 #define MAP(name, expr)                     \
   TEXT_KERNEL(name) {                       \
-    for (size_t i = 0; i < SELF.len; i++) { \
-      const char c = SELF.data[i];          \
+    for (size_t i = 0; i < TEXT.len; i++) { \
+      const char c = TEXT.data[i];          \
       kiln_text_putc(text, expr);           \
     }                                       \
     return NULL;                            \
@@ -290,13 +290,13 @@ MAP(str_upper, upper_of(c))
 MAP(str_lower, lower_of(c))
 MAP(str_swapcase, is_upper(c) ? lower_of(c) : upper_of(c))
 MAP(str_capitalize, i == 0 ? upper_of(c) : lower_of(c))
-MAP(str_title, i > 0 && is_alpha(SELF.data[i - 1]) ? lower_of(c) : upper_of(c))
+MAP(str_title, i > 0 && is_alpha(TEXT.data[i - 1]) ? lower_of(c) : upper_of(c))
 
 /* -- Padding and trimming -- */
 
 static kiln_status *strip(kiln_call *call, const kiln_ivalue *args, bool left, bool right,
                           kiln_ivalue *out) {
-  kiln_str s = SELF, set = kiln_arg_str(args, 1);
+  kiln_str s = TEXT, set = kiln_arg_str(args, 1);
   bool in_set[256] = {false};
   for (size_t i = 0; i < set.len; i++) in_set[(uint8_t)set.data[i]] = true;
   while (left && s.len && in_set[(uint8_t)s.data[0]]) s.data++, s.len--;
@@ -327,12 +327,12 @@ static kiln_status *pad(kiln_call *call, kiln_text *text, const kiln_ivalue *arg
     return KILN_OP_FAIL("TypeError: The fill character must be exactly one character long");
   }
   KILN_TRY(put_fill(call, text, fill.data[0], left));
-  kiln_text_put(text, SELF);
+  kiln_text_put(text, TEXT);
   KILN_TRY(put_fill(call, text, fill.data[0], right));
   return NULL;
 }
 static int64_t room(const kiln_ivalue *args) {
-  const int64_t width = kiln_arg_int(args, 1), len = (int64_t)SELF.len;
+  const int64_t width = kiln_arg_int(args, 1), len = (int64_t)TEXT.len;
   return width > len ? width - len : 0;
 }
 TEXT_KERNEL(str_ljust) { return pad(call, text, args, 0, room(args)); }
@@ -344,13 +344,13 @@ TEXT_KERNEL(str_center) {
 /* As PyTorch's: in front of a sign too. */
 TEXT_KERNEL(str_zfill) {
   KILN_TRY(put_fill(call, text, '0', room(args)));
-  kiln_text_put(text, SELF);
+  kiln_text_put(text, TEXT);
   return NULL;
 }
 TEXT_KERNEL(str_expandtabs) {
   int64_t size = kiln_arg_int(args, 1), column = 0;
-  for (size_t i = 0; i < SELF.len; i++) {
-    char c = SELF.data[i];
+  for (size_t i = 0; i < TEXT.len; i++) {
+    char c = TEXT.data[i];
     if (c != '\t') {
       kiln_text_putc(text, c);
       column = c == '\n' || c == '\r' ? 0 : column + 1;
@@ -411,7 +411,7 @@ static size_t find_last(const kiln_call *call, kiln_str s, kiln_str what) {
 /* The bounds of (self, substr, start, end): both count from the back, where -1 as an end is the end
  * itself. They may lie beyond the end. */
 static void bounds_of(const kiln_ivalue *args, int64_t *out_start, int64_t *out_end) {
-  int64_t size = (int64_t)SELF.len, start = kiln_arg_int(args, 2), end = kiln_arg_int(args, 3);
+  int64_t size = (int64_t)TEXT.len, start = kiln_arg_int(args, 2), end = kiln_arg_int(args, 3);
   if (start < 0) start = start + size < 0 ? 0 : start + size;
   if (end < 0) end = end + size + 1 < 0 ? 0 : end + size + 1;
   *out_start = start;
@@ -430,8 +430,8 @@ static kiln_status *search(const kiln_call *call, const kiln_ivalue *args, bool 
   bounds_of(args, &start, &end);
   *out = what.len == 0 ? start : -1;
   if (end <= start) return NULL;
-  if (start > (int64_t)SELF.len) return beyond_end(SELF, start);
-  kiln_str s = part(SELF, (size_t)start, clamped(SELF, end));
+  if (start > (int64_t)TEXT.len) return beyond_end(TEXT, start);
+  kiln_str s = part(TEXT, (size_t)start, clamped(TEXT, end));
   size_t at = last ? find_last(call, s, what) : find_from(s, what, 0);
   *out = at == SIZE_MAX ? -1 : (int64_t)at + start;
   return NULL;
@@ -460,7 +460,7 @@ KILN_KERNEL(str_rindex) {
 }
 /* What begins before `end` counts. */
 KILN_KERNEL(str_count) {
-  kiln_str s = SELF, what = kiln_arg_str(args, 1);
+  kiln_str s = TEXT, what = kiln_arg_str(args, 1);
   int64_t start, end, n = 0;
   bounds_of(args, &start, &end);
   if (what.len == 0) {
@@ -476,8 +476,8 @@ KILN_KERNEL(str_count) {
 static kiln_status *tested_part(const kiln_ivalue *args, kiln_str *out) {
   int64_t start, end;
   bounds_of(args, &start, &end);
-  if (start > (int64_t)SELF.len) return beyond_end(SELF, start);
-  *out = part(SELF, (size_t)start, end < start ? SELF.len : clamped(SELF, end));
+  if (start > (int64_t)TEXT.len) return beyond_end(TEXT, start);
+  *out = part(TEXT, (size_t)start, end < start ? TEXT.len : clamped(TEXT, end));
   return NULL;
 }
 KILN_KERNEL(str_startswith) {
@@ -495,7 +495,7 @@ KILN_KERNEL(str_endswith) {
                 (what.len == 0 || memcmp(s.data + s.len - what.len, what.data, what.len) == 0));
 }
 TEXT_KERNEL(str_replace) {
-  kiln_str s = SELF, old = kiln_arg_str(args, 1), with = kiln_arg_str(args, 2);
+  kiln_str s = TEXT, old = kiln_arg_str(args, 1), with = kiln_arg_str(args, 2);
   int64_t most = kiln_arg_int(args, 3);
   size_t at = 0;
   for (int64_t n = 0; most < 0 || n < most; n++) {
@@ -531,8 +531,8 @@ KILN_KERNEL(str_split) {
   kiln_list *list;
   int64_t most = kiln_arg_int(args, 2);
   KILN_TRY(str_list(call, outs, &list));
-  if (kiln_arg_is_none(args, 1)) return split_spaces(call, SELF, most, list);
-  kiln_str s = SELF, by = kiln_arg_str(args, 1);
+  if (kiln_arg_is_none(args, 1)) return split_spaces(call, TEXT, most, list);
+  kiln_str s = TEXT, by = kiln_arg_str(args, 1);
   size_t at = 0;
   if (by.len == 0) return KILN_OP_FAIL("ValueError: empty separator");
   for (int64_t n = 0; most < 0 || n < most; n++) {
@@ -545,7 +545,7 @@ KILN_KERNEL(str_split) {
 }
 KILN_KERNEL(str_rsplit) {
   kiln_list *list;
-  kiln_str s = SELF, by = kiln_arg_str(args, 1);
+  kiln_str s = TEXT, by = kiln_arg_str(args, 1);
   int64_t most = kiln_arg_int(args, 2);
   KILN_TRY(str_list(call, outs, &list));
   if (by.len == 0) return KILN_OP_FAIL("ValueError: empty separator");
@@ -570,7 +570,7 @@ static bool ends_line(char c) {
 }
 KILN_KERNEL(str_splitlines) {
   kiln_list *list;
-  kiln_str s = SELF;
+  kiln_str s = TEXT;
   bool keep = kiln_arg_bool(args, 1);
   KILN_TRY(str_list(call, outs, &list));
   size_t from = 0;
@@ -584,7 +584,7 @@ KILN_KERNEL(str_splitlines) {
 }
 static kiln_status *partition(kiln_call *call, const kiln_ivalue *args, bool last,
                               kiln_ivalue *outs) {
-  kiln_str s = SELF, by = kiln_arg_str(args, 1);
+  kiln_str s = TEXT, by = kiln_arg_str(args, 1);
   if (by.len == 0) return KILN_OP_FAIL("ValueError: empty separator");
   size_t at = last ? find_last(call, s, by) : find_from(s, by, 0);
   bool found = at != SIZE_MAX;
@@ -602,8 +602,8 @@ KILN_KERNEL(str_rpartition) { return partition(call, args, true, outs); }
 
 KILN_KERNEL(device_of_str) {
   kiln_device_id id;
-  if (!kiln_device_parse(SELF, &id)) {
-    return KILN_OP_FAIL("Invalid device string: '" KILN_STR_FMT "'", KILN_STR_ARG(SELF));
+  if (!kiln_device_parse(TEXT, &id)) {
+    return KILN_OP_FAIL("Invalid device string: '" KILN_STR_FMT "'", KILN_STR_ARG(TEXT));
   }
   return kiln__give_value(outs, kiln_device_value(id));
 }
@@ -618,11 +618,11 @@ KILN_KERNEL(device_index) {
 KILN_KERNEL(warn) {
   bool *told = call->kernel ? call->kernel->user : NULL;
   if (told && __atomic_exchange_n(told, true, __ATOMIC_RELAXED)) return NULL;
-  KILN_LOG(&call->env->log, warn, 1, KILN_STR_FMT, KILN_STR_ARG(SELF));
+  KILN_LOG(&call->env->log, warn, 1, KILN_STR_FMT, KILN_STR_ARG(TEXT));
   return NULL;
 }
 KILN_KERNEL(str_hash) {
   return kiln__give_int(outs, args[0].tag == KILN_TAG_STRING
-                                  ? (int64_t)(kiln_hash_bytes(0, SELF.data, SELF.len) >> 1)
+                                  ? (int64_t)(kiln_hash_bytes(0, TEXT.data, TEXT.len) >> 1)
                                   : kiln__number_i64(kiln__number(args[0])));
 }

@@ -1,8 +1,6 @@
 /* diagonal.c: diagonals, read, made and written. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Diagonals -- */
 
 KILN_COMPOSITE(trace) {

@@ -3,8 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- At least so many dimensions -- */
 
 static kiln_tensor *at_least(kiln__composite *r, kiln_tensor *t, int rank) {

@@ -18,7 +18,7 @@ static kiln_status *begin_list(kiln_call *call, int64_t count, kiln_list **list,
   return kiln__give_value(out, kiln_of_box(*list));
 }
 static kiln_status *cut_dim(const kiln_ivalue *args, int arg, int *dim, int64_t *size) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0);
+  kiln_tensor *t = SELF;
   if (kiln_tensor_rank(t) == 0)
     return KILN_OP_FAIL("split expects at least a 1-dimensional tensor");
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, arg), kiln_tensor_rank(t), dim));
@@ -51,7 +51,7 @@ KILN_KERNEL(split) {
   int dim = 0;
   int64_t size = 0;
   KILN_TRY(cut_dim(args, 2, &dim, &size));
-  return split_even(call, kiln_arg_tensor(args, 0), dim, size, kiln_arg_int(args, 1), outs);
+  return split_even(call, SELF, dim, size, kiln_arg_int(args, 1), outs);
 }
 KILN_KERNEL(chunk) {
   int dim = 0;
@@ -61,7 +61,7 @@ KILN_KERNEL(chunk) {
     return KILN_OP_FAIL("chunk expects `chunks` to be greater than 0, got: %lld",
                         (long long)chunks);
   }
-  kiln_tensor *t = kiln_arg_tensor(args, 0);
+  kiln_tensor *t = SELF;
   int64_t part = size / chunks + (size % chunks != 0);
   if (part > 0 || size > 0) return split_even(call, t, dim, size, part, outs);
   /* An empty dimension still gives `chunks` pieces. */
@@ -93,12 +93,12 @@ KILN_KERNEL(split_with_sizes) {
   kiln_list *list;
   KILN_TRY(begin_list(call, parts->count, &list, outs));
   for (int64_t i = 0, start = 0; i < parts->count; start += parts->items[i++].u.i) {
-    KILN_TRY(push_narrow(call, list, kiln_arg_tensor(args, 0), dim, start, parts->items[i].u.i));
+    KILN_TRY(push_narrow(call, list, SELF, dim, start, parts->items[i].u.i));
   }
   return NULL;
 }
 KILN_KERNEL(unbind) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0);
+  kiln_tensor *t = SELF;
   int dim = 0;
   if (kiln_tensor_rank(t) == 0)
     return KILN_OP_FAIL("Dimension specified as 0 but tensor has no dimensions");
@@ -125,7 +125,7 @@ KILN_KERNEL(tensor_split_sections) {
   KILN_TRY(begin_list(call, sections < 64 ? sections : 64, &list, outs));
   for (int64_t i = 0, start = 0; i < sections; i++) {
     int64_t length = size / sections + (i < size % sections);
-    KILN_TRY(push_narrow(call, list, kiln_arg_tensor(args, 0), dim, start, length));
+    KILN_TRY(push_narrow(call, list, SELF, dim, start, length));
     start += length;
   }
   return NULL;
@@ -142,8 +142,7 @@ KILN_KERNEL(tensor_split_indices) {
     if (end < 0) end = end + size < 0 ? 0 : end + size;
     if (end > size) end = size;
     if (from > size) from = size;
-    KILN_TRY(
-        push_narrow(call, list, kiln_arg_tensor(args, 0), dim, from, end > from ? end - from : 0));
+    KILN_TRY(push_narrow(call, list, SELF, dim, from, end > from ? end - from : 0));
     start = end;
   }
   return NULL;

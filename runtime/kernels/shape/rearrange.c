@@ -6,8 +6,6 @@
 #include "runtime/kernels/nn/nn.h"
 #include "runtime/kernels/pointwise/iter.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* A repeat is a copy of t into every block of the result, which is seen as alternating
  * [repeats, size] dimensions. */
 static kiln_tensor *repeat(kiln__composite *r, kiln_tensor *t, int count, const int64_t *repeats) {

@@ -3,8 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Written in place -- */
 
 /* self, size */
@@ -22,7 +20,7 @@ KILN_KERNEL(resize_) {
   return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 KILN_KERNEL(resize_as_) {
-  const kiln_tensor *model = kiln_arg_tensor(args, 1);
+  const kiln_tensor *model = ARG(1);
   KILN_TRY(kiln_tensor_resize(SELF, kiln_tensor_rank(model), kiln_tensor_sizes(model)));
   return kiln__give(outs, kiln_tensor_retain(SELF));
 }
@@ -52,7 +50,7 @@ KILN_KERNEL(set_) {
   return status;
 }
 KILN_KERNEL(set_source) {
-  const kiln_tensor *source = kiln_arg_tensor(args, 1);
+  const kiln_tensor *source = ARG(1);
   KILN_TRY(set_to(SELF, source, kiln_tensor_rank(source), kiln_tensor_sizes(source),
                   kiln_tensor_strides(source), source->offset));
   return kiln__give(outs, kiln_tensor_retain(SELF));
@@ -67,7 +65,7 @@ KILN_KERNEL(set_source_geometry) {
   if (count != 0 && count != rank) {
     return KILN_OP_FAIL("unequal size length (%d) and stride length (%d)", rank, count);
   }
-  KILN_TRY(set_to(SELF, kiln_arg_tensor(args, 1), rank, sizes, strides, kiln_arg_int(args, 2)));
+  KILN_TRY(set_to(SELF, ARG(1), rank, sizes, strides, kiln_arg_int(args, 2)));
   return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 
@@ -81,7 +79,7 @@ KILN_COMPOSITE(_shape_as_tensor) {
   return out;
 }
 KILN_COMPOSITE(_reshape_from_tensor) {
-  kiln_tensor *shape = kiln_arg_tensor(args, 1), *dense;
+  kiln_tensor *shape = ARG(1), *dense;
   const int64_t *sizes = kiln__composite_read(r, shape, KILN_DTYPE_I64, &dense);
   if (!r->status && (kiln_tensor_rank(shape) != 1 || shape->numel > KILN_MAX_RANK)) {
     KILN_COMPOSITE_FAIL(r, "_reshape_from_tensor: shape must be a vector");

@@ -3,13 +3,11 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* `copy` of self, whose part that `view` makes is written with args[1]. */
 static kiln_tensor *scatter_into(kiln__composite *r, kiln_tensor *copy, const kiln_ivalue *args,
                                  kiln_kernel_body view, const kiln_ivalue *view_args, int count) {
   kiln_ivalue own[6];
-  kiln_tensor *src = kiln_arg_tensor(args, 1);
+  kiln_tensor *src = ARG(1);
   if (!copy) return NULL;
   own[0] = T(copy);
   memcpy(own + 1, view_args, sizeof *own * (size_t)count);

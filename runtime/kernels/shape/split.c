@@ -1,8 +1,6 @@
 /* split.c: splits along a dimension by sections or indices, as composites. */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 static kiln_tensor *split_at(kiln__composite *r, const kiln_ivalue *args, const char *name,
                              int least, int dim, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(SELF);
@@ -32,7 +30,7 @@ KILN_COMPOSITE(vsplit) { return split_at(r, args, "vsplit", 2, 0, outs); }
 KILN_COMPOSITE(dsplit) { return split_at(r, args, "dsplit", 3, 2, outs); }
 /* self, sections (no dimensions) or indices (one), dim */
 KILN_COMPOSITE(tensor_split_tensor) {
-  kiln_tensor *how = kiln_arg_tensor(args, 1), *dense;
+  kiln_tensor *how = ARG(1), *dense;
   if (kiln_tensor_dtype(how) != KILN_DTYPE_I64 || kiln_tensor_rank(how) > 1) {
     return KILN_COMPOSITE_FAIL(r, "tensor_split expected tensor_indices_or_sections to be a "
                                   "zero-dimensional or one-dimensional tensor of dtype long");

@@ -3,8 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- Turns -- */
 
 static kiln_tensor *turn_over(kiln__composite *r, kiln_tensor *t, const char *name, int dim) {

@@ -6,9 +6,6 @@
 
 #include "runtime/kernels/nn/nn.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-#define OTHER kiln_arg_tensor(args, 1)
-
 /* -- Products -- */
 
 typedef struct product {
@@ -98,17 +95,17 @@ static kiln_tensor *matrix_product(kiln__composite *r, kiln_tensor *a, kiln_tens
   kiln_tensor *first = swapped(r, b, 0, 1), *second = KILN_STEP(r, t, T(a));
   return r->status ? NULL : KILN_STEP(r, t, T(multiply(r, first, second)));
 }
-KILN_COMPOSITE(sparse_mm) { return matrix_product(r, SELF, OTHER); }
+KILN_COMPOSITE(sparse_mm) { return matrix_product(r, SELF, ARG(1)); }
 KILN_COMPOSITE(sparse_mv) {
-  if (kiln_tensor_rank(OTHER) != 1) {
-    return KILN_COMPOSITE_FAIL(r, "vector expected, got a %dD tensor", kiln_tensor_rank(OTHER));
+  if (kiln_tensor_rank(ARG(1)) != 1) {
+    return KILN_COMPOSITE_FAIL(r, "vector expected, got a %dD tensor", kiln_tensor_rank(ARG(1)));
   }
-  kiln_tensor *column = KILN_STEP(r, unsqueeze, T(OTHER), I(1));
+  kiln_tensor *column = KILN_STEP(r, unsqueeze, T(ARG(1)), I(1));
   if (column) column = multiply(r, SELF, column);
   return KILN_STEP(r, squeeze_dim, T(column), I(1));
 }
 KILN_COMPOSITE(sparse_matmul) {
-  if (kiln_tensor_rank(OTHER) == 1 && !kiln_tensor_sparse(OTHER))
+  if (kiln_tensor_rank(ARG(1)) == 1 && !kiln_tensor_sparse(ARG(1)))
     return composite_sparse_mv(r, args, outs);
   return composite_sparse_mm(r, args, outs);
 }
@@ -117,7 +114,7 @@ KILN_COMPOSITE(sparse_addmm) {
   if (kiln_tensor_is_structured(SELF)) {
     return KILN_COMPOSITE_FAIL(r, "addmm: only a dense tensor can be added to a product");
   }
-  kiln_tensor *both = matrix_product(r, OTHER, kiln_arg_tensor(args, 2));
+  kiln_tensor *both = matrix_product(r, ARG(1), ARG(2));
   both = KILN_STEP(r, mul, T(both), args[4]);
   kiln_tensor *more = KILN_STEP(r, mul, T(SELF), args[3]);
   return KILN_STEP(r, add, T(more), T(both), I(1));
@@ -240,8 +237,8 @@ static kiln_tensor *intersect(kiln__composite *r, kiln_tensor *a, kiln_tensor *b
   return kiln__sparse_new(r, kiln_tensor_rank(a), kiln_tensor_sizes(a), indices, values, true);
 }
 KILN_COMPOSITE(sparse_mul) {
-  kiln_tensor *a = SELF, *b = args[1].tag == KILN_TAG_TENSOR ? OTHER : NULL;
-  if (b && !kiln_tensor_sparse(a)) a = OTHER, b = SELF;
+  kiln_tensor *a = SELF, *b = args[1].tag == KILN_TAG_TENSOR ? ARG(1) : NULL;
+  if (b && !kiln_tensor_sparse(a)) a = ARG(1), b = SELF;
   const kiln_sparse *s = kiln_tensor_sparse(a);
   if (b && kiln_tensor_sparse(b)) return intersect(r, a, b);
   kiln_tensor *values;
@@ -258,7 +255,7 @@ KILN_COMPOSITE(sparse_mul) {
 KILN_COMPOSITE(sparse_div) {
   const bool number = args[1].tag != KILN_TAG_TENSOR;
   if (!kiln_tensor_sparse(SELF) ||
-      (!number && (kiln_tensor_is_structured(OTHER) || kiln_tensor_rank(OTHER) > 0))) {
+      (!number && (kiln_tensor_is_structured(ARG(1)) || kiln_tensor_rank(ARG(1)) > 0))) {
     return KILN_COMPOSITE_FAIL(
         r, "Sparse division requires a scalar or zero-dim dense tensor divisor");
   }

@@ -40,15 +40,15 @@ static const int64_t *lengths_of(kiln__composite *r, kiln_tensor *t, kiln_tensor
 /* t (B, T, D), mask (B, T) */
 KILN_COMPOSITE(_nested_tensor_from_mask_left_aligned) {
   bool aligned;
-  (void)lengths_of(r, kiln_arg_tensor(args, 0), kiln_arg_tensor(args, 1), &aligned);
+  (void)lengths_of(r, SELF, ARG(1), &aligned);
   if (!r->status) *outs = kiln_bool(aligned);
   return NULL;
 }
 /* t, mask, mask_check */
 KILN_COMPOSITE(_nested_tensor_from_mask) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0);
+  kiln_tensor *t = SELF;
   bool aligned;
-  const int64_t *lengths = lengths_of(r, t, kiln_arg_tensor(args, 1), &aligned);
+  const int64_t *lengths = lengths_of(r, t, ARG(1), &aligned);
   if (r->status) return NULL;
   if (kiln_arg_bool(args, 2) && !aligned) {
     return KILN_COMPOSITE_FAIL(r, "Mask must be left-aligned without gaps");
@@ -89,7 +89,7 @@ static int64_t longest(const kiln_nested *n) {
 }
 /* self, padding, output_size */
 KILN_COMPOSITE(to_padded_tensor) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0);
+  kiln_tensor *t = SELF;
   const kiln_nested *n = kiln_tensor_nested(t);
   const int rank = kiln_tensor_rank(t);
   int64_t sizes[KILN_MAX_RANK], asked[KILN_MAX_RANK];
@@ -117,12 +117,10 @@ KILN_COMPOSITE(to_padded_tensor) {
   for (int d = 0; d < rank; d++) part = kiln__composite_narrow(r, part, d, 0, sizes[d]);
   return part && filled && kiln__composite_ok(r, kiln_tensor_copy(part, filled)) ? result : NULL;
 }
-KILN_KERNEL(is_nested) {
-  return kiln__give_bool(outs, kiln_tensor_nested(kiln_arg_tensor(args, 0)) != NULL);
-}
+KILN_KERNEL(is_nested) { return kiln__give_bool(outs, kiln_tensor_nested(SELF) != NULL); }
 /* The sizes of each row. */
 KILN_COMPOSITE(_nested_tensor_size) {
-  const kiln_tensor *t = kiln_arg_tensor(args, 0);
+  const kiln_tensor *t = SELF;
   const kiln_nested *n = kiln_tensor_nested(t);
   kiln_tensor *result;
   if (!n) return KILN_COMPOSITE_FAIL(r, "_nested_tensor_size: the tensor is not nested");

@@ -3,8 +3,6 @@
  */
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* self, dtype: in row-major order, in new memory */
 KILN_COMPOSITE(to_mkldnn) {
   const kiln_dtype dtype = kiln_tensor_dtype(SELF), to = kiln__arg_dtype_or(args, 1, dtype);

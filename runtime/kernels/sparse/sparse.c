@@ -8,8 +8,6 @@
 
 #include "runtime/kernels/nn/nn.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 const kiln_sparse *kiln__sparse_arg(kiln__composite *r, const kiln_tensor *t) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   if (!s && !r->status) {
@@ -121,7 +119,7 @@ static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
 /* `at`: where indices stand among the arguments, values after them; size: where the sizes are, or
  * -1; dtype: where it stands, `coalesced` 4 further. */
 static kiln_tensor *make(kiln__composite *r, const kiln_ivalue *args, int at, int size, int dtype) {
-  kiln_tensor *given = kiln_arg_tensor(args, at), *values = kiln_arg_tensor(args, at + 1);
+  kiln_tensor *given = ARG(at), *values = kiln_arg_tensor(args, at + 1);
   int64_t sizes[KILN_MAX_RANK];
   int rank = 0;
   if (!check_parts(r, given, values)) return NULL;
@@ -338,7 +336,7 @@ kiln_tensor *kiln__sparse_gather(kiln__composite *r, kiln_tensor *t, const kiln_
 }
 /* self, mask: the dense self where mask has elements */
 KILN_COMPOSITE(sparse_mask) {
-  kiln_tensor *mask = kiln_arg_tensor(args, 1);
+  kiln_tensor *mask = ARG(1);
   if (!kiln__sparse_arg(r, mask)) return NULL;
   if (kiln_tensor_is_structured(SELF)) {
     return KILN_COMPOSITE_FAIL(r, "sparse_mask: only a dense tensor can be masked");

@@ -30,7 +30,7 @@ KILN_NN_KERNEL(torchaudio_lfilter_core_loop) {
   kiln_tensor *t[3], *result;
   const char *x, *a;
   char *y;
-  for (int i = 0; i < 3; i++) t[i] = kiln_arg_tensor(args, i);
+  for (int i = 0; i < 3; i++) t[i] = ARG(i);
   if (kiln_tensor_rank(t[0]) != 3 || kiln_tensor_rank(t[1]) != 2 || kiln_tensor_rank(t[2]) != 3) {
     return KILN_OP_FAIL("_lfilter_core_loop expects signals of 3 dimensions and coefficients of 2");
   }
@@ -62,8 +62,8 @@ KILN_NN_KERNEL(torchaudio_lfilter_core_loop) {
 
 /* The whole filter, of newer versions: waveform (N, C, L), a_coeffs (C, order), b_coeffs. */
 KILN_COMPOSITE(torchaudio_lfilter) {
-  kiln_tensor *wave = kiln_arg_tensor(args, 0), *a = kiln_arg_tensor(args, 1);
-  kiln_tensor *b = kiln_arg_tensor(args, 2);
+  kiln_tensor *wave = SELF, *a = ARG(1);
+  kiln_tensor *b = ARG(2);
   const int64_t order = kiln__composite_size(a, 1), channels = kiln__composite_size(wave, 1);
   const int64_t length = kiln__composite_size(wave, 2);
   if (kiln_tensor_rank(wave) != 3 || kiln_tensor_rank(a) != 2 || kiln_tensor_rank(b) != 2 ||
@@ -95,7 +95,7 @@ KILN_NN_KERNEL(torchaudio_overdrive_core_loop) {
   const char *wave, *temp;
   char *in, *out, *to;
   for (int i = 0; i < 5; i++) {
-    t[i] = kiln_arg_tensor(args, i);
+    t[i] = ARG(i);
     const bool state = i == 2 || i == 3;
     const int64_t *sizes = kiln_tensor_sizes(t[i]), *first = kiln_tensor_sizes(t[0]);
     if (kiln_tensor_rank(t[0]) != 2 || kiln_tensor_rank(t[i]) != (state ? 1 : 2) ||

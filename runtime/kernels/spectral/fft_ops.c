@@ -8,8 +8,6 @@
 #include "runtime/kernels/spectral/fft.h"
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* -- One dimension -- */
 
 typedef enum kind { C2C, R2C, R2C_WHOLE, C2R } kind;

@@ -4,8 +4,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 typedef struct frames {
   const char *name;
   int64_t n, hop, length; /* points of a transform, between frames, of the window */

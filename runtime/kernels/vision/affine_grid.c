@@ -3,8 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 /* Place i of n between -1 and 1. */
 static double grid_place(int64_t i, int64_t n, bool corners) {
   if (n <= 1) return 0;

@@ -140,7 +140,7 @@ KILN_NN_KERNEL(torchvision_deform_conv2d) {
   kiln_tensor *t[5], *result, *scratch;
   const char *bias;
   char *to, *columns;
-  for (int i = 0; i < 5; i++) t[i] = kiln_arg_tensor(args, i);
+  for (int i = 0; i < 5; i++) t[i] = ARG(i);
   const bool use_mask = kiln_arg_bool(args, 13);
   if (kiln_tensor_rank(t[0]) != 4 || kiln_tensor_rank(t[1]) != 4) {
     return KILN_OP_FAIL("deform_conv2d expects an input and a weight of 4 dimensions");

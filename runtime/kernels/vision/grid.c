@@ -97,7 +97,7 @@ static void find_sources(const grid *g, const double *at, sources *s) {
   }
 }
 static kiln_status *check_grid(const kiln_ivalue *args, int spatial) {
-  const kiln_tensor *t = kiln_arg_tensor(args, 0), *at = kiln_arg_tensor(args, 1);
+  const kiln_tensor *t = SELF, *at = ARG(1);
   const int rank = kiln_tensor_rank(t);
   if (kiln_tensor_dtype(t) != kiln_tensor_dtype(at)) {
     return KILN_OP_FAIL("expected scalar type %s but found %s",
@@ -128,7 +128,7 @@ static kiln_status *check_grid(const kiln_ivalue *args, int spatial) {
   return NULL;
 }
 static kiln_status *sample(kiln__nn *nn, const kiln_ivalue *args, int spatial, kiln_ivalue *outs) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *at = kiln_arg_tensor(args, 1), *result;
+  kiln_tensor *t = SELF, *at = ARG(1), *result;
   grid g = {.spatial = spatial,
             .mode = kiln_arg_int(args, 2),
             .padding = kiln_arg_int(args, 3),
@@ -170,16 +170,13 @@ static kiln_status *sample(kiln__nn *nn, const kiln_ivalue *args, int spatial, k
 }
 KILN_NN_KERNEL(grid_sampler_2d) { return sample(nn, args, 2, outs); }
 KILN_NN_KERNEL(grid_sampler_3d) { return sample(nn, args, 3, outs); }
-KILN_NN_KERNEL(grid_sampler) {
-  return sample(nn, args, kiln_tensor_rank(kiln_arg_tensor(args, 0)) == 5 ? 3 : 2, outs);
-}
+KILN_NN_KERNEL(grid_sampler) { return sample(nn, args, kiln_tensor_rank(SELF) == 5 ? 3 : 2, outs); }
 
 /* -- max_unpool: self, indices, output_size -- */
 
 static kiln_status *unpool(kiln_call *call, const kiln_ivalue *args, int spatial,
                            kiln_ivalue *outs) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *at = kiln_arg_tensor(args, 1), *dense = NULL,
-              *places = NULL, *result = NULL;
+  kiln_tensor *t = SELF, *at = ARG(1), *dense = NULL, *places = NULL, *result = NULL;
   const int rank = kiln_tensor_rank(t);
   int64_t sizes[KILN_MAX_RANK], wanted[KILN_MAX_RANK], in = 1, out = 1;
   int count;

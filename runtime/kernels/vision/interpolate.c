@@ -3,8 +3,6 @@
 
 #include "runtime/kernels/composite.h"
 
-#define SELF kiln_arg_tensor(args, 0)
-
 static void bad_mode(kiln__composite *r, kiln_str mode, int rank) {
   KILN_COMPOSITE_FAIL(r,
                       "Input Error: Only 3D, 4D and 5D input Tensors supported (got %dD) for the "

@@ -36,7 +36,7 @@ static kiln_status *check_regions(const regions *g, const kiln_tensor *t, const 
 }
 /* input, rois, spatial_scale, pooled_height, pooled_width */
 static kiln_status *begin(kiln__nn *nn, const kiln_ivalue *args, bool by_position, regions *g) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *rois = kiln_arg_tensor(args, 1);
+  kiln_tensor *t = SELF, *rois = ARG(1);
   void *data;
   g->bins[0] = kiln_arg_int(args, 3);
   g->bins[1] = kiln_arg_int(args, 4);
@@ -62,7 +62,7 @@ static kiln_status *begin(kiln__nn *nn, const kiln_ivalue *args, bool by_positio
 }
 static kiln_status *give(kiln__nn *nn, const regions *g, const kiln_ivalue *args,
                          kiln_ivalue *outs) {
-  KILN_TRY(kiln__nn_give(nn, g->result, kiln_tensor_dtype(kiln_arg_tensor(args, 0)), &outs[0]));
+  KILN_TRY(kiln__nn_give(nn, g->result, kiln_tensor_dtype(SELF), &outs[0]));
   return kiln__give(&outs[1], kiln_tensor_retain(g->places));
 }
 /* The image of region k. */

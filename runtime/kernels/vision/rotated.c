@@ -68,7 +68,7 @@ static double overlap(const kiln__nn *nn, const char *a, int64_t i, const char *
 }
 /* boxes1 (N, 5), boxes2 (M, 5): (N, M) */
 KILN_NN_KERNEL(torchvision_box_iou_rotated) {
-  kiln_tensor *a = kiln_arg_tensor(args, 0), *b = kiln_arg_tensor(args, 1), *result;
+  kiln_tensor *a = SELF, *b = ARG(1), *result;
   const char *first, *second;
   char *to;
   for (int i = 0; i < 2; i++) {

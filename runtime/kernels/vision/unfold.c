@@ -86,7 +86,7 @@ static kiln_status *make_result(kiln__nn *nn, kiln_dtype dtype, bool batched, in
   return NULL;
 }
 KILN_NN_KERNEL(im2col) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *result;
+  kiln_tensor *t = SELF, *dense, *result;
   const int rank = kiln_tensor_rank(t);
   const int64_t *sizes = kiln_tensor_sizes(t);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
@@ -119,7 +119,7 @@ KILN_NN_KERNEL(im2col) {
   return kiln__finish(nn->call, outs, kiln_tensor_retain(result));
 }
 KILN_NN_KERNEL(col2im) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *dense, *result;
+  kiln_tensor *t = SELF, *dense, *result;
   const int rank = kiln_tensor_rank(t);
   const int64_t *sizes = kiln_tensor_sizes(t);
   const kiln_dtype dtype = kiln_tensor_dtype(t);

@@ -56,7 +56,7 @@ static kiln_status *check_input(const resample *p, const kiln_tensor *t) {
 }
 /* output_size and, from `scales` on, an optional float for each dimension. */
 static kiln_status *read_sizes(resample *p, const kiln_ivalue *args, int scales) {
-  const kiln_tensor *t = kiln_arg_tensor(args, 0);
+  const kiln_tensor *t = SELF;
   int64_t sizes[KILN_MAX_RANK];
   int count;
   KILN_TRY(kiln__arg_int_list(args, 1, sizes, &count));
@@ -74,7 +74,7 @@ static kiln_status *read_sizes(resample *p, const kiln_ivalue *args, int scales)
 }
 /* Of the .vec overloads: output_size or a list of factors, at `factors`. */
 static kiln_status *read_factors(resample *p, const kiln_ivalue *args, int factors) {
-  const kiln_tensor *t = kiln_arg_tensor(args, 0);
+  const kiln_tensor *t = SELF;
   if (kiln_arg_is_none(args, 1) == kiln_arg_is_none(args, factors)) {
     return KILN_OP_FAIL("Must specify exactly one of output_size and scale_factors");
   }
@@ -357,7 +357,7 @@ static kiln_status *run_resample(kiln__nn *nn, const kiln_ivalue *args, resample
   resample p = {.kind = kind, .spatial = spatial};
   p.align = !near && kiln_arg_bool(args, 2);
   KILN_TRY(by_factors ? read_factors(&p, args, near ? 2 : 3) : read_sizes(&p, args, near ? 2 : 3));
-  return (near ? pick : weigh)(nn, &p, kiln_arg_tensor(args, 0), out);
+  return (near ? pick : weigh)(nn, &p, SELF, out);
 }
 #define UPSAMPLE(name, kind, spatial)                                                 \
   KILN_NN_KERNEL(name) { return run_resample(nn, args, kind, spatial, false, outs); } \

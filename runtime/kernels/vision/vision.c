@@ -42,7 +42,7 @@ static bool check_boxes(kiln__composite *r, const kiln_tensor *boxes, const kiln
   return !r->status;
 }
 KILN_COMPOSITE(torchvision_nms) {
-  kiln_tensor *boxes = kiln_arg_tensor(args, 0), *scores = kiln_arg_tensor(args, 1), *sorted[2];
+  kiln_tensor *boxes = SELF, *scores = ARG(1), *sorted[2];
   const double threshold = kiln_arg_float(args, 2);
   if (!check_boxes(r, boxes, scores)) return NULL;
   const bool wide = kiln_tensor_dtype(boxes) == KILN_DTYPE_F64;
@@ -133,7 +133,7 @@ static double bin_mean(const kiln__nn *nn, const region *g, const char *plane, i
 }
 /* input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned */
 KILN_NN_KERNEL(torchvision_roi_align) {
-  kiln_tensor *t = kiln_arg_tensor(args, 0), *rois = kiln_arg_tensor(args, 1), *result;
+  kiln_tensor *t = SELF, *rois = ARG(1), *result;
   const int64_t bins[2] = {kiln_arg_int(args, 3), kiln_arg_int(args, 4)};
   const char *data, *boxes;
   char *to;
