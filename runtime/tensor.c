@@ -498,10 +498,7 @@ kiln_status *kiln_tensor_set(kiln_tensor *t, kiln_storage *storage, kiln_dtype d
 }
 
 kiln_status *kiln_tensor_resize(kiln_tensor *t, int rank, const int64_t *sizes) {
-  if (kiln_tensor_rank(t) == rank &&
-      (rank == 0 || memcmp(t->dims, sizes, sizeof(int64_t) * (size_t)rank) == 0)) {
-    return NULL;
-  }
+  if (kiln_tensor_has_sizes(t, rank, sizes)) return NULL;
   int64_t numel, end, strides[KILN_MAX_RANK];
   size_t bytes;
   if (rank < 0 || rank > KILN_MAX_RANK || !kiln_numel(rank, sizes, &numel) || !t->storage ||
@@ -587,6 +584,10 @@ void kiln_tensor_release(kiln_tensor *t) { kiln_tensor_release_to(NULL, t); }
 
 /* -- Shapes -- */
 
+bool kiln_tensor_has_sizes(const kiln_tensor *t, int rank, const int64_t *sizes) {
+  if (kiln_tensor_rank(t) != rank) return false;
+  return rank == 0 || memcmp(kiln_tensor_sizes(t), sizes, sizeof *sizes * (size_t)rank) == 0;
+}
 kiln_status *kiln_broadcast(int rank_a, const int64_t *a, int rank_b, const int64_t *b,
                             int *out_rank, int64_t *out_sizes) {
   int rank = rank_a > rank_b ? rank_a : rank_b;

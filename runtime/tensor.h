@@ -238,6 +238,16 @@ bool kiln_numel(int rank, const int64_t *sizes, int64_t *out_numel);
  * match the size of tensor b (4) at non-singleton dimension 1"). */
 kiln_status *kiln_broadcast(int rank_a, const int64_t *a, int rank_b, const int64_t *b,
                             int *out_rank, int64_t *out_sizes /* [KILN_MAX_RANK] */) KILN_MUST_USE;
+/* The same of two tensors. */
+static inline kiln_status *kiln_tensor_broadcast(const kiln_tensor *a, const kiln_tensor *b,
+                                                 int *out_rank, int64_t *out_sizes) {
+  return kiln_broadcast(kiln_tensor_rank(a), kiln_tensor_sizes(a), kiln_tensor_rank(b),
+                        kiln_tensor_sizes(b), out_rank, out_sizes);
+}
+bool kiln_tensor_has_sizes(const kiln_tensor *t, int rank, const int64_t *sizes);
+static inline bool kiln_tensor_same_sizes(const kiln_tensor *a, const kiln_tensor *b) {
+  return kiln_tensor_has_sizes(a, kiln_tensor_rank(b), kiln_tensor_sizes(b));
+}
 /* Wraps a dimension: -rank..rank-1 (rank 0 counts as 1); KILN_OP_ERROR as PyTorch says it. */
 kiln_status *kiln_wrap_dim(int64_t dim, int rank, int *out_dim) KILN_MUST_USE;
 

@@ -138,6 +138,13 @@ kiln_ivalue kiln__composite_ints(kiln__composite *r, int count, const int64_t *i
   (void)kiln__composite_ok(r, kiln__give_ints(r->call, count, ints, &list));
   return list.tag != KILN_TAG_NONE && keep(r, list) ? list : kiln_none();
 }
+kiln_ivalue kiln__composite_broadcast(kiln__composite *r, const kiln_tensor *a,
+                                      const kiln_tensor *b) {
+  int64_t sizes[KILN_MAX_RANK];
+  int rank;
+  if (r->status || !kiln__composite_ok(r, kiln_tensor_broadcast(a, b, &rank, sizes))) return NONE;
+  return kiln__composite_ints(r, rank, sizes);
+}
 kiln_ivalue kiln__composite_tensors(kiln__composite *r, int64_t count,
                                     kiln_tensor *const *tensors) {
   kiln_list *list;
@@ -194,6 +201,11 @@ void *kiln__composite_new(kiln__composite *r, kiln_dtype dtype, int rank, const 
   *out = kiln__composite_keep(r, *out);
   if (!*out || !kiln__composite_ok(r, kiln_tensor_writable_data(*out, &data))) return NULL;
   return data;
+}
+kiln_tensor *kiln__composite_empty(kiln__composite *r, kiln_dtype dtype) {
+  kiln_tensor *t;
+  (void)kiln__composite_new(r, dtype, 1, (const int64_t[]){0}, &t);
+  return t;
 }
 kiln_tensor *kiln__composite_to(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
   return t ? KILN_OWN(r, kiln__as_dtype(r->call, t, dtype, &own_tensor)) : NULL;

@@ -93,6 +93,9 @@ static inline kiln_ivalue kiln__composite_tensor(kiln_tensor *t) {
 }
 /* int[] and Tensor[], kept by the composite. */
 kiln_ivalue kiln__composite_ints(kiln__composite *r, int count, const int64_t *ints);
+/* The sizes that both broadcast to; None after a failure. */
+kiln_ivalue kiln__composite_broadcast(kiln__composite *r, const kiln_tensor *a,
+                                      const kiln_tensor *b);
 kiln_ivalue kiln__composite_tensors(kiln__composite *r, int64_t count, kiln_tensor *const *tensors);
 kiln_ivalue kiln__composite_text(kiln__composite *r, const char *text);
 #define INTS(...)                                                                          \
@@ -128,6 +131,9 @@ const void *kiln__composite_read(kiln__composite *r, kiln_tensor *t, kiln_dtype 
 /* A new contiguous tensor and its elements; NULL after a failure. */
 void *kiln__composite_new(kiln__composite *r, kiln_dtype dtype, int rank, const int64_t *sizes,
                           kiln_tensor **out);
+
+/* A new tensor [0]. */
+kiln_tensor *kiln__composite_empty(kiln__composite *r, kiln_dtype dtype);
 
 /* -- Shorthand for the commonest kernels -- */
 kiln_tensor *kiln__composite_to(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype);

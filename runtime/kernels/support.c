@@ -187,9 +187,9 @@ kiln_status *kiln__kernel_refuses(const kiln_call *call, const kiln_kernel *kern
 /* A destination that is argument 0 keeps its shape; out= takes that of the result. */
 static kiln_status *fit_dest(const kiln_call *call, kiln_tensor *dest, int rank,
                              const int64_t *sizes) {
-  const bool same = kiln_tensor_rank(dest) == rank &&
-                    memcmp(kiln_tensor_sizes(dest), sizes, sizeof *sizes * (size_t)rank) == 0;
-  if (same || !kiln_kernel_is_in_place(call)) return kiln_tensor_resize(dest, rank, sizes);
+  if (kiln_tensor_has_sizes(dest, rank, sizes) || !kiln_kernel_is_in_place(call)) {
+    return kiln_tensor_resize(dest, rank, sizes);
+  }
   return KILN_OP_FAIL("Bad in-place call: input tensor size %s and output tensor size %s should "
                       "match",
                       kiln__sizes_of(dest).text, kiln__sizes(rank, sizes).text);

@@ -153,9 +153,7 @@ BOOL_PROPERTY(is_signed, kiln_tensor_dtype(SELF) != KILN_DTYPE_U8 &&
                              kiln_tensor_dtype(SELF) != KILN_DTYPE_BOOL)
 BOOL_PROPERTY(is_contiguous, kiln_tensor_is_contiguous(SELF))
 BOOL_PROPERTY(is_contiguous_format, has_format(SELF, kiln_arg_int(args, 1)))
-BOOL_PROPERTY(is_same_size, kiln_tensor_rank(SELF) == kiln_tensor_rank(ARG(1)) &&
-                                memcmp(kiln_tensor_sizes(SELF), kiln_tensor_sizes(ARG(1)),
-                                       sizeof(int64_t) * (size_t)kiln_tensor_rank(SELF)) == 0)
+BOOL_PROPERTY(is_same_size, kiln_tensor_same_sizes(SELF, ARG(1)))
 KILN_KERNEL(device) {
   kiln_device_id device = kiln_tensor_device(SELF);
   return kiln__give_value(outs, kiln_device_value(device));

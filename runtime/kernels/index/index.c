@@ -470,17 +470,10 @@ KILN_KERNEL(index_fill) { return write_slices(call, args, SLICE_FILL, outs); }
 
 KILN_COMPOSITE(masked_select) {
   kiln_tensor *mask = ARG(1), *result;
-  int rank;
-  int64_t sizes[KILN_MAX_RANK];
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
     return KILN_COMPOSITE_FAIL(r, "masked_select: expected BoolTensor for mask");
   }
-  if (!kiln__composite_ok(
-          r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF), kiln_tensor_rank(mask),
-                            kiln_tensor_sizes(mask), &rank, sizes))) {
-    return NULL;
-  }
-  const kiln_ivalue wide = kiln__composite_ints(r, rank, sizes);
+  const kiln_ivalue wide = kiln__composite_broadcast(r, SELF, mask);
   kiln_tensor *flat = KILN_STEP(r, expand, T(SELF), wide, B(false));
   kiln_tensor *flags = KILN_STEP(r, expand, T(mask), wide, B(false));
   flat = kiln__composite_to(r, flat, kiln_tensor_dtype(SELF));

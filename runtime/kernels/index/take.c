@@ -74,8 +74,6 @@ static void scatter_masked(kiln__composite *r, kiln_tensor *to, kiln_tensor *mas
  * 2 went in the order of self's memory where self was written.) */
 KILN_COMPOSITE(masked_scatter) {
   kiln_tensor *mask = ARG(1), *src = ARG(2);
-  int rank;
-  int64_t sizes[KILN_MAX_RANK];
   if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
     return KILN_COMPOSITE_FAIL(
         r, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
@@ -84,15 +82,8 @@ KILN_COMPOSITE(masked_scatter) {
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
     return KILN_COMPOSITE_FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
   }
-  if (kiln__dest(outs) && kiln_kernel_is_in_place(r->call)) {
-    rank = kiln_tensor_rank(SELF);
-    memcpy(sizes, kiln_tensor_sizes(SELF), sizeof *sizes * (size_t)rank);
-  } else if (!kiln__composite_ok(r, kiln_broadcast(kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF),
-                                                   kiln_tensor_rank(mask), kiln_tensor_sizes(mask),
-                                                   &rank, sizes))) {
-    return NULL;
-  }
-  const kiln_ivalue wide = kiln__composite_ints(r, rank, sizes);
+  const bool in_place = kiln__dest(outs) && kiln_kernel_is_in_place(r->call);
+  const kiln_ivalue wide = kiln__composite_broadcast(r, SELF, in_place ? SELF : mask);
   kiln_tensor *to = KILN_STEP(r, expand, T(SELF), wide, B(false));
   mask = KILN_STEP(r, expand, T(mask), wide, B(false));
   to = kiln__composite_copy(r, to);

@@ -24,20 +24,13 @@ static kiln_status *check_channels(const kiln_tensor *t, const char *name, int64
   return KILN_OP_FAIL("%s should contain %lld elements not %lld", name, (long long)channels,
                       (long long)t->numel);
 }
-static kiln_status *check_float_of(const kiln_tensor *input, const kiln_tensor *t) {
-  if (!t) return NULL;
-  const kiln_dtype a = kiln_tensor_dtype(input), b = kiln_tensor_dtype(t);
-  if (a == b || (b == KILN_DTYPE_F32 && (a == KILN_DTYPE_F16 || a == KILN_DTYPE_BF16))) return NULL;
-  return KILN_OP_FAIL("expected scalar type %s but found %s", kiln_dtype_ir_name(a),
-                      kiln_dtype_ir_name(b));
-}
 static kiln_status *begin_norm(kiln__nn *nn, norm *p, kiln_tensor *input, kiln_tensor *weight,
                                kiln_tensor *bias, double eps) {
   const int rank = kiln_tensor_rank(input);
   const int64_t *sizes = kiln_tensor_sizes(input);
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
-  KILN_TRY(check_float_of(input, weight));
-  KILN_TRY(check_float_of(input, bias));
+  KILN_TRY(kiln__nn_check_weight(input, weight));
+  KILN_TRY(kiln__nn_check_weight(input, bias));
   p->batch = sizes[0];
   p->channels = sizes[1];
   p->inner = 1;
@@ -124,6 +117,22 @@ static kiln_status *check_batch_norm(const norm *p, const batch_norm *bn, const 
   KILN_TRY(check_channels(weight, "weight", p->channels));
   return check_channels(bias, "bias", p->channels);
 }
+/* input, weight, bias, running_mean, running_var, training, momentum, eps */
+static batch_norm read_batch_norm(const kiln_ivalue *args) {
+  return (batch_norm){.running_mean = kiln_arg_tensor_opt(args, 3),
+                      .running_var = kiln_arg_tensor_opt(args, 4),
+                      .training = kiln_arg_bool(args, 5),
+                      .momentum = kiln_arg_float(args, 6)};
+}
+static kiln_status *begin_batch_norm(kiln__nn *nn, const kiln_ivalue *args, const batch_norm *bn,
+                                     norm *p) {
+  kiln_tensor *weight = kiln_arg_tensor_opt(args, 1), *bias = kiln_arg_tensor_opt(args, 2);
+  if (kiln_tensor_rank(SELF) < 2) {
+    return KILN_OP_FAIL("Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+  }
+  KILN_TRY(begin_norm(nn, p, SELF, weight, bias, kiln_arg_float(args, 7)));
+  return check_batch_norm(p, bn, weight, bias);
+}
 /* Statistics of the batch: mean, rstd, and the unbiased variance, for each channel. */
 static kiln_status *batch_moments(kiln__nn *nn, const norm *p, batch_norm *bn) {
   const int64_t n = p->batch * p->inner;
@@ -186,13 +195,9 @@ static kiln_status *run_batch_norm(kiln__nn *nn, norm *p, batch_norm *bn) {
 }
 static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_ivalue *outs,
                                   bool statistics) {
-  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 1);
-  kiln_tensor *bias = kiln_arg_tensor_opt(args, 2);
+  kiln_tensor *input = SELF;
   const kiln_dtype dtype = kiln_tensor_dtype(input);
-  batch_norm bn = {.running_mean = kiln_arg_tensor_opt(args, 3),
-                   .running_var = kiln_arg_tensor_opt(args, 4),
-                   .training = kiln_arg_bool(args, 5),
-                   .momentum = kiln_arg_float(args, 6)};
+  batch_norm bn = read_batch_norm(args);
   norm p;
   if (input->numel == 0 && !statistics) { /* of the rest PyTorch looks at channel 0 alone */
     for (int i = 1; i < 3; i++) {
@@ -203,11 +208,7 @@ static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_iv
     }
     return kiln__nn_give(nn, input, dtype, &outs[0]);
   }
-  if (kiln_tensor_rank(input) < 2) {
-    return KILN_OP_FAIL("Dimension out of range (expected to be in range of [-1, 0], but got 1)");
-  }
-  KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 7)));
-  KILN_TRY(check_batch_norm(&p, &bn, weight, bias));
+  KILN_TRY(begin_batch_norm(nn, args, &bn, &p));
   if (input->numel == 0 && bn.training) {
     return KILN_OP_FAIL("input tensor must have at least one element, but got input_sizes = %s",
                         kiln__sizes_of(input).text);
@@ -227,6 +228,7 @@ static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_iv
     KILN_TRY(kiln__nn_new(nn, 1, &none, &bn.mean, &data));
     KILN_TRY(kiln__nn_new(nn, 1, &none, &bn.rstd, &data));
   }
+  const kiln_tensor *weight = kiln_arg_tensor_opt(args, 1);
   const kiln_dtype kept = weight ? kiln_tensor_dtype(weight) : dtype;
   KILN_TRY(kiln__nn_give(nn, bn.mean, kept, &outs[1]));
   return kiln__nn_give(nn, bn.rstd, kept, &outs[2]);
@@ -280,25 +282,16 @@ static kiln_status *run_instance_norm(kiln__nn *nn, const norm *p, const batch_n
   return instance_running(nn, p, bn, run.means, run.vars);
 }
 KILN_NN_KERNEL(instance_norm) {
-  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 1);
-  kiln_tensor *bias = kiln_arg_tensor_opt(args, 2);
-  batch_norm bn = {.running_mean = kiln_arg_tensor_opt(args, 3),
-                   .running_var = kiln_arg_tensor_opt(args, 4),
-                   .training = kiln_arg_bool(args, 5),
-                   .momentum = kiln_arg_float(args, 6)};
-  const bool use_input = bn.training;
-  if (!use_input && (!bn.running_mean || !bn.running_var)) {
+  kiln_tensor *input = SELF;
+  batch_norm bn = read_batch_norm(args);
+  if (!bn.training && (!bn.running_mean || !bn.running_var)) {
     return KILN_OP_FAIL("Expected running_mean and running_var to be defined when "
                         "use_input_stats is false");
   }
-  if (kiln_tensor_rank(input) < 2) {
-    return KILN_OP_FAIL("Dimension out of range (expected to be in range of [-1, 0], but got 1)");
-  }
   norm p;
-  KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 7)));
-  KILN_TRY(check_batch_norm(&p, &bn, weight, bias));
+  KILN_TRY(begin_batch_norm(nn, args, &bn, &p));
   if (input->numel > 0) {
-    KILN_TRY(use_input ? run_instance_norm(nn, &p, &bn) : run_batch_norm(nn, &p, &bn));
+    KILN_TRY(bn.training ? run_instance_norm(nn, &p, &bn) : run_batch_norm(nn, &p, &bn));
   }
   return kiln__nn_give(nn, p.result, kiln_tensor_dtype(input), outs);
 }
@@ -364,26 +357,29 @@ static kiln_status *check_groups(const kiln_tensor *input, int64_t groups,
   }
   return NULL;
 }
+/* weight and bias are args[weights] and the next one. */
+static kiln_status *begin_groups(kiln__nn *nn, const kiln_ivalue *args, int weights, int64_t groups,
+                                 double eps, norm *p) {
+  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, weights);
+  kiln_tensor *bias = kiln_arg_tensor_opt(args, weights + 1);
+  KILN_TRY(check_groups(input, groups, weight, bias));
+  return begin_norm(nn, p, input, weight, bias, eps);
+}
 KILN_NN_KERNEL(group_norm) {
-  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 2);
-  kiln_tensor *bias = kiln_arg_tensor_opt(args, 3);
   const int64_t groups = kiln_arg_int(args, 1);
   norm p;
-  KILN_TRY(check_groups(input, groups, weight, bias));
-  KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 4)));
-  if (input->numel > 0) run_groups(nn, &p, groups, NULL, NULL);
-  return kiln__nn_give(nn, p.result, kiln_tensor_dtype(input), outs);
+  KILN_TRY(begin_groups(nn, args, 2, groups, kiln_arg_float(args, 4), &p));
+  if (SELF->numel > 0) run_groups(nn, &p, groups, NULL, NULL);
+  return kiln__nn_give(nn, p.result, kiln_tensor_dtype(SELF), outs);
 }
 /* input, weight, bias, N, C, HxW, group, eps: the sizes are the input's own */
 KILN_NN_KERNEL(native_group_norm) {
-  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 1);
-  kiln_tensor *bias = kiln_arg_tensor_opt(args, 2), *mean, *rstd;
+  kiln_tensor *input = SELF, *mean, *rstd;
   const int64_t groups = kiln_arg_int(args, 6);
   const kiln_dtype dtype = kiln_tensor_dtype(input);
   char *means, *rstds;
   norm p;
-  KILN_TRY(check_groups(input, groups, weight, bias));
-  KILN_TRY(begin_norm(nn, &p, input, weight, bias, kiln_arg_float(args, 7)));
+  KILN_TRY(begin_groups(nn, args, 1, groups, kiln_arg_float(args, 7), &p));
   if (kiln_arg_int(args, 3) != p.batch || kiln_arg_int(args, 4) != p.channels) {
     return KILN_OP_FAIL("native_group_norm: N and C must be the sizes of input");
   }

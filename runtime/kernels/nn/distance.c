@@ -58,15 +58,9 @@ static kiln_tensor *similarity(kiln__composite *r, kiln_tensor *a, kiln_tensor *
 }
 KILN_COMPOSITE(cosine_similarity) {
   kiln_tensor *a = SELF, *b = ARG(1);
-  int rank;
-  int64_t sizes[KILN_MAX_RANK];
-  if (!kiln__composite_ok(
-          r, kiln_broadcast(kiln_tensor_rank(a), kiln_tensor_sizes(a), kiln_tensor_rank(b),
-                            kiln_tensor_sizes(b), &rank, sizes))) {
-    return NULL;
-  }
-  a = KILN_STEP(r, expand, T(a), kiln__composite_ints(r, rank, sizes), B(false));
-  b = KILN_STEP(r, expand, T(b), kiln__composite_ints(r, rank, sizes), B(false));
+  const kiln_ivalue wide = kiln__composite_broadcast(r, a, b);
+  a = KILN_STEP(r, expand, T(a), wide, B(false));
+  b = KILN_STEP(r, expand, T(b), wide, B(false));
   return similarity(r, a, b, kiln_arg_int(args, 2), kiln_arg_float(args, 3));
 }
 

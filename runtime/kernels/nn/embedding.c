@@ -22,8 +22,7 @@ KILN_NN_KERNEL(embedding) {
   }
   const int rank = kiln_tensor_rank(indices);
   if (rank + 1 > KILN_MAX_RANK) return KILN_OP_FAIL("embedding: indices have too many dimensions");
-  KILN_TRY(kiln__as_dtype(nn->call, indices, KILN_DTYPE_I64, &dense));
-  KILN_TRY(kiln__nn_keep(nn, dense));
+  KILN_TRY(kiln__nn_as(nn, indices, KILN_DTYPE_I64, &dense));
   const int64_t *index = kiln_tensor_data(dense), *ws = kiln_tensor_sizes(weight);
   const int64_t *strides = kiln_tensor_strides(weight), n = ws[1];
   int64_t sizes[KILN_MAX_RANK];
@@ -35,10 +34,8 @@ KILN_NN_KERNEL(embedding) {
   }
   kiln_tensor *result;
   KILN_TRY(kiln_budget_check(&nn->call->budget, 0)); /* were all indices seen? */
-  KILN_TRY(kiln_call_tensor(nn->call, dtype, rank + 1, sizes, &result));
-  KILN_TRY(kiln__nn_keep(nn, result));
   void *data;
-  KILN_TRY(kiln_tensor_writable_data(result, &data));
+  KILN_TRY(kiln__nn_make(nn, dtype, rank + 1, sizes, &result, &data));
   const size_t item = kiln_tensor_item_size(weight);
   const char *from = kiln_tensor_data(weight);
   if (strides[1] == 1) {
@@ -66,8 +63,7 @@ KILN_NN_KERNEL(one_hot) {
     return KILN_OP_FAIL("one_hot is only applicable to index tensor.");
   }
   if (rank + 1 > KILN_MAX_RANK) return KILN_OP_FAIL("one_hot: too many dimensions");
-  KILN_TRY(kiln__contiguous(nn->call, t, &dense));
-  KILN_TRY(kiln__nn_keep(nn, dense));
+  KILN_TRY(kiln__nn_as(nn, t, KILN_DTYPE_I64, &dense));
   const int64_t *index = kiln_tensor_data(dense);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 1); i++) {
@@ -91,10 +87,8 @@ KILN_NN_KERNEL(one_hot) {
   }
   for (int d = 0; d < rank; d++) sizes[d] = kiln_tensor_sizes(t)[d];
   sizes[rank] = classes;
-  KILN_TRY(kiln_call_tensor(nn->call, KILN_DTYPE_I64, rank + 1, sizes, &result));
-  KILN_TRY(kiln__nn_keep(nn, result));
   void *data;
-  KILN_TRY(kiln_tensor_writable_data(result, &data));
+  KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_I64, rank + 1, sizes, &result, &data));
   kiln__zero(data, (size_t)result->numel * sizeof(int64_t));
   const int64_t work = classes < 512 ? classes : 512; /* a page of its own for each of many */
   for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, work); i++) {

@@ -45,8 +45,7 @@ static kiln_status *pair_loss(kiln__nn *nn, const kiln_ivalue *args, loss_fn fn,
   pw.in[1].tensor = b;
   const kiln_dtype dtype = kiln_pw_promote(&pw, 0);
   KILN_TRY(kiln__nn_begin(nn, dtype));
-  KILN_TRY(kiln_broadcast(kiln_tensor_rank(a), kiln_tensor_sizes(a), kiln_tensor_rank(b),
-                          kiln_tensor_sizes(b), &rank, sizes));
+  KILN_TRY(kiln_tensor_broadcast(a, b, &rank, sizes));
   const char *x, *y, *w;
   char *data;
   KILN_TRY(expand_dense(nn, a, rank, sizes, &x));
@@ -187,8 +186,7 @@ static kiln_status *read_target(kiln__nn *nn, classes *c, const kiln_tensor *log
   }
   int64_t sizes[KILN_MAX_RANK];
   const int rank = rest_of(log_p, sizes);
-  const bool same = kiln_tensor_rank(target) == rank &&
-                    memcmp(sizes, kiln_tensor_sizes(target), (size_t)rank * sizeof *sizes) == 0;
+  const bool same = kiln_tensor_has_sizes(target, rank, sizes);
   const bool lone = rank == 0 && target->numel == 1;
   if (!same && !lone) {
     if (kiln_tensor_rank(target) > 0 && rank > 0 && kiln_tensor_sizes(target)[0] != sizes[0]) {
@@ -199,8 +197,7 @@ static kiln_status *read_target(kiln__nn *nn, classes *c, const kiln_tensor *log
                         kiln__sizes_of(target).text);
   }
   kiln_tensor *dense;
-  KILN_TRY(kiln__contiguous(nn->call, target, &dense));
-  KILN_TRY(kiln__nn_keep(nn, dense));
+  KILN_TRY(kiln__nn_as(nn, target, KILN_DTYPE_I64, &dense));
   c->target = kiln_tensor_data(dense);
   return NULL;
 }
@@ -297,10 +294,7 @@ KILN_NN_KERNEL(cross_entropy_loss) {
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
   KILN_TRY(kiln__nn_softmax(nn, input, rank > 1 ? 1 : 0, true, &log_p));
   KILN_TRY(begin_classes(nn, &c, log_p, kiln_arg_tensor_opt(args, 2)));
-  const bool same = kiln_tensor_rank(target) == rank &&
-                    memcmp(kiln_tensor_sizes(input), kiln_tensor_sizes(target),
-                           (size_t)rank * sizeof(int64_t)) == 0;
-  if (same) {
+  if (kiln_tensor_same_sizes(input, target)) {
     if (c.ignored >= 0) {
       return KILN_OP_FAIL("ignore_index is not supported for floating point target");
     }

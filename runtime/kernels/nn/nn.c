@@ -35,12 +35,20 @@ kiln_status *kiln__nn_keep(kiln__nn *nn, kiln_tensor *t) {
   return NULL;
 }
 
+kiln_status *kiln__nn_as(kiln__nn *nn, kiln_tensor *t, kiln_dtype dtype, kiln_tensor **out) {
+  KILN_TRY(kiln__as_dtype(nn->call, t, dtype, out));
+  return kiln__nn_keep(nn, *out);
+}
+kiln_status *kiln__nn_make(kiln__nn *nn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                           kiln_tensor **out_tensor, void **out_data) {
+  KILN_TRY(kiln_call_tensor(nn->call, dtype, rank, sizes, out_tensor));
+  KILN_TRY(kiln__nn_keep(nn, *out_tensor));
+  return kiln_tensor_writable_data(*out_tensor, out_data);
+}
 kiln_status *kiln__nn_new(kiln__nn *nn, int rank, const int64_t *sizes, kiln_tensor **out_tensor,
                           char **out_data) {
   void *data;
-  KILN_TRY(kiln_call_tensor(nn->call, nn->dtype, rank, sizes, out_tensor));
-  KILN_TRY(kiln__nn_keep(nn, *out_tensor));
-  KILN_TRY(kiln_tensor_writable_data(*out_tensor, &data));
+  KILN_TRY(kiln__nn_make(nn, nn->dtype, rank, sizes, out_tensor, &data));
   *out_data = data;
   return NULL;
 }
@@ -49,12 +57,18 @@ kiln_status *kiln__nn_dense(kiln__nn *nn, kiln_tensor *t, const char **out_data)
   kiln_tensor *dense;
   *out_data = NULL;
   if (!t) return NULL;
-  KILN_TRY(kiln__as_dtype(nn->call, t, nn->dtype, &dense));
-  KILN_TRY(kiln__nn_keep(nn, dense));
+  KILN_TRY(kiln__nn_as(nn, t, nn->dtype, &dense));
   *out_data = kiln_tensor_data(dense);
   return NULL;
 }
 
+kiln_status *kiln__nn_check_weight(const kiln_tensor *input, const kiln_tensor *weight) {
+  if (!weight) return NULL;
+  const kiln_dtype a = kiln_tensor_dtype(input), b = kiln_tensor_dtype(weight);
+  if (a == b || (b == KILN_DTYPE_F32 && (a == KILN_DTYPE_F16 || a == KILN_DTYPE_BF16))) return NULL;
+  return KILN_OP_FAIL("expected scalar type %s but found %s", kiln_dtype_ir_name(a),
+                      kiln_dtype_ir_name(b));
+}
 kiln_status *kiln__nn_give(kiln__nn *nn, kiln_tensor *value, kiln_dtype dtype, kiln_ivalue *out) {
   kiln_tensor *result;
   KILN_TRY(kiln__as_dtype(nn->call, value, dtype, &result));
@@ -101,12 +115,8 @@ kiln_status *kiln__nn_gemm(kiln__nn *nn, kiln_gemm_args *gemm) {
 }
 /* A tensor that the product can read with its strides. */
 static kiln_status *readable(kiln__nn *nn, kiln_tensor *t, kiln_tensor **out) {
-  if (kiln_tensor_dtype(t) == nn->dtype) {
-    *out = t;
-    return NULL;
-  }
-  KILN_TRY(kiln__as_dtype(nn->call, t, nn->dtype, out));
-  return kiln__nn_keep(nn, *out);
+  *out = t;
+  return kiln_tensor_dtype(t) == nn->dtype ? NULL : kiln__nn_as(nn, t, nn->dtype, out);
 }
 kiln_status *kiln__nn_linear(kiln__nn *nn, kiln_tensor *x, kiln_tensor *w, kiln_tensor *b,
                              kiln_tensor **out_tensor) {

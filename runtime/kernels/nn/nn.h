@@ -36,11 +36,20 @@ void kiln__nn_release(kiln__nn *nn);
 kiln_status *kiln__nn_begin(kiln__nn *nn, kiln_dtype dtype) KILN_MUST_USE;
 /* Takes `t` over. */
 kiln_status *kiln__nn_keep(kiln__nn *nn, kiln_tensor *t) KILN_MUST_USE;
-/* New contiguous temporary of nn->dtype, and its data. */
+/* t, contiguous, in a dtype: kept. */
+kiln_status *kiln__nn_as(kiln__nn *nn, kiln_tensor *t, kiln_dtype dtype,
+                         kiln_tensor **out) KILN_MUST_USE;
+/* New contiguous temporary, and its data. */
+kiln_status *kiln__nn_make(kiln__nn *nn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                           kiln_tensor **out_tensor, void **out_data) KILN_MUST_USE;
+/* The same of nn->dtype. */
 kiln_status *kiln__nn_new(kiln__nn *nn, int rank, const int64_t *sizes, kiln_tensor **out_tensor,
                           char **out_data) KILN_MUST_USE;
 /* The elements of t, contiguous, in nn->dtype; NULL for no tensor. */
 kiln_status *kiln__nn_dense(kiln__nn *nn, kiln_tensor *t, const char **out_data) KILN_MUST_USE;
+/* Weights are of the input's dtype, or F32 for a smaller float; NULL is fine. */
+kiln_status *kiln__nn_check_weight(const kiln_tensor *input,
+                                   const kiln_tensor *weight) KILN_MUST_USE;
 /* Makes `value` (a temporary), converted to dtype, the result. */
 kiln_status *kiln__nn_give(kiln__nn *nn, kiln_tensor *value, kiln_dtype dtype,
                            kiln_ivalue *out) KILN_MUST_USE;

@@ -18,11 +18,7 @@ typedef struct layer_norm {
 
 static kiln_status *check_affine(const kiln_tensor *t, const char *name, int rank,
                                  const int64_t *sizes) {
-  if (!t) return NULL;
-  if (kiln_tensor_rank(t) == rank &&
-      memcmp(kiln_tensor_sizes(t), sizes, (size_t)rank * sizeof *sizes) == 0) {
-    return NULL;
-  }
+  if (!t || kiln_tensor_has_sizes(t, rank, sizes)) return NULL;
   return KILN_OP_FAIL("Expected %s to be of same shape as normalized_shape, but got %s of shape %s "
                       "and normalized_shape = %s",
                       name, name, kiln__sizes_of(t).text, kiln__sizes(rank, sizes).text);
@@ -53,14 +49,6 @@ static kiln_status *check_layer_norm(const kiln_ivalue *args, layer_norm *ln) {
   for (int d = 0; d < count; d++) ln->n *= shape[d];
   return NULL;
 }
-/* Weights are of the input's dtype, or f32 for a smaller float. */
-static kiln_status *check_weight_dtype(const kiln_tensor *input, const kiln_tensor *w) {
-  if (!w) return NULL;
-  const kiln_dtype a = kiln_tensor_dtype(input), b = kiln_tensor_dtype(w);
-  if (a == b || (b == KILN_DTYPE_F32 && (a == KILN_DTYPE_F16 || a == KILN_DTYPE_BF16))) return NULL;
-  return KILN_OP_FAIL("expected scalar type %s but found %s", kiln_dtype_ir_name(a),
-                      kiln_dtype_ir_name(b));
-}
 typedef struct norm_rows {
   const kiln_row_kernels *kernels;
   char *out, *mean, *rstd; /* the latter two may be NULL */
@@ -87,8 +75,8 @@ static kiln_status *run_layer_norm(kiln__nn *nn, const kiln_ivalue *args, kiln_i
   kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 2);
   layer_norm ln;
   KILN_TRY(check_layer_norm(args, &ln));
-  KILN_TRY(check_weight_dtype(input, weight));
-  KILN_TRY(check_weight_dtype(input, kiln_arg_tensor_opt(args, 3)));
+  KILN_TRY(kiln__nn_check_weight(input, weight));
+  KILN_TRY(kiln__nn_check_weight(input, kiln_arg_tensor_opt(args, 3)));
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
   const int rank = kiln_tensor_rank(input);
   int64_t sizes[KILN_MAX_RANK];

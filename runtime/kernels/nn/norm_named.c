@@ -5,12 +5,10 @@
 
 /* -> output, mean, inverse deviation, reserve, which implementation */
 KILN_COMPOSITE(_batch_norm_impl_index) {
-  kiln_tensor *parts[3], *none;
-  const int64_t zero = 0;
+  kiln_tensor *parts[3];
   kiln__composite_step_many(r, KILN_BODY_OF(native_batch_norm), 8, args, 3, parts);
-  (void)kiln__composite_new(r, KILN_DTYPE_U8, 1, &zero, &none);
   for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
-  kiln__composite_give(r, &outs[3], none);
+  kiln__composite_give(r, &outs[3], kiln__composite_empty(r, KILN_DTYPE_U8));
   if (!r->status) outs[4] = kiln_int(0);
   return NULL;
 }
@@ -33,13 +31,11 @@ KILN_COMPOSITE(_native_batch_norm_legit_no_training) {
 /* input, weight, bias, running_mean, running_var, momentum, eps -> three and a reserve */
 static kiln_tensor *norm_with_reserve(kiln__composite *r, const kiln_ivalue *args, bool training,
                                       kiln_ivalue *outs) {
-  kiln_tensor *parts[3], *none;
-  const int64_t zero = 0;
+  kiln_tensor *parts[3];
   KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
                  B(training), args[5], args[6]);
-  (void)kiln__composite_new(r, KILN_DTYPE_U8, 1, &zero, &none);
   for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
-  kiln__composite_give(r, &outs[3], none);
+  kiln__composite_give(r, &outs[3], kiln__composite_empty(r, KILN_DTYPE_U8));
   return NULL;
 }
 KILN_COMPOSITE(_batch_norm_with_update) { return norm_with_reserve(r, args, true, outs); }

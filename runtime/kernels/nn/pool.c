@@ -68,6 +68,13 @@ static kiln_status *begin_pool(pool *p, kiln_tensor *input, int first) {
   }
   return NULL;
 }
+/* self, kernel_size, stride, padding */
+static kiln_status *read_windows(pool *p, const kiln_ivalue *args) {
+  KILN_TRY(begin_pool(p, SELF, kiln_tensor_rank(SELF) > p->spatial + 1));
+  KILN_TRY(read_numbers(p, args, 1, "kernel_size", NULL, p->k));
+  KILN_TRY(read_numbers(p, args, 2, "stride", p->k, p->stride));
+  return read_numbers(p, args, 3, "padding", NULL, p->pad);
+}
 static kiln_status *window_sizes(pool *p, bool ceil_mode) {
   for (int d = AXES - p->spatial; d < AXES; d++) {
     if (p->k[d] <= 0) return KILN_OP_FAIL("kernel size should be greater than zero");
@@ -319,10 +326,8 @@ static kiln_status *give_max(kiln__nn *nn, pool *p, kiln_tensor *input, kiln_iva
   void *index_data = NULL;
   KILN_TRY(make_result(nn, p, input));
   if (with_indices) {
-    KILN_TRY(kiln_call_tensor(nn->call, KILN_DTYPE_I64, kiln_tensor_rank(p->result),
-                              kiln_tensor_sizes(p->result), &indices));
-    KILN_TRY(kiln__nn_keep(nn, indices));
-    KILN_TRY(kiln_tensor_writable_data(indices, &index_data));
+    KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_I64, kiln_tensor_rank(p->result),
+                           kiln_tensor_sizes(p->result), &indices, &index_data));
   }
   bool done = p->result->numel == 0;
   if (!done && !with_indices && p->spatial < AXES) KILN_TRY(max_without_indices(nn, p, &done));
@@ -334,10 +339,7 @@ static kiln_status *max_pool(kiln__nn *nn, const kiln_ivalue *args, int spatial,
                              bool with_indices) {
   kiln_tensor *input = SELF;
   pool p = new_pool(spatial);
-  KILN_TRY(begin_pool(&p, input, kiln_tensor_rank(input) > spatial + 1));
-  KILN_TRY(read_numbers(&p, args, 1, "kernel_size", NULL, p.k));
-  KILN_TRY(read_numbers(&p, args, 2, "stride", p.k, p.stride));
-  KILN_TRY(read_numbers(&p, args, 3, "padding", NULL, p.pad));
+  KILN_TRY(read_windows(&p, args));
   KILN_TRY(read_numbers(&p, args, 4, "dilation", NULL, p.dilation));
   KILN_TRY(window_sizes(&p, kiln_arg_bool(args, 5)));
   return give_max(nn, &p, input, outs, with_indices);
@@ -359,10 +361,7 @@ static kiln_status *avg_pool(kiln__nn *nn, const kiln_ivalue *args, int spatial,
   const bool has_divisor = spatial > 1 && !kiln_arg_is_none(args, 6);
   const int64_t divisor = has_divisor ? kiln_arg_int(args, 6) : 0;
   pool p = new_pool(spatial);
-  KILN_TRY(begin_pool(&p, input, kiln_tensor_rank(input) > spatial + 1));
-  KILN_TRY(read_numbers(&p, args, 1, "kernel_size", NULL, p.k));
-  KILN_TRY(read_numbers(&p, args, 2, "stride", p.k, p.stride));
-  KILN_TRY(read_numbers(&p, args, 3, "padding", NULL, p.pad));
+  KILN_TRY(read_windows(&p, args));
   if (has_divisor && divisor == 0) return KILN_OP_FAIL("divisor must be not zero");
   KILN_TRY(window_sizes(&p, kiln_arg_bool(args, 4)));
   KILN_TRY(make_result(nn, &p, input));

@@ -64,10 +64,7 @@ static kiln_status *softmax(kiln__nn *nn, const kiln_ivalue *args, bool is_log, 
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), kiln_tensor_rank(t), &dim));
   KILN_TRY(kiln__nn_begin(nn, dtype));
   if (kiln_tensor_dtype(t) != dtype) { /* converted first: rounds, and integers are allowed */
-    kiln_tensor *cast;
-    KILN_TRY(kiln__as_dtype(nn->call, t, dtype, &cast));
-    KILN_TRY(kiln__nn_keep(nn, cast));
-    t = cast;
+    KILN_TRY(kiln__nn_as(nn, t, dtype, &t));
   }
   KILN_TRY(kiln__nn_softmax(nn, t, dim, is_log, &result));
   return kiln__nn_give(nn, result, dtype, outs);

@@ -118,8 +118,7 @@ static kiln_status *join(kiln_call *call, const kiln_ivalue *args, bool polar, k
         "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
         kiln_dtype_ir_name(real), kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
   }
-  KILN_TRY(kiln_broadcast(kiln_tensor_rank(in[0]), kiln_tensor_sizes(in[0]),
-                          kiln_tensor_rank(in[1]), kiln_tensor_sizes(in[1]), &rank, sizes));
+  KILN_TRY(kiln_tensor_broadcast(in[0], in[1], &rank, sizes));
   kiln_status *status = kiln_call_tensor(call, dtype, rank, sizes, &result);
   for (int k = 0; k < 2 && !status; k++) {
     kiln_ivalue half = kiln_none(), value = kiln_none();

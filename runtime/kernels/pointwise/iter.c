@@ -202,8 +202,7 @@ static kiln_status *merge_shapes(state *s, const kiln_tensor *dest) {
   }
   KILN_TRY(kiln_broadcast(kiln_tensor_rank(dest), kiln_tensor_sizes(dest), s->rank, s->sizes,
                           &s->rank, s->sizes));
-  if (s->rank != kiln_tensor_rank(dest) ||
-      memcmp(s->sizes, kiln_tensor_sizes(dest), sizeof(int64_t) * (size_t)s->rank) != 0) {
+  if (!kiln_tensor_has_sizes(dest, s->rank, s->sizes)) {
     return KILN_OP_FAIL("output with shape %s doesn't match the broadcast shape %s",
                         kiln__sizes_of(dest).text, kiln__sizes(s->rank, s->sizes).text);
   }

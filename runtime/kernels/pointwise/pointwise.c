@@ -317,10 +317,8 @@ KILN_KERNEL(masked_fill) {
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (kiln__dest(outs)) return fill_where(call, args, outs);
-  KILN_TRY(kiln_broadcast(kiln_tensor_rank(self), kiln_tensor_sizes(self), kiln_tensor_rank(mask),
-                          kiln_tensor_sizes(mask), &rank, sizes));
-  KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, sizes, &result));
-  kiln__give(outs, result);
+  KILN_TRY(kiln_tensor_broadcast(self, mask, &rank, sizes));
+  KILN_TRY(kiln__result(call, outs, kiln_tensor_dtype(self), rank, sizes, &result));
   return fill_where(call, args, outs);
 }
 

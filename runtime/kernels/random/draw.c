@@ -146,16 +146,8 @@ KILN_COMPOSITE(normal_float_Tensor) {
 }
 KILN_COMPOSITE(normal_Tensor_Tensor) {
   kiln_tensor *mean = SELF, *std = ARG(1);
-  int rank;
-  int64_t sizes[KILN_MAX_RANK];
   check_std(r, std);
-  if (r->status ||
-      !kiln__composite_ok(
-          r, kiln_broadcast(kiln_tensor_rank(mean), kiln_tensor_sizes(mean), kiln_tensor_rank(std),
-                            kiln_tensor_sizes(std), &rank, sizes))) {
-    return NULL;
-  }
-  kiln_tensor *t = KILN_STEP(r, zeros, kiln__composite_ints(r, rank, sizes),
+  kiln_tensor *t = KILN_STEP(r, zeros, kiln__composite_broadcast(r, mean, std),
                              I(kiln_tensor_dtype(mean)), NONE, NONE, NONE);
   fill_normal(r, t, 1, args[2]);
   return scale_shift(r, t, std, mean);
@@ -300,8 +292,6 @@ static bool draw_binomial_f64(kiln_random *g, double count, double p, double *to
 KILN_COMPOSITE(binomial) {
   kiln_tensor *p = ARG(1), *count = SELF;
   kiln_random *g = generator(r, args[2]);
-  int rank;
-  int64_t sizes[KILN_MAX_RANK];
   if (!kiln_dtype_is_float(kiln_tensor_dtype(count))) {
     KILN_COMPOSITE_FAIL(r, "binomial only supports floating-point dtypes for count, got: %s",
                         kiln_dtype_ir_name(kiln_tensor_dtype(count)));
@@ -309,13 +299,8 @@ KILN_COMPOSITE(binomial) {
     KILN_COMPOSITE_FAIL(r, "binomial only supports floating-point dtypes for prob, got: %s",
                         kiln_dtype_ir_name(kiln_tensor_dtype(p)));
   }
-  if (r->status || !only_f32_f64(r, count) ||
-      !kiln__composite_ok(
-          r, kiln_broadcast(kiln_tensor_rank(count), kiln_tensor_sizes(count), kiln_tensor_rank(p),
-                            kiln_tensor_sizes(p), &rank, sizes))) {
-    return NULL;
-  }
-  const kiln_ivalue wide = kiln__composite_ints(r, rank, sizes);
+  if (r->status || !only_f32_f64(r, count)) return NULL;
+  const kiln_ivalue wide = kiln__composite_broadcast(r, count, p);
   const kiln_dtype dtype = kiln_tensor_dtype(count);
   return each(r, g, KILN_STEP(r, expand, T(count), wide, B(false)),
               KILN_STEP(r, expand, T(p), wide, B(false)), dtype,

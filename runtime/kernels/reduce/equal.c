@@ -7,12 +7,8 @@
 
 KILN_KERNEL(equal) {
   kiln_tensor *a = SELF, *b = ARG(1);
-  int rank = kiln_tensor_rank(a);
   *outs = kiln_bool(false);
-  if (rank != kiln_tensor_rank(b) ||
-      memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b), sizeof(int64_t) * (size_t)rank) != 0) {
-    return NULL;
-  }
+  if (!kiln_tensor_same_sizes(a, b)) return NULL;
   if (kiln_tensor_dtype(a) != kiln_tensor_dtype(b)) {
     return KILN_OP_FAIL(
         "Expected object of data type %s but got data type %s for argument 'other' in "
@@ -50,8 +46,7 @@ static kiln_status *close(kiln_call *call, const kiln_ivalue *args, kiln_tensor 
     return KILN_OP_FAIL("%s did not match %s", kiln_dtype_ir_name(kiln_tensor_dtype(in[0])),
                         kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
   }
-  KILN_TRY(kiln_broadcast(kiln_tensor_rank(in[0]), kiln_tensor_sizes(in[0]),
-                          kiln_tensor_rank(in[1]), kiln_tensor_sizes(in[1]), &rank, sizes));
+  KILN_TRY(kiln_tensor_broadcast(in[0], in[1], &rank, sizes));
   KILN_TRY(kiln_call_tensor(call, KILN_DTYPE_BOOL, rank, sizes, out));
   kiln_status *status = NULL;
   for (int i = 0; i < 2 && !status; i++) {

@@ -118,11 +118,7 @@ KILN_COMPOSITE(combinations) {
     KILN_COMPOSITE_FAIL(r, "combinations of more than 64 elements are not supported");
   }
   if (r->status) return NULL;
-  if (k == 0) {
-    const int64_t none = 0;
-    (void)kiln__composite_new(r, kiln_tensor_dtype(SELF), 1, &none, &places);
-    return places;
-  }
+  if (k == 0) return kiln__composite_empty(r, kiln_tensor_dtype(SELF));
   const int64_t from = again ? n + k - 1 : n; /* the count is the binomial of from and k */
   sizes[0] = n > 0 && from >= k;
   for (int64_t i = 0; i < k && sizes[0]; i++) {

@@ -89,9 +89,7 @@ static bool find_runs(kiln__composite *r, kiln_tensor *t, int64_t count, bool so
 }
 static kiln_tensor *give_unique(kiln__composite *r, const unique *u, kiln_tensor *values,
                                 bool inverse, bool counts, kiln_ivalue *outs) {
-  kiln_tensor *nothing;
-  const int64_t zero = 0;
-  (void)kiln__composite_new(r, KILN_DTYPE_I64, 1, &zero, &nothing);
+  kiln_tensor *nothing = kiln__composite_empty(r, KILN_DTYPE_I64);
   kiln__composite_give(r, &outs[1], inverse ? u->inverse : nothing);
   kiln__composite_give(r, &outs[2], counts ? u->counts : nothing);
   return values;

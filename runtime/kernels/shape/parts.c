@@ -279,8 +279,7 @@ KILN_KERNEL(stack) {
   kiln_status *status = NULL;
   for (int64_t i = 0; i < list->count && !status; i++) {
     kiln_tensor *t = list->items[i].u.tensor, *view;
-    if (kiln_tensor_rank(t) != rank || memcmp(kiln_tensor_sizes(t), kiln_tensor_sizes(first),
-                                              sizeof(int64_t) * (size_t)rank) != 0) {
+    if (!kiln_tensor_same_sizes(t, first)) {
       status = KILN_OP_FAIL("stack expects each tensor to be equal size, but got %s at entry 0 and "
                             "%s at entry %lld",
                             kiln__sizes_of(first).text, kiln__sizes_of(t).text, (long long)i);

@@ -13,9 +13,7 @@ static kiln_tensor *scatter_into(kiln__composite *r, kiln_tensor *copy, const ki
   memcpy(own + 1, view_args, sizeof *own * (size_t)count);
   kiln_tensor *part = kiln__composite_step(r, view, count + 1, own);
   if (!part) return NULL;
-  if (kiln_tensor_rank(part) != kiln_tensor_rank(src) ||
-      memcmp(kiln_tensor_sizes(part), kiln_tensor_sizes(src),
-             sizeof(int64_t) * (size_t)kiln_tensor_rank(part)) != 0) {
+  if (!kiln_tensor_same_sizes(part, src)) {
     return KILN_COMPOSITE_FAIL(
         r, "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
         kiln__sizes_of(src).text, kiln__sizes_of(part).text);

@@ -155,17 +155,12 @@ KILN_COMPOSITE(sparse_detach) {
 }
 
 static bool same_sizes(kiln__composite *r, const kiln_tensor *a, const kiln_tensor *b) {
-  const int rank = kiln_tensor_rank(a);
-  const bool same =
-      rank == kiln_tensor_rank(b) &&
-      memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b), sizeof(int64_t) * (size_t)rank) == 0;
-  if (!same) {
-    KILN_COMPOSITE_FAIL(r,
-                        "expected 'self' and 'other' to have same size, but self has size %s while "
-                        "other has size %s",
-                        kiln__sizes_of(a).text, kiln__sizes_of(b).text);
-  }
-  return same;
+  if (kiln_tensor_same_sizes(a, b)) return true;
+  return KILN_COMPOSITE_FAIL(
+      r,
+      "expected 'self' and 'other' to have same size, but self has size %s while "
+      "other has size %s",
+      kiln__sizes_of(a).text, kiln__sizes_of(b).text);
 }
 /* a + alpha b, both sparse. */
 static kiln_tensor *join(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kiln_ivalue alpha) {

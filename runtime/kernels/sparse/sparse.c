@@ -325,8 +325,7 @@ kiln_tensor *kiln__sparse_gather(kiln__composite *r, kiln_tensor *t, const kiln_
   const int dims = kiln__sparse_dims(s), rank = kiln_tensor_rank(mask);
   const int64_t *sizes = kiln_tensor_sizes(mask);
   int64_t parts[KILN_MAX_RANK + 1] = {1};
-  if (kiln_tensor_rank(t) != rank ||
-      memcmp(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank) != 0) {
+  if (!kiln_tensor_same_sizes(t, mask)) {
     return KILN_COMPOSITE_FAIL(r, "expected a dense and a sparse tensor of the same sizes");
   }
   for (int d = 0; d < dims; d++) parts[0] *= sizes[d];

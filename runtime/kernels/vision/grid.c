@@ -174,9 +174,8 @@ KILN_NN_KERNEL(grid_sampler) { return sample(nn, args, kiln_tensor_rank(SELF) ==
 
 /* -- max_unpool: self, indices, output_size -- */
 
-static kiln_status *unpool(kiln_call *call, const kiln_ivalue *args, int spatial,
-                           kiln_ivalue *outs) {
-  kiln_tensor *t = SELF, *at = ARG(1), *dense = NULL, *places = NULL, *result = NULL;
+static kiln_status *unpool(kiln__nn *nn, const kiln_ivalue *args, int spatial, kiln_ivalue *outs) {
+  kiln_tensor *t = SELF, *at = ARG(1), *dense, *places, *result;
   const int rank = kiln_tensor_rank(t);
   int64_t sizes[KILN_MAX_RANK], wanted[KILN_MAX_RANK], in = 1, out = 1;
   int count;
@@ -194,8 +193,7 @@ static kiln_status *unpool(kiln_call *call, const kiln_ivalue *args, int spatial
     return KILN_OP_FAIL("Input to max_unpooling%dd should be a %dd or %dd Tensor", spatial,
                         spatial + 1, spatial + 2);
   }
-  if (kiln_tensor_rank(at) != rank ||
-      memcmp(kiln_tensor_sizes(at), kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank) != 0) {
+  if (!kiln_tensor_same_sizes(at, t)) {
     return KILN_OP_FAIL("Expected shape of indices to be same as that of the input tensor (%s) but "
                         "got indices tensor with shape: %s",
                         kiln__sizes_of(t).text, kiln__sizes_of(at).text);
@@ -207,30 +205,22 @@ static kiln_status *unpool(kiln_call *call, const kiln_ivalue *args, int spatial
     if (wanted[d] < 0) return KILN_OP_FAIL("max_unpooling: negative output size");
     if (!kiln_checked_mul_i64(out, wanted[d], &out)) return kiln_status_oom();
   }
-  kiln_status *status = kiln__contiguous(call, t, &dense);
-  if (!status) status = kiln__contiguous(call, at, &places);
-  if (!status) status = kiln_call_tensor(call, kiln_tensor_dtype(t), rank, sizes, &result);
-  if (!status) status = kiln_tensor_writable_data(result, &data);
-  if (!status) {
-    const size_t item = kiln_tensor_item_size(result);
-    const int64_t *place = kiln_tensor_data(places);
-    if (result->numel) kiln__zero(data, (size_t)result->numel * item);
-    int64_t left = KILN_BUDGET_ITEMS;
-    for (int64_t i = 0; i < t->numel && !status && !kiln_budget_spent(&left, 2); i++) {
-      if (place[i] < 0 || place[i] >= out) {
-        status = KILN_OP_FAIL("Found an invalid max index: %lld (output volumes are of size %lld)",
-                              (long long)place[i], (long long)out);
-        break;
-      }
-      memcpy((char *)data + (size_t)(i / in * out + place[i]) * item,
-             (const char *)kiln_tensor_data(dense) + (size_t)i * item, item);
+  KILN_TRY(kiln__nn_as(nn, t, kiln_tensor_dtype(t), &dense));
+  KILN_TRY(kiln__nn_as(nn, at, KILN_DTYPE_I64, &places));
+  KILN_TRY(kiln__nn_make(nn, kiln_tensor_dtype(t), rank, sizes, &result, &data));
+  const size_t item = kiln_tensor_item_size(result);
+  const int64_t *place = kiln_tensor_data(places);
+  const char *from = kiln_tensor_data(dense);
+  kiln__zero(data, (size_t)result->numel * item);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 2); i++) {
+    if (place[i] < 0 || place[i] >= out) {
+      return KILN_OP_FAIL("Found an invalid max index: %lld (output volumes are of size %lld)",
+                          (long long)place[i], (long long)out);
     }
+    memcpy((char *)data + (size_t)(i / in * out + place[i]) * item, from + (size_t)i * item, item);
   }
-  kiln_tensor_release_to(&call->cache, dense);
-  kiln_tensor_release_to(&call->cache, places);
-  if (!status) return kiln__finish(call, outs, result);
-  kiln_tensor_release_to(&call->cache, result);
-  return status;
+  return kiln__nn_give(nn, result, kiln_tensor_dtype(t), outs);
 }
-KILN_KERNEL(max_unpool2d) { return unpool(call, args, 2, outs); }
-KILN_KERNEL(max_unpool3d) { return unpool(call, args, 3, outs); }
+KILN_NN_KERNEL(max_unpool2d) { return unpool(nn, args, 2, outs); }
+KILN_NN_KERNEL(max_unpool3d) { return unpool(nn, args, 3, outs); }

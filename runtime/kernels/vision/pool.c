@@ -54,9 +54,7 @@ static kiln_status *begin(kiln__nn *nn, const kiln_ivalue *args, bool by_positio
   g->out_channels = by_position ? g->channels / (g->bins[0] * g->bins[1]) : g->channels;
   const int64_t out[] = {g->count, g->out_channels, g->bins[0], g->bins[1]};
   KILN_TRY(kiln__nn_new(nn, 4, out, &g->result, &g->to));
-  KILN_TRY(kiln_call_tensor(nn->call, KILN_DTYPE_I32, 4, out, &g->places));
-  KILN_TRY(kiln__nn_keep(nn, g->places));
-  KILN_TRY(kiln_tensor_writable_data(g->places, &data));
+  KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_I32, 4, out, &g->places, &data));
   g->place = data;
   return NULL;
 }

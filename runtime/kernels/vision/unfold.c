@@ -78,9 +78,7 @@ static void to_picture(char *column, char *picture, kiln_dtype dtype) {
 static kiln_status *make_result(kiln__nn *nn, kiln_dtype dtype, bool batched, int rank,
                                 const int64_t *sizes, kiln_tensor **out, char **out_data) {
   void *data;
-  KILN_TRY(kiln_call_tensor(nn->call, dtype, rank - !batched, sizes + !batched, out));
-  KILN_TRY(kiln__nn_keep(nn, *out));
-  KILN_TRY(kiln_tensor_writable_data(*out, &data));
+  KILN_TRY(kiln__nn_make(nn, dtype, rank - !batched, sizes + !batched, out, &data));
   kiln__zero(data, (size_t)(*out)->numel * kiln_dtype_bytes(dtype));
   *out_data = data;
   return NULL;
@@ -91,25 +89,20 @@ KILN_NN_KERNEL(im2col) {
   const int64_t *sizes = kiln_tensor_sizes(t);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   char *data;
-  if (rank != 3 && rank != 4) {
+  bool fits = rank == 3 || rank == 4;
+  for (int d = rank - 3; fits && d < rank; d++) fits = sizes[d] > 0;
+  if (!fits) {
     return KILN_OP_FAIL(
         "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other "
         "non-zero dimensions for input, but got: %s",
         kiln__sizes_of(t).text);
   }
-  windows w = {.batch = rank == 4 ? sizes[0] : 1, .channels = sizes[rank - 3]};
-  w.size[0] = sizes[rank - 2];
-  w.size[1] = sizes[rank - 1];
-  if (w.channels == 0 || w.size[0] == 0 || w.size[1] == 0) {
-    return KILN_OP_FAIL(
-        "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other "
-        "non-zero dimensions for input, but got: %s",
-        kiln__sizes_of(t).text);
-  }
+  windows w = {.batch = rank == 4 ? sizes[0] : 1,
+               .channels = sizes[rank - 3],
+               .size = {sizes[rank - 2], sizes[rank - 1]}};
   KILN_TRY(kiln__check_dtype(nn->call, dtype));
   KILN_TRY(read_windows(&w, args, 1));
-  KILN_TRY(kiln__contiguous(nn->call, t, &dense));
-  KILN_TRY(kiln__nn_keep(nn, dense));
+  KILN_TRY(kiln__nn_as(nn, t, dtype, &dense));
   const int64_t wanted[] = {w.batch, w.channels * w.k[0] * w.k[1], w.count[0] * w.count[1]};
   KILN_TRY(make_result(nn, dtype, rank == 4, 3, wanted, &result, &data));
   if (result->numel) {
@@ -152,8 +145,7 @@ KILN_NN_KERNEL(col2im) {
                         (long long)places, (long long)sizes[rank - 1]);
   }
   w.channels = sizes[rank - 2] / window;
-  KILN_TRY(kiln__contiguous(nn->call, t, &dense));
-  KILN_TRY(kiln__nn_keep(nn, dense));
+  KILN_TRY(kiln__nn_as(nn, t, dtype, &dense));
   const int64_t wanted[] = {w.batch, w.channels, w.size[0], w.size[1]};
   KILN_TRY(make_result(nn, dtype, rank == 3, 4, wanted, &result, &data));
   if (result->numel) {

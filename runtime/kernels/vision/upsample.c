@@ -65,8 +65,6 @@ static kiln_status *read_sizes(resample *p, const kiln_ivalue *args, int scales)
                         count);
   }
   for (int d = 0; d < p->spatial; d++) {
-    const int at = kiln_tensor_rank(t) - p->spatial + d;
-    p->in[d] = at >= 0 ? kiln_tensor_sizes(t)[at] : 0;
     p->out[d] = sizes[count == 1 ? 0 : d];
     p->scale[d] = kiln_arg_is_none(args, scales + d) ? 0 : kiln_arg_float(args, scales + d);
   }
@@ -86,8 +84,6 @@ static kiln_status *read_factors(resample *p, const kiln_ivalue *args, int facto
                         (long long)list->count);
   }
   for (int d = 0; d < p->spatial; d++) {
-    const int at = kiln_tensor_rank(t) - p->spatial + d;
-    p->in[d] = at >= 0 ? kiln_tensor_sizes(t)[at] : 0;
     p->scale[d] = by_size ? 0 : list->items[d].u.f;
     const double wanted = (double)p->in[d] * p->scale[d];
     if (!by_size && !(wanted >= 0 && wanted < 0x1p40)) {
@@ -102,12 +98,10 @@ static kiln_status *read_factors(resample *p, const kiln_ivalue *args, int facto
 
 /* Input elements for each output element. */
 static double ratio(const resample *p, int d, bool wide) {
-  double r;
   if (p->align) {
     if (p->out[d] <= 1) return 0;
-    r = wide ? (double)(p->in[d] - 1) / (double)(p->out[d] - 1)
-             : (double)((float)(p->in[d] - 1) / (float)(p->out[d] - 1));
-    return r;
+    return wide ? (double)(p->in[d] - 1) / (double)(p->out[d] - 1)
+                : (double)((float)(p->in[d] - 1) / (float)(p->out[d] - 1));
   }
   if (p->scale[d] > 0) return wide ? 1 / p->scale[d] : (double)(float)(1 / p->scale[d]);
   return wide ? (double)p->in[d] / (double)p->out[d] : (double)((float)p->in[d] / (float)p->out[d]);
@@ -207,13 +201,9 @@ static kiln_status *make_taps(kiln__nn *nn, const resample *p, int d, taps *t) {
     t->count = reach < (double)p->in[d] ? (int64_t)reach : p->in[d];
   }
   const int64_t sizes[] = {p->out[d], t->count};
-  KILN_TRY(kiln_call_tensor(nn->call, KILN_DTYPE_I64, 2, sizes, &places));
-  KILN_TRY(kiln__nn_keep(nn, places));
-  KILN_TRY(kiln_call_tensor(nn->call, KILN_DTYPE_F64, 2, sizes, &weights));
-  KILN_TRY(kiln__nn_keep(nn, weights));
-  KILN_TRY(kiln_tensor_writable_data(places, &data));
+  KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_I64, 2, sizes, &places, &data));
   t->places = data;
-  KILN_TRY(kiln_tensor_writable_data(weights, &data));
+  KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_F64, 2, sizes, &weights, &data));
   t->weights = data;
   if (p->kind == LINEAR || p->kind == CUBIC)
     plain_taps(p, d, wide, t);
@@ -309,16 +299,13 @@ static kiln_status *pick(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_i
   kiln_tensor *dense, *result, *table;
   void *data;
   KILN_TRY(kiln__check_dtype(nn->call, kiln_tensor_dtype(t)));
-  KILN_TRY(kiln__contiguous(nn->call, t, &dense));
-  KILN_TRY(kiln__nn_keep(nn, dense));
+  KILN_TRY(kiln__nn_as(nn, t, kiln_tensor_dtype(t), &dense));
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   for (int d = 0; d < p->spatial; d++) {
     if (!kiln_checked_add_i64(total, p->out[d], &total)) return kiln_status_oom();
     sizes[d + 2] = p->out[d];
   }
-  KILN_TRY(kiln_call_tensor(nn->call, KILN_DTYPE_I64, 1, &total, &table));
-  KILN_TRY(kiln__nn_keep(nn, table));
-  KILN_TRY(kiln_tensor_writable_data(table, &data));
+  KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_I64, 1, &total, &table, &data));
   int64_t *next = data;
   for (int d = 0; d < p->spatial; d++, next += p->out[d - 1]) {
     const int at = MAX_SPATIAL - p->spatial + d;
@@ -327,9 +314,7 @@ static kiln_status *pick(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_i
     in[at] = p->in[d];
     n[at] = p->out[d];
   }
-  KILN_TRY(kiln_call_tensor(nn->call, kiln_tensor_dtype(t), rank, sizes, &result));
-  KILN_TRY(kiln__nn_keep(nn, result));
-  KILN_TRY(kiln_tensor_writable_data(result, &data));
+  KILN_TRY(kiln__nn_make(nn, kiln_tensor_dtype(t), rank, sizes, &result, &data));
   char *to = data;
   const char *from = kiln_tensor_data(dense);
   const int64_t planes = sizes[0] * sizes[1];
@@ -356,6 +341,10 @@ static kiln_status *run_resample(kiln__nn *nn, const kiln_ivalue *args, resample
   const bool near = kind == NEAREST || kind == NEAREST_EXACT;
   resample p = {.kind = kind, .spatial = spatial};
   p.align = !near && kiln_arg_bool(args, 2);
+  for (int d = 0; d < spatial; d++) {
+    const int at = kiln_tensor_rank(SELF) - spatial + d;
+    p.in[d] = at >= 0 ? kiln_tensor_sizes(SELF)[at] : 0;
+  }
   KILN_TRY(by_factors ? read_factors(&p, args, near ? 2 : 3) : read_sizes(&p, args, near ? 2 : 3));
   return (near ? pick : weigh)(nn, &p, SELF, out);
 }
