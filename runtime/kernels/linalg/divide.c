@@ -303,8 +303,8 @@ static void put_values(const merge *m, double scale) {
   for (int64_t i = 0; i < m->n; i++) m->row[i] = m->at + i;
   interleave(m->t->d, m->row, m->kept, m->row + m->n - 1, m->n - m->kept, -1, m->order + m->at);
 }
-static void exchange_rows(double *x, int64_t n, int64_t i, int64_t k) {
-  for (int64_t c = 0; c < n; c++) {
+void kiln__la_exchange_rows(double *x, int64_t n, int64_t i, int64_t k) {
+  for (int64_t c = 0; x && c < n; c++) {
     const double kept = x[i * n + c];
     x[i * n + c] = x[k * n + c];
     x[k * n + c] = kept;
@@ -321,8 +321,8 @@ static void put_in_order(const kiln__la_divide *t, double sign) {
     const double kept = t->d[i];
     t->d[i] = t->d[best];
     t->d[best] = kept;
-    if (t->u) exchange_rows(t->u, t->n, i, best);
-    exchange_rows(t->v, t->n, i, best);
+    kiln__la_exchange_rows(t->u, t->n, i, best);
+    kiln__la_exchange_rows(t->v, t->n, i, best);
   }
 }
 

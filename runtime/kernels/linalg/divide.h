@@ -24,6 +24,8 @@ struct kiln__la_divide {
 bool kiln__la_divide_bidiagonal(const kiln__la_divide *t);
 /* v^T diag(d) v, d ascending. */
 bool kiln__la_divide_tridiagonal(const kiln__la_divide *t);
+/* Rows i and k of x [.., n], which may be NULL. */
+void kiln__la_exchange_rows(double *x, int64_t n, int64_t i, int64_t k);
 /* out [m, n] += a [m, k] b [k, n], with rows of the given numbers of elements. */
 void kiln__la_add_product(double *out, int64_t out_row, const double *a, int64_t a_row,
                           const double *b, int64_t b_row, int64_t m, int64_t k, int64_t n);

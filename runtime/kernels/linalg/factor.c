@@ -6,25 +6,13 @@
 #include "runtime/kernels/linalg/linalg.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-/* A tensor of b's batches of m x n matrices (n < 0: vectors of m). */
-static z *new_batch(kiln__composite *r, const kiln__la_batch *b, int64_t m, int64_t n,
-                    kiln_tensor **out) {
-  int64_t sizes[KILN_MAX_RANK];
-  memcpy(sizes, b->sizes, sizeof sizes);
-  sizes[b->rank - 2] = m;
-  sizes[b->rank - 1] = n;
-  return kiln__composite_new(r, KILN_DTYPE_C128, b->rank - (n < 0), sizes, out);
-}
-/* Whole numbers, one for each matrix (n < 0) or n of them, of an integer dtype at last. */
-static int64_t *new_whole(kiln__composite *r, const kiln__la_batch *b, int64_t n,
-                          kiln_tensor **out) {
-  int64_t sizes[KILN_MAX_RANK];
-  memcpy(sizes, b->sizes, sizeof sizes);
-  sizes[b->rank - 2] = n;
-  return kiln__composite_new(r, KILN_DTYPE_I64, b->rank - 2 + (n >= 0), sizes, out);
-}
-static kiln_tensor *rounded(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
-  return kiln__la_result(r, t, dtype, false);
+
+/* Matrices of b's batches; a tensor of no elements where they are not wanted. */
+static z *new_if(kiln__composite *r, bool wanted, const kiln__la_batch *b, int64_t m, int64_t n,
+                 kiln_tensor **out) {
+  if (wanted) return kiln__la_new(r, b, KILN_DTYPE_C128, m, n, out);
+  *out = kiln__composite_empty(r, KILN_DTYPE_C128);
+  return NULL;
 }
 
 /* -- QR -- */
@@ -34,11 +22,10 @@ static kiln_tensor *qr(kiln__composite *r, const char *name, kiln_tensor *t, boo
   kiln__la_batch b;
   kiln_tensor *q_tensor = NULL, *r_tensor, *room;
   if (!kiln__la_read(r, name, t, false, &b)) return NULL;
-  const int64_t k = least(b.m, b.n), columns = complete ? b.m : k, zero = 0;
+  const int64_t k = least(b.m, b.n), columns = complete ? b.m : k;
   z *tau = kiln__composite_new(r, KILN_DTYPE_C128, 1, &k, &room);
-  z *q = only_r ? kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &q_tensor)
-                : new_batch(r, &b, b.m, columns, &q_tensor);
-  z *upper = new_batch(r, &b, columns, b.n, &r_tensor);
+  z *q = new_if(r, !only_r, &b, b.m, columns, &q_tensor);
+  z *upper = kiln__la_new(r, &b, KILN_DTYPE_C128, columns, b.n, &r_tensor);
   if (r->status) return NULL;
   for (int64_t i = 0; i < b.count; i++) {
     z *a = b.data + i * b.m * b.n, *to = upper + i * columns * b.n;
@@ -46,8 +33,8 @@ static kiln_tensor *qr(kiln__composite *r, const char *name, kiln_tensor *t, boo
     if (!only_r) kiln__la_make_q(a, b.m, b.n, tau, k, q + i * b.m * columns, columns);
     for (int64_t e = 0; e < columns * b.n; e++) to[e] = e / b.n <= e % b.n ? a[e] : (z){0, 0};
   }
-  kiln__composite_give(r, &outs[1], rounded(r, r_tensor, b.dtype));
-  return rounded(r, q_tensor, b.dtype);
+  kiln__composite_give(r, &outs[1], kiln__la_result(r, r_tensor, b.dtype));
+  return kiln__la_result(r, q_tensor, b.dtype);
 }
 KILN_COMPOSITE(qr) { return qr(r, "torch.linalg.qr", SELF, !kiln_arg_bool(args, 1), false, outs); }
 KILN_COMPOSITE(linalg_qr) {
@@ -66,12 +53,12 @@ KILN_COMPOSITE(geqrf) {
   kiln_tensor *taus;
   if (!kiln__la_read(r, "geqrf", SELF, false, &b)) return NULL;
   const int64_t k = least(b.m, b.n);
-  z *tau = new_batch(r, &b, k, -1, &taus);
+  z *tau = kiln__la_new(r, &b, KILN_DTYPE_C128, k, -1, &taus);
   for (int64_t i = 0; tau && i < b.count; i++) {
     kiln__la_qr(b.data + i * b.m * b.n, b.m, b.n, tau + i * k);
   }
-  kiln__composite_give(r, &outs[1], rounded(r, taus, b.dtype));
-  return rounded(r, b.tensor, b.dtype);
+  kiln__composite_give(r, &outs[1], kiln__la_result(r, taus, b.dtype));
+  return kiln__la_result(r, b.tensor, b.dtype);
 }
 /* Reflectors [.., m, n] and their factors [.., k], both read; false after a failure. */
 static bool read_reflectors(kiln__composite *r, const char *name, kiln_tensor *t, kiln_tensor *tau,
@@ -101,7 +88,7 @@ static bool make_qs(kiln__composite *r, const char *name, const kiln_ivalue *arg
         r, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]", name);
   }
   const int64_t columns = whole ? b->m : b->n;
-  z *q = new_batch(r, b, b->m, columns, out);
+  z *q = kiln__la_new(r, b, KILN_DTYPE_C128, b->m, columns, out);
   for (int64_t i = 0; q && i < b->count; i++) {
     kiln__la_make_q(b->data + i * b->m * b->n, b->m, b->n, tau + i * k, k, q + i * b->m * columns,
                     columns);
@@ -112,14 +99,14 @@ KILN_COMPOSITE(linalg_householder_product) {
   kiln__la_batch b;
   kiln_tensor *out;
   if (!make_qs(r, "torch.linalg.householder_product", args, false, &b, &out)) return NULL;
-  return rounded(r, out, b.dtype);
+  return kiln__la_result(r, out, b.dtype);
 }
 /* reflectors, tau, other, left, transpose */
 KILN_COMPOSITE(ormqr) {
   kiln__la_batch b;
   kiln_tensor *out;
   if (!make_qs(r, "torch.ormqr", args, true, &b, &out)) return NULL;
-  kiln_tensor *full = kiln__la_result(r, out, b.dtype, false);
+  kiln_tensor *full = kiln__la_result(r, out, b.dtype);
   if (kiln_arg_bool(args, 4)) full = kiln__la_adjoint(r, full);
   return kiln_arg_bool(args, 3) ? KILN_STEP(r, matmul, T(full), args[2])
                                 : KILN_STEP(r, matmul, args[2], T(full));
@@ -132,14 +119,15 @@ typedef struct lu {
   int64_t k;
   kiln_tensor *pivots, *info; /* int64; pivots from 1 */
 } lu;
-static bool factor(kiln__composite *r, const char *name, kiln_tensor *t, bool pivoting, lu *f) {
+static bool factor(kiln__composite *r, const char *name, kiln_tensor *t, bool square, bool pivoting,
+                   lu *f) {
   if (!pivoting) {
     return KILN_COMPOSITE_FAIL(r, "%s: LU without pivoting is not implemented on the CPU", name);
   }
-  if (!kiln__la_read(r, name, t, false, &f->b)) return false;
+  if (!kiln__la_read(r, name, t, square, &f->b)) return false;
   f->k = least(f->b.m, f->b.n);
-  int64_t *pivot = new_whole(r, &f->b, f->k, &f->pivots);
-  int64_t *info = new_whole(r, &f->b, -1, &f->info);
+  int64_t *pivot = kiln__la_new(r, &f->b, KILN_DTYPE_I64, f->k, -1, &f->pivots);
+  int64_t *info = kiln__la_new(r, &f->b, KILN_DTYPE_I64, -1, -1, &f->info);
   if (r->status) return false;
   for (int64_t i = 0; i < f->b.count; i++) {
     bool odd;
@@ -160,11 +148,11 @@ static void check_info(kiln__composite *r, const char *name, const lu *f) {
 static kiln_tensor *give_lu(kiln__composite *r, const char *name, kiln_tensor *t, bool pivoting,
                             bool check, bool with_info, kiln_ivalue *outs) {
   lu f;
-  if (!factor(r, name, t, pivoting, &f)) return NULL;
+  if (!factor(r, name, t, false, pivoting, &f)) return NULL;
   if (check) check_info(r, name, &f);
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, f.pivots, KILN_DTYPE_I32));
   if (with_info) kiln__composite_give(r, &outs[2], kiln__composite_to(r, f.info, KILN_DTYPE_I32));
-  return rounded(r, f.b.tensor, f.b.dtype);
+  return kiln__la_result(r, f.b.tensor, f.b.dtype);
 }
 KILN_COMPOSITE(linalg_lu_factor) {
   return give_lu(r, "torch.linalg.lu_factor", SELF, kiln_arg_bool(args, 1), true, false, outs);
@@ -179,7 +167,6 @@ static kiln_tensor *unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *p
                            bool with_data, bool with_pivots, kiln_ivalue *outs) {
   kiln__la_batch b;
   kiln_tensor *p, *l, *u, *dense;
-  const int64_t zero = 0;
   if (!kiln__la_read(r, "torch.lu_unpack", data, false, &b)) return NULL;
   const int64_t k = least(b.m, b.n);
   if (with_pivots && kiln_tensor_dtype(pivots) != KILN_DTYPE_I32) {
@@ -190,12 +177,8 @@ static kiln_tensor *unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *p
   }
   const int64_t *pivot =
       with_pivots ? kiln__composite_read(r, pivots, KILN_DTYPE_I64, &dense) : NULL;
-  z *low = with_data ? new_batch(r, &b, b.m, k, &l)
-                     : kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &l);
-  z *up = with_data ? new_batch(r, &b, k, b.n, &u)
-                    : kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &u);
-  z *turn = with_pivots ? new_batch(r, &b, b.m, b.m, &p)
-                        : kiln__composite_new(r, KILN_DTYPE_C128, 1, &zero, &p);
+  z *low = new_if(r, with_data, &b, b.m, k, &l), *up = new_if(r, with_data, &b, k, b.n, &u);
+  z *turn = new_if(r, with_pivots, &b, b.m, b.m, &p);
   int64_t *order = kiln__la_pivots(r, b.m);
   if (r->status) return NULL;
   for (int64_t i = 0; i < b.count; i++) {
@@ -220,9 +203,9 @@ static kiln_tensor *unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *p
     for (int64_t e = 0; e < b.m * b.m; e++) turn[i * b.m * b.m + e] = (z){0, 0};
     for (int64_t j = 0; j < b.m; j++) turn[(i * b.m + order[j]) * b.m + j] = (z){1, 0};
   }
-  kiln__composite_give(r, &outs[1], rounded(r, l, b.dtype));
-  kiln__composite_give(r, &outs[2], rounded(r, u, b.dtype));
-  return rounded(r, p, b.dtype);
+  kiln__composite_give(r, &outs[1], kiln__la_result(r, l, b.dtype));
+  kiln__composite_give(r, &outs[2], kiln__la_result(r, u, b.dtype));
+  return kiln__la_result(r, p, b.dtype);
 }
 KILN_COMPOSITE(lu_unpack) {
   return unpack(r, SELF, ARG(1), kiln_arg_bool(args, 2), kiln_arg_bool(args, 3), outs);
@@ -230,13 +213,15 @@ KILN_COMPOSITE(lu_unpack) {
 /* A, pivot -> P, L, U */
 KILN_COMPOSITE(linalg_lu) {
   lu f;
-  if (!factor(r, "linalg.lu", SELF, kiln_arg_bool(args, 1), &f)) return NULL;
-  return unpack(r, kiln__la_result(r, f.b.tensor, f.b.dtype, false),
+  if (!factor(r, "linalg.lu", SELF, false, kiln_arg_bool(args, 1), &f)) return NULL;
+  return unpack(r, kiln__la_result(r, f.b.tensor, f.b.dtype),
                 kiln__composite_to(r, f.pivots, KILN_DTYPE_I32), true, true, outs);
 }
-/* Solves a x = b from factors, or with a's adjoint. */
+/* Solves a x = b from factors, or with a's adjoint; b is to be of the dtype, unless that is NONE.
+ */
 static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor *data,
-                               kiln_tensor *pivots, kiln_tensor *b, bool adjoint) {
+                               kiln_tensor *pivots, kiln_tensor *b, bool adjoint,
+                               kiln_dtype dtype) {
   kiln__la_batch left, right;
   kiln_tensor *dense, *room, *column = KILN_STEP(r, unsqueeze, T(pivots), I(-1));
   if (r->status) return NULL;
@@ -250,10 +235,9 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
     return NULL;
   }
   const int64_t n = left.n;
-  if (right.m != n || kiln__composite_size(column, -2) != n) {
-    return KILN_COMPOSITE_FAIL(
-        r, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)",
-        name, (long long)left.m, (long long)left.n, (long long)right.m, (long long)right.n);
+  if (right.m != n || kiln__composite_size(column, -2) != n ||
+      (dtype != KILN_DTYPE_NONE && right.dtype != dtype)) {
+    return kiln__la_mismatch(r, name, &left, &right);
   }
   const int64_t *from = kiln__composite_read(r, column, KILN_DTYPE_I64, &dense), square = n * n;
   int64_t *pivot = kiln__la_pivots(r, n);
@@ -272,109 +256,151 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
     for (int64_t e = 0; e < square; e++) turned[e] = z_conj(a[e % n * n + e / n]);
     kiln__la_substitute(turned, n, x, right.n, false, false);
     kiln__la_substitute(turned, n, x, right.n, true, true);
-    for (int64_t j = n - 1; j >= 0; j--) {
-      for (int64_t c = 0; pivot[j] != j && c < right.n; c++) {
-        const z kept = x[j * right.n + c];
-        x[j * right.n + c] = x[pivot[j] * right.n + c];
-        x[pivot[j] * right.n + c] = kept;
-      }
-    }
+    for (int64_t j = n - 1; j >= 0; j--) kiln__la_swap_rows(x, right.n, j, pivot[j]);
   }
-  return kiln__la_result(r, right.tensor, right.dtype, false);
+  return kiln__la_result(r, right.tensor, right.dtype);
 }
 /* LU, pivots, B, left, adjoint */
 KILN_COMPOSITE(linalg_lu_solve) {
   const bool left = kiln_arg_bool(args, 3), adjoint = kiln_arg_bool(args, 4);
   kiln_tensor *b = left ? ARG(2) : kiln__la_adjoint(r, ARG(2));
-  kiln_tensor *x = solve_from(r, "torch.linalg.lu_solve", SELF, ARG(1), b, adjoint == left);
+  kiln_tensor *x =
+      solve_from(r, "torch.linalg.lu_solve", SELF, ARG(1), b, adjoint == left, KILN_DTYPE_NONE);
   return left ? x : kiln__la_adjoint(r, x);
 }
-KILN_COMPOSITE(lu_solve) { return solve_from(r, "torch.lu_solve", ARG(1), ARG(2), SELF, false); }
+KILN_COMPOSITE(lu_solve) {
+  return solve_from(r, "torch.lu_solve", ARG(1), ARG(2), SELF, false, KILN_DTYPE_NONE);
+}
 
-/* -- With a number for the failure instead of the failure -- */
+/* -- Each with its twin, whose second result is a number for the failure instead of it -- */
 
-/* self, upper, check_errors -> L, info */
-KILN_COMPOSITE(linalg_cholesky_ex) {
+/* "(Batch element 2): " for errors; nothing of a single matrix. */
+typedef struct which {
+  char text[64];
+} which;
+static which which_of(const kiln__la_batch *b, int64_t i) {
+  which w = {""};
+  if (b->rank > 2) snprintf(w.text, sizeof w.text, "(Batch element %lld): ", (long long)i);
+  return w;
+}
+/* `info_out` NULL: the numbers are not wanted. */
+static kiln_tensor *cholesky(kiln__composite *r, const char *name, kiln_tensor *t, bool upper,
+                             bool check, kiln_ivalue *info_out) {
   kiln__la_batch b;
   kiln_tensor *infos;
-  const bool upper = kiln_arg_bool(args, 1);
-  kiln_tensor *t = upper ? kiln__la_adjoint(r, SELF) : SELF;
-  if (!kiln__la_read(r, "linalg.cholesky_ex", t, true, &b)) return NULL;
-  int64_t *info = new_whole(r, &b, -1, &infos);
+  if (!kiln__la_read(r, name, t, true, &b)) return NULL;
+  int64_t *info = kiln__la_new(r, &b, KILN_DTYPE_I64, -1, -1, &infos);
   for (int64_t i = 0; info && i < b.count; i++) {
-    info[i] = kiln__la_cholesky(b.data + i * b.n * b.n, b.n);
-    if (!info[i] || !kiln_arg_bool(args, 2)) continue;
+    z *a = b.data + i * b.n * b.n;
+    for (int64_t k = 0; upper && k < b.n * b.n; k++) { /* from the upper half */
+      if (k / b.n > k % b.n) a[k] = z_conj(a[k % b.n * b.n + k / b.n]);
+    }
+    info[i] = kiln__la_cholesky(a, b.n);
+    if (!info[i] || !check) continue;
     return KILN_COMPOSITE_FAIL(
         r,
-        "linalg.cholesky_ex: The factorization could not be completed because the input is not "
+        "%s: %sThe factorization could not be completed because the input is not "
         "positive-definite (the leading minor of order %lld is not positive-definite).",
-        (long long)info[i]);
+        name, which_of(&b, i).text, (long long)info[i]);
   }
-  t = kiln__la_result(r, b.tensor, b.dtype, false);
-  kiln__composite_give(r, &outs[1], kiln__composite_to(r, infos, KILN_DTYPE_I32));
+  t = kiln__la_result(r, b.tensor, b.dtype);
+  if (info_out) kiln__composite_give(r, info_out, kiln__composite_to(r, infos, KILN_DTYPE_I32));
   return upper ? kiln__composite_copy(r, kiln__la_adjoint(r, t)) : t;
 }
-/* A's factors and what of them fails; then x of a x = b. */
-static kiln_tensor *solve_with_info(kiln__composite *r, const char *name, kiln_tensor *a,
-                                    kiln_tensor *b, bool check, kiln_ivalue *info_out) {
-  lu f;
-  if (!factor(r, name, a, true, &f)) return NULL;
-  const int64_t *info = kiln_tensor_data(f.info);
-  for (int64_t i = 0; check && i < f.b.count; i++) {
-    if (!info[i]) continue;
-    return KILN_COMPOSITE_FAIL(r,
-                               "%s: The diagonal element %lld is zero, the inversion could not be "
-                               "completed because the input matrix is singular.",
-                               name, (long long)info[i]);
-  }
-  kiln__composite_give(r, info_out, kiln__composite_to(r, f.info, KILN_DTYPE_I32));
-  return solve_from(r, name, f.b.tensor, kiln__composite_to(r, f.pivots, KILN_DTYPE_I32), b, false);
+/* self, upper */
+KILN_COMPOSITE(linalg_cholesky) {
+  return cholesky(r, "linalg.cholesky", SELF, kiln_arg_bool(args, 1), true, NULL);
 }
+/* self, upper, check_errors -> L, info */
+KILN_COMPOSITE(linalg_cholesky_ex) {
+  return cholesky(r, "linalg.cholesky_ex", SELF, kiln_arg_bool(args, 1), kiln_arg_bool(args, 2),
+                  &outs[1]);
+}
+/* x of a x = b; the identity is b where `inverse`. */
+static kiln_tensor *solve(kiln__composite *r, const char *name, kiln_tensor *a, kiln_tensor *b,
+                          bool inverse, bool check, kiln_ivalue *info_out) {
+  lu f;
+  if (!factor(r, name, a, true, true, &f)) return NULL;
+  kiln_tensor *x = solve_from(r, name, f.b.tensor, kiln__composite_to(r, f.pivots, KILN_DTYPE_I32),
+                              b, false, f.b.dtype);
+  const int64_t *info = kiln_tensor_data(f.info);
+  for (int64_t i = 0; check && !r->status && i < f.b.count; i++) {
+    if (!info[i]) continue;
+    const which w = which_of(&f.b, i);
+    if (!inverse) {
+      return KILN_COMPOSITE_FAIL(
+          r, "torch.%s: %sThe solver failed because the input matrix is singular.", name, w.text);
+    }
+    return KILN_COMPOSITE_FAIL(r,
+                               "%s: %sThe diagonal element %lld is zero, the inversion could not "
+                               "be completed because the input matrix is singular.",
+                               name, w.text, (long long)info[i]);
+  }
+  if (info_out) kiln__composite_give(r, info_out, kiln__composite_to(r, f.info, KILN_DTYPE_I32));
+  return x;
+}
+static kiln_tensor *inverse(kiln__composite *r, const char *name, kiln_tensor *t, bool check,
+                            kiln_ivalue *info_out) {
+  if (!kiln__la_check(r, name, t)) return NULL;
+  kiln_tensor *eye =
+      KILN_STEP(r, eye, I(kiln__composite_size(t, -1)), I(kiln_tensor_dtype(t)), NONE, NONE, NONE);
+  return solve(r, name, t, eye, true, check, info_out);
+}
+kiln_tensor *kiln__la_inverse(kiln__composite *r, const char *name, kiln_tensor *t) {
+  return inverse(r, name, t, true, NULL);
+}
+KILN_COMPOSITE(linalg_inv) { return inverse(r, "linalg.inv", SELF, true, NULL); }
 /* A, check_errors -> inverse, info */
 KILN_COMPOSITE(linalg_inv_ex) {
-  const int64_t n = kiln__composite_size(SELF, -1);
-  kiln_tensor *eye = KILN_STEP(r, eye, I(n), I(KILN_DTYPE_C128), NONE, NONE, NONE);
-  if (!kiln__la_check(r, "linalg.inv_ex", SELF)) return NULL;
-  kiln_tensor *x = solve_with_info(r, "linalg.inv_ex", SELF, eye, kiln_arg_bool(args, 1), &outs[1]);
-  return rounded(r, x, kiln_tensor_dtype(SELF));
+  return inverse(r, "linalg.inv_ex", SELF, kiln_arg_bool(args, 1), &outs[1]);
 }
-/* A, B, left, check_errors -> result, info */
-KILN_COMPOSITE(linalg_solve_ex) {
+/* A, B, left */
+static kiln_tensor *solve_side(kiln__composite *r, const char *name, const kiln_ivalue *args,
+                               bool check, kiln_ivalue *info_out) {
   kiln_tensor *a = SELF, *b = ARG(1);
+  const int rank = kiln_tensor_rank(a);
   const bool left = kiln_arg_bool(args, 2);
-  const bool vector =
-      kiln_tensor_rank(b) == 1 || (kiln_tensor_rank(b) == kiln_tensor_rank(a) - 1 && left &&
-                                   memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b),
-                                          sizeof(int64_t) * (size_t)kiln_tensor_rank(b)) == 0);
+  const bool vector = kiln_tensor_rank(b) == 1 ||
+                      (rank > 0 && kiln_tensor_has_sizes(b, rank - 1, kiln_tensor_sizes(a)));
+  if (rank < 2) {
+    return KILN_COMPOSITE_FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
+  }
+  if (vector && !left) {
+    return KILN_COMPOSITE_FAIL(
+        r, "%s: Vector broadcasting of the left hand side is not supported for left=False.", name);
+  }
   if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
   if (!left) a = kiln__la_turned(r, a), b = kiln__la_turned(r, b);
-  kiln_tensor *x =
-      solve_with_info(r, "torch.linalg.solve_ex", a, b, kiln_arg_bool(args, 3), &outs[1]);
-  if (!left) x = kiln__la_turned(r, x);
+  kiln_tensor *x = solve(r, name, a, b, false, check, info_out);
   if (vector) x = KILN_STEP(r, squeeze_dim, T(x), I(-1));
-  return rounded(r, x, kiln_tensor_dtype(SELF));
+  return left ? x : kiln__la_turned(r, x);
+}
+KILN_COMPOSITE(linalg_solve) { return solve_side(r, "linalg.solve", args, true, NULL); }
+/* A, B, left, check_errors -> result, info */
+KILN_COMPOSITE(linalg_solve_ex) {
+  return solve_side(r, "linalg.solve_ex", args, kiln_arg_bool(args, 3), &outs[1]);
 }
 
-/* -- Cholesky's factor, triangles -- */
+/* -- Solutions from Cholesky's factor, triangles -- */
 
 /* self (b), input2 (the factor), upper */
 KILN_COMPOSITE(cholesky_solve) {
   kiln_tensor *low = kiln_arg_bool(args, 2) ? kiln__la_adjoint(r, ARG(1)) : ARG(1);
-  kiln_tensor *y = kiln__la_solve(r, "cholesky_solve", low, SELF, true, false, false);
-  return kiln__la_solve(r, "cholesky_solve", kiln__la_adjoint(r, low), y, true, true, false);
+  kiln_tensor *y = kiln__la_solve_triangular(r, "cholesky_solve", low, SELF, false, false);
+  return kiln__la_solve_triangular(r, "cholesky_solve", kiln__la_adjoint(r, low), y, true, false);
 }
 KILN_COMPOSITE(cholesky_inverse) {
   kiln_tensor *low = kiln_arg_bool(args, 1) ? kiln__la_adjoint(r, SELF) : SELF;
   kiln_tensor *eye = KILN_STEP(r, eye, I(kiln__composite_size(SELF, -1)),
                                I(kiln_tensor_dtype(SELF)), NONE, NONE, NONE);
-  kiln_tensor *y = kiln__la_solve(r, "cholesky_inverse", low, eye, true, false, false);
-  return kiln__la_solve(r, "cholesky_inverse", kiln__la_adjoint(r, low), y, true, true, false);
+  kiln_tensor *y = kiln__la_solve_triangular(r, "cholesky_inverse", low, eye, false, false);
+  return kiln__la_solve_triangular(r, "cholesky_inverse", kiln__la_adjoint(r, low), y, true, false);
 }
 /* self (b), A, upper, transpose, unitriangular -> solution, A's copy */
 KILN_COMPOSITE(triangular_solve) {
   const bool turn = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
   kiln_tensor *a = turn ? kiln__la_turned(r, ARG(1)) : ARG(1);
   kiln__composite_give(r, &outs[1], KILN_STEP(r, clone, args[1], NONE));
-  return kiln__la_solve(r, "triangular_solve", a, SELF, true, upper != turn,
-                        kiln_arg_bool(args, 4));
+  return kiln__la_solve_triangular(r, "triangular_solve", a, SELF, upper != turn,
+                                   kiln_arg_bool(args, 4));
 }

@@ -121,8 +121,8 @@ static kiln_tensor *give_factors(kiln__composite *r, const char *name, const kil
   kiln__la_batch b;
   kiln_tensor *pivots, *infos;
   if (!kiln__la_read(r, name, SELF, true, &b)) return NULL;
-  int64_t *pivot = kiln__composite_new(r, KILN_DTYPE_I64, b.rank - 1, b.sizes, &pivots);
-  int64_t *info = kiln__composite_new(r, KILN_DTYPE_I64, b.rank - 2, b.sizes, &infos);
+  int64_t *pivot = kiln__la_new(r, &b, KILN_DTYPE_I64, b.n, -1, &pivots);
+  int64_t *info = kiln__la_new(r, &b, KILN_DTYPE_I64, -1, -1, &infos);
   if (r->status) return NULL;
   const bool hermitian = kiln_arg_bool(args, 1) && kiln_dtype_is_complex(b.dtype);
   for (int64_t i = 0; i < b.count; i++) {
@@ -137,7 +137,7 @@ static kiln_tensor *give_factors(kiln__composite *r, const char *name, const kil
                                "singular: D[%lld,%lld] is zero",
                                name, (long long)info[i], (long long)info[i]);
   }
-  kiln__composite_give(r, &outs[0], kiln__la_result(r, b.tensor, b.dtype, false));
+  kiln__composite_give(r, &outs[0], kiln__la_result(r, b.tensor, b.dtype));
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, pivots, KILN_DTYPE_I32));
   if (with_info) kiln__composite_give(r, &outs[2], kiln__composite_to(r, infos, KILN_DTYPE_I32));
   return NULL;
@@ -153,9 +153,6 @@ KILN_COMPOSITE(linalg_ldl_factor_ex) {
 
 /* -- Solutions: x [n, m] in place -- */
 
-static void swap_rows(z *x, int64_t m, int64_t a, int64_t b) {
-  for (int64_t c = 0; a != b && c < m; c++) swap(x + a * m + c, x + b * m + c);
-}
 /* Row `to` loses `factor` times row `from`. */
 static void take(z *x, int64_t m, int64_t to, z by, int64_t from) {
   for (int64_t c = 0; c < m; c++) x[to * m + c] = z_sub(x[to * m + c], z_mul(by, x[from * m + c]));
@@ -163,7 +160,7 @@ static void take(z *x, int64_t m, int64_t to, z by, int64_t from) {
 static void solve(const ldl *f, const int64_t *pivot, z *x, int64_t m) {
   for (int64_t k = 0, wide; k < f->n; k += 1 + wide) {
     wide = pivot[k] < 0;
-    swap_rows(x, m, k + wide, (wide ? -pivot[k] : pivot[k]) - 1);
+    kiln__la_swap_rows(x, m, k + wide, (wide ? -pivot[k] : pivot[k]) - 1);
     for (int64_t i = k + 1 + wide; i < f->n; i++) {
       take(x, m, i, *at(f, i, k), k);
       if (wide) take(x, m, i, *at(f, i, k + 1), k + 1);
@@ -181,7 +178,7 @@ static void solve(const ldl *f, const int64_t *pivot, z *x, int64_t m) {
       take(x, m, k, turned(f, *at(f, i, k)), i);
       if (wide) take(x, m, k - 1, turned(f, *at(f, i, k - 1)), i);
     }
-    swap_rows(x, m, k, (wide ? -pivot[k] : pivot[k]) - 1);
+    kiln__la_swap_rows(x, m, k, (wide ? -pivot[k] : pivot[k]) - 1);
   }
 }
 /* Pivots that a factorisation can have given. */
@@ -227,5 +224,5 @@ KILN_COMPOSITE(linalg_ldl_solve) {
     if (!check_pivots(r, pivot + i * left.n, left.n)) return NULL;
     solve(&f, pivot + i * left.n, right.data + i * left.n * right.n, right.n);
   }
-  return kiln__la_result(r, right.tensor, right.dtype, false);
+  return kiln__la_result(r, right.tensor, right.dtype);
 }

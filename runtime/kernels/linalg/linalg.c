@@ -1,9 +1,8 @@
-/* linalg.c: what is made of factorised matrices: determinants, inverses, solutions, powers, norms.
+/* linalg.c: batches of matrices; determinants, solutions of triangles, powers, norms.
  * (linalg.h says how they are worked on.) */
 #include "runtime/kernels/linalg/linalg.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* -- Batches -- */
@@ -44,12 +43,19 @@ bool kiln__la_read(kiln__composite *r, const char *name, kiln_tensor *t, bool sq
   b->data = data;
   return true;
 }
-kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype, bool real) {
-  const bool parts = kiln_dtype_is_complex(kiln__composite_dtype(t));
-  if (parts && (real || !kiln_dtype_is_complex(dtype))) {
+void *kiln__la_new(kiln__composite *r, const kiln__la_batch *b, kiln_dtype dtype, int64_t m,
+                   int64_t n, kiln_tensor **out) {
+  int64_t sizes[KILN_MAX_RANK];
+  memcpy(sizes, b->sizes, sizeof sizes);
+  sizes[b->rank - 2] = m;
+  sizes[b->rank - 1] = n;
+  return kiln__composite_new(r, dtype, b->rank - (n < 0) - (m < 0), sizes, out);
+}
+kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
+  if (kiln_dtype_is_complex(kiln__composite_dtype(t)) && !kiln_dtype_is_complex(dtype)) {
     t = kiln__composite_copy(r, KILN_STEP(r, real, T(t))); /* not a view of every other number */
   }
-  return kiln__composite_to(r, t, real ? kiln_dtype_real(dtype) : dtype);
+  return kiln__composite_to(r, t, dtype);
 }
 int64_t *kiln__la_pivots(kiln__composite *r, int64_t n) {
   kiln_tensor *t;
@@ -121,11 +127,11 @@ static kiln_tensor *determinants(kiln__composite *r, const char *name, kiln_tens
     }
   }
   if (what == LOGDET) { /* NaN for negative ones */
-    kiln_tensor *sign = kiln__la_result(r, det, b.dtype, false);
+    kiln_tensor *sign = kiln__la_result(r, det, b.dtype);
     logs = kiln__composite_to(r, logs, kiln_dtype_real(b.dtype));
     return KILN_STEP(r, add, T(KILN_STEP(r, log, T(sign))), T(logs), I(1));
   }
-  kiln__composite_give(r, &outs[0], kiln__la_result(r, det, b.dtype, false));
+  kiln__composite_give(r, &outs[0], kiln__la_result(r, det, b.dtype));
   if (what == SLOGDET) {
     kiln__composite_give(r, &outs[1], kiln__composite_to(r, logs, kiln_dtype_real(b.dtype)));
   }
@@ -137,85 +143,26 @@ KILN_COMPOSITE(logdet) { return determinants(r, "logdet", SELF, LOGDET, outs); }
 
 /* -- Solutions -- */
 
-kiln_tensor *kiln__la_inverse(kiln__composite *r, const char *name, kiln_tensor *t) {
-  kiln__la_batch b;
-  kiln_tensor *result;
-  if (!kiln__la_read(r, name, t, true, &b)) return NULL;
-  int64_t *pivot = kiln__la_pivots(r, b.n);
-  z *to = kiln__composite_new(r, KILN_DTYPE_C128, b.rank, b.sizes, &result);
-  for (int64_t i = 0; !r->status && i < b.count; i++) {
-    z *a = b.data + i * b.n * b.n, *x = to + i * b.n * b.n;
-    bool odd;
-    const int64_t singular = kiln__la_lu(a, b.n, b.n, pivot, &odd);
-    char which[64] = "";
-    if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
-    if (singular) {
-      return KILN_COMPOSITE_FAIL(r,
-                                 "%s: %sThe diagonal element %lld is zero, the inversion could not "
-                                 "be completed because the input matrix is singular.",
-                                 name, which, (long long)singular);
-    }
-    kiln__la_identity(x, b.n);
-    kiln__la_solve_lu(a, b.n, pivot, x, b.n);
-  }
-  return kiln__la_result(r, result, b.dtype, false);
+void *kiln__la_mismatch(kiln__composite *r, const char *name, const kiln__la_batch *a,
+                        const kiln__la_batch *b) {
+  return KILN_COMPOSITE_FAIL(
+      r, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)",
+      name, (long long)a->m, (long long)a->n, (long long)b->m, (long long)b->n);
 }
-KILN_COMPOSITE(linalg_inv) { return kiln__la_inverse(r, "linalg.inv", SELF); }
-
-kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a, kiln_tensor *b,
-                            bool triangular, bool upper, bool unit) {
+kiln_tensor *kiln__la_solve_triangular(kiln__composite *r, const char *name, kiln_tensor *a,
+                                       kiln_tensor *b, bool upper, bool unit) {
   kiln__la_batch left, right;
   kiln__la_share(r, &a, &b);
   if (!kiln__la_read(r, name, a, true, &left) || !kiln__la_read(r, name, b, false, &right))
     return NULL;
   if (left.n != right.m || left.dtype != right.dtype) {
-    return KILN_COMPOSITE_FAIL(
-        r, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)",
-        name, (long long)left.m, (long long)left.n, (long long)right.m, (long long)right.n);
+    return kiln__la_mismatch(r, name, &left, &right);
   }
-  int64_t *pivot = kiln__la_pivots(r, left.n);
-  for (int64_t i = 0; !r->status && i < left.count; i++) {
-    z *m = left.data + i * left.n * left.n, *x = right.data + i * right.m * right.n;
-    bool odd;
-    if (triangular) {
-      kiln__la_substitute(m, left.n, x, right.n, upper, unit);
-      continue;
-    }
-    if (kiln__la_lu(m, left.n, left.n, pivot, &odd)) {
-      char which[64] = "";
-      if (left.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
-      return KILN_COMPOSITE_FAIL(
-          r, "torch.%s: %sThe solver failed because the input matrix is singular.", name, which);
-    }
-    kiln__la_solve_lu(m, left.n, pivot, x, right.n);
+  for (int64_t i = 0; i < left.count; i++) {
+    kiln__la_substitute(left.data + i * left.n * left.n, left.n, right.data + i * right.m * right.n,
+                        right.n, upper, unit);
   }
-  return kiln__la_result(r, right.tensor, right.dtype, false);
-}
-/* A, B, left */
-KILN_COMPOSITE(linalg_solve) {
-  kiln_tensor *a = SELF, *b = ARG(1);
-  const int rank = kiln_tensor_rank(a), b_rank = kiln_tensor_rank(b);
-  const bool left = kiln_arg_bool(args, 2);
-  const bool vector =
-      b_rank == 1 || (b_rank == rank - 1 && memcmp(kiln_tensor_sizes(a), kiln_tensor_sizes(b),
-                                                   sizeof(int64_t) * (size_t)b_rank) == 0);
-  if (rank < 2) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "linalg.solve: The input tensor A must have at least 2 dimensions.");
-  }
-  if (vector && !left) {
-    return KILN_COMPOSITE_FAIL(
-        r,
-        "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.");
-  }
-  if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
-  if (!left) {
-    a = kiln__la_turned(r, a);
-    b = kiln__la_turned(r, b);
-  }
-  kiln_tensor *x = kiln__la_solve(r, "linalg.solve", a, b, false, false, false);
-  if (vector) x = KILN_STEP(r, squeeze_dim, T(x), I(-1));
-  return left ? x : kiln__la_turned(r, x);
+  return kiln__la_result(r, right.tensor, right.dtype);
 }
 /* self, B, upper, left, unitriangular */
 KILN_COMPOSITE(linalg_solve_triangular) {
@@ -229,33 +176,9 @@ KILN_COMPOSITE(linalg_solve_triangular) {
     a = kiln__la_turned(r, a);
     b = kiln__la_turned(r, b);
   }
-  kiln_tensor *x = kiln__la_solve(r, "linalg.solve_triangular", a, b, true, upper == left,
-                                  kiln_arg_bool(args, 4));
+  kiln_tensor *x = kiln__la_solve_triangular(r, "linalg.solve_triangular", a, b, upper == left,
+                                             kiln_arg_bool(args, 4));
   return left ? x : kiln__la_turned(r, x);
-}
-/* self, upper */
-KILN_COMPOSITE(linalg_cholesky) {
-  kiln__la_batch b;
-  if (!kiln__la_read(r, "linalg.cholesky", SELF, true, &b)) return NULL;
-  for (int64_t i = 0; i < b.count; i++) {
-    z *a = b.data + i * b.n * b.n;
-    for (int64_t k = 0; kiln_arg_bool(args, 1) && k < b.n * b.n; k++) { /* from the upper half */
-      if (k / b.n > k % b.n) a[k] = z_conj(a[k % b.n * b.n + k / b.n]);
-    }
-    const int64_t minor = kiln__la_cholesky(a, b.n);
-    char which[64] = "";
-    if (b.rank > 2) snprintf(which, sizeof which, "(Batch element %lld): ", (long long)i);
-    if (minor) {
-      return KILN_COMPOSITE_FAIL(
-          r,
-          "linalg.cholesky: %sThe factorization could not be completed because the input is not "
-          "positive-definite (the leading minor of order %lld is not positive-definite).",
-          which, (long long)minor);
-    }
-  }
-  kiln_tensor *t = b.tensor;
-  if (kiln_arg_bool(args, 1)) t = KILN_STEP(r, conj, T(kiln__la_turned(r, t)));
-  return kiln__la_result(r, t, b.dtype, false);
 }
 
 /* -- Powers -- */
@@ -272,7 +195,7 @@ KILN_COMPOSITE(linalg_matrix_power) {
   }
   if (n == 0) {
     for (int64_t i = 0; i < b.count; i++) kiln__la_identity(b.data + i * b.n * b.n, b.n);
-    result = kiln__la_result(r, b.tensor, b.dtype, false);
+    result = kiln__la_result(r, b.tensor, b.dtype);
   }
   return result == SELF ? kiln__composite_copy(r, result) : result;
 }

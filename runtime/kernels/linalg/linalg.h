@@ -33,6 +33,14 @@ static inline double z_length(z a) { return hypot(a.re, a.im); }
 
 /* -- Matrices, in place (matrix.c) -- */
 
+/* Rows i and k of a [.., n]. */
+static inline void kiln__la_swap_rows(z *a, int64_t n, int64_t i, int64_t k) {
+  for (int64_t c = 0; i != k && c < n; c++) {
+    const z kept = a[i * n + c];
+    a[i * n + c] = a[k * n + c];
+    a[k * n + c] = kept;
+  }
+}
 /* a [m, n]: unit lower and upper triangle; pivot[i] is the row that came to i. The first column
  * without a pivot, from 1; 0: none. */
 int64_t kiln__la_lu(z *a, int64_t m, int64_t n, int64_t *pivot, bool *odd);
@@ -106,8 +114,11 @@ bool kiln__la_read(kiln__composite *r, const char *name, kiln_tensor *t, bool sq
  * all of them, one after the other. `wide`: as kiln__la_svd_task. */
 bool kiln__la_svd_all(kiln__composite *r, const char *name, const kiln__la_batch *b, bool wide,
                       bool full, z *left, z *right, kiln_tensor **out_values);
-/* As the operator's dtype; `real`: its real part. */
-kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype, bool real);
+/* New elements of b's batches: of m x n matrices, vectors of m (n < 0), or numbers (m < 0 too). */
+void *kiln__la_new(kiln__composite *r, const kiln__la_batch *b, kiln_dtype dtype, int64_t m,
+                   int64_t n, kiln_tensor **out);
+/* As the operator's dtype. */
+kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype);
 /* Memory for the pivots of a matrix. */
 int64_t *kiln__la_pivots(kiln__composite *r, int64_t n);
 /* Both to the batch sizes that they broadcast to. */
@@ -116,7 +127,11 @@ void kiln__la_share(kiln__composite *r, kiln_tensor **a, kiln_tensor **b);
 kiln_tensor *kiln__la_turned(kiln__composite *r, kiln_tensor *t);
 /* The last two dimensions exchanged, conjugated. */
 kiln_tensor *kiln__la_adjoint(kiln__composite *r, kiln_tensor *t);
+/* By LU (factor.c). */
 kiln_tensor *kiln__la_inverse(kiln__composite *r, const char *name, kiln_tensor *t);
-/* a x = b, or triangular a; both matrices. */
-kiln_tensor *kiln__la_solve(kiln__composite *r, const char *name, kiln_tensor *a, kiln_tensor *b,
-                            bool triangular, bool upper, bool unit);
+/* a x = b, a triangular; both matrices. */
+kiln_tensor *kiln__la_solve_triangular(kiln__composite *r, const char *name, kiln_tensor *a,
+                                       kiln_tensor *b, bool upper, bool unit);
+/* Fails: a x = b cannot be. */
+void *kiln__la_mismatch(kiln__composite *r, const char *name, const kiln__la_batch *a,
+                        const kiln__la_batch *b);

@@ -21,11 +21,7 @@ int64_t kiln__la_lu(z *a, int64_t m, int64_t n, int64_t *pivot, bool *odd) {
       if (size1(a[i * n + k]) > size1(a[best * n + k])) best = i;
     }
     pivot[k] = best;
-    for (int64_t j = 0; best != k && j < n; j++) {
-      const z swap = a[k * n + j];
-      a[k * n + j] = a[best * n + j];
-      a[best * n + j] = swap;
-    }
+    kiln__la_swap_rows(a, n, k, best);
     *odd ^= best != k;
     if (z_size2(a[k * n + k]) == 0) {
       if (!singular) singular = k + 1;
@@ -51,13 +47,7 @@ void kiln__la_substitute(const z *a, int64_t n, z *x, int64_t m, bool upper, boo
   }
 }
 void kiln__la_solve_lu(const z *lu, int64_t n, const int64_t *pivot, z *x, int64_t m) {
-  for (int64_t i = 0; i < n; i++) {
-    for (int64_t j = 0; pivot[i] != i && j < m; j++) {
-      const z swap = x[i * m + j];
-      x[i * m + j] = x[pivot[i] * m + j];
-      x[pivot[i] * m + j] = swap;
-    }
-  }
+  for (int64_t i = 0; i < n; i++) kiln__la_swap_rows(x, m, i, pivot[i]);
   kiln__la_substitute(lu, n, x, m, false, true);
   kiln__la_substitute(lu, n, x, m, true, false);
 }

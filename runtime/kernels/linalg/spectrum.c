@@ -5,20 +5,9 @@
  * of real matrices have LAPACK's, those of other complex ones are free of it. */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/kernels/linalg/linalg.h"
-
-/* New elements of b's batches: of m x n, or vectors of m (n < 0). */
-static void *new_like(kiln__composite *r, const kiln__la_batch *b, kiln_dtype dtype, int64_t m,
-                      int64_t n, kiln_tensor **out) {
-  int64_t sizes[KILN_MAX_RANK];
-  memcpy(sizes, b->sizes, sizeof sizes);
-  sizes[b->rank - 2] = m;
-  sizes[b->rank - 1] = n;
-  return kiln__composite_new(r, dtype, b->rank - (n < 0), sizes, out);
-}
 
 /* -- Singular values -- */
 
@@ -34,24 +23,21 @@ static bool svd(kiln__composite *r, const char *name, kiln_tensor *t, bool full,
   kiln_tensor *u, *vh;
   if (wide) t = kiln__la_adjoint(r, t);
   if (!kiln__la_read(r, name, t, false, &b)) return false;
-  z *left = new_like(r, &b, KILN_DTYPE_C128, b.m, full ? b.m : b.n, &u);
-  z *right = new_like(r, &b, KILN_DTYPE_C128, b.n, b.n, &vh);
+  z *left = kiln__la_new(r, &b, KILN_DTYPE_C128, b.m, full ? b.m : b.n, &u);
+  z *right = kiln__la_new(r, &b, KILN_DTYPE_C128, b.n, b.n, &vh);
   if (r->status || !kiln__la_svd_all(r, name, &b, wide, full, left, right, &out->s)) return false;
   out->dtype = b.dtype;
   out->u = wide ? kiln__la_adjoint(r, vh) : u;
   out->vh = wide ? kiln__la_adjoint(r, u) : vh;
   return !r->status;
 }
-static kiln_tensor *rounded(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
-  return kiln__la_result(r, t, dtype, false);
-}
 /* A, full_matrices, driver -> U, S, Vh */
 KILN_COMPOSITE(linalg_svd) {
   parts p;
   if (!svd(r, "linalg.svd", SELF, kiln_arg_bool(args, 1), &p)) return NULL;
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, p.s, kiln_dtype_real(p.dtype)));
-  kiln__composite_give(r, &outs[2], rounded(r, p.vh, p.dtype));
-  return rounded(r, p.u, p.dtype);
+  kiln__composite_give(r, &outs[2], kiln__la_result(r, p.vh, p.dtype));
+  return kiln__la_result(r, p.u, p.dtype);
 }
 static kiln_tensor *zeros_of(kiln__composite *r, const kiln_tensor *t, int64_t side) {
   int64_t sizes[KILN_MAX_RANK];
@@ -68,9 +54,10 @@ KILN_COMPOSITE(svd) {
   if (!svd(r, "linalg.svd", SELF, vectors && !kiln_arg_bool(args, 1), &p)) return NULL;
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, p.s, kiln_dtype_real(p.dtype)));
   kiln__composite_give(r, &outs[2],
-                       vectors ? rounded(r, kiln__la_adjoint(r, p.vh), p.dtype)
+                       vectors ? kiln__la_result(r, kiln__la_adjoint(r, p.vh), p.dtype)
                                : zeros_of(r, SELF, kiln__composite_size(SELF, -1)));
-  return vectors ? rounded(r, p.u, p.dtype) : zeros_of(r, SELF, kiln__composite_size(SELF, -2));
+  return vectors ? kiln__la_result(r, p.u, p.dtype)
+                 : zeros_of(r, SELF, kiln__composite_size(SELF, -2));
 }
 
 /* -- Eigenvalues -- */
@@ -84,8 +71,8 @@ static bool eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool uppe
   const int64_t n = b.n, room_size = kiln__la_eigh_room(n, vectors != NULL);
   const bool single = kiln_dtype_real(b.dtype) == KILN_DTYPE_F32;
   z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
-  double *w = new_like(r, &b, KILN_DTYPE_F64, n, -1, values);
-  z *v = vectors ? new_like(r, &b, KILN_DTYPE_C128, n, n, vectors) : NULL;
+  double *w = kiln__la_new(r, &b, KILN_DTYPE_F64, n, -1, values);
+  z *v = vectors ? kiln__la_new(r, &b, KILN_DTYPE_C128, n, n, vectors) : NULL;
   if (r->status) return false;
   for (int64_t i = 0; i < b.count; i++) {
     z *a = b.data + i * n * n;
@@ -116,7 +103,7 @@ static kiln_tensor *give_eigh(kiln__composite *r, const char *name, kiln_tensor 
   kiln_tensor *w, *v = NULL;
   kiln_dtype dtype;
   if (!eigh(r, name, t, upper, &w, with_vectors ? &v : NULL, &dtype)) return NULL;
-  if (v) kiln__composite_give(r, &outs[1], rounded(r, v, dtype));
+  if (v) kiln__composite_give(r, &outs[1], kiln__la_result(r, v, dtype));
   return kiln__composite_to(r, w, kiln_dtype_real(dtype));
 }
 KILN_COMPOSITE(linalg_eigh) {
@@ -132,10 +119,8 @@ KILN_COMPOSITE(linalg_eigvalsh) {
 /* self, eigenvectors, upper */
 KILN_COMPOSITE(symeig) {
   const bool vectors = kiln_arg_bool(args, 1);
-  const int64_t zero = 0;
-  kiln_tensor *none;
-  if (!vectors && kiln__composite_new(r, kiln_tensor_dtype(SELF), 1, &zero, &none)) {
-    kiln__composite_give(r, &outs[1], none);
+  if (!vectors) {
+    kiln__composite_give(r, &outs[1], kiln__composite_empty(r, kiln_tensor_dtype(SELF)));
   }
   return give_eigh(r, "symeig", SELF, kiln_arg_bool(args, 2), vectors, outs);
 }
@@ -148,8 +133,8 @@ static kiln_tensor *eig(kiln__composite *r, const char *name, kiln_tensor *t, bo
   const int64_t n = b.n, room_size = 2 * n * n + 2 * n;
   const bool real = !kiln_dtype_is_complex(b.dtype);
   const bool single = kiln_dtype_real(b.dtype) == KILN_DTYPE_F32;
-  z *w = new_like(r, &b, KILN_DTYPE_C128, n, -1, &values);
-  z *v = with_vectors ? new_like(r, &b, KILN_DTYPE_C128, n, n, &vectors) : NULL;
+  z *w = kiln__la_new(r, &b, KILN_DTYPE_C128, n, -1, &values);
+  z *v = with_vectors ? kiln__la_new(r, &b, KILN_DTYPE_C128, n, n, &vectors) : NULL;
   z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
   if (r->status) return NULL;
   for (int64_t i = 0; i < b.count * n * n; i++) {
@@ -165,8 +150,8 @@ static kiln_tensor *eig(kiln__composite *r, const char *name, kiln_tensor *t, bo
     }
   }
   const kiln_dtype dtype = single ? KILN_DTYPE_C64 : KILN_DTYPE_C128;
-  kiln__composite_give(r, &outs[0], rounded(r, values, dtype));
-  if (v) kiln__composite_give(r, &outs[1], rounded(r, vectors, dtype));
+  kiln__composite_give(r, &outs[0], kiln__la_result(r, values, dtype));
+  if (v) kiln__composite_give(r, &outs[1], kiln__la_result(r, vectors, dtype));
   return NULL;
 }
 KILN_COMPOSITE(linalg_eig) { return eig(r, "linalg.eig", SELF, true, outs); }
@@ -271,7 +256,7 @@ static kiln_tensor *give_pinv(kiln__composite *r, kiln_tensor *t, const toleranc
                               bool hermitian) {
   kiln_dtype dtype = kiln_tensor_dtype(t);
   kiln_tensor *x = pseudo_inverse(r, "linalg.pinv", t, tol, hermitian, &dtype);
-  return rounded(r, x, dtype);
+  return kiln__la_result(r, x, dtype);
 }
 /* self, rcond (relative; a number or tensor), hermitian */
 KILN_COMPOSITE(linalg_pinv) {
@@ -336,9 +321,8 @@ KILN_COMPOSITE(linalg_cond) {
 
 /* self, b, rcond, driver -> solution, residuals, rank, singular_values */
 KILN_COMPOSITE(linalg_lstsq) {
-  kiln_tensor *a = SELF, *b = ARG(1), *empty, *none;
+  kiln_tensor *a = SELF, *b = ARG(1);
   const int rank = kiln_tensor_rank(a);
-  const int64_t zero = 0;
   const kiln_str driver =
       args[3].tag == KILN_TAG_STRING ? kiln_string_view(args[3].u.string) : KILN_STR("gelsy");
   const bool gels = kiln_str_is(driver, "gels"), plain = kiln_str_is(driver, "gelsy");
@@ -368,9 +352,7 @@ KILN_COMPOSITE(linalg_lstsq) {
   const int64_t *each = full ? kiln_tensor_data(ranks) : NULL;
   for (int64_t i = 0; full && i < ranks->numel; i++) full = each[i] == n;
   const kiln_dtype real = kiln_dtype_real(dtype);
-  (void)kiln__composite_new(r, real, 1, &zero, &empty);
-  (void)kiln__composite_new(r, KILN_DTYPE_I64, 1, &zero, &none);
-  kiln_tensor *residuals = empty;
+  kiln_tensor *empty = kiln__composite_empty(r, real), *residuals = empty;
   if (full) {
     kiln_tensor *wide = kiln__composite_to(r, a, KILN_DTYPE_C128);
     kiln_tensor *gap = KILN_STEP(r, sub, T(KILN_STEP(r, matmul, T(wide), T(x))),
@@ -380,10 +362,10 @@ KILN_COMPOSITE(linalg_lstsq) {
         kiln__composite_to(r, KILN_STEP(r, sum_dim, T(gap), INTS(-2), B(false), NONE), real);
     if (vector) residuals = KILN_STEP(r, squeeze_dim, T(residuals), I(-1));
   }
-  x = rounded(r, x, dtype);
+  x = kiln__la_result(r, x, dtype);
   kiln__composite_give(r, &outs[0], vector ? KILN_STEP(r, squeeze_dim, T(x), I(-1)) : x);
   kiln__composite_give(r, &outs[1], residuals);
-  kiln__composite_give(r, &outs[2], gels ? none : ranks);
+  kiln__composite_give(r, &outs[2], gels ? kiln__composite_empty(r, KILN_DTYPE_I64) : ranks);
   kiln__composite_give(r, &outs[3], gels || plain ? empty : kiln__composite_to(r, p.s, real));
   return NULL;
 }
@@ -403,8 +385,9 @@ KILN_COMPOSITE(linalg_polar) {
   if (!svd(r, "linalg.polar", SELF, false, &p)) return NULL;
   kiln_tensor *v = kiln__la_adjoint(r, p.vh), *u = KILN_STEP(r, matmul, T(p.u), T(p.vh));
   v = KILN_STEP(r, mul, T(v), T(KILN_STEP(r, unsqueeze, T(p.s), I(-2))));
-  kiln__composite_give(r, &outs[1], rounded(r, KILN_STEP(r, matmul, T(v), T(p.vh)), p.dtype));
-  return rounded(r, u, p.dtype);
+  kiln__composite_give(r, &outs[1],
+                       kiln__la_result(r, KILN_STEP(r, matmul, T(v), T(p.vh)), p.dtype));
+  return kiln__la_result(r, u, p.dtype);
 }
 /* The root of a Hermitian matrix; negative eigenvalues count as 0. */
 KILN_COMPOSITE(linalg_matrix_sqrth) {
@@ -414,7 +397,7 @@ KILN_COMPOSITE(linalg_matrix_sqrth) {
   w = KILN_STEP(r, sqrt, T(KILN_STEP(r, clamp_min, T(w), I(0))));
   kiln_tensor *scaled = KILN_STEP(r, mul, T(v), T(KILN_STEP(r, unsqueeze, T(w), I(-2))));
   kiln_tensor *root = KILN_STEP(r, matmul, T(scaled), T(kiln__la_adjoint(r, v)));
-  return rounded(r, root, dtype);
+  return kiln__la_result(r, root, dtype);
 }
 
 /* -- Exponentials: Taylor's series of a scaled matrix, squared (Higham, 2005, without Pade) -- */
@@ -460,5 +443,5 @@ KILN_COMPOSITE(linalg_matrix_exp) {
   const int64_t size = 2 * b.n * b.n;
   z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &size, &scratch);
   for (int64_t i = 0; room && i < b.count; i++) exponential(b.data + i * b.n * b.n, b.n, room);
-  return rounded(r, b.tensor, low);
+  return kiln__la_result(r, b.tensor, low);
 }

@@ -256,19 +256,12 @@ static bool diagonalise(const bidiag *b) {
   }
   return true;
 }
-static void exchange_rows(double *rows, int64_t n, int64_t i, int64_t k) {
-  for (int64_t c = 0; rows && c < n; c++) {
-    const double kept = rows[i * n + c];
-    rows[i * n + c] = rows[k * n + c];
-    rows[k * n + c] = kept;
-  }
-}
 static void exchange(const bidiag *b, int64_t i, int64_t k) {
   const double kept = b->d[i];
   b->d[i] = b->d[k];
   b->d[k] = kept;
-  exchange_rows(b->u, b->n, i, k);
-  exchange_rows(b->v, b->width, i, k);
+  kiln__la_exchange_rows(b->u, b->n, i, k);
+  kiln__la_exchange_rows(b->v, b->width, i, k);
 }
 /* Positive, descending. */
 static void put_in_order(const bidiag *b) {
