@@ -72,7 +72,7 @@ void kiln_budget_begin(kiln_budget *b, const char *what, kiln_mem *mem, const ki
   b->what = what;
   b->mem = mem;
   b->cache = NULL;
-  b->held_at_start = mem ? kiln_mem_bytes(mem) : 0;
+  b->held_at_start = mem && l->bytes ? kiln_mem_bytes(mem) : 0;
   b->charged = 0;
   b->bytes = l->bytes;
   b->operations = l->operations;

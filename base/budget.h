@@ -23,7 +23,7 @@ typedef struct kiln_budget {
   const char *what;          /* "the call", "the load": how its sentences begin; static */
   kiln_mem *mem;             /* borrowed; NULL: `charged` counts instead */
   const kiln_cache *cache;   /* whose free blocks do not count; NULL: none */
-  size_t held_at_start;      /* in `mem` */
+  size_t held_at_start;      /* in `mem`; where `bytes` is a limit */
   uint64_t charged;          /* bytes of arenas' blocks that were taken under it */
   uint64_t bytes;            /* 0: no limit */
   uint64_t operations;       /* 0: no limit */

@@ -5,7 +5,14 @@
  * come from size classes, four to a doubling, with a LIFO list each: an allocator that gives them
  * back to the system makes every large tensor pay its page faults anew (10 ms against 0.3 for 16
  * MiB), and even one that does not leaves its thread cache at that size (250 ns). With jemalloc
- * they live in an arena of the context's own whose decay is off, and which is destroyed with it. */
+ * they live in an arena of the context's own whose decay is off, and which is destroyed with it.
+ *
+ * Accounting. Threads that count every block in one place would move its line to and fro. Each
+ * counts in a reserve (stripe.h), of bytes that are charged to the mem and lent to nobody:
+ *   bytes 100000, reserves 32000 and 8000: 60000 are lent
+ *   thread A is lent 1000 more: its reserve is 31000; thread B gives 500 back: its is 8500
+ * and goes to the mem for another reserve, or with what is too much, once in many blocks. What is
+ * charged never passes the limit; where only reserves are left below it, they are taken back. */
 #include "base/mem.h"
 
 #include <pthread.h>
@@ -20,6 +27,7 @@
 
 #include "base/hash.h"
 #include "base/sanitize.h"
+#include "base/stripe.h"
 #include "base/thread.h"
 
 #ifdef KILN_WITH_JEMALLOC
@@ -35,6 +43,7 @@ enum {
   LARGE_LOG = 16, /* 64 KiB */
   LARGE_CLASSES = 4 * (40 - LARGE_LOG),
   HUGE_PAGE = 2 << 20,
+  RESERVE = 32 << 10, /* that a stripe begins with, and half of what it keeps */
 };
 static const size_t large_size = (size_t)1 << LARGE_LOG;
 /* Given-back large blocks are kept while they and all that is lent out stay below the peak so far
@@ -45,8 +54,17 @@ typedef struct large_block {
   struct large_block *next;
 } large_block;
 
+typedef struct reserve {
+  char before[KILN_STRIPE_BYTES / 2];
+  _Atomic(size_t) bytes;
+  _Atomic(size_t) least; /* that it was since it changed mem->bytes: then most was lent */
+  char after[KILN_STRIPE_BYTES / 2 - 2 * sizeof(size_t)];
+} reserve;
+
 struct kiln_mem {
-  _Atomic(size_t) bytes, peak, limit;
+  _Atomic(size_t) bytes; /* lent, and in reserves */
+  _Atomic(size_t) peak;  /* of what was lent, when `bytes` last changed */
+  _Atomic(size_t) limit;
   atomic_int references;
   uint32_t facts; /* atomic */
   bool jemalloc;  /* where blocks come from: it, or malloc */
@@ -58,6 +76,8 @@ struct kiln_mem {
   atomic_bool counting; /* kiln_mem_fail_at was called */
   _Atomic(uint64_t) requests, fail_at;
   atomic_int fill; /* 1 + the byte of kiln_mem_set_fill; 0: none */
+
+  reserve reserves[KILN_STRIPES];
 
   pthread_mutex_t lock; /* over what follows */
   large_block *free[LARGE_CLASSES];
@@ -284,6 +304,69 @@ static bool is_failing(kiln_mem *mem) {
 void kiln_mem_exceed_begin(void) { kiln__this_thread.exceeding++; }
 void kiln_mem_exceed_end(void) { kiln__this_thread.exceeding--; }
 
+/* What was lent at most since `bytes` changed: exact for one thread. Reserves of several may have
+ * been at their least one after another, and it says more then. */
+static size_t recent_peak(const kiln_mem *mem) {
+  size_t bytes = atomic_load_explicit(&mem->bytes, memory_order_relaxed), least = 0;
+  if (bytes <= atomic_load_explicit(&mem->peak, memory_order_relaxed)) return 0;
+  for (int i = 0; i < KILN_STRIPES; i++) {
+    least += atomic_load_explicit(&mem->reserves[i].least, memory_order_relaxed);
+  }
+  return bytes > least ? bytes - least : 0;
+}
+
+/* Before `bytes` changes. */
+static void note_peak(kiln_mem *mem) {
+  const size_t recent = recent_peak(mem);
+  size_t peak = atomic_load_explicit(&mem->peak, memory_order_relaxed);
+  while (recent > peak &&
+         !atomic_compare_exchange_weak_explicit(&mem->peak, &peak, recent, memory_order_relaxed,
+                                                memory_order_relaxed))
+    continue;
+}
+/* After it has. */
+static void begin_least(reserve *r) {
+  atomic_store_explicit(&r->least, atomic_load_explicit(&r->bytes, memory_order_relaxed),
+                        memory_order_relaxed);
+}
+
+/* Adds `size` to `bytes`, unless the limit is in the way. */
+static bool take(kiln_mem *mem, size_t size) {
+  const size_t limit = atomic_load_explicit(&mem->limit, memory_order_relaxed);
+  size_t bytes = atomic_load_explicit(&mem->bytes, memory_order_relaxed);
+  do {
+    if (limit != 0 && bytes + size > limit && !kiln__this_thread.exceeding) return false;
+  } while (!atomic_compare_exchange_weak_explicit(&mem->bytes, &bytes, bytes + size,
+                                                  memory_order_relaxed, memory_order_relaxed));
+  return true;
+}
+
+static void take_reserves_back(kiln_mem *mem) {
+  for (int i = 0; i < KILN_STRIPES; i++) {
+    reserve *r = &mem->reserves[i];
+    if (atomic_load_explicit(&r->bytes, memory_order_relaxed) == 0) continue;
+    const size_t bytes = atomic_exchange_explicit(&r->bytes, 0, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&mem->bytes, bytes, memory_order_relaxed);
+    begin_least(r);
+  }
+}
+
+/* For a reserve that has less: charges the mem with them, and with a new reserve. */
+static __attribute__((noinline)) bool charge_more(kiln_mem *mem, reserve *r, size_t size) {
+  note_peak(mem);
+  if (size <= RESERVE && take(mem, size + RESERVE)) {
+    atomic_fetch_add_explicit(&r->bytes, RESERVE, memory_order_relaxed);
+  } else if (!take(mem, size)) {
+    take_reserves_back(mem);
+    if (!take(mem, size)) {
+      kiln_status_refused(size, atomic_load_explicit(&mem->limit, memory_order_relaxed));
+      return false;
+    }
+  }
+  begin_least(r);
+  return true;
+}
+
 /* Counts `size` more bytes as lent out; false beyond the limit. */
 static bool charge(kiln_mem *mem, size_t size) {
   if (is_failing(mem)) return false;
@@ -291,30 +374,56 @@ static bool charge(kiln_mem *mem, size_t size) {
     kiln_status_refused(size, 0);
     return false;
   }
-  size_t bytes = atomic_fetch_add_explicit(&mem->bytes, size, memory_order_relaxed) + size;
-  size_t limit = atomic_load_explicit(&mem->limit, memory_order_relaxed);
-  if (__builtin_expect(limit != 0 && bytes > limit, 0) && !kiln__this_thread.exceeding) {
-    atomic_fetch_sub_explicit(&mem->bytes, size, memory_order_relaxed);
-    kiln_status_refused(size, limit);
-    return false;
+  reserve *r = &mem->reserves[kiln_stripe_here()];
+  size_t had = atomic_load_explicit(&r->bytes, memory_order_relaxed);
+  do {
+    if (__builtin_expect(had < size, 0)) return charge_more(mem, r, size);
+  } while (!atomic_compare_exchange_weak_explicit(&r->bytes, &had, had - size, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  if (had - size < atomic_load_explicit(&r->least, memory_order_relaxed)) {
+    atomic_store_explicit(&r->least, had - size, memory_order_relaxed);
   }
-  size_t peak = atomic_load_explicit(&mem->peak, memory_order_relaxed);
-  while (bytes > peak && !atomic_compare_exchange_weak_explicit(
-                             &mem->peak, &peak, bytes, memory_order_relaxed, memory_order_relaxed))
-    continue;
   return true;
 }
 
-static void discharge(kiln_mem *mem, size_t size) {
+/* Of a large block, or where the reserve has `has`, which is too much. */
+static __attribute__((noinline)) void discharge_more(kiln_mem *mem, reserve *r, size_t size,
+                                                     size_t has) {
+  note_peak(mem);
+  while (has > RESERVE) {
+    if (atomic_compare_exchange_weak_explicit(&r->bytes, &has, RESERVE, memory_order_relaxed,
+                                              memory_order_relaxed)) {
+      size += has - RESERVE;
+      break;
+    }
+  }
   atomic_fetch_sub_explicit(&mem->bytes, size, memory_order_relaxed);
+  begin_least(r);
+}
+
+static void discharge(kiln_mem *mem, size_t size) {
+  reserve *r = &mem->reserves[kiln_stripe_here()];
+  if (size > RESERVE) {
+    discharge_more(mem, r, size, 0);
+    return;
+  }
+  const size_t has = atomic_fetch_add_explicit(&r->bytes, size, memory_order_relaxed) + size;
+  if (__builtin_expect(has > 2 * RESERVE, 0)) discharge_more(mem, r, 0, has);
 }
 
 size_t kiln_mem_bytes(const kiln_mem *mem) {
-  return atomic_load_explicit(&mem->bytes, memory_order_relaxed);
+  size_t reserved = 0;
+  for (int i = 0; i < KILN_STRIPES; i++) {
+    reserved += atomic_load_explicit(&mem->reserves[i].bytes, memory_order_relaxed);
+  }
+  const size_t bytes = atomic_load_explicit(&mem->bytes, memory_order_relaxed);
+  return bytes > reserved ? bytes - reserved : 0; /* another thread may be giving some back */
 }
 
 size_t kiln_mem_peak_bytes(const kiln_mem *mem) {
-  return atomic_load_explicit(&mem->peak, memory_order_relaxed);
+  const size_t recent = recent_peak(mem);
+  const size_t peak = atomic_load_explicit(&mem->peak, memory_order_relaxed);
+  return recent > peak ? recent : peak;
 }
 
 void kiln_mem_note(kiln_mem *mem, uint32_t facts) {
@@ -325,6 +434,8 @@ const uint32_t *kiln_mem_facts(const kiln_mem *mem) { return &mem->facts; }
 
 void kiln_mem_set_limit(kiln_mem *mem, size_t bytes) {
   atomic_store_explicit(&mem->limit, bytes, memory_order_relaxed);
+  note_peak(mem);
+  take_reserves_back(mem);
 }
 
 uint64_t kiln_mem_hash_seed(const kiln_mem *mem) { return mem->hash_seed; }

@@ -40,7 +40,8 @@ void *kiln_mem_realloc(kiln_mem *mem, void *block, size_t old_size, size_t new_s
 /* Gives a block back. NULL is fine. `size` is what was asked for. */
 void kiln_mem_free(kiln_mem *mem, void *block, size_t size);
 
-/* Bytes lent out now, and at most so far; the limit in bytes, 0 for none. */
+/* Bytes lent out now, and at most so far: exact for one thread, too much by at most 64 KiB a thread
+ * where several are at work. The limit in bytes, 0 for none. */
 size_t kiln_mem_bytes(const kiln_mem *mem);
 size_t kiln_mem_peak_bytes(const kiln_mem *mem);
 void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);

@@ -19,7 +19,7 @@ static void destroy_all(kiln_epoch *e, kiln_retired *list) {
  * at is of the current epoch, or takes itself out again. */
 static uint64_t count_inside(const kiln_epoch *e, uint64_t epoch) {
   uint64_t count = 0;
-  for (int i = 0; i < KILN_EPOCH_STRIPES; i++) {
+  for (int i = 0; i < KILN_STRIPES; i++) {
     count += __atomic_load_n(&e->stripes[i].inside[epoch % 3], __ATOMIC_SEQ_CST);
   }
   return count;
@@ -33,22 +33,22 @@ void kiln_epoch_deinit(kiln_epoch *e) {
 }
 
 uint64_t kiln_epoch_enter(kiln_epoch *e, uint32_t stripe) {
-  stripe %= KILN_EPOCH_STRIPES;
+  stripe %= KILN_STRIPES;
   uint64_t *inside = e->stripes[stripe].inside;
   for (;;) {
     uint64_t now = __atomic_load_n(&e->current, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&inside[now % 3], 1, __ATOMIC_SEQ_CST);
     /* Had the epoch moved on in between, a collector may have missed us. */
     if (__atomic_load_n(&e->current, __ATOMIC_SEQ_CST) == now) {
-      return now * KILN_EPOCH_STRIPES + stripe;
+      return now * KILN_STRIPES + stripe;
     }
     __atomic_fetch_sub(&inside[now % 3], 1, __ATOMIC_SEQ_CST);
   }
 }
 
 void kiln_epoch_leave(kiln_epoch *e, uint64_t ticket) {
-  uint64_t *inside = e->stripes[ticket % KILN_EPOCH_STRIPES].inside;
-  __atomic_fetch_sub(&inside[ticket / KILN_EPOCH_STRIPES % 3], 1, __ATOMIC_RELEASE);
+  uint64_t *inside = e->stripes[ticket % KILN_STRIPES].inside;
+  __atomic_fetch_sub(&inside[ticket / KILN_STRIPES % 3], 1, __ATOMIC_RELEASE);
 }
 
 bool kiln_epoch_retire(kiln_epoch *e, void (*destroy)(void *object), void *object) {

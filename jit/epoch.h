@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "base/base.h"
+#include "base/stripe.h"
 
 typedef struct kiln_retired {
   struct kiln_retired *next;
@@ -26,12 +27,11 @@ typedef struct kiln_retired {
   void *object;
 } kiln_retired;
 
-enum { KILN_EPOCH_STRIPES = 32 };
-
-/* Where some of the runs are counted: no two share a line. */
+/* Where some of the runs are counted. */
 typedef struct kiln_epoch_stripe {
+  char before[KILN_STRIPE_BYTES / 2];
   uint64_t inside[3]; /* atomic: runs that entered in epoch % 3 */
-  char apart[128 - 3 * sizeof(uint64_t)];
+  char after[KILN_STRIPE_BYTES / 2 - 3 * sizeof(uint64_t)];
 } kiln_epoch_stripe;
 
 typedef struct kiln_epoch {
@@ -39,7 +39,7 @@ typedef struct kiln_epoch {
   uint64_t current; /* atomic */
   pthread_mutex_t lock;
   kiln_retired *retired; /* newest first */
-  kiln_epoch_stripe stripes[KILN_EPOCH_STRIPES];
+  kiln_epoch_stripe stripes[KILN_STRIPES];
 } kiln_epoch;
 
 void kiln_epoch_init(kiln_epoch *epoch, kiln_mem *mem);

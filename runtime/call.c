@@ -53,7 +53,7 @@ void kiln_call_begin(kiln_call *call, const kiln_limits *limits) {
   call->recursion = 0;
   kiln_budget_begin(&call->budget, "the call", call->env->mem, limits);
   call->budget.cache = &call->cache;
-  call->budget.held_at_start -= call->cache.bytes;
+  if (call->limits.bytes) call->budget.held_at_start -= call->cache.bytes;
   if (call->timed) call->budget.grant = call->budget.granted = call->budget.fuel = 0;
   const uint64_t ms = call->limits.time_ms, bytes = call->limits.bytes;
   call->compile_ns = ms ? (COMPILE_MS + ms / 2) * 1000000 : UINT64_MAX;
@@ -74,8 +74,8 @@ kiln_status *kiln_call_tensor(kiln_call *call, kiln_dtype dtype, int rank, const
 /* -- Text -- */
 
 static size_t scratch_limit(const kiln_call *call) {
-  size_t held = kiln_call_bytes(call);
   if (call->limits.bytes == 0) return MAX_SCRATCH;
+  const size_t held = kiln_call_bytes(call);
   if (held >= call->limits.bytes) return 1;
   return call->limits.bytes - held < MAX_SCRATCH ? (size_t)call->limits.bytes - held : MAX_SCRATCH;
 }

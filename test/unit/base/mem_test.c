@@ -126,6 +126,36 @@ static void limit_refuses_without_counting(void **state) {
   }
 }
 
+/* Small and large blocks, in any order: reserves of either side of theirs show nowhere. */
+static void counts_are_exact(void **state) {
+  (void)state;
+  FOR_KINDS(mem) {
+    enum { BLOCKS = 64 };
+    void *blocks[BLOCKS] = {NULL};
+    size_t sizes[BLOCKS] = {0}, held = 0, most = 0;
+    uint32_t random = 1;
+    for (int i = 0; i < 4000; i++) {
+      random = random * 1664525u + 1013904223u;
+      const int at = (int)(random >> 26);
+      kiln_mem_free(mem, blocks[at], sizes[at]);
+      held -= sizes[at];
+      sizes[at] = (random >> 8 & 7) ? random >> 8 & 0x7ff : random >> 8 & 0x1ffff;
+      blocks[at] = kiln_mem_alloc(mem, sizes[at]);
+      assert_non_null(blocks[at]);
+      held += sizes[at];
+      if (held > most) most = held;
+      assert_int_equal(kiln_mem_bytes(mem), held);
+      if (i % 512 == 0) assert_int_equal(kiln_mem_peak_bytes(mem), most);
+    }
+    assert_int_equal(kiln_mem_peak_bytes(mem), most);
+    kiln_mem_set_limit(mem, held + 100);
+    assert_int_equal(kiln_mem_bytes(mem), held);
+    for (int i = 0; i < BLOCKS; i++) kiln_mem_free(mem, blocks[i], sizes[i]);
+    assert_int_equal(kiln_mem_bytes(mem), 0);
+    assert_int_equal(kiln_mem_peak_bytes(mem), most);
+  }
+}
+
 static void impossible_sizes_are_refused(void **state) {
   (void)state;
   FOR_KINDS(mem) {
@@ -280,6 +310,7 @@ int main(void) {
       cmocka_unit_test(large_blocks_are_kept_by_class),
       cmocka_unit_test(realloc_keeps_contents),
       cmocka_unit_test(limit_refuses_without_counting),
+      cmocka_unit_test(counts_are_exact),
       cmocka_unit_test(impossible_sizes_are_refused),
       cmocka_unit_test(nth_request_fails_and_only_that),
       cmocka_unit_test(outlives_its_first_owner),

@@ -82,10 +82,41 @@ static void limit_holds_for_all_threads(void **state) {
   kiln_mem_release(s.mem);
 }
 
+static void *small_work(void *arg) {
+  shared *s = arg;
+  for (size_t i = 0; i < 100; i++) kiln_mem_free(s->mem, kiln_mem_alloc(s->mem, 100 + i), 100 + i);
+  return NULL;
+}
+
+/* What threads have left in their reserves is there for a thread that is at the limit. */
+static void reserves_do_not_count(void **state) {
+  enum { LIMIT = 1 << 20 };
+  (void)state;
+  static shared s;
+  assert_ok(kiln_mem_create(KILN_MEM_SYSTEM, &s.mem));
+  kiln_mem_set_limit(s.mem, LIMIT);
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, small_work, &s), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(kiln_mem_bytes(s.mem), 0);
+  void *most = kiln_mem_alloc(s.mem, LIMIT - 200), *rest = kiln_mem_alloc(s.mem, 200);
+  assert_non_null(most);
+  assert_non_null(rest);
+  assert_int_equal(kiln_mem_bytes(s.mem), LIMIT);
+  assert_null(kiln_mem_alloc(s.mem, 1));
+  kiln_mem_free(s.mem, most, LIMIT - 200);
+  kiln_mem_free(s.mem, rest, 200);
+  assert_int_equal(kiln_mem_bytes(s.mem), 0);
+  assert_int_equal(kiln_mem_peak_bytes(s.mem), LIMIT);
+  kiln_mem_release(s.mem);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_wander_between_threads),
       cmocka_unit_test(limit_holds_for_all_threads),
+      cmocka_unit_test(reserves_do_not_count),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void test_waits_for_runs(void **state) {
   kiln_epoch_leave(&e, later_run);
   collect_often(&e);
   assert_int_equal(freed, 1);
-  for (uint32_t stripe = 0; stripe < KILN_EPOCH_STRIPES; stripe++) { /* whichever it takes */
+  for (uint32_t stripe = 0; stripe < KILN_STRIPES; stripe++) { /* whichever it takes */
     const int before = freed;
     uint64_t run = kiln_epoch_enter(&e, stripe);
     assert_true(kiln_epoch_retire(&e, count, &freed));
