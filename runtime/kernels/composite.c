@@ -55,7 +55,12 @@ kiln_status *kiln__composite_run(kiln_call *call, kiln__composite_body *composit
   r.capacity = (int)(sizeof r.few / sizeof *r.few);
   r.temps = r.few;
   kiln_tensor *result = composite(&r, args, outs);
-  if (result || outs->tag == KILN_TAG_NONE) kiln__composite_give(&r, outs, result);
+  if (result && !r.status && r.count && r.temps[r.count - 1].u.tensor == result) {
+    r.count--; /* the last one kept passes on as it is */
+    r.status = kiln__finish(call, outs, result);
+  } else if (result || outs->tag == KILN_TAG_NONE) {
+    kiln__composite_give(&r, outs, result);
+  }
   kiln__composite_drop(&r, 0);
   if (r.temps != r.few) {
     kiln_cache_free(&call->cache, r.temps, (size_t)r.capacity * sizeof *r.temps);
@@ -208,7 +213,9 @@ kiln_tensor *kiln__composite_empty(kiln__composite *r, kiln_dtype dtype) {
   return t;
 }
 kiln_tensor *kiln__composite_to(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
-  return t ? KILN_OWN(r, kiln__as_dtype(r->call, t, dtype, &own_tensor)) : NULL;
+  if (!t || r->status) return NULL;
+  if (kiln_tensor_dtype(t) == dtype && kiln_tensor_is_contiguous(t)) return t;
+  return KILN_OWN(r, kiln__as_dtype(r->call, t, dtype, &own_tensor));
 }
 kiln_tensor *kiln__composite_reshape(kiln__composite *r, kiln_tensor *t, int rank,
                                      const int64_t *sizes) {

@@ -1,8 +1,6 @@
 /* complex.c: complex tensors made of real ones, and their parts. */
-#include <string.h>
-
+#include "runtime/kernels/composite.h"
 #include "runtime/kernels/pointwise/iter.h"
-#include "runtime/kernels/shape/view.h"
 
 static kiln_dtype complex_of(kiln_dtype real) {
   return real == KILN_DTYPE_F64   ? KILN_DTYPE_C128
@@ -94,85 +92,48 @@ KILN_KERNEL(conj) {
                 .in = {{.tensor = t}}};
   return kiln_pw_run(call, &pw, outs);
 }
-KILN_KERNEL(matrix_H) {
-  kiln_tensor *t = SELF, *turned;
-  int rank = kiln_tensor_rank(t);
-  if (rank == 0) return kiln__kernel_conj(call, args, outs);
-  if (rank == 1)
-    return KILN_OP_FAIL(
-        "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.");
-  KILN_TRY(kiln__transpose(call, t, rank - 2, rank - 1, &turned));
-  const kiln_ivalue turned_args[1] = {kiln_of_tensor(turned)};
-  kiln_status *status = kiln_kernel_step(call, kiln__kernel_conj, turned_args, 1, outs);
-  kiln_tensor_release_to(&call->cache, turned);
-  return status;
+KILN_COMPOSITE(matrix_H) {
+  const int rank = kiln_tensor_rank(SELF);
+  if (rank == 1) {
+    return KILN_COMPOSITE_FAIL(
+        r, "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.");
+  }
+  return KILN_STEP(r, conj, T(rank ? KILN_STEP(r, transpose, T(SELF), I(-2), I(-1)) : SELF));
 }
 /* complex(re, im), polar(abs, angle): both of one float dtype, broadcast. */
-static kiln_status *join(kiln_call *call, const kiln_ivalue *args, bool polar, kiln_ivalue *out) {
-  kiln_tensor *in[2] = {SELF, ARG(1)}, *result = NULL, *parts[2] = {NULL, NULL};
-  kiln_dtype real = kiln_tensor_dtype(in[0]), dtype = complex_of(real);
+static kiln_tensor *join(kiln__composite *r, const kiln_ivalue *args, bool polar) {
+  kiln_tensor *in[2] = {SELF, ARG(1)}, *result;
+  const kiln_dtype real = kiln_tensor_dtype(in[0]), dtype = complex_of(real);
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (dtype == KILN_DTYPE_NONE || real != kiln_tensor_dtype(in[1])) {
-    return KILN_OP_FAIL(
-        "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+    return KILN_COMPOSITE_FAIL(
+        r, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
         kiln_dtype_ir_name(real), kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
   }
-  KILN_TRY(kiln_tensor_broadcast(in[0], in[1], &rank, sizes));
-  kiln_status *status = kiln_call_tensor(call, dtype, rank, sizes, &result);
-  for (int k = 0; k < 2 && !status; k++) {
-    kiln_ivalue half = kiln_none(), value = kiln_none();
-    status = part(call, result, k, &half);
-    parts[k] = kiln__dest(&half);
-    if (status) break;
-    if (!polar) {
-      status = kiln_pw_copy(call, parts[k], in[k]);
-      continue;
+  if (!kiln__composite_ok(r, kiln_tensor_broadcast(in[0], in[1], &rank, sizes))) return NULL;
+  (void)kiln__composite_new(r, dtype, rank, sizes, &result);
+  for (int k = 0; k < 2; k++) {
+    kiln_tensor *half = k ? KILN_STEP(r, imag, T(result)) : KILN_STEP(r, real, T(result));
+    kiln_tensor *value = in[k];
+    if (polar) {
+      value = k ? KILN_STEP(r, sin, T(in[1])) : KILN_STEP(r, cos, T(in[1]));
+      value = KILN_STEP(r, mul, T(in[0]), T(value));
     }
-    kiln_pw pw = {.functor = k ? KILN_PW_sin : KILN_PW_cos,
-                  .in_count = 1,
-                  .common = real,
-                  .in = {{.tensor = in[1]}}};
-    status = kiln_pw_run(call, &pw, &value);
-    if (!status) {
-      kiln_pw times = {.functor = KILN_PW_mul,
-                       .in_count = 2,
-                       .common = real,
-                       .fixed_shape = true,
-                       .in = {{.tensor = in[0]}, {.tensor = value.u.tensor}}};
-      status = kiln_pw_run(call, &times, &half);
-    }
-    kiln_ivalue_release_to(&call->cache, value);
+    (void)kiln__composite_put(r, half, value);
   }
-  kiln_tensor_release_to(&call->cache, parts[0]);
-  kiln_tensor_release_to(&call->cache, parts[1]);
-  if (status) {
-    kiln_tensor_release_to(&call->cache, result);
-    return status;
-  }
-  return kiln__finish(call, out, result);
+  return result;
 }
-KILN_KERNEL(complex) { return join(call, args, false, outs); }
-KILN_KERNEL(polar) { return join(call, args, true, outs); }
+KILN_COMPOSITE(complex) { return join(r, args, false); }
+KILN_COMPOSITE(polar) { return join(r, args, true); }
 KILN_KERNEL(angle) {
   kiln_pw pw = {.functor = KILN_PW_angle, .in_count = 1, .in = {{.tensor = SELF}}};
   pw.common = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
   return kiln_pw_run(call, &pw, outs);
 }
-KILN_KERNEL(isreal) {
+KILN_COMPOSITE(isreal) {
   kiln_tensor *t = SELF;
-  if (kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
-    kiln_ivalue imaginary = kiln_none();
-    KILN_TRY(part(call, t, 1, &imaginary));
-    kiln_pw pw = {.functor = KILN_PW_eq, .in_count = 2, .in = {{.tensor = imaginary.u.tensor}}};
-    pw.common = kiln_tensor_dtype(imaginary.u.tensor);
-    pw.in[1].number = kiln__number_float(0);
-    kiln_status *status = kiln_pw_run(call, &pw, outs);
-    kiln_ivalue_release_to(&call->cache, imaginary);
-    return status;
-  }
-  kiln_tensor *result;
-  KILN_TRY(kiln__result(call, outs, KILN_DTYPE_BOOL, kiln_tensor_rank(t), kiln_tensor_sizes(t),
-                        &result));
-  return kiln_pw_fill(call, result, kiln__number_int(1));
+  if (kiln__is_complex(t)) return KILN_STEP(r, eq, T(KILN_STEP(r, imag, T(t))), F(0));
+  return KILN_STEP(r, ones, kiln__composite_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t)),
+                   I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
 }

@@ -196,66 +196,50 @@ static void put_in_order(const ordering *how, const kiln__keys *k, int64_t *orde
     kiln__order_quick(k, order, n);
 }
 /* Sorts along a dimension and keeps the first `count` of each row: values and places. */
-static kiln_status *sorted(kiln_call *call, kiln_tensor *t, int dim, const ordering *how,
-                           kiln_tensor **out_values, kiln_tensor **out_indices) {
+static bool sorted(kiln__composite *r, kiln_tensor *t, int dim, const ordering *how,
+                   kiln_tensor *out[2]) {
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  const bool whole = kiln_dtype_is_int(dtype, true);
+  const kiln_dtype wide = whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64;
+  const int rank = kiln_tensor_rank(t);
+  int64_t sizes[KILN_MAX_RANK], left = KILN_BUDGET_ITEMS;
   const int64_t count = how->count;
-  kiln_dtype dtype = kiln_tensor_dtype(t);
-  KILN_TRY(kiln__check_dtype(call, dtype));
-  if (kiln_dtype_is_complex(dtype)) return kiln__not_implemented(call, dtype);
-  bool whole = kiln_dtype_is_int(dtype, true);
-  int rank = kiln_tensor_rank(t);
-  int64_t sizes[KILN_MAX_RANK];
   kiln_folded folded;
+  kiln_tensor *room;
+  if (!kiln__composite_check_real(r, t)) return false;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   if (rank) sizes[dim] = count;
-  KILN_TRY(kiln__fold(call, t, rank ? 1ull << dim : 0, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64,
-                      &folded));
-  kiln_tensor *values = NULL, *indices = NULL;
-  size_t bytes = sizeof(int64_t) * (size_t)folded.length * 3;
-  int64_t *block = kiln_cache_alloc(&call->cache, bytes ? bytes : 8);
-  kiln_status *status = block ? NULL : kiln_status_oom();
-  if (!status)
-    status = kiln_call_tensor(call, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, rank, sizes, &values);
-  if (!status) status = kiln_call_tensor(call, KILN_DTYPE_I64, rank, sizes, &indices);
-  if (!status && values->numel) {
-    int64_t n = folded.length, *key = block, *order = block + n, *spare = block + 2 * n;
-    const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
-    int64_t *to = (int64_t *)(uintptr_t)kiln_tensor_data(values);
-    int64_t *at = (int64_t *)(uintptr_t)kiln_tensor_data(indices);
-    int64_t left = KILN_BUDGET_ITEMS;
-    const kiln__keys k = {whole ? key : NULL, whole ? NULL : (const double *)key, how->descending,
-                          &left};
-    for (int64_t o = 0; o < folded.outer; o++) {
-      for (int64_t c = 0; c < folded.inner && !kiln_budget_spent(&left, n); c++) {
-        for (int64_t i = 0; i < n; i++) {
-          key[i] = from[(o * n + i) * folded.inner + c];
-          order[i] = i;
-        }
-        put_in_order(how, &k, order, spare, n);
-        for (int64_t i = 0; i < count; i++) {
-          to[(o * count + i) * folded.inner + c] = key[order[i]];
-          at[(o * count + i) * folded.inner + c] = order[i];
-        }
+  /* 8-byte elements of either kind */
+  const int64_t *from = kiln__composite_fold(r, t, rank ? 1ull << dim : 0, wide, &folded);
+  const int64_t n = from ? folded.length : 0, room_size = 3 * n;
+  int64_t *key = kiln__composite_new(r, KILN_DTYPE_I64, 1, &room_size, &room);
+  int64_t *to = kiln__composite_new(r, wide, rank, sizes, &out[0]);
+  int64_t *at = kiln__composite_new(r, KILN_DTYPE_I64, rank, sizes, &out[1]);
+  if (r->status || out[0]->numel == 0) return !r->status;
+  int64_t *order = key + n, *spare = key + 2 * n;
+  const kiln__keys k = {whole ? key : NULL, whole ? NULL : (const double *)key, how->descending,
+                        &left};
+  for (int64_t o = 0; o < folded.outer; o++) {
+    for (int64_t c = 0; c < folded.inner && !kiln_budget_spent(&left, n); c++) {
+      for (int64_t i = 0; i < n; i++) {
+        key[i] = from[(o * n + i) * folded.inner + c];
+        order[i] = i;
+      }
+      put_in_order(how, &k, order, spare, n);
+      for (int64_t i = 0; i < count; i++) {
+        to[(o * count + i) * folded.inner + c] = key[order[i]];
+        at[(o * count + i) * folded.inner + c] = order[i];
       }
     }
   }
-  if (block) kiln_cache_free(&call->cache, block, bytes ? bytes : 8);
-  kiln_tensor_release_to(&call->cache, folded.tensor);
-  if (status) {
-    kiln_tensor_release_to(&call->cache, values);
-    kiln_tensor_release_to(&call->cache, indices);
-    return status;
-  }
-  *out_values = values;
-  *out_indices = indices;
-  return NULL;
+  return true;
 }
-static kiln_status *give_sorted(kiln_call *call, kiln_tensor *t, int64_t wanted, ordering how,
-                                kiln_ivalue *outs) {
-  kiln_tensor *values, *indices;
-  int dim, rank = kiln_tensor_rank(t);
-  KILN_TRY(kiln_wrap_dim(wanted, rank, &dim));
+/* The values; places is what both were sorted by. */
+static kiln_tensor *sort_along(kiln__composite *r, kiln_tensor *t, int64_t wanted, ordering how,
+                               kiln_tensor **places) {
+  const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, wanted, rank);
   const int64_t n = rank ? kiln_tensor_sizes(t)[dim] : 1;
+  kiln_tensor *found[2];
   if (how.count < 0) {
     how.count = n;
     /* PyTorch leaves a repeated element where it is, and sorts long vectors of integers by radix */
@@ -263,39 +247,45 @@ static kiln_status *give_sorted(kiln_call *call, kiln_tensor *t, int64_t wanted,
                  (rank == 1 && n >= 32768 && !how.descending &&
                   kiln_dtype_is_int(kiln_tensor_dtype(t), false));
   }
-  KILN_TRY(sorted(call, t, dim, &how, &values, &indices));
-  kiln__give(&outs[1], indices);
-  return kiln__finish_as(call, &outs[0], values, kiln_tensor_dtype(t));
+  *places = NULL;
+  if (r->status || !sorted(r, t, dim, &how, found)) return NULL;
+  *places = found[1];
+  return found[0];
+}
+static kiln_tensor *give_sorted(kiln__composite *r, kiln_tensor *t, int64_t dim, ordering how,
+                                kiln_ivalue *outs) {
+  kiln_tensor *places, *values = sort_along(r, t, dim, how, &places);
+  kiln__composite_give(r, &outs[1], places);
+  return kiln__composite_to(r, values, kiln_tensor_dtype(t));
 }
 /* dim, descending: two arguments from `at` on. */
-static kiln_status *sort(kiln_call *call, const kiln_ivalue *args, int at, bool stable,
+static kiln_tensor *sort(kiln__composite *r, const kiln_ivalue *args, int at, bool stable,
                          kiln_ivalue *outs) {
   const ordering how = {.count = -1, .descending = kiln_arg_bool(args, at + 1), .stable = stable};
-  return give_sorted(call, SELF, kiln_arg_int(args, at), how, outs);
+  return give_sorted(r, SELF, kiln_arg_int(args, at), how, outs);
 }
-static kiln_status *argsort(kiln_call *call, const kiln_ivalue *args, int at, bool stable,
-                            kiln_ivalue *out) {
-  kiln_ivalue both[2] = {{0}, {0}};
-  kiln_status *status = sort(call, args, at, stable, both);
-  kiln_ivalue_release_to(&call->cache, both[0]);
-  *out = both[1];
-  return status;
+static kiln_tensor *argsort(kiln__composite *r, const kiln_ivalue *args, int at, bool stable) {
+  const ordering how = {.count = -1, .descending = kiln_arg_bool(args, at + 1), .stable = stable};
+  kiln_tensor *places;
+  (void)sort_along(r, SELF, kiln_arg_int(args, at), how, &places);
+  return places;
 }
 static bool is_stable(kiln_ivalue v) { return v.tag == KILN_TAG_BOOL && v.u.b; }
-KILN_KERNEL(sort) { return sort(call, args, 1, false, outs); }
-KILN_KERNEL(sort_stable) { return sort(call, args, 2, is_stable(args[1]), outs); }
-KILN_KERNEL(argsort) { return argsort(call, args, 1, false, outs); }
-KILN_KERNEL(argsort_stable) { return argsort(call, args, 2, is_stable(args[1]), outs); }
-KILN_KERNEL(topk) {
+KILN_COMPOSITE(sort) { return sort(r, args, 1, false, outs); }
+KILN_COMPOSITE(sort_stable) { return sort(r, args, 2, is_stable(args[1]), outs); }
+KILN_COMPOSITE(argsort) { return argsort(r, args, 1, false); }
+KILN_COMPOSITE(argsort_stable) { return argsort(r, args, 2, is_stable(args[1])); }
+KILN_COMPOSITE(topk) {
   ordering how = {.count = kiln_arg_int(args, 1),
                   .descending = kiln_arg_bool(args, 3),
                   .select = true,
                   .sorted = kiln_arg_bool(args, 4)};
-  int dim, rank = kiln_tensor_rank(SELF);
-  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 2), rank, &dim));
+  const int rank = kiln_tensor_rank(SELF),
+            dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
+  if (r->status) return NULL;
   if (how.count < 0 || how.count > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
-    return KILN_OP_FAIL("selected index k out of range");
+    return KILN_COMPOSITE_FAIL(r, "selected index k out of range");
   }
   if (rank == 0) how.count = 1; /* whatever was asked for, as in PyTorch */
-  return give_sorted(call, SELF, dim, how, outs);
+  return give_sorted(r, SELF, dim, how, outs);
 }

@@ -58,6 +58,15 @@ void kiln__reduced_sizes(const kiln_tensor *t, uint64_t mask, bool keepdim, int 
   }
 }
 
+const void *kiln__composite_fold(kiln__composite *r, kiln_tensor *t, uint64_t mask,
+                                 kiln_dtype compute, kiln_folded *out) {
+  if (r->status || !kiln__composite_ok(r, kiln__fold(r->call, t, mask, compute, out)) ||
+      !kiln__composite_keep(r, out->tensor)) {
+    return NULL;
+  }
+  return kiln_tensor_data(out->tensor);
+}
+
 typedef struct reduce_run {
   kiln_reduce_loop loop;
   const kiln_folded *folded;
@@ -133,17 +142,6 @@ kiln_status *kiln__finish_as(kiln_call *call, kiln_ivalue *out, kiln_tensor *val
   return kiln__finish(call, out, value);
 }
 
-kiln_status *kiln__apply(kiln_call *call, kiln_pw_functor functor, kiln_tensor *value,
-                         double number) {
-  kiln_pw pw = {.functor = functor, .in_count = 2, .common = kiln_tensor_dtype(value)};
-  pw.in[0].tensor = value;
-  pw.in[1].number = kiln__number_float(number);
-  kiln_ivalue out = kiln_of_tensor(value);
-  kiln_status *status = kiln_pw_run(call, &pw, &out);
-  if (status) kiln_tensor_release_to(&call->cache, value);
-  return status;
-}
-
 static int64_t count_of(const kiln_tensor *t, uint64_t mask) {
   int64_t n = 1;
   for (int i = 0; i < kiln_tensor_rank(t); i++) {
@@ -201,8 +199,14 @@ static kiln_status *mean(kiln_call *call, kiln_tensor *t, uint64_t mask, bool ke
   kiln_tensor *value;
   KILN_TRY(kiln__reduce(call, KILN_REDUCE_SUM, t, mask, keepdim, kiln__compute_dtype(dtype), NULL,
                         &value));
-  KILN_TRY(kiln__apply(call, KILN_PW_div, value, (double)count_of(t, mask)));
-  return kiln__finish_as(call, out, value, dtype);
+  kiln_pw pw = {.functor = KILN_PW_div, .in_count = 2, .common = kiln_tensor_dtype(value)};
+  pw.in[0].tensor = value;
+  pw.in[1].number = kiln__number_float((double)count_of(t, mask));
+  kiln_ivalue quotient = kiln_of_tensor(value);
+  kiln_status *status = kiln_pw_run(call, &pw, &quotient);
+  if (!status) return kiln__finish_as(call, out, value, dtype);
+  kiln_tensor_release_to(&call->cache, value);
+  return status;
 }
 KILN_KERNEL(mean) {
   return mean(call, SELF, kiln__all_dims(SELF), false,
@@ -305,197 +309,129 @@ KILN_KERNEL(count_nonzero) {
 
 /* -- Spread -- */
 
-/* Two passes: the mean, then the squares of the distances from it. */
-static kiln_status *variance(kiln_call *call, kiln_tensor *t, uint64_t mask, double correction,
-                             bool keepdim, bool root, kiln_ivalue *out, kiln_ivalue *out_mean) {
-  kiln_dtype dtype = kiln_tensor_dtype(t);
+/* functor(value), or functor(value, *number): a new tensor, or value itself, written `over`. */
+static kiln_tensor *map(kiln__composite *r, kiln_pw_functor functor, kiln_tensor *value,
+                        const double *number, bool over) {
+  kiln_pw pw = {.functor = functor, .in_count = number ? 2 : 1};
+  kiln_ivalue out = over ? T(value) : NONE;
+  if (r->status || !value) return NULL;
+  pw.common = kiln_tensor_dtype(value);
+  pw.in[0].tensor = value;
+  if (number) pw.in[1].number = kiln__number_float(*number);
+  const bool fine = kiln__composite_ok(r, kiln_pw_run(r->call, &pw, &out));
+  kiln_tensor *result = over ? value : kiln__composite_keep(r, kiln__dest(&out));
+  return fine ? result : NULL;
+}
+/* Two passes: the mean, then the squares of the distances from it. Of complex numbers the sum of
+ * the variances of their parts. */
+static kiln_tensor *variance(kiln__composite *r, kiln_tensor *t, uint64_t mask, double correction,
+                             bool keepdim, bool root, kiln_ivalue *out_mean) {
+  const kiln_dtype dtype = kiln__composite_dtype(t);
+  kiln_tensor *value;
+  if (r->status) return NULL;
+  if (kiln_dtype_is_complex(dtype)) {
+    if (out_mean) (void)kiln__composite_ok(r, mean(r->call, t, mask, keepdim, dtype, out_mean));
+    kiln_tensor *re = KILN_STEP(r, real, T(t)), *im = KILN_STEP(r, imag, T(t));
+    re = variance(r, re, mask, correction, keepdim, false, NULL);
+    im = variance(r, im, mask, correction, keepdim, false, NULL);
+    value = KILN_STEP(r, add, T(re), T(im), I(1));
+    return root ? KILN_STEP(r, sqrt, T(value)) : value;
+  }
   if (!kiln_dtype_is_float(dtype)) {
-    return KILN_OP_FAIL("std and var only support floating point and complex dtypes");
+    return KILN_COMPOSITE_FAIL(r, "std and var only support floating point and complex dtypes");
   }
-  kiln_dtype compute = kiln__compute_dtype(dtype);
-  kiln_tensor *center, *value;
-  double n = (double)count_of(t, mask), divisor = n - correction;
-  KILN_TRY(kiln__reduce(call, KILN_REDUCE_SUM, t, mask, keepdim, compute, NULL, &center));
-  KILN_TRY(kiln__apply(call, KILN_PW_div, center, n));
-  kiln_status *status =
-      kiln__reduce(call, KILN_REDUCE_SUMSQ, t, mask, keepdim, compute, center, &value);
-  if (status || !out_mean)
-    kiln_tensor_release_to(&call->cache, center);
-  else
-    status = kiln__finish_as(call, out_mean, center, dtype);
-  KILN_TRY(status);
-  KILN_TRY(kiln__apply(call, KILN_PW_div, value, n > 0 && divisor > 0 ? divisor : 0));
-  if (root) {
-    kiln_pw pw = {
-        .functor = KILN_PW_sqrt, .in_count = 1, .common = compute, .in = {{.tensor = value}}};
-    kiln_ivalue self = kiln_of_tensor(value);
-    status = kiln_pw_run(call, &pw, &self);
-    if (status) {
-      kiln_tensor_release_to(&call->cache, value);
-      return status;
-    }
-  }
-  return kiln__finish_as(call, out, value, dtype);
+  const kiln_dtype compute = kiln__compute_dtype(dtype);
+  const double n = (double)count_of(t, mask), rest = n - correction;
+  const double divisor = n > 0 && rest > 0 ? rest : 0;
+  kiln_tensor *center = KILN_OWN(
+      r, kiln__reduce(r->call, KILN_REDUCE_SUM, t, mask, keepdim, compute, NULL, &own_tensor));
+  center = map(r, KILN_PW_div, center, &n, true);
+  value = KILN_OWN(
+      r, kiln__reduce(r->call, KILN_REDUCE_SUMSQ, t, mask, keepdim, compute, center, &own_tensor));
+  if (out_mean) kiln__composite_give(r, out_mean, kiln__composite_to(r, center, dtype));
+  value = map(r, KILN_PW_div, value, &divisor, true);
+  if (root) value = map(r, KILN_PW_sqrt, value, NULL, true);
+  return kiln__composite_to(r, value, dtype);
 }
 /* (unbiased); (dim, unbiased, keepdim); (dim, correction, keepdim), which may be None or a number.
  */
-static double correction_of(kiln_ivalue v) {
-  if (v.tag == KILN_TAG_NONE) return 1;
-  return kiln__number(v).f;
-}
-/* The sum of the variances of the parts; its root in place where wanted. */
-static kiln_status *complex_variance(kiln_call *call, kiln_tensor *t, uint64_t mask,
-                                     double correction, bool keepdim, bool root, kiln_ivalue *out) {
-  const kiln_ivalue self = kiln_of_tensor(t);
-  kiln_ivalue parts[2] = {{0}, {0}}, variances[2] = {{0}, {0}};
-  kiln_status *status = kiln_kernel_step(call, KILN_BODY_OF(real), &self, 1, &parts[0]);
-  if (!status) status = kiln_kernel_step(call, KILN_BODY_OF(imag), &self, 1, &parts[1]);
-  for (int i = 0; i < 2 && !status; i++) {
-    status =
-        variance(call, parts[i].u.tensor, mask, correction, keepdim, false, &variances[i], NULL);
-  }
-  if (!status) {
-    kiln_pw pw = {.functor = KILN_PW_add, .in_count = 2};
-    pw.common = kiln_tensor_dtype(variances[0].u.tensor);
-    pw.in[0].tensor = variances[0].u.tensor;
-    pw.in[1].tensor = variances[1].u.tensor;
-    status = kiln_pw_run(call, &pw, &variances[0]);
-    if (!status && root) {
-      kiln_pw last = {.functor = KILN_PW_sqrt, .in_count = 1, .common = pw.common};
-      last.in[0].tensor = variances[0].u.tensor;
-      status = kiln_pw_run(call, &last, &variances[0]);
-    }
-  }
-  for (int i = 0; i < 2; i++) {
-    kiln_ivalue_release_to(&call->cache, parts[i]);
-    if (i || status) kiln_ivalue_release_to(&call->cache, variances[i]);
-  }
-  return status ? status : kiln__finish(call, out, variances[0].u.tensor);
-}
-static kiln_status *variance_over(kiln_call *call, kiln_tensor *t, uint64_t mask, double correction,
-                                  bool keepdim, bool root, kiln_ivalue *out,
-                                  kiln_ivalue *out_mean) {
-  if (!kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
-    return variance(call, t, mask, correction, keepdim, root, out, out_mean);
-  }
-  if (out_mean) KILN_TRY(mean(call, t, mask, keepdim, kiln_tensor_dtype(t), out_mean));
-  return complex_variance(call, t, mask, correction, keepdim, root, out);
-}
-static kiln_status *variance_or_root(kiln_call *call, const kiln_ivalue *args, bool dims, bool root,
-                                     kiln_ivalue *out, kiln_ivalue *out_mean) {
+static kiln_tensor *variance_or_root(kiln__composite *r, const kiln_ivalue *args, bool dims,
+                                     bool root, kiln_ivalue *out_mean) {
   uint64_t mask = kiln__all_dims(SELF);
-  if (!dims) {
-    const bool unbiased = kiln_arg_bool(args, 1);
-    return variance_over(call, SELF, mask, unbiased ? 1 : 0, false, root, out, out_mean);
-  }
-  KILN_TRY(kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
-  return variance_over(call, SELF, mask, correction_of(args[2]), kiln_arg_bool(args, 3), root, out,
-                       out_mean);
+  if (!dims) return variance(r, SELF, mask, kiln_arg_bool(args, 1), false, root, out_mean);
+  const double correction = args[2].tag == KILN_TAG_NONE ? 1 : kiln__number(args[2]).f;
+  (void)kiln__composite_ok(r, kiln__arg_dims(args, 1, kiln_tensor_rank(SELF), &mask));
+  return variance(r, SELF, mask, correction, kiln_arg_bool(args, 3), root, out_mean);
 }
-KILN_KERNEL(var) { return variance_or_root(call, args, false, false, outs, NULL); }
-KILN_KERNEL(var_dim) { return variance_or_root(call, args, true, false, outs, NULL); }
-KILN_KERNEL(std) { return variance_or_root(call, args, false, true, outs, NULL); }
-KILN_KERNEL(std_dim) { return variance_or_root(call, args, true, true, outs, NULL); }
-KILN_KERNEL(var_mean) { return variance_or_root(call, args, false, false, &outs[0], &outs[1]); }
-KILN_KERNEL(var_mean_dim) { return variance_or_root(call, args, true, false, &outs[0], &outs[1]); }
-KILN_KERNEL(std_mean) { return variance_or_root(call, args, false, true, &outs[0], &outs[1]); }
-KILN_KERNEL(std_mean_dim) { return variance_or_root(call, args, true, true, &outs[0], &outs[1]); }
+#define SPREAD(name, root)                                                                 \
+  KILN_COMPOSITE(name) { return variance_or_root(r, args, false, root, NULL); }            \
+  KILN_COMPOSITE(name##_dim) { return variance_or_root(r, args, true, root, NULL); }       \
+  KILN_COMPOSITE(name##_mean) { return variance_or_root(r, args, false, root, &outs[1]); } \
+  KILN_COMPOSITE(name##_mean_dim) { return variance_or_root(r, args, true, root, &outs[1]); }
+SPREAD(var, false)
+SPREAD(std, true)
 
 /* -- Norms -- */
 
-/* value = functor(value) as a new tensor; the old one is released. */
-static kiln_status *map(kiln_call *call, kiln_pw_functor functor, const double *number,
-                        kiln_tensor **value) {
-  kiln_pw pw = {.functor = functor, .in_count = number ? 2 : 1};
-  KILN_ASSERT(*value);
-  pw.common = kiln_tensor_dtype(*value);
-  pw.in[0].tensor = *value;
-  if (number) pw.in[1].number = kiln__number_float(*number);
-  kiln_ivalue out = kiln_none();
-  kiln_status *status = kiln_pw_run(call, &pw, &out);
-  kiln_tensor_release_to(&call->cache, *value);
-  *value = NULL;
-  if (status) {
-    kiln_ivalue_release_to(&call->cache, out);
-    return status;
-  }
-  *value = out.u.tensor;
-  return NULL;
-}
-/* map, then a reduction, over a value that is taken. */
-static kiln_status *norm(kiln_call *call, kiln_tensor *t, double p, uint64_t mask, bool keepdim,
-                         kiln_dtype dtype, kiln_ivalue *out) {
+static kiln_tensor *norm(kiln__composite *r, kiln_tensor *t, double p, uint64_t mask, bool keepdim,
+                         kiln_dtype dtype) {
   if (kiln_dtype_is_complex(dtype)) { /* that of the absolute values */
-    kiln_tensor *absolute = kiln_tensor_retain(t);
-    KILN_TRY(map(call, KILN_PW_abs, NULL, &absolute));
-    kiln_status *status = norm(call, absolute, p, mask, keepdim, kiln_tensor_dtype(absolute), out);
-    kiln_tensor_release_to(&call->cache, absolute);
-    return status;
+    t = map(r, KILN_PW_abs, t, NULL, false);
+    dtype = kiln__composite_dtype(t);
   }
+  if (r->status) return NULL;
   if (!kiln_dtype_is_float(dtype)) {
-    return KILN_OP_FAIL("linalg.vector_norm: Expected a floating point or complex tensor as input. "
-                        "Got %s",
-                        kiln_dtype_ir_name(dtype));
+    return KILN_COMPOSITE_FAIL(r,
+                               "linalg.vector_norm: Expected a floating point or complex tensor as "
+                               "input. Got %s",
+                               kiln_dtype_ir_name(dtype));
   }
-  kiln_dtype compute = kiln__compute_dtype(dtype);
-  kiln_tensor *value, *source;
-  if (p == 2 || p == 1) {
-    KILN_TRY(kiln__reduce(call, p == 2 ? KILN_REDUCE_SUMSQ : KILN_REDUCE_ABS, t, mask, keepdim,
-                          compute, NULL, &value));
-    if (p == 2) KILN_TRY(map(call, KILN_PW_sqrt, NULL, &value));
-    return kiln__finish_as(call, out, value, dtype);
+  const kiln_dtype compute = kiln__compute_dtype(dtype);
+  const bool powers = p != 0 && p != 1 && p != 2 && !isinf(p);
+  const double zero = 0, inverse = 1 / p;
+  const kiln_reduce_op op = isinf(p) ? (p > 0 ? KILN_REDUCE_MAX : KILN_REDUCE_MIN)
+                            : p == 2 ? KILN_REDUCE_SUMSQ
+                            : p == 1 ? KILN_REDUCE_ABS
+                                     : KILN_REDUCE_SUM;
+  if (isinf(p) && count_of(t, mask) == 0) {
+    return KILN_COMPOSITE_FAIL(
+        r, "linalg.vector_norm cannot compute the infinity norm on an empty tensor "
+           "because the operation does not have an identity");
   }
-  KILN_TRY(kiln__as_dtype(call, t, compute, &source));
-  KILN_TRY(map(call, KILN_PW_abs, NULL, &source));
-  kiln_reduce_op op = KILN_REDUCE_SUM;
-  if (isinf(p)) {
-    op = p > 0 ? KILN_REDUCE_MAX : KILN_REDUCE_MIN;
-    if (count_of(t, mask) == 0) {
-      kiln_tensor_release_to(&call->cache, source);
-      return KILN_OP_FAIL("linalg.vector_norm cannot compute the infinity norm on an empty tensor "
-                          "because the operation does not have an identity");
-    }
-  } else if (p == 0) { /* NaN counts as well */
-    const double zero = 0;
-    KILN_TRY(map(call, KILN_PW_ne, &zero, &source));
-  } else {
-    KILN_TRY(map(call, KILN_PW_pow, &p, &source));
-  }
-  kiln_status *status = kiln__reduce(call, op, source, mask, keepdim, compute, NULL, &value);
-  kiln_tensor_release_to(&call->cache, source);
-  KILN_TRY(status);
-  double inverse = 1 / p;
-  if (!isinf(p) && p != 0) KILN_TRY(map(call, KILN_PW_pow, &inverse, &value));
-  return kiln__finish_as(call, out, value, dtype);
-}
-KILN_KERNEL(linalg_vector_norm) { /* ord, dim, keepdim, dtype */
-  uint64_t mask;
-  KILN_TRY(kiln__arg_dims(args, 2, kiln_tensor_rank(SELF), &mask));
-  return norm(call, SELF, kiln__number(args[1]).f, mask, kiln_arg_bool(args, 3),
-              kiln__arg_dtype_or(args, 4, kiln_tensor_dtype(SELF)), outs);
-}
-static double order_of(kiln_ivalue v) { return v.tag == KILN_TAG_NONE ? 2 : kiln__number(v).f; }
-KILN_KERNEL(norm) { /* p */
-  return norm(call, SELF, order_of(args[1]), kiln__all_dims(SELF), false, kiln_tensor_dtype(SELF),
-              outs);
-}
-KILN_KERNEL(norm_dtype) { /* p, dtype */
-  return norm(call, SELF, order_of(args[1]), kiln__all_dims(SELF), false,
-              (kiln_dtype)kiln_arg_int(args, 2), outs);
+  if (p != 1 && p != 2) t = map(r, KILN_PW_abs, kiln__composite_to(r, t, compute), NULL, false);
+  if (p == 0) t = map(r, KILN_PW_ne, t, &zero, false); /* NaN counts as well */
+  if (powers) t = map(r, KILN_PW_pow, t, &p, false);
+  kiln_tensor *value =
+      KILN_OWN(r, kiln__reduce(r->call, op, t, mask, keepdim, compute, NULL, &own_tensor));
+  if (p == 2) value = map(r, KILN_PW_sqrt, value, NULL, false);
+  if (powers) value = map(r, KILN_PW_pow, value, &inverse, false);
+  return kiln__composite_to(r, value, dtype);
 }
 /* From args[at] on: dim, keepdim. */
-static kiln_status *norm_over(kiln_call *call, double p, const kiln_ivalue *args, int at,
-                              kiln_dtype dtype, kiln_ivalue *outs) {
-  uint64_t mask;
-  KILN_TRY(kiln__arg_dims(args, at, kiln_tensor_rank(SELF), &mask));
-  return norm(call, SELF, p, mask, kiln_arg_bool(args, at + 1), dtype, outs);
+static kiln_tensor *norm_over(kiln__composite *r, double p, const kiln_ivalue *args, int at,
+                              kiln_dtype dtype) {
+  uint64_t mask = 0;
+  (void)kiln__composite_ok(r, kiln__arg_dims(args, at, kiln_tensor_rank(SELF), &mask));
+  return norm(r, SELF, p, mask, kiln_arg_bool(args, at + 1), dtype);
 }
-KILN_KERNEL(norm_dim) { /* p, dim, keepdim */
-  return norm_over(call, order_of(args[1]), args, 2, kiln_tensor_dtype(SELF), outs);
+static double order_of(kiln_ivalue v) { return v.tag == KILN_TAG_NONE ? 2 : kiln__number(v).f; }
+KILN_COMPOSITE(linalg_vector_norm) { /* ord, dim, keepdim, dtype */
+  return norm_over(r, kiln__number(args[1]).f, args, 2,
+                   kiln__arg_dtype_or(args, 4, kiln_tensor_dtype(SELF)));
 }
-KILN_KERNEL(norm_dim_dtype) { /* p, dim, keepdim, dtype */
-  return norm_over(call, order_of(args[1]), args, 2, (kiln_dtype)kiln_arg_int(args, 4), outs);
+KILN_COMPOSITE(norm) { /* p */
+  return norm(r, SELF, order_of(args[1]), kiln__all_dims(SELF), false, kiln_tensor_dtype(SELF));
 }
-KILN_KERNEL(frobenius_norm) { /* dim, keepdim */
-  return norm_over(call, 2, args, 1, kiln_tensor_dtype(SELF), outs);
+KILN_COMPOSITE(norm_dtype) { /* p, dtype */
+  return norm(r, SELF, order_of(args[1]), kiln__all_dims(SELF), false,
+              (kiln_dtype)kiln_arg_int(args, 2));
+}
+KILN_COMPOSITE(norm_dim) { /* p, dim, keepdim */
+  return norm_over(r, order_of(args[1]), args, 2, kiln_tensor_dtype(SELF));
+}
+KILN_COMPOSITE(norm_dim_dtype) { /* p, dim, keepdim, dtype */
+  return norm_over(r, order_of(args[1]), args, 2, (kiln_dtype)kiln_arg_int(args, 4));
+}
+KILN_COMPOSITE(frobenius_norm) { /* dim, keepdim */
+  return norm_over(r, 2, args, 1, kiln_tensor_dtype(SELF));
 }

@@ -1,7 +1,7 @@
 /* reduction.h: reductions, as other kernels need them. Sums follow the rule of reduce.h. */
 #pragma once
 
-#include "runtime/kernels/support.h"
+#include "runtime/kernels/composite.h"
 
 /* A contiguous tensor seen as [outer, length, inner] around the reduced dimensions. */
 typedef struct kiln_folded {
@@ -13,6 +13,9 @@ typedef struct kiln_folded {
  * reduction is row-major over them. A copy is made where the layout needs one. */
 kiln_status *kiln__fold(kiln_call *call, kiln_tensor *t, uint64_t mask, kiln_dtype compute,
                         kiln_folded *out) KILN_MUST_USE;
+/* The same, kept by the composite: the elements; NULL after a failure. */
+const void *kiln__composite_fold(kiln__composite *r, kiln_tensor *t, uint64_t mask,
+                                 kiln_dtype compute, kiln_folded *out);
 /* Sizes of the result. */
 void kiln__reduced_sizes(const kiln_tensor *t, uint64_t mask, bool keepdim, int *out_rank,
                          int64_t *out_sizes);
@@ -32,6 +35,3 @@ static inline kiln_dtype kiln__compute_dtype(kiln_dtype dtype) {
 /* Rounds `value` (taken) to `dtype` and makes it the result. */
 kiln_status *kiln__finish_as(kiln_call *call, kiln_ivalue *out, kiln_tensor *value,
                              kiln_dtype dtype) KILN_MUST_USE;
-/* value = functor(value, number), in place; value is released on failure. */
-kiln_status *kiln__apply(kiln_call *call, kiln_pw_functor functor, kiln_tensor *value,
-                         double number) KILN_MUST_USE;

@@ -183,22 +183,17 @@ static kiln_tensor *pick_rows(kiln__composite *r, kiln_tensor *t, uint64_t mask,
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   kiln_tensor *values, *places, *scratch;
-  if (!kiln__composite_ok(r, kiln_dtype_is_complex(dtype) ? kiln__not_implemented(r->call, dtype)
-                                                          : kiln__check_dtype(r->call, dtype))) {
-    return NULL;
-  }
+  const kiln_dtype wide = whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64;
+  if (!kiln__composite_check_real(r, t)) return NULL;
   kiln__reduced_sizes(t, mask, keepdim, &rank, sizes);
-  if (!kiln__composite_ok(
-          r, kiln__fold(r->call, t, mask, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, &folded)) ||
-      !kiln__composite_keep(r, folded.tensor)) {
-    return NULL;
-  }
+  /* 8-byte elements of either kind */
+  const int64_t *from = kiln__composite_fold(r, t, mask, wide, &folded);
+  if (!from) return NULL;
   const int64_t n = folded.length, two = 2 * n;
-  void *to = kiln__composite_new(r, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, rank, sizes, &values);
+  void *to = kiln__composite_new(r, wide, rank, sizes, &values);
   int64_t *at = kiln__composite_new(r, KILN_DTYPE_I64, rank, sizes, &places);
   int64_t *block = kiln__composite_new(r, KILN_DTYPE_I64, 1, &two, &scratch);
   if (r->status) return NULL;
-  const int64_t *from = kiln_tensor_data(folded.tensor); /* 8-byte elements of either kind */
   const int64_t rows = n > 0 ? folded.outer * folded.inner : 0;
   int64_t left = KILN_BUDGET_ITEMS;
   const row k = {whole, false, block, (double *)(void *)block, block + n, &left};
