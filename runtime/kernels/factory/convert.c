@@ -3,13 +3,10 @@
 
 #include "runtime/kernels/factory/factory.h"
 #include "runtime/kernels/pointwise/iter.h"
-#include "runtime/strides.h"
-
-enum { FORMAT_CONTIGUOUS, FORMAT_PRESERVE, FORMAT_CHANNELS_LAST };
 
 static bool has_format(const kiln_tensor *t, int64_t format) {
-  if (format == FORMAT_PRESERVE) return true;
-  if (format == FORMAT_CONTIGUOUS) return kiln_tensor_is_contiguous(t);
+  if (format == KILN__FORMAT_PRESERVE) return true;
+  if (format == KILN__FORMAT_CONTIGUOUS) return kiln_tensor_is_contiguous(t);
   if (kiln_tensor_rank(t) != 4) return false;
   if (t->key.f.layout == KILN_LAYOUT_CHANNELS_LAST) return true;
   const int64_t *s = kiln_tensor_sizes(t), *d = kiln_tensor_strides(t);
@@ -23,25 +20,8 @@ static bool has_format(const kiln_tensor *t, int64_t format) {
 /* A copy in another dtype and memory format. */
 static kiln_status *copy_as(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, int64_t format,
                             kiln_ivalue *out) {
-  int rank = kiln_tensor_rank(t);
   kiln_tensor *to;
-  KILN_TRY(kiln__check_stored(call, dtype));
-  if (format == FORMAT_CHANNELS_LAST) {
-    if (rank != 4) return KILN_OP_FAIL("required rank 4 tensor to use channels_last format");
-    const int64_t *s = kiln_tensor_sizes(t);
-    int64_t strides[4] = {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
-    KILN_TRY(
-        kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, s, strides, &to));
-  } else if (format == FORMAT_PRESERVE && !kiln_tensor_is_contiguous(t)) {
-    int64_t inputs[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
-    memcpy(inputs[0], kiln_tensor_strides(t), sizeof(int64_t) * (size_t)rank);
-    kiln_strides_ordered(rank, kiln_tensor_sizes(t), 1, (const int64_t(*)[KILN_MAX_RANK])inputs,
-                         strides);
-    KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank,
-                                        kiln_tensor_sizes(t), strides, &to));
-  } else {
-    KILN_TRY(kiln_call_tensor(call, dtype, rank, kiln_tensor_sizes(t), &to));
-  }
+  KILN_TRY(kiln__empty_like(call, t, dtype, format, &to));
   kiln__give(out, to);
   return kiln_pw_copy(call, to, t);
 }
@@ -57,53 +37,53 @@ static kiln_status *to(kiln_call *call, kiln_tensor *t, kiln_ivalue device, kiln
 }
 KILN_KERNEL(to_device) { /* device, dtype, non_blocking, copy, format */
   return to(call, SELF, args[1], (kiln_dtype)kiln_arg_int(args, 2), kiln_arg_bool(args, 4),
-            kiln_arg_int_or(args, 5, FORMAT_PRESERVE), outs);
+            kiln_arg_int_or(args, 5, KILN__FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_dtype) { /* dtype, non_blocking, copy, format */
   return to(call, SELF, kiln_none(), (kiln_dtype)kiln_arg_int(args, 1), kiln_arg_bool(args, 3),
-            kiln_arg_int_or(args, 4, FORMAT_PRESERVE), outs);
+            kiln_arg_int_or(args, 4, KILN__FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_other) { /* other, non_blocking, copy, format */
   return to(call, SELF, kiln_none(), kiln_tensor_dtype(ARG(1)), kiln_arg_bool(args, 3),
-            kiln_arg_int_or(args, 4, FORMAT_PRESERVE), outs);
+            kiln_arg_int_or(args, 4, KILN__FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_dtype_layout) { /* dtype, layout, device, pin_memory, non_blocking, copy, format */
   return to(call, SELF, args[3], kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
-            kiln_arg_bool(args, 6), kiln_arg_int_or(args, 7, FORMAT_PRESERVE), outs);
+            kiln_arg_bool(args, 6), kiln_arg_int_or(args, 7, KILN__FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(chalf) { /* format */
   return to(call, SELF, kiln_none(), KILN_DTYPE_C32, false,
-            kiln_arg_int_or(args, 1, FORMAT_PRESERVE), outs);
+            kiln_arg_int_or(args, 1, KILN__FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_cpu) {
-  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, FORMAT_PRESERVE, outs);
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, KILN__FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(to_cuda) { return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available"); }
 KILN_KERNEL(to_prim_device) { /* device, dtype, non_blocking, copy */
   return to(call, SELF, args[1], kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(SELF)),
-            kiln_arg_bool(args, 4), FORMAT_PRESERVE, outs);
+            kiln_arg_bool(args, 4), KILN__FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(to_prim_dtype) { /* dtype, non_blocking, copy */
   return to(call, SELF, kiln_none(), kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
-            kiln_arg_bool(args, 3), FORMAT_PRESERVE, outs);
+            kiln_arg_bool(args, 3), KILN__FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(to_prim_other) { /* non_blocking, copy */
   return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), kiln_arg_bool(args, 2),
-            FORMAT_PRESERVE, outs);
+            KILN__FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(type_as) {
-  return to(call, SELF, kiln_none(), kiln_tensor_dtype(ARG(1)), false, FORMAT_PRESERVE, outs);
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(ARG(1)), false, KILN__FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(contiguous) {
-  int64_t format = kiln_arg_int_or(args, 1, FORMAT_CONTIGUOUS);
-  if (format == FORMAT_PRESERVE) {
+  int64_t format = kiln_arg_int_or(args, 1, KILN__FORMAT_CONTIGUOUS);
+  if (format == KILN__FORMAT_PRESERVE) {
     return KILN_OP_FAIL("preserve memory format is unsupported by the contiguous operator");
   }
   return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, format, outs);
 }
 KILN_KERNEL(clone) {
-  return copy_as(call, SELF, kiln_tensor_dtype(SELF), kiln_arg_int_or(args, 1, FORMAT_PRESERVE),
-                 outs);
+  return copy_as(call, SELF, kiln_tensor_dtype(SELF),
+                 kiln_arg_int_or(args, 1, KILN__FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(detach) {
   kiln_tensor *view;

@@ -27,33 +27,39 @@ kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int6
   return kiln_call_tensor(call, dtype, rank, sizes, out);
 }
 
+kiln_status *kiln__empty_like(kiln_call *call, const kiln_tensor *t, kiln_dtype dtype,
+                              int64_t format, kiln_tensor **out) {
+  const int rank = kiln_tensor_rank(t);
+  const int64_t *sizes = kiln_tensor_sizes(t);
+  int64_t given[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  if (format != KILN__FORMAT_PRESERVE || kiln_tensor_is_contiguous(t)) {
+    return kiln__empty(call, dtype, rank, sizes, format, out);
+  }
+  KILN_TRY(kiln__check_stored(call, dtype));
+  memcpy(given[0], kiln_tensor_strides(t), sizeof(int64_t) * (size_t)rank);
+  kiln_strides_ordered(rank, sizes, 1, (const int64_t(*)[KILN_MAX_RANK])given, strides);
+  return kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides, out);
+}
+
 /* size, …, then dtype, layout, device at args[at]. */
 static kiln_status *make(kiln_call *call, const kiln_ivalue *args, int at, kiln_dtype fallback,
-                         const kiln_number *fill, kiln_ivalue *out) {
+                         const kiln_number *fill, int64_t format, kiln_ivalue *out) {
   int64_t sizes[KILN_MAX_RANK];
   int rank, size_arg = args[0].tag == KILN_TAG_TENSOR ? 1 : 0;
   kiln_tensor *t;
   KILN_TRY(kiln__arg_int_list(args, size_arg, sizes, &rank));
   KILN_TRY(kiln__check_device(args[at + 2]));
-  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, at, fallback), rank, sizes, 0, &t));
+  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, at, fallback), rank, sizes, format, &t));
   kiln__give(out, t);
-  return fill ? kiln_pw_fill_fitting(call, t, *fill) : NULL;
+  return kiln_pw_fill_fitting(call, t, *fill);
 }
 static const kiln_number zero = {KILN_DTYPE_I64, 0, 0, 0}, one = {KILN_DTYPE_I64, 1, 1, 0};
 
-KILN_KERNEL(zeros) { return make(call, args, 1, KILN_DTYPE_F32, &zero, outs); }
-KILN_KERNEL(ones) { return make(call, args, 1, KILN_DTYPE_F32, &one, outs); }
+KILN_KERNEL(zeros) { return make(call, args, 1, KILN_DTYPE_F32, &zero, 0, outs); }
+KILN_KERNEL(ones) { return make(call, args, 1, KILN_DTYPE_F32, &one, 0, outs); }
+/* Not left as it is: the same call gives the same answer. */
 KILN_KERNEL(empty) {
-  int64_t sizes[KILN_MAX_RANK];
-  int rank;
-  kiln_tensor *t;
-  KILN_TRY(kiln__arg_int_list(args, 0, sizes, &rank));
-  KILN_TRY(kiln__check_device(args[3]));
-  KILN_TRY(kiln__empty(call, kiln__arg_dtype_or(args, 1, KILN_DTYPE_F32), rank, sizes,
-                       kiln_arg_int_or(args, 5, 0), &t));
-  kiln__give(outs, t);
-  /* Not left as it is: the same call gives the same answer. */
-  return kiln_pw_fill(call, t, zero);
+  return make(call, args, 1, KILN_DTYPE_F32, &zero, kiln_arg_int_or(args, 5, 0), outs);
 }
 static kiln_dtype dtype_of_number(kiln_number n) {
   return n.kind == KILN_DTYPE_F64    ? KILN_DTYPE_F32
@@ -62,7 +68,7 @@ static kiln_dtype dtype_of_number(kiln_number n) {
 }
 KILN_KERNEL(full) {
   kiln_number value = kiln__number(args[1]);
-  return make(call, args, 2, dtype_of_number(value), &value, outs);
+  return make(call, args, 2, dtype_of_number(value), &value, 0, outs);
 }
 KILN_KERNEL(full_out) {
   int64_t sizes[KILN_MAX_RANK];
@@ -75,35 +81,23 @@ KILN_KERNEL(full_out) {
 }
 /* new_*: like args[0] where nothing else is said. */
 static kiln_dtype own(const kiln_ivalue *args) { return kiln_tensor_dtype(SELF); }
-KILN_KERNEL(new_zeros) { return make(call, args, 2, own(args), &zero, outs); }
-KILN_KERNEL(new_ones) { return make(call, args, 2, own(args), &one, outs); }
-KILN_KERNEL(new_empty) { return make(call, args, 2, own(args), &zero, outs); }
+KILN_KERNEL(new_zeros) { return make(call, args, 2, own(args), &zero, 0, outs); }
+KILN_KERNEL(new_ones) { return make(call, args, 2, own(args), &one, 0, outs); }
+KILN_KERNEL(new_empty) { return make(call, args, 2, own(args), &zero, 0, outs); }
 KILN_KERNEL(new_full) {
   kiln_number value = kiln__number(args[2]);
-  return make(call, args, 3, own(args), &value, outs);
+  return make(call, args, 3, own(args), &value, 0, outs);
 }
 
 /* *_like: dtype, layout, device, pin_memory, memory_format at args[at]. */
 static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int at, const kiln_number *fill,
                          kiln_ivalue *out) {
-  kiln_tensor *self = SELF, *t;
-  kiln_dtype dtype = kiln__arg_dtype_or(args, at, own(args));
-  int64_t format = kiln_arg_int_or(args, at + 4, KILN__FORMAT_PRESERVE);
-  int rank = kiln_tensor_rank(self);
+  const int64_t format = kiln_arg_int_or(args, at + 4, KILN__FORMAT_PRESERVE);
+  kiln_tensor *t;
   KILN_TRY(kiln__check_device(args[at + 2]));
-  KILN_TRY(kiln__check_stored(call, dtype));
-  if (format == KILN__FORMAT_PRESERVE && !kiln_tensor_is_contiguous(self)) {
-    int64_t inputs[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
-    memcpy(inputs[0], kiln_tensor_strides(self), sizeof(int64_t) * (size_t)rank);
-    kiln_strides_ordered(rank, kiln_tensor_sizes(self), 1, (const int64_t(*)[KILN_MAX_RANK])inputs,
-                         strides);
-    KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank,
-                                        kiln_tensor_sizes(self), strides, &t));
-  } else {
-    KILN_TRY(kiln__empty(call, dtype, rank, kiln_tensor_sizes(self), format, &t));
-  }
+  KILN_TRY(kiln__empty_like(call, SELF, kiln__arg_dtype_or(args, at, own(args)), format, &t));
   kiln__give(out, t);
-  return fill ? kiln_pw_fill_fitting(call, t, *fill) : NULL;
+  return kiln_pw_fill_fitting(call, t, *fill);
 }
 KILN_KERNEL(zeros_like) { return like(call, args, 1, &zero, outs); }
 KILN_KERNEL(ones_like) { return like(call, args, 1, &one, outs); }

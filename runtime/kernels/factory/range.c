@@ -2,44 +2,42 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/composite.h"
 #include "runtime/kernels/factory/factory.h"
 #include "runtime/kernels/pointwise/iter.h"
 
 /* -- Ranges -- */
 
 /* start, end, [step,] dtype, layout, device, pin_memory: with the end, unlike arange */
-static kiln_status *whole_range(kiln_call *call, const kiln_ivalue *args, kiln_number step, int at,
-                                kiln_ivalue *out) {
+static kiln_tensor *whole_range(kiln__composite *r, const kiln_ivalue *args, kiln_number step,
+                                int at) {
   const kiln_number start = kiln__number(args[0]), end = kiln__number(args[1]);
   const kiln_dtype dtype = kiln__arg_dtype_or(args, at, KILN_DTYPE_F32);
   kiln_tensor *t;
-  void *data;
-  KILN_TRY(kiln__check_device(args[at + 2]));
-  KILN_TRY(kiln__check_dtype(call, dtype));
-  if (step.f == 0) return KILN_OP_FAIL("step must be nonzero");
+  if (!kiln__composite_ok(r, kiln__check_device(args[at + 2])) ||
+      !kiln__composite_ok(r, kiln__check_dtype(r->call, dtype))) {
+    return NULL;
+  }
+  if (step.f == 0) return KILN_COMPOSITE_FAIL(r, "step must be nonzero");
   if (!isfinite(start.f) || !isfinite(end.f)) {
-    return KILN_OP_FAIL("unsupported range: %g -> %g", start.f, end.f);
+    return KILN_COMPOSITE_FAIL(r, "unsupported range: %g -> %g", start.f, end.f);
   }
   if (step.f > 0 ? start.f > end.f : start.f < end.f) {
-    return KILN_OP_FAIL("upper bound and lower bound inconsistent with step sign");
+    return KILN_COMPOSITE_FAIL(r, "upper bound and lower bound inconsistent with step sign");
   }
   const double steps = floor((end.f - start.f) / step.f + 1);
-  if (!(steps < 0x1p62)) return KILN_OP_FAIL("invalid size, possible overflow?");
+  if (!(steps < 0x1p62)) return KILN_COMPOSITE_FAIL(r, "invalid size, possible overflow?");
   const int64_t count = (int64_t)steps;
-  KILN_TRY(kiln__empty(call, dtype, 1, &count, 0, &t));
-  kiln__give(out, t);
-  KILN_TRY(kiln_tensor_writable_data(t, &data));
-  const kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][dtype];
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, 1, &count, &t);
   int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 2); i++) {
-    const double v = dtype == KILN_DTYPE_F32 ? (double)((float)start.f + (float)i * (float)step.f)
-                                             : start.f + (double)i * step.f;
-    store((char *)data + (size_t)i * kiln_dtype_bytes(dtype), 0, (const char *)&v, 0, 1);
+  for (int64_t i = 0; to && i < count && !kiln_budget_spent(&left, 2); i++) {
+    to[i] = dtype == KILN_DTYPE_F32 ? (double)((float)start.f + (float)i * (float)step.f)
+                                    : start.f + (double)i * step.f;
   }
-  return NULL;
+  return kiln__composite_to(r, t, dtype);
 }
-KILN_KERNEL(range) { return whole_range(call, args, kiln__number_int(1), 2, outs); }
-KILN_KERNEL(range_step) { return whole_range(call, args, kiln__number(args[2]), 3, outs); }
+KILN_COMPOSITE(range) { return whole_range(r, args, kiln__number_int(1), 2); }
+KILN_COMPOSITE(range_step) { return whole_range(r, args, kiln__number(args[2]), 3); }
 
 /* -- Given strides -- */
 

@@ -422,51 +422,52 @@ static kiln_status *fill_unit(kiln_call *call, kiln_random *g, kiln_tensor *t, b
   return normal ? kiln__random_normal(call, g, t, 0, 1)
                 : fill_uniform(call, g, t, (range){.to = 1});
 }
-static kiln_status *make(kiln_call *call, const kiln_ivalue *args, kiln_ivalue generator,
-                         int options, bool normal, kiln_ivalue *outs) {
+kiln_status *kiln__random_new(kiln_call *call, const kiln_ivalue *args, int at, bool has_generator,
+                              kiln_dtype fallback, kiln_random **g, kiln_ivalue *out) {
+  const int options = at + 1 + has_generator;
   int64_t sizes[KILN_MAX_RANK];
   int rank;
   kiln_tensor *t;
-  kiln_random *g;
-  KILN_TRY(kiln__generator(call, generator, &g));
-  KILN_TRY(kiln__arg_int_list(args, 0, sizes, &rank));
+  KILN_TRY(kiln__generator(call, has_generator ? args[at + 1] : kiln_none(), g));
+  KILN_TRY(kiln__arg_int_list(args, at, sizes, &rank));
   KILN_TRY(kiln__check_device(args[options + 2]));
-  KILN_TRY(
-      kiln_call_tensor(call, kiln__arg_dtype_or(args, options, KILN_DTYPE_F32), rank, sizes, &t));
-  kiln__give(outs, t);
-  return fill_unit(call, g, t, normal);
+  KILN_TRY(kiln_call_tensor(call, kiln__arg_dtype_or(args, options, fallback), rank, sizes, &t));
+  return kiln__give(out, t);
 }
-KILN_KERNEL(rand) { return make(call, args, kiln_none(), 1, false, outs); }
-KILN_KERNEL(randn) { return make(call, args, kiln_none(), 1, true, outs); }
-KILN_KERNEL(rand_generator) { return make(call, args, args[1], 2, false, outs); }
-KILN_KERNEL(randn_generator) { return make(call, args, args[1], 2, true, outs); }
-
-/* self [, generator], dtype, layout, device, pin_memory, memory_format */
-static kiln_status *like(kiln_call *call, const kiln_ivalue *args, kiln_ivalue generator,
-                         int options, bool normal, kiln_ivalue *outs) {
+kiln_status *kiln__random_new_like(kiln_call *call, const kiln_ivalue *args, int at,
+                                   bool has_generator, kiln_random **g, kiln_ivalue *out) {
   kiln_ivalue own[6] = {args[0]};
-  kiln_random *g;
-  KILN_TRY(kiln__generator(call, generator, &g));
-  memcpy(own + 1, args + options, sizeof *own * 5);
-  KILN_TRY(kiln_kernel_step(call, KILN_BODY_OF(empty_like), own, 6, outs));
-  return fill_unit(call, g, outs->u.tensor, normal);
+  KILN_TRY(kiln__generator(call, has_generator ? args[at] : kiln_none(), g));
+  memcpy(own + 1, args + at + has_generator, sizeof *own * 5);
+  return kiln_kernel_step(call, KILN_BODY_OF(empty_like), own, 6, out);
 }
-KILN_KERNEL(rand_like) { return like(call, args, kiln_none(), 1, false, outs); }
-KILN_KERNEL(randn_like) { return like(call, args, kiln_none(), 1, true, outs); }
-KILN_KERNEL(rand_like_generator) { return like(call, args, args[1], 2, false, outs); }
-KILN_KERNEL(randn_like_generator) { return like(call, args, args[1], 2, true, outs); }
+#define UNIT(name, has_generator, normal)                                               \
+  KILN_KERNEL(name) {                                                                   \
+    kiln_random *g;                                                                     \
+    KILN_TRY(kiln__random_new(call, args, 0, has_generator, KILN_DTYPE_F32, &g, outs)); \
+    return fill_unit(call, g, outs->u.tensor, normal);                                  \
+  }
+#define UNIT_LIKE(name, has_generator, normal)                               \
+  KILN_KERNEL(name) {                                                        \
+    kiln_random *g;                                                          \
+    KILN_TRY(kiln__random_new_like(call, args, 1, has_generator, &g, outs)); \
+    return fill_unit(call, g, outs->u.tensor, normal);                       \
+  }
+UNIT(rand, false, false)
+UNIT(randn, false, true)
+UNIT(rand_generator, true, false)
+UNIT(randn_generator, true, true)
+UNIT_LIKE(rand_like, false, false)
+UNIT_LIKE(randn_like, false, true)
+UNIT_LIKE(rand_like_generator, true, false)
+UNIT_LIKE(randn_like_generator, true, true)
 
 /* mean, std, size, generator, dtype, layout, device, pin_memory */
 KILN_KERNEL(normal_float_float) {
-  int64_t sizes[KILN_MAX_RANK];
-  int rank;
-  kiln_tensor *t;
   kiln_random *g;
-  KILN_TRY(kiln__generator(call, args[3], &g));
-  KILN_TRY(kiln__arg_int_list(args, 2, sizes, &rank));
-  KILN_TRY(kiln_call_tensor(call, kiln__arg_dtype_or(args, 4, KILN_DTYPE_F32), rank, sizes, &t));
-  kiln__give(outs, t);
-  return kiln__random_normal(call, g, t, kiln_arg_float(args, 0), kiln_arg_float(args, 1));
+  KILN_TRY(kiln__random_new(call, args, 2, true, KILN_DTYPE_F32, &g, outs));
+  return kiln__random_normal(call, g, outs->u.tensor, kiln_arg_float(args, 0),
+                             kiln_arg_float(args, 1));
 }
 
 /* -- Generators -- */

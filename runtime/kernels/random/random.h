@@ -12,6 +12,14 @@ kiln_status *kiln__generator(kiln_call *call, kiln_ivalue v, kiln_random **out) 
 /* Of an operator in place: the generator of argument `at`, and `self` as the result. */
 kiln_status *kiln__random_begin(kiln_call *call, const kiln_ivalue *args, int at, kiln_random **g,
                                 kiln_ivalue *outs) KILN_MUST_USE;
+/* A new tensor as the result, which is to be drawn: from args[at] on size [, generator], dtype
+ * (None: fallback), layout, device. */
+kiln_status *kiln__random_new(kiln_call *call, const kiln_ivalue *args, int at, bool has_generator,
+                              kiln_dtype fallback, kiln_random **g, kiln_ivalue *out) KILN_MUST_USE;
+/* One like self: from args[at] on [generator,] dtype, layout, device, pin_memory, memory_format. */
+kiln_status *kiln__random_new_like(kiln_call *call, const kiln_ivalue *args, int at,
+                                   bool has_generator, kiln_random **g,
+                                   kiln_ivalue *out) KILN_MUST_USE;
 /* The next n of kiln_random_f64, sooner: what is done with them is a loop of its own. */
 void kiln__draw_f64s(kiln_random *g, double *to, int64_t n);
 /* Fills any tensor in the order of its memory with what `draw` makes, elements of `ctype`. A

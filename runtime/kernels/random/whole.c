@@ -198,42 +198,29 @@ KILN_KERNEL(random_from_) {
   return kiln__random_whole(call, g, SELF, kiln_arg_int(args, 1), kiln_arg_int(args, 2));
 }
 
-/* low, high; then from args[at] on: size [, generator], dtype, layout, device, pin_memory */
-static kiln_status *make(kiln_call *call, const kiln_ivalue *args, int64_t low, int64_t high,
-                         int at, bool has_generator, kiln_ivalue *outs) {
-  const int options = at + 1 + has_generator;
-  int64_t sizes[KILN_MAX_RANK];
-  int rank;
-  kiln_tensor *t;
-  kiln_random *g;
-  KILN_TRY(kiln__generator(call, has_generator ? args[at + 1] : kiln_none(), &g));
-  KILN_TRY(kiln__arg_int_list(args, at, sizes, &rank));
-  KILN_TRY(kiln__check_device(args[options + 2]));
-  KILN_TRY(
-      kiln_call_tensor(call, kiln__arg_dtype_or(args, options, KILN_DTYPE_I64), rank, sizes, &t));
-  kiln__give(outs, t);
-  return kiln__random_whole(call, g, t, low, high);
-}
 #define INT(i) kiln_arg_int(args, i)
-KILN_KERNEL(randint) { return make(call, args, 0, INT(0), 1, false, outs); }
-KILN_KERNEL(randint_generator) { return make(call, args, 0, INT(0), 1, true, outs); }
-KILN_KERNEL(randint_low) { return make(call, args, INT(0), INT(1), 2, false, outs); }
-KILN_KERNEL(randint_low_generator) { return make(call, args, INT(0), INT(1), 2, true, outs); }
-
+/* low, high; then from args[at] on: size [, generator], dtype, layout, device, pin_memory */
+#define WHOLE(name, low, high, at, has_generator)                                        \
+  KILN_KERNEL(name) {                                                                    \
+    kiln_random *g;                                                                      \
+    KILN_TRY(kiln__random_new(call, args, at, has_generator, KILN_DTYPE_I64, &g, outs)); \
+    return kiln__random_whole(call, g, outs->u.tensor, low, high);                       \
+  }
+WHOLE(randint, 0, INT(0), 1, false)
+WHOLE(randint_generator, 0, INT(0), 1, true)
+WHOLE(randint_low, INT(0), INT(1), 2, false)
+WHOLE(randint_low_generator, INT(0), INT(1), 2, true)
 /* self, ...; from args[at] on: [generator,] dtype, layout, device, pin_memory, memory_format */
-static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int64_t low, int64_t high,
-                         int at, bool has_generator, kiln_ivalue *outs) {
-  kiln_ivalue own[6] = {args[0]};
-  kiln_random *g;
-  KILN_TRY(kiln__generator(call, has_generator ? args[at] : kiln_none(), &g));
-  memcpy(own + 1, args + at + has_generator, sizeof *own * 5);
-  KILN_TRY(kiln_kernel_step(call, KILN_BODY_OF(empty_like), own, 6, outs));
-  return kiln__random_whole(call, g, outs->u.tensor, low, high);
-}
-KILN_KERNEL(randint_like) { return like(call, args, 0, INT(1), 2, false, outs); }
-KILN_KERNEL(randint_like_generator) { return like(call, args, 0, INT(1), 2, true, outs); }
-KILN_KERNEL(randint_like_low) { return like(call, args, INT(1), INT(2), 3, false, outs); }
-KILN_KERNEL(randint_like_low_generator) { return like(call, args, INT(1), INT(2), 3, true, outs); }
+#define WHOLE_LIKE(name, low, high, at, has_generator)                        \
+  KILN_KERNEL(name) {                                                         \
+    kiln_random *g;                                                           \
+    KILN_TRY(kiln__random_new_like(call, args, at, has_generator, &g, outs)); \
+    return kiln__random_whole(call, g, outs->u.tensor, low, high);            \
+  }
+WHOLE_LIKE(randint_like, 0, INT(1), 2, false)
+WHOLE_LIKE(randint_like_generator, 0, INT(1), 2, true)
+WHOLE_LIKE(randint_like_low, INT(1), INT(2), 3, false)
+WHOLE_LIKE(randint_like_low_generator, INT(1), INT(2), 3, true)
 
 /* -- Permutations (Fisher and Yates, as Durstenfeld has it) -- */
 

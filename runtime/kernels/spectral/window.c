@@ -1,6 +1,7 @@
 /* window.c: windows for transforms. */
 #include <math.h>
 
+#include "runtime/kernels/composite.h"
 #include "runtime/kernels/factory/factory.h"
 
 typedef struct window {
@@ -31,38 +32,32 @@ static double kaiser(const window *w, double i) {
   return bessel_i0(w->a * sqrt(root > 0 ? root : 0)) / bessel_i0(w->a);
 }
 /* length, `more` of periodic and two numbers, dtype, layout, device, pin_memory */
-static kiln_status *make_window(kiln_call *call, const kiln_ivalue *args, int more,
-                                const char *name, window_fn fn, double a, double b,
-                                kiln_ivalue *out) {
+static kiln_tensor *make_window(kiln__composite *r, const kiln_ivalue *args, int more,
+                                const char *name, window_fn fn, double a, double b) {
   const int64_t length = kiln_arg_int(args, 0);
   const bool periodic = more < 1 || kiln_arg_bool(args, 1);
   const kiln_dtype dtype = kiln__arg_dtype_or(args, more + 1, KILN_DTYPE_F32);
-  window w = {0, more > 1 ? kiln_arg_float(args, 2) : a, more > 2 ? kiln_arg_float(args, 3) : b};
+  const window w = {(double)(periodic ? length : length - 1),
+                    more > 1 ? kiln_arg_float(args, 2) : a, more > 2 ? kiln_arg_float(args, 3) : b};
   kiln_tensor *t;
-  void *data;
-  KILN_TRY(kiln__check_device(args[more + 3]));
+  if (!kiln__composite_ok(r, kiln__check_device(args[more + 3]))) return NULL;
   if (!kiln_dtype_is_float(dtype)) {
-    return KILN_OP_FAIL("%s expects floating point dtypes, got: %s", name,
-                        kiln_dtype_ir_name(dtype));
+    return KILN_COMPOSITE_FAIL(r, "%s expects floating point dtypes, got: %s", name,
+                               kiln_dtype_ir_name(dtype));
   }
   if (length < 0) {
-    return KILN_OP_FAIL("%s requires non-negative window_length, got window_length=%lld", name,
-                        (long long)length);
+    return KILN_COMPOSITE_FAIL(r, "%s requires non-negative window_length, got window_length=%lld",
+                               name, (long long)length);
   }
-  KILN_TRY(kiln__empty(call, dtype, 1, &length, 0, &t));
-  kiln__give(out, t);
-  KILN_TRY(kiln_tensor_writable_data(t, &data));
-  const kiln_cast_loop store = call->dispatch->store[KILN_CTYPE_F64][dtype];
-  w.n = (double)(periodic ? length : length - 1);
+  double *to = kiln__composite_new(r, KILN_DTYPE_F64, 1, &length, &t);
   int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t i = 0; i < length && !kiln_budget_spent(&left, 16); i++) {
-    const double v = length == 1 ? 1 : fn(&w, (double)i);
-    store((char *)data + (size_t)i * kiln_dtype_bytes(dtype), 0, (const char *)&v, 0, 1);
+  for (int64_t i = 0; to && i < length && !kiln_budget_spent(&left, 16); i++) {
+    to[i] = length == 1 ? 1 : fn(&w, (double)i);
   }
-  return NULL;
+  return kiln__composite_to(r, t, dtype);
 }
 #define WINDOW(kernel, more, name, fn, a, b) \
-  KILN_KERNEL(kernel) { return make_window(call, args, more, #name, fn, a, b, outs); }
+  KILN_COMPOSITE(kernel) { return make_window(r, args, more, #name, fn, a, b); }
 WINDOW(bartlett_window, 0, bartlett_window, bartlett, 0, 0)
 WINDOW(bartlett_window_periodic, 1, bartlett_window, bartlett, 0, 0)
 WINDOW(blackman_window, 0, blackman_window, blackman, 0, 0)
