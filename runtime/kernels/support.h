@@ -76,8 +76,9 @@ kiln_status *kiln__arg_dims(const kiln_ivalue *args, int i, int rank,
 kiln_str kiln__op_name(const kiln_call *call);
 kiln_status *kiln__not_implemented(const kiln_call *call,
                                    kiln_dtype dtype) KILN_MUST_USE KILN__NOT_NULL;
+/* NULL is not. */
 static inline bool kiln__is_complex(const kiln_tensor *t) {
-  return kiln_dtype_is_complex(kiln_tensor_dtype(t));
+  return t && kiln_dtype_is_complex(kiln_tensor_dtype(t));
 }
 static inline kiln_tensor *kiln__dest(const kiln_ivalue *out) {
   return out->tag == KILN_TAG_TENSOR ? out->u.tensor : NULL;

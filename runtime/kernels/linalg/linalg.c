@@ -52,7 +52,7 @@ void *kiln__la_new(kiln__composite *r, const kiln__la_batch *b, kiln_dtype dtype
   return kiln__composite_new(r, dtype, b->rank - (n < 0) - (m < 0), sizes, out);
 }
 kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
-  if (kiln_dtype_is_complex(kiln__composite_dtype(t)) && !kiln_dtype_is_complex(dtype)) {
+  if (kiln__is_complex(t) && !kiln_dtype_is_complex(dtype)) {
     t = kiln__composite_copy(r, KILN_STEP(r, real, T(t))); /* not a view of every other number */
   }
   return kiln__composite_to(r, t, dtype);
@@ -94,7 +94,7 @@ kiln_tensor *kiln__la_turned(kiln__composite *r, kiln_tensor *t) {
 }
 kiln_tensor *kiln__la_adjoint(kiln__composite *r, kiln_tensor *t) {
   t = kiln__la_turned(r, t);
-  return kiln_dtype_is_complex(kiln__composite_dtype(t)) ? KILN_STEP(r, conj, T(t)) : t;
+  return kiln__is_complex(t) ? KILN_STEP(r, conj, T(t)) : t;
 }
 
 /* -- Determinants: outs in the order sign, log of the size; or one of them -- */

@@ -11,13 +11,6 @@
 
 /* -- Numbers -- */
 
-typedef kiln__z z;
-static inline z z_add(z a, z b) { return (z){a.re + b.re, a.im + b.im}; }
-static inline z z_sub(z a, z b) { return (z){a.re - b.re, a.im - b.im}; }
-static inline z z_mul(z a, z b) {
-  return (z){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-static inline z z_conj(z a) { return (z){a.re, -a.im}; }
 static inline double z_size2(z a) { return a.re * a.re + a.im * a.im; }
 /* Smith's division (1962): no square that underflows. */
 static inline z z_over(z a, z b) {

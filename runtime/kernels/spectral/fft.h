@@ -7,6 +7,13 @@
 typedef struct kiln__z {
   double re, im;
 } kiln__z;
+typedef kiln__z z;
+static inline z z_add(z a, z b) { return (z){a.re + b.re, a.im + b.im}; }
+static inline z z_sub(z a, z b) { return (z){a.re - b.re, a.im - b.im}; }
+static inline z z_mul(z a, z b) {
+  return (z){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+static inline z z_conj(z a) { return (z){a.re, -a.im}; }
 
 /* What a length needs; its memory comes from the call's cache. */
 typedef struct kiln__fft {

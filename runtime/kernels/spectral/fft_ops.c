@@ -108,9 +108,6 @@ static kiln_dtype part_of(kiln__composite *r, const kiln_tensor *t) {
 static kiln_dtype complex_of(kiln_dtype part) {
   return part == KILN_DTYPE_F64 ? KILN_DTYPE_C128 : KILN_DTYPE_C64;
 }
-static bool is_complex(const kiln_tensor *t) {
-  return kiln_dtype_is_complex(kiln__composite_dtype(t));
-}
 /* What a transform of n points in all is multiplied by. */
 static double scale_of(kiln__composite *r, kiln_ivalue norm, bool forward, double n) {
   if (norm.tag == KILN_TAG_NONE) return forward ? 1 : 1 / n;
@@ -193,106 +190,97 @@ static kiln_tensor *dense(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) 
   t = kiln__composite_to(r, t, dtype);
   return KILN_STEP(r, contiguous, T(t), I(0));
 }
+/* Along all dimensions; the last one, which comes first, as `first` says: it makes them complex. */
+static kiln_tensor *transform_down(kiln__composite *r, kiln_tensor *t, const dims *d, kind first,
+                                   bool forward, double scale) {
+  for (int i = d->count - 1; i >= 0 && !r->status; i--, scale = 1) {
+    t = transform(r, t, i == d->count - 1 ? first : C2C, d->dim[i], d->n[i], forward, scale);
+  }
+  return t;
+}
+/* The last one makes them real. */
+static kiln_tensor *transform_up(kiln__composite *r, kiln_tensor *t, const dims *d, bool forward,
+                                 double scale) {
+  for (int i = 0; i < d->count && !r->status; i++, scale = 1) {
+    t = transform(r, t, i == d->count - 1 ? C2R : C2C, d->dim[i], d->n[i], forward, scale);
+  }
+  return t;
+}
 static kiln_tensor *complex_to_complex(kiln__composite *r, kiln_tensor *t, const dims *d,
                                        bool forward, kiln_ivalue norm) {
   const kiln_dtype part = part_of(r, t);
-  double scale = scale_of(r, norm, forward, d->points);
-  for (int i = d->count - 1; i >= 0 && !r->status; i--, scale = 1) {
-    t = transform(r, t, is_complex(t) ? C2C : R2C_WHOLE, d->dim[i], d->n[i], forward, scale);
-  }
+  const double scale = scale_of(r, norm, forward, d->points);
+  t = transform_down(r, t, d, kiln__is_complex(t) ? C2C : R2C_WHOLE, forward, scale);
   return dense(r, t, complex_of(part));
 }
 static kiln_tensor *real_to_half(kiln__composite *r, kiln_tensor *t, const char *name,
                                  const dims *d, bool forward, kiln_ivalue norm) {
   const kiln_dtype part = part_of(r, t);
-  if (is_complex(t)) {
+  if (kiln__is_complex(t)) {
     KILN_COMPOSITE_FAIL(r, "%s expects a real input tensor, but got %s", name,
                         kiln_dtype_ir_name(kiln_tensor_dtype(t)));
   }
   if (d->count == 0) KILN_COMPOSITE_FAIL(r, "%s must transform at least one axis", name);
-  double scale = scale_of(r, norm, forward, d->points);
-  for (int i = d->count - 1; i >= 0 && !r->status; i--, scale = 1) {
-    t = transform(r, t, i == d->count - 1 ? R2C : C2C, d->dim[i], d->n[i], forward, scale);
-  }
-  return dense(r, t, complex_of(part));
+  const double scale = scale_of(r, norm, forward, d->points);
+  return dense(r, transform_down(r, t, d, R2C, forward, scale), complex_of(part));
 }
 static kiln_tensor *half_to_real(kiln__composite *r, kiln_tensor *t, const char *name,
                                  const dims *d, bool forward, kiln_ivalue norm) {
   const kiln_dtype part = part_of(r, t);
   if (d->count == 0) KILN_COMPOSITE_FAIL(r, "%s must transform at least one axis", name);
-  double scale = scale_of(r, norm, forward, d->points);
-  for (int i = 0; i < d->count && !r->status; i++, scale = 1) {
-    t = transform(r, t, i == d->count - 1 ? C2R : C2C, d->dim[i], d->n[i], forward, scale);
-  }
-  return dense(r, t, part);
+  const double scale = scale_of(r, norm, forward, d->points);
+  return dense(r, transform_up(r, t, d, forward, scale), part);
 }
-#define ONE(name, half, how, ...)                                 \
+/* `read`: of one dimension or of many. */
+#define TRANSFORM(name, read, half, how, ...)                     \
   KILN_COMPOSITE(fft_##name) {                                    \
     dims d;                                                       \
-    read_dim(r, SELF, args[1], args[2], half, &d);                \
+    read(r, SELF, args[1], args[2], half, &d);                    \
     return r->status ? NULL : how(r, SELF, __VA_ARGS__, args[3]); \
   }
-#define MANY(name, half, how, ...)                                \
-  KILN_COMPOSITE(fft_##name) {                                    \
-    dims d;                                                       \
-    read_dims(r, SELF, args[1], args[2], half, &d);               \
-    return r->status ? NULL : how(r, SELF, __VA_ARGS__, args[3]); \
-  }
-ONE(fft, false, complex_to_complex, &d, true)
-ONE(ifft, false, complex_to_complex, &d, false)
-ONE(rfft, false, real_to_half, "rfft", &d, true)
-ONE(irfft, true, half_to_real, "irfft", &d, false)
-ONE(hfft, true, half_to_real, "hfft", &d, true)
-ONE(ihfft, false, real_to_half, "ihfft", &d, false)
-MANY(fftn, false, complex_to_complex, &d, true)
-MANY(ifftn, false, complex_to_complex, &d, false)
-MANY(rfftn, false, real_to_half, "rfftn", &d, true)
-MANY(irfftn, true, half_to_real, "irfftn", &d, false)
-MANY(hfftn, true, half_to_real, "hfftn", &d, true)
-MANY(ihfftn, false, real_to_half, "ihfftn", &d, false)
+TRANSFORM(fft, read_dim, false, complex_to_complex, &d, true)
+TRANSFORM(ifft, read_dim, false, complex_to_complex, &d, false)
+TRANSFORM(rfft, read_dim, false, real_to_half, "rfft", &d, true)
+TRANSFORM(irfft, read_dim, true, half_to_real, "irfft", &d, false)
+TRANSFORM(hfft, read_dim, true, half_to_real, "hfft", &d, true)
+TRANSFORM(ihfft, read_dim, false, real_to_half, "ihfft", &d, false)
+TRANSFORM(fftn, read_dims, false, complex_to_complex, &d, true)
+TRANSFORM(ifftn, read_dims, false, complex_to_complex, &d, false)
+TRANSFORM(rfftn, read_dims, false, real_to_half, "rfftn", &d, true)
+TRANSFORM(irfftn, read_dims, true, half_to_real, "irfftn", &d, false)
+TRANSFORM(hfftn, read_dims, true, half_to_real, "hfftn", &d, true)
+TRANSFORM(ihfftn, read_dims, false, real_to_half, "ihfftn", &d, false)
 
 /* self, dim, normalization (0: none, 1: by the root of n, 2: by n), and what the kind needs */
 static double scale_by(int64_t how, const dims *d) {
   return how == 0 ? 1 : how == 1 ? 1 / sqrt(d->points) : 1 / d->points;
 }
 KILN_COMPOSITE(_fft_c2c) {
-  kiln_tensor *t = SELF;
   dims d;
-  read_dims(r, t, NONE, args[1], false, &d);
-  const kiln_dtype dtype = kiln_tensor_dtype(t);
-  double scale = scale_by(kiln_arg_int(args, 2), &d);
-  for (int i = d.count - 1; i >= 0 && !r->status; i--, scale = 1) {
-    t = transform(r, t, C2C, d.dim[i], d.n[i], kiln_arg_bool(args, 3), scale);
-  }
-  return dense(r, t, dtype);
+  read_dims(r, SELF, NONE, args[1], false, &d);
+  const double scale = scale_by(kiln_arg_int(args, 2), &d);
+  return dense(r, transform_down(r, SELF, &d, C2C, kiln_arg_bool(args, 3), scale),
+               kiln_tensor_dtype(SELF));
 }
 KILN_COMPOSITE(_fft_r2c) {
-  kiln_tensor *t = SELF;
   dims d;
-  const kiln_dtype part = part_of(r, t);
-  read_dims(r, t, NONE, args[1], false, &d);
-  double scale = scale_by(kiln_arg_int(args, 2), &d);
+  const kiln_dtype part = part_of(r, SELF);
+  read_dims(r, SELF, NONE, args[1], false, &d);
+  const double scale = scale_by(kiln_arg_int(args, 2), &d);
   if (d.count == 0) KILN_COMPOSITE_FAIL(r, "_fft_r2c must transform at least one axis");
   const kind first = kiln_arg_bool(args, 3) ? R2C : R2C_WHOLE;
-  for (int i = d.count - 1; i >= 0 && !r->status; i--, scale = 1) {
-    t = transform(r, t, i == d.count - 1 ? first : C2C, d.dim[i], d.n[i], true, scale);
-  }
-  return dense(r, t, complex_of(part));
+  return dense(r, transform_down(r, SELF, &d, first, true, scale), complex_of(part));
 }
 KILN_COMPOSITE(_fft_c2r) {
-  kiln_tensor *t = SELF;
   dims d;
-  const kiln_dtype part = part_of(r, t);
-  read_dims(r, t, NONE, args[1], false, &d);
+  const kiln_dtype part = part_of(r, SELF);
+  read_dims(r, SELF, NONE, args[1], false, &d);
   if (d.count == 0) KILN_COMPOSITE_FAIL(r, "_fft_c2r must transform at least one axis");
   if (r->status) return NULL;
   d.points *= (double)kiln_arg_int(args, 3) / (double)d.n[d.count - 1];
   d.n[d.count - 1] = kiln_arg_int(args, 3);
-  double scale = scale_by(kiln_arg_int(args, 2), &d);
-  for (int i = 0; i < d.count && !r->status; i++, scale = 1) {
-    t = transform(r, t, i == d.count - 1 ? C2R : C2C, d.dim[i], d.n[i], false, scale);
-  }
-  return dense(r, t, part);
+  const double scale = scale_by(kiln_arg_int(args, 2), &d);
+  return dense(r, transform_up(r, SELF, &d, false, scale), part);
 }
 
 /* -- Shifts and frequencies -- */

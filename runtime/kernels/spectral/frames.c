@@ -10,9 +10,6 @@ typedef struct frames {
   kiln_tensor *window;    /* of n; NULL: ones */
 } frames;
 
-static bool has_complex(const kiln_tensor *t) {
-  return t && kiln_dtype_is_complex(kiln_tensor_dtype(t));
-}
 /* n_fft, hop_length, win_length, window: arguments 1 to 4 */
 static void read_frames(kiln__composite *r, const kiln_ivalue *args, const char *name, frames *f) {
   *f = (frames){.name = name, .n = kiln_arg_int(args, 1)};
@@ -60,11 +57,11 @@ static kiln_tensor *there(kiln__composite *r, kiln_tensor *t, const kiln_ivalue 
   const int rank = kiln_tensor_rank(t);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   read_frames(r, args, "stft", &f);
-  if (!kiln_dtype_is_float(dtype) && !has_complex(t)) {
+  if (!kiln_dtype_is_float(dtype) && !kiln__is_complex(t)) {
     KILN_COMPOSITE_FAIL(r, "stft: expected a tensor of floating point or complex values");
   }
   if (rank < 1 || rank > 2) KILN_COMPOSITE_FAIL(r, "stft: expected a 1D or 2D tensor");
-  const bool whole = has_complex(t) || has_complex(f.window);
+  const bool whole = kiln__is_complex(t) || kiln__is_complex(f.window);
   const bool half = rest[1].tag == KILN_TAG_BOOL ? rest[1].u.b : !whole;
   const bool as_complex = rest[2].tag == KILN_TAG_BOOL ? rest[2].u.b : whole;
   if (!r->status && half && whole) {
@@ -123,7 +120,7 @@ static kiln_tensor *add_up(kiln__composite *r, kiln_tensor *t, const frames *f) 
   kiln_tensor *in, *out;
   const int64_t batch = kiln__composite_size(t, 0), count = kiln__composite_size(t, 1);
   const int64_t sizes[] = {batch, f->n + (count - 1) * f->hop};
-  const int parts = has_complex(t) ? 2 : 1;
+  const int parts = kiln__is_complex(t) ? 2 : 1;
   const kiln_dtype dtype = parts == 2 ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
   const double *from = kiln__composite_read(r, t, dtype, &in);
   double *to = kiln__composite_new(r, dtype, 2, sizes, &out);
@@ -142,7 +139,7 @@ KILN_COMPOSITE(istft) {
   frames f;
   kiln_tensor *t = SELF;
   read_frames(r, args, "istft", &f);
-  if (!has_complex(t) && kiln_dtype_is_float(kiln_tensor_dtype(t))) {
+  if (!kiln__is_complex(t) && kiln_dtype_is_float(kiln_tensor_dtype(t))) {
     t = KILN_STEP(r, view_as_complex, T(KILN_STEP(r, contiguous, T(t), I(0))));
   }
   const int rank = kiln__composite_rank(t);
@@ -168,7 +165,7 @@ KILN_COMPOSITE(istft) {
   if (as_complex && half) {
     KILN_COMPOSITE_FAIL(r, "Cannot have onesided output if window or input is complex");
   }
-  if (!as_complex && has_complex(f.window)) {
+  if (!as_complex && kiln__is_complex(f.window)) {
     KILN_COMPOSITE_FAIL(r, "Complex windows are incompatible with return_complex=False");
   }
   if (r->status) return NULL; /* numbers that were refused are not computed with */
@@ -195,7 +192,7 @@ KILN_COMPOSITE(istft) {
   if (r->status) return NULL;
   kiln_tensor *dense;
   const double *weights = kiln__composite_read(
-      r, has_complex(square) ? KILN_STEP(r, abs, T(square)) : square, KILN_DTYPE_F64, &dense);
+      r, kiln__is_complex(square) ? KILN_STEP(r, abs, T(square)) : square, KILN_DTYPE_F64, &dense);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; weights && i < dense->numel && !kiln_budget_spent(&left, 1); i++) {
     if (fabs(weights[i]) > 1e-11) continue;
