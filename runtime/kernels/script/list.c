@@ -40,9 +40,8 @@ KILN_KERNEL(list_append) {
   KILN_TRY(kiln_list_push(LIST, kiln_ivalue_retain(args[1])));
   return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }
-/* Appends copies of all of `from`, which may be `to` itself. */
-static kiln_status *append_all(kiln_list *to, const kiln_list *from) {
-  int64_t count = from->count;
+/* Appends copies of the first ones of `from`, which may be `to` itself. */
+static kiln_status *append_all(kiln_list *to, const kiln_list *from, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     KILN_TRY(kiln_list_push(to, kiln_ivalue_retain(from->items[i])));
   }
@@ -50,7 +49,7 @@ static kiln_status *append_all(kiln_list *to, const kiln_list *from) {
 }
 static kiln_status *extend(kiln_call *call, kiln_list *to, const kiln_list *from) {
   for (int64_t i = 0; i < from->count; i++) KILN_TRY(NOTE(to, from->items[i]));
-  return append_all(to, from);
+  return append_all(to, from, from->count);
 }
 KILN_KERNEL(list_extend) { return extend(call, LIST, kiln_arg_list(args, 1)); }
 KILN_KERNEL(list_add_) {
@@ -66,13 +65,13 @@ KILN_KERNEL(list_add) {
   kiln_list *result;
   const kiln_list *like = LIST->elem_type ? LIST : kiln_arg_list(args, 1);
   KILN_TRY(new_like(call, like, LIST->count + kiln_arg_list(args, 1)->count, outs, &result));
-  KILN_TRY(append_all(result, LIST));
-  return append_all(result, kiln_arg_list(args, 1));
+  KILN_TRY(append_all(result, LIST, LIST->count));
+  return append_all(result, kiln_arg_list(args, 1), kiln_arg_list(args, 1)->count);
 }
 KILN_KERNEL(list_copy) {
   kiln_list *result;
   KILN_TRY(new_like(call, LIST, LIST->count, outs, &result));
-  return append_all(result, LIST);
+  return append_all(result, LIST, LIST->count);
 }
 static kiln_status *repeat(kiln_call *call, const kiln_list *list, int64_t n, kiln_ivalue *out) {
   kiln_list *result;
@@ -85,7 +84,7 @@ static kiln_status *repeat(kiln_call *call, const kiln_list *list, int64_t n, ki
   KILN_TRY(new_like(call, list, count, out, &result));
   for (int64_t i = 0; i < n && list->count; i++) {
     if ((i & 1023) == 0) KILN_TRY(kiln_call_check(call, 1));
-    KILN_TRY(append_all(result, list));
+    KILN_TRY(append_all(result, list, list->count));
   }
   return NULL;
 }
@@ -105,9 +104,7 @@ KILN_KERNEL(list_mul_) {
   if (n <= 0) drop_from(call, list, 0);
   for (int64_t i = 1; i < n && count; i++) {
     if ((i & 1023) == 1) KILN_TRY(kiln_call_check(call, 1));
-    for (int64_t k = 0; k < count; k++) {
-      KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(list->items[k])));
-    }
+    KILN_TRY(append_all(list, list, count));
   }
   return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }
@@ -234,24 +231,18 @@ static kiln_status *find(kiln_call *call, const kiln_list *list, kiln_ivalue v,
   }
   return NULL;
 }
-static kiln_status *same_tensors(kiln_call *call, const kiln_ivalue *args, bool *out) {
+/* Whether they are alike, or are not. */
+static kiln_status *compare_tensors(kiln_call *call, const kiln_ivalue *args, bool alike,
+                                    kiln_ivalue *out) {
   const kiln_list *a = kiln_arg_list(args, 0), *b = kiln_arg_list(args, 1);
-  *out = a->count == b->count;
-  for (int64_t i = 0; *out && i < a->count; i++) {
-    KILN_TRY(same_value(call, a->items[i], b->items[i], out));
+  bool same = a->count == b->count;
+  for (int64_t i = 0; same && i < a->count; i++) {
+    KILN_TRY(same_value(call, a->items[i], b->items[i], &same));
   }
-  return NULL;
+  return kiln__give_bool(out, same == alike);
 }
-KILN_KERNEL(tensor_list_eq) {
-  bool same;
-  KILN_TRY(same_tensors(call, args, &same));
-  return kiln__give_bool(outs, same);
-}
-KILN_KERNEL(tensor_list_ne) {
-  bool same;
-  KILN_TRY(same_tensors(call, args, &same));
-  return kiln__give_bool(outs, !same);
-}
+KILN_KERNEL(tensor_list_eq) { return compare_tensors(call, args, true, outs); }
+KILN_KERNEL(tensor_list_ne) { return compare_tensors(call, args, false, outs); }
 KILN_KERNEL(list_contains) {
   int64_t index;
   KILN_TRY(find(call, LIST, args[1], &index));

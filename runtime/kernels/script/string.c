@@ -90,28 +90,19 @@ static const char *tag_name(kiln_ivalue v) {
   }
 }
 static kiln_status *put_percent(kiln_text *text, char key, kiln_ivalue v) {
-  kiln_number n = kiln__number(v);
-  bool number = v.tag == KILN_TAG_INT || v.tag == KILN_TAG_FLOAT || v.tag == KILN_TAG_BOOL;
+  const kiln_number n = kiln__number(v);
+  const bool number = v.tag == KILN_TAG_INT || v.tag == KILN_TAG_FLOAT || v.tag == KILN_TAG_BOOL;
+  if (!number && key && strchr("dieEfF", key)) {
+    return KILN_OP_FAIL("%%%c requires a number for formatting, but got %s", key, tag_name(v));
+  }
   switch (key) {
     case 'd':
-    case 'i':
-      if (!number)
-        return KILN_OP_FAIL("%%%c requires a number for formatting, but got %s", key, tag_name(v));
-      kiln_text_printf(text, "%lld", (long long)kiln__number_i64(n));
-      return NULL;
-    case 'e':
-    case 'E':
+    case 'i': kiln_text_printf(text, "%lld", (long long)kiln__number_i64(n)); return NULL;
+    case 'e': kiln_text_printf(text, "%e", n.f); return NULL;
+    case 'E': kiln_text_printf(text, "%E", n.f); return NULL;
     case 'f':
-    case 'F':
-      if (!number)
-        return KILN_OP_FAIL("%%%c requires a number for formatting, but got %s", key, tag_name(v));
-      if (key == 'e')
-        kiln_text_printf(text, "%e", n.f);
-      else if (key == 'E')
-        kiln_text_printf(text, "%E", n.f);
-      else
-        kiln_text_printf(text, "%f", n.f);
-      return NULL;
+    case 'F': kiln_text_printf(text, "%f", n.f); return NULL;
+    case 's': kiln_ivalue_print(text, v); return NULL;
     case 'c':
       if (v.tag == KILN_TAG_INT)
         kiln_text_putc(text, (char)v.u.i);
@@ -120,7 +111,6 @@ static kiln_status *put_percent(kiln_text *text, char key, kiln_ivalue v) {
       else
         return KILN_OP_FAIL("%%c requires an int or char for formatting");
       return NULL;
-    case 's': kiln_ivalue_print(text, v); return NULL;
     default:
       return KILN_OP_FAIL("The specifier %%%c is not supported in TorchScript format strings", key);
   }
@@ -211,18 +201,14 @@ static void put_base(kiln_text *text, int64_t i, const char *prefix, unsigned ba
   kiln_text_puts(text, prefix);
   kiln_text_put(text, kiln_str_make(digits + at, sizeof digits - (size_t)at));
 }
-TEXT_KERNEL(bin) {
-  put_base(text, kiln_arg_int(args, 0), "0b", 2);
-  return NULL;
-}
-TEXT_KERNEL(oct) {
-  put_base(text, kiln_arg_int(args, 0), "0o", 8);
-  return NULL;
-}
-TEXT_KERNEL(hex) {
-  put_base(text, kiln_arg_int(args, 0), "0x", 16);
-  return NULL;
-}
+#define IN_BASE(name, prefix, base)                      \
+  TEXT_KERNEL(name) {                                    \
+    put_base(text, kiln_arg_int(args, 0), prefix, base); \
+    return NULL;                                         \
+  }
+IN_BASE(bin, "0b", 2)
+IN_BASE(oct, "0o", 8)
+IN_BASE(hex, "0x", 16)
 
 /* -- Characters -- */
 
@@ -422,42 +408,29 @@ static kiln_status *beyond_end(kiln_str s, int64_t at) {
   return KILN_OP_FAIL("basic_string::substr: __pos (which is %lld) > this->size() (which is %zu)",
                       (long long)at, s.len);
 }
-/* An empty range has nothing in it but the empty string, wherever it lies (as in PyTorch). */
-static kiln_status *search(const kiln_call *call, const kiln_ivalue *args, bool last,
-                           int64_t *out) {
-  int64_t start, end;
+/* An empty range has nothing in it but the empty string, wherever it lies (as in PyTorch). -1, or
+ * where it `must` be there an error. */
+static kiln_status *search(const kiln_call *call, const kiln_ivalue *args, bool last, bool must,
+                           kiln_ivalue *out) {
+  int64_t start, end, found = -1;
   kiln_str what = kiln_arg_str(args, 1);
   bounds_of(args, &start, &end);
-  *out = what.len == 0 ? start : -1;
-  if (end <= start) return NULL;
-  if (start > (int64_t)TEXT.len) return beyond_end(TEXT, start);
-  kiln_str s = part(TEXT, (size_t)start, clamped(TEXT, end));
-  size_t at = last ? find_last(call, s, what) : find_from(s, what, 0);
-  *out = at == SIZE_MAX ? -1 : (int64_t)at + start;
-  return NULL;
+  if (end <= start) {
+    if (what.len == 0) found = start;
+  } else if (start > (int64_t)TEXT.len) {
+    return beyond_end(TEXT, start);
+  } else {
+    kiln_str s = part(TEXT, (size_t)start, clamped(TEXT, end));
+    size_t at = last ? find_last(call, s, what) : find_from(s, what, 0);
+    if (at != SIZE_MAX) found = (int64_t)at + start;
+  }
+  if (must && found < 0) return KILN_OP_FAIL("ValueError: substring not found");
+  return kiln__give_int(out, found);
 }
-KILN_KERNEL(str_find) {
-  int64_t at;
-  KILN_TRY(search(call, args, false, &at));
-  return kiln__give_int(outs, at);
-}
-KILN_KERNEL(str_rfind) {
-  int64_t at;
-  KILN_TRY(search(call, args, true, &at));
-  return kiln__give_int(outs, at);
-}
-KILN_KERNEL(str_index) {
-  int64_t at;
-  KILN_TRY(search(call, args, false, &at));
-  if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
-  return kiln__give_int(outs, at);
-}
-KILN_KERNEL(str_rindex) {
-  int64_t at;
-  KILN_TRY(search(call, args, true, &at));
-  if (at < 0) return KILN_OP_FAIL("ValueError: substring not found");
-  return kiln__give_int(outs, at);
-}
+KILN_KERNEL(str_find) { return search(call, args, false, false, outs); }
+KILN_KERNEL(str_rfind) { return search(call, args, true, false, outs); }
+KILN_KERNEL(str_index) { return search(call, args, false, true, outs); }
+KILN_KERNEL(str_rindex) { return search(call, args, true, true, outs); }
 /* What begins before `end` counts. */
 KILN_KERNEL(str_count) {
   kiln_str s = TEXT, what = kiln_arg_str(args, 1);
