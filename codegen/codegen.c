@@ -25,7 +25,6 @@ struct kiln_codegen {
   kiln_env *env;      /* borrowed */
   kiln_job_lock lock; /* of the workers but for those that are held, of LLVM's opening, and of: */
   worker *workers;    /* as many as threads have compiled at a time */
-  char version[96];
   bool told;       /* that there is no LLVM */
   bool apart;      /* the flag compile_process: LLVM is never called in this one */
   bool open;       /* atomic: libLLVM is, in this process */
@@ -85,11 +84,6 @@ static void tell_missing(kiln_codegen *codegen, const kiln_status *status) {
            kiln_status_message(status));
 }
 
-static void set_version(kiln_codegen *codegen, const char *llvm) {
-  if (*codegen->version) return;
-  snprintf(codegen->version, sizeof codegen->version, "%s, %s", kiln__generator_version, llvm);
-}
-
 /* One that nobody has, or a new one. */
 static kiln_status *find_worker(kiln_codegen *codegen, worker **out_worker) {
   const pid_t self = getpid();
@@ -111,7 +105,6 @@ static kiln_status *find_worker(kiln_codegen *codegen, worker **out_worker) {
 static kiln_status *open_llvm(kiln_codegen *codegen, worker *w) {
   if (codegen->apart || w->llvm) return NULL;
   KILN_TRY(kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->broken, &w->llvm));
-  set_version(codegen, kiln__llvm_backend_version(w->llvm));
   __atomic_store_n(&codegen->open, true, __ATOMIC_RELAXED);
   return NULL;
 }
@@ -151,10 +144,8 @@ static kiln_status *take_worker(kiln_codegen *codegen, kiln_reason *out_reason,
 }
 
 /* Holding it keeps nobody: it is given back whatever the budget says. */
-static void give_worker(kiln_codegen *codegen, worker *w, const char *version,
-                        const kiln_status *missing) {
+static void give_worker(kiln_codegen *codegen, worker *w, const kiln_status *missing) {
   if (!kiln_job_lock_look(&codegen->lock)) return;
-  if (version) set_version(codegen, version);
   if (missing) tell_missing(codegen, missing);
   w->holder = 0;
   end_idle_processes(codegen);
@@ -166,8 +157,8 @@ enum { PREFIX = sizeof KILN_KERNEL_SYMBOL - 1 };
 
 typedef struct llvm_job {
   kiln_codegen *codegen;
-  const kiln_loop_fn *fn; /* NULL: LLVM is opened, and that is all */
-  kiln_str text;          /* of it */
+  const kiln_loop_fn *fn;
+  kiln_str text; /* of it */
   kiln_digest digest;
   char name[KILN_KERNEL_SYMBOL_BYTES];
   kiln__llvm_product product;
@@ -175,41 +166,32 @@ typedef struct llvm_job {
   size_t size;
 } llvm_job;
 
-static void symbol_of(kiln_digest digest, char out_name[KILN_KERNEL_SYMBOL_BYTES]) {
-  memcpy(out_name, KILN_KERNEL_SYMBOL, PREFIX);
-  kiln_digest_format(digest, out_name + PREFIX);
-}
-
 static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__llvm_product product,
                          kiln_arena *scratch) {
   llvm_job job = {.codegen = codegen, .fn = fn, .product = product};
   job.text = kiln_loop_print(fn, scratch);
   job.digest = kiln_digest_bytes(job.text.data, job.text.len);
-  symbol_of(job.digest, job.name);
+  memcpy(job.name, KILN_KERNEL_SYMBOL, PREFIX);
+  kiln_digest_format(job.digest, job.name + PREFIX);
   return job;
 }
 
 static kiln_status *run_here(worker *w, llvm_job *job, kiln_reason *out_reason) {
   *out_reason = KILN_REASON_llvm_failed;
-  kiln_status *status = job->fn ? kiln__llvm_backend_compile(w->llvm, job->fn, job->name,
-                                                             job->product, &job->bytes, &job->size)
-                                : NULL;
-  give_worker(job->codegen, w, NULL, NULL);
+  kiln_status *status = kiln__llvm_backend_compile(w->llvm, job->fn, job->name, job->product,
+                                                   &job->bytes, &job->size);
+  give_worker(job->codegen, w, NULL);
   return status;
 }
 
 static kiln_status *run_apart(worker *w, llvm_job *job, kiln_reason *out_reason) {
   kiln_codegen *codegen = job->codegen;
-  kiln__process_result result;
   kiln_status *status = kiln__process_compile(
       &w->process, codegen->env, __atomic_load_n(&codegen->memory, __ATOMIC_RELAXED), job->text,
-      job->name, job->product, out_reason, &result);
+      job->name, job->product, out_reason, &job->bytes, &job->size);
   const bool missing = *out_reason == KILN_REASON_llvm_missing && !kiln_status_ends(status);
-  give_worker(codegen, w, status ? NULL : result.version, missing ? status : NULL);
-  if (status) return status;
-  job->bytes = result.bytes;
-  job->size = result.size;
-  return NULL;
+  give_worker(codegen, w, missing ? status : NULL);
+  return status;
 }
 
 static kiln_status *run_llvm(llvm_job *job, kiln_reason *out_reason) {
@@ -275,34 +257,14 @@ static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn,
   return NULL;
 }
 
-/* Takes the object. */
-static kiln_status *load_object(code *c, void *object, size_t bytes, kiln_reason *out_reason) {
-  char name[KILN_KERNEL_SYMBOL_BYTES];
-  symbol_of(c->public.digest, name);
-  c->object = object;
-  c->public.object = object;
-  c->public.object_bytes = bytes;
-  *out_reason = KILN_REASON_load_failed;
-  KILN_TRY(kiln__object_load(object, bytes, name, &c->pages, &c->public.fn));
-  c->public.code_bytes = c->pages.size;
-  return NULL;
-}
-
 static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) {
   KILN_TRY(run_llvm(job, out_reason));
-  return load_object(c, job->bytes, job->size, out_reason);
-}
-
-static kiln_status *finish(kiln_status *status, code *c, int64_t begin, kiln_reason *reason,
-                           kiln_compiled **out_code) {
-  if (status) {
-    if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) *reason = KILN_REASON_out_of_memory;
-    kiln_compiled_release(&c->public);
-    return status;
-  }
-  c->public.compile_ns = (int64_t)kiln_now_ns() - begin;
-  *reason = KILN_REASON_none;
-  *out_code = &c->public;
+  c->object = job->bytes;
+  c->public.object = job->bytes;
+  c->public.object_bytes = job->size;
+  *out_reason = KILN_REASON_load_failed;
+  KILN_TRY(kiln__object_load(job->bytes, job->size, job->name, &c->pages, &c->public.fn));
+  c->public.code_bytes = c->pages.size;
   return NULL;
 }
 
@@ -315,10 +277,18 @@ static kiln_status *compile(llvm_job *job, kiln_backend backend, kiln_reason *ou
   kiln_status *status = backend == KILN_BACKEND_EVAL
                             ? build_eval(job->codegen->env->isa, c, job->fn, out_reason)
                             : build_llvm(c, job, out_reason);
-  return finish(status, c, begin, out_reason, out_code);
+  if (status) {
+    if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) *out_reason = KILN_REASON_out_of_memory;
+    kiln_compiled_release(&c->public);
+    return status;
+  }
+  c->public.compile_ns = (int64_t)kiln_now_ns() - begin;
+  *out_reason = KILN_REASON_none;
+  *out_code = &c->public;
+  return NULL;
 }
 
-/* What a kernel in memory depends on; one on disk depends on LLVM's version as well. */
+/* What a kernel in memory depends on. */
 static kiln_digest key_of(const llvm_job *job, kiln_backend backend) {
   char text[160];
   const int len = snprintf(text, sizeof text, "%s, backend %d, %s, %s", kiln__generator_version,
@@ -354,28 +324,6 @@ kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
   return status;
 }
 
-static kiln_status *load(const llvm_job *job, const void *object, size_t object_bytes,
-                         kiln_reason *out_reason, kiln_compiled **out_code) {
-  int64_t begin = (int64_t)kiln_now_ns();
-  code *c;
-  *out_reason = KILN_REASON_out_of_memory;
-  KILN_TRY(code_create(job, KILN_BACKEND_LLVM, &c));
-  void *copy = kiln_mem_alloc(c->mem, object_bytes);
-  if (copy) memcpy(copy, object, object_bytes);
-  kiln_status *status = copy ? load_object(c, copy, object_bytes, out_reason) : kiln_status_oom();
-  return finish(status, c, begin, out_reason, out_code);
-}
-
-kiln_status *kiln_codegen_load(kiln_codegen *codegen, const kiln_loop_fn *fn, const void *object,
-                               size_t object_bytes, kiln_reason *out_reason,
-                               kiln_compiled **out_code) {
-  kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
-  const llvm_job job = make_job(codegen, fn, KILN__LLVM_OBJECT, scratch);
-  kiln_status *status = load(&job, object, object_bytes, out_reason, out_code);
-  kiln_arena_destroy(scratch);
-  return status;
-}
-
 /* -- Text -- */
 
 static void free_bytes(void *arg) {
@@ -396,13 +344,4 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
   kiln_scope_undefer(&freeing);
   free_bytes(&job);
   return NULL;
-}
-
-kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) {
-  llvm_job job = {.codegen = codegen};
-  kiln_reason reason;
-  kiln_status *status = run_llvm(&job, &reason);
-  if (!status) free_bytes(&job);
-  *out_version = status ? "" : codegen->version;
-  return status;
 }

@@ -62,10 +62,6 @@ bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen);
 kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code, bool *out_made) KILN_MUST_USE;
-/* Loads what an earlier compilation gave as object bytes, without LLVM. */
-kiln_status *kiln_codegen_load(kiln_codegen *codegen, const kiln_loop_fn *fn, const void *object,
-                               size_t object_bytes, kiln_reason *out_reason,
-                               kiln_compiled **out_code) KILN_MUST_USE;
 kiln_compiled *kiln_compiled_retain(kiln_compiled *code);
 void kiln_compiled_release(kiln_compiled *code);
 
@@ -74,7 +70,3 @@ typedef enum kiln_codegen_stage { KILN_STAGE_LLVM, KILN_STAGE_ASM } kiln_codegen
 kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena,
                                kiln_str *out_text) KILN_MUST_USE;
-
-/* What object code depends on besides the loop IR: the generator's sources and the kernels' ABI,
- * LLVM's version, CPU. Opens LLVM. */
-kiln_status *kiln_codegen_version(kiln_codegen *codegen, const char **out_version) KILN_MUST_USE;

@@ -35,7 +35,7 @@ static const uint64_t product_max = (uint64_t)1 << 28; /* as the object loader's
 
 /* Followed by the text. */
 typedef struct request {
-  uint64_t text_size; /* 0: LLVM is opened, and that is all */
+  uint64_t text_size;
   uint64_t memory;
   uint32_t seconds; /* after which nobody waits any more; 0: somebody always does */
   int32_t product;
@@ -46,7 +46,7 @@ typedef struct request {
 typedef struct reply {
   uint64_t size;
   int32_t code, reason; /* KILN_OK, or why not */
-  char version[64], message[256];
+  char message[256];
 } reply;
 
 /* -- In the child -- */
@@ -153,15 +153,13 @@ static kiln_status *serve_one(server *s, const request *r, kiln_reason *out_reas
     *out_reason = KILN_REASON_llvm_missing;
     KILN_TRY(kiln__llvm_backend_create(&s->env, s->env.isa, &s->broken, &s->llvm));
   }
-  if (r->text_size > 0) {
-    *out_reason = KILN_REASON_llvm_failed;
-    kiln_arena *arena = kiln_arena_scoped(s->env.mem);
-    kiln_loop_fn *fn;
-    KILN_TRY(kiln_loop_parse(kiln_str_make(text, r->text_size), arena, &fn));
-    KILN_TRY(kiln_loop_needs_numbers(fn));
-    KILN_TRY(kiln__llvm_backend_compile(s->llvm, fn, r->name, (kiln__llvm_product)r->product,
-                                        out_bytes, out_size));
-  }
+  *out_reason = KILN_REASON_llvm_failed;
+  kiln_arena *arena = kiln_arena_scoped(s->env.mem);
+  kiln_loop_fn *fn;
+  KILN_TRY(kiln_loop_parse(kiln_str_make(text, r->text_size), arena, &fn));
+  KILN_TRY(kiln_loop_needs_numbers(fn));
+  KILN_TRY(kiln__llvm_backend_compile(s->llvm, fn, r->name, (kiln__llvm_product)r->product,
+                                      out_bytes, out_size));
   kiln_mem_free(s->env.mem, text, r->text_size);
   *out_reason = KILN_REASON_none;
   return NULL;
@@ -193,9 +191,6 @@ static _Noreturn void serve(const kiln_env *host_env, pid_t host, int socket) {
     answer.code = (int32_t)kiln_status_code(status);
     answer.reason = (int32_t)reason;
     answer.size = size;
-    if (s.llvm) {
-      snprintf(answer.version, sizeof answer.version, "%s", kiln__llvm_backend_version(s.llvm));
-    }
     if (status) {
       snprintf(answer.message, sizeof answer.message, "%s", kiln_status_message(status));
     }
@@ -317,26 +312,24 @@ typedef struct exchange {
   kiln_str text; /* of the kernel */
   request request;
   reply reply;
-  kiln__process_result *result;
 } exchange;
 
-static kiln_status *get_product(exchange *e) {
-  kiln__process_result *result = e->result;
+static kiln_status *get_product(exchange *e, void **out_bytes, size_t *out_size) {
   if (e->reply.size > product_max) {
     return KILN_ERROR(KILN_INTERNAL, "the process that compiles gives %llu bytes",
                       (unsigned long long)e->reply.size);
   }
-  result->size = (size_t)e->reply.size;
-  result->bytes = kiln_mem_alloc(e->env->mem, result->size);
-  if (!result->bytes) return kiln_status_oom();
-  kiln_status *status = get(e->process, result->bytes, result->size);
+  *out_size = (size_t)e->reply.size;
+  *out_bytes = kiln_mem_alloc(e->env->mem, *out_size);
+  if (!*out_bytes) return kiln_status_oom();
+  kiln_status *status = get(e->process, *out_bytes, *out_size);
   if (!status) return NULL;
-  kiln_mem_free(e->env->mem, result->bytes, result->size);
-  result->bytes = NULL;
+  kiln_mem_free(e->env->mem, *out_bytes, *out_size);
+  *out_bytes = NULL;
   return status;
 }
 
-static kiln_status *ask(exchange *e) {
+static kiln_status *ask(exchange *e, void **out_bytes, size_t *out_size) {
   e->request.text_size = e->text.len;
   KILN_TRY(put(e->process, &e->request, sizeof e->request));
   KILN_TRY(put(e->process, e->text.data, e->text.len));
@@ -346,29 +339,27 @@ static kiln_status *ask(exchange *e) {
     e->reply.code = KILN_OK;
     return KILN_ERROR(KILN_INTERNAL, "the process that compiles gives no answer");
   }
-  e->reply.version[sizeof e->reply.version - 1] = 0;
   e->reply.message[sizeof e->reply.message - 1] = 0;
   if (e->reply.code == KILN_OUT_OF_MEMORY) return kiln_status_oom();
   if (e->reply.code) return KILN_ERROR((kiln_code)e->reply.code, "%s", e->reply.message);
-  memcpy(e->result->version, e->reply.version, sizeof e->result->version);
-  return get_product(e);
+  return get_product(e, out_bytes, out_size);
 }
 
 kiln_status *kiln__process_compile(kiln__process *p, const kiln_env *env, uint64_t memory,
                                    kiln_str text, const char *name, kiln__llvm_product product,
-                                   kiln_reason *out_reason, kiln__process_result *out_result) {
+                                   kiln_reason *out_reason, void **out_bytes, size_t *out_size) {
   exchange e = {.process = p,
                 .env = env,
                 .text = text,
                 .request = {.memory = memory,
                             .seconds = seconds_left(kiln_budget_current()),
-                            .product = (int32_t)product},
-                .result = out_result};
+                            .product = (int32_t)product}};
   snprintf(e.request.name, sizeof e.request.name, "%s", name);
-  *out_result = (kiln__process_result){0};
+  *out_bytes = NULL;
+  *out_size = 0;
   if (p->pid && p->owner != getpid()) kiln__process_end(p);
   kiln_status *status = p->pid ? NULL : start(p, env);
-  if (!status) status = ask(&e);
+  if (!status) status = ask(&e, out_bytes, out_size);
   *out_reason = KILN_REASON_none;
   if (!status) return NULL;
   *out_reason = kiln_status_ends(status) ? KILN_REASON_compile_budget

@@ -19,18 +19,12 @@ typedef struct kiln__process {
   int socket;
 } kiln__process;
 
-typedef struct kiln__process_result {
-  void *bytes; /* from env->mem, as kiln__llvm_backend_compile gives them */
-  size_t size;
-  char version[64]; /* kiln__llvm_backend_version */
-} kiln__process_result;
-
 /* What kiln__llvm_backend_compile does, in the process, which is started if none runs; `text` is of
- * the loop IR, empty: finds the version only. `memory`: bytes that the process may take beyond what
- * it starts with (0: no limit). KILN_LIMIT and KILN_CANCELLED are of the thread's budget. The
- * process has ended after a failure. */
+ * the loop IR. `memory`: bytes that the process may take beyond what it starts with (0: no limit).
+ * KILN_LIMIT and KILN_CANCELLED are of the thread's budget. The process has ended after a failure.
+ */
 kiln_status *kiln__process_compile(kiln__process *process, const kiln_env *env, uint64_t memory,
                                    kiln_str text, const char *name, kiln__llvm_product product,
-                                   kiln_reason *out_reason,
-                                   kiln__process_result *out_result) KILN_MUST_USE;
+                                   kiln_reason *out_reason, void **out_bytes,
+                                   size_t *out_size) KILN_MUST_USE;
 void kiln__process_end(kiln__process *process);

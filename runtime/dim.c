@@ -5,6 +5,7 @@
 #include "runtime/dim.h"
 
 #include "base/checked.h"
+#include "base/cursor.h"
 #include "base/map.h"
 
 enum { MAX_NODES = 64, MAX_DEPTH = 16 }; /* written out; of parentheses that are read */
@@ -297,45 +298,6 @@ kiln_dim kiln_dim_copy(kiln_dims *to, const kiln_dims *from, kiln_dim d) {
   return kiln_sum_dim(to, n->by ? kiln_sum_divided(to, sum, n->by) : sum);
 }
 
-static bool evaluate_sum(const kiln_dims *dims, const kiln_sum *s, const int64_t *symbols,
-                         int count, int64_t *out_value);
-
-static bool evaluate_atom(const kiln_dims *dims, kiln_dim atom, const int64_t *symbols, int count,
-                          int64_t *out_value) {
-  if (!kiln_dim_is_expression(atom)) {
-    const kiln_dim number = kiln_dim_symbol(0) - atom;
-    if (number >= count) return false;
-    *out_value = symbols[number];
-    return true;
-  }
-  const node *n = node_of(dims, atom);
-  if (!evaluate_sum(dims, &n->sum, symbols, count, out_value)) return false;
-  if (n->by) *out_value = floor_div(*out_value, n->by);
-  return true;
-}
-
-static bool evaluate_sum(const kiln_dims *dims, const kiln_sum *s, const int64_t *symbols,
-                         int count, int64_t *out_value) {
-  int64_t value;
-  *out_value = s->constant;
-  for (int i = 0; i < s->count; i++) {
-    if (!evaluate_atom(dims, s->terms[i].atom, symbols, count, &value) ||
-        !kiln_checked_mul_i64(value, s->terms[i].coefficient, &value) ||
-        !kiln_checked_add_i64(*out_value, value, out_value)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool kiln_dim_evaluate(const kiln_dims *dims, kiln_dim d, const int64_t *symbols, int count,
-                       int64_t *out_value) {
-  *out_value = d;
-  if (kiln_dim_is_number(d)) return true;
-  return kiln_dim_is_known(d) && evaluate_atom(dims, d, symbols, count, out_value) &&
-         *out_value >= 0;
-}
-
 /* -- Text -- */
 
 static void print_sum(kiln_text *text, const kiln_dims *dims, const kiln_sum *s);
@@ -390,23 +352,13 @@ void kiln_dim_print(kiln_text *text, const kiln_dims *dims, kiln_dim d) {
  * atom := "s" number | "SS(-" number ")" | "(" sum ")" */
 typedef struct parser {
   kiln_dims *dims;
-  const char *at, *end;
+  kiln_cursor c;
   int depth;
 } parser;
 
-static bool accept(parser *p, const char *token) {
-  const size_t len = strlen(token);
-  while (p->at < p->end && *p->at == ' ') p->at++;
-  if ((size_t)(p->end - p->at) < len || memcmp(p->at, token, len) != 0) return false;
-  p->at += len;
-  return true;
-}
-
 static bool parse_number(parser *p, int64_t *out) {
-  const char *start;
-  while (p->at < p->end && *p->at == ' ') p->at++;
-  for (start = p->at; p->at < p->end && *p->at >= '0' && *p->at <= '9';) p->at++;
-  return kiln_str_parse_i64(kiln_str_make(start, (size_t)(p->at - start)), out);
+  kiln_cursor_skip(&p->c);
+  return kiln_str_parse_i64(kiln_cursor_take(&p->c, kiln_is_digit), out);
 }
 
 static bool parse_sum(parser *p, kiln_sum *out);
@@ -420,24 +372,24 @@ static bool parse_symbol(parser *p, int64_t first, kiln_sum *out) {
 }
 
 static bool parse_atom(parser *p, kiln_sum *out) {
-  if (accept(p, "SS(-")) return parse_symbol(p, 2, out) && accept(p, ")");
-  if (!accept(p, "(")) return accept(p, "s") && parse_symbol(p, 0, out);
-  if (++p->depth > MAX_DEPTH || !parse_sum(p, out) || !accept(p, ")")) return false;
+  if (kiln_cursor_accept(&p->c, "SS(-")) return parse_symbol(p, 2, out) && kiln_cursor_accept(&p->c, ")");
+  if (!kiln_cursor_accept(&p->c, "(")) return kiln_cursor_accept(&p->c, "s") && parse_symbol(p, 0, out);
+  if (++p->depth > MAX_DEPTH || !parse_sum(p, out) || !kiln_cursor_accept(&p->c, ")")) return false;
   p->depth--;
   return true;
 }
 
 static bool parse_term(parser *p, kiln_sum *out) {
   int64_t number = 1;
-  while (p->at < p->end && *p->at == ' ') p->at++;
-  if (p->at < p->end && *p->at >= '0' && *p->at <= '9') {
+  kiln_cursor_skip(&p->c);
+  if (kiln_is_digit((char)kiln_cursor_peek(&p->c))) {
     if (!parse_number(p, &number)) return false;
     *out = kiln_sum_number(number);
-    if (!accept(p, "*")) return true;
+    if (!kiln_cursor_accept(&p->c, "*")) return true;
   }
   if (!parse_atom(p, out)) return false;
   *out = kiln_sum_times(*out, number);
-  while (accept(p, "//")) {
+  while (kiln_cursor_accept(&p->c, "//")) {
     if (!parse_number(p, &number) || number < 1) return false;
     *out = kiln_sum_divided(p->dims, *out, number);
   }
@@ -445,26 +397,26 @@ static bool parse_term(parser *p, kiln_sum *out) {
 }
 
 static bool parse_sum(parser *p, kiln_sum *out) {
-  bool minus = accept(p, "-");
+  bool minus = kiln_cursor_accept(&p->c, "-");
   *out = kiln_sum_number(0);
   for (;;) {
     kiln_sum term;
     if (!parse_term(p, &term)) return false;
     *out = kiln_sum_plus(*out, kiln_sum_times(term, minus ? -1 : 1));
-    minus = accept(p, "-");
-    if (!minus && !accept(p, "+")) return out->known;
+    minus = kiln_cursor_accept(&p->c, "-");
+    if (!minus && !kiln_cursor_accept(&p->c, "+")) return out->known;
   }
 }
 
 bool kiln_dim_parse(kiln_dims *dims, kiln_str *text, kiln_dim *out_dim) {
-  parser p = {.dims = dims, .at = text->data, .end = text->data + text->len};
+  parser p = {.dims = dims, .c = kiln_cursor_of(*text)};
   kiln_sum sum;
   *out_dim = KILN_DIM_UNKNOWN;
-  if (!accept(&p, "*") && !accept(&p, "SS(-1)")) {
+  if (!kiln_cursor_accept(&p.c, "*") && !kiln_cursor_accept(&p.c, "SS(-1)")) {
     if (!parse_sum(&p, &sum)) return false;
     *out_dim = kiln_sum_dim(dims, sum);
     if (!kiln_dim_is_known(*out_dim)) return false;
   }
-  *text = kiln_str_make(p.at, (size_t)(p.end - p.at));
+  *text = kiln_cursor_rest(&p.c);
   return true;
 }

@@ -79,10 +79,6 @@ kiln_dim kiln_dim_plus(kiln_dims *dims, kiln_dim a, kiln_dim b);
 kiln_dim kiln_dim_product(kiln_dims *dims, kiln_dim a, kiln_dim b);
 /* The same expression in another table. */
 kiln_dim kiln_dim_copy(kiln_dims *to, const kiln_dims *from, kiln_dim d);
-/* Its value, with symbols[i] for si; false where it overflows, is negative or not known, or where a
- * symbol is not among the `count`. */
-bool kiln_dim_evaluate(const kiln_dims *dims, kiln_dim d, const int64_t *symbols, int count,
-                       int64_t *out_value);
 
 /* -- Text -- */
 

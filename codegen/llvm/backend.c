@@ -25,7 +25,6 @@ struct kiln__llvm_backend {
   LLVMTargetMachineRef machine;
   LLVMTargetDataRef layout;
   bool *broken; /* atomic, of all that call LLVM: after a fatal error it is not called again */
-  char version[64];
 };
 
 /* -- Room --
@@ -247,9 +246,6 @@ static kiln_status *open_target(kiln__llvm_backend *b) {
   if (!b->machine)
     return KILN_ERROR(KILN_UNSUPPORTED, "%s has no target for %s", ll->path, b->target->cpu);
   b->layout = ll->CreateTargetDataLayout(b->machine);
-  unsigned major, minor, patch;
-  ll->GetVersion(&major, &minor, &patch);
-  snprintf(b->version, sizeof b->version, "LLVM %u.%u.%u, %s", major, minor, patch, b->target->cpu);
   return NULL;
 }
 
@@ -277,8 +273,4 @@ void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) {
     if (backend->machine) backend->llvm.DisposeTargetMachine(backend->machine);
   }
   kiln_mem_free(backend->mem, backend, sizeof *backend);
-}
-
-const char *kiln__llvm_backend_version(const kiln__llvm_backend *backend) {
-  return backend->version;
 }

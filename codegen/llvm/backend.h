@@ -24,5 +24,3 @@ void kiln__llvm_backend_destroy(kiln__llvm_backend *backend);
 kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) KILN_MUST_USE;
-/* What the library calls itself, for cache keys: "LLVM 19.1.7, x86-64-v4". */
-const char *kiln__llvm_backend_version(const kiln__llvm_backend *backend);

@@ -15,7 +15,3 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
   (void)backend, (void)fn, (void)name, (void)product, (void)out_bytes, (void)out_size;
   return KILN_ERROR(KILN_INTERNAL, "the LLVM back end was used without being there");
 }
-const char *kiln__llvm_backend_version(const kiln__llvm_backend *backend) {
-  (void)backend;
-  return "";
-}

@@ -104,13 +104,10 @@ HOOKS = {
     'kiln__pool_limit_start': 'threads that cannot be had',
     'kiln__matmul_reference': 'the reference twin of the fast products',
     'kiln_codegen_llvm_is_open': 'that LLVM is opened when it is needed, not before',
-    'kiln_dim_evaluate': 'what an expression is worth: judges all arithmetic of dimensions',
     'kiln_env_create': 'an environment without a context',
     'kiln_isa_name': 'benches and tests name what they ran on',
     'kiln_tensor_scalar_f64': 'a tensor of a number',
     'kiln_tensor_scalar_i64': 'a tensor of a number',
-    'kiln_codegen_load': 'object code that was kept loads again',
-    'kiln_codegen_version': 'the process that compiles has the same LLVM',
 }
 
 
