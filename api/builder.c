@@ -319,9 +319,8 @@ kiln_status *kiln_builder_set(kiln_builder *b, const char *name, kiln_var var) {
 /* -- Looking -- */
 
 static kiln_status *print_type(const kiln_builder *b, kiln_var var, const char **out_text) {
-  kiln_text text;
   if (var < 1 || var > b->vars.count) return NULL;
-  kiln_text_init(&text, b->unit->arena);
+  kiln_text text = kiln_text_in(b->unit->arena);
   kiln_type_print(&text, b->vars.data[var - 1]->type, 3);
   *out_text = text.data;
   return NULL;

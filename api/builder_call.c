@@ -110,8 +110,7 @@ static kiln_status *resolve(const call_site *site, const char *name, kiln_type_e
   const kiln_op *op = NULL;
   const kiln_actual *actuals =
       kiln_args_actuals(arena, site->b->unit->types, site->actuals, site->count);
-  kiln_text why;
-  kiln_text_init(&why, arena);
+  kiln_text why = kiln_text_in(arena);
   *out_varargs = site->count;
   if (set && set->count > 0 && set->ops[0]->schema) {
     *out_slots = KILN_NEW_ARRAY(arena, kiln_match_slot, kiln_op_set_max_args(set) + 1);

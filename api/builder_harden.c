@@ -26,8 +26,7 @@ static void check_cast(kiln_builder *b, kiln_node *cast) {
   kiln_node_insert_before(branch, cast);
   kiln_node_add_block(branch);
   kiln_block *bad = kiln_node_add_block(branch);
-  kiln_text text;
-  kiln_text_init(&text, graph->arena);
+  kiln_text text = kiln_text_in(graph->arena);
   kiln_text_puts(&text, "a value is cast to ");
   kiln_type_print(&text, type, 0);
   kiln_text_puts(&text, ", which it is not");

@@ -195,8 +195,7 @@ static void unshape_block(kiln_builder *b, const kiln_block *block) {
 static kiln_status *adopt(kiln_builder *b, const kiln_graph *from) {
   int inputs = kiln_graph_input_count(from);
   int first = inputs > 0 && kiln_graph_input(from, 0)->type->kind == KILN_TYPE_CLASS ? 1 : 0;
-  kiln_map map;
-  kiln_map_init(&map, b->graph->arena);
+  kiln_map map = kiln_map_in(b->graph->arena);
   if (first) kiln_map_set_ptr(&map, kiln_graph_input(from, 0), kiln_graph_input(b->graph, 0));
   for (int i = first; i < inputs; i++) {
     const kiln_ir_value *value = kiln_graph_input(from, i);

@@ -96,8 +96,7 @@ static kiln_status *list_ops(const lister *l) {
   for (int i = 0; i < kiln_registry_count(registry); i++) {
     const kiln_op *op = kiln_registry_at(registry, i);
     char name[128];
-    kiln_text schema;
-    kiln_text_init(&schema, arena);
+    kiln_text schema = kiln_text_in(arena);
     snprintf(name, sizeof name, KILN_STR_FMT, KILN_STR_ARG(op->full_name));
     if (op->schema) kiln_schema_print(&schema, op->schema);
     ROW(l, name, cost_name(op->cost), op->kernel.body ? "yes" : "", op->shape ? "yes" : "",

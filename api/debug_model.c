@@ -70,8 +70,7 @@ static kiln_status *tell_functions(const kiln_model *model, kiln_debug_row_fn ro
   for (int i = 0; i < unit->all.count; i++) {
     const kiln_function *function = unit->all.data[i];
     if (!function->graph || function->error) continue;
-    kiln_text text;
-    kiln_text_init(&text, arena);
+    kiln_text text = kiln_text_in(arena);
     kiln_graph_print(&text, function->graph, 3, false);
     row(user, (const char *[]){function->qualname, text.data}, 2);
   }
@@ -117,8 +116,7 @@ static void count_block(kiln_map *counts, const kiln_block *block) {
 
 static kiln_status *tell_ops(const kiln_model *model, kiln_debug_row_fn row, void *user) {
   const kiln_unit *unit = model->script->unit;
-  kiln_map counts;
-  kiln_map_init(&counts, kiln_arena_scoped(model->context->env->mem));
+  kiln_map counts = kiln_map_in(kiln_arena_scoped(model->context->env->mem));
   for (int i = 0; i < unit->all.count; i++) {
     const kiln_function *function = unit->all.data[i];
     if (function->graph) count_block(&counts, function->graph->top);

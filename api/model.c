@@ -11,8 +11,7 @@
 /* "forward(Tensor x, int n=1) -> Tensor": the schema without self. */
 static const char *schema_text(kiln_arena *arena, const kiln_function *function) {
   const kiln_schema *s = function->schema;
-  kiln_text text;
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   kiln_text_put(&text, function->name);
   kiln_text_putc(&text, '(');
   for (int i = 1; i < s->arg_count; i++) {
@@ -46,8 +45,7 @@ static void fill_method(kiln_model *model, kiln__method *method, kiln_function *
   method->arguments = KILN_NEW_ARRAY(arena, kiln_argument, s->arg_count);
   for (int i = 0; i < method->argument_count; i++) {
     const kiln_schema_arg *a = &s->args[i + 1];
-    kiln_text text;
-    kiln_text_init(&text, arena);
+    kiln_text text = kiln_text_in(arena);
     kiln_type_print(&text, a->type, 0);
     method->arguments[i] = (kiln_argument){kiln_arena_strndup(arena, a->name.data, a->name.len),
                                            text.data, a->has_default};

@@ -14,8 +14,7 @@ typedef struct text_block {
 } text_block;
 
 kiln_text kiln__text_begin(const kiln_context *context) {
-  kiln_text text;
-  kiln_text_init(&text, kiln_arena_scoped(context->env->mem));
+  kiln_text text = kiln_text_in(kiln_arena_scoped(context->env->mem));
   return text;
 }
 

@@ -242,8 +242,8 @@ static kiln_status *init_trace(kiln_trace *t, kiln_context *context) {
   t->call->print = context->print;
   t->call->print_user = context->print_user;
   kiln_call_begin(t->call, NULL);
-  kiln_map_init(&t->vars, t->b->unit->arena);
-  kiln_map_init(&t->addresses, t->b->unit->arena);
+  t->vars = kiln_map_in(t->b->unit->arena);
+  t->addresses = kiln_map_in(t->b->unit->arena);
   return NULL;
 }
 

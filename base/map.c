@@ -10,8 +10,8 @@
 
 #include "base/hash.h"
 
-void kiln_map_init(kiln_map *map, kiln_arena *arena) {
-  *map = (kiln_map){.arena = arena, .seed = kiln_mem_hash_seed(kiln_arena_mem(arena))};
+kiln_map kiln_map_in(kiln_arena *arena) {
+  return (kiln_map){.arena = arena, .seed = kiln_mem_hash_seed(kiln_arena_mem(arena))};
 }
 
 /* Where probing starts. */

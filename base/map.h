@@ -23,7 +23,7 @@ typedef struct kiln_map {
   uint64_t seed; /* of the arena's memory */
 } kiln_map;
 
-void kiln_map_init(kiln_map *map, kiln_arena *arena);
+kiln_map kiln_map_in(kiln_arena *arena);
 void kiln_map_clear(kiln_map *map);
 
 /* find: NULL when absent. set: replaces. remove: true when it was there. */

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
-void kiln_text_init(kiln_text *text, kiln_arena *arena) {
+kiln_text kiln_text_in(kiln_arena *arena) {
   static const char empty[1] = ""; /* not written: the capacity is 0 */
-  *text = (kiln_text){.arena = arena, .data = (char *)(uintptr_t)empty};
+  return (kiln_text){.arena = arena, .data = (char *)(uintptr_t)empty};
 }
 
 /* Makes room for `more` bytes and the terminator. */

@@ -10,7 +10,7 @@ typedef struct kiln_text {
   size_t len, capacity;
 } kiln_text;
 
-void kiln_text_init(kiln_text *text, kiln_arena *arena);
+kiln_text kiln_text_in(kiln_arena *arena);
 void kiln_text_putc(kiln_text *text, char c);
 void kiln_text_puts(kiln_text *text, const char *s);
 void kiln_text_put(kiln_text *text, kiln_str s);

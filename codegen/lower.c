@@ -290,7 +290,7 @@ static void lower_alike(kiln__lowering *l, int o) {
   kiln__lower_map map = {.rank = like->rank};
   for (int d = 0; d < like->rank; d++) map.dims[d] = (kiln__lower_dim){0, d};
   l->nest = kiln_loop_add_nest(l->fn, like->rank, like->sizes);
-  kiln_map_init(&l->memo, l->arena);
+  l->memo = kiln_map_in(l->arena);
   for (; o < count; o++) {
     const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
     if (!same_sizes(buffer, like)) continue;
@@ -316,8 +316,8 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln
                                 kiln_loop_fn **out_fn) {
   kiln__lowering lowering = {.graph = graph, .arena = arena}, *l = &lowering;
   l->fn = kiln_loop_create(arena);
-  kiln_map_init(&l->buffers, arena);
-  kiln_map_init(&l->scalars, arena);
+  l->buffers = kiln_map_in(arena);
+  l->scalars = kiln_map_in(arena);
   for (int i = 0; i < kiln_graph_input_count(graph); i++) add_input(l, kiln_graph_input(graph, i));
   if (l->reason == KILN_REASON_none) add_outputs(l);
   if (l->reason == KILN_REASON_none) lower_outputs(l);
@@ -352,8 +352,8 @@ static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
 static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
   kiln__lowering lowering = {.graph = node->graph, .arena = arena}, *l = &lowering;
   l->fn = kiln_loop_create(arena);
-  kiln_map_init(&l->buffers, arena);
-  kiln_map_init(&l->scalars, arena);
+  l->buffers = kiln_map_in(arena);
+  l->scalars = kiln_map_in(arena);
   add_trial_inputs(l, node);
   for (int o = 0; o < node->output_count && l->reason == KILN_REASON_none; o++) {
     kiln_reason reason = check_tensor_type(node->outputs[o]->type);
@@ -368,7 +368,7 @@ static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
       extents[d] = 1; /* the first point */
     }
     l->nest = kiln_loop_add_nest(l->fn, map.rank, extents);
-    kiln_map_init(&l->memo, arena);
+    l->memo = kiln_map_in(arena);
     (void)lower_node(l, node, o, &map);
   }
   return l->reason;

@@ -346,8 +346,8 @@ static kiln_status *run_machine(kiln_pickle *p) {
   kiln_zip_entry *entry = kiln_zip_find(p->zip, kiln_str_from(entry_name));
   if (!entry) return KILN_ERROR(KILN_INVALID_FILE, "the archive has no %s", entry_name);
   KILN_TRY(kiln_zip_read(p->zip, entry, &p->bytes));
-  kiln_map_init(&p->storages, p->arena);
-  kiln_map_init(&p->pending_objects, p->arena);
+  p->storages = kiln_map_in(p->arena);
+  p->pending_objects = kiln_map_in(p->arena);
   const unsigned char *proto = NULL;
   KILN_TRY(take(p, 2, &proto));
   if (proto[0] != 0x80 || proto[1] != 2) {

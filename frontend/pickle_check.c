@@ -20,8 +20,7 @@ static kiln_status *visit_item(walk *w, kiln_ivalue item, const kiln_type *type,
   /* A program may ask what this is; it must not be two things. */
   if (type && type->kind == KILN_TYPE_ANY) (void)kiln_pickle_settle_types(w->p->types, item);
   if (type && !kiln_ivalue_matches(item, type)) {
-    kiln_text text;
-    kiln_text_init(&text, w->p->arena);
+    kiln_text text = kiln_text_in(w->p->arena);
     kiln_type_print_annotation(&text, type);
     return KILN_ERROR(KILN_INVALID_FILE, "%s.pkl: a value is not of its declared type %s",
                       w->p->name, text.data);
@@ -104,7 +103,7 @@ static kiln_status *visit(walk *w, kiln_ivalue v, int depth) {
 
 kiln_status *kiln__pickle_check(kiln_pickle *p) {
   walk w = {.p = p};
-  kiln_map_init(&w.seen, p->arena);
+  w.seen = kiln_map_in(p->arena);
   KILN_TRY(visit(&w, p->result, 0));
   for (size_t i = 0; i < p->pending.count; i++) KILN_TRY(visit(&w, p->pending.data[i], 0));
   /* Mark what the result does not reach, for kiln__pickle_dismantle. */

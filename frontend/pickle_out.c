@@ -12,9 +12,9 @@ static void release_held(void *arg) {
 void kiln__pickle_out_begin(kiln_pickle_out *out, kiln_arena *arena, bool for_script) {
   *out = (kiln_pickle_out){.arena = arena, .for_script = for_script};
   kiln_scope_defer(&out->releasing, release_held, out);
-  kiln_text_init(&out->text, arena);
-  kiln_map_init(&out->memo, arena);
-  kiln_map_init(&out->numbers, arena);
+  out->text = kiln_text_in(arena);
+  out->memo = kiln_map_in(arena);
+  out->numbers = kiln_map_in(arena);
   kiln_text_puts(&out->text, "\x80\x02");
 }
 
@@ -79,8 +79,7 @@ kiln_status *kiln__pickle_put_leaf(kiln_pickle_out *out, kiln_ivalue v) {
       return NULL;
     default: break;
   }
-  kiln_text name;
-  kiln_text_init(&name, out->arena);
+  kiln_text name = kiln_text_in(out->arena);
   kiln_ivalue_type_name(&name, v);
   return KILN_ERROR(KILN_INVALID_ARGUMENT, "a value of type %s cannot be saved", name.data);
 }

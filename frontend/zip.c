@@ -212,7 +212,7 @@ kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
   zip->crc_warns = options && options->crc_warns;
   zip->flat = options && options->flat;
   zip->budget = options ? options->budget : NULL;
-  kiln_map_init(&zip->by_name, arena);
+  zip->by_name = kiln_map_in(arena);
   zlib_filefunc64_def callbacks = {
       .zopen64_file = memory_open,
       .zread_file = memory_read,

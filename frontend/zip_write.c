@@ -32,8 +32,8 @@ kiln_zip_writer *kiln_zip_writer_create(kiln_arena *arena, const kiln_sink *sink
   zip->arena = arena;
   zip->sink = sink;
   zip->prefix = prefix;
-  kiln_text_init(&zip->head, arena);
-  kiln_map_init(&zip->by_name, arena);
+  zip->head = kiln_text_in(arena);
+  zip->by_name = kiln_map_in(arena);
   return zip;
 }
 

@@ -158,8 +158,8 @@ static kiln_status *tell(const watch *w, const kiln_guard_desc *guard, const kil
   kiln_guard_misses *misses = w->misses;
   kiln_arena *scratch = kiln_arena_scoped(misses->mem);
   kiln_text expected, seen;
-  kiln_text_init(&expected, scratch);
-  kiln_text_init(&seen, scratch);
+  expected = kiln_text_in(scratch);
+  seen = kiln_text_in(scratch);
   const int i = kiln_guard_explain(guard, registers, constants, grad_mode, &expected, &seen);
   if (i < 0) return NULL; /* the flag stress_bailout made it fail */
   const kiln_guard_miss miss = {.site = w->site,

@@ -326,10 +326,10 @@ static void add_group(finder *f, kiln_node *group) {
 
 static void begin_region(finder *f, guarder *g, kiln_node *group) {
   *f = (finder){.region = {.pass = g->pass, .claims = &g->claims}};
-  kiln_map_init(&f->made, g->pass->scratch);
-  kiln_map_init(&f->between, g->pass->scratch);
-  kiln_map_init(&f->parts, g->pass->scratch);
-  kiln_map_init(&f->facts, g->pass->scratch);
+  f->made = kiln_map_in(g->pass->scratch);
+  f->between = kiln_map_in(g->pass->scratch);
+  f->parts = kiln_map_in(g->pass->scratch);
+  f->facts = kiln_map_in(g->pass->scratch);
   g->pass->graph->facts = &f->facts;
   (void)prove_inputs(f, group);
   add_group(f, group);
@@ -428,7 +428,7 @@ static void guard_block(guarder *g, kiln_block *block) {
 
 kiln_status *kiln_pass_guard_regions(kiln_pass *pass) {
   guarder g = {.pass = pass};
-  kiln_map_init(&g.claims, pass->scratch);
+  g.claims = kiln_map_in(pass->scratch);
   set_aside(&g, pass->graph->top);
   if (!g.has_group) return NULL;
   mark_effects(kiln_pass_alias(pass), pass->graph->top);

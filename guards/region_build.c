@@ -130,8 +130,8 @@ static void move_behind(const kiln_region *region, kiln_node *place) {
 
 void kiln__region_build(kiln_region *region) {
   builder b = {.region = region, .graph = region->pass->graph};
-  kiln_map_init(&b.plain, region->pass->scratch);
-  kiln_map_init(&b.exact, region->pass->scratch);
+  b.plain = kiln_map_in(region->pass->scratch);
+  b.exact = kiln_map_in(region->pass->scratch);
   build_fallback(&b);
   kiln_node *check = create_check(&b);
   b.branch = kiln_node_create_id(b.graph, KILN_OP_prim_If);

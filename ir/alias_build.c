@@ -371,9 +371,9 @@ kiln_alias *kiln_alias_create(kiln_arena *arena, const kiln_graph *graph) {
   kiln_alias *a = KILN_NEW(arena, kiln_alias);
   a->arena = arena;
   a->graph = graph;
-  kiln_map_init(&a->vars, arena);
-  kiln_map_init(&a->writes, arena);
-  kiln_map_init(&a->memory, arena);
+  a->vars = kiln_map_in(arena);
+  a->writes = kiln_map_in(arena);
+  a->memory = kiln_map_in(arena);
   for (int b = 0; b < BUCKET__COUNT; b++) {
     new_location(a, (bucket)b);
     a->locs.data[b].escaped = true;

@@ -176,8 +176,7 @@ void kiln_block_copy_into(kiln_block *dst, const kiln_block *src, kiln_map *map)
 
 static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges,
                             kiln_arena *scratch) {
-  kiln_map values;
-  kiln_map_init(&values, scratch);
+  kiln_map values = kiln_map_in(scratch);
   kiln__copier c = {.to = to, .from = from, .values = &values, .ranges = ranges, .exact = true};
   const kiln_node *param = from->top->param, *ret = from->top->ret;
   for (int i = 0; i < param->output_count; i++) copy_output(&c, to->top->param, param->outputs[i]);
@@ -191,10 +190,9 @@ static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ra
 kiln_graph *kiln_graph_copy(const kiln_graph *graph, kiln_mem *mem, kiln_type_table *types) {
   kiln_graph *to = kiln_graph_create(mem, graph->registry, types);
   kiln_cleanup releasing;
-  kiln_map ranges;
   kiln_graph_defer(to, &releasing);
   kiln_arena *scratch = kiln_arena_scoped(mem);
-  kiln_map_init(&ranges, scratch);
+  kiln_map ranges = kiln_map_in(scratch);
   to->owns_sources = graph->owns_sources;
   copy_graph_into(to, graph, &ranges, scratch);
   kiln_arena_destroy(scratch);

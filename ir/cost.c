@@ -239,7 +239,7 @@ static void count_block(kiln_cost *cost, const kiln_block *block, uint64_t times
 static void count_branch(kiln_cost *cost, const kiln_node *node, uint64_t times) {
   kiln_cost sides[2] = {{.arena = cost->arena}, {.arena = cost->arena}};
   for (int i = 0; i < 2; i++) {
-    kiln_map_init(&sides[i].rows, cost->arena);
+    sides[i].rows = kiln_map_in(cost->arena);
     count_block(&sides[i], node->blocks[i], times);
   }
   cost->total.branches += times;
@@ -264,7 +264,7 @@ static void count_block(kiln_cost *cost, const kiln_block *block, uint64_t times
 
 void kiln_cost_find(kiln_cost *cost, kiln_arena *arena, const kiln_graph *graph) {
   *cost = (kiln_cost){.arena = arena};
-  kiln_map_init(&cost->rows, arena);
+  cost->rows = kiln_map_in(arena);
   for (int i = 0; i < kiln_graph_input_count(graph); i++) {
     uint64_t numel, bytes;
     if (kiln_cost_sizes(kiln_graph_input(graph, i), &numel, &bytes)) {

@@ -83,8 +83,8 @@ static void measure_block(lives *l, const kiln_block *block) {
 
 uint64_t kiln__cost_peak(kiln_arena *arena, const kiln_graph *graph) {
   lives l = {.arena = arena};
-  kiln_map_init(&l.ends, arena);
-  kiln_map_init(&l.last, arena);
+  l.ends = kiln_map_in(arena);
+  l.last = kiln_map_in(arena);
   number_block(&l, graph->top);
   measure_block(&l, graph->top);
   int64_t *change = KILN_NEW_ARRAY(arena, int64_t, l.count + 4);

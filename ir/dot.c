@@ -81,8 +81,7 @@ static const kiln_ir_value *source_of(dot *d, const kiln_ir_value *v) {
 
 static void print_folded(dot *d, const kiln_ir_value *v) {
   const kiln_node *n = v->node;
-  kiln_text inner;
-  kiln_text_init(&inner, d->text->arena);
+  kiln_text inner = kiln_text_in(d->text->arena);
   const kiln_attr *attr =
       kiln_node_attr(n, kiln_node_is(n, KILN_OP_prim_GetAttr) ? "name" : "value");
   if (attr && attr->kind == KILN_ATTR_VALUE) {
@@ -265,10 +264,10 @@ static void print_block(dot *d, const kiln_block *block, const char *label, cons
 
 void kiln_graph_print_dot(kiln_text *text, const kiln_graph *graph) {
   dot d = {.text = text};
-  kiln_map_init(&d.numbers, text->arena);
-  kiln_map_init(&d.owners, text->arena);
-  kiln_map_init(&d.groups, text->arena);
-  kiln_text_init(&d.edges, text->arena);
+  d.numbers = kiln_map_in(text->arena);
+  d.owners = kiln_map_in(text->arena);
+  d.groups = kiln_map_in(text->arena);
+  d.edges = kiln_text_in(text->arena);
   kiln_text_puts(text, "digraph kiln {\nnode [fontname=\"monospace\",fontsize=10];\n"
                        "edge [fontname=\"monospace\",fontsize=8];\n");
   (void)number_groups(&d, graph->top, 0);

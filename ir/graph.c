@@ -20,8 +20,8 @@ static kiln_graph *graph_init(kiln_arena *arena, const kiln_registry *registry,
   graph->root = root ? root : graph;
   graph->owns_sources = root && root->owns_sources;
   graph->refs = 1;
-  kiln_map_init(&graph->names, arena);
-  kiln_map_init(&graph->suffixes, arena);
+  graph->names = kiln_map_in(arena);
+  graph->suffixes = kiln_map_in(arena);
   if (!root) {
     kiln_vec_reserve(arena, &graph->owned, FIRST_OWNED);
     kiln_vec_reserve(arena, &graph->retained, 1);

@@ -414,8 +414,8 @@ static kiln_status *parse_subgraphs(graph_parser *g) {
 
 static kiln_status *parse_graph(kiln__reader *r, kiln_graph *graph) {
   graph_parser g = {.r = r, .graph = graph};
-  kiln_map_init(&g.values, r->arena);
-  kiln_map_init(&g.ids, r->arena);
+  g.values = kiln_map_in(r->arena);
+  g.ids = kiln_map_in(r->arena);
   if (++r->depth > KILN__MAX_NESTING) return kiln__reader_fail(r, "nested too deeply");
   KILN_TRY(kiln__reader_expect(r, "graph"));
   KILN_TRY(parse_block(&g, graph->top, "return"));

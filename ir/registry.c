@@ -315,8 +315,7 @@ static void count_overloads(kiln_registry *r, kiln_map *counts) {
 
 static kiln_status *fill(kiln_registry *r) {
   for (int id = 0; id < ENTRY_COUNT; id++) KILN_TRY(parse_entry(r, id));
-  kiln_map counts;
-  kiln_map_init(&counts, r->arena);
+  kiln_map counts = kiln_map_in(r->arena);
   count_overloads(r, &counts);
   kiln_vec_reserve(r->arena, &r->ops, 3 * ENTRY_COUNT);
   for (int id = 0; id < ENTRY_COUNT; id++) {
@@ -344,8 +343,8 @@ static kiln_status *create_tables(kiln_registry *r) {
   r->bases = KILN_NEW_ARRAY(r->arena, kiln_op, ENTRY_COUNT);
   r->schemas = KILN_NEW_ARRAY(r->arena, kiln_schema *, ENTRY_COUNT);
   r->variant_at = kiln_arena_alloc(r->arena, sizeof *r->variant_at * ENTRY_COUNT);
-  kiln_map_init(&r->sets, r->arena);
-  kiln_map_init(&r->exact, r->arena);
+  r->sets = kiln_map_in(r->arena);
+  r->exact = kiln_map_in(r->arena);
   return fill(r);
 }
 static kiln_status *try_tables(kiln_registry *r) { KILN_PROTECT(create_tables(r)); }

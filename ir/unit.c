@@ -9,8 +9,8 @@ kiln_unit *kiln_unit_create(kiln_env *env, const kiln_registry *registry) {
   unit->arena = arena;
   unit->env = env;
   unit->registry = registry;
-  kiln_map_init(&unit->functions, arena);
-  kiln_map_init(&unit->classes, arena);
+  unit->functions = kiln_map_in(arena);
+  unit->classes = kiln_map_in(arena);
   kiln_status *status =
       kiln_type_table_create(env->mem, kiln_registry_types(registry), &unit->types);
   if (status) kiln_scope_fail(status);
@@ -86,8 +86,8 @@ kiln_function *kiln_unit_add_function(kiln_unit *unit, kiln_str qualname, const 
 
 kiln_class *kiln_unit_add_class(kiln_unit *unit, kiln_type_kind kind, kiln_str qualname) {
   kiln_class *cls = KILN_NEW(unit->arena, kiln_class);
-  kiln_map_init(&cls->methods, unit->arena);
-  kiln_map_init(&cls->constants, unit->arena);
+  cls->methods = kiln_map_in(unit->arena);
+  cls->constants = kiln_map_in(unit->arena);
   kiln_type *type = kiln_type_nominal(unit->types, kind, qualname);
   cls->type = type;
   cls->unit = unit;

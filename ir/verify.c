@@ -22,8 +22,7 @@ static kiln_status *complain(const kiln_node *node, const char *fmt, ...) {
   vsnprintf(what, sizeof what, fmt, args);
   va_end(args);
   kiln_arena *arena = kiln_arena_scoped(kiln_arena_mem(node->graph->arena));
-  kiln_text text;
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   kiln_node_print(&text, node, 3);
   kiln_status *status = KILN_ERROR(KILN_INTERNAL, "malformed graph: %s", what);
   status = kiln_status_note(status, KILN_STR_FMT, KILN_STR_ARG(kiln_text_str(&text)));

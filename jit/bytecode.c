@@ -618,11 +618,11 @@ static void begin(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   e->plan->arg_count = kiln_block_input_count(graph->top);
   e->plan->result_count = 1;
   e->plan->max_in = 4; /* EXIT gathers four arguments */
-  kiln_map_init(&e->kernel_index, e->scratch);
-  kiln_map_init(&e->constant_index, e->scratch);
-  kiln_map_init(&e->deaths, e->scratch);
-  kiln_map_init(&e->wrapped_kernels, e->scratch);
-  kiln_map_init(&e->own_ranges, e->scratch);
+  e->kernel_index = kiln_map_in(e->scratch);
+  e->constant_index = kiln_map_in(e->scratch);
+  e->deaths = kiln_map_in(e->scratch);
+  e->wrapped_kernels = kiln_map_in(e->scratch);
+  e->own_ranges = kiln_map_in(e->scratch);
   e->regs = KILN_NEW_ARRAY(e->scratch, int32_t, count);
   e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, count);
   e->last_reads_of = -1;

@@ -46,8 +46,7 @@ static kiln_status *direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_inst
 /* What helps the reader of "operator x is not implemented": the arguments that no overload takes,
  * or who may supply what is not PyTorch's. NULL: nothing. */
 static char *missing_hint(kiln__bytecode_emitter *e, const kiln_node *node) {
-  kiln_text text;
-  kiln_text_init(&text, e->arena);
+  kiln_text text = kiln_text_in(e->arena);
   if (kiln_registry_find(node->graph->registry, node->name)) {
     kiln_text_puts(&text, " for (");
     for (int i = 0; i < node->input_count; i++) {

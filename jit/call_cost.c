@@ -75,8 +75,8 @@ static void bind_block(binder *b, const kiln_block *block) {
 
 static void bind(kiln_mem *mem, kiln_graph *graph, const kiln_ivalue *args, int arg_count) {
   binder b = {.mem = mem, .graph = graph};
-  kiln_map_init(&b.objects, graph->arena);
-  kiln_map_init(&b.written, graph->arena);
+  b.objects = kiln_map_in(graph->arena);
+  b.written = kiln_map_in(graph->arena);
   find_written(&b, graph->top);
   for (int i = 0; i < arg_count && i < kiln_graph_input_count(graph); i++) {
     bind_value(&b, kiln_graph_input(graph, i), args[i], graph->top->first);

@@ -242,8 +242,7 @@ static kiln_status *print_frontend(dump *d) {
 }
 
 static kiln_status *no_site(const dump *d, const kiln_executor *root) {
-  kiln_text names;
-  kiln_text_init(&names, d->printer.text->arena);
+  kiln_text names = kiln_text_in(d->printer.text->arena);
   for (const kiln_group_info *g = d->printer.jit->groups.first; g; g = g->next) {
     if (((const kiln_executor *)g->site)->root != root) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", g->name);

@@ -51,7 +51,7 @@ static kiln_status *dump_group(kiln__printer *printer, kiln_arena *arena,
                                const kiln_group_info *g) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     if (!is_of_groups(stages[i].stage)) continue;
-    kiln_text_init(printer->text, arena);
+    *printer->text = kiln_text_in(arena);
     KILN_TRY(kiln__print_group(printer, g, stages[i].stage));
     write_file(printer->jit, arena,
                kiln_arena_printf(arena, "%s.%.8s.%s", g->name, g->hash, stages[i].ending),
@@ -64,13 +64,13 @@ static kiln_status *print_all(kiln__printer *printer, kiln_arena *arena, const k
                               const kiln_variant *v, kiln_group_list groups) {
   kiln_text *text = printer->text;
   if (v->depth == 0 && ex->function && ex->function->graph) {
-    kiln_text_init(text, arena);
+    *text = kiln_text_in(arena);
     kiln_graph_print(text, ex->function->graph, 3, false);
     write_file(ex->jit, arena, kiln_arena_printf(arena, "%s.frontend.ir", ex->site), text);
   }
   for (int i = 0; i < STAGE_COUNT; i++) {
     if (is_of_groups(stages[i].stage)) continue;
-    kiln_text_init(text, arena);
+    *text = kiln_text_in(arena);
     KILN_TRY(kiln__print_variant(printer, ex, v, stages[i].stage));
     write_file(ex->jit, arena,
                kiln_arena_printf(arena, "%s.level%d.%s", ex->site, v->depth, stages[i].ending),

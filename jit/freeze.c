@@ -517,11 +517,11 @@ static kiln_status *create_unit(kiln__freezer *f) {
 
 static kiln_status *freeze(kiln__freezer *f, kiln_ivalue *out_root) {
   KILN_TRY(create_unit(f));
-  kiln_map_init(&f->by_object, f->arena);
-  kiln_map_init(&f->known, f->arena);
-  kiln_map_init(&f->visited, f->arena);
-  kiln_map_init(&f->memory, f->arena);
-  kiln_map_init(&f->detached, f->arena);
+  f->by_object = kiln_map_in(f->arena);
+  f->known = kiln_map_in(f->arena);
+  f->visited = kiln_map_in(f->arena);
+  f->memory = kiln_map_in(f->arena);
+  f->detached = kiln_map_in(f->arena);
   return freeze_all(f, out_root);
 }
 static kiln_status *try_freeze(kiln__freezer *f, kiln_ivalue *out_root) {

@@ -153,7 +153,7 @@ static kiln_status *make_methods(kiln__freezer *f, const kiln_type *self) {
 kiln_status *kiln__freeze_make_module(kiln__freezer *f, kiln_ivalue *out_root) {
   maker m = {.f = f};
   kiln_object *root = NULL;
-  kiln_map_init(&m.classes, f->arena);
+  m.classes = kiln_map_in(f->arena);
   for (int i = 0; i < f->frozen.count; i++) need_chain(f, f->frozen.data[i]->top);
   gather_classes(&m);
   if (class_entry(&m, f->root.u.object->type)->whole) {

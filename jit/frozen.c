@@ -128,10 +128,10 @@ static void replace(freezer *f) {
 }
 
 static void look(freezer *f) {
-  kiln_map_init(&f->known, f->scratch);
-  kiln_map_init(&f->by_slot, f->scratch);
-  kiln_map_init(&f->flags_seen, f->scratch);
-  kiln_map_init(&f->written, f->scratch);
+  f->known = kiln_map_in(f->scratch);
+  f->by_slot = kiln_map_in(f->scratch);
+  f->flags_seen = kiln_map_in(f->scratch);
+  f->written = kiln_map_in(f->scratch);
   find_writes(f, f->graph->top);
   if (f->opaque) return;
   kiln_vec_push(f->scratch, &f->objects, ((frozen_object){-1, -1, f->self.u.object->type}));

@@ -14,8 +14,7 @@ static kiln_ir_value *copy_constant(kiln_graph *sub, const kiln_ir_value *v, kil
 static kiln_graph *build_subgraph(kiln_fusion *f, const kiln_fusion_cluster *c,
                                   const kiln_fusion_values *values) {
   kiln_graph *sub = kiln_graph_create_sub(f->pass->graph);
-  kiln_map map;
-  kiln_map_init(&map, f->arena);
+  kiln_map map = kiln_map_in(f->arena);
   for (int i = 0; i < values->inputs.count; i++) {
     kiln_ir_value *v = values->inputs.data[i];
     kiln_ir_value *input = kiln_graph_add_input(sub, "", v->type);

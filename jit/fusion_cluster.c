@@ -128,8 +128,7 @@ static bool is_used_outside(const kiln_fusion *f, const kiln_ir_value *v, int cl
 void kiln__fusion_values(const kiln_fusion *f, const kiln_fusion_cluster *c,
                          kiln_fusion_values *out) {
   *out = (kiln_fusion_values){0};
-  kiln_map seen;
-  kiln_map_init(&seen, f->arena);
+  kiln_map seen = kiln_map_in(f->arena);
   int cluster = f->nodes[c->first].cluster;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
     kiln_node *n = f->nodes[m].node;
@@ -374,7 +373,7 @@ bool kiln__fusion_partition(kiln_fusion *f) {
   for (int i = 0; i < f->count; i++) f->clusters[i].first = f->clusters[i].last = i;
   partition p = {.f = f, .asked = KILN_NEW_ARRAY(f->arena, int, f->count + 1)};
   p.steps = STEPS_MIN + STEPS_PER_EDGE * f->edges;
-  kiln_map_init(&p.notes, f->arena);
+  p.notes = kiln_map_in(f->arena);
   grow_groups(&p);
   join_neighbours(&p);
   bool any = false;

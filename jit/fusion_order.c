@@ -83,8 +83,7 @@ static void add_accesses(kiln_fusion *f, kiln_map *places, const kiln_alias_acce
 /* False: not all of it could be told. */
 static bool add_memory_edges(kiln_fusion *f) {
   const kiln_alias *alias = kiln_pass_alias(f->pass);
-  kiln_map places;
-  kiln_map_init(&places, f->arena);
+  kiln_map places = kiln_map_in(f->arena);
   kiln_alias_accesses accesses = {0};
   int64_t steps = (int64_t)ACCESSES_PER_NODE * (f->count + 64);
   for (int i = 0; i < f->count; i++) {

@@ -38,8 +38,8 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
     kiln_mem_free(env->mem, jit, sizeof *jit);
     return status;
   }
-  kiln_map_init(&jit->refusal_index, jit->arena);
-  kiln_map_init(&jit->warned, jit->arena);
+  jit->refusal_index = kiln_map_in(jit->arena);
+  jit->warned = kiln_map_in(jit->arena);
   kiln_job_lock_init(&jit->lock);
   kiln_guard_misses_init(&jit->misses, env->mem, &jit->env.log, &jit->book, jit->calls);
   kiln_epoch_init(&jit->epoch, env->mem);

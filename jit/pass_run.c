@@ -108,8 +108,7 @@ typedef struct pass_job {
 } pass_job;
 
 static kiln_str print(const pass_job *job) {
-  kiln_text text;
-  kiln_text_init(&text, job->pass.scratch);
+  kiln_text text = kiln_text_in(job->pass.scratch);
   kiln_graph_print(&text, job->pass.graph, 3, false);
   return kiln_text_str(&text);
 }
@@ -149,8 +148,7 @@ static kiln_status *check_reparse(pass_job *job, kiln_str text) {
                                  job->pass.graph->types, text, &graph),
                 "reparsing the graph after pass %s", job->info->name);
   kiln_graph_defer(graph, &releasing);
-  kiln_text again;
-  kiln_text_init(&again, job->pass.scratch);
+  kiln_text again = kiln_text_in(job->pass.scratch);
   kiln_graph_print(&again, graph, 3, false);
   kiln_scope_undefer(&releasing);
   kiln_graph_release(graph);
@@ -198,7 +196,7 @@ static kiln_status *check_after(pass_job *job) {
 static kiln_status *run_pass(pass_job *job) {
   if (job->runner->verify) {
     job->before = print(job);
-    kiln_map_init(&job->types, job->pass.scratch);
+    job->types = kiln_map_in(job->pass.scratch);
     remember_types(job, job->pass.graph->top);
   }
   uint64_t start = kiln_now_ns();

@@ -27,8 +27,7 @@ int kiln_profile_each(kiln_block *block, void (*visit)(void *user, kiln_node *no
 }
 
 kiln_digest kiln_profile_digest(const kiln_graph *graph, kiln_arena *scratch) {
-  kiln_text text;
-  kiln_text_init(&text, scratch);
+  kiln_text text = kiln_text_in(scratch);
   kiln_graph_print(&text, graph, 0, false);
   return kiln_digest_bytes(text.data, text.len);
 }

@@ -83,8 +83,7 @@ static size_t scratch_limit(const kiln_call *call) {
 typedef kiln_status *text_body(kiln_call *call, kiln_text *text, void *arg);
 
 static kiln_status *write_text(kiln_call *call, text_body *body, void *arg) {
-  kiln_text text;
-  kiln_text_init(&text, call->scratch);
+  kiln_text text = kiln_text_in(call->scratch);
   return body(call, &text, arg);
 }
 static kiln_status *try_text(kiln_call *call, text_body *body, void *arg) {

@@ -147,7 +147,7 @@ static void keep(collection *c, node *n) {
 }
 
 static void find_garbage(collection *c) {
-  kiln_map_init(&c->index, c->arena);
+  c->index = kiln_map_in(c->arena);
   for (const block *b = c->roots->first; b; b = b->next) {
     for (int64_t i = 0; i < b->count; i++) count_reference(c, b->items[i]);
   }

@@ -30,7 +30,7 @@ struct kiln_dims {
 kiln_dims *kiln_dims_create(kiln_arena *arena) {
   kiln_dims *dims = KILN_NEW(arena, kiln_dims);
   dims->arena = arena;
-  kiln_map_init(&dims->index, arena);
+  dims->index = kiln_map_in(arena);
   return dims;
 }
 
@@ -372,8 +372,10 @@ static bool parse_symbol(parser *p, int64_t first, kiln_sum *out) {
 }
 
 static bool parse_atom(parser *p, kiln_sum *out) {
-  if (kiln_cursor_accept(&p->c, "SS(-")) return parse_symbol(p, 2, out) && kiln_cursor_accept(&p->c, ")");
-  if (!kiln_cursor_accept(&p->c, "(")) return kiln_cursor_accept(&p->c, "s") && parse_symbol(p, 0, out);
+  if (kiln_cursor_accept(&p->c, "SS(-"))
+    return parse_symbol(p, 2, out) && kiln_cursor_accept(&p->c, ")");
+  if (!kiln_cursor_accept(&p->c, "("))
+    return kiln_cursor_accept(&p->c, "s") && parse_symbol(p, 0, out);
   if (++p->depth > MAX_DEPTH || !parse_sum(p, out) || !kiln_cursor_accept(&p->c, ")")) return false;
   p->depth--;
   return true;

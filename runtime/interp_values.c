@@ -193,8 +193,8 @@ static void is_instance(kiln_call *call, kiln_frame *f, const kiln_instr *in,
 static kiln_status *tell_wrong_value(kiln_mem *mem, kiln_ivalue value, const kiln_type *type) {
   kiln_arena *arena = kiln_arena_scoped(mem);
   kiln_text have, want;
-  kiln_text_init(&have, arena);
-  kiln_text_init(&want, arena);
+  have = kiln_text_in(arena);
+  want = kiln_text_in(arena);
   kiln_ivalue_type_name(&have, value);
   kiln_type_print_annotation(&want, type);
   if (value.tag == KILN_TAG_NONE) {

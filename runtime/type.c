@@ -52,7 +52,7 @@ kiln_status *kiln_type_table_create(kiln_mem *mem, kiln_type_table *parent,
   table->depth = parent ? parent->depth + 1 : 0;
   table->next_id = KILN_TYPE_VAR + 1;
   pthread_mutex_init(&table->lock, NULL);
-  kiln_map_init(&table->names, table->arena);
+  table->names = kiln_map_in(table->arena);
   *out_table = table;
   return NULL;
 }

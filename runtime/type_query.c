@@ -188,7 +188,7 @@ void kiln_class_set_attributes(kiln_class_info *info, kiln_arena *arena,
   info->attribute_count = count;
   if (count < 16) return;
   kiln_map *index = KILN_NEW(arena, kiln_map);
-  kiln_map_init(index, arena);
+  *index = kiln_map_in(arena);
   for (int i = count - 1; i >= 0; i--) {
     kiln_map_set(index, attributes[i].name, (void *)(intptr_t)(i + 1));
   }

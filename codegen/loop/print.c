@@ -70,8 +70,7 @@ static void print_inst(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
 }
 
 kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
-  kiln_text text;
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   kiln_text_puts(&text, "kernel {\n");
   for (int i = 0; i < fn->buffers.count; i++) {
     const kiln_loop_buffer *b = &fn->buffers.data[i];

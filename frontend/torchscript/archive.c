@@ -217,8 +217,8 @@ static kiln_status *load_all(load *ld) {
   l->types = l->unit->types;
   l->unit->frontend = l;
   l->ast_arena = kiln_arena_scoped(l->env->mem);
-  kiln_map_init(&l->files, l->arena);
-  kiln_map_init(&l->defining, l->ast_arena);
+  l->files = kiln_map_in(l->arena);
+  l->defining = kiln_map_in(l->ast_arena);
   KILN_TRY(kiln_format_refuse_model(l->mapping->data, l->mapping->size));
   KILN_TRY(kiln_device_map_parse(l->arena, ld->options ? ld->options->map_device : NULL,
                                  &l->model->devices));

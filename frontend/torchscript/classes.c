@@ -194,7 +194,7 @@ static kiln_status *set_hooks(kiln_loader *l, kiln_code_file *file, kiln_class *
 static kiln_status *define_plain(kiln_loader *l, kiln_code_file *file, const kiln_ast *body,
                                  kiln_str qualname, bool is_module, const kiln_type **out_type) {
   attributes a = {0};
-  kiln_map_init(&a.names, l->ast_arena);
+  a.names = kiln_map_in(l->ast_arena);
   for (int i = 0; i < body->count; i++) {
     const kiln_ast *item = body->kids[i];
     switch (item->kind) {

@@ -27,10 +27,8 @@ static bool is_source(kiln_str name) {
 
 const char *kiln__custom_classes(kiln_loader *l, kiln_str qualname) {
   if (l->unit->custom_classes) return l->unit->custom_classes;
-  kiln_text names;
-  kiln_map known;
-  kiln_text_init(&names, l->arena);
-  kiln_map_init(&known, l->ast_arena);
+  kiln_text names = kiln_text_in(l->arena);
+  kiln_map known = kiln_map_in(l->ast_arena);
   for (int i = 0; i < kiln_zip_count(l->zip); i++) {
     kiln_zip_entry *entry = kiln_zip_at(l->zip, i);
     kiln_str text = {0};

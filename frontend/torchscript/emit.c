@@ -11,8 +11,7 @@ kiln_status *kiln__ts_error(kiln__script_emitter *e, const kiln_ast *ast, const 
 }
 
 const char *kiln__ts_type_name(kiln__script_emitter *e, const kiln_type *type) {
-  kiln_text text;
-  kiln_text_init(&text, e->l->ast_arena);
+  kiln_text text = kiln_text_in(e->l->ast_arena);
   kiln_type_print_annotation(&text, type);
   return text.data;
 }
@@ -178,7 +177,7 @@ void kiln__push_scope(kiln__script_emitter *e, kiln_var_scope *scope, kiln_block
   memset(scope, 0, sizeof *scope);
   scope->outer = e->scope;
   scope->block = block;
-  kiln_map_init(&scope->vars, e->l->ast_arena);
+  scope->vars = kiln_map_in(e->l->ast_arena);
   e->scope = scope;
 }
 
@@ -269,8 +268,7 @@ static void join_name(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *n
 
 kiln_status *kiln__join_branches(kiln__script_emitter *e, const kiln_ast *ast, kiln_node *node,
                                  kiln_var_scope *a, kiln_var_scope *b) {
-  kiln_map joined;
-  kiln_map_init(&joined, e->l->ast_arena);
+  kiln_map joined = kiln_map_in(e->l->ast_arena);
   for (int side = 0; side < 2; side++) {
     const kiln_map *vars = side == 0 ? &a->vars : &b->vars;
     for (int i = 0; i < vars->count; i++) {
@@ -318,7 +316,7 @@ static kiln_status *emit_body(kiln__script_emitter *e) {
   kiln_var_scope top;
   kiln_exit_level level = {.skip = KILN_STR("$skip")};
   e->level = &level;
-  kiln_map_init(&e->loose, e->l->ast_arena);
+  e->loose = kiln_map_in(e->l->ast_arena);
   kiln__push_scope(e, &top, e->graph->top);
   for (int i = 0; i < schema->arg_count; i++) {
     const char *name =

@@ -282,7 +282,7 @@ kiln_status *kiln__ts_fork(kiln__script_emitter *e, const kiln_ast *ast, const k
                                 .arena = graph->arena,
                                 .outer = e,
                                 .capturing = node};
-  kiln_map_init(&inner.loose, e->l->ast_arena);
+  inner.loose = kiln_map_in(e->l->ast_arena);
   KILN_TRY(emit_closure(&inner, closure));
   kiln_node_set_graph(node, "Subgraph", graph);
   *out = kiln_node_add_output(node, kiln_type_future(e->l->types, inner.result->type));

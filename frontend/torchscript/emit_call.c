@@ -203,8 +203,7 @@ static kiln_status *call_schema(kiln__script_emitter *e, const kiln_ast *ast, ki
   const kiln_schema *schema = function->schema;
   kiln_type_env env = {.types = e->l->types};
   kiln_match_slot *slots = KILN_NEW_ARRAY(e->l->ast_arena, kiln_match_slot, schema->arg_count + 1);
-  kiln_text why;
-  kiln_text_init(&why, e->l->ast_arena);
+  kiln_text why = kiln_text_in(e->l->ast_arena);
   int varargs = count;
   /* Guessed types are cast to what is declared, so that they match. */
   for (int i = 0; i < count && i < schema->arg_count; i++) {

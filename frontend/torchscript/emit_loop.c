@@ -90,8 +90,7 @@ static void keep_inputs(kiln__script_emitter *e, loop *lp, int depth) {
 static void begin_loop(kiln__script_emitter *e, const kiln_ast *ast, const kiln_ast *body,
                        kiln_ir_value *trips, kiln_ir_value *condition, loop *lp) {
   memset(lp, 0, sizeof *lp);
-  kiln_map names;
-  kiln_map_init(&names, e->l->ast_arena);
+  kiln_map names = kiln_map_in(e->l->ast_arena);
   collect(e, body, &names);
   lp->exits = kiln__may_exit(body);
   lp->returns = kiln__may_return(body);

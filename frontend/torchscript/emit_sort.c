@@ -41,7 +41,7 @@ static kiln_status *find_sort(kiln__script_emitter *e, const kiln_type *type, ki
   file->source.text = kiln_str_from(kiln_arena_printf(l->arena, body_text, class_name));
   file->source.first_line = 1;
   file->qualifier = type->name;
-  kiln_map_init(&file->names, l->ast_arena);
+  file->names = kiln_map_in(l->ast_arena);
   kiln_ast *ast;
   KILN_TRY(kiln_ast_parse(l->ast_arena, &file->source, NULL, &ast));
   file->ast = ast;

@@ -79,7 +79,7 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
   file->source.first_line = 1;
   file->qualifier =
       kiln_str_make(kiln_arena_strndup(l->arena, qualifier.data, qualifier.len), qualifier.len);
-  kiln_map_init(&file->names, l->ast_arena);
+  file->names = kiln_map_in(l->ast_arena);
   if (builtin) {
     file->source.text = kiln__upgrade_source();
   } else {

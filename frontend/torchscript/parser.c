@@ -252,7 +252,7 @@ static kiln_status *parse_strings(kiln_parser *p, kiln_ast **out) {
   kiln_str whole = p->token.text;
   KILN_TRY(kiln__parse_advance(p));
   if (p->token.kind == KILN_TOKEN_STRING) { /* adjacent literals are one */
-    kiln_text_init(&text, p->arena);
+    text = kiln_text_in(p->arena);
     kiln_text_put(&text, whole);
     while (p->token.kind == KILN_TOKEN_STRING) {
       kiln_text_put(&text, p->token.text);

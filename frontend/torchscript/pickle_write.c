@@ -13,8 +13,7 @@ static kiln_status *put_value(kiln_pickle_writer *w, kiln_ivalue v, const kiln_t
 /* The string and the call that end a restore_type_tag: "Dict[str, Tensor]". */
 static void put_type_tag(kiln_pickle_writer *w, const char *outer, const kiln_type *a,
                          const kiln_type *b) {
-  kiln_text name;
-  kiln_text_init(&name, w->out.arena);
+  kiln_text name = kiln_text_in(w->out.arena);
   kiln_text_printf(&name, "%s[", outer);
   kiln_type_print_annotation(&name, a);
   if (b) kiln_text_puts(&name, ", ");
@@ -159,8 +158,7 @@ static kiln_status *put_object(kiln_pickle_writer *w, kiln_object *object, int d
 /* -- Other values -- */
 
 static void put_device(kiln_pickle_writer *w, kiln_device_id device) {
-  kiln_text name;
-  kiln_text_init(&name, w->out.arena);
+  kiln_text name = kiln_text_in(w->out.arena);
   kiln_device_print(&name, device);
   kiln__pickle_put_global(&w->out, "torch\ndevice");
   kiln__pickle_put_string(&w->out, kiln_str_from(name.data));

@@ -237,7 +237,7 @@ static kiln_text *file_of(kiln_printer *p, kiln_str qualname) {
   }
   kiln_printed_file *file = KILN_NEW(p->arena, kiln_printed_file);
   file->name = name;
-  kiln_text_init(&file->text, p->arena);
+  file->text = kiln_text_in(p->arena);
   kiln_vec_push(p->arena, &p->out->files, file);
   return &file->text;
 }
@@ -258,7 +258,7 @@ static void visit(state_walk *w, kiln_ivalue v) {
 
 static void need_state(kiln_printer *p, kiln_ivalue root) {
   state_walk w = {.p = p};
-  kiln_map_init(&w.seen, p->arena);
+  w.seen = kiln_map_in(p->arena);
   visit(&w, root);
   while (w.waiting.count > 0) {
     const kiln_ivalue v = kiln_vec_pop(&w.waiting);
@@ -290,9 +290,9 @@ static void need_state(kiln_printer *p, kiln_ivalue root) {
 kiln_status *kiln__python_print(kiln_arena *arena, kiln_ivalue root, kiln_printed *out) {
   kiln_printer p = {.arena = arena, .out = out};
   *out = (kiln_printed){.version = 3};
-  kiln_map_init(&p.known, arena);
-  kiln_map_init(&p.constants, arena);
-  kiln_map_init(&p.strings, arena);
+  p.known = kiln_map_in(arena);
+  p.constants = kiln_map_in(arena);
+  p.strings = kiln_map_in(arena);
   kiln__need_type(&p, root.u.object->type);
   need_state(&p, root);
   for (int i = 0; i < p.items.count; i++) {

@@ -143,24 +143,22 @@ static bool is_cast_of_index(const kiln_node *node) {
 }
 
 static kiln_status *print_index(kiln_body *b, const kiln_node *node) {
-  kiln_text text;
   if (!cast_of_index(node)) return no_source(node, "its result has no type");
   flush(b, 0);
-  kiln_text_init(&text, b->p->arena);
+  kiln_text text = kiln_text_in(b->p->arena);
   KILN_TRY(kiln__print_expression(b, &text, node));
   set_name(b, kiln_node_output(node, 0), text.data);
   return NULL;
 }
 
 static kiln_status *print_simple(kiln_body *b, const kiln_node *node) {
-  kiln_text text;
   if (kiln_node_is(node, KILN_OP_prim_ModuleContainerIndex)) return print_index(b, node);
   if (kiln_node_is(node, KILN_OP_prim_TupleUnpack) && node->output_count == 0) return NULL;
   if (kiln_node_is(node, KILN_OP_prim_ListUnpack) && node->output_count == 0) {
     return no_source(node, "nothing is taken out");
   }
   const bool declares = is_cast_of_index(node);
-  kiln_text_init(&text, b->p->arena);
+  kiln_text text = kiln_text_in(b->p->arena);
   take_operands(b, node, 0);
   if (declares) {
     KILN_TRY(kiln__print_operand(b, &text, kiln_node_input(node, 0)));
@@ -515,8 +513,7 @@ static kiln_status *print_fork(kiln_body *b, const kiln_node *node) {
   b->graph = graph;
   b->indent++;
   for (int i = 0; i < node->input_count; i++) {
-    kiln_text text;
-    kiln_text_init(&text, b->p->arena);
+    kiln_text text = kiln_text_in(b->p->arena);
     KILN_TRY(kiln__print_operand(b, &text, kiln_node_input(node, i)));
     set_name(b, kiln_graph_input(graph, i), text.data);
   }
@@ -557,9 +554,9 @@ void kiln__body_begin(kiln_body *b, kiln_printer *p, kiln_text *text, const kiln
                       int indent) {
   *b = (kiln_body){
       .p = p, .text = text, .graph = function->graph, .function = function, .indent = indent};
-  kiln_map_init(&b->names, p->arena);
-  kiln_map_init(&b->used, p->arena);
-  kiln_map_init(&b->suffixes, p->arena);
+  b->names = kiln_map_in(p->arena);
+  b->used = kiln_map_in(p->arena);
+  b->suffixes = kiln_map_in(p->arena);
 }
 
 kiln_status *kiln__print_body(kiln_body *b) {

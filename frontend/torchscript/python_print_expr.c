@@ -51,8 +51,7 @@ static kiln_status *print_operands(kiln_body *b, kiln_text *text, const kiln_nod
 /* What stands before a dot or bracket: names bare, all else in parentheses. */
 static kiln_status *print_base(kiln_body *b, kiln_text *text, const kiln_ir_value *value,
                                bool always) {
-  kiln_text base;
-  kiln_text_init(&base, b->p->arena);
+  kiln_text base = kiln_text_in(b->p->arena);
   KILN_TRY(kiln__print_operand(b, &base, value));
   bool bare = !always;
   for (size_t i = 0; i < base.len && bare; i++) {

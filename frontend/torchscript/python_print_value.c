@@ -282,8 +282,7 @@ kiln_status *kiln__print_literal(kiln_printer *p, kiln_text *text, kiln_ivalue v
     case KILN_TAG_ENUM: return print_enum(p, text, v.u.enumerator);
     default: break;
   }
-  kiln_text name;
-  kiln_text_init(&name, p->arena);
+  kiln_text name = kiln_text_in(p->arena);
   kiln_ivalue_type_name(&name, v);
   return KILN_ERROR(KILN_UNSUPPORTED, "a constant of type %s has no form in source", name.data);
 }

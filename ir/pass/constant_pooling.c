@@ -72,7 +72,7 @@ static void visit_block(pool *p, kiln_block *block) {
 
 kiln_status *kiln_pass_constant_pooling(kiln_pass *pass) {
   pool p = {.pass = pass};
-  kiln_map_init(&p.table, pass->scratch);
+  p.table = kiln_map_in(pass->scratch);
   visit_block(&p, pass->graph->top);
   return NULL;
 }

@@ -133,7 +133,7 @@ static kiln_node *find_equal(kiln_pass *pass, const scope *s, const kiln_node *n
 
 static void visit_block(kiln_pass *pass, kiln_block *block, const scope *outer) {
   scope own = {.outer = outer};
-  kiln_map_init(&own.table, pass->scratch);
+  own.table = kiln_map_in(pass->scratch);
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b], &own);

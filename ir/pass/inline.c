@@ -75,8 +75,7 @@ static kiln_status *inline_call(inliner *in, kiln_node *call, kiln_function *cal
   KILN_CHECK(call->input_count - skip == kiln_block_input_count(body));
   KILN_CHECK(kiln_block_output_count(body) == 1 && call->output_count == 1);
 
-  kiln_map map;
-  kiln_map_init(&map, in->pass->scratch);
+  kiln_map map = kiln_map_in(in->pass->scratch);
   for (int i = 0; i < kiln_block_input_count(body); i++) {
     kiln_map_set_ptr(&map, kiln_block_input(body, i), kiln_node_input(call, i + skip));
   }
@@ -119,6 +118,6 @@ static kiln_status *inline_block(inliner *in, const kiln_block *block, int depth
 
 kiln_status *kiln_pass_inline(kiln_pass *pass) {
   inliner in = {.pass = pass};
-  kiln_map_init(&in.active, pass->scratch);
+  in.active = kiln_map_in(pass->scratch);
   return inline_block(&in, pass->graph->top, 0);
 }

@@ -274,7 +274,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
     const kiln_op *op = functional_form(n);
     if (!op) continue;
     proof p = {.arena = pass->scratch, .node = n, .self = kiln_node_input(n, 0)};
-    kiln_map_init(&p.seen, pass->scratch);
+    p.seen = kiln_map_in(pass->scratch);
     if (!is_unseen(&p)) {
       kiln_pass_refuse(pass, n, KILN_REASON_mutation, n->op->kernel.name);
       continue;

@@ -83,8 +83,7 @@ void trial_open(const kiln_limits *limits) {
     if (KILN_MSAN && (op->flags & KILN_OP_UNINITIALISED)) continue;
     trial_op *t = &ops[op_count++];
     t->name = strdup(op->kernel.name);
-    kiln_text schema;
-    kiln_text_init(&schema, arena);
+    kiln_text schema = kiln_text_in(arena);
     kiln_schema_print(&schema, op->schema);
     t->schema = strdup(schema.data);
     t->uninitialised = op->flags & KILN_OP_UNINITIALISED;

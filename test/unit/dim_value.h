@@ -60,8 +60,7 @@ static int64_t dim_value_sum(const char **at, const int64_t *symbols) {
 /* `d` is known; `symbols` has all that stand in it. */
 static int64_t dim_value(kiln_arena *arena, const kiln_dims *dims, kiln_dim d,
                          const int64_t *symbols) {
-  kiln_text text;
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   kiln_dim_print(&text, dims, d);
   const char *at = text.data;
   const int64_t value = dim_value_sum(&at, symbols);

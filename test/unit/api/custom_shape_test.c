@@ -46,13 +46,12 @@ static int mad_shape(void *user, kiln_op_shape *shape) {
 static void assert_infers(kiln_context *context, const char *source, const char *want) {
   kiln_arena *arena;
   kiln_graph *graph;
-  kiln_text text;
   assert_ok(kiln_arena_create(context->env->mem, &arena));
   assert_ok(kiln_graph_parse(context->env->mem, context->registry,
                              kiln_registry_types(context->registry), kiln_str_from(source),
                              &graph));
   for (kiln_node *n = graph->top->first; n; n = n->next) (void)kiln_shape_infer(graph, n);
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   kiln_graph_print(&text, graph, 3, false);
   kiln_graph_release(graph);
   if (!strstr(text.data, want)) print_error("%s\nis not in\n%s\n", want, text.data);

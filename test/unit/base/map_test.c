@@ -3,8 +3,7 @@
 
 static kiln_status *string_keys(kiln_arena *arena, void *arg) {
   (void)arg;
-  kiln_map map;
-  kiln_map_init(&map, arena);
+  kiln_map map = kiln_map_in(arena);
   KILN_CHECK(!kiln_map_find(&map, KILN_STR("absent")));
   KILN_CHECK(!kiln_map_remove(&map, KILN_STR("absent")));
   static int values[500];
@@ -34,8 +33,7 @@ static kiln_status *string_keys(kiln_arena *arena, void *arg) {
 /* A large map, cleared again and again with little in it, some of it removed. */
 static kiln_status *cleared_often(kiln_arena *arena, void *arg) {
   (void)arg;
-  kiln_map map;
-  kiln_map_init(&map, arena);
+  kiln_map map = kiln_map_in(arena);
   static int value;
   for (uint64_t id = 0; id < 3000; id++) kiln_map_set_id(&map, id, &value);
   for (uint64_t round = 0; round < 200; round++) {
@@ -54,8 +52,7 @@ static kiln_status *cleared_often(kiln_arena *arena, void *arg) {
 
 /* Each time it costs what is in it, not what once was: 80 GB would be emptied here. */
 static kiln_status *cleared_in_no_time(void *arg) {
-  kiln_map map;
-  kiln_map_init(&map, arg);
+  kiln_map map = kiln_map_in(arg);
   static int value;
   for (uint64_t id = 0; id < 400000; id++) kiln_map_set_id(&map, id, &value);
   kiln_map_clear(&map);
@@ -71,8 +68,7 @@ static kiln_status *cleared_in_no_time(void *arg) {
 /* Random sets and removals of 200 ids beside an array that says what must be there. */
 static kiln_status *random_ids(kiln_arena *arena, void *arg) {
   (void)arg;
-  kiln_map map;
-  kiln_map_init(&map, arena);
+  kiln_map map = kiln_map_in(arena);
   static int values[200];
   void *expected[200] = {0};
   uint32_t random = 1;
@@ -102,9 +98,8 @@ static kiln_status *random_ids(kiln_arena *arena, void *arg) {
 
 static kiln_status *removed_entries_show_as_null(kiln_arena *arena, void *arg) {
   (void)arg;
-  kiln_map map;
   int value;
-  kiln_map_init(&map, arena);
+  kiln_map map = kiln_map_in(arena);
   kiln_map_set_id(&map, 1, &value);
   kiln_map_set_id(&map, 2, &value);
   kiln_map_remove_id(&map, 1);

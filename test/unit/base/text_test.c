@@ -125,15 +125,13 @@ static kiln_status *prints_doubles_body(kiln_arena *arena, void *arg) {
     int len = kiln_format_double(doubles[i].value, digits);
     if (len != (int)strlen(digits) || strcmp(digits, doubles[i].digits) != 0)
       return KILN_ERROR(KILN_INTERNAL, "%s is not %s", digits, doubles[i].digits);
-    kiln_text text;
-    kiln_text_init(&text, arena);
+    kiln_text text = kiln_text_in(arena);
     kiln_text_double(&text, doubles[i].value);
     if (!kiln_str_is(kiln_text_str(&text), doubles[i].script))
       return KILN_ERROR(KILN_INTERNAL, "%s is not %s", text.data, doubles[i].script);
     KILN_CHECK(reads_f64(text.data, doubles[i].value));
   }
-  kiln_text text;
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   kiln_text_double(&text, (double)INFINITY);
   kiln_text_putc(&text, ' ');
   kiln_text_double(&text, -(double)INFINITY);
@@ -181,8 +179,7 @@ static void locale_changes_nothing(void **state) {
 
 static kiln_status *builds_text_body(kiln_arena *arena, void *arg) {
   (void)arg;
-  kiln_text text;
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   KILN_CHECK(text.data[0] == 0 && text.len == 0);
   kiln_text_indent(&text, 2);
   kiln_text_puts(&text, "a");
@@ -197,7 +194,7 @@ static kiln_status *builds_text_body(kiln_arena *arena, void *arg) {
   kiln_text_printf(&text, "%0300d", 1);
   KILN_CHECK(text.len == 6 + 2000 + 1000 && strlen(text.data) == text.len);
 
-  kiln_text_init(&text, arena);
+  text = kiln_text_in(arena);
   kiln_text_quote(&text, kiln_str_make("a\n\t\"\\'\a\b\f\r\v\0\1\x7f\xc3\xa9z", 17));
   const char *wanted = "\"a\\n\\t\\\"\\\\\\'\\a\\b\\f\\r\\v\\000\\001\\177\\303\\251z\"";
   if (!kiln_str_is(kiln_text_str(&text), wanted))

@@ -24,8 +24,7 @@ static void close_codegen(void) {
 
 /* out = in + number */
 static kiln_loop_fn *add(int number) {
-  kiln_text text;
-  kiln_text_init(&text, f.arena);
+  kiln_text text = kiln_text_in(f.arena);
   kiln_text_printf(&text,
                    "kernel { in b0: f32[64] [1] out b1: f32[64] [1] nest [64] {\n"
                    "%%0 = load f32 b0 + 0 [1]\n%%1 = const f32 %d.0\n%%2 = add f32 %%0, %%1\n"

@@ -97,8 +97,7 @@ static void test_donors_of_many(void **unused) {
   (void)unused;
   fixture f;
   fixture_open(&f);
-  kiln_text text;
-  kiln_text_init(&text, f.arena);
+  kiln_text text = kiln_text_in(f.arena);
   kiln_text_puts(&text, "kernel {");
   for (int i = 0; i < 32; i++) kiln_text_printf(&text, " in b%d: f32[4] [1]", i);
   kiln_text_puts(&text, " out b32: f32[4] [1]\nnest [4] {\n%0 = load f32 b0 + 0 [1]\n");

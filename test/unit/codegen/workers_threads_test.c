@@ -25,8 +25,7 @@ static void close_codegen(void) {
 
 /* out = in + `first` + 0 + 1 + ...: `length` numbers in all. */
 static kiln_loop_fn *sum(int first, int length) {
-  kiln_text text;
-  kiln_text_init(&text, f.arena);
+  kiln_text text = kiln_text_in(f.arena);
   kiln_text_puts(&text, "kernel { in b0: f32[64] [1] out b1: f32[64] [1] nest [64] {\n"
                         "%0 = load f32 b0 + 0 [1]\n");
   for (int i = 0; i < length; i++) {

@@ -23,11 +23,11 @@ static kiln_status *print_parse_print(printing *p) {
   for (int i = 0; i < unit->all.count; i++) {
     kiln_text first, second;
     if (!unit->all.data[i]->graph) continue;
-    kiln_text_init(&first, unit->arena);
+    first = kiln_text_in(unit->arena);
     kiln_graph_print(&first, unit->all.data[i]->graph, 3, false);
     KILN_TRY(kiln_graph_parse(p->s->env->mem, p->s->registry, unit->types, kiln_text_str(&first),
                               &p->again));
-    kiln_text_init(&second, unit->arena);
+    second = kiln_text_in(unit->arena);
     kiln_graph_print(&second, p->again, 3, false);
     assert_string_equal(first.data, second.data);
     kiln_graph_release(p->again);

@@ -47,7 +47,7 @@ static kiln_status *parse_in_arena(parsing *x) {
   kiln_source source = {.name = KILN_STR("t.py"), .text = kiln_str_from(x->text), .first_line = 1};
   kiln_ast *file = NULL;
   KILN_TRY(kiln_ast_parse(x->arena, &source, NULL, &file));
-  kiln_text_init(&x->out, x->arena);
+  x->out = kiln_text_in(x->arena);
   for (int i = 0; i < file->count; i++) show(&x->out, file->kids[i]);
   assert_true(x->out.len < sizeof x->copy);
   memcpy(x->copy, x->out.data, x->out.len + 1);

@@ -105,8 +105,7 @@ static inline const char *script_show(script *s, const char *qualname) {
   assert_non_null(function);
   assert_non_null(function->graph);
   assert_ok(kiln_graph_verify(function->graph));
-  kiln_text text;
-  kiln_text_init(&text, s->model->unit->arena);
+  kiln_text text = kiln_text_in(s->model->unit->arena);
   show_block(&text, function->graph->top);
   free(s->text);
   s->text = strdup(text.data);

@@ -141,9 +141,9 @@ static void several_values(void **state) {
 
 static const char *explain(fixture *f, const kiln_guard_desc *guard, kiln_ivalue v) {
   kiln_text text, expected, seen;
-  kiln_text_init(&text, f->arena);
-  kiln_text_init(&expected, f->arena);
-  kiln_text_init(&seen, f->arena);
+  text = kiln_text_in(f->arena);
+  expected = kiln_text_in(f->arena);
+  seen = kiln_text_in(f->arena);
   const int input = kiln_guard_explain(guard, &v, NULL, true, &expected, &seen);
   kiln_ivalue_release(v);
   if (input < 0) return "every input is as expected";

@@ -141,8 +141,7 @@ static void types_are_facts(void **state) {
 static void checks_are_bounded(void **state) {
   enum { INPUTS = 140, MOST = 128 };
   fixture *f = *state;
-  kiln_text text;
-  kiln_text_init(&text, f->arena);
+  kiln_text text = kiln_text_in(f->arena);
   for (int i = 0; i < INPUTS; i++) {
     kiln_text_printf(&text, "%s%%x%d : " F23, i ? ", " : "graph(", i);
   }

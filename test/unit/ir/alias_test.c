@@ -412,8 +412,7 @@ static void test_collecting_gives_up(void **state) {
     assert_true(kiln_alias_collect(s.alias, s.f->arena, node, &left, &got) == rows[i].enough);
     if (rows[i].enough) assert_int_equal(got.writes.count, *rows[i].name == 'w');
   }
-  kiln_map map;
-  kiln_map_init(&map, s.f->arena);
+  kiln_map map = kiln_map_in(s.f->arena);
   kiln_node *made = kiln_node_copy(s.graph, val(&s, "a")->node, &map);
   kiln_node *reader = kiln_node_copy(s.graph, val(&s, "b")->node, &map);
   kiln_node_insert_before(made, val(&s, "w")->node);
@@ -551,7 +550,7 @@ static void step(machine *m, const kiln_node *n) {
 /* A hash of everything that goes out. With `same`, the inputs are one tensor. */
 static uint64_t run(kiln_arena *arena, const kiln_graph *g, bool same) {
   machine *m = KILN_NEW(arena, machine);
-  kiln_map_init(&m->at, arena);
+  m->at = kiln_map_in(arena);
   for (int i = 0; i < kiln_graph_input_count(g); i++) {
     const kiln_ir_value *v = kiln_graph_input(g, i);
     if (v->type->kind != KILN_TYPE_TENSOR) continue;

@@ -235,8 +235,7 @@ static void copy_body(fixture *f, void *arg) {
   kiln_ir_value *n = kiln_graph_add_input(a->to, "n", integer());
   kiln_ir_value *c = kiln_graph_add_input(a->to, "c", kiln_type_basic(KILN_TYPE_BOOL));
   kiln_ir_value *t = kiln_graph_add_input(a->to, "t", tensor());
-  kiln_map map;
-  kiln_map_init(&map, a->to->arena);
+  kiln_map map = kiln_map_in(a->to->arena);
   kiln_map_set_ptr(&map, value(a->from, "n"), n);
   kiln_map_set_ptr(&map, value(a->from, "2"), c);
   kiln_map_set_ptr(&map, value(a->from, "x.1"), t);

@@ -43,8 +43,7 @@ static inline kiln_graph *parse(fixture *f, const char *text) {
 
 /* In the fixture's arena. */
 static inline const char *print(fixture *f, const kiln_graph *graph, bool ranges) {
-  kiln_text text;
-  kiln_text_init(&text, f->arena);
+  kiln_text text = kiln_text_in(f->arena);
   kiln_graph_print(&text, graph, 3, ranges);
   return text.data;
 }

@@ -17,8 +17,7 @@ static void schema_body(fixture *f, void *arg) {
   schema_args *a = arg;
   a->status = kiln_schema_parse(f->arena, f->types, a->text, &a->schema);
   if (a->status) return;
-  kiln_text text;
-  kiln_text_init(&text, f->arena);
+  kiln_text text = kiln_text_in(f->arena);
   kiln_schema_print(&text, a->schema);
   a->printed = text.data;
 }
@@ -304,8 +303,7 @@ static void match_body(fixture *f, void *arg) {
   assert_ok(kiln_schema_parse(f->arena, f->types, a->c->schema, &schema));
   int count = parse_actuals(f, a->c->actuals, actuals);
   kiln_type_env env = {.types = f->types};
-  kiln_text why;
-  kiln_text_init(&why, f->arena);
+  kiln_text why = kiln_text_in(f->arena);
   a->fits = kiln_match_schema(&env, schema, actuals, count, a->c->convert, slots, &varargs, &why);
   a->why = why.data;
   for (int i = 0; a->fits && i < schema->arg_count; i++) a->fit[i] = letters[slots[i].fit];

@@ -607,8 +607,7 @@ static void test_masks_are_not_probed(void **state) {
 static void test_pieces(void **state) {
   fixture *f = *state;
   for (int count = 1024; count <= 1025; count++) {
-    kiln_text text;
-    kiln_text_init(&text, f->arena);
+    kiln_text text = kiln_text_in(f->arena);
     kiln_text_printf(&text,
                      "graph(%%x : Float(%d, strides=[1], requires_grad=0, device=cpu)):\n"
                      "  %%zero : int = prim::Constant[value=0]()\n"

@@ -152,8 +152,7 @@ static void test_dot(void **state) {
                                 "    block1():\n      %2 : Tensor = aten::tanh(%x)\n      -> (%2)\n"
                                 "  return (%1)\n");
   const fixture *f = *state;
-  kiln_text dot;
-  kiln_text_init(&dot, f->arena);
+  kiln_text dot = kiln_text_in(f->arena);
   kiln_graph_print_dot(&dot, g);
   const char *text = dot.data;
   int open = 0, deepest = 0;

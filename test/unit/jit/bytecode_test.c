@@ -50,8 +50,7 @@ static kiln_status *emit(fixture *f, const char *text, double stress, kiln_plan 
 }
 
 static void print_plan(fixture *f, void *arg) {
-  kiln_text text;
-  kiln_text_init(&text, f->arena);
+  kiln_text text = kiln_text_in(f->arena);
   kiln_plan_print(*(kiln_plan **)arg, &text);
   *(const char **)arg = text.data;
 }
@@ -374,8 +373,7 @@ static void guards_and_groups(void **state) {
 
 /* A plan as text, which is freed. */
 static void check_text(kiln_plan *plan, fixture *f, const char *expected) {
-  kiln_text text;
-  kiln_text_init(&text, f->arena);
+  kiln_text text = kiln_text_in(f->arena);
   kiln_plan_print(plan, &text);
   assert_string_equal(text.data, expected);
   kiln_plan_destroy(plan);

@@ -43,8 +43,7 @@ static int fuse(fixture *f, kiln_graph *graph, int *out_groups) {
  * another barrier. */
 static void barriers_stand_in_for_accesses(void **state) {
   fixture *f = *state;
-  kiln_text text;
-  kiln_text_init(&text, f->arena);
+  kiln_text text = kiln_text_in(f->arena);
   kiln_text_puts(&text, "graph(%x : " F1 ", %y : " F1 "):\n"
                         "  %none : NoneType = prim::Constant()\n"
                         "  %one : int = prim::Constant[value=1]()\n"
@@ -73,8 +72,7 @@ static void barriers_stand_in_for_accesses(void **state) {
 /* A chain over one tensor more than a group may hold, and the result. */
 static void groups_hold_so_many_values(void **state) {
   fixture *f = *state;
-  kiln_text text;
-  kiln_text_init(&text, f->arena);
+  kiln_text text = kiln_text_in(f->arena);
   kiln_text_puts(&text, "graph(%x0 : " F1);
   for (int i = 1; i <= VALUES; i++) kiln_text_printf(&text, ", %%x%d : " F1, i);
   kiln_text_puts(&text, "):\n  %s0 : " F1 " = aten::mul(%x0, %x0)\n");

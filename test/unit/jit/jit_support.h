@@ -131,9 +131,8 @@ static inline kiln_counters counters(model *m) {
 /* The text of a stage, freed with free(). */
 static inline char *dump_stage(model *m, kiln_jit_stage stage, const char *site) {
   kiln_arena *arena;
-  kiln_text text;
   assert_ok(kiln_arena_create(m->env->mem, &arena));
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   assert_ok(kiln_jit_dump(m->jit, m->function, stage, kiln_str_from(site), false, &text));
   char *copy = strdup(text.data);
   kiln_arena_destroy(arena);

@@ -36,7 +36,7 @@ static void names(void **state) {
     if (!good) continue;
     assert_int_equal(id.kind, cases[i].kind);
     assert_int_equal(id.index, cases[i].index);
-    kiln_text_init(&text, arena);
+    text = kiln_text_in(arena);
     kiln_device_print(&text, id);
     assert_string_equal(text.data, cases[i].text);
   }

@@ -37,8 +37,7 @@ static pair make(kiln_dims *dims, const pair *made, int count, const int64_t *sy
 }
 
 static kiln_str text_of(kiln_arena *arena, const kiln_dims *dims, kiln_dim d) {
-  kiln_text text;
-  kiln_text_init(&text, arena);
+  kiln_text text = kiln_text_in(arena);
   kiln_dim_print(&text, dims, d);
   return kiln_text_str(&text);
 }

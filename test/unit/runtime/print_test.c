@@ -76,8 +76,8 @@ static kiln_status *tensors_as_pytorch(void *arg) {
   while (fgets(line, sizeof line, file)) {
     kiln_tensor *t = read_case(mem, line);
     kiln_text want, got;
-    kiln_text_init(&want, arena);
-    kiln_text_init(&got, arena);
+    want = kiln_text_in(arena);
+    got = kiln_text_in(arena);
     while (fgets(line, sizeof line, file) && strcmp(line, "end\n") != 0) {
       kiln_text_puts(&want, line);
     }
@@ -121,7 +121,7 @@ static kiln_status *print_values(void *arg) {
                 {-INFINITY, "-inf"}};
   kiln_text text;
   for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
-    kiln_text_init(&text, arena);
+    text = kiln_text_in(arena);
     kiln_ivalue_print(&text, kiln_float(floats[i].f));
     assert_string_equal(text.data, floats[i].text);
   }
@@ -142,13 +142,13 @@ static kiln_status *print_values(void *arg) {
   one->items[0] = kiln_of_box(list);
   assert_ok(kiln_dict_set(d, kiln_int(-3), kiln_of_box(one)));
   assert_ok(kiln_dict_set(d, kiln_bool(true), kiln_device_value((kiln_device_id){1, 2})));
-  kiln_text_init(&text, arena);
+  text = kiln_text_in(arena);
   kiln_ivalue_print(&text, kiln_of_box(d));
   assert_string_equal(text.data, "{-3: ([it's\n, None, 0.5-2.j],), True: cuda:2}");
   kiln_ivalue_release(kiln_of_box(d));
   kiln_tensor *t;
   assert_ok(kiln_tensor_undefined(mem, &t));
-  kiln_text_init(&text, arena);
+  text = kiln_text_in(arena);
   kiln_tensor_print(&text, t);
   assert_string_equal(text.data, "[ Tensor (undefined) ]");
   kiln_tensor_release(t);

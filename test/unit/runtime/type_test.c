@@ -18,8 +18,7 @@ static const kiln_type *parse(kiln_type_table *table, const char *text) {
 }
 
 static const char *text_of(kiln_type_table *table, const kiln_type *type, int verbosity) {
-  kiln_text text;
-  kiln_text_init(&text, kiln_type_table_arena(table));
+  kiln_text text = kiln_text_in(kiln_type_table_arena(table));
   kiln_type_print(&text, type, verbosity);
   return text.data;
 }
@@ -140,8 +139,7 @@ static kiln_status *annotations(void *arg) {
       {"Future[Tensor]", "Future[Tensor]"},
       {"Enum<__torch__.Color>", "__torch__.Color"}};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-    kiln_text text;
-    kiln_text_init(&text, kiln_type_table_arena(arg));
+    kiln_text text = kiln_text_in(kiln_type_table_arena(arg));
     kiln_type_print_annotation(&text, parse(arg, pairs[i][0]));
     assert_string_equal(text.data, pairs[i][1]);
   }

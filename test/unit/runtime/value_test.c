@@ -253,11 +253,10 @@ static kiln_status *type_of_values(void *arg) {
       "List[int]", "List[]", "List[int]", "Tuple[Tensor, bool]", "int", "float",
       "None",      "bool",   "str"};
   for (int k = 0; k < 9; k++) {
-    kiln_text out;
-    kiln_text_init(&out, kiln_type_table_arena(table));
+    kiln_text out = kiln_text_in(kiln_type_table_arena(table));
     kiln_type_print(&out, kiln_ivalue_type(table, values[k]), 3);
     assert_string_equal(out.data, names[k]);
-    kiln_text_init(&out, kiln_type_table_arena(table));
+    out = kiln_text_in(kiln_type_table_arena(table));
     kiln_ivalue_type_name(&out, values[k]);
     assert_string_equal(out.data, short_names[k]);
   }
