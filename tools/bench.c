@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 
 #include "tools/commands.h"
-#include "tools/input.h"
 #include "tools/json.h"
+#include "tools/session.h"
 
 enum { FIRST_CALLS = 10, MIN_STEADY = 10 };
 
@@ -47,21 +47,19 @@ typedef struct figures {
   cJSON *kernels_ms; /* of each group that was compiled, in order */
 } figures;
 
-static kiln_status *timed_call(kiln_instance *instance, const char *method,
-                               const tool_inputs *inputs, double *out_ms) {
+static kiln_status *timed_call(const tool_session *s, const char *method, double *out_ms) {
   kiln_value *result = NULL;
   double start = tool_now_ms();
   kiln_status *status =
-      kiln_instance_call(instance, method, inputs->values, inputs->count, NULL, &result);
+      kiln_instance_call(s->instance, method, s->inputs.values, s->inputs.count, NULL, &result);
   kiln_value_destroy(result);
   *out_ms = tool_now_ms() - start;
   return status;
 }
 
-static kiln_status *measure(const bench_options *o, kiln_instance *instance,
-                            const tool_inputs *inputs, figures *f) {
+static kiln_status *measure(const bench_options *o, const tool_session *s, figures *f) {
   for (f->first_count = 0; f->first_count < FIRST_CALLS; f->first_count++) {
-    kiln_status *status = timed_call(instance, o->method, inputs, &f->first[f->first_count]);
+    kiln_status *status = timed_call(s, o->method, &f->first[f->first_count]);
     if (status) return status;
   }
   double end = tool_now_ms() + o->duration * 1e3;
@@ -70,7 +68,7 @@ static kiln_status *measure(const bench_options *o, kiln_instance *instance,
       f->capacity = f->capacity * 2 + 1024;
       f->steady = tool_grow(f->steady, sizeof *f->steady * (size_t)f->capacity);
     }
-    kiln_status *status = timed_call(instance, o->method, inputs, &f->steady[f->count]);
+    kiln_status *status = timed_call(s, o->method, &f->steady[f->count]);
     if (status) return status;
     f->count++;
   }
@@ -156,40 +154,22 @@ static int write_json(const bench_options *o, const figures *f, FILE *file) {
 
 /* -- The command -- */
 
-static int bench_model(const bench_options *o, kiln_context *context, kiln_model *model, figures *f,
-                       FILE *file) {
-  tool_inputs inputs = {0};
-  kiln_instance *instance = NULL;
-  kiln_status *status = NULL;
-  int exit_status = -1;
-  if (!kiln_model_method_schema(model, o->method)) {
-    return tool_no_method(model, o->method);
-  }
-  if (o->inputs) {
-    status = tool_inputs_read(context, o->inputs, &inputs);
-  } else {
-    exit_status =
-        tool_inputs_parse(context, model, o->method, &o->input, (uint64_t)o->seed, &inputs);
-    if (exit_status >= 0) return exit_status;
-  }
-  if (!status) status = kiln_instance_create(model, &instance);
-  if (!status) status = measure(o, instance, &inputs, f);
-  kiln_model_counters(model, &f->counters);
-  f->kernels_ms = kernel_times(model);
-  kiln_instance_release(instance);
-  tool_inputs_free(&inputs);
+static int bench_model(const bench_options *o, const tool_session *s, figures *f, FILE *file) {
+  kiln_status *status = measure(o, s, f);
   if (status) return tool_report(status);
+  f->threads = kiln_context_threads(s->context);
+  f->load_ms = s->load_ms;
+  kiln_model_counters(s->model, &f->counters);
+  f->kernels_ms = kernel_times(s->model);
   qsort(f->steady, (size_t)f->count, sizeof *f->steady, by_size);
   if (!o->json || strcmp(o->json, "-") != 0) print_figures(o, f);
   return file ? write_json(o, f, file) : TOOL_GOOD;
 }
 
-static int run(const void *options, int count, char *const *operands) {
+static int run(const void *options, char *const *operands) {
   const bench_options *o = options;
   figures f = {0};
-  kiln_context *context = NULL;
-  kiln_model *model = NULL;
-  (void)count;
+  tool_session s = {0};
   if (o->inputs && o->input.count) {
     return tool_usage_error("bench: give --inputs or --input, not both");
   }
@@ -197,18 +177,15 @@ static int run(const void *options, int count, char *const *operands) {
   const bool on_stdout = o->json && strcmp(o->json, "-") == 0;
   FILE *file = on_stdout ? stdout : o->json ? fopen(o->json, "w") : NULL;
   if (o->json && !file) return tool_usage_error("cannot write '%s': %s", o->json, strerror(errno));
-  kiln_status *status = tool_context(&o->settings, &context);
-  if (!status) kiln_context_set_print(context, tool_print_to_stderr, NULL);
-  if (!status) f.threads = kiln_context_threads(context);
-  double start = tool_now_ms();
-  if (!status) status = tool_load(context, operands[0], NULL, &model);
-  f.load_ms = tool_now_ms() - start;
-  int exit_status = status ? tool_report(status) : bench_model(o, context, model, &f, file);
+  int exit_status = tool_session_open(&s, &o->settings, operands[0], NULL, tool_print_to_stderr);
+  if (exit_status < 0) {
+    exit_status = tool_session_prepare(&s, o->method, o->inputs, &o->input, o->seed);
+  }
+  if (exit_status < 0) exit_status = bench_model(o, &s, &f, file);
   if (file && !on_stdout) fclose(file);
   cJSON_Delete(f.kernels_ms);
   free(f.steady);
-  kiln_model_release(model);
-  kiln_context_release(context);
+  tool_session_close(&s);
   return exit_status;
 }
 

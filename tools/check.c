@@ -32,6 +32,7 @@ static void set_defaults(void *options) {
   o->repeat = 5;
   o->timeout_s = 600;
   o->rtol = o->atol = -1;
+  o->settings.sync = true;
 }
 
 /* -- Finding cases -- */
@@ -212,21 +213,19 @@ static int conclude(tally *t) {
 
 /* Finds faults of the settings, and warns of unknown variables, once and before any case. */
 static int check_settings(const check_options *o) {
-  tool_settings settings = o->settings;
   kiln_context *context = NULL;
-  settings.sync = true;
-  kiln_status *status = tool_context(&settings, &context);
+  kiln_status *status = tool_context(&o->settings, &context);
   if (status) return tool_report(status);
   kiln_context_release(context);
   return -1;
 }
 
-static int run(const void *options, int count, char *const *operands) {
+static int run(const void *options, char *const *operands) {
   const check_options *o = options;
   case_list list = {0};
   tally t = {.options = o};
   int exit_status = check_settings(o);
-  for (int i = 0; exit_status < 0 && i < count; i++) {
+  for (int i = 0; exit_status < 0 && operands[i]; i++) {
     int before = list.count;
     if (!tool_is_directory(operands[i])) {
       exit_status = tool_usage_error(

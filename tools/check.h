@@ -9,6 +9,7 @@
 #include <cjson/cJSON.h>
 
 #include "tools/compare.h"
+#include "tools/input.h"
 #include "tools/tool.h"
 
 typedef struct check_options {
@@ -47,6 +48,8 @@ kiln_status *check_context(const check_options *options, kiln_context **out_cont
 /* The tolerance, tightened by the options; `json` is the case or a sample. */
 tool_comparison check_tolerance(const check_options *options, const cJSON *json);
 const char *check_text(const cJSON *json, const char *key, const char *fallback);
+/* The arguments in a tuple, copied: the call may change them. */
+kiln_status *check_copy_inputs(const kiln_value *tuple, tool_inputs *out_inputs);
 /* Adds the model's counters. */
 void check_count(check_result *result, const kiln_model *model);
 

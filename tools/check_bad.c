@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 
 #include "tools/check.h"
-#include "tools/input.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAVE_SHADOW 1

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "tools/check.h"
-#include "tools/input.h"
 
 typedef struct recorded {
   const check_options *options;
@@ -52,7 +51,6 @@ static void throw_away(void *user, const char *text, size_t size) {
 
 kiln_status *check_context(const check_options *options, kiln_context **out_context) {
   tool_settings settings = options->settings;
-  settings.sync = true;
   settings.environment_is_checked = true;
   kiln_status *status = tool_context(&settings, out_context);
   if (!status) kiln_context_set_print(*out_context, throw_away, NULL);
@@ -78,6 +76,15 @@ const char *check_text(const cJSON *json, const char *key, const char *fallback)
 
 void check_count(check_result *result, const kiln_model *model) {
   kiln_model_counters(model, &result->counters);
+}
+
+kiln_status *check_copy_inputs(const kiln_value *tuple, tool_inputs *out_inputs) {
+  kiln_value *copy = NULL;
+  kiln_status *status = kiln_value_clone(tuple, &copy);
+  *out_inputs = (tool_inputs){0};
+  if (!status) status = tool_inputs_unpack(copy, out_inputs);
+  kiln_value_destroy(copy);
+  return status;
 }
 
 /* -- One call -- */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tools/check.h"
-#include "tools/input.h"
 
 /* A record of samples.pt. The last three are None where no error is expected; the class is also
  * None where PyTorch raises its own errors, the place (a frame that the
@@ -68,11 +67,9 @@ static char *compare_result(sequence *s, const kiln_value *got, kiln_value *cons
 
 static char *run_call(sequence *s, kiln_instance *instance, kiln_value *const *fields) {
   tool_inputs inputs = {0};
-  kiln_value *got = NULL, *copy = NULL;
+  kiln_value *got = NULL;
   char *reason = NULL;
-  kiln_status *status = kiln_value_clone(fields[INPUTS], &copy);
-  if (!status) status = tool_inputs_unpack(copy, &inputs);
-  kiln_value_destroy(copy);
+  kiln_status *status = check_copy_inputs(fields[INPUTS], &inputs);
   if (status) {
     reason = tool_take_message(status);
   } else {

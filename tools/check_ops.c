@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/check.h"
-#include "tools/input.h"
 
 typedef struct samples {
   const check_options *options;
@@ -15,20 +14,11 @@ typedef struct samples {
   kiln_value *list; /* of (method, inputs, expected) */
 } samples;
 
-static kiln_status *clone_inputs(const kiln_value *tuple, tool_inputs *out_inputs) {
-  kiln_value *copy = NULL;
-  kiln_status *status = kiln_value_clone(tuple, &copy);
-  *out_inputs = (tool_inputs){0};
-  if (!status) status = tool_inputs_unpack(copy, out_inputs);
-  kiln_value_destroy(copy);
-  return status;
-}
-
 /* Runs a sample once; NULL when it is as recorded, else why not (freed by the caller). */
 static char *run_once(samples *s, const cJSON *json, const kiln_value *parts[3]) {
   tool_inputs inputs = {0};
   kiln_value *got = NULL;
-  kiln_status *status = clone_inputs(parts[1], &inputs);
+  kiln_status *status = check_copy_inputs(parts[1], &inputs);
   if (!status) {
     status = kiln_instance_call(s->instance, kiln_value_as_string(parts[0], NULL), inputs.values,
                                 inputs.count, NULL, &got);

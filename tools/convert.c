@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/session.h"
 
 typedef struct convert_options {
   tool_list extra, preserve;
@@ -67,13 +68,10 @@ static kiln_status *freeze(const convert_options *o, kiln_model **model) {
   return NULL;
 }
 
-static int run(const void *options, int count, char *const *operands) {
+static int run(const void *options, char *const *operands) {
   const convert_options *o = options;
-  tool_settings settings = o->settings;
   const kiln_limits limits = tool_limits_of(&o->limits);
-  kiln_context *context = NULL;
-  kiln_model *model = NULL;
-  (void)count;
+  tool_session s = {0};
   if ((o->preserve.count > 0 || o->eval) && !o->freeze) {
     return tool_usage_error("--eval and --preserve are for --freeze");
   }
@@ -86,17 +84,14 @@ static int run(const void *options, int count, char *const *operands) {
                                     .extra_count = o->extra.count,
                                     .drop_extras = o->drop_extra,
                                     .reprint = o->reprint};
-    kiln_status *status = tool_context(&settings, &context);
-    if (!status) status = tool_load(context, operands[0], &limits, &model);
-    exit_status = status ? tool_report(status) : -1;
+    exit_status = tool_session_open(&s, &o->settings, operands[0], &limits, NULL);
     if (exit_status < 0) {
-      status = o->freeze ? freeze(o, &model) : NULL;
-      if (!status) status = kiln_model_save(model, operands[1], &save);
+      kiln_status *status = o->freeze ? freeze(o, &s.model) : NULL;
+      if (!status) status = kiln_model_save(s.model, operands[1], &save);
       exit_status = status ? tool_report(status) : TOOL_GOOD;
     }
   }
-  kiln_model_release(model);
-  kiln_context_release(context);
+  tool_session_close(&s);
   free_extras(extras, o->extra.count);
   return exit_status;
 }

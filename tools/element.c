@@ -175,16 +175,10 @@ void tool_element_store(kiln_dtype dtype, void *data, int64_t index, double valu
     case KILN_DTYPE_F8E5M2: ((uint8_t *)data)[index] = (uint8_t)to_small_float(value, 5, 2); break;
     case KILN_DTYPE_F8E4M3: ((uint8_t *)data)[index] = to_float8_e4m3(value); break;
     case KILN_DTYPE_C32:
-      ((uint16_t *)data)[2 * index] = (uint16_t)to_small_float(value, 5, 10);
-      ((uint16_t *)data)[2 * index + 1] = 0;
-      break;
     case KILN_DTYPE_C64:
-      ((float *)data)[2 * index] = (float)value;
-      ((float *)data)[2 * index + 1] = 0;
-      break;
     case KILN_DTYPE_C128:
-      ((double *)data)[2 * index] = value;
-      ((double *)data)[2 * index + 1] = 0;
+      tool_element_store(part_of(dtype), data, 2 * index, value);
+      tool_element_store(part_of(dtype), data, 2 * index + 1, 0);
       break;
     default: break;
   }

@@ -5,8 +5,8 @@
 
 #include "kiln/debug.h"
 #include "tools/commands.h"
-#include "tools/input.h"
 #include "tools/rows.h"
+#include "tools/session.h"
 
 typedef struct explain_options {
   const char *method;
@@ -35,42 +35,7 @@ static void set_defaults(void *options) {
   explain_options *o = options;
   o->method = "forward";
   o->calls = 3;
-}
-
-/* -- Calls -- */
-
-/* Calls with copies of the inputs; an exit status, -1 when all is well. */
-static int call_often(const explain_options *o, kiln_instance *instance,
-                      const tool_inputs *inputs) {
-  const kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
-  kiln_status *status = NULL;
-  for (int64_t i = 0; !status && i < o->calls; i++) {
-    tool_inputs copy;
-    kiln_value *result = NULL;
-    status = tool_inputs_clone(inputs, &copy);
-    if (!status) {
-      status = kiln_instance_call(instance, o->method, copy.values, copy.count, &call, &result);
-    }
-    kiln_value_destroy(result);
-    tool_inputs_free(&copy);
-  }
-  return status ? tool_report(status) : -1;
-}
-
-static int make_calls(const explain_options *o, kiln_context *context, const kiln_model *model,
-                      kiln_instance *instance) {
-  int exit_status = -1;
-  tool_inputs inputs = {0};
-  for (int f = 0; exit_status < 0 && f < o->inputs.count; f++) {
-    kiln_status *status = tool_inputs_read(context, o->inputs.items[f], &inputs);
-    exit_status = status ? tool_report(status) : call_often(o, instance, &inputs);
-    tool_inputs_free(&inputs);
-  }
-  if (o->inputs.count > 0) return exit_status;
-  exit_status = tool_inputs_parse(context, model, o->method, &o->input, (uint64_t)o->seed, &inputs);
-  if (exit_status < 0) exit_status = call_often(o, instance, &inputs);
-  tool_inputs_free(&inputs);
-  return exit_status;
+  o->settings.sync = true;
 }
 
 /* -- What is told -- */
@@ -413,35 +378,30 @@ static void print(const report *r, const kiln_model *model) {
   print_refusals(r);
 }
 
-static int run(const void *options, int count, char *const *operands) {
+static int make_calls(const explain_options *o, tool_session *s, const kiln_limits *limits) {
+  kiln_status *status = kiln_debug_model_time(s->model);
+  if (status) return tool_report(status);
+  return tool_session_call_all(s, o->method, &o->inputs, &o->input, o->seed, o->calls, limits);
+}
+
+static int run(const void *options, char *const *operands) {
   const explain_options *o = options;
-  tool_settings settings = o->settings;
   const kiln_limits limits = tool_limits_of(&o->limits);
-  kiln_context *context = NULL;
-  kiln_model *model = NULL;
-  kiln_instance *instance = NULL;
+  tool_session s = {0};
   report r = {0};
-  (void)count;
   if (o->inputs.count && o->input.count) {
     return tool_usage_error("explain: give --inputs or --input, not both");
   }
-  settings.sync = true;
-  kiln_status *status = tool_context(&settings, &context);
-  if (!status) kiln_context_set_print(context, tool_print_to_stderr, NULL);
-  if (!status) status = tool_load(context, operands[0], &limits, &model);
-  if (!status) status = kiln_debug_model_time(model);
-  if (!status) status = kiln_instance_create(model, &instance);
-  int exit_status = status ? tool_report(status) : make_calls(o, context, model, instance);
+  int exit_status = tool_session_open(&s, &o->settings, operands[0], &limits, tool_print_to_stderr);
+  if (exit_status < 0) exit_status = make_calls(o, &s, &limits);
   if (exit_status < 0) {
-    status = make_report(&r, model);
-    if (!status && o->json) print_json(&r, model);
-    if (!status && !o->json) print(&r, model);
+    kiln_status *status = make_report(&r, s.model);
+    if (!status && o->json) print_json(&r, s.model);
+    if (!status && !o->json) print(&r, s.model);
     exit_status = status ? tool_report(status) : TOOL_GOOD;
   }
   free_report(&r);
-  kiln_instance_release(instance);
-  kiln_model_release(model);
-  kiln_context_release(context);
+  tool_session_close(&s);
   return exit_status;
 }
 

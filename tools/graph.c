@@ -4,7 +4,7 @@
 
 #include "kiln/debug.h"
 #include "tools/commands.h"
-#include "tools/input.h"
+#include "tools/session.h"
 
 typedef struct graph_options {
   const char *method, *stage, *site;
@@ -41,6 +41,7 @@ static void set_defaults(void *options) {
   o->method = "forward";
   o->stage = "optimized";
   o->after_call = -1;
+  o->settings.sync = true;
 }
 
 static int64_t calls_for(const graph_options *o) {
@@ -48,47 +49,6 @@ static int64_t calls_for(const graph_options *o) {
   if (strcmp(o->stage, "frontend") == 0) return 0;
   if (o->site) return 3; /* groups and regions are made by the second */
   return strcmp(o->stage, "profiled") == 0 ? 1 : 3;
-}
-
-static kiln_status *call_once(const graph_options *o, kiln_instance *instance,
-                              const tool_inputs *inputs) {
-  const kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
-  kiln_value *result = NULL;
-  kiln_status *status =
-      kiln_instance_call(instance, o->method, inputs->values, inputs->count, &call, &result);
-  kiln_value_destroy(result);
-  return status;
-}
-
-static kiln_status *call_with_file(const graph_options *o, kiln_context *context,
-                                   kiln_instance *instance, const char *path) {
-  tool_inputs inputs = {0};
-  kiln_status *status = tool_inputs_read(context, path, &inputs);
-  if (!status) status = call_once(o, instance, &inputs);
-  tool_inputs_free(&inputs);
-  return status;
-}
-
-static int make_calls(const graph_options *o, kiln_context *context, kiln_model *model) {
-  kiln_instance *instance = NULL;
-  tool_inputs inputs = {0};
-  int64_t calls = calls_for(o);
-  if (calls == 0) return -1;
-  int exit_status =
-      tool_inputs_parse(context, model, o->method, &o->input, (uint64_t)o->seed, &inputs);
-  if (exit_status >= 0) return exit_status;
-  kiln_status *status = kiln_instance_create(model, &instance);
-  for (int f = 0; !status && f < o->inputs.count; f++) {
-    for (int64_t i = 0; !status && i < calls; i++) {
-      status = call_with_file(o, context, instance, o->inputs.items[f]);
-    }
-  }
-  for (int64_t i = 0; !status && o->inputs.count == 0 && i < calls; i++) {
-    status = call_once(o, instance, &inputs);
-  }
-  tool_inputs_free(&inputs);
-  kiln_instance_release(instance);
-  return status ? tool_report(status) : -1;
 }
 
 static int show(const graph_options *o, kiln_model *model) {
@@ -102,9 +62,8 @@ static int show(const graph_options *o, kiln_model *model) {
   return TOOL_GOOD;
 }
 
-static int run(const void *options, int count, char *const *operands) {
+static int run(const void *options, char *const *operands) {
   const graph_options *o = options;
-  (void)count;
   if (o->all && o->site) return tool_usage_error("graph: give --site or --all, not both");
   if (o->dot && strcmp(o->stage, "frontend") != 0 && strcmp(o->stage, "profiled") != 0 &&
       strcmp(o->stage, "optimized") != 0) {
@@ -114,24 +73,19 @@ static int run(const void *options, int count, char *const *operands) {
   if (o->inputs.count && o->input.count) {
     return tool_usage_error("graph: give --inputs or --input, not both");
   }
-  tool_settings settings = o->settings;
   const kiln_limits limits = tool_limits_of(&o->limits);
-  settings.sync = true;
-  kiln_context *context = NULL;
-  kiln_model *model = NULL;
-  kiln_status *status = tool_context(&settings, &context);
-  if (!status) kiln_context_set_print(context, tool_print_to_stderr, NULL);
-  if (!status) status = tool_load(context, operands[0], &limits, &model);
-  int exit_status = -1;
-  if (status) {
-    exit_status = tool_report(status);
-  } else if (!kiln_model_method_schema(model, o->method)) {
-    exit_status = tool_no_method(model, o->method);
+  const int64_t calls = calls_for(o);
+  tool_session s = {0};
+  int exit_status = tool_session_open(&s, &o->settings, operands[0], &limits, tool_print_to_stderr);
+  if (exit_status < 0 && !kiln_model_method_schema(s.model, o->method)) {
+    exit_status = tool_no_method(s.model, o->method);
   }
-  if (exit_status < 0) exit_status = make_calls(o, context, model);
-  if (exit_status < 0) exit_status = show(o, model);
-  kiln_model_release(model);
-  kiln_context_release(context);
+  if (exit_status < 0 && calls > 0) {
+    exit_status =
+        tool_session_call_all(&s, o->method, &o->inputs, &o->input, o->seed, calls, &limits);
+  }
+  if (exit_status < 0) exit_status = show(o, s.model);
+  tool_session_close(&s);
   return exit_status;
 }
 

@@ -375,14 +375,12 @@ static kiln_status *print_json(const inspect_options *o, const inspection *in) {
   return NULL;
 }
 
-static int run(const void *options, int count, char *const *operands) {
+static int run(const void *options, char *const *operands) {
   const inspect_options *o = options;
-  tool_settings settings = o->settings;
   const kiln_limits limits = tool_limits_of(&o->limits);
   kiln_context *context = NULL;
   inspection in = {0};
-  (void)count;
-  kiln_status *status = tool_context(&settings, &context);
+  kiln_status *status = tool_context(&o->settings, &context);
   char *path = NULL;
   if (!status) status = tool_path(operands[0], &limits, &path);
   if (!status) status = kiln_debug_model_open(context, path, &limits, &in.model);

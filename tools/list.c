@@ -48,10 +48,10 @@ static kiln_status *print_flags(kiln_context *context, const tool_rows *flags) {
   return status;
 }
 
-static int run(const void *options, int count, char *const *operands) {
+static int run(const void *options, char *const *operands) {
   const list_options *o = options;
   kiln_context *context = NULL;
-  list_job job = {.word = count > 1 ? operands[1] : NULL};
+  list_job job = {.word = operands[1]};
   kiln_status *status = tool_context(&o->settings, &context);
   if (!status) status = kiln_debug_list(context, operands[0], add_row, &job);
   if (!status && o->json) {

@@ -24,10 +24,9 @@ static void print_help(FILE *file) {
 
 static int run_command(const tool_command *command, int argc, char **argv) {
   void *options = tool_alloc(command->options_size);
-  int operands = 0;
   if (command->defaults) command->defaults(options);
-  int status = tool_parse(command, argc, argv, options, &operands);
-  if (status < 0) status = command->run(options, operands, argv);
+  int status = tool_parse(command, argc, argv, options);
+  if (status < 0) status = command->run(options, argv);
   tool_options_free(command, options);
   free(options);
   /* Results that could not be written are no results. */

@@ -19,22 +19,23 @@ static const tool_option options_table[] = {
     TOOL_SETTINGS_OPTIONS(opt_options, settings),
 };
 
-static void set_defaults(void *options) { ((opt_options *)options)->verbosity = 3; }
+static void set_defaults(void *options) {
+  opt_options *o = options;
+  o->verbosity = 3;
+  o->settings.sync = true;
+}
 
-static int run(const void *options, int count, char *const *operands) {
+static int run(const void *options, char *const *operands) {
   const opt_options *o = options;
   size_t size = 0;
-  (void)count;
   char *error = NULL, *source = tool_read_file(operands[0], &size, &error), *text = NULL;
   if (!source) {
     tool_usage_error("%s", error);
     free(error);
     return TOOL_USAGE;
   }
-  tool_settings settings = o->settings;
-  settings.sync = true;
   kiln_context *context = NULL;
-  kiln_status *status = tool_context(&settings, &context);
+  kiln_status *status = tool_context(&o->settings, &context);
   if (!status) {
     status = kiln_debug_opt(context, source, size, o->passes ? o->passes : "",
                             (int)(o->verbosity < 4 ? o->verbosity : 4), &text);

@@ -94,8 +94,7 @@ static int unknown_option(const tool_command *command, const char *arg, size_t l
   return exit_status;
 }
 
-int tool_parse(const tool_command *command, int argc, char **argv, void *options,
-               int *out_operand_count) {
+int tool_parse(const tool_command *command, int argc, char **argv, void *options) {
   int operands = 0;
   bool only_operands = false;
   for (int i = 0; i < argc; i++) {
@@ -127,7 +126,7 @@ int tool_parse(const tool_command *command, int argc, char **argv, void *options
     }
     if (!store(o, value, options)) return TOOL_USAGE;
   }
-  *out_operand_count = operands;
+  argv[operands] = NULL;
   if (operands < command->min_operands ||
       (command->max_operands >= 0 && operands > command->max_operands)) {
     return tool_usage_error("usage: %s", command->usage);

@@ -6,8 +6,8 @@
 #include "kiln/kiln_op.h"
 #include "tools/commands.h"
 #include "tools/compare.h"
-#include "tools/input.h"
 #include "tools/json.h"
+#include "tools/session.h"
 
 typedef struct run_options {
   const char *method, *inputs, *out, *expect;
@@ -75,22 +75,6 @@ static void print_counters(const kiln_model *model) {
           (unsigned long long)c.guard_misses, c.max_depth);
 }
 
-/* A call may change its arguments: each repetition gets copies. */
-static kiln_status *call_once(kiln_instance *instance, const run_options *o,
-                              const tool_inputs *inputs, kiln_value **out_result, double *out_ms) {
-  kiln_call_options call = {.limits = tool_limits_of(&o->limits)};
-  call.limits.cancel = interrupt;
-  tool_inputs copy;
-  kiln_status *status = tool_inputs_clone(inputs, &copy);
-  double start = tool_now_ms();
-  if (!status) {
-    status = kiln_instance_call(instance, o->method, copy.values, copy.count, &call, out_result);
-  }
-  *out_ms = tool_now_ms() - start;
-  tool_inputs_free(&copy);
-  return status;
-}
-
 /* Where text goes: standard output may be JSON's, or a value's. */
 static FILE *text_file(const run_options *o) {
   return o->json || (o->out && tool_is_stdout(o->out)) ? stderr : stdout;
@@ -113,14 +97,14 @@ static int compare_with(const run_options *o, kiln_context *context, const kiln_
   return same ? TOOL_GOOD : TOOL_DIFFERENT;
 }
 
-static int finish(const run_options *o, kiln_context *context, const kiln_model *model,
-                  const kiln_value *result, cJSON *times) {
+static int finish(const run_options *o, const tool_session *s, const kiln_value *result,
+                  cJSON *times) {
   const int exit_status = o->out ? tool_write_value(result, o->out) : -1;
   if (exit_status >= 0) return exit_status;
-  if (o->counters) print_counters(model);
+  if (o->counters) print_counters(s->model);
   if (o->json) {
     kiln_counters counters;
-    kiln_model_counters(model, &counters);
+    kiln_model_counters(s->model, &counters);
     cJSON *value = tool_json_value(result);
     if (!value)
       return tool_report(kiln_op_error(KILN_UNSUPPORTED, "the result has no end as JSON"));
@@ -136,57 +120,30 @@ static int finish(const run_options *o, kiln_context *context, const kiln_model 
     puts(text);
     kiln_text_free(text);
   }
-  return o->expect ? compare_with(o, context, result) : TOOL_GOOD;
+  return o->expect ? compare_with(o, s->context, result) : TOOL_GOOD;
 }
 
-static int call_and_finish(const run_options *o, kiln_context *context, kiln_model *model,
-                           const tool_inputs *inputs) {
-  kiln_instance *instance = NULL;
+static int call_and_finish(const run_options *o, const tool_session *s, const kiln_limits *limits) {
   kiln_value *result = NULL;
   cJSON *times = cJSON_CreateArray();
-  kiln_status *status = kiln_instance_create(model, &instance);
+  kiln_status *status = NULL;
   for (int64_t i = 0; !status && i < o->repeat; i++) {
     double ms = 0;
     kiln_value_destroy(result);
     result = NULL;
-    status = call_once(instance, o, inputs, &result, &ms);
+    status = tool_session_call(s, o->method, limits, &result, &ms);
     if (status) break;
     cJSON_AddItemToArray(times, cJSON_CreateNumber(ms));
     if (o->repeat > 1 && !o->json) fprintf(stderr, "call %lld: %.3f ms\n", (long long)i + 1, ms);
   }
-  int exit_status = status ? tool_report(status) : finish(o, context, model, result, times);
+  int exit_status = status ? tool_report(status) : finish(o, s, result, times);
   kiln_value_destroy(result);
-  kiln_instance_release(instance);
   cJSON_Delete(times);
   return exit_status;
 }
 
-static int run_model(const run_options *o, kiln_context *context, const char *path) {
-  kiln_model *model = NULL;
-  kiln_limits limits = tool_limits_of(&o->limits);
-  limits.cancel = interrupt;
-  kiln_status *status = tool_load(context, path, &limits, &model);
-  if (status) return tool_report(status);
-  tool_inputs inputs = {0};
-  int exit_status = -1;
-  if (!kiln_model_method_schema(model, o->method)) {
-    exit_status = tool_no_method(model, o->method);
-  } else if (o->inputs) {
-    status = tool_inputs_read(context, o->inputs, &inputs);
-    if (status) exit_status = tool_report(status);
-  } else {
-    exit_status =
-        tool_inputs_parse(context, model, o->method, &o->input, (uint64_t)o->seed, &inputs);
-  }
-  if (exit_status < 0) exit_status = call_and_finish(o, context, model, &inputs);
-  tool_inputs_free(&inputs);
-  kiln_model_release(model);
-  return exit_status;
-}
-
-static int run(const void *options, int count, char *const *operands) {
+static int run(const void *options, char *const *operands) {
   const run_options *o = options;
-  (void)count;
   if (o->inputs && o->input.count > 0) {
     return tool_usage_error("run: give --inputs or --input, not both");
   }
@@ -195,13 +152,17 @@ static int run(const void *options, int count, char *const *operands) {
   }
   const int exit_wrong = o->out ? tool_check_output("--out", o->out, ".npy") : -1;
   if (exit_wrong >= 0) return exit_wrong;
-  kiln_context *context = NULL;
-  kiln_status *status = tool_context(&o->settings, &context);
-  if (status) return tool_report(status);
-  if (text_file(o) == stderr) kiln_context_set_print(context, tool_print_to_stderr, NULL);
+  tool_session s = {0};
+  kiln_limits limits = tool_limits_of(&o->limits);
   catch_interrupts();
-  int exit_status = run_model(o, context, operands[0]);
-  kiln_context_release(context);
+  limits.cancel = interrupt;
+  int exit_status = tool_session_open(&s, &o->settings, operands[0], &limits,
+                                      text_file(o) == stderr ? tool_print_to_stderr : NULL);
+  if (exit_status < 0) {
+    exit_status = tool_session_prepare(&s, o->method, o->inputs, &o->input, o->seed);
+  }
+  if (exit_status < 0) exit_status = call_and_finish(o, &s, &limits);
+  tool_session_close(&s);
   return exit_status;
 }
 

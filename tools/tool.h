@@ -48,19 +48,18 @@ typedef struct tool_command {
   const char *details; /* more help, or NULL */
   const tool_option *options;
   int option_count;
-  size_t options_size;                                               /* of the options struct */
-  void (*defaults)(void *options);                                   /* NULL: all zero */
-  int min_operands, max_operands;                                    /* -1: any number */
-  int (*run)(const void *options, int count, char *const *operands); /* the exit status */
+  size_t options_size;                                    /* of the options struct */
+  void (*defaults)(void *options);                        /* NULL: all zero */
+  int min_operands, max_operands;                         /* -1: any number */
+  int (*run)(const void *options, char *const *operands); /* the exit status; NULL ends them */
 } tool_command;
 /* Of a tool_command: its table, and the struct that the table fills. */
 #define TOOL_OPTIONS(table, type) \
   .options = table, .option_count = sizeof(table) / sizeof *(table), .options_size = sizeof(type)
 
-/* Fills `options` and moves the operands to the front of argv. Returns -1 when the command should
- * run, else the exit status (after --help, or a complaint on stderr). */
-int tool_parse(const tool_command *command, int argc, char **argv, void *options,
-               int *out_operand_count);
+/* Fills `options` and moves the operands to the front of argv, NULL behind them. Returns -1 when
+ * the command should run, else the exit status (after --help, or a complaint on stderr). */
+int tool_parse(const tool_command *command, int argc, char **argv, void *options);
 void tool_options_free(const tool_command *command, void *options);
 void tool_print_help(const tool_command *command, FILE *file);
 
