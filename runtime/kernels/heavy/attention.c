@@ -167,8 +167,7 @@ static kiln_status *expand_heads(kiln__nn *nn, const heads *h, kiln_tensor *t, i
   sizes[h->batch_rank] = rows;
   sizes[h->batch_rank + 1] = columns;
   if (kiln_tensor_dtype(t) != dtype) {
-    KILN_TRY(kiln__as_dtype(nn->call, t, dtype, &t));
-    KILN_TRY(kiln__nn_keep(nn, t));
+    KILN_TRY(kiln__nn_as(nn, t, dtype, &t));
   }
   KILN_TRY(kiln__expand(nn->call, t, h->batch_rank + 2, sizes, out));
   return kiln__nn_keep(nn, *out);
@@ -371,8 +370,7 @@ static kiln_status *run_heads(kiln__nn *nn, kiln_tensor *const qkv[3], kiln_tens
   }
   KILN_TRY(attend(nn, &h));
   const int64_t joined[] = {h.batch[0], h.rows, h.batch[1] * h.width};
-  KILN_TRY(kiln__as_dtype(nn->call, base, dtype, &base));
-  KILN_TRY(kiln__nn_keep(nn, base));
+  KILN_TRY(kiln__nn_as(nn, base, dtype, &base));
   KILN_TRY(kiln__reshape(nn->call, base, 3, joined, out));
   if (!with_weights) return NULL;
   kiln_status *status = kiln__as_dtype(nn->call, h.weights, dtype, weights);
@@ -409,8 +407,7 @@ static bool check_mha(kiln__composite *r, const mha *m, const kiln_tensor *q, co
                       const kiln_tensor *v, const kiln_tensor *w) {
   if (kiln_tensor_rank(q) != 3 || kiln_tensor_rank(k) != 3 || kiln_tensor_rank(v) != 3) {
     KILN_COMPOSITE_FAIL(r, "expected 3-D `query`, got %d-D tensor", kiln_tensor_rank(q));
-  } else if (memcmp(kiln_tensor_sizes(q), kiln_tensor_sizes(k), 3 * sizeof(int64_t)) != 0 ||
-             memcmp(kiln_tensor_sizes(q), kiln_tensor_sizes(v), 3 * sizeof(int64_t)) != 0) {
+  } else if (!kiln_tensor_same_sizes(q, k) || !kiln_tensor_same_sizes(q, v)) {
     KILN_COMPOSITE_FAIL(r, "expected `query`/`key`/`value` shapes to match");
   } else if (kiln_tensor_sizes(q)[2] != m->dim) {
     KILN_COMPOSITE_FAIL(r, "passed-in embed_dim %lld didn't match last dim of query %lld",

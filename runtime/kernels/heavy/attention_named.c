@@ -3,6 +3,22 @@
 
 #include "runtime/kernels/composite.h"
 
+/* q k^T, scaled, under the mask, or below the diagonal where `causal`. */
+static kiln_tensor *scores(kiln__composite *r, kiln_tensor *q, kiln_tensor *k, kiln_tensor *mask,
+                           bool causal, double scale) {
+  kiln_tensor *turned = KILN_STEP(r, transpose, T(k), I(-2), I(-1));
+  kiln_tensor *w = KILN_STEP(r, matmul, T(KILN_STEP(r, mul, T(q), F(scale))), T(turned));
+  if (causal) {
+    kiln_tensor *one =
+        KILN_STEP(r, ones, INTS(kiln__composite_size(q, -2), kiln__composite_size(k, -2)),
+                  I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
+    mask = KILN_STEP(r, tril, T(one), I(0));
+  }
+  if (!mask) return w;
+  return kiln_tensor_dtype(mask) == KILN_DTYPE_BOOL
+             ? KILN_STEP(r, masked_fill, T(w), T(KILN_STEP(r, logical_not, T(mask))), F(-INFINITY))
+             : KILN_STEP(r, add, T(w), T(mask), I(1));
+}
 /* query, key, value, dropout_p, is_causal, attn_mask, scale -> output, logsumexp */
 KILN_COMPOSITE(_scaled_dot_product_flash_attention_for_cpu) {
   const kiln_dtype own = kiln_tensor_dtype(SELF);
@@ -25,19 +41,7 @@ KILN_COMPOSITE(_scaled_dot_product_flash_attention_for_cpu) {
   }
   const double size = (double)kiln__composite_size(q, -1);
   const double scale = kiln_arg_is_none(args, 6) ? 1 / sqrt(size) : kiln_arg_float(args, 6);
-  kiln_tensor *turned = KILN_STEP(r, transpose, T(k), I(-2), I(-1));
-  kiln_tensor *w = KILN_STEP(r, matmul, T(KILN_STEP(r, mul, T(q), F(scale))), T(turned));
-  if (kiln_arg_bool(args, 4)) {
-    kiln_tensor *one =
-        KILN_STEP(r, ones, INTS(kiln__composite_size(q, -2), kiln__composite_size(k, -2)),
-                  I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
-    mask = KILN_STEP(r, tril, T(one), I(0));
-  }
-  if (mask && kiln_tensor_dtype(mask) == KILN_DTYPE_BOOL) {
-    w = KILN_STEP(r, masked_fill, T(w), T(KILN_STEP(r, logical_not, T(mask))), F(-INFINITY));
-  } else if (mask) {
-    w = KILN_STEP(r, add, T(w), T(mask), I(1));
-  }
+  kiln_tensor *w = scores(r, q, k, mask, kiln_arg_bool(args, 4), scale);
   kiln__composite_give(r, &outs[1], KILN_STEP(r, logsumexp, T(w), INTS(-1), B(false)));
   w = KILN_STEP(r, matmul, T(KILN_STEP(r, softmax, T(w), I(-1), NONE)), T(v));
   return kiln__composite_to(r, w, own);
@@ -51,20 +55,7 @@ KILN_COMPOSITE(_scaled_dot_product_attention) {
         r,
         "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   }
-  if (kiln_arg_bool(args, 6)) {
-    kiln_tensor *one =
-        KILN_STEP(r, ones, INTS(kiln__composite_size(q, -2), kiln__composite_size(k, -2)),
-                  I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
-    mask = KILN_STEP(r, tril, T(one), I(0));
-  }
-  kiln_tensor *scaled = KILN_STEP(r, mul, T(q), F(1 / sqrt(size)));
-  kiln_tensor *turned = KILN_STEP(r, transpose, T(k), I(-2), I(-1));
-  kiln_tensor *w = KILN_STEP(r, matmul, T(scaled), T(turned));
-  if (mask && kiln_tensor_dtype(mask) == KILN_DTYPE_BOOL) {
-    w = KILN_STEP(r, masked_fill, T(w), T(KILN_STEP(r, logical_not, T(mask))), F(-INFINITY));
-  } else if (mask) {
-    w = KILN_STEP(r, add, T(w), T(mask), I(1));
-  }
+  kiln_tensor *w = scores(r, q, k, mask, kiln_arg_bool(args, 6), 1 / sqrt(size));
   w = KILN_STEP(r, softmax, T(w), I(-1), NONE);
   if (kiln_arg_float(args, 4) > 0) w = KILN_STEP(r, dropout, T(w), args[4], B(true));
   kiln__composite_give(r, &outs[0], KILN_STEP(r, matmul, T(w), args[2]));

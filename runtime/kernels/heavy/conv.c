@@ -156,8 +156,7 @@ static kiln_status *read_operands(kiln__nn *nn, const kiln_ivalue *args, kiln_te
   for (int i = 0; i < 3; i++) {
     t[i] = kiln_arg_tensor_opt(args, i);
     if (!t[i] || (i == 0 && dtype == nn->dtype)) continue; /* strides of the input are followed */
-    KILN_TRY(kiln__as_dtype(nn->call, t[i], nn->dtype, &t[i]));
-    KILN_TRY(kiln__nn_keep(nn, t[i]));
+    KILN_TRY(kiln__nn_as(nn, t[i], nn->dtype, &t[i]));
   }
   return NULL;
 }

@@ -20,26 +20,21 @@ KILN_COMPOSITE(_native_batch_norm_legit_no_stats) {
   for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
   return NULL;
 }
-/* input, weight, bias, running_mean, running_var, momentum, eps */
-KILN_COMPOSITE(_native_batch_norm_legit_no_training) {
-  kiln_tensor *parts[3];
-  KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
-                 B(false), args[5], args[6]);
-  for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
-  return NULL;
-}
-/* input, weight, bias, running_mean, running_var, momentum, eps -> three and a reserve */
-static kiln_tensor *norm_with_reserve(kiln__composite *r, const kiln_ivalue *args, bool training,
-                                      kiln_ivalue *outs) {
+/* input, weight, bias, running_mean, running_var, momentum, eps -> three, and a reserve */
+static kiln_tensor *norm_kept(kiln__composite *r, const kiln_ivalue *args, bool training,
+                              bool reserve, kiln_ivalue *outs) {
   kiln_tensor *parts[3];
   KILN_STEP_MANY(r, native_batch_norm, 3, parts, args[0], args[1], args[2], args[3], args[4],
                  B(training), args[5], args[6]);
   for (int i = 0; i < 3; i++) kiln__composite_give(r, &outs[i], parts[i]);
-  kiln__composite_give(r, &outs[3], kiln__composite_empty(r, KILN_DTYPE_U8));
+  if (reserve) kiln__composite_give(r, &outs[3], kiln__composite_empty(r, KILN_DTYPE_U8));
   return NULL;
 }
-KILN_COMPOSITE(_batch_norm_with_update) { return norm_with_reserve(r, args, true, outs); }
-KILN_COMPOSITE(_batch_norm_no_update) { return norm_with_reserve(r, args, false, outs); }
+KILN_COMPOSITE(_native_batch_norm_legit_no_training) {
+  return norm_kept(r, args, false, false, outs);
+}
+KILN_COMPOSITE(_batch_norm_with_update) { return norm_kept(r, args, true, true, outs); }
+KILN_COMPOSITE(_batch_norm_no_update) { return norm_kept(r, args, false, true, outs); }
 
 /* -- Elements -- */
 

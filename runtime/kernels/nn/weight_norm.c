@@ -3,23 +3,26 @@
 
 /* -- Norms -- */
 
+/* All dimensions but one. */
+static kiln_ivalue others(kiln__composite *r, int rank, int64_t dim) {
+  int64_t dims[KILN_MAX_RANK];
+  int count = 0;
+  for (int d = 0; d < rank; d++) {
+    if (d != dim) dims[count++] = d;
+  }
+  return kiln__composite_ints(r, count, dims);
+}
 /* v, pow, dim: over all other dimensions, which stay as 1; dim -1: of all */
 static kiln_tensor *norm_except(kiln__composite *r, kiln_tensor *v, double p, int64_t dim) {
   const int rank = kiln_tensor_rank(v);
-  int64_t others[KILN_MAX_RANK];
-  int count = 0;
   if (dim == -1) return KILN_STEP(r, linalg_vector_norm, T(v), F(p), NONE, B(false), NONE);
   if (dim < 0 || dim >= rank) {
     return KILN_COMPOSITE_FAIL(
         r, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -rank,
         rank - 1, (long long)dim);
   }
-  for (int d = 0; d < rank; d++) {
-    if (d != dim) others[count++] = d;
-  }
-  if (count == 0) return KILN_STEP(r, abs, T(v));
-  return KILN_STEP(r, linalg_vector_norm, T(v), F(p), kiln__composite_ints(r, count, others),
-                   B(true), NONE);
+  if (rank == 1) return KILN_STEP(r, abs, T(v));
+  return KILN_STEP(r, linalg_vector_norm, T(v), F(p), others(r, rank, dim), B(true), NONE);
 }
 KILN_COMPOSITE(norm_except_dim) {
   return norm_except(r, SELF, (double)kiln_arg_int(args, 1), kiln_arg_int(args, 2));
@@ -39,13 +42,8 @@ KILN_COMPOSITE(_weight_norm_interface) {
 KILN_COMPOSITE(_weight_norm) {
   const int rank = kiln_tensor_rank(SELF),
             dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
-  int64_t dims[KILN_MAX_RANK];
-  int count = 0;
-  for (int d = 0; d < rank; d++) {
-    if (d != dim || kiln_arg_int(args, 2) == -1) dims[count++] = d;
-  }
-  kiln_tensor *norm = KILN_STEP(r, linalg_vector_norm, T(SELF), F(2),
-                                kiln__composite_ints(r, count, dims), B(true), NONE);
+  const kiln_ivalue dims = others(r, rank, kiln_arg_int(args, 2) == -1 ? -1 : dim);
+  kiln_tensor *norm = KILN_STEP(r, linalg_vector_norm, T(SELF), F(2), dims, B(true), NONE);
   kiln_tensor *scale = KILN_STEP(r, div, T(ARG(1)), T(norm));
   return KILN_STEP(r, mul, T(SELF), T(scale));
 }
@@ -56,13 +54,8 @@ KILN_COMPOSITE(_weight_norm) {
 KILN_COMPOSITE(renorm) {
   const int rank = kiln_tensor_rank(SELF),
             dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
-  int64_t dims[KILN_MAX_RANK];
-  int count = 0;
-  for (int d = 0; d < rank; d++) {
-    if (d != dim) dims[count++] = d;
-  }
-  kiln_tensor *norm = KILN_STEP(r, linalg_vector_norm, T(SELF), args[1],
-                                kiln__composite_ints(r, count, dims), B(true), NONE);
+  kiln_tensor *norm =
+      KILN_STEP(r, linalg_vector_norm, T(SELF), args[1], others(r, rank, dim), B(true), NONE);
   kiln_tensor *over = KILN_STEP(r, gt, T(norm), args[3]);
   kiln_tensor *scale = KILN_STEP(r, add, T(norm), F(1e-7), I(1));
   scale = KILN_STEP(r, mul, T(KILN_STEP(r, reciprocal, T(scale))), args[3]);
