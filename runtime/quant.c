@@ -212,9 +212,7 @@ static kiln_status *run_equal(kiln_call *call, const kiln_ivalue *args, kiln_iva
   if (!kiln_tensor_is_quant(a) || !kiln_tensor_is_quant(b)) {
     return KILN_OP_FAIL("equal: only one of the tensors is quantized");
   }
-  bool same = kiln_tensor_dtype(a) == kiln_tensor_dtype(b) &&
-              kiln_tensor_rank(a) == kiln_tensor_rank(b) &&
-              memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)kiln_tensor_rank(a)) == 0 &&
+  bool same = kiln_tensor_dtype(a) == kiln_tensor_dtype(b) && kiln_tensor_same_sizes(a, b) &&
               kiln_quant_equal(kiln_tensor_quant(a), kiln_tensor_quant(b));
   kiln_status *status = NULL;
   if (same && a->numel > 0) {

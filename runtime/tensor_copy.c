@@ -315,8 +315,7 @@ static kiln_status *check_copy(const kiln_tensor *dst, const kiln_tensor *src) {
     return KILN_ERROR(KILN_OP_ERROR, "an undefined tensor cannot be copied");
   }
   int rank = kiln_tensor_rank(dst);
-  if (rank != kiln_tensor_rank(src) ||
-      memcmp(dst->dims, src->dims, sizeof(int64_t) * (size_t)rank) != 0) {
+  if (!kiln_tensor_same_sizes(dst, src)) {
     char a[256], b[256];
     kiln_sizes_print(rank, dst->dims, a, sizeof a);
     kiln_sizes_print(kiln_tensor_rank(src), src->dims, b, sizeof b);

@@ -135,6 +135,29 @@ kiln_tensor *kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype 
   return kiln__composite_to(r, made, dtype);
 }
 
+kiln_tensor *kiln__composite_map2(kiln__composite *r, kiln_tensor *a, kiln_tensor *b,
+                                  kiln_dtype dtype, double (*f)(double, double), int64_t work) {
+  if (r->status || !a || !b) return NULL;
+  const kiln_ivalue wide = kiln__composite_broadcast(r, a, b);
+  kiln_tensor *in[2], *made;
+  a = KILN_STEP(r, expand, T(a), wide, B(false));
+  b = KILN_STEP(r, expand, T(b), wide, B(false));
+  const double *x = kiln__composite_read(r, a, KILN_DTYPE_F64, &in[0]);
+  const double *y = kiln__composite_read(r, b, KILN_DTYPE_F64, &in[1]);
+  if (r->status) return NULL;
+  double *to =
+      kiln__composite_new(r, KILN_DTYPE_F64, kiln_tensor_rank(a), kiln_tensor_sizes(a), &made);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; to && i < made->numel && !kiln_budget_spent(&left, work); i++) {
+    to[i] = f(x[i], y[i]);
+  }
+  return kiln__composite_to(r, made, dtype);
+}
+kiln_tensor *kiln__composite_operand(kiln__composite *r, kiln_ivalue v, kiln_dtype dtype) {
+  if (v.tag == KILN_TAG_TENSOR) return v.u.tensor;
+  return KILN_STEP(r, full, kiln__composite_no_list(r), v, I(dtype), NONE, NONE, NONE);
+}
+
 /* -- Arguments -- */
 
 kiln_ivalue kiln__composite_ints(kiln__composite *r, int count, const int64_t *ints) {
@@ -220,6 +243,9 @@ kiln_tensor *kiln__composite_to(kiln__composite *r, kiln_tensor *t, kiln_dtype d
 kiln_tensor *kiln__composite_reshape(kiln__composite *r, kiln_tensor *t, int rank,
                                      const int64_t *sizes) {
   return t ? KILN_OWN(r, kiln__reshape(r->call, t, rank, sizes, &own_tensor)) : NULL;
+}
+kiln_tensor *kiln__composite_flat(kiln__composite *r, kiln_tensor *t) {
+  return t ? kiln__composite_reshape(r, t, 1, &t->numel) : NULL;
 }
 kiln_tensor *kiln__composite_narrow(kiln__composite *r, kiln_tensor *t, int dim, int64_t start,
                                     int64_t length) {

@@ -81,6 +81,11 @@ void kiln__composite_give(kiln__composite *r, kiln_ivalue *out, kiln_tensor *t);
 /* Gives f of each element, which is read and computed as F64, in a dtype. */
 kiln_tensor *kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
                                  double (*f)(double));
+/* The same of two that broadcast; `work`: what one takes, in items of a budget. */
+kiln_tensor *kiln__composite_map2(kiln__composite *r, kiln_tensor *a, kiln_tensor *b,
+                                  kiln_dtype dtype, double (*f)(double, double), int64_t work);
+/* A number as a tensor of no dimensions; a tensor as it is. */
+kiln_tensor *kiln__composite_operand(kiln__composite *r, kiln_ivalue v, kiln_dtype dtype);
 
 /* -- Arguments: borrowed -- */
 #define T(t) kiln__composite_tensor(t)
@@ -139,6 +144,8 @@ kiln_tensor *kiln__composite_empty(kiln__composite *r, kiln_dtype dtype);
 kiln_tensor *kiln__composite_to(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype);
 kiln_tensor *kiln__composite_reshape(kiln__composite *r, kiln_tensor *t, int rank,
                                      const int64_t *sizes);
+/* All elements in one dimension. */
+kiln_tensor *kiln__composite_flat(kiln__composite *r, kiln_tensor *t);
 kiln_tensor *kiln__composite_narrow(kiln__composite *r, kiln_tensor *t, int dim, int64_t start,
                                     int64_t length);
 /* Copies the elements, converted and broadcast; false after a failure. */

@@ -328,9 +328,8 @@ KILN_KERNEL(scatter_reduce_str) {
 KILN_COMPOSITE(take_along_dim) {
   kiln_tensor *t = SELF, *index = ARG(1);
   if (kiln_arg_is_none(args, 2)) {
-    const int64_t n = t->numel, m = index->numel;
-    t = kiln__composite_reshape(r, t, 1, &n);
-    index = kiln__composite_reshape(r, index, 1, &m);
+    t = kiln__composite_flat(r, t);
+    index = kiln__composite_flat(r, index);
     return r->status ? NULL : gather(r, t, 0, index);
   }
   /* All dimensions but the one broadcast. */

@@ -34,10 +34,9 @@ KILN_COMPOSITE(triu_indices) { return triangle(r, args, true); }
 /* self, repeats (a tensor), dim, output_size */
 KILN_COMPOSITE(repeat_interleave_tensor) {
   kiln_tensor *t = SELF, *repeats = ARG(1), *counts, *index;
-  const int64_t numel = t->numel;
   int dim = 0;
   if (kiln_arg_is_none(args, 2)) {
-    t = kiln__composite_reshape(r, t, 1, &numel);
+    t = kiln__composite_flat(r, t);
   } else {
     dim = kiln__composite_dim(r, kiln_arg_int(args, 2), kiln_tensor_rank(t));
   }

@@ -12,16 +12,14 @@ typedef struct compared {
 static compared compare_as(kiln__composite *r, kiln_ivalue a, kiln_ivalue b) {
   const kiln_pw both = {.in_count = 2, .in = {kiln_pw_arg_of(a), kiln_pw_arg_of(b)}};
   const kiln_dtype common = kiln_pw_promote(&both, 0), work = kiln__composite_work_dtype(common);
-  kiln_ivalue v[2] = {a, b};
+  kiln_tensor *t[2];
   for (int i = 0; i < 2; i++) {
-    if (v[i].tag != KILN_TAG_TENSOR) {
-      v[i] = T(KILN_STEP(r, full, kiln__composite_no_list(r), v[i], I(common), NONE, NONE, NONE));
-    }
-    if (r->status || !kiln__composite_check_real(r, v[i].u.tensor)) return (compared){0};
-    v[i] = T(kiln__composite_to(r, kiln__composite_to(r, v[i].u.tensor, common), work));
+    t[i] = kiln__composite_operand(r, i ? b : a, common);
+    if (r->status || !kiln__composite_check_real(r, t[i])) return (compared){0};
+    t[i] = kiln__composite_to(r, kiln__composite_to(r, t[i], common), work);
   }
   if (r->status) return (compared){0};
-  return (compared){v[0].u.tensor, v[1].u.tensor, work == KILN_DTYPE_I64};
+  return (compared){t[0], t[1], work == KILN_DTYPE_I64};
 }
 enum { SEARCH = 16 }; /* what such a search takes, in items of a budget */
 /* First place in n ascending elements from `from` on whose element is not less than x's element i
@@ -108,7 +106,7 @@ KILN_COMPOSITE(isin) {
   compared c = compare_as(r, args[1], args[0]);
   if (r->status || !c.b) return NULL;
   int64_t n = kiln__composite_numel(c.a);
-  c.a = kiln__composite_reshape(r, c.a, 1, &n);
+  c.a = kiln__composite_flat(r, c.a);
   kiln_tensor *sorted[2], *found;
   KILN_STEP_MANY(r, sort_stable, 2, sorted, T(c.a), B(true), I(0), B(false));
   if (r->status) return NULL;

@@ -24,26 +24,25 @@ KILN_COMPOSITE(take) {
     }
     to[i] = from[i] < 0 ? from[i] + n : from[i];
   }
-  kiln_tensor *flat = kiln__composite_reshape(r, SELF, 1, &n);
+  kiln_tensor *flat = kiln__composite_flat(r, SELF);
   flat = KILN_STEP(r, index_select, T(flat), I(0), T(safe));
   return kiln__composite_reshape(r, flat, kiln_tensor_rank(index), kiln_tensor_sizes(index));
 }
 /* self, index, source, accumulate */
 KILN_COMPOSITE(put) {
   kiln_tensor *index = ARG(1), *src = ARG(2);
-  const int64_t n = SELF->numel, m = index->numel;
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
     KILN_COMPOSITE_FAIL(r, "put_(): Expected a long tensor for index, but got %s",
                         kiln_dtype_ir_name(kiln_tensor_dtype(index)));
   } else if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
     KILN_COMPOSITE_FAIL(r, "put_(): self and source expected to have the same dtype");
-  } else if (src->numel != m) {
+  } else if (src->numel != index->numel) {
     KILN_COMPOSITE_FAIL(r, "put_(): Expected source and index to have the same number of elements");
   }
   if (r->status) return NULL;
-  kiln_tensor *flat = kiln__composite_reshape(r, kiln__composite_copy(r, SELF), 1, &n);
-  index = kiln__composite_reshape(r, index, 1, &m);
-  src = kiln__composite_reshape(r, src, 1, &m);
+  kiln_tensor *flat = kiln__composite_flat(r, kiln__composite_copy(r, SELF));
+  index = kiln__composite_flat(r, index);
+  src = kiln__composite_flat(r, src);
   if (r->status) return NULL;
   const kiln_ivalue list = kiln__composite_tensors(r, 1, &index);
   flat = KILN_STEP(r, index_put, T(flat), list, T(src), args[3]);

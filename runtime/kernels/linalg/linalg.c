@@ -304,15 +304,11 @@ static kiln_tensor *matrix_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue 
                          : KILN_STEP(r, amin, T(sums), rest, B(true));
     return keepdim ? sums : KILN_STEP(r, sum_dim, T(sums), both, B(false), NONE);
   }
-  int64_t order[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
-  int count = 0;
+  int64_t sizes[KILN_MAX_RANK];
   for (int d = 0; d < rank; d++) {
-    sizes[d] = d == at[0] || d == at[1] ? 1 : kiln_tensor_sizes(t)[d];
-    if (d != at[0] && d != at[1]) order[count++] = d;
+    sizes[d] = d == at[0] || d == at[1] ? 1 : kiln__composite_size(t, d);
   }
-  order[count++] = at[0];
-  order[count] = at[1];
-  kiln_tensor *moved = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, rank, order));
+  kiln_tensor *moved = KILN_STEP(r, movedim, T(t), both, INTS(-2, -1));
   kiln_tensor *s = values_of(r, "linalg.matrix_norm", moved);
   const kiln_ivalue last = INTS(-1);
   const bool none = p > 0 && kiln__composite_size(s, -1) == 0; /* the greatest of none is 0 */

@@ -169,11 +169,8 @@ typedef struct tolerance {
 /* A number or tensor as a tensor of doubles [..., 1]; NULL for none. */
 static kiln_tensor *bound_of(kiln__composite *r, kiln_ivalue v) {
   if (v.tag == KILN_TAG_NONE) return NULL;
-  kiln_tensor *t = v.tag == KILN_TAG_TENSOR
-                       ? kiln__composite_to(r, v.u.tensor, KILN_DTYPE_F64)
-                       : KILN_STEP(r, full, kiln__composite_no_list(r), F(kiln__number(v).f),
-                                   I(KILN_DTYPE_F64), NONE, NONE, NONE);
-  return KILN_STEP(r, unsqueeze, T(t), I(-1));
+  kiln_tensor *t = kiln__composite_operand(r, v, KILN_DTYPE_F64);
+  return KILN_STEP(r, unsqueeze, T(kiln__composite_to(r, t, KILN_DTYPE_F64)), I(-1));
 }
 /* max(absolute, relative * greatest) for values s [..., k]: a tensor [..., 1]. Absent ones: nothing
  * absolute, and epsilon times the greater side unless something absolute is given. */

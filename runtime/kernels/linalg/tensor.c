@@ -68,7 +68,7 @@ KILN_COMPOSITE(linalg_tensorsolve) {
         (long long)product, (long long)b->numel);
   }
   const int64_t square[2] = {product, product};
-  kiln_tensor *flat = kiln__composite_reshape(r, b, 1, &product);
+  kiln_tensor *flat = kiln__composite_flat(r, b);
   kiln_tensor *x =
       KILN_STEP(r, linalg_solve, T(kiln__composite_reshape(r, a, 2, square)), T(flat), B(true));
   return kiln__composite_reshape(r, x, left, sizes);

@@ -125,10 +125,8 @@ KILN_COMPOSITE(embedding_renorm_) {
     if (!isinf(power)) norm = power == 2 ? sqrt(norm) : pow(norm, 1 / power);
     if (!(norm > most)) continue;
     kiln_tensor *row = KILN_STEP(r, select, T(t), I(0), I(index[i]));
-    kiln_tensor *scaled =
-        KILN_STEP(r, mul, T(row),
-                  T(KILN_STEP(r, full, kiln__composite_no_list(r), F(most / (norm + 1e-7)),
-                              I(kiln_tensor_dtype(t)), NONE, NONE, NONE)));
+    kiln_tensor *factor = kiln__composite_operand(r, F(most / (norm + 1e-7)), kiln_tensor_dtype(t));
+    kiln_tensor *scaled = KILN_STEP(r, mul, T(row), T(factor));
     KILN_STEP(r, copy_, T(row), T(scaled), B(false));
   }
   return t;

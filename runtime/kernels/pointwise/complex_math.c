@@ -12,9 +12,7 @@ KILN_COMPOSITE(complex_nan_to_num) {
 }
 KILN_COMPOSITE(complex_l1_loss) {
   kiln_tensor *t = KILN_STEP(r, abs, T(KILN_STEP(r, sub, T(SELF), T(ARG(1)), I(1))));
-  const int64_t how = kiln_arg_int(args, 2);
-  if (how) t = how == 1 ? KILN_STEP(r, mean, T(t), NONE) : KILN_STEP(r, sum, T(t), NONE);
-  return t;
+  return kiln__composite_reduced(r, t, kiln_arg_int(args, 2));
 }
 /* Greatest real parts are taken out before exp; those that are not finite stay in. */
 static kiln_tensor *finite_or_0(kiln__composite *r, kiln_tensor *t) {
@@ -64,13 +62,10 @@ KILN_COMPOSITE(complex_product_sum) {
     KILN_COMPOSITE_FAIL(r, "value cannot be converted to type float without overflow");
   }
   kiln_tensor *t = KILN_STEP(r, matmul, T(a), T(b));
-  t = KILN_STEP(r, mul, T(t),
-                T(KILN_STEP(r, full, kiln__composite_no_list(r), args[4],
-                            I(kiln__composite_dtype(t)), NONE, NONE, NONE)));
+  const kiln_dtype dtype = kiln__composite_dtype(t);
+  t = KILN_STEP(r, mul, T(t), T(kiln__composite_operand(r, args[4], dtype)));
   if (beta.f != 0 || beta.im != 0) {
-    kiln_tensor *base = KILN_STEP(r, mul, T(SELF),
-                                  T(KILN_STEP(r, full, kiln__composite_no_list(r), args[3],
-                                              I(kiln__composite_dtype(t)), NONE, NONE, NONE)));
+    kiln_tensor *base = KILN_STEP(r, mul, T(SELF), T(kiln__composite_operand(r, args[3], dtype)));
     t = KILN_STEP(r, add, T(t), T(base), I(1));
   }
   return t;

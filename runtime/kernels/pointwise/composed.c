@@ -44,8 +44,7 @@ KILN_COMPOSITE(special_xlog1py) {
   kiln_tensor *zero =
       args[0].tag == KILN_TAG_TENSOR
           ? KILN_STEP(r, eq, args[0], I(0))
-          : KILN_STEP(r, full, kiln__composite_no_list(r), B(kiln__number(args[0]).f == 0),
-                      I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
+          : kiln__composite_operand(r, B(kiln__number(args[0]).f == 0), KILN_DTYPE_BOOL);
   zero = KILN_STEP(r, logical_and, T(zero),
                    T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isnan, T(y))))));
   return KILN_STEP(r, masked_fill, T(product), T(zero), I(0));

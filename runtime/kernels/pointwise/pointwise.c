@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/kernels/composite.h"
 #include "runtime/kernels/pointwise/alike.h"
 #include "runtime/kernels/pointwise/iter.h"
-#include "runtime/kernels/shape/view.h"
 
 static inline void set_in(kiln_pw *pw, int i, kiln_ivalue v) {
   if (v.tag == KILN_TAG_TENSOR) {
@@ -249,17 +249,13 @@ KILN_KERNEL(ldexp_tensor) {
   kiln_ivalue_release_to(&call->cache, scale);
   return status;
 }
-KILN_KERNEL(outer) {
-  kiln_tensor *a = SELF, *b = ARG(1), *column;
+KILN_COMPOSITE(outer) {
+  kiln_tensor *a = SELF, *b = ARG(1);
   if (kiln_tensor_rank(a) != 1 || kiln_tensor_rank(b) != 1) {
-    return KILN_OP_FAIL("outer: Expected 1-D argument, but got %d-D",
-                        kiln_tensor_rank(a) != 1 ? kiln_tensor_rank(a) : kiln_tensor_rank(b));
+    return KILN_COMPOSITE_FAIL(r, "outer: Expected 1-D argument, but got %d-D",
+                               kiln_tensor_rank(kiln_tensor_rank(a) != 1 ? a : b));
   }
-  KILN_TRY(kiln__unsqueeze(call, a, 1, &column));
-  const kiln_ivalue both[2] = {kiln_of_tensor(column), kiln_of_tensor(b)};
-  kiln_status *status = binary(call, KILN_PW_mul, both, outs);
-  kiln_tensor_release_to(&call->cache, column);
-  return status;
+  return KILN_STEP(r, mul, T(KILN_STEP(r, unsqueeze, T(a), I(1))), T(b));
 }
 
 /* -- Selection -- */

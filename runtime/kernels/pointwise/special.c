@@ -150,36 +150,20 @@ UNARY(erfcx)
 UNARY(log_ndtr)
 UNARY(ndtri)
 
-/* Two tensors, or one and a number. */
+/* Two tensors, or one and a number, which has the dtype of the tensor. */
 KILN_COMPOSITE(special_zeta) {
-  kiln_tensor *in, *other, *pair[2], *out;
+  kiln_tensor *pair[2];
   for (int i = 0; i < 2; i++) {
-    pair[i] = args[i].tag == KILN_TAG_TENSOR ? args[i].u.tensor : NULL;
-  }
-  for (int i = 0; i < 2; i++) { /* a number has the dtype of the tensor */
-    if (pair[i]) continue;
-    pair[i] = KILN_STEP(r, full, kiln__composite_no_list(r), args[i],
-                        I(float_of(kiln__composite_dtype(pair[1 - i]))), NONE, NONE, NONE);
+    const kiln_tensor *other = kiln_arg_tensor_opt(args, 1 - i);
+    pair[i] = kiln__composite_operand(r, args[i], float_of(kiln__composite_dtype(other)));
   }
   /* add broadcasts, promotes and complains */
-  kiln_tensor *sum = KILN_STEP(r, add, T(pair[0]), T(pair[1]), I(1));
-  if (r->status) return NULL;
-  const int rank = kiln_tensor_rank(sum);
-  const kiln_dtype dtype = float_of(kiln_tensor_dtype(sum));
-  const kiln_ivalue sizes = kiln__composite_ints(r, rank, kiln_tensor_sizes(sum));
-  for (int i = 0; i < 2; i++) pair[i] = KILN_STEP(r, expand, T(pair[i]), sizes, B(false));
+  const kiln_tensor *sum = KILN_STEP(r, add, T(pair[0]), T(pair[1]), I(1));
+  const kiln_dtype dtype = float_of(kiln__composite_dtype(sum));
   if (!kiln_dtype_is_float(dtype)) {
     return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
-  const double *x = kiln__composite_read(r, pair[0], KILN_DTYPE_F64, &in);
-  const double *q = kiln__composite_read(r, pair[1], KILN_DTYPE_F64, &other);
-  double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(sum), &out);
-  if (r->status) return NULL;
-  int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 128); i++) {
-    to[i] = zeta(x[i], q[i]);
-  }
-  return kiln__composite_to(r, out, dtype);
+  return kiln__composite_map2(r, pair[0], pair[1], dtype, zeta, 128);
 }
 
 /* Reflected below a half, where sin(pi x) of a whole x is not quite 0: then as large as PyTorch's.

@@ -40,27 +40,16 @@ static double incomplete(double a, double x, bool upper) {
   }
   return upper ? h * scale : 1 - h * scale;
 }
+static double lower_gamma(double a, double x) { return incomplete(a, x, false); }
+static double upper_gamma(double a, double x) { return incomplete(a, x, true); }
 static kiln_tensor *gamma_of(kiln__composite *r, const kiln_ivalue *args, bool upper) {
-  kiln_tensor *both = KILN_STEP(r, add, args[0], args[1], I(1)), *in[2], *out; /* sizes and dtype */
+  const kiln_tensor *both = KILN_STEP(r, add, args[0], args[1], I(1)); /* which dtype */
   if (!both) return NULL;
   const kiln_dtype dtype = kiln_tensor_dtype(both);
   if (!kiln_dtype_is_float(dtype)) {
     return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
-  const int rank = kiln_tensor_rank(both);
-  const kiln_ivalue wide = kiln__composite_ints(r, rank, kiln_tensor_sizes(both));
-  const double *x[2];
-  for (int i = 0; i < 2; i++) {
-    kiln_tensor *t = KILN_STEP(r, expand, args[i], wide, B(false));
-    x[i] = t ? kiln__composite_read(r, t, KILN_DTYPE_F64, &in[i]) : NULL;
-  }
-  double *to = kiln__composite_new(r, KILN_DTYPE_F64, rank, kiln_tensor_sizes(both), &out);
-  if (r->status || !x[0] || !x[1]) return NULL;
-  int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t i = 0; i < out->numel && !kiln_budget_spent(&left, 4096); i++) {
-    to[i] = incomplete(x[0][i], x[1][i], upper);
-  }
-  return kiln__composite_to(r, out, dtype);
+  return kiln__composite_map2(r, SELF, ARG(1), dtype, upper ? upper_gamma : lower_gamma, 4096);
 }
 KILN_COMPOSITE(igamma) { return gamma_of(r, args, false); }
 KILN_COMPOSITE(igammac) { return gamma_of(r, args, true); }

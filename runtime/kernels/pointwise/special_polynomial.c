@@ -116,10 +116,7 @@ static kiln_tensor *polynomial(kiln__composite *r, const kiln_ivalue *args, fami
   const int rank = kiln_tensor_rank(both);
   const kiln_ivalue sizes = kiln__composite_ints(r, rank, kiln_tensor_sizes(both));
   for (int i = 0; i < 2; i++) {
-    kiln_tensor *t =
-        args[i].tag == KILN_TAG_TENSOR
-            ? ARG(i)
-            : KILN_STEP(r, full, kiln__composite_no_list(r), args[i], I(dtype), NONE, NONE, NONE);
+    kiln_tensor *t = kiln__composite_operand(r, args[i], dtype);
     data[i] = kiln__composite_read(r, KILN_STEP(r, expand, T(t), sizes, B(false)), dtype, &in[i]);
   }
   void *to = kiln__composite_new(r, dtype, rank, kiln_tensor_sizes(both), &out);

@@ -342,29 +342,21 @@ KILN_KERNEL(prelu) {
   return status;
 }
 KILN_KERNEL(copy_) {
-  kiln_tensor *self = SELF;
-  KILN_TRY(kiln_pw_copy(call, self, ARG(1)));
-  return kiln__give(outs, kiln_tensor_retain(self));
+  KILN_TRY(kiln_pw_copy(call, SELF, ARG(1)));
+  return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 KILN_KERNEL(fill_) {
-  kiln_tensor *self = SELF;
-  kiln_number number;
-  if (args[1].tag == KILN_TAG_TENSOR) {
-    kiln_tensor *value = args[1].u.tensor;
-    if (kiln_tensor_rank(value) != 0) {
-      return KILN_OP_FAIL("fill_ only supports 0-dimension value tensor but got tensor with %d "
-                          "dimensions.",
-                          kiln_tensor_rank(value));
-    }
-    KILN_TRY(kiln_pw_copy(call, self, value));
-    return kiln__give(outs, kiln_tensor_retain(self));
+  kiln_tensor *value = kiln_arg_tensor_opt(args, 1);
+  if (value && kiln_tensor_rank(value) != 0) {
+    return KILN_OP_FAIL("fill_ only supports 0-dimension value tensor but got tensor with %d "
+                        "dimensions.",
+                        kiln_tensor_rank(value));
   }
-  number = kiln__number(args[1]);
-  KILN_TRY(kiln_pw_fill_fitting(call, self, number));
-  return kiln__give(outs, kiln_tensor_retain(self));
+  KILN_TRY(value ? kiln_pw_copy(call, SELF, value)
+                 : kiln_pw_fill_fitting(call, SELF, kiln__number(args[1])));
+  return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 KILN_KERNEL(zero_) {
-  kiln_tensor *self = SELF;
-  KILN_TRY(kiln_pw_fill(call, self, kiln__number_int(0)));
-  return kiln__give(outs, kiln_tensor_retain(self));
+  KILN_TRY(kiln_pw_fill(call, SELF, kiln__number_int(0)));
+  return kiln__give(outs, kiln_tensor_retain(SELF));
 }

@@ -5,7 +5,7 @@
  * value, as after its clamping. */
 #include <math.h>
 
-#include "runtime/kernels/support.h"
+#include "runtime/kernels/composite.h"
 #include "runtime/quant.h"
 
 /* -- Quantising -- */
@@ -194,22 +194,16 @@ static kiln_status *need(const kiln_tensor *t, const char *what, int scheme,
                       scheme == KILN_QSCHEME_PER_TENSOR ? "by channels" : "as a whole");
 }
 
-KILN_KERNEL(int_repr) {
+KILN_COMPOSITE(int_repr) {
   const kiln_quant *quant;
-  kiln_tensor *integers = NULL, *to = NULL, *t = SELF;
-  KILN_TRY(need(t, "int_repr", -1, &quant));
+  kiln_tensor *t = SELF;
+  if (!kiln__composite_ok(r, need(t, "int_repr", -1, &quant))) return NULL;
   const kiln_dtype dtype = kiln_quant_integers(kiln_tensor_dtype(t));
-  KILN_TRY(kiln_tensor_create_on(call->env->mem, &call->cache, t->storage, dtype,
-                                 kiln_tensor_rank(t), kiln_tensor_sizes(t), kiln_tensor_strides(t),
-                                 t->offset, &integers));
-  kiln_status *status =
-      kiln_call_tensor(call, dtype, kiln_tensor_rank(t), kiln_tensor_sizes(t), &to);
-  if (!status) {
-    kiln__give(outs, to);
-    status = kiln_tensor_copy(to, integers);
-  }
-  kiln_tensor_release_to(&call->cache, integers);
-  return status;
+  kiln_tensor *integers =
+      KILN_OWN(r, kiln_tensor_create_on(r->call->env->mem, &r->call->cache, t->storage, dtype,
+                                        kiln_tensor_rank(t), kiln_tensor_sizes(t),
+                                        kiln_tensor_strides(t), t->offset, &own_tensor));
+  return kiln__composite_copy(r, integers);
 }
 
 /* -- Questions -- */

@@ -127,11 +127,6 @@ static kiln_tensor *scale_shift(kiln__composite *r, kiln_tensor *t, kiln_tensor 
   t = KILN_STEP(r, add, T(t), T(summand), I(1));
   return kiln__composite_to(r, t, dtype);
 }
-/* A number as a tensor of no dimensions. */
-static kiln_tensor *number_like(kiln__composite *r, const kiln_tensor *t, kiln_ivalue number) {
-  return KILN_STEP(r, full, kiln__composite_no_list(r), number, I(kiln_tensor_dtype(t)), NONE, NONE,
-                   NONE);
-}
 KILN_COMPOSITE(normal_Tensor_float) {
   kiln_tensor *t = row_major_like(r, SELF, kiln_tensor_dtype(SELF));
   fill_normal(r, t, kiln_arg_float(args, 1), args[2]);
@@ -142,7 +137,7 @@ KILN_COMPOSITE(normal_float_Tensor) {
   check_std(r, std);
   kiln_tensor *t = row_major_like(r, std, kiln_tensor_dtype(std));
   fill_normal(r, t, 1, args[2]);
-  return scale_shift(r, t, std, number_like(r, std, args[0]));
+  return scale_shift(r, t, std, kiln__composite_operand(r, args[0], kiln_tensor_dtype(std)));
 }
 KILN_COMPOSITE(normal_Tensor_Tensor) {
   kiln_tensor *mean = SELF, *std = ARG(1);

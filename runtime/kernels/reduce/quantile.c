@@ -7,18 +7,13 @@
 
 enum { PLACE = 16 }; /* what finding a place takes, in items of a budget */
 
-static kiln_tensor *value_of(kiln__composite *r, kiln_ivalue v) {
-  if (v.tag == KILN_TAG_TENSOR) return v.u.tensor;
-  return KILN_STEP(r, full, kiln__composite_no_list(r), v, I(KILN_DTYPE_F64), NONE, NONE, NONE);
-}
-
 /* -- Quantiles -- */
 
 /* self, q, dim, keepdim, interpolation; along the last dimension after a sort */
 static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool skip_nan) {
   const kiln_str way = kiln_arg_str(args, 4);
   kiln_tensor *t = SELF, *q = args[1].tag == KILN_TAG_TENSOR ? args[1].u.tensor : NULL, *result;
-  kiln_tensor *levels = value_of(r, args[1]), *level_data, *dense;
+  kiln_tensor *levels = kiln__composite_operand(r, args[1], KILN_DTYPE_F64), *level_data, *dense;
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   const int rank = kiln_tensor_rank(t), q_rank = q ? kiln_tensor_rank(q) : 0;
   const bool flat = kiln_arg_is_none(args, 2), keep = kiln_arg_bool(args, 3);
@@ -38,16 +33,10 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
     if (!gone || keep) sizes[out_rank++] = gone ? 1 : kiln_tensor_sizes(t)[d];
   }
   const int64_t n = flat ? t->numel : kiln__composite_size(t, dim), rows = t->numel / n;
-  t = flat ? kiln__composite_reshape(r, t, 1, &t->numel)
-           : KILN_STEP(r, transpose, T(t), I(dim), I(-1));
-  if (!flat && dim != rank - 1) { /* the others keep their order */
-    int64_t order[KILN_MAX_RANK];
-    int at = 0;
-    for (int d = 0; d < rank; d++) {
-      if (d != dim) order[at++] = d;
-    }
-    order[at] = dim;
-    t = KILN_STEP(r, permute, T(SELF), kiln__composite_ints(r, rank, order));
+  if (flat) {
+    t = kiln__composite_flat(r, t);
+  } else if (rank > 0) { /* the others keep their order */
+    t = KILN_STEP(r, movedim, T(t), I(dim), I(-1));
   }
   t = KILN_STEP(r, sort_stable, T(t), B(true), I(-1), B(false));
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &dense);

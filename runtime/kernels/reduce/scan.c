@@ -139,8 +139,7 @@ KILN_COMPOSITE(combinations) {
     place[i]++;
     for (int64_t j = i + 1; j < k; j++) place[j] = again ? place[i] : place[j - 1] + 1;
   }
-  const int64_t all = sizes[0] * k;
-  kiln_tensor *line = kiln__composite_reshape(r, places, 1, &all);
+  kiln_tensor *line = kiln__composite_flat(r, places);
   line = KILN_STEP(r, index_select, T(SELF), I(0), T(line));
   return kiln__composite_reshape(r, line, 2, sizes);
 }

@@ -235,8 +235,7 @@ static kiln_tensor *pick_all(kiln__composite *r, kiln_tensor *t, pick_kind kind,
     if (data) kiln__number_store(kiln__number_float(NAN), kiln_tensor_dtype(t), data);
     return none;
   }
-  const int64_t n = t->numel;
-  kiln_tensor *flat = kiln__composite_reshape(r, t, 1, &n);
+  kiln_tensor *flat = kiln__composite_flat(r, t);
   return flat ? pick_rows(r, flat, 1, false, kind, 0, outs, false) : NULL;
 }
 KILN_COMPOSITE(kthvalue) {

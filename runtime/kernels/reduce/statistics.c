@@ -25,8 +25,7 @@ KILN_COMPOSITE(cov) {
     mean =
         KILN_STEP(r, div, T(KILN_STEP(r, sum_dim, T(weighted), INTS(1), B(true), NONE)), T(count));
   } else {
-    count =
-        KILN_STEP(r, full, kiln__composite_no_list(r), I(n), I(KILN_DTYPE_I64), NONE, NONE, NONE);
+    count = kiln__composite_operand(r, I(n), KILN_DTYPE_I64);
     mean = KILN_STEP(r, div, T(KILN_STEP(r, sum_dim, T(x), INTS(1), B(true), NONE)), T(count));
   }
   kiln_tensor *norm;

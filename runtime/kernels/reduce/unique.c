@@ -98,7 +98,7 @@ static kiln_tensor *unique_flat(kiln__composite *r, kiln_tensor *t, bool sorted,
                                 bool counts, kiln_ivalue *outs) {
   unique u = {0};
   const int64_t n = t->numel;
-  kiln_tensor *flat = kiln__composite_reshape(r, t, 1, &n);
+  kiln_tensor *flat = kiln__composite_flat(r, t);
   if (!find_runs(r, flat, n, sorted, &u)) return NULL;
   u.inverse = kiln__composite_reshape(r, u.inverse, kiln_tensor_rank(t), kiln_tensor_sizes(t));
   return give_unique(r, &u, KILN_STEP(r, index_select, T(flat), I(0), T(u.firsts)), inverse, counts,
@@ -119,11 +119,7 @@ static kiln_tensor *unique_slices(kiln__composite *r, kiln_tensor *t, int64_t wa
         zeros);
   }
   if (rank == 0) return unique_flat(r, t, sorted, inverse, counts, outs);
-  int64_t order[KILN_MAX_RANK] = {dim};
-  for (int d = 0, at = 1; d < rank; d++) {
-    if (d != dim) order[at++] = d;
-  }
-  kiln_tensor *turned = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, rank, order));
+  kiln_tensor *turned = KILN_STEP(r, movedim, T(t), I(dim), I(0));
   if (!find_runs(r, turned, n, sorted, &u)) return NULL;
   return give_unique(r, &u, KILN_STEP(r, index_select, T(t), I(dim), T(u.firsts)), inverse, counts,
                      outs);

@@ -42,8 +42,7 @@ KILN_COMPOSITE(diag_embed) {
   return embed(r, SELF, kiln_arg_int(args, 1), kiln_arg_int(args, 2), kiln_arg_int(args, 3));
 }
 KILN_COMPOSITE(diagflat) {
-  const int64_t n = SELF->numel;
-  return embed(r, kiln__composite_reshape(r, SELF, 1, &n), kiln_arg_int(args, 1), 0, 1);
+  return embed(r, kiln__composite_flat(r, SELF), kiln_arg_int(args, 1), 0, 1);
 }
 KILN_COMPOSITE(diag) {
   const int rank = kiln_tensor_rank(SELF);

@@ -10,31 +10,30 @@ static kiln_tensor *at_least(kiln__composite *r, kiln_tensor *t, int rank) {
   const int64_t n = kiln__composite_numel(t), a = kiln__composite_size(t, 0),
                 b = kiln__composite_size(t, 1);
   if (have >= rank) return t;
-  if (rank == 1) return kiln__composite_reshape(r, t, 1, &n);
+  if (rank == 1) return kiln__composite_flat(r, t);
   if (rank == 2) return kiln__composite_reshape(r, t, 2, (const int64_t[]){1, n});
   if (have == 2) return kiln__composite_reshape(r, t, 3, (const int64_t[]){a, b, 1});
   return kiln__composite_reshape(r, t, 3, (const int64_t[]){1, n, 1});
 }
-/* Tensors of a list, each prepared; NULL after a failure. */
-static kiln_tensor **all_at_least(kiln__composite *r, const kiln_list *list, int rank,
-                                  kiln_tensor **few, int few_count) {
-  if (list->count < 1 || list->count > few_count) {
-    KILN_COMPOSITE_FAIL(r, "expected between 1 and %d tensors, got %lld", few_count,
-                        (long long)list->count);
-    return NULL;
-  }
-  for (int64_t i = 0; i < list->count; i++) few[i] = at_least(r, list->items[i].u.tensor, rank);
-  return r->status ? NULL : few;
-}
 enum { MANY = 256 };
-#define AT_LEAST(name, rank)                                                                 \
-  KILN_COMPOSITE(name) { return at_least(r, SELF, rank); }                                   \
-  KILN_COMPOSITE(name##_list) {                                                              \
-    kiln_tensor *all[MANY];                                                                  \
-    const kiln_list *list = kiln_arg_list(args, 0);                                          \
-    kiln_tensor **given = list->count ? all_at_least(r, list, rank, all, MANY) : all;        \
-    if (given) outs[0] = kiln_ivalue_retain(kiln__composite_tensors(r, list->count, given)); \
-    return NULL;                                                                             \
+/* Tensors of a list, each prepared; false after a failure. */
+static bool all_at_least(kiln__composite *r, const kiln_list *list, int rank,
+                         kiln_tensor *all[MANY]) {
+  if (list->count < 1 || list->count > MANY) {
+    return KILN_COMPOSITE_FAIL(r, "expected between 1 and %d tensors, got %lld", (int)MANY,
+                               (long long)list->count);
+  }
+  for (int64_t i = 0; i < list->count; i++) all[i] = at_least(r, list->items[i].u.tensor, rank);
+  return !r->status;
+}
+#define AT_LEAST(name, rank)                                                    \
+  KILN_COMPOSITE(name) { return at_least(r, SELF, rank); }                      \
+  KILN_COMPOSITE(name##_list) {                                                 \
+    kiln_tensor *all[MANY];                                                     \
+    const kiln_list *list = kiln_arg_list(args, 0);                             \
+    if (list->count && !all_at_least(r, list, rank, all)) return NULL;          \
+    outs[0] = kiln_ivalue_retain(kiln__composite_tensors(r, list->count, all)); \
+    return NULL;                                                                \
   }
 AT_LEAST(atleast_1d, 1)
 AT_LEAST(atleast_2d, 2)
@@ -45,7 +44,7 @@ AT_LEAST(atleast_3d, 3)
 static kiln_tensor *join(kiln__composite *r, const kiln_ivalue *args, int rank, int dim) {
   kiln_tensor *all[MANY];
   const kiln_list *list = kiln_arg_list(args, 0);
-  if (!all_at_least(r, list, rank, all, MANY)) return NULL;
+  if (!all_at_least(r, list, rank, all)) return NULL;
   if (dim == 1 && rank == 1) dim = kiln__composite_rank(all[0]) == 1 ? 0 : 1;
   return KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, all), I(dim));
 }
@@ -55,7 +54,7 @@ KILN_COMPOSITE(dstack) { return join(r, args, 3, 2); }
 KILN_COMPOSITE(column_stack) {
   kiln_tensor *all[MANY];
   const kiln_list *list = kiln_arg_list(args, 0);
-  if (!all_at_least(r, list, 0, all, MANY)) return NULL;
+  if (!all_at_least(r, list, 0, all)) return NULL;
   for (int64_t i = 0; i < list->count; i++) {
     const int64_t n = kiln__composite_numel(all[i]);
     if (kiln__composite_rank(all[i]) > 1) continue;
@@ -68,7 +67,7 @@ KILN_COMPOSITE(block_diag) {
   kiln_tensor *all[MANY], *to;
   const kiln_list *list = kiln_arg_list(args, 0);
   int64_t size[2] = {0, 0}, at[2] = {0, 0};
-  if (!all_at_least(r, list, 2, all, MANY)) return NULL;
+  if (!all_at_least(r, list, 2, all)) return NULL;
   kiln_dtype dtype = kiln__composite_dtype(all[0]);
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln__composite_rank(all[i]) != 2) {
@@ -106,8 +105,7 @@ KILN_COMPOSITE(cartesian_prod) {
   if (list->count == 1) return list->items[0].u.tensor;
   const kiln_list *grids = KILN_STEP_LIST(r, meshgrid, args[0]);
   for (int64_t i = 0; grids && i < grids->count; i++) {
-    const int64_t n = grids->items[i].u.tensor->numel;
-    all[i] = kiln__composite_reshape(r, grids->items[i].u.tensor, 1, &n);
+    all[i] = kiln__composite_flat(r, grids->items[i].u.tensor);
   }
   if (r->status) return NULL;
   return KILN_STEP(r, stack, kiln__composite_tensors(r, list->count, all), I(1));
@@ -193,8 +191,7 @@ KILN_COMPOSITE(flatten_dense_tensors) {
     return KILN_COMPOSITE_FAIL(r, "flatten_dense_tensors: more than 64 tensors");
   }
   for (int64_t i = 0; i < list->count; i++) {
-    const int64_t n = list->items[i].u.tensor->numel;
-    flat[i] = kiln__composite_reshape(r, list->items[i].u.tensor, 1, &n);
+    flat[i] = kiln__composite_flat(r, list->items[i].u.tensor);
     if (r->status) return NULL;
   }
   return KILN_STEP(r, cat, kiln__composite_tensors(r, list->count, flat), I(0));

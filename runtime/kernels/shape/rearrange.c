@@ -55,12 +55,12 @@ KILN_COMPOSITE(tile) {
 }
 KILN_COMPOSITE(repeat_interleave) { /* int repeats, dim or None */
   kiln_tensor *t = SELF;
-  const int64_t n = kiln_arg_int(args, 1), numel = t->numel;
+  const int64_t n = kiln_arg_int(args, 1);
   int64_t sizes[KILN_MAX_RANK], all;
   int dim = 0;
   if (n < 0) return KILN_COMPOSITE_FAIL(r, "Repeats must be non-negative");
   if (kiln_arg_is_none(args, 2) || kiln_tensor_rank(t) == 0)
-    t = kiln__composite_reshape(r, t, 1, &numel);
+    t = kiln__composite_flat(r, t);
   else
     dim = kiln__composite_dim(r, kiln_arg_int(args, 2), kiln_tensor_rank(t));
   /* One more dimension after dim, repeated, then merged. */
@@ -135,8 +135,7 @@ KILN_COMPOSITE(roll) {
   }
   if (t->numel == 0) return kiln__composite_copy(r, t);
   if (m == 0 && n == 1) { /* over all elements in a row */
-    const int64_t all = t->numel;
-    t = pick(r, kiln__composite_reshape(r, t, 1, &all), 0, all, place_roll, shifts[0]);
+    t = pick(r, kiln__composite_flat(r, t), 0, t->numel, place_roll, shifts[0]);
     return kiln__composite_reshape(r, t, rank, kiln_tensor_sizes(SELF));
   }
   if (n != m) {

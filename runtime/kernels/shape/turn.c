@@ -5,16 +5,14 @@
 
 /* -- Turns -- */
 
-static kiln_tensor *turn_over(kiln__composite *r, kiln_tensor *t, const char *name, int dim) {
+static kiln_tensor *turn_over(kiln__composite *r, kiln_tensor *t, int dim) {
   if (kiln_tensor_rank(t) <= dim) {
-    KILN_COMPOSITE_FAIL(r, "Input must be >= %d-d.", dim + 1);
-    (void)name;
-    return NULL;
+    return KILN_COMPOSITE_FAIL(r, "Input must be >= %d-d.", dim + 1);
   }
   return KILN_STEP(r, flip, T(t), INTS(dim));
 }
-KILN_COMPOSITE(fliplr) { return turn_over(r, SELF, "fliplr", 1); }
-KILN_COMPOSITE(flipud) { return turn_over(r, SELF, "flipud", 0); }
+KILN_COMPOSITE(fliplr) { return turn_over(r, SELF, 1); }
+KILN_COMPOSITE(flipud) { return turn_over(r, SELF, 0); }
 KILN_COMPOSITE(rot90) {
   int64_t dims[KILN_MAX_RANK];
   int count;
@@ -85,7 +83,4 @@ KILN_COMPOSITE(channel_shuffle) {
 
 /* -- At least so many dimensions -- */
 
-KILN_COMPOSITE(ravel) {
-  const int64_t n = SELF->numel;
-  return kiln__composite_reshape(r, SELF, 1, &n);
-}
+KILN_COMPOSITE(ravel) { return kiln__composite_flat(r, SELF); }

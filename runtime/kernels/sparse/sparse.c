@@ -204,7 +204,7 @@ static kiln_tensor *from_dense(kiln__composite *r, kiln_tensor *t, int64_t dims)
               *indices;
   kiln_tensor *wanted = KILN_STEP(r, nonzero, T(KILN_STEP(r, any_dim, T(rows), I(1), B(false))));
   const int64_t count = kiln__composite_size(wanted, 0);
-  wanted = kiln__composite_reshape(r, wanted, 1, &count);
+  wanted = kiln__composite_flat(r, wanted);
   kiln_tensor *values = KILN_STEP(r, index_select, T(flat), I(0), T(wanted));
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){dims, count}, &indices);
   if (r->status) return NULL;
