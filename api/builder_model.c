@@ -202,7 +202,7 @@ static kiln_status *adopt(kiln_builder *b, const kiln_graph *from) {
     if (value->type->kind == KILN_TYPE_CLASS) {
       return KILN_ERROR(KILN_UNSUPPORTED, "only the first input of a graph can be a module");
     }
-    char *name = kiln_arena_strndup(b->graph->arena, value->name.data, value->name.len);
+    const char *name = kiln_arena_str(b->graph->arena, value->name).data;
     const kiln_type *type = plain(b, value);
     kiln_map_set_ptr(&map, value, kiln_graph_add_input(b->graph, name, type));
   }
@@ -260,7 +260,7 @@ static kiln_status *copy_builder(kiln_builder *b, const kiln_builder *from) {
   kiln_vec_reserve(arena, &b->values, from->values.count);
   for (int i = 0; i < from->attributes.count; i++) {
     kiln_class_attribute a = from->attributes.data[i]; /* types of attributes are the context's */
-    a.name = kiln_str_make(kiln_arena_strndup(arena, a.name.data, a.name.len), a.name.len);
+    a.name = kiln_arena_str(arena, a.name);
     b->attributes.data[b->attributes.count++] = a;
     b->values.data[b->values.count++] = kiln_ivalue_retain(from->values.data[i]);
   }
@@ -291,7 +291,7 @@ static kiln_str argument_name(kiln_builder *b, const kiln_ir_value *value, int i
   kiln_str name = value->name;
   const char *dot = name.len > 0 ? memchr(name.data, '.', name.len) : NULL; /* "x.1" */
   if (dot) name.len = (size_t)(dot - name.data);
-  const char *text = name.len > 0 ? kiln_arena_strndup(b->unit->arena, name.data, name.len)
+  const char *text = name.len > 0 ? kiln_arena_str(b->unit->arena, name).data
                                   : kiln_arena_printf(b->unit->arena, "x%d", index - 1);
   return kiln_str_from(text);
 }

@@ -40,7 +40,7 @@ static kiln_status *tell_sources(const kiln_model *model, kiln_debug_row_fn row,
   row(user, (const char *[]){"file", "text"}, 2);
   for (int i = 0; i < script->source_count; i++) {
     const kiln_extra_file *file = &script->sources[i];
-    const char *text = kiln_arena_strndup(arena, file->data.data, file->data.len);
+    const char *text = kiln_arena_str(arena, file->data).data;
     row(user, (const char *[]){file->name.data, text}, 2);
   }
   return NULL;
@@ -97,7 +97,7 @@ static void count_node(kiln_map *counts, const kiln_node *node) {
   op_count *c = kiln_map_find(counts, name);
   if (!c) {
     c = KILN_NEW(counts->arena, op_count);
-    c->name = kiln_str_make(kiln_arena_strndup(counts->arena, name.data, name.len), name.len);
+    c->name = kiln_arena_str(counts->arena, name);
     /* Structural operators need no kernel. */
     c->known =
         node->op && (node->op->kernel.body || !node->op->schema || kiln_str_starts(name, "prim::"));

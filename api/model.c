@@ -39,7 +39,7 @@ static void fill_method(kiln_model *model, kiln__method *method, kiln_function *
   kiln_arena *arena = model->arena;
   const kiln_schema *s = function->schema;
   method->function = function;
-  method->name = kiln_arena_strndup(arena, function->name.data, function->name.len);
+  method->name = kiln_arena_str(arena, function->name).data;
   method->schema = schema_text(arena, function);
   method->argument_count = s->arg_count - 1;
   method->arguments = KILN_NEW_ARRAY(arena, kiln_argument, s->arg_count);
@@ -47,8 +47,8 @@ static void fill_method(kiln_model *model, kiln__method *method, kiln_function *
     const kiln_schema_arg *a = &s->args[i + 1];
     kiln_text text = kiln_text_in(arena);
     kiln_type_print(&text, a->type, 0);
-    method->arguments[i] = (kiln_argument){kiln_arena_strndup(arena, a->name.data, a->name.len),
-                                           text.data, a->has_default};
+    method->arguments[i] =
+        (kiln_argument){kiln_arena_str(arena, a->name).data, text.data, a->has_default};
   }
 }
 

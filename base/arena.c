@@ -208,16 +208,17 @@ void *kiln_arena_copy(kiln_arena *arena, const void *data, size_t size) {
   return copy;
 }
 
-char *kiln_arena_strndup(kiln_arena *arena, const char *text, size_t len) {
-  if (len == SIZE_MAX) kiln_scope_oom();
-  char *copy = allocate(arena, len + 1, 1);
-  if (len) memcpy(copy, text, len);
-  copy[len] = 0;
-  return copy;
+kiln_str kiln_arena_str(kiln_arena *arena, kiln_str text) {
+  if (text.len == SIZE_MAX) kiln_scope_oom();
+  char *copy = allocate(arena, text.len + 1, 1);
+  if (text.len) memcpy(copy, text.data, text.len);
+  copy[text.len] = 0;
+  return kiln_str_make(copy, text.len);
 }
 
 char *kiln_arena_strdup(kiln_arena *arena, const char *text) {
-  return kiln_arena_strndup(arena, text, strlen(text));
+  const size_t size = strlen(text) + 1;
+  return memcpy(allocate(arena, size, 1), text, size);
 }
 
 char *kiln_arena_printf(kiln_arena *arena, const char *fmt, ...) {

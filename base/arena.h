@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/scope.h"
+#include "base/str.h"
 
 typedef struct kiln_arena kiln_arena;
 
@@ -48,8 +49,8 @@ static inline void *kiln_arena_alloc_array(kiln_arena *arena, size_t size, size_
 void *kiln_arena_copy(kiln_arena *arena, const void *data, size_t size)
     __attribute__((returns_nonnull));
 char *kiln_arena_strdup(kiln_arena *arena, const char *text) __attribute__((returns_nonnull));
-char *kiln_arena_strndup(kiln_arena *arena, const char *text, size_t len)
-    __attribute__((returns_nonnull));
+/* A copy, terminated. */
+kiln_str kiln_arena_str(kiln_arena *arena, kiln_str text);
 char *kiln_arena_printf(kiln_arena *arena, const char *fmt, ...) KILN_PRINTF(2, 3)
     __attribute__((returns_nonnull));
 

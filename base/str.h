@@ -43,6 +43,20 @@ static inline bool kiln_is_word(char c) {
   return kiln_is_letter(c) || kiln_is_digit(c) || c == '_';
 }
 
+/* Where what stands behind the last `c` begins; 0 where there is none. */
+static inline size_t kiln_str_behind_last(kiln_str text, char c) {
+  size_t at = text.len;
+  while (at > 0 && text.data[at - 1] != c) at--;
+  return at;
+}
+static inline kiln_str kiln_str_without(kiln_str text, size_t first) {
+  return kiln_str_make(text.data + first, text.len - first);
+}
+/* "C" of "__torch__.m.C". */
+static inline kiln_str kiln_str_last_part(kiln_str name) {
+  return kiln_str_without(name, kiln_str_behind_last(name, '.'));
+}
+
 /* Parse the whole view; false when it is not exactly such a number or out of range.
  * Independent of the locale. */
 bool kiln_str_parse_i64(kiln_str text, int64_t *out);

@@ -25,12 +25,12 @@ struct kiln_codegen {
   kiln_env *env;      /* borrowed */
   kiln_job_lock lock; /* of the workers but for those that are held, of LLVM's opening, and of: */
   worker *workers;    /* as many as threads have compiled at a time */
-  bool told;       /* that there is no LLVM */
-  bool apart;      /* the flag compile_process: LLVM is never called in this one */
-  bool open;       /* atomic: libLLVM is, in this process */
-  bool broken;     /* atomic: see kiln__llvm_backend_create */
-  int jobs;        /* atomic: under way; while there are any, processes live */
-  uint64_t memory; /* atomic: that a process may take; 0: no limit */
+  bool told;          /* that there is no LLVM */
+  bool apart;         /* the flag compile_process: LLVM is never called in this one */
+  bool open;          /* atomic: libLLVM is, in this process */
+  bool broken;        /* atomic: see kiln__llvm_backend_create */
+  int jobs;           /* atomic: under way; while there are any, processes live */
+  uint64_t memory;    /* atomic: that a process may take; 0: no limit */
   kiln__cache cache;
 };
 
@@ -340,7 +340,7 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
   KILN_TRY(run_llvm(&job, &reason));
   kiln_cleanup freeing;
   kiln_scope_defer(&freeing, free_bytes, &job);
-  *out_text = kiln_str_make(kiln_arena_strndup(arena, job.bytes, job.size), job.size);
+  *out_text = kiln_arena_str(arena, kiln_str_make(job.bytes, job.size));
   kiln_scope_undefer(&freeing);
   free_bytes(&job);
   return NULL;

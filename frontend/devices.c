@@ -1,10 +1,6 @@
 /* devices.c: rules that move an archive's devices to ones that are here. */
 #include "frontend/devices.h"
 
-static kiln_str keep(kiln_arena *arena, kiln_str text) {
-  return kiln_str_make(kiln_arena_strndup(arena, text.data, text.len), text.len);
-}
-
 /* "cuda:1" to "cuda" and "1"; "cuda" to "cuda" and "*". */
 static void split(kiln_str name, kiln_str *out_kind, kiln_str *out_index) {
   const char *colon = name.len ? memchr(name.data, ':', name.len) : NULL;
@@ -25,7 +21,7 @@ static kiln_status *parse_rule(kiln_device_map *map, kiln_str text) {
   struct kiln_device_rule rule = {0};
   const char *equal = text.len ? memchr(text.data, '=', text.len) : NULL;
   size_t head = equal ? (size_t)(equal - text.data) : 0;
-  split(keep(map->arena, kiln_str_make(text.data, head)), &rule.kind, &rule.index);
+  split(kiln_arena_str(map->arena, kiln_str_make(text.data, head)), &rule.kind, &rule.index);
   bool good = equal && (is_word(rule.kind) || kiln_str_is(rule.kind, "*")) &&
               (is_word(rule.index) || kiln_str_is(rule.index, "*"));
   if (!good) {
@@ -33,7 +29,7 @@ static kiln_status *parse_rule(kiln_device_map *map, kiln_str text) {
                       "map_device: '" KILN_STR_FMT "' is no rule like cuda:*=cpu",
                       KILN_STR_ARG(text));
   }
-  rule.to = keep(map->arena, kiln_str_make(equal + 1, text.len - head - 1));
+  rule.to = kiln_arena_str(map->arena, kiln_str_make(equal + 1, text.len - head - 1));
   if (!kiln_str_is(rule.to, "cpu")) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT,
                       "map_device: this build has no device '" KILN_STR_FMT "', only cpu",
@@ -70,7 +66,8 @@ static void note(kiln_device_map *map, kiln_str from, kiln_str to, kiln_remap_ki
       return;
     }
   }
-  kiln_remap_row row = {keep(map->arena, from), to, kind, 1, keep(map->arena, where)};
+  kiln_remap_row row = {kiln_arena_str(map->arena, from), to, kind, 1,
+                        kiln_arena_str(map->arena, where)};
   kiln_vec_push(map->arena, &map->rows, row);
 }
 

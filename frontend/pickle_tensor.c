@@ -78,7 +78,7 @@ kiln_status *kiln__pickle_persistent(kiln_pickle *p, kiln_ivalue id) {
     return kiln__pickle_push(p, kiln_ivalue_retain(kiln_of_box(known)));
   }
   if (known) return KILN_PICKLE_ERROR(p, "one storage with two sizes or dtypes");
-  kiln_str name = kiln_str_make(kiln_arena_strndup(p->arena, key.data, key.len), key.len);
+  kiln_str name = kiln_arena_str(p->arena, key);
   kiln_pickle_ref *ref = NULL;
   KILN_TRY(kiln__pickle_ref_create(p, KILN_REF_STORAGE, &ref));
   KILN_TRY(kiln__pickle_add(p, &p->held, kiln_of_box(ref)));

@@ -131,8 +131,7 @@ static kiln_status *add_entry(kiln_zip *zip, kiln_str *prefix) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record name of %lu bytes",
                       info.size_filename);
   }
-  kiln_str full =
-      kiln_str_make(kiln_arena_strndup(zip->arena, name, info.size_filename), info.size_filename);
+  kiln_str full = kiln_arena_str(zip->arena, kiln_str_make(name, info.size_filename));
   if (!kiln_zip_name_is_safe(full)) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has a record with an unsafe name");
   }

@@ -204,8 +204,7 @@ void kiln_guard_tell(const kiln_guard_desc *guard, const kiln_ivalue *args, cons
 }
 
 static const char *value_name(kiln_arena *arena, const kiln_ir_value *v) {
-  return v->name.len ? kiln_arena_strndup(arena, v->name.data, v->name.len)
-                     : kiln_arena_printf(arena, "%u", v->id);
+  return v->name.len ? kiln_arena_str(arena, v->name).data : kiln_arena_printf(arena, "%u", v->id);
 }
 
 kiln_guard_watch *kiln__guard_watch(const kiln_guard_maker *maker, kiln_arena *arena,

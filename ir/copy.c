@@ -50,10 +50,8 @@ static const kiln_source *copy_source(kiln_arena *arena, const kiln_source *sour
   const kiln_source *known = kiln_map_find_ptr(copies, source);
   if (known) return known;
   kiln_source *copy = KILN_NEW(arena, kiln_source);
-  copy->name.data = kiln_arena_strndup(arena, source->name.data, source->name.len);
-  copy->name.len = source->name.len;
-  copy->text.data = kiln_arena_strndup(arena, source->text.data, source->text.len);
-  copy->text.len = source->text.len;
+  copy->name = kiln_arena_str(arena, source->name);
+  copy->text = kiln_arena_str(arena, source->text);
   copy->first_line = source->first_line;
   kiln_map_set_ptr(copies, source, copy);
   return copy;
@@ -133,8 +131,7 @@ static kiln_node *copy_node(kiln__copier *c, const kiln_node *node) {
   copy->range = c->ranges ? kiln_graph_copy_range(c->from, node->range, c->to->arena, c->ranges)
                           : node->range;
   if (node->scope.len) {
-    copy->scope.data = kiln_arena_strndup(c->to->arena, node->scope.data, node->scope.len);
-    copy->scope.len = node->scope.len;
+    copy->scope = kiln_arena_str(c->to->arena, node->scope);
   }
   copy_attrs(c, copy, node);
   for (int i = 0; i < node->input_count; i++) {

@@ -180,7 +180,7 @@ static kiln_cost_row *row_of(kiln_cost *cost, kiln_str name) {
   kiln_cost_row *row = kiln_map_find(&cost->rows, name);
   if (row) return row;
   row = KILN_NEW(cost->arena, kiln_cost_row);
-  row->name = kiln_str_make(kiln_arena_strndup(cost->arena, name.data, name.len), name.len);
+  row->name = kiln_arena_str(cost->arena, name);
   kiln_map_set(&cost->rows, row->name, row);
   return row;
 }

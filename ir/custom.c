@@ -185,7 +185,7 @@ static void fill_op(making *m) {
                   .shape = m->def->shape,
                   .flags = m->def->flags | (kiln_schema_writes(s) ? KILN_OP_WRITES : 0),
                   .cost = m->def->cost};
-  op->name = kiln_str_from(kiln_arena_strndup(m->arena, s->name.data, s->name.len));
+  op->name = kiln_arena_str(m->arena, s->name);
   op->kernel = (kiln_kernel){.name = name,
                              .body = m->def->body,
                              .arg_count = (int16_t)s->arg_count,

@@ -64,8 +64,7 @@ static kiln_status *fill(kiln_graph *graph, const kiln_class *cls, kiln_function
   const kiln_schema *schema = forward->schema;
   kiln_ir_value **given = KILN_NEW_ARRAY(graph->arena, kiln_ir_value *, schema->arg_count);
   for (int i = 0; i < schema->arg_count; i++) {
-    const char *name =
-        kiln_arena_strndup(graph->arena, schema->args[i].name.data, schema->args[i].name.len);
+    const char *name = kiln_arena_str(graph->arena, schema->args[i].name).data;
     given[i] = kiln_graph_add_input(graph, name, schema->args[i].type);
   }
   kiln_ir_value *values[3] = {given[0], append_tuple(graph, given + 1, schema->arg_count - 1)};

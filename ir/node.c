@@ -27,8 +27,7 @@ kiln_node *kiln_node_create_id(kiln_graph *graph, kiln_op_id id) {
 }
 
 kiln_node *kiln_node_create_unknown(kiln_graph *graph, kiln_str name) {
-  char *copy = kiln_arena_strndup(graph->arena, name.data, name.len);
-  return node_create(graph, NULL, kiln_str_make(copy, name.len));
+  return node_create(graph, NULL, kiln_arena_str(graph->arena, name));
 }
 
 /* -- Place -- */

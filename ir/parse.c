@@ -150,7 +150,7 @@ static kiln_status *parse_attrs(kiln__reader *r, kiln_node *node, const kiln_typ
     kiln_cursor_skip(&r->c);
     kiln_str word = kiln__reader_word(r);
     if (!word.len) return kiln__reader_fail(r, "expected an attribute");
-    const char *name = kiln_arena_strndup(r->arena, word.data, word.len);
+    const char *name = kiln_arena_str(r->arena, word).data;
     KILN_TRY(kiln__reader_expect(r, "="));
     KILN_TRY(parse_attr_value(r, node, name, strcmp(name, "value") == 0 ? hint : NULL));
   } while (kiln_cursor_accept(&r->c, ","));
@@ -164,17 +164,15 @@ static void set_range(kiln__reader *r, kiln_node *node, kiln_str comment) {
   enum { MAX_COLUMN = 4096 };
   int64_t numbers[2];
   for (int i = 1; i >= 0; i--) {
-    size_t colon = comment.len;
-    while (colon > 0 && comment.data[colon - 1] != ':') colon--;
+    size_t colon = kiln_str_behind_last(comment, ':');
     if (colon == 0) return;
-    kiln_str digits = kiln_str_make(comment.data + colon, comment.len - colon);
+    kiln_str digits = kiln_str_without(comment, colon);
     if (!kiln_str_parse_i64(digits, &numbers[i]) || numbers[i] < 0) return;
     comment.len = colon - 1;
   }
   if (numbers[0] > INT32_MAX || numbers[1] > MAX_COLUMN) return;
   kiln_source *source = KILN_NEW(r->arena, kiln_source);
-  source->name.data = kiln_arena_strndup(r->arena, comment.data, comment.len);
-  source->name.len = comment.len;
+  source->name = kiln_arena_str(r->arena, comment);
   source->first_line = (int)numbers[0];
   char *blanks = kiln_arena_alloc(r->arena, (size_t)numbers[1] + 1);
   memset(blanks, ' ', (size_t)numbers[1]);
@@ -204,7 +202,7 @@ static void parse_line_end(kiln__reader *r, kiln_node *node) {
     const char *begin = r->c.at += sizeof scope - 1;
     while (r->c.at < r->c.end && *r->c.at != '\n' && *r->c.at != '#') r->c.at++;
     kiln_str text = trim(begin, r->c.at);
-    node->scope = kiln_str_make(kiln_arena_strndup(r->arena, text.data, text.len), text.len);
+    node->scope = kiln_arena_str(r->arena, text);
   }
   if (kiln_cursor_peek(&r->c) != '#') return;
   const char *begin = ++r->c.at;
@@ -241,7 +239,7 @@ static bool split_group(kiln_str name, kiln_str *out_base, int64_t *out_number) 
   size_t at = name.len;
   while (at > 0 && kiln_is_digit(name.data[at - 1])) at--;
   if (at < 2 || at == name.len || name.data[at - 1] != '_') return false;
-  if (!kiln_str_parse_i64(kiln_str_make(name.data + at, name.len - at), out_number)) return false;
+  if (!kiln_str_parse_i64(kiln_str_without(name, at), out_number)) return false;
   *out_base = kiln_str_make(name.data, at - 1);
   return name.data[at] != '0' || at + 1 == name.len;
 }
@@ -400,8 +398,7 @@ static kiln_status *parse_subgraphs(graph_parser *g) {
     for (; i < taken; i++) {
       pending p = g->groups.data[i];
       p.node->op = NULL;
-      p.node->name = kiln_str_make(kiln_arena_strndup(r->arena, p.full_name.data, p.full_name.len),
-                                   p.full_name.len);
+      p.node->name = kiln_arena_str(r->arena, p.full_name);
     }
     if (taken == g->groups.count) break;
     KILN_TRY(kiln__reader_expect(r, "="));

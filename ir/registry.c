@@ -158,13 +158,12 @@ static kiln_status *add_op(kiln_registry *r, kiln_op *op, kiln_kernel_body body,
     op->name = op->full_name = kiln_str_from(op->text);
     op->kernel.arg_count = -1;
   }
-  char *name = kiln_arena_strndup(r->arena, op->full_name.data, op->full_name.len);
-  op->kernel.name = name;
-  op->full_name.data = name;
+  op->full_name = kiln_arena_str(r->arena, op->full_name);
+  op->kernel.name = op->full_name.data;
   op->kernel.body = body;
   op->kernel.dest_arg = (int16_t)dest_arg;
   if (kiln_map_find(&r->exact, op->full_name)) {
-    return KILN_ERROR(KILN_INTERNAL, "operator %s is registered twice", name);
+    return KILN_ERROR(KILN_INTERNAL, "operator %s is registered twice", op->kernel.name);
   }
   kiln_map_set(&r->exact, op->full_name, op);
   push_to_set(r, op);

@@ -64,18 +64,11 @@ kiln_status *kiln_unit_ensure(kiln_function *function) {
 
 /* -- Definitions -- */
 
-static kiln_str last_part(kiln_str qualname) {
-  size_t dot = qualname.len;
-  while (dot > 0 && qualname.data[dot - 1] != '.') dot--;
-  return kiln_str_make(qualname.data + dot, qualname.len - dot);
-}
-
 kiln_function *kiln_unit_add_function(kiln_unit *unit, kiln_str qualname, const kiln_type *owner) {
   kiln_function *function = KILN_NEW(unit->arena, kiln_function);
-  kiln_str name =
-      kiln_str_make(kiln_arena_strndup(unit->arena, qualname.data, qualname.len), qualname.len);
+  kiln_str name = kiln_arena_str(unit->arena, qualname);
   function->qualname = name.data;
-  function->name = last_part(name);
+  function->name = kiln_str_last_part(name);
   function->owner = owner;
   function->unit = unit;
   kiln_vec_push(unit->arena, &unit->all, function);

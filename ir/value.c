@@ -39,10 +39,9 @@ static void take_name(kiln_ir_value *value, kiln_str name) {
 /* Splits "x.12" into "x" and 12; other names are their own base, with suffix 1. */
 static kiln_str split_suffix(kiln_str name, int64_t *out_suffix) {
   *out_suffix = 1;
-  size_t dot = name.len;
-  while (dot > 0 && name.data[dot - 1] != '.') dot--;
+  size_t dot = kiln_str_behind_last(name, '.');
   if (dot < 2 || dot == name.len) return name;
-  kiln_str digits = kiln_str_make(name.data + dot, name.len - dot);
+  kiln_str digits = kiln_str_without(name, dot);
   int64_t suffix;
   if (!all_digits(digits) || digits.len > 15 || !kiln_str_parse_i64(digits, &suffix)) return name;
   *out_suffix = suffix;
@@ -61,16 +60,14 @@ static kiln_str free_name(kiln_graph *graph, kiln_str name) {
                                    (long long)suffix++);
     found = kiln_str_from(text);
   } while (kiln_map_find(&graph->names, found));
-  char *key = kiln_arena_strndup(graph->arena, base.data, base.len);
-  kiln_map_set(&graph->suffixes, kiln_str_make(key, base.len), (void *)(intptr_t)suffix);
+  kiln_map_set(&graph->suffixes, kiln_arena_str(graph->arena, base), (void *)(intptr_t)suffix);
   return found;
 }
 
 void kiln_ir_value_set_name(kiln_ir_value *value, kiln_str base) {
   kiln_graph *graph = value->node->graph;
   if (kiln_str_equal(value->name, base)) return;
-  char *copy = kiln_arena_strndup(graph->arena, base.data, base.len);
-  kiln_str name = kiln_str_make(copy, base.len);
+  kiln_str name = kiln_arena_str(graph->arena, base);
   kiln__value_drop_name(value);
   if (all_digits(name)) return;
   kiln_ir_value *owner = kiln_map_find(&graph->names, name);

@@ -22,7 +22,7 @@ static uint32_t add_type(kiln__bytecode_emitter *e, const kiln_type *type) {
 }
 
 static uint32_t add_string(kiln__bytecode_emitter *e, kiln_str s) {
-  kiln_str copy = kiln_str_make(kiln_arena_strndup(e->arena, s.data, s.len), s.len);
+  kiln_str copy = kiln_arena_str(e->arena, s);
   kiln_vec_push(e->arena, &e->strings, copy);
   return (uint32_t)e->strings.count - 1;
 }
@@ -62,7 +62,7 @@ static char *missing_hint(kiln__bytecode_emitter *e, const kiln_node *node) {
 
 static const kiln_kernel *missing_kernel(kiln__bytecode_emitter *e, const kiln_node *node) {
   kiln_kernel *missing = KILN_NEW(e->arena, kiln_kernel);
-  missing->name = kiln_arena_strndup(e->arena, node->name.data, node->name.len);
+  missing->name = kiln_arena_str(e->arena, node->name).data;
   missing->dest_arg = -1;
   missing->user = missing_hint(e, node);
   return missing;

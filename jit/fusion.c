@@ -80,7 +80,7 @@ bool kiln__fusion_is_work(const kiln_node *n) {
 
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason) {
   kiln_str s = n->op && n->op->full_name.len ? n->op->full_name : n->name;
-  kiln_pass_refuse(f->pass, n, reason, kiln_arena_strndup(f->arena, s.data, s.len));
+  kiln_pass_refuse(f->pass, n, reason, kiln_arena_str(f->arena, s).data);
 }
 
 /* -- Blocks -- */

@@ -107,8 +107,7 @@ bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range) {
   bool *told = kiln_map_find(&jit->warned, name);
   if (!told) {
     told = KILN_NEW(jit->arena, bool);
-    const char *kept = kiln_arena_strndup(jit->arena, key, name.len);
-    kiln_map_set(&jit->warned, kiln_str_make(kept, name.len), told);
+    kiln_map_set(&jit->warned, kiln_arena_str(jit->arena, name), told);
   }
   kiln_scope_undefer(&unlocking);
   kiln_job_lock_give(&jit->lock);

@@ -185,10 +185,6 @@ static void grow_buckets(kiln_type_table *table) {
   table->bucket_count = count;
 }
 
-static kiln_str copy_str(kiln_arena *arena, kiln_str s) {
-  return kiln_str_make(kiln_arena_strndup(arena, s.data ? s.data : "", s.len), s.len);
-}
-
 static const kiln_tensor_detail *copy_detail(kiln_arena *arena, const kiln_tensor_detail *from) {
   kiln_tensor_detail *to = KILN_NEW(arena, kiln_tensor_detail);
   *to = *from;
@@ -222,10 +218,10 @@ static interned *copy_type(kiln_type_table *table, const kiln_type *proto) {
   }
   if (proto->names) {
     kiln_str *names = KILN_NEW_ARRAY(arena, kiln_str, n);
-    for (size_t i = 0; i < n; i++) names[i] = copy_str(arena, proto->names[i]);
+    for (size_t i = 0; i < n; i++) names[i] = kiln_arena_str(arena, proto->names[i]);
     t->names = names;
   }
-  t->name = copy_str(arena, proto->name);
+  t->name = kiln_arena_str(arena, proto->name);
   if (proto->detail) t->detail = copy_detail(arena, proto->detail);
   uint64_t weight = 1;
   node->shaped = t->detail != NULL;

@@ -88,13 +88,6 @@ void kiln_tensor_detail_print(kiln_text *text, const kiln_tensor_detail *d, int 
 
 /* -- IR form -- */
 
-static kiln_str last_atom(kiln_str name) {
-  for (size_t i = name.len; i > 0; i--) {
-    if (name.data[i - 1] == '.') return kiln_str_make(name.data + i, name.len - i);
-  }
-  return name;
-}
-
 static void print_ir(kiln_text *text, const kiln_type *type, int verbosity, int depth);
 
 static void print_wrapped(kiln_text *text, const char *open, const kiln_type *type,
@@ -140,7 +133,7 @@ static void print_ir(kiln_text *text, const kiln_type *type, int verbosity, int 
     case KILN_TYPE_ENUM: {
       bool interface = type->kind == KILN_TYPE_INTERFACE;
       kiln_text_puts(text, interface ? "InterfaceType<" : "Enum<");
-      kiln_text_put(text, interface ? last_atom(type->name) : type->name);
+      kiln_text_put(text, interface ? kiln_str_last_part(type->name) : type->name);
       kiln_text_putc(text, '>');
       break;
     }

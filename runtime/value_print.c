@@ -45,15 +45,8 @@ static void print_dict(kiln_text *text, const kiln_dict *dict, int depth) {
 }
 
 static void print_enum(kiln_text *text, const kiln_enum *e) {
-  kiln_str name = e->type->name;
-  for (size_t i = name.len; i > 0; i--) {
-    if (name.data[i - 1] == '.') {
-      name = kiln_str_make(name.data + i, name.len - i);
-      break;
-    }
-  }
   kiln_text_puts(text, "Enum<");
-  kiln_text_put(text, name);
+  kiln_text_put(text, kiln_str_last_part(e->type->name));
   const kiln_class_info *cls = e->type->cls;
   if (cls && e->member >= 0 && e->member < cls->member_count) {
     kiln_text_putc(text, '.');

@@ -80,7 +80,7 @@ static kiln_status *parse_type(void *user, kiln_str text, const kiln_type **out_
   load *ld = user;
   kiln_source *source = KILN_NEW(ld->l.ast_arena, kiln_source);
   source->name = KILN_STR("a type in a pickle");
-  source->text = kiln_str_make(kiln_arena_strndup(ld->l.ast_arena, text.data, text.len), text.len);
+  source->text = kiln_arena_str(ld->l.ast_arena, text);
   source->first_line = 1;
   kiln_ast *ast;
   KILN_TRY(kiln_ast_parse_expression(ld->l.ast_arena, source, &ast));
@@ -174,8 +174,7 @@ static kiln_status *read_folder(load *ld, const char *folder, size_t skip,
     kiln_zip_entry *entry = kiln_zip_at(ld->l.zip, i);
     if (!kiln_str_starts(entry->name, folder)) continue;
     const kiln_str name = {entry->name.data + skip, entry->name.len - skip};
-    kiln_extra_file file = {
-        .name = kiln_str_make(kiln_arena_strndup(ld->l.arena, name.data, name.len), name.len)};
+    kiln_extra_file file = {.name = kiln_arena_str(ld->l.arena, name)};
     KILN_TRY(kiln_zip_read(ld->l.zip, entry, &file.data));
     kiln_vec_push(ld->l.arena, &files, file);
   }

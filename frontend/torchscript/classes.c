@@ -1,10 +1,6 @@
 /* classes.c: class statements to types: modules, script classes, NamedTuples, enums, interfaces. */
 #include "frontend/torchscript/loader.h"
 
-static kiln_str copy(kiln_loader *l, kiln_str text) {
-  return kiln_str_make(kiln_arena_strndup(l->arena, text.data, text.len), text.len);
-}
-
 kiln_function *kiln__declare(kiln_loader *l, kiln_code_file *file, const kiln_ast *def,
                              kiln_str qualname, const kiln_type *owner) {
   kiln_function *function = kiln_unit_add_function(l->unit, qualname, owner);
@@ -40,7 +36,7 @@ static kiln_status *define_named_tuple(kiln_loader *l, kiln_code_file *file, con
     if (!plain) {
       return kiln_source_error(&file->source, item->begin, "a NamedTuple has only fields");
     }
-    names[count] = copy(l, item->kids[0]->text);
+    names[count] = kiln_arena_str(l->arena, item->kids[0]->text);
     KILN_TRY(kiln__resolve_type(l, &file->source, item->kids[1], &elems[count]));
     count++;
   }
@@ -77,7 +73,7 @@ static kiln_status *define_enum(kiln_loader *l, kiln_code_file *file, const kiln
                                "members of an Enum are all ints, all floats or all strings");
     }
     info->value_type = type;
-    info->member_names[info->member_count] = copy(l, item->kids[2]->text);
+    info->member_names[info->member_count] = kiln_arena_str(l->arena, item->kids[2]->text);
     info->member_values[info->member_count++] = value;
   }
   *out_type = cls->type;
@@ -100,7 +96,7 @@ static bool is_final(const kiln_ast *type) {
 
 static kiln_status *add_slot(kiln_loader *l, kiln_code_file *file, kiln_str name,
                              const kiln_ast *type, attributes *out) {
-  kiln_class_attribute slot = {.name = copy(l, name)};
+  kiln_class_attribute slot = {.name = kiln_arena_str(l->arena, name)};
   if (kiln_map_find(&out->names, name)) {
     return kiln_source_error(&file->source, type->begin,
                              "attribute '" KILN_STR_FMT "' is declared twice", KILN_STR_ARG(name));
@@ -172,7 +168,7 @@ static kiln_status *set_constants(kiln_loader *l, kiln_code_file *file, const at
                                "constant '" KILN_STR_FMT "' is not of its type",
                                KILN_STR_ARG(item->kids[2]->text));
     }
-    kiln_map_set(&cls->constants, copy(l, item->kids[2]->text), value);
+    kiln_map_set(&cls->constants, kiln_arena_str(l->arena, item->kids[2]->text), value);
   }
   return NULL;
 }

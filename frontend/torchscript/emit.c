@@ -319,8 +319,7 @@ static kiln_status *emit_body(kiln__script_emitter *e) {
   e->loose = kiln_map_in(e->l->ast_arena);
   kiln__push_scope(e, &top, e->graph->top);
   for (int i = 0; i < schema->arg_count; i++) {
-    const char *name =
-        kiln_arena_strndup(e->arena, schema->args[i].name.data, schema->args[i].name.len);
+    const char *name = kiln_arena_str(e->arena, schema->args[i].name).data;
     kiln_ir_value *input = kiln_graph_add_input(e->graph, name, schema->args[i].type);
     kiln__set_var(e, schema->args[i].name, input)->declared = schema->args[i].type;
   }

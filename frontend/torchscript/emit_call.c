@@ -345,7 +345,7 @@ static kiln_status *call_value(kiln__script_emitter *e, const kiln_ast *ast, kil
 
 static kiln_status *call_op(kiln__script_emitter *e, const kiln_ast *ast, const kiln_sugar *callee,
                             kiln_args *args, kiln_sugar *out) {
-  char *name = kiln_arena_strndup(e->l->ast_arena, callee->name.data, callee->name.len);
+  const char *name = kiln_arena_str(e->l->ast_arena, callee->name).data;
   if (!callee->value) return kiln__ts_op(e, ast, name, args->data, args->count, out);
   kiln_arg *all = KILN_NEW_ARRAY(e->l->ast_arena, kiln_arg, args->count + 1);
   all[0].value = callee->value;

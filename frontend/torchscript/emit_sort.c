@@ -36,7 +36,7 @@ static kiln_status *find_sort(kiln__script_emitter *e, const kiln_type *type, ki
   *out = kiln_unit_find_function(l->unit, kiln_str_from(name));
   if (*out) return NULL;
   kiln_code_file *file = KILN_NEW(l->arena, kiln_code_file);
-  char *class_name = kiln_arena_strndup(l->arena, type->name.data, type->name.len);
+  const char *class_name = kiln_arena_str(l->arena, type->name).data;
   file->source.name = KILN_STR("sort");
   file->source.text = kiln_str_from(kiln_arena_printf(l->arena, body_text, class_name));
   file->source.first_line = 1;

@@ -77,8 +77,7 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
   file->builtin = builtin;
   file->source.name = name;
   file->source.first_line = 1;
-  file->qualifier =
-      kiln_str_make(kiln_arena_strndup(l->arena, qualifier.data, qualifier.len), qualifier.len);
+  file->qualifier = kiln_arena_str(l->arena, qualifier);
   file->names = kiln_map_in(l->ast_arena);
   if (builtin) {
     file->source.text = kiln__upgrade_source();
@@ -109,8 +108,7 @@ static kiln_status *find_file(kiln_loader *l, kiln_str qualifier, kiln_code_file
 
 static kiln_status *define(kiln_loader *l, kiln_code_file *file, const kiln_ast *ast,
                            kiln_str qualname, kiln_found *out_found) {
-  kiln_str name =
-      kiln_str_make(kiln_arena_strndup(l->arena, qualname.data, qualname.len), qualname.len);
+  kiln_str name = kiln_arena_str(l->arena, qualname);
   if (ast->kind == KILN_AST_DEF) {
     out_found->function = kiln__declare(l, file, ast, name, NULL);
     return NULL;
@@ -141,13 +139,12 @@ kiln_status *kiln__loader_find(kiln_loader *l, kiln_str qualname, kiln_found *ou
     out_found->type = kiln__define_custom_class(l, qualname);
     return NULL;
   }
-  size_t dot = qualname.len;
-  while (dot > 0 && qualname.data[dot - 1] != '.') dot--;
+  size_t dot = kiln_str_behind_last(qualname, '.');
   if (dot == 0) return NULL;
   kiln_code_file *file = NULL;
   KILN_TRY(find_file(l, kiln_str_make(qualname.data, dot - 1), &file));
   if (!file) return NULL;
-  kiln_str name = kiln_str_make(qualname.data + dot, qualname.len - dot);
+  kiln_str name = kiln_str_without(qualname, dot);
   const kiln_ast *ast = kiln_map_find(&file->names, name);
   return ast ? define(l, file, ast, qualname, out_found) : NULL;
 }
@@ -158,8 +155,7 @@ static kiln_status *resolve_param(kiln_loader *l, kiln_function *function, const
                                   bool is_self, kiln_schema_arg *arg) {
   kiln_pending_body *body = function->pending;
   const kiln_source *source = &body->file->source;
-  arg->name = kiln_str_make(kiln_arena_strndup(l->arena, param->text.data, param->text.len),
-                            param->text.len);
+  arg->name = kiln_arena_str(l->arena, param->text);
   arg->kwarg_only = param->op != 0;
   if (is_self) {
     arg->type = function->owner;

@@ -183,7 +183,7 @@ kiln_source_origin *kiln__origins_create(kiln_arena *arena, kiln_env *env, kiln_
   o->env = env;
   o->mapping = mapping;
   o->types = types;
-  o->entry = kiln_str_make(kiln_arena_strndup(arena, entry.data, entry.len), entry.len);
+  o->entry = kiln_arena_str(arena, entry);
   pthread_mutex_init(&o->lock, NULL);
   return &o->base;
 }

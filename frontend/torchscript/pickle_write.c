@@ -93,12 +93,11 @@ static kiln_status *put_tuple(kiln_pickle_writer *w, const kiln_tuple *tuple,
 
 /* "__torch__.m.C" as module and name. */
 static void put_class(kiln_pickle_writer *w, kiln_str qualname) {
-  size_t dot = qualname.len;
-  while (dot > 0 && qualname.data[dot - 1] != '.') dot--;
+  size_t dot = kiln_str_behind_last(qualname, '.');
   kiln__pickle_put_byte(&w->out, 'c');
   kiln_text_put(&w->out.text, kiln_str_make(qualname.data, dot > 0 ? dot - 1 : 0));
   kiln__pickle_put_byte(&w->out, '\n');
-  kiln_text_put(&w->out.text, kiln_str_make(qualname.data + dot, qualname.len - dot));
+  kiln_text_put(&w->out.text, kiln_str_without(qualname, dot));
   kiln__pickle_put_byte(&w->out, '\n');
 }
 

@@ -73,12 +73,6 @@ static kiln_status *print_function(kiln_printer *p, kiln_text *text, kiln_functi
 
 /* -- Classes -- */
 
-static kiln_str last_part(kiln_str qualname) {
-  size_t dot = qualname.len;
-  while (dot > 0 && qualname.data[dot - 1] != '.') dot--;
-  return kiln_str_make(qualname.data + dot, qualname.len - dot);
-}
-
 static void print_named(kiln_text *text, const char *list, const kiln_class_info *info,
                         bool parameters) {
   kiln_text_printf(text, "  %s = [", list);
@@ -215,7 +209,8 @@ static kiln_status *print_class(kiln_printer *p, kiln_text *text, const kiln_typ
     return KILN_ERROR(KILN_UNSUPPORTED, "there is no code for class " KILN_STR_FMT,
                       KILN_STR_ARG(qualname));
   }
-  kiln_text_printf(text, "class " KILN_STR_FMT "%s:\n", KILN_STR_ARG(last_part(qualname)), base);
+  kiln_text_printf(text, "class " KILN_STR_FMT "%s:\n", KILN_STR_ARG(kiln_str_last_part(qualname)),
+                   base);
   const size_t begin = text->len;
   KILN_TRY(print_class_body(p, text, type));
   if (text->len == begin) kiln_text_puts(text, "  pass\n");
@@ -225,7 +220,7 @@ static kiln_status *print_class(kiln_printer *p, kiln_text *text, const kiln_typ
 /* -- Files -- */
 
 static kiln_text *file_of(kiln_printer *p, kiln_str qualname) {
-  const kiln_str last = last_part(qualname);
+  const kiln_str last = kiln_str_last_part(qualname);
   const size_t len = qualname.len - last.len - (last.len < qualname.len ? 1 : 0);
   char *path = kiln_arena_printf(p->arena, "code/%.*s.py", (int)len, qualname.data);
   for (char *c = path; c < path + 5 + len; c++) {

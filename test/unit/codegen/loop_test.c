@@ -27,7 +27,7 @@ static void test_text(void **unused) {
   parse_loop(&f, sample, false, &print);
   assert_int_equal(print.len, strlen(sample));
   assert_memory_equal(print.data, sample, print.len);
-  parse_loop(&f, kiln_arena_strndup(f.arena, print.data, print.len), false, &again);
+  parse_loop(&f, kiln_arena_str(f.arena, print).data, false, &again);
   assert_true(kiln_str_equal(print, again));
   fixture_close(&f);
 }
@@ -132,7 +132,7 @@ static void check_pass(const char *before, const char *after) {
   kiln_str print, twice;
   parse_loop(&f, before, true, &print);
   if (!kiln_str_is(print, after)) fail_msg("got:\n" KILN_STR_FMT, KILN_STR_ARG(print));
-  parse_loop(&f, kiln_arena_strndup(f.arena, print.data, print.len), true, &twice);
+  parse_loop(&f, kiln_arena_str(f.arena, print).data, true, &twice);
   assert_true(kiln_str_equal(print, twice)); /* stable */
   fixture_close(&f);
 }
