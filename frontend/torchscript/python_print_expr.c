@@ -75,25 +75,32 @@ static bool is_default(const kiln_schema_arg *arg, const kiln_ir_value *value) {
 typedef struct written {
   const kiln_schema *schema;
   const kiln_node *node;
-  bool all;
-  int positional; /* how many of the first ones */
+  int *inputs, count; /* of the node, keywords last */
 } written;
 
-static written choose_written(const kiln_node *node, const kiln_schema *schema, bool all) {
-  written w = {.schema = schema, .node = node, .all = all};
-  while (w.positional < schema->arg_count && !schema->args[w.positional].kwarg_only) w.positional++;
-  bool varargs = node->input_count > schema->arg_count;
-  while (!all && !varargs && w.positional > 0 &&
-         is_default(&schema->args[w.positional - 1], kiln_node_input(node, w.positional - 1))) {
-    w.positional--;
-  }
-  return w;
+static bool is_keyword(const written *w, int input) {
+  return input < w->schema->arg_count && w->schema->args[input].kwarg_only;
 }
 
-static bool writes_argument(const written *w, int i) {
-  const kiln_schema_arg *arg = &w->schema->args[i];
-  if (!arg->kwarg_only) return i < w->positional;
-  return w->all || !is_default(arg, kiln_node_input(w->node, i));
+static written choose_written(kiln_body *b, const kiln_node *node, bool all) {
+  const kiln_schema *schema = node->op->schema;
+  written w = {.schema = schema, .node = node};
+  w.inputs = KILN_NEW_ARRAY(b->p->arena, int, node->input_count + 1);
+  int positional = 0;
+  while (positional < schema->arg_count && !schema->args[positional].kwarg_only) positional++;
+  bool varargs = node->input_count > schema->arg_count;
+  while (!all && !varargs && positional > 0 &&
+         is_default(&schema->args[positional - 1], kiln_node_input(node, positional - 1))) {
+    positional--;
+  }
+  for (int i = 0; i < node->input_count; i++) {
+    if (i < positional || i >= schema->arg_count) w.inputs[w.count++] = i;
+  }
+  for (int i = 0; i < schema->arg_count; i++) {
+    if (!is_keyword(&w, i)) continue;
+    if (all || !is_default(&schema->args[i], kiln_node_input(node, i))) w.inputs[w.count++] = i;
+  }
+  return w;
 }
 
 /* A reader would choose this operator. */
@@ -103,22 +110,16 @@ static bool means_it(kiln_body *b, const written *w) {
   const kiln_op_set *set = kiln_registry_find(registry, op->name);
   if (!set) return false;
   kiln_arena *arena = b->p->arena;
-  kiln_actual *actuals = KILN_NEW_ARRAY(arena, kiln_actual, w->node->input_count + 1);
-  int count = 0;
-  for (int pass = 0; pass < 2; pass++) { /* keywords last */
-    for (int i = 0; i < w->node->input_count; i++) {
-      bool vararg = i >= w->schema->arg_count;
-      bool keyword = !vararg && w->schema->args[i].kwarg_only;
-      if (keyword != (pass == 1) || (!vararg && !writes_argument(w, i))) continue;
-      if (keyword) actuals[count].keyword = w->schema->args[i].name;
-      actuals[count++].type =
-          kiln_type_unshaped(b->graph->types, kiln_node_input(w->node, i)->type);
-    }
+  kiln_actual *actuals = KILN_NEW_ARRAY(arena, kiln_actual, w->count + 1);
+  for (int k = 0; k < w->count; k++) {
+    const int i = w->inputs[k];
+    if (is_keyword(w, i)) actuals[k].keyword = w->schema->args[i].name;
+    actuals[k].type = kiln_type_unshaped(b->graph->types, kiln_node_input(w->node, i)->type);
   }
   kiln_type_env env = {.types = b->graph->types};
   kiln_match_slot *slots = KILN_NEW_ARRAY(arena, kiln_match_slot, kiln_op_set_max_args(set) + 1);
-  int varargs = count;
-  return kiln_match_overloads(&env, set, actuals, count, slots, &varargs, NULL) == op;
+  int varargs = w->count;
+  return kiln_match_overloads(&env, set, actuals, w->count, slots, &varargs, NULL) == op;
 }
 
 /* "torch.add", "ops.prim.dtype". */
@@ -141,18 +142,14 @@ static void note_version(kiln_body *b, kiln_str op) {
 }
 
 static kiln_status *print_call(kiln_body *b, kiln_text *text, const written *w) {
-  bool first = true;
   kiln_text_putc(text, '(');
-  for (int pass = 0; pass < 2; pass++) {
-    for (int i = 0; i < w->node->input_count; i++) {
-      bool vararg = i >= w->schema->arg_count;
-      bool keyword = !vararg && w->schema->args[i].kwarg_only;
-      if (keyword != (pass == 1) || (!vararg && !writes_argument(w, i))) continue;
-      if (!first) kiln_text_puts(text, ", ");
-      first = false;
-      if (keyword) kiln_text_printf(text, KILN_STR_FMT "=", KILN_STR_ARG(w->schema->args[i].name));
-      KILN_TRY(kiln__print_operand(b, text, kiln_node_input(w->node, i)));
+  for (int k = 0; k < w->count; k++) {
+    const int i = w->inputs[k];
+    if (k > 0) kiln_text_puts(text, ", ");
+    if (is_keyword(w, i)) {
+      kiln_text_printf(text, KILN_STR_FMT "=", KILN_STR_ARG(w->schema->args[i].name));
     }
+    KILN_TRY(kiln__print_operand(b, text, kiln_node_input(w->node, i)));
   }
   kiln_text_putc(text, ')');
   return NULL;
@@ -208,9 +205,9 @@ static kiln_status *print_op(kiln_body *b, kiln_text *text, const kiln_node *nod
   if (node->input_count < schema->arg_count) return no_source(node, "it lacks arguments");
   bool done;
   note_version(b, node->op->name);
-  written w = choose_written(node, schema, false);
+  written w = choose_written(b, node, false);
   if (!means_it(b, &w)) {
-    w = choose_written(node, schema, true);
+    w = choose_written(b, node, true);
     if (!means_it(b, &w)) {
       return no_source(node, "a call of that name with such arguments means another overload");
     }
