@@ -141,15 +141,10 @@ static void build_result(kiln_alias *a, const kiln_node *node, int index) {
 
 /* -- Operators whose schemas tell less than the truth -- */
 
-static bool is_false(const kiln_ir_value *value) {
-  const kiln_ivalue *v = kiln_ir_value_constant(value);
-  return v && v->tag == KILN_TAG_BOOL && !v->u.b;
-}
-
 static void build_exceptions(kiln_alias *a, const kiln_node *node) {
   const kiln_op_stats stats = node->op->stats;
   if (stats.mean && stats.training < node->input_count &&
-      !is_false(kiln_node_input(node, stats.training))) {
+      !kiln_ir_value_is_bool(kiln_node_input(node, stats.training), false)) {
     kiln__alias_write(a, node, kiln_node_input(node, stats.mean), false);
     kiln__alias_write(a, node, kiln_node_input(node, stats.variance), false);
   }

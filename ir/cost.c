@@ -82,8 +82,7 @@ static bool is_transposed(const kiln_node *node) {
   const kiln_schema *s = node->op->schema;
   for (int i = 0; i < s->arg_count && i < node->input_count; i++) {
     if (!kiln_str_is(s->args[i].name, "transposed")) continue;
-    const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(node, i));
-    return c && c->tag == KILN_TAG_BOOL && c->u.b;
+    return kiln_ir_value_is_bool(kiln_node_input(node, i), true);
   }
   return false;
 }
@@ -217,15 +216,11 @@ static void add_cost(kiln_cost *cost, const kiln_cost *more) {
 
 /* -- Blocks -- */
 
-static bool is_true(const kiln_ir_value *value) {
-  const kiln_ivalue *c = kiln_ir_value_constant(value);
-  return c && c->tag == KILN_TAG_BOOL && c->u.b;
-}
-
 /* Rounds of a loop that nothing but its length ends. */
 static bool trip_count(const kiln_node *loop, uint64_t *out_trips) {
   int64_t trips;
-  if (!is_true(kiln_node_input(loop, 1)) || !is_true(kiln_block_output(loop->blocks[0], 0)) ||
+  if (!kiln_ir_value_is_bool(kiln_node_input(loop, 1), true) ||
+      !kiln_ir_value_is_bool(kiln_block_output(loop->blocks[0], 0), true) ||
       !kiln_ir_value_const_int(kiln_node_input(loop, 0), &trips) || trips == INT64_MAX) {
     return false;
   }

@@ -119,6 +119,11 @@ bool kiln_ir_value_const_int(const kiln_ir_value *value, int64_t *out_int) {
   return true;
 }
 
+bool kiln_ir_value_is_bool(const kiln_ir_value *value, bool wanted) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  return constant && constant->tag == KILN_TAG_BOOL && constant->u.b == wanted;
+}
+
 /* A bool is no number to PyTorch's executor, and what has a gradient is no constant. */
 static bool is_number_tensor(const kiln_ivalue *c) {
   if (!c || c->tag != KILN_TAG_TENSOR) return false;

@@ -381,8 +381,7 @@ static bool writes_nothing(const kiln_node *n) {
         !kiln_str_is(s->args[i].name, "use_input_stats")) {
       continue;
     }
-    const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(n, i));
-    return c && c->tag == KILN_TAG_BOOL && !c->u.b;
+    return kiln_ir_value_is_bool(kiln_node_input(n, i), false);
   }
   return false;
 }

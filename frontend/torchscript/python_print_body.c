@@ -304,14 +304,9 @@ static kiln_status *print_if(kiln_body *b, const kiln_node *node) {
 
 /* -- Loops -- */
 
-static bool is_bool(const kiln_ir_value *value, bool wanted) {
-  const kiln_ivalue *c = kiln_ir_value_constant(value);
-  return c && c->tag == KILN_TAG_BOOL && c->u.b == wanted;
-}
-
 static bool same_value(const kiln_ir_value *x, const kiln_ir_value *y) {
-  return x == y || (is_bool(x, true) && is_bool(y, true)) ||
-         (is_bool(x, false) && is_bool(y, false));
+  return x == y || (kiln_ir_value_is_bool(x, true) && kiln_ir_value_is_bool(y, true)) ||
+         (kiln_ir_value_is_bool(x, false) && kiln_ir_value_is_bool(y, false));
 }
 
 typedef struct loop {
@@ -329,9 +324,9 @@ static void classify(kiln_body *b, const kiln_node *node, loop *lp) {
   *lp = (loop){.node = node, .body = node->blocks[0], .count = node->output_count};
   lp->condition_at = -1;
   bool endless = kiln_ir_value_const_int(kiln_node_input(node, 0), &trips) && trips == INT64_MAX;
-  bool always = is_bool(kiln_node_input(node, 1), true);
+  bool always = kiln_ir_value_is_bool(kiln_node_input(node, 1), true);
   bool used = kiln_block_input(lp->body, 0)->use_count > 0;
-  lp->is_for = always && is_bool(kiln_block_output(lp->body, 0), true);
+  lp->is_for = always && kiln_ir_value_is_bool(kiln_block_output(lp->body, 0), true);
   lp->limited = !lp->is_for && !endless;
   lp->counts = !lp->is_for && (lp->limited || used);
   lp->names = KILN_NEW_ARRAY(b->p->arena, const char *, lp->count + 3);
@@ -361,7 +356,7 @@ static kiln_status *print_carried(kiln_body *b, loop *lp) {
 /* The condition of a round, given the round's number and what the loop says. */
 static kiln_status *print_condition(kiln_body *b, const loop *lp, const char *round,
                                     const kiln_ir_value *says) {
-  bool asks = !is_bool(says, true);
+  bool asks = !kiln_ir_value_is_bool(says, true);
   if (lp->limited) {
     kiln_text_printf(b->text, asks ? "torch.__and__(torch.lt(%s, " : "torch.lt(%s, ", round);
     KILN_TRY(kiln__print_operand(b, b->text, kiln_node_input(lp->node, 0)));

@@ -285,9 +285,8 @@ static kiln_ir_value *divided_by_one(const trial *t) {
 /* The kernel gives its argument back, so the two were one memory before. */
 static kiln_ir_value *dropout_off(const trial *t) {
   const kiln_ivalue *p = kiln_ir_value_constant(input(t, 1));
-  const kiln_ivalue *train = kiln_ir_value_constant(input(t, 2));
-  bool off = p && p->tag == KILN_TAG_FLOAT && p->u.f >= 0 && p->u.f <= 1 && train &&
-             train->tag == KILN_TAG_BOOL && !train->u.b;
+  bool off = p && p->tag == KILN_TAG_FLOAT && p->u.f >= 0 && p->u.f <= 1 &&
+             kiln_ir_value_is_bool(input(t, 2), false);
   return off ? input(t, 0) : NULL;
 }
 
@@ -364,12 +363,9 @@ static const struct {
 /* if c: True else: False => c */
 static kiln_ir_value *bool_if(kiln_node *node) {
   if (node->output_count != 1) return NULL;
-  const kiln_ivalue *a = kiln_ir_value_constant(kiln_block_output(node->blocks[0], 0));
-  const kiln_ivalue *b = kiln_ir_value_constant(kiln_block_output(node->blocks[1], 0));
-  if (!a || !b || a->tag != KILN_TAG_BOOL || b->tag != KILN_TAG_BOOL || !a->u.b || b->u.b) {
-    return NULL;
-  }
-  return kiln_node_input(node, 0);
+  const bool same = kiln_ir_value_is_bool(kiln_block_output(node->blocks[0], 0), true) &&
+                    kiln_ir_value_is_bool(kiln_block_output(node->blocks[1], 0), false);
+  return same ? kiln_node_input(node, 0) : NULL;
 }
 
 static kiln_ir_value *apply_rules(kiln_pass *pass, kiln_node *node) {
