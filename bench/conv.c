@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/peak.h"
 #include "runtime/kernels/heavy/conv.h"
 #include "runtime/math/math.h"
 
@@ -57,57 +57,6 @@ static const shape shapes[] = {
     {"grouped 3x3 32x32 @7", 1024, 1024, 32, 7, 3, 1},
 };
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* GFLOP/s of register FMA of this processor, in f32. */
-#ifdef __x86_64__
-__attribute__((target("avx512f"), noinline)) static float spin_avx512(int64_t n) {
-  __m512 acc[12];
-  for (int i = 0; i < 12; i++) acc[i] = _mm512_set1_ps((float)i);
-  const __m512 x = _mm512_set1_ps(0.5f);
-  for (int64_t p = 0; p < n; p++) {
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; i++) acc[i] = _mm512_fmadd_ps(acc[i], x, x);
-  }
-  float sum = 0;
-  for (int i = 0; i < 12; i++) sum += _mm512_reduce_add_ps(acc[i]);
-  return sum;
-}
-__attribute__((target("avx2,fma"), noinline)) static float spin_avx2(int64_t n) {
-  __m256 acc[12];
-  for (int i = 0; i < 12; i++) acc[i] = _mm256_set1_ps((float)i);
-  const __m256 x = _mm256_set1_ps(0.5f);
-  for (int64_t p = 0; p < n; p++) {
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; i++) acc[i] = _mm256_fmadd_ps(acc[i], x, x);
-  }
-  float sum = 0;
-  for (int i = 0; i < 12; i++) sum += acc[i][0] + acc[i][7];
-  return sum;
-}
-#endif
-static double measure_peak(void) {
-  double best = 0;
-#ifdef __x86_64__
-  const int64_t n = 2000000;
-  const kiln_isa isa = kiln_isa_detect();
-  if (isa == KILN_ISA_V2) return 0;
-  for (int i = 0; i < 5; i++) {
-    const double start = now();
-    volatile float sum = isa == KILN_ISA_AVX512 ? spin_avx512(n) : spin_avx2(n);
-    (void)sum;
-    const double rate =
-        (double)n * 12 * (isa == KILN_ISA_AVX512 ? 32 : 16) / (now() - start) * 1e-9;
-    if (rate > best) best = rate;
-  }
-#endif
-  return best;
-}
-
 static void *filled(int64_t n) {
   float *data = aligned_alloc(64, ((size_t)n * sizeof(float) + 127) / 64 * 64);
   if (!data) exit(3);
@@ -125,10 +74,6 @@ static kiln_conv_axis axis_of(const shape *s, int64_t in_stride, int64_t out, in
                           .taps = s->k,
                           .tap_step = 1,
                           .w_tap = w_tap};
-}
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
 }
 static void run_shape(const shape *s, const kiln_dispatch *dispatch, kiln_pool *all, double peak) {
   const int64_t out = (s->in + 2 * (s->k / 2) - s->k) / s->stride + 1, taps = s->k * s->k;
@@ -160,13 +105,12 @@ static void run_shape(const shape *s, const kiln_dispatch *dispatch, kiln_pool *
   double times[RUNS];
   int runs = 0;
   for (double spent = 0; runs < RUNS && spent < 0.25; runs++) {
-    const double start = now();
+    const double start = bench_seconds();
     kiln_conv_run(&c, &plan, dispatch->conv_f32, pool, scratch);
-    times[runs] = now() - start;
+    times[runs] = bench_seconds() - start;
     spent += times[runs];
   }
-  qsort(times, (size_t)runs, sizeof *times, by_value);
-  const double time = times[runs / 2];
+  const double time = bench_median(times, runs);
   const double rate = 2e-9 * (double)(s->outputs * out * out * channels * taps) / time;
   printf("%-30s %9.1f us %7.1f GFLOP/s", s->name, time * 1e6, rate);
   if (peak > 0) printf(" %5.1f %%", 100 * rate / peak);
@@ -192,7 +136,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "%s\n", kiln_status_message(status));
     return 2;
   }
-  const double peak = threads * measure_peak();
+  const double peak = threads * bench_peak(kiln_isa_detect());
   printf("%-30s %12s %7.1f GFLOP/s\n", "FMA peak of the cores", "", peak);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     if (argc < 2 || strstr(shapes[i].name, argv[1])) {

@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "bench/bench.h"
 
 enum { BYTES = 256 << 10, LINE = 64, TURNS = 9 };
 
@@ -27,16 +28,11 @@ static void pin(int cpu) {
     exit(2);
   }
 }
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 static double read_all(void) {
   int sum = 0;
-  const double start = now();
+  const double start = bench_seconds();
   for (int i = 0; i < BYTES; i += LINE) sum += buffer[i];
-  const double time = now() - start;
+  const double time = bench_seconds() - start;
   return sum == 1 ? 0 : time; /* the sum is used */
 }
 static void wait_for(int value) {
@@ -51,14 +47,7 @@ static void *run_b(void *unused) {
   }
   return unused;
 }
-static int by_size(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-static double rate(double *times) {
-  qsort(times, TURNS, sizeof *times, by_size);
-  return (double)BYTES / times[TURNS / 2] * 1e-9;
-}
+static double rate(double *times) { return (double)BYTES / bench_median(times, TURNS) * 1e-9; }
 
 int main(int argc, char **argv) {
   double own[TURNS];

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/peak.h"
 #include "runtime/kernels/dispatch.h"
 
 typedef struct shape {
@@ -22,16 +22,6 @@ static const shape shapes[] = {
     {128, 768, 768},  {128, 3072, 768}, {128, 768, 3072}, {512, 512, 512},    {1024, 1024, 1024},
     {64, 64, 64},     {197, 64, 197},   {197, 197, 64},   {1000, 1000, 1000},
 };
-
-static double seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
 
 typedef struct bench {
   const kiln_dispatch *dispatch;
@@ -68,55 +58,17 @@ static double gflops(const bench *b, shape s, bool transposed) {
   const double flops = 2.0 * (double)s.m * (double)s.n * (double)s.k;
   enum { TIMES = 101 };
   double times[TIMES];
-  int64_t calls = (int64_t)(2e7 / flops) + 1, runs = 0;
-  for (double begin = seconds(); runs < TIMES && (runs < 7 || seconds() - begin < 0.25); runs++) {
-    const double start = seconds();
+  int64_t calls = (int64_t)(2e7 / flops) + 1;
+  int runs = 0;
+  for (double begin = bench_seconds(); runs < TIMES && (runs < 7 || bench_seconds() - begin < 0.25);
+       runs++) {
+    const double start = bench_seconds();
     for (int64_t i = 0; i < calls; i++) product(b, &g, scratch);
-    times[runs] = (seconds() - start) / (double)calls;
+    times[runs] = (bench_seconds() - start) / (double)calls;
   }
   free(scratch);
   free(memory);
-  qsort(times, (size_t)runs, sizeof *times, by_value);
-  return flops / times[runs / 2] * 1e-9;
-}
-
-/* -- The peak: fused multiply-adds in registers alone -- */
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-enum { PEAK_STEPS = 1 << 18, PEAK_CHAINS = 12 };
-#define PEAK(name, isa, type, fma, set)                                                 \
-  __attribute__((target(isa))) static double peak_##name(void) {                        \
-    type acc[PEAK_CHAINS], x = set(0.999f), y = set(1e-3f);                             \
-    for (int i = 0; i < PEAK_CHAINS; i++) acc[i] = set((float)i);                       \
-    const double start = seconds();                                                     \
-    for (int step = 0; step < PEAK_STEPS; step++) {                                     \
-      _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_CHAINS; i++) {                  \
-        acc[i] = fma(acc[i], x, y);                                                     \
-      }                                                                                 \
-    }                                                                                   \
-    const double time = seconds() - start;                                              \
-    for (int i = 0; i < PEAK_CHAINS; i++) __asm__ volatile("" ::"x"(acc[i]));           \
-    return 2.0 * (double)(PEAK_STEPS * PEAK_CHAINS * (sizeof(type) / 4)) / time * 1e-9; \
-  }
-PEAK(avx512, "avx512f", __m512, _mm512_fmadd_ps, _mm512_set1_ps)
-PEAK(avx2, "avx2,fma", __m256, _mm256_fmadd_ps, _mm256_set1_ps)
-#define SSE_STEP(a, x, y) _mm_add_ps(_mm_mul_ps(a, x), y)
-PEAK(v2, "sse4.2", __m128, SSE_STEP, _mm_set1_ps)
-#endif
-
-/* Of float; of double it is half as much. */
-static double peak(const bench *b) {
-  double best = 0;
-#if defined(__x86_64__)
-  for (int i = 0; i < 20; i++) {
-    const double rate = b->dispatch->isa == KILN_ISA_AVX512 ? peak_avx512()
-                        : b->dispatch->isa == KILN_ISA_AVX2 ? peak_avx2()
-                                                            : peak_v2();
-    if (rate > best) best = rate;
-  }
-#endif
-  return b->f64 ? best / 2 : best;
+  return flops / bench_median(times, runs) * 1e-9;
 }
 
 int main(int argc, char **argv) {
@@ -132,7 +84,7 @@ int main(int argc, char **argv) {
                                                                 : KILN_ISA_AVX512);
     }
   }
-  const double most = peak(&b);
+  const double most = bench_peak(b.dispatch->isa) / (b.f64 ? 2 : 1);
   printf("%s, %s, peak %.1f GFLOP/s\n", kiln_isa_name(b.dispatch->isa), b.f64 ? "f64" : "f32",
          most);
   if (argc - at >= 3) {

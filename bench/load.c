@@ -6,16 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "bench/bench.h"
 #include "frontend/torchscript/parser.h"
 #include "kiln/debug.h"
 
-static double now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
+static double now_ms(void) { return 1e3 * bench_seconds(); }
 
 /* A line of /proc/self/status in bytes: VmHWM is the most resident so far. */
 static double status_bytes(const char *name) {
@@ -34,11 +30,6 @@ static void must(kiln_status *status) {
   if (!status) return;
   fprintf(stderr, "%s\n", kiln_status_report(status));
   exit(1);
-}
-
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
 }
 
 /* -- Loads -- */
@@ -62,8 +53,7 @@ static void time_loads(kiln_context *context, const char *path, int times) {
     }
     kiln_model_release(model);
   }
-  qsort(ms, (size_t)times, sizeof *ms, by_size);
-  printf("median load         %8.2f ms of %d\n", ms[times / 2], times);
+  printf("median load         %8.2f ms of %d\n", bench_median(ms, times), times);
   free(ms);
 }
 

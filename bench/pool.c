@@ -6,15 +6,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "bench/bench.h"
 
 enum { RUNS = 4001 };
-
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void nothing(void *data, int64_t begin, int64_t end, int worker) {
   (void)data, (void)begin, (void)end, (void)worker;
@@ -28,30 +23,24 @@ static void meet(void *data, int64_t begin, int64_t end, int worker) {
   while (left > 0) left = __atomic_load_n(missing, __ATOMIC_ACQUIRE);
 }
 
-static void burn(uint64_t ns) {
-  for (uint64_t end = now_ns() + ns; now_ns() < end;) continue;
+static void burn(double seconds) {
+  for (double end = bench_seconds() + seconds; bench_seconds() < end;) continue;
 }
 
-static int compare(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
-static double median_us(kiln_pool *pool, uint64_t pause_ns, bool all) {
-  static uint64_t times[RUNS];
-  int n = pause_ns > 100000 ? 201 : RUNS;
+static double median_us(kiln_pool *pool, double pause, bool all) {
+  static double times[RUNS];
+  int n = pause > 1e-4 ? 201 : RUNS;
   for (int i = 0; i < n; i++) {
     int missing = kiln_pool_threads(pool);
-    if (pause_ns > 0) burn(pause_ns);
-    uint64_t begin = now_ns();
+    if (pause > 0) burn(pause);
+    double begin = bench_seconds();
     if (all)
       kiln_pool_for(pool, missing, 1, meet, &missing);
     else
       kiln_pool_for(pool, kiln_pool_threads(pool), 1, nothing, NULL);
-    times[i] = now_ns() - begin;
+    times[i] = bench_seconds() - begin;
   }
-  qsort(times, (size_t)n, sizeof *times, compare);
-  return (double)times[n / 2] / 1000;
+  return 1e6 * bench_median(times, n);
 }
 
 int main(int argc, char **argv) {
@@ -62,7 +51,7 @@ int main(int argc, char **argv) {
     kiln_status_destroy(status);
     return 2;
   }
-  static const uint64_t pauses[] = {0, 50000, 2000000};
+  static const double pauses[] = {0, 50e-6, 2e-3};
   printf("%d threads, us            back to back   50 us pause    2 ms pause\n",
          kiln_pool_threads(pool));
   for (int all = 0; all < 2; all++) {
