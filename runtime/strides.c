@@ -96,7 +96,11 @@ void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
   int64_t step = 1;
   for (int i = 0; i < rank; i++) {
     out_strides[order[i]] = step;
-    step *= sizes[order[i]]; /* 0 from an empty dimension on, as in PyTorch */
+    /* 0 from an empty dimension on, as in PyTorch. Two operands with strides of 0 can be broadcast
+     * to more elements than there are numbers: nobody has made a tensor of these sizes yet. */
+    if (__builtin_mul_overflow(step, sizes[order[i]], &step) || step > KILN_STRIDE_MAX) {
+      step = KILN_STRIDE_MAX;
+    }
   }
 }
 

@@ -33,6 +33,11 @@ static void test_pointwise(void **state) {
        {2, 3, 4, 5},
        {60, 1, 15, 3}}, /* channels last, and a bias of channels */
       {{2, {0, 3}, {1, 0}}, {2, {0, 3}, {3, 1}}, 2, {0, 3}, {3, 1}},
+      {{4, {1, 2, 1LL << 35, 1}, {0, 1, 2, 0}},
+       {4, {2, 1, 1, 1LL << 32}, {0, 0, 0, 2}},
+       4,
+       {2, 2, 1LL << 35, 1LL << 32},
+       {KILN_STRIDE_MAX, 1LL << 32, 1LL << 33, 1}}, /* more elements than there are numbers */
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
