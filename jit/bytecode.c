@@ -58,6 +58,7 @@ static void give_back(kiln__bytecode_emitter *e, int r) {
 
 /* The register of a value that is being defined. */
 static int define(kiln__bytecode_emitter *e, const kiln_ir_value *v) {
+  if (kiln__bytecode_borrows(e, v)) return e->regs[v->id];
   int hint = e->hints[v->id];
   int r = hint >= 0 && !e->live.data[hint] ? hint : new_register(e);
   e->live.data[r] = 1;
@@ -181,6 +182,7 @@ static void schedule(kiln__bytecode_emitter *e, kiln_block *block, kiln_ir_value
                      int count) {
   kiln_value_vec now = {0};
   for (int i = 0; i < count; i++) {
+    if (kiln__bytecode_borrows(e, values[i])) continue;
     kiln_node *last = last_use(values[i], block, NULL);
     if (last) {
       kiln_vec_push(e->scratch, deaths_at(e, last), values[i]);
@@ -634,6 +636,7 @@ static kiln_status *emit_plan(kiln__bytecode_emitter *e, const kiln_graph *graph
   kiln_block *top = graph->top;
   begin(e, graph);
   for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
+  kiln__bytecode_borrow(e, graph);
   schedule(e, top, top->param->outputs, kiln_block_input_count(top));
   kiln__bytecode_find_unset(e, graph);
   kiln_status *status = emit_block(e, top);

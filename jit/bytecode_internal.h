@@ -67,6 +67,14 @@ void kiln__bytecode_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at
 const kiln_source_range *kiln__bytecode_range(kiln__bytecode_emitter *e,
                                               const kiln_source_range *range);
 
+/* -- What is read without being counted (bytecode_borrow.c, runtime/plan.h) -- */
+
+/* Gives registers to attributes that are borrowed; the arguments have theirs, and nobody else. */
+void kiln__bytecode_borrow(kiln__bytecode_emitter *e, const kiln_graph *graph);
+static inline bool kiln__bytecode_borrows(const kiln__bytecode_emitter *e, const kiln_ir_value *v) {
+  return e->regs[v->id] >= 0 && kiln_plan_borrows(e->plan, (uint32_t)e->regs[v->id]);
+}
+
 /* -- Values whose static type is only claimed (bytecode_check.c) -- */
 
 /* A CHECK that `v` is of `type`. */

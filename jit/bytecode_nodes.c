@@ -322,7 +322,10 @@ static kiln_status *emit_structural(kiln__bytecode_emitter *e, kiln_node *node) 
     case KILN_OP_prim_TupleUnpack: return direct(e, node, KILN_INSTR_TUPLE_UNPACK, 0);
     case KILN_OP_prim_TupleIndex: return emit_tuple_index(e, node);
     case KILN_OP_prim_TupleSlice: return emit_tuple_slice(e, node);
-    case KILN_OP_prim_GetAttr: return emit_attr(e, node, KILN_INSTR_GET_ATTR);
+    case KILN_OP_prim_GetAttr:
+      return emit_attr(e, node,
+                       kiln__bytecode_borrows(e, kiln_node_output(node, 0)) ? KILN_INSTR_BORROW_ATTR
+                                                                            : KILN_INSTR_GET_ATTR);
     case KILN_OP_prim_SetAttr: return emit_attr(e, node, KILN_INSTR_SET_ATTR);
     case KILN_OP_prim_isinstance: return emit_isinstance(e, node);
     case KILN_OP_prim_CallFunction: return emit_call_function(e, node);

@@ -144,11 +144,14 @@ static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *pla
 
 static void pop_frame(kiln_call *call, machine *m) {
   kiln_frame *f = m->top;
-  for (int i = 0; i < f->plan->register_count; i++) {
+  const kiln_plan *plan = f->plan;
+  for (int i = f->borrows_self; i < plan->arg_count; i++) {
     kiln_ivalue_release_to(&call->cache, f->regs[i]);
   }
-  for (int i = 0; i < f->plan->max_entered; i++)
-    kiln_ivalue_release_to(&call->cache, f->entered[i]);
+  for (int i = plan->arg_count + plan->borrowed_count; i < plan->register_count; i++) {
+    kiln_ivalue_release_to(&call->cache, f->regs[i]);
+  }
+  for (int i = 0; i < plan->max_entered; i++) kiln_ivalue_release_to(&call->cache, f->entered[i]);
   if (f->forks) kiln__fork_join(call, f);
   m->top = f->prev;
   call->recursion -= f->counts;
@@ -342,9 +345,9 @@ static void run_drop(kiln_call *call, kiln_frame *f, const kiln_instr *in, const
 /* -- Calls -- */
 
 /* Pushes a frame for callable(args), which were gathered, borrowed, in `args`. `is_named`: the
- * code names the function. */
+ * code names the function. `lasting`: the arguments are there until the frame ends. */
 static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_callable *callable,
-                                   bool is_named, const kiln_ivalue *args, int count,
+                                   bool is_named, bool lasting, const kiln_ivalue *args, int count,
                                    kiln_frame **out_frame) {
   const kiln_plan *plan = NULL;
   if (callable->call_counter) kiln_count(&call->tally, callable->call_counter);
@@ -355,7 +358,10 @@ static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_calla
   }
   KILN_TRY(push_frame(call, m, plan, is_named, out_frame));
   KILN_ASSERT(count == 0 || (*out_frame)->regs); /* arguments are the first registers */
-  for (int i = 0; i < count; i++) (*out_frame)->regs[i] = kiln_ivalue_retain(args[i]);
+  const bool borrows = lasting && plan->borrows_self;
+  (*out_frame)->borrows_self = borrows;
+  if (borrows) (*out_frame)->regs[0] = args[0];
+  for (int i = borrows; i < count; i++) (*out_frame)->regs[i] = kiln_ivalue_retain(args[i]);
   return NULL;
 }
 
@@ -391,7 +397,7 @@ static kiln_status *run_call(kiln_call *call, machine *m, kiln_frame *f, const k
   }
   kiln_frame *callee;
   const bool is_named = in->op == KILN_INSTR_CALL;
-  KILN_TRY(enter_callable(call, m, callable, is_named, f->args + first, n - first, &callee));
+  KILN_TRY(enter_callable(call, m, callable, is_named, false, f->args + first, n - first, &callee));
   callee->result = o[n];
   if (in->op == KILN_INSTR_FORK) callee->on_return = KILN_RETURN_FUTURE;
   if (in->op == KILN_INSTR_ENTER) {
@@ -421,7 +427,7 @@ static kiln_status *run_exit(kiln_call *call, machine *m, kiln_frame *f, const k
   KILN_TRY(find_method(f->plan, args[0], KILN_STR("__exit__"), &callable));
   kiln_frame *callee;
   f->entered_count--; /* it is left now, whatever comes */
-  kiln_status *status = enter_callable(call, m, callable, false, args, 4, &callee);
+  kiln_status *status = enter_callable(call, m, callable, false, false, args, 4, &callee);
   if (!status) callee->result = o[0];
   f->entered[f->entered_count] = kiln_none();
   kiln_ivalue_release_to(&call->cache, args[0]);
@@ -615,7 +621,7 @@ kiln_status *kiln_interp_run(kiln_call *call, const kiln_callable *callable,
   kiln_frame *f;
   KILN_TRY(machine_of(call, &m));
   kiln_frame *base = m->top;
-  KILN_TRY(enter_callable(call, m, callable, false, args, arg_count, &f));
+  KILN_TRY(enter_callable(call, m, callable, false, true, args, arg_count, &f));
   kiln_status *status = run_frames(call, m, base, out_result);
   if (__builtin_expect(call->timed, 0)) kiln_plan_tick(call, NULL, NULL);
   if (!m->top && m->bytes > KEEP_BYTES) {

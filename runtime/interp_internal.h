@@ -16,7 +16,7 @@ typedef struct kiln_frame {
   const kiln_plan *plan;
   const kiln_instr *pc;         /* next instruction; current while another frame is on top */
   const kiln_ivalue *constants; /* the plan's */
-  kiln_ivalue *regs;            /* [plan->register_count], owned */
+  kiln_ivalue *regs;            /* [plan->register_count], owned but for what is borrowed */
   kiln_ivalue *args;    /* [plan->max_in], borrowed: where an instruction gathers its inputs */
   kiln_ivalue *entered; /* [plan->max_entered], owned; slots beyond entered_count are None, but
                            for the object whose __enter__ is running */
@@ -24,6 +24,7 @@ typedef struct kiln_frame {
   kiln_interp_return on_return;
   kiln_operand result;       /* register of the caller's frame */
   bool counts;               /* in call->recursion */
+  bool borrows_self;         /* register 0 is the caller's, who has it until the frame ends */
   kiln_type_record *records; /* [plan->record_count], or NULL */
   /* Tasks of this frame, the oldest first; each holds a handle of its future. */
   kiln_fork *forks, *last_fork;

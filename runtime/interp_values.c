@@ -136,8 +136,8 @@ static kiln_status *make_object(kiln_call *call, kiln_frame *f, const kiln_instr
   return NULL;
 }
 
-static kiln_status *get_attr(kiln_call *call, kiln_frame *f, const kiln_instr *in,
-                             const kiln_operand *o) {
+static kiln_status *find_attr(const kiln_frame *f, const kiln_instr *in, const kiln_operand *o,
+                              const kiln_ivalue **out_slot) {
   const kiln_ivalue *v = kiln__frame_read(f, o[0]);
   KILN_CHECK(v->tag == KILN_TAG_OBJECT && in->x < (uint64_t)v->u.object->count);
   const kiln_ivalue *slot = &v->u.object->slots[in->x];
@@ -148,7 +148,22 @@ static kiln_status *get_attr(kiln_call *call, kiln_frame *f, const kiln_instr *i
     return KILN_OP_FAIL("attribute '" KILN_STR_FMT "' is used before it is set",
                         KILN_STR_ARG(name));
   }
+  *out_slot = slot;
+  return NULL;
+}
+
+static kiln_status *get_attr(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                             const kiln_operand *o) {
+  const kiln_ivalue *slot;
+  KILN_TRY(find_attr(f, in, o, &slot));
   unpack(call, f, o, slot, 1);
+  return NULL;
+}
+
+static kiln_status *borrow_attr(kiln_frame *f, const kiln_instr *in, const kiln_operand *o) {
+  const kiln_ivalue *slot;
+  KILN_TRY(find_attr(f, in, o, &slot));
+  if (o[1] != KILN_OPERAND_NONE) kiln__value_copy(&f->regs[o[1]], slot);
   return NULL;
 }
 
@@ -241,6 +256,7 @@ kiln_status *kiln__interp_value(kiln_call *call, kiln_frame *f, const kiln_instr
     case KILN_INSTR_TUPLE_SLICE: return slice_tuple(call, f, in, o);
     case KILN_INSTR_OBJECT: return make_object(call, f, in, o);
     case KILN_INSTR_GET_ATTR: return get_attr(call, f, in, o);
+    case KILN_INSTR_BORROW_ATTR: return borrow_attr(f, in, o);
     case KILN_INSTR_SET_ATTR: return set_attr(call, f, in, o);
     case KILN_INSTR_ISINSTANCE: is_instance(call, f, in, o); return NULL;
     case KILN_INSTR_RAISE: return raise(call, f, in, o);

@@ -191,6 +191,26 @@ static kiln_status *verify_donors(const kiln_plan *plan, int at) {
                     plan->name, at);
 }
 
+/* Registers that hold no reference stay as BORROW_ATTR wrote them. */
+static kiln_status *verify_borrows(const kiln_plan *plan, int at) {
+  const kiln_instr *in = &plan->code[at];
+  const kiln_operand *o = plan->operands + in->operands;
+  bool good = true;
+  for (int k = 0; k < in->in_count + in->out_count; k++) {
+    const uint32_t index = o[k] & KILN_OPERAND_INDEX;
+    if (o[k] & KILN_OPERAND_CONSTANT || index == KILN_OPERAND_NONE) continue;
+    const bool borrows = kiln_plan_borrows(plan, index);
+    if (k >= in->in_count) {
+      good = good && borrows == (in->op == KILN_INSTR_BORROW_ATTR);
+    } else {
+      good = good && !(borrows && (o[k] & KILN_OPERAND_MOVE || in->op == KILN_INSTR_DROP));
+    }
+  }
+  if (good) return NULL;
+  return KILN_ERROR(KILN_INTERNAL, "plan %s, instruction %d: a borrowed register is given away",
+                    plan->name, at);
+}
+
 static kiln_status *verify_counts(const kiln_plan *plan, int at) {
   const kiln_instr *in = &plan->code[at];
   const struct instr_info *info = &instr_table[in->op];
@@ -216,6 +236,10 @@ static kiln_status *verify_counts(const kiln_plan *plan, int at) {
 }
 
 kiln_status *kiln_plan_verify(const kiln_plan *plan) {
+  if (plan->arg_count + plan->borrowed_count > plan->register_count ||
+      (plan->borrows_self && plan->arg_count == 0)) {
+    return KILN_ERROR(KILN_INTERNAL, "plan %s: fewer registers than arguments", plan->name);
+  }
   for (int i = 0; i < plan->code_count; i++) {
     const kiln_instr *in = &plan->code[i];
     if (in->op >= KILN_INSTR__COUNT) {
@@ -229,13 +253,11 @@ kiln_status *kiln_plan_verify(const kiln_plan *plan) {
     KILN_TRY(verify_counts(plan, i));
     KILN_TRY(verify_moves(plan, i));
     KILN_TRY(verify_donors(plan, i));
+    KILN_TRY(verify_borrows(plan, i));
     const kiln_operand *o = plan->operands + in->operands;
     for (int k = 0; k < in->in_count + in->out_count; k++) {
       KILN_TRY(verify_operand(plan, i, o[k], k >= in->in_count));
     }
-  }
-  if (plan->arg_count > plan->register_count) {
-    return KILN_ERROR(KILN_INTERNAL, "plan %s: fewer registers than arguments", plan->name);
   }
   int last = plan->code_count - 1; /* control never runs off the end */
   if (last < 0 || (plan->code[last].op != KILN_INSTR_RET && plan->code[last].op != KILN_INSTR_JMP &&

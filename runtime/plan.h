@@ -17,6 +17,15 @@
  *   r1 = view(r0); r2 = relu(r1^)   relu writes over r1 where r0 ended before
  *   r0 = relu(r0^), an argument     it does where the caller's register ended with the call
  *
+ * Borrowing. Threads that call one instance all read its modules and weights, and would write their
+ * counts. A register holds no reference where the plan says so (kiln_plan_borrows): on the object
+ * that the function is a method of, which the caller has, and on attributes of it, and of those,
+ * that nothing in the plan sets.
+ *   thread A: r1 = self.fc, borrowed; r2 = r1.weight, borrowed; r0 = linear(r0!, r2)
+ *   thread B: the same at the same time; neither writes a line that the other reads
+ *   thread C: self.fc = other: waits or is refused, since A and B read it (api/instance.c)
+ * What takes a value out of such a register, RET or LIST, counts its own reference.
+ *
  * Rules for who makes a plan: a register is empty (or holds no reference) when it is written;
  * an operand without MOVE leaves its register as it is; of several operands of one instruction
  * that name one register, only one is marked MOVE. An output register may be that of a moved
@@ -130,10 +139,11 @@ typedef struct kiln_method_lookup {
 struct kiln_plan {
   const char *name;
   kiln_arena *arena;  /* owns everything below */
-  int register_count; /* arguments come first: registers 0 .. arg_count - 1 */
-  int arg_count, result_count;
-  int max_in;      /* largest in_count, for the frame's argument space */
-  int max_entered; /* objects that ENTER may hold at once */
+  int register_count; /* first the arguments, then what is borrowed of attributes */
+  int arg_count, borrowed_count, result_count;
+  bool borrows_self; /* argument 0 */
+  int max_in;        /* largest in_count, for the frame's argument space */
+  int max_entered;   /* objects that ENTER may hold at once */
   const kiln_instr *code;
   int code_count;
   const kiln_operand *operands;
@@ -159,6 +169,14 @@ struct kiln_plan {
   const kiln_source_range *const *ranges; /* [code_count]; entries may be NULL */
   kiln_instr_time *times;                 /* [code_count]; NULL: not timed */
 };
+
+/* Whether the register holds no reference: nothing moves or drops it, and only BORROW_ATTR writes
+ * it. */
+static inline bool kiln_plan_borrows(const kiln_plan *plan, uint32_t index) {
+  const uint32_t args = (uint32_t)plan->arg_count;
+  return index == 0 ? plan->borrows_self
+                    : index >= args && index - args < (uint32_t)plan->borrowed_count;
+}
 
 /* Releases constants and the arena. Kernels of groups are released by their owner in jit. */
 void kiln_plan_destroy(kiln_plan *plan);

@@ -140,7 +140,6 @@ static inline void init_tensor(kiln_tensor *t, kiln_mem *mem, kiln_dtype dtype, 
 
 static size_t dims_bytes(int rank) { return 2 * sizeof(int64_t) * (size_t)rank; }
 
-/* Sizes and strides of a fresh tensor; strides NULL: row-major. On failure it can be released. */
 /* Room for sizes and strides of the tensor's rank. */
 static inline bool has_dims(kiln_tensor *t, kiln_cache *cache) {
   if (t->key.f.rank <= KILN_INLINE_RANK) return true;
@@ -149,6 +148,7 @@ static inline bool has_dims(kiln_tensor *t, kiln_cache *cache) {
   t->dims = dims;
   return true;
 }
+/* Sizes and strides of a fresh tensor; strides NULL: row-major. On failure it can be released. */
 static kiln_status *set_dims(kiln_tensor *t, kiln_cache *cache, const int64_t *sizes,
                              const int64_t *strides) {
   int rank = t->key.f.rank;
@@ -398,6 +398,27 @@ static inline plain_geometry set_dims_looking(kiln_tensor *t, const int64_t *siz
   return g;
 }
 
+/* Makes `t`, which has room for the dimensions, a view that has no reference on its storage yet. */
+static inline kiln_status *set_view(kiln_tensor *t, kiln_storage *storage, const int64_t *sizes,
+                                    const int64_t *strides, int64_t offset) {
+  const plain_geometry g = set_dims_looking(t, sizes, strides);
+  const uint64_t room = storage->bytes >> log2_of_size(kiln_tensor_item_size(t));
+  if (__builtin_expect(g.is_plain && g.last < room, 1)) {
+    classify(t, g.numel, g.is_contiguous);
+    return NULL;
+  }
+  KILN_TRY(
+      check_within(storage, kiln_tensor_dtype(t), kiln_tensor_rank(t), sizes, strides, offset));
+  refresh(t);
+  return NULL;
+}
+static inline void init_view(kiln_tensor *t, const kiln_tensor *base, int rank, int64_t offset) {
+  init_tensor(t, base->mem, kiln_tensor_dtype(base), rank);
+  t->key.f.device_kind = base->key.f.device_kind;
+  t->key.f.device_index = base->key.f.device_index;
+  t->offset = offset;
+}
+
 kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int rank,
                               const int64_t *sizes, const int64_t *strides, int64_t offset,
                               kiln_tensor **out_tensor) {
@@ -408,29 +429,25 @@ kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int ra
   }
   kiln_tensor *t = kiln__block_alloc(base->mem, cache, sizeof *t);
   if (!t) return kiln_status_oom();
-  init_tensor(t, base->mem, kiln_tensor_dtype(base), rank);
-  t->key.f.device_kind = base->key.f.device_kind;
-  t->key.f.device_index = base->key.f.device_index;
-  t->offset = offset;
-  kiln_status *status = has_dims(t, cache) ? NULL : kiln_status_oom();
-  if (!status) {
-    plain_geometry g = set_dims_looking(t, sizes, strides);
-    const uint64_t room = storage->bytes >> log2_of_size(kiln_tensor_item_size(t));
-    if (__builtin_expect(g.is_plain && g.last < room, 1)) {
-      t->storage = kiln_storage_retain(storage);
-      classify(t, g.numel, g.is_contiguous);
-      *out_tensor = t;
-      return NULL;
-    }
-    status = check_within(storage, kiln_tensor_dtype(t), rank, sizes, strides, offset);
-  }
+  init_view(t, base, rank, offset);
+  kiln_status *status =
+      has_dims(t, cache) ? set_view(t, storage, sizes, strides, offset) : kiln_status_oom();
   if (status) {
     kiln_tensor_release_to(cache, t);
     return status;
   }
   t->storage = kiln_storage_retain(storage);
-  refresh(t);
   *out_tensor = t;
+  return NULL;
+}
+
+kiln_status *kiln_tensor_transposed(const kiln_tensor *base, kiln_tensor *out_view) {
+  const int64_t *sizes = kiln_tensor_sizes(base), *strides = kiln_tensor_strides(base);
+  KILN_ASSERT(kiln_tensor_rank(base) == 2 && base->storage);
+  init_view(out_view, base, 2, base->offset);
+  KILN_TRY(set_view(out_view, base->storage, (const int64_t[]){sizes[1], sizes[0]},
+                    (const int64_t[]){strides[1], strides[0]}, base->offset));
+  out_view->storage = base->storage;
   return NULL;
 }
 

@@ -156,6 +156,10 @@ kiln_status *kiln_tensor_create_on(kiln_mem *mem, kiln_cache *cache, kiln_storag
 kiln_status *kiln_tensor_view(kiln_cache *cache, const kiln_tensor *base, int rank,
                               const int64_t *sizes, const int64_t *strides, int64_t offset,
                               kiln_tensor **out_tensor) KILN_MUST_USE;
+/* The transpose of a matrix on the caller's stack, for the time that `base` is there: it counts no
+ * reference, so nobody may keep it. Threads that multiply by one weight write no line that they
+ * share. */
+kiln_status *kiln_tensor_transposed(const kiln_tensor *base, kiln_tensor *out_view) KILN_MUST_USE;
 /* A 0-dim tensor holding `value` (I64, F64, BOOL bits by dtype conversion). */
 kiln_status *kiln_tensor_scalar_f64(kiln_mem *mem, kiln_dtype dtype, double value,
                                     kiln_tensor **out_tensor) KILN_MUST_USE;

@@ -57,7 +57,8 @@ static kiln_dtype compute_dtype(kiln_dtype dtype) {
 
 /* A matrix, or a batch of them: the last two dimensions are rows and columns. */
 typedef struct operand {
-  kiln_tensor *tensor;          /* of the compute dtype, owned */
+  const kiln_tensor *tensor;    /* of the compute dtype: an argument, or: */
+  kiln_tensor *made;            /* owned */
   int64_t row, col;             /* strides */
   int64_t batch[KILN_MAX_RANK]; /* strides over the product's batch dimensions */
 } operand;
@@ -90,17 +91,17 @@ static kiln_status *begin_product(product *p, kiln_call *call, const kiln_tensor
 
 /* Where the dtype is computed in as it is, the tensor is read where it lies. */
 static kiln_status *set_operand(product *p, operand *o, kiln_tensor *t) {
-  if (kiln_tensor_dtype(t) == p->compute) {
-    o->tensor = kiln_tensor_retain(t);
-    return NULL;
-  }
-  return kiln__as_dtype(p->call, t, p->compute, &o->tensor);
+  o->tensor = t;
+  if (kiln_tensor_dtype(t) == p->compute) return NULL;
+  KILN_TRY(kiln__as_dtype(p->call, t, p->compute, &o->made));
+  o->tensor = o->made;
+  return NULL;
 }
 
 static void end_product(product *p) {
-  kiln_tensor_release_to(&p->call->cache, p->a.tensor);
-  kiln_tensor_release_to(&p->call->cache, p->b.tensor);
-  kiln_tensor_release_to(&p->call->cache, p->base.tensor);
+  kiln_tensor_release_to(&p->call->cache, p->a.made);
+  kiln_tensor_release_to(&p->call->cache, p->b.made);
+  kiln_tensor_release_to(&p->call->cache, p->base.made);
 }
 
 static const char *at_batch(const product *p, const operand *o, int64_t index, size_t item) {
@@ -473,7 +474,7 @@ KILN_KERNEL(addmv) {
 /* input @ weight.T + bias, over the last dimension. */
 KILN_KERNEL(linear) {
   kiln_tensor *x = kiln_arg_tensor(args, 0), *w = kiln_arg_tensor(args, 1), *rows = NULL;
-  kiln_tensor *weight = NULL, *bias = kiln_arg_tensor_opt(args, 2);
+  kiln_tensor weight, *bias = kiln_arg_tensor_opt(args, 2);
   int rank = kiln_tensor_rank(x);
   if (kiln_tensor_rank(w) > 2 || kiln_tensor_rank(w) < 1 || rank < 1) {
     return KILN_OP_FAIL("linear expects a weight of 1 or 2 dimensions and an input of at least 1, "
@@ -483,12 +484,11 @@ KILN_KERNEL(linear) {
   if (kiln_tensor_rank(w) == 1) { /* a vector: no transposition, one result a row */
     return any_ranks(call, bias, x, w, 1, 1, outs);
   }
-  const int64_t *sizes = kiln_tensor_sizes(w), *strides = kiln_tensor_strides(w);
-  KILN_TRY(kiln_tensor_view(&call->cache, w, 2, (const int64_t[]){sizes[1], sizes[0]},
-                            (const int64_t[]){strides[1], strides[0]}, w->offset, &weight));
+  KILN_TRY(kiln_tensor_transposed(w, &weight));
   kiln_status *status = NULL;
   if (rank > 2 || (rank == 1 && bias)) { /* as rows, so that the product is one */
-    int64_t k = kiln_tensor_sizes(x)[rank - 1], n = sizes[0], out_sizes[KILN_MAX_RANK], count = 1;
+    int64_t k = kiln_tensor_sizes(x)[rank - 1], n = kiln_tensor_sizes(w)[0];
+    int64_t out_sizes[KILN_MAX_RANK], count = 1;
     kiln_tensor *dense = NULL, *product_rows = NULL;
     kiln_ivalue result = kiln_none();
     for (int d = 0; d < rank - 1; d++) count *= kiln_tensor_sizes(x)[d]; /* also where k is 0 */
@@ -497,7 +497,7 @@ KILN_KERNEL(linear) {
       status = kiln_tensor_view(&call->cache, dense, 2, (const int64_t[]){count, k},
                                 (const int64_t[]){k, 1}, dense->offset, &rows);
     }
-    if (!status) status = matrices(call, bias, rows, weight, 1, 1, &result);
+    if (!status) status = matrices(call, bias, rows, &weight, 1, 1, &result);
     memcpy(out_sizes, kiln_tensor_sizes(x), sizeof *out_sizes * (size_t)rank);
     out_sizes[rank - 1] = n;
     if (!status) {
@@ -510,10 +510,9 @@ KILN_KERNEL(linear) {
     kiln_tensor_release_to(&call->cache, dense);
     if (!status) status = kiln__finish(call, outs, product_rows);
   } else {
-    status = bias ? matrices(call, bias, x, weight, 1, 1, outs)
-                  : any_ranks(call, NULL, x, weight, 0, 1, outs);
+    status = bias ? matrices(call, bias, x, &weight, 1, 1, outs)
+                  : any_ranks(call, NULL, x, &weight, 0, 1, outs);
   }
   kiln_tensor_release_to(&call->cache, rows);
-  kiln_tensor_release_to(&call->cache, weight);
   return status;
 }
