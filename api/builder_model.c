@@ -386,6 +386,7 @@ kiln_status *kiln_builder_finish(kiln_builder *b, kiln_model **out_model) {
   KILN_TRY(kiln_builder_verify(b));
   if (!b->returned) return KILN_ERROR(KILN_INVALID_ARGUMENT, "the graph returns nothing yet");
   KILN_TRY(try_declare(b, &function));
+  KILN_ASSERT(function);
   KILN_TRY(kiln_builder_verify(b));
   KILN_TRY(make_script(b, function, &script));
   return kiln__model_create(b->context, script, out_model);

@@ -226,6 +226,7 @@ static kiln_status *call_in(kiln_trace *t, const char *op, const kiln_call_arg *
     forget(t, known);
     return status;
   }
+  KILN_ASSERT(node); /* record has made it */
   KILN_TRY(wrap_results(t, node, out_results));
   if (out_count) *out_count = node->output_count;
   return NULL;

@@ -181,7 +181,7 @@ static _Noreturn void serve(const kiln_env *host_env, pid_t host, int socket) {
   for (;;) {
     request r;
     reply answer = {0};
-    kiln_reason reason;
+    kiln_reason reason = KILN_REASON_none;
     void *bytes = NULL;
     size_t size = 0;
     receive_all(&s, &r, sizeof r);
