@@ -11,6 +11,8 @@
  * does its stack. */
 #include "runtime/interp_internal.h"
 
+#include "base/stripe.h"
+
 enum {
   FIRST_CHUNK = 16 * 1024,
   KEEP_BYTES = 1024 * 1024, /* of stack that an idle call keeps */
@@ -28,6 +30,7 @@ typedef struct machine {
   kiln_frame *top;
   chunk *chunk; /* that the next frame goes to; those after it are empty */
   size_t bytes;
+  char apart[KILN_STRIPE_BYTES - 3 * sizeof(void *)]; /* from what other threads' calls write */
 } machine;
 
 /* -- The stack -- */
