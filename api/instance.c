@@ -4,7 +4,17 @@
  * while one is under way, alias analysis says of each of the methods whether it may change
  * attributes, under the instance's flags; if one may, the second gets KILN_BUSY or, where the model
  * was loaded with busy=wait, stands in line. Who comes later stands behind it, or writers would
- * never have their turn. */
+ * never have their turn.
+ *
+ * Seats. Methods that have met and write nothing are readers from then on, until somebody comes who
+ * may write. A reader needs no lock: it takes a seat, on lines that other threads leave alone.
+ *   thread A, a reader: takes a seat, then looks whether its method is a reader still
+ *   thread B, a writer: says that no method is, then looks whether a seat is taken
+ * Each writes and then reads what the other one writes, sequentially consistent, so that one of the
+ * two sees the other (Dekker, 1965): A leaves and goes through the lock, or B is refused or waits.
+ * Were A to look first, B could come between its look and its taking a seat, see all seats free,
+ * and write beside A. Likewise who leaves a seat frees it and then looks whether somebody waits,
+ * and who waits says so and then looks at the seats. */
 #include "api/internal.h"
 
 #include <inttypes.h>
@@ -44,6 +54,9 @@ void kiln_instance_release(kiln_instance *instance) {
   if (!instance || __atomic_fetch_sub(&instance->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   kiln_model *model = instance->model;
   for (int i = 0; i < instance->idle_count; i++) kiln_call_destroy(instance->idle[i]);
+  for (int i = 0; i < KILN__SEATS; i++) { /* one that is taken is of a fork's parent */
+    if (!instance->seats[i].thread) kiln_call_destroy(instance->seats[i].call);
+  }
   kiln_ivalue_release(instance->root);
   kiln_random_release(instance->random);
   kiln_possible_roots_deinit(model->context->env->mem, &instance->survivors);
@@ -61,9 +74,24 @@ static kiln_status *busy(const char *method, const char *other) {
                     method, other);
 }
 
+/* The name of a call under way, or NULL: then none is, and none comes by a seat. With the lock. */
+static const char *call_inside(kiln_instance *instance) {
+  if (instance->active) return instance->active->method->name;
+  if (!instance->has_seats) return NULL;
+  __atomic_store_n(&instance->readers, 0, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < KILN__SEATS; i++) {
+    const kiln__seat *seat = &instance->seats[i];
+    if (!__atomic_load_n(&seat->thread, __ATOMIC_SEQ_CST)) continue;
+    const char *name = __atomic_load_n(&seat->method, __ATOMIC_RELAXED);
+    return name ? name : "a call"; /* it has not said yet */
+  }
+  instance->has_seats = false;
+  return NULL;
+}
+
 kiln_status *kiln__instance_occupy(kiln_instance *instance, const char *function) {
   KILN_TRY(kiln_short_lock_take(&instance->lock, instance->process));
-  bool is_free = !instance->active && !instance->occupied_by;
+  bool is_free = !instance->occupied_by && !call_inside(instance);
   if (is_free) instance->occupied_by = function;
   pthread_mutex_unlock(&instance->lock);
   if (!is_free) return busy(function, "a call");
@@ -81,12 +109,13 @@ void kiln__instance_vacate(kiln_instance *instance) {
 
 /* The method may change attributes of the instance. */
 static bool may_write(const kiln_instance *instance, kiln__method *method) {
-  return kiln_effects_may_write(&method->effects, instance->model->context->env, method->function,
-                                instance->root);
+  return kiln_effects_may_write(&method->effects, kiln_jit_env(instance->model->jit),
+                                method->function, instance->root);
 }
 
 /* The name of what may be writing attributes at this time, or NULL; the lock is held. As soon as
- * two calls are under way none of them writes, so the flags that the answers depend on stay. */
+ * two calls are under way none of them writes, so the flags that the answers depend on stay. No
+ * call in a seat writes. */
 static const char *writer(const kiln_instance *instance) {
   if (instance->occupied_by) return instance->occupied_by;
   for (const kiln__active *a = instance->active; a; a = a->next) {
@@ -95,14 +124,18 @@ static const char *writer(const kiln_instance *instance) {
   return NULL;
 }
 /* What stands in the way of a call. The first call of an instance needs no analysis. */
-static const char *obstacle(const kiln_instance *instance, const kiln__active *active) {
+static const char *obstacle(kiln_instance *instance, const kiln__active *active) {
   const char *other = writer(instance);
-  if (other || !instance->active) return other;
-  return may_write(instance, active->method) ? instance->active->method->name : NULL;
+  if (other || !(instance->active || instance->has_seats)) return other;
+  return may_write(instance, active->method) ? call_inside(instance) : NULL;
 }
 static bool is_inside(const kiln_instance *instance) {
   for (const kiln__active *a = instance->active; a; a = a->next) {
     if (pthread_equal(a->thread, pthread_self())) return true;
+  }
+  for (int i = 0; i < KILN__SEATS; i++) {
+    const pthread_t thread = __atomic_load_n(&instance->seats[i].thread, __ATOMIC_RELAXED);
+    if (thread && pthread_equal(thread, pthread_self())) return true;
   }
   return false;
 }
@@ -126,6 +159,8 @@ static kiln_status *wait_for_turn(kiln_instance *instance, kiln__active *active,
   kiln_status *status = NULL;
   kiln_budget_begin(&budget, "the call", NULL, limits);
   append(&instance->waiting, active);
+  __atomic_store_n(&instance->is_awaited, true, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&instance->readers, 0, __ATOMIC_SEQ_CST); /* who comes stands behind it */
   while (!status && (instance->waiting != active || obstacle(instance, active))) {
     if (kiln_budget_may_end(&budget)) {
       struct timespec until;
@@ -141,8 +176,80 @@ static kiln_status *wait_for_turn(kiln_instance *instance, kiln__active *active,
   }
   active->waited_ns = kiln_now_ns() - came;
   take_out(&instance->waiting, active);
+  __atomic_store_n(&instance->is_awaited, instance->waiting != NULL, __ATOMIC_SEQ_CST);
   if (instance->waiting) pthread_cond_broadcast(&instance->changed); /* the next may go too */
   return status;
+}
+
+/* -- Seats -- */
+
+/* A method's bit in `readers`; 0: it never uses seats. */
+static uint64_t bit_of(const kiln_instance *instance, const kiln__method *method) {
+  const ptrdiff_t place = method - instance->model->methods;
+  return place < KILN__MASK_METHODS ? (uint64_t)1 << place : 0;
+}
+
+static bool is_reader(const kiln_instance *instance, uint64_t bit) {
+  return (__atomic_load_n(&instance->readers, __ATOMIC_SEQ_CST) & bit) != 0;
+}
+
+/* A call comes, and others are under way: none of them writes (obstacle). With the lock. */
+static void open_seats(kiln_instance *instance, const kiln__method *method) {
+  uint64_t bits = bit_of(instance, method);
+  for (const kiln__active *a = instance->active; a; a = a->next) {
+    bits |= bit_of(instance, a->method);
+  }
+  if ((__atomic_load_n(&instance->readers, __ATOMIC_RELAXED) & bits) == bits) return;
+  instance->has_seats = true;
+  __atomic_fetch_or(&instance->readers, bits, __ATOMIC_SEQ_CST);
+}
+
+static void leave_seat(kiln_instance *instance, kiln__seat *seat) {
+  __atomic_store_n(&seat->thread, 0, __ATOMIC_SEQ_CST);
+  if (__builtin_expect(!__atomic_load_n(&instance->is_awaited, __ATOMIC_SEQ_CST), 1)) return;
+  kiln_status *status = kiln_short_lock_take(&instance->lock, instance->process);
+  if (!status) {
+    pthread_cond_broadcast(&instance->changed);
+    pthread_mutex_unlock(&instance->lock);
+  }
+  kiln_status_destroy(status); /* who waits is of a fork's parent */
+}
+
+/* A seat that the call is in now, or NULL: it goes through the lock. */
+static kiln__seat *enter_seat(kiln_instance *instance, const kiln__method *method) {
+  enum { TRIES = 4 };
+  const uint64_t bit = bit_of(instance, method);
+  const pthread_t self = pthread_self();
+  const uint32_t first = kiln_stripe_here();
+  for (uint32_t i = 0; i < TRIES && is_reader(instance, bit); i++) {
+    kiln__seat *seat = &instance->seats[(first + i) % KILN__SEATS];
+    pthread_t none = 0;
+    if (__atomic_load_n(&seat->thread, __ATOMIC_RELAXED) ||
+        !__atomic_compare_exchange_n(&seat->thread, &none, self, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED)) {
+      continue;
+    }
+    __atomic_store_n(&seat->method, method->name, __ATOMIC_RELAXED);
+    if (is_reader(instance, bit)) return seat;
+    leave_seat(instance, seat);
+    return NULL;
+  }
+  return NULL;
+}
+
+/* -- Entering and leaving -- */
+
+static kiln_call *take_idle(kiln_instance *instance) {
+  return instance->idle_count > 0 ? instance->idle[--instance->idle_count] : NULL;
+}
+
+/* The call object of a seat; one that was idle goes to it for good. */
+static kiln_status *seat_call(kiln_instance *instance, kiln__seat *seat) {
+  if (seat->call) return NULL;
+  KILN_TRY(kiln_short_lock_take(&instance->lock, instance->process));
+  seat->call = take_idle(instance);
+  pthread_mutex_unlock(&instance->lock);
+  return seat->call ? NULL : kiln__model_make_call(instance->model, &seat->call);
 }
 
 /* Enters a call and takes an idle call object, NULL when there is none. A call from within another
@@ -163,9 +270,11 @@ static kiln_status *enter(kiln_instance *instance, kiln__active *active, const k
     }
   }
   if (!status) {
+    const bool has_met = instance->active || instance->has_seats;
+    if (has_met && !instance->waiting) open_seats(instance, active->method);
     active->next = instance->active;
     instance->active = active;
-    if (instance->idle_count > 0) *out_call = instance->idle[--instance->idle_count];
+    *out_call = take_idle(instance);
   }
   pthread_mutex_unlock(&instance->lock);
   return status;
@@ -290,17 +399,28 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
                       m->name);
   }
   kiln__active active = {.method = m};
-  KILN_TRY(enter(instance, &active, &options->limits, &call));
-  const kiln_log *log = kiln_jit_log(model->jit);
+  kiln__seat *seat = enter_seat(instance, m);
+  if (!seat) KILN_TRY(enter(instance, &active, &options->limits, &call));
+  const kiln_log *log = &kiln_jit_env(model->jit)->log;
   const bool told = kiln_log_on(log, KILN_LOG_run, 1);
   const uint64_t start = told ? kiln_now_ns() : 0;
-  kiln_status *status = call ? NULL : kiln__model_make_call(model, &call);
+  kiln_status *status = NULL;
+  if (seat) {
+    status = seat_call(instance, seat);
+    call = seat->call;
+  } else if (!call) {
+    status = kiln__model_make_call(model, &call);
+  }
   if (!status) {
     kiln_jit_count_call(model->jit, call);
     status = run(instance, &active, call, arguments, argument_count, options, out_result);
   }
   if (told) tell_call(log, kiln_jit_calls(model->jit), m, argument_count, status, start);
-  leave(instance, &active, call);
+  if (seat) {
+    leave_seat(instance, seat);
+  } else {
+    leave(instance, &active, call);
+  }
   return status;
 }
 

@@ -54,9 +54,18 @@ struct kiln_model {
   bool timed; /* atomic: calls time their instructions */
 };
 
-enum { KILN__IDLE_CALLS = 8 };
+enum { KILN__SEATS = 16, KILN__IDLE_CALLS = 4, KILN__MASK_METHODS = 64 };
 
-/* A call under way, or one that waits; on the caller's stack. */
+/* Where one call at a time is under way that writes nothing, without the instance's lock. */
+typedef struct kiln__seat {
+  char before[KILN_STRIPE_BYTES / 2];
+  pthread_t thread;   /* atomic: that is in it; 0: it is free */
+  const char *method; /* atomic: of that call, or of the one before it */
+  kiln_call *call;    /* of whoever is in it; NULL: none was made yet */
+  char after[KILN_STRIPE_BYTES / 2 - sizeof(pthread_t) - 2 * sizeof(void *)];
+} kiln__seat;
+
+/* A call under way outside of the seats, or one that waits; on the caller's stack. */
 typedef struct kiln__active {
   kiln__method *method;
   pthread_t thread;
@@ -65,21 +74,26 @@ typedef struct kiln__active {
 } kiln__active;
 
 struct kiln_instance {
+  /* What every call reads; written seldom. */
   int refs;
   kiln_model *model; /* retained */
   kiln_ivalue root;
-  pid_t process;        /* that made it */
+  pid_t process;       /* that made it */
+  kiln_random *random; /* of its calls */
+  uint64_t readers;    /* atomic: the model's methods, by their place, that may use seats */
+  bool is_awaited;     /* atomic: somebody waits; whoever leaves a seat says so */
+  bool has_survivors;  /* atomic */
+  kiln__seat seats[KILN__SEATS];
   pthread_mutex_t lock; /* of what follows */
+  bool has_seats;       /* some may be taken: `readers` was not 0 since all were free */
   kiln__active *active;
   kiln__active *waiting;   /* in the order in which they came */
   pthread_cond_t changed;  /* who is there, while calls wait */
   const char *occupied_by; /* the function that has the instance for itself; NULL: none */
   kiln_call *idle[KILN__IDLE_CALLS];
   int idle_count;
-  kiln_random *random; /* of its calls */
   kiln_possible_roots
-      survivors;      /* that contain themselves, and that something held at the last call */
-  bool has_survivors; /* atomic */
+      survivors; /* that contain themselves, and that something held at the last call */
 };
 
 struct kiln_value {

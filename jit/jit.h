@@ -57,8 +57,8 @@ bool kiln_jit_refusal_at(kiln_jit *jit, int index, kiln_jit_refusal *out_refusal
 
 /* Guards that failed; false beyond the last. */
 bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_guard_miss *out_miss);
-/* The log, with the levels of the model's load. */
-const kiln_log *kiln_jit_log(const kiln_jit *jit);
+/* The context's, with flags and levels of the log as they were at the model's load. */
+kiln_env *kiln_jit_env(kiln_jit *jit);
 /* Counts a call of the host, before it begins; how many there were. */
 void kiln_jit_count_call(kiln_jit *jit, kiln_call *call);
 uint64_t kiln_jit_calls(kiln_jit *jit);

@@ -5,7 +5,7 @@ bool kiln_jit_guard_miss_at(kiln_jit *jit, int index, kiln_guard_miss *out) {
   return kiln_guard_miss_at(&jit->misses, index, out);
 }
 
-const kiln_log *kiln_jit_log(const kiln_jit *jit) { return &jit->env.log; }
+kiln_env *kiln_jit_env(kiln_jit *jit) { return &jit->env; }
 
 void kiln_jit_count_call(kiln_jit *jit, kiln_call *call) {
   kiln_tally_begin(&call->tally, &jit->book);
