@@ -419,8 +419,7 @@ static kiln_status *emit_if(kiln__bytecode_emitter *e, kiln_node *node) {
 }
 
 static bool is_true(kiln_ir_value *v) {
-  const kiln_ivalue *c = kiln_ir_value_constant(kiln__bytecode_root(v));
-  return c && c->tag == KILN_TAG_BOOL && c->u.b;
+  return kiln_ir_value_is_bool(kiln__bytecode_root(v), true);
 }
 
 /* Whether v is used inside the loop's body under any name. */

@@ -38,11 +38,6 @@ static bool is_none_constant(kiln_ir_value *v) {
   return c && c->tag == KILN_TAG_NONE;
 }
 
-static bool is_bool_constant(kiln_ir_value *v, bool value) {
-  const kiln_ivalue *c = kiln_ir_value_constant(kiln__bytecode_root(v));
-  return c && c->tag == KILN_TAG_BOOL && c->u.b == value;
-}
-
 /* x is None (`none` true) or is not: `holds` is what the condition came to. */
 static void learn_identity(question *q, const kiln_node *n, bool is_none) {
   if (n->input_count != 2 || kiln__bytecode_root(kiln_node_input(n, 0)) != q->root ||
@@ -85,8 +80,9 @@ static bool learn(question *q, kiln_ir_value *condition, bool holds, int depth) 
   if (!kiln_node_is(n, KILN_OP_prim_If)) return false;
   /* a and b: if a: b else False; a or b: if a: True else b */
   int other = holds ? 1 : 0;
-  if (!is_bool_constant(kiln_block_output(n->blocks[other], condition->index), !holds))
-    return false;
+  const kiln_ir_value *said =
+      kiln__bytecode_root(kiln_block_output(n->blocks[other], condition->index));
+  if (!kiln_ir_value_is_bool(said, !holds)) return false;
   return learn(q, kiln_node_input(n, 0), holds, depth + 1) ||
          learn(q, kiln_block_output(n->blocks[!other], condition->index), holds, depth + 1);
 }

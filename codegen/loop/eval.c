@@ -204,6 +204,7 @@ static void run_nest(const kiln_kernel_args *args, const eval_nest *nest, const 
   int64_t counters[KILN_LOOP_MAX_RANK] = {0};
   int64_t first[KILN_LOOP_MAX_RANK] = {0}, last[KILN_LOOP_MAX_RANK];
   memcpy(last, nest->extents, sizeof last);
+  KILN_ASSERT(nest->axes <= KILN_KERNEL_AXES);
   for (int axis = 0; axis < nest->axes; axis++) {
     counters[axis] = first[axis] = begin[axis];
     last[axis] = end[axis];

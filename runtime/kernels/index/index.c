@@ -141,8 +141,8 @@ KILN_COMPOSITE(index_select) {
   }
   const kiln_tensor *source = kiln__composite_to(r, t, kiln_tensor_dtype(t));
   if (!kiln__composite_goes_on(r)) return NULL; /* were all of them seen? */
-  for (int i = 0; i < dim; i++) outer *= sizes[i];
-  for (int i = dim + 1; i < rank; i++) inner *= sizes[i];
+  for (int i = 0; i < dim; i++) outer *= kiln_tensor_sizes(t)[i];
+  for (int i = dim + 1; i < rank; i++) inner *= kiln_tensor_sizes(t)[i];
   kiln__take_rows(to, kiln_tensor_data(source), outer, n, at, index->numel,
                   (size_t)inner * kiln_tensor_item_size(t));
   return result;
