@@ -212,7 +212,7 @@ const void *kiln__composite_read(kiln__composite *r, kiln_tensor *t, kiln_dtype 
                                  kiln_tensor **out) {
   *out = NULL;
   if (t && kiln_tensor_is_undefined(t)) {
-    KILN_COMPOSITE_FAIL(r, "an undefined tensor has no elements");
+    FAIL(r, "an undefined tensor has no elements");
     return NULL;
   }
   *out = kiln__composite_to(r, t, dtype);

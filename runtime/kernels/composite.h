@@ -38,7 +38,7 @@ static inline void *kiln__composite_fail(kiln__composite *r, kiln_status *status
   KILN_ASSERT(r->status);
   return NULL;
 }
-#define KILN_COMPOSITE_FAIL(r, ...) kiln__composite_fail(r, KILN_OP_FAIL(__VA_ARGS__))
+#define FAIL(r, ...) kiln__composite_fail(r, KILN_OP_FAIL(__VA_ARGS__))
 /* True when nothing has failed and the budget is not over: no step goes on from one that was left
  * unfinished. Asked before each step and whenever something is kept. */
 bool kiln__composite_goes_on(kiln__composite *r);

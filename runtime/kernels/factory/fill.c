@@ -7,9 +7,9 @@
 KILN_COMPOSITE(fill) {
   kiln_ivalue value = args[1];
   if (value.tag == KILN_TAG_TENSOR && kiln_tensor_rank(value.u.tensor) != 0) {
-    return KILN_COMPOSITE_FAIL(
-        r, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.",
-        kiln_tensor_rank(value.u.tensor));
+    return FAIL(r,
+                "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.",
+                kiln_tensor_rank(value.u.tensor));
   }
   kiln_tensor *t = KILN_STEP(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE);
   if (value.tag == KILN_TAG_TENSOR)

@@ -18,15 +18,15 @@ static kiln_tensor *whole_range(kiln__composite *r, const kiln_ivalue *args, kil
       !kiln__composite_ok(r, kiln__check_dtype(r->call, dtype))) {
     return NULL;
   }
-  if (step.f == 0) return KILN_COMPOSITE_FAIL(r, "step must be nonzero");
+  if (step.f == 0) return FAIL(r, "step must be nonzero");
   if (!isfinite(start.f) || !isfinite(end.f)) {
-    return KILN_COMPOSITE_FAIL(r, "unsupported range: %g -> %g", start.f, end.f);
+    return FAIL(r, "unsupported range: %g -> %g", start.f, end.f);
   }
   if (step.f > 0 ? start.f > end.f : start.f < end.f) {
-    return KILN_COMPOSITE_FAIL(r, "upper bound and lower bound inconsistent with step sign");
+    return FAIL(r, "upper bound and lower bound inconsistent with step sign");
   }
   const double steps = floor((end.f - start.f) / step.f + 1);
-  if (!(steps < 0x1p62)) return KILN_COMPOSITE_FAIL(r, "invalid size, possible overflow?");
+  if (!(steps < 0x1p62)) return FAIL(r, "invalid size, possible overflow?");
   const int64_t count = (int64_t)steps;
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, 1, &count, &t);
   int64_t left = KILN_BUDGET_ITEMS;

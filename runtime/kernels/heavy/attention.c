@@ -406,19 +406,19 @@ static kiln_tensor *attend_all(kiln__composite *r, const mha *m, kiln_tensor *co
 static bool check_mha(kiln__composite *r, const mha *m, const kiln_tensor *q, const kiln_tensor *k,
                       const kiln_tensor *v, const kiln_tensor *w) {
   if (kiln_tensor_rank(q) != 3 || kiln_tensor_rank(k) != 3 || kiln_tensor_rank(v) != 3) {
-    KILN_COMPOSITE_FAIL(r, "expected 3-D `query`, got %d-D tensor", kiln_tensor_rank(q));
+    FAIL(r, "expected 3-D `query`, got %d-D tensor", kiln_tensor_rank(q));
   } else if (!kiln_tensor_same_sizes(q, k) || !kiln_tensor_same_sizes(q, v)) {
-    KILN_COMPOSITE_FAIL(r, "expected `query`/`key`/`value` shapes to match");
+    FAIL(r, "expected `query`/`key`/`value` shapes to match");
   } else if (kiln_tensor_sizes(q)[2] != m->dim) {
-    KILN_COMPOSITE_FAIL(r, "passed-in embed_dim %lld didn't match last dim of query %lld",
-                        (long long)m->dim, (long long)kiln_tensor_sizes(q)[2]);
+    FAIL(r, "passed-in embed_dim %lld didn't match last dim of query %lld", (long long)m->dim,
+         (long long)kiln_tensor_sizes(q)[2]);
   } else if (kiln_tensor_rank(w) != 2 || kiln_tensor_sizes(w)[0] != 3 * m->dim) {
-    KILN_COMPOSITE_FAIL(r, "expected `qkv_weight` first dim to be 3x embed_dim");
+    FAIL(r, "expected `qkv_weight` first dim to be 3x embed_dim");
   } else if (m->count <= 0 || m->dim % m->count != 0) {
-    KILN_COMPOSITE_FAIL(r, "`embed_dim` must divide evenly by `num_heads`");
+    FAIL(r, "`embed_dim` must divide evenly by `num_heads`");
   } else if (m->mask && m->mask_type != 0 && m->mask_type != 1 && m->mask_type != 2) {
-    KILN_COMPOSITE_FAIL(r, "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 "
-                           "(default_mask)");
+    FAIL(r, "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 "
+            "(default_mask)");
   }
   return !r->status;
 }
@@ -469,7 +469,7 @@ KILN_COMPOSITE(_transformer_encoder_layer_fwd) {
            .mask = kiln_arg_tensor_opt(args, 18),
            .mask_type = kiln_arg_int_or(args, 19, 2)};
   if (nested && m.mask) {
-    return KILN_COMPOSITE_FAIL(r, "NestedTensor with mask is not supported yet");
+    return FAIL(r, "NestedTensor with mask is not supported yet");
   }
   if (nested) {
     src = kiln__nested_padded(r, src);

@@ -28,16 +28,14 @@ KILN_COMPOSITE(_scaled_dot_product_flash_attention_for_cpu) {
   kiln_tensor *v = kiln__composite_to(r, ARG(2), wide);
   kiln_tensor *mask = kiln_arg_tensor_opt(args, 5);
   if (kiln_tensor_rank(SELF) != 4 || kiln__composite_rank(k) != 4 || kiln__composite_rank(v) != 4) {
-    KILN_COMPOSITE_FAIL(r,
-                        "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs "
-                        "shape of {B, H, T, K}");
+    FAIL(r, "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs "
+            "shape of {B, H, T, K}");
   } else if (kiln_arg_float(args, 3) != 0) {
-    KILN_COMPOSITE_FAIL(r, "scaled_dot_product_attention_flash_attention: Currently do not support "
-                           "dropout > 0");
+    FAIL(r, "scaled_dot_product_attention_flash_attention: Currently do not support "
+            "dropout > 0");
   } else if (mask && kiln_arg_bool(args, 4)) {
-    KILN_COMPOSITE_FAIL(r,
-                        "scaled_dot_product_attention_flash_attention: attn_mask and is_causal are "
-                        "both set");
+    FAIL(r, "scaled_dot_product_attention_flash_attention: attn_mask and is_causal are "
+            "both set");
   }
   const double size = (double)kiln__composite_size(q, -1);
   const double scale = kiln_arg_is_none(args, 6) ? 1 / sqrt(size) : kiln_arg_float(args, 6);
@@ -51,7 +49,7 @@ KILN_COMPOSITE(_scaled_dot_product_attention) {
   kiln_tensor *q = SELF, *k = ARG(1), *mask = kiln_arg_tensor_opt(args, 3);
   const double size = (double)kiln__composite_size(q, -1);
   if (kiln_arg_bool(args, 6) && mask) {
-    return KILN_COMPOSITE_FAIL(
+    return FAIL(
         r,
         "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   }

@@ -45,9 +45,9 @@ DEPTHWISE(conv_depthwise3d, conv3d)
 KILN_COMPOSITE(conv_tbc) {
   if (kiln_tensor_rank(SELF) != 3 || kiln_tensor_rank(ARG(1)) != 3 ||
       kiln_tensor_rank(ARG(2)) != 1) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Input must have 3 dims: time, batch, in_channel; weight tensor must have 3 dims: "
-           "kernel_width, in_channels, out_channels; bias must be 1-D");
+    return FAIL(r,
+                "Input must have 3 dims: time, batch, in_channel; weight tensor must have 3 dims: "
+                "kernel_width, in_channels, out_channels; bias must be 1-D");
   }
   kiln_tensor *x = KILN_STEP(r, permute, args[0], INTS(1, 2, 0));
   kiln_tensor *w = KILN_STEP(r, permute, args[1], INTS(2, 1, 0));

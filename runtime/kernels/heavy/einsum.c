@@ -45,10 +45,10 @@ static kiln_tensor *contract(kiln__composite *r, kiln_tensor *a, kiln_tensor *b,
   for (int d = 0; d < rank; d++) {
     const int64_t x = kiln__composite_size(a, d), y = kiln__composite_size(b, d);
     if (x != y && x != 1 && y != 1) {
-      return KILN_COMPOSITE_FAIL(r,
-                                 "einsum(): operands do not broadcast with remapped shapes: "
-                                 "dimension %d has sizes %lld and %lld",
-                                 d, (long long)x, (long long)y);
+      return FAIL(r,
+                  "einsum(): operands do not broadcast with remapped shapes: "
+                  "dimension %d has sizes %lld and %lld",
+                  d, (long long)x, (long long)y);
     }
     const bool ends = sum >> d & 1;
     full[d] = x == 1 ? y : x;
@@ -113,16 +113,14 @@ static bool read_subscripts(kiln__composite *r, const char **at, int *labels, in
     if (**at == ' ') continue;
     if (**at == '.') {
       if ((*at)[1] != '.' || (*at)[2] != '.' || *out_ellipsis >= 0) {
-        return KILN_COMPOSITE_FAIL(
-            r, "einsum(): found '.' that is not part of any ellipsis, or two of them");
+        return FAIL(r, "einsum(): found '.' that is not part of any ellipsis, or two of them");
       }
       *out_ellipsis = *out_count;
       *at += 2;
     } else if (isalpha((unsigned char)**at) && *out_count < KILN_MAX_RANK) {
       labels[(*out_count)++] = letter(**at);
     } else {
-      return KILN_COMPOSITE_FAIL(
-          r, "einsum(): invalid subscript given: %c, subscripts must be in [a-zA-Z]", **at);
+      return FAIL(r, "einsum(): invalid subscript given: %c, subscripts must be in [a-zA-Z]", **at);
     }
   }
   return true;
@@ -132,10 +130,10 @@ static bool spread(kiln__composite *r, int rank, const int *labels, int count, i
                    int *out) {
   const int extra = rank - count;
   if (extra < 0 || (extra > 0 && ellipsis < 0)) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "einsum(): the number of subscripts in the equation (%d) does not "
-                               "match the number of dimensions (%d) for an operand",
-                               count, rank);
+    return FAIL(r,
+                "einsum(): the number of subscripts in the equation (%d) does not "
+                "match the number of dimensions (%d) for an operand",
+                count, rank);
   }
   int n = 0;
   for (int i = 0; i <= count; i++) {
@@ -157,11 +155,10 @@ static bool order_labels(kiln__composite *r, equation *e, const char *arrow) {
       for (int k = e->ellipsis; i == ellipsis && k > 0; k--) e->place[LABELS - k] = e->out_rank++;
       if (i == count) break;
       if (e->count[labels[i]] == 0 || e->place[labels[i]] >= 0) {
-        return KILN_COMPOSITE_FAIL(r, "einsum(): output subscript %c %s",
-                                   (char)(labels[i] < 26 ? 'A' + labels[i] : 'a' + labels[i] - 26),
-                                   e->count[labels[i]]
-                                       ? "appears more than once in the output"
-                                       : "does not appear in the equation for any input operand");
+        return FAIL(r, "einsum(): output subscript %c %s",
+                    (char)(labels[i] < 26 ? 'A' + labels[i] : 'a' + labels[i] - 26),
+                    e->count[labels[i]] ? "appears more than once in the output"
+                                        : "does not appear in the equation for any input operand");
       }
       e->place[labels[i]] = e->out_rank++;
     }
@@ -186,11 +183,10 @@ static kiln_tensor *place_operand(kiln__composite *r, const equation *e, kiln_te
     for (int j = i + 1; j < rank; j++) {
       if (labels[i] != labels[j]) continue;
       if (kiln__composite_size(t, i) != kiln__composite_size(t, j)) {
-        return KILN_COMPOSITE_FAIL(r,
-                                   "einsum(): subscript is repeated for an operand but the sizes "
-                                   "don't match, %lld != %lld",
-                                   (long long)kiln__composite_size(t, j),
-                                   (long long)kiln__composite_size(t, i));
+        return FAIL(r,
+                    "einsum(): subscript is repeated for an operand but the sizes "
+                    "don't match, %lld != %lld",
+                    (long long)kiln__composite_size(t, j), (long long)kiln__composite_size(t, i));
       }
       t = KILN_STEP(r, diagonal, T(t), I(0), I(i), I(j));
       const int label = labels[i];
@@ -243,11 +239,11 @@ static bool check_sizes(kiln__composite *r, const kiln_tensor *t, int operand, c
   for (int d = 0; d < kiln_tensor_rank(t); d++) {
     const int64_t n = kiln_tensor_sizes(t)[d], had = seen[labels[d]] - 1;
     if (labels[d] < LETTERS && had >= 0 && had != 1 && n != 1 && n != had) {
-      return KILN_COMPOSITE_FAIL(r,
-                                 "einsum(): subscript %c has size %lld for operand %d which does "
-                                 "not broadcast with previously seen size %lld",
-                                 (char)(labels[d] < 26 ? 'A' + labels[d] : 'a' + labels[d] - 26),
-                                 (long long)n, operand, (long long)had);
+      return FAIL(r,
+                  "einsum(): subscript %c has size %lld for operand %d which does "
+                  "not broadcast with previously seen size %lld",
+                  (char)(labels[d] < 26 ? 'A' + labels[d] : 'a' + labels[d] - 26), (long long)n,
+                  operand, (long long)had);
     }
     if (had < 0 || had == 1) seen[labels[d]] = n + 1;
   }
@@ -263,16 +259,15 @@ KILN_COMPOSITE(einsum) {
   const char *at = text.data, *arrow = NULL;
   int64_t seen[LABELS] = {0};
   if (list->count < 1 || list->count > MAX_OPERANDS) {
-    return KILN_COMPOSITE_FAIL(r, "einsum(): must provide at least one operand, and at most %d",
-                               (int)MAX_OPERANDS);
+    return FAIL(r, "einsum(): must provide at least one operand, and at most %d",
+                (int)MAX_OPERANDS);
   }
   for (int64_t i = 0; i < list->count; i++) {
     int own[KILN_MAX_RANK], count, ellipsis;
     kiln_tensor *t = list->items[i].u.tensor;
     const int rank = kiln_tensor_rank(t);
     if (i > 0 && *at++ != ',') {
-      return KILN_COMPOSITE_FAIL(
-          r, "einsum(): more operands were provided than specified in the equation");
+      return FAIL(r, "einsum(): more operands were provided than specified in the equation");
     }
     if (!read_subscripts(r, &at, own, &count, &ellipsis) ||
         !spread(r, rank, own, count, ellipsis, labels[i])) {
@@ -286,8 +281,7 @@ KILN_COMPOSITE(einsum) {
   if (*at == '-' && at[1] == '>') {
     arrow = at + 2;
   } else if (*at) {
-    return KILN_COMPOSITE_FAIL(
-        r, "einsum(): fewer operands were provided than specified in the equation");
+    return FAIL(r, "einsum(): fewer operands were provided than specified in the equation");
   }
   if (!order_labels(r, &e, arrow)) return NULL;
   for (int64_t i = 0; i < list->count; i++)
@@ -309,19 +303,19 @@ KILN_COMPOSITE(tensordot) {
       !kiln__composite_ok(r, kiln__arg_int_list(args, 3, y, &m))) {
     return NULL;
   }
-  if (n != m) KILN_COMPOSITE_FAIL(r, "both dimension lists should have same length");
+  if (n != m) FAIL(r, "both dimension lists should have same length");
   for (int i = 0; i < n && !r->status; i++) {
     const int dx = kiln__composite_dim(r, x[i], ra), dy = kiln__composite_dim(r, y[i], rb);
     KILN_ASSERT(dx >= 0 && dy >= 0);
     const int64_t p = kiln__composite_size(a, dx), q = kiln__composite_size(b, dy);
     if (p != 1 && q != 1 && p != q) {
-      KILN_COMPOSITE_FAIL(r,
-                          "contracted dimensions need to match, but first has size %lld in dim %d "
-                          "and second has size %lld in dim %d",
-                          (long long)p, dx, (long long)q, dy);
+      FAIL(r,
+           "contracted dimensions need to match, but first has size %lld in dim %d "
+           "and second has size %lld in dim %d",
+           (long long)p, dx, (long long)q, dy);
     }
     if ((used_a >> dx & 1) || (used_b >> dy & 1)) {
-      KILN_COMPOSITE_FAIL(r, "dim %d appears multiple times in the list of dims", dx);
+      FAIL(r, "dim %d appears multiple times in the list of dims", dx);
     }
     used_a |= 1ull << dx;
     used_b |= 1ull << dy;
@@ -352,7 +346,7 @@ KILN_COMPOSITE(tensordot) {
     order_a[free_a + i] = x[i];
     order_b[i] = y[i];
   }
-  if (rank > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "tensordot: too many dimensions");
+  if (rank > KILN_MAX_RANK) return FAIL(r, "tensordot: too many dimensions");
   a = KILN_STEP(r, permute, T(a), kiln__composite_ints(r, ra, order_a));
   b = KILN_STEP(r, permute, T(b), kiln__composite_ints(r, rb, order_b));
   a = kiln__composite_reshape(r, a, 2, (const int64_t[]){rows, inner});
@@ -367,15 +361,15 @@ KILN_COMPOSITE(inner) {
   if (ra == 0 || rb == 0) return KILN_STEP(r, mul, T(a), T(b));
   const int64_t k = kiln__composite_size(a, -1);
   if (k != kiln__composite_size(b, -1)) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "inner() the last dimension must match on both input tensors but "
-                               "got shapes with last dimensions %lld and %lld",
-                               (long long)k, (long long)kiln__composite_size(b, -1));
+    return FAIL(r,
+                "inner() the last dimension must match on both input tensors but "
+                "got shapes with last dimensions %lld and %lld",
+                (long long)k, (long long)kiln__composite_size(b, -1));
   }
   int64_t rows = 1, columns = 1;
   for (int d = 0; d + 1 < ra; d++) rows *= sizes[rank++] = kiln__composite_size(a, d);
   for (int d = 0; d + 1 < rb; d++) columns *= sizes[rank++] = kiln__composite_size(b, d);
-  if (rank > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "inner: too many dimensions");
+  if (rank > KILN_MAX_RANK) return FAIL(r, "inner: too many dimensions");
   a = kiln__composite_reshape(r, a, 2, (const int64_t[]){rows, k});
   b = kiln__composite_reshape(r, b, 2, (const int64_t[]){columns, k});
   b = KILN_STEP(r, transpose, T(b), I(0), I(1));

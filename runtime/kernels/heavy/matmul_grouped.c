@@ -17,26 +17,26 @@ static bool check_grouped(kiln__composite *r, const grouped *g, const kiln_ivalu
   const int ra = kiln_tensor_rank(g->a), rb = kiln_tensor_rank(g->b);
   const kiln_dtype dtype = kiln_tensor_dtype(g->a);
   if ((ra != 2 && ra != 3) || (rb != 2 && rb != 3)) {
-    KILN_COMPOSITE_FAIL(r, "mat_a and mat_b have to be 2 or 3 dimensional");
+    FAIL(r, "mat_a and mat_b have to be 2 or 3 dimensional");
   } else if (kiln__composite_size(g->a, -1) != kiln__composite_size(g->b, -2)) {
-    KILN_COMPOSITE_FAIL(r, "contraction dimension of mat_a and mat_b must match");
+    FAIL(r, "contraction dimension of mat_a and mat_b must match");
   } else if (dtype != kiln_tensor_dtype(g->b)) {
-    KILN_COMPOSITE_FAIL(r, "Expected mat_a and mat_b to have the same dtype");
+    FAIL(r, "Expected mat_a and mat_b to have the same dtype");
   } else if (!kiln_dtype_is_float(dtype)) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
   } else if (kiln__arg_dtype_or(args, 4, dtype) != dtype) {
-    KILN_COMPOSITE_FAIL(r, "Grouped gemm output dtype must match `mat_a` dtype");
+    FAIL(r, "Grouped gemm output dtype must match `mat_a` dtype");
   } else if (!kiln_arg_is_none(args, 3)) {
-    KILN_COMPOSITE_FAIL(r, "Bias not supported yet");
+    FAIL(r, "Bias not supported yet");
   } else if ((offs != NULL) != (ra == 2 || rb == 2)) {
-    KILN_COMPOSITE_FAIL(r, "Have to provide offsets if there is a 2d matrix, and only then");
+    FAIL(r, "Have to provide offsets if there is a 2d matrix, and only then");
   } else if (offs && (kiln_tensor_rank(offs) != 1 || kiln_tensor_dtype(offs) != KILN_DTYPE_I32)) {
-    KILN_COMPOSITE_FAIL(r, "Offsets have to be a 1D tensor of type int32");
+    FAIL(r, "Offsets have to be a 1D tensor of type int32");
   } else if (offs && (ra == 3 || rb == 3) &&
              kiln_tensor_sizes(ra == 3 ? g->a : g->b)[0] != kiln_tensor_sizes(offs)[0]) {
-    KILN_COMPOSITE_FAIL(r, "matrix batch sizes have to match");
+    FAIL(r, "matrix batch sizes have to match");
   } else if (ra == 3 && rb == 3 && kiln_tensor_sizes(g->a)[0] != kiln_tensor_sizes(g->b)[0]) {
-    KILN_COMPOSITE_FAIL(r, "batched dimension has to match");
+    FAIL(r, "batched dimension has to match");
   }
   return !r->status;
 }
@@ -88,8 +88,8 @@ KILN_COMPOSITE(_grouped_mm) {
   for (int64_t i = 0; i < g.groups && !r->status; i++) {
     const int64_t to = g.ends[i];
     if (to < from || to > limit) {
-      return KILN_COMPOSITE_FAIL(r, "offsets must rise and end within the dimension of size %lld",
-                                 (long long)limit);
+      return FAIL(r, "offsets must rise and end within the dimension of size %lld",
+                  (long long)limit);
     }
     if (to > from) (void)kiln__composite_ok(r, multiply(r->call, &g, i, from, to));
     (void)kiln__composite_ok(r, kiln_call_check(r->call, 1));

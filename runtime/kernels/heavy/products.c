@@ -57,7 +57,7 @@ KILN_COMPOSITE(linalg_vecdot) {
 KILN_COMPOSITE(kron) {
   const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(ARG(1)), rank = ra > rb ? ra : rb;
   int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], both[KILN_MAX_RANK];
-  if (2 * rank > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "kron: too many dimensions");
+  if (2 * rank > KILN_MAX_RANK) return FAIL(r, "kron: too many dimensions");
   for (int d = 0; d < rank; d++) {
     a[2 * d] = d < rank - ra ? 1 : kiln_tensor_sizes(SELF)[d - (rank - ra)];
     b[2 * d + 1] = d < rank - rb ? 1 : kiln_tensor_sizes(ARG(1))[d - (rank - rb)];
@@ -76,13 +76,12 @@ KILN_COMPOSITE(linalg_cross) {
     dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   } else { /* the first of size 3 */
     while (dim < rank && kiln_tensor_sizes(a)[dim] != 3) dim++;
-    if (dim == rank) KILN_COMPOSITE_FAIL(r, "no dimension of size 3 in input");
+    if (dim == rank) FAIL(r, "no dimension of size 3 in input");
   }
   if (!r->status && (kiln__composite_size(a, dim) != 3 || rank != kiln_tensor_rank(b) ||
                      kiln__composite_size(b, dim) != 3)) {
-    KILN_COMPOSITE_FAIL(
-        r, "linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld", dim,
-        (long long)kiln__composite_size(a, dim), (long long)kiln__composite_size(b, dim));
+    FAIL(r, "linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld", dim,
+         (long long)kiln__composite_size(a, dim), (long long)kiln__composite_size(b, dim));
   }
   if (r->status) return NULL;
   for (int k = 0; k < 2; k++) {
@@ -97,8 +96,7 @@ KILN_COMPOSITE(linalg_cross) {
 KILN_COMPOSITE(linalg_multi_dot) {
   const kiln_list *list = kiln_arg_list(args, 0);
   if (list->count < 2) {
-    return KILN_COMPOSITE_FAIL(r, "multi_dot(): expected at least 2 tensors but got %lld",
-                               (long long)list->count);
+    return FAIL(r, "multi_dot(): expected at least 2 tensors but got %lld", (long long)list->count);
   }
   kiln_tensor *t = list->items[0].u.tensor;
   for (int64_t i = 1; i < list->count && !r->status; i++) {
@@ -113,7 +111,7 @@ KILN_COMPOSITE(bilinear) {
   if (rank < 1 || rank != kiln_tensor_rank(y) || kiln_tensor_rank(w) != 3 ||
       kiln__composite_size(x, -1) != kiln__composite_size(w, 1) ||
       kiln__composite_size(y, -1) != kiln__composite_size(w, 2)) {
-    return KILN_COMPOSITE_FAIL(r, "bilinear(): input sizes do not match weight size");
+    return FAIL(r, "bilinear(): input sizes do not match weight size");
   }
   const int64_t n = kiln__composite_size(w, 0), a = kiln__composite_size(w, 1),
                 b = kiln__composite_size(w, 2);
@@ -137,13 +135,13 @@ KILN_COMPOSITE(bilinear) {
 KILN_COMPOSITE(chain_matmul) {
   const kiln_list *list = kiln_arg_list(args, 0);
   if (list->count == 0) {
-    return KILN_COMPOSITE_FAIL(r, "chain_matmul(): Expected one or more matrices");
+    return FAIL(r, "chain_matmul(): Expected one or more matrices");
   }
   kiln_tensor *t = list->items[0].u.tensor;
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln_tensor_rank(list->items[i].u.tensor) == 2) continue;
-    return KILN_COMPOSITE_FAIL(r, "Tensor dimension is %d, expected 2 instead.",
-                               kiln_tensor_rank(list->items[i].u.tensor));
+    return FAIL(r, "Tensor dimension is %d, expected 2 instead.",
+                kiln_tensor_rank(list->items[i].u.tensor));
   }
   for (int64_t i = 1; i < list->count; i++) t = KILN_STEP(r, mm, T(t), list->items[i]);
   return t;

@@ -236,7 +236,7 @@ static layers layers_of(const kiln_ivalue *args, int at, cell_kind kind, const k
 }
 static bool two_states(kiln__composite *r, const kiln_list *hx, kiln_tensor **h0,
                        kiln_tensor **c0) {
-  if (hx->count != 2) return KILN_COMPOSITE_FAIL(r, "lstm expects two hidden states");
+  if (hx->count != 2) return FAIL(r, "lstm expects two hidden states");
   *h0 = hx->items[0].u.tensor;
   *c0 = hx->items[1].u.tensor;
   return true;
@@ -263,8 +263,8 @@ static kiln_tensor *packed(kiln__composite *r, const kiln_ivalue *args, cell_kin
         l.batch[t] > 0 && l.batch[t] <= l.batch[0] && kiln_checked_add_i64(rows, l.batch[t], &rows);
   }
   if (fits && rows == kiln_tensor_sizes(data)[0]) return recurrent(r, &l, data, h0, c0, outs);
-  return KILN_COMPOSITE_FAIL(r, "RNN: batch_sizes do not fit the packed data of %lld rows",
-                             (long long)(kiln_tensor_rank(data) ? kiln_tensor_sizes(data)[0] : 1));
+  return FAIL(r, "RNN: batch_sizes do not fit the packed data of %lld rows",
+              (long long)(kiln_tensor_rank(data) ? kiln_tensor_sizes(data)[0] : 1));
 }
 KILN_COMPOSITE(lstm_input) {
   kiln_tensor *h0, *c0;

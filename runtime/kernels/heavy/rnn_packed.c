@@ -16,28 +16,26 @@ static const int64_t *read_lengths(kiln__composite *r, kiln_tensor *t, int64_t b
                                    int64_t *out_rows) {
   kiln_tensor *dense;
   if (kiln_tensor_rank(t) != 1 || t->numel != batch) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Expected `len(lengths)` to be equal to batch_size, but got %lld (batch_size=%lld)",
-        (long long)t->numel, (long long)batch);
+    return FAIL(r,
+                "Expected `len(lengths)` to be equal to batch_size, but got %lld (batch_size=%lld)",
+                (long long)t->numel, (long long)batch);
   }
   const int64_t *lengths = kiln__composite_read(r, t, KILN_DTYPE_I64, &dense);
   *out_rows = 0;
   for (int64_t i = 0; lengths && i < batch; i++) {
     if (lengths[batch - 1] <= 0 || lengths[i] <= 0) {
-      KILN_COMPOSITE_FAIL(r,
-                          "Length of all samples has to be greater than 0, but found an element in "
-                          "'lengths' that is <= 0");
+      FAIL(r, "Length of all samples has to be greater than 0, but found an element in "
+              "'lengths' that is <= 0");
     } else if (i > 0 && lengths[i] > lengths[i - 1]) {
-      KILN_COMPOSITE_FAIL(r,
-                          "`lengths` array must be sorted in decreasing order when "
-                          "`enforce_sorted` is True. You can pass `enforce_sorted=False` to "
-                          "pack_padded_sequence and/or pack_sequence to sidestep this requirement "
-                          "if you do not need ONNX exportability.");
+      FAIL(r, "`lengths` array must be sorted in decreasing order when "
+              "`enforce_sorted` is True. You can pass `enforce_sorted=False` to "
+              "pack_padded_sequence and/or pack_sequence to sidestep this requirement "
+              "if you do not need ONNX exportability.");
     } else if (lengths[i] > steps) {
-      KILN_COMPOSITE_FAIL(r,
-                          "start (0) + length (%lld) exceeds dimension size (%lld): a sequence is "
-                          "longer than the input",
-                          (long long)lengths[i], (long long)steps);
+      FAIL(r,
+           "start (0) + length (%lld) exceeds dimension size (%lld): a sequence is "
+           "longer than the input",
+           (long long)lengths[i], (long long)steps);
     }
     if (r->status) return NULL;
     *out_rows += lengths[i];
@@ -49,7 +47,7 @@ static const int64_t *read_lengths(kiln__composite *r, kiln_tensor *t, int64_t b
 KILN_COMPOSITE(_pack_padded_sequence) {
   kiln_tensor *t = SELF, *dense, *data, *counts;
   if (t->numel == 0 || kiln_tensor_rank(t) < 2) {
-    return KILN_COMPOSITE_FAIL(r, "Cannot pack empty tensors.");
+    return FAIL(r, "Cannot pack empty tensors.");
   }
   if (kiln_arg_bool(args, 2)) t = KILN_STEP(r, transpose, T(t), I(0), I(1));
   if (!t) return NULL;
@@ -93,10 +91,10 @@ KILN_COMPOSITE(_pad_packed_sequence) {
            kiln_checked_add_i64(rows, count[i], &rows);
   }
   if (!fits || rows != kiln_tensor_sizes(t)[0]) {
-    return KILN_COMPOSITE_FAIL(r, "_pad_packed_sequence: batch_sizes do not fit the packed data");
+    return FAIL(r, "_pad_packed_sequence: batch_sizes do not fit the packed data");
   }
   if (total > 0 && total < steps) {
-    return KILN_COMPOSITE_FAIL(
+    return FAIL(
         r,
         "Expected total_length to be at least the length of the longest sequence in input, but got "
         "total_length=%lld and max sequence length being %lld",

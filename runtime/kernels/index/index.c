@@ -119,12 +119,11 @@ KILN_COMPOSITE(index_select) {
   const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, kiln_arg_int(args, 1), rank);
   if (r->status) return NULL;
   if (kiln_tensor_rank(index) > 1) {
-    return KILN_COMPOSITE_FAIL(r, "index_select(): Index is supposed to be a vector");
+    return FAIL(r, "index_select(): Index is supposed to be a vector");
   }
   if (rank == 0 && index->numel != 1) {
-    return KILN_COMPOSITE_FAIL(
-        r, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
-        (long long)index->numel);
+    return FAIL(r, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+                (long long)index->numel);
   }
   index = as_index(r, index);
   int64_t sizes[KILN_MAX_RANK], outer = 1, inner = 1, n = kiln__composite_size(t, dim);
@@ -136,7 +135,7 @@ KILN_COMPOSITE(index_select) {
   for (int64_t i = 0, end; (end = kiln_budget_piece(i, index->numel)) > i;) {
     for (; i < end; i++) {
       if (at[i] >= 0 && at[i] < n) continue;
-      return KILN_COMPOSITE_FAIL(r, "index_select(): index out of range in self");
+      return FAIL(r, "index_select(): index out of range in self");
     }
   }
   const kiln_tensor *source = kiln__composite_to(r, t, kiln_tensor_dtype(t));
@@ -338,11 +337,10 @@ KILN_COMPOSITE(take_along_dim) {
   int64_t a[KILN_MAX_RANK], b[KILN_MAX_RANK], wide[KILN_MAX_RANK];
   if (r->status) return NULL;
   if (rank != kiln_tensor_rank(index)) {
-    return KILN_COMPOSITE_FAIL(
-        r,
-        "torch.take_along_dim(): input and indices should have the same number of "
-        "dimensions, but got %d dimensions for input, and %d dimensions for indices",
-        rank, kiln_tensor_rank(index));
+    return FAIL(r,
+                "torch.take_along_dim(): input and indices should have the same number of "
+                "dimensions, but got %d dimensions for input, and %d dimensions for indices",
+                rank, kiln_tensor_rank(index));
   }
   memcpy(a, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   memcpy(b, kiln_tensor_sizes(index), sizeof(int64_t) * (size_t)rank);
@@ -470,7 +468,7 @@ KILN_KERNEL(index_fill) { return write_slices(call, args, SLICE_FILL, outs); }
 KILN_COMPOSITE(masked_select) {
   kiln_tensor *mask = ARG(1), *result;
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
-    return KILN_COMPOSITE_FAIL(r, "masked_select: expected BoolTensor for mask");
+    return FAIL(r, "masked_select: expected BoolTensor for mask");
   }
   const kiln_ivalue wide = kiln__composite_broadcast(r, SELF, mask);
   kiln_tensor *flat = KILN_STEP(r, expand, T(SELF), wide, B(false));

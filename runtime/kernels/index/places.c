@@ -6,7 +6,7 @@ KILN_COMPOSITE(argwhere) { return KILN_STEP(r, nonzero, T(SELF)); }
 KILN_COMPOSITE(nonzero_static) {
   const int64_t size = kiln_arg_int(args, 1), rank = kiln_tensor_rank(SELF);
   if (size < 0) {
-    return KILN_COMPOSITE_FAIL(r, "nonzero_static: 'size' must be an non-negative integer");
+    return FAIL(r, "nonzero_static: 'size' must be an non-negative integer");
   }
   kiln_tensor *places = KILN_STEP(r, nonzero, T(SELF));
   const int64_t have = kiln__composite_size(places, 0);
@@ -21,7 +21,7 @@ KILN_COMPOSITE(nonzero_static) {
 static kiln_tensor *triangle(kiln__composite *r, const kiln_ivalue *args, bool upper) {
   const int64_t n = kiln_arg_int(args, 0), m = kiln_arg_int(args, 1), k = kiln_arg_int(args, 2);
   if (n < 0 || m < 0 || k > INT32_MAX || k < -INT32_MAX) {
-    return KILN_COMPOSITE_FAIL(r, "row and col must be non-negative");
+    return FAIL(r, "row and col must be non-negative");
   }
   kiln_tensor *ones = KILN_STEP(r, ones, INTS(n, m), I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
   ones = upper ? KILN_STEP(r, triu, T(ones), I(k)) : KILN_STEP(r, tril, T(ones), I(k));
@@ -42,13 +42,13 @@ KILN_COMPOSITE(repeat_interleave_tensor) {
   }
   if (kiln_tensor_dtype(repeats) != KILN_DTYPE_I64 &&
       kiln_tensor_dtype(repeats) != KILN_DTYPE_I32) {
-    KILN_COMPOSITE_FAIL(r, "repeats has to be Long or Int tensor");
+    FAIL(r, "repeats has to be Long or Int tensor");
   }
   const int64_t n = kiln__composite_size(t, dim),
                 *count = kiln__composite_read(r, repeats, KILN_DTYPE_I64, &counts);
   const bool one = repeats->numel == 1;
   if (!r->status && !one && (kiln_tensor_rank(repeats) != 1 || repeats->numel != n)) {
-    KILN_COMPOSITE_FAIL(r, "repeats must have the same size as input along dim");
+    FAIL(r, "repeats must have the same size as input along dim");
   }
   if (r->status) return NULL;
   int64_t total = 0;
@@ -56,7 +56,7 @@ KILN_COMPOSITE(repeat_interleave_tensor) {
   for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 1); i++) {
     const int64_t c = count[one ? 0 : i];
     if (c < 0 || !kiln_checked_add_i64(total, c, &total)) {
-      return KILN_COMPOSITE_FAIL(r, "repeats can not be negative");
+      return FAIL(r, "repeats can not be negative");
     }
   }
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &total, &index);
@@ -68,7 +68,7 @@ KILN_COMPOSITE(repeat_interleave_tensor) {
 KILN_COMPOSITE(repeat_interleave_counts) {
   kiln_tensor *range = KILN_STEP(r, arange, I(SELF->numel), NONE, NONE, NONE, NONE);
   if (kiln_tensor_rank(SELF) != 1) {
-    KILN_COMPOSITE_FAIL(r, "repeat_interleave only accept 1D vector as repeat");
+    FAIL(r, "repeat_interleave only accept 1D vector as repeat");
   }
   if (r->status) return NULL;
   return KILN_STEP(r, repeat_interleave_tensor, T(range), T(SELF), I(0), NONE);

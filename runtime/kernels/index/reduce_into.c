@@ -9,9 +9,8 @@ static how read_how(kiln__composite *r, kiln_str text) {
   for (int i = 0; i < HOW_UNKNOWN; i++) {
     if (kiln_str_is(text, names[i])) return (how)i;
   }
-  KILN_COMPOSITE_FAIL(
-      r, "reduce argument must be either sum, prod, mean, amax or amin, got " KILN_STR_FMT,
-      KILN_STR_ARG(text));
+  FAIL(r, "reduce argument must be either sum, prod, mean, amax or amin, got " KILN_STR_FMT,
+       KILN_STR_ARG(text));
   return HOW_UNKNOWN;
 }
 static void combine_whole(how h, int64_t *to, int64_t x) {
@@ -60,8 +59,8 @@ static kiln_tensor *reduce_into(kiln__composite *r, kiln_tensor *self, int dim, 
   for (int64_t e = 0; e < index->numel && !kiln_budget_spent(&left, 4); e++) {
     int64_t mine = 0, theirs = 0;
     if (indices[e] < 0 || indices[e] >= limit) {
-      return KILN_COMPOSITE_FAIL(r, "index %lld is out of bounds for dimension %d with size %lld",
-                                 (long long)indices[e], dim, (long long)limit);
+      return FAIL(r, "index %lld is out of bounds for dimension %d with size %lld",
+                  (long long)indices[e], dim, (long long)limit);
     }
     for (int d = 0; d < rank; d++) {
       mine += (d == dim ? indices[e] : place[d]) * strides[d];
@@ -98,11 +97,11 @@ KILN_COMPOSITE(scatter_reduce_two) {
   const how h = r->status ? HOW_UNKNOWN : read_how(r, kiln_arg_str(args, 4));
   if (r->status || !kiln__composite_check_real(r, SELF)) return NULL;
   if (kiln_tensor_dtype(SELF) != kiln_tensor_dtype(src)) {
-    return KILN_COMPOSITE_FAIL(r, "scatter(): Expected self.dtype to be equal to src.dtype");
+    return FAIL(r, "scatter(): Expected self.dtype to be equal to src.dtype");
   }
   if (index->numel == 0) return kiln__composite_copy(r, SELF);
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64 && kiln_tensor_dtype(index) != KILN_DTYPE_I32) {
-    return KILN_COMPOSITE_FAIL(r, "scatter(): Expected dtype int32/int64 for index");
+    return FAIL(r, "scatter(): Expected dtype int32/int64 for index");
   }
   const int ranks = rank ? rank : 1, index_rank = kiln_tensor_rank(index),
             src_rank = kiln_tensor_rank(src);
@@ -112,10 +111,10 @@ KILN_COMPOSITE(scatter_reduce_two) {
     fits = n <= kiln__composite_size(src, d) && (d == dim || n <= kiln__composite_size(SELF, d));
   }
   if (!fits) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "Expected index to be smaller than self apart from dimension %d and "
-                               "to be smaller size than src",
-                               dim);
+    return FAIL(r,
+                "Expected index to be smaller than self apart from dimension %d and "
+                "to be smaller size than src",
+                dim);
   }
   return reduce_into(r, SELF, dim, index, src, h, kiln_arg_bool(args, 5));
 }
@@ -134,8 +133,8 @@ KILN_COMPOSITE(index_reduce) {
     fits = d == dim || kiln__composite_size(src, d) == kiln__composite_size(SELF, d);
   }
   if (!fits) {
-    return KILN_COMPOSITE_FAIL(r, "index_reduce(): Number of indices should be equal to "
-                                  "source.size(dim), and the other dimensions those of self");
+    return FAIL(r, "index_reduce(): Number of indices should be equal to "
+                   "source.size(dim), and the other dimensions those of self");
   }
   int64_t sizes[KILN_MAX_RANK];
   for (int d = 0; d < rank; d++) sizes[d] = d == dim ? index->numel : 1;

@@ -52,9 +52,8 @@ static kiln_tensor *search(kiln__composite *r, kiln_tensor *sorted, kiln_ivalue 
     fits = kiln_tensor_sizes(sorted)[d] == kiln_tensor_sizes(c.b)[d];
   }
   if (!fits || (sorter && (kiln_tensor_rank(sorter) != rank || sorter->numel != sorted->numel))) {
-    return KILN_COMPOSITE_FAIL(
-        r, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
-           "dimensions of boundaries tensor and input value tensor must match");
+    return FAIL(r, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+                   "dimensions of boundaries tensor and input value tensor must match");
   }
   const int64_t *order =
       sorter ? kiln__composite_read(r, sorter, KILN_DTYPE_I64, &order_tensor) : NULL;
@@ -65,7 +64,7 @@ static kiln_tensor *search(kiln__composite *r, kiln_tensor *sorted, kiln_ivalue 
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; order && i < sorter->numel && !kiln_budget_spent(&left, 1); i++) {
     if (order[i] < 0 || order[i] >= n) {
-      return KILN_COMPOSITE_FAIL(r, "torch.searchsorted(): sorter index out of range");
+      return FAIL(r, "torch.searchsorted(): sorter index out of range");
     }
   }
   if (!kiln__composite_goes_on(r)) return NULL; /* not all of the sorter was seen */
@@ -81,8 +80,8 @@ KILN_COMPOSITE(searchsorted) {
   if (!kiln_arg_is_none(args, 4)) {
     const bool side = kiln_str_is(kiln_arg_str(args, 4), "right");
     if ((!side && !kiln_str_is(kiln_arg_str(args, 4), "left")) || (right && !side)) {
-      return KILN_COMPOSITE_FAIL(r, "torch.searchsorted(): side and right can't be set to "
-                                    "opposites, and side can only be 'left' or 'right'");
+      return FAIL(r, "torch.searchsorted(): side and right can't be set to "
+                     "opposites, and side can only be 'left' or 'right'");
     }
     right = side;
   }
@@ -92,8 +91,8 @@ KILN_COMPOSITE(searchsorted) {
 KILN_COMPOSITE(bucketize) {
   kiln_tensor *boundaries = ARG(1);
   if (kiln_tensor_rank(boundaries) != 1) {
-    return KILN_COMPOSITE_FAIL(r, "boundaries tensor must be 1 dimension, but got dim(%d)",
-                               kiln_tensor_rank(boundaries));
+    return FAIL(r, "boundaries tensor must be 1 dimension, but got dim(%d)",
+                kiln_tensor_rank(boundaries));
   }
   return search(r, boundaries, args[0], NULL, kiln_arg_bool(args, 2), kiln_arg_bool(args, 3));
 }
@@ -101,7 +100,7 @@ KILN_COMPOSITE(bucketize) {
 KILN_COMPOSITE(isin) {
   for (int i = 0; i < 2; i++) {
     if (args[i].tag != KILN_TAG_TENSOR || kiln_tensor_dtype(ARG(i)) != KILN_DTYPE_BOOL) continue;
-    return KILN_COMPOSITE_FAIL(r, "Unsupported input type encountered for isin(): Bool");
+    return FAIL(r, "Unsupported input type encountered for isin(): Bool");
   }
   compared c = compare_as(r, args[1], args[0]);
   if (r->status || !c.b) return NULL;

@@ -9,8 +9,8 @@ KILN_COMPOSITE(take) {
   kiln_tensor *index = ARG(1), *at, *safe;
   const int64_t n = SELF->numel;
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
-    return KILN_COMPOSITE_FAIL(r, "take(): Expected a long tensor for index, but got %s",
-                               kiln_dtype_ir_name(kiln_tensor_dtype(index)));
+    return FAIL(r, "take(): Expected a long tensor for index, but got %s",
+                kiln_dtype_ir_name(kiln_tensor_dtype(index)));
   }
   const int64_t *from = kiln__composite_read(r, index, KILN_DTYPE_I64, &at);
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &index->numel, &safe);
@@ -18,9 +18,8 @@ KILN_COMPOSITE(take) {
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < index->numel && !kiln_budget_spent(&left, 1); i++) {
     if (from[i] < -n || from[i] >= n) {
-      return KILN_COMPOSITE_FAIL(
-          r, "out of range: tried to access index %lld on a tensor of %lld elements.",
-          (long long)from[i], (long long)n);
+      return FAIL(r, "out of range: tried to access index %lld on a tensor of %lld elements.",
+                  (long long)from[i], (long long)n);
     }
     to[i] = from[i] < 0 ? from[i] + n : from[i];
   }
@@ -32,12 +31,12 @@ KILN_COMPOSITE(take) {
 KILN_COMPOSITE(put) {
   kiln_tensor *index = ARG(1), *src = ARG(2);
   if (kiln_tensor_dtype(index) != KILN_DTYPE_I64) {
-    KILN_COMPOSITE_FAIL(r, "put_(): Expected a long tensor for index, but got %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(index)));
+    FAIL(r, "put_(): Expected a long tensor for index, but got %s",
+         kiln_dtype_ir_name(kiln_tensor_dtype(index)));
   } else if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
-    KILN_COMPOSITE_FAIL(r, "put_(): self and source expected to have the same dtype");
+    FAIL(r, "put_(): self and source expected to have the same dtype");
   } else if (src->numel != index->numel) {
-    KILN_COMPOSITE_FAIL(r, "put_(): Expected source and index to have the same number of elements");
+    FAIL(r, "put_(): Expected source and index to have the same number of elements");
   }
   if (r->status) return NULL;
   kiln_tensor *flat = kiln__composite_flat(r, kiln__composite_copy(r, SELF));
@@ -62,8 +61,7 @@ static void scatter_masked(kiln__composite *r, kiln_tensor *to, kiln_tensor *mas
   for (int64_t i = 0; i < to->numel && !kiln_budget_spent(&left, 1); i++) {
     if (!flag[i]) continue;
     if (next == src->numel) {
-      KILN_COMPOSITE_FAIL(r,
-                          "masked_scatter: Number of elements of source < number of ones in mask");
+      FAIL(r, "masked_scatter: Number of elements of source < number of ones in mask");
       return;
     }
     memcpy((char *)target + (size_t)i * item, data + (size_t)next++ * item, item);
@@ -74,12 +72,12 @@ static void scatter_masked(kiln__composite *r, kiln_tensor *to, kiln_tensor *mas
 KILN_COMPOSITE(masked_scatter) {
   kiln_tensor *mask = ARG(1), *src = ARG(2);
   if (kiln_tensor_dtype(src) != kiln_tensor_dtype(SELF)) {
-    return KILN_COMPOSITE_FAIL(
-        r, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
-        kiln_dtype_ir_name(kiln_tensor_dtype(SELF)), kiln_dtype_ir_name(kiln_tensor_dtype(src)));
+    return FAIL(r, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
+                kiln_dtype_ir_name(kiln_tensor_dtype(SELF)),
+                kiln_dtype_ir_name(kiln_tensor_dtype(src)));
   }
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL && kiln_tensor_dtype(mask) != KILN_DTYPE_U8) {
-    return KILN_COMPOSITE_FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
+    return FAIL(r, "masked_scatter: expected BoolTensor or ByteTensor for mask");
   }
   const bool in_place = kiln__dest(outs) && kiln_kernel_is_in_place(r->call);
   const kiln_ivalue wide = kiln__composite_broadcast(r, SELF, in_place ? SELF : mask);

@@ -41,10 +41,10 @@ KILN_COMPOSITE(linalg_qr) {
   const kiln_str mode = kiln_arg_str(args, 1);
   const bool complete = kiln_str_is(mode, "complete"), only_r = kiln_str_is(mode, "r");
   if (!complete && !only_r && !kiln_str_is(mode, "reduced")) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "qr received unrecognized mode '" KILN_STR_FMT
-                               "' but expected one of 'reduced' (default), 'r', or 'complete'",
-                               KILN_STR_ARG(mode));
+    return FAIL(r,
+                "qr received unrecognized mode '" KILN_STR_FMT
+                "' but expected one of 'reduced' (default), 'r', or 'complete'",
+                KILN_STR_ARG(mode));
   }
   return qr(r, "linalg.qr", SELF, complete, only_r, outs);
 }
@@ -69,11 +69,10 @@ static bool read_reflectors(kiln__composite *r, const char *name, kiln_tensor *t
   *out_k = kiln__composite_size(tau, -1);
   if (!r->status && (*out_k > least(b->m, b->n) || tau->numel != b->count * *out_k ||
                      kiln_tensor_rank(tau) != b->rank - 1)) {
-    KILN_COMPOSITE_FAIL(
-        r,
-        "%s: Expected tau to have one dimension less than input and at most as many "
-        "factors as input has columns or rows",
-        name);
+    FAIL(r,
+         "%s: Expected tau to have one dimension less than input and at most as many "
+         "factors as input has columns or rows",
+         name);
   }
   return !r->status;
 }
@@ -84,8 +83,7 @@ static bool make_qs(kiln__composite *r, const char *name, const kiln_ivalue *arg
   int64_t k;
   if (!read_reflectors(r, name, SELF, ARG(1), b, &tau, &k)) return false;
   if (!whole && b->m < b->n) {
-    return KILN_COMPOSITE_FAIL(
-        r, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]", name);
+    return FAIL(r, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]", name);
   }
   const int64_t columns = whole ? b->m : b->n;
   z *q = kiln__la_new(r, b, KILN_DTYPE_C128, b->m, columns, out);
@@ -122,7 +120,7 @@ typedef struct lu {
 static bool factor(kiln__composite *r, const char *name, kiln_tensor *t, bool square, bool pivoting,
                    lu *f) {
   if (!pivoting) {
-    return KILN_COMPOSITE_FAIL(r, "%s: LU without pivoting is not implemented on the CPU", name);
+    return FAIL(r, "%s: LU without pivoting is not implemented on the CPU", name);
   }
   if (!kiln__la_read(r, name, t, square, &f->b)) return false;
   f->k = least(f->b.m, f->b.n);
@@ -140,9 +138,8 @@ static void check_info(kiln__composite *r, const char *name, const lu *f) {
   const int64_t *info = kiln_tensor_data(f->info);
   for (int64_t i = 0; i < f->b.count; i++) {
     if (!info[i] || r->status) continue;
-    KILN_COMPOSITE_FAIL(
-        r, "%s: U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero",
-        name, (long long)info[i], (long long)info[i]);
+    FAIL(r, "%s: U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero",
+         name, (long long)info[i], (long long)info[i]);
   }
 }
 static kiln_tensor *give_lu(kiln__composite *r, const char *name, kiln_tensor *t, bool pivoting,
@@ -170,10 +167,10 @@ static kiln_tensor *unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *p
   if (!kiln__la_read(r, "torch.lu_unpack", data, false, &b)) return NULL;
   const int64_t k = least(b.m, b.n);
   if (with_pivots && kiln_tensor_dtype(pivots) != KILN_DTYPE_I32) {
-    KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
-                           "torch.int32 dtype.");
+    FAIL(r, "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
+            "torch.int32 dtype.");
   } else if (with_pivots && pivots->numel != b.count * k) {
-    KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: the pivots do not fit LU_data");
+    FAIL(r, "torch.lu_unpack: the pivots do not fit LU_data");
   }
   const int64_t *pivot =
       with_pivots ? kiln__composite_read(r, pivots, KILN_DTYPE_I64, &dense) : NULL;
@@ -195,7 +192,7 @@ static kiln_tensor *unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *p
     for (int64_t j = 0; j < k; j++) {
       const int64_t other = pivot[i * k + j] - 1, kept = order[j];
       if (other < 0 || other >= b.m) {
-        return KILN_COMPOSITE_FAIL(r, "torch.lu_unpack: pivots out of range");
+        return FAIL(r, "torch.lu_unpack: pivots out of range");
       }
       order[j] = order[other];
       order[other] = kept;
@@ -226,7 +223,7 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
   kiln_tensor *dense, *room, *column = KILN_STEP(r, unsqueeze, T(pivots), I(-1));
   if (r->status) return NULL;
   if (kiln_tensor_dtype(pivots) != KILN_DTYPE_I32) {
-    return KILN_COMPOSITE_FAIL(r, "%s: pivots should be a Tensor of scalar type torch.int32", name);
+    return FAIL(r, "%s: pivots should be a Tensor of scalar type torch.int32", name);
   }
   kiln__la_share(r, &column, &data);
   kiln__la_share(r, &data, &b);
@@ -247,7 +244,7 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
     for (int64_t j = 0; j < n; j++) {
       pivot[j] = from[i * n + j] - 1;
       if (pivot[j] >= 0 && pivot[j] < n) continue;
-      return KILN_COMPOSITE_FAIL(r, "%s: pivots out of range", name);
+      return FAIL(r, "%s: pivots out of range", name);
     }
     if (!adjoint) {
       kiln__la_solve_lu(a, n, pivot, x, right.n);
@@ -297,11 +294,10 @@ static kiln_tensor *cholesky(kiln__composite *r, const char *name, kiln_tensor *
     }
     info[i] = kiln__la_cholesky(a, b.n);
     if (!info[i] || !check) continue;
-    return KILN_COMPOSITE_FAIL(
-        r,
-        "%s: %sThe factorization could not be completed because the input is not "
-        "positive-definite (the leading minor of order %lld is not positive-definite).",
-        name, which_of(&b, i).text, (long long)info[i]);
+    return FAIL(r,
+                "%s: %sThe factorization could not be completed because the input is not "
+                "positive-definite (the leading minor of order %lld is not positive-definite).",
+                name, which_of(&b, i).text, (long long)info[i]);
   }
   t = kiln__la_result(r, b.tensor, b.dtype);
   if (info_out) kiln__composite_give(r, info_out, kiln__composite_to(r, infos, KILN_DTYPE_I32));
@@ -328,13 +324,13 @@ static kiln_tensor *solve(kiln__composite *r, const char *name, kiln_tensor *a, 
     if (!info[i]) continue;
     const which w = which_of(&f.b, i);
     if (!inverse) {
-      return KILN_COMPOSITE_FAIL(
-          r, "torch.%s: %sThe solver failed because the input matrix is singular.", name, w.text);
+      return FAIL(r, "torch.%s: %sThe solver failed because the input matrix is singular.", name,
+                  w.text);
     }
-    return KILN_COMPOSITE_FAIL(r,
-                               "%s: %sThe diagonal element %lld is zero, the inversion could not "
-                               "be completed because the input matrix is singular.",
-                               name, w.text, (long long)info[i]);
+    return FAIL(r,
+                "%s: %sThe diagonal element %lld is zero, the inversion could not "
+                "be completed because the input matrix is singular.",
+                name, w.text, (long long)info[i]);
   }
   if (info_out) kiln__composite_give(r, info_out, kiln__composite_to(r, f.info, KILN_DTYPE_I32));
   return x;
@@ -363,11 +359,11 @@ static kiln_tensor *solve_side(kiln__composite *r, const char *name, const kiln_
   const bool vector = kiln_tensor_rank(b) == 1 ||
                       (rank > 0 && kiln_tensor_has_sizes(b, rank - 1, kiln_tensor_sizes(a)));
   if (rank < 2) {
-    return KILN_COMPOSITE_FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
+    return FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
   }
   if (vector && !left) {
-    return KILN_COMPOSITE_FAIL(
-        r, "%s: Vector broadcasting of the left hand side is not supported for left=False.", name);
+    return FAIL(r, "%s: Vector broadcasting of the left hand side is not supported for left=False.",
+                name);
   }
   if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
   if (!left) a = kiln__la_turned(r, a), b = kiln__la_turned(r, b);

@@ -132,10 +132,10 @@ static kiln_tensor *give_factors(kiln__composite *r, const char *name, const kil
       if (e / b.n < e % b.n) f.a[e] = (z){0, 0};
     }
     if (!check || !info[i]) continue;
-    return KILN_COMPOSITE_FAIL(r,
-                               "%s: The factorization could not be completed because the input is "
-                               "singular: D[%lld,%lld] is zero",
-                               name, (long long)info[i], (long long)info[i]);
+    return FAIL(r,
+                "%s: The factorization could not be completed because the input is "
+                "singular: D[%lld,%lld] is zero",
+                name, (long long)info[i], (long long)info[i]);
   }
   kiln__composite_give(r, &outs[0], kiln__la_result(r, b.tensor, b.dtype));
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, pivots, KILN_DTYPE_I32));
@@ -190,7 +190,7 @@ static bool check_pivots(kiln__composite *r, const int64_t *pivot, int64_t n) {
       k += pair;
       continue;
     }
-    return KILN_COMPOSITE_FAIL(r, "torch.linalg.ldl_solve: pivots out of range");
+    return FAIL(r, "torch.linalg.ldl_solve: pivots out of range");
   }
   return true;
 }
@@ -205,10 +205,10 @@ KILN_COMPOSITE(linalg_ldl_solve) {
       kiln_tensor_rank(b) >= 2 && kiln_tensor_rank(pivots) == rank - 1 &&
       memcmp(kiln_tensor_sizes(pivots), left.sizes, sizeof(int64_t) * (size_t)(rank - 1)) == 0;
   if (!fits || kiln__composite_size(b, -2) != left.n) {
-    return KILN_COMPOSITE_FAIL(r, "%s: Expected LD, pivots and B of fitting shapes", name);
+    return FAIL(r, "%s: Expected LD, pivots and B of fitting shapes", name);
   }
   if (kiln_tensor_dtype(b) != left.dtype) {
-    return KILN_COMPOSITE_FAIL(r, "%s: LD and B must have the same dtype", name);
+    return FAIL(r, "%s: LD and B must have the same dtype", name);
   }
   pivots = KILN_STEP(r, unsqueeze, T(pivots), I(-1)); /* so that batches broadcast */
   kiln__la_share(r, &factors, &b);

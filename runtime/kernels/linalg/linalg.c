@@ -11,11 +11,10 @@ bool kiln__la_check(kiln__composite *r, const char *name, const kiln_tensor *t) 
   const kiln_dtype dtype = kiln__composite_dtype(t);
   if (r->status) return false;
   if (!kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
-    KILN_COMPOSITE_FAIL(r, "%s: Expected a floating point or complex tensor as input. Got %s", name,
-                        kiln_dtype_ir_name(dtype));
+    FAIL(r, "%s: Expected a floating point or complex tensor as input. Got %s", name,
+         kiln_dtype_ir_name(dtype));
   } else if (dtype == KILN_DTYPE_F16 || dtype == KILN_DTYPE_BF16) {
-    KILN_COMPOSITE_FAIL(r, "%s: Low precision dtypes not supported. Got %s", name,
-                        kiln_dtype_ir_name(dtype));
+    FAIL(r, "%s: Low precision dtypes not supported. Got %s", name, kiln_dtype_ir_name(dtype));
   }
   return !r->status;
 }
@@ -25,7 +24,7 @@ bool kiln__la_read(kiln__composite *r, const char *name, kiln_tensor *t, bool sq
   void *data = NULL;
   if (!kiln__la_check(r, name, t)) return false;
   if (rank < 2) {
-    return KILN_COMPOSITE_FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
+    return FAIL(r, "%s: The input tensor A must have at least 2 dimensions.", name);
   }
   *b = (kiln__la_batch){.dtype = kiln_tensor_dtype(t), .rank = rank, .count = 1};
   memcpy(b->sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
@@ -33,9 +32,8 @@ bool kiln__la_read(kiln__composite *r, const char *name, kiln_tensor *t, bool sq
   b->n = b->sizes[rank - 1];
   for (int d = 0; d < rank - 2; d++) b->count *= b->sizes[d];
   if (square && b->m != b->n) {
-    return KILN_COMPOSITE_FAIL(
-        r, "%s: A must be batches of square matrices, but they are %lld by %lld matrices", name,
-        (long long)b->m, (long long)b->n);
+    return FAIL(r, "%s: A must be batches of square matrices, but they are %lld by %lld matrices",
+                name, (long long)b->m, (long long)b->n);
   }
   b->tensor = kiln__composite_copy(r, kiln__composite_to(r, t, KILN_DTYPE_C128));
   if (!b->tensor || !kiln__composite_ok(r, kiln_tensor_writable_data(b->tensor, &data)))
@@ -69,10 +67,10 @@ void kiln__la_share(kiln__composite *r, kiln_tensor **a, kiln_tensor **b) {
   kiln_tensor **pair[] = {a, b};
   for (int i = 1; i >= 0; i--) {
     if (kiln_tensor_rank(*pair[i]) < 2) {
-      KILN_COMPOSITE_FAIL(r,
-                          "Expected %s to have at least 2 dimensions, but it has %d dimensions "
-                          "instead",
-                          i == 0 ? "A" : "b", kiln_tensor_rank(*pair[i]));
+      FAIL(r,
+           "Expected %s to have at least 2 dimensions, but it has %d dimensions "
+           "instead",
+           i == 0 ? "A" : "b", kiln_tensor_rank(*pair[i]));
       return;
     }
   }
@@ -145,7 +143,7 @@ KILN_COMPOSITE(logdet) { return determinants(r, "logdet", SELF, LOGDET, outs); }
 
 void *kiln__la_mismatch(kiln__composite *r, const char *name, const kiln__la_batch *a,
                         const kiln__la_batch *b) {
-  return KILN_COMPOSITE_FAIL(
+  return FAIL(
       r, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)",
       name, (long long)a->m, (long long)a->n, (long long)b->m, (long long)b->n);
 }
@@ -169,8 +167,7 @@ KILN_COMPOSITE(linalg_solve_triangular) {
   kiln_tensor *a = SELF, *b = ARG(1);
   const bool left = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
   if (kiln_tensor_rank(a) < 2 || kiln_tensor_rank(b) < 2) {
-    return KILN_COMPOSITE_FAIL(
-        r, "linalg.solve_triangular: The input tensor A must have at least 2 dimensions.");
+    return FAIL(r, "linalg.solve_triangular: The input tensor A must have at least 2 dimensions.");
   }
   if (!left) {
     a = kiln__la_turned(r, a);
@@ -205,7 +202,7 @@ KILN_COMPOSITE(linalg_vander) {
   const int64_t n = kiln_arg_int_or(args, 1, kiln__composite_size(t, -1));
   if (kiln_tensor_rank(t) == 0) t = KILN_STEP(r, unsqueeze, T(t), I(0));
   if (n <= 1) {
-    KILN_COMPOSITE_FAIL(r, "N must be greater than 1.");
+    FAIL(r, "N must be greater than 1.");
   } else if (kiln__composite_dtype(t) == KILN_DTYPE_BOOL) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, KILN_DTYPE_BOOL));
   }
@@ -245,10 +242,10 @@ bool kiln__la_svd_all(kiln__composite *r, const char *name, const kiln__la_batch
     if (!kiln__la_svd(&task, b->data + i * b->m * b->n, values + i * b->n,
                       left ? left + i * b->m * columns : NULL,
                       left ? right + i * b->n * b->n : NULL, room)) {
-      KILN_COMPOSITE_FAIL(r,
-                          "%s: (Batch element %lld): The algorithm failed to converge because the "
-                          "input matrix contained non-finite values or is ill-conditioned.",
-                          name, (long long)i);
+      FAIL(r,
+           "%s: (Batch element %lld): The algorithm failed to converge because the "
+           "input matrix contained non-finite values or is ill-conditioned.",
+           name, (long long)i);
     }
   }
   return !r->status;
@@ -270,13 +267,12 @@ static kiln_tensor *matrix_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue 
                                 const int64_t *dim, bool keepdim, kiln_ivalue dtype) {
   const int rank = kiln_tensor_rank(t);
   if (rank < 2) {
-    return KILN_COMPOSITE_FAIL(
-        r, "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
+    return FAIL(r, "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
   }
   int at[2] = {kiln__composite_dim(r, dim[0], rank), kiln__composite_dim(r, dim[1], rank)};
   if (!r->status && at[0] == at[1]) {
-    KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: dims must be different. Got (%lld, %lld)",
-                        (long long)dim[0], (long long)dim[1]);
+    FAIL(r, "linalg.matrix_norm: dims must be different. Got (%lld, %lld)", (long long)dim[0],
+         (long long)dim[1]);
   }
   if (dtype.tag == KILN_TAG_INT) t = kiln__composite_to(r, t, (kiln_dtype)dtype.u.i);
   const kiln_dtype real = kiln_dtype_real(kiln__composite_dtype(t));
@@ -291,7 +287,7 @@ static kiln_tensor *matrix_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue 
   }
   const bool nuclear = kiln_str_is(name, "nuc");
   if (!nuclear && (text || (fabs(p) != 1 && fabs(p) != 2 && !isinf(p)))) {
-    return KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: Order %g not supported.", p);
+    return FAIL(r, "linalg.matrix_norm: Order %g not supported.", p);
   }
   if (!nuclear && fabs(p) != 2) { /* sums of columns or rows, then the greatest or least */
     const int over_dim = fabs(p) == 1 ? at[0] : at[1];
@@ -324,8 +320,7 @@ KILN_COMPOSITE(linalg_matrix_norm) {
   int count;
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return NULL;
   if (count != 2) {
-    return KILN_COMPOSITE_FAIL(r, "linalg.matrix_norm: dim must be a 2-tuple. Got %d dimensions",
-                               count);
+    return FAIL(r, "linalg.matrix_norm: dim must be a 2-tuple. Got %d dimensions", count);
   }
   return matrix_norm(r, SELF, args[1], dim, kiln_arg_bool(args, 3), args[4]);
 }
@@ -340,7 +335,7 @@ KILN_COMPOSITE(linalg_norm) {
   if (given && !kiln__composite_ok(r, kiln__arg_int_list(args, 2, dim, &count))) return NULL;
   if (text || (!none && count == 2)) {
     if (count != 2) {
-      return KILN_COMPOSITE_FAIL(
+      return FAIL(
           r,
           "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got %dD.",
           rank);
@@ -348,7 +343,7 @@ KILN_COMPOSITE(linalg_norm) {
     return matrix_norm(r, t, args[1], dim, kiln_arg_bool(args, 3), args[4]);
   }
   if (!none && !given && rank != 1) {
-    return KILN_COMPOSITE_FAIL(
+    return FAIL(
         r, "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got %dD.",
         rank);
   }

@@ -82,10 +82,10 @@ static bool eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool uppe
       if (upper ? row > c : row < c) a[e] = z_conj(a[c * n + row]);
     }
     if (kiln__la_eigh(a, n, upper, single, w + i * n, v ? v + i * n * n : NULL, room)) continue;
-    return KILN_COMPOSITE_FAIL(r,
-                               "%s: The algorithm failed to converge because the input matrix is "
-                               "ill-conditioned or has too many repeated eigenvalues.",
-                               name);
+    return FAIL(r,
+                "%s: The algorithm failed to converge because the input matrix is "
+                "ill-conditioned or has too many repeated eigenvalues.",
+                name);
   }
   *dtype = b.dtype;
   return true;
@@ -94,9 +94,8 @@ static bool eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool uppe
 static bool read_side(kiln__composite *r, const char *name, kiln_str side, bool *upper) {
   *upper = kiln_str_is(side, "U") || kiln_str_is(side, "u");
   if (*upper || kiln_str_is(side, "L") || kiln_str_is(side, "l")) return true;
-  return KILN_COMPOSITE_FAIL(
-      r, "Expected UPLO argument to be 'L' or 'U', but got " KILN_STR_FMT " (%s)",
-      KILN_STR_ARG(side), name);
+  return FAIL(r, "Expected UPLO argument to be 'L' or 'U', but got " KILN_STR_FMT " (%s)",
+              KILN_STR_ARG(side), name);
 }
 static kiln_tensor *give_eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool upper,
                               bool with_vectors, kiln_ivalue *outs) {
@@ -139,14 +138,14 @@ static kiln_tensor *eig(kiln__composite *r, const char *name, kiln_tensor *t, bo
   if (r->status) return NULL;
   for (int64_t i = 0; i < b.count * n * n; i++) {
     if (isfinite(b.data[i].re) && isfinite(b.data[i].im)) continue;
-    return KILN_COMPOSITE_FAIL(r, "torch.%s: input tensor should not contain infs or NaNs.", name);
+    return FAIL(r, "torch.%s: input tensor should not contain infs or NaNs.", name);
   }
   for (int64_t i = 0; i < b.count; i++) {
     z *vectors_of = v ? v + i * n * n : NULL;
     z *a = b.data + i * n * n;
     if (real ? !kiln__la_eig_real(a, n, single, w + i * n, vectors_of, room)
              : !kiln__la_eig(a, n, w + i * n, vectors_of, room)) {
-      return KILN_COMPOSITE_FAIL(r, "%s: The algorithm failed to converge.", name);
+      return FAIL(r, "%s: The algorithm failed to converge.", name);
     }
   }
   const kiln_dtype dtype = single ? KILN_DTYPE_C64 : KILN_DTYPE_C128;
@@ -280,8 +279,7 @@ KILN_COMPOSITE(linalg_cond) {
   const kiln_ivalue dims = INTS(-2, -1);
   if (!kiln__la_check(r, "linalg.cond", SELF)) return NULL;
   if (kiln_tensor_rank(SELF) < 2) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "linalg.cond: The input tensor A must have at least 2 dimensions.");
+    return FAIL(r, "linalg.cond: The input tensor A must have at least 2 dimensions.");
   }
   if (!text && fabs(p) == 2) {
     parts s;
@@ -297,11 +295,11 @@ KILN_COMPOSITE(linalg_cond) {
     return kiln__composite_to(r, ratio, kiln_dtype_real(dtype));
   }
   if (kiln__composite_size(SELF, -1) != kiln__composite_size(SELF, -2)) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "linalg.cond(ord=%g): A must be batches of square matrices, but "
-                               "they are %lld by %lld matrices",
-                               p, (long long)kiln__composite_size(SELF, -2),
-                               (long long)kiln__composite_size(SELF, -1));
+    return FAIL(r,
+                "linalg.cond(ord=%g): A must be batches of square matrices, but "
+                "they are %lld by %lld matrices",
+                p, (long long)kiln__composite_size(SELF, -2),
+                (long long)kiln__composite_size(SELF, -1));
   }
   const kiln_dtype wide = kiln_dtype_is_complex(dtype) ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
   kiln_tensor *a = kiln__composite_to(r, SELF, wide);
@@ -324,18 +322,17 @@ KILN_COMPOSITE(linalg_lstsq) {
       args[3].tag == KILN_TAG_STRING ? kiln_string_view(args[3].u.string) : KILN_STR("gelsy");
   const bool gels = kiln_str_is(driver, "gels"), plain = kiln_str_is(driver, "gelsy");
   if (!gels && !plain && !kiln_str_is(driver, "gelsd") && !kiln_str_is(driver, "gelss")) {
-    return KILN_COMPOSITE_FAIL(
+    return FAIL(
         r, "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");
   }
   if (rank < 2) {
-    return KILN_COMPOSITE_FAIL(r, "torch.linalg.lstsq: input must have at least 2 dimensions.");
+    return FAIL(r, "torch.linalg.lstsq: input must have at least 2 dimensions.");
   }
   const bool vector = kiln_tensor_rank(b) == rank - 1;
   if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
   const int64_t m = kiln__composite_size(a, -2), n = kiln__composite_size(a, -1);
   if (!r->status && (kiln__composite_rank(b) < 2 || kiln__composite_size(b, -2) != m)) {
-    KILN_COMPOSITE_FAIL(r, "torch.linalg.lstsq: input.size(-2) should match other.size(%d)",
-                        vector ? -1 : -2);
+    FAIL(r, "torch.linalg.lstsq: input.size(-2) should match other.size(%d)", vector ? -1 : -2);
   }
   const tolerance tol = {F(0), args[2]};
   parts p;
@@ -374,10 +371,10 @@ KILN_COMPOSITE(linalg_polar) {
   const int64_t m = kiln__composite_size(SELF, -2), n = kiln__composite_size(SELF, -1);
   parts p;
   if (kiln_tensor_rank(SELF) >= 2 && m < n) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "linalg.polar: input must have at least as many rows as columns, "
-                               "but got %lld by %lld matrices",
-                               (long long)m, (long long)n);
+    return FAIL(r,
+                "linalg.polar: input must have at least as many rows as columns, "
+                "but got %lld by %lld matrices",
+                (long long)m, (long long)n);
   }
   if (!svd(r, "linalg.polar", SELF, false, &p)) return NULL;
   kiln_tensor *v = kiln__la_adjoint(r, p.vh), *u = KILN_STEP(r, matmul, T(p.u), T(p.vh));

@@ -11,9 +11,9 @@ static kiln_tensor *nuclear_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue
 /* self, keepdim */
 KILN_COMPOSITE(nuclear_norm) {
   if (kiln_tensor_rank(SELF) != 2) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Expected a tensor with 2 dimensions, but got a tensor with %d dimensions instead.",
-        kiln_tensor_rank(SELF));
+    return FAIL(r,
+                "Expected a tensor with 2 dimensions, but got a tensor with %d dimensions instead.",
+                kiln_tensor_rank(SELF));
   }
   return nuclear_norm(r, SELF, INTS(0, 1), args[1]);
 }
@@ -25,15 +25,14 @@ KILN_COMPOSITE(linalg_tensorinv) {
   const int64_t ind = kiln_arg_int(args, 1), *sizes = kiln_tensor_sizes(SELF);
   int64_t square[2] = {1, 1}, turned[KILN_MAX_RANK];
   if (ind <= 0) {
-    return KILN_COMPOSITE_FAIL(r, "Expected a strictly positive integer for 'ind', but got %lld",
-                               (long long)ind);
+    return FAIL(r, "Expected a strictly positive integer for 'ind', but got %lld", (long long)ind);
   }
   for (int d = 0; d < rank; d++) square[d >= ind] *= sizes[d];
   if (square[0] != square[1] || ind > rank) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
-                               "prod(self.shape[:ind]), but got %lld != %lld",
-                               (long long)square[1], (long long)square[0]);
+    return FAIL(r,
+                "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                "prod(self.shape[:ind]), but got %lld != %lld",
+                (long long)square[1], (long long)square[0]);
   }
   for (int d = 0; d < rank; d++) turned[d] = sizes[(d + ind) % rank];
   kiln_tensor *x = KILN_STEP(r, linalg_inv, T(kiln__composite_reshape(r, SELF, 2, square)));
@@ -55,17 +54,16 @@ KILN_COMPOSITE(linalg_tensorsolve) {
   if (r->status) return NULL;
   if (count > 0) a = KILN_STEP(r, permute, T(a), kiln__composite_ints(r, rank, order));
   if (!a || b_rank > rank) {
-    return KILN_COMPOSITE_FAIL(r, "linalg.tensorsolve: B has more dimensions than A");
+    return FAIL(r, "linalg.tensorsolve: B has more dimensions than A");
   }
   const int left = rank - b_rank;
   int64_t product = 1;
   for (int d = 0; d < left; d++) product *= sizes[d] = kiln_tensor_sizes(a)[b_rank + d];
   if (product != b->numel) {
-    return KILN_COMPOSITE_FAIL(
-        r,
-        "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-        "prod(self.shape[:other.ndim]), but got %lld != %lld",
-        (long long)product, (long long)b->numel);
+    return FAIL(r,
+                "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+                "prod(self.shape[:other.ndim]), but got %lld != %lld",
+                (long long)product, (long long)b->numel);
   }
   const int64_t square[2] = {product, product};
   kiln_tensor *flat = kiln__composite_flat(r, b);
@@ -80,11 +78,11 @@ KILN_COMPOSITE(linalg_tensorsolve) {
 KILN_COMPOSITE(vander) {
   kiln_tensor *t = SELF;
   if (kiln_tensor_rank(t) != 1) {
-    return KILN_COMPOSITE_FAIL(r, "x must be a one-dimensional tensor.");
+    return FAIL(r, "x must be a one-dimensional tensor.");
   }
   const int64_t n = kiln_arg_int_or(args, 1, t->numel);
   const kiln_dtype dtype = kiln_tensor_dtype(t);
-  if (n < 0) return KILN_COMPOSITE_FAIL(r, "N must be non-negative.");
+  if (n < 0) return FAIL(r, "N must be non-negative.");
   if (kiln_dtype_is_int(dtype, true)) t = kiln__composite_to(r, t, KILN_DTYPE_I64);
   const int64_t sizes[2] = {kiln__composite_numel(t), n};
   kiln_tensor *out = KILN_STEP(r, ones, kiln__composite_ints(r, 2, sizes),

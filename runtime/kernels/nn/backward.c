@@ -7,7 +7,7 @@ static kiln_tensor *softmax_backward(kiln__composite *r, const kiln_ivalue *args
   const kiln_dtype wide = own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16 ? KILN_DTYPE_F32 : own;
   if (!kiln_dtype_is_valid(kiln_arg_int(args, 3)) ||
       !kiln__composite_ok(r, kiln__check_dtype(r->call, wanted))) {
-    return KILN_COMPOSITE_FAIL(r, "softmax_backward_data: input_dtype is no dtype of numbers");
+    return FAIL(r, "softmax_backward_data: input_dtype is no dtype of numbers");
   }
   kiln_tensor *grad = kiln__composite_to(r, SELF, wide),
               *output = kiln__composite_to(r, ARG(1), wide);
@@ -35,8 +35,7 @@ KILN_COMPOSITE(max_pool2d_with_indices_backward) {
   if ((rank != 3 && rank != 4) || kiln_tensor_rank(grad) != rank ||
       kiln_tensor_rank(places) != rank || kiln_tensor_dtype(grad) != kiln_tensor_dtype(t) ||
       grad->numel != places->numel) {
-    return KILN_COMPOSITE_FAIL(
-        r, "max_pool2d_with_indices_backward: gradient, input and indices do not fit");
+    return FAIL(r, "max_pool2d_with_indices_backward: gradient, input and indices do not fit");
   }
   int64_t images = 1;
   for (int d = 0; d < rank - 2; d++) images *= kiln_tensor_sizes(t)[d];

@@ -24,9 +24,9 @@ KILN_COMPOSITE(pairwise_distance) {
 KILN_COMPOSITE(cdist) {
   const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(ARG(1));
   if (ra < 2 || rb < 2 || kiln__composite_size(SELF, -1) != kiln__composite_size(ARG(1), -1)) {
-    return KILN_COMPOSITE_FAIL(
-        r, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
-        (long long)kiln__composite_size(SELF, -1), (long long)kiln__composite_size(ARG(1), -1));
+    return FAIL(r, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
+                (long long)kiln__composite_size(SELF, -1),
+                (long long)kiln__composite_size(ARG(1), -1));
   }
   kiln_tensor *a = KILN_STEP(r, unsqueeze, T(SELF), I(-2));
   kiln_tensor *b = KILN_STEP(r, unsqueeze, T(ARG(1)), I(-3));
@@ -35,8 +35,7 @@ KILN_COMPOSITE(cdist) {
 KILN_COMPOSITE(pdist) {
   const int64_t n = kiln__composite_size(SELF, 0);
   if (kiln_tensor_rank(SELF) != 2) {
-    return KILN_COMPOSITE_FAIL(r, "pdist only supports 2D tensors, got: %dD",
-                               kiln_tensor_rank(SELF));
+    return FAIL(r, "pdist only supports 2D tensors, got: %dD", kiln_tensor_rank(SELF));
   }
   kiln_tensor *mask = KILN_STEP(r, ones, INTS(n, n), I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
   mask = KILN_STEP(r, nonzero, T(KILN_STEP(r, triu, T(mask), I(1))));

@@ -53,18 +53,18 @@ static bool active(kiln__composite *r, const kiln_ivalue *args, bool by_feature,
   const double p = kiln_arg_float(args, 1);
   *out = NULL;
   if (!(p >= 0 && p <= 1)) {
-    KILN_COMPOSITE_FAIL(r, "dropout probability has to be between 0 and 1, but got %g", p);
+    FAIL(r, "dropout probability has to be between 0 and 1, but got %g", p);
   } else if (!kiln_arg_bool(args, 2) || p == 0 || t->numel == 0) {
     *out = t;
   } else if (kiln_ctype_of(dtype) == KILN_CTYPE_NONE) {
     kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   } else if (kiln_dtype_is_int(dtype, true)) {
-    KILN_COMPOSITE_FAIL(r, "result type Float can't be cast to the desired output type %s",
-                        kiln_dtype_ir_name(dtype));
+    FAIL(r, "result type Float can't be cast to the desired output type %s",
+         kiln_dtype_ir_name(dtype));
   } else if (p == 1) {
     *out = KILN_STEP(r, mul, T(t), T(number(r, 0, dtype)));
   } else if (by_feature && kiln_tensor_rank(t) < 2) {
-    KILN_COMPOSITE_FAIL(r, "Feature dropout requires at least 2 dimensions in the input");
+    FAIL(r, "Feature dropout requires at least 2 dimensions in the input");
   }
   return !r->status && !*out;
 }
@@ -127,7 +127,7 @@ KILN_COMPOSITE(native_dropout) {
   const kiln_ivalue sizes = kiln__composite_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t));
   kiln_tensor *mask = KILN_STEP(r, ones, sizes, I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
   if (train && !(p >= 0 && p <= 1)) {
-    KILN_COMPOSITE_FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", keep);
+    FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", keep);
   }
   if (r->status) return NULL;
   if (!train) {
@@ -177,7 +177,7 @@ static kiln_tensor *rrelu(kiln__composite *r, kiln_tensor *t, kiln_tensor *noise
   if (!kiln_dtype_is_float(dtype)) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
   } else if (!(lower <= upper)) {
-    KILN_COMPOSITE_FAIL(r, "Lower bound should be less than or equal to the upper bound");
+    FAIL(r, "Lower bound should be less than or equal to the upper bound");
   }
   if (r->status || !kiln__composite_ok(r, kiln__generator(r->call, rest[3], &g))) return NULL;
   const kiln_dtype wide = dtype == KILN_DTYPE_F64 ? dtype : KILN_DTYPE_F32;

@@ -104,7 +104,7 @@ KILN_COMPOSITE(embedding_renorm_) {
   kiln_tensor *t = SELF, *indices = ARG(1), *at, *in, *seen_tensor;
   const double most = kiln_arg_float(args, 2), power = kiln_arg_float(args, 3);
   if (kiln_tensor_rank(t) != 2 || !kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    return KILN_COMPOSITE_FAIL(r, "embedding_renorm_: self must be a matrix of floats");
+    return FAIL(r, "embedding_renorm_: self must be a matrix of floats");
   }
   const int64_t rows = kiln_tensor_sizes(t)[0], n = kiln_tensor_sizes(t)[1];
   const int64_t *index = kiln__composite_read(r, indices, KILN_DTYPE_I64, &at);
@@ -114,8 +114,7 @@ KILN_COMPOSITE(embedding_renorm_) {
   kiln__zero(seen, (size_t)rows);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < indices->numel && !r->status && !kiln_budget_spent(&left, 4 + n); i++) {
-    if (index[i] < 0 || index[i] >= rows)
-      return KILN_COMPOSITE_FAIL(r, "index out of range in self");
+    if (index[i] < 0 || index[i] >= rows) return FAIL(r, "index out of range in self");
     if (seen[index[i]]++) continue;
     double norm = 0;
     for (int64_t k = 0; k < n; k++) {
@@ -167,18 +166,15 @@ static kiln_tensor *bag(kiln__composite *r, const kiln_ivalue *args, int64_t ski
   const kiln_dtype dtype = kiln_tensor_dtype(weight);
   if (kiln_tensor_rank(weight) != 2 || kiln_tensor_rank(indices) != 1 ||
       kiln_tensor_rank(offsets) != 1 || !kiln_dtype_is_float(dtype)) {
-    return KILN_COMPOSITE_FAIL(
-        r, "embedding_bag: expected a matrix of floats and vectors of indices and offsets");
+    return FAIL(r, "embedding_bag: expected a matrix of floats and vectors of indices and offsets");
   }
   const int64_t rows = kiln_tensor_sizes(weight)[0], n = kiln_tensor_sizes(weight)[1];
   const int64_t bags = offsets->numel - last, count = indices->numel;
   if (samples && (mode != BAG_SUM || samples->numel != count)) {
-    KILN_COMPOSITE_FAIL(r,
-                        "embedding_bag: per_sample_weights was not None, which is only supported "
-                        "for mode='sum' and with the shape of the input");
+    FAIL(r, "embedding_bag: per_sample_weights was not None, which is only supported "
+            "for mode='sum' and with the shape of the input");
   }
-  if (bags < 0)
-    KILN_COMPOSITE_FAIL(r, "include_last_offset: number of offset should be at least 1");
+  if (bags < 0) FAIL(r, "include_last_offset: number of offset should be at least 1");
   const double *w = kiln__composite_read(r, weight, KILN_DTYPE_F64, &in);
   const int64_t *index = kiln__composite_read(r, indices, KILN_DTYPE_I64, &at);
   const int64_t *start = kiln__composite_read(r, offsets, KILN_DTYPE_I64, &starts);
@@ -186,16 +182,16 @@ static kiln_tensor *bag(kiln__composite *r, const kiln_ivalue *args, int64_t ski
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < count && !r->status && !kiln_budget_spent(&left, 1); i++) {
     if (index[i] >= 0 && index[i] < rows) continue;
-    KILN_COMPOSITE_FAIL(r,
-                        "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to "
-                        "be %lld",
-                        (long long)index[i]);
+    FAIL(r,
+         "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to "
+         "be %lld",
+         (long long)index[i]);
   }
   for (int64_t i = 0; i < offsets->numel && !r->status && !kiln_budget_spent(&left, 1); i++) {
     if (i == 0 ? start[i] == 0 : start[i] >= start[i - 1] && start[i] <= count) continue;
-    KILN_COMPOSITE_FAIL(r, i == 0 ? "offsets[0] has to be 0, i.e., the first sequence in the "
-                                    "mini-batch has to start from position 0"
-                                  : "offsets must ascend, up to the length of the indices");
+    FAIL(r, i == 0 ? "offsets[0] has to be 0, i.e., the first sequence in the "
+                     "mini-batch has to start from position 0"
+                   : "offsets must ascend, up to the length of the indices");
   }
   const int64_t sizes[] = {bags, n};
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, 2, sizes, &result[0]);

@@ -38,18 +38,17 @@ static bool read_pool(kiln__composite *r, const kiln_ivalue *args, int n, pool *
     if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1 + k, list[k], &count))) return false;
     for (int d = 1; count == 1 && d < n; d++) list[k][d] = list[k][0];
     if (count != 1 && count != n) {
-      return KILN_COMPOSITE_FAIL(
-          r, "fractional_max_pool%dd: %s must either be a single int or tuple of %d ints", n,
-          k ? "output_size" : "kernel_size", n);
+      return FAIL(r, "fractional_max_pool%dd: %s must either be a single int or tuple of %d ints",
+                  n, k ? "output_size" : "kernel_size", n);
     }
   }
   bool empty = rank != n + 1 && rank != n + 2;
   for (int d = rank - n - 1; !empty && d < rank; d++) empty = kiln_tensor_sizes(t)[d] == 0;
   if (empty) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "fractional_max_pool%dd(): Expected %dD or %dD tensor with non-zero "
-                               "sizes for all dimensions but the batch",
-                               n, n + 1, n + 2);
+    return FAIL(r,
+                "fractional_max_pool%dd(): Expected %dD or %dD tensor with non-zero "
+                "sizes for all dimensions but the batch",
+                n, n + 1, n + 2);
   }
   p->channels = kiln_tensor_sizes(t)[rank - n - 1];
   p->planes = p->channels * (rank == n + 2 ? kiln_tensor_sizes(t)[0] : 1);
@@ -59,15 +58,14 @@ static bool read_pool(kiln__composite *r, const kiln_ivalue *args, int n, pool *
     p->out[d] = list[1][d];
     if (p->size[d] < 1 || p->out[d] < 1 || p->size[d] > p->in[d] ||
         p->out[d] - (n == 2) > p->in[d] - p->size[d]) { /* in three one place must be left */
-      return KILN_COMPOSITE_FAIL(
-          r, "fractional_max_pool%dd(): pool %s %lld too large relative to input %s %lld", n,
-          names[n - 1 - d], (long long)p->size[d], names[n - 1 - d], (long long)p->in[d]);
+      return FAIL(r, "fractional_max_pool%dd(): pool %s %lld too large relative to input %s %lld",
+                  n, names[n - 1 - d], (long long)p->size[d], names[n - 1 - d],
+                  (long long)p->in[d]);
     }
   }
   if (kiln_tensor_rank(samples) != 3 || samples->numel != p->planes * n ||
       kiln_tensor_sizes(samples)[2] != n) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Expect _random_samples to have %d values for each channel of the batch", n);
+    return FAIL(r, "Expect _random_samples to have %d values for each channel of the batch", n);
   }
   return true;
 }

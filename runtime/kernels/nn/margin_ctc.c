@@ -15,13 +15,12 @@ static bool check_rows(kiln__composite *r, const char *name, const kiln_tensor *
                               : kiln_tensor_rank(target) <= 1 &&
                                     target->numel == (rank == 2 ? kiln_tensor_sizes(t)[0] : 1));
   if (kiln_tensor_dtype(target) != KILN_DTYPE_I64) {
-    KILN_COMPOSITE_FAIL(r, "expected scalar type Long but found %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(target)));
+    FAIL(r, "expected scalar type Long but found %s",
+         kiln_dtype_ir_name(kiln_tensor_dtype(target)));
   } else if (!kiln_dtype_is_float(kiln_tensor_dtype(t))) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
   } else if (!fine) {
-    KILN_COMPOSITE_FAIL(r, "%s: Expected non-empty vector or matrix, and inconsistent target size",
-                        name);
+    FAIL(r, "%s: Expected non-empty vector or matrix, and inconsistent target size", name);
   }
   return !r->status;
 }
@@ -31,10 +30,10 @@ KILN_COMPOSITE(multi_margin_loss) {
   kiln_tensor *weight = kiln_arg_tensor_opt(args, 4);
   const int64_t how = kiln_arg_int(args, 5), p = kiln__number_i64(kiln__number(args[2]));
   const double margin = kiln__number(args[3]).f;
-  if (p != 1 && p != 2) KILN_COMPOSITE_FAIL(r, "only p == 1 and p == 2 supported");
+  if (p != 1 && p != 2) FAIL(r, "only p == 1 and p == 2 supported");
   if (!check_rows(r, "multi_margin_loss", t, target, false)) return NULL;
   const int64_t c = kiln__composite_size(t, -1), n = t->numel / c;
-  if (weight && weight->numel != c) return KILN_COMPOSITE_FAIL(r, "inconsistent weight size");
+  if (weight && weight->numel != c) return FAIL(r, "inconsistent weight size");
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   const int64_t *want = kiln__composite_read(r, target, KILN_DTYPE_I64, &classes);
   const double *w = weight ? kiln__composite_read(r, weight, KILN_DTYPE_F64, &scales) : NULL;
@@ -42,7 +41,7 @@ KILN_COMPOSITE(multi_margin_loss) {
                                    kiln_tensor_sizes(target), &out);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; !r->status && i < n && !kiln_budget_spent(&left, 4 * c); i++) {
-    if (want[i] < 0 || want[i] >= c) return KILN_COMPOSITE_FAIL(r, "target out of range");
+    if (want[i] < 0 || want[i] >= c) return FAIL(r, "target out of range");
     double sum = 0;
     for (int64_t k = 0; k < c; k++) {
       const double z = margin - x[i * c + want[i]] + x[i * c + k];
@@ -72,7 +71,7 @@ static kiln_tensor *multilabel(kiln__composite *r, const kiln_ivalue *args, kiln
     const int64_t *row = want + i * c;
     int64_t count = 0;
     for (int64_t k = 0; k < c; k++) {
-      if (row[k] < -1 || row[k] >= c) return KILN_COMPOSITE_FAIL(r, "target is out of range");
+      if (row[k] < -1 || row[k] >= c) return FAIL(r, "target is out of range");
     }
     while (count < c && row[count] >= 0) is[i * c + row[count++]] = 1;
     to[i] = 0;
@@ -126,38 +125,34 @@ static kiln_tensor *ctc(kiln__composite *r, const kiln_ivalue *args, int64_t bla
   kiln_tensor *t = SELF, *targets = ARG(1), *in, *labels, *out, *space;
   const bool batch = kiln_tensor_rank(t) == 3;
   if (!kiln_dtype_is_float(kiln_tensor_dtype(t)) || (!batch && kiln_tensor_rank(t) != 2)) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "ctc_loss: log_probs must be a float tensor of 2 or 3 dimensions");
+    return FAIL(r, "ctc_loss: log_probs must be a float tensor of 2 or 3 dimensions");
   }
   const int64_t n = batch ? kiln_tensor_sizes(t)[1] : 1, c = kiln__composite_size(t, -1);
   const int64_t time = kiln_tensor_sizes(t)[0];
   const bool padded = kiln_tensor_rank(targets) == 2 || !batch;
   const int64_t width = kiln__composite_size(targets, -1);
   int64_t longest = 0, all = 0;
-  if (rows != n) KILN_COMPOSITE_FAIL(r, "input_lengths must be of size batch_size");
+  if (rows != n) FAIL(r, "input_lengths must be of size batch_size");
   if (!batch && kiln_tensor_rank(targets) != 1) {
-    KILN_COMPOSITE_FAIL(r, "targets of one sequence must have one dimension");
+    FAIL(r, "targets of one sequence must have one dimension");
   }
-  if (blank < 0 || blank >= c) KILN_COMPOSITE_FAIL(r, "blank must be in label range");
+  if (blank < 0 || blank >= c) FAIL(r, "blank must be in label range");
   for (int64_t i = 0; i < n && !r->status; i++) {
     if (in_length[i] < 0 || in_length[i] > time) {
-      KILN_COMPOSITE_FAIL(r,
-                          "Expected input_lengths to have value at most %lld, but got value %lld",
-                          (long long)time, (long long)in_length[i]);
+      FAIL(r, "Expected input_lengths to have value at most %lld, but got value %lld",
+           (long long)time, (long long)in_length[i]);
     }
     if (target_length[i] < 0 || target_length[i] > targets->numel ||
         (padded && target_length[i] > width)) {
-      KILN_COMPOSITE_FAIL(r,
-                          "Expected target_lengths to have value at most %lld, but got value %lld",
-                          (long long)width, (long long)target_length[i]);
+      FAIL(r, "Expected target_lengths to have value at most %lld, but got value %lld",
+           (long long)width, (long long)target_length[i]);
     }
     if (target_length[i] > longest) longest = target_length[i];
     if (!r->status) all += target_length[i];
   }
   if (!r->status &&
       (padded ? batch && kiln_tensor_sizes(targets)[0] != n : targets->numel != all)) {
-    KILN_COMPOSITE_FAIL(
-        r, "Expected targets to be of shape [batch, s] or of the sum of their lengths");
+    FAIL(r, "Expected targets to be of shape [batch, s] or of the sum of their lengths");
   }
   const double *p = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   const int64_t *label = kiln__composite_read(r, targets, KILN_DTYPE_I64, &labels);
@@ -168,7 +163,7 @@ static kiln_tensor *ctc(kiln__composite *r, const kiln_ivalue *args, int64_t bla
   for (int64_t i = 0; i < targets->numel && !r->status && !kiln_budget_spent(&left, 2); i++) {
     const bool used = !padded || i % width < target_length[i / width];
     if (used && (label[i] < 0 || label[i] >= c)) {
-      KILN_COMPOSITE_FAIL(r, "targets must be in label range");
+      FAIL(r, "targets must be in label range");
     }
   }
   if (!kiln__composite_goes_on(r)) return NULL; /* were all labels seen? */
@@ -197,8 +192,7 @@ KILN_COMPOSITE(ctc_loss) {
   int64_t rows = 0, others = 0;
   const int64_t *in = read_lengths(r, args[2], &rows), *of = read_lengths(r, args[3], &others);
   const int64_t how = kiln_arg_int(args, 5);
-  if (!r->status && rows != others)
-    KILN_COMPOSITE_FAIL(r, "target_lengths must be of size batch_size");
+  if (!r->status && rows != others) FAIL(r, "target_lengths must be of size batch_size");
   if (r->status) return NULL;
   kiln_tensor *t = ctc(r, args, kiln_arg_int(args, 4), in, of, rows);
   if (r->status) return NULL;

@@ -50,8 +50,7 @@ KILN_COMPOSITE(rms_norm) {
     dims[d] = rank - count + d;
   }
   if (!fits) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Given normalized_shape, expected input with the same last dimensions");
+    return FAIL(r, "Given normalized_shape, expected input with the same last dimensions");
   }
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   const double eps = kiln_arg_is_none(args, 3) ? (dtype == KILN_DTYPE_F64 ? 0x1p-52 : 0x1p-23)

@@ -20,7 +20,7 @@ KILN_COMPOSITE(_masked_softmax) {
   kiln_tensor *mask = ARG(1);
   const int64_t kind = kiln_arg_int_or(args, 3, 2);
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL) {
-    return KILN_COMPOSITE_FAIL(r, "Mask should be a boolean tensor");
+    return FAIL(r, "Mask should be a boolean tensor");
   }
   if (kind == 1 && kiln_tensor_rank(mask) == 2 && kiln_tensor_rank(SELF) == 4) {
     const int64_t *sizes = kiln_tensor_sizes(mask), wide[4] = {sizes[0], 1, 1, sizes[1]};
@@ -28,8 +28,7 @@ KILN_COMPOSITE(_masked_softmax) {
   }
   kiln_tensor *t = KILN_STEP(r, masked_fill, args[0], T(mask), F(-INFINITY));
   if (t && (kiln_tensor_rank(t) != kiln_tensor_rank(SELF) || t->numel != SELF->numel)) {
-    KILN_COMPOSITE_FAIL(r, "Mask shape should match input. mask: %d dimensions",
-                        kiln_tensor_rank(mask));
+    FAIL(r, "Mask shape should match input. mask: %d dimensions", kiln_tensor_rank(mask));
   }
   return safe_softmax(r, t, I(kiln_arg_int_or(args, 2, -1)), NONE);
 }

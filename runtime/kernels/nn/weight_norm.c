@@ -17,9 +17,8 @@ static kiln_tensor *norm_except(kiln__composite *r, kiln_tensor *v, double p, in
   const int rank = kiln_tensor_rank(v);
   if (dim == -1) return KILN_STEP(r, linalg_vector_norm, T(v), F(p), NONE, B(false), NONE);
   if (dim < 0 || dim >= rank) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -rank,
-        rank - 1, (long long)dim);
+    return FAIL(r, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
+                -rank, rank - 1, (long long)dim);
   }
   if (rank == 1) return KILN_STEP(r, abs, T(v));
   return KILN_STEP(r, linalg_vector_norm, T(v), F(p), others(r, rank, dim), B(true), NONE);

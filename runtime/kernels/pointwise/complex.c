@@ -95,8 +95,8 @@ KILN_KERNEL(conj) {
 KILN_COMPOSITE(matrix_H) {
   const int rank = kiln_tensor_rank(SELF);
   if (rank == 1) {
-    return KILN_COMPOSITE_FAIL(
-        r, "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.");
+    return FAIL(r,
+                "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.");
   }
   return KILN_STEP(r, conj, T(rank ? KILN_STEP(r, transpose, T(SELF), I(-2), I(-1)) : SELF));
 }
@@ -107,9 +107,8 @@ static kiln_tensor *join(kiln__composite *r, const kiln_ivalue *args, bool polar
   int rank;
   int64_t sizes[KILN_MAX_RANK];
   if (dtype == KILN_DTYPE_NONE || real != kiln_tensor_dtype(in[1])) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
-        kiln_dtype_ir_name(real), kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
+    return FAIL(r, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+                kiln_dtype_ir_name(real), kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
   }
   if (!kiln__composite_ok(r, kiln_tensor_broadcast(in[0], in[1], &rank, sizes))) return NULL;
   (void)kiln__composite_new(r, dtype, rank, sizes, &result);

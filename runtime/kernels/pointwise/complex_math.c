@@ -59,7 +59,7 @@ KILN_COMPOSITE(complex_product_sum) {
   kiln_tensor *a = ARG(1), *b = ARG(2);
   const kiln_number beta = kiln__number(args[3]);
   if (!kiln__is_complex(a) || !kiln__is_complex(SELF)) {
-    KILN_COMPOSITE_FAIL(r, "value cannot be converted to type float without overflow");
+    FAIL(r, "value cannot be converted to type float without overflow");
   }
   kiln_tensor *t = KILN_STEP(r, matmul, T(a), T(b));
   const kiln_dtype dtype = kiln__composite_dtype(t);

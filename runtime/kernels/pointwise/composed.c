@@ -63,7 +63,7 @@ KILN_COMPOSITE(special_ndtr) {
 }
 KILN_COMPOSITE(mvlgamma) {
   const int64_t p = kiln_arg_int(args, 1);
-  if (p < 1 || p > 1 << 20) return KILN_COMPOSITE_FAIL(r, "p has to be greater than or equal to 1");
+  if (p < 1 || p > 1 << 20) return FAIL(r, "p has to be greater than or equal to 1");
   kiln_tensor *x = kiln__composite_as_float(r, SELF), *sum = NULL;
   for (int64_t k = 0; k < p && !r->status; k++) {
     kiln_tensor *t = KILN_STEP(r, lgamma, T(KILN_STEP(r, sub, T(x), F((double)k / 2), I(1))));
@@ -90,7 +90,7 @@ KILN_COMPOSITE(_prelu_kernel) {
 
 KILN_COMPOSITE(positive) {
   if (kiln_tensor_dtype(SELF) == KILN_DTYPE_BOOL) {
-    KILN_COMPOSITE_FAIL(r, "The `+` operator, on a bool tensor is not supported.");
+    FAIL(r, "The `+` operator, on a bool tensor is not supported.");
   }
   return SELF;
 }

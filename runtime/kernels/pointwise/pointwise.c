@@ -252,8 +252,8 @@ KILN_KERNEL(ldexp_tensor) {
 KILN_COMPOSITE(outer) {
   kiln_tensor *a = SELF, *b = ARG(1);
   if (kiln_tensor_rank(a) != 1 || kiln_tensor_rank(b) != 1) {
-    return KILN_COMPOSITE_FAIL(r, "outer: Expected 1-D argument, but got %d-D",
-                               kiln_tensor_rank(kiln_tensor_rank(a) != 1 ? a : b));
+    return FAIL(r, "outer: Expected 1-D argument, but got %d-D",
+                kiln_tensor_rank(kiln_tensor_rank(a) != 1 ? a : b));
   }
   return KILN_STEP(r, mul, T(KILN_STEP(r, unsqueeze, T(a), I(1))), T(b));
 }

@@ -189,7 +189,7 @@ TRIGAMMA(double, sin)
 static kiln_tensor *polygamma(kiln__composite *r, kiln_tensor *t, int64_t n) {
   kiln_tensor *in, *out;
   const kiln_dtype dtype = float_of(kiln_tensor_dtype(t));
-  if (n < 0) KILN_COMPOSITE_FAIL(r, "polygamma(n, x) does not support negative n.");
+  if (n < 0) FAIL(r, "polygamma(n, x) does not support negative n.");
   if (n == 0) return KILN_STEP(r, digamma, T(t));
   if (!kiln_dtype_is_float(dtype)) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, dtype));
@@ -215,7 +215,7 @@ KILN_COMPOSITE(frexp_Tensor) {
   kiln_tensor *in, *mantissa, *exponent, *t = SELF;
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   if (!kiln_dtype_is_float(dtype)) {
-    KILN_COMPOSITE_FAIL(r, "torch.frexp() only supports floating-point dtypes");
+    FAIL(r, "torch.frexp() only supports floating-point dtypes");
   }
   const double *from = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   const int rank = kiln_tensor_rank(t);

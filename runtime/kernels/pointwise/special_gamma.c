@@ -161,12 +161,12 @@ static kiln_tensor *gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spa
   }
   const bool list = spacing.tag == KILN_TAG_LIST;
   if (order != 1 && order != 2) {
-    KILN_COMPOSITE_FAIL(r, "torch.gradient only supports edge_order=1 and edge_order=2.");
+    FAIL(r, "torch.gradient only supports edge_order=1 and edge_order=2.");
   } else if (list && spacing.u.list->count != count) {
-    KILN_COMPOSITE_FAIL(r,
-                        "torch.gradient expected spacing to be unspecified, a scalar or a list of "
-                        "length equal to 'len(dim)', but got %lld values",
-                        (long long)spacing.u.list->count);
+    FAIL(r,
+         "torch.gradient expected spacing to be unspecified, a scalar or a list of "
+         "length equal to 'len(dim)', but got %lld values",
+         (long long)spacing.u.list->count);
   }
   kiln_tensor *results[KILN_MAX_RANK];
   kiln_list *found;
@@ -175,8 +175,7 @@ static kiln_tensor *gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spa
     const int64_t n = kiln__composite_size(t, at);
     if (r->status) return NULL;
     if (n < order + 1) {
-      return KILN_COMPOSITE_FAIL(
-          r, "torch.gradient expected each dimension size to be at least edge_order+1");
+      return FAIL(r, "torch.gradient expected each dimension size to be at least edge_order+1");
     }
     const kiln_ivalue own = list ? spacing.u.list->items[i] : spacing;
     kiln_tensor *gaps;
@@ -185,7 +184,7 @@ static kiln_tensor *gradient(kiln__composite *r, kiln_tensor *t, kiln_ivalue spa
     if (own.tag == KILN_TAG_TENSOR) {
       kiln_tensor *places = own.u.tensor;
       if (kiln_tensor_rank(places) != 1 || places->numel != n) {
-        return KILN_COMPOSITE_FAIL(
+        return FAIL(
             r, "torch.gradient expected the coordinates of a dimension to be a vector of its size");
       }
       gaps = KILN_STEP(r, sub, T(kiln__composite_narrow(r, places, 0, 1, n - 1)),

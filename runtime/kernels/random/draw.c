@@ -28,7 +28,7 @@ static void by_chance(kiln__composite *r, kiln_random *g, kiln_tensor *t, double
   const kiln__chance c = {p, 1};
   if (r->status) return;
   if (!(p >= 0 && p <= 1)) {
-    KILN_COMPOSITE_FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
+    FAIL(r, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   } else if (kiln_dtype_is_complex(kiln_tensor_dtype(t))) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));
   } else {
@@ -67,7 +67,7 @@ static void by_chances(kiln__composite *r, kiln_random *g, kiln_tensor *t, kiln_
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < like->numel && !kiln_budget_spent(&left, 1); i++) {
     if (!(c.p[i] >= 0 && c.p[i] <= 1)) {
-      KILN_COMPOSITE_FAIL(r, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+      FAIL(r, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
       return;
     }
   }
@@ -108,14 +108,14 @@ static void fill_normal(kiln__composite *r, kiln_tensor *t, double std, kiln_iva
 static void check_std(kiln__composite *r, kiln_tensor *std) {
   kiln_tensor *read;
   if (kiln_dtype_is_complex(kiln_tensor_dtype(std))) {
-    KILN_COMPOSITE_FAIL(r, "normal expects standard deviation to be non-complex");
+    FAIL(r, "normal expects standard deviation to be non-complex");
     return;
   }
   const double *x = kiln__composite_read(r, std, KILN_DTYPE_F64, &read);
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; x && i < std->numel && !kiln_budget_spent(&left, 1); i++) {
     if (x[i] >= 0) continue;
-    KILN_COMPOSITE_FAIL(r, "normal expects all elements of std >= 0.0");
+    FAIL(r, "normal expects all elements of std >= 0.0");
     return;
   }
 }
@@ -169,8 +169,7 @@ static kiln_tensor *each(kiln__composite *r, kiln_random *g, kiln_tensor *p, kil
   }
   pthread_mutex_unlock(&g->lock);
   if (!found) {
-    return KILN_COMPOSITE_FAIL(
-        r, "no number was found in %d tries: the parameters are out of range", MOST_TRIES);
+    return FAIL(r, "no number was found in %d tries: the parameters are out of range", MOST_TRIES);
   }
   return kiln__composite_to(r, out, dtype);
 }
@@ -219,7 +218,7 @@ KILN_COMPOSITE(poisson) {
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; x && i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
     if (x[i] >= 0 && x[i] <= 0x1p62) continue;
-    return KILN_COMPOSITE_FAIL(r, "invalid Poisson rate, expected rate to be non-negative");
+    return FAIL(r, "invalid Poisson rate, expected rate to be non-negative");
   }
   return each(r, g, SELF, NULL, kiln_tensor_dtype(SELF), draw_poisson);
 }
@@ -288,11 +287,11 @@ KILN_COMPOSITE(binomial) {
   kiln_tensor *p = ARG(1), *count = SELF;
   kiln_random *g = generator(r, args[2]);
   if (!kiln_dtype_is_float(kiln_tensor_dtype(count))) {
-    KILN_COMPOSITE_FAIL(r, "binomial only supports floating-point dtypes for count, got: %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(count)));
+    FAIL(r, "binomial only supports floating-point dtypes for count, got: %s",
+         kiln_dtype_ir_name(kiln_tensor_dtype(count)));
   } else if (!kiln_dtype_is_float(kiln_tensor_dtype(p))) {
-    KILN_COMPOSITE_FAIL(r, "binomial only supports floating-point dtypes for prob, got: %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(p)));
+    FAIL(r, "binomial only supports floating-point dtypes for prob, got: %s",
+         kiln_dtype_ir_name(kiln_tensor_dtype(p)));
   }
   if (r->status || !only_f32_f64(r, count)) return NULL;
   const kiln_ivalue wide = kiln__composite_broadcast(r, count, p);
@@ -361,13 +360,12 @@ static kiln_tensor *race(kiln__composite *r, kiln_random *g, kiln_tensor *t, int
     for (int64_t k = 0; k < n; k++) {
       const double weight = x[i * n + k];
       if (!(weight >= 0) || isinf(weight)) {
-        return KILN_COMPOSITE_FAIL(
-            r, "probability tensor contains either `inf`, `nan` or element < 0");
+        return FAIL(r, "probability tensor contains either `inf`, `nan` or element < 0");
       }
       sum += weight;
     }
     if (sum == 0) {
-      return KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
+      return FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
     }
   }
   kiln_tensor *q = KILN_STEP(r, empty_like, T(t), NONE, NONE, NONE, NONE, NONE);
@@ -386,18 +384,17 @@ static bool sum_up(kiln__composite *r, const double *weight, int64_t n, bool sin
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t k = 0; k < n && !kiln_budget_spent(&left, 1); k++) {
     if (!(weight[k] >= 0)) {
-      return KILN_COMPOSITE_FAIL(
-          r, "invalid multinomial distribution (encountering probability entry < 0)");
+      return FAIL(r, "invalid multinomial distribution (encountering probability entry < 0)");
     }
     if (isinf(weight[k])) {
-      return KILN_COMPOSITE_FAIL(
+      return FAIL(
           r, "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
     }
     sum = single ? (double)((float)sum + (float)weight[k]) : sum + weight[k];
     sums[k] = sum;
   }
   if (!(sum > 0)) {
-    return KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
+    return FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
   }
   for (int64_t k = 0; k < n && !kiln_budget_spent(&left, 2); k++) {
     sums[k] = single ? (double)((float)sums[k] / (float)sum) : sums[k] / sum;
@@ -445,17 +442,16 @@ KILN_COMPOSITE(multinomial) {
   const bool again = kiln_arg_bool(args, 2);
   kiln_random *g = generator(r, args[3]);
   if (rank < 1 || rank > 2) {
-    KILN_COMPOSITE_FAIL(r, "prob_dist must be 1 or 2 dim");
+    FAIL(r, "prob_dist must be 1 or 2 dim");
   } else if (!kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    KILN_COMPOSITE_FAIL(r, "multinomial only supports floating-point dtypes for input, got: %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+    FAIL(r, "multinomial only supports floating-point dtypes for input, got: %s",
+         kiln_dtype_ir_name(kiln_tensor_dtype(t)));
   } else if (count <= 0) {
-    KILN_COMPOSITE_FAIL(r, "cannot sample n_sample <= 0 samples");
+    FAIL(r, "cannot sample n_sample <= 0 samples");
   } else if (!again && count > n) {
-    KILN_COMPOSITE_FAIL(r,
-                        "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+    FAIL(r, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   } else if (n == 0) {
-    KILN_COMPOSITE_FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
+    FAIL(r, "invalid multinomial distribution (sum of probabilities <= 0)");
   }
   if (r->status) return NULL;
   if (!again || count == 1) return race(r, g, t, count);

@@ -10,13 +10,13 @@ KILN_COMPOSITE(bincount) {
   if (!kiln_dtype_is_int(kiln_tensor_dtype(SELF), false)) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(SELF)));
   } else if (kiln_tensor_rank(SELF) != 1) {
-    KILN_COMPOSITE_FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
+    FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
   } else if (bins < 0) {
-    KILN_COMPOSITE_FAIL(r, "minlength should be >= 0");
+    FAIL(r, "minlength should be >= 0");
   } else if (SELF->numel == 0) {
     weights = NULL; /* nor looked at */
   } else if (weights && (kiln_tensor_rank(weights) != 1 || weights->numel != SELF->numel)) {
-    KILN_COMPOSITE_FAIL(r, "weights should be 1-d and have the same length as input");
+    FAIL(r, "weights should be 1-d and have the same length as input");
   }
   if (r->status) return NULL;
   const int64_t *index = kiln__composite_read(r, SELF, KILN_DTYPE_I64, &at);
@@ -24,7 +24,7 @@ KILN_COMPOSITE(bincount) {
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; index && i < SELF->numel && !kiln_budget_spent(&left, 1); i++) {
     if (index[i] < 0 || index[i] == INT64_MAX) {
-      return KILN_COMPOSITE_FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
+      return FAIL(r, "bincount only supports 1-d non-negative integral inputs.");
     }
     if (index[i] >= bins) bins = index[i] + 1;
   }
@@ -65,12 +65,11 @@ KILN_COMPOSITE(histc) {
     high += 1;
   }
   if (bins <= 0) {
-    KILN_COMPOSITE_FAIL(r, "torch.histogram(): bins must be > 0, but got %lld for dimension 0",
-                        (long long)bins);
+    FAIL(r, "torch.histogram(): bins must be > 0, but got %lld for dimension 0", (long long)bins);
   } else if (!isfinite(low) || !isfinite(high)) {
-    KILN_COMPOSITE_FAIL(r, "torch.histc: range of [%g, %g] is not finite", low, high);
+    FAIL(r, "torch.histc: range of [%g, %g] is not finite", low, high);
   } else if (low > high) {
-    KILN_COMPOSITE_FAIL(r, "torch.histc: max must be larger than min");
+    FAIL(r, "torch.histc: max must be larger than min");
   }
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, 1, &bins, &result);
   if (!to) return NULL;

@@ -8,11 +8,11 @@ KILN_COMPOSITE(equal) {
   *outs = kiln_bool(false);
   if (!kiln_tensor_same_sizes(a, b)) return NULL;
   if (kiln_tensor_dtype(a) != kiln_tensor_dtype(b)) {
-    return KILN_COMPOSITE_FAIL(
-        r,
-        "Expected object of data type %s but got data type %s for argument 'other' in "
-        "call to equal",
-        kiln_dtype_short_name(kiln_tensor_dtype(a)), kiln_dtype_short_name(kiln_tensor_dtype(b)));
+    return FAIL(r,
+                "Expected object of data type %s but got data type %s for argument 'other' in "
+                "call to equal",
+                kiln_dtype_short_name(kiln_tensor_dtype(a)),
+                kiln_dtype_short_name(kiln_tensor_dtype(b)));
   }
   const kiln_tensor *all = KILN_STEP(r, all, T(KILN_STEP(r, eq, T(a), T(b))));
   if (all) *outs = kiln_bool(kiln__element_i64(all, 0) != 0);
@@ -24,15 +24,14 @@ static kiln_tensor *close(kiln__composite *r, const kiln_ivalue *args) {
   const bool equal_nan = kiln_arg_bool(args, 4);
   kiln_tensor *in[2] = {SELF, ARG(1)}, *result;
   if (!(rtol >= 0)) {
-    return KILN_COMPOSITE_FAIL(r, "rtol must be greater than or equal to zero, but got %g", rtol);
+    return FAIL(r, "rtol must be greater than or equal to zero, but got %g", rtol);
   }
   if (!(atol >= 0)) {
-    return KILN_COMPOSITE_FAIL(r, "atol must be greater than or equal to zero, but got %g", atol);
+    return FAIL(r, "atol must be greater than or equal to zero, but got %g", atol);
   }
   if (kiln_tensor_dtype(in[0]) != kiln_tensor_dtype(in[1])) {
-    return KILN_COMPOSITE_FAIL(r, "%s did not match %s",
-                               kiln_dtype_ir_name(kiln_tensor_dtype(in[0])),
-                               kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
+    return FAIL(r, "%s did not match %s", kiln_dtype_ir_name(kiln_tensor_dtype(in[0])),
+                kiln_dtype_ir_name(kiln_tensor_dtype(in[1])));
   }
   const kiln_ivalue wide = kiln__composite_broadcast(r, in[0], in[1]);
   const double *elements[2];

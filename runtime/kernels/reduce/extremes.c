@@ -284,7 +284,7 @@ KILN_COMPOSITE(topk) {
             dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   if (r->status) return NULL;
   if (how.count < 0 || how.count > (rank ? kiln_tensor_sizes(SELF)[dim] : 1)) {
-    return KILN_COMPOSITE_FAIL(r, "selected index k out of range");
+    return FAIL(r, "selected index k out of range");
   }
   if (rank == 0) how.count = 1; /* whatever was asked for, as in PyTorch */
   return give_sorted(r, SELF, dim, how, outs);

@@ -14,13 +14,13 @@ KILN_COMPOSITE(hash_tensor) {
   if (!whole && !kiln_dtype_is_float(dtype)) {
     return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   }
-  if (kiln_arg_int(args, 3) != 0) return KILN_COMPOSITE_FAIL(r, "Unknown hash_tensor mode");
+  if (kiln_arg_int(args, 3) != 0) return FAIL(r, "Unknown hash_tensor mode");
   if (!kiln__composite_ok(r, kiln__arg_dims(args, 1, kiln_tensor_rank(t), &mask))) return NULL;
   kiln__reduced_sizes(t, mask, kiln_arg_bool(args, 2), &rank, sizes);
   if (t->numel == 0 && mask == kiln__all_dims(t)) {
-    return KILN_COMPOSITE_FAIL(r, "hash_tensor: Expected reduction dim to be specified for "
-                                  "input.numel() == 0. Specify the reduction dim with the 'dim' "
-                                  "argument.");
+    return FAIL(r, "hash_tensor: Expected reduction dim to be specified for "
+                   "input.numel() == 0. Specify the reduction dim with the 'dim' "
+                   "argument.");
   }
   const uint64_t *from =
       kiln__composite_fold(r, t, mask, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, &folded);

@@ -33,11 +33,10 @@ static int64_t bin_of(const axis *a, double x) {
 static void given_edges(kiln__composite *r, const points *p, kiln_tensor *edges, axis *out) {
   kiln_tensor *dense;
   if (kiln_tensor_rank(edges) != 1 || edges->numel < 1 || kiln_tensor_dtype(edges) != p->dtype) {
-    KILN_COMPOSITE_FAIL(
-        r,
-        "%s: bins tensor should have one dimension, an element at least and the dtype "
-        "of the input",
-        p->name);
+    FAIL(r,
+         "%s: bins tensor should have one dimension, an element at least and the dtype "
+         "of the input",
+         p->name);
     return;
   }
   out->edges = edges;
@@ -50,8 +49,7 @@ static void equal_bins(kiln__composite *r, const points *p, int d, int64_t bins,
                        axis *out) {
   double low = p->count ? p->x[d] : 0, high = p->count ? p->x[d] : 1;
   if (bins <= 0 || bins == INT64_MAX) {
-    KILN_COMPOSITE_FAIL(r, "%s: bins must be > 0, but got %lld for dimension %d", p->name,
-                        (long long)bins, d);
+    FAIL(r, "%s: bins must be > 0, but got %lld for dimension %d", p->name, (long long)bins, d);
     return;
   }
   int64_t left = KILN_BUDGET_ITEMS;
@@ -62,14 +60,14 @@ static void equal_bins(kiln__composite *r, const points *p, int d, int64_t bins,
   }
   if (range.tag == KILN_TAG_LIST) {
     if (range.u.list->count != 2 * p->dims) {
-      KILN_COMPOSITE_FAIL(r, "%s: range should have %d elements", p->name, 2 * p->dims);
+      FAIL(r, "%s: range should have %d elements", p->name, 2 * p->dims);
       return;
     }
     low = range.u.list->items[2 * d].u.f;
     high = range.u.list->items[2 * d + 1].u.f;
   }
   if (!isfinite(low) || !isfinite(high) || low > high) {
-    KILN_COMPOSITE_FAIL(r, "%s: range [%g, %g] is not finite, or min > max", p->name, low, high);
+    FAIL(r, "%s: range [%g, %g] is not finite, or min > max", p->name, low, high);
     return;
   }
   if (low == high) {
@@ -126,11 +124,10 @@ static bool read_points(kiln__composite *r, const char *name, kiln_tensor *t, in
   if (p->dtype != KILN_DTYPE_F32 && p->dtype != KILN_DTYPE_F64) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, p->dtype));
   } else if (weight && (weight->numel != p->count || kiln_tensor_dtype(weight) != p->dtype)) {
-    KILN_COMPOSITE_FAIL(
-        r,
-        "%s: if weight tensor is provided it should have the same shape and dtype as "
-        "the input tensor",
-        name);
+    FAIL(r,
+         "%s: if weight tensor is provided it should have the same shape and dtype as "
+         "the input tensor",
+         name);
   }
   p->x = kiln__composite_read(r, t, KILN_DTYPE_F64, &dense);
   return !r->status;
@@ -161,12 +158,10 @@ KILN_COMPOSITE(histogramdd) {
   axis axes[KILN_MAX_RANK] = {0};
   kiln_list *found;
   if (rank < 2 || dims > KILN_MAX_RANK) {
-    KILN_COMPOSITE_FAIL(r,
-                        "%s: input tensor should have at least 2 dimensions, and points at most %d",
-                        name, KILN_MAX_RANK);
+    FAIL(r, "%s: input tensor should have at least 2 dimensions, and points at most %d", name,
+         KILN_MAX_RANK);
   } else if (each && each->count != dims) {
-    KILN_COMPOSITE_FAIL(
-        r, "%s: The size of bins must be equal to the innermost dimension of the input", name);
+    FAIL(r, "%s: The size of bins must be equal to the innermost dimension of the input", name);
   }
   if (r->status) return NULL;
   if (!read_points(r, name, SELF, (int)dims, kiln_arg_tensor_opt(args, 3), &p)) return NULL;

@@ -21,10 +21,10 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
   int64_t sizes[KILN_MAX_RANK + 1];
   int out_rank = 0;
   if (r->status) return NULL;
-  if (t->numel == 0) KILN_COMPOSITE_FAIL(r, "quantile() input tensor must be non-empty");
-  if (q_rank > 1) KILN_COMPOSITE_FAIL(r, "quantile() q must be a scalar or 1D tensor");
+  if (t->numel == 0) FAIL(r, "quantile() input tensor must be non-empty");
+  if (q_rank > 1) FAIL(r, "quantile() q must be a scalar or 1D tensor");
   if (dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) {
-    KILN_COMPOSITE_FAIL(r, "quantile() input tensor must be either float or double dtype");
+    FAIL(r, "quantile() input tensor must be either float or double dtype");
   }
   if (r->status) return NULL;
   if (q_rank) sizes[out_rank++] = q->numel;
@@ -49,11 +49,11 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
     const double *row = x + e % rows * n, p = level[e / rows];
     int64_t count = n;
     if (!(p >= 0 && p <= 1)) {
-      return KILN_COMPOSITE_FAIL(r,
-                                 args[1].tag == KILN_TAG_TENSOR
-                                     ? "quantile() q values must be in the range [0, 1]"
-                                     : "quantile() q must be in the range [0, 1] but got %g",
-                                 p);
+      return FAIL(r,
+                  args[1].tag == KILN_TAG_TENSOR
+                      ? "quantile() q values must be in the range [0, 1]"
+                      : "quantile() q must be in the range [0, 1] but got %g",
+                  p);
     }
     while (count > 0 && row[count - 1] != row[count - 1]) count--;
     if (count == 0 || (!skip_nan && count < n)) {

@@ -338,7 +338,7 @@ static kiln_tensor *variance(kiln__composite *r, kiln_tensor *t, uint64_t mask, 
     return root ? KILN_STEP(r, sqrt, T(value)) : value;
   }
   if (!kiln_dtype_is_float(dtype)) {
-    return KILN_COMPOSITE_FAIL(r, "std and var only support floating point and complex dtypes");
+    return FAIL(r, "std and var only support floating point and complex dtypes");
   }
   const kiln_dtype compute = kiln__compute_dtype(dtype);
   const double n = (double)count_of(t, mask), rest = n - correction;
@@ -381,10 +381,10 @@ static kiln_tensor *norm(kiln__composite *r, kiln_tensor *t, double p, uint64_t 
   }
   if (r->status) return NULL;
   if (!kiln_dtype_is_float(dtype)) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "linalg.vector_norm: Expected a floating point or complex tensor as "
-                               "input. Got %s",
-                               kiln_dtype_ir_name(dtype));
+    return FAIL(r,
+                "linalg.vector_norm: Expected a floating point or complex tensor as "
+                "input. Got %s",
+                kiln_dtype_ir_name(dtype));
   }
   const kiln_dtype compute = kiln__compute_dtype(dtype);
   const bool powers = p != 0 && p != 1 && p != 2 && !isinf(p);
@@ -394,9 +394,8 @@ static kiln_tensor *norm(kiln__composite *r, kiln_tensor *t, double p, uint64_t 
                             : p == 1 ? KILN_REDUCE_ABS
                                      : KILN_REDUCE_SUM;
   if (isinf(p) && count_of(t, mask) == 0) {
-    return KILN_COMPOSITE_FAIL(
-        r, "linalg.vector_norm cannot compute the infinity norm on an empty tensor "
-           "because the operation does not have an identity");
+    return FAIL(r, "linalg.vector_norm cannot compute the infinity norm on an empty tensor "
+                   "because the operation does not have an identity");
   }
   if (p != 1 && p != 2) t = map(r, KILN_PW_abs, kiln__composite_to(r, t, compute), NULL, false);
   if (p == 0) t = map(r, KILN_PW_ne, t, &zero, false); /* NaN counts as well */

@@ -111,11 +111,11 @@ KILN_COMPOSITE(combinations) {
   int64_t place[64], sizes[2] = {0, k};
   kiln_tensor *places;
   if (kiln_tensor_rank(SELF) != 1) {
-    KILN_COMPOSITE_FAIL(r, "Expect a 1D vector, but got shape %s", kiln__sizes_of(SELF).text);
+    FAIL(r, "Expect a 1D vector, but got shape %s", kiln__sizes_of(SELF).text);
   } else if (k < 0) {
-    KILN_COMPOSITE_FAIL(r, "Expect a non-negative number, but got %lld", (long long)k);
+    FAIL(r, "Expect a non-negative number, but got %lld", (long long)k);
   } else if (k > 64) {
-    KILN_COMPOSITE_FAIL(r, "combinations of more than 64 elements are not supported");
+    FAIL(r, "combinations of more than 64 elements are not supported");
   }
   if (r->status) return NULL;
   if (k == 0) return kiln__composite_empty(r, kiln_tensor_dtype(SELF));
@@ -123,7 +123,7 @@ KILN_COMPOSITE(combinations) {
   sizes[0] = n > 0 && from >= k;
   for (int64_t i = 0; i < k && sizes[0]; i++) {
     if (!kiln_checked_mul_i64(sizes[0], from - i, &sizes[0])) {
-      return KILN_COMPOSITE_FAIL(r, "too many combinations");
+      return FAIL(r, "too many combinations");
     }
     sizes[0] /= i + 1;
   }

@@ -17,12 +17,11 @@ KILN_COMPOSITE(segment_reduce) {
   if (axis < 0) axis += rank;
   if (!ends || kiln_tensor_rank(ends) < 1 || axis < 0 || axis >= rank ||
       axis != kiln_tensor_rank(ends) - 1 || !kiln_dtype_is_float(kiln_tensor_dtype(t))) {
-    return KILN_COMPOSITE_FAIL(r, "segment_reduce(): expected float data, and lengths or offsets "
-                                  "whose last dimension is the axis");
+    return FAIL(r, "segment_reduce(): expected float data, and lengths or offsets "
+                   "whose last dimension is the axis");
   }
   if (!is_max && !is_min && !is_mean && !is_prod && !kiln_str_is(how, "sum")) {
-    return KILN_COMPOSITE_FAIL(r, "reduction type " KILN_STR_FMT " is not supported",
-                               KILN_STR_ARG(how));
+    return FAIL(r, "reduction type " KILN_STR_FMT " is not supported", KILN_STR_ARG(how));
   }
   const bool given = args[7].tag != KILN_TAG_NONE;
   const double initial = given    ? kiln__number(args[7]).f
@@ -35,7 +34,7 @@ KILN_COMPOSITE(segment_reduce) {
   for (int d = 0; d < axis; d++) {
     outer *= sizes[d];
     if (sizes[d] != kiln_tensor_sizes(ends)[d])
-      KILN_COMPOSITE_FAIL(r, "Expected all dimensions of data before the axis to match lengths");
+      FAIL(r, "Expected all dimensions of data before the axis to match lengths");
   }
   for (int64_t d = axis + 1; d < rank; d++) inner *= sizes[d];
   const int64_t n = sizes[axis];
@@ -50,8 +49,7 @@ KILN_COMPOSITE(segment_reduce) {
       const int64_t *own = end + o * (segments + !lengths) + s;
       const int64_t begin = lengths ? at : own[0], stop = lengths ? at + own[0] : own[1];
       if (begin < 0 || stop < begin || stop > n) {
-        return KILN_COMPOSITE_FAIL(
-            r, "Expected all rows of lengths along axis to sum to data.size(axis)");
+        return FAIL(r, "Expected all rows of lengths along axis to sum to data.size(axis)");
       }
       for (int64_t c = 0; c < inner && !kiln_budget_spent(&left, 4); c++) {
         double sum = initial;
@@ -69,8 +67,8 @@ KILN_COMPOSITE(segment_reduce) {
       at = stop;
     }
     if (lengths && at != n && !kiln_arg_bool(args, 6)) {
-      KILN_COMPOSITE_FAIL(r, "Expected all rows of lengths along axis to sum to "
-                             "data.size(lengths.dim()-1) when !unsafe.");
+      FAIL(r, "Expected all rows of lengths along axis to sum to "
+              "data.size(lengths.dim()-1) when !unsafe.");
     }
   }
   return kiln__composite_to(r, out, kiln_tensor_dtype(t));

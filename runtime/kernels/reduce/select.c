@@ -218,12 +218,10 @@ static kiln_tensor *pick_dim(kiln__composite *r, kiln_tensor *t, int64_t wanted_
   KILN_ASSERT(dim >= 0);
   if (r->status) return NULL;
   if (kind == KTH && (k < 1 || k > n)) {
-    return KILN_COMPOSITE_FAIL(r, "kthvalue(): selected number k out of range for dimension %d",
-                               dim);
+    return FAIL(r, "kthvalue(): selected number k out of range for dimension %d", dim);
   }
   if (n == 0) {
-    return KILN_COMPOSITE_FAIL(r, "%s(): Expected reduction dim %d to have non-zero size.", name,
-                               dim);
+    return FAIL(r, "%s(): Expected reduction dim %d to have non-zero size.", name, dim);
   }
   return pick_rows(r, t, rank ? 1ull << dim : 0, keepdim, kind, k, outs, true);
 }

@@ -6,7 +6,7 @@ KILN_COMPOSITE(cov) {
   kiln_tensor *x = SELF, *w = NULL;
   const int rank = kiln_tensor_rank(x);
   if (rank > 2) {
-    return KILN_COMPOSITE_FAIL(
+    return FAIL(
         r,
         "cov(): expected input to have two or fewer dimensions but got an input with %d dimensions",
         rank);

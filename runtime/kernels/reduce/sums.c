@@ -16,10 +16,10 @@ KILN_COMPOSITE(nanmean) {
   const kiln_ivalue list = kiln_arg_is_none(args, 1) ? kiln__composite_no_list(r) : args[1];
   if (!kiln_dtype_is_float(kiln_tensor_dtype(SELF)) &&
       !kiln_dtype_is_complex(kiln_tensor_dtype(SELF))) {
-    KILN_COMPOSITE_FAIL(r,
-                        "nanmean(): expected input to have floating point or complex dtype but got "
-                        "%s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(SELF)));
+    FAIL(r,
+         "nanmean(): expected input to have floating point or complex dtype but got "
+         "%s",
+         kiln_dtype_ir_name(kiln_tensor_dtype(SELF)));
   }
   kiln_tensor *fine = KILN_STEP(r, logical_not, T(KILN_STEP(r, isnan, T(SELF))));
   kiln_tensor *count = KILN_STEP(r, sum_dim, T(fine), list, args[2], NONE);
@@ -39,7 +39,7 @@ KILN_COMPOSITE(sum_to_size) {
     else
       fits = sizes[d - (have - rank)] == n;
   }
-  if (!fits) return KILN_COMPOSITE_FAIL(r, "size {} is not expandable to size of the tensor");
+  if (!fits) return FAIL(r, "size {} is not expandable to size of the tensor");
   kiln_tensor *t = rank ? SELF : KILN_STEP(r, sum, T(SELF), NONE);
   if (rank && count) {
     t = KILN_STEP(r, sum_dim, T(t), kiln__composite_ints(r, count, over), B(true), NONE);
@@ -52,8 +52,7 @@ static kiln_tensor *strips(kiln__composite *r, kiln_tensor *y, kiln_tensor *x, k
                            int64_t wanted) {
   const int dim = kiln__composite_dim(r, wanted, kiln__composite_rank(y));
   if (kiln__composite_rank(y) == 0) {
-    return KILN_COMPOSITE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
-                               (long long)wanted);
+    return FAIL(r, "Dimension specified as %lld but tensor has no dimensions", (long long)wanted);
   }
   const int64_t n = kiln__composite_size(y, dim) > 0 ? kiln__composite_size(y, dim) - 1 : 0;
   kiln_tensor *low = kiln__composite_narrow(r, y, dim, 0, n);
@@ -64,7 +63,7 @@ static kiln_tensor *strips(kiln__composite *r, kiln_tensor *y, kiln_tensor *x, k
   const int at =
       kiln__composite_rank(x) == 1 ? 0 : dim - kiln__composite_rank(y) + kiln__composite_rank(x);
   if (at < 0 || kiln__composite_size(x, at) != kiln__composite_size(y, dim)) {
-    return KILN_COMPOSITE_FAIL(r, "trapezoid: There must be one `x` value for each sample point");
+    return FAIL(r, "trapezoid: There must be one `x` value for each sample point");
   }
   kiln_tensor *step = KILN_STEP(r, sub, T(kiln__composite_narrow(r, x, at, n ? 1 : 0, n)),
                                 T(kiln__composite_narrow(r, x, at, 0, n)), I(1));
@@ -104,10 +103,10 @@ KILN_COMPOSITE(diff) {
   int count = 0;
   const int rank = kiln_tensor_rank(t), dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
   if (!r->status && rank == 0) {
-    KILN_COMPOSITE_FAIL(r, "diff expects input to be at least one-dimensional");
+    FAIL(r, "diff expects input to be at least one-dimensional");
   }
   if (!r->status && n < 0) {
-    KILN_COMPOSITE_FAIL(r, "order must be non-negative but got %lld", (long long)n);
+    FAIL(r, "order must be non-negative but got %lld", (long long)n);
   }
   if (r->status) return NULL;
   if (n == 0) { /* what would be put around is not looked at */

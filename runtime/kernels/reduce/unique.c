@@ -113,7 +113,7 @@ static kiln_tensor *unique_slices(kiln__composite *r, kiln_tensor *t, int64_t wa
   int zeros = 0;
   for (int d = 0; d < rank; d++) zeros += d != dim && kiln_tensor_sizes(t)[d] == 0;
   if (zeros && n != 0) {
-    return KILN_COMPOSITE_FAIL(
+    return FAIL(
         r,
         "There are %d zero-sized dimensions, and they aren't selected, so unique cannot be applied",
         zeros);

@@ -5,8 +5,7 @@
 
 KILN_COMPOSITE(trace) {
   if (kiln_tensor_rank(SELF) != 2) {
-    return KILN_COMPOSITE_FAIL(r, "trace: expected a matrix, but got tensor with dim %d",
-                               kiln_tensor_rank(SELF));
+    return FAIL(r, "trace: expected a matrix, but got tensor with dim %d", kiln_tensor_rank(SELF));
   }
   return KILN_STEP(r, sum, T(KILN_STEP(r, diagonal, T(SELF), I(0), I(0), I(1))), NONE);
 }
@@ -17,14 +16,13 @@ static kiln_tensor *embed(kiln__composite *r, kiln_tensor *t, int64_t offset, in
   const int a = kiln__composite_dim(r, dim1, rank), b = kiln__composite_dim(r, dim2, rank);
   int64_t sizes[KILN_MAX_RANK + 1];
   if (!r->status && (a == b || rank > KILN_MAX_RANK)) {
-    KILN_COMPOSITE_FAIL(r, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1,
-                        (long long)dim2);
+    FAIL(r, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1, (long long)dim2);
   }
   if (r->status || !t) return NULL;
   int64_t n;
   if (offset == INT64_MIN ||
       !kiln_checked_add_i64(kiln__composite_size(t, -1), offset < 0 ? -offset : offset, &n)) {
-    return KILN_COMPOSITE_FAIL(r, "a diagonal at %lld is too far away", (long long)offset);
+    return FAIL(r, "a diagonal at %lld is too far away", (long long)offset);
   }
   for (int d = 0, from = 0; d < rank; d++) {
     sizes[d] = d == a || d == b ? n : kiln_tensor_sizes(t)[from++];
@@ -37,7 +35,7 @@ static kiln_tensor *embed(kiln__composite *r, kiln_tensor *t, int64_t offset, in
 }
 KILN_COMPOSITE(diag_embed) {
   if (kiln_tensor_rank(SELF) == 0) {
-    return KILN_COMPOSITE_FAIL(r, "diag_embed expects a tensor of at least one dimension");
+    return FAIL(r, "diag_embed expects a tensor of at least one dimension");
   }
   return embed(r, SELF, kiln_arg_int(args, 1), kiln_arg_int(args, 2), kiln_arg_int(args, 3));
 }
@@ -51,7 +49,7 @@ KILN_COMPOSITE(diag) {
     kiln_tensor *line = KILN_STEP(r, diagonal, T(SELF), args[1], I(0), I(1));
     return kiln__composite_copy(r, line);
   }
-  return KILN_COMPOSITE_FAIL(r, "diag(): Supports 1D or 2D tensors. Got %dD", rank);
+  return FAIL(r, "diag(): Supports 1D or 2D tensors. Got %dD", rank);
 }
 
 /* -- set_: self becomes another tensor over the source's storage -- */
@@ -61,12 +59,12 @@ KILN_COMPOSITE(fill_diagonal_) {
   kiln_tensor *t = SELF;
   const int rank = kiln_tensor_rank(t);
   int64_t least = INT64_MAX, step = 0, sizes[1], strides[1];
-  if (rank < 2) return KILN_COMPOSITE_FAIL(r, "dimensions must larger than 1");
+  if (rank < 2) return FAIL(r, "dimensions must larger than 1");
   for (int d = 0; d < rank; d++) {
     if (kiln_tensor_sizes(t)[d] < least) least = kiln_tensor_sizes(t)[d];
     step += kiln_tensor_strides(t)[d];
     if (rank > 2 && kiln_tensor_sizes(t)[d] != kiln_tensor_sizes(t)[0]) {
-      return KILN_COMPOSITE_FAIL(r, "all dimensions of input must be of equal length");
+      return FAIL(r, "all dimensions of input must be of equal length");
     }
   }
   sizes[0] = least;

@@ -20,8 +20,8 @@ enum { MANY = 256 };
 static bool all_at_least(kiln__composite *r, const kiln_list *list, int rank,
                          kiln_tensor *all[MANY]) {
   if (list->count < 1 || list->count > MANY) {
-    return KILN_COMPOSITE_FAIL(r, "expected between 1 and %d tensors, got %lld", (int)MANY,
-                               (long long)list->count);
+    return FAIL(r, "expected between 1 and %d tensors, got %lld", (int)MANY,
+                (long long)list->count);
   }
   for (int64_t i = 0; i < list->count; i++) all[i] = at_least(r, list->items[i].u.tensor, rank);
   return !r->status;
@@ -71,10 +71,10 @@ KILN_COMPOSITE(block_diag) {
   kiln_dtype dtype = kiln__composite_dtype(all[0]);
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln__composite_rank(all[i]) != 2) {
-      return KILN_COMPOSITE_FAIL(r,
-                                 "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
-                                 "Input %lld has %d dimensions",
-                                 (long long)i, kiln__composite_rank(all[i]));
+      return FAIL(r,
+                  "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                  "Input %lld has %d dimensions",
+                  (long long)i, kiln__composite_rank(all[i]));
     }
     dtype = kiln_dtype_promote(dtype, kiln__composite_dtype(all[i]));
     for (int d = 0; d < 2; d++) size[d] += kiln__composite_size(all[i], d);
@@ -94,12 +94,12 @@ KILN_COMPOSITE(cartesian_prod) {
   const kiln_list *list = kiln_arg_list(args, 0);
   kiln_tensor *all[MANY];
   if (list->count == 0 || list->count > MANY) {
-    return KILN_COMPOSITE_FAIL(r, "meshgrid expects a non-empty TensorList");
+    return FAIL(r, "meshgrid expects a non-empty TensorList");
   }
   for (int64_t i = 0; i < list->count; i++) {
     if (kiln_tensor_rank(list->items[i].u.tensor) != 1) {
-      return KILN_COMPOSITE_FAIL(r, "Expect a 1D vector, but got shape of %d dimensions",
-                                 kiln_tensor_rank(list->items[i].u.tensor));
+      return FAIL(r, "Expect a 1D vector, but got shape of %d dimensions",
+                  kiln_tensor_rank(list->items[i].u.tensor));
     }
   }
   if (list->count == 1) return list->items[0].u.tensor;
@@ -119,8 +119,8 @@ KILN_COMPOSITE(_chunk_cat) {
   const kiln_list *list = kiln_arg_list(args, 0);
   const int64_t chunks = kiln_arg_int(args, 2);
   const kiln_ivalue rows = kiln__composite_tensors(r, 0, NULL);
-  if (list->count == 0) KILN_COMPOSITE_FAIL(r, "_chunk_cat expects a non-empty input tensor list");
-  if (chunks < 1) KILN_COMPOSITE_FAIL(r, "_chunk_cat expects positive num_chunks");
+  if (list->count == 0) FAIL(r, "_chunk_cat expects a non-empty input tensor list");
+  if (chunks < 1) FAIL(r, "_chunk_cat expects positive num_chunks");
   if (r->status) return NULL;
   const int dim =
       kiln__composite_dim(r, kiln_arg_int(args, 1), kiln_tensor_rank(list->items[0].u.tensor));
@@ -129,11 +129,11 @@ KILN_COMPOSITE(_chunk_cat) {
     int64_t sizes[KILN_MAX_RANK], pad[2 * KILN_MAX_RANK] = {0}, length = 1;
     const int rank = kiln_tensor_rank(t);
     if (rank <= dim || dim + 2 > KILN_MAX_RANK) {
-      return KILN_COMPOSITE_FAIL(r, "_chunk_cat expects all tensors to have ndim > dim");
+      return FAIL(r, "_chunk_cat expects all tensors to have ndim > dim");
     }
     const int64_t n = kiln__composite_size(t, dim), each = n / chunks + (n % chunks != 0);
     if (!kiln_checked_mul_i64(each, chunks, &pad[2 * (rank - dim) - 1])) {
-      return KILN_COMPOSITE_FAIL(r, "_chunk_cat: too many chunks");
+      return FAIL(r, "_chunk_cat: too many chunks");
     }
     pad[2 * (rank - dim) - 1] -= n;
     t = KILN_STEP(r, constant_pad_nd, T(t), kiln__composite_ints(r, 2 * (rank - dim), pad), I(0));
@@ -155,18 +155,17 @@ KILN_COMPOSITE(pad_sequence) {
   const bool first = kiln_arg_bool(args, 1), left = kiln_str_is(kiln_arg_str(args, 3), "left");
   int64_t sizes[KILN_MAX_RANK + 1], longest = 0;
   if (!left && !kiln_str_is(kiln_arg_str(args, 3), "right")) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Expected padding_side to be one of left or right, but got " KILN_STR_FMT ".",
-        KILN_STR_ARG(kiln_arg_str(args, 3)));
+    return FAIL(r, "Expected padding_side to be one of left or right, but got " KILN_STR_FMT ".",
+                KILN_STR_ARG(kiln_arg_str(args, 3)));
   }
-  if (list->count == 0) return KILN_COMPOSITE_FAIL(r, "received an empty list of sequences");
+  if (list->count == 0) return FAIL(r, "received an empty list of sequences");
   const kiln_tensor *model = list->items[0].u.tensor;
   const int rank = kiln_tensor_rank(model);
   for (int64_t i = 0; i < list->count; i++) {
     const kiln_tensor *t = list->items[i].u.tensor;
     if (kiln_tensor_rank(t) != rank || rank == 0 || rank >= KILN_MAX_RANK) {
-      return KILN_COMPOSITE_FAIL(
-          r, "pad_sequence: sequences must have the same number of dimensions, at least one");
+      return FAIL(r,
+                  "pad_sequence: sequences must have the same number of dimensions, at least one");
     }
     if (kiln_tensor_sizes(t)[0] > longest) longest = kiln_tensor_sizes(t)[0];
   }
@@ -188,7 +187,7 @@ KILN_COMPOSITE(flatten_dense_tensors) {
   const kiln_list *list = kiln_arg_list(args, 0);
   kiln_tensor *flat[64];
   if (list->count > 64) {
-    return KILN_COMPOSITE_FAIL(r, "flatten_dense_tensors: more than 64 tensors");
+    return FAIL(r, "flatten_dense_tensors: more than 64 tensors");
   }
   for (int64_t i = 0; i < list->count; i++) {
     flat[i] = kiln__composite_flat(r, list->items[i].u.tensor);

@@ -12,16 +12,15 @@ static kiln_tensor *repeat(kiln__composite *r, kiln_tensor *t, int count, const 
   const int own = kiln_tensor_rank(t), pad = count - own;
   int64_t sizes[KILN_MAX_RANK], twice[2 * KILN_MAX_RANK], source[2 * KILN_MAX_RANK];
   if (pad < 0) {
-    return KILN_COMPOSITE_FAIL(r, "Number of dimensions of repeat dims can not be smaller than "
-                                  "number of dimensions of tensor");
+    return FAIL(r, "Number of dimensions of repeat dims can not be smaller than "
+                   "number of dimensions of tensor");
   }
-  if (2 * count > KILN_MAX_RANK) return KILN_COMPOSITE_FAIL(r, "repeat: too many dimensions");
+  if (2 * count > KILN_MAX_RANK) return FAIL(r, "repeat: too many dimensions");
   for (int i = 0; i < count; i++) {
     int64_t size = i < pad ? 1 : kiln_tensor_sizes(t)[i - pad];
     if (repeats[i] < 0) {
-      return KILN_COMPOSITE_FAIL(
-          r, "Trying to create tensor with negative dimension %lld",
-          (long long)(repeats[i] < -INT32_MAX ? repeats[i] : size * repeats[i]));
+      return FAIL(r, "Trying to create tensor with negative dimension %lld",
+                  (long long)(repeats[i] < -INT32_MAX ? repeats[i] : size * repeats[i]));
     }
     if (!kiln_checked_mul_i64(size, repeats[i], &sizes[i])) {
       return kiln__composite_fail(r, kiln_status_oom());
@@ -58,7 +57,7 @@ KILN_COMPOSITE(repeat_interleave) { /* int repeats, dim or None */
   const int64_t n = kiln_arg_int(args, 1);
   int64_t sizes[KILN_MAX_RANK], all;
   int dim = 0;
-  if (n < 0) return KILN_COMPOSITE_FAIL(r, "Repeats must be non-negative");
+  if (n < 0) return FAIL(r, "Repeats must be non-negative");
   if (kiln_arg_is_none(args, 2) || kiln_tensor_rank(t) == 0)
     t = kiln__composite_flat(r, t);
   else
@@ -70,7 +69,7 @@ KILN_COMPOSITE(repeat_interleave) { /* int repeats, dim or None */
   memcpy(sizes, kiln_tensor_sizes(lifted), sizeof *sizes * (size_t)rank);
   sizes[dim + 1] = n;
   if (!kiln_checked_mul_i64(sizes[dim], n, &all)) {
-    return KILN_COMPOSITE_FAIL(r, "repeat_interleave: %lld repeats are too many", (long long)n);
+    return FAIL(r, "repeat_interleave: %lld repeats are too many", (long long)n);
   }
   t = KILN_STEP(r, expand, T(lifted), kiln__composite_ints(r, rank, sizes), B(false));
   t = kiln__composite_to(r, t, kiln_tensor_dtype(lifted));
@@ -129,9 +128,9 @@ KILN_COMPOSITE(roll) {
       !kiln__composite_ok(r, kiln__arg_int_list(args, 2, dims, &m))) {
     return NULL;
   }
-  if (n == 0) return KILN_COMPOSITE_FAIL(r, "`shifts` required");
+  if (n == 0) return FAIL(r, "`shifts` required");
   if (rank == 0 && m > 0) {
-    return KILN_COMPOSITE_FAIL(r, "Dimension specified as 0 but tensor has no dimensions");
+    return FAIL(r, "Dimension specified as 0 but tensor has no dimensions");
   }
   if (t->numel == 0) return kiln__composite_copy(r, t);
   if (m == 0 && n == 1) { /* over all elements in a row */
@@ -139,7 +138,7 @@ KILN_COMPOSITE(roll) {
     return kiln__composite_reshape(r, t, rank, kiln_tensor_sizes(SELF));
   }
   if (n != m) {
-    return KILN_COMPOSITE_FAIL(r, "shifts and dimensions must align. shifts: %d, dims:%d", n, m);
+    return FAIL(r, "shifts and dimensions must align. shifts: %d, dims:%d", n, m);
   }
   for (int i = 0; i < n; i++) {
     const int dim = kiln__composite_dim(r, dims[i], rank);
@@ -157,14 +156,13 @@ static kiln_tensor *pad_constant(kiln__composite *r, const kiln_ivalue *args, ki
   int64_t from[KILN_MAX_RANK] = {0}, to[KILN_MAX_RANK] = {0};
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, pads, &count))) return NULL;
   if (count % 2) {
-    return KILN_COMPOSITE_FAIL(r, "Length of pad must be even but instead it equals %d", count);
+    return FAIL(r, "Length of pad must be even but instead it equals %d", count);
   }
   if (count / 2 > rank) {
-    return KILN_COMPOSITE_FAIL(
-        r,
-        "Length of pad should be no more than twice the number of dimensions of the "
-        "input. Pad length is %d while the input has %d dimensions.",
-        count, rank);
+    return FAIL(r,
+                "Length of pad should be no more than twice the number of dimensions of the "
+                "input. Pad length is %d while the input has %d dimensions.",
+                count, rank);
   }
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   for (int i = 0; i < count / 2; i++) { /* the last dimension first */
@@ -172,19 +170,18 @@ static kiln_tensor *pad_constant(kiln__composite *r, const kiln_ivalue *args, ki
     int64_t left = pads[2 * i], right = pads[2 * i + 1];
     if (!kiln_checked_add_i64(sizes[d], left, &sizes[d]) ||
         !kiln_checked_add_i64(sizes[d], right, &sizes[d])) {
-      return KILN_COMPOSITE_FAIL(r, "Padding %lld and %lld of dimension %d is beyond 64 bits",
-                                 (long long)left, (long long)right, d);
+      return FAIL(r, "Padding %lld and %lld of dimension %d is beyond 64 bits", (long long)left,
+                  (long long)right, d);
     }
     if (sizes[d] < 0) {
-      return KILN_COMPOSITE_FAIL(
-          r,
-          "The input size %lld, plus negative padding %lld and %lld resulted in a "
-          "negative output size, which is invalid. Check dimension %d of your input.",
-          (long long)kiln_tensor_sizes(t)[d], (long long)left, (long long)right, d);
+      return FAIL(r,
+                  "The input size %lld, plus negative padding %lld and %lld resulted in a "
+                  "negative output size, which is invalid. Check dimension %d of your input.",
+                  (long long)kiln_tensor_sizes(t)[d], (long long)left, (long long)right, d);
     }
     const int64_t size = kiln_tensor_sizes(t)[d];
     if (left < -size || right < -size) {
-      return KILN_COMPOSITE_FAIL(
+      return FAIL(
           r,
           "narrow(): length must be non-negative. Padding %lld and %lld takes more than dimension "
           "%d has, %lld.",
@@ -239,17 +236,17 @@ static kiln_tensor *pad_by(kiln__composite *r, const kiln_ivalue *args, kiln_str
     if (!planes) break;
   }
   if (!planes) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size "
-                               "and other non-zero dimensions for input, but got: %s",
-                               count / 2 + 1, count / 2 + 2, kiln__sizes_of(x).text);
+    return FAIL(r,
+                "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size "
+                "and other non-zero dimensions for input, but got: %s",
+                count / 2 + 1, count / 2 + 2, kiln__sizes_of(x).text);
   }
   for (int i = 0; i < count / 2 && x; i++) {
     int d = rank - 1 - i;
     int64_t left = pads[2 * i], right = pads[2 * i + 1], size = kiln_tensor_sizes(x)[d];
     int64_t most = reflect ? size - 1 : circular ? size : INT64_MAX, padded = 0;
     if (left > most || right > most || size == 0) {
-      return KILN_COMPOSITE_FAIL(
+      return FAIL(
           r,
           "Padding size should be less than the corresponding input dimension, but got: padding "
           "(%lld, %lld) at dimension %d of size %lld",
@@ -257,12 +254,12 @@ static kiln_tensor *pad_by(kiln__composite *r, const kiln_ivalue *args, kiln_str
     }
     if (left < INT64_MIN / 2 || !kiln_checked_add_i64(size, left, &padded) ||
         !kiln_checked_add_i64(padded, right, &padded) || padded <= 0) {
-      return KILN_COMPOSITE_FAIL(r, "padding leaves nothing of dimension %d, or too much", d);
+      return FAIL(r, "padding leaves nothing of dimension %d, or too much", d);
     }
     if (circular && (left < 0 || right < 0)) { /* what is cut off is not wrapped around */
       int64_t from = left < 0 ? -left : 0, length = size - from + (right < 0 ? right : 0);
       if (length <= 0) {
-        return KILN_COMPOSITE_FAIL(r, "padding leaves nothing of dimension %d", d);
+        return FAIL(r, "padding leaves nothing of dimension %d", d);
       }
       x = kiln__composite_narrow(r, x, d, from, length);
       size = length;
@@ -297,25 +294,23 @@ KILN_COMPOSITE(pixel_shuffle) {
   const int64_t *s = kiln_tensor_sizes(SELF), f = kiln_arg_int(args, 1);
   int64_t sizes[KILN_MAX_RANK], dims[KILN_MAX_RANK], square;
   if (rank < 3) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "pixel_shuffle expects input to have at least 3 dimensions, but got "
-                               "input with %d dimension(s)",
-                               rank);
+    return FAIL(r,
+                "pixel_shuffle expects input to have at least 3 dimensions, but got "
+                "input with %d dimension(s)",
+                rank);
   }
   if (f <= 0) {
-    return KILN_COMPOSITE_FAIL(r, "pixel_shuffle expects a positive upscale_factor, but got %lld",
-                               (long long)f);
+    return FAIL(r, "pixel_shuffle expects a positive upscale_factor, but got %lld", (long long)f);
   }
   if (!kiln_checked_mul_i64(f, f, &square)) square = INT64_MAX;
   if (s[n] % square) {
-    return KILN_COMPOSITE_FAIL(
-        r,
-        "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
-        "square of upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
-        (long long)s[n], (long long)square);
+    return FAIL(r,
+                "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
+                "square of upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
+                (long long)s[n], (long long)square);
   }
   if (rank + 2 > KILN_MAX_RANK) {
-    return KILN_COMPOSITE_FAIL(r, "pixel_shuffle: too many dimensions");
+    return FAIL(r, "pixel_shuffle: too many dimensions");
   }
   const int64_t c = s[n] / square, h = s[n + 1], w = s[n + 2], parts[5] = {c, f, f, h, w};
   static const int order[5] = {0, 3, 1, 4, 2};
@@ -331,13 +326,13 @@ KILN_COMPOSITE(pixel_shuffle) {
 KILN_COMPOSITE(glu) {
   kiln_tensor *t = SELF;
   if (kiln_tensor_rank(t) == 0) {
-    return KILN_COMPOSITE_FAIL(r, "glu does not support 0-dimensional tensors");
+    return FAIL(r, "glu does not support 0-dimensional tensors");
   }
   const int dim = kiln__composite_dim(r, kiln_arg_int(args, 1), kiln_tensor_rank(t));
   const int64_t size = kiln__composite_size(t, dim);
   if (!r->status && size % 2) {
-    return KILN_COMPOSITE_FAIL(r, "Halving dimension must be even, but dimension %d is size %lld",
-                               dim, (long long)size);
+    return FAIL(r, "Halving dimension must be even, but dimension %d is size %lld", dim,
+                (long long)size);
   }
   if (kiln_dtype_is_int(kiln_tensor_dtype(t), true)) {
     return kiln__composite_fail(r, kiln__not_implemented(r->call, kiln_tensor_dtype(t)));

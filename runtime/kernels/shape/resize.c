@@ -82,7 +82,7 @@ KILN_COMPOSITE(_reshape_from_tensor) {
   kiln_tensor *shape = ARG(1), *dense;
   const int64_t *sizes = kiln__composite_read(r, shape, KILN_DTYPE_I64, &dense);
   if (!r->status && (kiln_tensor_rank(shape) != 1 || shape->numel > KILN_MAX_RANK)) {
-    KILN_COMPOSITE_FAIL(r, "_reshape_from_tensor: shape must be a vector");
+    FAIL(r, "_reshape_from_tensor: shape must be a vector");
   }
   if (r->status) return NULL;
   const kiln_ivalue list = kiln__composite_ints(r, (int)shape->numel, sizes);

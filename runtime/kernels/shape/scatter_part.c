@@ -14,7 +14,7 @@ static kiln_tensor *scatter_into(kiln__composite *r, kiln_tensor *copy, const ki
   kiln_tensor *part = kiln__composite_step(r, view, count + 1, own);
   if (!part) return NULL;
   if (!kiln_tensor_same_sizes(part, src)) {
-    return KILN_COMPOSITE_FAIL(
+    return FAIL(
         r, "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
         kiln__sizes_of(src).text, kiln__sizes_of(part).text);
   }

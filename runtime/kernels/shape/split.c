@@ -5,10 +5,10 @@ static kiln_tensor *split_at(kiln__composite *r, const kiln_ivalue *args, const 
                              int least, int dim, kiln_ivalue *outs) {
   const int rank = kiln_tensor_rank(SELF);
   if (rank < least) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "torch.%s requires a tensor with at least %d dimension, but got a "
-                               "tensor with %d dimensions!",
-                               name, least, rank);
+    return FAIL(r,
+                "torch.%s requires a tensor with at least %d dimension, but got a "
+                "tensor with %d dimensions!",
+                name, least, rank);
   }
   if (least == 1 && rank == 1) dim = 0;
   if (args[1].tag != KILN_TAG_INT) {
@@ -17,10 +17,10 @@ static kiln_tensor *split_at(kiln__composite *r, const kiln_ivalue *args, const 
   }
   const int64_t n = kiln__composite_size(SELF, dim), parts = args[1].u.i;
   if (parts == 0 || n % parts != 0) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "torch.%s attempted to split along dimension %d, but the size of "
-                               "the dimension %lld is not divisible by the split_size %lld!",
-                               name, dim, (long long)n, (long long)parts);
+    return FAIL(r,
+                "torch.%s attempted to split along dimension %d, but the size of "
+                "the dimension %lld is not divisible by the split_size %lld!",
+                name, dim, (long long)n, (long long)parts);
   }
   return kiln__composite_give_list(
       r, outs, KILN_STEP_LIST(r, tensor_split_sections, T(SELF), args[1], I(dim)));
@@ -32,8 +32,8 @@ KILN_COMPOSITE(dsplit) { return split_at(r, args, "dsplit", 3, 2, outs); }
 KILN_COMPOSITE(tensor_split_tensor) {
   kiln_tensor *how = ARG(1), *dense;
   if (kiln_tensor_dtype(how) != KILN_DTYPE_I64 || kiln_tensor_rank(how) > 1) {
-    return KILN_COMPOSITE_FAIL(r, "tensor_split expected tensor_indices_or_sections to be a "
-                                  "zero-dimensional or one-dimensional tensor of dtype long");
+    return FAIL(r, "tensor_split expected tensor_indices_or_sections to be a "
+                   "zero-dimensional or one-dimensional tensor of dtype long");
   }
   const int64_t *at = kiln__composite_read(r, how, KILN_DTYPE_I64, &dense);
   if (!at) return NULL;

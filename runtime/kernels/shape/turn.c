@@ -7,7 +7,7 @@
 
 static kiln_tensor *turn_over(kiln__composite *r, kiln_tensor *t, int dim) {
   if (kiln_tensor_rank(t) <= dim) {
-    return KILN_COMPOSITE_FAIL(r, "Input must be >= %d-d.", dim + 1);
+    return FAIL(r, "Input must be >= %d-d.", dim + 1);
   }
   return KILN_STEP(r, flip, T(t), INTS(dim));
 }
@@ -19,14 +19,14 @@ KILN_COMPOSITE(rot90) {
   const int rank = kiln_tensor_rank(SELF);
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, dims, &count))) return NULL;
   if (count != 2 || rank < 2) {
-    return KILN_COMPOSITE_FAIL(r, "expected total rotation dims == 2, but got dims = %d", count);
+    return FAIL(r, "expected total rotation dims == 2, but got dims = %d", count);
   }
   const int a = kiln__composite_dim(r, dims[0], rank), b = kiln__composite_dim(r, dims[1], rank);
   if (!r->status && a == b) {
-    KILN_COMPOSITE_FAIL(r,
-                        "expected rotation dims to be different, but got dim0 = %lld and dim1 = "
-                        "%lld",
-                        (long long)dims[0], (long long)dims[1]);
+    FAIL(r,
+         "expected rotation dims to be different, but got dim0 = %lld and dim1 = "
+         "%lld",
+         (long long)dims[0], (long long)dims[1]);
   }
   if (r->status) return NULL;
   kiln_tensor *t = SELF;
@@ -47,8 +47,8 @@ KILN_COMPOSITE(pixel_unshuffle) {
   if (rank < 3 || rank + 2 > KILN_MAX_RANK || f <= 0 || sizes[rank - 2] % f ||
       sizes[rank - 1] % f || !kiln_checked_mul_i64(sizes[rank - 3], f, &channels) ||
       !kiln_checked_mul_i64(channels, f, &channels)) {
-    return KILN_COMPOSITE_FAIL(r, "pixel_unshuffle expects an input of at least 3 dimensions whose "
-                                  "height and width are divisible by a positive downscale_factor");
+    return FAIL(r, "pixel_unshuffle expects an input of at least 3 dimensions whose "
+                   "height and width are divisible by a positive downscale_factor");
   }
   if (SELF->numel == 0) { /* PyTorch leaves it as it is */
     return kiln__composite_copy(r, SELF);
@@ -70,8 +70,8 @@ KILN_COMPOSITE(channel_shuffle) {
   const int rank = kiln_tensor_rank(SELF);
   const int64_t groups = kiln_arg_int(args, 1), *sizes = kiln_tensor_sizes(SELF);
   if (rank < 3 || groups <= 0 || sizes[1] % groups != 0) {
-    return KILN_COMPOSITE_FAIL(r, "channel_shuffle expects an input of more than 2 dimensions, "
-                                  "whose channels are divisible by a positive number of groups");
+    return FAIL(r, "channel_shuffle expects an input of more than 2 dimensions, "
+                   "whose channels are divisible by a positive number of groups");
   }
   int64_t rest = 1;
   for (int d = 2; d < rank; d++) rest *= sizes[d];

@@ -51,18 +51,16 @@ static kiln_tensor *multiply(kiln__composite *r, kiln_tensor *a, kiln_tensor *b)
   const int rank = kiln_tensor_rank(a);
   kiln_tensor *values, *dense, *result;
   if (!s || kiln_tensor_is_structured(b)) {
-    KILN_COMPOSITE_FAIL(r, "only a product of a sparse and a dense matrix is implemented");
+    FAIL(r, "only a product of a sparse and a dense matrix is implemented");
   } else if (kiln__sparse_dims(s) != rank || kiln_tensor_rank(b) != rank || rank < 2 || rank > 3) {
-    KILN_COMPOSITE_FAIL(r, "matrices expected, got %dD and %dD tensors", rank, kiln_tensor_rank(b));
+    FAIL(r, "matrices expected, got %dD and %dD tensors", rank, kiln_tensor_rank(b));
   } else if (kiln__composite_size(a, -1) != kiln__composite_size(b, -2) ||
              (rank == 3 && kiln__composite_size(a, 0) != kiln__composite_size(b, 0))) {
-    KILN_COMPOSITE_FAIL(r, "addmm: Argument #3 (dense): Expected dim %d size %lld, got %lld",
-                        rank - 2, (long long)kiln__composite_size(a, -1),
-                        (long long)kiln__composite_size(b, -2));
+    FAIL(r, "addmm: Argument #3 (dense): Expected dim %d size %lld, got %lld", rank - 2,
+         (long long)kiln__composite_size(a, -1), (long long)kiln__composite_size(b, -2));
   } else if (kiln_tensor_dtype(a) != kiln_tensor_dtype(b)) {
-    KILN_COMPOSITE_FAIL(r, "expected scalar type %s but found %s",
-                        kiln_dtype_ir_name(kiln_tensor_dtype(a)),
-                        kiln_dtype_ir_name(kiln_tensor_dtype(b)));
+    FAIL(r, "expected scalar type %s but found %s", kiln_dtype_ir_name(kiln_tensor_dtype(a)),
+         kiln_dtype_ir_name(kiln_tensor_dtype(b)));
   } else if (kiln_dtype_is_complex(kiln_tensor_dtype(a))) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(a)));
   }
@@ -98,7 +96,7 @@ static kiln_tensor *matrix_product(kiln__composite *r, kiln_tensor *a, kiln_tens
 KILN_COMPOSITE(sparse_mm) { return matrix_product(r, SELF, ARG(1)); }
 KILN_COMPOSITE(sparse_mv) {
   if (kiln_tensor_rank(ARG(1)) != 1) {
-    return KILN_COMPOSITE_FAIL(r, "vector expected, got a %dD tensor", kiln_tensor_rank(ARG(1)));
+    return FAIL(r, "vector expected, got a %dD tensor", kiln_tensor_rank(ARG(1)));
   }
   kiln_tensor *column = KILN_STEP(r, unsqueeze, T(ARG(1)), I(1));
   if (column) column = multiply(r, SELF, column);
@@ -112,7 +110,7 @@ KILN_COMPOSITE(sparse_matmul) {
 /* self, mat1, mat2, beta, alpha */
 KILN_COMPOSITE(sparse_addmm) {
   if (kiln_tensor_is_structured(SELF)) {
-    return KILN_COMPOSITE_FAIL(r, "addmm: only a dense tensor can be added to a product");
+    return FAIL(r, "addmm: only a dense tensor can be added to a product");
   }
   kiln_tensor *both = matrix_product(r, ARG(1), ARG(2));
   both = KILN_STEP(r, mul, T(both), args[4]);
@@ -130,7 +128,7 @@ KILN_COMPOSITE(sparse_unary) {
   kiln_ivalue own[MOST] = {{0}};
   const int count = r->call->arg_count;
   if (count > MOST) {
-    return KILN_COMPOSITE_FAIL(r, "%s has too many arguments", r->call->kernel->name);
+    return FAIL(r, "%s has too many arguments", r->call->kernel->name);
   }
   memcpy(own, args, sizeof *own * (size_t)count);
   own[0] = T(kiln_tensor_sparse(t)->values);
@@ -156,18 +154,17 @@ KILN_COMPOSITE(sparse_detach) {
 
 static bool same_sizes(kiln__composite *r, const kiln_tensor *a, const kiln_tensor *b) {
   if (kiln_tensor_same_sizes(a, b)) return true;
-  return KILN_COMPOSITE_FAIL(
-      r,
-      "expected 'self' and 'other' to have same size, but self has size %s while "
-      "other has size %s",
-      kiln__sizes_of(a).text, kiln__sizes_of(b).text);
+  return FAIL(r,
+              "expected 'self' and 'other' to have same size, but self has size %s while "
+              "other has size %s",
+              kiln__sizes_of(a).text, kiln__sizes_of(b).text);
 }
 /* a + alpha b, both sparse. */
 static kiln_tensor *join(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kiln_ivalue alpha) {
   const kiln_sparse *s = kiln_tensor_sparse(a), *other = kiln_tensor_sparse(b);
   if (!same_sizes(r, a, b)) return NULL;
   if (kiln__sparse_dims(s) != kiln__sparse_dims(other)) {
-    return KILN_COMPOSITE_FAIL(r, "the tensors have different numbers of sparse dimensions");
+    return FAIL(r, "the tensors have different numbers of sparse dimensions");
   }
   kiln_tensor *more = KILN_STEP(r, mul, T(other->values), alpha);
   kiln_tensor *indices = KILN_STEP(
@@ -181,8 +178,7 @@ static kiln_tensor *join(kiln__composite *r, kiln_tensor *a, kiln_tensor *b, kil
 }
 static kiln_tensor *add(kiln__composite *r, kiln_tensor *a, kiln_ivalue b, kiln_ivalue alpha) {
   if (b.tag != KILN_TAG_TENSOR || (!kiln_tensor_sparse(b.u.tensor) && kiln_tensor_sparse(a))) {
-    return KILN_COMPOSITE_FAIL(
-        r, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
+    return FAIL(r, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
   }
   if (kiln_tensor_sparse(a)) return join(r, a, b.u.tensor, alpha);
   kiln_tensor *dense = kiln__sparse_dense(r, b.u.tensor);
@@ -192,7 +188,7 @@ KILN_COMPOSITE(sparse_add) { return add(r, SELF, args[1], args[2]); }
 KILN_COMPOSITE(sparse_sub) {
   const kiln_number alpha = kiln__number(args[2]);
   if (alpha.kind != KILN_DTYPE_I64 && alpha.kind != KILN_DTYPE_F64) {
-    return KILN_COMPOSITE_FAIL(r, "sub: alpha must be a real number");
+    return FAIL(r, "sub: alpha must be a real number");
   }
   const kiln_ivalue minus =
       alpha.kind == KILN_DTYPE_I64 ? I((int64_t)(0 - (uint64_t)alpha.i)) : F(-alpha.f);
@@ -207,7 +203,7 @@ static kiln_tensor *intersect(kiln__composite *r, kiln_tensor *a, kiln_tensor *b
   const kiln_sparse *s = kiln_tensor_sparse(a), *other = kiln_tensor_sparse(b);
   const int dims = kiln__sparse_dims(s);
   if (dims != kiln__sparse_dims(other)) {
-    return KILN_COMPOSITE_FAIL(r, "the tensors have different numbers of sparse dimensions");
+    return FAIL(r, "the tensors have different numbers of sparse dimensions");
   }
   kiln_tensor *keys = kiln__sparse_keys(r, s, kiln_tensor_sizes(a), dims);
   kiln_tensor *others = kiln__sparse_keys(r, other, kiln_tensor_sizes(a), dims), *at[2];
@@ -251,8 +247,7 @@ KILN_COMPOSITE(sparse_div) {
   const bool number = args[1].tag != KILN_TAG_TENSOR;
   if (!kiln_tensor_sparse(SELF) ||
       (!number && (kiln_tensor_is_structured(ARG(1)) || kiln_tensor_rank(ARG(1)) > 0))) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Sparse division requires a scalar or zero-dim dense tensor divisor");
+    return FAIL(r, "Sparse division requires a scalar or zero-dim dense tensor divisor");
   }
   kiln_tensor *t = kiln__sparse_coalesced(r, SELF);
   if (!t) return NULL;
@@ -268,8 +263,7 @@ static kiln_tensor *swapped(kiln__composite *r, kiln_tensor *t, int a, int b) {
   const int dims = kiln__sparse_dims(s), rank = kiln_tensor_rank(t);
   if (a == b) return t;
   if (a >= dims || b >= dims) {
-    return KILN_COMPOSITE_FAIL(
-        r, "transpose(): can only transpose sparse dimensions of a sparse tensor");
+    return FAIL(r, "transpose(): can only transpose sparse dimensions of a sparse tensor");
   }
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   sizes[a] = kiln_tensor_sizes(t)[b];
@@ -292,8 +286,8 @@ KILN_COMPOSITE(sparse_transpose) {
 }
 KILN_COMPOSITE(sparse_t) {
   if (kiln_tensor_rank(SELF) > 2) {
-    return KILN_COMPOSITE_FAIL(r, "t() expects a tensor with <= 2 dimensions, but self is %dD",
-                               kiln_tensor_rank(SELF));
+    return FAIL(r, "t() expects a tensor with <= 2 dimensions, but self is %dD",
+                kiln_tensor_rank(SELF));
   }
   return kiln_tensor_rank(SELF) < 2 ? SELF : swapped(r, SELF, 0, 1);
 }
@@ -349,7 +343,7 @@ KILN_COMPOSITE(sparse_sum_dim_dtype) {
 /* self, dim, keepdim, dtype */
 KILN_COMPOSITE(sparse_sum_dims) {
   if (kiln_arg_bool(args, 2)) {
-    return KILN_COMPOSITE_FAIL(r, "sum(): keepdim is not supported on sparse tensors");
+    return FAIL(r, "sum(): keepdim is not supported on sparse tensors");
   }
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   return give_sum(r, args,

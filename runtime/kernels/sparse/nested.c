@@ -11,16 +11,16 @@ static const int64_t *lengths_of(kiln__composite *r, kiln_tensor *t, kiln_tensor
   kiln_tensor *dense, *result;
   *aligned = true;
   if (kiln_tensor_dtype(mask) != KILN_DTYPE_BOOL) {
-    return KILN_COMPOSITE_FAIL(r, "Expected mask to be of ScalarType Bool, but got %s instead.",
-                               kiln_dtype_ir_name(kiln_tensor_dtype(mask)));
+    return FAIL(r, "Expected mask to be of ScalarType Bool, but got %s instead.",
+                kiln_dtype_ir_name(kiln_tensor_dtype(mask)));
   }
-  if (kiln_tensor_rank(mask) != 2) return KILN_COMPOSITE_FAIL(r, "Padding mask should be 2D");
+  if (kiln_tensor_rank(mask) != 2) return FAIL(r, "Padding mask should be 2D");
   if (kiln_tensor_rank(t) != 3) {
-    return KILN_COMPOSITE_FAIL(r, "Input should be a 3D tensor, N * L * D");
+    return FAIL(r, "Input should be a 3D tensor, N * L * D");
   }
   const int64_t rows = kiln_tensor_sizes(mask)[0], length = kiln_tensor_sizes(mask)[1];
   if (rows != kiln_tensor_sizes(t)[0] || length != kiln_tensor_sizes(t)[1]) {
-    return KILN_COMPOSITE_FAIL(r, "Mask size should match input size");
+    return FAIL(r, "Mask size should match input size");
   }
   const uint8_t *at = kiln__composite_read(r, mask, KILN_DTYPE_BOOL, &dense);
   int64_t *lengths = kiln__composite_new(r, KILN_DTYPE_I64, 1, &rows, &result);
@@ -51,7 +51,7 @@ KILN_COMPOSITE(_nested_tensor_from_mask) {
   const int64_t *lengths = lengths_of(r, t, ARG(1), &aligned);
   if (r->status) return NULL;
   if (kiln_arg_bool(args, 2) && !aligned) {
-    return KILN_COMPOSITE_FAIL(r, "Mask must be left-aligned without gaps");
+    return FAIL(r, "Mask must be left-aligned without gaps");
   }
   kiln_tensor *copy = kiln__composite_copy(r, t); /* later writes to t are not seen */
   return kiln__nested_with(r, copy, lengths);
@@ -94,17 +94,16 @@ KILN_COMPOSITE(to_padded_tensor) {
   const int rank = kiln_tensor_rank(t);
   int64_t sizes[KILN_MAX_RANK], asked[KILN_MAX_RANK];
   int count;
-  if (!n) return KILN_COMPOSITE_FAIL(r, "to_padded_tensor: the tensor is not nested");
+  if (!n) return FAIL(r, "to_padded_tensor: the tensor is not nested");
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, asked, &count))) return NULL;
   memcpy(sizes, kiln_tensor_sizes(t), sizeof *sizes * (size_t)rank);
   sizes[1] = longest(n);
   for (int d = 0; d < count; d++) {
     if (count == rank && asked[d] >= sizes[d]) continue;
-    return KILN_COMPOSITE_FAIL(r, count == rank
-                                      ? "Value in output_size is less than NestedTensor padded "
-                                        "size. Truncation is not supported."
-                                      : "Length of output_size does not match NestedTensor dims. "
-                                        "Broadcasting is not supported.");
+    return FAIL(r, count == rank ? "Value in output_size is less than NestedTensor padded "
+                                   "size. Truncation is not supported."
+                                 : "Length of output_size does not match NestedTensor dims. "
+                                   "Broadcasting is not supported.");
   }
   kiln_tensor *within = kiln__composite_narrow(r, kiln__nested_padded(r, t), 1, 0, sizes[1]);
   kiln_tensor *mask = kiln__nested_padding(r, n, sizes[1]), *result;
@@ -123,7 +122,7 @@ KILN_COMPOSITE(_nested_tensor_size) {
   const kiln_tensor *t = SELF;
   const kiln_nested *n = kiln_tensor_nested(t);
   kiln_tensor *result;
-  if (!n) return KILN_COMPOSITE_FAIL(r, "_nested_tensor_size: the tensor is not nested");
+  if (!n) return FAIL(r, "_nested_tensor_size: the tensor is not nested");
   const int64_t rank = kiln_tensor_rank(t) - 1;
   int64_t *to =
       kiln__composite_new(r, KILN_DTYPE_I64, 2, (const int64_t[]){n->count, rank}, &result);

@@ -7,7 +7,7 @@
 KILN_COMPOSITE(to_mkldnn) {
   const kiln_dtype dtype = kiln_tensor_dtype(SELF), to = kiln__arg_dtype_or(args, 1, dtype);
   if (!kiln_dtype_is_float(dtype) || !kiln_dtype_is_float(to)) {
-    return KILN_COMPOSITE_FAIL(r, "dense_to_mkldnn expects float, bfloat16 or half tensor input");
+    return FAIL(r, "dense_to_mkldnn expects float, bfloat16 or half tensor input");
   }
   kiln_tensor *t = to == dtype ? SELF : kiln__composite_to(r, SELF, to);
   return t == SELF ? kiln__composite_copy(r, t) : t;

@@ -12,8 +12,8 @@ const kiln_sparse *kiln__sparse_arg(kiln__composite *r, const kiln_tensor *t) {
   const kiln_sparse *s = kiln_tensor_sparse(t);
   if (!s && !r->status) {
     const kiln_str name = kiln__op_name(r->call);
-    KILN_COMPOSITE_FAIL(r, KILN_STR_FMT " expected sparse coordinate tensor layout but got Strided",
-                        KILN_STR_ARG(name));
+    FAIL(r, KILN_STR_FMT " expected sparse coordinate tensor layout but got Strided",
+         KILN_STR_ARG(name));
   }
   return s;
 }
@@ -47,7 +47,7 @@ static int infer_sizes(kiln__composite *r, kiln_tensor *indices, kiln_tensor *va
       most = *at > most ? *at : most;
     }
     if (most == INT64_MAX) {
-      KILN_COMPOSITE_FAIL(r, "an index is too large");
+      FAIL(r, "an index is too large");
       return rank;
     }
     sizes[d] = most + 1;
@@ -58,21 +58,20 @@ static int infer_sizes(kiln__composite *r, kiln_tensor *indices, kiln_tensor *va
 static bool check_parts(kiln__composite *r, const kiln_tensor *indices, const kiln_tensor *values) {
   const kiln_dtype dtype = kiln_tensor_dtype(indices);
   if (kiln_tensor_is_structured(indices) || kiln_tensor_is_structured(values)) {
-    KILN_COMPOSITE_FAIL(r, "expected values and indices to be dense tensors");
+    FAIL(r, "expected values and indices to be dense tensors");
   } else if (dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_I32) {
-    KILN_COMPOSITE_FAIL(r, "indices must be an int64 tensor");
+    FAIL(r, "indices must be an int64 tensor");
   } else if (kiln_tensor_rank(indices) != 2) {
-    KILN_COMPOSITE_FAIL(r, "indices must be sparse_dim x nnz, but got: %s",
-                        kiln__sizes_of(indices).text);
+    FAIL(r, "indices must be sparse_dim x nnz, but got: %s", kiln__sizes_of(indices).text);
   } else if (kiln_tensor_rank(values) < 1 ||
              kiln_tensor_sizes(values)[0] != kiln_tensor_sizes(indices)[1]) {
-    KILN_COMPOSITE_FAIL(r,
-                        "indices and values must have same nnz, but got nnz from indices: %lld, "
-                        "nnz from values: %lld",
-                        (long long)kiln_tensor_sizes(indices)[1],
-                        kiln_tensor_rank(values) ? (long long)kiln_tensor_sizes(values)[0] : 0LL);
+    FAIL(r,
+         "indices and values must have same nnz, but got nnz from indices: %lld, "
+         "nnz from values: %lld",
+         (long long)kiln_tensor_sizes(indices)[1],
+         kiln_tensor_rank(values) ? (long long)kiln_tensor_sizes(values)[0] : 0LL);
   } else if (kiln_tensor_sizes(indices)[0] + kiln_tensor_rank(values) - 1 > KILN_MAX_RANK) {
-    KILN_COMPOSITE_FAIL(r, "a sparse tensor has at most %d dimensions", (int)KILN_MAX_RANK);
+    FAIL(r, "a sparse tensor has at most %d dimensions", (int)KILN_MAX_RANK);
   }
   return !r->status;
 }
@@ -80,10 +79,10 @@ static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
                            const kiln_tensor *values, int rank, const int64_t *sizes) {
   const int64_t dims = kiln_tensor_sizes(indices)[0], count = kiln_tensor_sizes(indices)[1];
   if (rank != dims + kiln_tensor_rank(values) - 1) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) "
-                               "= %d, sparse_dim = %lld, dense_dim = %d",
-                               rank, (long long)dims, kiln_tensor_rank(values) - 1);
+    return FAIL(r,
+                "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) "
+                "= %d, sparse_dim = %lld, dense_dim = %d",
+                rank, (long long)dims, kiln_tensor_rank(values) - 1);
   }
   int64_t wanted[KILN_MAX_RANK + 1] = {count};
   bool fits = true;
@@ -93,8 +92,8 @@ static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
   }
   const int parts = kiln_tensor_rank(values);
   if (!fits || memcmp(wanted, kiln_tensor_sizes(values), sizeof *wanted * (size_t)parts) != 0) {
-    return KILN_COMPOSITE_FAIL(r, "values has incorrect size, expected %s, got %s",
-                               kiln__sizes(parts, wanted).text, kiln__sizes_of(values).text);
+    return FAIL(r, "values has incorrect size, expected %s, got %s",
+                kiln__sizes(parts, wanted).text, kiln__sizes_of(values).text);
   }
   const int64_t *at = kiln_tensor_data(indices);
   int64_t left = KILN_BUDGET_ITEMS;
@@ -102,14 +101,12 @@ static bool check_geometry(kiln__composite *r, const kiln_tensor *indices,
     for (int64_t i = 0; i < count && !kiln_budget_spent(&left, 1); i++, at++) {
       if (*at >= 0 && *at < sizes[d]) continue;
       if (*at < 0) {
-        KILN_COMPOSITE_FAIL(r, "found negative index %lld for dim %lld", (long long)*at,
-                            (long long)d);
+        FAIL(r, "found negative index %lld for dim %lld", (long long)*at, (long long)d);
       } else {
-        KILN_COMPOSITE_FAIL(
-            r,
-            "size is inconsistent with indices: for dim %lld, size is %lld but found "
-            "index %lld",
-            (long long)d, (long long)sizes[d], (long long)*at);
+        FAIL(r,
+             "size is inconsistent with indices: for dim %lld, size is %lld but found "
+             "index %lld",
+             (long long)d, (long long)sizes[d], (long long)*at);
       }
       return false;
     }
@@ -151,12 +148,11 @@ static kiln_tensor *make_empty(kiln__composite *r, const kiln_ivalue *args, int 
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, size, sizes, &rank))) return NULL;
   if (dims < 0) dims = rank;
   if (dims > rank) {
-    return KILN_COMPOSITE_FAIL(r, "number of dimensions must be sparse_dim + dense_dim");
+    return FAIL(r, "number of dimensions must be sparse_dim + dense_dim");
   }
   for (int d = 0; d < rank; d++) {
     if (sizes[d] < 0) {
-      return KILN_COMPOSITE_FAIL(r, "Trying to create tensor with negative dimension %lld",
-                                 (long long)sizes[d]);
+      return FAIL(r, "Trying to create tensor with negative dimension %lld", (long long)sizes[d]);
     }
     if (d >= dims) parts[d - dims + 1] = sizes[d];
   }
@@ -174,9 +170,8 @@ KILN_COMPOSITE(_sparse_coo_tensor_with_dims) {
   int rank;
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, 2, sizes, &rank))) return NULL;
   if (dims < 0 || dense < 0 || dims > rank || dense != rank - dims) {
-    return KILN_COMPOSITE_FAIL(
-        r, "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got %d",
-        (long long)dims, (long long)dense, rank);
+    return FAIL(r, "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got %d",
+                (long long)dims, (long long)dense, rank);
   }
   return make_empty(r, args, 2, dims);
 }
@@ -185,9 +180,9 @@ KILN_COMPOSITE(_sparse_coo_tensor_with_dims) {
 static kiln_tensor *from_dense(kiln__composite *r, kiln_tensor *t, int64_t dims) {
   const int rank = kiln_tensor_rank(t);
   if (dims < 0 || dims > rank || (dims == 0 && rank > 0)) {
-    return KILN_COMPOSITE_FAIL(
-        r, "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %lld is given", rank,
-        (long long)dims);
+    return FAIL(r,
+                "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %lld is given",
+                rank, (long long)dims);
   }
   const int64_t *sizes = kiln_tensor_sizes(t);
   int64_t parts[KILN_MAX_RANK + 1] = {1}, inner = 1;
@@ -227,7 +222,7 @@ KILN_COMPOSITE(to_sparse_dims) {
 KILN_COMPOSITE(to_sparse) {
   enum { SPARSE_COO = 1 };
   if (kiln_arg_int_or(args, 1, SPARSE_COO) != SPARSE_COO || !kiln_arg_is_none(args, 2)) {
-    return KILN_COMPOSITE_FAIL(r, "to_sparse: only the layout torch.sparse_coo is supported");
+    return FAIL(r, "to_sparse: only the layout torch.sparse_coo is supported");
   }
   if (kiln_tensor_sparse(SELF)) return SELF;
   return from_dense(r, SELF, kiln_tensor_rank(SELF) - kiln_arg_int_or(args, 3, 0));
@@ -242,7 +237,7 @@ kiln_tensor *kiln__sparse_keys(kiln__composite *r, const kiln_sparse *s, const i
   int64_t *to = kiln__composite_new(r, KILN_DTYPE_I64, 1, &count, &keys), all;
   if (!to) return NULL;
   if (!kiln_numel(dims, sizes, &all)) {
-    return KILN_COMPOSITE_FAIL(r, "the sizes of a sparse tensor are too large to be numbered");
+    return FAIL(r, "the sizes of a sparse tensor are too large to be numbered");
   }
   kiln__zero(to, (size_t)count * sizeof *to);
   for (int d = 0; d < dims; d++) {
@@ -326,7 +321,7 @@ kiln_tensor *kiln__sparse_gather(kiln__composite *r, kiln_tensor *t, const kiln_
   const int64_t *sizes = kiln_tensor_sizes(mask);
   int64_t parts[KILN_MAX_RANK + 1] = {1};
   if (!kiln_tensor_same_sizes(t, mask)) {
-    return KILN_COMPOSITE_FAIL(r, "expected a dense and a sparse tensor of the same sizes");
+    return FAIL(r, "expected a dense and a sparse tensor of the same sizes");
   }
   for (int d = 0; d < dims; d++) parts[0] *= sizes[d];
   for (int d = dims; d < rank; d++) parts[d - dims + 1] = sizes[d];
@@ -338,7 +333,7 @@ KILN_COMPOSITE(sparse_mask) {
   kiln_tensor *mask = ARG(1);
   if (!kiln__sparse_arg(r, mask)) return NULL;
   if (kiln_tensor_is_structured(SELF)) {
-    return KILN_COMPOSITE_FAIL(r, "sparse_mask: only a dense tensor can be masked");
+    return FAIL(r, "sparse_mask: only a dense tensor can be masked");
   }
   mask = kiln__sparse_coalesced(r, mask);
   if (!mask) return NULL;
@@ -356,9 +351,8 @@ static kiln_tensor *give_part(kiln__composite *r, const kiln_tensor *t, bool ind
   kiln_tensor *part;
   if (!s) return NULL;
   if (!any && !s->coalesced) {
-    return KILN_COMPOSITE_FAIL(
-        r, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first",
-        indices ? "indices" : "values");
+    return FAIL(r, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first",
+                indices ? "indices" : "values");
   }
   if (indices) return kiln__composite_copy(r, s->indices);
   if (kiln__composite_ok(r, kiln_tensor_alias(&r->call->cache, s->values, &part))) {

@@ -68,8 +68,7 @@ KILN_COMPOSITE(torchaudio_lfilter) {
   const int64_t length = kiln__composite_size(wave, 2);
   if (kiln_tensor_rank(wave) != 3 || kiln_tensor_rank(a) != 2 || kiln_tensor_rank(b) != 2 ||
       kiln__composite_size(b, 1) != order || order < 1) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "_lfilter expects a waveform of 3 dimensions and coefficients of 2");
+    return FAIL(r, "_lfilter expects a waveform of 3 dimensions and coefficients of 2");
   }
   kiln_tensor *last = kiln__composite_reshape(r, kiln__composite_narrow(r, a, 1, 0, 1), 3,
                                               (const int64_t[]){1, channels, 1});

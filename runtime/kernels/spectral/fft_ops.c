@@ -71,7 +71,7 @@ static kiln_tensor *transform(kiln__composite *r, kiln_tensor *t, kind how, int 
   kiln_tensor *in, *out, *buffers;
   int64_t sizes[KILN_MAX_RANK];
   if (rank == 0) {
-    return KILN_COMPOSITE_FAIL(r, "Dimension specified as %d but tensor has no dimensions", dim);
+    return FAIL(r, "Dimension specified as %d but tensor has no dimensions", dim);
   }
   t = KILN_STEP(r, transpose, T(t), I(dim), I(-1));
   rows w = {.kind = how, .forward = forward, .scale = scale, .n = n};
@@ -102,7 +102,7 @@ static kiln_dtype part_of(kiln__composite *r, const kiln_tensor *t) {
   if (dtype == KILN_DTYPE_F32 || dtype == KILN_DTYPE_C64 || kiln_dtype_is_int(dtype, true)) {
     return KILN_DTYPE_F32;
   }
-  KILN_COMPOSITE_FAIL(r, "Unsupported dtype %s", kiln_dtype_ir_name(dtype));
+  FAIL(r, "Unsupported dtype %s", kiln_dtype_ir_name(dtype));
   return KILN_DTYPE_F32;
 }
 static kiln_dtype complex_of(kiln_dtype part) {
@@ -115,7 +115,7 @@ static double scale_of(kiln__composite *r, kiln_ivalue norm, bool forward, doubl
   if (kiln_str_is(mode, "backward")) return forward ? 1 : 1 / n;
   if (kiln_str_is(mode, "forward")) return forward ? 1 / n : 1;
   if (kiln_str_is(mode, "ortho")) return 1 / sqrt(n);
-  KILN_COMPOSITE_FAIL(r, "Invalid normalization mode: \"" KILN_STR_FMT "\"", KILN_STR_ARG(mode));
+  FAIL(r, "Invalid normalization mode: \"" KILN_STR_FMT "\"", KILN_STR_ARG(mode));
   return 1;
 }
 typedef struct dims {
@@ -138,31 +138,30 @@ static void read_dims(kiln__composite *r, const kiln_tensor *t, kiln_ivalue s, k
   if (dim.tag != KILN_TAG_NONE) {
     if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, wanted, &d->count))) return;
     if (s.tag != KILN_TAG_NONE && size_count != d->count) {
-      KILN_COMPOSITE_FAIL(r, "When given, dim and shape arguments must have the same length");
+      FAIL(r, "When given, dim and shape arguments must have the same length");
     }
   } else {
     d->count = s.tag == KILN_TAG_NONE ? rank : size_count;
     if (d->count > rank) {
-      KILN_COMPOSITE_FAIL(r, "Got shape with %d values but input tensor only has %d dimensions.",
-                          size_count, rank);
+      FAIL(r, "Got shape with %d values but input tensor only has %d dimensions.", size_count,
+           rank);
       return;
     }
     for (int i = 0; i < d->count; i++) wanted[i] = rank - d->count + i;
   }
   if (d->count > 0 && rank == 0) {
-    KILN_COMPOSITE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
-                        (long long)wanted[0]);
+    FAIL(r, "Dimension specified as %lld but tensor has no dimensions", (long long)wanted[0]);
   }
   for (int i = 0; i < d->count && !r->status; i++) {
     d->dim[i] = kiln__composite_dim(r, wanted[i], rank);
-    if (seen >> d->dim[i] & 1) KILN_COMPOSITE_FAIL(r, "FFT dims must be unique");
+    if (seen >> d->dim[i] & 1) FAIL(r, "FFT dims must be unique");
     seen |= 1ull << d->dim[i];
     const int64_t have = kiln__composite_size(t, d->dim[i]);
     d->n[i] = size_count && sizes[i] != -1 ? sizes[i]
               : half && i == d->count - 1  ? 2 * (have - 1)
                                            : have;
     if (d->n[i] < 1) {
-      KILN_COMPOSITE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)d->n[i]);
+      FAIL(r, "Invalid number of data points (%lld) specified", (long long)d->n[i]);
     }
     d->points *= (double)d->n[i];
   }
@@ -176,11 +175,10 @@ static void read_dim(kiln__composite *r, const kiln_tensor *t, kiln_ivalue n, ki
   d->n[0] = n.tag == KILN_TAG_INT ? n.u.i : half ? 2 * (have - 1) : have;
   d->points = (double)d->n[0];
   if (!r->status && kiln_tensor_rank(t) == 0) {
-    KILN_COMPOSITE_FAIL(r, "Dimension specified as %lld but tensor has no dimensions",
-                        (long long)dim.u.i);
+    FAIL(r, "Dimension specified as %lld but tensor has no dimensions", (long long)dim.u.i);
   }
   if (d->n[0] < 1) {
-    KILN_COMPOSITE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)d->n[0]);
+    FAIL(r, "Invalid number of data points (%lld) specified", (long long)d->n[0]);
   }
 }
 
@@ -217,17 +215,17 @@ static kiln_tensor *real_to_half(kiln__composite *r, kiln_tensor *t, const char 
                                  const dims *d, bool forward, kiln_ivalue norm) {
   const kiln_dtype part = part_of(r, t);
   if (kiln__is_complex(t)) {
-    KILN_COMPOSITE_FAIL(r, "%s expects a real input tensor, but got %s", name,
-                        kiln_dtype_ir_name(kiln_tensor_dtype(t)));
+    FAIL(r, "%s expects a real input tensor, but got %s", name,
+         kiln_dtype_ir_name(kiln_tensor_dtype(t)));
   }
-  if (d->count == 0) KILN_COMPOSITE_FAIL(r, "%s must transform at least one axis", name);
+  if (d->count == 0) FAIL(r, "%s must transform at least one axis", name);
   const double scale = scale_of(r, norm, forward, d->points);
   return dense(r, transform_down(r, t, d, R2C, forward, scale), complex_of(part));
 }
 static kiln_tensor *half_to_real(kiln__composite *r, kiln_tensor *t, const char *name,
                                  const dims *d, bool forward, kiln_ivalue norm) {
   const kiln_dtype part = part_of(r, t);
-  if (d->count == 0) KILN_COMPOSITE_FAIL(r, "%s must transform at least one axis", name);
+  if (d->count == 0) FAIL(r, "%s must transform at least one axis", name);
   const double scale = scale_of(r, norm, forward, d->points);
   return dense(r, transform_up(r, t, d, forward, scale), part);
 }
@@ -267,7 +265,7 @@ KILN_COMPOSITE(_fft_r2c) {
   const kiln_dtype part = part_of(r, SELF);
   read_dims(r, SELF, NONE, args[1], false, &d);
   const double scale = scale_by(kiln_arg_int(args, 2), &d);
-  if (d.count == 0) KILN_COMPOSITE_FAIL(r, "_fft_r2c must transform at least one axis");
+  if (d.count == 0) FAIL(r, "_fft_r2c must transform at least one axis");
   const kind first = kiln_arg_bool(args, 3) ? R2C : R2C_WHOLE;
   return dense(r, transform_down(r, SELF, &d, first, true, scale), complex_of(part));
 }
@@ -275,7 +273,7 @@ KILN_COMPOSITE(_fft_c2r) {
   dims d;
   const kiln_dtype part = part_of(r, SELF);
   read_dims(r, SELF, NONE, args[1], false, &d);
-  if (d.count == 0) KILN_COMPOSITE_FAIL(r, "_fft_c2r must transform at least one axis");
+  if (d.count == 0) FAIL(r, "_fft_c2r must transform at least one axis");
   if (r->status) return NULL;
   d.points *= (double)kiln_arg_int(args, 3) / (double)d.n[d.count - 1];
   d.n[d.count - 1] = kiln_arg_int(args, 3);
@@ -307,7 +305,7 @@ KILN_COMPOSITE(fft_ifftshift) { return shift(r, args, 1); }
 static kiln_tensor *frequencies(kiln__composite *r, const kiln_ivalue *args, bool half) {
   const int64_t n = kiln_arg_int(args, 0);
   if (n < 0 || n > INT32_MAX) {
-    return KILN_COMPOSITE_FAIL(r, "Invalid number of data points (%lld) specified", (long long)n);
+    return FAIL(r, "Invalid number of data points (%lld) specified", (long long)n);
   }
   const int64_t count = half ? n / 2 + 1 : n;
   kiln_tensor *t;

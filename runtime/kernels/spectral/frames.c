@@ -16,21 +16,19 @@ static void read_frames(kiln__composite *r, const kiln_ivalue *args, const char 
   f->hop = kiln_arg_int_or(args, 2, f->n / 4);
   f->length = kiln_arg_int_or(args, 3, f->n);
   f->window = kiln_arg_tensor_opt(args, 4);
-  if (f->n <= 0)
-    KILN_COMPOSITE_FAIL(r, "%s: expected n_fft > 0, but got %lld", name, (long long)f->n);
+  if (f->n <= 0) FAIL(r, "%s: expected n_fft > 0, but got %lld", name, (long long)f->n);
   if (f->hop <= 0) {
-    KILN_COMPOSITE_FAIL(r, "%s: expected hop_length > 0, but got hop_length=%lld", name,
-                        (long long)f->hop);
+    FAIL(r, "%s: expected hop_length > 0, but got hop_length=%lld", name, (long long)f->hop);
   }
   if (f->length <= 0 || f->length > f->n) {
-    KILN_COMPOSITE_FAIL(r, "%s: expected 0 < win_length <= n_fft, but got win_length=%lld", name,
-                        (long long)f->length);
+    FAIL(r, "%s: expected 0 < win_length <= n_fft, but got win_length=%lld", name,
+         (long long)f->length);
   }
   if (f->window && (kiln_tensor_rank(f->window) != 1 || f->window->numel != f->length)) {
-    KILN_COMPOSITE_FAIL(r,
-                        "%s: expected a 1D window tensor of size equal to win_length=%lld, but got "
-                        "window with %lld elements",
-                        name, (long long)f->length, (long long)f->window->numel);
+    FAIL(r,
+         "%s: expected a 1D window tensor of size equal to win_length=%lld, but got "
+         "window with %lld elements",
+         name, (long long)f->length, (long long)f->window->numel);
   }
 }
 /* The window in the middle of n points. */
@@ -58,20 +56,20 @@ static kiln_tensor *there(kiln__composite *r, kiln_tensor *t, const kiln_ivalue 
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   read_frames(r, args, "stft", &f);
   if (!kiln_dtype_is_float(dtype) && !kiln__is_complex(t)) {
-    KILN_COMPOSITE_FAIL(r, "stft: expected a tensor of floating point or complex values");
+    FAIL(r, "stft: expected a tensor of floating point or complex values");
   }
-  if (rank < 1 || rank > 2) KILN_COMPOSITE_FAIL(r, "stft: expected a 1D or 2D tensor");
+  if (rank < 1 || rank > 2) FAIL(r, "stft: expected a 1D or 2D tensor");
   const bool whole = kiln__is_complex(t) || kiln__is_complex(f.window);
   const bool half = rest[1].tag == KILN_TAG_BOOL ? rest[1].u.b : !whole;
   const bool as_complex = rest[2].tag == KILN_TAG_BOOL ? rest[2].u.b : whole;
   if (!r->status && half && whole) {
-    KILN_COMPOSITE_FAIL(r, "Cannot have onesided output if window or input is complex");
+    FAIL(r, "Cannot have onesided output if window or input is complex");
   }
   if (r->status) return NULL;
   if (rank == 1) t = KILN_STEP(r, unsqueeze, T(t), I(0));
   const bool aligned = rest[3].tag == KILN_TAG_BOOL && rest[3].u.b && f.n > f.length;
   if (pad_mode && rest[3].tag == KILN_TAG_BOOL) {
-    return KILN_COMPOSITE_FAIL(r, "stft align_to_window should only be set when center = false");
+    return FAIL(r, "stft align_to_window should only be set when center = false");
   }
   if (aligned) {
     const int64_t side = (f.n - f.length) / 2;
@@ -85,8 +83,8 @@ static kiln_tensor *there(kiln__composite *r, kiln_tensor *t, const kiln_ivalue 
   }
   const int64_t length = kiln__composite_size(t, -1);
   if (!r->status && f.n > length) {
-    KILN_COMPOSITE_FAIL(r, "stft: expected 0 < n_fft < %lld, but got n_fft=%lld", (long long)length,
-                        (long long)f.n);
+    FAIL(r, "stft: expected 0 < n_fft < %lld, but got n_fft=%lld", (long long)length,
+         (long long)f.n);
   }
   center_window(r, kiln_dtype_real(dtype), &f);
   t = KILN_STEP(r, contiguous, T(t), I(0));
@@ -146,27 +144,26 @@ KILN_COMPOSITE(istft) {
   const bool center = kiln_arg_bool(args, 5), as_complex = kiln_arg_bool(args, 9);
   if (r->status) return NULL;
   if (rank < 2 || rank > 3 || t->numel == 0) {
-    return KILN_COMPOSITE_FAIL(
-        r, "istft: expected a non-empty tensor with 3 or 4 dimensions with parts, but got %d",
-        rank + 1);
+    return FAIL(r,
+                "istft: expected a non-empty tensor with 3 or 4 dimensions with parts, but got %d",
+                rank + 1);
   }
   const int64_t points = kiln__composite_size(t, -2), count = kiln__composite_size(t, -1);
   const bool half = args[7].tag == KILN_TAG_BOOL ? args[7].u.b : points != f.n;
   if (points != (half ? f.n / 2 + 1 : f.n)) {
-    KILN_COMPOSITE_FAIL(r,
-                        "istft: expected the frequency dimension (3rd to the last) of the input "
-                        "tensor to match n_fft%s, but got %lld",
-                        half ? " / 2 + 1 when onesided=True" : " when onesided=False",
-                        (long long)points);
+    FAIL(r,
+         "istft: expected the frequency dimension (3rd to the last) of the input "
+         "tensor to match n_fft%s, but got %lld",
+         half ? " / 2 + 1 when onesided=True" : " when onesided=False", (long long)points);
   }
   if (f.hop > f.length) {
-    KILN_COMPOSITE_FAIL(r, "istft: expected 0 < hop_length <= win_length");
+    FAIL(r, "istft: expected 0 < hop_length <= win_length");
   }
   if (as_complex && half) {
-    KILN_COMPOSITE_FAIL(r, "Cannot have onesided output if window or input is complex");
+    FAIL(r, "Cannot have onesided output if window or input is complex");
   }
   if (!as_complex && kiln__is_complex(f.window)) {
-    KILN_COMPOSITE_FAIL(r, "Complex windows are incompatible with return_complex=False");
+    FAIL(r, "Complex windows are incompatible with return_complex=False");
   }
   if (r->status) return NULL; /* numbers that were refused are not computed with */
   const kiln_dtype dtype = kiln__composite_dtype(t), part = kiln_dtype_real(dtype);
@@ -196,7 +193,7 @@ KILN_COMPOSITE(istft) {
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; weights && i < dense->numel && !kiln_budget_spent(&left, 1); i++) {
     if (fabs(weights[i]) > 1e-11) continue;
-    return KILN_COMPOSITE_FAIL(r, "istft: window overlap add min: %g is too small", weights[i]);
+    return FAIL(r, "istft: window overlap add min: %g is too small", weights[i]);
   }
   t = KILN_STEP(r, div, T(t), T(square));
   if (end > whole) t = KILN_STEP(r, constant_pad_nd, T(t), INTS(0, end - whole), I(0));

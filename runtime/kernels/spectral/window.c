@@ -42,12 +42,11 @@ static kiln_tensor *make_window(kiln__composite *r, const kiln_ivalue *args, int
   kiln_tensor *t;
   if (!kiln__composite_ok(r, kiln__check_device(args[more + 3]))) return NULL;
   if (!kiln_dtype_is_float(dtype)) {
-    return KILN_COMPOSITE_FAIL(r, "%s expects floating point dtypes, got: %s", name,
-                               kiln_dtype_ir_name(dtype));
+    return FAIL(r, "%s expects floating point dtypes, got: %s", name, kiln_dtype_ir_name(dtype));
   }
   if (length < 0) {
-    return KILN_COMPOSITE_FAIL(r, "%s requires non-negative window_length, got window_length=%lld",
-                               name, (long long)length);
+    return FAIL(r, "%s requires non-negative window_length, got window_length=%lld", name,
+                (long long)length);
   }
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, 1, &length, &t);
   int64_t left = KILN_BUDGET_ITEMS;

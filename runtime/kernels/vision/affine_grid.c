@@ -17,13 +17,12 @@ KILN_COMPOSITE(affine_grid_generator) {
   int count;
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, size, &count))) return NULL;
   if (count != 4 && count != 5) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
+    return FAIL(r, "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
   }
   const int k = count - 2;
   if (kiln_tensor_rank(t) != 3 || kiln_tensor_sizes(t)[0] != size[0] ||
       kiln_tensor_sizes(t)[1] != k || kiln_tensor_sizes(t)[2] != k + 1) {
-    return KILN_COMPOSITE_FAIL(
+    return FAIL(
         r, "Expected a batch of %dx%d affine matrices of shape Nx%dx%d for size of %d dimensions",
         k, k + 1, k, k + 1, count);
   }

@@ -4,28 +4,28 @@
 #include "runtime/kernels/composite.h"
 
 static void bad_mode(kiln__composite *r, kiln_str mode, int rank) {
-  KILN_COMPOSITE_FAIL(r,
-                      "Input Error: Only 3D, 4D and 5D input Tensors supported (got %dD) for the "
-                      "modes: nearest | linear | bilinear | trilinear (got " KILN_STR_FMT ")",
-                      rank, KILN_STR_ARG(mode));
+  FAIL(r,
+       "Input Error: Only 3D, 4D and 5D input Tensors supported (got %dD) for the "
+       "modes: nearest | linear | bilinear | trilinear (got " KILN_STR_FMT ")",
+       rank, KILN_STR_ARG(mode));
 }
 /* Sizes asked for: `size`, or the input's times `scale`, rounded down. */
 static bool output_sizes(kiln__composite *r, const kiln_tensor *t, kiln_ivalue size,
                          kiln_ivalue scale, int n, int64_t *out) {
   const kiln_ivalue given = size.tag != KILN_TAG_NONE ? size : scale;
   if (given.tag == KILN_TAG_NONE) {
-    return KILN_COMPOSITE_FAIL(r, "either size or scale_factor should be defined");
+    return FAIL(r, "either size or scale_factor should be defined");
   }
   const bool list = given.tag == KILN_TAG_LIST;
   if (scale.tag == KILN_TAG_LIST && scale.u.list->count != n) {
-    return KILN_COMPOSITE_FAIL(r,
-                               "Input and scale_factor must have the same number of spatial "
-                               "dimensions, but got %d and %lld",
-                               n, (long long)scale.u.list->count);
+    return FAIL(r,
+                "Input and scale_factor must have the same number of spatial "
+                "dimensions, but got %d and %lld",
+                n, (long long)scale.u.list->count);
   }
   if (list && given.u.list->count != n) {
-    return KILN_COMPOSITE_FAIL(r, "Sizes should be a list of %d numbers, but got %lld", n,
-                               (long long)given.u.list->count);
+    return FAIL(r, "Sizes should be a list of %d numbers, but got %lld", n,
+                (long long)given.u.list->count);
   }
   for (int d = 0; d < n; d++) {
     const kiln_number v = kiln__number(list ? given.u.list->items[d] : given);
@@ -46,8 +46,8 @@ static kiln_tensor *interpolate(kiln__composite *r, kiln_tensor *t, kiln_ivalue 
   const bool nearest = kiln_str_is(mode, "nearest"), area = kiln_str_is(mode, "area");
   int64_t sizes[KILN_MAX_RANK];
   if ((nearest || area) && align.tag != KILN_TAG_NONE) {
-    return KILN_COMPOSITE_FAIL(r, "align_corners option can only be set with the interpolating "
-                                  "modes: linear | bilinear | bicubic | trilinear");
+    return FAIL(r, "align_corners option can only be set with the interpolating "
+                   "modes: linear | bilinear | bicubic | trilinear");
   }
   if (rank < 3 || rank > 5) {
     bad_mode(r, mode, rank);

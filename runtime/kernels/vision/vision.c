@@ -24,18 +24,16 @@ OVERLAPS(overlaps_f64, double)
 
 static bool check_boxes(kiln__composite *r, const kiln_tensor *boxes, const kiln_tensor *scores) {
   if (kiln_tensor_rank(boxes) != 2 || kiln_tensor_sizes(boxes)[1] != 4) {
-    KILN_COMPOSITE_FAIL(r, "boxes should be a 2d tensor of 4 columns, got %s",
-                        kiln__sizes_of(boxes).text);
+    FAIL(r, "boxes should be a 2d tensor of 4 columns, got %s", kiln__sizes_of(boxes).text);
   } else if (kiln_tensor_rank(scores) != 1) {
-    KILN_COMPOSITE_FAIL(r, "scores should be a 1d tensor, got %dD", kiln_tensor_rank(scores));
+    FAIL(r, "scores should be a 1d tensor, got %dD", kiln_tensor_rank(scores));
   } else if (kiln_tensor_sizes(boxes)[0] != kiln_tensor_sizes(scores)[0]) {
-    KILN_COMPOSITE_FAIL(r,
-                        "boxes and scores should have same number of elements in dimension 0, got "
-                        "%lld and %lld",
-                        (long long)kiln_tensor_sizes(boxes)[0],
-                        (long long)kiln_tensor_sizes(scores)[0]);
+    FAIL(r,
+         "boxes and scores should have same number of elements in dimension 0, got "
+         "%lld and %lld",
+         (long long)kiln_tensor_sizes(boxes)[0], (long long)kiln_tensor_sizes(scores)[0]);
   } else if (kiln_tensor_dtype(boxes) != kiln_tensor_dtype(scores)) {
-    KILN_COMPOSITE_FAIL(r, "dets should have the same type as scores");
+    FAIL(r, "dets should have the same type as scores");
   } else if (!kiln_dtype_is_float(kiln_tensor_dtype(boxes))) {
     (void)kiln__composite_ok(r, kiln__not_implemented(r->call, kiln_tensor_dtype(boxes)));
   }
