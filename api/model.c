@@ -125,6 +125,13 @@ static void destroy_model(kiln_model *model) {
   kiln_context_release(context);
 }
 
+/* To the caller, or what there is of it (NULL: nothing) away where `status` says why. */
+static kiln_status *give_model(kiln_model *model, kiln_status *status, kiln_model **out_model) {
+  if (!status) *out_model = model;
+  if (status && model) destroy_model(model);
+  return status;
+}
+
 /* What a model has beyond its script. */
 static kiln_status *prepare(kiln_model *model) {
   kiln_context *context = model->context;
@@ -219,12 +226,7 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
     status = build_model(model, mapping, limits, &budget, at_rest);
     kiln_owner_release(&mapping->owner);
   }
-  if (status) {
-    destroy_model(model);
-    return status;
-  }
-  *out_model = model;
-  return NULL;
+  return give_model(model, status, out_model);
 }
 
 kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mapping,
@@ -235,12 +237,7 @@ kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mappi
   kiln_status *status = new_model(context, &model);
   if (!status) status = build_model(model, mapping, limits, budget, false);
   kiln_owner_release(&mapping->owner);
-  if (status) {
-    if (model) destroy_model(model);
-    return status;
-  }
-  *out_model = model;
-  return NULL;
+  return give_model(model, status, out_model);
 }
 
 kiln_status *kiln__model_create(kiln_context *context, kiln_torchscript *script,
@@ -253,12 +250,7 @@ kiln_status *kiln__model_create(kiln_context *context, kiln_torchscript *script,
   }
   model->script = script;
   status = prepare(model);
-  if (status) {
-    destroy_model(model);
-    return status;
-  }
-  *out_model = model;
-  return NULL;
+  return give_model(model, status, out_model);
 }
 
 static kiln_status *load_path(kiln_context *context, const char *path, const kiln_limits *limits,

@@ -3,10 +3,13 @@
 
 #include "api/builder.h"
 
+/* To a file, or to a function of the host. */
 typedef struct save_job {
   kiln__saver saver;
   kiln_torchscript_save_options options;
-  kiln_write_fn write; /* of the host */
+  bool to_file;
+  const char *path;
+  kiln_write_fn write;
   void *user;
 } save_job;
 
@@ -44,6 +47,12 @@ static kiln_status *init_job(save_job *job, kiln_instance *instance,
   job->saver.instance = instance;
   job->options.get_state = kiln__object_state;
   job->options.user = &job->saver;
+  if (job->to_file && (!job->path || !*job->path)) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
+  }
+  if (!job->to_file && !job->write) {
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "a function that takes the bytes is needed");
+  }
   KILN_ABI_READ(kiln_save_options, given, options);
   if (options->extra_count < 0 || (options->extra_count > 0 && !options->extras)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d extra files are wanted, and none is given",
@@ -56,81 +65,53 @@ static kiln_status *init_job(save_job *job, kiln_instance *instance,
   return NULL;
 }
 
-/* -- Instances: nothing else may run on one meanwhile -- */
-
-kiln_status *kiln_instance_save(kiln_instance *instance, const char *path,
-                                const kiln_save_options *options) {
-  KILN_NEEDS(instance);
-  save_job job = {0};
-  if (!path || !*path) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a path is needed");
-  KILN_TRY(init_job(&job, instance, options));
-  KILN_TRY(kiln__instance_occupy(instance, "kiln_instance_save"));
-  kiln_status *status = kiln_file_write(instance->model->context->env->mem, path, write_to, &job);
-  kiln__instance_vacate(instance);
-  return status ? kiln_status_note(status, "saving %s", path) : NULL;
-}
-
-kiln_status *kiln_instance_save_to(kiln_instance *instance, kiln_write_fn write, void *user,
-                                   const kiln_save_options *options) {
-  KILN_NEEDS(instance);
-  save_job job = {.write = write, .user = user};
-  const kiln_sink sink = {&job, write_by_host};
-  if (!write) return KILN_ERROR(KILN_INVALID_ARGUMENT, "a function that takes the bytes is needed");
-  KILN_TRY(init_job(&job, instance, options));
-  KILN_TRY(kiln__instance_occupy(instance, "kiln_instance_save_to"));
-  kiln_status *status = write_to(&sink, &job);
-  kiln__instance_vacate(instance);
-  return status;
-}
-
-/* -- Models: as a new instance would be -- */
-
-kiln_status *kiln_model_save(kiln_model *model, const char *path,
-                             const kiln_save_options *options) {
-  KILN_NEEDS(model);
-  kiln_instance *instance = NULL;
-  KILN_TRY(kiln_instance_create(model, &instance));
-  kiln_status *status = kiln_instance_save(instance, path, options);
-  kiln_instance_release(instance);
-  return status;
-}
-
-kiln_status *kiln_model_save_to(kiln_model *model, kiln_write_fn write, void *user,
-                                const kiln_save_options *options) {
-  KILN_NEEDS(model);
-  kiln_instance *instance = NULL;
-  KILN_TRY(kiln_instance_create(model, &instance));
-  kiln_status *status = kiln_instance_save_to(instance, write, user, options);
-  kiln_instance_release(instance);
-  return status;
-}
-
-/* -- Builders: as the model would be that they make -- */
-
-static kiln_status *make_model(kiln_builder *builder, kiln_model **out_model) {
-  kiln_builder *copy = NULL;
-  KILN_TRY(kiln__builder_copy(builder, &copy));
-  kiln_status *status = kiln_builder_finish(copy, out_model);
-  kiln_builder_destroy(copy);
-  return status;
-}
-
-kiln_status *kiln_builder_save(kiln_builder *builder, const char *path,
-                               const kiln_save_options *options) {
-  KILN_NEEDS(builder);
-  kiln_model *model = NULL;
-  KILN_TRY(make_model(builder, &model));
-  kiln_status *status = kiln_model_save(model, path, options);
-  kiln_model_release(model);
-  return status;
-}
-
-kiln_status *kiln_builder_save_to(kiln_builder *builder, kiln_write_fn write, void *user,
+/* Nothing else may run on the instance meanwhile. */
+static kiln_status *save_instance(kiln_instance *instance, save_job *job,
                                   const kiln_save_options *options) {
-  KILN_NEEDS(builder);
+  const kiln_sink sink = {job, write_by_host};
+  KILN_TRY(init_job(job, instance, options));
+  KILN_TRY(kiln__instance_occupy(instance,
+                                 job->to_file ? "kiln_instance_save" : "kiln_instance_save_to"));
+  kiln_status *status =
+      job->to_file ? kiln_file_write(instance->model->context->env->mem, job->path, write_to, job)
+                   : write_to(&sink, job);
+  kiln__instance_vacate(instance);
+  return status && job->to_file ? kiln_status_note(status, "saving %s", job->path) : status;
+}
+
+/* As a new instance would be. */
+static kiln_status *save_model(kiln_model *model, save_job *job, const kiln_save_options *options) {
+  kiln_instance *instance = NULL;
+  KILN_TRY(kiln_instance_create(model, &instance));
+  kiln_status *status = save_instance(instance, job, options);
+  kiln_instance_release(instance);
+  return status;
+}
+
+/* As the model would be that the builder makes. */
+static kiln_status *save_builder(kiln_builder *builder, save_job *job,
+                                 const kiln_save_options *options) {
+  kiln_builder *copy = NULL;
   kiln_model *model = NULL;
-  KILN_TRY(make_model(builder, &model));
-  kiln_status *status = kiln_model_save_to(model, write, user, options);
+  KILN_TRY(kiln__builder_copy(builder, &copy));
+  kiln_status *status = kiln_builder_finish(copy, &model);
+  kiln_builder_destroy(copy);
+  if (!status) status = save_model(model, job, options);
   kiln_model_release(model);
   return status;
 }
+
+#define SAVE(what)                                                                       \
+  kiln_status *kiln_##what##_save(kiln_##what *what, const char *path,                   \
+                                  const kiln_save_options *options) {                    \
+    KILN_NEEDS(what);                                                                    \
+    return save_##what(what, &(save_job){.to_file = true, .path = path}, options);       \
+  }                                                                                      \
+  kiln_status *kiln_##what##_save_to(kiln_##what *what, kiln_write_fn write, void *user, \
+                                     const kiln_save_options *options) {                 \
+    KILN_NEEDS(what);                                                                    \
+    return save_##what(what, &(save_job){.write = write, .user = user}, options);        \
+  }
+SAVE(instance)
+SAVE(model)
+SAVE(builder)
