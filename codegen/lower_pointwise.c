@@ -40,28 +40,32 @@ static int parameter(kiln__lowering *l, const kiln_node *node, int i, const kiln
   return operand(l, node, i, map, common);
 }
 
-typedef struct pair {
+/* The first `count` inputs in their common type, or in the default float type where that is an
+ * integer's. Beyond them, and of what is refused, -1. */
+typedef struct operands {
   kiln_dtype common;
-  int a, b;
-} pair;
-static pair two(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
-                bool to_float) {
-  pair p = {.common = kiln__lower_promote(node, 0, 2), .a = -1, .b = -1};
+  int a, b, c;
+} operands;
+static operands inputs(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                       int count, bool to_float) {
+  operands p = {.a = -1, .b = -1, .c = -1};
+  p.common = count > 1 ? kiln__lower_promote(node, 0, count) : kiln__lower_input_dtype(node, 0);
   if (to_float && p.common != KILN_DTYPE_NONE) p.common = kiln_dtype_to_float(p.common);
   if (!kiln_loop_class(p.common)) {
     kiln__lower_refuse(l, KILN_REASON_dtype);
     return p;
   }
   p.a = operand(l, node, 0, map, p.common);
-  p.b = operand(l, node, 1, map, p.common);
+  if (count > 1) p.b = operand(l, node, 1, map, p.common);
+  if (count > 2) p.c = operand(l, node, 2, map, p.common);
   return p;
 }
 
 /* Of sums, products and quotients: a second tensor without dimensions is not rounded to a half
  * first. */
-static pair two_exact(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
-                      bool to_float) {
-  pair p = two(l, node, map, to_float);
+static operands two_exact(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                          bool to_float) {
+  operands p = inputs(l, node, map, 2, to_float);
   if (p.b < 0 || !kiln__lower_is_tensor(node, 1)) return p;
   const kiln_tensor_detail *detail = kiln_node_input(node, 1)->type->detail;
   if (detail && detail->rank == 0) {
@@ -90,46 +94,45 @@ static int times_alpha(kiln__lowering *l, const kiln_node *node, const kiln__low
 }
 
 KILN__LOWER(add) {
-  pair p = two_exact(l, node, map, false);
+  operands p = two_exact(l, node, map, false);
   int b = times_alpha(l, node, map, p.common, p.b);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(or, p.a, b) : OP2(add, p.a, b), p.common);
 }
 KILN__LOWER(sub) {
-  pair p = two_exact(l, node, map, false);
+  operands p = two_exact(l, node, map, false);
   return finish(l, OP2(sub, p.a, times_alpha(l, node, map, p.common, p.b)), p.common);
 }
 KILN__LOWER(rsub) {
-  pair p = two(l, node, map, false);
+  operands p = inputs(l, node, map, 2, false);
   return finish(l, OP2(sub, p.b, times_alpha(l, node, map, p.common, p.a)), p.common);
 }
 KILN__LOWER(mul) {
-  pair p = two_exact(l, node, map, false);
+  operands p = two_exact(l, node, map, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(and, p.a, p.b) : OP2(mul, p.a, p.b), p.common);
 }
 KILN__LOWER(div) {
-  pair p = two_exact(l, node, map, true);
+  operands p = two_exact(l, node, map, true);
   return finish(l, OP2(div, p.a, p.b), p.common);
 }
-KILN__LOWER(atan2) {
-  pair p = two(l, node, map, true);
-  return finish(l, OP2(atan2, p.a, p.b), p.common);
-}
-KILN__LOWER(copysign) {
-  pair p = two(l, node, map, true);
-  return finish(l, OP2(copysign, p.a, p.b), p.common);
-}
+#define FLOATING_PAIR(name)                          \
+  KILN__LOWER(name) {                                \
+    operands p = inputs(l, node, map, 2, true);      \
+    return finish(l, OP2(name, p.a, p.b), p.common); \
+  }
+FLOATING_PAIR(atan2)
+FLOATING_PAIR(copysign)
 KILN__LOWER(maximum) {
-  pair p = two(l, node, map, false);
+  operands p = inputs(l, node, map, 2, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(or, p.a, p.b) : OP2(max, p.a, p.b), p.common);
 }
 KILN__LOWER(minimum) {
-  pair p = two(l, node, map, false);
+  operands p = inputs(l, node, map, 2, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(and, p.a, p.b) : OP2(min, p.a, p.b), p.common);
 }
 
 /* Cheap powers of constants, as the interpreter chooses them. */
 KILN__LOWER(pow) {
-  pair p = two(l, node, map, false);
+  operands p = inputs(l, node, map, 2, false);
   if (!kiln__lower_is_tensor(node, 1)) {
     double e;
     if (!kiln__lower_number(l, node, 1, &e)) return -1;
@@ -153,21 +156,24 @@ KILN__LOWER(pow) {
 
 /* -- Comparisons, truth, bits -- */
 
-#define COMPARISON(name)               \
-  KILN__LOWER(name) {                  \
-    pair p = two(l, node, map, false); \
-    return OP2(name, p.a, p.b);        \
+#define DIRECT(name, opcode)                     \
+  KILN__LOWER(name) {                            \
+    operands p = inputs(l, node, map, 2, false); \
+    return OP2(opcode, p.a, p.b);                \
   }
-COMPARISON(eq)
-COMPARISON(ne)
-COMPARISON(lt)
-COMPARISON(le)
-COMPARISON(gt)
-COMPARISON(ge)
+DIRECT(eq, eq)
+DIRECT(ne, ne)
+DIRECT(lt, lt)
+DIRECT(le, le)
+DIRECT(gt, gt)
+DIRECT(ge, ge)
+DIRECT(bitwise_and, and)
+DIRECT(bitwise_or, or)
+DIRECT(bitwise_xor, xor)
 
 #define LOGICAL(name, opcode)                                     \
   KILN__LOWER(name) {                                             \
-    pair p = two(l, node, map, false);                            \
+    operands p = inputs(l, node, map, 2, false);                  \
     return OP2(opcode, kiln__lower_cast(l, p.a, KILN_DTYPE_BOOL), \
                kiln__lower_cast(l, p.b, KILN_DTYPE_BOOL));        \
   }
@@ -175,38 +181,12 @@ LOGICAL(logical_and, and)
 LOGICAL(logical_or, or)
 LOGICAL(logical_xor, xor)
 
-#define BITWISE(name, opcode)          \
-  KILN__LOWER(name) {                  \
-    pair p = two(l, node, map, false); \
-    return OP2(opcode, p.a, p.b);      \
-  }
-BITWISE(bitwise_and, and)
-BITWISE(bitwise_or, or)
-BITWISE(bitwise_xor, xor)
-
 /* -- One argument -- */
-
-/* The input in its own type, or in the default float type for integers. */
-typedef struct single {
-  kiln_dtype common;
-  int x;
-} single;
-static single one(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
-                  bool to_float) {
-  single s = {.common = kiln__lower_input_dtype(node, 0), .x = -1};
-  if (to_float && s.common != KILN_DTYPE_NONE) s.common = kiln_dtype_to_float(s.common);
-  if (!kiln_loop_class(s.common)) {
-    kiln__lower_refuse(l, KILN_REASON_dtype);
-    return s;
-  }
-  s.x = operand(l, node, 0, map, s.common);
-  return s;
-}
 
 #define FLOATING(name)                          \
   KILN__LOWER(name) {                           \
-    single s = one(l, node, map, true);         \
-    return finish(l, OP1(name, s.x), s.common); \
+    operands p = inputs(l, node, map, 1, true); \
+    return finish(l, OP1(name, p.a), p.common); \
   }
 FLOATING(exp)
 FLOATING(exp2)
@@ -232,9 +212,9 @@ FLOATING(sigmoid)
 /* Integers are whole already. */
 #define ROUNDING(name)                                  \
   KILN__LOWER(name) {                                   \
-    single s = one(l, node, map, false);                \
-    if (kiln_dtype_is_int(s.common, false)) return s.x; \
-    return finish(l, OP1(name, s.x), s.common);         \
+    operands p = inputs(l, node, map, 1, false);        \
+    if (kiln_dtype_is_int(p.common, false)) return p.a; \
+    return finish(l, OP1(name, p.a), p.common);         \
   }
 ROUNDING(floor)
 ROUNDING(ceil)
@@ -242,61 +222,61 @@ ROUNDING(round)
 ROUNDING(trunc)
 
 KILN__LOWER(rsqrt) {
-  single s = one(l, node, map, true);
-  return finish(l, OP2(div, typed_const(l, s.x, 1), OP1(sqrt, s.x)), s.common);
+  operands p = inputs(l, node, map, 1, true);
+  return finish(l, OP2(div, typed_const(l, p.a, 1), OP1(sqrt, p.a)), p.common);
 }
 KILN__LOWER(reciprocal) {
-  single s = one(l, node, map, true);
-  return finish(l, OP2(div, typed_const(l, s.x, 1), s.x), s.common);
+  operands p = inputs(l, node, map, 1, true);
+  return finish(l, OP2(div, typed_const(l, p.a, 1), p.a), p.common);
 }
 KILN__LOWER(neg) {
-  single s = one(l, node, map, false);
-  return finish(l, OP1(neg, s.x), s.common);
+  operands p = inputs(l, node, map, 1, false);
+  return finish(l, OP1(neg, p.a), p.common);
 }
 KILN__LOWER(abs) {
-  single s = one(l, node, map, false);
-  return s.common == KILN_DTYPE_BOOL ? s.x : finish(l, OP1(abs, s.x), s.common);
+  operands p = inputs(l, node, map, 1, false);
+  return p.common == KILN_DTYPE_BOOL ? p.a : finish(l, OP1(abs, p.a), p.common);
 }
 KILN__LOWER(sign) {
-  single s = one(l, node, map, false);
-  if (s.common == KILN_DTYPE_BOOL) return s.x;
-  int zero = typed_const(l, s.x, 0);
-  if (s.common == KILN_DTYPE_U8) {
-    return SELECT(OP2(gt, s.x, zero), typed_const(l, s.x, 1), zero);
+  operands p = inputs(l, node, map, 1, false);
+  if (p.common == KILN_DTYPE_BOOL) return p.a;
+  int zero = typed_const(l, p.a, 0);
+  if (p.common == KILN_DTYPE_U8) {
+    return SELECT(OP2(gt, p.a, zero), typed_const(l, p.a, 1), zero);
   }
-  int negative = SELECT(OP2(lt, s.x, zero), typed_const(l, s.x, -1), zero);
-  return finish(l, SELECT(OP2(gt, s.x, zero), typed_const(l, s.x, 1), negative), s.common);
+  int negative = SELECT(OP2(lt, p.a, zero), typed_const(l, p.a, -1), zero);
+  return finish(l, SELECT(OP2(gt, p.a, zero), typed_const(l, p.a, 1), negative), p.common);
 }
 KILN__LOWER(square) {
-  single s = one(l, node, map, false);
-  if (s.common == KILN_DTYPE_BOOL) return s.x;
-  return finish(l, OP2(mul, s.x, s.x), s.common);
+  operands p = inputs(l, node, map, 1, false);
+  if (p.common == KILN_DTYPE_BOOL) return p.a;
+  return finish(l, OP2(mul, p.a, p.a), p.common);
 }
 KILN__LOWER(frac) {
-  single s = one(l, node, map, false);
-  return finish(l, OP2(sub, s.x, OP1(trunc, s.x)), s.common);
+  operands p = inputs(l, node, map, 1, false);
+  return finish(l, OP2(sub, p.a, OP1(trunc, p.a)), p.common);
 }
 KILN__LOWER(bitwise_not) {
-  single s = one(l, node, map, false);
-  return OP1(not, s.x);
+  operands p = inputs(l, node, map, 1, false);
+  return OP1(not, p.a);
 }
 KILN__LOWER(logical_not) {
-  single s = one(l, node, map, false);
-  return OP1(not, kiln__lower_cast(l, s.x, KILN_DTYPE_BOOL));
+  operands p = inputs(l, node, map, 1, false);
+  return OP1(not, kiln__lower_cast(l, p.a, KILN_DTYPE_BOOL));
 }
 KILN__LOWER(isnan) {
-  single s = one(l, node, map, false);
-  return OP2(ne, s.x, s.x);
+  operands p = inputs(l, node, map, 1, false);
+  return OP2(ne, p.a, p.a);
 }
 KILN__LOWER(isinf) {
-  single s = one(l, node, map, false);
-  if (kiln_dtype_is_int(s.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 0);
-  return OP2(eq, OP1(abs, s.x), typed_const(l, s.x, __builtin_inf()));
+  operands p = inputs(l, node, map, 1, false);
+  if (kiln_dtype_is_int(p.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 0);
+  return OP2(eq, OP1(abs, p.a), typed_const(l, p.a, __builtin_inf()));
 }
 KILN__LOWER(isfinite) {
-  single s = one(l, node, map, false);
-  if (kiln_dtype_is_int(s.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 1);
-  return OP2(lt, OP1(abs, s.x), typed_const(l, s.x, __builtin_inf()));
+  operands p = inputs(l, node, map, 1, false);
+  if (kiln_dtype_is_int(p.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 1);
+  return OP2(lt, OP1(abs, p.a), typed_const(l, p.a, __builtin_inf()));
 }
 
 /* -- Selection -- */
@@ -321,20 +301,16 @@ KILN__LOWER(masked_fill) {
 /* -- Three arguments -- */
 
 KILN__LOWER(addcmul) {
-  kiln_dtype common = kiln__lower_promote(node, 0, 3);
-  if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
-  int x = operand(l, node, 0, map, common), y = operand(l, node, 1, map, common),
-      z = operand(l, node, 2, map, common), value = parameter(l, node, 3, map, common);
-  bool whole = kiln_dtype_is_int(common, true);
-  int product = whole ? OP2(mul, value, OP2(mul, y, z)) : OP2(mul, OP2(mul, value, y), z);
-  return finish(l, OP2(add, x, product), common);
+  operands p = inputs(l, node, map, 3, false);
+  int value = parameter(l, node, 3, map, p.common);
+  bool whole = kiln_dtype_is_int(p.common, true);
+  int product = whole ? OP2(mul, value, OP2(mul, p.b, p.c)) : OP2(mul, OP2(mul, value, p.b), p.c);
+  return finish(l, OP2(add, p.a, product), p.common);
 }
 KILN__LOWER(addcdiv) {
-  kiln_dtype common = kiln__lower_promote(node, 0, 3);
-  if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
-  int x = operand(l, node, 0, map, common), y = operand(l, node, 1, map, common),
-      z = operand(l, node, 2, map, common), value = parameter(l, node, 3, map, common);
-  return finish(l, OP2(add, x, OP2(div, OP2(mul, value, y), z)), common);
+  operands p = inputs(l, node, map, 3, false);
+  int value = parameter(l, node, 3, map, p.common);
+  return finish(l, OP2(add, p.a, OP2(div, OP2(mul, value, p.b), p.c)), p.common);
 }
 KILN__LOWER(lerp) {
   /* What is refused, and what becomes of numbers, the interpreter knows. */
@@ -346,15 +322,13 @@ KILN__LOWER(lerp) {
       return kiln__lower_refuse(l, KILN_REASON_dtype);
     }
   }
-  kiln_dtype common = kiln__lower_promote(node, 0, 3);
-  if (!kiln__lower_is_tensor(node, 2) && common != kiln__lower_input_dtype(node, 0)) {
+  if (!kiln__lower_is_tensor(node, 2) &&
+      kiln__lower_promote(node, 0, 3) != kiln__lower_input_dtype(node, 0)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   }
-  if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
-  int x = operand(l, node, 0, map, common), y = operand(l, node, 1, map, common),
-      z = operand(l, node, 2, map, common);
-  int step = OP2(sub, y, x);
-  int near = OP2(add, x, OP2(mul, z, step));
-  int far = OP2(sub, y, OP2(mul, step, OP2(sub, typed_const(l, z, 1), z)));
-  return finish(l, SELECT(OP2(lt, z, typed_const(l, z, 0.5)), near, far), common);
+  operands p = inputs(l, node, map, 3, false);
+  int step = OP2(sub, p.b, p.a);
+  int near = OP2(add, p.a, OP2(mul, p.c, step));
+  int far = OP2(sub, p.b, OP2(mul, step, OP2(sub, typed_const(l, p.c, 1), p.c)));
+  return finish(l, SELECT(OP2(lt, p.c, typed_const(l, p.c, 0.5)), near, far), p.common);
 }
