@@ -36,9 +36,6 @@ typedef struct nest_state {
   LLVMValueRef mask;
 } nest_state;
 
-#define LL e->ll
-#define BUILD e->builder
-
 static LLVMBasicBlockRef new_block(const kiln__llvm_emitter *e) {
   return LL->AppendBasicBlockInContext(e->context, e->function, "");
 }

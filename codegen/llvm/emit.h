@@ -27,6 +27,9 @@ typedef struct kiln__llvm_emitter {
   struct access *accesses;
   int *levels;
 } kiln__llvm_emitter;
+/* Of an emitter `e`. */
+#define LL e->ll
+#define BUILD e->builder
 
 /* The type of one element in registers (bool is i1; f16 and bf16 are i16) and in memory. */
 LLVMTypeRef kiln__llvm_emit_scalar_type(const kiln__llvm_emitter *e, kiln_dtype dtype);

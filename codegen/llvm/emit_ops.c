@@ -7,10 +7,10 @@
 
 LLVMTypeRef kiln__llvm_emit_scalar_type(const kiln__llvm_emitter *e, kiln_dtype dtype) {
   switch (dtype) {
-    case KILN_DTYPE_F32: return e->ll->FloatTypeInContext(e->context);
-    case KILN_DTYPE_F64: return e->ll->DoubleTypeInContext(e->context);
+    case KILN_DTYPE_F32: return LL->FloatTypeInContext(e->context);
+    case KILN_DTYPE_F64: return LL->DoubleTypeInContext(e->context);
     case KILN_DTYPE_BOOL: return e->i1;
-    default: return e->ll->IntTypeInContext(e->context, (unsigned)kiln_loop_size(dtype) * 8);
+    default: return LL->IntTypeInContext(e->context, (unsigned)kiln_loop_size(dtype) * 8);
   }
 }
 
@@ -19,62 +19,61 @@ LLVMTypeRef kiln__llvm_emit_memory_type(const kiln__llvm_emitter *e, kiln_dtype 
 }
 
 LLVMTypeRef kiln__llvm_emit_vector_type(const kiln__llvm_emitter *e, kiln_dtype dtype) {
-  return e->ll->VectorType(kiln__llvm_emit_scalar_type(e, dtype), (unsigned)e->width);
+  return LL->VectorType(kiln__llvm_emit_scalar_type(e, dtype), (unsigned)e->width);
 }
 
 LLVMValueRef kiln__llvm_emit_index(const kiln__llvm_emitter *e, int64_t value) {
-  return e->ll->ConstInt(e->i64, (unsigned long long)value, 1);
+  return LL->ConstInt(e->i64, (unsigned long long)value, 1);
 }
 
 LLVMValueRef kiln__llvm_emit_iota(const kiln__llvm_emitter *e, int first, int width) {
   LLVMValueRef lanes[64];
-  for (int i = 0; i < width; i++) lanes[i] = e->ll->ConstInt(e->i32, (unsigned)(first + i), 0);
-  return e->ll->ConstVector(lanes, (unsigned)width);
+  for (int i = 0; i < width; i++) lanes[i] = LL->ConstInt(e->i32, (unsigned)(first + i), 0);
+  return LL->ConstVector(lanes, (unsigned)width);
 }
 
 LLVMValueRef kiln__llvm_emit_splat(const kiln__llvm_emitter *e, LLVMValueRef scalar, int width) {
-  LLVMTypeRef type = e->ll->VectorType(e->ll->TypeOf(scalar), (unsigned)width);
-  LLVMValueRef poison = e->ll->GetPoison(type);
-  LLVMValueRef zeros = e->ll->ConstNull(e->ll->VectorType(e->i32, (unsigned)width));
-  LLVMValueRef one =
-      e->ll->BuildInsertElement(e->builder, poison, scalar, e->ll->ConstInt(e->i32, 0, 0), "");
-  return e->ll->BuildShuffleVector(e->builder, one, poison, zeros, "");
+  LLVMTypeRef type = LL->VectorType(LL->TypeOf(scalar), (unsigned)width);
+  LLVMValueRef poison = LL->GetPoison(type);
+  LLVMValueRef zeros = LL->ConstNull(LL->VectorType(e->i32, (unsigned)width));
+  LLVMValueRef one = LL->BuildInsertElement(BUILD, poison, scalar, LL->ConstInt(e->i32, 0, 0), "");
+  return LL->BuildShuffleVector(BUILD, one, poison, zeros, "");
 }
 
 LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, LLVMTypeRef *types,
                                        int type_count, LLVMValueRef *args, int arg_count) {
   size_t length = strlen(name);
-  unsigned id = e->ll->LookupIntrinsicID(name, length);
+  unsigned id = LL->LookupIntrinsicID(name, length);
   if (id == 0) { /* calling it all the same would crash */
     e->missing = name;
     return args[0];
   }
-  LLVMValueRef callee = e->ll->GetIntrinsicDeclaration(e->module, id, types, (size_t)type_count);
-  LLVMTypeRef type = e->ll->IntrinsicGetType(e->context, id, types, (size_t)type_count);
-  return e->ll->BuildCall2(e->builder, type, callee, args, (unsigned)arg_count, "");
+  LLVMValueRef callee = LL->GetIntrinsicDeclaration(e->module, id, types, (size_t)type_count);
+  LLVMTypeRef type = LL->IntrinsicGetType(e->context, id, types, (size_t)type_count);
+  return LL->BuildCall2(BUILD, type, callee, args, (unsigned)arg_count, "");
 }
 
 static LLVMValueRef splat_constant(const kiln__llvm_emitter *e, LLVMValueRef scalar) {
   LLVMValueRef lanes[64];
   for (int i = 0; i < e->width; i++) lanes[i] = scalar;
-  return e->ll->ConstVector(lanes, (unsigned)e->width);
+  return LL->ConstVector(lanes, (unsigned)e->width);
 }
 
 static LLVMValueRef emit_constant(const kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
   LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, inst->dtype);
   bool is_float = kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F;
-  return splat_constant(e, is_float ? e->ll->ConstReal(type, inst->imm.f)
-                                    : e->ll->ConstInt(type, (unsigned long long)inst->imm.i, 1));
+  return splat_constant(e, is_float ? LL->ConstReal(type, inst->imm.f)
+                                    : LL->ConstInt(type, (unsigned long long)inst->imm.i, 1));
 }
 
 static LLVMValueRef emit_scalar(const kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
   LLVMValueRef index = kiln__llvm_emit_index(e, inst->index);
   LLVMTypeRef type =
       inst->dtype == KILN_DTYPE_F64 ? kiln__llvm_emit_scalar_type(e, inst->dtype) : e->i64;
-  LLVMValueRef address = e->ll->BuildGEP2(e->builder, e->i64, e->scalars, &index, 1, "");
-  LLVMValueRef value = e->ll->BuildLoad2(e->builder, type, address, "");
+  LLVMValueRef address = LL->BuildGEP2(BUILD, e->i64, e->scalars, &index, 1, "");
+  LLVMValueRef value = LL->BuildLoad2(BUILD, type, address, "");
   if (inst->dtype == KILN_DTYPE_BOOL)
-    value = e->ll->BuildICmp(e->builder, LLVMIntNE, value, kiln__llvm_emit_index(e, 0), "");
+    value = LL->BuildICmp(BUILD, LLVMIntNE, value, kiln__llvm_emit_index(e, 0), "");
   return kiln__llvm_emit_splat(e, value, e->width);
 }
 
@@ -83,11 +82,11 @@ static LLVMValueRef emit_scalar(const kiln__llvm_emitter *e, const kiln_loop_ins
 static LLVMValueRef call_math(kiln__llvm_emitter *e, const char *name, LLVMTypeRef result,
                               LLVMTypeRef operand, LLVMValueRef *args, int count) {
   LLVMTypeRef params[2] = {operand, operand};
-  LLVMTypeRef type = e->ll->FunctionType(result, params, (unsigned)count, 0);
-  LLVMValueRef callee = e->ll->GetNamedFunction(e->module, name);
-  if (!callee) callee = e->ll->AddFunction(e->module, name, type);
+  LLVMTypeRef type = LL->FunctionType(result, params, (unsigned)count, 0);
+  LLVMValueRef callee = LL->GetNamedFunction(e->module, name);
+  if (!callee) callee = LL->AddFunction(e->module, name, type);
   e->math = true;
-  return e->ll->BuildCall2(e->builder, type, callee, args, (unsigned)count, "");
+  return LL->BuildCall2(BUILD, type, callee, args, (unsigned)count, "");
 }
 
 /* LLVM 19 makes one instruction of sign or bit operations with a constant and of a select between
@@ -98,11 +97,10 @@ static LLVMValueRef fence(kiln__llvm_emitter *e, LLVMValueRef value, kiln_dtype 
   if (e->target->isa != KILN_ISA_AVX512 || size < 4) return value;
   const bool is_float = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F;
   LLVMTypeRef type = kiln__llvm_emit_vector_type(e, size == 8 ? KILN_DTYPE_F64 : KILN_DTYPE_F32);
-  if (!is_float) value = e->ll->BuildCast(e->builder, LLVMBitCast, value, type, "");
+  if (!is_float) value = LL->BuildCast(BUILD, LLVMBitCast, value, type, "");
   value = kiln__llvm_emit_intrinsic(e, "llvm.arithmetic.fence", &type, 1, &value, 1);
   if (is_float) return value;
-  return e->ll->BuildCast(e->builder, LLVMBitCast, value, kiln__llvm_emit_vector_type(e, dtype),
-                          "");
+  return LL->BuildCast(BUILD, LLVMBitCast, value, kiln__llvm_emit_vector_type(e, dtype), "");
 }
 
 /* An operand of a select. */
@@ -123,20 +121,19 @@ static LLVMValueRef emit_math(kiln__llvm_emitter *e, const kiln_loop_inst *inst,
   bool is_f64 = inst->dtype == KILN_DTYPE_F64;
   int lanes = is_f64 ? e->target->lanes / 2 : e->target->lanes,
       count = kiln_loop_ops[inst->op].arity;
-  LLVMTypeRef type =
-      e->ll->VectorType(kiln__llvm_emit_scalar_type(e, inst->dtype), (unsigned)lanes);
+  LLVMTypeRef type = LL->VectorType(kiln__llvm_emit_scalar_type(e, inst->dtype), (unsigned)lanes);
   LLVMValueRef args[2], half[2], result = NULL;
   snprintf(symbol, sizeof symbol, "kiln_math_%s_%s", name, is_f64 ? "f64v" : "f32v");
   for (int a = 0; a < count; a++) args[a] = e->values[inst->args[a]];
   if (lanes == e->width) return call_math(e, symbol, type, type, args, count);
   for (int h = 0; h < 2; h++) {
     for (int a = 0; a < count; a++)
-      half[a] = e->ll->BuildShuffleVector(e->builder, args[a], args[a],
-                                          kiln__llvm_emit_iota(e, h * lanes, lanes), "");
+      half[a] = LL->BuildShuffleVector(BUILD, args[a], args[a],
+                                       kiln__llvm_emit_iota(e, h * lanes, lanes), "");
     LLVMValueRef part = call_math(e, symbol, type, type, half, count);
     result = h == 0 ? part
-                    : e->ll->BuildShuffleVector(e->builder, result, part,
-                                                kiln__llvm_emit_iota(e, 0, e->width), "");
+                    : LL->BuildShuffleVector(BUILD, result, part,
+                                             kiln__llvm_emit_iota(e, 0, e->width), "");
   }
   return result;
 }
@@ -145,14 +142,14 @@ static LLVMValueRef emit_math(kiln__llvm_emitter *e, const kiln_loop_inst *inst,
 
 static LLVMValueRef cast_to(kiln__llvm_emitter *e, LLVMOpcode op, LLVMValueRef value,
                             LLVMTypeRef scalar) {
-  LLVMTypeRef type = e->ll->VectorType(scalar, (unsigned)e->width);
-  return e->ll->BuildCast(e->builder, op, value, type, "");
+  LLVMTypeRef type = LL->VectorType(scalar, (unsigned)e->width);
+  return LL->BuildCast(BUILD, op, value, type, "");
 }
 
 static LLVMValueRef cast_half(kiln__llvm_emitter *e, LLVMValueRef value, kiln_dtype from,
                               kiln_dtype to) {
-  LLVMTypeRef f32 = e->ll->VectorType(e->ll->FloatTypeInContext(e->context), (unsigned)e->width);
-  LLVMTypeRef i32 = e->ll->VectorType(e->i32, (unsigned)e->width);
+  LLVMTypeRef f32 = LL->VectorType(LL->FloatTypeInContext(e->context), (unsigned)e->width);
+  LLVMTypeRef i32 = LL->VectorType(e->i32, (unsigned)e->width);
   bool widen = kiln_loop_class(from) == KILN_LOOP_CLASS_H;
   bool bf16 = from == KILN_DTYPE_BF16 || to == KILN_DTYPE_BF16;
   if (widen) {
@@ -178,9 +175,9 @@ static LLVMValueRef emit_cast(kiln__llvm_emitter *e, const kiln_loop_inst *inst)
   if (from == to) return value;
   if ((class | to_class) & KILN_LOOP_CLASS_H) return cast_half(e, value, from, to);
   if (to == KILN_DTYPE_BOOL) {
-    LLVMValueRef zero = e->ll->ConstNull(e->ll->TypeOf(value));
-    return class == KILN_LOOP_CLASS_F ? e->ll->BuildFCmp(e->builder, LLVMRealUNE, value, zero, "")
-                                      : e->ll->BuildICmp(e->builder, LLVMIntNE, value, zero, "");
+    LLVMValueRef zero = LL->ConstNull(LL->TypeOf(value));
+    return class == KILN_LOOP_CLASS_F ? LL->BuildFCmp(BUILD, LLVMRealUNE, value, zero, "")
+                                      : LL->BuildICmp(BUILD, LLVMIntNE, value, zero, "");
   }
   if (class == KILN_LOOP_CLASS_F) {
     if (to_class == KILN_LOOP_CLASS_F)
@@ -204,8 +201,8 @@ static LLVMValueRef emit_compare(kiln__llvm_emitter *e, const kiln_loop_inst *in
                                  LLVMRealPredicate f, LLVMIntPredicate i, LLVMIntPredicate u) {
   LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]];
   kiln_dtype dtype = e->nest->body.data[inst->args[0]].dtype;
-  if (kiln_loop_class(dtype) == KILN_LOOP_CLASS_F) return e->ll->BuildFCmp(e->builder, f, a, b, "");
-  return e->ll->BuildICmp(e->builder, is_unsigned(dtype) ? u : i, a, b, "");
+  if (kiln_loop_class(dtype) == KILN_LOOP_CLASS_F) return LL->BuildFCmp(BUILD, f, a, b, "");
+  return LL->BuildICmp(BUILD, is_unsigned(dtype) ? u : i, a, b, "");
 }
 
 /* Neither NaN nor a zero, for which it matters which of two equal numbers is taken. */
@@ -222,19 +219,19 @@ static LLVMValueRef emit_min_max(kiln__llvm_emitter *e, const kiln_loop_inst *in
   if (kiln_loop_class(inst->dtype) != KILN_LOOP_CLASS_F) {
     bool u = is_unsigned(inst->dtype);
     LLVMIntPredicate p = is_min ? (u ? LLVMIntULT : LLVMIntSLT) : (u ? LLVMIntUGT : LLVMIntSGT);
-    take_a = e->ll->BuildICmp(e->builder, p, a, b, "");
-    return e->ll->BuildSelect(e->builder, take_a, a, b, "");
+    take_a = LL->BuildICmp(BUILD, p, a, b, "");
+    return LL->BuildSelect(BUILD, take_a, a, b, "");
   }
   LLVMRealPredicate beyond = is_min ? LLVMRealOLT : LLVMRealOGT;
   if (is_plain_number(e, inst->args[1])) {
-    LLVMValueRef take_b = e->ll->BuildFCmp(e->builder, beyond, b, a, "");
-    return e->ll->BuildSelect(e->builder, take_b, b, a, "");
+    LLVMValueRef take_b = LL->BuildFCmp(BUILD, beyond, b, a, "");
+    return LL->BuildSelect(BUILD, take_b, b, a, "");
   }
-  take_a = e->ll->BuildFCmp(e->builder, beyond, a, b, "");
-  LLVMValueRef r = e->ll->BuildSelect(e->builder, take_a, a, b, "");
+  take_a = LL->BuildFCmp(BUILD, beyond, a, b, "");
+  LLVMValueRef r = LL->BuildSelect(BUILD, take_a, a, b, "");
   if (is_plain_number(e, inst->args[0])) return r;
-  LLVMValueRef a_is_nan = e->ll->BuildFCmp(e->builder, LLVMRealUNO, a, a, "");
-  return e->ll->BuildSelect(e->builder, a_is_nan, a, r, "");
+  LLVMValueRef a_is_nan = LL->BuildFCmp(BUILD, LLVMRealUNO, a, a, "");
+  return LL->BuildSelect(BUILD, a_is_nan, a, r, "");
 }
 
 static LLVMValueRef emit_custom(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
@@ -247,37 +244,36 @@ static LLVMValueRef emit_custom(kiln__llvm_emitter *e, const kiln_loop_inst *ins
     case KILN_LOOP_scalar: return emit_scalar(e, inst);
     case KILN_LOOP_cast: return emit_cast(e, inst);
     case KILN_LOOP_select:
-      return e->ll->BuildSelect(e->builder, args[0], select_operand(e, inst->args[1]),
-                                select_operand(e, inst->args[2]), "");
+      return LL->BuildSelect(BUILD, args[0], select_operand(e, inst->args[1]),
+                             select_operand(e, inst->args[2]), "");
     case KILN_LOOP_min:
     case KILN_LOOP_max: return emit_min_max(e, inst);
     case KILN_LOOP_copysign:
       return fence(e, kiln__llvm_emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2),
                    inst->dtype);
     case KILN_LOOP_neg:
-      if (is_float) return e->ll->BuildFNeg(e->builder, args[0], "");
-      return e->ll->BuildBinOp(e->builder, LLVMSub, e->ll->ConstNull(type), args[0], "");
+      if (is_float) return LL->BuildFNeg(BUILD, args[0], "");
+      return LL->BuildBinOp(BUILD, LLVMSub, LL->ConstNull(type), args[0], "");
     case KILN_LOOP_abs: {
       if (is_float) return kiln__llvm_emit_intrinsic(e, "llvm.fabs", &type, 1, args, 1);
       if (is_unsigned(inst->dtype)) return args[0];
-      LLVMValueRef zero = e->ll->ConstNull(type);
-      LLVMValueRef below = e->ll->BuildICmp(e->builder, LLVMIntSLT, args[0], zero, "");
-      LLVMValueRef minus = e->ll->BuildBinOp(e->builder, LLVMSub, zero, args[0], "");
-      return e->ll->BuildSelect(e->builder, below, minus, args[0], "");
+      LLVMValueRef zero = LL->ConstNull(type);
+      LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, args[0], zero, "");
+      LLVMValueRef minus = LL->BuildBinOp(BUILD, LLVMSub, zero, args[0], "");
+      return LL->BuildSelect(BUILD, below, minus, args[0], "");
     }
     case KILN_LOOP_not: {
       LLVMTypeRef scalar = kiln__llvm_emit_scalar_type(e, inst->dtype);
-      LLVMValueRef ones = splat_constant(e, e->ll->ConstInt(scalar, ~0ull, 1));
-      return e->ll->BuildBinOp(e->builder, LLVMXor, args[0], ones, "");
+      LLVMValueRef ones = splat_constant(e, LL->ConstInt(scalar, ~0ull, 1));
+      return LL->BuildBinOp(BUILD, LLVMXor, args[0], ones, "");
     }
     default: return args[0];
   }
 }
 
-#define EMIT_ARITH(float_op, int_op)                                                     \
-  e->ll->BuildBinOp(                                                                     \
-      e->builder,                                                                        \
-      kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F ? LLVM##float_op : LLVM##int_op, \
+#define EMIT_ARITH(float_op, int_op)                                                            \
+  LL->BuildBinOp(                                                                               \
+      BUILD, kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F ? LLVM##float_op : LLVM##int_op, \
       e->values[inst->args[0]], e->values[inst->args[1]], "")
 #define EMIT_COMPARE(float_predicate, signed_predicate, unsigned_predicate)   \
   emit_compare(e, inst, LLVMReal##float_predicate, LLVMInt##signed_predicate, \

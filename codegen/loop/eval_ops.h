@@ -5,28 +5,18 @@
 
 typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, int n);
 
-static inline float abs_f32(float x) { return __builtin_fabsf(x); }
-static inline double abs_f64(double x) { return __builtin_fabs(x); }
-static inline float sqrt_f32(float x) { return __builtin_sqrtf(x); }
-static inline double sqrt_f64(double x) { return __builtin_sqrt(x); }
-static inline float floor_f32(float x) { return __builtin_floorf(x); }
-static inline double floor_f64(double x) { return __builtin_floor(x); }
-static inline float ceil_f32(float x) { return __builtin_ceilf(x); }
-static inline double ceil_f64(double x) { return __builtin_ceil(x); }
-static inline float rint_f32(float x) { return __builtin_rintf(x); }
-static inline double rint_f64(double x) { return __builtin_rint(x); }
-static inline float trunc_f32(float x) { return __builtin_truncf(x); }
-static inline double trunc_f64(double x) { return __builtin_trunc(x); }
-static inline float copysign_f32(float x, float y) { return __builtin_copysignf(x, y); }
-static inline double copysign_f64(double x, double y) { return __builtin_copysign(x, y); }
-#define BY_TYPE(fn, x) _Generic((x), float: fn##_f32, double: fn##_f64)
-#define FABS(x) BY_TYPE(abs, x)(x)
-#define SQRT(x) BY_TYPE(sqrt, x)(x)
-#define FLOOR(x) BY_TYPE(floor, x)(x)
-#define CEIL(x) BY_TYPE(ceil, x)(x)
-#define RINT(x) BY_TYPE(rint, x)(x)
-#define TRUNC(x) BY_TYPE(trunc, x)(x)
-#define COPYSIGN(x, y) BY_TYPE(copysign, x)(x, y)
+#define BY_TYPE(fn, x) \
+  _Generic((x), float: __builtin_##fn##f((float)(x)), double: __builtin_##fn((double)(x)))
+#define FABS(x) BY_TYPE(fabs, x)
+#define SQRT(x) BY_TYPE(sqrt, x)
+#define FLOOR(x) BY_TYPE(floor, x)
+#define CEIL(x) BY_TYPE(ceil, x)
+#define RINT(x) BY_TYPE(rint, x)
+#define TRUNC(x) BY_TYPE(trunc, x)
+#define COPYSIGN(x, y)                                    \
+  _Generic((x),                                           \
+      float: __builtin_copysignf((float)(x), (float)(y)), \
+      double: __builtin_copysign((double)(x), (double)(y)))
 
 /* Operands that an opcode does not have point to the result: readable, never used. */
 #define STRIP_LOOP(result_type, expression)            \
