@@ -151,11 +151,7 @@ static void next_block(kiln_arena *arena, size_t size) {
     block->size = block_size;
     arena->held += block_size;
     block->next = last ? last->next : NULL;
-    if (last) {
-      last->next = block;
-    } else {
-      arena->first = block;
-    }
+    *(last ? &last->next : &arena->first) = block;
   }
   if (last) arena->used_before += (size_t)(arena->at - last->data);
   enter_block(arena, block);

@@ -6,30 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline bool kiln_checked_add_i64(int64_t a, int64_t b, int64_t *out) {
-  int64_t r;
-  if (__builtin_add_overflow(a, b, &r)) return false;
-  *out = r;
-  return true;
-}
-static inline bool kiln_checked_mul_i64(int64_t a, int64_t b, int64_t *out) {
-  int64_t r;
-  if (__builtin_mul_overflow(a, b, &r)) return false;
-  *out = r;
-  return true;
-}
-static inline bool kiln_checked_add_size(size_t a, size_t b, size_t *out) {
-  size_t r;
-  if (__builtin_add_overflow(a, b, &r)) return false;
-  *out = r;
-  return true;
-}
-static inline bool kiln_checked_mul_size(size_t a, size_t b, size_t *out) {
-  size_t r;
-  if (__builtin_mul_overflow(a, b, &r)) return false;
-  *out = r;
-  return true;
-}
+#define KILN__CHECKED(name, operation, type)                      \
+  static inline bool name(type a, type b, type *out) {            \
+    type r;                                                       \
+    if (__builtin_##operation##_overflow(a, b, &r)) return false; \
+    *out = r;                                                     \
+    return true;                                                  \
+  }
+KILN__CHECKED(kiln_checked_add_i64, add, int64_t)
+KILN__CHECKED(kiln_checked_mul_i64, mul, int64_t)
+KILN__CHECKED(kiln_checked_add_size, add, size_t)
+KILN__CHECKED(kiln_checked_mul_size, mul, size_t)
+#undef KILN__CHECKED
 
 /* The greatest common divisor of natural numbers; of 0 and n it is n. */
 static inline int64_t kiln_gcd_i64(int64_t a, int64_t b) {

@@ -85,12 +85,6 @@ kiln_status *kiln_status_set_exception(kiln_status *status,
     if (__builtin_expect(kiln_try_status != NULL, 0))        \
       return kiln_status_note(kiln_try_status, __VA_ARGS__); \
   } while (0)
-/* Runs `expr` and jumps to a clean-up label if it fails; `status` must be a local variable. */
-#define KILN_TRY_GOTO(status, expr, label)                 \
-  do {                                                     \
-    (status) = (expr);                                     \
-    if (__builtin_expect((status) != NULL, 0)) goto label; \
-  } while (0)
 
 #ifdef __clang_analyzer__
 /* The analyser of ./dev lint believes what is asserted. */

@@ -129,11 +129,7 @@ static kiln_status *keep(kiln_guard_misses *misses, const kiln_guard_miss *given
   *m = *given;
   m->expected = kiln_arena_strdup(misses->arena, given->expected);
   m->seen = kiln_arena_strdup(misses->arena, given->seen);
-  if (misses->last) {
-    misses->last->next = m;
-  } else {
-    misses->first = m;
-  }
+  *(misses->last ? &misses->last->next : &misses->first) = m;
   misses->last = m;
   misses->count++;
   return NULL;
@@ -157,9 +153,7 @@ static kiln_status *tell(const watch *w, const kiln_guard_desc *guard, const kil
                          const kiln_ivalue *constants, bool grad_mode) {
   kiln_guard_misses *misses = w->misses;
   kiln_arena *scratch = kiln_arena_scoped(misses->mem);
-  kiln_text expected, seen;
-  expected = kiln_text_in(scratch);
-  seen = kiln_text_in(scratch);
+  kiln_text expected = kiln_text_in(scratch), seen = kiln_text_in(scratch);
   const int i = kiln_guard_explain(guard, registers, constants, grad_mode, &expected, &seen);
   if (i < 0) return NULL; /* the flag stress_bailout made it fail */
   const kiln_guard_miss miss = {.site = w->site,

@@ -107,9 +107,7 @@ static void tell_operators(const kiln_graph *graph, kiln_text *text) {
 
 void kiln_group_tell(kiln_group_info *info, kiln_arena *arena) {
   const kiln_graph *graph = info->graph;
-  kiln_text words, shapes;
-  words = kiln_text_in(arena);
-  shapes = kiln_text_in(arena);
+  kiln_text words = kiln_text_in(arena), shapes = kiln_text_in(arena);
   tell_operators(graph, &words);
   for (int i = 0; i < kiln_graph_output_count(graph); i++) {
     const kiln_type *type = kiln_graph_output(graph, i)->type;
