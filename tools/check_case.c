@@ -23,11 +23,7 @@ typedef struct recorded {
 /* -- Shared by the categories -- */
 
 bool check_fail(check_result *result, char *reason) {
-  if (result->reason) {
-    free(reason);
-  } else {
-    result->reason = reason;
-  }
+  tool_keep_first(&result->reason, reason);
   result->passed = false;
   return false;
 }

@@ -113,11 +113,7 @@ static void run_sequence(sequence *s) {
   for (int i = 0; i < count; i++) {
     char *reason = run_record(s, instance, i);
     if (reason) failed++;
-    if (first) {
-      free(reason);
-    } else {
-      first = reason;
-    }
+    tool_keep_first(&first, reason);
   }
   if (failed) {
     check_fail(s->result, tool_format("%d of %d calls: %s", failed, count, first));

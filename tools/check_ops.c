@@ -77,11 +77,7 @@ static void run_samples(samples *s, const cJSON *list, int count) {
       if (!reason) continue;
       bad[i] = true;
       failed++;
-      if (first) {
-        free(reason);
-      } else {
-        first = reason;
-      }
+      tool_keep_first(&first, reason);
     }
   }
   free(bad);

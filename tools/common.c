@@ -28,6 +28,12 @@ int tool_usage_error(const char *fmt, ...) {
   return TOOL_USAGE;
 }
 
+int tool_complain(char *message) {
+  tool_usage_error("%s", message);
+  free(message);
+  return TOOL_USAGE;
+}
+
 /* Levenshtein's distance, two rows at a time; long texts are far from everything. */
 static size_t distance(const char *a, const char *b) {
   enum { MAX = 40 };
@@ -58,10 +64,7 @@ bool tool_is_nearer(const char *given, const char *name, size_t *io_least) {
 
 int tool_no_method(const kiln_model *model, const char *method) {
   kiln_argument unused;
-  char *message = tool_take_message(kiln_model_argument(model, method, 0, &unused));
-  int exit_status = tool_usage_error("%s", message);
-  free(message);
-  return exit_status;
+  return tool_complain(tool_take_message(kiln_model_argument(model, method, 0, &unused)));
 }
 
 int tool_exit_status(kiln_code code) {
@@ -137,6 +140,14 @@ char *tool_format(const char *fmt, ...) {
   if (vasprintf(&text, fmt, args) < 0) no_memory();
   va_end(args);
   return text;
+}
+
+void tool_keep_first(char **first, char *text) {
+  if (*first) {
+    free(text);
+  } else {
+    *first = text;
+  }
 }
 
 /* -- Contexts -- */
@@ -386,10 +397,9 @@ int tool_write_value(const kiln_value *value, const char *path) {
   if (data && (fwrite(data, 1, size, stdout) != size || fflush(stdout) != 0)) {
     error = tool_format("cannot write to standard output: %s", strerror(errno));
   }
-  if (error) exit_status = tool_usage_error("%s", error);
+  if (error) exit_status = tool_complain(error);
   unlink(file);
   rmdir(folder);
-  free(error);
   free(data);
   free(file);
   return exit_status;

@@ -12,11 +12,7 @@ static const char *const kind_names[] = {
     "a device", "a list",   "a tuple", "a dict",  "an object", "another value"};
 
 static bool differ(tool_comparison *c, char *reason) {
-  if (c->reason) {
-    free(reason);
-  } else {
-    c->reason = reason;
-  }
+  tool_keep_first(&c->reason, reason);
   return false;
 }
 

@@ -46,10 +46,7 @@ static int read_extras(const tool_list *list, kiln_extra *extras) {
     }
     extras[i].name = tool_format("%.*s", (int)(equals - spec), spec);
     extras[i].data = tool_read_file(equals + 1, &extras[i].size, &error);
-    if (extras[i].data) continue;
-    const int exit_status = tool_usage_error("%s", error);
-    free(error);
-    return exit_status;
+    if (!extras[i].data) return tool_complain(error);
   }
   return -1;
 }

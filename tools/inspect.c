@@ -38,11 +38,46 @@ static const tool_option options_table[] = {
 
 typedef struct inspection {
   kiln_model *model;
-  tool_rows facts, ops, missing, weights, errors, sources, functions, costs;
+  tool_rows facts, methods, extras, moved;
+  tool_rows ops, missing, weights, errors, sources, functions, costs;
   kiln_debug_cost cost;
 } inspection;
 
+#define ROW(rows, ...)                               \
+  tool_rows_add(rows, (const char *[]){__VA_ARGS__}, \
+                (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)))
+
+static void look_at_methods(inspection *in) {
+  ROW(&in->methods, "name", "schema");
+  for (int i = 0; i < kiln_model_method_count(in->model); i++) {
+    const char *name = kiln_model_method_name(in->model, i);
+    ROW(&in->methods, name, kiln_model_method_schema(in->model, name));
+  }
+}
+
+/* Files beside the model, and what --map-device did. */
+static void look_at_load(inspection *in) {
+  kiln_extra extra;
+  kiln_remap moved;
+  kiln_status *status = NULL;
+  char number[32];
+  ROW(&in->extras, "name", "bytes");
+  for (int i = 0; !(status = kiln_model_extra_file(in->model, i, &extra)); i++) {
+    snprintf(number, sizeof number, "%zu", extra.size);
+    ROW(&in->extras, extra.name, number);
+  }
+  kiln_status_destroy(status);
+  ROW(&in->moved, "from", "to", "kind", "count", "where");
+  for (int i = 0; !(status = kiln_model_remap(in->model, i, &moved)); i++) {
+    snprintf(number, sizeof number, "%" PRId64, moved.count);
+    ROW(&in->moved, moved.from, moved.to, moved.kind, number, moved.where);
+  }
+  kiln_status_destroy(status);
+}
+
 static kiln_status *look(inspection *in, bool sources, bool functions) {
+  look_at_methods(in);
+  look_at_load(in);
   kiln_status *status = kiln_debug_model_facts(in->model, tool_rows_add, &in->facts);
   if (!status) status = kiln_debug_model_ops(in->model, tool_rows_add, &in->ops);
   if (!status) status = kiln_debug_model_weights(in->model, tool_rows_add, &in->weights);
@@ -61,8 +96,9 @@ static kiln_status *look(inspection *in, bool sources, bool functions) {
 }
 
 static void free_inspection(inspection *in) {
-  tool_rows *const all[] = {&in->facts,  &in->ops,     &in->missing,   &in->weights,
-                            &in->errors, &in->sources, &in->functions, &in->costs};
+  tool_rows *const all[] = {&in->facts,   &in->methods,   &in->extras,  &in->moved,
+                            &in->ops,     &in->missing,   &in->weights, &in->errors,
+                            &in->sources, &in->functions, &in->costs};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tool_rows_free(all[i]);
 }
 
@@ -210,17 +246,6 @@ static void print_missing(const inspection *in) {
   }
 }
 
-/* What --map-device did. */
-static void print_moved(const inspection *in) {
-  kiln_remap moved;
-  kiln_status *status = NULL;
-  for (int i = 0; !(status = kiln_model_remap(in->model, i, &moved)); i++) {
-    printf("moved      %s to %s: %" PRId64 " in %s, first at %s\n", moved.from, moved.to,
-           moved.count, moved.kind, moved.where);
-  }
-  kiln_status_destroy(status);
-}
-
 static void print_overview(const inspection *in, const char *path) {
   printf("%s: TorchScript archive, version %s, ", path, fact(in, "version"));
   print_bytes(strtoull(fact(in, "bytes"), NULL, 10));
@@ -234,20 +259,19 @@ static void print_overview(const inspection *in, const char *path) {
     printf("%" PRIu64 " call%s of __setstate__ when it is loaded\n", setstate,
            tool_plural(setstate));
   }
-  for (int i = 0; i < kiln_model_method_count(in->model); i++) {
-    const char *name = kiln_model_method_name(in->model, i);
-    printf("method %s\n", kiln_model_method_schema(in->model, name));
+  for (int i = 1; i < in->methods.count; i++) {
+    printf("method %s\n", tool_rows_cell(&in->methods, i, 1));
   }
   print_weights_line(&in->weights);
-  kiln_extra extra;
-  kiln_status *status = NULL;
-  for (int i = 0; !(status = kiln_model_extra_file(in->model, i, &extra)); i++) {
-    printf("extra file %s, ", extra.name);
-    print_bytes(extra.size);
+  for (int i = 1; i < in->extras.count; i++) {
+    printf("extra file %s, ", tool_rows_cell(&in->extras, i, 0));
+    print_bytes(strtoull(tool_rows_cell(&in->extras, i, 1), NULL, 10));
     printf("\n");
   }
-  kiln_status_destroy(status);
-  print_moved(in);
+  for (int i = 1; i < in->moved.count; i++) {
+    const char *const *row = (const char *const *)in->moved.items[i];
+    printf("moved      %s to %s: %s in %s, first at %s\n", row[0], row[1], row[3], row[2], row[4]);
+  }
   const uint64_t uses = sum(&in->ops, 1);
   printf("operators  %d, %" PRIu64 " use%s; %d missing\n", in->ops.count - 1, uses,
          tool_plural(uses), in->missing.count - 1);
@@ -296,49 +320,6 @@ static kiln_status *print(const inspect_options *o, const inspection *in, const 
 
 /* -- JSON -- */
 
-static cJSON *json_methods(const inspection *in) {
-  cJSON *methods = cJSON_CreateArray();
-  for (int i = 0; i < kiln_model_method_count(in->model); i++) {
-    const char *name = kiln_model_method_name(in->model, i);
-    cJSON *method = cJSON_CreateObject();
-    cJSON_AddStringToObject(method, "name", name);
-    cJSON_AddStringToObject(method, "schema", kiln_model_method_schema(in->model, name));
-    cJSON_AddItemToArray(methods, method);
-  }
-  return methods;
-}
-
-static cJSON *json_extras(const inspection *in) {
-  cJSON *extras = cJSON_CreateArray();
-  kiln_extra extra;
-  kiln_status *status = NULL;
-  for (int i = 0; !(status = kiln_model_extra_file(in->model, i, &extra)); i++) {
-    cJSON *file = cJSON_CreateObject();
-    cJSON_AddStringToObject(file, "name", extra.name);
-    cJSON_AddItemToObject(file, "bytes", tool_json_int((int64_t)extra.size));
-    cJSON_AddItemToArray(extras, file);
-  }
-  kiln_status_destroy(status);
-  return extras;
-}
-
-static cJSON *json_moved(const inspection *in) {
-  cJSON *rows = cJSON_CreateArray();
-  kiln_remap moved;
-  kiln_status *status = NULL;
-  for (int i = 0; !(status = kiln_model_remap(in->model, i, &moved)); i++) {
-    cJSON *row = cJSON_CreateObject();
-    cJSON_AddStringToObject(row, "from", moved.from);
-    cJSON_AddStringToObject(row, "to", moved.to);
-    cJSON_AddStringToObject(row, "kind", moved.kind);
-    cJSON_AddItemToObject(row, "count", tool_json_int(moved.count));
-    cJSON_AddStringToObject(row, "where", moved.where);
-    cJSON_AddItemToArray(rows, row);
-  }
-  kiln_status_destroy(status);
-  return rows;
-}
-
 static kiln_status *print_json(const inspect_options *o, const inspection *in) {
   cJSON *json = cJSON_CreateObject();
   for (int i = 1; i < in->facts.count; i++) {
@@ -347,9 +328,9 @@ static kiln_status *print_json(const inspect_options *o, const inspection *in) {
     cJSON_AddItemToObject(json, tool_rows_cell(&in->facts, i, 0),
                           number ? cJSON_CreateRaw(value) : cJSON_CreateString(value));
   }
-  cJSON_AddItemToObject(json, "methods", json_methods(in));
-  cJSON_AddItemToObject(json, "extra_files", json_extras(in));
-  cJSON_AddItemToObject(json, "moved", json_moved(in));
+  cJSON_AddItemToObject(json, "methods", tool_rows_json(&in->methods));
+  cJSON_AddItemToObject(json, "extra_files", json_rows(&in->extras, 1, 1));
+  cJSON_AddItemToObject(json, "moved", json_rows(&in->moved, 3, 3));
   cJSON_AddItemToObject(json, "operators", json_rows(&in->ops, 1, 1));
   cJSON_AddItemToObject(json, "missing", json_rows(&in->missing, 1, 1));
   cJSON_AddItemToObject(json, "errors", tool_rows_json(&in->errors));

@@ -29,11 +29,7 @@ static int run(const void *options, char *const *operands) {
   const opt_options *o = options;
   size_t size = 0;
   char *error = NULL, *source = tool_read_file(operands[0], &size, &error), *text = NULL;
-  if (!source) {
-    tool_usage_error("%s", error);
-    free(error);
-    return TOOL_USAGE;
-  }
+  if (!source) return tool_complain(error);
   kiln_context *context = NULL;
   kiln_status *status = tool_context(&o->settings, &context);
   if (!status) {

@@ -47,8 +47,7 @@ bool check_skips_read(const char *path, check_skips *out_skips) {
   char *error = NULL, *text = tool_read_file(path, &size, &error);
   *out_skips = (check_skips){0};
   if (!text) {
-    tool_usage_error("%s", error);
-    free(error);
+    tool_complain(error);
     return false;
   }
   bool groups_only = false;

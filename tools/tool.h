@@ -67,6 +67,8 @@ void tool_print_help(const tool_command *command, FILE *file);
 
 /* "kiln: sentence" on stderr; returns TOOL_USAGE. */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same of one that is freed. */
+int tool_complain(char *message);
 /* For "did you mean": whether `given` is nearer to `name` than *io_least letters, which then is
  * their distance. Starts as TOOL_NEAR. */
 enum { TOOL_NEAR = 3 };
@@ -83,6 +85,8 @@ char *tool_take_message(kiln_status *status);
 char *tool_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void *tool_alloc(size_t size); /* zeroed */
 void *tool_grow(void *block, size_t size);
+/* Frees `text` where *first is one already; else it becomes it. */
+void tool_keep_first(char **first, char *text);
 
 /* -- Contexts -- */
 
