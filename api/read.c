@@ -140,25 +140,16 @@ static const kiln_tensor *tensor_of(const kiln_value *value) {
   return value->v.u.tensor->key.f.undefined ? NULL : value->v.u.tensor;
 }
 
-kiln_dtype kiln_value_dtype(const kiln_value *value) {
-  const kiln_tensor *t = tensor_of(value);
-  return t ? kiln_tensor_dtype(t) : KILN_DTYPE_NONE;
-}
-
-int kiln_value_rank(const kiln_value *value) {
-  const kiln_tensor *t = tensor_of(value);
-  return t ? kiln_tensor_rank(t) : 0;
-}
-
-const int64_t *kiln_value_sizes(const kiln_value *value) {
-  const kiln_tensor *t = tensor_of(value);
-  return t ? kiln_tensor_sizes(t) : NULL;
-}
-
-const int64_t *kiln_value_strides(const kiln_value *value) {
-  const kiln_tensor *t = tensor_of(value);
-  return t ? kiln_tensor_strides(t) : NULL;
-}
+/* What the runtime says of a defined tensor by the same name, else `none`. */
+#define TENSOR_FACT(type, name, none)               \
+  type kiln_value_##name(const kiln_value *value) { \
+    const kiln_tensor *t = tensor_of(value);        \
+    return t ? kiln_tensor_##name(t) : none;        \
+  }
+TENSOR_FACT(kiln_dtype, dtype, KILN_DTYPE_NONE)
+TENSOR_FACT(int, rank, 0)
+TENSOR_FACT(const int64_t *, sizes, NULL)
+TENSOR_FACT(const int64_t *, strides, NULL)
 
 const void *kiln_value_data(const kiln_value *value) {
   const kiln_tensor *t = tensor_of(value);
