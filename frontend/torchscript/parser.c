@@ -140,9 +140,10 @@ kiln_status *kiln__parse_enter(kiln_parser *p) {
 
 static kiln_status *parse_binary(kiln_parser *p, int min_level, kiln_ast **out);
 
-/* `for TARGET in ITERABLE [if CONDITION]` after the element(s) of a comprehension. */
+/* `for TARGET in ITERABLE [if CONDITION]` and the closing bracket of a comprehension, whose
+ * element, or key and value, `items` has. */
 static kiln_status *parse_comprehension(kiln_parser *p, kiln_ast_kind kind, uint32_t begin,
-                                        kiln_ast *first, kiln_ast *second, kiln_ast **out) {
+                                        kiln_ast_list *items, kiln_ast **out) {
   kiln_ast *target, *iterable, *condition = NULL;
   KILN_TRY(kiln__parse_enter(p));
   KILN_TRY(kiln__parse_advance(p)); /* for */
@@ -154,29 +155,27 @@ static kiln_status *parse_comprehension(kiln_parser *p, kiln_ast_kind kind, uint
     KILN_TRY(parse_binary(p, 0, &condition));
   }
   p->depth--;
-  int extra = second ? 1 : 0;
-  *out = kiln__parse_make(p, kind, begin, 4 + extra);
-  (*out)->kids[0] = first;
-  if (second) (*out)->kids[1] = second;
-  (*out)->kids[1 + extra] = target;
-  (*out)->kids[2 + extra] = iterable;
-  (*out)->kids[3 + extra] = condition;
-  return NULL;
+  kiln_vec_push(p->arena, items, target);
+  kiln_vec_push(p->arena, items, iterable);
+  kiln_vec_push(p->arena, items, condition);
+  const bool dict = kind == KILN_AST_DICT_COMP;
+  KILN_TRY(kiln__parse_expect_op(p, dict ? '}' : ']', dict ? "'}'" : "']'"));
+  return kiln__parse_make_list(p, kind, begin, items, out);
 }
 
-/* What stands between commas, up to a closing bracket; a trailing comma is allowed. */
-static kiln_status *parse_between(kiln_parser *p, uint32_t close,
+/* What stands between commas, and the bracket that closes it; a trailing comma is allowed. */
+static kiln_status *parse_between(kiln_parser *p, char close,
                                   kiln_status *(*parse)(kiln_parser *p, kiln_ast **out),
                                   kiln_ast_list *items, bool *out_trailing_comma) {
   *out_trailing_comma = false;
-  while (!kiln__parse_at_op(p, close)) {
+  while (!kiln__parse_at_op(p, (uint32_t)close)) {
     kiln_ast *item = NULL;
     KILN_TRY(parse(p, &item));
     kiln_vec_push(p->arena, items, item);
     KILN_TRY(kiln__parse_accept_op(p, ',', out_trailing_comma));
     if (!*out_trailing_comma) break;
   }
-  return NULL;
+  return kiln__parse_expect_op(p, (uint32_t)close, (char[]){'\'', close, '\'', 0});
 }
 
 /* A lone expression without a comma is itself. */
@@ -193,7 +192,6 @@ static kiln_status *parse_parenthesis(kiln_parser *p, kiln_ast **out) {
   bool trailing;
   KILN_TRY(kiln__parse_advance(p));
   KILN_TRY(parse_between(p, ')', kiln__parse_expression, &items, &trailing));
-  KILN_TRY(kiln__parse_expect_op(p, ')', "')'"));
   return one_or_tuple(p, begin, &items, trailing, out);
 }
 
@@ -204,20 +202,16 @@ static kiln_status *parse_list(kiln_parser *p, kiln_ast **out) {
   if (!kiln__parse_at_op(p, ']')) {
     kiln_ast *first;
     KILN_TRY(kiln__parse_expression(p, &first));
-    if (kiln__parse_at_word(p, "for")) {
-      kiln_ast *node;
-      KILN_TRY(parse_comprehension(p, KILN_AST_LIST_COMP, begin, first, NULL, &node));
-      KILN_TRY(kiln__parse_expect_op(p, ']', "']'"));
-      return kiln__parse_finish(p, node, out);
-    }
     kiln_vec_push(p->arena, &items, first);
+    if (kiln__parse_at_word(p, "for")) {
+      return parse_comprehension(p, KILN_AST_LIST_COMP, begin, &items, out);
+    }
     bool comma;
     KILN_TRY(kiln__parse_accept_op(p, ',', &comma));
     if (!comma && !kiln__parse_at_op(p, ']')) return kiln__parse_unexpected(p, "',' or ']'");
   }
   bool trailing;
   KILN_TRY(parse_between(p, ']', kiln__parse_expression, &items, &trailing));
-  KILN_TRY(kiln__parse_expect_op(p, ']', "']'"));
   return kiln__parse_make_list(p, KILN_AST_LIST, begin, &items, out);
 }
 
@@ -230,14 +224,11 @@ static kiln_status *parse_dict(kiln_parser *p, kiln_ast **out) {
     KILN_TRY(kiln__parse_expression(p, &key));
     KILN_TRY(kiln__parse_expect_op(p, ':', "':'"));
     KILN_TRY(kiln__parse_expression(p, &value));
-    if (items.count == 0 && kiln__parse_at_word(p, "for")) {
-      kiln_ast *node;
-      KILN_TRY(parse_comprehension(p, KILN_AST_DICT_COMP, begin, key, value, &node));
-      KILN_TRY(kiln__parse_expect_op(p, '}', "'}'"));
-      return kiln__parse_finish(p, node, out);
-    }
     kiln_vec_push(p->arena, &items, key);
     kiln_vec_push(p->arena, &items, value);
+    if (items.count == 2 && kiln__parse_at_word(p, "for")) {
+      return parse_comprehension(p, KILN_AST_DICT_COMP, begin, &items, out);
+    }
     bool comma;
     KILN_TRY(kiln__parse_accept_op(p, ',', &comma));
     if (!comma) break;
@@ -345,7 +336,6 @@ static kiln_status *parse_call(kiln_parser *p, kiln_ast *callee, kiln_ast **out)
   KILN_TRY(kiln__parse_advance(p));
   bool trailing;
   KILN_TRY(parse_between(p, ')', parse_argument, &items, &trailing));
-  KILN_TRY(kiln__parse_expect_op(p, ')', "')'"));
   return kiln__parse_make_list(p, KILN_AST_CALL, callee->begin, &items, out);
 }
 
@@ -378,9 +368,8 @@ static kiln_status *parse_index(kiln_parser *p, kiln_ast *object, kiln_ast **out
   kiln_vec_push(p->arena, &items, object);
   KILN_TRY(kiln__parse_advance(p));
   bool trailing;
+  if (kiln__parse_at_op(p, ']')) return kiln__parse_unexpected(p, "a subscript");
   KILN_TRY(parse_between(p, ']', parse_subscript, &items, &trailing));
-  if (items.count == 1) return kiln__parse_unexpected(p, "a subscript");
-  KILN_TRY(kiln__parse_expect_op(p, ']', "']'"));
   return kiln__parse_make_list(p, KILN_AST_INDEX, object->begin, &items, out);
 }
 
