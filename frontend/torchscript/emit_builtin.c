@@ -2,34 +2,7 @@
  */
 #include "frontend/torchscript/emit.h"
 
-/* -- Names that are plain operators -- */
-
-static const struct {
-  const char *name, *op;
-} plain[] = {
-    {"min", "prim::min"},
-    {"max", "prim::max"},
-    {"all", "aten::all"},
-    {"any", "aten::any"},
-    {"sum", "aten::sum"},
-    {"divmod", "aten::divmod"},
-    {"list", "aten::list"},
-    {"dict", "aten::dict"},
-    {"ord", "aten::ord"},
-    {"chr", "aten::chr"},
-    {"bin", "aten::bin"},
-    {"hex", "aten::hex"},
-    {"oct", "aten::oct"},
-    {"round", "aten::round"},
-    {"pow", "aten::pow"},
-    {"hash", "prim::hash"},
-    {"id", "prim::id"},
-    {"sorted", "aten::sorted"},
-    {"rangelist", "prim::rangelist"},
-    {"device", "aten::device"},
-};
-
-/* A call of a name that is none: its arguments are the kids of `ast` from 1 on. */
+/* A call of a name that is no operator: its arguments are the kids of `ast` from 1 on. */
 typedef struct builtin_call {
   kiln__script_emitter *e;
   const kiln_ast *ast;
@@ -301,56 +274,74 @@ static kiln_status *refuse(const builtin_call *c, kiln_ir_value **out) {
   return kiln__ts_error(c->e, c->ast, "this call is not supported here");
 }
 
-static const struct {
-  const char *name;
+/* -- The names -- */
+
+typedef struct builtin {
+  const char *name, *op; /* a plain operator, or else: */
   kiln_status *(*emit)(const builtin_call *c, kiln_ir_value **out);
   int low, high; /* how many arguments; 0: it says so itself */
-} special[] = {
-    {"int", do_cast, 0, 0},
-    {"float", do_cast, 0, 0},
-    {"str", do_cast, 0, 0},
-    {"complex", do_complex, 0, 0},
-    {"bool", do_bool, 1, 1},
-    {"len", do_len, 1, 1},
-    {"abs", do_abs, 1, 1},
-    {"tuple", do_tuple, 0, 0},
-    {"annotate", do_annotate, 2, 2},
-    {"unchecked_cast", do_unchecked_cast, 2, 2},
-    {"uninitialized", do_uninitialized, 1, 1},
-    {"isinstance", do_isinstance, 2, 2},
-    {"getattr", do_getattr, 2, 3},
-    {"hasattr", do_hasattr, 2, 2},
-    {"print", do_print, 0, 0},
-    {"fork", do_fork, 1, 1},
-    {"awaitable", refuse, 0, 0},
-    {"range", refuse, 0, 0},
-    {"enumerate", refuse, 0, 0},
-    {"zip", refuse, 0, 0},
+} builtin;
+
+static const builtin builtins[] = {
+    {"min", "prim::min", NULL, 0, 0},
+    {"max", "prim::max", NULL, 0, 0},
+    {"all", "aten::all", NULL, 0, 0},
+    {"any", "aten::any", NULL, 0, 0},
+    {"sum", "aten::sum", NULL, 0, 0},
+    {"divmod", "aten::divmod", NULL, 0, 0},
+    {"list", "aten::list", NULL, 0, 0},
+    {"dict", "aten::dict", NULL, 0, 0},
+    {"ord", "aten::ord", NULL, 0, 0},
+    {"chr", "aten::chr", NULL, 0, 0},
+    {"bin", "aten::bin", NULL, 0, 0},
+    {"hex", "aten::hex", NULL, 0, 0},
+    {"oct", "aten::oct", NULL, 0, 0},
+    {"round", "aten::round", NULL, 0, 0},
+    {"pow", "aten::pow", NULL, 0, 0},
+    {"hash", "prim::hash", NULL, 0, 0},
+    {"id", "prim::id", NULL, 0, 0},
+    {"sorted", "aten::sorted", NULL, 0, 0},
+    {"rangelist", "prim::rangelist", NULL, 0, 0},
+    {"device", "aten::device", NULL, 0, 0},
+    {"int", NULL, do_cast, 0, 0},
+    {"float", NULL, do_cast, 0, 0},
+    {"str", NULL, do_cast, 0, 0},
+    {"complex", NULL, do_complex, 0, 0},
+    {"bool", NULL, do_bool, 1, 1},
+    {"len", NULL, do_len, 1, 1},
+    {"abs", NULL, do_abs, 1, 1},
+    {"tuple", NULL, do_tuple, 0, 0},
+    {"annotate", NULL, do_annotate, 2, 2},
+    {"unchecked_cast", NULL, do_unchecked_cast, 2, 2},
+    {"uninitialized", NULL, do_uninitialized, 1, 1},
+    {"isinstance", NULL, do_isinstance, 2, 2},
+    {"getattr", NULL, do_getattr, 2, 3},
+    {"hasattr", NULL, do_hasattr, 2, 2},
+    {"print", NULL, do_print, 0, 0},
+    {"fork", NULL, do_fork, 1, 1},
+    {"awaitable", NULL, refuse, 0, 0},
+    {"range", NULL, refuse, 0, 0},
+    {"enumerate", NULL, refuse, 0, 0},
+    {"zip", NULL, refuse, 0, 0},
 };
 
-bool kiln__is_builtin(kiln_str name) {
-  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-    if (kiln_str_is(name, plain[i].name)) return true;
+static const builtin *find_builtin(kiln_str name) {
+  for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++) {
+    if (kiln_str_is(name, builtins[i].name)) return &builtins[i];
   }
-  for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
-    if (kiln_str_is(name, special[i].name)) return true;
-  }
-  return false;
+  return NULL;
 }
+
+bool kiln__is_builtin(kiln_str name) { return find_builtin(name) != NULL; }
 
 kiln_status *kiln__ts_builtin(kiln__script_emitter *e, const kiln_ast *ast, kiln_str name,
                               const kiln_type *hint, kiln_sugar *out) {
-  out->kind = KILN_SUGAR_VALUE;
-  for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
-    if (!kiln_str_is(name, special[i].name)) continue;
-    if (special[i].high) KILN_TRY(need_args(e, ast, special[i].low, special[i].high));
-    return special[i].emit(&(builtin_call){e, ast, name, hint}, &out->value);
-  }
+  const builtin *b = find_builtin(name);
   kiln_args args = {0};
+  out->kind = KILN_SUGAR_VALUE;
+  KILN_CHECK(b);
+  if (b->high) KILN_TRY(need_args(e, ast, b->low, b->high));
+  if (b->emit) return b->emit(&(builtin_call){e, ast, name, hint}, &out->value);
   KILN_TRY(kiln__ts_args(e, ast, &args));
-  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-    if (!kiln_str_is(name, plain[i].name)) continue;
-    return kiln__ts_op(e, ast, plain[i].op, args.data, args.count, out);
-  }
-  return kiln__ts_error(e, ast, "'" KILN_STR_FMT "' is not a function", KILN_STR_ARG(name));
+  return kiln__ts_op(e, ast, b->op, args.data, args.count, out);
 }

@@ -121,17 +121,13 @@ static kiln_status *emit_structural(kiln__script_emitter *e, const kiln_ast *ast
     out->value = kiln__ts_none(e, ast);
     return NULL;
   }
-  if (op->id == KILN_OP_prim_unchecked_unwrap_optional && count == 1) {
-    const kiln_type *type = args[0].value->type;
-    kiln_node *node =
-        kiln__ts_node(e, ast, KILN_OP_prim_unchecked_unwrap_optional, &args[0].value, 1);
+  const kiln_type *type = count == 1 ? args[0].value->type : NULL;
+  const bool unwraps = type && op->id == KILN_OP_prim_unchecked_unwrap_optional;
+  const bool waits = type && op->id == KILN_OP_wait && type->kind == KILN_TYPE_FUTURE;
+  if (unwraps || waits) {
+    if (waits || type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
     out->value =
-        kiln_node_add_output(node, type->kind == KILN_TYPE_OPTIONAL ? type->elems[0] : type);
-    return NULL;
-  }
-  if (op->id == KILN_OP_wait && count == 1 && args[0].value->type->kind == KILN_TYPE_FUTURE) {
-    kiln_node *node = kiln__ts_node(e, ast, KILN_OP_wait, &args[0].value, 1);
-    out->value = kiln_node_add_output(node, args[0].value->type->elems[0]);
+        kiln_node_add_output(kiln__ts_node(e, ast, (kiln_op_id)op->id, &args[0].value, 1), type);
     return NULL;
   }
   return emit_unresolved(e, ast, op->name.data, args, count, out);

@@ -133,17 +133,18 @@ static kiln_status *apply_subscript(kiln__script_emitter *e, const kiln_ast *ast
     if (t->any) return kiln__ts_error(e, kid, "'...' after a tensor index");
     return NULL;
   }
+  kiln_ir_value *value = NULL;
   if (kid->kind == KILN_AST_SLICE) {
     KILN_TRY(apply_slice(e, kid, t));
-    kiln_vec_push(e->l->ast_arena, &t->indices, NULL);
-    t->dim++;
-    return NULL;
+  } else {
+    KILN_TRY(kiln__ts_value(e, kid, NULL, &value));
   }
-  kiln_ir_value *value;
-  KILN_TRY(kiln__ts_value(e, kid, NULL, &value));
-  if (value->type->kind == KILN_TYPE_NONE) {
+  if (value && value->type->kind == KILN_TYPE_NONE) {
     kiln_ir_value *dim = kiln__ts_int(e, kid, t->dim);
     KILN_TRY(kiln__ts_op_values(e, kid, "aten::unsqueeze", KILN_VALUES(t->self, dim), &t->self));
+    value = NULL;
+  }
+  if (!value) { /* the dimension is kept whole, or is new */
     kiln_vec_push(e->l->ast_arena, &t->indices, NULL);
     t->dim++;
     return NULL;

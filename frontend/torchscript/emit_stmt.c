@@ -113,15 +113,22 @@ static kiln_status *emit_raise_statement(kiln__script_emitter *e, const kiln_ast
   return NULL;
 }
 
+static kiln_status *emit_branch(kiln__script_emitter *e, kiln_var_scope *scope, kiln_node *node,
+                                const kiln_ast *condition, bool which, const kiln_ast *body) {
+  kiln__push_scope(e, scope, kiln_node_add_block(node));
+  KILN_TRY(kiln__ts_refinements(e, condition, which));
+  if (body) KILN_TRY(kiln__ts_statements(e, body->kids, body->count));
+  kiln__pop_scope(e);
+  return NULL;
+}
+
 /* An If whose true side is empty and whose false side raises. */
 static kiln_status *emit_assert(kiln__script_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *condition, *message, *prefix;
   KILN_TRY(kiln__ts_condition(e, ast->kids[0], &condition));
   kiln_node *node = kiln__ts_node(e, ast, KILN_OP_prim_If, &condition, 1);
   kiln_var_scope yes, no;
-  kiln__push_scope(e, &yes, kiln_node_add_block(node));
-  KILN_TRY(kiln__ts_refinements(e, ast->kids[0], true));
-  kiln__pop_scope(e);
+  KILN_TRY(emit_branch(e, &yes, node, ast->kids[0], true, NULL));
   kiln__push_scope(e, &no, kiln_node_add_block(node));
   KILN_TRY(kiln__ts_string(e, ast, KILN_STR("AssertionError: "), &prefix));
   if (ast->kids[1]) {
@@ -300,15 +307,6 @@ static kiln_status *emit_augmented(kiln__script_emitter *e, const kiln_ast *ast)
 }
 
 /* -- If, with -- */
-
-static kiln_status *emit_branch(kiln__script_emitter *e, kiln_var_scope *scope, kiln_node *node,
-                                const kiln_ast *condition, bool which, const kiln_ast *body) {
-  kiln__push_scope(e, scope, kiln_node_add_block(node));
-  KILN_TRY(kiln__ts_refinements(e, condition, which));
-  if (body) KILN_TRY(kiln__ts_statements(e, body->kids, body->count));
-  kiln__pop_scope(e);
-  return NULL;
-}
 
 static kiln_status *emit_if(kiln__script_emitter *e, const kiln_ast *ast) {
   kiln_ir_value *condition;
