@@ -26,10 +26,7 @@ static kiln_status *print_signature(kiln_printer *p, kiln_text *text, const kiln
     kiln_text_putc(text, '=');
     KILN_TRY(kiln__print_literal(p, text, arg->default_value, arg->type));
   }
-  kiln_text_puts(text, ") -> ");
-  KILN_TRY(kiln__print_type(p, text, schema->results[0].type));
-  kiln_text_puts(text, ":\n");
-  return NULL;
+  return kiln__print_type_between(p, text, ") -> ", schema->results[0].type, ":\n");
 }
 
 static kiln_status *print_function(kiln_printer *p, kiln_text *text, kiln_function *function,
@@ -59,9 +56,7 @@ static kiln_status *print_function(kiln_printer *p, kiln_text *text, kiln_functi
       kiln_text_printf(text, ", %s: ", names[i]);
       KILN_TRY(kiln__print_type(p, text, schema->args[i].type));
     }
-    kiln_text_puts(text, ") -> ");
-    KILN_TRY(kiln__print_type(p, text, schema->results[0].type));
-    kiln_text_puts(text, ":\n");
+    KILN_TRY(kiln__print_type_between(p, text, ") -> ", schema->results[0].type, ":\n"));
     kiln_text_indent(text, 2 * indent + 2);
     kiln_text_puts(text, "pass\n");
     return NULL;
@@ -98,8 +93,7 @@ static kiln_status *print_attributes(kiln_printer *p, kiln_text *text,
       kiln_text_quote(text, a->name);
       kiln_text_puts(text, "] = ");
     }
-    KILN_TRY(kiln__print_type(p, text, a->type));
-    kiln_text_putc(text, '\n');
+    KILN_TRY(kiln__print_type_between(p, text, "", a->type, "\n"));
   }
   return NULL;
 }
@@ -112,8 +106,7 @@ static kiln_status *print_finals(kiln_printer *p, kiln_text *text, const kiln_cl
     const kiln_type *type =
         kiln_type_unshaped(cls->unit->types, kiln_ivalue_type(cls->unit->types, *value));
     kiln_text_printf(text, "  " KILN_STR_FMT " : Final[", KILN_STR_ARG(entry->key));
-    KILN_TRY(kiln__print_type(p, text, type));
-    kiln_text_puts(text, "] = ");
+    KILN_TRY(kiln__print_type_between(p, text, "", type, "] = "));
     KILN_TRY(kiln__print_literal(p, text, *value, type));
     kiln_text_putc(text, '\n');
   }
@@ -175,8 +168,7 @@ static kiln_status *print_members(kiln_printer *p, kiln_text *text, const kiln_c
 static kiln_status *print_fields(kiln_printer *p, kiln_text *text, const kiln_type *type) {
   for (int i = 0; i < type->elem_count; i++) {
     kiln_text_printf(text, "  " KILN_STR_FMT " : ", KILN_STR_ARG(type->names[i]));
-    KILN_TRY(kiln__print_type(p, text, type->elems[i]));
-    kiln_text_putc(text, '\n');
+    KILN_TRY(kiln__print_type_between(p, text, "", type->elems[i], "\n"));
   }
   return NULL;
 }

@@ -77,6 +77,9 @@ kiln_status *kiln__print_literal(kiln_printer *p, kiln_text *text, kiln_ivalue v
 /* A type as an annotation; what it names will be printed too. */
 kiln_status *kiln__print_type(kiln_printer *p, kiln_text *text,
                               const kiln_type *type) KILN_MUST_USE;
+/* The same between two texts. */
+kiln_status *kiln__print_type_between(kiln_printer *p, kiln_text *text, const char *open,
+                                      const kiln_type *type, const char *close) KILN_MUST_USE;
 /* Definitions that will be printed. */
 void kiln__need_type(kiln_printer *p, const kiln_type *type);
 kiln_str kiln__need_function(kiln_printer *p, kiln_function *function);
@@ -87,6 +90,9 @@ kiln_status *kiln__print_expression(kiln_body *b, kiln_text *text,
 /* The value as an operand: its name, a constant. */
 kiln_status *kiln__print_operand(kiln_body *b, kiln_text *text,
                                  const kiln_ir_value *value) KILN_MUST_USE;
+kiln_status *kiln__print_operand_between(kiln_body *b, kiln_text *text, const char *open,
+                                         const kiln_ir_value *value,
+                                         const char *close) KILN_MUST_USE;
 /* upgrade.c: the first archive version in which all overloads of "aten::div" have today's meaning,
  * 3 at least. */
 int64_t kiln__upgrade_first_version(kiln_str op);

@@ -40,6 +40,15 @@ static const char *name_of(const kiln_body *b, const kiln_ir_value *value) {
 static void begin_line(kiln_body *b) { kiln_text_indent(b->text, 2 * b->indent); }
 static void end_line(kiln_body *b) { kiln_text_putc(b->text, '\n'); }
 
+/* What ends a block whose text began there: it is not empty. */
+static void end_block(kiln_body *b, size_t begin) {
+  if (b->text->len == begin) {
+    begin_line(b);
+    kiln_text_puts(b->text, "pass\n");
+  }
+  b->indent--;
+}
+
 /* Writes what is pending, but for the last `keep`, into temporaries. */
 static void flush(kiln_body *b, int keep) {
   const int count = b->pending.count - keep;
@@ -173,9 +182,9 @@ static kiln_status *print_simple(kiln_body *b, const kiln_node *node) {
   flush(b, 0);
   begin_line(b);
   if (declares) {
-    kiln_text_printf(b->text, "%s : ", new_name(b, kiln_node_output(node, 0)));
-    KILN_TRY(kiln__print_type(b->p, b->text, kiln_node_output(node, 0)->type));
-    kiln_text_puts(b->text, " = ");
+    kiln_text_puts(b->text, new_name(b, kiln_node_output(node, 0)));
+    KILN_TRY(
+        kiln__print_type_between(b->p, b->text, " : ", kiln_node_output(node, 0)->type, " = "));
   } else {
     print_targets(b, node);
   }
@@ -196,9 +205,7 @@ static kiln_status *print_set_attribute(kiln_body *b, const kiln_node *node) {
   if (!object) return no_source(node, "its object has no name");
   kiln_text_printf(b->text, strcmp(object, "self") == 0 ? "%s.%.*s = " : "(%s).%.*s = ", object,
                    KILN_STR_ARG(name));
-  KILN_TRY(kiln__print_operand(b, b->text, kiln_node_input(node, 1)));
-  end_line(b);
-  return NULL;
+  return kiln__print_operand_between(b, b->text, "", kiln_node_input(node, 1), "\n");
 }
 
 /* -- Handing over -- */
@@ -210,23 +217,13 @@ static kiln_status *print_typed_assignment(kiln_body *b, const char *name,
   const kiln_type *want = kiln_type_unshaped(b->graph->types, type);
   begin_line(b);
   kiln_text_puts(b->text, name);
-  if (have == want) {
-    kiln_text_puts(b->text, " = ");
-    KILN_TRY(kiln__print_operand(b, b->text, value));
-  } else if (have->kind == KILN_TYPE_NONE) {
-    kiln_text_puts(b->text, " : ");
-    KILN_TRY(kiln__print_type(b->p, b->text, want));
-    kiln_text_puts(b->text, " = ");
-    KILN_TRY(kiln__print_operand(b, b->text, value));
-  } else {
-    kiln_text_puts(b->text, " = unchecked_cast(");
-    KILN_TRY(kiln__print_type(b->p, b->text, want));
-    kiln_text_puts(b->text, ", ");
-    KILN_TRY(kiln__print_operand(b, b->text, value));
-    kiln_text_putc(b->text, ')');
+  if (have == want) return kiln__print_operand_between(b, b->text, " = ", value, "\n");
+  if (have->kind == KILN_TYPE_NONE) {
+    KILN_TRY(kiln__print_type_between(b->p, b->text, " : ", want, " = "));
+    return kiln__print_operand_between(b, b->text, "", value, "\n");
   }
-  end_line(b);
-  return NULL;
+  KILN_TRY(kiln__print_type_between(b->p, b->text, " = unchecked_cast(", want, ", "));
+  return kiln__print_operand_between(b, b->text, "", value, ")\n");
 }
 
 /* "a, b = x, y" of the block's results from `from` on, after what `first` writes. */
@@ -279,11 +276,7 @@ static kiln_status *print_side(kiln_body *b, const kiln_node *node, int side,
       KILN_TRY(print_typed_assignment(b, names[i], value, type));
     }
   }
-  if (b->text->len == begin) {
-    begin_line(b);
-    kiln_text_puts(b->text, "pass\n");
-  }
-  b->indent--;
+  end_block(b, begin);
   return NULL;
 }
 
@@ -291,9 +284,7 @@ static kiln_status *print_if(kiln_body *b, const kiln_node *node) {
   take_operands(b, node, 0);
   flush(b, 0);
   begin_line(b);
-  kiln_text_puts(b->text, "if ");
-  KILN_TRY(kiln__print_operand(b, b->text, kiln_node_input(node, 0)));
-  kiln_text_puts(b->text, ":\n");
+  KILN_TRY(kiln__print_operand_between(b, b->text, "if ", kiln_node_input(node, 0), ":\n"));
   const char **names = KILN_NEW_ARRAY(b->p->arena, const char *, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) names[i] = new_name(b, kiln_node_output(node, i));
   KILN_TRY(print_side(b, node, 0, names));
@@ -359,31 +350,24 @@ static kiln_status *print_condition(kiln_body *b, const loop *lp, const char *ro
   bool asks = !kiln_ir_value_is_bool(says, true);
   if (lp->limited) {
     kiln_text_printf(b->text, asks ? "torch.__and__(torch.lt(%s, " : "torch.lt(%s, ", round);
-    KILN_TRY(kiln__print_operand(b, b->text, kiln_node_input(lp->node, 0)));
-    kiln_text_puts(b->text, asks ? "), " : ")");
+    KILN_TRY(kiln__print_operand_between(b, b->text, "", kiln_node_input(lp->node, 0),
+                                         asks ? "), " : ")"));
     if (!asks) return NULL;
   }
-  KILN_TRY(kiln__print_operand(b, b->text, says));
-  if (lp->limited) kiln_text_putc(b->text, ')');
-  return NULL;
+  return kiln__print_operand_between(b, b->text, "", says, lp->limited ? ")" : "");
 }
 
 static kiln_status *print_for(kiln_body *b, loop *lp) {
   begin_line(b);
-  kiln_text_printf(b->text, "for %s in range(", new_name(b, kiln_block_input(lp->body, 0)));
-  KILN_TRY(kiln__print_operand(b, b->text, kiln_node_input(lp->node, 0)));
-  kiln_text_puts(b->text, "):\n");
+  kiln_text_printf(b->text, "for %s in range", new_name(b, kiln_block_input(lp->body, 0)));
+  KILN_TRY(kiln__print_operand_between(b, b->text, "(", kiln_node_input(lp->node, 0), "):\n"));
   b->indent++;
   const size_t begin = b->text->len;
   KILN_TRY(print_block(b, lp->body));
   take_operands(b, lp->body->ret, 0);
   flush(b, 0);
   KILN_TRY(print_handover(b, lp->body, 1, lp->names, lp->count));
-  if (b->text->len == begin) {
-    begin_line(b);
-    kiln_text_puts(b->text, "pass\n");
-  }
-  b->indent--;
+  end_block(b, begin);
   return NULL;
 }
 
@@ -469,13 +453,8 @@ static kiln_status *print_exit(kiln_body *b, const kiln_node *node, int outer) {
     return no_source(node, "it ends no block of its own");
   }
   flush(b, 0);
-  if (b->text->len == kiln_vec_last(&b->bodies)) {
-    begin_line(b);
-    kiln_text_puts(b->text, "pass\n");
-  }
+  end_block(b, kiln_vec_pop(&b->bodies));
   (void)kiln_vec_pop(&b->contexts);
-  (void)kiln_vec_pop(&b->bodies);
-  b->indent--;
   for (int i = 0; i < node->output_count; i++) set_name(b, kiln_node_output(node, i), "None");
   return NULL;
 }
@@ -486,10 +465,7 @@ static kiln_status *print_to_return(kiln_body *b, const kiln_graph *graph) {
   take_operands(b, graph->top->ret, 0);
   flush(b, 0);
   begin_line(b);
-  kiln_text_puts(b->text, "return ");
-  KILN_TRY(kiln__print_operand(b, b->text, kiln_graph_output(graph, 0)));
-  end_line(b);
-  return NULL;
+  return kiln__print_operand_between(b, b->text, "return ", kiln_graph_output(graph, 0), "\n");
 }
 
 /* -- Fork -- */

@@ -39,6 +39,14 @@ kiln_status *kiln__print_operand(kiln_body *b, kiln_text *text, const kiln_ir_va
   return no_source(value->node, "its result is used where it has no name");
 }
 
+kiln_status *kiln__print_operand_between(kiln_body *b, kiln_text *text, const char *open,
+                                         const kiln_ir_value *value, const char *close) {
+  kiln_text_puts(text, open);
+  KILN_TRY(kiln__print_operand(b, text, value));
+  kiln_text_puts(text, close);
+  return NULL;
+}
+
 static kiln_status *print_operands(kiln_body *b, kiln_text *text, const kiln_node *node, int from,
                                    int end) {
   for (int i = from; i < end; i++) {
@@ -176,10 +184,7 @@ static kiln_status *print_special_op(kiln_body *b, kiln_text *text, const kiln_n
        first->kind == KILN_TYPE_STR)) {
     *out_done = true;
     KILN_TRY(print_base(b, text, kiln_node_input(node, 0), false));
-    kiln_text_putc(text, '[');
-    KILN_TRY(kiln__print_operand(b, text, kiln_node_input(node, 1)));
-    kiln_text_putc(text, ']');
-    return NULL;
+    return kiln__print_operand_between(b, text, "[", kiln_node_input(node, 1), "]");
   }
   if (node->input_count != 1) return NULL;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -189,10 +194,7 @@ static kiln_status *print_special_op(kiln_body *b, kiln_text *text, const kiln_n
                   first->kind == KILN_TYPE_NUMBER || first->kind == KILN_TYPE_STR;
     if (!simple) return NULL;
     *out_done = true;
-    kiln_text_puts(text, rows[i].open);
-    KILN_TRY(kiln__print_operand(b, text, kiln_node_input(node, 0)));
-    kiln_text_putc(text, ')');
-    return NULL;
+    return kiln__print_operand_between(b, text, rows[i].open, kiln_node_input(node, 0), ")");
   }
   return NULL;
 }
@@ -259,11 +261,7 @@ static kiln_status *print_list(kiln_body *b, kiln_text *text, const kiln_node *n
   const kiln_type *type = kiln_type_unshaped(b->graph->types, kiln_node_output(node, 0)->type);
   if (type->kind != KILN_TYPE_LIST) return no_source(node, "its result is no list");
   bool bare = join_types(b, node, 0, 1) == type->elems[0];
-  if (!bare) {
-    kiln_text_puts(text, "annotate(");
-    KILN_TRY(kiln__print_type(b->p, text, type));
-    kiln_text_puts(text, ", ");
-  }
+  if (!bare) KILN_TRY(kiln__print_type_between(b->p, text, "annotate(", type, ", "));
   kiln_text_putc(text, '[');
   KILN_TRY(print_operands(b, text, node, 0, node->input_count));
   kiln_text_puts(text, bare ? "]" : "])");
@@ -275,11 +273,7 @@ static kiln_status *print_dict(kiln_body *b, kiln_text *text, const kiln_node *n
   if (type->kind != KILN_TYPE_DICT) return no_source(node, "its result is no dict");
   bool bare =
       join_types(b, node, 0, 2) == type->elems[0] && join_types(b, node, 1, 2) == type->elems[1];
-  if (!bare) {
-    kiln_text_puts(text, "annotate(");
-    KILN_TRY(kiln__print_type(b->p, text, type));
-    kiln_text_puts(text, ", ");
-  }
+  if (!bare) KILN_TRY(kiln__print_type_between(b->p, text, "annotate(", type, ", "));
   kiln_text_putc(text, '{');
   for (int i = 0; i + 1 < node->input_count; i += 2) {
     if (i > 0) kiln_text_puts(text, ", ");
@@ -310,9 +304,7 @@ static kiln_status *print_attribute(kiln_body *b, kiln_text *text, const kiln_no
     kiln_text_printf(text, "." KILN_STR_FMT, KILN_STR_ARG(name));
     return NULL;
   }
-  kiln_text_puts(text, "getattr(");
-  KILN_TRY(kiln__print_operand(b, text, kiln_node_input(node, 0)));
-  kiln_text_puts(text, ", ");
+  KILN_TRY(kiln__print_operand_between(b, text, "getattr(", kiln_node_input(node, 0), ", "));
   kiln_text_quote(text, name);
   kiln_text_putc(text, ')');
   return NULL;
@@ -337,8 +329,7 @@ static kiln_status *print_method_call(kiln_body *b, kiln_text *text, const kiln_
   if (type->cls) kiln__need_type(b->p, type);
   if (is_hook(method)) {
     kiln_text_printf(text, "%s(", method->qualname);
-    KILN_TRY(kiln__print_operand(b, text, kiln_node_input(node, 0)));
-    kiln_text_puts(text, ", ");
+    KILN_TRY(kiln__print_operand_between(b, text, "", kiln_node_input(node, 0), ", "));
   } else {
     KILN_TRY(print_base(b, text, kiln_node_input(node, 0), true));
     kiln_text_printf(text, "." KILN_STR_FMT "(", KILN_STR_ARG(name));
@@ -348,8 +339,7 @@ static kiln_status *print_method_call(kiln_body *b, kiln_text *text, const kiln_
     if (schema && i < schema->arg_count && schema->args[i].kwarg_only) {
       kiln_text_printf(text, KILN_STR_FMT "=", KILN_STR_ARG(schema->args[i].name));
     }
-    KILN_TRY(kiln__print_operand(b, text, kiln_node_input(node, i)));
-    kiln_text_puts(text, ", ");
+    KILN_TRY(kiln__print_operand_between(b, text, "", kiln_node_input(node, i), ", "));
   }
   kiln_text_putc(text, ')');
   return NULL;
@@ -380,9 +370,8 @@ static kiln_status *print_isinstance(kiln_body *b, kiln_text *text, const kiln_n
   const kiln_attr *attr = kiln_node_attr(node, "types");
   if (!attr || attr->kind != KILN_ATTR_TYPES) return no_source(node, "it names no types");
   const int count = attr->u.types.count;
-  kiln_text_puts(text, "isinstance(");
-  KILN_TRY(kiln__print_operand(b, text, kiln_node_input(node, 0)));
-  kiln_text_puts(text, count == 1 ? ", " : ", (");
+  KILN_TRY(kiln__print_operand_between(b, text, "isinstance(", kiln_node_input(node, 0),
+                                       count == 1 ? ", " : ", ("));
   for (int i = 0; i < count; i++) {
     if (i > 0) kiln_text_puts(text, ", ");
     KILN_TRY(kiln__print_type(b->p, text, attr->u.types.data[i]));
@@ -394,29 +383,24 @@ static kiln_status *print_isinstance(kiln_body *b, kiln_text *text, const kiln_n
 /* unchecked_cast(T, x), uninitialized(T), annotate(T, (x).tolist()). */
 static kiln_status *print_typed(kiln_body *b, kiln_text *text, const kiln_node *node,
                                 const char *open, const char *close) {
-  kiln_text_puts(text, open);
-  KILN_TRY(kiln__print_type(b->p, text, kiln_node_output(node, 0)->type));
-  if (!kiln_node_is(node, KILN_OP_prim_Uninitialized)) {
-    bool tolist = kiln_node_is(node, KILN_OP_prim_tolist);
-    kiln_text_puts(text, tolist ? ", (" : ", ");
-    KILN_TRY(kiln__print_operand(b, text, kiln_node_input(node, 0)));
+  const kiln_type *type = kiln_node_output(node, 0)->type;
+  if (kiln_node_is(node, KILN_OP_prim_Uninitialized)) {
+    return kiln__print_type_between(b->p, text, open, type, close);
   }
-  kiln_text_puts(text, close);
-  return NULL;
+  const char *comma = kiln_node_is(node, KILN_OP_prim_tolist) ? ", (" : ", ";
+  KILN_TRY(kiln__print_type_between(b->p, text, open, type, comma));
+  return kiln__print_operand_between(b, text, "", kiln_node_input(node, 0), close);
 }
 
 /* -- Dispatch -- */
 
 static kiln_status *print_pick(kiln_body *b, kiln_text *text, const kiln_node *node) {
   KILN_TRY(print_base(b, text, kiln_node_input(node, 0), true));
-  kiln_text_putc(text, '[');
-  if (kiln_node_is(node, KILN_OP_prim_TupleSlice)) {
-    kiln_text_printf(text, "%lld:%lld", (long long)kiln_node_int(node, "beg", 0),
-                     (long long)kiln_node_int(node, "end", 0));
-  } else {
-    KILN_TRY(kiln__print_operand(b, text, kiln_node_input(node, 1)));
+  if (!kiln_node_is(node, KILN_OP_prim_TupleSlice)) {
+    return kiln__print_operand_between(b, text, "[", kiln_node_input(node, 1), "]");
   }
-  kiln_text_putc(text, ']');
+  kiln_text_printf(text, "[%lld:%lld]", (long long)kiln_node_int(node, "beg", 0),
+                   (long long)kiln_node_int(node, "end", 0));
   return NULL;
 }
 
@@ -452,11 +436,8 @@ static kiln_status *print_structural(kiln_body *b, kiln_text *text, const kiln_n
     case KILN_OP_prim_CallFunction: return print_function_call(b, text, node);
     case KILN_OP_prim_CreateObject: {
       const kiln_type *type = kiln_node_output(node, 0)->type;
-      KILN_TRY(kiln__print_type(b->p, text, type));
-      kiln_text_puts(text, ".__new__(");
-      KILN_TRY(kiln__print_type(b->p, text, type));
-      kiln_text_putc(text, ')');
-      return NULL;
+      KILN_TRY(kiln__print_type_between(b->p, text, "", type, ".__new__("));
+      return kiln__print_type_between(b->p, text, "", type, ")");
     }
     case KILN_OP_prim_Print: return print_with_ends(b, text, node, "print(", ")");
     case KILN_OP_prim_RaiseException: return print_raise(b, text, node);

@@ -111,6 +111,14 @@ kiln_status *kiln__print_type(kiln_printer *p, kiln_text *text, const kiln_type 
   return NULL;
 }
 
+kiln_status *kiln__print_type_between(kiln_printer *p, kiln_text *text, const char *open,
+                                      const kiln_type *type, const char *close) {
+  kiln_text_puts(text, open);
+  KILN_TRY(kiln__print_type(p, text, type));
+  kiln_text_puts(text, close);
+  return NULL;
+}
+
 /* -- Constants -- */
 
 static void print_constant(kiln_printer *p, kiln_text *text, kiln_ivalue v, kiln_map *map,
@@ -186,11 +194,7 @@ static kiln_status *print_list(kiln_printer *p, kiln_text *text, const kiln_list
   const kiln_type *elem = type && type->kind == KILN_TYPE_LIST ? type->elems[0] : list->elem_type;
   if (!elem) elem = kiln_type_basic(KILN_TYPE_TENSOR);
   const bool bare = says_its_type(list, elem);
-  if (!bare) {
-    kiln_text_puts(text, "annotate(List[");
-    KILN_TRY(kiln__print_type(p, text, elem));
-    kiln_text_puts(text, "], ");
-  }
+  if (!bare) KILN_TRY(kiln__print_type_between(p, text, "annotate(List[", elem, "], "));
   kiln_text_putc(text, '[');
   KILN_TRY(print_items(p, text, list->items, list->count, elem, NULL));
   kiln_text_puts(text, bare ? "]" : "])");
@@ -204,11 +208,8 @@ static kiln_status *print_dict(kiln_printer *p, kiln_text *text, const kiln_dict
   const kiln_type *value_type = told ? type->elems[1] : dict->value_type;
   if (!key_type) key_type = kiln_type_basic(KILN_TYPE_STR);
   if (!value_type) value_type = kiln_type_basic(KILN_TYPE_TENSOR);
-  kiln_text_puts(text, "annotate(Dict[");
-  KILN_TRY(kiln__print_type(p, text, key_type));
-  kiln_text_puts(text, ", ");
-  KILN_TRY(kiln__print_type(p, text, value_type));
-  kiln_text_puts(text, "], {");
+  KILN_TRY(kiln__print_type_between(p, text, "annotate(Dict[", key_type, ", "));
+  KILN_TRY(kiln__print_type_between(p, text, "", value_type, "], {"));
   int64_t index = 0;
   kiln_ivalue *key, *value;
   for (int i = 0; kiln_dict_next(dict, &index, &key, &value); i++) {
