@@ -76,7 +76,7 @@ static kiln_status *take_line(kiln_pickle *p, kiln_str *out_line) {
 /* -- The stack -- */
 
 static kiln_status *need(kiln_pickle *p, size_t count) {
-  size_t floor = p->marks.count ? p->marks.data[p->marks.count - 1] : 0;
+  size_t floor = p->marks.count ? (size_t)p->marks.data[p->marks.count - 1].u.i : 0;
   if (p->stack.count < floor + count) return KILN_PICKLE_ERROR(p, "stack underflow");
   return NULL;
 }
@@ -97,22 +97,13 @@ static void collapse(kiln_pickle *p, size_t count) {
 }
 
 static kiln_status *push_mark(kiln_pickle *p) {
-  if (p->marks.count == p->marks.capacity) {
-    size_t capacity = p->marks.capacity ? 2 * p->marks.capacity : 32;
-    void *data = kiln_mem_realloc(p->mem, p->marks.data, p->marks.capacity * sizeof(size_t),
-                                  capacity * sizeof(size_t));
-    if (!data) return kiln_status_oom();
-    p->marks.data = data;
-    p->marks.capacity = capacity;
-  }
-  p->marks.data[p->marks.count++] = p->stack.count;
-  return NULL;
+  return kiln__pickle_add(p, &p->marks, kiln_int((int64_t)p->stack.count));
 }
 
 /* Removes the last mark; the values above it are the topmost `*out_count`. */
 static kiln_status *pop_mark(kiln_pickle *p, size_t *out_count) {
   if (p->marks.count == 0) return KILN_PICKLE_ERROR(p, "no mark on the stack");
-  *out_count = p->stack.count - p->marks.data[--p->marks.count];
+  *out_count = p->stack.count - (size_t)p->marks.data[--p->marks.count].u.i;
   return NULL;
 }
 
@@ -378,7 +369,7 @@ static void end_machine(void *machine) {
   free_values(p, &p->pending);
   free_values(p, &p->held);
   free_values(p, &p->made);
-  if (p->marks.data) kiln_mem_free(p->mem, p->marks.data, p->marks.capacity * sizeof(size_t));
+  free_values(p, &p->marks);
   kiln_ivalue_release(p->result);
 }
 

@@ -50,11 +50,8 @@ struct kiln_pickle {
   kiln_pickle_values made;    /* every container, so that broken graphs can be taken apart */
   size_t unreached;           /* the first of `made`; all until the check has passed */
   kiln_pickle_values pending; /* pairs: object, state */
-  struct {
-    size_t *data;
-    size_t count, capacity;
-  } marks;
-  kiln_map storages; /* key -> kiln_pickle_ref, which `held` keeps */
+  kiln_pickle_values marks;   /* ints: how high the stack was */
+  kiln_map storages;          /* key -> kiln_pickle_ref, which `held` keeps */
   kiln_pickle_values held;
   kiln_ivalue result;
 
