@@ -7,31 +7,16 @@
 #include "base/cursor.h"
 #include "runtime/type.h" /* KILN_MAX_RANK */
 
-/* X(dtype, descr without byte order, bytes of a swapped unit) */
-#define NPY_DTYPES(X) \
-  X(BOOL, "b1", 1)    \
-  X(U8, "u1", 1)      \
-  X(I8, "i1", 1)      \
-  X(I16, "i2", 2)     \
-  X(U16, "u2", 2)     \
-  X(I32, "i4", 4)     \
-  X(U32, "u4", 4)     \
-  X(I64, "i8", 8)     \
-  X(U64, "u8", 8)     \
-  X(F16, "f2", 2)     \
-  X(F32, "f4", 4)     \
-  X(F64, "f8", 8)     \
-  X(C64, "c8", 4)     \
-  X(C128, "c16", 8)
-
 static const struct {
   kiln_dtype dtype;
-  const char *descr;
-  size_t unit;
+  const char *descr; /* without byte order */
+  size_t unit;       /* bytes that are swapped together */
 } dtypes[] = {
-#define NPY_ROW(name, descr, unit) {KILN_DTYPE_##name, descr, unit},
-    NPY_DTYPES(NPY_ROW)
-#undef NPY_ROW
+    {KILN_DTYPE_BOOL, "b1", 1}, {KILN_DTYPE_U8, "u1", 1},    {KILN_DTYPE_I8, "i1", 1},
+    {KILN_DTYPE_I16, "i2", 2},  {KILN_DTYPE_U16, "u2", 2},   {KILN_DTYPE_I32, "i4", 4},
+    {KILN_DTYPE_U32, "u4", 4},  {KILN_DTYPE_I64, "i8", 8},   {KILN_DTYPE_U64, "u8", 8},
+    {KILN_DTYPE_F16, "f2", 2},  {KILN_DTYPE_F32, "f4", 4},   {KILN_DTYPE_F64, "f8", 8},
+    {KILN_DTYPE_C64, "c8", 4},  {KILN_DTYPE_C128, "c16", 8},
 };
 enum { DTYPE_COUNT = sizeof dtypes / sizeof dtypes[0] };
 

@@ -36,6 +36,9 @@ static kiln_status *bad_directory(void) {
   return KILN_ERROR(KILN_INVALID_FILE, "the archive's directory is damaged");
 }
 
+#define BAD_RECORD(name, fmt, ...) \
+  KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' " fmt, KILN_STR_ARG(name), ##__VA_ARGS__)
+
 /* -- minizip's callbacks -- */
 
 static voidpf ZCALLBACK memory_open(voidpf opaque, const void *filename, int mode) {
@@ -70,13 +73,8 @@ static long ZCALLBACK memory_seek(voidpf opaque, voidpf stream, ZPOS64_T offset,
   return 0;
 }
 
-static int ZCALLBACK memory_close(voidpf opaque, voidpf stream) {
-  (void)opaque;
-  (void)stream;
-  return 0;
-}
-
-static int ZCALLBACK memory_error(voidpf opaque, voidpf stream) {
+/* Of closing, and of asking for errors. */
+static int ZCALLBACK memory_nothing(voidpf opaque, voidpf stream) {
   (void)opaque;
   (void)stream;
   return 0;
@@ -149,13 +147,9 @@ static kiln_status *add_entry(kiln_zip *zip, kiln_str *prefix) {
     return KILN_ERROR(KILN_INVALID_FILE, "the archive has two records named '" KILN_STR_FMT "'",
                       KILN_STR_ARG(below));
   }
-  if (info.flag & 1) {
-    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' is encrypted",
-                      KILN_STR_ARG(below));
-  }
+  if (info.flag & 1) return BAD_RECORD(below, "is encrypted");
   if (info.compression_method != 0 && info.compression_method != DEFLATED) {
-    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has compression method %lu",
-                      KILN_STR_ARG(below), info.compression_method);
+    return BAD_RECORD(below, "has compression method %lu", info.compression_method);
   }
   unz64_file_pos position = {0, 0};
   if (unzGetFilePos64(zip->file, &position) != UNZ_OK) return bad_directory();
@@ -217,8 +211,8 @@ kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
       .zread_file = memory_read,
       .ztell64_file = memory_tell,
       .zseek64_file = memory_seek,
-      .zclose_file = memory_close,
-      .zerror_file = memory_error,
+      .zclose_file = memory_nothing,
+      .zerror_file = memory_nothing,
       .opaque = zip,
   };
   const unsigned char *bytes = mapping->data;
@@ -257,14 +251,12 @@ static kiln_status *locate(kiln_zip *zip, const kiln_zip_entry *entry, kiln_str 
   if (unzGoToFilePos64(zip->file, &position) != UNZ_OK ||
       unzOpenCurrentFile2(zip->file, &method, NULL, 1) != UNZ_OK) {
     if (lacks_memory()) return kiln_status_oom();
-    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has a damaged header",
-                      KILN_STR_ARG(entry->name));
+    return BAD_RECORD(entry->name, "has a damaged header");
   }
   uint64_t offset = unzGetCurrentFileZStreamPos64(zip->file);
   unzCloseCurrentFile(zip->file);
   if (offset > zip->mapping->size || entry->packed > zip->mapping->size - offset) {
-    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' reaches past the file's end",
-                      KILN_STR_ARG(entry->name));
+    return BAD_RECORD(entry->name, "reaches past the file's end");
   }
   *out_packed = kiln_str_make((const char *)zip->mapping->data + offset, entry->packed);
   return NULL;
@@ -280,9 +272,7 @@ static kiln_status *inflate_all(const kiln_zip_entry *entry, kiln_str packed, ch
   libdeflate_free_decompressor(decompressor);
   kiln_msan_unpoison(out, used);
   if (result == LIBDEFLATE_SUCCESS && used == packed.len) return NULL;
-  return KILN_ERROR(KILN_INVALID_FILE,
-                    "record '" KILN_STR_FMT "' does not inflate to its stated size",
-                    KILN_STR_ARG(entry->name));
+  return BAD_RECORD(entry->name, "does not inflate to its stated size");
 }
 
 static kiln_status *inflate_entry(kiln_zip *zip, const kiln_zip_entry *entry, kiln_str packed,
@@ -292,10 +282,7 @@ static kiln_status *inflate_entry(kiln_zip *zip, const kiln_zip_entry *entry, ki
                       KILN_STR_ARG(entry->name));
   }
   /* Deflate cannot do better than 1032 to 1, so a greater claim is a lie: no memory for it. */
-  if (entry->size / 1040 > packed.len) {
-    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' states a false size",
-                      KILN_STR_ARG(entry->name));
-  }
+  if (entry->size / 1040 > packed.len) return BAD_RECORD(entry->name, "states a false size");
   KILN_TRY(kiln_budget_check(zip->budget, entry->size));
   zip->inflate_left -= entry->size;
   char *out = kiln_arena_alloc_aligned(zip->arena, (size_t)entry->size + 1, 64);
@@ -314,10 +301,7 @@ static kiln_status *check_sum(kiln_zip *zip, kiln_zip_entry *entry, kiln_str dat
     KILN_TRY(kiln_budget_check(zip->budget, 0));
   }
   if (crc == entry->crc) return NULL;
-  if (!zip->crc_warns) {
-    return KILN_ERROR(KILN_INVALID_FILE, "record '" KILN_STR_FMT "' has a wrong checksum",
-                      KILN_STR_ARG(entry->name));
-  }
+  if (!zip->crc_warns) return BAD_RECORD(entry->name, "has a wrong checksum");
   if (zip->wrong_sums++ == 0) zip->first_wrong = entry->name;
   return NULL;
 }

@@ -183,16 +183,12 @@ static kiln_status *read_folder(load *ld, const char *folder, size_t skip,
   return NULL;
 }
 
-static bool is_source(kiln_str name) {
-  return name.len > 3 && memcmp(name.data + name.len - 3, ".py", 3) == 0;
-}
-
 static kiln_status *read_sources(load *ld) {
   kiln_torchscript *model = ld->l.model;
   int count = 0;
   KILN_TRY(read_folder(ld, "code/", 0, &model->sources, &count));
   for (int i = 0; i < count; i++) {
-    if (is_source(model->sources[i].name)) {
+    if (kiln_str_ends(model->sources[i].name, ".py")) {
       model->sources[model->source_count++] = model->sources[i];
     }
   }

@@ -34,9 +34,10 @@ static kiln_status *not_constant(const kiln_code_file *file, const kiln_ast *ast
 }
 
 /* A container says of itself what its items are, so they are looked at here. */
-static kiln_status *check_item(const kiln_code_file *file, const kiln_ast *ast, kiln_ivalue item,
-                               const kiln_type *type) {
-  if (!type || kiln_ivalue_matches(item, type)) return NULL;
+static kiln_status *eval_item(kiln_loader *l, kiln_code_file *file, const kiln_ast *ast,
+                              const kiln_type *type, kiln_ivalue *out_item) {
+  KILN_TRY(kiln__eval_literal(l, file, ast, type, out_item));
+  if (!type || kiln_ivalue_matches(*out_item, type)) return NULL;
   return kiln_source_error(&file->source, ast->begin, "an item is not of its declared type");
 }
 
@@ -59,8 +60,7 @@ static kiln_status *eval_items(kiln_loader *l, kiln_code_file *file, const kiln_
   for (int i = 0; i < ast->count; i++) {
     kiln_ivalue item;
     const kiln_type *want = is_list ? elem : typed_tuple ? type->elems[i] : NULL;
-    KILN_TRY(kiln__eval_literal(l, file, ast->kids[i], want, &item));
-    KILN_TRY(check_item(file, ast->kids[i], item, want));
+    KILN_TRY(eval_item(l, file, ast->kids[i], want, &item));
     if (is_list) {
       KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(item)));
     } else {
@@ -73,19 +73,16 @@ static kiln_status *eval_items(kiln_loader *l, kiln_code_file *file, const kiln_
 static kiln_status *eval_dict(kiln_loader *l, kiln_code_file *file, const kiln_ast *ast,
                               const kiln_type *type, kiln_ivalue *out_value) {
   bool typed = type && type->kind == KILN_TYPE_DICT;
+  const kiln_type *key_type = typed ? type->elems[0] : NULL;
+  const kiln_type *value_type = typed ? type->elems[1] : NULL;
   kiln_dict *dict = NULL;
   reserve(l);
-  KILN_TRY(kiln_dict_create(l->env->mem, typed ? type->elems[0] : NULL,
-                            typed ? type->elems[1] : NULL, &dict));
+  KILN_TRY(kiln_dict_create(l->env->mem, key_type, value_type, &dict));
   *out_value = own(l, kiln_of_box(dict));
   for (int i = 0; i + 1 < ast->count; i += 2) {
     kiln_ivalue key = kiln_none(), value = kiln_none();
-    const kiln_type *key_type = typed ? type->elems[0] : NULL;
-    const kiln_type *value_type = typed ? type->elems[1] : NULL;
-    KILN_TRY(kiln__eval_literal(l, file, ast->kids[i], key_type, &key));
-    KILN_TRY(check_item(file, ast->kids[i], key, key_type));
-    KILN_TRY(kiln__eval_literal(l, file, ast->kids[i + 1], value_type, &value));
-    KILN_TRY(check_item(file, ast->kids[i + 1], value, value_type));
+    KILN_TRY(eval_item(l, file, ast->kids[i], key_type, &key));
+    KILN_TRY(eval_item(l, file, ast->kids[i + 1], value_type, &value));
     KILN_TRY(kiln_dict_set(dict, kiln_ivalue_retain(key), kiln_ivalue_retain(value)));
   }
   return NULL;

@@ -119,22 +119,17 @@ static bool is_old(const kiln_loader *l, int i) {
   const int64_t last = upgrades[i].last;
   return last == KILN_BEFORE_2_1 ? l->model->early : l->model->version <= last;
 }
-/* The row of an overload in an archive of this version, or -1. */
-static int find_upgrade(const kiln_loader *l, const kiln_op *op) {
+
+/* The row of the overload that has the schema, in an archive of this version, or -1; NULL: of any
+ * overload. */
+static int find_upgrade(const kiln_loader *l, const char *name, const kiln_schema *schema) {
   for (int i = 0; i < UPGRADE_COUNT; i++) {
-    if (op->schema && is_old(l, i) && kiln_str_is(op->name, upgrades[i].op) &&
-        kiln_str_is(op->schema->overload, upgrades[i].overload)) {
+    if (is_old(l, i) && strcmp(name, upgrades[i].op) == 0 &&
+        (!schema || kiln_str_is(schema->overload, upgrades[i].overload))) {
       return i;
     }
   }
   return -1;
-}
-
-static bool has_upgrade(const kiln_loader *l, const char *name) {
-  for (int i = 0; i < UPGRADE_COUNT; i++) {
-    if (is_old(l, i) && strcmp(name, upgrades[i].op) == 0) return true;
-  }
-  return false;
 }
 
 static kiln_status *find_function(kiln__script_emitter *e, int row, kiln_function **out_function) {
@@ -160,13 +155,12 @@ kiln_status *kiln__ts_find_upgrade(kiln__script_emitter *e, const char *name,
                                    const kiln_op_set *set, const kiln_actual *actuals, int count,
                                    kiln_function **out_function) {
   *out_function = NULL;
-  if (e->file->builtin || !has_upgrade(e->l, name)) return NULL;
+  if (e->file->builtin || find_upgrade(e->l, name, NULL) < 0) return NULL;
   for (int pass = 0; pass < 2; pass++) {
     for (int i = 0; i < set->count; i++) {
-      const kiln_op *op = set->ops[i];
-      const kiln_schema *schema = op->schema;
+      const kiln_schema *schema = set->ops[i]->schema;
       kiln_function *function = NULL;
-      int row = find_upgrade(e->l, op);
+      int row = schema ? find_upgrade(e->l, name, schema) : -1;
       if (row >= 0) {
         KILN_TRY(find_function(e, row, &function));
         if (upgrades[row].last == KILN_BEFORE_2_1) e->l->model->has_early_calls = true;
