@@ -6,6 +6,16 @@
  * keeps names and numbers. */
 #include "ir/internal.h"
 
+/* A copy in progress: `values` maps old to new. With `ranges`, source ranges are copied too (old to
+ * new); `exact` keeps names and ids as they are. */
+typedef struct copier {
+  kiln_graph *to;
+  const kiln_graph *from;
+  kiln_map *values;
+  kiln_map *ranges;
+  bool exact;
+} copier;
+
 /* -- Types -- */
 
 static const kiln_type *import_elems(kiln_graph *graph, const kiln_graph *from,
@@ -78,12 +88,12 @@ const kiln_source_range *kiln_graph_copy_range(const kiln_graph *graph,
 
 /* -- Nodes -- */
 
-static kiln_ir_value *mapped(const kiln__copier *c, kiln_ir_value *value) {
+static kiln_ir_value *mapped(const copier *c, kiln_ir_value *value) {
   kiln_ir_value *found = kiln_map_find_ptr(c->values, value);
   return found ? found : value;
 }
 
-static kiln_ir_value *copy_output(kiln__copier *c, kiln_node *node, const kiln_ir_value *value) {
+static kiln_ir_value *copy_output(copier *c, kiln_node *node, const kiln_ir_value *value) {
   kiln_ir_value *copy =
       kiln_node_add_output(node, kiln_graph_import_type(c->to, c->from, value->type));
   if (c->exact) copy->id = value->id;
@@ -95,7 +105,7 @@ static kiln_ir_value *copy_output(kiln__copier *c, kiln_node *node, const kiln_i
 static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges,
                             kiln_arena *scratch);
 
-static void copy_attrs(kiln__copier *c, kiln_node *node, const kiln_node *from) {
+static void copy_attrs(copier *c, kiln_node *node, const kiln_node *from) {
   for (const kiln_attr *a = from->attrs; a; a = a->next) {
     switch (a->kind) {
       case KILN_ATTR_VALUE:
@@ -123,9 +133,9 @@ static void copy_attrs(kiln__copier *c, kiln_node *node, const kiln_node *from) 
   }
 }
 
-static void copy_nodes(kiln__copier *c, kiln_block *to, const kiln_block *from);
+static void copy_block(copier *c, kiln_block *to, const kiln_block *from);
 
-static kiln_node *copy_node(kiln__copier *c, const kiln_node *node) {
+static kiln_node *copy_node(copier *c, const kiln_node *node) {
   kiln_node *copy =
       node->op ? kiln_node_create(c->to, node->op) : kiln_node_create_unknown(c->to, node->name);
   copy->range = c->ranges ? kiln_graph_copy_range(c->from, node->range, c->to->arena, c->ranges)
@@ -138,30 +148,28 @@ static kiln_node *copy_node(kiln__copier *c, const kiln_node *node) {
     kiln_node_add_input(copy, mapped(c, kiln_node_input(node, i)));
   }
   for (int b = 0; b < node->block_count; b++) {
-    kiln_block *block = kiln_node_add_block(copy);
-    const kiln_node *param = node->blocks[b]->param;
-    for (int i = 0; i < param->output_count; i++) copy_output(c, block->param, param->outputs[i]);
-    copy_nodes(c, block, node->blocks[b]);
-    const kiln_node *ret = node->blocks[b]->ret;
-    for (int i = 0; i < ret->input_count; i++) {
-      kiln_block_add_output(block, mapped(c, kiln_node_input(ret, i)));
-    }
+    copy_block(c, kiln_node_add_block(copy), node->blocks[b]);
   }
   for (int i = 0; i < node->output_count; i++) copy_output(c, copy, node->outputs[i]);
   return copy;
 }
 
-static void copy_nodes(kiln__copier *c, kiln_block *to, const kiln_block *from) {
+static void copy_block(copier *c, kiln_block *to, const kiln_block *from) {
+  const kiln_node *param = from->param;
+  for (int i = 0; i < param->output_count; i++) copy_output(c, to->param, param->outputs[i]);
   for (const kiln_node *n = from->first; n; n = n->next) kiln_node_append(to, copy_node(c, n));
+  for (int i = 0; i < kiln_block_output_count(from); i++) {
+    kiln_block_add_output(to, mapped(c, kiln_block_output(from, i)));
+  }
 }
 
 kiln_node *kiln_node_copy(kiln_graph *graph, const kiln_node *node, kiln_map *map) {
-  kiln__copier c = {.to = graph, .from = node->graph, .values = map};
+  copier c = {.to = graph, .from = node->graph, .values = map};
   return copy_node(&c, node);
 }
 
 void kiln_block_copy_into(kiln_block *dst, const kiln_block *src, kiln_map *map) {
-  kiln__copier c = {.to = dst->graph, .from = src->graph, .values = map};
+  copier c = {.to = dst->graph, .from = src->graph, .values = map};
   const kiln_node *last = src->last; /* src may be dst */
   for (const kiln_node *n = src->first; n; n = n->next) {
     kiln_node_append(dst, copy_node(&c, n));
@@ -174,13 +182,8 @@ void kiln_block_copy_into(kiln_block *dst, const kiln_block *src, kiln_map *map)
 static void copy_graph_into(kiln_graph *to, const kiln_graph *from, kiln_map *ranges,
                             kiln_arena *scratch) {
   kiln_map values = kiln_map_in(scratch);
-  kiln__copier c = {.to = to, .from = from, .values = &values, .ranges = ranges, .exact = true};
-  const kiln_node *param = from->top->param, *ret = from->top->ret;
-  for (int i = 0; i < param->output_count; i++) copy_output(&c, to->top->param, param->outputs[i]);
-  copy_nodes(&c, to->top, from->top);
-  for (int i = 0; i < ret->input_count; i++) {
-    kiln_block_add_output(to->top, mapped(&c, kiln_node_input(ret, i)));
-  }
+  copier c = {.to = to, .from = from, .values = &values, .ranges = ranges, .exact = true};
+  copy_block(&c, to->top, from->top);
   if (to->next_id < from->next_id) to->next_id = from->next_id;
 }
 

@@ -5,14 +5,13 @@
  * often as it runs, another once, each round as the first; of a branch that is not decided the
  * costlier side counts. */
 #include "ir/cost.h"
+#include "ir/internal.h"
 
 bool kiln_cost_sizes(const kiln_ir_value *value, uint64_t *out_numel, uint64_t *out_bytes) {
   const kiln_tensor_detail *d = value->type->kind == KILN_TYPE_TENSOR ? value->type->detail : NULL;
   int64_t numel = 0;
-  if (!d || d->rank < 0 || !kiln_dtype_is_valid(d->dtype)) return false;
-  for (int i = 0; i < d->rank; i++) {
-    if (d->sizes[i] < 0) return false;
-  }
+  if (!d || !kiln__shape_static(d->rank, d->sizes)) return false;
+  if (!kiln_dtype_is_valid(d->dtype)) return false;
   if (!kiln_numel(d->rank, d->sizes, &numel)) return false;
   *out_numel = (uint64_t)numel;
   *out_bytes = *out_numel * kiln_dtype_size((kiln_dtype)d->dtype);
@@ -184,32 +183,30 @@ static kiln_cost_row *row_of(kiln_cost *cost, kiln_str name) {
   return row;
 }
 
-static void add_row(kiln_cost *cost, const kiln_node *node, uint64_t times) {
-  uint64_t flops, bytes;
-  const bool known = node_cost(node, &flops, &bytes);
-  if (known && flops == 0 && bytes == 0) return;
-  kiln_cost_row *row = row_of(cost, node->op ? node->op->full_name : node->name);
-  row->count += times;
-  row->flops += flops * times;
-  row->bytes += bytes * times;
-  row->unknown += known ? 0 : times;
-  cost->total.flops += flops * times;
-  cost->total.made_bytes += bytes * times;
-  cost->total.unknown += known ? 0 : times;
+/* Counts it in the row of its name, and in the whole. */
+static void add_row(kiln_cost *cost, const kiln_cost_row *more) {
+  kiln_cost_row *row = row_of(cost, more->name);
+  row->count += more->count;
+  row->flops += more->flops;
+  row->bytes += more->bytes;
+  row->unknown += more->unknown;
+  cost->total.flops += more->flops;
+  cost->total.made_bytes += more->bytes;
+  cost->total.unknown += more->unknown;
+}
+
+static void add_node(kiln_cost *cost, const kiln_node *node, uint64_t times) {
+  kiln_cost_row row = {.name = node->op ? node->op->full_name : node->name, .count = times};
+  const bool known = node_cost(node, &row.flops, &row.bytes);
+  if (known && row.flops == 0 && row.bytes == 0) return;
+  row.flops *= times;
+  row.bytes *= times;
+  row.unknown = known ? 0 : times;
+  add_row(cost, &row);
 }
 
 static void add_cost(kiln_cost *cost, const kiln_cost *more) {
-  for (int i = 0; i < more->rows.count; i++) {
-    const kiln_cost_row *from = more->rows.entries[i].value;
-    kiln_cost_row *row = row_of(cost, from->name);
-    row->count += from->count;
-    row->flops += from->flops;
-    row->bytes += from->bytes;
-    row->unknown += from->unknown;
-  }
-  cost->total.flops += more->total.flops;
-  cost->total.made_bytes += more->total.made_bytes;
-  cost->total.unknown += more->total.unknown;
+  for (int i = 0; i < more->rows.count; i++) add_row(cost, more->rows.entries[i].value);
   cost->total.branches += more->total.branches;
   cost->total.loops += more->total.loops;
 }
@@ -252,7 +249,7 @@ static void count_block(kiln_cost *cost, const kiln_block *block, uint64_t times
       if (__builtin_mul_overflow(times, trips, &product)) product = times;
       count_block(cost, n->blocks[0], product);
     } else {
-      add_row(cost, n, times);
+      add_node(cost, n, times);
     }
   }
 }

@@ -20,17 +20,10 @@ void kiln__value_drop_name(kiln_ir_value *value);
 /* Puts `value` at the end of the node's outputs. */
 void kiln__node_push_output(kiln_node *node, kiln_ir_value *value);
 
-/* -- copy.c -- */
+/* -- shape.c -- */
 
-/* A copy in progress: `values` maps old to new. With `ranges`, source ranges are copied too (old to
- * new); `exact` keeps names and ids as they are. */
-typedef struct kiln__copier {
-  kiln_graph *to;
-  const kiln_graph *from;
-  kiln_map *values;
-  kiln_map *ranges;
-  bool exact;
-} kiln__copier;
+/* The rank is known, and all sizes are numbers. */
+bool kiln__shape_static(int rank, const kiln_dim *sizes);
 
 /* -- attr.c -- */
 

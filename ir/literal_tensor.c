@@ -40,24 +40,12 @@ static kiln_dtype dtype_of_numbers(const numbers *n) {
 }
 
 static bool complete_sizes(const kiln_tensor_detail *d) {
-  if (!d || d->rank < 0) return false;
-  for (int i = 0; i < d->rank; i++) {
-    if (d->sizes[i] < 0) return false;
-  }
-  return true;
-}
-
-static bool complete_strides(const kiln_tensor_detail *d) {
-  if (!d->has_strides) return false;
-  for (int i = 0; i < d->rank; i++) {
-    if (d->strides[i] < 0) return false;
-  }
-  return true;
+  return d && kiln__shape_static(d->rank, d->sizes);
 }
 
 static void take_geometry(wanted *w, const kiln_tensor_detail *d) {
   w->rank = d->rank;
-  w->has_strides = complete_strides(d);
+  w->has_strides = d->has_strides && kiln__shape_static(d->rank, d->strides);
   for (int i = 0; i < d->rank; i++) {
     w->sizes[i] = d->sizes[i];
     if (w->has_strides) w->strides[i] = d->strides[i];

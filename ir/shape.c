@@ -181,11 +181,6 @@ bool kiln__shape_give(kiln_shape_query *q, int index, int dtype, int rank, const
 
 /* -- From nodes -- */
 
-typedef struct gather {
-  kiln_arena *arena;
-  kiln_graph *graph;
-} gather;
-
 /* What is known of a value, with its expressions among the graph's. */
 static const kiln_tensor_detail *detail_of(const kiln_graph *graph, const kiln_ir_value *value) {
   const kiln_tensor_detail *d = value->type->kind == KILN_TYPE_TENSOR ? value->type->detail : NULL;

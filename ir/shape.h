@@ -56,8 +56,6 @@ bool kiln__shape_give(kiln_shape_query *q, int index, int dtype, int rank, const
 static inline int kiln__shape_shared(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
   return a->dtype == b->dtype ? a->dtype : (int)KILN_DTYPE_NONE;
 }
-/* Whether all are numbers. */
-bool kiln__shape_static(int rank, const kiln_dim *sizes);
 
 /* -- shape_pointwise.c -- */
 

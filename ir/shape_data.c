@@ -126,11 +126,8 @@ bool kiln__shape_to_dtype(kiln_shape_query *q) {
   kiln_dtype dtype =
       other ? (kiln_dtype)other->dtype : kiln__shape_dtype(q, (kiln_dtype)self->dtype);
   int copy = kiln__shape_find(q, "copy");
-  bool copies = true;
-  if (copy < 0 || kiln__shape_is_none(q, copy))
-    copies = false;
-  else if (!kiln__shape_bool(q, copy, &copies))
-    copies = true;
+  bool copies = copy >= 0 && !kiln__shape_is_none(q, copy);
+  if (copies) (void)kiln__shape_bool(q, copy, &copies); /* what is no constant may copy */
   if (!give_like(q, dtype)) return false;
   kiln_tensor_detail *out = &q->outs[0];
   if (other) out->device = other->device, out->device_index = other->device_index;

@@ -112,11 +112,12 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
 bool kiln__shape_conv(kiln_shape_query *q) { return convolution(q, false); }
 bool kiln__shape_conv_transpose(kiln_shape_query *q) { return convolution(q, true); }
 
-static void give_pool(kiln_shape_query *q, const kiln_tensor_detail *x, const int64_t *sizes) {
-  const bool plain = kiln__shape_is_contiguous(x);
+/* Values of x's dtype and, where the operator has two results, their places. */
+static bool give_values(kiln_shape_query *q, const kiln_tensor_detail *x, const int64_t *sizes,
+                        bool plain) {
   kiln__shape_give(q, 0, x->dtype, x->rank, sizes, plain);
-  if (q->op->schema->result_count > 1)
-    kiln__shape_give(q, 1, KILN_DTYPE_I64, x->rank, sizes, plain);
+  return q->op->schema->result_count < 2 ||
+         kiln__shape_give(q, 1, KILN_DTYPE_I64, x->rank, sizes, plain);
 }
 /* max_pool, avg_pool: self, kernel_size, stride, padding, [dilation,] ceil_mode. */
 bool kiln__shape_pool(kiln_shape_query *q) {
@@ -136,8 +137,7 @@ bool kiln__shape_pool(kiln_shape_query *q) {
     if (sizes[d] == NO_FIT) return false;
     if (!told) sizes[d] = KILN_DIM_UNKNOWN;
   }
-  give_pool(q, x, sizes);
-  return true;
+  return give_values(q, x, sizes, kiln__shape_is_contiguous(x));
 }
 /* adaptive pools: self, output_size; fractional ones: self, kernel_size, output_size. */
 bool kiln__shape_pool_to(kiln_shape_query *q) {
@@ -150,8 +150,7 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
     sizes[d] = at < 0 ? x->sizes[d] : item(q, "output_size", at, n, KILN_DIM_UNKNOWN);
     if (sizes[d] < 0) sizes[d] = KILN_DIM_UNKNOWN;
   }
-  give_pool(q, x, sizes);
-  return true;
+  return give_values(q, x, sizes, kiln__shape_is_contiguous(x));
 }
 
 /* -- Picks and orders -- */
@@ -179,17 +178,12 @@ bool kiln__shape_topk(kiln_shape_query *q) {
   if (!kiln__shape_int(q, 1, &k) || k < 0) k = KILN_DIM_UNKNOWN;
   for (int d = 0; d < self->rank; d++) sizes[d] = d == dim ? k : self->sizes[d];
   if (self->rank == 0 && k != 1) return false;
-  kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
-  kiln__shape_give(q, 1, KILN_DTYPE_I64, self->rank, sizes, false);
-  return true;
+  return give_values(q, self, sizes, false);
 }
 /* sort(self, ...): values and places. */
 bool kiln__shape_sort(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
-  if (!self) return false;
-  kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, false);
-  kiln__shape_give(q, 1, KILN_DTYPE_I64, self->rank, self->sizes, false);
-  return true;
+  return self && give_values(q, self, self->sizes, false);
 }
 /* glu(self, dim): half of it. */
 bool kiln__shape_glu(kiln_shape_query *q) {

@@ -7,39 +7,23 @@ static bool dims_meet(kiln_dim a, kiln_dim b) {
   return !kiln_dim_is_number(a) || !kiln_dim_is_number(b) || a == b;
 }
 
-/* a (n, k) times b (k, m). */
-static bool product(kiln_shape_query *q, const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
-  if (!a || !b || a->rank != 2 || b->rank != 2 || !dims_meet(a->sizes[1], b->sizes[0]))
-    return false;
-  int64_t sizes[2] = {a->sizes[0], b->sizes[1]};
-  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), 2, sizes, true);
-}
-
-bool kiln__shape_mm(kiln_shape_query *q) {
-  return product(q, kiln__shape_ranked(q, 0), kiln__shape_ranked(q, 1));
-}
-
-/* addmm(self, a, b): self broadcasts to the product. */
-bool kiln__shape_addmm(kiln_shape_query *q) {
-  return product(q, kiln__shape_ranked(q, 1), kiln__shape_ranked(q, 2));
-}
-
-/* Argument `at` (b, n, k) times the next one (b, k, m). */
-static bool batched_product(kiln_shape_query *q, int at) {
+/* Argument `at` (…, n, k) times the next one (…, k, m), both of `rank` 2 or 3. */
+static bool product(kiln_shape_query *q, int at, int rank) {
   const kiln_tensor_detail *a = kiln__shape_ranked(q, at), *b = kiln__shape_ranked(q, at + 1);
-  if (!a || !b || a->rank != 3 || b->rank != 3 || !dims_meet(a->sizes[2], b->sizes[1])) {
-    return false;
-  }
-  kiln_dim batch = a->sizes[0];
-  if (!kiln__shape_join_dim(&batch, b->sizes[0])) return false;
-  const int64_t sizes[3] = {batch, a->sizes[1], b->sizes[2]};
-  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), 3, sizes, true);
+  if (!a || !b || a->rank != rank || b->rank != rank) return false;
+  kiln_dim sizes[3] = {a->sizes[0]};
+  if (!dims_meet(a->sizes[rank - 1], b->sizes[rank - 2])) return false;
+  if (rank == 3 && !kiln__shape_join_dim(&sizes[0], b->sizes[0])) return false;
+  sizes[rank - 2] = a->sizes[rank - 2];
+  sizes[rank - 1] = b->sizes[rank - 1];
+  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), rank, sizes, true);
 }
 
-bool kiln__shape_bmm(kiln_shape_query *q) { return batched_product(q, 0); }
-
-/* baddbmm(self, a, b). */
-bool kiln__shape_baddbmm(kiln_shape_query *q) { return batched_product(q, 1); }
+/* addmm(self, a, b) and baddbmm: self broadcasts to the product. */
+bool kiln__shape_mm(kiln_shape_query *q) { return product(q, 0, 2); }
+bool kiln__shape_addmm(kiln_shape_query *q) { return product(q, 1, 2); }
+bool kiln__shape_bmm(kiln_shape_query *q) { return product(q, 0, 3); }
+bool kiln__shape_baddbmm(kiln_shape_query *q) { return product(q, 1, 3); }
 
 /* Vectors get a dimension that is taken away again; batches broadcast. */
 bool kiln__shape_matmul(kiln_shape_query *q) {

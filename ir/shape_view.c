@@ -115,17 +115,14 @@ static bool finish_view(kiln_shape_query *q, const geometry *self, geometry *to,
   return give(q, to);
 }
 
-bool kiln__shape_view(kiln_shape_query *q) {
+static bool resize(kiln_shape_query *q, bool may_copy) {
   geometry self, to;
   return self_geometry(q, &self) && wanted_sizes(q, 1, &self, &to) &&
-         finish_view(q, &self, &to, false);
+         finish_view(q, &self, &to, may_copy);
 }
 
-bool kiln__shape_reshape(kiln_shape_query *q) {
-  geometry self, to;
-  return self_geometry(q, &self) && wanted_sizes(q, 1, &self, &to) &&
-         finish_view(q, &self, &to, true);
-}
+bool kiln__shape_view(kiln_shape_query *q) { return resize(q, false); }
+bool kiln__shape_reshape(kiln_shape_query *q) { return resize(q, true); }
 
 bool kiln__shape_flatten(kiln_shape_query *q) {
   geometry self, to = {0};
