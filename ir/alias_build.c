@@ -16,9 +16,7 @@ static int new_location(kiln_alias *a, bucket b) {
 static bool is_single(uint8_t mask) { return mask && !(mask & (mask - 1)); }
 
 static void point_to_wildcards(kiln_alias *a, alias_var *var) {
-  for (int b = 0; b < BUCKET__COUNT; b++) {
-    if (var->mask >> b & 1) kiln__locs_add(a->arena, &var->points, b);
-  }
+  (void)kiln__locs_add_wildcards(a->arena, &var->points, var->mask);
 }
 
 static const kiln_type *bare(const kiln_type *type) {
@@ -35,16 +33,14 @@ static int fresh_location(kiln_alias *a, const kiln_type *type, bool with_elemen
   bool contains = type->kind == KILN_TYPE_LIST || type->kind == KILN_TYPE_DICT ||
                   type->kind == KILN_TYPE_TUPLE || type->kind == KILN_TYPE_FUTURE;
   for (int i = 0; contains && with_elements && i < type->elem_count; i++) {
-    if (!kiln__alias_mask(type->elems[i])) continue;
+    const uint8_t elem_mask = kiln__alias_mask(type->elems[i]);
+    if (!elem_mask) continue;
     int elem = fresh_location(a, type->elems[i], true);
+    loc_set *contents = &a->locs.data[loc].contents;
     if (elem >= 0) {
-      kiln__locs_add(a->arena, &a->locs.data[loc].contents, elem);
+      kiln__locs_add(a->arena, contents, elem);
     } else {
-      for (int b = 0; b < BUCKET__COUNT; b++) {
-        if (kiln__alias_mask(type->elems[i]) >> b & 1) {
-          kiln__locs_add(a->arena, &a->locs.data[loc].contents, b);
-        }
-      }
+      (void)kiln__locs_add_wildcards(a->arena, contents, elem_mask);
     }
   }
   return loc;
@@ -326,7 +322,7 @@ static void mark_written(kiln_alias *a, loc_set *all, const loc_set *locs) {
 
 static void resolve_writes(kiln_alias *a) {
   loc_set wildcards = {0};
-  for (int b = 0; b < BUCKET__COUNT; b++) kiln__locs_add(a->arena, &wildcards, b);
+  (void)kiln__locs_add_wildcards(a->arena, &wildcards, ALL_BUCKETS);
   for (int i = 0; i < a->write_facts.count; i++) {
     const write_fact *fact = &a->write_facts.data[i];
     loc_set *all = kiln_map_find_ptr(&a->writes, fact->node);

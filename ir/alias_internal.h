@@ -85,6 +85,8 @@ struct kiln_alias {
 /* alias_set.c */
 /* Adds, keeping order; true when it was not there. */
 bool kiln__locs_add(kiln_arena *arena, loc_set *set, int loc);
+/* Adds the wildcards of the buckets in `mask`; true when one was not there. */
+bool kiln__locs_add_wildcards(kiln_arena *arena, loc_set *set, uint8_t mask);
 bool kiln__locs_has(const loc_set *set, int loc);
 bool kiln__locs_meet(const loc_set *a, const loc_set *b);
 

@@ -40,6 +40,14 @@ bool kiln__locs_add(kiln_arena *arena, loc_set *set, int loc) {
   return true;
 }
 
+bool kiln__locs_add_wildcards(kiln_arena *arena, loc_set *set, uint8_t mask) {
+  bool changed = false;
+  for (int b = 0; b < BUCKET__COUNT; b++) {
+    if (mask >> b & 1) changed |= kiln__locs_add(arena, set, b);
+  }
+  return changed;
+}
+
 bool kiln__locs_meet(const loc_set *a, const loc_set *b) {
   if (a->count > b->count) {
     const loc_set *t = a;

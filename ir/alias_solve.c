@@ -105,11 +105,8 @@ static bool include(kiln_alias *a, loc_set *dst, uint8_t mask, loc_set *src) {
 static bool include_contents(kiln_alias *a, loc_set *dst, uint8_t mask, int loc) {
   loc = rep(a, loc);
   if (loc >= BUCKET__COUNT) return include(a, dst, mask, &a->locs.data[loc].contents);
-  bool changed = false;
-  for (int b = 0; b < BUCKET__COUNT; b++) { /* anything may be in what came from outside */
-    if (mask >> b & 1) changed |= kiln__locs_add(a->arena, dst, b);
-  }
-  return changed;
+  /* Anything may be in what came from outside. */
+  return kiln__locs_add_wildcards(a->arena, dst, mask);
 }
 
 /* contents(loc) ⊇ src: what is put into an escaped container escapes. */
@@ -141,9 +138,7 @@ static bool put_contents_into(kiln_alias *a, int loc, const loc_set *containers)
 static void collect_contents(kiln_alias *a, loc_set *out, int loc) {
   loc = rep(a, loc);
   if (loc < BUCKET__COUNT) {
-    for (int b = 0; b < BUCKET__COUNT && loc != BUCKET_TENSOR; b++) {
-      kiln__locs_add(a->arena, out, b);
-    }
+    if (loc != BUCKET_TENSOR) (void)kiln__locs_add_wildcards(a->arena, out, ALL_BUCKETS);
     return;
   }
   loc_set contents = a->locs.data[loc].contents;
@@ -261,9 +256,8 @@ void kiln__alias_solve(kiln_alias *a) {
     for (int i = 0; i < a->constraints.count; i++) changed |= apply(a, &a->constraints.data[i]);
   }
   for (int b = 0; b < BUCKET__COUNT; b++) {
-    for (int c = 0; c < BUCKET__COUNT && b != BUCKET_TENSOR; c++) {
-      kiln__locs_add(a->arena, &a->locs.data[b].contents, c);
-    }
+    if (b == BUCKET_TENSOR) continue;
+    (void)kiln__locs_add_wildcards(a->arena, &a->locs.data[b].contents, ALL_BUCKETS);
   }
   for (int i = 0; i < a->locs.count; i++) canonicalise(a, &a->locs.data[i].contents);
   for (int i = 0; i < a->vars.count; i++) {

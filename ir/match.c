@@ -202,9 +202,7 @@ static int find_keyword(const matcher *m, const kiln_schema_arg *formal) {
 
 static void explain_arg(const matcher *m, const kiln_schema_arg *formal, const kiln_type *actual) {
   if (!m->why) return;
-  kiln_text_puts(m->why, "argument '");
-  kiln_text_put(m->why, formal->name);
-  kiln_text_puts(m->why, "' expects ");
+  kiln_text_printf(m->why, "argument '" KILN_STR_FMT "' expects ", KILN_STR_ARG(formal->name));
   kiln_type_print_annotation(m->why, formal->type);
   kiln_text_puts(m->why, " but got ");
   kiln_type_print_annotation(m->why, actual);

@@ -74,20 +74,24 @@ static void place(kiln_node *node) {
   }
 }
 
+/* Makes the two neighbours; NULL: that end of the block. */
+static void join(kiln_block *block, kiln_node *prev, kiln_node *next) {
+  if (prev)
+    prev->next = next;
+  else
+    block->first = next;
+  if (next)
+    next->prev = prev;
+  else
+    block->last = prev;
+}
+
 static void link_between(kiln_node *node, kiln_block *block, kiln_node *prev, kiln_node *next) {
   KILN_ASSERT(node->block == NULL);
   KILN_ASSERT(node->graph == block->graph);
   node->block = block;
-  node->prev = prev;
-  node->next = next;
-  if (prev)
-    prev->next = node;
-  else
-    block->first = node;
-  if (next)
-    next->prev = node;
-  else
-    block->last = node;
+  join(block, prev, node);
+  join(block, node, next);
   place(node);
 }
 
@@ -120,14 +124,7 @@ void kiln_node_insert_after(kiln_node *node, kiln_node *anchor) {
 void kiln_node_detach(kiln_node *node) {
   kiln_block *block = node->block;
   if (!block) return;
-  if (node->prev)
-    node->prev->next = node->next;
-  else
-    block->first = node->next;
-  if (node->next)
-    node->next->prev = node->prev;
-  else
-    block->last = node->prev;
+  join(block, node->prev, node->next);
   node->block = NULL;
   node->prev = node->next = NULL;
 }

@@ -168,20 +168,13 @@ static kiln_status *verify_constant(const kiln_node *node) {
 static kiln_status *verify_construct(const kiln_node *node) {
   REQUIRE(node->output_count == 1, node, "a construction has one result");
   const kiln_type *type = node->outputs[0]->type;
-  if (type->kind == KILN_TYPE_LIST) {
-    for (int i = 0; i < node->input_count; i++) {
-      REQUIRE(fits(kiln_node_input(node, i)->type, type->elems[0]), node,
-              "element %d does not fit the list", i);
-    }
-  } else if (type->kind == KILN_TYPE_TUPLE) {
-    REQUIRE(type->elem_count == node->input_count, node, "the tuple type has %d elements",
-            type->elem_count);
-    for (int i = 0; i < node->input_count; i++) {
-      REQUIRE(fits(kiln_node_input(node, i)->type, type->elems[i]), node,
-              "element %d does not fit the tuple", i);
-    }
-  } else {
-    return complain(node, "the result has another type");
+  const bool list = type->kind == KILN_TYPE_LIST;
+  REQUIRE(list || type->kind == KILN_TYPE_TUPLE, node, "the result has another type");
+  REQUIRE(list || type->elem_count == node->input_count, node, "the tuple type has %d elements",
+          type->elem_count);
+  for (int i = 0; i < node->input_count; i++) {
+    REQUIRE(fits(kiln_node_input(node, i)->type, type->elems[list ? 0 : i]), node,
+            "element %d does not fit the %s", i, list ? "list" : "tuple");
   }
   return NULL;
 }

@@ -32,11 +32,7 @@ static void place(pool *p, kiln_node *node) {
   p->anchor = node;
   if (node->block == top && node->prev == after) return;
   kiln_node_detach(node);
-  if (after) {
-    kiln_node_insert_after(node, after);
-  } else {
-    kiln_node_prepend(top, node);
-  }
+  kiln_node_insert_after(node, after ? after : top->param);
   p->pass->changed = true;
 }
 

@@ -148,36 +148,35 @@ static bool fold_kernel(kiln_pass *pass, kiln_node *node, const kiln_ivalue *arg
   return replace_by_constants(pass, node, outs);
 }
 
+/* A list or tuple of `args`, of the type that is given; on failure *out may hold a part of it. */
+static kiln_status *construct(kiln_mem *mem, const kiln_type *type, const kiln_ivalue *args,
+                              int count, kiln_ivalue *out) {
+  if (type->kind == KILN_TYPE_LIST) {
+    kiln_list *list = NULL;
+    KILN_TRY(kiln_list_create(mem, type->elems[0], count, &list));
+    *out = kiln_of_box(list);
+    for (int i = 0; i < count; i++) KILN_TRY(kiln_list_push(list, kiln_ivalue_retain(args[i])));
+    return NULL;
+  }
+  kiln_tuple *tuple = NULL;
+  KILN_TRY(kiln_tuple_create(mem, type, count, &tuple));
+  *out = kiln_of_box(tuple);
+  for (int i = 0; i < count; i++) tuple->items[i] = kiln_ivalue_retain(args[i]);
+  return NULL;
+}
+
 /* prim::ListConstruct and prim::TupleConstruct of constants. */
 static bool fold_construct(kiln_pass *pass, kiln_node *node, const kiln_ivalue *args) {
   const kiln_type *type = kiln_node_output(node, 0)->type;
-  kiln_ivalue out;
-  if (kiln_node_is(node, KILN_OP_prim_ListConstruct)) {
-    if (type->kind != KILN_TYPE_LIST || kiln_type_is_mutable(type->elems[0])) return false;
-    kiln_list *list = NULL;
-    kiln_status *status =
-        kiln_list_create(pass->env->mem, type->elems[0], node->input_count, &list);
-    for (int i = 0; !status && i < node->input_count; i++) {
-      status = kiln_list_push(list, kiln_ivalue_retain(args[i]));
-    }
-    out = list ? kiln_of_box(list) : kiln_none();
-    if (status) {
-      kiln_ivalue_release(out);
-      kiln_status_destroy(status);
-      return false;
-    }
-  } else {
-    if (kiln_type_is_mutable(type)) return false;
-    kiln_tuple *tuple = NULL;
-    kiln_status *status = kiln_tuple_create(pass->env->mem, type, node->input_count, &tuple);
-    if (status) {
-      kiln_status_destroy(status);
-      return false;
-    }
-    for (int i = 0; i < node->input_count; i++) tuple->items[i] = kiln_ivalue_retain(args[i]);
-    out = kiln_of_box(tuple);
-  }
-  return replace_by_constants(pass, node, &out);
+  const bool is_list = kiln_node_is(node, KILN_OP_prim_ListConstruct);
+  if (is_list != (type->kind == KILN_TYPE_LIST)) return false;
+  if (kiln_type_is_mutable(is_list ? type->elems[0] : type)) return false;
+  kiln_ivalue out = kiln_none();
+  kiln_status *status = construct(pass->env->mem, type, args, node->input_count, &out);
+  if (!status) return replace_by_constants(pass, node, &out);
+  kiln_ivalue_release(out);
+  kiln_status_destroy(status);
+  return false;
 }
 
 static bool fold_node(kiln_pass *pass, kiln_node *node) {
@@ -194,13 +193,6 @@ static bool fold_node(kiln_pass *pass, kiln_node *node) {
 }
 
 /* -- Control flow -- */
-
-static bool constant_bool(const kiln_ir_value *value, bool *out) {
-  const kiln_ivalue *c = kiln_ir_value_constant(value);
-  if (!c || c->tag != KILN_TAG_BOOL) return false;
-  *out = c->u.b;
-  return true;
-}
 
 /* Moves the branch's nodes before the If; returns the first node moved, or what follows the If. */
 static kiln_node *splice_branch(kiln_node *node, kiln_block *branch) {
@@ -243,10 +235,9 @@ static void share_if_results(kiln_pass *pass, kiln_node *node) {
 }
 
 static bool loop_never_runs(const kiln_node *loop) {
-  const kiln_ivalue *trip = kiln_ir_value_constant(kiln_node_input(loop, 0));
-  bool cond;
-  return (trip && trip->tag == KILN_TAG_INT && trip->u.i <= 0) ||
-         (constant_bool(kiln_node_input(loop, 1), &cond) && !cond);
+  int64_t trips;
+  return (kiln_ir_value_const_int(kiln_node_input(loop, 0), &trips) && trips <= 0) ||
+         kiln_ir_value_is_bool(kiln_node_input(loop, 1), false);
 }
 
 static void remove_loop(kiln_node *loop) {
@@ -277,10 +268,10 @@ static void visit_block(kiln_pass *pass, kiln_block *block);
 
 /* Returns the node to go on with. */
 static kiln_node *visit_if(kiln_pass *pass, kiln_node *node) {
-  bool cond;
-  if (constant_bool(kiln_node_input(node, 0), &cond)) {
+  for (int side = 0; side < 2; side++) {
+    if (!kiln_ir_value_is_bool(kiln_node_input(node, 0), side == 0)) continue;
     pass->changed = true;
-    return splice_branch(node, node->blocks[cond ? 0 : 1]);
+    return splice_branch(node, node->blocks[side]);
   }
   visit_block(pass, node->blocks[0]);
   visit_block(pass, node->blocks[1]);

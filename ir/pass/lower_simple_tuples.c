@@ -95,13 +95,9 @@ static bool forward(kiln_node *node) {
 /* -- Across If and Loop -- */
 
 /* The elements of `tuple`, available before `anchor`. */
-static kiln_node *unpack_before(kiln_ir_value *tuple, kiln_node *anchor, kiln_block *block) {
+static kiln_node *unpack_before(kiln_ir_value *tuple, kiln_node *anchor) {
   kiln_node *unpack = kiln_node_create_unpack(tuple);
-  if (anchor) {
-    kiln_node_insert_before(unpack, anchor);
-  } else {
-    kiln_node_append(block, unpack);
-  }
+  kiln_node_insert_before(unpack, anchor);
   return unpack;
 }
 
@@ -114,7 +110,7 @@ static kiln_node *construct_for(kiln_ir_value *old) {
 
 /* Block result `index` becomes its elements, appended at the end of the results. */
 static void split_block_output(kiln_block *block, int index) {
-  kiln_node *unpack = unpack_before(kiln_block_output(block, index), NULL, block);
+  kiln_node *unpack = unpack_before(kiln_block_output(block, index), block->ret);
   for (int i = 0; i < unpack->output_count; i++) {
     kiln_block_add_output(block, kiln_node_output(unpack, i));
   }
@@ -155,7 +151,7 @@ static bool split_loop(kiln_node *loop) {
     kiln_ir_value *start = kiln_node_input(loop, 2 + i), *next = kiln_block_output(body, 1 + i);
     if (!is_tuple(out) || !is_tuple(in) || !is_tuple(start) || !is_tuple(next)) continue;
     if (!is_construct(next) && !is_taken_apart(in)) continue;
-    kiln_node *elements = unpack_before(start, loop, loop->block);
+    kiln_node *elements = unpack_before(start, loop);
     for (int e = 0; e < elements->output_count; e++) {
       kiln_node_add_input(loop, kiln_node_output(elements, e));
     }
