@@ -73,6 +73,8 @@ typedef struct kiln_schema {
  * (ints), Dimname and Generator. */
 kiln_status *kiln_schema_parse(kiln_arena *arena, kiln_type_table *types, const char *text,
                                kiln_schema **out_schema) KILN_MUST_USE;
+/* The type that a single word means in a schema, or in an annotation of source; NULL: none. */
+const kiln_type *kiln_type_of_word(kiln_str word, bool source);
 void kiln_schema_print(kiln_text *text, const kiln_schema *schema);
 /* An argument, or what it holds, is written. */
 bool kiln_schema_writes(const kiln_schema *schema);

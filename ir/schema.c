@@ -67,40 +67,57 @@ typedef struct typed {
 
 static kiln_status *parse_type(parser *p, typed *out);
 
+/* Words for types, and where they may stand. Enumerations (Layout, ScalarType) are ints in
+ * TorchScript. */
+enum { IN_SCHEMA = 1, IN_SOURCE = 2, EVERYWHERE = IN_SCHEMA | IN_SOURCE };
 static const struct {
   const char *name;
   kiln_type_kind kind;
+  int where;
 } basic_types[] = {
-    {"Tensor", KILN_TYPE_TENSOR},
-    {"int", KILN_TYPE_INT},
-    {"Scalar", KILN_TYPE_NUMBER},
-    {"bool", KILN_TYPE_BOOL},
-    {"float", KILN_TYPE_FLOAT},
-    {"SymInt", KILN_TYPE_INT},
-    {"ScalarType", KILN_TYPE_INT},
-    {"Layout", KILN_TYPE_INT},
-    {"MemoryFormat", KILN_TYPE_INT},
-    {"Device", KILN_TYPE_DEVICE},
-    {"str", KILN_TYPE_STR},
-    {"Any", KILN_TYPE_ANY},
-    {"number", KILN_TYPE_NUMBER},
-    {"complex", KILN_TYPE_COMPLEX},
-    {"Generator", KILN_TYPE_GENERATOR},
-    {"Dimname", KILN_TYPE_STR},
-    {"NoneType", KILN_TYPE_NONE},
-    {"AnyEnumType", KILN_TYPE_ANY_ENUM},
-    {"list", KILN_TYPE_ANY_LIST},
-    {"tuple", KILN_TYPE_ANY_TUPLE},
-    {"AnyClassType", KILN_TYPE_ANY_CLASS},
-    {"Stream", KILN_TYPE_STREAM},
-    {"Storage", KILN_TYPE_STORAGE},
-    {"QScheme", KILN_TYPE_QSCHEME},
-    {"SymFloat", KILN_TYPE_FLOAT},
-    {"SymBool", KILN_TYPE_BOOL},
-    {"DeviceIndex", KILN_TYPE_INT},
-    {"Capsule", KILN_TYPE_CAPSULE},
-    {"Function", KILN_TYPE_FUNCTION},
+    {"Tensor", KILN_TYPE_TENSOR, EVERYWHERE},
+    {"int", KILN_TYPE_INT, EVERYWHERE},
+    {"Scalar", KILN_TYPE_NUMBER, EVERYWHERE},
+    {"bool", KILN_TYPE_BOOL, EVERYWHERE},
+    {"float", KILN_TYPE_FLOAT, EVERYWHERE},
+    {"SymInt", KILN_TYPE_INT, IN_SCHEMA},
+    {"ScalarType", KILN_TYPE_INT, EVERYWHERE},
+    {"Layout", KILN_TYPE_INT, EVERYWHERE},
+    {"MemoryFormat", KILN_TYPE_INT, EVERYWHERE},
+    {"Device", KILN_TYPE_DEVICE, EVERYWHERE},
+    {"str", KILN_TYPE_STR, EVERYWHERE},
+    {"Any", KILN_TYPE_ANY, EVERYWHERE},
+    {"number", KILN_TYPE_NUMBER, EVERYWHERE},
+    {"complex", KILN_TYPE_COMPLEX, EVERYWHERE},
+    {"Generator", KILN_TYPE_GENERATOR, EVERYWHERE},
+    {"Dimname", KILN_TYPE_STR, IN_SCHEMA},
+    {"NoneType", KILN_TYPE_NONE, EVERYWHERE},
+    {"AnyEnumType", KILN_TYPE_ANY_ENUM, EVERYWHERE},
+    {"list", KILN_TYPE_ANY_LIST, EVERYWHERE},
+    {"tuple", KILN_TYPE_ANY_TUPLE, EVERYWHERE},
+    {"AnyClassType", KILN_TYPE_ANY_CLASS, EVERYWHERE},
+    {"Stream", KILN_TYPE_STREAM, EVERYWHERE},
+    {"Storage", KILN_TYPE_STORAGE, EVERYWHERE},
+    {"QScheme", KILN_TYPE_QSCHEME, EVERYWHERE},
+    {"SymFloat", KILN_TYPE_FLOAT, IN_SCHEMA},
+    {"SymBool", KILN_TYPE_BOOL, IN_SCHEMA},
+    {"DeviceIndex", KILN_TYPE_INT, IN_SCHEMA},
+    {"Capsule", KILN_TYPE_CAPSULE, EVERYWHERE},
+    {"Function", KILN_TYPE_FUNCTION, IN_SCHEMA},
+    {"AnyTuple", KILN_TYPE_ANY_TUPLE, IN_SOURCE},
+    {"AnyList", KILN_TYPE_ANY_LIST, IN_SOURCE},
+    {"Dtype", KILN_TYPE_INT, IN_SOURCE},
 };
+
+const kiln_type *kiln_type_of_word(kiln_str word, bool source) {
+  const int where = source ? IN_SOURCE : IN_SCHEMA;
+  for (size_t i = 0; i < sizeof basic_types / sizeof *basic_types; i++) {
+    if ((basic_types[i].where & where) && kiln_str_is(word, basic_types[i].name)) {
+      return kiln_type_basic(basic_types[i].kind);
+    }
+  }
+  return NULL;
+}
 
 static kiln_status *parse_elem(parser *p, const kiln_type **out) {
   typed t;
@@ -149,12 +166,8 @@ static kiln_status *parse_tuple(parser *p, const kiln_type **out) {
 static kiln_status *parse_named_type(parser *p, const kiln_type **out) {
   kiln_str name = parse_ident(p);
   if (name.len == 0) return fail(p, "expected a type");
-  for (size_t i = 0; i < sizeof basic_types / sizeof *basic_types; i++) {
-    if (kiln_str_is(name, basic_types[i].name)) {
-      *out = kiln_type_basic(basic_types[i].kind);
-      return NULL;
-    }
-  }
+  *out = kiln_type_of_word(name, false);
+  if (*out) return NULL;
   if (kiln_str_is(name, "Dict")) return parse_dict(p, out);
   if (kiln_str_is(name, "Future")) return parse_wrapped(p, KILN_TYPE_FUTURE, out);
   if (kiln_str_is(name, "Await")) return parse_wrapped(p, KILN_TYPE_AWAIT, out);

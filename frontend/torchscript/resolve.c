@@ -1,39 +1,6 @@
 /* resolve.c: annotations to types: "Dict[str, List[int]]", "Optional[__torch__.m.C]". */
 #include "frontend/torchscript/loader.h"
 
-static const struct {
-  const char *name;
-  kiln_type_kind kind;
-} basic_types[] = {
-    {"Tensor", KILN_TYPE_TENSOR},
-    {"int", KILN_TYPE_INT},
-    {"float", KILN_TYPE_FLOAT},
-    {"bool", KILN_TYPE_BOOL},
-    {"str", KILN_TYPE_STR},
-    {"complex", KILN_TYPE_COMPLEX},
-    {"number", KILN_TYPE_NUMBER},
-    {"Scalar", KILN_TYPE_NUMBER},
-    {"Device", KILN_TYPE_DEVICE},
-    {"Stream", KILN_TYPE_STREAM},
-    {"Generator", KILN_TYPE_GENERATOR},
-    {"NoneType", KILN_TYPE_NONE},
-    {"Any", KILN_TYPE_ANY},
-    {"AnyTuple", KILN_TYPE_ANY_TUPLE},
-    {"AnyList", KILN_TYPE_ANY_LIST},
-    {"AnyClassType", KILN_TYPE_ANY_CLASS},
-    {"AnyEnumType", KILN_TYPE_ANY_ENUM},
-    {"Storage", KILN_TYPE_STORAGE},
-    {"QScheme", KILN_TYPE_QSCHEME},
-    {"Capsule", KILN_TYPE_CAPSULE},
-    {"list", KILN_TYPE_ANY_LIST},
-    {"tuple", KILN_TYPE_ANY_TUPLE},
-    /* Enumerations that are ints in TorchScript. */
-    {"Layout", KILN_TYPE_INT},
-    {"MemoryFormat", KILN_TYPE_INT},
-    {"ScalarType", KILN_TYPE_INT},
-    {"Dtype", KILN_TYPE_INT},
-};
-
 kiln_str kiln__dotted_name(kiln_arena *arena, const kiln_ast *ast) {
   size_t length = 0;
   const kiln_ast *at = ast;
@@ -54,12 +21,8 @@ kiln_str kiln__dotted_name(kiln_arena *arena, const kiln_ast *ast) {
 static kiln_status *resolve_name(kiln_loader *l, const kiln_source *source, const kiln_ast *ast,
                                  const kiln_type **out_type) {
   kiln_str name = kiln__dotted_name(l->ast_arena, ast);
-  for (size_t i = 0; i < sizeof basic_types / sizeof *basic_types; i++) {
-    if (kiln_str_is(name, basic_types[i].name)) {
-      *out_type = kiln_type_basic(basic_types[i].kind);
-      return NULL;
-    }
-  }
+  *out_type = kiln_type_of_word(name, true);
+  if (*out_type) return NULL;
   if (kiln__is_custom_class(name) && !l->lenient) {
     const char *names = kiln__custom_classes(l, name);
     return strchr(names, ',')
