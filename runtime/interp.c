@@ -536,9 +536,10 @@ static __attribute__((noinline)) kiln_status *refuel(kiln_call *call, const kiln
 }
 
 /* Runs until `base` is on top again. What is rare stands in functions of its own: the loop keeps
- * its state in registers. */
-static kiln_status *run_frames(kiln_call *call, machine *m, const kiln_frame *base,
-                               kiln_ivalue *out_result) {
+ * its state in registers. So it is not inlined: 100 small operators took 5 % longer. */
+static __attribute__((noinline)) kiln_status *run_frames(kiln_call *call, machine *m,
+                                                         const kiln_frame *base,
+                                                         kiln_ivalue *out_result) {
   kiln_frame *f = m->top;
   const kiln_instr *pc = f->pc;
   for (;;) {
