@@ -112,6 +112,10 @@ static void test_broken_links(void **state) {
   assert_error(kiln_graph_verify(g), KILN_INTERNAL, "counts 2 uses but has 1");
   add->outputs[0]->use_count--;
 
+  value(g, "x")->use_count++; /* of a block's pseudo node */
+  assert_error(kiln_graph_verify(g), KILN_INTERNAL, "counts 3 uses but has 2");
+  value(g, "x")->use_count--;
+
   int64_t position = add->position;
   add->position = tanh->position + 1;
   assert_error(kiln_graph_verify(g), KILN_INTERNAL, NULL);

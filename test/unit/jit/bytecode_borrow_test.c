@@ -45,19 +45,19 @@ static void results(void **state) {
         "  %w : Tensor = prim::GetAttr[name=\"w\"](%self)\n"
         "  %y : Tensor = prim::If(%b)\n"
         "    block0():\n"
+        "      -> (%w)\n"
+        "    block1():\n"
         "      %v : Tensor = prim::GetAttr[name=\"w\"](%self)\n"
         "      -> (%v)\n"
-        "    block1():\n"
-        "      -> (%w)\n"
         "  %l : Tensor[] = prim::ListConstruct(%y, %w)\n"
         "  return (%l)\n",
         "plan p: 2 arguments, 5 registers, 8 instructions\n"
         "   0 BORROW_ATTR 0 r0 => r2\n"
-        "   1 JF ->5 r1\n"
-        "   2 BORROW_ATTR 0 r0 => r3\n"
-        "   3 MOVE r3 => r4\n"
-        "   4 JMP ->6\n"
-        "   5 MOVE r2 => r4\n"
+        "   1 JF ->4 r1\n"
+        "   2 MOVE r2 => r4\n"
+        "   3 JMP ->6\n"
+        "   4 BORROW_ATTR 0 r0 => r3\n"
+        "   5 MOVE r3 => r4\n"
         "   6 LIST Tensor[] r4! r2 => r1\n"
         "   7 RET r1!\n");
   check(*state,
@@ -77,9 +77,9 @@ static void what_is_set(void **state) {
         "  %v : Tensor = prim::GetAttr[name=\"w\"](%self)\n"
         "   = prim::If(%b)\n"
         "    block0():\n"
-        "       = prim::SetAttr[name=\"m\"](%self, %o)\n"
         "      -> ()\n"
         "    block1():\n"
+        "       = prim::SetAttr[name=\"m\"](%self, %o)\n"
         "      -> ()\n"
         "  %y : Tensor = aten::mul(%w, %v)\n"
         "  return (%y)\n",
@@ -88,9 +88,9 @@ static void what_is_set(void **state) {
         "   1 GET_ATTR 0 r4! => r4\n"
         "   2 BORROW_ATTR 0 r0 => r3\n"
         "   3 JF ->6 r1\n"
-        "   4 SET_ATTR 2 r0 r2!\n"
+        "   4 DROP r2\n"
         "   5 JMP ->7\n"
-        "   6 DROP r2\n"
+        "   6 SET_ATTR 2 r0 r2!\n"
         "   7 OP aten::mul.Tensor r4! r3 => r1\n"
         "   8 RET r1!\n");
 }
@@ -119,14 +119,31 @@ static void what_is_not_known(void **state) {
         "   2 RET r0!\n");
 }
 
+/* A frame has a register for each, so they have an end. */
+static void there_is_an_end(void **state) {
+  enum { READS = 5000, ROOM = 1 << 19 };
+  static char text[ROOM];
+  size_t used = (size_t)snprintf(text, ROOM, "graph(%%self : __torch__.M):\n");
+  for (int i = 0; i < READS; i++) {
+    used += (size_t)snprintf(text + used, ROOM - used,
+                             "  %%w%d : Tensor = prim::GetAttr[name=\"w\"](%%self)\n"
+                             "  %%x%d : Tensor = aten::relu(%%w%d)\n",
+                             i, i, i);
+  }
+  snprintf(text + used, ROOM - used, "  return (%%x0)\n");
+  kiln_plan *plan;
+  assert_ok(emit(*state, text, 0, &plan));
+  assert_int_equal(plan->borrowed_count, 4096);
+  assert_in_range(plan->register_count, 4097, 4110); /* the others share some */
+  kiln_plan_destroy(plan);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_classes, fixture_teardown)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(chains),
-      TEST(results),
-      TEST(what_is_set),
-      TEST(what_is_not_known),
+      TEST(chains),          TEST(results), TEST(what_is_set), TEST(what_is_not_known),
+      TEST(there_is_an_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
