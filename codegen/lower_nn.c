@@ -1,6 +1,8 @@
 /* lower_nn.c: activations, clamping and batch norm, as the interpreter's kernels compute them. */
 #include "codegen/lower.h"
 
+#include <math.h>
+
 #define OP(name, ...) kiln__lower_op(l, KILN_LOOP_##name, __VA_ARGS__)
 #define OP1(name, a) OP(name, a, -1, -1)
 #define OP2(name, a, b) OP(name, a, b, -1)
@@ -26,10 +28,13 @@ static int finish(kiln__lowering *l, const kiln_node *node, int value) {
 static int at_least(kiln__lowering *l, int x, int low) { return SELECT(OP2(lt, x, low), low, x); }
 static int at_most(kiln__lowering *l, int x, int high) { return SELECT(OP2(gt, x, high), high, x); }
 
+/* Of integers only those that a double has. */
 static bool read_numbers(kiln__lowering *l, const kiln_node *node, int count, double *p) {
+  const kiln_dtype dtype = kiln__lower_input_dtype(node, 0);
   for (int i = 0; i < count; i++) {
     if (!kiln__lower_number(l, node, i + 1, &p[i])) return false;
-    if (kiln__lower_holds(kiln__lower_input_dtype(node, 0), p[i])) continue;
+    const bool exact = !kiln_dtype_is_int(dtype, false) || fabs(p[i]) < 0x1p53;
+    if (exact && kiln__lower_holds(dtype, p[i])) continue;
     kiln__lower_refuse(l, KILN_REASON_number_too_large);
     return false;
   }

@@ -130,7 +130,7 @@ int kiln_loop_const_i(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, 
 int kiln_loop_const(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, double value) {
   if (kiln_loop_class(dtype) == KILN_LOOP_CLASS_F) return kiln_loop_const_f(fn, nest, dtype, value);
   if (dtype == KILN_DTYPE_BOOL) return kiln_loop_const_i(fn, nest, dtype, value != 0);
-  bool fits = value > -0x1p63 && value < 0x1p63;
+  bool fits = value >= -0x1p63 && value < 0x1p63;
   return kiln_loop_const_i(fn, nest, dtype, fits ? (int64_t)value : 0);
 }
 

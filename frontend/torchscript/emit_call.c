@@ -117,7 +117,7 @@ static kiln_status *emit_structural(kiln__script_emitter *e, const kiln_ast *ast
                                     const kiln_arg *args, int count, kiln_sugar *out) {
   if (op->id == KILN_OP_prim_RaiseException && count >= 1) {
     out->value = count > 1 ? args[1].value : kiln__ts_none(e, ast);
-    kiln__ts_node(e, ast, op->id, KILN_VALUES(args[0].value, out->value));
+    kiln__ts_node(e, ast, KILN_OP_prim_RaiseException, KILN_VALUES(args[0].value, out->value));
     out->value = kiln__ts_none(e, ast);
     return NULL;
   }
