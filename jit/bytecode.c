@@ -36,7 +36,7 @@ bool kiln__bytecode_is_counted(const kiln_ir_value *v) {
 
 /* -- Registers -- */
 
-static int new_register(kiln__bytecode_emitter *e) {
+int kiln__bytecode_register(kiln__bytecode_emitter *e) {
   for (int r = e->free_from; r < e->live.count; r++) {
     if (!e->live.data[r] && !e->reserved.data[r]) {
       e->live.data[r] = 1;
@@ -60,7 +60,7 @@ static void give_back(kiln__bytecode_emitter *e, int r) {
 static int define(kiln__bytecode_emitter *e, const kiln_ir_value *v) {
   if (kiln__bytecode_borrows(e, v)) return e->regs[v->id];
   int hint = e->hints[v->id];
-  int r = hint >= 0 && !e->live.data[hint] ? hint : new_register(e);
+  int r = hint >= 0 && !e->live.data[hint] ? hint : kiln__bytecode_register(e);
   e->live.data[r] = 1;
   return e->regs[v->id] = r;
 }
@@ -274,7 +274,7 @@ kiln_status *kiln__bytecode_direct(kiln__bytecode_emitter *e, kiln_node *node, k
 void kiln__bytecode_unpack_of(kiln__bytecode_emitter *e, kiln_node *node, int at,
                               kiln_instr_op unpack) {
   move_dying(e, node, at);
-  int all = new_register(e);
+  int all = kiln__bytecode_register(e);
   kiln__bytecode_operands(e, at)[e->code.data[at].in_count] = (kiln_operand)all;
   int second = kiln__bytecode_instr(e, unpack, 1, node->output_count, 0);
   kiln__bytecode_operands(e, second)[0] = (kiln_operand)all | KILN_OPERAND_MOVE;
@@ -466,7 +466,7 @@ static void define_loop(kiln__bytecode_emitter *e, kiln_node *node, loop_registe
   int carried = node->output_count;
   bool endless = is_true(kiln_node_input(node, 1)) && is_true(kiln_block_output(body, 0));
   regs->i = define(e, kiln_block_input(body, 0));
-  regs->cond = endless ? -1 : new_register(e);
+  regs->cond = endless ? -1 : kiln__bytecode_register(e);
   regs->carried = KILN_NEW_ARRAY(e->scratch, int32_t, carried + 1);
   for (int k = 0; k < carried; k++) {
     regs->carried[k] = define(e, kiln_block_input(body, k + 1));
@@ -571,7 +571,7 @@ static void emit_return(kiln__bytecode_emitter *e, kiln_block *top) {
       kiln__bytecode_operands(e, at)[i] = o;
     }
     move_dying(e, top->ret, at);
-    result = (kiln_operand)new_register(e);
+    result = (kiln_operand)kiln__bytecode_register(e);
     kiln__bytecode_operands(e, at)[count] = result;
     result |= KILN_OPERAND_MOVE;
   }

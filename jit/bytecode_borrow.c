@@ -37,7 +37,8 @@ static void borrow(kiln__bytecode_emitter *e, const kiln_block *block, const kil
         kiln__bytecode_is_counted(kiln_node_output(n, 0)) &&
         kiln__bytecode_borrows(e, kiln__bytecode_root(kiln_node_input(n, 0))) &&
         !kiln_map_find(set, kiln_node_str(n, "name"))) {
-      e->regs[kiln_node_output(n, 0)->id] = e->plan->arg_count + e->plan->borrowed_count++;
+      e->regs[kiln_node_output(n, 0)->id] = kiln__bytecode_register(e); /* it stays taken */
+      e->plan->borrowed_count++;
     }
     for (int i = 0; i < n->block_count; i++) borrow(e, n->blocks[i], set);
   }
@@ -48,11 +49,5 @@ void kiln__bytecode_borrow(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   kiln_block *top = graph->top;
   e->plan->borrows_self =
       e->plan->arg_count > 0 && kiln_block_input(top, 0)->type->kind == KILN_TYPE_CLASS;
-  if (!e->plan->borrows_self || !find_set(top, &set)) return;
-  borrow(e, top, &set);
-  for (int i = 0; i < e->plan->borrowed_count; i++) { /* each is taken for good */
-    kiln_vec_push(e->scratch, &e->live, 1);
-    kiln_vec_push(e->scratch, &e->reserved, 0);
-    kiln_vec_push(e->scratch, &e->last_reads, (kiln_last_read){-1, 0});
-  }
+  if (e->plan->borrows_self && find_set(top, &set)) borrow(e, top, &set);
 }

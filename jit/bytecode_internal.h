@@ -49,6 +49,8 @@ kiln_ir_value *kiln__bytecode_root(kiln_ir_value *v);
 /* Values of these types hold no reference: no MOVE, no DROP. */
 bool kiln__bytecode_is_counted(const kiln_ir_value *v);
 
+/* The lowest that is free, taken. */
+int kiln__bytecode_register(kiln__bytecode_emitter *e);
 /* Instruction with room for operands; fill them by index. */
 int kiln__bytecode_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_count, int out_count,
                          uint32_t x);
