@@ -183,7 +183,12 @@ kiln_status *kiln_flags_set(kiln_flags *flags, const char *name, const char *val
 #include "base/absent.def"
 #undef KILN_ABSENT
   if (info->type == KILN_FLAG_STRATEGY) ((kiln_strategy *)field)->given = true;
-  *flags = changed;
+  /* Only what differs: other threads read the other flags, as the one that opens LLVM its path. */
+  const char *from = (const char *)&changed;
+  char *to = (char *)flags;
+  for (size_t i = 0; i < sizeof changed; i++) {
+    if (to[i] != from[i]) to[i] = from[i];
+  }
   return NULL;
 }
 
