@@ -24,7 +24,7 @@ static uint64_t mix(uint64_t x) { /* splitmix64 */
 }
 
 draw draw_from(uint64_t seed, uint64_t key) {
-  return (draw){mix(mix(seed) ^ key), (seed & DRAW_WILD) != 0};
+  return (draw){.state = mix(mix(seed) ^ key), .wild = (seed & DRAW_WILD) != 0};
 }
 
 int draw_below(draw *d, int n) {
@@ -60,6 +60,41 @@ static int64_t draw_int(draw *d) {
   if (draw_odd(d, 12)) return odd[draw_below(d, sizeof odd / sizeof *odd)];
   if (draw_below(d, 24) == 0) return edges[draw_below(d, sizeof edges / sizeof *edges)];
   return draw_below(d, 6) - 1;
+}
+
+/* The edge that this number becomes; -1: it stays. */
+static int take_edge(const draw *d) {
+  draw_edge *e = d->edge;
+  if (!e) return -1;
+  e->seen++;
+  if (e->at >= 0) return e->at == e->seen ? e->which : -1;
+  draw chance = draw_from((uint64_t)e->which, (uint64_t)e->seen);
+  return draw_below(&chance, 2) ? draw_below(&chance, DRAW_EDGES) : -1;
+}
+
+static double edge_double(int which) {
+  static const double edges[DRAW_EDGES] = {NAN,     INFINITY, -INFINITY, DBL_MAX, -DBL_MAX,
+                                           0x1p63,  -0x1p63,  0x1p64,    0x1p31,  -0x1p31,
+                                           -0x1p40, 5e-324,   0,         -0.0};
+  return edges[which];
+}
+
+static int64_t edge_int(int which) {
+  static const int64_t edges[DRAW_EDGES] = {INT64_MIN,
+                                            INT64_MIN + 1,
+                                            INT64_MAX,
+                                            INT64_MAX - 1,
+                                            INT32_MIN,
+                                            INT32_MAX,
+                                            (int64_t)1 << 31,
+                                            (int64_t)1 << 32,
+                                            (int64_t)1 << 40,
+                                            -((int64_t)1 << 40),
+                                            (int64_t)1 << 62,
+                                            -((int64_t)1 << 62),
+                                            -1,
+                                            0};
+  return edges[which];
 }
 
 /* -- Schemas -- */
@@ -131,17 +166,22 @@ typedef struct layout {
   int64_t span; /* elements of memory */
 } layout;
 
+static const kiln_dtype usual_dtypes[] = {
+    KILN_DTYPE_F32,  KILN_DTYPE_F32,  KILN_DTYPE_F32,  KILN_DTYPE_F32, KILN_DTYPE_F64,
+    KILN_DTYPE_F64,  KILN_DTYPE_I64,  KILN_DTYPE_I64,  KILN_DTYPE_I64, KILN_DTYPE_F16,
+    KILN_DTYPE_BF16, KILN_DTYPE_BOOL, KILN_DTYPE_BOOL, KILN_DTYPE_I32, KILN_DTYPE_U8,
+    KILN_DTYPE_I8,   KILN_DTYPE_I16,  KILN_DTYPE_C64};
+static const kiln_dtype odd_dtypes[] = {KILN_DTYPE_C32,    KILN_DTYPE_C128, KILN_DTYPE_F8E5M2,
+                                        KILN_DTYPE_F8E4M3, KILN_DTYPE_U16,  KILN_DTYPE_U32,
+                                        KILN_DTYPE_U64,    KILN_DTYPE_C64};
+enum {
+  USUAL = sizeof usual_dtypes / sizeof *usual_dtypes,
+  ODD = sizeof odd_dtypes / sizeof *odd_dtypes
+};
+
 static kiln_dtype draw_dtype(draw *d) {
-  static const kiln_dtype dtypes[] = {
-      KILN_DTYPE_F32,  KILN_DTYPE_F32,  KILN_DTYPE_F32,  KILN_DTYPE_F32, KILN_DTYPE_F64,
-      KILN_DTYPE_F64,  KILN_DTYPE_I64,  KILN_DTYPE_I64,  KILN_DTYPE_I64, KILN_DTYPE_F16,
-      KILN_DTYPE_BF16, KILN_DTYPE_BOOL, KILN_DTYPE_BOOL, KILN_DTYPE_I32, KILN_DTYPE_U8,
-      KILN_DTYPE_I8,   KILN_DTYPE_I16,  KILN_DTYPE_C64};
-  static const kiln_dtype odd[] = {KILN_DTYPE_C32,    KILN_DTYPE_C128, KILN_DTYPE_F8E5M2,
-                                   KILN_DTYPE_F8E4M3, KILN_DTYPE_U16,  KILN_DTYPE_U32,
-                                   KILN_DTYPE_U64,    KILN_DTYPE_C64};
-  if (draw_odd(d, 8)) return odd[draw_below(d, sizeof odd / sizeof *odd)];
-  return dtypes[draw_below(d, sizeof dtypes / sizeof *dtypes)];
+  if (draw_odd(d, 8)) return odd_dtypes[draw_below(d, ODD)];
+  return usual_dtypes[draw_below(d, USUAL)];
 }
 
 /* The shape and dtype that most tensors of a case have. */
@@ -271,7 +311,57 @@ static void fill(draw *d, kiln_dtype dtype, bool index, int64_t count, void *dat
   }
 }
 
-kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t seed, uint64_t key) {
+static void move_up(layout *l, int by) {
+  if (l->rank + by > MAX_ODD_RANK) by = MAX_ODD_RANK - l->rank;
+  memmove(l->sizes + by, l->sizes, sizeof *l->sizes * (size_t)l->rank);
+  memmove(l->strides + by, l->strides, sizeof *l->strides * (size_t)l->rank);
+  for (int i = 0; i < by; i++) l->sizes[i] = l->strides[i] = 1;
+  l->rank += by;
+}
+
+/* Other sizes, over as much memory. */
+enum { SIZE_EDGES = 11 };
+_Static_assert(DRAW_TENSOR_EDGES == USUAL + ODD + SIZE_EDGES + DRAW_EDGES, "");
+static void edge_sizes(layout *l, int which) {
+  const int last = l->rank - 1;
+  if (which == 0) l->rank = 0;
+  if (which == 1) move_up(l, 1);
+  if (which == 2) move_up(l, MAX_ODD_RANK);
+  if (last < 0) return;
+  const int at = which % 2 ? 0 : last;
+  switch (which) {
+    case 3:
+    case 4: l->sizes[at] = 0; break;
+    case 5:
+    case 6: l->sizes[at] = 1; break;
+    case 9:
+    case 10: l->sizes[last - at] = 0; /* fall through */
+    case 7:
+    case 8:
+      l->sizes[at] = (int64_t)1 << 33;
+      l->strides[at] = 0;
+      break;
+    default: break;
+  }
+}
+
+static void fill_edge(kiln_dtype dtype, int which, int64_t count, void *data) {
+  const double f = edge_double(which);
+  const int64_t n = edge_int(which);
+  const size_t size = kiln_dtype_size(dtype);
+  for (int64_t i = 0; i < count; i++) {
+    char *at = (char *)data + size * (size_t)i;
+    switch (dtype) {
+      case KILN_DTYPE_F32: *(float *)(void *)at = (float)f; break;
+      case KILN_DTYPE_F64: *(double *)(void *)at = f; break;
+      case KILN_DTYPE_F16: *(_Float16 *)(void *)at = (_Float16)f; break;
+      default: memcpy(at, &n, size < sizeof n ? size : sizeof n); break;
+    }
+  }
+}
+
+kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t seed, uint64_t key,
+                        int edge) {
   layout l;
   kiln_value *out = NULL;
   draw d = draw_from(seed, key + 0x100);
@@ -287,13 +377,18 @@ kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t see
     l.rank = 0;
     l.span = 1;
   }
+  if (edge >= 0 && edge < ODD + USUAL)
+    dtype = edge < ODD ? odd_dtypes[edge] : usual_dtypes[edge - ODD];
+  if (edge >= ODD + USUAL) edge_sizes(&l, edge - ODD - USUAL);
   const size_t bytes = (size_t)l.span * kiln_dtype_size(dtype);
   void *data = calloc(1, bytes);
   if (!data) exit(2);
   fill(&d, dtype, index, l.span, data);
+  if (edge >= DRAW_TENSOR_EDGES - DRAW_EDGES)
+    fill_edge(dtype, edge - DRAW_TENSOR_EDGES + DRAW_EDGES, l.span, data);
   kiln_status *status = kiln_value_tensor_over(context, dtype, l.rank, l.sizes, l.strides, data,
                                                bytes, free, data, &out);
-  if (status && d.wild) { /* more elements than can be counted */
+  if (status && (d.wild || edge >= 0)) { /* more elements than can be counted */
     kiln_status_destroy(status);
     status = kiln_value_tensor_over(context, dtype, 0, NULL, NULL, data, bytes, free, data, &out);
   }
@@ -342,6 +437,8 @@ static kiln_value *make_string(kiln_context *context, const char *name, draw *d)
   if (draw_odd(d, 4)) word = odd[draw_below(d, sizeof odd / sizeof *odd)];
   if (strstr(name, "rounding")) word = draw_below(d, 2) ? "floor" : "trunc";
   if (strstr(name, "approximate")) word = draw_below(d, 2) ? "none" : "tanh";
+  const int edge = take_edge(d);
+  if (edge >= 0) word = odd[edge];
   kiln_value *out = NULL;
   draw_must(kiln_value_string(context, word, strlen(word), &out));
   return out;
@@ -377,6 +474,7 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
   kiln_value *out = NULL;
   if (len > 0 && arg->type[len - 1] == '?') {
     if (draw_below(d, 3) == 0) return make_none(context);
+    if (take_edge(d) == 0) return make_none(context);
     inner.type[len - 1] = '\0';
     kiln_value *some = draw_value(context, &inner, d);
     return some ? some : make_none(context);
@@ -385,6 +483,9 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
     char *open = strrchr(inner.type, '[');
     const int fixed = atoi(open + 1);
     *open = '\0';
+    static const int lengths[DRAW_EDGES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 33, 63, 64, 65};
+    const int edge = take_edge(d);
+    if (edge >= 0) return draw_list(context, &inner, lengths[edge], d);
     if (draw_odd(d, 12)) {
       return draw_list(context, &inner, draw_below(d, 2) ? 0 : 64 + draw_below(d, 4), d);
     }
@@ -396,9 +497,12 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
     return draw_value(context, &inner, d);
   }
   if (strcmp(arg->type, "bool") == 0) {
-    draw_must(kiln_value_bool(context, draw_below(d, 2), &out));
+    const int drawn = draw_below(d, 2), edge = take_edge(d);
+    draw_must(kiln_value_bool(context, edge >= 0 ? edge % 2 : drawn, &out));
   } else if (strcmp(arg->type, "float") == 0) {
-    draw_must(kiln_value_float(context, draw_double(d), &out));
+    const double drawn = draw_double(d);
+    const int edge = take_edge(d);
+    draw_must(kiln_value_float(context, edge >= 0 ? edge_double(edge) : drawn, &out));
   } else if (strcmp(arg->type, "complex") == 0) {
     draw_must(kiln_value_complex(context, draw_double(d), draw_double(d), &out));
   } else if (strcmp(arg->type, "str") == 0) {
@@ -414,7 +518,9 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
     out = draw_value(context, &inner, d);
   } else if (strcmp(arg->type, "int") == 0 || strcmp(arg->type, "ScalarType") == 0 ||
              strcmp(arg->type, "SymInt") == 0) {
-    out = make_int(context, draw_int_named(d, arg->name));
+    const int64_t drawn = draw_int_named(d, arg->name);
+    const int edge = take_edge(d);
+    out = make_int(context, edge >= 0 ? edge_int(edge) : drawn);
   } else if (strcmp(arg->type, "Layout") == 0) {
     out = make_int(context, draw_odd(d, 4) ? draw_below(d, 8) - 1 : 0);
   } else if (strcmp(arg->type, "MemoryFormat") == 0) {

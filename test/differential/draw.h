@@ -18,9 +18,18 @@
 
 #define DRAW_WILD (UINT64_C(1) << 63)
 
+/* Choices of draw_value (numbers, lengths of lists, texts, None) become edges of their types. */
+typedef struct draw_edge {
+  int at;    /* the choice, from 1; 0: none; -1: each by chance */
+  int which; /* of the edges, 0 to DRAW_EDGES - 1; by chance: a seed */
+  int seen;  /* choices so far */
+} draw_edge;
+enum { DRAW_EDGES = 14 };
+
 typedef struct draw {
   uint64_t state;
   bool wild;
+  draw_edge *edge; /* or NULL */
 } draw;
 draw draw_from(uint64_t seed, uint64_t key);
 int draw_below(draw *d, int n); /* [0, n) */
@@ -39,8 +48,11 @@ int draw_schema(const char *schema, draw_arg *args, int max);
 
 bool draw_is_tensor(const draw_arg *arg);      /* Tensor, Tensor? */
 bool draw_is_tensor_list(const draw_arg *arg); /* Tensor[], Tensor?[] */
-/* Of the case's family of shapes. */
-kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t seed, uint64_t key);
+/* Of the case's family of shapes. `edge`, from 0 to DRAW_TENSOR_EDGES - 1, gives it another dtype,
+ * other sizes, or an edge of its type as all its elements; -1: none. */
+enum { DRAW_TENSOR_EDGES = 51 };
+kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t seed, uint64_t key,
+                        int edge);
 kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d);
 
 void draw_must(kiln_status *status);

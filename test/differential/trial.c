@@ -30,7 +30,7 @@ static const struct {
     {"eval", 0xff, {{"codegen", "eval"}, {"min_group_size", "1"}}},
     {"llvm", 0x41, {{"codegen", "llvm"}, {"min_group_size", "1"}}},
 };
-enum { MODES = sizeof modes / sizeof *modes, LLVM = MODES - 1 };
+enum { MODES = sizeof modes / sizeof *modes, EVAL = MODES - 2, LLVM = MODES - 1 };
 static kiln_context *contexts[MODES];
 
 static kiln_context *create_context(int mode) {
@@ -122,6 +122,7 @@ typedef struct program {
   int form; /* of its tensors: 0 inputs, 1 constants, 2 either */
   int input_count;
   draw_arg inputs[MAX_INPUTS];
+  draw_edge edge;
   kiln_model *model;
   kiln_instance *instance;
 } program;
@@ -155,7 +156,7 @@ static kiln_status *tensor_var(program *p, const draw_arg *arg, int key, kiln_va
   const bool constant = p->form == 1 || (p->form == 2 && draw_below(&p->d, 2));
   const bool through = draw_below(&p->d, 4) == 0;
   if (constant || p->input_count == MAX_INPUTS) {
-    kiln_value *v = draw_tensor(p->context, arg, p->t->seed, (uint64_t)key);
+    kiln_value *v = draw_tensor(p->context, arg, p->t->seed, (uint64_t)key, -1);
     kiln_status *status = kiln_builder_constant(p->b, v, out);
     kiln_value_destroy(v);
     if (status) return status;
@@ -205,7 +206,8 @@ static kiln_status *build_call(program *p, kiln_var *results, int *out_count) {
   for (int i = 0; i < count && !status; i++) {
     const draw_arg *a = &args[i];
     draw d = draw_from(p->t->seed, 0x1000 + (uint64_t)i);
-    if (a->has_default && draw_below(&d, 2)) {
+    d.edge = &p->edge;
+    if (a->has_default && draw_below(&d, 2) && !p->t->edges) {
       left_out = true;
       continue;
     }
@@ -239,6 +241,8 @@ static bool build(program *p) {
   int count = 0, made = 0;
   p->d = draw_from(p->t->seed, 0x9a9);
   p->form = draw_below(&p->d, 3);
+  if (p->t->edges) p->form = 0;
+  p->edge = (draw_edge){.at = p->t->at, .which = p->t->which};
   draw_must(kiln_builder_create(p->context, &p->b));
   kiln_status *status = build_call(p, vars, &count);
   for (int i = 0; !status && i < count; i++) {
@@ -276,10 +280,16 @@ static void close_program(program *p) {
 static const int sets[] = {0, 0, 0, 1, 1, 0};
 enum { CALLS = sizeof sets / sizeof *sets };
 
+static void print_name(const trial *t) {
+  printf("%s --case %llu", t->op->name, (unsigned long long)t->seed);
+  if (t->edges) printf(" --edge %d.%d.%d.%d", t->at, t->which, t->tensor, t->other);
+}
+
 static bool found(const trial *t, int mode, int index) {
   if (trial_counted.found++ >= MAX_REPORTS) return false;
-  printf("DIFFERS %s --case %llu: %s, call %d\n", t->op->name, (unsigned long long)t->seed,
-         modes[mode].name, index + 1);
+  printf("DIFFERS ");
+  print_name(t);
+  printf(": %s, call %d\n", modes[mode].name, index + 1);
   return true;
 }
 
@@ -294,7 +304,8 @@ static kiln_value *draw_input(const program *p, int i, uint64_t seed) {
   const uint64_t key = (uint64_t)i + 0x5e7;
   /* Optional tensors that are inputs are there. */
   if (draw_is_tensor(arg) || draw_is_tensor_list(arg)) {
-    return draw_tensor(p->context, arg, seed, key);
+    return draw_tensor(p->context, arg, seed, key,
+                       p->t->tensor == i + 1 || p->t->tensor < 0 ? p->t->other : -1);
   }
   draw d = draw_from(seed, key);
   return draw_value(p->context, arg, &d);
@@ -400,7 +411,9 @@ static bool run_mode(const trial *t, int mode, answer *wants) {
       break;
     }
   }
-  if (mode == 0 && !limited && seconds() - begin < 0.2) starve(&p);
+  if (mode == 0 && !t->edges && !limited && seconds() - begin < 0.2) starve(&p);
+  trial_counted.choices = p.edge.seen;
+  trial_counted.tensors = p.input_count;
   kiln_counters counters;
   kiln_model_counters(p.model, &counters);
   trial_counted.compiled_runs += counters.compiled_runs;
@@ -412,16 +425,25 @@ static bool run_mode(const trial *t, int mode, answer *wants) {
   return true;
 }
 
+void trial_take_edges(trial *t, const char *text) {
+  t->edges = sscanf(text, "%d.%d.%d.%d", &t->at, &t->which, &t->tensor, &t->other) == 4;
+}
+
 int trial_run(const trial *t) {
   static answer wants[CALLS];
   for (int i = 0; i < CALLS; i++) wants[i].code = KILN_LIMIT; /* until it was made */
+  if (t->list) {
+    print_name(t);
+    putchar('\n');
+    fflush(stdout);
+  }
   if (!run_mode(t, 0, wants)) {
     trial_counted.unbuilt++;
     return -1;
   }
   trial_counted.cases++;
   for (int mode = 1; mode < MODES; mode++) {
-    if (mode != LLVM || !t->no_llvm) run_mode(t, mode, wants);
+    if (t->edges ? mode == EVAL : mode != LLVM || !t->no_llvm) run_mode(t, mode, wants);
   }
   fflush(stdout);
   trial_counted.succeeded += wants[0].code == KILN_OK;

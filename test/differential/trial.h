@@ -19,12 +19,17 @@ typedef struct trial_op {
 
 typedef struct trial {
   const trial_op *op;
-  uint64_t seed; /* draw.h */
-  bool print, no_llvm;
+  uint64_t seed;             /* draw.h */
+  bool print, list, no_llvm; /* list: its name, before it runs */
+  /* With edges (draw_edge) a case is made in two modes alone, with all its arguments. */
+  bool edges;
+  int at, which;
+  int tensor, other; /* that argument, from 1, and its edge; 0: none; -1: all of them */
 } trial;
 
 typedef struct trial_counts {
   int cases, succeeded, unbuilt, found;
+  int choices, tensors; /* of the last case: those that an edge can replace */
   uint64_t compiled_runs;
 } trial_counts;
 
@@ -37,6 +42,8 @@ int trial_op_count(void);
 const trial_op *trial_op_at(int index);
 const trial_op *trial_find(const char *name); /* or NULL */
 
+/* Its edges from "2.0.0.0" (at, which, tensor, other); none where that is no such text. */
+void trial_take_edges(trial *t, const char *text);
 /* 1: the operator gave results; 0: errors; -1: there is no such graph. What is found is printed
  * with what makes it again. */
 int trial_run(const trial *t);

@@ -1,6 +1,6 @@
 /* operators.c: the target of single operators. An input is a case of the differential test
- * (test/differential/trial.h), "aten::topk 17084474804382554": its operator and its seed; `kiln`'s
- * own tests run it again by that. Calls are under kiln_limits. */
+ * (test/differential/trial.h), "aten::topk 17084474804382554": its operator and its seed, and with
+ * a third word its edges; `kiln`'s own tests run it again by that. Calls are under kiln_limits. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,9 @@ void fuzz_operators(const uint8_t *data, size_t size) {
   open_trials();
   const trial_op *op = trial_find(text);
   if (!op) return;
-  trial_run(&(trial){.op = op, .seed = seed, .no_llvm = seed % 8 != 0});
+  trial t = {.op = op, .seed = seed, .no_llvm = seed % 8 != 0};
+  if (end && *end == ' ') trial_take_edges(&t, end + 1);
+  trial_run(&t);
   if (trial_counted.found > 0) abort();
   if (++runs % 4096 == 0) trial_close();
 }
