@@ -83,6 +83,23 @@ void kiln_strides_order(int rank, const int64_t *sizes, int count,
   }
 }
 
+/* 0 from an empty dimension on, as in PyTorch. Nobody has made a tensor of these sizes yet: two
+ * operands with strides of 0 can be broadcast to more elements than there are numbers, and a size
+ * that a program gives can be any number. */
+static int64_t step_over(int64_t step, int64_t size) {
+  return __builtin_mul_overflow(step, size, &step) || step > KILN_STRIDE_MAX ? KILN_STRIDE_MAX
+                                                                             : step;
+}
+
+void kiln_strides_channels_last(const int64_t *sizes, int64_t *out_strides) {
+  static const int order[4] = {1, 3, 2, 0};
+  int64_t step = 1;
+  for (int i = 0; i < 4; i++) {
+    out_strides[order[i]] = step;
+    step = step_over(step, sizes[order[i]]);
+  }
+}
+
 void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
                           const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides) {
   int order[KILN_MAX_RANK];
@@ -96,11 +113,7 @@ void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
   int64_t step = 1;
   for (int i = 0; i < rank; i++) {
     out_strides[order[i]] = step;
-    /* 0 from an empty dimension on, as in PyTorch. Two operands with strides of 0 can be broadcast
-     * to more elements than there are numbers: nobody has made a tensor of these sizes yet. */
-    if (__builtin_mul_overflow(step, sizes[order[i]], &step) || step > KILN_STRIDE_MAX) {
-      step = KILN_STRIDE_MAX;
-    }
+    step = step_over(step, sizes[order[i]]);
   }
 }
 

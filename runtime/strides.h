@@ -25,6 +25,8 @@ void kiln_strides_spread(int rank, const int64_t *sizes, const kiln_strided *t,
  * apart, as they stand. `strides` are spread. */
 void kiln_strides_order(int rank, const int64_t *sizes, int count,
                         const int64_t (*strides)[KILN_MAX_RANK], int *out_order);
+/* Of four dimensions, whatever numbers they are. */
+void kiln_strides_channels_last(const int64_t *sizes, int64_t *out_strides);
 /* Dense strides in that order. */
 void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
                           const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides);

@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/factory/factory.h"
 #include "runtime/kernels/pointwise/iter.h"
+#include "runtime/strides.h"
 
 static bool has_format(const kiln_tensor *t, int64_t format) {
   if (format == KILN__FORMAT_PRESERVE) return true;
@@ -10,7 +11,8 @@ static bool has_format(const kiln_tensor *t, int64_t format) {
   if (kiln_tensor_rank(t) != 4) return false;
   if (t->key.f.layout == KILN_LAYOUT_CHANNELS_LAST) return true;
   const int64_t *s = kiln_tensor_sizes(t), *d = kiln_tensor_strides(t);
-  int64_t want[4] = {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
+  int64_t want[4];
+  kiln_strides_channels_last(s, want);
   for (int i = 0; i < 4; i++) {
     if (s[i] != 1 && d[i] != want[i]) return false;
   }

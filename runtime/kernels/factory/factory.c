@@ -20,7 +20,8 @@ kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int6
   KILN_TRY(kiln__check_stored(call, dtype));
   if (format == KILN__FORMAT_CHANNELS_LAST) {
     if (rank != 4) return KILN_OP_FAIL("required rank 4 tensor to use channels_last format");
-    int64_t strides[4] = {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
+    int64_t strides[4];
+    kiln_strides_channels_last(sizes, strides);
     return kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides,
                                       out);
   }

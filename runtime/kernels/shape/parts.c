@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
+#include "runtime/strides.h"
 
 /* -- Cutting -- */
 
@@ -241,7 +242,8 @@ static kiln_status *join(kiln_call *call, const kiln_list *list, int64_t wanted,
   KILN_TRY(joined_shape(list, wanted, &dim, &rank, sizes, &dtype, &channels_last));
   kiln_tensor *result;
   if (channels_last && !kiln__dest(out)) {
-    int64_t strides[4] = {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
+    int64_t strides[4];
+    kiln_strides_channels_last(sizes, strides);
     KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides,
                                         &result));
     kiln__give(out, result);

@@ -319,7 +319,9 @@ KILN_COMPOSITE(pixel_shuffle) {
   for (int i = 0; i < rank + 2; i++) dims[i] = i < n ? i : n + order[i - n];
   kiln_tensor *t = kiln__composite_reshape(r, SELF, rank + 2, sizes);
   t = KILN_STEP(r, permute, T(t), kiln__composite_ints(r, rank + 2, dims));
-  sizes[n + 1] = h * f, sizes[n + 2] = w * f;
+  if (!kiln_checked_mul_i64(h, f, &sizes[n + 1]) || !kiln_checked_mul_i64(w, f, &sizes[n + 2])) {
+    return kiln__composite_fail(r, kiln_status_oom());
+  }
   return kiln__composite_reshape(r, t, rank, sizes);
 }
 /* The first half of a dimension times the sigmoid of the second. */

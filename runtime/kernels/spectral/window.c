@@ -37,7 +37,7 @@ static kiln_tensor *make_window(kiln__composite *r, const kiln_ivalue *args, int
   const int64_t length = kiln_arg_int(args, 0);
   const bool periodic = more < 1 || kiln_arg_bool(args, 1);
   const kiln_dtype dtype = kiln__arg_dtype_or(args, more + 1, KILN_DTYPE_F32);
-  const window w = {(double)(periodic ? length : length - 1),
+  const window w = {(double)length - !periodic,
                     more > 1 ? kiln_arg_float(args, 2) : a, more > 2 ? kiln_arg_float(args, 3) : b};
   kiln_tensor *t;
   if (!kiln__composite_ok(r, kiln__check_device(args[more + 3]))) return NULL;

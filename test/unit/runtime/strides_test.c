@@ -95,8 +95,29 @@ static void test_views(void **state) {
   }
 }
 
+/* As PyTorch's empty(..., memory_format=channels_last); sizes that nothing can have are refused by
+ * what makes the tensor. */
+static void test_channels_last(void **state) {
+  static const struct {
+    int64_t sizes[4], strides[4];
+  } cases[] = {
+      {{2, 3, 4, 5}, {60, 1, 15, 3}},
+      {{2, 3, 0, 5}, {0, 1, 15, 3}},
+      {{2, 1, 4, 5}, {20, 1, 5, 1}},
+      {{2, 3, INT64_MAX, 5}, {KILN_STRIDE_MAX, 1, 15, 3}},
+      {{2, 2, INT64_MIN, INT64_MIN}, {KILN_STRIDE_MAX, 1, KILN_STRIDE_MAX, 2}},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int64_t strides[4];
+    kiln_strides_channels_last(cases[i].sizes, strides);
+    assert_memory_equal(strides, cases[i].strides, sizeof strides);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_channels_last),
       cmocka_unit_test(test_pointwise),
       cmocka_unit_test(test_questions),
       cmocka_unit_test(test_views),
