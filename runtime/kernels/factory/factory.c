@@ -306,13 +306,13 @@ static kiln_status *triangle(kiln_call *call, kiln_tensor *self, int64_t diagona
     char *matrix = (char *)data +
                    kiln__offset_of(rank - 2, kiln_tensor_sizes(to), kiln_tensor_strides(to), b) *
                        (int64_t)item;
-    for (int64_t r = 0; r < rows && !kiln_budget_spent(&left, columns); r++) {
+    for (int64_t r = 0; r < rows && !kiln_budget_spent(&left, 1); r++) {
       /* The last column of the lower triangle; a diagonal further away is as good as -rows. */
       int64_t edge = r + (diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal);
       int64_t from = upper ? 0 : edge + 1, end = upper ? edge : columns;
       if (from < 0) from = 0;
       if (end > columns) end = columns;
-      for (int64_t c = from; c < end; c++) {
+      for (int64_t c = from; c < end && !kiln_budget_spent(&left, 1); c++) {
         memset(matrix + (r * row_stride + c * step) * (int64_t)item, 0, item);
       }
     }

@@ -27,7 +27,7 @@ static kiln_tensor *qr(kiln__composite *r, const char *name, kiln_tensor *t, boo
   z *q = new_if(r, !only_r, &b, b.m, columns, &q_tensor);
   z *upper = kiln__la_new(r, &b, KILN_DTYPE_C128, columns, b.n, &r_tensor);
   if (r->status) return NULL;
-  for (int64_t i = 0; i < b.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, b.count); i++) {
     z *a = b.data + i * b.m * b.n, *to = upper + i * columns * b.n;
     kiln__la_qr(a, b.m, b.n, tau);
     if (!only_r) kiln__la_make_q(a, b.m, b.n, tau, k, q + i * b.m * columns, columns);
@@ -54,7 +54,7 @@ KILN_COMPOSITE(geqrf) {
   if (!kiln__la_read(r, "geqrf", SELF, false, &b)) return NULL;
   const int64_t k = least(b.m, b.n);
   z *tau = kiln__la_new(r, &b, KILN_DTYPE_C128, k, -1, &taus);
-  for (int64_t i = 0; tau && i < b.count; i++) {
+  for (int64_t i = 0; tau && kiln__la_is_left(i, b.count); i++) {
     kiln__la_qr(b.data + i * b.m * b.n, b.m, b.n, tau + i * k);
   }
   kiln__composite_give(r, &outs[1], kiln__la_result(r, taus, b.dtype));
@@ -87,7 +87,7 @@ static bool make_qs(kiln__composite *r, const char *name, const kiln_ivalue *arg
   }
   const int64_t columns = whole ? b->m : b->n;
   z *q = kiln__la_new(r, b, KILN_DTYPE_C128, b->m, columns, out);
-  for (int64_t i = 0; q && i < b->count; i++) {
+  for (int64_t i = 0; q && kiln__la_is_left(i, b->count); i++) {
     kiln__la_make_q(b->data + i * b->m * b->n, b->m, b->n, tau + i * k, k, q + i * b->m * columns,
                     columns);
   }
@@ -127,7 +127,7 @@ static bool factor(kiln__composite *r, const char *name, kiln_tensor *t, bool sq
   int64_t *pivot = kiln__la_new(r, &f->b, KILN_DTYPE_I64, f->k, -1, &f->pivots);
   int64_t *info = kiln__la_new(r, &f->b, KILN_DTYPE_I64, -1, -1, &f->info);
   if (r->status) return false;
-  for (int64_t i = 0; i < f->b.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, f->b.count); i++) {
     bool odd;
     info[i] = kiln__la_lu(f->b.data + i * f->b.m * f->b.n, f->b.m, f->b.n, pivot + i * f->k, &odd);
     for (int64_t j = 0; j < f->k; j++) pivot[i * f->k + j]++;
@@ -136,7 +136,7 @@ static bool factor(kiln__composite *r, const char *name, kiln_tensor *t, bool sq
 }
 static void check_info(kiln__composite *r, const char *name, const lu *f) {
   const int64_t *info = kiln_tensor_data(f->info);
-  for (int64_t i = 0; i < f->b.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, f->b.count); i++) {
     if (!info[i] || r->status) continue;
     FAIL(r, "%s: U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero",
          name, (long long)info[i], (long long)info[i]);
@@ -178,7 +178,7 @@ static kiln_tensor *unpack(kiln__composite *r, kiln_tensor *data, kiln_tensor *p
   z *turn = new_if(r, with_pivots, &b, b.m, b.m, &p);
   int64_t *order = kiln__la_pivots(r, b.m);
   if (r->status) return NULL;
-  for (int64_t i = 0; i < b.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, b.count); i++) {
     const z *a = b.data + i * b.m * b.n;
     for (int64_t e = 0; with_data && e < b.m * k; e++) {
       const int64_t row = e / k, c = e % k;
@@ -239,7 +239,7 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
   const int64_t *from = kiln__composite_read(r, column, KILN_DTYPE_I64, &dense), square = n * n;
   int64_t *pivot = kiln__la_pivots(r, n);
   z *turned = kiln__composite_new(r, KILN_DTYPE_C128, 1, &square, &room);
-  for (int64_t i = 0; !r->status && i < left.count; i++) {
+  for (int64_t i = 0; !r->status && kiln__la_is_left(i, left.count); i++) {
     z *a = left.data + i * square, *x = right.data + i * n * right.n;
     for (int64_t j = 0; j < n; j++) {
       pivot[j] = from[i * n + j] - 1;
@@ -287,7 +287,7 @@ static kiln_tensor *cholesky(kiln__composite *r, const char *name, kiln_tensor *
   kiln_tensor *infos;
   if (!kiln__la_read(r, name, t, true, &b)) return NULL;
   int64_t *info = kiln__la_new(r, &b, KILN_DTYPE_I64, -1, -1, &infos);
-  for (int64_t i = 0; info && i < b.count; i++) {
+  for (int64_t i = 0; info && kiln__la_is_left(i, b.count); i++) {
     z *a = b.data + i * b.n * b.n;
     for (int64_t k = 0; upper && k < b.n * b.n; k++) { /* from the upper half */
       if (k / b.n > k % b.n) a[k] = z_conj(a[k % b.n * b.n + k / b.n]);
@@ -320,7 +320,7 @@ static kiln_tensor *solve(kiln__composite *r, const char *name, kiln_tensor *a, 
   kiln_tensor *x = solve_from(r, name, f.b.tensor, kiln__composite_to(r, f.pivots, KILN_DTYPE_I32),
                               b, false, f.b.dtype);
   const int64_t *info = kiln_tensor_data(f.info);
-  for (int64_t i = 0; check && !r->status && i < f.b.count; i++) {
+  for (int64_t i = 0; check && !r->status && kiln__la_is_left(i, f.b.count); i++) {
     if (!info[i]) continue;
     const which w = which_of(&f.b, i);
     if (!inverse) {

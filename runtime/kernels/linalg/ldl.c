@@ -125,7 +125,7 @@ static kiln_tensor *give_factors(kiln__composite *r, const char *name, const kil
   int64_t *info = kiln__la_new(r, &b, KILN_DTYPE_I64, -1, -1, &infos);
   if (r->status) return NULL;
   const bool hermitian = kiln_arg_bool(args, 1) && kiln_dtype_is_complex(b.dtype);
-  for (int64_t i = 0; i < b.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, b.count); i++) {
     const ldl f = {b.data + i * b.n * b.n, b.n, hermitian};
     info[i] = factor(&f, pivot + i * b.n);
     for (int64_t e = 0; e < b.n * b.n; e++) {
@@ -219,7 +219,7 @@ KILN_COMPOSITE(linalg_ldl_solve) {
     return NULL;
   }
   const bool hermitian = kiln_arg_bool(args, 3) && kiln_dtype_is_complex(left.dtype);
-  for (int64_t i = 0; i < right.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, right.count); i++) {
     const ldl f = {left.data + i * left.n * left.n, left.n, hermitian};
     if (!check_pivots(r, pivot + i * left.n, left.n)) return NULL;
     solve(&f, pivot + i * left.n, right.data + i * left.n * right.n, right.n);

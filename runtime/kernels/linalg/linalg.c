@@ -107,7 +107,7 @@ static kiln_tensor *determinants(kiln__composite *r, const char *name, kiln_tens
   z *to = kiln__composite_new(r, KILN_DTYPE_C128, b.rank - 2, b.sizes, &det);
   double *size = kiln__composite_new(r, KILN_DTYPE_F64, b.rank - 2, b.sizes, &logs);
   if (r->status) return NULL;
-  for (int64_t i = 0; i < b.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, b.count); i++) {
     z *a = b.data + i * b.n * b.n;
     bool odd;
     kiln__la_lu(a, b.n, b.n, pivot, &odd);
@@ -156,7 +156,7 @@ kiln_tensor *kiln__la_solve_triangular(kiln__composite *r, const char *name, kil
   if (left.n != right.m || left.dtype != right.dtype) {
     return kiln__la_mismatch(r, name, &left, &right);
   }
-  for (int64_t i = 0; i < left.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, left.count); i++) {
     kiln__la_substitute(left.data + i * left.n * left.n, left.n, right.data + i * right.m * right.n,
                         right.n, upper, unit);
   }
@@ -191,7 +191,8 @@ KILN_COMPOSITE(linalg_matrix_power) {
     if (rest > 1) t = KILN_STEP(r, matmul, T(t), T(t));
   }
   if (n == 0) {
-    for (int64_t i = 0; i < b.count; i++) kiln__la_identity(b.data + i * b.n * b.n, b.n);
+    for (int64_t i = 0; kiln__la_is_left(i, b.count); i++)
+      kiln__la_identity(b.data + i * b.n * b.n, b.n);
     result = kiln__la_result(r, b.tensor, b.dtype);
   }
   return result == SELF ? kiln__composite_copy(r, result) : result;
@@ -238,7 +239,7 @@ bool kiln__la_svd_all(kiln__composite *r, const char *name, const kiln__la_batch
   sizes[b->rank - 2] = b->n;
   z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &room_size, &scratch);
   double *values = kiln__composite_new(r, KILN_DTYPE_F64, b->rank - 1, sizes, out_values);
-  for (int64_t i = 0; !r->status && i < b->count; i++) {
+  for (int64_t i = 0; !r->status && kiln__la_is_left(i, b->count); i++) {
     if (!kiln__la_svd(&task, b->data + i * b->m * b->n, values + i * b->n,
                       left ? left + i * b->m * columns : NULL,
                       left ? right + i * b->n * b->n : NULL, room)) {

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "base/budget.h"
 #include "runtime/kernels/spectral/fft.h"
 #include "runtime/kernels/composite.h"
 
@@ -97,6 +98,12 @@ typedef struct kiln__la_batch {
   z *data;
   kiln_tensor *tensor; /* a fresh copy */
 } kiln__la_batch;
+
+/* Whether there is a matrix i of `count`. Those without elements take no memory: there are as many
+ * as a program says. */
+static inline bool kiln__la_is_left(int64_t i, int64_t count) {
+  return i < count && ((i + 1) % KILN_BUDGET_ITEMS || !kiln_budget_leaves_out());
+}
 
 /* A real or complex dtype of at least single precision. */
 bool kiln__la_check(kiln__composite *r, const char *name, const kiln_tensor *t);

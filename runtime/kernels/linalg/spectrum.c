@@ -74,7 +74,7 @@ static bool eigh(kiln__composite *r, const char *name, kiln_tensor *t, bool uppe
   double *w = kiln__la_new(r, &b, KILN_DTYPE_F64, n, -1, values);
   z *v = vectors ? kiln__la_new(r, &b, KILN_DTYPE_C128, n, n, vectors) : NULL;
   if (r->status) return false;
-  for (int64_t i = 0; i < b.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, b.count); i++) {
     z *a = b.data + i * n * n;
     for (int64_t e = 0; e < n * n; e++) {
       const int64_t row = e / n, c = e % n;
@@ -140,7 +140,7 @@ static kiln_tensor *eig(kiln__composite *r, const char *name, kiln_tensor *t, bo
     if (isfinite(b.data[i].re) && isfinite(b.data[i].im)) continue;
     return FAIL(r, "torch.%s: input tensor should not contain infs or NaNs.", name);
   }
-  for (int64_t i = 0; i < b.count; i++) {
+  for (int64_t i = 0; kiln__la_is_left(i, b.count); i++) {
     z *vectors_of = v ? v + i * n * n : NULL;
     z *a = b.data + i * n * n;
     if (real ? !kiln__la_eig_real(a, n, single, w + i * n, vectors_of, room)
@@ -436,6 +436,7 @@ KILN_COMPOSITE(linalg_matrix_exp) {
   if (!kiln__la_read(r, "linalg.matrix_exp", t, true, &b)) return NULL;
   const int64_t size = 2 * b.n * b.n;
   z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &size, &scratch);
-  for (int64_t i = 0; room && i < b.count; i++) exponential(b.data + i * b.n * b.n, b.n, room);
+  for (int64_t i = 0; room && kiln__la_is_left(i, b.count); i++)
+    exponential(b.data + i * b.n * b.n, b.n, room);
   return kiln__la_result(r, b.tensor, low);
 }

@@ -26,6 +26,7 @@ kiln_status *kiln__fold(kiln_call *call, kiln_tensor *t, uint64_t mask, kiln_dty
     else
       out->inner *= size;
   }
+  if (out->inner == 0) out->outer = 0; /* no results, however many rows of none */
   if (runs < 2) return kiln__as_dtype(call, t, compute, &out->tensor);
   /* Reduced dimensions in several places: they are moved to the end. */
   int dims[KILN_MAX_RANK], n = 0;
