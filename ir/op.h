@@ -108,8 +108,8 @@ enum {
   KILN_OP_HAS_VARIANT_INPLACE = 32,
   KILN_OP_HAS_VARIANT_OUT = 64,
   KILN_OP_WRITES = 128,    /* set by the registry: an argument of the schema is written */
-  KILN_OP_SAME_TYPE = 256, /* x.relu_() may become relu(x): the result has the dtype and sizes of
-                              the first argument, or both forms refuse the arguments */
+  KILN_OP_SAME_TYPE = 256, /* the result has the dtype and sizes of the first argument, or the
+                              operator and its form in place both refuse the arguments */
   KILN_OP_MAY_RETURN_ARG =
       512, /* the result may be the first argument, though the schema does not say so */
   KILN_OP_STRUCTURES = 1024,    /* makes sparse or nested tensors (runtime/structure.h) */

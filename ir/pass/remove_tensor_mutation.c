@@ -1,5 +1,5 @@
-/* remove_tensor_mutation.c: pass `remove_tensor_mutation`: x.relu_() becomes relu(x) where nobody
- * can see the difference.
+/* remove_tensor_mutation.c: pass `remove_tensor_mutation`: x.relu_() makes a new tensor where
+ * nobody can see the difference.
  *
  * Who holds x's memory when the operator runs is found from where the memory was made: by an
  * operator whose schema says that its result is new, through branches, forward over every use that
@@ -9,9 +9,11 @@
  * came from outside, is in an attribute, in a container that is read later, or goes around a loop
  * that the write stands in, is left alone.
  *
- * Of x.op_(y) the result has x's dtype and sizes, or it fails; op(x, y) may promote or broadcast.
- * So op_ becomes op only where the table says that they agree (KILN_OP_SAME_TYPE); else it becomes
- * kiln::op_, which keeps its rules and makes its result in new memory. */
+ * Of x.op_(y) the result has x's dtype, sizes and strides, or it fails; op(x, y) may promote or
+ * broadcast, and makes a row-major result of a (1, 2) operand with strides (1, 1). So op_ becomes
+ * kiln::op_, which keeps its rules and makes its result in new memory. What draws random numbers
+ * has no such form, and becomes op where the table says that dtype and sizes agree
+ * (KILN_OP_SAME_TYPE). */
 #include "ir/pass.h"
 
 typedef struct proof {
@@ -55,9 +57,9 @@ static const kiln_op *functional_form(const kiln_node *node) {
   if (s->result_count != 1 || !kiln_type_is_tensor(s->args[0].type)) return NULL;
   if (!s->args[0].alias.is_write || !s->results[0].alias.is_write) return NULL;
   const kiln_registry *registry = node->graph->registry;
-  const kiln_op *pure = pure_form(registry, op);
-  if (pure && pure->flags & KILN_OP_SAME_TYPE) return pure;
-  return kiln_registry_variant(registry, (kiln_op_id)op->id, KILN_VARIANT_COPY);
+  const kiln_op *copy = kiln_registry_variant(registry, (kiln_op_id)op->id, KILN_VARIANT_COPY);
+  const kiln_op *pure = copy ? NULL : pure_form(registry, op);
+  return pure && pure->flags & KILN_OP_SAME_TYPE ? pure : copy;
 }
 
 /* -- Memory -- */
