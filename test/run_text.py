@@ -177,7 +177,7 @@ class Runner:
             status, output, error = self.execute(shlex.split(section.command), text, folder,
                                                  section.env)
             output = [line.replace(folder, '%S') for line in output]
-            if not section.holds:
+            if section.has_expect or not (section.status or section.error or section.holds):
                 outputs[section.line] = output
             results.append((name, self.judge(section, status, output, error, folder)))
         if self.blessing:
