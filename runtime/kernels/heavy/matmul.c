@@ -8,26 +8,31 @@
 
 #include <complex.h>
 
+#include "base/budget.h"
+
 /* -- The reference -- */
 
-#define PLAIN_PRODUCT(name, type, sum_type, scale)                                                 \
-  static void plain_##name(const kiln_gemm_args *g) {                                              \
-    const type *a = g->a, *b = g->b;                                                               \
-    for (int64_t i = 0; i < g->m; i++) {                                                           \
-      for (int64_t j = 0; j < g->n; j++) {                                                         \
-        sum_type sum = 0;                                                                          \
-        for (int64_t p = 0; p < g->k; p++) {                                                       \
-          sum +=                                                                                   \
-              (sum_type)a[i * g->a_row + p * g->a_col] * (sum_type)b[p * g->b_row + j * g->b_col]; \
-        }                                                                                          \
-        type *c = (type *)g->c + i * g->c_row + j * g->c_col;                                      \
-        const type *old_at =                                                                       \
-            g->init ? (const type *)g->init + i * g->init_row + j * g->init_col : c;               \
-        sum_type old =                                                                             \
-            g->beta == 0 ? (sum_type)0 : (sum_type)(*old_at) * (sum_type)(scale)g->beta;           \
-        *c = (type)(old + sum * (sum_type)(scale)g->alpha);                                        \
-      }                                                                                            \
-    }                                                                                              \
+#define PLAIN_PRODUCT(name, type, sum_type, scale)                                       \
+  static void plain_##name(const kiln_gemm_args *g) {                                    \
+    const type *a = g->a, *b = g->b;                                                     \
+    int64_t left = KILN_BUDGET_ITEMS;                                                    \
+    for (int64_t i = 0; i < g->m; i++) {                                                 \
+      for (int64_t j = 0; j < g->n && !kiln_budget_spent(&left, g->k); j++) {            \
+        sum_type sum = 0;                                                                \
+        for (int64_t p = 0, end; (end = kiln_budget_piece(p, g->k)) > p;) {              \
+          for (; p < end; p++) {                                                         \
+            sum += (sum_type)a[i * g->a_row + p * g->a_col] *                            \
+                   (sum_type)b[p * g->b_row + j * g->b_col];                             \
+          }                                                                              \
+        }                                                                                \
+        type *c = (type *)g->c + i * g->c_row + j * g->c_col;                            \
+        const type *old_at =                                                             \
+            g->init ? (const type *)g->init + i * g->init_row + j * g->init_col : c;     \
+        sum_type old =                                                                   \
+            g->beta == 0 ? (sum_type)0 : (sum_type)(*old_at) * (sum_type)(scale)g->beta; \
+        *c = (type)(old + sum * (sum_type)(scale)g->alpha);                              \
+      }                                                                                  \
+    }                                                                                    \
   }
 PLAIN_PRODUCT(f32, float, double, double)
 PLAIN_PRODUCT(f64, double, double, double)

@@ -1,4 +1,5 @@
 /* products.c: products of vectors and of several matrices, as composites of matmul.c. */
+#include "base/checked.h"
 #include "runtime/kernels/composite.h"
 
 /* -- Products -- */
@@ -62,7 +63,9 @@ KILN_COMPOSITE(kron) {
     a[2 * d] = d < rank - ra ? 1 : kiln_tensor_sizes(SELF)[d - (rank - ra)];
     b[2 * d + 1] = d < rank - rb ? 1 : kiln_tensor_sizes(ARG(1))[d - (rank - rb)];
     a[2 * d + 1] = b[2 * d] = 1;
-    both[d] = a[2 * d] * b[2 * d + 1];
+    if (!kiln_checked_mul_i64(a[2 * d], b[2 * d + 1], &both[d])) {
+      return kiln__composite_fail(r, kiln_status_oom());
+    }
   }
   kiln_tensor *x = kiln__composite_reshape(r, SELF, 2 * rank, a);
   kiln_tensor *y = kiln__composite_reshape(r, ARG(1), 2 * rank, b);
