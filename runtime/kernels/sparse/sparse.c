@@ -225,7 +225,8 @@ KILN_COMPOSITE(to_sparse) {
     return FAIL(r, "to_sparse: only the layout torch.sparse_coo is supported");
   }
   if (kiln_tensor_sparse(SELF)) return SELF;
-  return from_dense(r, SELF, kiln_tensor_rank(SELF) - kiln_arg_int_or(args, 3, 0));
+  const int64_t rank = kiln_tensor_rank(SELF), dense = kiln_arg_int_or(args, 3, 0);
+  return from_dense(r, SELF, dense < 0 || dense > rank ? -1 : rank - dense);
 }
 
 /* -- Coalescing and back -- */
