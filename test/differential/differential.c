@@ -1,7 +1,7 @@
 /* differential.c: the JIT never changes a dtype, a size, a stride, an alias, a bit or an error.
  *
- *   differential [--rounds N] [--seed N] [--only WORDS] [--part I/N] [--case SEED] [--wild]
- * [--edges [--list]] [--print]
+ *   differential [--rounds N] [--seed N] [--only WORDS] [--part I/N] [--wild] [--edges] [--list]
+ *   differential --only OPERATOR --case SEED [--edge EDGE] [--print]
  *
  * Runs cases (trial.h) of every operator of the table, or of those whose names have the words,
  * until each has given results, N times; or one case again. --wild: cases as the fuzzer has them.
@@ -81,9 +81,10 @@ int main(int argc, char **argv) {
       i++;
     }
   }
-  static const kiln_limits none,
-      few = {.bytes = 32 << 20, .operations = 20000, .recursion = 64, .time_ms = 20};
-  trial_open(t.edges ? &few : seed & DRAW_WILD ? &trial_wild_limits : &none);
+  kiln_limits limits = {0};
+  if (t.edges || seed & DRAW_WILD) limits = trial_wild_limits;
+  if (t.edges) limits.time_ms = 20;
+  trial_open(&limits);
   t.seed = seed;
   const int count = trial_op_count();
   for (int i = 0; i < count; i++) {
