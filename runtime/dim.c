@@ -2,30 +2,17 @@
  * (4*s0 + 2*s1 + 5)//2 is 2*s0 + s1 + 2, and (3*s0 + 5)//2 is s0 + (s0 + 1)//2 + 2. What is left
  * is divided by no factor of all its coefficients ((2*s0)//4 is s0//2), and once: s0//2//3 is
  * s0//6. */
-#include "runtime/dim.h"
+#include "runtime/dim_node.h"
+
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/cursor.h"
-#include "base/map.h"
 
 enum { MAX_NODES = 64, MAX_DEPTH = 16 }; /* written out; of parentheses that are read */
 #define MOST ((int64_t)1 << 40)
 
-typedef struct node {
-  kiln_dim handle;
-  int64_t by;   /* of a division; 0: a sum alone */
-  kiln_sum sum; /* divided, or the node itself; its terms in the order of compare_atoms */
-  int nodes;    /* that it would have as a tree */
-  bool bounded; /* by: */
-  int64_t least, most;
-  struct node *same_hash;
-} node;
-
-struct kiln_dims {
-  kiln_arena *arena;
-  KILN_VEC(node *) nodes;
-  kiln_map index; /* hash -> node */
-};
+typedef kiln__dim_node node;
 
 kiln_dims *kiln_dims_create(kiln_arena *arena) {
   kiln_dims *dims = KILN_NEW(arena, kiln_dims);
@@ -36,21 +23,39 @@ kiln_dims *kiln_dims_create(kiln_arena *arena) {
 
 static kiln_dim handle_of(int index) { return -2 - KILN_DIM_SYMBOLS - (kiln_dim)index; }
 
-static const node *node_of(const kiln_dims *dims, kiln_dim d) {
+const node *kiln__dim_node_of(const kiln_dims *dims, kiln_dim d) {
   const kiln_dim index = -2 - KILN_DIM_SYMBOLS - d;
   KILN_ASSERT(dims && index >= 0 && index < dims->nodes.count);
   return dims->nodes.data[index];
+}
+static const node *node_of(const kiln_dims *dims, kiln_dim d) { return kiln__dim_node_of(dims, d); }
+
+int kiln__dim_factors(const kiln_dims *dims, kiln_dim atom, kiln_dim *out_factors) {
+  const node *n = kiln_dim_is_expression(atom) ? node_of(dims, atom) : NULL;
+  if (!n || n->factor_count == 0) {
+    out_factors[0] = atom;
+    return 1;
+  }
+  memcpy(out_factors, n->factors, sizeof *out_factors * (size_t)n->factor_count);
+  return n->factor_count;
 }
 
 /* -- Order -- */
 
 static int compare_sums(const kiln_dims *dims, const kiln_sum *a, const kiln_sum *b);
 
-/* Symbols by number, then divisions by what they divide. */
+/* Products of more factors first, then symbols by number, then divisions by what they divide. */
 static int compare_atoms(const kiln_dims *dims, kiln_dim a, kiln_dim b) {
   if (a == b) return 0;
-  if (!kiln_dim_is_expression(a) || !kiln_dim_is_expression(b)) return a > b ? -1 : 1;
-  const node *x = node_of(dims, a), *y = node_of(dims, b);
+  const node *x = kiln_dim_is_expression(a) ? node_of(dims, a) : NULL;
+  const node *y = kiln_dim_is_expression(b) ? node_of(dims, b) : NULL;
+  const int p = x ? x->factor_count : 0, q = y ? y->factor_count : 0;
+  if (p != q) return p > q ? -1 : 1;
+  for (int i = 0; i < p; i++) {
+    const int order = compare_atoms(dims, x->factors[i], y->factors[i]);
+    if (order) return order;
+  }
+  if (!x || !y) return a > b ? -1 : 1;
   if (x->by != y->by) return x->by < y->by ? -1 : 1;
   return compare_sums(dims, &x->sum, &y->sum);
 }
@@ -87,7 +92,7 @@ kiln_sum kiln_sum_of(const kiln_dims *dims, kiln_dim d) {
   if (!kiln_dim_is_known(d)) return unknown;
   if (kiln_dim_is_expression(d)) {
     const node *n = node_of(dims, d);
-    if (!n->by) return n->sum;
+    if (!n->by && !n->factor_count) return n->sum;
   }
   return (kiln_sum){.known = true, .count = 1, .terms = {{1, d}}};
 }
@@ -128,56 +133,84 @@ kiln_sum kiln_sum_times(kiln_sum a, int64_t n) {
   return a;
 }
 
-kiln_sum kiln_sum_product(kiln_sum a, kiln_sum b) {
-  if (a.known && a.count == 0) return kiln_sum_times(b, a.constant);
-  return b.known && b.count == 0 ? kiln_sum_times(a, b.constant) : unknown;
-}
-
 static int64_t floor_div(int64_t a, int64_t n) { return a / n - (a % n < 0); }
 
-static bool range_of_atom(const kiln_dims *dims, kiln_dim atom, int64_t *least, int64_t *most) {
-  if (!kiln_dim_is_expression(atom)) {
-    *least = 2;
-    *most = MOST;
-    return true;
-  }
-  const node *n = node_of(dims, atom);
-  *least = n->least;
-  *most = n->most;
-  return n->bounded;
+/* -- Ranges -- */
+
+void kiln__dim_range_of_atom(const kiln_dims *dims, kiln_dim atom, int64_t *least, int64_t *most) {
+  *least = 2;
+  *most = MOST;
+  if (!kiln_dim_is_expression(atom)) return;
+  *least = node_of(dims, atom)->least;
+  *most = node_of(dims, atom)->most;
+}
+
+/* One side of a sum's range, without bound where a part of it has none. */
+typedef struct bound {
+  __int128 value;
+  bool none;
+} bound;
+
+static void add_to_bound(bound *b, int64_t coefficient, int64_t factor) {
+  const bool none = factor == INT64_MIN || factor == INT64_MAX;
+  b->none |= none || __builtin_add_overflow(b->value, (__int128)coefficient * factor, &b->value);
+}
+static int64_t bound_least(bound b) {
+  if (b.none || b.value < INT64_MIN) return INT64_MIN;
+  return b.value > INT64_MAX ? INT64_MAX : (int64_t)b.value;
+}
+static int64_t bound_most(bound b) {
+  if (b.none || b.value > INT64_MAX) return INT64_MAX;
+  return b.value < INT64_MIN ? INT64_MIN : (int64_t)b.value;
 }
 
 bool kiln_sum_range(const kiln_dims *dims, kiln_sum a, int64_t *out_least, int64_t *out_most) {
-  *out_least = *out_most = a.constant;
+  bound least = {.value = a.constant}, most = least;
   for (int i = 0; a.known && i < a.count; i++) {
     const int64_t c = a.terms[i].coefficient;
     int64_t low, high;
-    if (!range_of_atom(dims, a.terms[i].atom, &low, &high)) return false;
-    if (!kiln_checked_mul_i64(low, c, &low) || !kiln_checked_mul_i64(high, c, &high) ||
-        !kiln_checked_add_i64(*out_least, c > 0 ? low : high, out_least) ||
-        !kiln_checked_add_i64(*out_most, c > 0 ? high : low, out_most)) {
-      return false;
-    }
+    kiln__dim_range_of_atom(dims, a.terms[i].atom, &low, &high);
+    add_to_bound(&least, c, c > 0 ? low : high);
+    add_to_bound(&most, c, c > 0 ? high : low);
   }
+  *out_least = bound_least(least);
+  *out_most = bound_most(most);
   return a.known;
 }
 
-bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a) {
-  int64_t least, most;
-  return kiln_sum_range(dims, a, &least, &most) && least >= 0;
+/* Of the product of n's factors. */
+static void range_of_product(const kiln_dims *dims, node *n) {
+  bound least = {.value = 1}, most = least;
+  for (int i = 0; i < n->factor_count; i++) {
+    int64_t low, high;
+    kiln__dim_range_of_atom(dims, n->factors[i], &low, &high);
+    const bool natural = low >= 0;
+    least.none |= !natural || __builtin_mul_overflow(least.value, low, &least.value);
+    most.none |= !natural || high == INT64_MAX ||
+                 __builtin_mul_overflow(most.value, (__int128)high, &most.value);
+  }
+  n->least = bound_least(least);
+  n->most = bound_most(most);
 }
 
 /* -- Interning -- */
 
-static uint64_t hash_node(const kiln_dims *dims, int64_t by, const kiln_sum *s) {
-  uint64_t h = kiln_hash_mix(dims->index.seed + (uint64_t)by, (uint64_t)s->constant);
+static uint64_t hash_node(const kiln_dims *dims, const node *n) {
+  const kiln_sum *s = &n->sum;
+  uint64_t h = kiln_hash_mix(dims->index.seed + (uint64_t)n->by, (uint64_t)s->constant);
+  for (int i = 0; i < n->factor_count; i++) h = kiln_hash_mix(h, (uint64_t)n->factors[i]);
   for (int i = 0; i < s->count; i++) {
     h = kiln_hash_mix(h + (uint64_t)s->terms[i].coefficient, (uint64_t)s->terms[i].atom);
   }
   return h;
 }
 
-static bool same_sum(const kiln_sum *a, const kiln_sum *b) {
+static bool same_node(const node *x, const node *y) {
+  const kiln_sum *a = &x->sum, *b = &y->sum;
+  if (x->by != y->by || x->factor_count != y->factor_count) return false;
+  for (int i = 0; i < x->factor_count; i++) {
+    if (x->factors[i] != y->factors[i]) return false;
+  }
   if (a->count != b->count || a->constant != b->constant) return false;
   for (int i = 0; i < a->count; i++) {
     if (a->terms[i].atom != b->terms[i].atom ||
@@ -188,36 +221,79 @@ static bool same_sum(const kiln_sum *a, const kiln_sum *b) {
   return true;
 }
 
-static int count_nodes(const kiln_dims *dims, const kiln_sum *s) {
-  int count = 1;
-  for (int i = 0; i < s->count; i++) {
-    const kiln_dim atom = s->terms[i].atom;
-    count += kiln_dim_is_expression(atom) ? node_of(dims, atom)->nodes : 1;
+static int nodes_of(const kiln_dims *dims, kiln_dim atom) {
+  return kiln_dim_is_expression(atom) ? node_of(dims, atom)->nodes : 1;
+}
+
+/* The handle of a node like n, whose factors or terms are in order. */
+static kiln_dim intern(kiln_dims *dims, node n) {
+  const uint64_t hash = hash_node(dims, &n);
+  node *first = kiln_map_find_id(&dims->index, hash);
+  for (const node *m = first; m; m = m->same_hash) {
+    if (same_node(m, &n)) return m->handle;
   }
-  return count;
+  n.handle = handle_of(dims->nodes.count);
+  n.nodes = 1;
+  for (int i = 0; i < n.factor_count; i++) n.nodes += nodes_of(dims, n.factors[i]);
+  for (int i = 0; i < n.sum.count; i++) n.nodes += nodes_of(dims, n.sum.terms[i].atom);
+  if (n.nodes > MAX_NODES) return KILN_DIM_UNKNOWN;
+  if (n.factor_count > 0) {
+    range_of_product(dims, &n);
+  } else {
+    (void)kiln_sum_range(dims, n.sum, &n.least, &n.most);
+    if (n.by && n.least != INT64_MIN) n.least = floor_div(n.least, n.by);
+    if (n.by && n.most != INT64_MAX) n.most = floor_div(n.most, n.by);
+  }
+  n.same_hash = first;
+  node *kept = KILN_NEW(dims->arena, node);
+  *kept = n;
+  kiln_vec_push(dims->arena, &dims->nodes, kept);
+  kiln_map_set_id(&dims->index, hash, kept);
+  return kept->handle;
 }
 
 /* The handle of the sum, divided `by` a number where that is not 0. */
-static kiln_dim intern(kiln_dims *dims, int64_t by, kiln_sum s) {
+static kiln_dim intern_sum(kiln_dims *dims, int64_t by, kiln_sum s) {
   sort_terms(dims, &s);
-  const uint64_t hash = hash_node(dims, by, &s);
-  node *first = kiln_map_find_id(&dims->index, hash);
-  for (const node *n = first; n; n = n->same_hash) {
-    if (n->by == by && same_sum(&n->sum, &s)) return n->handle;
+  return intern(dims, (node){.by = by, .sum = s});
+}
+
+/* The atom a*b. */
+static kiln_dim product_of_atoms(kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  kiln_dim all[2 * KILN_SUM_FACTORS];
+  int count = kiln__dim_factors(dims, a, all);
+  count += kiln__dim_factors(dims, b, all + count);
+  if (count > KILN_SUM_FACTORS) return KILN_DIM_UNKNOWN;
+  for (int i = 1; i < count; i++) {
+    const kiln_dim factor = all[i];
+    int at = i;
+    for (; at > 0 && compare_atoms(dims, all[at - 1], factor) > 0; at--) all[at] = all[at - 1];
+    all[at] = factor;
   }
-  const int nodes = count_nodes(dims, &s);
-  if (nodes > MAX_NODES) return KILN_DIM_UNKNOWN;
-  node *n = KILN_NEW(dims->arena, node);
-  *n = (node){.handle = handle_of(dims->nodes.count), .by = by, .sum = s, .nodes = nodes};
-  n->bounded = kiln_sum_range(dims, s, &n->least, &n->most);
-  if (by) {
-    n->least = floor_div(n->least, by);
-    n->most = floor_div(n->most, by);
+  node n = {.factor_count = count};
+  memcpy(n.factors, all, sizeof *all * (size_t)count);
+  return intern(dims, n);
+}
+
+kiln_sum kiln_sum_product(kiln_dims *dims, kiln_sum a, kiln_sum b) {
+  if (!a.known || !b.known) return unknown;
+  kiln_sum out = kiln_sum_times(a, b.constant);
+  for (int i = 0; i < b.count && out.known; i++) {
+    const kiln_term y = b.terms[i];
+    kiln_sum row = kiln_sum_number(0);
+    int64_t c;
+    if (!kiln_checked_mul_i64(a.constant, y.coefficient, &c)) return unknown;
+    if (c) add_term(&row, (kiln_term){c, y.atom});
+    for (int k = 0; k < a.count && row.known; k++) {
+      const kiln_dim atom = product_of_atoms(dims, a.terms[k].atom, y.atom);
+      if (!kiln_dim_is_known(atom) ||
+          !kiln_checked_mul_i64(a.terms[k].coefficient, y.coefficient, &c))
+        return unknown;
+      add_term(&row, (kiln_term){c, atom});
+    }
+    out = kiln_sum_plus(out, row);
   }
-  n->same_hash = first;
-  kiln_vec_push(dims->arena, &dims->nodes, n);
-  kiln_map_set_id(&dims->index, hash, n);
-  return n->handle;
+  return out;
 }
 
 /* A sum with coefficients between 0 and n, divided by n. */
@@ -230,14 +306,14 @@ static kiln_sum divide_rest(kiln_dims *dims, kiln_sum rest, int64_t n) {
   rest.constant = floor_div(rest.constant, factor);
   n /= factor;
   const kiln_dim only = rest.count == 1 && rest.terms[0].coefficient == 1 ? rest.terms[0].atom : 0;
-  if (kiln_dim_is_expression(only)) {
+  if (kiln_dim_is_expression(only) && node_of(dims, only)->by) {
     const node *inner = node_of(dims, only);
     const kiln_sum more = kiln_sum_times(kiln_sum_number(rest.constant), inner->by);
     int64_t both;
     if (!kiln_checked_mul_i64(n, inner->by, &both)) return unknown;
     return kiln_sum_divided(dims, kiln_sum_plus(inner->sum, more), both);
   }
-  const kiln_dim atom = intern(dims, n, rest);
+  const kiln_dim atom = intern_sum(dims, n, rest);
   return kiln_dim_is_known(atom) ? (kiln_sum){.known = true, .count = 1, .terms = {{1, atom}}}
                                  : unknown;
 }
@@ -261,9 +337,10 @@ kiln_dim kiln_sum_dim(kiln_dims *dims, kiln_sum a) {
   int64_t least, most;
   if (!a.known) return KILN_DIM_UNKNOWN;
   if (a.count == 0) return a.constant >= 0 ? a.constant : KILN_DIM_UNKNOWN;
-  if (kiln_sum_range(dims, a, &least, &most) && most < 0) return KILN_DIM_UNKNOWN;
+  (void)kiln_sum_range(dims, a, &least, &most);
+  if (most < 0 || least == INT64_MAX) return KILN_DIM_UNKNOWN;
   if (a.count == 1 && a.constant == 0 && a.terms[0].coefficient == 1) return a.terms[0].atom;
-  return intern(dims, 0, a);
+  return intern_sum(dims, 0, a);
 }
 
 /* -- Dimensions -- */
@@ -279,7 +356,7 @@ kiln_dim kiln_dim_product(kiln_dims *dims, kiln_dim a, kiln_dim b) {
   if (kiln_dim_is_number(a) && kiln_dim_is_number(b)) {
     return kiln_checked_mul_i64(a, b, &a) ? a : KILN_DIM_UNKNOWN;
   }
-  return kiln_sum_dim(dims, kiln_sum_product(kiln_sum_of(dims, a), kiln_sum_of(dims, b)));
+  return kiln_sum_dim(dims, kiln_sum_product(dims, kiln_sum_of(dims, a), kiln_sum_of(dims, b)));
 }
 
 static kiln_sum copy_sum(kiln_dims *to, const kiln_dims *from, const kiln_sum *s) {
@@ -294,6 +371,13 @@ static kiln_sum copy_sum(kiln_dims *to, const kiln_dims *from, const kiln_sum *s
 kiln_dim kiln_dim_copy(kiln_dims *to, const kiln_dims *from, kiln_dim d) {
   if (to == from || !kiln_dim_is_expression(d)) return d;
   const node *n = node_of(from, d);
+  if (n->factor_count > 0) {
+    kiln_dim product = 1;
+    for (int i = 0; i < n->factor_count; i++) {
+      product = kiln_dim_product(to, product, kiln_dim_copy(to, from, n->factors[i]));
+    }
+    return product;
+  }
   const kiln_sum sum = copy_sum(to, from, &n->sum);
   return kiln_sum_dim(to, n->by ? kiln_sum_divided(to, sum, n->by) : sum);
 }
@@ -308,6 +392,13 @@ static void print_atom(kiln_text *text, const kiln_dims *dims, kiln_dim atom) {
     return;
   }
   const node *n = node_of(dims, atom);
+  for (int i = 0; i < n->factor_count; i++) {
+    const bool apart = kiln_dim_is_expression(n->factors[i]);
+    kiln_text_puts(text, i > 0 ? apart ? "*(" : "*" : apart ? "(" : "");
+    print_atom(text, dims, n->factors[i]);
+    if (apart) kiln_text_putc(text, ')');
+  }
+  if (n->factor_count > 0) return;
   const bool bare = n->sum.count == 1 && n->sum.constant == 0 && n->sum.terms[0].coefficient == 1;
   if (!bare) kiln_text_putc(text, '(');
   print_sum(text, dims, &n->sum);
@@ -320,14 +411,15 @@ static void print_sum(kiln_text *text, const kiln_dims *dims, const kiln_sum *s)
     int64_t c = s->terms[i].coefficient;
     if (i > 0) kiln_text_puts(text, c < 0 ? " - " : " + ");
     if (i > 0 && c < 0) c = -c;
-    const bool apart = c != 1 && kiln_dim_is_expression(s->terms[i].atom);
+    const kiln_dim atom = s->terms[i].atom;
+    const bool apart = c != 1 && kiln_dim_is_expression(atom) && node_of(dims, atom)->by;
     if (c == -1) {
       kiln_text_putc(text, '-');
     } else if (c != 1) {
       kiln_text_printf(text, "%lld*", (long long)c);
     }
     if (apart) kiln_text_putc(text, '(');
-    print_atom(text, dims, s->terms[i].atom);
+    print_atom(text, dims, atom);
     if (apart) kiln_text_putc(text, ')');
   }
   if (s->constant < 0)
@@ -341,14 +433,16 @@ void kiln_dim_print(kiln_text *text, const kiln_dims *dims, kiln_dim d) {
     kiln_text_printf(text, "%lld", (long long)d);
   } else if (!kiln_dim_is_known(d)) {
     kiln_text_putc(text, '*');
-  } else if (kiln_dim_is_expression(d) && !node_of(dims, d)->by) {
+  } else if (kiln_dim_is_expression(d) && node_of(dims, d)->sum.count > 0 &&
+             !node_of(dims, d)->by) {
     print_sum(text, dims, &node_of(dims, d)->sum);
   } else {
     print_atom(text, dims, d);
   }
 }
 
-/* sum := ["-"] term (("+" | "-") term)*;  term := number | [number "*"] atom ("//" number)*;
+/* sum := ["-"] term (("+" | "-") term)*;
+ * term := number | [number "*"] atom ("*" atom)* ("//" number)*;
  * atom := "s" number | "SS(-" number ")" | "(" sum ")" */
 typedef struct parser {
   kiln_dims *dims;
@@ -391,6 +485,11 @@ static bool parse_term(parser *p, kiln_sum *out) {
   }
   if (!parse_atom(p, out)) return false;
   *out = kiln_sum_times(*out, number);
+  while (kiln_cursor_accept(&p->c, "*")) {
+    kiln_sum factor;
+    if (!parse_atom(p, &factor)) return false;
+    *out = kiln_sum_product(p->dims, *out, factor);
+  }
   while (kiln_cursor_accept(&p->c, "//")) {
     if (!parse_number(p, &number) || number < 1) return false;
     *out = kiln_sum_divided(p->dims, *out, number);

@@ -1,10 +1,10 @@
 /* dim.h: dimensions: sizes and strides that are numbers or expressions of named symbols.
  *
  * A kiln_dim is a number (0 and up), KILN_DIM_UNKNOWN, or the handle of an expression: a constant
- * and a sum of coefficient x atom, where an atom is a symbol (s0, s1, ...) or such a sum
- * floor-divided by a number. Expressions are interned in a kiln_dims, so two dimensions of one
- * table are equal at run time, whatever the symbols are, if their handles are. A bare symbol has
- * the same handle in every table.
+ * and a sum of coefficient x atom, where an atom is a symbol (s0, s1, ...), such a sum
+ * floor-divided by a number, or a product of those. Expressions are interned in a kiln_dims, so two
+ * dimensions of one table are equal at run time, whatever the symbols are, if their handles are. A
+ * bare symbol has the same handle in every table.
  *
  * A symbol stands for a size that differs from call to call: at least 2 (0 and 1 broadcast and
  * empty loops, so guards take them for numbers), at most 2^40.
@@ -13,11 +13,12 @@
  * s0 + 2 - 3), and kiln_sum_dim makes a dimension of it in the end:
  *   kiln_sum s = kiln_sum_plus(kiln_sum_of(dims, in), kiln_sum_number(2 * padding - size));
  *   kiln_dim out = kiln_sum_dim(dims, kiln_sum_plus(kiln_sum_divided(dims, s, stride), one));
- * What overflows, has more than KILN_SUM_TERMS terms (64 in all its divisions) or multiplies
- * symbols is not known.
+ * What overflows, has more than KILN_SUM_TERMS terms (64 in all its divisions) or multiplies more
+ * than KILN_SUM_FACTORS atoms is not known. Products of symbols have no greatest value: what
+ * exists has a size that int64 holds, and arithmetic modulo 2^64 gives it whatever lies between.
  *
- * The text is s0, 2*s0 + s1 + 3, (s0 + 1)//2; the one of PyTorch's for a symbol, SS(-2) for s0, is
- * read too. One thread at a time; everything lives in the table's arena. */
+ * The text is s0, 2*s0 + s1 + 3, 4*s0*s1, (s0 + 1)//2; the one of PyTorch's for a symbol, SS(-2)
+ * for s0, is read too. One thread at a time; everything lives in the table's arena. */
 #pragma once
 
 #include "base/base.h"
@@ -26,7 +27,8 @@ typedef int64_t kiln_dim;
 enum {
   KILN_DIM_UNKNOWN = -1,
   KILN_DIM_SYMBOLS = 1 << 20, /* s0 is -2, s1 is -3, ...; handles below are the table's */
-  KILN_SUM_TERMS = 6,
+  KILN_SUM_TERMS = 12,
+  KILN_SUM_FACTORS = 6,
 };
 static inline bool kiln_dim_is_number(kiln_dim d) { return d >= 0; }
 static inline bool kiln_dim_is_known(kiln_dim d) { return d != KILN_DIM_UNKNOWN; }
@@ -42,7 +44,7 @@ kiln_dims *kiln_dims_create(kiln_arena *arena) __attribute__((returns_nonnull));
 
 typedef struct kiln_term {
   int64_t coefficient; /* not 0 */
-  kiln_dim atom;       /* a symbol or a floor-divided sum */
+  kiln_dim atom;       /* a symbol, a floor-divided sum or a product */
 } kiln_term;
 typedef struct kiln_sum {
   bool known;
@@ -61,13 +63,16 @@ kiln_sum kiln_sum_times(kiln_sum a, int64_t n);
 static inline kiln_sum kiln_sum_minus(kiln_sum a, kiln_sum b) {
   return kiln_sum_plus(a, kiln_sum_times(b, -1));
 }
-/* The product, where one of them is a number. */
-kiln_sum kiln_sum_product(kiln_sum a, kiln_sum b);
+kiln_sum kiln_sum_product(kiln_dims *dims, kiln_sum a, kiln_sum b);
 /* Rounded down; n >= 1. */
 kiln_sum kiln_sum_divided(kiln_dims *dims, kiln_sum a, int64_t n);
-/* What it is at least and at most; false where that is not known. */
+/* What it is at least and at most; INT64_MIN and INT64_MAX where there is no bound. False where it
+ * is not known. */
 bool kiln_sum_range(const kiln_dims *dims, kiln_sum a, int64_t *out_least, int64_t *out_most);
-/* Whether it is 0 or more whatever the symbols are. */
+/* Whether it is proved to be 0 or more whatever the symbols are: by its range, or since all
+ * coefficients are once each atom is written as its least value and the rest. Of s0*s1 - s1 that is
+ * (2 + r0)*(2 + r1) - (2 + r1) = r0*r1 + 2*r0 + r1 + 2. In s0
+ * - 2*(s0//2) the quotient is at most half of s0: s0 - s0 is left. */
 bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a);
 /* The dimension; KILN_DIM_UNKNOWN for what is not known, or is negative for certain. */
 kiln_dim kiln_sum_dim(kiln_dims *dims, kiln_sum a);

@@ -32,7 +32,7 @@ static int64_t dim_value_atom(const char **at, const int64_t *symbols) {
 /* The product is divided, not its last factor, and rounded down. */
 static int64_t dim_value_term(const char **at, const int64_t *symbols) {
   int64_t value = dim_value_atom(at, symbols);
-  if (**at == '*') {
+  while (**at == '*') {
     ++*at;
     value *= dim_value_atom(at, symbols);
   }

@@ -23,7 +23,8 @@ typedef struct pair {
 static pair make(kiln_dims *dims, const pair *made, int count, const int64_t *symbols) {
   const pair a = made[rnd(count)], b = made[rnd(count)];
   const int64_t n = 1 + rnd(5), k = rnd(7) - 3;
-  switch (rnd(6)) {
+  int64_t product;
+  switch (rnd(7)) {
     case 0: {
       const int i = rnd(SYMBOLS);
       return (pair){kiln_sum_of(dims, kiln_dim_symbol(i)), symbols[i]};
@@ -32,6 +33,10 @@ static pair make(kiln_dims *dims, const pair *made, int count, const int64_t *sy
     case 2: return (pair){kiln_sum_plus(a.sum, b.sum), a.value + b.value};
     case 3: return (pair){kiln_sum_minus(a.sum, b.sum), a.value - b.value};
     case 4: return (pair){kiln_sum_times(a.sum, k), a.value * k};
+    case 5:
+      if (__builtin_mul_overflow(a.value, b.value, &product) || llabs(product) > INT64_MAX / 64)
+        return a;
+      return (pair){kiln_sum_product(dims, a.sum, b.sum), product};
     default: return (pair){kiln_sum_divided(dims, a.sum, n), floor_div(a.value, n)};
   }
 }
@@ -124,6 +129,13 @@ static kiln_status *forms(void *arg) {
       {"4*(s0//3)", "4*(s0//3)"},
       {"s1 - s0//2", "s1 - s0//2"},
       {"5 - s0//2", "-(s0//2) + 5"},
+      {"s1*s0", "s0*s1"},
+      {"3*s0*s1*s0", "3*s0*s0*s1"},
+      {"(s0 + 1)*(s1 + 2)", "s0*s1 + 2*s0 + s1 + 2"},
+      {"(s0//2)*s1 + s1", "s1*(s0//2) + s1"},
+      {"4*s0*s1//2", "2*s0*s1"},
+      {"s0*s1//2", "s0*s1//2"},
+      {"3*(s0//2)*s1", "3*s1*(s0//2)"},
   };
   static const char *const wrong[] = {"",
                                       "s",
@@ -133,6 +145,7 @@ static kiln_status *forms(void *arg) {
                                       "s0//-1",
                                       "(s0",
                                       "2*3*s0",
+                                      "s0*s1*s2*s3*s4*s5*s6",
                                       "s0*2",
                                       "s1048576",
                                       "-s0",
@@ -185,14 +198,57 @@ static kiln_status *limits(void *arg) {
   assert_in_range(divisions, 2, 16);
   assert_false(kiln_sum_times(s0, INT64_MAX).known &&
                kiln_sum_plus(kiln_sum_times(s0, INT64_MAX), s0).known);
-  assert_int_equal(kiln_dim_product(dims, kiln_dim_symbol(0), kiln_dim_symbol(0)),
-                   KILN_DIM_UNKNOWN);
+  int factors = 0;
+  for (kiln_dim product = 1; kiln_dim_is_known(product); factors++) {
+    product = kiln_dim_product(dims, product, kiln_dim_symbol(factors));
+  }
+  assert_int_equal(factors - 1, KILN_SUM_FACTORS);
   assert_int_equal(kiln_dim_product(dims, 0, kiln_dim_symbol(0)), 0);
   assert_int_equal(kiln_dim_plus(dims, KILN_DIM_UNKNOWN, 3), KILN_DIM_UNKNOWN);
   assert_int_equal(kiln_sum_dim(dims, kiln_sum_times(s0, -1)), KILN_DIM_UNKNOWN);
   const kiln_sum half = kiln_sum_divided(dims, kiln_sum_of(dims, kiln_dim_symbol(1)), 2);
   const int64_t symbols[2] = {3, 9};
   assert_int_equal(dim_value(arena, dims, kiln_sum_dim(dims, half), symbols), 4);
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+  return NULL;
+}
+
+/* Whether the second is at least the first, whatever the symbols are. */
+static kiln_status *proofs(void *arg) {
+  (void)arg;
+  static const struct {
+    const char *less, *more;
+    bool proved;
+  } cases[] = {
+      {"s0", "s0", true},
+      {"s0 + 1", "s0", false},
+      {"s1", "s0*s1", true},
+      {"2*s0 + 2*s1", "s0*s1 + 4", true},
+      {"2*s0 + 2*s1", "s0*s1", false}, /* 2, 2 */
+      {"2*(s0//2)", "s0", true},
+      {"s0", "2*(s0//2) + 1", true},
+      {"s0", "2*(s0//2)", false},
+      {"s1*(s0//2)", "s0*s1", true},
+      {"s1*s2*(s0//3) + s1*s2", "s0*s1*s2", true}, /* s0//3 + 1 <= s0 from 2 on */
+      {"2*((s0 + 1)//2) + 2", "s0 + 3", true},
+      {"2*((s0 + 1)//2) + 2", "s0 + 2", false},
+      {"s0*s1", "s0*s0", false},
+      {"s0", "1099511627776", true},
+  };
+  kiln_mem *mem;
+  KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_dims *dims = kiln_dims_create(arena);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    kiln_str less = kiln_str_from(cases[i].less), more = kiln_str_from(cases[i].more);
+    kiln_dim x, y;
+    assert_true(kiln_dim_parse(dims, &less, &x) && kiln_dim_parse(dims, &more, &y));
+    const kiln_sum left = kiln_sum_minus(kiln_sum_of(dims, y), kiln_sum_of(dims, x));
+    if (kiln_sum_is_natural(dims, left) != cases[i].proved) {
+      fail_msg("%s <= %s", cases[i].less, cases[i].more);
+    }
+  }
   kiln_arena_destroy(arena);
   kiln_mem_release(mem);
   return NULL;
@@ -211,9 +267,13 @@ static void test_limits(void **state) {
   (void)state;
   assert_null(run(limits, NULL));
 }
+static void test_proofs(void **state) {
+  (void)state;
+  assert_null(run(proofs, NULL));
+}
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_forms),
-                                     cmocka_unit_test(test_limits)};
+                                     cmocka_unit_test(test_limits), cmocka_unit_test(test_proofs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,147 @@
+/* dim_proof.c: whether a sum is 0 or more whatever the symbols are.
+ *
+ * A sum of at most MAX_MONOMIALS monomials, each atom x of them written as its least value and the
+ * rest, is natural if all coefficients are. A quotient may be replaced by its bounds before that:
+ * (S - n + 1)/n <= S//n <= S/n, the whole sum multiplied by n. What has no room is not proved. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "runtime/dim_node.h"
+
+enum { MAX_MONOMIALS = 64, MAX_QUOTIENTS = 8 };
+
+typedef struct monomial {
+  int64_t coefficient;
+  int count;
+  kiln_dim factors[KILN_SUM_FACTORS]; /* ascending */
+} monomial;
+
+typedef struct polynomial {
+  bool known;
+  int count;
+  monomial terms[MAX_MONOMIALS]; /* of different factors; the constant has none */
+} polynomial;
+
+static void add(polynomial *p, const monomial *m) {
+  const size_t bytes = sizeof *m->factors * (size_t)m->count;
+  if (m->coefficient == 0) return;
+  for (int i = 0; i < p->count; i++) {
+    monomial *t = &p->terms[i];
+    if (t->count != m->count || memcmp(t->factors, m->factors, bytes) != 0) continue;
+    p->known &= kiln_checked_add_i64(t->coefficient, m->coefficient, &t->coefficient);
+    if (t->coefficient == 0) *t = p->terms[--p->count];
+    return;
+  }
+  if (p->count == MAX_MONOMIALS) {
+    p->known = false;
+  } else {
+    p->terms[p->count++] = *m;
+  }
+}
+
+/* Adds m times coefficient times the atom's factors. */
+static void add_product(const kiln_dims *dims, polynomial *p, monomial m, kiln_term term) {
+  kiln_dim more[KILN_SUM_FACTORS];
+  const int count = kiln__dim_factors(dims, term.atom, more);
+  if (m.count + count > KILN_SUM_FACTORS ||
+      !kiln_checked_mul_i64(m.coefficient, term.coefficient, &m.coefficient)) {
+    p->known = false;
+    return;
+  }
+  for (int i = 0; i < count; i++) {
+    int at = m.count++;
+    for (; at > 0 && m.factors[at - 1] > more[i]; at--) m.factors[at] = m.factors[at - 1];
+    m.factors[at] = more[i];
+  }
+  add(p, &m);
+}
+
+/* Adds m times the sum. */
+static void add_sum(const kiln_dims *dims, polynomial *p, monomial m, const kiln_sum *s) {
+  for (int i = 0; i < s->count; i++) add_product(dims, p, m, s->terms[i]);
+  p->known &= kiln_checked_mul_i64(m.coefficient, s->constant, &m.coefficient);
+  add(p, &m);
+}
+
+static void drop_factor(monomial *m, int at) {
+  m->count--;
+  memmove(m->factors + at, m->factors + at + 1, sizeof *m->factors * (size_t)(m->count - at));
+}
+
+/* -- Quotients -- */
+
+/* A quotient in the monomial whose other factors are natural; -1: none. */
+static int find_quotient(const kiln_dims *dims, const monomial *m) {
+  int found = -1, negative = -1;
+  for (int i = 0; i < m->count; i++) {
+    int64_t least, most;
+    kiln__dim_range_of_atom(dims, m->factors[i], &least, &most);
+    if (least < 0 && negative >= 0) return -1;
+    if (least < 0) negative = i;
+    if (kiln_dim_is_expression(m->factors[i])) found = i;
+  }
+  if (negative < 0) return found;
+  return kiln_dim_is_expression(m->factors[negative]) ? negative : -1;
+}
+
+/* Replaces quotients of terms below 0, or of all, by what makes the sum less. */
+static void replace_quotients(const kiln_dims *dims, polynomial *p, bool all) {
+  for (int times = 0; times < MAX_QUOTIENTS && p->known; times++) {
+    int at = 0, factor = -1;
+    for (; at < p->count; at++) {
+      const monomial *m = &p->terms[at];
+      factor = all || m->coefficient < 0 ? find_quotient(dims, m) : -1;
+      if (factor >= 0) break;
+    }
+    if (factor < 0) return;
+    monomial m = p->terms[at];
+    const kiln__dim_node *n = kiln__dim_node_of(dims, m.factors[factor]);
+    p->terms[at] = p->terms[--p->count];
+    for (int i = 0; i < p->count; i++) {
+      int64_t *c = &p->terms[i].coefficient;
+      p->known &= kiln_checked_mul_i64(*c, n->by, c);
+    }
+    drop_factor(&m, factor);
+    kiln_sum bound = n->sum;
+    if (m.coefficient > 0) bound = kiln_sum_plus(bound, kiln_sum_number(1 - n->by));
+    p->known &= bound.known;
+    add_sum(dims, p, m, &bound);
+  }
+}
+
+/* -- Coefficients -- */
+
+/* Adds the monomial, in which factors from `first` on are still to be written as their least value
+ * and the rest. */
+static void add_rests(const kiln_dims *dims, polynomial *p, monomial m, int first) {
+  for (int i = first; i < m.count; i++) {
+    int64_t least, most;
+    kiln__dim_range_of_atom(dims, m.factors[i], &least, &most);
+    monomial constant = m;
+    p->known &=
+        least != INT64_MIN && kiln_checked_mul_i64(m.coefficient, least, &constant.coefficient);
+    drop_factor(&constant, i);
+    if (p->known && constant.coefficient != 0) add_rests(dims, p, constant, i);
+  }
+  add(p, &m);
+}
+
+static bool has_natural_coefficients(const kiln_dims *dims, const polynomial *p) {
+  polynomial rests = {.known = p->known};
+  for (int i = 0; i < p->count && rests.known; i++) add_rests(dims, &rests, p->terms[i], 0);
+  for (int i = 0; i < rests.count; i++) rests.known &= rests.terms[i].coefficient > 0;
+  return rests.known;
+}
+
+bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a) {
+  int64_t least, most;
+  if (!kiln_sum_range(dims, a, &least, &most)) return false;
+  if (least >= 0 || a.count == 0) return least >= 0;
+  polynomial p = {.known = true};
+  add_sum(dims, &p, (monomial){.coefficient = 1}, &a);
+  if (has_natural_coefficients(dims, &p)) return true;
+  replace_quotients(dims, &p, false);
+  if (has_natural_coefficients(dims, &p)) return true;
+  replace_quotients(dims, &p, true);
+  return has_natural_coefficients(dims, &p);
+}
