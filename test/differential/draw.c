@@ -468,14 +468,27 @@ static kiln_value *draw_list(kiln_context *context, const draw_arg *elem, int co
   return out;
 }
 
+/* None, whose edges are those of the type without it: of the number, or of a list's length and of
+ * its first two items by turns. */
+static kiln_value *draw_none(kiln_context *context, const draw_arg *arg, draw *d) {
+  const int edge = take_edge(d);
+  if (edge < 0) return make_none(context);
+  draw_edge inside = {.at = strchr(arg->type, '[') ? 1 + edge % 3 : 1, .which = edge};
+  draw_edge *outside = d->edge;
+  d->edge = &inside;
+  kiln_value *some = draw_value(context, arg, d);
+  d->edge = outside;
+  return some ? some : make_none(context);
+}
+
 kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
   draw_arg inner = *arg;
   const size_t len = strlen(arg->type);
   kiln_value *out = NULL;
   if (len > 0 && arg->type[len - 1] == '?') {
-    if (draw_below(d, 3) == 0) return make_none(context);
-    if (take_edge(d) == 0) return make_none(context);
     inner.type[len - 1] = '\0';
+    if (draw_below(d, 3) == 0) return draw_none(context, &inner, d);
+    if (take_edge(d) == 0) return make_none(context);
     kiln_value *some = draw_value(context, &inner, d);
     return some ? some : make_none(context);
   }
@@ -504,7 +517,10 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
     const int edge = take_edge(d);
     draw_must(kiln_value_float(context, edge >= 0 ? edge_double(edge) : drawn, &out));
   } else if (strcmp(arg->type, "complex") == 0) {
-    draw_must(kiln_value_complex(context, draw_double(d), draw_double(d), &out));
+    const double real = draw_double(d), imag = draw_double(d);
+    const int edge = take_edge(d), other = edge >= 0 ? (5 * edge + 3) % DRAW_EDGES : 0;
+    draw_must(kiln_value_complex(context, edge >= 0 ? edge_double(edge) : real,
+                                 edge >= 0 ? edge_double(other) : imag, &out));
   } else if (strcmp(arg->type, "str") == 0) {
     out = make_string(context, arg->name, d);
   } else if (strcmp(arg->type, "Scalar") == 0 || strcmp(arg->type, "number") == 0) {
@@ -522,9 +538,13 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
     const int edge = take_edge(d);
     out = make_int(context, edge >= 0 ? edge_int(edge) : drawn);
   } else if (strcmp(arg->type, "Layout") == 0) {
-    out = make_int(context, draw_odd(d, 4) ? draw_below(d, 8) - 1 : 0);
+    const int64_t drawn = draw_odd(d, 4) ? draw_below(d, 8) - 1 : 0;
+    const int edge = take_edge(d);
+    out = make_int(context, edge >= 0 ? edge_int(edge) : drawn);
   } else if (strcmp(arg->type, "MemoryFormat") == 0) {
-    out = make_int(context, draw_odd(d, 8) ? draw_int(d) : draw_below(d, 3));
+    const int64_t drawn = draw_odd(d, 8) ? draw_int(d) : draw_below(d, 3);
+    const int edge = take_edge(d);
+    out = make_int(context, edge >= 0 ? edge_int(edge) : drawn);
   }
   return out;
 }

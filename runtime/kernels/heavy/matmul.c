@@ -16,7 +16,7 @@
   static void plain_##name(const kiln_gemm_args *g) {                                    \
     const type *a = g->a, *b = g->b;                                                     \
     int64_t left = KILN_BUDGET_ITEMS;                                                    \
-    for (int64_t i = 0; i < g->m; i++) {                                                 \
+    for (int64_t i = 0; i < g->m && !kiln_budget_spent(&left, 1); i++) {                 \
       for (int64_t j = 0; j < g->n && !kiln_budget_spent(&left, g->k); j++) {            \
         sum_type sum = 0;                                                                \
         for (int64_t p = 0, end; (end = kiln_budget_piece(p, g->k)) > p;) {              \
@@ -174,6 +174,7 @@ static kiln_status *multiply(const product *p, int rank, kiln_tensor *c) {
   int64_t batches = 1;
   void *data;
   KILN_TRY(kiln_tensor_writable_data(c, &data));
+  if (c->numel == 0) return NULL; /* of as many matrices as a program says */
   for (int i = 0; i < p->batch_rank; i++) batches *= p->sizes[i];
   const places at = {p, data};
   kiln_gemm_args g = {.m = p->sizes[rank - 2],

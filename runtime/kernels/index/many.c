@@ -193,7 +193,7 @@ static void move(const plan *p, const kiln_tensor *t, char *base, char *other, i
   const bool whole = dense(&w) && what != 2 && block;
   const int64_t work = whole ? 1 + (int64_t)(block / 16) : w.post_count;
   int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t a = 0; a < w.pre_count; a++) {
+  for (int64_t a = 0; a < w.pre_count && !kiln_budget_spent(&left, 1); a++) {
     int64_t pre = kiln__offset_of(w.pre, w.pre_sizes, w.pre_strides, a);
     for (int64_t i = 0; i < p->count && !kiln_budget_spent(&left, work); i++) {
       char *at = base + (pre + p->offsets[i]) * (int64_t)item;

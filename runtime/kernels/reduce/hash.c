@@ -25,7 +25,7 @@ KILN_COMPOSITE(hash_tensor) {
   const uint64_t *from =
       kiln__composite_fold(r, t, mask, whole ? KILN_DTYPE_I64 : KILN_DTYPE_F64, &folded);
   uint64_t *to = kiln__composite_new(r, KILN_DTYPE_U64, rank, sizes, &result);
-  for (int64_t o = 0; !r->status && o < folded.outer; o++) {
+  for (int64_t o = 0; !r->status && o < folded.outer && !kiln_budget_spent(&left, 1); o++) {
     for (int64_t c = 0; c < folded.inner && !kiln_budget_spent(&left, 1); c++) {
       uint64_t all = 0;
       for (int64_t i = 0; i < folded.length && !kiln_budget_spent(&left, 1); i++) {

@@ -54,7 +54,7 @@ static void walk(const windows *w, char *columns, char *picture, size_t item, ki
                  move_fn move) {
   const int64_t rows = w->channels * w->k[0] * w->k[1], places = w->count[0] * w->count[1];
   int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t b = 0; b < w->batch; b++) {
+  for (int64_t b = 0; b < w->batch && !kiln_budget_spent(&left, 1); b++) {
     for (int64_t r = 0; r < rows && !kiln_budget_spent(&left, 16); r++) {
       const int64_t kx = r % w->k[1], ky = r / w->k[1] % w->k[0], c = r / (w->k[0] * w->k[1]);
       char *plane = picture + (size_t)((b * w->channels + c) * w->size[0] * w->size[1]) * item;
