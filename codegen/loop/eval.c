@@ -1,5 +1,9 @@
-/* eval.c: the evaluator: strips of STRIP elements of the innermost loop, one register of STRIP
- * slots for each instruction, in the caller's scratch. */
+/* eval.c: the evaluator: one register of `strip` slots for each instruction, in the caller's
+ * scratch; an instruction runs over all slots before the next one does.
+ *
+ * Lanes are elements of the vectors' loop (loop.h): the nest's innermost one, or each innermost one
+ * of the body. In the second case what stands outside of those is computed once, and put into all
+ * slots if it is read inside. */
 #include "codegen/loop/eval.h"
 
 #include <string.h>
@@ -9,27 +13,53 @@
 #include "runtime/math/math.h"
 
 #include "codegen/loop/eval_ops.h"
+#include "codegen/loop/eval_reduce.h"
 
-enum { STRIP = 64, SLOT_BYTES = 8, REGISTER_BYTES = STRIP * SLOT_BYTES };
+enum { SLOT_BYTES = 8, LEAST_STRIP = KILN_LOOP_LANES, MOST_STRIP = 512, REGISTERS_BYTES = 1 << 15 };
+
+/* What is reduced. Its accumulators: of `strip` slots each, the values, the places of FIND, and the
+ * values kept for each of its loops whose sums begin anew. */
+typedef struct reduction {
+  int inst;
+  int next; /* of those that begin with the same loop; -1 */
+  int type; /* of its operands, and their bytes */
+  int size;
+  eval_fn combine; /* two accumulators; NULL: FIND */
+  bool chunks;     /* a sum of floats */
+  bool uniform;    /* its operands are alike in all lanes */
+  size_t values;   /* in scratch */
+} reduction;
 
 typedef struct eval_inst {
   kiln_loop_inst inst;
   int size;   /* bytes of an element */
-  eval_fn fn; /* NULL: load, store, const, scalar, select */
+  eval_fn fn; /* NULL: load, store, const, scalar, select, FIND, OPEN, END */
+  int depth;  /* loops around it */
+  int end;    /* of OPEN */
+  int first;  /* of OPEN: the reductions that begin with it; of what reduces: its reduction; -1 */
+  bool lanes; /* OPEN: its iterations are lanes. Else: there is a value for each lane */
+  bool fills; /* one value that lanes read */
 } eval_inst;
 
 typedef struct eval_nest {
   int rank, count, axes; /* of the grid: outermost loops that a box cuts */
+  bool strips_body;
   int64_t extents[KILN_LOOP_MAX_RANK], grid[KILN_KERNEL_AXES];
   eval_inst *body;
+  reduction *reductions;
 } eval_nest;
 
 struct kiln_eval_program {
   kiln_mem *mem; /* borrowed */
   size_t bytes;  /* of this block */
+  int strip;
+  int shared_count; /* buffers that are not local */
   int nest_count;
   eval_nest *nests;
+  size_t *locals; /* in scratch */
 };
+
+/* -- Making a program -- */
 
 static int type_index(kiln_dtype dtype) {
   switch (dtype) {
@@ -53,45 +83,172 @@ static eval_fn function_of(const kiln_loop_nest *nest, const kiln_loop_inst *ins
     if (inst->dtype == KILN_DTYPE_BF16) return cast_f32_to_bf16;
     return cast_table[type_index(from)][type_index(inst->dtype)];
   }
-  if (info->rule == KILN_LOOP_RULE_SAME) return eval_table[inst->op][type_index(inst->dtype)];
+  if (info->rule == KILN_LOOP_RULE_SAME || info->rule == KILN_LOOP_RULE_REDUCE)
+    return eval_table[inst->op][type_index(inst->dtype)];
   if (info->rule == KILN_LOOP_RULE_COMPARE)
     return eval_table[inst->op][type_index(nest->body.data[inst->args[0]].dtype)];
   return NULL;
 }
 
+/* How much all nests have of what the program's block holds. */
+typedef struct totals {
+  int insts, reductions, most;
+} totals;
+static totals count_all(const kiln_loop_fn *fn) {
+  totals t = {0};
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    t.insts += nest->body.count;
+    if (nest->body.count > t.most) t.most = nest->body.count;
+    for (int i = 0; i < nest->body.count; i++) {
+      t.reductions += kiln_loop_reduces(nest->body.data[i].op);
+    }
+  }
+  return t;
+}
+
+static bool is_innermost(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes, int open) {
+  for (int i = open + 1; i < scopes->end[open]; i++) {
+    if (kiln_loop_ops[nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN) return false;
+  }
+  return true;
+}
+
+/* Marks what has a value for each lane, and what lanes read that has one. */
+static void mark_lanes(eval_nest *nest, const kiln_loop_nest *from,
+                       const kiln_loop_scopes *scopes) {
+  for (int i = 0; i < nest->count; i++) {
+    eval_inst *e = &nest->body[i];
+    const bool opens = kiln_loop_ops[e->inst.op].rule == KILN_LOOP_RULE_OPEN;
+    const int scope = scopes->parent[i];
+    if (!nest->strips_body) {
+      e->lanes = !opens;
+    } else if (opens) {
+      e->lanes = is_innermost(from, scopes, i);
+    } else {
+      e->lanes = scope >= 0 && nest->body[scope].lanes && !kiln_loop_reduces(e->inst.op);
+    }
+    const bool reads_lanes = e->lanes || (scope >= 0 && nest->body[scope].lanes);
+    for (int a = 0; reads_lanes && a < kiln_loop_ops[e->inst.op].arity; a++) {
+      eval_inst *operand = &nest->body[e->inst.args[a]];
+      operand->fills |= !operand->lanes;
+    }
+  }
+}
+
+/* Adds what instruction i of the nest reduces; *bytes is the scratch so far. */
+static void add_reduction(eval_nest *nest, const kiln_loop_nest *from,
+                          const kiln_loop_scopes *scopes, int i, int number, size_t strip_bytes,
+                          size_t *bytes) {
+  eval_inst *e = &nest->body[i];
+  const kiln_dtype dtype = from->body.data[e->inst.args[0]].dtype;
+  reduction *r = &nest->reductions[number];
+  int open = scopes->parent[i];
+  *r = (reduction){.inst = i, .type = type_index(dtype), .size = kiln_loop_size(dtype)};
+  r->uniform = nest->strips_body && !nest->body[open].lanes;
+  r->chunks = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F &&
+              (e->inst.op == KILN_LOOP_sum || e->inst.op == KILN_LOOP_dot);
+  if (kiln_loop_ops[e->inst.op].rule == KILN_LOOP_RULE_REDUCE) {
+    const kiln_loop_opcode op = e->inst.op == KILN_LOOP_dot ? KILN_LOOP_sum : e->inst.op;
+    r->combine = eval_table[op][r->type];
+  }
+  r->values = *bytes;
+  *bytes += strip_bytes * (size_t)(2 + (r->chunks ? e->inst.index : 0));
+  for (int k = 1; k < e->inst.index; k++) open = scopes->parent[open];
+  e->first = number;
+  r->next = nest->body[open].first;
+  nest->body[open].first = number;
+}
+
+static void make_nest(eval_nest *nest, const kiln_loop_nest *from, kiln_arena *scratch,
+                      size_t strip_bytes, size_t *bytes) {
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(from, scratch);
+  int reductions = 0;
+  nest->rank = from->rank;
+  nest->count = from->body.count;
+  nest->strips_body = kiln_loop_strips_body(from);
+  memcpy(nest->extents, from->extents, sizeof nest->extents);
+  nest->axes = kiln_loop_nest_axes(from);
+  for (int i = 0; i < KILN_KERNEL_AXES; i++) nest->grid[i] = kiln_loop_nest_extent(from, i);
+  for (int i = 0; i < nest->count; i++) {
+    const kiln_loop_inst *inst = &from->body.data[i];
+    nest->body[i] = (eval_inst){.inst = *inst,
+                                .size = kiln_loop_size(inst->dtype),
+                                .fn = function_of(from, inst),
+                                .depth = scopes.depth[i],
+                                .end = scopes.end[i],
+                                .first = -1};
+  }
+  mark_lanes(nest, from, &scopes);
+  for (int i = 0; i < nest->count; i++) {
+    if (kiln_loop_reduces(from->body.data[i].op))
+      add_reduction(nest, from, &scopes, i, reductions++, strip_bytes, bytes);
+  }
+}
+
+/* Each iteration has one of its own: of a nest whose own loop is the vectors', each lane. */
+static kiln_status *place_locals(const kiln_loop_fn *fn, kiln_eval_program *program,
+                                 size_t *bytes) {
+  bool columns = false;
+  for (int n = 0; n < program->nest_count; n++) columns |= !program->nests[n].strips_body;
+  for (int i = program->shared_count; i < fn->buffers.count; i++) {
+    const kiln_loop_buffer *b = &fn->buffers.data[i];
+    int64_t count = 1;
+    for (int d = 0; d < b->rank; d++) count += (b->sizes[d] - 1) * b->strides[d];
+    size_t size;
+    if (!kiln_checked_mul_size((size_t)count, (size_t)kiln_loop_size(b->dtype), &size) ||
+        !kiln_checked_mul_size(size, columns ? (size_t)program->strip : 1, &size) ||
+        !kiln_checked_add_size(size, *bytes + 63, &size)) {
+      return KILN_ERROR(KILN_UNSUPPORTED, "a local buffer is too large");
+    }
+    *bytes = (*bytes + 63) / 64 * 64;
+    program->locals[i - program->shared_count] = *bytes;
+    *bytes = size;
+  }
+  return NULL;
+}
+
 static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_program **out_program,
                            size_t *out_scratch) {
-  size_t bytes = sizeof(kiln_eval_program) + sizeof(eval_nest) * (size_t)fn->nests.count;
-  int most = 0;
-  for (int n = 0; n < fn->nests.count; n++) {
-    int count = fn->nests.data[n]->body.count;
-    bytes += sizeof(eval_inst) * (size_t)count;
-    if (count > most) most = count;
-  }
+  const totals t = count_all(fn);
+  const int shared = fn->input_count + fn->output_count, locals = fn->buffers.count - shared;
+  const size_t bytes = sizeof(kiln_eval_program) + sizeof(eval_nest) * (size_t)fn->nests.count +
+                       sizeof(eval_inst) * (size_t)t.insts +
+                       sizeof(reduction) * (size_t)t.reductions + sizeof(size_t) * (size_t)locals;
   kiln_eval_program *program = kiln_mem_alloc_zero(mem, bytes);
   if (!program) return kiln_status_oom();
   program->mem = mem;
   program->bytes = bytes;
   program->nest_count = fn->nests.count;
+  program->shared_count = shared;
   program->nests = (eval_nest *)(program + 1);
-  eval_inst *next = (eval_inst *)(program->nests + fn->nests.count);
+  eval_inst *body = (eval_inst *)(program->nests + fn->nests.count);
+  reduction *reductions = (reduction *)(body + t.insts);
+  program->locals = (size_t *)(reductions + t.reductions);
+  program->strip = MOST_STRIP;
+  while (program->strip > LEAST_STRIP &&
+         program->strip * SLOT_BYTES * (t.most + 1) > REGISTERS_BYTES) {
+    program->strip /= 2;
+  }
+  const size_t strip_bytes = (size_t)program->strip * SLOT_BYTES;
+  size_t scratch = (size_t)(t.most + 1) * strip_bytes;
+  kiln_arena *arena = kiln_arena_scoped(mem);
   for (int n = 0; n < fn->nests.count; n++) {
-    const kiln_loop_nest *from = fn->nests.data[n];
     eval_nest *nest = &program->nests[n];
-    nest->rank = from->rank;
-    nest->count = from->body.count;
-    memcpy(nest->extents, from->extents, sizeof nest->extents);
-    nest->axes = kiln_loop_nest_axes(from);
-    for (int i = 0; i < KILN_KERNEL_AXES; i++) nest->grid[i] = kiln_loop_nest_extent(from, i);
-    nest->body = next;
-    next += nest->count;
-    for (int i = 0; i < nest->count; i++) {
-      const kiln_loop_inst *inst = &from->body.data[i];
-      nest->body[i] = (eval_inst){*inst, kiln_loop_size(inst->dtype), function_of(from, inst)};
-    }
+    nest->body = body;
+    nest->reductions = reductions;
+    make_nest(nest, fn->nests.data[n], arena, strip_bytes, &scratch);
+    body += nest->count;
+    for (int i = 0; i < nest->count; i++) reductions += kiln_loop_reduces(nest->body[i].inst.op);
+  }
+  kiln_arena_destroy(arena);
+  kiln_status *status = place_locals(fn, program, &scratch);
+  if (status) {
+    kiln_mem_free(mem, program, bytes);
+    return status;
   }
   *out_program = program;
-  *out_scratch = (size_t)(most + 1) * REGISTER_BYTES;
+  *out_scratch = scratch;
   return NULL;
 }
 
@@ -102,7 +259,7 @@ void kiln_eval_destroy(kiln_eval_program *program) {
 size_t kiln_eval_bytes(const kiln_eval_program *program) { return program->bytes; }
 #endif
 
-/* -- Running -- */
+/* -- Elements -- */
 
 #define BY_SIZE(size, ACTION) \
   switch (size) {             \
@@ -114,6 +271,10 @@ size_t kiln_eval_bytes(const kiln_eval_program *program) { return program->bytes
 
 static void copy_strip(void *to, int64_t to_stride, const void *from, int64_t from_stride, int size,
                        int n) {
+  if (to_stride == 1 && from_stride == 1) {
+    memcpy(to, from, (size_t)(n * size));
+    return;
+  }
 #define COPY(type)                                                         \
   {                                                                        \
     for (int i = 0; i < n; i++)                                            \
@@ -123,6 +284,9 @@ static void copy_strip(void *to, int64_t to_stride, const void *from, int64_t fr
   BY_SIZE(size, COPY)
 #undef COPY
 }
+
+/* The first slot into all. */
+static void fill_strip(void *r, int size, int n) { copy_strip(r, 1, r, 0, size, n); }
 
 /* Of a file or a host: any byte but 0 is true. */
 static void make_bools(uint8_t *r, int n) {
@@ -141,87 +305,262 @@ static void select_strip(void *r, const uint8_t *mask, const void *x, const void
 #undef SELECT
 }
 
-static void fill_constant(void *r, const kiln_loop_inst *inst, int n) {
-  for (int i = 0; i < n; i++) {
-    switch (inst->dtype) {
-      case KILN_DTYPE_F32: ((float *)r)[i] = (float)inst->imm.f; break;
-      case KILN_DTYPE_F64: ((double *)r)[i] = inst->imm.f; break;
-      case KILN_DTYPE_I16: ((int16_t *)r)[i] = (int16_t)inst->imm.i; break;
-      case KILN_DTYPE_I32: ((int32_t *)r)[i] = (int32_t)inst->imm.i; break;
-      case KILN_DTYPE_I64: ((int64_t *)r)[i] = inst->imm.i; break;
-      default: ((uint8_t *)r)[i] = (uint8_t)inst->imm.i; break;
+static void put_number(void *r, kiln_dtype dtype, double f, int64_t i) {
+  switch (dtype) {
+    case KILN_DTYPE_F32: *(float *)r = (float)f; break;
+    case KILN_DTYPE_F64: *(double *)r = f; break;
+    case KILN_DTYPE_I16: *(int16_t *)r = (int16_t)i; break;
+    case KILN_DTYPE_I32: *(int32_t *)r = (int32_t)i; break;
+    case KILN_DTYPE_I64: *(int64_t *)r = i; break;
+    default: *(uint8_t *)r = (uint8_t)i; break;
+  }
+}
+
+static void put_scalar(void *r, kiln_dtype dtype, kiln_kernel_scalar scalar) {
+  if (dtype == KILN_DTYPE_F64)
+    put_number(r, dtype, scalar.f, 0);
+  else
+    put_number(r, dtype, 0, dtype == KILN_DTYPE_BOOL ? scalar.i != 0 : scalar.i);
+}
+
+/* -- Running -- */
+
+typedef struct running {
+  const kiln_kernel_args *args;
+  const kiln_eval_program *program;
+  const eval_nest *nest;
+  size_t strip_bytes;
+  int64_t counters[KILN_LOOP_MAX_RANK], extents[KILN_LOOP_MAX_RANK];
+} running;
+
+static void run_range(running *run, int begin, int end, int n);
+
+static char *register_of(const running *run, int inst) {
+  return (char *)run->args->scratch + (size_t)inst * run->strip_bytes;
+}
+
+/* Loads or stores n elements; lanes move with the vectors' loop. */
+static void run_access(const running *run, const eval_inst *e, char *r, const char *value, int n) {
+  const kiln_loop_inst *inst = &e->inst;
+  const eval_nest *nest = run->nest;
+  const bool local = inst->index >= run->program->shared_count;
+  const int loop = nest->strips_body ? e->depth - 1 : nest->rank - 1;
+  int64_t at = inst->offset, step = e->lanes && loop >= 0 ? inst->strides[loop] : 0;
+  for (int d = 0; d < e->depth; d++) at += run->counters[d] * inst->strides[d];
+  char *place;
+  if (local) {
+    place =
+        (char *)run->args->scratch + run->program->locals[inst->index - run->program->shared_count];
+    if (!nest->strips_body) at *= run->program->strip, step = 1;
+  } else {
+    place = run->args->data[inst->index];
+  }
+  place += at * e->size;
+  if (inst->op == KILN_LOOP_store) {
+    copy_strip(place, step, value, 1, e->size, n);
+    return;
+  }
+  copy_strip(r, 1, place, step, e->size, n);
+  if (inst->dtype == KILN_DTYPE_BOOL) make_bools((uint8_t *)r, n);
+}
+
+/* -- Reductions -- */
+
+static char *values_of(const running *run, const reduction *r) {
+  return (char *)run->args->scratch + r->values;
+}
+static int64_t *places_of(const running *run, const reduction *r) {
+  return (int64_t *)(void *)(values_of(run, r) + run->strip_bytes);
+}
+/* Kept while the sums of its loop at `depth` begin anew. */
+static char *kept_of(const running *run, const reduction *r, int depth) {
+  const eval_inst *e = &run->nest->body[r->inst];
+  return values_of(run, r) + run->strip_bytes * (size_t)(2 + e->depth - 1 - depth);
+}
+
+static void begin_reduction(const running *run, const reduction *r) {
+  const kiln_loop_opcode op = run->nest->body[r->inst].inst.op;
+  const kiln_dtype dtype = run->nest->body[run->nest->body[r->inst].inst.args[0]].inst.dtype;
+  char *values = values_of(run, r);
+  put_number(values, dtype, first_float(op), first_int(op, dtype));
+  fill_strip(values, r->size, run->program->strip);
+  if (r->combine) return;
+  int64_t *places = places_of(run, r);
+  for (int i = 0; i < run->program->strip; i++) places[i] = INT64_MAX;
+}
+
+/* The number of the iteration that the counters stand at, in the loops of the reduction. */
+static int64_t iteration_of(const running *run, const eval_inst *e) {
+  int64_t at = 0;
+  for (int d = e->depth - e->inst.index; d < e->depth; d++) {
+    at = at * run->extents[d] + run->counters[d];
+  }
+  return at;
+}
+
+/* Lanes of columns are the accumulators'; others go to KILN_LOOP_LANES of them by turns. */
+static void run_reduction(const running *run, const eval_inst *e, const char *const *operand,
+                          int n) {
+  const reduction *r = &run->nest->reductions[e->first];
+  const bool columns = !run->nest->strips_body;
+  const int lanes = columns ? n : r->uniform ? 1 : KILN_LOOP_LANES, size = r->size;
+  char *values = values_of(run, r);
+  const int64_t first = r->combine ? 0 : iteration_of(run, e);
+  for (int i = 0; i < n; i += lanes) {
+    const int m = n - i < lanes ? n - i : lanes;
+    if (r->combine) {
+      e->fn(values, values, operand[0] + i * size, operand[1] + i * size, m);
+    } else {
+      find_table[r->type][e->inst.op == KILN_LOOP_argmin](
+          values, places_of(run, r), operand[0] + i * size, first + i, !columns, m);
     }
   }
 }
 
-static void fill_scalar(void *r, const kiln_loop_inst *inst, kiln_kernel_scalar scalar, int n) {
-  for (int i = 0; i < n; i++) {
-    switch (inst->dtype) {
-      case KILN_DTYPE_F64: ((double *)r)[i] = scalar.f; break;
-      case KILN_DTYPE_I64: ((int64_t *)r)[i] = scalar.i; break;
-      default: ((uint8_t *)r)[i] = scalar.i != 0; break;
+/* Lanes to one, as a tree. */
+static void fold_lanes(const running *run, const reduction *r) {
+  char *values = values_of(run, r);
+  int64_t *places = places_of(run, r);
+  const kiln_loop_opcode op = run->nest->body[r->inst].inst.op;
+  for (int half = KILN_LOOP_LANES / 2; half > 0; half /= 2) {
+    if (r->combine) {
+      r->combine(values, values, values + half * r->size, values, half);
+    } else {
+      join_table[r->type][op == KILN_LOOP_argmin](values, places, values + half * r->size,
+                                                  places + half, half);
     }
   }
 }
 
-/* The body on n elements that begin where the loop counters stand. */
-static void run_strip(const kiln_kernel_args *args, const eval_nest *nest, const int64_t *counters,
-                      int n) {
-  char *registers = args->scratch;
-  for (int k = 0; k < nest->count; k++) {
-    const eval_inst *e = &nest->body[k];
-    const kiln_loop_inst *inst = &e->inst;
-    char *r = registers + (size_t)k * REGISTER_BYTES;
-    const char *operand[3] = {r, r, r};
-    for (int a = 0; a < 3; a++)
-      if (inst->args[a] >= 0) operand[a] = registers + (size_t)inst->args[a] * REGISTER_BYTES;
-    if (e->fn) {
-      e->fn(r, operand[0], operand[1], operand[2], n);
-      continue;
+static void end_reduction(const running *run, const reduction *r, int n) {
+  const eval_inst *e = &run->nest->body[r->inst];
+  char *result = register_of(run, r->inst);
+  if (run->nest->strips_body && !r->uniform) fold_lanes(run, r);
+  const void *from = r->combine ? (void *)values_of(run, r) : (void *)places_of(run, r);
+  copy_strip(result, 1, from, 1, e->size, n);
+  if (e->fills) fill_strip(result, e->size, run->program->strip);
+}
+
+/* Sums that stand in a loop of many steps: kept (`begin`), or added to what was kept. */
+static void turn_chunks(const running *run, int open, bool begin) {
+  const eval_nest *nest = run->nest;
+  const int depth = nest->body[open].depth, n = run->program->strip;
+  for (int i = open + 1; i < nest->body[open].end; i++) {
+    const eval_inst *e = &nest->body[i];
+    if (!kiln_loop_reduces(e->inst.op) || e->depth - e->inst.index > depth) continue;
+    const reduction *r = &nest->reductions[e->first];
+    if (!r->chunks) continue;
+    char *values = values_of(run, r), *kept = kept_of(run, r, depth);
+    if (begin) {
+      memcpy(kept, values, run->strip_bytes);
+    } else {
+      r->combine(kept, kept, values, values, n);
     }
-    int64_t at = inst->offset, step = nest->rank ? inst->strides[nest->rank - 1] : 0;
-    for (int d = 0; d < nest->rank; d++) at += counters[d] * inst->strides[d];
-    switch (inst->op) {
-      case KILN_LOOP_load:
-        copy_strip(r, 1, (const char *)args->data[inst->index] + at * e->size, step, e->size, n);
-        if (inst->dtype == KILN_DTYPE_BOOL) make_bools((uint8_t *)r, n);
-        break;
-      case KILN_LOOP_store:
-        copy_strip((char *)args->data[inst->index] + at * e->size, step, operand[0], 1, e->size, n);
-        break;
-      case KILN_LOOP_const: fill_constant(r, inst, n); break;
-      case KILN_LOOP_scalar: fill_scalar(r, inst, args->scalars[inst->index], n); break;
-      default: select_strip(r, (const uint8_t *)operand[0], operand[1], operand[2], e->size, n);
+    memset(values, 0, run->strip_bytes);
+  }
+}
+static void end_chunks(const running *run, int open) {
+  const eval_nest *nest = run->nest;
+  const int depth = nest->body[open].depth;
+  for (int i = open + 1; i < nest->body[open].end; i++) {
+    const eval_inst *e = &nest->body[i];
+    if (!kiln_loop_reduces(e->inst.op) || e->depth - e->inst.index > depth) continue;
+    const reduction *r = &nest->reductions[e->first];
+    if (r->chunks) memcpy(values_of(run, r), kept_of(run, r, depth), run->strip_bytes);
+  }
+}
+
+/* -- Loops -- */
+
+static void run_loop(running *run, int open, int n) {
+  const eval_nest *nest = run->nest;
+  const eval_inst *e = &nest->body[open];
+  const int64_t extent = e->inst.offset, step = e->lanes ? run->program->strip : 1;
+  const int64_t chunk = KILN_LOOP_CHUNK * (e->lanes ? KILN_LOOP_LANES : 1);
+  const bool chunks = e->inst.op == KILN_LOOP_reduce && extent > chunk;
+  for (int r = e->first; r >= 0; r = nest->reductions[r].next) {
+    begin_reduction(run, &nest->reductions[r]);
+  }
+  if (chunks) turn_chunks(run, open, true);
+  run->extents[e->depth] = extent;
+  for (int64_t i = 0; i < extent; i += step) {
+    if (chunks && i > 0 && i % chunk == 0) turn_chunks(run, open, false);
+    run->counters[e->depth] = i;
+    const int64_t left = extent - i;
+    run_range(run, open + 1, e->end, !e->lanes ? n : left < step ? (int)left : (int)step);
+  }
+  if (chunks) {
+    turn_chunks(run, open, false);
+    end_chunks(run, open);
+  }
+  for (int r = e->first; r >= 0; r = nest->reductions[r].next) {
+    end_reduction(run, &nest->reductions[r], n);
+  }
+}
+
+static void run_inst(running *run, int k, int n) {
+  const eval_inst *e = &run->nest->body[k];
+  const kiln_loop_inst *inst = &e->inst;
+  char *r = register_of(run, k);
+  const char *operand[3] = {r, r, r};
+  for (int a = 0; a < 3; a++)
+    if (inst->args[a] >= 0) operand[a] = register_of(run, inst->args[a]);
+  if (kiln_loop_reduces(inst->op)) {
+    run_reduction(run, e, operand, n);
+    return;
+  }
+  if (e->fn) {
+    e->fn(r, operand[0], operand[1], operand[2], n);
+  } else if (kiln_loop_is_access(inst)) {
+    run_access(run, e, r, operand[0], n);
+  } else if (inst->op == KILN_LOOP_select) {
+    select_strip(r, (const uint8_t *)operand[0], operand[1], operand[2], e->size, n);
+  } else {
+    if (inst->op == KILN_LOOP_const)
+      put_number(r, inst->dtype, inst->imm.f, inst->imm.i);
+    else
+      put_scalar(r, inst->dtype, run->args->scalars[inst->index]);
+    fill_strip(r, e->size, n);
+  }
+  if (e->fills) fill_strip(r, e->size, run->program->strip);
+}
+
+static void run_range(running *run, int begin, int end, int n) {
+  for (int k = begin; k < end; k++) {
+    if (kiln_loop_ops[run->nest->body[k].inst.op].rule == KILN_LOOP_RULE_OPEN) {
+      run_loop(run, k, n);
+      k = run->nest->body[k].end;
+    } else {
+      run_inst(run, k, n);
     }
   }
 }
 
 /* The part of a nest that lies in a box. */
-static void run_nest(const kiln_kernel_args *args, const eval_nest *nest, const int64_t *begin,
-                     const int64_t *end) {
-  /* Functions over vectors compute what lies behind the last element too; nobody reads that. */
-  kiln_msan_unpoison(args->scratch, (size_t)nest->count * REGISTER_BYTES);
-  int64_t counters[KILN_LOOP_MAX_RANK] = {0};
+static void run_nest(running *run, const int64_t *begin, const int64_t *end) {
+  const eval_nest *nest = run->nest;
   int64_t first[KILN_LOOP_MAX_RANK] = {0}, last[KILN_LOOP_MAX_RANK];
   memcpy(last, nest->extents, sizeof last);
+  memset(run->counters, 0, sizeof run->counters);
   KILN_ASSERT(nest->axes <= KILN_KERNEL_AXES);
   for (int axis = 0; axis < nest->axes; axis++) {
-    counters[axis] = first[axis] = begin[axis];
+    run->counters[axis] = first[axis] = begin[axis];
     last[axis] = end[axis];
   }
-  if (nest->rank == 0) {
-    run_strip(args, nest, counters, 1);
-    return;
-  }
-  int inner = nest->rank - 1;
+  const int inner = nest->strips_body ? nest->rank : nest->rank - 1;
   for (;;) {
-    for (int64_t i = first[inner]; i < last[inner]; i += STRIP) {
-      counters[inner] = i;
-      run_strip(args, nest, counters, last[inner] - i < STRIP ? (int)(last[inner] - i) : STRIP);
+    if (nest->strips_body || nest->rank == 0) {
+      run_range(run, 0, nest->count, 1);
+    } else {
+      const int strip = run->program->strip;
+      for (int64_t i = first[inner]; i < last[inner]; i += strip) {
+        run->counters[inner] = i;
+        run_range(run, 0, nest->count, last[inner] - i < strip ? (int)(last[inner] - i) : strip);
+      }
     }
     int d = inner - 1;
-    while (d >= 0 && ++counters[d] == last[d]) {
-      counters[d] = first[d];
+    while (d >= 0 && ++run->counters[d] == last[d]) {
+      run->counters[d] = first[d];
       d--;
     }
     if (d < 0) return;
@@ -241,7 +580,13 @@ static void run(const kiln_kernel_args *args, const kiln_kernel_box *box) {
       end[axis] = box->end[axis] - before < extent ? box->end[axis] - before : extent;
       empty |= begin[axis] >= end[axis];
     }
-    if (!empty) run_nest(args, nest, begin, end);
+    running state = {.args = args,
+                     .program = program,
+                     .nest = nest,
+                     .strip_bytes = (size_t)program->strip * SLOT_BYTES};
+    /* Functions over vectors compute what lies behind the last element too; nobody reads that. */
+    kiln_msan_unpoison(args->scratch, (size_t)nest->count * state.strip_bytes);
+    if (!empty) run_nest(&state, begin, end);
     base += nest->grid[0];
   }
 }

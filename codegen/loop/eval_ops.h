@@ -13,6 +13,15 @@ typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, in
 #define CEIL(x) BY_TYPE(ceil, x)
 #define RINT(x) BY_TYPE(rint, x)
 #define TRUNC(x) BY_TYPE(trunc, x)
+/* Fused where the instruction set has it, as runtime/math. */
+#if KILN_MATH_FMA
+#define FMA(x, y, z)                                             \
+  _Generic((x),                                                  \
+      float: __builtin_fmaf((float)(x), (float)(y), (float)(z)), \
+      double: __builtin_fma((double)(x), (double)(y), (double)(z)))
+#else
+#define FMA(x, y, z) ((x) * (y) + (z))
+#endif
 #define COPYSIGN(x, y)                                    \
   _Generic((x),                                           \
       float: __builtin_copysignf((float)(x), (float)(y)), \
@@ -22,7 +31,8 @@ typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, in
 #define STRIP_LOOP(result_type, expression)            \
   for (int i = 0; i < n; i++) {                        \
     T a = ((const T *)x)[i], b = ((const T *)y)[i];    \
-    (void)b;                                           \
+    T c = ((const T *)z)[i];                           \
+    (void)b, (void)c;                                  \
     ((result_type *)r)[i] = (result_type)(expression); \
   }
 #define FLOAT_FI(float_expression, int_expression) STRIP_LOOP(T, float_expression)
@@ -77,6 +87,7 @@ typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, in
 #define FLOAT_F64_3_NONE
 #define FLOAT_F32_1_FI FLOAT_FI
 #define FLOAT_F64_1_FI FLOAT_FI
+#define FLOAT_F32_0_FI FLOAT_FI
 #define FLOAT_F32_2_FI FLOAT_FI
 #define FLOAT_F64_2_FI FLOAT_FI
 #define FLOAT_F32_2_B FLOAT_B

@@ -1,6 +1,8 @@
 /* loop.c: building loop IR, and facts about it. */
 #include "codegen/loop/loop.h"
 
+#include <string.h>
+
 #define F KILN_LOOP_CLASS_F
 #define I KILN_LOOP_CLASS_I
 #define B KILN_LOOP_CLASS_B
@@ -75,6 +77,13 @@ int kiln_loop_add_input(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int6
 
 int kiln_loop_add_output(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
                          const int64_t *strides) {
+  KILN_ASSERT(fn->input_count + fn->output_count == fn->buffers.count);
+  fn->output_count++;
+  return add_buffer(fn, dtype, rank, sizes, strides);
+}
+
+int kiln_loop_add_local(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                        const int64_t *strides) {
   return add_buffer(fn, dtype, rank, sizes, strides);
 }
 
@@ -99,12 +108,29 @@ static kiln_loop_inst *push(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_op
   return &kiln_vec_last(&nest->body);
 }
 
-int kiln_loop_load(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
-                   const int64_t *strides) {
-  kiln_loop_inst *inst = push(fn, nest, KILN_LOOP_load, fn->buffers.data[buffer].dtype);
+void kiln_loop_open(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode kind, int64_t extent) {
+  KILN_ASSERT(nest->rank + nest->open < KILN_LOOP_MAX_RANK);
+  push(fn, nest, kind, KILN_DTYPE_NONE)->offset = extent;
+  nest->open++;
+}
+void kiln_loop_end(kiln_loop_fn *fn, kiln_loop_nest *nest) {
+  KILN_ASSERT(nest->open > 0);
+  push(fn, nest, KILN_LOOP_end, KILN_DTYPE_NONE);
+  nest->open--;
+}
+
+static kiln_loop_inst *push_access(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op,
+                                   int buffer, int64_t offset, const int64_t *strides) {
+  kiln_loop_inst *inst = push(fn, nest, op, fn->buffers.data[buffer].dtype);
   inst->index = buffer;
   inst->offset = offset;
-  for (int d = 0; d < nest->rank; d++) inst->strides[d] = strides[d];
+  for (int d = 0; d < nest->rank + nest->open; d++) inst->strides[d] = strides[d];
+  return inst;
+}
+
+int kiln_loop_load(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
+                   const int64_t *strides) {
+  push_access(fn, nest, KILN_LOOP_load, buffer, offset, strides);
   return nest->body.count - 1;
 }
 
@@ -164,19 +190,87 @@ int kiln_loop_op(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op, in
 
 void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
                      const int64_t *strides, int value) {
-  kiln_loop_inst *inst = push(fn, nest, KILN_LOOP_store, fn->buffers.data[buffer].dtype);
-  inst->args[0] = value;
-  inst->index = buffer;
-  inst->offset = offset;
-  for (int d = 0; d < nest->rank; d++) inst->strides[d] = strides[d];
+  push_access(fn, nest, KILN_LOOP_store, buffer, offset, strides)->args[0] = value;
+}
+
+int kiln_loop_reduce(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op, int a, int b,
+                     int loops) {
+  const bool find = kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND;
+  const kiln_dtype dtype = find ? KILN_DTYPE_I64 : nest->body.data[a].dtype;
+  kiln_loop_inst *inst = push(fn, nest, op, dtype);
+  inst->args[0] = a;
+  if (kiln_loop_ops[op].arity > 1) inst->args[1] = b;
+  inst->index = loops;
+  return nest->body.count - 1;
 }
 
 /* -- Facts -- */
 
+kiln_loop_scopes kiln_loop_scopes_of(const kiln_loop_nest *nest, kiln_arena *arena) {
+  const int count = nest->body.count;
+  kiln_loop_scopes scopes = {.parent = KILN_NEW_ARRAY(arena, int, count + 1),
+                             .depth = KILN_NEW_ARRAY(arena, int, count + 1),
+                             .end = KILN_NEW_ARRAY(arena, int, count + 1)};
+  int open = -1, depth = nest->rank;
+  for (int i = 0; i < count; i++) {
+    const kiln_loop_rule rule = kiln_loop_ops[nest->body.data[i].op].rule;
+    scopes.parent[i] = open;
+    scopes.depth[i] = depth;
+    if (rule == KILN_LOOP_RULE_OPEN) {
+      open = i;
+      depth++;
+    } else if (rule == KILN_LOOP_RULE_END) {
+      KILN_ASSERT(open >= 0);
+      scopes.end[open] = i;
+      open = scopes.parent[open];
+      depth--;
+    }
+  }
+  KILN_ASSERT(open < 0);
+  return scopes;
+}
+
+int kiln_loop_home(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes, int value) {
+  const kiln_loop_inst *inst = &nest->body.data[value];
+  int home = scopes->parent[value];
+  for (int i = 0; kiln_loop_reduces(inst->op) && i < inst->index; i++) home = scopes->parent[home];
+  return home;
+}
+
+bool kiln_loop_sees(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes, int user,
+                    int value) {
+  const kiln_loop_inst *inst = &nest->body.data[value];
+  int outer = -1, home = scopes->parent[value], at = scopes->parent[user];
+  for (int i = 0; kiln_loop_reduces(inst->op) && i < inst->index; i++) {
+    outer = home;
+    home = scopes->parent[home];
+  }
+  if (outer >= 0 && user < scopes->end[outer]) return false;
+  while (at > home) at = scopes->parent[at]; /* an OPEN stands before what is in it */
+  return at == home;
+}
+
+bool kiln_loop_keep(kiln_loop_nest *nest, const bool *keep, kiln_arena *scratch) {
+  const int count = nest->body.count;
+  int kept = 0, *number = KILN_NEW_ARRAY(scratch, int, count + 1);
+  for (int i = 0; i < count; i++) {
+    if (!keep[i]) continue;
+    kiln_loop_inst inst = nest->body.data[i];
+    for (int a = 0; a < kiln_loop_ops[inst.op].arity; a++) inst.args[a] = number[inst.args[a]];
+    number[i] = kept;
+    nest->body.data[kept++] = inst;
+  }
+  nest->body.count = kept;
+  return kept != count;
+}
+
 void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels) {
+  int open = 0;
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    int level = inst->op == KILN_LOOP_store ? nest->rank : 0;
+    const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
+    open += (rule == KILN_LOOP_RULE_OPEN) - (rule == KILN_LOOP_RULE_END);
+    int level = inst->op == KILN_LOOP_store || open || kiln_loop_reduces(inst->op) ? nest->rank : 0;
     if (inst->op == KILN_LOOP_load) {
       for (int d = 0; d < nest->rank; d++)
         if (inst->strides[d] != 0) level = d + 1;
@@ -185,138 +279,4 @@ void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels) {
       if (out_levels[inst->args[a]] > level) level = out_levels[inst->args[a]];
     out_levels[i] = level;
   }
-}
-
-static bool all_numbers(int count, const kiln_dim *dims) {
-  for (int d = 0; d < count; d++) {
-    if (!kiln_dim_is_number(dims[d])) return false;
-  }
-  return true;
-}
-
-static bool nest_is_static(const kiln_loop_nest *nest) {
-  for (int i = 0; i < nest->body.count; i++) {
-    const kiln_loop_inst *inst = &nest->body.data[i];
-    if (inst->op != KILN_LOOP_load && inst->op != KILN_LOOP_store) continue;
-    if (!kiln_dim_is_number(inst->offset) || !all_numbers(nest->rank, inst->strides)) return false;
-  }
-  return all_numbers(nest->rank, nest->extents);
-}
-
-kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) {
-  bool is_static = true;
-  for (int i = 0; i < fn->buffers.count; i++) {
-    const kiln_loop_buffer *b = &fn->buffers.data[i];
-    is_static &= all_numbers(b->rank, b->sizes) && all_numbers(b->rank, b->strides);
-  }
-  for (int n = 0; n < fn->nests.count; n++) is_static &= nest_is_static(fn->nests.data[n]);
-  if (is_static) return NULL;
-  return KILN_ERROR(KILN_UNSUPPORTED, "the kernel has symbolic sizes: back ends need numbers");
-}
-
-int kiln_loop_nest_axes(const kiln_loop_nest *nest) {
-  const int axes = nest->rank > 1 ? nest->rank - 1 : nest->rank;
-  return axes < KILN_KERNEL_AXES ? axes : KILN_KERNEL_AXES;
-}
-int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
-  return axis < kiln_loop_nest_axes(nest) ? nest->extents[axis] : 1;
-}
-
-enum { FIRST_MATH = KILN_LOOP_exp };
-_Static_assert((int)FIRST_MATH == (int)KILN_LOOP_ge + 1,
-               "the functions of runtime/math are the last opcodes, exp the first of them");
-
-/* Rough nanoseconds of one instruction on one element, with wide vectors. */
-static double inst_cost(const kiln_loop_inst *inst) {
-  switch (inst->op) {
-    case KILN_LOOP_load:
-    case KILN_LOOP_store: return 0.05;
-    case KILN_LOOP_const:
-    case KILN_LOOP_scalar: return 0;
-    case KILN_LOOP_div:
-    case KILN_LOOP_sqrt: return 0.15;
-    default: return (int)inst->op >= FIRST_MATH ? 0.4 : 0.03;
-  }
-}
-
-static bool same_map(const kiln_loop_nest *nest, const kiln_loop_inst *a, const kiln_loop_inst *b) {
-  if (a->offset != b->offset) return false;
-  for (int d = 0; d < nest->rank; d++) {
-    if (nest->extents[d] > 1 && a->strides[d] != b->strides[d]) return false;
-  }
-  return true;
-}
-
-static bool same_layout(const kiln_loop_buffer *a, const kiln_loop_buffer *b) {
-  if (a->dtype != b->dtype || a->rank != b->rank) return false;
-  const size_t bytes = (size_t)a->rank * sizeof(int64_t);
-  return memcmp(a->sizes, b->sizes, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
-}
-
-/* Whether all loads of `input` in the nest come before a store to `output` at the same place. */
-static bool reads_before(const kiln_loop_nest *nest, int input, int output) {
-  const kiln_loop_inst *store = NULL;
-  for (int i = nest->body.count - 1; i >= 0; i--) {
-    const kiln_loop_inst *inst = &nest->body.data[i];
-    if (inst->op == KILN_LOOP_store && inst->index == output) store = inst;
-    if (inst->op != KILN_LOOP_load || inst->index != input) continue;
-    if (!store || !same_map(nest, inst, store)) return false;
-  }
-  return true;
-}
-
-/* The inputs in whose memory each output may be written. */
-static void find_donors(const kiln_loop_fn *fn, uint32_t donors[KILN_KERNEL_DONORS]) {
-  for (int o = 0; o < KILN_KERNEL_DONORS; o++) {
-    const int output = fn->input_count + o;
-    for (int i = 0; output < fn->buffers.count && i < fn->input_count && i < 32; i++) {
-      bool fits = same_layout(&fn->buffers.data[i], &fn->buffers.data[output]);
-      for (int n = 0; n < fn->nests.count && fits; n++) {
-        fits = reads_before(fn->nests.data[n], i, output);
-      }
-      if (fits) donors[o] |= 1u << i;
-    }
-  }
-}
-
-/* Iterations of `cost` nanoseconds that are worth a thread: a microsecond, as a fork and join takes
- * 0.4. Whole multiples keep vectors whole. */
-static int64_t grain_of(double cost) {
-  const double count = cost > 0 ? 1000 / cost : 1;
-  const int64_t grain = count < 1 ? 1 : count > 0x1p40 ? INT64_C(1) << 40 : (int64_t)count;
-  return grain > 64 ? (grain + 63) / 64 * 64 : grain;
-}
-/* By the axis that gives the most pieces, the outermost of equal ones. A kernel of 2 x 64 planes
- * that take 10 us each is cut into 64, not into 2. */
-static void cut_grid(kiln_kernel_info *info) {
-  int64_t most = -1;
-  for (int axis = 0; axis < KILN_KERNEL_AXES; axis++) {
-    const int64_t grain = grain_of(info->cost / (double)info->grid.end[axis]);
-    const int64_t pieces = info->grid.end[axis] / grain;
-    if (pieces <= most) continue;
-    most = pieces;
-    info->axis = axis;
-    info->grain = grain;
-  }
-}
-kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
-  kiln_kernel_info info = {.input_count = fn->input_count,
-                           .output_count = fn->buffers.count - fn->input_count,
-                           .scalar_count = fn->scalars.count,
-                           .grid.end = {fn->nests.count ? 0 : 1, 1, 1}};
-  for (int n = 0; n < fn->nests.count; n++) {
-    const kiln_loop_nest *nest = fn->nests.data[n];
-    double points = 1, each = 0;
-    for (int d = 0; d < nest->rank; d++) points *= (double)nest->extents[d];
-    for (int i = 0; i < nest->body.count; i++) each += inst_cost(&nest->body.data[i]);
-    info.cost += points * each;
-    info.grid.end[0] += kiln_loop_nest_extent(nest, 0);
-    for (int axis = 1; axis < KILN_KERNEL_AXES; axis++) {
-      const int64_t extent = kiln_loop_nest_extent(nest, axis);
-      if (extent > info.grid.end[axis]) info.grid.end[axis] = extent;
-    }
-  }
-  cut_grid(&info);
-  find_donors(fn, info.donors);
-  return info;
 }

@@ -1,10 +1,20 @@
 /* loop.h: loop IR: what a fused group becomes before a back end sees it.
  *
- * A kernel is a list of independent nests over buffers. A nest is a rectangular iteration domain
- * and a straight-line body in SSA form, run once for each point: loads at affine maps of the loop
- * counters (an offset and one stride for each loop; stride 0 is broadcasting), constants, scalar
- * inputs, arithmetic with explicit types, stores. Nothing that a nest stores is loaded by another.
- * cat is a split of the domain, chunk an offset, promotion a cast: there are no other constructs.
+ * A kernel is a list of independent nests over buffers. A nest is a rectangular domain of parallel
+ * iterations and a body in SSA form, run once for each: loads at affine maps of the loop counters
+ * (an offset and one stride for each loop; stride 0 is broadcasting), constants, scalar inputs,
+ * arithmetic with explicit types, stores, and loops that stand in the body, down to their `end`:
+ *
+ *   for N     independent iterations, in any order
+ *   reduce N  the same, whose values instructions of rule REDUCE bring to one: `sum f32 %3 over 2`
+ *             stands in two reduce loops and is a value behind the outer one
+ *
+ * A value is seen where it stands and in the loops further in, behind it. Nothing that a nest
+ * stores is loaded by another; within one, a local buffer is stored in one loop and loaded at the
+ * same places behind it. cat is a split of the domain, chunk an offset, promotion a cast.
+ *
+ * softmax over rows of 64 is one nest over the rows and three loops: the greatest; exp(x -
+ * greatest) into a local buffer and its sum; the quotient.
  *
  * The text is canonical: printing a parsed kernel gives the same text, and its digest is the
  * kernel's name. Sizes, strides, offsets and extents are dimensions (runtime/dim.h): numbers, or
@@ -33,6 +43,10 @@ typedef enum kiln_loop_rule {
   KILN_LOOP_RULE_SAME,
   KILN_LOOP_RULE_COMPARE,
   KILN_LOOP_RULE_SELECT,
+  KILN_LOOP_RULE_REDUCE, /* operands alike, the result too */
+  KILN_LOOP_RULE_FIND,   /* the same, but for a result of i64 */
+  KILN_LOOP_RULE_OPEN,   /* of a loop in the body */
+  KILN_LOOP_RULE_END,    /* of the loop that is open */
 } kiln_loop_rule;
 
 enum {
@@ -61,9 +75,9 @@ typedef struct kiln_loop_inst {
   kiln_loop_opcode op;
   kiln_dtype dtype; /* of the result; of what is stored */
   int args[3];      /* instructions of the same body, before this one */
-  int index;        /* load, store: buffer; scalar: number of the scalar */
-  kiln_dim offset;  /* load, store: elements from the buffer's first */
-  kiln_dim strides[KILN_LOOP_MAX_RANK];
+  int index;        /* load, store: buffer; scalar: its number; REDUCE, FIND: how many loops */
+  kiln_dim offset;  /* load, store: elements from the buffer's first; OPEN: iterations */
+  kiln_dim strides[KILN_LOOP_MAX_RANK]; /* of the nest's loops, then of those open in the body */
   union {
     int64_t i; /* const of I and B */
     double f;  /* const of F */
@@ -71,7 +85,8 @@ typedef struct kiln_loop_inst {
 } kiln_loop_inst;
 
 typedef struct kiln_loop_nest {
-  int rank;
+  int rank;                             /* with the loops of the body at most KILN_LOOP_MAX_RANK */
+  int open;                             /* loops of the body that are not closed yet */
   kiln_dim extents[KILN_LOOP_MAX_RANK]; /* outermost first, each at least 1 */
   KILN_VEC(kiln_loop_inst) body;
 } kiln_loop_nest;
@@ -85,7 +100,8 @@ typedef struct kiln_loop_buffer {
 typedef struct kiln_loop_fn {
   kiln_arena *arena; /* borrowed */
   kiln_dims *dims;   /* of all its expressions */
-  int input_count;   /* buffers [0, input_count) are read, the others are written */
+  int input_count;   /* buffers [0, input_count) are read */
+  int output_count;  /* the next are written; those behind them are local */
   KILN_VEC(kiln_loop_buffer) buffers;
   KILN_VEC(kiln_dtype) scalars; /* I64, F64 or BOOL */
   KILN_VEC(kiln_loop_nest *) nests;
@@ -94,15 +110,24 @@ typedef struct kiln_loop_fn {
 /* -- Building (arena rules: no failure to report) -- */
 
 kiln_loop_fn *kiln_loop_create(kiln_arena *arena);
-/* All inputs before all outputs. Return the number. */
+/* Inputs first, then outputs, then local ones. Return the number. */
 int kiln_loop_add_input(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
                         const int64_t *strides);
 int kiln_loop_add_output(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
                          const int64_t *strides);
+/* Memory of one iteration of a nest: what it stores in one loop of its body and loads in another.
+ */
+int kiln_loop_add_local(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
+                        const int64_t *strides);
 int kiln_loop_add_scalar(kiln_loop_fn *fn, kiln_dtype dtype);
 kiln_loop_nest *kiln_loop_add_nest(kiln_loop_fn *fn, int rank, const int64_t *extents);
 
-/* Each adds an instruction to the nest and returns its number. */
+/* A loop in the body, to the next kiln_loop_end that is not of a loop within. */
+void kiln_loop_open(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode kind, int64_t extent);
+void kiln_loop_end(kiln_loop_fn *fn, kiln_loop_nest *nest);
+
+/* Each adds an instruction to the nest and returns its number. Strides: of the nest's loops, then
+ * of those that are open. */
 int kiln_loop_load(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
                    const int64_t *strides);
 int kiln_loop_const_f(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, double value);
@@ -114,10 +139,64 @@ int kiln_loop_scalar(kiln_loop_fn *fn, kiln_loop_nest *nest, int scalar);
 int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype);
 /* An opcode of rule SAME, COMPARE or SELECT; unused operands are ignored. */
 int kiln_loop_op(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op, int a, int b, int c);
+/* An opcode of rule REDUCE or FIND over that many of the open loops; its result is for behind them.
+ */
+int kiln_loop_reduce(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op, int a, int b,
+                     int loops);
 void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
                      const int64_t *strides, int value);
 
 /* -- Facts -- */
+
+/* How what is reduced is added up, for the same bits everywhere: iterations of a loop that back
+ * ends turn into vectors go to this many lanes by turns (of columns, each column is a lane), which
+ * are added at the end as a tree, lane k and k + 32 first. In a loop of more than KILN_LOOP_CHUNK
+ * steps (a step: an iteration, or one of each lane), sums of floats begin anew after so many and
+ * are then added: of 2^24 ones no step is lost. */
+enum { KILN_LOOP_LANES = 64, KILN_LOOP_CHUNK = 512 };
+
+/* Where the instructions of a body stand. */
+typedef struct kiln_loop_scopes {
+  int *parent; /* the OPEN of the loop around each, for an END of its own loop; -1: the body */
+  int *depth;  /* loops around each: the nest's and those of the body */
+  int *end;    /* of each OPEN */
+} kiln_loop_scopes;
+/* Of a body whose loops are all closed. Arena rules. */
+kiln_loop_scopes kiln_loop_scopes_of(const kiln_loop_nest *nest, kiln_arena *arena);
+/* Whether instruction `user` may read what instruction `value`, before it, gives. */
+bool kiln_loop_sees(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes, int user,
+                    int value);
+/* The scope of an instruction's result: an OPEN, or -1. */
+int kiln_loop_home(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes, int value);
+static inline bool kiln_loop_has_result(kiln_loop_opcode op) {
+  return kiln_loop_ops[op].rule != KILN_LOOP_RULE_STORE &&
+         kiln_loop_ops[op].rule < KILN_LOOP_RULE_OPEN;
+}
+static inline bool kiln_loop_is_access(const kiln_loop_inst *inst) {
+  return inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store;
+}
+static inline bool kiln_loop_reduces(kiln_loop_opcode op) {
+  return kiln_loop_ops[op].rule == KILN_LOOP_RULE_REDUCE ||
+         kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND;
+}
+
+/* The loops of the body that move an access, innermost first, without those of one iteration and
+ * with those as one that it walks as one. Gives their number. */
+typedef struct kiln_loop_move {
+  kiln_dim extent, stride;
+} kiln_loop_move;
+int kiln_loop_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                    const kiln_loop_scopes *scopes, int number, kiln_loop_move *out_moves);
+/* Whether two accesses walk the same places in their loops of the body, in the same order. */
+bool kiln_loop_same_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                          const kiln_loop_scopes *scopes, int a, int b);
+/* Which loop back ends turn into vectors: the innermost ones of the body, or else the nest's
+ * innermost one. Those with which accesses move by one element decide: of sums over the rows of a
+ * matrix it is the loop of the sum, of those over its columns the loop over the columns. */
+bool kiln_loop_strips_body(const kiln_loop_nest *nest);
+/* Takes out the instructions that are not kept, which nothing that is kept uses. Gives whether
+ * there were any. */
+bool kiln_loop_keep(kiln_loop_nest *nest, const bool *keep, kiln_arena *scratch);
 
 /* How many outer loops each instruction must stand in: 0 is outside all loops (constants, scalars),
  * rank is innermost. Back ends compute an instruction at its level: this hoists what is invariant.
@@ -125,9 +204,9 @@ void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t
 void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
 /* Counts, donors, grid, cost, and how to cut a kernel of numbers. scratch is 0. The first axis of
  * the grid is all nests' outermost loops behind each other: a nest covers the next extents[0]
- * iterations, one of rank 0 one. The others are the next loops but the innermost, which is the
- * vectors'. Of nests [4, 50, 100] and [2, 9] the grid is [6, 50, 1]: the second runs in the boxes
- * that begin with iteration 0 of the second axis. */
+ * iterations, one of rank 0 one. The others are the next loops, but for one that is the vectors'.
+ * Of nests [4, 50, 100] and [2, 9] the grid is [6, 50, 1]: the second runs in the boxes that begin
+ * with iteration 0 of the second axis. */
 kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn);
 /* How many axes a nest has, and its extent of one; 1 of one that it has not. */
 int kiln_loop_nest_axes(const kiln_loop_nest *nest);
@@ -161,8 +240,12 @@ kiln_status *kiln_loop_pass_cse(kiln_loop_fn *fn, kiln_arena *scratch,
 /* Loops are put in the order of the strides of the stores, greatest first. */
 kiln_status *kiln_loop_pass_order(kiln_loop_fn *fn, kiln_arena *scratch,
                                   bool *out_changed) KILN_MUST_USE;
-/* Neighbouring loops that every access walks as one become one; loops of one iteration go. */
+/* Neighbouring loops that every access walks as one become one; loops of one iteration go. In the
+ * body those do which hold nothing but the next. */
 kiln_status *kiln_loop_pass_collapse(kiln_loop_fn *fn, kiln_arena *scratch,
                                      bool *out_changed) KILN_MUST_USE;
+/* What does not move with a loop of the body stands before it. */
+kiln_status *kiln_loop_pass_hoist(kiln_loop_fn *fn, kiln_arena *scratch,
+                                  bool *out_changed) KILN_MUST_USE;
 /* All of them, in the order that compiling wants. */
 kiln_status *kiln_loop_optimize(kiln_loop_fn *fn, kiln_arena *scratch) KILN_MUST_USE;

@@ -88,7 +88,9 @@ static kiln_status *parse_dtype(parser *p, kiln_dtype *out) {
   FAIL(p, "'" KILN_STR_FMT "' is not a type", KILN_STR_ARG(word));
 }
 
-static kiln_status *parse_buffer(parser *p, bool is_input) {
+typedef enum buffer_kind { INPUT, OUTPUT, LOCAL } buffer_kind;
+
+static kiln_status *parse_buffer(parser *p, buffer_kind kind) {
   int rank, stride_count, number;
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
   kiln_dtype dtype;
@@ -100,12 +102,12 @@ static kiln_status *parse_buffer(parser *p, bool is_input) {
   KILN_TRY(parse_dims(p, &stride_count, strides));
   if (stride_count != rank) FAIL(p, "%d sizes, but %d strides", rank, stride_count);
   if (number != fn->buffers.count) FAIL(p, "buffer b%d is out of order", number);
-  if (!is_input) {
-    kiln_loop_add_output(fn, dtype, rank, sizes, strides);
-    return NULL;
-  }
-  if (fn->input_count != fn->buffers.count) FAIL(p, "an input after an output");
-  kiln_loop_add_input(fn, dtype, rank, sizes, strides);
+  const bool has_local = fn->input_count + fn->output_count != number;
+  if (kind == INPUT && fn->input_count != number) FAIL(p, "an input after an output");
+  if (kind == OUTPUT && has_local) FAIL(p, "an output after a local buffer");
+  (kind == INPUT    ? kiln_loop_add_input
+   : kind == OUTPUT ? kiln_loop_add_output
+                    : kiln_loop_add_local)(fn, dtype, rank, sizes, strides);
   return NULL;
 }
 
@@ -149,7 +151,8 @@ static kiln_status *parse_inst_rest(parser *p, kiln_loop_nest *nest, kiln_loop_i
     if (!kiln_str_is(plus, "+")) FAIL(p, "'+' and the offset were expected");
     KILN_TRY(parse_dim(p, &inst->offset));
     KILN_TRY(parse_dims(p, &count, inst->strides));
-    if (count != nest->rank) FAIL(p, "%d strides in a nest of rank %d", count, nest->rank);
+    const int depth = nest->rank + nest->open;
+    if (count != depth) FAIL(p, "%d strides in %d loops", count, depth);
     if (inst->op == KILN_LOOP_store) KILN_TRY(expect(p, ','));
   }
   if (inst->op == KILN_LOOP_const) KILN_TRY(parse_constant(p, inst));
@@ -159,6 +162,25 @@ static kiln_status *parse_inst_rest(parser *p, kiln_loop_nest *nest, kiln_loop_i
     if (a) KILN_TRY(expect(p, ','));
     KILN_TRY(parse_number_of(p, '%', nest->body.count, &inst->args[a]));
   }
+  if (kiln_loop_reduces(inst->op)) {
+    int64_t loops;
+    if (!kiln_cursor_accept(&p->c, "over")) FAIL(p, "'over' was expected");
+    KILN_TRY(parse_int(p, &loops));
+    if (loops < 1 || loops > nest->open)
+      FAIL(p, "over %lld of %d loops", (long long)loops, nest->open);
+    inst->index = (int)loops;
+  }
+  return NULL;
+}
+
+static kiln_status *parse_open(parser *p, kiln_loop_nest *nest, kiln_loop_opcode kind) {
+  kiln_dim extent;
+  if (nest->rank + nest->open == KILN_LOOP_MAX_RANK) {
+    FAIL(p, "more than %d loops", KILN_LOOP_MAX_RANK);
+  }
+  KILN_TRY(parse_dim(p, &extent));
+  KILN_TRY(expect(p, '{'));
+  kiln_loop_open(p->fn, nest, kind, extent);
   return NULL;
 }
 
@@ -178,8 +200,12 @@ static kiln_status *parse_inst(parser *p, kiln_loop_nest *nest) {
   while (op < KILN_LOOP__COUNT && !kiln_str_is(word, kiln_loop_ops[op].name)) op++;
   if (op == KILN_LOOP__COUNT) FAIL(p, "'" KILN_STR_FMT "' is not an opcode", KILN_STR_ARG(word));
   inst.op = (kiln_loop_opcode)op;
-  if (has_result == (inst.op == KILN_LOOP_store)) FAIL(p, "only a store has no result");
+  if (kiln_loop_ops[op].rule == KILN_LOOP_RULE_END) FAIL(p, "a loop ends with '}'");
+  if (has_result != kiln_loop_has_result(inst.op)) {
+    FAIL(p, "stores and loops have no result, all others have one");
+  }
   if (nest->body.count >= KILN_LOOP_MAX_INSTS) FAIL(p, "too many instructions");
+  if (kiln_loop_ops[op].rule == KILN_LOOP_RULE_OPEN) return parse_open(p, nest, inst.op);
   KILN_TRY(parse_inst_rest(p, nest, &inst));
   kiln_vec_push(p->fn->arena, &nest->body, inst);
   return NULL;
@@ -191,8 +217,15 @@ static kiln_status *parse_nest(parser *p) {
   KILN_TRY(parse_dims(p, &rank, extents));
   kiln_loop_nest *nest = kiln_loop_add_nest(p->fn, rank, extents);
   KILN_TRY(expect(p, '{'));
-  while (!kiln_cursor_accept(&p->c, "}")) KILN_TRY(parse_inst(p, nest));
-  return NULL;
+  for (;;) {
+    if (!kiln_cursor_accept(&p->c, "}")) {
+      KILN_TRY(parse_inst(p, nest));
+    } else if (nest->open > 0) {
+      kiln_loop_end(p->fn, nest);
+    } else {
+      return NULL;
+    }
+  }
 }
 
 kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **out_fn) {
@@ -203,14 +236,19 @@ kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **ou
   KILN_TRY(expect(&p, '{'));
   while (!kiln_cursor_accept(&p.c, "}")) {
     word = next_word(&p);
-    if (kiln_str_is(word, "in") || kiln_str_is(word, "out")) {
-      KILN_TRY(parse_buffer(&p, word.len == 2));
+    if (kiln_str_is(word, "in")) {
+      KILN_TRY(parse_buffer(&p, INPUT));
+    } else if (kiln_str_is(word, "out")) {
+      KILN_TRY(parse_buffer(&p, OUTPUT));
+    } else if (kiln_str_is(word, "local")) {
+      KILN_TRY(parse_buffer(&p, LOCAL));
     } else if (kiln_str_is(word, "scalar")) {
       KILN_TRY(parse_scalar(&p));
     } else if (kiln_str_is(word, "nest")) {
       KILN_TRY(parse_nest(&p));
     } else {
-      FAIL(&p, "in, out, scalar or nest was expected, not '" KILN_STR_FMT "'", KILN_STR_ARG(word));
+      FAIL(&p, "in, out, local, scalar or nest was expected, not '" KILN_STR_FMT "'",
+           KILN_STR_ARG(word));
     }
   }
   kiln_cursor_skip(&p.c);

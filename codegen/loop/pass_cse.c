@@ -1,8 +1,9 @@
 /* pass_cse.c: value numbering, constant folding of casts, and removal of what no store needs.
  *
- * One walk in order: an instruction whose operands have been replaced is looked up among those seen
- * (hash of the plain struct, which is zeroed where unused); loads are pure because no nest reads
- * what is written. Equal stores are kept. Then a walk backwards marks what is live. */
+ * One walk in order: an instruction whose operands have been replaced is looked up among those that
+ * it sees (hash of the plain struct, which is zeroed where unused); loads are pure because no nest
+ * reads what is written, and a local buffer is written before all its loads. Equal stores are kept.
+ * Then a walk backwards marks what is live. */
 #include <string.h>
 
 #include "codegen/loop/loop.h"
@@ -47,11 +48,51 @@ static bool fold_cast(const kiln_loop_nest *nest, kiln_loop_inst *inst) {
   return true;
 }
 
+/* Values that are seen, by their hash: chains whose newest come first, so that a scope's end takes
+ * off what it has put there. */
+typedef struct seen_value {
+  int number;
+  size_t slot;
+  struct seen_value *next;
+} seen_value;
+typedef struct seen_table {
+  seen_value **slots;
+  size_t mask;
+  KILN_VEC(seen_value *) order;
+} seen_table;
+
+/* The number of an equal value of the same scope or one around it; else i, which is put there. */
+static int number_of(seen_table *seen, const kiln_loop_nest *nest, const kiln_loop_scopes *scopes,
+                     kiln_arena *scratch, int i) {
+  const kiln_loop_inst *inst = &nest->body.data[i];
+  const size_t slot = (size_t)hash_inst(inst) & seen->mask;
+  for (const seen_value *v = seen->slots[slot]; v; v = v->next) {
+    const bool scope =
+        !kiln_loop_reduces(inst->op) || scopes->parent[v->number] == scopes->parent[i];
+    if (scope && same_inst(&nest->body.data[v->number], inst)) return v->number;
+  }
+  seen_value *v = KILN_NEW(scratch, seen_value);
+  *v = (seen_value){i, slot, seen->slots[slot]};
+  seen->slots[slot] = v;
+  kiln_vec_push(scratch, &seen->order, v);
+  return i;
+}
+
+static void forget_scope(seen_table *seen, int open) {
+  while (seen->order.count > 0 && kiln_vec_last(&seen->order)->number > open) {
+    const seen_value *v = kiln_vec_last(&seen->order);
+    seen->slots[v->slot] = v->next;
+    seen->order.count--;
+  }
+}
+
 static bool number_values(kiln_loop_nest *nest, kiln_arena *scratch, int *map) {
-  int count = nest->body.count, mask = 15;
+  const int count = nest->body.count;
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
   bool changed = false;
-  while (mask < 2 * count) mask = mask * 2 + 1;
-  int *table = KILN_NEW_ARRAY(scratch, int, mask + 1);
+  seen_table seen = {.mask = 15};
+  while (seen.mask < 2 * (size_t)count) seen.mask = seen.mask * 2 + 1;
+  seen.slots = KILN_NEW_ARRAY(scratch, seen_value *, (int)seen.mask + 1);
   for (int i = 0; i < count; i++) {
     kiln_loop_inst *inst = &nest->body.data[i];
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) {
@@ -59,37 +100,29 @@ static bool number_values(kiln_loop_nest *nest, kiln_arena *scratch, int *map) {
       inst->args[a] = map[inst->args[a]];
     }
     if (fold_cast(nest, inst)) changed = true;
-    map[i] = i;
-    if (inst->op == KILN_LOOP_store) continue;
-    size_t slot = (size_t)hash_inst(inst) & (size_t)mask;
-    for (; table[slot]; slot = (slot + 1) & (size_t)mask) {
-      if (!same_inst(&nest->body.data[table[slot] - 1], inst)) continue;
-      map[i] = table[slot] - 1;
-      break;
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_END) {
+      forget_scope(&seen, scopes.parent[i]);
     }
-    if (!table[slot]) table[slot] = i + 1;
+    map[i] = kiln_loop_has_result(inst->op) ? number_of(&seen, nest, &scopes, scratch, i) : i;
   }
   return changed;
 }
 
-static bool remove_dead(kiln_loop_nest *nest, kiln_arena *scratch) {
-  int count = nest->body.count, kept = 0;
+/* What is stored to a local buffer is needed where a load of it is. */
+static bool remove_dead(const kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_arena *scratch) {
+  const int count = nest->body.count, first_local = fn->input_count + fn->output_count;
+  bool *loaded = KILN_NEW_ARRAY(scratch, bool, fn->buffers.count + 1);
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
   bool *live = KILN_NEW_ARRAY(scratch, bool, count + 1);
-  int *number = KILN_NEW_ARRAY(scratch, int, count + 1);
   for (int i = count - 1; i >= 0; i--) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    if (inst->op == KILN_LOOP_store) live[i] = true;
-    for (int a = 0; live[i] && a < kiln_loop_ops[inst->op].arity; a++) live[inst->args[a]] = true;
-  }
-  for (int i = 0; i < count; i++) {
+    if (inst->op == KILN_LOOP_store) live[i] = inst->index < first_local || loaded[inst->index];
     if (!live[i]) continue;
-    kiln_loop_inst inst = nest->body.data[i];
-    for (int a = 0; a < kiln_loop_ops[inst.op].arity; a++) inst.args[a] = number[inst.args[a]];
-    number[i] = kept;
-    nest->body.data[kept++] = inst;
+    if (inst->op == KILN_LOOP_load) loaded[inst->index] = true;
+    for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) live[inst->args[a]] = true;
+    if (scopes.parent[i] >= 0) live[scopes.parent[i]] = live[scopes.end[scopes.parent[i]]] = true;
   }
-  nest->body.count = kept;
-  return kept != count;
+  return kiln_loop_keep(nest, live, scratch);
 }
 
 kiln_status *kiln_loop_pass_cse(kiln_loop_fn *fn, kiln_arena *scratch, bool *out_changed) {
@@ -98,7 +131,7 @@ kiln_status *kiln_loop_pass_cse(kiln_loop_fn *fn, kiln_arena *scratch, bool *out
     kiln_loop_nest *nest = fn->nests.data[n];
     int *map = KILN_NEW_ARRAY(scratch, int, nest->body.count + 1);
     if (number_values(nest, scratch, map)) *out_changed = true;
-    if (remove_dead(nest, scratch)) *out_changed = true;
+    if (remove_dead(fn, nest, scratch)) *out_changed = true;
   }
   return NULL;
 }

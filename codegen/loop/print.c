@@ -10,7 +10,16 @@
  *       %2 = add f32 %0, %1
  *       store f32 b1 + 0 [8, 1], %2
  *     }
- *   } */
+ *   }
+ *
+ * Behind outputs stand local buffers, `local b2: f32[8] [1]`; a loop in a body is
+ *
+ *       reduce 8 {
+ *         %0 = load f32 b0 + 0 [8, 1]
+ *         %1 = sum f32 %0 over 1
+ *       }
+ *
+ * Stores, loops and their ends are counted with the values: %3 comes behind that one. */
 #include <math.h>
 
 #include "codegen/loop/loop.h"
@@ -48,25 +57,53 @@ static void print_constant(kiln_text *text, const kiln_loop_inst *inst) {
   }
 }
 
+static void print_access(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_inst *inst,
+                         int depth) {
+  kiln_text_printf(text, " b%d + ", inst->index);
+  kiln_dim_print(text, fn->dims, inst->offset);
+  kiln_text_putc(text, ' ');
+  print_dims(text, fn->dims, depth, inst->strides);
+  if (inst->op == KILN_LOOP_store) kiln_text_putc(text, ',');
+}
+
+/* `open`: loops of the body around it, of `nest`'s around all. */
 static void print_inst(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_nest *nest,
-                       int number) {
+                       int number, int open) {
   const kiln_loop_inst *inst = &nest->body.data[number];
   const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
-  kiln_text_indent(text, 4);
+  kiln_text_indent(text, 4 + 2 * open);
+  if (info->rule == KILN_LOOP_RULE_END) {
+    kiln_text_puts(text, "}\n");
+    return;
+  }
+  if (info->rule == KILN_LOOP_RULE_OPEN) {
+    kiln_text_printf(text, "%s ", info->name);
+    kiln_dim_print(text, fn->dims, inst->offset);
+    kiln_text_puts(text, " {\n");
+    return;
+  }
   if (inst->op != KILN_LOOP_store) kiln_text_printf(text, "%%%d = ", number);
   kiln_text_printf(text, "%s %s", info->name, kiln_loop_dtype_name(inst->dtype));
-  if (inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store) {
-    kiln_text_printf(text, " b%d + ", inst->index);
-    kiln_dim_print(text, fn->dims, inst->offset);
-    kiln_text_putc(text, ' ');
-    print_dims(text, fn->dims, nest->rank, inst->strides);
-    if (inst->op == KILN_LOOP_store) kiln_text_putc(text, ',');
-  }
+  if (kiln_loop_is_access(inst)) print_access(text, fn, inst, nest->rank + open);
   if (inst->op == KILN_LOOP_const) print_constant(text, inst);
   if (inst->op == KILN_LOOP_scalar) kiln_text_printf(text, " x%d", inst->index);
   for (int a = 0; a < info->arity; a++)
     kiln_text_printf(text, "%s%%%d", a ? ", " : " ", inst->args[a]);
+  if (kiln_loop_reduces(inst->op)) kiln_text_printf(text, " over %d", inst->index);
   kiln_text_putc(text, '\n');
+}
+
+static void print_nest(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_nest *nest) {
+  kiln_text_puts(text, "  nest ");
+  print_dims(text, fn->dims, nest->rank, nest->extents);
+  kiln_text_puts(text, " {\n");
+  for (int i = 0, open = 0; i < nest->body.count; i++) {
+    const kiln_loop_rule rule = kiln_loop_ops[nest->body.data[i].op].rule;
+    open -= rule == KILN_LOOP_RULE_END;
+    print_inst(text, fn, nest, i, open);
+    open += rule == KILN_LOOP_RULE_OPEN;
+  }
+  kiln_text_puts(text, "  }\n");
 }
 
 kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
@@ -74,8 +111,9 @@ kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
   kiln_text_puts(&text, "kernel {\n");
   for (int i = 0; i < fn->buffers.count; i++) {
     const kiln_loop_buffer *b = &fn->buffers.data[i];
-    kiln_text_printf(&text, "  %s b%d: %s", i < fn->input_count ? "in" : "out", i,
-                     kiln_loop_dtype_name(b->dtype));
+    const int output = i - fn->input_count;
+    const char *kind = output < 0 ? "in" : output < fn->output_count ? "out" : "local";
+    kiln_text_printf(&text, "  %s b%d: %s", kind, i, kiln_loop_dtype_name(b->dtype));
     print_dims(&text, fn->dims, b->rank, b->sizes);
     kiln_text_putc(&text, ' ');
     print_dims(&text, fn->dims, b->rank, b->strides);
@@ -83,14 +121,7 @@ kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
   }
   for (int i = 0; i < fn->scalars.count; i++)
     kiln_text_printf(&text, "  scalar x%d: %s\n", i, kiln_loop_dtype_name(fn->scalars.data[i]));
-  for (int n = 0; n < fn->nests.count; n++) {
-    const kiln_loop_nest *nest = fn->nests.data[n];
-    kiln_text_puts(&text, "  nest ");
-    print_dims(&text, fn->dims, nest->rank, nest->extents);
-    kiln_text_puts(&text, " {\n");
-    for (int i = 0; i < nest->body.count; i++) print_inst(&text, fn, nest, i);
-    kiln_text_puts(&text, "  }\n");
-  }
+  for (int n = 0; n < fn->nests.count; n++) print_nest(&text, fn, fn->nests.data[n]);
   kiln_text_puts(&text, "}\n");
   return kiln_text_str(&text);
 }

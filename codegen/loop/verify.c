@@ -3,30 +3,35 @@
  * Overlap of stores is checked between whole nests: their index ranges in one output must be
  * disjoint boxes, which cat's splitting makes by construction; within a nest a store must move with
  * every loop. */
+#include <string.h>
+
 #include "codegen/loop/loop.h"
 
 #define REFUSE(...) return KILN_ERROR(KILN_INTERNAL, "loop IR: " __VA_ARGS__)
 
+/* A nest that is looked at, with what is known of all its loops at an instruction. */
+typedef struct nest_check {
+  const kiln_loop_fn *fn;
+  const kiln_loop_nest *nest;
+  kiln_loop_scopes scopes;
+  int depth; /* loops around the instruction that is looked at */
+  kiln_dim extents[KILN_LOOP_MAX_RANK];
+} nest_check;
+
 /* What (size - 1) x stride adds up to over the dimensions: the distance from the first element to
- * the last. Products of two symbols are no sums: those dimensions are left out, as a bit each in
- * *out_products, for the verifier to compare with a buffer's own. */
-static kiln_status *distance(const kiln_dims *dims, int rank, const kiln_dim *sizes,
-                             const kiln_dim *strides, kiln_sum *out_last, uint32_t *out_products,
-                             bool *out_empty) {
+ * the last. */
+static kiln_status *distance(kiln_dims *dims, int rank, const kiln_dim *sizes,
+                             const kiln_dim *strides, kiln_sum *out_last, bool *out_empty) {
   *out_last = kiln_sum_number(0);
-  *out_products = 0;
   *out_empty = false;
   for (int d = 0; d < rank; d++) {
     if (!kiln_dim_is_known(sizes[d]) || !kiln_dim_is_known(strides[d])) {
       REFUSE("a negative size or stride");
     }
     *out_empty |= sizes[d] == 0;
-    if (!kiln_dim_is_number(sizes[d]) && !kiln_dim_is_number(strides[d])) {
-      *out_products |= 1u << d;
-      continue;
-    }
     const kiln_sum steps = kiln_sum_minus(kiln_sum_of(dims, sizes[d]), kiln_sum_number(1));
-    *out_last = kiln_sum_plus(*out_last, kiln_sum_product(steps, kiln_sum_of(dims, strides[d])));
+    const kiln_sum way = kiln_sum_product(dims, steps, kiln_sum_of(dims, strides[d]));
+    *out_last = kiln_sum_plus(*out_last, way);
     if (!out_last->known) REFUSE("a buffer of more than 2^63 elements");
   }
   return NULL;
@@ -34,73 +39,92 @@ static kiln_status *distance(const kiln_dims *dims, int rank, const kiln_dim *si
 
 static kiln_status *verify_buffer(const kiln_loop_fn *fn, const kiln_loop_buffer *b) {
   kiln_sum last;
-  uint32_t products;
   bool empty;
-  int64_t least, most;
-  KILN_TRY(distance(fn->dims, b->rank, b->sizes, b->strides, &last, &products, &empty));
+  KILN_TRY(distance(fn->dims, b->rank, b->sizes, b->strides, &last, &empty));
   if (!empty && last.count == 0 && last.constant > INT64_MAX / 16) {
     REFUSE("a buffer of more than 2^59 elements");
   }
-  if (!kiln_sum_range(fn->dims, last, &least, &most)) REFUSE("a buffer whose size has no bounds");
   return NULL;
 }
 
-/* Whether each loop whose steps are a product of symbols walks a dimension of the buffer of its
- * own: with the same stride, and not beyond the end. */
-static bool walks_dimensions(const kiln_dims *dims, const kiln_loop_nest *nest,
-                             const kiln_loop_inst *inst, uint32_t loops,
-                             const kiln_loop_buffer *buffer, uint32_t free) {
-  for (int d = 0; d < nest->rank; d++) {
-    if (!(loops >> d & 1)) continue;
-    const kiln_sum extent = kiln_sum_of(dims, nest->extents[d]);
-    int at = 0;
-    for (; at < buffer->rank; at++) {
-      const kiln_sum left = kiln_sum_minus(kiln_sum_of(dims, buffer->sizes[at]), extent);
-      if ((free >> at & 1) && buffer->strides[at] == inst->strides[d] &&
-          kiln_sum_is_natural(dims, left)) {
-        break;
-      }
-    }
-    if (at == buffer->rank) return false;
-    free &= ~(1u << at);
-  }
-  return true;
-}
-
-static kiln_status *verify_access(const kiln_loop_fn *fn, const kiln_loop_nest *nest, int number) {
-  const kiln_loop_inst *inst = &nest->body.data[number];
-  bool is_store = inst->op == KILN_LOOP_store;
+static kiln_status *verify_access(const nest_check *n, int number) {
+  const kiln_loop_fn *fn = n->fn;
+  const kiln_loop_inst *inst = &n->nest->body.data[number];
+  const bool is_store = inst->op == KILN_LOOP_store;
   if (inst->index < 0 || inst->index >= fn->buffers.count) REFUSE("%%%d: no such buffer", number);
   const kiln_loop_buffer *buffer = &fn->buffers.data[inst->index];
-  if (is_store == (inst->index < fn->input_count))
+  const bool is_local = inst->index >= fn->input_count + fn->output_count;
+  if (!is_local && is_store == (inst->index < fn->input_count))
     REFUSE("%%%d: inputs are loaded, outputs stored", number);
   if (inst->dtype != buffer->dtype) REFUSE("%%%d: not the type of its buffer", number);
   kiln_sum last, reach;
-  uint32_t free, products;
   bool empty, none;
-  KILN_TRY(distance(fn->dims, buffer->rank, buffer->sizes, buffer->strides, &last, &free, &empty));
-  KILN_TRY(distance(fn->dims, nest->rank, nest->extents, inst->strides, &reach, &products, &none));
+  KILN_TRY(distance(fn->dims, buffer->rank, buffer->sizes, buffer->strides, &last, &empty));
+  KILN_TRY(distance(fn->dims, n->depth, n->extents, inst->strides, &reach, &none));
   const kiln_sum from = kiln_sum_plus(reach, kiln_sum_of(fn->dims, inst->offset));
-  if (empty || !kiln_sum_is_natural(fn->dims, kiln_sum_minus(last, from)) ||
-      !walks_dimensions(fn->dims, nest, inst, products, buffer, free))
+  if (empty || !kiln_sum_is_natural(fn->dims, kiln_sum_minus(last, from)))
     REFUSE("%%%d reaches outside of b%d", number, inst->index);
-  for (int d = 0; is_store && d < nest->rank; d++)
-    if (nest->extents[d] != 1 && inst->strides[d] == 0)
+  for (int d = is_local ? n->nest->rank : 0; is_store && d < n->depth; d++)
+    if (n->extents[d] != 1 && inst->strides[d] == 0)
       REFUSE("%%%d stores to one place repeatedly", number);
+  for (int d = 0; is_local && d < n->nest->rank; d++)
+    if (inst->strides[d] != 0)
+      REFUSE("%%%d: b%d is local, and moves with a loop of the nest", number, inst->index);
   return NULL;
 }
 
-static kiln_status *verify_types(const kiln_loop_nest *nest, int number) {
+/* -- Local buffers -- */
+
+/* A load of a local buffer reads, behind the loops of its one store, the places that this stored:
+ * its loops are the store's, in the same order. `stores`: of each local buffer, -1 where there is
+ * none yet. */
+static kiln_status *verify_local(const nest_check *n, int number, int *stores) {
+  const kiln_loop_inst *inst = &n->nest->body.data[number];
+  const int local = inst->index - n->fn->input_count - n->fn->output_count;
+  if (!kiln_loop_is_access(inst) || local < 0) return NULL;
+  const int store = stores[local];
+  if (inst->op == KILN_LOOP_store) {
+    if (store >= 0) REFUSE("%%%d: b%d is stored already", number, inst->index);
+    stores[local] = number;
+    return NULL;
+  }
+  if (store < 0) REFUSE("%%%d: b%d is not stored yet", number, inst->index);
+  int outer = -1;
+  for (int at = n->scopes.parent[store]; at >= 0; at = n->scopes.parent[at]) outer = at;
+  if (outer >= 0 && number < n->scopes.end[outer])
+    REFUSE("%%%d: the loop that stores b%d is still open", number, inst->index);
+  if (!kiln_loop_same_moves(n->fn, n->nest, &n->scopes, number, store))
+    REFUSE("%%%d does not walk b%d as its store does", number, inst->index);
+  return NULL;
+}
+
+static kiln_status *verify_reduction(const nest_check *n, int number) {
+  const kiln_loop_inst *inst = &n->nest->body.data[number];
+  int at = n->scopes.parent[number];
+  if (inst->index < 1) REFUSE("%%%d: over no loop", number);
+  for (int i = 0; i < inst->index; i++, at = n->scopes.parent[at]) {
+    if (at < 0) REFUSE("%%%d: over %d loops, but it stands in %d", number, inst->index, i);
+    if (n->nest->body.data[at].op != KILN_LOOP_reduce)
+      REFUSE("%%%d: loop %d around it is no reduce loop", number, i + 1);
+  }
+  return NULL;
+}
+
+static kiln_status *verify_types(const nest_check *n, int number) {
+  const kiln_loop_nest *nest = n->nest;
   const kiln_loop_inst *inst = &nest->body.data[number];
   const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
   kiln_dtype types[3] = {KILN_DTYPE_NONE, KILN_DTYPE_NONE, KILN_DTYPE_NONE};
   for (int a = 0; a < info->arity; a++) {
     int arg = inst->args[a];
-    if (arg < 0 || arg >= number || nest->body.data[arg].op == KILN_LOOP_store)
+    if (arg < 0 || arg >= number || !kiln_loop_has_result(nest->body.data[arg].op))
       REFUSE("%%%d: operand %d is not an earlier value", number, a);
+    if (!kiln_loop_sees(nest, &n->scopes, number, arg))
+      REFUSE("%%%d: operand %d is of a loop that it does not stand in", number, a);
     types[a] = nest->body.data[arg].dtype;
   }
-  kiln_dtype operand = info->rule == KILN_LOOP_RULE_COMPARE ? types[0] : inst->dtype;
+  const bool differs = info->rule == KILN_LOOP_RULE_COMPARE || info->rule == KILN_LOOP_RULE_FIND;
+  kiln_dtype operand = differs ? types[0] : inst->dtype;
   int class = kiln_loop_class(operand);
   if (class == 0 || kiln_loop_class(inst->dtype) == 0) REFUSE("%%%d: unknown type", number);
   if (!(class & info->classes)) REFUSE("%%%d: %s does not take this type", number, info->name);
@@ -116,48 +140,60 @@ static kiln_status *verify_types(const kiln_loop_nest *nest, int number) {
       break;
     case KILN_LOOP_RULE_SAME:
     case KILN_LOOP_RULE_COMPARE:
+    case KILN_LOOP_RULE_REDUCE:
+    case KILN_LOOP_RULE_FIND:
       for (int a = 0; a < info->arity; a++)
         if (types[a] != operand) REFUSE("%%%d: operands of different types", number);
       if (info->rule == KILN_LOOP_RULE_COMPARE && inst->dtype != KILN_DTYPE_BOOL)
         REFUSE("%%%d: a comparison gives bool", number);
+      if (info->rule == KILN_LOOP_RULE_FIND && inst->dtype != KILN_DTYPE_I64)
+        REFUSE("%%%d: the place of a value is an i64", number);
       break;
     case KILN_LOOP_RULE_SELECT:
       if (types[0] != KILN_DTYPE_BOOL || types[1] != inst->dtype || types[2] != inst->dtype)
         REFUSE("%%%d: select of wrong types", number);
       break;
+    default: break;
   }
   return NULL;
 }
 
-/* How far the loops of a nest move a store along one dimension of its output: all loops but those
- * that only make whole steps of the dimension before (`outer`, 0 for the first). */
-static int64_t reach_of(const kiln_loop_nest *nest, const kiln_loop_inst *store, int64_t outer) {
+/* -- Stores -- */
+
+/* A store, and the loops that move it. */
+typedef struct store_site {
+  const kiln_loop_inst *inst;
+  int nest, depth;
+  kiln_dim extents[KILN_LOOP_MAX_RANK];
+} store_site;
+typedef KILN_VEC(store_site) store_sites;
+
+/* How far its loops move a store along one dimension of its output: all loops but those that only
+ * make whole steps of the dimension before (`outer`, 0 for the first). */
+static int64_t reach_of(const store_site *s, int64_t outer) {
   int64_t reach = 0;
-  for (int d = 0; d < nest->rank; d++)
-    if (outer == 0 || store->strides[d] % outer != 0)
-      reach += (nest->extents[d] - 1) * store->strides[d];
+  for (int d = 0; d < s->depth; d++)
+    if (outer == 0 || s->inst->strides[d] % outer != 0)
+      reach += (s->extents[d] - 1) * s->inst->strides[d];
   return reach;
 }
 
-static bool is_static(const kiln_loop_buffer *b, const kiln_loop_nest *nest,
-                      const kiln_loop_inst *store) {
-  bool numbers = kiln_dim_is_number(store->offset);
-  for (int d = 0; d < nest->rank; d++) {
-    numbers &= kiln_dim_is_number(nest->extents[d]) && kiln_dim_is_number(store->strides[d]);
+/* Whether all that decides where it stores are numbers. */
+static bool is_static(const kiln_loop_buffer *b, const store_site *s) {
+  bool numbers = kiln_dim_is_number(s->inst->offset);
+  for (int d = 0; d < s->depth; d++) {
+    numbers &= kiln_dim_is_number(s->extents[d]) && kiln_dim_is_number(s->inst->strides[d]);
   }
   for (int d = 0; d < b->rank; d++) {
     numbers &= kiln_dim_is_number(b->sizes[d]) && kiln_dim_is_number(b->strides[d]);
   }
   return numbers;
 }
-
 /* Whether two stores to an output may meet: they do not if their ranges are apart along some
  * dimension, taken from the greatest stride down. Errs on the side of true. */
-static bool may_overlap(const kiln_loop_buffer *b, const kiln_loop_nest *x,
-                        const kiln_loop_inst *sx, const kiln_loop_nest *y,
-                        const kiln_loop_inst *sy) {
-  if (!is_static(b, x, sx) || !is_static(b, y, sy)) return true;
-  int64_t ox = sx->offset, oy = sy->offset, outer = 0;
+static bool may_overlap(const kiln_loop_buffer *b, const store_site *x, const store_site *y) {
+  if (!is_static(b, x) || !is_static(b, y)) return true;
+  int64_t ox = x->inst->offset, oy = y->inst->offset, outer = 0;
   bool used[KILN_LOOP_MAX_RANK] = {false};
   for (int n = 0; n < b->rank; n++) {
     int best = 0;
@@ -167,8 +203,8 @@ static bool may_overlap(const kiln_loop_buffer *b, const kiln_loop_nest *x,
     used[best] = true;
     int64_t stride = b->strides[best];
     if (stride == 0 || b->sizes[best] == 1) continue;
-    int64_t end_x = (ox + reach_of(x, sx, outer)) / stride;
-    int64_t end_y = (oy + reach_of(y, sy, outer)) / stride;
+    int64_t end_x = (ox + reach_of(x, outer)) / stride;
+    int64_t end_y = (oy + reach_of(y, outer)) / stride;
     if (end_x < oy / stride || end_y < ox / stride) return false;
     ox %= stride;
     oy %= stride;
@@ -177,27 +213,85 @@ static bool may_overlap(const kiln_loop_buffer *b, const kiln_loop_nest *x,
   return true;
 }
 
-static kiln_status *verify_stores(const kiln_loop_fn *fn) {
-  for (int n = 0; n < fn->nests.count; n++) {
-    const kiln_loop_nest *x = fn->nests.data[n];
-    for (int i = 0; i < x->body.count; i++) {
-      const kiln_loop_inst *sx = &x->body.data[i];
-      if (sx->op != KILN_LOOP_store) continue;
-      for (int m = n; m < fn->nests.count; m++) {
-        const kiln_loop_nest *y = fn->nests.data[m];
-        for (int j = m == n ? i + 1 : 0; j < y->body.count; j++) {
-          const kiln_loop_inst *sy = &y->body.data[j];
-          if (sy->op != KILN_LOOP_store || sy->index != sx->index) continue;
-          if (may_overlap(&fn->buffers.data[sx->index], x, sx, y, sy))
-            REFUSE("nests %d and %d may store to the same places of b%d", n, m, sx->index);
-        }
-      }
+static kiln_status *verify_stores(const kiln_loop_fn *fn, const store_sites *sites) {
+  for (int i = 0; i < sites->count; i++) {
+    const store_site *x = &sites->data[i];
+    for (int j = i + 1; j < sites->count; j++) {
+      const store_site *y = &sites->data[j];
+      if (x->inst->index != y->inst->index) continue;
+      if (may_overlap(&fn->buffers.data[x->inst->index], x, y))
+        REFUSE("nests %d and %d may store to the same places of b%d", x->nest, y->nest,
+               x->inst->index);
     }
   }
   return NULL;
 }
 
-kiln_status *kiln_loop_verify(const kiln_loop_fn *fn) {
+/* -- All -- */
+
+static kiln_status *verify_inst(const nest_check *n, int number) {
+  const kiln_loop_inst *inst = &n->nest->body.data[number];
+  const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
+  if (rule == KILN_LOOP_RULE_END) return NULL;
+  if (rule == KILN_LOOP_RULE_OPEN) {
+    if (inst->offset == 0 || !kiln_dim_is_known(inst->offset))
+      REFUSE("%%%d: an empty loop", number);
+    return NULL;
+  }
+  KILN_TRY(verify_types(n, number));
+  if (kiln_loop_is_access(inst)) KILN_TRY(verify_access(n, number));
+  if (kiln_loop_reduces(inst->op)) KILN_TRY(verify_reduction(n, number));
+  if (inst->op == KILN_LOOP_scalar && (inst->index < 0 || inst->index >= n->fn->scalars.count ||
+                                       inst->dtype != n->fn->scalars.data[inst->index]))
+    REFUSE("%%%d: no such scalar of that type", number);
+  if (inst->op == KILN_LOOP_const && kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_H)
+    REFUSE("%%%d: no constants of f16 and bf16", number);
+  return NULL;
+}
+
+/* Loops of a body that close, in a rank that has room. */
+static kiln_status *verify_loops(const kiln_loop_nest *nest) {
+  int depth = nest->rank;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_rule rule = kiln_loop_ops[nest->body.data[i].op].rule;
+    depth += (rule == KILN_LOOP_RULE_OPEN) - (rule == KILN_LOOP_RULE_END);
+    if (depth < nest->rank) REFUSE("%%%d ends no loop", i);
+    if (depth > KILN_LOOP_MAX_RANK) REFUSE("%%%d: more than %d loops", i, KILN_LOOP_MAX_RANK);
+  }
+  if (depth > nest->rank) REFUSE("a loop has no end");
+  return NULL;
+}
+
+static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, kiln_arena *scratch,
+                                store_sites *sites) {
+  const kiln_loop_nest *nest = fn->nests.data[number];
+  const int locals = fn->buffers.count - fn->input_count - fn->output_count;
+  nest_check n = {.fn = fn, .nest = nest};
+  for (int d = 0; d < nest->rank; d++) {
+    n.extents[d] = nest->extents[d];
+    if (nest->extents[d] == 0 || !kiln_dim_is_known(nest->extents[d]))
+      REFUSE("nest %d has an empty loop", number);
+  }
+  KILN_TRY(verify_loops(nest));
+  n.scopes = kiln_loop_scopes_of(nest, scratch);
+  int *stores = KILN_NEW_ARRAY(scratch, int, locals + 1);
+  for (int i = 0; i < locals; i++) stores[i] = -1;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    n.depth = n.scopes.depth[i];
+    KILN_TRY(verify_inst(&n, i));
+    KILN_TRY(verify_local(&n, i, stores));
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_OPEN) n.extents[n.depth] = inst->offset;
+    if (inst->op != KILN_LOOP_store || inst->index >= fn->input_count + fn->output_count) continue;
+    store_site site = {.inst = inst, .nest = number, .depth = n.depth};
+    memcpy(site.extents, n.extents, sizeof site.extents);
+    kiln_vec_push(scratch, sites, site);
+  }
+  return NULL;
+}
+
+static kiln_status *verify(const kiln_loop_fn *fn, kiln_arena *scratch) {
+  store_sites sites = {0};
   for (int i = 0; i < fn->scalars.count; i++) {
     kiln_dtype t = fn->scalars.data[i];
     if (t != KILN_DTYPE_I64 && t != KILN_DTYPE_F64 && t != KILN_DTYPE_BOOL)
@@ -208,22 +302,13 @@ kiln_status *kiln_loop_verify(const kiln_loop_fn *fn) {
     if (!kiln_loop_class(b->dtype)) REFUSE("b%d: unknown type", i);
     KILN_TRY(verify_buffer(fn, b));
   }
-  for (int n = 0; n < fn->nests.count; n++) {
-    const kiln_loop_nest *nest = fn->nests.data[n];
-    for (int d = 0; d < nest->rank; d++)
-      if (nest->extents[d] == 0 || !kiln_dim_is_known(nest->extents[d]))
-        REFUSE("nest %d has an empty loop", n);
-    for (int i = 0; i < nest->body.count; i++) {
-      const kiln_loop_inst *inst = &nest->body.data[i];
-      KILN_TRY(verify_types(nest, i));
-      if (inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store)
-        KILN_TRY(verify_access(fn, nest, i));
-      if (inst->op == KILN_LOOP_scalar && (inst->index < 0 || inst->index >= fn->scalars.count ||
-                                           inst->dtype != fn->scalars.data[inst->index]))
-        REFUSE("%%%d: no such scalar of that type", i);
-      if (inst->op == KILN_LOOP_const && kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_H)
-        REFUSE("%%%d: no constants of f16 and bf16", i);
-    }
-  }
-  return verify_stores(fn);
+  for (int n = 0; n < fn->nests.count; n++) KILN_TRY(verify_nest(fn, n, scratch, &sites));
+  return verify_stores(fn, &sites);
+}
+
+kiln_status *kiln_loop_verify(const kiln_loop_fn *fn) {
+  kiln_arena *scratch = kiln_arena_scoped(kiln_arena_mem(fn->arena));
+  kiln_status *status = verify(fn, scratch);
+  kiln_arena_destroy(scratch);
+  return status;
 }
