@@ -1,0 +1,503 @@
+/* reduce_test.c: random kernels with loops in their bodies, on every back end and instruction set,
+ * against plain C: to the bit, as loop.h tells in which order is added. Seeds are fixed. */
+#include "codegen_support.h"
+
+enum { INPUTS = 2, MAX_OUTPUTS = 5, MOST = 1 << 17, LANES = KILN_LOOP_LANES };
+
+typedef union element {
+  double f; /* of f32 too */
+  int64_t i;
+} element;
+
+typedef struct kernel {
+  uint64_t seed;
+  kiln_loop_fn *fn;
+  int64_t spans[INPUTS + MAX_OUTPUTS];
+  char *data[INPUTS + MAX_OUTPUTS];
+} kernel;
+
+static bool is_float(kiln_dtype dtype) { return kiln_loop_class(dtype) == KILN_LOOP_CLASS_F; }
+
+static element load_element(kiln_dtype dtype, const char *data, int64_t at) {
+  switch (dtype) {
+    case KILN_DTYPE_F32: return (element){.f = (double)((const float *)(const void *)data)[at]};
+    case KILN_DTYPE_F64: return (element){.f = ((const double *)(const void *)data)[at]};
+    case KILN_DTYPE_I32: return (element){.i = ((const int32_t *)(const void *)data)[at]};
+    case KILN_DTYPE_I64: return (element){.i = ((const int64_t *)(const void *)data)[at]};
+    case KILN_DTYPE_I8: return (element){.i = ((const int8_t *)data)[at]};
+    default: return (element){.i = ((const uint8_t *)data)[at]};
+  }
+}
+static void store_element(kiln_dtype dtype, char *data, int64_t at, element e) {
+  switch (dtype) {
+    case KILN_DTYPE_F32: ((float *)(void *)data)[at] = (float)e.f; break;
+    case KILN_DTYPE_F64: ((double *)(void *)data)[at] = e.f; break;
+    case KILN_DTYPE_I32: ((int32_t *)(void *)data)[at] = (int32_t)e.i; break;
+    case KILN_DTYPE_I64: ((int64_t *)(void *)data)[at] = e.i; break;
+    default: ((uint8_t *)data)[at] = (uint8_t)e.i; break;
+  }
+}
+static int64_t wrap_int(kiln_dtype dtype, uint64_t v) {
+  switch (dtype) {
+    case KILN_DTYPE_U8: return (uint8_t)v;
+    case KILN_DTYPE_I8: return (int8_t)v;
+    case KILN_DTYPE_I32: return (int32_t)v;
+    case KILN_DTYPE_BOOL: return v & 1;
+    default: return (int64_t)v;
+  }
+}
+
+/* -- Plain C -- */
+
+typedef struct accumulator {
+  element lanes[LANES];
+  int64_t places[LANES];
+} accumulator;
+
+typedef struct plain {
+  kernel *k;
+  const kiln_loop_nest *nest;
+  kiln_loop_scopes scopes;
+  bool rows, fma;
+  element *values;
+  accumulator *accumulators;
+  element *locals[4];
+  int64_t counters[KILN_LOOP_MAX_RANK], extents[KILN_LOOP_MAX_RANK];
+} plain;
+
+static double round_to(kiln_dtype dtype, double f) {
+  return dtype == KILN_DTYPE_F32 ? (double)(float)f : f;
+}
+
+static element first_value(kiln_loop_opcode op, kiln_dtype dtype) {
+  static const struct {
+    kiln_dtype dtype;
+    int64_t least, most;
+  } ends[] = {{KILN_DTYPE_U8, 0, 255},
+              {KILN_DTYPE_I8, -128, 127},
+              {KILN_DTYPE_I32, INT32_MIN, INT32_MAX},
+              {KILN_DTYPE_I64, INT64_MIN, INT64_MAX},
+              {KILN_DTYPE_BOOL, 0, 1}};
+  const bool least = op == KILN_LOOP_amax || op == KILN_LOOP_argmax;
+  const bool most = op == KILN_LOOP_amin || op == KILN_LOOP_argmin || op == KILN_LOOP_all;
+  if (is_float(dtype)) {
+    if (least || most) return (element){.f = least ? -INFINITY : INFINITY};
+    return (element){.f = op == KILN_LOOP_prod ? 1 : 0};
+  }
+  for (size_t i = 0; (least || most) && i < sizeof ends / sizeof *ends; i++) {
+    if (ends[i].dtype == dtype) return (element){.i = least ? ends[i].least : ends[i].most};
+  }
+  return (element){.i = op == KILN_LOOP_prod};
+}
+
+/* What two lanes, or a lane and the next operand, give. */
+static element join(kiln_loop_opcode op, kiln_dtype dtype, element a, element b) {
+  if (!is_float(dtype)) {
+    switch (op) {
+      case KILN_LOOP_sum: return (element){.i = wrap_int(dtype, (uint64_t)a.i + (uint64_t)b.i)};
+      case KILN_LOOP_prod: return (element){.i = wrap_int(dtype, (uint64_t)a.i * (uint64_t)b.i)};
+      case KILN_LOOP_amax: return a.i > b.i ? a : b;
+      case KILN_LOOP_amin: return a.i < b.i ? a : b;
+      case KILN_LOOP_any: return (element){.i = a.i | b.i};
+      case KILN_LOOP_all: return (element){.i = a.i & b.i};
+      default: fail(); return a;
+    }
+  }
+  switch (op) {
+    case KILN_LOOP_sum:
+    case KILN_LOOP_dot: return (element){.f = round_to(dtype, a.f + b.f)};
+    case KILN_LOOP_prod: return (element){.f = round_to(dtype, a.f * b.f)};
+    case KILN_LOOP_amax: return isnan(a.f) || a.f > b.f ? a : b;
+    case KILN_LOOP_amin: return isnan(a.f) || a.f < b.f ? a : b;
+    default: fail(); return a;
+  }
+}
+
+static bool beats(kiln_loop_opcode op, kiln_dtype dtype, element x, element best, bool earlier) {
+  const bool most = op == KILN_LOOP_argmax;
+  if (!is_float(dtype)) {
+    return (most ? x.i > best.i : x.i < best.i) || (x.i == best.i && earlier);
+  }
+  if (isnan(best.f)) return isnan(x.f) && earlier;
+  return isnan(x.f) || (most ? x.f > best.f : x.f < best.f) || (x.f == best.f && earlier);
+}
+
+static void run_range(plain *p, int begin, int end);
+
+static bool is_strip(const plain *p, int open) {
+  bool innermost = p->rows;
+  for (int i = open + 1; i < p->scopes.end[open]; i++) {
+    innermost &= kiln_loop_ops[p->nest->body.data[i].op].rule != KILN_LOOP_RULE_OPEN;
+  }
+  return innermost;
+}
+
+static void accumulate(plain *p, int i) {
+  const kiln_loop_inst *inst = &p->nest->body.data[i];
+  const kiln_dtype dtype = p->nest->body.data[inst->args[0]].dtype;
+  const int depth = p->scopes.depth[i];
+  const element x = p->values[inst->args[0]];
+  accumulator *a = &p->accumulators[i];
+  const int lane = is_strip(p, p->scopes.parent[i]) ? (int)(p->counters[depth - 1] % LANES) : 0;
+  if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND) {
+    int64_t place = 0;
+    for (int d = depth - inst->index; d < depth; d++)
+      place = place * p->extents[d] + p->counters[d];
+    if (!beats(inst->op, dtype, x, a->lanes[lane], place < a->places[lane])) return;
+    a->lanes[lane] = x;
+    a->places[lane] = place;
+  } else if (inst->op == KILN_LOOP_dot) {
+    const double y = p->values[inst->args[1]].f, sum = a->lanes[lane].f;
+    const bool narrow = dtype == KILN_DTYPE_F32;
+    const double apart = round_to(dtype, round_to(dtype, x.f * y) + sum);
+    a->lanes[lane].f = !p->fma  ? apart
+                       : narrow ? (double)fmaf((float)x.f, (float)y, (float)sum)
+                                : fma(x.f, y, sum);
+  } else {
+    a->lanes[lane] = join(inst->op, dtype, a->lanes[lane], x);
+  }
+}
+
+static void finish(plain *p, int i) {
+  const kiln_loop_inst *inst = &p->nest->body.data[i];
+  const kiln_dtype dtype = p->nest->body.data[inst->args[0]].dtype;
+  const bool find = kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND;
+  accumulator *a = &p->accumulators[i];
+  for (int half = LANES / 2; half > 0; half /= 2) {
+    for (int k = 0; is_strip(p, p->scopes.parent[i]) && k < half; k++) {
+      const element other = a->lanes[k + half];
+      if (!find) {
+        a->lanes[k] = join(inst->op, dtype, a->lanes[k], other);
+      } else if (beats(inst->op, dtype, other, a->lanes[k], a->places[k + half] < a->places[k])) {
+        a->lanes[k] = other;
+        a->places[k] = a->places[k + half];
+      }
+    }
+  }
+  if (find)
+    p->values[i].i = a->places[0];
+  else
+    p->values[i] = a->lanes[0];
+}
+
+/* Whether instruction i reduces over the loop, and is a sum whose chunks are kept apart. */
+static bool reduces_over(const plain *p, int i, int open) {
+  const kiln_loop_inst *inst = &p->nest->body.data[i];
+  return kiln_loop_reduces(inst->op) && p->scopes.depth[i] - inst->index <= p->scopes.depth[open];
+}
+static bool is_sum(const plain *p, int i) {
+  const kiln_loop_inst *inst = &p->nest->body.data[i];
+  return (inst->op == KILN_LOOP_sum || inst->op == KILN_LOOP_dot) && is_float(inst->dtype);
+}
+
+static void run_loop(plain *p, int open) {
+  const int end = p->scopes.end[open], depth = p->scopes.depth[open];
+  const int64_t extent = p->nest->body.data[open].offset;
+  const int64_t chunk = KILN_LOOP_CHUNK * (is_strip(p, open) ? LANES : 1);
+  const bool chunks = p->nest->body.data[open].op == KILN_LOOP_reduce && extent > chunk;
+  accumulator *kept = calloc((size_t)(end - open), sizeof *kept);
+  p->extents[depth] = extent;
+  for (int i = open; i < end; i++) {
+    const kiln_loop_inst *inst = &p->nest->body.data[i];
+    if (!kiln_loop_reduces(inst->op) || p->scopes.depth[i] - inst->index != depth) continue;
+    for (int k = 0; k < LANES; k++) {
+      p->accumulators[i].lanes[k] = first_value(inst->op, p->nest->body.data[inst->args[0]].dtype);
+      p->accumulators[i].places[k] = INT64_MAX;
+    }
+  }
+  for (int64_t n = 0; n <= extent; n++) {
+    for (int i = open; chunks && (n % chunk == 0 || n == extent) && i < end; i++) {
+      if (!reduces_over(p, i, open) || !is_sum(p, i)) continue;
+      accumulator *a = &p->accumulators[i], *old = &kept[i - open];
+      for (int k = 0; k < LANES; k++) {
+        old->lanes[k] =
+            n == 0 ? a->lanes[k]
+                   : join(KILN_LOOP_sum, p->nest->body.data[i].dtype, old->lanes[k], a->lanes[k]);
+        a->lanes[k] = n == extent ? old->lanes[k] : (element){.f = 0};
+      }
+    }
+    p->counters[depth] = n;
+    if (n < extent) run_range(p, open + 1, end);
+  }
+  for (int i = open; i < end; i++) {
+    const kiln_loop_inst *inst = &p->nest->body.data[i];
+    if (kiln_loop_reduces(inst->op) && p->scopes.depth[i] - inst->index == depth) finish(p, i);
+  }
+  free(kept);
+}
+
+static void run_inst(plain *p, int i) {
+  const kiln_loop_inst *inst = &p->nest->body.data[i];
+  const kiln_loop_fn *fn = p->k->fn;
+  const int local = inst->index - fn->input_count - fn->output_count;
+  element a = {0}, b = {0}, *r = &p->values[i];
+  int64_t at = inst->offset;
+  if (inst->args[0] >= 0) a = p->values[inst->args[0]];
+  if (inst->args[1] >= 0) b = p->values[inst->args[1]];
+  for (int d = 0; d < p->scopes.depth[i]; d++) at += p->counters[d] * inst->strides[d];
+  if (kiln_loop_reduces(inst->op)) {
+    accumulate(p, i);
+  } else if (inst->op == KILN_LOOP_load) {
+    *r = local >= 0 ? p->locals[local][at] : load_element(inst->dtype, p->k->data[inst->index], at);
+  } else if (inst->op == KILN_LOOP_store) {
+    if (local >= 0)
+      p->locals[local][at] = a;
+    else
+      store_element(inst->dtype, p->k->data[inst->index], at, a);
+  } else if (inst->op == KILN_LOOP_sub || inst->op == KILN_LOOP_mul) {
+    const bool sub = inst->op == KILN_LOOP_sub;
+    if (is_float(inst->dtype)) {
+      r->f = round_to(inst->dtype, sub ? a.f - b.f : a.f * b.f);
+    } else {
+      const uint64_t x = (uint64_t)a.i, y = (uint64_t)b.i;
+      r->i = wrap_int(inst->dtype, sub ? x - y : x * y);
+    }
+  } else if (inst->op == KILN_LOOP_xor) {
+    r->i = a.i ^ b.i;
+  } else {
+    fail_msg("no plain C for %s", kiln_loop_ops[inst->op].name);
+  }
+}
+
+static void run_range(plain *p, int begin, int end) {
+  for (int i = begin; i < end; i++) {
+    if (kiln_loop_ops[p->nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN) {
+      run_loop(p, i);
+      i = p->scopes.end[i];
+    } else {
+      run_inst(p, i);
+    }
+  }
+}
+
+static void run_plain(kernel *k, kiln_arena *arena, bool fma) {
+  const kiln_loop_nest *nest = k->fn->nests.data[0];
+  plain p = {.k = k, .nest = nest, .fma = fma, .rows = kiln_loop_strips_body(nest)};
+  p.scopes = kiln_loop_scopes_of(nest, arena);
+  p.values = KILN_NEW_ARRAY(arena, element, nest->body.count + 1);
+  p.accumulators = KILN_NEW_ARRAY(arena, accumulator, nest->body.count + 1);
+  for (int i = k->fn->input_count + k->fn->output_count, n = 0; i < k->fn->buffers.count; i++, n++)
+    p.locals[n] = KILN_NEW_ARRAY(arena, element, MOST);
+  for (;;) {
+    run_range(&p, 0, nest->body.count);
+    int d = nest->rank - 1;
+    while (d >= 0 && ++p.counters[d] == nest->extents[d]) p.counters[d--] = 0;
+    if (d < 0) return;
+  }
+}
+
+/* -- Random kernels -- */
+
+#define PICK(seed, list) (list)[random_below(seed, (int)(sizeof(list) / sizeof *(list)))]
+
+/* Strides over memory in which the dimensions lie in any order; some broadcast. Gives the span. */
+static int64_t random_strides(kernel *k, int rank, const int64_t *sizes, bool broadcast,
+                              int64_t *strides) {
+  int64_t next = 1;
+  bool placed[8] = {false};
+  for (int n = 0; n < rank; n++) {
+    int d = random_below(&k->seed, 2) ? random_below(&k->seed, rank) : rank - 1 - n;
+    while (placed[d]) d = (d + 1) % rank;
+    placed[d] = true;
+    strides[d] = broadcast && random_below(&k->seed, 8) == 0 ? 0 : next;
+    if (strides[d]) next *= sizes[d];
+  }
+  return next;
+}
+
+static void add_output(kernel *k, kiln_loop_nest *nest, kiln_dtype dtype, int rank,
+                       const int64_t *sizes, int value) {
+  int64_t strides[KILN_LOOP_MAX_RANK];
+  const int64_t span = random_strides(k, rank, sizes, false, strides);
+  const int number = kiln_loop_add_output(k->fn, dtype, rank, sizes, strides);
+  k->spans[number] = span;
+  kiln_loop_store(k->fn, nest, number, 0, strides, value);
+}
+
+static kiln_loop_opcode random_reduction(kernel *k, kiln_dtype dtype) {
+  static const kiln_loop_opcode floats[] = {KILN_LOOP_sum,    KILN_LOOP_sum,   KILN_LOOP_dot,
+                                            KILN_LOOP_prod,   KILN_LOOP_amax,  KILN_LOOP_amin,
+                                            KILN_LOOP_argmax, KILN_LOOP_argmin};
+  static const kiln_loop_opcode ints[] = {KILN_LOOP_sum,  KILN_LOOP_prod,   KILN_LOOP_amax,
+                                          KILN_LOOP_amin, KILN_LOOP_argmax, KILN_LOOP_argmin};
+  static const kiln_loop_opcode bools[] = {KILN_LOOP_any, KILN_LOOP_all};
+  if (dtype == KILN_DTYPE_BOOL) return PICK(&k->seed, bools);
+  return is_float(dtype) ? PICK(&k->seed, floats) : PICK(&k->seed, ints);
+}
+
+/* A value of the two, of the same type. */
+static int random_value(kernel *k, kiln_loop_nest *nest, int a, int b) {
+  const bool logical = nest->body.data[a].dtype == KILN_DTYPE_BOOL;
+  if (random_below(&k->seed, 2)) return a;
+  return kiln_loop_op(k->fn, nest,
+                      logical                     ? KILN_LOOP_xor
+                      : random_below(&k->seed, 2) ? KILN_LOOP_sub
+                                                  : KILN_LOOP_mul,
+                      a, b, -1);
+}
+
+static kiln_dtype random_sizes(kernel *k, int rank, int *loops, int64_t *sizes) {
+  static const kiln_dtype dtypes[] = {KILN_DTYPE_F32, KILN_DTYPE_F32, KILN_DTYPE_F64,
+                                      KILN_DTYPE_I64, KILN_DTYPE_I32, KILN_DTYPE_U8,
+                                      KILN_DTYPE_I8,  KILN_DTYPE_BOOL};
+  static const int64_t outer[] = {1, 2, 3, 7, 20, 64, 65, 150};
+  static const int64_t inner[] = {1, 2, 5, 16, 63, 64, 65, 100, 130, 600, 1100, 33000};
+  int64_t total = 1;
+  *loops = 1 + random_below(&k->seed, 2);
+  for (int d = 0; d < rank + *loops; d++) {
+    sizes[d] = d < rank ? PICK(&k->seed, outer) : PICK(&k->seed, inner);
+    if (total * sizes[d] > MOST) sizes[d] = 1 + random_below(&k->seed, 3);
+    if (total * sizes[d] > MOST) sizes[d] = 1;
+    total *= sizes[d];
+  }
+  return PICK(&k->seed, dtypes);
+}
+
+/* One or two groups of loops: what the first reduces, and perhaps keeps in a local buffer, the
+ * second uses for each element again. */
+static kiln_status *make_kernel(kernel *k, kiln_arena *arena) {
+  int64_t sizes[8], strides[INPUTS][KILN_LOOP_MAX_RANK];
+  int loops, results[2], result_count = 0;
+  const int rank = random_below(&k->seed, 3);
+  const kiln_dtype dtype = random_sizes(k, rank, &loops, sizes);
+  k->fn = kiln_loop_create(arena);
+  for (int i = 0; i < INPUTS; i++) {
+    k->spans[i] = random_strides(k, rank + loops, sizes, true, strides[i]);
+    kiln_loop_add_input(k->fn, dtype, rank + loops, sizes, strides[i]);
+  }
+  kiln_loop_nest *nest = kiln_loop_add_nest(k->fn, rank, sizes);
+  for (int n = 0; n < loops; n++) kiln_loop_open(k->fn, nest, KILN_LOOP_reduce, sizes[rank + n]);
+  int a = kiln_loop_load(k->fn, nest, 0, 0, strides[0]);
+  int b = kiln_loop_load(k->fn, nest, 1, 0, strides[1]);
+  const int value = random_value(k, nest, a, b);
+  const bool inside = loops == 2 && random_below(&k->seed, 3) == 0; /* rows, then their results */
+  for (int n = 0; n < 2; n++) {
+    kiln_loop_opcode op = random_reduction(k, dtype);
+    if (inside && kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND) op = KILN_LOOP_amax;
+    results[result_count++] = kiln_loop_reduce(k->fn, nest, op, value, b, inside ? 1 : loops);
+  }
+  kiln_loop_end(k->fn, nest);
+  for (int n = 0; inside && n < 2; n++) {
+    const kiln_loop_opcode op = random_reduction(k, dtype);
+    results[n] = kiln_loop_reduce(k->fn, nest, op, results[n], results[n], 1);
+  }
+  if (loops == 2) kiln_loop_end(k->fn, nest);
+  const bool again = random_below(&k->seed, 2), each = random_below(&k->seed, 2);
+  int third = -1;
+  if (again && nest->body.data[results[0]].dtype == dtype) {
+    for (int n = 0; n < loops; n++)
+      kiln_loop_open(k->fn, nest, each ? KILN_LOOP_for : KILN_LOOP_reduce, sizes[rank + n]);
+    a = kiln_loop_load(k->fn, nest, 0, 0, strides[0]);
+    b = random_value(k, nest, a, results[0]);
+    if (each)
+      add_output(k, nest, dtype, rank + loops, sizes, b);
+    else
+      third = kiln_loop_reduce(k->fn, nest, random_reduction(k, dtype), b, a, loops);
+    for (int n = 0; n < loops; n++) kiln_loop_end(k->fn, nest);
+  }
+  for (int n = 0; n < 2; n++)
+    add_output(k, nest, nest->body.data[results[n]].dtype, rank, sizes, results[n]);
+  if (third >= 0) add_output(k, nest, nest->body.data[third].dtype, rank, sizes, third);
+  KILN_TRY(kiln_loop_verify(k->fn));
+  KILN_TRY(kiln_loop_optimize(k->fn, arena));
+  return kiln_loop_verify(k->fn);
+}
+
+static void fill_input(kernel *k, int i) {
+  static const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e30, -1e-30, 0x1p-140};
+  const kiln_dtype dtype = k->fn->buffers.data[i].dtype;
+  const int odd = random_below(&k->seed, 3) ? 1 << 30 : 1000; /* some have no special numbers */
+  for (int64_t n = 0; n < k->spans[i]; n++) {
+    const int r = random_below(&k->seed, 4000) - 2000;
+    element e = {.f = random_below(&k->seed, odd) == 0 ? PICK(&k->seed, special) : r / 700.0};
+    if (!is_float(dtype)) e.i = dtype == KILN_DTYPE_BOOL ? r & 1 : r;
+    store_element(dtype, k->data[i], n, e);
+  }
+}
+
+/* -- Running -- */
+
+/* In two parts, cut along the first axis. */
+static void run_code(kernel *k, const kiln_compiled *code) {
+  void *data[INPUTS + MAX_OUTPUTS],
+      *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
+  for (int i = 0; i < INPUTS + MAX_OUTPUTS; i++) data[i] = k->data[i];
+  const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
+  kiln_kernel_box below = code->info.grid, above = below;
+  below.end[0] = above.begin[0] = below.end[0] / 2;
+  code->fn(&args, &below);
+  code->fn(&args, &above);
+  free(scratch);
+}
+
+static void check_same(const kernel *k, char *const *want, int n, const char *who,
+                       kiln_arena *arena) {
+  for (int i = INPUTS; i < k->fn->input_count + k->fn->output_count; i++) {
+    const kiln_dtype dtype = k->fn->buffers.data[i].dtype;
+    for (int64_t at = 0; at < k->spans[i]; at++) {
+      const element x = load_element(dtype, want[i], at), y = load_element(dtype, k->data[i], at);
+      if (x.i == y.i || (is_float(dtype) && isnan(x.f) && isnan(y.f))) continue;
+      kiln_str text = kiln_loop_print(k->fn, arena);
+      fail_msg("%s, kernel %d, b%d, element %lld: %.9g %lld, not %.9g %lld\n" KILN_STR_FMT, who, n,
+               i, (long long)at, y.f, (long long)y.i, x.f, (long long)x.i, KILN_STR_ARG(text));
+    }
+  }
+}
+
+static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
+  static const kiln_backend backends[] = {KILN_BACKEND_EVAL};
+  fixture f;
+  fixture_open(&f);
+  f.env->isa = isa;
+  kiln_codegen *codegen;
+  assert_ok(kiln_codegen_create(f.env, &codegen));
+  for (int n = 0; n < count; n++) {
+    kernel k = {.seed = seed + (uint64_t)n * 7919};
+    char *want[INPUTS + MAX_OUTPUTS];
+    random_next(&k.seed);
+    assert_ok(make_kernel(&k, f.arena));
+    const int buffers = k.fn->input_count + k.fn->output_count;
+    for (int i = 0; i < buffers; i++) {
+      k.data[i] = calloc((size_t)k.spans[i], (size_t)kiln_loop_size(k.fn->buffers.data[i].dtype));
+      if (i < INPUTS) fill_input(&k, i);
+    }
+    run_plain(&k, f.arena, isa != KILN_ISA_V2);
+    memcpy(want, k.data, sizeof want);
+    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
+      kiln_reason reason;
+      kiln_compiled *code;
+      for (int i = INPUTS; i < buffers; i++)
+        k.data[i] = calloc((size_t)k.spans[i], (size_t)kiln_loop_size(k.fn->buffers.data[i].dtype));
+      assert_ok(kiln_codegen_compile(codegen, k.fn, backends[b], &reason, &code, NULL));
+      run_code(&k, code);
+      check_same(&k, want, n, b ? "LLVM" : "evaluator", f.arena);
+      kiln_compiled_release(code);
+      for (int i = INPUTS; i < buffers; i++) free(k.data[i]);
+    }
+    for (int i = 0; i < buffers; i++) free(want[i]);
+    kiln_arena_reset(f.arena);
+  }
+  kiln_codegen_destroy(codegen);
+  fixture_close(&f);
+}
+
+static void test_v2(void **unused) {
+  (void)unused;
+  random_kernels(KILN_ISA_V2, 1, 150);
+}
+static void test_avx2(void **unused) {
+  (void)unused;
+  if (isa_count() <= KILN_ISA_AVX2) skip();
+  random_kernels(KILN_ISA_AVX2, 1000003, 150);
+}
+static void test_avx512(void **unused) {
+  (void)unused;
+  if (isa_count() <= KILN_ISA_AVX512) skip();
+  random_kernels(KILN_ISA_AVX512, 2000003, 150);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_v2), cmocka_unit_test(test_avx2),
+                                     cmocka_unit_test(test_avx512)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
