@@ -6,7 +6,7 @@
  * exist. Elsewhere the last, partial step reads and writes small buffers on the stack, which are
  * filled before and drained after it element by element. An instruction stands in the outermost
  * loop that it depends on, always as a vector. */
-#include "codegen/llvm/emit.h"
+#include "codegen/llvm/emit_state.h"
 
 const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT] = {
     [KILN_ISA_V2] = {KILN_ISA_V2, 4, false, "x86-64-v2"},
@@ -14,106 +14,7 @@ const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT] = {
     [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, true, "x86-64-v4"},
 };
 
-/* A load or store that moves with the innermost loop. */
-typedef struct access {
-  const kiln_loop_inst *inst;
-  int number;
-  int64_t step;        /* of the innermost loop */
-  LLVMValueRef row;    /* address at innermost counter 0 */
-  LLVMValueRef at;     /* address of this step's first element */
-  LLVMValueRef buffer; /* on the stack: partial steps, scattering; or NULL */
-} access;
-
-typedef struct nest_state {
-  int rank, count, access_count;
-  int64_t extents[KILN_LOOP_MAX_RANK];
-  int *levels;
-  access *accesses;
-  LLVMValueRef counters[KILN_LOOP_MAX_RANK];
-  LLVMValueRef first[KILN_LOOP_MAX_RANK], last[KILN_LOOP_MAX_RANK]; /* in the box */
-  LLVMValueRef left; /* elements of this step, 1 to width, i64 */
-  LLVMValueRef full; /* left == width; when there are no masks */
-  LLVMValueRef mask;
-} nest_state;
-
-static LLVMBasicBlockRef new_block(const kiln__llvm_emitter *e) {
-  return LL->AppendBasicBlockInContext(e->context, e->function, "");
-}
-static LLVMValueRef binary(const kiln__llvm_emitter *e, LLVMOpcode op, LLVMValueRef a,
-                           LLVMValueRef b) {
-  return LL->BuildBinOp(BUILD, op, a, b, "");
-}
-static LLVMValueRef least(const kiln__llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-  return LL->BuildSelect(BUILD, LL->BuildICmp(BUILD, LLVMIntSLT, a, b, ""), a, b, "");
-}
-static LLVMValueRef offset_by(const kiln__llvm_emitter *e, kiln_dtype dtype, LLVMValueRef base,
-                              LLVMValueRef index) {
-  return LL->BuildGEP2(BUILD, kiln__llvm_emit_memory_type(e, dtype), base, &index, 1, "");
-}
-static LLVMTypeRef memory_vector(const kiln__llvm_emitter *e, kiln_dtype dtype) {
-  return LL->VectorType(kiln__llvm_emit_memory_type(e, dtype), (unsigned)e->width);
-}
-
-/* A counted loop around what the caller emits: loop_begin leaves the builder in its body and
- * returns the counter; loop_end closes it and leaves the builder behind it. At least one turn. */
-typedef struct loop {
-  LLVMBasicBlockRef body;
-  LLVMValueRef counter;
-} loop;
-
-static loop loop_begin(const kiln__llvm_emitter *e, LLVMValueRef first) {
-  loop l;
-  LLVMBasicBlockRef before = LL->GetInsertBlock(BUILD);
-  l.body = new_block(e);
-  LL->BuildBr(BUILD, l.body);
-  LL->PositionBuilderAtEnd(BUILD, l.body);
-  l.counter = LL->BuildPhi(BUILD, e->i64, "");
-  LL->AddIncoming(l.counter, &first, &before, 1);
-  return l;
-}
-
-static void loop_end(const kiln__llvm_emitter *e, loop l, int64_t step, LLVMValueRef last) {
-  LLVMBasicBlockRef behind = new_block(e), latch = LL->GetInsertBlock(BUILD);
-  LLVMValueRef next = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, step));
-  LLVMValueRef more = LL->BuildICmp(BUILD, LLVMIntSLT, next, last, "");
-  LL->AddIncoming(l.counter, &next, &latch, 1);
-  LL->BuildCondBr(BUILD, more, l.body, behind);
-  LL->PositionBuilderAtEnd(BUILD, behind);
-}
-
 /* -- Memory -- */
-
-/* The address of an access with the first `levels` counters applied. */
-static LLVMValueRef address_of(const kiln__llvm_emitter *e, const nest_state *s,
-                               const kiln_loop_inst *inst, int levels) {
-  LLVMValueRef index = kiln__llvm_emit_index(e, inst->offset);
-  for (int d = 0; d < levels; d++) {
-    if (inst->strides[d] == 0) continue;
-    LLVMValueRef step = kiln__llvm_emit_index(e, inst->strides[d]);
-    index = binary(e, LLVMAdd, index, binary(e, LLVMMul, s->counters[d], step));
-  }
-  return offset_by(e, inst->dtype, e->data[inst->index], index);
-}
-
-static LLVMValueRef from_memory(const kiln__llvm_emitter *e, kiln_dtype dtype, LLVMValueRef value) {
-  if (dtype != KILN_DTYPE_BOOL) return value;
-  return LL->BuildICmp(BUILD, LLVMIntNE, value, LL->ConstNull(LL->TypeOf(value)), "");
-}
-static LLVMValueRef to_memory(const kiln__llvm_emitter *e, kiln_dtype dtype, LLVMValueRef value) {
-  if (dtype != KILN_DTYPE_BOOL) return value;
-  return LL->BuildCast(BUILD, LLVMZExt, value, memory_vector(e, dtype), "");
-}
-
-static LLVMValueRef load_aligned(const kiln__llvm_emitter *e, LLVMTypeRef type,
-                                 LLVMValueRef address, int align) {
-  LLVMValueRef load = LL->BuildLoad2(BUILD, type, address, "");
-  LL->SetAlignment(load, (unsigned)align);
-  return load;
-}
-static void store_aligned(const kiln__llvm_emitter *e, LLVMValueRef value, LLVMValueRef address,
-                          int align) {
-  LL->SetAlignment(LL->BuildStore(BUILD, value, address), (unsigned)align);
-}
 
 static LLVMValueRef load_uniform(const kiln__llvm_emitter *e, const nest_state *s,
                                  const kiln_loop_inst *inst, int level) {
@@ -196,7 +97,7 @@ static void emit_store(kiln__llvm_emitter *e, const nest_state *s, const access 
 
 /* -- Loops -- */
 
-static void emit_level(kiln__llvm_emitter *e, const nest_state *s, int level) {
+void kiln__llvm_emit_level(kiln__llvm_emitter *e, const nest_state *s, int level) {
   for (int i = 0; i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
     if (s->levels[i] != level || inst->op == KILN_LOOP_store) continue;
@@ -273,9 +174,7 @@ static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
     a->at = offset_by(e, a->inst->dtype, a->row, index);
   }
   if (e->target->masks) {
-    LLVMValueRef left = LL->BuildCast(BUILD, LLVMTrunc, s->left, e->i32, "");
-    s->mask = LL->BuildICmp(BUILD, LLVMIntUGT, kiln__llvm_emit_splat(e, left, e->width),
-                            kiln__llvm_emit_iota(e, 0, e->width), "");
+    s->mask = kiln__llvm_emit_mask(e, s->left);
     emit_body(e, s);
   } else {
     s->full = LL->BuildICmp(BUILD, LLVMIntEQ, s->left, kiln__llvm_emit_index(e, e->width), "");
@@ -294,7 +193,7 @@ static void emit_loops(kiln__llvm_emitter *e, nest_state *s, int depth) {
   }
   loop l = loop_begin(e, first);
   s->counters[depth] = l.counter;
-  emit_level(e, s, depth + 1);
+  kiln__llvm_emit_level(e, s, depth + 1);
   emit_loops(e, s, depth + 1);
   loop_end(e, l, 1, last);
 }
@@ -307,7 +206,7 @@ static int width_of(const kiln_loop_nest *nest, const kiln__llvm_target *target)
   bool narrow = false, wide = false;
   for (int i = 0; i < nest->body.count; i++) {
     kiln_dtype dtype = nest->body.data[i].dtype;
-    if (dtype == KILN_DTYPE_BOOL) continue;
+    if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_NONE) continue;
     *(kiln_loop_size(dtype) == 8 ? &wide : &narrow) = true;
   }
   return wide && !narrow ? target->lanes / 2 : target->lanes;
@@ -363,6 +262,12 @@ static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, int64_
   return any;
 }
 
+static bool has_loops(const kiln_loop_nest *nest) {
+  for (int i = 0; i < nest->body.count; i++)
+    if (kiln_loop_ops[nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN) return true;
+  return false;
+}
+
 static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, int64_t base) {
   nest_state state = {.rank = nest->rank, .count = nest->body.count}, *s = &state;
   LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
@@ -372,17 +277,22 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, int64_t
   e->nest = nest;
   e->width = width_of(nest, e->target);
   kiln_loop_levels(nest, s->levels);
+  const bool tree = has_loops(nest);
   if (s->rank == 0) { /* one point: a loop of one turn, in which the stores stand */
     s->rank = 1;
     s->extents[0] = 1;
-    for (int i = 0; i < s->count; i++)
+    for (int i = 0; i < s->count && !tree; i++)
       if (nest->body.data[i].op == KILN_LOOP_store) s->levels[i] = 1;
   }
   LL->BuildCondBr(BUILD, emit_part(e, s, base), work, behind);
   LL->PositionBuilderAtEnd(BUILD, work);
-  find_accesses(e, s);
-  emit_level(e, s, 0);
-  emit_loops(e, s, 0);
+  if (nest->rank > 0 || !tree) kiln__llvm_emit_level(e, s, 0);
+  if (tree) {
+    kiln__llvm_emit_tree(e, s);
+  } else {
+    find_accesses(e, s);
+    emit_loops(e, s, 0);
+  }
   LL->BuildBr(BUILD, behind);
   LL->PositionBuilderAtEnd(BUILD, behind);
 }
@@ -394,6 +304,19 @@ static LLVMValueRef load_field(const kiln__llvm_emitter *e, LLVMTypeRef type, LL
   LLVMValueRef index = kiln__llvm_emit_index(e, (int64_t)offset);
   LLVMValueRef address = LL->BuildGEP2(BUILD, e->i8, args, &index, 1, "");
   return LL->BuildLoad2(BUILD, type, address, "");
+}
+
+/* Local buffers lie behind each other in the call's scratch. */
+static void load_locals(kiln__llvm_emitter *e, LLVMValueRef args) {
+  const int first = e->fn->input_count + e->fn->output_count;
+  size_t at = 0;
+  LLVMValueRef scratch = NULL;
+  for (int i = first; i < e->fn->buffers.count; i++) {
+    if (!scratch) scratch = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scratch));
+    LLVMValueRef offset = kiln__llvm_emit_index(e, (int64_t)at);
+    e->data[i] = LL->BuildGEP2(BUILD, e->i8, scratch, &offset, 1, "");
+    at += kiln_loop_local_bytes(e->fn, i, e->target->lanes);
+  }
 }
 
 /* The box's bounds, of the axes that the kernel has: of an axis of extent 1 a box holds all. */
@@ -429,16 +352,23 @@ static size_t longest_body(const kiln_loop_fn *fn) {
 
 size_t kiln__llvm_emit_room(const kiln_loop_fn *fn) {
   return (size_t)(fn->buffers.count + 1) * sizeof(LLVMValueRef) +
-         longest_body(fn) * (sizeof(LLVMValueRef) + sizeof(access) + sizeof(int));
+         (longest_body(fn) + 1) * (5 * sizeof(LLVMValueRef) + sizeof(access) + 4 * sizeof(int));
 }
 
 /* Values and accesses of one nest at a time. */
 static void divide_room(kiln__llvm_emitter *e, void *room) {
-  const size_t most = longest_body(e->fn);
+  const size_t most = longest_body(e->fn) + 1;
   e->data = room;
   e->values = e->data + e->fn->buffers.count + 1;
-  e->accesses = (access *)(void *)(e->values + most);
+  e->reductions = e->values + most;
+  e->fast = e->reductions + most;
+  e->kept = e->fast + most;
+  e->places = e->kept + most;
+  e->accesses = (access *)(void *)(e->places + most);
   e->levels = (int *)(void *)(e->accesses + most);
+  e->scopes.parent = e->levels + most;
+  e->scopes.depth = e->scopes.parent + most;
+  e->scopes.end = e->scopes.depth + most;
 }
 
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
@@ -467,11 +397,12 @@ kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLV
   LLVMValueRef args = LL->GetParam(e->function, 0);
   LLVMValueRef data = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, data));
   load_box(e, LL->GetParam(e->function, 1));
-  for (int i = 0; i < fn->buffers.count; i++) {
+  for (int i = 0; i < fn->input_count + fn->output_count; i++) {
     LLVMValueRef index = kiln__llvm_emit_index(e, i);
     e->data[i] =
         LL->BuildLoad2(BUILD, e->ptr, LL->BuildGEP2(BUILD, e->ptr, data, &index, 1, ""), "");
   }
+  load_locals(e, args);
   if (fn->scalars.count)
     e->scalars = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scalars));
   int64_t base = 0;

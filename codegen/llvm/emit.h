@@ -1,5 +1,5 @@
-/* emit.h: what the two halves of the emitter share (emit.c: loops and memory; emit_ops.c: values).
- */
+/* emit.h: what the parts of the emitter share (emit.c: the function, nests without loops in their
+ * bodies; emit_tree.c: those with loops; emit_ops.c: values). */
 #pragma once
 
 #include "codegen/llvm/llvm.h"
@@ -26,6 +26,9 @@ typedef struct kiln__llvm_emitter {
   LLVMValueRef *values; /* of its instructions: vectors of `width` */
   struct access *accesses;
   int *levels;
+  /* Of its loops (emit_tree.c): accumulators in memory and, for short bodies, others; places. */
+  LLVMValueRef *reductions, *fast, *kept, *places;
+  kiln_loop_scopes scopes;
 } kiln__llvm_emitter;
 /* Of an emitter `e`. */
 #define LL e->ll
@@ -42,5 +45,10 @@ LLVMValueRef kiln__llvm_emit_iota(const kiln__llvm_emitter *e, int first, int wi
 /* Calls an intrinsic that is overloaded on `types`. */
 LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, LLVMTypeRef *types,
                                        int type_count, LLVMValueRef *args, int arg_count);
+/* The first `left` lanes of a vector: i1 in each lane. */
+LLVMValueRef kiln__llvm_emit_mask(const kiln__llvm_emitter *e, LLVMValueRef left);
+/* What an opcode of rule REDUCE makes of two values (of dot: their sum). */
+LLVMValueRef kiln__llvm_emit_join(kiln__llvm_emitter *e, kiln_loop_opcode op, kiln_dtype dtype,
+                                  LLVMValueRef a, LLVMValueRef b);
 /* Any instruction but load and store: its value as a vector. */
 LLVMValueRef kiln__llvm_emit_value(kiln__llvm_emitter *e, const kiln_loop_inst *inst);

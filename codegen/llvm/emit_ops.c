@@ -53,6 +53,12 @@ LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, 
   return LL->BuildCall2(BUILD, type, callee, args, (unsigned)arg_count, "");
 }
 
+LLVMValueRef kiln__llvm_emit_mask(const kiln__llvm_emitter *e, LLVMValueRef left) {
+  LLVMValueRef few = LL->BuildCast(BUILD, LLVMTrunc, left, e->i32, "");
+  return LL->BuildICmp(BUILD, LLVMIntUGT, kiln__llvm_emit_splat(e, few, e->width),
+                       kiln__llvm_emit_iota(e, 0, e->width), "");
+}
+
 static LLVMValueRef splat_constant(const kiln__llvm_emitter *e, LLVMValueRef scalar) {
   LLVMValueRef lanes[64];
   for (int i = 0; i < e->width; i++) lanes[i] = scalar;
@@ -211,27 +217,48 @@ static bool is_plain_number(const kiln__llvm_emitter *e, int value) {
   return inst->op == KILN_LOOP_const && inst->imm.f == inst->imm.f && inst->imm.f != 0;
 }
 
-/* min and max: the first where it is beyond the second or NaN. Beside a plain constant the form is
- * that of the machine's own instruction, one instead of three. */
-static LLVMValueRef emit_min_max(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
-  LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]], take_a;
-  bool is_min = inst->op == KILN_LOOP_min;
-  if (kiln_loop_class(inst->dtype) != KILN_LOOP_CLASS_F) {
-    bool u = is_unsigned(inst->dtype);
+/* The first where it is beyond the second or NaN. */
+static LLVMValueRef min_max_of(const kiln__llvm_emitter *e, bool is_min, kiln_dtype dtype,
+                               LLVMValueRef a, LLVMValueRef b) {
+  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F) {
+    bool u = is_unsigned(dtype);
     LLVMIntPredicate p = is_min ? (u ? LLVMIntULT : LLVMIntSLT) : (u ? LLVMIntUGT : LLVMIntSGT);
-    take_a = LL->BuildICmp(BUILD, p, a, b, "");
-    return LL->BuildSelect(BUILD, take_a, a, b, "");
+    return LL->BuildSelect(BUILD, LL->BuildICmp(BUILD, p, a, b, ""), a, b, "");
   }
+  LLVMValueRef take_a = LL->BuildFCmp(BUILD, is_min ? LLVMRealOLT : LLVMRealOGT, a, b, "");
+  LLVMValueRef r = LL->BuildSelect(BUILD, take_a, a, b, "");
+  return LL->BuildSelect(BUILD, LL->BuildFCmp(BUILD, LLVMRealUNO, a, a, ""), a, r, "");
+}
+
+/* min and max. Beside a plain constant the form is that of the machine's own instruction, one
+ * instead of three. */
+static LLVMValueRef emit_min_max(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
+  LLVMValueRef a = e->values[inst->args[0]], b = e->values[inst->args[1]];
+  bool is_min = inst->op == KILN_LOOP_min;
   LLVMRealPredicate beyond = is_min ? LLVMRealOLT : LLVMRealOGT;
+  if (kiln_loop_class(inst->dtype) != KILN_LOOP_CLASS_F) {
+    return min_max_of(e, is_min, inst->dtype, a, b);
+  }
   if (is_plain_number(e, inst->args[1])) {
     LLVMValueRef take_b = LL->BuildFCmp(BUILD, beyond, b, a, "");
     return LL->BuildSelect(BUILD, take_b, b, a, "");
   }
-  take_a = LL->BuildFCmp(BUILD, beyond, a, b, "");
-  LLVMValueRef r = LL->BuildSelect(BUILD, take_a, a, b, "");
-  if (is_plain_number(e, inst->args[0])) return r;
-  LLVMValueRef a_is_nan = LL->BuildFCmp(BUILD, LLVMRealUNO, a, a, "");
-  return LL->BuildSelect(BUILD, a_is_nan, a, r, "");
+  if (is_plain_number(e, inst->args[0]))
+    return LL->BuildSelect(BUILD, LL->BuildFCmp(BUILD, beyond, a, b, ""), a, b, "");
+  return min_max_of(e, is_min, inst->dtype, a, b);
+}
+
+LLVMValueRef kiln__llvm_emit_join(kiln__llvm_emitter *e, kiln_loop_opcode op, kiln_dtype dtype,
+                                  LLVMValueRef a, LLVMValueRef b) {
+  const bool is_float = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F;
+  switch (op) {
+    case KILN_LOOP_prod: return LL->BuildBinOp(BUILD, is_float ? LLVMFMul : LLVMMul, a, b, "");
+    case KILN_LOOP_amax:
+    case KILN_LOOP_amin: return min_max_of(e, op == KILN_LOOP_amin, dtype, a, b);
+    case KILN_LOOP_any: return LL->BuildBinOp(BUILD, LLVMOr, a, b, "");
+    case KILN_LOOP_all: return LL->BuildBinOp(BUILD, LLVMAnd, a, b, "");
+    default: return LL->BuildBinOp(BUILD, is_float ? LLVMFAdd : LLVMAdd, a, b, "");
+  }
 }
 
 static LLVMValueRef emit_custom(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/sanitize.h"
 #include "runtime/math/math.h"
 
@@ -186,28 +185,6 @@ static void make_nest(eval_nest *nest, const kiln_loop_nest *from, kiln_arena *s
   }
 }
 
-/* Each iteration has one of its own: of a nest whose own loop is the vectors', each lane. */
-static kiln_status *place_locals(const kiln_loop_fn *fn, kiln_eval_program *program,
-                                 size_t *bytes) {
-  bool columns = false;
-  for (int n = 0; n < program->nest_count; n++) columns |= !program->nests[n].strips_body;
-  for (int i = program->shared_count; i < fn->buffers.count; i++) {
-    const kiln_loop_buffer *b = &fn->buffers.data[i];
-    int64_t count = 1;
-    for (int d = 0; d < b->rank; d++) count += (b->sizes[d] - 1) * b->strides[d];
-    size_t size;
-    if (!kiln_checked_mul_size((size_t)count, (size_t)kiln_loop_size(b->dtype), &size) ||
-        !kiln_checked_mul_size(size, columns ? (size_t)program->strip : 1, &size) ||
-        !kiln_checked_add_size(size, *bytes + 63, &size)) {
-      return KILN_ERROR(KILN_UNSUPPORTED, "a local buffer is too large");
-    }
-    *bytes = (*bytes + 63) / 64 * 64;
-    program->locals[i - program->shared_count] = *bytes;
-    *bytes = size;
-  }
-  return NULL;
-}
-
 static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_program **out_program,
                            size_t *out_scratch) {
   const totals t = count_all(fn);
@@ -242,10 +219,10 @@ static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_prog
     for (int i = 0; i < nest->count; i++) reductions += kiln_loop_reduces(nest->body[i].inst.op);
   }
   kiln_arena_destroy(arena);
-  kiln_status *status = place_locals(fn, program, &scratch);
-  if (status) {
-    kiln_mem_free(mem, program, bytes);
-    return status;
+  scratch = (scratch + 63) / 64 * 64;
+  for (int i = 0; i < locals; i++) {
+    program->locals[i] = scratch;
+    scratch += kiln_loop_local_bytes(fn, shared + i, program->strip);
   }
   *out_program = program;
   *out_scratch = scratch;
@@ -382,7 +359,7 @@ static void begin_reduction(const running *run, const reduction *r) {
   const kiln_loop_opcode op = run->nest->body[r->inst].inst.op;
   const kiln_dtype dtype = run->nest->body[run->nest->body[r->inst].inst.args[0]].inst.dtype;
   char *values = values_of(run, r);
-  put_number(values, dtype, first_float(op), first_int(op, dtype));
+  put_number(values, dtype, kiln_loop_first_f(op), kiln_loop_first_i(op, dtype));
   fill_strip(values, r->size, run->program->strip);
   if (r->combine) return;
   int64_t *places = places_of(run, r);

@@ -1,33 +1,6 @@
-/* eval_reduce.h: what the evaluator reduces: first values, places, lanes to one (part of eval.c).
+/* eval_reduce.h: what the evaluator reduces: places of the greatest and the least (part of eval.c).
  *
  * A reduction has one accumulator for each lane. FIND has two: the value and its place. */
-
-/* -- First values -- */
-
-static double first_float(kiln_loop_opcode op) {
-  switch (op) {
-    case KILN_LOOP_prod: return 1;
-    case KILN_LOOP_amax:
-    case KILN_LOOP_argmax: return -__builtin_inf();
-    case KILN_LOOP_amin:
-    case KILN_LOOP_argmin: return __builtin_inf();
-    default: return 0;
-  }
-}
-static int64_t first_int(kiln_loop_opcode op, kiln_dtype dtype) {
-  const bool is_unsigned = dtype == KILN_DTYPE_U8 || dtype == KILN_DTYPE_BOOL;
-  const int bits = 8 * kiln_loop_size(dtype);
-  const int64_t most = is_unsigned ? 255 : (int64_t)(UINT64_MAX >> (65 - bits));
-  switch (op) {
-    case KILN_LOOP_prod:
-    case KILN_LOOP_all: return 1;
-    case KILN_LOOP_amax:
-    case KILN_LOOP_argmax: return is_unsigned ? 0 : -most - 1;
-    case KILN_LOOP_amin:
-    case KILN_LOOP_argmin: return most;
-    default: return 0;
-  }
-}
 
 /* -- Places -- */
 

@@ -46,6 +46,40 @@ bool kiln_loop_strips_body(const kiln_loop_nest *nest) {
   return loops && (body >= outer || nest->rank == 0);
 }
 
+double kiln_loop_first_f(kiln_loop_opcode op) {
+  switch (op) {
+    case KILN_LOOP_prod: return 1;
+    case KILN_LOOP_amax:
+    case KILN_LOOP_argmax: return -__builtin_inf();
+    case KILN_LOOP_amin:
+    case KILN_LOOP_argmin: return __builtin_inf();
+    default: return 0;
+  }
+}
+int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype) {
+  const bool is_unsigned = dtype == KILN_DTYPE_U8 || dtype == KILN_DTYPE_BOOL;
+  const int bits = 8 * kiln_loop_size(dtype);
+  const int64_t most = is_unsigned ? 255 : (int64_t)(UINT64_MAX >> (65 - bits));
+  switch (op) {
+    case KILN_LOOP_prod:
+    case KILN_LOOP_all: return 1;
+    case KILN_LOOP_amax:
+    case KILN_LOOP_argmax: return is_unsigned ? 0 : -most - 1;
+    case KILN_LOOP_amin:
+    case KILN_LOOP_argmin: return most;
+    default: return 0;
+  }
+}
+
+size_t kiln_loop_local_bytes(const kiln_loop_fn *fn, int buffer, int lanes) {
+  const kiln_loop_buffer *b = &fn->buffers.data[buffer];
+  bool columns = false;
+  size_t count = 1;
+  for (int n = 0; n < fn->nests.count; n++) columns |= !kiln_loop_strips_body(fn->nests.data[n]);
+  for (int d = 0; d < b->rank; d++) count += (size_t)((b->sizes[d] - 1) * b->strides[d]);
+  return (count * (size_t)kiln_loop_size(b->dtype) * (size_t)(columns ? lanes : 1) + 63) / 64 * 64;
+}
+
 int kiln_loop_nest_axes(const kiln_loop_nest *nest) {
   const bool all = nest->rank <= 1 || kiln_loop_strips_body(nest);
   const int axes = all ? nest->rank : nest->rank - 1;
@@ -55,9 +89,7 @@ int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
   return axis < kiln_loop_nest_axes(nest) ? nest->extents[axis] : 1;
 }
 
-enum { FIRST_MATH = KILN_LOOP_exp };
-_Static_assert((int)FIRST_MATH == (int)KILN_LOOP_ge + 1,
-               "the functions of runtime/math are the last opcodes, exp the first of them");
+_Static_assert((int)KILN_LOOP_FIRST_MATH == (int)KILN_LOOP_ge + 1, "");
 
 /* Rough nanoseconds of one instruction on one element, with wide vectors. */
 static double inst_cost(const kiln_loop_inst *inst) {
@@ -68,7 +100,7 @@ static double inst_cost(const kiln_loop_inst *inst) {
     case KILN_LOOP_scalar: return 0;
     case KILN_LOOP_div:
     case KILN_LOOP_sqrt: return 0.15;
-    default: return (int)inst->op >= FIRST_MATH ? 0.4 : 0.03;
+    default: return (int)inst->op >= (int)KILN_LOOP_FIRST_MATH ? 0.4 : 0.03;
   }
 }
 
@@ -212,6 +244,8 @@ kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
       if (extent > info.grid.end[axis]) info.grid.end[axis] = extent;
     }
   }
+  for (int i = fn->input_count + fn->output_count; i < fn->buffers.count; i++)
+    info.scratch_bytes += kiln_loop_local_bytes(fn, i, KILN_LOOP_LANES / 4);
   cut_grid(&info);
   find_donors(fn, scratch, info.donors);
   kiln_arena_destroy(scratch);

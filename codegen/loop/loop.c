@@ -206,27 +206,32 @@ int kiln_loop_reduce(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_loop_opcode op
 
 /* -- Facts -- */
 
-kiln_loop_scopes kiln_loop_scopes_of(const kiln_loop_nest *nest, kiln_arena *arena) {
+void kiln_loop_find_scopes(const kiln_loop_nest *nest, kiln_loop_scopes *scopes) {
   const int count = nest->body.count;
-  kiln_loop_scopes scopes = {.parent = KILN_NEW_ARRAY(arena, int, count + 1),
-                             .depth = KILN_NEW_ARRAY(arena, int, count + 1),
-                             .end = KILN_NEW_ARRAY(arena, int, count + 1)};
   int open = -1, depth = nest->rank;
   for (int i = 0; i < count; i++) {
     const kiln_loop_rule rule = kiln_loop_ops[nest->body.data[i].op].rule;
-    scopes.parent[i] = open;
-    scopes.depth[i] = depth;
+    scopes->parent[i] = open;
+    scopes->depth[i] = depth;
     if (rule == KILN_LOOP_RULE_OPEN) {
       open = i;
       depth++;
     } else if (rule == KILN_LOOP_RULE_END) {
       KILN_ASSERT(open >= 0);
-      scopes.end[open] = i;
-      open = scopes.parent[open];
+      scopes->end[open] = i;
+      open = scopes->parent[open];
       depth--;
     }
   }
   KILN_ASSERT(open < 0);
+}
+
+kiln_loop_scopes kiln_loop_scopes_of(const kiln_loop_nest *nest, kiln_arena *arena) {
+  const int count = nest->body.count + 1;
+  kiln_loop_scopes scopes = {.parent = KILN_NEW_ARRAY(arena, int, count),
+                             .depth = KILN_NEW_ARRAY(arena, int, count),
+                             .end = KILN_NEW_ARRAY(arena, int, count)};
+  kiln_loop_find_scopes(nest, &scopes);
   return scopes;
 }
 
@@ -270,10 +275,11 @@ void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
     open += (rule == KILN_LOOP_RULE_OPEN) - (rule == KILN_LOOP_RULE_END);
-    int level = inst->op == KILN_LOOP_store || open || kiln_loop_reduces(inst->op) ? nest->rank : 0;
+    const bool inside = open > 0 || rule == KILN_LOOP_RULE_END || kiln_loop_reduces(inst->op);
+    int level = inst->op == KILN_LOOP_store || inside ? nest->rank : 0;
     if (inst->op == KILN_LOOP_load) {
       for (int d = 0; d < nest->rank; d++)
-        if (inst->strides[d] != 0) level = d + 1;
+        if (inst->strides[d] != 0 && level < d + 1) level = d + 1;
     }
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
       if (out_levels[inst->args[a]] > level) level = out_levels[inst->args[a]];

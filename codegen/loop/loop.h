@@ -154,6 +154,8 @@ void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t
  * steps (a step: an iteration, or one of each lane), sums of floats begin anew after so many and
  * are then added: of 2^24 ones no step is lost. */
 enum { KILN_LOOP_LANES = 64, KILN_LOOP_CHUNK = 512 };
+/* The functions of runtime/math are the last opcodes. */
+enum { KILN_LOOP_FIRST_MATH = KILN_LOOP_exp };
 
 /* Where the instructions of a body stand. */
 typedef struct kiln_loop_scopes {
@@ -161,8 +163,10 @@ typedef struct kiln_loop_scopes {
   int *depth;  /* loops around each: the nest's and those of the body */
   int *end;    /* of each OPEN */
 } kiln_loop_scopes;
-/* Of a body whose loops are all closed. Arena rules. */
+/* Of a body whose loops are all closed. Arena rules; or in arrays of the caller's, which have room
+ * for all instructions. */
 kiln_loop_scopes kiln_loop_scopes_of(const kiln_loop_nest *nest, kiln_arena *arena);
+void kiln_loop_find_scopes(const kiln_loop_nest *nest, kiln_loop_scopes *scopes);
 /* Whether instruction `user` may read what instruction `value`, before it, gives. */
 bool kiln_loop_sees(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes, int user,
                     int value);
@@ -190,6 +194,12 @@ int kiln_loop_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
 /* Whether two accesses walk the same places in their loops of the body, in the same order. */
 bool kiln_loop_same_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                           const kiln_loop_scopes *scopes, int a, int b);
+/* What a reduction begins with. */
+double kiln_loop_first_f(kiln_loop_opcode op);
+int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype);
+/* Bytes of a local buffer in the scratch of a call, whole lines of 64: where the nest's own loop is
+ * the vectors', each of `lanes` has one. */
+size_t kiln_loop_local_bytes(const kiln_loop_fn *fn, int buffer, int lanes);
 /* Which loop back ends turn into vectors: the innermost ones of the body, or else the nest's
  * innermost one. Those with which accesses move by one element decide: of sums over the rows of a
  * matrix it is the loop of the sum, of those over its columns the loop over the columns. */

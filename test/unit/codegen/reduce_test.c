@@ -445,7 +445,7 @@ static void check_same(const kernel *k, char *const *want, int n, const char *wh
 }
 
 static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
-  static const kiln_backend backends[] = {KILN_BACKEND_EVAL};
+  static const kiln_backend backends[] = {KILN_BACKEND_EVAL, KILN_BACKEND_LLVM};
   fixture f;
   fixture_open(&f);
   f.env->isa = isa;

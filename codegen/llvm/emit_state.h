@@ -1,0 +1,111 @@
+/* emit_state.h: a nest at work, and the small parts of which the emitter's files make loops and
+ * accesses (of emit.c and emit_tree.c). */
+#pragma once
+
+#include "codegen/llvm/emit.h"
+
+/* A load or store that moves with the innermost loop. */
+typedef struct access {
+  const kiln_loop_inst *inst;
+  int number;
+  int64_t step;        /* of the innermost loop */
+  LLVMValueRef row;    /* address at innermost counter 0 */
+  LLVMValueRef at;     /* address of this step's first element */
+  LLVMValueRef buffer; /* on the stack: partial steps, scattering; or NULL */
+} access;
+
+typedef struct nest_state {
+  int rank, count, access_count;
+  int64_t extents[KILN_LOOP_MAX_RANK];
+  int *levels;
+  access *accesses;
+  LLVMValueRef counters[KILN_LOOP_MAX_RANK];
+  LLVMValueRef first[KILN_LOOP_MAX_RANK], last[KILN_LOOP_MAX_RANK]; /* in the box */
+  LLVMValueRef left; /* elements of this step, 1 to width, i64 */
+  LLVMValueRef full; /* left == width; when there are no masks */
+  LLVMValueRef mask;
+} nest_state;
+
+static inline LLVMBasicBlockRef new_block(const kiln__llvm_emitter *e) {
+  return LL->AppendBasicBlockInContext(e->context, e->function, "");
+}
+static inline LLVMValueRef binary(const kiln__llvm_emitter *e, LLVMOpcode op, LLVMValueRef a,
+                                  LLVMValueRef b) {
+  return LL->BuildBinOp(BUILD, op, a, b, "");
+}
+static inline LLVMValueRef least(const kiln__llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+  return LL->BuildSelect(BUILD, LL->BuildICmp(BUILD, LLVMIntSLT, a, b, ""), a, b, "");
+}
+static inline LLVMValueRef offset_by(const kiln__llvm_emitter *e, kiln_dtype dtype,
+                                     LLVMValueRef base, LLVMValueRef index) {
+  return LL->BuildGEP2(BUILD, kiln__llvm_emit_memory_type(e, dtype), base, &index, 1, "");
+}
+static inline LLVMTypeRef memory_vector(const kiln__llvm_emitter *e, kiln_dtype dtype) {
+  return LL->VectorType(kiln__llvm_emit_memory_type(e, dtype), (unsigned)e->width);
+}
+
+/* A counted loop around what the caller emits: loop_begin leaves the builder in its body and
+ * returns the counter; loop_end closes it and leaves the builder behind it. At least one turn. */
+typedef struct loop {
+  LLVMBasicBlockRef body;
+  LLVMValueRef counter;
+} loop;
+
+static inline loop loop_begin(const kiln__llvm_emitter *e, LLVMValueRef first) {
+  loop l;
+  LLVMBasicBlockRef before = LL->GetInsertBlock(BUILD);
+  l.body = new_block(e);
+  LL->BuildBr(BUILD, l.body);
+  LL->PositionBuilderAtEnd(BUILD, l.body);
+  l.counter = LL->BuildPhi(BUILD, e->i64, "");
+  LL->AddIncoming(l.counter, &first, &before, 1);
+  return l;
+}
+
+static inline void loop_end(const kiln__llvm_emitter *e, loop l, int64_t step, LLVMValueRef last) {
+  LLVMBasicBlockRef behind = new_block(e), latch = LL->GetInsertBlock(BUILD);
+  LLVMValueRef next = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, step));
+  LLVMValueRef more = LL->BuildICmp(BUILD, LLVMIntSLT, next, last, "");
+  LL->AddIncoming(l.counter, &next, &latch, 1);
+  LL->BuildCondBr(BUILD, more, l.body, behind);
+  LL->PositionBuilderAtEnd(BUILD, behind);
+}
+
+/* The address of an access with the first `levels` counters applied. */
+static inline LLVMValueRef address_of(const kiln__llvm_emitter *e, const nest_state *s,
+                                      const kiln_loop_inst *inst, int levels) {
+  LLVMValueRef index = kiln__llvm_emit_index(e, inst->offset);
+  for (int d = 0; d < levels; d++) {
+    if (inst->strides[d] == 0) continue;
+    LLVMValueRef step = kiln__llvm_emit_index(e, inst->strides[d]);
+    index = binary(e, LLVMAdd, index, binary(e, LLVMMul, s->counters[d], step));
+  }
+  return offset_by(e, inst->dtype, e->data[inst->index], index);
+}
+
+static inline LLVMValueRef from_memory(const kiln__llvm_emitter *e, kiln_dtype dtype,
+                                       LLVMValueRef value) {
+  if (dtype != KILN_DTYPE_BOOL) return value;
+  return LL->BuildICmp(BUILD, LLVMIntNE, value, LL->ConstNull(LL->TypeOf(value)), "");
+}
+static inline LLVMValueRef to_memory(const kiln__llvm_emitter *e, kiln_dtype dtype,
+                                     LLVMValueRef value) {
+  if (dtype != KILN_DTYPE_BOOL) return value;
+  return LL->BuildCast(BUILD, LLVMZExt, value, memory_vector(e, dtype), "");
+}
+
+static inline LLVMValueRef load_aligned(const kiln__llvm_emitter *e, LLVMTypeRef type,
+                                        LLVMValueRef address, int align) {
+  LLVMValueRef load = LL->BuildLoad2(BUILD, type, address, "");
+  LL->SetAlignment(load, (unsigned)align);
+  return load;
+}
+static inline void store_aligned(const kiln__llvm_emitter *e, LLVMValueRef value,
+                                 LLVMValueRef address, int align) {
+  LL->SetAlignment(LL->BuildStore(BUILD, value, address), (unsigned)align);
+}
+
+/* What stands in that many of the nest's loops, before the next. */
+void kiln__llvm_emit_level(kiln__llvm_emitter *e, const nest_state *s, int level);
+/* The loops of a nest that has others in its body. */
+void kiln__llvm_emit_tree(kiln__llvm_emitter *e, nest_state *s);

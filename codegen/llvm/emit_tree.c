@@ -1,0 +1,582 @@
+/* emit_tree.c: nests with loops in their bodies.
+ *
+ * Every value is a vector. Its lanes are iterations of the vectors' loop (loop.h): of the nest's
+ * innermost one, so that loops of the body are plain loops around vectors, or of each innermost
+ * loop of the body, outside of which all lanes are alike. A vectors' loop goes in whole vectors and
+ * one partial one. What it reduces stands in KILN_LOOP_LANES accumulators in memory, a vector of
+ * them at a time; where the body is short, in registers: KILN_LOOP_LANES iterations at once. */
+#include "codegen/llvm/emit_state.h"
+
+enum { SHORT_BODY = 12 }; /* instructions that are emitted several times */
+
+/* Where an instruction is emitted. */
+typedef struct place {
+  int loop;          /* whose iterations are lanes: its depth; -1: all lanes are alike */
+  LLVMValueRef left; /* of a partial step: its elements; NULL: all lanes are there */
+  LLVMValueRef mask;
+  LLVMValueRef lane;        /* rows: of the step's first iteration, below KILN_LOOP_LANES */
+  LLVMValueRef *reductions; /* rows: the accumulators that it adds to */
+} place;
+
+typedef struct tree {
+  kiln__llvm_emitter *e;
+  nest_state *s;
+  const kiln_loop_nest *nest;
+  kiln_loop_scopes scopes;
+  bool rows;
+} tree;
+
+typedef struct range {
+  LLVMValueRef first, last;
+  int64_t count; /* -1: not known */
+} range;
+
+/* -- Small parts -- */
+
+/* Memory of this function for `count` elements; set to 0 by nobody. */
+static LLVMValueRef allocate(const kiln__llvm_emitter *e, kiln_dtype dtype, int count) {
+  LLVMBasicBlockRef here = LL->GetInsertBlock(BUILD);
+  LL->PositionBuilderAtEnd(BUILD, e->entry);
+  LLVMTypeRef type = LL->ArrayType2(kiln__llvm_emit_memory_type(e, dtype), (uint64_t)count);
+  LLVMValueRef out = LL->BuildAlloca(BUILD, type, "");
+  LL->SetAlignment(out, 64);
+  LL->PositionBuilderAtEnd(BUILD, here);
+  return out;
+}
+
+static LLVMValueRef lane_of(const kiln__llvm_emitter *e, LLVMValueRef vector, int lane) {
+  return LL->BuildExtractElement(BUILD, vector, LL->ConstInt(e->i32, (unsigned)lane, 0), "");
+}
+
+/* Runs the rest where `condition` holds; gives the block behind it. */
+static LLVMBasicBlockRef begin_if(const kiln__llvm_emitter *e, LLVMValueRef condition) {
+  LLVMBasicBlockRef inside = new_block(e), behind = new_block(e);
+  LL->BuildCondBr(BUILD, condition, inside, behind);
+  LL->PositionBuilderAtEnd(BUILD, inside);
+  return behind;
+}
+static void end_if(const kiln__llvm_emitter *e, LLVMBasicBlockRef behind) {
+  LL->BuildBr(BUILD, behind);
+  LL->PositionBuilderAtEnd(BUILD, behind);
+}
+
+static bool is_loop(const tree *t, int i) {
+  return kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN;
+}
+static bool is_strip(const tree *t, int open) {
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    if (is_loop(t, i)) return false;
+  }
+  return t->rows;
+}
+/* Whether what instruction i reduces begins with the loop; whether it goes on in it. */
+static bool begins_with(const tree *t, int i, int open) {
+  const kiln_loop_inst *inst = &t->nest->body.data[i];
+  return kiln_loop_reduces(inst->op) && t->scopes.depth[i] - inst->index == t->scopes.depth[open];
+}
+static bool is_sum_over(const tree *t, int i, int open) {
+  const kiln_loop_inst *inst = &t->nest->body.data[i];
+  return (inst->op == KILN_LOOP_sum || inst->op == KILN_LOOP_dot) &&
+         kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F &&
+         t->scopes.depth[i] - inst->index <= t->scopes.depth[open];
+}
+static kiln_dtype operand_dtype(const tree *t, int i) {
+  return t->nest->body.data[t->nest->body.data[i].args[0]].dtype;
+}
+
+/* -- Memory -- */
+
+static bool is_local(const tree *t, const kiln_loop_inst *inst) {
+  return inst->index >= t->e->fn->input_count + t->e->fn->output_count;
+}
+
+/* Of a local buffer of columns: each of its elements is a vector. */
+static LLVMValueRef local_address(const tree *t, const kiln_loop_inst *inst, int depth) {
+  const kiln__llvm_emitter *e = t->e;
+  LLVMValueRef index = kiln__llvm_emit_index(e, inst->offset * e->width);
+  for (int d = t->nest->rank; d < depth; d++) {
+    LLVMValueRef step = kiln__llvm_emit_index(e, inst->strides[d] * e->width);
+    index = binary(e, LLVMAdd, index, binary(e, LLVMMul, t->s->counters[d], step));
+  }
+  return offset_by(e, inst->dtype, e->data[inst->index], index);
+}
+
+/* Element by element; lanes that do not exist read the last that does. */
+static LLVMValueRef gather(const tree *t, const kiln_loop_inst *inst, const place *p,
+                           LLVMValueRef at, int64_t step) {
+  const kiln__llvm_emitter *e = t->e;
+  LLVMValueRef value = LL->GetPoison(memory_vector(e, inst->dtype));
+  LLVMValueRef one = kiln__llvm_emit_index(e, 1);
+  LLVMValueRef last = p->left ? binary(e, LLVMSub, p->left, one) : NULL;
+  for (int i = 0; i < e->width; i++) {
+    LLVMValueRef lane = kiln__llvm_emit_index(e, i);
+    if (last && i > 0) lane = least(e, lane, last);
+    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__llvm_emit_index(e, step));
+    LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype),
+                                          offset_by(e, inst->dtype, at, index), "");
+    value = LL->BuildInsertElement(BUILD, value, element, LL->ConstInt(e->i32, (unsigned)i, 0), "");
+  }
+  return value;
+}
+
+static LLVMValueRef emit_load(const tree *t, int number, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[number];
+  const int depth = t->scopes.depth[number], align = kiln_loop_size(inst->dtype);
+  LLVMTypeRef type = memory_vector(e, inst->dtype);
+  if (is_local(t, inst) && !t->rows) {
+    return from_memory(e, inst->dtype, load_aligned(e, type, local_address(t, inst, depth), align));
+  }
+  LLVMValueRef at = address_of(e, t->s, inst, depth), value;
+  const int64_t step = p->loop < 0 ? 0 : inst->strides[p->loop];
+  if (step == 0) {
+    value = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype), at, "");
+    return from_memory(e, inst->dtype, kiln__llvm_emit_splat(e, value, e->width));
+  }
+  if (step == 1 && p->left && e->target->masks) {
+    LLVMTypeRef types[2] = {type, e->ptr};
+    LLVMValueRef args[4] = {at, LL->ConstInt(e->i32, (unsigned)align, 0), p->mask,
+                            LL->ConstNull(type)};
+    value = kiln__llvm_emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4);
+  } else if (step == 1 && !p->left) {
+    value = load_aligned(e, type, at, align);
+  } else {
+    value = gather(t, inst, p, at, step);
+  }
+  return from_memory(e, inst->dtype, value);
+}
+
+/* Element by element: all lanes, or those that exist. */
+static void scatter(const tree *t, const kiln_loop_inst *inst, const place *p, LLVMValueRef value,
+                    LLVMValueRef at, int64_t step) {
+  const kiln__llvm_emitter *e = t->e;
+  if (!p->left) {
+    for (int i = 0; i < e->width; i++) {
+      LLVMValueRef index = kiln__llvm_emit_index(e, i * step);
+      LL->BuildStore(BUILD, lane_of(e, value, i), offset_by(e, inst->dtype, at, index));
+    }
+    return;
+  }
+  LLVMValueRef buffer = allocate(e, inst->dtype, e->width);
+  store_aligned(e, value, buffer, kiln_loop_size(inst->dtype));
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_index(e, step));
+  LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype),
+                                        offset_by(e, inst->dtype, buffer, l.counter), "");
+  LL->BuildStore(BUILD, element, offset_by(e, inst->dtype, at, index));
+  loop_end(e, l, 1, p->left);
+}
+
+static void emit_store(const tree *t, int number, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[number];
+  const int depth = t->scopes.depth[number], align = kiln_loop_size(inst->dtype);
+  LLVMValueRef value = to_memory(e, inst->dtype, e->values[inst->args[0]]);
+  if (is_local(t, inst) && !t->rows) {
+    store_aligned(e, value, local_address(t, inst, depth), align);
+    return;
+  }
+  LLVMValueRef at = address_of(e, t->s, inst, depth);
+  const int64_t step = p->loop < 0 ? 0 : inst->strides[p->loop];
+  if (step == 0) { /* of one iteration */
+    LL->BuildStore(BUILD, lane_of(e, value, 0), at);
+  } else if (step == 1 && p->left && e->target->masks) {
+    LLVMTypeRef types[2] = {LL->TypeOf(value), e->ptr};
+    LLVMValueRef args[4] = {value, at, LL->ConstInt(e->i32, (unsigned)align, 0), p->mask};
+    kiln__llvm_emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+  } else if (step == 1 && !p->left) {
+    store_aligned(e, value, at, align);
+  } else {
+    scatter(t, inst, p, value, at, step);
+  }
+}
+
+/* -- Accumulators --
+ *
+ * Of instruction i: memory for KILN_LOOP_LANES elements where it stands in a loop of rows, else for
+ * one vector; for FIND, as many places. */
+
+static int vectors_of(const tree *t, int i) {
+  return is_strip(t, t->scopes.parent[i]) ? KILN_LOOP_LANES / t->e->width : 1;
+}
+static LLVMValueRef vector_at(const tree *t, LLVMValueRef base, kiln_dtype dtype, int vector) {
+  return offset_by(t->e, dtype, base, kiln__llvm_emit_index(t->e, vector * t->e->width));
+}
+static LLVMValueRef load_vector(const tree *t, LLVMValueRef at, kiln_dtype dtype) {
+  const int align = kiln_loop_size(dtype);
+  return from_memory(t->e, dtype, load_aligned(t->e, memory_vector(t->e, dtype), at, align));
+}
+static void store_vector(const tree *t, LLVMValueRef at, kiln_dtype dtype, LLVMValueRef value) {
+  store_aligned(t->e, to_memory(t->e, dtype, value), at, kiln_loop_size(dtype));
+}
+static void copy_vectors(const tree *t, LLVMValueRef to, LLVMValueRef from, kiln_dtype dtype,
+                         int count) {
+  for (int v = 0; v < count; v++) {
+    store_vector(t, vector_at(t, to, dtype, v), dtype,
+                 load_vector(t, vector_at(t, from, dtype, v), dtype));
+  }
+}
+
+static LLVMValueRef number(const tree *t, kiln_dtype dtype, double f, int64_t i) {
+  kiln__llvm_emitter *e = t->e;
+  LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, dtype);
+  const bool is_float = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F;
+  return kiln__llvm_emit_splat(
+      e, is_float ? LL->ConstReal(type, f) : LL->ConstInt(type, (unsigned long long)i, 1),
+      e->width);
+}
+static LLVMValueRef first_value(const tree *t, int i) {
+  const kiln_loop_opcode op = t->nest->body.data[i].op;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  return number(t, dtype, kiln_loop_first_f(op), kiln_loop_first_i(op, dtype));
+}
+
+static void begin_reduction(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
+  const int count = vectors_of(t, i);
+  e->reductions[i] = allocate(e, dtype, count * e->width);
+  e->kept[i] = allocate(e, dtype, t->nest->body.data[i].index * count * e->width);
+  if (find) e->places[i] = allocate(e, KILN_DTYPE_I64, count * e->width);
+  for (int v = 0; v < count; v++) {
+    store_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype, first_value(t, i));
+    if (!find) continue;
+    store_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64,
+                 number(t, KILN_DTYPE_I64, 0, INT64_MAX));
+  }
+}
+
+/* The number of the iteration that the counters stand at, and of those of the other lanes. */
+static LLVMValueRef iteration_of(const tree *t, int i, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const int depth = t->scopes.depth[i], loops = t->nest->body.data[i].index;
+  LLVMValueRef at = kiln__llvm_emit_index(e, 0);
+  for (int d = depth - loops, open; d < depth; d++) {
+    for (open = t->scopes.parent[i]; t->scopes.depth[open] != d;) open = t->scopes.parent[open];
+    LLVMValueRef extent = kiln__llvm_emit_index(e, t->nest->body.data[open].offset);
+    at = binary(e, LLVMAdd, binary(e, LLVMMul, at, extent), t->s->counters[d]);
+  }
+  LLVMValueRef all = kiln__llvm_emit_splat(e, at, e->width);
+  if (!t->rows || p->loop < 0) return all;
+  LLVMTypeRef type = LL->VectorType(e->i64, (unsigned)e->width);
+  LLVMValueRef lanes =
+      LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), type, "");
+  return binary(e, LLVMAdd, all, lanes);
+}
+
+/* Whether x, at places k, is to be taken instead of the best, at places b. */
+static LLVMValueRef better(const tree *t, int i, LLVMValueRef x, LLVMValueRef k, LLVMValueRef best,
+                           LLVMValueRef b) {
+  const kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  const bool most = t->nest->body.data[i].op == KILN_LOOP_argmax;
+  LLVMValueRef earlier = LL->BuildICmp(BUILD, LLVMIntSLT, k, b, "");
+  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F) {
+    const bool is_unsigned = dtype == KILN_DTYPE_U8;
+    const LLVMIntPredicate p =
+        most ? (is_unsigned ? LLVMIntUGT : LLVMIntSGT) : (is_unsigned ? LLVMIntULT : LLVMIntSLT);
+    LLVMValueRef equal = LL->BuildICmp(BUILD, LLVMIntEQ, x, best, "");
+    return binary(e, LLVMOr, LL->BuildICmp(BUILD, p, x, best, ""),
+                  binary(e, LLVMAnd, equal, earlier));
+  }
+  LLVMValueRef x_nan = LL->BuildFCmp(BUILD, LLVMRealUNO, x, x, "");
+  LLVMValueRef best_nan = LL->BuildFCmp(BUILD, LLVMRealUNO, best, best, "");
+  LLVMValueRef beyond = LL->BuildFCmp(BUILD, most ? LLVMRealOGT : LLVMRealOLT, x, best, "");
+  LLVMValueRef equal = LL->BuildFCmp(BUILD, LLVMRealOEQ, x, best, "");
+  equal = binary(e, LLVMOr, equal, binary(e, LLVMAnd, x_nan, best_nan));
+  LLVMValueRef best_is = LL->BuildFCmp(BUILD, LLVMRealORD, best, best, "");
+  LLVMValueRef first_nan = binary(e, LLVMAnd, x_nan, best_is);
+  return binary(e, LLVMOr, binary(e, LLVMOr, beyond, first_nan),
+                binary(e, LLVMAnd, equal, earlier));
+}
+
+static void accumulate(const tree *t, int i, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[i];
+  const kiln_dtype dtype = operand_dtype(t, i);
+  const bool strip = is_strip(t, t->scopes.parent[i]);
+  LLVMValueRef lane = strip ? p->lane : kiln__llvm_emit_index(e, 0);
+  LLVMValueRef at = offset_by(e, dtype, strip ? p->reductions[i] : e->reductions[i], lane);
+  LLVMValueRef old = load_vector(t, at, dtype), x = e->values[inst->args[0]], y = x;
+  if (strip && p->left) x = LL->BuildSelect(BUILD, p->mask, x, first_value(t, i), "");
+  if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND) {
+    LLVMValueRef place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], lane);
+    LLVMValueRef places = load_vector(t, place_at, KILN_DTYPE_I64), now = iteration_of(t, i, p);
+    if (strip && p->left)
+      now = LL->BuildSelect(BUILD, p->mask, now, number(t, KILN_DTYPE_I64, 0, INT64_MAX), "");
+    LLVMValueRef take = better(t, i, x, now, old, places);
+    store_vector(t, at, dtype, LL->BuildSelect(BUILD, take, x, old, ""));
+    store_vector(t, place_at, KILN_DTYPE_I64, LL->BuildSelect(BUILD, take, now, places, ""));
+    return;
+  }
+  if (inst->op != KILN_LOOP_dot) {
+    store_vector(t, at, dtype, kiln__llvm_emit_join(e, inst->op, dtype, old, x));
+    return;
+  }
+  y = e->values[inst->args[1]];
+  if (strip && p->left) y = LL->BuildSelect(BUILD, p->mask, y, number(t, dtype, 0, 0), "");
+  LLVMTypeRef type = LL->TypeOf(old);
+  LLVMValueRef args[3] = {x, y, old};
+  store_vector(t, at, dtype,
+               e->target->isa == KILN_ISA_V2
+                   ? binary(e, LLVMFAdd, binary(e, LLVMFMul, x, y), old)
+                   : kiln__llvm_emit_intrinsic(e, "llvm.fma", &type, 1, args, 3));
+}
+
+/* Lanes `by` further in the vector, in the first ones. */
+static LLVMValueRef moved(const tree *t, LLVMValueRef vector, int by) {
+  const kiln__llvm_emitter *e = t->e;
+  LLVMValueRef lanes[KILN_LOOP_LANES];
+  for (int i = 0; i < e->width; i++)
+    lanes[i] = LL->ConstInt(e->i32, (unsigned)((i + by) % e->width), 0);
+  return LL->BuildShuffleVector(BUILD, vector, vector, LL->ConstVector(lanes, (unsigned)e->width),
+                                "");
+}
+
+/* The result in all lanes: of rows, accumulators to one as a tree. */
+static void end_reduction(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_opcode op = t->nest->body.data[i].op;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  const bool find = kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND;
+  const bool strip = is_strip(t, t->scopes.parent[i]);
+  LLVMValueRef x[KILN_LOOP_LANES], k[KILN_LOOP_LANES];
+  const int count = vectors_of(t, i);
+  for (int v = 0; v < count; v++) {
+    x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
+    if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
+  }
+  for (int half = strip ? KILN_LOOP_LANES / 2 : 0; half > 0; half /= 2) {
+    const int vectors = half / e->width; /* 0: within one */
+    for (int v = 0; v < (vectors ? vectors : 1); v++) {
+      LLVMValueRef other = vectors ? x[v + vectors] : moved(t, x[v], half), places = NULL;
+      if (!find) {
+        x[v] = kiln__llvm_emit_join(e, op, dtype, x[v], other);
+        continue;
+      }
+      places = vectors ? k[v + vectors] : moved(t, k[v], half);
+      LLVMValueRef take = better(t, i, other, places, x[v], k[v]);
+      x[v] = LL->BuildSelect(BUILD, take, other, x[v], "");
+      k[v] = LL->BuildSelect(BUILD, take, places, k[v], "");
+    }
+  }
+  e->values[i] = find ? k[0] : x[0];
+  if (strip) e->values[i] = kiln__llvm_emit_splat(e, lane_of(e, e->values[i], 0), e->width);
+}
+
+/* -- Loops -- */
+
+static void emit_range(const tree *t, int begin, int end, const place *p);
+
+/* One step of a loop of rows, its first iteration being `at`. */
+static void emit_step(const tree *t, int open, LLVMValueRef at, place *p) {
+  t->s->counters[t->scopes.depth[open]] = at;
+  emit_range(t, open + 1, t->scopes.end[open], p);
+}
+
+static bool is_short(const tree *t, int open) {
+  bool reduces = false;
+  int count = 0;
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    const kiln_loop_opcode op = t->nest->body.data[i].op;
+    if (kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND || (int)op >= (int)KILN_LOOP_FIRST_MATH)
+      return false;
+    reduces |= kiln_loop_reduces(op);
+    count++;
+  }
+  return reduces && count <= SHORT_BODY;
+}
+
+/* The sums begin anew with accumulators of registers' own (`begin`), or go back to memory. */
+static void exchange_accumulators(const tree *t, int open, bool begin) {
+  kiln__llvm_emitter *e = t->e;
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    if (!kiln_loop_reduces(t->nest->body.data[i].op)) continue;
+    const kiln_dtype dtype = operand_dtype(t, i);
+    if (begin) e->fast[i] = allocate(e, dtype, KILN_LOOP_LANES);
+    copy_vectors(t, begin ? e->fast[i] : e->reductions[i], begin ? e->reductions[i] : e->fast[i],
+                 dtype, vectors_of(t, i));
+  }
+}
+
+/* Iterations KILN_LOOP_LANES at a time, as far as they go; gives where they end. */
+static LLVMValueRef emit_blocks(const tree *t, int open, range r) {
+  kiln__llvm_emitter *e = t->e;
+  if (!is_short(t, open) || (r.count >= 0 && r.count < KILN_LOOP_LANES)) return r.first;
+  LLVMValueRef count = binary(e, LLVMSub, r.last, r.first);
+  count = binary(e, LLVMAnd, count, kiln__llvm_emit_index(e, -KILN_LOOP_LANES));
+  LLVMValueRef end = binary(e, LLVMAdd, r.first, count);
+  LLVMBasicBlockRef behind = NULL;
+  if (r.count < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, r.first, end, ""));
+  exchange_accumulators(t, open, true);
+  loop l = loop_begin(e, r.first);
+  for (int k = 0; k < KILN_LOOP_LANES; k += e->width) {
+    LLVMValueRef lane = kiln__llvm_emit_index(e, k);
+    place p = {.loop = t->scopes.depth[open], .lane = lane, .reductions = e->fast};
+    emit_step(t, open, binary(e, LLVMAdd, l.counter, lane), &p);
+  }
+  loop_end(e, l, KILN_LOOP_LANES, end);
+  exchange_accumulators(t, open, false);
+  if (behind) end_if(e, behind);
+  return end;
+}
+
+/* A vectors' loop of rows over the range, which begins at a multiple of KILN_LOOP_LANES. */
+static void emit_strips(const tree *t, int open, range r) {
+  kiln__llvm_emitter *e = t->e;
+  const int depth = t->scopes.depth[open], width = e->width;
+  LLVMValueRef first = emit_blocks(t, open, r),
+               lanes = kiln__llvm_emit_index(e, KILN_LOOP_LANES - 1);
+  const int64_t left = r.count < 0 ? -1 : is_short(t, open) ? r.count % KILN_LOOP_LANES : r.count;
+  LLVMValueRef count = binary(e, LLVMSub, r.last, first);
+  count = binary(e, LLVMAnd, count, kiln__llvm_emit_index(e, -width));
+  LLVMValueRef end = binary(e, LLVMAdd, first, count);
+  if (left < 0 || left >= width) {
+    LLVMBasicBlockRef behind = NULL;
+    if (left < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
+    loop l = loop_begin(e, first);
+    place p = {.loop = depth, .reductions = e->reductions};
+    p.lane = binary(e, LLVMAnd, l.counter, lanes);
+    emit_step(t, open, l.counter, &p);
+    loop_end(e, l, width, end);
+    if (behind) end_if(e, behind);
+  }
+  if (left >= 0 && left % width == 0) return;
+  LLVMBasicBlockRef behind = NULL;
+  if (left < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, r.last, ""));
+  place p = {.loop = depth, .reductions = e->reductions};
+  p.left = binary(e, LLVMSub, r.last, end);
+  p.mask = kiln__llvm_emit_mask(e, p.left);
+  p.lane = binary(e, LLVMAnd, end, lanes);
+  emit_step(t, open, end, &p);
+  if (behind) end_if(e, behind);
+}
+
+static void emit_iterations(const tree *t, int open, range r, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  if (is_strip(t, open)) {
+    emit_strips(t, open, r);
+    return;
+  }
+  loop l = loop_begin(e, r.first);
+  t->s->counters[t->scopes.depth[open]] = l.counter;
+  emit_range(t, open + 1, t->scopes.end[open], p);
+  loop_end(e, l, 1, r.last);
+}
+
+/* Where the sums of instruction i are kept while they begin anew in a loop: vector v. */
+static LLVMValueRef kept_at(const tree *t, int i, int open, int v) {
+  const int at = t->scopes.depth[i] - 1 - t->scopes.depth[open];
+  return vector_at(t, t->e->kept[i], operand_dtype(t, i), at * vectors_of(t, i) + v);
+}
+
+/* A loop of more than KILN_LOOP_CHUNK steps: its sums begin anew with each chunk. */
+static void emit_chunks(const tree *t, int open, int64_t chunk, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const int end = t->scopes.end[open];
+  LLVMValueRef extent = kiln__llvm_emit_index(e, t->nest->body.data[open].offset);
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  LLVMValueRef last = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, chunk));
+  for (int i = open + 1; i < end; i++) {
+    if (!is_sum_over(t, i, open)) continue;
+    const kiln_dtype dtype = operand_dtype(t, i);
+    for (int v = 0; v < vectors_of(t, i); v++) {
+      LLVMValueRef at = vector_at(t, e->reductions[i], dtype, v);
+      store_vector(t, kept_at(t, i, open, v), dtype, load_vector(t, at, dtype));
+      store_vector(t, at, dtype, number(t, dtype, 0, 0));
+    }
+  }
+  emit_iterations(t, open, (range){l.counter, least(e, last, extent), -1}, p);
+  for (int i = open + 1; i < end; i++) {
+    if (!is_sum_over(t, i, open)) continue;
+    const kiln_dtype dtype = operand_dtype(t, i);
+    for (int v = 0; v < vectors_of(t, i); v++) {
+      LLVMValueRef at = vector_at(t, e->reductions[i], dtype, v);
+      LLVMValueRef old = load_vector(t, kept_at(t, i, open, v), dtype);
+      store_vector(t, at, dtype, binary(e, LLVMFAdd, old, load_vector(t, at, dtype)));
+    }
+  }
+  loop_end(e, l, chunk, extent);
+}
+
+static void emit_body_loop(const tree *t, int open, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const int64_t extent = t->nest->body.data[open].offset;
+  const int64_t chunk = KILN_LOOP_CHUNK * (is_strip(t, open) ? KILN_LOOP_LANES : 1);
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    if (begins_with(t, i, open)) begin_reduction(t, i);
+  }
+  if (t->nest->body.data[open].op == KILN_LOOP_reduce && extent > chunk) {
+    emit_chunks(t, open, chunk, p);
+  } else {
+    const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_index(e, extent), extent};
+    emit_iterations(t, open, all, p);
+  }
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    if (begins_with(t, i, open)) end_reduction(t, i);
+  }
+}
+
+static void emit_range(const tree *t, int begin, int end, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  for (int i = begin; i < end; i++) {
+    const kiln_loop_inst *inst = &t->nest->body.data[i];
+    if (is_loop(t, i)) {
+      emit_body_loop(t, i, p);
+      i = t->scopes.end[i];
+    } else if (kiln_loop_reduces(inst->op)) {
+      accumulate(t, i, p);
+    } else if (inst->op == KILN_LOOP_store) {
+      emit_store(t, i, p);
+    } else if (t->s->levels[i] == t->s->rank) { /* else it stands further out already */
+      e->values[i] =
+          inst->op == KILN_LOOP_load ? emit_load(t, i, p) : kiln__llvm_emit_value(e, inst);
+    }
+  }
+}
+
+/* The nest's innermost loop in vectors, the body in each. */
+static void emit_columns(const tree *t) {
+  kiln__llvm_emitter *e = t->e;
+  const int inner = t->nest->rank - 1, count = t->nest->body.count;
+  LLVMValueRef first = t->s->first[inner], last = t->s->last[inner];
+  LLVMValueRef whole =
+      binary(e, LLVMAnd, binary(e, LLVMSub, last, first), kiln__llvm_emit_index(e, -e->width));
+  LLVMValueRef end = binary(e, LLVMAdd, first, whole);
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
+  loop l = loop_begin(e, first);
+  t->s->counters[inner] = l.counter;
+  emit_range(t, 0, count, &(place){.loop = inner});
+  loop_end(e, l, e->width, end);
+  end_if(e, behind);
+  behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
+  place p = {.loop = inner, .left = binary(e, LLVMSub, last, end)};
+  p.mask = kiln__llvm_emit_mask(e, p.left);
+  t->s->counters[inner] = end;
+  emit_range(t, 0, count, &p);
+  end_if(e, behind);
+}
+
+static void emit_nest_loops(const tree *t, int depth) {
+  kiln__llvm_emitter *e = t->e;
+  if (depth == t->nest->rank) {
+    emit_range(t, 0, t->nest->body.count, &(place){.loop = -1});
+  } else if (depth == t->nest->rank - 1 && !t->rows) {
+    emit_columns(t);
+  } else {
+    loop l = loop_begin(e, t->s->first[depth]);
+    t->s->counters[depth] = l.counter;
+    if (depth + 1 < t->nest->rank) kiln__llvm_emit_level(e, t->s, depth + 1);
+    emit_nest_loops(t, depth + 1);
+    loop_end(e, l, 1, t->s->last[depth]);
+  }
+}
+
+void kiln__llvm_emit_tree(kiln__llvm_emitter *e, nest_state *s) {
+  tree t = {.e = e, .s = s, .nest = e->nest, .rows = kiln_loop_strips_body(e->nest)};
+  t.scopes = e->scopes;
+  kiln_loop_find_scopes(e->nest, &t.scopes);
+  s->rank = e->nest->rank;
+  emit_nest_loops(&t, 0);
+}
