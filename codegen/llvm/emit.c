@@ -352,7 +352,7 @@ static size_t longest_body(const kiln_loop_fn *fn) {
 
 size_t kiln__llvm_emit_room(const kiln_loop_fn *fn) {
   return (size_t)(fn->buffers.count + 1) * sizeof(LLVMValueRef) +
-         (longest_body(fn) + 1) * (5 * sizeof(LLVMValueRef) + sizeof(access) + 4 * sizeof(int));
+         (longest_body(fn) + 1) * (4 * sizeof(LLVMValueRef) + sizeof(access) + 4 * sizeof(int));
 }
 
 /* Values and accesses of one nest at a time. */
@@ -362,8 +362,7 @@ static void divide_room(kiln__llvm_emitter *e, void *room) {
   e->values = e->data + e->fn->buffers.count + 1;
   e->reductions = e->values + most;
   e->fast = e->reductions + most;
-  e->kept = e->fast + most;
-  e->places = e->kept + most;
+  e->places = e->fast + most;
   e->accesses = (access *)(void *)(e->places + most);
   e->levels = (int *)(void *)(e->accesses + most);
   e->scopes.parent = e->levels + most;

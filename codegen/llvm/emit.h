@@ -27,7 +27,7 @@ typedef struct kiln__llvm_emitter {
   struct access *accesses;
   int *levels;
   /* Of its loops (emit_tree.c): accumulators in memory and, for short bodies, others; places. */
-  LLVMValueRef *reductions, *fast, *kept, *places;
+  LLVMValueRef *reductions, *fast, *places;
   kiln_loop_scopes scopes;
 } kiln__llvm_emitter;
 /* Of an emitter `e`. */

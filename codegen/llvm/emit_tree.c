@@ -3,8 +3,9 @@
  * Every value is a vector. Its lanes are iterations of the vectors' loop (loop.h): of the nest's
  * innermost one, so that loops of the body are plain loops around vectors, or of each innermost
  * loop of the body, outside of which all lanes are alike. A vectors' loop goes in whole vectors and
- * one partial one. What it reduces stands in KILN_LOOP_LANES accumulators in memory, a vector of
- * them at a time; where the body is short, in registers: KILN_LOOP_LANES iterations at once. */
+ * one partial one. What is reduced stands in KILN_LOOP_LANES accumulators in memory: numbers, of
+ * which a vector takes some, where the iterations are lanes themselves; vectors elsewhere. Of a
+ * short body they are in registers, with KILN_LOOP_LANES iterations at once. */
 #include "codegen/llvm/emit_state.h"
 
 enum { SHORT_BODY = 12 }; /* instructions that are emitted several times */
@@ -63,22 +64,21 @@ static void end_if(const kiln__llvm_emitter *e, LLVMBasicBlockRef behind) {
 static bool is_loop(const tree *t, int i) {
   return kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN;
 }
+/* Whether the loop's iterations are lanes: not where what it reduces over other loops too begins
+ * between two accumulators. */
 static bool is_strip(const tree *t, int open) {
+  const bool whole = t->nest->body.data[open].offset % KILN_LOOP_LANES == 0;
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    const kiln_loop_inst *inst = &t->nest->body.data[i];
     if (is_loop(t, i)) return false;
+    if (kiln_loop_reduces(inst->op) && inst->index > 1 && !whole) return false;
   }
   return t->rows;
 }
-/* Whether what instruction i reduces begins with the loop; whether it goes on in it. */
+/* Whether what instruction i reduces begins with the loop. */
 static bool begins_with(const tree *t, int i, int open) {
   const kiln_loop_inst *inst = &t->nest->body.data[i];
   return kiln_loop_reduces(inst->op) && t->scopes.depth[i] - inst->index == t->scopes.depth[open];
-}
-static bool is_sum_over(const tree *t, int i, int open) {
-  const kiln_loop_inst *inst = &t->nest->body.data[i];
-  return (inst->op == KILN_LOOP_sum || inst->op == KILN_LOOP_dot) &&
-         kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F &&
-         t->scopes.depth[i] - inst->index <= t->scopes.depth[open];
 }
 static kiln_dtype operand_dtype(const tree *t, int i) {
   return t->nest->body.data[t->nest->body.data[i].args[0]].dtype;
@@ -191,13 +191,11 @@ static void emit_store(const tree *t, int number, const place *p) {
   }
 }
 
-/* -- Accumulators --
- *
- * Of instruction i: memory for KILN_LOOP_LANES elements where it stands in a loop of rows, else for
- * one vector; for FIND, as many places. */
+/* -- Accumulators -- */
 
+static bool in_strip(const tree *t, int i) { return is_strip(t, t->scopes.parent[i]); }
 static int vectors_of(const tree *t, int i) {
-  return is_strip(t, t->scopes.parent[i]) ? KILN_LOOP_LANES / t->e->width : 1;
+  return in_strip(t, i) ? KILN_LOOP_LANES / t->e->width : KILN_LOOP_LANES;
 }
 static LLVMValueRef vector_at(const tree *t, LLVMValueRef base, kiln_dtype dtype, int vector) {
   return offset_by(t->e, dtype, base, kiln__llvm_emit_index(t->e, vector * t->e->width));
@@ -235,20 +233,20 @@ static void begin_reduction(const tree *t, int i) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
   const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
-  const int count = vectors_of(t, i);
-  e->reductions[i] = allocate(e, dtype, count * e->width);
-  e->kept[i] = allocate(e, dtype, t->nest->body.data[i].index * count * e->width);
-  if (find) e->places[i] = allocate(e, KILN_DTYPE_I64, count * e->width);
-  for (int v = 0; v < count; v++) {
-    store_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype, first_value(t, i));
-    if (!find) continue;
-    store_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64,
+  const int count = vectors_of(t, i) * e->width;
+  e->reductions[i] = allocate(e, dtype, count);
+  if (find) e->places[i] = allocate(e, KILN_DTYPE_I64, count);
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  store_vector(t, offset_by(e, dtype, e->reductions[i], l.counter), dtype, first_value(t, i));
+  if (find) {
+    store_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], l.counter), KILN_DTYPE_I64,
                  number(t, KILN_DTYPE_I64, 0, INT64_MAX));
   }
+  loop_end(e, l, e->width, kiln__llvm_emit_index(e, count));
 }
 
-/* The number of the iteration that the counters stand at, and of those of the other lanes. */
-static LLVMValueRef iteration_of(const tree *t, int i, const place *p) {
+/* The number of the iteration that the counters stand at, in the loops of the reduction. */
+static LLVMValueRef iteration_of(const tree *t, int i) {
   kiln__llvm_emitter *e = t->e;
   const int depth = t->scopes.depth[i], loops = t->nest->body.data[i].index;
   LLVMValueRef at = kiln__llvm_emit_index(e, 0);
@@ -257,8 +255,13 @@ static LLVMValueRef iteration_of(const tree *t, int i, const place *p) {
     LLVMValueRef extent = kiln__llvm_emit_index(e, t->nest->body.data[open].offset);
     at = binary(e, LLVMAdd, binary(e, LLVMMul, at, extent), t->s->counters[d]);
   }
-  LLVMValueRef all = kiln__llvm_emit_splat(e, at, e->width);
-  if (!t->rows || p->loop < 0) return all;
+  return at;
+}
+/* That of each lane. */
+static LLVMValueRef iterations_of(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  LLVMValueRef all = kiln__llvm_emit_splat(e, iteration_of(t, i), e->width);
+  if (!in_strip(t, i)) return all;
   LLVMTypeRef type = LL->VectorType(e->i64, (unsigned)e->width);
   LLVMValueRef lanes =
       LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), type, "");
@@ -291,37 +294,53 @@ static LLVMValueRef better(const tree *t, int i, LLVMValueRef x, LLVMValueRef k,
                 binary(e, LLVMAnd, equal, earlier));
 }
 
+/* Where the accumulators of the iterations lie, in elements. */
+static LLVMValueRef lane_at(const tree *t, int i, const place *p) {
+  const kiln__llvm_emitter *e = t->e;
+  if (in_strip(t, i)) return p->lane;
+  LLVMValueRef lanes = kiln__llvm_emit_index(e, KILN_LOOP_LANES - 1);
+  LLVMValueRef lane = binary(e, LLVMAnd, iteration_of(t, i), lanes);
+  return binary(e, LLVMMul, lane, kiln__llvm_emit_index(e, e->width));
+}
+
+static void find(const tree *t, int i, LLVMValueRef x, LLVMValueRef at, LLVMValueRef lane,
+                 LLVMValueRef mask) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  LLVMValueRef place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], lane);
+  LLVMValueRef old = load_vector(t, at, dtype), now = iterations_of(t, i);
+  LLVMValueRef places = load_vector(t, place_at, KILN_DTYPE_I64);
+  if (mask) now = LL->BuildSelect(BUILD, mask, now, number(t, KILN_DTYPE_I64, 0, INT64_MAX), "");
+  LLVMValueRef take = better(t, i, x, now, old, places);
+  store_vector(t, at, dtype, LL->BuildSelect(BUILD, take, x, old, ""));
+  store_vector(t, place_at, KILN_DTYPE_I64, LL->BuildSelect(BUILD, take, now, places, ""));
+}
+
 static void accumulate(const tree *t, int i, const place *p) {
   kiln__llvm_emitter *e = t->e;
   const kiln_loop_inst *inst = &t->nest->body.data[i];
   const kiln_dtype dtype = operand_dtype(t, i);
-  const bool strip = is_strip(t, t->scopes.parent[i]);
-  LLVMValueRef lane = strip ? p->lane : kiln__llvm_emit_index(e, 0);
+  const bool strip = in_strip(t, i);
+  LLVMValueRef mask = strip && p->left ? p->mask : NULL, lane = lane_at(t, i, p);
   LLVMValueRef at = offset_by(e, dtype, strip ? p->reductions[i] : e->reductions[i], lane);
-  LLVMValueRef old = load_vector(t, at, dtype), x = e->values[inst->args[0]], y = x;
-  if (strip && p->left) x = LL->BuildSelect(BUILD, p->mask, x, first_value(t, i), "");
+  LLVMValueRef x = e->values[inst->args[0]], y = inst->args[1] < 0 ? x : e->values[inst->args[1]];
+  if (mask) x = LL->BuildSelect(BUILD, mask, x, first_value(t, i), "");
+  if (mask) y = LL->BuildSelect(BUILD, mask, y, first_value(t, i), "");
   if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND) {
-    LLVMValueRef place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], lane);
-    LLVMValueRef places = load_vector(t, place_at, KILN_DTYPE_I64), now = iteration_of(t, i, p);
-    if (strip && p->left)
-      now = LL->BuildSelect(BUILD, p->mask, now, number(t, KILN_DTYPE_I64, 0, INT64_MAX), "");
-    LLVMValueRef take = better(t, i, x, now, old, places);
-    store_vector(t, at, dtype, LL->BuildSelect(BUILD, take, x, old, ""));
-    store_vector(t, place_at, KILN_DTYPE_I64, LL->BuildSelect(BUILD, take, now, places, ""));
+    find(t, i, x, at, lane, mask);
     return;
   }
+  LLVMValueRef old = load_vector(t, at, dtype), sum;
   if (inst->op != KILN_LOOP_dot) {
-    store_vector(t, at, dtype, kiln__llvm_emit_join(e, inst->op, dtype, old, x));
-    return;
+    sum = kiln__llvm_emit_join(e, inst->op, dtype, old, x);
+  } else if (e->target->isa == KILN_ISA_V2) {
+    sum = binary(e, LLVMFAdd, binary(e, LLVMFMul, x, y), old);
+  } else {
+    LLVMTypeRef type = LL->TypeOf(old);
+    LLVMValueRef args[3] = {x, y, old};
+    sum = kiln__llvm_emit_intrinsic(e, "llvm.fma", &type, 1, args, 3);
   }
-  y = e->values[inst->args[1]];
-  if (strip && p->left) y = LL->BuildSelect(BUILD, p->mask, y, number(t, dtype, 0, 0), "");
-  LLVMTypeRef type = LL->TypeOf(old);
-  LLVMValueRef args[3] = {x, y, old};
-  store_vector(t, at, dtype,
-               e->target->isa == KILN_ISA_V2
-                   ? binary(e, LLVMFAdd, binary(e, LLVMFMul, x, y), old)
-                   : kiln__llvm_emit_intrinsic(e, "llvm.fma", &type, 1, args, 3));
+  store_vector(t, at, dtype, sum);
 }
 
 /* Lanes `by` further in the vector, in the first ones. */
@@ -334,35 +353,66 @@ static LLVMValueRef moved(const tree *t, LLVMValueRef vector, int by) {
                                 "");
 }
 
-/* The result in all lanes: of rows, accumulators to one as a tree. */
-static void end_reduction(const tree *t, int i) {
+/* x and its places k, and others: what the two give. */
+static void join(const tree *t, int i, LLVMValueRef *x, LLVMValueRef *k, LLVMValueRef other,
+                 LLVMValueRef places) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_loop_opcode op = t->nest->body.data[i].op;
+  if (!places) {
+    *x = kiln__llvm_emit_join(e, t->nest->body.data[i].op, operand_dtype(t, i), *x, other);
+    return;
+  }
+  LLVMValueRef take = better(t, i, other, places, *x, *k);
+  *x = LL->BuildSelect(BUILD, take, other, *x, "");
+  *k = LL->BuildSelect(BUILD, take, places, *k, "");
+}
+
+/* Accumulators to one as a tree: numbers, whose result goes to all lanes. */
+static void fold_numbers(const tree *t, int i, bool find) {
+  kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
-  const bool find = kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND;
-  const bool strip = is_strip(t, t->scopes.parent[i]);
-  LLVMValueRef x[KILN_LOOP_LANES], k[KILN_LOOP_LANES];
-  const int count = vectors_of(t, i);
-  for (int v = 0; v < count; v++) {
+  LLVMValueRef x[KILN_LOOP_LANES], k[KILN_LOOP_LANES] = {0};
+  for (int v = 0; v < vectors_of(t, i); v++) {
     x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
     if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
   }
-  for (int half = strip ? KILN_LOOP_LANES / 2 : 0; half > 0; half /= 2) {
-    const int vectors = half / e->width; /* 0: within one */
-    for (int v = 0; v < (vectors ? vectors : 1); v++) {
-      LLVMValueRef other = vectors ? x[v + vectors] : moved(t, x[v], half), places = NULL;
-      if (!find) {
-        x[v] = kiln__llvm_emit_join(e, op, dtype, x[v], other);
-        continue;
-      }
-      places = vectors ? k[v + vectors] : moved(t, k[v], half);
-      LLVMValueRef take = better(t, i, other, places, x[v], k[v]);
-      x[v] = LL->BuildSelect(BUILD, take, other, x[v], "");
-      k[v] = LL->BuildSelect(BUILD, take, places, k[v], "");
-    }
+  for (int half = KILN_LOOP_LANES / 2; half > 0; half /= 2) {
+    const int vectors = half / e->width;
+    for (int v = 0; v < vectors; v++) join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
+    if (vectors == 0)
+      join(t, i, &x[0], &k[0], moved(t, x[0], half), find ? moved(t, k[0], half) : NULL);
   }
-  e->values[i] = find ? k[0] : x[0];
-  if (strip) e->values[i] = kiln__llvm_emit_splat(e, lane_of(e, e->values[i], 0), e->width);
+  e->values[i] = kiln__llvm_emit_splat(e, lane_of(e, find ? k[0] : x[0], 0), e->width);
+}
+
+/* The same of vectors. */
+static void fold_vectors(const tree *t, int i, bool find) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  for (int half = KILN_LOOP_LANES / 2; half > 0; half /= 2) {
+    const int way = half * e->width;
+    loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+    LLVMValueRef far = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, way)), k = NULL;
+    LLVMValueRef at = offset_by(e, dtype, e->reductions[i], l.counter), place_at = NULL,
+                 places = NULL;
+    LLVMValueRef x = load_vector(t, at, dtype);
+    LLVMValueRef other = load_vector(t, offset_by(e, dtype, e->reductions[i], far), dtype);
+    if (find) {
+      place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], l.counter);
+      k = load_vector(t, place_at, KILN_DTYPE_I64);
+      places = load_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], far), KILN_DTYPE_I64);
+    }
+    join(t, i, &x, &k, other, places);
+    store_vector(t, at, dtype, x);
+    if (find) store_vector(t, place_at, KILN_DTYPE_I64, k);
+    loop_end(e, l, e->width, kiln__llvm_emit_index(e, way));
+  }
+  e->values[i] =
+      find ? load_vector(t, e->places[i], KILN_DTYPE_I64) : load_vector(t, e->reductions[i], dtype);
+}
+
+static void end_reduction(const tree *t, int i) {
+  const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
+  (in_strip(t, i) ? fold_numbers : fold_vectors)(t, i, find);
 }
 
 /* -- Loops -- */
@@ -465,54 +515,14 @@ static void emit_iterations(const tree *t, int open, range r, const place *p) {
   loop_end(e, l, 1, r.last);
 }
 
-/* Where the sums of instruction i are kept while they begin anew in a loop: vector v. */
-static LLVMValueRef kept_at(const tree *t, int i, int open, int v) {
-  const int at = t->scopes.depth[i] - 1 - t->scopes.depth[open];
-  return vector_at(t, t->e->kept[i], operand_dtype(t, i), at * vectors_of(t, i) + v);
-}
-
-/* A loop of more than KILN_LOOP_CHUNK steps: its sums begin anew with each chunk. */
-static void emit_chunks(const tree *t, int open, int64_t chunk, const place *p) {
-  kiln__llvm_emitter *e = t->e;
-  const int end = t->scopes.end[open];
-  LLVMValueRef extent = kiln__llvm_emit_index(e, t->nest->body.data[open].offset);
-  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
-  LLVMValueRef last = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, chunk));
-  for (int i = open + 1; i < end; i++) {
-    if (!is_sum_over(t, i, open)) continue;
-    const kiln_dtype dtype = operand_dtype(t, i);
-    for (int v = 0; v < vectors_of(t, i); v++) {
-      LLVMValueRef at = vector_at(t, e->reductions[i], dtype, v);
-      store_vector(t, kept_at(t, i, open, v), dtype, load_vector(t, at, dtype));
-      store_vector(t, at, dtype, number(t, dtype, 0, 0));
-    }
-  }
-  emit_iterations(t, open, (range){l.counter, least(e, last, extent), -1}, p);
-  for (int i = open + 1; i < end; i++) {
-    if (!is_sum_over(t, i, open)) continue;
-    const kiln_dtype dtype = operand_dtype(t, i);
-    for (int v = 0; v < vectors_of(t, i); v++) {
-      LLVMValueRef at = vector_at(t, e->reductions[i], dtype, v);
-      LLVMValueRef old = load_vector(t, kept_at(t, i, open, v), dtype);
-      store_vector(t, at, dtype, binary(e, LLVMFAdd, old, load_vector(t, at, dtype)));
-    }
-  }
-  loop_end(e, l, chunk, extent);
-}
-
 static void emit_body_loop(const tree *t, int open, const place *p) {
   kiln__llvm_emitter *e = t->e;
   const int64_t extent = t->nest->body.data[open].offset;
-  const int64_t chunk = KILN_LOOP_CHUNK * (is_strip(t, open) ? KILN_LOOP_LANES : 1);
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (begins_with(t, i, open)) begin_reduction(t, i);
   }
-  if (t->nest->body.data[open].op == KILN_LOOP_reduce && extent > chunk) {
-    emit_chunks(t, open, chunk, p);
-  } else {
-    const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_index(e, extent), extent};
-    emit_iterations(t, open, all, p);
-  }
+  const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_index(e, extent), extent};
+  emit_iterations(t, open, all, p);
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (begins_with(t, i, open)) end_reduction(t, i);
   }

@@ -16,16 +16,14 @@
 
 enum { SLOT_BYTES = 8, LEAST_STRIP = KILN_LOOP_LANES, MOST_STRIP = 512, REGISTERS_BYTES = 1 << 15 };
 
-/* What is reduced. Its accumulators: of `strip` slots each, the values, the places of FIND, and the
- * values kept for each of its loops whose sums begin anew. */
+/* What is reduced. It has KILN_LOOP_LANES accumulators, of columns for each slot of a strip; FIND
+ * has as many places behind them. */
 typedef struct reduction {
   int inst;
   int next; /* of those that begin with the same loop; -1 */
   int type; /* of its operands, and their bytes */
   int size;
   eval_fn combine; /* two accumulators; NULL: FIND */
-  bool chunks;     /* a sum of floats */
-  bool uniform;    /* its operands are alike in all lanes */
   size_t values;   /* in scratch */
 } reduction;
 
@@ -43,6 +41,7 @@ typedef struct eval_inst {
 typedef struct eval_nest {
   int rank, count, axes; /* of the grid: outermost loops that a box cuts */
   bool strips_body;
+  int slots; /* of an accumulator's lane */
   int64_t extents[KILN_LOOP_MAX_RANK], grid[KILN_KERNEL_AXES];
   eval_inst *body;
   reduction *reductions;
@@ -92,6 +91,7 @@ static eval_fn function_of(const kiln_loop_nest *nest, const kiln_loop_inst *ins
 /* How much all nests have of what the program's block holds. */
 typedef struct totals {
   int insts, reductions, most;
+  bool columns; /* something is reduced that is */
 } totals;
 static totals count_all(const kiln_loop_fn *fn) {
   totals t = {0};
@@ -100,7 +100,9 @@ static totals count_all(const kiln_loop_fn *fn) {
     t.insts += nest->body.count;
     if (nest->body.count > t.most) t.most = nest->body.count;
     for (int i = 0; i < nest->body.count; i++) {
-      t.reductions += kiln_loop_reduces(nest->body.data[i].op);
+      if (!kiln_loop_reduces(nest->body.data[i].op)) continue;
+      t.reductions++;
+      t.columns |= !kiln_loop_strips_body(nest);
     }
   }
   return t;
@@ -137,35 +139,32 @@ static void mark_lanes(eval_nest *nest, const kiln_loop_nest *from,
 
 /* Adds what instruction i of the nest reduces; *bytes is the scratch so far. */
 static void add_reduction(eval_nest *nest, const kiln_loop_nest *from,
-                          const kiln_loop_scopes *scopes, int i, int number, size_t strip_bytes,
-                          size_t *bytes) {
+                          const kiln_loop_scopes *scopes, int i, int number, size_t *bytes) {
   eval_inst *e = &nest->body[i];
   const kiln_dtype dtype = from->body.data[e->inst.args[0]].dtype;
   reduction *r = &nest->reductions[number];
   int open = scopes->parent[i];
   *r = (reduction){.inst = i, .type = type_index(dtype), .size = kiln_loop_size(dtype)};
-  r->uniform = nest->strips_body && !nest->body[open].lanes;
-  r->chunks = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F &&
-              (e->inst.op == KILN_LOOP_sum || e->inst.op == KILN_LOOP_dot);
   if (kiln_loop_ops[e->inst.op].rule == KILN_LOOP_RULE_REDUCE) {
     const kiln_loop_opcode op = e->inst.op == KILN_LOOP_dot ? KILN_LOOP_sum : e->inst.op;
     r->combine = eval_table[op][r->type];
   }
   r->values = *bytes;
-  *bytes += strip_bytes * (size_t)(2 + (r->chunks ? e->inst.index : 0));
+  *bytes += (size_t)(2 * KILN_LOOP_LANES * SLOT_BYTES * nest->slots);
   for (int k = 1; k < e->inst.index; k++) open = scopes->parent[open];
   e->first = number;
   r->next = nest->body[open].first;
   nest->body[open].first = number;
 }
 
-static void make_nest(eval_nest *nest, const kiln_loop_nest *from, kiln_arena *scratch,
-                      size_t strip_bytes, size_t *bytes) {
+static void make_nest(eval_nest *nest, const kiln_loop_nest *from, kiln_arena *scratch, int strip,
+                      size_t *bytes) {
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(from, scratch);
   int reductions = 0;
   nest->rank = from->rank;
   nest->count = from->body.count;
   nest->strips_body = kiln_loop_strips_body(from);
+  nest->slots = nest->strips_body ? 1 : strip;
   memcpy(nest->extents, from->extents, sizeof nest->extents);
   nest->axes = kiln_loop_nest_axes(from);
   for (int i = 0; i < KILN_KERNEL_AXES; i++) nest->grid[i] = kiln_loop_nest_extent(from, i);
@@ -181,7 +180,7 @@ static void make_nest(eval_nest *nest, const kiln_loop_nest *from, kiln_arena *s
   mark_lanes(nest, from, &scopes);
   for (int i = 0; i < nest->count; i++) {
     if (kiln_loop_reduces(from->body.data[i].op))
-      add_reduction(nest, from, &scopes, i, reductions++, strip_bytes, bytes);
+      add_reduction(nest, from, &scopes, i, reductions++, bytes);
   }
 }
 
@@ -202,7 +201,7 @@ static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_prog
   eval_inst *body = (eval_inst *)(program->nests + fn->nests.count);
   reduction *reductions = (reduction *)(body + t.insts);
   program->locals = (size_t *)(reductions + t.reductions);
-  program->strip = MOST_STRIP;
+  program->strip = t.columns ? LEAST_STRIP : MOST_STRIP;
   while (program->strip > LEAST_STRIP &&
          program->strip * SLOT_BYTES * (t.most + 1) > REGISTERS_BYTES) {
     program->strip /= 2;
@@ -214,7 +213,7 @@ static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_prog
     eval_nest *nest = &program->nests[n];
     nest->body = body;
     nest->reductions = reductions;
-    make_nest(nest, fn->nests.data[n], arena, strip_bytes, &scratch);
+    make_nest(nest, fn->nests.data[n], arena, program->strip, &scratch);
     body += nest->count;
     for (int i = 0; i < nest->count; i++) reductions += kiln_loop_reduces(nest->body[i].inst.op);
   }
@@ -343,27 +342,22 @@ static void run_access(const running *run, const eval_inst *e, char *r, const ch
 
 /* -- Reductions -- */
 
-static char *values_of(const running *run, const reduction *r) {
-  return (char *)run->args->scratch + r->values;
+static char *values_of(const running *run, const reduction *r, int lane) {
+  return (char *)run->args->scratch + r->values + (size_t)(lane * run->nest->slots * r->size);
 }
-static int64_t *places_of(const running *run, const reduction *r) {
-  return (int64_t *)(void *)(values_of(run, r) + run->strip_bytes);
-}
-/* Kept while the sums of its loop at `depth` begin anew. */
-static char *kept_of(const running *run, const reduction *r, int depth) {
-  const eval_inst *e = &run->nest->body[r->inst];
-  return values_of(run, r) + run->strip_bytes * (size_t)(2 + e->depth - 1 - depth);
+static int64_t *places_of(const running *run, const reduction *r, int lane) {
+  const int before = (KILN_LOOP_LANES + lane) * run->nest->slots;
+  return (int64_t *)(void *)((char *)run->args->scratch + r->values) + before;
 }
 
 static void begin_reduction(const running *run, const reduction *r) {
-  const kiln_loop_opcode op = run->nest->body[r->inst].inst.op;
-  const kiln_dtype dtype = run->nest->body[run->nest->body[r->inst].inst.args[0]].inst.dtype;
-  char *values = values_of(run, r);
-  put_number(values, dtype, kiln_loop_first_f(op), kiln_loop_first_i(op, dtype));
-  fill_strip(values, r->size, run->program->strip);
-  if (r->combine) return;
-  int64_t *places = places_of(run, r);
-  for (int i = 0; i < run->program->strip; i++) places[i] = INT64_MAX;
+  const eval_inst *e = &run->nest->body[r->inst];
+  const kiln_dtype dtype = run->nest->body[e->inst.args[0]].inst.dtype;
+  const int count = KILN_LOOP_LANES * run->nest->slots;
+  char *values = values_of(run, r, 0);
+  put_number(values, dtype, kiln_loop_first_f(e->inst.op), kiln_loop_first_i(e->inst.op, dtype));
+  fill_strip(values, r->size, count);
+  for (int i = 0; !r->combine && i < count; i++) places_of(run, r, 0)[i] = INT64_MAX;
 }
 
 /* The number of the iteration that the counters stand at, in the loops of the reduction. */
@@ -375,76 +369,44 @@ static int64_t iteration_of(const running *run, const eval_inst *e) {
   return at;
 }
 
-/* Lanes of columns are the accumulators'; others go to KILN_LOOP_LANES of them by turns. */
+/* Iteration i goes to lane i % KILN_LOOP_LANES: of columns n operands are of one iteration, else of
+ * as many. */
 static void run_reduction(const running *run, const eval_inst *e, const char *const *operand,
                           int n) {
   const reduction *r = &run->nest->reductions[e->first];
   const bool columns = !run->nest->strips_body;
-  const int lanes = columns ? n : r->uniform ? 1 : KILN_LOOP_LANES, size = r->size;
-  char *values = values_of(run, r);
-  const int64_t first = r->combine ? 0 : iteration_of(run, e);
-  for (int i = 0; i < n; i += lanes) {
-    const int m = n - i < lanes ? n - i : lanes;
+  const int64_t first = iteration_of(run, e);
+  int lane = (int)(first % KILN_LOOP_LANES);
+  for (int i = 0, m; i < n; i += m, lane = 0) {
+    const char *x = operand[0] + i * r->size, *y = operand[1] + i * r->size;
+    m = columns || n - i < KILN_LOOP_LANES - lane ? n - i : KILN_LOOP_LANES - lane;
+    char *values = values_of(run, r, lane);
     if (r->combine) {
-      e->fn(values, values, operand[0] + i * size, operand[1] + i * size, m);
+      e->fn(values, values, x, y, m);
     } else {
-      find_table[r->type][e->inst.op == KILN_LOOP_argmin](
-          values, places_of(run, r), operand[0] + i * size, first + i, !columns, m);
+      find_table[r->type][e->inst.op == KILN_LOOP_argmin](values, places_of(run, r, lane), x,
+                                                          first + i, !columns, m);
     }
   }
 }
 
-/* Lanes to one, as a tree. */
-static void fold_lanes(const running *run, const reduction *r) {
-  char *values = values_of(run, r);
-  int64_t *places = places_of(run, r);
-  const kiln_loop_opcode op = run->nest->body[r->inst].inst.op;
-  for (int half = KILN_LOOP_LANES / 2; half > 0; half /= 2) {
-    if (r->combine) {
-      r->combine(values, values, values + half * r->size, values, half);
-    } else {
-      join_table[r->type][op == KILN_LOOP_argmin](values, places, values + half * r->size,
-                                                  places + half, half);
-    }
-  }
-}
-
+/* Lanes to one, as a tree, for `n` slots of each. */
 static void end_reduction(const running *run, const reduction *r, int n) {
   const eval_inst *e = &run->nest->body[r->inst];
+  const int slots = run->nest->slots;
   char *result = register_of(run, r->inst);
-  if (run->nest->strips_body && !r->uniform) fold_lanes(run, r);
-  const void *from = r->combine ? (void *)values_of(run, r) : (void *)places_of(run, r);
+  for (int half = KILN_LOOP_LANES / 2; half > 0; half /= 2) {
+    char *values = values_of(run, r, 0), *others = values_of(run, r, half);
+    if (r->combine) {
+      r->combine(values, values, others, values, half * slots);
+    } else {
+      join_table[r->type][e->inst.op == KILN_LOOP_argmin](values, places_of(run, r, 0), others,
+                                                          places_of(run, r, half), half * slots);
+    }
+  }
+  const void *from = r->combine ? (void *)values_of(run, r, 0) : (void *)places_of(run, r, 0);
   copy_strip(result, 1, from, 1, e->size, n);
   if (e->fills) fill_strip(result, e->size, run->program->strip);
-}
-
-/* Sums that stand in a loop of many steps: kept (`begin`), or added to what was kept. */
-static void turn_chunks(const running *run, int open, bool begin) {
-  const eval_nest *nest = run->nest;
-  const int depth = nest->body[open].depth, n = run->program->strip;
-  for (int i = open + 1; i < nest->body[open].end; i++) {
-    const eval_inst *e = &nest->body[i];
-    if (!kiln_loop_reduces(e->inst.op) || e->depth - e->inst.index > depth) continue;
-    const reduction *r = &nest->reductions[e->first];
-    if (!r->chunks) continue;
-    char *values = values_of(run, r), *kept = kept_of(run, r, depth);
-    if (begin) {
-      memcpy(kept, values, run->strip_bytes);
-    } else {
-      r->combine(kept, kept, values, values, n);
-    }
-    memset(values, 0, run->strip_bytes);
-  }
-}
-static void end_chunks(const running *run, int open) {
-  const eval_nest *nest = run->nest;
-  const int depth = nest->body[open].depth;
-  for (int i = open + 1; i < nest->body[open].end; i++) {
-    const eval_inst *e = &nest->body[i];
-    if (!kiln_loop_reduces(e->inst.op) || e->depth - e->inst.index > depth) continue;
-    const reduction *r = &nest->reductions[e->first];
-    if (r->chunks) memcpy(values_of(run, r), kept_of(run, r, depth), run->strip_bytes);
-  }
 }
 
 /* -- Loops -- */
@@ -453,22 +415,14 @@ static void run_loop(running *run, int open, int n) {
   const eval_nest *nest = run->nest;
   const eval_inst *e = &nest->body[open];
   const int64_t extent = e->inst.offset, step = e->lanes ? run->program->strip : 1;
-  const int64_t chunk = KILN_LOOP_CHUNK * (e->lanes ? KILN_LOOP_LANES : 1);
-  const bool chunks = e->inst.op == KILN_LOOP_reduce && extent > chunk;
   for (int r = e->first; r >= 0; r = nest->reductions[r].next) {
     begin_reduction(run, &nest->reductions[r]);
   }
-  if (chunks) turn_chunks(run, open, true);
   run->extents[e->depth] = extent;
   for (int64_t i = 0; i < extent; i += step) {
-    if (chunks && i > 0 && i % chunk == 0) turn_chunks(run, open, false);
     run->counters[e->depth] = i;
     const int64_t left = extent - i;
     run_range(run, open + 1, e->end, !e->lanes ? n : left < step ? (int)left : (int)step);
-  }
-  if (chunks) {
-    turn_chunks(run, open, false);
-    end_chunks(run, open);
   }
   for (int r = e->first; r >= 0; r = nest->reductions[r].next) {
     end_reduction(run, &nest->reductions[r], n);

@@ -26,6 +26,7 @@
 #include "base/base.h"
 #include "runtime/dim.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/kernels/reduce/reduce.h"
 
 enum { KILN_LOOP_MAX_RANK = 12, KILN_LOOP_MAX_INSTS = 1 << 16 };
 
@@ -148,12 +149,9 @@ void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t
 
 /* -- Facts -- */
 
-/* How what is reduced is added up, for the same bits everywhere: iterations of a loop that back
- * ends turn into vectors go to this many lanes by turns (of columns, each column is a lane), which
- * are added at the end as a tree, lane k and k + 32 first. In a loop of more than KILN_LOOP_CHUNK
- * steps (a step: an iteration, or one of each lane), sums of floats begin anew after so many and
- * are then added: of 2^24 ones no step is lost. */
-enum { KILN_LOOP_LANES = 64, KILN_LOOP_CHUNK = 512 };
+/* What is reduced is so by the rule of runtime/kernels/reduce/reduce.h, to the bit, whatever is a
+ * vector: iteration i of all the loops of a reduction, in their order, goes to lane i % 64. */
+enum { KILN_LOOP_LANES = KILN_REDUCE_LANES };
 /* The functions of runtime/math are the last opcodes. */
 enum { KILN_LOOP_FIRST_MATH = KILN_LOOP_exp };
 

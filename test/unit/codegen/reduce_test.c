@@ -1,5 +1,5 @@
 /* reduce_test.c: random kernels with loops in their bodies, on every back end and instruction set,
- * against plain C: to the bit, as loop.h tells in which order is added. Seeds are fixed. */
+ * against plain C, to the bit. Seeds are fixed. */
 #include "codegen_support.h"
 
 enum { INPUTS = 2, MAX_OUTPUTS = 5, MOST = 1 << 17, LANES = KILN_LOOP_LANES };
@@ -58,7 +58,7 @@ typedef struct plain {
   kernel *k;
   const kiln_loop_nest *nest;
   kiln_loop_scopes scopes;
-  bool rows, fma;
+  bool fma;
   element *values;
   accumulator *accumulators;
   element *locals[4];
@@ -124,25 +124,16 @@ static bool beats(kiln_loop_opcode op, kiln_dtype dtype, element x, element best
 
 static void run_range(plain *p, int begin, int end);
 
-static bool is_strip(const plain *p, int open) {
-  bool innermost = p->rows;
-  for (int i = open + 1; i < p->scopes.end[open]; i++) {
-    innermost &= kiln_loop_ops[p->nest->body.data[i].op].rule != KILN_LOOP_RULE_OPEN;
-  }
-  return innermost;
-}
-
 static void accumulate(plain *p, int i) {
   const kiln_loop_inst *inst = &p->nest->body.data[i];
   const kiln_dtype dtype = p->nest->body.data[inst->args[0]].dtype;
   const int depth = p->scopes.depth[i];
   const element x = p->values[inst->args[0]];
   accumulator *a = &p->accumulators[i];
-  const int lane = is_strip(p, p->scopes.parent[i]) ? (int)(p->counters[depth - 1] % LANES) : 0;
+  int64_t place = 0;
+  for (int d = depth - inst->index; d < depth; d++) place = place * p->extents[d] + p->counters[d];
+  const int lane = (int)(place % LANES);
   if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND) {
-    int64_t place = 0;
-    for (int d = depth - inst->index; d < depth; d++)
-      place = place * p->extents[d] + p->counters[d];
     if (!beats(inst->op, dtype, x, a->lanes[lane], place < a->places[lane])) return;
     a->lanes[lane] = x;
     a->places[lane] = place;
@@ -164,7 +155,7 @@ static void finish(plain *p, int i) {
   const bool find = kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND;
   accumulator *a = &p->accumulators[i];
   for (int half = LANES / 2; half > 0; half /= 2) {
-    for (int k = 0; is_strip(p, p->scopes.parent[i]) && k < half; k++) {
+    for (int k = 0; k < half; k++) {
       const element other = a->lanes[k + half];
       if (!find) {
         a->lanes[k] = join(inst->op, dtype, a->lanes[k], other);
@@ -180,22 +171,9 @@ static void finish(plain *p, int i) {
     p->values[i] = a->lanes[0];
 }
 
-/* Whether instruction i reduces over the loop, and is a sum whose chunks are kept apart. */
-static bool reduces_over(const plain *p, int i, int open) {
-  const kiln_loop_inst *inst = &p->nest->body.data[i];
-  return kiln_loop_reduces(inst->op) && p->scopes.depth[i] - inst->index <= p->scopes.depth[open];
-}
-static bool is_sum(const plain *p, int i) {
-  const kiln_loop_inst *inst = &p->nest->body.data[i];
-  return (inst->op == KILN_LOOP_sum || inst->op == KILN_LOOP_dot) && is_float(inst->dtype);
-}
-
 static void run_loop(plain *p, int open) {
   const int end = p->scopes.end[open], depth = p->scopes.depth[open];
   const int64_t extent = p->nest->body.data[open].offset;
-  const int64_t chunk = KILN_LOOP_CHUNK * (is_strip(p, open) ? LANES : 1);
-  const bool chunks = p->nest->body.data[open].op == KILN_LOOP_reduce && extent > chunk;
-  accumulator *kept = calloc((size_t)(end - open), sizeof *kept);
   p->extents[depth] = extent;
   for (int i = open; i < end; i++) {
     const kiln_loop_inst *inst = &p->nest->body.data[i];
@@ -205,25 +183,14 @@ static void run_loop(plain *p, int open) {
       p->accumulators[i].places[k] = INT64_MAX;
     }
   }
-  for (int64_t n = 0; n <= extent; n++) {
-    for (int i = open; chunks && (n % chunk == 0 || n == extent) && i < end; i++) {
-      if (!reduces_over(p, i, open) || !is_sum(p, i)) continue;
-      accumulator *a = &p->accumulators[i], *old = &kept[i - open];
-      for (int k = 0; k < LANES; k++) {
-        old->lanes[k] =
-            n == 0 ? a->lanes[k]
-                   : join(KILN_LOOP_sum, p->nest->body.data[i].dtype, old->lanes[k], a->lanes[k]);
-        a->lanes[k] = n == extent ? old->lanes[k] : (element){.f = 0};
-      }
-    }
+  for (int64_t n = 0; n < extent; n++) {
     p->counters[depth] = n;
-    if (n < extent) run_range(p, open + 1, end);
+    run_range(p, open + 1, end);
   }
   for (int i = open; i < end; i++) {
     const kiln_loop_inst *inst = &p->nest->body.data[i];
     if (kiln_loop_reduces(inst->op) && p->scopes.depth[i] - inst->index == depth) finish(p, i);
   }
-  free(kept);
 }
 
 static void run_inst(plain *p, int i) {
@@ -272,7 +239,7 @@ static void run_range(plain *p, int begin, int end) {
 
 static void run_plain(kernel *k, kiln_arena *arena, bool fma) {
   const kiln_loop_nest *nest = k->fn->nests.data[0];
-  plain p = {.k = k, .nest = nest, .fma = fma, .rows = kiln_loop_strips_body(nest)};
+  plain p = {.k = k, .nest = nest, .fma = fma};
   p.scopes = kiln_loop_scopes_of(nest, arena);
   p.values = KILN_NEW_ARRAY(arena, element, nest->body.count + 1);
   p.accumulators = KILN_NEW_ARRAY(arena, accumulator, nest->body.count + 1);
