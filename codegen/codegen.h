@@ -35,6 +35,8 @@ typedef struct kiln_compiled {
 bool kiln_codegen_has_lowering(const kiln_op *op);
 /* Whether this node, with the types that its values have, can be part of a group; none: it can. */
 kiln_reason kiln_codegen_can_lower(const kiln_node *node);
+/* Whether its lowering reduces dimensions of the first input, and which: a bit each. */
+bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
 /* A group's graph as loop IR, optimised and verified, in `arena`. All
  * tensors have complete types. Buffers are the tensor inputs in order, then the outputs; scalars
  * are the int, float and bool inputs in order. On failure *out_reason says why. */

@@ -14,8 +14,10 @@
 #include "ir/ops_columns.h"
 #undef LOWER
 #undef LOWER_EACH
+#undef LOWER_ROWS
 #define LOWER(name) KILN__LOWER_TYPE(name);
 #define LOWER_EACH(name) KILN__LOWER_EACH_TYPE(name);
+#define LOWER_ROWS(name, dims) KILN__ROWS_TYPES(name);
 #define KILN_OP(id, schema, ...) __VA_ARGS__
 #include "ir/ops.def"
 #undef KILN_OP
@@ -23,11 +25,17 @@
 #include "ir/ops_columns.h"
 #undef LOWER
 #undef LOWER_EACH
+#undef LOWER_ROWS
 #define LOWER(name) .fn = kiln__lower_##name,
 #define LOWER_EACH(name) .each = kiln__lower_##name,
+#define LOWER_ROWS(name, which) \
+  .begin = kiln__rows_begin_##name, .rows = kiln__rows_##name, .dims = KILN__ROWS_##which,
 typedef struct lowering_entry {
   kiln__lower_fn fn;
   kiln__lower_each_fn each;
+  kiln__rows_begin_fn begin;
+  kiln__rows_fn rows;
+  kiln__rows_dims dims;
   char unused;
 } lowering_entry;
 static const lowering_entry *lowering_of(const kiln_op *op) {
@@ -37,13 +45,18 @@ static const lowering_entry *lowering_of(const kiln_op *op) {
 #undef KILN_OP
   };
   if (!op || op->id < 0 || op->id >= KILN_OP__BUILTIN_COUNT) return NULL;
-  return table[op->id].fn || table[op->id].each ? &table[op->id] : NULL;
+  const lowering_entry *e = &table[op->id];
+  return e->fn || e->each || e->rows ? e : NULL;
 }
+
+static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
+                      const kiln__lower_map *map);
 
 static int lower_node(kiln__lowering *l, const kiln_node *node, int output,
                       const kiln__lower_map *map) {
   const lowering_entry *e = lowering_of(node->op);
   if (!e) return kiln__lower_refuse(l, KILN_REASON_no_lowering);
+  if (e->rows) return lower_rows(l, e, node, map);
   return e->fn ? e->fn(l, node, map) : e->each(l, node, output, map);
 }
 
@@ -182,9 +195,31 @@ static int lower_input_tensor(kiln__lowering *l, const kiln_ir_value *value,
   return kiln_loop_load(l->fn, l->nest, buffer, offset, strides);
 }
 
+/* Scopes of one nest: 0 is its body, loops have their own numbers. */
+static int innermost(const kiln__lowering *l) {
+  return l->nest->open ? l->scopes[l->nest->open - 1] : 0;
+}
+static bool is_open(const kiln__lowering *l, int scope) {
+  bool open = scope == 0;
+  for (int i = 0; i < l->nest->open; i++) open |= l->scopes[i] == scope;
+  return open;
+}
+
+int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, int64_t extent) {
+  const int loop = l->nest->rank + l->nest->open;
+  if (loop == KILN_LOOP_MAX_RANK) return kiln__lower_refuse(l, KILN_REASON_rank);
+  l->scopes[l->nest->open] = ++l->scope_count;
+  kiln_loop_open(l->fn, l->nest, kind, extent);
+  return loop;
+}
+void kiln__lower_close(kiln__lowering *l) {
+  if (l->reason == KILN_REASON_none) kiln_loop_end(l->fn, l->nest);
+}
+
 typedef struct memo_entry {
   kiln__lower_map map;
   int inst;
+  int scope; /* that it is seen in */
   struct memo_entry *next;
 } memo_entry;
 
@@ -198,7 +233,7 @@ static bool same_map(const kiln__lower_map *a, const kiln__lower_map *b) {
 int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map) {
   memo_entry *first = kiln_map_find_ptr(&l->memo, value);
   for (memo_entry *m = first; m; m = m->next)
-    if (same_map(&m->map, map)) return m->inst;
+    if (is_open(l, m->scope) && same_map(&m->map, map)) return m->inst;
   int inst;
   if (kiln_map_find_ptr(&l->buffers, value)) {
     inst = lower_input_tensor(l, value, map);
@@ -210,7 +245,7 @@ int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln_
   }
   if (inst < 0) return -1;
   memo_entry *m = KILN_NEW(l->arena, memo_entry);
-  *m = (memo_entry){*map, inst, first};
+  *m = (memo_entry){*map, inst, innermost(l), first};
   kiln_map_set_ptr(&l->memo, value, m);
   return inst;
 }
@@ -229,6 +264,79 @@ int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kil
     if (detail->sizes[d] == 1) own.dims[d] = (kiln__lower_dim){0, -1};
   }
   return kiln__lower_cast(l, kiln__lower_value(l, value, &own), dtype);
+}
+
+/* -- Rows -- */
+
+/* Dimensions that the arguments name; false: they are not known. */
+static bool named_dims(const kiln_node *node, int rank, uint64_t *mask) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
+  const uint64_t all = rank < 64 ? (UINT64_C(1) << rank) - 1 : UINT64_MAX;
+  *mask = 0;
+  if (!v) return false;
+  if (v->tag == KILN_TAG_NONE) *mask = all;
+  const bool is_list = v->tag == KILN_TAG_LIST;
+  if (is_list && v->u.list->count == 0) *mask = all;
+  const int64_t count = is_list ? v->u.list->count : v->tag == KILN_TAG_INT;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t dim = is_list ? v->u.list->items[i].u.i : v->u.i;
+    if (dim < 0) dim += rank;
+    if (dim < 0 || dim >= rank) return rank == 0; /* 0 and -1 are allowed then */
+    *mask |= UINT64_C(1) << dim;
+  }
+  return true;
+}
+
+bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask) {
+  const lowering_entry *e = lowering_of(node->op);
+  if (!e || !e->rows) return false;
+  const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
+  const int rank = d && d->rank >= 0 ? d->rank : 0;
+  *out_mask = (UINT64_C(1) << rank) - 1;
+  if (e->dims == KILN__ROWS_all) return d != NULL;
+  if (e->dims == KILN__ROWS_named) return d && named_dims(node, rank, out_mask);
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
+  if (!d || !v || v->tag != KILN_TAG_LIST || v->u.list->count > rank) return false;
+  *out_mask &= ~((UINT64_C(1) << (rank - v->u.list->count)) - 1);
+  return true;
+}
+
+/* The map of the first input, reduced dimensions without loops, of the map of a result, which has
+ * these dimensions or not. */
+static kiln__lower_map kept_map(const kiln_node *node, uint64_t mask, const kiln__lower_map *map) {
+  const int rank = kiln_node_input(node, 0)->type->detail->rank;
+  kiln__lower_map kept = {.rank = rank};
+  for (int d = 0, at = 0; d < rank; d++) {
+    const bool reduced = mask >> d & 1;
+    kept.dims[d] = (kiln__lower_dim){0, -1};
+    if (map->rank == rank) at = d;
+    if (!reduced) kept.dims[d] = map->dims[at++];
+  }
+  return kept;
+}
+
+static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
+                              uint64_t mask, const kiln__lower_map *kept) {
+  kiln__rows *rows = KILN_NEW(l->arena, kiln__rows);
+  *rows = (kiln__rows){.node = node, .mask = mask, .kept = *kept, .values = {-1, -1}};
+  e->begin(l, node, rows);
+  if (l->reason != KILN_REASON_none) return NULL;
+  kiln_vec_push(l->arena, &l->rows, rows);
+  return rows;
+}
+
+/* In a nest that was planned the rows are there; else they are reduced where they are wanted. */
+static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
+                      const kiln__lower_map *map) {
+  uint64_t mask;
+  if (!kiln_codegen_reduces(node, &mask)) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  const kiln__lower_map kept = kept_map(node, mask, map);
+  for (int i = 0; i < l->rows.count; i++) {
+    const kiln__rows *rows = l->rows.data[i];
+    if (rows->node == node && same_map(&rows->kept, &kept)) return e->rows(l, node, map, rows);
+  }
+  const kiln__rows *rows = begin_rows(l, e, node, mask, &kept);
+  return rows ? e->rows(l, node, map, rows) : -1;
 }
 
 /* -- The graph -- */
@@ -283,21 +391,90 @@ static bool same_sizes(const kiln_loop_buffer *a, const kiln_loop_buffer *b) {
   return a->rank == b->rank && memcmp(a->sizes, b->sizes, sizeof(int64_t) * (size_t)a->rank) == 0;
 }
 
-/* Lowers the outputs from `o` on that have its sizes into a new nest. */
-static void lower_alike(kiln__lowering *l, int o) {
+/* Loops of the axes of an output, and the outputs of its sizes from number `o` on. */
+static void store_alike(kiln__lowering *l, int o, const kiln__lower_map *map) {
   const int first = l->fn->input_count, count = kiln_graph_output_count(l->graph);
   const kiln_loop_buffer *like = &l->fn->buffers.data[first + o];
-  kiln__lower_map map = {.rank = like->rank};
-  for (int d = 0; d < like->rank; d++) map.dims[d] = (kiln__lower_dim){0, d};
-  l->nest = kiln_loop_add_nest(l->fn, like->rank, like->sizes);
-  l->memo = kiln_map_in(l->arena);
   for (; o < count; o++) {
     const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
+    int64_t strides[KILN_LOOP_MAX_RANK] = {0};
     if (!same_sizes(buffer, like)) continue;
-    int value = kiln__lower_value(l, kiln_graph_output(l->graph, o), &map);
+    const int value = kiln__lower_value(l, kiln_graph_output(l->graph, o), map);
     if (value < 0) return;
-    kiln_loop_store(l->fn, l->nest, first + o, 0, buffer->strides, value);
+    for (int d = 0; d < map->rank; d++) strides[map->dims[d].loop] = buffer->strides[d];
+    kiln_loop_store(l->fn, l->nest, first + o, 0, strides, value);
   }
+}
+
+static void begin_nest(kiln__lowering *l, int rank, const int64_t *extents) {
+  l->nest = kiln_loop_add_nest(l->fn, rank, extents);
+  l->memo = kiln_map_in(l->arena);
+  l->rows.count = l->scope_count = 0;
+}
+
+/* Which axes of the output all rows of the nest go along, a bit each; false, with a reason: they
+ * differ, or are found inside others. */
+static bool axes_of_rows(kiln__lowering *l, int rank, uint32_t *out_axes) {
+  *out_axes = (1u << rank) - 1;
+  for (int i = 0; i < l->rows.count; i++) {
+    const kiln__rows *rows = l->rows.data[i];
+    uint32_t axes = 0;
+    for (int d = 0; d < rows->kept.rank; d++) {
+      const int loop = rows->kept.dims[d].loop;
+      if (loop >= rank) return kiln__lower_refuse(l, KILN_REASON_rows_differ) == 0;
+      if (loop >= 0) axes |= 1u << loop;
+    }
+    if (i > 0 && axes != *out_axes) return kiln__lower_refuse(l, KILN_REASON_rows_differ) == 0;
+    *out_axes = axes;
+  }
+  return true;
+}
+
+/* A nest over the axes that rows go along: reductions, each before those that need it, then loops
+ * over the other axes. */
+static void lower_planned(kiln__lowering *l, int o, uint32_t axes) {
+  const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
+  const int row_count = l->rows.count;
+  kiln__rows **planned = KILN_NEW_ARRAY(l->arena, kiln__rows *, row_count + 1);
+  memcpy(planned, l->rows.data, sizeof *planned * (size_t)row_count);
+  int64_t extents[KILN_LOOP_MAX_RANK];
+  kiln__lower_map map = {.rank = like->rank};
+  int rank = 0, opened = 0;
+  for (int d = 0; d < like->rank; d++) {
+    if (!(axes >> d & 1)) continue;
+    extents[rank] = like->sizes[d];
+    map.dims[d] = (kiln__lower_dim){0, rank++};
+  }
+  begin_nest(l, rank, extents);
+  for (int i = 0; i < row_count; i++) {
+    kiln__lower_map kept = planned[i]->kept;
+    for (int d = 0; d < kept.rank; d++) {
+      if (kept.dims[d].loop >= 0) kept.dims[d].loop = map.dims[kept.dims[d].loop].loop;
+    }
+    const kiln_node *node = planned[i]->node;
+    if (!begin_rows(l, lowering_of(node->op), node, planned[i]->mask, &kept)) return;
+  }
+  for (int d = 0; d < like->rank; d++) {
+    if (axes >> d & 1) continue;
+    map.dims[d] = (kiln__lower_dim){0, kiln__lower_open(l, KILN_LOOP_for, like->sizes[d])};
+    opened++;
+  }
+  store_alike(l, o, &map);
+  while (opened-- > 0) kiln__lower_close(l);
+}
+
+/* Lowers the outputs from `o` on that have its sizes into a new nest: with loops for all their
+ * axes, or where rows are found that way, again. */
+static void lower_alike(kiln__lowering *l, int o) {
+  const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
+  kiln__lower_map map = {.rank = like->rank};
+  uint32_t axes;
+  for (int d = 0; d < like->rank; d++) map.dims[d] = (kiln__lower_dim){0, d};
+  begin_nest(l, like->rank, like->sizes);
+  store_alike(l, o, &map);
+  if (l->reason != KILN_REASON_none || l->rows.count == 0) return;
+  l->fn->nests.count--;
+  if (axes_of_rows(l, like->rank, &axes)) lower_planned(l, o, axes);
 }
 
 static void lower_outputs(kiln__lowering *l) {

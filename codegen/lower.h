@@ -19,21 +19,45 @@ typedef struct kiln__lower_map {
   kiln__lower_dim dims[KILN_LOOP_MAX_RANK];
 } kiln__lower_map;
 
+/* What a node that reduces knows of its rows: the numbers that its first input is reduced to, in
+ * loops of the body, before an element of its result can be computed. */
+typedef struct kiln__rows {
+  const kiln_node *node;
+  uint64_t mask;        /* dimensions of the first input that are reduced */
+  kiln__lower_map kept; /* of the first input; reduced dimensions have no loop */
+  int loops;            /* that are open for it */
+  int values[2];        /* instructions: the lowering's own */
+} kiln__rows;
+/* Which dimensions those are: all, the ones that argument 1 names (a number, a list; all where it
+ * is None), or as many last ones as argument 1 has numbers. */
+typedef enum kiln__rows_dims { KILN__ROWS_all, KILN__ROWS_named, KILN__ROWS_last } kiln__rows_dims;
+
 typedef struct kiln__lowering kiln__lowering;
 struct kiln__lowering {
   const kiln_graph *graph;
   kiln_arena *arena;
   kiln_loop_fn *fn;
   kiln_loop_nest *nest;
-  kiln_map memo;             /* value -> instructions of this nest, by map */
-  kiln_map buffers, scalars; /* graph input -> number + 1 */
-  kiln_reason reason;        /* why it failed */
+  kiln_map memo;                  /* value -> instructions of this nest, by map */
+  KILN_VEC(kiln__rows *) rows;    /* of this nest, inner ones first */
+  int scopes[KILN_LOOP_MAX_RANK]; /* of the loops of the body that are open */
+  int scope_count;                /* so far */
+  kiln_map buffers, scalars;      /* graph input -> number + 1 */
+  kiln_reason reason;             /* why it failed */
 };
 
 /* LOWER(x): the one result; LOWER_EACH(x): result `output` of several. */
 typedef int (*kiln__lower_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
 typedef int (*kiln__lower_each_fn)(kiln__lowering *l, const kiln_node *node, int output,
                                    const kiln__lower_map *map);
+/* LOWER_ROWS(x, dims): before the loops over the result, and for its elements in them. */
+typedef void (*kiln__rows_begin_fn)(kiln__lowering *l, const kiln_node *node, kiln__rows *rows);
+typedef int (*kiln__rows_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                             const kiln__rows *rows);
+#define KILN__ROWS_TYPES(name)                                                                \
+  void kiln__rows_begin_##name(kiln__lowering *l, const kiln_node *node, kiln__rows *rows);   \
+  int kiln__rows_##name(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, \
+                        const kiln__rows *rows)
 #define KILN__LOWER_TYPE(name) \
   int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map)
 #define KILN__LOWER_EACH_TYPE(name)                                            \
@@ -48,6 +72,12 @@ typedef int (*kiln__lower_each_fn)(kiln__lowering *l, const kiln_node *node, int
 
 /* Records the reason; returns -1, which every caller passes on. */
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason);
+
+/* -- Loops of the body -- */
+
+/* Opens a loop and gives its number for maps; closes the innermost one. */
+int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, int64_t extent);
+void kiln__lower_close(kiln__lowering *l);
 
 /* -- Values -- */
 

@@ -5,6 +5,7 @@
 #undef KERNEL
 #undef LOWER
 #undef LOWER_EACH
+#undef LOWER_ROWS
 #undef FLOPS
 #undef DIMS
 #undef RESULT
@@ -22,6 +23,7 @@
 #define KERNEL(fn)
 #define LOWER(fn)
 #define LOWER_EACH(fn)
+#define LOWER_ROWS(fn, dims)
 #define FLOPS(fn)
 #define DIMS(count)
 #define RESULT(kind)

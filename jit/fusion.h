@@ -15,6 +15,16 @@ typedef struct kiln_fusion_node {
   kiln_vec_int next, prev;  /* must stay after, before */
 } kiln_fusion_node;
 
+/* What a group reduces, and the sizes of its members' results. */
+enum { KILN_FUSION_SHAPES = 8 };
+typedef struct kiln_fusion_rows {
+  const kiln_tensor_detail *space; /* of what is reduced; NULL: nothing is */
+  uint64_t mask;                   /* its dimensions */
+  int shape_count;
+  bool many; /* more than are kept */
+  const kiln_tensor_detail *shapes[KILN_FUSION_SHAPES];
+} kiln_fusion_rows;
+
 typedef struct kiln_fusion_cluster {
   int first, last; /* members; first also begins the chain of all, last ends it */
   int size;        /* of a group: operators */
@@ -22,6 +32,7 @@ typedef struct kiln_fusion_cluster {
   bool leads_back; /* to a group that begins before this cluster */
   int seen;        /* number of the last search that came by, and what it found: */
   bool reaches;
+  kiln_fusion_rows rows;
 } kiln_fusion_cluster;
 
 typedef struct kiln_fusion {
@@ -39,6 +50,9 @@ int kiln__fusion_index(const kiln_fusion *f, const kiln_node *user);
 /* Nodes whose refusal is worth telling: those that compute something. */
 bool kiln__fusion_is_work(const kiln_node *n);
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason);
+/* Whether a node may join a group with these rows (fusion_rows.c); it does. */
+bool kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n);
+void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n);
 /* A constant that a group holds itself. Tensors are never: generated code has no tensor constants,
  * so they come in as inputs. */
 bool kiln__fusion_is_inline(const kiln_ir_value *v);

@@ -217,6 +217,7 @@ static void add_member(partition *p, int node) {
     note->uses++;
   }
   kiln_fusion_cluster *c = &f->clusters[p->group];
+  kiln__fusion_rows_take(&c->rows, n);
   c->size++;
   f->nodes[node].cluster = p->group;
   if (node != c->first) f->nodes[node].next_member = c->first;
@@ -254,6 +255,8 @@ static void grow_group(partition *p, int node) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_group_too_large);
     } else if (p->values + count_values(p, from) > KILN_GROUP_MAX_VALUES) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_too_many_values);
+    } else if (!kiln__fusion_rows_fit(&f->clusters[node].rows, f->nodes[from].node)) {
+      kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_rows_differ);
     } else if (!reaches_around(p, from, node)) {
       add_member(p, from);
     }
@@ -330,7 +333,8 @@ static void join_neighbours(partition *p) {
     if (!f->clusters[c].is_group || f->clusters[c].first != i) continue;
     kiln__fusion_values(f, &f->clusters[c], &values);
     bool joins =
-        previous >= 0 && worth_joining(f, &before, &values) &&
+        previous >= 0 && !f->clusters[previous].rows.space && !f->clusters[c].rows.space &&
+        worth_joining(f, &before, &values) &&
         f->clusters[previous].size + f->clusters[c].size <= f->pass->env->flags.max_group_size;
     if (joins &&
         before.inputs.count + before.outputs.count + values.inputs.count + values.outputs.count >

@@ -1,0 +1,70 @@
+/* fusion_rows.c: what may stand in a group with reductions.
+ *
+ * A kernel has one set of rows: its reductions go along the same dimensions of inputs of the same
+ * sizes. What else is in the group has these sizes, or those without the reduced dimensions, or
+ * broadcasts to them: softmax((x + b) * mask).sum(-1) is one group for x of (2, 8, 64), b of (64)
+ * and mask of (2, 1, 64). */
+#include <string.h>
+
+#include "codegen/codegen.h"
+#include "jit/fusion.h"
+
+static bool same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
+  return a->rank == b->rank &&
+         (a->rank == 0 || memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->rank) == 0);
+}
+
+static bool broadcasts_to(const kiln_tensor_detail *t, const kiln_tensor_detail *space) {
+  const int pad = space->rank - t->rank;
+  bool fits = pad >= 0;
+  for (int d = 0; fits && d < t->rank; d++)
+    fits = t->sizes[d] == 1 || t->sizes[d] == space->sizes[pad + d];
+  return fits;
+}
+
+/* The sizes of the rows: without what is reduced. */
+static bool is_of_rows(const kiln_tensor_detail *t, const kiln_tensor_detail *space,
+                       uint64_t mask) {
+  int at = 0;
+  for (int d = 0; d < space->rank; d++) {
+    if (mask >> d & 1) continue;
+    if (at >= t->rank || t->sizes[at++] != space->sizes[d]) return false;
+  }
+  return at == t->rank;
+}
+
+static bool stands_in(const kiln_tensor_detail *t, const kiln_tensor_detail *space, uint64_t mask) {
+  return broadcasts_to(t, space) || is_of_rows(t, space, mask);
+}
+
+bool kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n) {
+  uint64_t mask;
+  if (kiln_codegen_reduces(n, &mask)) {
+    const kiln_tensor_detail *space = kiln_node_input(n, 0)->type->detail;
+    if (rows->space) return same_sizes(rows->space, space) && rows->mask == mask;
+    for (int i = 0; i < rows->shape_count; i++)
+      if (!stands_in(rows->shapes[i], space, mask)) return false;
+    return !rows->many;
+  }
+  for (int i = 0; rows->space && i < n->output_count; i++) {
+    const kiln_tensor_detail *t = n->outputs[i]->type->detail;
+    if (t && !stands_in(t, rows->space, rows->mask)) return false;
+  }
+  return true;
+}
+
+void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n) {
+  uint64_t mask;
+  if (kiln_codegen_reduces(n, &mask)) {
+    rows->space = kiln_node_input(n, 0)->type->detail;
+    rows->mask = mask;
+  }
+  for (int i = 0; i < n->output_count; i++) {
+    const kiln_tensor_detail *t = n->outputs[i]->type->detail;
+    bool known = !t;
+    for (int k = 0; k < rows->shape_count && !known; k++) known = same_sizes(rows->shapes[k], t);
+    if (known) continue;
+    rows->many |= rows->shape_count == KILN_FUSION_SHAPES;
+    if (!rows->many) rows->shapes[rows->shape_count++] = t;
+  }
+}
