@@ -91,8 +91,7 @@ int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
 
 _Static_assert((int)KILN_LOOP_FIRST_MATH == (int)KILN_LOOP_ge + 1, "");
 
-/* Rough nanoseconds of one instruction on one element, with wide vectors. */
-static double inst_cost(const kiln_loop_inst *inst) {
+double kiln_loop_inst_cost(const kiln_loop_inst *inst) {
   switch (inst->op) {
     case KILN_LOOP_load:
     case KILN_LOOP_store: return 0.05;
@@ -223,7 +222,7 @@ static double nest_cost(const kiln_loop_nest *nest) {
     } else if (rule == KILN_LOOP_RULE_END) {
       points = around[--open];
     } else {
-      cost += points * inst_cost(inst);
+      cost += points * kiln_loop_inst_cost(inst);
     }
   }
   return cost;

@@ -195,6 +195,8 @@ bool kiln_loop_same_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
 /* What a reduction begins with. */
 double kiln_loop_first_f(kiln_loop_opcode op);
 int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype);
+/* Rough nanoseconds of one instruction on one element, with wide vectors. */
+double kiln_loop_inst_cost(const kiln_loop_inst *inst);
 /* Bytes of a local buffer in the scratch of a call, whole lines of 64: where the nest's own loop is
  * the vectors', each of `lanes` has one. */
 size_t kiln_loop_local_bytes(const kiln_loop_fn *fn, int buffer, int lanes);
@@ -255,5 +257,8 @@ kiln_status *kiln_loop_pass_collapse(kiln_loop_fn *fn, kiln_arena *scratch,
 /* What does not move with a loop of the body stands before it. */
 kiln_status *kiln_loop_pass_hoist(kiln_loop_fn *fn, kiln_arena *scratch,
                                   bool *out_changed) KILN_MUST_USE;
+/* What a loop of the body computes, and one behind it again, goes through a local buffer. */
+kiln_status *kiln_loop_pass_keep(kiln_loop_fn *fn, kiln_arena *scratch,
+                                 bool *out_changed) KILN_MUST_USE;
 /* All of them, in the order that compiling wants. */
 kiln_status *kiln_loop_optimize(kiln_loop_fn *fn, kiln_arena *scratch) KILN_MUST_USE;

@@ -235,6 +235,8 @@ kiln_status *kiln_loop_optimize(kiln_loop_fn *fn, kiln_arena *scratch) {
       kiln_loop_pass_collapse,
       kiln_loop_pass_hoist,
       kiln_loop_pass_cse, /* accesses that have become equal */
+      kiln_loop_pass_keep,
+      kiln_loop_pass_cse, /* what was computed again */
   };
   for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
     bool changed;

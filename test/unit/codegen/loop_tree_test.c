@@ -180,6 +180,18 @@ static void test_collapse(void **unused) {
                "}\n");
 }
 
+/* exp(x - greatest) is computed once, and kept for the quotients. */
+static void test_keep(void **unused) {
+  (void)unused;
+  check_passes("kernel { in b0: f32[4, 8] [8, 1] out b1: f32[4, 8] [8, 1] nest [4] {\n"
+               "reduce 8 { %1 = load f32 b0 + 0 [8, 1] %2 = amax f32 %1 over 1 }\n"
+               "reduce 8 { %5 = load f32 b0 + 0 [8, 1] %6 = sub f32 %5, %2 %7 = exp f32 %6\n"
+               "  %8 = sum f32 %7 over 1 }\n"
+               "for 8 { %11 = load f32 b0 + 0 [8, 1] %12 = sub f32 %11, %2 %13 = exp f32 %12\n"
+               "  %14 = div f32 %13, %8 store f32 b1 + 0 [8, 1], %14 } } }",
+               softmax);
+}
+
 /* x's memory may take softmax(x): each row is read before it is written. Not so where a row's
  * elements are read again for each that is written. */
 static void test_donors(void **unused) {
@@ -198,7 +210,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_text),   cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_values), cmocka_unit_test(test_collapse),
-      cmocka_unit_test(test_donors),
+      cmocka_unit_test(test_donors), cmocka_unit_test(test_keep),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
