@@ -8,7 +8,8 @@
  *   OVERLOAD(add, Tensor, "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", columns)
  *     SHAPE(fn)    kiln__shape_fn: types of the results from those of the arguments
  *     KERNEL(fn)   kiln__kernel_fn: what the interpreter runs (runtime/kernels)
- *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen); LOWER_EACH where it has several results
+ *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen); LOWER_EACH where it has several results,
+ *                  LOWER_ROWS(fn, dims) where it reduces: all dimensions, named or last ones
  *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
  *     FLOPS(fn)    kiln__flops_fn: floating-point operations of a heavy operator (ir/cost.c)
  *     FLAGS(a | b) KILN_OP_* below

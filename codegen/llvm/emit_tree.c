@@ -3,9 +3,9 @@
  * Every value is a vector. Its lanes are iterations of the vectors' loop (loop.h): of the nest's
  * innermost one, so that loops of the body are plain loops around vectors, or of each innermost
  * loop of the body, outside of which all lanes are alike. A vectors' loop goes in whole vectors and
- * one partial one. What is reduced stands in KILN_LOOP_LANES accumulators in memory: numbers, of
+ * one partial one. What is reduced stands in KILN_REDUCE_LANES accumulators in memory: numbers, of
  * which a vector takes some, where the iterations are lanes themselves; vectors elsewhere. Of a
- * short body they are in registers, with KILN_LOOP_LANES iterations at once. */
+ * short body they are in registers, with KILN_REDUCE_LANES iterations at once. */
 #include "codegen/llvm/emit_state.h"
 
 enum { SHORT_BODY = 12 }; /* instructions that are emitted several times */
@@ -15,7 +15,7 @@ typedef struct place {
   int loop;          /* whose iterations are lanes: its depth; -1: all lanes are alike */
   LLVMValueRef left; /* of a partial step: its elements; NULL: all lanes are there */
   LLVMValueRef mask;
-  LLVMValueRef lane;        /* rows: of the step's first iteration, below KILN_LOOP_LANES */
+  LLVMValueRef lane;        /* rows: of the step's first iteration, below KILN_REDUCE_LANES */
   LLVMValueRef *reductions; /* rows: the accumulators that it adds to */
 } place;
 
@@ -67,7 +67,7 @@ static bool is_loop(const tree *t, int i) {
 /* Whether the loop's iterations are lanes: not where what it reduces over other loops too begins
  * between two accumulators. */
 static bool is_strip(const tree *t, int open) {
-  const bool whole = t->nest->body.data[open].offset % KILN_LOOP_LANES == 0;
+  const bool whole = t->nest->body.data[open].offset % KILN_REDUCE_LANES == 0;
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     const kiln_loop_inst *inst = &t->nest->body.data[i];
     if (is_loop(t, i)) return false;
@@ -195,7 +195,7 @@ static void emit_store(const tree *t, int number, const place *p) {
 
 static bool in_strip(const tree *t, int i) { return is_strip(t, t->scopes.parent[i]); }
 static int vectors_of(const tree *t, int i) {
-  return in_strip(t, i) ? KILN_LOOP_LANES / t->e->width : KILN_LOOP_LANES;
+  return in_strip(t, i) ? KILN_REDUCE_LANES / t->e->width : KILN_REDUCE_LANES;
 }
 static LLVMValueRef vector_at(const tree *t, LLVMValueRef base, kiln_dtype dtype, int vector) {
   return offset_by(t->e, dtype, base, kiln__llvm_emit_index(t->e, vector * t->e->width));
@@ -298,7 +298,7 @@ static LLVMValueRef better(const tree *t, int i, LLVMValueRef x, LLVMValueRef k,
 static LLVMValueRef lane_at(const tree *t, int i, const place *p) {
   const kiln__llvm_emitter *e = t->e;
   if (in_strip(t, i)) return p->lane;
-  LLVMValueRef lanes = kiln__llvm_emit_index(e, KILN_LOOP_LANES - 1);
+  LLVMValueRef lanes = kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1);
   LLVMValueRef lane = binary(e, LLVMAnd, iteration_of(t, i), lanes);
   return binary(e, LLVMMul, lane, kiln__llvm_emit_index(e, e->width));
 }
@@ -346,7 +346,7 @@ static void accumulate(const tree *t, int i, const place *p) {
 /* Lanes `by` further in the vector, in the first ones. */
 static LLVMValueRef moved(const tree *t, LLVMValueRef vector, int by) {
   const kiln__llvm_emitter *e = t->e;
-  LLVMValueRef lanes[KILN_LOOP_LANES];
+  LLVMValueRef lanes[KILN_REDUCE_LANES];
   for (int i = 0; i < e->width; i++)
     lanes[i] = LL->ConstInt(e->i32, (unsigned)((i + by) % e->width), 0);
   return LL->BuildShuffleVector(BUILD, vector, vector, LL->ConstVector(lanes, (unsigned)e->width),
@@ -370,12 +370,12 @@ static void join(const tree *t, int i, LLVMValueRef *x, LLVMValueRef *k, LLVMVal
 static void fold_numbers(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
-  LLVMValueRef x[KILN_LOOP_LANES], k[KILN_LOOP_LANES] = {0};
+  LLVMValueRef x[KILN_REDUCE_LANES], k[KILN_REDUCE_LANES] = {0};
   for (int v = 0; v < vectors_of(t, i); v++) {
     x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
     if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
   }
-  for (int half = KILN_LOOP_LANES / 2; half > 0; half /= 2) {
+  for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
     const int vectors = half / e->width;
     for (int v = 0; v < vectors; v++) join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
     if (vectors == 0)
@@ -388,7 +388,7 @@ static void fold_numbers(const tree *t, int i, bool find) {
 static void fold_vectors(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
-  for (int half = KILN_LOOP_LANES / 2; half > 0; half /= 2) {
+  for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
     const int way = half * e->width;
     loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
     LLVMValueRef far = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, way)), k = NULL;
@@ -444,41 +444,41 @@ static void exchange_accumulators(const tree *t, int open, bool begin) {
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (!kiln_loop_reduces(t->nest->body.data[i].op)) continue;
     const kiln_dtype dtype = operand_dtype(t, i);
-    if (begin) e->fast[i] = allocate(e, dtype, KILN_LOOP_LANES);
+    if (begin) e->fast[i] = allocate(e, dtype, KILN_REDUCE_LANES);
     copy_vectors(t, begin ? e->fast[i] : e->reductions[i], begin ? e->reductions[i] : e->fast[i],
                  dtype, vectors_of(t, i));
   }
 }
 
-/* Iterations KILN_LOOP_LANES at a time, as far as they go; gives where they end. */
+/* Iterations KILN_REDUCE_LANES at a time, as far as they go; gives where they end. */
 static LLVMValueRef emit_blocks(const tree *t, int open, range r) {
   kiln__llvm_emitter *e = t->e;
-  if (!is_short(t, open) || (r.count >= 0 && r.count < KILN_LOOP_LANES)) return r.first;
+  if (!is_short(t, open) || (r.count >= 0 && r.count < KILN_REDUCE_LANES)) return r.first;
   LLVMValueRef count = binary(e, LLVMSub, r.last, r.first);
-  count = binary(e, LLVMAnd, count, kiln__llvm_emit_index(e, -KILN_LOOP_LANES));
+  count = binary(e, LLVMAnd, count, kiln__llvm_emit_index(e, -KILN_REDUCE_LANES));
   LLVMValueRef end = binary(e, LLVMAdd, r.first, count);
   LLVMBasicBlockRef behind = NULL;
   if (r.count < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, r.first, end, ""));
   exchange_accumulators(t, open, true);
   loop l = loop_begin(e, r.first);
-  for (int k = 0; k < KILN_LOOP_LANES; k += e->width) {
+  for (int k = 0; k < KILN_REDUCE_LANES; k += e->width) {
     LLVMValueRef lane = kiln__llvm_emit_index(e, k);
     place p = {.loop = t->scopes.depth[open], .lane = lane, .reductions = e->fast};
     emit_step(t, open, binary(e, LLVMAdd, l.counter, lane), &p);
   }
-  loop_end(e, l, KILN_LOOP_LANES, end);
+  loop_end(e, l, KILN_REDUCE_LANES, end);
   exchange_accumulators(t, open, false);
   if (behind) end_if(e, behind);
   return end;
 }
 
-/* A vectors' loop of rows over the range, which begins at a multiple of KILN_LOOP_LANES. */
+/* A vectors' loop of rows over the range, which begins at a multiple of KILN_REDUCE_LANES. */
 static void emit_strips(const tree *t, int open, range r) {
   kiln__llvm_emitter *e = t->e;
   const int depth = t->scopes.depth[open], width = e->width;
   LLVMValueRef first = emit_blocks(t, open, r),
-               lanes = kiln__llvm_emit_index(e, KILN_LOOP_LANES - 1);
-  const int64_t left = r.count < 0 ? -1 : is_short(t, open) ? r.count % KILN_LOOP_LANES : r.count;
+               lanes = kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1);
+  const int64_t left = r.count < 0 ? -1 : is_short(t, open) ? r.count % KILN_REDUCE_LANES : r.count;
   LLVMValueRef count = binary(e, LLVMSub, r.last, first);
   count = binary(e, LLVMAnd, count, kiln__llvm_emit_index(e, -width));
   LLVMValueRef end = binary(e, LLVMAdd, first, count);

@@ -14,9 +14,14 @@
 #include "codegen/loop/eval_ops.h"
 #include "codegen/loop/eval_reduce.h"
 
-enum { SLOT_BYTES = 8, LEAST_STRIP = KILN_LOOP_LANES, MOST_STRIP = 512, REGISTERS_BYTES = 1 << 15 };
+enum {
+  SLOT_BYTES = 8,
+  LEAST_STRIP = KILN_REDUCE_LANES,
+  MOST_STRIP = 512,
+  REGISTERS_BYTES = 1 << 15
+};
 
-/* What is reduced. It has KILN_LOOP_LANES accumulators, of columns for each slot of a strip; FIND
+/* What is reduced. It has KILN_REDUCE_LANES accumulators, of columns for each slot of a strip; FIND
  * has as many places behind them. */
 typedef struct reduction {
   int inst;
@@ -150,7 +155,7 @@ static void add_reduction(eval_nest *nest, const kiln_loop_nest *from,
     r->combine = eval_table[op][r->type];
   }
   r->values = *bytes;
-  *bytes += (size_t)(2 * KILN_LOOP_LANES * SLOT_BYTES * nest->slots);
+  *bytes += (size_t)(2 * KILN_REDUCE_LANES * SLOT_BYTES * nest->slots);
   for (int k = 1; k < e->inst.index; k++) open = scopes->parent[open];
   e->first = number;
   r->next = nest->body[open].first;
@@ -346,14 +351,14 @@ static char *values_of(const running *run, const reduction *r, int lane) {
   return (char *)run->args->scratch + r->values + (size_t)(lane * run->nest->slots * r->size);
 }
 static int64_t *places_of(const running *run, const reduction *r, int lane) {
-  const int before = (KILN_LOOP_LANES + lane) * run->nest->slots;
+  const int before = (KILN_REDUCE_LANES + lane) * run->nest->slots;
   return (int64_t *)(void *)((char *)run->args->scratch + r->values) + before;
 }
 
 static void begin_reduction(const running *run, const reduction *r) {
   const eval_inst *e = &run->nest->body[r->inst];
   const kiln_dtype dtype = run->nest->body[e->inst.args[0]].inst.dtype;
-  const int count = KILN_LOOP_LANES * run->nest->slots;
+  const int count = KILN_REDUCE_LANES * run->nest->slots;
   char *values = values_of(run, r, 0);
   put_number(values, dtype, kiln_loop_first_f(e->inst.op), kiln_loop_first_i(e->inst.op, dtype));
   fill_strip(values, r->size, count);
@@ -369,17 +374,17 @@ static int64_t iteration_of(const running *run, const eval_inst *e) {
   return at;
 }
 
-/* Iteration i goes to lane i % KILN_LOOP_LANES: of columns n operands are of one iteration, else of
- * as many. */
+/* Iteration i goes to lane i % KILN_REDUCE_LANES: of columns n operands are of one iteration, else
+ * of as many. */
 static void run_reduction(const running *run, const eval_inst *e, const char *const *operand,
                           int n) {
   const reduction *r = &run->nest->reductions[e->first];
   const bool columns = !run->nest->strips_body;
   const int64_t first = iteration_of(run, e);
-  int lane = (int)(first % KILN_LOOP_LANES);
+  int lane = (int)(first % KILN_REDUCE_LANES);
   for (int i = 0, m; i < n; i += m, lane = 0) {
     const char *x = operand[0] + i * r->size, *y = operand[1] + i * r->size;
-    m = columns || n - i < KILN_LOOP_LANES - lane ? n - i : KILN_LOOP_LANES - lane;
+    m = columns || n - i < KILN_REDUCE_LANES - lane ? n - i : KILN_REDUCE_LANES - lane;
     char *values = values_of(run, r, lane);
     if (r->combine) {
       e->fn(values, values, x, y, m);
@@ -395,7 +400,7 @@ static void end_reduction(const running *run, const reduction *r, int n) {
   const eval_inst *e = &run->nest->body[r->inst];
   const int slots = run->nest->slots;
   char *result = register_of(run, r->inst);
-  for (int half = KILN_LOOP_LANES / 2; half > 0; half /= 2) {
+  for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
     char *values = values_of(run, r, 0), *others = values_of(run, r, half);
     if (r->combine) {
       r->combine(values, values, others, values, half * slots);

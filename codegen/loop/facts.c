@@ -244,7 +244,7 @@ kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
     }
   }
   for (int i = fn->input_count + fn->output_count; i < fn->buffers.count; i++)
-    info.scratch_bytes += kiln_loop_local_bytes(fn, i, KILN_LOOP_LANES / 4);
+    info.scratch_bytes += kiln_loop_local_bytes(fn, i, KILN_REDUCE_LANES / 4);
   cut_grid(&info);
   find_donors(fn, scratch, info.donors);
   kiln_arena_destroy(scratch);

@@ -150,8 +150,9 @@ void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t
 /* -- Facts -- */
 
 /* What is reduced is so by the rule of runtime/kernels/reduce/reduce.h, to the bit, whatever is a
- * vector: iteration i of all the loops of a reduction, in their order, goes to lane i % 64. */
-enum { KILN_LOOP_LANES = KILN_REDUCE_LANES };
+ * vector: iteration i of all the loops of a reduction, in their order, goes to lane i %
+ * KILN_REDUCE_LANES. */
+
 /* The functions of runtime/math are the last opcodes. */
 enum { KILN_LOOP_FIRST_MATH = KILN_LOOP_exp };
 

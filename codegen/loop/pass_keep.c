@@ -108,7 +108,7 @@ static void find_equal(keeping *k) {
 static int add_local(keeping *k, const chain *c, kiln_dtype dtype) {
   const int rank = c->depth - k->nest->rank;
   int64_t strides[KILN_LOOP_MAX_RANK], bytes = kiln_loop_size(dtype);
-  const int lanes = kiln_loop_strips_body(k->nest) ? 1 : KILN_LOOP_LANES / 4;
+  const int lanes = kiln_loop_strips_body(k->nest) ? 1 : KILN_REDUCE_LANES / 4;
   for (int d = rank - 1; d >= 0; d--) {
     const kiln_dim extent = c->extents[k->nest->rank + d];
     strides[d] = bytes / kiln_loop_size(dtype);

@@ -2,7 +2,7 @@
  * against plain C, to the bit. Seeds are fixed. */
 #include "codegen_support.h"
 
-enum { INPUTS = 2, MAX_OUTPUTS = 5, MOST = 1 << 17, LANES = KILN_LOOP_LANES };
+enum { INPUTS = 2, MAX_OUTPUTS = 5, MOST = 1 << 17, LANES = KILN_REDUCE_LANES };
 
 typedef union element {
   double f; /* of f32 too */
