@@ -22,10 +22,13 @@
    .conv_f32 = kiln__conv_f32_##token,                   \
    .conv_f64 = kiln__conv_f64_##token}
 
+/* Those that the build's option isa asks for. */
 static const kiln_dispatch tables[] = {
     TABLE(V2, v2),
-#if defined(__x86_64__)
+#if defined(__x86_64__) && KILN_KERNEL_ISAS > 1
     TABLE(AVX2, avx2),
+#endif
+#if defined(__x86_64__) && KILN_KERNEL_ISAS > 2
     TABLE(AVX512, avx512),
 #endif
 };

@@ -123,6 +123,10 @@ int64_t kiln__element_i64(const kiln_tensor *t, int64_t index);
 /* The same as TorchScript's number of the tensor's kind. */
 kiln_status *kiln__element(kiln_call *call, const kiln_tensor *t, int64_t index,
                            kiln_ivalue *out) KILN_MUST_USE;
+/* A place that numbers of a model lead to, cut to a whole one of [0, last]: NaN is 0. */
+static inline int64_t kiln__place_within(double at, int64_t last) {
+  return !(at > 0) ? 0 : at < (double)last ? (int64_t)at : last;
+}
 /* Row-major walk: the offset in elements of linear index `i` under sizes and strides. */
 int64_t kiln__offset_of(int rank, const int64_t *sizes, const int64_t *strides, int64_t i);
 

@@ -1,13 +1,15 @@
 /* differential.c: the JIT never changes a dtype, a size, a stride, an alias, a bit or an error.
  *
  *   differential [--rounds N] [--seed N] [--only WORDS] [--part I/N] [--wild] [--edges] [--list]
+ *                [--no-llvm]
  *   differential --only OPERATOR --case SEED [--edge EDGE] [--print]
  *
  * Runs cases (trial.h) of every operator of the table, or of those whose names have the words,
  * until each has given results, N times; or one case again. --wild: cases as the fuzzer has them.
  * --edges: each argument of a case that gave results becomes each edge of its type, one after the
  * other, then some of them some; --edge 2.0.0.0 is the second choice and the first edge, 0.0.1.3
- * the first tensor and the fourth edge (trial.h). --list names each before it runs. */
+ * the first tensor and the fourth edge (trial.h). --list names each before it runs; --no-llvm: in
+ * the interpreter and the evaluator alone, ten times as fast. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +70,8 @@ int main(int argc, char **argv) {
       seed |= DRAW_WILD;
     } else if (strcmp(argv[i], "--edges") == 0) {
       t.edges = true;
+    } else if (strcmp(argv[i], "--no-llvm") == 0) {
+      t.no_llvm = true;
     } else {
       if (strcmp(argv[i], "--rounds") == 0) rounds = atoi(value);
       if (strcmp(argv[i], "--seed") == 0) seed = strtoull(value, NULL, 10) | (seed & DRAW_WILD);

@@ -403,6 +403,11 @@ static kiln_value *make_int(kiln_context *context, int64_t i) {
   draw_must(kiln_value_int(context, i, &out));
   return out;
 }
+/* `drawn`, or an edge in its place. */
+static kiln_value *make_int_or_edge(kiln_context *context, draw *d, int64_t drawn) {
+  const int edge = take_edge(d);
+  return make_int(context, edge >= 0 ? edge_int(edge) : drawn);
+}
 static kiln_value *make_none(kiln_context *context) {
   kiln_value *out = NULL;
   draw_must(kiln_value_none(context, &out));
@@ -534,17 +539,11 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
     out = draw_value(context, &inner, d);
   } else if (strcmp(arg->type, "int") == 0 || strcmp(arg->type, "ScalarType") == 0 ||
              strcmp(arg->type, "SymInt") == 0) {
-    const int64_t drawn = draw_int_named(d, arg->name);
-    const int edge = take_edge(d);
-    out = make_int(context, edge >= 0 ? edge_int(edge) : drawn);
+    out = make_int_or_edge(context, d, draw_int_named(d, arg->name));
   } else if (strcmp(arg->type, "Layout") == 0) {
-    const int64_t drawn = draw_odd(d, 4) ? draw_below(d, 8) - 1 : 0;
-    const int edge = take_edge(d);
-    out = make_int(context, edge >= 0 ? edge_int(edge) : drawn);
+    out = make_int_or_edge(context, d, draw_odd(d, 4) ? draw_below(d, 8) - 1 : 0);
   } else if (strcmp(arg->type, "MemoryFormat") == 0) {
-    const int64_t drawn = draw_odd(d, 8) ? draw_int(d) : draw_below(d, 3);
-    const int edge = take_edge(d);
-    out = make_int(context, edge >= 0 ? edge_int(edge) : drawn);
+    out = make_int_or_edge(context, d, draw_odd(d, 8) ? draw_int(d) : draw_below(d, 3));
   }
   return out;
 }

@@ -12,8 +12,7 @@ typedef struct pool {
 } pool;
 /* Where a window begins; a number that is no random one must not lead out of the input. */
 static int64_t begin_of(double place, double origin, int64_t room) {
-  const double at = trunc(place) - trunc(origin);
-  return !(at > 0) ? 0 : at < (double)room ? (int64_t)at : room;
+  return kiln__place_within(trunc(place) - trunc(origin), room);
 }
 /* Begins of the windows of one dimension, in the arithmetic of the input's dtype. */
 static void place_windows(const pool *p, int d, double sample, bool wide, int64_t *at) {

@@ -77,8 +77,7 @@ KILN_COMPOSITE(histc) {
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < n && !kiln_budget_spent(&left, 2); i++) {
     if (!(x[i] >= low && x[i] <= high)) continue;
-    const int64_t at = (int64_t)((x[i] - low) / (high - low) * (double)bins);
-    to[at < bins ? at : bins - 1]++;
+    to[kiln__place_within((x[i] - low) / (high - low) * (double)bins, bins - 1)]++;
   }
   return kiln__composite_to(r, result, kiln_tensor_dtype(SELF));
 }

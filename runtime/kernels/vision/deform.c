@@ -92,7 +92,7 @@ static kiln_status *fill_columns(kiln__nn *nn, const deform *p, int64_t image, c
       const int64_t row = (image * p->offset_groups + c / share) * taps + tap;
       const int64_t ky = tap / p->kernel[1] * p->dilation[0];
       const int64_t kx = tap % p->kernel[1] * p->dilation[1];
-      KILN_TRY(kiln_call_check(nn->call, 0));
+      KILN_TRY(kiln_call_check(nn->call, 1));
       for (int64_t at = 0; at < positions; at++) {
         const int64_t line = at / p->out[1], column = at % p->out[1];
         const double y = (double)(line * p->stride[0] - p->pad[0] + ky) +

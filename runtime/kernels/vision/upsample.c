@@ -122,7 +122,7 @@ static void nearest_places(const resample *p, int d, bool wide, int64_t *places)
   const double scale = ratio(p, d, wide), shift = p->kind == NEAREST_EXACT ? 0.5 : 0;
   for (int64_t i = 0; i < p->out[d]; i++) {
     const double x = product((double)i + shift, scale, wide);
-    places[i] = (int64_t)between(0, floor(x), (double)(p->in[d] - 1));
+    places[i] = kiln__place_within(x, p->in[d] - 1);
   }
 }
 
@@ -175,9 +175,9 @@ static double support(const resample *p, double scale) {
 static void wide_taps(const resample *p, int d, bool wide, const taps *t) {
   const double scale = ratio(p, d, wide), reach = support(p, scale);
   for (int64_t i = 0; i < p->out[d]; i++) {
-    const double center = scale * ((double)i + 0.5), most = (double)p->in[d];
-    int64_t first = (int64_t)between(0, center - reach + 0.5, most);
-    int64_t end = (int64_t)between(0, center + reach + 0.5, most);
+    const double center = scale * ((double)i + 0.5);
+    int64_t first = kiln__place_within(center - reach + 0.5, p->in[d]);
+    int64_t end = kiln__place_within(center + reach + 0.5, p->in[d]);
     double sum = 0, *w = t->weights + i * t->count;
     if (end - first > t->count) end = first + t->count;
     for (int64_t k = 0; k < t->count; k++) {
