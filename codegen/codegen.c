@@ -231,11 +231,12 @@ void kiln_compiled_release(kiln_compiled *kernel) {
 
 static kiln_status *code_create(const llvm_job *job, kiln_backend backend, code **out_code) {
   kiln_mem *mem = job->codegen->env->mem;
+  const kiln_kernel_info info = kiln_loop_info(job->fn); /* may leave the scope */
   code *c = kiln_mem_alloc_zero(mem, sizeof *c);
   if (!c) return kiln_status_oom();
   c->mem = mem;
   atomic_init(&c->refs, 1);
-  c->public.info = kiln_loop_info(job->fn);
+  c->public.info = info;
   c->public.backend = backend;
   c->public.digest = job->digest;
   *out_code = c;
@@ -273,8 +274,8 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
   return NULL;
 }
 
-static kiln_status *compile(llvm_job *job, kiln_backend backend, kiln_reason *out_reason,
-                            kiln_compiled **out_code) {
+static kiln_status *make_code(llvm_job *job, kiln_backend backend, kiln_reason *out_reason,
+                              kiln_compiled **out_code) {
   int64_t begin = (int64_t)kiln_now_ns();
   code *c;
   *out_reason = KILN_REASON_out_of_memory;
@@ -291,6 +292,12 @@ static kiln_status *compile(llvm_job *job, kiln_backend backend, kiln_reason *ou
   *out_reason = KILN_REASON_none;
   *out_code = &c->public;
   return NULL;
+}
+
+/* Of an entry of the cache, which the caller holds. */
+static kiln_status *compile(llvm_job *job, kiln_backend backend, kiln_reason *out_reason,
+                            kiln_compiled **out_code) {
+  KILN_PROTECT(make_code(job, backend, out_reason, out_code));
 }
 
 /* What a kernel in memory depends on. */

@@ -162,9 +162,8 @@ static void add_reduction(eval_nest *nest, const kiln_loop_nest *from,
   nest->body[open].first = number;
 }
 
-static void make_nest(eval_nest *nest, const kiln_loop_nest *from, kiln_arena *scratch, int strip,
-                      size_t *bytes) {
-  const kiln_loop_scopes scopes = kiln_loop_scopes_of(from, scratch);
+static void make_nest(eval_nest *nest, const kiln_loop_nest *from, const kiln_loop_scopes *scopes,
+                      int strip, size_t *bytes) {
   int reductions = 0;
   nest->rank = from->rank;
   nest->count = from->body.count;
@@ -178,26 +177,34 @@ static void make_nest(eval_nest *nest, const kiln_loop_nest *from, kiln_arena *s
     nest->body[i] = (eval_inst){.inst = *inst,
                                 .size = kiln_loop_size(inst->dtype),
                                 .fn = function_of(from, inst),
-                                .depth = scopes.depth[i],
-                                .end = scopes.end[i],
+                                .depth = scopes->depth[i],
+                                .end = scopes->end[i],
                                 .first = -1};
   }
-  mark_lanes(nest, from, &scopes);
+  mark_lanes(nest, from, scopes);
   for (int i = 0; i < nest->count; i++) {
     if (kiln_loop_reduces(from->body.data[i].op))
-      add_reduction(nest, from, &scopes, i, reductions++, bytes);
+      add_reduction(nest, from, scopes, i, reductions++, bytes);
   }
 }
 
-static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_program **out_program,
-                           size_t *out_scratch) {
+static kiln_status *make_program(const kiln_loop_fn *fn, kiln_mem *mem,
+                                 kiln_eval_program **out_program, size_t *out_scratch) {
   const totals t = count_all(fn);
   const int shared = fn->input_count + fn->output_count, locals = fn->buffers.count - shared;
   const size_t bytes = sizeof(kiln_eval_program) + sizeof(eval_nest) * (size_t)fn->nests.count +
                        sizeof(eval_inst) * (size_t)t.insts +
                        sizeof(reduction) * (size_t)t.reductions + sizeof(size_t) * (size_t)locals;
+  /* What may run out of memory comes first: nobody frees the program then. */
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_loop_scopes *scopes = KILN_NEW_ARRAY(arena, kiln_loop_scopes, fn->nests.count + 1);
+  for (int n = 0; n < fn->nests.count; n++)
+    scopes[n] = kiln_loop_scopes_of(fn->nests.data[n], arena);
   kiln_eval_program *program = kiln_mem_alloc_zero(mem, bytes);
-  if (!program) return kiln_status_oom();
+  if (!program) {
+    kiln_arena_destroy(arena);
+    return kiln_status_oom();
+  }
   program->mem = mem;
   program->bytes = bytes;
   program->nest_count = fn->nests.count;
@@ -213,12 +220,11 @@ static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_prog
   }
   const size_t strip_bytes = (size_t)program->strip * SLOT_BYTES;
   size_t scratch = (size_t)(t.most + 1) * strip_bytes;
-  kiln_arena *arena = kiln_arena_scoped(mem);
   for (int n = 0; n < fn->nests.count; n++) {
     eval_nest *nest = &program->nests[n];
     nest->body = body;
     nest->reductions = reductions;
-    make_nest(nest, fn->nests.data[n], arena, program->strip, &scratch);
+    make_nest(nest, fn->nests.data[n], &scopes[n], program->strip, &scratch);
     body += nest->count;
     for (int i = 0; i < nest->count; i++) reductions += kiln_loop_reduces(nest->body[i].inst.op);
   }
@@ -231,6 +237,12 @@ static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_prog
   *out_program = program;
   *out_scratch = scratch;
   return NULL;
+}
+
+/* The caller holds what no scope does. */
+static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_program **out_program,
+                           size_t *out_scratch) {
+  KILN_PROTECT(make_program(fn, mem, out_program, out_scratch));
 }
 
 #if KILN_KERNEL_LEVEL == 0

@@ -26,7 +26,7 @@
   "  %none : NoneType = prim::Constant()\n"        \
   "  %a : Tensor = aten::mul(%x, %y)\n"            \
   "  %b : Tensor = aten::add(%a, %x, %1)\n"        \
-  "  %c : Tensor = aten::softmax(%b, %1, %none)\n" \
+  "  %c : Tensor = aten::cumsum(%b, %1, %none)\n" \
   "  %d : Tensor = aten::mul(%c, %y)\n"            \
   "  %e : Tensor = aten::sub(%d, %x, %1)\n"        \
   "  return (%e)\n"
