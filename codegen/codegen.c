@@ -12,6 +12,7 @@
 #include "codegen/loop/eval.h"
 #include "codegen/object.h"
 #include "codegen/process.h"
+#include "runtime/kernel_shape.h"
 
 /* Who calls LLVM: here, or in a process of its own. For one thread at a time. */
 typedef struct worker {
@@ -40,6 +41,7 @@ typedef struct code {
   kiln_mem *mem;
   kiln__pages pages;
   kiln_eval_program *program;
+  kiln_kernel_shape *shape;
   void *object;
 } code;
 
@@ -158,7 +160,8 @@ enum { PREFIX = sizeof KILN_KERNEL_SYMBOL - 1 };
 typedef struct llvm_job {
   kiln_codegen *codegen;
   const kiln_loop_fn *fn;
-  kiln_str text; /* of it */
+  kiln_loop_flat flat; /* of it, and the text */
+  kiln_str text;
   kiln_digest digest;
   char name[KILN_KERNEL_SYMBOL_BYTES];
   kiln__llvm_product product;
@@ -169,6 +172,7 @@ typedef struct llvm_job {
 static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__llvm_product product,
                          kiln_arena *scratch) {
   llvm_job job = {.codegen = codegen, .fn = fn, .product = product};
+  job.flat = kiln_loop_flatten(fn, KILN_LOOP_LANES, scratch);
   job.text = kiln_loop_print(fn, scratch);
   job.digest = kiln_digest_bytes(job.text.data, job.text.len);
   memcpy(job.name, KILN_KERNEL_SYMBOL, PREFIX);
@@ -178,8 +182,8 @@ static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__ll
 
 static kiln_status *run_here(worker *w, llvm_job *job, kiln_reason *out_reason) {
   *out_reason = KILN_REASON_llvm_failed;
-  kiln_status *status = kiln__llvm_backend_compile(w->llvm, job->fn, job->name, job->product,
-                                                   &job->bytes, &job->size);
+  kiln_status *status = kiln__llvm_backend_compile(w->llvm, &job->flat, job->name,
+                                                   job->product, &job->bytes, &job->size);
   give_worker(job->codegen, w, NULL);
   return status;
 }
@@ -225,25 +229,12 @@ void kiln_compiled_release(kiln_compiled *kernel) {
   if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
   kiln__pages_release(&c->pages);
   kiln_eval_destroy(c->program);
+  if (c->shape) kiln_mem_free(c->mem, c->shape, c->shape->bytes);
   kiln_mem_free(c->mem, c->object, c->public.object_bytes);
   kiln_mem_free(c->mem, c, sizeof *c);
 }
 
-static kiln_status *code_create(const llvm_job *job, kiln_backend backend, code **out_code) {
-  kiln_mem *mem = job->codegen->env->mem;
-  const kiln_kernel_info info = kiln_loop_info(job->fn); /* may leave the scope */
-  code *c = kiln_mem_alloc_zero(mem, sizeof *c);
-  if (!c) return kiln_status_oom();
-  c->mem = mem;
-  atomic_init(&c->refs, 1);
-  c->public.info = info;
-  c->public.backend = backend;
-  c->public.digest = job->digest;
-  *out_code = c;
-  return NULL;
-}
-
-static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn,
+static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn, kiln_arena *scratch,
                                kiln_reason *out_reason) {
   static const kiln_eval_backend *const backends[KILN_ISA__COUNT] = {
       [KILN_ISA_V2] = &kiln__eval_v2,
@@ -256,7 +247,7 @@ static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn,
   };
   while (!backends[isa]) isa--;
   *out_reason = KILN_REASON_out_of_memory;
-  KILN_TRY(backends[isa]->create(fn, c->mem, &c->program, &c->public.info.scratch_bytes));
+  KILN_TRY(backends[isa]->create(fn, c->mem, scratch, &c->program));
   c->public.code_bytes = kiln_eval_bytes(c->program);
   c->public.fn = backends[isa]->run;
   c->public.closure = c->program;
@@ -274,15 +265,50 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
   return NULL;
 }
 
+/* What callers must know; a shape becomes the kernel's own. */
+static kiln_status *describe(code *c, const kiln_loop_fn *fn, kiln_arena *scratch,
+                             kiln_reason *out_reason) {
+  const int lanes = c->program ? kiln_eval_lanes(c->program) : KILN_LOOP_LANES;
+  const int64_t own = c->program ? kiln_eval_own_bytes(c->program) : 0;
+  *out_reason = KILN_REASON_too_long;
+  KILN_TRY(kiln_loop_info(fn, lanes, own, scratch, &c->public.info));
+  *out_reason = KILN_REASON_out_of_memory;
+  const kiln_kernel_shape *shape = c->public.info.shape;
+  if (!shape) return NULL;
+  c->public.info.shape = c->shape = kiln_mem_alloc(c->mem, shape->bytes);
+  if (!c->shape) return kiln_status_oom();
+  memcpy(c->shape, shape, shape->bytes);
+  return NULL;
+}
+
+static kiln_status *build(code *c, llvm_job *job, kiln_arena *scratch, kiln_reason *out_reason) {
+  if (c->public.backend == KILN_BACKEND_EVAL) {
+    KILN_TRY(build_eval(job->codegen->env->isa, c, job->fn, scratch, out_reason));
+  } else {
+    KILN_TRY(build_llvm(c, job, out_reason));
+  }
+  return describe(c, job->fn, scratch, out_reason);
+}
+
+static void release_code(void *arg) { kiln_compiled_release(arg); }
+
 static kiln_status *make_code(llvm_job *job, kiln_backend backend, kiln_reason *out_reason,
                               kiln_compiled **out_code) {
   int64_t begin = (int64_t)kiln_now_ns();
-  code *c;
+  kiln_mem *mem = job->codegen->env->mem;
   *out_reason = KILN_REASON_out_of_memory;
-  KILN_TRY(code_create(job, backend, &c));
-  kiln_status *status = backend == KILN_BACKEND_EVAL
-                            ? build_eval(job->codegen->env->isa, c, job->fn, out_reason)
-                            : build_llvm(c, job, out_reason);
+  kiln_arena *scratch = kiln_arena_scoped(mem);
+  code *c = kiln_mem_alloc_zero(mem, sizeof *c);
+  if (!c) return kiln_status_oom();
+  c->mem = mem;
+  atomic_init(&c->refs, 1);
+  c->public.backend = backend;
+  c->public.digest = job->digest;
+  kiln_cleanup freeing;
+  kiln_scope_defer(&freeing, release_code, c);
+  kiln_status *status = build(c, job, scratch, out_reason);
+  kiln_scope_undefer(&freeing);
+  kiln_arena_destroy(scratch);
   if (status) {
     if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) *out_reason = KILN_REASON_out_of_memory;
     kiln_compiled_release(&c->public);
@@ -327,8 +353,6 @@ static kiln_status *obtain(llvm_job *job, kiln_backend backend, kiln_reason *out
 kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code, bool *out_made) {
-  *out_reason = KILN_REASON_types_unknown;
-  KILN_TRY(kiln_loop_needs_numbers(fn));
   kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
   llvm_job job = make_job(codegen, fn, KILN__LLVM_OBJECT, scratch);
   kiln_status *status = obtain(&job, backend, out_reason, out_code, out_made);
@@ -346,7 +370,6 @@ static void free_bytes(void *arg) {
 kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
   kiln_reason reason;
-  KILN_TRY(kiln_loop_needs_numbers(fn));
   llvm_job job =
       make_job(codegen, fn, stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR, arena);
   KILN_TRY(run_llvm(&job, &reason));

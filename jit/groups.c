@@ -162,7 +162,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *i
                                  kiln_arena *arena, kiln_group *out) {
   const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
   const kiln_kernel_info *kernel = &info->code->info;
-  KILN_CHECK(graph && kernel->input_count + kernel->scalar_count == node->input_count &&
+  KILN_CHECK(graph && !kernel->shape && kernel->input_count + kernel->scalar_count == node->input_count &&
              kernel->output_count == node->output_count);
   kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) {
@@ -178,10 +178,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *i
                       .input_count = node->input_count,
                       .output_count = node->output_count,
                       .outputs = outputs,
-                      .scratch_bytes = kernel->scratch_bytes,
-                      .grid = kernel->grid,
-                      .axis = kernel->axis,
-                      .grain = kernel->grain,
+                      .work = kernel->work,
                       .runs = info->runs};
   return NULL;
 }

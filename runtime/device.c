@@ -65,10 +65,10 @@ typedef struct range_run {
 static void run_range(void *data, int64_t begin, int64_t end, int worker) {
   const range_run *run = data;
   kiln_kernel_args args = *run->args;
-  kiln_kernel_box box = run->group->grid;
+  kiln_kernel_box box = run->group->work.grid;
   if (args.scratch) args.scratch = (char *)args.scratch + (size_t)worker * run->scratch_bytes;
-  box.begin[run->group->axis] = begin;
-  box.end[run->group->axis] = end;
+  box.begin[run->group->work.axis] = begin;
+  box.end[run->group->work.axis] = end;
   run->group->fn(&args, &box);
 }
 
@@ -76,9 +76,9 @@ static void run_range(void *data, int64_t begin, int64_t end, int worker) {
 static kiln_status *launch(const kiln_device *self, kiln_call *call, const kiln_group *group,
                            const kiln_kernel_args *given) {
   (void)self;
-  const int64_t extent = group->grid.end[group->axis];
-  const bool split = call->pool && extent / 2 >= group->grain;
-  const size_t each = (group->scratch_bytes + 63) & ~(size_t)63;
+  const int64_t extent = group->work.grid.end[group->work.axis];
+  const bool split = call->pool && extent / 2 >= group->work.grain;
+  const size_t each = (group->work.scratch_bytes + 63) & ~(size_t)63;
   const size_t bytes = split ? each * (size_t)kiln_pool_threads(call->pool) : each;
   kiln_kernel_args args = *given;
   if (bytes > 0) {
@@ -87,9 +87,9 @@ static kiln_status *launch(const kiln_device *self, kiln_call *call, const kiln_
   }
   if (split || kiln_budget_may_end(&call->budget)) {
     range_run run = {group, &args, each};
-    kiln_pool_for(call->pool, extent, group->grain, run_range, &run);
+    kiln_pool_for(call->pool, extent, group->work.grain, run_range, &run);
   } else {
-    group->fn(&args, &group->grid);
+    group->fn(&args, &group->work.grid);
   }
   if (args.scratch) kiln_cache_free(&call->cache, args.scratch, bytes);
   return NULL;

@@ -20,26 +20,24 @@ typedef union kiln_kernel_scalar {
   double f;
 } kiln_kernel_scalar;
 
-/* Kernels are called this and the digest of their loop IR: 2 is the version. */
-#define KILN_KERNEL_SYMBOL "kiln_k2_"
+/* Kernels are called this and the digest of their loop IR: 3 is the version. */
+#define KILN_KERNEL_SYMBOL "kiln_k3_"
 enum { KILN_KERNEL_SYMBOL_BYTES = sizeof KILN_KERNEL_SYMBOL + 32 };
 
 typedef struct kiln_kernel_args {
   void *const *data;                 /* first element of each tensor: inputs, then outputs */
   const kiln_kernel_scalar *scalars; /* in the order of the kernel's scalar inputs */
-  const int64_t *sizes;              /* symbolic sizes; NULL while kernels are static */
-  const int64_t *strides;            /* symbolic strides; NULL while kernels are static */
+  const int64_t *symbols;            /* what s0, s1, ... of its dimensions are; NULL: it has none */
   void *scratch;                     /* scratch_bytes, 64-byte aligned; NULL when 0 */
   const void *closure;               /* the group's closure: the evaluator's program, else NULL */
 } kiln_kernel_args;
 #ifdef __x86_64__
-_Static_assert(offsetof(kiln_kernel_args, data) == 0, "version 2");
-_Static_assert(offsetof(kiln_kernel_args, scalars) == 8, "version 2");
-_Static_assert(offsetof(kiln_kernel_args, sizes) == 16, "version 2");
-_Static_assert(offsetof(kiln_kernel_args, strides) == 24, "version 2");
-_Static_assert(offsetof(kiln_kernel_args, scratch) == 32, "version 2");
-_Static_assert(offsetof(kiln_kernel_args, closure) == 40, "version 2");
-_Static_assert(sizeof(kiln_kernel_args) == 48 && sizeof(kiln_kernel_scalar) == 8, "version 2");
+_Static_assert(offsetof(kiln_kernel_args, data) == 0, "version 3");
+_Static_assert(offsetof(kiln_kernel_args, scalars) == 8, "version 3");
+_Static_assert(offsetof(kiln_kernel_args, symbols) == 16, "version 3");
+_Static_assert(offsetof(kiln_kernel_args, scratch) == 24, "version 3");
+_Static_assert(offsetof(kiln_kernel_args, closure) == 32, "version 3");
+_Static_assert(sizeof(kiln_kernel_args) == 40 && sizeof(kiln_kernel_scalar) == 8, "version 3");
 #endif
 
 /* A box of a kernel's grid: iterations [begin, end) of each axis. A kernel reads the axes that it
@@ -48,24 +46,31 @@ enum { KILN_KERNEL_AXES = 3 };
 typedef struct kiln_kernel_box {
   int64_t begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES];
 } kiln_kernel_box;
-_Static_assert(offsetof(kiln_kernel_box, begin) == 0, "version 2");
-_Static_assert(offsetof(kiln_kernel_box, end) == 24, "version 2");
-_Static_assert(sizeof(kiln_kernel_box) == 48, "version 2");
+_Static_assert(offsetof(kiln_kernel_box, begin) == 0, "version 3");
+_Static_assert(offsetof(kiln_kernel_box, end) == 24, "version 3");
+_Static_assert(sizeof(kiln_kernel_box) == 48, "version 3");
 
 typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, const kiln_kernel_box *box);
 
 enum { KILN_KERNEL_DONORS = 4 };
+
+/* What there is to do. */
+typedef struct kiln_kernel_work {
+  size_t scratch_bytes; /* for each call */
+  kiln_kernel_box grid; /* all of it: begin is 0, end the extents, each at least 1 */
+  int axis;             /* which of its axes to cut among threads */
+  int64_t grain;        /* iterations of that one which are worth a thread */
+  double cost;          /* estimated nanoseconds of the grid on one core */
+} kiln_kernel_work;
 
 /* What a caller must know of a kernel before it calls it. */
 typedef struct kiln_kernel_info {
   int input_count;  /* tensors */
   int output_count; /* tensors; data[input_count + i] is output i, allocated by the caller */
   int scalar_count;
-  size_t scratch_bytes; /* for each call */
-  kiln_kernel_box grid; /* all of it: begin is 0, end the extents, each at least 1 */
-  int axis;             /* which of its axes to cut among threads */
-  int64_t grain;        /* iterations of that one which are worth a thread */
-  double cost;          /* estimated nanoseconds of the grid on one core */
+  int symbol_count;
+  kiln_kernel_work work;                 /* of a kernel without symbols */
+  const struct kiln_kernel_shape *shape; /* else what it is made of (kernel_shape.h) */
   /* Donation: the inputs, bits 1 << i, in whose memory each of the first outputs may be written.
    * Such an input has the output's dtype, sizes and strides, and each element of it is read for the
    * last time where that element of the output is written: in relu(x + 1), element k of the result

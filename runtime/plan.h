@@ -112,11 +112,8 @@ typedef struct kiln_group {
   int input_count;     /* tensors and scalars, as kiln_kernel_args wants them */
   int output_count;
   const kiln_group_output *outputs;
-  size_t scratch_bytes;
-  kiln_kernel_box grid; /* all of it */
-  int axis;             /* the one to cut among threads */
-  int64_t grain;        /* its iterations that are worth a thread */
-  uint32_t runs;        /* a counter */
+  kiln_kernel_work work;
+  uint32_t runs; /* a counter */
 } kiln_group;
 
 /* What a profiling plan does with its records when a run ended well. Called once a run, with the

@@ -77,7 +77,7 @@ static kiln_status *ask_room_for(const kiln_loop_fn *fn) {
 /* One compilation: what it owns, and its result. */
 typedef struct job {
   kiln__llvm_backend *backend;
-  const kiln_loop_fn *fn;
+  const kiln_loop_flat *kernel;
   const char *name;
   kiln__llvm_product product;
   void *room; /* to emit in */
@@ -155,8 +155,8 @@ static kiln_status *compile(job *j) {
   j->module = ll->ModuleCreateWithNameInContext("kiln", j->context);
   ll->SetTarget(j->module, triple);
   ll->SetModuleDataLayout(j->module, j->backend->layout);
-  KILN_TRY(kiln__llvm_emit(ll, j->context, j->module, j->fn, j->backend->target, j->name, j->room,
-                           &math));
+  KILN_TRY(kiln__llvm_emit(ll, j->context, j->module, j->kernel, j->backend->target, j->name,
+                           j->room, &math));
   if (ll->VerifyModule(j->module, LLVMReturnStatusAction, &message))
     return failed(j, message, "verifying");
   ll->DisposeMessage(message);
@@ -194,17 +194,17 @@ static kiln_status *take_result(const job *j, void **out_bytes, size_t *out_size
   return NULL;
 }
 
-kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
+kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_flat *kernel,
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) {
   bool fatal = false;
   if (is_broken(backend)) {
     return KILN_ERROR(KILN_UNSUPPORTED, "LLVM is not used after a fatal error");
   }
-  KILN_TRY(ask_room_for(fn));
-  job j = {.backend = backend, .fn = fn, .name = name, .product = product};
+  KILN_TRY(ask_room_for(kernel->fn));
+  job j = {.backend = backend, .kernel = kernel, .name = name, .product = product};
   const kiln__llvm *ll = &backend->llvm;
-  const size_t room = kiln__llvm_emit_room(fn);
+  const size_t room = kiln__llvm_emit_room(kernel);
   j.room = kiln_mem_alloc(backend->mem, room);
   if (!j.room) return kiln_status_oom();
   kiln_status *status = kiln__llvm_protect(compile_protected, &j, &fatal);

@@ -21,6 +21,6 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend);
 /* One thread at a time, another backend's at the same. The product's bytes are from env->mem,
  * *out_size of them (text is not terminated). KILN_INTERNAL when LLVM refuses. */
-kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
+kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_flat *kernel,
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) KILN_MUST_USE;

@@ -32,7 +32,7 @@ static LLVMValueRef load_gather(const kiln__llvm_emitter *e, const nest_state *s
   for (int i = 0; i < e->width; i++) {
     LLVMValueRef lane =
         i ? least(e, kiln__llvm_emit_index(e, i), last) : kiln__llvm_emit_index(e, 0);
-    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__llvm_emit_index(e, a->step));
+    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__llvm_emit_dim(e, a->step));
     LLVMValueRef element =
         LL->BuildLoad2(BUILD, scalar, offset_by(e, a->inst->dtype, a->at, index), "");
     value = LL->BuildInsertElement(BUILD, value, element,
@@ -68,7 +68,7 @@ static void emit_copies(const kiln__llvm_emitter *e, const nest_state *s, const 
     if (!a->buffer || (a->inst->op == KILN_LOOP_store) != drain || (a->step != 1) != scatter)
       continue;
     kiln_dtype dtype = a->inst->dtype;
-    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_index(e, a->step));
+    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_dim(e, a->step));
     LLVMValueRef place = offset_by(e, dtype, a->at, index);
     LLVMValueRef slot = offset_by(e, dtype, a->buffer, l.counter);
     LLVMValueRef from = drain ? slot : place, to = drain ? place : slot;
@@ -170,7 +170,7 @@ static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
   s->left = least(e, binary(e, LLVMSub, last, l.counter), kiln__llvm_emit_index(e, e->width));
   for (int i = 0; i < s->access_count; i++) {
     access *a = &s->accesses[i];
-    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_index(e, a->step));
+    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_dim(e, a->step));
     a->at = offset_by(e, a->inst->dtype, a->row, index);
   }
   if (e->target->masks) {
@@ -229,7 +229,7 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
     bool is_store = inst->op == KILN_LOOP_store;
     if (!is_store && !(inst->op == KILN_LOOP_load && s->levels[i] == s->rank)) continue;
-    int64_t step = inst->strides[inner];
+    kiln_dim step = inst->strides[inner];
     if (is_store && s->extents[inner] == 1) step = 1; /* a store of one element moves nowhere */
     access a = {.inst = inst, .number = i, .step = step};
     bool scatters = is_store && step != 1;
@@ -240,21 +240,20 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
 
 /* The part of the nest that lies in the box: [first, last) of each loop. Gives whether it holds
  * anything. The nest's first axis begins at `base` of the grid's. */
-static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, int64_t base) {
+static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, LLVMValueRef base) {
   const int axes = s->rank > 1 ? kiln_loop_nest_axes(e->nest) : 1;
   LLVMValueRef any = NULL;
   for (int d = axes; d < s->rank; d++) {
     s->first[d] = kiln__llvm_emit_index(e, 0);
-    s->last[d] = kiln__llvm_emit_index(e, s->extents[d]);
+    s->last[d] = kiln__llvm_emit_dim(e, s->extents[d]);
   }
   for (int axis = 0; axis < e->axes; axis++) {
-    LLVMValueRef before = kiln__llvm_emit_index(e, axis == 0 ? base : 0);
-    LLVMValueRef zero = kiln__llvm_emit_index(e, 0);
+    LLVMValueRef zero = kiln__llvm_emit_index(e, 0), before = axis == 0 ? base : zero;
     LLVMValueRef from = binary(e, LLVMSub, e->begin[axis], before);
     LLVMValueRef to = binary(e, LLVMSub, e->end[axis], before);
     LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, from, zero, "");
     LLVMValueRef first = LL->BuildSelect(BUILD, below, zero, from, "");
-    LLVMValueRef last = least(e, to, kiln__llvm_emit_index(e, axis < axes ? s->extents[axis] : 1));
+    LLVMValueRef last = least(e, to, kiln__llvm_emit_dim(e, axis < axes ? s->extents[axis] : 1));
     LLVMValueRef some = LL->BuildICmp(BUILD, LLVMIntSLT, first, last, "");
     if (axis < axes) s->first[axis] = first, s->last[axis] = last;
     any = any ? binary(e, LLVMAnd, any, some) : some;
@@ -268,7 +267,7 @@ static bool has_loops(const kiln_loop_nest *nest) {
   return false;
 }
 
-static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, int64_t base) {
+static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMValueRef base) {
   nest_state state = {.rank = nest->rank, .count = nest->body.count}, *s = &state;
   LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
   for (int d = 0; d < nest->rank; d++) s->extents[d] = nest->extents[d];
@@ -306,16 +305,50 @@ static LLVMValueRef load_field(const kiln__llvm_emitter *e, LLVMTypeRef type, LL
   return LL->BuildLoad2(BUILD, type, address, "");
 }
 
+/* -- Dimensions -- */
+
+LLVMValueRef kiln__llvm_emit_dim(const kiln__llvm_emitter *e, kiln_dim d) {
+  if (kiln_dim_is_number(d)) return kiln__llvm_emit_index(e, d);
+  return e->steps[kiln_dim_results(e->kernel->values)[kiln_dim_symbol(0) - d]];
+}
+
+static LLVMValueRef emit_step(const kiln__llvm_emitter *e, const kiln_dim_step *step) {
+  const kiln_dim_use *uses = kiln_dim_uses(e->kernel->values) + step->first;
+  LLVMValueRef sum = kiln__llvm_emit_index(e, step->by < 0 ? 1 : step->constant);
+  for (int i = 0; i < step->count; i++) {
+    LLVMValueRef value = e->steps[uses[i].value];
+    LLVMValueRef times = kiln__llvm_emit_index(e, uses[i].coefficient);
+    sum = step->by < 0 ? binary(e, LLVMMul, sum, value)
+                       : binary(e, LLVMAdd, sum, binary(e, LLVMMul, value, times));
+  }
+  if (step->by <= 0) return sum;
+  LLVMValueRef by = kiln__llvm_emit_index(e, step->by), zero = kiln__llvm_emit_index(e, 0);
+  LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, binary(e, LLVMSRem, sum, by), zero, "");
+  return binary(e, LLVMSub, binary(e, LLVMSDiv, sum, by),
+                LL->BuildCast(BUILD, LLVMZExt, below, e->i64, ""));
+}
+
+/* What the program makes of the call's symbols, for all of the function. */
+static void emit_steps(const kiln__llvm_emitter *e, LLVMValueRef args) {
+  const kiln_dim_program *p = e->kernel->values;
+  LLVMValueRef symbols = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, symbols));
+  for (int i = 0; i < p->symbol_count; i++) {
+    LLVMValueRef index = kiln__llvm_emit_index(e, i);
+    LLVMValueRef at = LL->BuildGEP2(BUILD, e->i64, symbols, &index, 1, "");
+    e->steps[i] = LL->BuildLoad2(BUILD, e->i64, at, "");
+  }
+  for (int i = 0; i < p->step_count; i++)
+    e->steps[p->symbol_count + i] = emit_step(e, &kiln_dim_steps(p)[i]);
+}
+
 /* Local buffers lie behind each other in the call's scratch. */
 static void load_locals(kiln__llvm_emitter *e, LLVMValueRef args) {
   const int first = e->fn->input_count + e->fn->output_count;
-  size_t at = 0;
   LLVMValueRef scratch = NULL;
   for (int i = first; i < e->fn->buffers.count; i++) {
     if (!scratch) scratch = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scratch));
-    LLVMValueRef offset = kiln__llvm_emit_index(e, (int64_t)at);
+    LLVMValueRef offset = kiln__llvm_emit_dim(e, e->kernel->places[i - first]);
     e->data[i] = LL->BuildGEP2(BUILD, e->i8, scratch, &offset, 1, "");
-    at += kiln_loop_local_bytes(e->fn, i, e->target->lanes);
   }
 }
 
@@ -350,8 +383,13 @@ static size_t longest_body(const kiln_loop_fn *fn) {
   return (size_t)most;
 }
 
-size_t kiln__llvm_emit_room(const kiln_loop_fn *fn) {
-  return (size_t)(fn->buffers.count + 1) * sizeof(LLVMValueRef) +
+static size_t steps_of(const kiln_loop_flat *kernel) {
+  return kernel->values ? (size_t)kiln_dim_program_room(kernel->values) : 0;
+}
+
+size_t kiln__llvm_emit_room(const kiln_loop_flat *kernel) {
+  const kiln_loop_fn *fn = kernel->fn;
+  return ((size_t)(fn->buffers.count + 1) + steps_of(kernel)) * sizeof(LLVMValueRef) +
          (longest_body(fn) + 1) * (4 * sizeof(LLVMValueRef) + sizeof(access) + 4 * sizeof(int));
 }
 
@@ -359,7 +397,8 @@ size_t kiln__llvm_emit_room(const kiln_loop_fn *fn) {
 static void divide_room(kiln__llvm_emitter *e, void *room) {
   const size_t most = longest_body(e->fn) + 1;
   e->data = room;
-  e->values = e->data + e->fn->buffers.count + 1;
+  e->steps = e->data + e->fn->buffers.count + 1;
+  e->values = e->steps + steps_of(e->kernel);
   e->reductions = e->values + most;
   e->fast = e->reductions + most;
   e->places = e->fast + most;
@@ -371,11 +410,13 @@ static void divide_room(kiln__llvm_emitter *e, void *room) {
 }
 
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-                             const kiln_loop_fn *fn, const kiln__llvm_target *target,
+                             const kiln_loop_flat *kernel, const kiln__llvm_target *target,
                              const char *name, void *room, bool *out_math) {
+  const kiln_loop_fn *fn = kernel->fn;
   kiln__llvm_emitter emitter = {.ll = llvm,
                                 .context = context,
                                 .module = module,
+                                .kernel = kernel,
                                 .fn = fn,
                                 .target = target},
                      *e = &emitter;
@@ -395,6 +436,7 @@ kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLV
   add_attributes(e);
   LLVMValueRef args = LL->GetParam(e->function, 0);
   LLVMValueRef data = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, data));
+  if (kernel->values) emit_steps(e, args);
   load_box(e, LL->GetParam(e->function, 1));
   for (int i = 0; i < fn->input_count + fn->output_count; i++) {
     LLVMValueRef index = kiln__llvm_emit_index(e, i);
@@ -404,10 +446,11 @@ kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLV
   load_locals(e, args);
   if (fn->scalars.count)
     e->scalars = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scalars));
-  int64_t base = 0;
+  LLVMValueRef base = kiln__llvm_emit_index(e, 0);
   for (int n = 0; n < fn->nests.count; n++) {
     emit_nest(e, fn->nests.data[n], base);
-    base += kiln_loop_nest_extent(fn->nests.data[n], 0);
+    LLVMValueRef extent = kiln__llvm_emit_dim(e, kiln_loop_nest_extent(fn->nests.data[n], 0));
+    base = binary(e, LLVMAdd, base, extent);
   }
   LL->BuildRetVoid(BUILD);
   LL->PositionBuilderAtEnd(BUILD, e->entry);

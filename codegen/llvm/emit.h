@@ -10,7 +10,9 @@ typedef struct kiln__llvm_emitter {
   LLVMModuleRef module;
   LLVMBuilderRef builder;
   LLVMValueRef function;
-  const kiln_loop_fn *fn;
+  const kiln_loop_flat *kernel;
+  const kiln_loop_fn *fn; /* of it */
+  LLVMValueRef *steps;    /* of its program: the values, i64 */
   const kiln__llvm_target *target;
   LLVMTypeRef i1, i8, i32, i64, ptr;
   LLVMValueRef *data; /* first element of each buffer */
@@ -40,6 +42,8 @@ LLVMTypeRef kiln__llvm_emit_memory_type(const kiln__llvm_emitter *e, kiln_dtype 
 LLVMTypeRef kiln__llvm_emit_vector_type(const kiln__llvm_emitter *e, kiln_dtype dtype);
 LLVMValueRef kiln__llvm_emit_splat(const kiln__llvm_emitter *e, LLVMValueRef scalar, int width);
 LLVMValueRef kiln__llvm_emit_index(const kiln__llvm_emitter *e, int64_t value);
+/* A dimension of the kernel, i64. */
+LLVMValueRef kiln__llvm_emit_dim(const kiln__llvm_emitter *e, kiln_dim d);
 /* 0, 1, … width - 1 as a vector of i32. */
 LLVMValueRef kiln__llvm_emit_iota(const kiln__llvm_emitter *e, int first, int width);
 /* Calls an intrinsic that is overloaded on `types`. */

@@ -8,7 +8,7 @@
 typedef struct access {
   const kiln_loop_inst *inst;
   int number;
-  int64_t step;        /* of the innermost loop */
+  kiln_dim step;       /* of the innermost loop */
   LLVMValueRef row;    /* address at innermost counter 0 */
   LLVMValueRef at;     /* address of this step's first element */
   LLVMValueRef buffer; /* on the stack: partial steps, scattering; or NULL */
@@ -16,7 +16,7 @@ typedef struct access {
 
 typedef struct nest_state {
   int rank, count, access_count;
-  int64_t extents[KILN_LOOP_MAX_RANK];
+  kiln_dim extents[KILN_LOOP_MAX_RANK];
   int *levels;
   access *accesses;
   LLVMValueRef counters[KILN_LOOP_MAX_RANK];
@@ -74,10 +74,10 @@ static inline void loop_end(const kiln__llvm_emitter *e, loop l, int64_t step, L
 /* The address of an access with the first `levels` counters applied. */
 static inline LLVMValueRef address_of(const kiln__llvm_emitter *e, const nest_state *s,
                                       const kiln_loop_inst *inst, int levels) {
-  LLVMValueRef index = kiln__llvm_emit_index(e, inst->offset);
+  LLVMValueRef index = kiln__llvm_emit_dim(e, inst->offset);
   for (int d = 0; d < levels; d++) {
     if (inst->strides[d] == 0) continue;
-    LLVMValueRef step = kiln__llvm_emit_index(e, inst->strides[d]);
+    LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
     index = binary(e, LLVMAdd, index, binary(e, LLVMMul, s->counters[d], step));
   }
   return offset_by(e, inst->dtype, e->data[inst->index], index);

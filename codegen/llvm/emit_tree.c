@@ -67,7 +67,8 @@ static bool is_loop(const tree *t, int i) {
 /* Whether the loop's iterations are lanes: not where what it reduces over other loops too begins
  * between two accumulators. */
 static bool is_strip(const tree *t, int open) {
-  const bool whole = t->nest->body.data[open].offset % KILN_REDUCE_LANES == 0;
+  const kiln_dim extent = t->nest->body.data[open].offset;
+  const bool whole = kiln_dim_is_number(extent) && extent % KILN_REDUCE_LANES == 0;
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     const kiln_loop_inst *inst = &t->nest->body.data[i];
     if (is_loop(t, i)) return false;
@@ -93,17 +94,18 @@ static bool is_local(const tree *t, const kiln_loop_inst *inst) {
 /* Of a local buffer of columns: each of its elements is a vector. */
 static LLVMValueRef local_address(const tree *t, const kiln_loop_inst *inst, int depth) {
   const kiln__llvm_emitter *e = t->e;
-  LLVMValueRef index = kiln__llvm_emit_index(e, inst->offset * e->width);
+  LLVMValueRef index = kiln__llvm_emit_dim(e, inst->offset);
   for (int d = t->nest->rank; d < depth; d++) {
-    LLVMValueRef step = kiln__llvm_emit_index(e, inst->strides[d] * e->width);
+    LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
     index = binary(e, LLVMAdd, index, binary(e, LLVMMul, t->s->counters[d], step));
   }
+  index = binary(e, LLVMMul, index, kiln__llvm_emit_index(e, e->width));
   return offset_by(e, inst->dtype, e->data[inst->index], index);
 }
 
 /* Element by element; lanes that do not exist read the last that does. */
 static LLVMValueRef gather(const tree *t, const kiln_loop_inst *inst, const place *p,
-                           LLVMValueRef at, int64_t step) {
+                           LLVMValueRef at, kiln_dim step) {
   const kiln__llvm_emitter *e = t->e;
   LLVMValueRef value = LL->GetPoison(memory_vector(e, inst->dtype));
   LLVMValueRef one = kiln__llvm_emit_index(e, 1);
@@ -111,7 +113,7 @@ static LLVMValueRef gather(const tree *t, const kiln_loop_inst *inst, const plac
   for (int i = 0; i < e->width; i++) {
     LLVMValueRef lane = kiln__llvm_emit_index(e, i);
     if (last && i > 0) lane = least(e, lane, last);
-    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__llvm_emit_index(e, step));
+    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__llvm_emit_dim(e, step));
     LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype),
                                           offset_by(e, inst->dtype, at, index), "");
     value = LL->BuildInsertElement(BUILD, value, element, LL->ConstInt(e->i32, (unsigned)i, 0), "");
@@ -128,7 +130,7 @@ static LLVMValueRef emit_load(const tree *t, int number, const place *p) {
     return from_memory(e, inst->dtype, load_aligned(e, type, local_address(t, inst, depth), align));
   }
   LLVMValueRef at = address_of(e, t->s, inst, depth), value;
-  const int64_t step = p->loop < 0 ? 0 : inst->strides[p->loop];
+  const kiln_dim step = p->loop < 0 ? 0 : inst->strides[p->loop];
   if (step == 0) {
     value = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype), at, "");
     return from_memory(e, inst->dtype, kiln__llvm_emit_splat(e, value, e->width));
@@ -148,11 +150,12 @@ static LLVMValueRef emit_load(const tree *t, int number, const place *p) {
 
 /* Element by element: all lanes, or those that exist. */
 static void scatter(const tree *t, const kiln_loop_inst *inst, const place *p, LLVMValueRef value,
-                    LLVMValueRef at, int64_t step) {
+                    LLVMValueRef at, kiln_dim step) {
   const kiln__llvm_emitter *e = t->e;
   if (!p->left) {
     for (int i = 0; i < e->width; i++) {
-      LLVMValueRef index = kiln__llvm_emit_index(e, i * step);
+      LLVMValueRef index =
+          binary(e, LLVMMul, kiln__llvm_emit_index(e, i), kiln__llvm_emit_dim(e, step));
       LL->BuildStore(BUILD, lane_of(e, value, i), offset_by(e, inst->dtype, at, index));
     }
     return;
@@ -160,7 +163,7 @@ static void scatter(const tree *t, const kiln_loop_inst *inst, const place *p, L
   LLVMValueRef buffer = allocate(e, inst->dtype, e->width);
   store_aligned(e, value, buffer, kiln_loop_size(inst->dtype));
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
-  LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_index(e, step));
+  LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_dim(e, step));
   LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype),
                                         offset_by(e, inst->dtype, buffer, l.counter), "");
   LL->BuildStore(BUILD, element, offset_by(e, inst->dtype, at, index));
@@ -177,7 +180,7 @@ static void emit_store(const tree *t, int number, const place *p) {
     return;
   }
   LLVMValueRef at = address_of(e, t->s, inst, depth);
-  const int64_t step = p->loop < 0 ? 0 : inst->strides[p->loop];
+  const kiln_dim step = p->loop < 0 ? 0 : inst->strides[p->loop];
   if (step == 0) { /* of one iteration */
     LL->BuildStore(BUILD, lane_of(e, value, 0), at);
   } else if (step == 1 && p->left && e->target->masks) {
@@ -252,7 +255,7 @@ static LLVMValueRef iteration_of(const tree *t, int i) {
   LLVMValueRef at = kiln__llvm_emit_index(e, 0);
   for (int d = depth - loops, open; d < depth; d++) {
     for (open = t->scopes.parent[i]; t->scopes.depth[open] != d;) open = t->scopes.parent[open];
-    LLVMValueRef extent = kiln__llvm_emit_index(e, t->nest->body.data[open].offset);
+    LLVMValueRef extent = kiln__llvm_emit_dim(e, t->nest->body.data[open].offset);
     at = binary(e, LLVMAdd, binary(e, LLVMMul, at, extent), t->s->counters[d]);
   }
   return at;
@@ -517,11 +520,12 @@ static void emit_iterations(const tree *t, int open, range r, const place *p) {
 
 static void emit_body_loop(const tree *t, int open, const place *p) {
   kiln__llvm_emitter *e = t->e;
-  const int64_t extent = t->nest->body.data[open].offset;
+  const kiln_dim extent = t->nest->body.data[open].offset;
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (begins_with(t, i, open)) begin_reduction(t, i);
   }
-  const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_index(e, extent), extent};
+  const int64_t count = kiln_dim_is_number(extent) ? extent : -1;
+  const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_dim(e, extent), count};
   emit_iterations(t, open, all, p);
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (begins_with(t, i, open)) end_reduction(t, i);

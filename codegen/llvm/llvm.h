@@ -46,9 +46,9 @@ typedef struct kiln__llvm_target {
 extern const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT];
 
 /* Bytes that emitting it takes: all is at hand before LLVM is called, which may jump out of it. */
-size_t kiln__llvm_emit_room(const kiln_loop_fn *fn);
-/* Adds the kernel as function `name` to an empty module. `fn` is verified. Failure is KILN_INTERNAL
+size_t kiln__llvm_emit_room(const kiln_loop_flat *kernel);
+/* Adds the kernel as function `name` to an empty module. It is verified. Failure is KILN_INTERNAL
  * (an intrinsic that is missing). *out_math: whether functions of runtime/math are called. */
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-                             const kiln_loop_fn *fn, const kiln__llvm_target *target,
+                             const kiln_loop_flat *kernel, const kiln__llvm_target *target,
                              const char *name, void *room, bool *out_math) KILN_MUST_USE;

@@ -9,9 +9,9 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
                                       "clang 19 were missing)");
 }
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) { (void)backend; }
-kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_fn *fn,
+kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_flat *kernel,
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) {
-  (void)backend, (void)fn, (void)name, (void)product, (void)out_bytes, (void)out_size;
+  (void)backend, (void)kernel, (void)name, (void)product, (void)out_bytes, (void)out_size;
   return KILN_ERROR(KILN_INTERNAL, "the LLVM back end was used without being there");
 }

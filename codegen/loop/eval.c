@@ -47,7 +47,7 @@ typedef struct eval_nest {
   int rank, count, axes; /* of the grid: outermost loops that a box cuts */
   bool strips_body;
   int slots; /* of an accumulator's lane */
-  int64_t extents[KILN_LOOP_MAX_RANK], grid[KILN_KERNEL_AXES];
+  kiln_dim extents[KILN_LOOP_MAX_RANK], grid[KILN_KERNEL_AXES];
   eval_inst *body;
   reduction *reductions;
 } eval_nest;
@@ -59,7 +59,10 @@ struct kiln_eval_program {
   int shared_count; /* buffers that are not local */
   int nest_count;
   eval_nest *nests;
-  size_t *locals; /* in scratch */
+  /* Scratch of a call: registers, accumulators, the values of symbols, then local buffers. */
+  size_t values_at, own_bytes;
+  kiln_dim *places;               /* of the local buffers, behind own_bytes */
+  const kiln_dim_program *values; /* NULL: the dimensions are numbers */
 };
 
 /* -- Making a program -- */
@@ -188,61 +191,55 @@ static void make_nest(eval_nest *nest, const kiln_loop_nest *from, const kiln_lo
   }
 }
 
-static kiln_status *make_program(const kiln_loop_fn *fn, kiln_mem *mem,
-                                 kiln_eval_program **out_program, size_t *out_scratch) {
+static int strip_of(const totals *t) {
+  int strip = t->columns ? LEAST_STRIP : MOST_STRIP;
+  while (strip > LEAST_STRIP && strip * SLOT_BYTES * (t->most + 1) > REGISTERS_BYTES) strip /= 2;
+  return strip;
+}
+
+/* What takes memory of the arena comes first: nobody frees the program then. */
+static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_arena *arena,
+                           kiln_eval_program **out_program) {
   const totals t = count_all(fn);
-  const int shared = fn->input_count + fn->output_count, locals = fn->buffers.count - shared;
-  const size_t bytes = sizeof(kiln_eval_program) + sizeof(eval_nest) * (size_t)fn->nests.count +
-                       sizeof(eval_inst) * (size_t)t.insts +
-                       sizeof(reduction) * (size_t)t.reductions + sizeof(size_t) * (size_t)locals;
-  /* What may run out of memory comes first: nobody frees the program then. */
-  kiln_arena *arena = kiln_arena_scoped(mem);
+  const int strip = strip_of(&t), locals = fn->buffers.count - fn->input_count - fn->output_count;
+  const kiln_loop_flat flat = kiln_loop_flatten(fn, strip, arena);
   kiln_loop_scopes *scopes = KILN_NEW_ARRAY(arena, kiln_loop_scopes, fn->nests.count + 1);
   for (int n = 0; n < fn->nests.count; n++)
     scopes[n] = kiln_loop_scopes_of(fn->nests.data[n], arena);
+  const size_t bytes = sizeof(kiln_eval_program) + sizeof(eval_nest) * (size_t)fn->nests.count +
+                       sizeof(eval_inst) * (size_t)t.insts +
+                       sizeof(reduction) * (size_t)t.reductions + sizeof(kiln_dim) * (size_t)locals +
+                       (flat.values ? flat.values->bytes : 0);
   kiln_eval_program *program = kiln_mem_alloc_zero(mem, bytes);
-  if (!program) {
-    kiln_arena_destroy(arena);
-    return kiln_status_oom();
-  }
+  if (!program) return kiln_status_oom();
   program->mem = mem;
   program->bytes = bytes;
+  program->strip = strip;
   program->nest_count = fn->nests.count;
-  program->shared_count = shared;
+  program->shared_count = fn->input_count + fn->output_count;
   program->nests = (eval_nest *)(program + 1);
   eval_inst *body = (eval_inst *)(program->nests + fn->nests.count);
   reduction *reductions = (reduction *)(body + t.insts);
-  program->locals = (size_t *)(reductions + t.reductions);
-  program->strip = t.columns ? LEAST_STRIP : MOST_STRIP;
-  while (program->strip > LEAST_STRIP &&
-         program->strip * SLOT_BYTES * (t.most + 1) > REGISTERS_BYTES) {
-    program->strip /= 2;
-  }
-  const size_t strip_bytes = (size_t)program->strip * SLOT_BYTES;
-  size_t scratch = (size_t)(t.most + 1) * strip_bytes;
+  program->places = (kiln_dim *)(reductions + t.reductions);
+  memcpy(program->places, flat.places, sizeof(kiln_dim) * (size_t)locals);
+  program->own_bytes = (size_t)(t.most + 1) * (size_t)strip * SLOT_BYTES;
   for (int n = 0; n < fn->nests.count; n++) {
     eval_nest *nest = &program->nests[n];
     nest->body = body;
     nest->reductions = reductions;
-    make_nest(nest, fn->nests.data[n], &scopes[n], program->strip, &scratch);
+    make_nest(nest, flat.fn->nests.data[n], &scopes[n], strip, &program->own_bytes);
     body += nest->count;
     for (int i = 0; i < nest->count; i++) reductions += kiln_loop_reduces(nest->body[i].inst.op);
   }
-  kiln_arena_destroy(arena);
-  scratch = (scratch + 63) / 64 * 64;
-  for (int i = 0; i < locals; i++) {
-    program->locals[i] = scratch;
-    scratch += kiln_loop_local_bytes(fn, shared + i, program->strip);
+  if (flat.values) {
+    program->values = memcpy(program->places + locals, flat.values, flat.values->bytes);
+    program->values_at = program->own_bytes;
+    program->own_bytes += sizeof(int64_t) * (size_t)(kiln_dim_program_room(flat.values) +
+                                                     flat.values->result_count);
   }
+  program->own_bytes = (program->own_bytes + 63) / 64 * 64;
   *out_program = program;
-  *out_scratch = scratch;
   return NULL;
-}
-
-/* The caller holds what no scope does. */
-static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_program **out_program,
-                           size_t *out_scratch) {
-  KILN_PROTECT(make_program(fn, mem, out_program, out_scratch));
 }
 
 #if KILN_KERNEL_LEVEL == 0
@@ -250,6 +247,10 @@ void kiln_eval_destroy(kiln_eval_program *program) {
   if (program) kiln_mem_free(program->mem, program, program->bytes);
 }
 size_t kiln_eval_bytes(const kiln_eval_program *program) { return program->bytes; }
+int kiln_eval_lanes(const kiln_eval_program *program) { return program->strip; }
+int64_t kiln_eval_own_bytes(const kiln_eval_program *program) {
+  return (int64_t)program->own_bytes;
+}
 #endif
 
 /* -- Elements -- */
@@ -323,10 +324,15 @@ typedef struct running {
   const kiln_eval_program *program;
   const eval_nest *nest;
   size_t strip_bytes;
+  const int64_t *values; /* of symbols */
   int64_t counters[KILN_LOOP_MAX_RANK], extents[KILN_LOOP_MAX_RANK];
 } running;
 
 static void run_range(running *run, int begin, int end, int n);
+
+static int64_t number_of(const running *run, kiln_dim d) {
+  return kiln_dim_is_number(d) ? d : run->values[kiln_dim_symbol(0) - d];
+}
 
 static char *register_of(const running *run, int inst) {
   return (char *)run->args->scratch + (size_t)inst * run->strip_bytes;
@@ -338,12 +344,13 @@ static void run_access(const running *run, const eval_inst *e, char *r, const ch
   const eval_nest *nest = run->nest;
   const bool local = inst->index >= run->program->shared_count;
   const int loop = nest->strips_body ? e->depth - 1 : nest->rank - 1;
-  int64_t at = inst->offset, step = e->lanes && loop >= 0 ? inst->strides[loop] : 0;
-  for (int d = 0; d < e->depth; d++) at += run->counters[d] * inst->strides[d];
+  int64_t at = number_of(run, inst->offset);
+  int64_t step = e->lanes && loop >= 0 ? number_of(run, inst->strides[loop]) : 0;
+  for (int d = 0; d < e->depth; d++) at += run->counters[d] * number_of(run, inst->strides[d]);
   char *place;
   if (local) {
-    place =
-        (char *)run->args->scratch + run->program->locals[inst->index - run->program->shared_count];
+    const kiln_dim from = run->program->places[inst->index - run->program->shared_count];
+    place = (char *)run->args->scratch + run->program->own_bytes + number_of(run, from);
     if (!nest->strips_body) at *= run->program->strip, step = 1;
   } else {
     place = run->args->data[inst->index];
@@ -431,7 +438,7 @@ static void end_reduction(const running *run, const reduction *r, int n) {
 static void run_loop(running *run, int open, int n) {
   const eval_nest *nest = run->nest;
   const eval_inst *e = &nest->body[open];
-  const int64_t extent = e->inst.offset, step = e->lanes ? run->program->strip : 1;
+  const int64_t extent = number_of(run, e->inst.offset), step = e->lanes ? run->program->strip : 1;
   for (int r = e->first; r >= 0; r = nest->reductions[r].next) {
     begin_reduction(run, &nest->reductions[r]);
   }
@@ -488,7 +495,7 @@ static void run_range(running *run, int begin, int end, int n) {
 static void run_nest(running *run, const int64_t *begin, const int64_t *end) {
   const eval_nest *nest = run->nest;
   int64_t first[KILN_LOOP_MAX_RANK] = {0}, last[KILN_LOOP_MAX_RANK];
-  memcpy(last, nest->extents, sizeof last);
+  for (int d = 0; d < nest->rank; d++) last[d] = number_of(run, nest->extents[d]);
   memset(run->counters, 0, sizeof run->counters);
   KILN_ASSERT(nest->axes <= KILN_KERNEL_AXES);
   for (int axis = 0; axis < nest->axes; axis++) {
@@ -515,27 +522,38 @@ static void run_nest(running *run, const int64_t *begin, const int64_t *end) {
   }
 }
 
+static const int64_t *find_values(const kiln_eval_program *program, const kiln_kernel_args *args) {
+  if (!program->values) return NULL;
+  int64_t *room = (int64_t *)(void *)((char *)args->scratch + program->values_at);
+  int64_t *results = room + kiln_dim_program_room(program->values);
+  /* Who calls has worked out the kernel's work, so that its sizes fit. */
+  (void)kiln_dim_program_run(program->values, args->symbols, room, results);
+  return results;
+}
+
 static void run(const kiln_kernel_args *args, const kiln_kernel_box *box) {
   const kiln_eval_program *program = args->closure;
+  const int64_t *values = find_values(program, args);
   int64_t base = 0;
   for (int n = 0; n < program->nest_count; n++) {
     const eval_nest *nest = &program->nests[n];
+    running state = {.args = args,
+                     .program = program,
+                     .nest = nest,
+                     .strip_bytes = (size_t)program->strip * SLOT_BYTES,
+                     .values = values};
     int64_t begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES];
     bool empty = false;
     for (int axis = 0; axis < KILN_KERNEL_AXES; axis++) {
-      const int64_t before = axis == 0 ? base : 0, extent = nest->grid[axis];
+      const int64_t before = axis == 0 ? base : 0, extent = number_of(&state, nest->grid[axis]);
       begin[axis] = box->begin[axis] > before ? box->begin[axis] - before : 0;
       end[axis] = box->end[axis] - before < extent ? box->end[axis] - before : extent;
       empty |= begin[axis] >= end[axis];
     }
-    running state = {.args = args,
-                     .program = program,
-                     .nest = nest,
-                     .strip_bytes = (size_t)program->strip * SLOT_BYTES};
     /* Functions over vectors compute what lies behind the last element too; nobody reads that. */
     kiln_msan_unpoison(args->scratch, (size_t)nest->count * state.strip_bytes);
     if (!empty) run_nest(&state, begin, end);
-    base += nest->grid[0];
+    base += number_of(&state, nest->grid[0]);
   }
 }
 

@@ -11,9 +11,9 @@
 typedef struct kiln_eval_program kiln_eval_program;
 
 typedef struct kiln_eval_backend {
-  /* Copies what it needs of a verified kernel. *out_scratch: bytes that each call needs. */
-  kiln_status *(*create)(const kiln_loop_fn *fn, kiln_mem *mem, kiln_eval_program **out_program,
-                         size_t *out_scratch);
+  /* Copies what it needs of a verified kernel. */
+  kiln_status *(*create)(const kiln_loop_fn *fn, kiln_mem *mem, kiln_arena *scratch,
+                         kiln_eval_program **out_program);
   kiln_kernel_fn run; /* args->closure is the program */
 } kiln_eval_backend;
 
@@ -23,3 +23,6 @@ extern const kiln_eval_backend kiln__eval_v2, kiln__eval_avx2, kiln__eval_avx512
 void kiln_eval_destroy(kiln_eval_program *program);
 /* Bytes of the program. */
 size_t kiln_eval_bytes(const kiln_eval_program *program);
+/* What kiln_loop_info is to know of it. */
+int kiln_eval_lanes(const kiln_eval_program *program);
+int64_t kiln_eval_own_bytes(const kiln_eval_program *program);

@@ -2,34 +2,7 @@
 #include <string.h>
 
 #include "codegen/loop/loop.h"
-
-static bool all_numbers(int count, const kiln_dim *dims) {
-  for (int d = 0; d < count; d++) {
-    if (!kiln_dim_is_number(dims[d])) return false;
-  }
-  return true;
-}
-
-static bool nest_is_static(const kiln_loop_nest *nest) {
-  for (int i = 0; i < nest->body.count; i++) {
-    const kiln_loop_inst *inst = &nest->body.data[i];
-    if (!kiln_dim_is_number(inst->offset) || !all_numbers(KILN_LOOP_MAX_RANK, inst->strides)) {
-      return false;
-    }
-  }
-  return all_numbers(nest->rank, nest->extents);
-}
-
-kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) {
-  bool is_static = true;
-  for (int i = 0; i < fn->buffers.count; i++) {
-    const kiln_loop_buffer *b = &fn->buffers.data[i];
-    is_static &= all_numbers(b->rank, b->sizes) && all_numbers(b->rank, b->strides);
-  }
-  for (int n = 0; n < fn->nests.count; n++) is_static &= nest_is_static(fn->nests.data[n]);
-  if (is_static) return NULL;
-  return KILN_ERROR(KILN_UNSUPPORTED, "the kernel has symbolic sizes: back ends need numbers");
-}
+#include "runtime/kernel_shape.h"
 
 bool kiln_loop_strips_body(const kiln_loop_nest *nest) {
   int body = 0, outer = 0, depth = nest->rank;
@@ -71,13 +44,32 @@ int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype) {
   }
 }
 
-size_t kiln_loop_local_bytes(const kiln_loop_fn *fn, int buffer, int lanes) {
+/* Bytes of a local buffer. */
+static kiln_sum local_bytes(const kiln_loop_fn *fn, int buffer, bool columns, int lanes) {
   const kiln_loop_buffer *b = &fn->buffers.data[buffer];
+  kiln_sum count = kiln_sum_number(1);
+  for (int d = 0; d < b->rank; d++) {
+    const kiln_sum last = kiln_sum_plus(kiln_sum_of(fn->dims, b->sizes[d]), kiln_sum_number(-1));
+    const kiln_sum stride = kiln_sum_of(fn->dims, b->strides[d]);
+    count = kiln_sum_plus(count, kiln_sum_product(fn->dims, last, stride));
+  }
+  count = kiln_sum_times(count, kiln_loop_size(b->dtype) * (columns ? lanes : 1));
+  count = kiln_sum_plus(count, kiln_sum_number(63));
+  return kiln_sum_times(kiln_sum_divided(fn->dims, count, 64), 64);
+}
+
+/* Where each local buffer begins, and where they end, from byte `first` on. */
+static kiln_dim place_locals(const kiln_loop_fn *fn, int lanes, int64_t first,
+                             kiln_dim *out_places) {
+  const int shared = fn->input_count + fn->output_count;
+  kiln_sum at = kiln_sum_number(first);
   bool columns = false;
-  size_t count = 1;
   for (int n = 0; n < fn->nests.count; n++) columns |= !kiln_loop_strips_body(fn->nests.data[n]);
-  for (int d = 0; d < b->rank; d++) count += (size_t)((b->sizes[d] - 1) * b->strides[d]);
-  return (count * (size_t)kiln_loop_size(b->dtype) * (size_t)(columns ? lanes : 1) + 63) / 64 * 64;
+  for (int i = shared; i < fn->buffers.count; i++) {
+    if (out_places) out_places[i - shared] = kiln_sum_dim(fn->dims, at);
+    at = kiln_sum_plus(at, local_bytes(fn, i, columns, lanes));
+  }
+  return kiln_sum_dim(fn->dims, at);
 }
 
 int kiln_loop_nest_axes(const kiln_loop_nest *nest) {
@@ -85,7 +77,7 @@ int kiln_loop_nest_axes(const kiln_loop_nest *nest) {
   const int axes = all ? nest->rank : nest->rank - 1;
   return axes < KILN_KERNEL_AXES ? axes : KILN_KERNEL_AXES;
 }
-int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
+kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
   return axis < kiln_loop_nest_axes(nest) ? nest->extents[axis] : 1;
 }
 
@@ -188,65 +180,165 @@ static void find_donors(const kiln_loop_fn *fn, kiln_arena *scratch,
   }
 }
 
-/* Iterations of `cost` nanoseconds that are worth a thread: a microsecond, as a fork and join takes
- * 0.4. Whole multiples keep vectors whole. */
-static int64_t grain_of(double cost) {
-  const double count = cost > 0 ? 1000 / cost : 1;
-  const int64_t grain = count < 1 ? 1 : count > 0x1p40 ? INT64_C(1) << 40 : (int64_t)count;
-  return grain > 64 ? (grain + 63) / 64 * 64 : grain;
-}
-/* By the axis that gives the most pieces, the outermost of equal ones. A kernel of 2 x 64 planes
- * that take 10 us each is cut into 64, not into 2. */
-static void cut_grid(kiln_kernel_info *info) {
-  int64_t most = -1;
-  for (int axis = 0; axis < KILN_KERNEL_AXES; axis++) {
-    const int64_t grain = grain_of(info->cost / (double)info->grid.end[axis]);
-    const int64_t pieces = info->grid.end[axis] / grain;
-    if (pieces <= most) continue;
-    most = pieces;
-    info->axis = axis;
-    info->grain = grain;
+/* -- Grid and cost -- */
+
+/* What each loop's own instructions cost, and how often they run. */
+typedef struct parts {
+  int count;
+  kiln_dim runs[KILN_KERNEL_SHAPE_ROOM];
+  double cost[KILN_KERNEL_SHAPE_ROOM];
+} parts;
+
+/* Where there is no room, the last part takes the cost. */
+static void add_part(parts *p, kiln_dim runs, double cost) {
+  int i = p->count;
+  while (i > 0 && p->runs[i - 1] != runs) i--;
+  if (i == 0 && p->count < KILN_KERNEL_SHAPE_ROOM / 4) {
+    p->runs[p->count] = runs;
+    p->cost[p->count++] = cost;
+  } else {
+    p->cost[i == 0 ? p->count - 1 : i - 1] += cost;
   }
 }
 
-static double nest_cost(const kiln_loop_nest *nest) {
-  double cost = 0, points = 1, around[KILN_LOOP_MAX_RANK + 1];
+static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *p) {
+  kiln_dim runs = 1, around[KILN_LOOP_MAX_RANK + 1];
   int open = 0;
-  for (int d = 0; d < nest->rank; d++) points *= (double)nest->extents[d];
+  for (int d = 0; d < nest->rank; d++) runs = kiln_dim_product(fn->dims, runs, nest->extents[d]);
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
     if (rule == KILN_LOOP_RULE_OPEN) {
-      around[open++] = points;
-      points *= (double)inst->offset;
+      around[open++] = runs;
+      runs = kiln_dim_product(fn->dims, runs, inst->offset);
     } else if (rule == KILN_LOOP_RULE_END) {
-      points = around[--open];
+      runs = around[--open];
     } else {
-      cost += points * kiln_loop_inst_cost(inst);
+      add_part(p, runs, kiln_loop_inst_cost(inst));
     }
   }
-  return cost;
 }
 
-kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn) {
-  kiln_arena *scratch = kiln_arena_scoped(kiln_arena_mem(fn->arena));
+/* The greater of the two, or what is no less than either. */
+static kiln_dim cover(kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  const kiln_sum x = kiln_sum_of(dims, a), y = kiln_sum_of(dims, b);
+  if (kiln_sum_is_natural(dims, kiln_sum_minus(x, y))) return a;
+  if (kiln_sum_is_natural(dims, kiln_sum_minus(y, x))) return b;
+  return kiln_dim_plus(dims, a, b);
+}
+
+kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes,
+                            kiln_arena *arena, kiln_kernel_info *out_info) {
+  parts *p = KILN_NEW(arena, parts);
+  kiln_dim grid[KILN_KERNEL_AXES] = {fn->nests.count ? 0 : 1, 1, 1};
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    add_nest(fn, nest, p);
+    grid[0] = kiln_dim_plus(fn->dims, grid[0], kiln_loop_nest_extent(nest, 0));
+    for (int axis = 1; axis < KILN_KERNEL_AXES; axis++)
+      grid[axis] = cover(fn->dims, grid[axis], kiln_loop_nest_extent(nest, axis));
+  }
+  const kiln_dim scratch = place_locals(fn, lanes, own_bytes, NULL);
   kiln_kernel_info info = {.input_count = fn->input_count,
                            .output_count = fn->output_count,
                            .scalar_count = fn->scalars.count,
-                           .grid.end = {fn->nests.count ? 0 : 1, 1, 1}};
+                           .symbol_count = kiln_loop_symbol_count(fn)};
+  kiln_kernel_shape *shape = kiln_kernel_shape_create(arena, fn->dims, scratch, grid, p->count,
+                                                      p->runs, p->cost);
+  if (!shape) return KILN_ERROR(KILN_UNSUPPORTED, "the kernel's sizes take too many steps");
+  if (info.symbol_count > 0) {
+    info.shape = shape;
+  } else if (!kiln_kernel_shape_work(shape, NULL, &info.work)) {
+    return KILN_ERROR(KILN_UNSUPPORTED, "the kernel is larger than 64 bits can count");
+  }
+  find_donors(fn, arena, info.donors);
+  *out_info = info;
+  return NULL;
+}
+
+/* -- Dimensions as values -- */
+
+static int symbols_of(const kiln_dims *dims, int count, const kiln_dim *all) {
+  int symbols = 0;
+  for (int i = 0; i < count; i++) {
+    const int here = kiln_dim_symbol_count(dims, all[i]);
+    if (here > symbols) symbols = here;
+  }
+  return symbols;
+}
+
+int kiln_loop_symbol_count(const kiln_loop_fn *fn) {
+  int symbols = 0;
+#define TAKE(count, dims)                                    \
+  do {                                                       \
+    const int here = symbols_of(fn->dims, (count), (dims));  \
+    if (here > symbols) symbols = here;                      \
+  } while (0)
+  for (int i = 0; i < fn->buffers.count; i++) {
+    TAKE(fn->buffers.data[i].rank, fn->buffers.data[i].sizes);
+    TAKE(fn->buffers.data[i].rank, fn->buffers.data[i].strides);
+  }
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
-    info.cost += nest_cost(nest);
-    info.grid.end[0] += kiln_loop_nest_extent(nest, 0);
-    for (int axis = 1; axis < KILN_KERNEL_AXES; axis++) {
-      const int64_t extent = kiln_loop_nest_extent(nest, axis);
-      if (extent > info.grid.end[axis]) info.grid.end[axis] = extent;
+    TAKE(nest->rank, nest->extents);
+    for (int i = 0; i < nest->body.count; i++) {
+      TAKE(1, &nest->body.data[i].offset);
+      TAKE(KILN_LOOP_MAX_RANK, nest->body.data[i].strides);
     }
   }
-  for (int i = fn->input_count + fn->output_count; i < fn->buffers.count; i++)
-    info.scratch_bytes += kiln_loop_local_bytes(fn, i, KILN_REDUCE_LANES / 4);
-  cut_grid(&info);
-  find_donors(fn, scratch, info.donors);
-  kiln_arena_destroy(scratch);
-  return info;
+#undef TAKE
+  return symbols;
+}
+
+/* Distinct dimensions that are no numbers. */
+typedef struct dim_list {
+  kiln_arena *arena;
+  kiln_map index; /* dimension -> its place, and 1 */
+  KILN_VEC(kiln_dim) all;
+} dim_list;
+
+/* The symbol of the dimension's place. */
+static kiln_dim flat_dim(dim_list *list, kiln_dim d) {
+  if (kiln_dim_is_number(d)) return d;
+  uintptr_t at = (uintptr_t)kiln_map_find_id(&list->index, (uint64_t)d);
+  if (!at) {
+    kiln_vec_push(list->arena, &list->all, d);
+    at = (uintptr_t)list->all.count;
+    kiln_map_set_id(&list->index, (uint64_t)d, (void *)at);
+  }
+  return kiln_dim_symbol((int)at - 1);
+}
+
+static void flatten_nest(dim_list *list, kiln_loop_nest *nest) {
+  for (int d = 0; d < nest->rank; d++) nest->extents[d] = flat_dim(list, nest->extents[d]);
+  for (int i = 0; i < nest->body.count; i++) {
+    kiln_loop_inst *inst = &nest->body.data[i];
+    inst->offset = flat_dim(list, inst->offset);
+    for (int d = 0; d < KILN_LOOP_MAX_RANK; d++)
+      inst->strides[d] = flat_dim(list, inst->strides[d]);
+  }
+}
+
+kiln_loop_flat kiln_loop_flatten(const kiln_loop_fn *fn, int lanes, kiln_arena *arena) {
+  const int locals = fn->buffers.count - fn->input_count - fn->output_count;
+  dim_list list = {.arena = arena, .index = kiln_map_in(arena)};
+  kiln_dim *places = KILN_NEW_ARRAY(arena, kiln_dim, locals + 1);
+  kiln_loop_flat flat = {.fn = fn, .places = places};
+  (void)place_locals(fn, lanes, 0, places);
+  if (kiln_loop_symbol_count(fn) == 0) return flat;
+  kiln_loop_fn *copy = KILN_NEW(arena, kiln_loop_fn);
+  *copy = *fn;
+  copy->nests.data = KILN_NEW_ARRAY(arena, kiln_loop_nest *, fn->nests.count + 1);
+  for (int n = 0; n < fn->nests.count; n++) {
+    kiln_loop_nest *nest = copy->nests.data[n] = KILN_NEW(arena, kiln_loop_nest);
+    *nest = *fn->nests.data[n];
+    nest->body.data = KILN_NEW_ARRAY(arena, kiln_loop_inst, nest->body.count + 1);
+    memcpy(nest->body.data, fn->nests.data[n]->body.data,
+           sizeof *nest->body.data * (size_t)nest->body.count);
+    flatten_nest(&list, nest);
+  }
+  for (int i = 0; i < locals; i++) places[i] = flat_dim(&list, places[i]);
+  flat.fn = copy;
+  flat.values = kiln_dim_program_create(arena, fn->dims, list.all.data, list.all.count);
+  return flat;
 }

@@ -24,7 +24,7 @@
 #pragma once
 
 #include "base/base.h"
-#include "runtime/dim.h"
+#include "runtime/dim_program.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/kernels/reduce/reduce.h"
 
@@ -198,9 +198,6 @@ double kiln_loop_first_f(kiln_loop_opcode op);
 int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype);
 /* Rough nanoseconds of one instruction on one element, with wide vectors. */
 double kiln_loop_inst_cost(const kiln_loop_inst *inst);
-/* Bytes of a local buffer in the scratch of a call, whole lines of 64: where the nest's own loop is
- * the vectors', each of `lanes` has one. */
-size_t kiln_loop_local_bytes(const kiln_loop_fn *fn, int buffer, int lanes);
 /* Which loop back ends turn into vectors: the innermost ones of the body, or else the nest's
  * innermost one. Those with which accesses move by one element decide: of sums over the rows of a
  * matrix it is the loop of the sum, of those over its columns the loop over the columns. */
@@ -213,17 +210,34 @@ bool kiln_loop_keep(kiln_loop_nest *nest, const bool *keep, kiln_arena *scratch)
  * rank is innermost. Back ends compute an instruction at its level: this hoists what is invariant.
  */
 void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
-/* Counts, donors, grid, cost, and how to cut a kernel of numbers. scratch is 0. The first axis of
- * the grid is all nests' outermost loops behind each other: a nest covers the next extents[0]
- * iterations, one of rank 0 one. The others are the next loops, but for one that is the vectors'.
- * Of nests [4, 50, 100] and [2, 9] the grid is [6, 50, 1]: the second runs in the boxes that begin
- * with iteration 0 of the second axis. */
-kiln_kernel_info kiln_loop_info(const kiln_loop_fn *fn);
+/* Counts, donors, grid, cost, how to cut it; of a symbolic kernel its shape, in `arena`. A call's
+ * scratch is own_bytes and the local buffers of `lanes` (see kiln_loop_flat). KILN_UNSUPPORTED: its sizes are too much to work out.
+ * The first axis of the grid is all nests' outermost loops behind each other: a nest covers the next
+ * extents[0] iterations, one of rank 0 one. The others are the next loops, but for one that is the
+ * vectors'. Of nests [4, 50, 100] and [2, 9] the grid is [6, 50, 1]: the second runs in the boxes
+ * that begin with iteration 0 of the second axis. */
+kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes,
+                            kiln_arena *arena, kiln_kernel_info *out_info) KILN_MUST_USE;
 /* How many axes a nest has, and its extent of one; 1 of one that it has not. */
 int kiln_loop_nest_axes(const kiln_loop_nest *nest);
-int64_t kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
-/* Whether all its dimensions are numbers; else a status says that back ends do not take it. */
-kiln_status *kiln_loop_needs_numbers(const kiln_loop_fn *fn) KILN_MUST_USE;
+kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
+/* Its symbols are s0 up to that number. */
+int kiln_loop_symbol_count(const kiln_loop_fn *fn);
+
+enum { KILN_LOOP_LANES = KILN_REDUCE_LANES / 4 }; /* at most, in generated code */
+
+/* What a back end makes code of: a kernel whose dimensions in nests are numbers, or symbols that are
+ * the results of a program. [s0*s1 + 1] is [s0], and the program makes s0*s1 + 1 of the call's
+ * symbols. */
+typedef struct kiln_loop_flat {
+  const kiln_loop_fn *fn;
+  const kiln_dim_program *values; /* NULL: there are numbers alone */
+  /* First bytes of the local buffers, which have whole lines of 64: where the nest's own loop is the
+   * vectors', each of `lanes` has one. */
+  const kiln_dim *places;
+} kiln_loop_flat;
+/* In the arena; of a kernel without symbols it is the kernel. */
+kiln_loop_flat kiln_loop_flatten(const kiln_loop_fn *fn, int lanes, kiln_arena *arena);
 
 /* -- Text -- */
 

@@ -51,9 +51,9 @@ static bool obtain_number(int number) {
 static float run_kernel(const kiln_compiled *code) {
   float in[64] = {0}, out[64];
   void *data[2] = {in, out},
-       *scratch = aligned_alloc(64, (code->info.scratch_bytes + 64) / 64 * 64);
+       *scratch = aligned_alloc(64, (code->info.work.scratch_bytes + 64) / 64 * 64);
   const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
-  code->fn(&args, &code->info.grid);
+  code->fn(&args, &code->info.work.grid);
   free(scratch);
   return out[63];
 }

@@ -42,6 +42,12 @@ static inline kiln_loop_fn *parse_loop(fixture *f, const char *text, bool optimi
   return job.fn;
 }
 
+static inline kiln_kernel_info info_of(fixture *f, const kiln_loop_fn *fn) {
+  kiln_kernel_info info;
+  assert_ok(kiln_loop_info(fn, KILN_LOOP_LANES, 0, f->arena, &info));
+  return info;
+}
+
 static inline uint64_t random_next(uint64_t *state) {
   *state ^= *state << 13;
   *state ^= *state >> 7;

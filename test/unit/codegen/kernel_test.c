@@ -332,13 +332,13 @@ static void run_kernel(kernel *k, const kiln_compiled *code, const kiln_kernel_s
                        char *out) {
   void *data[INPUTS + 1] = {k->data[0], k->data[1], k->data[2], out};
   void *scratch = NULL;
-  if (code->info.scratch_bytes) {
-    scratch = aligned_alloc(64, (code->info.scratch_bytes + 63) / 64 * 64);
+  if (code->info.work.scratch_bytes) {
+    scratch = aligned_alloc(64, (code->info.work.scratch_bytes + 63) / 64 * 64);
     assert_non_null(scratch);
   }
   kiln_kernel_args args = {
       .data = data, .scalars = scalars, .scratch = scratch, .closure = code->closure};
-  run_boxes(k, code, &args, code->info.grid, 0);
+  run_boxes(k, code, &args, code->info.work.grid, 0);
   free(scratch);
 }
 
@@ -427,9 +427,9 @@ static void check_text(fixture *f, kiln_codegen *codegen, const char *text, cons
     memset(out, 0, bytes);
     memcpy(&data[0], &in, sizeof in);
     data[1] = out;
-    void *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
+    void *scratch = aligned_alloc(64, code->info.work.scratch_bytes / 64 * 64 + 64);
     kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
-    code->fn(&args, &code->info.grid);
+    code->fn(&args, &code->info.work.grid);
     free(scratch);
     kiln_compiled_release(code);
   }
@@ -458,14 +458,14 @@ static void test_boxes(void **unused) {
     kiln_compiled *code;
     assert_ok(kiln_codegen_compile(codegen, fn, backend ? KILN_BACKEND_LLVM : KILN_BACKEND_EVAL,
                                    &reason, &code, NULL));
-    const int64_t *extents = code->info.grid.end;
+    const int64_t *extents = code->info.work.grid.end;
     assert_true(extents[0] == 6 && extents[1] == 5 && extents[2] == 6);
     float memory[ELEMENTS] = {0}, sum = 0;
     void *data[2] = {memory, memory};
-    void *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
+    void *scratch = aligned_alloc(64, code->info.work.scratch_bytes / 64 * 64 + 64);
     const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
     kernel k = {.seed = 7};
-    for (int i = 0; i < 20; i++) run_boxes(&k, code, &args, code->info.grid, 0);
+    for (int i = 0; i < 20; i++) run_boxes(&k, code, &args, code->info.work.grid, 0);
     for (int i = 0; i < ELEMENTS; i++) {
       assert_true(memory[i] == 0 || memory[i] == 20);
       sum += memory[i];
@@ -497,9 +497,9 @@ static void test_cut(void **unused) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
     fixture_open(&f);
-    const kiln_kernel_info info = kiln_loop_info(parse_loop(&f, cases[i].text, false, NULL));
-    assert_int_equal(info.axis, cases[i].axis);
-    assert_in_range(info.grain, 1, (uintmax_t)info.grid.end[info.axis] / 8);
+    const kiln_kernel_info info = info_of(&f, parse_loop(&f, cases[i].text, false, NULL));
+    assert_int_equal(info.work.axis, cases[i].axis);
+    assert_in_range(info.work.grain, 1, (uintmax_t)info.work.grid.end[info.work.axis] / 8);
     fixture_close(&f);
   }
 }
@@ -641,7 +641,7 @@ static void test_lazy(void **unused) {
   assert_ok(kiln_codegen_compile(codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
   assert_true(kiln_codegen_llvm_is_open(codegen));
   assert_true(code->compile_ns > 0 && code->code_bytes > 0 && code->object_bytes > 0);
-  assert_int_equal(code->info.grid.end[0], 64);
+  assert_int_equal(code->info.work.grid.end[0], 64);
   /* x + x + x is two vector additions. */
   assert_ok(kiln_codegen_dump(codegen, fn, KILN_STAGE_ASM, f.arena, &asm_text));
   int adds = 0;
@@ -653,7 +653,7 @@ static void test_lazy(void **unused) {
   for (int i = 0; i < 64; i++) in[i] = (float)i;
   void *data[2] = {in, out};
   kiln_kernel_args args = {.data = data};
-  code->fn(&args, &code->info.grid);
+  code->fn(&args, &code->info.work.grid);
   for (int i = 0; i < 64; i++) assert_true(out[i] == 3 * in[i]);
   kiln_compiled_release(kiln_compiled_retain(code));
   kiln_compiled_release(code);

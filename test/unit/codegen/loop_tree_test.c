@@ -198,11 +198,11 @@ static void test_donors(void **unused) {
   (void)unused;
   fixture f;
   fixture_open(&f);
-  assert_int_equal(kiln_loop_info(parse_loop(&f, softmax, true, NULL)).donors[0], 1);
+  assert_int_equal(info_of(&f, parse_loop(&f, softmax, true, NULL)).donors[0], 1);
   const char *again = "kernel { in b0: f32[8] [1] out b1: f32[8] [1] nest [] { for 8 {\n"
                       "reduce 8 { %2 = load f32 b0 + 0 [0, 1] %3 = sum f32 %2 over 1 }\n"
                       "store f32 b1 + 0 [1], %3 } } }";
-  assert_int_equal(kiln_loop_info(parse_loop(&f, again, false, NULL)).donors[0], 0);
+  assert_int_equal(info_of(&f, parse_loop(&f, again, false, NULL)).donors[0], 0);
   fixture_close(&f);
 }
 

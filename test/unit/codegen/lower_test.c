@@ -42,10 +42,10 @@ static void run(lowered *t, void **data, const kiln_kernel_scalar *scalars, void
     assert_ok(kiln_codegen_compile(t->codegen, t->fn,
                                    backend ? KILN_BACKEND_EVAL : KILN_BACKEND_LLVM, &t->reason,
                                    &code, NULL));
-    void *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
+    void *scratch = aligned_alloc(64, code->info.work.scratch_bytes / 64 * 64 + 64);
     kiln_kernel_args args = {
         .data = data, .scalars = scalars, .scratch = scratch, .closure = code->closure};
-    code->fn(&args, &code->info.grid);
+    code->fn(&args, &code->info.work.grid);
     if (backend) memcpy(again, data[output], bytes);
     free(scratch);
     kiln_compiled_release(code);

@@ -59,7 +59,7 @@ static void assert_adds(const kiln_compiled *code, float sum) {
   for (int i = 0; i < 64; i++) in[i] = (float)i;
   void *data[2] = {in, out};
   const kiln_kernel_args args = {.data = data};
-  code->fn(&args, &code->info.grid);
+  code->fn(&args, &code->info.work.grid);
   for (int i = 0; i < 64; i++) assert_true(out[i] == in[i] + sum);
 }
 

@@ -387,10 +387,10 @@ static void fill_input(kernel *k, int i) {
 /* In two parts, cut along the first axis. */
 static void run_code(kernel *k, const kiln_compiled *code) {
   void *data[INPUTS + MAX_OUTPUTS],
-      *scratch = aligned_alloc(64, code->info.scratch_bytes / 64 * 64 + 64);
+      *scratch = aligned_alloc(64, code->info.work.scratch_bytes / 64 * 64 + 64);
   for (int i = 0; i < INPUTS + MAX_OUTPUTS; i++) data[i] = k->data[i];
   const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
-  kiln_kernel_box below = code->info.grid, above = below;
+  kiln_kernel_box below = code->info.work.grid, above = below;
   below.end[0] = above.begin[0] = below.end[0] / 2;
   code->fn(&args, &below);
   code->fn(&args, &above);

@@ -60,7 +60,7 @@ static float run(kiln_compiled *code) {
   float in[64] = {0}, out[64];
   void *data[2] = {in, out};
   const kiln_kernel_args args = {.data = data};
-  code->fn(&args, &code->info.grid);
+  code->fn(&args, &code->info.work.grid);
   kiln_compiled_release(code);
   return out[63];
 }

@@ -198,8 +198,8 @@ static void groups_are_launched(void **state) {
                       .input_count = 1,
                       .output_count = 1,
                       .outputs = &out,
-                      .grid.end = {4, 1, 1},
-                      .grain = 1 << 20};
+                      .work.grid.end = {4, 1, 1},
+                      .work.grain = 1 << 20};
   program p;
   program_init(&p, "group", 1, 3);
   p.kernels[0] = &increment_kernel;

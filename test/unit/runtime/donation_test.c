@@ -48,8 +48,8 @@ static void build_group(group_program *g, kiln_operand first, kiln_operand secon
                           .input_count = 2,
                           .output_count = 1,
                           .outputs = &g->out,
-                          .grid.end = {elements, 1, 1},
-                          .grain = 1 << 20};
+                          .work.grid.end = {elements, 1, 1},
+                          .work.grain = 1 << 20};
   program_init(&g->p, "group", 1, 4);
   g->p.kernels[0] = &increment_kernel;
   g->p.kernels[1] = &alias_kernel;

@@ -1,0 +1,64 @@
+/* kernel_shape.c: the work of a kernel for given sizes. */
+#include "runtime/kernel_shape.h"
+
+#include <string.h>
+
+enum { SCRATCH, GRID, PARTS = GRID + KILN_KERNEL_AXES };
+
+kiln_kernel_shape *kiln_kernel_shape_create(kiln_arena *arena, const kiln_dims *dims,
+                                            kiln_dim scratch, const kiln_dim *grid, int part_count,
+                                            const kiln_dim *part_runs, const double *part_cost) {
+  kiln_dim results[KILN_KERNEL_SHAPE_ROOM] = {[SCRATCH] = scratch};
+  if (part_count > KILN_KERNEL_SHAPE_ROOM - PARTS) return NULL;
+  for (int i = 0; i < KILN_KERNEL_AXES; i++) results[GRID + i] = grid[i];
+  for (int i = 0; i < part_count; i++) results[PARTS + i] = part_runs[i];
+  for (int i = 0; i < PARTS + part_count; i++) {
+    if (!kiln_dim_is_known(results[i])) return NULL;
+  }
+  const kiln_dim_program *program =
+      kiln_dim_program_create(arena, dims, results, PARTS + part_count);
+  if (kiln_dim_program_room(program) > KILN_KERNEL_SHAPE_ROOM) return NULL;
+  const size_t costs = sizeof(double) * (size_t)part_count;
+  const size_t bytes = sizeof(kiln_kernel_shape) + costs + program->bytes;
+  kiln_kernel_shape *shape = kiln_arena_alloc(arena, bytes);
+  *shape = (kiln_kernel_shape){
+      .bytes = bytes, .part_count = part_count, .program = sizeof(kiln_kernel_shape) + costs};
+  if (costs) memcpy(shape->part_cost, part_cost, costs);
+  memcpy((char *)shape + shape->program, program, program->bytes);
+  return shape;
+}
+
+/* Iterations of `cost` nanoseconds that are worth a thread: a microsecond, as a fork and join takes
+ * 0.4. Whole multiples keep vectors whole. */
+static int64_t grain_of(double cost) {
+  const double count = cost > 0 ? 1000 / cost : 1;
+  const int64_t grain = count < 1 ? 1 : count > 0x1p40 ? INT64_C(1) << 40 : (int64_t)count;
+  return grain > 64 ? (grain + 63) / 64 * 64 : grain;
+}
+
+void kiln_kernel_cut(kiln_kernel_work *work) {
+  int64_t most = -1;
+  for (int axis = 0; axis < KILN_KERNEL_AXES; axis++) {
+    const int64_t grain = grain_of(work->cost / (double)work->grid.end[axis]);
+    const int64_t pieces = work->grid.end[axis] / grain;
+    if (pieces <= most) continue;
+    most = pieces;
+    work->axis = axis;
+    work->grain = grain;
+  }
+}
+
+bool kiln_kernel_shape_work(const kiln_kernel_shape *shape, const int64_t *symbols,
+                            kiln_kernel_work *out_work) {
+  int64_t room[KILN_KERNEL_SHAPE_ROOM], results[KILN_KERNEL_SHAPE_ROOM];
+  const void *program = (const char *)shape + shape->program;
+  kiln_kernel_work work = {0};
+  if (!kiln_dim_program_run(program, symbols, room, results)) return false;
+  work.scratch_bytes = (size_t)results[SCRATCH];
+  for (int i = 0; i < KILN_KERNEL_AXES; i++) work.grid.end[i] = results[GRID + i];
+  for (int i = 0; i < shape->part_count; i++)
+    work.cost += shape->part_cost[i] * (double)results[PARTS + i];
+  kiln_kernel_cut(&work);
+  *out_work = work;
+  return true;
+}
