@@ -258,35 +258,28 @@ kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes
 
 /* -- Dimensions as values -- */
 
-static int symbols_of(const kiln_dims *dims, int count, const kiln_dim *all) {
-  int symbols = 0;
+static void count_symbols(const kiln_loop_fn *fn, int count, const kiln_dim *all, int *symbols) {
   for (int i = 0; i < count; i++) {
-    const int here = kiln_dim_symbol_count(dims, all[i]);
-    if (here > symbols) symbols = here;
+    const int here = kiln_dim_symbol_count(fn->dims, all[i]);
+    if (here > *symbols) *symbols = here;
   }
-  return symbols;
 }
 
 int kiln_loop_symbol_count(const kiln_loop_fn *fn) {
   int symbols = 0;
-#define TAKE(count, dims)                                    \
-  do {                                                       \
-    const int here = symbols_of(fn->dims, (count), (dims));  \
-    if (here > symbols) symbols = here;                      \
-  } while (0)
   for (int i = 0; i < fn->buffers.count; i++) {
-    TAKE(fn->buffers.data[i].rank, fn->buffers.data[i].sizes);
-    TAKE(fn->buffers.data[i].rank, fn->buffers.data[i].strides);
+    const kiln_loop_buffer *b = &fn->buffers.data[i];
+    count_symbols(fn, b->rank, b->sizes, &symbols);
+    count_symbols(fn, b->rank, b->strides, &symbols);
   }
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
-    TAKE(nest->rank, nest->extents);
+    count_symbols(fn, nest->rank, nest->extents, &symbols);
     for (int i = 0; i < nest->body.count; i++) {
-      TAKE(1, &nest->body.data[i].offset);
-      TAKE(KILN_LOOP_MAX_RANK, nest->body.data[i].strides);
+      count_symbols(fn, 1, &nest->body.data[i].offset, &symbols);
+      count_symbols(fn, KILN_LOOP_MAX_RANK, nest->body.data[i].strides, &symbols);
     }
   }
-#undef TAKE
   return symbols;
 }
 
