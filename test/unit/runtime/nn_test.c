@@ -87,7 +87,7 @@ typedef struct reader {
   FILE *file;
   int line_number;
   char line[MAX_LINE];
-  bool held; /* the line was read and not used */
+  bool held;        /* the line was read and not used */
   bool odd_strides; /* of arguments */
 } reader;
 
@@ -338,7 +338,8 @@ static void test_dropout_keeps_its_share(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nn),
-      cmocka_unit_test(test_matmul), cmocka_unit_test(test_odd_strides),
+      cmocka_unit_test(test_matmul),
+      cmocka_unit_test(test_odd_strides),
       cmocka_unit_test(test_dropout_keeps_its_share),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
