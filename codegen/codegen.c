@@ -344,6 +344,7 @@ static kiln_status *obtain(llvm_job *job, kiln_backend backend, kiln_reason *out
   *out_reason = KILN_REASON_none;
   const bool make = !entry->code;
   if (make) status = compile(job, backend, out_reason, &entry->code);
+  if (kiln_status_ends(status)) *out_reason = KILN_REASON_compile_budget;
   if (out_made) *out_made = make;
   if (!status) *out_code = kiln_compiled_retain(entry->code);
   kiln__cache_leave(cache, entry);

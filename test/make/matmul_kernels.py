@@ -90,6 +90,10 @@ def ranks():
                 case("matmul", strided(*a), r(*b).transpose(-1, -2).contiguous().transpose(-1, -2))
     case("matmul", r(3, 5)[None].expand(4, 3, 5), r(4, 5, 2))
     case("matmul", r(4, 3, 5).transpose(0, 1), r(5, 2))
+    for dtype in [torch.float32, torch.float64, torch.bfloat16]:
+        case("matmul", r(1, 3, 5, dtype=dtype).transpose(0, 1), r(5, 2, dtype=dtype))
+    case("matmul", ints(1, 3, 5, dtype=torch.int64).transpose(0, 1), ints(5, 2, dtype=torch.int64))
+    case("matmul", r(4, 1, 3, 5).transpose(1, 2), r(5))
     for a in [(5,), (3, 5), (2, 3, 5), (2, 2, 3, 5), (0, 5)]:
         case("linear", r(*a), r(4, 5), None)
         if len(a) > 1:

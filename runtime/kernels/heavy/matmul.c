@@ -316,7 +316,8 @@ static void set_matrix(operand *o, bool left) {
   }
 }
 
-/* Leading dimensions of a row-major left operand are rows, when the right one has no batch. */
+/* Leading dimensions of a row-major left operand are rows, when the right one has no batch. Where a
+ * matrix has one row, that one's stride says nothing of the next matrix. */
 static void fold_rows(product *p) {
   if (kiln_tensor_rank(p->b.tensor) > 2 || !kiln_tensor_is_contiguous(p->a.tensor)) return;
   int64_t rows = p->sizes[p->batch_rank], n = p->sizes[p->batch_rank + 1];
@@ -324,6 +325,8 @@ static void fold_rows(product *p) {
   p->batch_rank = 0;
   p->sizes[0] = rows;
   p->sizes[1] = n;
+  p->a.row = p->k;
+  p->a.col = 1;
 }
 
 /* Rows of all matrices of a batch taken together. */

@@ -8,6 +8,7 @@
 #include "runtime/kernels/dispatch.h"
 #include "runtime/kernels/support.h"
 #include "test/unit/ir/ir_support.h"
+#include "test/unit/odd_strides.h"
 
 enum {
   MAX_ARGS = 24,
@@ -17,13 +18,21 @@ enum {
   LEAST_MODELS = 75
 };
 
+/* What is tried with each case. */
+typedef enum trial {
+  AS_IT_IS,
+  UNDEFINED,  /* run_undefined */
+  ODD_STRIDES /* odd_strides.h */
+} trial;
+
 typedef struct reader {
   fixture *f;
   kiln_call *call;
   const char *at; /* in the line */
   int line;
   bool any_strides; /* the tensor read last had none */
-  bool undefined;   /* run_undefined instead of the case */
+  trial as;
+  bool arguments; /* are read */
 } reader;
 
 /* -- Reading values -- */
@@ -180,7 +189,11 @@ static kiln_ivalue read_value(reader *r) {
       assert_ok(kiln_complex_create(r->f->env->mem, re, read_double(r), &z));
       return kiln_of_box(z);
     }
-    case 'T': need(take(r, ':'), r); return read_tensor(r);
+    case 'T': {
+      need(take(r, ':'), r);
+      const kiln_ivalue t = read_tensor(r);
+      return r->as == ODD_STRIDES && r->arguments ? kiln_of_tensor(odd_strides(t.u.tensor)) : t;
+    }
     default:
       r->at--;
       need(false, r);
@@ -288,7 +301,7 @@ static bool check(reader *r, const char *name, kiln_status *status, const kiln_i
   for (int i = 0; take(r, '\t'); i++) {
     const char *text = r->at;
     kiln_ivalue want = read_value(r);
-    if (!same(r, outs[i], want, !r->any_strides)) {
+    if (!same(r, outs[i], want, !r->any_strides && r->as == AS_IT_IS)) {
       print_error("line %d: %s: result %d must be %s\n", r->line, name, i, text);
       kiln_ivalue got = outs[i];
       assert_ok(kiln_call_text(r->call, print_value, &got));
@@ -327,11 +340,13 @@ static bool run_line(reader *r, char *line) {
   }
   kiln_ivalue args[MAX_ARGS], outs[KILN_MAX_OUTS];
   int count = 0;
+  r->arguments = true;
   while (*r->at != '=' && *r->at != '!') {
     need(count < MAX_ARGS, r);
     args[count++] = read_value(r);
     need(take(r, '\t') || ends(*r->at), r);
   }
+  r->arguments = false;
   for (int i = 0; i < KILN_MAX_OUTS; i++) outs[i] = kiln_none();
   if (op->kernel.dest_arg >= 0) outs[0] = kiln_ivalue_retain(args[op->kernel.dest_arg]);
   for (; count < op->kernel.arg_count && op->schema->args[count].has_default; count++) {
@@ -340,7 +355,7 @@ static bool run_line(reader *r, char *line) {
   }
   assert_int_equal(count, op->kernel.arg_count);
   bool fine = true;
-  if (r->undefined)
+  if (r->as == UNDEFINED)
     run_undefined(r, op, args, count);
   else
     fine = check(r, line, kiln_kernel_run(r->call, &op->kernel, args, count, outs), outs);
@@ -348,9 +363,9 @@ static bool run_line(reader *r, char *line) {
   for (int i = 0; i < KILN_MAX_OUTS; i++) kiln_ivalue_release(outs[i]);
   return fine;
 }
-static void run_file(fixture *f, kiln_isa isa, bool undefined, const char *path, int least) {
+static void run_file(fixture *f, kiln_isa isa, trial as, const char *path, int least) {
   static char line[MAX_LINE];
-  reader r = {.f = f, .undefined = undefined};
+  reader r = {.f = f, .as = as};
   int cases = 0, wrong = 0;
   FILE *file = fopen(path, "r");
   assert_non_null(file);
@@ -369,29 +384,30 @@ static void run_file(fixture *f, kiln_isa isa, bool undefined, const char *path,
   assert_true(cases >= least);
   if (wrong) fail_msg("%d of %d cases are wrong on %s", wrong, cases, kiln_isa_name(isa));
 }
-static void run_files(fixture *f, kiln_isa isa, bool undefined) {
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/ops.txt", LEAST_CASES);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/compose.txt", LEAST_OTHERS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/library.txt", LEAST_OTHERS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/families.txt", LEAST_OTHERS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/inner.txt", LEAST_OTHERS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/models.txt", LEAST_MODELS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/draws.txt", LEAST_OTHERS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/empty.txt", LEAST_CASES);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/torch2.txt", LEAST_OTHERS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/limits.txt", LEAST_OTHERS);
-  run_file(f, isa, undefined, KILN_SOURCE_DIR "/test/data/kernels/shapes.txt", LEAST_CASES);
+static void run_files(fixture *f, kiln_isa isa, trial as) {
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/ops.txt", LEAST_CASES);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/compose.txt", LEAST_OTHERS);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/library.txt", LEAST_OTHERS);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/families.txt", LEAST_OTHERS);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/inner.txt", LEAST_OTHERS);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/models.txt", LEAST_MODELS);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/draws.txt", LEAST_OTHERS);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/empty.txt", LEAST_CASES);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/torch2.txt", LEAST_OTHERS);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/limits.txt", LEAST_OTHERS);
+  run_file(f, isa, as, KILN_SOURCE_DIR "/test/data/kernels/shapes.txt", LEAST_CASES);
 }
-static void test_ops_v2(void **state) { run_files(*state, KILN_ISA_V2, false); }
+static void test_ops_v2(void **state) { run_files(*state, KILN_ISA_V2, AS_IT_IS); }
 static void test_ops_avx2(void **state) {
   if (kiln_isa_detect() < KILN_ISA_AVX2) skip();
-  run_files(*state, KILN_ISA_AVX2, false);
+  run_files(*state, KILN_ISA_AVX2, AS_IT_IS);
 }
 static void test_ops_avx512(void **state) {
   if (kiln_isa_detect() < KILN_ISA_AVX512) skip();
-  run_files(*state, KILN_ISA_AVX512, false);
+  run_files(*state, KILN_ISA_AVX512, AS_IT_IS);
 }
-static void test_undefined(void **state) { run_files(*state, KILN_ISA_V2, true); }
+static void test_undefined(void **state) { run_files(*state, KILN_ISA_V2, UNDEFINED); }
+static void test_odd_strides(void **state) { run_files(*state, kiln_isa_detect(), ODD_STRIDES); }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -399,6 +415,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_ops_avx2, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(test_ops_avx512, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(test_undefined, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(test_odd_strides, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

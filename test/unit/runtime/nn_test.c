@@ -1,7 +1,7 @@
 /* nn_test.c: kernels of neural network layers and of matrix products against the results of PyTorch
  * in test/data/kernels (made by test/make/nn_kernels.py, which tells the format, and
  * matmul_kernels.py). */
-#include "test/unit/unit.h"
+#include "test/unit/odd_strides.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -87,7 +87,8 @@ typedef struct reader {
   FILE *file;
   int line_number;
   char line[MAX_LINE];
-  bool held; /* the line was read and not used */
+  bool held;        /* the line was read and not used */
+  bool odd_strides; /* of arguments */
 } reader;
 
 static bool next_line(reader *r) {
@@ -168,7 +169,10 @@ static kiln_ivalue read_arg(reader *r) {
   if (strncmp(text, "TL ", 3) == 0) return read_tensor_list(r, atoi(text + 3));
   char *value = text[1] ? text + 2 : text + 1;
   switch (text[0]) {
-    case 'T': return kiln_of_tensor(read_tensor(r, value));
+    case 'T': {
+      kiln_tensor *t = read_tensor(r, value);
+      return kiln_of_tensor(r->odd_strides ? odd_strides(t) : t);
+    }
     case 'I': return kiln_int(strtoll(value, NULL, 10));
     case 'F': return kiln_float(strtod(value, NULL));
     case 'B': return kiln_bool(value[0] == '1');
@@ -239,9 +243,10 @@ static void expect(reader *r, const kiln_kernel *kernel, kiln_status *status,
   r->held = !feof(r->file);
 }
 
-static void run_file(kiln_isa isa, const char *name, int least) {
+static void run_file(kiln_isa isa, bool odd, const char *name, int least) {
   static reader r;
   memset(&r, 0, sizeof r);
+  r.odd_strides = odd;
   assert_ok(kiln_env_create(NULL, &r.env));
   assert_ok(kiln_call_create(r.env, &r.call));
   kiln_call_begin(r.call, NULL);
@@ -274,13 +279,19 @@ static void run_file(kiln_isa isa, const char *name, int least) {
 /* On every instruction set of this processor. */
 static void test_nn(void **state) {
   (void)state;
-  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) run_file((kiln_isa)isa, "nn.txt", 150);
+  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++)
+    run_file((kiln_isa)isa, false, "nn.txt", 150);
 }
 static void test_matmul(void **state) {
   (void)state;
   for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
-    run_file((kiln_isa)isa, "matmul.txt", 150);
+    run_file((kiln_isa)isa, false, "matmul.txt", 150);
   }
+}
+static void test_odd_strides(void **state) {
+  (void)state;
+  run_file(kiln_isa_detect(), true, "nn.txt", 150);
+  run_file(kiln_isa_detect(), true, "matmul.txt", 150);
 }
 
 /* -- Dropout's noise -- */
@@ -328,6 +339,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nn),
       cmocka_unit_test(test_matmul),
+      cmocka_unit_test(test_odd_strides),
       cmocka_unit_test(test_dropout_keeps_its_share),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
