@@ -310,7 +310,6 @@ static kiln_status *make_code(llvm_job *job, kiln_backend backend, kiln_reason *
   kiln_scope_undefer(&freeing);
   kiln_arena_destroy(scratch);
   if (status) {
-    if (kiln_status_code(status) == KILN_OUT_OF_MEMORY) *out_reason = KILN_REASON_out_of_memory;
     kiln_compiled_release(&c->public);
     return status;
   }
@@ -344,7 +343,12 @@ static kiln_status *obtain(llvm_job *job, kiln_backend backend, kiln_reason *out
   *out_reason = KILN_REASON_none;
   const bool make = !entry->code;
   if (make) status = compile(job, backend, out_reason, &entry->code);
-  if (kiln_status_ends(status)) *out_reason = KILN_REASON_compile_budget;
+  switch (kiln_status_code(status)) { /* wherever it came from */
+    case KILN_OUT_OF_MEMORY: *out_reason = KILN_REASON_out_of_memory; break;
+    case KILN_LIMIT:
+    case KILN_CANCELLED: *out_reason = KILN_REASON_compile_budget; break;
+    default: break;
+  }
   if (out_made) *out_made = make;
   if (!status) *out_code = kiln_compiled_retain(entry->code);
   kiln__cache_leave(cache, entry);
