@@ -1,6 +1,7 @@
-/* reduce_test.c: random kernels with loops in their bodies, on every back end and instruction set,
- * against plain C, to the bit. Seeds are fixed. */
+/* reduce_test.c: random kernels with loops in their bodies, of numbers and of symbols, on every back
+ * end and instruction set, against plain C, to the bit. Seeds are fixed. */
 #include "codegen_support.h"
+#include "runtime/kernel_shape.h"
 
 enum { INPUTS = 2, MAX_OUTPUTS = 5, MOST = 1 << 17, LANES = KILN_REDUCE_LANES };
 
@@ -11,6 +12,9 @@ typedef union element {
 
 typedef struct kernel {
   uint64_t seed;
+  bool symbolic; /* sizes of two and more become expressions of symbols */
+  int symbol_count;
+  int64_t symbols[8];
   kiln_loop_fn *fn;
   int64_t spans[INPUTS + MAX_OUTPUTS];
   char *data[INPUTS + MAX_OUTPUTS];
@@ -258,24 +262,24 @@ static void run_plain(kernel *k, kiln_arena *arena, bool fma) {
 #define PICK(seed, list) (list)[random_below(seed, (int)(sizeof(list) / sizeof *(list)))]
 
 /* Strides over memory in which the dimensions lie in any order; some broadcast. Gives the span. */
-static int64_t random_strides(kernel *k, int rank, const int64_t *sizes, bool broadcast,
-                              int64_t *strides) {
-  int64_t next = 1;
+static kiln_dim random_strides(kernel *k, int rank, const kiln_dim *sizes, bool broadcast,
+                               kiln_dim *strides) {
+  kiln_dim next = 1;
   bool placed[8] = {false};
   for (int n = 0; n < rank; n++) {
     int d = random_below(&k->seed, 2) ? random_below(&k->seed, rank) : rank - 1 - n;
     while (placed[d]) d = (d + 1) % rank;
     placed[d] = true;
     strides[d] = broadcast && random_below(&k->seed, 8) == 0 ? 0 : next;
-    if (strides[d]) next *= sizes[d];
+    if (strides[d]) next = kiln_dim_product(k->fn->dims, next, sizes[d]);
   }
   return next;
 }
 
 static void add_output(kernel *k, kiln_loop_nest *nest, kiln_dtype dtype, int rank,
-                       const int64_t *sizes, int value) {
-  int64_t strides[KILN_LOOP_MAX_RANK];
-  const int64_t span = random_strides(k, rank, sizes, false, strides);
+                       const kiln_dim *sizes, int value) {
+  kiln_dim strides[KILN_LOOP_MAX_RANK];
+  const kiln_dim span = random_strides(k, rank, sizes, false, strides);
   const int number = kiln_loop_add_output(k->fn, dtype, rank, sizes, strides);
   k->spans[number] = span;
   kiln_loop_store(k->fn, nest, number, 0, strides, value);
@@ -320,14 +324,32 @@ static kiln_dtype random_sizes(kernel *k, int rank, int *loops, int64_t *sizes) 
   return PICK(&k->seed, dtypes);
 }
 
+/* A size that differs from call to call, in one of the ways in which sizes come from others. The
+ * same random numbers are drawn for a kernel of numbers. */
+static kiln_dim random_dim(kernel *k, int64_t size) {
+  const int way = random_below(&k->seed, 5), old = random_below(&k->seed, 8);
+  const int64_t worth = way == 1 ? size - 1 : way == 2 ? size / 2 : way == 3 ? 2 * size + 1 : size;
+  if (!k->symbolic || way == 0 || worth < 2 || (way == 2 && size % 2)) return size;
+  int number = old < k->symbol_count && k->symbols[old] == worth ? old : k->symbol_count++;
+  k->symbols[number] = worth;
+  const kiln_sum s = kiln_sum_of(k->fn->dims, kiln_dim_symbol(number));
+  switch (way) {
+    case 1: return kiln_sum_dim(k->fn->dims, kiln_sum_plus(s, kiln_sum_number(1)));
+    case 2: return kiln_sum_dim(k->fn->dims, kiln_sum_times(s, 2));
+    case 3: return kiln_sum_dim(k->fn->dims, kiln_sum_divided(k->fn->dims, s, 2));
+    default: return kiln_sum_dim(k->fn->dims, s);
+  }
+}
+
 /* One or two groups of loops: what the first reduces, and perhaps keeps in a local buffer, the
  * second uses for each element again. */
 static kiln_status *make_kernel(kernel *k, kiln_arena *arena) {
-  int64_t sizes[8], strides[INPUTS][KILN_LOOP_MAX_RANK];
+  kiln_dim sizes[8], strides[INPUTS][KILN_LOOP_MAX_RANK];
   int loops, results[2], result_count = 0;
   const int rank = random_below(&k->seed, 3);
   const kiln_dtype dtype = random_sizes(k, rank, &loops, sizes);
   k->fn = kiln_loop_create(arena);
+  for (int d = 0; d < rank + loops; d++) sizes[d] = random_dim(k, sizes[d]);
   for (int i = 0; i < INPUTS; i++) {
     k->spans[i] = random_strides(k, rank + loops, sizes, true, strides[i]);
     kiln_loop_add_input(k->fn, dtype, rank + loops, sizes, strides[i]);
@@ -384,45 +406,68 @@ static void fill_input(kernel *k, int i) {
 
 /* -- Running -- */
 
-/* In two parts, cut along the first axis. */
-static void run_code(kernel *k, const kiln_compiled *code) {
-  void *data[INPUTS + MAX_OUTPUTS],
-      *scratch = aligned_alloc(64, code->info.work.scratch_bytes / 64 * 64 + 64);
+/* In two parts, cut along the first axis; with the sizes of `of`. */
+static void run_code(kernel *k, const kernel *of, const kiln_compiled *code) {
+  kiln_kernel_work work = code->info.work;
+  assert_int_equal(code->info.symbol_count, of->symbol_count);
+  assert_int_equal(code->info.shape != NULL, of->symbol_count > 0);
+  if (of->symbol_count > 0)
+    assert_true(kiln_kernel_shape_work(code->info.shape, of->symbols, &work));
+  void *data[INPUTS + MAX_OUTPUTS], *scratch = aligned_alloc(64, work.scratch_bytes / 64 * 64 + 64);
   for (int i = 0; i < INPUTS + MAX_OUTPUTS; i++) data[i] = k->data[i];
-  const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
-  kiln_kernel_box below = code->info.work.grid, above = below;
+  const kiln_kernel_args args = {
+      .data = data, .scratch = scratch, .closure = code->closure, .symbols = of->symbols};
+  kiln_kernel_box below = work.grid, above = below;
   below.end[0] = above.begin[0] = below.end[0] / 2;
   code->fn(&args, &below);
   code->fn(&args, &above);
   free(scratch);
 }
 
-static void check_same(const kernel *k, char *const *want, int n, const char *who,
-                       kiln_arena *arena) {
+static void check_same(const kernel *k, const kernel *of, char *const *want, int n,
+                       const char *who, kiln_arena *arena) {
   for (int i = INPUTS; i < k->fn->input_count + k->fn->output_count; i++) {
     const kiln_dtype dtype = k->fn->buffers.data[i].dtype;
     for (int64_t at = 0; at < k->spans[i]; at++) {
       const element x = load_element(dtype, want[i], at), y = load_element(dtype, k->data[i], at);
       if (x.i == y.i || (is_float(dtype) && isnan(x.f) && isnan(y.f))) continue;
-      kiln_str text = kiln_loop_print(k->fn, arena);
+      kiln_str text = kiln_loop_print(of->fn, arena);
       fail_msg("%s, kernel %d, b%d, element %lld: %.9g %lld, not %.9g %lld\n" KILN_STR_FMT, who, n,
                i, (long long)at, y.f, (long long)y.i, x.f, (long long)x.i, KILN_STR_ARG(text));
     }
   }
 }
 
+static void run_backend(kiln_codegen *codegen, kernel *k, const kernel *of, kiln_backend backend,
+                        char *const *want, int n, kiln_arena *arena) {
+  kiln_reason reason;
+  kiln_compiled *code;
+  const int buffers = k->fn->input_count + k->fn->output_count;
+  for (int i = INPUTS; i < buffers; i++)
+    k->data[i] = calloc((size_t)k->spans[i], (size_t)kiln_loop_size(k->fn->buffers.data[i].dtype));
+  assert_ok(kiln_codegen_compile(codegen, of->fn, backend, &reason, &code, NULL));
+  run_code(k, of, code);
+  const char *who = backend == KILN_BACKEND_LLVM ? "LLVM" : "evaluator";
+  check_same(k, of, want, n, who, arena);
+  kiln_compiled_release(code);
+  for (int i = INPUTS; i < buffers; i++) free(k->data[i]);
+}
+
 static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
-  static const kiln_backend backends[] = {KILN_BACKEND_EVAL, KILN_BACKEND_LLVM};
   fixture f;
   fixture_open(&f);
   f.env->isa = isa;
   kiln_codegen *codegen;
+  int with_symbols = 0;
   assert_ok(kiln_codegen_create(f.env, &codegen));
   for (int n = 0; n < count; n++) {
     kernel k = {.seed = seed + (uint64_t)n * 7919};
     char *want[INPUTS + MAX_OUTPUTS];
     random_next(&k.seed);
+    kernel symbolic = {.seed = k.seed, .symbolic = true};
     assert_ok(make_kernel(&k, f.arena));
+    assert_ok(make_kernel(&symbolic, f.arena));
+    with_symbols += symbolic.symbol_count > 0;
     const int buffers = k.fn->input_count + k.fn->output_count;
     for (int i = 0; i < buffers; i++) {
       k.data[i] = calloc((size_t)k.spans[i], (size_t)kiln_loop_size(k.fn->buffers.data[i].dtype));
@@ -430,20 +475,14 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
     }
     run_plain(&k, f.arena, isa != KILN_ISA_V2);
     memcpy(want, k.data, sizeof want);
-    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
-      kiln_reason reason;
-      kiln_compiled *code;
-      for (int i = INPUTS; i < buffers; i++)
-        k.data[i] = calloc((size_t)k.spans[i], (size_t)kiln_loop_size(k.fn->buffers.data[i].dtype));
-      assert_ok(kiln_codegen_compile(codegen, k.fn, backends[b], &reason, &code, NULL));
-      run_code(&k, code);
-      check_same(&k, want, n, b ? "LLVM" : "evaluator", f.arena);
-      kiln_compiled_release(code);
-      for (int i = INPUTS; i < buffers; i++) free(k.data[i]);
+    for (int of = 0; of < 2; of++) {
+      run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_EVAL, want, n, f.arena);
+      run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_LLVM, want, n, f.arena);
     }
     for (int i = 0; i < buffers; i++) free(want[i]);
     kiln_arena_reset(f.arena);
   }
+  assert_true(with_symbols > count / 2);
   kiln_codegen_destroy(codegen);
   fixture_close(&f);
 }

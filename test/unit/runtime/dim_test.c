@@ -1,5 +1,5 @@
 /* dim_test.c: dimensions against the arithmetic that they stand for, on random symbols. */
-#include "runtime/dim.h"
+#include "runtime/dim_program.h"
 
 #include "test/unit/dim_value.h"
 #include "test/unit/sweep.h"
@@ -73,11 +73,31 @@ static void check(kiln_arena *arena, kiln_dims *dims, const pair *p, const int64
   same_elsewhere(arena, dims, d);
 }
 
+/* All of them as one program. Gives whether its numbers fit. */
+static bool check_program(kiln_arena *arena, kiln_dims *dims, const pair *made,
+                          const int64_t *symbols) {
+  kiln_dim all[EXPRESSIONS];
+  int64_t values[EXPRESSIONS], got[EXPRESSIONS];
+  int count = 0;
+  for (int i = 0; i < EXPRESSIONS; i++) {
+    all[count] = kiln_sum_dim(dims, made[i].sum);
+    values[count] = made[i].value;
+    count += kiln_dim_is_known(all[count]);
+  }
+  kiln_dim_program *program = kiln_dim_program_create(arena, dims, all, count);
+  void *copy = memcpy(kiln_arena_alloc(arena, program->bytes), program, program->bytes);
+  int64_t *room = KILN_NEW_ARRAY(arena, int64_t, kiln_dim_program_room(program) + 1);
+  memset(program, 0, program->bytes);
+  if (!kiln_dim_program_run(copy, symbols, room, got)) return false;
+  for (int i = 0; i < count; i++) assert_int_equal(got[i], values[i]);
+  return true;
+}
+
 static kiln_status *random_sums(void *arg) {
   (void)arg;
   kiln_mem *mem;
   KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
-  int known = 0, equal = 0;
+  int known = 0, equal = 0, run = 0;
   for (int round = 0; round < ROUNDS; round++) {
     kiln_arena *arena = kiln_arena_scoped(mem);
     kiln_dims *dims = kiln_dims_create(arena);
@@ -96,8 +116,10 @@ static kiln_status *random_sums(void *arg) {
         equal++;
       }
     }
+    run += check_program(arena, dims, made, symbols);
     kiln_arena_destroy(arena);
   }
+  assert_true(run > ROUNDS / 2);
   assert_true(known > ROUNDS * EXPRESSIONS / 2);
   assert_true(equal > ROUNDS);
   kiln_mem_release(mem);
